@@ -54,7 +54,7 @@ var ofTenant = map[string]string{
 	"entitlement_history": "tenant in (select tenant from members)",
 	"vc_cells":            "vc in (select tenant from members)",
 	"vc_cell_history":     "vc in (select tenant from members)",
-	"verdicts":            "job_key in (select key from jobs)",
+	"job_statuses":        "job_key in (select key from jobs)",
 	"actions":             "job_key in (select key from jobs)",
 	"overrides": `case scope
 		when 'tenant' then name in (select tenant from members)
@@ -64,7 +64,7 @@ var ofTenant = map[string]string{
 
 	// Rows of no tenant, and sums over all tenants.
 	"schema_version":        "true",
-	"seats":                 "true",
+	"leaders":               "true",
 	"rounds":                "true",
 	"nodes":                 "true",
 	"pools":                 "true",
@@ -75,7 +75,7 @@ var ofTenant = map[string]string{
 var TenantViews = []string{
 	"tenant_fairness", "tenant_fairness_over_time", "job_fairness", "sharing_loss", "sharing_loss_summary", "lease_history", "gpu_hours",
 	"work_lost", "work_lost_per_day", "work_lost_per_kind", "waiting_jobs", "pool_balance", "round_latency", "round_latency_per_hour",
-	"overrides_in_force", "actions_recent", "seat_now", "nodes_out_of_service", "vc_cells_now", "vc_cells_over_time", "fragmentation_over_time",
+	"overrides_in_force", "actions_recent", "leader_now", "nodes_out_of_service", "vc_cells_now", "vc_cells_over_time", "fragmentation_over_time",
 	"entitlements_now", "entitlements_over_time", "effective_throughput", "effective_throughput_over_time", "effective_throughput_per_day",
 }
 

@@ -30,8 +30,8 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 	execute(t, db, `
 		insert into members values ('bio', 'ann'), ('astro', 'eve');
 		insert into tenants (name, weight) values ('bio', 1), ('astro', 7770);
-		insert into seats (holder, takeover_after) values ('host:1', '15 s');
-		insert into rounds (number, at, seat_term, preset, nodes, nodes_bad, gpus, tenants, jobs, jobs_running, jobs_waiting, leases, leases_ended, claims, actions, actions_withheld, events)
+		insert into leaders (holder, takeover_after) values ('host:1', '15 s');
+		insert into rounds (number, at, leader_term, preset, nodes, nodes_bad, gpus, tenants, jobs, jobs_running, jobs_waiting, leases, leases_ended, claims, actions, actions_withheld, events)
 		values (1, now() - interval '1 hour', 1, 'astraea', 1, 0, 8, 2, 2, 1, 1, 1, 0, 0, 2, 0, 1), (2, now(), 1, 'astraea', 1, 0, 8, 2, 2, 1, 1, 1, 0, 0, 2, 0, 1);
 		insert into round_blobs values (2, 2, 'astro', 'astro', 5, 5);
 		insert into nodes (name, gpus, cpus, memory_mb, partitions, features, bad, busy) values ('n1', '[]', 1, 1, '{gpu}', '{}', 'down', '');
@@ -44,7 +44,7 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 		insert into audits (day, at, policy, tenants, envy, misreports) values (now(), now(), 'oef:coop',
 			'[{"tenant":"astro","incentive":0.9},{"tenant":"bio","incentive":1}]', '[{"tenant":"bio","of":"astro","ratio":1.5}]', '[{"kind":"astro/bert","model":"v100","gang":1,"by":"eve","said":1,"seen":2,"spread":0,"samples":777}]');
 		insert into profiles values ('astro/bert', '', 'v100', 1, 'observed', 777, 1, 0, now(), '');
-		insert into divisions (policy, digest, objective, why_not, pools, parties, since) values ('oef:coop', 'd', 0, 'astro has no answer', '{v100}', 2, now());
+		insert into allocations (policy, digest, objective, why_not, pools, parties, since) values ('oef:coop', 'd', 0, 'astro has no answer', '{v100}', 2, now());
 		insert into trades (id, made_at, fast, slow, fast_to, fast_to_kind, slow_to, slow_to_kind, fast_gpus, slow_gpus, price, fast_to_speedup, slow_to_speedup, fast_to_gain, slow_to_gain, left_fast_gpus, left_slow_gpus, undone_why)
 		values (1, now(), 'v100', 'k80', 'bio', 'bio/a', 'astro', 'astro/a', 1, 1, 777, 1, 1, 1, 1, 1, 1, '');
 		insert into lending values ('v100', 'bio', 'astro', 1, now());
@@ -67,7 +67,7 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 			insert into jobs (key, slurm_id, slurm_job, name, user_name, account, tenant, qos, partitions, state, inactive, outcome, touch, touch_why, gpus, model, nodes, cpus, memory_mb, limit_ms,
 				submitted_at, eligible_at, restarts, terms, failed, said, alloc_gpu_ms, due_gpu_ms, lost_gpu_ms)
 			values (%[1]d, '%[2]s', split_part('%[2]s', '_', 1)::int, '%[3]s', '%[4]s', '%[3]s', '%[3]s', 'normal', '{gpu}', 'waiting', '', '', 'act', '', 4, 'v100', 1, 1, 1, 0, now(), now(), 0, 1, 0, '', 5, 900, 0);
-			insert into verdicts (job_key, round, at, code, pool, need_gpus, free_gpus, behind_ms, other, other_behind_ms, rank, until_at, for_job, note, rho, alloc_gpu_ms, due_gpu_ms, queue, other_job)
+			insert into job_statuses (job_key, round, at, code, pool, need_gpus, free_gpus, behind_ms, other, other_behind_ms, rank, until_at, for_job, note, rho, alloc_gpu_ms, due_gpu_ms, queue, other_job)
 			values (%[1]d, 2, now(), 'behind', 'v100', 4, 0, 0, '%[5]s', 777000, 1, now(), 778 - %[1]d, '', 0, 5, 900, '', 778 - %[1]d);
 			insert into leases (job_key, term, slurm_id, tenant, user_name, state, class, pool, gpus, nodes, holdings, granted_at, started_at, ends_at, ended_at, adopted, why, granted_round, ended_round)
 			values (%[1]d, 1, '%[2]s', '%[3]s', '%[4]s', 'over', 'shared', 'v100', 4, '{n1}', '[]', now(), now(), now(), now(), false, 'recalled', 1, 2);
@@ -233,8 +233,8 @@ func TestWhatOthersMay(t *testing.T) {
 	dsn, db := roled(t)
 	tables, views := relations(t, db)
 	writes := []string{
-		"insert into jobs select * from jobs where key = 0", "update jobs set gpus = gpus", "delete from jobs where key = 0", "update seats set renewed_at = now()",
-		"insert into seats (holder, takeover_after) select 'x', '1 s' where false", "delete from rounds where number = 0", "insert into members values ('x', 'x')", "delete from members where tenant = 'x'",
+		"insert into jobs select * from jobs where key = 0", "update jobs set gpus = gpus", "delete from jobs where key = 0", "update leaders set renewed_at = now()",
+		"insert into leaders (holder, takeover_after) select 'x', '1 s' where false", "delete from rounds where number = 0", "insert into members values ('x', 'x')", "delete from members where tenant = 'x'",
 		"delete from charges where gpu_ms = 0",
 	}
 	audit := []string{"insert into repairs (kind, found, done, reason, by) values ('clock', '', '', '', '')", "update identity set name = name"}
@@ -255,7 +255,7 @@ func TestWhatOthersMay(t *testing.T) {
 			seen, err2 := rows(t, user, name)
 			slices.Sort(all)
 			slices.Sort(seen)
-			if name != "seat_now" && !slices.Equal(all, seen) || err1 != nil || err2 != nil { // that has a clock
+			if name != "leader_now" && !slices.Equal(all, seen) || err1 != nil || err2 != nil { // that has a clock
 				t.Errorf("%s sees of %s: %s (%v, %v)", role, name, cmp.Diff(all, seen), err1, err2)
 			}
 		}
@@ -312,7 +312,7 @@ func TestRolesAgain(t *testing.T) {
 		t.Errorf("migrate, where nothing was to be done, wrote to the catalogue: %s, then %s", was, is)
 	}
 	for _, change := range []string{"alter view fairlease.gpu_hours rename column model to pool", "drop view fairlease.gpu_hours",
-		undo + "; " + forget} {
+		undo + forget} {
 		execute(t, db, change)
 		if _, _, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet); err != nil {
 			t.Fatal(err)

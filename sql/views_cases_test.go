@@ -271,8 +271,8 @@ var views = []struct {
 		},
 	},
 	{
-		"seat_now",
-		`insert into fairlease.seats (holder, acquired_at, renewed_at, takeover_after, ended_at, why) values
+		"leader_now",
+		`insert into fairlease.leaders (holder, acquired_at, renewed_at, takeover_after, ended_at, why) values
 			('old', '2026-03-01', '2026-03-01', '15 s', '2026-03-02', 'taken over'), ('new', '2026-03-02', '2026-03-02', '15 s', null, null)`,
 		"term, holder, acquired_at, renewed_at, silent_for > interval '0', takeover_at",
 		[]string{"2|new|2026-03-02 00:00:00+00|2026-03-02 00:00:00+00|t|2026-03-02 00:00:15+00"},
@@ -452,8 +452,8 @@ var views = []struct {
 		},
 	},
 	{
-		"division_history",
-		rounds + `insert into fairlease.divisions (policy, digest, objective, why_not, pools, parties, since, ended_at) values
+		"allocation_history",
+		rounds + `insert into fairlease.allocations (policy, digest, objective, why_not, pools, parties, since, ended_at) values
 			('gavel:las', 'd1', 0.5, '', '{k80,v100}', 7, '2026-03-02 00:00:00', '2026-03-02 00:00:20'),
 			('oef:coop', 'd2', 0, 'no answer', '{k80}', 2, '2026-03-02 00:00:20', null)`,
 		"number, policy, since, ended_at, held, objective, why_not, parties, pools, digest",

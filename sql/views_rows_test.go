@@ -28,8 +28,8 @@ const (
 		(30, 1, '2026-03-02 00:15', '11', 'bio', 'ann', 'v100', 2, 240000, 'known', '/home/ann/train.sh', 4),
 		(31, 2, '2026-03-02 00:30', '12', 'bio', 'bob', 'v100', 1, 5, 'bounded', '-', 1),
 		(20, 1, '2026-03-01 23:00', '11', 'bio', 'ann', 'v100', 1, 1000, 'unknown', '/home/ann/train.sh', 4);`
-	rounds = `insert into fairlease.seats (holder, takeover_after) values ('me', '15 s');
-		insert into fairlease.rounds (number, at, seat_term, preset, nodes, nodes_bad, gpus, tenants, jobs, jobs_running, jobs_waiting, leases, leases_ended, claims,
+	rounds = `insert into fairlease.leaders (holder, takeover_after) values ('me', '15 s');
+		insert into fairlease.rounds (number, at, leader_term, preset, nodes, nodes_bad, gpus, tenants, jobs, jobs_running, jobs_waiting, leases, leases_ended, claims,
 			actions, actions_withheld, events, recorded_at, settled_at, acting_ms) values
 		(1, '2026-03-02 00:00:00', 1, 'astraea', 4, 0, 16, 2, 9, 5, 4, 5, 0, 0, 2, 0, 0, '2026-03-02 00:00:00.1', '2026-03-02 00:00:01.1', 0),
 		(2, '2026-03-02 00:00:20', 1, 'astraea', 4, 0, 16, 2, 9, 5, 4, 5, 0, 0, 2, 1, 0, '2026-03-02 00:00:20.5', '2026-03-02 00:00:22.5', 1234),
@@ -67,8 +67,8 @@ func job(key int, id, tenant, user, state, set string) string {
 
 // verdict puts in a job's verdict, of half past two.
 func verdict(key int, code, set string) string {
-	return fmt.Sprintf(`insert into fairlease.verdicts values (%d, 1, '2026-03-02 02:30', '%s', '', 4, 0, 0, '', 0, 0, null, null, '', 0, 0, 0, null);`, key, code) +
-		change("verdicts", fmt.Sprintf("job_key = %d", key), set)
+	return fmt.Sprintf(`insert into fairlease.job_statuses values (%d, 1, '2026-03-02 02:30', '%s', '', 4, 0, 0, '', 0, 0, null, null, '', 0, 0, 0, null);`, key, code) +
+		change("job_statuses", fmt.Sprintf("job_key = %d", key), set)
 }
 
 // lease puts in a lease of ann's job, granted at midnight for half an hour.

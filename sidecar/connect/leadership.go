@@ -14,8 +14,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// seats is the daemon's view of a store.
-type seats struct {
+// leaders is the daemon's view of a store.
+type leaders struct {
 	*store.Store
 	holder string
 }
@@ -30,7 +30,7 @@ func Daemon(c *config.Config) func(context.Context) (daemon.Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		return seats{s, Holder()}, nil
+		return leaders{s, Holder()}, nil
 	}
 }
 
@@ -43,8 +43,8 @@ func Holder() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-func (s seats) Acquire(ctx context.Context) (daemon.Leadership, error) {
-	seat, err := s.Store.Acquire(ctx, s.holder)
+func (s leaders) Acquire(ctx context.Context) (daemon.Leadership, error) {
+	lead, err := s.Store.Acquire(ctx, s.holder)
 	var taken *store.TakenError
 	if errors.As(err, &taken) {
 		return nil, fmt.Errorf("%w: %s, in its term %d", daemon.ErrTaken, taken.Holder, taken.Term)
@@ -52,10 +52,10 @@ func (s seats) Acquire(ctx context.Context) (daemon.Leadership, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Leadership(seat, s.Store), nil
+	return Leadership(lead, s.Store), nil
 }
 
-func (s seats) Claim(ctx context.Context, is cluster.Identity) error {
+func (s leaders) Claim(ctx context.Context, is cluster.Identity) error {
 	err := s.Store.Claim(ctx, is)
 	var other *store.AnotherError
 	if errors.As(err, &other) {
@@ -64,12 +64,12 @@ func (s seats) Claim(ctx context.Context, is cluster.Identity) error {
 	return err
 }
 
-func (s seats) Prune(ctx context.Context, rounds, history time.Duration) (int, int64, error) {
+func (s leaders) Prune(ctx context.Context, rounds, history time.Duration) (int, int64, error) {
 	return s.Store.Prune(ctx, store.Keep{Blobs: rounds, History: history})
 }
 
-// Leadership adapts a store's seat to the daemon's interface.
-func Leadership(seat *store.Leadership, s *store.Store) daemon.Leadership { return leadership{seat, s} }
+// Leadership adapts a store's lead to the daemon's interface.
+func Leadership(lead *store.Leadership, s *store.Store) daemon.Leadership { return leadership{lead, s} }
 
 type leadership struct {
 	*store.Leadership
@@ -82,7 +82,7 @@ func (c leadership) Term() int64 { return c.Leadership.Term }
 
 func (c leadership) Journal() loop.Journal { return c.Leadership.Journal() }
 
-// ReadOnlyJournal gives a journal that can be read but not written, for previews without a seat.
+// ReadOnlyJournal gives a journal that can be read but not written, for previews without a lead.
 // Without a store (nil) it is empty.
 func ReadOnlyJournal(s *store.Store) loop.Journal { return readOnly{s} }
 

@@ -37,7 +37,7 @@ func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 	if err != nil {
 		return seen, err
 	}
-	if w.d.seat != nil {
+	if w.d.lead != nil {
 		if err := w.d.claim(ctx, seen.Identity()); err != nil {
 			return seen, err
 		}

@@ -103,14 +103,14 @@ func TestCellsAtTheFirstLook(t *testing.T) {
 	})
 }
 
-// A daemon of another cluster ends at once, seated or not, with both names. So does one whose
+// A daemon of another cluster ends at once, leading or not, with both names. So does one whose
 // slurmrestd suddenly belongs to another cluster.
 func TestAnotherClustersDaemon(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		journal := newChair()
 		first := start(t, "a", journal, newLive(), dir, short)
-		until(t, "the first is seated", func() bool { journal.mu.Lock(); defer journal.mu.Unlock(); return journal.of.Name == "virtual" })
+		until(t, "the first leads", func() bool { journal.mu.Lock(); defer journal.mu.Unlock(); return journal.of.Name == "virtual" })
 		d := &Daemon{Cluster: newLive(), Decide: engine.Decide, Config: settings(t, dir, short), Log: zerolog.Nop(),
 			Identify: func(context.Context) (cluster.Identity, error) { return cluster.Identity{Name: "beta"}, nil },
 			Connect:  func(context.Context) (Store, error) { return &desk{chair: journal, name: "b"}, nil }}
@@ -122,7 +122,7 @@ func TestAnotherClustersDaemon(t *testing.T) {
 		journal.mu.Unlock()
 		first.mine = cluster.Identity{}
 		if err := <-first.ended; !errors.Is(err, ErrCluster) || !strings.Contains(err.Error(), "gamma, not virtual") {
-			t.Errorf("the seated daemon ended with %v", err)
+			t.Errorf("the leading daemon ended with %v", err)
 		}
 		first.stop()
 	})

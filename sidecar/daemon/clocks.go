@@ -54,7 +54,7 @@ func agree(clocks ...clock) error {
 
 // agree compares the clock of a look, which started at began, with slurmctld's and PostgreSQL's.
 func (d *Daemon) agree(ctx context.Context, seen *cluster.Observation, began time.Time) error {
-	there, err := d.seat.Clock(ctx)
+	there, err := d.lead.Clock(ctx)
 	if err != nil {
 		return err
 	}

@@ -48,8 +48,8 @@ type Daemon struct {
 	late   atomic.Int64 // beats that were skipped because a turn was running, since the last log line
 
 	store  Store
-	seat   Leadership
-	unkeep context.CancelFunc // ends the seat's keeper
+	lead   Leadership
+	unkeep context.CancelFunc // ends the lead's keeper
 	loop   *loop.Loop
 	mine   cluster.Identity // the cluster that last matched the journal
 	single bool             // one round only: an answer of Divide after this round would be lost
@@ -81,7 +81,7 @@ const (
 	turnLimit = 5 * time.Minute
 	// shutdownLimit is how long a stop waits for the current turn.
 	shutdownLimit = time.Minute
-	// keepEvery is how often the seat is renewed. It is lost after 15 s of silence.
+	// keepEvery is how often the lead is renewed. It is lost after 15 s of silence.
 	keepEvery = 4 * time.Second
 	// pulse is how often the daemon checks itself.
 	pulse = time.Second
@@ -199,29 +199,29 @@ func (d *Daemon) stop(clock *cron.Cron) {
 		d.Log.Warn().Err(err).Msg("heartbeat")
 	}
 	if err := d.resign(); err != nil {
-		d.Log.Warn().Err(err).Msg("seat")
+		d.Log.Warn().Err(err).Msg("leader")
 	}
 	d.Log.Info().Msg("stopped; running jobs run on, gates lapse by themselves")
 }
 
-// resign gives up the seat, if there is one.
+// resign gives up the lead, if there is one.
 func (d *Daemon) resign() error {
-	seat := d.seat
-	if seat == nil {
+	lead := d.lead
+	if lead == nil {
 		return nil
 	}
 	d.leave()
 	ctx, cancel := context.WithTimeout(context.Background(), keepEvery)
 	defer cancel()
-	return seat.Resign(ctx)
+	return lead.Resign(ctx)
 }
 
-// leave discards the seat and all state that depends on it.
+// leave discards the lead and all state that depends on it.
 func (d *Daemon) leave() {
 	if d.unkeep != nil {
 		d.unkeep()
 	}
-	d.seat, d.unkeep, d.loop = nil, nil, nil
+	d.lead, d.unkeep, d.loop = nil, nil, nil
 }
 
 // beat handles one beat of the clock. It returns an error only if the daemon should end.
@@ -290,7 +290,7 @@ func (d *Daemon) guarded(ctx context.Context) (err error) {
 	return d.round(ctx)
 }
 
-// round makes one turn if this daemon has the seat or can get it.
+// round makes one turn if this daemon has the lead or can get it.
 func (d *Daemon) round(ctx context.Context) error {
 	began := time.Now()
 	if err := d.sit(ctx); err != nil {
@@ -326,20 +326,20 @@ func (d *Daemon) beaten(err error) {
 	}
 }
 
-// turn makes one turn of the loop with the seat.
+// turn makes one turn of the loop with the lead.
 func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 	if d.loop == nil {
-		journal, err := record(d.seat.Journal(), d.config.Load().Files.State, d.seat.Term())
+		journal, err := record(d.lead.Journal(), d.config.Load().Files.State, d.lead.Term())
 		if err != nil {
 			return loop.Report{}, err
 		}
 		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: journal, Decide: d.decide, Divide: d.Divide, Beside: !d.single,
 			Configure: d.configure, Keep: d.keep}
 	}
-	act, cancel := acting(ctx, d.seat)
+	act, cancel := acting(ctx, d.lead)
 	defer cancel()
 	report, err := d.loop.Turn(act)
-	if lost(d.seat) {
+	if lost(d.lead) {
 		return report, errDeposed
 	}
 	if cause := context.Cause(act); err != nil && errors.Is(cause, errDeposed) {
@@ -359,7 +359,7 @@ func (d *Daemon) configure() (loop.Rules, cluster.Settings) {
 	return c.Rules(), c.Settings()
 }
 
-// sit makes sure that this daemon has the seat for now.
+// sit makes sure that this daemon has the lead for now.
 func (d *Daemon) sit(ctx context.Context) error {
 	if d.store == nil {
 		store, err := d.Connect(ctx)
@@ -368,36 +368,36 @@ func (d *Daemon) sit(ctx context.Context) error {
 		}
 		d.store = store
 	}
-	if d.seat != nil && lost(d.seat) {
+	if d.lead != nil && lost(d.lead) {
 		return errDeposed
 	}
-	if d.seat != nil && time.Now().After(d.seat.Sure()) {
-		err := d.seat.Keep(ctx)
-		if lost(d.seat) {
+	if d.lead != nil && time.Now().After(d.lead.Sure()) {
+		err := d.lead.Keep(ctx)
+		if lost(d.lead) {
 			return errDeposed
 		}
 		return err
 	}
-	if d.seat != nil {
+	if d.lead != nil {
 		return nil
 	}
 	if d.Identify != nil && d.mine == (cluster.Identity{}) {
-		// A standby is refused, too. While Slurm is away, the first look with the seat decides.
+		// A standby is refused, too. While Slurm is away, the first look with the lead decides.
 		if is, err := d.Identify(ctx); err == nil {
 			if err := d.claim(ctx, is); err != nil {
 				return err
 			}
 		}
 	}
-	seat, err := d.store.Acquire(ctx)
+	lead, err := d.store.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	d.seat, d.mine = seat, cluster.Identity{}
-	d.said.clear("seat")
+	d.lead, d.mine = lead, cluster.Identity{}
+	d.said.clear("leader")
 	keep, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.unkeep = cancel
-	go keeper(keep, seat, keepEvery)
+	go keeper(keep, lead, keepEvery)
 	d.beats.beats = append([]string(nil), d.config.Load().Partitions...) // whatever an earlier process left
 	d.Log.Info().Msg("leads")
 	return nil
@@ -415,7 +415,7 @@ func (d *Daemon) claim(ctx context.Context, is cluster.Identity) error {
 	return nil
 }
 
-// Once makes one turn by hand: it takes the seat and resigns.
+// Once makes one turn by hand: it takes the lead and resigns.
 func (d *Daemon) Once(ctx context.Context) (loop.Report, error) {
 	d.config.Store(d.Config)
 	if err := d.sit(ctx); err != nil {
@@ -462,9 +462,9 @@ func (d *Daemon) reload() bool {
 // prune deletes expired rows of the journal.
 func (d *Daemon) prune(ctx context.Context) {
 	d.turns.enter()
-	store, seated := d.store, d.seat != nil
+	store, leading := d.store, d.lead != nil
 	d.turns.leave()
-	if !seated {
+	if !leading {
 		return
 	}
 	c := d.config.Load()
@@ -481,9 +481,9 @@ func (d *Daemon) prune(ctx context.Context) {
 // audit stores the fairness of the policy's answers once a day.
 func (d *Daemon) audit(ctx context.Context) {
 	d.turns.enter()
-	seat, last := d.seat, d.last
+	lead, last := d.lead, d.last
 	day := last.Now - last.Now%cluster.Instant(cluster.Day)
-	due := seat != nil && d.Audit != nil && last.Allocation != nil && day != d.audits
+	due := lead != nil && d.Audit != nil && last.Allocation != nil && day != d.audits
 	if due {
 		d.audits = day
 	}
@@ -496,7 +496,7 @@ func (d *Daemon) audit(ctx context.Context) {
 	if !ok {
 		return
 	}
-	if err := seat.Audit(ctx, a); err != nil {
+	if err := lead.Audit(ctx, a); err != nil {
 		d.once("audit", err)
 		d.turns.enter()
 		d.audits = 0 // it will be retried

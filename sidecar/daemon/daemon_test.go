@@ -51,7 +51,7 @@ func TestRounds(t *testing.T) {
 			t.Error("the heartbeat is still there")
 		}
 		if r.desk.now != nil {
-			t.Error("the seat was not given up")
+			t.Error("the lead was not given up")
 		}
 	})
 }
@@ -203,9 +203,9 @@ func TestTwoDaemons(t *testing.T) {
 		// b resigns: a need not wait for the timeout.
 		b.end(t)
 		left := time.Now()
-		until(t, "a is seated again", func() bool { return len(a.log.with("leads")) >= 3 })
+		until(t, "a leads again", func() bool { return len(a.log.with("leads")) >= 3 })
 		if after := time.Since(left); after > 2*time.Second {
-			t.Errorf("a was seated again after %v", after)
+			t.Errorf("a led again after %v", after)
 		}
 		a.end(t)
 	})
@@ -421,9 +421,9 @@ func TestOnce(t *testing.T) {
 		d := &Daemon{Cluster: on, Decide: nil, Config: settings(t, dir, short),
 			Connect: func(context.Context) (Store, error) { return &desk{chair: journal, name: "hand"}, nil }}
 		r := start(t, "a", journal, newLive(), t.TempDir(), short)
-		until(t, "a daemon is seated", func() bool { return len(r.log.with("leads")) > 0 })
+		until(t, "a daemon leads", func() bool { return len(r.log.with("leads")) > 0 })
 		if _, err := d.Once(t.Context()); !errors.Is(err, ErrTaken) {
-			t.Errorf("a round by hand beside a seated daemon: %v", err)
+			t.Errorf("a round by hand beside a leading daemon: %v", err)
 		}
 		d.Decide = r.Decide
 		r.end(t)
@@ -432,7 +432,7 @@ func TestOnce(t *testing.T) {
 			t.Errorf("%v %+v", err, report.Outcomes)
 		}
 		if journal.now != nil {
-			t.Error("the seat was not given up")
+			t.Error("the lead was not given up")
 		}
 		synctest.Wait()
 	})

@@ -1,7 +1,7 @@
 // Package daemon runs the loop in real time: one turn on every beat of the wall clock, while this
-// process has the seat.
+// process has the lead.
 //
-//	beat ──► seat mine? ──► turn ──► heartbeat ──► log
+//	beat ──► lead mine? ──► turn ──► heartbeat ──► log
 //	             │            │
 //	             │            └─ failed: nothing is guessed; rounds pause with a growing
 //	             │               back-off, and continue when the services are back

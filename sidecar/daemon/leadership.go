@@ -10,9 +10,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// Store holds the seat and the journal.
+// Store holds the lead and the journal.
 type Store interface {
-	// Acquire takes the seat. It fails with ErrTaken while another holds it.
+	// Acquire takes the lead. It fails with ErrTaken while another holds it.
 	Acquire(ctx context.Context) (Leadership, error)
 	// Claim assigns the journal to this cluster if it belongs to none yet. It fails with
 	// ErrCluster if it belongs to another one.
@@ -29,11 +29,11 @@ type Leadership interface {
 	Term() int64
 	// Keep gives a sign of life; every commit to the journal is another.
 	Keep(ctx context.Context) error
-	// Resign gives up the seat.
+	// Resign gives up the lead.
 	Resign(ctx context.Context) error
-	// Lost is closed once it is known that another daemon has the seat.
+	// Lost is closed once it is known that another daemon has the lead.
 	Lost() <-chan struct{}
-	// Sure is the moment until which no other daemon can get the seat. All actions must end by
+	// Sure is the moment until which no other daemon can get the lead. All actions must end by
 	// then.
 	Sure() time.Time
 	// Clock gives the time of the journal's own clock.
@@ -44,7 +44,7 @@ type Leadership interface {
 	Audit(ctx context.Context, a cluster.Audit) error
 }
 
-// ErrTaken is in the error of Acquire when another daemon has the seat; the error's text names
+// ErrTaken is in the error of Acquire when another daemon has the lead; the error's text names
 // it.
 var ErrTaken = errors.New("another daemon leads")
 
@@ -59,7 +59,7 @@ var ErrCluster = errors.New("the journal is another cluster's")
 // errDeposed is the cause of a turn that was cut short.
 var errDeposed = errors.New("leadership was lost: another daemon may act now")
 
-// acting gives a context that ends at once when the seat is lost, or when it can no longer be
+// acting gives a context that ends at once when the lead is lost, or when it can no longer be
 // proved that this daemon has it.
 func acting(ctx context.Context, s Leadership) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -83,7 +83,7 @@ func acting(ctx context.Context, s Leadership) (context.Context, context.CancelF
 	return ctx, func() { cancel(nil) }
 }
 
-// lost tells whether it is known that another daemon has the seat.
+// lost tells whether it is known that another daemon has the lead.
 func lost(s Leadership) bool {
 	select {
 	case <-s.Lost():
@@ -93,8 +93,8 @@ func lost(s Leadership) bool {
 	}
 }
 
-// Hold keeps the seat with signs of life until the returned function is called. The context ends
-// at once when the seat is lost, or when it can no longer be proved that this daemon has it.
+// Hold keeps the lead with signs of life until the returned function is called. The context ends
+// at once when the lead is lost, or when it can no longer be proved that this daemon has it.
 func Hold(ctx context.Context, s Leadership) (context.Context, func()) {
 	keep, unkeep := context.WithCancel(context.WithoutCancel(ctx))
 	go keeper(keep, s, keepEvery)
@@ -102,7 +102,7 @@ func Hold(ctx context.Context, s Leadership) (context.Context, func()) {
 	return act, func() { cancel(); unkeep() }
 }
 
-// keeper gives signs of life between rounds, and during long ones, until ctx ends or the seat is
+// keeper gives signs of life between rounds, and during long ones, until ctx ends or the lead is
 // lost. One failure does not matter if a later attempt succeeds.
 func keeper(ctx context.Context, s Leadership, every time.Duration) {
 	tick := time.NewTicker(every)

@@ -93,10 +93,10 @@ func (d *Daemon) recover() {
 	}
 }
 
-// wait records that another daemon has the seat.
+// wait records that another daemon has the lead.
 func (d *Daemon) wait(err error) {
 	d.recover()
-	if d.said.is("seat", err.Error()) {
+	if d.said.is("leader", err.Error()) {
 		d.Log.Info().Msg("waiting: " + err.Error())
 		d.tell("STATUS=waiting: " + firstLine(err.Error()))
 	}

@@ -122,7 +122,7 @@ func (l *live) verbs(verb cluster.Verb) int {
 	return n
 }
 
-// chair is the seat and the journal of all daemons of a test.
+// chair is the lead and the journal of all daemons of a test.
 type chair struct {
 	mu     sync.Mutex
 	now    *sitting
@@ -213,7 +213,7 @@ func (s *sitting) alive() error {
 		default:
 			close(s.lost)
 		}
-		return errors.New("the seat was lost")
+		return errors.New("the lead was lost")
 	}
 	s.heard = time.Now()
 	return nil
@@ -259,7 +259,7 @@ func (s *sitting) Audit(_ context.Context, a cluster.Audit) error {
 	return nil
 }
 
-// paper is a journal that only the seated daemon can write to.
+// paper is a journal that only the leading daemon can write to.
 type paper struct{ s *sitting }
 
 func (p paper) Open(ctx context.Context) (cluster.State, error) {

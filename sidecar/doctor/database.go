@@ -23,12 +23,12 @@ type Database struct {
 	Rights  bool  // the journal is writable
 	Skew    time.Duration
 
-	OpenErr error             // as a journal
-	Of      *cluster.Identity // nil = no cluster yet
-	OfErr   error
-	Seat    *store.Leader // nil = none
-	SeatErr error
-	Past    *store.Past // the last days; nil = none
+	OpenErr   error             // as a journal
+	Of        *cluster.Identity // nil = no cluster yet
+	OfErr     error
+	Leader    *store.Leader // nil = none
+	LeaderErr error
+	Past      *store.Past // the last days; nil = none
 }
 
 // askDatabase reads the state of the database, in part if the schema is unknown.
@@ -46,7 +46,7 @@ func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Data
 	if d.OfErr = err; known {
 		d.Of = &of
 	}
-	d.Seat, d.SeatErr = s.Leader(ctx)
+	d.Leader, d.LeaderErr = s.Leader(ctx)
 	if past, err := recent(ctx, s, now); err == nil {
 		d.Past = &past
 	}

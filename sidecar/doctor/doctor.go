@@ -157,12 +157,12 @@ func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Obse
 		"overrides, terms and leadership follow different clocks", "synchronise the clocks (chrony, systemd-timesyncd)")
 	f.identity(d, slurm)
 	switch {
-	case d.SeatErr != nil:
-		f.add(Fail, "seat", failure.Cause(d.SeatErr), "", "")
-	case d.Seat == nil:
-		f.ok("seat", "no daemon leads")
+	case d.LeaderErr != nil:
+		f.add(Fail, "leader", failure.Cause(d.LeaderErr), "", "")
+	case d.Leader == nil:
+		f.ok("leader", "no daemon leads")
 	default:
-		f.ok("seat", "%s leads, seen %v ago", d.Seat.Holder, d.Seat.Silent.Round(time.Millisecond))
+		f.ok("leader", "%s leads, seen %v ago", d.Leader.Holder, d.Leader.Silent.Round(time.Millisecond))
 	}
 }
 

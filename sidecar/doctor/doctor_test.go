@@ -89,7 +89,7 @@ func TestDatabase(t *testing.T) {
 		{"another clock", func(d *doctor.Database) { d.Skew = -3 * time.Second }, "clock warn: this host's clock is within 3s of PostgreSQL's"},
 		{"its cluster", func(d *doctor.Database) { d.Of = &is }, ""},
 		{"another cluster", func(d *doctor.Database) { d.Of = &cluster.Identity{Name: "there"} }, "cluster fail: the journal belongs to cluster there, but Slurm is cluster here"},
-		{"somebody seated", func(d *doctor.Database) { d.Seat = &store.Leader{Holder: "login1:7"} }, ""},
+		{"somebody leading", func(d *doctor.Database) { d.Leader = &store.Leader{Holder: "login1:7"} }, ""},
 	} {
 		d := good
 		c.change(&d)

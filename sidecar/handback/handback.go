@@ -31,7 +31,7 @@ type Back struct {
 	release daemon.Release
 }
 
-// ByHand returns jobs unless a daemon is seated, which would gate them again; with force it does
+// ByHand returns jobs unless a daemon leads, which would gate them again; with force it does
 // so anyway.
 func (b *Back) ByHand(ctx context.Context, p *view.Page, force bool) error {
 	b.readState()
@@ -50,7 +50,7 @@ func (b *Back) readState() {
 	}
 }
 
-// AfterCrash returns jobs after the daemon's crash. It takes over the daemon's seat, and only if
+// AfterCrash returns jobs after the daemon's crash. It takes over the daemon's lead, and only if
 // that daemon had it last.
 func (b *Back) AfterCrash(ctx context.Context, p *view.Page) error {
 	b.readState()
@@ -76,14 +76,14 @@ func (b *Back) AfterCrash(ctx context.Context, p *view.Page) error {
 		return not("%s leads (term %d)", last.Holder, last.Term)
 	}
 	if !b.DryRun {
-		seat, err := s.Succeed(ctx, connect.Holder(), last.Term)
+		lead, err := s.Succeed(ctx, connect.Holder(), last.Term)
 		if err != nil {
 			return not("%s", firstLine(err))
 		}
-		held, letGo := daemon.Hold(ctx, connect.Leadership(seat, s))
+		held, letGo := daemon.Hold(ctx, connect.Leadership(lead, s))
 		defer func() {
 			letGo()
-			if err := seat.Resign(context.WithoutCancel(ctx)); err != nil {
+			if err := lead.Resign(context.WithoutCancel(ctx)); err != nil {
 				fmt.Fprintf(b.Errors, "fairlease: %v\n", err)
 			}
 		}()
@@ -198,14 +198,14 @@ func (b *Back) remember(ctx context.Context, anyway bool) error {
 	return nil
 }
 
-// Living tells whether a seat's holder may still act. On this host it checks the process; for
+// Living tells whether a lead's holder may still act. On this host it checks the process; for
 // other hosts it uses the last sign of life.
-func Living(seat *store.LastLeadership) bool {
-	if !seat.Renewed.Add(seat.Silent).Before(seat.Takeover) {
+func Living(lead *store.LastLeadership) bool {
+	if !lead.Renewed.Add(lead.Silent).Before(lead.Takeover) {
 		return false
 	}
 	here, err := os.Hostname()
-	host, pid, ok := strings.Cut(seat.Holder, ":")
+	host, pid, ok := strings.Cut(lead.Holder, ":")
 	n, bad := strconv.Atoi(pid)
 	if err != nil || !ok || bad != nil || host != here {
 		return true

@@ -17,7 +17,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// A seat's holder lives while it gives signs of life and, on this host, while its process runs.
+// A lead's holder lives while it gives signs of life and, on this host, while its process runs.
 func TestLiving(t *testing.T) {
 	here, err := os.Hostname()
 	if err != nil {
@@ -36,14 +36,14 @@ func TestLiving(t *testing.T) {
 		{here + ":999999999", time.Second, false},
 		{here, time.Second, true},
 	} {
-		seat := &store.LastLeadership{Holder: c.holder, Renewed: now, Takeover: now.Add(30 * time.Second), Silent: c.silent}
-		if got := handback.Living(seat); got != c.want {
+		lead := &store.LastLeadership{Holder: c.holder, Renewed: now, Takeover: now.Add(30 * time.Second), Silent: c.silent}
+		if got := handback.Living(lead); got != c.want {
 			t.Errorf("%s, silent for %v: %v", c.holder, c.silent, got)
 		}
 	}
 }
 
-// Without PostgreSQL a release after a crash does nothing, since another daemon may be seated. A
+// Without PostgreSQL a release after a crash does nothing, since another daemon may lead. A
 // release by hand continues until it needs Slurm.
 func TestWithoutAJournal(t *testing.T) {
 	dir := t.TempDir()

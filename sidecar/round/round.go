@@ -1,5 +1,5 @@
 // Package round makes one round by hand, or previews it. It observes and decides; unless it is a
-// preview it also takes the seat, commits and acts as the daemon does.
+// preview it also takes the lead, commits and acts as the daemon does.
 package round
 
 import (
@@ -108,16 +108,16 @@ func Once(ctx context.Context, cfg *config.Config, p *view.Page) error {
 	return nil
 }
 
-// whoSits names the holder of the seat and its start.
+// whoSits names the holder of the lead and its start.
 func whoSits(ctx context.Context, cfg *config.Config, p *view.Page, taken error) error {
 	s, err := connect.Journal(ctx, cfg)
 	if err != nil {
 		return taken
 	}
 	defer s.Close()
-	seat, err := s.Leader(ctx)
-	if err != nil || seat == nil {
+	lead, err := s.Leader(ctx)
+	if err != nil || lead == nil {
 		return taken
 	}
-	return fmt.Errorf("%s leads since %s, seen %v ago", seat.Holder, p.Time(cluster.InstantOf(seat.Acquired)), seat.Silent.Round(time.Millisecond))
+	return fmt.Errorf("%s leads since %s, seen %v ago", lead.Holder, p.Time(cluster.InstantOf(lead.Acquired)), lead.Silent.Round(time.Millisecond))
 }

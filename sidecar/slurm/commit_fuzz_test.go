@@ -32,12 +32,12 @@ func FuzzRecordToPostgreSQL(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(s.Close)
-	seat, err := s.Acquire(f.Context(), f.Name())
+	lead, err := s.Acquire(f.Context(), f.Name())
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, fields []byte) {
-		plan := govern(t, seat.Journal(), fields)
+		plan := govern(t, lead.Journal(), fields)
 		for _, v := range plan.Statuses[:min(len(plan.Statuses), 4)] {
 			if _, err := s.ExplainKey(t.Context(), v.Job); err != nil && !strings.Contains(err.Error(), store.ErrNone.Error()) {
 				t.Error(err)

@@ -21,7 +21,7 @@ func BenchmarkCommit(b *testing.B) {
 	}{{1_000, 25, false}, {10_000, 250, false}, {50_000, 1_250, false}, {10_000, 2_500, false}, {10_000, 2_500, true}} {
 		b.Run(fmt.Sprintf("waiting=%d/nodes=%d/cells=%t", c.waiting, c.nodes, c.cells), func(b *testing.B) {
 			s := openStore(b, store.Config{DSN: storetest.Database(b)})
-			j := takeSeat(b, s).Journal()
+			j := takeLead(b, s).Journal()
 			if _, err := j.Open(b.Context()); err != nil {
 				b.Fatal(err)
 			}

@@ -34,7 +34,7 @@ func TestTheCellsOfARealEngine(t *testing.T) {
 	w.Rules.Cells = d
 	for hour := range seeds.Some(2, 4) {
 		lapse(t, db)
-		w.Loop = &loop.Loop{Cluster: w.Loop.Cluster, Journal: takeSeat(t, s).Journal(), Decide: w.Loop.Decide, Configure: w.Loop.Configure}
+		w.Loop = &loop.Loop{Cluster: w.Loop.Cluster, Journal: takeLead(t, s).Journal(), Decide: w.Loop.Decide, Configure: w.Loop.Configure}
 		w.Submit("guest", 6, 4, 40*cluster.Minute)
 		w.Run(4 * cluster.Minute)
 		w.Submit("bio", 3, 4, 25*cluster.Minute+cluster.Span(hour)*1234)

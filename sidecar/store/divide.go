@@ -276,7 +276,7 @@ func (s *Store) speeds(ctx context.Context) (map[accountKey]float64, error) {
 	return speeds, err
 }
 
-// Audit stores an audit, and replaces one of the same day. It fails with ErrDeposed when the seat
+// Audit stores an audit, and replaces one of the same day. It fails with ErrDeposed when the lead
 // is lost.
 func (s *Leadership) Audit(ctx context.Context, a cluster.Audit) error {
 	row := auditRow{

@@ -173,7 +173,7 @@ func TestDivisionsReadBack(t *testing.T) {
 		}
 		type lasted struct{ N, Open, Gaps int }
 		same(l, "divisions, those in force, and those that did not follow on each other", []lasted{{b.divisions, 1, 0}},
-			`with d as (select *, lag(ended_at) over (order by number) as before from fairlease.divisions)
+			`with d as (select *, lag(ended_at) over (order by number) as before from fairlease.allocations)
 			select count(*), count(*) filter (where ended_at is null), count(*) filter (where number > 1 and since is distinct from before) from d`)
 		type odd struct {
 			Tenant, Pool string
@@ -187,7 +187,7 @@ func TestDivisionsReadBack(t *testing.T) {
 		// A round equal to the previous one writes none of it again.
 		type version struct{ Text string }
 		const versions = `select 'p' || kind || model || source || xmin::text from fairlease.profiles union all select 't' || number || ' ' || xmin::text from fairlease.trades
-			union all select 'd' || number || ' ' || xmin::text from fairlease.divisions`
+			union all select 'd' || number || ' ' || xmin::text from fairlease.allocations`
 		snap, plan = story.Next()
 		b.stay(&snap, &plan)
 		l.commit(snap, plan)
@@ -213,7 +213,7 @@ func TestDivisionsReadBack(t *testing.T) {
 		l.round()
 		type one struct{ N int }
 		same(l, "rows of what is not divided", []one{{0}}, "select (select count(*) from fairlease.profiles) + (select count(*) from fairlease.entitlements)")
-		same(l, "divisions in force", []one{{0}}, "select count(*) from fairlease.divisions where ended_at is null")
+		same(l, "divisions in force", []one{{0}}, "select count(*) from fairlease.allocations where ended_at is null")
 		same(l, "that histories end", []one{{0}}, `select count(*) from
 			(select distinct on (tenant, pool) base_gpus from fairlease.entitlement_history order by tenant, pool, at desc) h where base_gpus > 0`)
 	}
@@ -301,7 +301,7 @@ func TestOddDivisions(t *testing.T) {
 	next.Settings, next.Allocation, after.State.Profiles = snap.Settings, snap.Allocation, plan.State.Profiles
 	l.commit(next, after)
 	type row struct{ Trades, Profiles, Divisions int }
-	same(l, "rows", []row{{1, 1, 1}}, "select (select count(*) from fairlease.trades), (select count(*) from fairlease.profiles), (select count(*) from fairlease.divisions)")
+	same(l, "rows", []row{{1, 1, 1}}, "select (select count(*) from fairlease.trades), (select count(*) from fairlease.profiles), (select count(*) from fairlease.allocations)")
 	type speed struct{ Speed float64 }
 	same(l, "what is of no use", []speed{{0}}, "select speed from fairlease.entitlements where tenant = 'bio' and pool = 'a100'")
 }
@@ -310,10 +310,10 @@ func TestAudits(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(1, 2, 5))
 	lapse(t, l.db)
-	seat := takeSeat(t, l.store)
+	lead := takeLead(t, l.store)
 	more := 0.5
 	a := cluster.Audit{At: 1772409600000, Policy: "oef:coop", Slack: -1}
-	write := func() error { return seat.Audit(t.Context(), a) }
+	write := func() error { return lead.Audit(t.Context(), a) }
 	if err := write(); err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +348,7 @@ func TestAudits(t *testing.T) {
 	}
 	a.Envy = nil
 	lapse(t, l.db)
-	takeSeat(t, l.store)
+	takeLead(t, l.store)
 	if err := write(); !errors.Is(err, store.ErrDeposed) {
 		t.Errorf("the deposed wrote an audit (%v)", err)
 	}
@@ -371,7 +371,7 @@ func TestTheMarketOfARealEngine(t *testing.T) {
 	for range 3 {
 		w.Submit("bio", 12, 1, 40*cluster.Minute)
 		lapse(t, db)
-		w.Loop = &loop.Loop{Cluster: w.Loop.Cluster, Journal: takeSeat(t, s).Journal(), Decide: w.Loop.Decide, Divide: engine.Divide, Configure: w.Loop.Configure}
+		w.Loop = &loop.Loop{Cluster: w.Loop.Cluster, Journal: takeLead(t, s).Journal(), Decide: w.Loop.Decide, Divide: engine.Divide, Configure: w.Loop.Configure}
 		w.Run(cluster.Hour)
 	}
 	l := &life{t: t, store: s, db: db}
@@ -393,7 +393,7 @@ func TestTheMarketOfARealEngine(t *testing.T) {
 	same(l, "what a GPU is worth", []speed{{"bio", "v100", 1.2}, {"nlp", "v100", 5}},
 		"select distinct tenant, pool, speed from fairlease.entitlements_over_time where pool = 'v100' and speed <> 1")
 	same(l, "kinds in force", []yes{{true}}, "select count(*) = 4 and max(speedup) = 5 from fairlease.job_profiles where basis = 'file'")
-	same(l, "divisions that were none", []yes{}, "select true from fairlease.division_history where why_not <> '' or held < interval '0'")
+	same(l, "divisions that were none", []yes{}, "select true from fairlease.allocation_history where why_not <> '' or held < interval '0'")
 	same(l, "days", []yes{{true}}, "select bool_and(ratio > 0.5) and count(distinct tenant) = 2 from fairlease.effective_throughput_per_day")
 	trades, err := s.Trades(t.Context(), true, 100)
 	if err != nil || len(trades) == 0 {
@@ -425,7 +425,7 @@ func TestWhoGoesFirstWhereModelsAreDivided(t *testing.T) {
 			set := simtest.Product()
 			set.Divide, set.DivideJobs = policy, jobs
 			w := simtest.New(t, set, append(simtest.Nodes("k", "k80", 1, 4), simtest.Nodes("v", "v100", 1, 4)...), "bio", "nlp")
-			w.Loop.Journal = takeSeat(t, s).Journal()
+			w.Loop.Journal = takeLead(t, s).Journal()
 			w.Submit("nlp", 12, 1, 3*cluster.Hour)
 			w.Submit("bio", 12, 1, 3*cluster.Hour)
 			w.Run(cluster.Hour + 10*cluster.Second) // to the end of a term: otherwise nothing went first

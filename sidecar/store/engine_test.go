@@ -21,7 +21,7 @@ func TestTheBooksOfARealEngine(t *testing.T) {
 	w := simtest.New(t, simtest.Product(), nodes, "bio", "chem", "idle")
 	for hour := range seeds.Some(3, 6) {
 		lapse(t, db)
-		w.Loop = &loop.Loop{Cluster: w.Loop.Cluster, Journal: takeSeat(t, s).Journal(), Decide: w.Loop.Decide, Configure: w.Loop.Configure}
+		w.Loop = &loop.Loop{Cluster: w.Loop.Cluster, Journal: takeLead(t, s).Journal(), Decide: w.Loop.Decide, Configure: w.Loop.Configure}
 		for i := range 4 {
 			w.Submit("bio", 2, 1<<i, cluster.Span(7+13*i)*cluster.Minute+cluster.Span(hour)*1234)
 			w.Submit("chem", 1, 1<<(3-i), cluster.Span(90-20*i)*cluster.Minute+cluster.Span(hour)*777)

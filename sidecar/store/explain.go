@@ -16,11 +16,11 @@ import (
 )
 
 // Explaining one of 50,000 jobs takes only the rows of that job: the whole newest round is tens
-// of megabytes. Data without a column is in verdicts.details, for the few jobs that need it.
+// of megabytes. Data without a column is in job_statuses.details, for the few jobs that need it.
 
 var (
 	settingsNow = sql.Query("settings_now")
-	verdictOf   = query[verdictNow]("verdict_of")
+	verdictOf   = query[verdictNow]("status_of")
 	standingsOf = query[standingNow]("standings_of")
 	jobNames    = sql.Query("job_names")
 )
@@ -86,7 +86,7 @@ func (d *detailer) of(c *cluster.Case, r *cluster.Record, reason *cluster.Reason
 	return documentOf(out)
 }
 
-// verdictNow is a row of verdicts.
+// verdictNow is a row of job_statuses.
 type verdictNow struct {
 	reasonColumns
 	Round     int64           `db:"round"`

@@ -26,7 +26,7 @@ func TestAJobsRowsTellWhatTheRoundTells(t *testing.T) {
 	s := openStore(t, store.Config{DSN: storetest.Database(t), Refresh: time.Millisecond}) // all numbers are the newest round's
 	set := simtest.Product()
 	w := simtest.New(t, set, simtest.Nodes("v", "v100", 2, 4), "bio", "nlp")
-	w.Loop.Journal = takeSeat(t, s).Journal()
+	w.Loop.Journal = takeLead(t, s).Journal()
 	w.Submit("nlp", 6, 1, 3*cluster.Hour)
 	w.Submit("bio", 3, 4, 3*cluster.Hour)
 	w.Virtual.Submit(sim.Work{Name: "shell", User: "bio_user", Account: "bio", Partition: "gpu", Request: simtest.Gang(1), Runs: cluster.Hour, Interactive: true})

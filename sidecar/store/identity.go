@@ -66,7 +66,7 @@ func (r Repair) noted(ctx context.Context, tx pgx.Tx, kind, found, done string) 
 	return err
 }
 
-// Rename assigns the journal to the cluster is, with the seat. It returns the previous cluster.
+// Rename assigns the journal to the cluster is, with the lead. It returns the previous cluster.
 func (s *Leadership) Rename(ctx context.Context, is cluster.Identity, r Repair) (was cluster.Identity, err error) {
 	was, known, err := s.store.Identity(ctx)
 	if err != nil {

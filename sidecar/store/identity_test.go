@@ -40,8 +40,8 @@ func TestAJournalIsOfOneCluster(t *testing.T) {
 			t.Errorf("%v: %v, want %q", c.is, err, c.want)
 		}
 	}
-	seat := takeSeat(t, s)
-	was, err := seat.Rename(t.Context(), alpha(8), store.Repair{By: "root", Reason: "new disks"})
+	lead := takeLead(t, s)
+	was, err := lead.Rename(t.Context(), alpha(8), store.Repair{By: "root", Reason: "new disks"})
 	if err != nil || was != alpha(7) {
 		t.Errorf("renamed from %v (%v)", was, err)
 	}
@@ -62,7 +62,7 @@ func TestAJournalIsOfOneCluster(t *testing.T) {
 func TestSchemasAreApart(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Empty(t)
-	seats := map[string]*store.Leadership{}
+	leaders := map[string]*store.Leadership{}
 	for i, schema := range []string{"alpha", "beta"} {
 		if _, _, err := migrate.Up(t.Context(), dsn, schema, func(string) {}); err != nil {
 			t.Fatal(err)
@@ -71,8 +71,8 @@ func TestSchemasAreApart(t *testing.T) {
 		if err := s.Claim(t.Context(), cluster.Identity{Name: schema}); err != nil {
 			t.Fatal(err)
 		}
-		seat := takeSeat(t, s) // both at once
-		j := seat.Journal()
+		lead := takeLead(t, s) // both at once
+		j := lead.Journal()
 		if _, err := j.Open(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestSchemasAreApart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		seats[schema] = seat
+		leaders[schema] = lead
 	}
 	for i, schema := range []string{"alpha", "beta"} {
 		s := openStore(t, store.Config{DSN: dsn, Schema: schema})
@@ -91,7 +91,7 @@ func TestSchemasAreApart(t *testing.T) {
 		if err != nil || len(rounds) != i+1 {
 			t.Errorf("%s has %d rounds (%v)", schema, len(rounds), err)
 		}
-		if err := seats[schema].Keep(context.Background()); err != nil {
+		if err := leaders[schema].Keep(context.Background()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestQuiet(t *testing.T) {
 	if d := quiet(); d != math.MaxInt64 {
 		t.Errorf("without a round it is quiet for %v", d)
 	}
-	j := takeSeat(t, s).Journal()
+	j := takeLead(t, s).Journal()
 	if _, err := j.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -16,27 +16,27 @@ import (
 // before the next round.
 var errStale = errors.New("the journal is not as it was left: open it again")
 
-// Journal writes rounds with a seat. It is for one goroutine.
+// Journal writes rounds with a lead. It is for one goroutine.
 type Journal struct {
-	seat *Leadership
+	lead *Leadership
 	was  *written // nil: not open
 	film snapshotLog
 	days date // up to which partitions were made, or attempted
 }
 
-// Journal gives a journal that writes from the seat.
-func (s *Leadership) Journal() *Journal { return &Journal{seat: s} }
+// Journal gives a journal that writes from the lead.
+func (s *Leadership) Journal() *Journal { return &Journal{lead: s} }
 
 // Open gives back the memory of the newest round; an empty one if there is none.
 func (j *Journal) Open(ctx context.Context) (cluster.State, error) {
 	j.was = nil
-	snap, plan, err := j.seat.store.Last(ctx)
+	snap, plan, err := j.lead.store.Last(ctx)
 	if err != nil {
 		return cluster.State{}, fmt.Errorf("opening the journal: %w", err)
 	}
-	w := newWritten(cluster.SpanOf(j.seat.store.config.Refresh))
+	w := newWritten(cluster.SpanOf(j.lead.store.config.Refresh))
 	if plan.Round > 0 {
-		if w.speeds, err = j.seat.store.speeds(ctx); err != nil {
+		if w.speeds, err = j.lead.store.speeds(ctx); err != nil {
 			return cluster.State{}, fmt.Errorf("opening the journal: reading what GPUs are worth to tenants: %w", err)
 		}
 		// The tables match that round; its differences to nothing are not written again. Yet the
@@ -44,7 +44,7 @@ func (j *Journal) Open(ctx context.Context) (cluster.State, error) {
 		w.nextKey = snap.NextKey
 		w.keep(w.entry(snap, plan, 0), plan.State)
 		w.doubt()
-		if w.boundaries, err = j.seat.store.boundaries(ctx); err != nil {
+		if w.boundaries, err = j.lead.store.boundaries(ctx); err != nil {
 			return cluster.State{}, fmt.Errorf("opening the journal: reading the leases that are renewed: %w", err)
 		}
 	}
@@ -72,7 +72,7 @@ func (s *Store) boundaries(ctx context.Context) ([]boundary, error) {
 	})
 }
 
-// Commit writes a round, all of it or nothing. It fails with ErrDeposed when the seat is lost. It
+// Commit writes a round, all of it or nothing. It fails with ErrDeposed when the lead is lost. It
 // fails with errStale when the journal must be opened again: the round's number is not above all
 // others, or the result of the previous commit is unknown because the connection broke. A
 // RefusedError names jobs whose data PostgreSQL refuses.
@@ -85,7 +85,7 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 	}
 	if day := dateOf(plan.At) + date(cluster.Day); day > j.days {
 		j.days = day
-		_ = j.seat.store.makeDays(ctx, plan.At.Time()) // Prune reports why it fails
+		_ = j.lead.store.makeDays(ctx, plan.At.Time()) // Prune reports why it fails
 	}
 	var shot frame
 	var unshot error
@@ -95,14 +95,14 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 		shot, unshot = j.film.encode(snap, plan)
 	}()
 	defer func() { <-done }()
-	e := j.was.entry(snap, plan, cluster.SpanOf(j.seat.store.config.Sample))
-	e.round.SeatTerm = j.seat.Term
+	e := j.was.entry(snap, plan, cluster.SpanOf(j.lead.store.config.Sample))
+	e.round.LeaderTerm = j.lead.Term
 	rows, err := e.texts()
 	if err != nil {
 		return fmt.Errorf("writing round %d down: %w", plan.Round, err)
 	}
 	write := func() error {
-		return j.seat.inTerm(ctx, func(tx pgx.Tx) error {
+		return j.lead.inTerm(ctx, func(tx pgx.Tx) error {
 			if err := send(ctx, tx, j.was.round, rows); err != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ var (
 )
 
 // Settle adds the outcomes of a committed plan's actions, one each, in their order. It may be
-// repeated. It fails with ErrDeposed when the seat is lost.
+// repeated. It fails with ErrDeposed when the lead is lost.
 func (j *Journal) Settle(ctx context.Context, plan cluster.Plan, outcomes []cluster.Outcome) error {
 	if len(outcomes) != len(plan.Actions) {
 		return fmt.Errorf("settling round %d: %d outcomes for %d actions", plan.Round, len(outcomes), len(plan.Actions))
@@ -162,7 +162,7 @@ func (j *Journal) Settle(ctx context.Context, plan cluster.Plan, outcomes []clus
 		return fmt.Errorf("settling round %d: %w", plan.Round, w.err)
 	}
 	at := plan.At.Time()
-	err := j.seat.inTerm(ctx, func(tx pgx.Tx) error {
+	err := j.lead.inTerm(ctx, func(tx pgx.Tx) error {
 		done, err := tx.Exec(ctx, settleRound, plan.Round, acting, len(outcomes), at)
 		if err != nil {
 			return err
@@ -189,5 +189,5 @@ func (j *Journal) Settle(ctx context.Context, plan cluster.Plan, outcomes []clus
 
 // Overrides gives the orders in force at now, sorted by id.
 func (j *Journal) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
-	return j.seat.store.OverridesAt(ctx, now)
+	return j.lead.store.OverridesAt(ctx, now)
 }

@@ -20,14 +20,14 @@ func openStore(t testing.TB, c store.Config) *store.Store {
 	return s
 }
 
-// takeSeat takes the seat as the only daemon does: the previous holder is dead.
-func takeSeat(t testing.TB, s *store.Store) *store.Leadership {
+// takeLead takes the lead as the only daemon does: the previous holder is dead.
+func takeLead(t testing.TB, s *store.Store) *store.Leadership {
 	t.Helper()
-	seat, err := s.Acquire(t.Context(), t.Name())
+	lead, err := s.Acquire(t.Context(), t.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return seat
+	return lead
 }
 
 func TestStoreIsAJournal(t *testing.T) {
@@ -39,10 +39,10 @@ func TestStoreIsAJournal(t *testing.T) {
 		return journaltest.Ground{
 			Start: func(t *testing.T) loop.Journal {
 				// The one before is dead, and has been silent for long enough.
-				if _, err := db.Exec(t.Context(), "update fairlease.seats set renewed_at = now() - interval '1 day'"); err != nil {
+				if _, err := db.Exec(t.Context(), "update fairlease.leaders set renewed_at = now() - interval '1 day'"); err != nil {
 					t.Fatal(err)
 				}
-				return takeSeat(t, openStore(t, store.Config{DSN: dsn})).Journal()
+				return takeLead(t, openStore(t, store.Config{DSN: dsn})).Journal()
 			},
 			Order: func(t *testing.T, o cluster.Override) int64 {
 				id, err := admin.AddOverride(t.Context(), o)

@@ -17,7 +17,7 @@ import (
 // written.
 var ErrDeposed = errors.New("leadership was lost: another daemon may act now")
 
-// TakenError names the holder of the seat.
+// TakenError names the holder of the lead.
 type TakenError struct {
 	Holder string
 	Term   int64
@@ -45,49 +45,49 @@ type Leadership struct {
 }
 
 var (
-	seatQueue  = sql.Query("seat_queue")
-	seatRetire = sql.Query("seat_retire")
-	seatTake   = sql.Query("seat_take")
-	seatLast   = sql.Query("seat_last")
-	seatCrash  = sql.Query("seat_crashed")
-	seatHold   = sql.Query("seat_hold")
-	seatRenew  = sql.Query("seat_renew")
-	seatResign = sql.Query("seat_resign")
+	leaderQueue  = sql.Query("leader_queue")
+	leaderRetire = sql.Query("leader_retire")
+	leaderTake   = sql.Query("leader_take")
+	leaderLast   = sql.Query("leader_last")
+	leaderCrash  = sql.Query("leader_crashed")
+	leaderHold   = sql.Query("leader_hold")
+	leaderRenew  = sql.Query("leader_renew")
+	leaderResign = sql.Query("leader_resign")
 )
 
-// Acquire takes the seat for holder (a display name: host and process). It fails with *TakenError
+// Acquire takes the lead for holder (a display name: host and process). It fails with *TakenError
 // while another daemon holds it and lives.
 func (s *Store) Acquire(ctx context.Context, holder string) (*Leadership, error) {
 	return s.acquire(ctx, holder, 0)
 }
 
-// Succeed takes the seat at once after a term whose holder is known to have crashed. It fails
-// with *TakenError if any daemon was seated after that term, even if it no longer is.
+// Succeed takes the lead at once after a term whose holder is known to have crashed. It fails
+// with *TakenError if any daemon led after that term, even if it no longer is.
 func (s *Store) Succeed(ctx context.Context, holder string, crashed int64) (*Leadership, error) {
 	return s.acquire(ctx, holder, crashed)
 }
 
-// acquire takes the seat: after the term crashed only, or with 0 after any term that has ended.
+// acquire takes the lead: after the term crashed only, or with 0 after any term that has ended.
 func (s *Store) acquire(ctx context.Context, holder string, crashed int64) (*Leadership, error) {
 	asked := time.Now()
-	seat := &Leadership{Holder: holder, store: s, lost: make(chan struct{})}
+	lead := &Leadership{Holder: holder, store: s, lost: make(chan struct{})}
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		// A holder in the middle of a commit locks its row: it lives, do not wait for it.
 		if _, err := tx.Exec(ctx, "set local lock_timeout = '1s'"); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, seatQueue); err != nil {
+		if _, err := tx.Exec(ctx, leaderQueue); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, seatRetire); err != nil {
+		if _, err := tx.Exec(ctx, leaderRetire); err != nil {
 			return err
 		}
 		if crashed > 0 {
-			if _, err := tx.Exec(ctx, seatCrash, crashed); err != nil {
+			if _, err := tx.Exec(ctx, leaderCrash, crashed); err != nil {
 				return err
 			}
 		}
-		return tx.QueryRow(ctx, seatTake, holder, s.config.Takeover, crashed).Scan(&seat.Term)
+		return tx.QueryRow(ctx, leaderTake, holder, s.config.Takeover, crashed).Scan(&lead.Term)
 	})
 	const locked = "55P03"
 	var refused *pgconn.PgError
@@ -97,8 +97,8 @@ func (s *Store) acquire(ctx context.Context, holder string, crashed int64) (*Lea
 	if err != nil {
 		return nil, fmt.Errorf("taking leadership: %w", err)
 	}
-	seat.heard(asked)
-	return seat, nil
+	lead.heard(asked)
+	return lead, nil
 }
 
 // LastLeadership is the newest term of leadership.
@@ -113,14 +113,14 @@ type LastLeadership struct {
 
 // LastLeadership gives the last holder, current or not; nil = there was none.
 func (s *Store) LastLeadership(ctx context.Context) (*LastLeadership, error) {
-	all, err := collect[LastLeadership](ctx, s, "reading the last leader", seatLast)
+	all, err := collect[LastLeadership](ctx, s, "reading the last leader", leaderLast)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
 	return &all[0], nil
 }
 
-// taken names the holder of the seat.
+// taken names the holder of the lead.
 func (s *Store) taken(ctx context.Context) error {
 	now, err := s.Leader(ctx)
 	if err != nil {
@@ -146,16 +146,16 @@ func (s *Leadership) Keep(ctx context.Context) error {
 func (s *Leadership) renew(ctx context.Context, db interface {
 	Exec(context.Context, string, ...any) (pgconn.CommandTag, error)
 }) error {
-	done, err := db.Exec(ctx, seatRenew, s.Term)
+	done, err := db.Exec(ctx, leaderRenew, s.Term)
 	if err == nil && done.RowsAffected() == 0 {
 		return ErrDeposed
 	}
 	return err
 }
 
-// Resign gives up the seat, so that another daemon need not wait. A lost seat is no error.
+// Resign gives up the lead, so that another daemon need not wait. A lost lead is no error.
 func (s *Leadership) Resign(ctx context.Context) error {
-	_, err := s.store.pool.Exec(ctx, seatResign, s.Term)
+	_, err := s.store.pool.Exec(ctx, leaderResign, s.Term)
 	s.lose()
 	if err != nil {
 		return fmt.Errorf("giving up leadership (another daemon can take it in %s): %w", s.store.config.Takeover, err)
@@ -166,7 +166,7 @@ func (s *Leadership) Resign(ctx context.Context) error {
 // Lost is closed once it is known that the term is over.
 func (s *Leadership) Lost() <-chan struct{} { return s.lost }
 
-// Sure gives the moment until which no other daemon can be seated, whatever happens to the
+// Sure gives the moment until which no other daemon can lead, whatever happens to the
 // database or the network. All actions must end by then.
 func (s *Leadership) Sure() time.Time {
 	s.mu.Lock()
@@ -178,12 +178,12 @@ func (s *Leadership) Sure() time.Time {
 // and its end is a sign of life. If the term is over, inTerm writes nothing and fails with
 // ErrDeposed.
 //
-// The seat's row is locked throughout, so that no other daemon takes over, but changed only at
+// The lead's row is locked throughout, so that no other daemon takes over, but changed only at
 // the very end: the keeper's signs of life change it too, and would have to wait.
 func (s *Leadership) inTerm(ctx context.Context, work func(pgx.Tx) error) error {
 	var asked time.Time
 	err := pgx.BeginFunc(ctx, s.store.pool, func(tx pgx.Tx) error {
-		switch held, err := tx.Exec(ctx, seatHold, s.Term); {
+		switch held, err := tx.Exec(ctx, leaderHold, s.Term); {
 		case err != nil:
 			return err
 		case held.RowsAffected() == 0:

@@ -17,10 +17,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// lapse makes the holder of the seat silent for a day.
+// lapse makes the holder of the lead silent for a day.
 func lapse(t *testing.T, db *pgx.Conn) {
 	t.Helper()
-	if _, err := db.Exec(t.Context(), "update fairlease.seats set renewed_at = renewed_at - interval '1 day'"); err != nil {
+	if _, err := db.Exec(t.Context(), "update fairlease.leaders set renewed_at = renewed_at - interval '1 day'"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -47,7 +47,7 @@ func counts(t *testing.T, db *pgx.Conn) map[string]int64 {
 	return all
 }
 
-func TestOnlyOneIsSeated(t *testing.T) {
+func TestOnlyOneLeads(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Database(t)
 	one, two := openStore(t, store.Config{DSN: dsn}), openStore(t, store.Config{DSN: dsn})
@@ -58,7 +58,7 @@ func TestOnlyOneIsSeated(t *testing.T) {
 	_, err = two.Acquire(t.Context(), "two")
 	var taken *store.TakenError
 	if !errors.As(err, &taken) {
-		t.Fatalf("the second daemon was told %v, not that the seat is taken", err)
+		t.Fatalf("the second daemon was told %v, not that the lead is taken", err)
 	}
 	if taken.Holder != "one" || taken.Term != first.Term || taken.Left <= 0 || taken.Left > 15*time.Second {
 		t.Errorf("told %+v", taken)
@@ -69,7 +69,7 @@ func TestOnlyOneIsSeated(t *testing.T) {
 	select {
 	case <-first.Lost():
 	default:
-		t.Error("who resigned does not know that the seat is lost")
+		t.Error("who resigned does not know that the lead is lost")
 	}
 	second, err := two.Acquire(t.Context(), "two")
 	if err != nil {
@@ -80,7 +80,7 @@ func TestOnlyOneIsSeated(t *testing.T) {
 	}
 	now, err := one.Leader(t.Context())
 	if err != nil || now.Holder != "two" || now.Term != second.Term {
-		t.Errorf("seated is %+v (%v)", now, err)
+		t.Errorf("leading is %+v (%v)", now, err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestADeposedDaemonWritesNothing(t *testing.T) {
 	one, two := openStore(t, store.Config{DSN: dsn}), openStore(t, store.Config{DSN: dsn})
 	story := journaltest.NewStory(1, 4, 20)
 
-	old := takeSeat(t, one)
+	old := takeLead(t, one)
 	oldJournal := old.Journal()
 	if _, err := oldJournal.Open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -102,10 +102,10 @@ func TestADeposedDaemonWritesNothing(t *testing.T) {
 	}
 	lapse(t, db)
 	if err := old.Keep(t.Context()); err != nil {
-		t.Fatalf("nobody had taken the seat that lapsed: %v", err)
+		t.Fatalf("nobody had taken the lead that lapsed: %v", err)
 	}
 	lapse(t, db)
-	next := takeSeat(t, two)
+	next := takeLead(t, two)
 	before := counts(t, db)
 
 	newSnap, newPlan := story.Next()
@@ -128,17 +128,17 @@ func TestADeposedDaemonWritesNothing(t *testing.T) {
 	select {
 	case <-old.Lost():
 	default:
-		t.Error("a deposed daemon does not know that the seat is lost")
+		t.Error("a deposed daemon does not know that the lead is lost")
 	}
 	if !old.Sure().IsZero() {
-		t.Error("a deposed daemon is still sure of the seat")
+		t.Error("a deposed daemon is still sure of the lead")
 	}
 	newJournal := next.Journal()
 	if _, err := newJournal.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := newJournal.Commit(t.Context(), newSnap, newPlan); err != nil {
-		t.Errorf("the seated daemon: %v", err)
+		t.Errorf("the leading daemon: %v", err)
 	}
 }
 
@@ -146,14 +146,14 @@ func TestSignsOfLife(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, store.Config{DSN: storetest.Database(t), Takeover: time.Minute})
 	begun := time.Now()
-	seat := takeSeat(t, s)
-	j := seat.Journal()
+	lead := takeLead(t, s)
+	j := lead.Journal()
 	if _, err := j.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	story := journaltest.NewStory(1, 2, 5)
 	for what, sign := range map[string]func() error{
-		"keep": func() error { return seat.Keep(t.Context()) },
+		"keep": func() error { return lead.Keep(t.Context()) },
 		"commit": func() error {
 			snap, plan := story.Next()
 			return j.Commit(t.Context(), snap, plan)
@@ -163,7 +163,7 @@ func TestSignsOfLife(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sure := seat.Sure()
+		sure := lead.Sure()
 		if err := sign(); err != nil {
 			t.Fatal(err)
 		}
@@ -171,11 +171,11 @@ func TestSignsOfLife(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !after.Renewed.After(before.Renewed) || !seat.Sure().After(sure) {
+		if !after.Renewed.After(before.Renewed) || !lead.Sure().After(sure) {
 			t.Errorf("%s is no sign of life", what)
 		}
-		if seat.Sure().Before(begun.Add(time.Minute)) || seat.Sure().After(time.Now().Add(time.Minute)) {
-			t.Errorf("after %s sure until %s", what, seat.Sure())
+		if lead.Sure().Before(begun.Add(time.Minute)) || lead.Sure().After(time.Now().Add(time.Minute)) {
+			t.Errorf("after %s sure until %s", what, lead.Sure())
 		}
 	}
 }
@@ -184,13 +184,13 @@ func TestWhoIsCommittingIsNotTakenOver(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Database(t)
 	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
-	seat := takeSeat(t, s)
+	lead := takeLead(t, s)
 	lapse(t, db)
 	tx, err := db.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), "update fairlease.seats set renewed_at = clock_timestamp() where term = $1", seat.Term); err != nil {
+	if _, err := tx.Exec(t.Context(), "update fairlease.leaders set renewed_at = clock_timestamp() where term = $1", lead.Term); err != nil {
 		t.Fatal(err)
 	}
 	var taken *store.TakenError
@@ -206,13 +206,13 @@ func TestWhoIsCommittingIsNotTakenOver(t *testing.T) {
 }
 
 // A commit may take longer than the takeover timeout: it neither blocks our signs of life nor
-// loses the seat, even without them.
-func TestALongCommitKeepsTheSeat(t *testing.T) {
+// loses the lead, even without them.
+func TestALongCommitKeepsTheLead(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Database(t)
 	s, db, slow := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn), storetest.Connect(t, dsn)
-	seat := takeSeat(t, s)
-	j := seat.Journal()
+	lead := takeLead(t, s)
+	j := lead.Journal()
 	if _, err := j.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -238,13 +238,13 @@ func TestALongCommitKeepsTheSeat(t *testing.T) {
 		default:
 		}
 	}
-	sure := seat.Sure()
+	sure := lead.Sure()
 	patient, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := seat.Keep(patient); err != nil {
+	if err := lead.Keep(patient); err != nil {
 		t.Fatalf("no sign of life during a commit: %v", err)
 	}
-	if !seat.Sure().After(sure) {
+	if !lead.Sure().After(sure) {
 		t.Error("a sign of life during a commit proves nothing")
 	}
 	lapse(t, db)
@@ -252,14 +252,14 @@ func TestALongCommitKeepsTheSeat(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), "another"); !errors.As(err, &taken) {
 		t.Errorf("in the middle of a commit the other was told: %v", err)
 	}
-	sure = seat.Sure()
+	sure = lead.Sure()
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-committed; err != nil {
 		t.Errorf("the long commit: %v", err)
 	}
-	if !seat.Sure().After(sure) {
+	if !lead.Sure().After(sure) {
 		t.Error("the end of the long commit is no sign of life")
 	}
 	if _, err := s.Acquire(t.Context(), "another"); !errors.As(err, &taken) {
@@ -267,7 +267,7 @@ func TestALongCommitKeepsTheSeat(t *testing.T) {
 	}
 }
 
-func TestManyWantTheSeat(t *testing.T) {
+func TestManyWantToLead(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, store.Config{DSN: storetest.Database(t)})
 	var terms []int64
@@ -279,12 +279,12 @@ func TestManyWantTheSeat(t *testing.T) {
 		)
 		for range 8 {
 			group.Go(func() {
-				seat, err := s.Acquire(t.Context(), "one of many")
+				lead, err := s.Acquire(t.Context(), "one of many")
 				var taken *store.TakenError
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
-					won = append(won, seat)
+					won = append(won, lead)
 				} else if !errors.As(err, &taken) {
 					t.Error(err)
 				}
@@ -292,7 +292,7 @@ func TestManyWantTheSeat(t *testing.T) {
 		}
 		group.Wait()
 		if len(won) != 1 {
-			t.Fatalf("%d were seated at once", len(won))
+			t.Fatalf("%d were leading at once", len(won))
 		}
 		terms = append(terms, won[0].Term)
 		if err := won[0].Resign(t.Context()); err != nil {

@@ -22,7 +22,7 @@ func (j *Journal) Enrol(ctx context.Context, members []cluster.Member) error {
 	}
 	text, err := rowsText(members)
 	if err == nil {
-		err = j.seat.inTerm(ctx, func(tx pgx.Tx) error {
+		err = j.lead.inTerm(ctx, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, dropMembers, text)
 			if err == nil {
 				_, err = tx.Exec(ctx, putMembers, text)

@@ -32,11 +32,11 @@ func TestPostgresGoneForAWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	seat, err := s.Acquire(t.Context(), "me")
+	lead, err := s.Acquire(t.Context(), "me")
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := seat.Journal()
+	j := lead.Journal()
 	if _, err := j.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestPostgresGoneForAWhile(t *testing.T) {
 		_, open := s.Leader(t.Context())
 		for what, err := range map[string]error{
 			"commit": j.Commit(t.Context(), next, nextPlan), "settle": j.Settle(t.Context(), plan, outcomes),
-			"keep": seat.Keep(t.Context()), "overrides": overrides, "seated": open,
+			"keep": lead.Keep(t.Context()), "overrides": overrides, "leading": open,
 		} {
 			if err == nil || errors.Is(err, ErrDeposed) {
 				t.Errorf("%s without PostgreSQL: %v", what, err)
@@ -120,11 +120,11 @@ func TestACommitOfUnknownFate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	seat, err := s.Acquire(t.Context(), "me")
+	lead, err := s.Acquire(t.Context(), "me")
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := seat.Journal()
+	j := lead.Journal()
 	if _, err := j.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestAHungDaemonIsTakenOver(t *testing.T) {
 	release, done := make(chan struct{}), make(chan error, 1)
 	go func() {
 		done <- hung.inTerm(context.Background(), func(tx pgx.Tx) error {
-			<-release // with the seat's row locked
+			<-release // with the lead's row locked
 			_, err := tx.Exec(context.Background(), "insert into fairlease.tenants (name, weight) values ('ghost', 1)")
 			return err
 		})

@@ -24,7 +24,7 @@ func TestThePast(t *testing.T) {
 	}
 	w := simtest.New(t, simtest.Product(), simtest.Nodes("v", "v100", 2, 4), "bio", "chem")
 	w.Rules.Mode = loop.Observe
-	w.Loop.Journal = takeSeat(t, s).Journal()
+	w.Loop.Journal = takeLead(t, s).Journal()
 	at := func(hours int) time.Time { return simtest.Start.Add(cluster.Span(hours) * cluster.Hour).Time() }
 	hour := func(work func()) {
 		t.Helper()

@@ -31,7 +31,7 @@ var (
 	readActions  = query[Action]("actions")
 	readEvents   = query[Event]("events")
 	jobOverrides = query[Order]("job_overrides")
-	seatNow      = query[Leader]("seat_now")
+	leaderNow    = query[Leader]("leader_now")
 	readTrades   = query[Trade]("trades")
 	effective    = query[Effective]("effective")
 	newestRound  = sql.Query("newest_round")
@@ -210,7 +210,7 @@ func (s *Store) OwnJobs(ctx context.Context) ([]Count, error) {
 	return collect[Count](ctx, s, "counting the jobs", ownJobs)
 }
 
-// Leader describes the holder of the seat.
+// Leader describes the holder of the lead.
 type Leader struct {
 	Term     int64         `json:"term"`
 	Holder   string        `json:"holder"`
@@ -220,9 +220,9 @@ type Leader struct {
 	Silent   time.Duration `json:"silent" db:"silent_for"`
 }
 
-// Leader gives the holder of the seat; nil = none.
+// Leader gives the holder of the lead; nil = none.
 func (s *Store) Leader(ctx context.Context) (*Leader, error) {
-	all, err := collect[Leader](ctx, s, "reading the leader", seatNow)
+	all, err := collect[Leader](ctx, s, "reading the leader", leaderNow)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}

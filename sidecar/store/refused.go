@@ -68,7 +68,7 @@ var errTried = errors.New("tried, not kept")
 // back.
 func (j *Journal) refusals(ctx context.Context, rows []rowsFor) ([]refusal, error) {
 	var found []refusal
-	err := j.seat.inTerm(ctx, func(tx pgx.Tx) error {
+	err := j.lead.inTerm(ctx, func(tx pgx.Tx) error {
 		for i := range rows {
 			var all []json.RawMessage
 			if err := json.Unmarshal(rows[i].text, &all); err != nil {

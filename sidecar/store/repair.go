@@ -90,7 +90,7 @@ func (s *Leadership) SetBack(ctx context.Context, now time.Time, r Repair) (SetB
 	plan.Events = []cluster.Event{{Kind: "repaired", Text: found + "; " + done}}
 	j.was.boundaries = nil
 	e := j.was.entry(snap, plan, cluster.SpanOf(s.store.config.Sample))
-	e.round.SeatTerm, e.charges, e.lendingDays, e.marks = s.Term, back.charges, back.lendingDays, nil
+	e.round.LeaderTerm, e.charges, e.lendingDays, e.marks = s.Term, back.charges, back.lendingDays, nil
 	shot, err := j.film.encode(snap, plan)
 	if err != nil {
 		return b, err

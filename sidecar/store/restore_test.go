@@ -40,7 +40,7 @@ func TestRestoreOfAnHourOldDump(t *testing.T) {
 		}
 	}
 	sit := func(s *store.Store) {
-		w.Loop = &loop.Loop{Cluster: w.Virtual, Journal: takeSeat(t, s).Journal(), Decide: w.Loop.Decide, Divide: w.Loop.Divide, Configure: w.Loop.Configure}
+		w.Loop = &loop.Loop{Cluster: w.Virtual, Journal: takeLead(t, s).Journal(), Decide: w.Loop.Decide, Divide: w.Loop.Divide, Configure: w.Loop.Configure}
 	}
 	jobs := map[string][]cluster.JobID{}
 	hour := func() {

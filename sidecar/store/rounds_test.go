@@ -183,7 +183,7 @@ func TestPrune(t *testing.T) {
 	execute("update fairlease.violations set ended_at = ended_at - interval '100 years'")
 	execute("insert into fairlease.violations (what, since) values ('stands', '1970-01-01')")
 	for _, ended := range []string{"now() - interval '2 days'", "null"} {
-		execute("insert into fairlease.divisions (policy, digest, objective, why_not, pools, parties, since, ended_at) values ('p', 'd', 0, '', '{}', 0, '1970-01-01', " + ended + ")")
+		execute("insert into fairlease.allocations (policy, digest, objective, why_not, pools, parties, since, ended_at) values ('p', 'd', 0, '', '{}', 0, '1970-01-01', " + ended + ")")
 	}
 	for _, left := range []string{"0", "1"} {
 		execute(`insert into fairlease.trades (id, made_at, fast, slow, fast_to, fast_to_kind, slow_to, slow_to_kind, fast_gpus, slow_gpus, price, fast_to_speedup, slow_to_speedup,
@@ -201,7 +201,7 @@ func TestPrune(t *testing.T) {
 	for what, n := range map[string]int64{
 		"tenant_history": 0, "pool_history": 0, "losses": 0, "window_buckets": 0, "overrides": 0, "nodes": 3,
 		"vc_cell_history": 0, "fragmentation_history": 0, "violations": 1,
-		"entitlement_history": 0, "divisions": 1, "trades": 1, "audits": 0,
+		"entitlement_history": 0, "allocations": 1, "trades": 1, "audits": 0,
 		"jobs where done_at is not null":                                    0,
 		"leases where ended_at is not null and alloc_to_gpu_ms is not null": 0,
 	} {

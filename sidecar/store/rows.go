@@ -126,7 +126,7 @@ func rowsText(rows any) ([]byte, error) {
 type roundRow struct {
 	Number          int64  `json:"number"`
 	At              stamp  `json:"at"`
-	SeatTerm        int64  `json:"seat_term"`
+	LeaderTerm      int64  `json:"leader_term"`
 	Preset          string `json:"preset"`
 	Nodes           int    `json:"nodes"`
 	NodesBad        int    `json:"nodes_bad"`
@@ -214,7 +214,7 @@ type verdictRow struct {
 	Details   document        `json:"details"`
 }
 
-// reasonColumns are the columns of verdicts that hold a reason unchanged.
+// reasonColumns are the columns of job_statuses that hold a reason unchanged.
 type reasonColumns struct {
 	Code        cluster.Code       `db:"code" json:"code"`
 	Pool        string             `db:"pool" json:"pool"`

@@ -35,7 +35,7 @@ func newLife(t *testing.T, c store.Config, story *journaltest.Story) *life {
 func (l *life) restart() {
 	l.t.Helper()
 	lapse(l.t, l.db)
-	l.journal = takeSeat(l.t, l.store).Journal()
+	l.journal = takeLead(l.t, l.store).Journal()
 	if _, err := l.journal.Open(l.t.Context()); err != nil {
 		l.t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestVerdictsAreRefreshedInTurn(t *testing.T) {
 		_, plan := l.round()
 		type count struct{ All, Old, New int }
 		c := ask[count](l, `select count(*), count(*) filter (where at < $1::timestamptz - interval '1 minute'), count(*) filter (where round = $2)
-			from fairlease.verdicts`, plan.At.Time(), plan.Round)[0]
+			from fairlease.job_statuses`, plan.At.Time(), plan.Round)[0]
 		if c.All != len(plan.Statuses) || c.Old != 0 {
 			t.Errorf("round %d: %d verdicts of %d live jobs, %d of them older than a minute", plan.Round, c.All, len(plan.Statuses), c.Old)
 		}

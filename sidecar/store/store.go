@@ -2,9 +2,9 @@
 // and people read it through views.
 //
 //	Store    a pool of connections to a database whose schema fits
-//	Seat     leadership, the right to write: one holder at a time, by terms that the
+//	Lead     leadership, the right to write: one holder at a time, by terms that the
 //	         database issues; SQL rejects writes of an older term
-//	Journal  the loop's journal (loop.Journal), written with a seat
+//	Journal  the loop's journal (loop.Journal), written with a lead
 //
 // A round is one transaction. The next daemon starts from the newest round's plan. Plan and
 // snapshot are kept as blobs, each round as the difference to the one before. Tables hold the
@@ -38,7 +38,7 @@ type Config struct {
 	DSN string
 	// Schema is where the journal is; "" = migrate.Schema.
 	Schema string
-	// Takeover is how long after its last sign of life a holder loses the seat to another daemon;
+	// Takeover is how long after its last sign of life a holder loses the lead to another daemon;
 	// 0 = 15 s. Renew it at least three times as often.
 	Takeover time.Duration
 	// Sample is how often the histories for charts are sampled; 0 = once a minute.
@@ -81,7 +81,7 @@ func open(ctx context.Context, c Config, dial pgconn.DialFunc) (*Store, error) {
 	}
 	where := fmt.Sprintf("schema %s of database %s on %s", c.Schema, config.ConnConfig.Database, config.ConnConfig.Host)
 	migrate.In(config.ConnConfig, c.Schema)
-	// A session of a hanging or disconnected client must not lock the seat's row for ever.
+	// A session of a hanging or disconnected client must not lock the lead's row for ever.
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(c.Takeover.Milliseconds())
 	config.ConnConfig.RuntimeParams["application_name"] = "fairlease"
 	config.AfterConnect = durable

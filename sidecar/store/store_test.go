@@ -65,7 +65,7 @@ func TestJournalIsOpenedFirst(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, store.Config{DSN: storetest.Database(t)})
 	snap, plan := journaltest.NewStory(1, 2, 5).Next()
-	if err := takeSeat(t, s).Journal().Commit(t.Context(), snap, plan); err == nil {
+	if err := takeLead(t, s).Journal().Commit(t.Context(), snap, plan); err == nil {
 		t.Error("a journal that was not opened was written to")
 	}
 }

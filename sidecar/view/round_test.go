@@ -30,7 +30,7 @@ func small() (*cluster.Snapshot, *cluster.Plan) {
 	return snap, plan
 }
 
-func seat(silent time.Duration) *store.Leader {
+func lead(silent time.Duration) *store.Leader {
 	now := at.Time()
 	return &store.Leader{Holder: "login1:7", Acquired: now, Renewed: now, Takeover: now.Add(time.Minute), Silent: silent}
 }
@@ -39,26 +39,26 @@ func seat(silent time.Duration) *store.Leader {
 func TestStatus(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		seat   *store.Leader
+		lead   *store.Leader
 		change func(*cluster.Snapshot, *cluster.Plan)
 		alive  bool
 		pool   view.PoolStatus
 		want   string
 	}{
-		{"as it is", seat(time.Second), nil, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "leases    1 in force, 0 claims; the next ends at 08:15:00 (in 00:15:00)\n"},
-		{"nobody seated", nil, nil, false, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "daemon    no daemon leads"},
-		{"silent", seat(2 * time.Minute), nil, false, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "it is dead or cut off\n"},
-		{"a job that opts out", seat(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
+		{"as it is", lead(time.Second), nil, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "leases    1 in force, 0 claims; the next ends at 08:15:00 (in 00:15:00)\n"},
+		{"nobody leading", nil, nil, false, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "daemon    no daemon leads"},
+		{"silent", lead(2 * time.Minute), nil, false, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "it is dead or cut off\n"},
+		{"a job that opts out", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
 			s.Cases[0].Control, s.Cases[0].Left = cluster.Unmanaged, cluster.LeftOptOut
 		}, true,
 			view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Out: 2}, "beyond    GPUs that cannot be leased: 2 held by jobs that opt out of leases\n"},
-		{"reserved by others", seat(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
+		{"reserved by others", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
 			s.Reservations = []cluster.Reservation{{Nodes: []string{"a3", "a4"}, Start: at, End: at.Add(1)}, {Nodes: []string{"a3"}, Ours: true, Start: at, End: at.Add(1)}}
 		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Out: 2}, "2 reserved by others\n"},
-		{"a claim", seat(0), func(_ *cluster.Snapshot, p *cluster.Plan) {
+		{"a claim", lead(0), func(_ *cluster.Snapshot, p *cluster.Plan) {
 			p.State.Claims = []cluster.Claim{{Job: 2, Nodes: []cluster.Holding{{Node: "a3", Model: "v100", GPUs: 2}}}}
 		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Claim: 2}, ", 1 claims;"},
-		{"a job set aside", seat(0), func(s *cluster.Snapshot, _ *cluster.Plan) { s.Cases[1].Job.Aside = "odd" }, true,
+		{"a job set aside", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) { s.Cases[1].Job.Aside = "odd" }, true,
 			view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "the first is job 102 of ann: odd\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestStatus(t *testing.T) {
 			if c.change != nil {
 				c.change(snap, plan)
 			}
-			st := view.StatusOf(c.seat, snap, plan, nil)
+			st := view.StatusOf(c.lead, snap, plan, nil)
 			if st.Alive != c.alive || len(st.Pools) != 1 || st.Round != 9 || st.Jobs[cluster.Waiting] != 1 || st.Reasons[cluster.ReasonLost] != 1 || st.Reasons[cluster.ReasonRenewed] != 0 {
 				t.Fatalf("%+v", st)
 			}
@@ -89,7 +89,7 @@ func TestOwnStatus(t *testing.T) {
 	own := view.Own{Round: 9, At: at.Time(), Jobs: []store.Count{{State: string(cluster.Waiting), Jobs: 3}, {Code: string(cluster.ReasonLost), Jobs: 2}},
 		Leases: []store.Lease{{Ends: at.Add(cluster.Hour).Time()}, {Ends: at.Add(cluster.Minute).Time()}},
 		Orders: []store.Order{{Until: at.Add(cluster.Minute).Time()}, {Until: at.Time()}}}
-	st := view.OwnStatusOf(seat(0), &own)
+	st := view.OwnStatusOf(lead(0), &own)
 	if st.Jobs[cluster.Waiting] != 3 || st.Reasons[cluster.ReasonLost] != 2 || st.Leases != 2 || st.Orders != 1 || !st.Next.Equal(at.Add(cluster.Minute).Time()) {
 		t.Errorf("%+v", st)
 	}

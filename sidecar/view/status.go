@@ -14,8 +14,8 @@ import (
 
 // Status is the output of the command status.
 type Status struct {
-	Alive  bool          `json:"alive"` // a daemon has the seat and gives signs of life
-	Seat   *store.Leader `json:"seat"`
+	Alive  bool          `json:"alive"` // a daemon has the lead and gives signs of life
+	Leader *store.Leader `json:"leader"`
 	Mode   string        `json:"mode"`   // as configured here
 	Acting []string      `json:"acting"` // partitions, as configured here
 	Round  int64         `json:"round"`  // the newest committed one
@@ -62,8 +62,8 @@ type PoolStatus struct {
 
 // StatusOf sums up the newest round, and the tenants' throughput. The caller sets Mode and
 // Acting.
-func StatusOf(seat *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
-	st := &Status{Divided: snap.Settings.Divide, Effective: effective, Seat: seat, Alive: lives(seat), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
+func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
+	st := &Status{Divided: snap.Settings.Divide, Effective: effective, Leader: lead, Alive: lives(lead), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
 		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Orders: len(snap.Overrides)}
 	if plan.Round > 0 {
 		at := plan.At.Time()
@@ -104,9 +104,9 @@ func StatusOf(seat *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, ef
 	return st
 }
 
-// lives tells whether a daemon has the seat and gives signs of life.
-func lives(seat *store.Leader) bool {
-	return seat != nil && seat.Renewed.Add(seat.Silent).Before(seat.Takeover)
+// lives tells whether a daemon has the lead and gives signs of life.
+func lives(lead *store.Leader) bool {
+	return lead != nil && lead.Renewed.Add(lead.Silent).Before(lead.Takeover)
 }
 
 // Own is what a user may read who may not read whole rounds: the data of its own tenants.
@@ -120,8 +120,8 @@ type Own struct {
 }
 
 // OwnStatusOf sums up what a user may read. The caller sets Mode and Acting.
-func OwnStatusOf(seat *store.Leader, own *Own) *Status {
-	st := &Status{Own: true, Seat: seat, Alive: lives(seat), Round: own.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
+func OwnStatusOf(lead *store.Leader, own *Own) *Status {
+	st := &Status{Own: true, Leader: lead, Alive: lives(lead), Round: own.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
 		Leases: len(own.Leases), Effective: own.Effective}
 	if own.Round == 0 {
 		return st
@@ -256,12 +256,12 @@ func (st *Status) Write(p *Page) {
 	}
 	say := func(name, format string, args ...any) { p.Printf("%-9s %s\n", name, fmt.Sprintf(format, args...)) }
 	switch {
-	case st.Seat == nil:
+	case st.Leader == nil:
 		say("daemon", "%s", p.Paint("no daemon leads, so no rounds are made; start one: systemctl start fairlease", "red"))
 	case !st.Alive:
-		say("daemon", "%s", p.Paint(fmt.Sprintf("%s leads, but gave no sign of life for %s: it is dead or cut off", st.Seat.Holder, cluster.SpanOf(st.Seat.Silent)), "red"))
+		say("daemon", "%s", p.Paint(fmt.Sprintf("%s leads, but gave no sign of life for %s: it is dead or cut off", st.Leader.Holder, cluster.SpanOf(st.Leader.Silent)), "red"))
 	default:
-		say("daemon", "%s leads since %s, seen %s ago", st.Seat.Holder, p.Time(cluster.InstantOf(st.Seat.Acquired)), cluster.SpanOf(st.Seat.Silent))
+		say("daemon", "%s leads since %s, seen %s ago", st.Leader.Holder, p.Time(cluster.InstantOf(st.Leader.Acquired)), cluster.SpanOf(st.Leader.Silent))
 	}
 	acting := "no partition is acted on"
 	if len(st.Acting) > 0 {

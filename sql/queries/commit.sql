@@ -39,8 +39,8 @@ on conflict (key) do update set
     {new},
     recorded_at = now();
 
--- name: put_verdicts
-insert into verdicts {rows}
+-- name: put_job_statuses
+insert into job_statuses {rows}
 on conflict (job_key) do update set {new};
 
 -- name: put_settings
@@ -49,9 +49,9 @@ on conflict (single) do update set
     {new},
     recorded_at = clock_timestamp();
 
--- name: drop_verdicts
-delete from verdicts
-where job_key in (select job_key from json_populate_recordset(null::verdicts, $1));
+-- name: drop_job_statuses
+delete from job_statuses
+where job_key in (select job_key from json_populate_recordset(null::job_statuses, $1));
 
 -- name: put_leases
 insert into leases {rows}

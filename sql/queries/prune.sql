@@ -22,8 +22,8 @@ where {few where start_at < now() - $1::interval};
 delete from violations
 where {few where ended_at < now() - $1::interval};
 
--- name: prune_divisions
-delete from divisions
+-- name: prune_allocations
+delete from allocations
 where {few where ended_at < now() - $1::interval};
 
 -- name: prune_trades

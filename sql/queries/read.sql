@@ -100,9 +100,9 @@ left join settings s on true
 order by r.number desc
 limit 1;
 
--- name: verdict_of
+-- name: status_of
 select {columns}
-from verdicts
+from job_statuses
 where job_key = $1;
 
 -- name: standings_of

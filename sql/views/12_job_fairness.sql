@@ -15,7 +15,7 @@ select
     coalesce(j.done_at, v.at) - j.eligible_at as age,
     coalesce(v.at, j.recorded_at) as as_of
 from jobs j
-left join verdicts v on v.job_key = j.key
+left join job_statuses v on v.job_key = j.key
 order by j.key desc;
 
 comment on view job_fairness is 'Fairness to every job, newest first: GPU time received against GPU time due.';

@@ -22,7 +22,7 @@ select
     l.granted_round,
     l.ended_round
 from leases l
-left join verdicts v on v.job_key = l.job_key and l.ended_at is null
+left join job_statuses v on v.job_key = l.job_key and l.ended_at is null
 order by l.granted_at desc, l.job_key desc, l.term desc;
 
 comment on view lease_history is 'Every lease, newest first.';

@@ -14,7 +14,7 @@ with waiting as (
         coalesce(nullif(v.pool, ''), 'any model') as pool_words,
         coalesce(to_char(v.until_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'), 'a time not known yet') as until_words
     from jobs j
-    join verdicts v on v.job_key = j.key
+    join job_statuses v on v.job_key = j.key
     left join tenants t on t.name = v.other
     left join jobs f on f.key = v.for_job
     left join jobs o on o.key = v.other_job

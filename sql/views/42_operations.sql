@@ -82,7 +82,7 @@ comment on column actions_recent.status is 'done, failed, skipped, withheld, und
 comment on column actions_recent.error is 'Error message.';
 comment on column actions_recent.took is 'How long it took.';
 
-create or replace view seat_now as
+create or replace view leader_now as
 select
     term,
     holder,
@@ -90,16 +90,16 @@ select
     renewed_at,
     clock_timestamp() - renewed_at as silent_for,
     renewed_at + takeover_after as takeover_at
-from seats
+from leaders
 where ended_at is null;
 
-comment on view seat_now is 'Which daemon is seated; no row = none.';
-comment on column seat_now.term is 'Number of this time in the seat.';
-comment on column seat_now.holder is 'The leader: host and process.';
-comment on column seat_now.acquired_at is 'Since when.';
-comment on column seat_now.renewed_at is 'Last sign of life.';
-comment on column seat_now.silent_for is 'How long ago that was.';
-comment on column seat_now.takeover_at is 'When another may take the seat if there is no other sign of life.';
+comment on view leader_now is 'Which daemon leads; no row = none.';
+comment on column leader_now.term is 'Number of this time in the lead.';
+comment on column leader_now.holder is 'The leader: host and process.';
+comment on column leader_now.acquired_at is 'Since when.';
+comment on column leader_now.renewed_at is 'Last sign of life.';
+comment on column leader_now.silent_for is 'How long ago that was.';
+comment on column leader_now.takeover_at is 'When another may take the lead if there is no other sign of life.';
 
 create or replace view nodes_out_of_service as
 select

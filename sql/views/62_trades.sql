@@ -47,7 +47,7 @@ comment on column trade_history.undone_slow_gpus is 'Slow GPUs that went back.';
 comment on column trade_history.undone_why is 'Why: left (a party or model is gone), speedups (it gains no more), entitlement (a party is due less than it gives), demand (a party cannot use what it gets), policy (it is another, or has no answer); empty = it was not.';
 comment on column trade_history.lasted is 'How long it was in force; null = it is.';
 
-create or replace view division_history as
+create or replace view allocation_history as
 select
     number,
     policy,
@@ -59,17 +59,17 @@ select
     parties,
     pools,
     digest
-from divisions
+from allocations
 order by since desc, number desc;
 
-comment on view division_history is 'Every division of heterogeneous GPU models that rounds used, newest first.';
-comment on column division_history.number is 'Number.';
-comment on column division_history.policy is 'The policy that was asked.';
-comment on column division_history.since is 'First round that went by it.';
-comment on column division_history.ended_at is 'First round that did not any more; null = it is in force.';
-comment on column division_history.held is 'How long it was in force, so far.';
-comment on column division_history.objective is 'The policy''s own figure of merit.';
-comment on column division_history.why_not is 'Reason for weighted shares instead; empty = the policy had an answer.';
-comment on column division_history.parties is 'Number of claimants: jobs, or tenants'' job types.';
-comment on column division_history.pools is 'GPU models that were divided.';
-comment on column division_history.digest is 'Digest of all inputs of the answer.';
+comment on view allocation_history is 'Every allocation of heterogeneous GPU models that rounds used, newest first.';
+comment on column allocation_history.number is 'Number.';
+comment on column allocation_history.policy is 'The policy that was asked.';
+comment on column allocation_history.since is 'First round that went by it.';
+comment on column allocation_history.ended_at is 'First round that did not any more; null = it is in force.';
+comment on column allocation_history.held is 'How long it was in force, so far.';
+comment on column allocation_history.objective is 'The policy''s own figure of merit.';
+comment on column allocation_history.why_not is 'Reason for weighted shares instead; empty = the policy had an answer.';
+comment on column allocation_history.parties is 'Number of claimants: jobs, or tenants'' job types.';
+comment on column allocation_history.pools is 'GPU models that were divided.';
+comment on column allocation_history.digest is 'Digest of all inputs of the answer.';

@@ -29,11 +29,11 @@ func explaining(ctx context.Context, dsn string) error {
 		return err
 	}
 	defer st.Close()
-	seat, err := st.Acquire(ctx, "bench")
+	lead, err := st.Acquire(ctx, "bench")
 	if err != nil {
 		return err
 	}
-	j := seat.Journal()
+	j := lead.Journal()
 	if _, err := j.Open(ctx); err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func journalGrowth(name, busiest string, licenses int64, hours float64) (err err
 		return err
 	}
 	defer st.Close()
-	seat, err := st.Acquire(ctx, "bench")
+	lead, err := st.Acquire(ctx, "bench")
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func journalGrowth(name, busiest string, licenses int64, hours float64) (err err
 	defer func() { _ = db.Close(ctx) }()
 
 	v := crowdedSite(375, 50_000, 10*cluster.Second, licenses)
-	journal := &scribe{Journal: seat.Journal()}
+	journal := &scribe{Journal: lead.Journal()}
 	settings := config.Default().Settings()
 	l := &loop.Loop{Cluster: v, Journal: journal, Decide: new(engine.Decider).Decide, Brief: true,
 		Configure: func() (loop.Rules, cluster.Settings) {

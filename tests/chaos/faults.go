@@ -23,23 +23,23 @@ type kind struct {
 
 // kinds is everything that fails.
 var kinds = []kind{
-	{"the seated sidecar is killed", "sidecar", 0, 4 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
-		active, _ := c.seated(ctx)
+	{"the leading sidecar is killed", "sidecar", 0, 4 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		active, _ := c.leading(ctx)
 		active.signal(syscall.SIGKILL)
 		return nothing, nil // systemd starts it again
 	}},
-	{"the seated sidecar hangs for more than three gate.ttl", "sidecar", 3*ttl + time.Second, 3*ttl + 6*time.Second, true, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
-		active, _ := c.seated(ctx)
+	{"the leading sidecar hangs for more than three gate.ttl", "sidecar", 3*ttl + time.Second, 3*ttl + 6*time.Second, true, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		active, _ := c.leading(ctx)
 		active.signal(syscall.SIGSTOP)
 		return func(context.Context) error { active.signal(syscall.SIGCONT); return nil }, nil
 	}},
-	{"the seated sidecar hangs for a moment", "sidecar", 2 * time.Second, 12 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
-		active, _ := c.seated(ctx)
+	{"the leading sidecar hangs for a moment", "sidecar", 2 * time.Second, 12 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		active, _ := c.leading(ctx)
 		active.signal(syscall.SIGSTOP)
 		return func(context.Context) error { active.signal(syscall.SIGCONT); return nil }, nil
 	}},
 	{"the standby crashes", "sidecar", 5 * time.Second, 15 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
-		_, standby := c.seated(ctx)
+		_, standby := c.leading(ctx)
 		standby.signal(syscall.SIGKILL)
 		return nothing, nil
 	}},
@@ -49,8 +49,8 @@ var kinds = []kind{
 		}
 		return func(context.Context) error { return errors.Join(c.sidecars[0].start(), c.sidecars[1].start()) }, nil
 	}},
-	{"the seated sidecar is restarted", "sidecar", 0, 3 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
-		active, _ := c.seated(ctx)
+	{"the leading sidecar is restarted", "sidecar", 0, 3 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		active, _ := c.leading(ctx)
 		active.stop(syscall.SIGTERM)
 		return func(context.Context) error { return active.start() }, nil
 	}},
@@ -210,7 +210,7 @@ func (c *campaign) set(ctx context.Context, who int, state string) (func(context
 }
 
 // full makes every insertion fail as it does when PostgreSQL cannot extend a file, with SQLSTATE 53100, while whatever fits into the pages
-// that are there is still written: signs of life keep the seat, and no round can be committed. A disk without room for the write-ahead
+// that are there is still written: signs of life keep the lead, and no round can be committed. A disk without room for the write-ahead
 // log ends the server instead, which is another fault here.
 func full(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
 	heal := func(ctx context.Context) error { return c.order(ctx, "drop function if exists chaos_full() cascade") }

@@ -73,7 +73,7 @@ type Book struct {
 }
 
 const (
-	// patience is how long after a fault is healed a round may take to be committed: the seat is free after 15 seconds of silence, a
+	// patience is how long after a fault is healed a round may take to be committed: the lead is free after 15 seconds of silence, a
 	// hung request ends after 10, and two cores are shared by all.
 	patience = 90 * time.Second
 	// goingOn is how many rounds show that rounds go on: the first one may have begun before.

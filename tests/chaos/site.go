@@ -304,9 +304,9 @@ func (s *site) order(ctx context.Context, commands ...string) error {
 	return nil
 }
 
-// seated gives the sidecar that has the seat, and the other one. Where that cannot be known the first one stands for it.
-func (s *site) seated(ctx context.Context) (active, standby *sidecar) {
-	holder, err := ask[string](ctx, s, "select holder from seats where ended_at is null")
+// leading gives the sidecar that has the lead, and the other one. Where that cannot be known the first one stands for it.
+func (s *site) leading(ctx context.Context) (active, standby *sidecar) {
+	holder, err := ask[string](ctx, s, "select holder from leaders where ended_at is null")
 	for i, c := range s.sidecars {
 		if err == nil && strings.HasSuffix(holder, fmt.Sprintf(":%d", c.pid())) {
 			return c, s.sidecars[1-i]

@@ -58,7 +58,7 @@ func (c *crashing) Apply(ctx context.Context, actions []cluster.Action) []cluste
 // crash makes turns until one crashes.
 func (r *rig) crash(c *crashing) {
 	r.t.Helper()
-	c.Cluster, c.Journal = r.newClient(), r.seat().Journal()
+	c.Cluster, c.Journal = r.newClient(), r.lead().Journal()
 	l := &loop.Loop{Cluster: c, Journal: c, Decide: engine.Decide,
 		Configure: func() (loop.Rules, cluster.Settings) { return r.rules, r.settings }}
 	r.until("the sidecar crashes", time.Minute, func() (crashed bool) {
@@ -252,10 +252,10 @@ func twoSidecars(t *testing.T, r *rig) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	first := r.seat()
+	first := r.lead()
 	var taken *store.TakenError
 	if _, err := s.Acquire(r.ctx(), "second"); !errors.As(err, &taken) {
-		t.Fatalf("the second sidecar took the seat of one that lives: %v", err)
+		t.Fatalf("the second sidecar took the lead of one that lives: %v", err)
 	}
 	r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4")
 	stale := &loop.Loop{Cluster: r.newClient(), Journal: first.Journal(), Decide: engine.Decide,

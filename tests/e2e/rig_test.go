@@ -117,8 +117,8 @@ func (r *rig) newClient() *slurm.Client {
 // govern starts the loop: a turn every interval, until halt or the end of the test.
 func (r *rig) govern() {
 	r.t.Helper()
-	seat := r.seat()
-	l := &loop.Loop{Cluster: r.client, Journal: seat.Journal(), Decide: decisions.Sampled(r.t, engine.Decide), Keep: r.keep,
+	lead := r.lead()
+	l := &loop.Loop{Cluster: r.client, Journal: lead.Journal(), Decide: decisions.Sampled(r.t, engine.Decide), Keep: r.keep,
 		Configure: func() (loop.Rules, cluster.Settings) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *rig) govern() {
 	r.stop = func() {
 		cancel()
 		<-over
-		if err := seat.Resign(context.Background()); err != nil {
+		if err := lead.Resign(context.Background()); err != nil {
 			r.t.Logf("resign: %v", err)
 		}
 	}
@@ -170,20 +170,20 @@ func (r *rig) heard() {
 	})
 }
 
-// seat takes the seat in the journal, once whoever had it is gone for good.
-func (r *rig) seat() *store.Leadership {
+// lead takes the lead in the journal, once whoever had it is gone for good.
+func (r *rig) lead() *store.Leadership {
 	r.t.Helper()
 	s, err := store.Open(r.ctx(), store.Config{DSN: r.dsn, Takeover: 3 * time.Second})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(s.Close)
-	var seat *store.Leadership
-	r.until("the seat is free", 20*time.Second, func() bool {
-		seat, err = s.Acquire(r.ctx(), r.t.Name())
+	var lead *store.Leadership
+	r.until("the lead is free", 20*time.Second, func() bool {
+		lead, err = s.Acquire(r.ctx(), r.t.Name())
 		return err == nil
 	})
-	return seat
+	return lead
 }
 
 // halt ends the loop after its present turn, as if the sidecar had stopped.

@@ -289,11 +289,11 @@ func TestSiteFactorOfAnAdministrator(t *testing.T) {
 	})
 }
 
-// A standby that crashes releases nothing of the daemon that is seated; that one, crashed, is released.
+// A standby that crashes releases nothing of the daemon that leads; that one, crashed, is released.
 func TestCrashOfAStandby(t *testing.T) {
 	onBothGates(t, testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
-		seated, standby := r.configure(""), r.configure("")
-		end := r.serve(seated)
+		leading, standby := r.configure(""), r.configure("")
+		end := r.serve(leading)
 		r.heard()
 		for range 3 {
 			r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4")
@@ -325,8 +325,8 @@ func TestCrashOfAStandby(t *testing.T) {
 			t.Errorf("%d jobs are gated after the standby's crash, want 2", n)
 		}
 		end(syscall.SIGKILL)
-		if out, err := r.afterCrash(seated); err != nil || !strings.Contains(out, "2 waiting jobs opened") {
-			t.Errorf("release after the crash of the seated daemon: %v\n%s", err, out)
+		if out, err := r.afterCrash(leading); err != nil || !strings.Contains(out, "2 waiting jobs opened") {
+			t.Errorf("release after the crash of the leading daemon: %v\n%s", err, out)
 		}
 		if n := gated(); n != 0 {
 			t.Errorf("%d jobs are gated after the release", n)

@@ -136,8 +136,8 @@ func largeFloor() *floor {
 // written commits the round, and gives the environment of a program that reads it.
 func (f *floor) written(t *testing.T) []string {
 	t.Helper()
-	dsn, seat := seated(t)
-	j := seat.Journal()
+	dsn, lead := leading(t)
+	j := lead.Journal()
 	if _, err := j.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func bazaar(t *testing.T) *story {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	seat, err := s.Acquire(ctx, "login1.example.org:4711")
+	lead, err := s.Acquire(ctx, "login1.example.org:4711")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func bazaar(t *testing.T) *story {
 		{Kind: "resnet50", Model: "k80", Gang: 1, Rate: 4}, {Kind: "resnet50", Model: "p100", Gang: 1, Rate: 9}, {Kind: "resnet50", Model: "v100", Gang: 1, Rate: 14},
 		{Kind: "vision/resnet50", Model: "v100", Gang: 1, Rate: 1.25},
 	}
-	w.Loop.Journal = seat.Journal()
+	w.Loop.Journal = lead.Journal()
 	w.Reports = cluster.Minute
 	w.Speeds = sim.Speeds{{Kind: "bert"}: {"v100": {Speed: 4 * sim.Reference}}, {Kind: "resnet50"}: {"v100": {Speed: 5 * sim.Reference / 4}}}
 	submit := func(tenant, comment string, n int, model string, runs cluster.Span) {
@@ -138,7 +138,7 @@ func TestNoMarket(t *testing.T) {
 
 // Before the first round the list is empty, and the output says so.
 func TestNoRoundYet(t *testing.T) {
-	dsn, _ := seated(t)
+	dsn, _ := leading(t)
 	st := &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, end: time.Now()}
 	for args, c := range map[string]struct {
 		code int
@@ -161,11 +161,11 @@ func TestNoRoundYet(t *testing.T) {
 // If jobs are parties, other parties appear by their ids, and jobs whose deadlines cannot be met
 // are named.
 func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
-	dsn, seat := seated(t)
+	dsn, lead := leading(t)
 	set := simtest.Product()
 	set.Divide, set.DivideJobs = "gavel:throughput-slo", true
 	w := simtest.New(t, set, append(simtest.Nodes("k", "k80", 1, 2), simtest.Nodes("v", "v100", 1, 2)...), "nlp", "vision")
-	w.Loop.Journal = seat.Journal()
+	w.Loop.Journal = lead.Journal()
 	for range 3 {
 		w.Submit("nlp", 1, 2, 9*cluster.Hour)
 		w.Virtual.Submit(sim.Work{Name: "train", User: "ann", Account: "vision", Partition: "gpu", Request: simtest.Gang(1), Comment: "kind=vit,steps/s.k80=1,steps/s.v100=2,steps=7200",
@@ -196,11 +196,11 @@ func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
 // its kind's entitlement to each model before the first answer of the policy, and names the trial
 // of its kind.
 func TestWhatPeopleReadOfMoves(t *testing.T) {
-	dsn, seat := seated(t)
+	dsn, lead := leading(t)
 	set := simtest.Product()
 	set.Divide = "gandiva-fair"
 	w := simtest.New(t, set, append(simtest.Nodes("k", "k80", 1, 4), simtest.Nodes("v", "v100", 1, 4)...), "nlp", "vision")
-	w.Gate, w.Loop.Journal = set.GateTTL, seat.Journal()
+	w.Gate, w.Loop.Journal = set.GateTTL, lead.Journal()
 	w.Reports = 30 * cluster.Second
 	w.Speeds = sim.Speeds{{Kind: "bert"}: {"v100": {Speed: 12 * sim.Reference / 5}}}
 	w.Rules.Profiles = []cluster.Profile{{Kind: "bert", Model: "k80", Gang: 1, Rate: 1}, {Kind: "bert", Model: "v100", Gang: 1, Rate: 2.4}}

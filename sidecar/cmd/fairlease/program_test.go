@@ -96,14 +96,14 @@ func tellOn(t *testing.T, dsn string) *story {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	seat, err := s.Acquire(ctx, "login1.example.org:4711")
+	lead, err := s.Acquire(ctx, "login1.example.org:4711")
 	if err != nil {
 		t.Fatal(err)
 	}
 	settings := simtest.Product()
 	settings.Term, settings.MinLease, settings.Notice = 5*cluster.Minute, cluster.Minute, 30*cluster.Second
 	w := simtest.New(t, settings, simtest.Nodes("v", "v100", 2, 4), "nlp", "vision")
-	w.Loop.Journal = seat.Journal()
+	w.Loop.Journal = lead.Journal()
 	w.Submit("nlp", 2, 4, 3*cluster.Hour)
 	w.Run(90 * cluster.Second)
 	w.Submit("vision", 2, 2, 3*cluster.Hour)

@@ -31,12 +31,12 @@ func (p *program) repairClock() *cobra.Command {
 come. The repair goes back to the last round before it and takes back the GPU time that later rounds
 charged, also by day. The next round charges the GPU time received since, from Slurm's history. The
 present time is PostgreSQL's: check it with fairlease doctor first.`},
-		func(ctx context.Context, _ *config.Config, s *store.Store, seat *store.Leadership, r store.Repair) error {
+		func(ctx context.Context, _ *config.Config, s *store.Store, lead *store.Leadership, r store.Repair) error {
 			now, err := s.Clock(ctx)
 			if err != nil {
 				return err
 			}
-			b, err := seat.SetBack(ctx, now, r)
+			b, err := lead.SetBack(ctx, now, r)
 			if errors.Is(err, store.ErrNotAhead) {
 				return &failure.Error{Code: failure.No, What: "nothing was repaired: " + err.Error(), Next: "if rounds have stopped all the same, run fairlease doctor"}
 			}
@@ -59,7 +59,7 @@ func (p *program) repairCluster() *cobra.Command {
 		Long: `Give the journal to the present Slurm cluster, after its ClusterName was changed or its slurmctld was
 installed again. Job ids start again with a new slurmctld: jobs of the journal that Slurm no longer has
 count as ended. Never do this for a different cluster: that needs a journal of its own (database.schema).`},
-		func(ctx context.Context, cfg *config.Config, _ *store.Store, seat *store.Leadership, r store.Repair) error {
+		func(ctx context.Context, cfg *config.Config, _ *store.Store, lead *store.Leadership, r store.Repair) error {
 			client, err := connect.Slurm(cfg)
 			if err != nil {
 				return err
@@ -69,7 +69,7 @@ count as ended. Never do this for a different cluster: that needs a journal of i
 			if err != nil {
 				return connect.SlurmAway(cfg, err)
 			}
-			was, err := seat.Rename(ctx, seen.Identity(), r)
+			was, err := lead.Rename(ctx, seen.Identity(), r)
 			if err == nil {
 				p.printf("the journal belonged to cluster %v and now belongs to cluster %v\n", was, seen.Identity())
 			}
@@ -77,7 +77,7 @@ count as ended. Never do this for a different cluster: that needs a journal of i
 		})
 }
 
-// mending makes a command that repairs the journal with the seat.
+// mending makes a command that repairs the journal with the lead.
 func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.Config, *store.Store, *store.Leadership, store.Repair) error) *cobra.Command {
 	var reason string
 	c.Args = exactly()
@@ -86,7 +86,7 @@ func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.C
 			return &failure.Error{Code: failure.Misuse, What: "a repair needs a reason", Next: "add --reason 'why'"}
 		}
 		return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) (err error) {
-			seat, err := s.Acquire(c.Context(), connect.Holder())
+			lead, err := s.Acquire(c.Context(), connect.Holder())
 			var taken *store.TakenError
 			if errors.As(err, &taken) {
 				return &failure.Error{Code: failure.No, What: "nothing was repaired: " + taken.Error(), Next: "stop the daemon (systemctl stop fairlease, on a standby's host too), then repair"}
@@ -94,8 +94,8 @@ func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.C
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, seat.Resign(context.WithoutCancel(c.Context()))) }()
-			return mend(c.Context(), cfg, s, seat, store.Repair{By: override.By(p.getenv("SUDO_USER")), Reason: strings.TrimSpace(reason)})
+			defer func() { err = errors.Join(err, lead.Resign(context.WithoutCancel(c.Context()))) }()
+			return mend(c.Context(), cfg, s, lead, store.Repair{By: override.By(p.getenv("SUDO_USER")), Reason: strings.TrimSpace(reason)})
 		})
 	}
 	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that the table repairs keeps")

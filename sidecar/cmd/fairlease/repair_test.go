@@ -56,14 +56,14 @@ func TestRepairClock(t *testing.T) {
 		on := &stepped{Cluster: w.Virtual}
 		w.Loop.Cluster = on
 		sit := func() *store.Leadership {
-			seat, err := s.Acquire(t.Context(), "login1.example.org:4711")
+			lead, err := s.Acquire(t.Context(), "login1.example.org:4711")
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.Loop = &loop.Loop{Cluster: on, Journal: seat.Journal(), Decide: w.Loop.Decide, Divide: w.Loop.Divide, Configure: w.Loop.Configure}
-			return seat
+			w.Loop = &loop.Loop{Cluster: on, Journal: lead.Journal(), Decide: w.Loop.Decide, Divide: w.Loop.Divide, Configure: w.Loop.Configure}
+			return lead
 		}
-		seat := sit()
+		lead := sit()
 		w.Submit("nlp", 2, 4, 3*cluster.Hour)
 		w.Submit("vision", 3, 2, 3*cluster.Hour)
 		w.Run(8 * cluster.Minute)
@@ -77,7 +77,7 @@ func TestRepairClock(t *testing.T) {
 				on.off += cluster.Minute
 			}
 			on.off = 0
-			w.Loop = &loop.Loop{Cluster: on, Journal: seat.Journal(), Decide: w.Loop.Decide, Divide: w.Loop.Divide, Configure: w.Loop.Configure}
+			w.Loop = &loop.Loop{Cluster: on, Journal: lead.Journal(), Decide: w.Loop.Decide, Divide: w.Loop.Divide, Configure: w.Loop.Configure}
 			if _, err := w.Loop.Turn(t.Context()); err == nil || !strings.Contains(err.Error(), "fairlease repair clock") {
 				t.Errorf("a round after that: %v", err)
 			}
@@ -88,11 +88,11 @@ func TestRepairClock(t *testing.T) {
 				t.Errorf("a repair without a reason: exit code %d\n%s", r.code, r.err)
 			}
 		}
-		b, err := seat.SetBack(t.Context(), w.Now().Time(), store.Repair{By: "root", Reason: "NTP server was wrong"})
+		b, err := lead.SetBack(t.Context(), w.Now().Time(), store.Repair{By: "root", Reason: "NTP server was wrong"})
 		if wrong && (err != nil || b.Right == 0 || b.Newest != b.Right+2) || !wrong && !errors.Is(err, store.ErrNotAhead) {
 			t.Errorf("repaired: %+v (%v)", b, err)
 		}
-		if err := seat.Resign(t.Context()); err != nil {
+		if err := lead.Resign(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		sit()

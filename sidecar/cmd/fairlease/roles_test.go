@@ -108,7 +108,7 @@ func TestWhoMayOrder(t *testing.T) {
 	}
 }
 
-// The rights of the daemon's role suffice for rounds, the seat, repairs and pruning.
+// The rights of the daemon's role suffice for rounds, the lead, repairs and pruning.
 func TestTheDaemonsRightsSuffice(t *testing.T) {
 	dsn := storetest.Database(t)
 	if err := migrate.Roles(t.Context(), dsn, migrate.Schema, func(string) {}); err != nil {

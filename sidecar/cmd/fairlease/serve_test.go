@@ -69,8 +69,8 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if seat, err := s.Leader(t.Context()); err != nil || seat == nil || !strings.HasSuffix(seat.Holder, fmt.Sprintf(":%d", os.Getpid())) {
-		t.Errorf("the seat is %+v (%v)", seat, err)
+	if lead, err := s.Leader(t.Context()); err != nil || lead == nil || !strings.HasSuffix(lead.Holder, fmt.Sprintf(":%d", os.Getpid())) {
+		t.Errorf("the lead is %+v (%v)", lead, err)
 	}
 	r := run(t, time.Time{}, []string{"FAIRLEASE_DATABASE_URL=" + dsn}, "-c", file, "round")
 	if r.code != failure.No || !strings.Contains(r.err, "leads since") || !strings.Contains(r.err, "--dry-run") {
@@ -92,8 +92,8 @@ func TestServe(t *testing.T) {
 	if code := <-ended; code != failure.OK {
 		t.Errorf("exit code %d", code)
 	}
-	if seat, err := s.Leader(t.Context()); err != nil || seat != nil {
-		t.Errorf("the seat was not given up: %+v (%v)", seat, err)
+	if lead, err := s.Leader(t.Context()); err != nil || lead != nil {
+		t.Errorf("the lead was not given up: %+v (%v)", lead, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "gpu")); err == nil {
 		t.Error("a heartbeat though no round was made")
@@ -121,8 +121,8 @@ func TestServeWithoutSchema(t *testing.T) {
 	}
 }
 
-// After a crash only the daemon that had the seat last is released, and only while no daemon has
-// the seat. Slurm is away here: a release that gets to query it ends with failure.Absent.
+// After a crash only the daemon that had the lead last is released, and only while no daemon has
+// the lead. Slurm is away here: a release that gets to query it ends with failure.Absent.
 func TestReleaseAfterCrash(t *testing.T) {
 	here, err := os.Hostname()
 	if err != nil {
@@ -136,20 +136,20 @@ func TestReleaseAfterCrash(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		result  string   // $SERVICE_RESULT
-		holders []string // of the seat, one after the other; all but the last have ended
+		holders []string // of the lead, one after the other; all but the last have ended
 		over    bool     // the last has ended, too
 		term    int64    // in the state file
 		code    int
 		want    string
 	}{
 		{"clean stop", "success", []string{dead}, false, 1, failure.OK, "stopped cleanly"},
-		{"seated last", "watchdog", []string{dead}, false, 1, failure.Absent, ""},
-		{"seated last and resigned", "exit-code", []string{dead}, true, 1, failure.Absent, ""},
+		{"leading last", "watchdog", []string{dead}, false, 1, failure.Absent, ""},
+		{"leading last and resigned", "exit-code", []string{dead}, true, 1, failure.Absent, ""},
 		{"standby", "signal", []string{"other.example.org:7"}, false, 0, failure.OK, "the daemon that crashed was not the last leader, other.example.org:7 was (term 1)"},
-		{"standby on the host of the seated one", "signal", []string{alive}, false, 1, failure.OK, alive + " leads"},
-		{"another was seated since", "oom-kill", []string{dead, "other.example.org:7"}, true, 1, failure.OK, "other.example.org:7 was (term 2)"},
-		{"another is seated", "oom-kill", []string{dead, "other.example.org:7"}, false, 1, failure.OK, "other.example.org:7 was (term 2)"},
-		{"never seated", "signal", nil, false, 0, failure.OK, "no daemon has ever led"},
+		{"standby on the host of the leading one", "signal", []string{alive}, false, 1, failure.OK, alive + " leads"},
+		{"another led since", "oom-kill", []string{dead, "other.example.org:7"}, true, 1, failure.OK, "other.example.org:7 was (term 2)"},
+		{"another leads", "oom-kill", []string{dead, "other.example.org:7"}, false, 1, failure.OK, "other.example.org:7 was (term 2)"},
+		{"never leading", "signal", nil, false, 0, failure.OK, "no daemon has ever led"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dsn := storetest.Database(t)
@@ -159,12 +159,12 @@ func TestReleaseAfterCrash(t *testing.T) {
 			}
 			defer s.Close()
 			for i, holder := range c.holders {
-				seat, err := s.Acquire(t.Context(), holder)
+				lead, err := s.Acquire(t.Context(), holder)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if i+1 < len(c.holders) || c.over {
-					if err := seat.Resign(t.Context()); err != nil {
+					if err := lead.Resign(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -175,10 +175,10 @@ func TestReleaseAfterCrash(t *testing.T) {
 			}
 			last, err := s.LastLeadership(t.Context())
 			if err != nil || c.code == failure.Absent && (last.Holder != alive || !last.Ended) {
-				t.Errorf("a release that works has the seat meanwhile; the last one in it was %+v (%v)", last, err)
+				t.Errorf("a release that works has the lead meanwhile; the last one in it was %+v (%v)", last, err)
 			}
 			if c.code == failure.OK && last != nil && last.Term != int64(len(c.holders)) {
-				t.Errorf("the seat was taken though nothing was released: %+v", last)
+				t.Errorf("the lead was taken though nothing was released: %+v", last)
 			}
 		})
 	}

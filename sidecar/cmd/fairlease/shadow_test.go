@@ -24,10 +24,10 @@ import (
 // and waits, one user works interactively, a node fails for a while.
 func watched(t *testing.T) *story {
 	t.Helper()
-	dsn, seat := seated(t)
+	dsn, lead := leading(t)
 	w := simtest.New(t, simtest.Product(), simtest.Nodes("v", "v100", 3, 4), "nlp", "vision")
 	w.Rules.Mode = loop.Observe
-	w.Loop.Journal = seat.Journal()
+	w.Loop.Journal = lead.Journal()
 	w.Submit("nlp", 6, 4, 2*cluster.Hour)
 	w.Run(10 * cluster.Minute)
 	for range 4 { // they never save
@@ -130,9 +130,9 @@ func TestShadowComplaints(t *testing.T) {
 
 // A journal of a cluster on which nothing happened.
 func TestShadowOfNothing(t *testing.T) {
-	dsn, seat := seated(t)
+	dsn, lead := leading(t)
 	w := simtest.New(t, simtest.Product(), simtest.Nodes("v", "v100", 1, 4), "nlp")
-	w.Loop.Journal = seat.Journal()
+	w.Loop.Journal = lead.Journal()
 	w.Run(cluster.Minute)
 	w.SetNode("v01", "down")
 	w.Run(cluster.Minute)
@@ -142,8 +142,8 @@ func TestShadowOfNothing(t *testing.T) {
 	}
 }
 
-// seated gives the address of a database with fairlease's schema, and the seat to commit rounds.
-func seated(t *testing.T) (string, *store.Leadership) {
+// leading gives the address of a database with fairlease's schema, and the lead to commit rounds.
+func leading(t *testing.T) (string, *store.Leadership) {
 	t.Helper()
 	dsn := storetest.Database(t)
 	s, err := store.Open(t.Context(), store.Config{DSN: dsn})
@@ -151,9 +151,9 @@ func seated(t *testing.T) (string, *store.Leadership) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	seat, err := s.Acquire(t.Context(), "login1.example.org:4711")
+	lead, err := s.Acquire(t.Context(), "login1.example.org:4711")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dsn, seat
+	return dsn, lead
 }

@@ -53,7 +53,7 @@ The exit code is 1 when no daemon gives signs of life.`,
 // readStatus reads the state of all tenants or, for a user who may not read whole rounds, of its
 // own tenants.
 func readStatus(ctx context.Context, s *store.Store) (*view.Status, error) {
-	seat, err := s.Leader(ctx)
+	lead, err := s.Leader(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -63,14 +63,14 @@ func readStatus(ctx context.Context, s *store.Store) (*view.Status, error) {
 	}
 	if !all {
 		own, err := readOwn(ctx, s)
-		return view.OwnStatusOf(seat, &own), err
+		return view.OwnStatusOf(lead, &own), err
 	}
 	snap, plan, err := s.Last(ctx)
 	if err != nil {
 		return nil, err
 	}
 	worth, err := s.Effective(ctx, "")
-	return view.StatusOf(seat, &snap, &plan, worth), err
+	return view.StatusOf(lead, &snap, &plan, worth), err
 }
 
 func readOwn(ctx context.Context, s *store.Store) (own view.Own, err error) {

@@ -57,7 +57,7 @@ func Gavel(gpus []int, rows []Row, span cluster.Span) []Grant {
 		if gang := rows[e.Row].Gang; vain == 0 || gang < vain {
 			m.seen, vain = make([]bool, len(gpus)), gang
 		}
-		if m.seat(e.Row) {
+		if m.choose(e.Row) {
 			vain = 0
 		}
 	}
@@ -160,9 +160,9 @@ func (m *match) due(row, model int) bool {
 	return r.Share[model] > 0 && float64(r.Due[model]-r.Time[model])+r.Share[model]*float64(m.span) > 0
 }
 
-// seat chooses a row if it is due on a model with enough GPUs, or where a chosen row can make
+// choose chooses a row if it is due on a model with enough GPUs, or where a chosen row can make
 // space by moving to another model where it is due, and so on.
-func (m *match) seat(row int) bool {
+func (m *match) choose(row int) bool {
 	gang := m.rows[row].Gang
 	for j := range m.left {
 		if !m.seen[j] && m.due(row, j) && gang <= m.left[j] {
@@ -180,7 +180,7 @@ func (m *match) seat(row int) bool {
 				continue
 			}
 			m.left[j] += m.rows[other].Gang
-			if m.seat(other) {
+			if m.choose(other) {
 				m.take(row, j)
 				return true
 			}

@@ -27,13 +27,13 @@ func observed(t *testing.T, nodes []cluster.Node, tenants ...string) (*simtest.W
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	seat, err := s.Acquire(t.Context(), t.Name())
+	lead, err := s.Acquire(t.Context(), t.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := simtest.New(t, simtest.Product(), nodes, tenants...)
 	w.Rules.Mode = loop.Observe
-	w.Loop.Journal = seat.Journal()
+	w.Loop.Journal = lead.Journal()
 	return w, s
 }
 

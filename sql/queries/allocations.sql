@@ -1,12 +1,12 @@
--- name: end_divisions
-update divisions d set
+-- name: end_allocations
+update allocations d set
     ended_at = e.ended_at
-from json_populate_recordset(null::divisions, $1) e
+from json_populate_recordset(null::allocations, $1) e
 where (d.policy, d.digest) = (e.policy, e.digest)
 and d.ended_at is null;
 
--- name: put_divisions
-insert into divisions {rows}
+-- name: put_allocations
+insert into allocations {rows}
 on conflict ((true)) where ended_at is null do nothing;
 
 -- name: drop_profiles
