@@ -10,9 +10,10 @@ FUZZTIME ?= 20s
 DRAWS ?= 1000
 # The folder with the real traces that tests read; they are not ours to ship.
 TRACES ?= $(or $(FAIRLEASE_TRACES),$(wildcard ../shared/traces))
-# Tests on a real Slurm wait for it, by the clock: they run after what keeps the cores busy.
-# The longest of them comes first.
-LIVE := ./tests/e2e ./sidecar/slurm ./tests/chaos ./tests/cluster
+# Tests on a real Slurm wait for it, by the clock: they run after what keeps the cores busy. Those of the whole, which
+# measure what tenants get in real time, run alone.
+LIVE := ./sidecar/slurm ./tests/chaos ./tests/cluster
+WHOLE := ./tests/e2e
 FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -timeout 60m -parallel 8
 # Tests that draw random instances match this.
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
@@ -54,8 +55,9 @@ test: deps plugin-check check-nocgo ## everything, the tests on two real Slurms 
 	go vet ./...
 	$(if $(TRACES),,@echo "tests on real traces are skipped: there is no ../shared/traces; name a folder with TRACES=DIR")
 	failed=; \
-	$(FULL) $$(go list ./... | grep -vxF "$$(go list $(LIVE))") || failed=1; \
+	$(FULL) $$(go list ./... | grep -vxF "$$(go list $(LIVE) $(WHOLE))") || failed=1; \
 	$(FULL) $(LIVE) || failed=1; \
+	$(FULL) $(WHOLE) || failed=1; \
 	[ -z "$$failed" ]
 
 lint: build-deps ## golangci-lint, as in CI

@@ -33,14 +33,14 @@ func Setup(scheduler string, load experiment.Load, fleet experiment.Fleet, speed
 
 // Done is a job that is over, as Gavel's experiments look at it.
 type Done struct {
-	ID     string
-	GPUs   int
-	Submit cluster.Instant
-	Took   cluster.Span            // from submission to end
-	Runs   cluster.Span            // that it would take by itself on the reference model
-	Held   map[string]cluster.Span // by model, of the gang
-	Rivals float64                 // jobs that were there, itself among them, on average over its time
-	kind   string
+	ID         string
+	GPUs       int
+	Submit     cluster.Instant
+	Took       cluster.Span            // from submission to end
+	Runs       cluster.Span            // that it would take by itself on the reference model
+	Held       map[string]cluster.Span // by model, of the gang
+	Contenders float64                 // jobs that were there, itself among them, on average over its time
+	kind       string
 }
 
 // Finished is what came of a run of Gavel's experiments.
@@ -95,7 +95,7 @@ func (f *Finished) Fairness(s *experiment.Setup) float64 {
 func (j *Done) Fairness(s *experiment.Setup) float64 {
 	rate, time := 0.0, 0.0
 	for _, m := range s.Fleet.Models() {
-		x := float64(m.Count) / (j.Rivals * float64(j.GPUs))
+		x := float64(m.Count) / (j.Contenders * float64(j.GPUs))
 		speed := s.Speeds[sim.Task{Kind: j.kind, GPUs: j.GPUs}][m.Model].Speed
 		rate, time = rate+x*float64(speed)/float64(sim.Reference), time+x
 	}
@@ -132,7 +132,7 @@ func Follow(ctx context.Context, s experiment.Setup, first, last int) (Finished,
 			there.n++
 			if order++; order > first && order <= last {
 				jobs[e.Job] = &Done{ID: e.Work.Name, GPUs: e.Work.Request.GPUs, Submit: e.At, Runs: e.Work.Runs, kind: e.Work.Kind,
-					Rivals: sum, Held: map[string]cluster.Span{}}
+					Contenders: sum, Held: map[string]cluster.Span{}}
 			}
 		case sim.Requeued, sim.Ended:
 			if e.What == sim.Ended {
@@ -147,7 +147,7 @@ func Follow(ctx context.Context, s experiment.Setup, first, last int) (Finished,
 			}
 			if e.What == sim.Ended {
 				j.Took, out.Until = e.At.Sub(j.Submit), e.At.Sub(experiment.Start)
-				j.Rivals = (sum - j.Rivals) / float64(j.Took)
+				j.Contenders = (sum - j.Contenders) / float64(j.Took)
 				out.Jobs = append(out.Jobs, *j)
 			}
 			if len(out.Jobs) == last-first {

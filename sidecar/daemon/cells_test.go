@@ -45,7 +45,7 @@ func TestCellsThatAreNotThere(t *testing.T) {
 	dir := t.TempDir()
 	missing := strings.Replace(goodCells, "v[01-02]", "v[01-03]", 1)
 	synctest.Test(t, func(t *testing.T) {
-		r := start(t, "a", newChair(), newLive(), dir, short)
+		r := start(t, "a", newShared(), newLive(), dir, short)
 		until(t, "a round is made", func() bool { _, there := r.heartbeat("gpu"); return there })
 		reload := func(cells, says string) {
 			r.Reload = func() (*config.Config, error) { return hived(t, dir, cells) }
@@ -88,7 +88,7 @@ func TestCellsAtTheFirstLook(t *testing.T) {
 		on, log := newLive(), &lines{}
 		on.away = errors.New("no answer")
 		d := &Daemon{Cluster: on, Decide: engine.Decide, Config: c, Log: zerolog.New(log),
-			Connect: func(context.Context) (Store, error) { return &desk{chair: newChair(), name: "a"}, nil }}
+			Connect: func(context.Context) (Store, error) { return &desk{shared: newShared(), name: "a"}, nil }}
 		ended := make(chan error, 1)
 		go func() { ended <- d.Serve(t.Context()) }()
 		until(t, "it says that Slurm is away", func() bool { return len(log.with("no round; nothing is changed meanwhile")) > 0 })
@@ -108,12 +108,12 @@ func TestCellsAtTheFirstLook(t *testing.T) {
 func TestAnotherClustersDaemon(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		journal := newChair()
+		journal := newShared()
 		first := start(t, "a", journal, newLive(), dir, short)
 		until(t, "the first leads", func() bool { journal.mu.Lock(); defer journal.mu.Unlock(); return journal.of.Name == "virtual" })
 		d := &Daemon{Cluster: newLive(), Decide: engine.Decide, Config: settings(t, dir, short), Log: zerolog.Nop(),
 			Identify: func(context.Context) (cluster.Identity, error) { return cluster.Identity{Name: "beta"}, nil },
-			Connect:  func(context.Context) (Store, error) { return &desk{chair: journal, name: "b"}, nil }}
+			Connect:  func(context.Context) (Store, error) { return &desk{shared: journal, name: "b"}, nil }}
 		if err := d.Serve(t.Context()); !errors.Is(err, ErrCluster) || !strings.Contains(err.Error(), "virtual, not beta") {
 			t.Errorf("another cluster's standby ended with %v", err)
 		}

@@ -26,7 +26,7 @@ func TestClocksThatDisagree(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				on, journal := newLive(), newChair()
+				on, journal := newLive(), newShared()
 				on.submit("nlp", 2, 4)
 				r := start(t, "a", journal, on, dir, short)
 				until(t, "rounds are made", func() bool { return on.rounds() > 3 })

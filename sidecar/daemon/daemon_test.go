@@ -26,7 +26,7 @@ func TestRounds(t *testing.T) {
 		pass(300 * time.Millisecond) // the start is between two beats
 		on := newLive()
 		on.submit("nlp", 4, 4)
-		r := start(t, "a", newChair(), on, dir, short)
+		r := start(t, "a", newShared(), on, dir, short)
 		pass(time.Minute)
 		for _, at := range on.looks[1:] {
 			if at.UnixMilli()%1000 != 0 {
@@ -63,7 +63,7 @@ func TestRoundsDoNotOverlap(t *testing.T) {
 		on := newLive()
 		on.slow = 2500 * time.Millisecond
 		on.submit("nlp", 1, 1)
-		r := start(t, "a", newChair(), on, dir, short)
+		r := start(t, "a", newShared(), on, dir, short)
 		pass(30 * time.Second)
 		r.end(t)
 		for i := range on.looks[1:] {
@@ -90,7 +90,7 @@ func TestTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := newLive()
 		on.submit("nlp", 1, 1)
-		r := start(t, "a", newChair(), on, dir, short)
+		r := start(t, "a", newShared(), on, dir, short)
 		until(t, "rounds are made", func() bool { return on.rounds() > 3 })
 		on.mu.Lock()
 		on.away = errors.New("connection refused")
@@ -124,7 +124,7 @@ func TestTrouble(t *testing.T) {
 func TestChangeSeenInAFailedRound(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		on, journal := newLive(), newChair()
+		on, journal := newLive(), newShared()
 		r := start(t, "a", journal, on, dir, short)
 		until(t, "rounds are made", func() bool { return on.rounds() > 3 })
 		journal.mu.Lock()
@@ -151,7 +151,7 @@ func TestChangeSeenInAFailedRound(t *testing.T) {
 func TestTwoDaemons(t *testing.T) {
 	dirA, dirB := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		on, journal := newLive(), newChair()
+		on, journal := newLive(), newShared()
 		on.submit("nlp", 4, 4)
 		a := start(t, "a", journal, on, dirA, short)
 		until(t, "a acts", func() bool { return on.rounds() > 0 })
@@ -218,7 +218,7 @@ func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := newLive()
 		on.submit("nlp", 4, 4)
-		r := start(t, "a", newChair(), on, dir, short)
+		r := start(t, "a", newShared(), on, dir, short)
 		until(t, "a heartbeat is there", func() bool { _, there := r.heartbeat("gpu"); return there })
 		reload := func(c *config.Config, err error) {
 			said := len(r.log.with("taken over"))
@@ -271,7 +271,7 @@ func TestStopFinishesTheRound(t *testing.T) {
 				t.Error("the round was cut short")
 			}
 		}
-		r := start(t, "a", newChair(), on, dir, short)
+		r := start(t, "a", newShared(), on, dir, short)
 		<-acting
 		r.end(t)
 		if on.verbs(cluster.Gate) != 1 {
@@ -304,7 +304,7 @@ func TestStateIsThereBeforeActions(t *testing.T) {
 				}
 			}
 		}
-		r := start(t, "a", newChair(), on, dir, short)
+		r := start(t, "a", newShared(), on, dir, short)
 		pass(30 * time.Second)
 		on.mu.Lock()
 		for _, id := range ids {
@@ -328,7 +328,7 @@ func TestNoStateNoAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := newLive()
 		on.submit("nlp", 3, 4)
-		r := start(t, "a", newChair(), on, dir, short)
+		r := start(t, "a", newShared(), on, dir, short)
 		pass(30 * time.Second)
 		r.end(t)
 		if len(on.applied) != 0 {
@@ -343,7 +343,7 @@ func TestNoStateNoAction(t *testing.T) {
 func TestSchemaEndsTheDaemon(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		journal := newChair()
+		journal := newShared()
 		journal.gone = fmt.Errorf("%w: run `fairlease migrate`", ErrSchema)
 		r := start(t, "a", journal, newLive(), dir, short)
 		if err := <-r.ended; !errors.Is(err, ErrSchema) {
@@ -355,7 +355,7 @@ func TestSchemaEndsTheDaemon(t *testing.T) {
 func TestPruning(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		r := start(t, "a", newChair(), newLive(), dir, "interval: 10s\n")
+		r := start(t, "a", newShared(), newLive(), dir, "interval: 10s\n")
 		pass(3*time.Hour + time.Minute)
 		r.end(t)
 		if r.desk.pruned != 3 {
@@ -371,7 +371,7 @@ func TestAudits(t *testing.T) {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
 			pass(24*time.Hour - time.Duration(time.Now().UnixNano())%(24*time.Hour)) // to midnight
-			on, journal := newLive(), newChair()
+			on, journal := newLive(), newShared()
 			gone := func(err error) {
 				journal.mu.Lock()
 				defer journal.mu.Unlock()
@@ -416,10 +416,10 @@ func TestBeat(t *testing.T) {
 func TestOnce(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		on, journal := newLive(), newChair()
+		on, journal := newLive(), newShared()
 		on.submit("nlp", 3, 4)
 		d := &Daemon{Cluster: on, Decide: nil, Config: settings(t, dir, short),
-			Connect: func(context.Context) (Store, error) { return &desk{chair: journal, name: "hand"}, nil }}
+			Connect: func(context.Context) (Store, error) { return &desk{shared: journal, name: "hand"}, nil }}
 		r := start(t, "a", journal, newLive(), t.TempDir(), short)
 		until(t, "a daemon leads", func() bool { return len(r.log.with("leads")) > 0 })
 		if _, err := d.Once(t.Context()); !errors.Is(err, ErrTaken) {
@@ -454,7 +454,7 @@ func TestAPolicyThatFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, on := newLive(), newChair()
+				c, on := newLive(), newShared()
 				c.submit("nlp", 4, 1)
 				c.submit("vision", 4, 1)
 				r := start(t, "one", on, c, t.TempDir(), short+"preset: gandiva-fair\n")

@@ -20,9 +20,9 @@ import (
 )
 
 // fragile starts a daemon whose engine panics when broken says so.
-func fragile(t *testing.T, on *chair, live *live, dir string, broken func(*cluster.Snapshot) bool) *rig {
+func fragile(t *testing.T, on *shared, live *live, dir string, broken func(*cluster.Snapshot) bool) *rig {
 	t.Helper()
-	r := &rig{log: &lines{}, desk: &desk{chair: on, name: "a"}, hangup: make(chan os.Signal, 1), dir: dir, ended: make(chan error, 1)}
+	r := &rig{log: &lines{}, desk: &desk{shared: on, name: "a"}, hangup: make(chan os.Signal, 1), dir: dir, ended: make(chan error, 1)}
 	decide := new(engine.Decider).Decide
 	r.Daemon = &Daemon{Cluster: live, Config: settings(t, dir, short), Hangup: r.hangup, Log: zerolog.New(r.log), Divide: engine.Divide,
 		Decide: func(s cluster.Snapshot) cluster.Plan {
@@ -48,7 +48,7 @@ func TestAnEngineThatBreaksDownOverAJob(t *testing.T) {
 		live := newLive()
 		bad := live.submit("nlp", 1, 4)[0]
 		live.submit("vision", 3, 4)
-		r := fragile(t, newChair(), live, dir, func(s *cluster.Snapshot) bool {
+		r := fragile(t, newShared(), live, dir, func(s *cluster.Snapshot) bool {
 			for i := range s.Cases {
 				if c := &s.Cases[i]; c.Job.ID == bad && c.Job.Aside == "" {
 					return true
@@ -91,7 +91,7 @@ func TestAnEngineThatBreaksDown(t *testing.T) {
 		live := newLive()
 		live.submit("nlp", 4, 4)
 		var mad atomic.Bool
-		r := fragile(t, newChair(), live, dir, func(*cluster.Snapshot) bool { return mad.Load() })
+		r := fragile(t, newShared(), live, dir, func(*cluster.Snapshot) bool { return mad.Load() })
 		until(t, "jobs are granted and gated", func() bool { return live.verbs(cluster.Grant) >= 2 && live.verbs(cluster.Gate) > 0 })
 		pass(2 * time.Second)
 		mad.Store(true)
@@ -125,7 +125,7 @@ func TestAnAuditThatBreaksDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		live := newLive()
 		live.submit("nlp", 1, 1)
-		r := fragile(t, newChair(), live, dir, func(*cluster.Snapshot) bool { return false })
+		r := fragile(t, newShared(), live, dir, func(*cluster.Snapshot) bool { return false })
 		until(t, "rounds are made", func() bool { return live.rounds() > 3 })
 		if _, ok := r.audited(cluster.Snapshot{Round: 3}); ok {
 			t.Error("there is an audit")

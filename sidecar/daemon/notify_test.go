@@ -111,7 +111,7 @@ func TestWhatTheServiceManagerHears(t *testing.T) {
 	cfg := settings(t, dir, short)
 	d := &Daemon{Cluster: newLive(), Decide: engine.Decide, Config: cfg, Hangup: hangup, Log: zerolog.Nop(),
 		Notify:  Notifier{socket: path, Watchdog: time.Second},
-		Connect: func(context.Context) (Store, error) { return &desk{chair: newChair(), name: "a"}, nil },
+		Connect: func(context.Context) (Store, error) { return &desk{shared: newShared(), name: "a"}, nil },
 		Reload:  func() (*config.Config, error) { return cfg, nil }}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)

@@ -159,7 +159,7 @@ func TestAFolderThatDoesNotAnswer(t *testing.T) {
 	folder := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		c := stuck{newLive(), make(chan *Daemon, 1), make(chan struct{})}
-		r := start(t, "one", newChair(), c, t.TempDir(), short+"models: {progress: {folder: "+folder+"}}\n")
+		r := start(t, "one", newShared(), c, t.TempDir(), short+"models: {progress: {folder: "+folder+"}}\n")
 		c.d <- r.Daemon
 		pass(10 * time.Minute)
 		if n := c.rounds(); n < 500 {

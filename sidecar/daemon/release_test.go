@@ -32,7 +32,7 @@ func TestReleaseLeavesNoTrace(t *testing.T) {
 				node := on.v.Submit(sim.Work{User: "u", Account: "nlp", Partition: "gpu", Request: simtest.Gang(4), NodeList: []string{"v02"}, Runs: cluster.Hour})
 				tasks := on.v.SubmitArray(sim.Work{User: "u", Account: "vision", Partition: "gpu", Request: simtest.Gang(2), Runs: cluster.Hour}, 3)
 				on.mu.Unlock()
-				r := start(t, "a", newChair(), on, dir, short)
+				r := start(t, "a", newShared(), on, dir, short)
 				pass(crash)
 				r.end(t)
 				state, err := ReadState(filepath.Join(dir, "state.json"))

@@ -122,8 +122,8 @@ func (l *live) verbs(verb cluster.Verb) int {
 	return n
 }
 
-// chair is the lead and the journal of all daemons of a test.
-type chair struct {
+// shared is the leadership and the journal of all daemons of a test.
+type shared struct {
 	mu     sync.Mutex
 	now    *sitting
 	of     cluster.Identity
@@ -138,7 +138,7 @@ type chair struct {
 const takeover = 15 * time.Second
 
 type sitting struct {
-	*chair
+	*shared
 	name  string
 	lost  chan struct{}
 	heard time.Time
@@ -148,12 +148,12 @@ type sitting struct {
 
 // desk is the store, as seen by one daemon.
 type desk struct {
-	*chair
+	*shared
 	name   string
 	cutOff bool // its daemon's connection is down
 }
 
-func newChair() *chair { return &chair{memory: sim.NewMemory()} }
+func newShared() *shared { return &shared{memory: sim.NewMemory()} }
 
 func (d *desk) Acquire(context.Context) (Leadership, error) {
 	d.mu.Lock()
@@ -170,7 +170,7 @@ func (d *desk) Acquire(context.Context) (Leadership, error) {
 		}
 		s.over = true
 	}
-	d.now = &sitting{chair: d.chair, desk: d, name: d.name, lost: make(chan struct{}), heard: time.Now()}
+	d.now = &sitting{shared: d.shared, desk: d, name: d.name, lost: make(chan struct{}), heard: time.Now()}
 	return d.now, nil
 }
 
@@ -354,9 +354,9 @@ func settings(t *testing.T, dir, text string) *config.Config {
 }
 
 // start starts a daemon; the test's end stops it.
-func start(t *testing.T, name string, on *chair, c loop.Cluster, dir, text string) *rig {
+func start(t *testing.T, name string, on *shared, c loop.Cluster, dir, text string) *rig {
 	t.Helper()
-	r := &rig{log: &lines{}, desk: &desk{chair: on, name: name}, hangup: make(chan os.Signal, 1), dir: dir, ended: make(chan error, 1)}
+	r := &rig{log: &lines{}, desk: &desk{shared: on, name: name}, hangup: make(chan os.Signal, 1), dir: dir, ended: make(chan error, 1)}
 	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Divide: engine.Divide, Audit: engine.Audit, Config: settings(t, dir, text), Hangup: r.hangup,
 		Connect: func(context.Context) (Store, error) { return r.desk, on.gone },
 		Reload:  func() (*config.Config, error) { return nil, errors.New("there is nothing to reload") },

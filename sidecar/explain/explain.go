@@ -51,19 +51,19 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		if r.To != "" {
 			return "has notice: it moves to " + r.To + " when its lease ends," + w.at(r) + purpose(r) + "; it should save before; it is then requeued, and its GPUs are kept for it there" + w.leaves(r)
 		}
-		return "has notice: its lease ends" + w.at(r) + " and is not renewed; it is then requeued, and its GPUs go to " + w.heir(r)
+		return "has notice: its lease ends" + w.at(r) + " and is not renewed; it is then requeued, and its GPUs go to " + w.beneficiary(r)
 	},
 	cluster.ReasonEnding: func(w Words, r *cluster.Reason) string {
 		if r.To != "" {
 			return "was requeued to move to " + r.To + purpose(r) + "; its GPUs are kept for it there" + w.leaves(r)
 		}
-		return "was requeued, since its lease is over; its GPUs go to " + w.heir(r) + " as soon as they are free"
+		return "was requeued, since its lease is over; its GPUs go to " + w.beneficiary(r) + " as soon as they are free"
 	},
 	cluster.ReasonRecalled: func(w Words, r *cluster.Reason) string {
 		if r.Right == cluster.Opportunistic {
-			return "was requeued: its GPUs were lent, and their owner needs them; they go to " + w.heir(r)
+			return "was requeued: its GPUs were lent, and their owner needs them; they go to " + w.beneficiary(r)
 		}
-		return "was requeued in mid-term, for a job that never had a lease: its GPUs go to " + w.heir(r)
+		return "was requeued in mid-term, for a job that never had a lease: its GPUs go to " + w.beneficiary(r)
 	},
 	cluster.ReasonExempt: func(_ Words, r *cluster.Reason) string {
 		return "is exempt by an administrator's override: it is never gated or requeued" + because(r.Note)
@@ -109,7 +109,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return "is next: " + gpus(r.Need, r.Pool) + are(r.Need) + "kept for it, and it starts when the leases there end," + w.at(r)
 	},
 	cluster.ReasonClaimed: func(w Words, r *cluster.Reason) string {
-		return join("; ", fmt.Sprintf("waits: the %d free GPUs are kept for %s", r.Free, w.heir(r)), w.chance(r))
+		return join("; ", fmt.Sprintf("waits: the %d free GPUs are kept for %s", r.Free, w.beneficiary(r)), w.chance(r))
 	},
 	cluster.ReasonBurst: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits: "+queuer(r)+" holds its maximum while others wait (burst.max)", w.comparison(r), w.chance(r))
@@ -205,7 +205,7 @@ func (w Words) holder(r *cluster.Reason) string {
 	how := map[cluster.LeaseClass]string{
 		cluster.Guaranteed: "as its tenant's own", cluster.Shared: "by its tenant's share", cluster.Opportunistic: "lent to it",
 	}[r.Right]
-	return w.heir(r) + " has one, " + or(how, "without a lease that could be ended") + w.till(r)
+	return w.beneficiary(r) + " has one, " + or(how, "without a lease that could be ended") + w.till(r)
 }
 
 // after says what happens next.
@@ -351,8 +351,8 @@ func (w Words) leaves(r *cluster.Reason) string {
 	return "; the GPUs that it leaves go to " + w.Name(r.For)
 }
 
-// heir names the job that gets the GPUs.
-func (w Words) heir(r *cluster.Reason) string {
+// beneficiary names the job that gets the GPUs.
+func (w Words) beneficiary(r *cluster.Reason) string {
 	if r.For == 0 {
 		return "jobs that are further behind"
 	}

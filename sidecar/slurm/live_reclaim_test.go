@@ -87,14 +87,14 @@ func handOver(l *live) {
 	}
 	thief := job(l.submit("carol", sleeper, "--gres=gpu:2", "-w", "v1"))
 	l.exec("root", "scontrol", "update", fmt.Sprintf("jobid=%d", thief.ID), "priority=1000000")
-	heirs := []cluster.JobID{
+	beneficiaries := []cluster.JobID{
 		job(l.submit("bob", sleeper, "--gres=gpu:2", "--begin=now+1hour")),
 		job(l.submit("bob", sleeper, "--gres=gpu:2", "--begin=now+1hour")),
 	}
 	s := l.see()
 	var plan []cluster.Action
 	until := cluster.InstantOf(time.Now().Add(2 * time.Minute).Truncate(time.Second))
-	for i, id := range heirs {
+	for i, id := range beneficiaries {
 		name := fmt.Sprintf("%s%d", cluster.ReservationPrefix, i)
 		plan = append(plan, cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: []string{"v1"}, Accounts: []string{"vision"}, Until: until})
 		j, _ := find(s, id)
@@ -111,7 +111,7 @@ func handOver(l *live) {
 	began := time.Now()
 	l.apply(plan...)
 	l.Logf("orders took %v", time.Since(began))
-	for _, id := range heirs {
+	for _, id := range beneficiaries {
 		l.until(id, "running", in(cluster.Running))
 	}
 	l.Logf("hand-over took %v", time.Since(began))
@@ -134,10 +134,10 @@ func handOver(l *live) {
 	if s = l.see(); s.Reservations[0].End != again.Until {
 		l.Errorf("prolonged: %+v", s.Reservations[0])
 	}
-	for i, id := range heirs {
+	for i, id := range beneficiaries {
 		j, _ := find(s, id)
 		if want := fmt.Sprintf("%s%d", cluster.ReservationPrefix, i); j.Reservation != want {
-			l.Errorf("heir in reservation %q; want %q", j.Reservation, want)
+			l.Errorf("beneficiary in reservation %q; want %q", j.Reservation, want)
 		}
 		free := act(cluster.Release, j)
 		free.Reservation = j.Reservation
@@ -145,9 +145,9 @@ func handOver(l *live) {
 		l.apply(free) // and once more
 	}
 	s = l.see()
-	for _, id := range heirs {
+	for _, id := range beneficiaries {
 		if j, _ := find(s, id); j.State != cluster.Running || j.Reservation != "" {
-			l.Errorf("released heir: %+v", j)
+			l.Errorf("released beneficiary: %+v", j)
 		}
 	}
 	if len(s.Reservations) != 0 {

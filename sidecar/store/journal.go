@@ -20,7 +20,7 @@ var errStale = errors.New("the journal is not as it was left: open it again")
 type Journal struct {
 	lead *Leadership
 	was  *written // nil: not open
-	film snapshotLog
+	log  snapshotLog
 	days date // up to which partitions were made, or attempted
 }
 
@@ -48,7 +48,7 @@ func (j *Journal) Open(ctx context.Context) (cluster.State, error) {
 			return cluster.State{}, fmt.Errorf("opening the journal: reading the leases that are renewed: %w", err)
 		}
 	}
-	j.was, j.film = w, snapshotLog{}
+	j.was, j.log = w, snapshotLog{}
 	return plan.State, nil
 }
 
@@ -87,12 +87,12 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 		j.days = day
 		_ = j.lead.store.makeDays(ctx, plan.At.Time()) // Prune reports why it fails
 	}
-	var shot frame
-	var unshot error
+	var encoded frame
+	var encodeErr error
 	done := make(chan struct{})
 	go func() { // slow with many waiting jobs, as are the rows and the database's work on them
 		defer close(done)
-		shot, unshot = j.film.encode(snap, plan)
+		encoded, encodeErr = j.log.encode(snap, plan)
 	}()
 	defer func() { <-done }()
 	e := j.was.entry(snap, plan, cluster.SpanOf(j.lead.store.config.Sample))
@@ -106,10 +106,10 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 			if err := send(ctx, tx, j.was.round, rows); err != nil {
 				return err
 			}
-			if <-done; unshot != nil {
-				return unshot
+			if <-done; encodeErr != nil {
+				return encodeErr
 			}
-			return sendFrame(ctx, tx, &shot)
+			return sendFrame(ctx, tx, &encoded)
 		})
 	}
 	if err = write(); isRefusal(err) {
@@ -125,7 +125,7 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 		return fmt.Errorf("writing round %d down: %w", plan.Round, err)
 	}
 	j.was.keep(e, plan.State)
-	j.film.keep(shot)
+	j.log.keep(encoded)
 	return nil
 }
 

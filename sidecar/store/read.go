@@ -83,7 +83,7 @@ func (s *Store) Round(ctx context.Context, number int64) (snapshot, plan []byte,
 // the last one.
 type viewer struct {
 	store    *Store
-	film     projector
+	frames   decoder
 	keyframe int64
 	link     int // of its current frame
 }
@@ -115,7 +115,7 @@ func (v *viewer) read(ctx context.Context, number int64) (snap cluster.Snapshot,
 		return t.read()
 	}
 	if v.keyframe != keyframe || v.link > *link {
-		v.film, v.keyframe, v.link = projector{}, keyframe, -1
+		v.frames, v.keyframe, v.link = decoder{}, keyframe, -1
 	}
 	rows, err := v.store.pool.Query(ctx, roundFrames, keyframe, v.link, *link)
 	if err != nil {
@@ -128,7 +128,7 @@ func (v *viewer) read(ctx context.Context, number int64) (snap cluster.Snapshot,
 			return fmt.Errorf("frame %d after its keyframe, round %d, is missing", v.link+1, keyframe)
 		}
 		v.link = at
-		return v.film.next(snapshot, told)
+		return v.frames.next(snapshot, told)
 	})
 	if err == nil && v.link != *link {
 		err = fmt.Errorf("frame %d after its keyframe, round %d, is missing", v.link+1, keyframe)
@@ -137,7 +137,7 @@ func (v *viewer) read(ctx context.Context, number int64) (snap cluster.Snapshot,
 		v.keyframe = 0
 		return snap, plan, err
 	}
-	return v.film.show()
+	return v.frames.show()
 }
 
 // texts reads a round from before schema 9.

@@ -91,7 +91,7 @@ func (s *Leadership) SetBack(ctx context.Context, now time.Time, r Repair) (SetB
 	j.was.boundaries = nil
 	e := j.was.entry(snap, plan, cluster.SpanOf(s.store.config.Sample))
 	e.round.LeaderTerm, e.charges, e.lendingDays, e.marks = s.Term, back.charges, back.lendingDays, nil
-	shot, err := j.film.encode(snap, plan)
+	encoded, err := j.log.encode(snap, plan)
 	if err != nil {
 		return b, err
 	}
@@ -114,7 +114,7 @@ func (s *Leadership) SetBack(ctx context.Context, now time.Time, r Repair) (SetB
 		if err := send(ctx, tx, b.Newest, rows); err != nil {
 			return err
 		}
-		if err := errors.Join(sendFrame(ctx, tx, &shot), each(clockAfter, now), each(clockZeros)); err != nil {
+		if err := errors.Join(sendFrame(ctx, tx, &encoded), each(clockAfter, now), each(clockZeros)); err != nil {
 			return err
 		}
 		return r.noted(ctx, tx, "clock", found, done)

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// A film stores the rounds' snapshots and plans as blobs. Now and then a round is a keyframe,
+// A snapshot log stores the rounds' snapshots and plans as blobs. Now and then a round is a keyframe,
 // which is self-contained; the others are differences to the previous round.
 //
 // MaxRatio of a round is jobs, their records, leases and verdicts: these are sheets. The rest is
@@ -106,11 +106,11 @@ const (
 
 // shoot encodes a round.
 func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, error) {
-	shot := frame{round: plan.Round, keyframe: f.key, link: f.link + 1, at: plan.At, day: dateOf(plan.At)}
+	encoded := frame{round: plan.Round, keyframe: f.key, link: f.link + 1, at: plan.At, day: dateOf(plan.At)}
 	was := f.last
 	var told []byte
-	if f.key == 0 || shot.link == keyframeEvery || shot.day != f.day {
-		shot.keyframe, shot.link = plan.Round, 0
+	if f.key == 0 || encoded.link == keyframeEvery || encoded.day != f.day {
+		encoded.keyframe, encoded.link = plan.Round, 0
 		was = newScene(ourColumns())
 		told = appendColumns([]byte{keyOfAll}, ourColumns())
 	} else {
@@ -134,15 +134,15 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 	if err != nil {
 		return failed("leases", err)
 	}
-	shot.scene = scene{words: w, jobs: jobs}
-	if shot.scene.snapshot, shot.scene.plan, err = rest(snap, plan); err != nil {
+	encoded.scene = scene{words: w, jobs: jobs}
+	if encoded.scene.snapshot, encoded.scene.plan, err = rest(snap, plan); err != nil {
 		return failed("rest", err)
 	}
 	taken, err := json.Marshal(carried{snap.Ledger, snap.Claims, snap.Habits})
 	if err != nil {
 		return failed("ledger", err)
 	}
-	if shot.scene.carried, err = json.Marshal(carried{plan.State.Ledger, plan.State.Claims, plan.State.Habits}); err != nil {
+	if encoded.scene.carried, err = json.Marshal(carried{plan.State.Ledger, plan.State.Claims, plan.State.Habits}); err != nil {
 		return failed("ledger", err)
 	}
 	told = appendWords(told, w, known)
@@ -150,35 +150,35 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 	told = sheetDelta(told, was.records, records, plain)
 	told = sheetDelta(told, was.leases, leases, plain)
 	told = appendChange(told, was.carried, taken)
-	told = appendChange(told, was.snapshot, shot.scene.snapshot)
-	shot.snapshot = pack(told)
+	told = appendChange(told, was.snapshot, encoded.scene.snapshot)
+	encoded.snapshot = pack(told)
 
 	known = len(w.texts)
 	m := &plan.State
-	if shot.scene.records, err = recordShape.fill(w, records, len(m.Records), func(i int) reflect.Value { return reflect.ValueOf(&m.Records[i]).Elem() }); err != nil {
+	if encoded.scene.records, err = recordShape.fill(w, records, len(m.Records), func(i int) reflect.Value { return reflect.ValueOf(&m.Records[i]).Elem() }); err != nil {
 		return failed("records", err)
 	}
-	if shot.scene.leases, err = leaseShape.fill(w, leases, len(m.Leases), func(i int) reflect.Value { return reflect.ValueOf(&m.Leases[i]).Elem() }); err != nil {
+	if encoded.scene.leases, err = leaseShape.fill(w, leases, len(m.Leases), func(i int) reflect.Value { return reflect.ValueOf(&m.Leases[i]).Elem() }); err != nil {
 		return failed("leases", err)
 	}
-	if shot.scene.verdicts, err = verdictShape.fill(w, was.verdicts, len(plan.Statuses), func(i int) reflect.Value { return reflect.ValueOf(&plan.Statuses[i]).Elem() }); err != nil {
+	if encoded.scene.verdicts, err = verdictShape.fill(w, was.verdicts, len(plan.Statuses), func(i int) reflect.Value { return reflect.ValueOf(&plan.Statuses[i]).Elem() }); err != nil {
 		return failed("verdicts", err)
 	}
 	told = appendNumbers(told[:0], uint64(snap.Ledger.At), uint64(plan.At))
 	told = appendWords(told, w, known)
-	told = sheetDelta(told, records, shot.scene.records, accruing(snap.Ledger.At, plan.At))
-	told = sheetDelta(told, leases, shot.scene.leases, plain)
-	told = sheetDelta(told, was.verdicts, shot.scene.verdicts, judging(jobs, shot.scene.records))
-	told = appendChange(told, taken, shot.scene.carried)
-	told = appendChange(told, was.plan, shot.scene.plan)
-	told = appendNumbers(told, shot.scene.digest())
-	shot.plan = pack(told)
-	return shot, nil
+	told = sheetDelta(told, records, encoded.scene.records, accruing(snap.Ledger.At, plan.At))
+	told = sheetDelta(told, leases, encoded.scene.leases, plain)
+	told = sheetDelta(told, was.verdicts, encoded.scene.verdicts, judging(jobs, encoded.scene.records))
+	told = appendChange(told, taken, encoded.scene.carried)
+	told = appendChange(told, was.plan, encoded.scene.plan)
+	told = appendNumbers(told, encoded.scene.digest())
+	encoded.plan = pack(told)
+	return encoded, nil
 }
 
 // keep records that the frame was written.
-func (f *snapshotLog) keep(shot frame) {
-	*f = snapshotLog{key: shot.keyframe, day: shot.day, link: shot.link, words: len(shot.scene.words.texts), last: shot.scene}
+func (f *snapshotLog) keep(encoded frame) {
+	*f = snapshotLog{key: encoded.keyframe, day: encoded.day, link: encoded.link, words: len(encoded.scene.words.texts), last: encoded.scene}
 }
 
 // rest gives the JSON of what is neither in sheets nor carried.
@@ -270,8 +270,8 @@ func (s *scene) digest() (sum uint64) {
 	return sum
 }
 
-// projector decodes the frames of a film from a keyframe on.
-type projector struct {
+// decoder decodes the frames of a snapshot log from a keyframe on.
+type decoder struct {
 	last            scene
 	snapshotRecords *sheet // of the newest frame
 	snapshotLeases  *sheet
@@ -283,7 +283,7 @@ type projector struct {
 var errFrame = errors.New("the frame is broken, or frames before it are missing")
 
 // next decodes the next frame.
-func (p *projector) next(snapshot, plan blob) error {
+func (p *decoder) next(snapshot, plan blob) error {
 	told, err := snapshot.unpack()
 	if err != nil {
 		return fmt.Errorf("unpacking the snapshot: %w", err)
@@ -329,7 +329,7 @@ func (p *projector) next(snapshot, plan blob) error {
 }
 
 // show gives the newest frame's snapshot and plan.
-func (p *projector) show() (snap cluster.Snapshot, plan cluster.Plan, err error) {
+func (p *decoder) show() (snap cluster.Snapshot, plan cluster.Plan, err error) {
 	s := &p.last
 	if !p.begun || s.digest() != p.sum {
 		return snap, plan, errFrame

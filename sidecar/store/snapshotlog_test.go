@@ -16,15 +16,15 @@ type reel []frame
 // told gives the decoded snapshots and plans as JSON.
 func (r reel) told(t *testing.T) []texts {
 	t.Helper()
-	var p projector
+	var p decoder
 	var all []texts
-	for _, shot := range r {
-		if err := p.next(shot.snapshot, shot.plan); err != nil {
-			t.Fatalf("round %d: %v", shot.round, err)
+	for _, encoded := range r {
+		if err := p.next(encoded.snapshot, encoded.plan); err != nil {
+			t.Fatalf("round %d: %v", encoded.round, err)
 		}
 		snap, plan, err := p.show()
 		if err != nil {
-			t.Fatalf("round %d: %v", shot.round, err)
+			t.Fatalf("round %d: %v", encoded.round, err)
 		}
 		all = append(all, textsOf(t, snap, plan))
 	}
@@ -48,7 +48,7 @@ func (t texts) equal(o texts) bool {
 	return bytes.Equal(t.snapshot, o.snapshot) && bytes.Equal(t.plan, o.plan)
 }
 
-func TestFilm(t *testing.T) {
+func TestSnapshotLog(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 4, 100)
 	var f snapshotLog
@@ -57,12 +57,12 @@ func TestFilm(t *testing.T) {
 	keys := 0
 	for range keyframeEvery + 70 {
 		snap, plan := story.Next()
-		shot, err := f.encode(snap, plan)
+		encoded, err := f.encode(snap, plan)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.keep(shot)
-		if frames = append(frames, shot); shot.keyframe == shot.round {
+		f.keep(encoded)
+		if frames = append(frames, encoded); encoded.keyframe == encoded.round {
 			keys++
 		}
 		want = append(want, textsOf(t, snap, plan))
@@ -77,8 +77,8 @@ func TestFilm(t *testing.T) {
 	}
 }
 
-// TestFilmOfEverything encodes lists that are nil, empty and full, and rare values.
-func TestFilmOfEverything(t *testing.T) {
+// TestSnapshotLogOfEverything encodes lists that are nil, empty and full, and rare values.
+func TestSnapshotLogOfEverything(t *testing.T) {
 	t.Parallel()
 	job := func(key cluster.JobKey) cluster.Case {
 		factor := int64(-3)
@@ -104,12 +104,12 @@ func TestFilmOfEverything(t *testing.T) {
 	var frames reel
 	for i := range rounds {
 		rounds[i].plan.Round = int64(i + 1)
-		shot, err := f.encode(rounds[i].snap, rounds[i].plan)
-		if err != nil || shot.link != i {
-			t.Fatalf("link %d, %v", shot.link, err)
+		encoded, err := f.encode(rounds[i].snap, rounds[i].plan)
+		if err != nil || encoded.link != i {
+			t.Fatalf("link %d, %v", encoded.link, err)
 		}
-		f.keep(shot)
-		frames = append(frames, shot)
+		f.keep(encoded)
+		frames = append(frames, encoded)
 	}
 	for i, got := range frames.told(t) {
 		if want := textsOf(t, rounds[i].snap, rounds[i].plan); !got.equal(want) {
@@ -126,13 +126,13 @@ func TestQuietRoundsAreShort(t *testing.T) {
 	whole, longest := 0, 0
 	for round := range 40 {
 		snap, plan := story.Next()
-		shot, err := f.encode(snap, plan)
+		encoded, err := f.encode(snap, plan)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.keep(shot)
-		switch size := len(shot.snapshot.packed) + len(shot.plan.packed); {
-		case shot.link == 0:
+		f.keep(encoded)
+		switch size := len(encoded.snapshot.packed) + len(encoded.plan.packed); {
+		case encoded.link == 0:
 			whole += size
 		case round > 5:
 			longest = max(longest, size)
@@ -143,9 +143,9 @@ func TestQuietRoundsAreShort(t *testing.T) {
 	}
 }
 
-// TestFilmOfCells encodes the description of the cells, which every snapshot repeats, in almost
+// TestSnapshotLogOfCells encodes the description of the cells, which every snapshot repeats, in almost
 // no bytes after the keyframe.
-func TestFilmOfCells(t *testing.T) {
+func TestSnapshotLogOfCells(t *testing.T) {
 	t.Parallel()
 	described := journaltest.NewStory(1, 4000, 5)
 	described.Cells = true
@@ -161,13 +161,13 @@ func TestFilmOfCells(t *testing.T) {
 		for round := range 10 {
 			snap, plan := story.Next()
 			snap.Cells = cells
-			shot, err := f.encode(snap, plan)
+			encoded, err := f.encode(snap, plan)
 			if err != nil {
 				t.Fatal(err)
 			}
-			f.keep(shot)
+			f.keep(encoded)
 			if round > 0 {
-				size[i] += len(shot.snapshot.packed)
+				size[i] += len(encoded.snapshot.packed)
 			}
 		}
 	}
@@ -176,8 +176,8 @@ func TestFilmOfCells(t *testing.T) {
 	}
 }
 
-// TestFilmThatWasNotKept encodes a round again that could not be written, with all its new words.
-func TestFilmThatWasNotKept(t *testing.T) {
+// TestSnapshotLogThatWasNotKept encodes a round again that could not be written, with all its new words.
+func TestSnapshotLogThatWasNotKept(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 4, 50)
 	var f snapshotLog
@@ -186,18 +186,18 @@ func TestFilmThatWasNotKept(t *testing.T) {
 	for round := range 4 {
 		snap, plan := story.Next()
 		for range 2 {
-			shot, err := f.encode(snap, plan)
-			if err != nil || round == 0 && shot.keyframe != shot.round {
-				t.Errorf("told after round %d (%v)", shot.keyframe, err)
+			encoded, err := f.encode(snap, plan)
+			if err != nil || round == 0 && encoded.keyframe != encoded.round {
+				t.Errorf("told after round %d (%v)", encoded.keyframe, err)
 			}
 			if round%2 == 1 { // these are not written
 				snap.Cases[0].Job.Name = "another"
-				shot, err = f.encode(snap, plan)
+				encoded, err = f.encode(snap, plan)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			frames = append(frames[:round:round], shot)
+			frames = append(frames[:round:round], encoded)
 		}
 		f.keep(frames[round])
 		want = append(want, textsOf(t, snap, plan))
@@ -214,17 +214,17 @@ func TestAFrameThatIsMissing(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 4, 50)
 	var f snapshotLog
-	var p projector
+	var p decoder
 	for round := range 5 {
-		shot, err := f.encode(story.Next())
+		encoded, err := f.encode(story.Next())
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.keep(shot)
+		f.keep(encoded)
 		if round == 2 {
 			continue
 		}
-		err = p.next(shot.snapshot, shot.plan)
+		err = p.next(encoded.snapshot, encoded.plan)
 		if err == nil {
 			_, _, err = p.show()
 		}
@@ -240,16 +240,16 @@ func FuzzFrames(f *testing.F) {
 	var reel snapshotLog
 	var told [][2][]byte
 	for range 2 {
-		shot, err := reel.encode(story.Next())
+		encoded, err := reel.encode(story.Next())
 		if err != nil {
 			f.Fatal(err)
 		}
-		reel.keep(shot)
-		snapshot, err := shot.snapshot.unpack()
+		reel.keep(encoded)
+		snapshot, err := encoded.snapshot.unpack()
 		if err != nil {
 			f.Fatal(err)
 		}
-		plan, err := shot.plan.unpack()
+		plan, err := encoded.plan.unpack()
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -257,7 +257,7 @@ func FuzzFrames(f *testing.F) {
 	}
 	f.Add(told[0][0], told[0][1], told[1][0], told[1][1])
 	f.Fuzz(func(t *testing.T, s1, p1, s2, p2 []byte) {
-		var p projector
+		var p decoder
 		for _, told := range [][2][]byte{{s1, p1}, {s2, p2}} {
 			if p.next(pack(told[0]), pack(told[1])) == nil {
 				_, _, _ = p.show() // an error is fine

@@ -19,7 +19,7 @@ import (
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
-// onJournal measures how the journal grows in a real PostgreSQL, by so many hours of a pretend cluster after the first
+// onJournal measures how the journal grows in a real PostgreSQL, by so many hours of a simulated cluster after the first
 // half, and by a sixth of them where gates are begin times. There, 1,000 jobs run and 50,000 wait; one ends and another comes about every ten seconds, so no round is quiet.
 func onJournal(hours float64) error {
 	if err := journalGrowth("journal_mib_per_day_50k", "commit_busiest_ms", 1_000_000, hours); err != nil {

@@ -4,9 +4,9 @@
 //
 // Without -live it needs no root. With -live it measures on a real Slurm, with -journal how the journal grows in a real
 // PostgreSQL. With -hived it
-// repeats HiveD's experiments, with -gavel Gavel's; with -models it compares the presets for unlike
+// repeats HiveD's experiments, with -gavel Gavel's; with -models it compares the presets for heterogeneous
 // GPU models, with -figures it makes the papers' figures; with -saving it measures what is left of
-// fairness by how jobs save, with -curves it draws that beside the rivals. A figure
+// fairness by how jobs save, with -curves it draws that beside the baselines. A figure
 // that misses its mark is printed all the same.
 package main
 
@@ -35,13 +35,13 @@ func main() {
 	suite := flag.String("suite", "forky", "Debian suite of the real Slurm: forky (26.05) or trixie (24.11)")
 	hived := flag.Bool("hived", false, "repeat HiveD's experiments on cells instead (minutes)")
 	gavel := flag.String("gavel", "", "repeat Gavel's simulated experiments instead (minutes each): all, single, single+ss, multiple, multiple+ss, ftf, makespan, makespan+ss, estimates or cost")
-	models := flag.Bool("models", false, "compare the presets that divide unlike GPU models instead (minutes)")
+	models := flag.Bool("models", false, "compare the presets that divide heterogeneous GPUs instead (minutes)")
 	figures := flag.String("figures", "", "make the papers' figures again instead, into this folder")
 	only := flag.String("only", "", "of -figures those of one paper: gandiva-fair, gavel or oef; of -saving and -curves the traces so named: venus60, venus40, philly64, venus")
 	saving := flag.String("saving", "", "measure instead what is left of fairness by how jobs save, on the traces in this folder (minutes)")
-	curves := flag.String("curves", "", "draw that instead for astraea and its rivals as curves into this folder, on the traces of -traces or FAIRLEASE_TRACES (hours)")
+	curves := flag.String("curves", "", "draw that instead for astraea and the baselines as curves into this folder, on the traces of -traces or FAIRLEASE_TRACES (hours)")
 	backlog := flag.Bool("backlog", false, "measure instead what stops cost where far more jobs wait than can run (a minute)")
-	journal := flag.Float64("journal", 0, "measure instead how the journal grows in so many hours of pretend time (needs PostgreSQL; minutes)")
+	journal := flag.Float64("journal", 0, "measure instead how the journal grows in so many hours of simulated time (needs PostgreSQL; minutes)")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
 	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived and -curves")
 	flag.Parse()

@@ -207,7 +207,7 @@ func cuts() []cut {
 	return out
 }
 
-// onCurves draws fairness, completion time and overhead against the part of jobs that save, under astraea and the rivals that
+// onCurves draws fairness, completion time and overhead against the part of jobs that save, under astraea and the baselines that
 // preempt: a CSV for each cut, a page, and a picture of what matters most. only names a scene.
 func onCurves(dir, folder, only string) error {
 	x := &scenes[max(slices.IndexFunc(scenes, func(s scene) bool { return s.name == only }), 0)]

@@ -32,7 +32,7 @@ var tenants = []string{"nlp", "speech", "vision"}
 func TestDecisions(t *testing.T) {
 	var names []string
 	if seeds.Full() || *rewrite {
-		names = slices.Concat(baseline.Cellular(), baseline.Dividing(), baseline.Names(), baseline.Unlike())
+		names = slices.Concat(baseline.Cellular(), baseline.Dividing(), baseline.Names(), baseline.Heterogeneous())
 	}
 	for name := range variants {
 		names = append(names, name)

@@ -31,7 +31,7 @@ func TestDoctor(t *testing.T) {
 		levels[x.Area+" "+x.Check] = x.Level
 	}
 	want := map[string]string{"configuration file": doctor.OK, "configuration heartbeats": doctor.OK, "configuration state": doctor.OK, "configuration modes": doctor.OK, "slurm connection": doctor.Fail,
-		"postgresql version": doctor.OK, "postgresql schema": doctor.OK, "postgresql rights": doctor.OK, "postgresql clock": doctor.OK, "postgresql cluster": doctor.OK, "postgresql lead": doctor.OK}
+		"postgresql version": doctor.OK, "postgresql schema": doctor.OK, "postgresql rights": doctor.OK, "postgresql clock": doctor.OK, "postgresql cluster": doctor.OK, "postgresql leader": doctor.OK}
 	if d := cmp.Diff(want, levels); d != "" {
 		t.Error(d)
 	}

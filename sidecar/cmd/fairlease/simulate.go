@@ -33,7 +33,7 @@ divides them takes these as declared:
 The papers' own mechanisms are baselines. Gavel's also run with -blind behind the name (all GPUs count as one model),
 and with --throughputs as +ss (two jobs may share GPUs):
 
-` + listed(slices.DeleteFunc(experiment.Unlike(), varied)) + `
+` + listed(slices.DeleteFunc(experiment.Heterogeneous(), varied)) + `
 
 Cost policies use models.prices of the configuration.
 

@@ -247,7 +247,7 @@ func (w writer) Write(b []byte) (int, error) { return w(b) }
 
 // everybody gives the names of all schedulers.
 func everybody() []string {
-	return slices.Concat(experiment.Schedulers(), experiment.Cellular(), experiment.Dividing(), experiment.Unlike())
+	return slices.Concat(experiment.Schedulers(), experiment.Cellular(), experiment.Dividing(), experiment.Heterogeneous())
 }
 
 // The help and the man page name every scheduler, without their prefixes and suffixes.

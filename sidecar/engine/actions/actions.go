@@ -13,7 +13,7 @@ import (
 // fences, then hand-overs, each complete, and then the rest. fences are the nodes to keep from jobs of
 // unmanaged partitions, by VC. List updates the records of the jobs and adds events.
 func List(b *round.Books, fences map[string][]string) []cluster.Action {
-	w := &writer{Books: b, heirs: b.Beneficiaries(), wanted: fences, fenced: fenced(b, fences)}
+	w := &writer{Books: b, beneficiaries: b.Beneficiaries(), wanted: fences, fenced: fenced(b, fences)}
 	out := w.lock(nil)
 	out = w.takeBacks(out)
 	out = w.fences(out)
@@ -26,9 +26,9 @@ func List(b *round.Books, fences map[string][]string) []cluster.Action {
 // writer lists actions. Each of its steps returns the list with its own actions appended.
 type writer struct {
 	*round.Books
-	heirs  round.Beneficiaries
-	wanted map[string][]string // fences, by VC
-	fenced map[string]bool     // nodes inside a fence, now or soon
+	beneficiaries round.Beneficiaries
+	wanted        map[string][]string // fences, by VC
+	fenced        map[string]bool     // nodes inside a fence, now or soon
 }
 
 // action returns a new action on a case.
@@ -80,7 +80,7 @@ func (w *writer) notices(out []cluster.Action) []cluster.Action {
 		if !w.Jobs[i].Noticed || l == nil || l.State == cluster.Ending {
 			continue
 		}
-		a := w.action(cluster.Notify, i, cluster.Reason{Code: cluster.ReasonNotice, Until: l.End, For: w.heirs.Of(i)})
+		a := w.action(cluster.Notify, i, cluster.Reason{Code: cluster.ReasonNotice, Until: l.End, For: w.beneficiaries.Of(i)})
 		if m, ok := w.Moves[i]; ok {
 			a.Reason.To, a.Reason.Trial, a.Reason.Speed = m.To, m.Trial, m.Speed
 		}

@@ -92,8 +92,8 @@ func (s *roster) Parts(key cluster.JobKey) []Part {
 	return s.parts(&s.leases[l])
 }
 
-// Squatters gives the opportunistic leases on GPUs of guaranteed ones: they have to go.
-func (s *roster) Squatters() []cluster.JobKey {
+// StaleHolders gives the opportunistic leases on GPUs of guaranteed ones: they have to go.
+func (s *roster) StaleHolders() []cluster.JobKey {
 	var out []cluster.JobKey
 	for _, c := range s.chains {
 		for i := range c.nodes {

@@ -327,7 +327,7 @@ func (r *recalls) rest(i int) cluster.Span {
 }
 
 // end recalls one lease.
-func (r *recalls) end(i int, heir cluster.JobKey) {
+func (r *recalls) end(i int, beneficiary cluster.JobKey) {
 	l, st := r.Leases[i], &r.Jobs[i]
 	at := r.accountOf(i)
 	*r.behind.At(at.queue, at.pool) += r.rest(i)
@@ -337,5 +337,5 @@ func (r *recalls) end(i int, heir cluster.JobKey) {
 	if r.most > 0 {
 		r.most--
 	}
-	l.End, l.Why, st.Beneficiary, st.Stoppable = r.Now.Add(r.Settings.RecallNotice), round.Recalled, heir, true
+	l.End, l.Why, st.Beneficiary, st.Stoppable = r.Now.Add(r.Settings.RecallNotice), round.Recalled, beneficiary, true
 }

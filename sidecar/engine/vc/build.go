@@ -13,7 +13,7 @@ import (
 
 // build rebuilds the cells from the records of the last round and the present observation. No cell state
 // lives between two rounds. The GPU indices that Slurm reports take precedence over the planned ones. build
-// also sets the ground's claims, the jobs inside cells, the squatters and the recalls that they cause.
+// also sets the ground's claims, the jobs inside cells, the stale holders and the recalls that they cause.
 func build(v *ground, d *cluster.Cells) *cells.State {
 	b := &builder{ground: v, masks: map[string]*mask{}}
 	b.hardware(d.Tops)
@@ -21,7 +21,7 @@ func build(v *ground, d *cluster.Cells) *cells.State {
 	var changes cells.Changes
 	v.state, changes = v.plain.Rebuild(record)
 	v.keepIn(changes.Demoted)
-	v.squatters, v.leaving = v.squat()
+	v.staleHolders, v.leaving = v.findStaleHolders()
 	v.entitle(v.leaving)
 	return v.state
 }
@@ -413,17 +413,17 @@ func (v *ground) entitle(leaving []cellRecall) {
 	}
 }
 
-// squat returns the jobs that still hold GPUs given to another job, by that job, and the recalls they cause.
-func (v *ground) squat() (squatters map[cluster.JobKey][]int, leaving []cellRecall) {
-	keys := v.state.Squatters()
+// findStaleHolders returns the jobs that still hold GPUs given to another job, by that job, and the recalls they cause.
+func (v *ground) findStaleHolders() (staleHolders map[cluster.JobKey][]int, leaving []cellRecall) {
+	keys := v.state.StaleHolders()
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	squatters = map[cluster.JobKey][]int{}
-	heirs := map[string][]cluster.JobKey{} // by node
+	staleHolders = map[cluster.JobKey][]int{}
+	beneficiaries := map[string][]cluster.JobKey{} // by node
 	note := func(i int) {
 		for _, p := range v.state.Parts(v.Records[i].Key) {
-			heirs[p.Node] = append(heirs[p.Node], v.Records[i].Key)
+			beneficiaries[p.Node] = append(beneficiaries[p.Node], v.Records[i].Key)
 		}
 	}
 	for i := range v.Jobs {
@@ -433,24 +433,24 @@ func (v *ground) squat() (squatters map[cluster.JobKey][]int, leaving []cellReca
 	}
 	for _, key := range keys {
 		i := v.Find(key)
-		for n, heir := range v.heirsOf(key, heirs) {
-			if squatters[heir] = append(squatters[heir], i); n == 0 {
+		for n, beneficiary := range v.beneficiariesOf(key, beneficiaries) {
+			if staleHolders[beneficiary] = append(staleHolders[beneficiary], i); n == 0 {
 				v.state.Leave(key)
-				leaving = append(leaving, cellRecall{i, heir})
+				leaving = append(leaving, cellRecall{i, beneficiary})
 			}
 		}
 	}
-	return squatters, leaving
+	return staleHolders, leaving
 }
 
-// heirsOf returns the jobs whose GPUs a lease still holds.
-func (v *ground) heirsOf(key cluster.JobKey, heirs map[string][]cluster.JobKey) []cluster.JobKey {
+// beneficiariesOf returns the jobs whose GPUs a lease still holds.
+func (v *ground) beneficiariesOf(key cluster.JobKey, beneficiaries map[string][]cluster.JobKey) []cluster.JobKey {
 	var out []cluster.JobKey
 	for _, p := range v.state.Parts(key) {
-		for _, heir := range heirs[p.Node] {
-			for _, q := range v.state.Parts(heir) {
-				if p.Node == q.Node && p.GPUs&q.GPUs != 0 && !slices.Contains(out, heir) {
-					out = append(out, heir)
+		for _, beneficiary := range beneficiaries[p.Node] {
+			for _, q := range v.state.Parts(beneficiary) {
+				if p.Node == q.Node && p.GPUs&q.GPUs != 0 && !slices.Contains(out, beneficiary) {
+					out = append(out, beneficiary)
 				}
 			}
 		}

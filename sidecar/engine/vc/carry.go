@@ -44,14 +44,14 @@ func (v *ground) end(r cellRecall) {
 	case l.State == cluster.Granted:
 		v.RevokeGrant(r.of, round.Recalled)
 	case l.State == cluster.Ending:
-		st.Beneficiary = r.heir
+		st.Beneficiary = r.beneficiary
 	case l.Class != cluster.Opportunistic && v.Ending(r.of) && l.Why == "": // its term is over anyway
-		st.Beneficiary = r.heir
+		st.Beneficiary = r.beneficiary
 	default:
 		if l.Class == cluster.Opportunistic && l.Why != round.Recalled && v.touch == cluster.FullControl {
 			v.recalledFrom(l.Pool)
 		}
-		l.End, l.Why, st.Beneficiary, st.Stoppable = min(l.End, v.Now.Add(v.Settings.RecallNotice)), round.Recalled, r.heir, true
+		l.End, l.Why, st.Beneficiary, st.Stoppable = min(l.End, v.Now.Add(v.Settings.RecallNotice)), round.Recalled, r.beneficiary, true
 	}
 }
 

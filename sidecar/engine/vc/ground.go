@@ -21,15 +21,15 @@ type ground struct {
 	// By case: the claim of the job, and whether the job is inside cells.
 	claims map[int]*cluster.Claim
 	inside []bool
-	// squatters still hold GPUs that were given to a job; leaving are their recalls.
-	squatters map[cluster.JobKey][]int
-	leaving   []cellRecall
+	// staleHolders still hold GPUs that were given to a job; leaving are their recalls.
+	staleHolders map[cluster.JobKey][]int
+	leaving      []cellRecall
 }
 
 // cellRecall is a lease that ends for a guaranteed one.
 type cellRecall struct {
-	of   int
-	heir cluster.JobKey
+	of          int
+	beneficiary cluster.JobKey
 }
 
 // candidates lists the jobs that could hold a lease next. Unlike other choosers it includes jobs in the

@@ -89,7 +89,7 @@ func (v *decision) guaranteeVC(t int) {
 		case v.Leases[c] != nil:
 			v.keep(k, tenant.Name)
 		case v.claims[c] != nil: // the claim has its place already
-			v.granted = append(v.granted, cellGrant{of: c, class: cluster.Guaranteed, parts: v.state.Parts(k.Key), recall: v.squatters[k.Key]})
+			v.granted = append(v.granted, cellGrant{of: c, class: cluster.Guaranteed, parts: v.state.Parts(k.Key), recall: v.staleHolders[k.Key]})
 		default:
 			try := attempt{k.Shape, v.soft(c), k.Urgent}
 			refusal, known := failed[try]

@@ -14,15 +14,15 @@ import (
 // writer writes the reasons of jobs.
 type writer struct {
 	*round.Books
-	refused []round.Refusal
-	heirs   round.Beneficiaries
-	next    []cluster.Instant // by pool: the earliest end of a lease
+	refused       []round.Refusal
+	beneficiaries round.Beneficiaries
+	next          []cluster.Instant // by pool: the earliest end of a lease
 }
 
 // Statuses returns the status of every live job, by key. It reuses the memory of out. refused is, by case,
 // the reason why a job got nothing; nil = unknown.
 func Statuses(b *round.Books, refused []round.Refusal, out []cluster.JobStatus) []cluster.JobStatus {
-	w := writer{Books: b, refused: refused, heirs: b.Beneficiaries(), next: nextEnds(b)}
+	w := writer{Books: b, refused: refused, beneficiaries: b.Beneficiaries(), next: nextEnds(b)}
 	out = slices.Grow(out[:0], len(w.Snapshot.Cases))
 	for i := range w.Snapshot.Cases {
 		r, st := &w.Records[i], &w.Jobs[i]
@@ -121,10 +121,10 @@ func (w *writer) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease)
 	case l.State == cluster.Ending && l.Why == round.Recalled:
 		because.Code, because.For = cluster.ReasonRecalled, st.Beneficiary
 	case l.State == cluster.Ending:
-		because.Code, because.For = cluster.ReasonEnding, w.heirs.Of(i)
+		because.Code, because.For = cluster.ReasonEnding, w.beneficiaries.Of(i)
 		w.goes(because, i)
 	case l.State == cluster.Noticed:
-		because.Code, because.For = cluster.ReasonNotice, w.heirs.Of(i)
+		because.Code, because.For = cluster.ReasonNotice, w.beneficiaries.Of(i)
 		w.goes(because, i)
 	case l.State == cluster.Granted && !st.Began:
 		because.Code, because.Note = cluster.ReasonStarting, c.Job.PendingReason

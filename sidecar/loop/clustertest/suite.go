@@ -337,26 +337,26 @@ func handsOver(t *testing.T, s *stage) {
 	others := s.submit(Work{Account: "vision", GPUs: 4, Gated: true})
 	s.do(s.grant(others, "v2"))
 	s.until(others, "running", running)
-	heir := s.submit(Work{Account: "nlp", GPUs: 4, Model: "v100", Gated: true})
+	beneficiary := s.submit(Work{Account: "nlp", GPUs: 4, Model: "v100", Gated: true})
 	rival := s.submit(Work{Account: "third", GPUs: 4, Model: "v100"}) // ungated: Slurm starts it as soon as it can
 	name := cluster.ReservationPrefix + "suite"
 	reserve := cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: []string{"v1"}, Accounts: []string{"nlp"},
 		Until: s.look().Now.Add(5 * cluster.Minute)}
-	grant := s.grant(heir, "v1")
+	grant := s.grant(beneficiary, "v1")
 	grant.Reservation = name
 	reclaim := s.shut(cluster.Reclaim, holder)
 	reclaim.Reservation = name
 	s.do(reserve, grant, reclaim)
-	if j := s.until(heir, "running", running); !on(j, "v1") {
-		t.Fatalf("the heir holds %+v", j.Holds)
+	if j := s.until(beneficiary, "running", running); !on(j, "v1") {
+		t.Fatalf("the beneficiary holds %+v", j.Holds)
 	}
 	if j := s.job(rival); running(j) {
 		t.Fatalf("the rival got in between: %+v", j.Holds)
 	}
-	release := s.action(cluster.Release, heir)
+	release := s.action(cluster.Release, beneficiary)
 	release.Reservation = name
 	s.do(release)
-	if j := s.job(heir); !running(j) || j.Reservation != "" {
+	if j := s.job(beneficiary); !running(j) || j.Reservation != "" {
 		t.Fatalf("after the release: %+v", j)
 	}
 	for _, r := range s.look().Reservations {

@@ -15,7 +15,7 @@
 //	allox              AlloX, ASTRAEA §6.1.5                 min-cost matching, by one kind of machine; lowest progress first
 //	gandiva-fair       Gandiva_fair §3.1-3.2, eq. 1-3        gang-aware stride by tenants' tickets, one for all servers
 //
-// For heterogeneous GPUs (Unlike); these need the speed of jobs on each model:
+// For heterogeneous GPUs (Heterogeneous); these need the speed of jobs on each model:
 //
 //	fifo:random        Gavel §7.3                            first come, first served, on any model, to the end
 //	fifo:settled       Gavel's code                          the same, as its authors' code chooses the model: the last by name

@@ -20,14 +20,14 @@ const unmodelled = "-blind"
 const spaceSharing = "+ss"
 
 // gavel gives the schedulers for a policy by name, under Gavel's mechanism.
-func gavel(name string) []rival {
+func gavel(name string) []entry {
 	objective, sharing := strings.CutSuffix(strings.TrimPrefix(name, gavelPrefix), spaceSharing)
 	seeing, blind := strings.CutSuffix(objective, unmodelled)
 	var pairs func() pairer
 	if sharing {
 		pairs = func() pairer { return everyPair }
 	}
-	return []rival{{name, true, newMechanism(func(p policy.Problem) (policy.Shares, error) {
+	return []entry{{name, true, newMechanism(func(p policy.Problem) (policy.Shares, error) {
 		if blind {
 			return alike(seeing, p)
 		}

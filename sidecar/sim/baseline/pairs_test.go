@@ -77,7 +77,7 @@ func TestPairsFollowShares(t *testing.T) {
 		{"five on two: two pairs, in turn", 2, 5, 0.75, 3. / 5},
 		{"one on one GPU", 1, 1, 0.9, 1},
 	} {
-		w := unlike(t, "gavel:las+ss", models(c.gpus, "v100"), map[string]map[string]float64{"x": {"v100": 1}}, all(c.part, "x"))
+		w := heterogeneous(t, "gavel:las+ss", models(c.gpus, "v100"), map[string]map[string]float64{"x": {"v100": 1}}, all(c.part, "x"))
 		visiting(t, w)
 		var ids []cluster.JobID
 		for range c.jobs {
@@ -101,7 +101,7 @@ func TestPairsFollowShares(t *testing.T) {
 func TestPairsAreChosenByWhatTheyDoTogether(t *testing.T) {
 	parts := all(0.55, "a", "b")
 	parts[[2]string{"a", "b"}], parts[[2]string{"b", "a"}] = 0.95, 0.9
-	w := unlike(t, "gavel:throughput+ss", models(2, "v100"), map[string]map[string]float64{"a": {"v100": 1}, "b": {"v100": 1}}, parts)
+	w := heterogeneous(t, "gavel:throughput+ss", models(2, "v100"), map[string]map[string]float64{"a": {"v100": 1}, "b": {"v100": 1}}, parts)
 	v := visiting(t, w)
 	var ids []cluster.JobID
 	for _, k := range []string{"a", "a", "b", "b"} {
@@ -126,7 +126,7 @@ func TestPairsAreChosenByWhatTheyDoTogether(t *testing.T) {
 func TestPackingTriesPairs(t *testing.T) {
 	parts := all(0.3, "a", "b")
 	parts[[2]string{"a", "b"}], parts[[2]string{"b", "a"}] = 0.9, 0.9
-	w := unlike(t, "gandiva:packing", models(3, "v100"), map[string]map[string]float64{"a": {"v100": 1}, "b": {"v100": 1}}, parts)
+	w := heterogeneous(t, "gandiva:packing", models(3, "v100"), map[string]map[string]float64{"a": {"v100": 1}, "b": {"v100": 1}}, parts)
 	v := visiting(t, w)
 	var ids []cluster.JobID
 	for _, k := range []string{"a", "a", "a", "b", "b", "b"} {
@@ -163,7 +163,7 @@ func TestPackingTriesPairs(t *testing.T) {
 // Two decisions on the same round are equal.
 func TestPairsOfARoundThatIsLookedAtTwice(t *testing.T) {
 	for _, name := range []string{"gavel:las+ss", "gandiva:packing"} {
-		w := unlike(t, name, models(2, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.3, "v100": 1}}, all(0.7, "x"))
+		w := heterogeneous(t, name, models(2, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.3, "v100": 1}}, all(0.7, "x"))
 		decide := w.Loop.Decide
 		w.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
 			first, second := decide(s), decide(s)

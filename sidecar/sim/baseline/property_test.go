@@ -31,7 +31,7 @@ type chaos struct {
 }
 
 func newChaos(rt *rapid.T, t *testing.T, name string) *chaos {
-	c := &chaos{T: rt, name: name, down: map[string]bool{}, mixed: rapid.Bool().Draw(rt, "mixed") && !slices.Contains(baseline.Unlike(), name)}
+	c := &chaos{T: rt, name: name, down: map[string]bool{}, mixed: rapid.Bool().Draw(rt, "mixed") && !slices.Contains(baseline.Heterogeneous(), name)}
 	size := rapid.SampledFrom([]int{2, 4, 8}).Draw(rt, "size")
 	c.nodes = append(nodes(rapid.IntRange(1, 3).Draw(rt, "v100"), size), simtest.Nodes("o", "k80", rapid.IntRange(0, 2).Draw(rt, "k80"), 4)...)
 	tenants := []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(rt, "tenants")]

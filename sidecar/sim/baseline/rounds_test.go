@@ -22,9 +22,9 @@ func models(gpus int, names ...string) []cluster.Node {
 // together is the fraction of its speed that a kind keeps beside another.
 type together map[[2]string]float64
 
-// unlike gives a world in which the kinds set the speeds of jobs, alone and together on one GPU,
+// heterogeneous gives a world in which the kinds set the speeds of jobs, alone and together on one GPU,
 // with a look every second.
-func unlike(t *testing.T, name string, nodes []cluster.Node, speeds map[string]map[string]float64, pairs ...together) *world {
+func heterogeneous(t *testing.T, name string, nodes []cluster.Node, speeds map[string]map[string]float64, pairs ...together) *world {
 	of, beside := sim.Speeds{}, sim.Beside{}
 	for _, parts := range pairs {
 		for kinds, part := range parts {
@@ -78,19 +78,19 @@ func (w *world) model(id cluster.JobID) string {
 // a model gets that, and one that must not be requeued stays.
 func TestGavelPutsJobsWhereTheyGainMost(t *testing.T) {
 	speeds := map[string]map[string]float64{"picky": {"k80": 0.1, "v100": 1}, "easy": {"k80": 0.9, "v100": 1}}
-	w := unlike(t, "gavel:throughput", models(1, "k80", "v100"), speeds)
+	w := heterogeneous(t, "gavel:throughput", models(1, "k80", "v100"), speeds)
 	easy, picky := w.submit("a", 1, 10*hour, kind("easy")), w.submit("a", 1, 10*hour, kind("picky"))
 	w.Run(hour)
 	if w.model(easy) != "k80" || w.model(picky) != "v100" {
 		t.Errorf("easy runs on %s, picky on %s", w.model(easy), w.model(picky))
 	}
-	w = unlike(t, "gavel:throughput", models(1, "k80", "v100"), speeds)
+	w = heterogeneous(t, "gavel:throughput", models(1, "k80", "v100"), speeds)
 	named := w.submit("a", 1, 10*hour, func(x *sim.Work) { kind("picky")(x); x.Request.Model = "k80" })
 	w.Run(hour)
 	if w.model(named) != "k80" {
 		t.Errorf("who names k80 runs on %s", w.model(named))
 	}
-	w = unlike(t, "gavel:throughput", models(1, "k80", "v100"), speeds)
+	w = heterogeneous(t, "gavel:throughput", models(1, "k80", "v100"), speeds)
 	fixed := w.submit("a", 1, 10*hour, func(x *sim.Work) { kind("easy")(x); x.NoRequeue = true })
 	w.Run(minute)
 	on := w.model(fixed)
@@ -115,7 +115,7 @@ func TestRoundsFollowShares(t *testing.T) {
 		{"one of two GPUs among three", []int{2, 1, 1}, []float64{0, 1, 1}}, // no model has two
 	} {
 		for _, scheduler := range []string{"gavel:las-blind", "gavel:las"} {
-			w := unlike(t, scheduler, models(1, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 1, "v100": 1}})
+			w := heterogeneous(t, scheduler, models(1, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 1, "v100": 1}})
 			var ids []cluster.JobID
 			for _, gpus := range c.jobs {
 				ids = append(ids, w.submit("a", gpus, 1000*hour, kind("x")))
@@ -133,7 +133,7 @@ func TestRoundsFollowShares(t *testing.T) {
 
 // Small jobs do not starve a gang: it has its rounds.
 func TestAGangHasItsRounds(t *testing.T) {
-	w := unlike(t, "gavel:las-blind", models(4, "v100"), map[string]map[string]float64{"x": {"v100": 1}})
+	w := heterogeneous(t, "gavel:las-blind", models(4, "v100"), map[string]map[string]float64{"x": {"v100": 1}})
 	gang := w.submit("a", 4, 1000*hour, kind("x"))
 	var small []cluster.JobID
 	for range 4 {
@@ -156,7 +156,7 @@ func TestAGangHasItsRounds(t *testing.T) {
 // is free.
 func TestFIFOFastest(t *testing.T) {
 	speeds := map[string]map[string]float64{"x": {"k80": 0.25, "v100": 1}, "stuck": {"k80": 0, "v100": 1}}
-	w := unlike(t, "fifo:fastest", models(1, "k80", "v100"), speeds)
+	w := heterogeneous(t, "fifo:fastest", models(1, "k80", "v100"), speeds)
 	one, two, three := w.submit("a", 1, hour, kind("x")), w.submit("a", 1, 2*hour, kind("x")), w.submit("a", 1, hour, kind("x"))
 	w.Run(minute)
 	w.runs("two GPUs", map[cluster.JobID]bool{one: true, two: true, three: false})
@@ -167,7 +167,7 @@ func TestFIFOFastest(t *testing.T) {
 	if w.Job(one).State != cluster.Done || w.model(two) != "v100" || w.model(three) != "k80" {
 		t.Errorf("the first is %s, the second on %s, the third on %s", w.Job(one).State, w.model(two), w.model(three))
 	}
-	w = unlike(t, "fifo:fastest", models(1, "k80", "v100"), speeds)
+	w = heterogeneous(t, "fifo:fastest", models(1, "k80", "v100"), speeds)
 	one, two, three = w.submit("a", 1, hour, kind("x")), w.submit("a", 1, hour, kind("stuck")), w.submit("a", 1, hour, kind("x"))
 	w.Run(minute)
 	w.runs("nobody overtakes", map[cluster.JobID]bool{one: true, two: false, three: false})
@@ -178,14 +178,14 @@ func TestFIFOFastest(t *testing.T) {
 // then, and they alternate.
 func TestFIFOSettled(t *testing.T) {
 	speeds := map[string]map[string]float64{"x": {"k80": 0.25, "v100": 1}}
-	w := unlike(t, "fifo:settled", models(1, "k80", "v100"), speeds)
+	w := heterogeneous(t, "fifo:settled", models(1, "k80", "v100"), speeds)
 	one, two, three := w.submit("a", 1, hour, kind("x")), w.submit("a", 1, 2*hour, kind("x")), w.submit("a", 1, hour, kind("x"))
 	w.Run(hour + minute)
 	if w.Job(one).State != cluster.Done || w.model(two) != "k80" || w.model(three) != "v100" || w.Job(two).Restarts > 0 {
 		t.Errorf("the first is %s, the second on %s, the third on %s", w.Job(one).State, w.model(two), w.model(three))
 	}
 	speeds["x"]["p100"] = 0.5
-	w = unlike(t, "fifo:settled", models(4, "k80", "p100", "v100"), speeds)
+	w = heterogeneous(t, "fifo:settled", models(4, "k80", "p100", "v100"), speeds)
 	var ids []cluster.JobID
 	for range 8 {
 		ids = append(ids, w.submit("a", 1, 100*hour, kind("x")))
@@ -201,7 +201,7 @@ func TestFIFOSettled(t *testing.T) {
 // If models do not matter, a job that starts on a slow one stays there; and never on one where it
 // does not run.
 func TestFIFORandom(t *testing.T) {
-	w := unlike(t, "fifo:random", models(8, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.25, "v100": 1}, "stuck": {"k80": 0, "v100": 1}})
+	w := heterogeneous(t, "fifo:random", models(8, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.25, "v100": 1}, "stuck": {"k80": 0, "v100": 1}})
 	on := map[string]int{}
 	var ids []cluster.JobID
 	for range 8 {
@@ -225,8 +225,8 @@ func TestFIFORandom(t *testing.T) {
 
 // Every policy of Gavel's gets its inputs: all jobs end.
 func TestEveryPolicyServes(t *testing.T) {
-	for _, name := range baseline.Unlike() {
-		w := unlike(t, name, models(2, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.5, "v100": 1}, "y": {"k80": 0.9, "v100": 1}})
+	for _, name := range baseline.Heterogeneous() {
+		w := heterogeneous(t, name, models(2, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.5, "v100": 1}, "y": {"k80": 0.9, "v100": 1}})
 		for i := range 6 {
 			w.submit("a", 1+i%2, hour, kind([]string{"x", "y"}[i%2]))
 		}

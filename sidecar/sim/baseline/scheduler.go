@@ -65,15 +65,15 @@ type Options struct {
 // product is the name of fairlease, which the others are compared with.
 const product = "astraea"
 
-// rival is a baseline of this package.
-type rival struct {
+// entry is a baseline of this package.
+type entry struct {
 	name   string
 	leases bool
 	make   func(Options) rule
 }
 
 // known lists the schedulers in the order of tables.
-var known = []rival{
+var known = []entry{
 	{"fifo", false, newFIFO},
 	{"slurm-multifactor", false, newMultifactor},
 	{"quota-static", false, newQuotaStatic},
@@ -84,8 +84,8 @@ var known = []rival{
 	{"gandiva-fair", true, newGandivaFair},
 }
 
-// unlike lists the schedulers for heterogeneous GPUs, which tables show only on request.
-var unlike = []rival{
+// heterogeneous lists the schedulers for heterogeneous GPUs, which tables show only on request.
+var heterogeneous = []entry{
 	{"fifo:random", false, newAtRandom},
 	{"fifo:settled", true, newSettled},
 	{"fifo:fastest", true, newMechanism(greedy, nil)},
@@ -128,12 +128,12 @@ func Dividing() []string {
 	return names
 }
 
-// Unlike lists the schedulers for heterogeneous GPUs. Gavel's policies have its mechanism, a
+// Heterogeneous lists the schedulers for heterogeneous GPUs. Gavel's policies have its mechanism, a
 // variant -blind that treats all models as one, and +ss where jobs may share GPUs.
-func Unlike() []string {
+func Heterogeneous() []string {
 	var names []string
-	for i := range unlike {
-		names = append(names, unlike[i].name)
+	for i := range heterogeneous {
+		names = append(names, heterogeneous[i].name)
 	}
 	for _, name := range policy.Names() {
 		if names = append(names, gavelPrefix+name); !strings.HasSuffix(name, unmodelled) {
@@ -165,20 +165,20 @@ func New(name string, o Options) (Scheduler, error) {
 		}
 		return s, nil
 	}
-	rivals := known
-	if slices.Contains(Unlike(), name) {
+	entries := known
+	if slices.Contains(Heterogeneous(), name) {
 		if o.Mixed {
 			return Scheduler{}, errMixed(name)
 		}
-		rivals = slices.Concat(unlike, gavel(name))
+		entries = slices.Concat(heterogeneous, gavel(name))
 	}
-	for _, k := range rivals {
+	for _, k := range entries {
 		if k.name != name {
 			continue
 		}
 		r := &round{rule: k.make(o), mixed: o.Mixed, grid: o.Grid}
 		return Scheduler{Name: name, Leases: k.leases, Decide: func(s cluster.Snapshot) cluster.Plan { return decider.DecideBy(s, r) }}, nil
 	}
-	names := slices.Sorted(slices.Values(slices.Concat(Names(), Cellular(), Dividing(), Unlike())))
+	names := slices.Sorted(slices.Values(slices.Concat(Names(), Cellular(), Dividing(), Heterogeneous())))
 	return Scheduler{}, fmt.Errorf("there is no scheduler %q; there are %s", name, strings.Join(names, ", "))
 }

@@ -123,9 +123,9 @@ func TestCellsInARun(t *testing.T) {
 	}
 }
 
-// unlike makes jobs of tenants with little in common: one requests whole nodes, the others mostly
+// heterogeneous makes jobs of tenants with little in common: one requests whole nodes, the others mostly
 // single GPUs.
-func unlike(t *testing.T, seed uint64) Setup {
+func heterogeneous(t *testing.T, seed uint64) Setup {
 	t.Helper()
 	recipe := trace.LikePhilly(seed, 60)
 	recipe.Length, recipe.Tenants = 2*cluster.Day, trace.Shifts(5, 0.8)
@@ -160,7 +160,7 @@ func want(s Setup, load float64) Setup {
 // part of the cluster; with quota alone some do.
 func TestNobodyWaitsLongerThanAlone(t *testing.T) {
 	seeds.Slow(t)
-	atLoads(t, unlike(t, 1))
+	atLoads(t, heterogeneous(t, 1))
 }
 
 // atLoads audits a setup at 100, 130 and 60 % load.

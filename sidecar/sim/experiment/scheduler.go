@@ -13,8 +13,8 @@ func Schedulers() []string { return baseline.Names() }
 // Cellular lists the schedulers with virtual clusters.
 func Cellular() []string { return baseline.Cellular() }
 
-// Unlike lists the schedulers for heterogeneous GPUs.
-func Unlike() []string { return baseline.Unlike() }
+// Heterogeneous lists the schedulers for heterogeneous GPUs.
+func Heterogeneous() []string { return baseline.Heterogeneous() }
 
 // scheduler makes the setup's scheduler for one run on a virtual cluster. It provides what only a
 // simulator knows: jobs' run times, and their speeds by model.

@@ -27,7 +27,7 @@ func Table(w io.Writer, runs []score.Scores) error {
 		}
 		for _, s := range g.Runs {
 			if s.CutShort {
-				fmt.Fprintf(&b, "\n%s was cut short after %s of pretend time: its scores are not to be compared\n", plain(s.Scheduler), s.To.Sub(s.From))
+				fmt.Fprintf(&b, "\n%s was cut short after %s of simulated time: its scores are not to be compared\n", plain(s.Scheduler), s.To.Sub(s.From))
 			}
 			auditLines(&b, s)
 			kindLines(&b, s)

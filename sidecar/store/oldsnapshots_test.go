@@ -11,10 +11,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
 )
 
-// TestFilmOfSchema9 reads frames in which ledger, claims and habits were not yet separate.
-func TestFilmOfSchema9(t *testing.T) {
+// TestSnapshotLogOfSchema9 reads frames in which ledger, claims and habits were not yet separate.
+func TestSnapshotLogOfSchema9(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("testdata/film-of-schema-9.json")
+	text, err := os.ReadFile("testdata/snapshots-of-schema-9.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestFilmOfSchema9(t *testing.T) {
 	if err := json.Unmarshal(text, &kept); err != nil {
 		t.Fatal(err)
 	}
-	var p projector
+	var p decoder
 	for i, f := range kept.Frames {
 		if err := p.next(blob{f.Snapshot, f.SnapshotBytes}, blob{f.Plan, f.PlanBytes}); err != nil {
 			t.Fatalf("frame %d: %v", i, err)
