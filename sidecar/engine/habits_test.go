@@ -187,6 +187,34 @@ func TestAResumptionIsLearnt(t *testing.T) {
 	}
 }
 
+// A job that saves on the notice is requeued while it is still starting, as starts of its type go: it got no signal, so
+// that its restart from the beginning says nothing of its saves.
+func TestARestartWithoutASignalIsNotJudged(t *testing.T) {
+	for _, slow := range []bool{true, false} {
+		s := newSchool(t)
+		if slow {
+			s.start(10, 0)
+			s.round(9 * minute)
+			s.round(0, s.report(10, 1, false))
+		}
+		s.start(1, 0).Declares = cluster.Saving{Manner: cluster.SavesOnNotice, Source: cluster.FromDeclaration}
+		s.round(minute)
+		s.round(3*minute, s.report(1, 1, false))
+		s.round(minute/2, s.report(1, 500, false))
+		s.requeue(1)
+		s.start(1, 1)
+		s.round(20 * second)
+		s.round(minute, s.report(1, 2, false))
+		want := cluster.SavesNever // the notice had a signal
+		if slow {
+			want = cluster.SavesOnNotice
+		}
+		if got := s.saves(1); got.Manner != want {
+			t.Errorf("slow starts %v: %+v, want %s", slow, got, want)
+		}
+	}
+}
+
 // Reports come every minute, but no round is made for a quarter of an hour. The first report is still judged,
 // and gives the start cost.
 func TestTheFirstReportOfSeveralIsJudged(t *testing.T) {

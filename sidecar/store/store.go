@@ -1,10 +1,10 @@
 // Package store is the journal in PostgreSQL. Rounds are written to it before they are acted on,
 // and people read it through views.
 //
-//	Store    a pool of connections to a database whose schema fits
-//	Lead     leadership, the right to write: one holder at a time, by terms that the
-//	         database issues; SQL rejects writes of an older term
-//	Journal  the loop's journal (loop.Journal), written with a lead
+//	Store       a pool of connections to a database whose schema fits
+//	Leadership  the right to write: one holder at a time, by terms that the database
+//	            issues; SQL rejects writes of an older term
+//	Journal     the loop's journal (loop.Journal), written by the leader
 //
 // A round is one transaction. The next daemon starts from the newest round's plan. Plan and
 // snapshot are kept as blobs, each round as the difference to the one before. Tables hold the

@@ -2,7 +2,7 @@
 select pg_advisory_xact_lock(hashtext(current_schema() || '.leaders'));
 
 -- name: leader_retire
--- Waits for whoever holds the lead (leader_hold): "for update", as a change of these
+-- Waits for the transaction of the leader (leader_hold): "for update", as a change of these
 -- columns alone would not.
 with lapsed as (
     select term
@@ -18,7 +18,7 @@ from lapsed
 where leaders.term = lapsed.term;
 
 -- name: leader_last
--- Who led last, still or not.
+-- The last leader, whether it still leads or not.
 select
     term,
     holder,

@@ -10,7 +10,7 @@ import (
 // signalled.
 func (a *Account) Signal(i int) (signal, to string) {
 	j, b := &a.Snapshot.Cases[i].Job, a.stopBase(i)
-	if a.Now.Sub(j.Start) < b.begin || !a.signalled(j, &b.saving) {
+	if !a.signalled(j, b, a.Now.Sub(j.Start)) {
 		return "", ""
 	}
 	if s := &j.Declares; s.Signal != "" {
@@ -22,12 +22,12 @@ func (a *Account) Signal(i int) (signal, to string) {
 	return a.Settings.Signal, a.Settings.SignalTo
 }
 
-// signalled reports whether a job that saves in that manner gets a signal with its notice, once it has had the
-// time to start. A signal without a handler kills the process, and Slurm does not requeue the job then. So the
-// job must have asked for a signal, or be matched by a rule for signals, or save on the notice: by its own
-// declaration, whatever was observed, or by the best evidence.
-func (a *Account) signalled(j *cluster.Job, saving *cluster.Saving) bool {
-	return j.Declares.Signal != "" || a.signalRule(j) != nil || j.Declares.Manner == cluster.SavesOnNotice || saving.Manner == cluster.SavesOnNotice
+// signalled reports whether a job gets a signal with its notice after a run time. A signal without a handler
+// kills the process, and Slurm does not requeue the job then. So the job must have asked for a signal, or be
+// matched by a rule for signals, or save on the notice: by its own declaration, whatever was observed, or by the
+// best evidence. A job that is still starting has neither a handler nor anything to save.
+func (a *Account) signalled(j *cluster.Job, b *stopBase, ran cluster.Span) bool {
+	return ran >= b.begin && (j.Declares.Signal != "" || a.signalRule(j) != nil || j.Declares.Manner == cluster.SavesOnNotice || b.saving.Manner == cluster.SavesOnNotice)
 }
 
 // signalRule returns the first rule for signals that matches a job; nil = none does.

@@ -131,8 +131,8 @@ func (o *observer) requeued(i int, ran cluster.Span) {
 	own.Ours, own.Noticed = false, false
 	if k, ok := slices.BinarySearchFunc(o.Snapshot.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
 		l := &o.Snapshot.Leases[k]
-		saving := o.saving(i)
-		own.Ours, own.Noticed = l.State == cluster.Ending, l.NoticedAt > 0 && o.signalled(&c.Job, &saving)
+		base := &stopBase{saving: o.saving(i), begin: o.begin(i, held(c))}
+		own.Ours, own.Noticed = l.State == cluster.Ending, l.NoticedAt > 0 && o.signalled(&c.Job, base, l.NoticedAt.Sub(c.Record.HeldSince))
 		if !own.Ours && o.failed(l.Nodes) {
 			o.drained(i, ran)
 		}

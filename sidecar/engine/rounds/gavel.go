@@ -160,7 +160,7 @@ func (m *match) due(row, model int) bool {
 	return r.Share[model] > 0 && float64(r.Due[model]-r.Time[model])+r.Share[model]*float64(m.span) > 0
 }
 
-// choose chooses a row if it is due on a model with enough GPUs, or where a chosen row can make
+// choose takes a row if it is due on a model with enough GPUs, or where a chosen row can make
 // space by moving to another model where it is due, and so on.
 func (m *match) choose(row int) bool {
 	gang := m.rows[row].Gang
