@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -29,6 +30,8 @@ type Status struct {
 	Bad     []string                 `json:"bad_nodes"`
 	Orders  int                      `json:"overrides"`
 	Aside   []AsideJob               `json:"aside,omitempty"`
+	// Stranded lists the jobs that hold the CPUs or memory without which GPUs idle, most GPUs first.
+	Stranded []StrandedGPUs `json:"stranded,omitempty"`
 	// Own is true if this database user only sees its own tenants' jobs, leases and orders: then
 	// there are no Pools.
 	Own  bool       `json:"own_tenants_only,omitempty"`
@@ -44,6 +47,29 @@ type AsideJob struct {
 	ID   string `json:"id"`
 	User string `json:"user"`
 	Why  string `json:"why"`
+}
+
+// StrandedGPUs counts idle GPUs that are charged to a job's tenant, since the job holds the CPUs or memory that goes
+// with them.
+type StrandedGPUs struct {
+	Job    string  `json:"job"`
+	User   string  `json:"user"`
+	Tenant string  `json:"tenant"` // "" = none
+	GPUs   float64 `json:"gpus"`
+}
+
+// stranded lists the jobs of a round that strand GPUs.
+func stranded(snap *cluster.Snapshot) []StrandedGPUs {
+	by := map[int]cluster.MicroGPU{}
+	for _, x := range ltgf.Stranded(snap) {
+		by[x.Case] += x.GPUs
+	}
+	var out []StrandedGPUs
+	for _, i := range slices.SortedFunc(maps.Keys(by), func(a, b int) int { return cmp.Or(cmp.Compare(by[b], by[a]), a-b) }) {
+		c := &snap.Cases[i]
+		out = append(out, StrandedGPUs{c.Job.ID.String(), c.Job.User, c.Record.Payer(), float64(by[i]) / float64(cluster.WholeGPU)})
+	}
+	return out
 }
 
 // PoolStatus is the use of the GPUs of one model.
@@ -100,7 +126,7 @@ func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, ef
 			st.Bad = append(st.Bad, n.Name+" ("+n.Bad+")")
 		}
 	}
-	st.Pools = poolStates(snap, plan)
+	st.Pools, st.Stranded = poolStates(snap, plan), stranded(snap)
 	return st
 }
 
@@ -292,6 +318,9 @@ func (st *Status) Write(p *Page) {
 	if s := outOfReach(st.Pools); s != "" {
 		say("beyond", "GPUs that cannot be leased: %s", s)
 	}
+	if len(st.Stranded) > 0 {
+		say("stranded", "%s", strandedWords(st.Stranded))
+	}
 	if len(st.Bad) > 0 {
 		say("bad", "%s", strings.Join(st.Bad, ", "))
 	}
@@ -302,6 +331,16 @@ func (st *Status) Write(p *Page) {
 		p.Table(t)
 	}
 	st.effective(p)
+}
+
+// strandedWords says how many GPUs are stranded, and names the job that strands most.
+func strandedWords(list []StrandedGPUs) string {
+	sum := 0.0
+	for _, x := range list {
+		sum += x.GPUs
+	}
+	most := &list[0]
+	return fmt.Sprintf("%.0f GPUs idle, as jobs hold the CPUs or memory that go with them; most of them job %s of %s", sum, most.Job, most.User)
 }
 
 // effective writes the tenants' throughput on heterogeneous GPUs, if a policy divides them.

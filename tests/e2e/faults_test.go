@@ -113,12 +113,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 				r.govern()
 				term := r.settings.Term.Duration()
 				r.until("both tenants hold their half", 3*term, func() bool { return r.holds("nlp") == 4 && r.holds("vision") == 4 })
-				for _, id := range ids {
-					state := r.state(id)
-					if state != "RUNNING" && state != "PENDING" {
-						t.Errorf("job %s is %q: lost", id, state)
-					}
-				}
+				r.keepsAll(ids)
 				r.until("no waiting job is pinned to a node, no reservation is left but the lock", 30*time.Second, func() bool {
 					for _, id := range ids {
 						j, _ := r.Job(r.ctx(), id)

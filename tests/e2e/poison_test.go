@@ -162,10 +162,15 @@ func (r *rig) takesPoison(p poison, long time.Duration) {
 	terms := float64(cluster.Times(8, r.settings.Term))
 	var worst float64
 	lost := math.Inf(1)
+	began := time.Now()
+	var course []string
 	for end := time.Now().Add(long); time.Now().Before(end) && !t.Failed(); {
 		alloc, due := r.used("vision")
 		behind := float64((due-dueAt)-(alloc-allocAt)) / terms
 		worst = max(worst, behind)
+		if at := time.Since(began).Truncate(5 * time.Second); at >= time.Duration(len(course))*5*time.Second {
+			course = append(course, fmt.Sprintf("%s %.2f (%d GPUs)", at, behind, r.holds("vision")))
+		}
 		if time.Until(end) < 2*r.settings.Term.Duration() {
 			lost = min(lost, behind)
 		}
@@ -182,6 +187,7 @@ func (r *rig) takesPoison(p poison, long time.Duration) {
 	}
 	if lost > 1 || worst > 2 {
 		r.tellLeases(1, 2)
+		t.Logf("terms that vision was behind by, and what it held: %s", strings.Join(course, ", "))
 		t.Errorf("vision has lost %.1f terms of its 8 GPUs, and was %.1f behind at the worst; at most 1 and 2 are right", lost, worst)
 	}
 	t.Logf("vision has lost %.1f terms, and was %.1f behind at the worst", lost, worst)

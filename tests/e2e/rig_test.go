@@ -49,6 +49,7 @@ type rig struct {
 	last     cluster.Plan
 	actions  []cluster.Action
 	outcomes []cluster.Outcome
+	failed   map[cluster.Verb]int // actions; the first three of a verb are logged
 	ended    []cluster.Lease
 	errors   []error
 	stop     func()
@@ -98,7 +99,7 @@ func newRig(t *testing.T, suite, gate string, o testcluster.Options) *rig {
 		o.PluginConf = testcluster.PluginConf + "gate_license=" + gate + "\n"
 	}
 	o.ExtraConf += "Licenses=" + license + ":1000000\n"
-	r := &rig{Cluster: testcluster.ForTest(t, o), t: t, suite: suite, license: gate, settings: short(20), dsn: storetest.Database(t),
+	r := &rig{Cluster: testcluster.ForTest(t, o), t: t, suite: suite, license: gate, failed: map[cluster.Verb]int{}, settings: short(20), dsn: storetest.Database(t),
 		rules: loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}}
 	r.client = r.newClient()
 	return r
@@ -213,7 +214,9 @@ func (r *rig) note(report loop.Report, err error, ctx context.Context) {
 	for i, a := range report.Plan.Actions {
 		r.actions, r.outcomes = append(r.actions, a), append(r.outcomes, report.Outcomes[i])
 		if o := report.Outcomes[i]; !o.OK && !o.Skipped {
-			r.t.Logf("%s of job %s: %s", a.Verb, a.ID, o.Error)
+			if r.failed[a.Verb]++; r.failed[a.Verb] <= 3 {
+				r.t.Logf("%s of job %s: %s", a.Verb, a.ID, o.Error)
+			}
 		}
 	}
 }
@@ -311,6 +314,14 @@ func (r *rig) state(id string) string {
 func (r *rig) waitState(id string, limit time.Duration, states ...string) {
 	r.t.Helper()
 	r.until("job "+id+" is "+strings.Join(states, " or "), limit, func() bool { return slices.Contains(states, r.state(id)) })
+}
+
+// keepsAll fails unless all jobs run or wait, once those that are being requeued (COMPLETING) are queued again.
+func (r *rig) keepsAll(ids []string) {
+	r.t.Helper()
+	for _, id := range ids {
+		r.waitState(id, 30*time.Second, "RUNNING", "PENDING")
+	}
 }
 
 // used gives what a tenant has received and was due since the loop began, over all pools.

@@ -183,11 +183,7 @@ func TestKillNine(t *testing.T) {
 			end = r.serve(config)
 		}
 		r.until("both tenants hold their half", 90*time.Second, func() bool { return r.running("nlp") == 8 && r.running("vision") == 8 })
-		for _, id := range ids {
-			if s := r.state(id); s != "RUNNING" && s != "PENDING" {
-				t.Errorf("job %s is %q: lost", id, s)
-			}
-		}
+		r.keepsAll(ids)
 		end(syscall.SIGTERM)
 	})
 }

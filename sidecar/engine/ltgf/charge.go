@@ -43,7 +43,13 @@ func Charge(s *cluster.Snapshot, on Buffer) Buffer {
 		}
 		b.accrueJob(r, c)
 	}
-	b.keep(s)
+	free := idle(s)
+	b.keep(s, free)
+	for _, x := range stranded(s, free) {
+		if row := b.row(records[x.Case].Payer()); row >= 0 {
+			b.granted[row+b.pool(x.Pool)] += Credit(x.GPUs, b.now.Sub(max(b.from, s.Cases[x.Case].Job.Start)))
+		}
+	}
 	return Buffer{b.close(), records, rows}
 }
 
@@ -63,9 +69,9 @@ func (b *books) reserve(l *cluster.Lease, charged cluster.GPUTime) {
 }
 
 // keep charges gathered GPUs for gangs to their tenants' debt accounts if they are idle. GPUs
-// that other or young jobs still hold are charged to those jobs' tenants.
-func (b *books) keep(s *cluster.Snapshot) {
-	var free map[nodeModel]int // idle GPUs, by node and model
+// that other or young jobs still hold are charged to those jobs' tenants. free counts idle GPUs; those that are
+// gathered are taken off.
+func (b *books) keep(s *cluster.Snapshot, free map[nodeModel]int) {
 	for k := range s.Claims {
 		cl := &s.Claims[k]
 		if !cl.Gathers {
@@ -75,9 +81,6 @@ func (b *books) keep(s *cluster.Snapshot) {
 		p := b.pool(cl.Pool)
 		if !ok || p < 0 {
 			continue
-		}
-		if free == nil {
-			free = idle(s)
 		}
 		if row := b.row(s.Cases[i].Record.Tenant); row >= 0 {
 			for _, n := range cl.Nodes {
@@ -101,15 +104,18 @@ func idle(s *cluster.Snapshot) map[nodeModel]int {
 		}
 	}
 	for i := range s.Cases {
-		c := &s.Cases[i]
-		if c.Gone || c.Job.State == cluster.Done || c.Job.State == cluster.Waiting {
-			continue
-		}
-		for _, h := range c.Job.Holds {
-			free[nodeModel{h.Node, h.Model}] -= h.GPUs
+		if c := &s.Cases[i]; occupies(c) {
+			for _, h := range c.Job.Holds {
+				free[nodeModel{h.Node, h.Model}] -= h.GPUs
+			}
 		}
 	}
 	return free
+}
+
+// occupies tells whether a job holds its part of nodes now.
+func occupies(c *cluster.Case) bool {
+	return !c.Gone && c.Job.State != cluster.Done && c.Job.State != cluster.Waiting
 }
 
 // noLease is the lease of a job without one; read-only.
@@ -132,7 +138,7 @@ type books struct {
 type usage struct {
 	used    []cluster.GPUTime // by their jobs
 	kept    []cluster.GPUTime // gathered for gangs
-	granted []cluster.GPUTime // held by leases for jobs that had not begun, or had finished
+	granted []cluster.GPUTime // held by leases for jobs that had not begun or had finished, or stranded
 	wasted  []cluster.GPUTime // received GPU time that stops destroyed, recent or older
 }
 

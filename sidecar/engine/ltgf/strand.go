@@ -1,0 +1,136 @@
+package ltgf
+
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Stranding is the part of a job in the stranded GPUs of a node, by model.
+type Stranding struct {
+	Case int // index into the snapshot's cases
+	Pool string
+	GPUs cluster.MicroGPU
+}
+
+// Stranded finds the GPUs that idle since jobs hold the CPUs or the memory that goes with them. An equal part of its
+// node's CPUs and memory goes with each GPU. GPUs that idle beyond the part that is left are stranded, rounded down.
+// The jobs that hold more than goes with their GPUs share them in proportion to the excess.
+//
+// They are charged to the tenants of those jobs as GPUs that were granted but do not run. Otherwise a tenant whose jobs
+// take the memory of nodes would seem to lack the GPUs there, and would get those of other tenants instead.
+func Stranded(s *cluster.Snapshot) []Stranding { return stranded(s, idle(s)) }
+
+// stranded is Stranded with the idle GPUs by node and model; it changes free.
+func stranded(s *cluster.Snapshot, free map[nodeModel]int) []Stranding {
+	withoutGranted(s, free)
+	sites := idleSites(s, free)
+	if len(sites) == 0 {
+		return nil
+	}
+	var all []occupant
+	for i := range s.Cases {
+		j := &s.Cases[i].Job
+		if !occupies(&s.Cases[i]) {
+			continue
+		}
+		for k, h := range j.Holds {
+			at := sites[h.Node]
+			if at == nil {
+				continue
+			}
+			if k == 0 || j.Holds[k-1].Node != h.Node {
+				all = append(all, occupant{at: at, job: i})
+			}
+			o := &all[len(all)-1]
+			o.gpus, o.cpus, o.memory = o.gpus+h.GPUs, o.cpus+h.CPUs, o.memory+h.MemoryMB
+			at.cpus, at.memory = at.cpus-h.CPUs, at.memory-h.MemoryMB
+		}
+	}
+	for i := range all {
+		all[i].at.excess += all[i].excess()
+	}
+	var out []Stranding
+	for i := range all {
+		o := &all[i]
+		stranded, excess := o.at.stranded(), o.excess()
+		if stranded <= 0 || excess <= 0 {
+			continue
+		}
+		mine := cluster.MulDiv(stranded*int64(cluster.WholeGPU), int64(excess), int64(o.at.excess))
+		for _, g := range o.at.GPUs {
+			if n := free[nodeModel{o.at.Name, g.Model}]; n > 0 {
+				out = append(out, Stranding{o.job, g.Model, cluster.MicroGPU(cluster.MulDiv(mine, int64(n), int64(o.at.idle)))})
+			}
+		}
+	}
+	return out
+}
+
+// withoutGranted takes GPUs off that are granted to jobs that hold nothing yet.
+func withoutGranted(s *cluster.Snapshot, free map[nodeModel]int) {
+	cases := s.Cases
+	for i := range s.Leases {
+		l := &s.Leases[i]
+		for len(cases) > 0 && cases[0].Record.Key < l.Job {
+			cases = cases[1:]
+		}
+		if l.State != cluster.Granted || len(cases) > 0 && cases[0].Record.Key == l.Job && occupies(&cases[0]) {
+			continue
+		}
+		for _, h := range l.Nodes {
+			free[nodeModel{h.Node, h.Model}] -= h.GPUs
+		}
+	}
+}
+
+// site is a node with idle GPUs.
+type site struct {
+	*cluster.Node
+	gpus, idle int
+	cpus       int   // left
+	memory     int64 // left
+	excess     cluster.MicroGPU
+}
+
+// idleSites gives the nodes with idle GPUs that jobs could start on, by name.
+func idleSites(s *cluster.Snapshot, free map[nodeModel]int) map[string]*site {
+	sites := map[string]*site{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		at := site{Node: n, cpus: n.CPUs, memory: n.MemoryMB}
+		for _, g := range n.GPUs {
+			at.gpus += g.Count
+			at.idle += max(free[nodeModel{n.Name, g.Model}], 0)
+		}
+		if n.Bad == "" && n.Busy == "" && at.idle > 0 && n.CPUs > 0 && n.MemoryMB > 0 {
+			sites[n.Name] = &at
+		}
+	}
+	return sites
+}
+
+// goWith gives the GPUs with which some of the node's CPUs go, and with which some of its memory goes.
+func (at *site) goWith(cpus int, memory int64) (byCPUs, byMemory cluster.MicroGPU) {
+	all := int64(at.gpus) * int64(cluster.WholeGPU)
+	return cluster.MicroGPU(cluster.MulDiv(all, int64(max(cpus, 0)), int64(at.CPUs))), cluster.MicroGPU(cluster.MulDiv(all, max(memory, 0), at.MemoryMB))
+}
+
+// stranded gives the number of idle GPUs without CPUs or without memory; at most 0 = none.
+func (at *site) stranded() int64 {
+	byCPUs, byMemory := at.goWith(at.cpus, at.memory)
+	return int64(at.idle) - int64((min(byCPUs, byMemory)+cluster.WholeGPU-1)/cluster.WholeGPU)
+}
+
+// occupant is what a job holds of a node.
+type occupant struct {
+	at         *site
+	job        int
+	gpus, cpus int
+	memory     int64
+}
+
+// excess gives the GPUs with which the job's CPUs or memory go, beyond those that it holds.
+func (o *occupant) excess() cluster.MicroGPU {
+	byCPUs, byMemory := o.at.goWith(o.cpus, o.memory)
+	own := cluster.MicroGPU(o.gpus) * cluster.WholeGPU
+	return max(byCPUs, byMemory, own) - own
+}
