@@ -8,7 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 )
 
-// Idle GPUs are stranded as far as the CPUs or the memory that go with them are missing, and only then.
+// Idle GPUs are stranded if the CPUs or the memory that go with them are missing, and only then.
 func TestStranded(t *testing.T) {
 	on := func(gpus, cpus int, memory int64) []cluster.Holding {
 		h := cluster.Holding{Node: "n1", GPUs: gpus, CPUs: cpus, MemoryMB: memory}
