@@ -112,6 +112,14 @@ type Holding struct {
 	MemoryMB int64  `json:"memory_mb,omitempty"`
 }
 
+// Stranding is the part of a job in the stranded GPUs of a node, of one model: GPUs that idle since jobs hold the CPUs
+// or the memory that goes with them.
+type Stranding struct {
+	Case int // index into the snapshot's cases
+	Pool string
+	GPUs MicroGPU
+}
+
 // Job is a GPU job, or one array task, as Slurm reports it. Jobs without GPUs are included if
 // they hold CPUs or memory of a GPU node.
 type Job struct {

@@ -101,6 +101,7 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	x.buffer.books = charged
 	leases, ended := lease.Reconcile(s, charged.Records, &d.leases)
 	b.Open(s, charged.Ledger, charged.Records, leases, ended, charged.Rows)
+	b.Stranded = charged.Stranded
 	d.nodes.Survey(b)
 	eligible.RevokeOvertaken(b, d.nodes.Site)
 	x.speeds = speeds.Learn(b)

@@ -20,7 +20,9 @@ func TestStrandedGPUsAreCharged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorldOn(t, simtest.Product(), nodes, "a", "b")
+			set := simtest.Product()
+			set.Threshold = second // small differences decide
+			w := newWorldOn(t, set, nodes, "a", "b")
 			strands.Node = "n02"
 			// The virtual Slurm places GPUs only.
 			held := cluster.Job{ID: cluster.JobID{ID: 1000}, Record: 1000, User: "a_user", Account: "a", Partitions: []string{"gpu"}, State: cluster.Running,

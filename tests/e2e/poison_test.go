@@ -119,6 +119,9 @@ func (r *rig) takesPoison(p poison, long time.Duration) {
 	r.keep = func(_ cluster.Snapshot, b *loop.Breakdown) {
 		t.Errorf("the engine broke down: %s\n%s", b.Cause, b.Stack)
 	}
+	// The default is a whole term. In the flood a round of two busy cores takes seconds, and a hand-over for a difference of
+	// one second leaves a node empty, on which a job without GPUs may start.
+	r.settings.Threshold = r.settings.Term / 4
 	r.govern()
 	// fairlease places bob's jobs: Slurm may put both on one model before the first look, and vision is due half of it.
 	for range 2 {

@@ -10,9 +10,10 @@ import (
 
 // Buffer holds the accounts after a look.
 type Buffer struct {
-	Ledger  cluster.Ledger
-	Records []cluster.Record // of all cases, in their order
-	Rows    []int            // by case: the first row of its tenant in the ledger; -1 = none
+	Ledger   cluster.Ledger
+	Records  []cluster.Record // of all cases, in their order
+	Rows     []int            // by case: the first row of its tenant in the ledger; -1 = none
+	Stranded []cluster.Stranding
 }
 
 // Charge brings the accounts from Ledger.At to Now. The GPU time of every run goes to its job,
@@ -45,12 +46,13 @@ func Charge(s *cluster.Snapshot, on Buffer) Buffer {
 	}
 	free := idle(s)
 	b.keep(s, free)
-	for _, x := range stranded(s, free) {
+	strandings := stranded(s, free)
+	for _, x := range strandings {
 		if row := b.row(records[x.Case].Payer()); row >= 0 {
 			b.granted[row+b.pool(x.Pool)] += Credit(x.GPUs, b.now.Sub(max(b.from, s.Cases[x.Case].Job.Start)))
 		}
 	}
-	return Buffer{b.close(), records, rows}
+	return Buffer{b.close(), records, rows, strandings}
 }
 
 // finished tells whether a job ended by itself and is seen to have ended.

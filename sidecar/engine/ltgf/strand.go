@@ -1,15 +1,6 @@
 package ltgf
 
-import (
-	"github.com/fairlease/fairlease/sidecar/cluster"
-)
-
-// Stranding is the part of a job in the stranded GPUs of a node, by model.
-type Stranding struct {
-	Case int // index into the snapshot's cases
-	Pool string
-	GPUs cluster.MicroGPU
-}
+import "github.com/fairlease/fairlease/sidecar/cluster"
 
 // Stranded finds the GPUs that idle since jobs hold the CPUs or the memory that goes with them. An equal part of its
 // node's CPUs and memory goes with each GPU. GPUs that idle beyond the part that is left are stranded, rounded down.
@@ -17,10 +8,10 @@ type Stranding struct {
 //
 // They are charged to the tenants of those jobs as GPUs that were granted but do not run. Otherwise a tenant whose jobs
 // take the memory of nodes would seem to lack the GPUs there, and would get those of other tenants instead.
-func Stranded(s *cluster.Snapshot) []Stranding { return stranded(s, idle(s)) }
+func Stranded(s *cluster.Snapshot) []cluster.Stranding { return stranded(s, idle(s)) }
 
 // stranded is Stranded with the idle GPUs by node and model; it changes free.
-func stranded(s *cluster.Snapshot, free map[nodeModel]int) []Stranding {
+func stranded(s *cluster.Snapshot, free map[nodeModel]int) []cluster.Stranding {
 	withoutGranted(s, free)
 	sites := idleSites(s, free)
 	if len(sites) == 0 {
@@ -48,7 +39,7 @@ func stranded(s *cluster.Snapshot, free map[nodeModel]int) []Stranding {
 	for i := range all {
 		all[i].at.excess += all[i].excess()
 	}
-	var out []Stranding
+	var out []cluster.Stranding
 	for i := range all {
 		o := &all[i]
 		stranded, excess := o.at.stranded(), o.excess()
@@ -58,7 +49,7 @@ func stranded(s *cluster.Snapshot, free map[nodeModel]int) []Stranding {
 		mine := cluster.MulDiv(stranded*int64(cluster.WholeGPU), int64(excess), int64(o.at.excess))
 		for _, g := range o.at.GPUs {
 			if n := free[nodeModel{o.at.Name, g.Model}]; n > 0 {
-				out = append(out, Stranding{o.job, g.Model, cluster.MicroGPU(cluster.MulDiv(mine, int64(n), int64(o.at.idle)))})
+				out = append(out, cluster.Stranding{Case: o.job, Pool: g.Model, GPUs: cluster.MicroGPU(cluster.MulDiv(mine, int64(n), int64(o.at.idle)))})
 			}
 		}
 	}

@@ -39,7 +39,8 @@ func QueueOf(j *Job) QueueIndex { return j.Queue }
 func PartyOf(j *Job) PartyIndex { return j.Party }
 
 // Committed returns two tables with the given number of rows: the GPU time that leases in force and claims
-// will still use, and the GPUs of leases that do not end now. of returns the queue or party of a job.
+// will still use, and the GPUs of leases that do not end now. Stranded GPUs count as leased to the end of the
+// term. of returns the queue or party of a job.
 func Committed[Row ~int](b *Books, rows int, of func(*Job) Row) (use Table[Row, cluster.GPUTime], holds Table[Row, int]) {
 	use, holds = NewTable[Row, cluster.GPUTime](rows, len(b.Pools)), NewTable[Row, int](rows, len(b.Pools))
 	for i, l := range b.Leases {
@@ -64,6 +65,13 @@ func Committed[Row ~int](b *Books, rows int, of func(*Job) Row) (use Table[Row, 
 		if p := b.Pool(cl.Pool); i >= 0 && p >= 0 && of(&b.Jobs[i]) >= 0 {
 			t := of(&b.Jobs[i])
 			*use.At(t, p) += cluster.Times(GPUs(cl.Nodes), b.Settings.Term)
+		}
+	}
+	left := b.Settings.Term - cluster.Span(b.Now%cluster.Instant(b.Settings.Term))
+	for _, x := range b.Stranded {
+		if t, p := of(&b.Jobs[x.Case]), b.Pool(x.Pool); t >= 0 && p >= 0 {
+			*use.At(t, p) += cluster.GPUTime(cluster.MulDiv(int64(x.GPUs), int64(left), int64(cluster.WholeGPU)))
+			*holds.At(t, p) += int(x.GPUs / cluster.WholeGPU)
 		}
 	}
 	return use, holds
