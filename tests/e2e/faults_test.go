@@ -111,8 +111,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 				}
 				r.crash(&at)
 				r.govern()
-				term := r.settings.Term.Duration()
-				r.until("both tenants hold their half", 3*term, func() bool { return r.holds("nlp") == 4 && r.holds("vision") == 4 })
+				r.halves(4, 3*r.settings.Term.Duration(), r.holds)
 				r.keepsAll(ids)
 				r.until("no waiting job is pinned to a node, no reservation is left but the lock", 30*time.Second, func() bool {
 					for _, id := range ids {

@@ -316,6 +316,17 @@ func (r *rig) waitState(id string, limit time.Duration, states ...string) {
 	r.until("job "+id+" is "+strings.Join(states, " or "), limit, func() bool { return slices.Contains(states, r.state(id)) })
 }
 
+// halves waits until nlp and vision have each held half of the GPUs, together or one after the other: what a tenant missed
+// while nobody led it gets in a later term, and the other then holds less than its half.
+func (r *rig) halves(half int, limit time.Duration, held func(tenant string) int) {
+	r.t.Helper()
+	var nlp, vision bool
+	r.until("both tenants get their half", limit, func() bool {
+		nlp, vision = nlp || held("nlp") >= half, vision || held("vision") >= half
+		return nlp && vision
+	})
+}
+
 // keepsAll fails unless all jobs run or wait, once those that are being requeued (COMPLETING) are queued again.
 func (r *rig) keepsAll(ids []string) {
 	r.t.Helper()

@@ -182,7 +182,7 @@ func TestKillNine(t *testing.T) {
 			end(syscall.SIGKILL)
 			end = r.serve(config)
 		}
-		r.until("both tenants hold their half", 90*time.Second, func() bool { return r.running("nlp") == 8 && r.running("vision") == 8 })
+		r.halves(8, 90*time.Second, r.running)
 		r.keepsAll(ids)
 		end(syscall.SIGTERM)
 	})
