@@ -84,7 +84,7 @@ type site struct {
 
 // idleSites gives the nodes with idle GPUs that jobs could start on, by name.
 func idleSites(s *cluster.Snapshot, free map[nodeModel]int) map[string]*site {
-	sites := map[string]*site{}
+	sites, list := map[string]*site{}, make([]site, 0, len(s.Nodes))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		at := site{Node: n, cpus: n.CPUs, memory: n.MemoryMB}
@@ -93,7 +93,8 @@ func idleSites(s *cluster.Snapshot, free map[nodeModel]int) map[string]*site {
 			at.idle += max(free[nodeModel{n.Name, g.Model}], 0)
 		}
 		if n.Bad == "" && n.Busy == "" && at.idle > 0 && n.CPUs > 0 && n.MemoryMB > 0 {
-			sites[n.Name] = &at
+			list = append(list, at)
+			sites[n.Name] = &list[len(list)-1]
 		}
 	}
 	return sites
