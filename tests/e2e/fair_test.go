@@ -130,3 +130,25 @@ func TestGangAmongSmallJobs(t *testing.T) {
 		}
 	})
 }
+
+// A tenant whose job takes all memory of a node, and leaves its GPUs idle, gets no GPUs of another tenant for them.
+func TestStrandedGPUs(t *testing.T) {
+	o := testcluster.Options{Accounts: tenants(1, 1), Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}}
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		takes := r.submit("alice", sleeps(3600), "-A", "nlp", "-w", "v2", "--mem=0")
+		r.waitState(takes, 30*time.Second, "RUNNING")
+		due := r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:4")
+		r.waitState(due, 30*time.Second, "RUNNING")
+		for range 8 {
+			r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:1")
+		}
+		r.govern()
+		r.until("bob's job has its fifth lease, or was stopped", 7*r.settings.Term.Duration(), func() bool {
+			return r.lease(due).Term >= 5 || r.restarts(due) != "RUNNING 0"
+		})
+		if got := r.restarts(due); got != "RUNNING 0" {
+			r.dump()
+			t.Errorf("bob's job on the GPUs that vision is due is %s, want RUNNING 0", got)
+		}
+	})
+}
