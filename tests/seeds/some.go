@@ -2,6 +2,8 @@ package seeds
 
 import (
 	"flag"
+	"os"
+	"runtime/debug"
 	"testing"
 )
 
@@ -22,9 +24,13 @@ func Slow(t testing.TB) {
 }
 
 // Main is the TestMain of a package whose properties take long: they are drawn 10 times instead of 100, unless Full or the
-// flag -rapid.checks says otherwise.
+// flag -rapid.checks says otherwise. Tests, but not benchmarks, collect garbage less often: their worlds are small, and make
+// much of it.
 func Main(m *testing.M) {
 	flag.Parse()
+	if os.Getenv("GOGC") == "" && flag.Lookup("test.bench").Value.String() == "" {
+		debug.SetGCPercent(400)
+	}
 	given := Full()
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if !given {
