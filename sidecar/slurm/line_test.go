@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // manyGates is a server with n waiting jobs, and the actions that shut their gates.
@@ -80,6 +81,7 @@ func TestRefusalsAmongManyGates(t *testing.T) {
 // Changes in flight when the connection breaks may have been carried out: they are not sent
 // again, and reported as unknown. The next gates use a new connection.
 func TestConnectionBreaksAmongManyGates(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	const n = 2 * connections * together
 	for name, a := range map[string]answer{

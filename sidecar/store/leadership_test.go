@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // lapse makes the holder of the lead silent for a day.
@@ -208,6 +209,7 @@ func TestWhoIsCommittingIsNotTakenOver(t *testing.T) {
 // A commit may take longer than the takeover timeout: it neither blocks our signs of life nor
 // loses the lead, even without them.
 func TestALongCommitKeepsTheLead(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	dsn := storetest.Database(t)
 	s, db, slow := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn), storetest.Connect(t, dsn)

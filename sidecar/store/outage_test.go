@@ -19,9 +19,11 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 func TestPostgresGoneForAWhile(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	p := testcluster.PostgresForTest(t)
 	if _, _, err := migrate.Up(t.Context(), p.DSN(), migrate.Schema, func(string) {}); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // TestRestoreOfAnHourOldDump lets a daemon die an hour after its journal was dumped, restores the
@@ -18,6 +19,7 @@ import (
 // from the cluster's history, running jobs continue, waiting jobs get their turn, and no finished
 // job runs again. An order of that hour is lost, an earlier one is not.
 func TestRestoreOfAnHourOldDump(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	dsn := storetest.Database(t)
 	if err := migrate.Roles(t.Context(), dsn, migrate.Schema, func(string) {}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // ask runs a query with psql.
@@ -18,6 +19,7 @@ func ask(p *testcluster.Postgres, query string) (string, error) {
 }
 
 func TestPostgres(t *testing.T) {
+	seeds.Slow(t)
 	p, other := testcluster.PostgresForTest(t), testcluster.PostgresForTest(t)
 	ctx := t.Context()
 	if out, err := ask(p, "create table t as select 7 as n"); err != nil {
@@ -67,6 +69,7 @@ func TestPostgres(t *testing.T) {
 }
 
 func TestNamedPostgres(t *testing.T) {
+	seeds.Slow(t)
 	testcluster.PostgresForTest(t) // skips where there is none
 	name := "test-named"
 	t.Cleanup(func() { testcluster.PostgresDown(name) })
