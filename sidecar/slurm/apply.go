@@ -337,7 +337,7 @@ func (c *Client) settle(ctx context.Context, id int64) {
 	for i := range rec.jobs {
 		const late = 10 * cluster.Millisecond // in slurmctld's reading of its own clock
 		wait := rec.jobs[i].Submit.Add(cluster.Second + late).Sub(c.now())
-		if rec.jobs[i].Restarts == 0 || wait <= 0 || wait > 2*cluster.Second {
+		if rec.jobs[i].Restarts == 0 || wait <= 0 || wait > 2*cluster.Second+late {
 			continue
 		}
 		select {

@@ -71,14 +71,17 @@ func TestRequeuedJobsStartInALaterSecond(t *testing.T) {
 	for _, verb := range []cluster.Verb{cluster.Grant, cluster.Open} {
 		t.Run(string(verb), func(t *testing.T) {
 			t.Parallel()
-			requeued := time.Now().Truncate(time.Second).Add(time.Second) // Slurm may report the time as late as this
+			// Slurm may report the time up to a second late: so much if the second has just begun.
+			began, second := time.Now(), time.Now().Truncate(time.Second)
+			now := func() time.Time { return second.Add(time.Since(began)) }
+			requeued := second.Add(time.Second)
 			f := newRecorded(t, 44)
 			f.on("GET /slurm/v0.0.44/jobs/", jobs(900, waitingJob(7, fmt.Sprintf(`"restart_cnt":1,"submit_time":%d`, requeued.Unix()))))
-			c := f.client(func(cfg *Config) { cfg.Now = time.Now })
+			c := f.client(func(cfg *Config) { cfg.Now = now })
 			f.see(c)
 			var sent time.Time
 			f.on("POST /slurm/v0.0.44/job/7", func(w http.ResponseWriter, r *http.Request) {
-				sent = time.Now()
+				sent = now()
 				text(ok)(w, r)
 			})
 			if out := c.Apply(t.Context(), []cluster.Action{{Verb: verb, ID: cluster.JobID{ID: 7}, Record: 7}}); !out[0].OK {
