@@ -60,7 +60,7 @@ func TestStatus(t *testing.T) {
 		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Claim: 2}, ", 1 claims;"},
 		{"a job that takes the memory of others' GPUs", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
 			s.Nodes[0].CPUs, s.Nodes[0].MemoryMB, s.Cases[0].Job.Holds[0].MemoryMB = 4, 100, 80
-		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "stranded  1 GPUs idle, as jobs hold the CPUs or memory that go with them; most of them job 101 of ann\n"},
+		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "stranded  1 idle GPU without the CPUs or memory that jobs hold, charged to their tenants; most by job 101 of ann\n"},
 		{"a job set aside", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) { s.Cases[1].Job.Aside = "odd" }, true,
 			view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "the first is job 102 of ann: odd\n"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -340,7 +341,7 @@ func strandedWords(list []StrandedGPUs) string {
 		sum += x.GPUs
 	}
 	most := &list[0]
-	return fmt.Sprintf("%.0f GPUs idle, as jobs hold the CPUs or memory that go with them; most of them job %s of %s", sum, most.Job, most.User)
+	return fmt.Sprintf("%s without the CPUs or memory that jobs hold, charged to their tenants; most by job %s of %s", Plural(int(math.Round(sum)), "idle GPU"), most.Job, most.User)
 }
 
 // effective writes the tenants' throughput on heterogeneous GPUs, if a policy divides them.

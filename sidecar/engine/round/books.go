@@ -16,7 +16,8 @@ type Books struct {
 	Claims  []cluster.Claim
 	Events  []cluster.Event
 	Jobs    []Job // by case
-	// Stranded are the GPUs that idle, charged to the tenants of jobs that hold their CPUs or memory.
+	// Stranded are the GPUs that idle, charged to the tenants of jobs that hold their CPUs or memory. Decide sets
+	// them.
 	Stranded []cluster.Stranding
 	// Queues are the tenants that queue for GPUs, or the jobs if JobsQueue. Rows are their accounts, by
 	// queue, then pool.
@@ -36,7 +37,7 @@ type Books struct {
 func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []cluster.Record, leases []*cluster.Lease, ended []cluster.Lease, rows []int) {
 	b.reset(s, &ledger)
 	b.Ledger, b.Records, b.Leases, b.Ended, b.Claims, b.Events = ledger, records, leases, ended, nil, nil
-	b.Moves, b.Stranded = nil, nil
+	b.Moves = nil
 	all := 0
 	for i := range s.Nodes {
 		for _, g := range s.Nodes[i].GPUs {
