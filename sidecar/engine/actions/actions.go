@@ -2,6 +2,7 @@
 package actions
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -76,6 +77,13 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 
 // notices notifies jobs whose lease will not be renewed.
 func (w *writer) notices(out []cluster.Action) []cluster.Action {
+	n := 0
+	for i := range w.Jobs {
+		if w.Jobs[i].Noticed {
+			n++
+		}
+	}
+	out = slices.Grow(out, n)
 	for i, l := range w.Leases {
 		if !w.Jobs[i].Noticed || l == nil || l.State == cluster.Ending {
 			continue

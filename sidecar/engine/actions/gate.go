@@ -70,7 +70,7 @@ func (w *writer) gateOf(r *cluster.Record) cluster.Instant {
 
 // gates shuts the gates of waiting jobs before they expire.
 func (w *writer) gates(out []cluster.Action) []cluster.Action {
-	done := map[int64]bool{}
+	done := make(map[int64]bool, len(out))
 	shut := map[int64]cluster.Instant{} // gates of arrays, for all waiting tasks together
 	for k := range out {
 		if a := &out[k]; !a.UnsplitArray {

@@ -39,7 +39,7 @@ func (w *writer) handOvers(out []cluster.Action) []cluster.Action {
 
 // group puts grants and reclaims that share a node into one hand-over.
 func (w *writer) group(watched bool) []handOver {
-	of := map[string]int{} // node -> group
+	of := make(map[string]int, len(w.Snapshot.Nodes)) // node -> group
 	var groups []handOver
 	for i, l := range w.Leases {
 		if l == nil || l.State != cluster.Granted && l.State != cluster.Ending || watched != (w.Jobs[i].Control == cluster.ObserveOnly) {
@@ -93,33 +93,38 @@ func merge(groups []handOver, of map[string]int, a, b int) int {
 
 // handOver appends the actions of a hand-over.
 func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
-	var grants, reclaims []cluster.Action
-	for _, i := range o.reclaims {
-		if a, ok := w.reclaim(i); ok {
-			reclaims = append(reclaims, a)
-		}
-	}
-	name := ""
-	if len(o.grants) > 0 && (len(reclaims) > 0 || slices.ContainsFunc(o.nodes, func(n string) bool { return w.fenced[n] })) {
+	frees := slices.ContainsFunc(o.reclaims, func(i int) bool { return w.Jobs[i].Runs })
+	name, reserve := "", len(out)
+	if len(o.grants) > 0 && (frees || slices.ContainsFunc(o.nodes, func(n string) bool { return w.fenced[n] })) {
 		first := w.Leases[o.grants[0]]
 		name = fmt.Sprintf("%s%d_%d", cluster.ReservationPrefix, first.Job, first.Term)
+		out = append(out, cluster.Action{})
 	}
+	begin := len(out)
 	var accounts []string
 	for _, i := range o.grants {
 		if a, ok := w.grant(i, name); ok {
-			grants = append(grants, a)
+			out = append(out, a)
 		}
-		if account := w.Snapshot.Cases[i].Job.Account; !slices.Contains(accounts, account) {
+		if account := w.Snapshot.Cases[i].Job.Account; name != "" && !slices.Contains(accounts, account) {
 			accounts = append(accounts, account)
 		}
 	}
-	if name != "" && len(grants) > 0 {
+	switch {
+	case len(out) == begin: // all are about to start
+		out = out[:reserve]
+	case name != "":
 		slices.Sort(accounts)
-		out = append(out, cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: o.nodes,
-			Accounts: accounts, Until: w.Now.Add(w.Settings.GrantTimeout + cluster.Minute), Suppressed: grants[0].Suppressed,
-			Reason: cluster.Reason{Code: cluster.ReasonHandOver}})
+		out[reserve] = cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: o.nodes,
+			Accounts: accounts, Until: w.Now.Add(w.Settings.GrantTimeout + cluster.Minute), Suppressed: out[begin].Suppressed,
+			Reason: cluster.Reason{Code: cluster.ReasonHandOver}}
 	}
-	return append(append(out, grants...), reclaims...)
+	for _, i := range o.reclaims {
+		if a, ok := w.reclaim(i); ok {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // grant opens the gate of a job on the nodes of its lease. It returns false if the gate is open already and

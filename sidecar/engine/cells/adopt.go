@@ -41,10 +41,7 @@ func (s *State) adoptPart(l, v int32, p part, allow []int) bool {
 	if p.level >= 0 && s.adoptIn(l, v, p, allow) {
 		return true
 	}
-	low := 0
-	for first := bits.TrailingZeros64(p.gpus); c.levels[low].size < NodeGPUs && p.gpus&^ones(first/c.levels[low].size*c.levels[low].size, c.levels[low].size) != 0; {
-		low++
-	}
+	low := c.around(p.gpus)
 	for k := low; k <= c.top(); k++ {
 		if p.level = int16(k); s.adoptIn(l, v, p, allow) {
 			return true
@@ -53,27 +50,35 @@ func (s *State) adoptPart(l, v int32, p part, allow []int) bool {
 	if low == 0 {
 		return false
 	}
-	size := c.levels[low-1].size
-	half := p
-	half.level, half.gpus = -1, p.gpus&ones(bits.TrailingZeros64(p.gpus)/size*size, size)
-	rest := p
-	rest.level, rest.gpus = -1, p.gpus&^half.gpus
+	half, rest := c.halves(p, low)
 	return s.adoptPart(l, v, half, allow) && s.adoptPart(l, v, rest, allow)
+}
+
+// around gives the lowest level of which one cell has all of these GPUs of a node.
+func (c *tree) around(gpus uint64) int {
+	low := 0
+	for first := bits.TrailingZeros64(gpus); c.levels[low].size < NodeGPUs && gpus&^ones(first/c.levels[low].size*c.levels[low].size, c.levels[low].size) != 0; {
+		low++
+	}
+	return low
+}
+
+// halves divides a part that is in one cell of level low, and in none below, between two cells.
+func (c *tree) halves(p part, low int) (half, rest part) {
+	size := c.levels[low-1].size
+	half, rest = p, p
+	half.level, half.gpus = -1, p.gpus&ones(bits.TrailingZeros64(p.gpus)/size*size, size)
+	rest.level, rest.gpus = -1, p.gpus&^half.gpus
+	return half, rest
 }
 
 // adoptIn puts a lease on GPUs of one cell.
 func (s *State) adoptIn(l, v int32, p part, allow []int) bool {
 	c, k := s.chains[p.chain], int(p.level)
-	i := c.cellOf(k, int(p.node), p.gpus)
-	if k <= c.nodeAt {
-		if _, gpus := c.part(k, i); p.gpus&^gpus != 0 {
-			return false
-		}
+	if !s.binds(v, p) {
+		return false
 	}
-	if owner := c.levels[k].owner[i]; owner != v+1 {
-		if s.vcs[v].accounts[p.chain][k].unbound() < 1 || !c.vacant(k, i) || s.snug && bits.OnesCount64(p.gpus)+int(c.levels[k].dead[i]) < c.levels[k].size {
-			return false
-		}
+	if i := c.cellOf(k, int(p.node), p.gpus); c.levels[k].owner[i] != v+1 {
 		_, before := c.short()
 		s.bind(v, int(p.chain), k, i)
 		if _, after := c.short(); after > max(before, allow[p.chain]) {
@@ -85,15 +90,59 @@ func (s *State) adoptIn(l, v int32, p part, allow []int) bool {
 	return true
 }
 
+// binds tells whether the cell with a part, of the level that the part names, is bound to a VC or may be, ignoring
+// what other VCs are promised.
+func (s *State) binds(v int32, p part) bool {
+	c, k := s.chains[p.chain], int(p.level)
+	i := c.cellOf(k, int(p.node), p.gpus)
+	if k <= c.nodeAt {
+		if _, gpus := c.part(k, i); p.gpus&^gpus != 0 {
+			return false
+		}
+	}
+	return c.levels[k].owner[i] == v+1 || s.vcs[v].accounts[p.chain][k].unbound() > 0 && c.vacant(k, i) &&
+		(!s.snug || bits.OnesCount64(p.gpus)+int(c.levels[k].dead[i]) >= c.levels[k].size)
+}
+
+// adoptable tells whether adoptPart may succeed, and changes nothing. Most leases cannot be adopted, and to try costs
+// ten times as much.
+func (s *State) adoptable(v int32, p part) bool {
+	c := s.chains[p.chain]
+	if c.nodes[p.node].used&p.gpus != 0 {
+		return false
+	}
+	if p.level >= 0 && s.binds(v, p) {
+		return true
+	}
+	low := c.around(p.gpus)
+	for k := low; k <= c.top(); k++ {
+		if p.level = int16(k); s.binds(v, p) {
+			return true
+		}
+	}
+	if low == 0 {
+		return false
+	}
+	half, rest := c.halves(p, low)
+	return s.adoptable(v, half) && s.adoptable(v, rest)
+}
+
 // Promote makes an opportunistic lease a guaranteed one of a VC in place, if the VC's free cells
 // can be bound there and no other guarantee suffers. With snug it uses only cells that are bound
 // to the VC or that the lease fills, since a small job that binds a large cell blocks the VC's
 // large jobs. It tells whether it did.
-func (s *State) Promote(key cluster.JobKey, name string, snug bool) bool {
-	l, ok := s.byKey[key]
+func (s *State) Promote(key int, name string, snug bool) bool {
+	l, ok := s.find(key)
 	v := s.vcAt(name)
 	if !ok || v < 0 || s.leases[l].right != cluster.Opportunistic {
 		return false
+	}
+	s.snug = snug
+	defer func() { s.snug = false }()
+	for _, p := range s.leases[l].parts {
+		if !s.adoptable(v, p) {
+			return false
+		}
 	}
 	parts := slices.Clone(s.leases[l].parts)
 	for _, p := range parts {
@@ -103,9 +152,7 @@ func (s *State) Promote(key cluster.JobKey, name string, snug bool) bool {
 			}
 		}
 	}
-	s.snug = snug
-	promoted := s.restore(l, v, parts, make([]int, len(s.chains)))
-	if s.snug = false; !promoted {
+	if !s.restore(l, v, parts, make([]int, len(s.chains))) {
 		return false
 	}
 	s.leases[l].tenant = name
@@ -136,8 +183,8 @@ func (s *roster) lendAt(l int32, parts []part, leaving bool) {
 }
 
 // Demote makes a guaranteed lease an opportunistic one in place.
-func (s *State) Demote(key cluster.JobKey) bool {
-	l, ok := s.byKey[key]
+func (s *State) Demote(key int) bool {
+	l, ok := s.find(key)
 	if !ok || s.leases[l].right != cluster.Guaranteed {
 		return false
 	}
@@ -163,15 +210,13 @@ func (t *trial) preempt() bool {
 	v := f.vc
 	var below []int32
 	for _, g := range t.vcs[v].leases {
-		if o := &t.leases[g]; o.priority < f.priority && slices.ContainsFunc(o.parts, func(p part) bool {
-			return slices.ContainsFunc(t.asks, func(a ask) bool { return int(p.chain) == a.ci })
-		}) {
+		if o := &t.leases[g]; o.priority < f.priority && t.touches(o.parts) {
 			below = append(below, g)
 		}
 	}
 	slices.SortFunc(below, func(a, b int32) int {
 		x, y := &t.leases[a], &t.leases[b]
-		return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(y.key, x.key))
+		return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(y.job, x.job))
 	})
 	least := 1
 	if a := &t.asks[0]; len(t.asks) == 1 && !t.q.Soft && a.within < 0 && !a.passed && !a.c.dead() {
@@ -192,6 +237,18 @@ func (t *trial) preempt() bool {
 		t.settle(t.asks[i].ci)
 	}
 	return ok
+}
+
+// touches tells whether any of these parts is in a chain that the request may go to.
+func (t *trial) touches(parts []part) bool {
+	for i := range parts {
+		for k := range t.asks {
+			if int(parts[i].chain) == t.asks[k].ci {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // useful gives those of these leases whose removal may help n parts, in the same order, and the
@@ -299,7 +356,7 @@ func (t *trial) preemptOf(below []int32, least int, v int32) bool {
 	for i := len(had) - 1; i >= 0; i-- {
 		g := below[i]
 		if t.leases[g].leaving || !t.restore(g, v, had[i], allow) {
-			t.grant.Demoted = append(t.grant.Demoted, t.leases[g].key)
+			t.grant.Demoted = append(t.grant.Demoted, t.leases[g].job)
 		}
 	}
 	return ok
@@ -325,7 +382,7 @@ func (s *State) shun(parts []part, sign int) {
 }
 
 // Stay gives a tenant an opportunistic lease on its present GPUs.
-func (s *roster) Stay(key cluster.JobKey, tenant string, on []Part) {
+func (s *roster) Stay(key int, tenant string, on []Part) {
 	if parts, ok := s.at(on); ok && s.Right(key) == "" {
 		s.lendAt(s.open(key, tenant, 0, cluster.Opportunistic), parts, false)
 	}
@@ -333,8 +390,8 @@ func (s *roster) Stay(key cluster.JobKey, tenant string, on []Part) {
 
 // Shift moves an opportunistic lease from GPUs of a node that guaranteed leases use to unused
 // ones there, and tells whether there were enough.
-func (s *State) Shift(key cluster.JobKey, name string) bool {
-	l, ok := s.byKey[key]
+func (s *State) Shift(key int, name string) bool {
+	l, ok := s.find(key)
 	at, there := s.places[name]
 	if !ok || !there || s.leases[l].right != cluster.Opportunistic {
 		return false

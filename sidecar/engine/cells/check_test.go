@@ -151,7 +151,7 @@ func (s *State) checkLeases() []Violation {
 			k := int(p.level)
 			j := c.cellOf(k, int(p.node), p.gpus)
 			if c.levels[k].owner[j] != f.vc+1 {
-				out = append(out, Violation{"a guaranteed lease stands outside its VC", c.name, c.levels[k].name, fmt.Sprint(f.key), int(f.vc + 1), int(c.levels[k].owner[j])})
+				out = append(out, Violation{"a guaranteed lease stands outside its VC", c.name, c.levels[k].name, fmt.Sprint(f.job), int(f.vc + 1), int(c.levels[k].owner[j])})
 			}
 			if m.used&p.gpus != 0 {
 				out = append(out, Violation{"a GPU has two guaranteed leases", c.name, c.levels[k].name, c.nodes[p.node].name, 1, 2})

@@ -3,8 +3,6 @@ package cells
 import (
 	"reflect"
 	"testing"
-
-	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
 // A rebuild from a plain state equals one from its description, and the plain state stays
@@ -23,11 +21,11 @@ func TestAPlainStateStaysPlain(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(s, again) {
 			t.Fatalf("round %d: %v: it differs from what is rebuilt from the description", round, err)
 		}
-		key := cluster.JobKey(round + 1)
-		if _, err := s.Request(Request{Key: key, VC: d.VCs[0].Name, Nodes: 1, GPUs: 1}); err != nil {
+		key := int(round + 1)
+		if _, err := s.Request(Request{Job: key, VC: d.VCs[0].Name, Nodes: 1, GPUs: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Lend(Request{Key: 10 + key, VC: d.VCs[0].Name, Nodes: 1, GPUs: 1}); err != nil {
+		if _, err := s.Lend(Request{Job: 10 + key, VC: d.VCs[0].Name, Nodes: 1, GPUs: 1}); err != nil {
 			t.Fatal(err)
 		}
 		s.SetBad(d.Tops[0].Nodes[0], 1<<round)

@@ -271,7 +271,7 @@ func TestWhatASearchFindsIsGranted(t *testing.T) {
 				continue
 			case 1:
 				key := w.key()
-				if _, err := w.Lend(Request{Key: key, VC: "guest", Chain: c.name, Nodes: 1, GPUs: 1 + rng.IntN(len(c.lend))}); err == nil {
+				if _, err := w.Lend(Request{Job: key, VC: "guest", Chain: c.name, Nodes: 1, GPUs: 1 + rng.IntN(len(c.lend))}); err == nil {
 					w.keys = append(w.keys, key)
 				}
 				continue
@@ -285,7 +285,7 @@ func TestWhatASearchFindsIsGranted(t *testing.T) {
 			}
 			k := rng.IntN(len(c.levels))
 			v := rng.IntN(len(w.vcs))
-			q := Request{Key: w.key(), VC: w.vcs[v].name, Chain: c.name, Level: c.levels[k].name, Nodes: 1 + rng.IntN(3),
+			q := Request{Job: w.key(), VC: w.vcs[v].name, Chain: c.name, Level: c.levels[k].name, Nodes: 1 + rng.IntN(3),
 				GPUs: 1 + rng.IntN(c.levels[min(k, c.nodeAt)].size), Apart: rng.IntN(4) == 0, Soft: rng.IntN(4) == 0, Priority: rng.IntN(2)}
 			if k > c.nodeAt && q.Nodes*q.GPUs > c.levels[k].size {
 				continue

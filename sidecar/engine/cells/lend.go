@@ -17,7 +17,7 @@ func (s *State) Lend(q Request) (Grant, error) {
 		return Grant{}, refusal
 	}
 	refusal = Refusal{}
-	l := s.open(q.Key, q.VC, q.Priority, cluster.Opportunistic)
+	l := s.open(q.Job, q.VC, q.Priority, cluster.Opportunistic)
 	for i := range asks {
 		a := &asks[i]
 		placed := s.lendGang(l, a, q.Nodes)
@@ -265,9 +265,10 @@ func (c *tree) stay(k, i, n int) {
 	if n == 0 {
 		return
 	}
-	c.levels[k].stays[i] += int32(n)
-	if c.rank(k, i) {
-		c.regroup(k, i/c.levels[k].order.width)
+	l := &c.levels[k]
+	l.stays[i] += int32(n)
+	if l.taken[i] == 0 && c.rank(k, i) {
+		c.regroup(k, i/l.order.width)
 	}
 }
 

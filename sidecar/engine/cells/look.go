@@ -75,8 +75,8 @@ func (s *layout) Idle(model string) int {
 }
 
 // Right gives by what right a lease stands; "" = there is none.
-func (s *roster) Right(key cluster.JobKey) cluster.LeaseClass {
-	l, ok := s.byKey[key]
+func (s *roster) Right(key int) cluster.LeaseClass {
+	l, ok := s.find(key)
 	if !ok {
 		return ""
 	}
@@ -84,8 +84,8 @@ func (s *roster) Right(key cluster.JobKey) cluster.LeaseClass {
 }
 
 // Parts gives the GPUs of a lease.
-func (s *roster) Parts(key cluster.JobKey) []Part {
-	l, ok := s.byKey[key]
+func (s *roster) Parts(key int) []Part {
+	l, ok := s.find(key)
 	if !ok {
 		return nil
 	}
@@ -93,8 +93,8 @@ func (s *roster) Parts(key cluster.JobKey) []Part {
 }
 
 // StaleHolders gives the opportunistic leases on GPUs of guaranteed ones: they have to go.
-func (s *roster) StaleHolders() []cluster.JobKey {
-	var out []cluster.JobKey
+func (s *roster) StaleHolders() []int {
+	var out []int
 	for _, c := range s.chains {
 		for i := range c.nodes {
 			d := &c.nodes[i]
@@ -103,7 +103,7 @@ func (s *roster) StaleHolders() []cluster.JobKey {
 			}
 			for _, g := range d.guests {
 				if g.gpus&d.used != 0 {
-					out = append(out, s.leases[g.lease].key)
+					out = append(out, s.leases[g.lease].job)
 				}
 			}
 		}
@@ -112,15 +112,15 @@ func (s *roster) StaleHolders() []cluster.JobKey {
 }
 
 // Prefer sets the priority of a lease within its VC.
-func (s *roster) Prefer(key cluster.JobKey, priority int) {
-	if l, ok := s.byKey[key]; ok {
+func (s *roster) Prefer(key int, priority int) {
+	if l, ok := s.find(key); ok {
 		s.leases[l].priority = int32(priority)
 	}
 }
 
 // Leave says that an opportunistic lease goes: who takes its GPUs disturbs nobody any more.
-func (s *roster) Leave(key cluster.JobKey) {
-	if l, ok := s.byKey[key]; ok && s.leases[l].right == cluster.Opportunistic && !s.leases[l].leaving {
+func (s *roster) Leave(key int) {
+	if l, ok := s.find(key); ok && s.leases[l].right == cluster.Opportunistic && !s.leases[l].leaving {
 		s.recall(l, true)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-
-	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
 // nodesNamed gives n names.
@@ -41,9 +39,9 @@ func start(t *testing.T, d Description) *world {
 }
 
 // ask makes a request that must be met; parts of one node are written n00:11110000.
-func (w *world) ask(t *testing.T, vc string, nodes, gpus int, change func(*Request)) (cluster.JobKey, Grant) {
+func (w *world) ask(t *testing.T, vc string, nodes, gpus int, change func(*Request)) (int, Grant) {
 	t.Helper()
-	q := Request{Key: w.key(), VC: vc, Nodes: nodes, GPUs: gpus}
+	q := Request{Job: w.key(), VC: vc, Nodes: nodes, GPUs: gpus}
 	if change != nil {
 		change(&q)
 	}
@@ -52,7 +50,7 @@ func (w *world) ask(t *testing.T, vc string, nodes, gpus int, change func(*Reque
 		t.Fatalf("%+v: %v", q, err)
 	}
 	w.sound(t)
-	return q.Key, g
+	return q.Job, g
 }
 
 func at(name string) func(*Request) { return func(q *Request) { q.Level = name } }
@@ -84,7 +82,7 @@ func TestFigure3(t *testing.T) {
 		w.ask(t, vc, 1, 1, at("gpu"))
 	}
 	// "It can schedule two 2-GPU jobs to a 4-GPU cell": not here, where all are in use.
-	if _, err := w.request(t, Request{Key: w.key(), VC: "A", Nodes: 1, GPUs: 1}); err == nil {
+	if _, err := w.request(t, Request{Job: w.key(), VC: "A", Nodes: 1, GPUs: 1}); err == nil {
 		t.Error("A has 7 GPUs and got an eighth")
 	}
 	w.ask(t, "C", 2, 8, func(q *Request) { q.Apart = true })
@@ -103,7 +101,7 @@ func TestFigure3(t *testing.T) {
 func TestTheSharingAnomaly(t *testing.T) {
 	w := start(t, Description{Types: v100(8), Tops: []Top{{Name: "r0", Type: "rack", Nodes: nodesNamed("a", 8)}, {Name: "r1", Type: "rack", Nodes: nodesNamed("b", 8)}},
 		VCs: []VC{{Name: "big", Cells: []Quota{{Type: "node", Cells: 8}}}, {Name: "small", Cells: []Quota{{Type: "gpu", Cells: 64}}}}})
-	var ones []cluster.JobKey
+	var ones []int
 	for range 64 {
 		key, _ := w.ask(t, "small", 1, 1, nil)
 		ones = append(ones, key)
@@ -119,7 +117,7 @@ func TestTheSharingAnomaly(t *testing.T) {
 		}
 	}
 	for range 56 { // and what small has free is free for others meanwhile
-		if _, err := w.Lend(Request{Key: w.key(), VC: "guest", Nodes: 1, GPUs: 1}); err != nil {
+		if _, err := w.Lend(Request{Job: w.key(), VC: "guest", Nodes: 1, GPUs: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -200,7 +198,7 @@ func TestTwoViews(t *testing.T) {
 	w := start(t, figure3())
 	w.ask(t, "A", 1, 1, nil) // on n00
 	lend := func(gpus int) Part {
-		g, err := w.Lend(Request{Key: w.key(), VC: "guest", Nodes: 1, GPUs: gpus})
+		g, err := w.Lend(Request{Job: w.key(), VC: "guest", Nodes: 1, GPUs: gpus})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ type Record struct {
 
 // Lease is a lease with its GPUs and its right.
 type Lease struct {
-	Key      cluster.JobKey
+	Job      int
 	VC       string // or tenant
 	Right    cluster.LeaseClass
 	Priority int
@@ -32,8 +32,8 @@ type Bad struct {
 
 // Changes lists what a rebuild could not keep.
 type Changes struct {
-	Demoted []cluster.JobKey // leases that no longer fit their VC: opportunistic now
-	Outside []cluster.JobKey // leases on nodes that are not in the description: not in the state
+	Demoted []int // leases that no longer fit their VC: opportunistic now
+	Outside []int // leases on nodes that are not in the description: not in the state
 }
 
 // Export gives the persistent part of a state, in an order that depends on nothing else.
@@ -41,10 +41,10 @@ func (s *roster) Export() Record {
 	var r Record
 	for i := range s.leases {
 		if f := &s.leases[i]; f.right != "" {
-			r.Leases = append(r.Leases, Lease{f.key, f.tenant, f.right, int(f.priority), f.leaving, s.parts(f)})
+			r.Leases = append(r.Leases, Lease{f.job, f.tenant, f.right, int(f.priority), f.leaving, s.parts(f)})
 		}
 	}
-	slices.SortFunc(r.Leases, func(a, b Lease) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(r.Leases, func(a, b Lease) int { return cmp.Compare(a.Job, b.Job) })
 	for _, c := range s.chains {
 		for i := range c.nodes {
 			if d := &c.nodes[i]; d.bad != 0 {
@@ -115,20 +115,20 @@ func (s *State) rebuild(r Record, careful bool) (*State, Changes) {
 		}
 	}
 	s.leases = make([]lease, 0, len(r.Leases)+len(r.Leases)/4+16)
-	s.byKey = make(map[cluster.JobKey]int32, len(r.Leases)+len(r.Leases)/4)
+	s.byJob = nil
 	var changes Changes
 	for _, f := range s.byRank(r.Leases) {
 		parts, ok := s.at(f.Parts)
-		if _, twice := s.byKey[f.Key]; !ok || twice {
-			changes.Outside = append(changes.Outside, f.Key)
+		if _, twice := s.find(f.Job); !ok || twice {
+			changes.Outside = append(changes.Outside, f.Job)
 			continue
 		}
-		l := s.open(f.Key, f.VC, f.Priority, f.Right)
+		l := s.open(f.Job, f.VC, f.Priority, f.Right)
 		if f.Right == cluster.Guaranteed {
 			if v := s.vcAt(f.VC); v >= 0 && s.adopt(l, v, parts, allow) {
 				continue
 			}
-			changes.Demoted = append(changes.Demoted, f.Key)
+			changes.Demoted = append(changes.Demoted, f.Job)
 		}
 		s.lendAt(l, parts, f.Leaving && f.Right != cluster.Guaranteed)
 	}
@@ -161,7 +161,7 @@ func (s *layout) byRank(leases []Lease) []*Lease {
 		if a.bad != b.bad {
 			return cmp.Compare(btoi(b.bad), btoi(a.bad))
 		}
-		return cmp.Or(cmp.Compare(b.f.Priority, a.f.Priority), cmp.Compare(a.f.Key, b.f.Key))
+		return cmp.Or(cmp.Compare(b.f.Priority, a.f.Priority), cmp.Compare(a.f.Job, b.f.Job))
 	})
 	out := make([]*Lease, len(all))
 	for i := range all {

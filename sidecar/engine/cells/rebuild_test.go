@@ -88,7 +88,7 @@ func TestABrokenCellIsHeld(t *testing.T) {
 		VCs: []VC{{Name: "a", Cells: []Quota{{Type: "node", Cells: 2}}}}})
 	w.SetBad("n2", 1)
 	key := w.key()
-	if g, err := w.Lend(Request{Key: key, VC: "a", Nodes: 1, GPUs: 7}); err != nil || g.Parts[0].Node != "n2" {
+	if g, err := w.Lend(Request{Job: key, VC: "a", Nodes: 1, GPUs: 7}); err != nil || g.Parts[0].Node != "n2" {
 		t.Fatalf("7 GPUs are lent on %+v, %v", g, err)
 	}
 	if v := w.Views()[0]; v.Lost != 1 || v.Free != 1 {
@@ -191,16 +191,16 @@ func TestThreeQuartersOfTheNodesVanish(t *testing.T) {
 		}
 	}
 	w.sound(t)
-	var keys []cluster.JobKey
+	var keys []int
 	free := 0
 	for _, v := range w.Views() {
 		for range v.Free {
 			size := map[string]int{"node": 8, "gpu": 1}[v.Type]
-			q := Request{Key: w.key(), VC: v.VC, Level: v.Type, Nodes: 1, GPUs: size}
+			q := Request{Job: w.key(), VC: v.VC, Level: v.Type, Nodes: 1, GPUs: size}
 			if _, err := w.request(t, q); err != nil {
 				t.Fatalf("%+v is legal: %v", v, err)
 			}
-			keys, free = append(keys, q.Key), free+size
+			keys, free = append(keys, q.Job), free+size
 		}
 	}
 	w.sound(t)
@@ -234,7 +234,7 @@ func TestReconfigure(t *testing.T) {
 	low, _ := w.ask(t, "a", 1, 8, nil)
 	b, _ := w.ask(t, "b", 1, 1, nil)
 	guest := w.key()
-	if _, err := w.Lend(Request{Key: guest, VC: "g", Nodes: 1, GPUs: 4}); err != nil {
+	if _, err := w.Lend(Request{Job: guest, VC: "g", Nodes: 1, GPUs: 4}); err != nil {
 		t.Fatal(err)
 	}
 	rebuild := func(change func(*Description)) (*world, Changes) {
@@ -248,7 +248,7 @@ func TestReconfigure(t *testing.T) {
 		}
 		out := &world{State: s, d: d, next: w.next}
 		out.sound(t)
-		for _, key := range []cluster.JobKey{high, low, b, guest} {
+		for _, key := range []int{high, low, b, guest} {
 			if slices.Contains(changes.Outside, key) {
 				continue
 			}
@@ -265,11 +265,11 @@ func TestReconfigure(t *testing.T) {
 		t.Errorf("the same description changes %+v", changes)
 	}
 	_, changes = rebuild(func(d *Description) { d.VCs[0].Cells = []Quota{{Type: "node", Cells: 1}} })
-	if !slices.Equal(changes.Demoted, []cluster.JobKey{low}) {
+	if !slices.Equal(changes.Demoted, []int{low}) {
 		t.Errorf("a has one node left: %+v, want its lease of low priority demoted", changes)
 	}
 	_, changes = rebuild(func(d *Description) { d.VCs = d.VCs[1:] })
-	if !slices.Equal(changes.Demoted, []cluster.JobKey{high, low}) {
+	if !slices.Equal(changes.Demoted, []int{high, low}) {
 		t.Errorf("a is deleted: %+v", changes)
 	}
 	_, changes = rebuild(func(d *Description) { // sockets are done away with
@@ -278,7 +278,7 @@ func TestReconfigure(t *testing.T) {
 	if changes.Demoted != nil {
 		t.Errorf("another hierarchy: %+v", changes)
 	}
-	gone := w.parts(&w.leases[w.byKey[high]])[0].Node
+	gone := w.Parts(high)[0].Node
 	out, changes := rebuild(func(d *Description) { // a node is removed, the others are single
 		d.Tops, d.VCs[0].Cells = nil, []Quota{{Type: "node", Cells: 1}}
 		for _, n := range was.Tops[0].Nodes {
@@ -287,10 +287,10 @@ func TestReconfigure(t *testing.T) {
 			}
 		}
 	})
-	if !slices.Equal(changes.Outside, []cluster.JobKey{high}) || changes.Demoted != nil {
+	if !slices.Equal(changes.Outside, []int{high}) || changes.Demoted != nil {
 		t.Errorf("%s is removed: %+v", gone, changes)
 	}
-	if _, err := out.request(t, Request{Key: out.key(), VC: "b", Nodes: 1, GPUs: 8}); err != nil {
+	if _, err := out.request(t, Request{Job: out.key(), VC: "b", Nodes: 1, GPUs: 8}); err != nil {
 		t.Errorf("b's node in the smaller cluster: %v", err)
 	}
 	if _, _, err := restored(Description{Types: was.Types, Tops: was.Tops[:0], VCs: was.VCs}, w.Export()); err == nil {
@@ -302,15 +302,15 @@ func TestReconfigure(t *testing.T) {
 // on both nodes leave none for a.
 func TestReconfigureKeepsTheGuarantee(t *testing.T) {
 	r := Record{Leases: []Lease{
-		{Key: 1, VC: "b", Right: cluster.Guaranteed, Parts: []Part{{Node: "n1", GPUs: 1, Type: "gpu"}}},
-		{Key: 2, VC: "b", Right: cluster.Guaranteed, Parts: []Part{{Node: "n2", GPUs: 1, Type: "gpu"}}}}}
+		{Job: 1, VC: "b", Right: cluster.Guaranteed, Parts: []Part{{Node: "n1", GPUs: 1, Type: "gpu"}}},
+		{Job: 2, VC: "b", Right: cluster.Guaranteed, Parts: []Part{{Node: "n2", GPUs: 1, Type: "gpu"}}}}}
 	s, changes, err := restored(twoNodes(), r)
-	if err != nil || !slices.Equal(changes.Demoted, []cluster.JobKey{2}) {
+	if err != nil || !slices.Equal(changes.Demoted, []int{2}) {
 		t.Fatalf("%+v, %v: want lease 2 demoted", changes, err)
 	}
 	w := &world{State: s, next: 2}
 	w.sound(t)
-	if _, g := w.ask(t, "a", 1, 8, nil); !slices.Equal(g.Recall, []cluster.JobKey{2}) {
+	if _, g := w.ask(t, "a", 1, 8, nil); !slices.Equal(g.Recall, []int{2}) {
 		t.Errorf("a's node recalls %v, want 2", g.Recall)
 	}
 	// Nor may it be promoted where it stands.
@@ -319,7 +319,7 @@ func TestReconfigureKeepsTheGuarantee(t *testing.T) {
 	}
 	w.sound(t)
 	// The other one's GPU is beside those of b.
-	if _, err := w.Lend(Request{Key: 4, VC: "b", Nodes: 1, GPUs: 1}); err != nil {
+	if _, err := w.Lend(Request{Job: 4, VC: "b", Nodes: 1, GPUs: 1}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -348,11 +348,11 @@ func TestPriorityWithinAVC(t *testing.T) {
 	first, _ := w.ask(t, "C", 1, 8, nil)
 	second, _ := w.ask(t, "C", 1, 8, nil)
 	small, _ := w.ask(t, "C", 1, 2, at("pcie"))
-	if _, err := w.request(t, Request{Key: w.key(), VC: "C", Nodes: 1, GPUs: 8}); err == nil {
+	if _, err := w.request(t, Request{Job: w.key(), VC: "C", Nodes: 1, GPUs: 8}); err == nil {
 		t.Error("a job takes a cell from one of its own priority")
 	}
 	_, g := w.ask(t, "C", 1, 8, func(q *Request) { q.Priority = 1 })
-	if !slices.Equal(g.Demoted, []cluster.JobKey{second}) {
+	if !slices.Equal(g.Demoted, []int{second}) {
 		t.Errorf("demoted are %v, want the youngest of a node, %d: neither %d nor %d, which is no help", g.Demoted, second, first, small)
 	}
 	if len(g.Recall) != 0 {
@@ -366,9 +366,9 @@ func TestLeastDisturbance(t *testing.T) {
 	w := start(t, Description{Types: v100(4), Tops: []Top{{Name: "rack", Type: "rack", Nodes: nodesNamed("n", 4)}},
 		VCs: []VC{{Name: "a", Cells: []Quota{{Type: "node", Cells: 4}}}}})
 	// n03: 2 GPUs of X; n02: 2 of Y and so on would be the same. X has 8 GPUs of n00 as well.
-	x, y, z := cluster.JobKey(101), cluster.JobKey(102), cluster.JobKey(103)
+	x, y, z := int(101), int(102), int(103)
 	for _, l := range []struct {
-		key   cluster.JobKey
+		key   int
 		parts []part
 	}{
 		{x, []part{{0, -1, 0, 0xff}, {0, -1, 3, 1}}},
@@ -379,7 +379,7 @@ func TestLeastDisturbance(t *testing.T) {
 	}
 	w.sound(t)
 	_, g := w.ask(t, "a", 2, 8, func(q *Request) { q.Apart = true })
-	if !slices.Equal(g.Recall, []cluster.JobKey{x}) {
+	if !slices.Equal(g.Recall, []int{x}) {
 		t.Errorf("two nodes recall %v: n03 has fewest GPUs lent, and n00's are of the same lease", g.Recall)
 	}
 }
@@ -395,10 +395,10 @@ func TestWithinARack(t *testing.T) {
 			t.Errorf("parts %v are not in one rack", g.Parts)
 		}
 	}
-	if _, err := w.request(t, Request{Key: w.key(), VC: "a", Nodes: 2, GPUs: 8, Level: "rack"}); err == nil {
+	if _, err := w.request(t, Request{Job: w.key(), VC: "a", Nodes: 2, GPUs: 8, Level: "rack"}); err == nil {
 		t.Error("one node of the only rack cell is left, and two in one rack are granted")
 	}
-	lent, err := w.Lend(Request{Key: w.key(), VC: "g", Nodes: 2, GPUs: 4, Level: "rack", Apart: true})
+	lent, err := w.Lend(Request{Job: w.key(), VC: "g", Nodes: 2, GPUs: 4, Level: "rack", Apart: true})
 	if err == nil {
 		if lent.Parts[0].Node[0] != lent.Parts[1].Node[0] {
 			t.Errorf("lent in two racks: %v", lent.Parts)
@@ -413,17 +413,17 @@ func TestWithinARack(t *testing.T) {
 func TestSoftAffinity(t *testing.T) {
 	w := start(t, figure3())
 	w.ask(t, "A", 1, 1, at("socket"))
-	q := Request{Key: w.key(), VC: "A", Nodes: 1, GPUs: 4}
+	q := Request{Job: w.key(), VC: "A", Nodes: 1, GPUs: 4}
 	if _, err := w.request(t, q); err != nil {
 		t.Fatalf("A's socket is free, the job is on its GPU: %v", err)
 	}
-	q = Request{Key: w.key(), VC: "A", Nodes: 1, GPUs: 2, Soft: true}
+	q = Request{Job: w.key(), VC: "A", Nodes: 1, GPUs: 2, Soft: true}
 	if g, err := w.request(t, q); err != nil || g.Relaxed {
 		t.Errorf("A's PCIe switch is free: %+v, %v", g, err)
 	}
-	w.Release(q.Key)
+	w.Release(q.Job)
 	w.ask(t, "A", 1, 1, nil) // one GPU of the switch
-	q = Request{Key: w.key(), VC: "B", Nodes: 1, GPUs: 7}
+	q = Request{Job: w.key(), VC: "B", Nodes: 1, GPUs: 7}
 	if _, err := w.request(t, q); err == nil {
 		t.Error("B has no cell of 7 GPUs")
 	}
@@ -440,7 +440,7 @@ func TestWhoHoldsWhat(t *testing.T) {
 	one, _ := w.ask(t, "A", 1, 3, nil)
 	two, _ := w.ask(t, "B", 1, 1, nil)
 	for range 7 { // two on each idle node, one beside A and B
-		if _, err := w.Lend(Request{Key: w.key(), VC: "guest", Nodes: 1, GPUs: 3}); err != nil {
+		if _, err := w.Lend(Request{Job: w.key(), VC: "guest", Nodes: 1, GPUs: 3}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -455,9 +455,9 @@ func TestWhoHoldsWhat(t *testing.T) {
 	if lent != 21 {
 		t.Errorf("%d GPUs are lent", lent)
 	}
-	held := w.Bound()
-	if len(held) != 2 || held[0].VC != "A" || held[0].Type != "socket" || held[0].Used != 3 || !slices.Equal(held[0].Holders, []cluster.JobKey{one}) ||
-		held[1].VC != "B" || held[1].Type != "gpu" || !slices.Equal(held[1].Holders, []cluster.JobKey{two}) {
+	held := w.Bound(func(job int) cluster.JobKey { return cluster.JobKey(job) })
+	if len(held) != 2 || held[0].VC != "A" || held[0].Type != "socket" || held[0].Used != 3 || !slices.Equal(held[0].Holders, []cluster.JobKey{cluster.JobKey(one)}) ||
+		held[1].VC != "B" || held[1].Type != "gpu" || !slices.Equal(held[1].Holders, []cluster.JobKey{cluster.JobKey(two)}) {
 		t.Errorf("bound are %+v", held)
 	}
 	for _, v := range w.Views() {

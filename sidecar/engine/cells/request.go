@@ -11,7 +11,7 @@ import (
 
 // Request is a gang: Nodes parts of GPUs GPUs each, all of them or none.
 type Request struct {
-	Key      cluster.JobKey
+	Job      int    // the caller's number of the job: small, as there is an entry for each below it
 	VC       string // or the tenant, of an opportunistic one
 	Chain    string // "" = any
 	Model    string // "" = any
@@ -32,9 +32,9 @@ type Request struct {
 // Grant is the result of a request.
 type Grant struct {
 	Parts   []Part
-	Relaxed bool             // without the requested affinity
-	Recall  []cluster.JobKey // opportunistic leases on these GPUs, which must go first
-	Demoted []cluster.JobKey // leases of lower priority that are opportunistic now
+	Relaxed bool  // without the requested affinity
+	Recall  []int // opportunistic leases on these GPUs, which must go first
+	Demoted []int // leases of lower priority that are opportunistic now
 
 	recalled []int32 // subset of Recall: those newly recalled
 }
@@ -122,7 +122,7 @@ func (s *State) asks(q *Request) ([]ask, Refusal) {
 		}
 		asks = append(asks, a)
 	}
-	if _, ok := s.byKey[q.Key]; ok {
+	if _, ok := s.find(q.Job); ok {
 		return nil, Refusal{Code: Held, VC: q.VC}
 	}
 	return asks, refusal
@@ -140,7 +140,7 @@ func (s *State) Request(q Request) (Grant, error) {
 	if len(asks) == 0 {
 		return Grant{}, refusal
 	}
-	t := trial{State: s, q: &q, l: s.open(q.Key, q.VC, q.Priority, cluster.Guaranteed), asks: asks}
+	t := trial{State: s, q: &q, l: s.open(q.Job, q.VC, q.Priority, cluster.Guaranteed), asks: asks}
 	s.join(t.l, v)
 	if !t.try() && !t.preempt() {
 		s.quit(t.l)
@@ -382,12 +382,12 @@ func (t *trial) put(a *ask, p part) {
 	}
 	found := len(grant.Recall)
 	for _, g := range d.guests {
-		if key := t.leases[g.lease].key; g.gpus&p.gpus != 0 && !slices.Contains(grant.Recall, key) {
+		if key := t.leases[g.lease].job; g.gpus&p.gpus != 0 && !slices.Contains(grant.Recall, key) {
 			grant.Recall = append(grant.Recall, key)
 		}
 	}
 	for _, key := range grant.Recall[found:] {
-		if g := t.byKey[key]; !t.leases[g].leaving {
+		if g, _ := t.find(key); !t.leases[g].leaving {
 			t.recall(g, true)
 			grant.recalled = append(grant.recalled, g)
 		}

@@ -11,14 +11,14 @@ type roster struct {
 	allotment
 	leases []lease
 	spare  []int32 // of leases: not in use
-	byKey  map[cluster.JobKey]int32
-	hold   bool   // cells are not to be given back now, but are noted
-	held   []part // in such cells
+	byJob  []int32 // 1 + the lease of a job; 0 = none
+	hold   bool    // cells are not to be given back now, but are noted
+	held   []part  // in such cells
 }
 
 // lease is who holds what.
 type lease struct {
-	key      cluster.JobKey
+	job      int
 	tenant   string
 	vc       int32 // of a guaranteed one
 	at       int32 // its place in vc.leases
@@ -35,22 +35,33 @@ type part struct {
 	gpus         uint64
 }
 
+// find gives the lease of a job, and whether it has one.
+func (s *roster) find(job int) (int32, bool) {
+	if job < len(s.byJob) && s.byJob[job] > 0 {
+		return s.byJob[job] - 1, true
+	}
+	return 0, false
+}
+
 // open makes a lease.
-func (s *roster) open(key cluster.JobKey, tenant string, priority int, right cluster.LeaseClass) int32 {
+func (s *roster) open(job int, tenant string, priority int, right cluster.LeaseClass) int32 {
 	if len(s.spare) == 0 {
 		s.leases = append(s.leases, lease{})
 		s.spare = append(s.spare, int32(len(s.leases)-1))
 	}
 	l := s.spare[len(s.spare)-1]
 	s.spare = s.spare[:len(s.spare)-1]
-	s.leases[l] = lease{key: key, tenant: tenant, priority: int32(priority), right: right, vc: -1, parts: s.leases[l].parts[:0]}
-	s.byKey[key] = l
+	s.leases[l] = lease{job: job, tenant: tenant, priority: int32(priority), right: right, vc: -1, parts: s.leases[l].parts[:0]}
+	for job >= len(s.byJob) {
+		s.byJob = append(s.byJob, 0)
+	}
+	s.byJob[job] = l + 1
 	return l
 }
 
 // close forgets a lease that holds nothing.
 func (s *roster) close(l int32) {
-	delete(s.byKey, s.leases[l].key)
+	s.byJob[s.leases[l].job] = 0
 	s.leases[l].right = ""
 	s.spare = append(s.spare, l)
 }

@@ -49,7 +49,7 @@ func TestTooManyWays(t *testing.T) {
 		{"surely too many", 3500, 1, some, 2969, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := s.Request(Request{Key: 1, VC: "a", Nodes: c.nodes, GPUs: c.gpus, Level: "half", Apart: c.gpus > 1, Admits: c.admits})
+			_, err := s.Request(Request{Job: 1, VC: "a", Nodes: c.nodes, GPUs: c.gpus, Level: "half", Apart: c.gpus > 1, Admits: c.admits})
 			if err == nil {
 				s.Release(1)
 			}

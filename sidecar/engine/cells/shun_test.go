@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-
-	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
 // Where a request makes its VC's own leases opportunistic it takes what is lent to others
@@ -21,16 +19,16 @@ func TestWhatIsLentGoesBeforeOnesOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func(key cluster.JobKey, vc string, nodes, priority int) Request {
-		return Request{Key: key, VC: vc, Nodes: nodes, GPUs: 4, Priority: priority}
+	ask := func(key int, vc string, nodes, priority int) Request {
+		return Request{Job: key, VC: vc, Nodes: nodes, GPUs: 4, Priority: priority}
 	}
 	for key := range 3 {
-		if _, err := s.Request(ask(cluster.JobKey(key+1), "a", 1, key+1)); err != nil {
+		if _, err := s.Request(ask(int(key+1), "a", 1, key+1)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for key := range 7 {
-		if _, err := s.Lend(ask(cluster.JobKey(key+11), "b", 1, 0)); err != nil {
+		if _, err := s.Lend(ask(int(key+11), "b", 1, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +37,7 @@ func TestWhatIsLentGoesBeforeOnesOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []cluster.JobKey{1, 2}; !slices.Equal(grant.Demoted, want) {
+	if want := []int{1, 2}; !slices.Equal(grant.Demoted, want) {
 		t.Errorf("%v lose their cells, want %v", grant.Demoted, want)
 	}
 	if len(grant.Recall) != 4 || grant.Recall[0] < 11 {

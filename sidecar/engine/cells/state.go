@@ -22,7 +22,7 @@ type State struct {
 // possible. They include an infeasible assignment, with the level and the numbers.
 func New(d Description) (*State, error) {
 	s := &State{work: perState}
-	s.byName, s.places, s.byKey = map[string]int32{}, map[string]place{}, map[cluster.JobKey]int32{}
+	s.byName, s.places = map[string]int32{}, map[string]place{}
 	faults := append(s.types(d.Types), s.tops(d.Tops)...)
 	built := faults == nil
 	faults = append(faults, s.assign(d.VCs, built)...)
@@ -39,8 +39,8 @@ func New(d Description) (*State, error) {
 }
 
 // Release ends a lease, and tells whether there was one.
-func (s *State) Release(key cluster.JobKey) bool {
-	l, ok := s.byKey[key]
+func (s *State) Release(key int) bool {
+	l, ok := s.find(key)
 	if !ok {
 		return false
 	}

@@ -72,7 +72,7 @@ func theorem(t rapid.TB, d Description, seed uint64, steps, checks int) {
 			o := views[rng.IntN(len(views))]
 			ci, k, _ := w.levelOf(o.Chain, o.Type)
 			c := w.chains[ci]
-			q := Request{Key: w.key(), VC: v.Name, Chain: o.Chain, Level: o.Type, Nodes: 1, GPUs: c.levels[k].size, Priority: rng.IntN(2)}
+			q := Request{Job: w.key(), VC: v.Name, Chain: o.Chain, Level: o.Type, Nodes: 1, GPUs: c.levels[k].size, Priority: rng.IntN(2)}
 			if k > c.nodeAt {
 				q.Nodes, q.GPUs = c.nodesIn(k), len(c.lend)
 			}
@@ -88,14 +88,14 @@ func theorem(t rapid.TB, d Description, seed uint64, steps, checks int) {
 		case 3: // any gang
 			c := w.chains[rng.IntN(len(w.chains))]
 			k := rng.IntN(len(c.levels))
-			q := Request{Key: w.key(), VC: v.Name, Chain: c.name, Level: c.levels[k].name, Nodes: 1 + rng.IntN(4), GPUs: 1 + rng.IntN(len(c.lend)),
+			q := Request{Job: w.key(), VC: v.Name, Chain: c.name, Level: c.levels[k].name, Nodes: 1 + rng.IntN(4), GPUs: 1 + rng.IntN(len(c.lend)),
 				Apart: rng.IntN(2) == 0, Soft: rng.IntN(2) == 0, Priority: rng.IntN(3)}
 			_, _ = w.request(t, q)
 		case 4, 5: // opportunistic
 			c := w.chains[rng.IntN(len(w.chains))]
-			q := Request{Key: w.key(), VC: "guest", Chain: c.name, Nodes: 1 + rng.IntN(2), GPUs: 1 + rng.IntN(len(c.lend)), Soft: rng.IntN(2) == 0}
+			q := Request{Job: w.key(), VC: "guest", Chain: c.name, Nodes: 1 + rng.IntN(2), GPUs: 1 + rng.IntN(len(c.lend)), Soft: rng.IntN(2) == 0}
 			if _, err := w.Lend(q); err == nil {
-				w.keys = append(w.keys, q.Key)
+				w.keys = append(w.keys, q.Job)
 			}
 		case 6, 7:
 			if n := len(w.keys); n > 0 {

@@ -1,6 +1,7 @@
 package cells
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 
@@ -85,16 +86,17 @@ func (c *chain) clean(k int) int {
 	return n
 }
 
-// Bound gives all bound cells, by chain, from the largest level down, by name.
-func (s *roster) Bound() []Binding {
-	type key struct{ chain, level, index int }
-	holders := map[key][]cluster.JobKey{}
+// Bound gives all bound cells, by chain, from the largest level down, by name. key gives the key of a job; nil = the
+// jobs are left out.
+func (s *roster) Bound(key func(job int) cluster.JobKey) []Binding {
+	type place struct{ chain, level, index int }
+	holders := map[place][]cluster.JobKey{}
 	for i := range s.leases {
 		f := &s.leases[i]
 		for _, p := range f.parts {
-			if f.right == cluster.Guaranteed {
-				at := key{int(p.chain), int(p.level), s.chains[p.chain].cellOf(int(p.level), int(p.node), p.gpus)}
-				holders[at] = append(holders[at], f.key)
+			if f.right == cluster.Guaranteed && key != nil {
+				at := place{int(p.chain), int(p.level), s.chains[p.chain].cellOf(int(p.level), int(p.node), p.gpus)}
+				holders[at] = append(holders[at], key(f.job))
 			}
 		}
 	}
@@ -105,7 +107,7 @@ func (s *roster) Bound() []Binding {
 				if owner < 1 {
 					continue
 				}
-				h := Binding{VC: s.vcs[owner-1].name, Chain: c.name, Type: c.levels[k].name, Pinned: c.pinned[cell{k, i}], Holders: holders[key{ci, k, i}]}
+				h := Binding{VC: s.vcs[owner-1].name, Chain: c.name, Type: c.levels[k].name, Pinned: c.pinned[cell{k, i}], Holders: holders[place{ci, k, i}]}
 				level, first, n := c.slots(k, i)
 				for slot := first; slot < first+n; slot++ {
 					at, gpus := c.part(level, slot)
@@ -114,8 +116,8 @@ func (s *roster) Bound() []Binding {
 					h.Used += bits.OnesCount64(d.used & gpus)
 					h.Bad += bits.OnesCount64(d.bad & gpus)
 					for _, g := range d.guests {
-						if g.gpus&gpus != 0 {
-							h.Guests = append(h.Guests, s.leases[g.lease].key)
+						if g.gpus&gpus != 0 && key != nil {
+							h.Guests = append(h.Guests, key(s.leases[g.lease].job))
 						}
 					}
 				}
@@ -127,7 +129,7 @@ func (s *roster) Bound() []Binding {
 	return out
 }
 
-func sorted(keys []cluster.JobKey) []cluster.JobKey {
+func sorted[K cmp.Ordered](keys []K) []K {
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }

@@ -76,8 +76,8 @@ func describe(t *rapid.T, most int) Description {
 type world struct {
 	*State
 	d    Description
-	next cluster.JobKey
-	keys []cluster.JobKey
+	next int
+	keys []int
 }
 
 func newWorld(d Description) (*world, error) {
@@ -85,12 +85,12 @@ func newWorld(d Description) (*world, error) {
 	return &world{State: s, d: d}, err
 }
 
-func (w *world) key() cluster.JobKey { w.next++; return w.next }
+func (w *world) key() int { w.next++; return w.next }
 
 // gpus gives a lease's GPUs by node.
-func (w *world) gpus(key cluster.JobKey) map[string]uint64 {
+func (w *world) gpus(key int) map[string]uint64 {
 	out := map[string]uint64{}
-	for _, p := range w.parts(&w.leases[w.byKey[key]]) {
+	for _, p := range w.Parts(key) {
 		out[p.Node] |= p.GPUs
 	}
 	return out
@@ -108,9 +108,9 @@ func (w *world) allNodes() []string {
 // request makes a request and checks what a grant says.
 func (w *world) request(t rapid.TB, q Request) (Grant, error) {
 	t.Helper()
-	guests := map[cluster.JobKey]map[string]uint64{}
-	for key, l := range w.byKey {
-		if w.leases[l].right == cluster.Opportunistic {
+	guests := map[int]map[string]uint64{}
+	for key := range w.byJob {
+		if w.Right(key) == cluster.Opportunistic {
 			guests[key] = w.gpus(key)
 		}
 	}
@@ -122,8 +122,8 @@ func (w *world) request(t rapid.TB, q Request) (Grant, error) {
 		}
 		return g, err
 	}
-	w.keys = append(w.keys, q.Key)
-	n, nodes, recall := 0, map[string]bool{}, map[cluster.JobKey]bool{}
+	w.keys = append(w.keys, q.Job)
+	n, nodes, recall := 0, map[string]bool{}, map[int]bool{}
 	for _, key := range g.Demoted {
 		guests[key] = w.gpus(key)
 	}

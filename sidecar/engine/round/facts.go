@@ -1,8 +1,7 @@
 package round
 
 import (
-	"cmp"
-	"sort"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -15,7 +14,8 @@ type Facts struct {
 	Pools    []string // GPU models
 	Tenants  []string // of the ledger, in order
 	weights  map[string]int64
-	single   [][]int // by pool: a list of that pool alone
+	single   [][]int          // by pool: a list of that pool alone
+	keys     []cluster.JobKey // by case: cases are too large to search in them
 }
 
 // reset sets the facts of a snapshot and reuses the memory of old ones.
@@ -34,6 +34,10 @@ func (f *Facts) reset(s *cluster.Snapshot, ledger *cluster.Ledger) {
 		if p == len(f.single) {
 			f.single = append(f.single, []int{p})
 		}
+	}
+	f.keys = slices.Grow(f.keys[:0], len(s.Cases))
+	for i := range s.Cases {
+		f.keys = append(f.keys, s.Cases[i].Record.Key)
 	}
 	n := len(f.Pools)
 	f.Tenants = f.Tenants[:0]
@@ -68,11 +72,10 @@ func (f *Facts) PoolOf(l *cluster.Lease) []int {
 
 // Find returns the case of a job, or -1.
 func (f *Facts) Find(key cluster.JobKey) int {
-	i, ok := sort.Find(len(f.Snapshot.Cases), func(i int) int { return cmp.Compare(key, f.Snapshot.Cases[i].Record.Key) })
-	if !ok {
-		return -1
+	if i, ok := slices.BinarySearch(f.keys, key); ok {
+		return i
 	}
-	return i
+	return -1
 }
 
 // order returns the administrator's order that applies to a job, or nil. The scopes are tried in the order

@@ -12,11 +12,13 @@ import (
 // A gang with gathered GPUs may find idle GPUs, or GPUs that others give up, in the same round. The journal
 // would reject two claims of one job.
 func TestGatheringEndsWhereThereIsAClaim(t *testing.T) {
-	h := &contest{Field: &field.Field{Books: &round.Books{Facts: round.Facts{Snapshot: &cluster.Snapshot{Cases: make([]cluster.Case, 3)}},
-		Leases: []*cluster.Lease{nil, {Job: 2}, nil}}}}
-	for i := range h.Snapshot.Cases {
-		h.Snapshot.Cases[i].Record.Key = cluster.JobKey(i + 1)
+	snapshot := &cluster.Snapshot{Cases: make([]cluster.Case, 3)}
+	for i := range snapshot.Cases {
+		snapshot.Cases[i].Record.Key = cluster.JobKey(i + 1)
 	}
+	books := &round.Books{}
+	books.Open(snapshot, cluster.Ledger{}, make([]cluster.Record, 3), []*cluster.Lease{nil, {Job: 2}, nil}, nil, []int{-1, -1, -1})
+	h := &contest{Field: &field.Field{Books: books}}
 	got := h.served([]cluster.Claim{
 		{Job: 1, Pool: "a100", Gathers: true},
 		{Job: 2, Pool: "a100", Gathers: true},

@@ -118,7 +118,7 @@ func (b *builder) stand() []cells.Lease {
 		}
 	}
 	for _, l := range b.leases {
-		b.inside[b.Find(l.Key)] = true
+		b.inside[l.Job] = true
 	}
 	return b.leases
 }
@@ -167,7 +167,7 @@ func (b *builder) standIn(i int) {
 		}
 		return
 	}
-	f := cells.Lease{Key: b.Records[i].Key, VC: b.Records[i].Tenant, Right: cluster.Opportunistic, Parts: parts, Priority: 3}
+	f := cells.Lease{Job: i, VC: b.Records[i].Tenant, Right: cluster.Opportunistic, Parts: parts, Priority: 3}
 	switch {
 	case cleans || l.State == cluster.Ending:
 		f.Leaving = true
@@ -298,7 +298,7 @@ func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) b
 		}
 		m.taken |= p.GPUs
 	}
-	b.leases = append(b.leases, cells.Lease{Key: b.Records[i].Key, VC: b.Records[i].Tenant, Right: right, Parts: parts, Priority: 2})
+	b.leases = append(b.leases, cells.Lease{Job: i, VC: b.Records[i].Tenant, Right: right, Parts: parts, Priority: 2})
 	return true
 }
 
@@ -338,18 +338,17 @@ func (c *Chooser) Own(b *round.Books) [][]int {
 // keepIn handles jobs that found no cell of their VC where they are. A running job gets as many GPUs of the
 // same nodes in its VC's books, if possible. Otherwise it becomes opportunistic. A job that may not be
 // requeued keeps its GPUs, which then count as bad. A claim that cannot be kept is dropped.
-func (v *ground) keepIn(demoted []cluster.JobKey) {
-	for _, key := range demoted {
-		i := v.Find(key)
+func (v *ground) keepIn(demoted []int) {
+	for _, i := range demoted {
 		st := &v.Jobs[i]
 		switch {
 		case v.claims[i] != nil:
-			v.state.Release(key)
+			v.state.Release(i)
 			delete(v.claims, i)
 		case st.Runs && v.relabel(i):
 		case st.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt):
-			parts := v.state.Parts(key)
-			v.state.Release(key)
+			parts := v.state.Parts(i)
+			v.state.Release(i)
 			v.inside[i] = false
 			for _, p := range parts {
 				v.state.Spoil(p.Node, p.GPUs)
@@ -363,7 +362,7 @@ func (v *ground) keepIn(demoted []cluster.JobKey) {
 // would get the cell and could be split in the same way. The books swap the GPUs with any job that borrows
 // the ones taken: that job holds the others in fact.
 func (v *ground) relabel(i int) bool {
-	key, parts := v.Records[i].Key, v.state.Parts(v.Records[i].Key)
+	parts := v.state.Parts(i)
 	gpus := bits.OnesCount64(parts[0].GPUs)
 	nodes := make([]string, len(parts))
 	for k, p := range parts {
@@ -372,11 +371,11 @@ func (v *ground) relabel(i int) bool {
 		}
 	}
 	at, _ := v.state.Place(nodes[0])
-	v.state.Release(key)
-	grant, err := v.state.Request(cells.Request{Key: key, VC: v.Records[i].Tenant, Chain: at.Chain, Nodes: len(nodes), GPUs: gpus, Apart: true,
+	v.state.Release(i)
+	grant, err := v.state.Request(cells.Request{Job: i, VC: v.Records[i].Tenant, Chain: at.Chain, Nodes: len(nodes), GPUs: gpus, Apart: true,
 		Priority: -inTerm, Admits: func(node string, _ int) bool { return slices.Contains(nodes, node) }})
 	if err != nil {
-		v.state.Stay(key, v.Records[i].Tenant, parts)
+		v.state.Stay(i, v.Records[i].Tenant, parts)
 		return false
 	}
 	for _, guest := range grant.Recall {
@@ -385,7 +384,7 @@ func (v *ground) relabel(i int) bool {
 		}
 	}
 	if v.Snapshot.Cases[i].Job.Start > v.Snapshot.Ledger.At-cluster.Instant(cluster.Second) { // Slurm reports whole seconds
-		v.Events = append(v.Events, cluster.Event{Kind: "cells_broken", Job: key,
+		v.Events = append(v.Events, cluster.Event{Kind: "cells_broken", Job: v.Records[i].Key,
 			Text: fmt.Sprintf("job %s of %s has GPUs that are in no one cell of its virtual cluster: Slurm chose them", v.Records[i].ID, v.Records[i].Tenant)})
 	}
 	return true
@@ -402,7 +401,7 @@ func (v *ground) entitle(leaving []cellRecall) {
 		if l == nil || !v.inside[i] {
 			continue
 		}
-		l.Parts = v.state.Parts(v.Records[i].Key)
+		l.Parts = v.state.Parts(i)
 		if right := v.right(i); right == cluster.Guaranteed || !goes[i] && l.State != cluster.Ending {
 			if l.Class == cluster.Guaranteed && right == cluster.Opportunistic {
 				v.Events = append(v.Events, cluster.Event{Kind: "cells_demoted", Job: l.Job,
@@ -414,39 +413,36 @@ func (v *ground) entitle(leaving []cellRecall) {
 }
 
 // findStaleHolders returns the jobs that still hold GPUs given to another job, by that job, and the recalls they cause.
-func (v *ground) findStaleHolders() (staleHolders map[cluster.JobKey][]int, leaving []cellRecall) {
-	keys := v.state.StaleHolders()
-	if len(keys) == 0 {
+func (v *ground) findStaleHolders() (staleHolders map[int][]int, leaving []cellRecall) {
+	holders := v.state.StaleHolders()
+	if len(holders) == 0 {
 		return nil, nil
 	}
-	staleHolders = map[cluster.JobKey][]int{}
-	beneficiaries := map[string][]cluster.JobKey{} // by node
-	note := func(i int) {
-		for _, p := range v.state.Parts(v.Records[i].Key) {
-			beneficiaries[p.Node] = append(beneficiaries[p.Node], v.Records[i].Key)
-		}
-	}
+	staleHolders = map[int][]int{}
+	beneficiaries := map[string][]int{} // by node
 	for i := range v.Jobs {
 		if v.claims[i] != nil || v.Leases[i] != nil && v.Leases[i].State == cluster.Granted && v.right(i) == cluster.Guaranteed {
-			note(i)
+			for _, p := range v.state.Parts(i) {
+				beneficiaries[p.Node] = append(beneficiaries[p.Node], i)
+			}
 		}
 	}
-	for _, key := range keys {
-		i := v.Find(key)
-		for n, beneficiary := range v.beneficiariesOf(key, beneficiaries) {
+	for _, i := range holders {
+		for n, beneficiary := range v.beneficiariesOf(i, beneficiaries) {
 			if staleHolders[beneficiary] = append(staleHolders[beneficiary], i); n == 0 {
-				v.state.Leave(key)
-				leaving = append(leaving, cellRecall{i, beneficiary})
+				v.state.Leave(i)
+				leaving = append(leaving, cellRecall{i, v.Records[beneficiary].Key})
 			}
 		}
 	}
 	return staleHolders, leaving
 }
 
-// beneficiariesOf returns the jobs whose GPUs a lease still holds.
-func (v *ground) beneficiariesOf(key cluster.JobKey, beneficiaries map[string][]cluster.JobKey) []cluster.JobKey {
-	var out []cluster.JobKey
-	for _, p := range v.state.Parts(key) {
+// beneficiariesOf returns the jobs whose GPUs a job still holds. beneficiaries are the jobs that were given GPUs of
+// a node.
+func (v *ground) beneficiariesOf(i int, beneficiaries map[string][]int) []int {
+	var out []int
+	for _, p := range v.state.Parts(i) {
 		for _, beneficiary := range beneficiaries[p.Node] {
 			for _, q := range v.state.Parts(beneficiary) {
 				if p.Node == q.Node && p.GPUs&q.GPUs != 0 && !slices.Contains(out, beneficiary) {

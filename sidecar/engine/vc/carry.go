@@ -13,18 +13,18 @@ import (
 
 // carryOut applies a decision to the leases and claims.
 func carryOut(v *decision) {
-	goes := make(map[cluster.JobKey]bool, len(v.recalls))
+	goes := make(map[int]bool, len(v.recalls))
 	for _, r := range v.recalls {
-		goes[v.Records[r.of].Key] = true
+		goes[r.of] = true
 		v.end(r)
 	}
-	for _, key := range v.demoted {
-		if i := v.Find(key); v.Leases[i] != nil && !goes[key] {
-			v.Leases[i].Class, v.Leases[i].Parts = cluster.Opportunistic, v.state.Parts(key)
+	for _, i := range v.demoted {
+		if v.Leases[i] != nil && !goes[i] {
+			v.Leases[i].Class, v.Leases[i].Parts = cluster.Opportunistic, v.state.Parts(i)
 		}
 	}
 	for _, i := range v.promoted {
-		v.Leases[i].Class, v.Leases[i].Parts = cluster.Guaranteed, v.state.Parts(v.Records[i].Key)
+		v.Leases[i].Class, v.Leases[i].Parts = cluster.Guaranteed, v.state.Parts(i)
 	}
 	for _, i := range v.renewed {
 		v.Renew(i, v.NextEnd(i))
@@ -55,26 +55,28 @@ func (v *ground) end(r cellRecall) {
 	}
 }
 
-// trim removes GPUs from the last nodes of a gang whose request does not divide evenly between nodes.
-func trim(parts []cells.Part, gpus int) []cells.Part {
+// trim removes GPUs from the last nodes of a gang whose request does not divide evenly between nodes, and reports
+// whether there were any.
+func trim(parts []cells.Part, gpus int) bool {
 	for _, p := range parts {
 		gpus -= bits.OnesCount64(p.GPUs)
 	}
+	trims := gpus < 0
 	for k := len(parts) - 1; k >= 0 && gpus < 0; k-- {
 		for p := &parts[k]; gpus < 0 && bits.OnesCount64(p.GPUs) > 1; gpus++ {
 			p.GPUs &^= 1 << (63 - bits.LeadingZeros64(p.GPUs))
 		}
 	}
-	return parts
+	return trims
 }
 
 // grant makes a lease, or a claim while the jobs that hold the GPUs have not left.
 func (v *ground) grant(g *cellGrant) {
 	st := &v.Jobs[g.of]
-	if r := &v.Snapshot.Cases[g.of].Job.Request; !r.Exclusive {
-		g.parts = trim(g.parts, r.GPUs)
+	nodes := g.nodes
+	if r := &v.Snapshot.Cases[g.of].Job.Request; !r.Exclusive && trim(g.parts, r.GPUs) || nodes == nil {
+		nodes = v.holdings(g.parts, st.Shape)
 	}
-	nodes := v.holdings(g.parts, st.Shape)
 	pool, at := nodes[0].Model, v.Now
 	for _, i := range g.recall {
 		if l := v.Leases[i]; l != nil && l.State != cluster.Ending {

@@ -21,7 +21,7 @@ func fences(v *ground) map[string][]string {
 	}
 	out := map[string][]string{}
 	bound := map[[2]string]uint64{} // by VC and node
-	for _, b := range v.state.Bound() {
+	for _, b := range v.state.Bound(nil) {
 		for _, p := range b.Parts {
 			key := [2]string{b.VC, p.Node}
 			bound[key] |= p.GPUs

@@ -15,14 +15,15 @@ import (
 // resources that keep jobs off nodes.
 type ground struct {
 	*turn
-	touch cluster.Control
-	state *cells.State
-	board *place.Board // CPUs, memory and other resources
+	touch  cluster.Control
+	state  *cells.State
+	chains []cells.Place
+	board  *place.Board // CPUs, memory and other resources
 	// By case: the claim of the job, and whether the job is inside cells.
 	claims map[int]*cluster.Claim
 	inside []bool
 	// staleHolders still hold GPUs that were given to a job; leaving are their recalls.
-	staleHolders map[cluster.JobKey][]int
+	staleHolders map[int][]int
 	leaving      []cellRecall
 }
 
@@ -80,7 +81,7 @@ func (v *ground) rank(k *lease.Candidate) {
 }
 
 // right returns the class of a job's lease in the cells; "" = the job is not in the cells.
-func (v *ground) right(i int) cluster.LeaseClass { return v.state.Right(v.Records[i].Key) }
+func (v *ground) right(i int) cluster.LeaseClass { return v.state.Right(i) }
 
 // occupy fills the board: jobs that may have to leave are soft, all others are fixed.
 func (v *ground) occupy() *place.Board {
@@ -138,40 +139,36 @@ func (v *ground) holdings(parts []cells.Part, shape int) []cluster.Holding {
 	return out
 }
 
-// asks converts a job's request to cell requests: a number of nodes and GPUs per node. A job that asks for
-// nodes gets exactly those (hard). A job that asks only for GPUs gets the fewest nodes that split them
-// evenly, and after settings.AffinityWait any nodes (soft).
-func (v *ground) asks(k *lease.Candidate, tenant string, priority, displace int) []cells.Request {
+// uses reports whether a job may have nodes of a chain.
+func (v *ground) uses(k *lease.Candidate, c *cells.Place) bool {
+	model := v.Snapshot.Cases[k.Case].Job.Request.Model
+	return (model == "" || model == c.Model) && slices.Contains(k.Pools, v.Pool(c.Model))
+}
+
+// ask converts a job's request to a request for cells of a chain: a number of nodes and GPUs per node. A job
+// that asks for nodes gets exactly those (hard). A job that asks only for GPUs gets the fewest nodes that split
+// them evenly, and after settings.AffinityWait any nodes (soft).
+func (v *ground) ask(k *lease.Candidate, c *cells.Place, tenant string, priority, displace int) cells.Request {
 	r := &v.Snapshot.Cases[k.Case].Job.Request
-	base := cells.Request{Key: k.Key, VC: tenant, Priority: priority, Soft: v.soft(k.Case)}
-	var out []cells.Request
-	for _, c := range v.state.Chains() {
-		pool := v.Pool(c.Model)
-		if r.Model != "" && r.Model != c.Model || !slices.Contains(k.Pools, pool) {
-			continue
+	q := cells.Request{Job: k.Case, VC: tenant, Chain: c.Chain, Model: c.Model, Apart: r.Nodes > 0, Priority: priority, Soft: v.soft(k.Case)}
+	switch {
+	case r.Exclusive:
+		q.Nodes, q.GPUs = max(r.Nodes, 1), c.GPUs
+	case r.PerNode > 0:
+		q.Nodes, q.GPUs = max(r.Nodes, (r.GPUs+r.PerNode-1)/r.PerNode), r.PerNode
+	case r.Nodes > 0:
+		q.Nodes = r.Nodes
+		q.GPUs = (r.GPUs + r.Nodes - 1) / r.Nodes
+	default:
+		q.Nodes = (r.GPUs + c.GPUs - 1) / c.GPUs
+		for r.GPUs%q.Nodes != 0 {
+			q.Nodes++
 		}
-		q := base
-		q.Chain, q.Model, q.Apart = c.Chain, c.Model, r.Nodes > 0
-		switch {
-		case r.Exclusive:
-			q.Nodes, q.GPUs = max(r.Nodes, 1), c.GPUs
-		case r.PerNode > 0:
-			q.Nodes, q.GPUs = max(r.Nodes, (r.GPUs+r.PerNode-1)/r.PerNode), r.PerNode
-		case r.Nodes > 0:
-			q.Nodes = r.Nodes
-			q.GPUs = (r.GPUs + r.Nodes - 1) / r.Nodes
-		default:
-			q.Nodes = (r.GPUs + c.GPUs - 1) / c.GPUs
-			for r.GPUs%q.Nodes != 0 {
-				q.Nodes++
-			}
-			q.GPUs = r.GPUs / q.Nodes
-		}
-		ask := place.Ask{Shape: k.Shape, Pool: pool, Now: v.Now, End: lease.Next(v.Now, v.Settings), Displace: displace}
-		q.Admits = func(node string, gpus int) bool { return v.board.Admits(ask, node, gpus) }
-		out = append(out, q)
+		q.GPUs = r.GPUs / q.Nodes
 	}
-	return out
+	ask := place.Ask{Shape: k.Shape, Pool: v.Pool(c.Model), Now: v.Now, End: lease.Next(v.Now, v.Settings), Displace: displace}
+	q.Admits = func(node string, gpus int) bool { return v.board.Admits(ask, node, gpus) }
+	return q
 }
 
 // soft reports whether a job accepts GPUs on any nodes.

@@ -15,10 +15,17 @@ type decision struct {
 	*ground
 	in                *lease.Input
 	renewed, promoted []int // cases
-	demoted           []cluster.JobKey
+	demoted           []int
 	granted           []cellGrant
 	recalls           []cellRecall
-	refused           map[int]cells.Refusal // by case
+	refused           map[int]cells.Refusal     // by case
+	failed            map[attempt]cells.Refusal // of the VC that is being served
+}
+
+// attempt is a kind of request of one VC that was refused. The same request with a lower priority is refused too.
+type attempt struct {
+	chain, shape       int
+	soft, urgent, idle bool
 }
 
 // cellGrant gives GPUs to a waiting job.
@@ -26,7 +33,8 @@ type cellGrant struct {
 	of     int // case
 	class  cluster.LeaseClass
 	parts  []cells.Part
-	recall []int // cases of jobs that must leave first
+	nodes  []cluster.Holding // of the parts; nil = not computed yet
+	recall []int             // cases of jobs that must leave first
 }
 
 // Priorities of leases within a VC. A lease up for renewal has the priority of its place in the queue, and
@@ -53,7 +61,7 @@ func guarantee(g *ground, in *lease.Input) *decision {
 		if slices.Contains(v.Settings.UrgentQOS, v.Snapshot.Cases[i].Job.QOS) {
 			p += urgent
 		}
-		v.state.Prefer(v.Records[i].Key, p)
+		v.state.Prefer(i, p)
 	}
 	for t := range in.Tenants {
 		if v.state.Has(in.Tenants[t].Name) {
@@ -74,14 +82,10 @@ func (v *decision) guaranteeVC(t int) {
 	}
 	for at, i := range tenant.Jobs {
 		if k := &v.in.Candidates[i]; k.Running && v.right(k.Case) == cluster.Guaranteed {
-			v.state.Prefer(k.Key, priority(at))
+			v.state.Prefer(k.Case, priority(at))
 		}
 	}
-	type attempt struct {
-		shape        int
-		soft, urgent bool
-	}
-	failed := map[attempt]cells.Refusal{}
+	v.failed = map[attempt]cells.Refusal{}
 	for at, i := range tenant.Jobs {
 		k := &v.in.Candidates[i]
 		c := k.Case
@@ -89,18 +93,12 @@ func (v *decision) guaranteeVC(t int) {
 		case v.Leases[c] != nil:
 			v.keep(k, tenant.Name)
 		case v.claims[c] != nil: // the claim has its place already
-			v.granted = append(v.granted, cellGrant{of: c, class: cluster.Guaranteed, parts: v.state.Parts(k.Key), recall: v.staleHolders[k.Key]})
+			v.granted = append(v.granted, cellGrant{of: c, class: cluster.Guaranteed, parts: v.state.Parts(c), recall: v.staleHolders[c]})
 		default:
-			try := attempt{k.Shape, v.soft(c), k.Urgent}
-			refusal, known := failed[try]
-			if !known {
-				var ok bool
-				if refusal, ok = v.request(k, tenant.Name, priority(at)); ok || v.forgiving(k, tenant.Name, priority(at)) {
-					continue
-				}
-				failed[try] = refusal
+			refusal, ok := v.request(k, tenant.Name, priority(at))
+			if !ok && !v.forgiving(k, tenant.Name, priority(at)) {
+				v.refused[c] = refusal
 			}
-			v.refused[c] = refusal
 		}
 	}
 }
@@ -115,10 +113,10 @@ func (v *decision) keep(k *lease.Candidate, vc string) {
 			v.board.Renew(k.Case)
 		}
 	case cluster.Opportunistic:
-		if v.Leases[k.Case].State == cluster.Ending || !v.state.Promote(k.Key, vc, true) {
+		if v.Leases[k.Case].State == cluster.Ending || !v.state.Promote(k.Case, vc, true) {
 			return
 		}
-		v.state.Prefer(k.Key, inTerm)
+		v.state.Prefer(k.Case, inTerm)
 		v.board.Renew(k.Case)
 		if v.promoted = append(v.promoted, k.Case); k.Running {
 			v.renewed = append(v.renewed, k.Case)
@@ -128,23 +126,30 @@ func (v *decision) keep(k *lease.Candidate, vc string) {
 
 // request requests a VC's cells for a waiting job.
 func (v *decision) request(k *lease.Candidate, vc string, priority int) (cells.Refusal, bool) {
-	refusal := cells.Refusal{Code: cells.UnknownLevel, VC: vc}
-	for _, q := range v.asks(k, vc, priority, place.Anybodys) {
-		grant, err := v.state.Request(q)
-		if err != nil {
-			errors.As(err, &refusal)
+	refusal, soft := cells.Refusal{Code: cells.UnknownLevel, VC: vc}, v.soft(k.Case)
+	for n, c := range v.chains {
+		if !v.uses(k, &c) {
 			continue
 		}
-		g := cellGrant{of: k.Case, class: cluster.Guaranteed, parts: grant.Parts}
-		for _, key := range grant.Recall {
-			g.recall = append(g.recall, v.Find(key))
+		try, known := attempt{n, k.Shape, soft, k.Urgent, k.IdleOnly}, false
+		if refusal, known = v.failed[try]; known {
+			continue
 		}
+		grant, err := v.state.Request(v.ask(k, &c, vc, priority, place.Anybodys))
+		if err != nil {
+			errors.As(err, &refusal)
+			v.failed[try] = refusal
+			continue
+		}
+		g := cellGrant{of: k.Case, class: cluster.Guaranteed, parts: grant.Parts, recall: grant.Recall}
 		if k.IdleOnly && len(g.recall) > 0 { // the job must not recall others
-			v.state.Release(k.Key)
-			for _, key := range grant.Demoted {
-				v.state.Promote(key, vc, false)
+			v.state.Release(k.Case)
+			for _, i := range grant.Demoted {
+				v.state.Promote(i, vc, false)
 			}
-			return cells.Refusal{Code: cells.NoneToLend, VC: vc}, false
+			refusal = cells.Refusal{Code: cells.NoneToLend, VC: vc}
+			v.failed[try] = refusal
+			continue
 		}
 		v.demoted = append(v.demoted, grant.Demoted...)
 		v.settle(k, &g)
@@ -176,20 +181,20 @@ func (v *decision) settle(k *lease.Candidate, g *cellGrant) {
 	for _, i := range g.recall {
 		v.board.Displace(i)
 	}
-	nodes := v.holdings(g.parts, k.Shape)
-	v.board.Hold(nodes)
-	for n := range nodes {
-		for i := v.board.Crowded(nodes[n].Node); i >= 0; i = v.board.Crowded(nodes[n].Node) {
+	g.nodes = v.holdings(g.parts, k.Shape)
+	v.board.Hold(g.nodes)
+	for n := range g.nodes {
+		for i := v.board.Crowded(g.nodes[n].Node); i >= 0; i = v.board.Crowded(g.nodes[n].Node) {
 			v.board.Displace(i)
-			if key := v.Records[i].Key; v.right(i) == cluster.Guaranteed {
-				v.state.Demote(key)
-				v.demoted = append(v.demoted, key)
+			if v.right(i) == cluster.Guaranteed {
+				v.state.Demote(i)
+				v.demoted = append(v.demoted, i)
 			}
 			g.recall = append(g.recall, i)
 		}
 	}
 	for _, i := range g.recall {
-		v.state.Leave(v.Records[i].Key)
+		v.state.Leave(i)
 		v.recalls = append(v.recalls, cellRecall{i, k.Key})
 	}
 	v.granted = append(v.granted, *g)

@@ -170,13 +170,13 @@ func (v *lender) lendTo(p int, bs []borrower, within bool, failed map[string]boo
 
 // borrow gives a job an opportunistic lease in a pool, and reports whether it fits.
 func (v *lender) borrow(k *lease.Candidate, p int) bool {
-	for _, q := range v.asks(k, v.in.Tenants[k.Tenant].Name, 0, place.Nobodys) {
-		if q.Model != v.Pools[p] {
+	for _, c := range v.chains {
+		if c.Model != v.Pools[p] || !v.uses(k, &c) {
 			continue
 		}
-		if grant, err := v.state.Lend(q); err == nil {
-			g := cellGrant{of: k.Case, class: cluster.Opportunistic, parts: grant.Parts}
-			v.board.Hold(v.holdings(grant.Parts, k.Shape))
+		if grant, err := v.state.Lend(v.ask(k, &c, v.in.Tenants[k.Tenant].Name, 0, place.Nobodys)); err == nil {
+			g := cellGrant{of: k.Case, class: cluster.Opportunistic, parts: grant.Parts, nodes: v.holdings(grant.Parts, k.Shape)}
+			v.board.Hold(g.nodes)
 			v.grant(&g)
 			return true
 		}

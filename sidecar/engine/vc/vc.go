@@ -70,6 +70,7 @@ func (h *turn) choose(touch cluster.Control) {
 		return
 	}
 	v.state = build(v, h.Snapshot.Cells)
+	v.chains = v.state.Chains()
 	in := lease.Input{Now: h.Now, Settings: h.Settings}
 	in.Candidates, in.Tenants = h.Line(v.candidates())
 	v.board = v.occupy()

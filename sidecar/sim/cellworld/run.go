@@ -88,7 +88,7 @@ type run struct {
 type life struct {
 	tenant *tenant
 	shape  int32
-	key    cluster.JobKey     // of its lease
+	key    int                // of its lease
 	right  cluster.LeaseClass // "" = it does not run
 	began  cluster.Span       // start of this attempt
 	left   cluster.Span       // remaining run time at its start
@@ -149,8 +149,8 @@ func (r *run) sort() error {
 	return nil
 }
 
-func (s shape) request(key cluster.JobKey, vc string) cells.Request {
-	return cells.Request{Key: key, VC: vc, Model: s.model, Nodes: s.nodes, GPUs: s.gpus, Apart: s.nodes > 1, Soft: s.soft}
+func (s shape) request(key int, vc string) cells.Request {
+	return cells.Request{Job: key, VC: vc, Model: s.model, Nodes: s.nodes, GPUs: s.gpus, Apart: s.nodes > 1, Soft: s.soft}
 }
 
 // run processes event after event.
@@ -182,7 +182,7 @@ func (r *run) until(at cluster.Span) {
 		for _, t := range r.tenants {
 			h.Guaranteed, h.Lent = h.Guaranteed+t.used, h.Lent+t.lent
 		}
-		for _, b := range r.state.Bound() {
+		for _, b := range r.state.Bound(nil) {
 			for _, p := range b.Parts {
 				h.Bound += bits.OnesCount64(p.GPUs)
 			}
@@ -234,7 +234,7 @@ func (r *run) count(i int32, sign int) {
 }
 
 // start records that a job runs. Jobs that it displaces wait again.
-func (r *run) start(i int32, key cluster.JobKey, right cluster.LeaseClass, recall []cluster.JobKey) {
+func (r *run) start(i int32, key int, right cluster.LeaseClass, recall []int) {
 	l := &r.lives[i]
 	l.key, l.right, l.began = key, right, r.now
 	r.count(i, 1)
@@ -288,8 +288,8 @@ func (r *run) request(i int32) bool {
 }
 
 // A job has two keys, so that it can get a new place before it leaves the old one.
-func guaranteed(i int32) cluster.JobKey    { return 2*cluster.JobKey(i) + 1 }
-func opportunistic(i int32) cluster.JobKey { return 2 * cluster.JobKey(i) }
+func guaranteed(i int32) int    { return 2*int(i) + 1 }
+func opportunistic(i int32) int { return 2 * int(i) }
 
 // promote makes an opportunistic job a guaranteed one.
 func (r *run) promote(i int32) bool {
@@ -308,7 +308,7 @@ func (r *run) promote(i int32) bool {
 	}
 	r.result.Moved += s.nodes * s.gpus
 	r.stop(i)
-	r.start(i, guaranteed(i), cluster.Guaranteed, slices.DeleteFunc(g.Recall, func(key cluster.JobKey) bool { return key == opportunistic(i) }))
+	r.start(i, guaranteed(i), cluster.Guaranteed, slices.DeleteFunc(g.Recall, func(key int) bool { return key == opportunistic(i) }))
 	return true
 }
 

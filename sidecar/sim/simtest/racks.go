@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 )
 
@@ -45,12 +44,12 @@ type Mix struct {
 	N     int // requests per filling: 10,000, or the cluster's capacity
 	rng   *rand.Rand
 	names []string
-	key   cluster.JobKey
+	key   int
 	lent  int // target number of GPUs under opportunistic leases
-	guest map[cluster.JobKey]int
+	guest map[int]int
 	cells []cells.Cell
-	keys  []cluster.JobKey
-	gone  []cluster.JobKey
+	keys  []int
+	gone  []int
 }
 
 // NewMix makes a Mix of 8 racks of nodes, with a percentage of the GPUs lent.
@@ -59,7 +58,7 @@ func NewMix(nodes, percent int) (*Mix, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Mix{State: s, N: min(10_000, nodes*8), rng: rand.New(rand.NewPCG(1, 2)), lent: nodes * 64 * percent / 100, guest: map[cluster.JobKey]int{}}
+	m := &Mix{State: s, N: min(10_000, nodes*8), rng: rand.New(rand.NewPCG(1, 2)), lent: nodes * 64 * percent / 100, guest: map[int]int{}}
 	for i := range 8 {
 		m.names = append(m.names, vcName(i))
 	}
@@ -71,7 +70,7 @@ func (m *Mix) lend() error {
 	for m.lent > 0 {
 		m.key++
 		n := 1 << m.rng.IntN(4)
-		if _, err := m.State.Lend(cells.Request{Key: m.key, VC: "guest", Nodes: 1, GPUs: n}); err != nil {
+		if _, err := m.State.Lend(cells.Request{Job: m.key, VC: "guest", Nodes: 1, GPUs: n}); err != nil {
 			return err
 		}
 		m.guest[m.key] = n
@@ -142,7 +141,7 @@ func (m *Mix) request() error {
 	for range m.N {
 		m.key++
 		level := m.rng.IntN(4)
-		g, err := m.State.Request(cells.Request{Key: m.key, VC: m.names[m.rng.IntN(8)], Level: levels[level], Nodes: 1, GPUs: 1 << level})
+		g, err := m.State.Request(cells.Request{Job: m.key, VC: m.names[m.rng.IntN(8)], Level: levels[level], Nodes: 1, GPUs: 1 << level})
 		if err != nil {
 			return err
 		}
