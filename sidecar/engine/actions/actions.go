@@ -2,7 +2,6 @@
 package actions
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -75,15 +74,18 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 	return out
 }
 
-// notices notifies jobs whose lease will not be renewed.
-func (w *writer) notices(out []cluster.Action) []cluster.Action {
-	n := 0
+// noticed returns the number of notices that are due.
+func (w *writer) noticed() (n int) {
 	for i := range w.Jobs {
 		if w.Jobs[i].Noticed {
 			n++
 		}
 	}
-	out = slices.Grow(out, n)
+	return n
+}
+
+// notices notifies jobs whose lease will not be renewed.
+func (w *writer) notices(out []cluster.Action) []cluster.Action {
 	for i, l := range w.Leases {
 		if !w.Jobs[i].Noticed || l == nil || l.State == cluster.Ending {
 			continue

@@ -25,7 +25,7 @@ func (w *writer) handOvers(out []cluster.Action) []cluster.Action {
 			break
 		}
 		groups := w.group(watched)
-		n := len(groups)
+		n := len(groups) + w.noticed()
 		for i := range groups {
 			n += len(groups[i].grants) + len(groups[i].reclaims)
 		}

@@ -43,9 +43,8 @@ func (a *Account) Rule() stop.Rule {
 
 // Stop returns the inputs of the stop budget for a case.
 func (a *Account) Stop(i int) stop.Job {
-	j, r := &a.Snapshot.Cases[i].Job, &a.Records[i]
-	b := a.stopBase(i)
-	return stop.Job{Saving: b.saving, Start: j.Start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: b.begin}
+	r, b := &a.Records[i], a.stopBase(i)
+	return stop.Job{Saving: b.saving, Start: b.start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: b.begin}
 }
 
 // Extend marks the jobs that may be stopped when their leases end. It postpones the end of other leases until
@@ -218,15 +217,16 @@ func (a *Account) saving(i int) cluster.Saving {
 type stopBase struct {
 	known  bool
 	saving cluster.Saving
-	begin  cluster.Span
+	begin  cluster.Span    // cost of a start
+	start  cluster.Instant // of the present attempt
 }
 
-// stopBase returns how a job saves and the cost of a start. It is computed once per round because it is
-// needed several times.
+// stopBase returns these facts. They are computed once per round because they are needed several times.
 func (a *Account) stopBase(i int) *stopBase {
 	b := &a.stopOf[i]
 	if !b.known {
-		*b = stopBase{true, a.saving(i), a.begin(i, modelOf(&a.Snapshot.Cases[i].Job))}
+		j := &a.Snapshot.Cases[i].Job
+		*b = stopBase{true, a.saving(i), a.begin(i, modelOf(j)), j.Start}
 	}
 	return b
 }

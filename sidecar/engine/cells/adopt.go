@@ -50,11 +50,11 @@ func (s *State) adoptPart(l, v int32, p part, allow []int) bool {
 	if low == 0 {
 		return false
 	}
-	half, rest := c.halves(p, low)
+	half, rest := p.halves(c.levels[low-1].size)
 	return s.adoptPart(l, v, half, allow) && s.adoptPart(l, v, rest, allow)
 }
 
-// around gives the lowest level of which one cell has all of these GPUs of a node.
+// around gives the lowest level with a cell that has all of these GPUs of a node.
 func (c *tree) around(gpus uint64) int {
 	low := 0
 	for first := bits.TrailingZeros64(gpus); c.levels[low].size < NodeGPUs && gpus&^ones(first/c.levels[low].size*c.levels[low].size, c.levels[low].size) != 0; {
@@ -63,9 +63,8 @@ func (c *tree) around(gpus uint64) int {
 	return low
 }
 
-// halves divides a part that is in one cell of level low, and in none below, between two cells.
-func (c *tree) halves(p part, low int) (half, rest part) {
-	size := c.levels[low-1].size
+// halves divides a part that spans two cells of size GPUs.
+func (p part) halves(size int) (half, rest part) {
 	half, rest = p, p
 	half.level, half.gpus = -1, p.gpus&ones(bits.TrailingZeros64(p.gpus)/size*size, size)
 	rest.level, rest.gpus = -1, p.gpus&^half.gpus
@@ -123,7 +122,7 @@ func (s *State) adoptable(v int32, p part) bool {
 	if low == 0 {
 		return false
 	}
-	half, rest := c.halves(p, low)
+	half, rest := p.halves(c.levels[low-1].size)
 	return s.adoptable(v, half) && s.adoptable(v, rest)
 }
 

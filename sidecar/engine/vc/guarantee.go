@@ -58,7 +58,7 @@ func guarantee(g *ground, in *lease.Input) *decision {
 		if v.mayGo(i) {
 			p = -inTerm // the priority of a job that is not in the queue
 		}
-		if slices.Contains(v.Settings.UrgentQOS, v.Snapshot.Cases[i].Job.QOS) {
+		if len(v.Settings.UrgentQOS) > 0 && slices.Contains(v.Settings.UrgentQOS, v.Snapshot.Cases[i].Job.QOS) {
 			p += urgent
 		}
 		v.state.Prefer(i, p)

@@ -2,7 +2,6 @@ package vc
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -16,7 +15,22 @@ import (
 // tenants (HiveD §3.3), with entitlements as weights. GPUs left after all shares go to any job that can use
 // them.
 func lend(g *ground, in *lease.Input) {
-	v := &lender{forecast: &forecast{ground: g}, in: in}
+	v := &lender{forecast: &forecast{ground: g}, in: in, waits: make([][]int, len(in.Tenants)), up: make([][]int, len(in.Tenants))}
+	for t := range in.Tenants {
+		for _, i := range in.Tenants[t].Jobs {
+			switch k := &in.Candidates[i]; {
+			case v.Leases[k.Case] == nil && !k.Running && v.mayBorrow(k):
+				v.waits[t] = append(v.waits[t], i)
+			case k.Running && v.lent(k.Case) && v.Ending(k.Case):
+				v.up[t] = append(v.up[t], i)
+			}
+		}
+	}
+	for i := range v.Leases {
+		if v.Jobs[i].Tenant >= 0 && v.lent(i) && !v.Ending(i) {
+			v.borrowed = append(v.borrowed, i)
+		}
+	}
 	for p := range v.Pools {
 		v.lendPool(p)
 	}
@@ -25,7 +39,9 @@ func lend(g *ground, in *lease.Input) {
 // lender lends GPUs.
 type lender struct {
 	*forecast
-	in *lease.Input
+	in        *lease.Input
+	waits, up [][]int // by tenant: candidates that may borrow, and candidates whose borrowed GPUs are up for renewal
+	borrowed  []int   // cases that keep borrowed GPUs
 }
 
 // borrower is a tenant while GPUs of one pool are lent.
@@ -45,17 +61,20 @@ func (v *lender) lendPool(p int) {
 	for t := range bs {
 		b := &bs[t]
 		b.weight = int64(v.Accounts().At(round.TenantIndex(t), p).Entitlement)
-		for _, i := range v.in.Tenants[t].Jobs {
+		for _, i := range v.waits[t] {
 			k := &v.in.Candidates[i]
-			switch {
-			case v.Leases[k.Case] == nil && !k.Running && slices.Contains(k.Pools, p) && v.mayBorrow(k):
-				if !v.Stops.Gone(k.Case) || v.over(k.Case, p) {
-					b.waits = append(b.waits, i)
-					demands[t] += k.GPUs
-				} else if !v.owns(k.Case) {
-					b.last = append(b.last, i)
-				}
-			case k.Running && k.Pools[0] == p && v.lent(k.Case) && v.Ending(k.Case):
+			if v.Leases[k.Case] != nil || !slices.Contains(k.Pools, p) { // it got GPUs of an earlier pool, or uses others
+				continue
+			}
+			if !v.Stops.Gone(k.Case) || v.over(k.Case, p) {
+				b.waits = append(b.waits, i)
+				demands[t] += k.GPUs
+			} else if !v.owns(k.Case) {
+				b.last = append(b.last, i)
+			}
+		}
+		for _, i := range v.up[t] {
+			if k := &v.in.Candidates[i]; k.Pools[0] == p {
 				up = append(up, i)
 				demands[t] += k.GPUs
 				gpus += k.GPUs
@@ -63,11 +82,12 @@ func (v *lender) lendPool(p int) {
 		}
 		weights[t] = b.weight
 	}
-	for i := range v.Leases {
-		if t := v.Jobs[i].Tenant; t >= 0 && v.lent(i) && v.Pool(v.Leases[i].Pool) == p && !v.Ending(i) {
-			bs[t].held += v.Leases[i].GPUs
-			demands[t] += v.Leases[i].GPUs
-			gpus += v.Leases[i].GPUs
+	for _, i := range v.borrowed {
+		if l := v.Leases[i]; v.Pool(l.Pool) == p {
+			t := v.Jobs[i].Tenant
+			bs[t].held += l.GPUs
+			demands[t] += l.GPUs
+			gpus += l.GPUs
 		}
 	}
 	for t, share := range cells.MaxMin(gpus, demands, weights) {
@@ -75,7 +95,7 @@ func (v *lender) lendPool(p int) {
 	}
 	v.renewLent(p, bs, up)
 	if gpus = v.state.Idle(v.Pools[p]); gpus > 0 {
-		failed := map[string]bool{}
+		failed := map[loan]bool{}
 		v.lendTo(p, bs, true, failed)
 		v.lendTo(p, bs, false, failed)
 		for t := range bs {
@@ -85,12 +105,18 @@ func (v *lender) lendPool(p int) {
 	}
 }
 
+// loan is a kind of request for idle GPUs. If one is refused, so are all later ones.
+type loan struct {
+	shape int
+	soft  bool
+}
+
 // mayBorrow reports whether a waiting job may have a lease that ends when another job wants its GPUs. It does
 // not look at the stop budget.
 func (v *lender) mayBorrow(k *lease.Candidate) bool {
 	st := &v.Jobs[k.Case]
 	return (st.Control == cluster.FullControl || st.Control == cluster.ObserveOnly) && !st.Ordered(cluster.Exempt) && !st.Claimed &&
-		!slices.Contains(v.Settings.StrictQOS, v.Snapshot.Cases[k.Case].Job.QOS)
+		!(len(v.Settings.StrictQOS) > 0 && slices.Contains(v.Settings.StrictQOS, v.Snapshot.Cases[k.Case].Job.QOS))
 }
 
 // renewLent renews opportunistic leases within their tenants' shares. Beyond a share it renews only leases
@@ -127,7 +153,7 @@ func (v *lender) renewLent(p int, bs []borrower, up []int) {
 
 // lendTo serves tenants in order of held GPUs per weight, least first. It stays within their shares if within
 // is set.
-func (v *lender) lendTo(p int, bs []borrower, within bool, failed map[string]bool) {
+func (v *lender) lendTo(p int, bs []borrower, within bool, failed map[loan]bool) {
 	var line []*borrower
 	for t := range bs {
 		if b := &bs[t]; len(b.waits) > 0 {
@@ -158,9 +184,9 @@ func (v *lender) lendTo(p int, bs []borrower, within bool, failed map[string]boo
 		if v.Leases[k.Case] != nil || within && b.held > 0 && b.held+k.GPUs > b.share {
 			continue
 		}
-		if shape := fmt.Sprint(k.Shape, v.soft(k.Case)); !failed[shape] {
+		if try := (loan{k.Shape, v.soft(k.Case)}); !failed[try] {
 			if !v.borrow(k, p) {
-				failed[shape] = true
+				failed[try] = true
 			} else if b.held += k.GPUs; v.state.Idle(v.Pools[p]) == 0 {
 				return
 			}
