@@ -31,11 +31,14 @@ type writer struct {
 	fenced        map[string]bool     // nodes inside a fence, now or soon
 }
 
-// action returns a new action on a case.
-func (w *writer) action(verb cluster.Verb, i int, because cluster.Reason) cluster.Action {
-	j := &w.Snapshot.Cases[i].Job
-	return cluster.Action{Verb: verb, Job: w.Records[i].Key, ID: j.ID, Record: j.Record, UnsplitArray: j.UnsplitArray,
-		Restarts: j.Restarts, SiteFactor: w.Records[i].SiteFactor, Suppressed: w.Jobs[i].Control == cluster.ObserveOnly, Reason: because}
+// add appends an action on a case, and returns the list and the action. An action is large: its caller fills it in
+// where it lies.
+func (w *writer) add(out []cluster.Action, verb cluster.Verb, i int) ([]cluster.Action, *cluster.Action) {
+	out = append(out, cluster.Action{})
+	j, r, a := &w.Snapshot.Cases[i].Job, &w.Records[i], &out[len(out)-1]
+	a.Verb, a.Job, a.ID, a.Record, a.UnsplitArray = verb, r.Key, j.ID, j.Record, j.UnsplitArray
+	a.Restarts, a.SiteFactor, a.Suppressed = j.Restarts, r.SiteFactor, w.Jobs[i].Control == cluster.ObserveOnly
+	return out, a
 }
 
 // takeBacks removes the pin of jobs that wait without a lease. Such pins remain after a grant that did not
@@ -57,19 +60,18 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 			continue
 		}
 		if !acting {
-			a := w.open(i, cluster.Reason{Code: cluster.ReasonTidy, Note: w.Snapshot.Cases[i].ControlWhy})
-			a.Suppressed = false
-			out = append(out, a)
+			out = w.open(out, i, cluster.Reason{Code: cluster.ReasonTidy, Note: w.Snapshot.Cases[i].ControlWhy})
+			out[len(out)-1].Suppressed = false
 			continue
 		}
 		if st.Ordered(cluster.Exempt) {
-			out = append(out, w.open(i, cluster.Reason{Code: cluster.ReasonNoStart, Note: r.SlurmSaid}))
+			out = w.open(out, i, cluster.Reason{Code: cluster.ReasonNoStart, Note: r.SlurmSaid})
 			continue
 		}
-		a := w.action(cluster.RevokeGrant, i, cluster.Reason{Code: cluster.ReasonNoStart, Note: r.SlurmSaid})
-		a.NodeList = r.UserNodes
-		w.shut(i, &a)
-		out = append(out, a)
+		var a *cluster.Action
+		out, a = w.add(out, cluster.RevokeGrant, i)
+		a.Reason.Code, a.Reason.Note, a.NodeList = cluster.ReasonNoStart, r.SlurmSaid, r.UserNodes
+		w.shut(i, a)
 	}
 	return out
 }
@@ -90,12 +92,13 @@ func (w *writer) notices(out []cluster.Action) []cluster.Action {
 		if !w.Jobs[i].Noticed || l == nil || l.State == cluster.Ending {
 			continue
 		}
-		a := w.action(cluster.Notify, i, cluster.Reason{Code: cluster.ReasonNotice, Until: l.End, For: w.beneficiaries.Of(i)})
+		var a *cluster.Action
+		out, a = w.add(out, cluster.Notify, i)
+		a.Reason.Code, a.Reason.Until, a.Reason.For = cluster.ReasonNotice, l.End, w.beneficiaries.Of(i)
 		if m, ok := w.Moves[i]; ok {
 			a.Reason.To, a.Reason.Trial, a.Reason.Speed = m.To, m.Trial, m.Speed
 		}
 		a.Signal, a.SignalTo = w.Jobs[i].Signal, w.Jobs[i].SignalTo
-		out = append(out, a)
 	}
 	return out
 }
@@ -129,9 +132,9 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 			continue
 		}
 		if l := w.Leases[i]; st.Runs && !st.Noticed && (l == nil || l.State != cluster.Ending) { // else in the next round
-			a := w.action(cluster.Release, i, cluster.Reason{Code: cluster.ReasonTidy})
-			a.Reservation, a.Suppressed = name, a.Suppressed && !ours
-			out = append(out, a)
+			var a *cluster.Action
+			out, a = w.add(out, cluster.Release, i)
+			a.Reason.Code, a.Reservation, a.Suppressed = cluster.ReasonTidy, name, a.Suppressed && !ours
 		}
 	}
 	for i := range w.Snapshot.Reservations {

@@ -91,7 +91,7 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 		// The submit plugin cannot see everything that takes a job out of our hands.
 		if c.Control == cluster.Unmanaged && (j.Marked || j.Locked) && gated {
 			done[j.Record] = true
-			out = append(out, w.open(i, cluster.Reason{Code: cluster.ReasonUntouched, Note: c.ControlWhy}))
+			out = w.open(out, i, cluster.Reason{Code: cluster.ReasonUntouched, Note: c.ControlWhy})
 		}
 		if c.Control != cluster.FullControl && c.Control != cluster.NoReclaim {
 			continue
@@ -102,7 +102,7 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 		if st.Ordered(cluster.Exempt) {
 			if gated {
 				done[j.Record] = !j.UnsplitArray || !w.parted(r)
-				out = append(out, w.open(i, cluster.Reason{Code: cluster.ReasonExempt, Note: st.Order.Reason}))
+				out = w.open(out, i, cluster.Reason{Code: cluster.ReasonExempt, Note: st.Order.Reason})
 			}
 			continue
 		}
@@ -114,12 +114,12 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 			continue
 		}
 		done[j.Record] = true
-		a := w.action(cluster.Gate, i, cluster.Reason{Code: cluster.ReasonGate})
-		a.Array = j.UnsplitArray
-		if w.shut(i, &a); j.UnsplitArray && !a.Lock {
+		var a *cluster.Action
+		out, a = w.add(out, cluster.Gate, i)
+		a.Reason.Code, a.Array = cluster.ReasonGate, j.UnsplitArray
+		if w.shut(i, a); j.UnsplitArray && !a.Lock {
 			shut[j.Record] = a.Until
 		}
-		out = append(out, a)
 	}
 	return out
 }
@@ -151,10 +151,11 @@ func (w *writer) parted(r *cluster.Record) bool {
 }
 
 // open releases a waiting job to Slurm, as its user submitted it.
-func (w *writer) open(i int, because cluster.Reason) cluster.Action {
+func (w *writer) open(out []cluster.Action, i int, because cluster.Reason) []cluster.Action {
 	j, r := &w.Snapshot.Cases[i].Job, &w.Records[i]
-	a := w.action(cluster.Open, i, because)
+	out, a := w.add(out, cluster.Open, i)
+	a.Reason = because
 	a.NodeList, a.Until, a.Array = r.UserNodes, r.UserBegin, j.UnsplitArray && !w.parted(r)
 	a.Unlock, a.Licenses = j.Locked, j.Licenses
-	return a
+	return out
 }

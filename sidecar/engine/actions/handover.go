@@ -103,9 +103,7 @@ func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 	begin := len(out)
 	var accounts []string
 	for _, i := range o.grants {
-		if a, ok := w.grant(i, name); ok {
-			out = append(out, a)
-		}
+		out = w.grant(out, i, name)
 		if account := w.Snapshot.Cases[i].Job.Account; name != "" && !slices.Contains(accounts, account) {
 			accounts = append(accounts, account)
 		}
@@ -120,16 +118,14 @@ func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 			Reason: cluster.Reason{Code: cluster.ReasonHandOver}}
 	}
 	for _, i := range o.reclaims {
-		if a, ok := w.reclaim(i); ok {
-			out = append(out, a)
-		}
+		out = w.reclaim(out, i)
 	}
 	return out
 }
 
-// grant opens the gate of a job on the nodes of its lease. It returns false if the gate is open already and
-// the job is about to start.
-func (w *writer) grant(i int, reservation string) (cluster.Action, bool) {
+// grant opens the gate of a job on the nodes of its lease, unless the gate is open already and the job is about to
+// start.
+func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluster.Action {
 	c, r := &w.Snapshot.Cases[i], &w.Records[i]
 	l := w.Leases[i]
 	nodes := make([]string, len(l.Nodes))
@@ -137,12 +133,13 @@ func (w *writer) grant(i int, reservation string) (cluster.Action, bool) {
 		nodes[k] = l.Nodes[k].Node
 	}
 	if c.Control == cluster.ObserveOnly && r.Pinned { // its pin is being removed
-		return cluster.Action{}, false
+		return out
 	}
 	if c.Job.State != cluster.Waiting || !c.Job.UnsplitArray && c.Job.Eligible <= w.Now && !c.Job.Locked && hostlist.Same(c.Job.NodeList, nodes) {
-		return cluster.Action{}, false
+		return out
 	}
-	a := w.action(cluster.Grant, i, cluster.Reason{Code: cluster.ReasonGranted, Pool: l.Pool, Need: l.GPUs, Until: l.End})
+	out, a := w.add(out, cluster.Grant, i)
+	a.Reason.Code, a.Reason.Pool, a.Reason.Need, a.Reason.Until = cluster.ReasonGranted, l.Pool, l.GPUs, l.End
 	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, w.Settings.SiteFactor, r.UserNodes
 	a.Unlock, a.Licenses = c.Job.Locked, c.Job.Licenses
 	if r.Ran > 0 && r.UserLimit > 0 {
@@ -151,21 +148,21 @@ func (w *writer) grant(i int, reservation string) (cluster.Action, bool) {
 	if !a.Suppressed {
 		r.Pinned, r.Gate, r.Locked = true, 0, false
 	}
-	return a, true
+	return out
 }
 
-// reclaim requeues a job whose lease is over. It returns false if the job does not run.
-func (w *writer) reclaim(i int) (cluster.Action, bool) {
+// reclaim requeues a job whose lease is over, if the job runs.
+func (w *writer) reclaim(out []cluster.Action, i int) []cluster.Action {
 	if !w.Jobs[i].Runs {
-		return cluster.Action{}, false
+		return out
 	}
 	c, r, l := &w.Snapshot.Cases[i], &w.Records[i], w.Leases[i]
-	because := cluster.Reason{Code: cluster.ReasonEnding, Pool: l.Pool, Until: l.End}
+	out, a := w.add(out, cluster.Reclaim, i)
+	a.Reason.Code, a.Reason.Pool, a.Reason.Until = cluster.ReasonEnding, l.Pool, l.End
 	if l.Why == round.Recalled {
-		because.Code, because.For = cluster.ReasonRecalled, w.Jobs[i].Beneficiary
+		a.Reason.Code, a.Reason.For = cluster.ReasonRecalled, w.Jobs[i].Beneficiary
 	}
-	a := w.action(cluster.Reclaim, i, because)
 	a.NodeList, a.Resume = r.UserNodes, c.Job.State == cluster.Suspended
-	w.shut(i, &a)
-	return a, true
+	w.shut(i, a)
+	return out
 }

@@ -136,22 +136,16 @@ func (s *State) Promote(key int, name string, snug bool) bool {
 	if !ok || v < 0 || s.leases[l].right != cluster.Opportunistic {
 		return false
 	}
-	s.snug = snug
-	defer func() { s.snug = false }()
 	for _, p := range s.leases[l].parts {
-		if !s.adoptable(v, p) {
-			return false
-		}
-	}
-	parts := slices.Clone(s.leases[l].parts)
-	for _, p := range parts {
 		for _, g := range s.chains[p.chain].nodes[p.node].guests {
 			if g.lease != l && g.gpus&p.gpus != 0 {
 				return false
 			}
 		}
 	}
-	if !s.restore(l, v, parts, make([]int, len(s.chains))) {
+	s.snug = snug
+	promoted := s.restore(l, v, s.leases[l].parts, make([]int, len(s.chains)))
+	if s.snug = false; !promoted {
 		return false
 	}
 	s.leases[l].tenant = name
@@ -163,7 +157,13 @@ func (s *State) Promote(key int, name string, snug bool) bool {
 
 // restore makes an opportunistic lease guaranteed in place, or leaves it unchanged.
 func (s *State) restore(l, v int32, parts []part, allow []int) bool {
+	for _, p := range parts {
+		if !s.adoptable(v, p) {
+			return false
+		}
+	}
 	leaving := s.leases[l].leaving
+	parts = slices.Clone(parts)
 	s.depart(l)
 	if s.adopt(l, v, parts, allow) {
 		return true
@@ -382,7 +382,7 @@ func (s *State) shun(parts []part, sign int) {
 
 // Stay gives a tenant an opportunistic lease on its present GPUs.
 func (s *roster) Stay(key int, tenant string, on []Part) {
-	if parts, ok := s.at(on); ok && s.Right(key) == "" {
+	if parts, ok := s.at(nil, on); ok && s.Right(key) == "" {
 		s.lendAt(s.open(key, tenant, 0, cluster.Opportunistic), parts, false)
 	}
 }

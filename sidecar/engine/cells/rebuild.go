@@ -117,8 +117,10 @@ func (s *State) rebuild(r Record, careful bool) (*State, Changes) {
 	s.leases = make([]lease, 0, len(r.Leases)+len(r.Leases)/4+16)
 	s.byJob = nil
 	var changes Changes
+	var at []part
 	for _, f := range s.byRank(r.Leases) {
-		parts, ok := s.at(f.Parts)
+		parts, ok := s.at(at[:0], f.Parts)
+		at = parts
 		if _, twice := s.find(f.Job); !ok || twice {
 			changes.Outside = append(changes.Outside, f.Job)
 			continue
@@ -177,19 +179,18 @@ func btoi(b bool) int {
 	return 0
 }
 
-// at gives parts by number, and whether all nodes are there.
-func (s *layout) at(parts []Part) ([]part, bool) {
-	out := make([]part, len(parts))
-	for i, p := range parts {
+// at appends parts by number to out, and tells whether all nodes are there.
+func (s *layout) at(out []part, parts []Part) ([]part, bool) {
+	for _, p := range parts {
 		at, ok := s.places[p.Node]
 		if !ok {
-			return nil, false
+			return out, false
 		}
 		c := s.chains[at.chain]
-		out[i] = part{at.chain, int16(c.levelOf(p.Type)), at.node, p.GPUs & ones(0, len(c.lend))}
-		if out[i].gpus == 0 || out[i].gpus != p.GPUs {
-			return nil, false
+		if p.GPUs == 0 || p.GPUs&^ones(0, len(c.lend)) != 0 {
+			return out, false
 		}
+		out = append(out, part{at.chain, int16(c.levelOf(p.Type)), at.node, p.GPUs})
 	}
 	return out, true
 }

@@ -89,25 +89,35 @@ func (c *chain) clean(k int) int {
 // Bound gives all bound cells, by chain, from the largest level down, by name. key gives the key of a job; nil = the
 // jobs are left out.
 func (s *roster) Bound(key func(job int) cluster.JobKey) []Binding {
-	type place struct{ chain, level, index int }
-	holders := map[place][]cluster.JobKey{}
+	type holder struct {
+		chain, level, index int
+		job                 cluster.JobKey
+	}
+	var holders []holder // in the order of the cells below
 	for i := range s.leases {
 		f := &s.leases[i]
 		for _, p := range f.parts {
 			if f.right == cluster.Guaranteed && key != nil {
-				at := place{int(p.chain), int(p.level), s.chains[p.chain].cellOf(int(p.level), int(p.node), p.gpus)}
-				holders[at] = append(holders[at], key(f.job))
+				at := s.chains[p.chain].cellOf(int(p.level), int(p.node), p.gpus)
+				holders = append(holders, holder{int(p.chain), int(p.level), at, key(f.job)})
 			}
 		}
 	}
+	slices.SortFunc(holders, func(a, b holder) int {
+		return cmp.Or(cmp.Compare(a.chain, b.chain), cmp.Compare(b.level, a.level), cmp.Compare(a.index, b.index), cmp.Compare(a.job, b.job))
+	})
 	var out []Binding
 	for ci, c := range s.chains {
 		for k := c.top(); k >= 0; k-- {
+			out = slices.Grow(out, c.levels[k].bound)
 			for i, owner := range c.levels[k].owner {
 				if owner < 1 {
 					continue
 				}
-				h := Binding{VC: s.vcs[owner-1].name, Chain: c.name, Type: c.levels[k].name, Pinned: c.pinned[cell{k, i}], Holders: holders[place{ci, k, i}]}
+				h := Binding{VC: s.vcs[owner-1].name, Chain: c.name, Type: c.levels[k].name, Pinned: c.pinned[cell{k, i}]}
+				for ; len(holders) > 0 && holders[0].chain == ci && holders[0].level == k && holders[0].index == i; holders = holders[1:] {
+					h.Holders = append(h.Holders, holders[0].job)
+				}
 				level, first, n := c.slots(k, i)
 				for slot := first; slot < first+n; slot++ {
 					at, gpus := c.part(level, slot)
@@ -121,7 +131,7 @@ func (s *roster) Bound(key func(job int) cluster.JobKey) []Binding {
 						}
 					}
 				}
-				h.Holders, h.Guests = sorted(h.Holders), sorted(h.Guests)
+				h.Holders, h.Guests = slices.Compact(h.Holders), sorted(h.Guests)
 				out = append(out, h)
 			}
 		}

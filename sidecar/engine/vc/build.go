@@ -15,7 +15,7 @@ import (
 // lives between two rounds. The GPU indices that Slurm reports take precedence over the planned ones. build
 // also sets the ground's claims, the jobs inside cells, the stale holders and the recalls that they cause.
 func build(v *ground, d *cluster.Cells) *cells.State {
-	b := &builder{ground: v, masks: map[string]*mask{}}
+	b := &builder{ground: v, masks: make(map[string]*mask, len(v.Snapshot.Nodes))}
 	b.hardware(d.Tops)
 	record := cells.Record{Leases: b.stand(), Bad: b.bad(d.Tops), Lost: v.Snapshot.Lost}
 	var changes cells.Changes
@@ -40,6 +40,8 @@ func (c *Chooser) layout(d *cluster.Cells) (*cells.State, error) {
 type builder struct {
 	*ground
 	masks  map[string]*mask // by node
+	last   string           // node that was looked up last: often the next one too
+	at     *mask            // its mask
 	leases []cells.Lease
 }
 
@@ -52,6 +54,9 @@ type mask struct {
 
 // on returns the mask of a node, or nil for a node in no cell.
 func (b *builder) on(node string) *mask {
+	if node == b.last {
+		return b.at
+	}
 	m, ok := b.masks[node]
 	if !ok {
 		if at, known := b.plain.Place(node); known {
@@ -59,6 +64,7 @@ func (b *builder) on(node string) *mask {
 		}
 		b.masks[node] = m
 	}
+	b.last, b.at = node, m
 	return m
 }
 
