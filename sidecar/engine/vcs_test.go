@@ -89,6 +89,23 @@ func TestACellIsRecalledAtOnce(t *testing.T) {
 	w.books()
 }
 
+// An idle-only job at the head of a VC's queue recalls nobody, and keeps no job behind it off the VC's cells.
+func TestAnIdleOnlyJobKeepsNobodyOffItsVC(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.Run(minute)
+	borrows := []cluster.JobID{w.submit("a", 4, forever, nil), w.submit("a", 4, forever, nil)}
+	w.Run(minute)
+	w.class(borrows[1], cluster.Opportunistic)
+	idle := w.submit("b", 4, forever, func(j *sim.Work) { j.Comment = "gpus=idle" })
+	w.Run(20 * second)
+	next := w.submit("b", 4, forever, nil)
+	w.Run(minute)
+	w.state(idle, cluster.Waiting)
+	w.class(next, cluster.Guaranteed)
+	w.state(next, cluster.Running)
+	w.books()
+}
+
 // No job gets the GPUs before the recall's notice is over. Then the job for which they were recalled gets
 // them.
 func TestARecallHasItsNotice(t *testing.T) {
