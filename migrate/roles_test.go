@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 	"github.com/fairlease/fairlease/sql"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // roled gives a journal with roles and two tenants, astro and bio: ann belongs to bio, eve to astro. Every text and number of astro's that
@@ -325,6 +326,7 @@ func TestRolesAgain(t *testing.T) {
 
 // A journal that is restored has the rights of its roles, also where the roles were made anew after it.
 func TestRightsOfARestoredJournal(t *testing.T) {
+	seeds.Slow(t)
 	dsn, db := roled(t)
 	want, dump := text(t, db, rights), storetest.Dump(t, dsn)
 	for _, options := range [][]string{nil, {"--no-owner", "--no-privileges"}} {

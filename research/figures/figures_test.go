@@ -204,6 +204,7 @@ func small(t *testing.T) *lab {
 // Schedulers that know the models finish jobs earlier; Gavel's pairs achieve more than Gandiva's;
 // and the distribution reaches all jobs.
 func TestLAS(t *testing.T) {
+	seeds.Slow(t)
 	p := charts(t)(small(t).las(context.Background(), "9", "single", "", []float64{0.6}))[0].Panels
 	high := func(way int) float64 { return p[0].Curves[way].Y[0] }
 	if blind, packing, knows, pairs := high(0), high(1), high(2), high(3); knows > 0.75*blind || pairs > 0.9*packing || pairs > knows {

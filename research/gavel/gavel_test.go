@@ -55,6 +55,7 @@ func follow(t testing.TB, s experiment.Setup, first, last int) gavel.Finished {
 
 // On a ninth of Gavel's cluster: who knows the models is faster, fairer and earlier done than who does not.
 func TestGavelInSmall(t *testing.T) {
+	seeds.Slow(t)
 	const fleet = "1x4:v100+1x4:p100+1x4:k80"
 	hours := map[string]float64{}
 	for _, by := range []string{"fifo:random", "fifo:fastest", "gavel:las-blind", "gavel:las"} {

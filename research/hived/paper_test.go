@@ -71,8 +71,9 @@ func TestMultiLevelCellsFragmentLess(t *testing.T) {
 // §5.2, Figure 7, 200 nodes: prod-a's queuing delay "in Quota is nearly 7x that in its private
 // cluster"; "every single tenant has a shorter queuing delay in HiveD than in the private cluster".
 func TestSharingSafety(t *testing.T) {
+	seeds.Slow(t)
 	s := site(200)
-	rows, results, err := hived.Audit(s, like(seeds.Some(30, 60)), s.HiveD(), s.Quota())
+	rows, results, err := hived.Audit(s, like(60), s.HiveD(), s.Quota())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestSharingSafety(t *testing.T) {
 		if r.Shared[0] > r.Private {
 			t.Errorf("%s waits %.1f min with cells, %.1f in its private cluster", r.Tenant, r.Shared[0], r.Private)
 		}
-		if r.Tenant == "prod-a" && r.Shared[1] < float64(seeds.Some(1, 2))*r.Private { // it takes more than a month to get so long
+		if r.Tenant == "prod-a" && r.Shared[1] < 2*r.Private { // it takes more than a month to get so long
 			t.Errorf("prod-a waits %.1f min with a quota, %.1f in its private cluster: there is no sharing anomaly", r.Shared[1], r.Private)
 		}
 	}

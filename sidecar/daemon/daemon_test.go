@@ -16,6 +16,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // Rounds fall on multiples of the interval, leases are granted, and every round
@@ -367,6 +368,7 @@ func TestPruning(t *testing.T) {
 // Where a policy divides GPUs every day has an audit, even if the database is away for some
 // hours.
 func TestAudits(t *testing.T) {
+	seeds.Slow(t)
 	for preset, want := range map[string]int{"astraea": 0, "gandiva-fair": 2} {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {

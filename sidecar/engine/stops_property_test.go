@@ -11,6 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // destroyed holds the real cost of stops to jobs, as the virtual cluster measures it.
@@ -127,6 +128,7 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 // Many jobs wait, each with an allowance of its own. All their stops together cost at most stop.total of the
 // run time, plus the savings. Every job still ends.
 func TestStopsCostNoMoreThanTheTotal(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		set := simtest.Product()

@@ -8,11 +8,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // A loop that reuses the buffers of its snapshots decides the same, byte for byte, while jobs
 // come, end and are dropped, nodes fail, and shares and weights change.
 func TestBriefSnapshotsChangeNothing(t *testing.T) {
+	seeds.Slow(t)
 	tell := func(brief bool) [][]byte {
 		var rounds [][]byte
 		w := simtest.New(t, simtest.Product(), simtest.Nodes("n", "v100", 4, 8), "nlp", "speech", "vision")

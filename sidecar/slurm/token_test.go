@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // refusals are Slurm's refusals of a token, by slurmrestd itself and by slurmctld through
@@ -26,6 +27,7 @@ var refusals = map[string]answer{
 }
 
 func TestTokenIsReadAgain(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	for name, refusal := range refusals {
 		t.Run(name, func(t *testing.T) {

@@ -357,6 +357,7 @@ func TestAudits(t *testing.T) {
 // TestTheMarketOfARealEngine lets the engine divide two models between tenants with different
 // speedups, with the journal in PostgreSQL and daemons that die.
 func TestTheMarketOfARealEngine(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	dsn := storetest.Database(t)
 	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
@@ -418,6 +419,7 @@ func TestTheMarketOfARealEngine(t *testing.T) {
 // the policy divides between jobs. The view of waiting jobs says which of them went before a job,
 // as the engine does.
 func TestWhoGoesFirstWhereModelsAreDivided(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	for policy, jobs := range map[string]bool{"gavel:ftf": true, "gandiva-fair": false} {
 		t.Run(policy, func(t *testing.T) {

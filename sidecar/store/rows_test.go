@@ -13,6 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // life runs a story with a daemon's journal: rounds are committed, with a restart now and then.
@@ -100,6 +101,7 @@ type lent struct {
 // TestTheBooksAgree runs a story across midnight, with restarts, in rounds off the boundaries of
 // terms, and recounts everything.
 func TestTheBooksAgree(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	story := journaltest.NewStory(1, 6, 30)
 	story.Turn, story.Term, story.Notice = 7*cluster.Second+3, 3*cluster.Minute, 25*cluster.Second

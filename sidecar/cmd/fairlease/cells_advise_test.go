@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 const fourGPUs = `
@@ -25,6 +26,7 @@ vcAssignment:
 
 // The advice can be put into the file, and is accepted.
 func TestCellsAdvise(t *testing.T) {
+	seeds.Slow(t)
 	s := watched(t)
 	file := filepath.Join(t.TempDir(), "cells.yaml")
 	if err := os.WriteFile(file, []byte(fourGPUs), 0o600); err != nil {

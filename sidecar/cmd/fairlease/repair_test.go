@@ -17,6 +17,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // stepped is a cluster with a wrong clock in its looks; actions have no effect then.
@@ -42,6 +43,7 @@ func (s *stepped) Apply(ctx context.Context, actions []cluster.Action) []cluster
 // A clock that was years ahead for two rounds stops all later ones, also after restarts. After
 // the repair the accounts equal those of a journal without the error.
 func TestRepairClock(t *testing.T) {
+	seeds.Slow(t)
 	const years = 20 * 365 * cluster.Day
 	books := func(wrong bool) (ledger, charges []string) {
 		dsn := storetest.Database(t)

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // observed is a virtual cluster that starts jobs by itself, first come, first served, while a
@@ -94,6 +95,7 @@ func near(t *testing.T, what string, got, want, slack float64) {
 // terms for its hour and the costs, so it ends within ten terms; by then it is due at most 5
 // GPU-hours, and has received at least 4.
 func TestFirstComeFirstServedStarvesATenant(t *testing.T) {
+	seeds.Slow(t)
 	w, s := observed(t, simtest.Nodes("v", "v100", 1, 4), "early", "late")
 	w.Submit("early", 3, 4, 2*cluster.Hour)
 	w.Run(10 * cluster.Second)

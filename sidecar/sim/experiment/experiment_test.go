@@ -18,6 +18,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // ideal gives a setup as in the papers' examples: leases cost nothing, no threshold, no minimum
@@ -311,6 +312,7 @@ func TestPrivateFleets(t *testing.T) {
 
 // Memory grows with the live jobs, not with the trace.
 func TestMemoryDoesNotGrowWithTheTrace(t *testing.T) {
+	seeds.Slow(t)
 	recipe := trace.Recipe{Seed: 1, Jobs: 50_000, PerHour: 900, Sizes: []trace.Size{{GPUs: 1, Share: 1}},
 		Durations: []trace.Range{{From: 30 * cluster.Second, To: 2 * cluster.Minute, Share: 1}}, Tenants: trace.Shifts(3, 0)}
 	jobs, err := trace.Generate(recipe)

@@ -40,9 +40,10 @@ func prodAE() experiment.Setup {
 // HiveD §5.1: with a quota prod-a waits far longer than in a private cluster of its share; with
 // cells no tenant does, under any chooser.
 func TestProdAIsSafeInCells(t *testing.T) {
+	seeds.Slow(t)
 	var all []experiment.Setup
 	names := append([]string{"quota-lend"}, experiment.Cellular()...)
-	for _, name := range names[:seeds.Some(3, len(names))] {
+	for _, name := range names {
 		s := prodAE()
 		s.Scheduler = name
 		all = append(all, s)
