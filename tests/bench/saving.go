@@ -29,6 +29,7 @@ type manner struct {
 	byJob    bool
 	reported bool
 	start    cluster.Span // 0 = as by default
+	seed     uint64       // of what is drawn; 0 = 1
 }
 
 // mannersOfSaving are those that have figures.
@@ -48,7 +49,7 @@ func (m *manner) onto(s *experiment.Setup) error {
 		return err
 	}
 	mixture.ByJob = m.byJob
-	s.Saves, s.Reported, s.Seed = mixture, m.reported, 1
+	s.Saves, s.Reported, s.Seed = mixture, m.reported, max(m.seed, 1)
 	if m.start > 0 {
 		s.Costs.ColdStart = m.start
 		s.Settings.StartCost = s.Costs.Start()
@@ -107,12 +108,15 @@ func onSaving(dir, only string) error {
 			return err
 		}
 		var setups []experiment.Setup
-		for k := range mannersOfSaving {
-			s := base
-			if err := mannersOfSaving[k].onto(&s); err != nil {
-				return err
+		var manners []manner // what is drawn by job, once a seed
+		for _, m := range mannersOfSaving {
+			for m.seed = 1; m.seed == 1 || m.byJob && m.seed <= drawnSeeds; m.seed++ {
+				s := base
+				if err := m.onto(&s); err != nil {
+					return err
+				}
+				setups, manners = append(setups, s), append(manners, m)
 			}
-			setups = append(setups, s)
 		}
 		results, err := together(setups)
 		if err != nil {
@@ -122,11 +126,18 @@ func onSaving(dir, only string) error {
 		fmt.Printf("  %-14s %-42s %10s %10s %9s %7s %12s %10s %10s %9s %14s %10s\n", "variant", "jobs save", "unfinished", "overhead_%", "lost_GPUh", "JCT_h", "unfair_days%", "repaying_%", "lowest_rho", "slowdown", "sharing_loss_%", "preempted")
 		for k := range results {
 			v := valuesOf(&results[k].Scores)
-			fmt.Printf("  %-14s %-42s %10.0f %10.2f %9.0f %7.2f %12.2f %10.2f %10.3f %9.2f %14.2f %10d\n", strings.TrimPrefix(mannersOfSaving[k].name+" ", "_"), results[k].Saves,
+			name := strings.TrimPrefix(manners[k].name, "_")
+			if manners[k].byJob {
+				name = fmt.Sprintf("%s, seed %d", name, manners[k].seed)
+			}
+			fmt.Printf("  %-14s %-42s %10.0f %10.2f %9.0f %7.2f %12.2f %10.2f %10.3f %9.2f %14.2f %10d\n", name, results[k].Saves,
 				v.unfinished, v.overhead, results[k].Overhead.Lost.GPUHours, v.jct, v.unfair, v.repaying, v.lowest, v.slowdown, v.loss, results[k].Preemptions)
 		}
 		for k := range results {
-			v, of := valuesOf(&results[k].Scores), x.name+mannersOfSaving[k].name
+			if manners[k].seed > 1 {
+				continue // the table has the spread
+			}
+			v, of := valuesOf(&results[k].Scores), x.name+manners[k].name
 			figure("unfinished_"+of, v.unfinished, "jobs")
 			figure("overhead_"+of+"_pct", v.overhead, "%")
 			figure("jct_"+of+"_h", v.jct, "h")

@@ -1,10 +1,12 @@
-package cells
+package cells_test
 
 import (
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/engine/cells"
 )
 
 // A gang of hundreds of nodes fits into racks, nodes and halves in more ways than are kept. It is granted where large cells first have room
@@ -12,18 +14,18 @@ import (
 // ways were weighed. None of them takes long.
 func TestTooManyWays(t *testing.T) {
 	const racks, in = 120, 8
-	d := Description{
-		Types: []Type{{Name: "rack", Child: "node", Split: in}, {Name: "node", Child: "half", Split: 2, Node: true}, {Name: "half", Child: "gpu", Split: 4}, {Name: "gpu", Model: "v100"}},
-		VCs:   []VC{{Name: "a", Cells: []Quota{{Type: "rack", Cells: 30}, {Type: "node", Cells: 150}, {Type: "half", Cells: 200}}}},
+	d := cells.Description{
+		Types: []cells.Type{{Name: "rack", Child: "node", Split: in}, {Name: "node", Child: "half", Split: 2, Node: true}, {Name: "half", Child: "gpu", Split: 4}, {Name: "gpu", Model: "v100"}},
+		VCs:   []cells.VC{{Name: "a", Cells: []cells.Quota{{Type: "rack", Cells: 30}, {Type: "node", Cells: 150}, {Type: "half", Cells: 200}}}},
 	}
 	for r := range racks {
-		top := Top{Name: fmt.Sprintf("r%03d", r), Type: "rack"}
+		top := cells.Top{Name: fmt.Sprintf("r%03d", r), Type: "rack"}
 		for n := range in {
 			top.Nodes = append(top.Nodes, fmt.Sprintf("r%03dn%d", r, n))
 		}
 		d.Tops = append(d.Tops, top)
 	}
-	s, err := New(d)
+	s, err := cells.New(d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,11 +51,11 @@ func TestTooManyWays(t *testing.T) {
 		{"surely too many", 3500, 1, some, 2969, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := s.Request(Request{Job: 1, VC: "a", Nodes: c.nodes, GPUs: c.gpus, Level: "half", Apart: c.gpus > 1, Admits: c.admits})
+			_, err := s.Request(cells.Request{Job: 1, VC: "a", Nodes: c.nodes, GPUs: c.gpus, Level: "half", Apart: c.gpus > 1, Admits: c.admits})
 			if err == nil {
 				s.Release(1)
 			}
-			var no Refusal
+			var no cells.Refusal
 			if errors.As(err, &no) != (c.there > 0) || no.There != c.there || no.Cut != c.cut || strings.Contains(no.Error(), "too many ways") != c.cut {
 				t.Errorf("it is told %+v (%v)", no, err)
 			}

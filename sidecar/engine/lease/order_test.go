@@ -1,21 +1,22 @@
-package lease
+package lease_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
 )
 
 // ordered returns the keys of a tenant's candidates in the order in which they are chosen. Keys are the
 // positions, from 1.
-func ordered(newGPUs int, cs ...Candidate) []cluster.JobKey {
+func ordered(newGPUs int, cs ...lease.Candidate) []cluster.JobKey {
 	jobs := make([]int, len(cs))
 	for i := range cs {
 		cs[i].Key, jobs[i] = cluster.JobKey(i+1), i
 		cs[i].GPUs = max(cs[i].GPUs, 1)
 	}
-	Order(cs, jobs, newGPUs)
+	lease.Order(cs, jobs, newGPUs)
 	keys := make([]cluster.JobKey, len(jobs))
 	for at, i := range jobs {
 		keys[at] = cs[i].Key
@@ -29,27 +30,27 @@ func TestPrioritisationsOf521(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		newGPUs int
-		jobs    []Candidate
+		jobs    []lease.Candidate
 		want    []cluster.JobKey
 	}{
-		{"smallest rho first", 0, []Candidate{{Priority: Priority{Rho: 3}}, {Priority: Priority{Rho: 1}}, {Priority: Priority{Rho: 2}}}, []cluster.JobKey{2, 3, 1}},
+		{"smallest rho first", 0, []lease.Candidate{{Priority: lease.Priority{Rho: 3}}, {Priority: lease.Priority{Rho: 1}}, {Priority: lease.Priority{Rho: 2}}}, []cluster.JobKey{2, 3, 1}},
 		// "(1) If we prioritize the newly submitted jobs, these short jobs can be
 		// scheduled and completed promptly"
-		{"new jobs before served ones", 9, []Candidate{{Priority: Priority{Rho: 1}}, {Priority: Priority{Rho: 0, New: true}}, {Priority: Priority{Rho: 5, New: true}}}, []cluster.JobKey{2, 3, 1}},
+		{"new jobs before served ones", 9, []lease.Candidate{{Priority: lease.Priority{Rho: 1}}, {Priority: lease.Priority{Rho: 0, New: true}}, {Priority: lease.Priority{Rho: 5, New: true}}}, []cluster.JobKey{2, 3, 1}},
 		// "for at most a settable part of its tenant's grants": the other new jobs are placed as if they had
 		// been served and due a term.
-		{"new jobs, but not all of them", 2, []Candidate{{Priority: Priority{Rho: 1}}, {Priority: Priority{New: true, Aged: 7}}, {Priority: Priority{New: true, Aged: 7}}, {Priority: Priority{New: true, Aged: 7}}, {Priority: Priority{Rho: 9}}},
+		{"new jobs, but not all of them", 2, []lease.Candidate{{Priority: lease.Priority{Rho: 1}}, {Priority: lease.Priority{New: true, Aged: 7}}, {Priority: lease.Priority{New: true, Aged: 7}}, {Priority: lease.Priority{New: true, Aged: 7}}, {Priority: lease.Priority{Rho: 9}}},
 			[]cluster.JobKey{2, 3, 1, 4, 5}},
-		{"one new job always, however large", 2, []Candidate{{Priority: Priority{Rho: 1}}, {GPUs: 8, Priority: Priority{New: true, Aged: 7}}}, []cluster.JobKey{2, 1}},
-		{"a large new job does not hold up smaller ones", 4, []Candidate{{GPUs: 1, Priority: Priority{New: true, Aged: 7}}, {GPUs: 8, Priority: Priority{New: true, Aged: 9}}, {GPUs: 2, Priority: Priority{New: true, Aged: 8}}},
+		{"one new job always, however large", 2, []lease.Candidate{{Priority: lease.Priority{Rho: 1}}, {GPUs: 8, Priority: lease.Priority{New: true, Aged: 7}}}, []cluster.JobKey{2, 1}},
+		{"a large new job does not hold up smaller ones", 4, []lease.Candidate{{GPUs: 1, Priority: lease.Priority{New: true, Aged: 7}}, {GPUs: 8, Priority: lease.Priority{New: true, Aged: 9}}, {GPUs: 2, Priority: lease.Priority{New: true, Aged: 8}}},
 			[]cluster.JobKey{1, 3, 2}},
 		// "(3) Users may specify some important and urgent jobs"
-		{"urgent jobs before all", 9, []Candidate{{Priority: Priority{Rho: 0, New: true}}, {Priority: Priority{Rho: 9, Urgent: true}}, {Priority: Priority{Rho: 0}}}, []cluster.JobKey{2, 1, 3}},
-		{"urgent jobs among themselves", 9, []Candidate{{Priority: Priority{Rho: 9, Urgent: true}}, {Priority: Priority{Rho: 1, Urgent: true}}}, []cluster.JobKey{2, 1}},
+		{"urgent jobs before all", 9, []lease.Candidate{{Priority: lease.Priority{Rho: 0, New: true}}, {Priority: lease.Priority{Rho: 9, Urgent: true}}, {Priority: lease.Priority{Rho: 0}}}, []cluster.JobKey{2, 1, 3}},
+		{"urgent jobs among themselves", 9, []lease.Candidate{{Priority: lease.Priority{Rho: 9, Urgent: true}}, {Priority: lease.Priority{Rho: 1, Urgent: true}}}, []cluster.JobKey{2, 1}},
 		// "A tie goes to the job that runs."
-		{"a tie goes to the job that runs", 0, []Candidate{{Priority: Priority{Rho: 4}}, {Running: true, Priority: Priority{Rho: 4}}}, []cluster.JobKey{2, 1}},
-		{"then to the one that has waited longest", 0, []Candidate{{Priority: Priority{Rho: 4, First: 20}}, {Priority: Priority{Rho: 4, First: 10}}}, []cluster.JobKey{2, 1}},
-		{"then to the older key", 0, []Candidate{{Priority: Priority{Rho: 4, First: 10}}, {Priority: Priority{Rho: 4, First: 10}}, {Priority: Priority{Rho: 4, First: 10}}}, []cluster.JobKey{1, 2, 3}},
+		{"a tie goes to the job that runs", 0, []lease.Candidate{{Priority: lease.Priority{Rho: 4}}, {Running: true, Priority: lease.Priority{Rho: 4}}}, []cluster.JobKey{2, 1}},
+		{"then to the one that has waited longest", 0, []lease.Candidate{{Priority: lease.Priority{Rho: 4, First: 20}}, {Priority: lease.Priority{Rho: 4, First: 10}}}, []cluster.JobKey{2, 1}},
+		{"then to the older key", 0, []lease.Candidate{{Priority: lease.Priority{Rho: 4, First: 10}}, {Priority: lease.Priority{Rho: 4, First: 10}}, {Priority: lease.Priority{Rho: 4, First: 10}}}, []cluster.JobKey{1, 2, 3}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := ordered(c.newGPUs, c.jobs...); !slices.Equal(got, c.want) {
@@ -61,9 +62,9 @@ func TestPrioritisationsOf521(t *testing.T) {
 
 // Equal scores are never decided by chance: any input order gives the same output order.
 func TestEqualScoresAreOrderedTheSameEveryTime(t *testing.T) {
-	cs := make([]Candidate, 50)
+	cs := make([]lease.Candidate, 50)
 	for i := range cs {
-		cs[i] = Candidate{Key: cluster.JobKey(i + 1), GPUs: 1, Priority: Priority{Rho: 7, First: cluster.Instant(i % 3)}}
+		cs[i] = lease.Candidate{Key: cluster.JobKey(i + 1), GPUs: 1, Priority: lease.Priority{Rho: 7, First: cluster.Instant(i % 3)}}
 	}
 	var want []int
 	for turn := range len(cs) {
@@ -71,7 +72,7 @@ func TestEqualScoresAreOrderedTheSameEveryTime(t *testing.T) {
 		for i := range jobs {
 			jobs[i] = (i*7 + turn) % len(cs)
 		}
-		Order(cs, jobs, 0)
+		lease.Order(cs, jobs, 0)
 		if want == nil {
 			want = jobs
 		}
@@ -95,12 +96,12 @@ func TestNextEndIsOnTheGrid(t *testing.T) {
 		{15*m - 1, 30 * m},
 		{15 * m, 30 * m},
 	} {
-		if got := Next(cluster.Instant(c.at), s); got != cluster.Instant(c.want) {
+		if got := lease.Next(cluster.Instant(c.at), s); got != cluster.Instant(c.want) {
 			t.Errorf("a lease from %s ends at %s, want %s", c.at, cluster.Span(got), c.want)
 		}
 	}
 	s.MinLease = 40 * m // longer than a term
-	if got := Next(cluster.Instant(20*m), s); got.Sub(cluster.Instant(20*m)) < s.MinLease {
+	if got := lease.Next(cluster.Instant(20*m), s); got.Sub(cluster.Instant(20*m)) < s.MinLease {
 		t.Errorf("a lease of %s is shorter than the minimum of %s", got.Sub(cluster.Instant(20*m)), s.MinLease)
 	}
 }

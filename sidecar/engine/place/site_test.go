@@ -1,10 +1,11 @@
-package place
+package place_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
 // A site is kept as long as all that it was made of is as it was, and no longer.
@@ -39,10 +40,10 @@ func TestResurvey(t *testing.T) {
 		},
 	} {
 		w := fresh()
-		old := Resurvey(nil, w.pools, w.nodes, w.reservations, now, w.claims)
+		old := place.Resurvey(nil, w.pools, w.nodes, w.reservations, now, w.claims)
 		w.nodes = slices.Clone(w.nodes)
 		change(&w) // the lists within the nodes in place, as who lent them may
-		if kept := Resurvey(old, w.pools, w.nodes, w.reservations, now+1, w.claims) == old; kept != (name == "") {
+		if kept := place.Resurvey(old, w.pools, w.nodes, w.reservations, now+1, w.claims) == old; kept != (name == "") {
 			t.Errorf("change %q: kept is %v", name, kept)
 		}
 	}

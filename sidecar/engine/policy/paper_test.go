@@ -1,4 +1,4 @@
-package policy
+package policy_test
 
 import (
 	"math"
@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
 
 const gpu = cluster.WholeGPU
@@ -41,7 +42,7 @@ func TestEquation6QuotaByWeight(t *testing.T) {
 			[]cluster.MicroGPU{2 * gpu, 2 * gpu, 2 * gpu, 0, 2 * gpu}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Quota(c.total, c.weights); !slices.Equal(got, c.want) {
+			if got := policy.Quota(c.total, c.weights); !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
@@ -62,7 +63,7 @@ func TestQuotaIsExact(t *testing.T) {
 			return
 		}
 		var got int64
-		for i, part := range Quota(cluster.MicroGPU(total), weights) {
+		for i, part := range policy.Quota(cluster.MicroGPU(total), weights) {
 			got += int64(part)
 			exact := new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(total), big.NewInt(weights[i])), big.NewInt(sum))
 			off := new(big.Rat).Sub(new(big.Rat).SetInt64(int64(part)), exact)

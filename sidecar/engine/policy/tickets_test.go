@@ -1,4 +1,4 @@
-package policy
+package policy_test
 
 import (
 	"math"
@@ -10,16 +10,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
 
 // plenty is what a tenant with more jobs than GPUs wants.
 const plenty = 1_000_000 * gpu
 
 // anywhere is one want, on all models.
-func anywhere(gpus cluster.MicroGPU) []Want { return []Want{{GPUs: gpus}} }
+func anywhere(gpus cluster.MicroGPU) []policy.Want { return []policy.Want{{GPUs: gpus}} }
 
 // due gives what each claim is due of each model.
-func due(parts [][]Part) [][]cluster.MicroGPU {
+func due(parts [][]policy.Part) [][]cluster.MicroGPU {
 	out := make([][]cluster.MicroGPU, len(parts))
 	for i := range parts {
 		for _, p := range parts[i] {
@@ -29,7 +30,7 @@ func due(parts [][]Part) [][]cluster.MicroGPU {
 	return out
 }
 
-func sameDue(t *testing.T, what string, got [][]Part, want ...[]cluster.MicroGPU) {
+func sameDue(t *testing.T, what string, got [][]policy.Part, want ...[]cluster.MicroGPU) {
 	t.Helper()
 	if !slices.EqualFunc(due(got), want, slices.Equal) {
 		t.Errorf("%s: got %v, want %v", what, due(got), want)
@@ -41,7 +42,7 @@ func sameDue(t *testing.T, what string, got [][]Part, want ...[]cluster.MicroGPU
 // 2-GPU job, user C's fair share is 2 GPUs. … the remaining 6 GPUs needs to be divided
 // equally between user A and user B, resulting in 3 GPUs for each of them".
 func TestGandivaFairFigure1Tickets(t *testing.T) {
-	got := Tickets([]cluster.MicroGPU{8 * gpu}, []Claim{
+	got := policy.Tickets([]cluster.MicroGPU{8 * gpu}, []policy.Claim{
 		{Weight: 100, Wants: anywhere(4 * gpu)}, {Weight: 100, Wants: anywhere(4 * gpu)}, {Weight: 100, Wants: anywhere(2 * gpu)},
 	})
 	sameDue(t, "A, B and C", got, []cluster.MicroGPU{3 * gpu}, []cluster.MicroGPU{3 * gpu}, []cluster.MicroGPU{2 * gpu})
@@ -50,7 +51,7 @@ func TestGandivaFairFigure1Tickets(t *testing.T) {
 // Gandiva_fair §1: "if the cluster had 5000 V100 and 10000 P100 GPUs, a user with a 20 %
 // share of the cluster would be entitled to 1000 V100s and 2000 P100s".
 func TestGandivaFairIntroductionTickets(t *testing.T) {
-	got := Tickets([]cluster.MicroGPU{5000 * gpu, 10000 * gpu}, []Claim{
+	got := policy.Tickets([]cluster.MicroGPU{5000 * gpu, 10000 * gpu}, []policy.Claim{
 		{Weight: 20, Wants: anywhere(plenty)}, {Weight: 80, Wants: anywhere(plenty)},
 	})
 	sameDue(t, "20 %", got[:1], []cluster.MicroGPU{1000 * gpu, 2000 * gpu})
@@ -61,12 +62,14 @@ func TestGandivaFairIntroductionTickets(t *testing.T) {
 // 4 V100s, 8 P100s and 21.3 K80s".
 func TestGandivaFairFigure10Tickets(t *testing.T) {
 	fleet := []cluster.MicroGPU{12 * gpu, 24 * gpu, 64 * gpu}
-	user := func(gang cluster.MicroGPU) Claim { return Claim{Weight: 100, Wants: anywhere(150 * gang * gpu)} }
-	users := []Claim{user(1), user(2), user(4), user(1)}
-	for _, u := range Tickets(fleet, users) {
-		sameDue(t, "each of four", [][]Part{u}, []cluster.MicroGPU{3 * gpu, 6 * gpu, 16 * gpu})
+	user := func(gang cluster.MicroGPU) policy.Claim {
+		return policy.Claim{Weight: 100, Wants: anywhere(150 * gang * gpu)}
 	}
-	got := Tickets(fleet, users[1:])
+	users := []policy.Claim{user(1), user(2), user(4), user(1)}
+	for _, u := range policy.Tickets(fleet, users) {
+		sameDue(t, "each of four", [][]policy.Part{u}, []cluster.MicroGPU{3 * gpu, 6 * gpu, 16 * gpu})
+	}
+	got := policy.Tickets(fleet, users[1:])
 	sameDue(t, "each of three", got,
 		[]cluster.MicroGPU{4 * gpu, 8 * gpu, 21_333_334}, []cluster.MicroGPU{4 * gpu, 8 * gpu, 21_333_333},
 		[]cluster.MicroGPU{4 * gpu, 8 * gpu, 21_333_333})
@@ -76,28 +79,28 @@ func TestGandivaFairFigure10Tickets(t *testing.T) {
 func TestGandivaFairFigures6And7Tickets(t *testing.T) {
 	// 62 users with a job of 1 GPU, 3 of 2, 3 of 4, 2 of 8, tickets equal to the size of
 	// the job, on 48 P100s; then the large jobs are done.
-	var claims []Claim
+	var claims []policy.Claim
 	for _, class := range []struct{ users, size int64 }{{62, 1}, {3, 2}, {3, 4}, {2, 8}} {
 		for range class.users {
-			claims = append(claims, Claim{Weight: class.size, Wants: anywhere(cluster.MicroGPU(class.size) * gpu)})
+			claims = append(claims, policy.Claim{Weight: class.size, Wants: anywhere(cluster.MicroGPU(class.size) * gpu)})
 		}
 	}
-	for i, p := range Tickets([]cluster.MicroGPU{48 * gpu}, claims) {
+	for i, p := range policy.Tickets([]cluster.MicroGPU{48 * gpu}, claims) {
 		if want := cluster.MicroGPU(claims[i].Weight) * gpu / 2; p[0].Due != want {
 			t.Errorf("Figure 6, user %d: got %d, want %d", i, p[0].Due, want)
 		}
 	}
-	for i, p := range Tickets([]cluster.MicroGPU{48 * gpu}, claims[:68]) {
+	for i, p := range policy.Tickets([]cluster.MicroGPU{48 * gpu}, claims[:68]) {
 		if want := cluster.MicroGPU(claims[i].Weight) * gpu * 6 / 10; p[0].Due != want {
 			t.Errorf("Figure 6 without the large jobs, user %d: got %d, want %d", i, p[0].Due, want)
 		}
 	}
-	three := []Claim{{Weight: 100, Wants: anywhere(128 * gpu)}, {Weight: 100, Wants: anywhere(512 * gpu)}, {Weight: 100, Wants: anywhere(256 * gpu)}}
+	three := []policy.Claim{{Weight: 100, Wants: anywhere(128 * gpu)}, {Weight: 100, Wants: anywhere(512 * gpu)}, {Weight: 100, Wants: anywhere(256 * gpu)}}
 	for _, c := range []struct {
 		users int
 		each  cluster.MicroGPU
 	}{{3, 64 * gpu / 3}, {2, 32 * gpu}, {1, 64 * gpu}} {
-		for i, p := range Tickets([]cluster.MicroGPU{64 * gpu}, three[:c.users]) {
+		for i, p := range policy.Tickets([]cluster.MicroGPU{64 * gpu}, three[:c.users]) {
 			if p[0].Due-c.each > 1 || p[0].Due < c.each {
 				t.Errorf("Figure 7, user %d of %d: got %d, want %d", i+1, c.users, p[0].Due, c.each)
 			}
@@ -111,34 +114,34 @@ func TestTicketsCountEveryGPUOnce(t *testing.T) {
 	fleet := []cluster.MicroGPU{12 * gpu, 60 * gpu}
 	v100, k80 := []bool{true, false}, []bool{false, true}
 	for name, c := range map[string]struct {
-		claims []Claim
-		want   [][]Part
+		claims []policy.Claim
+		want   [][]policy.Part
 	}{
 		"few jobs, some jobs, many jobs": {
-			[]Claim{{1, anywhere(2 * gpu)}, {1, anywhere(8 * gpu)}, {1, []Want{{plenty, nil}, {4 * gpu, v100}}}},
-			[][]Part{
+			[]policy.Claim{{1, anywhere(2 * gpu)}, {1, anywhere(8 * gpu)}, {1, []policy.Want{{plenty, nil}, {4 * gpu, v100}}}},
+			[][]policy.Part{
 				{{2 * gpu, []cluster.MicroGPU{2 * gpu}}, {0, []cluster.MicroGPU{0}}},
 				{{5 * gpu, []cluster.MicroGPU{5 * gpu}}, {3 * gpu, []cluster.MicroGPU{3 * gpu}}},
 				{{5 * gpu, []cluster.MicroGPU{gpu, 4 * gpu}}, {57 * gpu, []cluster.MicroGPU{57 * gpu, 0}}},
 			},
 		},
 		"jobs that name a model": {
-			[]Claim{{1, []Want{{100 * gpu, v100}}}, {1, anywhere(plenty)}, {2, []Want{{plenty, k80}}}},
-			[][]Part{
+			[]policy.Claim{{1, []policy.Want{{100 * gpu, v100}}}, {1, anywhere(plenty)}, {2, []policy.Want{{plenty, k80}}}},
+			[][]policy.Part{
 				{{6 * gpu, []cluster.MicroGPU{6 * gpu}}, {0, []cluster.MicroGPU{0}}},
 				{{6 * gpu, []cluster.MicroGPU{6 * gpu}}, {20 * gpu, []cluster.MicroGPU{20 * gpu}}},
 				{{0, []cluster.MicroGPU{0}}, {40 * gpu, []cluster.MicroGPU{40 * gpu}}},
 			},
 		},
 		"kinds that may use different models": {
-			[]Claim{{1, []Want{{2 * gpu, v100}, {10 * gpu, k80}, {30 * gpu, nil}, {10 * gpu, nil}}}, {1, anywhere(plenty)}},
-			[][]Part{
+			[]policy.Claim{{1, []policy.Want{{2 * gpu, v100}, {10 * gpu, k80}, {30 * gpu, nil}, {10 * gpu, nil}}}, {1, anywhere(plenty)}},
+			[][]policy.Part{
 				{{6 * gpu, []cluster.MicroGPU{2 * gpu, 0, 3 * gpu, gpu}}, {30 * gpu, []cluster.MicroGPU{0, 10 * gpu, 15 * gpu, 5 * gpu}}},
 				{{6 * gpu, []cluster.MicroGPU{6 * gpu}}, {30 * gpu, []cluster.MicroGPU{30 * gpu}}},
 			},
 		},
 	} {
-		if got := Tickets(fleet, c.claims); !reflect.DeepEqual(got, c.want) {
+		if got := policy.Tickets(fleet, c.claims); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
@@ -164,7 +167,7 @@ func TestReadjust(t *testing.T) {
 		{"the largest numbers", math.MaxInt64, []int64{math.MaxInt64, math.MaxInt64}, []cluster.MicroGPU{math.MaxInt64, math.MaxInt64}, []cluster.MicroGPU{1 << 62, 1<<62 - 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Readjust(c.total, c.weights, c.wants); !slices.Equal(got, c.parts) {
+			if got := policy.Readjust(c.total, c.weights, c.wants); !slices.Equal(got, c.parts) {
 				t.Errorf("got %v, want %v", got, c.parts)
 			}
 		})
@@ -180,10 +183,10 @@ func TestTicketsAreFair(t *testing.T) {
 		fleet := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) cluster.MicroGPU {
 			return cluster.MicroGPU(rapid.IntRange(0, 64).Draw(t, "GPUs")) * gpu
 		}), 1, 4).Draw(t, "fleet")
-		claims := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Claim {
-			c := Claim{Weight: rapid.Int64Range(0, 5).Draw(t, "weight")}
+		claims := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) policy.Claim {
+			c := policy.Claim{Weight: rapid.Int64Range(0, 5).Draw(t, "weight")}
 			for range rapid.IntRange(0, 3).Draw(t, "kinds") {
-				w := Want{GPUs: cluster.MicroGPU(rapid.Int64Range(0, int64(100*gpu)).Draw(t, "wants"))}
+				w := policy.Want{GPUs: cluster.MicroGPU(rapid.Int64Range(0, int64(100*gpu)).Draw(t, "wants"))}
 				for range fleet {
 					w.May = append(w.May, rapid.IntRange(0, 3).Draw(t, "may") > 0)
 				}
@@ -198,7 +201,7 @@ func TestTicketsAreFair(t *testing.T) {
 		if sum == 0 {
 			return
 		}
-		parts := Tickets(fleet, claims)
+		parts := policy.Tickets(fleet, claims)
 		for m := range fleet {
 			total, unwanted, wanting := cluster.MicroGPU(0), cluster.MicroGPU(0), false
 			most, least := new(big.Rat), big.NewRat(math.MaxInt64, 1)
@@ -252,7 +255,7 @@ func TestTicketsAreFair(t *testing.T) {
 		}
 		reversed := slices.Clone(claims)
 		slices.Reverse(reversed)
-		for i, p := range Tickets(fleet, reversed) {
+		for i, p := range policy.Tickets(fleet, reversed) {
 			for m := range fleet {
 				if off := p[m].Due - parts[len(claims)-1-i][m].Due; off > 8 || off < -8 {
 					t.Fatalf("claim %d is due %d more of model %d in another order", i, off, m)

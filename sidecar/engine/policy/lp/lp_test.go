@@ -1,6 +1,6 @@
 //go:build cgo
 
-package lp
+package lp_test
 
 import (
 	"errors"
@@ -13,16 +13,18 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 )
 
 var inf = math.Inf(1)
 
 // shop is max 3x + 2y with x + y <= 4, x + 3y <= 7, x <= 3: 11 at (3, 1).
-func shop() *Program {
-	p := New()
+func shop() *lp.Program {
+	p := lp.New()
 	p.Maximise()
-	p.AddRows(Row{-inf, 4, nil}, Row{-inf, 7, nil})
-	p.AddColumns(Column{0, 3, 3, []Entry{{0, 1}, {1, 1}}}, Column{0, inf, 2, []Entry{{0, 1}, {1, 3}}})
+	p.AddRows(lp.Row{-inf, 4, nil}, lp.Row{-inf, 7, nil})
+	p.AddColumns(lp.Column{0, 3, 3, []lp.Entry{{0, 1}, {1, 1}}}, lp.Column{0, inf, 2, []lp.Entry{{0, 1}, {1, 3}}})
 	return p
 }
 
@@ -39,7 +41,7 @@ func near(t *testing.T, what string, got []float64, want ...float64) {
 }
 
 func TestOptimumDualsAndBasis(t *testing.T) {
-	for _, m := range []Method{Primal, Dual, Presolve} {
+	for _, m := range []lp.Method{lp.Primal, lp.Dual, lp.Presolve} {
 		p := shop()
 		if err := p.Solve(m); err != nil {
 			t.Fatal(err)
@@ -53,11 +55,11 @@ func TestOptimumDualsAndBasis(t *testing.T) {
 }
 
 func TestAMinimum(t *testing.T) {
-	p := New()
+	p := lp.New()
 	defer p.Close()
-	p.AddColumns(Column{0, inf, 2, nil}, Column{-inf, inf, 1, nil})
-	p.AddRows(Row{3, inf, []Entry{{0, 1}, {1, 1}}}, Row{-inf, 2, []Entry{{1, 1}}})
-	if err := p.Solve(Dual); err != nil {
+	p.AddColumns(lp.Column{0, inf, 2, nil}, lp.Column{-inf, inf, 1, nil})
+	p.AddRows(lp.Row{3, inf, []lp.Entry{{0, 1}, {1, 1}}}, lp.Row{-inf, 2, []lp.Entry{{1, 1}}})
+	if err := p.Solve(lp.Dual); err != nil {
 		t.Fatal(err)
 	}
 	near(t, "values", p.Values(nil), 1, 2)
@@ -69,31 +71,31 @@ func TestAMinimum(t *testing.T) {
 func TestWarmStarts(t *testing.T) {
 	p := shop()
 	defer p.Close()
-	step := func(what string, m Method, objective float64) {
+	step := func(what string, m lp.Method, objective float64) {
 		t.Helper()
 		if err := p.Solve(m); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 		near(t, what, []float64{p.Objective()}, objective)
 	}
-	step("at first", Primal, 11)
-	p.AddRows(Row{-inf, 2, []Entry{{0, 1}}})
-	step("x <= 2", Dual, 2*3+5.0/3*2)
-	p.AddColumns(Column{0, inf, 10, []Entry{{0, 1}, {2, 1}}})
-	step("a better column", Primal, 20+2*2)
+	step("at first", lp.Primal, 11)
+	p.AddRows(lp.Row{-inf, 2, []lp.Entry{{0, 1}}})
+	step("x <= 2", lp.Dual, 2*3+5.0/3*2)
+	p.AddColumns(lp.Column{0, inf, 10, []lp.Entry{{0, 1}, {2, 1}}})
+	step("a better column", lp.Primal, 20+2*2)
 	p.SetCost(2, 0)
-	step("which is of no use after all", Primal, 2*3+5.0/3*2)
+	step("which is of no use after all", lp.Primal, 2*3+5.0/3*2)
 	p.SetColumnBounds(1, 1, 1)
-	step("y = 1", Dual, 2*3+2)
+	step("y = 1", lp.Dual, 2*3+2)
 	p.SetRowBounds(2, -inf, 1)
-	step("x <= 1", Dual, 5)
+	step("x <= 1", lp.Dual, 5)
 	p.SetCoefficient(2, 0, 0.5)
-	step("x/2 <= 1", Primal, 8)
+	step("x/2 <= 1", lp.Primal, 8)
 	p.DeleteRows(2)
 	if p.Rows() != 2 || p.Columns() != 3 {
 		t.Errorf("%d rows and %d columns", p.Rows(), p.Columns())
 	}
-	step("no such row", Primal, 11)
+	step("no such row", lp.Primal, 11)
 	if p.Iterations() == 0 {
 		t.Error("no iterations counted")
 	}
@@ -104,23 +106,23 @@ func TestABasisIsCarriedOver(t *testing.T) {
 	a, b := random(rand.New(rand.NewPCG(1, 2)), 40, 60), random(rand.New(rand.NewPCG(1, 2)), 40, 60)
 	defer a.Close()
 	defer b.Close()
-	if err := a.Solve(Dual); err != nil {
+	if err := a.Solve(lp.Dual); err != nil {
 		t.Fatal(err)
 	}
 	for j, x := range a.Values(nil) {
 		switch { // columns are between 0 and 1
 		case x < 1e-9:
-			b.Basis().SetColumn(j, AtLower)
+			b.Basis().SetColumn(j, lp.AtLower)
 		case x > 1-1e-9:
-			b.Basis().SetColumn(j, AtUpper)
+			b.Basis().SetColumn(j, lp.AtUpper)
 		default:
-			b.Basis().SetColumn(j, Basic)
+			b.Basis().SetColumn(j, lp.Basic)
 		}
 	}
 	for i := range a.Rows() {
 		b.Basis().SetRow(i, a.Basis().Row(i))
 	}
-	if err := b.Solve(Dual); err != nil {
+	if err := b.Solve(lp.Dual); err != nil {
 		t.Fatal(err)
 	}
 	near(t, "objective", []float64{b.Objective()}, a.Objective())
@@ -130,23 +132,23 @@ func TestABasisIsCarriedOver(t *testing.T) {
 }
 
 func TestNoOptimum(t *testing.T) {
-	for _, m := range []Method{Primal, Dual, Presolve} {
+	for _, m := range []lp.Method{lp.Primal, lp.Dual, lp.Presolve} {
 		p := shop()
-		p.AddRows(Row{5, inf, []Entry{{0, 1}, {1, 1}}})
-		if err := p.Solve(m); !errors.Is(err, ErrInfeasible) {
+		p.AddRows(lp.Row{5, inf, []lp.Entry{{0, 1}, {1, 1}}})
+		if err := p.Solve(m); !errors.Is(err, lp.ErrInfeasible) {
 			t.Errorf("method %d: infeasible, got %v", m, err)
 		}
 		p.Close()
 		p = shop()
-		p.AddColumns(Column{0, inf, 1, []Entry{{0, -1}}})
-		if err := p.Solve(m); !errors.Is(err, ErrUnbounded) {
+		p.AddColumns(lp.Column{0, inf, 1, []lp.Entry{{0, -1}}})
+		if err := p.Solve(m); !errors.Is(err, lp.ErrUnbounded) {
 			t.Errorf("method %d: unbounded, got %v", m, err)
 		}
 		p.Close()
 		p = random(rand.New(rand.NewPCG(1, 2)), 40, 60)
-		p.Set(Options{MaxIterations: 3})
-		if m != Presolve { // which may need no iteration
-			if err := p.Solve(m); !errors.Is(err, ErrLimit) {
+		p.Set(lp.Options{MaxIterations: 3})
+		if m != lp.Presolve { // which may need no iteration
+			if err := p.Solve(m); !errors.Is(err, lp.ErrLimit) {
 				t.Errorf("method %d: iteration limit, got %v", m, err)
 			}
 		}
@@ -155,21 +157,21 @@ func TestNoOptimum(t *testing.T) {
 }
 
 func TestEmptyPrograms(t *testing.T) {
-	for _, m := range []Method{Primal, Dual, Presolve} {
-		p := New()
+	for _, m := range []lp.Method{lp.Primal, lp.Dual, lp.Presolve} {
+		p := lp.New()
 		if err := p.Solve(m); err != nil {
 			t.Errorf("nothing: %v", err)
 		}
 		p.AddRows()
 		p.AddColumns()
 		p.DeleteRows()
-		p.AddColumns(Column{0, 2, -3, nil})
+		p.AddColumns(lp.Column{0, 2, -3, nil})
 		if err := p.Solve(m); err != nil || p.Objective() != -6 {
 			t.Errorf("no rows: %v, %v", p.Objective(), err)
 		}
 		p.Close()
-		p = New()
-		p.AddRows(Row{-1, 1, nil})
+		p = lp.New()
+		p.AddRows(lp.Row{-1, 1, nil})
 		if err := p.Solve(m); err != nil {
 			t.Errorf("no columns: %v", err)
 		}
@@ -178,25 +180,25 @@ func TestEmptyPrograms(t *testing.T) {
 }
 
 func TestMistakesAreTold(t *testing.T) {
-	for what, do := range map[string]func(p *Program){
-		"row 2 of 2":              func(p *Program) { p.AddColumns(Column{0, 1, 1, []Entry{{2, 1}}}) },
-		"row -1 of 2":             func(p *Program) { p.AddColumns(Column{0, 1, 1, []Entry{{-1, 1}}}) },
-		"column 9 of 2":           func(p *Program) { p.AddRows(Row{0, 1, []Entry{{9, 1}}}) },
-		"row 1 twice":             func(p *Program) { p.AddColumns(Column{0, 1, 1, []Entry{{1, 1}, {1, 2}}}) },
-		"a coefficient is NaN":    func(p *Program) { p.AddRows(Row{0, 1, []Entry{{0, math.NaN()}}}) },
-		"a coefficient is +Inf":   func(p *Program) { p.AddColumns(Column{0, 1, inf, nil}) },
-		"a bound is not a number": func(p *Program) { p.AddRows(Row{math.NaN(), 1, nil}) },
-		"column 2 of 2":           func(p *Program) { p.SetCost(2, 1) },
-		"column -2 of 2":          func(p *Program) { p.SetColumnBounds(-2, 1, 2) },
-		"row 3 of 2":              func(p *Program) { p.SetRowBounds(3, 1, 2) },
-		"row 4 of 2":              func(p *Program) { p.SetCoefficient(4, 0, 2) },
-		"row 5 of 2":              func(p *Program) { p.DeleteRows(0, 5) },
-		"row 6 of 2":              func(p *Program) { p.Basis().SetRow(6, Basic) },
-		"column 7 of 2":           func(p *Program) { p.Basis().SetColumn(7, Basic) },
+	for what, do := range map[string]func(p *lp.Program){
+		"row 2 of 2":              func(p *lp.Program) { p.AddColumns(lp.Column{0, 1, 1, []lp.Entry{{2, 1}}}) },
+		"row -1 of 2":             func(p *lp.Program) { p.AddColumns(lp.Column{0, 1, 1, []lp.Entry{{-1, 1}}}) },
+		"column 9 of 2":           func(p *lp.Program) { p.AddRows(lp.Row{0, 1, []lp.Entry{{9, 1}}}) },
+		"row 1 twice":             func(p *lp.Program) { p.AddColumns(lp.Column{0, 1, 1, []lp.Entry{{1, 1}, {1, 2}}}) },
+		"a coefficient is NaN":    func(p *lp.Program) { p.AddRows(lp.Row{0, 1, []lp.Entry{{0, math.NaN()}}}) },
+		"a coefficient is +Inf":   func(p *lp.Program) { p.AddColumns(lp.Column{0, 1, inf, nil}) },
+		"a bound is not a number": func(p *lp.Program) { p.AddRows(lp.Row{math.NaN(), 1, nil}) },
+		"column 2 of 2":           func(p *lp.Program) { p.SetCost(2, 1) },
+		"column -2 of 2":          func(p *lp.Program) { p.SetColumnBounds(-2, 1, 2) },
+		"row 3 of 2":              func(p *lp.Program) { p.SetRowBounds(3, 1, 2) },
+		"row 4 of 2":              func(p *lp.Program) { p.SetCoefficient(4, 0, 2) },
+		"row 5 of 2":              func(p *lp.Program) { p.DeleteRows(0, 5) },
+		"row 6 of 2":              func(p *lp.Program) { p.Basis().SetRow(6, lp.Basic) },
+		"column 7 of 2":           func(p *lp.Program) { p.Basis().SetColumn(7, lp.Basic) },
 	} {
 		p := shop()
 		do(p)
-		if err := p.Solve(Primal); err == nil || !strings.HasSuffix(err.Error(), what) {
+		if err := p.Solve(lp.Primal); err == nil || !strings.HasSuffix(err.Error(), what) {
 			t.Errorf("want %q, got %v", what, err)
 		}
 		p.Close()
@@ -204,18 +206,18 @@ func TestMistakesAreTold(t *testing.T) {
 }
 
 // random is max c·x with A x <= b, all of it positive: feasible and bounded.
-func random(r *rand.Rand, rows, columns int) *Program {
-	p := New()
+func random(r *rand.Rand, rows, columns int) *lp.Program {
+	p := lp.New()
 	p.Maximise()
 	for range rows {
-		p.AddRows(Row{-inf, 1 + r.Float64(), nil})
+		p.AddRows(lp.Row{-inf, 1 + r.Float64(), nil})
 	}
-	var all []Column
+	var all []lp.Column
 	for range columns {
-		c := Column{0, 1, 1 + r.Float64(), nil}
+		c := lp.Column{0, 1, 1 + r.Float64(), nil}
 		for i := range rows {
 			if r.IntN(4) == 0 {
-				c.Entries = append(c.Entries, Entry{i, r.Float64()})
+				c.Entries = append(c.Entries, lp.Entry{i, r.Float64()})
 			}
 		}
 		all = append(all, c)
@@ -229,25 +231,25 @@ func TestTheDualsProveTheOptimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, columns := rapid.IntRange(1, 12).Draw(t, "rows"), rapid.IntRange(1, 12).Draw(t, "columns")
 		number := rapid.Map(rapid.IntRange(0, 900), func(n int) float64 { return float64(n) / 100 })
-		p := New()
+		p := lp.New()
 		defer p.Close()
 		p.Maximise()
-		p.Set(Options{PrimalTolerance: 1e-9, DualTolerance: 1e-9})
+		p.Set(lp.Options{PrimalTolerance: 1e-9, DualTolerance: 1e-9})
 		b := make([]float64, rows)
 		for i := range b {
 			b[i] = number.Draw(t, "b")
-			p.AddRows(Row{-inf, b[i], nil})
+			p.AddRows(lp.Row{-inf, b[i], nil})
 		}
-		all := make([]Column, columns)
+		all := make([]lp.Column, columns)
 		for j := range all {
-			c := Column{0, number.Draw(t, "high"), number.Draw(t, "cost"), nil}
+			c := lp.Column{0, number.Draw(t, "high"), number.Draw(t, "cost"), nil}
 			for i := range rows {
-				c.Entries = append(c.Entries, Entry{i, number.Draw(t, "a")})
+				c.Entries = append(c.Entries, lp.Entry{i, number.Draw(t, "a")})
 			}
 			all[j] = c
 		}
 		p.AddColumns(all...)
-		if err := p.Solve(Method(rapid.IntRange(0, 2).Draw(t, "method"))); err != nil {
+		if err := p.Solve(lp.Method(rapid.IntRange(0, 2).Draw(t, "method"))); err != nil {
 			t.Fatal(err)
 		}
 		used, x, duals := make([]float64, rows), p.Values(nil), p.Duals(nil)
@@ -282,7 +284,7 @@ func TestTheDualsProveTheOptimum(t *testing.T) {
 }
 
 func TestTheSameBitsEveryTime(t *testing.T) {
-	for _, m := range []Method{Primal, Dual, Presolve} {
+	for _, m := range []lp.Method{lp.Primal, lp.Dual, lp.Presolve} {
 		var first []float64
 		for range 5 {
 			p := random(rand.New(rand.NewPCG(3, 4)), 100, 300)
@@ -305,7 +307,7 @@ func TestCloseFreesEverything(t *testing.T) {
 	solve := func(n int) {
 		for range n {
 			p := random(rand.New(rand.NewPCG(3, 4)), 50, 150)
-			if err := p.Solve(Dual); err != nil {
+			if err := p.Solve(lp.Dual); err != nil {
 				t.Fatal(err)
 			}
 			p.Close()

@@ -1,4 +1,4 @@
-package lp
+package lp_test
 
 import "flag"
 
