@@ -32,7 +32,7 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 		insert into members values ('bio', 'ann'), ('astro', 'eve');
 		insert into tenants (name, weight) values ('bio', 1), ('astro', 7770);
 		insert into leaders (holder, takeover_after) values ('host:1', '15 s');
-		insert into rounds (number, at, leader_term, preset, nodes, nodes_bad, gpus, tenants, jobs, jobs_running, jobs_waiting, leases, leases_ended, claims, actions, actions_withheld, events)
+		insert into rounds (number, at, leader_term, preset, nodes, nodes_bad, gpus, tenants, jobs, jobs_running, jobs_waiting, leases, leases_ended, claims, actions, actions_suppressed, events)
 		values (1, now() - interval '1 hour', 1, 'astraea', 1, 0, 8, 2, 2, 1, 1, 1, 0, 0, 2, 0, 1), (2, now(), 1, 'astraea', 1, 0, 8, 2, 2, 1, 1, 1, 0, 0, 2, 0, 1);
 		insert into round_blobs values (2, 2, 'astro', 'astro', 5, 5);
 		insert into nodes (name, gpus, cpus, memory_mb, partitions, features, bad, busy) values ('n1', '[]', 1, 1, '{gpu}', '{}', 'down', '');
@@ -72,7 +72,7 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 			values (%[1]d, 2, now(), 'behind', 'v100', 4, 0, 0, '%[5]s', 777000, 1, now(), 778 - %[1]d, '', 0, 5, 900, '', 778 - %[1]d);
 			insert into leases (job_key, term, slurm_id, tenant, user_name, state, class, pool, gpus, nodes, holdings, granted_at, started_at, ends_at, ended_at, adopted, why, granted_round, ended_round)
 			values (%[1]d, 1, '%[2]s', '%[3]s', '%[4]s', 'over', 'shared', 'v100', 4, '{n1}', '[]', now(), now(), now(), now(), false, 'recalled', 1, 2);
-			insert into actions (round, ordinal, verb, job_key, slurm_id, nodes, reservation, limit_ms, signal, withheld, because) values
+			insert into actions (round, ordinal, verb, job_key, slurm_id, nodes, reservation, limit_ms, signal, suppressed, because) values
 			(2, %[1]d, 'reclaim', %[1]d, '%[2]s', '{n1}', '', 0, '', false, '{"code":"recalled","for":777,"other":"astro"}');
 			insert into ledger values ('%[3]s', 'v100', now(), 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 0, 900, 0, 900, 0, 0, case '%[3]s' when 'bio' then 9 else -777 end, 0);
 			insert into window_buckets values ('%[3]s', 'v100', now(), 0, 900);

@@ -45,7 +45,7 @@ var views = []struct {
 	{
 		"job_fairness",
 		job(1, "11", "bio", "ann", "done", "done_at = '2026-03-02 03:00', alloc_gpu_ms = 950, due_gpu_ms = 1000, recorded_at = '2026-03-02 03:00:01'") +
-			job(2, "12_3", "bio", "bob", "running", "terms = 2, lost_gpu_ms = 7") + verdict(2, "holding", "alloc_gpu_ms = 3000, due_gpu_ms = 1000") +
+			job(2, "12_3", "bio", "bob", "running", "terms = 2, lost_gpu_ms = 7") + status(2, "holding", "alloc_gpu_ms = 3000, due_gpu_ms = 1000") +
 			job(3, "13", "bio", "bob", "waiting", "eligible_at = null, recorded_at = '2026-03-02 04:00'"),
 		"job_key, slurm_id, name, tenant, user_name, state, gpus, terms, alloc_gpu_ms, due_gpu_ms, rho, lost_gpu_ms, age, as_of",
 		[]string{
@@ -102,7 +102,7 @@ var views = []struct {
 		"lease_history",
 		lease(1, 1, "over", "started_at = '2026-03-02 00:00:05', ended_at = '2026-03-02 00:15', why = 'renewed', alloc_from_gpu_ms = 0, alloc_to_gpu_ms = 3580000, ended_round = 90") +
 			lease(1, 2, "noticed", "granted_at = '2026-03-02 00:15', started_at = '2026-03-02 00:15', noticed_at = '2026-03-02 00:29', alloc_from_gpu_ms = 3580000") +
-			verdict(1, "notice", "alloc_gpu_ms = 4000000") +
+			status(1, "notice", "alloc_gpu_ms = 4000000") +
 			lease(2, 1, "over", "ended_at = '2026-03-02 00:02', why = 'taken back', alloc_from_gpu_ms = 0, alloc_to_gpu_ms = 0, ended_round = 12"),
 		"job_key, slurm_id, term, tenant, user_name, class, state, pool, gpus, nodes, granted_at, started_at, ends_at, noticed_at, ended_at, held, why, adopted, gpu_ms, granted_round, ended_round",
 		[]string{
@@ -175,7 +175,7 @@ var views = []struct {
 	{
 		"round_latency",
 		rounds,
-		"number, at, since_previous, deciding, settling, acting, jobs, actions, actions_withheld, preset",
+		"number, at, since_previous, deciding, settling, acting, jobs, actions, actions_suppressed, preset",
 		[]string{
 			"3|2026-03-02 00:01:00+00|00:00:40|00:00:00.25|||9|2|0|astraea",
 			"2|2026-03-02 00:00:20+00|00:00:20|00:00:00.5|00:00:02|00:00:01.234|9|2|1|astraea",
@@ -191,18 +191,18 @@ var views = []struct {
 	{
 		"waiting_jobs",
 		"insert into fairlease.tenants (name, weight) values ('astro', 1), ('bio', 1);" + job(1, "11", "bio", "ann", "waiting", "terms = 3") +
-			verdict(1, "behind", "behind_ms = 61500, other = 'astro', other_behind_ms = 90061000, until_at = '2026-03-02 00:30', rank = 4, rho = 0.5, gate_until = '2026-03-02 01:00'") +
-			job(2, "12", "bio", "ann", "running", "") + verdict(2, "holding", "") +
-			job(3, "13", "bio", "ann", "waiting", "") + verdict(3, "claimed", "free_gpus = 2, for_job = 1") +
+			status(1, "behind", "behind_ms = 61500, other = 'astro', other_behind_ms = 90061000, until_at = '2026-03-02 00:30', rank = 4, rho = 0.5, gate_until = '2026-03-02 01:00'") +
+			job(2, "12", "bio", "ann", "running", "") + status(2, "holding", "") +
+			job(3, "13", "bio", "ann", "waiting", "") + status(3, "claimed", "free_gpus = 2, for_job = 1") +
 			job(4, "14", "bio", "ann", "waiting", "") +
-			verdict(4, "cells", "cell = 'rack', chain = 'rack-v100', for_job = 1, for_right = 'guaranteed', until_at = '2026-03-02 00:30'") +
+			status(4, "cells", "cell = 'rack', chain = 'rack-v100', for_job = 1, for_right = 'guaranteed', until_at = '2026-03-02 00:30'") +
 			job(5, "15", "bio", "ann", "waiting", "") +
-			verdict(5, "behind", "behind_ms = -2000, other = 'astro', other_behind_ms = 61000, until_at = '2026-03-02 00:30'") +
+			status(5, "behind", "behind_ms = -2000, other = 'astro', other_behind_ms = 61000, until_at = '2026-03-02 00:30'") +
 			job(6, "16", "bio", "ann", "waiting", "") +
-			verdict(6, "behind", "other = 'bio', other_behind_ms = 61000, queue = 'job', other_job = 1, until_at = '2026-03-02 00:30'") +
-			job(7, "17", "bio", "ann", "waiting", "") + verdict(7, "behind", "other = 'astro', queue = 'job', other_job = 99, until_at = '2026-03-02 00:30'") +
-			job(8, "18", "bio", "ann", "waiting", "") + verdict(8, "burst", "behind_ms = 61000") +
-			job(9, "19", "bio", "ann", "waiting", "") + verdict(9, "threshold", "queue = 'job', behind_ms = 61000"),
+			status(6, "behind", "other = 'bio', other_behind_ms = 61000, queue = 'job', other_job = 1, until_at = '2026-03-02 00:30'") +
+			job(7, "17", "bio", "ann", "waiting", "") + status(7, "behind", "other = 'astro', queue = 'job', other_job = 99, until_at = '2026-03-02 00:30'") +
+			job(8, "18", "bio", "ann", "waiting", "") + status(8, "burst", "behind_ms = 61000") +
+			job(9, "19", "bio", "ann", "waiting", "") + status(9, "threshold", "queue = 'job', behind_ms = 61000"),
 		"job_key, slurm_id, name, tenant, user_name, gpus, model, partitions, eligible_at, age, terms, code, reason, until_at, need_gpus, free_gpus, behind, other, other_behind, rank, for_slurm_id, note, rho, gate_until, cell, chain, for_right, queue, other_slurm_id, as_of",
 		[]string{
 			"1|11|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|3|behind|tenant astro goes first, being 1 day 01:01:01 behind its due; its own tenant is 00:01:01 behind its due; " +
@@ -253,7 +253,7 @@ var views = []struct {
 	},
 	{
 		"actions_recent",
-		rounds + `insert into fairlease.actions (round, ordinal, verb, job_key, slurm_id, until_at, nodes, reservation, limit_ms, signal, withheld, because, ok, skipped, error, took_ms) values
+		rounds + `insert into fairlease.actions (round, ordinal, verb, job_key, slurm_id, until_at, nodes, reservation, limit_ms, signal, suppressed, because, ok, skipped, error, took_ms) values
 			(1, 0, 'grant', 1, '11', null, '{n1}', '', 0, '', false, '{"code":"granted"}', true, false, '', 40),
 			(1, 1, 'reclaim', 2, '12', '2026-03-02 01:00', '{}', '', 0, '', false, '{"code":"notice"}', false, false, 'no', 1500),
 			(1, 2, 'gate', 3, '13', null, '{}', '', 0, '', false, '{"code":"gate"}', false, true, 'moved on', 0),
@@ -264,7 +264,7 @@ var views = []struct {
 		[]string{
 			"2026-03-02 00:01:00+00|3|0|unreserve||{}||tidy|under way||",
 			"2026-03-02 00:00:20+00|2|0|grant|15|{}||granted|unknown||",
-			"2026-03-02 00:00:00+00|1|3|gate|14|{}||gate|withheld||00:00:00",
+			"2026-03-02 00:00:00+00|1|3|gate|14|{}||gate|suppressed||00:00:00",
 			"2026-03-02 00:00:00+00|1|2|gate|13|{}||gate|skipped|moved on|00:00:00",
 			"2026-03-02 00:00:00+00|1|1|reclaim|12|{}|2026-03-02 01:00:00+00|notice|failed|no|00:00:01.5",
 			"2026-03-02 00:00:00+00|1|0|grant|11|{n1}||granted|done||00:00:00.04",

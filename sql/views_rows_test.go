@@ -30,7 +30,7 @@ const (
 		(20, 1, '2026-03-01 23:00', '11', 'bio', 'ann', 'v100', 1, 1000, 'unknown', '/home/ann/train.sh', 4);`
 	rounds = `insert into fairlease.leaders (holder, takeover_after) values ('me', '15 s');
 		insert into fairlease.rounds (number, at, leader_term, preset, nodes, nodes_bad, gpus, tenants, jobs, jobs_running, jobs_waiting, leases, leases_ended, claims,
-			actions, actions_withheld, events, recorded_at, settled_at, acting_ms) values
+			actions, actions_suppressed, events, recorded_at, settled_at, acting_ms) values
 		(1, '2026-03-02 00:00:00', 1, 'astraea', 4, 0, 16, 2, 9, 5, 4, 5, 0, 0, 2, 0, 0, '2026-03-02 00:00:00.1', '2026-03-02 00:00:01.1', 0),
 		(2, '2026-03-02 00:00:20', 1, 'astraea', 4, 0, 16, 2, 9, 5, 4, 5, 0, 0, 2, 1, 0, '2026-03-02 00:00:20.5', '2026-03-02 00:00:22.5', 1234),
 		(3, '2026-03-02 00:01:00', 1, 'astraea', 4, 0, 16, 2, 9, 5, 4, 5, 0, 0, 2, 0, 0, '2026-03-02 00:01:00.25', null, null);`
@@ -47,7 +47,7 @@ var recalls = rounds +
 	lease(5, 1, "noticed", "class = 'opportunistic', why = 'recalled'") +
 	lease(9, 1, "over", "started_at = '2026-03-02 00:00', ended_at = '2026-03-02 00:00:10', why = 'reclaimed'") +
 	lease(9, 2, "active", "class = 'guaranteed', started_at = '2026-03-02 00:01'") +
-	`insert into fairlease.actions (round, ordinal, verb, job_key, slurm_id, nodes, reservation, limit_ms, signal, withheld, because) values
+	`insert into fairlease.actions (round, ordinal, verb, job_key, slurm_id, nodes, reservation, limit_ms, signal, suppressed, because) values
 		(1, 0, 'notice', 1, '11', '{}', '', 0, '', false, '{"code":"notice","for":7}'),
 		(2, 0, 'grant', 1, '11', '{}', '', 0, '', false, '{"code":"granted","for":7}'),
 		(2, 1, 'notice', 1, '11', '{}', '', 0, '', false, '{"code":"notice","for":9}'),
@@ -65,8 +65,8 @@ func job(key int, id, tenant, user, state, set string) string {
 		'2026-03-02 01:00', '2026-03-02 01:00', null, null, 0, 0, 0, null, '', 0, 0, 0);`, key, id, base, user, tenant, tenant, state) + change("jobs", fmt.Sprintf("key = %d", key), set)
 }
 
-// verdict puts in a job's verdict, of half past two.
-func verdict(key int, code, set string) string {
+// status puts in a job's status, of half past two.
+func status(key int, code, set string) string {
 	return fmt.Sprintf(`insert into fairlease.job_statuses values (%d, 1, '2026-03-02 02:30', '%s', '', 4, 0, 0, '', 0, 0, null, null, '', 0, 0, 0, null);`, key, code) +
 		change("job_statuses", fmt.Sprintf("job_key = %d", key), set)
 }

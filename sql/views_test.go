@@ -99,7 +99,7 @@ func TestReasonsInWords(t *testing.T) {
 	key := 0
 	for code := range want {
 		key++
-		text := job(key, fmt.Sprint(100+key), "bio", "ann", "waiting", set[code]) + verdict(key, code, note[code])
+		text := job(key, fmt.Sprint(100+key), "bio", "ann", "waiting", set[code]) + status(key, code, note[code])
 		if _, err := db.Exec(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}

@@ -93,7 +93,7 @@ type Action struct {
 // Outcome is the result of an action.
 type Outcome struct {
 	OK bool `json:"ok"`
-	// Skipped is true if the action was not tried: it was withheld, the job's state had changed,
+	// Skipped is true if the action was not tried: it was suppressed, the job's state had changed,
 	// or a prerequisite had failed.
 	Skipped bool    `json:"skipped,omitempty"`
 	Error   string  `json:"error,omitempty"`

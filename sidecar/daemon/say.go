@@ -124,12 +124,12 @@ func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
 	for i := range r.Plan.State.Records {
 		names[r.Plan.State.Records[i].Key] = r.Plan.State.Records[i].ID.String()
 	}
-	done, failed, withheld := 0, 0, 0
+	done, failed, suppressed := 0, 0, 0
 	for i := range r.Outcomes {
 		a, o := &r.Plan.Actions[i], &r.Outcomes[i]
 		switch {
 		case a.Suppressed:
-			withheld++
+			suppressed++
 		case o.OK:
 			done++
 		case !o.Skipped:
@@ -150,7 +150,7 @@ func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
 	}
 	d.Log.WithLevel(levelOf(done, failed, len(r.Plan.Ended))).Int64("round", r.Plan.Round).Int("jobs", r.Jobs).
 		Int("aside", aside(&r.Plan)).Int("leases", len(r.Plan.State.Leases)).Int("ended", len(r.Plan.Ended)).Int("claims", len(r.Plan.State.Claims)).
-		Int("actions", done).Int("failed", failed).Int("withheld", withheld).Int64("skipped", late).Dur("took_ms", took).Msg("round")
+		Int("actions", done).Int("failed", failed).Int("suppressed", suppressed).Int64("skipped", late).Dur("took_ms", took).Msg("round")
 	d.tell(fmt.Sprintf("STATUS=round %d: %d jobs, %d leases, %d actions", r.Plan.Round, r.Jobs, len(r.Plan.State.Leases), done+failed))
 }
 
@@ -197,7 +197,7 @@ func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome) {
 	level, outcome := zerolog.InfoLevel, "done"
 	switch {
 	case a.Suppressed:
-		level, outcome = zerolog.DebugLevel, "withheld"
+		level, outcome = zerolog.DebugLevel, "suppressed"
 	case o.Skipped:
 		outcome = "skipped"
 	case !o.OK:

@@ -67,7 +67,7 @@ func TestGangAmongSmallJobs(t *testing.T) {
 		gang := w.Submit("big", 1, 8, 1000*cluster.Hour)[0]
 		w.Run(30 * cluster.Minute)
 		if got := w.Job(gang).State; got != cluster.Running && w.Alloc(gang) == 0 {
-			t.Errorf("%d nodes: the gang is %s two boundaries after it came: %+v", nodes, got, w.Verdict(gang))
+			t.Errorf("%d nodes: the gang is %s two boundaries after it came: %+v", nodes, got, w.Reason(gang))
 		}
 		w.Run(24 * cluster.Hour)
 		due := min(8, 4*nodes)

@@ -50,18 +50,18 @@ func TestGPUsAreGatheredForAGang(t *testing.T) {
 	w.Run(hour)
 	gang := w.submit("b", 8, 3*hour, func(j *sim.Work) { neverSaves(j); j.Request.Nodes, j.Request.PerNode = 2, 4 })
 	w.Run(40 * minute)
-	if v := w.Verdict(gang); v.Code != cluster.ReasonGather && w.Alloc(gang) == 0 {
+	if v := w.Reason(gang); v.Code != cluster.ReasonGather && w.Alloc(gang) == 0 {
 		t.Errorf("nothing is gathered for the gang: %+v", v)
 	}
 	w.Run(30 * minute)
 	young := w.submit("a", 1, 5*minute, neverSaves)
 	w.Run(12 * minute)
 	if w.Alloc(young) == 0 && w.Alloc(gang) == 0 {
-		t.Errorf("a young job does not run where GPUs are gathered: %+v", w.Verdict(young))
+		t.Errorf("a young job does not run where GPUs are gathered: %+v", w.Reason(young))
 	}
 	for hours := 0; w.Job(gang).Start == 0; hours++ {
 		if hours == 6 {
-			t.Fatalf("after 6 hours the gang has not started: %+v", w.Verdict(gang))
+			t.Fatalf("after 6 hours the gang has not started: %+v", w.Reason(gang))
 		}
 		w.Run(hour)
 	}
@@ -112,7 +112,7 @@ func TestGatheringTakesNoLongerThanTheWaitIsWorth(t *testing.T) {
 	}
 	for hours := 0; w.Job(gang).Start == 0; hours++ {
 		if hours == 80 {
-			t.Fatalf("the gang has not started: %+v", w.Verdict(gang))
+			t.Fatalf("the gang has not started: %+v", w.Reason(gang))
 		}
 		w.Run(hour)
 	}
@@ -167,7 +167,7 @@ func TestAClaimIsNotGivenToJobsThatStay(t *testing.T) {
 		return c.Job == w.Record(gang).Key && c.At > w.Now().Add(30*minute)
 	})
 	if claim < 0 {
-		t.Fatalf("the gang has no claim for when the other job may be stopped: %+v, %+v", w.Last.State.Claims, w.Verdict(gang))
+		t.Fatalf("the gang has no claim for when the other job may be stopped: %+v, %+v", w.Last.State.Claims, w.Reason(gang))
 	}
 	at := w.Last.State.Claims[claim].At
 	soon := w.Now().Add(minute) // so that Slurm does not start them before the first round
@@ -180,7 +180,7 @@ func TestAClaimIsNotGivenToJobsThatStay(t *testing.T) {
 		}
 	}
 	if j := w.Job(short); j.State != cluster.Done && j.State != "" {
-		t.Errorf("a short job did not run in front of the gang: %+v", w.Verdict(short))
+		t.Errorf("a short job did not run in front of the gang: %+v", w.Reason(short))
 	}
 	w.state(gang, cluster.Running)
 }

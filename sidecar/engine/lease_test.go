@@ -151,12 +151,12 @@ func TestMaxReclaims(t *testing.T) {
 	w.Run(13*minute + 30*second)
 	limited := 0
 	for _, id := range waits {
-		if w.Verdict(id).Code == cluster.ReasonLimit {
+		if w.Reason(id).Code == cluster.ReasonLimit {
 			limited++
 		}
 	}
 	if limited == 0 {
-		t.Errorf("nobody is told that the limit is reached: %+v", w.Verdict(waits[7]))
+		t.Errorf("nobody is told that the limit is reached: %+v", w.Reason(waits[7]))
 	}
 	w.Run(5 * hour)
 	perRound := map[cluster.Instant]int{}
@@ -344,7 +344,7 @@ func TestReasonsAreInNumbers(t *testing.T) {
 	w.Run(7 * minute)
 	id := w.submit("b", 2, forever, nil)
 	w.Run(10 * second)
-	r := w.Verdict(id)
+	r := w.Reason(id)
 	if r.Need != 2 || r.Until == 0 || r.Pool != "v100" && r.Code != cluster.ReasonClaim {
 		t.Errorf("the reason is %+v", r)
 	}

@@ -47,7 +47,7 @@ func TestListsOfNodesInBrief(t *testing.T) {
 		t.Errorf("leases (-in brief +spelled out):\n%s", diff)
 	}
 	if diff := cmp.Diff(a.Statuses, b.Statuses); diff != "" {
-		t.Errorf("verdicts (-in brief +spelled out):\n%s", diff)
+		t.Errorf("statuses (-in brief +spelled out):\n%s", diff)
 	}
 }
 

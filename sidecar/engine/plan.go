@@ -19,13 +19,13 @@ import (
 type buffer struct {
 	books    ltgf.Buffer
 	leases   []cluster.Lease
-	verdicts []cluster.JobStatus
+	statuses []cluster.JobStatus
 	standing []cluster.TenantStatus
 }
 
 func newBuffer() *buffer {
 	// Empty lists are encoded as [], not null.
-	return &buffer{books: ltgf.Buffer{Records: []cluster.Record{}}, leases: []cluster.Lease{}, verdicts: []cluster.JobStatus{}, standing: []cluster.TenantStatus{}}
+	return &buffer{books: ltgf.Buffer{Records: []cluster.Record{}}, leases: []cluster.Lease{}, statuses: []cluster.JobStatus{}, standing: []cluster.TenantStatus{}}
 }
 
 // buffer returns the buffer that does not hold the snapshot's data.
@@ -52,9 +52,9 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 		Losses: budget.Losses(b), Cells: choice.Cells, AllocationRequest: x.question}
 	p.Events = b.Events
 	p.Next = next(b, choice.Next)
-	buf.verdicts = why.Statuses(b, choice.Refused, buf.verdicts)
+	buf.statuses = why.Statuses(b, choice.Refused, buf.statuses)
 	buf.leases = lasting(b, buf.leases)
-	p.Statuses = buf.verdicts
+	p.Statuses = buf.statuses
 	profiles, paces := x.speeds.Profiles()
 	p.State = cluster.State{
 		Round: b.Snapshot.Round, NextKey: b.Snapshot.NextKey, Ledger: b.Ledger, Records: remembered(b), Leases: buf.leases, Claims: b.Claims,

@@ -142,7 +142,7 @@ func TestAGangIsNotStarvedByOverlappingVictims(t *testing.T) {
 	wide := w.submit("wide", 12, forever, func(j *sim.Work) { j.Request.Nodes, j.Request.PerNode = 3, 4 })
 	w.Run(2*term + minute)
 	if w.Alloc(wide) == 0 {
-		t.Errorf("two boundaries after it came the gang has had nothing: %+v", w.Verdict(wide))
+		t.Errorf("two boundaries after it came the gang has had nothing: %+v", w.Reason(wide))
 	}
 	w.Run(cluster.Day)
 	// Some GPUs cannot be used, because two fully held nodes leave the third alone. The used GPUs are shared

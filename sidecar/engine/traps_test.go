@@ -54,7 +54,7 @@ func TestTheUsersBeginOnAFullCluster(t *testing.T) {
 		}
 	}
 	if len(w.done(cluster.Grant, id)) != 1 {
-		t.Errorf("granted %d times, want once: %+v", len(w.done(cluster.Grant, id)), w.Verdict(id))
+		t.Errorf("granted %d times, want once: %+v", len(w.done(cluster.Grant, id)), w.Reason(id))
 	}
 }
 
@@ -96,7 +96,7 @@ func TestAUserWhoMovesTheBeginIsFollowed(t *testing.T) {
 		w.SetBegin(id, w.Now().Add(30*minute))
 		w.Run(hour)
 		if w.Received(id) == 0 {
-			t.Errorf("it has had nothing an hour later: %+v", w.Verdict(id))
+			t.Errorf("it has had nothing an hour later: %+v", w.Reason(id))
 		}
 	})
 }
@@ -129,7 +129,7 @@ func TestInactiveJobsAreOwedNothing(t *testing.T) {
 		w.alter = nil
 		w.Run(20 * minute)
 		if w.Received(id) == 0 {
-			t.Errorf("%s: once free it gets its turn: %+v", why, w.Verdict(id))
+			t.Errorf("%s: once free it gets its turn: %+v", why, w.Reason(id))
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestAJobThatIsHeldBetweenItsLeases(t *testing.T) {
 	w.Hold(id, false)
 	w.Run(20 * minute)
 	if w.Record(id).Terms < 2 {
-		t.Errorf("after its release it was not served again: %+v", w.Verdict(id))
+		t.Errorf("after its release it was not served again: %+v", w.Reason(id))
 	}
 }
 

@@ -59,7 +59,7 @@ func (w *world) class(id cluster.JobID, want cluster.LeaseClass) {
 	w.t.Helper()
 	l := w.lease(id)
 	if l == nil || l.Class != want {
-		w.t.Errorf("at %s the lease of job %s is %+v, want one that is %s: %+v", w.Now().Sub(simtest.Start), id, l, want, w.Verdict(id))
+		w.t.Errorf("at %s the lease of job %s is %+v, want one that is %s: %+v", w.Now().Sub(simtest.Start), id, l, want, w.Reason(id))
 	}
 }
 
@@ -517,7 +517,7 @@ func TestAnUnevenGang(t *testing.T) {
 	id := w.submit("a", 5, forever, func(k *sim.Work) { k.Request = cluster.Request{GPUs: 5, Nodes: 2, CPUs: 5, MemoryMB: 5120} })
 	w.Run(10 * second)
 	if l := w.lease(id); l == nil || l.GPUs != 5 || len(l.Nodes) != 2 {
-		t.Errorf("the lease of job %s: %+v, %+v", id, l, w.Verdict(id))
+		t.Errorf("the lease of job %s: %+v, %+v", id, l, w.Reason(id))
 	}
 }
 
@@ -592,7 +592,7 @@ func TestACellIsWhereTheJobMayRun(t *testing.T) {
 			w.class(mine, cluster.Guaranteed)
 			w.state(mine, cluster.Running)
 			if holds := w.Job(mine).Holds; len(holds) != 1 || holds[0].Node != "n03" {
-				t.Errorf("job %s is on %+v: %+v", mine, holds, w.Verdict(mine))
+				t.Errorf("job %s is on %+v: %+v", mine, holds, w.Reason(mine))
 			}
 			w.books()
 		})

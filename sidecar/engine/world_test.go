@@ -113,14 +113,14 @@ func (w *world) untouched(id cluster.JobID) {
 func (w *world) state(id cluster.JobID, want cluster.JobState) {
 	w.t.Helper()
 	if got := w.Job(id).State; got != want {
-		w.t.Errorf("at %s job %s is %s, want %s: %+v", w.Now().Sub(simtest.Start), id, got, want, w.Verdict(id))
+		w.t.Errorf("at %s job %s is %s, want %s: %+v", w.Now().Sub(simtest.Start), id, got, want, w.Reason(id))
 	}
 }
 
 // why fails unless the last reason of a job has the code.
 func (w *world) why(id cluster.JobID, want cluster.Code) cluster.Reason {
 	w.t.Helper()
-	got := w.Verdict(id)
+	got := w.Reason(id)
 	if got.Code != want {
 		w.t.Errorf("at %s the word on job %s is %+v, want %s", w.Now().Sub(simtest.Start), id, got, want)
 	}

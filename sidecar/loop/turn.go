@@ -283,17 +283,17 @@ func (l *Loop) open(ctx context.Context) error {
 	return nil
 }
 
-// act carries out all actions that are not withheld; there is one outcome per action.
+// act carries out all actions that are not suppressed; there is one outcome per action.
 func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
 	outcomes := make([]cluster.Outcome, len(actions))
-	withheld := 0
+	suppressed := 0
 	for i := range actions {
 		if actions[i].Suppressed {
-			outcomes[i] = cluster.Outcome{Skipped: true, Error: "withheld: not acting on this partition"}
-			withheld++
+			outcomes[i] = cluster.Outcome{Skipped: true, Error: "suppressed: not acting on this partition"}
+			suppressed++
 		}
 	}
-	if withheld == 0 && len(actions) > 0 {
+	if suppressed == 0 && len(actions) > 0 {
 		copy(outcomes, l.Cluster.Apply(ctx, actions))
 		return outcomes
 	}

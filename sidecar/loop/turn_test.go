@@ -102,7 +102,7 @@ func TestATurn(t *testing.T) {
 		t.Fatalf("did %q (%v): a plan is written down before it is acted on", did, err)
 	}
 	if len(b.applied) != 2 || b.applied[0].Job != 1 || b.applied[1].Job != 3 {
-		t.Errorf("applied %+v, want what is not withheld", b.applied)
+		t.Errorf("applied %+v, want what is not suppressed", b.applied)
 	}
 	if len(r.Outcomes) != 3 || !r.Outcomes[1].Skipped || r.Outcomes[1].OK || r.Outcomes[2].Took != 3 || !slices.Equal(r.Outcomes, b.settled) {
 		t.Errorf("outcomes %+v, want one for each action, in their order", r.Outcomes)

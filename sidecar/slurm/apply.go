@@ -158,7 +158,7 @@ func (b *batch) remember(a cluster.Action, err error) {
 func (b *batch) do(ctx context.Context, a cluster.Action, stopped *cluster.Instant) error {
 	c := b.client
 	if a.Suppressed {
-		return skip("withheld")
+		return skip("suppressed")
 	}
 	if ctx.Err() != nil {
 		return skip("stopped before its turn")

@@ -212,8 +212,8 @@ func TestDependentActionsAreSkipped(t *testing.T) {
 			if name == "reservation fails" && !out[1].Skipped {
 				t.Errorf("grant: %+v", out[1])
 			}
-			if !out[3].OK || !out[4].Skipped || out[4].Error != "withheld" {
-				t.Errorf("gate: %+v, withheld notice: %+v", out[3], out[4])
+			if !out[3].OK || !out[4].Skipped || out[4].Error != "suppressed" {
+				t.Errorf("gate: %+v, suppressed notice: %+v", out[3], out[4])
 			}
 			if n := f.count("GET /slurm/v0.0.44/job/9"); n != 0 {
 				t.Error("the holder was touched")

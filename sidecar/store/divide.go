@@ -13,13 +13,13 @@ import (
 	"github.com/fairlease/fairlease/sql"
 )
 
-type divisionKey struct {
+type allocationKey struct {
 	Policy string `json:"policy"`
 	Digest string `json:"digest"`
 }
 
-type divisionRow struct {
-	divisionKey
+type allocationRow struct {
+	allocationKey
 	Objective float64 `json:"objective"`
 	WhyNot    string  `json:"why_not"`
 	Pools     list    `json:"pools"`
@@ -91,21 +91,21 @@ type auditRow struct {
 // The functions below turn the division of heterogeneous GPUs into rows. Without a policy there are
 // none.
 
-// divisionOf gives the division in force in a round; nil = none, or one of another policy.
-func divisionOf(snap cluster.Snapshot) *cluster.Allocation {
+// allocationOf gives the division in force in a round; nil = none, or one of another policy.
+func allocationOf(snap cluster.Snapshot) *cluster.Allocation {
 	if d := snap.Allocation; snap.Settings.Divide != "" && d != nil && d.Policy == snap.Settings.Divide {
 		return d
 	}
 	return nil
 }
 
-func divisionRows(snap cluster.Snapshot) []divisionRow {
-	d := divisionOf(snap)
+func allocationRows(snap cluster.Snapshot) []allocationRow {
+	d := allocationOf(snap)
 	if d == nil {
 		return nil
 	}
-	return []divisionRow{{
-		divisionKey: divisionKey{d.Policy, d.Digest}, Objective: d.Objective, WhyNot: d.Why, Pools: listOf(d.Pools), Parties: len(d.Parts),
+	return []allocationRow{{
+		allocationKey: allocationKey{d.Policy, d.Digest}, Objective: d.Objective, WhyNot: d.Why, Pools: listOf(d.Pools), Parties: len(d.Parts),
 		Since: stamp(snap.Now),
 	}}
 }
@@ -140,7 +140,7 @@ func entitlementRows(snap cluster.Snapshot, plan cluster.Plan, speeds map[accoun
 	for _, s := range plan.Tenants {
 		holds[accountKey{s.Tenant, s.Pool}] = s.Holds
 	}
-	traded := traded(divisionOf(snap))
+	traded := traded(allocationOf(snap))
 	tenants := plan.State.Ledger.Tenants
 	rows := make([]entitlementRow, 0, len(tenants))
 	demand := map[string]cluster.MicroGPU{}
@@ -213,7 +213,7 @@ func (w *written) speedsAfter(plan cluster.Plan) map[accountKey]float64 {
 }
 
 func tradeRows(snap cluster.Snapshot) []tradeRow {
-	d := divisionOf(snap)
+	d := allocationOf(snap)
 	if d == nil {
 		return nil
 	}
@@ -247,7 +247,7 @@ func undoneBy(d *cluster.Allocation) map[int64]string {
 
 // tradesOver gives the trades that have ended, with reasons.
 func tradesOver(gone []tradeRow, snap cluster.Snapshot) []tradeRow {
-	undone := undoneBy(divisionOf(snap))
+	undone := undoneBy(allocationOf(snap))
 	over := slices.Clone(gone)
 	for i := range over {
 		over[i].Undone, over[i].Why = stamp(snap.Now), cmp.Or(undone[over[i].ID], "policy")

@@ -144,9 +144,9 @@ const (
 		fairlease.millionths(entitlement_gpus), holds_gpus, speed from fairlease.entitlements order by 1, 2`
 )
 
-// TestDivisionsReadBack runs stories of divisions with restarts, and compares the tables with
+// TestAllocationsReadBack runs stories of divisions with restarts, and compares the tables with
 // each round.
-func TestDivisionsReadBack(t *testing.T) {
+func TestAllocationsReadBack(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds.Of(t, seeds.Some(1, 3)) {
 		story := journaltest.NewStory(seed, 4, 10)
@@ -282,8 +282,8 @@ func (b *bazaar) compare(l *life, plan cluster.Plan) {
 	same(l, "entitlements", entitlements, entitlementsQuery)
 }
 
-// TestOddDivisions commits impossible values: they must not stop the journal.
-func TestOddDivisions(t *testing.T) {
+// TestOddAllocations commits impossible values: they must not stop the journal.
+func TestOddAllocations(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(2, 2, 5)
 	l := newLife(t, store.Config{}, story)

@@ -43,7 +43,7 @@ func roundOf(snap cluster.Snapshot, plan cluster.Plan) roundRow {
 	}
 	for _, a := range plan.Actions {
 		if a.Suppressed {
-			r.ActionsWithheld++
+			r.ActionsSuppressed++
 		}
 		if isGate(a) {
 			r.Gates++
@@ -118,13 +118,13 @@ func remembered(row jobRow, r cluster.Record) jobRow {
 	return row
 }
 
-func verdictRows(snap cluster.Snapshot, plan cluster.Plan) []verdictRow {
-	rows := make([]verdictRow, 0, len(plan.Statuses))
+func statusRows(snap cluster.Snapshot, plan cluster.Plan) []statusRow {
+	rows := make([]statusRow, 0, len(plan.Statuses))
 	detail := newDetailer(plan)
 	for i := range plan.Statuses {
 		v := &plan.Statuses[i]
 		r, _ := recordOf(plan.State, v.Job)
-		row := verdictRow{
+		row := statusRow{
 			reasonColumns: reasonColumns{
 				Code: v.Reason.Code, Pool: v.Reason.Pool, Need: v.Reason.Need, Free: v.Reason.Free, Behind: v.Reason.Behind,
 				Other: v.Reason.Other, OtherBehind: v.Reason.OtherBehind, Rank: v.Reason.Rank, Note: v.Reason.Note,
@@ -250,7 +250,7 @@ func actionRowOf(plan cluster.Plan, i int) actionRow {
 	a := plan.Actions[i]
 	row := actionRow{
 		Round: plan.Round, Ordinal: i, At: stamp(plan.At), Verb: a.Verb, Job: optional(a.Job), Until: stamp(a.Until), Nodes: listOf(a.Nodes),
-		Reservation: a.Reservation, Limit: a.Limit, Signal: a.Signal, Withheld: a.Suppressed, Because: documentOf(a.Reason),
+		Reservation: a.Reservation, Limit: a.Limit, Signal: a.Signal, Suppressed: a.Suppressed, Because: documentOf(a.Reason),
 	}
 	if a.ID.ID != 0 {
 		row.SlurmID = a.ID.String()

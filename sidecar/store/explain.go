@@ -20,7 +20,7 @@ import (
 
 var (
 	settingsNow = sql.Query("settings_now")
-	verdictOf   = query[verdictNow]("status_of")
+	statusOf    = query[statusNow]("status_of")
 	standingsOf = query[standingNow]("standings_of")
 	jobNames    = sql.Query("job_names")
 )
@@ -86,8 +86,8 @@ func (d *detailer) of(c *cluster.Case, r *cluster.Record, reason *cluster.Reason
 	return documentOf(out)
 }
 
-// verdictNow is a row of job_statuses.
-type verdictNow struct {
+// statusNow is a row of job_statuses.
+type statusNow struct {
 	reasonColumns
 	Round     int64           `db:"round"`
 	At        time.Time       `db:"at"`
@@ -102,7 +102,7 @@ type verdictNow struct {
 	Details   []byte          `db:"details"`
 }
 
-func (v *verdictNow) reason() cluster.Reason {
+func (v *statusNow) reason() cluster.Reason {
 	return cluster.Reason{Code: v.Code, Pool: v.Pool, Need: v.Need, Free: v.Free, Behind: v.Behind, Other: v.Other, OtherBehind: v.OtherBehind,
 		Queue: v.Queue, OtherJob: keyOf(v.OtherJob), Rank: v.Rank, Until: instantOf(v.Until), For: keyOf(v.For), Cell: v.Cell, Chain: v.Chain,
 		Right: v.Right, Note: v.Note, Rho: v.Rho}
@@ -141,8 +141,8 @@ type standingNow struct {
 	RhoAll      cluster.Rho      `db:"rho_all"`
 }
 
-// newestOf gives the part of the newest round that concerns one job: its case, record, verdict,
-// lease, claim and habit, its tenant's standing, and the names of jobs in the verdict, as cases
+// newestOf gives the part of the newest round that concerns one job: its case, record, status,
+// lease, claim and habit, its tenant's standing, and the names of jobs in the status, as cases
 // that are gone. It reads the whole round only if needed: if a policy divides GPU models, for
 // hardware that virtual clusters lost, and for rounds of older versions, which wrote less.
 func (s *Store) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, error) {
@@ -156,7 +156,7 @@ func (s *Store) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, 
 	if err != nil {
 		return e, 0, err
 	}
-	verdicts, err := collect[verdictNow](ctx, s, "reading the verdict", verdictOf, job.Key)
+	statuses, err := collect[statusNow](ctx, s, "reading the status", statusOf, job.Key)
 	if err != nil {
 		return e, 0, err
 	}
@@ -165,7 +165,7 @@ func (s *Store) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, 
 			return e, 0, fmt.Errorf("reading the settings: %w", err)
 		}
 	}
-	if settings == nil || e.Snapshot.Settings.Divide != "" || len(verdicts) > 0 && verdicts[0].Code == cluster.ReasonLost {
+	if settings == nil || e.Snapshot.Settings.Divide != "" || len(statuses) > 0 && statuses[0].Code == cluster.ReasonLost {
 		e.Snapshot, e.Plan, err = s.Last(ctx)
 		return e, e.Plan.At, err
 	}
@@ -181,10 +181,10 @@ func (s *Store) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, 
 			Entitlement: r.Entitlement, Demand: r.Demand, Holds: r.Holds, Lent: r.Lent, Borrowed: r.Borrowed, Waiting: r.Waiting,
 			Deficit: r.Deficit, Behind: r.Behind, Owed: r.Owed, Repays: r.Repays, Rho: r.Rho, RhoAll: r.RhoAll})
 	}
-	if len(verdicts) == 0 {
+	if len(statuses) == 0 {
 		return e, numbers, nil
 	}
-	v := &verdicts[0]
+	v := &statuses[0]
 	if err := e.add(job, v); err != nil {
 		return e, 0, err
 	}
@@ -195,7 +195,7 @@ func (s *Store) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, 
 }
 
 // add applies the job's rows.
-func (e *Edge) add(job *Job, v *verdictNow) error {
+func (e *Edge) add(job *Job, v *statusNow) error {
 	id, err := cluster.ParseJobID(job.SlurmID)
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func (e *Edge) add(job *Job, v *verdictNow) error {
 	return nil
 }
 
-// name adds cases of the jobs in the verdict.
+// name adds cases of the jobs in the status.
 func (s *Store) name(ctx context.Context, e *Edge) error {
 	reason, own := &e.Plan.Statuses[0].Reason, e.Plan.Statuses[0].Job
 	keys := []int64{int64(reason.For), int64(reason.OtherJob)}

@@ -47,7 +47,7 @@ func TestAJobsRowsTellWhatTheRoundTells(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			whole := store.Explanation{Verdict: &v}
+			whole := store.Explanation{Status: &v}
 			for i := range plan.State.Leases {
 				if l := &plan.State.Leases[i]; l.Job == v.Job {
 					whole.Lease = l
@@ -63,7 +63,7 @@ func TestAJobsRowsTellWhatTheRoundTells(t *testing.T) {
 					whole.Standing = append(whole.Standing, st)
 				}
 			}
-			got := store.Explanation{Verdict: x.Verdict, Lease: x.Lease, Claim: x.Claim, Standing: x.Standing}
+			got := store.Explanation{Status: x.Status, Lease: x.Lease, Claim: x.Claim, Standing: x.Standing}
 			if diff := cmp.Diff(whole, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("round %d, job %s (-whole +rows):\n%s", plan.Round, x.Job.SlurmID, diff)
 			}

@@ -247,7 +247,7 @@ type Round struct {
 	LeasesEnded int        `json:"leases_ended"`
 	Claims      int        `json:"claims"`
 	Actions     int        `json:"actions"`
-	Withheld    int        `json:"withheld" db:"actions_withheld"`
+	Suppressed    int        `json:"suppressed" db:"actions_suppressed"`
 	Replayable  bool       `json:"replayable"`
 }
 
@@ -428,7 +428,7 @@ type Action struct {
 	Until       *time.Time      `json:"until,omitempty" db:"until_at"`
 	Reservation string          `json:"reservation,omitempty"`
 	Signal      string          `json:"signal,omitempty"`
-	Withheld    bool            `json:"withheld,omitempty"`
+	Suppressed    bool            `json:"suppressed,omitempty"`
 	Because     string          `json:"because"`
 	OK          *bool           `json:"ok,omitempty" db:"ok"` // nil: unknown
 	Skipped     *bool           `json:"skipped,omitempty"`
@@ -490,18 +490,18 @@ type Job struct {
 // Explanation is everything that explains why a job runs or waits.
 type Explanation struct {
 	Job Job `json:"job"`
-	// Round and At are the newest round. Record, Lease, Claim, Verdict and Standing are from it;
+	// Round and At are the newest round. Record, Lease, Claim, Status and Standing are from it;
 	// nil if the job is no longer known, holds none, or is done.
-	Round   int64              `json:"round"`
-	At      cluster.Instant    `json:"at"`
-	Record  *cluster.Record    `json:"record,omitempty"`
-	Lease   *cluster.Lease     `json:"lease,omitempty"`
-	Claim   *cluster.Claim     `json:"claim,omitempty"`
-	Verdict *cluster.JobStatus `json:"verdict,omitempty"`
-	// For is Slurm's id of the job in the verdict; "" = none.
+	Round  int64              `json:"round"`
+	At     cluster.Instant    `json:"at"`
+	Record *cluster.Record    `json:"record,omitempty"`
+	Lease  *cluster.Lease     `json:"lease,omitempty"`
+	Claim  *cluster.Claim     `json:"claim,omitempty"`
+	Status *cluster.JobStatus `json:"status,omitempty"`
+	// For is Slurm's id of the job in the status; "" = none.
 	For string `json:"for,omitempty"`
 	// Waiting says why the job waits, if this database user may not read whole rounds. Then there
-	// is no Record, Lease, Claim or Verdict, and Newest is empty.
+	// is no Record, Lease, Claim or Status, and Newest is empty.
 	Waiting *Waiting `json:"waiting,omitempty"`
 	// Standing is the tenant's in every pool. Effective is its throughput; nil without a
 	// division.
@@ -510,12 +510,12 @@ type Explanation struct {
 	Leases    []Lease                `json:"leases"`  // newest first
 	Actions   []Action               `json:"actions"` // newest first
 	Overrides []Order                `json:"overrides"`
-	// NumbersAt is when the journal last wrote the numbers of Record and Verdict that change
+	// NumbersAt is when the journal last wrote the numbers of Record and Status that change
 	// every round; it refreshes jobs in turn. It equals At if they are the newest round's.
 	NumbersAt cluster.Instant `json:"numbers_at"`
 	// SlurmSays is Slurm's own reason why the job waits.
 	SlurmSays string `json:"slurm_says,omitempty"`
-	// Newest is the newest round's data of the job, and of the jobs in its verdict; see newestOf.
+	// Newest is the newest round's data of the job, and of the jobs in its status; see newestOf.
 	Newest Edge `json:"-"`
 }
 
@@ -578,10 +578,10 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 	if c := caseOf(x.Newest.Snapshot, x.Job.Key); c != nil && !c.Gone && c.Job.PendingReason != "None" {
 		x.SlurmSays = c.Job.PendingReason
 	}
-	if x.Verdict == nil || x.Verdict.Reason.For == 0 {
+	if x.Status == nil || x.Status.Reason.For == 0 {
 		return x, nil
 	}
-	if c := caseOf(x.Newest.Snapshot, x.Verdict.Reason.For); c != nil {
+	if c := caseOf(x.Newest.Snapshot, x.Status.Reason.For); c != nil {
 		x.For = c.Record.ID.String()
 	}
 	return x, nil
@@ -630,7 +630,7 @@ func (x *Explanation) add(plan cluster.Plan) {
 	}
 	for _, v := range plan.Statuses {
 		if v.Job == x.Job.Key {
-			x.Verdict = &v
+			x.Status = &v
 		}
 	}
 	for _, t := range plan.Tenants {

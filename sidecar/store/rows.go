@@ -141,7 +141,7 @@ type roundRow struct {
 	Claims          int    `json:"claims"`
 	Actions         int    `json:"actions"`
 	Gates           int    `json:"gates"`
-	ActionsWithheld int    `json:"actions_withheld"`
+	ActionsSuppressed int    `json:"actions_suppressed"`
 	Events          int    `json:"events"`
 }
 
@@ -198,7 +198,7 @@ type jobRow struct {
 	Lost       cluster.GPUTime  `json:"lost_gpu_ms"`
 }
 
-type verdictRow struct {
+type statusRow struct {
 	reasonColumns
 	Job       cluster.JobKey  `json:"job_key"`
 	Round     int64           `json:"round"`
@@ -414,7 +414,7 @@ type actionRow struct {
 	Reservation string       `json:"reservation"`
 	Limit       cluster.Span `json:"limit_ms"`
 	Signal      string       `json:"signal"`
-	Withheld    bool         `json:"withheld"`
+	Suppressed    bool         `json:"suppressed"`
 	Because     document     `json:"because"`
 }
 

@@ -273,7 +273,7 @@ func lentRates(plan cluster.Plan) map[string]int64 {
 // millionths writes a number of millionths as PostgreSQL does.
 func millionths(n int64) string { return fmt.Sprintf("%d.%06d", n/1e6, n%1e6) }
 
-func TestVerdictsAreRefreshedInTurn(t *testing.T) {
+func TestStatusesAreRefreshedInTurn(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(2, 2, 300)
 	story.Restless = 0
@@ -284,7 +284,7 @@ func TestVerdictsAreRefreshedInTurn(t *testing.T) {
 		c := ask[count](l, `select count(*), count(*) filter (where at < $1::timestamptz - interval '1 minute'), count(*) filter (where round = $2)
 			from fairlease.job_statuses`, plan.At.Time(), plan.Round)[0]
 		if c.All != len(plan.Statuses) || c.Old != 0 {
-			t.Errorf("round %d: %d verdicts of %d live jobs, %d of them older than a minute", plan.Round, c.All, len(plan.Statuses), c.Old)
+			t.Errorf("round %d: %d statuses of %d live jobs, %d of them older than a minute", plan.Round, c.All, len(plan.Statuses), c.Old)
 		}
 		if i > 0 && c.New > c.All/2 {
 			t.Errorf("round %d: all at once: %d of %d", plan.Round, c.New, c.All)
@@ -361,10 +361,10 @@ func TestOutcomesAreWrittenDown(t *testing.T) {
 		OK, Skipped *bool
 		Error       *string
 		Took        *int64
-		Withheld    bool
+		Suppressed    bool
 	}
-	query := "select ordinal, ok, skipped, error, took_ms, withheld from fairlease.actions order by 1"
-	same(l, "before", []row{{Ordinal: 0}, {Ordinal: 1}, {Ordinal: 2, Withheld: true}}, query)
+	query := "select ordinal, ok, skipped, error, took_ms, suppressed from fairlease.actions order by 1"
+	same(l, "before", []row{{Ordinal: 0}, {Ordinal: 1}, {Ordinal: 2, Suppressed: true}}, query)
 	outcomes := []cluster.Outcome{{OK: true, At: plan.At, Took: 12}, {Error: "Slurm says \"no\"\x00", At: plan.At, Took: 30}, {Skipped: true}}
 	if err := l.journal.Settle(t.Context(), plan, outcomes); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 // A snapshot log stores the rounds' snapshots and plans as blobs. Now and then a round is a keyframe,
 // which is self-contained; the others are differences to the previous round.
 //
-// MaxRatio of a round is jobs, their records, leases and verdicts: these are sheets. The rest is
+// MaxRatio of a round is jobs, their records, leases and statuses: these are sheets. The rest is
 // JSON. A snapshot is predicted from the plan before it, and a plan from its snapshot: the
 // entitlements of waiting jobs grow at their rates. A wrong prediction costs only space.
 type snapshotLog struct {
@@ -44,7 +44,7 @@ type blob struct {
 // scene is the state that frames are encoded from: a round as sheets, and the JSON of the rest.
 type scene struct {
 	words                           *words
-	jobs, records, leases, verdicts *sheet
+	jobs, records, leases, statuses *sheet
 	snapshot, plan                  []byte
 	carried                         []byte // JSON that one round passes to the next; nil if only snapshot and plan have it
 }
@@ -60,10 +60,10 @@ type carried struct {
 const keyframeEvery = 360
 
 var (
-	jobShape     = shapeOf(reflect.TypeFor[cluster.Case](), fieldOf[cluster.Case]("Record", "Key"), "record")
-	recordShape  = shapeOf(reflect.TypeFor[cluster.Record](), fieldOf[cluster.Record]("Key"))
-	leaseShape   = shapeOf(reflect.TypeFor[cluster.Lease](), fieldOf[cluster.Lease]("Job"))
-	verdictShape = shapeOf(reflect.TypeFor[cluster.JobStatus](), fieldOf[cluster.JobStatus]("Job"))
+	jobShape    = shapeOf(reflect.TypeFor[cluster.Case](), fieldOf[cluster.Case]("Record", "Key"), "record")
+	recordShape = shapeOf(reflect.TypeFor[cluster.Record](), fieldOf[cluster.Record]("Key"))
+	leaseShape  = shapeOf(reflect.TypeFor[cluster.Lease](), fieldOf[cluster.Lease]("Job"))
+	statusShape = shapeOf(reflect.TypeFor[cluster.JobStatus](), fieldOf[cluster.JobStatus]("Job"))
 )
 
 // fieldOf gives the index of a field.
@@ -82,11 +82,11 @@ func fieldOf[T any](names ...string) (at []int) {
 // newScene is an empty scene with columns.
 func newScene(columns [4][]column) scene {
 	empty := func(i int) *sheet { return &sheet{columns: columns[i], cells: make([][]int64, len(columns[i]))} }
-	return scene{words: newWords(), jobs: empty(0), records: empty(1), leases: empty(2), verdicts: empty(3)}
+	return scene{words: newWords(), jobs: empty(0), records: empty(1), leases: empty(2), statuses: empty(3)}
 }
 
 func ourColumns() [4][]column {
-	return [4][]column{jobShape.columns, recordShape.columns, leaseShape.columns, verdictShape.columns}
+	return [4][]column{jobShape.columns, recordShape.columns, leaseShape.columns, statusShape.columns}
 }
 
 // A frame's snapshot begins with a number: keyOfAll in a keyframe, which lists its columns,
@@ -94,7 +94,7 @@ func ourColumns() [4][]column {
 // its snapshot.
 //
 //	snapshot  keyOfAll|frameOfAll words jobs records leases carried rest
-//	plan      from at words records leases verdicts carried rest digest
+//	plan      from at words records leases statuses carried rest digest
 //
 // In frames of older versions carried is part of rest.
 const (
@@ -161,14 +161,14 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 	if encoded.scene.leases, err = leaseShape.fill(w, leases, len(m.Leases), func(i int) reflect.Value { return reflect.ValueOf(&m.Leases[i]).Elem() }); err != nil {
 		return failed("leases", err)
 	}
-	if encoded.scene.verdicts, err = verdictShape.fill(w, was.verdicts, len(plan.Statuses), func(i int) reflect.Value { return reflect.ValueOf(&plan.Statuses[i]).Elem() }); err != nil {
-		return failed("verdicts", err)
+	if encoded.scene.statuses, err = statusShape.fill(w, was.statuses, len(plan.Statuses), func(i int) reflect.Value { return reflect.ValueOf(&plan.Statuses[i]).Elem() }); err != nil {
+		return failed("statuses", err)
 	}
 	told = appendNumbers(told[:0], uint64(snap.Ledger.At), uint64(plan.At))
 	told = appendWords(told, w, known)
 	told = sheetDelta(told, records, encoded.scene.records, accruing(snap.Ledger.At, plan.At))
 	told = sheetDelta(told, leases, encoded.scene.leases, plain)
-	told = sheetDelta(told, was.verdicts, encoded.scene.verdicts, judging(jobs, encoded.scene.records))
+	told = sheetDelta(told, was.statuses, encoded.scene.statuses, judging(jobs, encoded.scene.records))
 	told = appendChange(told, taken, encoded.scene.carried)
 	told = appendChange(told, was.plan, encoded.scene.plan)
 	told = appendNumbers(told, encoded.scene.digest())
@@ -217,14 +217,14 @@ func accruing(from, at cluster.Instant) func(*sheet) foretold {
 	}
 }
 
-// judging predicts verdicts from the jobs and their records: jobs of a tenant with equal requests
-// mostly have equal verdicts.
+// judging predicts statuses from the jobs and their records: jobs of a tenant with equal requests
+// mostly have equal statuses.
 func judging(jobs, records *sheet) func(*sheet) foretold {
 	tenants, alloc, due := records.column(textKind, "tenant"), records.column(numberKind, "alloc"), records.column(numberKind, "due")
 	models, gpus := jobs.column(textKind, "job.request.model"), jobs.column(numberKind, "job.request.gpus")
 	return func(s *sheet) foretold {
 		rhos, owners, kinds := make([]int64, len(s.keys)), make([]int64, len(s.keys)), make([]int64, len(s.keys))
-		// A verdict is predicted by the queue of the last one: the tenant's, or a model's.
+		// A status is predicted by the queue of the last one: the tenant's, or a model's.
 		code, pool := s.column(textKind, "reason.code"), s.column(textKind, "reason.pool")
 		queues, pools := make([]int64, len(s.keys)), make([]int64, len(s.keys))
 		record, job := follow(records), follow(jobs)
@@ -259,7 +259,7 @@ func follow(s *sheet) func(int64) int {
 
 // digest is a checksum of the whole scene.
 func (s *scene) digest() (sum uint64) {
-	for _, t := range []*sheet{s.jobs, s.records, s.leases, s.verdicts} {
+	for _, t := range []*sheet{s.jobs, s.records, s.leases, s.statuses} {
 		sum = t.digest(sum)
 	}
 	for _, text := range [][]byte{s.snapshot, s.plan, s.carried} {
@@ -317,7 +317,7 @@ func (p *decoder) next(snapshot, plan blob) error {
 	r.words(s.words)
 	s.records = r.sheet(s.records, accruing(from, at))
 	s.leases = r.sheet(s.leases, plain)
-	s.verdicts = r.sheet(s.verdicts, judging(s.jobs, s.records))
+	s.statuses = r.sheet(s.statuses, judging(s.jobs, s.records))
 	if s.carried = nil; carries {
 		s.carried = r.text(p.snapshotCarried)
 	}
@@ -359,7 +359,7 @@ func (p *decoder) show() (snap cluster.Snapshot, plan cluster.Plan, err error) {
 		p.snapshotLeases.tell(leaseShape, w, listOfRows(&snap.Leases, p.snapshotLeases)),
 		s.records.tell(recordShape, w, listOfRows(&m.Records, s.records)),
 		s.leases.tell(leaseShape, w, listOfRows(&m.Leases, s.leases)),
-		s.verdicts.tell(verdictShape, w, listOfRows(&plan.Statuses, s.verdicts)))
+		s.statuses.tell(statusShape, w, listOfRows(&plan.Statuses, s.statuses)))
 	return snap, plan, err
 }
 

@@ -360,7 +360,7 @@ func TestQuietRoundsWriteFewRows(t *testing.T) {
 	story := journaltest.NewStory(1, 25, waiting)
 	w := newWritten(15 * cluster.Minute)
 	longest, all := 0, 0
-	rounds := seeds.Some(40, 100) // leases end in between, which changes times in verdicts
+	rounds := seeds.Some(40, 100) // leases end in between, which changes times in statuses
 	for round := range rounds {
 		snap, plan := story.Next()
 		acts := plan.Actions

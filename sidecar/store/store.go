@@ -43,7 +43,7 @@ type Config struct {
 	Takeover time.Duration
 	// Sample is how often the histories for charts are sampled; 0 = once a minute.
 	Sample time.Duration
-	// Refresh is how often the numbers of a waiting job's verdict are written although the reason
+	// Refresh is how often the numbers of a waiting job's status are written although the reason
 	// is unchanged; 0 = every 15 minutes.
 	Refresh time.Duration
 }

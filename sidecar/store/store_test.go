@@ -161,8 +161,8 @@ func TestExplain(t *testing.T) {
 	if diff := cmp.Diff(&lease, byID.Lease); diff != "" {
 		t.Errorf("the lease:\n%s", diff)
 	}
-	if byID.Verdict == nil || byID.Verdict.Reason.Code != cluster.ReasonHolding {
-		t.Errorf("the verdict is %+v", byID.Verdict)
+	if byID.Status == nil || byID.Status.Reason.Code != cluster.ReasonHolding {
+		t.Errorf("the status is %+v", byID.Status)
 	}
 	if len(byID.Overrides) != 3 || len(byID.Leases) != 1 || len(byID.Actions) != 1 || byID.Actions[0].Verb != "grant" || len(byID.Standing) != 2 {
 		t.Errorf("explained by %d overrides, %d leases, actions %+v, standing %+v", len(byID.Overrides), len(byID.Leases), byID.Actions, byID.Standing)

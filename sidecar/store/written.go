@@ -32,7 +32,7 @@ type table[K comparable, R comparable] struct {
 // every round.
 const (
 	mostJobs     = 1000
-	mostVerdicts = 1000
+	mostStatuses = 1000
 )
 
 // change is what must be written to a table: new or changed rows to put, and rows with removed
@@ -158,7 +158,7 @@ type written struct {
 	tenants  *table[string, tenantRow]
 	nodes    *table[string, nodeRow]
 	jobs     *table[cluster.JobKey, jobRow]
-	verdicts *table[cluster.JobKey, verdictRow]
+	statuses *table[cluster.JobKey, statusRow]
 	settings *table[bool, settingsRow]
 	leases   *table[leaseKey, leaseRow]
 	claims   *table[claimKey, claimRow]
@@ -176,7 +176,7 @@ type written struct {
 
 	divided      cluster.Instant        // of the last sample of a division; 0 = never
 	speeds       map[accountKey]float64 // throughput of GPUs for tenants
-	divisions    *table[divisionKey, divisionRow]
+	allocations  *table[allocationKey, allocationRow]
 	profiles     *table[profileKey, profileRow]
 	entitlements *table[accountKey, entitlementRow]
 	entSamples   *table[accountKey, entitlementRow] // entitlement_history: the newest of each
@@ -188,7 +188,7 @@ func newWritten(refresh cluster.Span) *written {
 		tenants:  newTable(putTenants, func(r tenantRow) string { return r.Name }),
 		nodes:    newTable(putNodes, func(r nodeRow) string { return r.Name }),
 		jobs:     newTable(putJobs, func(r jobRow) cluster.JobKey { return r.Key }),
-		verdicts: newTable(putVerdicts, func(r verdictRow) cluster.JobKey { return r.Job }),
+		statuses: newTable(putStatuses, func(r statusRow) cluster.JobKey { return r.Job }),
 		settings: newTable(putSettings, func(settingsRow) bool { return true }),
 		leases:   newTable(putLeases, func(r leaseRow) leaseKey { return r.leaseKey }),
 		claims:   newTable(putClaims, func(r claimRow) claimKey { return r.claimKey }),
@@ -204,7 +204,7 @@ func newWritten(refresh cluster.Span) *written {
 		fragments:   newTable(putFragmentationHistory, func(r fragmentRow) levelKey { return r.levelKey }),
 		violations:  newTable(putViolations, func(r violationRow) string { return r.What }),
 
-		divisions:    newTable(putDivisions, func(r divisionRow) divisionKey { return r.divisionKey }),
+		allocations:  newTable(putAllocations, func(r allocationRow) allocationKey { return r.allocationKey }),
 		profiles:     newTable(putProfiles, func(r profileRow) profileKey { return r.profileKey }),
 		entitlements: newTable(putEntitlements, func(r entitlementRow) accountKey { return r.accountKey }),
 		entSamples:   newTable(putEntitlementHistory, func(r entitlementRow) accountKey { return r.accountKey }),
@@ -214,9 +214,9 @@ func newWritten(refresh cluster.Span) *written {
 	w.nodes.gone, w.nodes.mark = putNodes, func(r *nodeRow, at stamp) { r.Gone = at }
 	w.jobs.same = sameJob
 	w.jobs.later, w.jobs.most = func(r jobRow) bool { return r.State == cluster.Waiting && r.Terms == 0 }, mostJobs
-	w.verdicts.later, w.verdicts.most = func(r verdictRow) bool { return !slices.Contains(leased, r.Code) }, mostVerdicts
-	w.verdicts.gone = dropVerdicts
-	w.verdicts.same = func(was, now verdictRow) bool { return sameVerdict(was, now, refresh) }
+	w.statuses.later, w.statuses.most = func(r statusRow) bool { return !slices.Contains(leased, r.Code) }, mostStatuses
+	w.statuses.gone = dropStatuses
+	w.statuses.same = func(was, now statusRow) bool { return sameStatus(was, now, refresh) }
 	w.leases.same = sameLease
 	w.leases.over = func(r leaseRow) bool { return r.Ended != 0 }
 	w.claims.gone, w.claims.mark = putClaims, func(r *claimRow, at stamp) { r.Ended = at }
@@ -232,8 +232,8 @@ func newWritten(refresh cluster.Span) *written {
 	w.fragments.gone, w.fragments.mark = putFragmentationHistory, func(r *fragmentRow, at stamp) { *r = fragmentRow{levelKey: r.levelKey, At: at} }
 	w.violations.same = func(violationRow, violationRow) bool { return true }
 	w.violations.gone, w.violations.mark = endViolations, func(r *violationRow, at stamp) { r.Ended = at }
-	w.divisions.same = func(divisionRow, divisionRow) bool { return true }
-	w.divisions.gone, w.divisions.mark = endDivisions, func(r *divisionRow, at stamp) { r.Ended = at }
+	w.allocations.same = func(allocationRow, allocationRow) bool { return true }
+	w.allocations.gone, w.allocations.mark = endAllocations, func(r *allocationRow, at stamp) { r.Ended = at }
 	w.profiles.gone, w.entitlements.gone, w.trades.gone = dropProfiles, dropEntitlements, endTrades
 	w.entitlements.same, w.entSamples.same = sameEntitlement, sameEntitlement
 	w.entSamples.gone, w.entSamples.mark = putEntitlementHistory, func(r *entitlementRow, at stamp) { *r = entitlementRow{accountKey: r.accountKey, At: at} }
@@ -241,7 +241,7 @@ func newWritten(refresh cluster.Span) *written {
 	return w
 }
 
-// sameJob ignores the integrals: they grow every round, and verdicts has them while the job
+// sameJob ignores the integrals: they grow every round, and statuses has them while the job
 // lives.
 func sameJob(was, now jobRow) bool {
 	was.Alloc, was.Due = now.Alloc, now.Due
@@ -272,11 +272,11 @@ func sameEntitlement(was, now entitlementRow) bool {
 	return was == now
 }
 
-// sameVerdict tells whether the row may stay: the reason is the same, and its details (numbers,
+// sameStatus tells whether the row may stay: the reason is the same, and its details (numbers,
 // which job went first, until when) need no refresh yet. Each job is refreshed once per refresh;
 // the jobs are spread over that time.
-func sameVerdict(was, now verdictRow, refresh cluster.Span) bool {
-	turn := func(v verdictRow) int64 {
+func sameStatus(was, now statusRow, refresh cluster.Span) bool {
+	turn := func(v statusRow) int64 {
 		offset := int64(v.Job) * 7919 // a prime, to spread neighbours
 		return (int64(v.At) + offset) / int64(refresh)
 	}
@@ -323,13 +323,13 @@ func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.
 	leases, marks, boundaries := w.leaseEntry(plan)
 	e.marks, e.boundaries = marks, boundaries
 	ledger, vcCells, entitlements := ledgerRows(plan), vcCellRows(snap, plan), entitlementRows(snap, plan, e.speeds)
-	divisions, trades := w.divisions.diff(divisionRows(snap)), w.trades.diff(tradeRows(snap))
+	divisions, trades := w.allocations.diff(allocationRows(snap)), w.trades.diff(tradeRows(snap))
 	trades.gone = tradesOver(trades.gone, snap)
 	e.changes = append(e.changes,
 		w.tenants.diff(tenantRows(snap)),
 		w.nodes.diff(nodeRows(snap)),
 		w.jobs.diff(w.jobRows(snap, plan)),
-		w.verdicts.diff(verdictRows(snap, plan)),
+		w.statuses.diff(statusRows(snap, plan)),
 		w.settings.diff([]settingsRow{{documentOf(snap.Settings)}}),
 		leases,
 		w.claims.diff(claimRows(plan)),
@@ -352,7 +352,7 @@ func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.
 	}
 	// The values of a division may stay unchanged for long: they have a sample of their own, at
 	// the same interval.
-	e.divided = len(divisions.put) > 0 && len(w.divisions.doubted) == 0 && plan.At.Sub(w.divided) >= every
+	e.divided = len(divisions.put) > 0 && len(w.allocations.doubted) == 0 && plan.At.Sub(w.divided) >= every
 	if sampled || e.divided {
 		e.changes = append(e.changes, w.entSamples.diff(entitlements))
 	}
@@ -387,9 +387,9 @@ func (w *written) keep(e entry, m cluster.State) {
 func (w *written) doubt() {
 	w.sampled = 0
 	for _, t := range []interface{ doubt() }{
-		w.tenants, w.nodes, w.jobs, w.verdicts, w.settings, w.leases, w.claims, w.ledger, w.buckets, w.pools, w.samples,
+		w.tenants, w.nodes, w.jobs, w.statuses, w.settings, w.leases, w.claims, w.ledger, w.buckets, w.pools, w.samples,
 		w.vcCells, w.cellSamples, w.boundCells, w.fragments, w.violations,
-		w.divisions, w.profiles, w.entitlements, w.entSamples, w.trades,
+		w.allocations, w.profiles, w.entitlements, w.entSamples, w.trades,
 	} {
 		t.doubt()
 	}

@@ -40,9 +40,9 @@ func Explain(x store.Explanation) *Explanation {
 	if r, ok := engine.StopOf(snap, plan, x.Job.Key); ok {
 		out.Stop, out.StopWords = &r, append(w.Saves(&r), w.Stops(&r)...)
 	}
-	if x.Verdict != nil {
-		out.Words = w.Reason(x.Verdict.Reason)
-		out.Hardware = badHardware(&x.Verdict.Reason, snap)
+	if x.Status != nil {
+		out.Words = w.Reason(x.Status.Reason)
+		out.Hardware = badHardware(&x.Status.Reason, snap)
 	}
 	return out
 }
@@ -85,13 +85,13 @@ func (x *Explanation) Write(p *Page) {
 		cmp.Or(j.Tenant, "none"), strings.Join(j.Partitions, ","), before(", QOS ", j.QOS))
 	say("Asks for", "%s%s", gpuWords(j.GPUs, j.Model), limit(j.Limit))
 	say("State", "%s", stateWords(w, j, x.Record))
-	if x.Verdict != nil {
-		p.clauses("Why", "it "+w.Reason(x.Verdict.Reason))
+	if x.Status != nil {
+		p.clauses("Why", "it "+w.Reason(x.Status.Reason))
 		p.listed("Hardware", x.Hardware)
 	} else if x.Waiting != nil {
 		p.clauses("Why", x.Waiting.Reason)
 	} else {
-		say("Why", "%s", noVerdict(j, x.Leases))
+		say("Why", "%s", noStatus(j, x.Leases))
 	}
 	if x.Models != nil {
 		p.listed("Models", x.Models.Words(j.Model))
@@ -201,8 +201,8 @@ func (p *Page) listed(name string, parts []string) {
 
 func outcome(a *store.Action) string {
 	switch {
-	case a.Withheld:
-		return "withheld"
+	case a.Suppressed:
+		return "suppressed"
 	case a.OK == nil:
 		return "unknown"
 	case *a.OK:
@@ -214,7 +214,7 @@ func outcome(a *store.Action) string {
 }
 
 func errorOf(a *store.Action) string {
-	if a.Error == nil || a.Withheld {
+	if a.Error == nil || a.Suppressed {
 		return ""
 	}
 	return *a.Error
@@ -237,7 +237,7 @@ func stateWords(w explain.Words, j *store.Job, r *cluster.Record) string {
 	return out
 }
 
-func noVerdict(j *store.Job, leases []store.Lease) string {
+func noStatus(j *store.Job, leases []store.Lease) string {
 	switch {
 	case j.Done != nil || j.State == string(cluster.Done):
 		return "it has ended"

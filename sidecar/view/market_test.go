@@ -114,13 +114,13 @@ func TestLeaseTable(t *testing.T) {
 func TestExplanation(t *testing.T) {
 	snap, plan := small()
 	yes, no := true, false
-	x := store.Explanation{Job: store.Job{Key: 2, SlurmID: "102", User: "ann", Account: "nlp", GPUs: 1, Model: "v100", State: "waiting"}, Verdict: &plan.Statuses[1], Round: 9, At: at, NumbersAt: at,
+	x := store.Explanation{Job: store.Job{Key: 2, SlurmID: "102", User: "ann", Account: "nlp", GPUs: 1, Model: "v100", State: "waiting"}, Status: &plan.Statuses[1], Round: 9, At: at, NumbersAt: at,
 		Newest: store.Edge{Snapshot: *snap, Plan: *plan}, Overrides: []store.Order{{Kind: "boost", Scope: "user", Name: "ann", Until: at.Time(), By: "bob", Reason: "r"}},
-		Actions: []store.Action{{Verb: "gate", OK: &yes, At: at.Time()}, {Verb: "open", OK: &no, Skipped: &yes, At: at.Time()}, {Verb: "open", OK: &no, At: at.Time()}, {Verb: "grant", Withheld: true, At: at.Time()}, {Verb: "lock", At: at.Time()}}}
+		Actions: []store.Action{{Verb: "gate", OK: &yes, At: at.Time()}, {Verb: "open", OK: &no, Skipped: &yes, At: at.Time()}, {Verb: "open", OK: &no, At: at.Time()}, {Verb: "grant", Suppressed: true, At: at.Time()}, {Verb: "lock", At: at.Time()}}}
 	var out bytes.Buffer
 	view.Explain(x).Write(&view.Page{Out: &out, Now: at})
 	for _, want := range []string{"Job         102 of ann, account nlp, tenant none", "Asks for    1 v100 GPU, without a time limit\n", "Overrides   boost user ann until 08:00:00 (now), by bob: r\n",
-		"gate      done", "open      skipped", "open      failed", "grant     withheld", "lock      unknown", "As of       round 9 at 08:00:00 (now)\n"} {
+		"gate      done", "open      skipped", "open      failed", "grant     suppressed", "lock      unknown", "As of       round 9 at 08:00:00 (now)\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("want %q in\n%s", want, &out)
 		}

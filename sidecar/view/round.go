@@ -21,14 +21,14 @@ func (d *Decisions) Write(p *Page) {
 	snap, plan := d.Snapshot, d.Plan
 	who := people(snap)
 	w := p.wordsAt(plan.At, who.name)
-	verdicts := map[cluster.JobKey]*cluster.JobStatus{}
+	statuses := map[cluster.JobKey]*cluster.JobStatus{}
 	for i := range plan.Statuses {
-		verdicts[plan.Statuses[i].Job] = &plan.Statuses[i]
+		statuses[plan.Statuses[i].Job] = &plan.Statuses[i]
 	}
 	t := &Table{Head: []string{"WHAT", "JOB", "TENANT", "USER", ">GPUS", "MODEL", "NODES", "UNTIL", "WHY"}}
 	row := func(what string, key cluster.JobKey, gpus int, pool string, nodes []string, until cluster.Instant) {
 		why, c := "", who[key]
-		if v := verdicts[key]; v != nil {
+		if v := statuses[key]; v != nil {
 			why = w.Reason(v.Reason)
 		}
 		if c.Control == cluster.ObserveOnly {
@@ -38,7 +38,7 @@ func (d *Decisions) Write(p *Page) {
 	}
 	for i := range plan.State.Leases {
 		le := &plan.State.Leases[i]
-		if v := verdicts[le.Job]; v != nil && news[v.Reason.Code] != "" {
+		if v := statuses[le.Job]; v != nil && news[v.Reason.Code] != "" {
 			row(news[v.Reason.Code], le.Job, le.GPUs, le.Pool, nodeNames(le.Nodes), le.End)
 		}
 	}
@@ -64,7 +64,7 @@ func (d *Decisions) Write(p *Page) {
 	d.summary(p)
 }
 
-// news words a round's decision on a lease, by the code of its job's verdict; other codes are not
+// news words a round's decision on a lease, by the code of its job's status; other codes are not
 // news.
 var news = map[cluster.Code]string{
 	cluster.ReasonGranted:  "grant",
@@ -78,10 +78,10 @@ var news = map[cluster.Code]string{
 // summary counts the other observations and actions of a round.
 func (d *Decisions) summary(p *Page) {
 	plan := d.Plan
-	verbs, withheld, failed := map[cluster.Verb]int{}, 0, 0
+	verbs, suppressed, failed := map[cluster.Verb]int{}, 0, 0
 	for i := range plan.Actions {
 		if plan.Actions[i].Suppressed {
-			withheld++
+			suppressed++
 			continue
 		}
 		verbs[plan.Actions[i].Verb]++
@@ -98,8 +98,8 @@ func (d *Decisions) summary(p *Page) {
 			parts = append(parts, fmt.Sprintf("%s %d", v, verbs[v]))
 		}
 	}
-	if withheld > 0 {
-		parts = append(parts, fmt.Sprintf("withheld %d (the mode forbids them)", withheld))
+	if suppressed > 0 {
+		parts = append(parts, fmt.Sprintf("suppressed %d (the mode forbids them)", suppressed))
 	}
 	if failed > 0 {
 		parts = append(parts, p.Paint(fmt.Sprintf("failed %d", failed), "red"))

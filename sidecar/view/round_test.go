@@ -128,7 +128,7 @@ func TestDecisions(t *testing.T) {
 	}
 	var out bytes.Buffer
 	(&view.Decisions{Snapshot: snap, Plan: plan, Outcomes: []cluster.Outcome{{OK: true}, {}, {Skipped: true}}}).Write(&view.Page{Out: &out})
-	if !strings.Contains(out.String(), "\nActions: gate 1, withheld 1 (the mode forbids them), failed 1\nJobs:    ") {
+	if !strings.Contains(out.String(), "\nActions: gate 1, suppressed 1 (the mode forbids them), failed 1\nJobs:    ") {
 		t.Error(out.String())
 	}
 }
@@ -156,7 +156,7 @@ func TestCells(t *testing.T) {
 	if c.Only("astro") || !view.CellsOf(snap, plan).Only("vision") {
 		t.Error("a virtual cluster is taken for another")
 	}
-	x := store.Explanation{Job: store.Job{Key: 2}, Verdict: &plan.Statuses[1], Newest: store.Edge{Snapshot: *snap, Plan: *plan}}
+	x := store.Explanation{Job: store.Job{Key: 2}, Status: &plan.Statuses[1], Newest: store.Edge{Snapshot: *snap, Plan: *plan}}
 	if got := view.Explain(x); len(got.Hardware) != 1 || got.Hardware[0] != "a4: down" || got.Words == "" || got.Models != nil || got.Stop != nil {
 		t.Errorf("%+v", got)
 	}

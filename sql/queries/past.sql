@@ -102,4 +102,4 @@ select
     max(at) as last_at
 from rounds
 where number between $1 and $2
-and actions > actions_withheld;
+and actions > actions_suppressed;

@@ -151,11 +151,11 @@ order by id;
 -- name: own_actions
 -- Of one job, from the view that tenants may read.
 select
-    {columns but job_key, reservation, signal, withheld, ok, skipped, took_ms},
+    {columns but job_key, reservation, signal, suppressed, ok, skipped, took_ms},
     null::bigint as job_key,
     '' as reservation,
     '' as signal,
-    status = 'withheld' as withheld,
+    status = 'suppressed' as suppressed,
     case status
         when 'done' then true
         when 'failed' then false

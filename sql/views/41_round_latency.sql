@@ -8,7 +8,7 @@ select
     span(acting_ms) as acting,
     jobs,
     actions,
-    actions_withheld,
+    actions_suppressed,
     preset
 from rounds
 order by number desc;
@@ -22,7 +22,7 @@ comment on column round_latency.settling is 'From there until the outcomes of al
 comment on column round_latency.acting is 'Time that the actions took together; null = not settled.';
 comment on column round_latency.jobs is 'Live jobs.';
 comment on column round_latency.actions is 'Actions decided.';
-comment on column round_latency.actions_withheld is 'Of these, not carried out.';
+comment on column round_latency.actions_suppressed is 'Of these, not carried out.';
 comment on column round_latency.preset is 'Preset that decided.';
 
 create or replace view round_latency_per_hour as

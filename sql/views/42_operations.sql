@@ -55,7 +55,7 @@ select
     a.until_at,
     a.because ->> 'code' as because,
     case
-        when a.withheld then 'withheld'
+        when a.suppressed then 'suppressed'
         when a.skipped then 'skipped'
         when a.ok then 'done'
         when not a.ok then 'failed'
@@ -78,7 +78,7 @@ comment on column actions_recent.slurm_id is 'The job; empty = none.';
 comment on column actions_recent.nodes is 'Nodes granted or reserved.';
 comment on column actions_recent.until_at is 'Until when.';
 comment on column actions_recent.because is 'The reason by name.';
-comment on column actions_recent.status is 'done, failed, skipped, withheld, under way, or unknown: the daemon died in between.';
+comment on column actions_recent.status is 'done, failed, skipped, suppressed, under way, or unknown: the daemon died in between.';
 comment on column actions_recent.error is 'Error message.';
 comment on column actions_recent.took is 'How long it took.';
 

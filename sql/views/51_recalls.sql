@@ -28,7 +28,7 @@ join lateral (
     where a.job_key = l.job_key
     and a.round between l.granted_round and coalesce(l.ended_round, a.round)
     and a.verb in ('notice', 'reclaim')
-    and not a.withheld
+    and not a.suppressed
     and a.because ? 'for'
     order by a.round, a.ordinal
     limit 1

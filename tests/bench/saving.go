@@ -108,7 +108,7 @@ func onSaving(dir, only string) error {
 			return err
 		}
 		var setups []experiment.Setup
-		var manners []manner // what is drawn by job, once a seed
+		var manners []manner // a run for each, but several seeds of those drawn by job
 		for _, m := range mannersOfSaving {
 			for m.seed = 1; m.seed == 1 || m.byJob && m.seed <= drawnSeeds; m.seed++ {
 				s := base

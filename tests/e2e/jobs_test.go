@@ -153,6 +153,6 @@ func TestKindsOfJobs(t *testing.T) {
 				return
 			}
 		}
-		t.Errorf("no verdict says that the job may not be reclaimed")
+		t.Errorf("no status says that the job may not be reclaimed")
 	})
 }

@@ -294,7 +294,7 @@ func (r *rig) dump() {
 		r.t.Logf("lease %+v", l)
 	}
 	for _, v := range p.Statuses {
-		r.t.Logf("verdict %+v", v)
+		r.t.Logf("status %+v", v)
 	}
 	for _, s := range p.Tenants {
 		r.t.Logf("tenant %+v", s)

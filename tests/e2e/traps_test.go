@@ -11,8 +11,8 @@ import (
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
-// verdict gives the last reason for a job; it has no code before the job was seen.
-func (r *rig) verdict(id string) cluster.Reason {
+// status gives the last reason for a job; it has no code before the job was seen.
+func (r *rig) status(id string) cluster.Reason {
 	p := r.plan()
 	for _, rec := range p.State.Records {
 		if rec.ID.String() != id {
@@ -90,8 +90,8 @@ func TestMaintenanceAhead(t *testing.T) {
 		if j, _ := r.Job(r.ctx(), long); j["NodeList"] != "k2" {
 			t.Errorf("the long job runs on %s, want k2, the only node without maintenance", j["NodeList"])
 		}
-		r.until("the other long job has its reason", 20*time.Second, func() bool { return r.verdict(wants).Code != "" })
-		if v := r.verdict(wants); v.Code != cluster.ReasonReserved {
+		r.until("the other long job has its reason", 20*time.Second, func() bool { return r.status(wants).Code != "" })
+		if v := r.status(wants); v.Code != cluster.ReasonReserved {
 			t.Errorf("the job that cannot run before the maintenance waits because of %+v", v)
 		}
 		if n := r.count(cluster.Grant, wants); n > 0 {
@@ -113,7 +113,7 @@ func TestQOSLimit(t *testing.T) {
 		r.govern()
 		r.until("the grant was taken back", time.Minute, func() bool { return r.count(cluster.RevokeGrant, limited) > 0 })
 		r.until("its reason is Slurm's", 20*time.Second, func() bool {
-			v := r.verdict(limited)
+			v := r.status(limited)
 			return v.Code == cluster.ReasonFailed && strings.Contains(v.Note, "QOS")
 		})
 		for range 4 {
@@ -134,8 +134,8 @@ func TestHeldAndDependentJobs(t *testing.T) {
 		blocker := r.submit("carol", sleeps(2), "--gres=gpu:1", "-H")
 		dependent := r.submit("bob", sleeps(2), "--gres=gpu:1", "--dependency=afterany:"+blocker)
 		r.govern()
-		r.until("all three have verdicts", 30*time.Second, func() bool {
-			return r.verdict(held).Code == cluster.ReasonInactive && r.verdict(dependent).Code == cluster.ReasonInactive
+		r.until("all three have statuses", 30*time.Second, func() bool {
+			return r.status(held).Code == cluster.ReasonInactive && r.status(dependent).Code == cluster.ReasonInactive
 		})
 		time.Sleep(5 * time.Second)
 		for _, row := range r.plan().State.Ledger.Tenants {
@@ -181,7 +181,7 @@ func TestSpellingsOfGPURequests(t *testing.T) {
 			r.until(name+" runs", 40*time.Second, func() bool { return r.state(id) == "RUNNING" })
 			r.until(name+" has its lease", 20*time.Second, func() bool {
 				for _, l := range r.plan().State.Leases {
-					if v := r.verdict(id); v.Need == ask.gpus && l.GPUs == ask.gpus && l.State == cluster.Active {
+					if v := r.status(id); v.Need == ask.gpus && l.GPUs == ask.gpus && l.State == cluster.Active {
 						return true
 					}
 				}

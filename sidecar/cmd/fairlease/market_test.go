@@ -245,7 +245,7 @@ func TestWhatPeopleReadOfMoves(t *testing.T) {
 	}
 	show("explain-moves", moves)
 	var x view.Explanation
-	if r := st.run(t, "explain", moves.String(), "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Verdict == nil || x.Verdict.Reason.To != "v100" || x.Verdict.Reason.Speed != 2400 {
+	if r := st.run(t, "explain", moves.String(), "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Status == nil || x.Status.Reason.To != "v100" || x.Status.Reason.Speed != 2400 {
 		t.Errorf("the JSON does not say where it moves to:\n%s", r.out)
 	}
 	snap, plan, err := w.Loop.Preview(t.Context())

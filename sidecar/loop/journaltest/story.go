@@ -98,7 +98,7 @@ func (s *Story) Next() (cluster.Snapshot, cluster.Plan) {
 	s.plan = cluster.Plan{
 		Round: s.memory.Round, At: s.now, State: s.copyMemory(),
 		Ended: s.ended, Losses: s.losses, Actions: s.acts, Events: s.events,
-		Statuses: s.verdicts(), Tenants: s.standings(), Cells: s.report(),
+		Statuses: s.statuses(), Tenants: s.standings(), Cells: s.report(),
 	}
 	return snap, s.plan
 }
@@ -397,7 +397,7 @@ func (s *Story) prune() {
 	})
 }
 
-func (s *Story) verdicts() []cluster.JobStatus {
+func (s *Story) statuses() []cluster.JobStatus {
 	var all []cluster.JobStatus
 	for _, r := range s.memory.Records {
 		if r.Done != 0 {

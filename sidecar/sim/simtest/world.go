@@ -134,15 +134,15 @@ func (w *World) Record(id cluster.JobID) cluster.Record {
 	return cluster.Record{}
 }
 
-// Verdict gives the last verdict on a job.
-func (w *World) Verdict(id cluster.JobID) cluster.Reason {
+// Reason gives the last reason of a job.
+func (w *World) Reason(id cluster.JobID) cluster.Reason {
 	key := w.Record(id).Key
 	for _, v := range w.Last.Statuses {
 		if v.Job == key {
 			return v.Reason
 		}
 	}
-	w.t.Fatalf("job %s has no verdict", id)
+	w.t.Fatalf("job %s has no status", id)
 	return cluster.Reason{}
 }
 
