@@ -299,7 +299,7 @@ function fairlease_job_submit(job, part_list, submit_uid)
 	end
 	if settings.require_checkpoint and not can_save(job) then
 		local instead = settings.checkpoint_mark ~= "" and ", or say that yours can with --comment=" .. settings.checkpoint_mark or ""
-		tell("fairlease: GPU jobs here must be able to save their work and go on later: submit with --signal=USR1@120 or the like" .. instead)
+		tell("fairlease: GPU jobs here must be able to save their work and resume: submit with --signal, for example --signal=USR1@120" .. instead)
 		return slurm.ESLURM_ACCESS_DENIED
 	end
 
@@ -333,10 +333,10 @@ end
 local function opens(job, record, now)
 	local begin = job.begin_time or 0
 	if job.licenses and license(record.licenses) == "" and license(job.licenses) ~= "" then
-		return ("fairlease: a waiting GPU job keeps the licence %s:1 until its lease: name it among the new ones; see: fairlease explain JOBID")
-			:format(settings.gate_license)
+		return ("fairlease: a waiting GPU job keeps the licence %s:1 until its lease: include %s:1 in the new list; see: fairlease explain JOBID")
+			:format(settings.gate_license, settings.gate_license)
 	elseif begin ~= 0 and begin <= now + settings.gate_seconds and (record.admin_comment or ""):find("fl:begin=", 1, true) then
-		return ("fairlease: a waiting GPU job's start time is set by its lease; it may only be moved further than %d s away; see: fairlease explain JOBID")
+		return ("fairlease: a waiting GPU job's start time is set by its lease; a user may only set it to more than %d s from now; see: fairlease explain JOBID")
 			:format(settings.gate_seconds)
 	end
 	return nil

@@ -476,7 +476,7 @@ void gate_explain(const struct gate_job *j, char *text, size_t size)
 
 void gate_refusal(const struct gate_settings *s, char *text, size_t size)
 {
-	snprintf(text, size, "fairlease: GPU jobs here must be able to save their work and go on later: submit with --signal=USR1@120 or the like%s%s",
+	snprintf(text, size, "fairlease: GPU jobs here must be able to save their work and resume: submit with --signal, for example --signal=USR1@120%s%s",
 		 s->checkpoint_mark[0] ? ", or say that yours can with --comment=" : "", s->checkpoint_mark);
 }
 
@@ -496,13 +496,13 @@ bool gate_opens(const struct gate_settings *s, uid_t user, const char *licenses,
 	if (s->gate_license[0]) {
 		if (!licenses || (gate_license(s, licenses, more, sizeof(more)) && !more[0]))
 			return false;
-		snprintf(text, size, "fairlease: a waiting GPU job keeps the licence %s:1 until its lease: name it among the new ones; see: fairlease explain JOBID",
-			 s->gate_license);
+		snprintf(text, size, "fairlease: a waiting GPU job keeps the licence %s:1 until its lease: include %s:1 in the new list; see: fairlease explain JOBID",
+			 s->gate_license, s->gate_license);
 		return true;
 	}
 	if (!begin || begin > now + s->gate_seconds)
 		return false;
-	snprintf(text, size, "fairlease: a waiting GPU job's start time is set by its lease; it may only be moved further than %ld s away; see: fairlease explain JOBID",
+	snprintf(text, size, "fairlease: a waiting GPU job's start time is set by its lease; a user may only set it to more than %ld s from now; see: fairlease explain JOBID",
 		 s->gate_seconds);
 	return true;
 }

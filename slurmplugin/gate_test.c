@@ -300,7 +300,7 @@ static void users_are_told(void)
 
 	EXPECT(gate_refuses(&s, &j));
 	gate_refusal(&s, text, sizeof(text));
-	EXPECT(!strcmp(text, "fairlease: GPU jobs here must be able to save their work and go on later: submit with --signal=USR1@120 or the like, or say that "
+	EXPECT(!strcmp(text, "fairlease: GPU jobs here must be able to save their work and resume: submit with --signal, for example --signal=USR1@120, or say that "
 			     "yours can with --comment=checkpoint"));
 	j.warned = true;
 	EXPECT(!gate_refuses(&s, &j));

@@ -247,7 +247,7 @@ type Round struct {
 	LeasesEnded int        `json:"leases_ended"`
 	Claims      int        `json:"claims"`
 	Actions     int        `json:"actions"`
-	Suppressed    int        `json:"suppressed" db:"actions_suppressed"`
+	Suppressed  int        `json:"suppressed" db:"actions_suppressed"`
 	Replayable  bool       `json:"replayable"`
 }
 
@@ -428,7 +428,7 @@ type Action struct {
 	Until       *time.Time      `json:"until,omitempty" db:"until_at"`
 	Reservation string          `json:"reservation,omitempty"`
 	Signal      string          `json:"signal,omitempty"`
-	Suppressed    bool            `json:"suppressed,omitempty"`
+	Suppressed  bool            `json:"suppressed,omitempty"`
 	Because     string          `json:"because"`
 	OK          *bool           `json:"ok,omitempty" db:"ok"` // nil: unknown
 	Skipped     *bool           `json:"skipped,omitempty"`

@@ -124,25 +124,25 @@ func rowsText(rows any) ([]byte, error) {
 }
 
 type roundRow struct {
-	Number          int64  `json:"number"`
-	At              stamp  `json:"at"`
-	LeaderTerm      int64  `json:"leader_term"`
-	Preset          string `json:"preset"`
-	Nodes           int    `json:"nodes"`
-	NodesBad        int    `json:"nodes_bad"`
-	GPUs            int    `json:"gpus"`
-	Tenants         int    `json:"tenants"`
-	Jobs            int    `json:"jobs"`
-	JobsRunning     int    `json:"jobs_running"`
-	JobsWaiting     int    `json:"jobs_waiting"`
-	JobsAside       int    `json:"jobs_aside"`
-	Leases          int    `json:"leases"`
-	LeasesEnded     int    `json:"leases_ended"`
-	Claims          int    `json:"claims"`
-	Actions         int    `json:"actions"`
-	Gates           int    `json:"gates"`
+	Number            int64  `json:"number"`
+	At                stamp  `json:"at"`
+	LeaderTerm        int64  `json:"leader_term"`
+	Preset            string `json:"preset"`
+	Nodes             int    `json:"nodes"`
+	NodesBad          int    `json:"nodes_bad"`
+	GPUs              int    `json:"gpus"`
+	Tenants           int    `json:"tenants"`
+	Jobs              int    `json:"jobs"`
+	JobsRunning       int    `json:"jobs_running"`
+	JobsWaiting       int    `json:"jobs_waiting"`
+	JobsAside         int    `json:"jobs_aside"`
+	Leases            int    `json:"leases"`
+	LeasesEnded       int    `json:"leases_ended"`
+	Claims            int    `json:"claims"`
+	Actions           int    `json:"actions"`
+	Gates             int    `json:"gates"`
 	ActionsSuppressed int    `json:"actions_suppressed"`
-	Events          int    `json:"events"`
+	Events            int    `json:"events"`
 }
 
 type tenantRow struct {
@@ -414,7 +414,7 @@ type actionRow struct {
 	Reservation string       `json:"reservation"`
 	Limit       cluster.Span `json:"limit_ms"`
 	Signal      string       `json:"signal"`
-	Suppressed    bool         `json:"suppressed"`
+	Suppressed  bool         `json:"suppressed"`
 	Because     document     `json:"because"`
 }
 

@@ -361,7 +361,7 @@ func TestOutcomesAreWrittenDown(t *testing.T) {
 		OK, Skipped *bool
 		Error       *string
 		Took        *int64
-		Suppressed    bool
+		Suppressed  bool
 	}
 	query := "select ordinal, ok, skipped, error, took_ms, suppressed from fairlease.actions order by 1"
 	same(l, "before", []row{{Ordinal: 0}, {Ordinal: 1}, {Ordinal: 2, Suppressed: true}}, query)

@@ -115,7 +115,11 @@ func (s *State) rebuild(r Record, careful bool) (*State, Changes) {
 		}
 	}
 	s.leases = make([]lease, 0, len(r.Leases)+len(r.Leases)/4+16)
-	s.byJob = nil
+	most := -1
+	for i := range r.Leases {
+		most = max(most, r.Leases[i].Job)
+	}
+	s.byJob = make([]int32, most+1)
 	var changes Changes
 	var at []part
 	for _, f := range s.byRank(r.Leases) {

@@ -15,7 +15,8 @@ import (
 // lives between two rounds. The GPU indices that Slurm reports take precedence over the planned ones. build
 // also sets the ground's claims, the jobs inside cells, the stale holders and the recalls that they cause.
 func build(v *ground, d *cluster.Cells) *cells.State {
-	b := &builder{ground: v, masks: make(map[string]*mask, len(v.Snapshot.Nodes))}
+	b := &builder{ground: v, masks: make(map[string]*mask, len(v.Snapshot.Nodes)),
+		leases: make([]cells.Lease, 0, len(v.Snapshot.Leases)+len(v.Snapshot.Claims))}
 	b.hardware(d.Tops)
 	record := cells.Record{Leases: b.stand(), Bad: b.bad(d.Tops), Lost: v.Snapshot.Lost}
 	var changes cells.Changes

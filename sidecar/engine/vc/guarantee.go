@@ -46,7 +46,7 @@ const (
 
 // guarantee gives every VC's cells to the jobs of its tenant, in their order.
 func guarantee(g *ground, in *lease.Input) *decision {
-	v := &decision{ground: g, in: in, recalls: g.leaving, refused: map[int]cells.Refusal{}}
+	v := &decision{ground: g, in: in, granted: g.lastGrants[:0], recalls: g.leaving, refused: map[int]cells.Refusal{}}
 	for i, l := range v.Leases {
 		if l == nil || !v.inside[i] {
 			continue
@@ -68,6 +68,7 @@ func guarantee(g *ground, in *lease.Input) *decision {
 			v.guaranteeVC(t)
 		}
 	}
+	g.lastGrants = v.granted
 	return v
 }
 

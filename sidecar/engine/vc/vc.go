@@ -23,6 +23,8 @@ type Chooser struct {
 
 	board  *place.Board
 	common *place.Board // of nodes in no cell
+	// The grants of the last round, whose memory is reused.
+	lastGrants []cellGrant
 }
 
 // Contest grants leases to candidates by weighted shares.
