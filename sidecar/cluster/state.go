@@ -50,6 +50,9 @@ type Record struct {
 	// Ran is the run time of ended attempts. It reduces the time limit.
 	Ran Span `json:"ran,omitempty"`
 
+	// Pass is its place in the stride of its virtual cluster, if that chooses by stride: time on its GPUs since it
+	// joined, plus the pass at which it joined. 0 = it has not joined.
+	Pass  Span    `json:"pass,omitempty"`
 	Terms int     `json:"terms,omitempty"` // leases so far
 	Moved Instant `json:"moved,omitempty"` // when it last changed its GPU model; 0 = never
 	// Failed counts consecutive grants that did not start. The job gets no grant before Avoid.

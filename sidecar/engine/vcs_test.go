@@ -435,6 +435,32 @@ func TestChoosersInAVC(t *testing.T) {
 	}
 }
 
+// By stride a job that has run for long shares with an equal one that joins, from its first term on: the newcomer does
+// not make up for the past. A job that was held for long does not either when it returns.
+func TestStrideInAVC(t *testing.T) {
+	w := newCellsOn(t, simtest.Nodes("n", "v100", 1, 8), nodeCells(8, 1, vc("a", "node", 1)), "a")
+	w.Settings.Chooser, w.Settings.NewFirst = "gandiva-fair", false
+	old := w.submit("a", 8, forever, nil)
+	held := w.submit("a", 8, forever, nil)
+	w.Hold(held, true)
+	w.Run(24 * hour)
+	was := w.Alloc(old)
+	newcomer := w.submit("a", 8, forever, nil)
+	w.Run(24 * hour)
+	if a, b := w.Alloc(old)-was, w.Alloc(newcomer); a < 8*11*cluster.GPUTime(hour) || b < 8*11*cluster.GPUTime(hour) {
+		t.Errorf("in 24 hours the old job got %.1f GPU-h and the newcomer %.1f, want about 96 each", a.Hours(), b.Hours())
+	}
+	was, wasNew := w.Alloc(old), w.Alloc(newcomer)
+	w.Hold(held, false)
+	w.Run(24 * hour)
+	for _, got := range []cluster.GPUTime{w.Alloc(old) - was, w.Alloc(newcomer) - wasNew, w.Alloc(held)} {
+		if got < 8*7*cluster.GPUTime(hour) {
+			t.Errorf("one of three equal jobs got %.1f GPU-h in 24 hours, want about 64", got.Hours())
+		}
+	}
+	w.books()
+}
+
 // In observe mode, everything is reported and nothing is done.
 func TestCellsAreObserved(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")

@@ -75,8 +75,8 @@ func (v *ground) rank(k *lease.Candidate) {
 		if r.Alloc >= SecondQueue {
 			k.Rho = 1
 		}
-	case "gandiva-fair": // the stride of jobs that share a tenant's tickets by GPU (§3.1)
-		k.New, k.Rho = false, cluster.Rho(int64(r.Alloc)/int64(max(k.GPUs, 1)))
+	case "gandiva-fair": // stride: see advance
+		k.New, k.Rho = false, cluster.Rho(r.Pass)
 	}
 }
 

@@ -51,6 +51,9 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 	budget.Youth(f.Stops)
 	h := &turn{Field: f, Chooser: c, out: f.Blank()}
 	h.out.Lent = lending(f)
+	if f.Settings.Chooser == "gandiva-fair" {
+		advance(f)
+	}
 	for _, touch := range field.ControlLevels {
 		if f.Any(touch) {
 			f.ExtendFixed(touch)

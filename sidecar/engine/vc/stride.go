@@ -1,0 +1,37 @@
+package vc
+
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/field"
+)
+
+// advance updates the passes of jobs whose virtual cluster chooses by stride (Gandiva_fair §3.1). Within a virtual
+// cluster all jobs share the tenant's tickets by GPU (eq. 3), so their strides are equal: a job's pass grows by the
+// time for which it held its GPUs. A new job joins at the least pass of its tenant's active jobs, so that it neither
+// waits for their past nor makes up for it. The pass of an inactive job is raised to that least pass, because a job
+// that returns must not make up for its absence either.
+func advance(f *field.Field) {
+	least := make([]cluster.Span, len(f.Tenants)) // of the active jobs that have a pass; 0 = there is none
+	for i := range f.Jobs {
+		st, r := &f.Jobs[i], &f.Records[i]
+		if r.Pass == 0 {
+			continue
+		}
+		r.Pass += cluster.Span(int64(r.Alloc-f.Snapshot.Cases[i].Record.Alloc) / int64(max(st.GPUs, 1)))
+		if t := st.Tenant; t >= 0 && (st.Eligible || st.Runs) && (least[t] == 0 || r.Pass < least[t]) {
+			least[t] = r.Pass
+		}
+	}
+	for i := range f.Jobs {
+		st, r := &f.Jobs[i], &f.Records[i]
+		switch {
+		case st.Tenant < 0 || !st.Live:
+		case st.Eligible || st.Runs:
+			if r.Pass == 0 {
+				r.Pass = max(least[st.Tenant], 1)
+			}
+		case r.Pass > 0:
+			r.Pass = max(r.Pass, least[st.Tenant])
+		}
+	}
+}
