@@ -31,6 +31,8 @@ type VC struct {
 	Name  string      `json:"name"`
 	Cells []CellQuota `json:"cells,omitempty"`
 	Pins  []CellPin   `json:"pins,omitempty"`
+	// Chooser orders its jobs; "" = as Settings.Chooser says.
+	Chooser string `json:"chooser,omitempty"`
 }
 
 // CellQuota is a number of cells of one type.

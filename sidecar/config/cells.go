@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -53,9 +54,10 @@ type physical struct {
 }
 
 type assigned struct {
-	VC     string  `yaml:"vc"`
-	Cells  []quota `yaml:"cells"`
-	Pinned []pin   `yaml:"pinned"`
+	VC      string  `yaml:"vc"`
+	Cells   []quota `yaml:"cells"`
+	Pinned  []pin   `yaml:"pinned"`
+	Chooser string  `yaml:"chooser"`
 }
 
 type quota struct {
@@ -69,6 +71,9 @@ type pin struct {
 	Node string `yaml:"node"`
 	GPU  int    `yaml:"gpu"`
 }
+
+// cellChoosers are the orders in which a tenant's jobs may get its cells.
+var cellChoosers = []string{"astraea", "fifo", "tiresias-l", "gandiva-fair"}
 
 // hosts is a list of hostlists in Slurm's syntax.
 type hosts []string
@@ -97,7 +102,7 @@ func LoadCells(path string) (*CellFile, error) {
 func ParseCells(name string, text []byte) (*CellFile, error) {
 	f := &CellFile{Name: name, Cells: &cluster.Cells{}, origins: map[string]Origin{}}
 	r := &reader{file: name, origins: f.origins,
-		keys: []string{"cellHierarchy.name", "cellHierarchy.split", "cellHierarchy.child", "physicalCluster.nodes", "vcAssignment.vc", "vcAssignment.cells", "vcAssignment.pinned", "vcAssignment.cells.number"}}
+		keys: []string{"cellHierarchy.name", "cellHierarchy.split", "cellHierarchy.child", "physicalCluster.nodes", "vcAssignment.vc", "vcAssignment.cells", "vcAssignment.pinned", "vcAssignment.chooser", "vcAssignment.cells.number"}}
 	root := r.parse(text)
 	if root != nil {
 		r.section(reflect.ValueOf(&f.cellText).Elem(), root, "")
@@ -199,8 +204,11 @@ func (f *CellFile) describe(r *reader) {
 			d.Tops, f.entry = d.Tops[:n], f.entry[:n]
 		}
 	}
-	for _, a := range f.Assignment {
-		v := cluster.VC{Name: a.VC}
+	for i, a := range f.Assignment {
+		if key := fmt.Sprintf("vcAssignment[%d].chooser", i); a.Chooser != "" && !slices.Contains(cellChoosers, a.Chooser) {
+			r.wrong(f.line(key), key, "%q is not known; write one of %s", a.Chooser, strings.Join(cellChoosers, ", "))
+		}
+		v := cluster.VC{Name: a.VC, Chooser: a.Chooser}
 		for _, q := range a.Cells {
 			v.Cells = append(v.Cells, cluster.CellQuota{Chain: q.Chain, Type: q.Type, Cells: q.Number})
 		}

@@ -82,7 +82,7 @@ func (k *checker) cells() {
 	c := &k.c.Cells
 	k.must(k.c.Preset != preset.Hived || c.File != "", "cells.file", "preset hived needs a file that describes virtual clusters; `fairlease cells init` writes one")
 	k.must(k.c.Preset == preset.Hived || c.File == "", "cells.file", "%q describes virtual clusters, which %s does not use: nothing would be guaranteed; set preset: hived, or remove it", c.File, k.where("preset", k.c.Preset))
-	k.oneOf("cells.chooser", c.Chooser, "astraea", "fifo", "tiresias-l", "gandiva-fair")
+	k.oneOf("cells.chooser", c.Chooser, cellChoosers...)
 }
 
 func (k *checker) models() {

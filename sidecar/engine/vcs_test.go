@@ -435,6 +435,26 @@ func TestChoosersInAVC(t *testing.T) {
 	}
 }
 
+// Each VC may have a chooser of its own.
+func TestAChooserPerVC(t *testing.T) {
+	turns, fifo := vc("a", "node", 1), vc("b", "node", 1)
+	turns.Chooser, fifo.Chooser = "gandiva-fair", "fifo"
+	w := newCells(t, 3, nodeCells(4, 3, turns, fifo, vc("c", "node", 1)), "a", "b", "c")
+	w.Settings.Chooser, w.Settings.NewFirst = "tiresias-l", false
+	jobs := map[string][2]cluster.JobID{}
+	for _, tenant := range []string{"a", "b", "c"} {
+		jobs[tenant] = [2]cluster.JobID{w.submit(tenant, 4, forever, nil), w.submit(tenant, 4, forever, nil)}
+	}
+	w.Run(6 * hour)
+	for tenant, want := range map[string]bool{"a": true, "b": false, "c": true} {
+		first, second := w.Alloc(jobs[tenant][0]), w.Alloc(jobs[tenant][1])
+		if got := second > first/2; got != want {
+			t.Errorf("the second job of %s had %.1f GPU-h, the first %.1f", tenant, second.Hours(), first.Hours())
+		}
+	}
+	w.books()
+}
+
 // By stride a job that has run for long shares with an equal one that joins, from its first term on: the newcomer does
 // not make up for the past. A job that was held for long does not either when it returns.
 func TestStrideInAVC(t *testing.T) {

@@ -60,11 +60,11 @@ func (v *ground) candidates() []lease.Candidate {
 // the first.
 const SecondQueue = cluster.GPUTime(18000 * cluster.Second)
 
-// rank sets the keys that order a candidate in its VC, by the chooser. At equal keys, running jobs go before
+// rank sets the keys that order a candidate in its VC, by the VC's chooser. At equal keys, running jobs go before
 // waiting ones, and then the order is first come, first served.
 func (v *ground) rank(k *lease.Candidate) {
 	r := &v.Records[k.Case]
-	switch v.Settings.Chooser {
+	switch v.choosers[v.Jobs[k.Case].Tenant] {
 	case "fifo": // no preemption
 		k.New, k.Rho = false, cluster.Fair
 		if k.Running && v.right(k.Case) == cluster.Guaranteed {

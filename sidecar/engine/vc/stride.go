@@ -5,12 +5,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/field"
 )
 
-// advance updates the passes of jobs whose virtual cluster chooses by stride (Gandiva_fair §3.1). Within a virtual
+// advance updates the passes of jobs in virtual clusters that choose by stride (Gandiva_fair §3.1). Within a virtual
 // cluster all jobs share the tenant's tickets by GPU (eq. 3), so their strides are equal: a job's pass grows by the
 // time for which it held its GPUs. A new job joins at the least pass of its tenant's active jobs, so that it neither
 // waits for their past nor makes up for it. The pass of an inactive job is raised to that least pass, because a job
 // that returns must not make up for its absence either.
-func advance(f *field.Field) {
+func advance(f *field.Field, choosers []string) {
 	least := make([]cluster.Span, len(f.Tenants)) // of the active jobs that have a pass; 0 = there is none
 	for i := range f.Jobs {
 		st, r := &f.Jobs[i], &f.Records[i]
@@ -25,7 +25,7 @@ func advance(f *field.Field) {
 	for i := range f.Jobs {
 		st, r := &f.Jobs[i], &f.Records[i]
 		switch {
-		case st.Tenant < 0 || !st.Live:
+		case st.Tenant < 0 || !st.Live || choosers[st.Tenant] != "gandiva-fair":
 		case st.Eligible || st.Runs:
 			if r.Pass == 0 {
 				r.Pass = max(least[st.Tenant], 1)

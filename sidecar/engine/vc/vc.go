@@ -2,6 +2,8 @@
 package vc
 
 import (
+	"slices"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
@@ -41,8 +43,9 @@ type Contest func(f *field.Field, in *lease.Input, board *place.Board, touch clu
 type turn struct {
 	*field.Field
 	*Chooser
-	out    field.Choice
-	unsafe []string // reasons why promises to VCs do not add up
+	out      field.Choice
+	choosers []string // by tenant: how the jobs of its VC are ordered
+	unsafe   []string // reasons why promises to VCs do not add up
 }
 
 // Choose implements field.Chooser.
@@ -51,8 +54,8 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 	budget.Youth(f.Stops)
 	h := &turn{Field: f, Chooser: c, out: f.Blank()}
 	h.out.Lent = lending(f)
-	if f.Settings.Chooser == "gandiva-fair" {
-		advance(f)
+	if h.choosers = choosers(f); slices.Contains(h.choosers, "gandiva-fair") {
+		advance(f, h.choosers)
 	}
 	for _, touch := range field.ControlLevels {
 		if f.Any(touch) {
@@ -64,6 +67,18 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 		h.choose(cluster.FullControl)
 	}
 	return h.out
+}
+
+// choosers returns by tenant how the jobs of its VC are ordered.
+func choosers(f *field.Field) []string {
+	out := slices.Repeat([]string{f.Settings.Chooser}, len(f.Tenants))
+	for i := range f.Snapshot.Cells.VCs {
+		x := &f.Snapshot.Cells.VCs[i]
+		if t, ok := slices.BinarySearch(f.Tenants, x.Name); ok && x.Chooser != "" {
+			out[t] = x.Chooser
+		}
+	}
+	return out
 }
 
 // choose grants leases to the jobs of one control level.
