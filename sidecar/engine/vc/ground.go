@@ -64,7 +64,11 @@ const SecondQueue = cluster.GPUTime(18000 * cluster.Second)
 // waiting ones, and then the order is first come, first served.
 func (v *ground) rank(k *lease.Candidate) {
 	r := &v.Records[k.Case]
-	switch v.choosers[v.Jobs[k.Case].Tenant] {
+	chooser := v.Settings.Chooser
+	if t := v.Jobs[k.Case].Tenant; t >= 0 {
+		chooser = v.choosers[t]
+	}
+	switch chooser {
 	case "fifo": // no preemption
 		k.New, k.Rho = false, cluster.Fair
 		if k.Running && v.right(k.Case) == cluster.Guaranteed {
