@@ -4,6 +4,8 @@ package cluster
 // settings of that time.
 type Settings struct {
 	Preset string `json:"preset"` // "astraea"
+	// Schedule is the schedule whose settings these are; nil = none.
+	Schedule *Schedule `json:"schedule,omitempty"`
 
 	Interval     Span `json:"interval"` // between two rounds
 	Term         Span `json:"term"`
@@ -133,4 +135,11 @@ type SignalRule struct {
 	Account   string `json:"account,omitempty"`
 	Signal    string `json:"signal"`
 	To        string `json:"to"`
+}
+
+// Schedule is a schedule of the configuration that is in force.
+type Schedule struct {
+	Name  string  `json:"name"`
+	Until Instant `json:"until"`
+	Sets  string  `json:"sets"` // its settings, in words
 }

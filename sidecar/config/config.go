@@ -42,6 +42,8 @@ type Config struct {
 	Repay    Repay    `yaml:"repay"`
 	Jobs     Jobs     `yaml:"jobs"`
 
+	Schedules []Schedule `yaml:"schedules"`
+
 	Slurm    Slurm    `yaml:"slurm"`
 	Database Database `yaml:"database"`
 	Files    Files    `yaml:"files"`

@@ -47,6 +47,12 @@ func (c *Config) Values() []Value {
 			value = fmt.Sprint(x)
 		case loop.Mode:
 			value = string(x)
+		case []Schedule:
+			words := []string{}
+			for _, s := range x {
+				words = append(words, s.String())
+			}
+			value = words
 		case map[string]Factor:
 			words := map[string]string{}
 			for name, f := range x {

@@ -104,7 +104,11 @@ func Parse(name string, text []byte, env []string) (*Config, error) {
 		return nil, r.problems.sorted()
 	}
 	c.overlay(env)
-	if problems := c.check(); len(problems) > 0 {
+	problems := c.check()
+	if len(problems) == 0 {
+		problems = c.prepare()
+	}
+	if len(problems) > 0 {
 		return nil, problems
 	}
 	return c, nil
@@ -177,6 +181,11 @@ func (r *reader) section(into reflect.Value, node *yaml.Node, path string) {
 // value fills one field.
 func (r *reader) value(into reflect.Value, node *yaml.Node, name string, line int) {
 	node = follow(node)
+	if into.Type() == reflect.TypeFor[changes]() {
+		into.Set(reflect.ValueOf(changes{node}))
+		r.came(name, line)
+		return
+	}
 	if into.Kind() == reflect.Struct {
 		r.section(into, node, name)
 		return

@@ -355,8 +355,10 @@ func (d *Daemon) decide(s cluster.Snapshot) cluster.Plan {
 }
 
 func (d *Daemon) configure() (loop.Rules, cluster.Settings) {
-	c := d.config.Load()
-	return c.Rules(), c.Settings()
+	c, schedule := d.config.Load().InForce(time.Now())
+	settings := c.Settings()
+	settings.Schedule = schedule
+	return c.Rules(), settings
 }
 
 // sit makes sure that this daemon has the lead for now.

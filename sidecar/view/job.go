@@ -102,6 +102,9 @@ func (x *Explanation) Write(p *Page) {
 	if j.Touch != string(cluster.FullControl) && j.TouchWhy != "" {
 		say("Note", "%s", j.TouchWhy)
 	}
+	if s := snap.Settings.Schedule; s != nil {
+		say("Schedule", "%s", scheduleWords(p, s))
+	}
 	if x.Claim != nil {
 		say("Claim", "%s on %s from %s", gpuWords(gpusOf(x.Claim.Nodes), x.Claim.Pool), hostlist.Compress(nodeNames(x.Claim.Nodes)), w.Time(x.Claim.At))
 	}

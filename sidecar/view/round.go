@@ -107,6 +107,9 @@ func (d *Decisions) summary(p *Page) {
 	if len(parts) == 0 {
 		parts = []string{"none"}
 	}
+	if s := d.Snapshot.Settings.Schedule; s != nil {
+		p.Printf("Schedule: %s\n", scheduleWords(p, s))
+	}
 	p.Printf("Actions: %s\n", strings.Join(parts, ", "))
 	counts := map[cluster.Code]int{}
 	for i := range plan.Statuses {

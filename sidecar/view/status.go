@@ -37,6 +37,8 @@ type Status struct {
 	// there are no Pools.
 	Own  bool       `json:"own_tenants_only,omitempty"`
 	Next *time.Time `json:"next_lease_end"`
+	// Schedule is the schedule whose settings the round had; nil = none.
+	Schedule *cluster.Schedule `json:"schedule,omitempty"`
 	// Divided is the policy that divides heterogeneous GPUs, Effective the tenants' throughput
 	// under it.
 	Divided   string            `json:"divided,omitempty"`
@@ -90,7 +92,7 @@ type PoolStatus struct {
 // StatusOf sums up the newest round, and the tenants' throughput. The caller sets Mode and
 // Acting.
 func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
-	st := &Status{Divided: snap.Settings.Divide, Effective: effective, Leader: lead, Alive: lives(lead), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
+	st := &Status{Divided: snap.Settings.Divide, Schedule: snap.Settings.Schedule, Effective: effective, Leader: lead, Alive: lives(lead), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
 		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Orders: len(snap.Overrides)}
 	if plan.Round > 0 {
 		at := plan.At.Time()
@@ -181,6 +183,11 @@ func (p *PoolStatus) out(why cluster.Left, n int) {
 	}
 	p.Out += n
 	p.OutBy[why] += n
+}
+
+// scheduleWords says which settings a schedule holds, and until when.
+func scheduleWords(p *Page, s *cluster.Schedule) string {
+	return fmt.Sprintf("%s until %s: %s", s.Name, p.Time(s.Until), s.Sets)
 }
 
 // outWords says why GPUs are out of reach.
@@ -300,6 +307,9 @@ func (st *Status) Write(p *Page) {
 		return
 	}
 	say("round", "%d, recorded at %s; rounds without changes are not recorded", st.Round, p.Time(cluster.InstantOf(*st.At)))
+	if st.Schedule != nil {
+		say("schedule", "%s", scheduleWords(p, st.Schedule))
+	}
 	say("jobs", "%s", Counts(st.Jobs))
 	if len(st.Reasons) > 0 {
 		say("waiting", "%s", Counts(st.Reasons))

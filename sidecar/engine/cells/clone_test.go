@@ -21,7 +21,7 @@ func TestAPlainStateStaysPlain(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(s, again) {
 			t.Fatalf("round %d: %v: it differs from what is rebuilt from the description", round, err)
 		}
-		key := int(round + 1)
+		key := round + 1
 		if _, err := s.Request(Request{Job: key, VC: d.VCs[0].Name, Nodes: 1, GPUs: 1}); err != nil {
 			t.Fatal(err)
 		}

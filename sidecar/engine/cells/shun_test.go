@@ -23,12 +23,12 @@ func TestWhatIsLentGoesBeforeOnesOwn(t *testing.T) {
 		return Request{Job: key, VC: vc, Nodes: nodes, GPUs: 4, Priority: priority}
 	}
 	for key := range 3 {
-		if _, err := s.Request(ask(int(key+1), "a", 1, key+1)); err != nil {
+		if _, err := s.Request(ask(key+1, "a", 1, key+1)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for key := range 7 {
-		if _, err := s.Lend(ask(int(key+11), "b", 1, 0)); err != nil {
+		if _, err := s.Lend(ask(key+11, "b", 1, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}

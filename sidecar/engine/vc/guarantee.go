@@ -132,8 +132,9 @@ func (v *decision) request(k *lease.Candidate, vc string, priority int) (cells.R
 		if !v.uses(k, &c) {
 			continue
 		}
-		try, known := attempt{n, k.Shape, soft, k.Urgent, k.IdleOnly}, false
-		if refusal, known = v.failed[try]; known {
+		try := attempt{n, k.Shape, soft, k.Urgent, k.IdleOnly}
+		if no, known := v.failed[try]; known {
+			refusal = no
 			continue
 		}
 		grant, err := v.state.Request(v.ask(k, &c, vc, priority, place.Anybodys))

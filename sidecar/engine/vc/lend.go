@@ -116,7 +116,7 @@ type loan struct {
 func (v *lender) mayBorrow(k *lease.Candidate) bool {
 	st := &v.Jobs[k.Case]
 	return (st.Control == cluster.FullControl || st.Control == cluster.ObserveOnly) && !st.Ordered(cluster.Exempt) && !st.Claimed &&
-		!(len(v.Settings.StrictQOS) > 0 && slices.Contains(v.Settings.StrictQOS, v.Snapshot.Cases[k.Case].Job.QOS))
+		(len(v.Settings.StrictQOS) == 0 || !slices.Contains(v.Settings.StrictQOS, v.Snapshot.Cases[k.Case].Job.QOS))
 }
 
 // renewLent renews opportunistic leases within their tenants' shares. Beyond a share it renews only leases

@@ -1,0 +1,155 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // the zones, for hosts without them
+
+	"github.com/robfig/cron/v3"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Schedule is settings that replace those of the file for a while, again and again.
+type Schedule struct {
+	Name string   `yaml:"name"`
+	At   string   `yaml:"at"`   // when it begins: a cron line
+	For  Duration `yaml:"for"`  // how long it lasts
+	Zone string   `yaml:"zone"` // of At; "" = that of the host
+	Set  changes  `yaml:"set"`
+
+	begins cron.Schedule
+	config *Config  // with its settings; nil = not valid
+	keys   []string // dotted keys that Set has
+}
+
+// changes is a mapping of keys of the file, whose values depend on all others.
+type changes struct{ node *yaml.Node }
+
+// scheduled are the keys that a schedule may set, and the sections all of whose keys it may set.
+var scheduled = []string{"preset", "lease", "stop", "start", "saves", "reclaim", "recall", "credit", "burst", "repay", "jobs", "tenants.weights",
+	"cells.chooser", "cells.affinity_wait", "cells.strict_qos", "models.estimate", "models.divide_every", "models.prices"}
+
+// mayChange reports whether a schedule may set a key.
+func mayChange(key string) bool {
+	return slices.ContainsFunc(scheduled, func(k string) bool { return key == k || strings.HasPrefix(key, k+".") || strings.HasPrefix(key, k+"[") })
+}
+
+// String words a schedule, for display.
+func (s Schedule) String() string {
+	at := s.At
+	if s.Zone != "" {
+		at += " " + s.Zone
+	}
+	return fmt.Sprintf("%s: at %s for %v: %s", s.Name, at, s.For, strings.Join(s.words(), ", "))
+}
+
+// words are the keys that a schedule sets, with their values.
+func (s *Schedule) words() []string {
+	if s.config == nil {
+		return s.keys
+	}
+	var out []string
+	for _, v := range s.config.Values() {
+		if slices.ContainsFunc(s.keys, func(k string) bool {
+			return k == v.Key || strings.HasPrefix(k, v.Key+".") || strings.HasPrefix(k, v.Key+"[")
+		}) {
+			out = append(out, fmt.Sprintf("%s %v", v.Key, v.Value))
+		}
+	}
+	return out
+}
+
+// prepare checks the schedules, each with its settings in place of the file's.
+func (c *Config) prepare() Problems {
+	var out Problems
+	names := map[string]bool{}
+	for i := range c.Schedules {
+		s := &c.Schedules[i]
+		at := fmt.Sprintf("schedules[%d]", i)
+		k := &checker{c: c}
+		k.must(s.Name != "" && !names[s.Name], at+".name", "%q is no name, or is there twice; give each schedule a name of its own", s.Name)
+		names[s.Name] = true
+		k.must(s.For >= Duration(cluster.Minute) && s.For <= Duration(31*cluster.Day), at+".for", "must be 1m to 31d, got %v", s.For)
+		zone, err := time.LoadLocation(s.Zone)
+		if s.Zone == "" {
+			zone, err = time.Local, nil
+		}
+		k.must(err == nil, at+".zone", "%q is no time zone; write one like Europe/Berlin, or UTC", s.Zone)
+		parsed, err := cron.ParseStandard(s.At)
+		begins, ok := parsed.(*cron.SpecSchedule) // not @every
+		k.must(err == nil && ok && !strings.Contains(s.At, "TZ="), at+".at",
+			"%q is no time; write minute, hour, day of the month, month and day of the week, such as \"0 20 * * 1-5\" for 20:00 from Monday to Friday", s.At)
+		if ok && zone != nil {
+			begins.Location = zone
+			s.begins = begins
+			k.must(!begins.Next(time.Now()).IsZero(), at+".at", "%q never comes; correct the day or the month", s.At)
+		}
+		k.must(s.Set.node != nil && len(s.Set.node.Content) > 0, at+".set", "changes nothing; write the keys that hold for the time, such as {lease: {term: 1h}}")
+		if len(k.problems) == 0 {
+			k.problems = c.apply(s, at)
+		}
+		out = append(out, k.problems...)
+	}
+	return out.sorted()
+}
+
+// apply makes the configuration that is in force with a schedule.
+func (c *Config) apply(s *Schedule, at string) Problems {
+	with := *c
+	with.Schedules = nil
+	r := &reader{file: c.name, keys: Keys(), origins: map[string]Origin{}}
+	r.section(reflect.ValueOf(&with).Elem(), s.Set.node, "")
+	s.keys = slices.Sorted(maps.Keys(r.origins))
+	for _, key := range s.keys {
+		if !mayChange(key) {
+			r.wrong(r.origins[key].line, key, "cannot change by a schedule; these can: %s", strings.Join(scheduled, ", "))
+		}
+	}
+	with.origins = maps.Clone(c.origins)
+	maps.Copy(with.origins, r.origins)
+	if len(r.problems) == 0 {
+		r.problems = with.check()
+	}
+	for i := range r.problems {
+		r.problems[i].Key = at + ".set." + r.problems[i].Key
+		r.problems[i].Text += fmt.Sprintf(" (while schedule %s is in force)", s.Name)
+	}
+	s.config = &with
+	return r.problems
+}
+
+// since returns the time at which a schedule that is in force at t began last; false = it is not in force.
+func (s *Schedule) since(t time.Time) (time.Time, bool) {
+	length := time.Duration(s.For.Span()) * time.Millisecond
+	for back := time.Minute; ; back *= 2 { // first near t: a schedule may begin anew before it is over
+		back = min(back, length)
+		last, begun := time.Time{}, s.begins.Next(t.Add(-back))
+		for ; !begun.IsZero() && !begun.After(t); begun = s.begins.Next(begun) {
+			last = begun
+		}
+		if !last.IsZero() || back == length {
+			return last, !last.IsZero()
+		}
+	}
+}
+
+// InForce returns the configuration at a time: with the settings of the first schedule of the file that is in force
+// then, and that schedule; nil = none is.
+func (c *Config) InForce(t time.Time) (*Config, *cluster.Schedule) {
+	for i := range c.Schedules {
+		s := &c.Schedules[i]
+		if begun, ok := s.since(t); ok && s.config != nil {
+			with := *s.config
+			with.vcs, with.profiles = c.vcs, c.profiles
+			until := begun.Add(time.Duration(s.For.Span()) * time.Millisecond)
+			return &with, &cluster.Schedule{Name: s.Name, Until: cluster.InstantOf(until), Sets: strings.Join(s.words(), ", ")}
+		}
+	}
+	return c, nil
+}
