@@ -258,6 +258,33 @@ func TestReload(t *testing.T) {
 	})
 }
 
+// Rounds have the settings of the schedule in force, from its begin to its end.
+func TestSchedule(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		pass(24*time.Hour - time.Duration(time.Now().UnixNano())%(24*time.Hour)) // to midnight
+		on := newLive()
+		on.submit("nlp", 3, 4)
+		r := start(t, "a", newShared(), on, dir, "mode: act\ninterval: 1m\nschedules: [{name: night, at: 0 20 * * *, for: 12h, zone: UTC, set: {lease: {term: 1h}}}]\n")
+		for _, x := range []struct {
+			after time.Duration
+			name  string
+			term  cluster.Span
+		}{{19*time.Hour + 58*time.Minute, "", 15 * cluster.Minute}, {3 * time.Minute, "night", cluster.Hour}, {11*time.Hour + 57*time.Minute, "night", cluster.Hour}, {3 * time.Minute, "", 15 * cluster.Minute}} {
+			pass(x.after)
+			s := r.last.Settings
+			name := ""
+			if s.Schedule != nil {
+				name = s.Schedule.Name
+			}
+			if name != x.name || s.Term != x.term {
+				t.Errorf("at %s the schedule is %q and the term %s, want %q and %s", time.Now().UTC().Format(time.TimeOnly), name, s.Term, x.name, x.term)
+			}
+		}
+		r.end(t)
+	})
+}
+
 // A stop lets the current round finish and carry out its decisions.
 func TestStopFinishesTheRound(t *testing.T) {
 	dir := t.TempDir()

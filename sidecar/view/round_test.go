@@ -127,8 +127,9 @@ func TestDecisions(t *testing.T) {
 		t.Error(got)
 	}
 	var out bytes.Buffer
+	snap.Settings.Schedule = &cluster.Schedule{Name: "night", Until: plan.At.Add(cluster.Hour), Sets: "lease.term 1h"}
 	(&view.Decisions{Snapshot: snap, Plan: plan, Outcomes: []cluster.Outcome{{OK: true}, {}, {Skipped: true}}}).Write(&view.Page{Out: &out})
-	if !strings.Contains(out.String(), "\nActions: gate 1, suppressed 1 (the mode forbids them), failed 1\nJobs:    ") {
+	if !strings.Contains(out.String(), "\nSchedule: night until 2027-01-15 09:00:00: lease.term 1h\nActions: gate 1, suppressed 1 (the mode forbids them), failed 1\nJobs:    ") {
 		t.Error(out.String())
 	}
 }
