@@ -24,8 +24,8 @@ type Schedule struct {
 	Set  changes  `yaml:"set"`
 
 	begins cron.Schedule
-	config *Config  // with its settings; nil = not valid
-	keys   []string // dotted keys that Set has
+	config *Config // with its settings; nil = not valid
+	sets   string  // its settings, in words
 }
 
 // changes is a mapping of keys of the file, whose values depend on all others.
@@ -46,23 +46,7 @@ func (s Schedule) String() string {
 	if s.Zone != "" {
 		at += " " + s.Zone
 	}
-	return fmt.Sprintf("%s: at %s for %v: %s", s.Name, at, s.For, strings.Join(s.words(), ", "))
-}
-
-// words are the keys that a schedule sets, with their values.
-func (s *Schedule) words() []string {
-	if s.config == nil {
-		return s.keys
-	}
-	var out []string
-	for _, v := range s.config.Values() {
-		if slices.ContainsFunc(s.keys, func(k string) bool {
-			return k == v.Key || strings.HasPrefix(k, v.Key+".") || strings.HasPrefix(k, v.Key+"[")
-		}) {
-			out = append(out, fmt.Sprintf("%s %v", v.Key, v.Value))
-		}
-	}
-	return out
+	return fmt.Sprintf("%s: at %s for %v: %s", s.Name, at, s.For, s.sets)
 }
 
 // prepare checks the schedules, each with its settings in place of the file's.
@@ -105,8 +89,8 @@ func (c *Config) apply(s *Schedule, at string) Problems {
 	with.Schedules = nil
 	r := &reader{file: c.name, keys: Keys(), origins: map[string]Origin{}}
 	r.section(reflect.ValueOf(&with).Elem(), s.Set.node, "")
-	s.keys = slices.Sorted(maps.Keys(r.origins))
-	for _, key := range s.keys {
+	keys := slices.Sorted(maps.Keys(r.origins))
+	for _, key := range keys {
 		if !mayChange(key) {
 			r.wrong(r.origins[key].line, key, "cannot change by a schedule; these can: %s", strings.Join(scheduled, ", "))
 		}
@@ -117,10 +101,21 @@ func (c *Config) apply(s *Schedule, at string) Problems {
 		r.problems = with.check()
 	}
 	for i := range r.problems {
-		r.problems[i].Key = at + ".set." + r.problems[i].Key
-		r.problems[i].Text += fmt.Sprintf(" (while schedule %s is in force)", s.Name)
+		p := &r.problems[i]
+		p.Key, p.Text = at+".set."+p.Key, p.Text+fmt.Sprintf(" (while schedule %s is in force)", s.Name)
+		if o := c.origins[at+".set"]; p.line == 0 {
+			p.Place, p.line = o.Place, o.line
+		}
 	}
-	s.config = &with
+	var words []string
+	for _, v := range with.Values() {
+		if slices.ContainsFunc(keys, func(k string) bool {
+			return k == v.Key || strings.HasPrefix(k, v.Key+".") || strings.HasPrefix(k, v.Key+"[")
+		}) {
+			words = append(words, fmt.Sprintf("%s %v", v.Key, v.Value))
+		}
+	}
+	s.config, s.sets = &with, strings.Join(words, ", ")
 	return r.problems
 }
 
@@ -148,7 +143,7 @@ func (c *Config) InForce(t time.Time) (*Config, *cluster.Schedule) {
 			with := *s.config
 			with.vcs, with.profiles = c.vcs, c.profiles
 			until := begun.Add(time.Duration(s.For.Span()) * time.Millisecond)
-			return &with, &cluster.Schedule{Name: s.Name, Until: cluster.InstantOf(until), Sets: strings.Join(s.words(), ", ")}
+			return &with, &cluster.Schedule{Name: s.Name, Until: cluster.InstantOf(until), Sets: s.sets}
 		}
 	}
 	return c, nil
