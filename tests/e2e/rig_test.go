@@ -44,6 +44,7 @@ type rig struct {
 
 	mu       sync.Mutex
 	settings cluster.Settings
+	divide   func(cluster.AllocationRequest) cluster.Allocation // nil = no policy
 	rules    loop.Rules
 	turns    int // that did not fail
 	last     cluster.Plan
@@ -119,7 +120,7 @@ func (r *rig) newClient() *slurm.Client {
 func (r *rig) govern() {
 	r.t.Helper()
 	lead := r.lead()
-	l := &loop.Loop{Cluster: r.client, Journal: lead.Journal(), Decide: decisions.Sampled(r.t, engine.Decide), Keep: r.keep,
+	l := &loop.Loop{Cluster: r.client, Journal: lead.Journal(), Decide: decisions.Sampled(r.t, engine.Decide), Divide: r.divide, Keep: r.keep,
 		Configure: func() (loop.Rules, cluster.Settings) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

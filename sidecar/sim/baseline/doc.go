@@ -14,6 +14,8 @@
 //	themis             Themis §3-5, ASTRAEA §4.1, §6.1.5     finish-time fairness: worst first at every end of a lease
 //	allox              AlloX, ASTRAEA §6.1.5                 min-cost matching, by one kind of machine; lowest progress first
 //	gandiva-fair       Gandiva_fair §3.1-3.2, eq. 1-3        gang-aware stride by tenants' tickets, one for all servers
+//	qssf               Helios §4.2                           least GPU time first, predicted from what users' jobs took; no preemption
+//	srtf               Tiresias §2.2                         least remaining GPU time first, which it is told: a bound
 //
 // For heterogeneous GPUs (Heterogeneous); these need the speed of jobs on each model:
 //

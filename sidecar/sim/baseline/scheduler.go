@@ -82,6 +82,8 @@ var known = []entry{
 	{"themis", true, newThemis},
 	{"allox", true, newAlloX},
 	{"gandiva-fair", true, newGandivaFair},
+	{"qssf", false, newQSSF},
+	{"srtf", true, newSRTF},
 }
 
 // heterogeneous lists the schedulers for heterogeneous GPUs, which tables show only on request.

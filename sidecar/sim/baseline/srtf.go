@@ -1,0 +1,24 @@
+package baseline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// newSRTF makes shortest remaining time first, the bound for mean completion times: it is told how long each job still
+// runs, and knows no tenants. Jobs are ordered by the GPU time that remains to them (Tiresias §2.2 calls that shortest
+// remaining service first), which is the better order for gangs. It preempts at the ends of leases.
+func newSRTF(o Options) rule {
+	return func(r *round) {
+		r.upForRenewal()
+		line := r.contenders()
+		needs := make([]cluster.GPUTime, len(r.jobs))
+		for _, k := range line {
+			needs[k] = cluster.Times(r.jobs[k].gpus, r.remaining(&r.jobs[k], o.Runs))
+		}
+		slices.SortStableFunc(line, func(a, b int) int { return cmp.Compare(needs[a], needs[b]) })
+		r.contest(line)
+	}
+}
