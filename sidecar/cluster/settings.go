@@ -51,6 +51,8 @@ type Settings struct {
 	RecallFirst  bool `json:"recall_first,omitempty"`
 	RecallNotice Span `json:"recall_notice,omitempty"`
 
+	// JobOrder is the order of a tenant's jobs; see the constants.
+	JobOrder JobOrder `json:"job_order,omitempty"`
 	// NewFirst ranks jobs that have had no lease first, up to NewSharePercent of their tenant's
 	// GPUs.
 	NewFirst        bool `json:"new_first"`
@@ -136,6 +138,18 @@ type SignalRule struct {
 	Signal    string `json:"signal"`
 	To        string `json:"to"`
 }
+
+// JobOrder is an order of the jobs inside a tenant.
+type JobOrder string
+
+// The orders.
+const (
+	// ByRho serves the job that is furthest behind (ASTRAEA §4.1).
+	ByRho JobOrder = ""
+	// ByAttained serves the jobs with the least GPU time first, by powers of two from a term of one GPU on: least
+	// attained service, which needs no run times.
+	ByAttained JobOrder = "attained"
+)
 
 // Schedule is a schedule of the configuration that is in force.
 type Schedule struct {

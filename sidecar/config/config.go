@@ -195,6 +195,7 @@ type Repay struct {
 
 // Jobs orders the jobs inside a tenant.
 type Jobs struct {
+	Order     string            `yaml:"order"`
 	NewFirst  bool              `yaml:"new_first"`
 	NewShare  Percent           `yaml:"new_share"`
 	LongTerms int               `yaml:"long_terms"`
@@ -271,7 +272,7 @@ func Default() *Config {
 		Credit:   Credit{Cap: 2 * hour},
 		Burst:    Burst{Max: 2000},
 		Repay:    Repay{Floor: 50},
-		Jobs:     Jobs{NewFirst: true, NewShare: 50},
+		Jobs:     Jobs{Order: "rho", NewFirst: true, NewShare: 50},
 		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", Scontrol: Command{"scontrol"},
 			Timeout: 20 * second, ListTimeout: 2 * minute, Retries: 3, FullEvery: 30 * second,
 			AccountsEvery: 5 * minute, SmallList: 200, Singles: 64, ArrayCap: 1000},
@@ -353,6 +354,9 @@ func (c *Config) Settings() cluster.Settings {
 		NewFirst: c.Jobs.NewFirst, NewSharePercent: int(c.Jobs.NewShare),
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,
 		Signal: bare(c.Lease.Signal), SignalTo: c.Lease.SignalTo,
+	}
+	if c.Jobs.Order == string(cluster.ByAttained) {
+		s.JobOrder = cluster.ByAttained
 	}
 	if c.Preset == preset.Hived {
 		s.Chooser, s.AffinityWait, s.StrictQOS = c.Cells.Chooser, c.Cells.AffinityWait.Span(), c.Cells.StrictQOS

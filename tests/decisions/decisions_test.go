@@ -66,6 +66,7 @@ var variants = map[string]struct {
 	"astraea, few stops": {"astraea", func(w *simtest.World) {
 		w.Settings.MaxReclaims, w.Settings.LongTerms, w.Settings.StopTotalMilli = 2, 3, 20
 	}},
+	"astraea, least attained":  {"astraea", func(w *simtest.World) { w.Settings.JobOrder = cluster.ByAttained }},
 	"astraea, everything":      {"astraea", everything},
 	"hived, everything":        {"hived", everything},
 	"gandiva-fair, everything": {"fairlease:gandiva-fair", everything},

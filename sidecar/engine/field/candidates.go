@@ -1,6 +1,7 @@
 package field
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -42,6 +43,10 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			k.Aged = aged(r, k.GPUs, f.Settings.Term)
 			k.IdleOnly = eligible.IdleOnly(f.Books, i)
 		}
+		if f.Settings.JobOrder == cluster.ByAttained {
+			k.New, k.Rho = false, attained(r, eligible.Weight(f.Books, i), f.Settings.Term)
+			k.Aged = k.Rho
+		}
 		out = append(out, k)
 	}
 	f.room.unsorted = out
@@ -64,6 +69,14 @@ func (f *Field) Steadied(r *cluster.Record, l *cluster.Lease) cluster.Rho {
 func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 	one := cluster.Times(gpus, term)
 	return cluster.RhoOf(r.Alloc+one, r.Due+one)
+}
+
+// attained returns the rank of a job by the GPU time that it has received, per weight in thousandths. Jobs of less
+// than a term of one GPU come first, then those of less than two terms, less than four, and so on. Jobs in the same
+// class keep their GPUs from each other, so that long jobs do not take turns all the time (a multi-level feedback queue
+// of least attained service; Tiresias §3.2 has two levels).
+func attained(r *cluster.Record, weight int64, term cluster.Span) cluster.Rho {
+	return cluster.Rho(bits.Len64(uint64(max(cluster.MulDiv(int64(r.Alloc), 1000, weight)/int64(max(term, 1)), 0))))
 }
 
 // Line returns the tenants with their entitlements and holdings, and each tenant's candidates in order. It
