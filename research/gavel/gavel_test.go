@@ -129,7 +129,7 @@ func TestFollowSaysWhatIsWrong(t *testing.T) {
 // 4000 to 5000. Minutes.
 func TestGavelsOwnNumbers(t *testing.T) {
 	if os.Getenv("FAIRLEASE_GAVEL") == "" {
-		t.Skip("takes minutes and needs no traces: it runs where FAIRLEASE_GAVEL is set")
+		t.Skip("takes minutes: make soak runs it (FAIRLEASE_GAVEL=1)")
 	}
 	for _, c := range []struct {
 		by      string
