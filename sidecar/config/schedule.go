@@ -102,7 +102,7 @@ func (c *Config) apply(s *Schedule, at string) Problems {
 	}
 	for i := range r.problems {
 		p := &r.problems[i]
-		p.Key, p.Text = at+".set."+p.Key, p.Text+fmt.Sprintf(" (while schedule %s is in force)", s.Name)
+		p.Key, p.Text = join(at+".set", p.Key), p.Text+fmt.Sprintf(" (while schedule %s is in force)", s.Name)
 		if o := c.origins[at+".set"]; p.line == 0 {
 			p.Place, p.line = o.Place, o.line
 		}

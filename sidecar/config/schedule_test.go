@@ -101,6 +101,7 @@ func TestWrongSchedules(t *testing.T) {
 		{"reclaim: {max: 20}", "reclaim: {maximum: 20}", "f.yaml:10: schedules[0].set.reclaim.maximum: unknown key"},
 		{"reclaim: {max: 20}", "slurm: {retries: 3}", "f.yaml:10: schedules[0].set.slurm.retries: cannot change by a schedule; these can: preset, lease,"},
 		{"reclaim: {max: 20}", "mode: act", "f.yaml:10: schedules[0].set.mode: cannot change by a schedule"},
+		{"{preset: gandiva-fair, lease: {term: 2h}}", "[a, b]", "schedules[1].set: keys are expected here, as in `mode: value`"},
 		{"lease: {term: 1h}", "lease: {term: 2m}", "schedules[0].set.lease.min: 5m is longer than lease.term (2m, f.yaml:9); shorten one or lengthen the other (while schedule night is in force)"},
 		{"reclaim: {max: 20}", "reclaim: {max: -1}", "schedules[0].set.reclaim.max: must be 0 (no limit) or more, got -1 (while schedule night is in force)"},
 	} {
