@@ -455,6 +455,28 @@ func TestAChooserPerVC(t *testing.T) {
 	w.books()
 }
 
+// By attained service a job that borrows GPUs and has had little gets its VC's cell before one that has had much.
+func TestTheLeastAttainedInAVC(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.Settings.JobOrder, w.Settings.StopAllowance, w.Settings.StopOverheadMilli = cluster.ByAttained, 0, 0
+	old := w.submit("a", 4, forever, nil)
+	w.Run(8 * hour)
+	w.Requeue(old)
+	w.Hold(old, true)
+	first := w.submit("a", 4, forever, nil)
+	w.Run(5 * minute)
+	young := w.submit("a", 4, forever, nil)
+	w.Run(2 * minute)
+	w.class(first, cluster.Guaranteed)
+	w.class(young, cluster.Opportunistic)
+	w.Hold(old, false)
+	w.Run(10 * second)
+	w.Cancel(first)
+	w.Run(20 * second)
+	w.class(young, cluster.Guaranteed)
+	w.books()
+}
+
 // By stride a job that has run for long shares with an equal one that joins, from its first term on: the newcomer does
 // not make up for the past. A job that was held for long does not either when it returns.
 func TestStrideInAVC(t *testing.T) {

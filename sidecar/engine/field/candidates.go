@@ -43,10 +43,7 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			k.Aged = aged(r, k.GPUs, f.Settings.Term)
 			k.IdleOnly = eligible.IdleOnly(f.Books, i)
 		}
-		if f.Settings.JobOrder == cluster.ByAttained {
-			k.New, k.Rho = false, attained(r, eligible.Weight(f.Books, i), f.Settings.Term)
-			k.Aged = k.Rho
-		}
+		f.Order(&k)
 		out = append(out, k)
 	}
 	f.room.unsorted = out
@@ -69,6 +66,14 @@ func (f *Field) Steadied(r *cluster.Record, l *cluster.Lease) cluster.Rho {
 func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 	one := cluster.Times(gpus, term)
 	return cluster.RhoOf(r.Alloc+one, r.Due+one)
+}
+
+// Order replaces a candidate's rho by its rank in the order of the settings, if that is another one.
+func (f *Field) Order(k *lease.Candidate) {
+	if f.Settings.JobOrder == cluster.ByAttained {
+		k.New, k.Rho = false, attained(&f.Records[k.Case], eligible.Weight(f.Books, k.Case), f.Settings.Term)
+		k.Aged = k.Rho
+	}
 }
 
 // attained returns the rank of a job by the GPU time that it has received, per weight in thousandths. Jobs of less

@@ -44,9 +44,11 @@ func (v *ground) candidates() []lease.Candidate {
 			continue
 		}
 		r := &v.Records[i]
-		cs = append(cs, lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Tenant), Pools: v.PoolOf(l), GPUs: l.GPUs,
+		k := lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Tenant), Pools: v.PoolOf(l), GPUs: l.GPUs,
 			Priority: lease.Priority{First: r.First, Owed: r.Due - r.Alloc, Rho: st.Rho,
-				Urgent: slices.Contains(v.Settings.UrgentQOS, v.Snapshot.Cases[i].Job.QOS)}})
+				Urgent: slices.Contains(v.Settings.UrgentQOS, v.Snapshot.Cases[i].Job.QOS)}}
+		v.Order(&k)
+		cs = append(cs, k)
 	}
 	for k := range cs {
 		v.rank(&cs[k])
