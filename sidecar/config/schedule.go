@@ -37,7 +37,12 @@ var scheduled = []string{"preset", "lease", "stop", "start", "saves", "reclaim",
 
 // mayChange reports whether a schedule may set a key.
 func mayChange(key string) bool {
-	return slices.ContainsFunc(scheduled, func(k string) bool { return key == k || strings.HasPrefix(key, k+".") || strings.HasPrefix(key, k+"[") })
+	return slices.ContainsFunc(scheduled, func(section string) bool { return under(key, section) })
+}
+
+// under reports whether a key is a section, or in it.
+func under(key, section string) bool {
+	return key == section || strings.HasPrefix(key, section+".") || strings.HasPrefix(key, section+"[")
 }
 
 // String words a schedule, for display.
@@ -109,9 +114,7 @@ func (c *Config) apply(s *Schedule, at string) Problems {
 	}
 	var words []string
 	for _, v := range with.Values() {
-		if slices.ContainsFunc(keys, func(k string) bool {
-			return k == v.Key || strings.HasPrefix(k, v.Key+".") || strings.HasPrefix(k, v.Key+"[")
-		}) {
+		if slices.ContainsFunc(keys, func(key string) bool { return under(key, v.Key) }) {
 			words = append(words, fmt.Sprintf("%s %v", v.Key, v.Value))
 		}
 	}
@@ -121,7 +124,7 @@ func (c *Config) apply(s *Schedule, at string) Problems {
 
 // since returns the time at which a schedule that is in force at t began last; false = it is not in force.
 func (s *Schedule) since(t time.Time) (time.Time, bool) {
-	length := time.Duration(s.For.Span()) * time.Millisecond
+	length := s.For.Span().Duration()
 	for back := time.Minute; ; back *= 2 { // first near t: a schedule may begin anew before it is over
 		back = min(back, length)
 		last, begun := time.Time{}, s.begins.Next(t.Add(-back))
@@ -142,7 +145,7 @@ func (c *Config) InForce(t time.Time) (*Config, *cluster.Schedule) {
 		if begun, ok := s.since(t); ok && s.config != nil {
 			with := *s.config
 			with.vcs, with.profiles = c.vcs, c.profiles
-			until := begun.Add(time.Duration(s.For.Span()) * time.Millisecond)
+			until := begun.Add(s.For.Span().Duration())
 			return &with, &cluster.Schedule{Name: s.Name, Until: cluster.InstantOf(until), Sets: s.sets}
 		}
 	}

@@ -130,8 +130,8 @@ func (s *State) adoptable(v int32, p part) bool {
 // can be bound there and no other guarantee suffers. With snug it uses only cells that are bound
 // to the VC or that the lease fills, since a small job that binds a large cell blocks the VC's
 // large jobs. It tells whether it did.
-func (s *State) Promote(key int, name string, snug bool) bool {
-	l, ok := s.find(key)
+func (s *State) Promote(job int, name string, snug bool) bool {
+	l, ok := s.find(job)
 	v := s.vcAt(name)
 	if !ok || v < 0 || s.leases[l].right != cluster.Opportunistic {
 		return false
@@ -182,8 +182,8 @@ func (s *roster) lendAt(l int32, parts []part, leaving bool) {
 }
 
 // Demote makes a guaranteed lease an opportunistic one in place.
-func (s *State) Demote(key int) bool {
-	l, ok := s.find(key)
+func (s *State) Demote(job int) bool {
+	l, ok := s.find(job)
 	if !ok || s.leases[l].right != cluster.Guaranteed {
 		return false
 	}
@@ -381,16 +381,16 @@ func (s *State) shun(parts []part, sign int) {
 }
 
 // Stay gives a tenant an opportunistic lease on its present GPUs.
-func (s *roster) Stay(key int, tenant string, on []Part) {
-	if parts, ok := s.at(nil, on); ok && s.Right(key) == "" {
-		s.lendAt(s.open(key, tenant, 0, cluster.Opportunistic), parts, false)
+func (s *roster) Stay(job int, tenant string, on []Part) {
+	if parts, ok := s.at(nil, on); ok && s.Right(job) == "" {
+		s.lendAt(s.open(job, tenant, 0, cluster.Opportunistic), parts, false)
 	}
 }
 
 // Shift moves an opportunistic lease from GPUs of a node that guaranteed leases use to unused
 // ones there, and tells whether there were enough.
-func (s *State) Shift(key int, name string) bool {
-	l, ok := s.find(key)
+func (s *State) Shift(job int, name string) bool {
+	l, ok := s.find(job)
 	at, there := s.places[name]
 	if !ok || !there || s.leases[l].right != cluster.Opportunistic {
 		return false

@@ -75,8 +75,8 @@ func (s *layout) Idle(model string) int {
 }
 
 // Right gives by what right a lease stands; "" = there is none.
-func (s *roster) Right(key int) cluster.LeaseClass {
-	l, ok := s.find(key)
+func (s *roster) Right(job int) cluster.LeaseClass {
+	l, ok := s.find(job)
 	if !ok {
 		return ""
 	}
@@ -84,8 +84,8 @@ func (s *roster) Right(key int) cluster.LeaseClass {
 }
 
 // Parts gives the GPUs of a lease.
-func (s *roster) Parts(key int) []Part {
-	l, ok := s.find(key)
+func (s *roster) Parts(job int) []Part {
+	l, ok := s.find(job)
 	if !ok {
 		return nil
 	}
@@ -112,15 +112,15 @@ func (s *roster) StaleHolders() []int {
 }
 
 // Prefer sets the priority of a lease within its VC.
-func (s *roster) Prefer(key int, priority int) {
-	if l, ok := s.find(key); ok {
+func (s *roster) Prefer(job int, priority int) {
+	if l, ok := s.find(job); ok {
 		s.leases[l].priority = int32(priority)
 	}
 }
 
 // Leave says that an opportunistic lease goes: who takes its GPUs disturbs nobody any more.
-func (s *roster) Leave(key int) {
-	if l, ok := s.find(key); ok && s.leases[l].right == cluster.Opportunistic && !s.leases[l].leaving {
+func (s *roster) Leave(job int) {
+	if l, ok := s.find(job); ok && s.leases[l].right == cluster.Opportunistic && !s.leases[l].leaving {
 		s.recall(l, true)
 	}
 }

@@ -39,8 +39,8 @@ func New(d Description) (*State, error) {
 }
 
 // Release ends a lease, and tells whether there was one.
-func (s *State) Release(key int) bool {
-	l, ok := s.find(key)
+func (s *State) Release(job int) bool {
+	l, ok := s.find(job)
 	if !ok {
 		return false
 	}

@@ -26,10 +26,7 @@ func newAlloX(o Options) rule {
 		r.upForRenewal()
 		line := r.contenders()
 		behind := r.leastProgress(line)
-		needs := make([]cluster.GPUTime, len(r.jobs))
-		for _, k := range line {
-			needs[k] = cluster.Times(r.jobs[k].gpus, r.remaining(&r.jobs[k], o.Runs))
-		}
+		needs := r.needs(line, o.Runs)
 		turn := func(k int) int {
 			if t := r.jobs[k].tenant; t >= 0 && behind[t] {
 				return 0

@@ -28,3 +28,12 @@ func (r *round) remaining(j *job, runs func(*cluster.Job) cluster.Span) cluster.
 func (r *round) ran(j *job) cluster.Span {
 	return cluster.Span(r.alloc(j)) / cluster.Span(max(j.gpus, 1))
 }
+
+// needs gives the GPU time that remains to the jobs of a line, by index.
+func (r *round) needs(line []int, runs func(*cluster.Job) cluster.Span) []cluster.GPUTime {
+	needs := make([]cluster.GPUTime, len(r.jobs))
+	for _, k := range line {
+		needs[k] = cluster.Times(r.jobs[k].gpus, r.remaining(&r.jobs[k], runs))
+	}
+	return needs
+}

@@ -3,8 +3,6 @@ package baseline
 import (
 	"cmp"
 	"slices"
-
-	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
 // newSRTF makes shortest remaining time first, the bound for mean completion times: it is told how long each job still
@@ -14,10 +12,7 @@ func newSRTF(o Options) rule {
 	return func(r *round) {
 		r.upForRenewal()
 		line := r.contenders()
-		needs := make([]cluster.GPUTime, len(r.jobs))
-		for _, k := range line {
-			needs[k] = cluster.Times(r.jobs[k].gpus, r.remaining(&r.jobs[k], o.Runs))
-		}
+		needs := r.needs(line, o.Runs)
 		slices.SortStableFunc(line, func(a, b int) int { return cmp.Compare(needs[a], needs[b]) })
 		r.contest(line)
 	}
