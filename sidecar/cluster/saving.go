@@ -218,7 +218,11 @@ type Habit struct {
 	SavedAt Instant `json:"saved_at,omitempty"`
 	// Starts is the cost of a start, by model.
 	Starts []StartCost `json:"starts,omitempty"`
-	At     Instant     `json:"at"` // of the newest evidence
+	// Needed counts jobs that ended, in thousandths, by the class of GPU time that they had received (package
+	// expect). It is kept with jobs.order expected only, also for all jobs of a user (no Command) and of everybody (no
+	// User) with that number of GPUs. Replace it, never modify it.
+	Needed []int32 `json:"needed,omitempty"`
+	At     Instant `json:"at"` // of the newest evidence
 }
 
 // Conduct is the behaviour of one job over its attempts. Jobs that report progress or were

@@ -53,6 +53,9 @@ type Settings struct {
 
 	// JobOrder is the order of a tenant's jobs; see the constants.
 	JobOrder JobOrder `json:"job_order,omitempty"`
+	// Patience is the most that a job falls behind in orders other than ByRho, as time at its GPUs, before it goes first,
+	// up to NewSharePercent of its tenant's GPUs; 0 = no limit.
+	Patience Span `json:"patience,omitempty"`
 	// NewFirst ranks jobs that have had no lease first, up to NewSharePercent of their tenant's
 	// GPUs.
 	NewFirst        bool `json:"new_first"`
@@ -149,6 +152,9 @@ const (
 	// ByAttained serves the jobs with the least GPU time first, by powers of two from a term of one GPU on: least
 	// attained service, which needs no run times.
 	ByAttained JobOrder = "attained"
+	// ByExpected serves the jobs first that are expected to end for the least GPU time, as jobs of the same user did:
+	// the Gittins index.
+	ByExpected JobOrder = "expected"
 )
 
 // Schedule is a schedule of the configuration that is in force.

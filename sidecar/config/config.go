@@ -196,6 +196,7 @@ type Repay struct {
 // Jobs orders the jobs inside a tenant.
 type Jobs struct {
 	Order     string            `yaml:"order"`
+	Patience  Duration          `yaml:"patience"`
 	NewFirst  bool              `yaml:"new_first"`
 	NewShare  Percent           `yaml:"new_share"`
 	LongTerms int               `yaml:"long_terms"`
@@ -271,8 +272,8 @@ func Default() *Config {
 		Fairness: Fairness{RhoSelect: 16, Window: 14 * day},
 		Credit:   Credit{Cap: 2 * hour},
 		Burst:    Burst{Max: 2000},
-		Repay:    Repay{Floor: 50},
-		Jobs:     Jobs{Order: "rho", NewFirst: true, NewShare: 50},
+		Repay:    Repay{Floor: 75},
+		Jobs:     Jobs{Order: string(cluster.ByExpected), Patience: Duration(4 * cluster.Hour), NewFirst: true, NewShare: 50},
 		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", Scontrol: Command{"scontrol"},
 			Timeout: 20 * second, ListTimeout: 2 * minute, Retries: 3, FullEvery: 30 * second,
 			AccountsEvery: 5 * minute, SmallList: 200, Singles: 64, ArrayCap: 1000},
@@ -355,8 +356,8 @@ func (c *Config) Settings() cluster.Settings {
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,
 		Signal: bare(c.Lease.Signal), SignalTo: c.Lease.SignalTo,
 	}
-	if c.Jobs.Order == string(cluster.ByAttained) {
-		s.JobOrder = cluster.ByAttained
+	if c.Jobs.Order != "rho" {
+		s.JobOrder, s.Patience = cluster.JobOrder(c.Jobs.Order), c.Jobs.Patience.Span()
 	}
 	if c.Preset == preset.Hived {
 		s.Chooser, s.AffinityWait, s.StrictQOS = c.Cells.Chooser, c.Cells.AffinityWait.Span(), c.Cells.StrictQOS

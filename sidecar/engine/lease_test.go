@@ -16,6 +16,7 @@ import (
 // "Notice → signal → requeue at the end."
 func TestNoticeComesBeforeTheRequeue(t *testing.T) {
 	w, runs, waits := contested(t)
+	w.Settings.JobOrder = cluster.ByRho // jobs of a tenant take turns
 	w.Settings.Signals = []cluster.SignalRule{{Signal: "USR1", To: "steps"}}
 	w.Run(3 * hour)
 	notices, reclaims := w.done(cluster.Notify), w.done(cluster.Reclaim)
@@ -126,7 +127,7 @@ func TestNoReclaimBelowTheThreshold(t *testing.T) {
 // The same holds within a tenant: a waiting job must be behind the running one by that much.
 func TestNoReclaimBelowTheThresholdWithinATenant(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{1}, "a")
-	w.Settings.Threshold = 20 * minute
+	w.Settings.JobOrder, w.Settings.Threshold = cluster.ByRho, 20*minute
 	w.Submit("a", 2, 1, forever)
 	w.Run(12 * hour)
 	if n := len(w.done(cluster.Reclaim)); n > 13 { // 20 minutes behind, 20 ahead
@@ -143,7 +144,7 @@ func TestNoReclaimBelowTheThresholdWithinATenant(t *testing.T) {
 // "At most N reclaims a round": the other jobs wait for the next boundary, and get that reason.
 func TestMaxReclaims(t *testing.T) {
 	set := simtest.Product()
-	set.MaxReclaims, set.BurstMaxMilli = 3, 0
+	set.JobOrder, set.MaxReclaims, set.BurstMaxMilli = cluster.ByRho, 3, 0
 	w := newWorld(t, set, []int{8}, "a", "b")
 	w.Submit("a", 8, 1, forever)
 	w.Run(minute)

@@ -26,6 +26,7 @@ func TestClaimsDoNotOutweighTheWeights(t *testing.T) {
 		for _, completing := range []cluster.Span{second, 0, 2 * second}[:seeds.Some(1, 3)] {
 			t.Run(fmt.Sprintf("%s/%s", name, completing), func(t *testing.T) {
 				set := simtest.Product()
+				set.JobOrder = cluster.ByRho
 				set.Interval, set.Term, set.MinLease, set.Notice = second, 20*second, 6*second, 3*second
 				set.StopAllowance, set.StopOverheadMilli = 0, 0 // terms are shorter than a start
 				set.Threshold, set.GrantTimeout, set.CreditCap = second, 15*second, 2*minute

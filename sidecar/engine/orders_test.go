@@ -102,6 +102,7 @@ func TestCanaryActsOnItsPartitionsOnly(t *testing.T) {
 func TestSwitchingToObserveStopsAllWithinARound(t *testing.T) {
 	for _, at := range []cluster.Span{14*minute + 30*second, 15 * minute, 15*minute + 5*second} { // noticed, handing over, handed over
 		w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
+		w.Settings.JobOrder = cluster.ByRho
 		w.Submit("a", 4, 1, forever)
 		w.Run(minute)
 		w.Submit("b", 4, 1, forever)

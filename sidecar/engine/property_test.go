@@ -287,7 +287,7 @@ func (c *chaos) shuffled(snap *cluster.Snapshot, plan *cluster.Plan) {
 	for _, t := range snap.Tenants {
 		weights[t.Name] = t.Weight
 	}
-	m := cluster.State{Round: snap.Round - 1, NextKey: snap.NextKey, Ledger: snap.Ledger, Leases: snap.Leases, Claims: snap.Claims, Lost: snap.Lost, Lent: snap.Lent}
+	m := cluster.State{Round: snap.Round - 1, NextKey: snap.NextKey, Ledger: snap.Ledger, Leases: snap.Leases, Claims: snap.Claims, Lost: snap.Lost, Lent: snap.Lent, Habits: snap.Habits}
 	for i := range snap.Cases {
 		m.Records = append(m.Records, snap.Cases[i].Record)
 		if !snap.Cases[i].Gone {

@@ -615,7 +615,7 @@ func TestASmallJobBindsNoNode(t *testing.T) {
 // In a VC, too, new jobs go first up to their share of the tenant's entitlement.
 func TestNewJobsShareAVC(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 2)), "a")
-	w.Settings.Threshold = minute
+	w.Settings.JobOrder, w.Settings.Threshold = cluster.ByRho, minute
 	w.submit("a", 4, forever, nil)
 	w.submit("a", 4, forever, nil)
 	w.Run(13*minute + 30*second) // jobs that have run are hardly ahead

@@ -19,6 +19,9 @@ type Habit struct {
 func Habits(list []cluster.Habit) []Habit {
 	all := make([]Habit, 0, len(list))
 	for _, h := range list {
+		if h.Type.Command == "" {
+			continue // jobs of several types together, counted for jobs.order expected
+		}
 		all = append(all, Habit{Habit: h, Saving: stop.Resolve(nil, &h, cluster.Saving{}, cluster.Saving{})})
 	}
 	return all

@@ -21,12 +21,14 @@ type Account struct {
 	habitOf []int32    // of cases, index into habits plus 1; see habit
 	stopOf  []stopBase // of cases; see stopBase
 	broke   []bool     // by pool: no stop is affordable
+	needs   map[need]int64
 }
 
 // Open updates the account of an earlier round: reports of jobs and nodes, and the budgets for stops. good
 // reports whether a node is healthy.
 func (a *Account) Open(b *round.Books, good func(node string) bool) {
 	a.Books = b
+	clear(a.needs)
 	o := observer{a, good}
 	o.observe(b.Snapshot.Progress)
 	saveUp(a)

@@ -59,6 +59,9 @@ func (o *observer) observe(reports []cluster.Progress) {
 		if ran := o.Records[i].Ran - c.Record.Ran; ran > 0 {
 			o.attemptEnded(i, ran)
 		}
+		if o.Settings.JobOrder == cluster.ByExpected && o.Records[i].Done != 0 && c.Record.Done == 0 {
+			o.ended(i)
+		}
 		if len(reports) == 0 || !o.Jobs[i].Runs || c.Job.Start == 0 {
 			continue
 		}

@@ -70,9 +70,18 @@ func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 
 // Order replaces a candidate's rho by its rank in the order of the settings, if that is another one.
 func (f *Field) Order(k *lease.Candidate) {
-	if f.Settings.JobOrder == cluster.ByAttained {
-		k.New, k.Rho = false, attained(&f.Records[k.Case], eligible.Weight(f.Books, k.Case), f.Settings.Term)
-		k.Aged = k.Rho
+	rho := k.Rho
+	switch weight := eligible.Weight(f.Books, k.Case); f.Settings.JobOrder {
+	case cluster.ByAttained:
+		k.Rho = attained(&f.Records[k.Case], weight, f.Settings.Term)
+	case cluster.ByExpected:
+		k.Rho = cluster.Rho(bits.Len64(uint64(f.Stops.Needs(k.Case) * 1000 / weight)))
+	default:
+		return
+	}
+	k.Aged = k.Rho
+	if k.New = f.Settings.Patience > 0 && k.Owed >= cluster.Times(k.GPUs, f.Settings.Patience); k.New {
+		k.Rho = rho
 	}
 }
 

@@ -240,6 +240,16 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 	}
 }
 
+// turn returns the rank of a running job among those of its tenant, by the order of the settings.
+func (x *contest) turn(i int) cluster.Rho {
+	r := &x.Records[i]
+	k := lease.Candidate{Case: i, GPUs: x.Leases[i].GPUs, Priority: lease.Priority{Owed: r.Due - r.Alloc, Rho: x.Steadied(r, x.Leases[i])}}
+	if x.Order(&k); k.New {
+		return 0
+	}
+	return k.Rho
+}
+
 // rank returns, by case, how far ahead the tenants of the leases that can end are. The lease whose tenant is
 // furthest ahead goes first.
 func (x *contest) rank(in *lease.Input) []int {
@@ -247,7 +257,7 @@ func (x *contest) rank(in *lease.Input) []int {
 	for i, l := range x.Leases {
 		if l != nil && !x.Fixed(i) {
 			t := x.Jobs[i].Queue
-			held[t] = append(held[t], lease.Held{Case: i, Pool: x.PoolOf(l)[0], GPUs: l.GPUs, Rho: x.Steadied(&x.Records[i], l)})
+			held[t] = append(held[t], lease.Held{Case: i, Pool: x.PoolOf(l)[0], GPUs: l.GPUs, Rho: x.turn(i)})
 		}
 	}
 	ranks := slices.Grow(x.ranks[:0], len(x.Leases))[:len(x.Leases)]

@@ -257,7 +257,9 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	}
 	if !ok && own {
 		ask.Displace = place.Own + k.Tenant
-		found, ok = r.board.Fit(ask)
+		if found, ok = r.board.Fit(ask); ok {
+			ok = x.Settings.JobOrder == cluster.ByRho || !slices.ContainsFunc(found.Displaced, func(i int) bool { return x.turn(i) <= k.Rho })
+		}
 	}
 	if !ok {
 		return false

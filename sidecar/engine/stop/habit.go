@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/expect"
 )
 
 // The maximum numbers of habits, in total and per user. The oldest evidence is dropped first.
@@ -111,6 +112,12 @@ func (b *Habits) Saved(t cluster.JobType, at cluster.Instant, gap cluster.Span) 
 	h := b.change(t, at)
 	h.Reports++
 	h.Every, h.SavedAt = Longest(h.Every, gap), at
+}
+
+// Needed counts a job that ended after it had received a GPU time.
+func (b *Habits) Needed(t cluster.JobType, at cluster.Instant, got cluster.GPUTime) {
+	h := b.change(t, at)
+	h.Needed = expect.Add(h.Needed, got)
 }
 
 // Longest gives the longest of recent gaps: a shorter one lowers it by an eighth of the difference.

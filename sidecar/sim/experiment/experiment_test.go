@@ -29,7 +29,7 @@ func ideal(t testing.TB, fleet string, term cluster.Span, jobs ...trace.Job) Set
 	s.Load = Load{Name: "example", Jobs: slices.Values(jobs)}
 	s.Costs, s.Saves = sim.Costs{}, Only(sim.Always)
 	s.Settings.Term, s.Settings.MinLease, s.Settings.Notice, s.Settings.Threshold = term, 0, 0, 0
-	s.Settings.NewFirst, s.Settings.RecallFirst = false, false
+	s.Settings.JobOrder, s.Settings.NewFirst, s.Settings.RecallFirst = cluster.ByRho, false, false
 	return on(t, s, fleet)
 }
 
