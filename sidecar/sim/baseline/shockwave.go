@@ -27,8 +27,9 @@ const urgency = 5
 //	rho = (age + n * remaining time) / (mean n since it came * whole run time)
 //
 // Rounds are terms on a grid. The plan is made anew whenever GPUs are free: at the ends of leases and of jobs, and when jobs
-// come. In its first round run the jobs that need all rounds of it, then its other jobs by rho, then the rest by remaining
-// time, longest first (the authors' work conservation).
+// come. Jobs that need all rounds of the plan go first, then its other jobs by rho, then the rest by remaining time, longest
+// first (the authors' work conservation). The authors' code also demands rho <= 1 where that can be had; where GPUs are short,
+// it falls back to the weights, as here.
 //
 // The authors solve a mixed-integer program for each window. Here rounds go one by one to the job with the largest increase
 // of the objective per GPU, which is optimal for gangs of equal size, since the logarithm is concave.
@@ -81,11 +82,11 @@ func (r *round) capacity() int {
 	return n
 }
 
-// crowd is how many GPUs jobs want per GPU, at least 1, now and over time.
+// crowd is the GPUs that all jobs want, per GPU, at least 1: now, and summed over time.
 type crowd struct {
 	at   cluster.Instant
 	now  float64
-	sum  float64                  // over time
+	sum  float64
 	came map[cluster.JobKey]crowd // of each job, when it was first seen
 }
 
