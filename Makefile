@@ -76,8 +76,8 @@ plugin-check: ## unit tests of the submit plugin's Slurm-free part
 demo: deps build ## a real Slurm, two tenants, a few minutes of leases to look at (root)
 	go run ./tests/demo
 
-bench: build-deps ## benchmarks that need no root; ends with one line a figure
-	go run ./tests/bench
+bench: build-deps ## benchmarks that need no root, some on the traces in TRACES; one line a figure
+	FAIRLEASE_TRACES=$(abspath $(TRACES)) go run ./tests/bench
 
 bench-live: deps ## benchmarks on a real Slurm and a real PostgreSQL (root, half an hour); ends with one line a figure
 	go run ./tests/bench -live

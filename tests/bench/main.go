@@ -5,8 +5,8 @@
 // Without -live it needs no root. With -live it measures on a real Slurm, with -journal how the journal grows in a real
 // PostgreSQL. With -hived it
 // repeats HiveD's experiments, with -gavel Gavel's; with -models it compares the presets for heterogeneous
-// GPU models, with -figures it makes the papers' figures; with -saving it measures what is left of
-// fairness by how jobs save, with -curves it draws that beside the baselines. A figure
+// GPU models, with -figures it makes the papers' figures. With -rivals it compares astraea with the best baselines, with
+// -saving it measures what is left of fairness by how jobs save, with -curves it compares all baselines by that. A figure
 // that misses its mark is printed all the same.
 package main
 
@@ -37,9 +37,10 @@ func main() {
 	gavel := flag.String("gavel", "", "repeat Gavel's simulated experiments instead (minutes each): all, single, single+ss, multiple, multiple+ss, ftf, makespan, makespan+ss, estimates or cost")
 	models := flag.Bool("models", false, "compare the presets that divide heterogeneous GPUs instead (minutes)")
 	figures := flag.String("figures", "", "make the papers' figures again instead, into this folder")
-	only := flag.String("only", "", "of -figures those of one paper: gandiva-fair, gavel or oef; of -saving and -curves the traces so named: venus60, venus40, philly64, venus")
+	only := flag.String("only", "", "of -figures those of one paper: gandiva-fair, gavel or oef; of -rivals, -saving and -curves the traces so named: venus60, venus40, philly64, venus")
 	saving := flag.String("saving", "", "measure instead what is left of fairness by how jobs save, on the traces in this folder (minutes)")
-	curves := flag.String("curves", "", "draw that instead for astraea and the baselines as curves into this folder, on the traces of -traces or FAIRLEASE_TRACES (hours)")
+	curves := flag.String("curves", "", "compare instead astraea and all baselines by how many jobs save: tables, and curves into this folder, on the traces of -traces or FAIRLEASE_TRACES (hours)")
+	rivals := flag.String("rivals", "", "measure instead fairness, completion time and overhead beside the best baseline's, on the traces in this folder (minutes)")
 	backlog := flag.Bool("backlog", false, "measure instead what stops cost where far more jobs wait than can run (a minute)")
 	journal := flag.Float64("journal", 0, "measure instead how the journal grows in so many hours of simulated time (needs PostgreSQL; minutes)")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
@@ -53,6 +54,8 @@ func main() {
 		measure = onBacklog
 	case *journal > 0:
 		measure = func() error { return onJournal(*journal) }
+	case *rivals != "":
+		measure = func() error { return onRivals(*rivals, *only) }
 	case *saving != "":
 		measure = func() error { return onSaving(*saving, *only) }
 	case *curves != "":
@@ -96,10 +99,15 @@ func offline() error {
 	if err := onBacklog(); err != nil {
 		return err
 	}
-	if dir := os.Getenv("FAIRLEASE_TRACES"); dir != "" {
-		return onSaving(dir, "")
+	dir := os.Getenv("FAIRLEASE_TRACES")
+	if dir == "" {
+		fmt.Println("the figures fair_…, rival_… and those of how jobs save are left out: FAIRLEASE_TRACES names no folder with the traces")
+		return nil
 	}
-	return nil
+	if err := onRivals(dir, ""); err != nil {
+		return err
+	}
+	return onSaving(dir, "")
 }
 
 // repayments measures what a tenant gets back in 48 h that another held of its due for 48 h.

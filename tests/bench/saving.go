@@ -8,12 +8,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
-	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
@@ -160,13 +158,16 @@ func together(setups []experiment.Setup) ([]experiment.Result, error) {
 
 // values are what runs of how jobs save are compared by.
 // Repaying is the part of the unfair days in which a tenant went short by no more than it repaid.
-type values struct{ unfinished, overhead, jct, unfair, repaying, lowest, slowdown, loss float64 }
+type values struct{ unfinished, overhead, jct, hours, unfair, repaying, lowest, slowdown, loss float64 }
 
 func valuesOf(s *score.Scores) values {
 	v := values{unfinished: float64(s.Jobs.Unfinished), overhead: 100 * s.Overhead.OfRun, jct: s.Completion.Mean / 3600,
 		slowdown: s.Slowdown.Mean, loss: 100 * s.Loss.Share}
 	for _, p := range s.Periods {
-		if p.Hours == 24 {
+		switch p.Hours {
+		case 1:
+			v.hours = 100 * p.Ratio()
+		case 24:
 			v.unfair = 100 * p.Ratio()
 			v.repaying = 100 * float64(p.Repaying) / float64(max(p.Rho.Count, 1))
 		}
@@ -178,121 +179,4 @@ func valuesOf(s *score.Scores) values {
 		}
 	}
 	return v
-}
-
-// The axes of the curves.
-var (
-	savers     = []float64{0, 25, 50, 75, 100} // percent of jobs that save
-	intervals  = []string{"30m", "2h"}
-	starts     = []cluster.Span{30 * cluster.Second, 5 * cluster.Minute, 10 * cluster.Minute}
-	preempting = []string{"astraea", "quota-lend", "tiresias-l", "themis", "gandiva-fair"}
-)
-
-// cut is a way through the axes: all but one are as by default.
-type cut struct {
-	name, title, x string
-	at             []float64
-	manner         func(x float64) manner
-}
-
-// cuts gives the curves' abscissas: the part of jobs that save, for each manner and cost of a start.
-func cuts() []cut {
-	share := func(name, title, saves string, start cluster.Span) cut {
-		return cut{name, title, "% of jobs that save", savers, func(x float64) manner {
-			switch x {
-			case 0:
-				return manner{saves: "never", start: start}
-			case 100:
-				return manner{saves: saves, start: start}
-			}
-			return manner{saves: fmt.Sprintf("never:%g,%s:%g", 100-x, saves, x), byJob: true, start: start}
-		}}
-	}
-	var out []cut
-	for _, start := range starts {
-		out = append(out, share(fmt.Sprintf("at-end-start-%ds", start/cluster.Second), fmt.Sprintf("Jobs save when their lease ends; a start costs %s", start), "at-end", start))
-	}
-	for _, every := range intervals {
-		out = append(out, share("periodic-"+every, "Jobs save every "+every+", unreported; a start costs "+starts[0].String(), "periodic="+every, starts[0]))
-	}
-	return out
-}
-
-// onCurves draws fairness, completion time and overhead against the part of jobs that save, under astraea and the baselines that
-// preempt: a CSV for each cut, a page, and a picture of what matters most. only names a scene.
-func onCurves(dir, folder, only string) error {
-	x := &scenes[max(slices.IndexFunc(scenes, func(s scene) bool { return s.name == only }), 0)]
-	base, err := x.setup(dir)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	var charts []report.Chart
-	for _, c := range cuts() {
-		chart, err := c.chart(x.name, base)
-		if err != nil {
-			return err
-		}
-		if err := into(filepath.Join(folder, chart.Name+".csv"), chart.CSV); err != nil {
-			return err
-		}
-		charts = append(charts, chart)
-	}
-	title := fmt.Sprintf("%s on %s: what fairness costs by how jobs save", base.Load.Name, base.Fleet)
-	if err := into(filepath.Join(folder, "saving-"+x.name+".html"), func(w io.Writer) error { return report.Charts(w, title, charts) }); err != nil {
-		return err
-	}
-	for i := range charts {
-		all := charts[i].Panels
-		charts[i].Panels = []report.Panel{all[0], all[2], all[3]} // fairness, completion, overhead
-	}
-	return into(filepath.Join(folder, "saving-"+x.name+".svg"), func(w io.Writer) error { return report.Picture(w, title, charts) })
-}
-
-// measures of the curves, with what a panel calls them.
-var curveMeasures = []struct {
-	title, y string
-	of       func(values) float64
-}{
-	{"Unfair tenant days", "% of tenant days", func(v values) float64 { return v.unfair }},
-	{"Lowest rho of a tenant", "rho", func(v values) float64 { return v.lowest }},
-	{"Mean completion time", "hours", func(v values) float64 { return v.jct }},
-	{"Overhead", "% of run time", func(v values) float64 { return v.overhead }},
-	{"Unfinished jobs", "jobs", func(v values) float64 { return v.unfinished }},
-}
-
-// chart runs every scheduler at every point of a cut.
-func (c *cut) chart(scene string, base experiment.Setup) (report.Chart, error) {
-	var setups []experiment.Setup
-	for _, by := range preempting {
-		for _, at := range c.at {
-			s, m := base, c.manner(at)
-			s.Scheduler = by
-			if err := m.onto(&s); err != nil {
-				return report.Chart{}, err
-			}
-			setups = append(setups, s)
-		}
-	}
-	fmt.Fprintf(os.Stderr, "%s on %s: %d runs ...\n", c.title, scene, len(setups))
-	results, err := together(setups)
-	if err != nil {
-		return report.Chart{}, err
-	}
-	out := report.Chart{Name: "saving-" + scene + "-" + c.name, Title: c.title,
-		Theirs: "every job saves when it is told to.", Ours: fmt.Sprintf("%s on %s for %d days, jobs that save drawn one by one.", base.Load.Name, base.Fleet, savingUntil/cluster.Day)}
-	for _, m := range curveMeasures {
-		p := report.Panel{Title: m.title, X: c.x, Y: m.y}
-		for i, by := range preempting {
-			curve := report.Curve{Name: by, X: c.at}
-			for k := range c.at {
-				curve.Y = append(curve.Y, m.of(valuesOf(&results[i*len(c.at)+k].Scores)))
-			}
-			p.Curves = append(p.Curves, curve)
-		}
-		out.Panels = append(out.Panels, p)
-	}
-	return out, nil
 }

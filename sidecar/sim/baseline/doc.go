@@ -15,6 +15,8 @@
 //	allox              AlloX, ASTRAEA §6.1.5                 min-cost matching, by one kind of machine; lowest progress first
 //	gandiva-fair       Gandiva_fair §3.1-3.2, eq. 1-3        gang-aware stride by tenants' tickets, one for all servers
 //	qssf               Helios §4.2                           least GPU time first, predicted from what users' jobs took; no preemption
+//	lucid              Lucid §3.2, §3.4, §3.5                a short run in a profiler first; then as qssf, by an additive model
+//	shockwave          Shockwave §3-6                        a market over an hour ahead: Nash social welfare, by expected fairness
 //	srtf               Tiresias §2.2                         least remaining GPU time first, which it is told: a bound
 //
 // For heterogeneous GPUs (Heterogeneous); these need the speed of jobs on each model:

@@ -16,7 +16,7 @@ import (
 )
 
 // conserving lists the schedulers that leave no GPU idle on which a waiting job fits.
-var conserving = map[string]bool{"tiresias-l": true, "quota-lend": true, "themis": true, "gandiva-fair": true, "allox": true}
+var conserving = map[string]bool{"tiresias-l": true, "quota-lend": true, "themis": true, "gandiva-fair": true, "allox": true, "shockwave": true}
 
 // chaos is a random cluster under random load.
 type chaos struct {
@@ -33,7 +33,11 @@ type chaos struct {
 func newChaos(rt *rapid.T, t *testing.T, name string) *chaos {
 	c := &chaos{T: rt, name: name, down: map[string]bool{}, mixed: rapid.Bool().Draw(rt, "mixed") && !slices.Contains(baseline.Heterogeneous(), name)}
 	size := rapid.SampledFrom([]int{2, 4, 8}).Draw(rt, "size")
-	c.nodes = append(nodes(rapid.IntRange(1, 3).Draw(rt, "v100"), size), simtest.Nodes("o", "k80", rapid.IntRange(0, 2).Draw(rt, "k80"), 4)...)
+	v100 := rapid.IntRange(1, 3).Draw(rt, "v100")
+	if name == "lucid" && rapid.Bool().Draw(rt, "profiler") { // it needs twenty nodes
+		v100 += 18
+	}
+	c.nodes = append(nodes(v100, size), simtest.Nodes("o", "k80", rapid.IntRange(0, 2).Draw(rt, "k80"), 4)...)
 	tenants := []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(rt, "tenants")]
 	o := baseline.Options{Mixed: c.mixed, Grid: rapid.Bool().Draw(rt, "grid")}
 	pairs := sim.Beside{}
@@ -261,6 +265,22 @@ func (c *chaos) unserved() []cluster.JobStatus {
 		}
 		return false
 	})
+}
+
+// Schedulers that ask for run times are those that Untold leaves out.
+func TestUntold(t *testing.T) {
+	for _, name := range baseline.Names()[1:] {
+		asked := false
+		w := newWorld(t, scheduler(t, name, baseline.Options{Runs: func(*cluster.Job) cluster.Span {
+			asked = true
+			return hour
+		}}), nodes(1, 2), "a")
+		w.Submit("a", 3, 1, hour)
+		w.Run(20 * minute)
+		if asked == slices.Contains(baseline.Untold(), name) {
+			t.Errorf("%s asks for run times: %v", name, asked)
+		}
+	}
 }
 
 func TestAnUnknownNameIsAnError(t *testing.T) {

@@ -13,78 +13,53 @@ import (
 // estimate, a learnt model of job names and submission times, is left out, since traces have neither. A job that does not
 // fit is skipped, as by backfill.
 func newQSSF(Options) rule {
-	past := &history{seen: map[cluster.JobKey]bool{}, mean: map[group]cluster.Span{}}
+	var over ended
+	past := history{}
 	return func(r *round) {
-		past.learn(r)
+		over.learn(r, past.add)
 		r.hold()
-		if !r.idle() {
-			return
-		}
-		line := make([]int, 0, len(r.jobs))
-		needs := make([]cluster.GPUTime, len(r.jobs))
-		for k := range r.jobs {
-			if j := &r.jobs[k]; j.lease == nil {
-				needs[k] = cluster.Times(j.gpus, past.expect(&r.s.Cases[j.at].Job, j.gpus))
-				line = append(line, k)
-			}
-		}
-		slices.SortStableFunc(line, func(a, b int) int { return cmp.Compare(needs[a], needs[b]) })
-		for _, k := range line {
-			r.start(&r.jobs[k], 0, nil)
-		}
+		r.startLeast(past.expect)
 	}
 }
 
-// group is the jobs that are predicted alike: of a user and a name, of a user ("" = any name), or of anybody ("" too).
-type group struct {
-	user, name string
-	gpus       int
-}
-
-// groups are those that a job is in, the closest first.
-func groups(j *cluster.Job, gpus int) [3]group {
-	return [3]group{{j.User, j.Name, gpus}, {j.User, "", gpus}, {"", "", gpus}}
-}
-
-// history is how long jobs have run that have ended.
-type history struct {
-	seen map[cluster.JobKey]bool
-	mean map[group]cluster.Span // with the newest weighing a fifth
-}
-
-// learn adds the jobs that have ended since the last round.
-func (h *history) learn(r *round) {
-	for i := range r.s.Cases {
-		c, rec := &r.s.Cases[i], &r.Records[i]
-		gpus := c.Job.Request.GPUs
-		if rec.Done == 0 || gpus < 1 || h.seen[rec.Key] {
-			continue
-		}
-		h.seen[rec.Key] = true
-		ran := cluster.Span(rec.Alloc) / cluster.Span(gpus)
-		for _, g := range groups(&c.Job, gpus) {
-			was, known := h.mean[g]
-			if !known {
-				was = ran
-			}
-			h.mean[g] = was + (ran-was)/5
+// startLeast starts waiting jobs on idle GPUs, to run to their end: those with the least expected GPU time first. A job that
+// does not fit is skipped.
+func (r *round) startLeast(expect func(*cluster.Job) cluster.Span) {
+	if !r.idle() {
+		return
+	}
+	r.line = r.line[:0]
+	needs := make([]cluster.GPUTime, len(r.jobs))
+	for k := range r.jobs {
+		if j := &r.jobs[k]; j.lease == nil {
+			needs[k] = cluster.Times(j.gpus, expect(&r.s.Cases[j.at].Job))
+			r.line = append(r.line, k)
 		}
 	}
-	if len(h.seen) > 2*len(r.s.Cases)+1000 { // most are no longer remembered
-		there := map[cluster.JobKey]bool{}
-		for i := range r.s.Cases {
-			if key := r.Records[i].Key; h.seen[key] {
-				there[key] = true
-			}
+	slices.SortStableFunc(r.line, func(a, b int) int { return cmp.Compare(needs[a], needs[b]) })
+	for _, k := range r.line {
+		r.start(&r.jobs[k], 0, nil)
+	}
+}
+
+// history is the mean run times of jobs that have ended; the newest weighs a fifth.
+type history map[group]cluster.Span
+
+// add counts a job that has ended.
+func (h history) add(j *cluster.Job, ran cluster.Span) {
+	for _, g := range groups(j) {
+		was, known := h[g]
+		if !known {
+			was = ran
 		}
-		h.seen = there
+		h[g] = was + (ran-was)/5
 	}
 }
 
 // expect predicts a job's run time.
-func (h *history) expect(j *cluster.Job, gpus int) cluster.Span {
-	for _, g := range groups(j, gpus) {
-		if ran, known := h.mean[g]; known {
+func (h history) expect(j *cluster.Job) cluster.Span {
+	for _, g := range groups(j) {
+		if ran, known := h[g]; known {
 			return ran
 		}
 	}

@@ -83,6 +83,8 @@ var known = []entry{
 	{"allox", true, newAlloX},
 	{"gandiva-fair", true, newGandivaFair},
 	{"qssf", false, newQSSF},
+	{"lucid", false, newLucid},
+	{"shockwave", true, newShockwave},
 	{"srtf", true, newSRTF},
 }
 
@@ -107,6 +109,14 @@ func Names() []string {
 		names = append(names, known[i].name)
 	}
 	return names
+}
+
+// told lists the schedulers that use Options.Runs.
+var told = []string{"themis", "allox", "srtf"}
+
+// Untold lists the baselines that are not told how long jobs run.
+func Untold() []string {
+	return slices.DeleteFunc(Names()[1:], func(name string) bool { return slices.Contains(told, name) })
 }
 
 // cellular is the name of the product with virtual clusters. A colon and the chooser within a VC

@@ -13,6 +13,9 @@ func Schedulers() []string { return baseline.Names() }
 // Cellular lists the schedulers with virtual clusters.
 func Cellular() []string { return baseline.Cellular() }
 
+// Untold lists the baselines that are not told how long jobs run.
+func Untold() []string { return baseline.Untold() }
+
 // Heterogeneous lists the schedulers for heterogeneous GPUs.
 func Heterogeneous() []string { return baseline.Heterogeneous() }
 
