@@ -29,7 +29,7 @@ const (
 var roles = []struct{ name, is string }{
 	{reader, "reads all of the journal, writes nothing"},
 	{tenant, "reads the rows of its own tenants, by the Slurm user that database_users or its own name gives"},
-	{operator, "reads all of the journal, and gives and ends overrides (exempt, boost, freeze)"},
+	{operator, "reads all of the journal, gives and ends overrides (exempt, boost, freeze), and takes over and undoes terms of leases"},
 	{writer, "writes the journal; neither gives overrides nor changes tables"},
 	{viewer, "owns the views; it cannot log in"},
 }
@@ -85,7 +85,7 @@ var tenantTables = []string{"jobs", "overrides", "rounds", "schema_version", "me
 // written gives the daemon's rights on tables where it may not do everything. It may add to repairs and identity, since
 // `fairlease repair` runs with its rights.
 var written = map[string]string{
-	"schema_version": "", "database_users": "", "overrides": "delete", "identity": "insert, update", "repairs": "insert",
+	"schema_version": "", "database_users": "", "overrides": "delete", "tunings": "insert, update (round), delete", "identity": "insert, update", "repairs": "insert",
 }
 
 // asOwner lists functions that make, drop and clear partitions. PostgreSQL lets only the tables' owner do that, so the
@@ -244,6 +244,7 @@ func grant(ctx context.Context, tx pgx.Tx, schema string) error {
 		do("grant execute on function %s to %s", f, role(writer))
 	}
 	do("grant insert (kind, scope, name, until_at, reason, by), update (ended_at, ended_by) on overrides to %s", role(operator))
+	do("grant insert (kind, file_ms, before_ms, term_ms, by, why, study) on tunings to %s", role(operator))
 	return err
 }
 

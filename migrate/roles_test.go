@@ -57,6 +57,7 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 			('freeze', 'job', '1_2', now() + interval '1 day', 'ours 3', 'root'), ('freeze', 'job', '1', now() + interval '1 day', 'ours 4', 'root'),
 			('freeze', 'tenant', 'astro', now() + interval '1 day', 'astro', 'root'), ('freeze', 'user', 'eve', now() + interval '1 day', 'eve', 'root'),
 			('freeze', 'job', '777', now() + interval '1 day', '777', 'root');
+		insert into tunings (kind, file_ms, before_ms, term_ms, by, why) values ('kept', 1, 1, 1, 'fairlease', 'astro');
 		insert into repairs (kind, found, done, reason, by) values ('clock', 'astro', 'eve', 'r', 'root')`)
 	for _, x := range []struct {
 		key          int
@@ -236,20 +237,21 @@ func TestWhatOthersMay(t *testing.T) {
 	writes := []string{
 		"insert into jobs select * from jobs where key = 0", "update jobs set gpus = gpus", "delete from jobs where key = 0", "update leaders set renewed_at = now()",
 		"insert into leaders (holder, takeover_after) select 'x', '1 s' where false", "delete from rounds where number = 0", "insert into members values ('x', 'x')", "delete from members where tenant = 'x'",
-		"delete from charges where gpu_ms = 0",
+		"delete from charges where gpu_ms = 0", "update tunings set round = 1",
 	}
 	audit := []string{"insert into repairs (kind, found, done, reason, by) values ('clock', '', '', '', '')", "update identity set name = name"}
 	order := []string{
 		"insert into overrides (kind, scope, name, until_at, reason, by) values ('boost', 'tenant', 'bio', now() + interval '1 day', 'r', 'ann')",
 		"update overrides set ended_at = now(), ended_by = 'ann' where id = 1",
 	}
-	prune := []string{"delete from overrides where id = 0"}
+	term := []string{"insert into tunings (kind, file_ms, before_ms, term_ms, by, why, study) values ('taken', 1, 1, 2, 'ann', 'r', null)"}
+	prune := []string{"delete from overrides where id = 0", "delete from tunings where id = 0"}
 	never := []string{
 		"update overrides set reason = 'x'", "update overrides set until_at = until_at", "insert into overrides (kind, scope, name, until_at, reason, by, created_at) values ('boost', 'tenant', 'bio', now(), 'r', 'ann', '2000-01-01')",
-		"update repairs set by = 'x'", "delete from repairs", "delete from identity", "update database_users set slurm_user = 'eve'", "insert into database_users values ('x', 'x')", "delete from schema_version",
+		"update repairs set by = 'x'", "update tunings set term_ms = 9", "update tunings set why = 'x'", "delete from repairs", "delete from identity", "update database_users set slurm_user = 'eve'", "insert into database_users values ('x', 'x')", "delete from schema_version",
 		"truncate jobs", "create table mine ()", "drop view waiting_jobs", "alter table jobs disable row level security", "drop table jobs", "set role fairlease_views", "create role other",
 	}
-	for role, may := range map[string][]string{"reader": nil, "operator": order, "daemon": slices.Concat(writes, audit, prune)} {
+	for role, may := range map[string][]string{"reader": nil, "operator": slices.Concat(order, term), "daemon": slices.Concat(writes, audit, prune, term)} {
 		user := as(t, dsn, db, role)
 		for _, name := range slices.Concat(tables, views) {
 			all, err1 := rows(t, db, name)

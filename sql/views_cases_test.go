@@ -241,6 +241,17 @@ var views = []struct {
 		[]string{"1|exempt|job|12_3|2999-01-01 00:00:00+00|paper|root|2026-03-02 00:00:00+00"},
 	},
 	{
+		"tuned_terms",
+		`insert into fairlease.tunings (at, kind, file_ms, before_ms, term_ms, by, why, round) values
+			('2026-03-02', 'proposed', 900000, 900000, 1200000, 'fairlease', 'better', 0),
+			('2026-03-03', 'taken', 900000, 900000, 1200000, 'ann', 'as agreed', 7)`,
+		"id, at, kind, before, term, by, why, round",
+		[]string{
+			"2|2026-03-03 00:00:00+00|taken|00:15:00|00:20:00|ann|as agreed|7",
+			"1|2026-03-02 00:00:00+00|proposed|00:15:00|00:20:00|fairlease|better|0",
+		},
+	},
+	{
 		"events_recent",
 		rounds + job(1, "11", "bio", "ann", "running", "") + `insert into fairlease.events values
 			(1, 0, '2026-03-02 00:00', 'drift', null, 'n1', 'n1 is down'), (1, 1, '2026-03-02 00:00', 'grant', 1, '', 'granted'), (2, 0, '2026-03-02 00:00:20', 'grant', 99, '', 'pruned job')`,

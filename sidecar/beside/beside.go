@@ -1,4 +1,4 @@
-// Package beside runs divisions and audits in a separate process, since CLP exits its process on
+// Package beside runs divisions, audits and studies of the lease term in a separate process, since CLP exits its process on
 // an unexpected error, and a computation that does not end cannot be stopped otherwise. The
 // daemon starts its own program with a command that calls Answer. A failed process is a failure
 // of the policy alone.
@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
 // Limit is the maximum duration of a division or an audit.
@@ -69,26 +71,55 @@ func (b Process) ask(t task) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	ctx, cancel := context.WithTimeout(b.Context, b.Limit)
+	out, err := b.run(b.Context, in, false)
+	if err != nil {
+		return answer{}, err
+	}
+	var a answer
+	if err := json.Unmarshal(out, &a); err != nil || t.Question != nil && a.Division == nil {
+		return answer{}, fmt.Errorf("its process answered %.100q: %w", out, err)
+	}
+	return a, nil
+}
+
+// run runs the program until its end, or that of ctx, and gives its output. An idle one, with all its threads, gets only
+// what the machine's other processes leave.
+func (b Process) run(ctx context.Context, in []byte, idle bool) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.Limit)
 	defer cancel()
 	c := exec.CommandContext(ctx, b.Path, b.Args...)
 	var out, said bytes.Buffer
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(in), &out, &said
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: idle}
 	runtime.LockOSThread() // the process dies with this thread
 	defer runtime.UnlockOSThread()
-	err = c.Run()
+	err := c.Start()
+	if err == nil && idle {
+		err = syscall.Setpriority(syscall.PRIO_PGRP, c.Process.Pid, 19)
+	}
+	if c.Process != nil {
+		err = errors.Join(err, c.Wait())
+	}
 	if ctx.Err() == context.DeadlineExceeded {
-		return answer{}, fmt.Errorf("it took longer than %v", b.Limit)
+		return nil, fmt.Errorf("it took longer than %v", b.Limit)
 	}
 	if err != nil {
-		return answer{}, fmt.Errorf("its process ended: %w: %.500s", err, strings.TrimSpace(said.String()))
+		return nil, fmt.Errorf("its process ended: %w: %.500s", err, strings.TrimSpace(said.String()))
 	}
-	var a answer
-	if err := json.Unmarshal(out.Bytes(), &a); err != nil || t.Question != nil && a.Division == nil {
-		return answer{}, fmt.Errorf("its process answered %.100q: %w", out.String(), err)
+	return out.Bytes(), nil
+}
+
+// StudyLimit is the maximum duration of a study.
+const StudyLimit = 6 * time.Hour
+
+// Study runs the program, which writes the report of fairlease tune journal, and gives its study. The process is idle,
+// and the end of ctx kills it.
+func (b Process) Study(ctx context.Context) (tune.Study, error) {
+	out, err := b.run(ctx, nil, true)
+	if err != nil {
+		return tune.Study{}, err
 	}
-	return a, nil
+	return tune.ParseStudy(out)
 }
 
 // Answer reads a question, divides or audits, and writes the answer.

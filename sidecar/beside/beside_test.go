@@ -1,6 +1,7 @@
 package beside_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
 // TestMain lets this test program be the one that divides.
@@ -83,5 +85,32 @@ func TestBesideFails(t *testing.T) {
 			}()
 			beside.Process{Context: t.Context(), Path: program, Limit: limit}.Divide(q)
 		}()
+	}
+}
+
+// A study is the report that the program writes, at the least priority; its failures are errors, and it ends with its
+// context.
+func TestStudy(t *testing.T) {
+	study := func(ctx context.Context, script string) (tune.Study, error) {
+		program := filepath.Join(t.TempDir(), "program")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return beside.Process{Path: program, Args: []string{"tune"}, Limit: time.Minute}.Study(ctx)
+	}
+	const least = `while [ "$(nice)" != 19 ]; do :; done; `
+	s, err := study(t.Context(), least+`echo '{"study": {"was": {"finished_jobs": 3}, "trials": [{"term_ms": 900000}]}}'`)
+	if err != nil || s.Was.Jobs != 3 || len(s.Trials) != 1 || s.Trials[0].Term != 15*cluster.Minute {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for script, want := range map[string]string{"echo too short >&2; exit 1": "too short", "echo nonsense": "invalid character", "kill -KILL $$": "signal: killed"} {
+		if _, err := study(t.Context(), least+script); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", script, err, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(time.Millisecond, cancel)
+	if _, err := study(ctx, "exec sleep 100"); err == nil {
+		t.Error("it does not end with its context")
 	}
 }

@@ -6,6 +6,8 @@ type Settings struct {
 	Preset string `json:"preset"` // "astraea"
 	// Schedule is the schedule whose settings these are; nil = none.
 	Schedule *Schedule `json:"schedule,omitempty"`
+	// Tuned is a term that tuning has put in place of the configuration's; nil = none.
+	Tuned *Tuned `json:"tuned,omitempty"`
 
 	Interval     Span `json:"interval"` // between two rounds
 	Term         Span `json:"term"`
@@ -162,4 +164,14 @@ type Schedule struct {
 	Name  string  `json:"name"`
 	Until Instant `json:"until"`
 	Sets  string  `json:"sets"` // its settings, in words
+}
+
+// Tuned is a term of leases that was chosen by the journal (ASTRAEA §5.1.3) in place of the one in the configuration.
+type Tuned struct {
+	Term  Span    `json:"term"` // a schedule's own term has precedence: see Settings.Term
+	File  Span    `json:"file"` // the configuration's term; equal to Term when none is in its place any more
+	Since Instant `json:"since"`
+	By    string  `json:"by"`
+	Why   string  `json:"why"`
+	News  string  `json:"news,omitempty"` // the change in words, in the first round with it; "" = no news
 }

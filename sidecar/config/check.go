@@ -220,8 +220,16 @@ func (c *Config) Warnings() []string {
 	if c.Lease.Term%c.Interval != 0 {
 		out = append(out, fmt.Sprintf("lease.term (%v) is not a multiple of interval (%v): leases end up to %v after their boundary; choose an interval that divides the term", c.Lease.Term, c.Interval, c.Interval))
 	}
+	for _, term := range c.Tune.Terms {
+		if c.Tune.At != "" && term%c.Interval != 0 {
+			out = append(out, fmt.Sprintf("tune.terms (%v) is not a multiple of interval (%v): leases of that term end up to %[2]v after their boundary; choose a multiple", term, c.Interval))
+		}
+	}
 	if c.Mode == loop.Observe && len(c.Canary) > 0 {
 		out = append(out, "canary lists partitions, but mode is observe: nothing is acted on; set mode: canary when you are ready")
+	}
+	if c.Mode == loop.Observe && c.Tune.At != "" && c.Tune.Apply {
+		out = append(out, "tune.apply is true, but mode is observe: a better term is only proposed, since nothing that happens would tell of it")
 	}
 	if c.Preset != preset.Hived && len(c.Cells.StrictQOS) > 0 {
 		out = append(out, fmt.Sprintf("cells.strict_qos lists QOS, but preset %s has no virtual clusters: it has no effect; set preset: hived", c.Preset))

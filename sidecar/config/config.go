@@ -43,6 +43,7 @@ type Config struct {
 	Jobs     Jobs     `yaml:"jobs"`
 
 	Schedules []Schedule `yaml:"schedules"`
+	Tune      Tune       `yaml:"tune"`
 
 	Slurm    Slurm    `yaml:"slurm"`
 	Database Database `yaml:"database"`
@@ -273,7 +274,9 @@ func Default() *Config {
 		Credit:   Credit{Cap: 2 * hour},
 		Burst:    Burst{Max: 2000},
 		Repay:    Repay{Floor: 75},
-		Jobs:     Jobs{Order: string(cluster.ByExpected), Patience: Duration(4 * cluster.Hour), NewFirst: true, NewShare: 50},
+		Jobs:     Jobs{Order: string(cluster.ByExpected), Patience: 4 * hour, NewFirst: true, NewShare: 50},
+		Tune: Tune{Last: 7 * day, Terms: []Duration{5 * minute, 10 * minute, 15 * minute, 20 * minute, 30 * minute, hour},
+			WorseBy: 2, Watch: 3 * day, Rest: 30 * day},
 		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", Scontrol: Command{"scontrol"},
 			Timeout: 20 * second, ListTimeout: 2 * minute, Retries: 3, FullEvery: 30 * second,
 			AccountsEvery: 5 * minute, SmallList: 200, Singles: 64, ArrayCap: 1000},

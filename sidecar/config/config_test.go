@@ -16,7 +16,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 )
 
-var values = cmp.Options{cmpopts.IgnoreUnexported(config.Config{}), cmpopts.EquateEmpty()}
+var values = cmp.Options{cmpopts.IgnoreUnexported(config.Config{}, config.Tune{}), cmpopts.EquateEmpty()}
 
 func parse(t *testing.T, text string, env ...string) *config.Config {
 	t.Helper()

@@ -47,6 +47,12 @@ func (c *Config) Values() []Value {
 			value = fmt.Sprint(x)
 		case loop.Mode:
 			value = string(x)
+		case []Duration:
+			words := []string{}
+			for _, d := range x {
+				words = append(words, d.String())
+			}
+			value = words
 		case []Schedule:
 			words := []string{}
 			for _, s := range x {

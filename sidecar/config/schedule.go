@@ -65,27 +65,33 @@ func (c *Config) prepare() Problems {
 		k.must(s.Name != "" && !names[s.Name], at+".name", "%q is no name, or is there twice; give each schedule a name of its own", s.Name)
 		names[s.Name] = true
 		k.must(s.For >= Duration(cluster.Minute) && s.For <= Duration(31*cluster.Day), at+".for", "must be 1m to 31d, got %v", s.For)
-		zone, err := time.LoadLocation(s.Zone)
-		if s.Zone == "" {
-			zone, err = time.Local, nil
-		}
-		k.must(err == nil, at+".zone", "%q is no time zone; write one like Europe/Berlin, or UTC", s.Zone)
-		parsed, err := cron.ParseStandard(s.At)
-		begins, ok := parsed.(*cron.SpecSchedule) // not @every
-		k.must(err == nil && ok && !strings.Contains(s.At, "TZ="), at+".at",
-			"%q is no time; write minute, hour, day of the month, month and day of the week, such as \"0 20 * * 1-5\" for 20:00 from Monday to Friday", s.At)
-		if ok && zone != nil {
-			begins.Location = zone
-			s.begins = begins
-			k.must(!begins.Next(time.Now()).IsZero(), at+".at", "%q never comes; correct the day or the month", s.At)
-		}
+		s.begins = k.cron(at, s.At, s.Zone)
 		k.must(s.Set.node != nil && len(s.Set.node.Content) > 0, at+".set", "changes nothing; write the keys that hold for the time, such as {lease: {term: 1h}}")
 		if len(k.problems) == 0 {
 			k.problems = c.apply(s, at)
 		}
 		out = append(out, k.problems...)
 	}
-	return out.sorted()
+	return append(out, c.prepareTune(out)...).sorted()
+}
+
+// cron reads the keys at and zone of a section: a cron line and its time zone, "" = that of the host.
+func (k *checker) cron(section, line, zone string) cron.Schedule {
+	where, err := time.LoadLocation(zone)
+	if zone == "" {
+		where, err = time.Local, nil
+	}
+	k.must(err == nil, section+".zone", "%q is no time zone; write one like Europe/Berlin, or UTC", zone)
+	parsed, err := cron.ParseStandard(line)
+	begins, ok := parsed.(*cron.SpecSchedule) // not @every
+	k.must(err == nil && ok && !strings.Contains(line, "TZ="), section+".at",
+		"%q is no time; write minute, hour, day of the month, month and day of the week, such as \"0 20 * * 1-5\" for 20:00 from Monday to Friday", line)
+	if !ok || where == nil {
+		return nil
+	}
+	begins.Location = where
+	k.must(!begins.Next(time.Now()).IsZero(), section+".at", "%q never comes; correct the day or the month", line)
+	return begins
 }
 
 // apply makes the configuration that is in force with a schedule.

@@ -12,6 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
 // leaders is the daemon's view of a store.
@@ -77,6 +78,12 @@ type leadership struct {
 }
 
 func (c leadership) Clock(ctx context.Context) (time.Time, error) { return c.store.Clock(ctx) }
+
+func (c leadership) Tuning(ctx context.Context) (*tune.Change, error) { return c.store.Tuning(ctx) }
+
+func (c leadership) Tunings(ctx context.Context, since time.Time, limit int) ([]tune.Change, error) {
+	return c.store.Tunings(ctx, since, limit)
+}
 
 func (c leadership) Term() int64 { return c.Leadership.Term }
 

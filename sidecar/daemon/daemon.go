@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
 // Daemon runs rounds. Set the exported fields, then call Serve or Once.
@@ -30,6 +31,9 @@ type Daemon struct {
 	Divide func(cluster.AllocationRequest) cluster.Allocation
 	// Audit measures the fairness of the policy's answers, beside the rounds; nil = no audits.
 	Audit func(cluster.Snapshot) (cluster.Audit, bool)
+	// Study replays the journal's last days with several terms, beside the rounds, and measures what happened in them;
+	// nil = no tuning.
+	Study func(context.Context) (tune.Study, error)
 	// Config is the configuration at the start. Hangup reloads it with Reload.
 	Config *config.Config
 	Reload func() (*config.Config, error)
@@ -42,10 +46,12 @@ type Daemon struct {
 	config atomic.Pointer[config.Config]
 	sight  sight
 	ears   ears
-	turns  turnstile    // one turn at a time; it also guards the fields below
-	began  atomic.Int64 // start of the current turn, unix ms; 0 = none is running
-	ended  atomic.Int64 // end of the last turn
-	late   atomic.Int64 // beats that were skipped because a turn was running, since the last log line
+	nights atomic.Bool                // a study is under way
+	leads  atomic.Pointer[Leadership] // lead, for work that may not hold up a turn; nil = none
+	turns  turnstile                  // one turn at a time; it also guards the fields below
+	began  atomic.Int64               // start of the current turn, unix ms; 0 = none is running
+	ended  atomic.Int64               // end of the last turn
+	late   atomic.Int64               // beats that were skipped because a turn was running, since the last log line
 
 	store  Store
 	lead   Leadership
@@ -56,6 +62,7 @@ type Daemon struct {
 	beats  heartbeats
 	pause  pause
 	last   cluster.Snapshot // of the last round
+	tuned  *tune.Change     // the newest change that determines the term in force
 	audits cluster.Instant  // the day that has an audit, or is about to have one
 	said   changes          // safe for concurrent use
 }
@@ -128,6 +135,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	rounds := clock.Schedule(d.interval(), cron.FuncJob(turn))
 	clock.Schedule(beat(pruneEvery), cron.FuncJob(func() { d.prune(ctx) }))
 	clock.Schedule(beat(auditEvery), cron.FuncJob(func() { d.audit(ctx) }))
+	clock.Schedule(beat(time.Minute), cron.FuncJob(func() { d.tune(ctx) }))
 	clock.Start()
 	d.Log.Info().Str("mode", string(d.Config.Mode)).Strs("acting", d.acting()).Stringer("interval", d.Config.Interval).
 		Stringer("term", d.Config.Lease.Term).Int("pid", os.Getpid()).Msg("started")
@@ -222,6 +230,7 @@ func (d *Daemon) leave() {
 		d.unkeep()
 	}
 	d.lead, d.unkeep, d.loop = nil, nil, nil
+	d.leads.Store(nil)
 }
 
 // beat handles one beat of the clock. It returns an error only if the daemon should end.
@@ -333,7 +342,7 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 		if err != nil {
 			return loop.Report{}, err
 		}
-		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: journal, Decide: d.decide, Divide: d.Divide, Beside: !d.single,
+		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: ordered{journal, d}, Decide: d.decide, Divide: d.Divide, Beside: !d.single,
 			Configure: d.configure, Keep: d.keep}
 	}
 	act, cancel := acting(ctx, d.lead)
@@ -345,6 +354,9 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 	if cause := context.Cause(act); err != nil && errors.Is(cause, errDeposed) {
 		return report, fmt.Errorf("%w: %w", cause, err)
 	}
+	if err == nil {
+		d.told(act, &report)
+	}
 	return report, err
 }
 
@@ -355,9 +367,7 @@ func (d *Daemon) decide(s cluster.Snapshot) cluster.Plan {
 }
 
 func (d *Daemon) configure() (loop.Rules, cluster.Settings) {
-	c, schedule := d.config.Load().InForce(time.Now())
-	settings := c.Settings()
-	settings.Schedule = schedule
+	c, settings := d.config.Load().At(time.Now(), d.tuned)
 	return c.Rules(), settings
 }
 
@@ -396,6 +406,7 @@ func (d *Daemon) sit(ctx context.Context) error {
 		return err
 	}
 	d.lead, d.mine = lead, cluster.Identity{}
+	d.leads.Store(&lead)
 	d.said.clear("leader")
 	keep, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.unkeep = cancel

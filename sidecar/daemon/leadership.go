@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
 // Store holds the lead and the journal.
@@ -42,6 +43,13 @@ type Leadership interface {
 	Journal() loop.Journal
 	// Audit stores an audit, if this is still the leading daemon.
 	Audit(ctx context.Context, a cluster.Audit) error
+	// Tuning gives the newest change that determines the term in force, without its study; nil = none.
+	Tuning(ctx context.Context) (*tune.Change, error)
+	// Tunings gives the changes since a time, newest first, at most limit; among them always the one of Tuning.
+	Tunings(ctx context.Context, since time.Time, limit int) ([]tune.Change, error)
+	// Tune records a change, if this is still the leading daemon; Told the first round that named a change.
+	Tune(ctx context.Context, c tune.Change) error
+	Told(ctx context.Context, id, round int64) error
 }
 
 // ErrTaken is in the error of Acquire when another daemon has the lead; the error's text names

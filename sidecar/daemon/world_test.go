@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
 // pass lets simulated time pass, and waits until all goroutines are idle.
@@ -133,6 +135,7 @@ type shared struct {
 	audits []cluster.Audit
 	round  time.Time // when the last was committed
 	memory *sim.Memory
+	record []tune.Change // newest first
 }
 
 const takeover = 15 * time.Second
@@ -259,6 +262,62 @@ func (s *sitting) Audit(_ context.Context, a cluster.Audit) error {
 	return nil
 }
 
+func (s *sitting) Tuning(context.Context) (*tune.Change, error) {
+	if err := s.alive(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := tune.Newest(s.record); c != nil {
+		newest := *c
+		newest.Study = nil
+		return &newest, nil
+	}
+	return nil, nil
+}
+
+func (s *sitting) Tunings(_ context.Context, since time.Time, limit int) ([]tune.Change, error) {
+	if err := s.alive(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	newest := tune.Newest(s.record)
+	return slices.DeleteFunc(slices.Clone(s.record[:min(limit, len(s.record))]), func(c tune.Change) bool {
+		return c.At.Time().Before(since) && (newest == nil || c.ID != newest.ID)
+	}), nil
+}
+
+func (s *sitting) Tune(_ context.Context, c tune.Change) error {
+	if err := s.alive(); err != nil {
+		return err
+	}
+	s.add(c)
+	return nil
+}
+
+func (s *sitting) Told(_ context.Context, id, round int64) error {
+	if err := s.alive(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.record {
+		if c := &s.record[i]; c.ID == id && c.Round == 0 {
+			c.Round = round
+		}
+	}
+	return nil
+}
+
+// add records a change, as the database does.
+func (s *shared) add(c tune.Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.ID, c.At = int64(len(s.record)+1), cluster.InstantOf(time.Now())
+	s.record = slices.Insert(s.record, 0, c)
+}
+
 // paper is a journal that only the leading daemon can write to.
 type paper struct{ s *sitting }
 
@@ -353,14 +412,17 @@ func settings(t *testing.T, dir, text string) *config.Config {
 	return c
 }
 
-// start starts a daemon; the test's end stops it.
-func start(t *testing.T, name string, on *shared, c loop.Cluster, dir, text string) *rig {
+// start starts a daemon, at most with one study; the test's end stops it.
+func start(t *testing.T, name string, on *shared, c loop.Cluster, dir, text string, study ...func(context.Context) (tune.Study, error)) *rig {
 	t.Helper()
 	r := &rig{log: &lines{}, desk: &desk{shared: on, name: name}, hangup: make(chan os.Signal, 1), dir: dir, ended: make(chan error, 1)}
 	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Divide: engine.Divide, Audit: engine.Audit, Config: settings(t, dir, text), Hangup: r.hangup,
 		Connect: func(context.Context) (Store, error) { return r.desk, on.gone },
 		Reload:  func() (*config.Config, error) { return nil, errors.New("there is nothing to reload") },
 		Log:     zerolog.New(r.log)}
+	for _, s := range study {
+		r.Study = s
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	r.stop = cancel
 	go func() { r.ended <- r.Serve(ctx) }()

@@ -102,6 +102,9 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	leases, ended := lease.Reconcile(s, charged.Records, &d.leases)
 	b.Open(s, charged.Ledger, charged.Records, leases, ended, charged.Rows)
 	b.Stranded = charged.Stranded
+	if t := s.Settings.Tuned; t != nil && t.News != "" {
+		b.Report(cluster.Event{Kind: "tune", Text: t.News})
+	}
 	d.nodes.Survey(b)
 	eligible.RevokeOvertaken(b, d.nodes.Site)
 	x.speeds = speeds.Learn(b)

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/tune"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
@@ -33,8 +34,17 @@ func Preview(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) 
 		}
 		defer journal.Close()
 	}
+	var newest *tune.Change
+	if journal != nil {
+		if newest, err = journal.Tuning(ctx); err != nil {
+			return connect.JournalFailed(err)
+		}
+	}
 	turn := &loop.Loop{Cluster: daemon.Watch(client, cfg), Journal: connect.ReadOnlyJournal(journal), Decide: engine.Decide, Divide: engine.Divide,
-		Configure: func() (loop.Rules, cluster.Settings) { return cfg.Rules(), cfg.Settings() }}
+		Configure: func() (loop.Rules, cluster.Settings) {
+			with, settings := cfg.At(time.Now(), newest)
+			return with.Rules(), settings
+		}}
 	snap, plan, err := turn.Preview(ctx)
 	if err != nil {
 		return connect.RoundFailed(cfg, err)

@@ -105,6 +105,9 @@ func (x *Explanation) Write(p *Page) {
 	if s := snap.Settings.Schedule; s != nil {
 		say("Schedule", "%s", scheduleWords(p, s))
 	}
+	if words := tunedWords(p, snap.Settings.Tuned, snap.Settings.Term); words != "" {
+		say("Term", "%s", words)
+	}
 	if x.Claim != nil {
 		say("Claim", "%s on %s from %s", gpuWords(gpusOf(x.Claim.Nodes), x.Claim.Pool), hostlist.Compress(nodeNames(x.Claim.Nodes)), w.Time(x.Claim.At))
 	}

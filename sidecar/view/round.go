@@ -110,6 +110,9 @@ func (d *Decisions) summary(p *Page) {
 	if s := d.Snapshot.Settings.Schedule; s != nil {
 		p.Printf("Schedule: %s\n", scheduleWords(p, s))
 	}
+	if words := tunedWords(p, d.Snapshot.Settings.Tuned, d.Snapshot.Settings.Term); words != "" {
+		p.Printf("Term:    %s\n", words)
+	}
 	p.Printf("Actions: %s\n", strings.Join(parts, ", "))
 	counts := map[cluster.Code]int{}
 	for i := range plan.Statuses {

@@ -128,8 +128,10 @@ func TestDecisions(t *testing.T) {
 	}
 	var out bytes.Buffer
 	snap.Settings.Schedule = &cluster.Schedule{Name: "night", Until: plan.At.Add(cluster.Hour), Sets: "lease.term 1h"}
+	snap.Settings.Term = cluster.Hour
+	snap.Settings.Tuned = &cluster.Tuned{Term: 20 * cluster.Minute, File: 15 * cluster.Minute, Since: plan.At.Add(-cluster.Day), By: "ann", Why: "as proposed"}
 	(&view.Decisions{Snapshot: snap, Plan: plan, Outcomes: []cluster.Outcome{{OK: true}, {}, {Skipped: true}}}).Write(&view.Page{Out: &out})
-	if !strings.Contains(out.String(), "\nSchedule: night until 2027-01-15 09:00:00: lease.term 1h\nActions: gate 1, suppressed 1 (the mode forbids them), failed 1\nJobs:    ") {
+	if !strings.Contains(out.String(), "\nSchedule: night until 2027-01-15 09:00:00: lease.term 1h\nTerm:    20m (now 1h, by the schedule) in place of 15m since 2027-01-14 08:00:00, by ann: as proposed\nActions: gate 1, suppressed 1 (the mode forbids them), failed 1\nJobs:    ") {
 		t.Error(out.String())
 	}
 }

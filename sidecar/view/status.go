@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
@@ -39,6 +40,9 @@ type Status struct {
 	Next *time.Time `json:"next_lease_end"`
 	// Schedule is the schedule whose settings the round had; nil = none.
 	Schedule *cluster.Schedule `json:"schedule,omitempty"`
+	// Tuned says which term was in place of the configuration's in the round, and Term which one was in force.
+	Tuned *cluster.Tuned `json:"tuned,omitempty"`
+	Term  cluster.Span   `json:"term_ms,omitempty"`
 	// Divided is the policy that divides heterogeneous GPUs, Effective the tenants' throughput
 	// under it.
 	Divided   string            `json:"divided,omitempty"`
@@ -92,7 +96,7 @@ type PoolStatus struct {
 // StatusOf sums up the newest round, and the tenants' throughput. The caller sets Mode and
 // Acting.
 func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
-	st := &Status{Divided: snap.Settings.Divide, Schedule: snap.Settings.Schedule, Effective: effective, Leader: lead, Alive: lives(lead), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
+	st := &Status{Divided: snap.Settings.Divide, Schedule: snap.Settings.Schedule, Tuned: snap.Settings.Tuned, Term: snap.Settings.Term, Effective: effective, Leader: lead, Alive: lives(lead), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
 		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Orders: len(snap.Overrides)}
 	if plan.Round > 0 {
 		at := plan.At.Time()
@@ -188,6 +192,18 @@ func (p *PoolStatus) out(why cluster.Left, n int) {
 // scheduleWords says which settings a schedule holds, and until when.
 func scheduleWords(p *Page, s *cluster.Schedule) string {
 	return fmt.Sprintf("%s until %s: %s", s.Name, p.Time(s.Until), s.Sets)
+}
+
+// tunedWords says which term tuning has put in place of the configuration's, and why; "" = none. term is the one in force.
+func tunedWords(p *Page, t *cluster.Tuned, term cluster.Span) string {
+	if t == nil || t.Term == t.File {
+		return ""
+	}
+	held := ""
+	if term != t.Term {
+		held = fmt.Sprintf(" (now %v, by the schedule)", config.Duration(term))
+	}
+	return fmt.Sprintf("%v%s in place of %v since %s, by %s: %s", config.Duration(t.Term), held, config.Duration(t.File), p.Time(t.Since), t.By, t.Why)
 }
 
 // outWords says why GPUs are out of reach.
@@ -309,6 +325,9 @@ func (st *Status) Write(p *Page) {
 	say("round", "%d, recorded at %s; rounds without changes are not recorded", st.Round, p.Time(cluster.InstantOf(*st.At)))
 	if st.Schedule != nil {
 		say("schedule", "%s", scheduleWords(p, st.Schedule))
+	}
+	if words := tunedWords(p, st.Tuned, st.Term); words != "" {
+		say("term", "%s", words)
 	}
 	say("jobs", "%s", Counts(st.Jobs))
 	if len(st.Reasons) > 0 {

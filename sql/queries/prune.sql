@@ -42,3 +42,9 @@ where gone_at < now() - $1::interval;
 -- name: prune_overrides
 delete from overrides
 where {few where least(ended_at, until_at) < now() - $1::interval};
+
+-- name: prune_tunings
+-- The change that determines the term in force stays.
+delete from tunings
+where {few where at < now() - $1::interval
+and id < (select coalesce(max(id), 0) from tunings where kind in ('taken', 'undone', 'ended'))};

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"context"
-	"math"
-
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/status"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
@@ -28,7 +26,7 @@ tenant's throughput on:
 The exit code is 1 when no daemon gives signs of life.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) error {
-				st, err := readStatus(c.Context(), s)
+				st, err := status.Read(c.Context(), s)
 				if err != nil {
 					return err
 				}
@@ -48,44 +46,4 @@ The exit code is 1 when no daemon gives signs of life.`,
 		}}
 	listFlags(c, &l)
 	return c
-}
-
-// readStatus reads the state of all tenants or, for a user who may not read whole rounds, of its
-// own tenants.
-func readStatus(ctx context.Context, s *store.Store) (*view.Status, error) {
-	lead, err := s.Leader(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, err := s.ReadsAll(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if !all {
-		own, err := readOwn(ctx, s)
-		return view.OwnStatusOf(lead, &own), err
-	}
-	snap, plan, err := s.Last(ctx)
-	if err != nil {
-		return nil, err
-	}
-	worth, err := s.Effective(ctx, "")
-	return view.StatusOf(lead, &snap, &plan, worth), err
-}
-
-func readOwn(ctx context.Context, s *store.Store) (own view.Own, err error) {
-	if own.Round, own.At, err = s.Newest(ctx); err != nil || own.Round == 0 {
-		return own, err
-	}
-	if own.Jobs, err = s.OwnJobs(ctx); err != nil {
-		return own, err
-	}
-	if own.Leases, err = s.Leases(ctx, false, math.MaxInt32); err != nil {
-		return own, err
-	}
-	if own.Orders, err = s.Overrides(ctx, math.MaxInt32); err != nil {
-		return own, err
-	}
-	own.Effective, err = s.Effective(ctx, "")
-	return own, err
 }

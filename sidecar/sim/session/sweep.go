@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
@@ -12,6 +13,44 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/sweep"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
+
+// Tuning is what fairlease tune is asked for.
+type Tuning struct {
+	sweep.Sweep
+	HTML                 string
+	Array, Into, Collect string
+	Task                 int         // to run alone; negative = all
+	Again                sweep.Array // of Array
+}
+
+// Tune runs the settings of a sweep over the jobs and the cluster that a world, a configuration and args give: all of
+// them, one task, or none where it writes a job array or collects the results of one.
+func (s *Session) Tune(ctx context.Context, w *input.World, configured func() (*config.Config, error), t *Tuning, page *view.Page) error {
+	if t.Collect != "" {
+		return Collect(page, t.Collect, t.HTML)
+	}
+	c, err := configured()
+	if err != nil {
+		return err
+	}
+	base, err := w.Setup(c, t.Again.Args, "")
+	if err != nil {
+		return err
+	}
+	setups, err := t.Setups(base)
+	switch {
+	case err != nil:
+		return err
+	case t.Task >= len(setups):
+		return failure.Usage("--task %d: there are %d settings, counted from 0", t.Task, len(setups))
+	case t.Array != "":
+		t.Again.Into, t.Again.Tasks = t.Into, len(setups)
+		return s.Array(t.Again, t.Array)
+	case t.Task >= 0:
+		return s.Task(ctx, setups, t.Task, t.Into)
+	}
+	return s.Sweep(ctx, w, setups, page, t.HTML)
+}
 
 // Sweep runs all settings and recommends one.
 func (s *Session) Sweep(ctx context.Context, w *input.World, setups []experiment.Setup, page *view.Page, html string) error {
