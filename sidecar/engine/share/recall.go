@@ -85,6 +85,7 @@ type recalls struct {
 	most    int                   // leases that may still be ended for others; < 0 = no limit
 	served  int
 	refused map[refusal]bool
+	users   []lease.UserTurn // with every lease charged to its end; nil = users do not matter
 }
 
 // byQueue is a value for each queue and pool.
@@ -107,7 +108,7 @@ type refusal struct{ tenant, shape, pool int }
 
 func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 	n, queues := len(x.Pools), len(x.Queues)
-	r := &recalls{contest: x, may: may, most: -1, refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
+	r := &recalls{contest: x, may: may, most: -1, users: x.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
 		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
 		firsts: round.NewTable[round.QueueIndex, int](queues, n)}
 	if x.Settings.MaxReclaims > 0 {
@@ -257,7 +258,9 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	}
 	if !ok && own {
 		ask.Displace = place.Own + k.Tenant
-		found, ok = r.board.Fit(ask)
+		if found, ok = r.board.Fit(ask); ok && !r.usersYield(found.Displaced, k) {
+			return false
+		}
 	}
 	if !ok {
 		return false
@@ -265,6 +268,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	r.board.Take(found)
 	r.served++
 	*r.behind.At(q, pool) = behind
+	r.charge(int(k.User), k.GPUs, end)
 	*r.firsts.At(q, pool) += k.GPUs
 	for _, i := range found.Displaced {
 		r.end(i, k.Key)
@@ -294,6 +298,7 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 	x := r.contest
 	type sum struct{ behind, closing cluster.Span }
 	without := map[account]sum{}
+	own = own && r.usersYield(leases, k)
 	for _, i := range leases {
 		if x.Jobs[i].Queue == queueOf(k) {
 			if !own {
@@ -317,6 +322,22 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 	return true
 }
 
+// usersYield reports whether all leases of a job's own tenant may give way to it. With users that share equally, each is
+// of the job's user, or of a user that stays ahead of it even without that lease.
+func (r *recalls) usersYield(leases []int, k *lease.Candidate) bool {
+	if r.users == nil {
+		return true
+	}
+	behind := r.users[k.User].Behind - cluster.Times(k.GPUs, r.ends().Sub(r.Now))
+	for _, i := range leases {
+		u := r.Jobs[i].User
+		if r.Jobs[i].Queue == queueOf(k) && u != k.User && r.users[u].Behind+cluster.Times(r.Leases[i].GPUs, r.Leases[i].End.Sub(r.Now)) > behind {
+			return false
+		}
+	}
+	return true
+}
+
 // accountOf returns the account that a lease is charged to.
 func (r *recalls) accountOf(i int) account { return account{r.Jobs[i].Queue, r.Pool(r.Leases[i].Pool)} }
 
@@ -326,11 +347,19 @@ func (r *recalls) rest(i int) cluster.Span {
 	return lease.Cost(r.Rows.At(at.queue, at.pool).Entitlement, l.GPUs, l.End.Sub(r.Now))
 }
 
+// charge books GPUs until end on a user.
+func (r *recalls) charge(user, gpus int, end cluster.Instant) {
+	if r.users != nil {
+		r.users[user].Behind -= cluster.Times(gpus, end.Sub(r.Now))
+	}
+}
+
 // end recalls one lease.
 func (r *recalls) end(i int, beneficiary cluster.JobKey) {
 	l, st := r.Leases[i], &r.Jobs[i]
 	at := r.accountOf(i)
 	*r.behind.At(at.queue, at.pool) += r.rest(i)
+	r.charge(int(st.User), -l.GPUs, l.End)
 	if l.Term == 1 {
 		*r.firsts.At(at.queue, at.pool) -= l.GPUs
 	}

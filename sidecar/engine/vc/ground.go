@@ -45,7 +45,7 @@ func (v *ground) candidates() []lease.Candidate {
 		}
 		r := &v.Records[i]
 		k := lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Tenant), Pools: v.PoolOf(l), GPUs: l.GPUs,
-			Priority: lease.Priority{First: r.First, Owed: r.Due - r.Alloc, Rho: st.Rho,
+			Priority: lease.Priority{First: r.First, Owed: r.Due - r.Alloc, User: st.User, Rho: st.Rho,
 				Urgent: slices.Contains(v.Settings.UrgentQOS, v.Snapshot.Cases[i].Job.QOS)}}
 		v.Order(&k)
 		cs = append(cs, k)
