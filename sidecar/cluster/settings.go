@@ -53,6 +53,8 @@ type Settings struct {
 	RecallFirst  bool `json:"recall_first,omitempty"`
 	RecallNotice Span `json:"recall_notice,omitempty"`
 
+	// Users says whether a tenant's users share its GPUs equally; see the constants.
+	Users Users `json:"users,omitempty"`
 	// JobOrder is the order of a tenant's jobs; see the constants.
 	JobOrder JobOrder `json:"job_order,omitempty"`
 	// Patience is the most that a job falls behind in orders other than ByRho, as time at its GPUs, before it goes first,
@@ -80,6 +82,8 @@ type Settings struct {
 	// AffinityWait is how long a job waits for its GPUs on few nodes before it accepts any, if it
 	// did not request a number of nodes.
 	AffinityWait Span `json:"affinity_wait,omitempty"`
+	// Levels are the levels of jobs inside their VC by QOS; a VC may have its own.
+	Levels []QOSLevel `json:"levels,omitempty"`
 	// StrictQOS lists the QOS whose jobs use only cells of their own tenant.
 	StrictQOS []string `json:"strict_qos,omitempty"`
 
@@ -143,6 +147,20 @@ type SignalRule struct {
 	Signal    string `json:"signal"`
 	To        string `json:"to"`
 }
+
+// Users is how the users of a tenant share its GPUs.
+type Users string
+
+// The ways.
+const (
+	// UsersByJob ranks the jobs of a tenant without regard to their users.
+	UsersByJob Users = ""
+	// UsersEqual serves the user first that is furthest behind an equal part of what the tenant receives; JobOrder holds
+	// between the jobs of a user.
+	UsersEqual Users = "equal"
+	// UsersBooked keeps the accounts of users, and ranks jobs as UsersByJob does.
+	UsersBooked Users = "booked"
+)
 
 // JobOrder is an order of the jobs inside a tenant.
 type JobOrder string

@@ -83,6 +83,8 @@ func (k *checker) cells() {
 	k.must(k.c.Preset != preset.Hived || c.File != "", "cells.file", "preset hived needs a file that describes virtual clusters; `fairlease cells init` writes one")
 	k.must(k.c.Preset == preset.Hived || c.File == "", "cells.file", "%q describes virtual clusters, which %s does not use: nothing would be guaranteed; set preset: hived, or remove it", c.File, k.where("preset", k.c.Preset))
 	k.oneOf("cells.chooser", c.Chooser, cellChoosers...)
+	wrong := c.Levels.wrong()
+	k.must(wrong == "", "cells.levels", "%s", wrong)
 }
 
 func (k *checker) models() {
@@ -147,6 +149,7 @@ func (k *checker) fairness() {
 	k.must(c.Fairness.Window >= c.Lease.Term, "fairness.window", "%v is shorter than %s; lengthen it", c.Fairness.Window, k.where("lease.term", c.Lease.Term))
 	k.must(c.Burst.Max == 0 || c.Burst.Max >= 1000, "burst.max", "must be 1 or more, or 0 for no limit, got %v", c.Burst.Max)
 	k.must(c.Repay.Floor <= 100, "repay.floor", "must be 0 to 100 percent, got %v", c.Repay.Floor)
+	k.oneOf("users", c.Users, "job", string(cluster.UsersEqual))
 	k.oneOf("jobs.order", c.Jobs.Order, "rho", string(cluster.ByAttained), string(cluster.ByExpected))
 	k.must(c.Jobs.NewShare <= 100, "jobs.new_share", "must be 0 to 100 percent, got %v", c.Jobs.NewShare)
 	k.must(c.Jobs.LongTerms >= 0, "jobs.long_terms", "must be 0 (off) or more terms, got %d", c.Jobs.LongTerms)
@@ -233,6 +236,12 @@ func (c *Config) Warnings() []string {
 	}
 	if c.Preset != preset.Hived && len(c.Cells.StrictQOS) > 0 {
 		out = append(out, fmt.Sprintf("cells.strict_qos lists QOS, but preset %s has no virtual clusters: it has no effect; set preset: hived", c.Preset))
+	}
+	if c.Preset != preset.Hived && len(c.Cells.Levels) > 0 {
+		out = append(out, fmt.Sprintf("cells.levels names QOS, but preset %s has no virtual clusters: it has no effect; set preset: hived, or use jobs.urgent_qos", c.Preset))
+	}
+	if c.Users == string(cluster.UsersEqual) && preset.TenantBlind(c.Preset) {
+		out = append(out, fmt.Sprintf("users is equal, but preset %s divides between jobs without regard to tenants and users: it has no effect; choose another preset", c.Preset))
 	}
 	if host := c.unsafeDatabase(); host != "" {
 		out = append(out, fmt.Sprintf("database.url reaches PostgreSQL on %s over the network without sslmode=verify-full: another host can pass for it, read the password and change the journal; add sslmode=verify-full, and sslrootcert=FILE with the certificate authority's certificate", host))

@@ -40,6 +40,7 @@ type Config struct {
 	Credit   Credit   `yaml:"credit"`
 	Burst    Burst    `yaml:"burst"`
 	Repay    Repay    `yaml:"repay"`
+	Users    string   `yaml:"users"`
 	Jobs     Jobs     `yaml:"jobs"`
 
 	Schedules []Schedule `yaml:"schedules"`
@@ -75,6 +76,7 @@ type Cells struct {
 	Chooser      string   `yaml:"chooser"`
 	AffinityWait Duration `yaml:"affinity_wait"`
 	StrictQOS    []string `yaml:"strict_qos"`
+	Levels       Levels   `yaml:"levels"`
 }
 
 // Models holds the settings for heterogeneous GPUs.
@@ -274,6 +276,7 @@ func Default() *Config {
 		Credit:   Credit{Cap: 2 * hour},
 		Burst:    Burst{Max: 2000},
 		Repay:    Repay{Floor: 75},
+		Users:    "job",
 		Jobs:     Jobs{Order: string(cluster.ByExpected), Patience: 4 * hour, NewFirst: true, NewShare: 50},
 		Tune: Tune{Last: 7 * day, Terms: []Duration{5 * minute, 10 * minute, 15 * minute, 20 * minute, 30 * minute, hour},
 			WorseBy: 2, Watch: 3 * day, Rest: 30 * day},
@@ -359,11 +362,15 @@ func (c *Config) Settings() cluster.Settings {
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,
 		Signal: bare(c.Lease.Signal), SignalTo: c.Lease.SignalTo,
 	}
+	if c.Users == string(cluster.UsersEqual) {
+		s.Users = cluster.UsersEqual
+	}
 	if c.Jobs.Order != "rho" {
 		s.JobOrder, s.Patience = cluster.JobOrder(c.Jobs.Order), c.Jobs.Patience.Span()
 	}
 	if c.Preset == preset.Hived {
 		s.Chooser, s.AffinityWait, s.StrictQOS = c.Cells.Chooser, c.Cells.AffinityWait.Span(), c.Cells.StrictQOS
+		s.Levels = c.Cells.Levels.list()
 	}
 	if c.market() {
 		s.Divide, s.DivideJobs = c.Preset, preset.OfJobs(c.Preset)
@@ -397,6 +404,48 @@ func (c *Config) Settings() cluster.Settings {
 			Signal: bare(r.Signal), To: r.To})
 	}
 	return s
+}
+
+// Levels are the levels of jobs inside a virtual cluster, by QOS.
+type Levels map[string]int
+
+// mostLevel bounds a level in both directions.
+const mostLevel = 1000
+
+// wrong words what is wrong with the levels; "" = nothing.
+func (l Levels) wrong() string {
+	for _, qos := range sortedKeys(l) {
+		switch level := l[qos]; {
+		case qos == "":
+			return "contains an empty name; remove it"
+		case level < -mostLevel || level > mostLevel:
+			return fmt.Sprintf("%s: a level must be %d to %d, got %d", qos, -mostLevel, mostLevel, level)
+		}
+	}
+	return ""
+}
+
+// list gives the levels by QOS; nil = none.
+func (l Levels) list() []cluster.QOSLevel {
+	var out []cluster.QOSLevel
+	for _, qos := range sortedKeys(l) {
+		out = append(out, cluster.QOSLevel{QOS: qos, Level: l[qos]})
+	}
+	return out
+}
+
+// QOSNamed gives the QOS that the file and the description of virtual clusters name, by key.
+func (c *Config) QOSNamed() map[string][]string {
+	out := map[string][]string{"qos": c.QOS, "exclude.qos": c.Exclude.QOS, "preemptible.qos": c.Preemptible.QOS, "jobs.urgent_qos": c.Jobs.UrgentQOS,
+		"jobs.weights": sortedKeys(c.Jobs.Weights), "cells.strict_qos": c.Cells.StrictQOS, "cells.levels": sortedKeys(c.Cells.Levels)}
+	if c.vcs != nil {
+		for _, vc := range c.vcs.Cells.VCs {
+			for _, l := range vc.Levels {
+				out["levels of "+vc.Name] = append(out["levels of "+vc.Name], l.QOS)
+			}
+		}
+	}
+	return out
 }
 
 // market tells whether the preset divides heterogeneous GPUs.

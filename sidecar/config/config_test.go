@@ -126,6 +126,8 @@ func TestProblems(t *testing.T) {
 		{"preset", "preset: gavel\n", `f.yaml:1: preset: "gavel" is not known; write one of astraea, hived, ` + strings.Join(preset.Dividing(), ", ")},
 		{"hived without cells", "preset: hived\n", "default: cells.file: preset hived needs a file that describes virtual clusters; `fairlease cells init` writes one"},
 		{"astraea with cells", "cells: {file: cells.yaml}\n", `f.yaml:1: cells.file: "cells.yaml" describes virtual clusters, which preset (astraea, default) does not use: nothing would be guaranteed; set preset: hived, or remove it`},
+		{"users", "users: fair\n", `f.yaml:1: users: "fair" is not known; write one of job, equal`},
+		{"levels", "preset: hived\ncells: {file: c, levels: {urgent: 2000}}\n", `f.yaml:2: cells.levels: urgent: a level must be -1000 to 1000, got 2000`},
 		{"order of jobs", "jobs: {order: best}\n", `f.yaml:1: jobs.order: "best" is not known; write one of rho, attained, expected`},
 		{"chooser", "preset: hived\ncells: {file: c, chooser: best}\n", `f.yaml:2: cells.chooser: "best" is not known; write one of astraea, fifo, tiresias-l, gandiva-fair`},
 		{"affinity", "cells: {affinity_wait: never}\n", `f.yaml:1: cells.affinity_wait: "never" is no length of time: write it like 10s, 15m, 1h30m, 14d or, as Slurm does, 15 (minutes), 15:00, 1:30:00, 1-12:00:00`},

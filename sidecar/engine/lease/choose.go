@@ -441,7 +441,8 @@ func (c *chooser) better(renewed []int) []int {
 // isDue reports whether a gang that fits nowhere is due in a pool. It is due if one term of it takes its
 // tenant at most as far ahead as the tenant is behind now. It is also due if the same holds for the job
 // within its tenant, because small jobs would starve it otherwise. With turns by party, Due marks such jobs,
-// and the tenant may be ahead by at most the cost of the gang. The claims of a tenant cover at most its
+// and the tenant may be ahead by at most the cost of the gang; so with turns by user for a user that is that far behind.
+// A gang is not due if its user is that far ahead. The claims of a tenant cover at most its
 // entitlement, but always one gang.
 func (c *chooser) isDue(q *queue, k *Candidate) bool {
 	if k.GPUs < 2 || q.entitled == 0 {
@@ -452,7 +453,10 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 		return false
 	}
 	cost := Cost(q.entitled, k.GPUs, c.Settings.Term)
-	if q.behind >= cost/2 || q.behind >= -cost && slices.Contains(k.Due, q.pool) {
+	if k.UserSide < 0 {
+		return false
+	}
+	if q.behind >= cost/2 || q.behind >= -cost && (k.UserSide > 0 || slices.Contains(k.Due, q.pool)) {
 		return true
 	}
 	// The second case needs a tenant that is about even, because the coming term's leases are charged
@@ -605,18 +609,26 @@ func (in *Input) Keeps(tenant, pool int) bool {
 type Held struct {
 	Case, Pool, GPUs int
 	Rho              cluster.Rho // of its job
+	User             int         // its user's account; -1 = none
 }
 
 // Rank sets the ranks of one tenant's leases, by case, as LastFirst orders candidates. Each lease is charged
-// to the tenant in turn, smallest rho first. The further ahead the tenant is then, the higher the rank. Rank
-// sorts held.
-func Rank(ranks []int, held []Held, tenant *Tenant, term cluster.Span) {
+// to the tenant in turn, smallest rho first, or as the users take turns if users is set: those are used up. The further
+// ahead the tenant is then, the higher the rank. Rank sorts held.
+func Rank(ranks []int, held []Held, tenant *Tenant, users []UserTurn, term cluster.Span) {
 	slices.SortFunc(held, func(a, b Held) int {
 		if a.Rho != b.Rho {
 			return cmp.Compare(a.Rho, b.Rho)
 		}
 		return cmp.Compare(a.Case, b.Case)
 	})
+	if users != nil {
+		turns := make(map[int]cluster.GPUTime, len(held)) // by case
+		for i := range held {
+			turns[held[i].Case] = users[held[i].User].next(held[i].GPUs, term, 0)
+		}
+		slices.SortStableFunc(held, func(a, b Held) int { return cmp.Compare(turns[b.Case], turns[a.Case]) })
+	}
 	behind := make([]cluster.Span, len(tenant.Shares)) // by pool
 	for p := range behind {
 		behind[p] = tenant.Shares[p].Behind

@@ -21,22 +21,33 @@ type Claimant struct {
 // demand counts once. The ledger's entitlements must be set; ledger and records are modified in
 // place.
 //
+// It also sets the demand of users if users is set: by case, the account of the job's user in the ledger.
+//
 // claimants are by tenant, in the ledger's order: running jobs first, then by key.
-func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant) {
+func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant, users []int) {
 	for i := range l.Tenants {
 		l.Tenants[i].Demand = 0
 	}
 	for i := range records {
 		records[i].DueRate = 0
 	}
+	for i := range l.Users {
+		for k := range l.Users[i].Wants {
+			l.Users[i].Wants[k].GPUs = 0
+		}
+	}
 	npools := len(l.Pools)
 	for t, claimants := range byTenant {
-		dueOfTenant(l.Tenants[t*npools:(t+1)*npools], records, claimants)
+		in := dueOfTenant(l.Tenants[t*npools:(t+1)*npools], records, claimants)
+		if users != nil {
+			wantBy(l, users, claimants, in)
+		}
 	}
 }
 
-// dueOfTenant sets the rates of one tenant; rows are its accounts, one per pool.
-func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants []Claimant) {
+// dueOfTenant sets the rates of one tenant; rows are its accounts, one per pool. It gives, by claimant, the
+// pool in which its demand counts.
+func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants []Claimant) []int {
 	in := make([]int, len(claimants))
 	weights := make([]int64, len(rows))
 	for k, c := range claimants {
@@ -56,6 +67,7 @@ func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants 
 		rate := cluster.MulDiv(int64(share), c.Weight, max(weights[in[k]], 1))
 		records[c.Case].DueRate = min(cluster.MicroGPU(rate), cluster.MicroGPU(c.GPUs)*cluster.WholeGPU)
 	}
+	return in
 }
 
 // Settle sets every tenant's base and entitlement for the next interval, and ranks new tenants

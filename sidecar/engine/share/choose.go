@@ -257,13 +257,14 @@ func (x *contest) rank(in *lease.Input) []int {
 	for i, l := range x.Leases {
 		if l != nil && !x.Fixed(i) {
 			t := x.Jobs[i].Queue
-			held[t] = append(held[t], lease.Held{Case: i, Pool: x.PoolOf(l)[0], GPUs: l.GPUs, Rho: x.turn(i)})
+			held[t] = append(held[t], lease.Held{Case: i, Pool: x.PoolOf(l)[0], GPUs: l.GPUs, Rho: x.turn(i), User: int(x.Jobs[i].User)})
 		}
 	}
+	users := x.Users()
 	ranks := slices.Grow(x.ranks[:0], len(x.Leases))[:len(x.Leases)]
 	clear(ranks)
 	for t := range held {
-		lease.Rank(ranks, held[t], &in.Tenants[t], x.Settings.Term)
+		lease.Rank(ranks, held[t], &in.Tenants[t], users, x.Settings.Term)
 	}
 	return ranks
 }
