@@ -453,13 +453,13 @@ var views = []struct {
 	},
 	{
 		"allocation_history",
-		rounds + `insert into fairlease.allocations (policy, digest, objective, why_not, pools, parties, since, ended_at) values
-			('gavel:las', 'd1', 0.5, '', '{k80,v100}', 7, '2026-03-02 00:00:00', '2026-03-02 00:00:20'),
-			('oef:coop', 'd2', 0, 'no answer', '{k80}', 2, '2026-03-02 00:00:20', null)`,
-		"number, policy, since, ended_at, held, objective, why_not, parties, pools, digest",
+		rounds + `insert into fairlease.allocations (policy, digest, objective, bound, why_not, pools, parties, since, ended_at) values
+			('gavel:las', 'd1', 0.5, 0, '', '{k80,v100}', 7, '2026-03-02 00:00:00', '2026-03-02 00:00:20'),
+			('oef:coop', 'd2', 40, 42.5, 'no answer', '{k80}', 2, '2026-03-02 00:00:20', null)`,
+		"number, policy, since, ended_at, held, objective, bound, why_not, parties, pools, digest",
 		[]string{
-			"2|oef:coop|2026-03-02 00:00:20+00||00:00:40|0|no answer|2|{k80}|d2",
-			"1|gavel:las|2026-03-02 00:00:00+00|2026-03-02 00:00:20+00|00:00:20|0.5||7|{k80,v100}|d1",
+			"2|oef:coop|2026-03-02 00:00:20+00||00:00:40|40|42.5|no answer|2|{k80}|d2",
+			"1|gavel:las|2026-03-02 00:00:00+00|2026-03-02 00:00:20+00|00:00:20|0.5|0||7|{k80,v100}|d1",
 		},
 	},
 	{
