@@ -82,7 +82,7 @@ func TestGavelInSmall(t *testing.T) {
 // The cheapest GPUs are not always in time; with deadlines they are.
 func TestCostAndDeadlinesInSmall(t *testing.T) {
 	throughputs := table(t)
-	s := setup(t, "gavel:cost", "single", 1, "1x4:v100+1x4:p100+1x4:k80")
+	s := setup(t, "gavel:cost-sum", "single", 1, "1x4:v100+1x4:p100+1x4:k80")
 	s.Prices = map[string]float64{"v100": 2.48, "p100": 1.46, "k80": 0.45}
 	s.Within = map[string]cluster.Span{}
 	var jobs []trace.Job
@@ -96,13 +96,13 @@ func TestCostAndDeadlinesInSmall(t *testing.T) {
 	s.Load = experiment.Load{Name: "costs", Jobs: slices.Values(jobs)}
 	s.Speeds, s.Weights = experiment.SpeedsOf(throughputs, trace.GavelReference), experiment.EqualWeights(experiment.Survey(s.Load))
 	dollars, late := map[string]float64{}, map[string]float64{}
-	for _, by := range []string{"gavel:throughput", "gavel:cost", "gavel:cost-slo"} {
+	for _, by := range []string{"gavel:throughput", "gavel:cost-sum", "gavel:cost-sum-slo"} {
 		s.Scheduler = by
 		f := follow(t, s, 0, len(jobs))
 		dollars[by], late[by] = f.Dollars(s.Prices), f.Late(s.Within)
 	}
 	t.Logf("dollars %v, late %v", dollars, late)
-	if !(dollars["gavel:cost"] < dollars["gavel:cost-slo"] && dollars["gavel:cost-slo"] < dollars["gavel:throughput"]) || late["gavel:cost"] < 0.2 || late["gavel:cost-slo"] > 0 {
+	if !(dollars["gavel:cost-sum"] < dollars["gavel:cost-sum-slo"] && dollars["gavel:cost-sum-slo"] < dollars["gavel:throughput"]) || late["gavel:cost-sum"] < 0.2 || late["gavel:cost-sum-slo"] > 0 {
 		t.Errorf("dollars %v, late %v", dollars, late)
 	}
 }

@@ -140,7 +140,11 @@ func (k *checker) times() {
 
 func (k *checker) fairness() {
 	c := k.c
-	k.oneOf("preset", c.Preset, preset.Names()...)
+	if now := preset.Renamed(c.Preset); now != "" {
+		k.must(false, "preset", "%s is now called %s, as in the paper; write that", c.Preset, now)
+	} else {
+		k.oneOf("preset", c.Preset, preset.Names()...)
+	}
 	row, _ := preset.Of(c.Preset)
 	k.must(lp.Available || !row.Solver, "preset", "%s needs the solver COIN-OR CLP, and this fairlease was built without it (CGO_ENABLED=0); install one built by `make build`, or choose another preset", c.Preset)
 	k.models()

@@ -210,7 +210,7 @@ func (l *lab) costs(seed uint64) error {
 		within[j.ID] = cluster.Span([]float64{1.2, 2, 10}[rng.IntN(3)] * float64(j.Runs))
 		jobs, at = append(jobs, j), at+2*rng.ExpFloat64()
 	}
-	return sideBySide([]string{"gavel:throughput", "gavel:cost", "gavel:cost-slo"}, func(by string) (string, error) {
+	return sideBySide([]string{"gavel:throughput", "gavel:cost-sum", "gavel:cost-sum-slo"}, func(by string) (string, error) {
 		s := l.setup(by, experiment.Load{Name: "costs", Jobs: slices.Values(jobs)})
 		s.Prices, s.Within = prices, within
 		f, err := gavel.Follow(context.Background(), s, 0, len(jobs))
