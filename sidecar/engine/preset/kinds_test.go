@@ -125,7 +125,7 @@ func TestKindsBeyondTheLimitAreOne(t *testing.T) {
 		q.MostKinds = 5
 		within := preset.Divide(q)
 		q.MostKinds = 0
-		if any := preset.Divide(q); fmt.Sprint(within) != fmt.Sprint(any) {
+		if unlimited := preset.Divide(q); fmt.Sprint(within) != fmt.Sprint(unlimited) {
 			t.Errorf("%s: a limit of 5 changes what 5 kinds get", name)
 		}
 	}

@@ -160,7 +160,8 @@ func (c *centre) step(x [][]float64, t *float64, mu float64) bool {
 	return c.move(x, t, dx, border[k][k+1], free)
 }
 
-// move goes along a step, and stays where all slacks are positive.
+// move goes along a step, and stays where all slacks are positive. It gives false where it would change
+// nothing more.
 func (c *centre) move(x [][]float64, t *float64, dx [][]float64, dt float64, free []float64) bool {
 	most, largest := 1.0, 0.0
 	reach := func(slack, change float64) {
@@ -186,6 +187,9 @@ func (c *centre) move(x [][]float64, t *float64, dx [][]float64, dt float64, fre
 	}
 	for j := range free {
 		reach(free[j], -more[j])
+	}
+	if sum := largest + dt; math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return false // nearer to the optimum than the arithmetic allows
 	}
 	for m := range x {
 		for j := range x[m] {

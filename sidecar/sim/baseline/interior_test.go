@@ -17,7 +17,7 @@ func TestTheCentreHasTheLargestLevel(t *testing.T) {
 			p.Models = append(p.Models, policy.Model{Name: "m", GPUs: float64(rapid.IntRange(1, 12).Draw(t, "gpus"))})
 		}
 		for id := range rapid.IntRange(1, 12).Draw(t, "jobs") {
-			j := policy.Job{ID: int64(id), Gang: 1, Weight: 1}
+			j := policy.Job{ID: int64(id), Gang: rapid.IntRange(1, 8).Draw(t, "gang"), Weight: 1}
 			for range p.Models {
 				j.Speed = append(j.Speed, rapid.Float64Range(.1, 1).Draw(t, "speed"))
 			}
@@ -34,7 +34,7 @@ func TestTheCentreHasTheLargestLevel(t *testing.T) {
 				equal, gpus = equal+v*p.Models[i].GPUs, gpus+p.Models[i].GPUs
 			}
 			for i, v := range j.Speed {
-				c.level[m][i] = v / (equal / gpus)
+				c.level[m][i] = float64(j.Gang) * v / (equal / gpus)
 			}
 		}
 		least, used := math.Inf(1), make([]float64, len(p.Models))
@@ -44,7 +44,7 @@ func TestTheCentreHasTheLargestLevel(t *testing.T) {
 				if part < 0 {
 					t.Fatalf("job %d has a part of %v", m, part)
 				}
-				level, time, used[i] = level+c.level[m][i]*part, time+part, used[i]+part
+				level, time, used[i] = level+c.level[m][i]*part, time+part, used[i]+float64(p.Jobs[m].Gang)*part
 			}
 			least = min(least, level)
 			if time > 1 {
