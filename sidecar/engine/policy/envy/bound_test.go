@@ -73,3 +73,19 @@ func TestCapsThatCannotBindAreNone(t *testing.T) {
 		}
 	}
 }
+
+// Also where the interior point proves nothing there is a bound.
+func TestThereIsAlwaysABound(t *testing.T) {
+	r := splitMix(3)
+	w, m := random(&r, 8, 3, false)
+	p := limited(w, m, &r)
+	n, k := p.size()
+	p.Own[0] = math.NaN() // so it does not get there
+	if q, _ := p.approach(); q != nil {
+		t.Fatal("the interior point gets to an optimum of NaN")
+	}
+	p.Own[0] = 1
+	if bound := p.bound(make([]float64, n), nil, nil, make([]float64, k)); !(bound >= p.Value(p.equal())) || math.IsInf(bound, 1) {
+		t.Errorf("the bound without multipliers is %v", bound)
+	}
+}

@@ -110,7 +110,7 @@ func (p *Program) approach() (q *interior, bound float64) {
 	const rounds = 4
 	n, k := p.size()
 	pairs := p.first()
-	bound = math.Inf(1)
+	bound = p.bound(make([]float64, n), nil, nil, make([]float64, k)) // by no row but the models
 	for range rounds {
 		q = newInterior(p, pairs)
 		if !q.solve(proven) {
