@@ -14,6 +14,8 @@ type AllocationRequest struct {
 	NextTrade int64   `json:"next_trade,omitempty"`
 	// Prices are per GPU and hour, by pool (Gavel's cost policies); empty = 1 each.
 	Prices []float64 `json:"prices,omitempty"`
+	// MostKinds is the maximum number of a tenant's kinds of jobs that the policy keeps apart; 0 = any.
+	MostKinds int `json:"most_kinds,omitempty"`
 	// Digest is equal for questions with equal answers.
 	Digest string `json:"digest"`
 }
@@ -62,6 +64,9 @@ type Allocation struct {
 	// omits them.
 	Late      []JobKey `json:"late,omitempty"`
 	Objective float64  `json:"objective"`
+	// Bound is an upper bound of the largest objective, in its units, where the policy could not
+	// prove that Objective is the largest; 0 = it is.
+	Bound float64 `json:"bound,omitempty"`
 	// Why is empty if the policy answered; else it says why tenants fall back to weighted shares.
 	Why string `json:"why,omitempty"`
 }

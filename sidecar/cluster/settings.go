@@ -94,6 +94,8 @@ type Settings struct {
 	Divide      string `json:"divide,omitempty"`
 	DivideJobs  bool   `json:"divide_jobs,omitempty"`
 	DivideEvery int64  `json:"divide_every,omitempty"`
+	// MostKinds is the maximum number of a tenant's kinds of jobs that a policy keeps apart; 0 = any.
+	MostKinds int `json:"most_kinds,omitempty"`
 	// Kinds assigns jobs to kinds; the first matching rule applies. With NoEstimates, rates that
 	// were neither declared nor observed stay unknown. Prices are per GPU and hour, by model.
 	Kinds       []KindRule `json:"kinds,omitempty"`

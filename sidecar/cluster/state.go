@@ -63,8 +63,10 @@ type Record struct {
 
 	// Lost is the GPU time that our stops destroyed so far. KnownLost and UnknownLost are parts
 	// of it, by Certainty; the rest is bounded. None of it is in Alloc. Without a stop budget,
-	// Lost is the GPU time after notices, all of it bounded, and included in Alloc.
+	// Lost is the GPU time after notices, all of it bounded, and included in Alloc. MostLost is
+	// an upper bound of what they destroyed, whatever the job declares: see Loss.
 	Lost        GPUTime `json:"lost,omitempty"`
+	MostLost    GPUTime `json:"most_lost,omitempty"`
 	KnownLost   GPUTime `json:"known_lost,omitempty"`
 	UnknownLost GPUTime `json:"unknown_lost,omitempty"`
 	// Stops counts our stops, and drains and failures of its nodes. Spent is their cost:

@@ -95,6 +95,7 @@ func (k *checker) models() {
 	}
 	k.must(m.Progress.Every >= Duration(cluster.Second), "models.progress.every", "%v between two reports of a job is too short; write at least 1s", m.Progress.Every)
 	k.must(m.DivideEvery >= k.c.Interval || !k.c.market(), "models.divide_every", "%v is shorter than %s; lengthen it", m.DivideEvery, k.where("interval", k.c.Interval))
+	k.must(m.MostKinds >= 1 && m.MostKinds <= 400, "models.most_kinds", "%d types of jobs of a tenant: write a number from 1 to 400", m.MostKinds)
 	for _, model := range sortedKeys(m.Prices) {
 		price := m.Prices[model]
 		k.must(price > 0 && price < 1e9, "models.prices", "%s: a price per GPU and hour must be above 0 and below 1e9, got %v", model, price)
@@ -141,7 +142,11 @@ func (k *checker) times() {
 
 func (k *checker) fairness() {
 	c := k.c
-	k.oneOf("preset", c.Preset, preset.Names()...)
+	if now := preset.Renamed(c.Preset); now != "" {
+		k.must(false, "preset", "%s is now called %s, as in the paper; write that", c.Preset, now)
+	} else {
+		k.oneOf("preset", c.Preset, preset.Names()...)
+	}
 	row, _ := preset.Of(c.Preset)
 	k.must(lp.Available || !row.Solver, "preset", "%s needs the solver COIN-OR CLP, and this fairlease was built without it (CGO_ENABLED=0); install one built by `make build`, or choose another preset", c.Preset)
 	k.models()

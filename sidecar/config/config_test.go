@@ -123,6 +123,8 @@ func TestProblems(t *testing.T) {
 		{"signal", "lease: {signal: KILL}\n", `f.yaml:1: lease.signal: "KILL" cannot be sent as notice; write one of none, USR1, USR2, TERM, INT, HUP, QUIT, CONT, URG, WINCH, ALRM, PROF, VTALRM`},
 		{"address", "slurm: {address: /run/x}\n", `f.yaml:1: slurm.address: "/run/x" is not an address; write unix:///path/of/the/socket, http://host:port or https://host:port`},
 		{"token in clear", "slurm: {address: 'http://slurm.example.org:6820', user: u, token_file: /t}\n", "f.yaml:1: slurm.address: the token would cross the network in clear; use https, or a unix socket"},
+		{"types of jobs", "models: {most_kinds: 0}\n", "f.yaml:1: models.most_kinds: 0 types of jobs of a tenant: write a number from 1 to 400"},
+		{"renamed preset", "preset: gavel:cost-ratio\n", "f.yaml:1: preset: gavel:cost-ratio is now called gavel:cost, as in the paper; write that"},
 		{"preset", "preset: gavel\n", `f.yaml:1: preset: "gavel" is not known; write one of astraea, hived, ` + strings.Join(preset.Dividing(), ", ")},
 		{"hived without cells", "preset: hived\n", "default: cells.file: preset hived needs a file that describes virtual clusters; `fairlease cells init` writes one"},
 		{"astraea with cells", "cells: {file: cells.yaml}\n", `f.yaml:1: cells.file: "cells.yaml" describes virtual clusters, which preset (astraea, default) does not use: nothing would be guaranteed; set preset: hived, or remove it`},

@@ -36,6 +36,15 @@ func Trade(t *cluster.Trade) string {
 		party(t.FastTo), share(t.FastGPUs), t.Fast, party(t.SlowTo), share(t.SlowGPUs), t.Slow, t.Price, t.FastToSpeedup, t.SlowToSpeedup)
 }
 
+// Bound says how far an allocation may be from the policy's best; "" = it is the best, or there is none.
+func Bound(d *cluster.Allocation) string {
+	if d == nil || d.Bound == 0 || d.Why != "" {
+		return ""
+	}
+	return fmt.Sprintf("The allocation has at least %.1f %% of the largest total throughput that %s allows; a better one may exist, since demands limit it.",
+		100*d.Objective/d.Bound, d.Policy)
+}
+
 // Undone says why a trade was reverted.
 func Undone(why string) string {
 	if words, ok := undone[why]; ok {

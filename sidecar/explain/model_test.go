@@ -46,6 +46,24 @@ func TestAMoveInWords(t *testing.T) {
 	}
 }
 
+// An allocation that may be below the best says by how much; others say nothing.
+func TestABoundInWords(t *testing.T) {
+	for _, x := range []struct {
+		d    *cluster.Allocation
+		want string
+	}{
+		{nil, ""},
+		{&cluster.Allocation{Policy: "oef:coop", Objective: 9}, ""},
+		{&cluster.Allocation{Policy: "oef:coop", Objective: 9, Bound: 10, Why: "no division without envy was found"}, ""},
+		{&cluster.Allocation{Policy: "oef:coop", Objective: 9, Bound: 10},
+			"The allocation has at least 90.0 % of the largest total throughput that oef:coop allows; a better one may exist, since demands limit it."},
+	} {
+		if got := explain.Bound(x.d); got != x.want {
+			t.Errorf("%+v: %q, want %q", x.d, got, x.want)
+		}
+	}
+}
+
 func TestATradeInWords(t *testing.T) {
 	trade := cluster.Trade{Fast: "v100", Slow: "k80", FastTo: cluster.PartyName{Tenant: "nlp", Kind: "nlp/bert"}, SlowTo: cluster.PartyName{Tenant: "bio"},
 		FastGPUs: 1_250_000, SlowGPUs: 2_500_000, Price: 2, FastToSpeedup: 5, SlowToSpeedup: 1.2}

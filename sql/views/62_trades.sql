@@ -55,6 +55,7 @@ select
     ended_at,
     coalesce(ended_at, (select max(at) from rounds)) - since as held,
     objective,
+    bound,
     why_not,
     parties,
     pools,
@@ -69,6 +70,7 @@ comment on column allocation_history.since is 'First round that went by it.';
 comment on column allocation_history.ended_at is 'First round that did not any more; null = it is in force.';
 comment on column allocation_history.held is 'How long it was in force, so far.';
 comment on column allocation_history.objective is 'The policy''s own figure of merit.';
+comment on column allocation_history.bound is 'Upper bound of the largest objective, where it is not proven that the policy reached it; 0 = it did.';
 comment on column allocation_history.why_not is 'Reason for weighted shares instead; empty = the policy had an answer.';
 comment on column allocation_history.parties is 'Number of claimants: jobs, or tenants'' job types.';
 comment on column allocation_history.pools is 'GPU models that were divided.';

@@ -158,7 +158,7 @@ func (x *shares) gang(k round.PartyIndex) int {
 
 // ask builds the allocation request; nil = the last allocation answers the same request.
 func (x *shares) ask(capacity []int) *cluster.AllocationRequest {
-	q := cluster.AllocationRequest{Policy: x.Settings.Divide, At: x.Now}
+	q := cluster.AllocationRequest{Policy: x.Settings.Divide, At: x.Now, MostKinds: x.Settings.MostKinds}
 	for p, name := range x.Pools {
 		q.Pools = append(q.Pools, cluster.GPUs{Model: name, Count: capacity[p]})
 	}
@@ -275,6 +275,9 @@ func digest(q *cluster.AllocationRequest, epoch int64) string {
 	}
 	text(q.Policy)
 	number(epoch)
+	if q.MostKinds > 0 {
+		number(int64(q.MostKinds))
+	}
 	for i := range q.Pools {
 		text(q.Pools[i].Model)
 		number(int64(q.Pools[i].Count))

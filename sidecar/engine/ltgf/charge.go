@@ -389,10 +389,11 @@ func endStop(r *cluster.Record, gpus []cluster.GPUs, start, end cluster.Instant,
 		return
 	}
 	s := *r.Stopping
+	ran := max(end.Sub(start)-suspended, 0)
 	if s.GPUs = gpus; s.Since > 0 {
-		ran := max(end.Sub(start)-suspended, 0)
 		s.Work = min(max(end.Sub(max(s.Since, start)), 0), ran)
 	}
+	s.Most = min(max(end.Sub(max(s.Saved, start)), 0), ran)
 	r.Stopping = &s
 }
 
@@ -424,6 +425,7 @@ func (b *books) destroyed(r *cluster.Record, s *cluster.PendingStop) {
 	for _, g := range s.GPUs {
 		lost := cluster.Times(g.Count, s.Work)
 		r.Lost += lost
+		r.MostLost += cluster.Times(g.Count, max(s.Most, s.Work))
 		switch s.Certainty {
 		case cluster.KnownLoss:
 			r.KnownLost += lost
