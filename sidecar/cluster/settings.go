@@ -85,6 +85,8 @@ type Settings struct {
 	Divide      string `json:"divide,omitempty"`
 	DivideJobs  bool   `json:"divide_jobs,omitempty"`
 	DivideEvery int64  `json:"divide_every,omitempty"`
+	// Mechanism turns the division into jobs that run: "nearest", "debt", "gavel" or "oef"; "" = nearest.
+	Mechanism string `json:"mechanism,omitempty"`
 	// Kinds assigns jobs to kinds; the first matching rule applies. With NoEstimates, rates that
 	// were neither declared nor observed stay unknown. Prices are per GPU and hour, by model.
 	Kinds       []KindRule `json:"kinds,omitempty"`
@@ -157,3 +159,14 @@ type Schedule struct {
 	Until Instant `json:"until"`
 	Sets  string  `json:"sets"` // its settings, in words
 }
+
+// Mechanisms that turn a division of GPU models into jobs that run.
+const (
+	Nearest = "nearest" // the jobs that bring what parties got nearest to what they are due
+	ByDebt  = "debt"    // the tenant furthest behind first, job by job
+	ByGavel = "gavel"   // Gavel's Algorithm 1, with moves
+	ByOEF   = "oef"     // OEF's rounding (§4.3)
+)
+
+// Mechanisms lists them, the default first.
+var Mechanisms = []string{Nearest, ByDebt, ByGavel, ByOEF}

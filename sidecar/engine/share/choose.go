@@ -61,6 +61,8 @@ func (t table) Fit(a lease.Ask) (lease.Placement, bool) {
 	return lease.Placement(p), ok
 }
 
+func (t table) Free(pool int) []int { return place.Free(t.Board, pool) }
+
 func (t table) Take(p lease.Placement) { t.Board.Take(place.Placement(p)) }
 
 // Contest gives leases to the candidates that are furthest behind. It records in out why the others got none.
@@ -80,6 +82,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 			board.Claim(moving[k].Nodes, moving[k].At)
 		}
 	}
+	in.Mechanism = x.mechanism(in)
 	choice := lease.Choose(*in, table{board}, len(x.Pools))
 	*passed = choice.Passed
 	x.renew(in, &choice)
