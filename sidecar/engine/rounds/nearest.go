@@ -67,7 +67,7 @@ const tiny = 1e-9
 
 // effort limits the search: jobs that are looked at by all its steps after the first choice. Where thousands of jobs wait, the improvements
 // of a pair of models are small.
-const effort = 1 << 17
+const effort = 1 << 15
 
 // nearest is a search for the nearest set of jobs.
 type nearest struct {
