@@ -82,6 +82,7 @@ type Cells struct {
 // Models holds the settings for heterogeneous GPUs.
 type Models struct {
 	Profiles    string             `yaml:"profiles"`
+	Chooser     string             `yaml:"chooser"`
 	Estimate    bool               `yaml:"estimate"`
 	DivideEvery Duration           `yaml:"divide_every"`
 	MostKinds   int                `yaml:"most_kinds"`
@@ -264,7 +265,7 @@ func Default() *Config {
 		Tenants:    Tenants{Level: 1},
 		Preset:     preset.Astraea,
 		Cells:      Cells{Chooser: "astraea", AffinityWait: 10 * minute},
-		Models:     Models{Estimate: true, DivideEvery: 5 * minute, MostKinds: 16, Progress: Progress{Every: 10 * second}},
+		Models:     Models{Chooser: cluster.Nearest, Estimate: true, DivideEvery: 5 * minute, MostKinds: 16, Progress: Progress{Every: 10 * second}},
 		Interval:   10 * second,
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
@@ -376,7 +377,7 @@ func (c *Config) Settings() cluster.Settings {
 	if c.market() {
 		s.Divide, s.DivideJobs = c.Preset, preset.OfJobs(c.Preset)
 		s.DivideEvery = max(int64(c.Models.DivideEvery/c.Interval), 1)
-		s.NoEstimates, s.MostKinds = !c.Models.Estimate, c.Models.MostKinds
+		s.NoEstimates, s.MostKinds, s.Mechanism = !c.Models.Estimate, c.Models.MostKinds, c.Models.Chooser
 		if c.profiles != nil {
 			s.Kinds = c.profiles.Rules
 		}

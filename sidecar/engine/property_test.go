@@ -145,6 +145,7 @@ func TestPropertiesDivided(t *testing.T) {
 		c.share()
 		by := rapid.SampledFrom(preset.Dividing()).Draw(rt, "preset")
 		c.world.Settings.Divide, c.world.Settings.DivideJobs = by, preset.OfJobs(by)
+		c.world.Settings.Mechanism = rapid.SampledFrom(cluster.Mechanisms).Draw(rt, "mechanism")
 		c.world.Settings.DivideEvery = rapid.SampledFrom([]int64{0, 1, 20}).Draw(rt, "every")
 		c.world.Reports = rapid.SampledFrom([]cluster.Span{0, 1, 5}).Draw(rt, "reports") * cluster.Minute
 		c.comment = func() string {

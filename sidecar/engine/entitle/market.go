@@ -43,8 +43,7 @@ func (x *shares) market(capacity []int, base byTenant) byTenant {
 			*entitled.At(round.TenantIndex(t), p) += q
 		}
 	}
-	ledger := cluster.Ledger{Tenants: x.PartyRows.Cells}
-	ltgf.Settle(&ledger, due.Cells, due.Cells, x.debts(due), make([]int, len(due.Cells)), x.Settings, true)
+	ltgf.SettleParties(x.PartyRows.Cells, n, due.Cells, x.largestGang(), x.Settings)
 	return entitled
 }
 
@@ -125,18 +124,6 @@ func (x *shares) demand(k round.PartyIndex) int {
 	return gpus
 }
 
-// debts returns, by party and pool, how far ahead a party may be, in GPUs for one term.
-func (x *shares) debts(due byParty) []int {
-	gangs := round.NewTable[round.PartyIndex, int](len(x.Parties), len(x.Pools))
-	for k := range gangs.Rows() {
-		gang := x.gang(k)
-		for p := range x.Pools {
-			*gangs.At(k, p) = gang
-		}
-	}
-	return owe(gangs.Cells, due.Cells)
-}
-
 // owe returns, by row, how far ahead a tenant or party may be, in GPUs for one term: its largest gang plus
 // twice its entitlement. It changes gangs. The threshold allows a lead or lag of one term. A lower limit
 // would forgive the excess round after round.
@@ -147,11 +134,13 @@ func owe(gangs []int, due []cluster.MicroGPU) []int {
 	return gangs
 }
 
-// gang returns the largest gang of a party.
-func (x *shares) gang(k round.PartyIndex) int {
+// largestGang returns the largest gang of all parties.
+func (x *shares) largestGang() int {
 	largest := 0
-	for _, i := range x.Parties[k].Cases {
-		largest = max(largest, x.Wants(i))
+	for k := range x.Parties {
+		for _, i := range x.Parties[k].Cases {
+			largest = max(largest, x.Wants(i))
+		}
 	}
 	return largest
 }

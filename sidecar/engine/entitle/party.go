@@ -87,6 +87,7 @@ func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 	if x.Snapshot.Ledger.At == 0 {
 		span = 0
 	}
+	largest := x.largestGang()
 	for k := range x.Snapshot.Parties {
 		old := &x.Snapshot.Parties[k]
 		i, ok := at[old.Party]
@@ -98,7 +99,7 @@ func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 		var due cluster.GPUTime
 		due, row.SelCarry = cluster.Accrue(old.Entitlement, span, old.Carry)
 		row.Entitlement, row.Base, row.Deficit = old.Entitlement, old.Entitlement, old.Deficit+due
-		if ceiling := max(ltgf.Credit(old.Entitlement, x.Settings.CreditCap), 2*cluster.Times(x.gang(i), x.Settings.Term)); row.Deficit > ceiling {
+		if ceiling := max(ltgf.Credit(old.Entitlement, x.Settings.CreditCap), 2*cluster.Times(largest, x.Settings.Term)); row.Deficit > ceiling {
 			row.Deficit = max(ceiling, old.Deficit)
 		}
 	}

@@ -85,6 +85,16 @@ func (f *Field) Order(k *lease.Candidate) {
 	}
 }
 
+// Turn returns the rank of a running job among those of its tenant, by the order of the settings.
+func (f *Field) Turn(i int) cluster.Rho {
+	r, l := &f.Records[i], f.Leases[i]
+	k := lease.Candidate{Case: i, GPUs: l.GPUs, Priority: lease.Priority{Owed: r.Due - r.Alloc, Rho: f.Steadied(r, l)}}
+	if f.Order(&k); k.New {
+		return 0
+	}
+	return k.Rho
+}
+
 // attained returns the rank of a job by the GPU time that it has received, per weight in thousandths. Jobs of less
 // than a term of one GPU come first, then those of less than two terms, less than four, and so on. Jobs in the same
 // class keep their GPUs from each other, so that long jobs do not take turns all the time (a multi-level feedback queue

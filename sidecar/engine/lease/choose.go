@@ -34,6 +34,8 @@ type Board interface {
 	Renew(who int) bool
 	Claim(nodes []cluster.Holding, at cluster.Instant)
 	Idle(pool int) int
+	Free(pool int) []int
+	Prefer(who int)
 }
 
 // Share is a tenant's entitlement in a pool, and its use of it.
@@ -57,9 +59,9 @@ type Tenant struct {
 	Turns [][]int
 }
 
-// each calls f for every candidate of the tenant and every pool that could serve it. at is the pool's index
+// Each calls f for every candidate of the tenant and every pool that could serve it. at is the pool's index
 // in the candidate's Pools. Within a pool, candidates come in order.
-func (t *Tenant) each(cs []Candidate, f func(i, pool, at int)) {
+func (t *Tenant) Each(cs []Candidate, f func(i, pool, at int)) {
 	if t.Turns == nil {
 		for _, i := range t.Jobs {
 			for at, p := range cs[i].Pools {
@@ -85,6 +87,8 @@ type Input struct {
 	Claims    []Claimed
 	Trials    []Trial
 	Lanes     []Lane         // by pool; nil = no lanes
+	Mechanism Mechanism      // nil = tenants queue for all GPUs
+	Parties   []int          // by candidate, with a mechanism
 	Workspace []round.Passed // memory for the Passed of the choice; its content is ignored
 }
 
@@ -164,7 +168,9 @@ func Choose(in Input, board Board, npools int) Choice {
 	c.openLanes(npools)
 	paid := c.serveClaims(c.Claims)
 	paid = append(paid, c.serveTrials(c.Trials)...)
-	later := c.walk(c.open(npools, paid))
+	queues := c.open(npools, paid)
+	c.servePicks(queues, npools)
+	later := c.walk(queues)
 	// The rest goes to tenants that have reached their burst limit.
 	c.burst = false
 	c.walk(later)
@@ -248,7 +254,7 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 	for t := range c.Tenants {
 		tenant := &c.Tenants[t]
 		qs := make([]*queue, npools)
-		tenant.each(c.Candidates, func(i, p, at int) {
+		tenant.Each(c.Candidates, func(i, p, at int) {
 			k := &c.Candidates[i]
 			if qs[p] == nil {
 				sh := &tenant.Shares[p]
@@ -360,12 +366,7 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 	k := &c.Candidates[i]
 	if k.Running {
 		if c.board.Renew(k.Case) {
-			c.settled[i] = true
-			c.choice.Renewed = append(c.choice.Renewed, i)
-			c.choice.Passed[i] = round.Passed{}
-			c.bind(k, q.pool)
-			c.charge(q, k.GPUs, c.Settings.Term)
-			c.served[q.pool].renewed = true
+			c.renew(q, i)
 			return
 		}
 		c.choice.Passed[i].Code = cluster.ReasonNotice
@@ -396,7 +397,7 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 		code = cluster.ReasonFailed
 	}
 	c.passOver(q, i, code)
-	if c.burst && !k.IdleOnly && c.isDue(q, k) {
+	if c.burst && c.Mechanism == nil && !k.IdleOnly && c.isDue(q, k) {
 		c.choice.Due = append(c.choice.Due, Due{i, q.pool})
 		c.claimed[q.tenant][q.pool] += k.GPUs
 	}
@@ -569,7 +570,7 @@ func LastFirst(in *Input) []int {
 	all := make([]place, 0, running)
 	for t := range in.Tenants {
 		charged := make([]cluster.Span, len(in.Tenants[t].Shares)) // by pool
-		in.Tenants[t].each(in.Candidates, func(i, p, at int) {
+		in.Tenants[t].Each(in.Candidates, func(i, p, at int) {
 			k, share := &in.Candidates[i], &in.Tenants[t].Shares[p]
 			behind := share.Behind - charged[p]
 			if k.idles(p) {

@@ -102,6 +102,45 @@ func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest, holds
 	repay(l, holds, s, anew)
 }
 
+// SettleParties does for the accounts of parties what Settle does for those of tenants. All parties that want
+// their whole entitlement share what they lack together, in proportion to it, so that their accounts in a pool sum to 0. (If
+// the party furthest ahead were set to 0, a small party with a large gang would lift all others beyond their limits.)
+// entitled is by row; largest is the largest gang of any party, and a row may be ahead by twice that and twice its entitlement.
+func SettleParties(rows []cluster.TenantPool, pools int, entitled []cluster.MicroGPU, largest int, s *cluster.Settings) {
+	for p := range pools {
+		var late, due cluster.GPUTime
+		furthest := cluster.Span(0)
+		for i := p; i < len(rows); i += pools {
+			r := &rows[i]
+			if isNew(r) {
+				continue
+			}
+			if furthest = max(furthest, Behind(r.Deficit, r.Entitlement)); r.Entitlement > 0 && r.Demand >= r.Entitlement {
+				late, due = late+r.Deficit, due+cluster.GPUTime(entitled[i])
+			}
+		}
+		for i := p; i < len(rows); i += pools {
+			r := &rows[i]
+			if isNew(r) {
+				r.Deficit = Credit(entitled[i], min(furthest, s.CreditCap))
+			} else if due > 0 && entitled[i] > 0 {
+				r.Deficit -= cluster.GPUTime(Portion(int64(late), int64(entitled[i]), int64(due)))
+			}
+			r.Base, r.Entitlement = entitled[i], entitled[i]
+			ahead := 2 * (cluster.Times(largest, s.Term) + Credit(entitled[i], s.Term))
+			r.Deficit = max(r.Deficit, -ahead)
+		}
+	}
+}
+
+// Portion gives num/den of an amount of either sign.
+func Portion(n, num, den int64) int64 {
+	if n < 0 {
+		return -cluster.MulDiv(-n, num, den)
+	}
+	return cluster.MulDiv(n, num, den)
+}
+
 // writeOff subtracts from all deficits the common part that even tenants that want their whole
 // entitlement lack: hand-overs, and GPUs on which nothing fits. No tenant received that time, so
 // no tenant owes it. Otherwise it would grow until all tenants reach the credit cap and are

@@ -108,6 +108,21 @@ func Names() []string { return names(func(*Preset) bool { return true }) }
 // Dividing is described at Names.
 func Dividing() []string { return names(func(p *Preset) bool { return p.Divide != nil }) }
 
+// Kinds names one dividing preset of each kind: by its parties, and by whether tenants' weights count.
+func Kinds() []string {
+	type kind struct {
+		between Between
+		weighs  bool
+	}
+	seen := map[kind]bool{}
+	return names(func(p *Preset) bool {
+		k := kind{p.Between, p.Weighs}
+		again := seen[k]
+		seen[k] = again || p.Divide != nil
+		return p.Divide != nil && !again
+	})
+}
+
 func names(which func(*Preset) bool) []string {
 	var out []string
 	for i := range all {

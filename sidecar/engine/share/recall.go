@@ -337,7 +337,7 @@ func (r *recalls) ownYield(leases []int, k *lease.Candidate) bool {
 			if r.users[u].Behind+cluster.Times(r.Leases[i].GPUs, r.Leases[i].End.Sub(r.Now)) > behind {
 				return false
 			}
-		} else if r.Settings.JobOrder != cluster.ByRho && r.turn(i) <= k.Rho {
+		} else if r.Settings.JobOrder != cluster.ByRho && r.Turn(i) <= k.Rho {
 			return false
 		}
 	}
