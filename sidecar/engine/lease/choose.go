@@ -31,6 +31,8 @@ type Placement struct {
 type Board interface {
 	Fit(Ask) (Placement, bool)
 	Take(Placement)
+	GiveBack(Placement)
+	Stay(who int) (Placement, bool)
 	Renew(who int) bool
 	Claim(nodes []cluster.Holding, at cluster.Instant)
 	Idle(pool int) int
@@ -164,7 +166,9 @@ func Choose(in Input, board Board, npools int) Choice {
 	c.openLanes(npools)
 	paid := c.serveClaims(c.Claims)
 	paid = append(paid, c.serveTrials(c.Trials)...)
-	later := c.walk(c.open(npools, paid))
+	queues, first := c.open(npools, paid), len(c.choice.Grants)
+	later := c.walk(slices.Clone(queues))
+	c.fill(queues, first)
 	// The rest goes to tenants that have reached their burst limit.
 	c.burst = false
 	c.walk(later)
@@ -463,17 +467,10 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 
 // try looks for GPUs and takes them if they fit.
 func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
-	most := -1
-	if c.Settings.MaxReclaims > 0 && c.reclaims > 0 {
-		// The first gang of a round may displace as many leases as it needs. Otherwise a large one would
-		// never get GPUs.
-		if most = c.Settings.MaxReclaims - c.reclaims; most <= 0 {
-			displace = ofNobody
-		}
-	}
 	k := &c.Candidates[i]
-	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.Now, End: max(k.End, Next(c.Now, c.Settings)),
-		Displace: displace, Spares: spares, Stops: !k.Binds, Max: most})
+	ask := c.ask(k, shape, pool, displace)
+	ask.Spares = spares
+	p, ok := c.board.Fit(ask)
 	if !ok {
 		return Grant{}, false
 	}
@@ -485,6 +482,19 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	c.choice.Passed[i] = round.Passed{}
 	c.choice.Grants = append(c.choice.Grants, g)
 	return g, true
+}
+
+// ask returns the search for a candidate's GPUs, within the limit of displaced leases.
+func (c *chooser) ask(k *Candidate, shape, pool, displace int) Ask {
+	most := -1
+	if c.Settings.MaxReclaims > 0 && c.reclaims > 0 {
+		// The first gang of a round may displace as many leases as it needs. Otherwise a large one would
+		// never get GPUs.
+		if most = c.Settings.MaxReclaims - c.reclaims; most <= 0 {
+			displace = ofNobody
+		}
+	}
+	return Ask{Shape: shape, Pool: pool, Now: c.Now, End: max(k.End, Next(c.Now, c.Settings)), Displace: displace, Stops: !k.Binds, Max: most}
 }
 
 // passOver records why a candidate has got nothing so far.

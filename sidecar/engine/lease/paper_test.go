@@ -93,6 +93,7 @@ type machine struct {
 	soft map[int]int // GPUs of leases that end
 	of   map[int]int // their tenants
 	line []int       // those leases, first displaced last
+	had  map[int]int // GPUs of leases that were displaced
 }
 
 func (m *machine) Fit(a Ask) (Placement, bool) {
@@ -117,10 +118,20 @@ func (m *machine) Fit(a Ask) (Placement, bool) {
 
 func (m *machine) Take(p Placement) {
 	for _, key := range p.Displaced {
+		if m.had == nil {
+			m.had = map[int]int{}
+		}
+		m.had[key] = m.soft[key]
 		m.idle += m.soft[key]
 		delete(m.soft, key)
 	}
 	m.idle -= p.Nodes[0].GPUs
+}
+
+func (m *machine) GiveBack(p Placement) { m.idle += p.Nodes[0].GPUs }
+
+func (m *machine) Stay(who int) (Placement, bool) {
+	return Placement{Nodes: []cluster.Holding{{Node: "n", GPUs: m.had[who]}}}, m.had[who] > 0 && m.had[who] <= m.idle
 }
 
 func (m *machine) Renew(key int) bool {

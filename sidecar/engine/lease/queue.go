@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // Candidate is a job that could hold a lease in the next term: a waiting job, or a job whose lease ends at
@@ -39,6 +40,8 @@ type Priority struct {
 	Aged     cluster.Rho     // replaces Rho if New is removed
 	Owed     cluster.GPUTime // its entitlement less what it received
 	First    cluster.Instant // when it became eligible
+	Party    round.PartyIndex
+	Short    bool // it received less than half of what it was due
 }
 
 // Unending is the end of a lease that binds its GPUs. No claim relies on it.

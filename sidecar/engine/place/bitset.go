@@ -26,6 +26,9 @@ func (sets bitsets) emptied() bitsets {
 	return sets
 }
 
+// clamp keeps counts in range if Slurm reports more held than existing GPUs.
+func (sets bitsets) clamp(k int) int { return min(max(k, 0), len(sets)-1) }
+
 // move takes i from one set to another.
 func (sets bitsets) move(i, from, to int) {
 	if from != to {

@@ -172,6 +172,42 @@ func (b *Board) Hold(holds []cluster.Holding) {
 	}
 }
 
+// GiveBack returns the GPUs of a placement that was taken. The leases that it displaced stay off the board.
+func (b *Board) GiveBack(p Placement) {
+	for i := range p.Nodes {
+		h := &p.Nodes[i]
+		n := b.nodeAt(h.Node)
+		d, s, size := &b.nodes[n], b.slotOf(n, h.Model), part{h.CPUs, h.MemoryMB}
+		d.free = d.free.plus(size)
+		b.shift(s, h.GPUs, 0)
+		if p.At > b.now {
+			b.slots[s].later += h.GPUs
+			d.later = d.later.plus(size)
+		}
+	}
+	clear(b.failed)
+}
+
+// Stay returns the placement of a lease that was soft, and whether its GPUs, CPUs and memory are idle.
+func (b *Board) Stay(who int) (p Placement, idle bool) {
+	idle = true
+	for k := range b.used {
+		f := &b.made[k/softs][k%softs]
+		if f.who != who {
+			continue
+		}
+		p.At = f.end
+		for i := range f.holds {
+			h := &f.holds[i]
+			l := &b.slots[h.slot]
+			n := &b.nodes[l.node]
+			p.Nodes = append(p.Nodes, cluster.Holding{Node: b.machines[l.node].name, Model: b.pools[l.pool], GPUs: h.gpus, CPUs: h.cpus, MemoryMB: h.memory})
+			idle = idle && l.idle >= h.gpus && n.free.cpus >= h.cpus && n.free.memory >= h.memory
+		}
+	}
+	return p, idle && len(p.Nodes) > 0
+}
+
 // Await allocates soft leases with numbers below n.
 func (b *Board) Await(n int) {
 	if old := len(b.softs); n > old {
@@ -224,17 +260,19 @@ func (b *Board) roomFor(s int) []*soft {
 	return l.held
 }
 
+// softs is the size of a block of soft leases.
+const softs = 256
+
 // newSoft gives an empty lease, allocated in blocks.
 func (b *Board) newSoft() *soft {
-	const many = 256
-	if b.used == many*len(b.made) {
-		made := make([]soft, many)
+	if b.used == softs*len(b.made) {
+		made := make([]soft, softs)
 		for i := range made {
 			made[i].holds = made[i].one[:0]
 		}
 		b.made = append(b.made, made)
 	}
-	f := &b.made[b.used/many][b.used%many]
+	f := &b.made[b.used/softs][b.used%softs]
 	b.used++
 	return f
 }
@@ -283,8 +321,8 @@ func (b *Board) Close(node string) {
 	for s := b.machines[n].first; s < b.machines[n].last; s++ {
 		l := &b.slots[s]
 		b.free[l.pool] -= l.idle
-		b.idle[l.pool][b.clamp(l.pool, l.idle)].clear(l.at)
-		b.avail[l.pool][b.clamp(l.pool, l.idle+l.soft)].clear(l.at)
+		b.idle[l.pool][b.idle[l.pool].clamp(l.idle)].clear(l.at)
+		b.avail[l.pool][b.avail[l.pool].clamp(l.idle+l.soft)].clear(l.at)
 		l.open = false
 	}
 }
@@ -371,19 +409,17 @@ func (b *Board) drop(s int, f *soft) {
 func (b *Board) shift(s, idle, soft int) {
 	l := &b.slots[s]
 	p := l.pool
-	wasIdle, wasAvail := b.clamp(p, l.idle), b.clamp(p, l.idle+l.soft)
+	idles, avails := b.idle[p], b.avail[p]
+	wasIdle, wasAvail := idles.clamp(l.idle), avails.clamp(l.idle+l.soft)
 	l.idle += idle
 	l.soft += soft
 	if !l.open {
 		return
 	}
 	b.free[p] += idle
-	b.idle[p].move(l.at, wasIdle, b.clamp(p, l.idle))
-	b.avail[p].move(l.at, wasAvail, b.clamp(p, l.idle+l.soft))
+	idles.move(l.at, wasIdle, idles.clamp(l.idle))
+	avails.move(l.at, wasAvail, avails.clamp(l.idle+l.soft))
 }
-
-// clamp keeps counts in range if Slurm reports more held than existing GPUs.
-func (b *Board) clamp(p, k int) int { return min(max(k, 0), b.byPool[p].most) }
 
 // hasFeatures evaluates the two supported forms of constraint: "a&b" and "a|b". Others are
 // refused when the snapshot is built.

@@ -358,3 +358,24 @@ func TestTheSameAnswerEveryTime(t *testing.T) {
 		t.Error("the board changed the list of nodes")
 	}
 }
+
+// A placement that is given back leaves its GPUs idle, from the end of displaced leases on. Those may then stay where they
+// were, unless others have their GPUs meanwhile.
+func TestGiveBackAndStay(t *testing.T) {
+	b := New(models, []cluster.Node{room("n1", "v100", 4)}, nil, noon)
+	b.Soften(1, 0, 1, noon.Add(cluster.Minute), taken("n1", "v100", 3))
+	p, _ := b.Fit(Ask{Shape: b.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1, Displace: Anybodys})
+	b.Take(p)
+	stays := func(what, want string) Placement {
+		p, ok := b.Stay(1)
+		wants(t, what, show(p, ok), want)
+		return p
+	}
+	stays("two GPUs are idle", "none")
+	b.GiveBack(p)
+	wants(t, "one GPU is idle now", b.find(gang(1), v100), "n1:1")
+	wants(t, "all are later", b.find(gang(4), v100), "n1:4 in 00:01:00")
+	b.Take(stays("all GPUs are idle", "n1:3 in 00:01:00"))
+	wants(t, "one GPU is idle", b.find(gang(1), v100), "n1:1")
+	wants(t, "and no other", b.find(gang(2), v100), "none")
+}

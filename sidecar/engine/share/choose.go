@@ -63,6 +63,13 @@ func (t table) Fit(a lease.Ask) (lease.Placement, bool) {
 
 func (t table) Take(p lease.Placement) { t.Board.Take(place.Placement(p)) }
 
+func (t table) GiveBack(p lease.Placement) { t.Board.GiveBack(place.Placement(p)) }
+
+func (t table) Stay(who int) (lease.Placement, bool) {
+	p, ok := t.Board.Stay(who)
+	return lease.Placement(p), ok
+}
+
 // Contest gives leases to the candidates that are furthest behind. It records in out why the others got none.
 func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Control, out *field.Choice) {
 	x := &contest{f, c, out}
