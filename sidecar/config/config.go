@@ -80,6 +80,7 @@ type Cells struct {
 type Models struct {
 	Profiles    string             `yaml:"profiles"`
 	Estimate    bool               `yaml:"estimate"`
+	Reference   string             `yaml:"reference"`
 	DivideEvery Duration           `yaml:"divide_every"`
 	Prices      map[string]float64 `yaml:"prices"`
 	Progress    Progress           `yaml:"progress"`
@@ -364,7 +365,7 @@ func (c *Config) Settings() cluster.Settings {
 	if c.market() {
 		s.Divide, s.DivideJobs = c.Preset, preset.OfJobs(c.Preset)
 		s.DivideEvery = max(int64(c.Models.DivideEvery/c.Interval), 1)
-		s.NoEstimates = !c.Models.Estimate
+		s.NoEstimates, s.Reference = !c.Models.Estimate, c.Models.Reference
 		if c.profiles != nil {
 			s.Kinds = c.profiles.Rules
 		}
