@@ -29,7 +29,7 @@ type Bid struct {
 	Gang   int    `json:"gang"`             // GPUs at once for one job; the largest of all its jobs
 	Demand int    `json:"demand"`           // GPUs requested by all its jobs
 	// Speeds is the throughput of one GPU for this party, by pool: steps/s, or relative to the
-	// slowest model if no steps were counted; 0 = unusable.
+	// reference model if no steps were counted; 0 = unusable.
 	Speeds []float64 `json:"speeds"`
 	// Margins is the factor by which a speed may be off in either direction, by pool; 0 =
 	// unknown.

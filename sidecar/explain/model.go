@@ -46,7 +46,7 @@ func Undone(why string) string {
 
 var undone = map[string]string{
 	"left":        "a side or a model has left",
-	"speedups":    "the trade gains no more",
+	"speedups":    "by the speedups that are known now it gains no more, or needs another price",
 	"entitlement": "a side is due less than it gives",
 	"demand":      "a side cannot use what it gets",
 	"policy":      "the policy has changed, or has no answer",

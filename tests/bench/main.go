@@ -92,6 +92,9 @@ func offline() error {
 		return err
 	}
 	repayments()
+	if err := misreports(); err != nil {
+		return err
+	}
 	gateWrites()
 	if err := onBacklog(); err != nil {
 		return err
