@@ -31,7 +31,7 @@ type Bid struct {
 	Gang   int    `json:"gang"`             // GPUs at once for one job; the largest of all its jobs
 	Demand int    `json:"demand"`           // GPUs requested by all its jobs
 	// Speeds is the throughput of one GPU for this party, by pool: steps/s, or relative to the
-	// slowest model if no steps were counted; 0 = unusable.
+	// reference model if no steps were counted; 0 = unusable.
 	Speeds []float64 `json:"speeds"`
 	// Margins is the factor by which a speed may be off in either direction, by pool; 0 =
 	// unknown.
@@ -109,8 +109,11 @@ type Trade struct {
 	Price         float64   `json:"price"`           // slow GPUs per fast GPU
 	FastToSpeedup float64   `json:"fast_to_speedup"` // of fast over slow at the time of the trade: the lower bound
 	SlowToSpeedup float64   `json:"slow_to_speedup"` // same: the upper bound
-	FastToGain    float64   `json:"fast_to_gain"`    // throughput, in units of one GPU of the slowest model
-	SlowToGain    float64   `json:"slow_to_gain"`
+	// The speedup was its jobs' declaration, and nobody had measured it.
+	FastToDeclared bool    `json:"fast_to_declared,omitempty"`
+	SlowToDeclared bool    `json:"slow_to_declared,omitempty"`
+	FastToGain     float64 `json:"fast_to_gain"` // throughput, in units of one GPU of the slowest model
+	SlowToGain     float64 `json:"slow_to_gain"`
 }
 
 // Undone is the part of a trade that was reverted, at the price of the trade.

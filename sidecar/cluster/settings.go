@@ -99,9 +99,11 @@ type Settings struct {
 	// Mechanism turns the division into jobs that run: "nearest", "debt", "gavel" or "oef"; "" = nearest.
 	Mechanism string `json:"mechanism,omitempty"`
 	// Kinds assigns jobs to kinds; the first matching rule applies. With NoEstimates, rates that
-	// were neither declared nor observed stay unknown. Prices are per GPU and hour, by model.
+	// were neither declared nor observed stay unknown. Speedups are relative to the model Reference;
+	// "" = the slowest that most tenants can use. Prices are per GPU and hour, by model.
 	Kinds       []KindRule `json:"kinds,omitempty"`
 	NoEstimates bool       `json:"no_estimates,omitempty"`
+	Reference   string     `json:"reference,omitempty"`
 	Prices      []Price    `json:"prices,omitempty"`
 
 	// SiteFactor is added to the priority of a job with a new lease, so that no ungated job

@@ -97,6 +97,7 @@ func (k *checker) models() {
 	k.must(m.Progress.Every >= Duration(cluster.Second), "models.progress.every", "%v between two reports of a job is too short; write at least 1s", m.Progress.Every)
 	k.must(m.DivideEvery >= k.c.Interval || !k.c.market(), "models.divide_every", "%v is shorter than %s; lengthen it", m.DivideEvery, k.where("interval", k.c.Interval))
 	k.must(m.MostKinds >= 1 && m.MostKinds <= 400, "models.most_kinds", "%d types of jobs of a tenant: write a number from 1 to 400", m.MostKinds)
+	k.must(m.Reference == strings.TrimSpace(m.Reference) && !strings.ContainsAny(m.Reference, " ,:="), "models.reference", "%q is no GPU model; write it as Slurm names it, for instance k80, or nothing", m.Reference)
 	for _, model := range sortedKeys(m.Prices) {
 		price := m.Prices[model]
 		k.must(price > 0 && price < 1e9, "models.prices", "%s: a price per GPU and hour must be above 0 and below 1e9, got %v", model, price)

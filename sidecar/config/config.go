@@ -84,6 +84,7 @@ type Models struct {
 	Profiles    string             `yaml:"profiles"`
 	Chooser     string             `yaml:"chooser"`
 	Estimate    bool               `yaml:"estimate"`
+	Reference   string             `yaml:"reference"`
 	DivideEvery Duration           `yaml:"divide_every"`
 	MostKinds   int                `yaml:"most_kinds"`
 	Prices      map[string]float64 `yaml:"prices"`
@@ -377,7 +378,7 @@ func (c *Config) Settings() cluster.Settings {
 	if c.market() {
 		s.Divide, s.DivideJobs = c.Preset, preset.OfJobs(c.Preset)
 		s.DivideEvery = max(int64(c.Models.DivideEvery/c.Interval), 1)
-		s.NoEstimates, s.MostKinds, s.Mechanism = !c.Models.Estimate, c.Models.MostKinds, c.Models.Chooser
+		s.NoEstimates, s.MostKinds, s.Mechanism, s.Reference = !c.Models.Estimate, c.Models.MostKinds, c.Models.Chooser, c.Models.Reference
 		if c.profiles != nil {
 			s.Kinds = c.profiles.Rules
 		}

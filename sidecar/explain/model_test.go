@@ -15,8 +15,8 @@ func TestWhatAModelIsWorth(t *testing.T) {
 	}{
 		{1, "", "its throughput there is unknown"},
 		{0, cluster.Declared, "it does not run there (declared)"},
-		{1, cluster.Observed, "slowest (observed)"},
-		{3.14159, cluster.Estimated, "3.14 times as fast as on the slowest (estimated)"},
+		{1, cluster.Observed, "as fast as on the reference model (observed)"},
+		{3.14159, cluster.Estimated, "3.14 times as fast as on the reference model (estimated)"},
 	} {
 		if got := explain.Worth(x.speedup, x.source); got != x.want {
 			t.Errorf("%v, %q: %q, want %q", x.speedup, x.source, got, x.want)

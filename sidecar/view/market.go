@@ -30,7 +30,7 @@ type Stake struct {
 type ModelStake struct {
 	Model   string           `json:"model"`
 	Due     cluster.MicroGPU `json:"due_micro_gpus"`
-	Speedup float64          `json:"speedup"` // over the slowest model; 1 if unknown
+	Speedup float64          `json:"speedup"` // over the reference model; 1 if unknown
 	Low     float64          `json:"low"`
 	High    float64          `json:"high"`
 	Source  cluster.Source   `json:"source,omitempty"` // "" = unknown

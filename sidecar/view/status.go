@@ -391,7 +391,7 @@ func (st *Status) effective(p *Page) {
 		}
 		t.Add(x.Tenant, fmt.Sprintf("%.2f", x.Throughput), fmt.Sprintf("%.2f", x.Due), fmt.Sprintf("%.2f", x.Share), rho)
 	}
-	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("Throughput of each tenant's GPUs, in GPUs of the slowest model (%s divides):", st.Divided), "bold"))
+	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("Throughput of each tenant's GPUs, in GPUs of the reference model (%s divides):", st.Divided), "bold"))
 	p.Table(t)
 	if st.Bound != "" {
 		p.Printf("%s\n", st.Bound)

@@ -44,7 +44,7 @@ comment on column trade_history.slow_to_gain is 'Gain of the other side.';
 comment on column trade_history.undone_at is 'When it was undone, in part or wholly, last; null = it was not.';
 comment on column trade_history.undone_fast_gpus is 'Fast GPUs that went back.';
 comment on column trade_history.undone_slow_gpus is 'Slow GPUs that went back.';
-comment on column trade_history.undone_why is 'Why: left (a party or model is gone), speedups (it gains no more), entitlement (a party is due less than it gives), demand (a party cannot use what it gets), policy (it is another, or has no answer); empty = it was not.';
+comment on column trade_history.undone_why is 'Why: left (a party or model is gone), speedups (it gains no more, or a declared speedup was measured), entitlement (a party is due less than it gives), demand (a party cannot use what it gets), policy (it is another, or has no answer); empty = it was not.';
 comment on column trade_history.lasted is 'How long it was in force; null = it is.';
 
 create or replace view allocation_history as

@@ -96,6 +96,9 @@ func offline() error {
 	}
 	repayments()
 	mechanisms()
+	if err := misreports(); err != nil {
+		return err
+	}
 	gateWrites()
 	if err := onBacklog(); err != nil {
 		return err

@@ -138,9 +138,16 @@ func owe(gangs []int, due []cluster.MicroGPU) []int {
 func (x *shares) largestGang() int {
 	largest := 0
 	for k := range x.Parties {
-		for _, i := range x.Parties[k].Cases {
-			largest = max(largest, x.Wants(i))
-		}
+		largest = max(largest, x.gang(k))
+	}
+	return largest
+}
+
+// gang returns the largest gang of a party.
+func (x *shares) gang(k int) int {
+	largest := 0
+	for _, i := range x.Parties[k].Cases {
+		largest = max(largest, x.Wants(i))
 	}
 	return largest
 }
