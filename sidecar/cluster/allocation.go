@@ -14,8 +14,16 @@ type AllocationRequest struct {
 	NextTrade int64   `json:"next_trade,omitempty"`
 	// Prices are per GPU and hour, by pool (Gavel's cost policies); empty = 1 each.
 	Prices []float64 `json:"prices,omitempty"`
+	// Cells are the GPUs in healthy cells of virtual clusters, by tenant. They are part of Pools.
+	Cells []CellGPUs `json:"cells,omitempty"`
 	// Digest is equal for questions with equal answers.
 	Digest string `json:"digest"`
+}
+
+// CellGPUs is the GPUs in a tenant's cells.
+type CellGPUs struct {
+	Tenant string `json:"tenant"`
+	GPUs   []int  `json:"gpus"` // by pool
 }
 
 // Bid is the demand of one party in an AllocationRequest.

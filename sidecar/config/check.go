@@ -81,7 +81,7 @@ func (k *checker) manage() {
 func (k *checker) cells() {
 	c := &k.c.Cells
 	k.must(k.c.Preset != preset.Hived || c.File != "", "cells.file", "preset hived needs a file that describes virtual clusters; `fairlease cells init` writes one")
-	k.must(k.c.Preset == preset.Hived || c.File == "", "cells.file", "%q describes virtual clusters, which %s does not use: nothing would be guaranteed; set preset: hived, or remove it", c.File, k.where("preset", k.c.Preset))
+	k.must(k.c.Preset == preset.Hived || k.c.market() || c.File == "", "cells.file", "%q describes virtual clusters, which %s does not use: nothing would be guaranteed; set preset: hived or one that divides GPU models, or remove it", c.File, k.where("preset", k.c.Preset))
 	k.oneOf("cells.chooser", c.Chooser, cellChoosers...)
 }
 
@@ -223,8 +223,8 @@ func (c *Config) Warnings() []string {
 	if c.Mode == loop.Observe && len(c.Canary) > 0 {
 		out = append(out, "canary lists partitions, but mode is observe: nothing is acted on; set mode: canary when you are ready")
 	}
-	if c.Preset != preset.Hived && len(c.Cells.StrictQOS) > 0 {
-		out = append(out, fmt.Sprintf("cells.strict_qos lists QOS, but preset %s has no virtual clusters: it has no effect; set preset: hived", c.Preset))
+	if c.Cells.File == "" && len(c.Cells.StrictQOS) > 0 {
+		out = append(out, fmt.Sprintf("cells.strict_qos lists QOS, but preset %s has no virtual clusters: it has no effect; set cells.file", c.Preset))
 	}
 	if host := c.unsafeDatabase(); host != "" {
 		out = append(out, fmt.Sprintf("database.url reaches PostgreSQL on %s over the network without sslmode=verify-full: another host can pass for it, read the password and change the journal; add sslmode=verify-full, and sslrootcert=FILE with the certificate authority's certificate", host))

@@ -358,7 +358,7 @@ func (c *Config) Settings() cluster.Settings {
 	if c.Jobs.Order == string(cluster.ByAttained) {
 		s.JobOrder = cluster.ByAttained
 	}
-	if c.Preset == preset.Hived {
+	if c.Cells.File != "" {
 		s.Chooser, s.AffinityWait, s.StrictQOS = c.Cells.Chooser, c.Cells.AffinityWait.Span(), c.Cells.StrictQOS
 	}
 	if c.market() {

@@ -125,7 +125,7 @@ func TestProblems(t *testing.T) {
 		{"token in clear", "slurm: {address: 'http://slurm.example.org:6820', user: u, token_file: /t}\n", "f.yaml:1: slurm.address: the token would cross the network in clear; use https, or a unix socket"},
 		{"preset", "preset: gavel\n", `f.yaml:1: preset: "gavel" is not known; write one of astraea, hived, ` + strings.Join(preset.Dividing(), ", ")},
 		{"hived without cells", "preset: hived\n", "default: cells.file: preset hived needs a file that describes virtual clusters; `fairlease cells init` writes one"},
-		{"astraea with cells", "cells: {file: cells.yaml}\n", `f.yaml:1: cells.file: "cells.yaml" describes virtual clusters, which preset (astraea, default) does not use: nothing would be guaranteed; set preset: hived, or remove it`},
+		{"astraea with cells", "cells: {file: cells.yaml}\n", `f.yaml:1: cells.file: "cells.yaml" describes virtual clusters, which preset (astraea, default) does not use: nothing would be guaranteed; set preset: hived or one that divides GPU models, or remove it`},
 		{"order of jobs", "jobs: {order: best}\n", `f.yaml:1: jobs.order: "best" is not known; write one of rho, attained`},
 		{"chooser", "preset: hived\ncells: {file: c, chooser: best}\n", `f.yaml:2: cells.chooser: "best" is not known; write one of astraea, fifo, tiresias-l, gandiva-fair`},
 		{"affinity", "cells: {affinity_wait: never}\n", `f.yaml:1: cells.affinity_wait: "never" is no length of time: write it like 10s, 15m, 1h30m, 14d or, as Slurm does, 15 (minutes), 15:00, 1:30:00, 1-12:00:00`},
@@ -279,6 +279,11 @@ func TestLoadCells(t *testing.T) {
 	if s := was.Settings(); s.Preset != "hived" || s.Chooser != "fifo" || s.AffinityWait != 10*cluster.Minute || !slices.Equal(s.StrictQOS, []string{"urgent"}) {
 		t.Errorf("%+v", s)
 	}
+	write(path, "preset: drf\ncells: {file: cells.yaml, chooser: fifo}\n")
+	if s := load().Settings(); load().Rules().Cells == nil || s.Divide != "drf" || s.Chooser != "fifo" {
+		t.Errorf("with a preset that divides models: %+v", s)
+	}
+	write(path, "preset: hived\ncells: {file: cells.yaml, chooser: fifo, strict_qos: urgent}\n")
 	write(vc, "# a remark\n"+types+racks+vcs)
 	if now := was.Keep(load()); now.Rules().Cells != was.Rules().Cells || now.VCs() == was.VCs() {
 		t.Error("what says the same is another description, or a file that changed is the same")

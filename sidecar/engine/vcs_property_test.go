@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
@@ -123,59 +124,72 @@ func (c shared) Observe(ctx context.Context, since cluster.Instant) (cluster.Obs
 }
 
 func TestPropertiesOfCells(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) { propertiesOfCells(rt, t, func(*chaos) {}) })
+}
+
+// The guarantee is the same whatever policy divides the models of the cells.
+func TestPropertiesOfCellsDivided(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := newChaos(rt, t)
-		set := &c.world.Settings
-		set.Preset, set.Chooser = "hived", rapid.SampledFrom([]string{"astraea", "fifo", "tiresias-l", "gandiva-fair"}).Draw(rt, "chooser")
-		set.AffinityWait = rapid.SampledFrom([]cluster.Span{0, 5 * minute}).Draw(rt, "affinity wait")
-		d := c.drawCells()
-		c.world.Rules.Cells = d
-		tells := rapid.Bool().Draw(rt, "Slurm tells which GPUs") // Slurm's choice may then differ from the plan
-		if tells {
-			c.world.Loop.Cluster = &gres{Cluster: c.world.Virtual, given: map[cluster.JobID]map[string][]int{}}
-		}
-		if rapid.Bool().Draw(rt, "strangers") {
-			c.world.Loop.Cluster = shared{c.world.Loop.Cluster}
-		}
-		c.submit()
-		var lost []cluster.CellLoss
-		c.world.Check = func(r loop.Report) {
-			c.safe(&r.Plan)
-			if r.Plan.Cells.Unsafe != nil {
-				c.Fatalf("not safe: %v", r.Plan.Cells.Unsafe)
-			}
-			was := lost
-			lost = r.Plan.State.Lost                                // the entitlements of VCs follow it a round later
-			if c.world.Completing == 0 && slices.Equal(was, lost) { // otherwise a node may be busy briefly, or regained cells are granted in the next round
-				c.prompt(&r.Plan)
-			}
-			for _, l := range r.Plan.State.Leases { // Slurm started it on GPUs that may have been given to others
-				if l.Adopted && l.Granted == r.Plan.At {
-					return
-				}
-			}
-			again := slices.ContainsFunc(r.Plan.Actions, func(a cluster.Action) bool { // it waits again, and may be granted other GPUs in the next round
-				return a.Verb == cluster.Reclaim || a.Verb == cluster.RevokeGrant
-			})
-			if !tells && len(d.Tops) == len(c.nodes) && slices.Equal(was, lost) && !again {
-				c.settled()
-			}
-		}
-		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			if rapid.IntRange(0, 9).Draw(rt, "reassign") == 0 {
-				next := *d
-				if n := len(d.Tops); n > 1 && rapid.Bool().Draw(rt, "a node is described no longer") {
-					at := rapid.IntRange(0, n-1).Draw(rt, "which")
-					next.Tops = slices.Delete(slices.Clone(d.Tops), at, at+1)
-				}
-				c.assign(&next)
-				c.world.Rules.Cells = &next
-			}
-			c.stir()
-			c.world.Run(cluster.Span(rapid.IntRange(1, 300).Draw(rt, "seconds")) * cluster.Second)
-			c.balanced()
-		}
+		propertiesOfCells(rt, t, func(c *chaos) { c.divide(rapid.SampledFrom(preset.Dividing()).Draw(rt, "preset")) })
 	})
+}
+
+func propertiesOfCells(rt *rapid.T, t *testing.T, set func(*chaos)) {
+	c := newChaos(rt, t)
+	settings := &c.world.Settings
+	settings.Preset, settings.Chooser = "hived", rapid.SampledFrom([]string{"astraea", "fifo", "tiresias-l", "gandiva-fair"}).Draw(rt, "chooser")
+	settings.AffinityWait = rapid.SampledFrom([]cluster.Span{0, 5 * minute}).Draw(rt, "affinity wait")
+	d := c.drawCells()
+	c.world.Rules.Cells = d
+	tells := rapid.Bool().Draw(rt, "Slurm tells which GPUs") // Slurm's choice may then differ from the plan
+	if tells {
+		c.world.Loop.Cluster = &gres{Cluster: c.world.Virtual, given: map[cluster.JobID]map[string][]int{}}
+	}
+	if rapid.Bool().Draw(rt, "strangers") {
+		c.world.Loop.Cluster = shared{c.world.Loop.Cluster}
+	}
+	set(c)
+	c.submit()
+	var lost []cluster.CellLoss
+	c.world.Check = func(r loop.Report) {
+		c.safe(&r.Plan)
+		if d := r.Plan.State.Allocation; d != nil {
+			c.divided(d)
+		}
+		if r.Plan.Cells.Unsafe != nil {
+			c.Fatalf("not safe: %v", r.Plan.Cells.Unsafe)
+		}
+		was := lost
+		lost = r.Plan.State.Lost                                // the entitlements of VCs follow it a round later
+		if c.world.Completing == 0 && slices.Equal(was, lost) { // otherwise a node may be busy briefly, or regained cells are granted in the next round
+			c.prompt(&r.Plan)
+		}
+		for _, l := range r.Plan.State.Leases { // Slurm started it on GPUs that may have been given to others
+			if l.Adopted && l.Granted == r.Plan.At {
+				return
+			}
+		}
+		again := slices.ContainsFunc(r.Plan.Actions, func(a cluster.Action) bool { // it waits again, and may be granted other GPUs in the next round
+			return a.Verb == cluster.Reclaim || a.Verb == cluster.RevokeGrant
+		})
+		if !tells && len(d.Tops) == len(c.nodes) && slices.Equal(was, lost) && !again {
+			c.settled()
+		}
+	}
+	for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+		if rapid.IntRange(0, 9).Draw(rt, "reassign") == 0 {
+			next := *d
+			if n := len(d.Tops); n > 1 && rapid.Bool().Draw(rt, "a node is described no longer") {
+				at := rapid.IntRange(0, n-1).Draw(rt, "which")
+				next.Tops = slices.Delete(slices.Clone(d.Tops), at, at+1)
+			}
+			c.assign(&next)
+			c.world.Rules.Cells = &next
+		}
+		c.stir()
+		c.world.Run(cluster.Span(rapid.IntRange(1, 300).Draw(rt, "seconds")) * cluster.Second)
+		c.balanced()
+	}
 }
 
 // prompt checks that no waiting job of a VC fits completely in one of the VC's free cells.

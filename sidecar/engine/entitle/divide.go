@@ -54,8 +54,8 @@ func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own [][]int) *clus
 	entitled, largest := base, x.largest()
 	var question *cluster.AllocationRequest
 	if x.Settings.Divide != "" {
-		question = x.ask(capacity)
-		entitled = x.market(capacity, base)
+		question = x.ask(capacity, own)
+		entitled = x.market(capacity, base, own)
 		largest = owe(largest, entitled.Cells)
 	}
 	ltgf.Settle(&x.Ledger, base.Cells, entitled.Cells, largest, x.held(), x.Settings, x.Snapshot.Ledger.At/cluster.Instant(x.Settings.Term) != x.Now/cluster.Instant(x.Settings.Term))

@@ -17,8 +17,9 @@ import (
 // market sets the entitlements of parties by the last allocation, and returns the sums by tenant. A party
 // that is new to the allocation gets its part of the tenant's weighted share, within the room left. Without
 // an allocation, this holds for all parties. GPUs that belong to no party are shared between tenants by
-// weight. capacity is the number of GPUs by pool; base is the weighted share of each tenant.
-func (x *shares) market(capacity []int, base byTenant) byTenant {
+// weight. capacity is the number of GPUs by pool; base is the share of each tenant; own is the part of it in the
+// tenant's cells, by pool, then tenant (nil = no cells).
+func (x *shares) market(capacity []int, base byTenant, own [][]int) byTenant {
 	n := len(x.Pools)
 	due := round.NewTable[round.PartyIndex, cluster.MicroGPU](len(x.Parties), n)
 	known := x.divided(due)
@@ -27,18 +28,26 @@ func (x *shares) market(capacity []int, base byTenant) byTenant {
 	for t, name := range x.Tenants {
 		weights[t] = x.Weight(name)
 	}
+	asked := x.asked()
 	for p := range x.Pools {
 		room := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
-		fit(due, p, room)
+		var cells []int
+		if own != nil {
+			cells = own[p]
+			x.fitCells(due, p, known, asked, cells, room)
+		} else {
+			fit(due, p, room)
+		}
 		for k := range due.Rows() {
 			room -= *due.At(k, p)
 		}
-		x.blind(due, p, known, base, room)
+		x.blind(due, p, known, asked, base, cells, room)
 		left := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
 		for k := range due.Rows() {
 			*entitled.At(x.Parties[k].Tenant, p) += *due.At(k, p)
 			left -= *due.At(k, p)
 		}
+		left -= idleCells(entitled, p, cells, left)
 		for t, q := range policy.Quota(max(left, 0), weights) {
 			*entitled.At(round.TenantIndex(t), p) += q
 		}
@@ -93,27 +102,97 @@ func fit(due byParty, p int, room cluster.MicroGPU) {
 	}
 }
 
-// blind gives each party that is not in the allocation its part of the tenant's weighted share, in proportion
-// to demand.
-func (x *shares) blind(due byParty, p int, known []bool, base byTenant, room cluster.MicroGPU) {
-	asked := make([]int64, len(x.Tenants))
+// fitCells fits the entitlements in pool p to a tenant's cells first. A party that is new to the allocation gets
+// its part of its tenant's cells, at most the part that the tenant's other parties leave. The entitlements beyond cells
+// are scaled down to the rest of the room.
+func (x *shares) fitCells(due byParty, p int, known []bool, asked []int64, cells []int, room cluster.MicroGPU) {
+	sum, free := make([]cluster.MicroGPU, len(cells)), make([]cluster.MicroGPU, len(cells))
 	for k := range due.Rows() {
-		asked[x.Parties[k].Tenant] += int64(x.demand(k))
+		sum[x.Parties[k].Tenant] += *due.At(k, p)
 	}
+	var beyond cluster.MicroGPU
+	for t, gpus := range cells {
+		free[t] = cluster.MicroGPU(gpus) * cluster.WholeGPU
+		inside := min(sum[t], free[t])
+		free[t] -= inside
+		room -= inside
+		beyond += sum[t] - inside
+	}
+	for k := range due.Rows() {
+		if t := x.Parties[k].Tenant; !known[k] {
+			gpus := min(part(cluster.MicroGPU(cells[t])*cluster.WholeGPU, x.demand(k), asked[t]), free[t])
+			free[t] -= gpus
+			room -= gpus
+			*due.At(k, p) = gpus
+		}
+	}
+	if beyond <= room {
+		return
+	}
+	for k := range due.Rows() {
+		t, d := x.Parties[k].Tenant, due.At(k, p)
+		if over := sum[t] - cluster.MicroGPU(cells[t])*cluster.WholeGPU; known[k] && over > 0 {
+			kept := sum[t] - over + cluster.MicroGPU(cluster.MulDiv(int64(over), int64(max(room, 0)), int64(beyond)))
+			*d = cluster.MicroGPU(cluster.MulDiv(int64(*d), int64(kept), int64(sum[t])))
+		}
+	}
+}
+
+// idleCells gives back to tenants the GPUs in pool p of their own cells that no party is entitled to, and returns
+// their number. If fewer are left all get the same part.
+func idleCells(entitled byTenant, p int, cells []int, left cluster.MicroGPU) (back cluster.MicroGPU) {
+	idle, sum := make([]cluster.MicroGPU, len(cells)), cluster.MicroGPU(0)
+	for t, gpus := range cells {
+		idle[t] = max(cluster.MicroGPU(gpus)*cluster.WholeGPU-*entitled.At(round.TenantIndex(t), p), 0)
+		sum += idle[t]
+	}
+	for t, gpus := range idle {
+		if gpus > 0 && sum > left {
+			gpus = cluster.MicroGPU(cluster.MulDiv(int64(gpus), int64(max(left, 0)), int64(sum)))
+		}
+		*entitled.At(round.TenantIndex(t), p) += gpus
+		back += gpus
+	}
+	return back
+}
+
+// blind gives each party that is not in the allocation its part of the tenant's weighted share of the GPUs in no
+// cell, in proportion to demand.
+func (x *shares) blind(due byParty, p int, known []bool, asked []int64, base byTenant, cells []int, room cluster.MicroGPU) {
+	shares := make([]cluster.MicroGPU, len(x.Parties))
 	var sum cluster.MicroGPU
 	for k := range due.Rows() {
 		if known[k] {
 			continue
 		}
-		t, d := x.Parties[k].Tenant, due.At(k, p)
-		*d = cluster.MicroGPU(cluster.MulDiv(int64(*base.At(t, p)), int64(x.demand(k)), max(asked[t], 1)))
-		sum += *d
-	}
-	for k := range due.Rows() {
-		if d := due.At(k, p); !known[k] && sum > room {
-			*d = cluster.MicroGPU(cluster.MulDiv(int64(*d), int64(max(room, 0)), int64(sum)))
+		t := x.Parties[k].Tenant
+		share := *base.At(t, p)
+		if cells != nil {
+			share -= cluster.MicroGPU(cells[t]) * cluster.WholeGPU
 		}
+		shares[k] = part(share, x.demand(k), asked[t])
+		sum += shares[k]
 	}
+	for k, gpus := range shares {
+		if sum > room {
+			gpus = cluster.MicroGPU(cluster.MulDiv(int64(gpus), int64(max(room, 0)), int64(max(sum, 1))))
+		}
+		*due.At(round.PartyIndex(k), p) += gpus
+	}
+}
+
+// part returns a party's part of its tenant's GPUs, in proportion to demand.
+func part(gpus cluster.MicroGPU, demand int, asked int64) cluster.MicroGPU {
+	return cluster.MicroGPU(cluster.MulDiv(int64(gpus), int64(demand), max(asked, 1)))
+}
+
+// asked returns the GPUs that all parties of each tenant ask for.
+func (x *shares) asked() []int64 {
+	asked := make([]int64, len(x.Tenants))
+	for k := range x.Parties {
+		asked[x.Parties[k].Tenant] += int64(x.demand(round.PartyIndex(k)))
+	}
+	return asked
 }
 
 // demand returns the GPUs that all jobs of a party ask for.
@@ -157,8 +236,8 @@ func (x *shares) gang(k round.PartyIndex) int {
 }
 
 // ask builds the allocation request; nil = the last allocation answers the same request.
-func (x *shares) ask(capacity []int) *cluster.AllocationRequest {
-	q := cluster.AllocationRequest{Policy: x.Settings.Divide, At: x.Now}
+func (x *shares) ask(capacity []int, own [][]int) *cluster.AllocationRequest {
+	q := cluster.AllocationRequest{Policy: x.Settings.Divide, At: x.Now, Cells: x.cells(own)}
 	for p, name := range x.Pools {
 		q.Pools = append(q.Pools, cluster.GPUs{Model: name, Count: capacity[p]})
 	}
@@ -187,6 +266,23 @@ func (x *shares) ask(capacity []int) *cluster.AllocationRequest {
 		return nil
 	}
 	return &q
+}
+
+// cells returns the GPUs in the cells of each tenant that has some.
+func (x *shares) cells(own [][]int) (out []cluster.CellGPUs) {
+	if len(own) == 0 {
+		return nil
+	}
+	for t, name := range x.Tenants {
+		c := cluster.CellGPUs{Tenant: name, GPUs: make([]int, len(x.Pools))}
+		for p := range own {
+			c.GPUs[p] = own[p][t]
+		}
+		if slices.Max(c.GPUs) > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // bid returns the demand of a party; false = none of its jobs is active.
@@ -278,6 +374,12 @@ func digest(q *cluster.AllocationRequest, epoch int64) string {
 	for i := range q.Pools {
 		text(q.Pools[i].Model)
 		number(int64(q.Pools[i].Count))
+	}
+	for i := range q.Cells {
+		text(q.Cells[i].Tenant)
+		for _, gpus := range q.Cells[i].GPUs {
+			number(int64(gpus))
+		}
 	}
 	for _, price := range q.Prices {
 		number(int64(math.Float64bits(price)))

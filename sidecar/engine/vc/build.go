@@ -125,7 +125,9 @@ func (b *builder) stand() []cells.Lease {
 		}
 	}
 	for _, l := range b.leases {
-		b.inside[l.Job] = true
+		if l.Job < len(b.Jobs) {
+			b.inside[l.Job] = true
+		}
 	}
 	return b.leases
 }
@@ -267,7 +269,7 @@ func (b *builder) plan(claims []cluster.Claim) {
 		if l == nil || l.State != cluster.Granted || l.Parts == nil || !b.Jobs[i].Ours(b.touch) {
 			continue
 		}
-		if b.inside[i] = b.planned(i, l.Class, l.Parts); !b.inside[i] {
+		if b.inside[i] = b.planned(i, i, l.Class, l.Parts); !b.inside[i] {
 			b.RevokeGrant(i, "taken back: its GPUs are not there any more")
 		}
 	}
@@ -277,17 +279,32 @@ func (b *builder) plan(claims []cluster.Claim) {
 	for k := range claims {
 		cl := &claims[k]
 		i := b.Find(cl.Job)
-		if cl.Parts == nil || i < 0 || !b.Jobs[i].Eligible || b.Leases[i] != nil || b.Now.Sub(cl.At) > b.Settings.Term ||
-			!b.planned(i, cluster.Guaranteed, cl.Parts) {
+		if cl.Parts == nil || i < 0 || b.Now.Sub(cl.At) > b.Settings.Term {
 			continue
 		}
-		b.claims[i] = cl
+		if b.moves(i, cl) {
+			if b.planned(b.moved(i), i, cluster.Guaranteed, cl.Parts) {
+				b.moving[i] = cl
+			}
+			continue
+		}
+		if b.Jobs[i].Eligible && b.Leases[i] == nil && b.planned(i, i, cluster.Guaranteed, cl.Parts) {
+			b.claims[i] = cl
+		}
 	}
 }
 
-// planned places one job on its planned GPUs and reports whether its nodes are still good. An opportunistic
-// lease needs GPUs that no other job has taken.
-func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) bool {
+// moves reports whether a claim is that of a job that leaves GPUs of another model.
+func (b *builder) moves(i int, cl *cluster.Claim) bool {
+	if b.Settings.Divide == "" {
+		return false
+	}
+	return b.Ending(i) && b.Leases[i].Pool != cl.Pool || b.Leaves(i)
+}
+
+// planned places one job, by its number in the cells and its case, on its planned GPUs and reports whether its nodes
+// are still good. An opportunistic lease needs GPUs that no other job has taken.
+func (b *builder) planned(job, i int, right cluster.LeaseClass, parts []cells.Part) bool {
 	for _, p := range parts {
 		if m := b.on(p.Node); m == nil || !b.Site.Good(p.Node) {
 			return false
@@ -305,7 +322,7 @@ func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) b
 		}
 		m.taken |= p.GPUs
 	}
-	b.leases = append(b.leases, cells.Lease{Job: i, VC: b.Records[i].Tenant, Right: right, Parts: parts, Priority: 2})
+	b.leases = append(b.leases, cells.Lease{Job: job, VC: b.Records[i].Tenant, Right: right, Parts: parts, Priority: 2})
 	return true
 }
 
@@ -347,6 +364,11 @@ func (c *Chooser) Own(b *round.Books) [][]int {
 // requeued keeps its GPUs, which then count as bad. A claim that cannot be kept is dropped.
 func (v *ground) keepIn(demoted []int) {
 	for _, i := range demoted {
+		if i >= len(v.Jobs) {
+			v.state.Release(i)
+			delete(v.moving, v.caseOf(i))
+			continue
+		}
 		st := &v.Jobs[i]
 		switch {
 		case v.claims[i] != nil:
@@ -419,7 +441,8 @@ func (v *ground) entitle(leaving []cellRecall) {
 	}
 }
 
-// findStaleHolders returns the jobs that still hold GPUs given to another job, by that job, and the recalls they cause.
+// findStaleHolders returns the jobs that still hold GPUs given to another job, by that job's number in the cells, and
+// the recalls they cause.
 func (v *ground) findStaleHolders() (staleHolders map[int][]int, leaving []cellRecall) {
 	holders := v.state.StaleHolders()
 	if len(holders) == 0 {
@@ -427,18 +450,24 @@ func (v *ground) findStaleHolders() (staleHolders map[int][]int, leaving []cellR
 	}
 	staleHolders = map[int][]int{}
 	beneficiaries := map[string][]int{} // by node
+	gets := func(job int) {
+		for _, p := range v.state.Parts(job) {
+			beneficiaries[p.Node] = append(beneficiaries[p.Node], job)
+		}
+	}
 	for i := range v.Jobs {
 		if v.claims[i] != nil || v.Leases[i] != nil && v.Leases[i].State == cluster.Granted && v.right(i) == cluster.Guaranteed {
-			for _, p := range v.state.Parts(i) {
-				beneficiaries[p.Node] = append(beneficiaries[p.Node], i)
-			}
+			gets(i)
+		}
+		if v.moving[i] != nil {
+			gets(v.moved(i))
 		}
 	}
 	for _, i := range holders {
 		for n, beneficiary := range v.beneficiariesOf(i, beneficiaries) {
 			if staleHolders[beneficiary] = append(staleHolders[beneficiary], i); n == 0 {
 				v.state.Leave(i)
-				leaving = append(leaving, cellRecall{i, v.Records[beneficiary].Key})
+				leaving = append(leaving, cellRecall{i, v.Records[v.caseOf(beneficiary)].Key})
 			}
 		}
 	}

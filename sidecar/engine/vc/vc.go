@@ -83,7 +83,7 @@ func choosers(f *field.Field) []string {
 
 // choose grants leases to the jobs of one control level.
 func (h *turn) choose(touch cluster.Control) {
-	v := &ground{turn: h, touch: touch, claims: map[int]*cluster.Claim{}, inside: make([]bool, len(h.Snapshot.Cases))}
+	v := &ground{turn: h, touch: touch, claims: map[int]*cluster.Claim{}, moving: map[int]*cluster.Claim{}, inside: make([]bool, len(h.Snapshot.Cases))}
 	if _, err := h.layout(h.Snapshot.Cells); err != nil {
 		h.unsafe = safePlan(v, err.Error())
 		h.out.Cells, h.out.Lost = &cluster.CellReport{Unsafe: h.unsafe}, h.Snapshot.Lost
@@ -93,6 +93,7 @@ func (h *turn) choose(touch cluster.Control) {
 	v.chains = v.state.Chains()
 	in := lease.Input{Now: h.Now, Settings: h.Settings}
 	in.Candidates, in.Tenants = h.Line(v.candidates())
+	in.Trials = h.Market.Trials(in.Candidates)
 	v.board = v.occupy()
 	d := guarantee(v, &in)
 	if unsafe := v.state.Unsafe(); unsafe != nil { // HiveD Theorem 1, invariant (2)
