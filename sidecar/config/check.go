@@ -226,6 +226,9 @@ func (c *Config) Warnings() []string {
 	if c.Cells.File == "" && len(c.Cells.StrictQOS) > 0 {
 		out = append(out, fmt.Sprintf("cells.strict_qos lists QOS, but preset %s has no virtual clusters: it has no effect; set cells.file", c.Preset))
 	}
+	if c.vcs != nil && !c.market() && c.vcs.Cells.Tradable() {
+		out = append(out, fmt.Sprintf("%s has tradable cells, but preset %s knows no speeds: no cell is traded; choose a preset that divides GPU models", c.vcs.Name, c.Preset))
+	}
 	if host := c.unsafeDatabase(); host != "" {
 		out = append(out, fmt.Sprintf("database.url reaches PostgreSQL on %s over the network without sslmode=verify-full: another host can pass for it, read the password and change the journal; add sslmode=verify-full, and sslrootcert=FILE with the certificate authority's certificate", host))
 	}

@@ -30,7 +30,15 @@ type chaos struct {
 	sure map[string]cluster.Instant
 }
 
-func newChaos(t *rapid.T, tb testing.TB) *chaos {
+func newChaos(t *rapid.T, tb testing.TB) *chaos { return newChaosOn(t, tb, drawNodes) }
+
+// drawNodes draws nodes of two models.
+func drawNodes(t *rapid.T) []cluster.Node {
+	nodes := simtest.Nodes("a", "v100", rapid.IntRange(1, 3).Draw(t, "v100"), rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "size"))
+	return append(nodes, simtest.Nodes("b", "k80", rapid.IntRange(0, 2).Draw(t, "k80"), 4)...)
+}
+
+func newChaosOn(t *rapid.T, tb testing.TB, draw func(*rapid.T) []cluster.Node) *chaos {
 	set := simtest.Product()
 	set.Term = rapid.SampledFrom([]cluster.Span{10, 15, 30}).Draw(t, "term") * cluster.Minute
 	set.MinLease = rapid.SampledFrom([]cluster.Span{1, 3, 5}).Draw(t, "min") * cluster.Minute
@@ -41,8 +49,7 @@ func newChaos(t *rapid.T, tb testing.TB) *chaos {
 	set.BurstMaxMilli = rapid.SampledFrom([]int64{0, 1000, 2000}).Draw(t, "burst")
 	set.RecallFirst = rapid.Bool().Draw(t, "recall")
 	set.RecallNotice = rapid.SampledFrom([]cluster.Span{0, set.Notice / 4, set.Notice}).Draw(t, "recall notice")
-	nodes := simtest.Nodes("a", "v100", rapid.IntRange(1, 3).Draw(t, "v100"), rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "size"))
-	nodes = append(nodes, simtest.Nodes("b", "k80", rapid.IntRange(0, 2).Draw(t, "k80"), 4)...)
+	nodes := draw(t)
 	tenants := []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(t, "tenants")]
 	c := &chaos{T: t, nodes: nodes, world: simtest.New(tb, set, nodes, tenants...), sure: map[string]cluster.Instant{}}
 	if rapid.Bool().Draw(t, "licence") {
@@ -291,7 +298,7 @@ func (c *chaos) shuffled(snap *cluster.Snapshot, plan *cluster.Plan) {
 	for _, t := range snap.Tenants {
 		weights[t.Name] = t.Weight
 	}
-	m := cluster.State{Round: snap.Round - 1, NextKey: snap.NextKey, Ledger: snap.Ledger, Leases: snap.Leases, Claims: snap.Claims, Lost: snap.Lost, Lent: snap.Lent,
+	m := cluster.State{Round: snap.Round - 1, NextKey: snap.NextKey, Ledger: snap.Ledger, Leases: snap.Leases, Claims: snap.Claims, Lost: snap.Lost, Lent: snap.Lent, CellTrades: snap.CellTrades,
 		Parties: snap.Parties, Allocation: snap.Allocation, Profiles: snap.Profiles, Paces: snap.Paces, Habits: snap.Habits}
 	for i := range snap.Cases {
 		m.Records = append(m.Records, snap.Cases[i].Record)

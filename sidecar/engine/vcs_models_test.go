@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -176,4 +177,76 @@ func TestThePolicyDividesWhatIsInNoCell(t *testing.T) {
 		}
 	}
 	w.books()
+}
+
+// tradable makes all cells of a virtual cluster tradable.
+func tradable(v cluster.VC) cluster.VC {
+	for i := range v.Cells {
+		v.Cells[i].Tradable = v.Cells[i].Cells
+	}
+	return v
+}
+
+// reserved returns the cells of each virtual cluster as they stand, by name and type.
+func (w *world) reserved() map[string]int {
+	out := map[string]int{}
+	for _, v := range w.Last.Cells.Views {
+		out[v.VC+" "+v.Type] = v.Reserved
+	}
+	return out
+}
+
+// A tenant whose jobs gain much from fast GPUs gets a fast node of another tenant for slow ones when terms end. When
+// the other tenant's jobs gain as much, each gets its own nodes back.
+func TestCellsAreTradedForATermAndReturned(t *testing.T) {
+	for _, by := range []string{"gandiva-fair", "gavel:las", "oef:coop"} {
+		t.Run(by, func(t *testing.T) {
+			w := newModelCells(t, by, 4, 2, tradable(nodesOf("a", 0, 2)), tradable(nodesOf("b", 4, 0)))
+			w.declared(map[string][2]float64{"lstm": {1, 6}, "vae": {1, 1.2}})
+			w.Run(minute)
+			before := w.reserved()
+			var vae []cluster.JobID
+			for range 24 {
+				vae = append(vae, w.kind("a", "vae", 1, forever))
+				w.kind("b", "lstm", 1, forever)
+			}
+			w.Run(5 * minute)
+			w.Run(4 * term)
+			if got := w.Last.State.CellTrades; len(got) != 1 || got[0].FastTo.Tenant != "b" || got[0].Cells.FastCells != 1 || got[0].Cells.SlowCells != 4 || got[0].Price != 4 {
+				t.Fatalf("trades in force: %+v; agreed: %+v", got, w.Last.State.Allocation.Trades)
+			}
+			if got, want := w.reserved(), map[string]int{"a v100.node": 1, "a k80.node": 4, "b v100.node": 1}; !maps.Equal(got, want) {
+				t.Errorf("the virtual clusters are %v, want %v", got, want)
+			}
+			w.Run(2 * hour)
+			if a, b := w.on("a", "k80"), w.on("b", "v100"); a != 16 || b != 4 {
+				t.Errorf("a has %d of k80, b %d of v100, want 16 and 4", a, b)
+			}
+			for _, id := range vae {
+				w.Cancel(id)
+			}
+			for range 24 {
+				w.kind("a", "lstm", 1, forever)
+			}
+			w.Run(3 * term)
+			if got := w.Last.State.CellTrades; len(got) != 0 {
+				t.Errorf("trades in force: %+v", got)
+			}
+			if got := w.reserved(); !maps.Equal(got, before) {
+				t.Errorf("the virtual clusters are %v, and were %v before", got, before)
+			}
+			w.Run(2 * term)
+			if a, b := w.on("a", "v100"), w.on("b", "k80"); a != 8 || b != 16 {
+				t.Errorf("a has %d of v100, b %d of k80, want 8 and 16", a, b)
+			}
+			for _, r := range w.reports {
+				for _, e := range r.Plan.Events {
+					if e.Kind == "cells_demoted" {
+						t.Errorf("at %s: %s", r.Plan.At, e.Text)
+					}
+				}
+			}
+			w.books()
+		})
+	}
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"math/bits"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
 // drawCells describes some of the nodes as cells, with a feasible assignment to x and y.
@@ -62,6 +65,15 @@ func (c *chaos) assign(d *cluster.Cells) {
 		}
 	}
 	d.VCs = slices.DeleteFunc(d.VCs, func(v cluster.VC) bool { return v.Cells == nil })
+	if c.world.Settings.Divide == "" {
+		return
+	}
+	for v := range d.VCs {
+		for k := range d.VCs[v].Cells {
+			q := &d.VCs[v].Cells[k]
+			q.Tradable = rapid.IntRange(0, q.Cells).Draw(c.T, "tradable")
+		}
+	}
 }
 
 // gres reports the GPU indices of jobs as Slurm does. Slurm chooses them itself: the first free ones.
@@ -136,10 +148,19 @@ func TestPropertiesOfCellsDivided(t *testing.T) {
 
 func propertiesOfCells(rt *rapid.T, t *testing.T, set func(*chaos)) {
 	c := newChaos(rt, t)
+	set(c)
+	d := c.drawCells()
+	c.inCells(d)
+	c.submit()
+	c.stirCells(d, c.assign)
+}
+
+// inCells checks every round of a world in cells.
+func (c *chaos) inCells(d *cluster.Cells) {
+	rt := c.T
 	settings := &c.world.Settings
 	settings.Preset, settings.Chooser = "hived", rapid.SampledFrom([]string{"astraea", "fifo", "tiresias-l", "gandiva-fair"}).Draw(rt, "chooser")
 	settings.AffinityWait = rapid.SampledFrom([]cluster.Span{0, 5 * minute}).Draw(rt, "affinity wait")
-	d := c.drawCells()
 	c.world.Rules.Cells = d
 	tells := rapid.Bool().Draw(rt, "Slurm tells which GPUs") // Slurm's choice may then differ from the plan
 	if tells {
@@ -148,8 +169,6 @@ func propertiesOfCells(rt *rapid.T, t *testing.T, set func(*chaos)) {
 	if rapid.Bool().Draw(rt, "strangers") {
 		c.world.Loop.Cluster = shared{c.world.Loop.Cluster}
 	}
-	set(c)
-	c.submit()
 	var lost []cluster.CellLoss
 	c.world.Check = func(r loop.Report) {
 		c.safe(&r.Plan)
@@ -176,6 +195,11 @@ func propertiesOfCells(rt *rapid.T, t *testing.T, set func(*chaos)) {
 			c.settled()
 		}
 	}
+}
+
+// stirCells lets everything happen; reassign draws other virtual clusters.
+func (c *chaos) stirCells(d *cluster.Cells, reassign func(*cluster.Cells)) {
+	rt := c.T
 	for range rapid.IntRange(1, 40).Draw(rt, "steps") {
 		if rapid.IntRange(0, 9).Draw(rt, "reassign") == 0 {
 			next := *d
@@ -183,13 +207,58 @@ func propertiesOfCells(rt *rapid.T, t *testing.T, set func(*chaos)) {
 				at := rapid.IntRange(0, n-1).Draw(rt, "which")
 				next.Tops = slices.Delete(slices.Clone(d.Tops), at, at+1)
 			}
-			c.assign(&next)
+			reassign(&next)
 			c.world.Rules.Cells = &next
 		}
 		c.stir()
 		c.world.Run(cluster.Span(rapid.IntRange(1, 300).Draw(rt, "seconds")) * cluster.Second)
 		c.balanced()
 	}
+}
+
+// Cells that change hands break no promise, whatever happens meanwhile: of two tenants one has fast nodes and the other
+// slow ones, and what their jobs gain from fast GPUs changes.
+func TestPropertiesOfTradedCells(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		fast, slow := rapid.IntRange(1, 3).Draw(rt, "fast"), rapid.IntRange(3, 6).Draw(rt, "slow")
+		c := newChaosOn(rt, t, func(*rapid.T) []cluster.Node {
+			return append(simtest.Nodes("k", "k80", slow, 4), simtest.Nodes("v", "v100", fast, 4)...)
+		})
+		c.divide(rapid.SampledFrom(preset.Dividing()).Draw(rt, "preset"))
+		c.world.Settings.DivideEvery = 1
+		gains := "6"
+		c.comment = func() string {
+			if rapid.IntRange(0, 9).Draw(rt, "gains change") == 0 {
+				gains = rapid.SampledFrom([]string{"6", "4", "1.2"}).Draw(rt, "gains")
+			}
+			return fmt.Sprintf("kind=g%s,steps/s.v100=%s,steps/s.k80=1", gains, gains)
+		}
+		d := modelCells(slow, fast, tradable(nodesOf("x", rapid.IntRange(0, 1).Draw(rt, "x's slow"), fast)), tradable(nodesOf("y", slow-1, 0)))
+		for range 4 * (fast + slow) { // x gains little
+			c.ids = append(c.ids, c.world.Virtual.Submit(sim.Work{User: "u", Account: "x", Partition: "gpu", Request: simtest.Gang(1), Runs: cluster.Day,
+				Comment: "kind=vae,steps/s.v100=1.2,steps/s.k80=1"}))
+		}
+		for range 4 * slow {
+			c.ids = append(c.ids, c.world.Virtual.Submit(sim.Work{User: "u", Account: "y", Partition: "gpu", Request: simtest.Gang(1), Runs: cluster.Day,
+				Comment: "kind=lstm,steps/s.v100=6,steps/s.k80=1"}))
+		}
+		c.inCells(d)
+		c.world.Run(c.world.Settings.Term + minute)
+		c.balanced()
+		c.stirCells(d, func(next *cluster.Cells) {
+			next.VCs = slices.Clone(next.VCs)
+			if _, err := cells.New(*next); err != nil { // too few nodes are left
+				next.Tops = d.Tops
+			}
+			for v := range next.VCs {
+				next.VCs[v].Cells = slices.Clone(next.VCs[v].Cells)
+				for k := range next.VCs[v].Cells {
+					q := &next.VCs[v].Cells[k]
+					q.Tradable = rapid.IntRange(0, q.Cells).Draw(rt, "tradable")
+				}
+			}
+		})
+	})
 }
 
 // prompt checks that no waiting job of a VC fits completely in one of the VC's free cells.

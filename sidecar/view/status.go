@@ -41,8 +41,10 @@ type Status struct {
 	Schedule *cluster.Schedule `json:"schedule,omitempty"`
 	// Divided is the policy that divides heterogeneous GPUs, Effective the tenants' throughput
 	// under it.
-	Divided   string            `json:"divided,omitempty"`
-	Effective []store.Effective `json:"effective,omitempty"`
+	Divided string `json:"divided,omitempty"`
+	// CellTrades counts the trades of cells in force.
+	CellTrades int               `json:"cell_trades,omitempty"`
+	Effective  []store.Effective `json:"effective,omitempty"`
 }
 
 // AsideJob is a job that is set aside, with the reason.
@@ -93,7 +95,7 @@ type PoolStatus struct {
 // Acting.
 func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
 	st := &Status{Divided: snap.Settings.Divide, Schedule: snap.Settings.Schedule, Effective: effective, Leader: lead, Alive: lives(lead), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
-		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Orders: len(snap.Overrides)}
+		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Orders: len(snap.Overrides), CellTrades: len(plan.State.CellTrades)}
 	if plan.Round > 0 {
 		at := plan.At.Time()
 		st.At = &at
@@ -321,6 +323,9 @@ func (st *Status) Write(p *Page) {
 	say("leases", "%d in force%s%s", st.Leases, claims, st.nextEnd(p))
 	if st.Orders > 0 {
 		say("overrides", "%d in force (fairlease override list)", st.Orders)
+	}
+	if st.CellTrades > 0 {
+		say("cells", "%s of cells in force (fairlease cells show)", Plural(st.CellTrades, "trade"))
 	}
 	if n := len(st.Aside); n > 0 {
 		first := &st.Aside[0]

@@ -14,9 +14,13 @@ import (
 //
 // The other GPUs are those in no cell (the commons), and whole GPUs of cells that their VC leaves idle, which
 // are lent. A party bids there with the demand that its cells do not meet.
+//
+// Tenants whose VCs have tradable cells trade them first; see swapCells. A trade changes what a VC has once it is in
+// force, which the rounds decide.
 func divideCells(q cluster.AllocationRequest, by Policy) cluster.Allocation {
+	swaps := swapCells(&q)
 	rest := q
-	rest.Cells, rest.Pools, rest.Bids = nil, slices.Clone(q.Pools), slices.Clone(q.Bids)
+	rest.Cells, rest.CellTrades, rest.Pools, rest.Bids = nil, nil, slices.Clone(q.Pools), slices.Clone(q.Bids)
 	own, late, why := make([]cluster.Part, len(q.Bids)), []cluster.JobKey(nil), []string(nil)
 	for i := range own {
 		own[i] = cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}
@@ -56,6 +60,7 @@ func divideCells(q cluster.AllocationRequest, by Policy) cluster.Allocation {
 		add(own[i].GPUs, d.Parts[at].GPUs, left)
 	}
 	slices.Sort(late)
+	d.CellTrades, d.Undone = swaps.Kept, append(swaps.Undone, d.Undone...)
 	d.Parts, d.Late, d.Why = own, slices.Compact(late), strings.Join(why, "; ")
 	return d
 }
@@ -63,7 +68,7 @@ func divideCells(q cluster.AllocationRequest, by Policy) cluster.Allocation {
 // divideVC divides a VC's cells between its tenant's bids, and returns their indices.
 func divideVC(q *cluster.AllocationRequest, c *cluster.CellGPUs, by Policy) (cluster.Allocation, []int) {
 	in := *q
-	in.Cells, in.Trades, in.NextTrade = nil, nil, 0
+	in.Cells, in.CellTrades, in.Trades, in.NextTrade = nil, nil, nil, 0
 	in.Pools, in.Bids = slices.Clone(q.Pools), nil
 	for p := range in.Pools {
 		in.Pools[p].Count = c.GPUs[p]

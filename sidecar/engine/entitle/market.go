@@ -17,9 +17,9 @@ import (
 // market sets the entitlements of parties by the last allocation, and returns the sums by tenant. A party
 // that is new to the allocation gets its part of the tenant's weighted share, within the room left. Without
 // an allocation, this holds for all parties. GPUs that belong to no party are shared between tenants by
-// weight. capacity is the number of GPUs by pool; base is the share of each tenant; own is the part of it in the
-// tenant's cells, by pool, then tenant (nil = no cells).
-func (x *shares) market(capacity []int, base byTenant, own [][]int) byTenant {
+// weight. capacity is the number of GPUs by pool; base is the share of each tenant; own is the GPUs in tenants' cells
+// (nil = no cells).
+func (x *shares) market(capacity []int, base byTenant, own *round.Owned) byTenant {
 	n := len(x.Pools)
 	due := round.NewTable[round.PartyIndex, cluster.MicroGPU](len(x.Parties), n)
 	known := x.divided(due)
@@ -31,9 +31,9 @@ func (x *shares) market(capacity []int, base byTenant, own [][]int) byTenant {
 	asked := x.asked()
 	for p := range x.Pools {
 		room := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
-		var cells []int
+		var cells, untraded []int
 		if own != nil {
-			cells = own[p]
+			cells, untraded = own.GPUs[p], own.Base[p]
 			x.fitCells(due, p, known, asked, cells, room)
 		} else {
 			fit(due, p, room)
@@ -41,7 +41,7 @@ func (x *shares) market(capacity []int, base byTenant, own [][]int) byTenant {
 		for k := range due.Rows() {
 			room -= *due.At(k, p)
 		}
-		x.blind(due, p, known, asked, base, cells, room)
+		x.blind(due, p, known, asked, base, untraded, room)
 		left := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
 		for k := range due.Rows() {
 			*entitled.At(x.Parties[k].Tenant, p) += *due.At(k, p)
@@ -236,13 +236,13 @@ func (x *shares) gang(k round.PartyIndex) int {
 }
 
 // ask builds the allocation request; nil = the last allocation answers the same request.
-func (x *shares) ask(capacity []int, own [][]int) *cluster.AllocationRequest {
+func (x *shares) ask(capacity []int, own *round.Owned) *cluster.AllocationRequest {
 	q := cluster.AllocationRequest{Policy: x.Settings.Divide, At: x.Now, Cells: x.cells(own)}
 	for p, name := range x.Pools {
 		q.Pools = append(q.Pools, cluster.GPUs{Model: name, Count: capacity[p]})
 	}
 	if d := x.Snapshot.Allocation; d != nil && d.Policy == x.Settings.Divide {
-		q.Trades, q.NextTrade = d.Trades, d.NextTrade
+		q.Trades, q.CellTrades, q.NextTrade = d.Trades, d.CellTrades, d.NextTrade
 	}
 	if len(x.Settings.Prices) > 0 {
 		q.Prices = slices.Repeat([]float64{1}, len(x.Pools))
@@ -269,16 +269,23 @@ func (x *shares) ask(capacity []int, own [][]int) *cluster.AllocationRequest {
 }
 
 // cells returns the GPUs in the cells of each tenant that has some.
-func (x *shares) cells(own [][]int) (out []cluster.CellGPUs) {
-	if len(own) == 0 {
+func (x *shares) cells(own *round.Owned) (out []cluster.CellGPUs) {
+	if own == nil {
 		return nil
 	}
 	for t, name := range x.Tenants {
-		c := cluster.CellGPUs{Tenant: name, GPUs: make([]int, len(x.Pools))}
-		for p := range own {
-			c.GPUs[p] = own[p][t]
+		c, some := cluster.CellGPUs{Tenant: name}, false
+		for p := range x.Pools {
+			c.GPUs = append(c.GPUs, own.GPUs[p][t])
+			some = some || own.GPUs[p][t] > 0
 		}
-		if slices.Max(c.GPUs) > 0 {
+		if own.Lots != nil {
+			c.Lots = own.Lots[t]
+			for p := range x.Pools {
+				c.Base = append(c.Base, own.Base[p][t])
+			}
+		}
+		if some {
 			out = append(out, c)
 		}
 	}
@@ -305,7 +312,7 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 		weight += eligible.Weight(x.Books, i) * int64(gpus)
 		b.Pinned = x.Snapshot.Cases[i].Job.Request.Model != ""
 		speeds := x.speeds.Speedups(i)
-		for _, p := range st.May {
+		for _, p := range x.may(i) {
 			// Several jobs average by GPUs. A job that cannot run there counts as zero.
 			s := &speeds[p]
 			b.Speeds[p] += s.Value * float64(gpus)
@@ -330,6 +337,20 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 		b.Deadline = x.deadline(i, &b)
 	}
 	return b, true
+}
+
+// may returns the pools that a job may use. A job that starts is bound to the nodes of its grant, for seconds: where
+// tenants trade cells, it counts as before that, so that the grants of a term's start undo no trade.
+func (x *shares) may(i int) []int {
+	l, st := x.Leases[i], &x.Jobs[i]
+	if l == nil || l.State != cluster.Granted || x.Snapshot.Cases[i].Job.Request.Model != "" || !x.Snapshot.Cells.Tradable() {
+		return st.May
+	}
+	var all []int
+	for p := range x.Pools {
+		all = append(all, p)
+	}
+	return all
 }
 
 // lessSure returns the less reliable of two sources.
@@ -376,9 +397,16 @@ func digest(q *cluster.AllocationRequest, epoch int64) string {
 		number(int64(q.Pools[i].Count))
 	}
 	for i := range q.Cells {
-		text(q.Cells[i].Tenant)
-		for _, gpus := range q.Cells[i].GPUs {
+		c := &q.Cells[i]
+		text(c.Tenant)
+		for _, gpus := range append(c.GPUs[:len(c.GPUs):len(c.GPUs)], c.Base...) {
 			number(int64(gpus))
+		}
+		for _, l := range c.Lots {
+			text(l.Chain)
+			text(l.Type)
+			number(int64(l.GPUs))
+			number(int64(l.Cells))
 		}
 	}
 	for _, price := range q.Prices {

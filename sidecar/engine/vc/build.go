@@ -20,21 +20,11 @@ func build(v *ground, d *cluster.Cells) *cells.State {
 	b.hardware(d.Tops)
 	record := cells.Record{Leases: b.stand(), Bad: b.bad(d.Tops), Lost: v.Snapshot.Lost}
 	var changes cells.Changes
-	v.state, changes = v.plain.Rebuild(record)
+	v.state, changes = v.trade(record).Rebuild(record)
 	v.keepIn(changes.Demoted)
 	v.staleHolders, v.leaving = v.findStaleHolders()
 	v.entitle(v.leaving)
 	return v.state
-}
-
-// layout returns the cells of a description with all hardware healthy and free. It returns nil and an error
-// for an impossible description. Programs that read descriptions reject such a description earlier.
-func (c *Chooser) layout(d *cluster.Cells) (*cells.State, error) {
-	if c.described != d {
-		c.described = d
-		c.plain, c.refused = cells.New(*d)
-	}
-	return c.plain, c.refused
 }
 
 // builder collects the leases and bad GPUs that occupy the cells.
@@ -266,7 +256,11 @@ func (m *mask) pick(n int) uint64 {
 // their GPUs for other jobs since. They then take other GPUs of the same nodes.
 func (b *builder) plan(claims []cluster.Claim) {
 	for i, l := range b.Leases {
-		if l == nil || l.State != cluster.Granted || l.Parts == nil || !b.Jobs[i].Ours(b.touch) {
+		if l == nil || l.State != cluster.Granted || !b.Jobs[i].Ours(b.touch) || l.Parts == nil && len(b.within(l.Nodes)) == 0 {
+			continue
+		}
+		if l.Parts == nil {
+			b.RevokeGrant(i, "taken back: its nodes are in cells now")
 			continue
 		}
 		if b.inside[i] = b.planned(i, i, l.Class, l.Parts); !b.inside[i] {
@@ -303,13 +297,15 @@ func (b *builder) moves(i int, cl *cluster.Claim) bool {
 }
 
 // planned places one job, by its number in the cells and its case, on its planned GPUs and reports whether its nodes
-// are still good. An opportunistic lease needs GPUs that no other job has taken.
+// are still good. An opportunistic lease needs GPUs that no other job has taken. A claim needs good GPUs: a job that
+// fairlease leaves alone may have got them.
 func (b *builder) planned(job, i int, right cluster.LeaseClass, parts []cells.Part) bool {
 	for _, p := range parts {
 		if m := b.on(p.Node); m == nil || !b.Site.Good(p.Node) {
 			return false
 		}
 	}
+	claim := job != i || b.Leases[i] == nil
 	parts = slices.Clone(parts)
 	for k := range parts {
 		p := &parts[k]
@@ -317,7 +313,7 @@ func (b *builder) planned(job, i int, right cluster.LeaseClass, parts []cells.Pa
 		if p.GPUs&(m.taken|m.bad) != 0 {
 			p.GPUs = m.pick(bits.OnesCount64(p.GPUs))
 		}
-		if right == cluster.Opportunistic && p.GPUs&(m.taken|m.bad) != 0 {
+		if right == cluster.Opportunistic && p.GPUs&(m.taken|m.bad) != 0 || claim && p.GPUs&m.bad != 0 {
 			return false
 		}
 		m.taken |= p.GPUs
@@ -333,30 +329,6 @@ func indices(gpus uint64) []int {
 		out = append(out, bits.TrailingZeros64(gpus))
 	}
 	return out
-}
-
-// Own returns the GPUs that each tenant has in cells of its own, by pool, then tenant; nil = no cells.
-func (c *Chooser) Own(b *round.Books) [][]int {
-	if b.Snapshot.Cells == nil {
-		return nil
-	}
-	plain, err := c.layout(b.Snapshot.Cells)
-	if err != nil {
-		return nil
-	}
-	own := make([][]int, len(b.Pools))
-	for p, pool := range b.Pools {
-		own[p] = make([]int, len(b.Tenants))
-		for t, name := range b.Tenants {
-			own[p][t] = plain.GPUs(name, pool)
-		}
-		for _, f := range b.Snapshot.Lost {
-			if t, ok := slices.BinarySearch(b.Tenants, f.VC); ok {
-				own[p][t] = max(own[p][t]-f.Cells*plain.Size(f.Chain, f.Type, pool), 0)
-			}
-		}
-	}
-	return own
 }
 
 // keepIn handles jobs that found no cell of their VC where they are. A running job gets as many GPUs of the
@@ -420,18 +392,20 @@ func (v *ground) relabel(i int) bool {
 }
 
 // entitle sets the parts and the class of every lease in the cells. A lease that is not renewed, for the sake
-// of another job of its VC, keeps its class until it ends.
+// of another job of its VC or because its cell changes hands, keeps its class until it ends.
 func (v *ground) entitle(leaving []cellRecall) {
 	goes := make(map[int]bool, len(leaving))
 	for _, r := range leaving {
 		goes[r.of] = true
 	}
+	trading := v.Settings.Divide != "" && v.Snapshot.Cells.Tradable()
 	for i, l := range v.Leases {
 		if l == nil || !v.inside[i] {
 			continue
 		}
 		l.Parts = v.state.Parts(i)
-		if right := v.right(i); right == cluster.Guaranteed || !goes[i] && l.State != cluster.Ending {
+		ends := goes[i] || l.State == cluster.Ending || trading && l.Class == cluster.Guaranteed && v.mayGo(i) // its cell may have changed hands
+		if right := v.right(i); right == cluster.Guaranteed || !ends {
 			if l.Class == cluster.Guaranteed && right == cluster.Opportunistic {
 				v.Events = append(v.Events, cluster.Event{Kind: "cells_demoted", Job: l.Job,
 					Text: fmt.Sprintf("job %s no longer stands in cells of %s: its lease is opportunistic now", v.Records[i].ID, v.Records[i].Tenant)})

@@ -1,7 +1,6 @@
 package vc
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 	"strings"
@@ -115,7 +114,7 @@ func safePlan(v *ground, unsafe ...string) []string {
 		}
 	}
 	for i := range v.Jobs {
-		if cl := cmp.Or(v.claims[i], v.moving[i]); cl != nil {
+		if cl := v.claims[i]; cl != nil {
 			v.Claims, v.Jobs[i].Claimed = append(v.Claims, *cl), true
 		}
 	}

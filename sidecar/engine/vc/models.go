@@ -1,6 +1,7 @@
 package vc
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -38,6 +39,9 @@ func (v *decision) guaranteeModels(t int) {
 		case served[c]:
 		case v.claims[c] != nil:
 			v.confirm(c)
+			g := &v.granted[len(v.granted)-1]
+			g.nodes = v.holdings(g.parts, k.Shape)
+			v.clear(g)
 			served[c] = true
 		case v.Leases[c] == nil:
 			served[c] = v.serve(k, tenant.Name, priority(at), x.Pool)
@@ -51,16 +55,50 @@ func (v *decision) guaranteeModels(t int) {
 
 // goOn keeps the cells to which jobs of a VC are moving.
 func (v *decision) goOn(vc string, served map[int]bool) {
-	for i := range v.Jobs {
-		if v.moving[i] == nil || v.Records[i].Tenant != vc {
+	for _, i := range slices.Sorted(maps.Keys(v.moving)) {
+		if v.Records[i].Tenant != vc {
 			continue
 		}
 		parts := v.state.Parts(v.moved(i))
-		v.granted = append(v.granted, cellGrant{of: i, class: cluster.Guaranteed, parts: parts, moves: true,
-			nodes: v.holdings(parts, v.Site.Shape(v.Spec(i))), recall: v.staleHolders[v.moved(i)]})
+		g := cellGrant{of: i, class: cluster.Guaranteed, parts: parts, moves: true,
+			nodes: v.holdings(parts, v.Site.Shape(v.Spec(i))), recall: v.staleHolders[v.moved(i)]}
+		if !v.clear(&g) { // Slurm has started another job there
+			v.state.Release(v.moved(i))
+			delete(v.moving, i)
+			continue
+		}
+		v.granted = append(v.granted, g)
 		v.state.Prefer(i, -inTerm)
 		served[i] = true
 	}
+}
+
+// clear recalls the leases that hold GPUs of a claim although the cells have them elsewhere: Slurm chose their GPUs. It
+// reports whether the GPUs of the claim can be had.
+func (v *decision) clear(g *cellGrant) bool {
+	for _, i := range g.recall {
+		v.board.Displace(i)
+	}
+	for n := range g.nodes {
+		for {
+			i, short := v.board.Short(g.nodes[n].Node, g.nodes[n].Model)
+			if i < 0 {
+				if short {
+					return false
+				}
+				break
+			}
+			v.board.Displace(i)
+			if v.right(i) == cluster.Guaranteed {
+				v.state.Demote(i)
+				v.demoted = append(v.demoted, i)
+			}
+			v.state.Leave(i)
+			g.recall = append(g.recall, i)
+			v.recalls = append(v.recalls, cellRecall{i, v.Records[g.of].Key})
+		}
+	}
+	return true
 }
 
 // try gives jobs of a VC its cells for trials on models that have not been measured.

@@ -22,6 +22,9 @@ type Chooser struct {
 	described *cluster.Cells
 	plain     *cells.State
 	refused   error
+	// The cells after trades; nil = these are not possible.
+	traded *cells.State
+	trades []cluster.CellTrade
 
 	board  *place.Board
 	common *place.Board // of nodes in no cell
@@ -46,13 +49,16 @@ type turn struct {
 	out      field.Choice
 	choosers []string // by tenant: how the jobs of its VC are ordered
 	unsafe   []string // reasons why promises to VCs do not add up
+	// The trades of cells in force, and whether this round has decided on them.
+	cellTrades []cluster.CellTrade
+	decided    bool
 }
 
 // Choose implements field.Chooser.
 func (c *Chooser) Choose(f *field.Field) field.Choice {
 	budget.Extend(f.Stops)
 	budget.Youth(f.Stops)
-	h := &turn{Field: f, Chooser: c, out: f.Blank()}
+	h := &turn{Field: f, Chooser: c, out: f.Blank(), cellTrades: f.Snapshot.CellTrades}
 	h.out.Lent = lending(f)
 	if h.choosers = choosers(f); slices.Contains(h.choosers, "gandiva-fair") {
 		advance(f, h.choosers)
@@ -66,6 +72,7 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 	if h.out.Cells == nil { // there is no job at all
 		h.choose(cluster.FullControl)
 	}
+	h.out.CellTrades = h.cellTrades
 	return h.out
 }
 
