@@ -16,8 +16,22 @@ type AllocationRequest struct {
 	Prices []float64 `json:"prices,omitempty"`
 	// MostKinds is the maximum number of a tenant's kinds of jobs that the policy keeps apart; 0 = any.
 	MostKinds int `json:"most_kinds,omitempty"`
+	// Cells are the GPUs in healthy cells of virtual clusters, by tenant. They are part of Pools. CellTrades are the
+	// trades of cells that are agreed.
+	Cells      []CellGPUs  `json:"cells,omitempty"`
+	CellTrades []CellTrade `json:"cell_trades,omitempty"`
 	// Digest is equal for questions with equal answers.
 	Digest string `json:"digest"`
+}
+
+// CellGPUs is the GPUs in a tenant's cells, with the trades of cells in force.
+type CellGPUs struct {
+	Tenant string `json:"tenant"`
+	GPUs   []int  `json:"gpus"` // by pool
+	// Base is the GPUs without trades, by pool, and Lots the cells that the tenant may trade; both are nil if no
+	// tenant may trade cells.
+	Base []int     `json:"base,omitempty"`
+	Lots []CellLot `json:"lots,omitempty"`
 }
 
 // Bid is the demand of one party in an AllocationRequest.
@@ -60,6 +74,9 @@ type Allocation struct {
 	Trades    []Trade  `json:"trades,omitempty"`
 	Undone    []Undone `json:"undone,omitempty"`
 	NextTrade int64    `json:"next_trade,omitempty"`
+	// CellTrades are the trades of cells that are agreed, in the order in which they were made. A round puts them in
+	// force.
+	CellTrades []CellTrade `json:"cell_trades,omitempty"`
 	// Late lists jobs, by key, whose deadlines cannot be met together with the others. The policy
 	// omits them.
 	Late      []JobKey `json:"late,omitempty"`
@@ -114,6 +131,12 @@ type Trade struct {
 	SlowToDeclared bool    `json:"slow_to_declared,omitempty"`
 	FastToGain     float64 `json:"fast_to_gain"` // throughput, in units of one GPU of the slowest model
 	SlowToGain     float64 `json:"slow_to_gain"`
+}
+
+// CellTrade is a swap of whole cells between the virtual clusters of two tenants.
+type CellTrade struct {
+	Trade
+	Cells CellSwap `json:"cells"`
 }
 
 // Undone is the part of a trade that was reverted, at the price of the trade.

@@ -1,11 +1,20 @@
 package cluster
 
+import "slices"
+
 // Cells is the administrator's description of a cluster: its levels of affinity, and the cells
 // that each virtual cluster (VC) reserves at each level (HiveD Figure 4).
 type Cells struct {
 	Types []CellType `json:"types"`
 	Tops  []TopCell  `json:"tops"`
 	VCs   []VC       `json:"vcs"`
+}
+
+// Tradable tells whether a VC may trade cells; there may be no cells.
+func (c *Cells) Tradable() bool {
+	return c != nil && slices.ContainsFunc(c.VCs, func(v VC) bool {
+		return slices.ContainsFunc(v.Cells, func(q CellQuota) bool { return q.Tradable > 0 })
+	})
 }
 
 // CellType is a level of cells. A type without a child is one GPU.
@@ -43,11 +52,31 @@ type QOSLevel struct {
 	Level int    `json:"level"`
 }
 
-// CellQuota is a number of cells of one type.
+// CellQuota is a number of cells of one type. The VC may trade Tradable of them for cells of other models.
 type CellQuota struct {
+	Chain    string `json:"chain,omitempty"` // as in TopCell
+	Type     string `json:"type"`
+	Cells    int    `json:"cells"`
+	Tradable int    `json:"tradable,omitempty"`
+}
+
+// CellLot is cells of one type that a VC may trade.
+type CellLot struct {
 	Chain string `json:"chain,omitempty"` // as in TopCell
 	Type  string `json:"type"`
+	Model string `json:"model"`
+	GPUs  int    `json:"gpus"` // of one cell
 	Cells int    `json:"cells"`
+}
+
+// CellSwap is the cells that change hands.
+type CellSwap struct {
+	FastChain string `json:"fast_chain,omitempty"`
+	FastType  string `json:"fast_type"`
+	FastCells int    `json:"fast_cells"`
+	SlowChain string `json:"slow_chain,omitempty"`
+	SlowType  string `json:"slow_type"`
+	SlowCells int    `json:"slow_cells"`
 }
 
 // CellPin assigns one physical cell to a VC for ever: the cell of the given type that contains

@@ -62,6 +62,7 @@ type Snapshot struct {
 	Cells      *Cells      `json:"cells,omitempty"`
 	Lost       []CellLoss  `json:"lost,omitempty"`
 	Lent       []Lending   `json:"lent,omitempty"`
+	CellTrades []CellTrade `json:"cell_trades,omitempty"` // that changed the VCs' cells, in the order in which they took effect
 	Parties    []PartyPool `json:"parties,omitempty"`
 	Allocation *Allocation `json:"division,omitempty"`
 	// Profiles holds the jobs' declarations and the observations; Declared holds the

@@ -243,6 +243,8 @@ type State struct {
 	Lost []CellLoss `json:"lost,omitempty"`
 	// Lent is how long VCs' GPUs stay lent, by pool.
 	Lent []Lending `json:"lent,omitempty"`
+	// CellTrades are the trades of cells in force, in the order in which they took effect.
+	CellTrades []CellTrade `json:"cell_trades,omitempty"`
 	// Parties are the accounts of the parties of a policy, by party, then pool. Allocation is the
 	// policy's last answer.
 	Parties    []PartyPool `json:"parties,omitempty"`

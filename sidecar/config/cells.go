@@ -59,12 +59,15 @@ type assigned struct {
 	Pinned  []pin   `yaml:"pinned"`
 	Chooser string  `yaml:"chooser"`
 	Levels  Levels  `yaml:"levels"`
+	// Tradable is "all" if all cells but pinned ones are tradable, or "".
+	Tradable string `yaml:"tradable"`
 }
 
 type quota struct {
-	Type   string `yaml:"type"`
-	Number int    `yaml:"number"`
-	Chain  string `yaml:"chain"`
+	Type     string `yaml:"type"`
+	Number   int    `yaml:"number"`
+	Chain    string `yaml:"chain"`
+	Tradable int    `yaml:"tradable"`
 }
 
 type pin struct {
@@ -103,7 +106,7 @@ func LoadCells(path string) (*CellFile, error) {
 func ParseCells(name string, text []byte) (*CellFile, error) {
 	f := &CellFile{Name: name, Cells: &cluster.Cells{}, origins: map[string]Origin{}}
 	r := &reader{file: name, origins: f.origins,
-		keys: []string{"cellHierarchy.name", "cellHierarchy.split", "cellHierarchy.child", "physicalCluster.nodes", "vcAssignment.vc", "vcAssignment.cells", "vcAssignment.pinned", "vcAssignment.chooser", "vcAssignment.levels", "vcAssignment.cells.number"}}
+		keys: []string{"cellHierarchy.name", "cellHierarchy.split", "cellHierarchy.child", "physicalCluster.nodes", "vcAssignment.vc", "vcAssignment.cells", "vcAssignment.pinned", "vcAssignment.chooser", "vcAssignment.levels", "vcAssignment.tradable", "vcAssignment.cells.number", "vcAssignment.cells.tradable"}}
 	root := r.parse(text)
 	if root != nil {
 		r.section(reflect.ValueOf(&f.cellText).Elem(), root, "")
@@ -212,9 +215,18 @@ func (f *CellFile) describe(r *reader) {
 		if key, wrong := fmt.Sprintf("vcAssignment[%d].levels", i), a.Levels.wrong(); wrong != "" {
 			r.wrong(f.line(key), key, "%s", wrong)
 		}
+		if key := fmt.Sprintf("vcAssignment[%d].tradable", i); a.Tradable != "" && a.Tradable != "all" {
+			r.wrong(f.line(key), key, "%q is not known; write all, or the number beside each type under cells", a.Tradable)
+		}
 		v := cluster.VC{Name: a.VC, Chooser: a.Chooser, Levels: a.Levels.list()}
-		for _, q := range a.Cells {
-			v.Cells = append(v.Cells, cluster.CellQuota{Chain: q.Chain, Type: q.Type, Cells: q.Number})
+		for j, q := range a.Cells {
+			if key := fmt.Sprintf("vcAssignment[%d].cells[%d].tradable", i, j); q.Tradable < 0 || q.Tradable > max(q.Number, 0) {
+				r.wrong(f.line(key), key, "must be 0 to %d, the number of cells, got %d", max(q.Number, 0), q.Tradable)
+			}
+			if a.Tradable == "all" {
+				q.Tradable = q.Number
+			}
+			v.Cells = append(v.Cells, cluster.CellQuota{Chain: q.Chain, Type: q.Type, Cells: q.Number, Tradable: q.Tradable})
 		}
 		for _, p := range a.Pinned {
 			v.Pins = append(v.Pins, cluster.CellPin(p))

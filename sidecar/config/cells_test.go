@@ -74,6 +74,20 @@ func TestCells(t *testing.T) {
 	}
 }
 
+// All cells of a virtual cluster are tradable, or some of a type.
+func TestTradableCells(t *testing.T) {
+	text := types + racks + strings.Replace(strings.Replace(vcs, "number: 2}", "number: 2, tradable: 1}", 1), "  - vc: vision\n",
+		"  - vc: vision\n    tradable: all\n    cells: [{type: node, number: 3}]\n", 1)
+	f, err := config.ParseCells("c.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]cluster.CellQuota{{{Type: "rack", Cells: 1}, {Type: "node", Cells: 2, Tradable: 1}}, {{Type: "node", Cells: 3, Tradable: 3}}}
+	if d := cmp.Diff(want, [][]cluster.CellQuota{f.Cells.VCs[0].Cells, f.Cells.VCs[1].Cells}); d != "" {
+		t.Error(d)
+	}
+}
+
 // Each mistake is reported with its line and what to do; none hides another.
 func TestCellProblems(t *testing.T) {
 	whole := types + racks + vcs
@@ -90,6 +104,8 @@ func TestCellProblems(t *testing.T) {
 		{"one for a list", "\n    cells:\n", "\n    cells: 4\n    cells:\n", "c.yaml:13: vcAssignment[0].cells: a list is expected here, as in [a, b]\n" +
 			"c.yaml:14: vcAssignment[0].cells: stands here for the second time, first in line 13; keep one"},
 		{"keys for nodes", "nodes: n[01-08]", "nodes: {a: 1}", "c.yaml:8: physicalCluster[0].nodes: a list is expected here, as in [a, b]"},
+		{"too many tradable", "number: 2}", "number: 2, tradable: 3}", "c.yaml:15: vcAssignment[0].cells[1].tradable: must be 0 to 2, the number of cells, got 3"},
+		{"tradable", "  - vc: vision\n", "  - vc: vision\n    tradable: some\n", `c.yaml:17: vcAssignment[1].tradable: "some" is not known; write all, or the number beside each type under cells`},
 		{"zero split", "split: 2", "split: 0", `c.yaml:3: cellHierarchy[1].split: "node" is split into 0 cells; write 1 or more`},
 		{"negative split", "split: 2", "split: -2", `c.yaml:3: cellHierarchy[1].split: "node" is split into -2 cells; write 1 or more`},
 		{"no split", "split: 2, ", "", `c.yaml:3: cellHierarchy[1]: "node" is split into 0 cells; write 1 or more`},

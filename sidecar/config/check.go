@@ -81,7 +81,7 @@ func (k *checker) manage() {
 func (k *checker) cells() {
 	c := &k.c.Cells
 	k.must(k.c.Preset != preset.Hived || c.File != "", "cells.file", "preset hived needs a file that describes virtual clusters; `fairlease cells init` writes one")
-	k.must(k.c.Preset == preset.Hived || c.File == "", "cells.file", "%q describes virtual clusters, which %s does not use: nothing would be guaranteed; set preset: hived, or remove it", c.File, k.where("preset", k.c.Preset))
+	k.must(k.c.Preset == preset.Hived || k.c.market() || c.File == "", "cells.file", "%q describes virtual clusters, which %s does not use: nothing would be guaranteed; set preset: hived or one that divides GPU models, or remove it", c.File, k.where("preset", k.c.Preset))
 	k.oneOf("cells.chooser", c.Chooser, cellChoosers...)
 	wrong := c.Levels.wrong()
 	k.must(wrong == "", "cells.levels", "%s", wrong)
@@ -241,11 +241,14 @@ func (c *Config) Warnings() []string {
 	if c.Mode == loop.Observe && c.Tune.At != "" && c.Tune.Apply {
 		out = append(out, "tune.apply is true, but mode is observe: a better term is only proposed, since nothing that happens would tell of it")
 	}
-	if c.Preset != preset.Hived && len(c.Cells.StrictQOS) > 0 {
-		out = append(out, fmt.Sprintf("cells.strict_qos lists QOS, but preset %s has no virtual clusters: it has no effect; set preset: hived", c.Preset))
+	if c.Cells.File == "" && len(c.Cells.StrictQOS) > 0 {
+		out = append(out, fmt.Sprintf("cells.strict_qos lists QOS, but preset %s has no virtual clusters: it has no effect; set cells.file", c.Preset))
 	}
-	if c.Preset != preset.Hived && len(c.Cells.Levels) > 0 {
-		out = append(out, fmt.Sprintf("cells.levels names QOS, but preset %s has no virtual clusters: it has no effect; set preset: hived, or use jobs.urgent_qos", c.Preset))
+	if c.vcs != nil && !c.market() && c.vcs.Cells.Tradable() {
+		out = append(out, fmt.Sprintf("%s has tradable cells, but preset %s knows no speeds: no cell is traded; choose a preset that divides GPU models", c.vcs.Name, c.Preset))
+	}
+	if c.Cells.File == "" && len(c.Cells.Levels) > 0 {
+		out = append(out, fmt.Sprintf("cells.levels names QOS, but preset %s has no virtual clusters: it has no effect; set cells.file, or use jobs.urgent_qos", c.Preset))
 	}
 	if c.Users == string(cluster.UsersEqual) && preset.TenantBlind(c.Preset) {
 		out = append(out, fmt.Sprintf("users is equal, but preset %s divides between jobs without regard to tenants and users: it has no effect; choose another preset", c.Preset))

@@ -371,7 +371,7 @@ func (c *Config) Settings() cluster.Settings {
 	if c.Jobs.Order != "rho" {
 		s.JobOrder, s.Patience = cluster.JobOrder(c.Jobs.Order), c.Jobs.Patience.Span()
 	}
-	if c.Preset == preset.Hived {
+	if c.Cells.File != "" {
 		s.Chooser, s.AffinityWait, s.StrictQOS = c.Cells.Chooser, c.Cells.AffinityWait.Span(), c.Cells.StrictQOS
 		s.Levels = c.Cells.Levels.list()
 	}

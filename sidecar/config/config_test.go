@@ -127,7 +127,7 @@ func TestProblems(t *testing.T) {
 		{"renamed preset", "preset: gavel:cost-ratio\n", "f.yaml:1: preset: gavel:cost-ratio is now called gavel:cost, as in the paper; write that"},
 		{"preset", "preset: gavel\n", `f.yaml:1: preset: "gavel" is not known; write one of astraea, hived, ` + strings.Join(preset.Dividing(), ", ")},
 		{"hived without cells", "preset: hived\n", "default: cells.file: preset hived needs a file that describes virtual clusters; `fairlease cells init` writes one"},
-		{"astraea with cells", "cells: {file: cells.yaml}\n", `f.yaml:1: cells.file: "cells.yaml" describes virtual clusters, which preset (astraea, default) does not use: nothing would be guaranteed; set preset: hived, or remove it`},
+		{"astraea with cells", "cells: {file: cells.yaml}\n", `f.yaml:1: cells.file: "cells.yaml" describes virtual clusters, which preset (astraea, default) does not use: nothing would be guaranteed; set preset: hived or one that divides GPU models, or remove it`},
 		{"users", "users: fair\n", `f.yaml:1: users: "fair" is not known; write one of job, equal`},
 		{"levels", "preset: hived\ncells: {file: c, levels: {urgent: 2000}}\n", `f.yaml:2: cells.levels: urgent: a level must be -1000 to 1000, got 2000`},
 		{"order of jobs", "jobs: {order: best}\n", `f.yaml:1: jobs.order: "best" is not known; write one of rho, attained, expected`},
@@ -283,6 +283,11 @@ func TestLoadCells(t *testing.T) {
 	if s := was.Settings(); s.Preset != "hived" || s.Chooser != "fifo" || s.AffinityWait != 10*cluster.Minute || !slices.Equal(s.StrictQOS, []string{"urgent"}) {
 		t.Errorf("%+v", s)
 	}
+	write(path, "preset: drf\ncells: {file: cells.yaml, chooser: fifo}\n")
+	if s := load().Settings(); load().Rules().Cells == nil || s.Divide != "drf" || s.Chooser != "fifo" {
+		t.Errorf("with a preset that divides models: %+v", s)
+	}
+	write(path, "preset: hived\ncells: {file: cells.yaml, chooser: fifo, strict_qos: urgent}\n")
 	write(vc, "# a remark\n"+types+racks+vcs)
 	if now := was.Keep(load()); now.Rules().Cells != was.Rules().Cells || now.VCs() == was.VCs() {
 		t.Error("what says the same is another description, or a file that changed is the same")

@@ -58,7 +58,7 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	profiles, paces := x.speeds.Profiles()
 	p.State = cluster.State{
 		Round: b.Snapshot.Round, NextKey: b.Snapshot.NextKey, Ledger: b.Ledger, Records: remembered(b), Leases: buf.leases, Claims: b.Claims,
-		Lost: choice.Lost, Lent: choice.Lent, Parties: entitle.Accounts(b), Allocation: b.Snapshot.Allocation,
+		Lost: choice.Lost, Lent: choice.Lent, CellTrades: choice.CellTrades, Parties: entitle.Accounts(b), Allocation: b.Snapshot.Allocation,
 		Profiles: profiles, Paces: paces, Habits: d.stops.Habits(),
 	}
 	return p

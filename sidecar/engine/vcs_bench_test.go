@@ -5,14 +5,28 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-func BenchmarkDecideInCells(b *testing.B) {
+func BenchmarkDecideInCells(b *testing.B) { decideInCells(b, preset.Hived) }
+
+// The models of the cells are divided between jobs.
+func BenchmarkDecideInCellsDivided(b *testing.B) { decideInCells(b, "gavel:las") }
+
+func decideInCells(b *testing.B, by string) {
 	var d engine.Decider
 	s := simtest.CrowdInCells(50_000)
+	if by != preset.Hived {
+		s.Settings.Divide, s.Settings.DivideJobs = by, preset.OfJobs(by)
+	}
 	at, ends := s.Ledger.At, s.Leases[0].End
-	first := d.Decide(s).State // puts the leases into cells
+	plan := d.Decide(s) // puts the leases into cells
+	first := plan.State
+	if by != preset.Hived {
+		answer := engine.Divide(*plan.AllocationRequest)
+		s.Allocation, s.Parties = &answer, first.Parties
+	}
 	s.Ledger, s.Lost, s.Leases = first.Ledger, first.Lost, nil
 	s.Ledger.At = at
 	for _, l := range first.Leases {

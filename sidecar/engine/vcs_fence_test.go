@@ -1,10 +1,12 @@
 package engine_test
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 )
 
 // around returns the nodes of a VC's present fence, and checks the fence.
@@ -46,12 +48,21 @@ func fenced(t *testing.T) *world {
 
 // A bound cell is fenced, grants in it get through, and the fence ends with the cell.
 func TestABoundCellIsFenced(t *testing.T) {
-	w := fenced(t)
+	for _, by := range append([]string{""}, preset.Dividing()...) {
+		t.Run(cmp.Or(by, "hived"), func(t *testing.T) {
+			w := fenced(t)
+			w.Settings.Divide, w.Settings.DivideJobs = by, preset.OfJobs(by)
+			w.boundCellIsFenced()
+		})
+	}
+}
+
+func (w *world) boundCellIsFenced() {
 	w.Run(minute)
 	w.submit("a", 1, forever, nil)
 	w.Run(minute)
 	if got := w.around("a"); !slices.Equal(got, []string{"n01"}) {
-		t.Fatalf("the fence of a is around %v", got)
+		w.t.Fatalf("the fence of a is around %v", got)
 	}
 	second := w.submit("a", 3, forever, nil)
 	w.Run(minute)
@@ -62,13 +73,13 @@ func TestABoundCellIsFenced(t *testing.T) {
 	w.class(guest, cluster.Opportunistic)
 	w.state(guest, cluster.Running)
 	if got := w.around("b"); got != nil {
-		t.Errorf("b has no bound cell, and a fence around %v", got)
+		w.t.Errorf("b has no bound cell, and a fence around %v", got)
 	}
 	his := w.submit("b", 4, forever, nil)
 	w.Run(minute)
 	w.state(his, cluster.Running)
 	if got := w.around("b"); !slices.Equal(got, []string{"n02"}) {
-		t.Errorf("the fence of b is around %v", got)
+		w.t.Errorf("the fence of b is around %v", got)
 	}
 	w.did = nil
 	w.Run(hour)
@@ -76,15 +87,15 @@ func TestABoundCellIsFenced(t *testing.T) {
 	w.around("b")
 	// Each fence is prolonged every gate TTL, to twice that.
 	if n, most := len(w.done(cluster.Reserve)), 2*int(hour/(w.Settings.GateTTL-w.Settings.Interval)+1); n < 2 || n > most {
-		t.Errorf("%d reservations were made or prolonged in an hour, want %d at most", n, most)
+		w.t.Errorf("%d reservations were made or prolonged in an hour, want %d at most", n, most)
 	}
 	if n := len(w.done(cluster.Unreserve)); n > 0 {
-		t.Errorf("%d reservations were removed", n)
+		w.t.Errorf("%d reservations were removed", n)
 	}
 	w.Cancel(his)
 	w.Run(minute)
 	if got := w.around("b"); got != nil {
-		t.Errorf("b has no bound cell any more, and a fence around %v", got)
+		w.t.Errorf("b has no bound cell any more, and a fence around %v", got)
 	}
 	w.books()
 }

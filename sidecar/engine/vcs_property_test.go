@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"math/bits"
 	"slices"
 	"strings"
@@ -11,7 +12,10 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
 // drawCells describes some of the nodes as cells, with a feasible assignment to x and y.
@@ -61,6 +65,15 @@ func (c *chaos) assign(d *cluster.Cells) {
 		}
 	}
 	d.VCs = slices.DeleteFunc(d.VCs, func(v cluster.VC) bool { return v.Cells == nil })
+	if c.world.Settings.Divide == "" {
+		return
+	}
+	for v := range d.VCs {
+		for k := range d.VCs[v].Cells {
+			q := &d.VCs[v].Cells[k]
+			q.Tradable = rapid.IntRange(0, q.Cells).Draw(c.T, "tradable")
+		}
+	}
 }
 
 // gres reports the GPU indices of jobs as Slurm does. Slurm chooses them itself: the first free ones.
@@ -123,62 +136,132 @@ func (c shared) Observe(ctx context.Context, since cluster.Instant) (cluster.Obs
 }
 
 func TestPropertiesOfCells(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) { propertiesOfCells(rt, t, func(*chaos) {}) })
+}
+
+// The guarantee is the same whatever policy divides the models of the cells.
+func TestPropertiesOfCellsDivided(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := newChaos(rt, t)
-		c.share()
-		set := &c.world.Settings
-		if rapid.Bool().Draw(rt, "levels") {
-			c.qos, set.Levels = []string{"urgent", "normal", "low"}, []cluster.QOSLevel{{QOS: "low", Level: -1}, {QOS: "urgent", Level: 1}}
+		propertiesOfCells(rt, t, func(c *chaos) { c.divide(rapid.SampledFrom(preset.Dividing()).Draw(rt, "preset")) })
+	})
+}
+
+func propertiesOfCells(rt *rapid.T, t *testing.T, set func(*chaos)) {
+	c := newChaos(rt, t)
+	set(c)
+	d := c.drawCells()
+	c.inCells(d)
+	c.submit()
+	c.stirCells(d, c.assign)
+}
+
+// inCells checks every round of a world in cells.
+func (c *chaos) inCells(d *cluster.Cells) {
+	rt := c.T
+	c.share()
+	settings := &c.world.Settings
+	if rapid.Bool().Draw(rt, "levels") {
+		c.qos, settings.Levels = []string{"urgent", "normal", "low"}, []cluster.QOSLevel{{QOS: "low", Level: -1}, {QOS: "urgent", Level: 1}}
+	}
+	settings.Preset, settings.Chooser = "hived", rapid.SampledFrom([]string{"astraea", "fifo", "tiresias-l", "gandiva-fair"}).Draw(rt, "chooser")
+	settings.AffinityWait = rapid.SampledFrom([]cluster.Span{0, 5 * minute}).Draw(rt, "affinity wait")
+	c.world.Rules.Cells = d
+	tells := rapid.Bool().Draw(rt, "Slurm tells which GPUs") // Slurm's choice may then differ from the plan
+	if tells {
+		c.world.Loop.Cluster = &gres{Cluster: c.world.Virtual, given: map[cluster.JobID]map[string][]int{}}
+	}
+	if rapid.Bool().Draw(rt, "strangers") {
+		c.world.Loop.Cluster = shared{c.world.Loop.Cluster}
+	}
+	var lost []cluster.CellLoss
+	c.world.Check = func(r loop.Report) {
+		c.safe(&r.Plan)
+		if d := r.Plan.State.Allocation; d != nil {
+			c.divided(d)
 		}
-		set.Preset, set.Chooser = "hived", rapid.SampledFrom([]string{"astraea", "fifo", "tiresias-l", "gandiva-fair"}).Draw(rt, "chooser")
-		set.AffinityWait = rapid.SampledFrom([]cluster.Span{0, 5 * minute}).Draw(rt, "affinity wait")
-		d := c.drawCells()
-		c.world.Rules.Cells = d
-		tells := rapid.Bool().Draw(rt, "Slurm tells which GPUs") // Slurm's choice may then differ from the plan
-		if tells {
-			c.world.Loop.Cluster = &gres{Cluster: c.world.Virtual, given: map[cluster.JobID]map[string][]int{}}
+		if r.Plan.Cells.Unsafe != nil {
+			c.Fatalf("not safe: %v", r.Plan.Cells.Unsafe)
 		}
-		if rapid.Bool().Draw(rt, "strangers") {
-			c.world.Loop.Cluster = shared{c.world.Loop.Cluster}
+		was := lost
+		lost = r.Plan.State.Lost                                // the entitlements of VCs follow it a round later
+		if c.world.Completing == 0 && slices.Equal(was, lost) { // otherwise a node may be busy briefly, or regained cells are granted in the next round
+			c.prompt(&r.Plan)
 		}
-		c.submit()
-		var lost []cluster.CellLoss
-		c.world.Check = func(r loop.Report) {
-			c.safe(&r.Plan)
-			if r.Plan.Cells.Unsafe != nil {
-				c.Fatalf("not safe: %v", r.Plan.Cells.Unsafe)
+		for _, l := range r.Plan.State.Leases { // Slurm started it on GPUs that may have been given to others
+			if l.Adopted && l.Granted == r.Plan.At {
+				return
 			}
-			was := lost
-			lost = r.Plan.State.Lost                                // the entitlements of VCs follow it a round later
-			if c.world.Completing == 0 && slices.Equal(was, lost) { // otherwise a node may be busy briefly, or regained cells are granted in the next round
-				c.prompt(&r.Plan)
+		}
+		again := slices.ContainsFunc(r.Plan.Actions, func(a cluster.Action) bool { // it waits again, and may be granted other GPUs in the next round
+			return a.Verb == cluster.Reclaim || a.Verb == cluster.RevokeGrant
+		})
+		if !tells && len(d.Tops) == len(c.nodes) && slices.Equal(was, lost) && !again {
+			c.settled()
+		}
+	}
+}
+
+// stirCells lets everything happen; reassign draws other virtual clusters.
+func (c *chaos) stirCells(d *cluster.Cells, reassign func(*cluster.Cells)) {
+	rt := c.T
+	for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+		if rapid.IntRange(0, 9).Draw(rt, "reassign") == 0 {
+			next := *d
+			if n := len(d.Tops); n > 1 && rapid.Bool().Draw(rt, "a node is described no longer") {
+				at := rapid.IntRange(0, n-1).Draw(rt, "which")
+				next.Tops = slices.Delete(slices.Clone(d.Tops), at, at+1)
 			}
-			for _, l := range r.Plan.State.Leases { // Slurm started it on GPUs that may have been given to others
-				if l.Adopted && l.Granted == r.Plan.At {
-					return
+			reassign(&next)
+			c.world.Rules.Cells = &next
+		}
+		c.stir()
+		c.world.Run(cluster.Span(rapid.IntRange(1, 300).Draw(rt, "seconds")) * cluster.Second)
+		c.balanced()
+	}
+}
+
+// Cells that change hands break no promise, whatever happens meanwhile: of two tenants one has fast nodes and the other
+// slow ones, and what their jobs gain from fast GPUs changes.
+func TestPropertiesOfTradedCells(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		fast, slow := rapid.IntRange(1, 3).Draw(rt, "fast"), rapid.IntRange(3, 6).Draw(rt, "slow")
+		c := newChaosOn(rt, t, func(*rapid.T) []cluster.Node {
+			return append(simtest.Nodes("k", "k80", slow, 4), simtest.Nodes("v", "v100", fast, 4)...)
+		})
+		c.divide(rapid.SampledFrom(preset.Dividing()).Draw(rt, "preset"))
+		c.world.Settings.DivideEvery = 1
+		gains := "6"
+		c.comment = func() string {
+			if rapid.IntRange(0, 9).Draw(rt, "gains change") == 0 {
+				gains = rapid.SampledFrom([]string{"6", "4", "1.2"}).Draw(rt, "gains")
+			}
+			return fmt.Sprintf("kind=g%s,steps/s.v100=%s,steps/s.k80=1", gains, gains)
+		}
+		d := modelCells(slow, fast, tradable(nodesOf("x", rapid.IntRange(0, 1).Draw(rt, "x's slow"), fast)), tradable(nodesOf("y", slow-1, 0)))
+		for range 4 * (fast + slow) { // x gains little
+			c.ids = append(c.ids, c.world.Virtual.Submit(sim.Work{User: "u", Account: "x", Partition: "gpu", Request: simtest.Gang(1), Runs: cluster.Day,
+				Comment: "kind=vae,steps/s.v100=1.2,steps/s.k80=1"}))
+		}
+		for range 4 * slow {
+			c.ids = append(c.ids, c.world.Virtual.Submit(sim.Work{User: "u", Account: "y", Partition: "gpu", Request: simtest.Gang(1), Runs: cluster.Day,
+				Comment: "kind=lstm,steps/s.v100=6,steps/s.k80=1"}))
+		}
+		c.inCells(d)
+		c.world.Run(c.world.Settings.Term + minute)
+		c.balanced()
+		c.stirCells(d, func(next *cluster.Cells) {
+			next.VCs = slices.Clone(next.VCs)
+			if _, err := cells.New(*next); err != nil { // too few nodes are left
+				next.Tops = d.Tops
+			}
+			for v := range next.VCs {
+				next.VCs[v].Cells = slices.Clone(next.VCs[v].Cells)
+				for k := range next.VCs[v].Cells {
+					q := &next.VCs[v].Cells[k]
+					q.Tradable = rapid.IntRange(0, q.Cells).Draw(rt, "tradable")
 				}
 			}
-			again := slices.ContainsFunc(r.Plan.Actions, func(a cluster.Action) bool { // it waits again, and may be granted other GPUs in the next round
-				return a.Verb == cluster.Reclaim || a.Verb == cluster.RevokeGrant
-			})
-			if !tells && len(d.Tops) == len(c.nodes) && slices.Equal(was, lost) && !again {
-				c.settled()
-			}
-		}
-		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			if rapid.IntRange(0, 9).Draw(rt, "reassign") == 0 {
-				next := *d
-				if n := len(d.Tops); n > 1 && rapid.Bool().Draw(rt, "a node is described no longer") {
-					at := rapid.IntRange(0, n-1).Draw(rt, "which")
-					next.Tops = slices.Delete(slices.Clone(d.Tops), at, at+1)
-				}
-				c.assign(&next)
-				c.world.Rules.Cells = &next
-			}
-			c.stir()
-			c.world.Run(cluster.Span(rapid.IntRange(1, 300).Draw(rt, "seconds")) * cluster.Second)
-			c.balanced()
-		}
+		})
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
@@ -261,6 +262,8 @@ func TestRecallsGoBeyondTheBudgetTwiceAtMost(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		set := simtest.Product()
 		set.Preset, set.Chooser = "hived", rapid.SampledFrom([]string{"astraea", "fifo", "gandiva-fair"}).Draw(rt, "chooser")
+		set.Divide = rapid.SampledFrom(append([]string{""}, preset.Dividing()...)).Draw(rt, "preset")
+		set.DivideJobs = preset.OfJobs(set.Divide)
 		set.StopAllowance = cluster.Span(rapid.IntRange(1, 40).Draw(rt, "allowance")) * minute
 		set.StopOverheadMilli = int64(rapid.IntRange(0, 50).Draw(rt, "overhead"))
 		set.RecallNotice = cluster.Span(rapid.IntRange(0, 1).Draw(rt, "notice")) * minute

@@ -45,6 +45,15 @@ func Bound(d *cluster.Allocation) string {
 		100*d.Objective/d.Bound, d.Policy)
 }
 
+// CellTrade says which cells change hands.
+func CellTrade(t *cluster.CellTrade) string {
+	return fmt.Sprintf("%s gets %s of %s for %s (%.2f GPUs each): one is worth %.2f to the first, %.2f to the other", party(t.FastTo),
+		cells(t.Cells.FastCells, t.Cells.FastType, t.Fast), party(t.SlowTo), cells(t.Cells.SlowCells, t.Cells.SlowType, t.Slow), t.Price, t.FastToSpeedup, t.SlowToSpeedup)
+}
+
+// cells words cells of a type, with their model.
+func cells(n int, typ, model string) string { return fmt.Sprintf("%d × %s (%s)", n, typ, model) }
+
 // Undone says why a trade was reverted.
 func Undone(why string) string {
 	if words, ok := undone[why]; ok {

@@ -44,7 +44,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		Tenants:  t.tenants(seen.Jobs, rules.Weights),
 		Attempts: seen.Attempts, NextKey: max(m.NextKey, 1),
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
-		Cells: rules.Cells, Lost: m.Lost, Lent: m.Lent, Parties: m.Parties, Allocation: m.Allocation,
+		Cells: rules.Cells, Lost: m.Lost, Lent: m.Lent, CellTrades: m.CellTrades, Parties: m.Parties, Allocation: m.Allocation,
 		Profiles: m.Profiles, Declared: rules.Profiles, Paces: m.Paces, Progress: seen.Progress,
 		Habits: m.Habits,
 	}

@@ -81,6 +81,7 @@ func apart(m cluster.State) cluster.State {
 	m.Claims = slices.Clone(m.Claims)
 	m.Lost = slices.Clone(m.Lost)
 	m.Lent = slices.Clone(m.Lent)
+	m.CellTrades = slices.Clone(m.CellTrades)
 	m.Ledger.Tenants = slices.Clone(m.Ledger.Tenants)
 	m.Ledger.Pools = slices.Clone(m.Ledger.Pools)
 	m.Ledger.Users = slices.Clone(m.Ledger.Users)

@@ -141,7 +141,7 @@ func entitlementRows(snap cluster.Snapshot, plan cluster.Plan, speeds map[accoun
 	for _, s := range plan.Tenants {
 		holds[accountKey{s.Tenant, s.Pool}] = s.Holds
 	}
-	traded := traded(allocationOf(snap))
+	traded := traded(snap)
 	tenants := plan.State.Ledger.Tenants
 	rows := make([]entitlementRow, 0, len(tenants))
 	demand := map[string]cluster.MicroGPU{}
@@ -169,14 +169,18 @@ func entitlementRows(snap cluster.Snapshot, plan cluster.Plan, speeds map[accoun
 	return rows
 }
 
-// traded gives the change of the tenants' entitlements by trades.
-func traded(d *cluster.Allocation) map[accountKey]cluster.MicroGPU {
+// traded gives the change of the tenants' entitlements by trades, of cells those in force.
+func traded(snap cluster.Snapshot) map[accountKey]cluster.MicroGPU {
 	net := map[accountKey]cluster.MicroGPU{}
-	if d == nil {
-		return net
+	var trades []cluster.Trade
+	if d := allocationOf(snap); d != nil {
+		trades = slices.Clone(d.Trades)
 	}
-	for i := range d.Trades {
-		t := &d.Trades[i]
+	for i := range snap.CellTrades {
+		trades = append(trades, snap.CellTrades[i].Trade)
+	}
+	for i := range trades {
+		t := &trades[i]
 		net[accountKey{t.FastTo.Tenant, t.Fast}] += t.FastGPUs
 		net[accountKey{t.SlowTo.Tenant, t.Fast}] -= t.FastGPUs
 		net[accountKey{t.SlowTo.Tenant, t.Slow}] += t.SlowGPUs
@@ -218,10 +222,14 @@ func tradeRows(snap cluster.Snapshot) []tradeRow {
 	if d == nil {
 		return nil
 	}
-	rows := make([]tradeRow, 0, len(d.Trades))
+	trades := slices.Clone(d.Trades)
+	for i := range d.CellTrades {
+		trades = append(trades, d.CellTrades[i].Trade)
+	}
+	rows := make([]tradeRow, 0, len(trades))
 	undone := undoneBy(d)
-	for i := range d.Trades {
-		t := &d.Trades[i]
+	for i := range trades {
+		t := &trades[i]
 		if t.FastGPUs <= 0 {
 			continue // it has ended
 		}

@@ -290,7 +290,8 @@ func TestOddAllocations(t *testing.T) {
 	snap, plan := story.Next()
 	snap.Settings.Divide = "gandiva-fair"
 	twice := cluster.Trade{ID: 3, FastGPUs: 1_000_000, SlowGPUs: 1_000_000}
-	snap.Allocation = &cluster.Allocation{Policy: "gandiva-fair", Trades: []cluster.Trade{twice, twice, {ID: 4}}, Why: "no\x00answer",
+	snap.Allocation = &cluster.Allocation{Policy: "gandiva-fair", Trades: []cluster.Trade{twice, twice, {ID: 4}},
+		CellTrades: []cluster.CellTrade{{Trade: cluster.Trade{ID: 5, FastGPUs: 4_000_000, SlowGPUs: 16_000_000}}}, Why: "no\x00answer",
 		Undone: []cluster.Undone{{ID: 99}}, Parts: []cluster.Part{{Party: "a"}}}
 	p := cluster.Profile{Kind: "bio/k", Model: "v100", Source: cluster.Observed}
 	plan.State.Profiles = []cluster.Profile{p, p}
@@ -301,7 +302,7 @@ func TestOddAllocations(t *testing.T) {
 	next.Settings, next.Allocation, after.State.Profiles = snap.Settings, snap.Allocation, plan.State.Profiles
 	l.commit(next, after)
 	type row struct{ Trades, Profiles, Divisions int }
-	same(l, "rows", []row{{1, 1, 1}}, "select (select count(*) from fairlease.trades), (select count(*) from fairlease.profiles), (select count(*) from fairlease.allocations)")
+	same(l, "rows", []row{{2, 1, 1}}, "select (select count(*) from fairlease.trades), (select count(*) from fairlease.profiles), (select count(*) from fairlease.allocations)")
 	type speed struct{ Speed float64 }
 	same(l, "what is of no use", []speed{{0}}, "select speed from fairlease.entitlements where tenant = 'bio' and pool = 'a100'")
 }

@@ -19,6 +19,8 @@ type Cells struct {
 	VCs           []VC                    `json:"vcs"`
 	Fragmentation []cluster.Fragmentation `json:"fragmentation"`
 	Unsafe        []string                `json:"unsafe,omitempty"`
+	// Trades are the trades of cells in force.
+	Trades []cluster.CellTrade `json:"trades,omitempty"`
 }
 
 // Only keeps one virtual cluster, and nothing of the physical one. False = there is no such
@@ -26,6 +28,7 @@ type Cells struct {
 func (f *Cells) Only(vc string) bool {
 	f.Cluster = nil
 	f.VCs = slices.DeleteFunc(f.VCs, func(v VC) bool { return v.VC != vc })
+	f.Trades = slices.DeleteFunc(f.Trades, func(t cluster.CellTrade) bool { return t.FastTo.Tenant != vc && t.SlowTo.Tenant != vc })
 	return len(f.VCs) > 0
 }
 
@@ -159,7 +162,8 @@ func CellsOf(snap *cluster.Snapshot, plan *cluster.Plan) *Cells {
 	s := newSurveyor(snap)
 	s.meet(snap, plan)
 	s.look(snap, plan)
-	out := &Cells{Round: plan.Round, At: plan.At, VCs: []VC{}, Fragmentation: plan.Cells.Fragmentation, Unsafe: plan.Cells.Unsafe}
+	out := &Cells{Round: plan.Round, At: plan.At, VCs: []VC{}, Fragmentation: plan.Cells.Fragmentation, Unsafe: plan.Cells.Unsafe,
+		Trades: slices.Clone(plan.State.CellTrades)}
 	for i := range snap.Cells.Tops {
 		t := &snap.Cells.Tops[i]
 		c := s.cell(t.Type, t.Nodes)

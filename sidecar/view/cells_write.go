@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/explain"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
@@ -67,6 +68,9 @@ func (f *Cells) Write(page *Page, all bool) {
 		p.Printf("%s\n", p.Paint("VC "+f.VCs[i].VC, "bold"))
 		p.levels(f.VCs[i].Levels, all)
 		p.Printf("\n")
+	}
+	for i := range f.Trades {
+		p.Printf("trade %d: %s\n", f.Trades[i].ID, explain.CellTrade(&f.Trades[i]))
 	}
 	for group := range chunk(f.Fragmentation, func(x *cluster.Fragmentation) string { return x.Chain }) {
 		var parts []string

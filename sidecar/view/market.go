@@ -16,9 +16,11 @@ type Stake struct {
 	Policy string          `json:"policy"`
 	Models []ModelStake    `json:"models"` // by pool
 	Trades []cluster.Trade `json:"trades,omitempty"`
-	WhyNot string          `json:"why_not,omitempty"` // the policy has no answer
-	Bound  string          `json:"bound,omitempty"`   // how far the division may be from the best, in words
-	Late   bool            `json:"late,omitempty"`    // its deadline cannot be met
+	// CellTrades are the trades of cells of the job's tenant that are agreed.
+	CellTrades []cluster.CellTrade `json:"cell_trades,omitempty"`
+	WhyNot     string              `json:"why_not,omitempty"` // the policy has no answer
+	Bound      string              `json:"bound,omitempty"`   // how far the division may be from the best, in words
+	Late       bool                `json:"late,omitempty"`    // its deadline cannot be met
 	// Unasked is true if the policy has not been asked since the party arrived: until then it has
 	// a part of its tenant's weighted share.
 	Unasked bool `json:"unasked,omitempty"`
@@ -66,6 +68,15 @@ func StakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *St
 				s.Trades = append(s.Trades, t)
 			}
 		}
+		tenant := ""
+		if c, ok := who[job]; ok {
+			tenant = c.Record.Tenant
+		}
+		for _, t := range d.CellTrades {
+			if t.FastTo.Tenant == tenant || t.SlowTo.Tenant == tenant {
+				s.CellTrades = append(s.CellTrades, t)
+			}
+		}
 	}
 	return s
 }
@@ -102,6 +113,9 @@ func (s *Stake) Words(named string) []string {
 	}
 	for i := range s.Trades {
 		lines = append(lines, fmt.Sprintf("  by trade %d %s", s.Trades[i].ID, explain.Trade(&s.Trades[i])))
+	}
+	for i := range s.CellTrades {
+		lines = append(lines, fmt.Sprintf("  by trade %d of cells %s", s.CellTrades[i].ID, explain.CellTrade(&s.CellTrades[i])))
 	}
 	return lines
 }
@@ -143,6 +157,9 @@ func (a *Ahead) Write(p *Page, snap *cluster.Snapshot) {
 		for i := range d.Trades {
 			p.Printf("Trade %d: %s\n", d.Trades[i].ID, explain.Trade(&d.Trades[i]))
 		}
+		for i := range d.CellTrades {
+			p.Printf("Trade %d of cells: %s\n", d.CellTrades[i].ID, explain.CellTrade(&d.CellTrades[i]))
+		}
 		for _, key := range d.Late {
 			p.Printf("Late:    the deadline of %s cannot be kept: the policy ignores it\n", p.wordsAt(a.At, people(snap).name).Name(key))
 		}
@@ -159,6 +176,11 @@ func fastOf(was *cluster.Allocation, id int64) string {
 		for i := range was.Trades {
 			if was.Trades[i].ID == id {
 				return was.Trades[i].Fast
+			}
+		}
+		for i := range was.CellTrades {
+			if was.CellTrades[i].ID == id {
+				return was.CellTrades[i].Fast
 			}
 		}
 	}

@@ -10,6 +10,23 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
+// ofCells is a trade of cells.
+var ofCells = cluster.CellTrade{Trade: cluster.Trade{ID: 7, Fast: "v100", Slow: "k80", FastTo: cluster.PartyName{Tenant: "nlp"}, SlowTo: cluster.PartyName{Tenant: "vision"},
+	Price: 4, FastToSpeedup: 6, SlowToSpeedup: 1.2}, Cells: cluster.CellSwap{FastType: "v100-node", FastCells: 1, SlowType: "k80-node", SlowCells: 4}}
+
+// The cells show the trades in force: of one virtual cluster, its own.
+func TestCellsShowTrades(t *testing.T) {
+	f := view.Cells{VCs: []view.VC{{VC: "nlp"}, {VC: "chem"}}, Trades: []cluster.CellTrade{ofCells}}
+	var out bytes.Buffer
+	f.Write(&view.Page{Out: &out}, false)
+	if want := "trade 7: nlp gets 1 × v100-node (v100) of vision for 4 × k80-node (k80) (4.00 GPUs each)"; !strings.Contains(out.String(), want) {
+		t.Errorf("want %q in\n%s", want, &out)
+	}
+	if f.Only("chem"); len(f.Trades) > 0 {
+		t.Errorf("chem trades %+v", f.Trades)
+	}
+}
+
 // A job's entitlement to each model is shown with its evidence, and with obstacles.
 func TestStakeInWords(t *testing.T) {
 	base := view.Stake{Party: "nlp/bert", Kind: "nlp/bert", Policy: "oef:coop", Models: []view.ModelStake{
@@ -26,6 +43,8 @@ func TestStakeInWords(t *testing.T) {
 		{func(s *view.Stake) { s.Bound = "At least 90 %." }, "", "\n  At least 90 %.\n"},
 		{func(s *view.Stake) { s.Late = true }, "", "\n  its deadline cannot be kept: "},
 		{func(s *view.Stake) { s.Trades = []cluster.Trade{{ID: 9}} }, "", "\n  by trade 9 "},
+		{func(s *view.Stake) { s.CellTrades = []cluster.CellTrade{ofCells} }, "",
+			"\n  by trade 7 of cells nlp gets 1 × v100-node (v100) of vision for 4 × k80-node (k80) (4.00 GPUs each): one is worth 6.00 to the first, 1.20 to the other"},
 	} {
 		s := base
 		c.change(&s)

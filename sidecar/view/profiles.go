@@ -107,7 +107,7 @@ func (p *Page) NoTrades(snap *cluster.Snapshot, plan *cluster.Plan, all bool) {
 	case plan.Round == 0: // AsOf says so
 	case divide == "":
 		p.Printf("There is no trade: no policy divides heterogeneous GPU models; preset %s would.\n", preset.GandivaFair)
-	case divide != preset.GandivaFair:
+	case divide != preset.GandivaFair && !snap.Cells.Tradable():
 		p.Printf("There is no trade: %s divides GPU models, and only %s trades.\n", divide, preset.GandivaFair)
 	case all:
 		p.Printf("No trade was made that is remembered still.\n")

@@ -46,9 +46,11 @@ type Status struct {
 	Term  cluster.Span   `json:"term_ms,omitempty"`
 	// Divided is the policy that divides heterogeneous GPUs, Effective the tenants' throughput
 	// under it.
-	Divided   string            `json:"divided,omitempty"`
-	Bound     string            `json:"bound,omitempty"` // how far its division may be from the best, in words
-	Effective []store.Effective `json:"effective,omitempty"`
+	Divided string `json:"divided,omitempty"`
+	Bound   string `json:"bound,omitempty"` // how far its division may be from the best, in words
+	// CellTrades counts the trades of cells in force.
+	CellTrades int               `json:"cell_trades,omitempty"`
+	Effective  []store.Effective `json:"effective,omitempty"`
 }
 
 // AsideJob is a job that is set aside, with the reason.
@@ -99,7 +101,7 @@ type PoolStatus struct {
 // Acting.
 func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
 	st := &Status{Divided: snap.Settings.Divide, Schedule: snap.Settings.Schedule, Tuned: snap.Settings.Tuned, Term: snap.Settings.Term, Effective: effective, Leader: lead, Alive: lives(lead), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
-		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Orders: len(snap.Overrides)}
+		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Orders: len(snap.Overrides), CellTrades: len(plan.State.CellTrades)}
 	if d := snap.Allocation; d != nil && d.Policy == st.Divided {
 		st.Bound = explain.Bound(d)
 	}
@@ -345,6 +347,9 @@ func (st *Status) Write(p *Page) {
 	say("leases", "%d in force%s%s", st.Leases, claims, st.nextEnd(p))
 	if st.Orders > 0 {
 		say("overrides", "%d in force (fairlease override list)", st.Orders)
+	}
+	if st.CellTrades > 0 {
+		say("cells", "%s of cells in force (fairlease cells show)", Plural(st.CellTrades, "trade"))
 	}
 	if n := len(st.Aside); n > 0 {
 		first := &st.Aside[0]

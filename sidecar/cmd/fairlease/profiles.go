@@ -50,11 +50,11 @@ func (p *program) trades() *cobra.Command {
 	var all bool
 	var limit int
 	c := &cobra.Command{Use: "trades", Short: "list trades between GPU models", Args: exactly(),
-		Long: `List trades (preset gandiva-fair): tenants swap entitlements of a fast and a slow GPU model. Trades in
-force come first, then the newest:
+		Long: `List trades: tenants swap entitlements of a fast and a slow GPU model (preset gandiva-fair), or tradable
+cells of their virtual clusters. Trades in force come first, then the newest:
 
-  FAST_TO    job type that gets fast GPUs and gives slow ones
-  SLOW_TO    job type that gets slow GPUs and gives fast ones
+  FAST_TO    job type, or tenant, that gets fast GPUs and gives slow ones
+  SLOW_TO    job type, or tenant, that gets slow GPUs and gives fast ones
   PRICE      slow GPUs per fast GPU
   SPEEDUPS   worth of a fast GPU to each side at the time of the trade, in slow GPUs
   GAINS      gain of each side, in GPUs of its slowest model

@@ -17,6 +17,9 @@ type Policy func(q *cluster.AllocationRequest, d *cluster.Allocation) error
 // Divide answers a question with a policy. If the policy fails all parties get weighted shares,
 // and Why says why.
 func Divide(q cluster.AllocationRequest, by Policy) cluster.Allocation {
+	if len(q.Cells) > 0 {
+		return divideCells(q, by)
+	}
 	bids := q.Bids
 	q.Bids = weighty(bids)
 	d := cluster.Allocation{Policy: q.Policy, Digest: q.Digest, NextTrade: q.NextTrade}

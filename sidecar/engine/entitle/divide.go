@@ -27,10 +27,9 @@ type (
 // by jobs of no tenant do not count. A tenant's cells are its own; only the other GPUs are shared by weight
 // (SEMANTICS §1).
 //
-// capacity is the number of GPUs by pool, as counted by Capacity. own is the number of GPUs that each tenant
-// has in cells of its own, by pool, then tenant; nil = no cells. Divide returns the request for a new
-// allocation; nil = the last allocation stays in force.
-func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own [][]int) *cluster.AllocationRequest {
+// capacity is the number of GPUs by pool, as counted by Capacity. own is the GPUs that tenants have in cells of their
+// own; nil = no cells. Divide returns the request for a new allocation; nil = the last allocation stays in force.
+func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own *round.Owned) *cluster.AllocationRequest {
 	x := &shares{b, s}
 	weights := make([]int64, len(x.Tenants))
 	for t, name := range x.Tenants {
@@ -40,22 +39,22 @@ func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own [][]int) *clus
 	for p := range x.Pools {
 		commons := capacity[p]
 		if own != nil {
-			for _, gpus := range own[p] {
+			for _, gpus := range own.Base[p] {
 				commons -= gpus
 			}
 		}
 		for t, q := range policy.Quota(cluster.MicroGPU(max(commons, 0))*cluster.WholeGPU, weights) {
 			due := base.At(round.TenantIndex(t), p)
 			if *due = q; own != nil {
-				*due += cluster.MicroGPU(own[p][t]) * cluster.WholeGPU
+				*due += cluster.MicroGPU(own.Base[p][t]) * cluster.WholeGPU
 			}
 		}
 	}
 	entitled, largest := base, x.largest()
 	var question *cluster.AllocationRequest
 	if x.Settings.Divide != "" {
-		question = x.ask(capacity)
-		entitled = x.market(capacity, base)
+		question = x.ask(capacity, own)
+		entitled = x.market(capacity, base, own)
 		largest = owe(largest, entitled.Cells)
 	}
 	ltgf.Settle(&x.Ledger, base.Cells, entitled.Cells, largest, x.held(), x.Settings, x.Snapshot.Ledger.At/cluster.Instant(x.Settings.Term) != x.Now/cluster.Instant(x.Settings.Term))

@@ -17,8 +17,9 @@ import (
 // market sets the entitlements of parties by the last allocation, and returns the sums by tenant. A party
 // that is new to the allocation gets its part of the tenant's weighted share, within the room left. Without
 // an allocation, this holds for all parties. GPUs that belong to no party are shared between tenants by
-// weight. capacity is the number of GPUs by pool; base is the weighted share of each tenant.
-func (x *shares) market(capacity []int, base byTenant) byTenant {
+// weight. capacity is the number of GPUs by pool; base is the share of each tenant; own is the GPUs in tenants' cells
+// (nil = no cells).
+func (x *shares) market(capacity []int, base byTenant, own *round.Owned) byTenant {
 	n := len(x.Pools)
 	due := round.NewTable[round.PartyIndex, cluster.MicroGPU](len(x.Parties), n)
 	known := x.divided(due)
@@ -27,18 +28,26 @@ func (x *shares) market(capacity []int, base byTenant) byTenant {
 	for t, name := range x.Tenants {
 		weights[t] = x.Weight(name)
 	}
+	asked := x.asked()
 	for p := range x.Pools {
 		room := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
-		fit(due, p, room)
+		var cells, untraded []int
+		if own != nil {
+			cells, untraded = own.GPUs[p], own.Base[p]
+			x.fitCells(due, p, known, asked, cells, room)
+		} else {
+			fit(due, p, room)
+		}
 		for k := range due.Rows() {
 			room -= *due.At(k, p)
 		}
-		x.blind(due, p, known, base, room)
+		x.blind(due, p, known, asked, base, untraded, room)
 		left := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
 		for k := range due.Rows() {
 			*entitled.At(x.Parties[k].Tenant, p) += *due.At(k, p)
 			left -= *due.At(k, p)
 		}
+		left -= idleCells(entitled, p, cells, left)
 		for t, q := range policy.Quota(max(left, 0), weights) {
 			*entitled.At(round.TenantIndex(t), p) += q
 		}
@@ -92,27 +101,97 @@ func fit(due byParty, p int, room cluster.MicroGPU) {
 	}
 }
 
-// blind gives each party that is not in the allocation its part of the tenant's weighted share, in proportion
-// to demand.
-func (x *shares) blind(due byParty, p int, known []bool, base byTenant, room cluster.MicroGPU) {
-	asked := make([]int64, len(x.Tenants))
+// fitCells fits the entitlements in pool p to a tenant's cells first. A party that is new to the allocation gets
+// its part of its tenant's cells, at most the part that the tenant's other parties leave. The entitlements beyond cells
+// are scaled down to the rest of the room.
+func (x *shares) fitCells(due byParty, p int, known []bool, asked []int64, cells []int, room cluster.MicroGPU) {
+	sum, free := make([]cluster.MicroGPU, len(cells)), make([]cluster.MicroGPU, len(cells))
 	for k := range due.Rows() {
-		asked[x.Parties[k].Tenant] += int64(x.demand(k))
+		sum[x.Parties[k].Tenant] += *due.At(k, p)
 	}
+	var beyond cluster.MicroGPU
+	for t, gpus := range cells {
+		free[t] = cluster.MicroGPU(gpus) * cluster.WholeGPU
+		inside := min(sum[t], free[t])
+		free[t] -= inside
+		room -= inside
+		beyond += sum[t] - inside
+	}
+	for k := range due.Rows() {
+		if t := x.Parties[k].Tenant; !known[k] {
+			gpus := min(part(cluster.MicroGPU(cells[t])*cluster.WholeGPU, x.demand(k), asked[t]), free[t])
+			free[t] -= gpus
+			room -= gpus
+			*due.At(k, p) = gpus
+		}
+	}
+	if beyond <= room {
+		return
+	}
+	for k := range due.Rows() {
+		t, d := x.Parties[k].Tenant, due.At(k, p)
+		if over := sum[t] - cluster.MicroGPU(cells[t])*cluster.WholeGPU; known[k] && over > 0 {
+			kept := sum[t] - over + cluster.MicroGPU(cluster.MulDiv(int64(over), int64(max(room, 0)), int64(beyond)))
+			*d = cluster.MicroGPU(cluster.MulDiv(int64(*d), int64(kept), int64(sum[t])))
+		}
+	}
+}
+
+// idleCells gives back to tenants the GPUs in pool p of their own cells that no party is entitled to, and returns
+// their number. If fewer are left all get the same part.
+func idleCells(entitled byTenant, p int, cells []int, left cluster.MicroGPU) (back cluster.MicroGPU) {
+	idle, sum := make([]cluster.MicroGPU, len(cells)), cluster.MicroGPU(0)
+	for t, gpus := range cells {
+		idle[t] = max(cluster.MicroGPU(gpus)*cluster.WholeGPU-*entitled.At(round.TenantIndex(t), p), 0)
+		sum += idle[t]
+	}
+	for t, gpus := range idle {
+		if gpus > 0 && sum > left {
+			gpus = cluster.MicroGPU(cluster.MulDiv(int64(gpus), int64(max(left, 0)), int64(sum)))
+		}
+		*entitled.At(round.TenantIndex(t), p) += gpus
+		back += gpus
+	}
+	return back
+}
+
+// blind gives each party that is not in the allocation its part of the tenant's weighted share of the GPUs in no
+// cell, in proportion to demand.
+func (x *shares) blind(due byParty, p int, known []bool, asked []int64, base byTenant, cells []int, room cluster.MicroGPU) {
+	shares := make([]cluster.MicroGPU, len(x.Parties))
 	var sum cluster.MicroGPU
 	for k := range due.Rows() {
 		if known[k] {
 			continue
 		}
-		t, d := x.Parties[k].Tenant, due.At(k, p)
-		*d = cluster.MicroGPU(cluster.MulDiv(int64(*base.At(t, p)), int64(x.demand(k)), max(asked[t], 1)))
-		sum += *d
-	}
-	for k := range due.Rows() {
-		if d := due.At(k, p); !known[k] && sum > room {
-			*d = cluster.MicroGPU(cluster.MulDiv(int64(*d), int64(max(room, 0)), int64(sum)))
+		t := x.Parties[k].Tenant
+		share := *base.At(t, p)
+		if cells != nil {
+			share -= cluster.MicroGPU(cells[t]) * cluster.WholeGPU
 		}
+		shares[k] = part(share, x.demand(k), asked[t])
+		sum += shares[k]
 	}
+	for k, gpus := range shares {
+		if sum > room {
+			gpus = cluster.MicroGPU(cluster.MulDiv(int64(gpus), int64(max(room, 0)), int64(max(sum, 1))))
+		}
+		*due.At(round.PartyIndex(k), p) += gpus
+	}
+}
+
+// part returns a party's part of its tenant's GPUs, in proportion to demand.
+func part(gpus cluster.MicroGPU, demand int, asked int64) cluster.MicroGPU {
+	return cluster.MicroGPU(cluster.MulDiv(int64(gpus), int64(demand), max(asked, 1)))
+}
+
+// asked returns the GPUs that all parties of each tenant ask for.
+func (x *shares) asked() []int64 {
+	asked := make([]int64, len(x.Tenants))
+	for k := range x.Parties {
+		asked[x.Parties[k].Tenant] += int64(x.demand(round.PartyIndex(k)))
+	}
+	return asked
 }
 
 // demand returns the GPUs that all jobs of a party ask for.
@@ -153,13 +232,13 @@ func (x *shares) gang(k int) int {
 }
 
 // ask builds the allocation request; nil = the last allocation answers the same request.
-func (x *shares) ask(capacity []int) *cluster.AllocationRequest {
-	q := cluster.AllocationRequest{Policy: x.Settings.Divide, At: x.Now, MostKinds: x.Settings.MostKinds}
+func (x *shares) ask(capacity []int, own *round.Owned) *cluster.AllocationRequest {
+	q := cluster.AllocationRequest{Policy: x.Settings.Divide, At: x.Now, MostKinds: x.Settings.MostKinds, Cells: x.cells(own)}
 	for p, name := range x.Pools {
 		q.Pools = append(q.Pools, cluster.GPUs{Model: name, Count: capacity[p]})
 	}
 	if d := x.Snapshot.Allocation; d != nil && d.Policy == x.Settings.Divide {
-		q.Trades, q.NextTrade = d.Trades, d.NextTrade
+		q.Trades, q.CellTrades, q.NextTrade = d.Trades, d.CellTrades, d.NextTrade
 	}
 	if len(x.Settings.Prices) > 0 {
 		q.Prices = slices.Repeat([]float64{1}, len(x.Pools))
@@ -185,6 +264,30 @@ func (x *shares) ask(capacity []int) *cluster.AllocationRequest {
 	return &q
 }
 
+// cells returns the GPUs in the cells of each tenant that has some.
+func (x *shares) cells(own *round.Owned) (out []cluster.CellGPUs) {
+	if own == nil {
+		return nil
+	}
+	for t, name := range x.Tenants {
+		c, some := cluster.CellGPUs{Tenant: name}, false
+		for p := range x.Pools {
+			c.GPUs = append(c.GPUs, own.GPUs[p][t])
+			some = some || own.GPUs[p][t] > 0
+		}
+		if own.Lots != nil {
+			c.Lots = own.Lots[t]
+			for p := range x.Pools {
+				c.Base = append(c.Base, own.Base[p][t])
+			}
+		}
+		if some {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // bid returns the demand of a party; false = none of its jobs is active.
 func (x *shares) bid(k int) (cluster.Bid, bool) {
 	party := &x.Parties[k]
@@ -205,7 +308,7 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 		weight += eligible.Weight(x.Books, i) * int64(gpus)
 		b.Pinned = x.Snapshot.Cases[i].Job.Request.Model != ""
 		speeds := x.speeds.Speedups(i)
-		for _, p := range st.May {
+		for _, p := range x.may(i) {
 			// Several jobs average by GPUs. A job that cannot run there counts as zero.
 			s := &speeds[p]
 			b.Speeds[p] += s.Value * float64(gpus)
@@ -230,6 +333,20 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 		b.Deadline = x.deadline(i, &b)
 	}
 	return b, true
+}
+
+// may returns the pools that a job may use. A job that starts is bound to the nodes of its grant, for seconds: where
+// tenants trade cells, it counts as before that, so that the grants of a term's start undo no trade.
+func (x *shares) may(i int) []int {
+	l, st := x.Leases[i], &x.Jobs[i]
+	if l == nil || l.State != cluster.Granted || x.Snapshot.Cases[i].Job.Request.Model != "" || !x.Snapshot.Cells.Tradable() {
+		return st.May
+	}
+	var all []int
+	for p := range x.Pools {
+		all = append(all, p)
+	}
+	return all
 }
 
 // lessSure returns the less reliable of two sources.
@@ -277,6 +394,19 @@ func digest(q *cluster.AllocationRequest, epoch int64) string {
 	for i := range q.Pools {
 		text(q.Pools[i].Model)
 		number(int64(q.Pools[i].Count))
+	}
+	for i := range q.Cells {
+		c := &q.Cells[i]
+		text(c.Tenant)
+		for _, gpus := range append(c.GPUs[:len(c.GPUs):len(c.GPUs)], c.Base...) {
+			number(int64(gpus))
+		}
+		for _, l := range c.Lots {
+			text(l.Chain)
+			text(l.Type)
+			number(int64(l.GPUs))
+			number(int64(l.Cells))
+		}
 	}
 	for _, price := range q.Prices {
 		number(int64(math.Float64bits(price)))

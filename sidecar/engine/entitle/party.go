@@ -52,7 +52,8 @@ func Parties(b *round.Books, s *speeds.Speeds) {
 		}
 	}
 	x.openAccounts(at)
-	if x.JobsQueue = preset.TenantBlind(x.Settings.Divide); x.JobsQueue {
+	// Cells belong to tenants, so there tenants queue even if the policy knows jobs only.
+	if x.JobsQueue = preset.TenantBlind(x.Settings.Divide) && x.Snapshot.Cells == nil; x.JobsQueue {
 		x.Queues, x.Rows = append(x.Queues[:0], x.Parties...), round.TableOf[round.QueueIndex](x.PartyRows.Cells, len(x.Pools))
 		for i := range x.Jobs {
 			x.Jobs[i].Queue = round.QueueIndex(x.Jobs[i].Party)

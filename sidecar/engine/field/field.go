@@ -55,6 +55,8 @@ type Choice struct {
 	Lost   []cluster.CellLoss
 	Lent   []cluster.Lending
 	Cells  *cluster.CellReport
+	// CellTrades are the trades of cells in force.
+	CellTrades []cluster.CellTrade
 }
 
 // Blank returns an empty choice, in the memory of an earlier round's.

@@ -57,7 +57,12 @@ type Tenant struct {
 	Jobs   []int   // indices of candidates
 	// Turns lists, by pool, the candidates that may use it, in their order there; nil = the order of Jobs.
 	Turns [][]int
+	// Line is the turns of all pools in one order, if the tenant may have cells.
+	Line []Turn
 }
+
+// Turn is the turn of a candidate in a pool.
+type Turn struct{ Candidate, Pool int }
 
 // Each calls f for every candidate of the tenant and every pool that could serve it. at is the pool's index
 // in the candidate's Pools. Within a pool, candidates come in order.

@@ -21,10 +21,6 @@ func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant, users []lea
 	if m.Settings.Divide == "" || m.JobsQueue {
 		return
 	}
-	type turn struct {
-		candidate int
-		behind    cluster.Span
-	}
 	debit, _ := round.Committed(m.Books, len(m.Parties), round.PartyOf)
 	n := len(m.Pools)
 	behind := round.NewTable[round.PartyIndex, cluster.Span](len(m.Parties), n)
@@ -49,6 +45,9 @@ func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant, users []lea
 					x.behind += m.Settings.Threshold
 				}
 				cost := lease.Cost(account.Entitlement, k.GPUs, m.Settings.Term)
+				if !k.Running && m.Leases[k.Case] != nil {
+					cost = 0 // charged as a lease in force
+				}
 				if !k.Running && cost > 0 && *late >= cost/2 {
 					k.Due = append(k.Due, p)
 				}
@@ -68,5 +67,47 @@ func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant, users []lea
 				lease.TakeTurns(cs, tenants[t].Turns[p], slices.Clone(users), m.Settings)
 			}
 		}
+		if m.Snapshot.Cells != nil {
+			tenants[t].Line = m.line(cs, lines)
+		}
 	}
+}
+
+// turn is the turn of a candidate in a pool.
+type turn struct {
+	candidate int
+	behind    cluster.Span
+}
+
+// line returns the turns of all pools in one order, as Gavel orders jobs and models (Gavel §5, Algorithm 1): the
+// party furthest behind in a pool first. Turns without an entitlement come last. Of equal turns, the one that a job
+// has on its fastest model comes first.
+func (m *Market) line(cs []lease.Candidate, lines [][]turn) []lease.Turn {
+	type place struct {
+		turn
+		pool  int
+		idle  bool
+		speed float64
+	}
+	var all []place
+	for p, line := range lines {
+		for _, x := range line {
+			k := &cs[x.candidate]
+			all = append(all, place{x, p, slices.Contains(k.Idle, p), m.speeds.Speedups(k.Case)[p].Value})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b place) int {
+		if a.idle != b.idle {
+			if a.idle {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Or(cmp.Compare(b.behind, a.behind), cmp.Compare(a.candidate, b.candidate), cmp.Compare(b.speed, a.speed))
+	})
+	out := make([]lease.Turn, len(all))
+	for i, x := range all {
+		out[i] = lease.Turn{Candidate: x.candidate, Pool: x.pool}
+	}
+	return out
 }

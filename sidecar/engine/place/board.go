@@ -363,6 +363,23 @@ func (b *Board) Crowded(node string) int {
 	return -1
 }
 
+// Short tells whether more GPUs than there are of a model of a node are held, and gives the last soft lease there;
+// -1 = there is none.
+func (b *Board) Short(node, model string) (who int, short bool) {
+	n := b.nodeAt(node)
+	if n < 0 {
+		return -1, false
+	}
+	s := b.slotOf(n, model)
+	if s < 0 || b.slots[s].idle >= 0 {
+		return -1, false
+	}
+	if held := b.slots[s].held; len(held) > 0 {
+		return held[0].who, true
+	}
+	return -1, true
+}
+
 // Parts gives the CPUs and memory that go with GPUs of a shape.
 func (b *Board) Parts(shape, gpus int) (cpus int, memoryMB int64) {
 	return share(&b.specs[shape].Request, gpus)

@@ -18,6 +18,14 @@ type Facts struct {
 	keys     []cluster.JobKey // by case: cases are too large to search in them
 }
 
+// Owned is the GPUs of tenants in cells of their own, by pool, then tenant.
+type Owned struct {
+	GPUs [][]int // with the trades of cells in force
+	Base [][]int // without them
+	// Lots are the cells that tenants may trade, by tenant; nil = no tenant may.
+	Lots [][]cluster.CellLot
+}
+
 // reset sets the facts of a snapshot and reuses the memory of old ones.
 func (f *Facts) reset(s *cluster.Snapshot, ledger *cluster.Ledger) {
 	f.Snapshot, f.Now, f.Settings = s, s.Now, &s.Settings

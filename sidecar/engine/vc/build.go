@@ -20,21 +20,11 @@ func build(v *ground, d *cluster.Cells) *cells.State {
 	b.hardware(d.Tops)
 	record := cells.Record{Leases: b.stand(), Bad: b.bad(d.Tops), Lost: v.Snapshot.Lost}
 	var changes cells.Changes
-	v.state, changes = v.plain.Rebuild(record)
+	v.state, changes = v.trade(record).Rebuild(record)
 	v.keepIn(changes.Demoted)
 	v.staleHolders, v.leaving = v.findStaleHolders()
 	v.entitle(v.leaving)
 	return v.state
-}
-
-// layout returns the cells of a description with all hardware healthy and free. It returns nil and an error
-// for an impossible description. Programs that read descriptions reject such a description earlier.
-func (c *Chooser) layout(d *cluster.Cells) (*cells.State, error) {
-	if c.described != d {
-		c.described = d
-		c.plain, c.refused = cells.New(*d)
-	}
-	return c.plain, c.refused
 }
 
 // builder collects the leases and bad GPUs that occupy the cells.
@@ -125,7 +115,9 @@ func (b *builder) stand() []cells.Lease {
 		}
 	}
 	for _, l := range b.leases {
-		b.inside[l.Job] = true
+		if l.Job < len(b.Jobs) {
+			b.inside[l.Job] = true
+		}
 	}
 	return b.leases
 }
@@ -264,10 +256,14 @@ func (m *mask) pick(n int) uint64 {
 // their GPUs for other jobs since. They then take other GPUs of the same nodes.
 func (b *builder) plan(claims []cluster.Claim) {
 	for i, l := range b.Leases {
-		if l == nil || l.State != cluster.Granted || l.Parts == nil || !b.Jobs[i].Ours(b.touch) {
+		if l == nil || l.State != cluster.Granted || !b.Jobs[i].Ours(b.touch) || l.Parts == nil && len(b.within(l.Nodes)) == 0 {
 			continue
 		}
-		if b.inside[i] = b.planned(i, l.Class, l.Parts); !b.inside[i] {
+		if l.Parts == nil {
+			b.RevokeGrant(i, "taken back: its nodes are in cells now")
+			continue
+		}
+		if b.inside[i] = b.planned(i, i, l.Class, l.Parts); !b.inside[i] {
 			b.RevokeGrant(i, "taken back: its GPUs are not there any more")
 		}
 	}
@@ -277,22 +273,39 @@ func (b *builder) plan(claims []cluster.Claim) {
 	for k := range claims {
 		cl := &claims[k]
 		i := b.Find(cl.Job)
-		if cl.Parts == nil || i < 0 || !b.Jobs[i].Eligible || b.Leases[i] != nil || b.Now.Sub(cl.At) > b.Settings.Term ||
-			!b.planned(i, cluster.Guaranteed, cl.Parts) {
+		if cl.Parts == nil || i < 0 || b.Now.Sub(cl.At) > b.Settings.Term {
 			continue
 		}
-		b.claims[i] = cl
+		if b.moves(i, cl) {
+			if b.planned(b.moved(i), i, cluster.Guaranteed, cl.Parts) {
+				b.moving[i] = cl
+			}
+			continue
+		}
+		if b.Jobs[i].Eligible && b.Leases[i] == nil && b.planned(i, i, cluster.Guaranteed, cl.Parts) {
+			b.claims[i] = cl
+		}
 	}
 }
 
-// planned places one job on its planned GPUs and reports whether its nodes are still good. An opportunistic
-// lease needs GPUs that no other job has taken.
-func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) bool {
+// moves reports whether a claim is that of a job that leaves GPUs of another model.
+func (b *builder) moves(i int, cl *cluster.Claim) bool {
+	if b.Settings.Divide == "" {
+		return false
+	}
+	return b.Ending(i) && b.Leases[i].Pool != cl.Pool || b.Leaves(i)
+}
+
+// planned places one job, by its number in the cells and its case, on its planned GPUs and reports whether its nodes
+// are still good. An opportunistic lease needs GPUs that no other job has taken. A claim needs good GPUs: a job that
+// fairlease leaves alone may have got them.
+func (b *builder) planned(job, i int, right cluster.LeaseClass, parts []cells.Part) bool {
 	for _, p := range parts {
 		if m := b.on(p.Node); m == nil || !b.Site.Good(p.Node) {
 			return false
 		}
 	}
+	claim := job != i || b.Leases[i] == nil
 	parts = slices.Clone(parts)
 	for k := range parts {
 		p := &parts[k]
@@ -300,12 +313,12 @@ func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) b
 		if p.GPUs&(m.taken|m.bad) != 0 {
 			p.GPUs = m.pick(bits.OnesCount64(p.GPUs))
 		}
-		if right == cluster.Opportunistic && p.GPUs&(m.taken|m.bad) != 0 {
+		if right == cluster.Opportunistic && p.GPUs&(m.taken|m.bad) != 0 || claim && p.GPUs&m.bad != 0 {
 			return false
 		}
 		m.taken |= p.GPUs
 	}
-	b.leases = append(b.leases, cells.Lease{Job: i, VC: b.Records[i].Tenant, Right: right, Parts: parts, Priority: 2})
+	b.leases = append(b.leases, cells.Lease{Job: job, VC: b.Records[i].Tenant, Right: right, Parts: parts, Priority: 2})
 	return true
 }
 
@@ -318,35 +331,16 @@ func indices(gpus uint64) []int {
 	return out
 }
 
-// Own returns the GPUs that each tenant has in cells of its own, by pool, then tenant; nil = no cells.
-func (c *Chooser) Own(b *round.Books) [][]int {
-	if b.Snapshot.Cells == nil {
-		return nil
-	}
-	plain, err := c.layout(b.Snapshot.Cells)
-	if err != nil {
-		return nil
-	}
-	own := make([][]int, len(b.Pools))
-	for p, pool := range b.Pools {
-		own[p] = make([]int, len(b.Tenants))
-		for t, name := range b.Tenants {
-			own[p][t] = plain.GPUs(name, pool)
-		}
-		for _, f := range b.Snapshot.Lost {
-			if t, ok := slices.BinarySearch(b.Tenants, f.VC); ok {
-				own[p][t] = max(own[p][t]-f.Cells*plain.Size(f.Chain, f.Type, pool), 0)
-			}
-		}
-	}
-	return own
-}
-
 // keepIn handles jobs that found no cell of their VC where they are. A running job gets as many GPUs of the
 // same nodes in its VC's books, if possible. Otherwise it becomes opportunistic. A job that may not be
 // requeued keeps its GPUs, which then count as bad. A claim that cannot be kept is dropped.
 func (v *ground) keepIn(demoted []int) {
 	for _, i := range demoted {
+		if i >= len(v.Jobs) {
+			v.state.Release(i)
+			delete(v.moving, v.caseOf(i))
+			continue
+		}
 		st := &v.Jobs[i]
 		switch {
 		case v.claims[i] != nil:
@@ -398,18 +392,20 @@ func (v *ground) relabel(i int) bool {
 }
 
 // entitle sets the parts and the class of every lease in the cells. A lease that is not renewed, for the sake
-// of another job of its VC, keeps its class until it ends.
+// of another job of its VC or because its cell changes hands, keeps its class until it ends.
 func (v *ground) entitle(leaving []cellRecall) {
 	goes := make(map[int]bool, len(leaving))
 	for _, r := range leaving {
 		goes[r.of] = true
 	}
+	trading := v.Settings.Divide != "" && v.Snapshot.Cells.Tradable()
 	for i, l := range v.Leases {
 		if l == nil || !v.inside[i] {
 			continue
 		}
 		l.Parts = v.state.Parts(i)
-		if right := v.right(i); right == cluster.Guaranteed || !goes[i] && l.State != cluster.Ending {
+		ends := goes[i] || l.State == cluster.Ending || trading && l.Class == cluster.Guaranteed && v.mayGo(i) // its cell may have changed hands
+		if right := v.right(i); right == cluster.Guaranteed || !ends {
 			if l.Class == cluster.Guaranteed && right == cluster.Opportunistic {
 				v.Events = append(v.Events, cluster.Event{Kind: "cells_demoted", Job: l.Job,
 					Text: fmt.Sprintf("job %s no longer stands in cells of %s: its lease is opportunistic now", v.Records[i].ID, v.Records[i].Tenant)})
@@ -419,7 +415,8 @@ func (v *ground) entitle(leaving []cellRecall) {
 	}
 }
 
-// findStaleHolders returns the jobs that still hold GPUs given to another job, by that job, and the recalls they cause.
+// findStaleHolders returns the jobs that still hold GPUs given to another job, by that job's number in the cells, and
+// the recalls they cause.
 func (v *ground) findStaleHolders() (staleHolders map[int][]int, leaving []cellRecall) {
 	holders := v.state.StaleHolders()
 	if len(holders) == 0 {
@@ -427,18 +424,24 @@ func (v *ground) findStaleHolders() (staleHolders map[int][]int, leaving []cellR
 	}
 	staleHolders = map[int][]int{}
 	beneficiaries := map[string][]int{} // by node
+	gets := func(job int) {
+		for _, p := range v.state.Parts(job) {
+			beneficiaries[p.Node] = append(beneficiaries[p.Node], job)
+		}
+	}
 	for i := range v.Jobs {
 		if v.claims[i] != nil || v.Leases[i] != nil && v.Leases[i].State == cluster.Granted && v.right(i) == cluster.Guaranteed {
-			for _, p := range v.state.Parts(i) {
-				beneficiaries[p.Node] = append(beneficiaries[p.Node], i)
-			}
+			gets(i)
+		}
+		if v.moving[i] != nil {
+			gets(v.moved(i))
 		}
 	}
 	for _, i := range holders {
 		for n, beneficiary := range v.beneficiariesOf(i, beneficiaries) {
 			if staleHolders[beneficiary] = append(staleHolders[beneficiary], i); n == 0 {
 				v.state.Leave(i)
-				leaving = append(leaving, cellRecall{i, v.Records[beneficiary].Key})
+				leaving = append(leaving, cellRecall{i, v.Records[v.caseOf(beneficiary)].Key})
 			}
 		}
 	}

@@ -70,7 +70,8 @@ func trim(parts []cells.Part, gpus int) bool {
 	return trims
 }
 
-// grant makes a lease, or a claim while the jobs that hold the GPUs have not left.
+// grant makes a lease, or a claim while the jobs that hold the GPUs have not left, or the job itself has not left its
+// present ones.
 func (v *ground) grant(g *cellGrant) {
 	st := &v.Jobs[g.of]
 	nodes := g.nodes
@@ -83,10 +84,19 @@ func (v *ground) grant(g *cellGrant) {
 			at = max(at, l.End)
 		}
 	}
-	if at > v.Now {
+	if g.moves && v.Leases[g.of] != nil {
+		at = max(at, v.Leases[g.of].End)
+	}
+	if at > v.Now || g.moves {
 		cl := cluster.Claim{Job: v.Records[g.of].Key, Pool: pool, Nodes: nodes, At: at, Made: v.Now, Parts: g.parts}
 		if old := v.claims[g.of]; old != nil {
 			cl.Made = old.Made
+		}
+		if old := v.moving[g.of]; old != nil {
+			cl.Made = old.Made
+			if v.Leases[g.of] == nil { // the claim lapses if the job does not come
+				cl.At = old.At
+			}
 		}
 		v.Claims, st.Claimed = append(v.Claims, cl), true
 		return
@@ -127,6 +137,7 @@ func commons(v *ground, in *lease.Input) {
 	})
 	of := lease.Input{Now: v.Now, Settings: v.Settings}
 	of.Candidates, of.Tenants = v.Line(rest)
+	of.Trials = v.Market.Trials(of.Candidates)
 	v.common = v.Fresh(v.common)
 	known := len(v.Claims)
 	v.Commons(v.Field, &of, v.common, v.touch, &v.out)

@@ -22,10 +22,19 @@ type ground struct {
 	// By case: the claim of the job, and whether the job is inside cells.
 	claims map[int]*cluster.Claim
 	inside []bool
+	// moving are the claims of jobs that leave GPUs of another model, by case. In the cells, the claim of case i is
+	// the lease of job moved(i), beside the job's present one.
+	moving map[int]*cluster.Claim
 	// staleHolders still hold GPUs that were given to a job; leaving are their recalls.
 	staleHolders map[int][]int
 	leaving      []cellRecall
 }
+
+// moved returns the number of a case in the cells as a job that moves there.
+func (v *ground) moved(i int) int { return len(v.Jobs) + i }
+
+// caseOf returns the case of a number in the cells.
+func (v *ground) caseOf(job int) int { return job % len(v.Jobs) }
 
 // cellRecall is a lease that ends for a guaranteed one.
 type cellRecall struct {
@@ -113,6 +122,9 @@ func (v *ground) occupy() *place.Board {
 		}
 	}
 	for _, cl := range v.claims {
+		board.Hold(cl.Nodes)
+	}
+	for _, cl := range v.moving {
 		board.Hold(cl.Nodes)
 	}
 	return board

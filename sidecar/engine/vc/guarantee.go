@@ -35,6 +35,7 @@ type cellGrant struct {
 	parts  []cells.Part
 	nodes  []cluster.Holding // of the parts; nil = not computed yet
 	recall []int             // cases of jobs that must leave first
+	moves  bool              // the job leaves GPUs of another model first
 }
 
 // Priorities of leases within a VC. A lease up for renewal has the priority of its place in the queue, and
@@ -63,9 +64,17 @@ func guarantee(g *ground, in *lease.Input) *decision {
 		}
 		v.state.Prefer(i, p)
 	}
+	for i := range v.moving { // nothing takes the cells for which a job has had its notice
+		v.state.Prefer(v.moved(i), inTerm+2*urgent)
+	}
 	for t := range in.Tenants {
-		if v.state.Has(in.Tenants[t].Name) {
+		if !v.state.Has(in.Tenants[t].Name) {
+			continue
+		}
+		if v.failed = map[attempt]cells.Refusal{}; v.Settings.Divide == "" {
 			v.guaranteeVC(t)
+		} else {
+			v.guaranteeModels(t)
 		}
 	}
 	g.lastGrants = v.granted
@@ -86,22 +95,34 @@ func (v *decision) guaranteeVC(t int) {
 			v.state.Prefer(k.Case, priority(at))
 		}
 	}
-	v.failed = map[attempt]cells.Refusal{}
 	for at, i := range tenant.Jobs {
 		k := &v.in.Candidates[i]
 		c := k.Case
 		switch {
 		case v.Leases[c] != nil:
 			v.keep(k, tenant.Name)
-		case v.claims[c] != nil: // the claim has its place already
-			v.granted = append(v.granted, cellGrant{of: c, class: cluster.Guaranteed, parts: v.state.Parts(c), recall: v.staleHolders[c]})
+		case v.claims[c] != nil:
+			v.confirm(c)
 		default:
-			refusal, ok := v.request(k, tenant.Name, priority(at))
-			if !ok && !v.forgiving(k, tenant.Name, priority(at)) {
-				v.refused[c] = refusal
-			}
+			v.serve(k, tenant.Name, priority(at), anyPool)
 		}
 	}
+}
+
+// confirm grants the cells that are claimed for a job.
+func (v *decision) confirm(i int) {
+	v.granted = append(v.granted, cellGrant{of: i, class: cluster.Guaranteed, parts: v.state.Parts(i), recall: v.staleHolders[i]})
+}
+
+// serve requests a VC's cells in a pool for a waiting job. It records a refusal, and reports whether there was none.
+func (v *decision) serve(k *lease.Candidate, vc string, priority, pool int) bool {
+	refusal, ok := v.request(k, vc, priority, pool)
+	if ok = ok || v.forgiving(k, vc, priority, pool); ok {
+		delete(v.refused, k.Case)
+	} else {
+		v.refused[k.Case] = refusal
+	}
+	return ok
 }
 
 // keep renews a guaranteed lease. It makes an opportunistic lease guaranteed in place if the VC has the cells
@@ -125,11 +146,14 @@ func (v *decision) keep(k *lease.Candidate, vc string) {
 	}
 }
 
-// request requests a VC's cells for a waiting job.
-func (v *decision) request(k *lease.Candidate, vc string, priority int) (cells.Refusal, bool) {
+// anyPool requests cells of all pools that a job may use.
+const anyPool = -1
+
+// request requests a VC's cells in a pool for a waiting job.
+func (v *decision) request(k *lease.Candidate, vc string, priority, pool int) (cells.Refusal, bool) {
 	refusal, soft := cells.Refusal{Code: cells.UnknownLevel, VC: vc}, v.soft(k.Case)
 	for n, c := range v.chains {
-		if !v.uses(k, &c) {
+		if !v.uses(k, &c) || pool != anyPool && v.Pools[pool] != c.Model {
 			continue
 		}
 		try := attempt{n, k.Shape, soft, k.Urgent, k.IdleOnly}
@@ -162,7 +186,7 @@ func (v *decision) request(k *lease.Candidate, vc string, priority int) (cells.R
 
 // forgiving repeats a refused request without the nodes that the job avoids because its last grant did not
 // start there. These nodes may be all that the VC has.
-func (v *decision) forgiving(k *lease.Candidate, vc string, priority int) bool {
+func (v *decision) forgiving(k *lease.Candidate, vc string, priority, pool int) bool {
 	r := &v.Records[k.Case]
 	if len(r.AvoidNodes) == 0 {
 		return false
@@ -170,7 +194,7 @@ func (v *decision) forgiving(k *lease.Candidate, vc string, priority int) bool {
 	shun, shape := r.AvoidNodes, k.Shape
 	r.AvoidNodes = nil
 	k.Shape = v.Site.Shape(v.Spec(k.Case))
-	_, ok := v.request(k, vc, priority)
+	_, ok := v.request(k, vc, priority, pool)
 	if !ok {
 		r.AvoidNodes, k.Shape = shun, shape
 	}

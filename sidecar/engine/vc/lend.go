@@ -21,7 +21,7 @@ func lend(g *ground, in *lease.Input) {
 			switch k := &in.Candidates[i]; {
 			case v.Leases[k.Case] == nil && !k.Running && v.mayBorrow(k):
 				v.waits[t] = append(v.waits[t], i)
-			case k.Running && v.lent(k.Case) && v.Ending(k.Case):
+			case k.Running && v.lent(k.Case) && v.Ending(k.Case) && !v.Jobs[k.Case].Claimed: // else it moves
 				v.up[t] = append(v.up[t], i)
 			}
 		}
@@ -60,13 +60,15 @@ func (v *lender) lendPool(p int) {
 	var up []int // candidates up for renewal, in their tenants' order
 	for t := range bs {
 		b := &bs[t]
-		b.weight = int64(v.Accounts().At(round.TenantIndex(t), p).Entitlement)
-		for _, i := range v.waits[t] {
+		b.weight = v.weight(round.TenantIndex(t), p)
+		for _, i := range v.waitsIn(t, p) {
 			k := &v.in.Candidates[i]
 			if v.Leases[k.Case] != nil || !slices.Contains(k.Pools, p) { // it got GPUs of an earlier pool, or uses others
 				continue
 			}
-			if !v.Stops.Gone(k.Case) || v.over(k.Case, p) {
+			if slices.Contains(k.Idle, p) {
+				b.last = append(b.last, i)
+			} else if !v.Stops.Gone(k.Case) || v.over(k.Case, p) {
 				b.waits = append(b.waits, i)
 				demands[t] += k.GPUs
 			} else if !v.owns(k.Case) {
@@ -103,6 +105,25 @@ func (v *lender) lendPool(p int) {
 		}
 		v.lendTo(p, bs, false, failed)
 	}
+}
+
+// weight returns the weight of a tenant where idle GPUs of a pool are lent: its entitlement. Where a policy divides the
+// models, what it is entitled to beyond its cells counts.
+func (v *lender) weight(t round.TenantIndex, p int) int64 {
+	gpus := v.Accounts().At(t, p).Entitlement
+	if v.Settings.Divide != "" {
+		gpus = max(gpus-cluster.MicroGPU(v.state.GPUs(v.Tenants[t], v.Pools[p]))*cluster.WholeGPU, 0)
+	}
+	return int64(gpus)
+}
+
+// waitsIn returns a tenant's candidates that may borrow, in their order in a pool.
+func (v *lender) waitsIn(t, p int) []int {
+	turns := v.in.Tenants[t].Turns
+	if turns == nil || len(v.waits[t]) == 0 {
+		return v.waits[t]
+	}
+	return slices.DeleteFunc(slices.Clone(turns[p]), func(i int) bool { _, waits := slices.BinarySearch(v.waits[t], i); return !waits })
 }
 
 // loan is a kind of request for idle GPUs. If one is refused, so are all later ones.

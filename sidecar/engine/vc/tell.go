@@ -125,7 +125,7 @@ func report(v *ground) *cluster.CellReport {
 	}
 	out := &cluster.CellReport{Fragmentation: v.state.Fragmentation(), Unsafe: v.unsafe}
 	if !v.Brief {
-		out.Views, out.Bound = v.state.Views(), v.state.Bound(func(i int) cluster.JobKey { return v.Records[i].Key })
+		out.Views, out.Bound = v.state.Views(), v.state.Bound(func(job int) cluster.JobKey { return v.Records[v.caseOf(job)].Key })
 	}
 	return out
 }

@@ -22,6 +22,9 @@ type Chooser struct {
 	described *cluster.Cells
 	plain     *cells.State
 	refused   error
+	// The cells after trades; nil = these are not possible.
+	traded *cells.State
+	trades []cluster.CellTrade
 
 	board  *place.Board
 	common *place.Board // of nodes in no cell
@@ -47,13 +50,16 @@ type turn struct {
 	choosers []string             // by tenant: how the jobs of its VC are ordered
 	levels   [][]cluster.QOSLevel // by tenant; nil = there are no levels
 	unsafe   []string             // reasons why promises to VCs do not add up
+	// The trades of cells in force, and whether this round has decided on them.
+	cellTrades []cluster.CellTrade
+	decided    bool
 }
 
 // Choose implements field.Chooser.
 func (c *Chooser) Choose(f *field.Field) field.Choice {
 	budget.Extend(f.Stops)
 	budget.Youth(f.Stops)
-	h := &turn{Field: f, Chooser: c, out: f.Blank()}
+	h := &turn{Field: f, Chooser: c, out: f.Blank(), cellTrades: f.Snapshot.CellTrades}
 	h.out.Lent = lending(f)
 	if h.choosers = choosers(f); slices.Contains(h.choosers, "gandiva-fair") {
 		advance(f, h.choosers)
@@ -68,6 +74,7 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 	if h.out.Cells == nil { // there is no job at all
 		h.choose(cluster.FullControl)
 	}
+	h.out.CellTrades = h.cellTrades
 	return h.out
 }
 
@@ -120,7 +127,7 @@ func (h *turn) level(i int) int32 {
 
 // choose grants leases to the jobs of one control level.
 func (h *turn) choose(touch cluster.Control) {
-	v := &ground{turn: h, touch: touch, claims: map[int]*cluster.Claim{}, inside: make([]bool, len(h.Snapshot.Cases))}
+	v := &ground{turn: h, touch: touch, claims: map[int]*cluster.Claim{}, moving: map[int]*cluster.Claim{}, inside: make([]bool, len(h.Snapshot.Cases))}
 	if _, err := h.layout(h.Snapshot.Cells); err != nil {
 		h.unsafe = safePlan(v, err.Error())
 		h.out.Cells, h.out.Lost = &cluster.CellReport{Unsafe: h.unsafe}, h.Snapshot.Lost
@@ -130,6 +137,7 @@ func (h *turn) choose(touch cluster.Control) {
 	v.chains = v.state.Chains()
 	in := lease.Input{Now: h.Now, Settings: h.Settings}
 	in.Candidates, in.Tenants = h.Line(v.candidates())
+	in.Trials = h.Market.Trials(in.Candidates)
 	v.board = v.occupy()
 	d := guarantee(v, &in)
 	if unsafe := v.state.Unsafe(); unsafe != nil { // HiveD Theorem 1, invariant (2)

@@ -1,0 +1,142 @@
+package vc
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+)
+
+// Where a policy divides GPU models, each VC's healthy cells are a problem of their own, between the parties of its
+// tenant (SEMANTICS §4). A party's deficits then say which of its jobs gets which model of the VC's cells next. The
+// guarantee is the same as without a policy: a job whose party is entitled to no GPU of a model still gets free
+// cells of it, after all others.
+
+// guaranteeModels gives a VC's cells to the jobs of its tenant, in the order of their turns on each model.
+func (v *decision) guaranteeModels(t int) {
+	tenant := &v.in.Tenants[t]
+	priority := func(at int) int {
+		p := -at
+		if v.in.Candidates[tenant.Line[at].Candidate].Urgent {
+			p += urgent
+		}
+		return p
+	}
+	for at, x := range tenant.Line {
+		if k := &v.in.Candidates[x.Candidate]; k.Running && k.Pools[0] == x.Pool && v.right(k.Case) == cluster.Guaranteed {
+			v.state.Prefer(k.Case, priority(at))
+		}
+	}
+	served := make(map[int]bool, len(tenant.Jobs)) // by case: it has its GPUs for the next term
+	v.goOn(tenant.Name, served)
+	v.try(t, served)
+	for at, x := range tenant.Line {
+		k := &v.in.Candidates[x.Candidate]
+		c := k.Case
+		switch {
+		case served[c]:
+		case v.claims[c] != nil:
+			v.confirm(c)
+			g := &v.granted[len(v.granted)-1]
+			g.nodes = v.holdings(g.parts, k.Shape)
+			v.clear(g)
+			served[c] = true
+		case v.Leases[c] == nil:
+			served[c] = v.serve(k, tenant.Name, priority(at), x.Pool)
+		case k.Pools[0] == x.Pool:
+			v.keep(k, tenant.Name) // it may still move where it gets more done
+		case !slices.Contains(v.renewed, c) || slices.ContainsFunc(k.Better, func(b lease.Better) bool { return b.Pool == x.Pool }):
+			served[c] = v.move(k, tenant.Name, priority(at), x.Pool)
+		}
+	}
+}
+
+// goOn keeps the cells to which jobs of a VC are moving.
+func (v *decision) goOn(vc string, served map[int]bool) {
+	for _, i := range slices.Sorted(maps.Keys(v.moving)) {
+		if v.Records[i].Tenant != vc {
+			continue
+		}
+		parts := v.state.Parts(v.moved(i))
+		g := cellGrant{of: i, class: cluster.Guaranteed, parts: parts, moves: true,
+			nodes: v.holdings(parts, v.Site.Shape(v.Spec(i))), recall: v.staleHolders[v.moved(i)]}
+		if !v.clear(&g) { // Slurm has started another job there
+			v.state.Release(v.moved(i))
+			delete(v.moving, i)
+			continue
+		}
+		v.granted = append(v.granted, g)
+		v.state.Prefer(i, -inTerm)
+		served[i] = true
+	}
+}
+
+// clear recalls the leases that hold GPUs of a claim although the cells have them elsewhere: Slurm chose their GPUs. It
+// reports whether the GPUs of the claim can be had.
+func (v *decision) clear(g *cellGrant) bool {
+	for _, i := range g.recall {
+		v.board.Displace(i)
+	}
+	for n := range g.nodes {
+		for {
+			i, short := v.board.Short(g.nodes[n].Node, g.nodes[n].Model)
+			if i < 0 {
+				if short {
+					return false
+				}
+				break
+			}
+			v.board.Displace(i)
+			if v.right(i) == cluster.Guaranteed {
+				v.state.Demote(i)
+				v.demoted = append(v.demoted, i)
+			}
+			v.state.Leave(i)
+			g.recall = append(g.recall, i)
+			v.recalls = append(v.recalls, cellRecall{i, v.Records[g.of].Key})
+		}
+	}
+	return true
+}
+
+// try gives jobs of a VC its cells for trials on models that have not been measured.
+func (v *decision) try(t int, served map[int]bool) {
+	for _, trial := range v.in.Trials {
+		k := &v.in.Candidates[trial.Candidate]
+		if k.Tenant != t || served[k.Case] || v.claims[k.Case] != nil {
+			continue
+		}
+		const first = 1
+		if v.Leases[k.Case] == nil {
+			served[k.Case] = v.serve(k, v.in.Tenants[t].Name, first, trial.Pool)
+		} else if k.Pools[0] != trial.Pool {
+			served[k.Case] = v.move(k, v.in.Tenants[t].Name, first, trial.Pool)
+		}
+	}
+}
+
+// move requests a VC's cells in another pool for a running job whose lease ends, and reports whether it moves.
+func (v *decision) move(k *lease.Candidate, vc string, priority, pool int) bool {
+	if !k.Running || !v.inside[k.Case] || v.touch != cluster.FullControl {
+		return false
+	}
+	for _, c := range v.chains {
+		if c.Model != v.Pools[pool] {
+			continue
+		}
+		q := v.ask(k, &c, vc, priority, place.Anybodys)
+		q.Job = v.moved(k.Case)
+		grant, err := v.state.Request(q)
+		if err != nil {
+			continue
+		}
+		v.demoted = append(v.demoted, grant.Demoted...)
+		v.settle(k, &cellGrant{of: k.Case, class: cluster.Guaranteed, parts: grant.Parts, recall: grant.Recall, moves: true})
+		v.renewed = slices.DeleteFunc(v.renewed, func(i int) bool { return i == k.Case })
+		v.state.Prefer(k.Case, -inTerm) // its present cells are the next job's
+		return true
+	}
+	return false
+}

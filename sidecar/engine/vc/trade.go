@@ -1,0 +1,93 @@
+package vc
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/cells"
+)
+
+// Tenants may trade cells of their virtual clusters (Gandiva_fair §3.4): a trade that both agreed on in the allocation
+// changes their numbers of cells, r_tk. It takes effect, and is undone, only at a moment at which every guaranteed
+// lease in the middle of its term keeps its cells, and with the hardware as it is (HiveD Theorem 1): when the terms of
+// the leases there end. Until then the old numbers hold.
+
+// trade decides which trades of cells are in force, and returns the healthy and free cells after them. The record is
+// that of the leases and the hardware. Trades that are not agreed any more are undone first, the newest first.
+func (v *ground) trade(record cells.Record) *cells.State {
+	if v.layoutAfter(v.Snapshot.Cells, v.cellTrades) == nil { // the description has changed
+		v.cellTrades = nil
+	}
+	if v.touch == cluster.FullControl && !v.decided {
+		v.decided = true
+		v.settleTrades(record)
+	}
+	return v.layoutAfter(v.Snapshot.Cells, v.cellTrades)
+}
+
+func (v *ground) settleTrades(record cells.Record) {
+	agreed := v.agreed()
+	if slices.EqualFunc(agreed, v.cellTrades, same) {
+		return
+	}
+	now := v.trial(record, v.cellTrades)
+	for i := len(v.cellTrades) - 1; i >= 0; i-- {
+		if t := v.cellTrades[i]; !contains(agreed, t) {
+			now = v.change(record, now, slices.Delete(slices.Clone(v.cellTrades), i, i+1), "cells_returned", &t)
+		}
+	}
+	for i := range agreed {
+		if !contains(v.cellTrades, agreed[i]) {
+			now = v.change(record, now, append(slices.Clip(v.cellTrades), agreed[i]), "cells_traded", &agreed[i])
+		}
+	}
+}
+
+// agreed returns the trades of cells in the allocation.
+func (v *ground) agreed() []cluster.CellTrade {
+	if d := v.Snapshot.Allocation; d != nil && d.Policy == v.Settings.Divide {
+		return d.CellTrades
+	}
+	return nil
+}
+
+func contains(trades []cluster.CellTrade, t cluster.CellTrade) bool {
+	return slices.ContainsFunc(trades, func(o cluster.CellTrade) bool { return same(o, t) })
+}
+
+// trial is the cells as they would be after trades; nil = they are not possible.
+type trial struct {
+	state   *cells.State
+	demoted []int
+}
+
+// trial rebuilds the cells after trades.
+func (v *ground) trial(record cells.Record, trades []cluster.CellTrade) *trial {
+	plain := v.layoutAfter(v.Snapshot.Cells, trades)
+	if plain == nil {
+		return nil
+	}
+	state, changes := plain.Rebuild(record)
+	return &trial{state, changes.Demoted}
+}
+
+// change puts other trades in force if no lease in the middle of its term and no claim suffers, no VC loses another
+// cell to bad hardware, and every promise can be kept. It returns the cells as they are then.
+func (v *ground) change(record cells.Record, now *trial, trades []cluster.CellTrade, kind string, t *cluster.CellTrade) *trial {
+	next := v.trial(record, trades)
+	if next == nil || next.state.Unsafe() != nil || !slices.Equal(next.state.Losses(), now.state.Losses()) {
+		return now
+	}
+	for _, i := range next.demoted {
+		if !slices.Contains(now.demoted, i) && (i >= len(v.Jobs) || !v.mayGo(i)) {
+			return now
+		}
+	}
+	v.cellTrades = trades
+	c := t.Cells
+	gets := map[string]string{"cells_traded": "gets", "cells_returned": "gives back"}[kind]
+	v.Events = append(v.Events, cluster.Event{Kind: kind, Text: fmt.Sprintf("trade %d: the virtual cluster %s %s %d cells of type %s (%s) of %s for %d of type %s (%s), at %.2f GPUs each",
+		t.ID, t.FastTo.Tenant, gets, c.FastCells, c.FastType, t.Fast, t.SlowTo.Tenant, c.SlowCells, c.SlowType, t.Slow, t.Price)})
+	return next
+}
