@@ -1,6 +1,7 @@
 package entitle
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
@@ -17,12 +18,13 @@ import (
 // market sets the entitlements of parties by the last allocation, and returns the sums by tenant. A party
 // that is new to the allocation gets its part of the tenant's weighted share, within the room left. Without
 // an allocation, this holds for all parties. GPUs that belong to no party are shared between tenants by
-// weight. capacity is the number of GPUs by pool; base is the weighted share of each tenant.
-func (x *shares) market(capacity []int, base byTenant) byTenant {
+// weight. capacity is the number of GPUs by pool; base is the weighted share of each tenant. market returns
+// the tenants' entitlements, with trades and without them (nil = there are none).
+func (x *shares) market(capacity []int, base byTenant) (entitled byTenant, untraded []cluster.MicroGPU) {
 	n := len(x.Pools)
 	due := round.NewTable[round.PartyIndex, cluster.MicroGPU](len(x.Parties), n)
 	known := x.divided(due)
-	entitled := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.Tenants), n)
+	entitled = round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.Tenants), n)
 	weights := make([]int64, len(x.Tenants))
 	for t, name := range x.Tenants {
 		weights[t] = x.Weight(name)
@@ -44,8 +46,35 @@ func (x *shares) market(capacity []int, base byTenant) byTenant {
 		}
 	}
 	ledger := cluster.Ledger{Tenants: x.PartyRows.Cells}
-	ltgf.Settle(&ledger, due.Cells, due.Cells, x.debts(due), make([]int, len(due.Cells)), x.Settings, true)
-	return entitled
+	own, untraded := x.untraded(due, entitled)
+	ltgf.Settle(&ledger, due.Cells, due.Cells, own, x.debts(ltgf.Most(due.Cells, own)), make([]int, len(due.Cells)), x.Settings, true)
+	return entitled, untraded
+}
+
+// untraded returns the entitlements of parties and of tenants without the trades in force; nil = no trade is
+// in force or was undone.
+func (x *shares) untraded(due byParty, entitled byTenant) (parties, tenants []cluster.MicroGPU) {
+	d := x.Snapshot.Allocation
+	if d == nil || d.Policy != x.Settings.Divide || len(d.Trades)+len(d.Undone) == 0 {
+		return nil, nil
+	}
+	parties, tenants = slices.Clone(due.Cells), slices.Clone(entitled.Cells)
+	ofParty, ofTenant := round.TableOf[round.PartyIndex](parties, len(x.Pools)), round.TableOf[round.TenantIndex](tenants, len(x.Pools))
+	give := func(party cluster.PartyName, model string, gpus cluster.MicroGPU) {
+		k, ok := slices.BinarySearchFunc(x.Parties, party.Kind, func(c round.Claimant, name string) int { return cmp.Compare(c.Name, name) })
+		if p := x.Pool(model); ok && p >= 0 {
+			*ofParty.At(round.PartyIndex(k), p) += gpus
+			*ofTenant.At(x.Parties[k].Tenant, p) += gpus
+		}
+	}
+	for i := range d.Trades {
+		t := &d.Trades[i]
+		give(t.FastTo, t.Fast, -t.FastGPUs)
+		give(t.FastTo, t.Slow, t.SlowGPUs)
+		give(t.SlowTo, t.Fast, t.FastGPUs)
+		give(t.SlowTo, t.Slow, -t.SlowGPUs)
+	}
+	return parties, tenants
 }
 
 // divided fills in the entitlements of the allocation, and returns the parties that it includes.
@@ -126,7 +155,7 @@ func (x *shares) demand(k round.PartyIndex) int {
 }
 
 // debts returns, by party and pool, how far ahead a party may be, in GPUs for one term.
-func (x *shares) debts(due byParty) []int {
+func (x *shares) debts(due []cluster.MicroGPU) []int {
 	gangs := round.NewTable[round.PartyIndex, int](len(x.Parties), len(x.Pools))
 	for k := range gangs.Rows() {
 		gang := x.gang(k)
@@ -134,7 +163,7 @@ func (x *shares) debts(due byParty) []int {
 			*gangs.At(k, p) = gang
 		}
 	}
-	return owe(gangs.Cells, due.Cells)
+	return owe(gangs.Cells, due)
 }
 
 // owe returns, by row, how far ahead a tenant or party may be, in GPUs for one term: its largest gang plus

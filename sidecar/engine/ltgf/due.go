@@ -1,6 +1,8 @@
 package ltgf
 
 import (
+	"slices"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
@@ -65,8 +67,13 @@ func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants 
 // reclaim.threshold leaves it. A lower limit would forgive that again and again. A tenant that
 // repays others may be ahead by its gang's term only, so that repay.floor holds. base and
 // entitled are by row of the ledger's tenants; largest is the largest gang of each row's tenant.
-func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest, holds []int, s *cluster.Settings, anew bool) {
-	writeOff(l, entitled)
+//
+// untraded is entitled without trades; nil = no trade is in force or was undone. It keeps trades
+// from changing accounts: a tenant that sells its entitlement neither loses its debt, nor do the
+// others lose what it owes.
+func Settle(l *cluster.Ledger, base, entitled, untraded []cluster.MicroGPU, largest, holds []int, s *cluster.Settings, anew bool) {
+	writeOff(l, entitled, untraded)
+	limit := Most(entitled, untraded)
 	furthest := map[string]cluster.Span{}
 	for i := range l.Tenants {
 		t := &l.Tenants[i]
@@ -83,7 +90,7 @@ func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest, holds
 		t.Base, t.Entitlement = base[i], entitled[i]+t.Repays
 		ahead := cluster.Times(largest[i], s.Term)
 		if t.Repays >= 0 {
-			ahead += Credit(entitled[i], s.Threshold)
+			ahead += Credit(limit[i], s.Threshold)
 		}
 		t.Deficit = max(t.Deficit, -ahead)
 	}
@@ -94,7 +101,10 @@ func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest, holds
 // entitlement lack: hand-overs, and GPUs on which nothing fits. No tenant received that time, so
 // no tenant owes it. Otherwise it would grow until all tenants reach the credit cap and are
 // indistinguishable. Differences between tenants stay.
-func writeOff(l *cluster.Ledger, entitled []cluster.MicroGPU) {
+//
+// A tenant that has sold its whole entitlement in a pool lacks no GPUs there, but it may owe GPU
+// time. In such a pool the common part is at most the sum of all deficits: the rest is owed.
+func writeOff(l *cluster.Ledger, entitled, untraded []cluster.MicroGPU) {
 	least := map[string]cluster.Span{}
 	for i := range l.Tenants {
 		if t := &l.Tenants[i]; t.Entitlement > 0 && t.Demand >= t.Entitlement {
@@ -104,10 +114,40 @@ func writeOff(l *cluster.Ledger, entitled []cluster.MicroGPU) {
 			}
 		}
 	}
+	for i := range untraded {
+		if t := &l.Tenants[i]; untraded[i] > 0 && min(entitled[i], t.Entitlement) == 0 {
+			least[t.Pool] = min(least[t.Pool], common(l, t.Pool, entitled))
+		}
+	}
 	for i := range l.Tenants {
 		t := &l.Tenants[i]
 		t.Deficit -= Credit(entitled[i], least[t.Pool])
 	}
+}
+
+// Most gives, by row, the larger of a tenant's entitlements with and without trades; untraded nil =
+// there are no trades.
+func Most(entitled, untraded []cluster.MicroGPU) []cluster.MicroGPU {
+	if untraded == nil {
+		return entitled
+	}
+	out := slices.Clone(entitled)
+	for i := range out {
+		out[i] = max(out[i], untraded[i])
+	}
+	return out
+}
+
+// common gives the sum of a pool's deficits as time at the sum of its entitlements.
+func common(l *cluster.Ledger, pool string, entitled []cluster.MicroGPU) cluster.Span {
+	var deficit cluster.GPUTime
+	var all cluster.MicroGPU
+	for i := range l.Tenants {
+		if l.Tenants[i].Pool == pool {
+			deficit, all = deficit+l.Tenants[i].Deficit, all+entitled[i]
+		}
+	}
+	return Behind(deficit, all)
 }
 
 // Credit gives the GPU time of an entitlement over a span of any length.
