@@ -92,7 +92,7 @@ fuzz: build-deps ## fuzz every decoder for FUZZTIME each
 	    echo "$$pkg $$f"; go test -run xxx -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; done; done
 
 soak: build-deps ## all property tests with a fresh seed (SEED=n: that one) and ten times the draws (DRAWS=n), and Gavel's own figures
-	FAIRLEASE_GAVEL=1 go test ./research/gavel -run TestGavelsOwnNumbers
+	FAIRLEASE_GAVEL=1 go test ./research/gavel -run "TestGavelsOwnNumbers|TestWaterFilling"
 	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "soak: SEED=$$seed DRAWS=$(DRAWS)"; failed=; \
 	for pkg in $$(grep -rlE --include='*_test.go' '$(DRAWN)' . | xargs -n1 dirname | sort -u); do \
 	  tests=$$(awk '/^func /{name=$$2; sub(/\(.*/, "", name)} /$(DRAWN)/{print name}' $$(grep -lE '$(DRAWN)' $$pkg/*_test.go) | sort -u | paste -sd'|'); \

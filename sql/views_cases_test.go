@@ -146,30 +146,30 @@ var views = []struct {
 	{
 		"work_lost",
 		lease(1, 2, "over", "ended_at = '2026-03-02 00:15'") + losses,
-		"at, slurm_id, job_key, tenant, user_name, pool, lease_term, gpu_ms, certainty, command, gpus, run_time, round",
+		"at, slurm_id, job_key, tenant, user_name, pool, lease_term, gpu_ms, most_gpu_ms, certainty, command, gpus, run_time, round",
 		[]string{
-			"2026-03-02 00:30:00+00|12|2|bio|bob|v100|1|5|bounded|-|||31",
-			"2026-03-02 00:15:00+00|11|1|bio|ann|v100|2|240000|known|/home/ann/train.sh|4|00:01:00|30",
-			"2026-03-01 23:00:00+00|11|1|bio|ann|v100|1|1000|unknown|/home/ann/train.sh|||20",
+			"2026-03-02 00:30:00+00|12|2|bio|bob|v100|1|5|9|bounded|-|||31",
+			"2026-03-02 00:15:00+00|11|1|bio|ann|v100|2|240000|240000|known|/home/ann/train.sh|4|00:01:00|30",
+			"2026-03-01 23:00:00+00|11|1|bio|ann|v100|1|1000|1000|unknown|/home/ann/train.sh|||20",
 		},
 	},
 	{
 		"work_lost_per_day",
 		losses,
-		"day, tenant, user_name, certainty, stops, gpu_ms, gpu_hours",
+		"day, tenant, user_name, certainty, stops, gpu_ms, gpu_hours, most_gpu_hours",
 		[]string{
-			"2026-03-02|bio|ann|known|1|240000|0.066667",
-			"2026-03-02|bio|bob|bounded|1|5|0.000001",
-			"2026-03-01|bio|ann|unknown|1|1000|0.000278",
+			"2026-03-02|bio|ann|known|1|240000|0.066667|0.066667",
+			"2026-03-02|bio|bob|bounded|1|5|0.000001|0.000003",
+			"2026-03-01|bio|ann|unknown|1|1000|0.000278|0.000278",
 		},
 	},
 	{
 		"work_lost_per_kind",
 		losses,
-		"tenant, user_name, command, gpus, stops, gpu_hours, known_gpu_hours, bounded_gpu_hours, unknown_gpu_hours, last_at",
+		"tenant, user_name, command, gpus, stops, gpu_hours, known_gpu_hours, bounded_gpu_hours, unknown_gpu_hours, most_gpu_hours, last_at",
 		[]string{
-			"bio|ann|/home/ann/train.sh|4|2|0.066944|0.066667|0.000000|0.000278|2026-03-02 00:15:00+00",
-			"bio|bob|-|1|1|0.000001|0.000000|0.000001|0.000000|2026-03-02 00:30:00+00",
+			"bio|ann|/home/ann/train.sh|4|2|0.066944|0.066667|0.000000|0.000278|0.066944|2026-03-02 00:15:00+00",
+			"bio|bob|-|1|1|0.000001|0.000000|0.000001|0.000000|0.000003|2026-03-02 00:30:00+00",
 		},
 	},
 	{
@@ -464,13 +464,13 @@ var views = []struct {
 	},
 	{
 		"allocation_history",
-		rounds + `insert into fairlease.allocations (policy, digest, objective, why_not, pools, parties, since, ended_at) values
-			('gavel:las', 'd1', 0.5, '', '{k80,v100}', 7, '2026-03-02 00:00:00', '2026-03-02 00:00:20'),
-			('oef:coop', 'd2', 0, 'no answer', '{k80}', 2, '2026-03-02 00:00:20', null)`,
-		"number, policy, since, ended_at, held, objective, why_not, parties, pools, digest",
+		rounds + `insert into fairlease.allocations (policy, digest, objective, bound, why_not, pools, parties, since, ended_at) values
+			('gavel:las', 'd1', 0.5, 0, '', '{k80,v100}', 7, '2026-03-02 00:00:00', '2026-03-02 00:00:20'),
+			('oef:coop', 'd2', 40, 42.5, 'no answer', '{k80}', 2, '2026-03-02 00:00:20', null)`,
+		"number, policy, since, ended_at, held, objective, bound, why_not, parties, pools, digest",
 		[]string{
-			"2|oef:coop|2026-03-02 00:00:20+00||00:00:40|0|no answer|2|{k80}|d2",
-			"1|gavel:las|2026-03-02 00:00:00+00|2026-03-02 00:00:20+00|00:00:20|0.5||7|{k80,v100}|d1",
+			"2|oef:coop|2026-03-02 00:00:20+00||00:00:40|40|42.5|no answer|2|{k80}|d2",
+			"1|gavel:las|2026-03-02 00:00:00+00|2026-03-02 00:00:20+00|00:00:20|0.5|0||7|{k80,v100}|d1",
 		},
 	},
 	{

@@ -25,9 +25,9 @@ const (
 		('rack-v100', 'node', 'n3', 0, 'bio', '{n3}', '0-7', 8, true, 0, 1, '{}', '{}', '2026-03-02 01:00'),
 		('rack-v100', 'rack', 'n1', 0, 'bio', '{n1,n2}', '0-7', 16, false, 16, 0, '{1,3}', '{2}', '2026-03-02 00:00');`
 	losses = `insert into fairlease.losses values
-		(30, 1, '2026-03-02 00:15', '11', 'bio', 'ann', 'v100', 2, 240000, 'known', '/home/ann/train.sh', 4),
-		(31, 2, '2026-03-02 00:30', '12', 'bio', 'bob', 'v100', 1, 5, 'bounded', '-', 1),
-		(20, 1, '2026-03-01 23:00', '11', 'bio', 'ann', 'v100', 1, 1000, 'unknown', '/home/ann/train.sh', 4);`
+		(30, 1, '2026-03-02 00:15', '11', 'bio', 'ann', 'v100', 2, 240000, 'known', '/home/ann/train.sh', 4, 240000),
+		(31, 2, '2026-03-02 00:30', '12', 'bio', 'bob', 'v100', 1, 5, 'bounded', '-', 1, 9),
+		(20, 1, '2026-03-01 23:00', '11', 'bio', 'ann', 'v100', 1, 1000, 'unknown', '/home/ann/train.sh', 4, 0);`
 	rounds = `insert into fairlease.leaders (holder, takeover_after) values ('me', '15 s');
 		insert into fairlease.rounds (number, at, leader_term, preset, nodes, nodes_bad, gpus, tenants, jobs, jobs_running, jobs_waiting, leases, leases_ended, claims,
 			actions, actions_suppressed, events, recorded_at, settled_at, acting_ms) values

@@ -14,6 +14,8 @@ type AllocationRequest struct {
 	NextTrade int64   `json:"next_trade,omitempty"`
 	// Prices are per GPU and hour, by pool (Gavel's cost policies); empty = 1 each.
 	Prices []float64 `json:"prices,omitempty"`
+	// MostKinds is the maximum number of a tenant's kinds of jobs that the policy keeps apart; 0 = any.
+	MostKinds int `json:"most_kinds,omitempty"`
 	// Digest is equal for questions with equal answers.
 	Digest string `json:"digest"`
 }
@@ -29,7 +31,7 @@ type Bid struct {
 	Gang   int    `json:"gang"`             // GPUs at once for one job; the largest of all its jobs
 	Demand int    `json:"demand"`           // GPUs requested by all its jobs
 	// Speeds is the throughput of one GPU for this party, by pool: steps/s, or relative to the
-	// slowest model if no steps were counted; 0 = unusable.
+	// reference model if no steps were counted; 0 = unusable.
 	Speeds []float64 `json:"speeds"`
 	// Margins is the factor by which a speed may be off in either direction, by pool; 0 =
 	// unknown.
@@ -62,6 +64,9 @@ type Allocation struct {
 	// omits them.
 	Late      []JobKey `json:"late,omitempty"`
 	Objective float64  `json:"objective"`
+	// Bound is an upper bound of the largest objective, in its units, where the policy could not
+	// prove that Objective is the largest; 0 = it is.
+	Bound float64 `json:"bound,omitempty"`
 	// Why is empty if the policy answered; else it says why tenants fall back to weighted shares.
 	Why string `json:"why,omitempty"`
 }
@@ -104,8 +109,11 @@ type Trade struct {
 	Price         float64   `json:"price"`           // slow GPUs per fast GPU
 	FastToSpeedup float64   `json:"fast_to_speedup"` // of fast over slow at the time of the trade: the lower bound
 	SlowToSpeedup float64   `json:"slow_to_speedup"` // same: the upper bound
-	FastToGain    float64   `json:"fast_to_gain"`    // throughput, in units of one GPU of the slowest model
-	SlowToGain    float64   `json:"slow_to_gain"`
+	// The speedup was its jobs' declaration, and nobody had measured it.
+	FastToDeclared bool    `json:"fast_to_declared,omitempty"`
+	SlowToDeclared bool    `json:"slow_to_declared,omitempty"`
+	FastToGain     float64 `json:"fast_to_gain"` // throughput, in units of one GPU of the slowest model
+	SlowToGain     float64 `json:"slow_to_gain"`
 }
 
 // Undone is the part of a trade that was reverted, at the price of the trade.

@@ -33,6 +33,14 @@ type VC struct {
 	Pins  []CellPin   `json:"pins,omitempty"`
 	// Chooser orders its jobs; "" = as Settings.Chooser says.
 	Chooser string `json:"chooser,omitempty"`
+	// Levels are the levels of its jobs by QOS; nil = as Settings.Levels says.
+	Levels []QOSLevel `json:"levels,omitempty"`
+}
+
+// QOSLevel is the level of jobs of a QOS inside their virtual cluster. A QOS without a level has 0.
+type QOSLevel struct {
+	QOS   string `json:"qos"`
+	Level int    `json:"level"`
 }
 
 // CellQuota is a number of cells of one type.

@@ -68,8 +68,10 @@ type Reason struct {
 	OtherBehind Span   `json:"other_behind,omitempty"`
 	Queue       Queuer `json:"queue,omitempty"`
 	OtherJob    JobKey `json:"other_job,omitempty"`
-	Rho         Rho    `json:"rho,omitempty"` // the job's own
-	Rank        int    `json:"rank,omitempty"`
+	// Inside says which jobs of its own tenant go first; nil = its place in the tenant's queue says all.
+	Inside *Inside `json:"inside,omitempty"`
+	Rho    Rho     `json:"rho,omitempty"` // the job's own
+	Rank   int     `json:"rank,omitempty"`
 	// Until is when the answer may change: the end of the next lease that could serve it, of its
 	// own lease, or of a back-off.
 	Until Instant `json:"until,omitempty"`
@@ -102,3 +104,12 @@ const (
 	TenantQueues Queuer = ""
 	JobQueues    Queuer = "job"
 )
+
+// Inside says which jobs of a job's own tenant go before it.
+type Inside struct {
+	// User is the user of its tenant that is served before its own, where users share equally.
+	User string `json:"user,omitempty"`
+	// Level is its level in its virtual cluster, if jobs of level Above go first.
+	Level int32 `json:"level,omitempty"`
+	Above int32 `json:"above,omitempty"`
+}

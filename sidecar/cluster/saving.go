@@ -113,7 +113,8 @@ const (
 	// the type were seen to restart from the beginning.
 	KnownLoss Certainty = "known"
 	// BoundedLoss: the work since the latest moment at which the job must have saved, by its
-	// declaration or its habit. It may have saved later.
+	// declaration or its habit. It may have saved later, or not have saved at all: Loss.Most
+	// bounds that.
 	BoundedLoss Certainty = "bounded"
 	// UnknownLoss: the whole attempt, since it is unknown how the job saves. It may be far too
 	// much.
@@ -132,6 +133,10 @@ type PendingStop struct {
 	// run time.
 	GPUs []GPUs `json:"gpus,omitempty"`
 	Work Span   `json:"work,omitempty"`
+	// Saved is the newest save that the attempt reported; 0 = none. Most is the part of its run
+	// time after that.
+	Saved Instant `json:"saved,omitempty"`
+	Most  Span    `json:"most,omitempty"`
 }
 
 // Loss is the work that one stop destroyed.
@@ -144,6 +149,9 @@ type Loss struct {
 	Type      JobType   `json:"type"`
 	Time      GPUTime   `json:"time"`
 	Certainty Certainty `json:"certainty"`
+	// Most is the GPU time since the newest save that the attempt reported, or all of the attempt:
+	// an upper bound, also for a job that ignores its signal.
+	Most GPUTime `json:"most,omitempty"`
 }
 
 // JobType groups jobs that should behave alike when they are stopped: same user, command line and

@@ -53,6 +53,8 @@ type Settings struct {
 	RecallFirst  bool `json:"recall_first,omitempty"`
 	RecallNotice Span `json:"recall_notice,omitempty"`
 
+	// Users says whether a tenant's users share its GPUs equally; see the constants.
+	Users Users `json:"users,omitempty"`
 	// JobOrder is the order of a tenant's jobs; see the constants.
 	JobOrder JobOrder `json:"job_order,omitempty"`
 	// Patience is the most that a job falls behind in orders other than ByRho, as time at its GPUs, before it goes first,
@@ -80,6 +82,8 @@ type Settings struct {
 	// AffinityWait is how long a job waits for its GPUs on few nodes before it accepts any, if it
 	// did not request a number of nodes.
 	AffinityWait Span `json:"affinity_wait,omitempty"`
+	// Levels are the levels of jobs inside their VC by QOS; a VC may have its own.
+	Levels []QOSLevel `json:"levels,omitempty"`
 	// StrictQOS lists the QOS whose jobs use only cells of their own tenant.
 	StrictQOS []string `json:"strict_qos,omitempty"`
 
@@ -90,10 +94,16 @@ type Settings struct {
 	Divide      string `json:"divide,omitempty"`
 	DivideJobs  bool   `json:"divide_jobs,omitempty"`
 	DivideEvery int64  `json:"divide_every,omitempty"`
+	// MostKinds is the maximum number of a tenant's kinds of jobs that a policy keeps apart; 0 = any.
+	MostKinds int `json:"most_kinds,omitempty"`
+	// Mechanism turns the division into jobs that run: "nearest", "debt", "gavel" or "oef"; "" = nearest.
+	Mechanism string `json:"mechanism,omitempty"`
 	// Kinds assigns jobs to kinds; the first matching rule applies. With NoEstimates, rates that
-	// were neither declared nor observed stay unknown. Prices are per GPU and hour, by model.
+	// were neither declared nor observed stay unknown. Speedups are relative to the model Reference;
+	// "" = the slowest that most tenants can use. Prices are per GPU and hour, by model.
 	Kinds       []KindRule `json:"kinds,omitempty"`
 	NoEstimates bool       `json:"no_estimates,omitempty"`
+	Reference   string     `json:"reference,omitempty"`
 	Prices      []Price    `json:"prices,omitempty"`
 
 	// SiteFactor is added to the priority of a job with a new lease, so that no ungated job
@@ -144,6 +154,20 @@ type SignalRule struct {
 	To        string `json:"to"`
 }
 
+// Users is how the users of a tenant share its GPUs.
+type Users string
+
+// The ways.
+const (
+	// UsersByJob ranks the jobs of a tenant without regard to their users.
+	UsersByJob Users = ""
+	// UsersEqual serves the user first that is furthest behind an equal part of what the tenant receives; JobOrder holds
+	// between the jobs of a user.
+	UsersEqual Users = "equal"
+	// UsersBooked keeps the accounts of users, and ranks jobs as UsersByJob does.
+	UsersBooked Users = "booked"
+)
+
 // JobOrder is an order of the jobs inside a tenant.
 type JobOrder string
 
@@ -175,3 +199,14 @@ type Tuned struct {
 	Why   string  `json:"why"`
 	News  string  `json:"news,omitempty"` // the change in words, in the first round with it; "" = no news
 }
+
+// Mechanisms that turn a division of GPU models into jobs that run.
+const (
+	Nearest = "nearest" // the jobs that bring what parties got nearest to what they are due
+	ByDebt  = "debt"    // the tenant furthest behind first, job by job
+	ByGavel = "gavel"   // Gavel's Algorithm 1, with moves
+	ByOEF   = "oef"     // OEF's rounding (§4.3)
+)
+
+// Mechanisms lists them, the default first.
+var Mechanisms = []string{Nearest, ByDebt, ByGavel, ByOEF}

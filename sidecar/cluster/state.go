@@ -63,8 +63,10 @@ type Record struct {
 
 	// Lost is the GPU time that our stops destroyed so far. KnownLost and UnknownLost are parts
 	// of it, by Certainty; the rest is bounded. None of it is in Alloc. Without a stop budget,
-	// Lost is the GPU time after notices, all of it bounded, and included in Alloc.
+	// Lost is the GPU time after notices, all of it bounded, and included in Alloc. MostLost is
+	// an upper bound of what they destroyed, whatever the job declares: see Loss.
 	Lost        GPUTime `json:"lost,omitempty"`
+	MostLost    GPUTime `json:"most_lost,omitempty"`
 	KnownLost   GPUTime `json:"known_lost,omitempty"`
 	UnknownLost GPUTime `json:"unknown_lost,omitempty"`
 	// Stops counts our stops, and drains and failures of its nodes. Spent is their cost:
@@ -164,11 +166,54 @@ type PoolAccount struct {
 	Stops       GPUTime `json:"stops,omitempty"` // remaining allowance for stops of all its jobs; negative = exceeded
 }
 
+// UserAccount is a user's account inside its tenant, over all pools. A user's due in an interval is an equal part of the
+// GPU time that its tenant's users received in each pool, at most what its jobs could use; the parts that others leave go
+// to the rest (max-min).
+type UserAccount struct {
+	Tenant string `json:"tenant"`
+	User   string `json:"user"`
+	// Wants is the demand of its active jobs by pool, with each GPU counted in one pool only; pools in which it had
+	// demand before are kept.
+	Wants []UserDemand `json:"wants,omitempty"`
+	// Owed is GPU time of its due that other users of the tenant received; negative if it received theirs. The accounts of
+	// a tenant sum to 0. Lent is GPU time of equal parts that it left to the others, at most Settings.CreditCap.
+	Owed GPUTime `json:"owed,omitempty"`
+	Lent GPUTime `json:"lent,omitempty"`
+	// Alloc and Due are what it received and was due since Since, Before the same in the half window before that.
+	Since  Instant  `json:"since"`
+	Alloc  GPUTime  `json:"alloc,omitempty"`
+	Due    GPUTime  `json:"due,omitempty"`
+	Before UserTime `json:"before,omitzero"`
+	// Seen is when it last had a job, to a 56th of the window. The account is dropped a window later.
+	Seen Instant `json:"seen"`
+}
+
+// Credit gives the GPU time by which a user is behind its equal part, negative if it is ahead.
+func (a *UserAccount) Credit() GPUTime { return a.Owed + a.Lent }
+
+// Received gives what the user received and was due in the last half window to whole window.
+func (a *UserAccount) Received() UserTime {
+	return UserTime{Alloc: a.Alloc + a.Before.Alloc, Due: a.Due + a.Before.Due}
+}
+
+// UserDemand is a user's demand in a pool.
+type UserDemand struct {
+	Pool string   `json:"pool"`
+	GPUs MicroGPU `json:"gpus"`
+}
+
+// UserTime is what a user received and was due.
+type UserTime struct {
+	Alloc GPUTime `json:"alloc,omitempty"`
+	Due   GPUTime `json:"due,omitempty"`
+}
+
 // Ledger holds the accounts of GPU time, up to At.
 type Ledger struct {
 	At      Instant       `json:"at"`
-	Tenants []TenantPool  `json:"tenants"` // sorted by tenant, pool
-	Pools   []PoolAccount `json:"pools"`   // sorted by pool
+	Tenants []TenantPool  `json:"tenants"`         // sorted by tenant, pool
+	Pools   []PoolAccount `json:"pools"`           // sorted by pool
+	Users   []UserAccount `json:"users,omitempty"` // sorted by tenant, user
 }
 
 // Lending is how long opportunistic leases of a pool ran, and how often their owners recalled

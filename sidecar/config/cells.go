@@ -58,6 +58,7 @@ type assigned struct {
 	Cells   []quota `yaml:"cells"`
 	Pinned  []pin   `yaml:"pinned"`
 	Chooser string  `yaml:"chooser"`
+	Levels  Levels  `yaml:"levels"`
 }
 
 type quota struct {
@@ -102,7 +103,7 @@ func LoadCells(path string) (*CellFile, error) {
 func ParseCells(name string, text []byte) (*CellFile, error) {
 	f := &CellFile{Name: name, Cells: &cluster.Cells{}, origins: map[string]Origin{}}
 	r := &reader{file: name, origins: f.origins,
-		keys: []string{"cellHierarchy.name", "cellHierarchy.split", "cellHierarchy.child", "physicalCluster.nodes", "vcAssignment.vc", "vcAssignment.cells", "vcAssignment.pinned", "vcAssignment.chooser", "vcAssignment.cells.number"}}
+		keys: []string{"cellHierarchy.name", "cellHierarchy.split", "cellHierarchy.child", "physicalCluster.nodes", "vcAssignment.vc", "vcAssignment.cells", "vcAssignment.pinned", "vcAssignment.chooser", "vcAssignment.levels", "vcAssignment.cells.number"}}
 	root := r.parse(text)
 	if root != nil {
 		r.section(reflect.ValueOf(&f.cellText).Elem(), root, "")
@@ -208,7 +209,10 @@ func (f *CellFile) describe(r *reader) {
 		if key := fmt.Sprintf("vcAssignment[%d].chooser", i); a.Chooser != "" && !slices.Contains(cellChoosers, a.Chooser) {
 			r.wrong(f.line(key), key, "%q is not known; write one of %s", a.Chooser, strings.Join(cellChoosers, ", "))
 		}
-		v := cluster.VC{Name: a.VC, Chooser: a.Chooser}
+		if key, wrong := fmt.Sprintf("vcAssignment[%d].levels", i), a.Levels.wrong(); wrong != "" {
+			r.wrong(f.line(key), key, "%s", wrong)
+		}
+		v := cluster.VC{Name: a.VC, Chooser: a.Chooser, Levels: a.Levels.list()}
 		for _, q := range a.Cells {
 			v.Cells = append(v.Cells, cluster.CellQuota{Chain: q.Chain, Type: q.Type, Cells: q.Number})
 		}

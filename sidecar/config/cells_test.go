@@ -123,6 +123,7 @@ func TestCellProblems(t *testing.T) {
 		{"vc twice", "vc: vision", "vc: nlp", `c.yaml:16: vcAssignment[1]: "nlp" stands here for the second time, first in line 12; put both together, or rename one`},
 		{"vc without cells", "vc: vision\n    pinned:\n      - {type: socket, node: n08, gpu: 4}\n", "vc: vision\n", `c.yaml:16: vcAssignment[1]: VC "vision" has no cells; write cells: or pinned:, or remove it`},
 		{"unknown chooser", "vc: vision\n", "vc: vision\n    chooser: best\n", `c.yaml:17: vcAssignment[1].chooser: "best" is not known; write one of astraea, fifo, tiresias-l, gandiva-fair`},
+		{"level out of range", "vc: vision\n", "vc: vision\n    levels: {urgent: 1001}\n", `c.yaml:17: vcAssignment[1].levels: urgent: a level must be -1000 to 1000, got 1001`},
 		{"no cells", "number: 2", "number: 0", "c.yaml:15: vcAssignment[0].cells[1].number: 0 is no number of cells; write 1 or more"},
 		{"cells of no type", "type: node, number", "type: nod, number", `c.yaml:15: vcAssignment[0].cells[1].type: "nod" is no type of cellHierarchy; did you mean node?`},
 		{"ambiguous chain", "  - {name: gpu,", "  - {name: pod, split: 2, child: node}\n  - {name: gpu,", `c.yaml:10: physicalCluster[1].type: "node" is in several chains (rack, pod); say which, as in chain: rack` + "\n" +

@@ -83,16 +83,21 @@ func (k *checker) cells() {
 	k.must(k.c.Preset != preset.Hived || c.File != "", "cells.file", "preset hived needs a file that describes virtual clusters; `fairlease cells init` writes one")
 	k.must(k.c.Preset == preset.Hived || c.File == "", "cells.file", "%q describes virtual clusters, which %s does not use: nothing would be guaranteed; set preset: hived, or remove it", c.File, k.where("preset", k.c.Preset))
 	k.oneOf("cells.chooser", c.Chooser, cellChoosers...)
+	wrong := c.Levels.wrong()
+	k.must(wrong == "", "cells.levels", "%s", wrong)
 }
 
 func (k *checker) models() {
 	m := &k.c.Models
+	k.oneOf("models.chooser", m.Chooser, cluster.Mechanisms...)
 	if p := &m.Progress; p.Listen != "" {
 		_, _, err := net.SplitHostPort(p.Listen)
 		k.must(err == nil, "models.progress.listen", "%q is not an address to listen on; write HOST:PORT, or :PORT for all addresses of the host", p.Listen)
 	}
 	k.must(m.Progress.Every >= Duration(cluster.Second), "models.progress.every", "%v between two reports of a job is too short; write at least 1s", m.Progress.Every)
 	k.must(m.DivideEvery >= k.c.Interval || !k.c.market(), "models.divide_every", "%v is shorter than %s; lengthen it", m.DivideEvery, k.where("interval", k.c.Interval))
+	k.must(m.MostKinds >= 1 && m.MostKinds <= 400, "models.most_kinds", "%d types of jobs of a tenant: write a number from 1 to 400", m.MostKinds)
+	k.must(m.Reference == strings.TrimSpace(m.Reference) && !strings.ContainsAny(m.Reference, " ,:="), "models.reference", "%q is no GPU model; write it as Slurm names it, for instance k80, or nothing", m.Reference)
 	for _, model := range sortedKeys(m.Prices) {
 		price := m.Prices[model]
 		k.must(price > 0 && price < 1e9, "models.prices", "%s: a price per GPU and hour must be above 0 and below 1e9, got %v", model, price)
@@ -139,7 +144,11 @@ func (k *checker) times() {
 
 func (k *checker) fairness() {
 	c := k.c
-	k.oneOf("preset", c.Preset, preset.Names()...)
+	if now := preset.Renamed(c.Preset); now != "" {
+		k.must(false, "preset", "%s is now called %s, as in the paper; write that", c.Preset, now)
+	} else {
+		k.oneOf("preset", c.Preset, preset.Names()...)
+	}
 	row, _ := preset.Of(c.Preset)
 	k.must(lp.Available || !row.Solver, "preset", "%s needs the solver COIN-OR CLP, and this fairlease was built without it (CGO_ENABLED=0); install one built by `make build`, or choose another preset", c.Preset)
 	k.models()
@@ -147,6 +156,7 @@ func (k *checker) fairness() {
 	k.must(c.Fairness.Window >= c.Lease.Term, "fairness.window", "%v is shorter than %s; lengthen it", c.Fairness.Window, k.where("lease.term", c.Lease.Term))
 	k.must(c.Burst.Max == 0 || c.Burst.Max >= 1000, "burst.max", "must be 1 or more, or 0 for no limit, got %v", c.Burst.Max)
 	k.must(c.Repay.Floor <= 100, "repay.floor", "must be 0 to 100 percent, got %v", c.Repay.Floor)
+	k.oneOf("users", c.Users, "job", string(cluster.UsersEqual))
 	k.oneOf("jobs.order", c.Jobs.Order, "rho", string(cluster.ByAttained), string(cluster.ByExpected))
 	k.must(c.Jobs.NewShare <= 100, "jobs.new_share", "must be 0 to 100 percent, got %v", c.Jobs.NewShare)
 	k.must(c.Jobs.LongTerms >= 0, "jobs.long_terms", "must be 0 (off) or more terms, got %d", c.Jobs.LongTerms)
@@ -233,6 +243,12 @@ func (c *Config) Warnings() []string {
 	}
 	if c.Preset != preset.Hived && len(c.Cells.StrictQOS) > 0 {
 		out = append(out, fmt.Sprintf("cells.strict_qos lists QOS, but preset %s has no virtual clusters: it has no effect; set preset: hived", c.Preset))
+	}
+	if c.Preset != preset.Hived && len(c.Cells.Levels) > 0 {
+		out = append(out, fmt.Sprintf("cells.levels names QOS, but preset %s has no virtual clusters: it has no effect; set preset: hived, or use jobs.urgent_qos", c.Preset))
+	}
+	if c.Users == string(cluster.UsersEqual) && preset.TenantBlind(c.Preset) {
+		out = append(out, fmt.Sprintf("users is equal, but preset %s divides between jobs without regard to tenants and users: it has no effect; choose another preset", c.Preset))
 	}
 	if host := c.unsafeDatabase(); host != "" {
 		out = append(out, fmt.Sprintf("database.url reaches PostgreSQL on %s over the network without sslmode=verify-full: another host can pass for it, read the password and change the journal; add sslmode=verify-full, and sslrootcert=FILE with the certificate authority's certificate", host))

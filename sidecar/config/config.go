@@ -40,6 +40,7 @@ type Config struct {
 	Credit   Credit   `yaml:"credit"`
 	Burst    Burst    `yaml:"burst"`
 	Repay    Repay    `yaml:"repay"`
+	Users    string   `yaml:"users"`
 	Jobs     Jobs     `yaml:"jobs"`
 
 	Schedules []Schedule `yaml:"schedules"`
@@ -75,13 +76,17 @@ type Cells struct {
 	Chooser      string   `yaml:"chooser"`
 	AffinityWait Duration `yaml:"affinity_wait"`
 	StrictQOS    []string `yaml:"strict_qos"`
+	Levels       Levels   `yaml:"levels"`
 }
 
 // Models holds the settings for heterogeneous GPUs.
 type Models struct {
 	Profiles    string             `yaml:"profiles"`
+	Chooser     string             `yaml:"chooser"`
 	Estimate    bool               `yaml:"estimate"`
+	Reference   string             `yaml:"reference"`
 	DivideEvery Duration           `yaml:"divide_every"`
+	MostKinds   int                `yaml:"most_kinds"`
 	Prices      map[string]float64 `yaml:"prices"`
 	Progress    Progress           `yaml:"progress"`
 }
@@ -261,7 +266,7 @@ func Default() *Config {
 		Tenants:    Tenants{Level: 1},
 		Preset:     preset.Astraea,
 		Cells:      Cells{Chooser: "astraea", AffinityWait: 10 * minute},
-		Models:     Models{Estimate: true, DivideEvery: 5 * minute, Progress: Progress{Every: 10 * second}},
+		Models:     Models{Chooser: cluster.Nearest, Estimate: true, DivideEvery: 5 * minute, MostKinds: 16, Progress: Progress{Every: 10 * second}},
 		Interval:   10 * second,
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
@@ -274,6 +279,7 @@ func Default() *Config {
 		Credit:   Credit{Cap: 2 * hour},
 		Burst:    Burst{Max: 2000},
 		Repay:    Repay{Floor: 75},
+		Users:    "job",
 		Jobs:     Jobs{Order: string(cluster.ByExpected), Patience: 4 * hour, NewFirst: true, NewShare: 50},
 		Tune: Tune{Last: 7 * day, Terms: []Duration{5 * minute, 10 * minute, 15 * minute, 20 * minute, 30 * minute, hour},
 			WorseBy: 2, Watch: 3 * day, Rest: 30 * day},
@@ -359,16 +365,20 @@ func (c *Config) Settings() cluster.Settings {
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,
 		Signal: bare(c.Lease.Signal), SignalTo: c.Lease.SignalTo,
 	}
+	if c.Users == string(cluster.UsersEqual) {
+		s.Users = cluster.UsersEqual
+	}
 	if c.Jobs.Order != "rho" {
 		s.JobOrder, s.Patience = cluster.JobOrder(c.Jobs.Order), c.Jobs.Patience.Span()
 	}
 	if c.Preset == preset.Hived {
 		s.Chooser, s.AffinityWait, s.StrictQOS = c.Cells.Chooser, c.Cells.AffinityWait.Span(), c.Cells.StrictQOS
+		s.Levels = c.Cells.Levels.list()
 	}
 	if c.market() {
 		s.Divide, s.DivideJobs = c.Preset, preset.OfJobs(c.Preset)
 		s.DivideEvery = max(int64(c.Models.DivideEvery/c.Interval), 1)
-		s.NoEstimates = !c.Models.Estimate
+		s.NoEstimates, s.MostKinds, s.Mechanism, s.Reference = !c.Models.Estimate, c.Models.MostKinds, c.Models.Chooser, c.Models.Reference
 		if c.profiles != nil {
 			s.Kinds = c.profiles.Rules
 		}
@@ -397,6 +407,48 @@ func (c *Config) Settings() cluster.Settings {
 			Signal: bare(r.Signal), To: r.To})
 	}
 	return s
+}
+
+// Levels are the levels of jobs inside a virtual cluster, by QOS.
+type Levels map[string]int
+
+// mostLevel bounds a level in both directions.
+const mostLevel = 1000
+
+// wrong words what is wrong with the levels; "" = nothing.
+func (l Levels) wrong() string {
+	for _, qos := range sortedKeys(l) {
+		switch level := l[qos]; {
+		case qos == "":
+			return "contains an empty name; remove it"
+		case level < -mostLevel || level > mostLevel:
+			return fmt.Sprintf("%s: a level must be %d to %d, got %d", qos, -mostLevel, mostLevel, level)
+		}
+	}
+	return ""
+}
+
+// list gives the levels by QOS; nil = none.
+func (l Levels) list() []cluster.QOSLevel {
+	var out []cluster.QOSLevel
+	for _, qos := range sortedKeys(l) {
+		out = append(out, cluster.QOSLevel{QOS: qos, Level: l[qos]})
+	}
+	return out
+}
+
+// QOSNamed gives the QOS that the file and the description of virtual clusters name, by key.
+func (c *Config) QOSNamed() map[string][]string {
+	out := map[string][]string{"qos": c.QOS, "exclude.qos": c.Exclude.QOS, "preemptible.qos": c.Preemptible.QOS, "jobs.urgent_qos": c.Jobs.UrgentQOS,
+		"jobs.weights": sortedKeys(c.Jobs.Weights), "cells.strict_qos": c.Cells.StrictQOS, "cells.levels": sortedKeys(c.Cells.Levels)}
+	if c.vcs != nil {
+		for _, vc := range c.vcs.Cells.VCs {
+			for _, l := range vc.Levels {
+				out["levels of "+vc.Name] = append(out["levels of "+vc.Name], l.QOS)
+			}
+		}
+	}
+	return out
 }
 
 // market tells whether the preset divides heterogeneous GPUs.

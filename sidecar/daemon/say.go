@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/explain"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
@@ -172,6 +173,9 @@ func (d *Daemon) answer(r *loop.Report) {
 		d.Log.Error().Str("error", cause).Str("stack", where).Msg("the policy broke down: everybody is due the share by weight until the question is another one; please report it")
 	} else if now := r.Plan.State.Allocation; now != nil && now.Why == "" {
 		d.said.clear("policy")
+	}
+	if text := explain.Bound(r.Plan.State.Allocation); text != "" && d.said.is("bound", text) {
+		d.Log.Info().Str("policy", r.Plan.State.Allocation.Policy).Msg(text)
 	}
 	if r.Waits <= patiences*d.config.Load().Interval.Span() {
 		d.said.clear("division")

@@ -67,6 +67,9 @@ func (f *findings) models(cfg *config.Config, seen *cluster.Observation, snap *c
 	if slices.Sort(strangers); len(strangers) > 0 {
 		f.add(Warn, "prices", "no node has a GPU model "+view.Some(strangers, 5), "models.prices has no effect on it, and a model without a price costs 1", "correct it; "+known)
 	}
+	if model := cfg.Models.Reference; model != "" && !there[model] {
+		f.add(Warn, "reference", "no node has a GPU model "+model, "models.reference has no effect: speedups are relative to the slowest model that most tenants can use", "correct it; "+known)
+	}
 	file := cfg.ProfileFile()
 	if file == nil {
 		return

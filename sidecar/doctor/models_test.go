@@ -99,8 +99,8 @@ func TestDoctorOfProfiles(t *testing.T) {
 	}{
 		{"", "{}", nil},
 		{"kinds: [{kind: bert, tenant: nlp, name: 'b*'}]\nprofiles: [{kind: bert, rates: {v100: 3, k80: 1}}]\n", "{v100: 2}", []string{"profiles ok: 1 rules, 2 rates in " + dir + "/p.yaml"}},
-		{"profiles: [{kind: bert, rates: {V100: 3, k80: 1}}, {kind: vit, rates: {V100: 2}}]\n", "{a100: 3, v100: 2}",
-			[]string{"prices warn: no node has a GPU model a100", "profiles warn: " + dir + "/p.yaml: no node has a GPU model V100"}},
+		{"profiles: [{kind: bert, rates: {V100: 3, k80: 1}}, {kind: vit, rates: {V100: 2}}]\n", "{a100: 3, v100: 2}, reference: K80",
+			[]string{"prices warn: no node has a GPU model a100", "reference warn: no node has a GPU model K80", "profiles warn: " + dir + "/p.yaml: no node has a GPU model V100"}},
 		{"kinds: [{kind: bert, tenant: vison}, {kind: bert, tenant: 'n*'}]\nprofiles: [{kind: bert, tenant: nlq, rates: {v100: 3}}]\n", "{}",
 			[]string{"profiles warn: " + dir + "/p.yaml: there is no tenant nlq, vison"}},
 	} {
@@ -114,7 +114,7 @@ func TestDoctorOfProfiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := told(t, named(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Sighting: seen}}), "prices", "profiles"))
+		got := told(t, named(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Sighting: seen}}), "prices", "reference", "profiles"))
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s%s", c.profiles, d)
 		}

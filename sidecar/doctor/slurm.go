@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,7 @@ func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 	}
 	f.rights(facts)
 	f.capacity(facts)
+	f.qos(cfg, facts)
 	if facts.ConfError != "" {
 		f.add(Fail, "scontrol", facts.ConfError, "changes that the REST API lacks go through scontrol; slurm.conf was not checked either",
 			"set slurm.scontrol to a command that works for the daemon's user")
@@ -67,6 +69,26 @@ func (f *findings) rights(facts *slurm.Facts) {
 		f.ok("rights", "%s is %s", facts.Operator, facts.Rights)
 	default:
 		f.ok("rights", "an operator's requests are allowed, through the REST API and scontrol")
+	}
+}
+
+// qos names the QOS of the configuration that Slurm does not have.
+func (f *findings) qos(cfg *config.Config, facts *slurm.Facts) {
+	if len(facts.QOS) == 0 {
+		return
+	}
+	named := cfg.QOSNamed()
+	var missing []string
+	for _, key := range slices.Sorted(maps.Keys(named)) {
+		for _, qos := range named[key] {
+			if !slices.Contains(facts.QOS, qos) {
+				missing = append(missing, fmt.Sprintf("%s (%s)", qos, key))
+			}
+		}
+	}
+	if missing != nil {
+		f.add(Warn, "QOS", "Slurm has no QOS "+strings.Join(missing, ", "), "no job can have it, so the setting has no effect",
+			"correct the name, or add it: sacctmgr add qos NAME")
 	}
 }
 

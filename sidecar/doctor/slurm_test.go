@@ -123,3 +123,22 @@ func TestPartitionsWithoutALongestTime(t *testing.T) {
 		}
 	}
 }
+
+// QOS that Slurm does not have are named with the keys that name them; an unknown list accuses none.
+func TestUnknownQOS(t *testing.T) {
+	cfg := config.Default()
+	cfg.Cells.Levels, cfg.Jobs.UrgentQOS = config.Levels{"urgent": 10, "urgnt": 5}, []string{"now"}
+	for _, c := range []struct {
+		has  []string
+		want string // "" = none
+	}{
+		{nil, ""},
+		{[]string{"normal", "now", "urgent", "urgnt"}, ""},
+		{[]string{"normal", "urgent"}, "QOS warn: Slurm has no QOS urgnt (cells.levels), now (jobs.urgent_qos)"},
+	} {
+		found := named(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{QOS: c.has}}}), "QOS")
+		if got := strings.Join(told(t, found), "\n"); !strings.HasPrefix(got, c.want) || (c.want == "") != (got == "") {
+			t.Errorf("Slurm has %v: %q, want %q", c.has, got, c.want)
+		}
+	}
+}

@@ -33,6 +33,7 @@ func TestDecidingAgainChangesNothing(t *testing.T) {
 			if w.Settings.Divide = by; by == preset.Astraea {
 				w.Settings.Divide = ""
 			}
+			w.Settings.Mechanism = cluster.Mechanisms[seed%uint64(len(cluster.Mechanisms))]
 			check := w.Check
 			w.Check = func(r loop.Report) {
 				check(r)

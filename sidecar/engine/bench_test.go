@@ -27,6 +27,28 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
+// The snapshots are those of BenchmarkDecide, but the users of each tenant share equally.
+func BenchmarkDecideUsers(b *testing.B) {
+	for _, n := range []int{1000, 10000, 50000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := simtest.Crowd(n, 100)
+			s.Settings.Users = cluster.UsersEqual
+			for i := range s.Cases {
+				user := fmt.Sprintf("user%02d", i%20)
+				s.Cases[i].Job.User, s.Cases[i].Record.User = user, user
+			}
+			warm := engine.Decide(s) // opens the accounts
+			at := s.Ledger.At
+			s.Ledger = warm.State.Ledger
+			s.Ledger.At = at
+			b.ReportAllocs()
+			for b.Loop() {
+				engine.Decide(s)
+			}
+		})
+	}
+}
+
 // The snapshots are the same, but a policy has allocated the pools between jobs or between tenants' job
 // types. With reports, each tenant has jobs of 20 types that were measured on two models of four, and running
 // jobs report.

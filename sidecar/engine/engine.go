@@ -100,7 +100,7 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	charged := ltgf.Charge(s, x.buffer.books)
 	x.buffer.books = charged
 	leases, ended := lease.Reconcile(s, charged.Records, &d.leases)
-	b.Open(s, charged.Ledger, charged.Records, leases, ended, charged.Rows)
+	b.Open(s, charged.Ledger, charged.Records, leases, ended, charged.Rows, charged.Users)
 	b.Stranded = charged.Stranded
 	if t := s.Settings.Tuned; t != nil && t.News != "" {
 		b.Report(cluster.Event{Kind: "tune", Text: t.News})
@@ -114,6 +114,6 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	capacity := entitle.Capacity(b, d.nodes.Site)
 	x.market = market.Open(b, x.speeds)
 	x.question = entitle.Divide(b, x.speeds, capacity, d.cells.Own(b))
-	ltgf.Due(&b.Ledger, b.Records, active)
+	ltgf.Due(&b.Ledger, b.Records, active, charged.Users)
 	return x
 }

@@ -296,7 +296,7 @@ func TestWhatAJobHasLeft(t *testing.T) {
 // A job that no model can finish in time is named and left out.
 func TestDeadlinesAreKept(t *testing.T) {
 	within := []cluster.Span{forever, 2 * hour, 3 * hour, 30 * minute}
-	inTime := map[string][]bool{"gavel:cost-slo": {false, true, true, false}, "gavel:cost": {false, false, false, false}}
+	inTime := map[string][]bool{"gavel:cost-sum-slo": {false, true, true, false}, "gavel:cost-sum": {false, false, false, false}}
 	for _, by := range slices.Sorted(maps.Keys(inTime)) {
 		w := newMarket(t, 1, 1, true, engine.Divide, "a")
 		w.Settings.Divide, w.Settings.DivideEvery = by, 30
@@ -311,7 +311,7 @@ func TestDeadlinesAreKept(t *testing.T) {
 			}))
 		}
 		w.Run(w.Settings.Interval)
-		if late := w.Last.State.Allocation.Late; by == "gavel:cost-slo" && !slices.Equal(late, []cluster.JobKey{w.Record(ids[3]).Key}) {
+		if late := w.Last.State.Allocation.Late; by == "gavel:cost-sum-slo" && !slices.Equal(late, []cluster.JobKey{w.Record(ids[3]).Key}) {
 			t.Errorf("left out: %v", late)
 		}
 		w.Run(3 * hour)

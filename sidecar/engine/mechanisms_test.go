@@ -2,8 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -15,84 +13,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/rounds"
 	"github.com/fairlease/fairlease/sidecar/engine/stride"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
-// division is an allocation that a mechanism must carry out, round after round.
-type division struct {
-	gpus []int       // by pool, the slowest first, on nodes of 8
-	due  [][]float64 // GPUs, by tenant and pool
-	jobs [][]int     // gangs, by tenant
-}
-
-// divisions returns a random division of all GPUs between three to six tenants. Each tenant has gangs of one
-// of the given sizes, for twice its entitlement.
-func divisions(seed uint64, gangs []int) (d division) {
-	r := rand.New(rand.NewPCG(seed, uint64(len(gangs))))
-	for range 1 + r.IntN(3) {
-		d.gpus = append(d.gpus, 8*(1+r.IntN(2)))
-	}
-	n := 3 + r.IntN(4)
-	d.due, d.jobs = make([][]float64, n), make([][]int, n)
-	for t := range n {
-		for range d.gpus {
-			d.due[t] = append(d.due[t], float64(r.IntN(3))*r.ExpFloat64())
-		}
-	}
-	for p, gpus := range d.gpus {
-		sum := 0.0
-		for t := range n {
-			sum += d.due[t][p]
-		}
-		if sum == 0 {
-			d.due[0][p], sum = 1, 1
-		}
-		for t := range n {
-			d.due[t][p] *= float64(gpus) / sum
-		}
-	}
-	for t := range n {
-		gang := gangs[r.IntN(len(gangs))]
-		for k := 0; k == 0 || float64(k*gang) < 2*total(d.due[t]); k++ {
-			d.jobs[t] = append(d.jobs[t], gang)
-		}
-	}
-	return d
-}
-
-func total(x []float64) (sum float64) {
-	for _, v := range x {
-		sum += v
-	}
-	return sum
-}
-
-// apart returns the division between jobs: each job is a tenant of its own, with an equal part of its
-// tenant's entitlement.
-func (d *division) apart() (out division) {
-	out.gpus = d.gpus
-	for t, gangs := range d.jobs {
-		for _, gang := range gangs {
-			var due []float64
-			for _, x := range d.due[t] {
-				due = append(due, x/float64(len(gangs)))
-			}
-			out.due, out.jobs = append(out.due, due), append(out.jobs, []int{gang})
-		}
-	}
-	return out
-}
-
-// course is the result of a mechanism: GPUs by round, tenant and pool.
-type course [][][]float64
-
 // carried runs a mechanism for some rounds over a division.
-type carried func(*testing.T, division, int) course
+type carried func(*testing.T, simtest.Division, int) simtest.Course
 
-// mechanisms lists all mechanisms by name. Bounds are in rounds of a gang: the largest error of a tenant in a
-// pool, with one-GPU jobs and with gangs; 0 = no bound. Some divisions of gangs are impossible, so that the
-// error grows with the rounds there.
+// mechanisms lists all mechanisms by name: those of the engine, live, under a preset of every kind of parties, and those of the
+// papers by themselves. Bounds are in rounds of a gang: the largest error of a tenant in a
+// pool, with one-GPU jobs and with gangs; 0 = no bound.
 var mechanisms = []struct {
 	name  string
 	jobs  bool       // parties are jobs
@@ -100,94 +31,103 @@ var mechanisms = []struct {
 	all   [2]float64 // bounds for all twelve, up to 200
 	run   carried
 }{
-	{"hall", false, [2]float64{6, 7}, [2]float64{6, 55}, func(t *testing.T, d division, n int) course { return inHall(t, d, n, false) }},
-	{"hall, parties are jobs", true, [2]float64{3, 4}, [2]float64{5, 23}, func(t *testing.T, d division, n int) course { return inHall(t, d, n, true) }},
+	{"live nearest, parties are kinds", false, [2]float64{6, 6}, [2]float64{6, 6}, live("gandiva-fair", "")},
+	{"live nearest, parties are jobs", true, [2]float64{6, 6}, [2]float64{6, 6}, live("gavel:las", "")},
+	{"live nearest, jobs queue", true, [2]float64{6, 6}, [2]float64{6, 6}, live("gavel:fifo", "")},
+	{"live debt, parties are kinds", false, [2]float64{}, [2]float64{}, live("gandiva-fair", cluster.ByDebt)},
+	{"live debt, parties are jobs", true, [2]float64{}, [2]float64{}, live("gavel:las", cluster.ByDebt)},
+	{"live gavel, parties are jobs", true, [2]float64{}, [2]float64{}, live("gavel:las", cluster.ByGavel)},
+	{"live oef, parties are kinds", false, [2]float64{}, [2]float64{}, live("oef:noncoop", cluster.ByOEF)},
+	{"nearest", false, [2]float64{6, 6}, [2]float64{6, 6}, byNearest},
 	{"Algorithm 1 with moves", true, [2]float64{4, 4}, [2]float64{4, 6}, byGavel},
 	{"OEF §4.3", false, [2]float64{1, 0}, [2]float64{1, 0}, byOEF},
 	{"split stride", false, [2]float64{}, [2]float64{}, byStride},
 }
 
-// nothing is the empty holding of all tenants in a round.
-func (d *division) nothing() [][]float64 {
-	had := make([][]float64, len(d.due))
-	for t := range had {
-		had[t] = make([]float64, len(d.gpus))
-	}
-	return had
+// live makes the engine carry out a division.
+func live(by, mechanism string) carried {
+	return func(t *testing.T, d simtest.Division, n int) simtest.Course { return d.CarryOut(t, by, mechanism, n) }
 }
 
-// inHall makes the engine carry out a division on a virtual cluster with instant hand-overs. Any job may be
-// stopped in any round, as in the papers, because a spent stop budget would delay hand-overs.
-func inHall(t *testing.T, d division, n int, jobs bool) (c course) {
-	set := simtest.Product()
-	set.Divide, set.DivideJobs, set.Interval = "test", jobs, minute
-	set.StopAllowance, set.StopOverheadMilli = 0, 0
-	var nodes []cluster.Node
-	var tenants []string
-	for p, gpus := range d.gpus {
-		nodes = append(nodes, simtest.Nodes(fmt.Sprintf("n%d_", p), model(p), gpus/8, 8)...)
-	}
-	for l := range d.due {
-		tenants = append(tenants, fmt.Sprintf("t%03d", l))
-	}
-	w := simtest.New(t, set, nodes, tenants...)
-	w.Gate, w.Completing = set.GateTTL, 0
-	w.Loop.Divide = func(q cluster.AllocationRequest) cluster.Allocation {
-		a := cluster.Allocation{Policy: q.Policy, Digest: q.Digest}
-		for _, p := range q.Pools {
-			a.Pools = append(a.Pools, p.Model)
-		}
-		for i := range q.Bids {
-			l := slices.Index(tenants, q.Bids[i].Tenant)
-			part := cluster.Part{Party: q.Bids[i].Party}
-			for _, x := range d.due[l] {
-				part.GPUs = append(part.GPUs, cluster.MicroGPU(x*float64(q.Bids[i].Demand)/total(ints(d.jobs[l]))*float64(cluster.WholeGPU)))
-			}
-			a.Parts = append(a.Parts, part)
-		}
-		return a
-	}
-	for l, gangs := range d.jobs {
-		w.Submit(tenants[l], len(gangs), gangs[0], forever)
-	}
-	before := d.nothing()
-	for range n + 1 {
-		w.Run(w.Settings.Term)
-		had := d.nothing()
-		for _, row := range w.Last.State.Ledger.Tenants {
-			l, p := slices.Index(tenants, row.Tenant), int(row.Pool[1]-'0')
-			now := float64(row.Alloc) / float64(w.Settings.Term)
-			had[l][p], before[l][p] = now-before[l][p], now
-		}
-		c = append(c, had)
-	}
-	return c[1:] // in the first there was no division yet
-}
-
-func model(p int) string { return fmt.Sprintf("m%d", p) }
-
-func ints(list []int) (out []float64) {
+func sum(list []int) (out float64) {
 	for _, n := range list {
-		out = append(out, float64(n))
+		out += float64(n)
 	}
 	return out
 }
 
+// byNearest carries out a division by rounds.Nearest. Jobs that fit take the GPUs that it leaves.
+func byNearest(_ *testing.T, d simtest.Division, n int) (c simtest.Course) {
+	var pools []rounds.Pool
+	for _, gpus := range d.GPUs {
+		pools = append(pools, rounds.Pool{Free: slices.Repeat([]int{8}, gpus/8), Node: 8})
+	}
+	var wants []rounds.Want
+	for l, gangs := range d.Jobs {
+		for _, gang := range gangs {
+			for p, x := range d.Due[l] {
+				if x > 0 {
+					pools[p].Line = append(pools[p].Line, len(wants))
+				}
+			}
+			wants = append(wants, rounds.Want{Party: l, Gang: gang, On: -1})
+		}
+	}
+	debts := d.Nothing()
+	for range n {
+		left, had, runs := slices.Clone(d.GPUs), d.Nothing(), make([]bool, len(wants))
+		give := func(w, p int) {
+			runs[w], left[p] = true, left[p]-wants[w].Gang
+			had[wants[w].Party][p] += float64(wants[w].Gang)
+		}
+		for l := range debts {
+			for p, x := range d.Due[l] {
+				debts[l][p] += x
+			}
+		}
+		for _, g := range rounds.Nearest(pools, debts, wants, 0) {
+			give(g.Row, g.Model)
+		}
+		for w := range wants {
+			for p := range left {
+				if !runs[w] && wants[w].Gang <= left[p] {
+					give(w, p)
+				}
+			}
+		}
+		for p, gpus := range d.GPUs { // time that nobody with an entitlement received is nobody's debt
+			lost := float64(gpus)
+			for l := range debts {
+				if d.Due[l][p] > 0 {
+					lost -= had[l][p]
+				}
+			}
+			for l := range debts {
+				if x := d.Due[l][p]; x > 0 {
+					debts[l][p] -= had[l][p] + lost*x/float64(gpus)
+				}
+			}
+		}
+		c = append(c, had)
+	}
+	return c
+}
+
 // byGavel carries out a division by rows of jobs, which share their tenant's entitlement equally.
-func byGavel(_ *testing.T, d division, n int) (c course) {
+func byGavel(_ *testing.T, d simtest.Division, n int) (c simtest.Course) {
 	var rows []rounds.Row
 	var of []int
-	for l, gangs := range d.jobs {
+	for l, gangs := range d.Jobs {
 		for _, gang := range gangs {
-			r := rounds.Row{Job: cluster.JobKey(len(rows) + 1), Gang: gang, Due: make([]cluster.Span, len(d.gpus)), Time: make([]cluster.Span, len(d.gpus))}
-			for _, x := range d.due[l] {
-				r.Share = append(r.Share, x/total(ints(gangs)))
+			r := rounds.Row{Job: cluster.JobKey(len(rows) + 1), Gang: gang, Due: make([]cluster.Span, len(d.GPUs)), Time: make([]cluster.Span, len(d.GPUs))}
+			for _, x := range d.Due[l] {
+				r.Share = append(r.Share, x/sum(gangs))
 			}
 			rows, of = append(rows, r), append(of, l)
 		}
 	}
 	for range n {
-		grants, had := rounds.Gavel(d.gpus, rows, term), d.nothing()
+		grants, had := rounds.Gavel(d.GPUs, rows, term), d.Nothing()
 		for _, g := range grants {
 			had[of[g.Row]][g.Model] += float64(rows[g.Row].Gang)
 			rows[g.Row].Time[g.Model] += term
@@ -203,19 +143,19 @@ func byGavel(_ *testing.T, d division, n int) (c course) {
 }
 
 // byOEF carries out a division by OEF's rounding; had is the present GPUs of jobs.
-func byOEF(_ *testing.T, d division, n int) (c course) {
-	tenants := make([]rounds.Tenant, len(d.due))
+func byOEF(_ *testing.T, d simtest.Division, n int) (c simtest.Course) {
+	tenants := make([]rounds.Tenant, len(d.Due))
 	for l := range tenants {
-		tenants[l] = rounds.Tenant{Ideal: d.due[l], Dev: make([]float64, len(d.gpus))}
-		for k, gang := range d.jobs[l] {
+		tenants[l] = rounds.Tenant{Ideal: d.Due[l], Dev: make([]float64, len(d.GPUs))}
+		for k, gang := range d.Jobs[l] {
 			tenants[l].Jobs = append(tenants[l].Jobs, rounds.Job{Key: cluster.JobKey(k + 1), Gang: gang})
 		}
 	}
 	for range n {
-		_, after, runs := rounds.OEF(d.gpus, tenants, rounds.Settings{})
-		had := d.nothing()
+		_, after, runs := rounds.OEF(d.GPUs, tenants, rounds.Settings{})
+		had := d.Nothing()
 		for _, r := range runs {
-			had[r.Tenant][r.Model] += float64(d.jobs[r.Tenant][r.Job])
+			had[r.Tenant][r.Model] += float64(d.Jobs[r.Tenant][r.Job])
 		}
 		tenants, c = after, append(c, had)
 	}
@@ -224,11 +164,11 @@ func byOEF(_ *testing.T, d division, n int) (c course) {
 
 // byStride carries out a division by the method of Gandiva_fair: jobs are placed by tickets and balanced,
 // then scheduled by split stride on each model.
-func byStride(t *testing.T, d division, n int) (c course) {
-	s := stride.State{Models: len(d.gpus)}
-	splits := make([]stride.Split, len(d.gpus))
+func byStride(t *testing.T, d simtest.Division, n int) (c simtest.Course) {
+	s := stride.State{Models: len(d.GPUs)}
+	splits := make([]stride.Split, len(d.GPUs))
 	at := []int{} // by server: its index among those of its model
-	for p, gpus := range d.gpus {
+	for p, gpus := range d.GPUs {
 		for range gpus / 8 {
 			at = append(at, len(splits[p].Nodes))
 			s.Servers = append(s.Servers, stride.Server{Model: p, GPUs: 8})
@@ -236,16 +176,16 @@ func byStride(t *testing.T, d division, n int) (c course) {
 		}
 	}
 	var queue []stride.Queued
-	for l, gangs := range d.jobs {
+	for l, gangs := range d.Jobs {
 		s.Users = append(s.Users, stride.User{})
-		for _, x := range d.due[l] {
+		for _, x := range d.Due[l] {
 			s.Users[l].Tickets = append(s.Users[l].Tickets, cluster.MicroGPU(x*float64(cluster.WholeGPU)))
 		}
 		for _, gang := range gangs {
-			queue = append(queue, stride.Queued{Key: cluster.JobKey(len(queue) + 1), User: l, GPUs: gang, Speed: slices.Repeat([]float64{1}, len(d.gpus))})
+			queue = append(queue, stride.Queued{Key: cluster.JobKey(len(queue) + 1), User: l, GPUs: gang, Speed: slices.Repeat([]float64{1}, len(d.GPUs))})
 		}
 	}
-	wanted := d.nothing()
+	wanted := d.Nothing()
 	for len(queue) > 0 {
 		k, ok := s.Place(queue)
 		if !ok {
@@ -267,7 +207,7 @@ func byStride(t *testing.T, d division, n int) (c course) {
 		user[j.Key] = j.User
 	}
 	for range n {
-		had := d.nothing()
+		had := d.Nothing()
 		for p := range splits {
 			turn := splits[p].Next()
 			for node, run := range turn.Small {
@@ -281,52 +221,6 @@ func byStride(t *testing.T, d division, n int) (c course) {
 		c = append(c, had)
 	}
 	return c
-}
-
-// off returns the largest error of any tenant after so many rounds, in rounds of one of its gangs. pool is
-// the largest error in one pool, all in all pools together.
-func (c course) off(d *division, after int) (pool, all float64) {
-	for l := range d.due {
-		sum, gang := 0.0, float64(d.jobs[l][0])
-		for p, x := range d.due[l] {
-			off := -x * float64(after)
-			for _, had := range c[:after] {
-				off += had[l][p]
-			}
-			pool, sum = max(pool, math.Abs(off)/gang), sum+off
-		}
-		all = max(all, math.Abs(sum)/gang)
-	}
-	return pool, all
-}
-
-// waits returns the longest time without GPUs of tenants whose entitlement is less than one of their gangs.
-// Its unit is gang/due, the time in which a tenant is due one gang.
-func (c course) waits(d *division) (most float64) {
-	for l := range d.due {
-		gang, due, waits := float64(d.jobs[l][0]), total(d.due[l]), 0
-		if due < gang/50 || due >= gang {
-			continue
-		}
-		for _, had := range c {
-			if waits++; total(had[l]) >= gang/2 {
-				waits = 0
-			}
-			most = max(most, float64(waits)*due/gang)
-		}
-	}
-	return most
-}
-
-// idle returns the part of all GPU time that no tenant used.
-func (c course) idle(d *division) float64 {
-	sum := 0.0
-	for _, had := range c {
-		for l := range had {
-			sum += total(had[l])
-		}
-	}
-	return 1 - sum/total(ints(d.gpus))/float64(len(c))
 }
 
 // The test compares the mechanisms: how far tenants are from their entitlements over rounds. The full test
@@ -343,16 +237,16 @@ func TestMechanisms(t *testing.T) {
 				pool, all := make([]float64, len(looks)), make([]float64, len(looks))
 				waits, idle := 0.0, 0.0
 				for seed := range uint64(seeds.Some(1, 12)) {
-					d := divisions(seed, gangs)
+					d := simtest.NewDivision(seed, gangs)
 					if m.jobs {
-						d = d.apart()
+						d = d.Apart()
 					}
 					c := m.run(t, d, slices.Max(looks))
 					for i, after := range looks {
-						p, a := c.off(&d, after)
+						p, a := c.Off(&d, after)
 						pool[i], all[i] = max(pool[i], p), max(all[i], a)
 					}
-					waits, idle = max(waits, c.waits(&d)), max(idle, c.idle(&d))
+					waits, idle = max(waits, c.Waits(&d)), max(idle, c.Idle(&d))
 				}
 				if worst := slices.Max(pool); most > 0 && worst > most {
 					t.Errorf("a tenant is off by %.1f rounds of a gang, want %.0f at most", worst, most)
@@ -367,30 +261,94 @@ func TestMechanisms(t *testing.T) {
 	}
 }
 
-// The accounts of parties are in the journal: a daemon that restarts in the middle of a term continues as the
-// old one would.
+// The accounts of parties are in the journal, and every mechanism decides by them: a daemon that restarts in the middle of a term continues as
+// the old one would.
 func TestARestartChangesNoParty(t *testing.T) {
-	run := func(restart bool) cluster.State {
-		w := newMarket(t, 1, 1, false, nil, "a", "b")
-		w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 1, "v100": 3}, "b": {"k80": 3, "v100": 1}})
-		w.Submit("a", 6, 2, forever)
-		w.Submit("b", 3, 4, forever)
-		w.Run(3*term + 4*minute)
-		if restart {
-			old := w.Loop
-			w.Loop = &loop.Loop{Cluster: old.Cluster, Journal: old.Journal, Decide: engine.Decide, Divide: old.Divide, Configure: old.Configure}
+	for _, mechanism := range cluster.Mechanisms {
+		run := func(restart bool) cluster.State {
+			w := newMarket(t, 1, 1, false, nil, "a", "b")
+			w.Settings.Mechanism = mechanism
+			w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 1, "v100": 3}, "b": {"k80": 3, "v100": 1}})
+			w.Submit("a", 6, 2, forever)
+			w.Submit("b", 3, 4, forever)
+			w.Run(3*term + 4*minute)
+			if restart {
+				old := w.Loop
+				w.Loop = &loop.Loop{Cluster: old.Cluster, Journal: old.Journal, Decide: engine.Decide, Divide: old.Divide, Configure: old.Configure}
+			}
+			w.Run(6 * term)
+			return w.Last.State
 		}
-		w.Run(6 * term)
-		return w.Last.State
+		through, anew := run(false), run(true)
+		if len(through.Parties) == 0 || len(through.Leases) == 0 {
+			t.Fatalf("%s: %d parties, %d leases", mechanism, len(through.Parties), len(through.Leases))
+		}
+		if d := cmp.Diff(through.Parties, anew.Parties); d != "" {
+			t.Errorf("%s: what parties are owed (-without a restart +with one):\n%s", mechanism, d)
+		}
+		if d := cmp.Diff(through.Leases, anew.Leases); d != "" {
+			t.Errorf("%s: leases (-without a restart +with one):\n%s", mechanism, d)
+		}
 	}
-	through, anew := run(false), run(true)
-	if len(through.Parties) == 0 || len(through.Leases) == 0 {
-		t.Fatalf("%d parties, %d leases", len(through.Parties), len(through.Leases))
+}
+
+// A change of mechanism neither forgives nor doubles a debt: all accounts are the same just before and just after it.
+func TestAChangeOfMechanismKeepsDebts(t *testing.T) {
+	for _, from := range cluster.Mechanisms {
+		for _, to := range cluster.Mechanisms {
+			w := newMarket(t, 1, 1, false, nil, "a", "b")
+			w.Settings.Mechanism = from
+			w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 1, "v100": 3}, "b": {"k80": 3, "v100": 1}})
+			w.Submit("a", 6, 2, forever)
+			w.Submit("b", 3, 4, forever)
+			w.Run(4*term + 4*minute)
+			_, same, err := w.Loop.Preview(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Settings.Mechanism = to
+			_, other, err := w.Loop.Preview(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(same.State.Parties, other.State.Parties); d != "" || len(same.State.Parties) == 0 {
+				t.Errorf("from %s to %s: what parties are owed (-before +after):\n%s", from, to, d)
+			}
+			if d := cmp.Diff(same.State.Ledger.Tenants, other.State.Ledger.Tenants); d != "" {
+				t.Errorf("from %s to %s: what tenants are owed (-before +after):\n%s", from, to, d)
+			}
+		}
 	}
-	if d := cmp.Diff(through.Parties, anew.Parties); d != "" {
-		t.Errorf("what parties are owed (-without a restart +with one):\n%s", d)
-	}
-	if d := cmp.Diff(through.Leases, anew.Leases); d != "" {
-		t.Errorf("leases (-without a restart +with one):\n%s", d)
+}
+
+// With every mechanism that picks jobs, a boosted tenant goes before all others, and an urgent job before the other jobs of its tenant.
+func TestMechanismsObeyAdministrators(t *testing.T) {
+	for _, mechanism := range []string{cluster.Nearest, cluster.ByGavel, cluster.ByOEF} {
+		for _, jobs := range []bool{false, true} {
+			w := newMarket(t, 0, 2, jobs, nil, "a", "b")
+			w.Settings.Mechanism, w.Settings.UrgentQOS, w.Settings.StopAllowance, w.Settings.StopOverheadMilli = mechanism, []string{"urgent"}, 0, 0
+			each := cluster.MicroGPU(4)
+			if jobs {
+				each = 1 // each of four jobs
+			}
+			w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"v100": each}, "b": {"v100": each}})
+			w.Submit("a", 4, 2, forever)
+			w.Submit("b", 4, 2, forever)
+			w.Run(2 * term)
+			urgent := w.submit("b", 4, forever, func(k *sim.Work) { k.QOS = "urgent" })
+			w.Run(3 * term)
+			before := w.Alloc(urgent)
+			w.Run(4 * term)
+			if got := w.Alloc(urgent) - before; got < cluster.Times(4, 11*term/4) {
+				t.Errorf("%s, jobs are parties %v: an urgent job of 4 GPUs received %d GPU-minutes in 4 terms", mechanism, jobs, got/cluster.GPUTime(minute))
+			}
+			w.order(cluster.Boost, "tenant", "a", 10)
+			w.Run(term)
+			before = w.Used("a")
+			w.Run(4 * term)
+			if got := w.Used("a") - before; got < cluster.Times(8, 11*term/4) {
+				t.Errorf("%s, jobs are parties %v: a boosted tenant received %d GPU-minutes in 4 terms", mechanism, jobs, got/cluster.GPUTime(minute))
+			}
+		}
 	}
 }

@@ -26,6 +26,8 @@ type chaos struct {
 	ids   []cluster.JobID
 	// comment makes up a job's comment; nil = no comments.
 	comment func() string
+	// users and qos are those of the jobs; nil = all jobs are alike.
+	users, qos []string
 	// By node, the time from which a grant can rely on its GPUs; see uncertain.
 	sure map[string]cluster.Instant
 }
@@ -91,6 +93,12 @@ func (c *chaos) submit() {
 	if c.comment != nil {
 		work.Comment = c.comment()
 	}
+	if c.users != nil {
+		work.User = rapid.SampledFrom(c.users).Draw(c.T, "user")
+	}
+	if c.qos != nil {
+		work.QOS = rapid.SampledFrom(c.qos).Draw(c.T, "QOS")
+	}
 	if rapid.IntRange(0, 5).Draw(c.T, "array") == 0 {
 		c.ids = append(c.ids, c.world.SubmitArray(work, 3)...)
 		return
@@ -98,9 +106,17 @@ func (c *chaos) submit() {
 	c.ids = append(c.ids, c.world.Virtual.Submit(work))
 }
 
+// share lets three users of each tenant share equally, or not.
+func (c *chaos) share() {
+	if rapid.Bool().Draw(c.T, "users share") {
+		c.world.Settings.Users, c.users = cluster.UsersEqual, []string{"alice", "bob", "carol"}
+	}
+}
+
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChaos(rt, t)
+		c.share()
 		c.submit()
 		c.world.Check = func(r loop.Report) {
 			c.safe(&r.Plan)
@@ -126,8 +142,10 @@ func TestProperties(t *testing.T) {
 func TestPropertiesDivided(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChaos(rt, t)
+		c.share()
 		by := rapid.SampledFrom(preset.Dividing()).Draw(rt, "preset")
 		c.world.Settings.Divide, c.world.Settings.DivideJobs = by, preset.OfJobs(by)
+		c.world.Settings.Mechanism = rapid.SampledFrom(cluster.Mechanisms).Draw(rt, "mechanism")
 		c.world.Settings.DivideEvery = rapid.SampledFrom([]int64{0, 1, 20}).Draw(rt, "every")
 		c.world.Reports = rapid.SampledFrom([]cluster.Span{0, 1, 5}).Draw(rt, "reports") * cluster.Minute
 		c.comment = func() string {

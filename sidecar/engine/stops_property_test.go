@@ -60,10 +60,11 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 		w.Costs, w.Settings.StartCost = costs, costs.ColdStart
 		d := destroyed{map[cluster.JobID]cluster.Span{}, map[cluster.JobID]cluster.Span{}, map[cluster.JobID]cluster.GPUTime{}, map[cluster.JobID]bool{}}
 		w.Watch = d.watch
-		booked, jobs := map[cluster.JobKey]cluster.GPUTime{}, map[cluster.JobID]cluster.JobKey{}
+		booked, most, jobs := map[cluster.JobKey]cluster.GPUTime{}, map[cluster.JobKey]cluster.GPUTime{}, map[cluster.JobID]cluster.JobKey{}
 		book := func(p *cluster.Plan) {
 			for _, x := range p.Losses {
 				booked[x.Job] += x.Time
+				most[x.Job] += x.Most
 			}
 			for _, r := range p.State.Records {
 				jobs[r.ID] = r.Key
@@ -108,11 +109,17 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 		for _, r := range w.Last.State.Records {
 			if s := r.Stopping; s != nil && len(s.GPUs) > 0 { // it cleans up
 				booked[r.Key] += cluster.Times(s.GPUs[0].Count, s.Work)
+				most[r.Key] += cluster.Times(s.GPUs[0].Count, s.Most)
 			}
 		}
 		for id, lost := range d.lost {
 			if got := booked[jobs[id]]; got < lost || d.never[id] && got != lost {
 				rt.Errorf("job %s lost %d GPU-ms to its stops (it never saves: %v), and %d are booked", id, lost, d.never[id], got)
+			}
+		}
+		for key, lost := range booked {
+			if most[key] < lost {
+				rt.Errorf("the books have %d GPU-ms as lost by job #%d, and at most %d", lost, key, most[key])
 			}
 		}
 		for id, cost := range d.cost {

@@ -41,12 +41,48 @@ func TestATenantDoesNotReceiveWhatAStopDestroyed(t *testing.T) {
 		t.Errorf("the tenant received %d GPU-ms, its job %d; want %d: the job held a GPU for %d ms and stops destroyed %d ms", got, r.Alloc, held-truth, held, truth)
 	}
 	want := cluster.Loss{Job: r.Key, Term: 1, Pool: "v100", Type: cluster.JobType{User: "a_user", Command: "/home/a/train.sh", GPUs: 1},
-		Time: truth, Certainty: cluster.UnknownLoss}
+		Time: truth, Most: truth, Certainty: cluster.UnknownLoss}
 	if len(losses) != 1 || losses[0] != want {
 		t.Errorf("losses %+v, want %+v", losses, want)
 	}
 	if p := w.Last.State.Ledger.Pools[0]; p.Overhead < truth || p.Tenants != w.Used("a")+w.Used("b") {
 		t.Errorf("of %d GPU-ms that were destroyed %d are overhead: %+v", truth, p.Overhead, p)
+	}
+}
+
+// A site says that jobs save when they hear a signal, and a job ignores it. The number by the declaration is too small then;
+// the upper bound is what the job lost, with a stop budget and without one.
+func TestALossHasAnUpperBoundWhateverTheJobDoes(t *testing.T) {
+	for _, says := range []cluster.Manner{cluster.SavesOnNotice, cluster.SavesOnTerm} {
+		for _, budget := range []bool{true, false} {
+			set := simtest.Product()
+			set.Saves = []cluster.SavingRule{{Partition: "gpu", Manner: says}}
+			if !budget {
+				set.StopAllowance, set.StopOverheadMilli = 0, 0
+			}
+			w := newWorld(t, set, []int{1}, "a", "b")
+			var truth, lost, most cluster.GPUTime
+			w.Watch = func(e sim.Event) {
+				if e.What == sim.Requeued {
+					truth += cluster.Times(1, e.Lost)
+				}
+			}
+			id := w.submit("a", 1, 10*hour, func(j *sim.Work) { j.Saves, j.Command = sim.Never, "/home/a/train.sh" })
+			w.Run(5 * minute)
+			w.submit("b", 1, 20*minute, nil)
+			w.Run(hour)
+			for _, r := range w.reports {
+				for _, x := range r.Plan.Losses {
+					lost, most = lost+x.Time, most+x.Most
+				}
+			}
+			if r := w.Record(id); r.Lost != lost || r.MostLost != most || lost >= truth {
+				t.Errorf("%s, budget %v: the record has %d and at most %d GPU-ms, the losses %d and %d; %d were lost", says, budget, r.Lost, r.MostLost, lost, most, truth)
+			}
+			if truth == 0 || most < truth || most > truth+cluster.Times(1, 20*second) {
+				t.Errorf("%s, budget %v: %d GPU-ms were lost, and the bound is %d", says, budget, truth, most)
+			}
+		}
 	}
 }
 

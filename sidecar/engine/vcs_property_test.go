@@ -125,7 +125,11 @@ func (c shared) Observe(ctx context.Context, since cluster.Instant) (cluster.Obs
 func TestPropertiesOfCells(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChaos(rt, t)
+		c.share()
 		set := &c.world.Settings
+		if rapid.Bool().Draw(rt, "levels") {
+			c.qos, set.Levels = []string{"urgent", "normal", "low"}, []cluster.QOSLevel{{QOS: "low", Level: -1}, {QOS: "urgent", Level: 1}}
+		}
 		set.Preset, set.Chooser = "hived", rapid.SampledFrom([]string{"astraea", "fifo", "tiresias-l", "gandiva-fair"}).Draw(rt, "chooser")
 		set.AffinityWait = rapid.SampledFrom([]cluster.Span{0, 5 * minute}).Draw(rt, "affinity wait")
 		d := c.drawCells()

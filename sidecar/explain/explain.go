@@ -267,6 +267,7 @@ func (w Words) comparison(r *cluster.Reason) string {
 	if r.Rank > 0 {
 		queue = fmt.Sprintf("it is number %d in its tenant's queue", r.Rank)
 	}
+	queue = join("; ", inside(r), queue)
 	if r.Other == "" {
 		return queue
 	}
@@ -275,6 +276,21 @@ func (w Words) comparison(r *cluster.Reason) string {
 		other, own = w.Name(r.OtherJob)+" of "+other, "this job"
 	}
 	return join("; ", fmt.Sprintf("%s went first: it is %s, %s is %s", other, Behind(r.OtherBehind), own, Behind(r.Behind)), queue)
+}
+
+// inside says which jobs of its own tenant go before a job.
+func inside(r *cluster.Reason) string {
+	level, user := "", ""
+	if r.Inside == nil {
+		return ""
+	}
+	if r.Inside.Above > r.Inside.Level {
+		level = fmt.Sprintf("jobs of level %d of its virtual cluster go before it: its level is %d", r.Inside.Above, r.Inside.Level)
+	}
+	if r.Inside.User != "" {
+		user = "its tenant's user " + r.Inside.User + " is served before its own: that user is further behind an equal part of what the tenant received"
+	}
+	return join("; ", level, user)
 }
 
 // queuer names the claimant that queues for a job.

@@ -6,7 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Worth gives the speed of a GPU model for a kind of jobs, relative to the slowest model.
+// Worth gives the speed of a GPU model for a kind of jobs, relative to the reference model.
 func Worth(speedup float64, source cluster.Source) string {
 	switch {
 	case source == "":
@@ -14,9 +14,9 @@ func Worth(speedup float64, source cluster.Source) string {
 	case speedup == 0:
 		return "it does not run there (" + string(source) + ")"
 	case speedup == 1:
-		return "slowest (" + string(source) + ")"
+		return "as fast as on the reference model (" + string(source) + ")"
 	}
-	return fmt.Sprintf("%.2f times as fast as on the slowest (%s)", speedup, source)
+	return fmt.Sprintf("%.2f times as fast as on the reference model (%s)", speedup, source)
 }
 
 // purpose says why a job moves to another model.
@@ -36,6 +36,15 @@ func Trade(t *cluster.Trade) string {
 		party(t.FastTo), share(t.FastGPUs), t.Fast, party(t.SlowTo), share(t.SlowGPUs), t.Slow, t.Price, t.FastToSpeedup, t.SlowToSpeedup)
 }
 
+// Bound says how far an allocation may be from the policy's best; "" = it is the best, or there is none.
+func Bound(d *cluster.Allocation) string {
+	if d == nil || d.Bound == 0 || d.Why != "" {
+		return ""
+	}
+	return fmt.Sprintf("The allocation has at least %.1f %% of the largest total throughput that %s allows; a better one may exist, since demands limit it.",
+		100*d.Objective/d.Bound, d.Policy)
+}
+
 // Undone says why a trade was reverted.
 func Undone(why string) string {
 	if words, ok := undone[why]; ok {
@@ -46,7 +55,7 @@ func Undone(why string) string {
 
 var undone = map[string]string{
 	"left":        "a side or a model has left",
-	"speedups":    "the trade gains no more",
+	"speedups":    "by the speedups that are known now it gains no more, or needs another price",
 	"entitlement": "a side is due less than it gives",
 	"demand":      "a side cannot use what it gets",
 	"policy":      "the policy has changed, or has no answer",

@@ -15,8 +15,8 @@ func TestWhatAModelIsWorth(t *testing.T) {
 	}{
 		{1, "", "its throughput there is unknown"},
 		{0, cluster.Declared, "it does not run there (declared)"},
-		{1, cluster.Observed, "slowest (observed)"},
-		{3.14159, cluster.Estimated, "3.14 times as fast as on the slowest (estimated)"},
+		{1, cluster.Observed, "as fast as on the reference model (observed)"},
+		{3.14159, cluster.Estimated, "3.14 times as fast as on the reference model (estimated)"},
 	} {
 		if got := explain.Worth(x.speedup, x.source); got != x.want {
 			t.Errorf("%v, %q: %q, want %q", x.speedup, x.source, got, x.want)
@@ -42,6 +42,24 @@ func TestAMoveInWords(t *testing.T) {
 	} {
 		if got := w.Reason(x.reason); got != x.want {
 			t.Errorf("%q, want %q", got, x.want)
+		}
+	}
+}
+
+// An allocation that may be below the best says by how much; others say nothing.
+func TestABoundInWords(t *testing.T) {
+	for _, x := range []struct {
+		d    *cluster.Allocation
+		want string
+	}{
+		{nil, ""},
+		{&cluster.Allocation{Policy: "oef:coop", Objective: 9}, ""},
+		{&cluster.Allocation{Policy: "oef:coop", Objective: 9, Bound: 10, Why: "no division without envy was found"}, ""},
+		{&cluster.Allocation{Policy: "oef:coop", Objective: 9, Bound: 10},
+			"The allocation has at least 90.0 % of the largest total throughput that oef:coop allows; a better one may exist, since demands limit it."},
+	} {
+		if got := explain.Bound(x.d); got != x.want {
+			t.Errorf("%+v: %q, want %q", x.d, got, x.want)
 		}
 	}
 }

@@ -92,17 +92,23 @@ func Destroyed(r *cluster.Record) string {
 	known, unknown := r.KnownLost, r.UnknownLost
 	bounded := r.Lost - known - unknown
 	var parts []string
-	for _, part := range []struct {
-		time cluster.GPUTime
-		how  string
-	}{
-		{known, "exactly %s, by its reported saves, or since it restarts from the beginning"},
-		{bounded, "at most %s, by how it saves"},
-		{unknown, "at most %s: how it saves is unknown, so this assumes that it never does"},
-	} {
-		if part.time > 0 {
-			parts = append(parts, fmt.Sprintf(part.how, GPUTime(part.time)))
+	add := func(how string, time cluster.GPUTime) { parts = append(parts, fmt.Sprintf(how, GPUTime(time))) }
+	if known > 0 {
+		add("exactly %s, by its reported saves, or since it restarts from the beginning", known)
+	}
+	switch most := r.MostLost - known - unknown; {
+	case most > bounded:
+		add("at most %s", most)
+		if bounded > 0 {
+			add("%s if it saves as it declares or is known to", bounded)
+		} else {
+			parts = append(parts, "nothing if it saves as it declares or is known to")
 		}
+	case bounded > 0:
+		add("%s if it saves as it declares or is known to", bounded)
+	}
+	if unknown > 0 {
+		add("at most %s: how it saves is unknown, so this assumes that it never does", unknown)
 	}
 	if len(parts) == 0 {
 		return ""

@@ -87,10 +87,13 @@ func TestWhatItsStopsDestroyed(t *testing.T) {
 		{cluster.Record{}, ""},
 		{cluster.Record{Lost: 12 * minute, KnownLost: 12 * minute},
 			"its stops destroyed exactly 12.00 GPU-minutes, by its reported saves, or since it restarts from the beginning; this is overhead and does not count as received"},
-		{cluster.Record{Lost: 90 * minute}, "its stops destroyed at most 1.50 GPU-hours, by how it saves; this is overhead and does not count as received"},
+		{cluster.Record{Lost: 90 * minute}, "its stops destroyed 1.50 GPU-hours if it saves as it declares or is known to; this is overhead and does not count as received"},
+		{cluster.Record{Lost: minute, MostLost: 31 * minute}, "its stops destroyed at most 31.00 GPU-minutes; " +
+			"1.00 GPU-minutes if it saves as it declares or is known to; this is overhead and does not count as received"},
+		{cluster.Record{MostLost: 30 * minute}, "its stops destroyed at most 30.00 GPU-minutes; nothing if it saves as it declares or is known to; this is overhead and does not count as received"},
 		{cluster.Record{Lost: 3 * minute, KnownLost: minute, UnknownLost: minute},
 			"its stops destroyed exactly 1.00 GPU-minutes, by its reported saves, or since it restarts from the beginning; " +
-				"at most 1.00 GPU-minutes, by how it saves; at most 1.00 GPU-minutes: how it saves is unknown, so this assumes that it never does; this is overhead and does not count as received"},
+				"1.00 GPU-minutes if it saves as it declares or is known to; at most 1.00 GPU-minutes: how it saves is unknown, so this assumes that it never does; this is overhead and does not count as received"},
 	} {
 		if got := explain.Destroyed(&c.r); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)

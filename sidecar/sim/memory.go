@@ -83,5 +83,6 @@ func apart(m cluster.State) cluster.State {
 	m.Lent = slices.Clone(m.Lent)
 	m.Ledger.Tenants = slices.Clone(m.Ledger.Tenants)
 	m.Ledger.Pools = slices.Clone(m.Ledger.Pools)
+	m.Ledger.Users = slices.Clone(m.Ledger.Users)
 	return m
 }

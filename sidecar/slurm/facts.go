@@ -35,6 +35,8 @@ type Facts struct {
 	// level: "None", "Operator", "Administrator".
 	Operator string `json:"operator,omitempty"`
 	Rights   string `json:"rights,omitempty"`
+	// QOS are the names of all QOS; nil = unknown.
+	QOS []string `json:"qos,omitempty"`
 	// RestDenied and ScontrolDenied are Slurm's answers to an operator's request that changes
 	// nothing, tried over both interfaces; "" = allowed.
 	RestDenied     string `json:"rest_denied,omitempty"`
@@ -106,6 +108,7 @@ func (c *Client) Facts(ctx context.Context) (Facts, error) {
 	f.Cluster, f.Release = c.seen.cluster, c.seen.release
 	f.Operator = c.operator()
 	f.Rights = c.adminLevel(ctx, f.Operator)
+	f.QOS = c.qos(ctx)
 	f.RestDenied, f.ScontrolDenied = c.denied(ctx)
 	return f, nil
 }
@@ -129,6 +132,30 @@ func (c *Client) operator() string {
 		return ""
 	}
 	return u.Username
+}
+
+// qos asks slurmdbd for the names of all QOS; nil if it does not answer.
+func (c *Client) qos(ctx context.Context) []string {
+	var names []string
+	_, err := c.rest.get(ctx, c.cfg.Timeout, c.dbPath("qos/"), func(r *reader, member string) bool {
+		if member != "qos" {
+			return false
+		}
+		r.array(func() {
+			r.object(func(field string) {
+				if field == "name" {
+					names = append(names, r.text())
+				} else {
+					r.skip()
+				}
+			})
+		})
+		return true
+	})
+	if err != nil {
+		return nil
+	}
+	return names
 }
 
 // adminLevel asks slurmdbd for the rights of a user; "" if it does not answer.

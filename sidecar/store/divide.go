@@ -21,6 +21,7 @@ type allocationKey struct {
 type allocationRow struct {
 	allocationKey
 	Objective float64 `json:"objective"`
+	Bound     float64 `json:"bound"`
 	WhyNot    string  `json:"why_not"`
 	Pools     list    `json:"pools"`
 	Parties   int     `json:"parties"`
@@ -105,7 +106,7 @@ func allocationRows(snap cluster.Snapshot) []allocationRow {
 		return nil
 	}
 	return []allocationRow{{
-		allocationKey: allocationKey{d.Policy, d.Digest}, Objective: d.Objective, WhyNot: d.Why, Pools: listOf(d.Pools), Parties: len(d.Parts),
+		allocationKey: allocationKey{d.Policy, d.Digest}, Objective: d.Objective, Bound: d.Bound, WhyNot: d.Why, Pools: listOf(d.Pools), Parties: len(d.Parts),
 		Since: stamp(snap.Now),
 	}}
 }

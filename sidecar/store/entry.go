@@ -224,7 +224,7 @@ func lossRows(plan cluster.Plan) []lossRow {
 		r, _ := recordOf(plan.State, x.Job)
 		rows = append(rows, lossRow{
 			Round: plan.Round, Job: x.Job, At: stamp(plan.At), SlurmID: r.ID.String(), Tenant: r.Tenant, User: r.User,
-			Pool: x.Pool, Term: x.Term, Time: x.Time, Certainty: x.Certainty, Command: x.Type.Command, GPUs: x.Type.GPUs,
+			Pool: x.Pool, Term: x.Term, Time: x.Time, Most: x.Most, Certainty: x.Certainty, Command: x.Type.Command, GPUs: x.Type.GPUs,
 		})
 	}
 	return rows

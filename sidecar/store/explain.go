@@ -66,6 +66,9 @@ func (d *detailer) of(c *cluster.Case, r *cluster.Record, reason *cluster.Reason
 	out := details{Lease: d.lease(r.Key), Claim: d.claims[r.Key]}
 	extra := reason.To != "" || reason.Spent != 0 || reason.Fits != 0
 	if out.Lease == nil && out.Claim == nil && !extra && r.Stops == 0 && r.Lost == 0 {
+		if reason.Inside != nil {
+			return documentOf(details{Reason: &cluster.Reason{Inside: reason.Inside}})
+		}
 		return ""
 	}
 	j := c.Job
@@ -73,7 +76,7 @@ func (d *detailer) of(c *cluster.Case, r *cluster.Record, reason *cluster.Reason
 	record.Alloc, record.Due, record.DueCarry, record.DueRate, record.ChargedTo, record.Gate = 0, 0, 0, 0, 0, 0
 	j.PendingReason = "" // has a column
 	out.Job, out.Record, out.Touch = &j, &record, c.Control
-	if extra {
+	if extra || reason.Inside != nil {
 		other := *reason
 		other.Free, other.Behind, other.OtherBehind, other.Rank, other.Rho, other.OtherJob = 0, 0, 0, 0, 0, 0
 		out.Reason = &other
@@ -215,10 +218,14 @@ func (e *Edge) add(job *Job, v *statusNow) error {
 		if err := json.Unmarshal(v.Details, &more); err != nil {
 			return fmt.Errorf("reading the details of job %s: %w", job.SlurmID, err)
 		}
+		if more.Job == nil { // the columns have the rest
+			more.Job, more.Record, more.Touch = d.Job, d.Record, d.Touch
+		}
 		d = more
 	}
 	if more := d.Reason; more != nil {
 		reason.To, reason.Speed, reason.Trial, reason.Spent, reason.Fits = more.To, more.Speed, more.Trial, more.Spent, more.Fits
+		reason.Inside = more.Inside
 	}
 	d.Job.PendingReason = v.SlurmSays
 	d.Record.Alloc, d.Record.Due, d.Record.Gate = v.Alloc, v.Due, instantOf(v.Gate)

@@ -378,7 +378,7 @@ func (s *Store) Trades(ctx context.Context, all bool, limit int) ([]Trade, error
 }
 
 // Effective is the throughput of a tenant where a policy divides heterogeneous GPUs, by the
-// speeds of its jobs, in units of a GPU of the model that is slowest for it.
+// speeds of its jobs, in units of a GPU of the reference model.
 type Effective struct {
 	Tenant     string  `json:"tenant"`
 	Throughput float64 `json:"throughput"`                             // of the GPUs that its jobs hold

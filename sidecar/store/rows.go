@@ -396,6 +396,7 @@ type lossRow struct {
 	Pool    string          `json:"pool"`
 	Term    int             `json:"lease_term"`
 	Time    cluster.GPUTime `json:"gpu_ms"`
+	Most    cluster.GPUTime `json:"most_gpu_ms"`
 
 	Certainty cluster.Certainty `json:"certainty"`
 	Command   string            `json:"command"`

@@ -224,6 +224,11 @@ func TestTheBooksAgree(t *testing.T) {
 		t.Fatal("nothing was lost in this story")
 	}
 	same(l, "work lost", []one{{int64(lost)}}, "select sum(gpu_ms)::bigint from fairlease.losses")
+	var most cluster.GPUTime
+	for _, r := range before {
+		most += r.MostLost
+	}
+	same(l, "work lost at most", []one{{int64(most)}}, "select sum(most_gpu_ms)::bigint from fairlease.work_lost")
 	type sure struct {
 		Certainty string
 		Time      cluster.GPUTime

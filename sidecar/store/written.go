@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -287,8 +288,14 @@ func sameStatus(was, now statusRow, refresh cluster.Span) bool {
 	was.Free, was.Behind, was.OtherBehind, was.Rank, was.Rho = now.Free, now.Behind, now.OtherBehind, now.Rank, now.Rho
 	was.OtherJob, was.Other, was.Until, was.For, was.Pool = now.OtherJob, now.Other, now.Until, now.For, now.Pool
 	was.SlurmSays, was.Alloc, was.Due = now.SlurmSays, now.Alloc, now.Due
+	if brief(was.Details) && brief(now.Details) {
+		was.Details = now.Details
+	}
 	return was == now
 }
+
+// brief tells whether details say at most which jobs of its own tenant go before a job.
+func brief(d document) bool { return d == "" || strings.HasPrefix(string(d), `{"reason"`) }
 
 // entry is everything that one round adds to the journal, except its blobs.
 type entry struct {

@@ -152,7 +152,7 @@ func (x *Explanation) Write(p *Page) {
 		if e.Rho != nil {
 			rho = fmt.Sprintf("; measured rho %.3f", *e.Rho)
 		}
-		say("", "%s in all: its GPUs are worth %.2f of the slowest model, its share by weight %.2f%s", e.Tenant, e.Throughput, e.Share, rho)
+		say("", "%s in all: its GPUs are worth %.2f of the reference model, its share by weight %.2f%s", e.Tenant, e.Throughput, e.Share, rho)
 	}
 	for i, o := range x.Overrides {
 		name := ""

@@ -17,6 +17,7 @@ type Stake struct {
 	Models []ModelStake    `json:"models"` // by pool
 	Trades []cluster.Trade `json:"trades,omitempty"`
 	WhyNot string          `json:"why_not,omitempty"` // the policy has no answer
+	Bound  string          `json:"bound,omitempty"`   // how far the division may be from the best, in words
 	Late   bool            `json:"late,omitempty"`    // its deadline cannot be met
 	// Unasked is true if the policy has not been asked since the party arrived: until then it has
 	// a part of its tenant's weighted share.
@@ -29,7 +30,7 @@ type Stake struct {
 type ModelStake struct {
 	Model   string           `json:"model"`
 	Due     cluster.MicroGPU `json:"due_micro_gpus"`
-	Speedup float64          `json:"speedup"` // over the slowest model; 1 if unknown
+	Speedup float64          `json:"speedup"` // over the reference model; 1 if unknown
 	Low     float64          `json:"low"`
 	High    float64          `json:"high"`
 	Source  cluster.Source   `json:"source,omitempty"` // "" = unknown
@@ -59,7 +60,7 @@ func StakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *St
 	}
 	if d := snap.Allocation; d != nil && d.Policy == s.Policy {
 		s.Unasked = !slices.ContainsFunc(d.Parts, func(p cluster.Part) bool { return p.Party == at.Party })
-		s.WhyNot, s.Late = d.Why, slices.Contains(d.Late, job)
+		s.WhyNot, s.Bound, s.Late = d.Why, explain.Bound(d), slices.Contains(d.Late, job)
 		for _, t := range d.Trades {
 			if t.FastTo.Kind == s.Party || t.SlowTo.Kind == s.Party {
 				s.Trades = append(s.Trades, t)
@@ -83,6 +84,9 @@ func (s *Stake) Words(named string) []string {
 		head = fmt.Sprintf("%s has no answer (%s); using weighted shares until the inputs change", s.Policy, s.WhyNot)
 	}
 	lines := []string{head}
+	if s.Bound != "" {
+		lines = append(lines, "  "+s.Bound)
+	}
 	if s.Unasked {
 		lines = append(lines, "  a part of the tenant's share by weight, until the policy has divided again")
 	}
@@ -125,6 +129,9 @@ func (a *Ahead) Write(p *Page, snap *cluster.Snapshot) {
 	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("Divided by %s, %s:", snap.Settings.Divide, when), "bold"))
 	if d != nil && d.Why != "" {
 		p.Printf("%s: using weighted shares until the inputs change\n", d.Why)
+	}
+	if text := explain.Bound(d); text != "" {
+		p.Printf("%s\n", text)
 	}
 	t := &Table{Head: []string{"TENANT", "MODEL", ">BY_WEIGHT", ">DUE", ">WANTS", ">HAS"}}
 	for i := range a.Due {

@@ -23,6 +23,7 @@ func TestStakeInWords(t *testing.T) {
 		{func(*view.Stake) {}, "v100", "it names v100 and stays there; such jobs of its type are due\n"},
 		{func(s *view.Stake) { s.WhyNot = "too slow" }, "v100", "oef:coop has no answer (too slow); using weighted shares until the inputs change\n"},
 		{func(s *view.Stake) { s.Unasked = true }, "", "\n  a part of the tenant's share by weight, "},
+		{func(s *view.Stake) { s.Bound = "At least 90 %." }, "", "\n  At least 90 %.\n"},
 		{func(s *view.Stake) { s.Late = true }, "", "\n  its deadline cannot be kept: "},
 		{func(s *view.Stake) { s.Trades = []cluster.Trade{{ID: 9}} }, "", "\n  by trade 9 "},
 	} {
@@ -48,6 +49,17 @@ func TestAudit(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("want %q in\n%s", want, &out)
 		}
+	}
+	out.Reset()
+	snap.Allocation = &cluster.Allocation{Policy: "oef:coop", Objective: 9, Bound: 10}
+	a.Write(&view.Page{Out: &out}, snap)
+	st := view.StatusOf(nil, snap, plan, nil)
+	if !strings.Contains(out.String(), "has at least 90.0 % of") || !strings.Contains(st.Bound, "has at least 90.0 % of") {
+		t.Errorf("nothing is said of the bound: %q, %s", st.Bound, &out)
+	}
+	snap.Settings.Divide = "oef:noncoop" // has no allocation yet
+	if st := view.StatusOf(nil, snap, plan, nil); st.Bound != "" {
+		t.Errorf("the bound of another policy is shown: %q", st.Bound)
 	}
 	out.Reset()
 	snap.Settings.Divide = ""

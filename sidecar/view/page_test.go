@@ -146,6 +146,11 @@ func TestTenants(t *testing.T) {
 	if got := show(view.DebtTable(debts, all)); got != "v100|nlp|vision|1.00|never\n" {
 		t.Error(got)
 	}
+	users := []cluster.UserAccount{{Tenant: "nlp", User: "ann", Wants: []cluster.UserDemand{{Pool: "k80", GPUs: cluster.WholeGPU}, {Pool: "v100", GPUs: 2 * cluster.WholeGPU}},
+		Owed: -hour, Lent: hour / 2, Alloc: hour, Due: hour, Before: cluster.UserTime{Alloc: 2 * hour, Due: hour}}}
+	if got := show(view.UserTable(users)); got != "nlp|ann|3.00|3.00|2.00|1.500|-1.00|0.50\n" {
+		t.Error(got)
+	}
 }
 
 // Past orders say when they ended, and who ended them.

@@ -18,7 +18,7 @@ type Profile struct {
 	Speedup *Speedup `json:"speedup,omitempty"` // nil = a more certain rate counts
 }
 
-// Speedup is over the slowest model, with its bounds.
+// Speedup is over the reference model, with its bounds.
 type Speedup struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
@@ -28,7 +28,7 @@ type Speedup struct {
 // Profiles gives all declared and observed rates, and estimates where neither exists.
 func Profiles(snap *cluster.Snapshot, plan *cluster.Plan) []Profile {
 	set := profile.Default()
-	set.Estimate = !snap.Settings.NoEstimates
+	set.Estimate, set.Reference = !snap.Settings.NoEstimates, snap.Settings.Reference
 	book := profile.New(set, plan.State.Profiles, plan.State.Paces)
 	for _, d := range snap.Declared {
 		d.Basis = profile.File

@@ -12,6 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/explain"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -46,6 +47,7 @@ type Status struct {
 	// Divided is the policy that divides heterogeneous GPUs, Effective the tenants' throughput
 	// under it.
 	Divided   string            `json:"divided,omitempty"`
+	Bound     string            `json:"bound,omitempty"` // how far its division may be from the best, in words
 	Effective []store.Effective `json:"effective,omitempty"`
 }
 
@@ -98,6 +100,9 @@ type PoolStatus struct {
 func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
 	st := &Status{Divided: snap.Settings.Divide, Schedule: snap.Settings.Schedule, Tuned: snap.Settings.Tuned, Term: snap.Settings.Term, Effective: effective, Leader: lead, Alive: lives(lead), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
 		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Orders: len(snap.Overrides)}
+	if d := snap.Allocation; d != nil && d.Policy == st.Divided {
+		st.Bound = explain.Bound(d)
+	}
 	if plan.Round > 0 {
 		at := plan.At.Time()
 		st.At = &at
@@ -386,8 +391,11 @@ func (st *Status) effective(p *Page) {
 		}
 		t.Add(x.Tenant, fmt.Sprintf("%.2f", x.Throughput), fmt.Sprintf("%.2f", x.Due), fmt.Sprintf("%.2f", x.Share), rho)
 	}
-	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("Throughput of each tenant's GPUs, in GPUs of the slowest model (%s divides):", st.Divided), "bold"))
+	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("Throughput of each tenant's GPUs, in GPUs of the reference model (%s divides):", st.Divided), "bold"))
 	p.Table(t)
+	if st.Bound != "" {
+		p.Printf("%s\n", st.Bound)
+	}
 }
 
 func (st *Status) nextEnd(p *Page) string {

@@ -35,6 +35,22 @@ func TenantTable(all []store.Tenant, whole bool) *Table {
 	return t
 }
 
+// UserTable lists users by tenant: what they received and were due inside it in the last half window to whole window,
+// the ratio of the two, and what they are owed and lent to the others.
+func UserTable(users []cluster.UserAccount) *Table {
+	t := &Table{Head: []string{"TENANT", "USER", ">WANTS", ">HAD", ">DUE", ">RHO", ">OWED", ">LENT"}}
+	for i := range users {
+		u := &users[i]
+		wants, had := cluster.MicroGPU(0), u.Received()
+		for _, w := range u.Wants {
+			wants += w.GPUs
+		}
+		t.Add(u.Tenant, u.User, gpuCount(wants), gpuHours(float64(had.Alloc)), gpuHours(float64(had.Due)),
+			cluster.RhoOf(had.Alloc, had.Due).String(), gpuHours(float64(u.Owed)), gpuHours(float64(u.Lent)))
+	}
+	return t
+}
+
 // DebtTable lists debts, with the time until they are settled.
 func DebtTable(debts []store.Debt, all []store.Tenant) *Table {
 	t := &Table{Head: []string{"POOL", "CREDITOR", "DEBTOR", ">OWED", ">EVEN"}}

@@ -22,7 +22,7 @@ comment on column entitlements_now.entitlement_gpus is 'Entitlement: the part af
 comment on column entitlements_now.traded_gpus is 'GPUs from trades; negative = given away.';
 comment on column entitlements_now.usable_gpus is 'Part of its share by weight that its active jobs can use at once, the fastest models first.';
 comment on column entitlements_now.holds_gpus is 'GPUs that its jobs hold.';
-comment on column entitlements_now.speed is 'Speedup of its active jobs, averaged by requested GPUs: throughput of one GPU relative to the slowest model; 1 = unknown, 0 = of no use to them.';
+comment on column entitlements_now.speed is 'Speedup of its active jobs, averaged by requested GPUs: throughput of one GPU relative to the reference model; 1 = unknown, 0 = of no use to them.';
 comment on column entitlements_now.since is 'Start of this state.';
 
 create or replace view entitlements_over_time as
@@ -52,7 +52,7 @@ comment on column entitlements_over_time.entitlement_gpus is 'Entitlement: the p
 comment on column entitlements_over_time.traded_gpus is 'GPUs from trades; negative = given away.';
 comment on column entitlements_over_time.usable_gpus is 'Part of its share by weight that its active jobs could use at once, the fastest models first.';
 comment on column entitlements_over_time.holds_gpus is 'GPUs that its jobs held.';
-comment on column entitlements_over_time.speed is 'Speedup of its active jobs: throughput of one GPU relative to the slowest model.';
+comment on column entitlements_over_time.speed is 'Speedup of its active jobs: throughput of one GPU relative to the reference model.';
 
 create or replace view effective_throughput as
 select
@@ -66,7 +66,7 @@ from entitlements
 group by tenant
 order by tenant;
 
-comment on view effective_throughput is 'Throughput of every tenant''s GPUs, by the speedups of its jobs, beside that of its share by weight, as of the last round. Throughputs are in GPUs of the slowest model.';
+comment on view effective_throughput is 'Throughput of every tenant''s GPUs, by the speedups of its jobs, beside that of its share by weight, as of the last round. Throughputs are in GPUs of the reference model.';
 comment on column effective_throughput.tenant is 'The tenant.';
 comment on column effective_throughput.throughput is 'Of the GPUs that its jobs hold.';
 comment on column effective_throughput.due_throughput is 'Of the GPUs that it is due after policy and trades.';
@@ -108,7 +108,7 @@ from (
 window moments as (partition by tenant order by at)
 order by tenant, at;
 
-comment on view effective_throughput_over_time is 'Throughput of every tenant''s GPUs beside that of its share by weight, oldest first, to a minute (settable). Throughputs are in GPUs of the slowest model.';
+comment on view effective_throughput_over_time is 'Throughput of every tenant''s GPUs beside that of its share by weight, oldest first, to a minute (settable). Throughputs are in GPUs of the reference model.';
 comment on column effective_throughput_over_time.tenant is 'The tenant.';
 comment on column effective_throughput_over_time.from_at is 'From when.';
 comment on column effective_throughput_over_time.until_at is 'Until when; null = still.';
@@ -146,7 +146,7 @@ order by day desc, tenant;
 comment on view effective_throughput_per_day is 'Throughput of every tenant''s GPUs beside that of its share by weight, summed by day.';
 comment on column effective_throughput_per_day.day is 'Day, UTC.';
 comment on column effective_throughput_per_day.tenant is 'The tenant.';
-comment on column effective_throughput_per_day.throughput_hours is 'Of the GPUs that its jobs held: hours of a GPU of the slowest model.';
+comment on column effective_throughput_per_day.throughput_hours is 'Of the GPUs that its jobs held: hours of a GPU of the reference model.';
 comment on column effective_throughput_per_day.due_hours is 'Of the GPUs that it was due after policy and trades.';
 comment on column effective_throughput_per_day.share_hours is 'Of the part of its share by weight that its active jobs could use.';
 comment on column effective_throughput_per_day.ratio is 'throughput_hours over share_hours: below 1 it had less than its share; null = it had no share that it could use.';

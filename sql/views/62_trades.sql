@@ -44,7 +44,7 @@ comment on column trade_history.slow_to_gain is 'Gain of the other side.';
 comment on column trade_history.undone_at is 'When it was undone, in part or wholly, last; null = it was not.';
 comment on column trade_history.undone_fast_gpus is 'Fast GPUs that went back.';
 comment on column trade_history.undone_slow_gpus is 'Slow GPUs that went back.';
-comment on column trade_history.undone_why is 'Why: left (a party or model is gone), speedups (it gains no more), entitlement (a party is due less than it gives), demand (a party cannot use what it gets), policy (it is another, or has no answer); empty = it was not.';
+comment on column trade_history.undone_why is 'Why: left (a party or model is gone), speedups (it gains no more, or a declared speedup was measured), entitlement (a party is due less than it gives), demand (a party cannot use what it gets), policy (it is another, or has no answer); empty = it was not.';
 comment on column trade_history.lasted is 'How long it was in force; null = it is.';
 
 create or replace view allocation_history as
@@ -55,6 +55,7 @@ select
     ended_at,
     coalesce(ended_at, (select max(at) from rounds)) - since as held,
     objective,
+    bound,
     why_not,
     parties,
     pools,
@@ -69,6 +70,7 @@ comment on column allocation_history.since is 'First round that went by it.';
 comment on column allocation_history.ended_at is 'First round that did not any more; null = it is in force.';
 comment on column allocation_history.held is 'How long it was in force, so far.';
 comment on column allocation_history.objective is 'The policy''s own figure of merit.';
+comment on column allocation_history.bound is 'Upper bound of the largest objective, where it is not proven that the policy reached it; 0 = it did.';
 comment on column allocation_history.why_not is 'Reason for weighted shares instead; empty = the policy had an answer.';
 comment on column allocation_history.parties is 'Number of claimants: jobs, or tenants'' job types.';
 comment on column allocation_history.pools is 'GPU models that were divided.';

@@ -57,5 +57,29 @@ func onEnvy() error {
 		}
 		figure("clp_"+name+"_ms", took, "ms")
 	}
+	return onDemands()
+}
+
+// onDemands measures the program where demands bind: tenants can use one to four GPUs each, less than all together.
+func onDemands() error {
+	const tenants, models = 200, 3
+	gpus, speedup := simtest.Tenants(tenants, models)
+	var m policy.Market
+	for _, n := range gpus {
+		m.Models = append(m.Models, policy.Model{GPUs: 8 * n})
+	}
+	for l := range tenants {
+		m.Tenants = append(m.Tenants, policy.Tenant{Weight: float64(1 + l%3), Speedup: speedup[l*models : (l+1)*models], Demand: float64(1 + l%4)})
+	}
+	var got policy.Parts
+	took, err := least(2, func() (err error) { got, err = policy.OEFCooperative(m); return err })
+	if err != nil {
+		return err
+	}
+	if got.Why != "" {
+		return fmt.Errorf("%d tenants whose demands bind: %s", tenants, got.Why)
+	}
+	figure("oef_coop_demands_200_ms", took, "ms")
+	figure("oef_coop_demands_200_proven_pct", 100*min(1, got.Objective/max(got.Bound, 1e-9)), "%")
 	return nil
 }

@@ -49,6 +49,12 @@ func onGavel(of string, seed uint64) error {
 		{"single", func() error {
 			return l.steady("single", []float64{2.8, 4.4, 5.6}, "fifo:random", "fifo:settled", "fifo:fastest", "gavel:las", "gavel:las-blind")
 		}},
+		{"idle", func() error {
+			if err := l.steady("single", []float64{0.4}, "fifo:fastest", "gavel:las", "las:interior"); err != nil {
+				return err
+			}
+			return l.steady("multiple", []float64{0.4, 1, 2}, "gavel:las", "las:interior")
+		}},
 		{"single+ss", func() error { return l.steady("single", []float64{5.6}, "gavel:las+ss", "gandiva:packing") }},
 		{"multiple", func() error { return l.steady("multiple", []float64{1, 2, 2.6}, "gavel:las", "gavel:las-blind") }},
 		{"multiple+ss", func() error { return l.steady("multiple", []float64{2.6}, "gavel:las+ss", "gandiva:packing") }},
@@ -70,7 +76,7 @@ func onGavel(of string, seed uint64) error {
 		}
 	}
 	if !known {
-		return fmt.Errorf("-gavel %s is not known; write all, single, single+ss, multiple, multiple+ss, ftf, makespan, makespan+ss, estimates or cost", of)
+		return fmt.Errorf("-gavel %s is not known; write all, single, idle, single+ss, multiple, multiple+ss, ftf, makespan, makespan+ss, estimates or cost", of)
 	}
 	return nil
 }
@@ -210,7 +216,7 @@ func (l *lab) costs(seed uint64) error {
 		within[j.ID] = cluster.Span([]float64{1.2, 2, 10}[rng.IntN(3)] * float64(j.Runs))
 		jobs, at = append(jobs, j), at+2*rng.ExpFloat64()
 	}
-	return sideBySide([]string{"gavel:throughput", "gavel:cost", "gavel:cost-slo"}, func(by string) (string, error) {
+	return sideBySide([]string{"gavel:throughput", "gavel:cost-sum", "gavel:cost-sum-slo"}, func(by string) (string, error) {
 		s := l.setup(by, experiment.Load{Name: "costs", Jobs: slices.Values(jobs)})
 		s.Prices, s.Within = prices, within
 		f, err := gavel.Follow(context.Background(), s, 0, len(jobs))

@@ -95,6 +95,10 @@ func offline() error {
 		return err
 	}
 	repayments()
+	mechanisms()
+	if err := misreports(); err != nil {
+		return err
+	}
 	gateWrites()
 	if err := onBacklog(); err != nil {
 		return err
@@ -122,6 +126,19 @@ func repayments() {
 		}
 	})
 	figure("repaid_pct", percent, "%")
+}
+
+// mechanisms measures how far tenants are from what they are due after 200 terms: the worst of twelve random divisions of gangs, over
+// every kind of preset that divides GPU models.
+func mechanisms() {
+	fmt.Println("Twelve random divisions of 1 to 3 GPU models, gangs of 1 to 8, 200 terms; every kind of dividing preset")
+	worst := 0.0
+	testing.Benchmark(func(b *testing.B) {
+		for range b.N {
+			worst = simtest.WorstRounds(b)
+		}
+	})
+	figure("mechanism_worst_rounds", worst, "rounds")
 }
 
 // gateWrites counts the changes of Slurm's in an hour in which 10,000 jobs wait and nothing else happens, by gate.

@@ -145,13 +145,20 @@ func records(w io.Writer, p *cluster.Plan) {
 		fmt.Fprintln(w, r.Gate, r.Locked, r.Pinned, r.Alloc, r.Due, r.DueCarry, r.DueRate, r.ChargedTo, r.Held, r.HeldSince, r.Suspend, r.Ran)
 		fmt.Fprintln(w, r.Terms, r.Moved, r.Failed, r.AvoidUntil, r.AvoidNodes, r.Lost, r.KnownLost, r.UnknownLost, r.Stops, r.Spent, r.Saved, r.Beyond, r.Uncharged)
 		if r.Stopping != nil {
-			fmt.Fprintln(w, *r.Stopping)
+			s := r.Stopping
+			fmt.Fprintln(w, struct{ A, B, C, D, E any }{s.Since, s.Certainty, s.Restarts, s.GPUs, s.Work})
 		}
 		if r.Conduct != nil {
 			fmt.Fprintln(w, *r.Conduct)
 		}
 	}
-	fmt.Fprintln(w, p.State.Habits, p.Losses)
+	var lost []any
+	for _, x := range p.Losses {
+		if x.Time > 0 {
+			lost = append(lost, struct{ A, B, C, D, E, F any }{x.Job, x.Term, x.Pool, x.Type, x.Time, x.Certainty})
+		}
+	}
+	fmt.Fprintln(w, p.State.Habits, lost)
 }
 
 func leases(w io.Writer, p *cluster.Plan) {

@@ -21,7 +21,7 @@ func (p *program) profiles() *cobra.Command {
   KIND      job type, tenant/name; without a tenant it is a reference of the site for all tenants
   BESIDE    job type that shares its GPUs
   STEPS/S   throughput of the whole gang; 0 = the job does not run there
-  SPEEDUP   over the slowest model, of the source that counts; empty = another source counts
+  SPEEDUP   over the reference model, of the source that counts; empty = another source counts
   BOUNDS    of the speedup
   SOURCE    observed, declared, or estimated from similar job types
   SAMPLES   reports in an observed average, or references of an estimate

@@ -10,7 +10,7 @@ import (
 
 func (p *program) tenants() *cobra.Command {
 	var l view.Form
-	var debts bool
+	var debts, users bool
 	c := &cobra.Command{Use: "tenants", Short: "list what each tenant is due, has and is owed, and its rho", Args: exactly(),
 		Long: `List every tenant in every pool (the GPUs of one model):
 
@@ -29,9 +29,17 @@ func (p *program) tenants() *cobra.Command {
   EVEN      time until nothing is owed, at the present pace; never = nothing is repaid now
 
 With --debts, list which tenant owes which other tenant, and how much. A pool has one account per
-tenant, so each credit is spread over the debtors in proportion to their debts.`,
+tenant, so each credit is spread over the debtors in proportion to their debts.
+With --users, list the users of each tenant, if they share it equally (users: equal).`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
+				if users {
+					_, plan, err := s.Last(c.Context())
+					if err == nil {
+						err = p.list(c, p.page(l), s, view.UserTable(plan.State.Ledger.Users), plan.State.Ledger.Users)
+					}
+					return err
+				}
 				all, err := s.Tenants(c.Context())
 				if err != nil {
 					return err
@@ -51,6 +59,7 @@ tenant, so each credit is spread over the debtors in proportion to their debts.`
 			})
 		}}
 	c.Flags().BoolVar(&debts, "debts", false, "list which tenant owes which, how much, and until when at this pace")
+	c.Flags().BoolVar(&users, "users", false, "list what each user received and was due inside its tenant")
 	listFlags(c, &l)
 	return c
 }

@@ -185,46 +185,117 @@ func alone(j *policy.Job, did float64, models []policy.Model, n int) float64 {
 }
 
 // ByMarket divides with one of OEF's programs: a tenant's kinds of jobs are virtual tenants of
-// equal weight (OEF §4.2.4).
+// equal weight (OEF §4.2.4), of at most MostKinds kinds of each tenant; see together.
 func ByMarket(divide func(policy.Market) (policy.Parts, error)) Policy {
 	return func(q *cluster.AllocationRequest, d *cluster.Allocation) error { return divideMarket(q, divide, d) }
 }
 
 func divideMarket(q *cluster.AllocationRequest, divide func(policy.Market) (policy.Parts, error), d *cluster.Allocation) error {
-	m, at := market(q)
+	m, at, rows := market(q)
 	p, err := divide(m)
 	if err != nil {
 		return err
 	}
-	d.Objective, d.Why = p.Objective, p.Why
+	d.Objective, d.Bound, d.Why = p.Objective, p.Bound, p.Why
 	for i := range q.Bids {
-		part := cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}
+		d.Parts = append(d.Parts, cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))})
+	}
+	for r, bids := range rows {
 		for j, pool := range at {
-			part.GPUs[pool] = micro(p.GPUs[i][j])
+			usable := 0 // GPUs that those bids request that can use the model
+			for _, i := range bids {
+				if q.Bids[i].Speeds[pool] > 0 {
+					usable += q.Bids[i].Demand
+				}
+			}
+			for _, i := range bids {
+				if b := &q.Bids[i]; len(bids) == 1 {
+					d.Parts[i].GPUs[pool] = micro(p.GPUs[r][j])
+				} else if b.Speeds[pool] > 0 {
+					d.Parts[i].GPUs[pool] = micro(p.GPUs[r][j] * float64(b.Demand) / float64(usable))
+				}
+			}
 		}
-		d.Parts = append(d.Parts, part)
 	}
 	return nil
 }
 
-// market converts a question to a market: a tenant for each bid.
-func market(q *cluster.AllocationRequest) (m policy.Market, at []int) {
+// market converts a question to a market; rows gives, for each tenant of it, the bids that it stands for.
+func market(q *cluster.AllocationRequest) (m policy.Market, at []int, rows [][]int) {
 	m.Models, at = models(q)
-	for i := 0; i < len(q.Bids); { // bids are by tenant
-		of := &q.Bids[i]
+	var tenants [][]int // the bids of each tenant
+	for i := range q.Bids {
+		if i == 0 || q.Bids[i].Tenant != q.Bids[i-1].Tenant { // bids are by tenant
+			tenants = append(tenants, nil)
+		}
+		last := &tenants[len(tenants)-1]
+		*last = append(*last, i)
+	}
+	most := mostKinds(tenants, q.MostKinds)
+	for _, bids := range tenants {
+		of := &q.Bids[bids[0]]
 		var kinds []policy.Kind
-		for ; i < len(q.Bids) && q.Bids[i].Tenant == of.Tenant; i++ {
-			b := &q.Bids[i]
-			kind := policy.Kind{Name: b.Party, Speedup: make([]float64, len(at)), Demand: float64(b.Demand)}
-			for j, pool := range at {
-				kind.Speedup[j] = b.Speeds[pool]
+		for _, same := range together(q, bids, most) {
+			kind := policy.Kind{Name: q.Bids[same[0]].Party, Speedup: make([]float64, len(at)), Count: len(same)}
+			for _, i := range same {
+				kind.Demand += float64(q.Bids[i].Demand)
 			}
-			kinds = append(kinds, kind)
+			for _, i := range same {
+				part := 1.0
+				if len(same) > 1 {
+					part = float64(q.Bids[i].Demand) / max(kind.Demand, 1)
+				}
+				for j, pool := range at {
+					kind.Speedup[j] += q.Bids[i].Speeds[pool] * part
+				}
+			}
+			kinds, rows = append(kinds, kind), append(rows, same)
 		}
 		tenant := policy.Tenant{Name: of.Tenant, Weight: float64(of.Weight), Demand: math.Inf(1)}
 		m.Tenants = append(m.Tenants, policy.Virtual(tenant, kinds)...)
 	}
-	return m, at
+	return m, at, rows
+}
+
+// mostRows is the maximum number of kinds of all tenants together, but one of each tenant is always there:
+// the time for a program of OEF grows with the square of it, or faster.
+const mostRows = 400
+
+// mostKinds gives the largest number of kinds of a tenant, at most the setting (0 = any), with which all
+// tenants have at most mostRows.
+func mostKinds(tenants [][]int, setting int) int {
+	if setting <= 0 {
+		return math.MaxInt
+	}
+	for most := setting; most > 1; most-- {
+		rows := 0
+		for _, bids := range tenants {
+			rows += min(len(bids), most)
+		}
+		if rows <= mostRows {
+			return most
+		}
+	}
+	return 1
+}
+
+// together groups a tenant's bids into at most so many kinds: those with the largest demands are kinds of
+// their own, ties by name; the others are one, with the mean of their speeds by GPUs.
+func together(q *cluster.AllocationRequest, bids []int, most int) [][]int {
+	var groups [][]int
+	if len(bids) <= most {
+		for _, i := range bids {
+			groups = append(groups, []int{i})
+		}
+		return groups
+	}
+	byDemand := slices.Clone(bids)
+	slices.SortStableFunc(byDemand, func(a, b int) int { return cmp.Compare(q.Bids[b].Demand, q.Bids[a].Demand) })
+	for _, i := range byDemand[:most-1] {
+		groups = append(groups, []int{i})
+	}
+	slices.SortFunc(groups, func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
+	return append(groups, slices.Sorted(slices.Values(byDemand[most-1:])))
 }
 
 // micro rounds GPUs to millionths.

@@ -103,9 +103,10 @@ func exchange(q *cluster.AllocationRequest, order []int, due [][]cluster.MicroGP
 			continue
 		}
 		party := trade.Party{Name: trade.Name{Tenant: b.Tenant, Kind: b.Party}, GPUs: due[i],
-			Demand: cluster.MicroGPU(b.Demand) * cluster.WholeGPU, Speed: make([]trade.Speed, len(order))}
+			Demand: cluster.MicroGPU(b.Demand) * cluster.WholeGPU, Speed: make([]trade.Speed, len(order)), Declared: make([]bool, len(order))}
 		for m, p := range order {
 			sure := b.Basis == nil || b.Basis[p] == cluster.Declared || b.Basis[p] == cluster.Observed // an estimate prices no trade
+			party.Declared[m] = b.Basis != nil && b.Basis[p] == cluster.Declared
 			if f := b.Margins[p]; f > 0 && sure {
 				party.Speed[m] = trade.Speed{Low: b.Speeds[p] / f, High: b.Speeds[p] * f}
 			}

@@ -162,7 +162,7 @@ func (a *Account) Stopped(i int, notice cluster.Span) {
 	}
 	j := a.Stop(i)
 	since, sure := j.Destroys(a.Now, notice)
-	a.Records[i].Stopping = &cluster.PendingStop{Since: since, Certainty: sure, Restarts: a.Snapshot.Cases[i].Job.Restarts}
+	a.Records[i].Stopping = &cluster.PendingStop{Since: since, Certainty: sure, Restarts: a.Snapshot.Cases[i].Job.Restarts, Saved: j.Saved}
 	a.Pay(a.Leases[i], j.Cost(a.Now, notice))
 	a.book(i, &j, a.Now, notice, a.forced(i))
 }
@@ -182,15 +182,15 @@ func (a *Account) book(i int, j *stop.Job, t cluster.Instant, notice cluster.Spa
 	r.Saved = 0
 }
 
-// Losses returns the work destroyed by stops whose end was seen in this round.
+// Losses returns the work that stops destroyed, or may have destroyed, whose end was seen in this round.
 func Losses(b *round.Books) []cluster.Loss {
 	var out []cluster.Loss
 	for i := range b.Records {
 		was, r := &b.Snapshot.Cases[i].Record, &b.Records[i]
-		if r.Lost <= was.Lost {
+		x := cluster.Loss{Job: r.Key, Time: r.Lost - was.Lost, Most: r.MostLost - was.MostLost, Certainty: cluster.BoundedLoss}
+		if x.Time <= 0 && x.Most <= 0 {
 			continue
 		}
-		x := cluster.Loss{Job: r.Key, Time: r.Lost - was.Lost, Certainty: cluster.BoundedLoss}
 		switch {
 		case r.KnownLost > was.KnownLost:
 			x.Certainty = cluster.KnownLoss

@@ -209,8 +209,12 @@ func (o *observer) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed
 		since = own.Saved
 	}
 	own.Saved, r.Saved = p.Saved, p.Saved
-	if s := r.Stopping; s != nil && s.Since > 0 && s.Since < p.Saved { // the requeue is late
-		r.Stopping = &cluster.PendingStop{Since: p.Saved, Certainty: cluster.KnownLoss, Restarts: s.Restarts}
+	if s := r.Stopping; s != nil { // the requeue is late
+		stopping := *s
+		if stopping.Saved = p.Saved; s.Since > 0 && s.Since < p.Saved {
+			stopping.Since, stopping.Certainty = p.Saved, cluster.KnownLoss
+		}
+		r.Stopping = &stopping
 	}
 	if l := o.Leases[i]; l != nil && l.NoticedAt > 0 && p.Saved >= l.NoticedAt {
 		return // it may have saved because of the notice

@@ -60,7 +60,26 @@ func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own [][]int) *clus
 		largest = owe(largest, ltgf.Most(entitled.Cells, untraded))
 	}
 	ltgf.Settle(&x.Ledger, base.Cells, entitled.Cells, untraded, largest, x.held(), x.Settings, x.Snapshot.Ledger.At/cluster.Instant(x.Settings.Term) != x.Now/cluster.Instant(x.Settings.Term))
+	x.repay(entitled)
 	return question
+}
+
+// repay gives the repayments of tenants to their parties, or takes them from these, in proportion to their entitlements.
+func (x *shares) repay(entitled byTenant) {
+	if x.JobsQueue {
+		return
+	}
+	accounts := x.Accounts()
+	for k := range x.PartyRows.Rows() {
+		t := x.Parties[k].Tenant
+		for p := range x.Pools {
+			row, all := x.PartyRows.At(k, p), *entitled.At(t, p)
+			if repays := accounts.At(t, p).Repays; repays != 0 && all > 0 {
+				row.Repays = cluster.MicroGPU(ltgf.Portion(int64(repays), int64(row.Entitlement), int64(all)))
+				row.Entitlement += row.Repays
+			}
+		}
+	}
 }
 
 // largest returns the largest gang of each tenant, by row of the ledger.

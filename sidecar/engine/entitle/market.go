@@ -45,9 +45,8 @@ func (x *shares) market(capacity []int, base byTenant) (entitled byTenant, untra
 			*entitled.At(round.TenantIndex(t), p) += q
 		}
 	}
-	ledger := cluster.Ledger{Tenants: x.PartyRows.Cells}
 	own, untraded := x.untraded(due, entitled)
-	ltgf.Settle(&ledger, due.Cells, due.Cells, own, x.debts(ltgf.Most(due.Cells, own)), make([]int, len(due.Cells)), x.Settings, true)
+	ltgf.SettleParties(x.PartyRows.Cells, n, due.Cells, own, x.largestGang(), x.Settings)
 	return entitled, untraded
 }
 
@@ -154,18 +153,6 @@ func (x *shares) demand(k round.PartyIndex) int {
 	return gpus
 }
 
-// debts returns, by party and pool, how far ahead a party may be, in GPUs for one term.
-func (x *shares) debts(due []cluster.MicroGPU) []int {
-	gangs := round.NewTable[round.PartyIndex, int](len(x.Parties), len(x.Pools))
-	for k := range gangs.Rows() {
-		gang := x.gang(k)
-		for p := range x.Pools {
-			*gangs.At(k, p) = gang
-		}
-	}
-	return owe(gangs.Cells, due)
-}
-
 // owe returns, by row, how far ahead a tenant or party may be, in GPUs for one term: its largest gang plus
 // twice its entitlement. It changes gangs. The threshold allows a lead or lag of one term. A lower limit
 // would forgive the excess round after round.
@@ -176,8 +163,17 @@ func owe(gangs []int, due []cluster.MicroGPU) []int {
 	return gangs
 }
 
+// largestGang returns the largest gang of all parties.
+func (x *shares) largestGang() int {
+	largest := 0
+	for k := range x.Parties {
+		largest = max(largest, x.gang(k))
+	}
+	return largest
+}
+
 // gang returns the largest gang of a party.
-func (x *shares) gang(k round.PartyIndex) int {
+func (x *shares) gang(k int) int {
 	largest := 0
 	for _, i := range x.Parties[k].Cases {
 		largest = max(largest, x.Wants(i))
@@ -187,7 +183,7 @@ func (x *shares) gang(k round.PartyIndex) int {
 
 // ask builds the allocation request; nil = the last allocation answers the same request.
 func (x *shares) ask(capacity []int) *cluster.AllocationRequest {
-	q := cluster.AllocationRequest{Policy: x.Settings.Divide, At: x.Now}
+	q := cluster.AllocationRequest{Policy: x.Settings.Divide, At: x.Now, MostKinds: x.Settings.MostKinds}
 	for p, name := range x.Pools {
 		q.Pools = append(q.Pools, cluster.GPUs{Model: name, Count: capacity[p]})
 	}
@@ -304,6 +300,9 @@ func digest(q *cluster.AllocationRequest, epoch int64) string {
 	}
 	text(q.Policy)
 	number(epoch)
+	if q.MostKinds > 0 {
+		number(int64(q.MostKinds))
+	}
 	for i := range q.Pools {
 		text(q.Pools[i].Model)
 		number(int64(q.Pools[i].Count))

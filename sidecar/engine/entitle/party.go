@@ -74,6 +74,11 @@ func (x *shares) partyName(i int) string {
 	return kind
 }
 
+// trials says how long a party without an entitlement in a pool waits before its jobs of another gang size are tried there, in
+// multiples of the length of a trial. A party that its first trial did not measure waits for an entitlement: perhaps its jobs
+// cannot run there.
+const trials = 10
+
 // openAccounts updates the accounts of parties: it adds their entitlement since the last round and subtracts
 // what their jobs received.
 func (x *shares) openAccounts(at map[string]round.PartyIndex) {
@@ -87,6 +92,7 @@ func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 	if x.Snapshot.Ledger.At == 0 {
 		span = 0
 	}
+	largest := x.largestGang()
 	for k := range x.Snapshot.Parties {
 		old := &x.Snapshot.Parties[k]
 		i, ok := at[old.Party]
@@ -98,7 +104,10 @@ func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 		var due cluster.GPUTime
 		due, row.SelCarry = cluster.Accrue(old.Entitlement, span, old.Carry)
 		row.Entitlement, row.Base, row.Deficit = old.Entitlement, old.Entitlement, old.Deficit+due
-		if ceiling := max(ltgf.Credit(old.Entitlement, x.Settings.CreditCap), 2*cluster.Times(x.gang(i), x.Settings.Term)); row.Deficit > ceiling {
+		if old.Entitlement < round.Crumb && x.speeds.Book.Observed(x.speeds.Kinds[x.Parties[i].Cases[0]], old.Pool) {
+			row.Deficit = min(row.Deficit+cluster.Times(x.gang(int(i)), span)/trials, max(row.Deficit, 0))
+		}
+		if ceiling := max(ltgf.Credit(old.Entitlement, x.Settings.CreditCap), 2*cluster.Times(largest, x.Settings.Term)); row.Deficit > ceiling {
 			row.Deficit = max(ceiling, old.Deficit)
 		}
 	}

@@ -29,7 +29,7 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 		r := &f.Records[i]
 		k := lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Queue), Pools: st.Pools, Shape: st.Shape, GPUs: st.GPUs,
 			Running: runs, Priority: lease.Priority{
-				First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: f.Settings.NewFirst && r.Terms == 0, Rho: st.Rho,
+				First: r.First, Owed: r.Due - r.Alloc, User: st.User, Unserved: r.Terms == 0, New: f.Settings.NewFirst && r.Terms == 0, Rho: st.Rho,
 				Urgent: st.Ordered(cluster.Boost) || slices.Contains(f.Settings.UrgentQOS, f.Snapshot.Cases[i].Job.QOS)}}
 		if runs {
 			k.GPUs, k.Rho = l.GPUs, f.Steadied(r, l)
@@ -85,6 +85,16 @@ func (f *Field) Order(k *lease.Candidate) {
 	}
 }
 
+// Turn returns the rank of a running job among those of its tenant, by the order of the settings.
+func (f *Field) Turn(i int) cluster.Rho {
+	r, l := &f.Records[i], f.Leases[i]
+	k := lease.Candidate{Case: i, GPUs: l.GPUs, Priority: lease.Priority{Owed: r.Due - r.Alloc, Rho: f.Steadied(r, l)}}
+	if f.Order(&k); k.New {
+		return 0
+	}
+	return k.Rho
+}
+
 // attained returns the rank of a job by the GPU time that it has received, per weight in thousandths. Jobs of less
 // than a term of one GPU come first, then those of less than two terms, less than four, and so on. Jobs in the same
 // class keep their GPUs from each other, so that long jobs do not take turns all the time (a multi-level feedback queue
@@ -99,7 +109,7 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	sorted := slices.Grow(f.room.sorted[:0], len(cs))
 	tenants := make([]lease.Tenant, len(f.Queues))
 	debit, holds := round.Committed(f.Books, len(f.Queues), round.QueueOf)
-	jobs := f.byTenant(cs)
+	jobs, users := f.byTenant(cs), f.Users()
 	for t := range f.Rows.Rows() {
 		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Shares: make([]lease.Share, len(f.Pools))}
 		entitled := cluster.MicroGPU(0)
@@ -112,7 +122,11 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 			entitled += row.Entitlement
 		}
 		newGPUs := cluster.MulDiv(int64(entitled), int64(f.Settings.NewSharePercent), 100*int64(cluster.WholeGPU))
-		lease.Order(cs, jobs[t], int(newGPUs))
+		if users == nil {
+			lease.Order(cs, jobs[t], int(newGPUs))
+		} else {
+			lease.OrderUsers(cs, jobs[t], int(newGPUs), users, f.Settings)
+		}
 		for at, i := range jobs[t] {
 			jobs[t][at] = len(sorted)
 			sorted = append(sorted, cs[i])
@@ -120,8 +134,21 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 		tenants[t].Jobs = jobs[t]
 	}
 	f.room.sorted = sorted
-	f.Market.Turns(sorted, tenants)
+	f.Market.Turns(sorted, tenants, f.Users())
 	return sorted, tenants
+}
+
+// Users returns how far each user is behind, before any turn; nil = users do not matter.
+func (f *Field) Users() []lease.UserTurn {
+	behind := f.UsersBehind()
+	if behind == nil {
+		return nil
+	}
+	out := make([]lease.UserTurn, len(behind))
+	for u := range out {
+		out[u].Behind = behind[u]
+	}
+	return out
 }
 
 // byTenant returns the indices of every tenant's candidates.

@@ -34,6 +34,8 @@ type Board interface {
 	Renew(who int) bool
 	Claim(nodes []cluster.Holding, at cluster.Instant)
 	Idle(pool int) int
+	Free(pool int) []int
+	Prefer(who int)
 }
 
 // Share is a tenant's entitlement in a pool, and its use of it.
@@ -57,9 +59,9 @@ type Tenant struct {
 	Turns [][]int
 }
 
-// each calls f for every candidate of the tenant and every pool that could serve it. at is the pool's index
+// Each calls f for every candidate of the tenant and every pool that could serve it. at is the pool's index
 // in the candidate's Pools. Within a pool, candidates come in order.
-func (t *Tenant) each(cs []Candidate, f func(i, pool, at int)) {
+func (t *Tenant) Each(cs []Candidate, f func(i, pool, at int)) {
 	if t.Turns == nil {
 		for _, i := range t.Jobs {
 			for at, p := range cs[i].Pools {
@@ -85,6 +87,8 @@ type Input struct {
 	Claims    []Claimed
 	Trials    []Trial
 	Lanes     []Lane         // by pool; nil = no lanes
+	Mechanism Mechanism      // nil = tenants queue for all GPUs
+	Parties   []int          // by candidate, with a mechanism
 	Workspace []round.Passed // memory for the Passed of the choice; its content is ignored
 }
 
@@ -164,7 +168,9 @@ func Choose(in Input, board Board, npools int) Choice {
 	c.openLanes(npools)
 	paid := c.serveClaims(c.Claims)
 	paid = append(paid, c.serveTrials(c.Trials)...)
-	later := c.walk(c.open(npools, paid))
+	queues := c.open(npools, paid)
+	c.servePicks(queues, npools)
+	later := c.walk(queues)
 	// The rest goes to tenants that have reached their burst limit.
 	c.burst = false
 	c.walk(later)
@@ -248,7 +254,7 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 	for t := range c.Tenants {
 		tenant := &c.Tenants[t]
 		qs := make([]*queue, npools)
-		tenant.each(c.Candidates, func(i, p, at int) {
+		tenant.Each(c.Candidates, func(i, p, at int) {
 			k := &c.Candidates[i]
 			if qs[p] == nil {
 				sh := &tenant.Shares[p]
@@ -360,12 +366,7 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 	k := &c.Candidates[i]
 	if k.Running {
 		if c.board.Renew(k.Case) {
-			c.settled[i] = true
-			c.choice.Renewed = append(c.choice.Renewed, i)
-			c.choice.Passed[i] = round.Passed{}
-			c.bind(k, q.pool)
-			c.charge(q, k.GPUs, c.Settings.Term)
-			c.served[q.pool].renewed = true
+			c.renew(q, i)
 			return
 		}
 		c.choice.Passed[i].Code = cluster.ReasonNotice
@@ -396,7 +397,7 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 		code = cluster.ReasonFailed
 	}
 	c.passOver(q, i, code)
-	if c.burst && !k.IdleOnly && c.isDue(q, k) {
+	if c.burst && c.Mechanism == nil && !k.IdleOnly && c.isDue(q, k) {
 		c.choice.Due = append(c.choice.Due, Due{i, q.pool})
 		c.claimed[q.tenant][q.pool] += k.GPUs
 	}
@@ -441,7 +442,8 @@ func (c *chooser) better(renewed []int) []int {
 // isDue reports whether a gang that fits nowhere is due in a pool. It is due if one term of it takes its
 // tenant at most as far ahead as the tenant is behind now. It is also due if the same holds for the job
 // within its tenant, because small jobs would starve it otherwise. With turns by party, Due marks such jobs,
-// and the tenant may be ahead by at most the cost of the gang. The claims of a tenant cover at most its
+// and the tenant may be ahead by at most the cost of the gang; so with turns by user for a user that is that far behind.
+// A gang is not due if its user is that far ahead. The claims of a tenant cover at most its
 // entitlement, but always one gang.
 func (c *chooser) isDue(q *queue, k *Candidate) bool {
 	if k.GPUs < 2 || q.entitled == 0 {
@@ -452,7 +454,10 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 		return false
 	}
 	cost := Cost(q.entitled, k.GPUs, c.Settings.Term)
-	if q.behind >= cost/2 || q.behind >= -cost && slices.Contains(k.Due, q.pool) {
+	if k.UserSide < 0 {
+		return false
+	}
+	if q.behind >= cost/2 || q.behind >= -cost && (k.UserSide > 0 || slices.Contains(k.Due, q.pool)) {
 		return true
 	}
 	// The second case needs a tenant that is about even, because the coming term's leases are charged
@@ -565,7 +570,7 @@ func LastFirst(in *Input) []int {
 	all := make([]place, 0, running)
 	for t := range in.Tenants {
 		charged := make([]cluster.Span, len(in.Tenants[t].Shares)) // by pool
-		in.Tenants[t].each(in.Candidates, func(i, p, at int) {
+		in.Tenants[t].Each(in.Candidates, func(i, p, at int) {
 			k, share := &in.Candidates[i], &in.Tenants[t].Shares[p]
 			behind := share.Behind - charged[p]
 			if k.idles(p) {
@@ -605,18 +610,26 @@ func (in *Input) Keeps(tenant, pool int) bool {
 type Held struct {
 	Case, Pool, GPUs int
 	Rho              cluster.Rho // of its job
+	User             int         // its user's account; -1 = none
 }
 
 // Rank sets the ranks of one tenant's leases, by case, as LastFirst orders candidates. Each lease is charged
-// to the tenant in turn, smallest rho first. The further ahead the tenant is then, the higher the rank. Rank
-// sorts held.
-func Rank(ranks []int, held []Held, tenant *Tenant, term cluster.Span) {
+// to the tenant in turn, smallest rho first, or as the users take turns if users is set: those are used up. The further
+// ahead the tenant is then, the higher the rank. Rank sorts held.
+func Rank(ranks []int, held []Held, tenant *Tenant, users []UserTurn, term cluster.Span) {
 	slices.SortFunc(held, func(a, b Held) int {
 		if a.Rho != b.Rho {
 			return cmp.Compare(a.Rho, b.Rho)
 		}
 		return cmp.Compare(a.Case, b.Case)
 	})
+	if users != nil {
+		turns := make(map[int]cluster.GPUTime, len(held)) // by case
+		for i := range held {
+			turns[held[i].Case] = users[held[i].User].next(held[i].GPUs, term, 0)
+		}
+		slices.SortStableFunc(held, func(a, b Held) int { return cmp.Compare(turns[b.Case], turns[a.Case]) })
+	}
 	behind := make([]cluster.Span, len(tenant.Shares)) // by pool
 	for p := range behind {
 		behind[p] = tenant.Shares[p].Behind

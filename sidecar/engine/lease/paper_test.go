@@ -131,6 +131,8 @@ func (m *machine) Renew(key int) bool {
 
 func (m *machine) Claim([]cluster.Holding, cluster.Instant) {}
 func (m *machine) Idle(int) int                             { return m.idle }
+func (m *machine) Free(int) []int                           { return []int{m.idle} }
+func (m *machine) Prefer(int)                               {}
 
 const (
 	term   = 15 * cluster.Minute

@@ -32,9 +32,12 @@ type Candidate struct {
 
 // Priority decides a candidate's turn within its tenant.
 type Priority struct {
-	Urgent   bool // by QOS or boosted
-	Unserved bool // no lease so far
-	New      bool // unserved, and the settings put such jobs first
+	Urgent   bool  // by QOS or boosted
+	Unserved bool  // no lease so far
+	New      bool  // unserved, and the settings put such jobs first
+	UserSide int8  // at its turn its user is behind (1) or ahead (-1) by at least half a term of it
+	User     int32 // its user's account; -1 = none
+	Level    int32 // in its virtual cluster, at most MaxLevel: a higher one goes first
 	Rho      cluster.Rho
 	Aged     cluster.Rho     // replaces Rho if New is removed
 	Owed     cluster.GPUTime // its entitlement less what it received
@@ -95,14 +98,20 @@ type turn struct {
 	first     cluster.Instant
 	key       cluster.JobKey
 	candidate int
-	class     int8 // urgent and new ones first
-	waits     int8 // 0 = it runs
+	class     int32 // urgent ones first, then those of a higher level, then new ones
+	waits     int8  // 0 = it runs
 }
 
+// MaxLevel bounds the level of a candidate in both directions.
+const MaxLevel = 1_000_000
+
 func turnOf(k *Candidate, candidate int) turn {
-	return turn{class: 2*last(k.Urgent) + last(k.New), rho: k.Rho, waits: last(k.Running),
+	return turn{class: class(k) + int32(last(k.New)), rho: k.Rho, waits: last(k.Running),
 		first: k.First, key: k.Key, candidate: candidate}
 }
+
+// class ranks a candidate by urgency and level: those of a smaller class go first.
+func class(k *Candidate) int32 { return int32(last(k.Urgent))*8*MaxLevel - 2*k.Level }
 
 // last returns 0 for jobs that go first, 1 for the rest.
 func last(first bool) int8 {

@@ -81,7 +81,8 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 	case j.State == cluster.Completing:
 	case l.State == cluster.Ending:
 		if c.Record.Stopping == nil { // there is no stop budget
-			r.Lost += lost(l, s.Now)
+			r.Lost += lost(l, s.Now, l.NoticedAt)
+			r.MostLost += lost(l, s.Now, max(c.Record.Saved, min(l.Start, cmp.Or(c.Record.HeldSince, l.Start))))
 		}
 		*l = end(*l, s.Now, cmp.Or(l.Why, "reclaimed"))
 	default:
@@ -89,10 +90,8 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 	}
 }
 
-// lost returns the GPU time of a reclaimed lease after its notice. At most that much work came after the job
-// could save.
-func lost(l *cluster.Lease, now cluster.Instant) cluster.GPUTime {
-	since := l.NoticedAt
+// lost returns the GPU time of a reclaimed lease since a moment; 0 = since its start.
+func lost(l *cluster.Lease, now, since cluster.Instant) cluster.GPUTime {
 	if since == 0 {
 		since = l.Start
 	}

@@ -79,7 +79,7 @@ func (b *book) due(quota cluster.MicroGPU, cases ...cluster.Case) {
 			}
 		}
 	}
-	Due(&b.s.Ledger, records, claimants)
+	Due(&b.s.Ledger, records, claimants, nil)
 	for i := range records {
 		b.s.Cases[i].Record = records[i]
 	}

@@ -13,6 +13,7 @@ type Buffer struct {
 	Ledger   cluster.Ledger
 	Records  []cluster.Record // of all cases, in their order
 	Rows     []int            // by case: the first row of its tenant in the ledger; -1 = none
+	Users    []int            // by case: its user's account in the ledger; -1 = none; nil = no accounts are kept
 	Stranded []cluster.Stranding
 }
 
@@ -36,7 +37,9 @@ func Charge(s *cluster.Snapshot, on Buffer) Buffer {
 		if len(leases) > 0 && leases[0].Job == r.Key {
 			l = &leases[0]
 		}
-		b.first = rows[i]
+		if b.first = rows[i]; b.users.at != nil {
+			b.users.now = b.users.at[i]
+		}
 		had, ran := r.Alloc, r.State == cluster.Running
 		b.chargeJob(r, c, l, attempts[i])
 		if l.State == cluster.Granted || ran && l.State != cluster.Ending && finished(c) {
@@ -52,7 +55,7 @@ func Charge(s *cluster.Snapshot, on Buffer) Buffer {
 			b.granted[row+b.pool(x.Pool)] += Credit(x.GPUs, b.now.Sub(max(b.from, s.Cases[x.Case].Job.Start)))
 		}
 	}
-	return Buffer{b.close(), records, rows, strandings}
+	return Buffer{b.close(), records, rows, b.users.at, strandings}
 }
 
 // finished tells whether a job ended by itself and is seen to have ended.
@@ -132,6 +135,7 @@ type books struct {
 	asked     [64]int        // cache: rows of recently queried tenants, + 1, by spot
 	first     int            // the row of the tenant whose job is being charged; -1 = none
 	usage
+	users   userBook
 	pools   []spent         // by pool
 	badNode map[string]bool // nil = none
 }
@@ -182,6 +186,7 @@ func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
 		b.tenantAt, b.asked = firstRows(&b.ledger), [64]int{}
 	}
 	b.usage = newUsage(len(b.ledger.Tenants))
+	b.openUsers(s, room.Users)
 	b.pools = make([]spent, len(b.ledger.Pools))
 	return b
 }
@@ -384,10 +389,11 @@ func endStop(r *cluster.Record, gpus []cluster.GPUs, start, end cluster.Instant,
 		return
 	}
 	s := *r.Stopping
+	ran := max(end.Sub(start)-suspended, 0)
 	if s.GPUs = gpus; s.Since > 0 {
-		ran := max(end.Sub(start)-suspended, 0)
 		s.Work = min(max(end.Sub(max(s.Since, start)), 0), ran)
 	}
+	s.Most = min(max(end.Sub(max(s.Saved, start)), 0), ran)
 	r.Stopping = &s
 }
 
@@ -419,6 +425,7 @@ func (b *books) destroyed(r *cluster.Record, s *cluster.PendingStop) {
 	for _, g := range s.GPUs {
 		lost := cluster.Times(g.Count, s.Work)
 		r.Lost += lost
+		r.MostLost += cluster.Times(g.Count, max(s.Most, s.Work))
 		switch s.Certainty {
 		case cluster.KnownLoss:
 			r.KnownLost += lost
@@ -504,6 +511,7 @@ func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.GPUs, 
 		b.pools[p].tenants += ran
 		if b.first >= 0 {
 			b.used[b.first+p] += ran
+			b.usedBy(p, ran)
 		}
 	}
 	b.chargeBad(c, span)
@@ -570,6 +578,7 @@ func (b *books) close() cluster.Ledger {
 	}
 	a.lend(dt)
 	a.settle(dt)
+	b.settleUsers(dt)
 	for i := range b.ledger.Pools {
 		p := &b.ledger.Pools[i]
 		all := cluster.Times(p.GPUs, dt)

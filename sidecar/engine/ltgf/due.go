@@ -23,22 +23,33 @@ type Claimant struct {
 // demand counts once. The ledger's entitlements must be set; ledger and records are modified in
 // place.
 //
+// It also sets the demand of users if users is set: by case, the account of the job's user in the ledger.
+//
 // claimants are by tenant, in the ledger's order: running jobs first, then by key.
-func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant) {
+func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant, users []int) {
 	for i := range l.Tenants {
 		l.Tenants[i].Demand = 0
 	}
 	for i := range records {
 		records[i].DueRate = 0
 	}
+	for i := range l.Users {
+		for k := range l.Users[i].Wants {
+			l.Users[i].Wants[k].GPUs = 0
+		}
+	}
 	npools := len(l.Pools)
 	for t, claimants := range byTenant {
-		dueOfTenant(l.Tenants[t*npools:(t+1)*npools], records, claimants)
+		in := dueOfTenant(l.Tenants[t*npools:(t+1)*npools], records, claimants)
+		if users != nil {
+			wantBy(l, users, claimants, in)
+		}
 	}
 }
 
-// dueOfTenant sets the rates of one tenant; rows are its accounts, one per pool.
-func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants []Claimant) {
+// dueOfTenant sets the rates of one tenant; rows are its accounts, one per pool. It gives, by claimant, the
+// pool in which its demand counts.
+func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants []Claimant) []int {
 	in := make([]int, len(claimants))
 	weights := make([]int64, len(rows))
 	for k, c := range claimants {
@@ -58,6 +69,7 @@ func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants 
 		rate := cluster.MulDiv(int64(share), c.Weight, max(weights[in[k]], 1))
 		records[c.Case].DueRate = min(cluster.MicroGPU(rate), cluster.MicroGPU(c.GPUs)*cluster.WholeGPU)
 	}
+	return in
 }
 
 // Settle sets every tenant's base and entitlement for the next interval, and ranks new tenants
@@ -97,6 +109,49 @@ func Settle(l *cluster.Ledger, base, entitled, untraded []cluster.MicroGPU, larg
 	repay(l, holds, s, anew)
 }
 
+// SettleParties does for the accounts of parties what Settle does for those of tenants. All parties that want
+// their whole entitlement share what they lack together, in proportion to it, so that their accounts in a pool sum to 0. (If
+// the party furthest ahead were set to 0, a small party with a large gang would lift all others beyond their limits.)
+// entitled is by row; largest is the largest gang of any party, and a row may be ahead by twice that and twice its entitlement.
+//
+// untraded is that of Settle: what a party owes counts although it has sold its whole entitlement.
+func SettleParties(rows []cluster.TenantPool, pools int, entitled, untraded []cluster.MicroGPU, largest int, s *cluster.Settings) {
+	limit := Most(entitled, untraded)
+	for p := range pools {
+		var late, due cluster.GPUTime
+		furthest := cluster.Span(0)
+		for i := p; i < len(rows); i += pools {
+			r := &rows[i]
+			if isNew(r) {
+				continue
+			}
+			furthest = max(furthest, Behind(r.Deficit, r.Entitlement))
+			if r.Entitlement > 0 && r.Demand >= r.Entitlement || soldOut(r, i, entitled, untraded) {
+				late, due = late+r.Deficit, due+cluster.GPUTime(entitled[i])
+			}
+		}
+		for i := p; i < len(rows); i += pools {
+			r := &rows[i]
+			if isNew(r) {
+				r.Deficit = Credit(entitled[i], min(furthest, s.CreditCap))
+			} else if due > 0 && entitled[i] > 0 {
+				r.Deficit -= cluster.GPUTime(Portion(int64(late), int64(entitled[i]), int64(due)))
+			}
+			r.Base, r.Entitlement = entitled[i], entitled[i]
+			ahead := 2 * (cluster.Times(largest, s.Term) + Credit(limit[i], s.Term))
+			r.Deficit = max(r.Deficit, -ahead)
+		}
+	}
+}
+
+// Portion gives num/den of an amount of either sign.
+func Portion(n, num, den int64) int64 {
+	if n < 0 {
+		return -cluster.MulDiv(-n, num, den)
+	}
+	return cluster.MulDiv(n, num, den)
+}
+
 // writeOff subtracts from all deficits the common part that even tenants that want their whole
 // entitlement lack: hand-overs, and GPUs on which nothing fits. No tenant received that time, so
 // no tenant owes it. Otherwise it would grow until all tenants reach the credit cap and are
@@ -114,8 +169,8 @@ func writeOff(l *cluster.Ledger, entitled, untraded []cluster.MicroGPU) {
 			}
 		}
 	}
-	for i := range untraded {
-		if t := &l.Tenants[i]; untraded[i] > 0 && min(entitled[i], t.Entitlement) == 0 {
+	for i := range l.Tenants {
+		if t := &l.Tenants[i]; soldOut(t, i, entitled, untraded) {
 			least[t.Pool] = min(least[t.Pool], common(l, t.Pool, entitled))
 		}
 	}
@@ -123,6 +178,11 @@ func writeOff(l *cluster.Ledger, entitled, untraded []cluster.MicroGPU) {
 		t := &l.Tenants[i]
 		t.Deficit -= Credit(entitled[i], least[t.Pool])
 	}
+}
+
+// soldOut tells whether the tenant of row i has sold its whole entitlement in a pool, or had until the last look.
+func soldOut(t *cluster.TenantPool, i int, entitled, untraded []cluster.MicroGPU) bool {
+	return untraded != nil && untraded[i] > 0 && min(entitled[i], t.Entitlement) == 0
 }
 
 // Most gives, by row, the larger of a tenant's entitlements with and without trades; untraded nil =

@@ -57,8 +57,8 @@ func (a *accounts) settle(dt cluster.Span) {
 			short, more = short+lacks[i], more+over[i]
 		}
 		moved := min(short, more)
-		a.share(p, owed, lacks, short, moved)
-		a.share(p, owed, over, more, -moved)
+		share(owed[p:], lacks[p:], a.pools, short, moved)
+		share(owed[p:], over[p:], a.pools, more, -moved)
 	}
 	start := a.lotStart()
 	for i := range owed {
@@ -126,14 +126,14 @@ func (a *accounts) lotStart() cluster.Instant {
 	return a.now - a.now%max(span/cuts, 1)
 }
 
-// share distributes an amount over the rows of a pool, in proportion to own over sum. The parts
-// sum to the amount.
-func (a *accounts) share(p int, to, own []cluster.GPUTime, sum, amount cluster.GPUTime) {
+// share distributes an amount over every step-th row, in proportion to own over sum. The parts sum
+// to the amount.
+func share(to, own []cluster.GPUTime, step int, sum, amount cluster.GPUTime) {
 	if amount == 0 {
 		return
 	}
 	var seen, given cluster.GPUTime
-	for i := p; i < len(own); i += a.pools {
+	for i := 0; i < len(own); i += step {
 		if own[i] > 0 {
 			seen += own[i]
 			upTo := cluster.GPUTime(cluster.MulDiv(int64(max(amount, -amount)), int64(seen), int64(sum)))
@@ -241,7 +241,7 @@ func (a *accounts) dropEvenly(p int, sign, much cluster.GPUTime) {
 		own[i] = max(sign*a.rows[i].Owed, 0)
 		sum += own[i]
 	}
-	a.share(p, off, own, sum, min(much, sum))
+	share(off[p:], own[p:], a.pools, sum, min(much, sum))
 	for i := p; i < len(a.rows); i += a.pools {
 		owe(&a.rows[i], -sign*off[i], 0)
 	}

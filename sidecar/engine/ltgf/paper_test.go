@@ -23,7 +23,7 @@ func rates(quota cluster.MicroGPU, jobs ...Claimant) (cluster.MicroGPU, []cluste
 			jobs[i].Weight = 1000
 		}
 	}
-	Due(&l, records, [][]Claimant{jobs})
+	Due(&l, records, [][]Claimant{jobs}, nil)
 	out := make([]cluster.MicroGPU, len(jobs))
 	for i := range records {
 		out[i] = records[i].DueRate

@@ -66,15 +66,11 @@ func (m *Market) gain(i, from, to int) cluster.Span {
 	return max(cluster.Span((there/here-1)*left)-m.moveCost(), 0)
 }
 
-// settles reports whether a term of a job's GPUs in the other pool brings its party nearer to its
-// entitlement. The party must have no entitlement in the job's pool, or have received at least half a term of
-// the job too much there. It must not have received too much in the other pool. (A deficit there is not
-// required, because deficits that all parties share in a pool are written off.)
+// settles reports whether a job should leave a pool in which its party is due nothing, for one in which it has not received too much. (A
+// deficit there is not required, because deficits that all parties share in a pool are written off.)
 func (m *Market) settles(i, from, to int) bool {
 	party := m.Jobs[i].Party
-	had := m.PartyRows.At(party, from)
-	much := had.Entitlement == 0 || had.Deficit <= -cluster.Times(m.Wants(i), m.Settings.Term)/2
-	return much && m.PartyRows.At(party, to).Deficit >= 0
+	return m.PartyRows.At(party, from).Entitlement == 0 && m.PartyRows.At(party, to).Deficit >= 0
 }
 
 // NoteMove records the time of a move for a job whose lease is over and for which GPUs of another model are

@@ -7,6 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
@@ -42,14 +43,16 @@ func (m *Market) Trials(cs []lease.Candidate) (out []lease.Trial) {
 	}
 	debit, _ := round.Committed(m.Books, len(m.Queues), round.QueueOf)
 	own, _ := round.Committed(m.Books, len(m.Parties), round.PartyOf)
+	left := m.Settings.Term - cluster.Span(m.Now%cluster.Instant(m.Settings.Term)) // of the leases that end now
 	for p, i := range m.tried {
 		k := slices.IndexFunc(cs, func(k lease.Candidate) bool { return k.Case == i })
 		if k < 0 || cs[k].Running && m.Jobs[i].Control == cluster.ObserveOnly {
 			continue
 		}
 		queue, party := m.Jobs[i].Queue, m.Jobs[i].Party
-		if m.PartyRows.At(party, p).Deficit >= *own.At(party, p) {
-			out = append(out, lease.Trial{Candidate: k, Pool: p, Even: m.Rows.At(queue, p).Deficit >= *debit.At(queue, p),
+		if row := m.PartyRows.At(party, p); row.Deficit+ltgf.Credit(row.Entitlement, left) >= *own.At(party, p) {
+			tenant := m.Rows.At(queue, p)
+			out = append(out, lease.Trial{Candidate: k, Pool: p, Even: tenant.Entitlement < round.Crumb || tenant.Deficit >= *debit.At(queue, p),
 				Idle: m.Weight(m.Tenants[m.Jobs[i].Tenant]) == 0})
 		}
 	}

@@ -15,7 +15,9 @@ import (
 // allocates the pools between parties. Each candidate is charged to its party in turn. A running job keeps
 // its GPUs until another is further behind by the threshold. A candidate whose party has no entitlement takes
 // only idle GPUs.
-func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant) {
+//
+// With users, the users of a tenant take turns first, and the backlog of parties orders the jobs of each.
+func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant, users []lease.UserTurn) {
 	if m.Settings.Divide == "" || m.JobsQueue {
 		return
 	}
@@ -61,6 +63,9 @@ func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant) {
 			})
 			for _, x := range line {
 				tenants[t].Turns[p] = append(tenants[t].Turns[p], x.candidate)
+			}
+			if users != nil {
+				lease.TakeTurns(cs, tenants[t].Turns[p], slices.Clone(users), m.Settings)
 			}
 		}
 	}

@@ -157,6 +157,34 @@ func (b *Board) index(p int) {
 // Idle gives the idle GPUs of pool p on nodes that are open for grants.
 func (b *Board) Idle(p int) int { return b.free[p] }
 
+// Free lists the idle and soft GPUs of pool p by node, of nodes that are open for grants and not claimed.
+func Free(b *Board, p int) []int {
+	var out []int
+	for _, s := range b.byPool[p].slots {
+		if l := &b.slots[s]; l.open && b.nodes[l.node].claimed == 0 && l.idle+l.soft > 0 {
+			out = append(out, l.idle+l.soft)
+		}
+	}
+	return out
+}
+
+// Prefer makes a soft lease the last one to be displaced.
+func (b *Board) Prefer(who int) {
+	if who >= len(b.softs) || b.softs[who] == nil {
+		return
+	}
+	f := b.softs[who]
+	for i := range f.holds {
+		b.drop(f.holds[i].slot, f)
+	}
+	f.rank = -1
+	for i := range f.holds {
+		l := &b.slots[f.holds[i].slot]
+		at, _ := slices.BinarySearchFunc(l.held, f, lastFirst)
+		l.held = slices.Insert(l.held, at, f)
+	}
+}
+
 // Hold removes a job's GPUs from the board: fixed.
 func (b *Board) Hold(holds []cluster.Holding) {
 	for i := range holds {

@@ -190,6 +190,9 @@ func (t *Site) nodeAt(name string) int {
 // Count gives the GPUs of a pool, and how many of them are on bad nodes.
 func (t *Site) Count(p int) (gpus, bad int) { return t.byPool[p].gpus, t.byPool[p].bad }
 
+// Largest gives the GPUs of the largest node of pool p.
+func (t *Site) Largest(p int) int { return t.byPool[p].most }
+
 // Good tells whether a node is there and not bad.
 func (t *Site) Good(name string) bool {
 	i := t.nodeAt(name)

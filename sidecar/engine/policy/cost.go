@@ -8,14 +8,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 )
 
-// cost maximises the throughput per dollar, summed over the jobs as in the released code:
+// costSum maximises the throughput per dollar, summed over the jobs as in the released code:
 //
 //	max Σ_m Σ_j throughput_mj / cost_j · X_mj
 //
 // The paper's fraction, costRatio, is optimal with only the job and model of the highest
-// throughput per dollar, and leaves all others idle: cost is the policy for use. A GPU's price
+// throughput per dollar, and leaves all others idle: costSum is the policy for use. A GPU's price
 // counts for each GPU of the gang, and once for a pair.
-func cost(d *division) error {
+func costSum(d *division) error {
 	if err := d.cheapest(); err != nil {
 		return err
 	}

@@ -327,8 +327,8 @@ func TestFaultsAreNamed(t *testing.T) {
 		"ftf":          func(p *Problem) { p.Jobs[1].Steps = 0 },
 		"makespan":     func(p *Problem) { p.Jobs[1].Steps = 0 },
 		"sjf":          func(p *Problem) { p.Jobs[1].Steps = 0 },
-		"cost-slo":     func(p *Problem) { p.Jobs[1].Steps, p.Jobs[1].Within = 0, 5 },
-		"cost":         func(p *Problem) { p.Models[1].Price = 0 },
+		"cost-sum-slo": func(p *Problem) { p.Jobs[1].Steps, p.Jobs[1].Within = 0, 5 },
+		"cost-sum":     func(p *Problem) { p.Models[1].Price = 0 },
 		"hierarchical": func(p *Problem) { p.Jobs[1].Entity = 1 },
 	} {
 		p := sane()
@@ -371,7 +371,7 @@ func TestOddProblemsHaveAnAnswer(t *testing.T) {
 			if what == "a job runs nowhere" && s.Time[1][0]+s.Time[1][1] != 0 {
 				t.Errorf("%s: it gets %v", name, s.Time)
 			}
-			if what == "a job runs nowhere" && !slices.Contains([]string{"cost-ratio", "cost-ratio-slo", "cost-least-slo"}, name) && s.Time[0][0]+s.Time[0][1] != 1 {
+			if what == "a job runs nowhere" && !slices.Contains([]string{"cost", "cost-slo", "cost-least-slo"}, name) && s.Time[0][0]+s.Time[0][1] != 1 {
 				t.Errorf("%s: the other one gets %v", name, s.Time)
 			}
 		}
@@ -407,7 +407,7 @@ func TestLateJobsAreNamed(t *testing.T) {
 	}
 	p.Jobs[0].Within = 40 // never
 	p.Jobs[1].Within = 90 // 5/9 of the GPU, and the last half of it
-	s := solved(t, "cost-slo", p)
+	s := solved(t, "cost-sum-slo", p)
 	if !slices.Equal(s.Late, []int64{41, 42}) {
 		t.Errorf("late: %v", s.Late)
 	}

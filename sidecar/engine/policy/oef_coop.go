@@ -24,7 +24,7 @@ import (
 //
 // A tenant never gets more GPUs than its demand, and values only as many, the best, of another's
 // part. If demands bind, the division is envy-free and gives every tenant its share's throughput,
-// but its sum need not be the maximum.
+// but its sum need not be the maximum: Bound is then an upper bound of the maximum.
 //
 // The error is about a market without a valid program. Without a solution the answer is the
 // weighted shares, and Why says why.
@@ -38,7 +38,7 @@ func OEFCooperative(m Market) (Parts, error) {
 	}
 	known := m.known(present)
 	e := newEnvy(known, present)
-	y, err := envy.Solve(&e.program)
+	y, bound, err := envy.Solve(&e.program)
 	if err != nil {
 		return m.fixed(present, fmt.Sprintf("no division without envy was found (%v)", err)), nil
 	}
@@ -53,6 +53,9 @@ func OEFCooperative(m Market) (Parts, error) {
 		return m.fixed(present, fmt.Sprintf("the division without envy is lost in rounding (%.1g)", most)), nil
 	}
 	p.Objective = m.total(p.GPUs)
+	if more := bound / e.program.Value(y); more > 1+1e-4 {
+		p.Bound = p.Objective * more
+	}
 	return p, nil
 }
 

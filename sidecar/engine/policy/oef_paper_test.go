@@ -117,7 +117,7 @@ func TestOEF423Weights(t *testing.T) {
 func TestOEF424KindsOfJobs(t *testing.T) {
 	m := market(two, ones2)
 	u1, u2 := m.Tenants[0], m.Tenants[1]
-	m.Tenants = append(Virtual(u1, []Kind{{"old", u1.Speedup, inf}, {"new", []float64{1, 3}, inf}}), u2)
+	m.Tenants = append(Virtual(u1, []Kind{{"old", u1.Speedup, inf, 1}, {"new", []float64{1, 3}, inf, 1}}), u2)
 	p := must(t, OEFNonCooperative, m)
 	sameParts(t, p.GPUs, [][]float64{{1, 4. / 37}, {0, 15. / 37}, {0, 18. / 37}}, 1e-9)
 	both := []float64{p.GPUs[0][0] + p.GPUs[1][0], p.GPUs[0][1] + p.GPUs[1][1]}

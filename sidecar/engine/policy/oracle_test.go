@@ -236,17 +236,17 @@ func TestCertifiedOptima(t *testing.T) {
 			case "max_total_throughput":
 				reaches(t, "throughput", solved(t, "throughput", p), c.optimum(t))
 			case "max_sum_thr_over_cost":
-				reaches(t, "cost", solved(t, "cost", p), c.optimum(t))
+				reaches(t, "cost-sum", solved(t, "cost-sum", p), c.optimum(t))
 			case "max_sum_thr_over_cost_slo":
-				reaches(t, "cost-slo", solved(t, "cost-slo", p), c.optimum(t))
+				reaches(t, "cost-sum-slo", solved(t, "cost-sum-slo", p), c.optimum(t))
 			case "cost_family":
 				var want map[string]*float64
 				if err := json.Unmarshal(c.Objective, &want); err != nil {
 					t.Fatal(err)
 				}
 				for key, name := range map[string]string{"max_total_throughput": "throughput", "max_total_throughput_slo": "throughput-slo",
-					"sum_thr_over_cost": "cost", "sum_thr_over_cost_slo": "cost-slo", "ratio_thr_per_cost": "cost-ratio",
-					"ratio_thr_per_cost_slo": "cost-ratio-slo", "min_cost_rate_meeting_slo": "cost-least-slo"} {
+					"sum_thr_over_cost": "cost-sum", "sum_thr_over_cost_slo": "cost-sum-slo", "ratio_thr_per_cost": "cost",
+					"ratio_thr_per_cost_slo": "cost-slo", "min_cost_rate_meeting_slo": "cost-least-slo"} {
 					s := solved(t, name, p)
 					if want[key] == nil {
 						if len(s.Late) == 0 {

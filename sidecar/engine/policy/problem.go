@@ -95,6 +95,9 @@ type Parts struct {
 	GPUs [][]float64
 	// Objective is the sum of all tenants' throughputs.
 	Objective float64
+	// Bound is an upper bound of the largest sum, where it is not proven that Objective is the
+	// largest; else 0.
+	Bound float64
 	// Why is as in Shares.
 	Why string
 }

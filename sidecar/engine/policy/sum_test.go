@@ -25,7 +25,7 @@ func TestSalesAreWorthWhatCLPFinds(t *testing.T) {
 	needsCLP(t)
 	for name, worth := range map[string]func(d *division, m, j int) float64{
 		"throughput": func(d *division, m, j int) float64 { return d.p.Jobs[m].Speed[j] },
-		"cost":       func(d *division, m, j int) float64 { return d.p.Jobs[m].Speed[j] / d.price(use{a: m, model: j}) },
+		"cost-sum":   func(d *division, m, j int) float64 { return d.p.Jobs[m].Speed[j] / d.price(use{a: m, model: j}) },
 		"fifo": func(d *division, m, j int) float64 {
 			return float64(len(d.p.Jobs)-m) * d.p.Jobs[m].Speed[j] / max(d.top[m], 1)
 		},
@@ -134,7 +134,7 @@ func TestShortestFirstIsAsCLPHasIt(t *testing.T) {
 }
 
 func TestNothingOfUseIsIdle(t *testing.T) {
-	for _, name := range []string{"fifo", "fifo-blind", "sjf", "throughput", "cost"} {
+	for _, name := range []string{"fifo", "fifo-blind", "sjf", "throughput", "cost-sum"} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				p := plainly(t)

@@ -69,11 +69,11 @@ var all = []Preset{
 		Doc: "the same share of every model by weight; then tenants trade fast GPUs for more slow ones, at the second price, and no tenant loses (Gandiva_fair)"},
 	{Name: GandivaFair + ":no-trade", Divide: answer.ByTickets(false), Between: Types, Needs: weighs,
 		Doc: "the same share of every model by weight, without trading"},
-	gavel("cost", priced, "throughput per cost, as high as possible"),
+	gavel("cost", solved, "throughput over cost, as one ratio: the cheapest steps alone, and most jobs wait"),
 	gavel("cost-least-slo", solved, "the least cost at which jobs meet their deadlines (sbatch --deadline)"),
-	gavel("cost-ratio", solved, "throughput over cost, as one ratio"),
-	gavel("cost-ratio-slo", solved, "the same, and jobs meet their deadlines"),
-	gavel("cost-slo", solved, "throughput per cost, and jobs meet their deadlines"),
+	gavel("cost-slo", solved, "throughput over cost, as one ratio, and jobs meet their deadlines"),
+	gavel("cost-sum", priced, "the sum of all jobs' throughput per price, as in the authors' code: every job runs"),
+	gavel("cost-sum-slo", solved, "the sum of all jobs' throughput per price, and jobs meet their deadlines"),
 	gavel("fifo", blind, "first come, first served, each job on the model on which it is fastest"),
 	gavel("fifo-blind", blind, "first come, first served, as if all models were alike"),
 	gavel("ftf", blind, "finish-time fairness: the worst slowdown against an equal share is as low as possible"),
@@ -108,6 +108,21 @@ func Names() []string { return names(func(*Preset) bool { return true }) }
 // Dividing is described at Names.
 func Dividing() []string { return names(func(p *Preset) bool { return p.Divide != nil }) }
 
+// Kinds names one dividing preset of each kind: by its parties, and by whether tenants' weights count.
+func Kinds() []string {
+	type kind struct {
+		between Between
+		weighs  bool
+	}
+	seen := map[kind]bool{}
+	return names(func(p *Preset) bool {
+		k := kind{p.Between, p.Weighs}
+		again := seen[k]
+		seen[k] = again || p.Divide != nil
+		return p.Divide != nil && !again
+	})
+}
+
 func names(which func(*Preset) bool) []string {
 	var out []string
 	for i := range all {
@@ -126,6 +141,12 @@ func Of(name string) (Preset, bool) {
 	}
 	return all[i], true
 }
+
+// renamed has the new names of presets, by the old ones.
+var renamed = map[string]string{"gavel:cost-ratio": "gavel:cost", "gavel:cost-ratio-slo": "gavel:cost-slo"}
+
+// Renamed gives the new name of a preset; "" = it has none.
+func Renamed(name string) string { return renamed[name] }
 
 // OfJobs tells whether a preset divides GPU models between single jobs.
 func OfJobs(name string) bool {

@@ -19,6 +19,8 @@ type Settings struct {
 	Entries int
 	// Estimate is whether single jobs' unknown rates are estimated. Pairs' always are.
 	Estimate bool
+	// Reference is the model relative to which speedups are; "" = the slowest that most tenants can use.
+	Reference string
 	// Fastest is by how much one model is believed to be faster than another, at most.
 	Fastest float64
 }
@@ -34,6 +36,7 @@ type Book struct {
 	*facts
 	paces []cluster.Pace // sorted by key
 	guess *estimates     // of facts as they are
+	fleet *fleet         // of facts as they are; nil = not compared yet
 }
 
 // facts is what was declared and observed.
@@ -145,7 +148,7 @@ func (b *Book) put(p *cluster.Profile) {
 	at, there := b.find(p)
 	if there {
 		b.entries[at] = *p
-		b.guess.changed(p.Kind)
+		b.changed(p.Kind)
 		return
 	}
 	more := slices.Insert(b.entries, at, *p)
@@ -157,7 +160,13 @@ func (b *Book) put(p *cluster.Profile) {
 
 // set makes these the entries, and forgets what was worked out of others.
 func (b *Book) set(x entries) {
-	b.entries, b.guess = x, newEstimates(b.facts)
+	b.entries, b.guess, b.fleet = x, newEstimates(b.facts), nil
+}
+
+// changed forgets what was worked out of a kind's entries.
+func (b *Book) changed(kind cluster.Kind) {
+	b.guess.changed(kind)
+	b.fleet = nil
 }
 
 // known gives the best that is known of a kind, without estimating: what was observed often

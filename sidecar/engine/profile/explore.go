@@ -95,6 +95,14 @@ func (b *Book) Seen(kind cluster.Kind, model string, gang int) bool {
 	return p != nil && (p.Source == cluster.Observed || p.Basis == File)
 }
 
+// Observed tells whether a kind was ever observed on a model, at any gang size.
+func (b *Book) Observed(kind cluster.Kind, model string) bool {
+	from, to := b.of(kind)
+	return slices.ContainsFunc(b.entries[from:to], func(e cluster.Profile) bool {
+		return e.Source == cluster.Observed && e.Model == model && e.With == ""
+	})
+}
+
 // Reports tells whether a kind's jobs report progress: otherwise a trial measures nothing.
 func (b *Book) Reports(kind cluster.Kind) bool {
 	from, to := b.of(kind)

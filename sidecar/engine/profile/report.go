@@ -98,7 +98,7 @@ func (b *Book) learn(e *cluster.Profile, rate float64, at cluster.Instant, chang
 		b.put(e)
 		return
 	}
-	b.guess.changed(e.Kind)
+	b.changed(e.Kind)
 	e = &b.entries[i]
 	trusted := e.Samples >= b.settings.Trust
 	if changed {

@@ -6,7 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Speedup is the speed of a kind on a model, relative to the slowest one on which it runs.
+// Speedup is the speed of a kind on a model, relative to the reference model.
 type Speedup struct {
 	Model string
 	Value float64 // 0 = it does not run there; 1 if unknown
@@ -16,26 +16,22 @@ type Speedup struct {
 	Source    cluster.Source // "" = unknown
 }
 
-// Speedups gives a kind's speedups on some models, in their order.
+// Speedups gives a kind's speedups on some models, in their order. All kinds have the same reference model (OEF §3.1 takes
+// the slowest): a kind with another one would gain from declaring that it does not run on the reference.
 func (b *Book) Speedups(kind cluster.Kind, gang int, models []string) []Speedup {
 	out := make([]Speedup, len(models))
 	errs := make([]float64, len(models))
-	least := -1
 	for i, m := range models {
 		out[i] = Speedup{Model: m, Value: 1, Low: 1, High: 1}
-		p, known := b.Rate(kind, m, gang)
-		if !known {
-			continue
-		}
-		out[i].Source, out[i].Value = p.Source, p.Rate
-		errs[i] = standardError(&p, b.settings.Recent)
-		if p.Rate > 0 && (least < 0 || p.Rate < out[least].Value) {
-			least = i
+		if p, known := b.Rate(kind, m, gang); known {
+			out[i].Source, out[i].Value = p.Source, p.Rate
+			errs[i] = standardError(&p, b.settings.Recent)
 		}
 	}
-	base, baseErr := 1.0, 0.0
-	if least >= 0 {
-		base, baseErr = out[least].Value, errs[least]
+	base, at := b.fleetOf(models).base(kind, out)
+	baseErr := 0.0
+	if at >= 0 {
+		baseErr = errs[at]
 	}
 	for i := range out {
 		o := &out[i]
@@ -44,7 +40,7 @@ func (b *Book) Speedups(kind cluster.Kind, gang int, models []string) []Speedup 
 		}
 		o.Value = min(round(o.Value/base), max(b.settings.Fastest, 1))
 		o.Low, o.High = o.Value, o.Value
-		if i != least {
+		if i != at {
 			e := math.Exp(2 * math.Hypot(errs[i], baseErr))
 			o.Low, o.High = round(o.Value/e), round(o.Value*e)
 		}

@@ -32,9 +32,9 @@ type Books struct {
 }
 
 // Open sets the books of a round after the time since the last round was charged and leases were reconciled
-// with the snapshot. rows is the first row of each case's tenant in the ledger, -1 = none. Open reuses the
-// memory of earlier books.
-func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []cluster.Record, leases []*cluster.Lease, ended []cluster.Lease, rows []int) {
+// with the snapshot. rows is the first row of each case's tenant in the ledger, and users the account of its
+// user; -1 = none. Open reuses the memory of earlier books.
+func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []cluster.Record, leases []*cluster.Lease, ended []cluster.Lease, rows, users []int) {
 	b.reset(s, &ledger)
 	b.Ledger, b.Records, b.Leases, b.Ended, b.Claims, b.Events = ledger, records, leases, ended, nil, nil
 	b.Moves = nil
@@ -47,9 +47,12 @@ func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []clust
 	b.Jobs = slices.Grow(b.Jobs[:0], len(s.Cases))[:len(s.Cases)]
 	clear(b.Jobs)
 	for i := range b.Jobs {
-		b.Jobs[i].Tenant = -1
+		b.Jobs[i].Tenant, b.Jobs[i].User = -1, -1
 		if rows[i] >= 0 {
 			b.Jobs[i].Tenant = TenantIndex(rows[i] / len(b.Pools))
+		}
+		if users != nil {
+			b.Jobs[i].User = int32(users[i])
 		}
 		b.see(i, all)
 		b.aside(i)

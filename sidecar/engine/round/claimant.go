@@ -13,6 +13,9 @@ type Claimant struct {
 	Cases  []int // the active ones; empty for a tenant
 }
 
+// Crumb is the entitlement below which a claimant counts as without one where trials are concerned. Trades leave such rests.
+const Crumb = cluster.WholeGPU / 100
+
 // Refusal is the reason why a job got nothing; empty = it got GPUs, or is no candidate.
 type Refusal struct {
 	Passed *Passed         // by weighted shares

@@ -17,9 +17,10 @@ type Job struct {
 // Status is the state of a case in the snapshot, its record and its lease.
 type Status struct {
 	Control cluster.Control
-	Live    bool // in Slurm, and not done
-	Waits   bool // live, with the state waiting
-	Runs    bool // live, running or suspended
+	Live    bool  // in Slurm, and not done
+	Waits   bool  // live, with the state waiting
+	Runs    bool  // live, running or suspended
+	User    int32 // a UserIndex; small, as there is one for each of many cases
 	Tenant  TenantIndex
 	GPUs    int               // that it asks for; 0 if it can never have them: it costs the books nothing
 	Held    int               // GPUs that it holds

@@ -38,6 +38,9 @@ func QueueOf(j *Job) QueueIndex { return j.Queue }
 // PartyOf returns the party of a job; -1 = none.
 func PartyOf(j *Job) PartyIndex { return j.Party }
 
+// UserOf returns the user of a job; -1 = none.
+func UserOf(j *Job) UserIndex { return UserIndex(j.User) }
+
 // Committed returns two tables with the given number of rows: the GPU time that leases in force and claims
 // will still use, and the GPUs of leases that do not end now. Stranded GPUs count as leased to the end of the
 // term. of returns the queue or party of a job.
@@ -75,6 +78,24 @@ func Committed[Row ~int](b *Books, rows int, of func(*Job) Row) (use Table[Row, 
 		}
 	}
 	return use, holds
+}
+
+// UsersBehind returns by how much GPU time each user is behind an equal part of what its tenant receives, with every lease
+// in force and claim charged to its end; nil = users do not matter. Where jobs queue, tenants have no turns that users
+// could share.
+func (b *Books) UsersBehind() []cluster.GPUTime {
+	if b.Settings.Users != cluster.UsersEqual || b.JobsQueue {
+		return nil
+	}
+	use, _ := Committed(b, len(b.Ledger.Users), UserOf)
+	out := make([]cluster.GPUTime, len(b.Ledger.Users))
+	for u := range out {
+		out[u] = b.Ledger.Users[u].Credit()
+		for p := range b.Pools {
+			out[u] -= *use.At(UserIndex(u), p)
+		}
+	}
+	return out
 }
 
 // GPUs returns the number of GPUs in holdings.

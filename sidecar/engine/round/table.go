@@ -7,6 +7,8 @@ type (
 	TenantIndex int
 	// QueueIndex is a place in Books.Queues; -1 = none.
 	QueueIndex int
+	// UserIndex is a place in Books.Ledger.Users; -1 = none, or no accounts of users are kept.
+	UserIndex int
 	// PartyIndex is a place in Books.Parties; -1 = none.
 	PartyIndex int
 )

@@ -5,8 +5,7 @@
 // fractions mean some of the time. A round gives whole GPUs to whole gangs, each on one model;
 // errors are carried, so that over rounds every claimant gets its entitlement.
 //
-// The engine orders claimants by their debts instead (docs/results.md, "How divisions are carried
-// out"). With gangs that is in the long run closer to the entitlements than OEF's rounding and
-// leaves fewer GPUs idle; with jobs of one GPU it is further off, within a bound. This package is
-// for the simulator's baselines.
+// Nearest is the engine's default: the only one of these whose errors have a bound with gangs
+// (docs/results.md, "How divisions are carried out"). Gavel and OEF are the papers'. models.chooser
+// selects one, and the simulator's baselines use the papers' too.
 package rounds

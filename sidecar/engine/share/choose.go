@@ -61,6 +61,8 @@ func (t table) Fit(a lease.Ask) (lease.Placement, bool) {
 	return lease.Placement(p), ok
 }
 
+func (t table) Free(pool int) []int { return place.Free(t.Board, pool) }
+
 func (t table) Take(p lease.Placement) { t.Board.Take(place.Placement(p)) }
 
 // Contest gives leases to the candidates that are furthest behind. It records in out why the others got none.
@@ -80,6 +82,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 			board.Claim(moving[k].Nodes, moving[k].At)
 		}
 	}
+	in.Mechanism = x.mechanism(in)
 	choice := lease.Choose(*in, table{board}, len(x.Pools))
 	*passed = choice.Passed
 	x.renew(in, &choice)
@@ -240,16 +243,6 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 	}
 }
 
-// turn returns the rank of a running job among those of its tenant, by the order of the settings.
-func (x *contest) turn(i int) cluster.Rho {
-	r := &x.Records[i]
-	k := lease.Candidate{Case: i, GPUs: x.Leases[i].GPUs, Priority: lease.Priority{Owed: r.Due - r.Alloc, Rho: x.Steadied(r, x.Leases[i])}}
-	if x.Order(&k); k.New {
-		return 0
-	}
-	return k.Rho
-}
-
 // rank returns, by case, how far ahead the tenants of the leases that can end are. The lease whose tenant is
 // furthest ahead goes first.
 func (x *contest) rank(in *lease.Input) []int {
@@ -257,13 +250,14 @@ func (x *contest) rank(in *lease.Input) []int {
 	for i, l := range x.Leases {
 		if l != nil && !x.Fixed(i) {
 			t := x.Jobs[i].Queue
-			held[t] = append(held[t], lease.Held{Case: i, Pool: x.PoolOf(l)[0], GPUs: l.GPUs, Rho: x.turn(i)})
+			held[t] = append(held[t], lease.Held{Case: i, Pool: x.PoolOf(l)[0], GPUs: l.GPUs, Rho: x.Turn(i), User: int(x.Jobs[i].User)})
 		}
 	}
+	users := x.Users()
 	ranks := slices.Grow(x.ranks[:0], len(x.Leases))[:len(x.Leases)]
 	clear(ranks)
 	for t := range held {
-		lease.Rank(ranks, held[t], &in.Tenants[t], x.Settings.Term)
+		lease.Rank(ranks, held[t], &in.Tenants[t], users, x.Settings.Term)
 	}
 	return ranks
 }

@@ -17,7 +17,7 @@ func TestGatheringEndsWhereThereIsAClaim(t *testing.T) {
 		snapshot.Cases[i].Record.Key = cluster.JobKey(i + 1)
 	}
 	books := &round.Books{}
-	books.Open(snapshot, cluster.Ledger{}, make([]cluster.Record, 3), []*cluster.Lease{nil, {Job: 2}, nil}, nil, []int{-1, -1, -1})
+	books.Open(snapshot, cluster.Ledger{}, make([]cluster.Record, 3), []*cluster.Lease{nil, {Job: 2}, nil}, nil, []int{-1, -1, -1}, nil)
 	h := &contest{Field: &field.Field{Books: books}}
 	got := h.served([]cluster.Claim{
 		{Job: 1, Pool: "a100", Gathers: true},

@@ -85,6 +85,7 @@ type recalls struct {
 	most    int                   // leases that may still be ended for others; < 0 = no limit
 	served  int
 	refused map[refusal]bool
+	users   []lease.UserTurn // with every lease charged to its end; nil = users do not matter
 }
 
 // byQueue is a value for each queue and pool.
@@ -107,7 +108,7 @@ type refusal struct{ tenant, shape, pool int }
 
 func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 	n, queues := len(x.Pools), len(x.Queues)
-	r := &recalls{contest: x, may: may, most: -1, refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
+	r := &recalls{contest: x, may: may, most: -1, users: x.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
 		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
 		firsts: round.NewTable[round.QueueIndex, int](queues, n)}
 	if x.Settings.MaxReclaims > 0 {
@@ -257,8 +258,8 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	}
 	if !ok && own {
 		ask.Displace = place.Own + k.Tenant
-		if found, ok = r.board.Fit(ask); ok {
-			ok = x.Settings.JobOrder == cluster.ByRho || !slices.ContainsFunc(found.Displaced, func(i int) bool { return x.turn(i) <= k.Rho })
+		if found, ok = r.board.Fit(ask); ok && !r.ownYield(found.Displaced, k) {
+			return false
 		}
 	}
 	if !ok {
@@ -267,6 +268,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	r.board.Take(found)
 	r.served++
 	*r.behind.At(q, pool) = behind
+	r.charge(int(k.User), k.GPUs, end)
 	*r.firsts.At(q, pool) += k.GPUs
 	for _, i := range found.Displaced {
 		r.end(i, k.Key)
@@ -296,6 +298,7 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 	x := r.contest
 	type sum struct{ behind, closing cluster.Span }
 	without := map[account]sum{}
+	own = own && r.ownYield(leases, k)
 	for _, i := range leases {
 		if x.Jobs[i].Queue == queueOf(k) {
 			if !own {
@@ -319,6 +322,28 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 	return true
 }
 
+// ownYield reports whether all leases of a job's own tenant may give way to it. In orders other than by rho, their jobs go
+// after it. With users that share equally, a lease of another user may give way if that user stays ahead even without it.
+func (r *recalls) ownYield(leases []int, k *lease.Candidate) bool {
+	behind := cluster.GPUTime(0)
+	if r.users != nil {
+		behind = r.users[k.User].Behind - cluster.Times(k.GPUs, r.ends().Sub(r.Now))
+	}
+	for _, i := range leases {
+		if r.Jobs[i].Queue != queueOf(k) {
+			continue
+		}
+		if u := r.Jobs[i].User; r.users != nil && u != k.User {
+			if r.users[u].Behind+cluster.Times(r.Leases[i].GPUs, r.Leases[i].End.Sub(r.Now)) > behind {
+				return false
+			}
+		} else if r.Settings.JobOrder != cluster.ByRho && r.Turn(i) <= k.Rho {
+			return false
+		}
+	}
+	return true
+}
+
 // accountOf returns the account that a lease is charged to.
 func (r *recalls) accountOf(i int) account { return account{r.Jobs[i].Queue, r.Pool(r.Leases[i].Pool)} }
 
@@ -328,11 +353,19 @@ func (r *recalls) rest(i int) cluster.Span {
 	return lease.Cost(r.Rows.At(at.queue, at.pool).Entitlement, l.GPUs, l.End.Sub(r.Now))
 }
 
+// charge books GPUs until end on a user.
+func (r *recalls) charge(user, gpus int, end cluster.Instant) {
+	if r.users != nil {
+		r.users[user].Behind -= cluster.Times(gpus, end.Sub(r.Now))
+	}
+}
+
 // end recalls one lease.
 func (r *recalls) end(i int, beneficiary cluster.JobKey) {
 	l, st := r.Leases[i], &r.Jobs[i]
 	at := r.accountOf(i)
 	*r.behind.At(at.queue, at.pool) += r.rest(i)
+	r.charge(int(st.User), -l.GPUs, l.End)
 	if l.Term == 1 {
 		*r.firsts.At(at.queue, at.pool) -= l.GPUs
 	}

@@ -37,7 +37,7 @@ func Learn(b *round.Books) *Speeds {
 		return x
 	}
 	set := profile.Default()
-	set.Estimate = !x.Settings.NoEstimates
+	set.Estimate, set.Reference = !x.Settings.NoEstimates, x.Settings.Reference
 	n := len(x.Snapshot.Cases)
 	x.Book, x.Kinds, x.Total = profile.New(set, x.Snapshot.Profiles, x.Snapshot.Paces), make([]cluster.Kind, n), make([]float64, n)
 	x.known = map[runs][]profile.Speedup{}
@@ -200,7 +200,7 @@ func (x *Speeds) hear(i int, r cluster.Progress) {
 	}
 }
 
-// Speedups returns, by pool, a job's speed relative to the slowest model; 1 = unknown.
+// Speedups returns, by pool, a job's speed relative to the reference model; 1 = unknown.
 func (x *Speeds) Speedups(i int) []profile.Speedup {
 	of := runs{x.Kinds[i], x.Jobs[i].GPUs}
 	known, ok := x.known[of]

@@ -1,11 +1,15 @@
 package speeds
 
-import "github.com/fairlease/fairlease/sidecar/cluster"
+import (
+	"cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
 
 // endless is the assumed run time of a job without a time limit.
 const endless = 30 * cluster.Day
 
-// Steps returns a job's remaining work, in GPU-seconds on its slowest model. It uses the declared steps less
+// Steps returns a job's remaining work, in GPU-seconds on the reference model of speedups. It uses the declared steps less
 // the reported ones, else the rest of the time limit on the fastest model.
 func (x *Speeds) Steps(i int) float64 {
 	left := x.Limit(i)
@@ -15,17 +19,17 @@ func (x *Speeds) Steps(i int) float64 {
 	if st := &x.Jobs[i]; st.Runs {
 		left -= x.Now.Sub(x.Snapshot.Cases[i].Job.Start)
 	}
-	book, gang := x.Book, max(x.Wants(i), 1)
-	fastest, slowest := 1.0, 0.0
+	gang := max(x.Wants(i), 1)
+	fastest, slowest, base := 0.0, 0.0, 0.0 // base: steps/s on the reference model
 	for p, s := range x.Speedups(i) {
 		fastest = max(fastest, s.Value)
-		if r, ok := book.Rate(x.Kinds[i], x.Pools[p], gang); ok && r.Rate > 0 && (slowest == 0 || r.Rate < slowest) {
-			slowest = r.Rate
+		if r, ok := x.Book.Rate(x.Kinds[i], x.Pools[p], gang); ok && r.Rate > 0 && (slowest == 0 || r.Rate < slowest) {
+			slowest, base = r.Rate, r.Rate/s.Value
 		}
 	}
-	seconds := float64(max(left, cluster.Minute)) / float64(cluster.Second) * fastest
-	if steps, estimated := book.Remaining(x.Records[i].Key, x.Total[i], left, slowest); !estimated && slowest > 0 {
-		seconds = max(steps/slowest, 1)
+	seconds := float64(max(left, cluster.Minute)) / float64(cluster.Second) * cmp.Or(fastest, 1)
+	if steps, estimated := x.Book.Remaining(x.Records[i].Key, x.Total[i], left, slowest); !estimated && base > 0 {
+		seconds = max(steps/base, 1)
 	}
 	return seconds * float64(gang)
 }

@@ -211,11 +211,18 @@ func (b *book) deal(t *Trade) (d deal, why Why) {
 		return d, Left
 	}
 	d.price, d.q, d.s = float64(t.SlowGPUs)/float64(t.FastGPUs), t.FastGPUs, t.SlowGPUs
-	if d.q <= 0 || d.s <= 0 || !b.gains(&d) {
+	measured := t.FastToDeclared && !b.declares(d.fastTo, &d) || t.SlowToDeclared && !b.declares(d.slowTo, &d)
+	if d.q <= 0 || d.s <= 0 || measured || !b.gains(&d) {
 		d.q, d.s = 0, 0
 		return d, Speedups
 	}
 	return d, ""
+}
+
+// declares tells whether a party's speedup between the models of a trade is its own declaration.
+func (b *book) declares(party int, d *deal) bool {
+	told := b.parties[party].Declared
+	return told != nil && (told[d.fast] || told[d.slow])
 }
 
 // party finds a party by name; -1 = there is none.

@@ -125,6 +125,7 @@ func (b *book) row(d *deal) Trade {
 		FastGPUs: d.q, SlowGPUs: d.s, Price: d.price,
 	}
 	t.FastToSpeedup, t.SlowToSpeedup = b.worth(d)
+	t.FastToDeclared, t.SlowToDeclared = b.declares(d.fastTo, d), b.declares(d.slowTo, d)
 	t.FastToGain, t.SlowToGain = b.gain(d)
 	return t
 }

@@ -28,6 +28,8 @@ type Party struct {
 	Demand cluster.MicroGPU
 	// Speed is by model.
 	Speed []Speed
+	// Declared tells by model whether its jobs declare Speed, and nobody has measured it; nil = no.
+	Declared []bool
 }
 
 // Trade is a swap of entitlements between two parties.
@@ -39,7 +41,7 @@ type Why = string
 // The reasons for which a trade is reverted, in whole or in part.
 const (
 	Left        Why = "left"        // a party has left, or a model
-	Speedups    Why = "speedups"    // it no longer gains: speedups have changed
+	Speedups    Why = "speedups"    // it no longer gains, or a declared speedup that it rests on has been measured
 	Entitlement Why = "entitlement" // a party's entitlement is less than it gives
 	Demand      Why = "demand"      // a party cannot use what it gets
 )

@@ -48,7 +48,7 @@ func TestPrice(t *testing.T) {
 		{"who has no slow GPUs does not bid", []Party{user("a", share(1, 0), 2, 1), user("b", share(0, 9), 4, 1), user("c", share(0, 0), 3.5, 1)}, 3},
 		{"a bid below what is asked is none", []Party{user("a", share(1, 0), 2, 1), user("b", share(0, 9), 4, 1), user("c", share(0, 1), 1.5, 1)}, 3},
 		{"nobody bids against itself", []Party{
-			user("a", share(1, 0), 2, 1), {Name{Tenant: "b", Kind: "x"}, share(0, 9), 9 * gpu, []Speed{{4, 4}, {1, 1}}}, {Name{Tenant: "b", Kind: "y"}, share(0, 1), gpu, []Speed{{3.5, 3.5}, {1, 1}}},
+			user("a", share(1, 0), 2, 1), {Name{Tenant: "b", Kind: "x"}, share(0, 9), 9 * gpu, []Speed{{4, 4}, {1, 1}}, nil}, {Name{Tenant: "b", Kind: "y"}, share(0, 1), gpu, []Speed{{3.5, 3.5}, {1, 1}}, nil},
 		}, 3},
 		{"the unit of speeds does not matter", []Party{user("a", share(1, 0), 200, 100), user("b", share(0, 9), 0.4, 0.1)}, 3},
 		{"bounds: least of what is got, most of what is given", []Party{bounded("a", share(1, 0), 1, 2), bounded("b", share(0, 9), 4, 10)}, 3},
@@ -65,14 +65,14 @@ func TestPrice(t *testing.T) {
 // no edge no trade.
 func TestNoTrade(t *testing.T) {
 	for name, parties := range map[string][]Party{
-		"one tenant":       {{Name{Tenant: "a", Kind: "x"}, share(4, 0), 99 * gpu, []Speed{{2, 2}, {1, 1}}}, {Name{Tenant: "a", Kind: "y"}, share(0, 20), 99 * gpu, []Speed{{5, 5}, {1, 1}}}},
+		"one tenant":       {{Name{Tenant: "a", Kind: "x"}, share(4, 0), 99 * gpu, []Speed{{2, 2}, {1, 1}}, nil}, {Name{Tenant: "a", Kind: "y"}, share(0, 20), 99 * gpu, []Speed{{5, 5}, {1, 1}}, nil}},
 		"alone":            {user("a", share(4, 20), 5, 1)},
 		"alike":            {user("a", share(4, 20), 5, 1), user("b", share(4, 20), 5, 1)},
 		"within bounds":    {bounded("a", share(4, 20), 2, 3), bounded("b", share(4, 20), 2.9, 4)},
 		"not by the edge":  {user("a", share(4, 20), 2, 1), user("b", share(4, 20), 2.01, 1)},
 		"no slow GPUs":     {user("a", share(4, 0), 2, 1), user("b", share(4, 0), 5, 1)},
-		"no demand":        {user("a", share(4, 20), 2, 1), {Name{Tenant: "b"}, share(4, 20), 0, []Speed{{5, 5}, {1, 1}}}},
-		"no use for more":  {{Name{Tenant: "a"}, share(4, 20), 24 * gpu, []Speed{{2, 2}, {1, 1}}}, user("b", share(4, 20), 5, 1)},
+		"no demand":        {user("a", share(4, 20), 2, 1), {Name{Tenant: "b"}, share(4, 20), 0, []Speed{{5, 5}, {1, 1}}, nil}},
+		"no use for more":  {{Name{Tenant: "a"}, share(4, 20), 24 * gpu, []Speed{{2, 2}, {1, 1}}, nil}, user("b", share(4, 20), 5, 1)},
 		"not known":        {user("a", share(4, 20), 2, 0), user("b", share(4, 20), 5, 1)},
 		"nothing is known": {user("a", share(4, 20)), user("b", share(4, 20), 5, 1)},
 	} {
@@ -86,8 +86,8 @@ func TestNoTrade(t *testing.T) {
 // with them nor sells more than it can use of what it gets.
 func TestTradesStopAtDemand(t *testing.T) {
 	// a can use two GPUs more than its 4+4: at a price of 3 it sells one.
-	a := Party{Name{Tenant: "a"}, share(4, 4), 10 * gpu, []Speed{{2, 2}, {1, 1}}}
-	b := Party{Name{Tenant: "b"}, share(0, 20), 20 * gpu, []Speed{{4, 4}, {1, 1}}}
+	a := Party{Name{Tenant: "a"}, share(4, 4), 10 * gpu, []Speed{{2, 2}, {1, 1}}, nil}
+	b := Party{Name{Tenant: "b"}, share(0, 20), 20 * gpu, []Speed{{4, 4}, {1, 1}}, nil}
 	if got := one(t, []Party{a, b}); got.FastGPUs != gpu || got.SlowGPUs != 3*gpu {
 		t.Errorf("got %+v", got)
 	}
@@ -97,8 +97,8 @@ func TestTradesStopAtDemand(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	// A fast GPU is worth less than a slow one: b needs room for more than it gives.
-	a = Party{Name{Tenant: "a"}, share(9, 0), 9 * gpu, []Speed{{1, 1}, {4, 4}}}
-	b = Party{Name{Tenant: "b"}, share(0, 9), 10 * gpu, []Speed{{3, 3}, {4, 4}}}
+	a = Party{Name{Tenant: "a"}, share(9, 0), 9 * gpu, []Speed{{1, 1}, {4, 4}}, nil}
+	b = Party{Name{Tenant: "b"}, share(0, 9), 10 * gpu, []Speed{{3, 3}, {4, 4}}, nil}
 	if got := one(t, []Party{a, b}); got.FastGPUs != 2*gpu || got.SlowGPUs != gpu {
 		t.Errorf("got %+v", got)
 	}
@@ -144,7 +144,7 @@ func TestUndo(t *testing.T) {
 		{"it lost its speedup", []Party{a, user("b", share(0, 20), 3.9, 1), c}, []Undone{taken(1, 0, 3*gpu, 12*gpu, Speedups, true)}},
 		{"it still gains", []Party{a, user("b", share(0, 20), 4, 1), c}, nil},
 		{"the seller is fast", []Party{user("a", share(4, 0), 4.1, 1), b, c}, []Undone{taken(1, 0, 3*gpu, 12*gpu, Speedups, true), taken(2, 1, gpu, 2*gpu, Speedups, true)}},
-		{"no use for it", []Party{{Name{Tenant: "a"}, share(4, 0), 7 * gpu, []Speed{{1, 1}, {1, 1}}}, b, c}, []Undone{taken(1, 0, 2*gpu, 8*gpu, Demand, false), taken(2, 1, gpu, 2*gpu, Demand, true)}},
+		{"no use for it", []Party{{Name{Tenant: "a"}, share(4, 0), 7 * gpu, []Speed{{1, 1}, {1, 1}}, nil}, b, c}, []Undone{taken(1, 0, 2*gpu, 8*gpu, Demand, false), taken(2, 1, gpu, 2*gpu, Demand, true)}},
 		{"nothing is known", []Party{a, user("b", share(0, 20)), c}, []Undone{taken(1, 0, 3*gpu, 12*gpu, Speedups, true)}},
 	} {
 		t.Run(k.name, func(t *testing.T) {
@@ -188,5 +188,31 @@ func TestNonsense(t *testing.T) {
 	}
 	if o := Decide([]string{"only"}, []Party{user("a", share(1, 1), 1), user("b", nil, 9)}, nil, Rules{}); len(o.New) > 0 || o.GPUs[0][0] != gpu || o.GPUs[1][0] != 0 {
 		t.Errorf("one model: %+v", o)
+	}
+}
+
+// A trade that rests on a side's declaration is made again once that side has been measured: a false declaration does not
+// fix the price. A trade between measured sides stays.
+func TestAMeasurementEndsADeclaredPrice(t *testing.T) {
+	two := []string{"fast", "slow"}
+	parties := func(declared bool, v float64) []Party {
+		liar := user("liar", share(4, 20), v, 1)
+		liar.Declared = []bool{declared, false}
+		return []Party{user("a", share(4, 20), 1.25, 1), liar}
+	}
+	first := Decide(two, parties(true, 4), nil, Rules{})
+	if len(first.New) != 1 || !first.New[0].FastToDeclared || first.New[0].SlowToDeclared {
+		t.Fatalf("traded: %+v", first.New)
+	}
+	if again := Decide(two, parties(true, 4), first.New, Rules{}); len(again.Undone) > 0 {
+		t.Errorf("undone while nothing was measured: %+v", again.Undone)
+	}
+	honest := Decide(two, parties(false, 5), nil, Rules{})
+	after := Decide(two, parties(false, 5), first.New, Rules{})
+	if len(after.Undone) != 1 || after.Undone[0].Why != Speedups || !slices.EqualFunc(after.GPUs, honest.GPUs, slices.Equal) {
+		t.Errorf("after a measurement: undone %+v, GPUs %v, want %v", after.Undone, after.GPUs, honest.GPUs)
+	}
+	if stays := Decide(two, parties(false, 5.1), after.New, Rules{}); len(stays.Undone) > 0 {
+		t.Errorf("a measured trade is undone: %+v", stays.Undone)
 	}
 }

@@ -45,7 +45,7 @@ func (v *ground) candidates() []lease.Candidate {
 		}
 		r := &v.Records[i]
 		k := lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Tenant), Pools: v.PoolOf(l), GPUs: l.GPUs,
-			Priority: lease.Priority{First: r.First, Owed: r.Due - r.Alloc, Rho: st.Rho,
+			Priority: lease.Priority{First: r.First, Owed: r.Due - r.Alloc, User: st.User, Rho: st.Rho,
 				Urgent: slices.Contains(v.Settings.UrgentQOS, v.Snapshot.Cases[i].Job.QOS)}}
 		v.Order(&k)
 		cs = append(cs, k)
@@ -62,14 +62,15 @@ func (v *ground) candidates() []lease.Candidate {
 // the first.
 const SecondQueue = cluster.GPUTime(18000 * cluster.Second)
 
-// rank sets the keys that order a candidate in its VC, by the VC's chooser. At equal keys, running jobs go before
-// waiting ones, and then the order is first come, first served.
+// rank sets the keys that order a candidate in its VC: its level, and within a level the VC's chooser. At equal
+// keys, running jobs go before waiting ones, and then the order is first come, first served.
 func (v *ground) rank(k *lease.Candidate) {
 	r := &v.Records[k.Case]
 	chooser := v.Settings.Chooser
 	if t := v.Jobs[k.Case].Tenant; t >= 0 {
 		chooser = v.choosers[t]
 	}
+	k.Level = v.level(k.Case)
 	switch chooser {
 	case "fifo": // no preemption
 		k.New, k.Rho = false, cluster.Fair

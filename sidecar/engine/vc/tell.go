@@ -2,6 +2,7 @@ package vc
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -17,10 +18,10 @@ type teller struct {
 // explain gives each waiting job the reason why it has neither cells of its VC nor borrowed GPUs.
 func explain(d *decision) {
 	v := &teller{decision: d, forecast: forecast{ground: d.ground}}
-	holders, broken := v.holders(), v.broken()
+	holders, broken, highest := v.holders(), v.broken(), v.highest()
 	for t := range v.in.Tenants {
 		for at, i := range v.in.Tenants[t].Jobs {
-			c := v.in.Candidates[i].Case
+			c, level := v.in.Candidates[i].Case, v.in.Candidates[i].Level
 			st := &v.Jobs[c]
 			if !st.Eligible || v.Leases[c] != nil || st.Claimed {
 				continue
@@ -32,6 +33,9 @@ func explain(d *decision) {
 			why := &cluster.Reason{Code: cluster.ReasonCells, Rank: at + 1, Cell: no.Level, Chain: no.Chain, Free: no.There, Cut: no.Cut}
 			if len(st.Pools) > 0 {
 				why.Pool = v.Pools[st.Pools[0]]
+			}
+			if highest != nil && highest[t] > level {
+				why.Inside = &cluster.Inside{Level: level, Above: highest[t]}
 			}
 			if l := holders[cellsOf{no.VC, no.Chain, no.Level}]; l != nil {
 				why.For, why.Right, why.Until = l.Job, l.Class, l.End
@@ -51,6 +55,21 @@ func explain(d *decision) {
 			v.out.Refused[c].Cell = why
 		}
 	}
+}
+
+// highest returns, by tenant, the highest level of the jobs that wait for cells of its VC or hold some; nil = there are no
+// levels.
+func (v *teller) highest() []int32 {
+	if v.levels == nil {
+		return nil
+	}
+	out := slices.Repeat([]int32{math.MinInt32}, len(v.Tenants))
+	for i := range v.Jobs {
+		if st := &v.Jobs[i]; st.Tenant >= 0 && (st.Eligible || v.inside[i] && v.right(i) == cluster.Guaranteed) {
+			out[st.Tenant] = max(out[st.Tenant], v.level(i))
+		}
+	}
+	return out
 }
 
 // cellsOf identifies a VC's cells of one type.

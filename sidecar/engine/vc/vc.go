@@ -44,8 +44,9 @@ type turn struct {
 	*field.Field
 	*Chooser
 	out      field.Choice
-	choosers []string // by tenant: how the jobs of its VC are ordered
-	unsafe   []string // reasons why promises to VCs do not add up
+	choosers []string             // by tenant: how the jobs of its VC are ordered
+	levels   [][]cluster.QOSLevel // by tenant; nil = there are no levels
+	unsafe   []string             // reasons why promises to VCs do not add up
 }
 
 // Choose implements field.Chooser.
@@ -57,6 +58,7 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 	if h.choosers = choosers(f); slices.Contains(h.choosers, "gandiva-fair") {
 		advance(f, h.choosers)
 	}
+	h.levels = levels(f)
 	for _, touch := range field.ControlLevels {
 		if f.Any(touch) {
 			f.ExtendFixed(touch)
@@ -79,6 +81,41 @@ func choosers(f *field.Field) []string {
 		}
 	}
 	return out
+}
+
+// levels returns by tenant the levels of its VC's jobs; nil = there are none.
+func levels(f *field.Field) [][]cluster.QOSLevel {
+	var out [][]cluster.QOSLevel
+	for i := range f.Snapshot.Cells.VCs {
+		x := &f.Snapshot.Cells.VCs[i]
+		t, ok := slices.BinarySearch(f.Tenants, x.Name)
+		its := f.Settings.Levels
+		if x.Levels != nil {
+			its = x.Levels
+		}
+		if !ok || its == nil {
+			continue
+		}
+		if out == nil {
+			out = make([][]cluster.QOSLevel, len(f.Tenants))
+		}
+		out[t] = its
+	}
+	return out
+}
+
+// level returns the level of a job in its tenant's VC.
+func (h *turn) level(i int) int32 {
+	t := h.Jobs[i].Tenant
+	if h.levels == nil || t < 0 {
+		return 0
+	}
+	for _, l := range h.levels[t] {
+		if l.QOS == h.Snapshot.Cases[i].Job.QOS {
+			return int32(l.Level)
+		}
+	}
+	return 0
 }
 
 // choose grants leases to the jobs of one control level.

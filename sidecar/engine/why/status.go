@@ -17,12 +17,17 @@ type writer struct {
 	refused       []round.Refusal
 	beneficiaries round.Beneficiaries
 	next          []cluster.Instant // by pool: the earliest end of a lease
+	users         []cluster.GPUTime // by user: how far it is behind; nil = users do not matter
+	firsts        []round.UserIndex // by tenant: see firstUsers
 }
 
 // Statuses returns the status of every live job, by key. It reuses the memory of out. refused is, by case,
 // the reason why a job got nothing; nil = unknown.
 func Statuses(b *round.Books, refused []round.Refusal, out []cluster.JobStatus) []cluster.JobStatus {
-	w := writer{Books: b, refused: refused, beneficiaries: b.Beneficiaries(), next: nextEnds(b)}
+	w := writer{Books: b, refused: refused, beneficiaries: b.Beneficiaries(), next: nextEnds(b), users: b.UsersBehind()}
+	if w.users != nil {
+		w.firsts = w.firstUsers()
+	}
 	out = slices.Grow(out[:0], len(w.Snapshot.Cases))
 	for i := range w.Snapshot.Cases {
 		r, st := &w.Records[i], &w.Jobs[i]
@@ -61,8 +66,37 @@ func nextEnds(b *round.Books) []cluster.Instant {
 	return next
 }
 
+// firstUsers returns, by tenant, the user with waiting jobs that is furthest behind; -1 = none.
+func (w *writer) firstUsers() []round.UserIndex {
+	out := slices.Repeat([]round.UserIndex{-1}, len(w.Tenants))
+	for i := range w.Jobs {
+		if st := &w.Jobs[i]; st.User >= 0 && w.waits(i) {
+			if first := &out[st.Tenant]; *first < 0 || w.users[st.User] > w.users[*first] {
+				*first = round.UserIndex(st.User)
+			}
+		}
+	}
+	return out
+}
+
+// waits reports whether a job waits for its turn.
+func (w *writer) waits(i int) bool { return w.Jobs[i].Eligible && w.Leases[i] == nil }
+
 // reason fills in why a job runs or waits.
 func (w *writer) reason(because *cluster.Reason, i int) {
+	w.reasonOf(because, i)
+	if st := &w.Jobs[i]; w.users != nil && st.User >= 0 && w.waits(i) && w.ClaimOf(w.Records[i].Key) == nil {
+		if first := w.firsts[st.Tenant]; w.users[first] > w.users[st.User] {
+			if because.Inside == nil {
+				because.Inside = &cluster.Inside{}
+			}
+			because.Inside.User = w.Ledger.Users[first].User
+		}
+	}
+}
+
+// reasonOf fills in why a job runs or waits, as between tenants and jobs.
+func (w *writer) reasonOf(because *cluster.Reason, i int) {
 	st := &w.Jobs[i]
 	if l := w.Leases[i]; l != nil {
 		w.reasonOfLease(because, i, l)

@@ -270,9 +270,9 @@ func (s *Story) reclaim(l cluster.Lease) {
 func (s *Story) lose(r *cluster.Record, l cluster.Lease) {
 	lost := cluster.Times(l.GPUs, s.now.Sub(l.NoticedAt))
 	j := s.jobs[l.Job]
-	x := cluster.Loss{Job: l.Job, Term: l.Term, Pool: l.Pool, Time: lost, Certainty: cluster.BoundedLoss,
+	x := cluster.Loss{Job: l.Job, Term: l.Term, Pool: l.Pool, Time: lost, Most: lost + cluster.GPUTime(l.Job%2)*lost, Certainty: cluster.BoundedLoss,
 		Type: cluster.JobType{User: j.User, Command: "/home/" + j.User + "/train.sh --seed #", GPUs: j.Request.GPUs}}
-	r.Lost += lost
+	r.Lost, r.MostLost = r.Lost+lost, r.MostLost+x.Most
 	switch l.Job % 3 {
 	case 0:
 		x.Certainty = cluster.KnownLoss

@@ -26,6 +26,7 @@
 //	fifo:fastest       Gavel §4.2, §7.3                      first come, first served, each on the fastest model left
 //	gavel:POLICY       Gavel §4, §5                          a policy of engine/policy, by rounds of a term; with -blind as if
 //	                                                         all GPUs were of one model, with +ss in pairs on the same GPUs
+//	las:interior       Gavel's code                          gavel:las without water filling: an interior point of the program
 //	gandiva:packing    Gavel §7.3, §8                        las-blind with pairs on the same GPUs that are tried at random
 //
 //	gandiva-fair:split Gandiva_fair §3.1-3.5, Algorithm 2    jobs live on servers: split stride, placement by tickets, balance,

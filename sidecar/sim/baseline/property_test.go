@@ -222,7 +222,7 @@ func (c *chaos) balanced() {
 }
 
 func TestProperties(t *testing.T) {
-	for _, name := range append(baseline.Names()[1:], "fifo:random", "fifo:settled", "fifo:fastest", "gavel:las", "gavel:las-blind", "gavel:las+ss", "gandiva:packing") { // the engine has its own
+	for _, name := range append(baseline.Names()[1:], "fifo:random", "fifo:settled", "fifo:fastest", "las:interior", "gavel:las", "gavel:las-blind", "gavel:las+ss", "gandiva:packing") { // the engine has its own
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				c := newChaos(rt, t, name)

@@ -93,6 +93,7 @@ var heterogeneous = []entry{
 	{"fifo:random", false, newAtRandom},
 	{"fifo:settled", true, newSettled},
 	{"fifo:fastest", true, newMechanism(greedy, nil)},
+	{"las:interior", true, newMechanism(lasInterior, nil)},
 	{"gandiva:packing", true, newMechanism(packed, newPacking)},
 	{"gandiva-fair:split", true, newGandivaSplit},
 	{"oef:coop", true, newOEF("oef:coop")},

@@ -100,6 +100,9 @@ func newRun(s *Setup) (*run, error) {
 	v.Gate = 2 * Forever
 	settings := s.Settings
 	settings.GateTTL = v.Gate
+	if settings.Users == cluster.UsersByJob {
+		settings.Users = cluster.UsersBooked
+	}
 	r := &run{setup: s, world: &eye{Virtual: v, fails: s.Between > 0}}
 	scheduler, err := s.scheduler(v, func(j *cluster.Job) cluster.Span { return r.witness.jobs[j.ID].Runs })
 	if err != nil {

@@ -36,6 +36,7 @@ type witness struct {
 	stirred                             cluster.Instant // last event of a job
 	headway, asked                      cluster.Instant // last arrival, end or kept work at a requeue; last check by endless
 	row                                 []score.TenantSample
+	users                               userDays
 }
 
 // life is a live job.
@@ -225,6 +226,7 @@ func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 		w.cells = plan.Cells.Fragmentation
 		w.broken = slices.Grow(w.broken, len(w.cells))[:len(w.cells)]
 	}
+	w.users.turn(&plan.State.Ledger)
 	ledger := plan.State.Ledger.Tenants
 	for i := 0; i < len(ledger); {
 		p := w.tenant(ledger[i].Tenant)
@@ -291,6 +293,7 @@ func (w *witness) close(plan *cluster.Plan, running func(cluster.JobID) cluster.
 		return score.Scores{}, w.err
 	}
 	scores, err := w.meter.Scores(w.at)
+	scores.Users = w.users.result()
 	for i, f := range w.cells {
 		scores.Levels = append(scores.Levels, score.Level{Chain: f.Chain, Type: f.Type, Cells: f.Cells,
 			Broken: float64(w.broken[i]) / float64(max(w.at.Sub(Start), 1))})

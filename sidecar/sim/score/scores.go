@@ -15,8 +15,9 @@ type Scores struct {
 	Slowdown    Stats           `json:"slowdown"`
 	JobRho      Stats           `json:"job_rho"`
 	Loss        Loss            `json:"sharing_loss"`
-	Periods     []Period        `json:"periods"`       // of all tenants, one for each length
-	Tenants     []Tenant        `json:"tenants"`       // by name
+	Periods     []Period        `json:"periods"` // of all tenants, one for each length
+	Tenants     []Tenant        `json:"tenants"` // by name
+	Users       UserDays        `json:"users"`
 	Utilisation float64         `json:"utilisation"`   // GPU time held / healthy GPU time, start to end of run
 	Fragmented  float64         `json:"fragmentation"` // GPU time idle in unusable pieces / healthy GPU time; negative = unknown
 	Preemptions int             `json:"preemptions"`
@@ -90,6 +91,15 @@ type Period struct {
 	Repaying  int     `json:"unfair_repaying"` // unfair ones that would be fair without the tenant's repayments
 	Below     int     `json:"below_one"`       // rho < 1 without tolerance
 	NoDue     int     `json:"no_due"`          // periods with nothing due: omitted
+}
+
+// UserDays counts days of users. A user is due an equal part of what its tenant's users receive, at most what its jobs
+// can use.
+type UserDays struct {
+	Days   int `json:"days"`        // on which the user was due something; 0 = unknown, or there is none
+	Unfair int `json:"unfair_days"` // on which it received less than that, by more than the tolerance
+	// Lacking is what users received less than they were due on these days, as a share of all that users were due.
+	Lacking float64 `json:"lacking"`
 }
 
 // Ratio gives the share of tenant periods that were unfair; 0 without periods.

@@ -3,6 +3,7 @@ package envy
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // exact is the tolerance of an answer's rows and, relatively, of its distance from the bound.
@@ -41,27 +42,23 @@ func (p *Program) fits(y []float64) error {
 	return nil
 }
 
-// bound gives an upper bound of the sum, by the multipliers of the last optimum: with A·x <= b
-// and multipliers z >= 0, c·x <= b·z + (c - Aᵀ·z)·x. Positive rounding errors in the last bracket
-// are removed with more of the own rows' multipliers and then of the models'.
-func (r *rows) bound() float64 {
-	n, k, p := r.n, r.k, r.p
-	z := r.lp.Duals(nil)
-	own, models, pairs := z[:n], z[n:n+k], z[n+k:]
-	overY, overV := make([]float64, n*k), append([]float64(nil), p.Gain...)
-	bound := 0.0
-	for at, e := range r.pairs {
-		i, l, f := int(e.i), int(e.l), max(pairs[at], 0)
-		if i == l {
-			plus(row(overY, k, l), -f, p.used(i))
-			bound += f
-			continue
+// bound gives an upper bound of the sum, by multipliers of the own rows, of pairs' rows and of the
+// models: with A·x <= b and multipliers z >= 0, c·x <= b·z + (c - Aᵀ·z)·x. Positive rounding errors in
+// the last bracket are removed with more of the own rows' multipliers and then of the models'.
+func (p *Program) bound(own []float64, pairs []pair, z, models []float64) float64 {
+	n, k := p.size()
+	overY, overV := make([]float64, n*k), slices.Clone(p.Gain)
+	bound, eye := 0.0, make([]float64, k)
+	for at, e := range pairs {
+		f := max(z[at], 0)
+		bound += f * p.reads(e, eye)
+		plus(row(overY, k, int(e.l)), -f, eye)
+		if e.i != e.l {
+			overV[e.i] += f
 		}
-		plus(row(overY, k, l), -f, row(p.Own, k, i))
-		overV[i] += f
 	}
 	for i := range n {
-		f := max(-own[i], overV[i], 0) // a row of >=: its multiplier is below 0
+		f := max(own[i], overV[i], 0)
 		plus(row(overY, k, i), f, row(p.Own, k, i))
 		bound += (overV[i] - f) * p.Floor[i]
 	}
@@ -75,6 +72,16 @@ func (r *rows) bound() float64 {
 	return bound
 }
 
+// bound gives an upper bound of the sum, by the multipliers of the last optimum.
+func (r *rows) bound() float64 {
+	z := r.lp.Duals(nil)
+	own := z[:r.n]
+	for i := range own {
+		own[i] = -own[i] // a row of >=: its multiplier is below 0
+	}
+	return r.p.bound(own, r.pairs, z[r.n+r.k:], z[r.n:r.n+r.k])
+}
+
 // check tells what is wrong with parts. Where GPUs are limited rows are read at one point, and
 // there is no bound.
 func (r *rows) check(y []float64) error {
@@ -84,7 +91,7 @@ func (r *rows) check(y []float64) error {
 	if r.p.limited() {
 		return nil
 	}
-	if value, bound := r.p.value(y), r.bound(); !(math.Abs(bound-value) <= exact*math.Abs(bound)) {
+	if value, bound := r.p.Value(y), r.bound(); !(math.Abs(bound-value) <= exact*math.Abs(bound)) {
 		return fmt.Errorf("envy: the sum is %v, and might be %v", value, bound)
 	}
 	return nil

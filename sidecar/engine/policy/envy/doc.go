@@ -18,7 +18,9 @@
 //
 // with = where μ is the worth of the last GPU that counts. So a row reads a part at the μ that is
 // right for it in the equal division, then at the answer, and so on: each answer is envy-free and
-// not worse than the previous one, since that breaks no row of its own.
+// not worse than the previous one, since that breaks no row of its own. The divisions free of envy are
+// then no convex set, so the last answer need not be the best. A program with less envy gives an upper bound
+// of the sum (Program.read), and a cap above what any part can have counts as none (Program.most).
 //
 // There are n² rows, and only about two per tenant bind. Finding these is nearly the whole
 // problem: tenants of similar tastes compete. So
@@ -32,5 +34,6 @@
 //     simplex's multipliers prove to be the most (check.go).
 //
 // Few tenants, and those in a total order of taste, whose binding rows are known before,
-// go to the simplex at once.
+// go to the simplex at once. The interior point also solves the program with less envy, to 1e-4: by weak
+// duality, its multipliers prove the bound.
 package envy

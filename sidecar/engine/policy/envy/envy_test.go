@@ -28,7 +28,7 @@ func TestSeededInstancesReachTheirOptimum(t *testing.T) {
 	for _, c := range optima[:seeds.Some(6, 8)] {
 		t.Run(fmt.Sprint(c.n, c.ordered), func(t *testing.T) {
 			w, m := seeded(c.n, c.ordered)
-			y, err := Solve(scaled(w, m))
+			y, _, err := Solve(scaled(w, m))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,12 +140,12 @@ func TestTheStartDecidesNothing(t *testing.T) {
 func TestEqualProgramsGiveEqualBytes(t *testing.T) {
 	needsCLP(t)
 	w, m := seeded(100, false)
-	first, err := Solve(scaled(w, m))
+	first, _, err := Solve(scaled(w, m))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		again, err := Solve(scaled(w, m))
+		again, _, err := Solve(scaled(w, m))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,11 +162,11 @@ func TestTheLimitOfIterationsHolds(t *testing.T) {
 	r := splitMix(7060)
 	w, m := random(&r, 60, 10, false)
 	last, answers, refusals := 0., 0, 0
-	for left := 1; left < budget(60); left = left*3/2 + 1 {
+	for left := 1; left < budget(60); left = 2*left + 1 {
 		r = splitMix(60)
 		p := limited(w, m, &r)
 		p.spent = budget(60) - left
-		y, err := p.solve()
+		y, _, err := p.solve()
 		if p.left() < -1 {
 			t.Fatalf("%d iterations beyond the limit of %d", -p.left(), left)
 		}
@@ -178,10 +178,10 @@ func TestTheLimitOfIterationsHolds(t *testing.T) {
 		}
 		answers++
 		p.marginal = p.marginals(y)
-		if err := p.fits(y); err != nil || p.value(y) < last*(1-1e-9) {
-			t.Fatalf("%d iterations: %v, a sum of %v after %v", left, err, p.value(y), last)
+		if err := p.fits(y); err != nil || p.Value(y) < last*(1-1e-9) {
+			t.Fatalf("%d iterations: %v, a sum of %v after %v", left, err, p.Value(y), last)
 		}
-		last = p.value(y)
+		last = p.Value(y)
 	}
 	if answers < 3 || refusals < 3 {
 		t.Errorf("%d answers, %d refusals: too few to show anything", answers, refusals)
@@ -189,7 +189,7 @@ func TestTheLimitOfIterationsHolds(t *testing.T) {
 	w, m = seeded(60, false)
 	p := scaled(w, m)
 	p.spent = budget(60) - 20
-	if _, err := p.solve(); !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), "% of the largest sum") {
+	if _, _, err := p.solve(); !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), "% of the largest sum") {
 		t.Error(err)
 	}
 }
@@ -210,7 +210,7 @@ func BenchmarkSolve(b *testing.B) {
 			p := scaled(w, m)
 			b.Run(fmt.Sprintf("%d/ordered=%v", n, ordered), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := Solve(p); err != nil {
+					if _, _, err := Solve(p); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -227,7 +227,7 @@ func BenchmarkLimited(b *testing.B) {
 			p := limited(w, m, &r)
 			b.Run(fmt.Sprintf("%dx%d", n, k), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := Solve(p); err != nil {
+					if _, _, err := Solve(p); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -8,19 +8,24 @@ const (
 )
 
 // interior is a primal-dual interior point method (Mehrotra's predictor and corrector) for the
-// program with some of its envy rows, and without floors and caps: a start for the simplex.
+// program with some of its envy rows: a start for the simplex.
 //
 // Rows are G·(y, v) + s = h with multipliers z: first n own rows v_i - Own_i·y_i <= 0, then
-// the pairs Own_i·y_l - v_i <= 0, then k models Σ Mass_l·y_lj <= mass.
+// the pairs Own_i·y_l - v_i <= 0 and, as pair (i, i), the caps Unit·y_i / Cap_i <= 1; then k models
+// Σ Mass_l·y_lj <= mass. Where GPUs are limited, n floors -v_i <= -Floor_i follow: elsewhere they
+// hold by themselves (OEF Theorem 5.1).
 //
 // A Newton step has a k×k block for each tenant's part, so the parts are eliminated one by one.
 // The rest is dense in the n values and bordered by the k models' rows.
 type interior struct {
 	p     *Program
 	n, k  int
-	mass  float64 // of all
-	pairs []pair  // by l, then i
-	from  []int   // those of l are pairs[from[l]:from[l+1]]
+	mass  float64   // of all
+	pairs []pair    // by l, then i
+	from  []int     // those of l are pairs[from[l]:from[l+1]]
+	eyes  []float64 // k numbers a pair: what a part counts in its row
+	h     []float64 // of every row
+	floor bool      // there are rows of floors
 
 	point
 	move point // the Newton step from there
@@ -55,18 +60,29 @@ type system struct {
 func newInterior(p *Program, pairs []pair) *interior {
 	n, k := p.size()
 	rows := n + len(pairs) + k
+	if p.limited() {
+		rows += n
+	}
 	zeros := func(n int) []float64 { return make([]float64, n) }
 	newPoint := func() point {
 		return point{y: zeros(n * k), zy: zeros(n * k), v: zeros(n), s: zeros(rows), z: zeros(rows)}
 	}
 	q := &interior{p: p, n: n, k: k, mass: sum(p.Mass), pairs: pairs, from: make([]int, n+1),
+		eyes: zeros(len(pairs) * k), h: zeros(rows), floor: p.limited(),
 		point: newPoint(), move: newPoint(),
 		miss: residual{rows: zeros(rows), y: zeros(n * k), v: zeros(n)},
 		newton: system{d: zeros(rows), h: zeros(n * k * k), schur: newCholesky(n),
 			edge: zeros(n * k), back: zeros(n * k), corner: zeros(k * k)},
 	}
-	for _, e := range pairs {
+	for at, e := range pairs {
 		q.from[e.l+1]++
+		q.h[n+at] = p.reads(e, row(q.eyes, k, at))
+	}
+	for j := range k {
+		q.h[n+len(pairs)+j] = q.mass
+	}
+	for i := range rows - n - len(pairs) - k {
+		q.h[n+len(pairs)+k+i] = -p.Floor[i]
 	}
 	for l := range n {
 		q.from[l+1] += q.from[l]
@@ -80,7 +96,7 @@ func newInterior(p *Program, pairs []pair) *interior {
 	}
 	for r := range q.s {
 		q.s[r], q.z[r] = startSlack, gain/float64(n)
-		if r >= n+len(pairs) {
+		if r >= n+len(pairs) && r < n+len(pairs)+k {
 			q.z[r] = gain / (q.mass * float64(k))
 		}
 	}
@@ -90,15 +106,23 @@ func newInterior(p *Program, pairs []pair) *interior {
 // times sets out to G·(y, v).
 func (q *interior) times(y, v, out []float64) {
 	n, k, p := q.n, q.k, q.p
-	caps := out[n+len(q.pairs):]
-	clear(caps)
+	models := out[n+len(q.pairs):][:k]
+	clear(models)
 	for l := range n {
 		part := row(y, k, l)
 		out[l] = v[l] - dot(row(p.Own, k, l), part)
-		plus(caps, p.Mass[l], part)
+		plus(models, p.Mass[l], part)
 		for at := q.from[l]; at < q.from[l+1]; at++ {
-			i := int(q.pairs[at].i)
-			out[n+at] = dot(row(p.Own, k, i), part) - v[i]
+			out[n+at] = dot(row(q.eyes, k, at), part)
+			if i := int(q.pairs[at].i); i != l {
+				out[n+at] -= v[i]
+			}
+		}
+	}
+	if q.floor {
+		floors := out[n+len(q.pairs)+k:]
+		for i := range floors {
+			floors[i] = -v[i]
 		}
 	}
 }
@@ -106,31 +130,30 @@ func (q *interior) times(y, v, out []float64) {
 // transposed adds f·Gᵀ·z to y and v.
 func (q *interior) transposed(f float64, z, y, v []float64) {
 	n, k, p := q.n, q.k, q.p
-	caps := z[n+len(q.pairs):]
+	models := z[n+len(q.pairs):][:k]
 	for l := range n {
 		part := row(y, k, l)
 		plus(part, -f*z[l], row(p.Own, k, l))
 		v[l] += f * z[l]
-		plus(part, f*p.Mass[l], caps)
+		plus(part, f*p.Mass[l], models)
 		for at := q.from[l]; at < q.from[l+1]; at++ {
-			i := int(q.pairs[at].i)
-			plus(part, f*z[n+at], row(p.Own, k, i))
-			v[i] -= f * z[n+at]
+			plus(part, f*z[n+at], row(q.eyes, k, at))
+			if i := int(q.pairs[at].i); i != l {
+				v[i] -= f * z[n+at]
+			}
 		}
+	}
+	if q.floor {
+		plus(v, -f, z[n+len(q.pairs)+k:])
 	}
 }
 
 // residuals sets what the point is off, and gives the largest of a row, the gap and the
 // objective.
 func (q *interior) residuals() (worst, gap, value float64) {
-	n := q.n
 	q.times(q.y, q.v, q.miss.rows)
 	for r := range q.miss.rows {
-		h := 0.0
-		if r >= n+len(q.pairs) {
-			h = q.mass
-		}
-		q.miss.rows[r] = h - q.miss.rows[r] - q.s[r]
+		q.miss.rows[r] = q.h[r] - q.miss.rows[r] - q.s[r]
 		worst = max(worst, math.Abs(q.miss.rows[r]))
 		gap += q.s[r] * q.z[r]
 	}
@@ -179,11 +202,15 @@ func (q *interior) factor() bool {
 		owned := false
 		for at := q.from[l]; at < q.from[l+1]; at++ {
 			i := int(q.pairs[at].i)
-			if i > l && !owned {
+			if i >= l && !owned {
 				owned = true
 				add(l, q.newton.d[l], row(p.Own, k, l))
 			}
-			add(i, q.newton.d[n+at], row(p.Own, k, i))
+			if i == l {
+				outer(h, q.newton.d[n+at], row(q.eyes, k, at))
+				continue
+			}
+			add(i, q.newton.d[n+at], row(q.eyes, k, at))
 		}
 		if !owned {
 			add(l, q.newton.d[l], row(p.Own, k, l))
@@ -206,6 +233,11 @@ func (q *interior) factor() bool {
 			for j2 := range k {
 				q.newton.corner[j*k+j2] += p.Mass[l] * unit[j2]
 			}
+		}
+	}
+	if q.floor {
+		for i, d := range q.newton.d[n+len(q.pairs)+k:] {
+			q.newton.schur.a[i*n+i] += d
 		}
 	}
 	if !q.newton.schur.factor(1e-13) {
@@ -271,8 +303,9 @@ func (q *interior) reduced(y, v, c []float64) {
 		backward(h, k, part)
 		v[l] += q.newton.d[l] * dot(row(p.Own, k, l), part)
 		for at := q.from[l]; at < q.from[l+1]; at++ {
-			i := int(q.pairs[at].i)
-			v[i] += q.newton.d[n+at] * dot(row(p.Own, k, i), part)
+			if i := int(q.pairs[at].i); i != l {
+				v[i] += q.newton.d[n+at] * dot(row(q.eyes, k, at), part)
+			}
 		}
 		plus(right, p.Mass[l], part)
 	}
@@ -290,8 +323,9 @@ func (q *interior) reduced(y, v, c []float64) {
 		part := row(y, k, l)
 		plus(part, q.newton.d[l]*v[l], row(p.Own, k, l))
 		for at := q.from[l]; at < q.from[l+1]; at++ {
-			i := int(q.pairs[at].i)
-			plus(part, q.newton.d[n+at]*v[i], row(p.Own, k, i))
+			if i := int(q.pairs[at].i); i != l {
+				plus(part, q.newton.d[n+at]*v[i], row(q.eyes, k, at))
+			}
 		}
 		plus(part, -p.Mass[l], c)
 		h := q.newton.h[l*k*k : (l+1)*k*k]
@@ -303,12 +337,17 @@ func (q *interior) reduced(y, v, c []float64) {
 // step finds the Newton step to s·z = target and y·zy = targetY.
 func (q *interior) step(target, targetY []float64) {
 	n, k := q.n, q.k
-	caps := n + len(q.pairs)
+	models := n + len(q.pairs) // their rows begin there
+	others := func(f func(r int)) {
+		for r := range q.s {
+			if r < models || r >= models+k {
+				f(r)
+			}
+		}
+	}
 	// The right sides once the multipliers are eliminated, the models' excepted.
 	g := make([]float64, len(q.s))
-	for r := range caps {
-		g[r] = (target[r] - q.s[r]*q.z[r] - q.z[r]*q.miss.rows[r]) / q.s[r]
-	}
+	others(func(r int) { g[r] = (target[r] - q.s[r]*q.z[r] - q.z[r]*q.miss.rows[r]) / q.s[r] })
 	rightY, rightV, rightC := make([]float64, n*k), make([]float64, n), make([]float64, k)
 	copy(rightY, q.miss.y)
 	copy(rightV, q.miss.v)
@@ -317,12 +356,12 @@ func (q *interior) step(target, targetY []float64) {
 		rightY[i] += targetY[i]/q.y[i] - q.zy[i]
 	}
 	for j := range k {
-		r := caps + j
+		r := models + j
 		rightC[j] = q.miss.rows[r] - (target[r]/q.z[r] - q.s[r])
 	}
 	clear(q.move.y)
 	clear(q.move.v)
-	dc := q.move.z[caps:]
+	dc := q.move.z[models:][:k]
 	clear(dc)
 	y, v, c := make([]float64, n*k), make([]float64, n), make([]float64, k)
 	moved := make([]float64, len(q.s))
@@ -330,13 +369,11 @@ func (q *interior) step(target, targetY []float64) {
 		// The residual of the step, in the eliminated system.
 		q.times(q.move.y, q.move.v, moved)
 		for j := range k {
-			r := caps + j
+			r := models + j
 			c[j] = rightC[j] - moved[r] + q.s[r]/q.z[r]*dc[j]
 			moved[r] = dc[j]
 		}
-		for r := range caps {
-			moved[r] *= q.newton.d[r]
-		}
+		others(func(r int) { moved[r] *= q.newton.d[r] })
 		copy(y, rightY)
 		copy(v, rightV)
 		q.transposed(-1, moved, y, v)
@@ -351,10 +388,8 @@ func (q *interior) step(target, targetY []float64) {
 	q.times(q.move.y, q.move.v, q.move.s)
 	for r := range q.move.s {
 		q.move.s[r] = q.miss.rows[r] - q.move.s[r]
-		if r < caps {
-			q.move.z[r] = (target[r] - q.s[r]*q.z[r] - q.z[r]*q.move.s[r]) / q.s[r]
-		}
 	}
+	others(func(r int) { q.move.z[r] = (target[r] - q.s[r]*q.z[r] - q.z[r]*q.move.s[r]) / q.s[r] })
 	for i := range q.move.zy {
 		q.move.zy[i] = (targetY[i] - q.y[i]*q.zy[i] - q.zy[i]*q.move.y[i]) / q.y[i]
 	}

@@ -17,6 +17,7 @@ type Program struct {
 	Cap   []float64 // GPUs that each tenant can use; +Inf = any number
 
 	marginal []float64 // n×n: μ of row (i, l), see the package; nil = 0
+	largest  float64   // above 0: no part has more GPUs, and rows read parts as the bound does
 	spent    int       // iterations of the simplex
 }
 
@@ -31,6 +32,9 @@ func (p *Program) left() int { return budget(len(p.Gain)) - p.spent }
 func (p *Program) sees(i, l int, y []float64) float64 {
 	n, k := p.size()
 	own := row(p.Own, k, i)
+	if p.largest > 0 {
+		return dot(own, y) * p.fraction(i, l)
+	}
 	if p.marginal == nil || p.marginal[i*n+l] == 0 {
 		return dot(own, y)
 	}
@@ -57,6 +61,41 @@ func (p *Program) above(i, j int, mu float64) float64 {
 	return 0
 }
 
+// reads sets eye to the numbers by which the row of a pair reads l's part, and gives the row's right
+// side: eye·y_l - v_i <= right or, as the cap of i = l, eye·y_l <= right.
+func (p *Program) reads(e pair, eye []float64) (right float64) {
+	i, l := int(e.i), int(e.l)
+	if i == l {
+		copy(eye, p.used(i))
+		return 1
+	}
+	n, k := p.size()
+	copy(eye, row(p.Own, k, i))
+	if p.largest > 0 {
+		for j := range eye {
+			eye[j] *= p.fraction(i, l)
+		}
+		return 0
+	}
+	if p.marginal == nil || p.marginal[i*n+l] == 0 {
+		return 0
+	}
+	mu := p.marginal[i*n+l]
+	for j := range eye {
+		eye[j] = p.above(i, j, mu)
+	}
+	return -mu * p.Cap[i] * (1 - room)
+}
+
+// fraction gives the minimum fraction of l's part, by worth, that tenant i can use: its cap over
+// the GPUs that the part has at most.
+func (p *Program) fraction(i, l int) float64 {
+	if has := min(p.Cap[l], p.largest); p.Cap[i] < has {
+		return p.Cap[i] / has
+	}
+	return 1
+}
+
 // used gives the fraction of i's cap that each model of the equal division uses.
 func (p *Program) used(i int) []float64 {
 	part := make([]float64, len(p.Unit))
@@ -66,6 +105,36 @@ func (p *Program) used(i int) []float64 {
 
 // limited tells whether any tenant has a finite Cap.
 func (p *Program) limited() bool { return slices.Min(p.Cap) < math.Inf(1) }
+
+// most gives a number of GPUs above that of every part of an answer. For a tenant sees in a part of
+// u GPUs the worth of at least min(Cap, u) GPUs of its worst model. So it has, of its best model, that
+// times the ratio of the two, and all tenants have not more than there are.
+func (p *Program) most() float64 {
+	n, k := p.size()
+	ratio := make([]float64, n)
+	byCap := make([]int, n)
+	left, slope := sum(p.Mass)*sum(p.Unit), 0.0
+	for i := range n {
+		low, high := math.Inf(1), 0.0
+		for j, w := range row(p.Own, k, i) {
+			low, high = min(low, w/p.Unit[j]), max(high, w/p.Unit[j])
+		}
+		byCap[i], ratio[i] = i, p.Mass[i]*low/high
+		slope += ratio[i]
+	}
+	slices.SortFunc(byCap, func(a, b int) int { return cmp.Or(cmp.Compare(p.Cap[a], p.Cap[b]), cmp.Compare(a, b)) })
+	for _, i := range byCap {
+		if left <= p.Cap[i]*slope {
+			break
+		}
+		left -= p.Cap[i] * ratio[i]
+		slope -= ratio[i]
+	}
+	if slope <= 0 {
+		return math.Inf(1)
+	}
+	return left / slope
+}
 
 // marginals gives the μ at which each row reads the parts y as they are.
 func (p *Program) marginals(y []float64) []float64 {
@@ -94,8 +163,8 @@ func (p *Program) marginals(y []float64) []float64 {
 	return mu
 }
 
-// value gives the sum that the program maximises.
-func (p *Program) value(y []float64) float64 {
+// Value gives the sum that the program maximises.
+func (p *Program) Value(y []float64) float64 {
 	sum := 0.0
 	for i, g := range p.Gain {
 		_, k := p.size()

@@ -105,22 +105,11 @@ func (r *rows) add(pairs []pair) {
 	var more []lp.Row
 	for _, e := range pairs {
 		i, l := int(e.i), int(e.l)
-		if i == l {
-			more = append(more, lp.Row{Lower: math.Inf(-1), Upper: 1, Entries: r.entries(r.p.used(i), i)})
-			continue
+		eye := make([]float64, r.k)
+		more = append(more, lp.Row{Lower: math.Inf(-1), Upper: r.p.reads(e, eye), Entries: r.entries(eye, l)})
+		if last := &more[len(more)-1]; i != l {
+			last.Entries = append(last.Entries, lp.Entry{At: r.n*r.k + i, Value: -1})
 		}
-		eye, base := slices.Clone(row(r.p.Own, r.k, i)), 0.0
-		if r.p.marginal != nil && r.p.marginal[i*r.n+l] > 0 {
-			mu := r.p.marginal[i*r.n+l]
-			base = mu * r.p.Cap[i]
-			for j := range eye {
-				eye[j] = r.p.above(i, j, mu)
-			}
-		}
-		more = append(more, lp.Row{
-			Lower: math.Inf(-1), Upper: -base * (1 - room),
-			Entries: append(r.entries(eye, l), lp.Entry{At: r.n*r.k + i, Value: -1}),
-		})
 	}
 	r.lp.AddRows(more...)
 	r.pairs = append(r.pairs, pairs...)

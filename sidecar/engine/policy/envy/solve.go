@@ -2,66 +2,139 @@ package envy
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
-// The numbers of tenants up to which the simplex is as fast without a start, in general and with
-// limited GPUs, which the interior point ignores.
-const (
-	few        = 50
-	fewLimited = 200
-)
+// few is the number of tenants up to which the simplex is as fast without a start.
+const few = 50
 
 // Solve gives the parts that maximise the program, n×k, with no envy row, floor or (relatively) cap
-// broken by more than 1e-9 and, where no Cap is finite, a sum proven to be within 1e-9 of the
-// largest. The simplex has a limit of iterations. Where GPUs are limited the answer at the limit is
+// broken by more than 1e-9, and a proven upper bound of the sum. Where no Cap binds, the sum is within
+// 1e-9 of the bound. Else the parts are the best of a sequence of readings, and the sum may be below the
+// bound. The simplex has a limit of iterations. Where GPUs are limited the answer at the limit is
 // the best reading so far, which breaks no row. Else there is none: the error is ErrLimit, or
 // of the simplex or that check, for programs whose numbers are too far apart.
-func Solve(p *Program) ([]float64, error) {
+func Solve(p *Program) (y []float64, bound float64, err error) {
 	n, k := p.size()
 	tenants := order(p)
 	if ladder(p) != nil {
 		slices.Sort(tenants)
 	}
-	sorted, err := permuted(p, tenants).solve()
+	sorted, bound, err := permuted(p, tenants).solve()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	y := make([]float64, n*k)
+	y = make([]float64, n*k)
 	for at, i := range tenants {
 		copy(row(y, k, i), row(sorted, k, at))
 	}
-	return y, nil
+	return y, bound, nil
 }
 
-// solve gives the best parts; where GPUs are limited, the best that rows find that are read again
-// at each answer, from the equal division on.
-func (p *Program) solve() ([]float64, error) {
+// proven is the relative distance from the bound at which a sum counts as the largest, at which readings
+// end, and to which the interior point goes.
+const proven = 1e-4
+
+// solve gives the best parts and an upper bound of the sum; where GPUs are limited, the best parts that
+// rows find that are read again at each answer.
+func (p *Program) solve() (y []float64, bound float64, err error) {
 	const readings = 20
-	n, k := p.size()
-	if p.limited() {
-		p.marginal = p.marginals(slices.Repeat([]float64{1}, n*k))
+	largest := p.most()
+	for i, c := range p.Cap {
+		if c >= largest {
+			p.Cap[i] = math.Inf(1) // it cannot bind
+		}
 	}
-	r := start(p)
-	y, err := r.solve()
-	r.lp.Close()
-	if err != nil || !p.limited() {
-		return y, err
+	if !p.limited() {
+		if y, err = p.reading(); err != nil {
+			return nil, 0, err
+		}
+		return y, p.Value(y), nil
+	}
+	bound = p.read(largest)
+	if y, err = p.reading(); err != nil {
+		p.marginal = p.marginals(p.equal())
+		y, err = p.reading()
 	}
 	for range readings {
-		p.marginal = p.marginals(y)
-		r = newRows(p, r.pairs)
-		again, lost := r.solve() // then the last answer is the best
-		r.lp.Close()
-		if better := lost == nil && p.value(again) > p.value(y); !better {
+		if err != nil || p.Value(y) >= bound*(1-proven) {
 			break
 		}
-		done := p.value(again) <= p.value(y)*(1+1e-6)
+		p.marginal = p.marginals(y)
+		again, lost := p.reading() // then the last answer is the best
+		if lost != nil || p.Value(again) <= p.Value(y) {
+			break
+		}
+		done := p.Value(again) <= p.Value(y)*(1+proven)
 		if y = again; done {
 			break
 		}
 	}
-	return y, nil
+	return y, bound, err
+}
+
+// reading gives the best parts as the rows read them.
+func (p *Program) reading() ([]float64, error) {
+	r := start(p)
+	defer r.lp.Close()
+	return r.solve()
+}
+
+// equal gives the equal division.
+func (p *Program) equal() []float64 { return slices.Repeat([]float64{1}, len(p.Own)) }
+
+// read sets the first μ, and gives an upper bound of the sum; largest is a number of GPUs that no part
+// exceeds.
+//
+// The bound is that of a program with less envy: of a part of at most u GPUs, a tenant that can use c
+// sees c/u of the worth. This is not more than its best c GPUs. If the answer is free of envy it is the
+// best of all, and rows read it. Else they read the equal division, which breaks none.
+func (p *Program) read(largest float64) (bound float64) {
+	less := *p
+	less.largest = largest
+	q, bound := less.approach()
+	if q != nil {
+		p.marginal = p.marginals(q.y)
+		if again, _ := p.approach(); again != nil && p.Value(again.y) >= bound*(1-10*proven) {
+			return bound
+		}
+	}
+	p.marginal = p.marginals(p.equal())
+	return bound
+}
+
+// approach gives the interior point at the optimum of the program as its rows are read, nil if it does
+// not get there, and the least upper bound of the sum that it finds on the way.
+func (p *Program) approach() (q *interior, bound float64) {
+	const rounds = 4
+	n, k := p.size()
+	pairs := p.first()
+	bound = p.bound(make([]float64, n), nil, nil, make([]float64, k)) // by no row but the models
+	for range rounds {
+		q = newInterior(p, pairs)
+		if !q.solve(proven) {
+			return nil, bound
+		}
+		bound = min(bound, p.bound(q.z[:n], pairs, q.z[n:], q.z[n+len(pairs):][:k]))
+		more := broken(p, q.y, q.v, 12, keepSlack)
+		if len(more) == 0 {
+			break
+		}
+		pairs = tidy(append(pairs, more...))
+	}
+	return q, bound
+}
+
+// first gives the rows between each tenant and those nearest to it in taste, and all caps.
+func (p *Program) first() []pair {
+	pairs := near(p, 15+len(p.Gain)/100)
+	for i, c := range p.Cap {
+		if !math.IsInf(c, 1) {
+			pairs = append(pairs, pair{int32(i), int32(i)})
+		}
+	}
+	return tidy(pairs)
 }
 
 // start gives the first rows, with a basis where the interior point has found one.
@@ -70,11 +143,11 @@ func start(p *Program) *rows {
 	if pairs := ladder(p); pairs != nil {
 		return newRows(p, tidy(append(pairs, near(p, 2)...)))
 	}
-	if n <= few || n <= fewLimited && p.limited() {
+	if n <= few {
 		return newRows(p, near(p, 6))
 	}
 	// First with the nearest only, then with the rows that this breaks as well.
-	pairs := near(p, 15+n/100)
+	pairs := p.first()
 	q := newInterior(p, pairs)
 	if q.solve(1e-3) {
 		q = newInterior(p, tidy(append(pairs, broken(p, q.y, q.v, 12, keepSlack)...)))

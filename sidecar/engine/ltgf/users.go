@@ -1,0 +1,274 @@
+package ltgf
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// userBook is the accounts of users during an update.
+type userBook struct {
+	at   []int             // by case: its user's account in the ledger; -1 = none; nil = no accounts are kept
+	now  int               // the account of the user whose job is being charged; -1 = none
+	used []cluster.GPUTime // by account, then pool
+}
+
+type tenantUser struct{ tenant, user string }
+
+// openUsers opens an account for each user with a job, and drops the accounts of users that had none
+// in the window. on is reused.
+func (b *books) openUsers(s *cluster.Snapshot, on []cluster.UserAccount) {
+	b.users.now = -1
+	if len(s.Ledger.Users) == 0 && s.Settings.Users == cluster.UsersByJob {
+		return
+	}
+	b.copyUsers(s.Ledger.Users, on)
+	b.ledger.Users = withoutIdle(b.ledger.Users, b.now, b.settings.Window)
+	if s.Settings.Users == cluster.UsersByJob {
+		return
+	}
+	b.users.at = make([]int, len(s.Cases))
+	rows := map[tenantUser]int{}
+	for i := range b.ledger.Users {
+		rows[tenantUser{b.ledger.Users[i].Tenant, b.ledger.Users[i].User}] = i
+	}
+	for i := range s.Cases {
+		r := &s.Cases[i].Record
+		key := tenantUser{r.Payer(), r.User}
+		row, ok := rows[key]
+		if !ok {
+			if row = -1; b.row(key.tenant) >= 0 {
+				row = len(b.ledger.Users)
+				b.ledger.Users = append(b.ledger.Users, cluster.UserAccount{Tenant: key.tenant, User: key.user, Since: b.now})
+			}
+			rows[key] = row
+		}
+		if b.users.at[i] = row; row >= 0 && !s.Cases[i].Gone {
+			b.ledger.Users[row].Seen = b.slice()
+		}
+	}
+	b.ledger.Users = sortUsers(b.ledger.Users, b.users.at)
+	b.users.used = make([]cluster.GPUTime, len(b.ledger.Users)*len(b.ledger.Pools))
+}
+
+// copyUsers copies accounts into the buffers of unused ones.
+func (b *books) copyUsers(from, on []cluster.UserAccount) {
+	b.ledger.Users = slices.Grow(on[:0], len(from))
+	for i := range from {
+		var wants []cluster.UserDemand
+		if i < len(on) {
+			wants = on[:cap(on)][i].Wants[:0]
+		}
+		b.ledger.Users = append(b.ledger.Users, from[i])
+		b.ledger.Users[i].Wants = append(wants, from[i].Wants...)
+	}
+}
+
+// slice gives the moment to note for a user with a job: the start of a 56th of the window, so that few
+// accounts change in a round.
+func (b *books) slice() cluster.Instant {
+	return b.now - b.now%max(cluster.Instant(b.settings.Window)/cuts, 1)
+}
+
+// withoutIdle drops the accounts of users without jobs in the window. The credit of such a user is taken off the
+// debtors of its tenant, and its debt off the creditors, in proportion, so that the accounts still sum to 0.
+func withoutIdle(users []cluster.UserAccount, now cluster.Instant, window cluster.Span) []cluster.UserAccount {
+	over := func(u cluster.UserAccount) bool { return window > 0 && now.Sub(u.Seen) > window }
+	if !slices.ContainsFunc(users, over) {
+		return users
+	}
+	for lo, hi := range byTenant(users) {
+		rows := users[lo:hi]
+		own, off := make([]cluster.GPUTime, len(rows)), make([]cluster.GPUTime, len(rows))
+		var gone, sum cluster.GPUTime
+		for i := range rows {
+			if over(rows[i]) {
+				gone += rows[i].Owed
+			}
+		}
+		for i := range rows {
+			if !over(rows[i]) && (rows[i].Owed < 0) == (gone > 0) {
+				own[i] = max(rows[i].Owed, -rows[i].Owed)
+				sum += own[i]
+			}
+		}
+		share(off, own, 1, sum, gone)
+		for i := range rows {
+			rows[i].Owed += off[i]
+		}
+	}
+	return slices.DeleteFunc(users, over)
+}
+
+// sortUsers sorts accounts by tenant and user, and renumbers at, the cases' accounts.
+func sortUsers(users []cluster.UserAccount, at []int) []cluster.UserAccount {
+	compare := func(x, y *cluster.UserAccount) int {
+		return cmp.Or(cmp.Compare(x.Tenant, y.Tenant), cmp.Compare(x.User, y.User))
+	}
+	if slices.IsSortedFunc(users, func(x, y cluster.UserAccount) int { return compare(&x, &y) }) {
+		return users
+	}
+	order := make([]int, len(users))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return compare(&users[i], &users[j]) })
+	sorted, now := make([]cluster.UserAccount, len(order)), make([]int, len(order))
+	for to, from := range order {
+		sorted[to], now[from] = users[from], to
+	}
+	for i, row := range at {
+		if row >= 0 {
+			at[i] = now[row]
+		}
+	}
+	return sorted
+}
+
+// byTenant gives the first account of each tenant, and the one after its last.
+func byTenant(users []cluster.UserAccount) iter.Seq2[int, int] {
+	return func(yield func(lo, hi int) bool) {
+		for lo := 0; lo < len(users); {
+			hi := lo + 1
+			for hi < len(users) && users[hi].Tenant == users[lo].Tenant {
+				hi++
+			}
+			if !yield(lo, hi) {
+				return
+			}
+			lo = hi
+		}
+	}
+}
+
+// usedBy books GPU time of the job that is being charged to its user.
+func (b *books) usedBy(pool int, used cluster.GPUTime) {
+	if b.users.now >= 0 {
+		b.users.used[b.users.now*len(b.ledger.Pools)+pool] += used
+	}
+}
+
+// settleUsers books what the users of each tenant received in an interval dt against equal parts of it.
+// If a policy divides the models, a job may use GPUs of several pools: then all pools are one.
+func (b *books) settleUsers(dt cluster.Span) {
+	if b.users.at == nil || dt <= 0 {
+		return
+	}
+	for i := range b.ledger.Users {
+		turnOver(&b.ledger.Users[i], b.now, b.settings.Window)
+	}
+	pools := len(b.ledger.Pools)
+	for lo, hi := range byTenant(b.ledger.Users) {
+		for first := 0; first < pools; {
+			last := first + 1
+			if b.settings.Divide != "" {
+				last = pools
+			}
+			b.divide(lo, hi, first, last, dt)
+			first = last
+		}
+	}
+}
+
+// divide books what the users lo to hi-1 received of the pools first to last-1. With the total G, demands d
+// and receipts g of the n users that ever had demand there, user i is due min(max(d_i, g_i), L), where L is
+// such that the dues sum to G. Shortfalls and surpluses are moved as between tenants (see accounts.settle);
+// a surplus with which a user gets back what it lent is no debt. A user that is due less than G/n has lent the rest.
+func (b *books) divide(lo, hi, first, last int, dt cluster.Span) {
+	rows, n := b.ledger.Users[lo:hi], len(b.ledger.Pools)
+	got, wants := make([]cluster.GPUTime, len(rows)), make([]cluster.GPUTime, len(rows))
+	var all cluster.GPUTime
+	members := 0
+	for i := range rows {
+		for p := first; p < last; p++ {
+			got[i] += b.users.used[(lo+i)*n+p]
+		}
+		all += got[i]
+		demand, member := demandIn(&rows[i], b.ledger.Pools[first:last])
+		if wants[i] = max(Credit(demand, dt), got[i]); member || got[i] > 0 {
+			members++
+		}
+	}
+	if all == 0 {
+		return
+	}
+	part := level(all, wants)
+	lacks, over, owed := make([]cluster.GPUTime, len(rows)), make([]cluster.GPUTime, len(rows)), make([]cluster.GPUTime, len(rows))
+	most := cluster.GPUTime(cluster.MulDiv(int64(all), int64(b.settings.CreditCap), int64(dt))) // the tenant's for that time
+	equal := all / cluster.GPUTime(members)
+	var short, more cluster.GPUTime
+	for i := range rows {
+		u := &rows[i]
+		due := min(wants[i], part)
+		u.Alloc += got[i]
+		u.Due += due
+		lacks[i] = min(max(due-got[i], 0), max(most-u.Owed, 0))
+		back := min(u.Lent, max(got[i]-due, 0))
+		over[i] = max(got[i]-due, 0) - back
+		u.Lent -= back
+		if _, member := demandIn(u, b.ledger.Pools[first:last]); member && due < equal {
+			u.Lent += min(equal-due, max(most/cluster.GPUTime(members)-u.Lent, 0))
+		}
+		short, more = short+lacks[i], more+over[i]
+	}
+	moved := min(short, more)
+	share(owed, lacks, 1, short, moved)
+	share(owed, over, 1, more, -moved)
+	for i := range rows {
+		rows[i].Owed += owed[i]
+	}
+}
+
+// level gives the largest due of a max-min division of an amount: demands below it are due whole. Demands
+// must sum to at least the amount.
+func level(amount cluster.GPUTime, wants []cluster.GPUTime) cluster.GPUTime {
+	sorted := slices.Sorted(slices.Values(wants))
+	for i, w := range sorted {
+		left := cluster.GPUTime(len(sorted) - i)
+		if w >= (amount+left-1)/left {
+			return amount / left
+		}
+		amount -= w
+	}
+	return sorted[len(sorted)-1]
+}
+
+// demandIn gives a user's demand in pools, and whether it ever had some there.
+func demandIn(u *cluster.UserAccount, pools []cluster.PoolAccount) (sum cluster.MicroGPU, ever bool) {
+	for _, d := range u.Wants {
+		if slices.ContainsFunc(pools, func(p cluster.PoolAccount) bool { return p.Pool == d.Pool }) {
+			sum, ever = sum+d.GPUs, true
+		}
+	}
+	return sum, ever
+}
+
+// turnOver begins a new half of the window in an account.
+func turnOver(u *cluster.UserAccount, now cluster.Instant, window cluster.Span) {
+	for half := window / 2; half > 0 && now.Sub(u.Since) >= half; {
+		u.Before, u.Alloc, u.Due = cluster.UserTime{Alloc: u.Alloc, Due: u.Due}, 0, 0
+		if u.Since = u.Since.Add(half); now.Sub(u.Since) >= window {
+			u.Since = now
+		}
+	}
+}
+
+// wantBy sets the demand of users for the next interval: in is, by claimant, the pool in which its demand
+// counts.
+func wantBy(l *cluster.Ledger, users []int, claimants []Claimant, in []int) {
+	for k, c := range claimants {
+		if users[c.Case] < 0 {
+			continue
+		}
+		u := &l.Users[users[c.Case]]
+		pool := l.Pools[in[k]].Pool
+		at := slices.IndexFunc(u.Wants, func(d cluster.UserDemand) bool { return d.Pool == pool })
+		if at < 0 {
+			at = len(u.Wants)
+			u.Wants = append(u.Wants, cluster.UserDemand{Pool: pool})
+		}
+		u.Wants[at].GPUs += cluster.MicroGPU(c.GPUs) * cluster.WholeGPU
+	}
+}

@@ -1,0 +1,151 @@
+package profile
+
+import (
+	"math"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// fleet compares models by all that is known.
+type fleet struct {
+	models    []string
+	reference int // index of the model relative to which speedups are; -1 = nothing is known
+	tenants   []rates
+}
+
+// rates is the rates of a tenant's kinds.
+type rates struct {
+	tenant string
+	rows   [][]float64 // by kind and gang size, then model; NaN = unknown
+	ratios []float64   // by model: see ratio, with the reference
+}
+
+// fleetOf compares models, and keeps the answer until facts change.
+func (b *Book) fleetOf(models []string) *fleet {
+	if b.fleet != nil && slices.Equal(b.fleet.models, models) {
+		return b.fleet
+	}
+	x := &fleet{models: slices.Clone(models), tenants: b.rates(models)}
+	if x.reference = slices.Index(models, b.settings.Reference); x.reference < 0 {
+		x.reference = x.slowest()
+	}
+	for t := range x.tenants {
+		for m := range models {
+			x.tenants[t].ratios = append(x.tenants[t].ratios, x.tenants[t].ratio(m, max(x.reference, 0)))
+		}
+	}
+	b.fleet = x
+	return x
+}
+
+// rates lists what is known, by tenant.
+func (f *facts) rates(models []string) (out []rates) {
+	seen := map[runs]bool{}
+	for i := range f.entries {
+		e := &f.entries[i]
+		of := runs{e.Kind, e.Gang}
+		if e.With != "" || seen[of] {
+			continue
+		}
+		seen[of] = true
+		row := slices.Repeat([]float64{math.NaN()}, len(models))
+		for m, model := range models {
+			if p := f.known(e.Kind, "", model, e.Gang); p != nil {
+				row[m] = p.Rate
+			}
+		}
+		t := slices.IndexFunc(out, func(r rates) bool { return r.tenant == e.Kind.Tenant() })
+		if t < 0 {
+			t, out = len(out), append(out, rates{tenant: e.Kind.Tenant()})
+		}
+		out[t].rows = append(out[t].rows, row)
+	}
+	return out
+}
+
+// ratio gives the mean of ln rates on model m less those on model n; NaN = no kind is known to run on both.
+func (r *rates) ratio(m, n int) float64 {
+	sum, count := 0.0, 0.0
+	for _, row := range r.rows {
+		if row[m] > 0 && row[n] > 0 {
+			sum, count = sum+math.Log(row[m]/row[n]), count+1
+		}
+	}
+	return sum / count
+}
+
+// slowest gives the model that is slowest by the mean over tenants, among those that at least half of the tenants can use.
+// Every tenant counts once, so that none changes the reference by declaring many kinds.
+func (x *fleet) slowest() int {
+	best, fewest := -1, 0
+	for m := range x.models {
+		users, slower := 0, 0
+		for t := range x.tenants {
+			if slices.ContainsFunc(x.tenants[t].rows, func(row []float64) bool { return row[m] != 0 }) {
+				users++
+			}
+		}
+		for n := range x.models {
+			sum := 0.0
+			for t := range x.tenants {
+				if d := x.tenants[t].ratio(n, m); !math.IsNaN(d) {
+					sum += d
+				}
+			}
+			if sum < 0 {
+				slower++
+			}
+		}
+		if 2*users >= len(x.tenants) && len(x.tenants) > 0 && (best < 0 || slower < fewest) {
+			best, fewest = m, slower
+		}
+	}
+	return best
+}
+
+// mean gives the mean ratio between a model and the reference of all tenants but one, else of that one; NaN = unknown.
+func (x *fleet) mean(m int, but string) float64 {
+	sum, count, own := 0.0, 0.0, math.NaN()
+	for t := range x.tenants {
+		switch r := x.tenants[t].ratios[m]; {
+		case x.tenants[t].tenant == but:
+			own = r
+		case !math.IsNaN(r):
+			sum, count = sum+r, count+1
+		}
+	}
+	if count == 0 {
+		return own
+	}
+	return sum / count
+}
+
+// base gives the rate of a kind on the reference model, from its rates, with the index of the rate that it was taken
+// from; -1 = from several. A kind whose rate there is 0 or unknown is taken to run as much slower there as those of the
+// other tenants do. Without such a comparison the base is its lowest rate.
+func (x *fleet) base(kind cluster.Kind, rates []Speedup) (base float64, at int) {
+	if r := x.reference; r >= 0 && rates[r].Source != "" && rates[r].Value > 0 {
+		return rates[r].Value, r
+	}
+	sum, count, least := 0.0, 0.0, -1
+	for m := range rates {
+		s := &rates[m]
+		if s.Source == "" || s.Value == 0 {
+			continue
+		}
+		if least < 0 || s.Value < rates[least].Value {
+			least = m
+		}
+		if d := x.mean(m, kind.Tenant()); !math.IsNaN(d) {
+			sum, count = sum+math.Log(s.Value)-d, count+1
+		}
+	}
+	switch {
+	case count > 0:
+		return math.Exp(sum / count), -1
+	case least >= 0:
+		return rates[least].Value, least
+	}
+	return 1, -1
+}

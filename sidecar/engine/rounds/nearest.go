@@ -1,0 +1,235 @@
+package rounds
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// Want is a job that could run in the next round.
+type Want struct {
+	Party int // index of its party
+	Gang  int // GPUs
+	On    int // the model on which it runs now; < 0 = none
+}
+
+// Pool is the GPUs of a model for the next round, and the jobs that may run there.
+type Pool struct {
+	Free []int // by node
+	Node int   // GPUs of its largest node; larger gangs take whole nodes
+	Line []int // indices of wants; of a party, the first ones run first
+}
+
+// waste is the cost of a GPU that no party with an entitlement gets, as a debt in multiples of the largest gang.
+const waste = 0.5
+
+// Nearest chooses the jobs that run in the next round so that what parties get is as near as possible to what they
+// are due. debts are the GPUs that each party is due of each model in the coming round, with the errors of
+// earlier rounds. It minimises
+//
+//	Σ (debt - GPUs)² / gang  +  a price for GPUs that no party gets
+//
+// by party and model. This is error diffusion: as long as the entitlements are a mean of sets of jobs that fit together and
+// leave no GPU idle, no error grows with the rounds (Adler et al., Convex Dynamics and Applications, 2005). Serving the party
+// furthest behind first has no such bound: with gangs, which job runs decides what fits beside it.
+//
+// A job stays on its model until a change reduces the sum by stay · gang. The grants come larger gangs first. On one model the choice is
+// exact for gangs that are powers of two; several models are improved in pairs.
+func Nearest(pools []Pool, debts [][]float64, wants []Want, stay float64) []Grant {
+	if len(pools) == 0 || len(wants) == 0 {
+		return nil
+	}
+	n := newNearest(pools, debts, wants, stay)
+	most, best := 0.0, []int(nil)
+	for first := range min(len(pools), 1+n.effort) {
+		for i := range n.on {
+			n.on[i] = none
+		}
+		for k := range pools {
+			n.fill((first + k) % len(pools))
+		}
+		if v := n.improve(); best == nil || v > most+tiny {
+			most, best = v, slices.Clone(n.on)
+		}
+	}
+	var out []Grant
+	for i, model := range best {
+		if model != none {
+			out = append(out, Grant{i, model})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Grant) int { return cmp.Compare(wants[b.Row].Gang, wants[a.Row].Gang) })
+	return out
+}
+
+// tiny is the least improvement that counts.
+const tiny = 1e-9
+
+// effort limits the search: jobs that are looked at by all its steps after the first choice. Where thousands of jobs wait, the improvements
+// of a pair of models are small.
+const effort = 1 << 15
+
+// nearest is a search for the nearest set of jobs.
+type nearest struct {
+	pools  []Pool
+	debts  [][]float64
+	wants  []Want
+	stay   float64
+	price  float64 // of a GPU without a job
+	blocks [][]int // by model and size: blocks of 2^size GPUs
+	on     []int   // model by want; or none
+	given  []int   // GPUs by party, of one model
+	effort int     // steps left
+	groups []group // memory for one model
+}
+
+func newNearest(pools []Pool, debts [][]float64, wants []Want, stay float64) *nearest {
+	n := &nearest{pools: pools, debts: debts, wants: wants, stay: stay, on: make([]int, len(wants)), given: make([]int, len(debts))}
+	most, longest := 1, 1
+	for i := range wants {
+		most = max(most, wants[i].Gang)
+	}
+	n.price = 2 * waste * float64(most)
+	for p := range pools {
+		n.blocks = append(n.blocks, pools[p].blocks(size(most)))
+		longest = max(longest, len(pools[p].Line))
+	}
+	n.effort, n.groups = effort/longest, make([]group, 0, 2*longest+size(most))
+	return n
+}
+
+// size returns the least k with 2^k >= gpus.
+func size(gpus int) int { return bits.Len(uint(max(gpus, 1) - 1)) }
+
+// blocks cuts free GPUs into blocks of 2^k GPUs, k = 0, 1, ... top. Blocks larger than a node are of whole nodes.
+func (p *Pool) blocks(top int) []int {
+	out := make([]int, top+1)
+	for _, gpus := range p.Free {
+		for k := top; k >= 0; k-- {
+			out[k] += gpus >> k
+			gpus &= 1<<k - 1
+		}
+	}
+	for k := bits.Len(uint(max(p.Node, 1))) - 1; k < top; k++ {
+		out[k], out[k+1] = out[k]%2, out[k+1]+out[k]/2
+	}
+	return out
+}
+
+// group is jobs that take a block together.
+type group struct {
+	value       float64
+	left, right *group
+	want        int // if it is a single job; else none
+}
+
+func (g *group) each(f func(want int)) {
+	if g == nil {
+		return
+	}
+	if g.want != none {
+		f(g.want)
+	}
+	g.left.each(f)
+	g.right.each(f)
+}
+
+// fill chooses the jobs of a model among those that run on no other. Groups of two neighbours, in order of their values, compete
+// with jobs of twice their size.
+func (n *nearest) fill(p int) {
+	clear(n.given)
+	n.groups = n.groups[:0]
+	blocks := n.blocks[p]
+	levels := make([][]*group, len(blocks))
+	for _, i := range n.pools[p].Line {
+		if n.on[i] == p {
+			n.on[i] = none
+		}
+		w := &n.wants[i]
+		if k := size(w.Gang); n.on[i] == none && w.Gang > 0 && k < len(blocks) {
+			levels[k] = append(levels[k], n.group(group{value: n.value(i, p), want: i}))
+			n.given[w.Party] += w.Gang
+		}
+	}
+	var pairs []*group
+	for k, singles := range levels {
+		all := append(pairs, singles...)
+		slices.SortStableFunc(all, func(a, b *group) int { return cmp.Compare(b.value, a.value) })
+		take := min(blocks[k], len(all))
+		for _, g := range all[:take] {
+			if g.value > 0 {
+				g.each(func(i int) { n.on[i] = p })
+			}
+		}
+		all, pairs = all[take:], nil
+		for at := 0; at < len(all) && all[at].value > 0; at += 2 {
+			pair := n.group(group{value: all[at].value, left: all[at], want: none})
+			if at+1 < len(all) && all[at+1].value > 0 {
+				pair.value, pair.right = pair.value+all[at+1].value, all[at+1]
+			}
+			pairs = append(pairs, pair)
+		}
+	}
+}
+
+// group returns a group in the memory of the model.
+func (n *nearest) group(g group) *group {
+	n.groups = append(n.groups, g)
+	return &n.groups[len(n.groups)-1]
+}
+
+// value returns the reduction of the objective by a job, after the jobs of its party that are in given.
+func (n *nearest) value(i, p int) float64 {
+	w := &n.wants[i]
+	per := n.price - 1
+	if w.On == p {
+		per += n.stay
+	}
+	return 2*(n.debts[w.Party][p]-float64(n.given[w.Party])) + float64(w.Gang)*per
+}
+
+// total returns the reduction of the objective by all jobs.
+func (n *nearest) total() float64 {
+	sum := 0.0
+	for p := range n.pools {
+		clear(n.given)
+		for _, i := range n.pools[p].Line {
+			if n.on[i] == p {
+				sum += n.value(i, p)
+				n.given[n.wants[i].Party] += n.wants[i].Gang
+			}
+		}
+	}
+	return sum
+}
+
+// improve chooses anew on one model, with the jobs of another free to change to it, and then on the other, as long as that helps. It
+// returns the total.
+func (n *nearest) improve() float64 {
+	now := n.total()
+	for again := true; again; {
+		again = false
+		for p := range n.pools {
+			for q := range n.pools {
+				if p == q || n.effort <= 0 {
+					continue
+				}
+				n.effort--
+				old := slices.Clone(n.on)
+				for i := range n.on {
+					if n.on[i] == q {
+						n.on[i] = none
+					}
+				}
+				n.fill(p)
+				n.fill(q)
+				if v := n.total(); v > now+tiny {
+					now, again = v, true
+				} else {
+					copy(n.on, old)
+				}
+			}
+		}
+	}
+	return now
+}

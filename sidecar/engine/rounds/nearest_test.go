@@ -1,0 +1,154 @@
+package rounds
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// problem is an input of Nearest.
+type problem struct {
+	pools []Pool
+	debts [][]float64
+	wants []Want
+}
+
+// drawn draws nodes of 8 GPUs, parties with gangs of one size each, and their debts.
+func drawn(t *rapid.T, models, nodes, jobs int) (x problem) {
+	for range rapid.IntRange(1, models).Draw(t, "models") {
+		x.pools = append(x.pools, Pool{Free: slices.Repeat([]int{8}, rapid.IntRange(1, nodes).Draw(t, "nodes")), Node: 8})
+	}
+	for k := range rapid.IntRange(1, 4).Draw(t, "parties") {
+		gang := rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "gang")
+		x.debts = append(x.debts, nil)
+		for range x.pools {
+			x.debts[k] = append(x.debts[k], rapid.Float64Range(-8, 16).Draw(t, "debt"))
+		}
+		for range rapid.IntRange(1, jobs).Draw(t, "jobs") {
+			for p := range x.pools {
+				x.pools[p].Line = append(x.pools[p].Line, len(x.wants))
+			}
+			x.wants = append(x.wants, Want{Party: k, Gang: gang, On: -1})
+		}
+	}
+	return x
+}
+
+// sum returns the objective of Nearest for GPUs by party and model.
+func (x *problem) sum(had [][]int) float64 {
+	most, sum := 1, 0.0
+	for _, w := range x.wants {
+		most = max(most, w.Gang)
+	}
+	for k := range x.debts {
+		gang := x.wants[slices.IndexFunc(x.wants, func(w Want) bool { return w.Party == k })].Gang
+		for p, debt := range x.debts[k] {
+			got := float64(had[k][p])
+			sum += (debt-got)*(debt-got)/float64(gang) - 2*waste*float64(most)*got
+		}
+	}
+	return sum
+}
+
+// On one model, with gangs that are powers of two, no other set of jobs is nearer.
+func TestNearestIsExactOnOneModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawn(t, 1, 2, 6)
+		had := make([][]int, len(x.debts))
+		for k := range had {
+			had[k] = []int{0}
+		}
+		for _, g := range Nearest(x.pools, x.debts, x.wants, 0) {
+			had[x.wants[g.Row].Party][0] += x.wants[g.Row].Gang
+		}
+		got, best := x.sum(had), math.Inf(1)
+		var each func(k, left int)
+		each = func(k, left int) {
+			if k == len(had) {
+				best = min(best, x.sum(had))
+				return
+			}
+			jobs, gang := 0, 0
+			for _, w := range x.wants {
+				if w.Party == k {
+					jobs, gang = jobs+1, w.Gang
+				}
+			}
+			for n := 0; n <= jobs && n*gang <= left; n++ {
+				had[k][0] = n * gang
+				each(k+1, left-n*gang)
+			}
+		}
+		each(0, 8*len(x.pools[0].Free))
+		if got > best+1e-6 {
+			t.Fatalf("the sum is %g, and %g for the nearest set", got, best)
+		}
+	})
+}
+
+// No job runs twice or on a model without its line, no more GPUs are given than there are, larger gangs come first, and gangs fit on nodes.
+func TestNearestFits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawn(t, 4, 3, 12)
+		for p := range x.pools {
+			for n := range x.pools[p].Free {
+				x.pools[p].Free[n] = rapid.IntRange(0, 8).Draw(t, "free")
+			}
+			x.pools[p].Line = slices.DeleteFunc(x.pools[p].Line, func(int) bool { return rapid.Bool().Draw(t, "cannot") })
+		}
+		if rapid.Bool().Draw(t, "odd") {
+			for i := range x.wants {
+				x.wants[i].Gang = rapid.IntRange(1, 20).Draw(t, "gang")
+			}
+		}
+		seen, last := map[int]bool{}, math.MaxInt
+		left := make([]int, len(x.pools))
+		for p := range x.pools {
+			for _, n := range x.pools[p].Free {
+				left[p] += n
+			}
+		}
+		for _, g := range Nearest(x.pools, x.debts, x.wants, rapid.Float64Range(0, 2).Draw(t, "stay")) {
+			gang := x.wants[g.Row].Gang
+			if left[g.Model] -= gang; left[g.Model] < 0 {
+				t.Fatalf("more GPUs of model %d than there are", g.Model)
+			}
+			if seen[g.Row] || !slices.Contains(x.pools[g.Model].Line, g.Row) || gang > last {
+				t.Fatalf("job %d of %d GPUs on model %d after one of %d", g.Row, gang, g.Model, last)
+			}
+			if gang <= 8 && gang > slices.Max(x.pools[g.Model].Free) {
+				t.Fatalf("a gang of %d, and no node has more than %d free", gang, slices.Max(x.pools[g.Model].Free))
+			}
+			seen[g.Row], last = true, gang
+		}
+	})
+}
+
+// Two gangs of 8 and jobs of 2 GPUs share two models. The jobs fill one node, not both: a chooser that serves the party furthest behind
+// first would give half of the second to them.
+func TestNearestLeavesNoHalfNode(t *testing.T) {
+	all := Pool{Free: []int{8}, Node: 8, Line: []int{0, 1, 2, 3, 4, 5}}
+	x := problem{pools: []Pool{all, all}, debts: [][]float64{{5, 5}, {4, 4}}}
+	for range 5 {
+		x.wants = append(x.wants, Want{Party: 0, Gang: 2, On: -1})
+	}
+	x.wants = append(x.wants, Want{Party: 1, Gang: 8, On: -1})
+	had := [][2]int{{}, {}}
+	for _, g := range Nearest(x.pools, x.debts, x.wants, 0) {
+		had[x.wants[g.Row].Party][g.Model] += x.wants[g.Row].Gang
+	}
+	if had[0][0]+had[0][1] != 8 || had[1][0]+had[1][1] != 8 {
+		t.Errorf("got %v, want a model for each", had)
+	}
+}
+
+func TestNearestOfNothing(t *testing.T) {
+	if got := Nearest(nil, nil, nil, 1); got != nil {
+		t.Errorf("got %v", got)
+	}
+	if got := Nearest([]Pool{{Node: 8, Line: []int{0}}}, [][]float64{{1}}, []Want{{Gang: 1, On: -1}}, 1); len(got) != 0 {
+		t.Errorf("got %v without GPUs", got)
+	}
+}

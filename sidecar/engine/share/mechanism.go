@@ -1,0 +1,252 @@
+package share
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/market"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+	"github.com/fairlease/fairlease/sidecar/engine/rounds"
+)
+
+// A mechanism turns the entitlements of parties, which are fractions of GPUs, into jobs that run in the coming term. It chooses the
+// jobs; their nodes, notices, claims and recalls are fair share's, which also gives the GPUs that the mechanism
+// leaves to the tenants furthest behind. All mechanisms read the same accounts, so a change of mechanism
+// neither forgives nor doubles a debt.
+
+// mechanism returns the mechanism of the settings; nil = there is none, since no policy divides GPU models.
+func (x *contest) mechanism(in *lease.Input) lease.Mechanism {
+	if x.Settings.Divide == "" || x.Settings.Mechanism == cluster.ByDebt {
+		return nil
+	}
+	for i := range in.Candidates {
+		in.Parties = append(in.Parties, int(x.Jobs[in.Candidates[i].Case].Party))
+	}
+	return func(free [][]int, taken []int) []lease.Pick {
+		if !anyFree(free) {
+			return nil
+		}
+		term := cluster.Instant(x.Settings.Term)
+		boundary := (x.Now + term - 1) / term * term
+		m := &hand{contest: x, in: in, debts: x.Market.Debts(boundary + term)}
+		for p := range free {
+			m.pools = append(m.pools, rounds.Pool{Free: free[p], Node: x.Site.Largest(p)})
+		}
+		m.gather(taken)
+		limit(m)
+		switch x.Settings.Mechanism {
+		case cluster.ByGavel:
+			return m.picks(m.gavel())
+		case cluster.ByOEF:
+			return m.picks(m.oef())
+		}
+		return m.picks(m.nearest())
+	}
+}
+
+func anyFree(free [][]int) bool {
+	for _, nodes := range free {
+		if len(nodes) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hand is the input of a mechanism in a round.
+type hand struct {
+	*contest
+	in    *lease.Input
+	debts market.Debts
+	wants []rounds.Want
+	who   []int         // by want: the candidate
+	gang  float64       // the largest
+	pools []rounds.Pool // in line: the wants that have a part of their tenant's share there, in their tenant's order
+}
+
+// gather lists the candidates without a lease or a claim; those of the others are charged. In each pool, jobs that run in another
+// one come last.
+func (m *hand) gather(taken []int) {
+	cs := m.in.Candidates
+	at := make([]int, len(cs)) // 1 + the want
+	for i := range cs {
+		k := &cs[i]
+		party := m.Jobs[k.Case].Party
+		switch {
+		case taken[i] >= 0:
+			*m.debts.Next.At(party, taken[i]) -= float64(k.GPUs)
+		case !k.IdleOnly:
+			w := rounds.Want{Party: int(party), Gang: k.GPUs, On: -1}
+			if k.Running {
+				w.On = k.Pools[0]
+			}
+			m.gang = max(m.gang, float64(k.GPUs))
+			m.wants, m.who = append(m.wants, w), append(m.who, i)
+			at[i] = len(m.wants)
+		}
+	}
+	movers := make([][]int, len(m.pools))
+	for t := range m.in.Tenants {
+		m.in.Tenants[t].Each(cs, func(i, p, in int) {
+			w := at[i] - 1
+			switch {
+			case w < 0 || *m.debts.Due.At(m.Jobs[cs[i].Case].Party, p) <= 0:
+			case cs[i].Running && in > 0:
+				movers[p] = append(movers[p], w)
+			default:
+				m.pools[p].Line = append(m.pools[p].Line, w)
+			}
+		})
+	}
+	for p := range m.pools {
+		m.pools[p].Line = append(m.pools[p].Line, movers[p]...)
+	}
+}
+
+// limit keeps debts within burst.max and one gang, so that larger ones are repaid in several terms. Then it puts first what administrators
+// put first: boosted tenants before all, and urgent jobs before others of their tenant, whose debts in the pool they use.
+func limit(m *hand) {
+	free := m.gpus()
+	for k := range m.debts.Next.Rows() {
+		boost := m.in.Tenants[m.queue(k)].Boost
+		for p := range m.Pools {
+			next := m.debts.Next.At(k, p)
+			if m.Settings.BurstMaxMilli > 0 {
+				*next = min(*next, m.gang+*m.debts.Due.At(k, p)*float64(m.Settings.BurstMaxMilli)/1000)
+			}
+			if boost {
+				*next += float64(4 * free[p])
+			}
+		}
+	}
+	for p := range m.pools {
+		line := m.pools[p].Line
+		for _, w := range line {
+			if k := &m.in.Candidates[m.who[w]]; k.Urgent {
+				m.urge(line, w, p)
+			}
+		}
+	}
+}
+
+// queue returns the queue of a party.
+func (m *hand) queue(k round.PartyIndex) int {
+	if m.JobsQueue {
+		return int(k)
+	}
+	return int(m.Parties[k].Tenant)
+}
+
+// urge moves what an urgent job lacks from the debts of its tenant's other parties, the last in line first.
+func (m *hand) urge(line []int, urgent, p int) {
+	k := &m.in.Candidates[m.who[urgent]]
+	own := m.debts.Next.At(round.PartyIndex(m.wants[urgent].Party), p)
+	for _, w := range slices.Backward(line) {
+		other := &m.in.Candidates[m.who[w]]
+		if party := m.wants[w].Party; other.Tenant == k.Tenant && !other.Urgent && party != m.wants[urgent].Party {
+			from := m.debts.Next.At(round.PartyIndex(party), p)
+			part := max(min(float64(k.GPUs)-*own, *from), 0)
+			*own, *from = *own+part, *from-part
+		}
+	}
+}
+
+// nearest chooses by rounds.Nearest.
+func (m *hand) nearest() []rounds.Grant {
+	debts := make([][]float64, len(m.Parties))
+	for k := range debts {
+		for p := range m.Pools {
+			debts[k] = append(debts[k], *m.debts.Next.At(round.PartyIndex(k), p))
+		}
+	}
+	return rounds.Nearest(m.pools, debts, m.wants, float64(m.Settings.Threshold)/float64(m.Settings.Term))
+}
+
+// gavel chooses by Gavel's Algorithm 1 with moves. A row's target is its job's part of what the party is due. The time that it
+// ran is read from the party's debt: the first jobs in line are owed it.
+func (m *hand) gavel() []rounds.Grant {
+	n, term := len(m.Pools), float64(m.Settings.Term)
+	rows := make([]rounds.Row, len(m.wants))
+	for w := range rows {
+		k := &m.in.Candidates[m.who[w]]
+		rows[w] = rounds.Row{Job: k.Key, Gang: k.GPUs, Share: make([]float64, n), Due: make([]cluster.Span, n), Time: make([]cluster.Span, n)}
+	}
+	for p := range m.pools {
+		before := make([]int, len(m.Parties)) // GPUs of the party's jobs that come first in line
+		for at, w := range m.pools[p].Line {
+			row, k := &rows[w], &m.in.Candidates[m.who[w]]
+			party := round.PartyIndex(m.wants[w].Party)
+			gang, age := float64(row.Gang), max(m.Now.Sub(k.First), m.Settings.Term)
+			row.Share[p] = *m.debts.Due.At(party, p) / (float64(m.PartyRows.At(party, p).Demand) / float64(cluster.WholeGPU))
+			owed := (*m.debts.Next.At(party, p)-float64(before[party]))/gang - row.Share[p]
+			row.Due[p] = cluster.Span(row.Share[p] * float64(age))
+			row.Time[p] = max(row.Due[p]-cluster.Span(owed*term), 0)
+			row.First = cluster.Instant(at)
+			before[party] += row.Gang
+		}
+	}
+	return rounds.Gavel(m.gpus(), rows, m.Settings.Term)
+}
+
+// oef chooses by OEF's rounding. Deviations are the parties' debts; the first jobs in line count as starved longest.
+func (m *hand) oef() []rounds.Grant {
+	order := m.Market.BySpeed()
+	gpus := make([]int, len(order))
+	for n, p := range order {
+		gpus[n] = m.gpus()[p]
+	}
+	tenants, wants := make([]rounds.Tenant, len(m.Parties)), make([][]int, len(m.Parties)) // by party: the want of each job
+	for k := range tenants {
+		k, due := round.PartyIndex(k), 0.0
+		for _, p := range order {
+			x := *m.debts.Due.At(k, p)
+			tenants[k].Ideal, tenants[k].Dev = append(tenants[k].Ideal, x), append(tenants[k].Dev, *m.debts.Next.At(k, p)-x)
+			due += x
+		}
+		for n := range order {
+			if due > 0 {
+				tenants[k].Starved = max(tenants[k].Starved, int(tenants[k].Dev[n]/due))
+			}
+		}
+	}
+	at := make([]int, len(m.wants)) // by want: 1 + its place among its party's jobs
+	for n, p := range order {
+		for rank, w := range m.pools[p].Line {
+			k := m.wants[w].Party
+			t := &tenants[k]
+			if at[w] == 0 {
+				t.Jobs = append(t.Jobs, rounds.Job{Key: m.in.Candidates[m.who[w]].Key, Gang: m.wants[w].Gang, Starved: len(m.pools[p].Line) - rank, Can: make([]bool, len(order))})
+				wants[k] = append(wants[k], w)
+				at[w] = len(t.Jobs)
+			}
+			t.Jobs[at[w]-1].Can[n] = true
+		}
+	}
+	_, _, runs := rounds.OEF(gpus, tenants, rounds.Settings{})
+	out := make([]rounds.Grant, len(runs))
+	for i, r := range runs {
+		out[i] = rounds.Grant{Row: wants[r.Tenant][r.Job], Model: order[r.Model]}
+	}
+	return out
+}
+
+// gpus returns the free GPUs by pool.
+func (m *hand) gpus() []int {
+	out := make([]int, len(m.pools))
+	for p := range m.pools {
+		for _, n := range m.pools[p].Free {
+			out[p] += n
+		}
+	}
+	return out
+}
+
+// picks returns the chosen candidates.
+func (m *hand) picks(grants []rounds.Grant) []lease.Pick {
+	out := make([]lease.Pick, len(grants))
+	for at, g := range grants {
+		out[at] = lease.Pick{Candidate: m.who[g.Row], Pool: g.Model}
+	}
+	return out
+}
