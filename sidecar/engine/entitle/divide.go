@@ -51,13 +51,14 @@ func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own *round.Owned) 
 		}
 	}
 	entitled, largest := base, x.largest()
+	var untraded []cluster.MicroGPU
 	var question *cluster.AllocationRequest
 	if x.Settings.Divide != "" {
 		question = x.ask(capacity, own)
-		entitled = x.market(capacity, base, own)
-		largest = owe(largest, entitled.Cells)
+		entitled, untraded = x.market(capacity, base, own)
+		largest = owe(largest, ltgf.Most(entitled.Cells, untraded))
 	}
-	ltgf.Settle(&x.Ledger, base.Cells, entitled.Cells, largest, x.held(), x.Settings, x.Snapshot.Ledger.At/cluster.Instant(x.Settings.Term) != x.Now/cluster.Instant(x.Settings.Term))
+	ltgf.Settle(&x.Ledger, base.Cells, entitled.Cells, untraded, largest, x.held(), x.Settings, x.Snapshot.Ledger.At/cluster.Instant(x.Settings.Term) != x.Now/cluster.Instant(x.Settings.Term))
 	x.repay(entitled)
 	return question
 }

@@ -1,6 +1,7 @@
 package entitle
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
@@ -17,13 +18,13 @@ import (
 // market sets the entitlements of parties by the last allocation, and returns the sums by tenant. A party
 // that is new to the allocation gets its part of the tenant's weighted share, within the room left. Without
 // an allocation, this holds for all parties. GPUs that belong to no party are shared between tenants by
-// weight. capacity is the number of GPUs by pool; base is the share of each tenant; own is the GPUs in tenants' cells
-// (nil = no cells).
-func (x *shares) market(capacity []int, base byTenant, own *round.Owned) byTenant {
+// weight. capacity is the number of GPUs by pool; base is the weighted share of each tenant; own is the GPUs in tenants'
+// cells (nil = no cells). market returns the tenants' entitlements, with trades and without them (nil = there are none).
+func (x *shares) market(capacity []int, base byTenant, own *round.Owned) (entitled byTenant, untraded []cluster.MicroGPU) {
 	n := len(x.Pools)
 	due := round.NewTable[round.PartyIndex, cluster.MicroGPU](len(x.Parties), n)
 	known := x.divided(due)
-	entitled := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.Tenants), n)
+	entitled = round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.Tenants), n)
 	weights := make([]int64, len(x.Tenants))
 	for t, name := range x.Tenants {
 		weights[t] = x.Weight(name)
@@ -31,9 +32,9 @@ func (x *shares) market(capacity []int, base byTenant, own *round.Owned) byTenan
 	asked := x.asked()
 	for p := range x.Pools {
 		room := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
-		var cells, untraded []int
+		var cells, promised []int
 		if own != nil {
-			cells, untraded = own.GPUs[p], own.Base[p]
+			cells, promised = own.GPUs[p], own.Base[p]
 			x.fitCells(due, p, known, asked, cells, room)
 		} else {
 			fit(due, p, room)
@@ -41,7 +42,7 @@ func (x *shares) market(capacity []int, base byTenant, own *round.Owned) byTenan
 		for k := range due.Rows() {
 			room -= *due.At(k, p)
 		}
-		x.blind(due, p, known, asked, base, untraded, room)
+		x.blind(due, p, known, asked, base, promised, room)
 		left := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
 		for k := range due.Rows() {
 			*entitled.At(x.Parties[k].Tenant, p) += *due.At(k, p)
@@ -52,8 +53,35 @@ func (x *shares) market(capacity []int, base byTenant, own *round.Owned) byTenan
 			*entitled.At(round.TenantIndex(t), p) += q
 		}
 	}
-	ltgf.SettleParties(x.PartyRows.Cells, n, due.Cells, x.largestGang(), x.Settings)
-	return entitled
+	parties, untraded := x.untraded(due, entitled)
+	ltgf.SettleParties(x.PartyRows.Cells, n, due.Cells, parties, x.largestGang(), x.Settings)
+	return entitled, untraded
+}
+
+// untraded returns the entitlements of parties and of tenants without the trades in force; nil = no trade is
+// in force or was undone.
+func (x *shares) untraded(due byParty, entitled byTenant) (parties, tenants []cluster.MicroGPU) {
+	d := x.Snapshot.Allocation
+	if d == nil || d.Policy != x.Settings.Divide || len(d.Trades)+len(d.Undone) == 0 {
+		return nil, nil
+	}
+	parties, tenants = slices.Clone(due.Cells), slices.Clone(entitled.Cells)
+	ofParty, ofTenant := round.TableOf[round.PartyIndex](parties, len(x.Pools)), round.TableOf[round.TenantIndex](tenants, len(x.Pools))
+	give := func(party cluster.PartyName, model string, gpus cluster.MicroGPU) {
+		k, ok := slices.BinarySearchFunc(x.Parties, party.Kind, func(c round.Claimant, name string) int { return cmp.Compare(c.Name, name) })
+		if p := x.Pool(model); ok && p >= 0 {
+			*ofParty.At(round.PartyIndex(k), p) += gpus
+			*ofTenant.At(x.Parties[k].Tenant, p) += gpus
+		}
+	}
+	for i := range d.Trades {
+		t := &d.Trades[i]
+		give(t.FastTo, t.Fast, -t.FastGPUs)
+		give(t.FastTo, t.Slow, t.SlowGPUs)
+		give(t.SlowTo, t.Fast, t.FastGPUs)
+		give(t.SlowTo, t.Slow, -t.SlowGPUs)
+	}
+	return parties, tenants
 }
 
 // divided fills in the entitlements of the allocation, and returns the parties that it includes.

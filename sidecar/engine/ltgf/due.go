@@ -1,6 +1,8 @@
 package ltgf
 
 import (
+	"slices"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
@@ -77,8 +79,13 @@ func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants 
 // reclaim.threshold leaves it. A lower limit would forgive that again and again. A tenant that
 // repays others may be ahead by its gang's term only, so that repay.floor holds. base and
 // entitled are by row of the ledger's tenants; largest is the largest gang of each row's tenant.
-func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest, holds []int, s *cluster.Settings, anew bool) {
-	writeOff(l, entitled)
+//
+// untraded is entitled without trades; nil = no trade is in force or was undone. It keeps trades
+// from changing accounts: a tenant that sells its entitlement neither loses its debt, nor do the
+// others lose what it owes.
+func Settle(l *cluster.Ledger, base, entitled, untraded []cluster.MicroGPU, largest, holds []int, s *cluster.Settings, anew bool) {
+	writeOff(l, entitled, untraded)
+	limit := Most(entitled, untraded)
 	furthest := map[string]cluster.Span{}
 	for i := range l.Tenants {
 		t := &l.Tenants[i]
@@ -95,7 +102,7 @@ func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest, holds
 		t.Base, t.Entitlement = base[i], entitled[i]+t.Repays
 		ahead := cluster.Times(largest[i], s.Term)
 		if t.Repays >= 0 {
-			ahead += Credit(entitled[i], s.Threshold)
+			ahead += Credit(limit[i], s.Threshold)
 		}
 		t.Deficit = max(t.Deficit, -ahead)
 	}
@@ -106,7 +113,10 @@ func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest, holds
 // their whole entitlement share what they lack together, in proportion to it, so that their accounts in a pool sum to 0. (If
 // the party furthest ahead were set to 0, a small party with a large gang would lift all others beyond their limits.)
 // entitled is by row; largest is the largest gang of any party, and a row may be ahead by twice that and twice its entitlement.
-func SettleParties(rows []cluster.TenantPool, pools int, entitled []cluster.MicroGPU, largest int, s *cluster.Settings) {
+//
+// untraded is that of Settle: what a party owes counts although it has sold its whole entitlement.
+func SettleParties(rows []cluster.TenantPool, pools int, entitled, untraded []cluster.MicroGPU, largest int, s *cluster.Settings) {
+	limit := Most(entitled, untraded)
 	for p := range pools {
 		var late, due cluster.GPUTime
 		furthest := cluster.Span(0)
@@ -115,7 +125,8 @@ func SettleParties(rows []cluster.TenantPool, pools int, entitled []cluster.Micr
 			if isNew(r) {
 				continue
 			}
-			if furthest = max(furthest, Behind(r.Deficit, r.Entitlement)); r.Entitlement > 0 && r.Demand >= r.Entitlement {
+			furthest = max(furthest, Behind(r.Deficit, r.Entitlement))
+			if r.Entitlement > 0 && r.Demand >= r.Entitlement || soldOut(r, i, entitled, untraded) {
 				late, due = late+r.Deficit, due+cluster.GPUTime(entitled[i])
 			}
 		}
@@ -127,7 +138,7 @@ func SettleParties(rows []cluster.TenantPool, pools int, entitled []cluster.Micr
 				r.Deficit -= cluster.GPUTime(Portion(int64(late), int64(entitled[i]), int64(due)))
 			}
 			r.Base, r.Entitlement = entitled[i], entitled[i]
-			ahead := 2 * (cluster.Times(largest, s.Term) + Credit(entitled[i], s.Term))
+			ahead := 2 * (cluster.Times(largest, s.Term) + Credit(limit[i], s.Term))
 			r.Deficit = max(r.Deficit, -ahead)
 		}
 	}
@@ -145,7 +156,10 @@ func Portion(n, num, den int64) int64 {
 // entitlement lack: hand-overs, and GPUs on which nothing fits. No tenant received that time, so
 // no tenant owes it. Otherwise it would grow until all tenants reach the credit cap and are
 // indistinguishable. Differences between tenants stay.
-func writeOff(l *cluster.Ledger, entitled []cluster.MicroGPU) {
+//
+// A tenant that has sold its whole entitlement in a pool lacks no GPUs there, but it may owe GPU
+// time. In such a pool the common part is at most the sum of all deficits: the rest is owed.
+func writeOff(l *cluster.Ledger, entitled, untraded []cluster.MicroGPU) {
 	least := map[string]cluster.Span{}
 	for i := range l.Tenants {
 		if t := &l.Tenants[i]; t.Entitlement > 0 && t.Demand >= t.Entitlement {
@@ -156,9 +170,44 @@ func writeOff(l *cluster.Ledger, entitled []cluster.MicroGPU) {
 		}
 	}
 	for i := range l.Tenants {
+		if t := &l.Tenants[i]; soldOut(t, i, entitled, untraded) {
+			least[t.Pool] = min(least[t.Pool], common(l, t.Pool, entitled))
+		}
+	}
+	for i := range l.Tenants {
 		t := &l.Tenants[i]
 		t.Deficit -= Credit(entitled[i], least[t.Pool])
 	}
+}
+
+// soldOut tells whether the tenant of row i has sold its whole entitlement in a pool, or had until the last look.
+func soldOut(t *cluster.TenantPool, i int, entitled, untraded []cluster.MicroGPU) bool {
+	return untraded != nil && untraded[i] > 0 && min(entitled[i], t.Entitlement) == 0
+}
+
+// Most gives, by row, the larger of a tenant's entitlements with and without trades; untraded nil =
+// there are no trades.
+func Most(entitled, untraded []cluster.MicroGPU) []cluster.MicroGPU {
+	if untraded == nil {
+		return entitled
+	}
+	out := slices.Clone(entitled)
+	for i := range out {
+		out[i] = max(out[i], untraded[i])
+	}
+	return out
+}
+
+// common gives the sum of a pool's deficits as time at the sum of its entitlements.
+func common(l *cluster.Ledger, pool string, entitled []cluster.MicroGPU) cluster.Span {
+	var deficit cluster.GPUTime
+	var all cluster.MicroGPU
+	for i := range l.Tenants {
+		if l.Tenants[i].Pool == pool {
+			deficit, all = deficit+l.Tenants[i].Deficit, all+entitled[i]
+		}
+	}
+	return Behind(deficit, all)
 }
 
 // Credit gives the GPU time of an entitlement over a span of any length.

@@ -1,0 +1,112 @@
+package ltgf
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// swaps are tenants' entitlements in a market, without trades and with them.
+type swaps struct {
+	rows, pools   int
+	own, entitled []cluster.MicroGPU
+}
+
+// trade swaps GPUs of two pools between two tenants. Either may give all that it has.
+func (s *swaps) trade(rt *rapid.T) {
+	tenants := rapid.Permutation(upTo(s.rows/s.pools)).Draw(rt, "tenants")
+	pools := rapid.Permutation(upTo(s.pools)).Draw(rt, "pools")
+	for k, pool := range pools[:2] {
+		giver, taker := tenants[k]*s.pools+pool, tenants[1-k]*s.pools+pool
+		gpus := cluster.MicroGPU(rapid.OneOf(rapid.Just(int64(s.entitled[giver])), rapid.Int64Range(0, int64(s.entitled[giver]))).Draw(rt, "GPUs"))
+		s.entitled[giver] -= gpus
+		s.entitled[taker] += gpus
+	}
+}
+
+func upTo(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// While trades come and go, and all tenants receive their entitlements, no account changes: not of tenants
+// that sell all their GPUs of a model, and not of tenants to which these owe GPU time.
+func TestTradesThatComeAndGoLeaveAllAccountsAsTheyWere(t *testing.T) {
+	const rounding = 1000 // GPU-ms, over all looks
+	rapid.Check(t, func(rt *rapid.T) {
+		set := &cluster.Settings{RhoSelect: 16, Divide: "gandiva-fair", Term: 15 * minute, Window: 14 * cluster.Day,
+			CreditCap: 2 * cluster.Hour, Threshold: 15 * minute, RepayFloorPercent: 75}
+		tenants, pools := rapid.IntRange(2, 5).Draw(rt, "tenants"), rapid.IntRange(2, 3).Draw(rt, "models")
+		m := &swaps{rows: tenants * pools, pools: pools}
+		b := books{settings: set, now: begin}
+		for p := range pools {
+			b.ledger.Pools = append(b.ledger.Pools, cluster.PoolAccount{Pool: fmt.Sprint("p", p)})
+		}
+		gangs := make([]int, m.rows)
+		sums := make([]cluster.GPUTime, pools)
+		for i := range m.rows {
+			gpus := rapid.IntRange(1, 8).Draw(rt, "own")
+			m.own = append(m.own, cluster.MicroGPU(gpus)*cluster.WholeGPU)
+			gangs[i] = rapid.IntRange(1, 8).Draw(rt, "gang")
+			ahead := -cluster.Times(gangs[i], set.Term) - cluster.Times(gpus, set.Threshold)
+			row := cluster.TenantPool{Tenant: fmt.Sprint("t", i/pools), Pool: fmt.Sprint("p", i%pools), Demand: 1000 * cluster.WholeGPU,
+				Base: m.own[i], Entitlement: m.own[i], Alloc: 1, // not new
+				Deficit: max(cluster.Times(gpus, cluster.Span(rapid.IntRange(-60, 60).Draw(rt, "behind"))*minute), ahead)}
+			if i/pools == tenants-1 { // all GPUs are in use: it received what the others lack
+				row.Deficit = max(-sums[i%pools], ahead)
+			}
+			sums[i%pools] += row.Deficit
+			b.ledger.Tenants = append(b.ledger.Tenants, row)
+		}
+		for p, sum := range sums { // no tenant owes this
+			if sum > 0 {
+				for i := p; i < m.rows; i += pools {
+					b.ledger.Tenants[i].Deficit = min(b.ledger.Tenants[i].Deficit, 0)
+				}
+			}
+		}
+		m.entitled = slices.Clone(m.own)
+		settle := func() {
+			Settle(&b.ledger, m.own, m.entitled, m.own, gangs, make([]int, m.rows), set, true)
+		}
+		if rapid.Bool().Draw(rt, "parties") {
+			settle = func() { SettleParties(b.ledger.Tenants, pools, m.entitled, m.own, 8, set) }
+		}
+		for range 50 { // until limits and common shortages are settled
+			settle()
+		}
+		before := slices.Clone(b.ledger.Tenants)
+		for range rapid.IntRange(1, 4).Draw(rt, "times") {
+			m.entitled = slices.Clone(m.own)
+			for range rapid.IntRange(0, 6).Draw(rt, "trades") {
+				m.trade(rt)
+			}
+			settle()
+			dt := cluster.Span(rapid.IntRange(1, 100).Draw(rt, "minutes")) * minute
+			b.usage = newUsage(m.rows)
+			a := b.accounts()
+			for i := range b.ledger.Tenants {
+				row := &b.ledger.Tenants[i]
+				a.used[i], _ = cluster.Accrue(row.Entitlement, dt, row.SelCarry)
+			}
+			a.lend(dt)
+			a.settle(dt)
+			settle()
+		}
+		m.entitled = slices.Clone(m.own)
+		settle()
+		for i, row := range b.ledger.Tenants {
+			if change := row.Deficit - before[i].Deficit; max(change, -change) > rounding || row.Owed != before[i].Owed {
+				rt.Fatalf("%s of %s: the accounts were %d and %d GPU-ms, and are %d and %d", row.Tenant, row.Pool,
+					before[i].Deficit, before[i].Owed, row.Deficit, row.Owed)
+			}
+		}
+	})
+}
