@@ -101,6 +101,7 @@ func tellOn(t *testing.T, dsn string) *story {
 		t.Fatal(err)
 	}
 	settings := simtest.Product()
+	settings.JobOrder = cluster.ByRho // jobs of a tenant take turns, so that there is something to read
 	settings.Term, settings.MinLease, settings.Notice = 5*cluster.Minute, cluster.Minute, 30*cluster.Second
 	w := simtest.New(t, settings, simtest.Nodes("v", "v100", 2, 4), "nlp", "vision")
 	w.Loop.Journal = lead.Journal()

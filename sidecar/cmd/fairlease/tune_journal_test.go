@@ -19,7 +19,9 @@ import (
 func acted(t *testing.T) (s *story, with func(text string) []string) {
 	t.Helper()
 	dsn, lead := leading(t)
-	w := simtest.New(t, simtest.Product(), simtest.Nodes("v", "v100", 2, 4), "nlp", "vision")
+	set := simtest.Product()
+	set.JobOrder, set.RepayFloorPercent = cluster.ByRho, 50
+	w := simtest.New(t, set, simtest.Nodes("v", "v100", 2, 4), "nlp", "vision")
 	w.Loop.Journal = lead.Journal()
 	for range 13 {
 		w.Submit("nlp", 2, 4, 70*cluster.Minute)

@@ -311,8 +311,8 @@ func (b *Board) Close(node string) {
 	for s := b.machines[n].first; s < b.machines[n].last; s++ {
 		l := &b.slots[s]
 		b.free[l.pool] -= l.idle
-		b.idle[l.pool][b.clamp(l.pool, l.idle)].clear(l.at)
-		b.avail[l.pool][b.clamp(l.pool, l.idle+l.soft)].clear(l.at)
+		b.idle[l.pool][clamp(l.idle, b.byPool[l.pool].most)].clear(l.at)
+		b.avail[l.pool][clamp(l.idle+l.soft, b.byPool[l.pool].most)].clear(l.at)
 		l.open = false
 	}
 }
@@ -416,19 +416,19 @@ func (b *Board) drop(s int, f *soft) {
 func (b *Board) shift(s, idle, soft int) {
 	l := &b.slots[s]
 	p := l.pool
-	wasIdle, wasAvail := b.clamp(p, l.idle), b.clamp(p, l.idle+l.soft)
+	wasIdle, wasAvail := clamp(l.idle, b.byPool[p].most), clamp(l.idle+l.soft, b.byPool[p].most)
 	l.idle += idle
 	l.soft += soft
 	if !l.open {
 		return
 	}
 	b.free[p] += idle
-	b.idle[p].move(l.at, wasIdle, b.clamp(p, l.idle))
-	b.avail[p].move(l.at, wasAvail, b.clamp(p, l.idle+l.soft))
+	b.idle[p].move(l.at, wasIdle, clamp(l.idle, b.byPool[p].most))
+	b.avail[p].move(l.at, wasAvail, clamp(l.idle+l.soft, b.byPool[p].most))
 }
 
 // clamp keeps counts in range if Slurm reports more held than existing GPUs.
-func (b *Board) clamp(p, k int) int { return min(max(k, 0), b.byPool[p].most) }
+func clamp(k, most int) int { return min(max(k, 0), most) }
 
 // hasFeatures evaluates the two supported forms of constraint: "a&b" and "a|b". Others are
 // refused when the snapshot is built.

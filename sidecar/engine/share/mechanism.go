@@ -15,9 +15,10 @@ import (
 // leaves to the tenants furthest behind. All mechanisms read the same accounts, so a change of mechanism
 // neither forgives nor doubles a debt.
 
-// mechanism returns the mechanism of the settings; nil = there is none, since no policy divides GPU models.
+// mechanism returns the mechanism of the settings; nil = there is none, since no policy divides GPU models, or since users
+// share equally: parties are not users, so that the order of jobs decides.
 func (x *contest) mechanism(in *lease.Input) lease.Mechanism {
-	if x.Settings.Divide == "" || x.Settings.Mechanism == cluster.ByDebt {
+	if x.Settings.Divide == "" || x.Settings.Mechanism == cluster.ByDebt || x.UsersBehind() != nil {
 		return nil
 	}
 	for i := range in.Candidates {
