@@ -66,6 +66,8 @@ var variants = map[string]struct {
 	"astraea, few stops": {"astraea", func(w *simtest.World) {
 		w.Settings.MaxReclaims, w.Settings.LongTerms, w.Settings.StopTotalMilli = 2, 3, 20
 	}},
+	"astraea, by rho":          {"astraea", func(w *simtest.World) { w.Settings.JobOrder = cluster.ByRho }},
+	"astraea, equal users":     {"astraea", func(w *simtest.World) { w.Settings.Users = cluster.UsersEqual }},
 	"astraea, least attained":  {"astraea", func(w *simtest.World) { w.Settings.JobOrder = cluster.ByAttained }},
 	"astraea, everything":      {"astraea", everything},
 	"hived, everything":        {"hived", everything},
