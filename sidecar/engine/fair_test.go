@@ -235,10 +235,12 @@ func TestWhatWasHeldIsRepaid(t *testing.T) {
 func TestRepaidPercent(t *testing.T) {
 	seeds.Slow(t)
 	t.Parallel()
-	set := simtest.Product()
-	set.Interval = minute
-	if got := simtest.NewHolding(t, set).RepaidPercent(); got < 98 || got > 102 {
-		t.Errorf("%.1f %% of the debt were repaid, want 98 at least", got)
+	for floor, times := range map[int]int64{50: 1, 75: 2} {
+		set := simtest.Product()
+		set.Interval, set.RepayFloorPercent = minute, floor
+		if got := simtest.NewHolding(t, set).RepaidPercent(times); got < 98 || got > 102 {
+			t.Errorf("with a floor of %d, %.1f %% of the debt were repaid, want 98 at least", floor, got)
+		}
 	}
 }
 

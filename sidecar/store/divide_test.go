@@ -426,7 +426,7 @@ func TestWhoGoesFirstWhereModelsAreDivided(t *testing.T) {
 		t.Run(policy, func(t *testing.T) {
 			s := openStore(t, store.Config{DSN: storetest.Database(t), Refresh: time.Second})
 			set := simtest.Product()
-			set.Divide, set.DivideJobs = policy, jobs
+			set.Divide, set.DivideJobs, set.Mechanism = policy, jobs, cluster.ByDebt
 			w := simtest.New(t, set, append(simtest.Nodes("k", "k80", 1, 4), simtest.Nodes("v", "v100", 1, 4)...), "bio", "nlp")
 			w.Loop.Journal = takeLead(t, s).Journal()
 			w.Submit("nlp", 12, 1, 3*cluster.Hour)

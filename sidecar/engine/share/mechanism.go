@@ -15,10 +15,11 @@ import (
 // leaves to the tenants furthest behind. All mechanisms read the same accounts, so a change of mechanism
 // neither forgives nor doubles a debt.
 
-// mechanism returns the mechanism of the settings; nil = there is none, since no policy divides GPU models, or since users
-// share equally: parties are not users, so that the order of jobs decides.
+// mechanism returns the mechanism of the settings; nil = there is none, since no policy divides GPU models. The order of jobs also
+// decides where users share equally, since parties are not users, and where a tenant has very many kinds of jobs: by kinds that
+// come and go it would get more than its share.
 func (x *contest) mechanism(in *lease.Input) lease.Mechanism {
-	if x.Settings.Divide == "" || x.Settings.Mechanism == cluster.ByDebt || x.UsersBehind() != nil {
+	if x.Settings.Divide == "" || x.Settings.Mechanism == cluster.ByDebt || haveUsers(x) || manyKinds(x) {
 		return nil
 	}
 	for i := range in.Candidates {
@@ -44,6 +45,42 @@ func (x *contest) mechanism(in *lease.Input) lease.Mechanism {
 		}
 		return m.picks(m.nearest())
 	}
+}
+
+// haveUsers reports whether users share equally in a tenant that has several.
+func haveUsers(x *contest) bool {
+	if x.UsersBehind() == nil {
+		return false
+	}
+	one := make([]int32, len(x.Queues)) // by queue: 1 + its user
+	for i := range x.Jobs {
+		st := &x.Jobs[i]
+		if st.Queue < 0 || st.User < 0 || !st.Live {
+			continue
+		}
+		if was := one[st.Queue]; was != 0 && was != st.User+1 {
+			return true
+		}
+		one[st.Queue] = st.User + 1
+	}
+	return false
+}
+
+// mostKinds is the number of a tenant's kinds of jobs up to which a mechanism chooses between them.
+const mostKinds = 16
+
+// manyKinds reports whether a tenant has more kinds of jobs than that.
+func manyKinds(x *contest) bool {
+	if x.Settings.DivideJobs {
+		return false
+	}
+	kinds := make([]int, len(x.Tenants))
+	for k := range x.Parties {
+		if kinds[x.Parties[k].Tenant]++; kinds[x.Parties[k].Tenant] > mostKinds {
+			return true
+		}
+	}
+	return false
 }
 
 func anyFree(free [][]int) bool {

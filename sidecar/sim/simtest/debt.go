@@ -7,8 +7,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 )
 
-// holdingTime is how long the jobs of NewHolding hold their GPUs, and the time in which that can
-// be repaid.
+// holdingTime is how long the jobs of NewHolding hold their GPUs. With a repay.floor of 50 the debt can be repaid in
+// the same time, with 75 in twice as long.
 const holdingTime = 48 * cluster.Hour
 
 // HoldingDebt is the GPU time of tenant b's entitlement that tenant a uses in that time.
@@ -31,10 +31,10 @@ func NewHolding(t testing.TB, settings cluster.Settings) *World {
 	return w
 }
 
-// RepaidPercent lets holdingTime pass, and gives the repayment to tenant b in it, in percent of
+// RepaidPercent lets time pass, a number of times holdingTime, and gives the repayment to tenant b in it, in percent of
 // HoldingDebt.
-func (w *World) RepaidPercent() float64 {
-	before := w.Used("b")
-	w.Run(holdingTime)
-	return 100 * float64(w.Used("b")-before-cluster.Times(8, holdingTime)) / float64(HoldingDebt)
+func (w *World) RepaidPercent(times int64) float64 {
+	before, span := w.Used("b"), cluster.Span(times)*holdingTime
+	w.Run(span)
+	return 100 * float64(w.Used("b")-before-cluster.Times(8, span)) / float64(HoldingDebt)
 }
