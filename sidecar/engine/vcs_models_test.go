@@ -179,6 +179,27 @@ func TestThePolicyDividesWhatIsInNoCell(t *testing.T) {
 	w.books()
 }
 
+// A job whose stop budget is gone waits for cells of its VC under every preset, though its party is entitled to none
+// and others' cells are idle.
+func TestAJobWhoseBudgetIsGoneBorrowsNothingUnderEveryPreset(t *testing.T) {
+	for _, by := range preset.Dividing() {
+		w := newModelCells(t, by, 0, 2, nodesOf("a", 0, 1), nodesOf("b", 0, 1))
+		w.Settings.StopAllowance, w.Settings.StopOverheadMilli = minute, 20
+		w.submit("a", 4, 9*hour, neverSaves)
+		w.Run(minute)
+		id := w.submit("a", 4, 2*hour, neverSaves)
+		for range 3 {
+			w.Run(hour)
+			w.submit("b", 4, 10*minute, neverSaves)
+		}
+		w.Run(hour)
+		if r := w.Record(id); r.Stops != 1 || r.Beyond != 1 {
+			t.Errorf("%s: %d stops, %d beyond its budget", by, r.Stops, r.Beyond)
+		}
+		w.why(id, cluster.ReasonBudget)
+	}
+}
+
 // tradable makes all cells of a virtual cluster tradable.
 func tradable(v cluster.VC) cluster.VC {
 	for i := range v.Cells {

@@ -66,13 +66,13 @@ func (v *lender) lendPool(p int) {
 			if v.Leases[k.Case] != nil || !slices.Contains(k.Pools, p) { // it got GPUs of an earlier pool, or uses others
 				continue
 			}
-			if slices.Contains(k.Idle, p) {
+			switch gone := v.Stops.Gone(k.Case) && !v.over(k.Case, p); {
+			case gone && v.owns(k.Case): // it waits for cells of its VC
+			case gone || slices.Contains(k.Idle, p):
 				b.last = append(b.last, i)
-			} else if !v.Stops.Gone(k.Case) || v.over(k.Case, p) {
+			default:
 				b.waits = append(b.waits, i)
 				demands[t] += k.GPUs
-			} else if !v.owns(k.Case) {
-				b.last = append(b.last, i)
 			}
 		}
 		for _, i := range v.up[t] {
