@@ -19,7 +19,7 @@ type Settings struct {
 	Entries int
 	// Estimate is whether single jobs' unknown rates are estimated. Pairs' always are.
 	Estimate bool
-	// Reference is the model relative to which speedups are; "" = the slowest that most tenants can use.
+	// Reference is the model relative to which speedups are; "" = the slowest that most tenants can use, by what was measured.
 	Reference string
 	// Fastest is by how much one model is believed to be faster than another, at most.
 	Fastest float64

@@ -7,10 +7,11 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// fleet compares models by all that is known.
+// fleet compares models by what the administrator declared and what was measured. The declarations of jobs have no part in
+// it, so that no tenant's change what is believed of another's jobs.
 type fleet struct {
 	models    []string
-	reference int // index of the model relative to which speedups are; -1 = nothing is known
+	reference int // index of the model relative to which speedups are; -1 = models were not compared
 	tenants   []rates
 }
 
@@ -39,7 +40,7 @@ func (b *Book) fleetOf(models []string) *fleet {
 	return x
 }
 
-// rates lists what is known, by tenant.
+// rates lists what was measured or declared by the administrator, by tenant.
 func (f *facts) rates(models []string) (out []rates) {
 	seen := map[runs]bool{}
 	for i := range f.entries {
@@ -49,11 +50,14 @@ func (f *facts) rates(models []string) (out []rates) {
 			continue
 		}
 		seen[of] = true
-		row := slices.Repeat([]float64{math.NaN()}, len(models))
+		row, sure := slices.Repeat([]float64{math.NaN()}, len(models)), false
 		for m, model := range models {
-			if p := f.known(e.Kind, "", model, e.Gang); p != nil {
-				row[m] = p.Rate
+			if p := f.sure(e.Kind, model, e.Gang); p != nil {
+				row[m], sure = p.Rate, true
 			}
+		}
+		if !sure {
+			continue
 		}
 		t := slices.IndexFunc(out, func(r rates) bool { return r.tenant == e.Kind.Tenant() })
 		if t < 0 {
@@ -62,6 +66,17 @@ func (f *facts) rates(models []string) (out []rates) {
 		out[t].rows = append(out[t].rows, row)
 	}
 	return out
+}
+
+// sure gives what was observed often enough, else what the administrator declared for this kind; nil = neither.
+func (f *facts) sure(kind cluster.Kind, model string, gang int) *cluster.Profile {
+	if seen := f.look(kind, "", model, gang, cluster.Observed); seen != nil && seen.Samples >= f.settings.Trust {
+		return seen
+	}
+	if said := f.look(kind, "", model, gang, cluster.Declared); said != nil && said.Basis == File {
+		return said
+	}
+	return nil
 }
 
 // ratio gives the mean of ln rates on model m less those on model n; NaN = no kind is known to run on both.
@@ -75,8 +90,8 @@ func (r *rates) ratio(m, n int) float64 {
 	return sum / count
 }
 
-// slowest gives the model that is slowest by the mean over tenants, among those that at least half of the tenants can use.
-// Every tenant counts once, so that none changes the reference by declaring many kinds.
+// slowest gives the model that is slowest by the mean over tenants, among those that at least half of the tenants can use
+// and that were compared with another; -1 = none was. Every tenant counts once, so that none changes the reference by declaring many kinds.
 func (x *fleet) slowest() int {
 	best, fewest := -1, 0
 	for m := range x.models {
@@ -86,18 +101,19 @@ func (x *fleet) slowest() int {
 				users++
 			}
 		}
+		compared := false
 		for n := range x.models {
 			sum := 0.0
 			for t := range x.tenants {
-				if d := x.tenants[t].ratio(n, m); !math.IsNaN(d) {
-					sum += d
+				if d := x.tenants[t].ratio(n, m); n != m && !math.IsNaN(d) {
+					sum, compared = sum+d, true
 				}
 			}
 			if sum < 0 {
 				slower++
 			}
 		}
-		if 2*users >= len(x.tenants) && len(x.tenants) > 0 && (best < 0 || slower < fewest) {
+		if compared && 2*users >= len(x.tenants) && (best < 0 || slower < fewest) {
 			best, fewest = m, slower
 		}
 	}
@@ -123,15 +139,21 @@ func (x *fleet) mean(m int, but string) float64 {
 
 // base gives the rate of a kind on the reference model, from its rates, with the index of the rate that it was taken
 // from; -1 = from several. A kind whose rate there is 0 or unknown is taken to run as much slower there as those of the
-// other tenants do. Without such a comparison the base is its lowest rate.
-func (x *fleet) base(kind cluster.Kind, rates []Speedup) (base float64, at int) {
-	if r := x.reference; r >= 0 && rates[r].Source != "" && rates[r].Value > 0 {
+// other tenants do. Without such a comparison the base is its lowest rate. With a declared 0 on the reference, or on any
+// model if there is no reference, it is lower by the geometric mean of 1 and fastest, so that the 0 does not pay.
+func (x *fleet) base(kind cluster.Kind, rates []Speedup, fastest float64) (base float64, at int) {
+	r := x.reference
+	if r >= 0 && rates[r].Source != "" && rates[r].Value > 0 {
 		return rates[r].Value, r
 	}
-	sum, count, least := 0.0, 0.0, -1
+	sum, count, least, zero := 0.0, 0.0, -1, false
 	for m := range rates {
 		s := &rates[m]
-		if s.Source == "" || s.Value == 0 {
+		if s.Source == "" {
+			continue
+		}
+		if s.Value == 0 {
+			zero = zero || r < 0 || m == r
 			continue
 		}
 		if least < 0 || s.Value < rates[least].Value {
@@ -144,8 +166,10 @@ func (x *fleet) base(kind cluster.Kind, rates []Speedup) (base float64, at int) 
 	switch {
 	case count > 0:
 		return math.Exp(sum / count), -1
-	case least >= 0:
-		return rates[least].Value, least
+	case least < 0:
+		return 1, -1
+	case zero:
+		return rates[least].Value / math.Sqrt(fastest), -1
 	}
-	return 1, -1
+	return rates[least].Value, least
 }

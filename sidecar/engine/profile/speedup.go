@@ -28,7 +28,8 @@ func (b *Book) Speedups(kind cluster.Kind, gang int, models []string) []Speedup 
 			errs[i] = standardError(&p, b.settings.Recent)
 		}
 	}
-	base, at := b.fleetOf(models).base(kind, out)
+	fastest := max(b.settings.Fastest, 1)
+	base, at := b.fleetOf(models).base(kind, out, fastest)
 	baseErr := 0.0
 	if at >= 0 {
 		baseErr = errs[at]
@@ -38,7 +39,7 @@ func (b *Book) Speedups(kind cluster.Kind, gang int, models []string) []Speedup 
 		if o.Source == "" {
 			continue
 		}
-		o.Value = min(round(o.Value/base), max(b.settings.Fastest, 1))
+		o.Value = min(round(o.Value/base), fastest)
 		o.Low, o.High = o.Value, o.Value
 		if i != at {
 			e := math.Exp(2 * math.Hypot(errs[i], baseErr))
