@@ -15,15 +15,19 @@ func BenchmarkDecide(b *testing.B) {
 	for _, n := range []int{1000, 10000, 50000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			s := simtest.Crowd(n, 100)
-			warm := engine.Decide(s) // opens the accounts
-			at := s.Ledger.At
-			s.Ledger = warm.State.Ledger
-			s.Ledger.At = at
-			b.ReportAllocs()
-			for b.Loop() {
-				engine.Decide(s)
-			}
+			decideAgain(b, s)
 		})
+	}
+}
+
+// decideAgain decides on a snapshot with open accounts.
+func decideAgain(b *testing.B, s cluster.Snapshot) {
+	warm, at := engine.Decide(s), s.Ledger.At
+	s.Ledger = warm.State.Ledger
+	s.Ledger.At = at
+	b.ReportAllocs()
+	for b.Loop() {
+		engine.Decide(s)
 	}
 }
 
@@ -37,14 +41,7 @@ func BenchmarkDecideUsers(b *testing.B) {
 				user := fmt.Sprintf("user%02d", i%20)
 				s.Cases[i].Job.User, s.Cases[i].Record.User = user, user
 			}
-			warm := engine.Decide(s) // opens the accounts
-			at := s.Ledger.At
-			s.Ledger = warm.State.Ledger
-			s.Ledger.At = at
-			b.ReportAllocs()
-			for b.Loop() {
-				engine.Decide(s)
-			}
+			decideAgain(b, s)
 		})
 	}
 }

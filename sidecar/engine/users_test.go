@@ -87,26 +87,33 @@ func TestUsersOfATenantShareEqually(t *testing.T) {
 	}
 }
 
+// halves lets alice's many jobs of tenant a run for an hour, then bob's few come. In 12 hours both must get the same, but for
+// off, and bob at least least.
+func (w *world) halves(name string, off, least cluster.GPUTime) {
+	w.t.Helper()
+	for range 20 {
+		w.submit("a", 1, forever, by("alice"))
+	}
+	w.Run(hour)
+	had := w.received("a", "alice")
+	for range 4 {
+		w.submit("a", 1, forever, by("bob"))
+	}
+	w.Run(12 * hour)
+	if alice, bob := w.received("a", "alice")-had, w.received("a", "bob"); max(alice-bob, bob-alice) > off || bob < least {
+		w.t.Errorf("%s: alice got %.2f GPU-h, bob %.2f", name, alice.Hours(), bob.Hours())
+	}
+	w.even()
+}
+
 // The same holds inside virtual clusters, by every chooser.
 func TestUsersOfAVirtualClusterShareEqually(t *testing.T) {
 	for _, chooser := range []string{"astraea", "fifo", "tiresias-l", "gandiva-fair"} {
 		w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 		w.Settings.Chooser, w.Settings.Users, w.Settings.StopAllowance, w.Settings.StopOverheadMilli = chooser, cluster.UsersEqual, 0, 0
 		w.Submit("b", 4, 1, forever)
-		for range 20 {
-			w.submit("a", 1, forever, by("alice"))
-		}
-		w.Run(hour)
-		had := w.received("a", "alice")
-		for range 4 {
-			w.submit("a", 1, forever, by("bob"))
-		}
-		w.Run(12 * hour)
-		if alice, bob := w.received("a", "alice")-had, w.received("a", "bob"); max(alice-bob, bob-alice) > cluster.Times(2, hour) || bob < cluster.Times(2, 11*hour) {
-			t.Errorf("%s: alice got %.2f GPU-h, bob %.2f", chooser, alice.Hours(), bob.Hours())
-		}
+		w.halves(chooser, cluster.Times(2, hour), cluster.Times(2, 11*hour))
 		w.books()
-		w.even()
 	}
 }
 
@@ -118,19 +125,7 @@ func TestUsersShareEquallyWhereModelsAreDivided(t *testing.T) {
 		set.Users, set.StopAllowance, set.StopOverheadMilli = cluster.UsersEqual, 0, 0
 		w := newWorldOn(t, set, append(simtest.Nodes("k", "k80", 1, 4), simtest.Nodes("v", "v100", 1, 4)...), "a", "b")
 		w.Submit("b", 16, 1, forever)
-		for range 20 {
-			w.submit("a", 1, forever, by("alice"))
-		}
-		w.Run(hour)
-		had := w.received("a", "alice")
-		for range 4 {
-			w.submit("a", 1, forever, by("bob"))
-		}
-		w.Run(12 * hour)
-		if alice, bob := w.received("a", "alice")-had, w.received("a", "bob"); max(alice-bob, bob-alice) > cluster.Times(4, hour) || bob < cluster.Times(2, 10*hour) {
-			t.Errorf("%s: alice got %.2f GPU-h, bob %.2f", policy, alice.Hours(), bob.Hours())
-		}
-		w.even()
+		w.halves(policy, cluster.Times(4, hour), cluster.Times(2, 10*hour))
 	}
 }
 

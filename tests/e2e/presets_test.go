@@ -13,8 +13,8 @@ import (
 )
 
 // Each preset is tested on one Slurm version, since a dozen terms take minutes; FAIRLEASE_PRESETS=all tests all on both. Under
-// gavel:las and gavel:makespan the tenant that is due the slow model alone gets 8 to 17 % more than that, and another one as much
-// less of it: not mended yet, so that they are tested with all only.
+// gavel:las and gavel:makespan the tenant that is due the slow model alone gets 8 to 17 % more than that in a dozen terms, since the
+// errors of a tenant's jobs add up for a while: not mended yet, so that they are tested with all only.
 var onSlurm = []struct{ preset, suite string }{
 	{"gavel:las", ""}, {"gavel:hierarchical", "forky"}, {"gavel:makespan", ""},
 	{"oef:coop", "forky"}, {"oef:noncoop", "trixie"}, {"gandiva-fair", "forky"}, {"drf", "trixie"},

@@ -120,7 +120,7 @@ func TestKindsBeyondTheLimitAreOne(t *testing.T) {
 			}
 		}
 		if last[0] != 0 || last[2] != 0 {
-			t.Errorf("%s: a kind has %v, of which it can use the second alone", name, last)
+			t.Errorf("%s: a kind that can use the second model alone has %v", name, last)
 		}
 		q.MostKinds = 5
 		within := preset.Divide(q)
