@@ -9,7 +9,7 @@ import (
 )
 
 // weighEvery is how often the size of the journal is measured.
-const weighEvery = 5 * time.Minute
+const weighEvery = time.Minute
 
 // measure answers questions for metrics and health until ctx ends. If it cannot, rounds are made all the same.
 func (d *Daemon) measure(ctx context.Context) {

@@ -52,11 +52,11 @@ type Meter struct {
 	lost     prometheus.Counter
 	calls    *prometheus.CounterVec
 	slow     *prometheus.HistogramVec
-	journal  prometheus.Gauge
 
-	mu     sync.Mutex
-	health health
-	last   *sums // of the last round that was decided; nil = none was
+	mu      sync.Mutex
+	health  health
+	last    *sums // of the last round that was decided; nil = none was
+	journal int64 // bytes; 0 = not measured yet
 }
 
 // health is the result of the last beat of the daemon's clock.
@@ -94,10 +94,9 @@ func New(version string, now func() time.Time) *Meter {
 	m.lost = counters("work_lost_gpu_seconds_total", "GPU time that stops destroyed, as far as it is known or bounded.").WithLabelValues()
 	m.calls = counters("slurm_calls_total", "Requests to Slurm by kind and result: ok or failed.", "call", "result")
 	m.slow = histograms("slurm_call_duration_seconds", "Duration of requests to Slurm by kind.", "call")
-	m.journal = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "fairlease", Name: "journal_size_bytes", Help: "Size of the journal's schema in PostgreSQL, measured every five minutes."})
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "fairlease", Name: "build_info", Help: "1; the version of the daemon is a label.", ConstLabels: prometheus.Labels{"version": version}})
 	info.Set(1)
-	m.registry.MustRegister(m.journal, info, present{m}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(info, present{m}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, result := range []string{"done", "quiet", "failed"} {
 		m.rounds.WithLabelValues(result)
 	}
@@ -134,11 +133,14 @@ func (m *Meter) Skipped(beats int64) {
 	}
 }
 
-// Journal records the size of the journal.
+// Journal records the size of the journal in bytes.
 func (m *Meter) Journal(bytes int64) {
-	if m != nil {
-		m.journal.Set(float64(bytes))
+	if m == nil {
+		return
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.journal = bytes
 }
 
 // Round records what a round did. err is its error; nil = it succeeded. A round that failed has no phases of its own here, and
@@ -203,7 +205,7 @@ func (m *Meter) Well(role Role, note string, interval time.Duration) {
 	defer m.mu.Unlock()
 	m.health = health{role: role, at: now, until: now.Add(max(3*interval, patience)), note: note}
 	if role == Standby {
-		m.last = nil // the leader tells about the cluster
+		m.last, m.journal = nil, 0 // the leader tells about the cluster
 	}
 }
 

@@ -79,7 +79,7 @@ func busy() *loop.Report {
 	}
 }
 
-// What a round did can be read, name by name.
+// The results of a round can be read, name by name.
 func TestMetricsOfARound(t *testing.T) {
 	c := &clock{noon.Time()}
 	m := New("v0.1.0", c.now)

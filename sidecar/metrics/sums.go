@@ -66,6 +66,7 @@ var (
 	aside       = desc("jobs_aside", "Jobs that are set aside since their records cannot be read or decided on.")
 	leases      = desc("leases", "Leases in force by state.", "state")
 	claims      = desc("claims", "Waiting gangs that GPUs are kept for.")
+	journal     = desc("journal_size_bytes", "Size of the journal's tables in PostgreSQL, with their indexes, measured every minute.")
 	policyWaits = desc("policy_wait_seconds", "Time since the policy was asked how to divide the GPUs; 0 = it has answered.")
 
 	holds       = desc("account_gpus", "GPUs of an account now: held; due; demanded; borrowed (held beyond the due); lent (due, held by others).", "account", "model", "kind")
@@ -94,12 +95,15 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	_, well := p.Ready()
 	now := p.now()
 	p.mu.Lock()
-	health, last := p.health, p.last
+	health, last, bytes := p.health, p.last, p.journal
 	p.mu.Unlock()
 	gauge(ready, oneIf(well))
 	gauge(leader, oneIf(well && health.role == Leader))
 	if health.role != "" {
 		gauge(age, now.Sub(health.at).Seconds())
+	}
+	if bytes > 0 {
+		gauge(journal, float64(bytes))
 	}
 	if last != nil {
 		last.collect(out, gauge)
