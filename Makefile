@@ -5,7 +5,7 @@ SHELL := /bin/bash
 GOBIN := $(CURDIR)/bin
 GOLANGCI := v2.15.0
 BUILD_PACKAGES := gcc make libc6-dev coinor-libclp-dev
-PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge python3
+PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge prometheus python3
 FUZZTIME ?= 20s
 DRAWS ?= 1000
 # The folder with the real traces that tests read; they are not ours to ship.

@@ -90,10 +90,7 @@ func (k *checker) cells() {
 func (k *checker) models() {
 	m := &k.c.Models
 	k.oneOf("models.chooser", m.Chooser, cluster.Mechanisms...)
-	if p := &m.Progress; p.Listen != "" {
-		_, _, err := net.SplitHostPort(p.Listen)
-		k.must(err == nil, "models.progress.listen", "%q is not an address to listen on; write HOST:PORT, or :PORT for all addresses of the host", p.Listen)
-	}
+	k.listens("models.progress.listen", m.Progress.Listen)
 	k.must(m.Progress.Every >= Duration(cluster.Second), "models.progress.every", "%v between two reports of a job is too short; write at least 1s", m.Progress.Every)
 	k.must(m.DivideEvery >= k.c.Interval || !k.c.market(), "models.divide_every", "%v is shorter than %s; lengthen it", m.DivideEvery, k.where("interval", k.c.Interval))
 	k.must(m.MostKinds >= 1 && m.MostKinds <= 400, "models.most_kinds", "%d types of jobs of a tenant: write a number from 1 to 400", m.MostKinds)
@@ -218,6 +215,16 @@ func (k *checker) connections() {
 	k.must(strings.HasPrefix(k.c.Files.State, "/"), "files.state", "must be an absolute path, got %q", k.c.Files.State)
 	k.oneOf("log.level", k.c.Log.Level, "debug", "info", "warn", "error")
 	k.oneOf("log.format", k.c.Log.Format, "auto", "json", "console")
+	k.listens("metrics.listen", k.c.Metrics.Listen)
+	k.must(k.c.Metrics.WebConfig == "" || strings.HasPrefix(k.c.Metrics.WebConfig, "/"), "metrics.web_config", "must be an absolute path, got %q", k.c.Metrics.WebConfig)
+}
+
+// listens checks an address to listen on; "" = none.
+func (k *checker) listens(key, address string) {
+	if address != "" {
+		_, _, err := net.SplitHostPort(address)
+		k.must(err == nil, key, "%q is not an address to listen on; write HOST:PORT, or :PORT for all addresses of the host", address)
+	}
 }
 
 func loopback(host string) bool {
@@ -255,6 +262,9 @@ func (c *Config) Warnings() []string {
 	}
 	if host := c.unsafeDatabase(); host != "" {
 		out = append(out, fmt.Sprintf("database.url reaches PostgreSQL on %s over the network without sslmode=verify-full: another host can pass for it, read the password and change the journal; add sslmode=verify-full, and sslrootcert=FILE with the certificate authority's certificate", host))
+	}
+	if host, _, _ := net.SplitHostPort(c.Metrics.Listen); c.Metrics.Listen != "" && c.Metrics.WebConfig == "" && !loopback(host) {
+		out = append(out, fmt.Sprintf("metrics.listen (%s) can be reached from other hosts, and everybody there reads what each tenant has; name a file with TLS and users in metrics.web_config, or listen on 127.0.0.1", c.Metrics.Listen))
 	}
 	if preset.TenantBlind(c.Preset) {
 		out = append(out, fmt.Sprintf("preset %s ignores tenants and their weights: a tenant with more jobs gets more GPUs; gavel:las and gavel:hierarchical use weights", c.Preset))

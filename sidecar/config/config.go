@@ -50,6 +50,7 @@ type Config struct {
 	Database Database `yaml:"database"`
 	Files    Files    `yaml:"files"`
 	Log      Log      `yaml:"log"`
+	Metrics  Metrics  `yaml:"metrics"`
 
 	name     string            // the file's
 	origins  map[string]Origin // by dotted key; absent = default
@@ -256,6 +257,12 @@ type Log struct {
 	Format string `yaml:"format"`
 }
 
+// Metrics says where the daemon answers questions for its metrics and its health.
+type Metrics struct {
+	Listen    string `yaml:"listen"`
+	WebConfig string `yaml:"web_config"`
+}
+
 // Default gives the configuration of an empty file.
 func Default() *Config {
 	const second, minute, hour, day = Duration(cluster.Second), Duration(cluster.Minute), Duration(cluster.Hour), Duration(cluster.Day)
@@ -289,6 +296,7 @@ func Default() *Config {
 		Database: Database{Schema: "fairlease", KeepRounds: 14 * day, Keep: 365 * day},
 		Files:    Files{Heartbeats: "/run/fairlease", State: "/var/lib/fairlease/state.json"},
 		Log:      Log{Level: "info", Format: "auto"},
+		Metrics:  Metrics{Listen: "127.0.0.1:9963"},
 	}
 }
 

@@ -120,14 +120,14 @@ func (c *Config) Restart(now *Config) []string {
 }
 
 func fixed(key string) bool {
-	return strings.HasPrefix(key, "slurm.") || key == "database.url" || key == "database.schema" || strings.HasPrefix(key, "files.") || strings.HasPrefix(key, "models.progress.") || strings.HasPrefix(key, "log.")
+	return strings.HasPrefix(key, "slurm.") || key == "database.url" || key == "database.schema" || strings.HasPrefix(key, "files.") || strings.HasPrefix(key, "models.progress.") || strings.HasPrefix(key, "log.") || strings.HasPrefix(key, "metrics.")
 }
 
 // Keep gives now, but with c's values for all keys that need a restart, and with c's pointers for
 // equal content.
 func (c *Config) Keep(now *Config) *Config {
 	out := *now
-	out.Slurm, out.Files, out.Log = c.Slurm, c.Files, c.Log
+	out.Slurm, out.Files, out.Log, out.Metrics = c.Slurm, c.Files, c.Log, c.Metrics
 	out.Database.URL, out.Database.Schema = c.Database.URL, c.Database.Schema
 	out.Models.Progress = c.Models.Progress
 	if out.vcs != nil && c.vcs != nil && reflect.DeepEqual(out.vcs.Cells, c.vcs.Cells) {

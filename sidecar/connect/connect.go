@@ -17,14 +17,17 @@ import (
 const Limit = 10 * time.Second
 
 // Slurm gives a client, which connects at its first use.
-func Slurm(c *config.Config) (*slurm.Client, error) {
+func Slurm(c *config.Config) (*slurm.Client, error) { return Measured(c, nil) }
+
+// Measured is Slurm, and tells called of every request; see slurm.Config.
+func Measured(c *config.Config, called func(call string, took time.Duration, err error)) (*slurm.Client, error) {
 	s := &c.Slurm
 	client, err := slurm.New(slurm.Config{
 		Address: s.Address, User: s.User, TokenFile: s.TokenFile, APIVersion: s.APIVersion, Scontrol: s.Scontrol, License: c.Gate.License,
 		TLS:     slurm.TLS{CAFile: s.TLS.CAFile, CertFile: s.TLS.CertFile, KeyFile: s.TLS.KeyFile, ServerName: s.TLS.ServerName},
 		Timeout: s.Timeout.Span().Duration(), ListTimeout: s.ListTimeout.Span().Duration(), Retries: orNever(s.Retries),
 		FullEvery: s.FullEvery.Span().Duration(), AccountsEvery: s.AccountsEvery.Span().Duration(),
-		SmallList: orNever(s.SmallList), Singles: s.Singles, ArrayCap: s.ArrayCap, SiteFactor: c.Gate.SiteFactor,
+		SmallList: orNever(s.SmallList), Singles: s.Singles, ArrayCap: s.ArrayCap, SiteFactor: c.Gate.SiteFactor, Called: called,
 	})
 	if err != nil {
 		return nil, &failure.Error{Code: failure.Misuse, What: "slurm cannot be set up", Err: err, Next: "correct the keys under slurm in the configuration"}

@@ -13,6 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/metrics"
 )
 
 // ErrCells marks an error of the cells file: it does not match the cluster that Slurm reports.
@@ -34,6 +35,7 @@ type watched struct {
 func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	began := time.Now()
 	seen, err := w.Cluster.Observe(ctx, since)
+	w.d.Meter.Phase(metrics.Observe, time.Since(began))
 	if err != nil {
 		return seen, err
 	}
@@ -53,6 +55,12 @@ func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 		}
 	}
 	return seen, err
+}
+
+func (w watched) Apply(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
+	began := time.Now()
+	defer func() { w.d.Meter.Phase(metrics.Act, time.Since(began)) }()
+	return w.Cluster.Apply(ctx, actions)
 }
 
 // Watch gives the cluster for rounds beside a daemon. A look fails if it contradicts the

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/metrics"
 	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
@@ -42,6 +43,8 @@ type Daemon struct {
 	Notes  func() []string
 	Notify Notifier
 	Log    zerolog.Logger
+	// Meter measures rounds; nil = nothing is measured.
+	Meter *metrics.Meter
 
 	config atomic.Pointer[config.Config]
 	sight  sight
@@ -122,6 +125,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 		return err
 	}
 	defer deafen()
+	d.measure(ctx)
 	fatal := make(chan error, 1)
 	turn := func() {
 		if err := d.beat(ctx); err != nil {
@@ -135,6 +139,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	rounds := clock.Schedule(d.interval(), cron.FuncJob(turn))
 	clock.Schedule(beat(pruneEvery), cron.FuncJob(func() { d.prune(ctx) }))
 	clock.Schedule(beat(auditEvery), cron.FuncJob(func() { d.audit(ctx) }))
+	clock.Schedule(beat(weighEvery), cron.FuncJob(func() { d.weigh(ctx) }))
 	clock.Schedule(beat(time.Minute), cron.FuncJob(func() { d.tune(ctx) }))
 	clock.Start()
 	d.Log.Info().Str("mode", string(d.Config.Mode)).Strs("acting", d.acting()).Stringer("interval", d.Config.Interval).
@@ -185,7 +190,9 @@ func (d *Daemon) stalled(now time.Time) bool {
 	return d.began.Load() == 0 && ended != 0 && now.UnixMilli() < ended-time.Minute.Milliseconds()
 }
 
-// alive tells whether no turn hangs.
+// Alive tells whether no turn hangs. It is safe for concurrent use.
+func (d *Daemon) Alive() bool { return d.alive(time.Now()) }
+
 func (d *Daemon) alive(now time.Time) bool {
 	began := d.began.Load()
 	return began == 0 || now.Sub(time.UnixMilli(began)) < turnLimit+time.Minute
@@ -252,6 +259,15 @@ func (d *Daemon) beat(ctx context.Context) error {
 	turning, cancel := outlive(ctx, shutdownLimit)
 	defer cancel()
 	err := d.guarded(turning)
+	interval := d.config.Load().Interval.Span().Duration()
+	switch {
+	case errors.Is(err, ErrTaken):
+		d.Meter.Well(metrics.Standby, firstLine(err.Error()), interval)
+	case err != nil:
+		d.Meter.Ill(err)
+	default:
+		d.Meter.Well(metrics.Leader, "", interval)
+	}
 	var broke *loop.Breakdown
 	switch {
 	case errors.Is(err, ErrSchema), errors.Is(err, ErrCells), errors.Is(err, ErrCluster):
@@ -306,7 +322,9 @@ func (d *Daemon) round(ctx context.Context) error {
 		return err
 	}
 	report, err := d.turn(ctx)
-	d.report(report, err, time.Since(began))
+	took := time.Since(began)
+	d.Meter.Round(&report, err, took)
+	d.report(report, err, took)
 	if err != nil {
 		return err
 	}
@@ -363,6 +381,8 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 // decide calls the engine, and keeps its input.
 func (d *Daemon) decide(s cluster.Snapshot) cluster.Plan {
 	d.last = s
+	began := time.Now()
+	defer func() { d.Meter.Phase(metrics.Decide, time.Since(began)) }()
 	return d.Decide(s)
 }
 

@@ -20,6 +20,8 @@ type Store interface {
 	Claim(ctx context.Context, is cluster.Identity) error
 	// Quiet gives the time since any daemon last committed a round.
 	Quiet(ctx context.Context) (time.Duration, error)
+	// Size gives the size of the journal in bytes.
+	Size(ctx context.Context) (int64, error)
 	// Prune deletes rows older than the given ages. It returns the number of days and of rows.
 	Prune(ctx context.Context, keepRounds, keep time.Duration) (days int, rows int64, err error)
 }

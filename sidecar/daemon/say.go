@@ -117,6 +117,7 @@ func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
 	}
 	d.answer(&r)
 	late := d.late.Swap(0)
+	d.Meter.Skipped(late)
 	if r.Quiet {
 		d.Log.Debug().Int("jobs", r.Jobs).Dur("took_ms", took).Int64("skipped", late).Msg("quiet round")
 		return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/metrics"
 	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
@@ -22,6 +23,13 @@ func (o ordered) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.
 		return nil, err
 	}
 	return o.Journal.Overrides(ctx, now)
+}
+
+// Commit implements loop.Journal.
+func (o ordered) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.Plan) error {
+	began := time.Now()
+	defer func() { o.daemon.Meter.Phase(metrics.Commit, time.Since(began)) }()
+	return o.Journal.Commit(ctx, snap, plan)
 }
 
 // readTerm reads which term is in force for a turn, and ends a takeover that the configuration no longer allows.

@@ -40,6 +40,9 @@ type Config struct {
 
 	// Now is the clock (time.Now).
 	Now func() time.Time
+	// Called is told of every request: its kind ("get_jobs", "post_job", "scontrol_update"), its duration, and its error; nil =
+	// nobody is. It must be safe for concurrent use.
+	Called func(call string, took time.Duration, err error)
 }
 
 // TLS is for https addresses.
@@ -64,6 +67,9 @@ func (c Config) withDefaults() Config {
 	c.ArrayCap = cmp.Or(c.ArrayCap, 1000)
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Called == nil {
+		c.Called = func(string, time.Duration, error) {}
 	}
 	return c
 }

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -160,7 +161,9 @@ func (r *rest) once(ctx context.Context, method, path string, body []byte, take 
 	return r.send(ctx, method, path, body, fresh, take)
 }
 
-func (r *rest) send(ctx context.Context, method, path string, body []byte, token string, take func(*reader, string) bool) (reply, error) {
+func (r *rest) send(ctx context.Context, method, path string, body []byte, token string, take func(*reader, string) bool) (rep reply, err error) {
+	began := time.Now()
+	defer func() { r.cfg.Called(kindOf(method, path), time.Since(began), err) }()
 	doing := method + " " + path
 	req, err := http.NewRequestWithContext(ctx, method, r.base+path, bytes.NewReader(body))
 	if err != nil {
@@ -178,10 +181,21 @@ func (r *rest) send(ctx context.Context, method, path string, body []byte, token
 	if res.StatusCode == http.StatusNotModified {
 		return reply{same: true}, nil
 	}
-	rep, err := readReply(io.LimitReader(res.Body, replyMax), take)
+	rep, err = readReply(io.LimitReader(res.Body, replyMax), take)
 	// Read the rest after the JSON, or the connection is not reused.
 	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
 	return rep, judge(doing, res, rep, err)
+}
+
+// kindOf gives the kind of a request: its method, and the noun in a path such as /slurm/v0.0.44/job/17 or /openapi/v3.
+func kindOf(method, path string) string {
+	path, _, _ = strings.Cut(path, "?")
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	noun := parts[0]
+	if len(parts) > 2 {
+		noun = parts[2]
+	}
+	return strings.ToLower(method) + "_" + noun
 }
 
 // head are the header fields of every request.

@@ -22,7 +22,9 @@ func (c *Client) scontrol(ctx context.Context, args ...string) (string, error) {
 	cmd.WaitDelay = time.Second
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
+	began := time.Now()
 	err := cmd.Run()
+	c.cfg.Called("scontrol_"+args[0], time.Since(began), err)
 	if err == nil {
 		return out.String(), nil
 	}

@@ -30,6 +30,7 @@ var (
 	repairAdd      = sql.Query("repair_add")
 	databaseClock  = sql.Query("database_clock")
 	roundQuiet     = sql.Query("round_quiet")
+	journalSize    = sql.Query("journal_size")
 )
 
 // Claim assigns the journal to this cluster if it belongs to none yet. It fails with
@@ -94,6 +95,14 @@ func (s *Store) Quiet(ctx context.Context) (time.Duration, error) {
 		return 0, fmt.Errorf("asking PostgreSQL for the time of the last round: %w", err)
 	}
 	return quiet, nil
+}
+
+// Size gives the size of the journal in bytes, with indexes.
+func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
+	if err := s.pool.QueryRow(ctx, journalSize).Scan(&bytes); err != nil {
+		return 0, fmt.Errorf("asking PostgreSQL for the size of the journal: %w", err)
+	}
+	return bytes, nil
 }
 
 // Clock gives the database's time.

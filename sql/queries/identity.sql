@@ -40,5 +40,12 @@ from rounds
 order by number desc
 limit 1;
 
+-- name: journal_size
+-- Bytes of the schema's tables, with their indexes.
+select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+from pg_class c
+join pg_namespace n on n.oid = c.relnamespace
+where n.nspname = current_schema() and c.relkind in ('r', 'm');
+
 -- name: database_clock
 select clock_timestamp();

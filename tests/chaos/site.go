@@ -137,6 +137,7 @@ slurm:
   accounts_every: 10s
 database: {url: %q}
 files: {heartbeats: %s, state: %s}
+metrics: {listen: ''}
 log: {format: json}
 `, cells, ttl, o.license(), s.proxy.Socket, strings.Join(words, ", "), s.db.DSN(), s.HeartbeatDir(), filepath.Join(s.dir, c.name+".state"))
 	return errors.Join(os.WriteFile(cells, []byte(cellsFile), 0o600), os.WriteFile(c.config, []byte(text), 0o600))

@@ -130,6 +130,7 @@ database:
 files:
   heartbeats: %s
   state: %s
+metrics: {listen: ''}
 `, term, s.RestSocket(), strings.Join(quoted, ", "), s.dsn, s.HeartbeatDir(), filepath.Join(s.Dir, "state.json"))
 	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
 		return err

@@ -73,6 +73,7 @@ files:
   heartbeats: %s
   state: %s
 log: {format: json}
+metrics: {listen: '127.0.0.1:0'}
 %s`, r.license, r.RestSocket(), strings.Join(words, ", "), r.dsn, r.HeartbeatDir(), filepath.Join(filepath.Dir(path), "state.json"), extra)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		r.t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/metrics"
 )
 
 func (p *program) serve() *cobra.Command {
@@ -27,7 +29,8 @@ pause and nothing changes.`,
 			if err != nil {
 				return err
 			}
-			client, err := connect.Slurm(cfg)
+			meter := metrics.New(release(), time.Now)
+			client, err := connect.Measured(cfg, meter.Call)
 			if err != nil {
 				return err
 			}
@@ -45,7 +48,7 @@ pause and nothing changes.`,
 			d := &daemon.Daemon{
 				Cluster: client, Identify: client.Identity, Notes: client.Notes, Connect: connect.Daemon(cfg), Decide: new(engine.Decider).Decide, Divide: aside.Divide, Audit: aside.Audit, Study: study.Study, Config: cfg,
 				Reload: func() (*config.Config, error) { return config.Load(p.file, p.env) },
-				Hangup: hangup, Notify: daemon.NewNotifier(p.getenv), Log: log,
+				Hangup: hangup, Notify: daemon.NewNotifier(p.getenv), Log: log, Meter: meter,
 			}
 			return connect.Mismatch(d.Serve(c.Context()))
 		}}

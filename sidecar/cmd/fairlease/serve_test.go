@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -52,7 +54,7 @@ func until(t *testing.T, what string, yes func() bool) {
 func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "fairlease.yaml")
-	text := fmt.Sprintf("mode: act\ninterval: 1s\nslurm: {address: 'unix://%s/none', retries: 0}\nfiles: {heartbeats: %s, state: %s/state.json}\n", dir, dir, dir)
+	text := fmt.Sprintf("mode: act\ninterval: 1s\nslurm: {address: 'unix://%s/none', retries: 0}\nfiles: {heartbeats: %s, state: %s/state.json}\nmetrics: {listen: '127.0.0.1:0'}\n", dir, dir, dir)
 	write(t, file, text)
 	dsn := storetest.Database(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -63,6 +65,16 @@ func TestServe(t *testing.T) {
 	}()
 	says := func(text string) func() bool { return func() bool { return strings.Contains(log.String(), text) } }
 	until(t, "says that Slurm is away", says("no round; nothing is changed meanwhile"))
+	until(t, "tells where its metrics are", says("metrics can be read"))
+	at := regexp.MustCompile(`"address":"([^"]+)"`).FindStringSubmatch(log.String())[1]
+	if status, text := get(t, "http://"+at+"/readyz"); status != http.StatusServiceUnavailable || !strings.HasPrefix(text, "no round yet: look at the cluster: ") ||
+		!strings.Contains(text, "is slurmrestd running?") {
+		t.Errorf("the daemon's readiness while Slurm is away: %d %s", status, text)
+	}
+	if status, text := get(t, "http://"+at+"/metrics"); status != http.StatusOK || !strings.Contains(text, "fairlease_ready 0\n") ||
+		!strings.Contains(text, `fairlease_slurm_calls_total{call="get_openapi",result="failed"}`) {
+		t.Errorf("status %d, metrics:\n%s", status, text)
+	}
 
 	s, err := store.Open(t.Context(), store.Config{DSN: dsn})
 	if err != nil {
@@ -98,6 +110,21 @@ func TestServe(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "gpu")); err == nil {
 		t.Error("a heartbeat though no round was made")
 	}
+}
+
+// get reads an address of the daemon.
+func get(t *testing.T, url string) (status int, text string) {
+	t.Helper()
+	r, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(body)
 }
 
 // hangup sends SIGHUP to this process and so to its daemon.

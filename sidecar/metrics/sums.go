@@ -1,0 +1,167 @@
+package metrics
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// sums are the numbers of a round that remain true until the next one.
+type sums struct {
+	jobs    map[cluster.JobState]int
+	leases  map[cluster.LeaseState]int
+	gated   int
+	aside   int
+	claims  int
+	waits   cluster.Span // for the policy's answer
+	tenants []cluster.TenantStatus
+	books   []cluster.TenantPool
+	pools   []cluster.PoolAccount
+}
+
+func sumsOf(p *cluster.Plan, waits cluster.Span) *sums {
+	s := &sums{
+		jobs:   map[cluster.JobState]int{cluster.Waiting: 0, cluster.Running: 0, cluster.Suspended: 0, cluster.Completing: 0},
+		leases: map[cluster.LeaseState]int{cluster.Granted: 0, cluster.Active: 0, cluster.Noticed: 0, cluster.Ending: 0},
+		claims: len(p.State.Claims), waits: waits, tenants: p.Tenants, books: p.State.Ledger.Tenants, pools: p.State.Ledger.Pools,
+	}
+	for i := range p.State.Records {
+		r := &p.State.Records[i]
+		if r.Done != 0 || r.State == cluster.Done {
+			continue
+		}
+		s.jobs[r.State]++
+		if r.Gate > p.At || r.Locked {
+			s.gated++
+		}
+		if r.Aside != "" {
+			s.aside++
+		}
+	}
+	for i := range p.State.Leases {
+		s.leases[p.State.Leases[i].State]++
+	}
+	return s
+}
+
+// inSeconds gives GPU time in GPU-seconds.
+func inSeconds(t cluster.GPUTime) float64 { return float64(t) / 1000 }
+
+// gpus gives a number of GPUs that may be a fraction.
+func gpus(n cluster.MicroGPU) float64 { return float64(n) / float64(cluster.WholeGPU) }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("fairlease_"+name, help, labels, nil)
+}
+
+// The metrics of the present. An account is a tenant, a model is a pool of GPUs.
+var (
+	leader      = desc("leader", "1 if this daemon leads, 0 if it stands by or is not ready.")
+	ready       = desc("ready", "1 if rounds succeed or another daemon leads: the answer of /readyz.")
+	age         = desc("round_age_seconds", "Time since the daemon's last round, or, of a standby, since it last saw the leader.")
+	jobs        = desc("jobs", "Jobs by state.", "state")
+	gated       = desc("gated_jobs", "Waiting jobs that a gate of fairlease keeps from starting.")
+	aside       = desc("jobs_aside", "Jobs that are set aside since their records cannot be read or decided on.")
+	leases      = desc("leases", "Leases in force by state.", "state")
+	claims      = desc("claims", "Waiting gangs that GPUs are kept for.")
+	journal     = desc("journal_size_bytes", "Size of the journal's tables in PostgreSQL, with their indexes, measured every minute.")
+	policyWaits = desc("policy_wait_seconds", "Time since the policy was asked how to divide the GPUs; 0 = it has answered.")
+
+	holds       = desc("account_gpus", "GPUs of an account now: held; due; demanded; borrowed (held beyond the due); lent (due, held by others).", "account", "model", "kind")
+	waiting     = desc("account_waiting_jobs", "Waiting jobs of an account.", "account", "model")
+	rho         = desc("account_rho_ratio", "GPU time received over GPU time due in the window of fairness: 1 is fair (ASTRAEA eq. 12). Absent while nothing was due.", "account", "model")
+	owed        = desc("account_owed_gpu_seconds", "GPU time due that others used while the account wanted it; negative if the account used others'.", "account", "model")
+	deficit     = desc("account_deficit_gpu_seconds", "GPU time that the next terms give in addition; negative if the account received too much.", "account", "model")
+	received    = desc("account_gpu_seconds_total", "GPU time that an account received.", "account", "model")
+	due         = desc("account_due_gpu_seconds_total", "GPU time that an account was due.", "account", "model")
+	poolGPUs    = desc("gpus", "GPUs of a model.", "model")
+	poolBad     = desc("gpus_bad", "GPUs of a model that cannot be used now.", "model")
+	poolSeconds = desc("gpu_seconds_total", "GPU time of a model by use: tenants, untouchable (charged to nobody), overhead (starts, ends and destroyed work), idle, bad.", "model", "use")
+)
+
+// present collects the metrics of the present.
+type present struct{ *Meter }
+
+// Describe implements prometheus.Collector. It describes nothing, so that the collector's metrics may be absent.
+func (present) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (p present) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	_, well := p.Ready()
+	now := p.now()
+	p.mu.Lock()
+	health, last, bytes := p.health, p.last, p.journal
+	p.mu.Unlock()
+	gauge(ready, oneIf(well))
+	gauge(leader, oneIf(well && health.role == Leader))
+	if health.role != "" {
+		gauge(age, now.Sub(health.at).Seconds())
+	}
+	if bytes > 0 {
+		gauge(journal, float64(bytes))
+	}
+	if last != nil {
+		last.collect(out, gauge)
+	}
+}
+
+func (s *sums) collect(out chan<- prometheus.Metric, gauge func(*prometheus.Desc, float64, ...string)) {
+	counter := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
+	}
+	for state, n := range s.jobs {
+		gauge(jobs, float64(n), string(state))
+	}
+	for state, n := range s.leases {
+		gauge(leases, float64(n), string(state))
+	}
+	gauge(gated, float64(s.gated))
+	gauge(aside, float64(s.aside))
+	gauge(claims, float64(s.claims))
+	gauge(policyWaits, float64(s.waits)/float64(cluster.Second))
+	for i := range s.tenants {
+		t := &s.tenants[i]
+		gauge(holds, float64(t.Holds), t.Tenant, t.Pool, "held")
+		gauge(holds, gpus(t.Entitlement), t.Tenant, t.Pool, "due")
+		gauge(holds, gpus(t.Demand), t.Tenant, t.Pool, "demanded")
+		gauge(holds, gpus(t.Borrowed), t.Tenant, t.Pool, "borrowed")
+		gauge(holds, gpus(t.Lent), t.Tenant, t.Pool, "lent")
+		gauge(waiting, float64(t.Waiting), t.Tenant, t.Pool)
+		gauge(owed, inSeconds(t.Owed), t.Tenant, t.Pool)
+		gauge(deficit, inSeconds(t.Deficit), t.Tenant, t.Pool)
+	}
+	wasDue := map[[2]string]bool{} // in the window, by tenant and pool
+	for i := range s.books {
+		t := &s.books[i]
+		counter(received, inSeconds(t.Alloc), t.Tenant, t.Pool)
+		counter(due, inSeconds(t.Due), t.Tenant, t.Pool)
+		wasDue[[2]string{t.Tenant, t.Pool}] = slices.ContainsFunc(t.Buckets, func(b cluster.Bucket) bool { return b.Due > 0 })
+	}
+	for i := range s.tenants {
+		if t := &s.tenants[i]; wasDue[[2]string{t.Tenant, t.Pool}] {
+			gauge(rho, float64(t.Rho)/float64(cluster.Fair), t.Tenant, t.Pool)
+		}
+	}
+	for i := range s.pools {
+		p := &s.pools[i]
+		gauge(poolGPUs, float64(p.GPUs), p.Pool)
+		gauge(poolBad, float64(p.BadGPUs), p.Pool)
+		counter(poolSeconds, inSeconds(p.Tenants), p.Pool, "tenants")
+		counter(poolSeconds, inSeconds(p.Untouchable), p.Pool, "untouchable")
+		counter(poolSeconds, inSeconds(p.Overhead), p.Pool, "overhead")
+		counter(poolSeconds, inSeconds(p.Idle), p.Pool, "idle")
+		counter(poolSeconds, inSeconds(p.Bad), p.Pool, "bad")
+	}
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	testcluster "github.com/fairlease/fairlease/tests/cluster"
+	"github.com/fairlease/fairlease/tests/monitoring"
+)
+
+// A real Prometheus that scrapes a real daemon fills every panel of the dashboards, and accepts the alarms.
+func TestDashboards(t *testing.T) {
+	t.Parallel()
+	suite := "forky"
+	r := newRig(t, suite, usual[suite], testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC})
+	config := r.configure("")
+	end := r.serve(config)
+	r.heard()
+	for range 4 {
+		r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4")
+		r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:4")
+	}
+	log, err := os.ReadFile(logOf(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := regexp.MustCompile(`"address":"([^"]+)"`).FindSubmatch(log)
+	if said == nil {
+		t.Fatalf("the daemon does not say where its metrics are:\n%s", log)
+	}
+	prometheus := r.prometheus(string(said[1]))
+	dashboards, err := monitoring.Dashboards("../../etc/grafana")
+	if err != nil || len(dashboards) == 0 {
+		t.Fatalf("%d dashboards, %v", len(dashboards), err)
+	}
+	var empty []string
+	full := func() bool {
+		empty = empty[:0]
+		for _, d := range dashboards {
+			for _, p := range d.Panels {
+				for i := range p.Targets {
+					if err := answered(prometheus, p.Targets[i].Plain("30s")); err != nil {
+						empty = append(empty, fmt.Sprintf("%s, %s: %s: %v", d.Title, p.Title, p.Targets[i].Expr, err))
+					}
+				}
+			}
+		}
+		return len(empty) == 0
+	}
+	for deadline := time.Now().Add(3 * time.Minute); !full(); time.Sleep(time.Second) {
+		if time.Now().After(deadline) {
+			t.Fatalf("panels that stayed empty:\n%s", strings.Join(empty, "\n"))
+		}
+	}
+	var rules struct {
+		Data struct {
+			Groups []struct {
+				Rules []struct{ Name, Health, LastError string }
+			}
+		}
+	}
+	if err := ask(prometheus+"/api/v1/rules", &rules); err != nil || len(rules.Data.Groups) == 0 {
+		t.Fatalf("the alarms: %v, %v", rules, err)
+	}
+	for _, rule := range rules.Data.Groups[0].Rules {
+		if rule.Health != "ok" {
+			t.Errorf("alarm %s is %s: %s", rule.Name, rule.Health, rule.LastError)
+		}
+	}
+	end(syscall.SIGTERM)
+}
+
+// prometheus starts a Prometheus that scrapes an address every second, and gives its own.
+func (r *rig) prometheus(target string) string {
+	r.t.Helper()
+	path, err := exec.LookPath("prometheus")
+	if err != nil {
+		r.t.Fatalf("needs Debian's package prometheus, which make deps installs: %v", err)
+	}
+	rules, err := filepath.Abs("../../etc/prometheus/fairlease.rules.yml")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	dir := r.t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%q]\nscrape_configs: [{job_name: fairlease, static_configs: [{targets: [%q]}]}]\n", rules, target)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	out, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	cmd := exec.Command(path, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn")
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		out.Close()
+	})
+	r.until("Prometheus answers", time.Minute, func() bool {
+		res, err := http.Get("http://" + address + "/-/ready")
+		if err != nil {
+			return false
+		}
+		res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
+	return "http://" + address
+}
+
+// answered tells why a query has no number as its answer; nil = it has.
+func answered(prometheus, query string) error {
+	var reply struct {
+		Status, Error string
+		Data          struct {
+			Result []struct{ Value [2]any }
+		}
+	}
+	if err := ask(prometheus+"/api/v1/query?query="+url.QueryEscape(query), &reply); err != nil {
+		return err
+	}
+	if reply.Status != "success" {
+		return fmt.Errorf("%s", reply.Error)
+	}
+	for _, row := range reply.Data.Result {
+		if row.Value[1] != "NaN" {
+			return nil
+		}
+	}
+	return fmt.Errorf("%d rows, none with a number", len(reply.Data.Result))
+}
+
+func ask(address string, into any) error {
+	res, err := http.Get(address)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	return json.NewDecoder(res.Body).Decode(into)
+}
