@@ -56,6 +56,7 @@ var allowed = map[string][]string{
 	"sidecar/telemetry":       {"sidecar/cluster"},
 	"sidecar/daemon":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/hostlist", "sidecar/slurm", "sidecar/store", "sidecar/explain", "sidecar/metrics", "sidecar/telemetry", "sidecar/tune", "migrate"},
 	"sidecar/metrics":         {"sidecar/cluster", "sidecar/loop"},
+	"sidecar/build":           {"migrate", "sidecar/engine/policy/lp"},
 	"sidecar/beside":          {"sidecar/cluster", "sidecar/engine", "sidecar/tune"},
 	"sidecar/replay":          {"sidecar/cluster", "sidecar/daemon", "sidecar/engine", "sidecar/failure"},
 	"sidecar/round":           {"sidecar/cluster", "sidecar/config", "sidecar/connect", "sidecar/daemon", "sidecar/engine", "sidecar/failure", "sidecar/loop", "sidecar/store", "sidecar/tune", "sidecar/view"},
