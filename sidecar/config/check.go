@@ -89,7 +89,7 @@ func (k *checker) cells() {
 
 func (k *checker) models() {
 	m := &k.c.Models
-	k.oneOf("models.chooser", m.Chooser, cluster.Mechanisms...)
+	k.oneOf("models.chooser", m.Chooser, append(slices.Clone(cluster.Mechanisms), preset.Paper)...)
 	if p := &m.Progress; p.Listen != "" {
 		_, _, err := net.SplitHostPort(p.Listen)
 		k.must(err == nil, "models.progress.listen", "%q is not an address to listen on; write HOST:PORT, or :PORT for all addresses of the host", p.Listen)

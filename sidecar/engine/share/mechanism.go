@@ -38,6 +38,8 @@ func (x *contest) mechanism(in *lease.Input) lease.Mechanism {
 		m.gather(taken)
 		limit(m)
 		switch x.Settings.Mechanism {
+		case cluster.ByStride:
+			return m.picks(m.stride())
 		case cluster.ByGavel:
 			return m.picks(m.gavel())
 		case cluster.ByOEF:
