@@ -49,7 +49,8 @@ func (m *hand) stride(chosen []rounds.Grant) []rounds.Grant {
 }
 
 // passes returns the jobs in line in a pool with their passes, in terms. The first job of a party has the pass of the party, and each
-// further one the pass that the party has after the jobs before it. A job that runs there goes on until another is further behind by the threshold.
+// further one the pass that the party has after the jobs before it; a job keeps its place in line if those run in another pool. A job
+// that runs there goes on until another is further behind by the threshold.
 func (m *hand) passes(p int, runs []bool, given round.Table[round.PartyIndex, int]) []stride.Job {
 	const most = 1e9 // keeps passes in range
 	stay := float64(m.Settings.Threshold) / float64(m.Settings.Term)
