@@ -96,7 +96,7 @@ type Settings struct {
 	DivideEvery int64  `json:"divide_every,omitempty"`
 	// MostKinds is the maximum number of a tenant's kinds of jobs that a policy keeps apart; 0 = any.
 	MostKinds int `json:"most_kinds,omitempty"`
-	// Mechanism turns the division into jobs that run: "nearest", "debt", "gavel" or "oef"; "" = nearest.
+	// Mechanism turns the division into jobs that run; see the constants. "" = nearest.
 	Mechanism string `json:"mechanism,omitempty"`
 	// Kinds assigns jobs to kinds; the first matching rule applies. With NoEstimates, rates that
 	// were neither declared nor observed stay unknown. Speedups are relative to the model Reference;
@@ -202,11 +202,12 @@ type Tuned struct {
 
 // Mechanisms that turn a division of GPU models into jobs that run.
 const (
-	Nearest = "nearest" // the jobs that bring what parties got nearest to what they are due
-	ByDebt  = "debt"    // the tenant furthest behind first, job by job
-	ByGavel = "gavel"   // Gavel's Algorithm 1, with moves
-	ByOEF   = "oef"     // OEF's rounding (§4.3)
+	Nearest  = "nearest" // the jobs that bring what parties got nearest to what they are due
+	ByDebt   = "debt"    // the tenant furthest behind first, job by job
+	ByStride = "stride"  // Gandiva_fair's gang-aware stride (§3.1)
+	ByGavel  = "gavel"   // Gavel's Algorithm 1, with moves
+	ByOEF    = "oef"     // OEF's rounding (§4.3)
 )
 
 // Mechanisms lists them, the default first.
-var Mechanisms = []string{Nearest, ByDebt, ByGavel, ByOEF}
+var Mechanisms = []string{Nearest, ByDebt, ByStride, ByGavel, ByOEF}

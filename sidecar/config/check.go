@@ -89,7 +89,7 @@ func (k *checker) cells() {
 
 func (k *checker) models() {
 	m := &k.c.Models
-	k.oneOf("models.chooser", m.Chooser, cluster.Mechanisms...)
+	k.oneOf("models.chooser", m.Chooser, append(slices.Clone(cluster.Mechanisms), preset.Paper)...)
 	k.listens("models.progress.listen", m.Progress.Listen)
 	k.must(m.Progress.Every >= Duration(cluster.Second), "models.progress.every", "%v between two reports of a job is too short; write at least 1s", m.Progress.Every)
 	k.must(m.DivideEvery >= k.c.Interval || !k.c.market(), "models.divide_every", "%v is shorter than %s; lengthen it", m.DivideEvery, k.where("interval", k.c.Interval))

@@ -386,7 +386,8 @@ func (c *Config) Settings() cluster.Settings {
 	if c.market() {
 		s.Divide, s.DivideJobs = c.Preset, preset.OfJobs(c.Preset)
 		s.DivideEvery = max(int64(c.Models.DivideEvery/c.Interval), 1)
-		s.NoEstimates, s.MostKinds, s.Mechanism, s.Reference = !c.Models.Estimate, c.Models.MostKinds, c.Models.Chooser, c.Models.Reference
+		s.NoEstimates, s.MostKinds, s.Reference = !c.Models.Estimate, c.Models.MostKinds, c.Models.Reference
+		s.Mechanism = preset.Mechanism(c.Preset, c.Models.Chooser)
 		if c.profiles != nil {
 			s.Kinds = c.profiles.Rules
 		}

@@ -132,6 +132,7 @@ func TestProblems(t *testing.T) {
 		{"levels", "preset: hived\ncells: {file: c, levels: {urgent: 2000}}\n", `f.yaml:2: cells.levels: urgent: a level must be -1000 to 1000, got 2000`},
 		{"order of jobs", "jobs: {order: best}\n", `f.yaml:1: jobs.order: "best" is not known; write one of rho, attained, expected`},
 		{"chooser", "preset: hived\ncells: {file: c, chooser: best}\n", `f.yaml:2: cells.chooser: "best" is not known; write one of astraea, fifo, tiresias-l, gandiva-fair`},
+		{"mechanism", "models: {chooser: best}\n", `f.yaml:1: models.chooser: "best" is not known; write one of nearest, debt, stride, gavel, oef, paper`},
 		{"affinity", "cells: {affinity_wait: never}\n", `f.yaml:1: cells.affinity_wait: "never" is no length of time: write it like 10s, 15m, 1h30m, 14d or, as Slurm does, 15 (minutes), 15:00, 1:30:00, 1-12:00:00`},
 		{"preemptible", "preemptible: {qos: [a, '']}\n", "f.yaml:1: preemptible.qos: contains an empty name; remove it"},
 		{"saves", "saves: [{qos: long, saves: banana}]\n", "f.yaml:1: saves: rule 1: \"banana\" is no manner of saving: write notice, term, never, or an interval like 30m"},
@@ -300,6 +301,25 @@ func TestLoadCells(t *testing.T) {
 	refused(vc + ":15: vcAssignment[0].cells[1].number: 0 is no number of cells")
 	if s := parse(t, "cells: {chooser: fifo}").Settings(); s.Chooser != "" || s.AffinityWait != 0 {
 		t.Errorf("without virtual clusters: %+v", s)
+	}
+}
+
+// With models.chooser: paper, a preset has the mechanism of its own paper, and the listing of values names it.
+func TestTheMechanismOfThePaper(t *testing.T) {
+	for name, want := range map[string]string{"gandiva-fair": cluster.ByStride, "gandiva-fair:no-trade": cluster.ByStride, "gavel:las": cluster.ByGavel,
+		"gavel:makespan": cluster.ByGavel, "oef:noncoop": cluster.ByOEF, "drf": cluster.Nearest} {
+		c := parse(t, "preset: "+name+"\nmodels: {chooser: paper}\n")
+		if got := c.Settings().Mechanism; got != want {
+			t.Errorf("%s: %s chooses jobs, want %s", name, got, want)
+		}
+		for _, v := range c.Values() {
+			if v.Key == "models.chooser" && v.Value != "paper ("+want+")" {
+				t.Errorf("%s: the value is %v", name, v.Value)
+			}
+		}
+		if got := parse(t, "preset: "+name+"\n").Settings().Mechanism; got != cluster.Nearest {
+			t.Errorf("%s: without the setting %s chooses jobs", name, got)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"sidecar/engine/preset":   {"sidecar/cluster", "sidecar/engine/answer", "sidecar/engine/policy"},
 	"sidecar/engine/market":   {"sidecar/cluster", "sidecar/engine/round", "sidecar/engine/speeds", "sidecar/engine/eligible", "sidecar/engine/lease", "sidecar/engine/ltgf", "sidecar/engine/profile"},
 	"sidecar/engine/field":    {"sidecar/cluster", "sidecar/engine/round", "sidecar/engine/budget", "sidecar/engine/eligible", "sidecar/engine/market", "sidecar/engine/lease", "sidecar/engine/ltgf", "sidecar/engine/place"},
-	"sidecar/engine/share":    {"sidecar/cluster", "sidecar/engine/round", "sidecar/engine/rounds", "sidecar/engine/field", "sidecar/engine/budget", "sidecar/engine/eligible", "sidecar/engine/lease", "sidecar/engine/ltgf", "sidecar/engine/market", "sidecar/engine/place"},
+	"sidecar/engine/share":    {"sidecar/cluster", "sidecar/engine/round", "sidecar/engine/rounds", "sidecar/engine/field", "sidecar/engine/budget", "sidecar/engine/eligible", "sidecar/engine/lease", "sidecar/engine/ltgf", "sidecar/engine/market", "sidecar/engine/place", "sidecar/engine/stride"},
 	"sidecar/engine/vc":       {"sidecar/cluster", "sidecar/engine/round", "sidecar/engine/field", "sidecar/engine/budget", "sidecar/engine/eligible", "sidecar/engine/cells", "sidecar/engine/lease", "sidecar/engine/place"},
 	"sidecar/engine/actions":  {"sidecar/cluster", "sidecar/engine/round", "sidecar/hostlist"},
 	"sidecar/engine/why":      {"sidecar/cluster", "sidecar/engine/round", "sidecar/engine/lease", "sidecar/engine/ltgf"},

@@ -38,10 +38,12 @@ func (x *contest) mechanism(in *lease.Input) lease.Mechanism {
 		m.gather(taken)
 		limit(m)
 		switch x.Settings.Mechanism {
+		case cluster.ByStride:
+			return m.picks(m.stride(nil))
 		case cluster.ByGavel:
 			return m.picks(m.gavel())
 		case cluster.ByOEF:
-			return m.picks(m.oef())
+			return m.picks(m.stride(m.oef()))
 		}
 		return m.picks(m.nearest())
 	}
@@ -228,6 +230,8 @@ func (m *hand) gavel() []rounds.Grant {
 }
 
 // oef chooses by OEF's rounding. Deviations are the parties' debts; the first jobs in line count as starved longest.
+// GPUs that the rounding gives to nobody, or that its tenant's gangs cannot fill, go by stride: the order of tenants would give them to
+// whoever is below its burst limit, however far ahead.
 func (m *hand) oef() []rounds.Grant {
 	order := m.Market.BySpeed()
 	gpus := make([]int, len(order))
