@@ -1,6 +1,7 @@
 package ltgf
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -26,12 +27,16 @@ type Claimant struct {
 // It also sets the demand of users if users is set: by case, the account of the job's user in the ledger.
 //
 // claimants are by tenant, in the ledger's order: running jobs first, then by key.
-func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant, users []int) {
+//
+// faster gives, by pool, the speedup of a case's job less 1, in millionths (cluster.Extra.Faster); nil = no policy divides
+// GPU models, and work is GPU time.
+func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant, users []int, faster func(i int) []int64) {
 	for i := range l.Tenants {
-		l.Tenants[i].Demand = 0
+		t := &l.Tenants[i]
+		t.Demand, t.Usable, t.Extra.Faster = 0, 0, 0
 	}
 	for i := range records {
-		records[i].DueRate = 0
+		records[i].DueRate, records[i].Extra.Faster = 0, 0
 	}
 	for i := range l.Users {
 		for k := range l.Users[i].Wants {
@@ -40,7 +45,11 @@ func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant, use
 	}
 	npools := len(l.Pools)
 	for t, claimants := range byTenant {
-		in := dueOfTenant(l.Tenants[t*npools:(t+1)*npools], records, claimants)
+		rows := l.Tenants[t*npools : (t+1)*npools]
+		in := dueOfTenant(rows, records, claimants)
+		if faster != nil {
+			priceWork(rows, records, claimants, in, faster)
+		}
 		if users != nil {
 			wantBy(l, users, claimants, in)
 		}
@@ -70,6 +79,35 @@ func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants 
 		records[c.Case].DueRate = min(cluster.MicroGPU(rate), cluster.MicroGPU(c.GPUs)*cluster.WholeGPU)
 	}
 	return in
+}
+
+// priceWork sets the speedups at which work counts until the next look: of each job that of the pool in which its demand
+// counts, and of the tenant in each pool the mean of all jobs that can use it, by GPUs. It also sets what the
+// tenant could use of its base: as many GPUs as its jobs ask for, fastest models first.
+func priceWork(rows []cluster.TenantPool, records []cluster.Record, claimants []Claimant, in []int, faster func(i int) []int64) {
+	const one = int64(cluster.WholeGPU)
+	sums, gpus := make([]int64, len(rows)), make([]int64, len(rows))
+	for k, c := range claimants {
+		more := faster(c.Case)
+		records[c.Case].Extra.Faster = more[in[k]]
+		for p, m := range more {
+			if m > -one {
+				sums[p], gpus[p] = sums[p]+(m+one)*int64(c.GPUs), gpus[p]+int64(c.GPUs)
+			}
+		}
+	}
+	best, demand := make([]int, len(rows)), cluster.MicroGPU(0)
+	for p := range rows {
+		best[p], demand = p, demand+rows[p].Demand
+		if len(claimants) > 0 {
+			rows[p].Extra.Faster = sums[p]/max(gpus[p], 1) - one
+		}
+	}
+	slices.SortStableFunc(best, func(a, b int) int { return cmp.Compare(rows[b].Extra.Faster, rows[a].Extra.Faster) })
+	for _, p := range best {
+		rows[p].Usable = min(rows[p].Base, demand)
+		demand -= rows[p].Usable
+	}
 }
 
 // Settle sets every tenant's base and entitlement for the next interval, and ranks new tenants
