@@ -163,8 +163,8 @@ func TestGPUTimeIsWorkWithoutSpeedups(t *testing.T) {
 	}
 }
 
-// What stops destroy takes its part of the work with it, so no work is negative, and what is left of a slice of the window has
-// the speedup that it had.
+// Destroyed GPU time takes its part of the work with it, so no work is negative, and the rest of a slice of the window keeps
+// its speedup.
 func TestDestroyedTimeTakesItsWork(t *testing.T) {
 	b := worker(1)
 	b.wants([]int64{-one / 2}, 16)

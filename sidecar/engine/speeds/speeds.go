@@ -231,8 +231,8 @@ func (x *Speeds) Faster() func(i int) []int64 {
 	}
 }
 
-// Price sets the speedups at which the work of jobs with new leases counts: of the GPUs that they are granted.
-func (x *Speeds) Price() {
+// Price sets the speedups at which the work of jobs with new leases counts in records: of the GPUs that they are granted.
+func (x *Speeds) Price(records []cluster.Record) {
 	faster := x.Faster()
 	if faster == nil {
 		return
@@ -242,7 +242,7 @@ func (x *Speeds) Price() {
 			continue
 		}
 		if p := x.Pool(l.Pool); p >= 0 {
-			x.Records[i].Extra.Faster = faster(i)[p]
+			records[i].Extra.Faster = faster(i)[p]
 		}
 	}
 }

@@ -52,6 +52,7 @@ type purse struct {
 	carry      int64
 	repays     cluster.MicroGPU // rate of Repaid
 	repayCarry int64
+	work       []cluster.Extra // by model: what its GPUs do beyond their time; nil = nothing
 }
 
 // any tells whether any job satisfies such.
@@ -101,6 +102,9 @@ func (w *witness) pass(to cluster.Instant) {
 		repaid, p.repayCarry = cluster.Accrue(p.repays, gone, p.repayCarry)
 		p.Repaid += repaid
 		p.Alloc += cluster.Times(p.Holds, gone)
+		for m := range p.work {
+			p.Alloc += p.work[m].Of(cluster.Times(p.On[m], gone))
+		}
 	}
 	for i := range w.cells {
 		w.broken[i] += cluster.Times(w.cells[i].Broken, gone)
@@ -232,12 +236,18 @@ func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 		p := w.tenant(ledger[i].Tenant)
 		var alloc, due cluster.GPUTime
 		p.Due, p.repays, p.carry = 0, 0, 0 // the carry is below a GPU-millisecond, and the ledger has it
+		clear(p.work)
 		for ; i < len(ledger) && ledger[i].Tenant == p.Tenant; i++ {
 			t := &ledger[i]
-			alloc, due = alloc+t.Alloc, due+t.Due
+			alloc, due = alloc+t.Alloc+t.Extra.Alloc, due+t.Due+t.Extra.Due
 			wants := min(t.Own(), t.Demand) // ASTRAEA eq. 8
+			repays := max(wants-t.Entitlement, 0)
+			if t.Usable != 0 || t.Extra.Faster != 0 { // in work
+				w.speedup(p, t)
+				wants, repays = t.Usable+worth(t, t.Usable), repays+worth(t, repays)
+			}
 			p.Due += wants
-			p.repays += max(wants-t.Entitlement, 0)
+			p.repays += repays
 		}
 		// The scores use what tenants held, under any scheduler: the accounts omit work that
 		// stops destroyed.
@@ -256,6 +266,21 @@ func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 	w.over = w.over[:0]
 }
 
+// speedup notes the speedup of a pool for a tenant.
+func (w *witness) speedup(p *purse, t *cluster.TenantPool) {
+	if m := slices.Index(w.models, t.Pool); m >= 0 {
+		if p.work == nil {
+			p.work = make([]cluster.Extra, len(w.models))
+		}
+		p.work[m].Faster = t.Extra.Faster
+	}
+}
+
+// worth gives the throughput of GPUs for a tenant less their number, in GPUs of the reference model.
+func worth(t *cluster.TenantPool, gpus cluster.MicroGPU) cluster.MicroGPU {
+	return cluster.MicroGPU(t.Extra.Of(cluster.GPUTime(gpus)))
+}
+
 // settle reads the account of a job.
 func (w *witness) settle(l *life, plan *cluster.Plan, id cluster.JobID) {
 	records := plan.State.Records
@@ -267,7 +292,7 @@ func (w *witness) settle(l *life, plan *cluster.Plan, id cluster.JobID) {
 		}
 		return
 	}
-	l.Alloc, l.Due = records[i].Alloc, records[i].Due
+	l.Alloc, l.Due = records[i].Work()
 }
 
 // there lists the live jobs, in order of submission.

@@ -9,6 +9,9 @@
 //	overhead of leases, §6.4               Overhead
 //	sharing anomaly, HiveD §2              Audit
 //
+// Where a policy divides GPU models, GPU time received and due is work, in GPU time of the reference model: a tenant that
+// trades slow GPUs for fewer fast ones does not lose. Schedulers that know no speedups are measured in GPU time.
+//
 // Counted jobs: a finished job has started and ended, with any outcome. A withdrawn job ended
 // without a start; it has a delay and a rho, but neither a completion time nor a slowdown. A job
 // without an end when the run ends is unfinished: it is in Counts, in Loss.Unfinished if its rho
