@@ -9,8 +9,8 @@
 //	overhead of leases, §6.4               Overhead
 //	sharing anomaly, HiveD §2              Audit
 //
-// Where a policy divides GPU models, GPU time received and due is work, in GPU time of the reference model: a tenant that
-// trades slow GPUs for fewer fast ones does not lose. Schedulers that know no speedups are measured in GPU time.
+// Where speeds on GPU models are known, GPU time of tenants is work, that is GPU time times the true speed, under any scheduler: a
+// tenant that has fewer but faster GPUs does not lose. GPU time of jobs is work only where a policy divides GPU models.
 //
 // Counted jobs: a finished job has started and ended, with any outcome. A withdrawn job ended
 // without a start; it has a delay and a rho, but neither a completion time nor a slowdown. A job
