@@ -247,6 +247,41 @@ type Ledger struct {
 	Tenants []TenantPool  `json:"tenants"`         // sorted by tenant, pool
 	Pools   []PoolAccount `json:"pools"`           // sorted by pool
 	Users   []UserAccount `json:"users,omitempty"` // sorted by tenant, user
+	// Conversions are of the trades in force, in the order in which they were made.
+	Conversions []Conversion `json:"conversions,omitempty"`
+}
+
+// Conversion is what a trade has moved between the accounts of its two sides. As much of it is moved back as ends of the trade.
+type Conversion struct {
+	Trade    int64     `json:"trade"`
+	Fast     string    `json:"fast"` // models
+	Slow     string    `json:"slow"`
+	FastTo   PartyName `json:"fast_to"`
+	SlowTo   PartyName `json:"slow_to"`
+	FastGPUs MicroGPU  `json:"fast_gpus"` // of the trade when it was made: its price
+	SlowGPUs MicroGPU  `json:"slow_gpus"`
+	Left     MicroGPU  `json:"left"`             // slow GPUs of the trade at the last look
+	Tenants  Moved     `json:"tenants,omitzero"` // of the tenants' accounts
+	Parties  Moved     `json:"parties,omitzero"` // of the parties'
+}
+
+// Moved is what a trade moved: of deficits, and of debts by age, oldest first.
+type Moved struct {
+	Deficit MovedTime  `json:"deficit,omitzero"`
+	Debts   []MovedLot `json:"debts,omitempty"`
+}
+
+// MovedTime is GPU time of the slow pool that went to the side that gets slow GPUs, and of the fast pool that
+// went to the other side for it.
+type MovedTime struct {
+	Slow GPUTime `json:"slow,omitempty"`
+	Fast GPUTime `json:"fast,omitempty"`
+}
+
+// MovedLot is MovedTime of one slice of the window.
+type MovedLot struct {
+	Start Instant `json:"start"`
+	MovedTime
 }
 
 // Lending is how long opportunistic leases of a pool ran, and how often their owners recalled

@@ -170,7 +170,8 @@ func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
 			b.badNode[s.Nodes[i].Name] = true
 		}
 	}
-	b.ledger = cluster.Ledger{At: s.Now, Tenants: slices.Grow(room.Tenants[:0], len(s.Ledger.Tenants)), Pools: append(room.Pools[:0], s.Ledger.Pools...)}
+	b.ledger = cluster.Ledger{At: s.Now, Tenants: slices.Grow(room.Tenants[:0], len(s.Ledger.Tenants)), Pools: append(room.Pools[:0], s.Ledger.Pools...),
+		Conversions: s.Ledger.Conversions}
 	for i := range s.Ledger.Tenants {
 		var buckets []cluster.Bucket
 		var lots []cluster.Lot

@@ -138,13 +138,23 @@ func Settle(l *cluster.Ledger, base, entitled, untraded []cluster.MicroGPU, larg
 		}
 		anew = anew || t.Own() != entitled[i]
 		t.Base, t.Entitlement = base[i], entitled[i]+t.Repays
-		ahead := cluster.Times(largest[i], s.Term)
-		if t.Repays >= 0 {
-			ahead += Credit(limit[i], s.Threshold)
-		}
-		t.Deficit = max(t.Deficit, -ahead)
+		t.Deficit = max(t.Deficit, -Ahead(t, largest[i], limit[i], s))
 	}
 	repay(l, holds, s, anew)
+}
+
+// Ahead gives how far ahead a tenant may be in a pool, by the largest gang and the larger of the entitlements with and without trades.
+func Ahead(t *cluster.TenantPool, largest int, limit cluster.MicroGPU, s *cluster.Settings) cluster.GPUTime {
+	ahead := cluster.Times(largest, s.Term)
+	if t.Repays >= 0 {
+		ahead += Credit(limit, s.Threshold)
+	}
+	return ahead
+}
+
+// PartyAhead gives how far ahead a party may be in a pool, by the largest gang of all parties and as Ahead.
+func PartyAhead(largest int, limit cluster.MicroGPU, s *cluster.Settings) cluster.GPUTime {
+	return 2 * (cluster.Times(largest, s.Term) + Credit(limit, s.Term))
 }
 
 // SettleParties does for the accounts of parties what Settle does for those of tenants. All parties that want
@@ -176,8 +186,7 @@ func SettleParties(rows []cluster.TenantPool, pools int, entitled, untraded []cl
 				r.Deficit -= cluster.GPUTime(Portion(int64(late), int64(entitled[i]), int64(due)))
 			}
 			r.Base, r.Entitlement = entitled[i], entitled[i]
-			ahead := 2 * (cluster.Times(largest, s.Term) + Credit(limit[i], s.Term))
-			r.Deficit = max(r.Deficit, -ahead)
+			r.Deficit = max(r.Deficit, -PartyAhead(largest, limit[i], s))
 		}
 	}
 }
