@@ -156,7 +156,7 @@ func (x *Explanation) Write(p *Page) {
 	if e := x.Effective; e != nil {
 		rho := ""
 		if e.Rho != nil {
-			rho = fmt.Sprintf("; measured rho %.3f", *e.Rho)
+			rho = fmt.Sprintf("; ratio %.3f", *e.Rho)
 		}
 		say("", "%s in all: its GPUs are worth %.2f of the reference model, its share by weight %.2f%s", e.Tenant, e.Throughput, e.Share, rho)
 	}

@@ -14,7 +14,7 @@ import (
 // all its slow GPUs is repaid, or repays, in fast ones. So the accounts of each pool keep their sum, and those of each side their
 // value at the price.
 type Sides struct {
-	FastTo, SlowTo Side // who gets fast GPUs, and who gets slow ones
+	FastTo, SlowTo Side // one gets fast GPUs, the other one slow ones
 	Fast, Slow     cluster.MicroGPU
 }
 
@@ -75,13 +75,15 @@ func (s *Sides) Revert(moved cluster.Moved, ended Given) cluster.Moved {
 }
 
 // ConvertLeads converts the lead by which a side exceeds what it may be ahead by now that a trade has ended: it built it up with traded
-// GPUs. The other side takes it over, and is given as much in the other pool. Settle would forgive it.
-func (s *Sides) ConvertLeads() {
+// GPUs. The other side takes it over, and is given as much in the other pool. Settle would forgive it. It returns the amounts.
+func (s *Sides) ConvertLeads() cluster.MovedTime {
 	beyond := max(s.SlowTo.slowLead(), s.slow(s.FastTo.fastLead()), 0)
 	if beyond == 0 {
 		beyond = min(-s.FastTo.slowLead(), -s.slow(s.SlowTo.fastLead()), 0)
 	}
-	s.move(s.within(s.pair(beyond, 0)))
+	m := s.within(s.pair(beyond, 0))
+	s.move(m)
+	return m
 }
 
 func (s *Side) slowLead() cluster.GPUTime { return -s.Slow.Deficit - s.SlowAhead }
