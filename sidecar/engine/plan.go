@@ -47,6 +47,7 @@ func (d *Decider) buffer(s *cluster.Snapshot) *buffer {
 func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	b, buf := &d.books, x.buffer
 	buf.standing = why.Tenants(b, buf.standing)
+	x.speeds.Price(b.Records)
 	b.Moves = x.market.Moves()
 	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: actions.List(b, choice.Fences), Ended: b.Ended,
 		Losses: budget.Losses(b), Cells: choice.Cells, AllocationRequest: x.question}

@@ -298,7 +298,10 @@ type Tenant struct {
 	EvenIn *time.Duration   `json:"even_in_ns" db:"even_in"`
 	Alloc  cluster.GPUTime  `json:"alloc_gpu_ms" db:"alloc_gpu_ms"`
 	Due    cluster.GPUTime  `json:"due_gpu_ms" db:"due_gpu_ms"`
-	AsOf   time.Time        `json:"as_of"`
+	// Work and WorkDue are in GPU time of the reference model: GPU time times speedup where a policy divides GPU models.
+	Work    cluster.GPUTime `json:"work_gpu_ms" db:"work_gpu_ms"`
+	WorkDue cluster.GPUTime `json:"work_due_gpu_ms" db:"work_due_gpu_ms"`
+	AsOf    time.Time       `json:"as_of"`
 }
 
 // Tenants gives the state of every tenant in every pool.
@@ -485,6 +488,9 @@ type Job struct {
 	Alloc      cluster.GPUTime `json:"alloc_gpu_ms" db:"alloc_gpu_ms"`
 	Due        cluster.GPUTime `json:"due_gpu_ms" db:"due_gpu_ms"`
 	Lost       cluster.GPUTime `json:"lost_gpu_ms" db:"lost_gpu_ms"`
+	// Work and WorkDue are in GPU time of the reference model: GPU time times speedup where a policy divides GPU models.
+	Work    cluster.GPUTime `json:"work_gpu_ms" db:"work_gpu_ms"`
+	WorkDue cluster.GPUTime `json:"work_due_gpu_ms" db:"work_due_gpu_ms"`
 }
 
 // Explanation is everything that explains why a job runs or waits.

@@ -204,15 +204,17 @@ func accruing(from, at cluster.Instant) func(*sheet) foretold {
 	return func(s *sheet) foretold {
 		told := plain(s)
 		due, carry, rates := s.column(numberKind, "due"), s.column(numberKind, "due_carry"), s.column(numberKind, "due_rate")
-		dues, carries := make([]int64, len(due)), make([]int64, len(due))
+		faster, extra := s.column(numberKind, "extra.faster"), s.column(numberKind, "extra.due")
+		dues, carries, extras := make([]int64, len(due)), make([]int64, len(due)), make([]int64, len(due))
 		for i := range due {
 			if rates[i] < 0 || carry[i] < 0 || at < from {
 				continue
 			}
 			more, left := cluster.Accrue(cluster.MicroGPU(rates[i]), at.Sub(from), carry[i])
-			dues[i], carries[i] = due[i]+int64(more), left
+			work := cluster.Extra{Faster: faster[i]}
+			dues[i], carries[i], extras[i] = due[i]+int64(more), left, extra[i]+int64(work.Of(more))
 		}
-		told.formulas = map[string][]int64{"due": dues, "due_carry": carries}
+		told.formulas = map[string][]int64{"due": dues, "due_carry": carries, "extra.due": extras}
 		return told
 	}
 }
@@ -221,6 +223,7 @@ func accruing(from, at cluster.Instant) func(*sheet) foretold {
 // mostly have equal statuses.
 func judging(jobs, records *sheet) func(*sheet) foretold {
 	tenants, alloc, due := records.column(textKind, "tenant"), records.column(numberKind, "alloc"), records.column(numberKind, "due")
+	extra, extraDue := records.column(numberKind, "extra.alloc"), records.column(numberKind, "extra.due")
 	models, gpus := jobs.column(textKind, "job.request.model"), jobs.column(numberKind, "job.request.gpus")
 	return func(s *sheet) foretold {
 		rhos, owners, kinds := make([]int64, len(s.keys)), make([]int64, len(s.keys)), make([]int64, len(s.keys))
@@ -230,7 +233,7 @@ func judging(jobs, records *sheet) func(*sheet) foretold {
 		record, job := follow(records), follow(jobs)
 		for r, key := range s.keys {
 			if i := record(key); i >= 0 {
-				owners[r], rhos[r] = tenants[i], int64(cluster.RhoOf(cluster.GPUTime(alloc[i]), cluster.GPUTime(due[i])))
+				owners[r], rhos[r] = tenants[i], int64(cluster.RhoOf(cluster.GPUTime(alloc[i]+extra[i]), cluster.GPUTime(due[i]+extraDue[i])))
 			}
 			if i := job(key); i >= 0 {
 				kinds[r] = owners[r]<<40 ^ gpus[i]<<20 ^ models[i]

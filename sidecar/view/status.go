@@ -392,7 +392,7 @@ func (st *Status) effective(p *Page) {
 	if len(st.Effective) == 0 {
 		return
 	}
-	t := &Table{Head: []string{"TENANT", ">NOW", ">DUE", ">BY_WEIGHT", ">MEASURED_RHO"}}
+	t := &Table{Head: []string{"TENANT", ">NOW", ">DUE", ">BY_WEIGHT", ">RATIO"}}
 	for _, x := range st.Effective {
 		rho := "-"
 		if x.Rho != nil {

@@ -127,13 +127,30 @@ func ledger(w io.Writer, p *cluster.Plan) {
 	fmt.Fprintln(w, p.State.Ledger.At)
 	for _, t := range p.State.Ledger.Tenants {
 		fmt.Fprintln(w, t.Tenant, t.Pool, t.Base, t.Entitlement, t.Demand, t.Deficit, t.Owed, t.OwedCarry, t.Lots, t.Repays, t.Repaying, t.Destroyed,
-			t.Young, t.SelCarry, t.Alloc, t.Due, t.DueCarry, t.Buckets)
+			t.Young, t.SelCarry, t.Alloc, t.Due, t.DueCarry, times(t.Buckets))
+		extra(w, t.Extra, t.Usable)
 	}
 	for _, a := range p.State.Ledger.Pools {
 		fmt.Fprintln(w, a.Pool, a.GPUs, a.BadGPUs, a.Capacity, a.Tenants, a.Untouchable, a.Overhead, a.Idle, a.Bad, a.Stops)
 	}
 	for _, s := range p.Tenants {
 		fmt.Fprintln(w, s.Weight, s.Holds, s.Lent, s.Borrowed, s.Waiting, s.Behind, s.Rho, s.RhoAll)
+	}
+}
+
+// times gives the GPU time in slices of the window. Their work is part of the sums by which extra differs.
+func times(buckets []cluster.Bucket) []any {
+	out := make([]any, len(buckets))
+	for i, b := range buckets {
+		out[i] = struct{ A, B, C any }{b.Start, b.Alloc, b.Due}
+	}
+	return out
+}
+
+// extra writes the work of an account, which is GPU time unless a policy divides GPU models.
+func extra(w io.Writer, x cluster.Extra, usable cluster.MicroGPU) {
+	if x != (cluster.Extra{}) || usable != 0 {
+		fmt.Fprintln(w, x.Faster, x.Alloc, x.Due, usable)
 	}
 }
 
@@ -144,6 +161,7 @@ func records(w io.Writer, p *cluster.Plan) {
 		fmt.Fprintln(w, r.Key, r.ID, r.Tenant, r.Submit, r.Restarts, r.State, r.First, r.Done, r.UserBegin, r.UserNodes, r.UserLimit, r.SiteFactor)
 		fmt.Fprintln(w, r.Gate, r.Locked, r.Pinned, r.Alloc, r.Due, r.DueCarry, r.DueRate, r.ChargedTo, r.Held, r.HeldSince, r.Suspend, r.Ran)
 		fmt.Fprintln(w, r.Terms, r.Moved, r.Failed, r.AvoidUntil, r.AvoidNodes, r.Lost, r.KnownLost, r.UnknownLost, r.Stops, r.Spent, r.Saved, r.Beyond, r.Uncharged)
+		extra(w, r.Extra, 0)
 		if r.Stopping != nil {
 			s := r.Stopping
 			fmt.Fprintln(w, struct{ A, B, C, D, E any }{s.Since, s.Certainty, s.Restarts, s.GPUs, s.Work})

@@ -57,6 +57,8 @@ func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own *round.Owned) 
 		question = x.ask(capacity, own)
 		entitled, untraded = x.market(capacity, base, own)
 		largest = owe(largest, ltgf.Most(entitled.Cells, untraded))
+	} else {
+		x.convert(byParty{}, base, nil, nil)
 	}
 	ltgf.Settle(&x.Ledger, base.Cells, entitled.Cells, untraded, largest, x.held(), x.Settings, x.Snapshot.Ledger.At/cluster.Instant(x.Settings.Term) != x.Now/cluster.Instant(x.Settings.Term))
 	x.repay(entitled)

@@ -54,6 +54,7 @@ func (x *shares) market(capacity []int, base byTenant, own *round.Owned) (entitl
 		}
 	}
 	parties, untraded := x.untraded(due, entitled)
+	x.convert(due, entitled, parties, untraded)
 	ltgf.SettleParties(x.PartyRows.Cells, n, due.Cells, parties, x.largestGang(), x.Settings)
 	return entitled, untraded
 }

@@ -4,6 +4,7 @@ package speeds
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -209,6 +210,41 @@ func (x *Speeds) Speedups(i int) []profile.Speedup {
 		x.known[of] = known
 	}
 	return known
+}
+
+// Faster returns a function that gives, by pool, a job's speedup less 1, in millionths: -1_000_000 = its job cannot use
+// the pool. It is nil if no policy divides GPU models.
+func (x *Speeds) Faster() func(i int) []int64 {
+	if x.Book == nil {
+		return nil
+	}
+	out := make([]int64, len(x.Pools))
+	return func(i int) []int64 {
+		known := x.Speedups(i)
+		for p := range out {
+			out[p] = -int64(cluster.WholeGPU)
+			if slices.Contains(x.Jobs[i].May, p) || slices.Contains(x.Jobs[i].Pools, p) {
+				out[p] += int64(math.Round(known[p].Value * float64(cluster.WholeGPU)))
+			}
+		}
+		return out
+	}
+}
+
+// Price sets the speedups at which the work of jobs with new leases counts in records: of the GPUs that they are granted.
+func (x *Speeds) Price(records []cluster.Record) {
+	faster := x.Faster()
+	if faster == nil {
+		return
+	}
+	for i, l := range x.Leases {
+		if l == nil || l.State != cluster.Granted {
+			continue
+		}
+		if p := x.Pool(l.Pool); p >= 0 {
+			records[i].Extra.Faster = faster(i)[p]
+		}
+	}
 }
 
 // Profiles returns the profiles and paces to remember.
