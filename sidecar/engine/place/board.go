@@ -200,14 +200,6 @@ func (b *Board) Hold(holds []cluster.Holding) {
 	}
 }
 
-// Release undoes Hold.
-func (b *Board) Release(holds []cluster.Holding) {
-	for _, h := range holds {
-		h.GPUs, h.CPUs, h.MemoryMB = -h.GPUs, -h.CPUs, -h.MemoryMB
-		b.Hold([]cluster.Holding{h})
-	}
-}
-
 // Await allocates soft leases with numbers below n.
 func (b *Board) Await(n int) {
 	if old := len(b.softs); n > old {

@@ -14,7 +14,7 @@ type Mover func(who int) (Ask, cluster.GPUTime)
 // move to idle GPUs of other nodes. It takes the nodes from which moves cost least, and takes all places on the board.
 // moves has the new places, in the order of the gang's Displaced. If the moves would cost more than most, or more than
 // Ask.Max leases would move, or they do not all fit elsewhere, the board stays as it is. Only leases on one node move.
-func (b *Board) Compact(a Ask, most cluster.GPUTime, mover Mover) (gang Placement, moves []Placement, ok bool) {
+func Compact(b *Board, a Ask, most cluster.GPUTime, mover Mover) (gang Placement, moves []Placement, ok bool) {
 	x := b.search(a)
 	for _, sl := range x.splits() {
 		if sl.per == 0 {
@@ -55,7 +55,7 @@ func (x *search) movable(sl split, most cluster.GPUTime, mover Mover) ([]choice,
 		return found, places
 	}
 	for i := range found {
-		x.giveBack(found[i].displaced, places)
+		giveBack(x.Board, found[i].displaced, places)
 	}
 	return nil, nil
 }
@@ -111,7 +111,7 @@ func (x *search) clear(c choice, places map[int]Placement, mover Mover) bool {
 			}
 		}
 		if nodes == nil {
-			x.giveBack(c.displaced[:k], places)
+			giveBack(x.Board, c.displaced[:k], places)
 			return false
 		}
 		places[f.who] = y.placement(nodes)
@@ -121,9 +121,17 @@ func (x *search) clear(c choice, places map[int]Placement, mover Mover) bool {
 }
 
 // giveBack returns the places of leases that do not move after all.
-func (b *Board) giveBack(leases []*soft, places map[int]Placement) {
+func giveBack(b *Board, leases []*soft, places map[int]Placement) {
 	for _, f := range leases {
-		b.Release(places[f.who].Nodes)
+		Release(b, places[f.who].Nodes)
 		delete(places, f.who)
+	}
+}
+
+// Release undoes Hold.
+func Release(b *Board, holds []cluster.Holding) {
+	for _, h := range holds {
+		h.GPUs, h.CPUs, h.MemoryMB = -h.GPUs, -h.CPUs, -h.MemoryMB
+		b.Hold([]cluster.Holding{h})
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // compacted places a gang by moves that cost a GPU-minute for each GPU, and shows the result. Leases want GPUs anyhow.
 func (b *Board) compacted(s Spec, size map[int]int, most cluster.Span) string {
-	p, moves, ok := b.Compact(Ask{Shape: b.Shape(s), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Displace: Anybodys, Max: -1}, cluster.Times(1, most),
+	p, moves, ok := Compact(b, Ask{Shape: b.Shape(s), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Displace: Anybodys, Max: -1}, cluster.Times(1, most),
 		func(who int) (Ask, cluster.GPUTime) {
 			return Ask{Shape: b.Shape(gang(size[who])), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1}, cluster.Times(size[who], cluster.Minute)
 		})
@@ -87,7 +87,7 @@ func (s *small) compact() bool {
 	most, limit := cluster.Times(1, rapid.SampledFrom([]cluster.Span{1, 3, 100}).Draw(s.T, "most")*cluster.Minute), rapid.IntRange(-1, 2).Draw(s.T, "limit")
 	cost := func(key int) cluster.GPUTime { return cluster.Times(s.specOf(key).Request.GPUs, cluster.Minute) }
 	before := fmt.Sprint(s.b.nodes, s.b.idleAndSoft())
-	p, moves, ok := s.b.Compact(Ask{Shape: s.b.Shape(spec), Pool: v100, Now: noon, End: end, Displace: Anybodys, Max: limit}, most,
+	p, moves, ok := Compact(s.b, Ask{Shape: s.b.Shape(spec), Pool: v100, Now: noon, End: end, Displace: Anybodys, Max: limit}, most,
 		func(who int) (Ask, cluster.GPUTime) {
 			return Ask{Shape: s.b.Shape(s.specOf(who)), Pool: v100, Now: noon, End: end, Max: -1}, cost(who)
 		})
@@ -164,7 +164,7 @@ func TestMovesAreFound(t *testing.T) {
 			found = found || missing <= min(most, soft[i]) && idle >= want
 		}
 		ask := Ask{Shape: b.Shape(onNodes(1, want)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Displace: Anybodys, Max: -1}
-		p, _, ok := b.Compact(ask, cluster.Times(most, cluster.Minute), func(int) (Ask, cluster.GPUTime) {
+		p, _, ok := Compact(b, ask, cluster.Times(most, cluster.Minute), func(int) (Ask, cluster.GPUTime) {
 			return Ask{Shape: b.Shape(gang(1)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1}, cluster.Times(1, cluster.Minute)
 		})
 		if ok != found {

@@ -86,7 +86,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	choice := lease.Choose(*in, table{board}, len(x.Pools))
 	*passed = choice.Passed
 	if touch == cluster.FullControl {
-		x.compact(in, board, &choice)
+		compact(x, in, board, &choice)
 	}
 	x.renew(in, &choice)
 	x.grant(in, &choice)
@@ -162,8 +162,7 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 			continue
 		}
 		i, ok := at[c]-1, true
-		elsewhere := in.Candidates[i].Running && x.Leases[c].Pool != cl.Pool // decided anew; a move for a gang is not
-		if elsewhere || in.Candidates[i].IdleOnly || x.Now.Sub(cl.At) > x.Settings.Term {
+		if in.Candidates[i].Running && !compacts(x.Settings) || in.Candidates[i].IdleOnly || x.Now.Sub(cl.At) > x.Settings.Term {
 			continue
 		}
 		spec := x.Spec(in.Candidates[i].Case)

@@ -12,19 +12,22 @@ import (
 // compactionsARound limits the gangs for which other jobs move in a round.
 const compactionsARound = 32
 
+// compacts reports whether jobs move for gangs. Policies for GPU models move jobs themselves.
+func compacts(s *cluster.Settings) bool { return s.CompactPercent > 0 && s.Divide == "" }
+
 // compact gives idle GPUs to gangs that they fit in number but not on their nodes, in the order of turns: jobs whose
 // leases were just renewed move to idle GPUs of other nodes when their terms end. They keep their number of GPUs, so all
 // that other tenants lose is the cost of the moves: at most CompactPercent of the GPU time of the gang in a term. The
 // stop budget holds as for all leases that end.
-func (x *contest) compact(in *lease.Input, board *place.Board, choice *lease.Choice) {
-	if x.Settings.CompactPercent <= 0 || in.Mechanism != nil || len(choice.Renewed) == 0 || len(choice.Scattered) == 0 {
+func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choice) {
+	if !compacts(x.Settings) || len(choice.Renewed) == 0 || len(choice.Scattered) == 0 {
 		return
 	}
 	at := make(map[int]int, len(choice.Renewed)) // candidates by case
 	for _, i := range choice.Renewed {
 		c := in.Candidates[i].Case
 		at[c] = i
-		board.Release(x.Snapshot.Cases[c].Job.Holds)
+		place.Release(board, x.Snapshot.Cases[c].Job.Holds)
 		board.Soften(c, int(x.Jobs[c].Queue), 0, x.Leases[c].End, x.Snapshot.Cases[c].Job.Holds)
 	}
 	mover := func(c int) (place.Ask, cluster.GPUTime) {
@@ -32,7 +35,7 @@ func (x *contest) compact(in *lease.Input, board *place.Board, choice *lease.Cho
 		return place.Ask{Shape: x.Site.Shape(x.Spec(c)), Pool: k.Pools[0], Now: x.Now, End: lease.Next(l.End, x.Settings), Stops: !k.Binds, Max: -1},
 			cluster.Times(k.GPUs, j.Cost(l.End, x.Settings.Notice))
 	}
-	refused, left := map[int]bool{}, x.reclaimsLeft(choice)
+	refused, left := map[int]bool{}, reclaimsLeft(x.Settings, choice)
 	for _, d := range choice.Scattered[:min(len(choice.Scattered), compactionsARound)] {
 		k := &in.Candidates[d.Candidate]
 		if refused[k.Shape] || left == 0 || x.IsClaimed(k.Key) || slices.Contains([]cluster.Code{"", cluster.ReasonClaim}, choice.Passed[d.Candidate].Code) {
@@ -40,7 +43,7 @@ func (x *contest) compact(in *lease.Input, board *place.Board, choice *lease.Cho
 		}
 		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.Now, End: max(k.End, lease.Next(x.Now, x.Settings)), Displace: place.Anybodys, Stops: true, Max: left}
 		most := cluster.GPUTime(cluster.MulDiv(int64(cluster.Times(k.GPUs, x.Settings.Term)), int64(x.Settings.CompactPercent), 100))
-		gang, moves, ok := board.Compact(ask, most, mover)
+		gang, moves, ok := place.Compact(board, ask, most, mover)
 		if !ok {
 			refused[k.Shape] = true
 			continue

@@ -108,7 +108,7 @@ type refusal struct{ tenant, shape, pool int }
 
 func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 	n, queues := len(x.Pools), len(x.Queues)
-	r := &recalls{contest: x, may: may, most: x.reclaimsLeft(choice), users: x.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
+	r := &recalls{contest: x, may: may, most: reclaimsLeft(x.Settings, choice), users: x.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
 		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
 		firsts: round.NewTable[round.QueueIndex, int](queues, n)}
 	debit, _ := round.Committed(x.Books, queues, round.QueueOf)
@@ -140,11 +140,11 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 }
 
 // reclaimsLeft returns how many more leases may end for others in this round; < 0 = no limit.
-func (x *contest) reclaimsLeft(choice *lease.Choice) int {
-	if x.Settings.MaxReclaims <= 0 {
+func reclaimsLeft(s *cluster.Settings, choice *lease.Choice) int {
+	if s.MaxReclaims <= 0 {
 		return -1
 	}
-	left := x.Settings.MaxReclaims
+	left := s.MaxReclaims
 	for i := range choice.Grants {
 		left = max(left-len(choice.Grants[i].Displaced), 0)
 	}
