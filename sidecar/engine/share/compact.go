@@ -35,17 +35,18 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 		return place.Ask{Shape: x.Site.Shape(x.Spec(c)), Pool: k.Pools[0], Now: x.Now, End: lease.Next(l.End, x.Settings), Stops: !k.Binds, Max: -1},
 			cluster.Times(k.GPUs, j.Cost(l.End, x.Settings.Notice))
 	}
-	refused, left := map[int]bool{}, reclaimsLeft(x.Settings, choice)
+	type kind struct{ shape, pool int }
+	refused, left := map[kind]bool{}, reclaimsLeft(x.Settings, choice)
 	for _, d := range choice.Scattered[:min(len(choice.Scattered), compactionsARound)] {
 		k := &in.Candidates[d.Candidate]
-		if refused[k.Shape] || left == 0 || x.IsClaimed(k.Key) || slices.Contains([]cluster.Code{"", cluster.ReasonClaim}, choice.Passed[d.Candidate].Code) {
+		if refused[kind{k.Shape, d.Pool}] || left == 0 || x.IsClaimed(k.Key) || slices.Contains([]cluster.Code{"", cluster.ReasonClaim}, choice.Passed[d.Candidate].Code) {
 			continue
 		}
 		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.Now, End: max(k.End, lease.Next(x.Now, x.Settings)), Displace: place.Anybodys, Stops: true, Max: left}
 		most := cluster.GPUTime(cluster.MulDiv(int64(cluster.Times(k.GPUs, x.Settings.Term)), int64(x.Settings.CompactPercent), 100))
 		gang, moves, ok := place.Compact(board, ask, most, mover)
 		if !ok {
-			refused[k.Shape] = true
+			refused[kind{k.Shape, d.Pool}] = true
 			continue
 		}
 		for n, c := range gang.Displaced {
