@@ -35,6 +35,10 @@ type Settings struct {
 	Threshold   Span `json:"threshold"`
 	MaxReclaims int  `json:"max_reclaims"`
 
+	// CompactPercent lets running jobs move to idle GPUs at the end of their terms, so that a waiting gang fits, if the
+	// moves cost at most that much of the GPU time of the gang in a term; 0 = they do not move for that.
+	CompactPercent int `json:"compact_percent,omitempty"`
+
 	// StopAllowance, and StopOverheadMilli in thousandths of its run time, limit what stops may
 	// cost a job. Both 0 = any job may be stopped at any time, as the papers assume. StartCost is
 	// the cost of a start that has not been measured.

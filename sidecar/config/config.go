@@ -36,6 +36,7 @@ type Config struct {
 
 	Reclaim  Reclaim  `yaml:"reclaim"`
 	Recall   Recall   `yaml:"recall"`
+	Compact  Compact  `yaml:"compact"`
 	Fairness Fairness `yaml:"fairness"`
 	Credit   Credit   `yaml:"credit"`
 	Burst    Burst    `yaml:"burst"`
@@ -172,6 +173,11 @@ type Reclaim struct {
 	Max       int      `yaml:"max"`
 }
 
+// Compact limits moves of running jobs that make room for gangs.
+type Compact struct {
+	MaxCost Percent `yaml:"max_cost"`
+}
+
 // Recall says how leases end before their term is over.
 type Recall struct {
 	FirstLease bool     `yaml:"first_lease"`
@@ -282,6 +288,7 @@ func Default() *Config {
 		Start:    Begin{Cost: 5 * minute},
 		Reclaim:  Reclaim{Threshold: 15 * minute, Max: 100},
 		Recall:   Recall{FirstLease: true},
+		Compact:  Compact{MaxCost: 25},
 		Fairness: Fairness{RhoSelect: 16, Window: 14 * day},
 		Credit:   Credit{Cap: 2 * hour},
 		Burst:    Burst{Max: 2000},
@@ -366,8 +373,8 @@ func (c *Config) Settings() cluster.Settings {
 		RhoSelect: c.Fairness.RhoSelect, Window: c.Fairness.Window.Span(), HalfLife: c.Fairness.HalfLife.Span(),
 		CreditCap: c.Credit.Cap.Span(), BurstMaxMilli: int64(c.Burst.Max),
 		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,
-		RepayFloorPercent: int(c.Repay.Floor),
-		StopAllowance:     c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StopTotalMilli: 10 * int64(c.Stop.Total), StartCost: c.Start.Cost.Span(),
+		RepayFloorPercent: int(c.Repay.Floor), CompactPercent: int(c.Compact.MaxCost),
+		StopAllowance: c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StopTotalMilli: 10 * int64(c.Stop.Total), StartCost: c.Start.Cost.Span(),
 		RecallFirst: c.Recall.FirstLease, RecallNotice: c.Recall.Notice.Span(),
 		NewFirst: c.Jobs.NewFirst, NewSharePercent: int(c.Jobs.NewShare),
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,

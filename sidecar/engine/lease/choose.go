@@ -124,6 +124,8 @@ type Choice struct {
 	Passed  []round.Passed  // by candidate
 	Due     []Due           // gangs that are due but fit nowhere, furthest behind first
 	Kept    []cluster.Claim // claims that go on
+	// Scattered lists gangs without a lease for which idle GPUs suffice, but not on their nodes, in the order of turns.
+	Scattered []Due
 }
 
 // Due is a gang that is due in a pool but fits nowhere in it.
@@ -182,13 +184,18 @@ func Choose(in Input, board Board, npools int) Choice {
 	c.bindRest(c.denied)
 	c.choice.Renewed = c.better(c.choice.Renewed)
 	// A gang may have got its lease in another pool, or in another way.
-	c.choice.Due = slices.DeleteFunc(c.choice.Due, func(d Due) bool { return c.settled[d.Candidate] })
+	c.choice.Due, c.choice.Scattered = c.without(c.choice.Due), c.without(c.choice.Scattered)
 	for _, cl := range c.Claims {
 		if !c.settled[cl.Candidate] {
 			c.choice.Kept = append(c.choice.Kept, cl.Claim)
 		}
 	}
 	return c.choice
+}
+
+// without drops the gangs that have a lease.
+func (c *chooser) without(gangs []Due) []Due {
+	return slices.DeleteFunc(gangs, func(d Due) bool { return c.settled[d.Candidate] })
 }
 
 // serveClaims gives leases to candidates with claims, and returns the charges to their tenants. A claim that
@@ -200,7 +207,10 @@ func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
 		if promised := cl.Made.Add(c.Settings.Notice) >= cl.At; !promised && !k.Unserved && c.unfair(k, cl.InPool) {
 			continue
 		}
-		g, ok := c.try(cl.Candidate, k.Shape, cl.InPool, ofNobody, 0)
+		g, ok := Grant{}, false
+		if !k.Running {
+			g, ok = c.try(cl.Candidate, k.Shape, cl.InPool, ofNobody, 0)
+		}
 		if !ok {
 			g, ok = c.try(cl.Candidate, cl.Shape, cl.InPool, ofAnybody, 0)
 		}
@@ -516,6 +526,9 @@ func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 		p.Code = cluster.ReasonThreshold
 	}
 	c.choice.Passed[i] = p
+	if p.Free >= k.GPUs && k.GPUs > 1 && !k.Running && !k.Binds && !k.IdleOnly {
+		c.choice.Scattered = append(c.choice.Scattered, Due{i, q.pool})
+	}
 }
 
 // keptFor returns the job whose claim alone keeps a candidate off idle GPUs that it fits; 0 = it fits

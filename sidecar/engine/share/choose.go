@@ -85,6 +85,9 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	in.Mechanism = x.mechanism(in)
 	choice := lease.Choose(*in, table{board}, len(x.Pools))
 	*passed = choice.Passed
+	if touch == cluster.FullControl {
+		compact(x, in, board, &choice)
+	}
 	x.renew(in, &choice)
 	x.grant(in, &choice)
 	if touch == cluster.FullControl {
@@ -159,7 +162,7 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 			continue
 		}
 		i, ok := at[c]-1, true
-		if in.Candidates[i].Running || in.Candidates[i].IdleOnly || x.Now.Sub(cl.At) > x.Settings.Term {
+		if in.Candidates[i].Running && !compacts(x.Settings) || in.Candidates[i].IdleOnly || x.Now.Sub(cl.At) > x.Settings.Term {
 			continue
 		}
 		spec := x.Spec(in.Candidates[i].Case)
