@@ -126,7 +126,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	if !rec.wants && len(j.Holds) == 0 {
 		return rec, nil
 	}
-	j.Command, j.Declares = commandLine(w), declared(w, said)
+	j.Command, j.Declares = commandLine(w), declared(w, said, j.Hints)
 	rec.jobs = []cluster.Job{j}
 	if w.array > 0 && !w.task.set {
 		list, total, err := taskNumbers(w.tasks, t.arrayCap)
@@ -338,7 +338,7 @@ func mark(comment string) (marked bool, begin, gate cluster.Instant) {
 }
 
 // ourWords are the prefixes of words in a comment that fairlease reads.
-var ourWords = []string{"kind=", "steps=", "steps/s", "gpus=", "saves=", "save-time="}
+var ourWords = []string{"kind=", "steps=", "steps/s", "gpus=", "saves=", "save-time=", "mem.", "signal="}
 
 // words gives the words of a user's comment that concern the job's kind, speed, choice of GPUs
 // and saves, up to a limit, and counts the rest of them. Other words belong to the user.
