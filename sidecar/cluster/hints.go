@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Hints is what a job's --comment= says of it: kind=resnet50,steps=90000,steps/s.v100=12.5,gpus=idle. Its text is read once,
+// Hints is what a job says of itself at submission (--fairlease, --comment or --wckey): kind=resnet50,steps=90000,steps/s.v100=12.5,gpus=idle. Its text is read once,
 // where the job is seen; every field has a bound.
 type Hints struct {
 	Kind  string  `json:"kind,omitempty"`

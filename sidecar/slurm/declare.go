@@ -116,7 +116,7 @@ func declared(w *wireJob, said string, hints *cluster.Hints) cluster.Saving {
 
 // sbatchOptions are the options on the command line of sbatch.
 type sbatchOptions struct {
-	signal           string
+	signal, hints    string
 	requeue, appends bool
 }
 
@@ -138,6 +138,8 @@ func options(w *wireJob) (o sbatchOptions) {
 			return o
 		case name == "--signal":
 			o.signal = value
+		case name == "--fairlease":
+			o.hints = value
 		case name == "--requeue":
 			o.requeue = true
 		case name == "--no-requeue":

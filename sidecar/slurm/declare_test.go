@@ -106,7 +106,7 @@ func FuzzDeclared(f *testing.F) {
 	f.Add("", "x", "sbatch --signal")
 	f.Fuzz(func(t *testing.T, comment, script, line string) {
 		w := wireJob{comment: comment, command: script, submitLine: line, batch: true, submit: 5}
-		said, _ := words(comment)
+		said, _ := hintWords(&w)
 		s := declared(&w, said, cluster.ParseHints(said, 0))
 		if (s.Manner != cluster.UnknownManner) != (s.Source == cluster.FromDeclaration) || (s.Manner == cluster.UnknownManner) != (s.Evidence == "") {
 			t.Errorf("no source, or no evidence: %+v", s)
