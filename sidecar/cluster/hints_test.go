@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,28 @@ func TestHintsOfAComment(t *testing.T) {
 				t.Errorf("%q: fault %q, want %q", x.text, lines[i], x.wrong[i])
 			}
 		}
+	}
+}
+
+// The plugins check hints at submission. The table tests that they call the same hints wrong.
+func TestPluginsReadTheSameHints(t *testing.T) {
+	table, err := os.ReadFile("../../slurmplugin/hints.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for line := range strings.Lines(string(table)) {
+		verdict, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if verdict == "#" {
+			continue
+		}
+		lines++
+		if _, wrong := hints(text); (verdict == "bad") != (len(wrong) > 0) || !slices.Contains([]string{"good", "bad", "unknown"}, verdict) {
+			t.Errorf("%s: mistakes %q", line, wrong)
+		}
+	}
+	if lines < 90 {
+		t.Errorf("the table has %d lines", lines)
 	}
 }
 
