@@ -107,30 +107,48 @@ var gateCases = []gateCase{
 	{name: "exclusive for a user", args: "--exclusive=user --gres=gpu:1"},
 }
 
-// TestPlugin runs the same table against both twins and both gates on both versions of Slurm.
+// TestPlugin runs the same tests against both twins on both versions of Slurm, all four side by side.
 func TestPlugin(t *testing.T) {
-	eachTwin(t, pluginConf, func(t *testing.T, c *testcluster.Cluster) {
-		table := func(t *testing.T, license string) {
-			for _, g := range gateCases {
-				if g.suite == "" || g.suite == c.Options.Suite {
-					t.Run(g.name, func(t *testing.T) { g.run(t, c, license) })
+	t.Parallel()
+	for _, suite := range testcluster.Suites {
+		for _, plugin := range []testcluster.Plugin{testcluster.PluginC, testcluster.PluginLua} {
+			t.Run(suite+"/"+string(plugin), func(t *testing.T) {
+				t.Parallel()
+				c := testcluster.ForTest(t, testcluster.Options{
+					Suite: suite, Plugin: plugin, PluginConf: pluginConf,
+					Partitions: []testcluster.Partition{{Name: "gpu", Default: true}, {Name: "free"}, {Name: "other"}},
+					Accounts: []testcluster.Account{{Name: "nlp", Users: []string{"alice", "dave"}}, {Name: "vision", Users: []string{"bob"}},
+						{Name: "ops", Users: []string{"bob"}}},
+					QOS:       []testcluster.QOS{{Name: "debug"}},
+					ExtraConf: slurmLicenses + taskProlog[plugin],
+				})
+				setVariables(t, c)
+				table := func(t *testing.T, license string) {
+					for _, g := range gateCases {
+						if g.suite == "" || g.suite == suite {
+							t.Run(g.name, func(t *testing.T) { g.run(t, c, license) })
+						}
+					}
 				}
-			}
+				t.Run("begin", func(t *testing.T) {
+					table(t, "")
+					t.Run("protected", func(t *testing.T) { gatesAreProtected(t, c) })
+					t.Run("opens before the deadline", func(t *testing.T) { deadlineIsMet(t, c) })
+					t.Run("hints", func(t *testing.T) { hintsAreCarried(t, c) })
+				})
+				t.Run("licence", func(t *testing.T) {
+					configure(t, c, pluginConf+"gate_license=fairlease\n")
+					holdLicenses(t, c)
+					table(t, "fairlease")
+					t.Run("protected", func(t *testing.T) { licensesAreProtected(t, c) })
+					t.Run("not in slurm.conf", func(t *testing.T) { licenseIsMissing(t, c) })
+				})
+				t.Run("refuses opt-outs", func(t *testing.T) { optOutsAreRefused(t, c) })
+				t.Run("refuses jobs that cannot save", func(t *testing.T) { jobsThatCannotSaveAreRefused(t, c) })
+				t.Run("refuses unknown keys", func(t *testing.T) { unknownKeysAreRefused(t, c) })
+			})
 		}
-		t.Run("begin", func(t *testing.T) {
-			table(t, "")
-			t.Run("protected", func(t *testing.T) { gatesAreProtected(t, c) })
-			t.Run("opens before the deadline", func(t *testing.T) { deadlineIsMet(t, c) })
-			t.Run("hints", func(t *testing.T) { hintsAreCarried(t, c) })
-		})
-		t.Run("licence", func(t *testing.T) {
-			configure(t, c, pluginConf+"gate_license=fairlease\n")
-			holdLicenses(t, c)
-			table(t, "fairlease")
-			t.Run("protected", func(t *testing.T) { licensesAreProtected(t, c) })
-			t.Run("not in slurm.conf", func(t *testing.T) { licenseIsMissing(t, c) })
-		})
-	})
+	}
 }
 
 // hintsAreCarried shows that hints reach the sidecar, by the SPANK plugin or without it, that their mistakes are told and fail nothing, and
@@ -268,25 +286,6 @@ func holdLicenses(t *testing.T, c *testcluster.Cluster) {
 
 // taskProlog is the line of slurm.conf that names contrib/task_prolog.sh; setVariables puts it there.
 var taskProlog = map[testcluster.Plugin]string{testcluster.PluginLua: "TaskProlog=/etc/slurm/task_prolog.sh\n"}
-
-func eachTwin(t *testing.T, conf string, test func(*testing.T, *testcluster.Cluster)) {
-	for _, suite := range testcluster.Suites {
-		for _, plugin := range []testcluster.Plugin{testcluster.PluginC, testcluster.PluginLua} {
-			t.Run(suite+"/"+string(plugin), func(t *testing.T) {
-				c := testcluster.ForTest(t, testcluster.Options{
-					Suite: suite, Plugin: plugin, PluginConf: conf,
-					Partitions: []testcluster.Partition{{Name: "gpu", Default: true}, {Name: "free"}, {Name: "other"}},
-					Accounts: []testcluster.Account{{Name: "nlp", Users: []string{"alice", "dave"}}, {Name: "vision", Users: []string{"bob"}},
-						{Name: "ops", Users: []string{"bob"}}},
-					QOS:       []testcluster.QOS{{Name: "debug"}},
-					ExtraConf: slurmLicenses + taskProlog[plugin],
-				})
-				setVariables(t, c)
-				test(t, c)
-			})
-		}
-	}
-}
 
 // beat writes a heartbeat of that age, as the sidecar does: its second inside, and the file as old.
 func beat(t *testing.T, c *testcluster.Cluster, partition string, age time.Duration) {
@@ -563,89 +562,85 @@ func licenseIsMissing(t *testing.T, c *testcluster.Cluster) {
 	gateCase{args: "--gres=gpu:1", gated: true, licence: alone + "matlab:1"}.run(t, c, "fairlease")
 }
 
-// TestPluginRefusesOptOuts shows that a site may refuse the jobs that fairlease cannot lease GPUs to.
-func TestPluginRefusesOptOuts(t *testing.T) {
-	eachTwin(t, pluginConf+"opt_out=refuse\n", func(t *testing.T, c *testcluster.Cluster) {
-		beat(t, c, "gpu", 0)
-		for _, test := range []struct{ name, user, script, argv, option string }{
-			{"contiguous", "alice", script, "sbatch --contiguous --gres=gpu:1", "--contiguous"},
-			{"per socket", "alice", script, "sbatch --gpus-per-socket=1 --sockets-per-node=1", "--gpus-per-socket"},
-			{"heterogeneous", "alice", script, "sbatch --gres=gpu:1 : --gres=gpu:1", "heterogeneous components"},
-			{"salloc", "alice", "", "salloc --no-shell --gres=gpu:1", "salloc, or srun"},
-			{"srun", "alice", "", "srun --gres=gpu:1 true", "salloc, or srun"},
-			{"exclusive for a user", "alice", script, "sbatch --exclusive=user --gres=gpu:1", "--exclusive=user"},
-			{"several models", "alice", script, "sbatch --gpus=v100:1,k80:1", "several GPU models"},
-			{"one of two features", "alice", script, "sbatch --gres=gpu:1 --constraint=[a|b]", "brackets, * or a comma in --constraint"},
-			{"plain", "alice", script, "sbatch --gres=gpu:1", ""},
-			{"one model", "alice", script, "sbatch --gpus=v100:1", ""},
-			{"contiguous without GPUs", "alice", script, "sbatch --contiguous -n1", ""},
-			{"in a free partition", "alice", script, "sbatch -p free --contiguous --gres=gpu:1", ""},
-			{"excluded user", "dave", script, "sbatch --contiguous --gres=gpu:1", ""},
-		} {
-			out, err := c.Run(t.Context(), test.user, test.script, strings.Fields(test.argv)...)
-			switch {
-			case test.option == "" && err != nil:
-				t.Errorf("%s: %v", test.name, err)
-			case test.option != "" && (err == nil || !strings.Contains(out.Stderr, "cannot wait for a lease with "+test.option)):
-				t.Errorf("%s: taken, or the option is not named: %s", test.name, out.Stderr)
-			}
+// optOutsAreRefused shows that a site may refuse the jobs that fairlease cannot lease GPUs to.
+func optOutsAreRefused(t *testing.T, c *testcluster.Cluster) {
+	configure(t, c, pluginConf+"opt_out=refuse\n")
+	beat(t, c, "gpu", 0)
+	for _, test := range []struct{ name, user, script, argv, option string }{
+		{"contiguous", "alice", script, "sbatch --contiguous --gres=gpu:1", "--contiguous"},
+		{"per socket", "alice", script, "sbatch --gpus-per-socket=1 --sockets-per-node=1", "--gpus-per-socket"},
+		{"heterogeneous", "alice", script, "sbatch --gres=gpu:1 : --gres=gpu:1", "heterogeneous components"},
+		{"salloc", "alice", "", "salloc --no-shell --gres=gpu:1", "salloc, or srun"},
+		{"srun", "alice", "", "srun --gres=gpu:1 true", "salloc, or srun"},
+		{"exclusive for a user", "alice", script, "sbatch --exclusive=user --gres=gpu:1", "--exclusive=user"},
+		{"several models", "alice", script, "sbatch --gpus=v100:1,k80:1", "several GPU models"},
+		{"one of two features", "alice", script, "sbatch --gres=gpu:1 --constraint=[a|b]", "brackets, * or a comma in --constraint"},
+		{"plain", "alice", script, "sbatch --gres=gpu:1", ""},
+		{"one model", "alice", script, "sbatch --gpus=v100:1", ""},
+		{"contiguous without GPUs", "alice", script, "sbatch --contiguous -n1", ""},
+		{"in a free partition", "alice", script, "sbatch -p free --contiguous --gres=gpu:1", ""},
+		{"excluded user", "dave", script, "sbatch --contiguous --gres=gpu:1", ""},
+	} {
+		out, err := c.Run(t.Context(), test.user, test.script, strings.Fields(test.argv)...)
+		switch {
+		case test.option == "" && err != nil:
+			t.Errorf("%s: %v", test.name, err)
+		case test.option != "" && (err == nil || !strings.Contains(out.Stderr, "cannot wait for a lease with "+test.option)):
+			t.Errorf("%s: taken, or the option is not named: %s", test.name, out.Stderr)
 		}
-		os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
-		if _, err := c.Run(t.Context(), "alice", script, "sbatch", "--contiguous", "--gres=gpu:1"); err != nil {
-			t.Errorf("nothing is refused while nobody grants leases: %v", err)
-		}
-	})
+	}
+	os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
+	if _, err := c.Run(t.Context(), "alice", script, "sbatch", "--contiguous", "--gres=gpu:1"); err != nil {
+		t.Errorf("nothing is refused while nobody grants leases: %v", err)
+	}
 }
 
-// TestPluginRefuses shows that a site may demand jobs that can save their work.
-func TestPluginRefuses(t *testing.T) {
-	eachTwin(t, "partitions=gpu\ndefault_partition=gpu\nrequire_checkpoint=yes\n", func(t *testing.T, c *testcluster.Cluster) {
-		ctx := t.Context()
-		beat(t, c, "gpu", 0)
-		submit := func(text string, args ...string) string {
-			out, err := c.Run(ctx, "alice", text, append([]string{"sbatch"}, args...)...)
-			if err == nil {
-				return "taken"
-			}
-			return out.Stderr
+// jobsThatCannotSaveAreRefused shows that a site may demand jobs that can save their work.
+func jobsThatCannotSaveAreRefused(t *testing.T, c *testcluster.Cluster) {
+	configure(t, c, "partitions=gpu\ndefault_partition=gpu\nrequire_checkpoint=yes\n")
+	ctx := t.Context()
+	beat(t, c, "gpu", 0)
+	submit := func(text string, args ...string) string {
+		out, err := c.Run(ctx, "alice", text, append([]string{"sbatch"}, args...)...)
+		if err == nil {
+			return "taken"
 		}
-		refusal := "fairlease: GPU jobs here must be able to save their work"
-		if got := submit(script, "--gres=gpu:1"); !strings.Contains(got, refusal) {
-			t.Errorf("a job that cannot save: %s", got)
-		}
-		if got := submit(script, "-n1"); got != "taken" {
-			t.Errorf("a job without GPUs: %s", got)
-		}
-		if got := submit(script, "--gres=gpu:1", "--comment=checkpoint"); got != "taken" {
-			t.Errorf("a marked job: %s", got)
-		}
-		if got := submit("#!/bin/bash\n#SBATCH --gres=gpu:1 --signal=B:USR1@60\nsleep 1\n"); got != "taken" {
-			t.Errorf("a job with a signal: %s", got)
-		}
-		os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
-		if got := submit(script, "--gres=gpu:1"); got != "taken" {
-			t.Errorf("nothing is refused while nobody grants leases: %s", got)
-		}
-	})
+		return out.Stderr
+	}
+	refusal := "fairlease: GPU jobs here must be able to save their work"
+	if got := submit(script, "--gres=gpu:1"); !strings.Contains(got, refusal) {
+		t.Errorf("a job that cannot save: %s", got)
+	}
+	if got := submit(script, "-n1"); got != "taken" {
+		t.Errorf("a job without GPUs: %s", got)
+	}
+	if got := submit(script, "--gres=gpu:1", "--comment=checkpoint"); got != "taken" {
+		t.Errorf("a marked job: %s", got)
+	}
+	if got := submit("#!/bin/bash\n#SBATCH --gres=gpu:1 --signal=B:USR1@60\nsleep 1\n"); got != "taken" {
+		t.Errorf("a job with a signal: %s", got)
+	}
+	os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
+	if got := submit(script, "--gres=gpu:1"); got != "taken" {
+		t.Errorf("nothing is refused while nobody grants leases: %s", got)
+	}
 }
 
-// TestPluginRefusesUnknownKeys shows that slurmctld does not start with settings that the twins do not know, and says why.
-func TestPluginRefusesUnknownKeys(t *testing.T) {
-	eachTwin(t, pluginConf, func(t *testing.T, c *testcluster.Cluster) {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		if err := c.Stop(ctx, testcluster.Slurmctld); err != nil {
-			t.Fatal(err)
-		}
-		conf := filepath.Join(c.Dir, "conf", "fairlease-plugin.conf")
-		if err := os.WriteFile(conf, []byte("partitions=gpu\ngate_secs=5\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		err := c.Start(ctx, testcluster.Slurmctld)
-		if err == nil || !strings.Contains(err.Error(), "fairlease-plugin.conf:2: unknown key 'gate_secs'") {
-			t.Errorf("slurmctld started, or does not say why not: %v", err)
-		}
-	})
+// unknownKeysAreRefused shows that slurmctld does not start with settings that the twins do not know, and says why.
+func unknownKeysAreRefused(t *testing.T, c *testcluster.Cluster) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := c.Stop(ctx, testcluster.Slurmctld); err != nil {
+		t.Fatal(err)
+	}
+	conf := filepath.Join(c.Dir, "conf", "fairlease-plugin.conf")
+	if err := os.WriteFile(conf, []byte("partitions=gpu\ngate_secs=5\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := c.Start(ctx, testcluster.Slurmctld)
+	if err == nil || !strings.Contains(err.Error(), "fairlease-plugin.conf:2: unknown key 'gate_secs'") {
+		t.Errorf("slurmctld started, or does not say why not: %v", err)
+	}
 }
 
 func or(s, otherwise string) string {
@@ -657,8 +652,10 @@ func or(s, otherwise string) string {
 
 // TestPluginBesideAnother shows that what another plugin writes to the job and to its user stays.
 func TestPluginBesideAnother(t *testing.T) {
+	t.Parallel()
 	for _, suite := range testcluster.Suites {
 		t.Run(suite, func(t *testing.T) {
+			t.Parallel()
 			c := testcluster.ForTest(t, testcluster.Options{Suite: suite, Plugin: testcluster.PluginC, ExtraConf: slurmLicenses})
 			ctx := t.Context()
 			another := `function slurm_job_submit(job) job.admin_comment = "of the site"; job.site_factor = 7; slurm.log_user("the site says hello"); return slurm.SUCCESS end
