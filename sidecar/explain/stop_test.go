@@ -67,6 +67,8 @@ a stop now would cost it 00:00:00, including a start of 00:00:00; its budget is 
 may be stopped when its lease ends`},
 		{"declared by a simulated job", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesOnTerm, Source: cluster.FromDeclaration}, Off: true},
 			"on SIGTERM, within Slurm's KillWait\ndeclared\nmay be stopped at any time: the site has no stop budget (stop.allowance, stop.overhead)"},
+		{"on a notice without a signal", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesOnNotice, Signal: "none", Source: cluster.FromDeclaration, Evidence: "saves=notice"}, Off: true},
+			"on the notice, without a signal\ndeclared: saves=notice\nmay be stopped at any time: the site has no stop budget (stop.allowance, stop.overhead)"},
 		{"no budget", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesNever, Source: cluster.FromDeclaration, Evidence: "saves=never"}, Off: true, May: true},
 			`never
 declared: saves=never
