@@ -11,7 +11,7 @@ DRAWS ?= 1000
 # The folder with the real traces that tests read; they are not ours to ship.
 TRACES ?= $(or $(FAIRLEASE_TRACES),$(wildcard ../shared/traces))
 # Tests on a real Slurm wait for it, by the clock: they run after what keeps the cores busy. Those of the whole, which
-# measure what tenants get in real time, run alone.
+# measure what tenants get in real time, run alone: sixteen clusters with their loops keep about one core busy.
 LIVE := ./sidecar/slurm ./tests/chaos ./tests/cluster
 WHOLE := ./tests/e2e
 # Tests of these packages need COIN-OR CLP. Of the others, `make check` tests a build without cgo: Go links it faster.
@@ -63,7 +63,7 @@ test: deps plugin-check check-nocgo ## everything, the tests on two real Slurms 
 	failed=; \
 	$(FULL) $$(go list ./... | grep -vxF "$$(go list $(LIVE) $(WHOLE))") || failed=1; \
 	$(FULL) $(LIVE) || failed=1; \
-	$(FULL) $(WHOLE) || failed=1; \
+	$(FULL) -parallel 16 $(WHOLE) || failed=1; \
 	[ -z "$$failed" ]
 
 lint: build-deps ## golangci-lint, as in CI

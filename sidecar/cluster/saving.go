@@ -25,8 +25,8 @@ type Saving struct {
 	Manner Manner `json:"manner,omitempty"`
 	Every  Span   `json:"every,omitempty"` // between two saves, of SavesEvery
 	Takes  Span   `json:"takes,omitempty"` // how long a save takes; 0 = not known
-	// Signal is the notice that it requested. SignalTo selects the processes that receive it (see
-	// Settings.SignalTo). "" = the site's default.
+	// Signal is the notice that it requested, or NoSignal. SignalTo selects the processes that receive
+	// it (see Settings.SignalTo). "" = the site's default.
 	Signal   string `json:"signal,omitempty"`
 	SignalTo string `json:"signal_to,omitempty"`
 	// Resumes tells whether an attempt after a requeue continued from a save.

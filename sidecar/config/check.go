@@ -163,9 +163,6 @@ func (k *checker) fairness() {
 	}
 }
 
-// signals are those that a job can survive; KILL and STOP cannot be handled.
-var signals = []string{"none", "USR1", "USR2", "TERM", "INT", "HUP", "QUIT", "CONT", "URG", "WINCH", "ALRM", "PROF", "VTALRM"}
-
 func trimSIG(s string) string { return strings.TrimPrefix(strings.ToUpper(s), "SIG") }
 
 func (k *checker) signals() {
@@ -182,7 +179,8 @@ func (k *checker) signals() {
 }
 
 func (k *checker) signal(key, name string) {
-	k.must(name == "none" || slices.Contains(signals, trimSIG(name)), key, "%q cannot be sent as notice; write one of %s", name, strings.Join(signals, ", "))
+	k.must(name == cluster.NoSignal || slices.Contains(cluster.NoticeSignals, trimSIG(name)), key,
+		"%q cannot be sent as notice; write one of %s, %s", name, cluster.NoSignal, strings.Join(cluster.NoticeSignals, ", "))
 }
 
 // schemaName matches the names that PostgreSQL accepts without quotes.

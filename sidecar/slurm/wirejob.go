@@ -32,6 +32,7 @@ type wireJob struct {
 	resv      string
 	mark      string // admin_comment
 	comment   string
+	wckey     string
 	licenses  string
 	// command is the script and its arguments, "" with --wrap. submitLine is the whole command
 	// line of sbatch, from v0.0.44 on.
@@ -131,6 +132,8 @@ func (r *reader) job() wireJob {
 			w.mark = r.text()
 		case "comment":
 			w.comment = r.text()
+		case "wckey":
+			w.wckey = r.text()
 		case "command":
 			w.command = r.text()
 		case "step_id":

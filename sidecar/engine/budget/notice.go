@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -14,7 +15,7 @@ func (a *Account) Signal(i int) (signal, to string) {
 		return "", ""
 	}
 	if s := &j.Declares; s.Signal != "" {
-		return s.Signal, s.SignalTo
+		return s.Signal, cmp.Or(s.SignalTo, a.Settings.SignalTo)
 	}
 	if r := a.signalRule(j); r != nil {
 		return r.Signal, r.To
@@ -25,9 +26,9 @@ func (a *Account) Signal(i int) (signal, to string) {
 // signalled reports whether a job gets a signal with its notice after a run time. A signal without a handler
 // kills the process, and Slurm does not requeue the job then. So the job must have asked for a signal, or be
 // matched by a rule for signals, or save on the notice: by its own declaration, whatever was observed, or by the
-// best evidence. A job that is still starting has neither a handler nor anything to save.
+// best evidence. It must not have asked for notices without one. A job that is still starting has neither a handler nor anything to save.
 func (a *Account) signalled(j *cluster.Job, b *stopBase, ran cluster.Span) bool {
-	return ran >= b.begin && (j.Declares.Signal != "" || a.signalRule(j) != nil || j.Declares.Manner == cluster.SavesOnNotice || b.saving.Manner == cluster.SavesOnNotice)
+	return ran >= b.begin && j.Declares.Signal != cluster.NoSignal && (j.Declares.Signal != "" || a.signalRule(j) != nil || j.Declares.Manner == cluster.SavesOnNotice || b.saving.Manner == cluster.SavesOnNotice)
 }
 
 // signalRule returns the first rule for signals that matches a job; nil = none does.

@@ -125,7 +125,7 @@ func (x *Speeds) object(i int, wrong []string) {
 		return
 	}
 	x.Report(cluster.Event{Kind: "profile", Job: x.Snapshot.Cases[i].Record.Key,
-		Text: "of its --comment this is not heard: " + cluster.CutWrong(strings.Join(wrong, "; "))})
+		Text: "ignored hints: " + cluster.CutWrong(strings.Join(wrong, "; "))})
 }
 
 // untaken holds ignored declarations of a job: models that the cluster lacks, and the number of rates beyond
