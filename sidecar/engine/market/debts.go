@@ -28,7 +28,7 @@ func (m *Market) Debts(end cluster.Instant) Debts {
 	return d
 }
 
-// next returns what the owners of accounts are due until the end of the coming term. of returns the owner to whom a job belongs.
+// next returns what the owners of accounts are due until the end of the coming term. of returns the owner of a job.
 func next[Row ~int](m *Market, accounts round.Table[Row, cluster.TenantPool], of func(*round.Job) Row, end cluster.Instant) round.Table[Row, float64] {
 	span, term := end.Sub(m.Now), float64(m.Settings.Term)
 	out := round.NewTable[Row, float64](int(accounts.Rows()), len(m.Pools))

@@ -159,6 +159,7 @@ type seat struct {
 // those with the highest value by GPU come first; then those that were chosen, as long as that helps.
 func (n *nearest) fill(p int) {
 	clear(n.given)
+	clear(n.had)
 	n.line = n.line[:0]
 	for _, i := range n.pools[p].Line {
 		if n.on[i] == p {
@@ -168,31 +169,23 @@ func (n *nearest) fill(p int) {
 		if n.on[i] != none || w.Gang <= 0 || size(w.Gang) >= len(n.blocks[p]) {
 			continue
 		}
-		own, gang := n.own(i, p), float64(w.Gang)
-		n.line = append(n.line, seat{i, own, (1-ofTenants)*own/gang - ofTenants*gang/n.gangs[w.Tenant]})
-		n.given[w.Party] += w.Gang
+		if own, gang := n.own(i, p), float64(w.Gang); n.value(i, p, own) > 0 {
+			n.line = append(n.line, seat{i, own, (1-ofTenants)*own/gang - ofTenants*gang/n.gangs[w.Tenant]})
+			n.given[w.Party] += w.Gang
+		}
 	}
 	slices.SortStableFunc(n.line, func(a, b seat) int { return cmp.Compare(b.rank, a.rank) })
-	most, chosen := 0.0, []int(nil)
-	for {
+	n.choose(p)
+	for most := n.reduction(p); n.effort > 0; {
+		old := slices.Clone(n.on)
+		slices.SortStableFunc(n.line, func(a, b seat) int { return cmp.Compare(n.on[b.want], n.on[a.want]) })
 		n.choose(p)
 		v := n.reduction(p)
 		if v <= most+tiny {
-			break
+			copy(n.on, old)
+			return
 		}
-		most, chosen = v, chosen[:0]
-		slices.SortStableFunc(n.line, func(a, b seat) int { return cmp.Compare(n.on[b.want], n.on[a.want]) })
-		for _, x := range n.line {
-			if n.on[x.want] == p {
-				chosen = append(chosen, x.want)
-			}
-		}
-	}
-	for _, x := range n.line {
-		n.on[x.want] = none
-	}
-	for _, i := range chosen {
-		n.on[i] = p
+		most = v
 	}
 }
 
@@ -205,8 +198,10 @@ func (n *nearest) choose(p int) {
 	for _, x := range n.line {
 		w := &n.wants[x.want]
 		n.on[x.want] = none
-		levels[size(w.Gang)] = append(levels[size(w.Gang)], n.group(group{value: n.value(x.want, p, x.own), want: x.want}))
-		n.had[w.Tenant] += w.Gang
+		if v := n.value(x.want, p, x.own); v > 0 {
+			levels[size(w.Gang)] = append(levels[size(w.Gang)], n.group(group{value: v, want: x.want}))
+			n.had[w.Tenant] += w.Gang
+		}
 	}
 	var pairs []*group
 	for k, singles := range levels {
@@ -214,14 +209,12 @@ func (n *nearest) choose(p int) {
 		slices.SortStableFunc(all, func(a, b *group) int { return cmp.Compare(b.value, a.value) })
 		take := min(blocks[k], len(all))
 		for _, g := range all[:take] {
-			if g.value > 0 {
-				g.each(func(i int) { n.on[i] = p })
-			}
+			g.each(func(i int) { n.on[i] = p })
 		}
 		all, pairs = all[take:], nil
-		for at := 0; at < len(all) && all[at].value > 0; at += 2 {
+		for at := 0; at < len(all); at += 2 {
 			pair := n.group(group{value: all[at].value, left: all[at], want: none})
-			if at+1 < len(all) && all[at+1].value > 0 {
+			if at+1 < len(all) {
 				pair.value, pair.right = pair.value+all[at+1].value, all[at+1]
 			}
 			pairs = append(pairs, pair)
