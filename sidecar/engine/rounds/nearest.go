@@ -175,8 +175,10 @@ func (n *nearest) fill(p int) {
 		}
 	}
 	slices.SortStableFunc(n.line, func(a, b seat) int { return cmp.Compare(b.rank, a.rank) })
-	n.choose(p)
-	for most := n.reduction(p); n.effort > 0; {
+	if n.choose(p); n.effort <= 0 {
+		return
+	}
+	for most := n.reduction(p); ; {
 		old := slices.Clone(n.on)
 		slices.SortStableFunc(n.line, func(a, b seat) int { return cmp.Compare(n.on[b.want], n.on[a.want]) })
 		n.choose(p)
