@@ -73,7 +73,7 @@ func byNearest(_ *testing.T, d simtest.Division, n int) (c simtest.Course) {
 					pools[p].Line = append(pools[p].Line, len(wants))
 				}
 			}
-			wants = append(wants, rounds.Want{Party: l, Gang: gang, On: -1})
+			wants = append(wants, rounds.Want{Party: l, Tenant: l, Gang: gang, On: -1})
 		}
 	}
 	debts := d.Nothing()
@@ -88,7 +88,7 @@ func byNearest(_ *testing.T, d simtest.Division, n int) (c simtest.Course) {
 				debts[l][p] += x
 			}
 		}
-		for _, g := range rounds.Nearest(pools, debts, wants, 0) {
+		for _, g := range rounds.Nearest(pools, rounds.Debts{Parties: debts, Tenants: debts}, wants, 0) {
 			give(g.Row, g.Model)
 		}
 		for w := range wants {

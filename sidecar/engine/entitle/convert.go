@@ -25,8 +25,24 @@ func (x *shares) convert(due byParty, entitled byTenant, parties, tenants []clus
 	if x.Settings.Divide != "" {
 		c.largest = owe(c.largest, c.tenants)
 	}
+	was := x.deficits()
 	kept := c.revert(trades)
 	x.Ledger.Conversions = c.make(trades, kept, slices.Clone(parties), slices.Clone(tenants))
+	for row, now := range x.deficits() {
+		x.TenantRows.Cells[row].Deficit += now - was[row]
+	}
+}
+
+// deficits returns the deficits of each tenant's parties together, by row.
+func (x *shares) deficits() []cluster.GPUTime {
+	n := len(x.Pools)
+	out := make([]cluster.GPUTime, len(x.TenantRows.Cells))
+	for k := range x.Parties {
+		for p := range n {
+			out[int(x.Parties[k].Tenant)*n+p] += x.PartyRows.Cells[k*n+p].Deficit
+		}
+	}
+	return out
 }
 
 // converter converts balances of a round's trades.

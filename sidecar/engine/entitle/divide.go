@@ -78,6 +78,7 @@ func (x *shares) repay(entitled byTenant) {
 			if repays := accounts.At(t, p).Repays; repays != 0 && all > 0 {
 				row.Repays = cluster.MicroGPU(ltgf.Portion(int64(repays), int64(row.Entitlement), int64(all)))
 				row.Entitlement += row.Repays
+				x.TenantRows.At(t, p).Entitlement += row.Repays
 			}
 		}
 	}

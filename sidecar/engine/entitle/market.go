@@ -55,8 +55,23 @@ func (x *shares) market(capacity []int, base byTenant, own *round.Owned) (entitl
 	}
 	parties, untraded := x.untraded(due, entitled)
 	x.convert(due, entitled, parties, untraded)
-	ltgf.SettleParties(x.PartyRows.Cells, n, due.Cells, parties, x.largestGang(), x.Settings)
+	largest := x.largestGang()
+	ltgf.SettleParties(x.PartyRows.Cells, n, due.Cells, parties, largest, x.Settings)
+	ltgf.SettleParties(x.TenantRows.Cells, n, x.sums(due.Cells), x.sums(parties), largest, x.Settings)
 	return entitled, untraded
+}
+
+// sums returns the sums of parties' entitlements by tenant; nil = nil.
+func (x *shares) sums(parties []cluster.MicroGPU) []cluster.MicroGPU {
+	if parties == nil {
+		return nil
+	}
+	n := len(x.Pools)
+	out := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.Tenants), n)
+	for at, gpus := range parties {
+		*out.At(x.Parties[at/n].Tenant, at%n) += gpus
+	}
+	return out.Cells
 }
 
 // untraded returns the entitlements of parties and of tenants without the trades in force; nil = no trade is

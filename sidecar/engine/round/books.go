@@ -24,11 +24,15 @@ type Books struct {
 	Queues    []Claimant
 	Rows      Table[QueueIndex, cluster.TenantPool]
 	JobsQueue bool
-	// Parties are the parties of a policy for heterogeneous GPUs; empty = no policy. PartyRows are their
-	// accounts.
-	Parties   []Claimant
-	PartyRows Table[PartyIndex, cluster.TenantPool]
-	Moves     map[int]Move // by case
+	Divided
+	Moves map[int]Move // by case
+}
+
+// Divided holds the parties of a policy for heterogeneous GPUs, and the accounts of what the policy promises; empty = no policy.
+type Divided struct {
+	Parties    []Claimant
+	PartyRows  Table[PartyIndex, cluster.TenantPool]
+	TenantRows Table[TenantIndex, cluster.TenantPool] // of each tenant's parties together, with those that have left
 }
 
 // Open sets the books of a round after the time since the last round was charged and leases were reconciled

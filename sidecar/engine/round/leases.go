@@ -38,6 +38,9 @@ func QueueOf(j *Job) QueueIndex { return j.Queue }
 // PartyOf returns the party of a job; -1 = none.
 func PartyOf(j *Job) PartyIndex { return j.Party }
 
+// TenantOf returns the tenant of a job; -1 = none.
+func TenantOf(j *Job) TenantIndex { return j.Tenant }
+
 // UserOf returns the user of a job; -1 = none.
 func UserOf(j *Job) UserIndex { return UserIndex(j.User) }
 
