@@ -95,6 +95,7 @@ type Models struct {
 type Progress struct {
 	Listen string   `yaml:"listen"`
 	Folder string   `yaml:"folder"`
+	Leases string   `yaml:"leases"`
 	Every  Duration `yaml:"every"`
 	Munge  string   `yaml:"munge"`
 }
