@@ -31,18 +31,19 @@ func leasedWorld() (cluster.Snapshot, []cluster.Lease) {
 		s.Cases = append(s.Cases, cluster.Case{Job: cluster.Job{ID: cluster.JobID{ID: int64(100 + k)}}, Record: cluster.Record{Key: key}, Control: x.control})
 		leases = append(leases, cluster.Lease{Job: key, State: x.state, Pool: "v100", GPUs: 2, End: cluster.Instant(1000 * key)})
 	}
+	leases[1].Notice = 3 * cluster.Minute
 	return s, append(leases, cluster.Lease{Job: 99, State: cluster.Active})
 }
 
 // A job learns the state of its lease; one that waits, that is observed or that is not managed has none.
 func TestLeasesAsJobsLearnThem(t *testing.T) {
 	s, leases := leasedWorld()
-	term := func(end cluster.Instant, renewed telemetry.Renewal) telemetry.Term {
-		return telemetry.Term{End: end, Notice: cluster.Minute, GPUs: 2, Model: "v100", Renewed: renewed}
+	term := func(end cluster.Instant, notice cluster.Span, renewed telemetry.Renewal) telemetry.Term {
+		return telemetry.Term{End: end, Notice: notice, GPUs: 2, Model: "v100", Renewed: renewed}
 	}
 	want := map[cluster.JobID]telemetry.Term{
-		{ID: 100}: term(1000, telemetry.Undecided), {ID: 101}: term(2000, telemetry.RenewedNo),
-		{ID: 102}: term(3000, telemetry.RenewedNo), {ID: 103}: term(4000, telemetry.RenewedYes),
+		{ID: 100}: term(1000, cluster.Minute, telemetry.Undecided), {ID: 101}: term(2000, 3*cluster.Minute, telemetry.RenewedNo),
+		{ID: 102}: term(3000, cluster.Minute, telemetry.RenewedNo), {ID: 103}: term(4000, cluster.Minute, telemetry.RenewedYes),
 	}
 	if got := leased(&s, leases); !maps.Equal(got, want) {
 		t.Errorf("jobs learn %+v, want %+v", got, want)

@@ -45,8 +45,12 @@ type Inbox struct {
 	shunned map[string]int // refused credentials by address, since the last Take
 }
 
-// hearing is when a job last reported, when it last reported a save, and when it last asked for its lease.
-type hearing struct{ any, save, asked time.Time }
+// hearing is when a job last reported, when it last reported a save, of how many steps, and when it last asked for its
+// lease.
+type hearing struct {
+	any, save, asked time.Time
+	saved            float64
+}
 
 // mostBlame is the maximum number of a user's invalid reports that are parsed, and of an
 // address's refused credentials that are opened, between two Takes. Valid reports are bounded by
@@ -255,6 +259,9 @@ func (b *Inbox) keep(r cluster.Progress, saved bool) *refusal {
 	if !last.IsZero() && now.Sub(last) < b.Every {
 		return &refusal{code: http.StatusTooManyRequests, what: fmt.Sprintf("job %s has just reported; once in %s is enough", r.Job, b.Every), again: b.Every - now.Sub(last)}
 	}
+	if saved && r.Steps < on.saved {
+		return &refusal{code: http.StatusConflict, what: backwards(r.Steps, on.saved)}
+	}
 	if b.heard == nil {
 		b.heard = map[cluster.JobID]hearing{}
 	}
@@ -263,7 +270,9 @@ func (b *Inbox) keep(r cluster.Progress, saved bool) *refusal {
 	}
 	on.any, r.Saved = now, b.latest[r.Job].Saved
 	if saved {
-		on.save, r.Saved = now, r.At
+		on.save, on.saved, r.Saved = now, r.Steps, r.At
+	} else {
+		r.Took = b.latest[r.Job].Took
 	}
 	b.heard[r.Job], b.latest[r.Job] = on, r
 	return nil
