@@ -62,7 +62,7 @@ func ParseHints(text string, unread int) *Hints {
 			say("%s: gpus=idle is all that can be said, for a job that takes idle GPUs only", word)
 		case key == "gpus":
 			h.Idle = true
-		case key == "saves" || key == "save-time":
+		case key == "saves" || key == "save-time" || key == "signal":
 			if err := saves.Declare(key, value); err != nil {
 				say("%v", err)
 			}

@@ -35,6 +35,8 @@ func TestHintsOfAComment(t *testing.T) {
 		{"ETA=3d,kinds=2", cluster.Hints{}, nil},
 		{"kind=a,gpus=idle,gpus=idle", cluster.Hints{Kind: "a", Idle: true}, nil},
 		{"saves=30m save-time=90s", cluster.Hints{}, nil},
+		{"signal=USR2", cluster.Hints{}, nil},
+		{"signal=KILL,signal=SIGUSR2,signal=none", cluster.Hints{}, []string{"signal=KILL: write one of USR1, USR2", "signal=none: another"}},
 		{"saves=banana,saves=never,saves=notice,save-time=0s,save-time=1m,save-time=2m", cluster.Hints{},
 			[]string{"saves=banana: \"banana\" is no manner of saving: write notice, term, never, or an interval", "saves=notice: another", "save-time=0s: write how long", "save-time=2m: another"}},
 		{"gpus=idle,gpus=4", cluster.Hints{Idle: true}, []string{"gpus=4: gpus=idle is all"}},

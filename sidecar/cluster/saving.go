@@ -3,6 +3,8 @@ package cluster
 import (
 	compare "cmp"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // Untyped is the command line of a job that belongs to no type: other jobs learn nothing from it.
@@ -26,7 +28,7 @@ type Saving struct {
 	Every  Span   `json:"every,omitempty"` // between two saves, of SavesEvery
 	Takes  Span   `json:"takes,omitempty"` // how long a save takes; 0 = not known
 	// Signal is the notice that it requested. SignalTo selects the processes that receive it (see
-	// Settings.SignalTo). "" = the site's default.
+	// Settings.SignalTo). "" = the site's default, NoSignal = none.
 	Signal   string `json:"signal,omitempty"`
 	SignalTo string `json:"signal_to,omitempty"`
 	// Resumes tells whether an attempt after a requeue continued from a save.
@@ -81,7 +83,14 @@ func ParseSaving(text string) (Saving, error) {
 	return Saving{Manner: SavesEvery, Every: every}, nil
 }
 
-// Declare applies one word of a job's comment: saves=MANNER or save-time=SPAN.
+// NoSignal is a declaration that the job wants no signal with its notice.
+const NoSignal = "none"
+
+// signals are those that a job can handle.
+var signals = []string{"USR1", "USR2", "TERM", "INT", "HUP", "QUIT", "CONT", "ALRM", NoSignal}
+
+// Declare applies one word of a job's comment: saves=MANNER, save-time=SPAN or signal=NAME, the signal of its notice,
+// which goes to its steps.
 func (s *Saving) Declare(key, value string) error {
 	switch {
 	case key == "saves" && s.Manner != UnknownManner:
@@ -100,6 +109,14 @@ func (s *Saving) Declare(key, value string) error {
 			return fmt.Errorf("save-time=%s: write how long one save takes, like 90s, at most a day", value)
 		}
 		s.Takes = takes
+	case key == "signal" && s.Signal != "":
+		return fmt.Errorf("signal=%s: another signal= stands before it; keep one", value)
+	case key == "signal":
+		name := strings.TrimPrefix(value, "SIG")
+		if !slices.Contains(signals, name) {
+			return fmt.Errorf("signal=%s: write one of %s", value, strings.Join(signals, ", "))
+		}
+		s.Signal, s.SignalTo = name, "steps"
 	}
 	return nil
 }

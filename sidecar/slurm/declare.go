@@ -85,7 +85,7 @@ func declared(w *wireJob, comment string) cluster.Saving {
 	}
 	o := options(w)
 	signal, named := parseSignal(o.signal)
-	if named {
+	if named && s.Signal == "" { // the comment's own word has precedence
 		s.Signal, s.SignalTo = signal.Signal, signal.SignalTo
 	}
 	switch {

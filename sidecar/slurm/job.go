@@ -338,7 +338,7 @@ func mark(comment string) (marked bool, begin, gate cluster.Instant) {
 }
 
 // ourWords are the prefixes of words in a comment that fairlease reads.
-var ourWords = []string{"kind=", "steps=", "steps/s", "gpus=", "saves=", "save-time="}
+var ourWords = []string{"kind=", "steps=", "steps/s", "gpus=", "saves=", "save-time=", "signal="}
 
 // words gives the words of a user's comment that concern the job's kind, speed, choice of GPUs
 // and saves, up to a limit, and counts the rest of them. Other words belong to the user.

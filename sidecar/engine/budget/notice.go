@@ -13,7 +13,9 @@ func (a *Account) Signal(i int) (signal, to string) {
 	if !a.signalled(j, b, a.Now.Sub(j.Start)) {
 		return "", ""
 	}
-	if s := &j.Declares; s.Signal != "" {
+	if s := &j.Declares; s.Signal == cluster.NoSignal {
+		return "", ""
+	} else if s.Signal != "" {
 		return s.Signal, s.SignalTo
 	}
 	if r := a.signalRule(j); r != nil {
@@ -54,7 +56,7 @@ func (a *Account) SavesAtEnd(i int) bool {
 // matched by a rule for signals, or save on the notice: by its own declaration, whatever was observed, or by the
 // best evidence. A job that is still starting has neither a handler nor anything to save.
 func (a *Account) signalled(j *cluster.Job, b *stopBase, ran cluster.Span) bool {
-	return ran >= b.begin && (j.Declares.Signal != "" || a.signalRule(j) != nil || j.Declares.Manner == cluster.SavesOnNotice || b.saving.Manner == cluster.SavesOnNotice)
+	return ran >= b.begin && j.Declares.Signal != cluster.NoSignal && (j.Declares.Signal != "" || a.signalRule(j) != nil || j.Declares.Manner == cluster.SavesOnNotice || b.saving.Manner == cluster.SavesOnNotice)
 }
 
 // signalRule returns the first rule for signals that matches a job; nil = none does.
