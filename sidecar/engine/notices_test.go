@@ -24,8 +24,8 @@ func (w *world) saver(tenant string) cluster.JobID {
 	})
 }
 
-// A notice has the length of the save and half of it, and two rounds, within the bounds; jobs of which nothing is
-// known, and all jobs without bounds, have the usual one.
+// A notice has the length of the save and half of it, and two rounds, within the bounds. Without a known
+// duration, and without bounds, it is the usual one.
 func TestNoticesGrowAndShrinkWithTheSave(t *testing.T) {
 	for _, x := range []struct {
 		name           string

@@ -46,7 +46,7 @@ type Rehearsal struct {
 	Slurm    Slurm
 	Sleep    func(context.Context, time.Duration)
 	Now      func() time.Time
-	Tell     func(format string, args ...any) // what happens
+	Tell     func(format string, args ...any) // progress, in words
 }
 
 // Findings are the result. Resumed and Kept are "yes", "no" or "unknown".
@@ -57,7 +57,7 @@ type Findings struct {
 	Before  string   `json:"before"`          // its last counted step before the requeue; "" = it printed none
 	After   string   `json:"after"`           // its first one afterwards
 	Ended   string   `json:"ended,omitempty"` // its state, if it ended by itself
-	Changes []string `json:"changes"`         // what to change, most important first
+	Changes []string `json:"changes"`         // remedies, most important first
 	Seconds float64  `json:"seconds"`
 }
 
@@ -273,7 +273,7 @@ func steps(text []byte) (out []step) {
 }
 
 // judge compares the output of both attempts. The word whose number grew most before the requeue counts. A first number
-// afterwards in the upper half of what was done is a resumption; in the lower tenth, a restart.
+// afterwards in the upper half of the steps done is a resumption; in the lower tenth, a restart.
 func (f *Findings) judge(before, after *output) {
 	if before.known && after.known {
 		f.Kept = "yes"
