@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -165,6 +166,27 @@ func TestAJobThatRequeuesItselfAtTheNotice(t *testing.T) {
 			t.Errorf("budget %v: %d stops that cost %s", budget, r.Stops, r.Spent)
 		}
 		w.books()
+	}
+}
+
+// A job's own word on the signal of its notice has precedence over the site's.
+func TestAJobsOwnSignal(t *testing.T) {
+	for declared, want := range map[string]string{"": "USR1", "USR2": "USR2", cluster.NoSignal: ""} {
+		w := newWorld(t, simtest.Product(), []int{1}, "a", "b")
+		w.alter = func(s *cluster.Observation) {
+			s.Jobs = slices.Clone(s.Jobs)
+			for i := range s.Jobs {
+				s.Jobs[i].Declares.Signal, s.Jobs[i].Declares.SignalTo = declared, "steps"
+			}
+		}
+		id := w.saver("a")
+		w.Run(10 * minute)
+		w.saver("b")
+		w.Run(2 * term)
+		told := w.done(cluster.Notify, id)
+		if len(told) == 0 || told[0].Signal != want {
+			t.Errorf("declared %q: the notice is %+v, want the signal %q", declared, told, want)
+		}
 	}
 }
 
