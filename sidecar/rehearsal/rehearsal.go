@@ -196,8 +196,9 @@ func (r *Rehearsal) starts(ctx context.Context, id cluster.JobID, restarts int, 
 	hurried := !r.Hurry || restarts == 0
 	for until := r.Now().Add(r.Patience); ; r.Sleep(ctx, time.Second) {
 		j, known, err := r.Slurm.Job(ctx, id)
-		if j.State == "PENDING" {
-			*before = look(j.Output) // with the last words of the attempt that ended
+		// The attempt that ended may have had last words. A file that does not go on is the next attempt's already.
+		if now := look(j.Output); j.State == "PENDING" && bytes.HasPrefix(now.text, before.text) {
+			*before = now
 		}
 		switch {
 		case err != nil:

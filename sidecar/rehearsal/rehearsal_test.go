@@ -26,6 +26,7 @@ type script struct {
 	ends      int    // it ends by itself after so many steps
 	fixed     bool   // --no-requeue
 	late      int    // seconds until it starts
+	lags      int    // seconds for which Slurm says that it waits after it has started again
 }
 
 // double is a Slurm with one job, on a clock of its own.
@@ -39,6 +40,7 @@ type double struct {
 	delay     int // seconds until its next start
 	did       []string
 	signalled string
+	shown     time.Time // from then on its state is shown as it is
 	refuses   error
 	args      []string
 }
@@ -70,6 +72,7 @@ func (d *double) sleep(_ context.Context, span time.Duration) {
 				continue
 			}
 			d.job.State, d.job.Nodes = "RUNNING", "v1"
+			d.shown = d.now.Add(time.Duration(d.lags*d.job.Restarts) * time.Second)
 			if !d.appends {
 				_ = os.Remove(d.job.Output)
 			}
@@ -90,7 +93,11 @@ func (d *double) sleep(_ context.Context, span time.Duration) {
 }
 
 func (d *double) Job(context.Context, cluster.JobID) (slurm.UserJob, bool, error) {
-	return d.job, true, nil
+	j := d.job
+	if d.now.Before(d.shown) {
+		j.State = "PENDING"
+	}
+	return j, true, nil
 }
 
 func (d *double) Signal(_ context.Context, _ cluster.JobID, signal string) error {
@@ -165,6 +172,7 @@ func TestVerdicts(t *testing.T) {
 		{"restarts, with last words", script{appends: true, lastWords: true}, "no", "yes", []string{resumeIt}, "signal USR1, requeue, cancel"},
 		{"resumes and loses its output", script{saves: true}, "yes", "no", []string{appendOutput}, "signal USR1, requeue, cancel"},
 		{"restarts and loses its output", script{}, "no", "no", []string{resumeIt, appendOutput}, "signal USR1, requeue, cancel"},
+		{"restarts, and Slurm's state is late", script{lags: 3}, "no", "no", []string{resumeIt, appendOutput}, "signal USR1, requeue, cancel"},
 		{"counts nothing", script{saves: true, appends: true, silent: true}, "unknown", "yes", []string{countIt}, "signal USR1, requeue, cancel"},
 		{"saves and ends", script{saves: true, appends: true, onNotice: "COMPLETED"}, "unknown", "unknown", []string{wrapIt}, "signal USR1, cancel"},
 		{"dies of the notice", script{saves: true, appends: true, onNotice: "FAILED"}, "unknown", "unknown", []string{trapIt}, "signal USR1, cancel"},
@@ -185,7 +193,7 @@ func TestVerdicts(t *testing.T) {
 			if good := x.resumed == "yes" && x.kept == "yes"; f.Good() != good {
 				t.Errorf("good is %v", f.Good())
 			}
-			if f.Resumed == "no" && f.After != "step 1" || f.Resumed == "yes" && (f.After < f.Before || !strings.HasPrefix(f.Before, "step ")) {
+			if f.Resumed == "no" && (f.After != "step 1" || f.Before < "step 5") || f.Resumed == "yes" && (f.After < f.Before || !strings.HasPrefix(f.Before, "step ")) {
 				t.Errorf("before %q, after %q", f.Before, f.After)
 			}
 			if got := strings.Join(d.args[:2], " "); got != "-A nlp" || strings.Join(d.args[3:], " ") != "--lr 1" {
