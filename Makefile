@@ -6,6 +6,9 @@ GOBIN := $(CURDIR)/bin
 GOLANGCI := v2.15.0
 BUILD_PACKAGES := gcc make libc6-dev coinor-libclp-dev
 PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge prometheus python3
+PYTHON_PACKAGES := python3 python3-build python3-setuptools python3-torch python3-venv python3-wheel mypy
+# Debian's own, which has these packages.
+PYTHON ?= /usr/bin/python3
 FUZZTIME ?= 20s
 DRAWS ?= 1000
 # The folder with the real traces that tests read; they are not ours to ship.
@@ -22,7 +25,7 @@ FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -timeout 
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build-deps build check check-nocgo test lint demo bench bench-live chaos fuzz soak plugin-check clean
+.PHONY: help deps build-deps build check check-nocgo python-check test lint demo bench bench-live chaos fuzz soak plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,7 +60,13 @@ check-nocgo: ## build without cgo, and test what is different there: no COIN-OR 
 	CGO_ENABLED=0 go test ./sidecar/engine/policy/... ./sidecar/engine/preset
 	CGO_ENABLED=0 go test -run 'CLP|Solver' ./sidecar/config ./sidecar/cmd/fairlease
 
-test: deps plugin-check check-nocgo ## everything, the tests on two real Slurms too (root, about half an hour)
+python-check: ## types, tests, wheel and sdist of the job-side library, into out/python (Debian packages; root where they are missing)
+	$(call installed,$(PYTHON_PACKAGES))
+	rm -rf out/python && mkdir -p out/python && cp -r contrib/python out/python/source
+	cd out/python/source && $(PYTHON) -m mypy && $(PYTHON) -m unittest discover -s tests && $(PYTHON) -m build --no-isolation -o .. . >build.log 2>&1 || { cat build.log; exit 1; }
+	cd out/python && PYTHONPATH=$$(ls $$PWD/*.whl) $(PYTHON) -c 'import fairlease; assert ".whl" in fairlease.__file__'
+
+test: deps plugin-check check-nocgo python-check ## everything, the tests on two real Slurms too (root, about half an hour)
 	go vet ./...
 	$(if $(TRACES),,@echo "tests on real traces are skipped: there is no ../shared/traces; name a folder with TRACES=DIR")
 	failed=; \

@@ -66,6 +66,7 @@ type Progress struct {
 	Total float64 `json:"total,omitempty"` // of the whole job; 0 = not reported
 	At    Instant `json:"at"`              // when the report arrived
 	Saved Instant `json:"saved,omitempty"` // when it last reported a save; 0 = not since the last look
+	Took  Span    `json:"took,omitempty"`  // how long that save took; 0 = not reported
 }
 
 // Pace is the state kept of a job that reports progress.

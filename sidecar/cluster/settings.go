@@ -9,12 +9,18 @@ type Settings struct {
 	// Tuned is a term that tuning has put in place of the configuration's; nil = none.
 	Tuned *Tuned `json:"tuned,omitempty"`
 
-	Interval     Span `json:"interval"` // between two rounds
-	Term         Span `json:"term"`
-	MinLease     Span `json:"min_lease"`
-	Notice       Span `json:"notice"`
-	GrantTimeout Span `json:"grant_timeout"`
-	GateTTL      Span `json:"gate_ttl"`
+	Interval Span `json:"interval"` // between two rounds
+	Term     Span `json:"term"`
+	MinLease Span `json:"min_lease"`
+	Notice   Span `json:"notice"`
+	// NoticeMin and NoticeMax bound the notice of a job whose save is known to take a certain time; NoticeMax 0 = all
+	// notices have the length Notice.
+	NoticeMin Span `json:"notice_min,omitempty"`
+	NoticeMax Span `json:"notice_max,omitempty"`
+	// NoticeConcurrent is the maximum number of jobs that save at the end of their leases at the same time; 0 = any.
+	NoticeConcurrent int  `json:"notice_concurrent,omitempty"`
+	GrantTimeout     Span `json:"grant_timeout"`
+	GateTTL          Span `json:"gate_ttl"`
 
 	// RhoSelect is the equation of ASTRAEA for a tenant's entitlement when tenants are ranked: 16
 	// (its quota) or 8 (at most its demand).

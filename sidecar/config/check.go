@@ -124,6 +124,15 @@ func (k *checker) times() {
 	k.must(l.Min <= l.Term, "lease.min", "%v is longer than %s; shorten one or lengthen the other", l.Min, k.where("lease.term", l.Term))
 	k.must(l.Notice <= l.Min, "lease.notice", "%v is longer than %s: the notice would come before the minimum lease ends; shorten it or lengthen lease.min", l.Notice, k.where("lease.min", l.Min))
 	k.must(l.Notice == 0 || l.Notice >= c.Interval, "lease.notice", "%v is shorter than %s, so no round may fall between notice and end; lengthen it, or write 0s for no notice", l.Notice, k.where("interval", c.Interval))
+	if l.NoticeMax > 0 {
+		k.must(l.NoticeMin <= l.Notice && l.Notice <= l.NoticeMax, "lease.notice_max", "lease.notice (%v) must lie between lease.notice_min (%v) and lease.notice_max (%v)", l.Notice, l.NoticeMin, l.NoticeMax)
+		k.must(l.NoticeMin >= c.Interval, "lease.notice_min", "%v is shorter than %s, so no round may fall between notice and end; lengthen it", l.NoticeMin, k.where("interval", c.Interval))
+		k.must(l.NoticeMax <= l.Min, "lease.notice_max", "%v is longer than %s: the notice would come before the minimum lease ends; shorten it or lengthen lease.min", l.NoticeMax, k.where("lease.min", l.Min))
+	} else {
+		k.must(l.NoticeMin == 0, "lease.notice_min", "%v has no effect without lease.notice_max; set both or neither", l.NoticeMin)
+	}
+	k.must(l.NoticeAtOnce >= 0, "lease.notice_concurrent", "must be 0 (no limit) or more jobs, got %d", l.NoticeAtOnce)
+	k.must(l.NoticeAtOnce == 0 || l.Notice > 0, "lease.notice_concurrent", "jobs cannot take turns without a notice; set lease.notice")
 	k.must(l.GrantTimeout >= c.Interval, "lease.grant_timeout", "%v is shorter than %s: every grant would expire before the next round; lengthen it", l.GrantTimeout, k.where("interval", c.Interval))
 	k.must(c.Gate.TTL > 3*c.Interval, "gate.ttl", "%v is not longer than three times %s: gates would lapse between rounds; lengthen it", c.Gate.TTL, k.where("interval", c.Interval))
 	k.must(!strings.ContainsAny(c.Gate.License, ",;:|@= \t\n\"'"), "gate.license", "%q is not the name of a licence; write the name before the colon in Licenses= of slurm.conf, or \"\" for begin times", c.Gate.License)

@@ -97,6 +97,7 @@ type Models struct {
 type Progress struct {
 	Listen string   `yaml:"listen"`
 	Folder string   `yaml:"folder"`
+	Leases string   `yaml:"leases"`
 	Every  Duration `yaml:"every"`
 	Munge  string   `yaml:"munge"`
 }
@@ -106,6 +107,9 @@ type Lease struct {
 	Term         Duration `yaml:"term"`
 	Min          Duration `yaml:"min"`
 	Notice       Duration `yaml:"notice"`
+	NoticeMin    Duration `yaml:"notice_min"`
+	NoticeMax    Duration `yaml:"notice_max"`
+	NoticeAtOnce int      `yaml:"notice_concurrent"`
 	GrantTimeout Duration `yaml:"grant_timeout"`
 	Signal       string   `yaml:"signal"`
 	SignalTo     string   `yaml:"signal_to"`
@@ -368,7 +372,7 @@ func (c *Config) Settings() cluster.Settings {
 	s := cluster.Settings{
 		Preset:   c.Preset,
 		Interval: c.Interval.Span(), Term: c.Lease.Term.Span(), MinLease: c.Lease.Min.Span(),
-		Notice: c.Lease.Notice.Span(), GrantTimeout: c.Lease.GrantTimeout.Span(),
+		Notice: c.Lease.Notice.Span(), NoticeConcurrent: c.Lease.NoticeAtOnce, GrantTimeout: c.Lease.GrantTimeout.Span(),
 		GateTTL: c.Gate.TTL.Span(), SiteFactor: c.Gate.SiteFactor,
 		RhoSelect: c.Fairness.RhoSelect, Window: c.Fairness.Window.Span(), HalfLife: c.Fairness.HalfLife.Span(),
 		CreditCap: c.Credit.Cap.Span(), BurstMaxMilli: int64(c.Burst.Max),
@@ -379,6 +383,9 @@ func (c *Config) Settings() cluster.Settings {
 		NewFirst: c.Jobs.NewFirst, NewSharePercent: int(c.Jobs.NewShare),
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,
 		Signal: bare(c.Lease.Signal), SignalTo: c.Lease.SignalTo,
+	}
+	if c.Lease.NoticeMax > 0 {
+		s.NoticeMin, s.NoticeMax = c.Lease.NoticeMin.Span(), c.Lease.NoticeMax.Span()
 	}
 	if c.Users == string(cluster.UsersEqual) {
 		s.Users = cluster.UsersEqual

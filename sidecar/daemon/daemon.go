@@ -238,6 +238,7 @@ func (d *Daemon) leave() {
 	}
 	d.lead, d.unkeep, d.loop = nil, nil, nil
 	d.leads.Store(nil)
+	d.ears.leases.Store(nil)
 }
 
 // beat handles one beat of the clock. It returns an error only if the daemon should end.
@@ -374,6 +375,7 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 	}
 	if err == nil {
 		d.told(act, &report)
+		d.publish(&report)
 	}
 	return report, err
 }

@@ -132,7 +132,7 @@ func next(b *round.Books, choosing cluster.Instant) cluster.Instant {
 			continue
 		}
 		at(l.End)
-		at(l.End - cluster.Instant(b.Settings.Notice))
+		at(l.End - cluster.Instant(l.NoticeIn(b.Settings)))
 		if l.State == cluster.Granted {
 			at(l.Granted.Add(b.Settings.GrantTimeout))
 		}

@@ -167,7 +167,10 @@ func records(w io.Writer, p *cluster.Plan) {
 			fmt.Fprintln(w, struct{ A, B, C, D, E any }{s.Since, s.Certainty, s.Restarts, s.GPUs, s.Work})
 		}
 		if r.Conduct != nil {
-			fmt.Fprintln(w, *r.Conduct)
+			c := r.Conduct
+			fmt.Fprintln(w, struct{ A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R any }{c.Steps, c.At, c.In, c.First, c.FirstIn, c.Model,
+				c.Saved, c.Reports, c.Every, c.Attempts, c.Ran, c.Longest, c.Ours, c.Noticed, c.Booked, c.Spent, c.Last, c.LastAt})
+			took(w, c.Takes)
 		}
 	}
 	var lost []any
@@ -176,7 +179,21 @@ func records(w io.Writer, p *cluster.Plan) {
 			lost = append(lost, struct{ A, B, C, D, E, F any }{x.Job, x.Term, x.Pool, x.Type, x.Time, x.Certainty})
 		}
 	}
-	fmt.Fprintln(w, p.State.Habits, lost)
+	habits := make([]any, len(p.State.Habits))
+	for i := range habits {
+		h := &p.State.Habits[i]
+		habits[i] = struct{ A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q any }{h.Type, h.Resumed, h.Restarted, h.Last, h.LastAt, h.Redone, h.OnTerm,
+			h.OnNotice, h.Completed, h.Shortest, h.Longest, h.Reports, h.Every, h.SavedAt, h.Starts, h.Needed, h.At}
+		took(w, h.Takes)
+	}
+	fmt.Fprintln(w, habits, lost)
+}
+
+// took writes how long a save takes, where that is known.
+func took(w io.Writer, takes cluster.Span) {
+	if takes > 0 {
+		fmt.Fprintln(w, takes)
+	}
 }
 
 func leases(w io.Writer, p *cluster.Plan) {

@@ -85,6 +85,8 @@ var allowed = map[string][]string{
 	"sidecar/config":          {"sidecar/cluster", "sidecar/tune", "sidecar/loop", "sidecar/engine/cells", "sidecar/engine/policy", "sidecar/engine/preset", "sidecar/engine/profile", "sidecar/hostlist"},
 	"sidecar/sim/session":     {"sidecar/config", "sidecar/failure", "sidecar/sim/input", "sidecar/sim/notes", "sidecar/sim/outlet", "sidecar/sim/score", "sidecar/sim/backtest", "sidecar/sim/experiment", "sidecar/sim/sweep", "sidecar/store", "sidecar/view"},
 	"sidecar/hostlist":        {},
+	"sidecar/wrap":            {"contrib/python", "sidecar/failure"},
+	"sidecar/rehearsal":       {"sidecar/cluster", "sidecar/failure", "sidecar/slurm", "sidecar/view"},
 	"migrate":                 {"sql"},
 	"sql":                     {},
 

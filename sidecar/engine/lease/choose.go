@@ -204,7 +204,7 @@ func (c *chooser) without(gangs []Due) []Due {
 func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
 	for _, cl := range claims {
 		k := &c.Candidates[cl.Candidate]
-		if promised := cl.Made.Add(c.Settings.Notice) >= cl.At; !promised && !k.Unserved && c.unfair(k, cl.InPool) {
+		if promised := cl.Made.Add(max(c.Settings.Notice, c.Settings.NoticeMax)) >= cl.At; !promised && !k.Unserved && c.unfair(k, cl.InPool) {
 			continue
 		}
 		g, ok := Grant{}, false

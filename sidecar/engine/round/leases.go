@@ -28,7 +28,11 @@ func (b *Books) Ending(i int) bool {
 	if l == nil || !st.Runs || !st.Stoppable {
 		return false
 	}
-	return l.End.Sub(b.Now) <= b.Settings.Notice && (l.State == cluster.Active || l.State == cluster.Noticed) &&
+	notice := l.NoticeIn(b.Settings)
+	if l.Notice > 0 && l.Why == Recalled {
+		notice = max(notice, b.Settings.RecallNotice)
+	}
+	return l.End.Sub(b.Now) <= notice && (l.State == cluster.Active || l.State == cluster.Noticed) &&
 		(st.Control == cluster.FullControl || st.Control == cluster.ObserveOnly) && !st.Ordered(cluster.Exempt)
 }
 
