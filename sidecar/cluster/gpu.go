@@ -47,3 +47,26 @@ type GPUUse struct {
 func (u *GPUUse) Compare(o *GPUUse) int {
 	return compare.Or(u.Job.Compare(o.Job), compare.Compare(u.Model, o.Model))
 }
+
+// MemoryUse is how much memory of a GPU jobs of a type used on one model. Lists of it are sorted by Compare.
+type MemoryUse struct {
+	Type  JobType `json:"type"`
+	Model string  `json:"model"`
+	Bytes int64   `json:"bytes"` // maximum on one GPU
+	// Completed is true if a job completed there. Full is true if the last one failed while the memory was full, and none
+	// has ever completed.
+	Completed bool    `json:"completed,omitempty"`
+	Full      bool    `json:"full,omitempty"`
+	At        Instant `json:"at"` // of the newest evidence
+}
+
+// Compare orders by type, then model.
+func (u *MemoryUse) Compare(o *MemoryUse) int {
+	return compare.Or(u.Type.Compare(o.Type), compare.Compare(u.Model, o.Model))
+}
+
+// GPUMemory is the memory of one GPU of a model.
+type GPUMemory struct {
+	Model string `json:"model"`
+	Bytes int64  `json:"bytes"`
+}

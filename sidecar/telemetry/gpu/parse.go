@@ -2,12 +2,10 @@ package gpu
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // entry is a counter of the table, as the parser finds it.
@@ -120,9 +118,7 @@ func (p *Parser) help(g *gather, comment []byte) {
 }
 
 func sortRows(rows []Row) {
-	slices.SortFunc(rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(len(a.Instance), len(b.Instance)), strings.Compare(a.Instance, b.Instance))
-	})
+	slices.SortFunc(rows, func(a, b Row) int { return byPlace(&a, &b) })
 }
 
 // scanner reads one line.
