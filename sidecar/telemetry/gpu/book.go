@@ -380,8 +380,8 @@ func count(n int, noun string) string {
 // full is the part of a GPU's memory from which on a failed job is taken to have died of a lack of it.
 const full = 0.95
 
-// End takes the end of attempts. What is known of an attempt ends with it; that its type completed on a model, or failed
-// there with the memory full, stays known. Slurm's OUT_OF_MEMORY is about the host's memory, and counts as neither.
+// End takes the end of attempts, and forgets them. It keeps whether jobs of the type completed on a model, or failed there
+// with the memory full. Slurm's OUT_OF_MEMORY is about the host's memory, and counts as neither.
 func (b *Book) End(now cluster.Instant, ended []Ended) {
 	b.prepare()
 	for _, e := range ended {

@@ -100,7 +100,7 @@ func TestJobsUse(t *testing.T) {
 	}
 }
 
-// A job of which one GPU is not fresh, or is shared, has no means; what its other GPUs idle is still known.
+// A job has no means while one of its GPUs is not fresh, or is shared. The idle time of its other GPUs still counts.
 func TestOnlyFreshUnsharedGPUsSpeak(t *testing.T) {
 	for name, spoil := range map[string]func(f *fleet){
 		"silent":     func(f *fleet) { f.memory.fails["b"] = errors.New("no answer") },
@@ -201,7 +201,8 @@ func TestRequeueBeginsAnew(t *testing.T) {
 	}
 }
 
-// What a type of job used stays known after its jobs; so does that one failed with the memory full, unless one completed.
+// The memory that a type of job used stays known after its jobs. So does a failure with the memory full, unless a job
+// completed.
 func TestMemoryOfTypes(t *testing.T) {
 	run := func(f *fleet, key int64, gib float64, outcome string) cluster.MemoryUse {
 		f.hold(key, "h100", "a", 0)
@@ -240,7 +241,7 @@ func TestMemoryOfTypes(t *testing.T) {
 
 // day is a scripted day of 6 nodes of 4 GPUs: jobs that work, idle from the start, idle after a while, or idle by turns;
 // exporters that are silent for some minutes, that repeat themselves, or whose counters break. It gives the part of the
-// idle GPU time that was seen, and the part of what was seen that was not idle.
+// idle GPU time that was seen, and the part of the seen time in which GPUs were not idle.
 func day(t *testing.T, seed uint64, faults bool) (seen, wrong float64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var names []string

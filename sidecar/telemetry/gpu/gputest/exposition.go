@@ -113,6 +113,10 @@ func (d *Device) total() float64 {
 // Text gives the exposition.
 func (n *Node) Text() []byte {
 	var out bytes.Buffer
+	labels := make([][]string, len(n.Devices)) // by device and job
+	for k := range n.Devices {
+		labels[k] = n.labels(&n.Devices[k])
+	}
 	for i := range families {
 		f := &families[i]
 		name, help, value := f.old, f.help, f.value
@@ -141,20 +145,19 @@ func (n *Node) Text() []byte {
 			if text == "" || f.prof && d.NoProf || d.Profile != "" && f.old == "DEV_GPU_UTIL" {
 				continue // a blank value is left out
 			}
-			jobs := d.Jobs
-			if len(jobs) == 0 {
-				jobs = []string{""}
-			}
-			for _, job := range jobs {
-				fmt.Fprintf(&out, "%s{%s} %s\n", name, n.labels(d, job), text)
+			for _, l := range labels[k] {
+				out.WriteString(name)
+				out.WriteString(l)
+				out.WriteString(text)
+				out.WriteByte('\n')
 			}
 		}
 	}
 	return out.Bytes()
 }
 
-// labels gives a sample's labels in the exporter's order.
-func (n *Node) labels(d *Device, job string) string {
+// labels gives the labels of a GPU's samples in the exporter's order, once for each of its jobs.
+func (n *Node) labels(d *Device) (all []string) {
 	model := d.Model
 	if model == "" {
 		model = "NVIDIA H100 80GB HBM3"
@@ -174,8 +177,11 @@ func (n *Node) labels(d *Device, job string) string {
 		driver = "DCGM_FI_SYSTEM_DRIVER_VERSION"
 	}
 	out = append(out, driver+`="570.86.15"`)
-	if job != "" {
-		out = append(out, fmt.Sprintf(`hpc_job="%s"`, job))
+	for _, job := range d.Jobs {
+		all = append(all, fmt.Sprintf(`{%s,hpc_job="%s"} `, strings.Join(out, ","), job))
 	}
-	return strings.Join(out, ",")
+	if len(d.Jobs) == 0 {
+		all = []string{"{" + strings.Join(out, ",") + "} "}
+	}
+	return all
 }
