@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
 	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
@@ -34,6 +35,8 @@ type Daemon struct {
 	// Study replays the journal's last days with several terms, beside the rounds, and measures what happened in them;
 	// nil = no tuning.
 	Study func(context.Context) (tune.Study, error)
+	// Counters makes the source of the GPUs' counters; nil = the configuration's own.
+	Counters func(*config.GPUCounters) (gpu.Source, error)
 	// Config is the configuration at the start. Hangup reloads it with Reload.
 	Config *config.Config
 	Reload func() (*config.Config, error)
@@ -46,6 +49,7 @@ type Daemon struct {
 	config atomic.Pointer[config.Config]
 	sight  sight
 	ears   ears
+	gauges gauges
 	nights atomic.Bool                // a study is under way
 	leads  atomic.Pointer[Leadership] // lead, for work that may not hold up a turn; nil = none
 	turns  turnstile                  // one turn at a time; it also guards the fields below
@@ -117,6 +121,9 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	d.turns = make(turnstile, 1)
 	d.config.Store(d.Config)
 	d.beats.dir = d.Config.Files.Heartbeats
+	if d.Counters == nil {
+		d.Counters = (*config.GPUCounters).Open
+	}
 	deafen, err := d.listen(ctx)
 	if err != nil {
 		return err
@@ -141,6 +148,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 		Stringer("term", d.Config.Lease.Term).Int("pid", os.Getpid()).Msg("started")
 	d.tell("READY=1", "STATUS=started")
 	go turn() // no need to wait for the first beat
+	go d.gauge(ctx)
 
 	tick := time.NewTicker(pulse)
 	defer tick.Stop()
@@ -363,6 +371,7 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 // decide calls the engine, and keeps its input.
 func (d *Daemon) decide(s cluster.Snapshot) cluster.Plan {
 	d.last = s
+	d.hold(&s)
 	return d.Decide(s)
 }
 

@@ -3,6 +3,7 @@ package gpu
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -139,8 +140,8 @@ func (b *Book) Look(now cluster.Instant, gpus []GPU, holders []Holder) (misjoine
 			at[place{g.Node, g.Index}] = g
 		}
 	}
-	held := map[place]int{} // number of holders
-	owner := map[place]int64{}
+	held := make(map[place]int, len(gpus)) // number of holders
+	owner := make(map[place]int64, len(gpus))
 	for i := range holders {
 		for p := range holders[i].places() {
 			held[p]++
@@ -192,15 +193,17 @@ func (b *Book) prepare() {
 	}
 }
 
-// places lists the GPUs that a job holds and that Slurm numbers.
-func (h *Holder) places() map[place]string {
-	out := map[place]string{}
-	for i := range h.Holds {
-		for _, index := range h.Holds[i].Index {
-			out[place{h.Holds[i].Node, index}] = h.Holds[i].Model
+// places goes through the GPUs that a job holds and that Slurm numbers, with their models.
+func (h *Holder) places() iter.Seq2[place, string] {
+	return func(yield func(place, string) bool) {
+		for i := range h.Holds {
+			for _, index := range h.Holds[i].Index {
+				if !yield(place{h.Holds[i].Node, index}, h.Holds[i].Model) {
+					return
+				}
+			}
 		}
 	}
-	return out
 }
 
 // misjoins finds nodes on which the exporter itself says that a GPU has a job which, by Slurm, holds others of the node's
@@ -210,17 +213,23 @@ func misjoins(at map[place]*GPU, held map[place]int, owner map[place]int64) map[
 		node string
 		job  int64
 	}
-	runs := make(map[jobAt]bool, len(owner))
-	for p, job := range owner {
-		runs[jobAt{p.node, job}] = true
-	}
+	var runs map[jobAt]bool
 	out := map[string]string{}
 	for p, g := range at {
 		if g.Job == "" || g.Shared || held[p] != 1 {
 			continue
 		}
 		job, err := strconv.ParseInt(g.Job, 10, 64)
-		if err != nil || owner[p] == job || !runs[jobAt{p.node, job}] {
+		if err != nil || owner[p] == job {
+			continue
+		}
+		if runs == nil {
+			runs = make(map[jobAt]bool, len(owner))
+			for q, id := range owner {
+				runs[jobAt{q.node, id}] = true
+			}
+		}
+		if !runs[jobAt{p.node, job}] {
 			continue
 		}
 		why := fmt.Sprintf("its exporter says that GPU %d has job %d, Slurm says job %d: they number the GPUs differently; set AutoDetect=nvml in gres.conf", p.index, job, owner[p])
@@ -467,5 +476,23 @@ func (b *Book) Recall(memory []cluster.MemoryUse, sizes []cluster.GPUMemory) {
 	}
 	for _, x := range sizes {
 		b.sizes[x.Model] = x.Bytes
+	}
+}
+
+// Owners gives a function that finds the job that alone holds a GPU; false = none, or several.
+func Owners(holders []Holder) func(*GPU) (cluster.JobKey, bool) {
+	owner := map[place]cluster.JobKey{}
+	for i := range holders {
+		for p := range holders[i].places() {
+			if _, ok := owner[p]; ok {
+				owner[p] = 0
+			} else {
+				owner[p] = holders[i].Key
+			}
+		}
+	}
+	return func(g *GPU) (cluster.JobKey, bool) {
+		key := owner[place{g.Node, g.Index}]
+		return key, key != 0 && g.Instance == ""
 	}
 }

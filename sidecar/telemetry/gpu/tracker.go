@@ -286,7 +286,11 @@ func (l *level) idle(v *Values) bool {
 
 // GPUs gives all GPUs by node, index and instance.
 func (t *Tracker) GPUs() []GPU {
-	var out []GPU
+	count := 0
+	for _, n := range t.nodes {
+		count += len(n.gpus)
+	}
+	out := make([]GPU, 0, count)
 	for _, n := range t.sorted() {
 		for i := range n.gpus {
 			out = append(out, n.gpus[i].gpu)

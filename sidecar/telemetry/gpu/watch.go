@@ -36,10 +36,13 @@ func (w *Watch) Look(ctx context.Context, nodes []Node, holders []Holder, now fu
 	r := Report{At: now(), Incomplete: err}
 	w.Tracker.Look(r.At, nodes, readings)
 	r.GPUs = w.Tracker.GPUs()
-	for node, why := range w.Book.Look(r.At, r.GPUs, holders) {
-		w.Tracker.Refuse(r.At, node, why)
+	if refused := w.Book.Look(r.At, r.GPUs, holders); len(refused) > 0 {
+		for node, why := range refused {
+			w.Tracker.Refuse(r.At, node, why)
+		}
+		r.GPUs = w.Tracker.GPUs()
 	}
-	r.GPUs, r.Nodes = w.Tracker.GPUs(), w.Tracker.Nodes()
+	r.Nodes = w.Tracker.Nodes()
 	r.Uses, r.Memory, r.Sizes = w.Book.Uses(), w.Book.Memory(), w.Book.Sizes()
 	return r, true
 }
