@@ -128,6 +128,7 @@ var (
 	readMemory    = query[memoryNow]("gpu_memory")
 	readSizes     = query[gpuSizeRow]("gpu_sizes")
 	readGPUs      = query[GPU]("gpus_now")
+	readJobGPUs   = query[GPU]("gpus_of_job")
 	readGPUNodes  = query[GPUNode]("gpu_nodes_now")
 	readGPULooks  = query[GPULook]("gpu_looks")
 )

@@ -69,6 +69,10 @@ func TestGPUs(t *testing.T) {
 			t.Errorf("%d GPUs of %s, want %d (%v)", len(list), of, n, err)
 		}
 	}
+	x, err := l.store.ExplainKey(t.Context(), job.Record.Key)
+	if err != nil || len(x.GPUs) != 1 || x.GPUs[0].Node != "a" {
+		t.Errorf("explained with %+v, %v", x.GPUs, err)
+	}
 	states, nodes, err := l.store.GPULooks(t.Context())
 	if err != nil || len(states) != 2 || states[1].State != "silent" || states[1].Nodes != 1 || len(nodes) != 1 || nodes[0].Node != "b" || nodes[0].Why != "no answer" {
 		t.Errorf("%+v, %+v, %v", states, nodes, err)

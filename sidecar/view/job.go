@@ -123,6 +123,9 @@ func (x *Explanation) Write(p *Page) {
 		p.listed("Saves", w.Saves(x.Stop))
 		p.listed("Stops", w.Stops(x.Stop))
 	}
+	if words := gpuNotes(x.GPUs, p.Now.Time()); len(words) > 0 {
+		p.listed("GPUs", words)
+	}
 	alloc, due, loss := j.Alloc, j.Due, j.Lost
 	if r := x.Record; r != nil { // newer than the table
 		alloc, due, loss = r.Alloc, r.Due, r.Lost

@@ -98,6 +98,11 @@ where ($1 = '' or node = $1 or user_name = $1 or slurm_id = $1)
 order by node, gpu_index, instance
 limit $2;
 
+-- name: gpus_of_job
+select {columns}
+from gpus_now
+where slurm_id = $1;
+
 -- name: gpu_nodes_now
 select {columns}
 from gpu_nodes_now
