@@ -26,6 +26,7 @@ type Candidate struct {
 	Running  bool
 	Binds    bool // its next lease cannot be ended any more
 	Barred   bool // it runs on GPUs that are gathered for a gang, and must not bind them
+	Resting  bool // it runs, all its GPUs have been idle for long, and it is renewed only if nobody else wants them
 	IdleOnly bool // it takes only idle GPUs: it asks for that, or its last grants did not start
 	Priority
 }

@@ -114,7 +114,7 @@ func (m *hand) gather(taken []int) {
 		switch {
 		case taken[i] >= 0:
 			*m.debts.Next.At(party, taken[i]) -= float64(k.GPUs)
-		case !k.IdleOnly:
+		case !k.IdleOnly && !k.Resting:
 			w := rounds.Want{Party: int(party), Gang: k.GPUs, On: -1}
 			if k.Running {
 				w.On = k.Pools[0]
