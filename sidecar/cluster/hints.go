@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -9,11 +10,13 @@ import (
 // Hints is what a job's --comment= says of it: kind=resnet50,steps=90000,steps/s.v100=12.5,gpus=idle. Its text is read once,
 // where the job is seen; every field has a bound.
 type Hints struct {
-	Kind  string   `json:"kind,omitempty"`
-	Idle  bool     `json:"idle,omitempty"`  // it takes idle GPUs only
-	Steps float64  `json:"steps,omitempty"` // that it will do in all; 0 = it does not say
-	Rates []Rate   `json:"rates,omitempty"` // at most MaxRates, one a model, in the order of the comment
-	Wrong []string `json:"wrong,omitempty"` // mistakes in the comment, for its user: nine at most, each as short as CutWrong makes it
+	Kind  string  `json:"kind,omitempty"`
+	Idle  bool    `json:"idle,omitempty"`  // it takes idle GPUs only
+	Steps float64 `json:"steps,omitempty"` // that it will do in all; 0 = it does not say
+	Rates []Rate  `json:"rates,omitempty"` // at most MaxRates, one a model, in the order of the comment
+	// Memory is what it needs on one GPU of a model, at most MaxRates models.
+	Memory []GPUMemory `json:"memory,omitempty"`
+	Wrong  []string    `json:"wrong,omitempty"` // mistakes in the comment, for its user: nine at most, each as short as CutWrong makes it
 }
 
 // Rate is a throughput that a job declares on a GPU model.
@@ -50,6 +53,7 @@ func ParseHints(text string, unread int) *Hints {
 	for _, word := range words {
 		key, value, ok := strings.Cut(word, "=")
 		model, isRate := strings.CutPrefix(key, "steps/s.")
+		on, isMemory := strings.CutPrefix(key, "mem.")
 		switch {
 		case !ok:
 		case key == "kind" && h.Kind != "":
@@ -73,6 +77,18 @@ func ParseHints(text string, unread int) *Hints {
 				say("%s: write the number of steps that the job is to do, above 0", word)
 			} else {
 				h.Steps = n
+			}
+		case isMemory && (on == "" || on != CleanName(on)):
+			say("%s: write a GPU model as Slurm names it, as in mem.v100=14G", word)
+		case isMemory:
+			if bytes, err := parseMemory(value); err != nil {
+				say("%s: %v", word, err)
+			} else if slices.ContainsFunc(h.Memory, func(m GPUMemory) bool { return m.Model == on }) {
+				say("%s: its memory on %s stands there already; keep one", word, on)
+			} else if len(h.Memory) == MaxRates {
+				say("%s: more than %d GPU models", word, MaxRates)
+			} else {
+				h.Memory = append(h.Memory, GPUMemory{on, bytes})
 			}
 		case key == "steps/s":
 			say("%s: on which GPU model? Write steps/s.MODEL=%s", word, value)
@@ -100,11 +116,30 @@ func ParseHints(text string, unread int) *Hints {
 	if unread > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d words that stand beyond the first %d bytes", unread, MaxComment))
 	}
-	if h.Kind == "" && !h.Idle && h.Steps == 0 && h.Rates == nil && wrong == nil {
+	if h.Kind == "" && !h.Idle && h.Steps == 0 && h.Rates == nil && h.Memory == nil && wrong == nil {
 		return nil
 	}
 	h.Wrong = wrong
 	return &h
+}
+
+// parseMemory reads a size in GiB or MiB, as 14G or 14336M, in bytes.
+func parseMemory(text string) (int64, error) {
+	digits := strings.TrimRight(text, "GgMmiB")
+	unit := int64(1 << 30)
+	switch strings.ToUpper(text[len(digits):]) {
+	case "G", "GIB":
+	case "M", "MIB":
+		unit = 1 << 20
+	default:
+		return 0, fmt.Errorf("write the memory on one GPU with its unit, as 14G or 14336M")
+	}
+	n, err := strconv.ParseFloat(digits, 64)
+	const most = 1 << 42
+	if err != nil || !(n > 0 && n*float64(unit) <= most) {
+		return 0, fmt.Errorf("write the memory on one GPU, above 0 and at most 4096G")
+	}
+	return int64(n * float64(unit)), nil
 }
 
 // CutWrong cuts what is told of a comment's mistakes to the length of an event.

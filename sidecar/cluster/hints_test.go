@@ -111,3 +111,16 @@ func FuzzParseHints(f *testing.F) {
 		}
 	})
 }
+
+func TestMemoryOfAComment(t *testing.T) {
+	h := cluster.ParseHints("mem.v100=14G,mem.a100=40g mem.k80=512MiB", 0)
+	want := []cluster.GPUMemory{{"v100", 14 << 30}, {"a100", 40 << 30}, {"k80", 512 << 20}}
+	if h == nil || !slices.Equal(h.Memory, want) || h.Wrong != nil {
+		t.Fatalf("hints are %+v, want %v", h, want)
+	}
+	for _, text := range []string{"mem.=4G", "mem.v100=4", "mem.v100=G", "mem.v100=-4G", "mem.v100=0G", "mem.v100=NaNG", "mem.v100=1e9G", "mem.v100=4G,mem.v100=5G", "mem.v100=4GG"} {
+		if h := cluster.ParseHints(text, 0); h == nil || len(h.Wrong) == 0 {
+			t.Errorf("%s: %+v, want a mistake", text, h)
+		}
+	}
+}

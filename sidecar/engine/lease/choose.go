@@ -180,7 +180,7 @@ func Choose(in Input, board Board, npools int) Choice {
 	c.burst = false
 	c.walk(later)
 	c.bindRest(c.denied)
-	c.renewResting()
+	c.choice.Renewed = c.renewResting(c.choice.Renewed)
 	c.choice.Renewed = c.better(c.choice.Renewed)
 	// A gang may have got its lease in another pool, or in another way.
 	c.choice.Due = slices.DeleteFunc(c.choice.Due, func(d Due) bool { return c.settled[d.Candidate] })
@@ -299,8 +299,9 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 	return all
 }
 
-// renewResting renews the leases of idle jobs whose GPUs nobody took, unless a gang waits in their pool.
-func (c *chooser) renewResting() {
+// renewResting renews the leases of idle jobs whose GPUs nobody took, unless a gang waits in their pool. It adds them to
+// the renewed ones.
+func (c *chooser) renewResting(renewed []int) []int {
 	for i := range c.Candidates {
 		k := &c.Candidates[i]
 		if !k.Resting || c.settled[i] {
@@ -312,8 +313,9 @@ func (c *chooser) renewResting() {
 			continue
 		}
 		c.settled[i] = true
-		c.choice.Renewed = append(c.choice.Renewed, i)
+		renewed = append(renewed, i)
 	}
+	return renewed
 }
 
 // walk serves queues until no job fits any more, and returns the queues that reached their burst limit.

@@ -87,7 +87,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	choice := lease.Choose(*in, table{board}, len(x.Pools))
 	*passed = choice.Passed
 	x.renew(in, &choice)
-	x.noteResting(in)
+	noteResting(x, in)
 	x.grant(in, &choice)
 	if touch == cluster.FullControl {
 		x.Claims = x.served(x.Claims)
@@ -189,7 +189,7 @@ func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
 }
 
 // noteResting reports idle jobs whose leases are not renewed.
-func (x *contest) noteResting(in *lease.Input) {
+func noteResting(x *contest, in *lease.Input) {
 	for i := range in.Candidates {
 		k := &in.Candidates[i]
 		if k.Resting && x.Leases[k.Case].State == cluster.Active && x.Ending(k.Case) {

@@ -266,7 +266,7 @@ func (b *Book) take(now cluster.Instant, a *account, elapsed cluster.Span, find 
 		a.idle(now, model, byModel[model])
 		if all {
 			a.sample(now, model, byModel[model])
-			b.remember(now, a, model, byModel[model])
+			b.remember(now, a, model)
 		}
 	}
 	b.tell(now, a)
@@ -346,7 +346,7 @@ func (a *account) sample(now cluster.Instant, model string, seen []*GPU) {
 }
 
 // remember keeps how much memory jobs of the type used.
-func (b *Book) remember(now cluster.Instant, a *account, model string, seen []*GPU) {
+func (b *Book) remember(now cluster.Instant, a *account, model string) {
 	u := a.use(now, model)
 	if !a.holder.Typed || u.Memory == 0 {
 		return

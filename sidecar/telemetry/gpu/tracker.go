@@ -95,7 +95,8 @@ func (t *Tracker) Look(now cluster.Instant, nodes []Node, readings []Reading) {
 			n = &tracked{state: NodeState{Node: nodes[i].Name}}
 		}
 		t.nodes[nodes[i].Name] = n
-		state, why := Silent, ""
+		state := Silent
+		var why string
 		if r := &readings[i]; r.Err != nil {
 			why = r.Err.Error()
 			for k := range n.gpus {
