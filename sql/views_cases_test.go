@@ -535,4 +535,36 @@ var views = []struct {
 		"day, kind, model, over_model, gang, by, said, seen, spread, samples",
 		[]string{"2026-03-02|nlp/bert|v100||1|job 7|60|40|0.05|9", "2026-03-02|nlp/bert|v100|k80|1|job 7|6|4|0.07|9"},
 	},
+	{
+		"gpus_now",
+		gpuRows,
+		"node, gpu_index, instance, model, state, why, slurm_id, job_name, user_name, tenant, util, tensor, power_w, memory_bytes, memory_size_bytes, idle, idle_since, read_at",
+		[]string{
+			"n1|0||NVIDIA H100|fresh||11|train|ann|bio|0|0.2|70|5|80|t|2026-03-02 01:00:00+00|2026-03-02 02:00:00+00",
+			"n1|1|7|NVIDIA H100|unknown|too little|||||||||80|f||2026-03-02 02:00:00+00",
+			"n2|0||NVIDIA H100|stale|no change|12|train|bob|bio|0.5|||||f||",
+		},
+	},
+	{
+		"gpu_nodes_now",
+		gpuRows,
+		"node, state, why, since, read_at",
+		[]string{"n1|unknown|GPU 1: too little|2026-03-02 01:00:00+00|2026-03-02 02:00:00+00", "n2|silent|no answer|2026-03-02 00:30:00+00|"},
+	},
+	{
+		"gpu_use_hourly",
+		gpuRows,
+		"hour, slurm_id, job_key, tenant, user_name, job_name, model, held_gpu_hours, seen_gpu_hours, idle_gpu_hours, util, sm, tensor, dram, power_w, memory_bytes",
+		[]string{
+			"2026-03-02 02:00:00+00|11|1|bio|ann|train|h100|2.000000|1.000000|0.500000|0.25||0.5||300|7",
+			"2026-03-02 01:00:00+00|11|1|bio|ann|train|h100|1.000000|1.000000|1.000000|0|||||",
+			"2026-03-02 01:00:00+00|12|2|bio|bob|train|v100|1.000000|1.000000|0.000000|1||||250|",
+		},
+	},
+	{
+		"idle_held",
+		gpuRows,
+		"day, tenant, user_name, slurm_id, job_key, job_name, model, idle_gpu_ms, idle_gpu_hours, seen_gpu_hours, held_gpu_hours",
+		[]string{"2026-03-02|bio|ann|11|1|train|h100|5400000|1.500000|2.000000|3.000000"},
+	},
 }

@@ -16,7 +16,7 @@ type Hints struct {
 	Steps float64 `json:"steps,omitempty"` // that it will do in all; 0 = it does not say
 	Rates []Rate  `json:"rates,omitempty"` // at most MaxRates, one a model, in the order of the comment
 	// Memory is the GPU memory that the job needs on each of its GPUs: at most MaxRates, one a model, in the order of the comment.
-	Memory []ModelMemory `json:"memory,omitempty"`
+	Memory []GPUMemory `json:"memory,omitempty"`
 	// Signal is the signal of its notices without SIG, NoSignal for none, or "" = it does not say. SignalTo is "batch", or "" for
 	// the site's choice.
 	Signal   string   `json:"signal,omitempty"`
@@ -28,12 +28,6 @@ type Hints struct {
 type Rate struct {
 	Model string  `json:"model"`
 	Rate  float64 `json:"rate"` // steps a second of the whole gang; 0 = it does not run there
-}
-
-// ModelMemory is an amount of GPU memory on a GPU model.
-type ModelMemory struct {
-	Model string `json:"model"`
-	Bytes int64  `json:"bytes"` // from 1 MiB to MaxMemory
 }
 
 // MaxMemory is more memory than a GPU has, in bytes.
@@ -174,14 +168,14 @@ func (h *Hints) addMemory(model, size string) error {
 	switch {
 	case model == "" || model != CleanName(model):
 		return errors.New("write a GPU model as Slurm names it, as in mem.v100=30g")
-	case slices.ContainsFunc(h.Memory, func(m ModelMemory) bool { return m.Model == model }):
+	case slices.ContainsFunc(h.Memory, func(m GPUMemory) bool { return m.Model == model }):
 		return fmt.Errorf("memory on %s stands there already; keep one", model)
 	case len(h.Memory) == MaxRates:
 		return fmt.Errorf("more than %d GPU models", MaxRates)
 	}
 	bytes, err := ParseMemory(size)
 	if err == nil {
-		h.Memory = append(h.Memory, ModelMemory{model, bytes})
+		h.Memory = append(h.Memory, GPUMemory{model, bytes})
 	}
 	return err
 }

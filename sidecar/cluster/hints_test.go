@@ -38,12 +38,12 @@ func TestHintsOfAComment(t *testing.T) {
 		{"saves=30m save-time=90s", cluster.Hints{}, nil},
 		{"saves=banana,saves=never,saves=notice,save-time=0s,save-time=1m,save-time=2m", cluster.Hints{},
 			[]string{"saves=banana: \"banana\" is no manner of saving: write notice, term, never, or an interval", "saves=notice: another", "save-time=0s: write how long", "save-time=2m: another"}},
-		{"mem.a100=37.5g,mem.v100=900M signal=B:SIGTERM", cluster.Hints{Memory: []cluster.ModelMemory{{"a100", 75 << 29}, {"v100", 900 << 20}}, Signal: "TERM", SignalTo: "batch"}, nil},
-		{"signal=none,mem.h200=16t", cluster.Hints{Memory: []cluster.ModelMemory{{"h200", 16 << 40}}, Signal: "none"}, nil},
+		{"mem.a100=37.5g,mem.v100=900M signal=B:SIGTERM", cluster.Hints{Memory: []cluster.GPUMemory{{"a100", 75 << 29}, {"v100", 900 << 20}}, Signal: "TERM", SignalTo: "batch"}, nil},
+		{"signal=none,mem.h200=16t", cluster.Hints{Memory: []cluster.GPUMemory{{"h200", 16 << 40}}, Signal: "none"}, nil},
 		{"mem=4g memory.a100=4g", cluster.Hints{}, nil},
 		{"mem.=4g,mem.a/b=4g,mem.a=4,mem.a=g,mem.a=,mem.a=1e3g,mem.a=-4g,mem.a=.g", cluster.Hints{},
 			[]string{"mem.=4g: write a GPU model", "mem.a/b=4g: write a GPU model", `mem.a=4: "4" is no GPU memory: write it with its unit, like 900m or 37.5g, from 1m to 16t`, "mem.a=g: ", "mem.a=: ", "mem.a=1e3g: ", "mem.a=-4g: ", "mem.a=.g: "}},
-		{"mem.a=17t,mem.a=0.9m,mem.a=4k,mem.a=1g,mem.a=2g", cluster.Hints{Memory: []cluster.ModelMemory{{"a", 1 << 30}}},
+		{"mem.a=17t,mem.a=0.9m,mem.a=4k,mem.a=1g,mem.a=2g", cluster.Hints{Memory: []cluster.GPUMemory{{"a", 1 << 30}}},
 			[]string{"mem.a=17t: ", "mem.a=0.9m: ", "mem.a=4k: ", "mem.a=2g: memory on a stands there already; keep one"}},
 		{"signal=KILL,signal=,signal=R:TERM,signal=B:,signal=B:none,signal=TERM@60,signal=usr1,signal=none", cluster.Hints{Signal: "USR1"},
 			[]string{"signal=KILL: write none or one of USR1, USR2, TERM", "signal=: ", "signal=R:TERM: ", "signal=B:: ", "signal=B:none: ", "signal=TERM@60: ", "signal=none: a signal stands there already; keep one"}},
@@ -156,4 +156,17 @@ func FuzzParseHints(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestMemoryOfAComment(t *testing.T) {
+	h := cluster.ParseHints("mem.v100=14G,mem.a100=40g mem.k80=512M", 0)
+	want := []cluster.GPUMemory{{"v100", 14 << 30}, {"a100", 40 << 30}, {"k80", 512 << 20}}
+	if h == nil || !slices.Equal(h.Memory, want) || h.Wrong != nil {
+		t.Fatalf("hints are %+v, want %v", h, want)
+	}
+	for _, text := range []string{"mem.=4G", "mem.v100=4", "mem.v100=G", "mem.v100=-4G", "mem.v100=0G", "mem.v100=NaNG", "mem.v100=1e9G", "mem.v100=4G,mem.v100=5G", "mem.v100=4GG"} {
+		if h := cluster.ParseHints(text, 0); h == nil || len(h.Wrong) == 0 {
+			t.Errorf("%s: %+v, want a mistake", text, h)
+		}
+	}
 }

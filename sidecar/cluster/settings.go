@@ -63,6 +63,10 @@ type Settings struct {
 	RecallFirst  bool `json:"recall_first,omitempty"`
 	RecallNotice Span `json:"recall_notice,omitempty"`
 
+	// IdleReclaim is how long all GPUs of a job must have been idle for its lease not to be renewed while others wait; 0 =
+	// idleness does not matter.
+	IdleReclaim Span `json:"idle_reclaim,omitempty"`
+
 	// Users says whether a tenant's users share its GPUs equally; see the constants.
 	Users Users `json:"users,omitempty"`
 	// JobOrder is the order of a tenant's jobs; see the constants.

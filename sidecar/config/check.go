@@ -47,6 +47,7 @@ func (c *Config) check() Problems {
 	k.times()
 	k.fairness()
 	k.signals()
+	k.telemetry()
 	k.connections()
 	return k.problems.sorted()
 }

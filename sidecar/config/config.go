@@ -44,6 +44,9 @@ type Config struct {
 	Users    string   `yaml:"users"`
 	Jobs     Jobs     `yaml:"jobs"`
 
+	Telemetry Telemetry `yaml:"telemetry"`
+	Idle      Idle      `yaml:"idle"`
+
 	Schedules []Schedule `yaml:"schedules"`
 	Tune      Tune       `yaml:"tune"`
 
@@ -287,18 +290,20 @@ func Default() *Config {
 		Interval:   10 * second,
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
-		Gate:     Gate{TTL: 10 * minute, License: "fairlease", SiteFactor: 1_000_000},
-		Stop:     Stop{Allowance: 15 * minute, Overhead: 2, Total: 3},
-		Start:    Begin{Cost: 5 * minute},
-		Reclaim:  Reclaim{Threshold: 15 * minute, Max: 100},
-		Recall:   Recall{FirstLease: true},
-		Compact:  Compact{MaxCost: 25},
-		Fairness: Fairness{RhoSelect: 16, Window: 14 * day},
-		Credit:   Credit{Cap: 2 * hour},
-		Burst:    Burst{Max: 2000},
-		Repay:    Repay{Floor: 75},
-		Users:    "job",
-		Jobs:     Jobs{Order: string(cluster.ByExpected), Patience: 4 * hour, NewFirst: true, NewShare: 50},
+		Gate:      Gate{TTL: 10 * minute, License: "fairlease", SiteFactor: 1_000_000},
+		Stop:      Stop{Allowance: 15 * minute, Overhead: 2, Total: 3},
+		Start:     Begin{Cost: 5 * minute},
+		Reclaim:   Reclaim{Threshold: 15 * minute, Max: 100},
+		Recall:    Recall{FirstLease: true},
+		Compact:   Compact{MaxCost: 25},
+		Fairness:  Fairness{RhoSelect: 16, Window: 14 * day},
+		Credit:    Credit{Cap: 2 * hour},
+		Burst:     Burst{Max: 2000},
+		Repay:     Repay{Floor: 75},
+		Users:     "job",
+		Jobs:      Jobs{Order: string(cluster.ByExpected), Patience: 4 * hour, NewFirst: true, NewShare: 50},
+		Telemetry: Telemetry{GPU: GPUCounters{Every: 30 * second, MaxAge: 2 * minute}},
+		Idle:      Idle{TellAfter: 30 * minute},
 		Tune: Tune{Last: 7 * day, Terms: []Duration{5 * minute, 10 * minute, 15 * minute, 20 * minute, 30 * minute, hour},
 			WorseBy: 2, Watch: 3 * day, Rest: 30 * day},
 		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", Scontrol: Command{"scontrol"},
@@ -383,6 +388,7 @@ func (c *Config) Settings() cluster.Settings {
 		NewFirst: c.Jobs.NewFirst, NewSharePercent: int(c.Jobs.NewShare),
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,
 		Signal: bare(c.Lease.Signal), SignalTo: c.Lease.SignalTo,
+		IdleReclaim: c.Idle.ReclaimAfter.Span(),
 	}
 	if c.Lease.NoticeMax > 0 {
 		s.NoticeMin, s.NoticeMax = c.Lease.NoticeMin.Span(), c.Lease.NoticeMax.Span()

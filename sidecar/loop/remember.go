@@ -46,7 +46,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
 		Cells: rules.Cells, Lost: m.Lost, Lent: m.Lent, CellTrades: m.CellTrades, Parties: m.Parties, Allocation: m.Allocation,
 		Profiles: m.Profiles, Declared: rules.Profiles, Paces: m.Paces, Progress: seen.Progress,
-		Habits: m.Habits,
+		Habits: m.Habits, Uses: seen.Uses, Memory: seen.Memory, Sizes: seen.Sizes,
 	}
 	if len(rules.Acting()) > 0 {
 		s.License = seen.License

@@ -519,6 +519,8 @@ type Explanation struct {
 	// NumbersAt is when the journal last wrote the numbers of Record and Status that change
 	// every round; it refreshes jobs in turn. It equals At if they are the newest round's.
 	NumbersAt cluster.Instant `json:"numbers_at"`
+	// GPUs are those that it holds, as they were seen last.
+	GPUs []GPU `json:"gpus_now,omitempty"`
 	// SlurmSays is Slurm's own reason why the job waits.
 	SlurmSays string `json:"slurm_says,omitempty"`
 	// Newest is the newest round's data of the job, and of the jobs in its status; see newestOf.
@@ -564,6 +566,9 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 		return Explanation{}, err
 	}
 	if x.Overrides, err = collect[Order](ctx, s, doing, jobOverrides, x.Job.SlurmID, x.Job.User, x.Job.Tenant); err != nil {
+		return Explanation{}, err
+	}
+	if x.GPUs, err = collect[GPU](ctx, s, doing, readJobGPUs, x.Job.SlurmID); err != nil {
 		return Explanation{}, err
 	}
 	worth, err := s.Effective(ctx, x.Job.Tenant)

@@ -123,6 +123,9 @@ func (x *Explanation) Write(p *Page) {
 		p.listed("Saves", w.Saves(x.Stop))
 		p.listed("Stops", w.Stops(x.Stop))
 	}
+	if words := gpuNotes(x.GPUs, p.Now.Time()); len(words) > 0 {
+		p.listed("GPUs", words)
+	}
 	received, due, loss := j.Work, j.WorkDue, j.Lost
 	if r := x.Record; r != nil { // newer than the table
 		received, due = r.Work()

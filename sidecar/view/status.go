@@ -49,6 +49,10 @@ type Status struct {
 	Divided string `json:"divided,omitempty"`
 	Chooser string `json:"models_chooser,omitempty"` // the mechanism that turns its division into jobs
 	Bound   string `json:"bound,omitempty"`          // how far its division may be from the best, in words
+	// GPUs counts nodes by how well their GPUs are seen, and Unseen lists those that are not fresh; both are empty without
+	// telemetry. The caller sets them.
+	GPUs   []store.GPULook `json:"gpu_telemetry,omitempty"`
+	Unseen []store.GPUNode `json:"gpu_nodes_not_fresh,omitempty"`
 	// CellTrades counts the trades of cells in force.
 	CellTrades int               `json:"cell_trades,omitempty"`
 	Effective  []store.Effective `json:"effective,omitempty"`
@@ -367,6 +371,9 @@ func (st *Status) Write(p *Page) {
 	}
 	if len(st.Bad) > 0 {
 		say("bad", "%s", strings.Join(st.Bad, ", "))
+	}
+	if words := gpuLooks(st.GPUs, st.Unseen, p.Now.Time()); words != "" {
+		say("telemetry", "%s", words)
 	}
 	if st.Own {
 		say("seen", "jobs, leases and overrides of your own tenants; this database user may not see others")

@@ -79,6 +79,9 @@ func main() {
 func offline() error {
 	runtime.GOMAXPROCS(1)
 	decisions()
+	if err := telemetry(); err != nil {
+		return err
+	}
 	if err := onCells(); err != nil {
 		return err
 	}

@@ -169,7 +169,7 @@ func hintsAreCarried(t *testing.T, c *testcluster.Cluster) {
 		says                     []string
 	}{
 		{name: "option", options: "--fairlease=kind=a;mem.v100=30g,signal=B:TERM --comment={\"APS\":\"kind=x\"}", env: "kind=b", spank: true,
-			want: cluster.Hints{Kind: "a", Memory: []cluster.ModelMemory{{Model: "v100", Bytes: 30 << 30}}, Signal: "TERM", SignalTo: "batch"}},
+			want: cluster.Hints{Kind: "a", Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 30 << 30}}, Signal: "TERM", SignalTo: "batch"}},
 		{name: "option in the script", text: "#SBATCH --fairlease=kind=c\n", spank: true, want: cluster.Hints{Kind: "c"}},
 		{name: "option on the command line and in the script", options: "--fairlease=steps=5", text: "#SBATCH --fairlease=kind=c\n", spank: true,
 			want: cluster.Hints{Steps: 5}},

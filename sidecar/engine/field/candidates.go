@@ -34,6 +34,7 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 		if runs {
 			k.GPUs, k.Rho = l.GPUs, f.Steadied(r, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
+			k.Resting = Resting(f.Snapshot, i)
 			k.Binds = f.Stops.Binds(i, f.Stops.EndFor(i, max(l.End, f.Now)))
 		} else {
 			k.End = f.Stops.EndFor(i, f.Now)

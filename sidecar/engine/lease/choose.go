@@ -182,6 +182,7 @@ func Choose(in Input, board Board, npools int) Choice {
 	c.burst = false
 	c.walk(later)
 	c.bindRest(c.denied)
+	c.choice.Renewed = renewResting(c, c.choice.Renewed)
 	c.choice.Renewed = c.better(c.choice.Renewed)
 	// A gang may have got its lease in another pool, or in another way.
 	c.choice.Due, c.choice.Scattered = c.without(c.choice.Due), c.without(c.choice.Scattered)
@@ -271,6 +272,9 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 		qs := make([]*queue, npools)
 		tenant.Each(c.Candidates, func(i, p, at int) {
 			k := &c.Candidates[i]
+			if k.Resting {
+				return
+			}
 			if qs[p] == nil {
 				sh := &tenant.Shares[p]
 				qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost,
@@ -303,6 +307,25 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 		}
 	}
 	return all
+}
+
+// renewResting renews the leases of idle jobs whose GPUs nobody took, unless a gang waits in their pool. It adds them to
+// the renewed ones.
+func renewResting(c *chooser, renewed []int) []int {
+	for i := range c.Candidates {
+		k := &c.Candidates[i]
+		if !k.Resting || c.settled[i] {
+			continue
+		}
+		gang := slices.ContainsFunc(c.choice.Due, func(d Due) bool { return d.Pool == k.Pools[0] && !c.settled[d.Candidate] })
+		if gang || !c.board.Renew(k.Case) {
+			c.choice.Passed[i].Code = cluster.ReasonNotice
+			continue
+		}
+		c.settled[i] = true
+		renewed = append(renewed, i)
+	}
+	return renewed
 }
 
 // walk serves queues until no job fits any more, and returns the queues that reached their burst limit.

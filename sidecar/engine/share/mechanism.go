@@ -99,7 +99,7 @@ func (m *hand) gather(taken []int) {
 		case taken[i] >= 0:
 			*m.debts.Next.At(party, taken[i]) -= float64(k.GPUs)
 			*m.debts.Tenants.At(m.Parties[party].Tenant, taken[i]) -= float64(k.GPUs)
-		case !k.IdleOnly:
+		case !k.IdleOnly && !k.Resting:
 			w := rounds.Want{Party: int(party), Tenant: int(m.Parties[party].Tenant), Gang: k.GPUs, On: -1}
 			if k.Running {
 				w.On = k.Pools[0]
