@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/kinds"
 )
 
 // attempts reads the accounting history since a moment: one Attempt for each run that held GPUs,
@@ -37,6 +38,7 @@ func (c *Client) attempt(r *reader) (cluster.Attempt, bool) {
 	var task number
 	var states []string
 	var nodes, on string
+	var from kinds.Command
 	r.object(func(name string) {
 		switch name {
 		case "job_id":
@@ -49,6 +51,14 @@ func (c *Client) attempt(r *reader) (cluster.Attempt, bool) {
 			a.Account = r.text()
 		case "cluster":
 			on = r.text()
+		case "name":
+			a.Name = r.text()
+		case "submit_line":
+			from.Line = r.text()
+		case "working_directory":
+			from.Dir = r.text()
+		case "comment":
+			a.Kind = r.declaredKind()
 		case "nodes":
 			nodes = r.text()
 		case "state":
@@ -68,7 +78,7 @@ func (c *Client) attempt(r *reader) (cluster.Attempt, bool) {
 	if array > 0 && task.set && task.n >= 0 && task.n <= mostTask {
 		a.ID = cluster.TaskID(array, int32(task.n))
 	}
-	a.Outcome = attemptOutcome(states)
+	a.Outcome, a.Work = attemptOutcome(states), from.Label()
 	if on != "" && c.seen.cluster != "" && on != c.seen.cluster {
 		return a, false
 	}
@@ -86,6 +96,20 @@ func attemptOutcome(states []string) string {
 		return ""
 	}
 	return outcome(states)
+}
+
+// declaredKind reads the kind that the job's part of the comments declares.
+func (r *reader) declaredKind() (kind string) {
+	r.object(func(name string) {
+		if name != "job" {
+			r.skip()
+			return
+		}
+		if h := cluster.ParseHints(cutText(r.text(), cluster.MaxComment), 0); h != nil {
+			kind = h.Kind
+		}
+	})
+	return kind
 }
 
 func (r *reader) arrayOf() (job int64, task number) {

@@ -47,7 +47,7 @@ var allowed = map[string][]string{
 	"sidecar/engine/actions":  {"sidecar/cluster", "sidecar/engine/round", "sidecar/hostlist"},
 	"sidecar/engine/why":      {"sidecar/cluster", "sidecar/engine/round", "sidecar/engine/lease", "sidecar/engine/ltgf"},
 	"sidecar/loop":            {"sidecar/cluster", "sidecar/loop"},
-	"sidecar/slurm":           {"sidecar/cluster", "sidecar/hostlist"},
+	"sidecar/slurm":           {"sidecar/cluster", "sidecar/hostlist", "sidecar/kinds"},
 	"sidecar/tune":            {"sidecar/cluster", "sidecar/sim/score"},
 	"sidecar/store":           {"sidecar/cluster", "sidecar/tune", "migrate", "sql"},
 	"sidecar/store/storetest": {"migrate", "tests/cluster"},
@@ -84,6 +84,7 @@ var allowed = map[string][]string{
 	"sidecar/config":          {"sidecar/cluster", "sidecar/tune", "sidecar/loop", "sidecar/engine/cells", "sidecar/engine/policy", "sidecar/engine/preset", "sidecar/engine/profile", "sidecar/hostlist"},
 	"sidecar/sim/session":     {"sidecar/config", "sidecar/failure", "sidecar/sim/input", "sidecar/sim/notes", "sidecar/sim/outlet", "sidecar/sim/score", "sidecar/sim/backtest", "sidecar/sim/experiment", "sidecar/sim/sweep", "sidecar/store", "sidecar/view"},
 	"sidecar/hostlist":        {},
+	"sidecar/kinds":           {},
 	"migrate":                 {"sql"},
 	"sql":                     {},
 

@@ -57,7 +57,7 @@ func Learn(b *round.Books) *Speeds {
 		}
 		hints := hintsOf(&c.Job)
 		tenant := x.Tenants[st.Tenant]
-		x.Kinds[i] = profile.KindOf(x.Settings.Kinds, tenant, c.Job.User, c.Job.Name, hints.Kind)
+		x.Kinds[i] = profile.KindOf(x.Settings.Kinds, tenant, c.Job.User, c.Job.Name, hints.Kind, c.Job.Work)
 		x.Total[i] = hints.Steps
 		left := x.declare(i, hints.Rates, &said)
 		if x.Comes(i) {
