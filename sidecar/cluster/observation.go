@@ -28,6 +28,10 @@ type Observation struct {
 	Attempts []Attempt `json:"attempts,omitempty"`
 	// Progress holds the jobs' reports since the last look.
 	Progress []Progress `json:"progress,omitempty"`
+	// Use is the GPU counters of running jobs, by job and model. History is ended attempts of the time before the
+	// first round.
+	Use     []GPUUse  `json:"use,omitempty"`
+	History []Attempt `json:"history,omitempty"`
 	// Unchanged is true if nothing has changed since the previous sighting, which is repeated
 	// here with a new Now.
 	Unchanged bool `json:"-"`

@@ -72,6 +72,12 @@ type Snapshot struct {
 	Declared []Profile  `json:"declared,omitempty"`
 	Paces    []Pace     `json:"paces,omitempty"`
 	Progress []Progress `json:"progress,omitempty"`
+	// Completions and Usages are what jobs that report nothing show of the speed of their kind. Use is the GPU counters
+	// of running jobs, by job and model. History is ended attempts of the time before the first round; it is given until it was learnt from.
+	Completions []Completion `json:"completions,omitempty"`
+	Usages      []Usage      `json:"usages,omitempty"`
+	Use         []GPUUse     `json:"use,omitempty"`
+	History     []Attempt    `json:"history,omitempty"`
 	// Habits summarises the behaviour of jobs, by type.
 	Habits []Habit `json:"habits,omitempty"`
 	// Managed lists the partitions that are acted on, if there are cells and no partition is only

@@ -49,6 +49,13 @@ type Record struct {
 	Suspend Span `json:"suspend,omitempty"`
 	// Ran is the run time of ended attempts. It reduces the time limit.
 	Ran Span `json:"ran,omitempty"`
+	// RanOn is the GPU model of ended attempts, and RanThere the run time on the first one of them. RanElsewhere is true
+	// if others followed. They are kept where a policy divides GPU models.
+	RanOn        string `json:"ran_on,omitempty"`
+	RanThere     Span   `json:"ran_there,omitempty"`
+	RanElsewhere bool   `json:"ran_elsewhere,omitempty"`
+	// Measured is the start of the attempt whose GPU counters count in the usage of its kind.
+	Measured Instant `json:"measured,omitempty"`
 
 	// Pass is its place in the stride of its virtual cluster, if that chooses by stride: time on its GPUs since it
 	// joined, plus the pass at which it joined. 0 = it has not joined.
@@ -253,6 +260,9 @@ type State struct {
 	// progress.
 	Profiles []Profile `json:"profiles,omitempty"`
 	Paces    []Pace    `json:"paces,omitempty"`
+	// Completions and Usages are what jobs that report nothing show of the speed of their kind.
+	Completions []Completion `json:"completions,omitempty"`
+	Usages      []Usage      `json:"usages,omitempty"`
 	// Habits summarises, by type, how jobs behaved when they were stopped and started.
 	Habits []Habit `json:"habits,omitempty"`
 }

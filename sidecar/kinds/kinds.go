@@ -60,7 +60,9 @@ func (c Command) Label() string {
 const wrapped = "--wrap"
 
 // isScript reports whether a word is the name of a program in a script language.
-func isScript(word string) bool { return slices.Contains([]string{".py", ".sh", ".jl", ".R", ".lua"}, path.Ext(word)) }
+func isScript(word string) bool {
+	return slices.Contains([]string{".py", ".sh", ".jl", ".R", ".lua"}, path.Ext(word))
+}
 
 // flags are the options of sbatch, srun and salloc that take no value as a word of its own.
 var flags = []string{

@@ -46,6 +46,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
 		Cells: rules.Cells, Lost: m.Lost, Lent: m.Lent, CellTrades: m.CellTrades, Parties: m.Parties, Allocation: m.Allocation,
 		Profiles: m.Profiles, Declared: rules.Profiles, Paces: m.Paces, Progress: seen.Progress,
+		Completions: m.Completions, Usages: m.Usages, Use: seen.Use, History: seen.History,
 		Habits: m.Habits,
 	}
 	if len(rules.Acting()) > 0 {
@@ -87,6 +88,12 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	for k := range m.Records {
 		if !met[k] {
 			s.Cases[k] = gone(m.Records[k])
+		}
+	}
+	for _, list := range []*[]cluster.Attempt{&s.Attempts, &s.History} {
+		*list = slices.Clone(*list)
+		for i := range *list {
+			(*list)[i].Tenant = t.tenant((*list)[i].Account)
 		}
 	}
 	missed(&s, t)

@@ -1,0 +1,172 @@
+package speeds
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/evidence"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
+	"github.com/fairlease/fairlease/sidecar/engine/stop"
+)
+
+// witness takes what jobs show that report nothing: run times of jobs that ended since the last round, and GPU counters.
+func (x *Speeds) witness() {
+	x.shown = evidence.Book{Completions: x.Snapshot.Completions, Usages: x.Snapshot.Usages}
+	if !x.Settings.NoCompletions {
+		x.past(x.Snapshot.History)
+		for i := range x.Snapshot.Cases {
+			c, r := &x.Snapshot.Cases[i], &x.Records[i]
+			switch {
+			case r.Done != 0 && c.Record.Done == 0:
+				x.ended(i)
+			case r.Ran > c.Record.Ran:
+				x.requeued(i)
+			}
+		}
+		if len(x.Snapshot.Attempts) > 0 {
+			x.past(x.unseen())
+		}
+	}
+	if !x.Settings.NoCounters {
+		x.measure()
+	}
+	x.Book.Consider(x.shown.Completions, x.shown.Usages)
+}
+
+// held returns the GPUs of one model that a job held in the last round, or in an attempt that no round saw; false = several models, or
+// unknown.
+func held(c *cluster.Case) (cluster.GPUs, bool) {
+	gpus := c.Job.Had
+	if len(gpus) == 0 {
+		gpus = c.Record.Held
+	}
+	if len(gpus) != 1 {
+		return cluster.GPUs{}, false
+	}
+	return gpus[0], true
+}
+
+// requeued takes an attempt that a requeue ended: it adds its run time to that on the model on which the job began.
+func (x *Speeds) requeued(i int) {
+	c, r := &x.Snapshot.Cases[i], &x.Records[i]
+	on := ""
+	if len(c.Record.Held) == 1 {
+		on = c.Record.Held[0].Model
+	}
+	switch {
+	case c.Record.Ran == 0:
+		r.RanOn = on
+		fallthrough
+	case on == r.RanOn && !r.RanElsewhere:
+		r.RanThere += r.Ran - c.Record.Ran
+	default:
+		r.RanElsewhere = true
+	}
+}
+
+// ended takes a job that ended. A job counts for the model on which it began: as completed if it did all its work
+// there, else as work that takes longer than the time that it had there. So no estimate of speed is needed to take
+// its time apart, and jobs that are moved bias nothing. What stops cost it is no work. If it is not known whether its last attempt went on
+// from a save, that attempt is a lower bound.
+func (x *Speeds) ended(i int) {
+	c, r := &x.Snapshot.Cases[i], &x.Records[i]
+	j := &c.Job
+	if c.Gone || j.Outcome == "" || j.Start == 0 || j.End <= j.Start {
+		return // nothing is known of its end
+	}
+	gpus, one := held(c)
+	of := cluster.Completion{Kind: x.kindOf(j, c.Record.Tenant), Model: gpus.Model, Gang: gpus.Count}
+	ran, completed := max(j.End.Sub(j.Start)-j.Suspend, 0), j.Outcome == "COMPLETED"
+	if j.Restarts > 0 || c.Record.Ran > 0 {
+		switch manner := x.manner(i); {
+		case manner == cluster.SavesNever: // the last attempt did all
+		case manner == cluster.UnknownManner || r.RanOn == "":
+			completed = false
+		case r.RanElsewhere || !one || gpus.Model != r.RanOn:
+			of.Model, of.Gang, one = r.RanOn, j.Request.GPUs, true
+			ran, completed = r.RanThere-r.Spent, false
+		default:
+			ran += r.RanThere - r.Spent
+		}
+	}
+	if one {
+		x.shown.Ended(of, ran, completed, j.End)
+	}
+}
+
+// kindOf returns the kind of a job.
+func (x *Speeds) kindOf(j *cluster.Job, tenant string) cluster.Kind {
+	return profile.KindOf(x.Settings.Kinds, tenant, j.User, j.Name, hintsOf(j).Kind, j.Work)
+}
+
+// manner returns how a job saves, as is known from its declaration, the site, and the conduct of jobs of its type.
+func (x *Speeds) manner(i int) cluster.Manner {
+	j := &x.Snapshot.Cases[i].Job
+	var habit *cluster.Habit
+	if t, ok := cluster.TypeOf(j); ok {
+		if k, ok := slices.BinarySearchFunc(x.Snapshot.Habits, t, func(h cluster.Habit, t cluster.JobType) int { return h.Type.Compare(t) }); ok {
+			habit = &x.Snapshot.Habits[k]
+		}
+	}
+	s := stop.Resolve(x.Records[i].Conduct, habit, j.Declares, stop.Site(x.Settings.Saves, j))
+	return s.Manner
+}
+
+// unseen returns the attempts of jobs of which no case tells more.
+func (x *Speeds) unseen() []cluster.Attempt {
+	told := make(map[cluster.JobID]bool, len(x.Snapshot.Cases))
+	for i := range x.Snapshot.Cases {
+		if c := &x.Snapshot.Cases[i]; !c.Gone || c.Record.Ran > 0 {
+			told[c.Record.ID] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(x.Snapshot.Attempts), func(a cluster.Attempt) bool { return told[a.ID] })
+}
+
+// past takes attempts of the history. A job of several attempts, of which nobody knows whether they went on from saves, takes longer than
+// its last one.
+func (x *Speeds) past(list []cluster.Attempt) {
+	attempts := map[cluster.JobID]int{}
+	for i := range list {
+		attempts[list[i].ID]++
+	}
+	for i := range list {
+		a := &list[i]
+		if a.Outcome == "REQUEUED" || a.End <= a.Start || len(a.GPUs) != 1 {
+			continue
+		}
+		kind := profile.KindOf(x.Settings.Kinds, a.Tenant, a.User, a.Name, a.Kind, a.Work)
+		x.shown.Ended(cluster.Completion{Kind: kind, Model: a.GPUs[0].Model, Gang: a.GPUs[0].Count}, max(a.End.Sub(a.Start)-a.Suspend, 0),
+			a.Outcome == "COMPLETED" && attempts[a.ID] == 1, a.End)
+	}
+}
+
+// measure takes the counters of running jobs, once from each attempt.
+func (x *Speeds) measure() {
+	if len(x.Snapshot.Use) == 0 {
+		return
+	}
+	for i := range x.Snapshot.Cases {
+		j, r := &x.Snapshot.Cases[i].Job, &x.Records[i]
+		if !x.Jobs[i].Runs || x.Kinds[i] == "" || r.Measured == j.Start || len(j.Holds) == 0 {
+			continue
+		}
+		of := cluster.GPUUse{Job: j.ID, Model: j.Holds[0].Model}
+		k, found := slices.BinarySearchFunc(x.Snapshot.Use, &of, func(u cluster.GPUUse, of *cluster.GPUUse) int { return u.Compare(of) })
+		if !found || slices.ContainsFunc(j.Holds, func(h cluster.Holding) bool { return h.Model != of.Model }) {
+			continue
+		}
+		if u := &x.Snapshot.Use[k]; u.Start == j.Start && evidence.Telling(u) {
+			r.Measured = j.Start
+			x.shown.Used(cluster.Usage{Kind: x.Kinds[i], Model: of.Model, Gang: j.GPUsHeld()}, u)
+		}
+	}
+}
+
+// Evidence returns the evidence to remember.
+func (x *Speeds) Evidence() ([]cluster.Completion, []cluster.Usage) {
+	if x.Book == nil {
+		return x.Snapshot.Completions, x.Snapshot.Usages
+	}
+	return x.shown.Completions, x.shown.Usages
+}
