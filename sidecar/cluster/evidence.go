@@ -2,20 +2,31 @@ package cluster
 
 import compare "cmp"
 
-// Completion is the run times of jobs of a kind that ended on one GPU model. Lists of it are sorted by CompareSubject.
+// Completion is the run times of a kind's jobs that ended, and the rates by them. Lists of it are sorted by
+// CompareSubject.
 type Completion struct {
-	Kind  Kind   `json:"kind"`
-	Model string `json:"model"`
-	Gang  int    `json:"gang"` // GPUs of the job
-	// Ran is the run times of the newest jobs, oldest first. A negative one is of a job whose work takes longer than
-	// that: it was stopped, failed, or went on elsewhere. Replace it, never modify it.
-	Ran []Span `json:"ran"`
-	// Median is that of the time that the work takes, and Spread its standard error in the logarithm; 0 = too little is
-	// known. Done counts the jobs in Ran that completed.
-	Median Span    `json:"median,omitempty"`
+	Kind Kind `json:"kind"`
+	Gang int  `json:"gang"` // GPUs of the job
+	// Models are the GPU models on which they ran, sorted. Rates are by model.
+	Models []string  `json:"models"`
+	Rates  []RunRate `json:"rates"`
+	// Jobs are the newest jobs, oldest first. Replace it, never modify it.
+	Jobs []JobRun `json:"jobs"`
+	At   Instant  `json:"at"` // of the newest job's end
+}
+
+// JobRun is the run time of a job on each model, without what stops cost it. Unless it is Done, its work takes longer.
+type JobRun struct {
+	Ran  []Span `json:"ran"`
+	Done bool   `json:"done,omitempty"`
+}
+
+// RunRate is the rate of a kind on a model by run times, in jobs per second; 0 = too little is known. Spread is its standard error
+// in the logarithm, and Jobs the number of completed jobs that did a fair part of their work there.
+type RunRate struct {
+	Rate   float64 `json:"rate,omitempty"`
 	Spread float64 `json:"spread,omitempty"`
-	Done   int     `json:"done,omitempty"`
-	At     Instant `json:"at"` // of the newest job's end
+	Jobs   int     `json:"jobs,omitempty"`
 }
 
 // Usage is the GPU counters of jobs of a kind on one GPU model. Lists of it are sorted by CompareSubject.
@@ -37,9 +48,9 @@ type Level struct {
 	Spread float64 `json:"spread,omitempty"`
 }
 
-// CompareSubject orders by kind, gang, model.
+// CompareSubject orders by kind, gang.
 func (c *Completion) CompareSubject(o *Completion) int {
-	return compare.Or(compare.Compare(c.Kind, o.Kind), compare.Compare(c.Gang, o.Gang), compare.Compare(c.Model, o.Model))
+	return compare.Or(compare.Compare(c.Kind, o.Kind), compare.Compare(c.Gang, o.Gang))
 }
 
 // CompareSubject orders by kind, gang, model.

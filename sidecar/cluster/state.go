@@ -49,11 +49,8 @@ type Record struct {
 	Suspend Span `json:"suspend,omitempty"`
 	// Ran is the run time of ended attempts. It reduces the time limit.
 	Ran Span `json:"ran,omitempty"`
-	// RanOn is the GPU model of ended attempts, and RanThere the run time on the first one of them. RanElsewhere is true
-	// if others followed. They are kept where a policy divides GPU models.
-	RanOn        string `json:"ran_on,omitempty"`
-	RanThere     Span   `json:"ran_there,omitempty"`
-	RanElsewhere bool   `json:"ran_elsewhere,omitempty"`
+	// RanOn is the run time of ended attempts by GPU model, where a policy divides models. Replace it, never modify it.
+	RanOn []ModelTime `json:"ran_on,omitempty"`
 	// Measured is the start of the attempt whose GPU counters count in the usage of its kind.
 	Measured Instant `json:"measured,omitempty"`
 
@@ -95,6 +92,12 @@ type Record struct {
 	// Uncharged is true if no tenant pays for its GPU time: it opts out of leases, and the site
 	// allows that.
 	Uncharged bool `json:"uncharged,omitempty"`
+}
+
+// ModelTime is run time on a GPU model.
+type ModelTime struct {
+	Model string `json:"model"`
+	Ran   Span   `json:"ran"`
 }
 
 // Payer gives the tenant that is charged for the job's GPU time; "" = none.

@@ -8,14 +8,14 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine/survival"
+	"github.com/fairlease/fairlease/sidecar/engine/runtimes"
 )
 
-// The bounds: run times of a kind on a model, kinds' entries per tenant and in all, and the age of an entry's newest job.
+// The bounds: jobs of a kind, entries per tenant and in all, and the age of an entry's newest job.
 const (
 	maxRan    = 32
-	maxTenant = 256
-	maxAll    = 4096
+	maxTenant = 128
+	maxAll    = 2000
 	maxAge    = 90 * cluster.Day
 )
 
@@ -29,29 +29,69 @@ type Book struct {
 	owned       struct{ completions, usages bool }
 }
 
-// Ended takes the run time of a job that ended at a moment. of names its kind, gang and model; completed is false if its work takes longer than
+// Ended takes the run times by model of a job that ended at a moment; of names its kind and gang. Unless it is done, its work takes longer than
 // that. Shorter ones than Shortest are ignored, and jobs of no tenant.
-func (b *Book) Ended(of cluster.Completion, ran cluster.Span, completed bool, at cluster.Instant) {
-	if ran < Shortest || of.Kind.Tenant() == "" || of.Model == "" || of.Gang < 1 {
-		return
+func (b *Book) Ended(of cluster.Completion, ran []cluster.ModelTime, done bool, at cluster.Instant) {
+	sum := cluster.Span(0)
+	for _, t := range ran {
+		sum += t.Ran
+		if t.Model == "" || t.Ran < 0 {
+			return
+		}
 	}
-	if !completed {
-		ran = -ran
+	if sum < Shortest || of.Kind.Tenant() == "" || of.Gang < 1 {
+		return
 	}
 	i, found := slices.BinarySearchFunc(b.Completions, &of, func(c cluster.Completion, of *cluster.Completion) int { return c.CompareSubject(of) })
-	switch {
-	case !found:
-		of = cluster.Completion{Kind: of.Kind, Model: of.Model, Gang: of.Gang, Ran: []cluster.Span{ran}, At: at}
-		b.Completions = bounded(slices.Insert(slices.Clone(b.Completions), i, of), completionOf, at)
-		b.owned.completions = true
-		return
-	case !b.owned.completions:
+	if !b.owned.completions {
 		b.Completions, b.owned.completions = slices.Clone(b.Completions), true
 	}
+	if !found {
+		b.Completions = slices.Insert(b.Completions, i, cluster.Completion{Kind: of.Kind, Gang: of.Gang})
+	}
 	c := &b.Completions[i]
-	c.Ran = append(slices.Clone(c.Ran[max(len(c.Ran)+1-maxRan, 0):]), ran)
-	c.Median, c.Spread, c.Done = survival.Median(c.Ran)
+	jobs := slices.Clone(c.Jobs[max(len(c.Jobs)+1-maxRan, 0):])
+	models, times := widen(c.Models, jobs, ran)
+	c.Models, c.Jobs = drop(models, append(jobs, cluster.JobRun{Ran: times, Done: done}))
+	c.Rates = runtimes.Fit(c.Models, c.Jobs)
 	c.At = max(c.At, at)
+	if !found {
+		b.Completions = bounded(b.Completions, completionOf, at)
+	}
+}
+
+// widen adds the models of run times to those of jobs, and gives the times by model.
+func widen(models []string, jobs []cluster.JobRun, ran []cluster.ModelTime) ([]string, []cluster.Span) {
+	for _, t := range ran {
+		at, found := slices.BinarySearch(models, t.Model)
+		if found {
+			continue
+		}
+		models = slices.Insert(slices.Clone(models), at, t.Model)
+		for i := range jobs {
+			jobs[i].Ran = slices.Insert(slices.Clone(jobs[i].Ran), at, 0)
+		}
+	}
+	times := make([]cluster.Span, len(models))
+	for _, t := range ran {
+		at, _ := slices.BinarySearch(models, t.Model)
+		times[at] += t.Ran
+	}
+	return models, times
+}
+
+// drop removes the models on which no job ran.
+func drop(models []string, jobs []cluster.JobRun) ([]string, []cluster.JobRun) {
+	for m := len(models) - 1; m >= 0; m-- {
+		if slices.ContainsFunc(jobs, func(j cluster.JobRun) bool { return j.Ran[m] > 0 }) {
+			continue
+		}
+		models = slices.Delete(slices.Clone(models), m, m+1)
+		for i := range jobs {
+			jobs[i].Ran = slices.Delete(slices.Clone(jobs[i].Ran), m, m+1)
+		}
+	}
+	return models, jobs
 }
 
 // The least samples and time that make a job's counters count, and the least values of which a logarithm is taken:
@@ -95,12 +135,17 @@ func add(l *cluster.Level, m cluster.Mean, least float64) {
 	if m.Count < samples || !(m.Value >= least) || math.IsInf(m.Value, 0) {
 		return
 	}
-	l.Jobs = min(l.Jobs+1, maxRan)
-	n, off := float64(l.Jobs), math.Log(m.Value)-l.Mean
-	if l.Jobs == 1 {
-		l.Mean, l.Spread = math.Log(m.Value), 0
+	if l.Jobs == 0 {
+		l.Jobs, l.Mean = 1, math.Log(m.Value)
 		return
 	}
+	off := math.Log(m.Value) - l.Mean
+	if l.Jobs > 2 { // one far off is no news yet
+		far := max(3*l.Spread, math.Ln2)
+		off = min(max(off, -far), far)
+	}
+	l.Jobs = min(l.Jobs+1, maxRan)
+	n := float64(l.Jobs)
 	l.Spread = math.Sqrt((n - 1) / n * (l.Spread*l.Spread + off*off/n))
 	l.Mean += off / n
 }

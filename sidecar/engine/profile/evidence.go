@@ -21,15 +21,14 @@ func (b *Book) Consider(completions []cluster.Completion, usages []cluster.Usage
 	b.shown = evidence{completions: completions, usages: usages}
 }
 
-// completionsOf gives the entries of a kind at a gang size.
-func (s *evidence) completionsOf(kind cluster.Kind, gang int) []cluster.Completion {
+// completionOf gives the entry of a kind at a gang size; nil = none.
+func (s *evidence) completionOf(kind cluster.Kind, gang int) *cluster.Completion {
 	of := cluster.Completion{Kind: kind, Gang: gang}
-	from, _ := slices.BinarySearchFunc(s.completions, &of, func(c cluster.Completion, of *cluster.Completion) int { return c.CompareSubject(of) })
-	to := from
-	for to < len(s.completions) && s.completions[to].Kind == kind && s.completions[to].Gang == gang {
-		to++
+	i, found := slices.BinarySearchFunc(s.completions, &of, func(c cluster.Completion, of *cluster.Completion) int { return c.CompareSubject(of) })
+	if !found {
+		return nil
 	}
-	return s.completions[from:to]
+	return &s.completions[i]
 }
 
 // usagesOf gives the entries of a kind at a gang size.
@@ -45,7 +44,7 @@ func (s *evidence) usagesOf(kind cluster.Kind, gang int) []cluster.Usage {
 
 // shows tells whether there is evidence of a kind.
 func (s *evidence) shows(kind cluster.Kind, gang int) bool {
-	return len(s.completionsOf(kind, gang)) > 0 || len(s.usagesOf(kind, gang)) > 0
+	return s.completionOf(kind, gang) != nil || len(s.usagesOf(kind, gang)) > 0
 }
 
 // byEvidence estimates a rate from the kind's own jobs: by their completion times, else by their counters.
@@ -61,34 +60,35 @@ func (b *Book) byEvidence(kind cluster.Kind, model string, gang int) (cluster.Pr
 // second.
 func (b *Book) byCompletions(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
 	out := cluster.Profile{Kind: kind, Model: model, Gang: gang, Source: cluster.Estimated, Method: cluster.ByCompletions, Relative: true}
-	var own *cluster.Completion
+	c := b.shown.completionOf(kind, gang)
+	if c == nil {
+		return out, false
+	}
+	var own *cluster.RunRate
 	others, anchors, level, off := 0, 0.0, 0.0, 0.0
-	all := b.shown.completionsOf(kind, gang)
-	for i := range all {
-		c := &all[i]
-		switch {
-		case c.Median == 0:
+	for m, name := range c.Models {
+		r := &c.Rates[m]
+		if r.Rate == 0 {
 			continue
-		case c.Model == model:
-			own = c
-		default:
-			others++
 		}
-		if p := b.known(kind, "", c.Model, gang); p != nil && p.Rate > 0 {
+		if others++; name == model {
+			own = r
+		}
+		if p := b.known(kind, "", name, gang); p != nil && p.Rate > 0 {
 			anchors++
-			level += math.Log(p.Rate * c.Median.Duration().Seconds())
-			off = max(off, c.Spread)
+			level += math.Log(p.Rate / r.Rate)
+			off = max(off, r.Spread)
 		}
 	}
-	if own == nil || others == 0 || anchors == 0 && b.knows(kind, gang) {
+	if own == nil || others < 2 || anchors == 0 && b.knows(kind, gang) {
 		return out, false
 	}
 	if anchors > 0 {
 		level, out.Relative = level/anchors, false
 	}
-	out.Rate = believable(math.Exp(level) / own.Median.Duration().Seconds())
-	out.Samples, out.Spread, out.At = own.Done, round(math.Hypot(own.Spread, off)), own.At
-	out.Basis = fmt.Sprintf("run times of %d jobs that completed", own.Done)
+	out.Rate = believable(math.Exp(level) * own.Rate)
+	out.Samples, out.Spread, out.At = own.Jobs, round(math.Hypot(own.Spread, off)), c.At
+	out.Basis = fmt.Sprintf("run times of %d jobs that completed", own.Jobs)
 	return out, true
 }
 
@@ -245,18 +245,22 @@ func (b *Book) measured(kind cluster.Kind, from, to string, gang int) (gain floa
 	if x != nil && y != nil && min(x.Samples, y.Samples) >= b.settings.Trust {
 		return math.Log(y.Rate / x.Rate), true
 	}
-	var times [2]cluster.Span
-	for _, c := range b.shown.completionsOf(kind, gang) {
-		for i, m := range [...]string{from, to} {
-			if c.Model == m {
-				times[i] = c.Median
+	c := b.shown.completionOf(kind, gang)
+	if c == nil {
+		return 0, false
+	}
+	var rates [2]cluster.RunRate
+	for m, name := range c.Models {
+		for i, of := range [...]string{from, to} {
+			if name == of {
+				rates[i] = c.Rates[m]
 			}
 		}
 	}
-	if times[0] == 0 || times[1] == 0 {
+	if rates[0].Rate == 0 || rates[1].Rate == 0 || math.Hypot(rates[0].Spread, rates[1].Spread) > worstError {
 		return 0, false
 	}
-	return math.Log(float64(times[0]) / float64(times[1])), true
+	return math.Log(rates[1].Rate / rates[0].Rate), true
 }
 
 // link gives ln of how much faster a kind runs where y was seen than where x was, by the best counter between the two models,

@@ -46,28 +46,23 @@ func held(c *cluster.Case) (cluster.GPUs, bool) {
 	return gpus[0], true
 }
 
-// requeued takes an attempt that a requeue ended: it adds its run time to that on the model on which the job began.
+// requeued takes an attempt that a requeue ended: it adds its run time to that on its model.
 func (x *Speeds) requeued(i int) {
 	c, r := &x.Snapshot.Cases[i], &x.Records[i]
-	on := ""
+	on := cluster.ModelTime{Ran: r.Ran - c.Record.Ran}
 	if len(c.Record.Held) == 1 {
-		on = c.Record.Held[0].Model
+		on.Model = c.Record.Held[0].Model
 	}
-	switch {
-	case c.Record.Ran == 0:
-		r.RanOn = on
-		fallthrough
-	case on == r.RanOn && !r.RanElsewhere:
-		r.RanThere += r.Ran - c.Record.Ran
-	default:
-		r.RanElsewhere = true
+	r.RanOn = slices.Clone(r.RanOn)
+	if k := slices.IndexFunc(r.RanOn, func(t cluster.ModelTime) bool { return t.Model == on.Model }); k >= 0 {
+		r.RanOn[k].Ran += on.Ran
+	} else {
+		r.RanOn = append(r.RanOn, on)
 	}
 }
 
-// ended takes a job that ended. A job counts for the model on which it began: as completed if it did all its work
-// there, else as work that takes longer than the time that it had there. So no estimate of speed is needed to take
-// its time apart, and jobs that are moved bias nothing. What stops cost it is no work. If it is not known whether its last attempt went on
-// from a save, that attempt is a lower bound.
+// ended takes a job that ended. Of a job that went on from its saves all attempts count, by model, less what stops cost it. Of one
+// that begins anew the last attempt did all the work. If neither is known, the work takes longer than the last attempt.
 func (x *Speeds) ended(i int) {
 	c, r := &x.Snapshot.Cases[i], &x.Records[i]
 	j := &c.Job
@@ -75,23 +70,35 @@ func (x *Speeds) ended(i int) {
 		return // nothing is known of its end
 	}
 	gpus, one := held(c)
-	of := cluster.Completion{Kind: x.kindOf(j, c.Record.Tenant), Model: gpus.Model, Gang: gpus.Count}
-	ran, completed := max(j.End.Sub(j.Start)-j.Suspend, 0), j.Outcome == "COMPLETED"
+	if !one {
+		return
+	}
+	ran, done := []cluster.ModelTime{{Model: gpus.Model, Ran: max(j.End.Sub(j.Start)-j.Suspend, 0)}}, j.Outcome == completed
 	if j.Restarts > 0 || c.Record.Ran > 0 {
 		switch manner := x.manner(i); {
-		case manner == cluster.SavesNever: // the last attempt did all
-		case manner == cluster.UnknownManner || r.RanOn == "":
-			completed = false
-		case r.RanElsewhere || !one || gpus.Model != r.RanOn:
-			of.Model, of.Gang, one = r.RanOn, j.Request.GPUs, true
-			ran, completed = r.RanThere-r.Spent, false
+		case manner == cluster.SavesNever:
+		case manner == cluster.UnknownManner || len(r.RanOn) == 0:
+			done = false
 		default:
-			ran += r.RanThere - r.Spent
+			ran = less(append(ran, r.RanOn...), r.Spent)
 		}
 	}
-	if one {
-		x.shown.Ended(of, ran, completed, j.End)
+	x.shown.Ended(cluster.Completion{Kind: x.kindOf(j, c.Record.Tenant), Gang: gpus.Count}, ran, done, j.End)
+}
+
+// completed is Slurm's state of a job that did all its work.
+const completed = "COMPLETED"
+
+// less takes the cost of stops off run times, from each its part.
+func less(ran []cluster.ModelTime, cost cluster.Span) []cluster.ModelTime {
+	sum := cluster.Span(0)
+	for _, t := range ran {
+		sum += t.Ran
 	}
+	for i := range ran {
+		ran[i].Ran -= cluster.Span(cluster.MulDiv(int64(ran[i].Ran), int64(min(cost, sum)), int64(max(sum, 1))))
+	}
+	return ran
 }
 
 // kindOf returns the kind of a job.
@@ -136,8 +143,8 @@ func (x *Speeds) past(list []cluster.Attempt) {
 			continue
 		}
 		kind := profile.KindOf(x.Settings.Kinds, a.Tenant, a.User, a.Name, a.Kind, a.Work)
-		x.shown.Ended(cluster.Completion{Kind: kind, Model: a.GPUs[0].Model, Gang: a.GPUs[0].Count}, max(a.End.Sub(a.Start)-a.Suspend, 0),
-			a.Outcome == "COMPLETED" && attempts[a.ID] == 1, a.End)
+		ran := []cluster.ModelTime{{Model: a.GPUs[0].Model, Ran: max(a.End.Sub(a.Start)-a.Suspend, 0)}}
+		x.shown.Ended(cluster.Completion{Kind: kind, Gang: a.GPUs[0].Count}, ran, a.Outcome == completed && attempts[a.ID] == 1, a.End)
 	}
 }
 
