@@ -125,9 +125,9 @@ func sortSighting(s *cluster.Observation) {
 	s.Nodes = sorted(s.Nodes, func(a, b *cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
 	s.Reservations = sorted(s.Reservations, func(a, b *cluster.Reservation) int { return cmp.Compare(a.Name, b.Name) })
 	s.Jobs = sorted(s.Jobs, func(a, b *cluster.Job) int { return a.ID.Compare(b.ID) })
-	s.Attempts = sorted(s.Attempts, func(a, b *cluster.Attempt) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), a.ID.Compare(b.ID))
-	})
+	byStart := func(a, b *cluster.Attempt) int { return cmp.Or(cmp.Compare(a.Start, b.Start), a.ID.Compare(b.ID)) }
+	s.Attempts, s.History = sorted(s.Attempts, byStart), sorted(s.History, byStart)
+	s.Use = sorted(s.Use, func(a, b *cluster.GPUUse) int { return a.Compare(b) })
 }
 
 func sorted[T any](in []T, compare func(a, b *T) int) []T {

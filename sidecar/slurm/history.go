@@ -3,6 +3,7 @@ package slurm
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,11 +12,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/kinds"
 )
 
-// attempts reads the accounting history since a moment: one Attempt for each run that held GPUs,
+// attempts reads the accounting history between two moments (until 0 = now): one Attempt for each run that held GPUs,
 // sorted by start and id.
-func (c *Client) attempts(ctx context.Context, since cluster.Instant) ([]cluster.Attempt, error) {
+func (c *Client) attempts(ctx context.Context, since, until cluster.Instant) ([]cluster.Attempt, error) {
 	var out []cluster.Attempt
 	path := c.dbPath("jobs?show_duplicates=true&skip_steps=true&disable_truncate_usage_time=true&start_time=%d", int64(since)/1000)
+	if until > 0 {
+		path += fmt.Sprintf("&end_time=%d", (int64(until)+999)/1000)
+	}
 	_, err := c.list(ctx, path, "jobs", 0, func(r *reader) error {
 		if a, ok := c.attempt(r); ok && r.junk == "" {
 			out = append(out, a)
@@ -29,6 +33,32 @@ func (c *Client) attempts(ctx context.Context, since cluster.Instant) ([]cluster
 		return cmp.Or(cmp.Compare(a.Start, b.Start), a.ID.Compare(b.ID))
 	})
 	return out, nil
+}
+
+// mostHistory is the maximum number of attempts that History gives: the newest.
+const mostHistory = 200_000
+
+// History gives the attempts that held GPUs and ended between two moments, for those who learn from run times. It asks slurmdbd day by
+// day, so that no answer is too large, and does not hold up Observe.
+func (c *Client) History(ctx context.Context, since, until cluster.Instant) ([]cluster.Attempt, error) {
+	var out []cluster.Attempt
+	for to := until; to > since && len(out) < mostHistory; to = to.Add(-cluster.Day) {
+		from := max(to.Add(-cluster.Day), since)
+		list, err := c.day(ctx, from, to)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, list...)
+	}
+	return out, nil
+}
+
+// day gives the attempts that ended after from, up to to.
+func (c *Client) day(ctx context.Context, from, to cluster.Instant) ([]cluster.Attempt, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all, err := c.attempts(ctx, from, to)
+	return slices.DeleteFunc(all, func(a cluster.Attempt) bool { return a.End <= from || a.End > to }), err
 }
 
 // attempt reads one row; false if it never held GPUs.

@@ -337,7 +337,7 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 		weight += eligible.Weight(x.Books, i) * int64(gpus)
 		b.Pinned = x.Snapshot.Cases[i].Job.Request.Model != ""
 		speeds, may := x.speeds.Speedups(i), x.may(i)
-		count(&terms, speeds, may, gpus)
+		count(&terms, x.rooted(i, speeds), may, gpus)
 		if priced != nil {
 			if sure := x.speeds.Priced(i); sure != nil {
 				speeds = sure
@@ -363,6 +363,26 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 		b.Deadline = x.deadline(i, &b)
 	}
 	return b, true
+}
+
+// rooted returns the speeds of a job, of which one on another model than its home is worth a little less while nothing is known of its
+// speed at home: only run times of jobs that stay on a model tell how fast it is, and without known speeds nothing is gained by moves.
+func (x *shares) rooted(i int, speeds []profile.Speedup) []profile.Speedup {
+	const away = 0.95
+	home := -1
+	if x.Settings.DivideJobs {
+		home = x.speeds.Home(i)
+	}
+	if home < 0 || speeds[home].Source != "" {
+		return speeds
+	}
+	out := slices.Clone(speeds)
+	for p := range out {
+		if p != home {
+			out[home].Value = max(out[home].Value, out[p].Value/away)
+		}
+	}
+	return out
 }
 
 // terms returns empty terms.

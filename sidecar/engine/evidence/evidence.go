@@ -11,9 +11,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/runtimes"
 )
 
-// The bounds: jobs of a kind, entries per tenant and in all, and the age of an entry's newest job.
+// The bounds: jobs of a kind that ran mostly on the same model, entries per tenant and in all, and the age of an entry's newest job.
 const (
-	maxRan    = 32
+	maxRan    = 16
 	maxTenant = 128
 	maxAll    = 2000
 	maxAge    = 90 * cluster.Day
@@ -50,14 +50,49 @@ func (b *Book) Ended(of cluster.Completion, ran []cluster.ModelTime, done bool, 
 		b.Completions = slices.Insert(b.Completions, i, cluster.Completion{Kind: of.Kind, Gang: of.Gang})
 	}
 	c := &b.Completions[i]
-	jobs := slices.Clone(c.Jobs[max(len(c.Jobs)+1-maxRan, 0):])
+	jobs := slices.Clone(c.Jobs)
 	models, times := widen(c.Models, jobs, ran)
-	c.Models, c.Jobs = drop(models, append(jobs, cluster.JobRun{Ran: times, Done: done}))
+	c.Models, c.Jobs = drop(models, newest(append(jobs, cluster.JobRun{Ran: times, Done: done})))
 	c.Rates = runtimes.Fit(c.Models, c.Jobs)
 	c.At = max(c.At, at)
 	if !found {
 		b.Completions = bounded(b.Completions, completionOf, at)
 	}
+}
+
+// Jobs returns how many jobs of a kind, at a gang size, ran mostly on a model, as far as they are remembered.
+func (b *Book) Jobs(kind cluster.Kind, gang int, model string) (n int) {
+	of := cluster.Completion{Kind: kind, Gang: gang}
+	i, found := slices.BinarySearchFunc(b.Completions, &of, func(c cluster.Completion, of *cluster.Completion) int { return c.CompareSubject(of) })
+	if !found {
+		return 0
+	}
+	c := &b.Completions[i]
+	m := slices.Index(c.Models, model)
+	for k := range c.Jobs {
+		if m >= 0 && mostly(&c.Jobs[k]) == m {
+			n++
+		}
+	}
+	return n
+}
+
+// mostly gives the model on which a job ran longest.
+func mostly(j *cluster.JobRun) int { return slices.Index(j.Ran, slices.Max(j.Ran)) }
+
+// newest drops the oldest job of those that ran mostly on the same model as the newest one, if they are too many: so what is known of a
+// model stays when a kind is no longer sent there.
+func newest(jobs []cluster.JobRun) []cluster.JobRun {
+	of, n, oldest := mostly(&jobs[len(jobs)-1]), 0, -1
+	for k := len(jobs) - 1; k >= 0; k-- {
+		if mostly(&jobs[k]) == of {
+			n, oldest = n+1, k
+		}
+	}
+	if n > maxRan {
+		return slices.Delete(jobs, oldest, oldest+1)
+	}
+	return jobs
 }
 
 // widen adds the models of run times to those of jobs, and gives the times by model.

@@ -257,7 +257,7 @@ func (b *Book) measured(kind cluster.Kind, from, to string, gang int) (gain floa
 			}
 		}
 	}
-	if rates[0].Rate == 0 || rates[1].Rate == 0 || math.Hypot(rates[0].Spread, rates[1].Spread) > worstError {
+	if rates[0].Rate == 0 || rates[1].Rate == 0 || math.Hypot(rates[0].Spread, rates[1].Spread) > 2*worstError {
 		return 0, false
 	}
 	return math.Log(rates[1].Rate / rates[0].Rate), true

@@ -106,6 +106,40 @@ func (x *Speeds) kindOf(j *cluster.Job, tenant string) cluster.Kind {
 	return profile.KindOf(x.Settings.Kinds, tenant, j.User, j.Name, hintsOf(j).Kind, j.Work)
 }
 
+// The number of jobs that are let begin on a model to learn how fast it is; and of the new jobs of a kind that is known on others, one in
+// so many.
+const (
+	beginners = 8
+	oneIn     = 4
+)
+
+// Home returns the pool in which a job should stay, because run times are learnt from: the one in which it began. A new job
+// should begin where the fewest of its kind were seen. -1 = anywhere.
+func (x *Speeds) Home(i int) int {
+	if x.Settings.NoCompletions || x.Settings.NoEstimates || x.Kinds[i] == "" || x.Book.Reports(x.Kinds[i]) {
+		return -1
+	}
+	r := &x.Records[i]
+	switch {
+	case len(r.RanOn) > 0:
+		return x.Pool(r.RanOn[0].Model)
+	case len(r.Held) > 0:
+		return x.Pool(r.Held[0].Model)
+	}
+	home, fewest, known := -1, beginners, false
+	for _, p := range x.Jobs[i].May {
+		if x.Speedups(i)[p].Source != "" {
+			known = true
+		} else if n := x.shown.Jobs(x.Kinds[i], x.Jobs[i].GPUs, x.Pools[p]); n < fewest {
+			home, fewest = p, n
+		}
+	}
+	if known && r.Key%oneIn != 0 {
+		return -1
+	}
+	return home
+}
+
 // manner returns how a job saves, as is known from its declaration, the site, and the conduct of jobs of its type.
 func (x *Speeds) manner(i int) cluster.Manner {
 	j := &x.Snapshot.Cases[i].Job

@@ -30,6 +30,7 @@ type Fleet struct {
 	Jobs     int // of each command that are there at any time
 	Nodes    int // of each model, with four GPUs each
 	Seed     uint64
+	Work     cluster.Span // of a command in the middle, on the reference model
 	Speeds   sim.Speeds
 }
 
@@ -130,7 +131,7 @@ func (x *Fleet) draw(know Knowledge) *fleet {
 	for t := range x.Tenants {
 		for k := range x.Commands {
 			c := &command{tenant: fmt.Sprintf("t%02d", t), task: tasks[f.rng.IntN(len(tasks))], bends: map[string][3]float64{},
-				work: cluster.Span(math.Exp(0.6*f.rng.NormFloat64()) * 2 * float64(cluster.Hour))}
+				work: cluster.Span(math.Exp(0.6*f.rng.NormFloat64()) * float64(x.Work))}
 			c.line = fmt.Sprintf("sbatch -J run%%d --gres=gpu:%d train.sh --model net%c --epochs %d --seed %%d --out /data/run_%%d", c.task.GPUs, 'a'+rune(k), 10*(t+1))
 			c.label = kinds.Command{Line: c.submit(1), Dir: "/home/" + c.tenant}.Label()
 			c.kind = profile.KindOf(nil, c.tenant, c.tenant+"-u", "", "", c.label)
