@@ -92,7 +92,7 @@ func program(line []string) []string {
 	return nil
 }
 
-// amounts are words in the names of options whose values say how much work a job does, or of which kind.
+// amounts are words in the names of options whose values say how much work a job does, and what work.
 var amounts = []string{
 	"batch", "bs", "channels", "depth", "dim", "dims", "epoch", "epochs", "head", "heads", "hidden", "iter", "iterations", "iters", "layer",
 	"layers", "length", "len", "max", "num", "resolution", "seq", "size", "step", "steps", "width", "precision", "bits",

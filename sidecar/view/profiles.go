@@ -123,7 +123,7 @@ func ProfileTable(all []Profile, now cluster.Instant) *Table {
 // ProfileChecks tests the sources of speeds after a round.
 func ProfileChecks(snap *cluster.Snapshot, plan *cluster.Plan) []profile.Quality {
 	book, models := bookOf(snap, plan)
-	return book.Check(models)
+	return profile.Test(book, models)
 }
 
 // ProfileCheckTable lists the coverage and the errors of sources.

@@ -365,8 +365,7 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 	return b, true
 }
 
-// rooted returns the speeds of a job, of which one on another model than its home is worth a little less while nothing is known of its
-// speed at home: only run times of jobs that stay on a model tell how fast it is, and without known speeds nothing is gained by moves.
+// rooted returns the speeds of a job. While its speed at home is unknown, other models are worth a little less to it: only run times of jobs that stay on a model tell how fast it is, and without known speeds nothing is gained by moves.
 func (x *shares) rooted(i int, speeds []profile.Speedup) []profile.Speedup {
 	const away = 0.95
 	home := -1

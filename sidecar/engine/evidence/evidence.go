@@ -60,7 +60,7 @@ func (b *Book) Ended(of cluster.Completion, ran []cluster.ModelTime, done bool, 
 	}
 }
 
-// Jobs returns how many jobs of a kind, at a gang size, ran mostly on a model, as far as they are remembered.
+// Jobs returns how many jobs of a kind, at a gang size, ran mostly on a model, of those that are remembered.
 func (b *Book) Jobs(kind cluster.Kind, gang int, model string) (n int) {
 	of := cluster.Completion{Kind: kind, Gang: gang}
 	i, found := slices.BinarySearchFunc(b.Completions, &of, func(c cluster.Completion, of *cluster.Completion) int { return c.CompareSubject(of) })
@@ -129,7 +129,7 @@ func drop(models []string, jobs []cluster.JobRun) ([]string, []cluster.JobRun) {
 	return models, jobs
 }
 
-// The least samples and time that make a job's counters count, and the least values of which a logarithm is taken:
+// The least samples and time that make a job's counters count, and the least values that count:
 // activities, and bytes per second.
 const (
 	samples = 10

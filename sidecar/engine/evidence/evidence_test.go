@@ -51,7 +51,7 @@ func TestEnded(t *testing.T) {
 	if c := after.Completions[0]; !slices.Equal(c.Models, []string{"a100", "k80", "v100"}) || len(c.Jobs) != 13 || c.At != 100 || len(c.Rates) != 3 {
 		t.Errorf("%+v", c)
 	}
-	// What is known of a model stays when a kind is no longer sent there.
+	// The jobs of a model stay when a kind is no longer sent there.
 	for i := range 100 {
 		after.Ended(of, on("v100", h), true, cluster.Instant(200+i))
 	}

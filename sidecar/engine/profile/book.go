@@ -197,7 +197,7 @@ func (f *facts) known(kind, with cluster.Kind, model string, gang int) *cluster.
 // and cannot be estimated. A rate of 0 says that it does not run there.
 func (b *Book) Rate(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
 	if b.settings.Estimate && b.shown.shows(kind, gang) && b.known(kind, "", model, gang) == nil {
-		if p, ok := b.byEvidence(kind, model, gang); ok {
+		if p, ok := b.shown.byEvidence(kind, model, gang); ok {
 			return p, true
 		}
 	}

@@ -22,29 +22,29 @@ type Quality struct {
 	Worst  float64 `json:"worst"`
 }
 
-// Check tests the sources on some models: for each model on which a kind is known from observations, it leaves these
+// Test tests the sources on some models: for each model on which a kind is known from observations, it leaves these
 // out, and estimates the rate by what is left. Where nothing is observed, counters are compared with run times. The best
 // source comes first.
-func (b *Book) Check(models []string) []Quality {
+func Test(b *Book, models []string) []Quality {
 	out := []Quality{{Source: cluster.Observed}, {Source: cluster.Declared}, {Source: cluster.Estimated, Method: cluster.ByCompletions},
 		{Source: cluster.Estimated, Method: cluster.ByCounters}, {Source: cluster.Estimated}, {}}
 	errs := make([][]float64, len(out))
 	at := func(p *cluster.Profile) int {
 		return slices.IndexFunc(out, func(c Quality) bool { return c.Source == p.Source && c.Method == p.Method })
 	}
-	for _, of := range b.subjects() {
+	for _, of := range subjects(b) {
 		for _, m := range models {
 			p, _ := b.Rate(of.kind, m, of.gang)
 			out[at(&p)].Known++
 			for i := range out {
 				out[i].Of++
 			}
-			for _, e := range b.hidden(of, m) {
+			for _, e := range hidden(b, of, m) {
 				k := at(&cluster.Profile{Source: cluster.Estimated, Method: e.method})
 				errs[k] = append(errs[k], e.off)
 			}
 		}
-		for _, off := range b.against(of) {
+		for _, off := range against(b, of) {
 			k := at(&cluster.Profile{Source: cluster.Estimated, Method: cluster.ByCounters})
 			errs[k] = append(errs[k], off)
 		}
@@ -58,8 +58,8 @@ func (b *Book) Check(models []string) []Quality {
 	return out
 }
 
-// subjects gives all kinds with gang sizes of which anything is known, in order; not the site's.
-func (b *Book) subjects() []runs {
+// subjects gives all kinds with gang sizes that anything is known about, in order; not the site's.
+func subjects(b *Book) []runs {
 	var out []runs
 	for i := range b.entries {
 		if e := &b.entries[i]; e.With == "" {
@@ -84,7 +84,7 @@ type tested struct {
 }
 
 // hidden estimates an observed rate by each method without it.
-func (b *Book) hidden(of runs, model string) (out []tested) {
+func hidden(b *Book, of runs, model string) (out []tested) {
 	seen := b.look(of.kind, "", model, of.gang, cluster.Observed)
 	if seen == nil || seen.Samples < b.settings.Trust {
 		return nil
@@ -96,7 +96,7 @@ func (b *Book) hidden(of runs, model string) (out []tested) {
 	if !rest.knows(of.kind, of.gang) || rest.known(of.kind, "", model, of.gang) != nil {
 		return nil
 	}
-	for _, try := range []func(cluster.Kind, string, int) (cluster.Profile, bool){rest.byCompletions, rest.byCounters, rest.guess.estimate} {
+	for _, try := range []func(cluster.Kind, string, int) (cluster.Profile, bool){rest.shown.byCompletions, rest.shown.byCounters, rest.guess.estimate} {
 		if p, ok := try(of.kind, model, of.gang); ok && p.Rate > 0 {
 			out = append(out, tested{p.Method, math.Abs(math.Log(p.Rate / seen.Rate))})
 		}
@@ -105,7 +105,7 @@ func (b *Book) hidden(of runs, model string) (out []tested) {
 }
 
 // against compares the counters of a kind that reports nothing with its run times.
-func (b *Book) against(of runs) (out []float64) {
+func against(b *Book, of runs) (out []float64) {
 	c := b.shown.completionOf(of.kind, of.gang)
 	if c == nil || b.knows(of.kind, of.gang) {
 		return nil
@@ -121,8 +121,8 @@ func (b *Book) against(of runs) (out []float64) {
 			first = m
 			continue
 		}
-		x, ok := rest.byCounters(of.kind, c.Models[first], of.gang)
-		y, known := rest.byCounters(of.kind, c.Models[m], of.gang)
+		x, ok := rest.shown.byCounters(of.kind, c.Models[first], of.gang)
+		y, known := rest.shown.byCounters(of.kind, c.Models[m], of.gang)
 		if ok && known {
 			out = append(out, math.Abs(math.Log(y.Rate/x.Rate)-math.Log(c.Rates[m].Rate/c.Rates[first].Rate)))
 		}

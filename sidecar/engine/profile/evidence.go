@@ -11,6 +11,7 @@ import (
 
 // evidence is what jobs show that report nothing.
 type evidence struct {
+	*facts
 	completions []cluster.Completion // sorted
 	usages      []cluster.Usage      // sorted
 	works       *works               // of both and of what is known; nil = not compared yet
@@ -18,7 +19,7 @@ type evidence struct {
 
 // Consider lets estimates go by what jobs show that report nothing. Rate and Speedups use it, Priced does not.
 func (b *Book) Consider(completions []cluster.Completion, usages []cluster.Usage) {
-	b.shown = evidence{completions: completions, usages: usages}
+	b.shown = evidence{b.facts, completions, usages, nil}
 }
 
 // completionOf gives the entry of a kind at a gang size; nil = none.
@@ -48,19 +49,19 @@ func (s *evidence) shows(kind cluster.Kind, gang int) bool {
 }
 
 // byEvidence estimates a rate from the kind's own jobs: by their completion times, else by their counters.
-func (b *Book) byEvidence(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
-	if p, ok := b.byCompletions(kind, model, gang); ok {
+func (s *evidence) byEvidence(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	if p, ok := s.byCompletions(kind, model, gang); ok {
 		return p, true
 	}
-	return b.byCounters(kind, model, gang)
+	return s.byCounters(kind, model, gang)
 }
 
 // byCompletions estimates by the ratio of completion times: work that takes half the time runs twice as fast. Where
 // the rate is known on a model with completion times, it is scaled from there; else it is relative, in jobs per
 // second.
-func (b *Book) byCompletions(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+func (s *evidence) byCompletions(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
 	out := cluster.Profile{Kind: kind, Model: model, Gang: gang, Source: cluster.Estimated, Method: cluster.ByCompletions, Relative: true}
-	c := b.shown.completionOf(kind, gang)
+	c := s.completionOf(kind, gang)
 	if c == nil {
 		return out, false
 	}
@@ -74,13 +75,13 @@ func (b *Book) byCompletions(kind cluster.Kind, model string, gang int) (cluster
 		if others++; name == model {
 			own = r
 		}
-		if p := b.known(kind, "", name, gang); p != nil && p.Rate > 0 {
+		if p := s.known(kind, "", name, gang); p != nil && p.Rate > 0 {
 			anchors++
 			level += math.Log(p.Rate / r.Rate)
 			off = max(off, r.Spread)
 		}
 	}
-	if own == nil || others < 2 || anchors == 0 && b.knows(kind, gang) {
+	if own == nil || others < 2 || anchors == 0 && s.knows(kind, gang) {
 		return out, false
 	}
 	if anchors > 0 {
@@ -147,9 +148,9 @@ type measure struct {
 
 // measures compares counters with rates over all kinds that have both on both models, and keeps the answer until
 // facts change. Each tenant weighs the same, so that none changes the factors by many kinds.
-func (b *Book) measures() map[[2]string]measure {
-	if b.shown.works != nil {
-		return b.shown.works.pairs
+func (s *evidence) measures() map[[2]string]measure {
+	if s.works != nil {
+		return s.works.pairs
 	}
 	type row struct {
 		tenant string
@@ -157,14 +158,14 @@ func (b *Book) measures() map[[2]string]measure {
 		off    float64
 	}
 	rows := map[[2]string]*[counters][]row{}
-	for from, to := 0, 0; from < len(b.shown.usages); from = to {
-		first := &b.shown.usages[from]
-		for to = from; to < len(b.shown.usages) && b.shown.usages[to].Kind == first.Kind && b.shown.usages[to].Gang == first.Gang; to++ {
+	for from, to := 0, 0; from < len(s.usages); from = to {
+		first := &s.usages[from]
+		for to = from; to < len(s.usages) && s.usages[to].Kind == first.Kind && s.usages[to].Gang == first.Gang; to++ {
 		}
-		same := b.shown.usages[from:to]
+		same := s.usages[from:to]
 		for i := range same {
 			for k := i + 1; k < len(same); k++ {
-				gain, ok := b.measured(first.Kind, same[i].Model, same[k].Model, first.Gang)
+				gain, ok := s.measured(first.Kind, same[i].Model, same[k].Model, first.Gang)
 				if !ok {
 					continue
 				}
@@ -205,7 +206,7 @@ func (b *Book) measures() map[[2]string]measure {
 			}
 		}
 	}
-	b.shown.works = &works{pairs}
+	s.works = &works{pairs}
 	return pairs
 }
 
@@ -240,12 +241,12 @@ func balanced(values []float64, tenants []string, but int) float64 {
 }
 
 // measured gives ln of how much faster a kind runs on a model than on another, by reports on both, else by completion times on both.
-func (b *Book) measured(kind cluster.Kind, from, to string, gang int) (gain float64, ok bool) {
-	x, y := b.look(kind, "", from, gang, cluster.Observed), b.look(kind, "", to, gang, cluster.Observed)
-	if x != nil && y != nil && min(x.Samples, y.Samples) >= b.settings.Trust {
+func (s *evidence) measured(kind cluster.Kind, from, to string, gang int) (gain float64, ok bool) {
+	x, y := s.look(kind, "", from, gang, cluster.Observed), s.look(kind, "", to, gang, cluster.Observed)
+	if x != nil && y != nil && min(x.Samples, y.Samples) >= s.settings.Trust {
 		return math.Log(y.Rate / x.Rate), true
 	}
-	c := b.shown.completionOf(kind, gang)
+	c := s.completionOf(kind, gang)
 	if c == nil {
 		return 0, false
 	}
@@ -265,12 +266,12 @@ func (b *Book) measured(kind cluster.Kind, from, to string, gang int) (gain floa
 
 // link gives ln of how much faster a kind runs where y was seen than where x was, by the best counter between the two models,
 // and the standard error of that.
-func (b *Book) link(x, y *cluster.Usage) (gain, spread float64, by measure, ok bool) {
+func (s *evidence) link(x, y *cluster.Usage) (gain, spread float64, by measure, ok bool) {
 	if x.Model > y.Model {
-		gain, spread, by, ok = b.link(y, x)
+		gain, spread, by, ok = s.link(y, x)
 		return -gain, spread, by, ok
 	}
-	if by, ok = b.measures()[[2]string{x.Model, y.Model}]; !ok {
+	if by, ok = s.measures()[[2]string{x.Model, y.Model}]; !ok {
 		return 0, 0, by, false
 	}
 	from, to := by.counter.of(x), by.counter.of(y)
@@ -284,20 +285,20 @@ func (b *Book) link(x, y *cluster.Usage) (gain, spread float64, by measure, ok b
 // byCounters estimates by counters: the work of a step is the same on all models, up to a factor of each pair of
 // models, so a rate goes with the counter. It begins at a model where the rate is known or shown by completion
 // times; else all is relative to the model from which most others can be compared.
-func (b *Book) byCounters(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
-	all := b.shown.usagesOf(kind, gang)
+func (s *evidence) byCounters(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	all := s.usagesOf(kind, gang)
 	own := slices.IndexFunc(all, func(u cluster.Usage) bool { return u.Model == model })
 	if own < 0 {
 		return cluster.Profile{}, false
 	}
-	best, found, settled := cluster.Profile{}, false, b.knows(kind, gang)
+	best, found, settled := cluster.Profile{}, false, s.knows(kind, gang)
 	for i := range all {
-		p, ok := b.settled(kind, all[i].Model, gang)
+		p, ok := s.settled(kind, all[i].Model, gang)
 		if !ok {
 			continue
 		}
 		settled = true
-		if out, ok := b.carry(p, &all[i], &all[own]); ok && (!found || out.Spread < best.Spread) {
+		if out, ok := s.carry(p, &all[i], &all[own]); ok && (!found || out.Spread < best.Spread) {
 			best, found = out, true
 		}
 	}
@@ -308,7 +309,7 @@ func (b *Book) byCounters(kind cluster.Kind, model string, gang int) (cluster.Pr
 	for i := range all {
 		links := 0
 		for k := range all {
-			if _, _, _, ok := b.link(&all[i], &all[k]); ok {
+			if _, _, _, ok := s.link(&all[i], &all[k]); ok {
 				links++
 			}
 		}
@@ -324,22 +325,22 @@ func (b *Book) byCounters(kind cluster.Kind, model string, gang int) (cluster.Pr
 	if hub == own {
 		return unit, true
 	}
-	return b.carry(unit, &all[hub], &all[own])
+	return s.carry(unit, &all[hub], &all[own])
 }
 
 // settled gives the rate of a kind that is known, or shown by completion times, with its standard error.
-func (b *Book) settled(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
-	if k := b.known(kind, "", model, gang); k != nil {
+func (s *evidence) settled(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	if k := s.known(kind, "", model, gang); k != nil {
 		p := *k
-		p.Spread = standardError(k, b.settings.Recent)
+		p.Spread = standardError(k, s.settings.Recent)
 		return p, p.Rate > 0
 	}
-	return b.byCompletions(kind, model, gang)
+	return s.byCompletions(kind, model, gang)
 }
 
 // carry estimates a rate by one on another model, and the counters on both.
-func (b *Book) carry(p cluster.Profile, from, to *cluster.Usage) (cluster.Profile, bool) {
-	gain, spread, by, ok := b.link(from, to)
+func (s *evidence) carry(p cluster.Profile, from, to *cluster.Usage) (cluster.Profile, bool) {
+	gain, spread, by, ok := s.link(from, to)
 	if !ok {
 		return p, false
 	}

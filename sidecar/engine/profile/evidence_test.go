@@ -47,7 +47,7 @@ func TestCompletionTimesAreASource(t *testing.T) {
 		{"t/one", "v100", 0, false, false},    // there is nothing to compare it with
 		{"u/unseen", "v100", 0, false, false}, // of another tenant
 	} {
-		p, ok := b.byCompletions(x.kind, x.model, 1)
+		p, ok := b.shown.byCompletions(x.kind, x.model, 1)
 		if ok != x.ok || ok && (math.Abs(p.Rate/x.rate-1) > 1e-9 || p.Relative != x.relative || p.Source != cluster.Estimated || p.Samples != 7 || p.At != 9 || p.Spread == 0) {
 			t.Errorf("%s on %s: %+v, %v", x.kind, x.model, p, ok)
 		}
@@ -108,11 +108,11 @@ func TestCountersAreASourceOfTestedQuality(t *testing.T) {
 		if !x.wanted {
 			continue
 		}
-		// The counter is six times as high, of which twice is the model's.
+		// The counter is six times as high; the model itself doubles it.
 		if math.Abs(math.Log(half.Rate/6)) > 3*x.noise || math.Abs(math.Log(to.Rate/from.Rate/3)) > 3*x.noise || half.Relative || !to.Relative || half.Spread < x.noise/20 {
 			t.Errorf("%d kinds with noise %v: %+v, %v over %v", x.kinds, x.noise, half, to.Rate, from.Rate)
 		}
-		for _, q := range b.Check([]string{"k80", "v100"}) {
+		for _, q := range Test(b, []string{"k80", "v100"}) {
 			if q.Method == cluster.ByCounters && (x.kinds > leastKinds && q.Tested < x.kinds || q.Known != 3 || q.Error > 3*x.noise) {
 				t.Errorf("%d kinds with noise %v: %+v", x.kinds, x.noise, q)
 			}
@@ -148,7 +148,7 @@ func TestPricedIgnoresEvidence(t *testing.T) {
 		}
 		plain, b := New(Default(), entries, nil), New(Default(), entries, nil)
 		b.Consider([]cluster.Completion{completion("t/k", map[string]float64{"a100": rng.Float64(), "k80": rng.Float64(), "v100": rng.Float64()})}, nil)
-		if got, want := b.Priced("t/k", 1, models), plain.Speedups("t/k", 1, models); !slices.Equal(got, want) {
+		if got, want := Priced(b, "t/k", 1, models), plain.Speedups("t/k", 1, models); !slices.Equal(got, want) {
 			t.Fatalf("priced %+v, known %+v", got, want)
 		}
 	}

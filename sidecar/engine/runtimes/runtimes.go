@@ -106,8 +106,8 @@ func (f *fit) part(i, m int) float64 {
 	return math.Exp(f.rates[m] + math.Log(f.jobs[i].Ran[m].Duration().Seconds()) - f.work[i])
 }
 
-// weigh sets the work of all jobs, and its scale.
-func (f *fit) weigh() {
+// weigh sets the work of all jobs with the rates, and returns its standard deviation.
+func (f *fit) weigh() float64 {
 	var off []float64
 	for i := range f.jobs {
 		sum := 0.0
@@ -120,7 +120,7 @@ func (f *fit) weigh() {
 		}
 	}
 	slices.Sort(off)
-	f.scale = max(1.4826*off[len(off)/2], leastSpread)
+	return max(1.4826*off[len(off)/2], leastSpread)
 }
 
 // more gives the usual work of the completed jobs that had more than a job that was cut off; its own if there are none.
@@ -157,7 +157,7 @@ func (f *fit) run() bool {
 		f.rates[m] = -math.Log(totals[len(totals)/2])
 	}
 	for range rounds {
-		f.weigh()
+		f.scale = f.weigh()
 		push := make([]float64, f.n)
 		f.info = make([][]float64, f.n)
 		for m := range f.info {
@@ -203,7 +203,7 @@ func (f *fit) run() bool {
 			break
 		}
 	}
-	f.weigh()
+	f.scale = f.weigh()
 	return true
 }
 

@@ -9,8 +9,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
-// witness takes what jobs show that report nothing: run times of jobs that ended since the last round, and GPU counters.
-func (x *Speeds) witness() {
+// learnt returns the evidence with what jobs show that report nothing: run times of jobs that ended since the last round, and GPU
+// counters.
+func (x *Speeds) learnt() evidence.Book {
 	x.shown = evidence.Book{Completions: x.Snapshot.Completions, Usages: x.Snapshot.Usages}
 	if !x.Settings.NoCompletions {
 		x.past(x.Snapshot.History)
@@ -28,9 +29,9 @@ func (x *Speeds) witness() {
 		}
 	}
 	if !x.Settings.NoCounters {
-		x.measure()
+		x.measure(x.Snapshot.Use)
 	}
-	x.Book.Consider(x.shown.Completions, x.shown.Usages)
+	return x.shown
 }
 
 // held returns the GPUs of one model that a job held in the last round, or in an attempt that no round saw; false = several models, or
@@ -153,7 +154,7 @@ func (x *Speeds) manner(i int) cluster.Manner {
 	return s.Manner
 }
 
-// unseen returns the attempts of jobs of which no case tells more.
+// unseen returns the attempts of jobs that no case tells more about.
 func (x *Speeds) unseen() []cluster.Attempt {
 	told := make(map[cluster.JobID]bool, len(x.Snapshot.Cases))
 	for i := range x.Snapshot.Cases {
@@ -164,8 +165,8 @@ func (x *Speeds) unseen() []cluster.Attempt {
 	return slices.DeleteFunc(slices.Clone(x.Snapshot.Attempts), func(a cluster.Attempt) bool { return told[a.ID] })
 }
 
-// past takes attempts of the history. A job of several attempts, of which nobody knows whether they went on from saves, takes longer than
-// its last one.
+// past takes attempts of the history. It is not known whether later attempts of a job went on from saves: such a job takes longer than its
+// last one.
 func (x *Speeds) past(list []cluster.Attempt) {
 	attempts := map[cluster.JobID]int{}
 	for i := range list {
@@ -183,8 +184,8 @@ func (x *Speeds) past(list []cluster.Attempt) {
 }
 
 // measure takes the counters of running jobs, once from each attempt.
-func (x *Speeds) measure() {
-	if len(x.Snapshot.Use) == 0 {
+func (x *Speeds) measure(use []cluster.GPUUse) {
+	if len(use) == 0 {
 		return
 	}
 	for i := range x.Snapshot.Cases {
@@ -193,11 +194,11 @@ func (x *Speeds) measure() {
 			continue
 		}
 		of := cluster.GPUUse{Job: j.ID, Model: j.Holds[0].Model}
-		k, found := slices.BinarySearchFunc(x.Snapshot.Use, &of, func(u cluster.GPUUse, of *cluster.GPUUse) int { return u.Compare(of) })
+		k, found := slices.BinarySearchFunc(use, &of, func(u cluster.GPUUse, of *cluster.GPUUse) int { return u.Compare(of) })
 		if !found || slices.ContainsFunc(j.Holds, func(h cluster.Holding) bool { return h.Model != of.Model }) {
 			continue
 		}
-		if u := &x.Snapshot.Use[k]; u.Start == j.Start && evidence.Telling(u) {
+		if u := &use[k]; u.Start == j.Start && evidence.Telling(u) {
 			r.Measured = j.Start
 			x.shown.Used(cluster.Usage{Kind: x.Kinds[i], Model: of.Model, Gang: j.GPUsHeld()}, u)
 		}

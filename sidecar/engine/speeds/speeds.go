@@ -80,7 +80,8 @@ func Learn(b *round.Books) *Speeds {
 		i := x.Find(key)
 		return i < 0 || !x.Jobs[i].Live
 	})
-	x.witness()
+	shown := x.learnt()
+	x.Book.Consider(shown.Completions, shown.Usages)
 	return x
 }
 
@@ -220,7 +221,7 @@ func (x *Speeds) Priced(i int) []profile.Speedup {
 	of := runs{x.Kinds[i], x.Jobs[i].GPUs}
 	sure, ok := x.sure[of]
 	if !ok {
-		sure = x.Book.Priced(of.kind, max(of.gang, 1), x.Pools)
+		sure = profile.Priced(x.Book, of.kind, max(of.gang, 1), x.Pools)
 		x.sure[of] = sure
 	}
 	return sure

@@ -20,7 +20,7 @@ import (
 
 // Fleet is a made-up cluster whose users submit the same commands again and again.
 //
-// Its speeds are given. What its jobs show of them is not exact: the work of a command differs from run to run, some
+// Its speeds are given. Its jobs show them inexactly: the work of a command differs from run to run, some
 // runs fail or reach their time limit, every attempt costs its start and the saves between. Counters go with the speed
 // up to an efficiency that differs by command and model; some commands have their input in memory, some GPUs are
 // too old for a counter, some exporters are broken, some rows are missing, and some samples are garbage.
@@ -49,7 +49,7 @@ type command struct {
 	work         cluster.Span // the median, on the reference model
 	reports      bool
 	label        string
-	// What counters show: work per step by counter, and how much of it a model shows, by model.
+	// Counters show work: per step by counter, and how much of it by model.
 	shows [3]float64
 	bends map[string][3]float64
 }
