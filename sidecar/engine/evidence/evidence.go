@@ -77,6 +77,17 @@ func (b *Book) Jobs(kind cluster.Kind, gang int, model string) (n int) {
 	return n
 }
 
+// Fastest returns the highest rate of a kind by run times, in jobs per second; 0 = none is known.
+func (b *Book) Fastest(kind cluster.Kind, gang int) (rate float64) {
+	of := cluster.Completion{Kind: kind, Gang: gang}
+	if i, found := slices.BinarySearchFunc(b.Completions, &of, func(c cluster.Completion, of *cluster.Completion) int { return c.CompareSubject(of) }); found {
+		for _, r := range b.Completions[i].Rates {
+			rate = max(rate, r.Rate)
+		}
+	}
+	return rate
+}
+
 // mostly gives the model on which a job ran longest.
 func mostly(j *cluster.JobRun) int { return slices.Index(j.Ran, slices.Max(j.Ran)) }
 
