@@ -113,10 +113,11 @@ const (
 	beginners = 8
 	oneIn     = 4
 	slow      = 1.5 // as long as the work takes where it is fastest, so many times over, is enough to see that a model is slow
+	longest   = cluster.Day
 )
 
-// Home returns the pool in which a job should stay, because run times are learnt from: the one in which it began, for no longer than its work
-// would surely take elsewhere. A new job should begin where the fewest of its kind were seen. -1 = anywhere.
+// Home returns the pool in which a job should stay, because run times are learnt from: the one in which it began, for a day at most, and no
+// longer than its work would surely take elsewhere. A new job should begin where the fewest of its kind were seen. -1 = anywhere.
 func (x *Speeds) Home(i int) int {
 	if x.Settings.NoCompletions || x.Settings.NoEstimates || x.Kinds[i] == "" || x.Book.Reports(x.Kinds[i]) {
 		return -1
@@ -129,10 +130,11 @@ func (x *Speeds) Home(i int) int {
 	if len(r.RanOn) > 0 {
 		began, ran = r.RanOn[0].Model, ran+r.RanOn[0].Ran
 	}
-	if began != "" && ran.Duration().Seconds()*x.shown.Fastest(x.Kinds[i], x.Wants(i)) > slow {
+	switch {
+	case began == "":
+	case ran > longest || ran.Duration().Seconds()*x.shown.Fastest(x.Kinds[i], x.Wants(i)) > slow:
 		return -1
-	}
-	if began != "" {
+	default:
 		return x.Pool(began)
 	}
 	home, fewest, known := -1, beginners, false

@@ -126,7 +126,9 @@ func (x *Fleet) draw(know Knowledge) *fleet {
 	f := &fleet{of: x, rng: rand.New(rand.NewPCG(x.Seed, 99)), jobs: map[cluster.JobID]*command{}, alive: map[*command]int{},
 		worked: map[cluster.JobID]cluster.Span{}, broken: map[string]bool{}, samples: map[cluster.JobID]cluster.GPUUse{}}
 	tasks := slices.SortedFunc(maps.Keys(x.Speeds), func(a, b sim.Task) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.GPUs, b.GPUs)) })
-	tasks = slices.DeleteFunc(tasks, func(t sim.Task) bool { return t.GPUs > 4 })
+	tasks = slices.DeleteFunc(tasks, func(t sim.Task) bool { // a job of a task that does not run on a model would fail there
+		return t.GPUs > 4 || slices.ContainsFunc(slices.Collect(maps.Values(x.Speeds[t])), func(r sim.Rate) bool { return r.Speed <= sim.Halt })
+	})
 	n := 0
 	for t := range x.Tenants {
 		for k := range x.Commands {

@@ -15,7 +15,7 @@ func TestSpeedupsAreLearntFromJobsThatReportNothing(t *testing.T) {
 	}
 	x := Fleet{Tenants: 4, Commands: 2, Jobs: 3, Nodes: 1, Seed: 3, Work: cluster.Hour / 2, Speeds: sim.Speeds{{Kind: "same", GPUs: 1}: at(1, 1), {Kind: "far", GPUs: 1}: at(0.2, 1)}}
 	rate := func(know Knowledge) float64 {
-		got, last, err := x.Rate(know, 2*cluster.Day, cluster.Day)
+		got, last, err := x.Rate(know, 4*cluster.Day, 2*cluster.Day)
 		if err != nil {
 			t.Fatal(err)
 		}
