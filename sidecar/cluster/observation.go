@@ -33,6 +33,8 @@ type Observation struct {
 	Uses   []GPUUse    `json:"uses,omitempty"`
 	Memory []MemoryUse `json:"memory,omitempty"`
 	Sizes  []GPUMemory `json:"sizes,omitempty"`
+	// History is ended attempts of the time before the first round.
+	History []Attempt `json:"history,omitempty"`
 	// Unchanged is true if nothing has changed since the previous sighting, which is repeated
 	// here with a new Now.
 	Unchanged bool `json:"-"`

@@ -114,11 +114,14 @@ type Settings struct {
 	Mechanism string `json:"mechanism,omitempty"`
 	// Kinds assigns jobs to kinds; the first matching rule applies. With NoEstimates, rates that
 	// were neither declared nor observed stay unknown. Speedups are relative to the model Reference;
-	// "" = the slowest that most tenants can use. Prices are per GPU and hour, by model.
-	Kinds       []KindRule `json:"kinds,omitempty"`
-	NoEstimates bool       `json:"no_estimates,omitempty"`
-	Reference   string     `json:"reference,omitempty"`
-	Prices      []Price    `json:"prices,omitempty"`
+	// "" = the slowest that most tenants can use. Prices are per GPU and hour, by model. NoCompletions and NoCounters
+	// turn off what jobs without reports show.
+	Kinds         []KindRule `json:"kinds,omitempty"`
+	NoEstimates   bool       `json:"no_estimates,omitempty"`
+	NoCompletions bool       `json:"no_completions,omitempty"`
+	NoCounters    bool       `json:"no_counters,omitempty"`
+	Reference     string     `json:"reference,omitempty"`
+	Prices        []Price    `json:"prices,omitempty"`
 
 	// SiteFactor is added to the priority of a job with a new lease, so that no ungated job
 	// precedes it in Slurm's queue; 0 = unchanged.

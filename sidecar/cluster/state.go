@@ -50,6 +50,10 @@ type Record struct {
 	Suspend Span `json:"suspend,omitempty"`
 	// Ran is the run time of ended attempts. It reduces the time limit.
 	Ran Span `json:"ran,omitempty"`
+	// RanOn is the run time of ended attempts by GPU model, where a policy divides models. Replace it, never modify it.
+	RanOn []ModelTime `json:"ran_on,omitempty"`
+	// Measured is the start of the attempt whose GPU counters count in the usage of its kind.
+	Measured Instant `json:"measured,omitempty"`
 
 	// Pass is its place in the stride of its virtual cluster, if that chooses by stride: time on its GPUs since it
 	// joined, plus the pass at which it joined. 0 = it has not joined.
@@ -89,6 +93,12 @@ type Record struct {
 	// Uncharged is true if no tenant pays for its GPU time: it opts out of leases, and the site
 	// allows that.
 	Uncharged bool `json:"uncharged,omitempty"`
+}
+
+// ModelTime is run time on a GPU model.
+type ModelTime struct {
+	Model string `json:"model"`
+	Ran   Span   `json:"ran"`
 }
 
 // Payer gives the tenant that is charged for the job's GPU time; "" = none.
@@ -321,6 +331,9 @@ type State struct {
 	// progress.
 	Profiles []Profile `json:"profiles,omitempty"`
 	Paces    []Pace    `json:"paces,omitempty"`
+	// Completions and Usages are what jobs that report nothing show of the speed of their kind.
+	Completions []Completion `json:"completions,omitempty"`
+	Usages      []Usage      `json:"usages,omitempty"`
 	// Habits summarises, by type, how jobs behaved when they were stopped and started.
 	Habits []Habit `json:"habits,omitempty"`
 }

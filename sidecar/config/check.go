@@ -94,6 +94,7 @@ func (k *checker) models() {
 	k.listens("models.progress.listen", m.Progress.Listen)
 	k.must(m.Progress.Every >= Duration(cluster.Second), "models.progress.every", "%v between two reports of a job is too short; write at least 1s", m.Progress.Every)
 	k.must(m.DivideEvery >= k.c.Interval || !k.c.market(), "models.divide_every", "%v is shorter than %s; lengthen it", m.DivideEvery, k.where("interval", k.c.Interval))
+	k.must(m.Speedups.History >= 0 && m.Speedups.History.Span() <= 365*cluster.Day, "models.speedups.history", "%v: write a time from 0s (no history is read) to 365d, like 30d", m.Speedups.History)
 	k.must(m.MostKinds >= 1 && m.MostKinds <= 400, "models.most_kinds", "%d types of jobs of a tenant: write a number from 1 to 400", m.MostKinds)
 	k.must(m.Reference == strings.TrimSpace(m.Reference) && !strings.ContainsAny(m.Reference, " ,:="), "models.reference", "%q is no GPU model; write it as Slurm names it, for instance k80, or nothing", m.Reference)
 	for _, model := range sortedKeys(m.Prices) {

@@ -89,11 +89,19 @@ type Models struct {
 	Profiles    string             `yaml:"profiles"`
 	Chooser     string             `yaml:"chooser"`
 	Estimate    bool               `yaml:"estimate"`
+	Speedups    Speedups           `yaml:"speedups"`
 	Reference   string             `yaml:"reference"`
 	DivideEvery Duration           `yaml:"divide_every"`
 	MostKinds   int                `yaml:"most_kinds"`
 	Prices      map[string]float64 `yaml:"prices"`
 	Progress    Progress           `yaml:"progress"`
+}
+
+// Speedups says what is learnt from jobs that report nothing.
+type Speedups struct {
+	Completions bool     `yaml:"completions"`
+	Counters    bool     `yaml:"counters"`
+	History     Duration `yaml:"history"`
 }
 
 // Progress says how jobs report their progress.
@@ -286,7 +294,7 @@ func Default() *Config {
 		Tenants:    Tenants{Level: 1},
 		Preset:     preset.Astraea,
 		Cells:      Cells{Chooser: "astraea", AffinityWait: 10 * minute},
-		Models:     Models{Chooser: cluster.Nearest, Estimate: true, DivideEvery: 5 * minute, MostKinds: 16, Progress: Progress{Every: 10 * second}},
+		Models:     Models{Chooser: cluster.Nearest, Estimate: true, Speedups: Speedups{Completions: true, Counters: true, History: 30 * day}, DivideEvery: 5 * minute, MostKinds: 16, Progress: Progress{Every: 10 * second}},
 		Interval:   10 * second,
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
@@ -408,6 +416,7 @@ func (c *Config) Settings() cluster.Settings {
 		s.DivideEvery = max(int64(c.Models.DivideEvery/c.Interval), 1)
 		s.NoEstimates, s.MostKinds, s.Reference = !c.Models.Estimate, c.Models.MostKinds, c.Models.Reference
 		s.Mechanism = preset.Mechanism(c.Preset, c.Models.Chooser)
+		s.NoCompletions, s.NoCounters = !c.Models.Speedups.Completions, !c.Models.Speedups.Counters
 		if c.profiles != nil {
 			s.Kinds = c.profiles.Rules
 		}

@@ -128,6 +128,7 @@ func TestProblems(t *testing.T) {
 		{"signal", "lease: {signal: KILL}\n", `f.yaml:1: lease.signal: "KILL" cannot be sent as notice; write one of none, USR1, USR2, TERM, INT, HUP, QUIT, CONT, URG, WINCH, ALRM, PROF, VTALRM`},
 		{"address", "slurm: {address: /run/x}\n", `f.yaml:1: slurm.address: "/run/x" is not an address; write unix:///path/of/the/socket, http://host:port or https://host:port`},
 		{"token in clear", "slurm: {address: 'http://slurm.example.org:6820', user: u, token_file: /t}\n", "f.yaml:1: slurm.address: the token would cross the network in clear; use https, or a unix socket"},
+		{"history", "models: {speedups: {history: 400d}}\n", "f.yaml:1: models.speedups.history: 400d: write a time from 0s (no history is read) to 365d, like 30d"},
 		{"types of jobs", "models: {most_kinds: 0}\n", "f.yaml:1: models.most_kinds: 0 types of jobs of a tenant: write a number from 1 to 400"},
 		{"renamed preset", "preset: gavel:cost-ratio\n", "f.yaml:1: preset: gavel:cost-ratio is now called gavel:cost, as in the paper; write that"},
 		{"preset", "preset: gavel\n", `f.yaml:1: preset: "gavel" is not known; write one of astraea, hived, ` + strings.Join(preset.Dividing(), ", ")},

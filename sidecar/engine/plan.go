@@ -57,10 +57,11 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	buf.leases = lasting(b, buf.leases)
 	p.Statuses = buf.statuses
 	profiles, paces := x.speeds.Profiles()
+	completions, usages := x.speeds.Evidence()
 	p.State = cluster.State{
 		Round: b.Snapshot.Round, NextKey: b.Snapshot.NextKey, Ledger: b.Ledger, Records: remembered(b), Leases: buf.leases, Claims: b.Claims,
 		Lost: choice.Lost, Lent: choice.Lent, CellTrades: choice.CellTrades, Parties: entitle.Accounts(b), Allocation: b.Snapshot.Allocation,
-		Profiles: profiles, Paces: paces, Habits: d.stops.Habits(),
+		Profiles: profiles, Paces: paces, Completions: completions, Usages: usages, Habits: d.stops.Habits(),
 	}
 	return p
 }

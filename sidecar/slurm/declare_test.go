@@ -88,8 +88,13 @@ func TestRealSubmitLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := map[string]bool{}
+	works := map[string]string{}
 	for _, j := range translated(t, data) {
 		found[j.Command] = true
+		if was, ok := works[j.Command]; j.Work == "" || ok && was != j.Work {
+			t.Errorf("%v does %q, others with that command %q", j.ID, j.Work, was)
+		}
+		works[j.Command] = j.Work
 		if j.Declares != (cluster.Saving{}) {
 			t.Errorf("%v declares %+v", j.ID, j.Declares)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/kinds"
 )
 
 // record is a job record of Slurm as kept between two looks: translated, with a few additional
@@ -127,6 +128,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		return rec, nil
 	}
 	j.Command, j.Declares = commandLine(w), declared(w, said, j.Hints)
+	j.Work = kinds.Command{Script: w.command, Line: w.submitLine, Dir: w.dir}.Label()
 	rec.jobs = []cluster.Job{j}
 	if w.array > 0 && !w.task.set {
 		list, total, err := taskNumbers(w.tasks, t.arrayCap)

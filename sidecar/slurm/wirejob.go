@@ -38,6 +38,7 @@ type wireJob struct {
 	// line of sbatch, from v0.0.44 on.
 	command    string
 	submitLine string
+	dir        string // current_working_directory
 	uid        number
 	sluid      string // Slurm's own number of the job; from v0.0.44 on
 
@@ -140,6 +141,8 @@ func (r *reader) job() wireJob {
 			w.sluid = r.sluid()
 		case "submit_line":
 			w.submitLine = r.text()
+		case "current_working_directory":
+			w.dir = r.text()
 		case "flags":
 			w.flags = r.list()
 		case "shared":

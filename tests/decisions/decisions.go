@@ -237,7 +237,22 @@ func reason(w io.Writer, r *cluster.Reason) {
 }
 
 func market(w io.Writer, p *cluster.Plan) {
-	fmt.Fprintln(w, p.State.Parties, p.State.Profiles, p.State.Paces)
+	type profile struct { // without the fields of estimates, which are no state
+		Kind, With cluster.Kind
+		Model      string
+		Gang       int
+		Rate       float64
+		Source     cluster.Source
+		Samples    int
+		Spread     float64
+		At         cluster.Instant
+		Basis      string
+	}
+	var profiles []profile
+	for _, e := range p.State.Profiles {
+		profiles = append(profiles, profile{e.Kind, e.With, e.Model, e.Gang, e.Rate, e.Source, e.Samples, e.Spread, e.At, e.Basis})
+	}
+	fmt.Fprintln(w, p.State.Parties, profiles, p.State.Paces)
 	if q := p.AllocationRequest; q != nil {
 		fmt.Fprintln(w, q.Policy, q.At, q.Pools, q.Prices, q.Trades, q.NextTrade)
 		for _, b := range q.Bids {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/evidence"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
@@ -20,6 +21,8 @@ type Speeds struct {
 	Book  *profile.Book
 	Kinds []cluster.Kind // by case; "" = a job of no tenant
 	known map[runs][]profile.Speedup
+	sure  map[runs][]profile.Speedup // as known, for prices; nil = the same
+	shown evidence.Book
 	Total []float64 // by case: the total steps that its job declares; 0 = not declared
 }
 
@@ -41,7 +44,7 @@ func Learn(b *round.Books) *Speeds {
 	set.Estimate, set.Reference = !x.Settings.NoEstimates, x.Settings.Reference
 	n := len(x.Snapshot.Cases)
 	x.Book, x.Kinds, x.Total = profile.New(set, x.Snapshot.Profiles, x.Snapshot.Paces), make([]cluster.Kind, n), make([]float64, n)
-	x.known = map[runs][]profile.Speedup{}
+	x.known, x.sure = map[runs][]profile.Speedup{}, map[runs][]profile.Speedup{}
 	x.Book.Withdraw(profile.File)
 	for _, p := range x.Snapshot.Declared {
 		p.Basis = profile.File
@@ -58,7 +61,7 @@ func Learn(b *round.Books) *Speeds {
 		}
 		hints := hintsOf(&c.Job)
 		tenant := x.Tenants[st.Tenant]
-		x.Kinds[i] = profile.KindOf(x.Settings.Kinds, tenant, c.Job.User, c.Job.Name, hints.Kind)
+		x.Kinds[i] = x.kindOf(&c.Job, tenant)
 		x.Total[i] = hints.Steps
 		left := x.declare(i, hints.Rates, &said)
 		if x.Comes(i) {
@@ -78,6 +81,8 @@ func Learn(b *round.Books) *Speeds {
 		i := x.Find(key)
 		return i < 0 || !x.Jobs[i].Live
 	})
+	shown := x.learnt()
+	x.Book.Consider(shown.Completions, shown.Usages)
 	return x
 }
 
@@ -245,6 +250,17 @@ func (x *Speeds) Price(records []cluster.Record) {
 			records[i].Extra.Faster = faster(i)[p]
 		}
 	}
+}
+
+// Priced returns, by pool, a job's speed as prices of trades may count it; nil = as Speedups.
+func (x *Speeds) Priced(i int) []profile.Speedup {
+	of := runs{x.Kinds[i], x.Jobs[i].GPUs}
+	sure, ok := x.sure[of]
+	if !ok {
+		sure = profile.Priced(x.Book, of.kind, max(of.gang, 1), x.Pools)
+		x.sure[of] = sure
+	}
+	return sure
 }
 
 // Profiles returns the profiles and paces to remember.
