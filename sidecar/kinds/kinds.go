@@ -100,7 +100,7 @@ var amounts = []string{
 
 // amount reports whether an option says how much work there is. Seeds and ids count things, too: num_seed, max_id.
 func amount(option string) bool {
-	parts := strings.FieldsFunc(strings.ToLower(option), func(c rune) bool { return !(c >= 'a' && c <= 'z') })
+	parts := strings.FieldsFunc(strings.ToLower(option), func(c rune) bool { return c < 'a' || c > 'z' })
 	return slices.ContainsFunc(parts, func(p string) bool { return slices.Contains(amounts, p) }) &&
 		!slices.ContainsFunc(parts, func(p string) bool { return p == "seed" || p == "id" || p == "port" })
 }

@@ -158,11 +158,10 @@ func (s *evidence) measures() map[[2]string]measure {
 		off    float64
 	}
 	rows := map[[2]string]*[counters][]row{}
-	for from, to := 0, 0; from < len(s.usages); from = to {
+	for from := 0; from < len(s.usages); {
 		first := &s.usages[from]
-		for to = from; to < len(s.usages) && s.usages[to].Kind == first.Kind && s.usages[to].Gang == first.Gang; to++ {
-		}
-		same := s.usages[from:to]
+		same := s.usagesOf(first.Kind, first.Gang)
+		from += len(same)
 		for i := range same {
 			for k := i + 1; k < len(same); k++ {
 				gain, ok := s.measured(first.Kind, same[i].Model, same[k].Model, first.Gang)
@@ -227,13 +226,13 @@ func balanced(values []float64, tenants []string, but int) float64 {
 	slices.SortStableFunc(order, func(i, j int) int {
 		return cmp.Or(cmp.Compare(values[i], values[j]), cmp.Compare(tenants[i], tenants[j]))
 	})
-	const close = 1e-9
+	const tiny = 1e-9
 	sum, half := 0.0, float64(len(of))/2
 	for k, i := range order {
 		switch sum += 1 / of[tenants[i]]; {
-		case sum > half+close:
+		case sum > half+tiny:
 			return values[i]
-		case sum > half-close && k+1 < len(order):
+		case sum > half-tiny && k+1 < len(order):
 			return (values[i] + values[order[k+1]]) / 2
 		}
 	}
