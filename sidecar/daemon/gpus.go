@@ -136,14 +136,16 @@ func (g *gauges) prepare(ctx context.Context, c *config.Config, open func(*confi
 
 // noteNodes logs which nodes are not seen well, when that changes.
 func (d *Daemon) noteNodes(r *gpu.Report) {
-	bad, first := 0, ""
+	bad, first, states := 0, "", map[string]int{}
 	for i := range r.Nodes {
+		states[string(r.Nodes[i].State)]++
 		if n := &r.Nodes[i]; n.State != gpu.Fresh && n.State != gpu.Unknown {
 			if bad++; bad == 1 {
 				first = fmt.Sprintf("%s is %s: %s", n.Node, n.State, n.Why)
 			}
 		}
 	}
+	d.Meter.Nodes(states)
 	err := r.Incomplete
 	if bad > 0 {
 		err = errors.Join(err, fmt.Errorf("the GPUs of %d of %d nodes are not seen well (fairlease status); the first, %s", bad, len(r.Nodes), first))
