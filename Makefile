@@ -66,7 +66,7 @@ python-check: ## types, tests, wheel and sdist of the job-side library, into out
 	cd out/python/source && $(PYTHON) -m mypy && $(PYTHON) -m unittest discover -s tests && $(PYTHON) -m build --no-isolation -o .. . >build.log 2>&1 || { cat build.log; exit 1; }
 	cd out/python && PYTHONPATH=$$(ls $$PWD/*.whl) $(PYTHON) -c 'import fairlease; assert ".whl" in fairlease.__file__'
 
-test: deps plugin-check check-nocgo python-check ## everything, the tests on two real Slurms too (root, about half an hour)
+test: deps plugin-check check-nocgo python-check ## everything, the tests on two real Slurms too (root, about 40 minutes)
 	go vet ./...
 	$(if $(TRACES),,@echo "tests on real traces are skipped: there is no ../shared/traces; name a folder with TRACES=DIR")
 	failed=; \
