@@ -6,12 +6,15 @@ GOBIN := $(CURDIR)/bin
 GOLANGCI := v2.15.0
 BUILD_PACKAGES := gcc make libc6-dev coinor-libclp-dev
 PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge prometheus python3
+PYTHON_PACKAGES := python3 python3-build python3-setuptools python3-torch python3-venv python3-wheel mypy
+# Debian's own, which has these packages.
+PYTHON ?= /usr/bin/python3
 FUZZTIME ?= 20s
 DRAWS ?= 1000
 # The folder with the real traces that tests read; they are not ours to ship.
 TRACES ?= $(or $(FAIRLEASE_TRACES),$(wildcard ../shared/traces))
 # Tests on a real Slurm wait for it, by the clock: they run after what keeps the cores busy. Those of the whole, which
-# measure what tenants get in real time, run alone.
+# measure what tenants get in real time, run alone: sixteen clusters with their loops keep about one core busy.
 LIVE := ./sidecar/slurm ./tests/chaos ./tests/cluster
 WHOLE := ./tests/e2e
 # Tests of these packages need COIN-OR CLP. Of the others, `make check` tests a build without cgo: Go links it faster.
@@ -22,7 +25,7 @@ FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -timeout 
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build-deps build check check-nocgo test lint demo bench bench-live chaos fuzz soak plugin-check clean
+.PHONY: help deps build-deps build check check-nocgo python-check test lint demo bench bench-live chaos fuzz soak plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,13 +60,19 @@ check-nocgo: ## build without cgo, and test what is different there: no COIN-OR 
 	CGO_ENABLED=0 go test ./sidecar/engine/policy/... ./sidecar/engine/preset
 	CGO_ENABLED=0 go test -run 'CLP|Solver' ./sidecar/config ./sidecar/cmd/fairlease
 
-test: deps plugin-check check-nocgo ## everything, the tests on two real Slurms too (root, about half an hour)
+python-check: ## types, tests, wheel and sdist of the job-side library, into out/python (Debian packages; root where they are missing)
+	$(call installed,$(PYTHON_PACKAGES))
+	rm -rf out/python && mkdir -p out/python && cp -r contrib/python out/python/source
+	cd out/python/source && $(PYTHON) -m mypy && $(PYTHON) -m unittest discover -s tests && $(PYTHON) -m build --no-isolation -o .. . >build.log 2>&1 || { cat build.log; exit 1; }
+	cd out/python && PYTHONPATH=$$(ls $$PWD/*.whl) $(PYTHON) -c 'import fairlease; assert ".whl" in fairlease.__file__'
+
+test: deps plugin-check check-nocgo python-check ## everything, the tests on two real Slurms too (root, about 40 minutes)
 	go vet ./...
 	$(if $(TRACES),,@echo "tests on real traces are skipped: there is no ../shared/traces; name a folder with TRACES=DIR")
 	failed=; \
 	$(FULL) $$(go list ./... | grep -vxF "$$(go list $(LIVE) $(WHOLE))") || failed=1; \
 	$(FULL) $(LIVE) || failed=1; \
-	$(FULL) $(WHOLE) || failed=1; \
+	$(FULL) -parallel 16 $(WHOLE) || failed=1; \
 	[ -z "$$failed" ]
 
 lint: build-deps ## golangci-lint, as in CI

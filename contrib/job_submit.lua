@@ -2,7 +2,7 @@
 --
 -- The Lua version of slurmplugin/job_submit_fairlease.c, for sites that load job_submit/lua: it gates GPU jobs of managed partitions at
 -- submission, so that they wait for a lease instead of starting at once. It reads the same settings (slurmplugin/fairlease-plugin.conf
--- explains them), once, when slurmctld loads this script. It differs in three points:
+-- explains them), once, when slurmctld loads this script. It copies the hints in FAIRLEASE_HINTS too. It differs in three points:
 --
 --   * Lua cannot read a file's age. So it reads the content of the heartbeat file, the second of its last update.
 --   * Lua sees --signal and --deadline only in the script's #SBATCH lines, not on the command line. So a gate by begin time ends at
@@ -252,9 +252,9 @@ local function script_has(job, option)
 end
 
 -- True if the job can save its work: it declares that, or requests a signal in its script.
-local function can_save(job)
+local function can_save(job, hints)
 	local mark = settings.checkpoint_mark
-	return mark ~= "" and (job.comment or ""):find(mark, 1, true) ~= nil or script_has(job, "signal")
+	return mark ~= "" and ((job.comment or "") .. "," .. hints):find(mark, 1, true) ~= nil or script_has(job, "signal")
 end
 
 -- The text to append to the licences for the gate, "" if they contain it already; nil if they cannot be combined with it.
@@ -285,8 +285,36 @@ local function begin_time(job, now)
 	return math.max(job.begin_time or 0, now + math.min(settings.gate_seconds, settings.heartbeat_max_age))
 end
 
+-- The hints of spank/fairlease, else of the batch job's environment; "" if there are none.
+local function hints_of(job)
+	for i = 0, (job.spank_job_env_size or 0) - 1 do
+		local hints = job.spank_job_env[i]:match("^FAIRLEASE_HINTS=(.*)$")
+		if hints then
+			return hints
+		end
+	end
+	return job.script and job.environment and job.environment["FAIRLEASE_HINTS"] or ""
+end
+
+-- Adds a word to the job's admin_comment; other plugins' words stay.
+local function note(job, word)
+	job.admin_comment = (job.admin_comment and job.admin_comment .. " " or "") .. word
+end
+
+-- Copies the hints to admin_comment as one word: slurmctld shows neither them nor a job's environment to others.
+local function note_hints(job, hints)
+	local list = {}
+	for hint in hints:gmatch("[^,;%s]+") do
+		list[#list + 1] = hint
+	end
+	if #list > 0 then
+		note(job, "fairlease:" .. table.concat(list, ","):sub(1, 1000):gsub("[^%w%p]", "_"):gsub("|", "_"))
+	end
+end
+
 function fairlease_job_submit(job, part_list, submit_uid)
-	local now = os.time()
+	local now, hints = os.time(), hints_of(job)
+	note_hints(job, hints)
 	local option = opts_out(job)
 	local partition = (option == nil or settings.opt_out == "refuse") and concerns(job)
 	if not partition or not granting(partition, now) then
@@ -297,7 +325,7 @@ function fairlease_job_submit(job, part_list, submit_uid)
 			": submit with sbatch and without it, or use another partition")
 		return slurm.ESLURM_ACCESS_DENIED
 	end
-	if settings.require_checkpoint and not can_save(job) then
+	if settings.require_checkpoint and not can_save(job, hints) then
 		local instead = settings.checkpoint_mark ~= "" and ", or say that yours can with --comment=" .. settings.checkpoint_mark or ""
 		tell("fairlease: GPU jobs here must be able to save their work and resume: submit with --signal, for example --signal=USR1@120" .. instead)
 		return slurm.ESLURM_ACCESS_DENIED
@@ -311,9 +339,7 @@ function fairlease_job_submit(job, part_list, submit_uid)
 			job.site_factor = 2 ^ 32 + settings.gate_site_factor -- slurmctld makes it unsigned, 32 bits
 		end
 	elseif gate then
-		-- Another plugin's words stay; ours are found behind them.
-		local words = job.admin_comment and job.admin_comment .. " " or ""
-		job.admin_comment = words .. ("fl:begin=%.0f,gate=%.0f"):format(job.begin_time or 0, gate)
+		note(job, ("fl:begin=%.0f,gate=%.0f"):format(job.begin_time or 0, gate))
 		job.begin_time = gate
 	else
 		return slurm.SUCCESS

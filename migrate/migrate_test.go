@@ -451,3 +451,28 @@ func number(t *testing.T, db *pgx.Conn, query string) (n int) {
 	}
 	return n
 }
+
+// TestRowsOfBeforeCountGPUTimeAsWork upgrades accounts from before work was stored.
+func TestRowsOfBeforeCountGPUTimeAsWork(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.Empty(t)
+	if err := migrate.To(t.Context(), dsn, 19); err != nil {
+		t.Fatal(err)
+	}
+	db := storetest.Connect(t, dsn)
+	execute(t, db, "insert into fairlease.window_buckets values ('bio', 'v100', '2026-03-02', 500, 1000), ('bio', 'k80', '2026-03-02', 900, 1000)")
+	execute(t, db, `insert into fairlease.ledger values
+		('bio', 'v100', '2026-03-02', 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 500, 1000, 700, 2000, 0.5, 0.35, 0, 0)`)
+	if _, _, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet); err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]string{
+		"select string_agg(concat_ws(' ', pool, rho, work_gpu_ms, work_due_gpu_ms), ', ' order by pool) from fairlease.tenant_fairness_over_time": "k80 0.900000 900 1000, v100 0.500000 500 1000",
+		"select concat_ws(' ', window_work_gpu_ms, window_work_due_gpu_ms, work_gpu_ms, work_due_gpu_ms) from fairlease.tenant_fairness":          "500 1000 700 2000",
+		"select concat_ws(' ', tenant, pool, missing_gpu_ms) from fairlease.sharing_loss":                                                         "bio v100 500",
+	} {
+		if got := text(t, db, query); got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+}

@@ -411,7 +411,8 @@ bool gate_beats(const struct gate_settings *s, time_t heartbeat, time_t now)
 
 bool gate_refuses(const struct gate_settings *s, const struct gate_job *j)
 {
-	bool marked = s->checkpoint_mark[0] && j->comment && strstr(j->comment, s->checkpoint_mark);
+	const char *mark = s->checkpoint_mark;
+	bool marked = mark[0] && ((j->comment && strstr(j->comment, mark)) || (j->hints && strstr(j->hints, mark)));
 
 	return s->require_checkpoint && !j->warned && !marked;
 }

@@ -47,6 +47,7 @@ struct gate_job {
 	const char *qos;
 	const char *user;	/* as in exclude_users */
 	const char *comment;
+	const char *hints;	/* of --fairlease */
 	const char *features;	/* --constraint */
 	const char *licenses;
 	const char *tres[4];	/* per job, node, socket, task */

@@ -305,6 +305,10 @@ static void users_are_told(void)
 	j.warned = true;
 	EXPECT(!gate_refuses(&s, &j));
 	j.warned = false;
+	j.hints = "kind=a,checkpoint";
+	EXPECT(!gate_refuses(&s, &j));
+	j.hints = "kind=a";
+	EXPECT(gate_refuses(&s, &j));
 	j.comment = "mine, checkpoint";
 	EXPECT(!gate_refuses(&s, &j));
 	s.checkpoint_mark[0] = '\0';

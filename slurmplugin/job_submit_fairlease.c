@@ -2,7 +2,8 @@
 /*
  * job_submit/fairlease: gates GPU jobs of managed partitions at submission, so
  * that they wait for a lease instead of starting at once. See
- * fairlease-plugin.conf for its settings.
+ * fairlease-plugin.conf for its settings. It also copies the hints of --fairlease to
+ * admin_comment: slurmctld shows neither them nor a job's environment to others.
  *
  * slurmctld calls it with its locks held, so it takes no lock, never waits, and
  * accesses one file, with one stat(): the heartbeat of the job's first managed
@@ -24,6 +25,7 @@
 #include <slurm/spank.h> /* slurm_info(), slurm_error() */
 
 #include "gate.h"
+#include "hints.h"
 
 const char plugin_name[] = "fairlease gate for GPU jobs";
 const char plugin_type[] = "job_submit/fairlease";
@@ -152,15 +154,45 @@ static void tell(char **err_msg, const char *line)
 	slurm_xstrcat(err_msg, line);
 }
 
+/* Adds a word to the job's admin_comment; other plugins' words stay. */
+static void note(job_desc_msg_t *d, const char *word)
+{
+	if (d->admin_comment)
+		slurm_xstrcat(&d->admin_comment, " ");
+	slurm_xstrcat(&d->admin_comment, word);
+}
+
+/* The value of HINTS_VARIABLE; NULL: it is not set. */
+static const char *hints_in(char **environment, uint32_t size)
+{
+	size_t n = strlen(HINTS_VARIABLE "=");
+
+	for (uint32_t i = 0; environment && i < size; i++) {
+		if (environment[i] && !strncmp(environment[i], HINTS_VARIABLE "=", n))
+			return environment[i] + n;
+	}
+	return NULL;
+}
+
+/* The hints of spank/fairlease, else of the job's environment, which Slurm sends for batch jobs only; NULL: there are none. */
+static const char *hints_of(const job_desc_msg_t *d)
+{
+	const char *hints = hints_in(d->spank_job_env, d->spank_job_env_size);
+
+	return hints ? hints : hints_in(d->environment, d->env_size);
+}
+
 extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 {
 	char partition[GATE_TEXT], text[2 * GATE_TEXT], user[32];
+	const char *hints = hints_of(d);
 	struct gate_job job = {
 		.partition = d->partition,
 		.account = d->account,
 		.qos = d->qos,
 		.user = user,
 		.comment = d->comment,
+		.hints = hints,
 		.features = d->features,
 		.licenses = d->licenses,
 		.tres = { d->tres_per_job, d->tres_per_node, d->tres_per_socket, d->tres_per_task },
@@ -180,6 +212,8 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 	const char *option = gate_opts_out(&job);
 
 	(void)submit_uid;
+	if (hints && hints_note(hints, text, sizeof(text)))
+		note(d, text);
 	snprintf(user, sizeof(user), "%lld", (long long)d->user_id);
 	if ((option && settings.opt_out != GATE_REFUSE) || !gate_concerns(&settings, &job, partition, sizeof(partition)) ||
 	    !granting(partition, now))
@@ -201,11 +235,8 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 			d->site_factor = NICE_OFFSET + (uint32_t)settings.gate_site_factor;
 	} else if ((gate = gate_begin(&settings, &job, now))) {
 		d->begin_time = gate;
-		/* Another plugin's words stay; ours are found behind them. */
 		gate_mark(&job, gate, text, sizeof(text));
-		if (d->admin_comment)
-			slurm_xstrcat(&d->admin_comment, " ");
-		slurm_xstrcat(&d->admin_comment, text);
+		note(d, text);
 	} else {
 		return SLURM_SUCCESS;
 	}

@@ -14,17 +14,18 @@ var views = []struct {
 	{
 		"tenant_fairness",
 		`insert into fairlease.ledger values
-			('bio', 'v100', '2026-03-02 10:00', 3, 6, 5.333333, 8, 7, 0.5, 1.666667, 2, -5000, -1500, 7200000, 9000000, 36000000, 18000000, 0.8, 2, -43200000, -0.333333),
-			('astro', 'v100', '2026-03-02 09:00', 1, 2, 2, 0, 1, 0, 0, 0, 90061001, 90061001, 1, 0, 9007199254740993, 1, 'Infinity', 'Infinity', 43200000, 0.333333),
-			('nlp', 'v100', '2026-03-02 10:00', 1, 8, 12, 40, 12, 0, 0, 5, 0, 0, 1, 1, 1, 1, 1, 1, 691200000, 4),
-			('owes', 'v100', '2026-03-02 10:00', 1, 8, 4, 40, 6, 0, 2, 5, 0, 0, 1, 1, 1, 1, 1, 1, -691200000, -4)`,
+			('bio', 'v100', '2026-03-02 10:00', 3, 6, 5.333333, 8, 7, 0.5, 1.666667, 2, -5000, -1500, 7200000, 9000000, 36000000, 18000000, 0.8, 2, -43200000, -0.333333, 900, -100, 800000, 1000000),
+			('astro', 'v100', '2026-03-02 09:00', 1, 2, 2, 0, 1, 0, 0, 0, 90061001, 90061001, 1, 0, 9007199254740993, 1, 'Infinity', 'Infinity', 43200000, 0.333333, 0, 0, 0, 0),
+			('nlp', 'v100', '2026-03-02 10:00', 1, 8, 12, 40, 12, 0, 0, 5, 0, 0, 1, 1, 1, 1, 1, 1, 691200000, 4, 0, 0, 0, 0),
+			('owes', 'v100', '2026-03-02 10:00', 1, 8, 4, 40, 6, 0, 2, 5, 0, 0, 1, 1, 1, 1, 1, 1, -691200000, -4, 0, 0, 0, 0)`,
 		"tenant, pool, weight, entitlement_gpus, demand_gpus, holds_gpus, borrowed_gpus, lent_gpus, waiting_jobs, rho, rho_all, behind, deficit_gpu_ms, " +
-			"owed_gpu_ms, owed_gpu_hours, repays_gpus, even_in, window_alloc_gpu_ms, window_due_gpu_ms, alloc_gpu_ms, due_gpu_ms, alloc_gpu_hours, due_gpu_hours, as_of",
+			"owed_gpu_ms, owed_gpu_hours, repays_gpus, even_in, window_alloc_gpu_ms, window_due_gpu_ms, alloc_gpu_ms, due_gpu_ms, alloc_gpu_hours, due_gpu_hours, " +
+			"window_work_gpu_ms, window_work_due_gpu_ms, work_gpu_ms, work_due_gpu_ms, as_of",
 		[]string{
-			"astro|v100|1|2|0|1|0|0|0|Infinity|Infinity|1 day 01:01:01.001|90061001|43200000|12.000000|0.333333||1|0|9007199254740993|1|2501999792.983609|0.000000|2026-03-02 10:00:00+00",
-			"bio|v100|3|5.333333|8|7|1.666667|0.5|2|0.8|2|-00:00:01.5|-5000|-43200000|-12.000000|-0.333333||7200000|9000000|36000000|18000000|10.000000|5.000000|2026-03-02 10:00:00+00",
-			"nlp|v100|1|12|40|12|0|0|5|1|1|00:00:00|0|691200000|192.000000|4|2 days|1|1|1|1|0.000000|0.000000|2026-03-02 10:00:00+00",
-			"owes|v100|1|4|40|6|2|0|5|1|1|00:00:00|0|-691200000|-192.000000|-4|4 days|1|1|1|1|0.000000|0.000000|2026-03-02 10:00:00+00",
+			"astro|v100|1|2|0|1|0|0|0|Infinity|Infinity|1 day 01:01:01.001|90061001|43200000|12.000000|0.333333||1|0|9007199254740993|1|2501999792.983609|0.000000|1|0|9007199254740993|1|2026-03-02 10:00:00+00",
+			"bio|v100|3|5.333333|8|7|1.666667|0.5|2|0.8|2|-00:00:01.5|-5000|-43200000|-12.000000|-0.333333||7200000|9000000|36000000|18000000|10.000000|5.000000|8000000|10000000|36000900|17999900|2026-03-02 10:00:00+00",
+			"nlp|v100|1|12|40|12|0|0|5|1|1|00:00:00|0|691200000|192.000000|4|2 days|1|1|1|1|0.000000|0.000000|1|1|1|1|2026-03-02 10:00:00+00",
+			"owes|v100|1|4|40|6|2|0|5|1|1|00:00:00|0|-691200000|-192.000000|-4|4 days|1|1|1|1|0.000000|0.000000|1|1|1|1|2026-03-02 10:00:00+00",
 		},
 	},
 	{
@@ -33,25 +34,39 @@ var views = []struct {
 			('bio', 'v100', '2026-03-02 02:00', 9223372036854775807, 9223372036854775807),
 			('bio', 'v100', '2026-03-02 00:00', 500, 1000), ('bio', 'v100', '2026-03-02 01:00', 2000, 1500),
 			('idle', 'v100', '2026-03-02 00:00', 0, 0), ('idle', 'v100', '2026-03-02 01:00', 7, 0)`,
-		"tenant, pool, from_at, until_at, alloc_gpu_ms, due_gpu_ms, rho, alloc_so_far_gpu_ms, due_so_far_gpu_ms, rho_so_far",
+		"tenant, pool, from_at, until_at, alloc_gpu_ms, due_gpu_ms, rho, alloc_so_far_gpu_ms, due_so_far_gpu_ms, rho_so_far, work_gpu_ms, work_due_gpu_ms",
 		[]string{
-			"bio|v100|2026-03-02 00:00:00+00|2026-03-02 01:00:00+00|500|1000|0.500000|500|1000|0.500000",
-			"bio|v100|2026-03-02 01:00:00+00|2026-03-02 02:00:00+00|2000|1500|1.333333|2500|2500|1.000000",
-			"bio|v100|2026-03-02 02:00:00+00||9223372036854775807|9223372036854775807|1.000000|9223372036854778307|9223372036854778307|1.000000",
-			"idle|v100|2026-03-02 00:00:00+00|2026-03-02 01:00:00+00|0|0||0|0|",
-			"idle|v100|2026-03-02 01:00:00+00||7|0|Infinity|7|0|Infinity",
+			"bio|v100|2026-03-02 00:00:00+00|2026-03-02 01:00:00+00|500|1000|0.500000|500|1000|0.500000|500|1000",
+			"bio|v100|2026-03-02 01:00:00+00|2026-03-02 02:00:00+00|2000|1500|1.333333|2500|2500|1.000000|2000|1500",
+			"bio|v100|2026-03-02 02:00:00+00||9223372036854775807|9223372036854775807|1.000000|9223372036854778307|9223372036854778307|1.000000|9223372036854775807|9223372036854775807",
+			"idle|v100|2026-03-02 00:00:00+00|2026-03-02 01:00:00+00|0|0||0|0||0|0",
+			"idle|v100|2026-03-02 01:00:00+00||7|0|Infinity|7|0|Infinity|7|0",
+		},
+	},
+	{ // where a policy divides GPU models: a tenant that gave a100s for v100s has lost nothing
+		"tenant_fairness_over_time",
+		`insert into fairlease.entitlements (tenant, pool, at, base_gpus, usable_gpus, divided_gpus, entitlement_gpus, holds_gpus, speed) values
+			('bio', 'a100', '2026-03-02 03:00', 1, 1, 1, 0, 0, 3);
+		insert into fairlease.window_buckets values
+			('bio', 'a100', '2026-03-02 00:00', 0, 1000, 0, 2000), ('bio', 'v100', '2026-03-02 00:00', 5000, 1000, -500, -500),
+			('bio', 'a100', '2026-03-02 01:00', 500, 1000, 1000, 2000)`,
+		"tenant, pool, from_at, until_at, alloc_gpu_ms, due_gpu_ms, rho, alloc_so_far_gpu_ms, due_so_far_gpu_ms, rho_so_far, work_gpu_ms, work_due_gpu_ms",
+		[]string{
+			"bio|a100|2026-03-02 00:00:00+00|2026-03-02 01:00:00+00|0|1000|1.285714|0|1000|1.285714|0|3000",
+			"bio|a100|2026-03-02 01:00:00+00||500|1000|0.500000|500|2000|0.923076|1500|3000",
+			"bio|v100|2026-03-02 00:00:00+00||5000|1000|1.285714|5000|1000|1.285714|4500|500",
 		},
 	},
 	{
 		"job_fairness",
 		job(1, "11", "bio", "ann", "done", "done_at = '2026-03-02 03:00', alloc_gpu_ms = 950, due_gpu_ms = 1000, recorded_at = '2026-03-02 03:00:01'") +
-			job(2, "12_3", "bio", "bob", "running", "terms = 2, lost_gpu_ms = 7") + status(2, "holding", "alloc_gpu_ms = 3000, due_gpu_ms = 1000") +
+			job(2, "12_3", "bio", "bob", "running", "terms = 2, lost_gpu_ms = 7") + status(2, "holding", "alloc_gpu_ms = 3000, due_gpu_ms = 1000, extra_gpu_ms = 1000, extra_due_gpu_ms = -200") +
 			job(3, "13", "bio", "bob", "waiting", "eligible_at = null, recorded_at = '2026-03-02 04:00'"),
-		"job_key, slurm_id, name, tenant, user_name, state, gpus, terms, alloc_gpu_ms, due_gpu_ms, rho, lost_gpu_ms, age, as_of",
+		"job_key, slurm_id, name, tenant, user_name, state, gpus, terms, alloc_gpu_ms, due_gpu_ms, rho, lost_gpu_ms, age, as_of, work_gpu_ms, work_due_gpu_ms",
 		[]string{
-			"3|13|train|bio|bob|waiting|4|0|0|0||0||2026-03-02 04:00:00+00",
-			"2|12_3|train|bio|bob|running|4|2|3000|1000|3.000000|7|01:30:00|2026-03-02 02:30:00+00",
-			"1|11|train|bio|ann|done|4|0|950|1000|0.950000|0|02:00:00|2026-03-02 03:00:01+00",
+			"3|13|train|bio|bob|waiting|4|0|0|0||0||2026-03-02 04:00:00+00|0|0",
+			"2|12_3|train|bio|bob|running|4|2|3000|1000|5.000000|7|01:30:00|2026-03-02 02:30:00+00|4000|800",
+			"1|11|train|bio|ann|done|4|0|950|1000|0.950000|0|02:00:00|2026-03-02 03:00:01+00|950|1000",
 		},
 	},
 	{
@@ -83,6 +98,22 @@ var views = []struct {
 			"tenant|bio|v100||||0.949|949|1000|51",
 			"job|bio||13|bob|waiting|0|0|70|70",
 			"job|bio||11|ann|done|0.949000|949|1000|51",
+		},
+	},
+	{
+		"sharing_loss",
+		`insert into fairlease.entitlements (tenant, pool, at, base_gpus, usable_gpus, divided_gpus, entitlement_gpus, holds_gpus, speed) values
+			('bio', 'a100', '2026-03-02 03:00', 1, 1, 1, 0, 0, 3);
+		insert into fairlease.ledger values
+			('bio', 'a100', '2026-03-02 10:00', 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 100, 300, 0, 0, 0.8, 1, 0, 0, 0, 0, 200, 600),
+			('bio', 'v100', '2026-03-02 10:00', 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 580, 200, 0, 0, 0.8, 1, 0, 0, 0, 0, 0, 0),
+			('chem', 'a100', '2026-03-02 10:00', 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 300, 0, 0, 1.1, 1, 0, 0, 0, 0, 0, 600);` +
+			job(1, "11", "bio", "ann", "done", "alloc_gpu_ms = 500, due_gpu_ms = 1000, extra_gpu_ms = 1000, extra_due_gpu_ms = 0") +
+			job(2, "12", "bio", "ann", "done", "alloc_gpu_ms = 1000, due_gpu_ms = 1000, extra_due_gpu_ms = 1000"),
+		"scope, tenant, pool, slurm_id, user_name, state, rho, received_gpu_ms, due_gpu_ms, missing_gpu_ms",
+		[]string{
+			"tenant|bio|||||0.8|880|1100|220",
+			"job|bio||12|ann|done|0.500000|1000|2000|1000",
 		},
 	},
 	{
@@ -503,5 +534,37 @@ var views = []struct {
 		audits,
 		"day, kind, model, over_model, gang, by, said, seen, spread, samples",
 		[]string{"2026-03-02|nlp/bert|v100||1|job 7|60|40|0.05|9", "2026-03-02|nlp/bert|v100|k80|1|job 7|6|4|0.07|9"},
+	},
+	{
+		"gpus_now",
+		gpuRows,
+		"node, gpu_index, instance, model, state, why, slurm_id, job_name, user_name, tenant, util, tensor, power_w, memory_bytes, memory_size_bytes, idle, idle_since, read_at",
+		[]string{
+			"n1|0||NVIDIA H100|fresh||11|train|ann|bio|0|0.2|70|5|80|t|2026-03-02 01:00:00+00|2026-03-02 02:00:00+00",
+			"n1|1|7|NVIDIA H100|unknown|too little|||||||||80|f||2026-03-02 02:00:00+00",
+			"n2|0||NVIDIA H100|stale|no change|12|train|bob|bio|0.5|||||f||",
+		},
+	},
+	{
+		"gpu_nodes_now",
+		gpuRows,
+		"node, state, why, since, read_at",
+		[]string{"n1|unknown|GPU 1: too little|2026-03-02 01:00:00+00|2026-03-02 02:00:00+00", "n2|silent|no answer|2026-03-02 00:30:00+00|"},
+	},
+	{
+		"gpu_use_hourly",
+		gpuRows,
+		"hour, slurm_id, job_key, tenant, user_name, job_name, model, held_gpu_hours, seen_gpu_hours, idle_gpu_hours, util, sm, tensor, dram, power_w, memory_bytes",
+		[]string{
+			"2026-03-02 02:00:00+00|11|1|bio|ann|train|h100|2.000000|1.000000|0.500000|0.25||0.5||300|7",
+			"2026-03-02 01:00:00+00|11|1|bio|ann|train|h100|1.000000|1.000000|1.000000|0|||||",
+			"2026-03-02 01:00:00+00|12|2|bio|bob|train|v100|1.000000|1.000000|0.000000|1||||250|",
+		},
+	},
+	{
+		"idle_held",
+		gpuRows,
+		"day, tenant, user_name, slurm_id, job_key, job_name, model, idle_gpu_ms, idle_gpu_hours, seen_gpu_hours, held_gpu_hours",
+		[]string{"2026-03-02|bio|ann|11|1|train|h100|5400000|1.500000|2.000000|3.000000"},
 	},
 }

@@ -84,3 +84,16 @@ func change(table, which, set string) string {
 	}
 	return fmt.Sprintf("update fairlease.%s set %s where %s;", table, set, which)
 }
+
+// gpuRows are the GPUs of two nodes, two jobs on them, and some hours of theirs.
+var gpuRows = job(1, "11", "bio", "ann", "running", "") + job(2, "12", "bio", "bob", "running", "") +
+	`insert into fairlease.gpus values
+		('n2', 0, '', 'NVIDIA H100', 'stale', 'no change', 2, 0.5, null, null, null, null, false, null),
+		('n1', 1, '7', 'NVIDIA H100', 'unknown', 'too little', null, null, null, null, null, 80, false, null),
+		('n1', 0, '', 'NVIDIA H100', 'fresh', '', 1, 0, 0.2, 70, 5, 80, true, '2026-03-02 01:00');
+	insert into fairlease.gpu_nodes values
+		('n2', 'silent', 'no answer', '2026-03-02 00:30', null), ('n1', 'unknown', 'GPU 1: too little', '2026-03-02 01:00', '2026-03-02 02:00');
+	insert into fairlease.gpu_use values
+		('2026-03-02 01:00', 1, 'h100', 3600000, 3600000, 3600000, 0, 3600000, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+		('2026-03-02 01:00', 2, 'v100', 3600000, 3600000, 0, 3600000, 3600000, 0, 0, 0, 0, 0, 0, 900000000, 3600000, 0),
+		('2026-03-02 02:00', 1, 'h100', 7200000, 3600000, 1800000, 900000, 3600000, 0, 0, 900000, 1800000, 0, 0, 1080000000, 3600000, 7);`

@@ -41,7 +41,7 @@ func Estimate(t *trace.Throughputs, reference, profiling string, nth int) (sim.B
 // stranger is the kind of a new task.
 const stranger cluster.Kind = "new/job"
 
-func siteKind(t trace.Task) cluster.Kind { return profile.KindOf(nil, "", "", "", t.Kind) }
+func siteKind(t trace.Task) cluster.Kind { return profile.KindOf(nil, "", "", "", t.Kind, "") }
 
 // newcomer gives the book of Estimate for a new task.
 func newcomer(t *trace.Throughputs, own trace.Task, profiling string, nth int) (*profile.Book, error) {

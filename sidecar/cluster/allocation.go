@@ -53,12 +53,29 @@ type Bid struct {
 	// Basis is the source of each speed, by pool. For several jobs it is the least certain one;
 	// "" = unknown for one of them. It is nil if speeds are certain.
 	Basis []Source `json:"basis,omitempty"`
+	// Priced is what prices of trades go by: the speeds without estimates by completion times and counters; nil = Speeds.
+	Priced *Terms `json:"priced,omitempty"`
 	// Of a party that is one job: remaining and completed steps (unit: Speeds × seconds), time
 	// since arrival, and deadline (SLO; 0 = none).
 	Steps    float64 `json:"steps,omitempty"`
 	Did      float64 `json:"did,omitempty"`
 	Elapsed  Span    `json:"elapsed,omitempty"`
 	Deadline Instant `json:"deadline,omitempty"`
+}
+
+// Terms are speeds with their margins and sources, by pool; see Bid.
+type Terms struct {
+	Speeds  []float64 `json:"speeds"`
+	Margins []float64 `json:"margins"`
+	Basis   []Source  `json:"basis,omitempty"`
+}
+
+// Terms returns what prices of trades go by.
+func (b *Bid) Terms() Terms {
+	if b.Priced != nil {
+		return *b.Priced
+	}
+	return Terms{b.Speeds, b.Margins, b.Basis}
 }
 
 // Allocation is the answer to an AllocationRequest: the GPUs that each party is entitled to, by pool. It is

@@ -1,19 +1,27 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Hints is what a job's --comment= says of it: kind=resnet50,steps=90000,steps/s.v100=12.5,gpus=idle. Its text is read once,
+// Hints is what a job says of itself at submission (--fairlease, --comment or --wckey): kind=resnet50,steps=90000,steps/s.v100=12.5,gpus=idle. Its text is read once,
 // where the job is seen; every field has a bound.
 type Hints struct {
-	Kind  string   `json:"kind,omitempty"`
-	Idle  bool     `json:"idle,omitempty"`  // it takes idle GPUs only
-	Steps float64  `json:"steps,omitempty"` // that it will do in all; 0 = it does not say
-	Rates []Rate   `json:"rates,omitempty"` // at most MaxRates, one a model, in the order of the comment
-	Wrong []string `json:"wrong,omitempty"` // mistakes in the comment, for its user: nine at most, each as short as CutWrong makes it
+	Kind  string  `json:"kind,omitempty"`
+	Idle  bool    `json:"idle,omitempty"`  // it takes idle GPUs only
+	Steps float64 `json:"steps,omitempty"` // that it will do in all; 0 = it does not say
+	Rates []Rate  `json:"rates,omitempty"` // at most MaxRates, one a model, in the order of the comment
+	// Memory is the GPU memory that the job needs on each of its GPUs: at most MaxRates, one a model, in the order of the comment.
+	Memory []GPUMemory `json:"memory,omitempty"`
+	// Signal is the signal of its notices without SIG, NoSignal for none, or "" = it does not say. SignalTo is "batch", or "" for
+	// the site's choice.
+	Signal   string   `json:"signal,omitempty"`
+	SignalTo string   `json:"signal_to,omitempty"`
+	Wrong    []string `json:"wrong,omitempty"` // mistakes in the comment, for its user: nine at most, each as short as CutWrong makes it
 }
 
 // Rate is a throughput that a job declares on a GPU model.
@@ -21,6 +29,15 @@ type Rate struct {
 	Model string  `json:"model"`
 	Rate  float64 `json:"rate"` // steps a second of the whole gang; 0 = it does not run there
 }
+
+// MaxMemory is more memory than a GPU has, in bytes.
+const MaxMemory = 16 << 40
+
+// NoSignal is the word for notices without a signal.
+const NoSignal = "none"
+
+// NoticeSignals are the signals that a job can survive; KILL and STOP cannot be handled.
+var NoticeSignals = []string{"USR1", "USR2", "TERM", "INT", "HUP", "QUIT", "CONT", "URG", "WINCH", "ALRM", "PROF", "VTALRM"}
 
 // MaxComment is how many bytes of a comment's words are read.
 const MaxComment = 512
@@ -50,6 +67,7 @@ func ParseHints(text string, unread int) *Hints {
 	for _, word := range words {
 		key, value, ok := strings.Cut(word, "=")
 		model, isRate := strings.CutPrefix(key, "steps/s.")
+		memoryModel, isMemory := strings.CutPrefix(key, "mem.")
 		switch {
 		case !ok:
 		case key == "kind" && h.Kind != "":
@@ -76,6 +94,16 @@ func ParseHints(text string, unread int) *Hints {
 			}
 		case key == "steps/s":
 			say("%s: on which GPU model? Write steps/s.MODEL=%s", word, value)
+		case isMemory:
+			if err := h.addMemory(memoryModel, value); err != nil {
+				say("%s: %v", word, err)
+			}
+		case key == "signal" && h.Signal != "":
+			say("%s: a signal stands there already; keep one", word)
+		case key == "signal":
+			if err := h.setSignal(value); err != nil {
+				say("%s: %v", word, err)
+			}
 		case isRate && (model == "" || model != CleanName(model)):
 			say("%s: write a GPU model as Slurm names it, as in steps/s.v100=12.5", word)
 		case isRate && h.has(model):
@@ -100,7 +128,7 @@ func ParseHints(text string, unread int) *Hints {
 	if unread > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d words that stand beyond the first %d bytes", unread, MaxComment))
 	}
-	if h.Kind == "" && !h.Idle && h.Steps == 0 && h.Rates == nil && wrong == nil {
+	if h.Kind == "" && !h.Idle && h.Steps == 0 && h.Rates == nil && h.Memory == nil && h.Signal == "" && wrong == nil {
 		return nil
 	}
 	h.Wrong = wrong
@@ -133,6 +161,62 @@ func (h *Hints) has(model string) bool {
 		}
 	}
 	return false
+}
+
+// addMemory reads mem.MODEL=SIZE.
+func (h *Hints) addMemory(model, size string) error {
+	switch {
+	case model == "" || model != CleanName(model):
+		return errors.New("write a GPU model as Slurm names it, as in mem.v100=30g")
+	case slices.ContainsFunc(h.Memory, func(m GPUMemory) bool { return m.Model == model }):
+		return fmt.Errorf("memory on %s stands there already; keep one", model)
+	case len(h.Memory) == MaxRates:
+		return fmt.Errorf("more than %d GPU models", MaxRates)
+	}
+	bytes, err := ParseMemory(size)
+	if err == nil {
+		h.Memory = append(h.Memory, GPUMemory{model, bytes})
+	}
+	return err
+}
+
+// ParseMemory reads an amount of memory in bytes: a number with a unit, m, g or t for MiB, GiB or TiB.
+func ParseMemory(text string) (int64, error) {
+	wrong := fmt.Errorf("%q is no GPU memory: write it with its unit, like 900m or 37.5g, from 1m to %dt", text, int64(MaxMemory)>>40)
+	if text == "" {
+		return 0, wrong
+	}
+	shift, ok := map[byte]int{'m': 20, 'g': 30, 't': 40}[text[len(text)-1]|0x20]
+	amount := text[:len(text)-1]
+	if !ok || amount == "" || strings.Trim(amount, "0123456789.") != "" { // else ParseFloat takes 1e3 and Inf
+		return 0, wrong
+	}
+	n, err := strconv.ParseFloat(amount, 64)
+	if n *= float64(int64(1) << shift); err != nil || n < 1<<20 || n > MaxMemory {
+		return 0, wrong
+	}
+	return int64(n), nil
+}
+
+// setSignal reads [B:]SIGNAL, as in sbatch --signal, or none.
+func (h *Hints) setSignal(text string) error {
+	to, name, batch := strings.Cut(text, ":")
+	if !batch {
+		name = text
+	}
+	name = strings.ToUpper(name)
+	if bare := strings.TrimPrefix(name, "SIG"); slices.Contains(NoticeSignals, bare) && (!batch || to == "B") {
+		h.Signal = bare
+		if batch {
+			h.SignalTo = "batch"
+		}
+		return nil
+	}
+	if text == NoSignal {
+		h.Signal = NoSignal
+		return nil
+	}
+	return fmt.Errorf("write %s or one of %s, with B: before it for the batch script alone", NoSignal, strings.Join(NoticeSignals, ", "))
 }
 
 // number reads a count.

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +38,15 @@ func TestHintsOfAComment(t *testing.T) {
 		{"saves=30m save-time=90s", cluster.Hints{}, nil},
 		{"saves=banana,saves=never,saves=notice,save-time=0s,save-time=1m,save-time=2m", cluster.Hints{},
 			[]string{"saves=banana: \"banana\" is no manner of saving: write notice, term, never, or an interval", "saves=notice: another", "save-time=0s: write how long", "save-time=2m: another"}},
+		{"mem.a100=37.5g,mem.v100=900M signal=B:SIGTERM", cluster.Hints{Memory: []cluster.GPUMemory{{"a100", 75 << 29}, {"v100", 900 << 20}}, Signal: "TERM", SignalTo: "batch"}, nil},
+		{"signal=none,mem.h200=16t", cluster.Hints{Memory: []cluster.GPUMemory{{"h200", 16 << 40}}, Signal: "none"}, nil},
+		{"mem=4g memory.a100=4g", cluster.Hints{}, nil},
+		{"mem.=4g,mem.a/b=4g,mem.a=4,mem.a=g,mem.a=,mem.a=1e3g,mem.a=-4g,mem.a=.g", cluster.Hints{},
+			[]string{"mem.=4g: write a GPU model", "mem.a/b=4g: write a GPU model", `mem.a=4: "4" is no GPU memory: write it with its unit, like 900m or 37.5g, from 1m to 16t`, "mem.a=g: ", "mem.a=: ", "mem.a=1e3g: ", "mem.a=-4g: ", "mem.a=.g: "}},
+		{"mem.a=17t,mem.a=0.9m,mem.a=4k,mem.a=1g,mem.a=2g", cluster.Hints{Memory: []cluster.GPUMemory{{"a", 1 << 30}}},
+			[]string{"mem.a=17t: ", "mem.a=0.9m: ", "mem.a=4k: ", "mem.a=2g: memory on a stands there already; keep one"}},
+		{"signal=KILL,signal=,signal=R:TERM,signal=B:,signal=B:none,signal=TERM@60,signal=usr1,signal=none", cluster.Hints{Signal: "USR1"},
+			[]string{"signal=KILL: write none or one of USR1, USR2, TERM", "signal=: ", "signal=R:TERM: ", "signal=B:: ", "signal=B:none: ", "signal=TERM@60: ", "signal=none: a signal stands there already; keep one"}},
 		{"gpus=idle,gpus=4", cluster.Hints{Idle: true}, []string{"gpus=4: gpus=idle is all"}},
 		{"kind=a/b,kind=,steps=0,steps=-1,steps=NaN,steps=1e300,steps=x", cluster.Hints{},
 			[]string{"kind=a/b: a kind is", "kind=: a kind is", "steps=0: ", "steps=-1: ", "steps=NaN: ", "steps=1e300: ", "steps=x: "}},
@@ -61,6 +71,28 @@ func TestHintsOfAComment(t *testing.T) {
 				t.Errorf("%q: fault %q, want %q", x.text, lines[i], x.wrong[i])
 			}
 		}
+	}
+}
+
+// The plugins check hints at submission. The table tests that they call the same hints wrong.
+func TestPluginsReadTheSameHints(t *testing.T) {
+	table, err := os.ReadFile("../../slurmplugin/hints.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for line := range strings.Lines(string(table)) {
+		verdict, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if verdict == "#" {
+			continue
+		}
+		lines++
+		if _, wrong := hints(text); (verdict == "bad") != (len(wrong) > 0) || !slices.Contains([]string{"good", "bad", "unknown"}, verdict) {
+			t.Errorf("%s: mistakes %q", line, wrong)
+		}
+	}
+	if lines < 90 {
+		t.Errorf("the table has %d lines", lines)
 	}
 }
 
@@ -90,6 +122,7 @@ func TestHintsAreBounded(t *testing.T) {
 func FuzzParseHints(f *testing.F) {
 	f.Add("kind=resnet50,steps=90000,steps/s.v100=12.5;steps/s.k80=0")
 	f.Add("steps/s.=NaN kind=\x00")
+	f.Add("mem.a100=40g,mem.v100=0.5t,signal=B:SIGUSR2")
 	f.Add("saves=30m,save-time=90s,saves=banana")
 	f.Fuzz(func(t *testing.T, text string) {
 		h, _ := hints(text)
@@ -98,6 +131,19 @@ func FuzzParseHints(f *testing.F) {
 		}
 		if err := cluster.CheckSteps(h.Steps); err != nil {
 			t.Error(err)
+		}
+		if h.Signal == "" && h.SignalTo != "" || h.Signal != "" && h.Signal != cluster.NoSignal && !slices.Contains(cluster.NoticeSignals, h.Signal) {
+			t.Errorf("signal %q to %q", h.Signal, h.SignalTo)
+		}
+		for i, m := range h.Memory {
+			if m.Bytes < 1<<20 || m.Bytes > cluster.MaxMemory || m.Model == "" || m.Model != cluster.CleanName(m.Model) {
+				t.Errorf("memory %+v", m)
+			}
+			for _, o := range h.Memory[:i] {
+				if o.Model == m.Model {
+					t.Errorf("memory on %s twice", m.Model)
+				}
+			}
 		}
 		for i, r := range h.Rates {
 			if err := cluster.CheckRate(r.Rate); err != nil || r.Model == "" {
@@ -110,4 +156,17 @@ func FuzzParseHints(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestMemoryOfAComment(t *testing.T) {
+	h := cluster.ParseHints("mem.v100=14G,mem.a100=40g mem.k80=512M", 0)
+	want := []cluster.GPUMemory{{"v100", 14 << 30}, {"a100", 40 << 30}, {"k80", 512 << 20}}
+	if h == nil || !slices.Equal(h.Memory, want) || h.Wrong != nil {
+		t.Fatalf("hints are %+v, want %v", h, want)
+	}
+	for _, text := range []string{"mem.=4G", "mem.v100=4", "mem.v100=G", "mem.v100=-4G", "mem.v100=0G", "mem.v100=NaNG", "mem.v100=1e9G", "mem.v100=4G,mem.v100=5G", "mem.v100=4GG"} {
+		if h := cluster.ParseHints(text, 0); h == nil || len(h.Wrong) == 0 {
+			t.Errorf("%s: %+v, want a mistake", text, h)
+		}
+	}
 }

@@ -180,6 +180,8 @@ type Job struct {
 
 	// Command is the command line that identifies jobs of a type; "" = not reported by Slurm.
 	Command string `json:"command,omitempty"`
+	// Work names the user's jobs that do the same, by their command lines (package kinds); "" = unknown.
+	Work string `json:"work,omitempty"`
 	// Declares is how the job saves its work, as its user declared in words or by options of
 	// sbatch.
 	Declares Saving `json:"declares,omitzero"`
@@ -221,4 +223,9 @@ type Attempt struct {
 	GPUs    []GPUs  `json:"gpus"`
 	Outcome string  `json:"outcome"`
 	Suspend Span    `json:"suspend,omitempty"`
+	// Name, Work and Kind (which its comment declares) tell the kind of the job in Tenant, as in Job.
+	Name   string `json:"name,omitempty"`
+	Work   string `json:"work,omitempty"`
+	Kind   string `json:"kind,omitempty"`
+	Tenant string `json:"tenant,omitempty"`
 }

@@ -1,5 +1,7 @@
 package cluster
 
+import compare "cmp"
+
 // LeaseClass is the kind of right to the GPUs of a lease.
 type LeaseClass string
 
@@ -42,7 +44,9 @@ type Lease struct {
 	// NoticedAt is when the job was notified that its lease will not be renewed. Ended is when a
 	// lease that is Over really ended.
 	NoticedAt Instant `json:"noticed_at,omitempty"`
-	Ended     Instant `json:"ended,omitempty"`
+	// Notice is the length of the job's notice, if it is not the usual one; see Settings.NoticeMax.
+	Notice Span    `json:"notice,omitempty"`
+	Ended  Instant `json:"ended,omitempty"`
 	// Adopted is true if the job ran before it had a lease.
 	Adopted bool `json:"adopted,omitempty"`
 	// Parts lists the GPUs of a lease in cells.
@@ -51,6 +55,9 @@ type Lease struct {
 	// back", "lost". A lease that is being recalled has it before it ends.
 	Why string `json:"why,omitempty"`
 }
+
+// NoticeIn returns the length of the notice before the lease's end.
+func (l *Lease) NoticeIn(s *Settings) Span { return compare.Or(l.Notice, s.Notice) }
 
 // Claim keeps GPUs from being renewed until a waiting gang fits on them.
 type Claim struct {

@@ -9,7 +9,10 @@ type GPUs struct {
 // Node is a machine with GPUs, as Slurm reports it.
 type Node struct {
 	Name string `json:"name"`
-	GPUs []GPUs `json:"gpus"` // sorted by model; drained GPUs already taken off
+	// Host and Address are how it is reached, if Slurm tells; no decision uses them.
+	Host    string `json:"-"`
+	Address string `json:"-"`
+	GPUs    []GPUs `json:"gpus"` // sorted by model; drained GPUs already taken off
 	// Drained lists the indices of drained GPUs that Slurm reports.
 	Drained    []int    `json:"drained,omitempty"`
 	CPUs       int      `json:"cpus"`

@@ -28,6 +28,13 @@ type Observation struct {
 	Attempts []Attempt `json:"attempts,omitempty"`
 	// Progress holds the jobs' reports since the last look.
 	Progress []Progress `json:"progress,omitempty"`
+	// Uses is what the GPUs of running jobs did. Memory is what types of jobs used on each model, and Sizes what each
+	// model has. All are as of the newest look at the GPUs, and empty if nobody looks.
+	Uses   []GPUUse    `json:"uses,omitempty"`
+	Memory []MemoryUse `json:"memory,omitempty"`
+	Sizes  []GPUMemory `json:"sizes,omitempty"`
+	// History is ended attempts of the time before the first round.
+	History []Attempt `json:"history,omitempty"`
 	// Unchanged is true if nothing has changed since the previous sighting, which is repeated
 	// here with a new Now.
 	Unchanged bool `json:"-"`

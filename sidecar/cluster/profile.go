@@ -34,6 +34,15 @@ const (
 	Estimated Source = "estimated"
 )
 
+// Method is the way of an estimate, best first. Without one, it goes by the gains of similar kinds.
+type Method string
+
+// The methods: ratios of completion times of the kind's own jobs, and of their GPU counters.
+const (
+	ByCompletions Method = "completions"
+	ByCounters    Method = "counters"
+)
+
 // Profile is the throughput of a kind of job on one GPU model.
 type Profile struct {
 	Kind  Kind   `json:"kind"`
@@ -43,6 +52,10 @@ type Profile struct {
 	// Rate is the throughput of the whole gang, in steps/s; 0 = it does not run there.
 	Rate   float64 `json:"rate"`
 	Source Source  `json:"source"`
+	// Method is the way of an estimate. If Relative, Rate says nothing of steps: it compares with the kind's other rates
+	// of that gang size only.
+	Method   Method `json:"method,omitempty"`
+	Relative bool   `json:"relative,omitempty"`
 	// Samples is the number of observations, and Rate their mean. Spread is their standard
 	// deviation as a fraction of Rate. At is the time of the newest observation, or of the
 	// declaration.
@@ -66,6 +79,7 @@ type Progress struct {
 	Total float64 `json:"total,omitempty"` // of the whole job; 0 = not reported
 	At    Instant `json:"at"`              // when the report arrived
 	Saved Instant `json:"saved,omitempty"` // when it last reported a save; 0 = not since the last look
+	Took  Span    `json:"took,omitempty"`  // how long that save took; 0 = not reported
 }
 
 // Pace is the state kept of a job that reports progress.

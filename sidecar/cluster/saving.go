@@ -25,8 +25,8 @@ type Saving struct {
 	Manner Manner `json:"manner,omitempty"`
 	Every  Span   `json:"every,omitempty"` // between two saves, of SavesEvery
 	Takes  Span   `json:"takes,omitempty"` // how long a save takes; 0 = not known
-	// Signal is the notice that it requested. SignalTo selects the processes that receive it (see
-	// Settings.SignalTo). "" = the site's default.
+	// Signal is the notice that it requested, or NoSignal. SignalTo selects the processes that receive
+	// it (see Settings.SignalTo). "" = the site's default.
 	Signal   string `json:"signal,omitempty"`
 	SignalTo string `json:"signal_to,omitempty"`
 	// Resumes tells whether an attempt after a requeue continued from a save.
@@ -224,6 +224,8 @@ type Habit struct {
 	Reports int     `json:"reports,omitempty"`
 	Every   Span    `json:"every,omitempty"`
 	SavedAt Instant `json:"saved_at,omitempty"`
+	// Takes is the longest of the latest reported durations of a save; 0 = none was reported.
+	Takes Span `json:"takes,omitempty"`
 	// Starts is the cost of a start, by model.
 	Starts []StartCost `json:"starts,omitempty"`
 	// Needed counts jobs that ended, in thousandths, by the class of GPU time that they had received (package
@@ -245,10 +247,11 @@ type Conduct struct {
 	First   float64 `json:"first,omitempty"`
 	FirstIn Span    `json:"first_in,omitempty"`
 	Model   string  `json:"model,omitempty"`
-	// Saved is its newest reported save, in any attempt; Reports and Every as in Habit.
+	// Saved is its newest reported save, in any attempt; Reports, Every and Takes as in Habit.
 	Saved   Instant `json:"saved,omitempty"`
 	Reports int     `json:"reports,omitempty"`
 	Every   Span    `json:"every,omitempty"`
+	Takes   Span    `json:"takes,omitempty"`
 	// Attempts counts those that a requeue ended. Ran is the run time of the last of them,
 	// Longest of the longest.
 	Attempts int  `json:"attempts,omitempty"`

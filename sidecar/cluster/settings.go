@@ -9,12 +9,18 @@ type Settings struct {
 	// Tuned is a term that tuning has put in place of the configuration's; nil = none.
 	Tuned *Tuned `json:"tuned,omitempty"`
 
-	Interval     Span `json:"interval"` // between two rounds
-	Term         Span `json:"term"`
-	MinLease     Span `json:"min_lease"`
-	Notice       Span `json:"notice"`
-	GrantTimeout Span `json:"grant_timeout"`
-	GateTTL      Span `json:"gate_ttl"`
+	Interval Span `json:"interval"` // between two rounds
+	Term     Span `json:"term"`
+	MinLease Span `json:"min_lease"`
+	Notice   Span `json:"notice"`
+	// NoticeMin and NoticeMax bound the notice of a job whose save is known to take a certain time; NoticeMax 0 = all
+	// notices have the length Notice.
+	NoticeMin Span `json:"notice_min,omitempty"`
+	NoticeMax Span `json:"notice_max,omitempty"`
+	// NoticeConcurrent is the maximum number of jobs that save at the end of their leases at the same time; 0 = any.
+	NoticeConcurrent int  `json:"notice_concurrent,omitempty"`
+	GrantTimeout     Span `json:"grant_timeout"`
+	GateTTL          Span `json:"gate_ttl"`
 
 	// RhoSelect is the equation of ASTRAEA for a tenant's entitlement when tenants are ranked: 16
 	// (its quota) or 8 (at most its demand).
@@ -35,6 +41,10 @@ type Settings struct {
 	Threshold   Span `json:"threshold"`
 	MaxReclaims int  `json:"max_reclaims"`
 
+	// CompactPercent lets running jobs move to idle GPUs at the end of their terms, so that a waiting gang fits, if the
+	// moves cost at most that much of the GPU time of the gang in a term; 0 = they do not move for that.
+	CompactPercent int `json:"compact_percent,omitempty"`
+
 	// StopAllowance, and StopOverheadMilli in thousandths of its run time, limit what stops may
 	// cost a job. Both 0 = any job may be stopped at any time, as the papers assume. StartCost is
 	// the cost of a start that has not been measured.
@@ -52,6 +62,10 @@ type Settings struct {
 	// are recalled for it, with a notice of RecallNotice.
 	RecallFirst  bool `json:"recall_first,omitempty"`
 	RecallNotice Span `json:"recall_notice,omitempty"`
+
+	// IdleReclaim is how long all GPUs of a job must have been idle for its lease not to be renewed while others wait; 0 =
+	// idleness does not matter.
+	IdleReclaim Span `json:"idle_reclaim,omitempty"`
 
 	// Users says whether a tenant's users share its GPUs equally; see the constants.
 	Users Users `json:"users,omitempty"`
@@ -96,15 +110,18 @@ type Settings struct {
 	DivideEvery int64  `json:"divide_every,omitempty"`
 	// MostKinds is the maximum number of a tenant's kinds of jobs that a policy keeps apart; 0 = any.
 	MostKinds int `json:"most_kinds,omitempty"`
-	// Mechanism turns the division into jobs that run: "nearest", "debt", "gavel" or "oef"; "" = nearest.
+	// Mechanism turns the division into jobs that run; see the constants. "" = nearest.
 	Mechanism string `json:"mechanism,omitempty"`
 	// Kinds assigns jobs to kinds; the first matching rule applies. With NoEstimates, rates that
 	// were neither declared nor observed stay unknown. Speedups are relative to the model Reference;
-	// "" = the slowest that most tenants can use. Prices are per GPU and hour, by model.
-	Kinds       []KindRule `json:"kinds,omitempty"`
-	NoEstimates bool       `json:"no_estimates,omitempty"`
-	Reference   string     `json:"reference,omitempty"`
-	Prices      []Price    `json:"prices,omitempty"`
+	// "" = the slowest that most tenants can use. Prices are per GPU and hour, by model. NoCompletions and NoCounters
+	// turn off what jobs without reports show.
+	Kinds         []KindRule `json:"kinds,omitempty"`
+	NoEstimates   bool       `json:"no_estimates,omitempty"`
+	NoCompletions bool       `json:"no_completions,omitempty"`
+	NoCounters    bool       `json:"no_counters,omitempty"`
+	Reference     string     `json:"reference,omitempty"`
+	Prices        []Price    `json:"prices,omitempty"`
 
 	// SiteFactor is added to the priority of a job with a new lease, so that no ungated job
 	// precedes it in Slurm's queue; 0 = unchanged.
@@ -202,11 +219,12 @@ type Tuned struct {
 
 // Mechanisms that turn a division of GPU models into jobs that run.
 const (
-	Nearest = "nearest" // the jobs that bring what parties got nearest to what they are due
-	ByDebt  = "debt"    // the tenant furthest behind first, job by job
-	ByGavel = "gavel"   // Gavel's Algorithm 1, with moves
-	ByOEF   = "oef"     // OEF's rounding (§4.3)
+	Nearest  = "nearest" // the jobs that bring what parties got nearest to what they are due
+	ByDebt   = "debt"    // the tenant furthest behind first, job by job
+	ByStride = "stride"  // Gandiva_fair's gang-aware stride (§3.1)
+	ByGavel  = "gavel"   // Gavel's Algorithm 1, with moves
+	ByOEF    = "oef"     // OEF's rounding (§4.3)
 )
 
 // Mechanisms lists them, the default first.
-var Mechanisms = []string{Nearest, ByDebt, ByGavel, ByOEF}
+var Mechanisms = []string{Nearest, ByDebt, ByStride, ByGavel, ByOEF}

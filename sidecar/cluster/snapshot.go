@@ -72,6 +72,15 @@ type Snapshot struct {
 	Declared []Profile  `json:"declared,omitempty"`
 	Paces    []Pace     `json:"paces,omitempty"`
 	Progress []Progress `json:"progress,omitempty"`
+	// Uses, Memory and Sizes are as in Observation. Memory has types of jobs in Cases only.
+	Uses   []GPUUse    `json:"uses,omitempty"`
+	Memory []MemoryUse `json:"memory,omitempty"`
+	Sizes  []GPUMemory `json:"sizes,omitempty"`
+	// Completions and Usages are what jobs that report nothing show of the speed of their kind. History is ended attempts
+	// of the time before the first round; it is given until it was learnt from.
+	Completions []Completion `json:"completions,omitempty"`
+	Usages      []Usage      `json:"usages,omitempty"`
+	History     []Attempt    `json:"history,omitempty"`
 	// Habits summarises the behaviour of jobs, by type.
 	Habits []Habit `json:"habits,omitempty"`
 	// Managed lists the partitions that are acted on, if there are cells and no partition is only

@@ -35,6 +35,7 @@ type Record struct {
 	// DueRate is the job's entitlement from now on, which the next round integrates (eq. 13,
 	// capped by the demand as in eq. 14).
 	DueRate MicroGPU `json:"due_rate,omitempty"`
+	Extra   Extra    `json:"extra,omitzero"`
 	// ChargedTo is the moment up to which its run time has been charged.
 	ChargedTo Instant `json:"charged_to,omitempty"`
 	// Held is its allocation when last seen, so that an attempt that ended between two looks is
@@ -49,6 +50,10 @@ type Record struct {
 	Suspend Span `json:"suspend,omitempty"`
 	// Ran is the run time of ended attempts. It reduces the time limit.
 	Ran Span `json:"ran,omitempty"`
+	// RanOn is the run time of ended attempts by GPU model, where a policy divides models. Replace it, never modify it.
+	RanOn []ModelTime `json:"ran_on,omitempty"`
+	// Measured is the start of the attempt whose GPU counters count in the usage of its kind.
+	Measured Instant `json:"measured,omitempty"`
 
 	// Pass is its place in the stride of its virtual cluster, if that chooses by stride: time on its GPUs since it
 	// joined, plus the pass at which it joined. 0 = it has not joined.
@@ -90,6 +95,12 @@ type Record struct {
 	Uncharged bool `json:"uncharged,omitempty"`
 }
 
+// ModelTime is run time on a GPU model.
+type ModelTime struct {
+	Model string `json:"model"`
+	Ran   Span   `json:"ran"`
+}
+
 // Payer gives the tenant that is charged for the job's GPU time; "" = none.
 func (r *Record) Payer() string {
 	if r.Uncharged {
@@ -98,11 +109,39 @@ func (r *Record) Payer() string {
 	return r.Tenant
 }
 
-// Bucket is one slice of the sliding window in which rho is reported.
+// Work returns the work that the job received and was due, in GPU-milliseconds of the reference model.
+func (r *Record) Work() (received, due GPUTime) { return r.Alloc + r.Extra.Alloc, r.Due + r.Extra.Due }
+
+// Bucket is one slice of the sliding window in which rho is reported. Extra and ExtraDue are work beyond Alloc and Due.
 type Bucket struct {
-	Start Instant `json:"start"`
-	Alloc GPUTime `json:"alloc"`
-	Due   GPUTime `json:"due"`
+	Start    Instant `json:"start"`
+	Alloc    GPUTime `json:"alloc"`
+	Due      GPUTime `json:"due"`
+	Extra    GPUTime `json:"extra,omitempty"`
+	ExtraDue GPUTime `json:"extra_due,omitempty"`
+}
+
+// Extra is the work of an account beyond its GPU time. Work is GPU time times speedup, in GPU-milliseconds of the
+// reference model (SEMANTICS §2). Where no policy divides GPU models, GPU time is work and Extra is zero.
+type Extra struct {
+	// Faster is the speedup on the account's GPUs since the last look, less 1, in millionths: 0 = 1 or unknown, -1_000_000 =
+	// they are of no use. It prices the work from the last look on; past work stays as it was counted.
+	Faster int64 `json:"faster,omitempty"`
+	// Alloc and Due are the work received and due, less the GPU time received and due.
+	Alloc GPUTime `json:"alloc,omitempty"`
+	Due   GPUTime `json:"due,omitempty"`
+}
+
+// Of returns the work that GPU time at the speedup of Faster is, less that GPU time; rounded to the nearest.
+func (x *Extra) Of(time GPUTime) GPUTime {
+	if x.Faster == 0 {
+		return 0
+	}
+	more, _ := Accrue(MicroGPU(max(x.Faster, -x.Faster)), Span(max(time, -time)), int64(WholeGPU)/2)
+	if (x.Faster < 0) != (time < 0) {
+		return -more
+	}
+	return more
 }
 
 // Lot is the debt that arose in one slice of the window, from Start on.
@@ -146,6 +185,10 @@ type TenantPool struct {
 	Due      GPUTime  `json:"due"`
 	DueCarry int64    `json:"due_carry,omitempty"`
 	Buckets  []Bucket `json:"buckets,omitempty"`
+	// Usable is the part of Base that its active jobs can use at once, fastest models first, where a policy divides GPU
+	// models. The work due is that of Usable.
+	Usable MicroGPU `json:"usable,omitempty"`
+	Extra  Extra    `json:"extra,omitzero"`
 }
 
 // Own gives the tenant's current entitlement without repayments.
@@ -214,6 +257,41 @@ type Ledger struct {
 	Tenants []TenantPool  `json:"tenants"`         // sorted by tenant, pool
 	Pools   []PoolAccount `json:"pools"`           // sorted by pool
 	Users   []UserAccount `json:"users,omitempty"` // sorted by tenant, user
+	// Conversions are of the trades in force, in the order in which they were made.
+	Conversions []Conversion `json:"conversions,omitempty"`
+}
+
+// Conversion is what a trade has moved between the accounts of its two sides. As much of it is moved back as ends of the trade.
+type Conversion struct {
+	Trade    int64     `json:"trade"`
+	Fast     string    `json:"fast"` // models
+	Slow     string    `json:"slow"`
+	FastTo   PartyName `json:"fast_to"`
+	SlowTo   PartyName `json:"slow_to"`
+	FastGPUs MicroGPU  `json:"fast_gpus"` // of the trade when it was made: its price
+	SlowGPUs MicroGPU  `json:"slow_gpus"`
+	Left     MicroGPU  `json:"left"`             // slow GPUs of the trade at the last look
+	Tenants  Moved     `json:"tenants,omitzero"` // of the tenants' accounts
+	Parties  Moved     `json:"parties,omitzero"` // of the parties'
+}
+
+// Moved is what a trade moved: of deficits, and of debts by age, oldest first.
+type Moved struct {
+	Deficit MovedTime  `json:"deficit,omitzero"`
+	Debts   []MovedLot `json:"debts,omitempty"`
+}
+
+// MovedTime is GPU time of the slow pool that went to the side that gets slow GPUs, and of the fast pool that
+// went to the other side for it.
+type MovedTime struct {
+	Slow GPUTime `json:"slow,omitempty"`
+	Fast GPUTime `json:"fast,omitempty"`
+}
+
+// MovedLot is MovedTime of one slice of the window.
+type MovedLot struct {
+	Start Instant `json:"start"`
+	MovedTime
 }
 
 // Lending is how long opportunistic leases of a pool ran, and how often their owners recalled
@@ -253,6 +331,9 @@ type State struct {
 	// progress.
 	Profiles []Profile `json:"profiles,omitempty"`
 	Paces    []Pace    `json:"paces,omitempty"`
+	// Completions and Usages are what jobs that report nothing show of the speed of their kind.
+	Completions []Completion `json:"completions,omitempty"`
+	Usages      []Usage      `json:"usages,omitempty"`
 	// Habits summarises, by type, how jobs behaved when they were stopped and started.
 	Habits []Habit `json:"habits,omitempty"`
 }

@@ -47,6 +47,7 @@ func (c *Config) check() Problems {
 	k.times()
 	k.fairness()
 	k.signals()
+	k.telemetry()
 	k.connections()
 	return k.problems.sorted()
 }
@@ -89,10 +90,11 @@ func (k *checker) cells() {
 
 func (k *checker) models() {
 	m := &k.c.Models
-	k.oneOf("models.chooser", m.Chooser, cluster.Mechanisms...)
+	k.oneOf("models.chooser", m.Chooser, append(slices.Clone(cluster.Mechanisms), preset.Paper)...)
 	k.listens("models.progress.listen", m.Progress.Listen)
 	k.must(m.Progress.Every >= Duration(cluster.Second), "models.progress.every", "%v between two reports of a job is too short; write at least 1s", m.Progress.Every)
 	k.must(m.DivideEvery >= k.c.Interval || !k.c.market(), "models.divide_every", "%v is shorter than %s; lengthen it", m.DivideEvery, k.where("interval", k.c.Interval))
+	k.must(m.Speedups.History >= 0 && m.Speedups.History.Span() <= 365*cluster.Day, "models.speedups.history", "%v: write a time from 0s (no history is read) to 365d, like 30d", m.Speedups.History)
 	k.must(m.MostKinds >= 1 && m.MostKinds <= 400, "models.most_kinds", "%d types of jobs of a tenant: write a number from 1 to 400", m.MostKinds)
 	k.must(m.Reference == strings.TrimSpace(m.Reference) && !strings.ContainsAny(m.Reference, " ,:="), "models.reference", "%q is no GPU model; write it as Slurm names it, for instance k80, or nothing", m.Reference)
 	for _, model := range sortedKeys(m.Prices) {
@@ -124,6 +126,15 @@ func (k *checker) times() {
 	k.must(l.Min <= l.Term, "lease.min", "%v is longer than %s; shorten one or lengthen the other", l.Min, k.where("lease.term", l.Term))
 	k.must(l.Notice <= l.Min, "lease.notice", "%v is longer than %s: the notice would come before the minimum lease ends; shorten it or lengthen lease.min", l.Notice, k.where("lease.min", l.Min))
 	k.must(l.Notice == 0 || l.Notice >= c.Interval, "lease.notice", "%v is shorter than %s, so no round may fall between notice and end; lengthen it, or write 0s for no notice", l.Notice, k.where("interval", c.Interval))
+	if l.NoticeMax > 0 {
+		k.must(l.NoticeMin <= l.Notice && l.Notice <= l.NoticeMax, "lease.notice_max", "lease.notice (%v) must lie between lease.notice_min (%v) and lease.notice_max (%v)", l.Notice, l.NoticeMin, l.NoticeMax)
+		k.must(l.NoticeMin >= c.Interval, "lease.notice_min", "%v is shorter than %s, so no round may fall between notice and end; lengthen it", l.NoticeMin, k.where("interval", c.Interval))
+		k.must(l.NoticeMax <= l.Min, "lease.notice_max", "%v is longer than %s: the notice would come before the minimum lease ends; shorten it or lengthen lease.min", l.NoticeMax, k.where("lease.min", l.Min))
+	} else {
+		k.must(l.NoticeMin == 0, "lease.notice_min", "%v has no effect without lease.notice_max; set both or neither", l.NoticeMin)
+	}
+	k.must(l.NoticeAtOnce >= 0, "lease.notice_concurrent", "must be 0 (no limit) or more jobs, got %d", l.NoticeAtOnce)
+	k.must(l.NoticeAtOnce == 0 || l.Notice > 0, "lease.notice_concurrent", "jobs cannot take turns without a notice; set lease.notice")
 	k.must(l.GrantTimeout >= c.Interval, "lease.grant_timeout", "%v is shorter than %s: every grant would expire before the next round; lengthen it", l.GrantTimeout, k.where("interval", c.Interval))
 	k.must(c.Gate.TTL > 3*c.Interval, "gate.ttl", "%v is not longer than three times %s: gates would lapse between rounds; lengthen it", c.Gate.TTL, k.where("interval", c.Interval))
 	k.must(!strings.ContainsAny(c.Gate.License, ",;:|@= \t\n\"'"), "gate.license", "%q is not the name of a licence; write the name before the colon in Licenses= of slurm.conf, or \"\" for begin times", c.Gate.License)
@@ -153,6 +164,7 @@ func (k *checker) fairness() {
 	k.must(c.Fairness.Window >= c.Lease.Term, "fairness.window", "%v is shorter than %s; lengthen it", c.Fairness.Window, k.where("lease.term", c.Lease.Term))
 	k.must(c.Burst.Max == 0 || c.Burst.Max >= 1000, "burst.max", "must be 1 or more, or 0 for no limit, got %v", c.Burst.Max)
 	k.must(c.Repay.Floor <= 100, "repay.floor", "must be 0 to 100 percent, got %v", c.Repay.Floor)
+	k.must(c.Compact.MaxCost <= 100, "compact.max_cost", "must be 0 to 100 percent, got %v", c.Compact.MaxCost)
 	k.oneOf("users", c.Users, "job", string(cluster.UsersEqual))
 	k.oneOf("jobs.order", c.Jobs.Order, "rho", string(cluster.ByAttained), string(cluster.ByExpected))
 	k.must(c.Jobs.NewShare <= 100, "jobs.new_share", "must be 0 to 100 percent, got %v", c.Jobs.NewShare)
@@ -161,9 +173,6 @@ func (k *checker) fairness() {
 		k.must(c.Jobs.Weights[qos] > 0, "jobs.weights", "%s: a job's weight must be above 0", qos)
 	}
 }
-
-// signals are those that a job can survive; KILL and STOP cannot be handled.
-var signals = []string{"none", "USR1", "USR2", "TERM", "INT", "HUP", "QUIT", "CONT", "URG", "WINCH", "ALRM", "PROF", "VTALRM"}
 
 func trimSIG(s string) string { return strings.TrimPrefix(strings.ToUpper(s), "SIG") }
 
@@ -181,7 +190,8 @@ func (k *checker) signals() {
 }
 
 func (k *checker) signal(key, name string) {
-	k.must(name == "none" || slices.Contains(signals, trimSIG(name)), key, "%q cannot be sent as notice; write one of %s", name, strings.Join(signals, ", "))
+	k.must(name == cluster.NoSignal || slices.Contains(cluster.NoticeSignals, trimSIG(name)), key,
+		"%q cannot be sent as notice; write one of %s, %s", name, cluster.NoSignal, strings.Join(cluster.NoticeSignals, ", "))
 }
 
 // schemaName matches the names that PostgreSQL accepts without quotes.

@@ -36,12 +36,16 @@ type Config struct {
 
 	Reclaim  Reclaim  `yaml:"reclaim"`
 	Recall   Recall   `yaml:"recall"`
+	Compact  Compact  `yaml:"compact"`
 	Fairness Fairness `yaml:"fairness"`
 	Credit   Credit   `yaml:"credit"`
 	Burst    Burst    `yaml:"burst"`
 	Repay    Repay    `yaml:"repay"`
 	Users    string   `yaml:"users"`
 	Jobs     Jobs     `yaml:"jobs"`
+
+	Telemetry Telemetry `yaml:"telemetry"`
+	Idle      Idle      `yaml:"idle"`
 
 	Schedules []Schedule `yaml:"schedules"`
 	Tune      Tune       `yaml:"tune"`
@@ -85,6 +89,7 @@ type Models struct {
 	Profiles    string             `yaml:"profiles"`
 	Chooser     string             `yaml:"chooser"`
 	Estimate    bool               `yaml:"estimate"`
+	Speedups    Speedups           `yaml:"speedups"`
 	Reference   string             `yaml:"reference"`
 	DivideEvery Duration           `yaml:"divide_every"`
 	MostKinds   int                `yaml:"most_kinds"`
@@ -92,10 +97,18 @@ type Models struct {
 	Progress    Progress           `yaml:"progress"`
 }
 
+// Speedups says what is learnt from jobs that report nothing.
+type Speedups struct {
+	Completions bool     `yaml:"completions"`
+	Counters    bool     `yaml:"counters"`
+	History     Duration `yaml:"history"`
+}
+
 // Progress says how jobs report their progress.
 type Progress struct {
 	Listen string   `yaml:"listen"`
 	Folder string   `yaml:"folder"`
+	Leases string   `yaml:"leases"`
 	Every  Duration `yaml:"every"`
 	Munge  string   `yaml:"munge"`
 }
@@ -105,6 +118,9 @@ type Lease struct {
 	Term         Duration `yaml:"term"`
 	Min          Duration `yaml:"min"`
 	Notice       Duration `yaml:"notice"`
+	NoticeMin    Duration `yaml:"notice_min"`
+	NoticeMax    Duration `yaml:"notice_max"`
+	NoticeAtOnce int      `yaml:"notice_concurrent"`
 	GrantTimeout Duration `yaml:"grant_timeout"`
 	Signal       string   `yaml:"signal"`
 	SignalTo     string   `yaml:"signal_to"`
@@ -170,6 +186,11 @@ type Preemptible struct {
 type Reclaim struct {
 	Threshold Duration `yaml:"threshold"`
 	Max       int      `yaml:"max"`
+}
+
+// Compact limits moves of running jobs that make room for gangs.
+type Compact struct {
+	MaxCost Percent `yaml:"max_cost"`
 }
 
 // Recall says how leases end before their term is over.
@@ -273,21 +294,24 @@ func Default() *Config {
 		Tenants:    Tenants{Level: 1},
 		Preset:     preset.Astraea,
 		Cells:      Cells{Chooser: "astraea", AffinityWait: 10 * minute},
-		Models:     Models{Chooser: cluster.Nearest, Estimate: true, DivideEvery: 5 * minute, MostKinds: 16, Progress: Progress{Every: 10 * second}},
+		Models:     Models{Chooser: cluster.Nearest, Estimate: true, Speedups: Speedups{Completions: true, Counters: true, History: 30 * day}, DivideEvery: 5 * minute, MostKinds: 16, Progress: Progress{Every: 10 * second}},
 		Interval:   10 * second,
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
-		Gate:     Gate{TTL: 10 * minute, License: "fairlease", SiteFactor: 1_000_000},
-		Stop:     Stop{Allowance: 15 * minute, Overhead: 2, Total: 3},
-		Start:    Begin{Cost: 5 * minute},
-		Reclaim:  Reclaim{Threshold: 15 * minute, Max: 100},
-		Recall:   Recall{FirstLease: true},
-		Fairness: Fairness{RhoSelect: 16, Window: 14 * day},
-		Credit:   Credit{Cap: 2 * hour},
-		Burst:    Burst{Max: 2000},
-		Repay:    Repay{Floor: 75},
-		Users:    "job",
-		Jobs:     Jobs{Order: string(cluster.ByExpected), Patience: 4 * hour, NewFirst: true, NewShare: 50},
+		Gate:      Gate{TTL: 10 * minute, License: "fairlease", SiteFactor: 1_000_000},
+		Stop:      Stop{Allowance: 15 * minute, Overhead: 2, Total: 3},
+		Start:     Begin{Cost: 5 * minute},
+		Reclaim:   Reclaim{Threshold: 15 * minute, Max: 100},
+		Recall:    Recall{FirstLease: true},
+		Compact:   Compact{MaxCost: 25},
+		Fairness:  Fairness{RhoSelect: 16, Window: 14 * day},
+		Credit:    Credit{Cap: 2 * hour},
+		Burst:     Burst{Max: 2000},
+		Repay:     Repay{Floor: 75},
+		Users:     "job",
+		Jobs:      Jobs{Order: string(cluster.ByExpected), Patience: 4 * hour, NewFirst: true, NewShare: 50},
+		Telemetry: Telemetry{GPU: GPUCounters{Every: 30 * second, MaxAge: 2 * minute}},
+		Idle:      Idle{TellAfter: 30 * minute},
 		Tune: Tune{Last: 7 * day, Terms: []Duration{5 * minute, 10 * minute, 15 * minute, 20 * minute, 30 * minute, hour},
 			WorseBy: 2, Watch: 3 * day, Rest: 30 * day},
 		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", Scontrol: Command{"scontrol"},
@@ -361,17 +385,21 @@ func (c *Config) Settings() cluster.Settings {
 	s := cluster.Settings{
 		Preset:   c.Preset,
 		Interval: c.Interval.Span(), Term: c.Lease.Term.Span(), MinLease: c.Lease.Min.Span(),
-		Notice: c.Lease.Notice.Span(), GrantTimeout: c.Lease.GrantTimeout.Span(),
+		Notice: c.Lease.Notice.Span(), NoticeConcurrent: c.Lease.NoticeAtOnce, GrantTimeout: c.Lease.GrantTimeout.Span(),
 		GateTTL: c.Gate.TTL.Span(), SiteFactor: c.Gate.SiteFactor,
 		RhoSelect: c.Fairness.RhoSelect, Window: c.Fairness.Window.Span(), HalfLife: c.Fairness.HalfLife.Span(),
 		CreditCap: c.Credit.Cap.Span(), BurstMaxMilli: int64(c.Burst.Max),
 		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,
-		RepayFloorPercent: int(c.Repay.Floor),
-		StopAllowance:     c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StopTotalMilli: 10 * int64(c.Stop.Total), StartCost: c.Start.Cost.Span(),
+		RepayFloorPercent: int(c.Repay.Floor), CompactPercent: int(c.Compact.MaxCost),
+		StopAllowance: c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StopTotalMilli: 10 * int64(c.Stop.Total), StartCost: c.Start.Cost.Span(),
 		RecallFirst: c.Recall.FirstLease, RecallNotice: c.Recall.Notice.Span(),
 		NewFirst: c.Jobs.NewFirst, NewSharePercent: int(c.Jobs.NewShare),
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,
 		Signal: bare(c.Lease.Signal), SignalTo: c.Lease.SignalTo,
+		IdleReclaim: c.Idle.ReclaimAfter.Span(),
+	}
+	if c.Lease.NoticeMax > 0 {
+		s.NoticeMin, s.NoticeMax = c.Lease.NoticeMin.Span(), c.Lease.NoticeMax.Span()
 	}
 	if c.Users == string(cluster.UsersEqual) {
 		s.Users = cluster.UsersEqual
@@ -386,7 +414,9 @@ func (c *Config) Settings() cluster.Settings {
 	if c.market() {
 		s.Divide, s.DivideJobs = c.Preset, preset.OfJobs(c.Preset)
 		s.DivideEvery = max(int64(c.Models.DivideEvery/c.Interval), 1)
-		s.NoEstimates, s.MostKinds, s.Mechanism, s.Reference = !c.Models.Estimate, c.Models.MostKinds, c.Models.Chooser, c.Models.Reference
+		s.NoEstimates, s.MostKinds, s.Reference = !c.Models.Estimate, c.Models.MostKinds, c.Models.Reference
+		s.Mechanism = preset.Mechanism(c.Preset, c.Models.Chooser)
+		s.NoCompletions, s.NoCounters = !c.Models.Speedups.Completions, !c.Models.Speedups.Counters
 		if c.profiles != nil {
 			s.Kinds = c.profiles.Rules
 		}

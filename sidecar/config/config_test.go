@@ -114,6 +114,11 @@ func TestProblems(t *testing.T) {
 		{"no yaml", "lease: {\n", "f.yaml: line 1: did not find expected node content; check the indentation (blanks, no tabs) and the colons near that line"},
 		{"two documents", "mode: act\n---\nmode: act\n", "f.yaml:2: a second document starts here; remove the line ---"},
 		{"interval in minutes", "interval: 16\n", "f.yaml:1: interval: 16m between two rounds is longer than lease.term (15m, default); a number without a unit means minutes"},
+		{"longest notice", "lease: {notice_min: 30s, notice_max: 6m}\n", "f.yaml:1: lease.notice_max: 6m is longer than lease.min (5m, default): the notice would come before the minimum lease ends; shorten it or lengthen lease.min"},
+		{"bounds of the notice", "lease: {notice_min: 2m, notice_max: 3m}\n", "f.yaml:1: lease.notice_max: lease.notice (1m) must lie between lease.notice_min (2m) and lease.notice_max (3m)"},
+		{"shortest notice", "lease: {notice_min: 5s, notice_max: 3m}\n", "f.yaml:1: lease.notice_min: 5s is shorter than interval (10s, default), so no round may fall between notice and end; lengthen it"},
+		{"one bound", "lease: {notice_min: 20s}\n", "f.yaml:1: lease.notice_min: 20s has no effect without lease.notice_max; set both or neither"},
+		{"turns without a notice", "lease: {notice: 0s, notice_concurrent: 2}\n", "f.yaml:1: lease.notice_concurrent: jobs cannot take turns without a notice; set lease.notice"},
 		{"notice", "lease:\n  min: 2m\n  notice: 3m\n", "f.yaml:3: lease.notice: 3m is longer than lease.min (2m, f.yaml:2): the notice would come before the minimum lease ends; shorten it or lengthen lease.min"},
 		{"min", "lease: {min: 20m}\n", "f.yaml:1: lease.min: 20m is longer than lease.term (15m, default); shorten one or lengthen the other"},
 		{"gate", "gate: {ttl: 30s}\n", "f.yaml:1: gate.ttl: 30s is not longer than three times interval (10s, default): gates would lapse between rounds; lengthen it"},
@@ -123,6 +128,7 @@ func TestProblems(t *testing.T) {
 		{"signal", "lease: {signal: KILL}\n", `f.yaml:1: lease.signal: "KILL" cannot be sent as notice; write one of none, USR1, USR2, TERM, INT, HUP, QUIT, CONT, URG, WINCH, ALRM, PROF, VTALRM`},
 		{"address", "slurm: {address: /run/x}\n", `f.yaml:1: slurm.address: "/run/x" is not an address; write unix:///path/of/the/socket, http://host:port or https://host:port`},
 		{"token in clear", "slurm: {address: 'http://slurm.example.org:6820', user: u, token_file: /t}\n", "f.yaml:1: slurm.address: the token would cross the network in clear; use https, or a unix socket"},
+		{"history", "models: {speedups: {history: 400d}}\n", "f.yaml:1: models.speedups.history: 400d: write a time from 0s (no history is read) to 365d, like 30d"},
 		{"types of jobs", "models: {most_kinds: 0}\n", "f.yaml:1: models.most_kinds: 0 types of jobs of a tenant: write a number from 1 to 400"},
 		{"renamed preset", "preset: gavel:cost-ratio\n", "f.yaml:1: preset: gavel:cost-ratio is now called gavel:cost, as in the paper; write that"},
 		{"preset", "preset: gavel\n", `f.yaml:1: preset: "gavel" is not known; write one of astraea, hived, ` + strings.Join(preset.Dividing(), ", ")},
@@ -132,6 +138,7 @@ func TestProblems(t *testing.T) {
 		{"levels", "preset: hived\ncells: {file: c, levels: {urgent: 2000}}\n", `f.yaml:2: cells.levels: urgent: a level must be -1000 to 1000, got 2000`},
 		{"order of jobs", "jobs: {order: best}\n", `f.yaml:1: jobs.order: "best" is not known; write one of rho, attained, expected`},
 		{"chooser", "preset: hived\ncells: {file: c, chooser: best}\n", `f.yaml:2: cells.chooser: "best" is not known; write one of astraea, fifo, tiresias-l, gandiva-fair`},
+		{"mechanism", "models: {chooser: best}\n", `f.yaml:1: models.chooser: "best" is not known; write one of nearest, debt, stride, gavel, oef, paper`},
 		{"affinity", "cells: {affinity_wait: never}\n", `f.yaml:1: cells.affinity_wait: "never" is no length of time: write it like 10s, 15m, 1h30m, 14d or, as Slurm does, 15 (minutes), 15:00, 1:30:00, 1-12:00:00`},
 		{"preemptible", "preemptible: {qos: [a, '']}\n", "f.yaml:1: preemptible.qos: contains an empty name; remove it"},
 		{"saves", "saves: [{qos: long, saves: banana}]\n", "f.yaml:1: saves: rule 1: \"banana\" is no manner of saving: write notice, term, never, or an interval like 30m"},
@@ -300,6 +307,25 @@ func TestLoadCells(t *testing.T) {
 	refused(vc + ":15: vcAssignment[0].cells[1].number: 0 is no number of cells")
 	if s := parse(t, "cells: {chooser: fifo}").Settings(); s.Chooser != "" || s.AffinityWait != 0 {
 		t.Errorf("without virtual clusters: %+v", s)
+	}
+}
+
+// With models.chooser: paper, a preset has the mechanism of its own paper, and the listing of values names it.
+func TestTheMechanismOfThePaper(t *testing.T) {
+	for name, want := range map[string]string{"gandiva-fair": cluster.ByStride, "gandiva-fair:no-trade": cluster.ByStride, "gavel:las": cluster.ByGavel,
+		"gavel:makespan": cluster.ByGavel, "oef:noncoop": cluster.ByOEF, "drf": cluster.Nearest} {
+		c := parse(t, "preset: "+name+"\nmodels: {chooser: paper}\n")
+		if got := c.Settings().Mechanism; got != want {
+			t.Errorf("%s: %s chooses jobs, want %s", name, got, want)
+		}
+		for _, v := range c.Values() {
+			if v.Key == "models.chooser" && v.Value != "paper ("+want+")" {
+				t.Errorf("%s: the value is %v", name, v.Value)
+			}
+		}
+		if got := parse(t, "preset: "+name+"\n").Settings().Mechanism; got != cluster.Nearest {
+			t.Errorf("%s: without the setting %s chooses jobs", name, got)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
@@ -71,6 +72,9 @@ func (c *Config) Values() []Value {
 		}
 		if v.Kind() == reflect.Map && v.IsNil() {
 			value = map[string]int64{}
+		}
+		if key == "models.chooser" && c.Models.Chooser == preset.Paper {
+			value = fmt.Sprintf("%s (%s)", preset.Paper, preset.Mechanism(c.Preset, preset.Paper))
 		}
 		if key == "database.url" {
 			value = Mask(c.Database.URL)

@@ -48,6 +48,7 @@ func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 		}
 	}
 	w.d.hear(&seen)
+	w.d.measure(&seen)
 	w.d.sight.last.Store(&cluster.Observation{Nodes: seen.Nodes, Accounts: seen.Accounts})
 	if c := w.d.config.Load(); w.d.sight.fitted.Load() != c {
 		if err = w.d.fits(c); err == nil {

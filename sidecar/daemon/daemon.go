@@ -16,6 +16,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/metrics"
+	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
 	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
@@ -35,6 +36,8 @@ type Daemon struct {
 	// Study replays the journal's last days with several terms, beside the rounds, and measures what happened in them;
 	// nil = no tuning.
 	Study func(context.Context) (tune.Study, error)
+	// Counters makes the source of the GPUs' counters; nil = the configuration's own.
+	Counters func(*config.GPUCounters) (gpu.Source, error)
 	// Config is the configuration at the start. Hangup reloads it with Reload.
 	Config *config.Config
 	Reload func() (*config.Config, error)
@@ -49,6 +52,7 @@ type Daemon struct {
 	config atomic.Pointer[config.Config]
 	sight  sight
 	ears   ears
+	gauges gauges
 	nights atomic.Bool                // a study is under way
 	leads  atomic.Pointer[Leadership] // lead, for work that may not hold up a turn; nil = none
 	turns  turnstile                  // one turn at a time; it also guards the fields below
@@ -120,12 +124,15 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	d.turns = make(turnstile, 1)
 	d.config.Store(d.Config)
 	d.beats.dir = d.Config.Files.Heartbeats
+	if d.Counters == nil {
+		d.Counters = (*config.GPUCounters).Open
+	}
 	deafen, err := d.listen(ctx)
 	if err != nil {
 		return err
 	}
 	defer deafen()
-	d.measure(ctx)
+	d.expose(ctx)
 	fatal := make(chan error, 1)
 	turn := func() {
 		if err := d.beat(ctx); err != nil {
@@ -146,6 +153,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 		Stringer("term", d.Config.Lease.Term).Int("pid", os.Getpid()).Msg("started")
 	d.tell("READY=1", "STATUS=started")
 	go turn() // no need to wait for the first beat
+	go d.gauge(ctx)
 
 	tick := time.NewTicker(pulse)
 	defer tick.Stop()
@@ -238,6 +246,7 @@ func (d *Daemon) leave() {
 	}
 	d.lead, d.unkeep, d.loop = nil, nil, nil
 	d.leads.Store(nil)
+	d.ears.leases.Store(nil)
 }
 
 // beat handles one beat of the clock. It returns an error only if the daemon should end.
@@ -360,7 +369,7 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 		if err != nil {
 			return loop.Report{}, err
 		}
-		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: ordered{journal, d}, Decide: d.decide, Divide: d.Divide, Beside: !d.single,
+		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: ordered{journal, d}, Decide: d.decide, Divide: d.Divide, Beside: !d.single, Past: d.past(ctx),
 			Configure: d.configure, Keep: d.keep}
 	}
 	act, cancel := acting(ctx, d.lead)
@@ -374,6 +383,7 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 	}
 	if err == nil {
 		d.told(act, &report)
+		d.publish(&report)
 	}
 	return report, err
 }
@@ -381,6 +391,7 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 // decide calls the engine, and keeps its input.
 func (d *Daemon) decide(s cluster.Snapshot) cluster.Plan {
 	d.last = s
+	d.hold(&s)
 	began := time.Now()
 	defer func() { d.Meter.Phase(metrics.Decide, time.Since(began)) }()
 	return d.Decide(s)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
@@ -45,6 +46,10 @@ type Leadership interface {
 	Journal() loop.Journal
 	// Audit stores an audit, if this is still the leading daemon.
 	Audit(ctx context.Context, a cluster.Audit) error
+	// Look writes down a look at all GPUs, if this is still the leading daemon. Memory gives what was written down of the
+	// memory that types of jobs used, and that models have.
+	Look(ctx context.Context, l *store.Look) error
+	Memory(ctx context.Context) ([]cluster.MemoryUse, []cluster.GPUMemory, error)
 	// Tuning gives the newest change that determines the term in force, without its study; nil = none.
 	Tuning(ctx context.Context) (*tune.Change, error)
 	// Tunings gives the changes since a time, newest first, at most limit; among them always the one of Tuning.

@@ -13,11 +13,15 @@ import (
 	"github.com/fairlease/fairlease/sidecar/telemetry"
 )
 
-// ears receives the progress reports of running jobs.
+// ears receives the progress reports of running jobs, and tells them their leases.
 type ears struct {
 	inbox   *telemetry.Inbox // nil = not open
 	drop    *fetch           // nil = none
 	running atomic.Pointer[map[cluster.JobID]uint32]
+	leases  atomic.Pointer[map[cluster.JobID]telemetry.Term] // of the last round; nil = not known
+	notices *telemetry.Notices                               // nil = none
+	writing atomic.Bool                                      // notices are being written
+	wrote   *map[cluster.JobID]telemetry.Term                // guarded by writing
 }
 
 // listen opens the inbox and the folder that the configuration names. closing closes the inbox.
@@ -26,10 +30,13 @@ func (d *Daemon) listen(ctx context.Context) (closing func(), err error) {
 	if p.Folder != "" {
 		d.ears.drop = &fetch{read: (&telemetry.Spool{Folder: p.Folder}).Read, folder: p.Folder}
 	}
+	if p.Leases != "" {
+		d.ears.notices = &telemetry.Notices{Folder: p.Leases}
+	}
 	if p.Listen == "" {
 		return func() {}, nil
 	}
-	d.ears.inbox = &telemetry.Inbox{Open: telemetry.Munge{Socket: p.Munge}.Open, Owner: d.ears.owner, Now: time.Now,
+	d.ears.inbox = &telemetry.Inbox{Open: telemetry.Munge{Socket: p.Munge}.Open, Owner: d.ears.owner, Lease: d.ears.lease, Now: time.Now,
 		Every: p.Every.Span().Duration(), AtOnce: 2, Patience: 5 * time.Second}
 	on, err := new(net.ListenConfig).Listen(ctx, "tcp", p.Listen)
 	if err != nil {

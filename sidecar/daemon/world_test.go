@@ -23,6 +23,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
 	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
@@ -136,6 +138,7 @@ type shared struct {
 	round  time.Time // when the last was committed
 	memory *sim.Memory
 	record []tune.Change // newest first
+	gauged []store.Look
 }
 
 const takeover = 15 * time.Second
@@ -266,6 +269,25 @@ func (s *sitting) Audit(_ context.Context, a cluster.Audit) error {
 	defer s.mu.Unlock()
 	s.audits = append(s.audits, a)
 	return nil
+}
+
+func (s *sitting) Look(_ context.Context, l *store.Look) error {
+	if err := s.alive(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gauged = append(s.gauged, *l)
+	return nil
+}
+
+func (s *sitting) Memory(context.Context) ([]cluster.MemoryUse, []cluster.GPUMemory, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.gauged); n > 0 {
+		return s.gauged[n-1].Report.Memory, s.gauged[n-1].Report.Sizes, s.gone
+	}
+	return nil, nil, s.gone
 }
 
 func (s *sitting) Tuning(context.Context) (*tune.Change, error) {
@@ -429,6 +451,19 @@ func start(t *testing.T, name string, on *shared, c loop.Cluster, dir, text stri
 	for _, s := range study {
 		r.Study = s
 	}
+	return r.serve(t)
+}
+
+// startWith starts a daemon with a source of GPUs' counters.
+func startWith(t *testing.T, on *shared, c loop.Cluster, dir, text string, open func(*config.GPUCounters) (gpu.Source, error)) *rig {
+	t.Helper()
+	r := &rig{log: &lines{}, desk: &desk{shared: on, name: "a"}, dir: dir, ended: make(chan error, 1)}
+	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Config: settings(t, dir, text), Counters: open, Log: zerolog.New(r.log),
+		Connect: func(context.Context) (Store, error) { return r.desk, on.gone }}
+	return r.serve(t)
+}
+
+func (r *rig) serve(t *testing.T) *rig {
 	ctx, cancel := context.WithCancel(t.Context())
 	r.stop = cancel
 	go func() { r.ended <- r.Serve(ctx) }()

@@ -72,6 +72,8 @@ func Check(cfg *config.Config, seen *Seen) []Finding {
 	f.progress(cfg, seen)
 	f.area = "slurm"
 	f.slurm(cfg, &seen.Slurm)
+	f.area = "gpus"
+	f.gpus(seen.GPUs, seen.Slurm.Sighting)
 	f.area = "postgresql"
 	f.database(cfg, &seen.Database, seen.Slurm.Sighting)
 	f.area = "jobs"

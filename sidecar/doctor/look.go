@@ -28,6 +28,7 @@ type Seen struct {
 	Munge    error // why munged does not answer; only if reports are enabled
 	Reports  Reports
 	Slurm    Slurm
+	GPUs     *Gauged // nil = telemetry is off, or Slurm did not answer
 	Database Database
 }
 
@@ -76,6 +77,7 @@ func Look(ctx context.Context, cfg *config.Config, clock func() time.Time) *Seen
 		s.Reports = readReports(p.Folder)
 	}
 	s.Slurm = askSlurm(ctx, cfg)
+	s.GPUs = gauge(ctx, cfg, s.Slurm.Sighting)
 	if cfg.Database.URL != "" {
 		s.Database = askDatabase(ctx, cfg, clock())
 	}

@@ -114,6 +114,6 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	capacity := entitle.Capacity(b, d.nodes.Site)
 	x.market = market.Open(b, x.speeds)
 	x.question = entitle.Divide(b, x.speeds, capacity, d.cells.Own(b))
-	ltgf.Due(&b.Ledger, b.Records, active, charged.Users)
+	ltgf.Due(&b.Ledger, b.Records, active, charged.Users, x.speeds.Faster())
 	return x
 }

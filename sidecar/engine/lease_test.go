@@ -65,6 +65,28 @@ func TestTheSignalIsOfTheFirstRuleThatMatches(t *testing.T) {
 	}
 }
 
+// A job may leave the processes that get its signal to the site, and may decline the signal.
+func TestAJobMayDeclareASignalAlone(t *testing.T) {
+	for _, x := range []struct{ declares, signal, to string }{{"TERM", "TERM", "steps"}, {cluster.NoSignal, "", ""}} {
+		w, _, _ := contested(t)
+		w.Settings.SignalTo = "steps"
+		w.alter = func(seen *cluster.Observation) {
+			for i := range seen.Jobs {
+				seen.Jobs[i].Declares.Signal = x.declares
+			}
+		}
+		w.Run(15 * minute)
+		for _, n := range w.done(cluster.Notify) {
+			if n.Signal != x.signal || n.SignalTo != x.to {
+				t.Errorf("%s: notice with %q to %q, want %q to %q", x.declares, n.Signal, n.SignalTo, x.signal, x.to)
+			}
+		}
+		if len(w.done(cluster.Notify)) == 0 {
+			t.Errorf("%s: no notice was given", x.declares)
+		}
+	}
+}
+
 // "a grant in between gets a first lease to the next boundary,
 // stretched by one term if that is shorter than the minimum lease."
 func TestTheMinimumLease(t *testing.T) {

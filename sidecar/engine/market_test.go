@@ -87,7 +87,8 @@ func TestADivisionSteersGrants(t *testing.T) {
 }
 
 // When entitlements change, jobs on other models move at the end of their leases. Each is requeued once, and
-// its new GPUs are kept for it.
+// its new GPUs are kept for it. A job that had more than its due on the new model moves later, and perhaps stops for one that moves earlier:
+// where parties are jobs, those are two here.
 func TestAJobMovesToWhereItIsDue(t *testing.T) {
 	for _, jobs := range []bool{false, true} {
 		one := cluster.MicroGPU(4)
@@ -109,8 +110,12 @@ func TestAJobMovesToWhereItIsDue(t *testing.T) {
 		if w.on("a", "v100") != 4 || w.on("b", "k80") != 4 {
 			t.Errorf("jobs %v: a has %d of v100, b %d of k80, want 4 and 4", jobs, w.on("a", "v100"), w.on("b", "k80"))
 		}
-		if n := len(w.done(cluster.Reclaim)) - before; n != 8 {
-			t.Errorf("jobs %v: %d jobs were requeued, want the 8 once each", jobs, n)
+		most := 8
+		if jobs {
+			most += 2
+		}
+		if n := len(w.done(cluster.Reclaim)) - before; n < 8 || n > most {
+			t.Errorf("jobs %v: %d requeues, want the 8 jobs once each, and %d at most", jobs, n, most)
 		}
 		w.books()
 	}

@@ -47,6 +47,7 @@ func (d *Decider) buffer(s *cluster.Snapshot) *buffer {
 func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	b, buf := &d.books, x.buffer
 	buf.standing = why.Tenants(b, buf.standing)
+	x.speeds.Price(b.Records)
 	b.Moves = x.market.Moves()
 	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: actions.List(b, choice.Fences), Ended: b.Ended,
 		Losses: budget.Losses(b), Cells: choice.Cells, AllocationRequest: x.question}
@@ -56,10 +57,11 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	buf.leases = lasting(b, buf.leases)
 	p.Statuses = buf.statuses
 	profiles, paces := x.speeds.Profiles()
+	completions, usages := x.speeds.Evidence()
 	p.State = cluster.State{
 		Round: b.Snapshot.Round, NextKey: b.Snapshot.NextKey, Ledger: b.Ledger, Records: remembered(b), Leases: buf.leases, Claims: b.Claims,
 		Lost: choice.Lost, Lent: choice.Lent, CellTrades: choice.CellTrades, Parties: entitle.Accounts(b), Allocation: b.Snapshot.Allocation,
-		Profiles: profiles, Paces: paces, Habits: d.stops.Habits(),
+		Profiles: profiles, Paces: paces, Completions: completions, Usages: usages, Habits: d.stops.Habits(),
 	}
 	return p
 }
@@ -131,7 +133,7 @@ func next(b *round.Books, choosing cluster.Instant) cluster.Instant {
 			continue
 		}
 		at(l.End)
-		at(l.End - cluster.Instant(b.Settings.Notice))
+		at(l.End - cluster.Instant(l.NoticeIn(b.Settings)))
 		if l.State == cluster.Granted {
 			at(l.Granted.Add(b.Settings.GrantTimeout))
 		}

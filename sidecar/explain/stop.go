@@ -15,6 +15,9 @@ func Saving(s *cluster.Saving) string {
 	}
 	switch s.Manner {
 	case cluster.SavesOnNotice:
+		if s.Signal == cluster.NoSignal {
+			return "on the notice, without a signal" + takes
+		}
 		return "on the notice" + before(" ", s.Signal) + takes
 	case cluster.SavesOnTerm:
 		return "on SIGTERM, within Slurm's KillWait" + takes

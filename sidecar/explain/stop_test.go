@@ -67,9 +67,11 @@ a stop now would cost it 00:00:00, including a start of 00:00:00; its budget is 
 may be stopped when its lease ends`},
 		{"declared by a simulated job", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesOnTerm, Source: cluster.FromDeclaration}, Off: true},
 			"on SIGTERM, within Slurm's KillWait\ndeclared\nmay be stopped at any time: the site has no stop budget (stop.allowance, stop.overhead)"},
-		{"no budget", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesNever, Source: cluster.FromDeclaration, Evidence: "--comment saves=never"}, Off: true, May: true},
+		{"on a notice without a signal", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesOnNotice, Signal: "none", Source: cluster.FromDeclaration, Evidence: "saves=notice"}, Off: true},
+			"on the notice, without a signal\ndeclared: saves=notice\nmay be stopped at any time: the site has no stop budget (stop.allowance, stop.overhead)"},
+		{"no budget", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesNever, Source: cluster.FromDeclaration, Evidence: "saves=never"}, Off: true, May: true},
 			`never
-declared: --comment saves=never
+declared: saves=never
 may be stopped at any time: the site has no stop budget (stop.allowance, stop.overhead)`},
 	} {
 		if got := strings.Join(append(w.Saves(&c.r), w.Stops(&c.r)...), "\n"); got != c.want {

@@ -46,7 +46,8 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
 		Cells: rules.Cells, Lost: m.Lost, Lent: m.Lent, CellTrades: m.CellTrades, Parties: m.Parties, Allocation: m.Allocation,
 		Profiles: m.Profiles, Declared: rules.Profiles, Paces: m.Paces, Progress: seen.Progress,
-		Habits: m.Habits,
+		Completions: m.Completions, Usages: m.Usages, History: seen.History,
+		Habits: m.Habits, Uses: seen.Uses, Memory: seen.Memory, Sizes: seen.Sizes,
 	}
 	if len(rules.Acting()) > 0 {
 		s.License = seen.License
@@ -89,6 +90,12 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 			s.Cases[k] = gone(m.Records[k])
 		}
 	}
+	for _, list := range []*[]cluster.Attempt{&s.Attempts, &s.History} {
+		*list = slices.Clone(*list)
+		for i := range *list {
+			(*list)[i].Tenant = t.tenant((*list)[i].Account)
+		}
+	}
 	missed(&s, t)
 	return s, nil
 }
@@ -118,9 +125,9 @@ func sortSighting(s *cluster.Observation) {
 	s.Nodes = sorted(s.Nodes, func(a, b *cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
 	s.Reservations = sorted(s.Reservations, func(a, b *cluster.Reservation) int { return cmp.Compare(a.Name, b.Name) })
 	s.Jobs = sorted(s.Jobs, func(a, b *cluster.Job) int { return a.ID.Compare(b.ID) })
-	s.Attempts = sorted(s.Attempts, func(a, b *cluster.Attempt) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), a.ID.Compare(b.ID))
-	})
+	byStart := func(a, b *cluster.Attempt) int { return cmp.Or(cmp.Compare(a.Start, b.Start), a.ID.Compare(b.ID)) }
+	s.Attempts, s.History = sorted(s.Attempts, byStart), sorted(s.History, byStart)
+	s.Uses = sorted(s.Uses, func(a, b *cluster.GPUUse) int { return a.Compare(b) })
 }
 
 func sorted[T any](in []T, compare func(a, b *T) int) []T {

@@ -22,6 +22,9 @@ type Loop struct {
 	// With Beside it runs beside the rounds, in its own goroutine, one question at a time.
 	Divide func(cluster.AllocationRequest) cluster.Allocation
 	Beside bool
+	// Past gives the ended attempts of the accounting history up to a moment; nil = there is none. It is called once, in its
+	// own goroutine with Beside, where run times are learnt from and none is remembered. It reports its own errors.
+	Past func(until cluster.Instant) []cluster.Attempt
 	// Configure gives the rules and settings in force. Every turn calls it. Its lists are never
 	// modified afterwards, only replaced.
 	Configure func() (Rules, cluster.Settings)
@@ -40,9 +43,11 @@ type Loop struct {
 	next   cluster.Instant    // of the last plan
 	was    *config            // of the last committed round; nil = every observation is news
 	heard  []cluster.Progress // since the last committed round
-	answer chan answered      // of the pending question; nil = none
-	asked  cluster.Instant    // when it was asked
-	broke  string             // cause of a failed answer that is not yet reported
+	past   []cluster.Attempt  // not learnt from yet
+	recall chan []cluster.Attempt
+	answer chan answered   // of the pending question; nil = none
+	asked  cluster.Instant // when it was asked
+	broke  string          // cause of a failed answer that is not yet reported
 }
 
 // answered is the result of a question.
@@ -95,8 +100,9 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		return Report{}, fmt.Errorf("%w: read overrides: %w", ErrJournal, err)
 	}
 	rules, settings := l.Configure()
+	l.remind(&seen, &settings)
 	now := &config{rules, settings, orders}
-	if seen.Unchanged && !saved(l.heard) && l.was != nil && reflect.DeepEqual(now, l.was) && (l.next == 0 || seen.Now < l.next) {
+	if seen.Unchanged && !saved(l.heard) && len(l.past) == 0 && l.was != nil && reflect.DeepEqual(now, l.was) && (l.next == 0 || seen.Now < l.next) {
 		return Report{Quiet: true, Jobs: len(seen.Jobs), Waits: l.waits(seen.Now)}, nil
 	}
 	l.was = nil // until this round is committed, changes are news
@@ -118,7 +124,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		l.opened = false // memory and journal may differ
 		return Report{}, fmt.Errorf("%w: commit round %d: %w", ErrJournal, plan.Round, err)
 	}
-	l.memory, l.next, l.was, l.heard = plan.State, plan.Next, now, nil
+	l.memory, l.next, l.was, l.heard, l.past = plan.State, plan.Next, now, nil, nil
 	if plan.AllocationRequest != nil && l.Divide != nil {
 		l.ask(*plan.AllocationRequest)
 	}
@@ -200,6 +206,29 @@ func (l *Loop) hear() {
 		l.learn(a.Allocation)
 	default:
 	}
+}
+
+// remind adds the accounting history to a look, if run times can be learnt from it. No round waits for it.
+func (l *Loop) remind(seen *cluster.Observation, s *cluster.Settings) {
+	if l.Past == nil || s.Divide == "" || s.NoEstimates || s.NoCompletions {
+		return
+	}
+	if l.recall == nil {
+		l.recall = make(chan []cluster.Attempt, 1)
+		if until := cmp.Or(l.memory.Ledger.At, seen.Now); len(l.memory.Completions) > 0 {
+			return // it was learnt from before
+		} else if l.Beside {
+			go func(to chan<- []cluster.Attempt, past func(cluster.Instant) []cluster.Attempt) { to <- past(until) }(l.recall, l.Past)
+		} else {
+			l.recall <- l.Past(until)
+		}
+	}
+	select {
+	case past := <-l.recall:
+		l.past = append(l.past, past...)
+	default:
+	}
+	seen.History = l.past
 }
 
 // waits gives how long an answer has been pending; 0 = none is.

@@ -55,8 +55,9 @@ type Meter struct {
 
 	mu      sync.Mutex
 	health  health
-	last    *sums // of the last round that was decided; nil = none was
-	journal int64 // bytes; 0 = not measured yet
+	last    *sums          // of the last round that was decided; nil = none was
+	journal int64          // bytes; 0 = not measured yet
+	nodes   map[string]int // nodes by the state of their GPUs' counters; nil = nobody looks
 }
 
 // health is the result of the last beat of the daemon's clock.
@@ -143,6 +144,16 @@ func (m *Meter) Journal(bytes int64) {
 	m.journal = bytes
 }
 
+// Nodes records how many nodes are in each state of their GPUs' counters, at the newest look.
+func (m *Meter) Nodes(states map[string]int) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.nodes = states
+}
+
 // Round records what a round did. err is its error; nil = it succeeded. A round that failed has no phases of its own here, and
 // its actions, if there are any, are counted.
 func (m *Meter) Round(r *loop.Report, err error, took time.Duration) {
@@ -205,7 +216,7 @@ func (m *Meter) Well(role Role, note string, interval time.Duration) {
 	defer m.mu.Unlock()
 	m.health = health{role: role, at: now, until: now.Add(max(3*interval, patience)), note: note}
 	if role == Standby {
-		m.last, m.journal = nil, 0 // the leader tells about the cluster
+		m.last, m.journal, m.nodes = nil, 0, nil // the leader tells about the cluster
 	}
 }
 

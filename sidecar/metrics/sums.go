@@ -67,6 +67,7 @@ var (
 	leases      = desc("leases", "Leases in force by state.", "state")
 	claims      = desc("claims", "Waiting gangs that GPUs are kept for.")
 	journal     = desc("journal_size_bytes", "Size of the journal's tables in PostgreSQL, with their indexes, measured every minute.")
+	telemetry   = desc("telemetry_nodes", "Nodes by how well the counters of their GPUs are seen: fresh, stale, broken, unknown, silent.", "state")
 	policyWaits = desc("policy_wait_seconds", "Time since the policy was asked how to divide the GPUs; 0 = it has answered.")
 
 	holds       = desc("account_gpus", "GPUs of an account now: held; due; demanded; borrowed (held beyond the due); lent (due, held by others).", "account", "model", "kind")
@@ -95,7 +96,7 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	_, well := p.Ready()
 	now := p.now()
 	p.mu.Lock()
-	health, last, bytes := p.health, p.last, p.journal
+	health, last, bytes, nodes := p.health, p.last, p.journal, p.nodes
 	p.mu.Unlock()
 	gauge(ready, oneIf(well))
 	gauge(leader, oneIf(well && health.role == Leader))
@@ -104,6 +105,9 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	}
 	if bytes > 0 {
 		gauge(journal, float64(bytes))
+	}
+	for state, n := range nodes {
+		gauge(telemetry, float64(n), state)
 	}
 	if last != nil {
 		last.collect(out, gauge)

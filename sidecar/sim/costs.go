@@ -76,6 +76,9 @@ type Rate struct{ Speed, Apart Speed }
 // are Reference.
 type Speeds map[Task]map[string]Rate
 
+// On gives the speed of a task on a model; Reference if it is not known.
+func (s Speeds) On(t Task, model string) Speed { return s.of(t, model, false) }
+
 func (s Speeds) of(t Task, model string, apart bool) Speed {
 	rates, ok := s[t]
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/kinds"
 )
 
 // Work is a job's request and behaviour.
@@ -11,6 +12,7 @@ type Work struct {
 	Name, User, Account, QOS, Partition string
 	Comment                             string // of its user
 	Command                             string // identifies jobs of a type
+	Line, Dir                           string // how it was submitted, and where; see package kinds
 	Request                             cluster.Request
 	Runs                                cluster.Span // work, as time on the reference model
 	Outcome                             string       // final state after its work; "" = COMPLETED
@@ -100,7 +102,7 @@ func (v *Virtual) SubmitArray(w Work, n int) []cluster.JobID {
 
 func (v *Virtual) submit(id cluster.JobID, w *Work, of *array) {
 	j := &work{Work: *w, array: of, slot: -1, job: cluster.Job{
-		ID: id, Record: id.ID, Name: w.Name, Hints: cluster.ParseHints(w.Comment, 0), Command: w.Command, User: w.User, Account: w.Account, QOS: w.QOS,
+		ID: id, Record: id.ID, Name: w.Name, Hints: cluster.ParseHints(w.Comment, 0), Command: w.Command, Work: kinds.Command{Line: w.Line, Dir: w.Dir}.Label(), User: w.User, Account: w.Account, QOS: w.QOS,
 		Partitions: []string{w.Partition}, State: cluster.Waiting, Batch: !w.Interactive,
 		Requeueable: !w.NoRequeue, Request: w.Request, Submit: v.now, Eligible: max(w.Begin, v.now),
 		Limit: w.Limit, Deadline: w.Deadline, NodeList: slices.Clone(w.NodeList),

@@ -69,24 +69,27 @@ func numberless(text string) string {
 	return out.String()
 }
 
-// declared gives how a job saves, as its user declares it. An explicit word (--comment saves=)
-// has precedence. Next is --signal: a job that asks Slurm for a signal handles it. Last are
-// --requeue and --open-mode=append, if the user wrote them. These two do not prove that the job
+// declared gives how a job saves, as its user declares it. An explicit word (saves=) has
+// precedence. Next are the word signal= and the option --signal: a job that asks for a signal
+// handles it. Last are --requeue and --open-mode=append, if the user wrote them. These two do not prove that the job
 // saves, only that its user expects requeues. They count as saving on SIGTERM, and as implied, so
 // that observations override them. The options are read from the submit line, which API v0.0.44
 // and later reports; options inside the script are not visible.
-func declared(w *wireJob, comment string) cluster.Saving {
+func declared(w *wireJob, said string, hints *cluster.Hints) cluster.Saving {
 	var s cluster.Saving
-	for word := range strings.SplitSeq(comment, ",") {
+	for word := range strings.SplitSeq(said, ",") {
 		key, value, _ := strings.Cut(word, "=")
 		if s.Declare(key, value) == nil && key == "saves" {
-			s.Evidence = "--comment saves=" + value
+			s.Evidence = "saves=" + value
 		}
 	}
 	o := options(w)
 	signal, named := parseSignal(o.signal)
 	if named {
 		s.Signal, s.SignalTo = signal.Signal, signal.SignalTo
+	}
+	if hints != nil && hints.Signal != "" {
+		s.Signal, s.SignalTo = hints.Signal, hints.SignalTo
 	}
 	switch {
 	case s.Manner != cluster.UnknownManner:
@@ -98,6 +101,8 @@ func declared(w *wireJob, comment string) cluster.Saving {
 		if s.Takes == 0 {
 			s.Takes = signal.Takes
 		}
+	case s.Signal != "" && s.Signal != cluster.NoSignal:
+		s.Manner, s.Evidence = cluster.SavesOnNotice, "signal="+s.Signal
 	case o.requeue:
 		s.Manner, s.Evidence, s.Implied = cluster.SavesOnTerm, "--requeue", true
 	case o.appends:
@@ -111,7 +116,7 @@ func declared(w *wireJob, comment string) cluster.Saving {
 
 // sbatchOptions are the options on the command line of sbatch.
 type sbatchOptions struct {
-	signal           string
+	signal, hints    string
 	requeue, appends bool
 }
 
@@ -133,6 +138,8 @@ func options(w *wireJob) (o sbatchOptions) {
 			return o
 		case name == "--signal":
 			o.signal = value
+		case name == "--fairlease":
+			o.hints = value
 		case name == "--requeue":
 			o.requeue = true
 		case name == "--no-requeue":

@@ -27,9 +27,9 @@ func TestWhatAJobDeclares(t *testing.T) {
 	}{
 		{"nothing", `"name":"x"`, cluster.Saving{}},
 		{"the script's own arguments are not sbatch's", fmt.Sprintf(script, "-N2"), cluster.Saving{}},
-		{"a comment", `"comment":"saves=30m save-time=90s"`, said(cluster.Saving{Manner: cluster.SavesEvery, Every: 30 * cluster.Minute, Takes: 90 * cluster.Second, Evidence: "--comment saves=30m"})},
+		{"a comment", `"comment":"saves=30m save-time=90s"`, said(cluster.Saving{Manner: cluster.SavesEvery, Every: 30 * cluster.Minute, Takes: 90 * cluster.Second, Evidence: "saves=30m"})},
 		{"a wrong word", `"comment":"saves=banana"`, cluster.Saving{}},
-		{"the first of two words", `"comment":"saves=never,saves=term"`, said(cluster.Saving{Manner: cluster.SavesNever, Evidence: "--comment saves=never"})},
+		{"the first of two words", `"comment":"saves=never,saves=term"`, said(cluster.Saving{Manner: cluster.SavesNever, Evidence: "saves=never"})},
 		{"only how long a save takes", `"comment":"save-time=90s"`, cluster.Saving{Takes: 90 * cluster.Second}},
 		{"a signal", fmt.Sprintf(script, "--signal=USR1@90"), notice("USR1", "steps", "--signal=USR1@90", 90*cluster.Second)},
 		{"a signal by number, to the batch script, in two words", fmt.Sprintf(script, "--signal B:12"), notice("USR2", "batch", "--signal=B:12", 60*cluster.Second)},
@@ -37,9 +37,14 @@ func TestWhatAJobDeclares(t *testing.T) {
 		{"a signal without a time", fmt.Sprintf(script, "--signal=USR1@soon"), cluster.Saving{}},
 		{"a signal before a requeue", fmt.Sprintf(script, "--requeue --signal=SIGTERM@30"), notice("TERM", "steps", "--signal=SIGTERM@30", 30*cluster.Second)},
 		{"a comment before a signal", `"comment":"saves=term",` + fmt.Sprintf(script, "--signal=USR1@90"),
-			said(cluster.Saving{Manner: cluster.SavesOnTerm, Signal: "USR1", SignalTo: "steps", Evidence: "--comment saves=term"})},
+			said(cluster.Saving{Manner: cluster.SavesOnTerm, Signal: "USR1", SignalTo: "steps", Evidence: "saves=term"})},
 		{"a comment that says how long the notice must be", `"comment":"save-time=20s",` + fmt.Sprintf(script, "--signal=USR1@300"),
 			notice("USR1", "steps", "--signal=USR1@300", 20*cluster.Second)},
+		{"a signal in words, before another", `"comment":"signal=b:usr2,signal=B:TERM",` + fmt.Sprintf(script, "--signal=USR1@300"),
+			said(cluster.Saving{Manner: cluster.SavesOnNotice, Takes: 300 * cluster.Second, Signal: "TERM", SignalTo: "batch", Evidence: "--signal=USR1@300"})},
+		{"a signal in words, to the site's choice", `"comment":"signal=SIGTERM"`, said(cluster.Saving{Manner: cluster.SavesOnNotice, Signal: "TERM", Evidence: "signal=TERM"})},
+		{"notices without a signal", `"comment":"signal=none,saves=term"`, said(cluster.Saving{Manner: cluster.SavesOnTerm, Signal: "none", Evidence: "saves=term"})},
+		{"notices without a signal, and nothing else", `"comment":"signal=none"`, cluster.Saving{Signal: "none"}},
 		{"a requeue", fmt.Sprintf(script, "-J train.sh --requeue"), said(cluster.Saving{Manner: cluster.SavesOnTerm, Evidence: "--requeue", Implied: true})},
 		{"the last word on requeues", fmt.Sprintf(script, "--requeue --no-requeue"), cluster.Saving{}},
 		{"output that goes on", fmt.Sprintf(script, "--open-mode append"), said(cluster.Saving{Manner: cluster.SavesOnTerm, Evidence: "--open-mode=append", Implied: true})},
@@ -83,8 +88,13 @@ func TestRealSubmitLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := map[string]bool{}
+	works := map[string]string{}
 	for _, j := range translated(t, data) {
 		found[j.Command] = true
+		if was, ok := works[j.Command]; j.Work == "" || ok && was != j.Work {
+			t.Errorf("%v does %q, others with that command %q", j.ID, j.Work, was)
+		}
+		works[j.Command] = j.Work
 		if j.Declares != (cluster.Saving{}) {
 			t.Errorf("%v declares %+v", j.ID, j.Declares)
 		}
@@ -101,12 +111,12 @@ func FuzzDeclared(f *testing.F) {
 	f.Add("", "x", "sbatch --signal")
 	f.Fuzz(func(t *testing.T, comment, script, line string) {
 		w := wireJob{comment: comment, command: script, submitLine: line, batch: true, submit: 5}
-		said, _ := words(comment)
-		s := declared(&w, said)
+		said, _ := hintWords(&w)
+		s := declared(&w, said, cluster.ParseHints(said, 0))
 		if (s.Manner != cluster.UnknownManner) != (s.Source == cluster.FromDeclaration) || (s.Manner == cluster.UnknownManner) != (s.Evidence == "") {
 			t.Errorf("no source, or no evidence: %+v", s)
 		}
-		if (s.Manner == cluster.SavesEvery) != (s.Every > 0) || s.Takes < 0 || (s.Signal == "") != (s.SignalTo == "") {
+		if (s.Manner == cluster.SavesEvery) != (s.Every > 0) || s.Takes < 0 || s.Signal == "" && s.SignalTo != "" {
 			t.Errorf("senseless: %+v", s)
 		}
 		if c := commandLine(&w); len(c) > maxCommand || strings.ContainsAny(c, "\x00\n0123456789") && len(c) < maxCommand-8 {

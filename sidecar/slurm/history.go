@@ -3,18 +3,23 @@ package slurm
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/kinds"
 )
 
-// attempts reads the accounting history since a moment: one Attempt for each run that held GPUs,
+// attempts reads the accounting history between two moments (until 0 = now): one Attempt for each run that held GPUs,
 // sorted by start and id.
-func (c *Client) attempts(ctx context.Context, since cluster.Instant) ([]cluster.Attempt, error) {
+func (c *Client) attempts(ctx context.Context, since, until cluster.Instant) ([]cluster.Attempt, error) {
 	var out []cluster.Attempt
 	path := c.dbPath("jobs?show_duplicates=true&skip_steps=true&disable_truncate_usage_time=true&start_time=%d", int64(since)/1000)
+	if until > 0 {
+		path += fmt.Sprintf("&end_time=%d", (int64(until)+999)/1000)
+	}
 	_, err := c.list(ctx, path, "jobs", 0, func(r *reader) error {
 		if a, ok := c.attempt(r); ok && r.junk == "" {
 			out = append(out, a)
@@ -30,6 +35,32 @@ func (c *Client) attempts(ctx context.Context, since cluster.Instant) ([]cluster
 	return out, nil
 }
 
+// mostHistory is the maximum number of attempts that History gives: the newest.
+const mostHistory = 200_000
+
+// History gives the attempts that held GPUs and ended between two moments, for those who learn from run times. It asks slurmdbd day by
+// day, so that no answer is too large, and does not hold up Observe.
+func (c *Client) History(ctx context.Context, since, until cluster.Instant) ([]cluster.Attempt, error) {
+	var out []cluster.Attempt
+	for to := until; to > since && len(out) < mostHistory; to = to.Add(-cluster.Day) {
+		from := max(to.Add(-cluster.Day), since)
+		list, err := c.day(ctx, from, to)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, list...)
+	}
+	return out, nil
+}
+
+// day gives the attempts that ended after from, up to to.
+func (c *Client) day(ctx context.Context, from, to cluster.Instant) ([]cluster.Attempt, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all, err := c.attempts(ctx, from, to)
+	return slices.DeleteFunc(all, func(a cluster.Attempt) bool { return a.End <= from || a.End > to }), err
+}
+
 // attempt reads one row; false if it never held GPUs.
 func (c *Client) attempt(r *reader) (cluster.Attempt, bool) {
 	var a cluster.Attempt
@@ -37,6 +68,7 @@ func (c *Client) attempt(r *reader) (cluster.Attempt, bool) {
 	var task number
 	var states []string
 	var nodes, on string
+	var from kinds.Command
 	r.object(func(name string) {
 		switch name {
 		case "job_id":
@@ -49,6 +81,14 @@ func (c *Client) attempt(r *reader) (cluster.Attempt, bool) {
 			a.Account = r.text()
 		case "cluster":
 			on = r.text()
+		case "name":
+			a.Name = r.text()
+		case "submit_line":
+			from.Line = r.text()
+		case "working_directory":
+			from.Dir = r.text()
+		case "comment":
+			a.Kind = r.declaredKind()
 		case "nodes":
 			nodes = r.text()
 		case "state":
@@ -68,7 +108,7 @@ func (c *Client) attempt(r *reader) (cluster.Attempt, bool) {
 	if array > 0 && task.set && task.n >= 0 && task.n <= mostTask {
 		a.ID = cluster.TaskID(array, int32(task.n))
 	}
-	a.Outcome = attemptOutcome(states)
+	a.Outcome, a.Work = attemptOutcome(states), from.Label()
 	if on != "" && c.seen.cluster != "" && on != c.seen.cluster {
 		return a, false
 	}
@@ -86,6 +126,20 @@ func attemptOutcome(states []string) string {
 		return ""
 	}
 	return outcome(states)
+}
+
+// declaredKind reads the kind that the job's part of the comments declares.
+func (r *reader) declaredKind() (kind string) {
+	r.object(func(name string) {
+		if name != "job" {
+			r.skip()
+			return
+		}
+		if h := cluster.ParseHints(cutText(r.text(), cluster.MaxComment), 0); h != nil {
+			kind = h.Kind
+		}
+	})
+	return kind
 }
 
 func (r *reader) arrayOf() (job int64, task number) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/kinds"
 )
 
 // record is a job record of Slurm as kept between two looks: translated, with a few additional
@@ -86,7 +87,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	if rec.least = limit(w.least); rec.least == 0 {
 		rec.least = j.Limit
 	}
-	said, unread := words(w.comment)
+	said, unread := hintWords(w)
 	j.Hints = cluster.ParseHints(said, unread)
 	j.Marked, j.MarkedBegin, j.MarkedGate = mark(w.mark)
 	switch j.State {
@@ -126,7 +127,8 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	if !rec.wants && len(j.Holds) == 0 {
 		return rec, nil
 	}
-	j.Command, j.Declares = commandLine(w), declared(w, said)
+	j.Command, j.Declares = commandLine(w), declared(w, said, j.Hints)
+	j.Work = kinds.Command{Script: w.command, Line: w.submitLine, Dir: w.dir}.Label()
 	rec.jobs = []cluster.Job{j}
 	if w.array > 0 && !w.task.set {
 		list, total, err := taskNumbers(w.tasks, t.arrayCap)
@@ -308,17 +310,19 @@ func licenses(request, ours string) (own string, locked, either bool) {
 	return strings.Join(others, ","), locked, false
 }
 
+// noted gives the rest of the first word that begins so in an admin_comment, which others write to as well.
+func noted(comment, begins string) string {
+	for word := range strings.FieldsFuncSeq(comment, func(c rune) bool { return strings.ContainsRune(" ;|\n", c) }) {
+		if rest, ok := strings.CutPrefix(word, begins); ok {
+			return rest
+		}
+	}
+	return ""
+}
+
 // mark reads the submit plugin's "fl:begin=<epoch|0>,gate=<epoch>", also among other words.
 func mark(comment string) (marked bool, begin, gate cluster.Instant) {
-	_, rest, ok := strings.Cut(comment, "fl:")
-	if !ok {
-		return false, 0, 0
-	}
-	word := rest
-	if end := strings.IndexAny(rest, " ;|\n"); end >= 0 {
-		word = rest[:end]
-	}
-	for item := range strings.SplitSeq(word, ",") {
+	for item := range strings.SplitSeq(noted(comment, "fl:"), ",") {
 		key, value, _ := strings.Cut(item, "=")
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || n < 0 {
@@ -335,30 +339,6 @@ func mark(comment string) (marked bool, begin, gate cluster.Instant) {
 		return false, 0, 0
 	}
 	return true, begin, gate
-}
-
-// ourWords are the prefixes of words in a comment that fairlease reads.
-var ourWords = []string{"kind=", "steps=", "steps/s", "gpus=", "saves=", "save-time="}
-
-// words gives the words of a user's comment that concern the job's kind, speed, choice of GPUs
-// and saves, up to a limit, and counts the rest of them. Other words belong to the user.
-func words(comment string) (said string, unread int) {
-	if !slices.ContainsFunc(ourWords, func(word string) bool { return strings.Contains(comment, word) }) {
-		return "", 0
-	}
-	var ours []string
-	length := 0
-	for _, word := range strings.FieldsFunc(comment, func(c rune) bool { return strings.ContainsRune(",; \t\n", c) }) {
-		if !slices.ContainsFunc(ourWords, func(ours string) bool { return strings.HasPrefix(word, ours) }) {
-			continue
-		}
-		if length += len(word) + 1; length > cluster.MaxComment {
-			unread++
-			continue
-		}
-		ours = append(ours, word)
-	}
-	return strings.Join(ours, ","), unread
 }
 
 // holdings gives the job's allocation on each GPU node, from gres_detail and job_resources, which

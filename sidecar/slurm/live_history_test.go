@@ -3,6 +3,8 @@ package slurm_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -17,8 +19,8 @@ func history(l *live) {
 	requeue := l.apply(r)[0]
 	l.apply(act(cluster.Open, l.until(id, "waiting", in(cluster.Waiting))))
 	l.until(id, "running again", in(cluster.Running))
-	task := l.submit("bob", "#!/bin/bash\nexit 0\n", "--array=7", "--gres=gpu:k80:1")
-	l.until(cluster.TaskID(task, 7), "done", in(cluster.Done))
+	task := l.submit("bob", "", "--array=7", "--gres=gpu:k80:1", "--wrap", "true --seed 3")
+	ended := l.until(cluster.TaskID(task, 7), "done", in(cluster.Done))
 
 	s, err := l.client.Observe(l.Context(), since)
 	if err != nil || len(s.Attempts) != 0 {
@@ -61,5 +63,13 @@ func history(l *live) {
 	}
 	if brief.Outcome != "COMPLETED" || !reflect.DeepEqual(brief.GPUs, []cluster.GPUs{{Model: "k80", Count: 1}}) {
 		l.Errorf("array task: %+v", brief)
+	}
+	// The accounting has the submit line of both versions, the controller of 26.05 only.
+	if !strings.HasPrefix(brief.Work, "true:") || brief.Name != "wrap" || ended.Work != "" && ended.Work != brief.Work || l.suite == "forky" && ended.Work == "" {
+		l.Errorf("the job did %q, its attempt %q, of name %q", ended.Work, brief.Work, brief.Name)
+	}
+	past, err := l.client.History(l.Context(), since.Add(-cluster.Hour), cluster.InstantOf(time.Now().Add(time.Minute)))
+	if err != nil || !slices.ContainsFunc(past, func(a cluster.Attempt) bool { return a.ID == brief.ID && a.Work == brief.Work }) {
+		l.Errorf("the history of the last hour: %+v, %v", past, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -34,6 +35,9 @@ type UserJob struct {
 	Exit   string // its exit code and signal, "3:0"
 	Nodes  string // as Slurm lists them; "" = none yet
 	Output string // the file
+	// Restarts counts its requeues. Keeps tells that Slurm does not requeue it (--no-requeue).
+	Restarts int
+	Keeps    bool
 }
 
 // Over tells whether a job has ended.
@@ -133,6 +137,8 @@ func (l Login) Job(ctx context.Context, id cluster.JobID) (UserJob, bool, error)
 	}
 	words := shown(text)
 	j := UserJob{State: words["JobState"], Reason: words["Reason"], Exit: words["ExitCode"], Nodes: words["NodeList"], Output: words["StdOut"]}
+	j.Restarts, _ = strconv.Atoi(words["Restarts"]) // missing = none
+	j.Keeps = words["Requeue"] == "0"
 	if j.State == "" {
 		return j, false, fmt.Errorf("scontrol show job %s said %.80q", id, text)
 	}
@@ -154,6 +160,30 @@ func (l Login) CancelWaiting(ctx context.Context, ids []cluster.JobID) error {
 		// it has its own group.
 		_, err = l.run(ctx, "scancel", args...)
 	}
+	return err
+}
+
+// Signal sends a signal to the steps of a job, as fairlease's notice does.
+func (l Login) Signal(ctx context.Context, id cluster.JobID, signal string) error {
+	_, err := l.run(ctx, "scancel", "--signal="+signal, id.String())
+	return err
+}
+
+// Requeue requeues a running job.
+func (l Login) Requeue(ctx context.Context, id cluster.JobID) error {
+	_, err := l.run(ctx, "scontrol", "requeue", id.String())
+	return err
+}
+
+// StartNow ends the time for which Slurm keeps a requeued job from starting.
+func (l Login) StartNow(ctx context.Context, id cluster.JobID) error {
+	_, err := l.run(ctx, "scontrol", "update", "JobId="+id.String(), "StartTime=now")
+	return err
+}
+
+// Cancel cancels a job.
+func (l Login) Cancel(ctx context.Context, id cluster.JobID) error {
+	_, err := l.run(ctx, "scancel", id.String())
 	return err
 }
 

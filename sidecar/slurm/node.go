@@ -22,6 +22,10 @@ func (r *reader) node() cluster.Node {
 		switch name {
 		case "name":
 			n.Name = r.text()
+		case "hostname":
+			n.Host = r.text()
+		case "address":
+			n.Address = r.text()
 		case "state":
 			states = r.list()
 		case "gres":

@@ -104,7 +104,7 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 		from = max(since, s.lookedAt)
 	}
 	if since > 0 && now.Sub(from) > c.minJobAge(ctx)/2 {
-		if out.Attempts, err = c.attempts(ctx, since); err != nil {
+		if out.Attempts, err = c.attempts(ctx, since, 0); err != nil {
 			return cluster.Observation{}, err
 		}
 	}

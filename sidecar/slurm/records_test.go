@@ -70,7 +70,7 @@ func TestRealRecords(t *testing.T) {
 					t.Errorf("times of %v are off by %v", j.ID, j.Blur)
 				}
 				j.Submit, j.Eligible, j.Start, j.End, j.Blur = 0, 0, 0, 0, 0
-				j.Command = "" // only in 26.05: see TestRealSubmitLines
+				j.Command, j.Work = "", "" // only in 26.05: see TestRealSubmitLines
 			}
 			base := cluster.Job{Name: "wrap", QOS: "normal", Partitions: []string{"gpu"}, Batch: true, Requeueable: true}
 			job := func(id int64, user, account string, state cluster.JobState, q request, change func(*cluster.Job)) cluster.Job {

@@ -32,11 +32,13 @@ type wireJob struct {
 	resv      string
 	mark      string // admin_comment
 	comment   string
+	wckey     string
 	licenses  string
 	// command is the script and its arguments, "" with --wrap. submitLine is the whole command
 	// line of sbatch, from v0.0.44 on.
 	command    string
 	submitLine string
+	dir        string // current_working_directory
 	uid        number
 	sluid      string // Slurm's own number of the job; from v0.0.44 on
 
@@ -131,12 +133,16 @@ func (r *reader) job() wireJob {
 			w.mark = r.text()
 		case "comment":
 			w.comment = r.text()
+		case "wckey":
+			w.wckey = r.text()
 		case "command":
 			w.command = r.text()
 		case "step_id":
 			w.sluid = r.sluid()
 		case "submit_line":
 			w.submitLine = r.text()
+		case "current_working_directory":
+			w.dir = r.text()
 		case "flags":
 			w.flags = r.list()
 		case "shared":

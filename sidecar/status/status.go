@@ -12,6 +12,14 @@ import (
 // Read reads the state of all tenants or, for a user who may not read whole rounds, of its
 // own tenants.
 func Read(ctx context.Context, s *store.Store) (*view.Status, error) {
+	st, err := read(ctx, s)
+	if err == nil {
+		st.GPUs, st.Unseen, err = s.GPULooks(ctx)
+	}
+	return st, err
+}
+
+func read(ctx context.Context, s *store.Store) (*view.Status, error) {
 	lead, err := s.Leader(ctx)
 	if err != nil {
 		return nil, err

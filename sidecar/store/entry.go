@@ -114,7 +114,7 @@ func remembered(row jobRow, r cluster.Record) jobRow {
 	row.State, row.Submitted, row.Eligible, row.Done = r.State, stamp(r.Submit), stamp(r.First), stamp(r.Done)
 	row.UserBegin, row.Restarts, row.Terms = stamp(r.UserBegin), r.Restarts, r.Terms
 	row.Failed, row.Avoid, row.Said = r.Failed, stamp(r.AvoidUntil), r.SlurmSaid
-	row.Alloc, row.Due, row.Lost = r.Alloc, r.Due, r.Lost
+	row.Alloc, row.Due, row.Lost, row.extraColumns = r.Alloc, r.Due, r.Lost, extraOf(r.Extra)
 	return row
 }
 
@@ -131,7 +131,7 @@ func statusRows(snap cluster.Snapshot, plan cluster.Plan) []statusRow {
 				Cell: v.Reason.Cell, Chain: v.Reason.Chain, Right: v.Reason.Right, Queue: v.Reason.Queue,
 			},
 			Job: v.Job, Round: plan.Round, At: stamp(plan.At), Until: stamp(v.Reason.Until), For: optional(v.Reason.For),
-			OtherJob: optional(v.Reason.OtherJob), Rho: rho(v.Rho), Alloc: r.Alloc, Due: r.Due, Gate: stamp(r.Gate),
+			OtherJob: optional(v.Reason.OtherJob), Rho: rho(v.Rho), Alloc: r.Alloc, Due: r.Due, Gate: stamp(r.Gate), extraColumns: extraOf(r.Extra),
 		}
 		if c := caseOf(snap, v.Job); c != nil && !c.Gone {
 			row.SlurmSays, row.Details = c.Job.PendingReason, detail.of(c, &r, &v.Reason)
@@ -165,7 +165,7 @@ func ledgerRows(plan cluster.Plan) []ledgerRow {
 			sampleRow: sampleRow{
 				accountKey: accountKey{t.Tenant, t.Pool}, At: stamp(plan.State.Ledger.At),
 				Entitlement: millionths(t.Entitlement), Demand: millionths(t.Demand), Holds: s.Holds, Waiting: s.Waiting,
-				Deficit: t.Deficit, Alloc: t.Alloc, Due: t.Due, Rho: rho(s.Rho),
+				Deficit: t.Deficit, Alloc: t.Alloc, Due: t.Due, Rho: rho(s.Rho), extraColumns: extraOf(t.Extra),
 			},
 			Weight: s.Weight, Base: millionths(t.Base), Lent: millionths(s.Lent), Borrowed: millionths(s.Borrowed),
 			Behind: s.Behind, RhoAll: rho(s.RhoAll), Owed: t.Owed, Repays: millionths(t.Repays),
@@ -173,6 +173,8 @@ func ledgerRows(plan cluster.Plan) []ledgerRow {
 		for _, b := range t.Buckets {
 			row.WindowAlloc += b.Alloc
 			row.WindowDue += b.Due
+			row.WindowExtra += b.Extra
+			row.WindowExtraDue += b.ExtraDue
 		}
 		rows = append(rows, row)
 	}
@@ -184,7 +186,7 @@ func bucketRows(plan cluster.Plan) []bucketRow {
 	for _, t := range plan.State.Ledger.Tenants {
 		for _, b := range t.Buckets {
 			key := bucketKey{accountKey{t.Tenant, t.Pool}, stamp(b.Start)}
-			rows = append(rows, bucketRow{key, b.Alloc, b.Due})
+			rows = append(rows, bucketRow{key, b.Alloc, b.Due, extraColumns{b.Extra, b.ExtraDue}})
 		}
 	}
 	return rows

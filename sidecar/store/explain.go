@@ -74,6 +74,7 @@ func (d *detailer) of(c *cluster.Case, r *cluster.Record, reason *cluster.Reason
 	j := c.Job
 	record := *r
 	record.Alloc, record.Due, record.DueCarry, record.DueRate, record.ChargedTo, record.Gate = 0, 0, 0, 0, 0, 0
+	record.Extra = cluster.Extra{}
 	j.PendingReason = "" // has a column
 	out.Job, out.Record, out.Touch = &j, &record, c.Control
 	if extra || reason.Inside != nil {
@@ -103,6 +104,7 @@ type statusNow struct {
 	OtherJob  *int64          `db:"other_job"`
 	SlurmSays string          `db:"slurm_says"`
 	Details   []byte          `db:"details"`
+	extraColumns
 }
 
 func (v *statusNow) reason() cluster.Reason {
@@ -229,6 +231,7 @@ func (e *Edge) add(job *Job, v *statusNow) error {
 	}
 	d.Job.PendingReason = v.SlurmSays
 	d.Record.Alloc, d.Record.Due, d.Record.Gate = v.Alloc, v.Due, instantOf(v.Gate)
+	d.Record.Extra = cluster.Extra{Alloc: v.Extra, Due: v.ExtraDue}
 	e.Snapshot.Cases = []cluster.Case{{Job: *d.Job, Record: *d.Record, Control: d.Touch, ControlWhy: job.TouchWhy}}
 	m := &e.Plan.State
 	m.Records = []cluster.Record{*d.Record}

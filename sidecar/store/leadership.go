@@ -38,6 +38,7 @@ type Leadership struct {
 
 	store *Store
 	lost  chan struct{}
+	gpus  *gpuTables // as the leader wrote them last; nil = unknown
 
 	mu   sync.Mutex
 	sure time.Time // no other daemon can have taken over before

@@ -61,6 +61,12 @@ type PastJob struct {
 	Alloc     cluster.GPUTime `db:"alloc_gpu_ms"`
 	Due       cluster.GPUTime `db:"due_gpu_ms"`
 	Lost      cluster.GPUTime `db:"lost_gpu_ms"`
+	extraColumns
+}
+
+// Work returns the work that the job received and was due.
+func (p *PastJob) Work() (received, due cluster.GPUTime) {
+	return p.Alloc + p.Extra, p.Due + p.ExtraDue
 }
 
 // PastTenant is a tenant's state in a pool from a moment on.
@@ -69,7 +75,7 @@ type PastTenant struct {
 	At           time.Time
 	Rate         cluster.MicroGPU // due, ASTRAEA eq. 8
 	Holds        int
-	Alloc, Due   cluster.GPUTime // since the beginning
+	Alloc, Due   cluster.GPUTime // since the beginning; work, where a policy divides GPU models
 }
 
 // GPUsThen is the number of healthy GPUs from a moment on.

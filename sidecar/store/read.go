@@ -298,7 +298,10 @@ type Tenant struct {
 	EvenIn *time.Duration   `json:"even_in_ns" db:"even_in"`
 	Alloc  cluster.GPUTime  `json:"alloc_gpu_ms" db:"alloc_gpu_ms"`
 	Due    cluster.GPUTime  `json:"due_gpu_ms" db:"due_gpu_ms"`
-	AsOf   time.Time        `json:"as_of"`
+	// Work and WorkDue are in GPU time of the reference model: GPU time times speedup where a policy divides GPU models.
+	Work    cluster.GPUTime `json:"work_gpu_ms" db:"work_gpu_ms"`
+	WorkDue cluster.GPUTime `json:"work_due_gpu_ms" db:"work_due_gpu_ms"`
+	AsOf    time.Time       `json:"as_of"`
 }
 
 // Tenants gives the state of every tenant in every pool.
@@ -485,6 +488,9 @@ type Job struct {
 	Alloc      cluster.GPUTime `json:"alloc_gpu_ms" db:"alloc_gpu_ms"`
 	Due        cluster.GPUTime `json:"due_gpu_ms" db:"due_gpu_ms"`
 	Lost       cluster.GPUTime `json:"lost_gpu_ms" db:"lost_gpu_ms"`
+	// Work and WorkDue are in GPU time of the reference model: GPU time times speedup where a policy divides GPU models.
+	Work    cluster.GPUTime `json:"work_gpu_ms" db:"work_gpu_ms"`
+	WorkDue cluster.GPUTime `json:"work_due_gpu_ms" db:"work_due_gpu_ms"`
 }
 
 // Explanation is everything that explains why a job runs or waits.
@@ -513,6 +519,8 @@ type Explanation struct {
 	// NumbersAt is when the journal last wrote the numbers of Record and Status that change
 	// every round; it refreshes jobs in turn. It equals At if they are the newest round's.
 	NumbersAt cluster.Instant `json:"numbers_at"`
+	// GPUs are those that it holds, as they were seen last.
+	GPUs []GPU `json:"gpus_now,omitempty"`
 	// SlurmSays is Slurm's own reason why the job waits.
 	SlurmSays string `json:"slurm_says,omitempty"`
 	// Newest is the newest round's data of the job, and of the jobs in its status; see newestOf.
@@ -558,6 +566,9 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 		return Explanation{}, err
 	}
 	if x.Overrides, err = collect[Order](ctx, s, doing, jobOverrides, x.Job.SlurmID, x.Job.User, x.Job.Tenant); err != nil {
+		return Explanation{}, err
+	}
+	if x.GPUs, err = collect[GPU](ctx, s, doing, readJobGPUs, x.Job.SlurmID); err != nil {
 		return Explanation{}, err
 	}
 	worth, err := s.Effective(ctx, x.Job.Tenant)

@@ -196,7 +196,16 @@ type jobRow struct {
 	Alloc      cluster.GPUTime  `json:"alloc_gpu_ms"`
 	Due        cluster.GPUTime  `json:"due_gpu_ms"`
 	Lost       cluster.GPUTime  `json:"lost_gpu_ms"`
+	extraColumns
 }
+
+// extraColumns are the columns of work beyond GPU time.
+type extraColumns struct {
+	Extra    cluster.GPUTime `json:"extra_gpu_ms" db:"extra_gpu_ms"`
+	ExtraDue cluster.GPUTime `json:"extra_due_gpu_ms" db:"extra_due_gpu_ms"`
+}
+
+func extraOf(x cluster.Extra) extraColumns { return extraColumns{x.Alloc, x.Due} }
 
 type statusRow struct {
 	reasonColumns
@@ -212,6 +221,7 @@ type statusRow struct {
 	OtherJob  optional        `json:"other_job"`
 	SlurmSays string          `json:"slurm_says"`
 	Details   document        `json:"details"`
+	extraColumns
 }
 
 // reasonColumns are the columns of job_statuses that hold a reason unchanged.
@@ -315,6 +325,9 @@ type ledgerRow struct {
 	RhoAll      rho             `json:"rho_all"`
 	Owed        cluster.GPUTime `json:"owed_gpu_ms"`
 	Repays      millionths      `json:"repays_gpus"`
+
+	WindowExtra    cluster.GPUTime `json:"window_extra_gpu_ms"`
+	WindowExtraDue cluster.GPUTime `json:"window_extra_due_gpu_ms"`
 }
 
 // sampleRow is the part of a ledger row that tenant_history stores.
@@ -329,6 +342,7 @@ type sampleRow struct {
 	Alloc       cluster.GPUTime `json:"alloc_gpu_ms"`
 	Due         cluster.GPUTime `json:"due_gpu_ms"`
 	Rho         rho             `json:"rho"`
+	extraColumns
 }
 
 type bucketKey struct {
@@ -340,6 +354,7 @@ type bucketRow struct {
 	bucketKey
 	Alloc cluster.GPUTime `json:"alloc_gpu_ms"`
 	Due   cluster.GPUTime `json:"due_gpu_ms"`
+	extraColumns
 }
 
 type poolRow struct {

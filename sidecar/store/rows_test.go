@@ -244,14 +244,16 @@ func TestTheBooksAgree(t *testing.T) {
 		Tenant, Pool string
 		Start        time.Time
 		Alloc, Due   cluster.GPUTime
+		Extra        cluster.GPUTime
+		ExtraDue     cluster.GPUTime
 	}
 	var buckets []bucket
 	for _, a := range plan.State.Ledger.Tenants {
 		for _, b := range a.Buckets {
-			buckets = append(buckets, bucket{a.Tenant, a.Pool, b.Start.Time(), b.Alloc, b.Due})
+			buckets = append(buckets, bucket{a.Tenant, a.Pool, b.Start.Time(), b.Alloc, b.Due, b.Extra, b.ExtraDue})
 		}
 	}
-	rows := ask[bucket](l, "select tenant, pool, start_at, alloc_gpu_ms, due_gpu_ms from fairlease.window_buckets order by 1, 2, 3")
+	rows := ask[bucket](l, "select tenant, pool, start_at, alloc_gpu_ms, due_gpu_ms, extra_gpu_ms, extra_due_gpu_ms from fairlease.window_buckets order by 1, 2, 3")
 	for i := range rows {
 		rows[i].Start = rows[i].Start.UTC()
 	}

@@ -54,6 +54,9 @@ type carried struct {
 	Ledger cluster.Ledger  `json:"ledger"`
 	Claims []cluster.Claim `json:"claims"`
 	Habits []cluster.Habit `json:"habits"`
+	// Versions before these had none of them.
+	Completions []cluster.Completion `json:"completions,omitempty"`
+	Usages      []cluster.Usage      `json:"usages,omitempty"`
 }
 
 // keyframeEvery is the maximum number of frames from one keyframe to the next.
@@ -138,11 +141,11 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 	if encoded.scene.snapshot, encoded.scene.plan, err = rest(snap, plan); err != nil {
 		return failed("rest", err)
 	}
-	taken, err := json.Marshal(carried{snap.Ledger, snap.Claims, snap.Habits})
+	taken, err := json.Marshal(carried{snap.Ledger, snap.Claims, snap.Habits, snap.Completions, snap.Usages})
 	if err != nil {
 		return failed("ledger", err)
 	}
-	if encoded.scene.carried, err = json.Marshal(carried{plan.State.Ledger, plan.State.Claims, plan.State.Habits}); err != nil {
+	if encoded.scene.carried, err = json.Marshal(carried{plan.State.Ledger, plan.State.Claims, plan.State.Habits, plan.State.Completions, plan.State.Usages}); err != nil {
 		return failed("ledger", err)
 	}
 	told = appendWords(told, w, known)
@@ -185,8 +188,9 @@ func (f *snapshotLog) keep(encoded frame) {
 func rest(snap cluster.Snapshot, plan cluster.Plan) (snapshot, whole []byte, err error) {
 	snap.Cases, snap.Leases = snap.Cases[:0:0], snap.Leases[:0:0]
 	plan.State.Records, plan.State.Leases, plan.Statuses = plan.State.Records[:0:0], plan.State.Leases[:0:0], plan.Statuses[:0:0]
-	snap.Ledger, snap.Claims, snap.Habits = cluster.Ledger{}, nil, nil
-	plan.State.Ledger, plan.State.Claims, plan.State.Habits = cluster.Ledger{}, nil, nil
+	snap.Ledger, snap.Claims, snap.Habits, snap.Completions, snap.Usages = cluster.Ledger{}, nil, nil, nil, nil
+	m := &plan.State
+	m.Ledger, m.Claims, m.Habits, m.Completions, m.Usages = cluster.Ledger{}, nil, nil, nil, nil
 	if snapshot, err = json.Marshal(snap); err != nil {
 		return nil, nil, err
 	}
@@ -204,15 +208,17 @@ func accruing(from, at cluster.Instant) func(*sheet) foretold {
 	return func(s *sheet) foretold {
 		told := plain(s)
 		due, carry, rates := s.column(numberKind, "due"), s.column(numberKind, "due_carry"), s.column(numberKind, "due_rate")
-		dues, carries := make([]int64, len(due)), make([]int64, len(due))
+		faster, extra := s.column(numberKind, "extra.faster"), s.column(numberKind, "extra.due")
+		dues, carries, extras := make([]int64, len(due)), make([]int64, len(due)), make([]int64, len(due))
 		for i := range due {
 			if rates[i] < 0 || carry[i] < 0 || at < from {
 				continue
 			}
 			more, left := cluster.Accrue(cluster.MicroGPU(rates[i]), at.Sub(from), carry[i])
-			dues[i], carries[i] = due[i]+int64(more), left
+			work := cluster.Extra{Faster: faster[i]}
+			dues[i], carries[i], extras[i] = due[i]+int64(more), left, extra[i]+int64(work.Of(more))
 		}
-		told.formulas = map[string][]int64{"due": dues, "due_carry": carries}
+		told.formulas = map[string][]int64{"due": dues, "due_carry": carries, "extra.due": extras}
 		return told
 	}
 }
@@ -221,6 +227,7 @@ func accruing(from, at cluster.Instant) func(*sheet) foretold {
 // mostly have equal statuses.
 func judging(jobs, records *sheet) func(*sheet) foretold {
 	tenants, alloc, due := records.column(textKind, "tenant"), records.column(numberKind, "alloc"), records.column(numberKind, "due")
+	extra, extraDue := records.column(numberKind, "extra.alloc"), records.column(numberKind, "extra.due")
 	models, gpus := jobs.column(textKind, "job.request.model"), jobs.column(numberKind, "job.request.gpus")
 	return func(s *sheet) foretold {
 		rhos, owners, kinds := make([]int64, len(s.keys)), make([]int64, len(s.keys)), make([]int64, len(s.keys))
@@ -230,7 +237,7 @@ func judging(jobs, records *sheet) func(*sheet) foretold {
 		record, job := follow(records), follow(jobs)
 		for r, key := range s.keys {
 			if i := record(key); i >= 0 {
-				owners[r], rhos[r] = tenants[i], int64(cluster.RhoOf(cluster.GPUTime(alloc[i]), cluster.GPUTime(due[i])))
+				owners[r], rhos[r] = tenants[i], int64(cluster.RhoOf(cluster.GPUTime(alloc[i]+extra[i]), cluster.GPUTime(due[i]+extraDue[i])))
 			}
 			if i := job(key); i >= 0 {
 				kinds[r] = owners[r]<<40 ^ gpus[i]<<20 ^ models[i]
@@ -345,8 +352,9 @@ func (p *decoder) show() (snap cluster.Snapshot, plan cluster.Plan, err error) {
 		if err := errors.Join(json.Unmarshal(p.snapshotCarried, &before), json.Unmarshal(s.carried, &after)); err != nil {
 			return snap, plan, fmt.Errorf("reading the ledger's JSON: %w", err)
 		}
-		snap.Ledger, snap.Claims, snap.Habits = before.Ledger, before.Claims, before.Habits
-		plan.State.Ledger, plan.State.Claims, plan.State.Habits = after.Ledger, after.Claims, after.Habits
+		snap.Ledger, snap.Claims, snap.Habits, snap.Completions, snap.Usages = before.Ledger, before.Claims, before.Habits, before.Completions, before.Usages
+		m := &plan.State
+		m.Ledger, m.Claims, m.Habits, m.Completions, m.Usages = after.Ledger, after.Claims, after.Habits, after.Completions, after.Usages
 	}
 	w := s.words
 	cases, m := listOfRows(&snap.Cases, s.jobs), &plan.State

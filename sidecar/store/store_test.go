@@ -154,7 +154,7 @@ func TestExplain(t *testing.T) {
 	if diff := cmp.Diff(byID, byKey); diff != "" {
 		t.Errorf("by key it is explained otherwise:\n%s", diff)
 	}
-	record.DueCarry, record.DueRate, record.ChargedTo = 0, 0, 0 // they change in every round, and are not stored per job
+	record.DueCarry, record.DueRate, record.ChargedTo, record.Extra.Faster = 0, 0, 0, 0 // they change in every round, and are not stored per job
 	if diff := cmp.Diff(&record, byID.Record); diff != "" {
 		t.Errorf("the record:\n%s", diff)
 	}
@@ -193,7 +193,7 @@ func TestLists(t *testing.T) {
 		row, book := tenants[i], plan.State.Ledger.Tenants[i]
 		want := store.Tenant{Tenant: s.Tenant, Pool: s.Pool, Weight: s.Weight, Entitlement: s.Entitlement, Demand: s.Demand, Holds: s.Holds,
 			Borrowed: s.Borrowed, Lent: s.Lent, Waiting: s.Waiting, Rho: s.Rho, RhoAll: s.RhoAll, Behind: s.Behind.Duration(),
-			Deficit: s.Deficit, Owed: book.Owed, Repays: book.Repays, EvenIn: row.EvenIn, Alloc: book.Alloc, Due: book.Due, AsOf: row.AsOf}
+			Deficit: s.Deficit, Owed: book.Owed, Repays: book.Repays, EvenIn: row.EvenIn, Alloc: book.Alloc, Due: book.Due, Work: book.Alloc + book.Extra.Alloc, WorkDue: book.Due + book.Extra.Due, AsOf: row.AsOf}
 		if diff := cmp.Diff(want, row); diff != "" || !row.AsOf.Equal(plan.At.Time()) {
 			t.Errorf("a tenant as of %s:\n%s", row.AsOf, diff)
 		}

@@ -245,7 +245,7 @@ func newWritten(refresh cluster.Span) *written {
 // sameJob ignores the integrals: they grow every round, and statuses has them while the job
 // lives.
 func sameJob(was, now jobRow) bool {
-	was.Alloc, was.Due = now.Alloc, now.Due
+	was.Alloc, was.Due, was.extraColumns = now.Alloc, now.Due, now.extraColumns
 	return was == now
 }
 
@@ -287,7 +287,7 @@ func sameStatus(was, now statusRow, refresh cluster.Span) bool {
 	was.Round, was.At = now.Round, now.At
 	was.Free, was.Behind, was.OtherBehind, was.Rank, was.Rho = now.Free, now.Behind, now.OtherBehind, now.Rank, now.Rho
 	was.OtherJob, was.Other, was.Until, was.For, was.Pool = now.OtherJob, now.Other, now.Until, now.For, now.Pool
-	was.SlurmSays, was.Alloc, was.Due = now.SlurmSays, now.Alloc, now.Due
+	was.SlurmSays, was.Alloc, was.Due, was.extraColumns = now.SlurmSays, now.Alloc, now.Due, now.extraColumns
 	if brief(was.Details) && brief(now.Details) {
 		was.Details = now.Details
 	}

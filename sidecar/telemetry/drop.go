@@ -26,6 +26,7 @@ type Spool struct {
 	Folder string
 
 	seen map[cluster.JobID]version
+	kept map[cluster.JobID]float64 // steps of the newest save
 }
 
 // version identifies the content of a file that was read before.
@@ -60,11 +61,17 @@ func (d *Spool) Read(running []Holder, now cluster.Instant) ([]cluster.Progress,
 		}
 	}
 	var out []cluster.Progress
-	d.seen = map[cluster.JobID]version{}
+	seen, kept := map[cluster.JobID]version{}, map[cluster.JobID]float64{}
 	for i, h := range running {
 		f := &found[i]
 		if f.version != (version{}) {
-			d.seen[h.Job] = f.version
+			seen[h.Job] = f.version
+		}
+		if before, ok := d.kept[h.Job]; ok {
+			kept[h.Job] = before
+		}
+		if f.err == nil && f.news {
+			f.err = f.refused(d.kept[h.Job], now)
 		}
 		switch {
 		case f.err != nil:
@@ -72,12 +79,28 @@ func (d *Spool) Read(running []Holder, now cluster.Instant) ([]cluster.Progress,
 		case f.news:
 			f.report.At = min(cluster.Instant(f.version.written/1e6), now)
 			if f.saved {
-				f.report.Saved = f.report.At
+				f.report.Saved, kept[h.Job] = f.report.At, f.report.Steps
 			}
 			out = append(out, f.report)
 		}
 	}
+	d.seen, d.kept = seen, kept
 	return out, wrong
+}
+
+// ahead is the maximum difference of the clocks of nodes and file servers.
+const ahead = cluster.Minute
+
+// refused says why the report of a save cannot be true: it is from the future, or the save has fewer steps than the
+// newest. Other reports from the future count as of now.
+func (f *finding) refused(saved float64, now cluster.Instant) error {
+	switch at := cluster.Instant(f.version.written / 1e6); {
+	case f.saved && at > now.Add(ahead):
+		return fmt.Errorf("is from the future, %s ahead; is the node's clock right?", at.Sub(now))
+	case f.saved && f.report.Steps < saved:
+		return errors.New(backwards(f.report.Steps, saved))
+	}
+	return nil
 }
 
 // finding is the result for a job.

@@ -18,11 +18,14 @@ import (
 // Owner gives the user id of the owner of a running job; false if no such job runs.
 type Owner func(cluster.JobID) (uid uint32, running bool)
 
-// Inbox is the endpoint POST /v1/progress. Set the exported fields, then serve it. It answers
-// 202, and in Retry-After the seconds until the next report is useful.
+// Inbox is the endpoints POST /v1/progress, which answers 202, and POST /v1/lease, which answers 200
+// and the job's lease. Retry-After has the seconds until the next report or question is useful. Set
+// the exported fields, then serve it.
 type Inbox struct {
 	Open  func(ctx context.Context, credential []byte) (uid uint32, payload []byte, err error)
 	Owner Owner
+	// Lease gives the lease of a running job; false = it has none.
+	Lease func(cluster.JobID) (Term, bool)
 	Now   func() time.Time
 	// Every is the minimum interval between two reports of a job, and between two of its reports
 	// of a save; earlier ones are refused.
@@ -42,8 +45,12 @@ type Inbox struct {
 	shunned map[string]int // refused credentials by address, since the last Take
 }
 
-// hearing is when a job last reported, and when it last reported a save.
-type hearing struct{ any, save time.Time }
+// hearing is when a job last reported, when it last reported a save, of how many steps, and when it last asked for its
+// lease.
+type hearing struct {
+	any, save, asked time.Time
+	saved            float64
+}
 
 // mostBlame is the maximum number of a user's invalid reports that are parsed, and of an
 // address's refused credentials that are opened, between two Takes. Valid reports are bounded by
@@ -91,10 +98,15 @@ func (b *Inbox) Server() *http.Server {
 }
 
 func (b *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	no := b.serve(r)
+	answer, again, no := b.serve(r)
 	if no == nil {
-		w.Header().Set("Retry-After", seconds(b.Every))
-		w.WriteHeader(http.StatusAccepted)
+		w.Header().Set("Retry-After", seconds(again))
+		if answer == nil {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(answer) // the job asks again
 		return
 	}
 	b.lock.Lock()
@@ -113,28 +125,35 @@ func seconds(d time.Duration) string {
 	return strconv.FormatInt(max(int64((d+time.Second-1)/time.Second), 1), 10)
 }
 
-func (b *Inbox) serve(r *http.Request) *refusal {
-	if r.URL.Path != "/v1/progress" {
-		return &refusal{code: http.StatusNotFound, what: "progress is reported to /v1/progress"}
+// serve handles a request. answer is nil if there is nothing to say.
+func (b *Inbox) serve(r *http.Request) (answer []byte, again time.Duration, no *refusal) {
+	asks := r.URL.Path == "/v1/lease" && b.Lease != nil
+	if !asks && r.URL.Path != "/v1/progress" {
+		return nil, 0, &refusal{code: http.StatusNotFound, what: "progress is reported to /v1/progress; a job asks for its lease at /v1/lease"}
 	}
 	if r.Method != http.MethodPost {
-		return &refusal{code: http.StatusMethodNotAllowed, what: "progress is reported by POST"}
+		return nil, 0, &refusal{code: http.StatusMethodNotAllowed, what: "use POST: the body is a credential"}
 	}
 	credential, err := io.ReadAll(io.LimitReader(r.Body, 4*Most+1))
 	switch {
 	case err != nil:
-		return &refusal{code: http.StatusBadRequest, what: "the report did not arrive whole"}
+		return nil, 0, &refusal{code: http.StatusBadRequest, what: "the report did not arrive whole"}
 	case len(credential) > 4*Most:
-		return &refusal{code: http.StatusRequestEntityTooLarge, what: fmt.Sprintf("the report is too long: %d bytes are the most", 4*Most)}
+		return nil, 0, &refusal{code: http.StatusRequestEntityTooLarge, what: fmt.Sprintf("the report is too long: %d bytes are the most", 4*Most)}
 	}
 	uid, payload, no := b.open(r.Context(), host(r.RemoteAddr), credential)
 	if no != nil {
-		return no
+		return nil, 0, no
 	}
 	if no := b.tired(uid); no != nil {
-		return no
+		return nil, 0, no
 	}
-	if no = b.take(uid, payload); no != nil && no.code != http.StatusNotFound { // the job may have just started
+	if asks {
+		answer, again, no = b.tell(uid, payload)
+	} else {
+		again, no = b.Every, b.take(uid, payload)
+	}
+	if no != nil && no.code != http.StatusNotFound { // the job may have just started
 		b.lock.Lock()
 		defer b.lock.Unlock()
 		if b.blamed == nil {
@@ -142,7 +161,7 @@ func (b *Inbox) serve(r *http.Request) *refusal {
 		}
 		b.blamed[uid]++
 	}
-	return no
+	return answer, again, no
 }
 
 // tired refuses to parse reports of a user with too many invalid ones.
@@ -161,14 +180,22 @@ func (b *Inbox) take(uid uint32, payload []byte) *refusal {
 	if err != nil {
 		return &refusal{code: http.StatusBadRequest, what: err.Error()}
 	}
-	owner, running := b.Owner(report.Job)
-	switch {
-	case !running:
-		return &refusal{code: http.StatusNotFound, what: fmt.Sprintf("job %s is not known to run (a job is known some seconds after its start)", report.Job), again: b.Every}
-	case owner != uid:
-		return &refusal{code: http.StatusForbidden, what: fmt.Sprintf("job %s is not a job of user %d", report.Job, uid)}
+	if no := b.owned(uid, report.Job); no != nil {
+		return no
 	}
 	return b.keep(report, saved)
+}
+
+// owned refuses a user's request about a job that does not run, or belongs to another user.
+func (b *Inbox) owned(uid uint32, job cluster.JobID) *refusal {
+	owner, running := b.Owner(job)
+	switch {
+	case !running:
+		return &refusal{code: http.StatusNotFound, what: fmt.Sprintf("job %s is not known to run (a job is known some seconds after its start)", job), again: b.Every}
+	case owner != uid:
+		return &refusal{code: http.StatusForbidden, what: fmt.Sprintf("job %s is not a job of user %d", job, uid)}
+	}
+	return nil
 }
 
 // shuns refuses to open credentials from an address with too many refused ones: their author is
@@ -232,6 +259,9 @@ func (b *Inbox) keep(r cluster.Progress, saved bool) *refusal {
 	if !last.IsZero() && now.Sub(last) < b.Every {
 		return &refusal{code: http.StatusTooManyRequests, what: fmt.Sprintf("job %s has just reported; once in %s is enough", r.Job, b.Every), again: b.Every - now.Sub(last)}
 	}
+	if saved && r.Steps < on.saved {
+		return &refusal{code: http.StatusConflict, what: backwards(r.Steps, on.saved)}
+	}
 	if b.heard == nil {
 		b.heard = map[cluster.JobID]hearing{}
 	}
@@ -240,7 +270,9 @@ func (b *Inbox) keep(r cluster.Progress, saved bool) *refusal {
 	}
 	on.any, r.Saved = now, b.latest[r.Job].Saved
 	if saved {
-		on.save, r.Saved = now, r.At
+		on.save, on.saved, r.Saved = now, r.Steps, r.At
+	} else {
+		r.Took = b.latest[r.Job].Took
 	}
 	b.heard[r.Job], b.latest[r.Job] = on, r
 	return nil

@@ -211,7 +211,7 @@ func TestOnlyProgressIsPosted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if no := b.serve(r); no == nil || no.code != x.want {
+		if _, _, no := b.serve(r); no == nil || no.code != x.want {
 			t.Errorf("%s %s: %+v, want %d", x.method, x.path, no, x.want)
 		}
 	}

@@ -132,7 +132,7 @@ func TestThePythonLibraryComesAgainWhenItIsTold(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "munge"), []byte("#!/bin/sh\nexec cat\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	const script = "import fairlease, time\ntry: fairlease.report(1)\nexcept OSError: pass\nprint(round(max(fairlease._next - time.monotonic(), 0) / 10) * 10)"
+	const script = "import fairlease, time, fairlease._reports as reports\ntry: fairlease.report(1)\nexcept OSError: pass\nprint(round(max(reports._next - time.monotonic(), 0) / 10) * 10)"
 	for _, x := range []struct {
 		code  int
 		again string

@@ -22,11 +22,20 @@ type wire struct {
 	Steps *float64 `json:"steps"`
 	Total float64  `json:"total"`
 	Saved bool     `json:"saved"`
+	Took  float64  `json:"took"`
 }
 
-// Parse reads a report: {"job": "123_4", "steps": 1200, "total": 90000, "saved": true}. The total
-// is optional, and so is the job if the file's name gives it: then it is the argument job. With
-// saved, the job has just saved its work.
+// backwards words the refusal of a save of an attempt after a later one.
+func backwards(steps, before float64) string {
+	return fmt.Sprintf("saved: a save after %g steps follows one after %g; report the newest checkpoint only", steps, before)
+}
+
+// longestSave is the longest duration of a save that a job may report, in seconds.
+const longestSave = 24 * 3600
+
+// Parse reads a report: {"job": "123_4", "steps": 1200, "total": 90000, "saved": true, "took": 12.5}.
+// The total is optional, and so is the job if the file's name gives it: then it is the argument
+// job. With saved, the job has just saved its work; took is how long that took, in seconds.
 func Parse(text []byte, job string) (r cluster.Progress, saved bool, err error) {
 	var w wire
 	if len(text) > Most {
@@ -53,8 +62,11 @@ func Parse(text []byte, job string) (r cluster.Progress, saved bool, err error) 
 	if !(w.Total >= 0 && w.Total <= mostSteps) {
 		wrong = append(wrong, fmt.Errorf("total: %v cannot be; write a number from 0 to %d, or leave it out", w.Total, int64(mostSteps)))
 	}
+	if !(w.Took >= 0 && w.Took <= longestSave) || w.Took > 0 && !w.Saved {
+		wrong = append(wrong, fmt.Errorf("took: %v cannot be; write with a save how many seconds it took, from 0 to %d, or leave it out", w.Took, longestSave))
+	}
 	if len(wrong) > 0 {
 		return cluster.Progress{}, false, errors.Join(wrong...)
 	}
-	return cluster.Progress{Job: id, Steps: *w.Steps, Total: w.Total}, w.Saved, nil
+	return cluster.Progress{Job: id, Steps: *w.Steps, Total: w.Total, Took: cluster.Span(w.Took * 1000)}, w.Saved, nil
 }

@@ -19,6 +19,10 @@ func TestParse(t *testing.T) {
 		{`{"steps":1.5e3}`, "7", cluster.Progress{Job: cluster.JobID{ID: 7}, Steps: 1500}, nil},
 		{`{"steps":7,"saved":true}`, "7", cluster.Progress{Job: cluster.JobID{ID: 7}, Steps: 7}, nil},
 		{`{"steps":7,"saved":false}`, "7", cluster.Progress{Job: cluster.JobID{ID: 7}, Steps: 7}, nil},
+		{`{"steps":7,"saved":true,"took":12.5}`, "7", cluster.Progress{Job: cluster.JobID{ID: 7}, Steps: 7, Took: 12500}, nil},
+		{`{"steps":7,"took":1}`, "7", cluster.Progress{}, []string{"took: 1 cannot be; write with a save"}},
+		{`{"steps":7,"saved":true,"took":-1}`, "7", cluster.Progress{}, []string{"took: -1 cannot be"}},
+		{`{"steps":7,"saved":true,"took":86401}`, "7", cluster.Progress{}, []string{"took: 86401 cannot be"}},
 		{`{"steps":7,"saved":1}`, "7", cluster.Progress{}, []string{"the report cannot be read"}},
 		{`{"job":"8","steps":1}`, "7", cluster.Progress{}, []string{"job: 8 is said in the file of 7"}},
 		{`{"job":"x","steps":-1,"total":1e300}`, "", cluster.Progress{}, []string{`job: "x" is no job id`, "steps: -1 cannot be", "total: 1e+300 cannot be"}},
@@ -34,7 +38,7 @@ func TestParse(t *testing.T) {
 		if got != x.want {
 			t.Errorf("%q: %+v, want %+v", x.text, got, x.want)
 		}
-		if want := strings.Contains(x.text, `"saved":true`); saved != want {
+		if want := strings.Contains(x.text, `"saved":true`) && x.wrong == nil; saved != want {
 			t.Errorf("%q: saved %v, want %v", x.text, saved, want)
 		}
 		var lines []string

@@ -123,9 +123,13 @@ func (x *Explanation) Write(p *Page) {
 		p.listed("Saves", w.Saves(x.Stop))
 		p.listed("Stops", w.Stops(x.Stop))
 	}
-	alloc, due, loss := j.Alloc, j.Due, j.Lost
+	if words := gpuNotes(x.GPUs, p.Now.Time()); len(words) > 0 {
+		p.listed("GPUs", words)
+	}
+	received, due, loss := j.Work, j.WorkDue, j.Lost
 	if r := x.Record; r != nil { // newer than the table
-		alloc, due, loss = r.Alloc, r.Due, r.Lost
+		received, due = r.Work()
+		loss = r.Lost
 	}
 	set := &snap.Settings
 	if budget := set.StopAllowance > 0 || set.StopOverheadMilli > 0; budget && x.Record != nil {
@@ -134,15 +138,20 @@ func (x *Explanation) Write(p *Page) {
 		}
 		loss = 0
 	}
-	say("Received", "%s of %s due (rho %s); leases %d, restarts %d%s", explain.GPUTime(alloc), explain.GPUTime(due), cluster.RhoOf(alloc, due), j.Terms, j.Restarts, lost(loss))
+	say("Received", "%s of %s due%s (rho %s); leases %d, restarts %d%s", explain.GPUTime(received), explain.GPUTime(due), currency(set), cluster.RhoOf(received, due),
+		j.Terms, j.Restarts, lost(loss))
 	for i := range x.Standing {
 		st := &x.Standing[i]
 		name := ""
 		if i == 0 {
 			name = "Tenant"
 		}
-		say(name, "%s in %s: due %s GPUs, wants %s, has %d; %s; rho %s", st.Tenant, st.Pool, gpuCount(st.Entitlement), gpuCount(st.Demand), st.Holds,
-			explain.Behind(st.Behind), st.Rho)
+		over := ""
+		if set.Divide != "" {
+			over = " of all models"
+		}
+		say(name, "%s in %s: due %s GPUs, wants %s, has %d; %s; rho%s %s", st.Tenant, st.Pool, gpuCount(st.Entitlement), gpuCount(st.Demand), st.Holds,
+			explain.Behind(st.Behind), over, st.Rho)
 		if s := debtWords(st, snap.Settings.Term); s != "" {
 			say("", "%s", s)
 		}
@@ -150,7 +159,7 @@ func (x *Explanation) Write(p *Page) {
 	if e := x.Effective; e != nil {
 		rho := ""
 		if e.Rho != nil {
-			rho = fmt.Sprintf("; measured rho %.3f", *e.Rho)
+			rho = fmt.Sprintf("; ratio %.3f", *e.Rho)
 		}
 		say("", "%s in all: its GPUs are worth %.2f of the reference model, its share by weight %.2f%s", e.Tenant, e.Throughput, e.Share, rho)
 	}
@@ -266,6 +275,14 @@ func limit(s cluster.Span) string {
 		return ", without a time limit"
 	}
 	return ", for at most " + s.String()
+}
+
+// currency names the unit of what a job received and was due, if it is not GPU time.
+func currency(set *cluster.Settings) string {
+	if set.Divide == "" {
+		return ""
+	}
+	return ", as GPU time of the reference model"
 }
 
 func lost(g cluster.GPUTime) string {

@@ -128,6 +128,25 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
+// Types whose jobs report nothing have rows by their evidence, without steps; the check counts what each source tells.
+func TestProfilesWithoutReports(t *testing.T) {
+	snap, plan := &cluster.Snapshot{}, &cluster.Plan{}
+	plan.State.Ledger.Pools = []cluster.PoolAccount{{Pool: "k80"}, {Pool: "v100"}}
+	plan.State.Completions = []cluster.Completion{{Kind: "nlp/ann.train.py:01234567", Gang: 2, Models: []string{"k80", "v100"}, At: at.Add(-cluster.Hour),
+		Rates: []cluster.RunRate{{Rate: 1e-4, Spread: 0.1, Jobs: 6}, {Rate: 3e-4, Spread: 0.05, Jobs: 9}}}}
+	var out bytes.Buffer
+	page := &view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}}
+	page.Table(view.ProfileTable(view.Profiles(snap, plan), at))
+	if want := "nlp/ann.train.py:01234567||2|v100||3.00|2.40-3.75|completions|9|5.0%|01:00:00|run times of 9 jobs that completed\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("%q, want %q at the end", out.String(), want)
+	}
+	out.Reset()
+	page.Table(view.ProfileCheckTable(view.ProfileChecks(snap, plan), at))
+	if !strings.Contains(out.String(), "completions|2|100.0%|||\n") || !strings.Contains(out.String(), "unknown|0|0.0%|||\n") {
+		t.Error(out.String())
+	}
+}
+
 // A past lease has no time left, and with --all a reason.
 func TestLeaseTable(t *testing.T) {
 	began, ended := at.Time(), at.Add(cluster.Minute).Time()

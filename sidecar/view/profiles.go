@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -25,8 +26,8 @@ type Speedup struct {
 	High  float64 `json:"high"`
 }
 
-// Profiles gives all declared and observed rates, and estimates where neither exists.
-func Profiles(snap *cluster.Snapshot, plan *cluster.Plan) []Profile {
+// bookOf gives what is known of speeds after a round, and the GPU models.
+func bookOf(snap *cluster.Snapshot, plan *cluster.Plan) (*profile.Book, []string) {
 	set := profile.Default()
 	set.Estimate, set.Reference = !snap.Settings.NoEstimates, snap.Settings.Reference
 	book := profile.New(set, plan.State.Profiles, plan.State.Paces)
@@ -34,29 +35,44 @@ func Profiles(snap *cluster.Snapshot, plan *cluster.Plan) []Profile {
 		d.Basis = profile.File
 		_ = book.Declare(d) // problems were reported when the file was read
 	}
+	book.Consider(plan.State.Completions, plan.State.Usages)
 	var models []string
 	for i := range plan.State.Ledger.Pools {
 		models = append(models, plan.State.Ledger.Pools[i].Pool)
 	}
+	return book, models
+}
+
+// Profiles gives all declared and observed rates, and estimates where neither exists.
+func Profiles(snap *cluster.Snapshot, plan *cluster.Plan) []Profile {
+	book, models := bookOf(snap, plan)
 	var all []Profile
 	type group struct {
 		kind, with cluster.Kind
 		gang       int
 	}
 	seen := map[group]bool{}
-	for _, e := range book.Entries() {
-		all = append(all, Profile{Profile: e})
-		g := group{e.Kind, e.With, e.Gang}
-		if e.With != "" || seen[g] {
-			continue
+	estimates := func(g group) {
+		if g.with != "" || seen[g] {
+			return
 		}
 		seen[g] = true
 		for _, model := range models {
-			if x, ok := book.Rate(e.Kind, model, e.Gang); ok && x.Source == cluster.Estimated {
-				x.Model, x.Gang = model, e.Gang
+			if x, ok := book.Rate(g.kind, model, g.gang); ok && x.Source == cluster.Estimated {
+				x.Model, x.Gang = model, g.gang
 				all = append(all, Profile{Profile: x})
 			}
 		}
+	}
+	for _, e := range book.Entries() {
+		all = append(all, Profile{Profile: e})
+		estimates(group{e.Kind, e.With, e.Gang})
+	}
+	for _, c := range plan.State.Completions {
+		estimates(group{kind: c.Kind, gang: c.Gang})
+	}
+	for _, u := range plan.State.Usages {
+		estimates(group{kind: u.Kind, gang: u.Gang})
 	}
 	for i := range all {
 		x := &all[i]
@@ -89,13 +105,37 @@ func ProfileTable(all []Profile, now cluster.Instant) *Table {
 		if x.At > 0 {
 			age = now.Sub(x.At).String()
 		}
-		t.Add(string(x.Kind), string(x.With), fmt.Sprint(x.Gang), x.Model, fmt.Sprintf("%.4g", x.Rate), speedup, bounds, string(x.Source), samples, spread, age, x.Basis)
+		rate := fmt.Sprintf("%.4g", x.Rate)
+		if x.Relative {
+			rate = ""
+		}
+		t.Add(string(x.Kind), string(x.With), fmt.Sprint(x.Gang), x.Model, rate, speedup, bounds, cmp.Or(string(x.Method), string(x.Source)), samples, spread, age, x.Basis)
 	}
 	t.Tint = func(row, _ int) string {
 		if all[row].Source == cluster.Estimated {
 			return "dim"
 		}
 		return ""
+	}
+	return t
+}
+
+// ProfileChecks tests the sources of speeds after a round.
+func ProfileChecks(snap *cluster.Snapshot, plan *cluster.Plan) []profile.Quality {
+	book, models := bookOf(snap, plan)
+	return profile.Test(book, models)
+}
+
+// ProfileCheckTable lists the coverage and the errors of sources.
+func ProfileCheckTable(all []profile.Quality, _ cluster.Instant) *Table {
+	t := &Table{Head: []string{"SOURCE", ">KNOWN", ">COVERAGE", ">TESTED", ">ERROR", ">WORST"}}
+	percent := func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
+	for _, c := range all {
+		tested, off, worst := "", "", ""
+		if c.Tested > 0 {
+			tested, off, worst = fmt.Sprint(c.Tested), percent(math.Expm1(c.Error)), percent(math.Expm1(c.Worst))
+		}
+		t.Add(cmp.Or(string(c.Method), string(c.Source), "unknown"), fmt.Sprint(c.Known), percent(float64(c.Known)/float64(max(c.Of, 1))), tested, off, worst)
 	}
 	return t
 }

@@ -47,7 +47,12 @@ type Status struct {
 	// Divided is the policy that divides heterogeneous GPUs, Effective the tenants' throughput
 	// under it.
 	Divided string `json:"divided,omitempty"`
-	Bound   string `json:"bound,omitempty"` // how far its division may be from the best, in words
+	Chooser string `json:"models_chooser,omitempty"` // the mechanism that turns its division into jobs
+	Bound   string `json:"bound,omitempty"`          // how far its division may be from the best, in words
+	// GPUs counts nodes by how well their GPUs are seen, and Unseen lists those that are not fresh; both are empty without
+	// telemetry. The caller sets them.
+	GPUs   []store.GPULook `json:"gpu_telemetry,omitempty"`
+	Unseen []store.GPUNode `json:"gpu_nodes_not_fresh,omitempty"`
 	// CellTrades counts the trades of cells in force.
 	CellTrades int               `json:"cell_trades,omitempty"`
 	Effective  []store.Effective `json:"effective,omitempty"`
@@ -102,6 +107,9 @@ type PoolStatus struct {
 func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
 	st := &Status{Divided: snap.Settings.Divide, Schedule: snap.Settings.Schedule, Tuned: snap.Settings.Tuned, Term: snap.Settings.Term, Effective: effective, Leader: lead, Alive: lives(lead), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
 		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Orders: len(snap.Overrides), CellTrades: len(plan.State.CellTrades)}
+	if st.Divided != "" {
+		st.Chooser = cmp.Or(snap.Settings.Mechanism, cluster.Nearest)
+	}
 	if d := snap.Allocation; d != nil && d.Policy == st.Divided {
 		st.Bound = explain.Bound(d)
 	}
@@ -364,6 +372,9 @@ func (st *Status) Write(p *Page) {
 	if len(st.Bad) > 0 {
 		say("bad", "%s", strings.Join(st.Bad, ", "))
 	}
+	if words := gpuLooks(st.GPUs, st.Unseen, p.Now.Time()); words != "" {
+		say("telemetry", "%s", words)
+	}
 	if st.Own {
 		say("seen", "jobs, leases and overrides of your own tenants; this database user may not see others")
 	} else {
@@ -388,7 +399,7 @@ func (st *Status) effective(p *Page) {
 	if len(st.Effective) == 0 {
 		return
 	}
-	t := &Table{Head: []string{"TENANT", ">NOW", ">DUE", ">BY_WEIGHT", ">MEASURED_RHO"}}
+	t := &Table{Head: []string{"TENANT", ">NOW", ">DUE", ">BY_WEIGHT", ">RATIO"}}
 	for _, x := range st.Effective {
 		rho := "-"
 		if x.Rho != nil {
@@ -396,7 +407,7 @@ func (st *Status) effective(p *Page) {
 		}
 		t.Add(x.Tenant, fmt.Sprintf("%.2f", x.Throughput), fmt.Sprintf("%.2f", x.Due), fmt.Sprintf("%.2f", x.Share), rho)
 	}
-	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("Throughput of each tenant's GPUs, in GPUs of the reference model (%s divides):", st.Divided), "bold"))
+	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("Throughput of each tenant's GPUs, in GPUs of the reference model (%s divides, %s chooses jobs):", st.Divided, st.Chooser), "bold"))
 	p.Table(t)
 	if st.Bound != "" {
 		p.Printf("%s\n", st.Bound)

@@ -70,8 +70,8 @@ select
     at,
     millionths(least(entitlement_gpus, demand_gpus)) as rate_gpus,
     holds_gpus,
-    alloc_gpu_ms,
-    due_gpu_ms
+    alloc_gpu_ms + extra_gpu_ms as work_gpu_ms,
+    due_gpu_ms + extra_due_gpu_ms as work_due_gpu_ms
 from tenant_history
 where at > $1
 and at < $2

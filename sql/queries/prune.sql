@@ -48,3 +48,11 @@ where {few where least(ended_at, until_at) < now() - $1::interval};
 delete from tunings
 where {few where at < now() - $1::interval
 and id < (select coalesce(max(id), 0) from tunings where kind in ('taken', 'undone', 'ended'))};
+
+-- name: prune_gpu_use
+delete from gpu_use
+where {few where hour < now() - $1::interval};
+
+-- name: prune_gpu_memory
+delete from gpu_memory
+where {few where at < now() - $1::interval};

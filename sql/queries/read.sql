@@ -82,7 +82,10 @@ from waiting_jobs
 limit $1;
 
 -- name: jobs_by_id
-select {columns}
+select
+    {columns but work_gpu_ms, work_due_gpu_ms},
+    alloc_gpu_ms + extra_gpu_ms as work_gpu_ms,
+    due_gpu_ms + extra_due_gpu_ms as work_due_gpu_ms
 from jobs
 where ($1 > 0 and slurm_job = $1 and slurm_id = $2)
 or ($1 = 0 and key = $3)

@@ -2,17 +2,18 @@ create or replace view sharing_loss as
 select
     'tenant' as scope,
     tenant,
-    pool,
+    case when not exists (select from entitlements) then pool end as pool,
     null::text as slurm_id,
     null::text as user_name,
     null::text as state,
     rho,
-    window_alloc_gpu_ms as received_gpu_ms,
-    window_due_gpu_ms as due_gpu_ms,
-    window_due_gpu_ms - window_alloc_gpu_ms as missing_gpu_ms
-from ledger
+    sum(window_work_gpu_ms) as received_gpu_ms,
+    sum(window_work_due_gpu_ms) as due_gpu_ms,
+    sum(window_work_due_gpu_ms - window_work_gpu_ms) as missing_gpu_ms
+from tenant_fairness
 where rho < 0.95
-and window_due_gpu_ms > 0
+group by 1, 2, 3, rho
+having sum(window_work_due_gpu_ms) > 0
 union all
 select
     'job',
@@ -22,25 +23,25 @@ select
     user_name,
     state,
     rho,
-    alloc_gpu_ms,
-    due_gpu_ms,
-    due_gpu_ms - alloc_gpu_ms
+    work_gpu_ms,
+    work_due_gpu_ms,
+    work_due_gpu_ms - work_gpu_ms
 from job_fairness
 where rho < 0.95
-and due_gpu_ms > 0
+and work_due_gpu_ms > 0
 order by scope desc, missing_gpu_ms desc;
 
 comment on view sharing_loss is 'Tenants and jobs that get less than 95 % of their due (ASTRAEA section 6.3): tenants over the window, then jobs, most missing first. A job that waits for its first lease is listed with rho 0.';
 comment on column sharing_loss.scope is 'tenant or job.';
 comment on column sharing_loss.tenant is 'The tenant.';
-comment on column sharing_loss.pool is 'GPU model; null for a job.';
+comment on column sharing_loss.pool is 'GPU model; null for a job, and where a policy divides GPU models: then all together.';
 comment on column sharing_loss.slurm_id is 'Slurm''s id; null for a tenant.';
 comment on column sharing_loss.user_name is 'The job''s user; null for a tenant.';
 comment on column sharing_loss.state is 'The job''s state; null for a tenant.';
 comment on column sharing_loss.rho is 'Received over due.';
-comment on column sharing_loss.received_gpu_ms is 'GPU time received.';
-comment on column sharing_loss.due_gpu_ms is 'GPU time due.';
-comment on column sharing_loss.missing_gpu_ms is 'GPU time missing.';
+comment on column sharing_loss.received_gpu_ms is 'GPU time received; work where a policy divides GPU models.';
+comment on column sharing_loss.due_gpu_ms is 'GPU time due, or work.';
+comment on column sharing_loss.missing_gpu_ms is 'GPU time missing, or work.';
 
 create or replace view sharing_loss_summary as
 with done as (
@@ -50,7 +51,7 @@ with done as (
         count(*) filter (where rho < 0.95) as in_loss
     from job_fairness
     where state = 'done'
-    and due_gpu_ms > 0
+    and work_due_gpu_ms > 0
     group by tenant
 ),
 slices as (
@@ -59,7 +60,7 @@ slices as (
         count(*) as slices,
         count(*) filter (where rho < 1) as in_loss
     from tenant_fairness_over_time
-    where due_gpu_ms > 0
+    where work_due_gpu_ms > 0
     group by tenant
 )
 select

@@ -18,6 +18,9 @@ func (o Options) files(pluginDir string) map[string]string {
 		"init.sql":              initSQL,
 		"fairlease-plugin.conf": o.PluginConf,
 	}
+	if o.Plugin == PluginC {
+		files["plugstack.conf"] = "optional spank_fairlease.so\n"
+	}
 	if o.Topology != "" {
 		files["topology.conf"] = o.Topology
 	}

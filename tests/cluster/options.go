@@ -82,13 +82,13 @@ type QOS struct {
 	Words string `json:"words,omitempty"`
 }
 
-// Plugin is what the cluster's slurmctld loads as its job_submit plugin.
+// Plugin is what the cluster's slurmctld loads as its job_submit plugin, and with PluginC the SPANK plugin beside it.
 type Plugin string
 
 // The plugins that there are.
 const (
 	PluginNone Plugin = "none"
-	PluginC    Plugin = "c"   // slurmplugin/job_submit_fairlease.c, built against this cluster's Slurm
+	PluginC    Plugin = "c"   // those in slurmplugin, built against this cluster's Slurm
 	PluginLua  Plugin = "lua" // contrib/job_submit.lua
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// installPlugin builds or copies the job_submit plugin that the options ask for.
+// installPlugin builds or copies the plugins that the options ask for.
 func (c *Cluster) installPlugin(ctx context.Context, pluginDir string) error {
 	switch c.Options.Plugin {
 	case PluginC:
@@ -37,7 +37,7 @@ func (c *Cluster) buildPlugin(ctx context.Context, pluginDir string) error {
 		}
 	}
 	if _, err := c.Exec(ctx, "root", "make", "-s", "-C", "/run/plugin", "install", "PLUGINDIR="+pluginDir); err != nil {
-		return fmt.Errorf("building the plugin against Slurm of %s: %w", c.Options.Suite, err)
+		return fmt.Errorf("building the plugins against Slurm of %s: %w", c.Options.Suite, err)
 	}
 	return nil
 }

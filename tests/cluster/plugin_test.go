@@ -6,11 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/slurm"
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
@@ -102,29 +107,160 @@ var gateCases = []gateCase{
 	{name: "exclusive for a user", args: "--exclusive=user --gres=gpu:1"},
 }
 
-// TestPlugin runs the same table against both twins and both gates on both versions of Slurm.
+// TestPlugin runs the same tests against both twins on both versions of Slurm, all four side by side.
 func TestPlugin(t *testing.T) {
-	eachTwin(t, pluginConf, func(t *testing.T, c *testcluster.Cluster) {
-		table := func(t *testing.T, license string) {
-			for _, g := range gateCases {
-				if g.suite == "" || g.suite == c.Options.Suite {
-					t.Run(g.name, func(t *testing.T) { g.run(t, c, license) })
+	t.Parallel()
+	for _, suite := range testcluster.Suites {
+		for _, plugin := range []testcluster.Plugin{testcluster.PluginC, testcluster.PluginLua} {
+			t.Run(suite+"/"+string(plugin), func(t *testing.T) {
+				t.Parallel()
+				c := testcluster.ForTest(t, testcluster.Options{
+					Suite: suite, Plugin: plugin, PluginConf: pluginConf,
+					Partitions: []testcluster.Partition{{Name: "gpu", Default: true}, {Name: "free"}, {Name: "other"}},
+					Accounts: []testcluster.Account{{Name: "nlp", Users: []string{"alice", "dave"}}, {Name: "vision", Users: []string{"bob"}},
+						{Name: "ops", Users: []string{"bob"}}},
+					QOS:       []testcluster.QOS{{Name: "debug"}},
+					ExtraConf: slurmLicenses + taskProlog[plugin],
+				})
+				setVariables(t, c)
+				table := func(t *testing.T, license string) {
+					for _, g := range gateCases {
+						if g.suite == "" || g.suite == suite {
+							t.Run(g.name, func(t *testing.T) { g.run(t, c, license) })
+						}
+					}
 				}
+				t.Run("begin", func(t *testing.T) {
+					table(t, "")
+					t.Run("protected", func(t *testing.T) { gatesAreProtected(t, c) })
+					t.Run("opens before the deadline", func(t *testing.T) { deadlineIsMet(t, c) })
+					t.Run("hints", func(t *testing.T) { hintsAreCarried(t, c) })
+				})
+				t.Run("licence", func(t *testing.T) {
+					configure(t, c, pluginConf+"gate_license=fairlease\n")
+					holdLicenses(t, c)
+					table(t, "fairlease")
+					t.Run("protected", func(t *testing.T) { licensesAreProtected(t, c) })
+					t.Run("not in slurm.conf", func(t *testing.T) { licenseIsMissing(t, c) })
+				})
+				t.Run("refuses opt-outs", func(t *testing.T) { optOutsAreRefused(t, c) })
+				t.Run("refuses jobs that cannot save", func(t *testing.T) { jobsThatCannotSaveAreRefused(t, c) })
+				t.Run("refuses unknown keys", func(t *testing.T) { unknownKeysAreRefused(t, c) })
+			})
+		}
+	}
+}
+
+// hintsAreCarried shows that hints reach the sidecar, by the SPANK plugin or without it, that their mistakes are told and fail nothing, and
+// that the site's variables reach jobs.
+func hintsAreCarried(t *testing.T, c *testcluster.Cluster) {
+	ctx := t.Context()
+	withSpank := c.Options.Plugin == testcluster.PluginC
+	beat(t, c, "gpu", 0)
+	observer, err := slurm.New(slurm.Config{Address: "unix://" + c.RestSocket(), Scontrol: c.Scontrol()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer observer.Close()
+	for _, test := range []struct {
+		name, options, text, env string // options of sbatch, lines of its script, FAIRLEASE_HINTS
+		spank                    bool   // needs the SPANK plugin
+		want                     cluster.Hints
+		says                     []string
+	}{
+		{name: "option", options: "--fairlease=kind=a;mem.v100=30g,signal=B:TERM --comment={\"APS\":\"kind=x\"}", env: "kind=b", spank: true,
+			want: cluster.Hints{Kind: "a", Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 30 << 30}}, Signal: "TERM", SignalTo: "batch"}},
+		{name: "option in the script", text: "#SBATCH --fairlease=kind=c\n", spank: true, want: cluster.Hints{Kind: "c"}},
+		{name: "option on the command line and in the script", options: "--fairlease=steps=5", text: "#SBATCH --fairlease=kind=c\n", spank: true,
+			want: cluster.Hints{Steps: 5}},
+		{name: "environment that is not exported", options: "--export=NONE", env: "kind=d,fl:begin=0", spank: true, want: cluster.Hints{Kind: "d"},
+			says: []string{"fairlease: ignored: fl:begin=0: unknown; hints are kind="}},
+		{name: "mistakes", options: "--fairlease=kind=a/b,mem.v100=4,gpus=idle", spank: true, want: cluster.Hints{Idle: true},
+			says: []string{"fairlease: ignored: kind=a/b: a kind is up to", "fairlease: ignored: mem.v100=4: write GPU memory with its unit"}},
+		{name: "environment", env: "kind=e gpus=idle", want: cluster.Hints{Kind: "e", Idle: true}},
+		{name: "wckey", options: "--wckey=kind=f,steps=7 --comment=steps=8", env: "signal=none", want: cluster.Hints{Kind: "f", Steps: 8, Signal: "none"}},
+	} {
+		if test.spank && !withSpank {
+			continue
+		}
+		argv := []string{"env", "FAIRLEASE_HINTS=" + test.env, "sbatch", "--parsable", "--gres=gpu:1"}
+		if test.env == "" {
+			argv = slices.Delete(argv, 0, 2)
+		}
+		out, err := c.Run(ctx, "alice", "#!/bin/bash\n"+test.text+"sleep 30\n", append(argv, strings.Fields(test.options)...)...)
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		for _, says := range append(test.says, "fairlease: this job waits for a GPU lease of ") {
+			if !strings.Contains(out.Stderr, says) {
+				t.Errorf("%s: the user read %q, not %q", test.name, out.Stderr, says)
 			}
 		}
-		t.Run("begin", func(t *testing.T) {
-			table(t, "")
-			t.Run("protected", func(t *testing.T) { gatesAreProtected(t, c) })
-			t.Run("opens before the deadline", func(t *testing.T) { deadlineIsMet(t, c) })
-		})
-		t.Run("licence", func(t *testing.T) {
-			configure(t, c, pluginConf+"gate_license=fairlease\n")
-			holdLicenses(t, c)
-			table(t, "fairlease")
-			t.Run("protected", func(t *testing.T) { licensesAreProtected(t, c) })
-			t.Run("not in slurm.conf", func(t *testing.T) { licenseIsMissing(t, c) })
-		})
-	})
+		if n := strings.Count(out.Stderr, "ignored"); n != len(test.says) {
+			t.Errorf("%s: %d mistakes: %s", test.name, n, out.Stderr)
+		}
+		seen, err := observer.Observe(ctx, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := strings.TrimSpace(out.Stdout)
+		i := slices.IndexFunc(seen.Jobs, func(j cluster.Job) bool { return j.ID.String() == id })
+		if i < 0 || !seen.Jobs[i].Marked || seen.Jobs[i].MarkedBegin != 0 || seen.Jobs[i].Hints == nil {
+			t.Errorf("%s: job %s of %+v", test.name, id, seen.Jobs)
+		} else {
+			got := *seen.Jobs[i].Hints
+			got.Wrong = nil
+			if d := cmp.Diff(test.want, got); d != "" {
+				t.Errorf("%s (-want +got):\n%s", test.name, d)
+			}
+		}
+		if _, err := c.Exec(ctx, "root", "scancel", id); err != nil {
+			t.Error(err)
+		}
+	}
+	const show = "#!/bin/bash\nenv\nFAIRLEASE_PROGRESS_URL=mine srun -n1 env\n"
+	if withSpank {
+		out, err := c.Run(ctx, "alice", "", "srun", "-p", "free", "--fairlease=sorts=1", "true")
+		if err != nil || !strings.Contains(out.Stderr, "ignored: sorts=1: unknown") {
+			t.Errorf("srun: %v, the user read %q", err, out.Stderr)
+		}
+		if out, err := c.Run(ctx, "alice", "", "salloc", "-p", "free", "srun", "--fairlease=kind=a", "true"); err != nil || !strings.Contains(out.Stderr, "ignored for a step") {
+			t.Errorf("srun in a job: %v, the user read %q", err, out.Stderr)
+		}
+	}
+	id, err := c.Sbatch(ctx, "alice", show, "-p", "free", "-o", "/home/alice/shown")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.WaitJob(ctx, id, 30*time.Second, testcluster.InState("COMPLETED", "FAILED")); err != nil {
+		t.Fatal(err)
+	}
+	shown, err := os.ReadFile(filepath.Join(c.Home("alice"), "shown"))
+	if err != nil || strings.Count(string(shown), "FAIRLEASE_PROGRESS_URL=http://head:1\n") != 1 || strings.Count(string(shown), "FAIRLEASE_PROGRESS_URL=mine\n") != 1 {
+		t.Errorf("the batch script and its step have %s, %v", shown, err)
+	}
+}
+
+// setVariables lets the cluster set FAIRLEASE_PROGRESS_URL in all jobs: in plugstack.conf, or without the SPANK plugin in a TaskProlog.
+func setVariables(t *testing.T, c *testcluster.Cluster) {
+	t.Helper()
+	conf := filepath.Join(c.Dir, "conf")
+	if c.Options.Plugin == testcluster.PluginC {
+		line := "optional spank_fairlease.so FAIRLEASE_PROGRESS_URL=http://head:1 PATH=/x FAIRLEASE\n"
+		if err := os.WriteFile(filepath.Join(conf, "plugstack.conf"), []byte(line), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	prolog, err := os.ReadFile("../../contrib/task_prolog.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(prolog), "http://slurm1:8765", "http://head:1", 1)
+	if err := os.WriteFile(filepath.Join(conf, "task_prolog.sh"), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // configure gives the plugin other settings.
@@ -148,23 +284,8 @@ func holdLicenses(t *testing.T, c *testcluster.Cluster) {
 	}
 }
 
-func eachTwin(t *testing.T, conf string, test func(*testing.T, *testcluster.Cluster)) {
-	for _, suite := range testcluster.Suites {
-		for _, plugin := range []testcluster.Plugin{testcluster.PluginC, testcluster.PluginLua} {
-			t.Run(suite+"/"+string(plugin), func(t *testing.T) {
-				c := testcluster.ForTest(t, testcluster.Options{
-					Suite: suite, Plugin: plugin, PluginConf: conf,
-					Partitions: []testcluster.Partition{{Name: "gpu", Default: true}, {Name: "free"}, {Name: "other"}},
-					Accounts: []testcluster.Account{{Name: "nlp", Users: []string{"alice", "dave"}}, {Name: "vision", Users: []string{"bob"}},
-						{Name: "ops", Users: []string{"bob"}}},
-					QOS:       []testcluster.QOS{{Name: "debug"}},
-					ExtraConf: slurmLicenses,
-				})
-				test(t, c)
-			})
-		}
-	}
-}
+// taskProlog is the line of slurm.conf that names contrib/task_prolog.sh; setVariables puts it there.
+var taskProlog = map[testcluster.Plugin]string{testcluster.PluginLua: "TaskProlog=/etc/slurm/task_prolog.sh\n"}
 
 // beat writes a heartbeat of that age, as the sidecar does: its second inside, and the file as old.
 func beat(t *testing.T, c *testcluster.Cluster, partition string, age time.Duration) {
@@ -441,89 +562,85 @@ func licenseIsMissing(t *testing.T, c *testcluster.Cluster) {
 	gateCase{args: "--gres=gpu:1", gated: true, licence: alone + "matlab:1"}.run(t, c, "fairlease")
 }
 
-// TestPluginRefusesOptOuts shows that a site may refuse the jobs that fairlease cannot lease GPUs to.
-func TestPluginRefusesOptOuts(t *testing.T) {
-	eachTwin(t, pluginConf+"opt_out=refuse\n", func(t *testing.T, c *testcluster.Cluster) {
-		beat(t, c, "gpu", 0)
-		for _, test := range []struct{ name, user, script, argv, option string }{
-			{"contiguous", "alice", script, "sbatch --contiguous --gres=gpu:1", "--contiguous"},
-			{"per socket", "alice", script, "sbatch --gpus-per-socket=1 --sockets-per-node=1", "--gpus-per-socket"},
-			{"heterogeneous", "alice", script, "sbatch --gres=gpu:1 : --gres=gpu:1", "heterogeneous components"},
-			{"salloc", "alice", "", "salloc --no-shell --gres=gpu:1", "salloc, or srun"},
-			{"srun", "alice", "", "srun --gres=gpu:1 true", "salloc, or srun"},
-			{"exclusive for a user", "alice", script, "sbatch --exclusive=user --gres=gpu:1", "--exclusive=user"},
-			{"several models", "alice", script, "sbatch --gpus=v100:1,k80:1", "several GPU models"},
-			{"one of two features", "alice", script, "sbatch --gres=gpu:1 --constraint=[a|b]", "brackets, * or a comma in --constraint"},
-			{"plain", "alice", script, "sbatch --gres=gpu:1", ""},
-			{"one model", "alice", script, "sbatch --gpus=v100:1", ""},
-			{"contiguous without GPUs", "alice", script, "sbatch --contiguous -n1", ""},
-			{"in a free partition", "alice", script, "sbatch -p free --contiguous --gres=gpu:1", ""},
-			{"excluded user", "dave", script, "sbatch --contiguous --gres=gpu:1", ""},
-		} {
-			out, err := c.Run(t.Context(), test.user, test.script, strings.Fields(test.argv)...)
-			switch {
-			case test.option == "" && err != nil:
-				t.Errorf("%s: %v", test.name, err)
-			case test.option != "" && (err == nil || !strings.Contains(out.Stderr, "cannot wait for a lease with "+test.option)):
-				t.Errorf("%s: taken, or the option is not named: %s", test.name, out.Stderr)
-			}
+// optOutsAreRefused shows that a site may refuse the jobs that fairlease cannot lease GPUs to.
+func optOutsAreRefused(t *testing.T, c *testcluster.Cluster) {
+	configure(t, c, pluginConf+"opt_out=refuse\n")
+	beat(t, c, "gpu", 0)
+	for _, test := range []struct{ name, user, script, argv, option string }{
+		{"contiguous", "alice", script, "sbatch --contiguous --gres=gpu:1", "--contiguous"},
+		{"per socket", "alice", script, "sbatch --gpus-per-socket=1 --sockets-per-node=1", "--gpus-per-socket"},
+		{"heterogeneous", "alice", script, "sbatch --gres=gpu:1 : --gres=gpu:1", "heterogeneous components"},
+		{"salloc", "alice", "", "salloc --no-shell --gres=gpu:1", "salloc, or srun"},
+		{"srun", "alice", "", "srun --gres=gpu:1 true", "salloc, or srun"},
+		{"exclusive for a user", "alice", script, "sbatch --exclusive=user --gres=gpu:1", "--exclusive=user"},
+		{"several models", "alice", script, "sbatch --gpus=v100:1,k80:1", "several GPU models"},
+		{"one of two features", "alice", script, "sbatch --gres=gpu:1 --constraint=[a|b]", "brackets, * or a comma in --constraint"},
+		{"plain", "alice", script, "sbatch --gres=gpu:1", ""},
+		{"one model", "alice", script, "sbatch --gpus=v100:1", ""},
+		{"contiguous without GPUs", "alice", script, "sbatch --contiguous -n1", ""},
+		{"in a free partition", "alice", script, "sbatch -p free --contiguous --gres=gpu:1", ""},
+		{"excluded user", "dave", script, "sbatch --contiguous --gres=gpu:1", ""},
+	} {
+		out, err := c.Run(t.Context(), test.user, test.script, strings.Fields(test.argv)...)
+		switch {
+		case test.option == "" && err != nil:
+			t.Errorf("%s: %v", test.name, err)
+		case test.option != "" && (err == nil || !strings.Contains(out.Stderr, "cannot wait for a lease with "+test.option)):
+			t.Errorf("%s: taken, or the option is not named: %s", test.name, out.Stderr)
 		}
-		os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
-		if _, err := c.Run(t.Context(), "alice", script, "sbatch", "--contiguous", "--gres=gpu:1"); err != nil {
-			t.Errorf("nothing is refused while nobody grants leases: %v", err)
-		}
-	})
+	}
+	os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
+	if _, err := c.Run(t.Context(), "alice", script, "sbatch", "--contiguous", "--gres=gpu:1"); err != nil {
+		t.Errorf("nothing is refused while nobody grants leases: %v", err)
+	}
 }
 
-// TestPluginRefuses shows that a site may demand jobs that can save their work.
-func TestPluginRefuses(t *testing.T) {
-	eachTwin(t, "partitions=gpu\ndefault_partition=gpu\nrequire_checkpoint=yes\n", func(t *testing.T, c *testcluster.Cluster) {
-		ctx := t.Context()
-		beat(t, c, "gpu", 0)
-		submit := func(text string, args ...string) string {
-			out, err := c.Run(ctx, "alice", text, append([]string{"sbatch"}, args...)...)
-			if err == nil {
-				return "taken"
-			}
-			return out.Stderr
+// jobsThatCannotSaveAreRefused shows that a site may demand jobs that can save their work.
+func jobsThatCannotSaveAreRefused(t *testing.T, c *testcluster.Cluster) {
+	configure(t, c, "partitions=gpu\ndefault_partition=gpu\nrequire_checkpoint=yes\n")
+	ctx := t.Context()
+	beat(t, c, "gpu", 0)
+	submit := func(text string, args ...string) string {
+		out, err := c.Run(ctx, "alice", text, append([]string{"sbatch"}, args...)...)
+		if err == nil {
+			return "taken"
 		}
-		refusal := "fairlease: GPU jobs here must be able to save their work"
-		if got := submit(script, "--gres=gpu:1"); !strings.Contains(got, refusal) {
-			t.Errorf("a job that cannot save: %s", got)
-		}
-		if got := submit(script, "-n1"); got != "taken" {
-			t.Errorf("a job without GPUs: %s", got)
-		}
-		if got := submit(script, "--gres=gpu:1", "--comment=checkpoint"); got != "taken" {
-			t.Errorf("a marked job: %s", got)
-		}
-		if got := submit("#!/bin/bash\n#SBATCH --gres=gpu:1 --signal=B:USR1@60\nsleep 1\n"); got != "taken" {
-			t.Errorf("a job with a signal: %s", got)
-		}
-		os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
-		if got := submit(script, "--gres=gpu:1"); got != "taken" {
-			t.Errorf("nothing is refused while nobody grants leases: %s", got)
-		}
-	})
+		return out.Stderr
+	}
+	refusal := "fairlease: GPU jobs here must be able to save their work"
+	if got := submit(script, "--gres=gpu:1"); !strings.Contains(got, refusal) {
+		t.Errorf("a job that cannot save: %s", got)
+	}
+	if got := submit(script, "-n1"); got != "taken" {
+		t.Errorf("a job without GPUs: %s", got)
+	}
+	if got := submit(script, "--gres=gpu:1", "--comment=checkpoint"); got != "taken" {
+		t.Errorf("a marked job: %s", got)
+	}
+	if got := submit("#!/bin/bash\n#SBATCH --gres=gpu:1 --signal=B:USR1@60\nsleep 1\n"); got != "taken" {
+		t.Errorf("a job with a signal: %s", got)
+	}
+	os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
+	if got := submit(script, "--gres=gpu:1"); got != "taken" {
+		t.Errorf("nothing is refused while nobody grants leases: %s", got)
+	}
 }
 
-// TestPluginRefusesUnknownKeys shows that slurmctld does not start with settings that the twins do not know, and says why.
-func TestPluginRefusesUnknownKeys(t *testing.T) {
-	eachTwin(t, pluginConf, func(t *testing.T, c *testcluster.Cluster) {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		if err := c.Stop(ctx, testcluster.Slurmctld); err != nil {
-			t.Fatal(err)
-		}
-		conf := filepath.Join(c.Dir, "conf", "fairlease-plugin.conf")
-		if err := os.WriteFile(conf, []byte("partitions=gpu\ngate_secs=5\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		err := c.Start(ctx, testcluster.Slurmctld)
-		if err == nil || !strings.Contains(err.Error(), "fairlease-plugin.conf:2: unknown key 'gate_secs'") {
-			t.Errorf("slurmctld started, or does not say why not: %v", err)
-		}
-	})
+// unknownKeysAreRefused shows that slurmctld does not start with settings that the twins do not know, and says why.
+func unknownKeysAreRefused(t *testing.T, c *testcluster.Cluster) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := c.Stop(ctx, testcluster.Slurmctld); err != nil {
+		t.Fatal(err)
+	}
+	conf := filepath.Join(c.Dir, "conf", "fairlease-plugin.conf")
+	if err := os.WriteFile(conf, []byte("partitions=gpu\ngate_secs=5\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := c.Start(ctx, testcluster.Slurmctld)
+	if err == nil || !strings.Contains(err.Error(), "fairlease-plugin.conf:2: unknown key 'gate_secs'") {
+		t.Errorf("slurmctld started, or does not say why not: %v", err)
+	}
 }
 
 func or(s, otherwise string) string {
@@ -535,8 +652,10 @@ func or(s, otherwise string) string {
 
 // TestPluginBesideAnother shows that what another plugin writes to the job and to its user stays.
 func TestPluginBesideAnother(t *testing.T) {
+	t.Parallel()
 	for _, suite := range testcluster.Suites {
 		t.Run(suite, func(t *testing.T) {
+			t.Parallel()
 			c := testcluster.ForTest(t, testcluster.Options{Suite: suite, Plugin: testcluster.PluginC, ExtraConf: slurmLicenses})
 			ctx := t.Context()
 			another := `function slurm_job_submit(job) job.admin_comment = "of the site"; job.site_factor = 7; slurm.log_user("the site says hello"); return slurm.SUCCESS end

@@ -127,7 +127,7 @@ func (p *Postgres) init(ctx context.Context) error {
 		return err
 	}
 	settings := fmt.Sprintf("listen_addresses = ''\nunix_socket_directories = '%s'\nfsync = off\n"+
-		"full_page_writes = off\nshared_buffers = 32MB\nmax_connections = 100\nautovacuum_naptime = 10s\n", p.Dir)
+		"full_page_writes = off\nshared_buffers = 32MB\nmax_connections = 300\nautovacuum_naptime = 10s\n", p.Dir)
 	f, err := os.OpenFile(filepath.Join(p.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err == nil {
 		_, err = f.WriteString(settings)

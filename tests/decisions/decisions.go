@@ -127,13 +127,30 @@ func ledger(w io.Writer, p *cluster.Plan) {
 	fmt.Fprintln(w, p.State.Ledger.At)
 	for _, t := range p.State.Ledger.Tenants {
 		fmt.Fprintln(w, t.Tenant, t.Pool, t.Base, t.Entitlement, t.Demand, t.Deficit, t.Owed, t.OwedCarry, t.Lots, t.Repays, t.Repaying, t.Destroyed,
-			t.Young, t.SelCarry, t.Alloc, t.Due, t.DueCarry, t.Buckets)
+			t.Young, t.SelCarry, t.Alloc, t.Due, t.DueCarry, times(t.Buckets))
+		extra(w, t.Extra, t.Usable)
 	}
 	for _, a := range p.State.Ledger.Pools {
 		fmt.Fprintln(w, a.Pool, a.GPUs, a.BadGPUs, a.Capacity, a.Tenants, a.Untouchable, a.Overhead, a.Idle, a.Bad, a.Stops)
 	}
 	for _, s := range p.Tenants {
 		fmt.Fprintln(w, s.Weight, s.Holds, s.Lent, s.Borrowed, s.Waiting, s.Behind, s.Rho, s.RhoAll)
+	}
+}
+
+// times gives the GPU time in slices of the window. Their work is part of the sums by which extra differs.
+func times(buckets []cluster.Bucket) []any {
+	out := make([]any, len(buckets))
+	for i, b := range buckets {
+		out[i] = struct{ A, B, C any }{b.Start, b.Alloc, b.Due}
+	}
+	return out
+}
+
+// extra writes the work of an account, which is GPU time unless a policy divides GPU models.
+func extra(w io.Writer, x cluster.Extra, usable cluster.MicroGPU) {
+	if x != (cluster.Extra{}) || usable != 0 {
+		fmt.Fprintln(w, x.Faster, x.Alloc, x.Due, usable)
 	}
 }
 
@@ -144,12 +161,16 @@ func records(w io.Writer, p *cluster.Plan) {
 		fmt.Fprintln(w, r.Key, r.ID, r.Tenant, r.Submit, r.Restarts, r.State, r.First, r.Done, r.UserBegin, r.UserNodes, r.UserLimit, r.SiteFactor)
 		fmt.Fprintln(w, r.Gate, r.Locked, r.Pinned, r.Alloc, r.Due, r.DueCarry, r.DueRate, r.ChargedTo, r.Held, r.HeldSince, r.Suspend, r.Ran)
 		fmt.Fprintln(w, r.Terms, r.Moved, r.Failed, r.AvoidUntil, r.AvoidNodes, r.Lost, r.KnownLost, r.UnknownLost, r.Stops, r.Spent, r.Saved, r.Beyond, r.Uncharged)
+		extra(w, r.Extra, 0)
 		if r.Stopping != nil {
 			s := r.Stopping
 			fmt.Fprintln(w, struct{ A, B, C, D, E any }{s.Since, s.Certainty, s.Restarts, s.GPUs, s.Work})
 		}
 		if r.Conduct != nil {
-			fmt.Fprintln(w, *r.Conduct)
+			c := r.Conduct
+			fmt.Fprintln(w, struct{ A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R any }{c.Steps, c.At, c.In, c.First, c.FirstIn, c.Model,
+				c.Saved, c.Reports, c.Every, c.Attempts, c.Ran, c.Longest, c.Ours, c.Noticed, c.Booked, c.Spent, c.Last, c.LastAt})
+			took(w, c.Takes)
 		}
 	}
 	var lost []any
@@ -158,7 +179,21 @@ func records(w io.Writer, p *cluster.Plan) {
 			lost = append(lost, struct{ A, B, C, D, E, F any }{x.Job, x.Term, x.Pool, x.Type, x.Time, x.Certainty})
 		}
 	}
-	fmt.Fprintln(w, p.State.Habits, lost)
+	habits := make([]any, len(p.State.Habits))
+	for i := range habits {
+		h := &p.State.Habits[i]
+		habits[i] = struct{ A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q any }{h.Type, h.Resumed, h.Restarted, h.Last, h.LastAt, h.Redone, h.OnTerm,
+			h.OnNotice, h.Completed, h.Shortest, h.Longest, h.Reports, h.Every, h.SavedAt, h.Starts, h.Needed, h.At}
+		took(w, h.Takes)
+	}
+	fmt.Fprintln(w, habits, lost)
+}
+
+// took writes how long a save takes, where that is known.
+func took(w io.Writer, takes cluster.Span) {
+	if takes > 0 {
+		fmt.Fprintln(w, takes)
+	}
 }
 
 func leases(w io.Writer, p *cluster.Plan) {
@@ -202,7 +237,22 @@ func reason(w io.Writer, r *cluster.Reason) {
 }
 
 func market(w io.Writer, p *cluster.Plan) {
-	fmt.Fprintln(w, p.State.Parties, p.State.Profiles, p.State.Paces)
+	type profile struct { // without the fields of estimates, which are no state
+		Kind, With cluster.Kind
+		Model      string
+		Gang       int
+		Rate       float64
+		Source     cluster.Source
+		Samples    int
+		Spread     float64
+		At         cluster.Instant
+		Basis      string
+	}
+	var profiles []profile
+	for _, e := range p.State.Profiles {
+		profiles = append(profiles, profile{e.Kind, e.With, e.Model, e.Gang, e.Rate, e.Source, e.Samples, e.Spread, e.At, e.Basis})
+	}
+	fmt.Fprintln(w, p.State.Parties, profiles, p.State.Paces)
 	if q := p.AllocationRequest; q != nil {
 		fmt.Fprintln(w, q.Policy, q.At, q.Pools, q.Prices, q.Trades, q.NextTrade)
 		for _, b := range q.Bids {

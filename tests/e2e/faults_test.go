@@ -80,6 +80,7 @@ func (r *rig) crash(c *crashing) {
 // kill -9 at each step of a round: no job is lost, none is leased twice, none stays
 // pinned to a node, and the state is repaired in the next round.
 func TestCrashAtEveryStep(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		at   crashing

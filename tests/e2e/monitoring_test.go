@@ -3,11 +3,9 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -39,7 +37,12 @@ func TestDashboards(t *testing.T) {
 	if said == nil {
 		t.Fatalf("the daemon does not say where its metrics are:\n%s", log)
 	}
-	prometheus := r.prometheus(string(said[1]))
+	rules, err := filepath.Abs("../../etc/prometheus/fairlease.rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prometheus := monitoring.Prometheus(t, fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%q]\n"+
+		"scrape_configs: [{job_name: fairlease, static_configs: [{targets: [%q]}]}]\n", rules, said[1]))
 	dashboards, err := monitoring.Dashboards("../../etc/grafana")
 	if err != nil || len(dashboards) == 0 {
 		t.Fatalf("%d dashboards, %v", len(dashboards), err)
@@ -63,70 +66,22 @@ func TestDashboards(t *testing.T) {
 			t.Fatalf("panels that stayed empty:\n%s", strings.Join(empty, "\n"))
 		}
 	}
-	var rules struct {
+	var alarms struct {
 		Data struct {
 			Groups []struct {
 				Rules []struct{ Name, Health, LastError string }
 			}
 		}
 	}
-	if err := ask(prometheus+"/api/v1/rules", &rules); err != nil || len(rules.Data.Groups) == 0 {
-		t.Fatalf("the alarms: %v, %v", rules, err)
+	if err := ask(prometheus+"/api/v1/rules", &alarms); err != nil || len(alarms.Data.Groups) == 0 {
+		t.Fatalf("the alarms: %v, %v", alarms, err)
 	}
-	for _, rule := range rules.Data.Groups[0].Rules {
+	for _, rule := range alarms.Data.Groups[0].Rules {
 		if rule.Health != "ok" {
 			t.Errorf("alarm %s is %s: %s", rule.Name, rule.Health, rule.LastError)
 		}
 	}
 	end(syscall.SIGTERM)
-}
-
-// prometheus starts a Prometheus that scrapes an address every second, and gives its own.
-func (r *rig) prometheus(target string) string {
-	r.t.Helper()
-	path, err := exec.LookPath("prometheus")
-	if err != nil {
-		r.t.Fatalf("needs Debian's package prometheus, which make deps installs: %v", err)
-	}
-	rules, err := filepath.Abs("../../etc/prometheus/fairlease.rules.yml")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	dir := r.t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%q]\nscrape_configs: [{job_name: fairlease, static_configs: [{targets: [%q]}]}]\n", rules, target)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	out, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	cmd := exec.Command(path, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn")
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-		out.Close()
-	})
-	r.until("Prometheus answers", time.Minute, func() bool {
-		res, err := http.Get("http://" + address + "/-/ready")
-		if err != nil {
-			return false
-		}
-		res.Body.Close()
-		return res.StatusCode == http.StatusOK
-	})
-	return "http://" + address
 }
 
 // answered tells why a query has no number as its answer; nil = it has.

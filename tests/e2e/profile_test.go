@@ -31,6 +31,7 @@ func TestProfileOnIdleGPUs(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(home, "train.sh"), fmt.Appendf(nil, runs, 10, 40), 0o755); err != nil {
 			t.Fatal(err)
 		}
+		tried := r.tryRequeues(home)
 		var others []string
 		for _, gres := range []string{"k80:2", "p100:2", "v100:3"} {
 			others = append(others, r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:"+gres))
@@ -82,8 +83,69 @@ func TestProfileOnIdleGPUs(t *testing.T) {
 				t.Errorf("job %s: %s, %s restarts, %v", id, j["JobState"], j["Restarts"], err)
 			}
 		}
+		tried()
 		m.end(syscall.SIGTERM)
 	})
+}
+
+// tryRequeues has alice try scripts that need no GPU, so that nobody gates them: one that saves and resumes, and one that
+// does neither and truncates its output. The func that it returns waits for the findings, and checks them.
+func (r *rig) tryRequeues(home string) (done func()) {
+	const counts = `#!/bin/bash
+#SBATCH --ntasks=1 --mem=100 %s
+cat > count.$SLURM_JOB_ID <<'SH'
+n=$(cat saved.$SLURM_JOB_ID 2>/dev/null || echo 0)
+save() { %s; }
+trap save USR1
+trap 'save; exit 0' TERM
+while :; do (trap '' USR1; exec sleep 1); n=$((n+1)); echo step $n; done
+SH
+srun bash count.$SLURM_JOB_ID
+`
+	type findings struct {
+		Resumed string
+		Kept    string `json:"output_kept"`
+		Before  string
+		After   string
+		Changes []string
+		Seconds float64
+	}
+	found := map[string]chan string{}
+	for name, script := range map[string]string{
+		"resumes":  fmt.Sprintf(counts, "--open-mode=append --comment=saves=notice", "echo $n > saved.$SLURM_JOB_ID; echo saved at step $n"),
+		"restarts": fmt.Sprintf(counts, "--open-mode=truncate --comment=saves=notice", ":"),
+	} {
+		if err := os.WriteFile(filepath.Join(home, name+".sh"), []byte(script), 0o755); err != nil {
+			r.t.Fatal(err)
+		}
+		out := make(chan string, 1)
+		found[name] = out
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+			defer cancel()
+			got, err := r.Run(ctx, "alice", "", "bash", "-c", "./fairlease try-requeue "+name+".sh --lease 20s --notice-time 4s --now --json")
+			r.t.Logf("%s: %s%v", name, got.Stderr, err)
+			out <- got.Stdout
+		}()
+	}
+	return func() {
+		for name, out := range found {
+			var f findings
+			text := <-out
+			if err := json.Unmarshal([]byte(text), &f); err != nil {
+				r.t.Errorf("%s: %s: %v", name, text, err)
+				continue
+			}
+			r.t.Logf("try_requeue_s %.1f (%s, with a lease of 20 s): %+v", f.Seconds, name, f)
+			want, kept, changes := "yes", "yes", 0
+			if name == "restarts" {
+				want, kept, changes = "no", "no", 2
+			}
+			if f.Resumed != want || f.Kept != kept || len(f.Changes) != changes {
+				r.t.Errorf("%s: %+v, want resumed %s, output kept %s, %d changes", name, f, want, kept, changes)
+			}
+		}
+	}
 }
 
 // administers runs the program on this machine, where the journal is, with Slurm's commands as a user has them in the

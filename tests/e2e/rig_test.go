@@ -95,6 +95,7 @@ func onBothGates(t *testing.T, o testcluster.Options, run func(t *testing.T, r *
 
 func newRig(t *testing.T, suite, gate string, o testcluster.Options) *rig {
 	t.Helper()
+	clusters.wait(t)
 	o.Suite = suite
 	if o.PluginConf == "" {
 		o.PluginConf = testcluster.PluginConf + "gate_license=" + gate + "\n"

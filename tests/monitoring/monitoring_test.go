@@ -153,13 +153,7 @@ func TestAlarms(t *testing.T) {
 
 // Prometheus itself accepts the alarms, and they fire when they should.
 func TestAlarmsFire(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		if os.Getenv("FAIRLEASE_FULL") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("needs promtool (Debian's prometheus); make test installs it")
-	}
+	promtool := Program(t, "promtool")
 	for _, args := range [][]string{{"check", "rules", etc + "prometheus/fairlease.rules.yml"}, {"test", "rules", etc + "prometheus/fairlease.rules.test.yml"}} {
 		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)

@@ -8,6 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
@@ -15,6 +16,7 @@ import (
 
 func (p *program) profiles() *cobra.Command {
 	var l view.Form
+	var check bool
 	c := &cobra.Command{Use: "profiles [KIND]", Short: "list the throughput of each job type on each GPU model", Args: cobra.MaximumNArgs(1),
 		Long: `List the throughput of each job type on each GPU model, as of the newest round:
 
@@ -23,11 +25,24 @@ func (p *program) profiles() *cobra.Command {
   STEPS/S   throughput of the whole gang; 0 = the job does not run there
   SPEEDUP   over the reference model, of the source that counts; empty = another source counts
   BOUNDS    of the speedup
-  SOURCE    observed, declared, or estimated from similar job types
-  SAMPLES   reports in an observed average, or references of an estimate
-  SPREAD    standard deviation of the samples
-  BASIS     origin of a declaration (file = the administrator), or of an estimate`,
+  SOURCE    observed, declared, or an estimate: by completions (run times), counters (of GPUs), or
+            estimated from similar job types
+  SAMPLES   reports in an observed average, or jobs of an estimate
+  SPREAD    standard deviation of the samples; of an estimate its standard error
+  BASIS     origin of a declaration (file = the administrator), or of an estimate
+
+STEPS/S is empty if only the ratio between models is known. --check tests the sources: COVERAGE is the part of
+job types and models that a source tells; for ERROR (median) and WORST (of nine in ten) each observation is
+estimated without it.`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if check {
+				return remembered[profile.Quality]{
+					of: func(snap *cluster.Snapshot, plan *cluster.Plan) ([]profile.Quality, error) {
+						return view.ProfileChecks(snap, plan), nil
+					},
+					table: view.ProfileCheckTable,
+				}.show(c, p, l, nil)
+			}
 			return remembered[view.Profile]{
 				of: func(snap *cluster.Snapshot, plan *cluster.Plan) ([]view.Profile, error) {
 					if snap.Settings.Divide == "" {
@@ -41,6 +56,7 @@ func (p *program) profiles() *cobra.Command {
 				table: view.ProfileTable,
 			}.show(c, p, l, args)
 		}}
+	c.Flags().BoolVar(&check, "check", false, "test the sources of throughputs instead: coverage and errors")
 	listFlags(c, &l)
 	return c
 }

@@ -21,7 +21,7 @@ tenant's throughput on:
   NOW            the GPUs that its jobs hold
   DUE            the GPUs that it is due, after division and trades
   BY_WEIGHT      the part of its share by weight that its jobs can use, without trades
-  MEASURED_RHO   NOW over BY_WEIGHT: above 1, division and trades raise its throughput
+  RATIO          NOW over BY_WEIGHT: above 1, division and trades raise its throughput
 
 The exit code is 1 when no daemon gives signs of life.`,
 		RunE: func(c *cobra.Command, _ []string) error {

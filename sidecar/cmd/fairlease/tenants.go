@@ -21,7 +21,8 @@ func (p *program) tenants() *cobra.Command {
   LENT      GPUs that it is due and others hold
   WAITING   number of its waiting jobs
   BEHIND    its deficit, as time at its due; negative = ahead
-  RHO       GPU time received over GPU time due, in the window; 1 = exactly fair
+  RHO       GPU time received over GPU time due, in the window; 1 = exactly fair. Where the
+            preset divides GPU models: work over work, on all models together
   RHO_ALL   the same since the first round
   OWED      GPU-hours of its due that others had while it wanted them; negative = it owes
             GPU-hours of others' dues. The debts of a pool sum to 0.

@@ -74,7 +74,8 @@ func cellParty(q *cluster.AllocationRequest, c *cluster.CellGPUs, order []int) t
 		}
 		low, high, of := math.Inf(1), 0.0, order[reference]
 		for _, b := range bids {
-			speed, off := b.Speeds[p]/b.Speeds[of], b.Margins[p]*b.Margins[of]
+			by := b.Terms()
+			speed, off := by.Speeds[p]/by.Speeds[of], by.Margins[p]*by.Margins[of]
 			low, high = min(low, speed/off), max(high, speed*off)
 		}
 		party.Speed[m] = trade.Speed{Low: low, High: high}
@@ -85,7 +86,8 @@ func cellParty(q *cluster.AllocationRequest, c *cluster.CellGPUs, order []int) t
 // known tells whether there are bids and the speed of all of them in a pool is sure.
 func known(bids []*cluster.Bid, p int) bool {
 	for _, b := range bids {
-		if b.Speeds[p] <= 0 || b.Margins[p] <= 0 || b.Basis != nil && b.Basis[p] != cluster.Declared && b.Basis[p] != cluster.Observed {
+		by := b.Terms()
+		if by.Speeds[p] <= 0 || by.Margins[p] <= 0 || by.Basis != nil && by.Basis[p] != cluster.Declared && by.Basis[p] != cluster.Observed {
 			return false
 		}
 	}

@@ -46,8 +46,8 @@ func fastestFirst(q *cluster.AllocationRequest) []int {
 	for p := range order {
 		order[p] = p
 		for i := range q.Bids {
-			if b := &q.Bids[i]; !b.Pinned && b.Speeds[p] > 0 {
-				speed[p] += math.Log(b.Speeds[p]) * float64(b.Demand)
+			if b := &q.Bids[i]; !b.Pinned && b.Terms().Speeds[p] > 0 {
+				speed[p] += math.Log(b.Terms().Speeds[p]) * float64(b.Demand)
 			}
 		}
 	}
@@ -104,11 +104,12 @@ func exchange(q *cluster.AllocationRequest, order []int, due [][]cluster.MicroGP
 		}
 		party := trade.Party{Name: trade.Name{Tenant: b.Tenant, Kind: b.Party}, GPUs: due[i],
 			Demand: cluster.MicroGPU(b.Demand) * cluster.WholeGPU, Speed: make([]trade.Speed, len(order)), Declared: make([]bool, len(order))}
+		by := b.Terms()
 		for m, p := range order {
-			sure := b.Basis == nil || b.Basis[p] == cluster.Declared || b.Basis[p] == cluster.Observed // an estimate prices no trade
-			party.Declared[m] = b.Basis != nil && b.Basis[p] == cluster.Declared
-			if f := b.Margins[p]; f > 0 && sure {
-				party.Speed[m] = trade.Speed{Low: b.Speeds[p] / f, High: b.Speeds[p] * f}
+			sure := by.Basis == nil || by.Basis[p] == cluster.Declared || by.Basis[p] == cluster.Observed // an estimate prices no trade
+			party.Declared[m] = by.Basis != nil && by.Basis[p] == cluster.Declared
+			if f := by.Margins[p]; f > 0 && sure {
+				party.Speed[m] = trade.Speed{Low: by.Speeds[p] / f, High: by.Speeds[p] * f}
 			}
 		}
 		parties, bids = append(parties, party), append(bids, i)

@@ -54,12 +54,19 @@ func (a *Account) Stop(i int) stop.Job {
 // job may be stopped. A lease that expired while fairlease was away ends after a notice: no job is reclaimed
 // without one.
 func Extend(a *Account) {
-	rule, soon := a.Rule(), a.Now.Add(a.Settings.Notice)
+	rule := a.Rule()
 	for i, l := range a.Leases {
-		st := &a.Jobs[i]
-		switch {
-		case l == nil:
+		if l == nil {
 			continue
+		}
+		st, notice := &a.Jobs[i], a.Notice(i)
+		soon := a.Now.Add(notice)
+		if l.State == cluster.Active {
+			if l.Notice = notice; notice == a.Settings.Notice {
+				l.Notice = 0
+			}
+		}
+		switch {
 		case l.State == cluster.Granted:
 			st.Stoppable = !a.Binds(i, l.End)
 			continue
@@ -70,13 +77,13 @@ func Extend(a *Account) {
 			continue
 		}
 		j := a.Stop(i)
-		if l.End > soon && lease.Next(max(l.Start, l.Granted), a.Settings) <= a.Now && j.May(rule, soon, a.Settings.Notice) {
+		if l.End > soon && lease.Next(max(l.Start, l.Granted), a.Settings) <= a.Now && j.May(rule, soon, notice) {
 			l.End = soon
 		}
-		st.Stoppable = !st.Dear && j.May(rule, max(l.End, a.Now), a.Settings.Notice)
+		st.Stoppable = !st.Dear && j.May(rule, max(l.End, a.Now), notice)
 		if !st.Stoppable && l.End <= soon {
 			a.Prolong(i, a.EndFor(i, max(l.End, a.Now)))
-			st.Stoppable = !st.Dear && j.May(rule, l.End, a.Settings.Notice)
+			st.Stoppable = !st.Dear && j.May(rule, l.End, notice)
 		}
 	}
 }
@@ -85,22 +92,22 @@ func Extend(a *Account) {
 // Otherwise it is the last moment before the boundary at which the job may be stopped, else the first one
 // after, else the boundary.
 func (a *Account) EndFor(i int, t cluster.Instant) cluster.Instant {
-	end, rule := lease.Next(t, a.Settings), a.Rule()
+	end, rule, notice := lease.Next(t, a.Settings), a.Rule(), a.Notice(i)
 	if rule.Off() || a.Jobs[i].Control == cluster.NoReclaim {
 		return end
 	}
 	j := a.Attempt(i, t)
-	if j.May(rule, end, a.Settings.Notice) {
+	if j.May(rule, end, notice) {
 		return end
 	}
-	least := t.Add(max(a.Settings.MinLease, a.Settings.Notice+a.Settings.Interval))
-	if j.May(rule, least, a.Settings.Notice) {
-		if last := j.Until(rule, least, a.Settings.Notice) - cluster.Instant(a.Settings.Interval); last >= least {
+	least := t.Add(max(a.Settings.MinLease, notice+a.Settings.Interval))
+	if j.May(rule, least, notice) {
+		if last := j.Until(rule, least, notice) - cluster.Instant(a.Settings.Interval); last >= least {
 			return last - last%cluster.Instant(a.Settings.Interval)
 		}
 	}
-	if from := j.From(rule, end, a.Settings.Notice); from > 0 {
-		if at := from + (cluster.Instant(a.Settings.Term)-from%cluster.Instant(a.Settings.Term))%cluster.Instant(a.Settings.Term); j.May(rule, at, a.Settings.Notice) {
+	if from := j.From(rule, end, notice); from > 0 {
+		if at := from + (cluster.Instant(a.Settings.Term)-from%cluster.Instant(a.Settings.Term))%cluster.Instant(a.Settings.Term); j.May(rule, at, notice) {
 			return at
 		}
 		return from
@@ -123,7 +130,7 @@ func (a *Account) Binds(i int, t cluster.Instant) bool {
 		return true
 	}
 	j := a.Attempt(i, a.Now)
-	return t.Sub(a.Now) > max(BoundFor, 2*a.Settings.Term) || !j.May(rule, t, a.Settings.Notice)
+	return t.Sub(a.Now) > max(BoundFor, 2*a.Settings.Term) || !j.May(rule, t, a.Notice(i))
 }
 
 // Attempt returns the present attempt of a running case, or the attempt of a waiting case that would begin at

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -14,7 +15,7 @@ func (a *Account) Signal(i int) (signal, to string) {
 		return "", ""
 	}
 	if s := &j.Declares; s.Signal != "" {
-		return s.Signal, s.SignalTo
+		return s.Signal, cmp.Or(s.SignalTo, a.Settings.SignalTo)
 	}
 	if r := a.signalRule(j); r != nil {
 		return r.Signal, r.To
@@ -22,12 +23,39 @@ func (a *Account) Signal(i int) (signal, to string) {
 	return a.Settings.Signal, a.Settings.SignalTo
 }
 
+// Notice returns the length of the notice that a job gets. If the time that its save takes is known, it is that time
+// and half of it, and two rounds: one until the decision is carried out, and one until the end is seen. The settings
+// bound it. A lease whose notice was given keeps its length.
+func (a *Account) Notice(i int) cluster.Span {
+	if a.Settings.NoticeMax == 0 {
+		return a.Settings.Notice
+	}
+	if l := a.Leases[i]; l != nil && l.State == cluster.Noticed {
+		return l.NoticeIn(a.Settings)
+	}
+	return noticeFor(a.Settings, &a.stopBase(i).saving)
+}
+
+// noticeFor returns the notice of a job that saves in a way.
+func noticeFor(set *cluster.Settings, s *cluster.Saving) cluster.Span {
+	if set.NoticeMax == 0 || s.Takes == 0 || s.Manner == cluster.SavesNever {
+		return set.Notice
+	}
+	return min(max(s.Takes+s.Takes/2+2*set.Interval, set.NoticeMin), set.NoticeMax)
+}
+
+// SavesAtEnd reports whether a job writes a save when its lease ends.
+func (a *Account) SavesAtEnd(i int) bool {
+	m := a.stopBase(i).saving.Manner
+	return m == cluster.SavesOnNotice || m == cluster.SavesOnTerm
+}
+
 // signalled reports whether a job gets a signal with its notice after a run time. A signal without a handler
 // kills the process, and Slurm does not requeue the job then. So the job must have asked for a signal, or be
 // matched by a rule for signals, or save on the notice: by its own declaration, whatever was observed, or by the
-// best evidence. A job that is still starting has neither a handler nor anything to save.
+// best evidence. It must not have asked for notices without one. A job that is still starting has neither a handler nor anything to save.
 func (a *Account) signalled(j *cluster.Job, b *stopBase, ran cluster.Span) bool {
-	return ran >= b.begin && (j.Declares.Signal != "" || a.signalRule(j) != nil || j.Declares.Manner == cluster.SavesOnNotice || b.saving.Manner == cluster.SavesOnNotice)
+	return ran >= b.begin && j.Declares.Signal != cluster.NoSignal && (j.Declares.Signal != "" || a.signalRule(j) != nil || j.Declares.Manner == cluster.SavesOnNotice || b.saving.Manner == cluster.SavesOnNotice)
 }
 
 // signalRule returns the first rule for signals that matches a job; nil = none does.

@@ -18,7 +18,9 @@ func resolve(set *cluster.Settings, j *cluster.Job, own *cluster.Conduct, habit 
 	if own == nil && habit == nil && site.Manner == cluster.UnknownManner {
 		return j.Declares
 	}
-	return stop.Resolve(own, habit, j.Declares, site)
+	out := stop.Resolve(own, habit, j.Declares, site)
+	out.Takes = cmp.Or(stop.Takes(own, habit), out.Takes)
+	return out
 }
 
 // modelOf returns the GPU model that a job holds, or that a waiting job names; "" = several, or any.
@@ -135,8 +137,12 @@ func (o *observer) requeued(i int, ran cluster.Span) {
 	if k, ok := slices.BinarySearchFunc(o.Snapshot.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
 		l := &o.Snapshot.Leases[k]
 		base := &stopBase{saving: o.saving(i), begin: o.begin(i, held(c))}
-		own.Ours, own.Noticed = l.State == cluster.Ending, l.NoticedAt > 0 && o.signalled(&c.Job, base, l.NoticedAt.Sub(c.Record.HeldSince))
-		if !own.Ours && o.failed(l.Nodes) {
+		// A job that requeues itself at the notice, as some frameworks do, is reclaimed.
+		own.Ours, own.Noticed = l.State == cluster.Ending || l.State == cluster.Noticed, l.NoticedAt > 0 && o.signalled(&c.Job, base, l.NoticedAt.Sub(c.Record.HeldSince))
+		switch {
+		case l.State == cluster.Noticed && !o.failed(l.Nodes):
+			o.left(i, ran, o.Now.Sub(l.NoticedAt))
+		case !own.Ours && o.failed(l.Nodes):
 			o.drained(i, ran)
 		}
 	}
@@ -147,6 +153,18 @@ func (o *observer) requeued(i int, ran cluster.Span) {
 // failed reports whether one of the nodes is down, drained or gone.
 func (o *observer) failed(nodes []cluster.Holding) bool {
 	return slices.ContainsFunc(nodes, func(n cluster.Holding) bool { return !o.good(n.Node) })
+}
+
+// left charges a job that was requeued within its notice, and not by us: the stop that was announced has happened.
+// notice is the time since the notice.
+func (o *observer) left(i int, ran, notice cluster.Span) {
+	c, r := &o.Snapshot.Cases[i], &o.Records[i]
+	if o.Rule().Off() || c.Control != cluster.FullControl {
+		return
+	}
+	begin := c.Record.HeldSince
+	o.book(i, &stop.Job{Saving: o.saving(i), Start: begin, Ran: r.Ran - ran, Spent: r.Spent, Saved: r.Saved, Begin: o.begin(i, held(c))},
+		begin.Add(ran), notice, "")
 }
 
 // drained charges a job for the loss of its node, which was drained or failed. Others ordered this requeue,
@@ -209,6 +227,13 @@ func (o *observer) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed
 		since = own.Saved
 	}
 	own.Saved, r.Saved = p.Saved, p.Saved
+	if took := min(p.Took, p.Saved.Sub(j.Start)); took > 0 { // no save takes longer than its attempt has run
+		own.Takes = stop.Longest(own.Takes, took)
+		if typed {
+			o.habits.Took(t, p.Saved, took)
+		}
+		o.habitOf[i] = 0
+	}
 	if s := r.Stopping; s != nil { // the requeue is late
 		stopping := *s
 		if stopping.Saved = p.Saved; s.Since > 0 && s.Since < p.Saved {

@@ -52,14 +52,15 @@ func afford(a *Account) []bool {
 		cost     cluster.Span
 	}
 	var stops []stop
-	soon := a.Now.Add(a.Settings.Notice)
 	for i, l := range a.Leases {
 		st := &a.Jobs[i]
 		if l == nil || !st.Runs || st.Control != cluster.FullControl || a.Pool(l.Pool) < 0 {
 			continue
 		}
 		j := a.Stop(i)
-		x := stop{i, a.Pool(l.Pool), max(l.End.Sub(soon), 0), j.Cost(soon, a.Settings.Notice)}
+		notice := a.Notice(i)
+		soon := a.Now.Add(notice)
+		x := stop{i, a.Pool(l.Pool), max(l.End.Sub(soon), 0), j.Cost(soon, notice)}
 		switch {
 		case l.State == cluster.Noticed || l.Why == round.Recalled: // as good as stopped
 			left[x.pool] -= cluster.Times(l.GPUs, x.cost)

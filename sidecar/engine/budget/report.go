@@ -18,13 +18,14 @@ func Report(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluste
 		return cluster.StopReport{}, false
 	}
 	set, j, r := &s.Settings, &s.Cases[i].Job, &plan.State.Records[k]
-	out := cluster.StopReport{Stops: r.Stops, Beyond: r.Beyond, Spent: r.Spent, Notice: set.Notice, Conduct: r.Conduct}
+	out := cluster.StopReport{Stops: r.Stops, Beyond: r.Beyond, Spent: r.Spent, Conduct: r.Conduct}
 	if t, ok := cluster.TypeOf(j); ok {
 		if at, ok := slices.BinarySearchFunc(plan.State.Habits, t, func(h cluster.Habit, t cluster.JobType) int { return h.Type.Compare(t) }); ok {
 			out.Habit = &plan.State.Habits[at]
 		}
 	}
 	out.Saving = resolve(set, j, r.Conduct, out.Habit)
+	out.Notice = noticeFor(set, &out.Saving)
 	out.Begin = stop.Begin(out.Habit, modelOf(j), set.StartCost)
 	rule := stop.Rule{Allowance: set.StopAllowance, OverheadMilli: set.StopOverheadMilli}
 	if out.Off = rule.Off(); out.Off {
@@ -37,13 +38,13 @@ func Report(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluste
 		}
 	}
 	job := stop.Job{Saving: out.Saving, Start: j.Start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: out.Begin}
-	at := s.Now.Add(set.Notice)
-	out.Budget, out.Cost = job.Budget(rule, at), job.Cost(at, set.Notice)
-	out.Short = out.Saving.Manner == cluster.SavesOnNotice && (set.Notice == 0 || set.Notice < out.Saving.Takes)
-	if out.May = job.May(rule, at, set.Notice); out.May {
-		out.Until = job.Until(rule, at, set.Notice)
+	at := s.Now.Add(out.Notice)
+	out.Budget, out.Cost = job.Budget(rule, at), job.Cost(at, out.Notice)
+	out.Short = out.Saving.Manner == cluster.SavesOnNotice && (out.Notice == 0 || out.Notice < out.Saving.Takes)
+	if out.May = job.May(rule, at, out.Notice); out.May {
+		out.Until = job.Until(rule, at, out.Notice)
 	} else {
-		out.From = job.From(rule, at, set.Notice)
+		out.From = job.From(rule, at, out.Notice)
 	}
 	return out, true
 }

@@ -48,7 +48,7 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 				f.judgeRunning(i)
 				if f.Settings.Divide != "" && len(st.Pools) > 0 {
 					st.Shape = f.Site.Shape(Spec(f.Books, i))
-					st.May = possible.Pools(st.Shape, f.Snapshot.Cases[i].Job.Request.Model)
+					st.May = f.fitting(i, st.Pools[0], possible.Pools(st.Shape, f.Snapshot.Cases[i].Job.Request.Model))
 				}
 			} else {
 				f.judgeWaiting(i, possible, open)
@@ -138,6 +138,7 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 			st.Why, st.Note = cluster.ReasonReserved, f.reservationsAhead()
 			return
 		}
+		st.Pools = f.fitting(i, -1, st.Pools)
 		st.Eligible = true
 		if r.First == 0 {
 			r.First = f.Now

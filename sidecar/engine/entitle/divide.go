@@ -57,6 +57,8 @@ func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own *round.Owned) 
 		question = x.ask(capacity, own)
 		entitled, untraded = x.market(capacity, base, own)
 		largest = owe(largest, ltgf.Most(entitled.Cells, untraded))
+	} else {
+		x.convert(byParty{}, base, nil, nil)
 	}
 	ltgf.Settle(&x.Ledger, base.Cells, entitled.Cells, untraded, largest, x.held(), x.Settings, x.Snapshot.Ledger.At/cluster.Instant(x.Settings.Term) != x.Now/cluster.Instant(x.Settings.Term))
 	x.repay(entitled)
@@ -76,6 +78,7 @@ func (x *shares) repay(entitled byTenant) {
 			if repays := accounts.At(t, p).Repays; repays != 0 && all > 0 {
 				row.Repays = cluster.MicroGPU(ltgf.Portion(int64(repays), int64(row.Entitlement), int64(all)))
 				row.Entitlement += row.Repays
+				x.TenantRows.At(t, p).Entitlement += row.Repays
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
@@ -54,8 +55,24 @@ func (x *shares) market(capacity []int, base byTenant, own *round.Owned) (entitl
 		}
 	}
 	parties, untraded := x.untraded(due, entitled)
-	ltgf.SettleParties(x.PartyRows.Cells, n, due.Cells, parties, x.largestGang(), x.Settings)
+	x.convert(due, entitled, parties, untraded)
+	largest := x.largestGang()
+	ltgf.SettleParties(x.PartyRows.Cells, n, due.Cells, parties, largest, x.Settings)
+	ltgf.SettleParties(x.TenantRows.Cells, n, x.sums(due.Cells), x.sums(parties), largest, x.Settings)
 	return entitled, untraded
+}
+
+// sums returns the sums of parties' entitlements by tenant; nil = nil.
+func (x *shares) sums(parties []cluster.MicroGPU) []cluster.MicroGPU {
+	if parties == nil {
+		return nil
+	}
+	n := len(x.Pools)
+	out := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.Tenants), n)
+	for at, gpus := range parties {
+		*out.At(x.Parties[at/n].Tenant, at%n) += gpus
+	}
+	return out.Cells
 }
 
 // untraded returns the entitlements of parties and of tenants without the trades in force; nil = no trade is
@@ -319,13 +336,13 @@ func (x *shares) cells(own *round.Owned) (out []cluster.CellGPUs) {
 // bid returns the demand of a party; false = none of its jobs is active.
 func (x *shares) bid(k int) (cluster.Bid, bool) {
 	party := &x.Parties[k]
-	n := len(x.Pools)
-	b := cluster.Bid{Party: party.Name, Tenant: x.Tenants[party.Tenant], Weight: x.Weight(x.Tenants[party.Tenant]),
-		Speeds: make([]float64, n), Margins: make([]float64, n)}
-	for range b.Speeds {
-		b.Basis = append(b.Basis, cluster.Observed)
+	b := cluster.Bid{Party: party.Name, Tenant: x.Tenants[party.Tenant], Weight: x.Weight(x.Tenants[party.Tenant])}
+	terms, weight := x.terms(), int64(0)
+	var priced *cluster.Terms
+	if slices.ContainsFunc(party.Cases, func(i int) bool { return len(x.Jobs[i].May) > 0 && x.speeds.Priced(i) != nil }) {
+		t := x.terms()
+		priced = &t
 	}
-	weight := int64(0)
 	for _, i := range party.Cases {
 		st := &x.Jobs[i]
 		if len(st.May) == 0 {
@@ -335,22 +352,23 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 		b.Gang, b.Demand = max(b.Gang, gpus), b.Demand+gpus
 		weight += eligible.Weight(x.Books, i) * int64(gpus)
 		b.Pinned = x.Snapshot.Cases[i].Job.Request.Model != ""
-		speeds := x.speeds.Speedups(i)
-		for _, p := range x.may(i) {
-			// Several jobs average by GPUs. A job that cannot run there counts as zero.
-			s := &speeds[p]
-			b.Speeds[p] += s.Value * float64(gpus)
-			b.Basis[p] = lessSure(b.Basis[p], s.Source)
-			if s.Source != "" && s.Low > 0 {
-				b.Margins[p] = max(b.Margins[p], s.High/s.Value)
+		speeds, may := x.speeds.Speedups(i), x.may(i)
+		count(&terms, x.rooted(i, speeds), may, gpus)
+		if priced != nil {
+			if sure := x.speeds.Priced(i); sure != nil {
+				speeds = sure
 			}
+			count(priced, speeds, may, gpus)
 		}
 	}
 	if b.Demand == 0 {
 		return b, false
 	}
-	for p := range b.Speeds {
-		b.Speeds[p] /= float64(b.Demand)
+	mean(&terms, b.Demand)
+	b.Speeds, b.Margins, b.Basis = terms.Speeds, terms.Margins, terms.Basis
+	if priced != nil {
+		mean(priced, b.Demand)
+		b.Priced = priced
 	}
 	b.Milli = weight / int64(b.Demand)
 	if x.Settings.DivideJobs {
@@ -361,6 +379,50 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 		b.Deadline = x.deadline(i, &b)
 	}
 	return b, true
+}
+
+// rooted returns the speeds of a job. While its speed at home is unknown, other models are worth a little less to it: only run times of jobs that stay on a model tell how fast it is, and without known speeds nothing is gained by moves.
+func (x *shares) rooted(i int, speeds []profile.Speedup) []profile.Speedup {
+	const away = 0.95
+	home := -1
+	if x.Settings.DivideJobs {
+		home = x.speeds.Home(i)
+	}
+	if home < 0 || speeds[home].Source != "" {
+		return speeds
+	}
+	out := slices.Clone(speeds)
+	for p := range out {
+		if p != home {
+			out[home].Value = max(out[home].Value, out[p].Value/away)
+		}
+	}
+	return out
+}
+
+// terms returns empty terms.
+func (x *shares) terms() cluster.Terms {
+	n := len(x.Pools)
+	return cluster.Terms{Speeds: make([]float64, n), Margins: make([]float64, n), Basis: slices.Repeat([]cluster.Source{cluster.Observed}, n)}
+}
+
+// count adds the speeds of a job to terms. Several jobs average by GPUs. A job that cannot run somewhere counts as zero.
+func count(t *cluster.Terms, speeds []profile.Speedup, may []int, gpus int) {
+	for _, p := range may {
+		s := &speeds[p]
+		t.Speeds[p] += s.Value * float64(gpus)
+		t.Basis[p] = lessSure(t.Basis[p], s.Source)
+		if s.Source != "" && s.Low > 0 {
+			t.Margins[p] = max(t.Margins[p], s.High/s.Value)
+		}
+	}
+}
+
+// mean divides the sums of terms by all GPUs.
+func mean(t *cluster.Terms, gpus int) {
+	for p := range t.Speeds {
+		t.Speeds[p] /= float64(gpus)
+	}
 }
 
 // may returns the pools that a job may use. A job that starts is bound to the nodes of its grant, for seconds: where

@@ -80,33 +80,52 @@ func (x *shares) partyName(i int) string {
 // cannot run there.
 const trials = 10
 
-// openAccounts updates the accounts of parties: it adds their entitlement since the last round and subtracts
-// what their jobs received.
+// openAccounts updates the accounts of parties and of tenants: it adds their entitlement since the last round and subtracts
+// what their jobs received. A tenant's account goes on when its parties leave, with what jobs received that are over.
 func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 	x.PartyRows = x.PartyRows.Zeroed(len(x.Parties), len(x.Pools))
+	x.TenantRows = x.TenantRows.Zeroed(len(x.Tenants), len(x.Pools))
+	for t, name := range x.Tenants {
+		for p, pool := range x.Pools {
+			*x.TenantRows.At(round.TenantIndex(t), p) = cluster.TenantPool{Tenant: ofTenant(name), Pool: pool}
+		}
+	}
 	for k := range x.PartyRows.Rows() {
 		for p, pool := range x.Pools {
-			*x.PartyRows.At(k, p) = cluster.TenantPool{Tenant: x.Parties[k].Name, Pool: pool, Demand: cluster.MicroGPU(x.demand(k)) * cluster.WholeGPU}
+			demand := cluster.MicroGPU(x.demand(k)) * cluster.WholeGPU
+			*x.PartyRows.At(k, p) = cluster.TenantPool{Tenant: x.Parties[k].Name, Pool: pool, Demand: demand}
+			x.TenantRows.At(x.Parties[k].Tenant, p).Demand += demand
 		}
 	}
 	span := x.Now.Sub(x.Snapshot.Ledger.At)
 	if x.Snapshot.Ledger.At == 0 {
 		span = 0
 	}
+	tenants := map[string]round.TenantIndex{}
+	for t, name := range x.Tenants {
+		tenants[ofTenant(name)] = round.TenantIndex(t)
+	}
 	largest := x.largestGang()
 	for k := range x.Snapshot.Parties {
 		old := &x.Snapshot.Parties[k]
-		i, ok := at[old.Party]
 		p := x.Pool(old.Pool)
-		if !ok || p < 0 {
+		if p < 0 {
 			continue
 		}
-		row := x.PartyRows.At(i, p)
+		var row *cluster.TenantPool
+		party, ok := at[old.Party]
+		if ok {
+			row = x.PartyRows.At(party, p)
+		} else if t, ok := tenants[old.Party]; ok {
+			row = x.TenantRows.At(t, p)
+		} else {
+			continue
+		}
 		var due cluster.GPUTime
 		due, row.SelCarry = cluster.Accrue(old.Entitlement, span, old.Carry)
 		row.Entitlement, row.Base, row.Deficit = old.Entitlement, old.Entitlement, old.Deficit+due
-		if old.Entitlement < round.Crumb && x.speeds.Book.Observed(x.speeds.Kinds[x.Parties[i].Cases[0]], old.Pool) {
-			row.Deficit = min(row.Deficit+cluster.Times(x.gang(int(i)), span)/trials, max(row.Deficit, 0))
+		if ok && old.Entitlement < round.Crumb && x.speeds.Book.Observed(x.speeds.Kinds[x.Parties[party].Cases[0]], old.Pool) {
+			row.Deficit = min(row.Deficit+cluster.Times(x.gang(int(party)), span)/trials, max(row.Deficit, 0))
 		}
 		if ceiling := max(ltgf.Credit(old.Entitlement, x.Settings.CreditCap), 2*cluster.Times(largest, x.Settings.Term)); row.Deficit > ceiling {
 			row.Deficit = max(ceiling, old.Deficit)
@@ -114,7 +133,7 @@ func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 	}
 	for i := range x.Jobs {
 		st := &x.Jobs[i]
-		if st.Party < 0 {
+		if st.Tenant < 0 {
 			continue
 		}
 		had := x.Snapshot.Cases[i].Record.Held
@@ -128,21 +147,29 @@ func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 			continue
 		}
 		if p := x.Pool(had[0].Model); p >= 0 {
-			x.PartyRows.At(st.Party, p).Deficit -= x.Records[i].Alloc - x.Snapshot.Cases[i].Record.Alloc
+			used := x.Records[i].Alloc - x.Snapshot.Cases[i].Record.Alloc
+			if x.TenantRows.At(st.Tenant, p).Deficit -= used; st.Party >= 0 {
+				x.PartyRows.At(st.Party, p).Deficit -= used
+			}
 		}
 	}
 }
+
+// ofTenant names a tenant's account among those of parties. No party has such a name.
+func ofTenant(name string) string { return "/" + name }
 
 // Accounts returns the accounts of parties to remember.
 func Accounts(b *round.Books) []cluster.PartyPool {
 	if b.Settings.Divide == "" {
 		return nil
 	}
-	out := make([]cluster.PartyPool, 0, len(b.PartyRows.Cells))
-	for i := range b.PartyRows.Cells {
-		r := &b.PartyRows.Cells[i]
-		if r.Entitlement != 0 || r.Deficit != 0 || r.SelCarry != 0 {
-			out = append(out, cluster.PartyPool{Party: r.Tenant, Pool: r.Pool, Entitlement: r.Entitlement, Deficit: r.Deficit, Carry: r.SelCarry})
+	out := make([]cluster.PartyPool, 0, len(b.TenantRows.Cells)+len(b.PartyRows.Cells))
+	for _, rows := range [][]cluster.TenantPool{b.TenantRows.Cells, b.PartyRows.Cells} {
+		for i := range rows {
+			r := &rows[i]
+			if r.Entitlement != 0 || r.Deficit != 0 || r.SelCarry != 0 {
+				out = append(out, cluster.PartyPool{Party: r.Tenant, Pool: r.Pool, Entitlement: r.Entitlement, Deficit: r.Deficit, Carry: r.SelCarry})
+			}
 		}
 	}
 	return out

@@ -34,6 +34,7 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 		if runs {
 			k.GPUs, k.Rho = l.GPUs, f.Steadied(r, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
+			k.Resting = Resting(f.Snapshot, i)
 			k.Binds = f.Stops.Binds(i, f.Stops.EndFor(i, max(l.End, f.Now)))
 		} else {
 			k.End = f.Stops.EndFor(i, f.Now)
@@ -58,14 +59,18 @@ func (f *Field) Steadied(r *cluster.Record, l *cluster.Lease) cluster.Rho {
 	if f.Settings.LongTerms > 0 && r.Terms >= f.Settings.LongTerms {
 		bonus += f.Settings.Term
 	}
-	return cluster.RhoOf(r.Alloc-cluster.Times(l.GPUs, bonus), r.Due)
+	off := cluster.Times(l.GPUs, bonus)
+	received, due := r.Work()
+	return cluster.RhoOf(received-off-r.Extra.Of(off), due)
 }
 
 // aged returns the rho of a new job that does not go first. It is computed as if the job had received and
 // been due one term, so that the job rises in the queue as it waits.
 func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 	one := cluster.Times(gpus, term)
-	return cluster.RhoOf(r.Alloc+one, r.Due+one)
+	one += r.Extra.Of(one)
+	received, due := r.Work()
+	return cluster.RhoOf(received+one, due+one)
 }
 
 // Order replaces a candidate's rho by its rank in the order of the settings, if that is another one.

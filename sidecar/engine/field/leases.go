@@ -12,7 +12,7 @@ import (
 func (f *Field) ExtendFixed(touch cluster.Control) {
 	for i, l := range f.Leases {
 		st := &f.Jobs[i]
-		if l == nil || !st.Ours(touch) || l.State == cluster.Granted || l.State == cluster.Ending || l.End.Sub(f.Now) > f.Settings.Notice {
+		if l == nil || !st.Ours(touch) || l.State == cluster.Granted || l.State == cluster.Ending || l.End.Sub(f.Now) > l.NoticeIn(f.Settings) {
 			continue
 		}
 		if st.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt) {
@@ -56,16 +56,25 @@ func (f *Field) Claim(key cluster.JobKey, pool string, nodes []cluster.Holding, 
 }
 
 // Dismiss ends the leases that are up for renewal and were not renewed: notice first, requeue when the term
-// is over. A lease that was not prolonged is still up for renewal.
+// is over. A lease that was not prolonged is still up for renewal. If as many jobs save as may at once
+// (NoticeConcurrent), the next notice waits, and so does the end of its lease.
 func (f *Field) Dismiss(touch cluster.Control) {
+	slots := f.saveSlots()
 	for i, l := range f.Leases {
 		if !f.Jobs[i].Ours(touch) || !f.Ending(i) {
 			continue
 		}
 		if l.State == cluster.Active {
-			f.Notify(i, l.End)
+			end := l.End
+			if f.Settings.NoticeConcurrent > 0 && f.Stops.SavesAtEnd(i) {
+				if slots--; slots < 0 {
+					continue
+				}
+				end = max(end, f.Now.Add(l.NoticeIn(f.Settings)-f.Settings.Interval)) // it may have waited
+			}
+			f.Notify(i, end)
 			// A notice to an observed job is not stored, so it is reported in the first round of the notice.
-			f.Jobs[i].Noticed = touch == cluster.FullControl || f.Snapshot.Ledger.At < l.End-cluster.Instant(f.Settings.Notice)
+			f.Jobs[i].Noticed = touch == cluster.FullControl || f.Snapshot.Ledger.At < l.End-cluster.Instant(l.NoticeIn(f.Settings))
 		}
 		if l.End <= f.Now {
 			f.Reclaim(i)
@@ -73,6 +82,20 @@ func (f *Field) Dismiss(touch cluster.Control) {
 			f.Market.NoteMove(i, l)
 		}
 	}
+}
+
+// saveSlots returns how many more jobs may save at the end of their leases now.
+func (f *Field) saveSlots() int {
+	slots := f.Settings.NoticeConcurrent
+	if slots == 0 {
+		return 0
+	}
+	for i, l := range f.Leases {
+		if l != nil && (l.State == cluster.Noticed || l.State == cluster.Ending) && f.Jobs[i].Control == cluster.FullControl && f.Stops.SavesAtEnd(i) {
+			slots--
+		}
+	}
+	return slots
 }
 
 // Notify gives a job notice that its lease ends at end.

@@ -124,6 +124,8 @@ type Choice struct {
 	Passed  []round.Passed  // by candidate
 	Due     []Due           // gangs that are due but fit nowhere, furthest behind first
 	Kept    []cluster.Claim // claims that go on
+	// Scattered lists gangs without a lease for which idle GPUs suffice, but not on their nodes, in the order of turns.
+	Scattered []Due
 }
 
 // Due is a gang that is due in a pool but fits nowhere in it.
@@ -180,9 +182,10 @@ func Choose(in Input, board Board, npools int) Choice {
 	c.burst = false
 	c.walk(later)
 	c.bindRest(c.denied)
+	c.choice.Renewed = renewResting(c, c.choice.Renewed)
 	c.choice.Renewed = c.better(c.choice.Renewed)
 	// A gang may have got its lease in another pool, or in another way.
-	c.choice.Due = slices.DeleteFunc(c.choice.Due, func(d Due) bool { return c.settled[d.Candidate] })
+	c.choice.Due, c.choice.Scattered = c.without(c.choice.Due), c.without(c.choice.Scattered)
 	for _, cl := range c.Claims {
 		if !c.settled[cl.Candidate] {
 			c.choice.Kept = append(c.choice.Kept, cl.Claim)
@@ -191,16 +194,24 @@ func Choose(in Input, board Board, npools int) Choice {
 	return c.choice
 }
 
+// without drops the gangs that have a lease.
+func (c *chooser) without(gangs []Due) []Due {
+	return slices.DeleteFunc(gangs, func(d Due) bool { return c.settled[d.Candidate] })
+}
+
 // serveClaims gives leases to candidates with claims, and returns the charges to their tenants. A claim that
 // is not served yet keeps longer leases off its nodes. A claim made when the displaced jobs got their notice
 // is a promise for this boundary. A claim for a job's first lease is served even if its tenant is far ahead.
 func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
 	for _, cl := range claims {
 		k := &c.Candidates[cl.Candidate]
-		if promised := cl.Made.Add(c.Settings.Notice) >= cl.At; !promised && !k.Unserved && c.unfair(k, cl.InPool) {
+		if promised := cl.Made.Add(max(c.Settings.Notice, c.Settings.NoticeMax)) >= cl.At; !promised && !k.Unserved && c.unfair(k, cl.InPool) {
 			continue
 		}
-		g, ok := c.try(cl.Candidate, k.Shape, cl.InPool, ofNobody, 0)
+		g, ok := Grant{}, false
+		if !k.Running {
+			g, ok = c.try(cl.Candidate, k.Shape, cl.InPool, ofNobody, 0)
+		}
 		if !ok {
 			g, ok = c.try(cl.Candidate, cl.Shape, cl.InPool, ofAnybody, 0)
 		}
@@ -261,6 +272,9 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 		qs := make([]*queue, npools)
 		tenant.Each(c.Candidates, func(i, p, at int) {
 			k := &c.Candidates[i]
+			if k.Resting {
+				return
+			}
 			if qs[p] == nil {
 				sh := &tenant.Shares[p]
 				qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost,
@@ -293,6 +307,25 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 		}
 	}
 	return all
+}
+
+// renewResting renews the leases of idle jobs whose GPUs nobody took, unless a gang waits in their pool. It adds them to
+// the renewed ones.
+func renewResting(c *chooser, renewed []int) []int {
+	for i := range c.Candidates {
+		k := &c.Candidates[i]
+		if !k.Resting || c.settled[i] {
+			continue
+		}
+		gang := slices.ContainsFunc(c.choice.Due, func(d Due) bool { return d.Pool == k.Pools[0] && !c.settled[d.Candidate] })
+		if gang || !c.board.Renew(k.Case) {
+			c.choice.Passed[i].Code = cluster.ReasonNotice
+			continue
+		}
+		c.settled[i] = true
+		renewed = append(renewed, i)
+	}
+	return renewed
 }
 
 // walk serves queues until no job fits any more, and returns the queues that reached their burst limit.
@@ -516,6 +549,9 @@ func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 		p.Code = cluster.ReasonThreshold
 	}
 	c.choice.Passed[i] = p
+	if p.Free >= k.GPUs && k.GPUs > 1 && !k.Running && !k.Binds && !k.IdleOnly {
+		c.choice.Scattered = append(c.choice.Scattered, Due{i, q.pool})
+	}
 }
 
 // keptFor returns the job whose claim alone keeps a candidate off idle GPUs that it fits; 0 = it fits

@@ -62,7 +62,7 @@ func TestWhatBecomesOfALease(t *testing.T) {
 		{cluster.Active, cluster.Suspended, cluster.Active, ""},
 		{cluster.Active, cluster.Completing, cluster.Active, ""},
 		{cluster.Active, cluster.Done, cluster.Over, "finished"},
-		{cluster.Noticed, cluster.Waiting, cluster.Over, "requeued by others"},
+		{cluster.Noticed, cluster.Waiting, cluster.Over, "reclaimed"},
 		{cluster.Noticed, cluster.Running, cluster.Noticed, ""},
 		{cluster.Noticed, cluster.Done, cluster.Over, "finished"},
 		{cluster.Ending, cluster.Waiting, cluster.Over, "reclaimed"},

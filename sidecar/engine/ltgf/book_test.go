@@ -79,7 +79,7 @@ func (b *book) due(quota cluster.MicroGPU, cases ...cluster.Case) {
 			}
 		}
 	}
-	Due(&b.s.Ledger, records, claimants, nil)
+	Due(&b.s.Ledger, records, claimants, nil, nil)
 	for i := range records {
 		b.s.Cases[i].Record = records[i]
 	}

@@ -170,7 +170,8 @@ func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
 			b.badNode[s.Nodes[i].Name] = true
 		}
 	}
-	b.ledger = cluster.Ledger{At: s.Now, Tenants: slices.Grow(room.Tenants[:0], len(s.Ledger.Tenants)), Pools: append(room.Pools[:0], s.Ledger.Pools...)}
+	b.ledger = cluster.Ledger{At: s.Now, Tenants: slices.Grow(room.Tenants[:0], len(s.Ledger.Tenants)), Pools: append(room.Pools[:0], s.Ledger.Pools...),
+		Conversions: s.Ledger.Conversions}
 	for i := range s.Ledger.Tenants {
 		var buckets []cluster.Bucket
 		var lots []cluster.Lot
@@ -439,6 +440,7 @@ func (b *books) destroyed(r *cluster.Record, s *cluster.PendingStop) {
 		// At most the charged time: an adopted job had run before.
 		i := b.first + p
 		lost = min(lost, r.Alloc, b.ledger.Tenants[i].Alloc+b.used[i]-b.wasted[i])
+		r.Extra.Alloc -= ofPart(r.Extra.Alloc, lost, r.Alloc)
 		r.Alloc -= lost
 		b.wasted[i] += lost
 		b.pools[p].tenants -= lost
@@ -499,6 +501,7 @@ func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.GPUs, 
 	for _, g := range gpus {
 		ran, idle := cluster.Times(g.Count, span-suspended), cluster.Times(g.Count, suspended)
 		r.Alloc += ran
+		r.Extra.Alloc += r.Extra.Of(ran)
 		p := b.pool(g.Model)
 		if p < 0 {
 			continue
@@ -553,6 +556,7 @@ func (b *books) accrueJob(r *cluster.Record, c *cluster.Case) {
 	var due cluster.GPUTime
 	due, r.DueCarry = cluster.Accrue(r.DueRate, end.Sub(b.from), r.DueCarry)
 	r.Due += due
+	r.Extra.Due += r.Extra.Of(due)
 	if c.Gone || c.Job.State == cluster.Done {
 		r.DueRate = 0
 		if r.Done == 0 {
@@ -570,9 +574,12 @@ func (b *books) close() cluster.Ledger {
 		used, wasted := b.used[i], b.wasted[i]
 		var due cluster.GPUTime
 		due, t.DueCarry = cluster.Accrue(min(t.Own(), t.Demand), dt, t.DueCarry) // eq. 8, 9
+		got := cluster.Bucket{Alloc: used, Due: due, Extra: t.Extra.Of(used), ExtraDue: extraDue(t, due, dt)}
+		t.Extra.Alloc += got.Extra - ofPart(t.Extra.Alloc+got.Extra, wasted, t.Alloc+used)
+		t.Extra.Due += got.ExtraDue
 		t.Alloc += used - wasted
 		t.Due += due
-		bucket(t, b.from, b.now, used, due, b.settings.Window)
+		bucket(t, b.from, b.now, got, b.settings.Window)
 		unbucket(t, wasted)
 		t.Destroyed += wasted
 	}
@@ -593,6 +600,16 @@ func (b *books) close() cluster.Ledger {
 		p.Idle += rest - bad
 	}
 	return b.ledger
+}
+
+// extraDue gives the work due in an interval dt less the GPU time due: the throughput of what the tenant could use of
+// its base (SEMANTICS §2). So trades change only what is received. Without speedups, GPU time is work.
+func extraDue(t *cluster.TenantPool, due cluster.GPUTime, dt cluster.Span) cluster.GPUTime {
+	if t.Usable == 0 && t.Extra.Faster == 0 {
+		return 0
+	}
+	usable, _ := cluster.Accrue(t.Usable, dt, 0)
+	return usable + t.Extra.Of(usable) - due
 }
 
 // held sums a job's holdings by model, in order of model. Usually they are unchanged: then it

@@ -504,7 +504,7 @@ func TestAYearOf80000GPUsDoesNotOverflow(t *testing.T) {
 		if row.Due != row.Alloc || row.Deficit != 0 || b.record(1).Due != row.Due {
 			t.Errorf("%d looks: received %d, due %d, deficit %d, the job due %d", steps, row.Alloc, row.Due, row.Deficit, b.record(1).Due)
 		}
-		if got := Rho(row, b.now, 0); got != cluster.Fair {
+		if got := Rho([]cluster.TenantPool{*row}, b.now, 0); got != cluster.Fair {
 			t.Errorf("%d looks: rho %s, want 1", steps, got)
 		}
 	}

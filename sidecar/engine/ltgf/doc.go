@@ -8,6 +8,9 @@
 //	rho, eq. 5, 12, 15         RhoOf(alloc, due), over the window
 //	eq. 16                     Settings.RhoSelect: what the deficit integrates
 //
+// Where a policy divides GPU models, rho counts work (SEMANTICS §2): GPU time times speedup. Records and TenantPools
+// have what it exceeds GPU time by (Extra), so that without speedups nothing differs.
+//
 // Time is integrated with the state of the last look, which is assumed to have lasted until now.
 // Slurm's start and end times replace that where they are known.
 package ltgf

@@ -1,6 +1,7 @@
 package ltgf
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -26,12 +27,16 @@ type Claimant struct {
 // It also sets the demand of users if users is set: by case, the account of the job's user in the ledger.
 //
 // claimants are by tenant, in the ledger's order: running jobs first, then by key.
-func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant, users []int) {
+//
+// faster gives, by pool, the speedup of a case's job less 1, in millionths (cluster.Extra.Faster); nil = no policy divides
+// GPU models, and work is GPU time.
+func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant, users []int, faster func(i int) []int64) {
 	for i := range l.Tenants {
-		l.Tenants[i].Demand = 0
+		t := &l.Tenants[i]
+		t.Demand, t.Usable, t.Extra.Faster = 0, 0, 0
 	}
 	for i := range records {
-		records[i].DueRate = 0
+		records[i].DueRate, records[i].Extra.Faster = 0, 0
 	}
 	for i := range l.Users {
 		for k := range l.Users[i].Wants {
@@ -40,7 +45,11 @@ func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant, use
 	}
 	npools := len(l.Pools)
 	for t, claimants := range byTenant {
-		in := dueOfTenant(l.Tenants[t*npools:(t+1)*npools], records, claimants)
+		rows := l.Tenants[t*npools : (t+1)*npools]
+		in := dueOfTenant(rows, records, claimants)
+		if faster != nil {
+			priceWork(rows, records, claimants, in, faster)
+		}
 		if users != nil {
 			wantBy(l, users, claimants, in)
 		}
@@ -72,6 +81,35 @@ func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants 
 	return in
 }
 
+// priceWork sets the speedups at which work counts until the next look: of each job that of the pool in which its demand
+// counts, and of the tenant in each pool the mean of all jobs that can use it, by GPUs. It also sets what the
+// tenant could use of its base: as many GPUs as its jobs ask for, fastest models first.
+func priceWork(rows []cluster.TenantPool, records []cluster.Record, claimants []Claimant, in []int, faster func(i int) []int64) {
+	const one = int64(cluster.WholeGPU)
+	sums, gpus := make([]int64, len(rows)), make([]int64, len(rows))
+	for k, c := range claimants {
+		more := faster(c.Case)
+		records[c.Case].Extra.Faster = more[in[k]]
+		for p, m := range more {
+			if m > -one {
+				sums[p], gpus[p] = sums[p]+(m+one)*int64(c.GPUs), gpus[p]+int64(c.GPUs)
+			}
+		}
+	}
+	best, demand := make([]int, len(rows)), cluster.MicroGPU(0)
+	for p := range rows {
+		best[p], demand = p, demand+rows[p].Demand
+		if len(claimants) > 0 {
+			rows[p].Extra.Faster = sums[p]/max(gpus[p], 1) - one
+		}
+	}
+	slices.SortStableFunc(best, func(a, b int) int { return cmp.Compare(rows[b].Extra.Faster, rows[a].Extra.Faster) })
+	for _, p := range best {
+		rows[p].Usable = min(rows[p].Base, demand)
+		demand -= rows[p].Usable
+	}
+}
+
 // Settle sets every tenant's base and entitlement for the next interval, and ranks new tenants
 // (0/0 = first: as far behind as the furthest). It also limits how far ahead a tenant may be, so
 // that GPU time that no other tenant wanted does not count against it for ever. When tenants
@@ -100,13 +138,23 @@ func Settle(l *cluster.Ledger, base, entitled, untraded []cluster.MicroGPU, larg
 		}
 		anew = anew || t.Own() != entitled[i]
 		t.Base, t.Entitlement = base[i], entitled[i]+t.Repays
-		ahead := cluster.Times(largest[i], s.Term)
-		if t.Repays >= 0 {
-			ahead += Credit(limit[i], s.Threshold)
-		}
-		t.Deficit = max(t.Deficit, -ahead)
+		t.Deficit = max(t.Deficit, -Ahead(t, largest[i], limit[i], s))
 	}
 	repay(l, holds, s, anew)
+}
+
+// Ahead gives how far ahead a tenant may be in a pool, by the largest gang and the larger of the entitlements with and without trades.
+func Ahead(t *cluster.TenantPool, largest int, limit cluster.MicroGPU, s *cluster.Settings) cluster.GPUTime {
+	ahead := cluster.Times(largest, s.Term)
+	if t.Repays >= 0 {
+		ahead += Credit(limit, s.Threshold)
+	}
+	return ahead
+}
+
+// PartyAhead gives how far ahead a party may be in a pool, by the largest gang of all parties and as Ahead.
+func PartyAhead(largest int, limit cluster.MicroGPU, s *cluster.Settings) cluster.GPUTime {
+	return 2 * (cluster.Times(largest, s.Term) + Credit(limit, s.Term))
 }
 
 // SettleParties does for the accounts of parties what Settle does for those of tenants. All parties that want
@@ -138,8 +186,7 @@ func SettleParties(rows []cluster.TenantPool, pools int, entitled, untraded []cl
 				r.Deficit -= cluster.GPUTime(Portion(int64(late), int64(entitled[i]), int64(due)))
 			}
 			r.Base, r.Entitlement = entitled[i], entitled[i]
-			ahead := 2 * (cluster.Times(largest, s.Term) + Credit(limit[i], s.Term))
-			r.Deficit = max(r.Deficit, -ahead)
+			r.Deficit = max(r.Deficit, -PartyAhead(largest, limit[i], s))
 		}
 	}
 }

@@ -23,7 +23,7 @@ func rates(quota cluster.MicroGPU, jobs ...Claimant) (cluster.MicroGPU, []cluste
 			jobs[i].Weight = 1000
 		}
 	}
-	Due(&l, records, [][]Claimant{jobs}, nil)
+	Due(&l, records, [][]Claimant{jobs}, nil, nil)
 	out := make([]cluster.MicroGPU, len(jobs))
 	for i := range records {
 		out[i] = records[i].DueRate
@@ -159,7 +159,7 @@ func TestEquation12IsReportedOverTheWindow(t *testing.T) {
 	b.look(0, running(1, 2, b.now), waiting(2, 2))
 	b.due(4*gpu, running(1, 2, b.now), waiting(2, 2))
 	b.pass(cluster.Hour, running(1, 2, b.start), waiting(2, 2))
-	if got := Rho(b.row("t"), b.now, 0); got != 500_000 {
+	if got := Rho([]cluster.TenantPool{*b.row("t")}, b.now, 0); got != 500_000 {
 		t.Errorf("holds 2 of the 4 GPUs that it is due: rho %s, want 0.500", got)
 	}
 }

@@ -16,16 +16,38 @@ type swaps struct {
 	own, entitled []cluster.MicroGPU
 }
 
-// trade swaps GPUs of two pools between two tenants. Either may give all that it has.
-func (s *swaps) trade(rt *rapid.T) {
-	tenants := rapid.Permutation(upTo(s.rows/s.pools)).Draw(rt, "tenants")
-	pools := rapid.Permutation(upTo(s.pools)).Draw(rt, "pools")
-	for k, pool := range pools[:2] {
-		giver, taker := tenants[k]*s.pools+pool, tenants[1-k]*s.pools+pool
-		gpus := cluster.MicroGPU(rapid.OneOf(rapid.Just(int64(s.entitled[giver])), rapid.Int64Range(0, int64(s.entitled[giver]))).Draw(rt, "GPUs"))
+// swap is a trade: the first of its tenants gives GPUs of the first of its pools, for GPUs of the second pool.
+type swap struct {
+	tenants, pools []int
+	given          [2]Given
+	moved          cluster.Moved
+}
+
+// trade swaps GPUs of two pools between two tenants, 0.01 GPU or more. Either may give all that it has.
+func (s *swaps) trade(rt *rapid.T) swap {
+	t := swap{tenants: rapid.Permutation(upTo(s.rows/s.pools)).Draw(rt, "tenants"), pools: rapid.Permutation(upTo(s.pools)).Draw(rt, "pools")}
+	for k, pool := range t.pools[:2] {
+		if s.entitled[t.tenants[k]*s.pools+pool] < gpu/100 {
+			return swap{tenants: t.tenants, pools: t.pools}
+		}
+	}
+	for k, pool := range t.pools[:2] {
+		giver, taker := t.tenants[k]*s.pools+pool, t.tenants[1-k]*s.pools+pool
+		gpus := cluster.MicroGPU(rapid.OneOf(rapid.Just(int64(s.entitled[giver])), rapid.Int64Range(one/100, int64(s.entitled[giver]))).Draw(rt, "GPUs"))
+		t.given[k] = Given{gpus, s.entitled[giver]}
 		s.entitled[giver] -= gpus
 		s.entitled[taker] += gpus
 	}
+	return t
+}
+
+// sides gives the accounts of a trade; false = one side gives nothing.
+func (s *swaps) sides(t *swap, rows []cluster.TenantPool, ahead func(row int) cluster.GPUTime) (*Sides, bool) {
+	side := func(k int) Side {
+		slow, fast := t.tenants[k]*s.pools+t.pools[0], t.tenants[k]*s.pools+t.pools[1]
+		return Side{Fast: &rows[fast], Slow: &rows[slow], FastAhead: ahead(fast), SlowAhead: ahead(slow)}
+	}
+	return &Sides{FastTo: side(0), SlowTo: side(1), Slow: t.given[0].GPUs, Fast: t.given[1].GPUs}, min(t.given[0].GPUs, t.given[1].GPUs) > 0
 }
 
 func upTo(n int) []int {
@@ -36,8 +58,8 @@ func upTo(n int) []int {
 	return out
 }
 
-// While trades come and go, and all tenants receive their entitlements, no account changes: not of tenants
-// that sell all their GPUs of a model, and not of tenants to which these owe GPU time.
+// Trades come and go, balances convert with them, and all tenants receive their entitlements. Afterwards all accounts are as they
+// were: those of tenants that sell all their GPUs of a model, and those of tenants to which these owe GPU time.
 func TestTradesThatComeAndGoLeaveAllAccountsAsTheyWere(t *testing.T) {
 	const rounding = 1000 // GPU-ms, over all looks
 	rapid.Check(t, func(rt *rapid.T) {
@@ -73,20 +95,42 @@ func TestTradesThatComeAndGoLeaveAllAccountsAsTheyWere(t *testing.T) {
 			}
 		}
 		m.entitled = slices.Clone(m.own)
+		ahead := func(row int) cluster.GPUTime {
+			return Ahead(&b.ledger.Tenants[row], gangs[row], Most(m.entitled, m.own)[row], set)
+		}
 		settle := func() {
 			Settle(&b.ledger, m.own, m.entitled, m.own, gangs, make([]int, m.rows), set, true)
 		}
 		if rapid.Bool().Draw(rt, "parties") {
+			ahead = func(row int) cluster.GPUTime { return PartyAhead(8, Most(m.entitled, m.own)[row], set) }
 			settle = func() { SettleParties(b.ledger.Tenants, pools, m.entitled, m.own, 8, set) }
 		}
 		for range 50 { // until limits and common shortages are settled
 			settle()
 		}
 		before := slices.Clone(b.ledger.Tenants)
-		for range rapid.IntRange(1, 4).Draw(rt, "times") {
+		var trades []swap
+		undo := func() {
 			m.entitled = slices.Clone(m.own)
+			for _, change := range []func(*Sides, *swap){
+				func(s *Sides, t *swap) { s.Revert(t.moved, Given{1, 1}) }, func(s *Sides, _ *swap) { s.ConvertLeads() }} {
+				for i := range trades {
+					if s, ok := m.sides(&trades[i], b.ledger.Tenants, ahead); ok {
+						change(s, &trades[i])
+					}
+				}
+			}
+			trades = nil
+		}
+		for range rapid.IntRange(1, 4).Draw(rt, "times") {
+			undo()
 			for range rapid.IntRange(0, 6).Draw(rt, "trades") {
-				m.trade(rt)
+				trades = append(trades, m.trade(rt))
+			}
+			for i := range trades {
+				if s, ok := m.sides(&trades[i], b.ledger.Tenants, ahead); ok {
+					trades[i].moved = s.Convert(trades[i].given[0], trades[i].given[1])
+				}
 			}
 			settle()
 			dt := cluster.Span(rapid.IntRange(1, 100).Draw(rt, "minutes")) * minute
@@ -100,7 +144,7 @@ func TestTradesThatComeAndGoLeaveAllAccountsAsTheyWere(t *testing.T) {
 			a.settle(dt)
 			settle()
 		}
-		m.entitled = slices.Clone(m.own)
+		undo()
 		settle()
 		for i, row := range b.ledger.Tenants {
 			if change := row.Deficit - before[i].Deficit; max(change, -change) > rounding || row.Owed != before[i].Owed {

@@ -10,7 +10,7 @@ import (
 const hours = cuts
 
 func (r *ring) book(from, to cluster.Span, used, due cluster.GPUTime) {
-	bucket(&r.TenantPool, r.zero.Add(from), r.zero.Add(to), used, due, hours*cluster.Hour)
+	bucket(&r.TenantPool, r.zero.Add(from), r.zero.Add(to), cluster.Bucket{Alloc: used, Due: due}, hours*cluster.Hour)
 }
 
 // ring is a tenant whose window is looked at; zero is an edge of a bucket.
@@ -90,7 +90,7 @@ func TestOldTimeLeavesTheWindow(t *testing.T) {
 
 func TestWithoutAWindowNothingIsKept(t *testing.T) {
 	var row cluster.TenantPool
-	bucket(&row, begin, begin.Add(cluster.Hour), 1, 1, 0)
+	bucket(&row, begin, begin.Add(cluster.Hour), cluster.Bucket{Alloc: 1, Due: 1}, 0)
 	if len(row.Buckets) != 0 {
 		t.Errorf("buckets %+v", row.Buckets)
 	}
@@ -103,11 +103,11 @@ func TestHalfLife(t *testing.T) {
 		{Start: r.zero.Add(-cluster.Hour), Alloc: 0, Due: 400},
 		{Start: r.zero, Alloc: 100, Due: 100},
 	}
-	if got := Rho(&r.TenantPool, r.zero, 0); got != cluster.Fair {
+	if got := Rho([]cluster.TenantPool{r.TenantPool}, r.zero, 0); got != cluster.Fair {
 		t.Errorf("without a half-life rho is %s, want 500/500", got)
 	}
 	// Halved by the hour: received 400/4 + 100, due 400/2 + 100.
-	if got, want := Rho(&r.TenantPool, r.zero, cluster.Hour), cluster.RhoOf(200, 300); got != want {
+	if got, want := Rho([]cluster.TenantPool{r.TenantPool}, r.zero, cluster.Hour), cluster.RhoOf(200, 300); got != want {
 		t.Errorf("with a half-life of an hour rho is %s, want %s", got, want)
 	}
 }
@@ -122,7 +122,7 @@ func TestALongHalfLifeRoundsNothingAway(t *testing.T) {
 	}
 	now := r.zero.Add(cluster.Hour)
 	for _, half := range []cluster.Span{0, cluster.Day, 365 * cluster.Day, 10_000 * cluster.Day} {
-		if got := Rho(&r.TenantPool, now, half); got < 499_000 || got > 501_000 {
+		if got := Rho([]cluster.TenantPool{r.TenantPool}, now, half); got < 499_000 || got > 501_000 {
 			t.Errorf("half-life %s: rho %s, want 0.5", half, got)
 		}
 	}
@@ -130,7 +130,7 @@ func TestALongHalfLifeRoundsNothingAway(t *testing.T) {
 		t.Errorf("the sums are %d and %d, want 360 and 720", alloc, due)
 	}
 	// Nor does a short one overflow or divide by nothing.
-	if got := Rho(&r.TenantPool, now.Add(1000*cluster.Day), cluster.Hour); got != 0 {
+	if got := Rho([]cluster.TenantPool{r.TenantPool}, now.Add(1000*cluster.Day), cluster.Hour); got != 0 {
 		t.Errorf("after 24,000 half-lives rho is %s, want that of a new tenant", got)
 	}
 }

@@ -8,25 +8,37 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Debts are what parties are due, by party and pool, in GPUs for a term.
+// Debts are what parties and tenants are due, by pool, in GPUs for a term.
 type Debts struct {
-	Due  round.Table[round.PartyIndex, float64] // entitlement, with the repayments of its tenant
-	Next round.Table[round.PartyIndex, float64] // until the end of the coming term, with the debt of earlier terms, less leases in force
+	Due     round.Table[round.PartyIndex, float64]  // entitlement, with the repayments of its tenant
+	Next    round.Table[round.PartyIndex, float64]  // until the end of the coming term, with the debt of earlier terms, less leases in force
+	Tenants round.Table[round.TenantIndex, float64] // Next by the accounts of tenants, which outlive parties
 }
 
-// Debts returns the debts to parties by their accounts. end is the end of the coming term.
+// Debts returns the debts to parties and tenants by their accounts. end is the end of the coming term.
 func (m *Market) Debts(end cluster.Instant) Debts {
-	n, span := len(m.Pools), end.Sub(m.Now)
-	d := Debts{round.NewTable[round.PartyIndex, float64](len(m.Parties), n), round.NewTable[round.PartyIndex, float64](len(m.Parties), n)}
-	term := float64(m.Settings.Term)
-	use, _ := round.Committed(m.Books, len(m.Parties), round.PartyOf)
-	for at := range d.Next.Cells {
-		row := &m.PartyRows.Cells[at]
-		due := float64(row.Entitlement) / float64(cluster.WholeGPU)
-		d.Due.Cells[at] = due
-		d.Next.Cells[at] = (float64(row.Deficit) + due*float64(span) - float64(use.Cells[at])) / term
+	d := Debts{
+		Due:     round.NewTable[round.PartyIndex, float64](len(m.Parties), len(m.Pools)),
+		Next:    next(m, m.PartyRows, round.PartyOf, end),
+		Tenants: next(m, m.TenantRows, round.TenantOf, end),
+	}
+	for at := range d.Due.Cells {
+		d.Due.Cells[at] = float64(m.PartyRows.Cells[at].Entitlement) / float64(cluster.WholeGPU)
 	}
 	return d
+}
+
+// next returns what the owners of accounts are due until the end of the coming term. of returns the owner of a job.
+func next[Row ~int](m *Market, accounts round.Table[Row, cluster.TenantPool], of func(*round.Job) Row, end cluster.Instant) round.Table[Row, float64] {
+	span, term := end.Sub(m.Now), float64(m.Settings.Term)
+	out := round.NewTable[Row, float64](int(accounts.Rows()), len(m.Pools))
+	use, _ := round.Committed(m.Books, int(accounts.Rows()), of)
+	for at := range out.Cells {
+		row := &accounts.Cells[at]
+		due := float64(row.Entitlement) / float64(cluster.WholeGPU)
+		out.Cells[at] = (float64(row.Deficit) + due*float64(span) - float64(use.Cells[at])) / term
+	}
+	return out
 }
 
 // BySpeed returns the pools from the slowest to the fastest, by the mean of the jobs' speeds.

@@ -14,19 +14,32 @@ import (
 
 // explore chooses a trial job for each pool. Its job type has not been measured on the model and reports
 // progress, and its lease costs least up to the measurement. A party that owes time in the pool gets no
-// trial. So types that never get measured pay for it themselves, and others run their trials meanwhile.
+// trial, unless it has sold its share there. So types that never get measured pay for it themselves, and others run their trials meanwhile.
 func (m *Market) explore() []int {
 	tried := slices.Repeat([]int{-1}, len(m.Pools))
 	for p, trials := range m.trials() {
-		for _, cost := range m.speeds.Book.Explore(trials) {
-			i := m.Find(trials[cost.Trial].Key)
-			if m.PartyRows.At(m.Jobs[i].Party, p).Deficit >= 0 && !m.settling(i) && !eligible.IdleOnly(m.Books, i) {
-				tried[p] = i
-				break
+		costs := m.speeds.Book.Explore(trials)
+		for _, may := range []func(i, p int) bool{m.evenIn, m.soldOut} {
+			for _, cost := range costs {
+				i := m.Find(trials[cost.Trial].Key)
+				if tried[p] < 0 && may(i, p) && !m.settling(i) && !eligible.IdleOnly(m.Books, i) {
+					tried[p] = i
+				}
 			}
 		}
 	}
 	return tried
+}
+
+// evenIn reports whether a job's party owes no time in a pool.
+func (m *Market) evenIn(i, p int) bool { return m.PartyRows.At(m.Jobs[i].Party, p).Deficit >= 0 }
+
+// soldOut reports whether a job's party has sold its share of a pool. It cannot repay there what it owes, so it gets trials up to
+// several terms of the job, after those who owe nothing.
+func (m *Market) soldOut(i, p int) bool {
+	const terms = 8
+	row := m.PartyRows.At(m.Jobs[i].Party, p)
+	return row.Entitlement < round.Crumb && row.Deficit >= -terms*cluster.Times(m.Jobs[i].GPUs, m.Settings.Term)
 }
 
 // Tried returns the case that runs a trial in a pool; -1 = none.
@@ -50,7 +63,7 @@ func (m *Market) Trials(cs []lease.Candidate) (out []lease.Trial) {
 			continue
 		}
 		queue, party := m.Jobs[i].Queue, m.Jobs[i].Party
-		if row := m.PartyRows.At(party, p); row.Deficit+ltgf.Credit(row.Entitlement, left) >= *own.At(party, p) {
+		if row := m.PartyRows.At(party, p); m.soldOut(i, p) || row.Deficit+ltgf.Credit(row.Entitlement, left) >= *own.At(party, p) {
 			tenant := m.Rows.At(queue, p)
 			out = append(out, lease.Trial{Candidate: k, Pool: p, Even: tenant.Entitlement < round.Crumb || tenant.Deficit >= *debit.At(queue, p),
 				Idle: m.Weight(m.Tenants[m.Jobs[i].Tenant]) == 0})

@@ -4,6 +4,7 @@
 package preset
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -32,6 +33,8 @@ type Preset struct {
 	Between Between
 	Needs
 	Cells bool // tenants have virtual clusters, whose chooser grants leases; else fair share does
+	// Mechanism is the one of the policy's paper (see cluster.Settings); "" = the paper has none.
+	Mechanism string
 }
 
 // Needs lists a preset's requirements.
@@ -65,9 +68,9 @@ var all = []Preset{
 		Doc: "each tenant has a virtual cluster: GPUs with the affinity that it was promised, at any time; idle ones are lent to others, and recalled when its jobs come back (HiveD)"},
 	{Name: "drf", Divide: answer.ByDominantShare, Between: Types, Needs: weighs,
 		Doc: "dominant-resource fairness: the largest part that a tenant has of any GPU model grows alike for all, by weight (DRF)"},
-	{Name: GandivaFair, Divide: answer.ByTickets(true), Between: Types, Needs: weighs,
+	{Name: GandivaFair, Divide: answer.ByTickets(true), Between: Types, Needs: weighs, Mechanism: cluster.ByStride,
 		Doc: "the same share of every model by weight; then tenants trade fast GPUs for more slow ones, at the second price, and no tenant loses (Gandiva_fair)"},
-	{Name: GandivaFair + ":no-trade", Divide: answer.ByTickets(false), Between: Types, Needs: weighs,
+	{Name: GandivaFair + ":no-trade", Divide: answer.ByTickets(false), Between: Types, Needs: weighs, Mechanism: cluster.ByStride,
 		Doc: "the same share of every model by weight, without trading"},
 	gavel("cost", solved, "throughput over cost, as one ratio: the cheapest steps alone, and most jobs wait"),
 	gavel("cost-least-slo", solved, "the least cost at which jobs meet their deadlines (sbatch --deadline)"),
@@ -88,15 +91,15 @@ var all = []Preset{
 	gavel("sjf", Needs{Solver: true}, "the shortest job first"),
 	gavel("throughput", blind, "the highest total throughput"),
 	gavel("throughput-slo", Needs{Solver: true}, "the highest total throughput with which jobs meet their deadlines"),
-	{Name: "oef:coop", Divide: answer.ByMarket(policy.OEFCooperative), Between: Types, Needs: Needs{Weighs: true, Solver: true},
+	{Name: "oef:coop", Divide: answer.ByMarket(policy.OEFCooperative), Between: Types, Needs: Needs{Weighs: true, Solver: true}, Mechanism: cluster.ByOEF,
 		Doc: "the highest total throughput that is envy-free: no tenant would prefer another's share (OEF)"},
-	{Name: "oef:noncoop", Divide: answer.ByMarket(policy.OEFNonCooperative), Between: Types, Needs: weighs,
+	{Name: "oef:noncoop", Divide: answer.ByMarket(policy.OEFNonCooperative), Between: Types, Needs: weighs, Mechanism: cluster.ByOEF,
 		Doc: "the same throughput for all by weight: no tenant gains by claiming that a model is faster than it is (OEF)"},
 }
 
 // gavel gives the row of one of Gavel's policies (Table 1), which divide the time of jobs.
 func gavel(objective string, needs Needs, doc string) Preset {
-	return Preset{Name: "gavel:" + objective, Doc: doc + " (Gavel)", Divide: answer.ByTime(objective), Between: Jobs, Needs: needs}
+	return Preset{Name: "gavel:" + objective, Doc: doc + " (Gavel)", Divide: answer.ByTime(objective), Between: Jobs, Needs: needs, Mechanism: cluster.ByGavel}
 }
 
 // All gives the registry. Do not modify it.
@@ -152,6 +155,18 @@ func Renamed(name string) string { return renamed[name] }
 func OfJobs(name string) bool {
 	p, _ := Of(name)
 	return p.Between == Jobs
+}
+
+// Paper is the value of models.chooser that names the mechanism of a preset's own paper.
+const Paper = "paper"
+
+// Mechanism gives the mechanism by which a preset's divisions are carried out. chooser is the value of models.chooser.
+func Mechanism(name, chooser string) string {
+	if chooser != Paper {
+		return chooser
+	}
+	p, _ := Of(name)
+	return cmp.Or(p.Mechanism, cluster.Nearest)
 }
 
 // TenantBlind tells whether a preset knows jobs only: its division ignores tenants' weights.

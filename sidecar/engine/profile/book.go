@@ -37,6 +37,7 @@ type Book struct {
 	paces []cluster.Pace // sorted by key
 	guess *estimates     // of facts as they are
 	fleet *fleet         // of facts as they are; nil = not compared yet
+	shown evidence
 }
 
 // facts is what was declared and observed.
@@ -160,13 +161,13 @@ func (b *Book) put(p *cluster.Profile) {
 
 // set makes these the entries, and forgets what was worked out of others.
 func (b *Book) set(x entries) {
-	b.entries, b.guess, b.fleet = x, newEstimates(b.facts), nil
+	b.entries, b.guess, b.fleet, b.shown.works = x, newEstimates(b.facts), nil, nil
 }
 
 // changed forgets what was worked out of a kind's entries.
 func (b *Book) changed(kind cluster.Kind) {
 	b.guess.changed(kind)
-	b.fleet = nil
+	b.fleet, b.shown.works = nil, nil
 }
 
 // known gives the best that is known of a kind, without estimating: what was observed often
@@ -195,6 +196,11 @@ func (f *facts) known(kind, with cluster.Kind, model string, gang int) *cluster.
 // Rate gives the throughput of a kind with its GPUs to itself; false where it is not known
 // and cannot be estimated. A rate of 0 says that it does not run there.
 func (b *Book) Rate(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	if b.settings.Estimate && b.shown.shows(kind, gang) && b.known(kind, "", model, gang) == nil {
+		if p, ok := b.shown.byEvidence(kind, model, gang); ok {
+			return p, true
+		}
+	}
 	return b.Beside(kind, "", model, gang)
 }
 

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -9,9 +10,9 @@ import (
 // Rule assigns the jobs that match it to a kind.
 type Rule = cluster.KindRule
 
-// KindOf gives the kind of a job: the one that it declares, else that of the first rule
-// which fits, else its user and its name with every number as #, for train-17 is like train-18.
-func KindOf(rules []Rule, tenant, user, name, declared string) cluster.Kind {
+// KindOf gives the kind of a job: the one that it declares, else that of the first rule which fits, else its user
+// and work (see cluster.Job), else its user and its name with every number as #, for train-17 is like train-18.
+func KindOf(rules []Rule, tenant, user, name, declared, work string) cluster.Kind {
 	kind := declared
 	for i := 0; i < len(rules) && kind == ""; i++ {
 		r := &rules[i]
@@ -20,7 +21,7 @@ func KindOf(rules []Rule, tenant, user, name, declared string) cluster.Kind {
 		}
 	}
 	if kind == "" {
-		kind = user + "." + cluster.Numberless(name)
+		kind = user + "." + cmp.Or(work, cluster.Numberless(name))
 	}
 	return cluster.KindOf(tenant, cluster.CleanName(kind))
 }

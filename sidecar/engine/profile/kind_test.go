@@ -24,12 +24,29 @@ func TestTheKindOfAJob(t *testing.T) {
 		{"cv", "ann", "jöb", "", "cv/ann.j__b"},
 		{"cv", "ann", strings.Repeat("x", 200), "", cluster.Kind("cv/ann." + strings.Repeat("x", 60))},
 	} {
-		got := KindOf(rules, x.tenant, x.user, x.name, x.declared)
+		got := KindOf(rules, x.tenant, x.user, x.name, x.declared, "")
 		if got != x.want {
 			t.Errorf("job %q of %s in %s: kind %s, want %s", x.name, x.user, x.tenant, got, x.want)
 		}
 		if got.Tenant() != x.tenant {
 			t.Errorf("kind %s is of tenant %q, want %q", got, got.Tenant(), x.tenant)
+		}
+	}
+}
+
+func TestWorkIsAKindUnlessOneIsNamed(t *testing.T) {
+	rules := []Rule{{Name: "bert*", Kind: "bert"}}
+	for _, x := range []struct {
+		user, name, declared string
+		want                 cluster.Kind
+	}{
+		{"ann", "run7", "", "nlp/ann.train.py:01234567"},
+		{"bob", "run7", "", "nlp/bob.train.py:01234567"},
+		{"ann", "bert7", "", "nlp/bert"},
+		{"ann", "bert7", "mine", "nlp/mine"},
+	} {
+		if got := KindOf(rules, "nlp", x.user, x.name, x.declared, "train.py:01234567"); got != x.want {
+			t.Errorf("job %q of %s: kind %s, want %s", x.name, x.user, got, x.want)
 		}
 	}
 }
@@ -50,10 +67,10 @@ func TestPatterns(t *testing.T) {
 }
 
 func FuzzKindOf(f *testing.F) {
-	f.Add("nlp", "ann", "bert-17", "bert*", "")
-	f.Add("", "", "", "**?", "a/b")
-	f.Fuzz(func(t *testing.T, tenant, user, name, pattern, declared string) {
-		got := KindOf([]Rule{{Name: pattern, Kind: pattern}}, tenant, user, name, declared)
+	f.Add("nlp", "ann", "bert-17", "bert*", "", "train.py:01234567")
+	f.Add("", "", "", "**?", "a/b", "")
+	f.Fuzz(func(t *testing.T, tenant, user, name, pattern, declared, work string) {
+		got := KindOf([]Rule{{Name: pattern, Kind: pattern}}, tenant, user, name, declared, work)
 		if n := got.Name(); n == "" || len(n) > cluster.MaxName || n != cluster.CleanName(n) {
 			t.Errorf("%q is no name of a kind", n)
 		}

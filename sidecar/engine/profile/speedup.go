@@ -19,11 +19,25 @@ type Speedup struct {
 // Speedups gives a kind's speedups on some models, in their order. All kinds have the same reference model (OEF §3.1 takes
 // the slowest): a kind with another one would gain from declaring that it does not run on the reference.
 func (b *Book) Speedups(kind cluster.Kind, gang int, models []string) []Speedup {
+	return speedups(b, kind, gang, models, b.Rate)
+}
+
+// Priced is Speedups for prices of trades: completion times and counters count for nothing. nil = they do not in Speedups, either.
+func Priced(b *Book, kind cluster.Kind, gang int, models []string) []Speedup {
+	if !b.settings.Estimate || !b.shown.shows(kind, gang) {
+		return nil
+	}
+	return speedups(b, kind, gang, models, func(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+		return b.Beside(kind, "", model, gang)
+	})
+}
+
+func speedups(b *Book, kind cluster.Kind, gang int, models []string, rate func(cluster.Kind, string, int) (cluster.Profile, bool)) []Speedup {
 	out := make([]Speedup, len(models))
 	errs := make([]float64, len(models))
 	for i, m := range models {
 		out[i] = Speedup{Model: m, Value: 1, Low: 1, High: 1}
-		if p, known := b.Rate(kind, m, gang); known {
+		if p, known := rate(kind, m, gang); known {
 			out[i].Source, out[i].Value = p.Source, p.Rate
 			errs[i] = standardError(&p, b.settings.Recent)
 		}

@@ -24,11 +24,15 @@ type Books struct {
 	Queues    []Claimant
 	Rows      Table[QueueIndex, cluster.TenantPool]
 	JobsQueue bool
-	// Parties are the parties of a policy for heterogeneous GPUs; empty = no policy. PartyRows are their
-	// accounts.
-	Parties   []Claimant
-	PartyRows Table[PartyIndex, cluster.TenantPool]
-	Moves     map[int]Move // by case
+	Divided
+	Moves map[int]Move // by case
+}
+
+// Divided holds the parties of a policy for heterogeneous GPUs, and the accounts of what the policy promises; empty = no policy.
+type Divided struct {
+	Parties    []Claimant
+	PartyRows  Table[PartyIndex, cluster.TenantPool]
+	TenantRows Table[TenantIndex, cluster.TenantPool] // of each tenant's parties together, with those that have left
 }
 
 // Open sets the books of a round after the time since the last round was charged and leases were reconciled
@@ -63,7 +67,7 @@ func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []clust
 // cluster.
 func (b *Books) see(i, all int) {
 	c, r, j := &b.Snapshot.Cases[i], &b.Records[i], &b.Jobs[i]
-	j.Control, j.Rho = c.Control, cluster.RhoOf(r.Alloc, r.Due)
+	j.Control, j.Rho = c.Control, cluster.RhoOf(r.Work())
 	j.GPUs = c.Job.Request.GPUs
 	j.Live = !c.Gone && c.Job.State != cluster.Done
 	j.Waits = j.Live && c.Job.State == cluster.Waiting

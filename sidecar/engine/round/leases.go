@@ -28,7 +28,11 @@ func (b *Books) Ending(i int) bool {
 	if l == nil || !st.Runs || !st.Stoppable {
 		return false
 	}
-	return l.End.Sub(b.Now) <= b.Settings.Notice && (l.State == cluster.Active || l.State == cluster.Noticed) &&
+	notice := l.NoticeIn(b.Settings)
+	if l.Notice > 0 && l.Why == Recalled {
+		notice = max(notice, b.Settings.RecallNotice)
+	}
+	return l.End.Sub(b.Now) <= notice && (l.State == cluster.Active || l.State == cluster.Noticed) &&
 		(st.Control == cluster.FullControl || st.Control == cluster.ObserveOnly) && !st.Ordered(cluster.Exempt)
 }
 
@@ -37,6 +41,9 @@ func QueueOf(j *Job) QueueIndex { return j.Queue }
 
 // PartyOf returns the party of a job; -1 = none.
 func PartyOf(j *Job) PartyIndex { return j.Party }
+
+// TenantOf returns the tenant of a job; -1 = none.
+func TenantOf(j *Job) TenantIndex { return j.Tenant }
 
 // UserOf returns the user of a job; -1 = none.
 func UserOf(j *Job) UserIndex { return UserIndex(j.User) }

@@ -8,9 +8,9 @@ import (
 
 // Want is a job that could run in the next round.
 type Want struct {
-	Party int // index of its party
-	Gang  int // GPUs
-	On    int // the model on which it runs now; < 0 = none
+	Party, Tenant int // indices into Debts
+	Gang          int // GPUs
+	On            int // the model on which it runs now; < 0 = none
 }
 
 // Pool is the GPUs of a model for the next round, and the jobs that may run there.
@@ -20,22 +20,30 @@ type Pool struct {
 	Line []int // indices of wants; of a party, the first ones run first
 }
 
+// Debts are the GPUs that each party, and each tenant, is due of each model in the coming round, with the errors of earlier rounds. A
+// tenant's debt is the sum of its parties' and of what parties left behind.
+type Debts struct{ Parties, Tenants [][]float64 }
+
 // waste is the cost of a GPU that no party with an entitlement gets, as a debt in multiples of the largest gang.
 const waste = 0.5
 
-// Nearest chooses the jobs that run in the next round so that what parties get is as near as possible to what they
-// are due. debts are the GPUs that each party is due of each model in the coming round, with the errors of
-// earlier rounds. It minimises
+// ofTenants is the weight of tenants' errors beside those of their parties. A tenant with one party has the same error as that, so its sum
+// does not depend on the weight. With equal weights neither level gives way to the other.
+const ofTenants = 0.5
+
+// Nearest chooses the jobs that run in the next round so that what parties and tenants get is as near as possible to what they
+// are due. It minimises, by model,
 //
-//	Σ (debt - GPUs)² / gang  +  a price for GPUs that no party gets
+//	half of Σ (debt - GPUs)² / gang by party + half of Σ (debt - GPUs)² / largest gang by tenant + a price for GPUs that no party gets
 //
-// by party and model. This is error diffusion: as long as the entitlements are a mean of sets of jobs that fit together and
-// leave no GPU idle, no error grows with the rounds (Adler et al., Convex Dynamics and Applications, 2005). Serving the party
-// furthest behind first has no such bound: with gangs, which job runs decides what fits beside it.
+// This is error diffusion: as long as the entitlements are a mean of sets of jobs that fit together and
+// leave no GPU idle, no error grows with the rounds, whatever positive definite form is minimised (Adler et al., Convex Dynamics and
+// Applications, 2005). Serving the party furthest behind first has no such bound: with gangs, which job runs decides what fits beside it. Without
+// the tenants' part, errors of the same sign of a tenant's n parties would add up to √n times as much.
 //
-// A job stays on its model until a change reduces the sum by stay · gang. The grants come larger gangs first. On one model the choice is
-// exact for gangs that are powers of two; several models are improved in pairs.
-func Nearest(pools []Pool, debts [][]float64, wants []Want, stay float64) []Grant {
+// A job stays on its model until a change reduces the sum by stay · gang. The grants come larger gangs first. Where each tenant has one party, the
+// choice on one model is exact for gangs that are powers of two; several models are improved in pairs.
+func Nearest(pools []Pool, debts Debts, wants []Want, stay float64) []Grant {
 	if len(pools) == 0 || len(wants) == 0 {
 		return nil
 	}
@@ -72,29 +80,35 @@ const effort = 1 << 15
 // nearest is a search for the nearest set of jobs.
 type nearest struct {
 	pools  []Pool
-	debts  [][]float64
+	debts  Debts
 	wants  []Want
 	stay   float64
-	price  float64 // of a GPU without a job
-	blocks [][]int // by model and size: blocks of 2^size GPUs
-	on     []int   // model by want; or none
-	given  []int   // GPUs by party, of one model
-	effort int     // steps left
-	groups []group // memory for one model
+	price  float64   // of a GPU without a job
+	gangs  []float64 // by tenant: the largest
+	blocks [][]int   // by model and size: blocks of 2^size GPUs
+	on     []int     // model by want; or none
+	given  []int     // GPUs by party, of one model
+	had    []int     // GPUs by tenant, of one model
+	effort int       // steps left
+	line   []seat    // memory for one model
+	groups []group   // memory for one model
 }
 
-func newNearest(pools []Pool, debts [][]float64, wants []Want, stay float64) *nearest {
-	n := &nearest{pools: pools, debts: debts, wants: wants, stay: stay, on: make([]int, len(wants)), given: make([]int, len(debts))}
+func newNearest(pools []Pool, debts Debts, wants []Want, stay float64) *nearest {
+	n := &nearest{pools: pools, debts: debts, wants: wants, stay: stay, on: make([]int, len(wants)), given: make([]int, len(debts.Parties)),
+		had: make([]int, len(debts.Tenants)), gangs: make([]float64, len(debts.Tenants))}
 	most, longest := 1, 1
 	for i := range wants {
-		most = max(most, wants[i].Gang)
+		w := &wants[i]
+		n.gangs[w.Tenant] = max(n.gangs[w.Tenant], float64(w.Gang))
+		most = max(most, w.Gang)
 	}
 	n.price = 2 * waste * float64(most)
 	for p := range pools {
 		n.blocks = append(n.blocks, pools[p].blocks(size(most)))
 		longest = max(longest, len(pools[p].Line))
 	}
-	n.effort, n.groups = effort/longest, make([]group, 0, 2*longest+size(most))
+	n.effort, n.line, n.groups = effort/longest, make([]seat, 0, longest), make([]group, 0, 2*longest+size(most))
 	return n
 }
 
@@ -134,21 +148,61 @@ func (g *group) each(f func(want int)) {
 	g.right.each(f)
 }
 
-// fill chooses the jobs of a model among those that run on no other. Groups of two neighbours, in order of their values, compete
-// with jobs of twice their size.
+// seat is a job in line for GPUs of a model.
+type seat struct {
+	want int
+	own  float64 // value for its party
+	rank float64 // in its tenant: higher ones come first
+}
+
+// fill chooses the jobs of a model among those that run on no other. A job is worth less after others of its party and its tenant. At first
+// those with the highest value by GPU come first; then those that were chosen, as long as that helps.
 func (n *nearest) fill(p int) {
 	clear(n.given)
-	n.groups = n.groups[:0]
-	blocks := n.blocks[p]
-	levels := make([][]*group, len(blocks))
+	clear(n.had)
+	n.line = n.line[:0]
 	for _, i := range n.pools[p].Line {
 		if n.on[i] == p {
 			n.on[i] = none
 		}
 		w := &n.wants[i]
-		if k := size(w.Gang); n.on[i] == none && w.Gang > 0 && k < len(blocks) {
-			levels[k] = append(levels[k], n.group(group{value: n.value(i, p), want: i}))
+		if n.on[i] != none || w.Gang <= 0 || size(w.Gang) >= len(n.blocks[p]) {
+			continue
+		}
+		if own, gang := n.own(i, p), float64(w.Gang); n.value(i, p, own) > 0 {
+			n.line = append(n.line, seat{i, own, (1-ofTenants)*own/gang - ofTenants*gang/n.gangs[w.Tenant]})
 			n.given[w.Party] += w.Gang
+		}
+	}
+	slices.SortStableFunc(n.line, func(a, b seat) int { return cmp.Compare(b.rank, a.rank) })
+	if n.choose(p); n.effort <= 0 {
+		return
+	}
+	for most := n.reduction(p); ; {
+		old := slices.Clone(n.on)
+		slices.SortStableFunc(n.line, func(a, b seat) int { return cmp.Compare(n.on[b.want], n.on[a.want]) })
+		n.choose(p)
+		v := n.reduction(p)
+		if v <= most+tiny {
+			copy(n.on, old)
+			return
+		}
+		most = v
+	}
+}
+
+// choose chooses jobs of the line. Groups of two neighbours, in order of their values, compete with jobs of twice their size.
+func (n *nearest) choose(p int) {
+	clear(n.had)
+	n.groups = n.groups[:0]
+	blocks := n.blocks[p]
+	levels := make([][]*group, len(blocks))
+	for _, x := range n.line {
+		w := &n.wants[x.want]
+		n.on[x.want] = none
+		if v := n.value(x.want, p, x.own); v > 0 {
+			levels[size(w.Gang)] = append(levels[size(w.Gang)], n.group(group{value: v, want: x.want}))
+			n.had[w.Tenant] += w.Gang
 		}
 	}
 	var pairs []*group
@@ -157,14 +211,12 @@ func (n *nearest) fill(p int) {
 		slices.SortStableFunc(all, func(a, b *group) int { return cmp.Compare(b.value, a.value) })
 		take := min(blocks[k], len(all))
 		for _, g := range all[:take] {
-			if g.value > 0 {
-				g.each(func(i int) { n.on[i] = p })
-			}
+			g.each(func(i int) { n.on[i] = p })
 		}
 		all, pairs = all[take:], nil
-		for at := 0; at < len(all) && all[at].value > 0; at += 2 {
+		for at := 0; at < len(all); at += 2 {
 			pair := n.group(group{value: all[at].value, left: all[at], want: none})
-			if at+1 < len(all) && all[at+1].value > 0 {
+			if at+1 < len(all) {
 				pair.value, pair.right = pair.value+all[at+1].value, all[at+1]
 			}
 			pairs = append(pairs, pair)
@@ -178,27 +230,41 @@ func (n *nearest) group(g group) *group {
 	return &n.groups[len(n.groups)-1]
 }
 
-// value returns the reduction of the objective by a job, after the jobs of its party that are in given.
-func (n *nearest) value(i, p int) float64 {
+// own returns the reduction of its party's part of the objective by a job, after the jobs of its party that are in given.
+func (n *nearest) own(i, p int) float64 {
 	w := &n.wants[i]
-	per := n.price - 1
+	return 2*(n.debts.Parties[w.Party][p]-float64(n.given[w.Party])) - float64(w.Gang)
+}
+
+// value returns the reduction of the objective by a job, after the jobs of its tenant that are in had. own is that of its party's part.
+func (n *nearest) value(i, p int, own float64) float64 {
+	w := &n.wants[i]
+	gang, per := float64(w.Gang), n.price
 	if w.On == p {
 		per += n.stay
 	}
-	return 2*(n.debts[w.Party][p]-float64(n.given[w.Party])) + float64(w.Gang)*per
+	all := gang / n.gangs[w.Tenant] * (2*(n.debts.Tenants[w.Tenant][p]-float64(n.had[w.Tenant])) - gang)
+	return (1-ofTenants)*own + ofTenants*all + gang*per
+}
+
+// reduction returns the reduction of the objective by the jobs of a model.
+func (n *nearest) reduction(p int) (sum float64) {
+	clear(n.given)
+	clear(n.had)
+	for _, i := range n.pools[p].Line {
+		if w := &n.wants[i]; n.on[i] == p {
+			sum += n.value(i, p, n.own(i, p))
+			n.given[w.Party] += w.Gang
+			n.had[w.Tenant] += w.Gang
+		}
+	}
+	return sum
 }
 
 // total returns the reduction of the objective by all jobs.
-func (n *nearest) total() float64 {
-	sum := 0.0
+func (n *nearest) total() (sum float64) {
 	for p := range n.pools {
-		clear(n.given)
-		for _, i := range n.pools[p].Line {
-			if n.on[i] == p {
-				sum += n.value(i, p)
-				n.given[n.wants[i].Party] += n.wants[i].Gang
-			}
-		}
+		sum += n.reduction(p)
 	}
 	return sum
 }

@@ -11,27 +11,36 @@ import (
 // problem is an input of Nearest.
 type problem struct {
 	pools []Pool
-	debts [][]float64
+	debts Debts
 	wants []Want
 }
 
-// drawn draws nodes of 8 GPUs, parties with gangs of one size each, and their debts.
-func drawn(t *rapid.T, models, nodes, jobs int) (x problem) {
+// drawn draws nodes of 8 GPUs, tenants with up to so many parties, each with gangs of one of the sizes, and their debts.
+func drawn(t *rapid.T, models, nodes, jobs, parties int, gangs ...int) (x problem) {
 	for range rapid.IntRange(1, models).Draw(t, "models") {
 		x.pools = append(x.pools, Pool{Free: slices.Repeat([]int{8}, rapid.IntRange(1, nodes).Draw(t, "nodes")), Node: 8})
 	}
-	for k := range rapid.IntRange(1, 4).Draw(t, "parties") {
-		gang := rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "gang")
-		x.debts = append(x.debts, nil)
-		for range x.pools {
-			x.debts[k] = append(x.debts[k], rapid.Float64Range(-8, 16).Draw(t, "debt"))
-		}
-		for range rapid.IntRange(1, jobs).Draw(t, "jobs") {
+	for tenant := range rapid.IntRange(1, 4).Draw(t, "tenants") {
+		all := make([]float64, len(x.pools))
+		for range rapid.IntRange(1, parties).Draw(t, "parties") {
+			gang := rapid.SampledFrom(gangs).Draw(t, "gang")
+			var debts []float64
 			for p := range x.pools {
-				x.pools[p].Line = append(x.pools[p].Line, len(x.wants))
+				debt := rapid.Float64Range(-8, 16).Draw(t, "debt")
+				debts, all[p] = append(debts, debt), all[p]+debt
 			}
-			x.wants = append(x.wants, Want{Party: k, Gang: gang, On: -1})
+			for range rapid.IntRange(1, jobs).Draw(t, "jobs") {
+				for p := range x.pools {
+					x.pools[p].Line = append(x.pools[p].Line, len(x.wants))
+				}
+				x.wants = append(x.wants, Want{Party: len(x.debts.Parties), Tenant: tenant, Gang: gang, On: -1})
+			}
+			x.debts.Parties = append(x.debts.Parties, debts)
 		}
+		if parties > 1 {
+			all[0] += rapid.Float64Range(-8, 8).Draw(t, "left behind")
+		}
+		x.debts.Tenants = append(x.debts.Tenants, all)
 	}
 	return x
 }
@@ -39,51 +48,75 @@ func drawn(t *rapid.T, models, nodes, jobs int) (x problem) {
 // sum returns the objective of Nearest for GPUs by party and model.
 func (x *problem) sum(had [][]int) float64 {
 	most, sum := 1, 0.0
-	for _, w := range x.wants {
-		most = max(most, w.Gang)
+	gangs, got := make([]int, len(x.debts.Tenants)), make([][]int, len(x.debts.Tenants))
+	for t := range got {
+		got[t] = make([]int, len(x.pools))
 	}
-	for k := range x.debts {
-		gang := x.wants[slices.IndexFunc(x.wants, func(w Want) bool { return w.Party == k })].Gang
-		for p, debt := range x.debts[k] {
-			got := float64(had[k][p])
-			sum += (debt-got)*(debt-got)/float64(gang) - 2*waste*float64(most)*got
+	for _, w := range x.wants {
+		most, gangs[w.Tenant] = max(most, w.Gang), max(gangs[w.Tenant], w.Gang)
+	}
+	square := func(debt float64, had, gang int) float64 {
+		return (debt - float64(had)) * (debt - float64(had)) / float64(gang) / 2
+	}
+	for k := range x.debts.Parties {
+		w := x.wants[slices.IndexFunc(x.wants, func(w Want) bool { return w.Party == k })]
+		for p, debt := range x.debts.Parties[k] {
+			sum += square(debt, had[k][p], w.Gang) - 2*waste*float64(most)*float64(had[k][p])
+			got[w.Tenant][p] += had[k][p]
+		}
+	}
+	for t := range got {
+		for p, debt := range x.debts.Tenants[t] {
+			sum += square(debt, got[t][p], gangs[t])
 		}
 	}
 	return sum
 }
 
-// On one model, with gangs that are powers of two, no other set of jobs is nearer.
+// had returns the GPUs by party and model that Nearest chooses.
+func (x *problem) had() [][]int {
+	had := make([][]int, len(x.debts.Parties))
+	for k := range had {
+		had[k] = make([]int, len(x.pools))
+	}
+	for _, g := range Nearest(x.pools, x.debts, x.wants, 0) {
+		had[x.wants[g.Row].Party][g.Model] += x.wants[g.Row].Gang
+	}
+	return had
+}
+
+// least returns the smallest objective of all sets of jobs on one model.
+func (x *problem) least() float64 {
+	had, best := make([][]int, len(x.debts.Parties)), math.Inf(1)
+	var each func(k, left int)
+	each = func(k, left int) {
+		if k == len(had) {
+			best = min(best, x.sum(had))
+			return
+		}
+		jobs, gang := 0, 0
+		for _, w := range x.wants {
+			if w.Party == k {
+				jobs, gang = jobs+1, w.Gang
+			}
+		}
+		for n := 0; n <= jobs && n*gang <= left; n++ {
+			had[k] = []int{n * gang}
+			each(k+1, left-n*gang)
+		}
+	}
+	each(0, 8*len(x.pools[0].Free))
+	return best
+}
+
+// On one model no other set of jobs is nearer, if tenants have one party with gangs that are a power of two each, or all gangs are alike.
 func TestNearestIsExactOnOneModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		x := drawn(t, 1, 2, 6)
-		had := make([][]int, len(x.debts))
-		for k := range had {
-			had[k] = []int{0}
-		}
-		for _, g := range Nearest(x.pools, x.debts, x.wants, 0) {
-			had[x.wants[g.Row].Party][0] += x.wants[g.Row].Gang
-		}
-		got, best := x.sum(had), math.Inf(1)
-		var each func(k, left int)
-		each = func(k, left int) {
-			if k == len(had) {
-				best = min(best, x.sum(had))
-				return
+		gang := rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "all gangs")
+		for _, x := range []problem{drawn(t, 1, 2, 6, 1, 1, 2, 4, 8), drawn(t, 1, 2, 3, 3, gang)} {
+			if got, best := x.sum(x.had()), x.least(); got > best+1e-6 {
+				t.Fatalf("the sum is %g, and %g for the nearest set", got, best)
 			}
-			jobs, gang := 0, 0
-			for _, w := range x.wants {
-				if w.Party == k {
-					jobs, gang = jobs+1, w.Gang
-				}
-			}
-			for n := 0; n <= jobs && n*gang <= left; n++ {
-				had[k][0] = n * gang
-				each(k+1, left-n*gang)
-			}
-		}
-		each(0, 8*len(x.pools[0].Free))
-		if got > best+1e-6 {
-			t.Fatalf("the sum is %g, and %g for the nearest set", got, best)
 		}
 	})
 }
@@ -91,7 +124,7 @@ func TestNearestIsExactOnOneModel(t *testing.T) {
 // No job runs twice or on a model without its line, no more GPUs are given than there are, larger gangs come first, and gangs fit on nodes.
 func TestNearestFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		x := drawn(t, 4, 3, 12)
+		x := drawn(t, 4, 3, 12, 3, 1, 2, 4, 8)
 		for p := range x.pools {
 			for n := range x.pools[p].Free {
 				x.pools[p].Free[n] = rapid.IntRange(0, 8).Draw(t, "free")
@@ -130,25 +163,22 @@ func TestNearestFits(t *testing.T) {
 // first would give half of the second to them.
 func TestNearestLeavesNoHalfNode(t *testing.T) {
 	all := Pool{Free: []int{8}, Node: 8, Line: []int{0, 1, 2, 3, 4, 5}}
-	x := problem{pools: []Pool{all, all}, debts: [][]float64{{5, 5}, {4, 4}}}
+	x := problem{pools: []Pool{all, all}, debts: Debts{Parties: [][]float64{{5, 5}, {4, 4}}, Tenants: [][]float64{{5, 5}, {4, 4}}}}
 	for range 5 {
 		x.wants = append(x.wants, Want{Party: 0, Gang: 2, On: -1})
 	}
-	x.wants = append(x.wants, Want{Party: 1, Gang: 8, On: -1})
-	had := [][2]int{{}, {}}
-	for _, g := range Nearest(x.pools, x.debts, x.wants, 0) {
-		had[x.wants[g.Row].Party][g.Model] += x.wants[g.Row].Gang
-	}
+	x.wants = append(x.wants, Want{Party: 1, Tenant: 1, Gang: 8, On: -1})
+	had := x.had()
 	if had[0][0]+had[0][1] != 8 || had[1][0]+had[1][1] != 8 {
 		t.Errorf("got %v, want a model for each", had)
 	}
 }
 
 func TestNearestOfNothing(t *testing.T) {
-	if got := Nearest(nil, nil, nil, 1); got != nil {
+	if got := Nearest(nil, Debts{}, nil, 1); got != nil {
 		t.Errorf("got %v", got)
 	}
-	if got := Nearest([]Pool{{Node: 8, Line: []int{0}}}, [][]float64{{1}}, []Want{{Gang: 1, On: -1}}, 1); len(got) != 0 {
+	if got := Nearest([]Pool{{Node: 8, Line: []int{0}}}, Debts{Parties: [][]float64{{1}}, Tenants: [][]float64{{1}}}, []Want{{Gang: 1, On: -1}}, 1); len(got) != 0 {
 		t.Errorf("got %v without GPUs", got)
 	}
 }

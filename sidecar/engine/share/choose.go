@@ -4,6 +4,7 @@ package share
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -85,7 +86,11 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	in.Mechanism = x.mechanism(in)
 	choice := lease.Choose(*in, table{board}, len(x.Pools))
 	*passed = choice.Passed
+	if touch == cluster.FullControl {
+		compact(x, in, board, &choice)
+	}
 	x.renew(in, &choice)
+	noteResting(x, in)
 	x.grant(in, &choice)
 	if touch == cluster.FullControl {
 		x.Claims = x.served(x.Claims)
@@ -121,7 +126,9 @@ func (x *contest) occupy(board *place.Board, in *lease.Input, touch cluster.Cont
 		rank[i] = len(line) // of jobs that are not candidates: frozen ones go first
 	}
 	for at, k := range line {
-		rank[in.Candidates[k].Case] = at
+		if rank[in.Candidates[k].Case] = at; in.Candidates[k].Resting {
+			rank[in.Candidates[k].Case] = len(line) // like frozen ones
+		}
 	}
 	x.Lay(board, func(i int) (field.Soft, bool) {
 		if !x.Ending(i) || !x.Jobs[i].Ours(touch) {
@@ -159,7 +166,7 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 			continue
 		}
 		i, ok := at[c]-1, true
-		if in.Candidates[i].Running || in.Candidates[i].IdleOnly || x.Now.Sub(cl.At) > x.Settings.Term {
+		if in.Candidates[i].Running && !compacts(x.Settings) || in.Candidates[i].IdleOnly || x.Now.Sub(cl.At) > x.Settings.Term {
 			continue
 		}
 		spec := x.Spec(in.Candidates[i].Case)
@@ -181,6 +188,18 @@ func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
 	for _, i := range choice.Renewed {
 		c := in.Candidates[i].Case
 		x.Renew(c, x.NextEnd(c))
+	}
+}
+
+// noteResting reports idle jobs whose leases are not renewed.
+func noteResting(x *contest, in *lease.Input) {
+	for i := range in.Candidates {
+		k := &in.Candidates[i]
+		if k.Resting && x.Leases[k.Case].State == cluster.Active && x.Ending(k.Case) {
+			idle, since := field.Idle(x.Snapshot, k.Case)
+			x.Report(cluster.Event{Kind: "idle_reclaim", Job: k.Key,
+				Text: fmt.Sprintf("its lease is not renewed, since others wait and its %d GPUs have been idle for %d min (idle.reclaim_after)", idle, x.Now.Sub(since)/cluster.Minute)})
+		}
 	}
 }
 

@@ -149,7 +149,7 @@ func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, 
 	x.kept = x.Fresh(x.kept)
 	board := x.kept
 	ends := func(l *cluster.Lease) cluster.Instant { // as soon as possible, but not in its term
-		return min(l.End, max(x.Now.Add(x.Settings.Notice), lease.Next(max(l.Start, l.Granted), x.Settings)))
+		return min(l.End, max(x.Now.Add(l.NoticeIn(x.Settings)), lease.Next(max(l.Start, l.Granted), x.Settings)))
 	}
 	x.Lay(board, func(i int) (field.Soft, bool) {
 		st, l := &x.Jobs[i], x.Leases[i]
@@ -157,7 +157,7 @@ func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, 
 			return field.Soft{}, false
 		}
 		at, j := ends(l), x.Stops.Stop(i)
-		return field.Soft{Owner: int(st.Queue), Rank: 0, End: at}, !st.Dear && j.May(x.Stops.Rule(), at, x.Settings.Notice)
+		return field.Soft{Owner: int(st.Queue), Rank: 0, End: at}, !st.Dear && j.May(x.Stops.Rule(), at, l.NoticeIn(x.Settings))
 	})
 	x.without(board, others)
 	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Stops: true, Max: -1})

@@ -16,10 +16,9 @@ import (
 // neither forgives nor doubles a debt.
 
 // mechanism returns the mechanism of the settings; nil = there is none, since no policy divides GPU models. The order of jobs also
-// decides where users share equally, since parties are not users, and where a tenant has very many kinds of jobs: by kinds that
-// come and go it would get more than its share.
+// decides where users share equally, since parties are not users.
 func (x *contest) mechanism(in *lease.Input) lease.Mechanism {
-	if x.Settings.Divide == "" || x.Settings.Mechanism == cluster.ByDebt || haveUsers(x) || manyKinds(x) {
+	if x.Settings.Divide == "" || x.Settings.Mechanism == cluster.ByDebt || haveUsers(x) {
 		return nil
 	}
 	for i := range in.Candidates {
@@ -38,10 +37,12 @@ func (x *contest) mechanism(in *lease.Input) lease.Mechanism {
 		m.gather(taken)
 		limit(m)
 		switch x.Settings.Mechanism {
+		case cluster.ByStride:
+			return m.picks(m.stride(nil))
 		case cluster.ByGavel:
 			return m.picks(m.gavel())
 		case cluster.ByOEF:
-			return m.picks(m.oef())
+			return m.picks(m.stride(m.oef()))
 		}
 		return m.picks(m.nearest())
 	}
@@ -62,23 +63,6 @@ func haveUsers(x *contest) bool {
 			return true
 		}
 		one[st.Queue] = st.User + 1
-	}
-	return false
-}
-
-// mostKinds is the number of a tenant's kinds of jobs up to which a mechanism chooses between them.
-const mostKinds = 16
-
-// manyKinds reports whether a tenant has more kinds of jobs than that.
-func manyKinds(x *contest) bool {
-	if x.Settings.DivideJobs {
-		return false
-	}
-	kinds := make([]int, len(x.Tenants))
-	for k := range x.Parties {
-		if kinds[x.Parties[k].Tenant]++; kinds[x.Parties[k].Tenant] > mostKinds {
-			return true
-		}
 	}
 	return false
 }
@@ -114,8 +98,9 @@ func (m *hand) gather(taken []int) {
 		switch {
 		case taken[i] >= 0:
 			*m.debts.Next.At(party, taken[i]) -= float64(k.GPUs)
-		case !k.IdleOnly:
-			w := rounds.Want{Party: int(party), Gang: k.GPUs, On: -1}
+			*m.debts.Tenants.At(m.Parties[party].Tenant, taken[i]) -= float64(k.GPUs)
+		case !k.IdleOnly && !k.Resting:
+			w := rounds.Want{Party: int(party), Tenant: int(m.Parties[party].Tenant), Gang: k.GPUs, On: -1}
 			if k.Running {
 				w.On = k.Pools[0]
 			}
@@ -146,16 +131,16 @@ func (m *hand) gather(taken []int) {
 // put first: boosted tenants before all, and urgent jobs before others of their tenant, whose debts in the pool they use.
 func limit(m *hand) {
 	free := m.gpus()
-	for k := range m.debts.Next.Rows() {
-		boost := m.in.Tenants[m.queue(k)].Boost
-		for p := range m.Pools {
+	for p := range m.Pools {
+		for k := range m.debts.Next.Rows() {
 			next := m.debts.Next.At(k, p)
-			if m.Settings.BurstMaxMilli > 0 {
-				*next = min(*next, m.gang+*m.debts.Due.At(k, p)*float64(m.Settings.BurstMaxMilli)/1000)
+			m.burst(next, m.PartyRows.At(k, p))
+			if m.in.Tenants[m.queue(k)].Boost {
+				*next += float64(8 * free[p])
 			}
-			if boost {
-				*next += float64(4 * free[p])
-			}
+		}
+		for t := range m.debts.Tenants.Rows() {
+			m.burst(m.debts.Tenants.At(t, p), m.TenantRows.At(t, p))
 		}
 	}
 	for p := range m.pools {
@@ -165,6 +150,13 @@ func limit(m *hand) {
 				m.urge(line, w, p)
 			}
 		}
+	}
+}
+
+// burst keeps a debt within burst.max and one gang.
+func (m *hand) burst(debt *float64, of *cluster.TenantPool) {
+	if m.Settings.BurstMaxMilli > 0 {
+		*debt = min(*debt, m.gang+float64(of.Entitlement)/float64(cluster.WholeGPU)*float64(m.Settings.BurstMaxMilli)/1000)
 	}
 }
 
@@ -192,12 +184,7 @@ func (m *hand) urge(line []int, urgent, p int) {
 
 // nearest chooses by rounds.Nearest.
 func (m *hand) nearest() []rounds.Grant {
-	debts := make([][]float64, len(m.Parties))
-	for k := range debts {
-		for p := range m.Pools {
-			debts[k] = append(debts[k], *m.debts.Next.At(round.PartyIndex(k), p))
-		}
-	}
+	debts := rounds.Debts{Parties: m.debts.Next.Lines(), Tenants: m.debts.Tenants.Lines()}
 	return rounds.Nearest(m.pools, debts, m.wants, float64(m.Settings.Threshold)/float64(m.Settings.Term))
 }
 
@@ -228,6 +215,8 @@ func (m *hand) gavel() []rounds.Grant {
 }
 
 // oef chooses by OEF's rounding. Deviations are the parties' debts; the first jobs in line count as starved longest.
+// GPUs that the rounding gives to nobody, or that its tenant's gangs cannot fill, go by stride: the order of tenants would give them to
+// whoever is below its burst limit, however far ahead.
 func (m *hand) oef() []rounds.Grant {
 	order := m.Market.BySpeed()
 	gpus := make([]int, len(order))

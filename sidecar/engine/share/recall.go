@@ -108,15 +108,9 @@ type refusal struct{ tenant, shape, pool int }
 
 func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 	n, queues := len(x.Pools), len(x.Queues)
-	r := &recalls{contest: x, may: may, most: -1, users: x.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
+	r := &recalls{contest: x, may: may, most: reclaimsLeft(x.Settings, choice), users: x.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
 		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
 		firsts: round.NewTable[round.QueueIndex, int](queues, n)}
-	if x.Settings.MaxReclaims > 0 {
-		r.most = x.Settings.MaxReclaims
-		for i := range choice.Grants {
-			r.most = max(r.most-len(choice.Grants[i].Displaced), 0)
-		}
-	}
 	debit, _ := round.Committed(x.Books, queues, round.QueueOf)
 	for at := range r.behind.Cells {
 		row := &x.Rows.Cells[at]
@@ -143,6 +137,18 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 		}
 	}
 	return r
+}
+
+// reclaimsLeft returns how many more leases may end for others in this round; < 0 = no limit.
+func reclaimsLeft(s *cluster.Settings, choice *lease.Choice) int {
+	if s.MaxReclaims <= 0 {
+		return -1
+	}
+	left := s.MaxReclaims
+	for i := range choice.Grants {
+		left = max(left-len(choice.Grants[i].Displaced), 0)
+	}
+	return left
 }
 
 // mayHope reports whether any lease might be recalled for a job, on any nodes.

@@ -4,10 +4,12 @@ package speeds
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/evidence"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
@@ -19,6 +21,8 @@ type Speeds struct {
 	Book  *profile.Book
 	Kinds []cluster.Kind // by case; "" = a job of no tenant
 	known map[runs][]profile.Speedup
+	sure  map[runs][]profile.Speedup // as known, for prices; nil = the same
+	shown evidence.Book
 	Total []float64 // by case: the total steps that its job declares; 0 = not declared
 }
 
@@ -40,7 +44,7 @@ func Learn(b *round.Books) *Speeds {
 	set.Estimate, set.Reference = !x.Settings.NoEstimates, x.Settings.Reference
 	n := len(x.Snapshot.Cases)
 	x.Book, x.Kinds, x.Total = profile.New(set, x.Snapshot.Profiles, x.Snapshot.Paces), make([]cluster.Kind, n), make([]float64, n)
-	x.known = map[runs][]profile.Speedup{}
+	x.known, x.sure = map[runs][]profile.Speedup{}, map[runs][]profile.Speedup{}
 	x.Book.Withdraw(profile.File)
 	for _, p := range x.Snapshot.Declared {
 		p.Basis = profile.File
@@ -57,7 +61,7 @@ func Learn(b *round.Books) *Speeds {
 		}
 		hints := hintsOf(&c.Job)
 		tenant := x.Tenants[st.Tenant]
-		x.Kinds[i] = profile.KindOf(x.Settings.Kinds, tenant, c.Job.User, c.Job.Name, hints.Kind)
+		x.Kinds[i] = x.kindOf(&c.Job, tenant)
 		x.Total[i] = hints.Steps
 		left := x.declare(i, hints.Rates, &said)
 		if x.Comes(i) {
@@ -77,6 +81,8 @@ func Learn(b *round.Books) *Speeds {
 		i := x.Find(key)
 		return i < 0 || !x.Jobs[i].Live
 	})
+	shown := x.learnt()
+	x.Book.Consider(shown.Completions, shown.Usages)
 	return x
 }
 
@@ -124,7 +130,7 @@ func (x *Speeds) object(i int, wrong []string) {
 		return
 	}
 	x.Report(cluster.Event{Kind: "profile", Job: x.Snapshot.Cases[i].Record.Key,
-		Text: "of its --comment this is not heard: " + cluster.CutWrong(strings.Join(wrong, "; "))})
+		Text: "ignored hints: " + cluster.CutWrong(strings.Join(wrong, "; "))})
 }
 
 // untaken holds ignored declarations of a job: models that the cluster lacks, and the number of rates beyond
@@ -209,6 +215,52 @@ func (x *Speeds) Speedups(i int) []profile.Speedup {
 		x.known[of] = known
 	}
 	return known
+}
+
+// Faster returns a function that gives, by pool, a job's speedup less 1, in millionths: -1_000_000 = its job cannot use
+// the pool. It is nil if no policy divides GPU models.
+func (x *Speeds) Faster() func(i int) []int64 {
+	if x.Book == nil {
+		return nil
+	}
+	out := make([]int64, len(x.Pools))
+	return func(i int) []int64 {
+		known := x.Speedups(i)
+		for p := range out {
+			out[p] = -int64(cluster.WholeGPU)
+			if slices.Contains(x.Jobs[i].May, p) || slices.Contains(x.Jobs[i].Pools, p) {
+				out[p] += int64(math.Round(known[p].Value * float64(cluster.WholeGPU)))
+			}
+		}
+		return out
+	}
+}
+
+// Price sets the speedups at which the work of jobs with new leases counts in records: of the GPUs that they are granted.
+func (x *Speeds) Price(records []cluster.Record) {
+	faster := x.Faster()
+	if faster == nil {
+		return
+	}
+	for i, l := range x.Leases {
+		if l == nil || l.State != cluster.Granted {
+			continue
+		}
+		if p := x.Pool(l.Pool); p >= 0 {
+			records[i].Extra.Faster = faster(i)[p]
+		}
+	}
+}
+
+// Priced returns, by pool, a job's speed as prices of trades may count it; nil = as Speedups.
+func (x *Speeds) Priced(i int) []profile.Speedup {
+	of := runs{x.Kinds[i], x.Jobs[i].GPUs}
+	sure, ok := x.sure[of]
+	if !ok {
+		sure = profile.Priced(x.Book, of.kind, max(of.gang, 1), x.Pools)
+		x.sure[of] = sure
+	}
+	return sure
 }
 
 // Profiles returns the profiles and paces to remember.

@@ -23,7 +23,7 @@ func (x *Speeds) Steps(i int) float64 {
 	fastest, slowest, base := 0.0, 0.0, 0.0 // base: steps/s on the reference model
 	for p, s := range x.Speedups(i) {
 		fastest = max(fastest, s.Value)
-		if r, ok := x.Book.Rate(x.Kinds[i], x.Pools[p], gang); ok && r.Rate > 0 && (slowest == 0 || r.Rate < slowest) {
+		if r, ok := x.Book.Rate(x.Kinds[i], x.Pools[p], gang); ok && r.Rate > 0 && !r.Relative && (slowest == 0 || r.Rate < slowest) {
 			slowest, base = r.Rate, r.Rate/s.Value
 		}
 	}

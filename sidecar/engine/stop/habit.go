@@ -114,6 +114,23 @@ func (b *Habits) Saved(t cluster.JobType, at cluster.Instant, gap cluster.Span) 
 	h.Every, h.SavedAt = Longest(h.Every, gap), at
 }
 
+// Took records the reported duration of a save.
+func (b *Habits) Took(t cluster.JobType, at cluster.Instant, took cluster.Span) {
+	h := b.change(t, at)
+	h.Takes = Longest(h.Takes, took)
+}
+
+// Takes gives how long a save takes, as reported: by the job itself, else by jobs of its type; 0 = never.
+func Takes(own *cluster.Conduct, habit *cluster.Habit) cluster.Span {
+	switch {
+	case own != nil && own.Takes > 0:
+		return own.Takes
+	case habit != nil:
+		return habit.Takes
+	}
+	return 0
+}
+
 // Needed counts a job that ended after it had received a GPU time.
 func (b *Habits) Needed(t cluster.JobType, at cluster.Instant, got cluster.GPUTime) {
 	h := b.change(t, at)

@@ -8,15 +8,20 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Tenants returns every tenant's status in every pool. It reuses the memory of out.
+// Tenants returns every tenant's status in every pool. Where a policy divides GPU models, rho is the tenant's over all
+// pools: it may have given one model for another. Tenants reuses the memory of out.
 func Tenants(b *round.Books, out []cluster.TenantStatus) []cluster.TenantStatus {
 	out = slices.Grow(out[:0], len(b.Ledger.Tenants))[:len(b.Ledger.Tenants)]
+	n := len(b.Pools)
 	for i := range b.Ledger.Tenants {
-		t := &b.Ledger.Tenants[i]
+		t, pools := &b.Ledger.Tenants[i], b.Ledger.Tenants[i:i+1]
+		if b.Settings.Divide != "" {
+			pools = b.Ledger.Tenants[i-i%n : i-i%n+n]
+		}
 		out[i] = cluster.TenantStatus{Tenant: t.Tenant, Pool: t.Pool, Weight: b.Weight(t.Tenant),
 			Base: t.Base, Entitlement: t.Entitlement, Demand: t.Demand, Deficit: t.Deficit,
 			Behind: ltgf.Behind(t.Deficit, t.Entitlement), Owed: t.Owed, Repays: t.Repays,
-			Rho: ltgf.Rho(t, b.Now, b.Settings.HalfLife), RhoAll: cluster.RhoOf(t.Alloc, t.Due)}
+			Rho: ltgf.Rho(pools, b.Now, b.Settings.HalfLife), RhoAll: ltgf.RhoAll(pools)}
 	}
 	rows := round.TableOf[round.TenantIndex](out, len(b.Pools))
 	for i := range b.Snapshot.Cases {

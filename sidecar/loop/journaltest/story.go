@@ -50,6 +50,7 @@ const (
 var (
 	storyTenants = []string{"astro", "bio", "chem", "idle"}
 	storyModels  = []string{"a100", "v100"}
+	faster       = map[string]int64{"a100": 1_500_000} // speedups less 1, in millionths
 )
 
 // NewStory begins a story on nodes machines with 8 GPUs each, and with waiting jobs. It begins at
@@ -177,11 +178,14 @@ func (s *Story) charge() {
 		}
 		if j := s.jobs[r.Key]; j.State == cluster.Running {
 			r.Alloc += cluster.Times(j.Request.GPUs, span)
+			r.Extra.Alloc += r.Extra.Of(cluster.Times(j.Request.GPUs, span))
 			used[[2]string{r.Tenant, j.Request.Model}] += cluster.Times(j.Request.GPUs, span)
 		}
 		var g cluster.GPUTime
 		g, r.DueCarry = cluster.Accrue(333_333, span, r.DueCarry)
 		r.Due += g
+		r.Extra.Due += r.Extra.Of(g)
+		r.Extra.Faster = faster[s.jobs[r.Key].Request.Model]
 		r.ChargedTo = s.now
 	}
 	total := map[string]cluster.GPUTime{}
@@ -197,6 +201,8 @@ func (s *Story) charge() {
 		}
 		t.Alloc += got
 		t.Due += due
+		t.Extra.Alloc, t.Extra.Due = t.Extra.Alloc+t.Extra.Of(got), t.Extra.Due+t.Extra.Of(due)
+		t.Extra.Faster = faster[t.Pool]
 		t.Deficit += due - got
 		start := s.now - s.now%cluster.Instant(bucketSpan)
 		if n := len(t.Buckets); n == 0 || t.Buckets[n-1].Start != start {
@@ -207,6 +213,8 @@ func (s *Story) charge() {
 		b := &t.Buckets[len(t.Buckets)-1]
 		b.Alloc += got
 		b.Due += due
+		b.Extra += t.Extra.Of(got)
+		b.ExtraDue += t.Extra.Of(due)
 	}
 	for i := range l.Pools {
 		p := &l.Pools[i]
@@ -404,7 +412,7 @@ func (s *Story) statuses() []cluster.JobStatus {
 			continue
 		}
 		j := s.jobs[r.Key]
-		v := cluster.JobStatus{Job: r.Key, Rho: cluster.RhoOf(r.Alloc, r.Due)}
+		v := cluster.JobStatus{Job: r.Key, Rho: cluster.RhoOf(r.Work())}
 		v.Reason = cluster.Reason{Code: cluster.ReasonHolding, Pool: j.Request.Model, Need: j.Request.GPUs, Rho: v.Rho}
 		if j.State == cluster.Waiting {
 			v.Reason.Code, v.Reason.Other = cluster.ReasonBehind, "bio"

@@ -173,7 +173,7 @@ func weights(p *store.Past) map[string]int64 {
 type account struct {
 	holds      int
 	rate       cluster.MicroGPU // due, ASTRAEA eq. 8
-	alloc, due cluster.GPUTime
+	alloc, due cluster.GPUTime  // work
 }
 
 type accountKey struct{ tenant, pool string }
@@ -228,7 +228,7 @@ type books struct {
 
 func (b *books) edge(e *store.Edge) {
 	for _, t := range e.Plan.State.Ledger.Tenants {
-		b.accounts[accountKey{t.Tenant, t.Pool}] = account{rate: min(t.Entitlement, t.Demand), alloc: t.Alloc, due: t.Due}
+		b.accounts[accountKey{t.Tenant, t.Pool}] = account{rate: min(t.Entitlement, t.Demand), alloc: t.Alloc + t.Extra.Alloc, due: t.Due + t.Extra.Due}
 	}
 	for _, t := range e.Plan.Tenants {
 		k := accountKey{t.Tenant, t.Pool}

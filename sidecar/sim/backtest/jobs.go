@@ -55,15 +55,19 @@ func (b *builder) job(p *store.PastJob) {
 		return
 	}
 	// The row may include later events; the record is of the window's end.
-	alloc, due, lost, restarts, done := p.Alloc, p.Due, p.Lost, p.Restarts, instant(p.Done)
+	alloc, lost, restarts, done := p.Alloc, p.Lost, p.Restarts, instant(p.Done)
+	work, due := p.Work()
 	if r, ok := b.end[p.Key]; ok {
-		alloc, due, lost, restarts = r.Alloc, r.Due, r.Lost, r.Restarts
+		alloc, lost, restarts = r.Alloc, r.Lost, r.Restarts
+		work, due = r.Work()
 		if r.Done == 0 {
 			done = 0
 		}
 	}
 	before, there := b.begin[p.Key]
-	alloc, due, lost, restarts = alloc-before.Alloc, due-before.Due, lost-before.Lost, restarts-before.Restarts
+	workBefore, dueBefore := before.Work()
+	alloc, work, due = alloc-before.Alloc, work-workBefore, due-dueBefore
+	lost, restarts = lost-before.Lost, restarts-before.Restarts
 	held := alloc
 	if b.budget { // destroyed time was held, too, and is not in alloc
 		held += max(lost, 0)
@@ -72,7 +76,7 @@ func (b *builder) job(p *store.PastJob) {
 		return
 	}
 	j := score.Job{ID: p.SlurmID, Tenant: p.Tenant, User: p.User, GPUs: p.GPUs, End: done, Outcome: p.Outcome,
-		Alloc: max(alloc, 0), Due: max(due, 0), Preemptions: max(restarts, 0),
+		Alloc: max(work, 0), Due: max(due, 0), Preemptions: max(restarts, 0),
 		Held: span(held, p.GPUs), Overhead: span(min(lost, held), p.GPUs)}
 	j.Lost, j.Runs = j.Overhead, j.Held-j.Overhead // the journal's overhead is lost work
 	b.times(&j, p)

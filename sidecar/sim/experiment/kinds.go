@@ -15,7 +15,7 @@ func kindOf(kind string) string {
 	if kind == "" {
 		return ""
 	}
-	return "kind=" + profile.KindOf(nil, "", "", "", kind).Name()
+	return "kind=" + profile.KindOf(nil, "", "", "", kind, "").Name()
 }
 
 // profiles declares every task; rates for any gang are declared for the gangs in the load.
@@ -42,7 +42,7 @@ func (s *Setup) profiles() []cluster.Profile {
 				continue
 			}
 			for _, gang := range gangs {
-				out = append(out, cluster.Profile{Kind: profile.KindOf(nil, "", "", "", task.Kind), Model: model,
+				out = append(out, cluster.Profile{Kind: profile.KindOf(nil, "", "", "", task.Kind, ""), Model: model,
 					Gang: gang, Rate: float64(rate.Speed) / 1e6, Source: cluster.Declared})
 			}
 		}

@@ -218,7 +218,7 @@ func nameKind(name string) string {
 	if name == "" {
 		return ""
 	}
-	return strings.TrimPrefix(profile.KindOf(nil, "", "", name, "").Name(), ".")
+	return strings.TrimPrefix(profile.KindOf(nil, "", "", name, "", "").Name(), ".")
 }
 
 // Habit gives the first habit that matches a job; nil = none.

@@ -108,7 +108,7 @@ func newRun(s *Setup) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.witness = newWitness(score.NewMeter(s.setting(scheduler.Leases), s.Measures), s.Fleet, s.Mixed, s.Audit || s.Keep)
+	r.witness = newWitness(score.NewMeter(s.setting(scheduler.Leases), s.Measures), s.Fleet, s.Speeds, s.Mixed, s.Audit || s.Keep)
 	v.Watch = r.witness.watch
 	memory := sim.NewMemory()
 	memory.Trust = true
@@ -122,6 +122,7 @@ func newRun(s *Setup) (*run, error) {
 	}
 	if scheduler.Divide != "" {
 		settings.Divide, settings.DivideJobs = scheduler.Divide, preset.OfJobs(scheduler.Divide)
+		settings.Mechanism = cmp.Or(preset.Mechanism(scheduler.Divide, s.Chooser), settings.Mechanism)
 		settings.DivideEvery = max(int64(config.Default().Models.DivideEvery.Span()/settings.Interval), 1)
 		rules.Profiles = s.profiles()
 	}

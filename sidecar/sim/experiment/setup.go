@@ -30,6 +30,7 @@ type Setup struct {
 	Cells *cluster.Cells
 
 	Settings cluster.Settings
+	Chooser  string // models.chooser, for presets that divide GPU models; "" = that of Settings
 	Costs    sim.Costs
 	Saves    Mixture // how jobs save, drawn by Seed
 	Reported bool    // jobs that save on their own report each save to the scheduler

@@ -24,6 +24,7 @@ type witness struct {
 	tenants []purse         // by name, as in the ledger
 	place   map[string]int  // of tenants
 	models  []string        // if there are several
+	speeds  sim.Speeds      // the truth; nil = all models are alike
 	cells   []cluster.Fragmentation
 	broken  []cluster.GPUTime // by level of cells: cells × time
 	used    int               // GPUs held
@@ -52,6 +53,7 @@ type purse struct {
 	carry      int64
 	repays     cluster.MicroGPU // rate of Repaid
 	repayCarry int64
+	work       *work
 }
 
 // any tells whether any job satisfies such.
@@ -75,8 +77,8 @@ func (w *witness) endless(now cluster.Instant) bool {
 	return !w.any(func(j *life) bool { return idle <= endlessFor+20*j.Runs })
 }
 
-func newWitness(meter *score.Meter, fleet Fleet, mixed, keep bool) *witness {
-	w := &witness{meter: meter, gaps: newGaps(fleet, mixed), keep: keep, at: Start, place: map[string]int{}, jobs: map[cluster.JobID]*life{}}
+func newWitness(meter *score.Meter, fleet Fleet, speeds sim.Speeds, mixed, keep bool) *witness {
+	w := &witness{meter: meter, gaps: newGaps(fleet, mixed), keep: keep, speeds: speeds, at: Start, place: map[string]int{}, jobs: map[cluster.JobID]*life{}}
 	if models := fleet.Models(); len(models) > 1 {
 		for _, m := range models {
 			w.models = append(w.models, m.Model)
@@ -101,6 +103,9 @@ func (w *witness) pass(to cluster.Instant) {
 		repaid, p.repayCarry = cluster.Accrue(p.repays, gone, p.repayCarry)
 		p.Repaid += repaid
 		p.Alloc += cluster.Times(p.Holds, gone)
+		if p.work != nil {
+			p.work.pass(p.On, p.Due, gone)
+		}
 	}
 	for i := range w.cells {
 		w.broken[i] += cluster.Times(w.cells[i].Broken, gone)
@@ -116,7 +121,11 @@ func (w *witness) sample() {
 	w.changed = false
 	w.row = w.row[:0]
 	for i := range w.tenants {
-		w.row = append(w.row, w.tenants[i].TenantSample)
+		p, row := &w.tenants[i], w.tenants[i].TenantSample
+		if p.work != nil {
+			row.Due, row.Alloc, row.DueTotal = p.work.rate(), row.Alloc+p.work.alloc, row.DueTotal+p.work.due
+		}
+		w.row = append(w.row, row)
 	}
 	w.note(w.meter.Sample(score.Sample{At: w.at, Capacity: w.full, Used: w.used, Fragmented: w.gaps.fragmented(), Tenants: w.row}))
 }
@@ -134,6 +143,9 @@ func (w *witness) tenant(name string) *purse {
 		i = len(w.tenants)
 		w.place[name] = i
 		w.tenants = append(w.tenants, purse{TenantSample: score.TenantSample{Tenant: name, On: make([]int, len(w.models))}})
+		if w.speeds != nil && len(w.models) > 0 {
+			w.tenants[i].work = newWork(len(w.models))
+		}
 	}
 	return &w.tenants[i]
 }
@@ -151,6 +163,7 @@ func (w *witness) watch(e sim.Event) {
 	switch e.What {
 	case sim.Submitted:
 		w.submitted++
+		w.active(e.Work, 1)
 		w.headway = e.At
 		w.gaps.wants(l.shape, 1)
 	case sim.Started:
@@ -186,10 +199,24 @@ func (w *witness) watch(e sim.Event) {
 			w.stop(l, &e)
 		}
 		l.End, l.Outcome = e.At, e.Outcome
+		w.active(e.Work, -1)
 		w.headway = e.At
 		w.over = append(w.over, e.Job)
 		if e.Outcome == "TIMEOUT" && l.outcome != "TIMEOUT" {
 			w.timedOut++
+		}
+	}
+}
+
+// active adds a job to its tenant's active ones, or removes it.
+func (w *witness) active(k *sim.Work, sign int64) {
+	p := w.tenant(k.Account)
+	if p.work == nil {
+		return
+	}
+	for m, model := range w.models {
+		if k.Request.Model == "" || k.Request.Model == model {
+			p.work.active(m, k.Request.GPUs, w.speeds.On(sim.Task{Kind: k.Kind, GPUs: k.Request.GPUs}, model), sign)
 		}
 	}
 }
@@ -232,12 +259,18 @@ func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 		p := w.tenant(ledger[i].Tenant)
 		var alloc, due cluster.GPUTime
 		p.Due, p.repays, p.carry = 0, 0, 0 // the carry is below a GPU-millisecond, and the ledger has it
+		if p.work != nil {
+			p.work.demand = 0
+		}
 		for ; i < len(ledger) && ledger[i].Tenant == p.Tenant; i++ {
 			t := &ledger[i]
 			alloc, due = alloc+t.Alloc, due+t.Due
 			wants := min(t.Own(), t.Demand) // ASTRAEA eq. 8
 			p.Due += wants
 			p.repays += max(wants-t.Entitlement, 0)
+			if m := slices.Index(w.models, t.Pool); p.work != nil && m >= 0 {
+				p.work.base[m], p.work.demand = t.Base, p.work.demand+t.Demand
+			}
 		}
 		// The scores use what tenants held, under any scheduler: the accounts omit work that
 		// stops destroyed.
@@ -267,7 +300,7 @@ func (w *witness) settle(l *life, plan *cluster.Plan, id cluster.JobID) {
 		}
 		return
 	}
-	l.Alloc, l.Due = records[i].Alloc, records[i].Due
+	l.Alloc, l.Due = records[i].Work()
 }
 
 // there lists the live jobs, in order of submission.

@@ -63,7 +63,7 @@ func Length(flag, text string, to *cluster.Span) error {
 // Setup makes the common part of all runs; sizes, if given, replaces --nodes.
 func (w *World) Setup(cfg *config.Config, args []string, sizes string) (experiment.Setup, error) {
 	s := experiment.Default()
-	s.Settings, s.Prices = cfg.Settings(), cfg.Models.Prices
+	s.Settings, s.Chooser, s.Prices = cfg.Settings(), cfg.Models.Chooser, cfg.Models.Prices
 	err := cmp.Or(Length("--until", w.Until, &s.Until), Length("--cost-save", w.CostSave, &s.Costs.Save),
 		Length("--cost-load", w.CostLoad, &s.Costs.Load), Length("--cost-start", w.ColdStart, &s.Costs.ColdStart),
 		Length("--fail-every", w.FailEvery, &s.Between), Length("--repair", w.Repair, &s.Repair))

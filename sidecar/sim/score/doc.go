@@ -9,6 +9,9 @@
 //	overhead of leases, §6.4               Overhead
 //	sharing anomaly, HiveD §2              Audit
 //
+// Where speeds on GPU models are known, GPU time of tenants is work, that is GPU time times the true speed, under any scheduler: a
+// tenant that has fewer but faster GPUs does not lose. GPU time of jobs is work only where a policy divides GPU models.
+//
 // Counted jobs: a finished job has started and ended, with any outcome. A withdrawn job ended
 // without a start; it has a delay and a rho, but neither a completion time nor a slowdown. A job
 // without an end when the run ends is unfinished: it is in Counts, in Loss.Unfinished if its rho

@@ -162,6 +162,21 @@ func (c Course) Off(d *Division, after int) (pool, all float64) {
 	return pool, all
 }
 
+// Short returns the largest shortfall of any tenant in a pool after so many rounds, in rounds of one of its gangs. Unlike Off, it leaves
+// out the GPUs that a tenant gets only because nobody else can use them.
+func (c Course) Short(d *Division, after int) (most float64) {
+	for l := range d.Due {
+		for p, x := range d.Due[l] {
+			short := x * float64(after)
+			for _, had := range c[:after] {
+				short -= had[l][p]
+			}
+			most = max(most, short/float64(d.Jobs[l][0]))
+		}
+	}
+	return most
+}
+
 // Waits returns the longest time without GPUs of tenants whose entitlement is less than one of their gangs.
 // Its unit is gang/due, the time in which a tenant is due one gang.
 func (c Course) Waits(d *Division) (most float64) {

@@ -41,7 +41,7 @@ func Product() cluster.Settings {
 	s.BurstMaxMilli, s.Threshold, s.MaxReclaims, s.CreditCap = 2000, 15*cluster.Minute, 100, 2*cluster.Hour
 	s.RecallFirst, s.NewFirst, s.NewSharePercent = true, true, 50
 	s.JobOrder, s.Patience = cluster.ByExpected, 4*cluster.Hour
-	s.StopAllowance, s.StopOverheadMilli, s.RepayFloorPercent = 15*cluster.Minute, 20, 75
+	s.StopAllowance, s.StopOverheadMilli, s.RepayFloorPercent, s.CompactPercent = 15*cluster.Minute, 20, 75, 25
 	s.StartCost = 35 * cluster.Second // cost of a start in simulations
 	s.Signal, s.SignalTo = "USR1", "steps"
 	return s

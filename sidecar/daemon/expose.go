@@ -11,8 +11,8 @@ import (
 // weighEvery is how often the size of the journal is measured.
 const weighEvery = time.Minute
 
-// measure answers questions for metrics and health until ctx ends. If it cannot, rounds are made all the same.
-func (d *Daemon) measure(ctx context.Context) {
+// expose answers questions for metrics and health until ctx ends. If it cannot, rounds are made all the same.
+func (d *Daemon) expose(ctx context.Context) {
 	m := &d.Config.Metrics
 	if d.Meter == nil || m.Listen == "" {
 		return

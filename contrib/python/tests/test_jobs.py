@@ -1,0 +1,245 @@
+"""The library in jobs: leases, saves at their end, and training that goes on as if it had never been stopped."""
+
+import http.server
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.path.dirname(HERE)
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+
+def environment(**more):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "FAIRLEASE"))}
+    return dict(clean, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1", **more)
+
+
+def python(script, **env):
+    """The output of a script, which must succeed."""
+    done = subprocess.run([sys.executable, "-c", script], env=environment(**env), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    return done.stdout.strip()
+
+
+class Daemon:
+    """A daemon's double. munge is cat here, so the body of a request is its text."""
+
+    def __init__(self):
+        self.lease = {"job": "7"}
+        self.again = "1"
+        self.code = 200
+        self.heard = []
+        self.asked = threading.Event()
+        daemon = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                daemon.heard.append((self.path, json.loads(text)))
+                self.send_response(daemon.code if self.path == "/v1/lease" else 202)
+                self.send_header("Retry-After", daemon.again)
+                self.end_headers()
+                if self.path == "/v1/lease":
+                    self.wfile.write(json.dumps(daemon.lease).encode())
+                    daemon.asked.set()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.bin = tempfile.TemporaryDirectory()
+        with open(os.path.join(self.bin.name, "munge"), "w") as f:
+            f.write("#!/bin/sh\nexec cat\n")
+        os.chmod(f.name, 0o755)
+
+    def env(self):
+        return {"SLURM_JOB_ID": "7", "FAIRLEASE_PROGRESS_URL": "http://127.0.0.1:%d" % self.server.server_port,
+                "PATH": self.bin.name + ":" + os.environ["PATH"]}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+        self.bin.cleanup()
+
+
+class Leases(unittest.TestCase):
+    ask = "import fairlease; print(fairlease.lease())"
+
+    def test_outside_fairlease_nothing_happens(self):
+        script = """
+import fairlease, signal, threading
+before = [signal.getsignal(s) for s in (signal.SIGUSR1, signal.SIGTERM)]
+fairlease.progress(1); fairlease.saved(1, took=2)
+with fairlease.saving(1): pass
+assert fairlease.lease() is None and not fairlease.should_stop()
+fairlease.hold(); fairlease.listen()
+assert list(fairlease.iterate("abc", save=None)) == list("abc")
+assert [signal.getsignal(s) for s in (signal.SIGUSR1, signal.SIGTERM)] == before
+assert threading.active_count() == 1, threading.enumerate()
+"""
+        python(script)
+
+    def test_answers(self):
+        with Daemon() as d:
+            d.lease = {"job": "7", "ends": 1e10, "notice": 60, "gpus": 4, "model": "v100", "renewed": "undecided"}
+            self.assertEqual(python(self.ask, **d.env()), "Lease(ends=10000000000.0, notice=60.0, model='v100', gpus=4, renewed=None)")
+            self.assertEqual(d.heard, [("/v1/lease", {"job": "7"})])
+            for said, want in (("yes", "True"), ("no", "False"), ("perhaps", "None")):
+                d.lease["renewed"] = said
+                self.assertIn("renewed=%s)" % want, python(self.ask, **d.env()))
+            for other in ({"job": "7"}, [], {"ends": "soon"}):
+                d.lease = other
+                self.assertEqual(python(self.ask, **d.env()), "None")
+            d.code = 403
+            self.assertEqual(python(self.ask, **d.env()), "None")
+            heard = len(d.heard)
+            self.assertEqual(python(self.ask, SLURM_PROCID="1", **d.env()), "None")
+            self.assertEqual(len(d.heard), heard)
+
+    def test_an_answer_is_repeated_while_it_is_fresh(self):
+        with Daemon() as d:
+            d.again = "1000"
+            python("import fairlease\nfor _ in range(5): fairlease.lease()", **d.env())
+            self.assertEqual(len(d.heard), 1)
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(python(self.ask, SLURM_JOB_ID="7", FAIRLEASE_LEASE_FOLDER=folder), "None")
+            with open(os.path.join(folder, "7.json"), "w") as f:
+                f.write('{"job":"7","ends":5,"notice":60,"gpus":1,"model":"k80","renewed":"no"}')
+            self.assertIn("renewed=False", python(self.ask, SLURM_JOB_ID="7", FAIRLEASE_LEASE_FOLDER=folder))
+
+
+class Stops(unittest.TestCase):
+    def test_a_lease_that_is_not_renewed(self):
+        script = """
+import fairlease, os, signal, time
+def batches():
+    n = 0
+    while True:
+        yield n
+        n += 1
+def save(step):
+    print("saved", step, flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)  # the requeue
+assert not fairlease.should_stop()
+for n in fairlease.iterate(batches(), save, start=100, total=1000):
+    time.sleep(0.01)
+"""
+        with Daemon() as d:
+            run = subprocess.Popen([sys.executable, "-c", script], env=environment(**d.env()), stdout=subprocess.PIPE, text=True)
+            d.asked.wait(60)
+            d.lease = {"job": "7", "ends": 1e10, "notice": 60, "gpus": 4, "model": "v100", "renewed": "no"}
+            out, _ = run.communicate(timeout=60)
+            self.assertEqual(run.returncode, 143)
+            step = int(out.split()[1])
+            self.assertGreater(step, 100)
+            saves = [said for path, said in d.heard if said.get("saved")]
+            self.assertTrue(not saves or saves[0]["steps"] == step and saves[0]["took"] >= 0 and saves[0]["total"] == 1000, saves)
+
+    def test_a_lease_that_is_renewed_after_all(self):
+        script = """
+import fairlease
+saves = []
+for n in fairlease.iterate(range(3), saves.append):
+    if n == 0:
+        while not fairlease.should_stop(): pass
+print(saves)
+"""
+        with Daemon() as d:
+            d.lease = {"job": "7", "ends": 1e10, "notice": 60, "gpus": 4, "model": "v100", "renewed": "no"}
+            run = subprocess.Popen([sys.executable, "-c", script], env=environment(**d.env()), stdout=subprocess.PIPE, text=True)
+            d.asked.wait(60)
+            d.lease = dict(d.lease, renewed="undecided")
+            out, _ = run.communicate(timeout=60)
+            self.assertEqual((out.strip(), run.returncode), ("[1]", 0))
+
+    def test_signals(self):
+        script = """
+import fairlease, os, signal
+fairlease.listen()
+assert not fairlease.should_stop()
+os.kill(os.getpid(), signal.%s)
+assert fairlease.should_stop()
+"""
+        for name in ("SIGUSR1", "SIGTERM"):
+            python(script % name, SLURM_JOB_ID="7")
+        own = "import signal\nsignal.signal(signal.SIGUSR1, print)\n"
+        self.assertIn("10", python(own + (script % "SIGUSR1").replace("assert fairlease", "assert not fairlease"), SLURM_JOB_ID="7"))
+
+    def test_a_worker_process_that_inherits_the_handlers(self):
+        script = """
+import fairlease, os, signal
+fairlease.listen()
+r, w = os.pipe()
+pid = os.fork()
+if pid == 0:
+    os.kill(os.getpid(), signal.SIGUSR1)
+    os.write(w, b"alive" if not fairlease.should_stop() else b"stops")
+    os.kill(os.getpid(), signal.SIGTERM)
+    os._exit(0)
+print(os.read(r, 5).decode(), os.waitpid(pid, 0)[1])
+"""
+        self.assertEqual(python(script, SLURM_JOB_ID="7"), "alive %d" % signal.SIGTERM)
+
+    def test_without_a_requeue_the_job_goes_on(self):
+        script = """
+import fairlease, os, signal
+saves = []
+for n in fairlease.iterate(range(3), saves.append):
+    if n == 1: os.kill(os.getpid(), signal.SIGUSR1)
+print(saves)
+"""
+        self.assertEqual(python(script, SLURM_JOB_ID="7", FAIRLEASE_HOLD="0"), "[2]")
+
+
+class Training(unittest.TestCase):
+    def train(self, *args, **env):
+        return subprocess.run([sys.executable, os.path.join(HERE, "train.py"), *args], env=environment(SLURM_JOB_ID="7", **env),
+                              stdout=subprocess.PIPE, text=True, timeout=120)
+
+    def resumes(self, kind, steps, stop):
+        """Whether a training that is stopped and resumed ends with the bits of one that was never interrupted."""
+        env = {"TRAIN": kind.lower()}
+        with tempfile.TemporaryDirectory() as home:
+            whole = self.train(os.path.join(home, "whole"), str(steps), **env).stdout.split()
+            self.assertEqual(whole[:3], ["begin", "0", kind])
+            path = os.path.join(home, "stopped")
+            with subprocess.Popen([sys.executable, os.path.join(HERE, "train.py"), path, str(steps), str(stop)],
+                                  env=environment(SLURM_JOB_ID="7", **env), stdout=subprocess.PIPE, text=True) as first:
+                self.assertEqual([first.stdout.readline().split() for _ in range(2)], [["begin", "0"], ["saved", str(stop + 1)]])
+                first.send_signal(signal.SIGTERM)  # the requeue
+                self.assertEqual((first.wait(60), first.stdout.read()), (143, ""))
+            second = self.train(path, str(steps), SLURM_RESTART_COUNT="1", **env).stdout.split()
+            self.assertEqual(second[:2], ["begin", str(stop + 1)])
+            return second[2:] == whole[2:]
+
+    def test_resume_bit_equal_pure(self):
+        equal = self.resumes("Pure", 300, 120)
+        print("resume_bit_equal %d (pure Python)" % equal)
+        self.assertTrue(equal)
+
+    @unittest.skipUnless(torch, "PyTorch is not installed (Debian: python3-torch)")
+    def test_resume_bit_equal_torch(self):
+        equal = self.resumes("Torch", 300, 120)
+        print("resume_bit_equal %d (PyTorch %s)" % (equal, torch.__version__))
+        self.assertTrue(equal)
+
+
+if __name__ == "__main__":
+    unittest.main()

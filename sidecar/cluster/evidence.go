@@ -1,0 +1,59 @@
+package cluster
+
+import compare "cmp"
+
+// Completion is the run times of a kind's jobs that ended, and the rates by them. Lists of it are sorted by
+// CompareSubject.
+type Completion struct {
+	Kind Kind `json:"kind"`
+	Gang int  `json:"gang"` // GPUs of the job
+	// Models are the GPU models on which they ran, sorted. Rates are by model.
+	Models []string  `json:"models"`
+	Rates  []RunRate `json:"rates"`
+	// Jobs are the newest jobs, oldest first. Replace it, never modify it.
+	Jobs []JobRun `json:"jobs"`
+	At   Instant  `json:"at"` // of the newest job's end
+}
+
+// JobRun is the run time of a job on each model, without what stops cost it. Unless it is Done, its work takes longer.
+type JobRun struct {
+	Ran  []Span `json:"ran"`
+	Done bool   `json:"done,omitempty"`
+}
+
+// RunRate is the rate of a kind on a model by run times, in jobs per second; 0 = too little is known. Spread is its standard error
+// in the logarithm, and Jobs the number of completed jobs that did a fair part of their work there.
+type RunRate struct {
+	Rate   float64 `json:"rate,omitempty"`
+	Spread float64 `json:"spread,omitempty"`
+	Jobs   int     `json:"jobs,omitempty"`
+}
+
+// Usage is the GPU counters of jobs of a kind on one GPU model. Lists of it are sorted by CompareSubject.
+type Usage struct {
+	Kind  Kind    `json:"kind"`
+	Model string  `json:"model"`
+	Gang  int     `json:"gang"`
+	At    Instant `json:"at"` // of the newest sample
+	// Levels by counter, see GPUUse: PCIe reads, and the activity of the memory's interface and of the tensor pipes.
+	PCIeRX Level `json:"pcie_rx,omitzero"`
+	DRAM   Level `json:"dram,omitzero"`
+	Tensor Level `json:"tensor,omitzero"`
+}
+
+// Level is the mean and standard deviation of the logarithm of a counter over jobs.
+type Level struct {
+	Jobs   int     `json:"jobs,omitempty"`
+	Mean   float64 `json:"mean,omitempty"`
+	Spread float64 `json:"spread,omitempty"`
+}
+
+// CompareSubject orders by kind, gang.
+func (c *Completion) CompareSubject(o *Completion) int {
+	return compare.Or(compare.Compare(c.Kind, o.Kind), compare.Compare(c.Gang, o.Gang))
+}
+
+// CompareSubject orders by kind, gang, model.
+func (u *Usage) CompareSubject(o *Usage) int {
+	return compare.Or(compare.Compare(u.Kind, o.Kind), compare.Compare(u.Gang, o.Gang), compare.Compare(u.Model, o.Model))
+}

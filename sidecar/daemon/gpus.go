@@ -1,0 +1,231 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
+)
+
+// gauges looks at the GPUs in a loop of its own. Rounds hand it the jobs that hold GPUs, and take its newest report:
+// neither waits for the other.
+type gauges struct {
+	report atomic.Pointer[gpu.Report] // of the newest look; nil = none
+
+	mu    sync.Mutex
+	round inRound // of the newest round
+
+	// Of the loop alone:
+	watch *gpu.Watch         // nil = off
+	of    config.GPUCounters // the section that its source was made for
+	lead  Leadership         // that it was filled from
+	wrote cluster.Instant    // when a look was last written down
+
+	// Of rounds alone:
+	handed *gpu.Report     // the report that rounds have
+	rests  []cluster.JobID // jobs whose idleness counted then
+}
+
+// inRound is the part of a round that a look at the GPUs needs.
+type inRound struct {
+	nodes   []gpu.Node
+	holders []gpu.Holder
+	ended   []gpu.Ended // since the last look
+}
+
+const (
+	// writeEvery is the time between two looks that are written down. All looks count.
+	writeEvery = cluster.Minute
+	// handEvery is the time between two reports that rounds get: each makes the journal's next snapshot longer.
+	handEvery = 5 * cluster.Minute
+)
+
+// gauge makes looks until ctx ends. Their times vary a little, so that the daemons of several clusters do not ask a
+// server at the same time for ever.
+func (d *Daemon) gauge(ctx context.Context) {
+	for {
+		every := d.config.Load().Telemetry.GPU.Every.Span().Duration()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every - every/10 + rand.N(every/5)):
+		}
+		switch err := d.look(ctx); {
+		case err != nil && ctx.Err() == nil:
+			d.once("gpus", err)
+		case err == nil:
+			d.said.clear("gpus")
+		}
+	}
+}
+
+// look looks at all GPUs once, if the configuration says where and this daemon leads. A panic is an error.
+func (d *Daemon) look(ctx context.Context) (err error) {
+	g, c, lead := &d.gauges, d.config.Load(), d.leads.Load()
+	defer func() {
+		if cause := recover(); cause != nil {
+			err, g.watch = loop.BreakdownOf(cause), nil
+		}
+	}()
+	if !c.Telemetry.GPU.On() || lead == nil {
+		g.watch = nil
+		g.report.Store(nil)
+		return nil
+	}
+	if err := g.prepare(ctx, c, d.Counters, *lead); err != nil {
+		return err
+	}
+	now := func() cluster.Instant { return cluster.InstantOf(time.Now()) }
+	in := g.take()
+	if len(in.nodes) == 0 {
+		return nil // no round yet
+	}
+	g.watch.Book.End(now(), in.ended)
+	report, ok := g.watch.Look(ctx, in.nodes, in.holders, now)
+	if !ok {
+		return nil
+	}
+	g.report.Store(&report)
+	d.noteNodes(&report)
+	if report.At.Sub(g.wrote) < writeEvery {
+		return nil
+	}
+	acting, cancel := acting(ctx, *lead)
+	defer cancel()
+	remarks := g.watch.Book.Remarks()
+	if err := (*lead).Look(acting, &store.Look{Report: &report, Owners: gpu.Owners(in.holders), Hours: g.watch.Book.Hours(), Remarks: remarks}); err != nil {
+		return err
+	}
+	g.watch.Book.Settle()
+	g.wrote = report.At
+	for _, r := range remarks {
+		d.Log.Info().Str("event", r.Kind).Stringer("job", r.ID).Msg(r.Text)
+	}
+	return nil
+}
+
+// prepare makes a watch for a configuration, and fills it with what the journal knows of memory.
+func (g *gauges) prepare(ctx context.Context, c *config.Config, open func(*config.GPUCounters) (gpu.Source, error), lead Leadership) error {
+	section := &c.Telemetry.GPU
+	if g.watch == nil || g.lead != lead || !section.Same(&g.of) {
+		source, err := open(section)
+		if err != nil {
+			return err
+		}
+		memory, sizes, err := lead.Memory(ctx)
+		if err != nil {
+			return err
+		}
+		g.watch, g.of, g.lead, g.wrote = &gpu.Watch{Source: source}, *section, lead, 0
+		g.watch.Book.Recall(memory, sizes)
+	}
+	g.watch.Tracker.MaxAge = section.MaxAge.Span()
+	g.watch.Book.TellAfter, g.watch.Book.MaxGap = c.Idle.TellAfter.Span(), 3*section.Every.Span()
+	return nil
+}
+
+// noteNodes logs which nodes are not seen well, when that changes.
+func (d *Daemon) noteNodes(r *gpu.Report) {
+	bad, first, states := 0, "", map[string]int{}
+	for i := range r.Nodes {
+		states[string(r.Nodes[i].State)]++
+		if n := &r.Nodes[i]; n.State != gpu.Fresh && n.State != gpu.Unknown {
+			if bad++; bad == 1 {
+				first = fmt.Sprintf("%s is %s: %s", n.Node, n.State, n.Why)
+			}
+		}
+	}
+	d.Meter.Nodes(states)
+	err := r.Incomplete
+	if bad > 0 {
+		err = errors.Join(err, fmt.Errorf("the GPUs of %d of %d nodes are not seen well (fairlease status); the first, %s", bad, len(r.Nodes), first))
+	}
+	if err != nil {
+		d.once("telemetry", err)
+	} else {
+		d.said.clear("telemetry")
+	}
+}
+
+// take gives the newest round. Its ended jobs are given once.
+func (g *gauges) take() inRound {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	in := g.round
+	g.round.ended = nil
+	return in
+}
+
+// hold keeps what the looks need of a round.
+func (d *Daemon) hold(s *cluster.Snapshot) {
+	if !d.config.Load().Telemetry.GPU.On() {
+		return
+	}
+	now := inRound{holders: gpu.HoldersOf(s)}
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; len(n.GPUs) > 0 {
+			now.nodes = append(now.nodes, gpu.Node{Name: n.Name, Host: n.Host, Address: n.Address})
+		}
+	}
+	for i := range s.Cases {
+		if c := &s.Cases[i]; c.Job.State == cluster.Done {
+			now.ended = append(now.ended, gpu.Ended{Key: c.Record.Key, Outcome: c.Job.Outcome})
+		}
+	}
+	g := &d.gauges
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now.ended = append(g.round.ended, now.ended...)
+	g.round = now
+}
+
+// measure adds the newest report on the GPUs to an observation: at once when it changes whose idleness counts, else now
+// and then.
+func (d *Daemon) measure(seen *cluster.Observation) {
+	g, newest := &d.gauges, d.gauges.report.Load()
+	if newest == nil || seen.Now.Sub(newest.At) > handEvery {
+		g.handed, g.rests = nil, nil // there is no longer one that could be believed
+		return
+	}
+	rests := resting(newest, seen.Now, d.config.Load().Idle.ReclaimAfter.Span())
+	if g.handed == nil || newest.At.Sub(g.handed.At) >= handEvery || !slices.Equal(rests, g.rests) {
+		g.handed, g.rests = newest, rests
+	}
+	seen.Uses, seen.Sizes = g.handed.Uses, g.handed.Sizes
+	seen.Memory = memoryOf(seen.Jobs, g.handed.Memory)
+}
+
+// resting lists the jobs with GPUs that have been idle for after; none if that does not matter.
+func resting(r *gpu.Report, now cluster.Instant, after cluster.Span) []cluster.JobID {
+	var out []cluster.JobID
+	for i := range r.Uses {
+		if u := &r.Uses[i]; after > 0 && u.Idle > 0 && now.Sub(u.IdleSince) >= after {
+			out = append(out, u.Job)
+		}
+	}
+	return out
+}
+
+// memoryOf gives the memory that the types of some jobs used.
+func memoryOf(jobs []cluster.Job, all []cluster.MemoryUse) []cluster.MemoryUse {
+	if len(all) == 0 {
+		return nil
+	}
+	types := map[cluster.JobType]bool{}
+	for i := range jobs {
+		if t, ok := cluster.TypeOf(&jobs[i]); ok && jobs[i].State != cluster.Done {
+			types[t] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(x cluster.MemoryUse) bool { return !types[x.Type] })
+}

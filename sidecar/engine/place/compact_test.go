@@ -1,0 +1,174 @@
+package place
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// compacted places a gang by moves that cost a GPU-minute for each GPU, and shows the result. Leases want GPUs anyhow.
+func (b *Board) compacted(s Spec, size map[int]int, most cluster.Span) string {
+	p, moves, ok := Compact(b, Ask{Shape: b.Shape(s), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Displace: Anybodys, Max: -1}, cluster.Times(1, most),
+		func(who int) (Ask, cluster.GPUTime) {
+			return Ask{Shape: b.Shape(gang(size[who])), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1}, cluster.Times(size[who], cluster.Minute)
+		})
+	parts := []string{show(p, ok)}
+	for i := range moves {
+		parts = append(parts, fmt.Sprintf("%d to %s", p.Displaced[i], show(moves[i], true)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func TestLeasesMoveForAGang(t *testing.T) {
+	size := map[int]int{1: 1, 2: 2, 3: 3, 4: 2}
+	fill := func() *Board {
+		b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4), room("n3", "v100", 4)}, nil, noon)
+		b.Soften(1, 0, 0, noon.Add(cluster.Minute), taken("n1", "v100", 1))
+		b.Soften(2, 1, 0, noon.Add(cluster.Minute), taken("n2", "v100", 2))
+		b.Soften(3, 1, 0, noon.Add(cluster.Minute), taken("n3", "v100", 3))
+		return b
+	}
+	wants(t, "the cheapest move", fill().compacted(onNodes(1, 4), size, cluster.Hour), "n1:4 displacing [1] in 00:01:00, 1 to n3:1")
+	wants(t, "moves that cost too much", fill().compacted(onNodes(1, 4), size, 30*cluster.Second), "none")
+	wants(t, "six GPUs are idle, not eight", fill().compacted(onNodes(2, 4), size, cluster.Hour), "none")
+	wants(t, "six on two nodes leave no GPU that two need", fill().compacted(onNodes(2, 3), size, cluster.Hour), "none")
+	b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4), room("n3", "v100", 4)}, nil, noon)
+	for k, n := range []string{"n1", "n2", "n3"} {
+		b.Soften(k+1, 0, 0, noon.Add(cluster.Minute), taken(n, "v100", 1))
+	}
+	wants(t, "two nodes", b.compacted(onNodes(2, 4), map[int]int{1: 1, 2: 1, 3: 1}, cluster.Hour), "n1:4 n3:4 displacing [1 3] in 00:01:00, 1 to n2:1, 3 to n2:1")
+	b = fill()
+	b.Hold(taken("n3", "v100", 1))
+	wants(t, "one lease finds no GPU elsewhere if another one took it", b.compacted(onNodes(1, 4), size, cluster.Hour), "n1:4 displacing [1] in 00:01:00, 1 to n2:1")
+	b = fill()
+	b.Hold(taken("n1", "v100", 1))
+	wants(t, "a lease that may not end stays", b.compacted(onNodes(1, 4), size, cluster.Hour), "n2:4 displacing [2] in 00:01:00, 2 to n1:2")
+	b.Hold(taken("n1", "v100", 1))
+	wants(t, "and so does one that fits nowhere", b.compacted(onNodes(1, 4), size, cluster.Hour), "none")
+}
+
+// After random moves every lease and the gang have the GPUs that they ask for, within the limits. If there are none, the
+// board is as before.
+func TestMovesKeepEveryLease(t *testing.T) {
+	moved := 0
+	for range 30 { // times the checks of one Check: moves are rare
+		rapid.Check(t, func(rt *rapid.T) {
+			s := newSmall(rt)
+			for range 4 {
+				if s.compact() {
+					moved++
+				}
+				s.agree()
+			}
+		})
+	}
+	if moved == 0 {
+		t.Error("no lease ever moved")
+	}
+}
+
+// specOf gives what a lease asks for: as many GPUs as it has, with its CPUs and memory, on any node.
+func (s *small) specOf(key int) Spec {
+	r := cluster.Request{}
+	for _, h := range s.d.held[key].holds {
+		r.GPUs, r.CPUs, r.MemoryMB = r.GPUs+h.GPUs, r.CPUs+h.CPUs, r.MemoryMB+h.MemoryMB
+	}
+	return Spec{Request: r, Partitions: []string{"p", "q"}, Account: "other"}
+}
+
+// compact places a random gang by moves, checks and carries them out, and reports whether leases moved.
+func (s *small) compact() bool {
+	spec, end := s.spec(), noon.Add(cluster.Hour)
+	most, limit := cluster.Times(1, rapid.SampledFrom([]cluster.Span{1, 3, 100}).Draw(s.T, "most")*cluster.Minute), rapid.IntRange(-1, 2).Draw(s.T, "limit")
+	cost := func(key int) cluster.GPUTime { return cluster.Times(s.specOf(key).Request.GPUs, cluster.Minute) }
+	before := fmt.Sprint(s.b.nodes, s.b.idleAndSoft())
+	p, moves, ok := Compact(s.b, Ask{Shape: s.b.Shape(spec), Pool: v100, Now: noon, End: end, Displace: Anybodys, Max: limit}, most,
+		func(who int) (Ask, cluster.GPUTime) {
+			return Ask{Shape: s.b.Shape(s.specOf(who)), Pool: v100, Now: noon, End: end, Max: -1}, cost(who)
+		})
+	if !ok {
+		if after := fmt.Sprint(s.b.nodes, s.b.idleAndSoft()); after != before {
+			s.Fatalf("nothing moves, and the board changes from\n%s to\n%s", before, after)
+		}
+		return false
+	}
+	spent := cluster.GPUTime(0)
+	for i, key := range p.Displaced {
+		spent += cost(key)
+		s.fits(s.d, s.specOf(key), moves[i].Nodes, end) // while all leases still have their GPUs
+		s.d.take(moves[i].Nodes, 1)
+	}
+	if spent > most || limit >= 0 && len(p.Displaced) > limit || len(moves) != len(p.Displaced) {
+		s.Fatalf("%d leases move to %d places, for %v; %d may, for %v", len(p.Displaced), len(moves), spent, limit, most)
+	}
+	for _, key := range p.Displaced {
+		s.d.take(s.d.held[key].holds, -1)
+		delete(s.d.held, key)
+	}
+	s.fits(s.d, spec, p.Nodes, end)
+	s.d.take(p.Nodes, 1)
+	return len(moves) > 0
+}
+
+// fits fails unless a job may have these GPUs.
+func (s *small) fits(d *dumb, spec Spec, nodes []cluster.Holding, end cluster.Instant) {
+	got := make([]int, len(d.nodes))
+	for _, h := range nodes {
+		got[slices.IndexFunc(d.nodes, func(n dumbNode) bool { return n.Name == h.Node })] = h.GPUs
+	}
+	if !slices.ContainsFunc(d.spreads(&spec, "v100", end), func(spread []int) bool { return slices.Equal(spread, got) }) {
+		s.Fatalf("%+v does not fit on %v of\n%+v", spec, nodes, d.nodes)
+	}
+}
+
+// idleAndSoft gives the idle and the soft GPUs of every slot.
+func (b *Board) idleAndSoft() (out [][2]int) {
+	for i := range b.slots {
+		out = append(out, [2]int{b.slots[i].idle, b.slots[i].soft})
+	}
+	return out
+}
+
+// With leases of one GPU, a gang finds a node exactly if there are as many idle GPUs, on some node fewer of them are
+// missing than most leases, and enough leases there may move.
+func TestMovesAreFound(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		const size = 4
+		var nodes []cluster.Node
+		for i := range rapid.IntRange(1, 6).Draw(rt, "nodes") {
+			nodes = append(nodes, room(fmt.Sprintf("n%d", i+1), "v100", size))
+		}
+		b := New(models, nodes, nil, noon)
+		who, idle := 0, 0
+		var stay, soft []int
+		for _, n := range nodes {
+			fixed := rapid.IntRange(0, 2).Draw(rt, "fixed")
+			ends := rapid.IntRange(0, size-fixed).Draw(rt, "ending")
+			b.Hold(taken(n.Name, "v100", fixed))
+			for range ends {
+				who++
+				b.Soften(who, 0, 0, noon.Add(cluster.Minute), taken(n.Name, "v100", 1))
+			}
+			idle += size - fixed - ends
+			stay, soft = append(stay, fixed), append(soft, ends)
+		}
+		want, most := rapid.IntRange(1, size).Draw(rt, "gang"), rapid.IntRange(0, size).Draw(rt, "most")
+		found := false
+		for i := range nodes {
+			missing := max(want-(size-stay[i]-soft[i]), 0)
+			found = found || missing <= min(most, soft[i]) && idle >= want
+		}
+		ask := Ask{Shape: b.Shape(onNodes(1, want)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Displace: Anybodys, Max: -1}
+		p, _, ok := Compact(b, ask, cluster.Times(most, cluster.Minute), func(int) (Ask, cluster.GPUTime) {
+			return Ask{Shape: b.Shape(gang(1)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1}, cluster.Times(1, cluster.Minute)
+		})
+		if ok != found {
+			rt.Fatalf("%d GPUs with at most %d moves, of nodes with %v fixed and %v ending: %v %v, want %v", want, most, stay, soft, ok, p, found)
+		}
+	})
+}

@@ -1,0 +1,350 @@
+package profile
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// evidence is what jobs show that report nothing.
+type evidence struct {
+	*facts
+	completions []cluster.Completion // sorted
+	usages      []cluster.Usage      // sorted
+	works       *works               // of both and of what is known; nil = not compared yet
+}
+
+// Consider lets estimates go by what jobs show that report nothing. Rate and Speedups use it, Priced does not.
+func (b *Book) Consider(completions []cluster.Completion, usages []cluster.Usage) {
+	b.shown = evidence{b.facts, completions, usages, nil}
+}
+
+// completionOf gives the entry of a kind at a gang size; nil = none.
+func (s *evidence) completionOf(kind cluster.Kind, gang int) *cluster.Completion {
+	of := cluster.Completion{Kind: kind, Gang: gang}
+	i, found := slices.BinarySearchFunc(s.completions, &of, func(c cluster.Completion, of *cluster.Completion) int { return c.CompareSubject(of) })
+	if !found {
+		return nil
+	}
+	return &s.completions[i]
+}
+
+// usagesOf gives the entries of a kind at a gang size.
+func (s *evidence) usagesOf(kind cluster.Kind, gang int) []cluster.Usage {
+	of := cluster.Usage{Kind: kind, Gang: gang}
+	from, _ := slices.BinarySearchFunc(s.usages, &of, func(u cluster.Usage, of *cluster.Usage) int { return u.CompareSubject(of) })
+	to := from
+	for to < len(s.usages) && s.usages[to].Kind == kind && s.usages[to].Gang == gang {
+		to++
+	}
+	return s.usages[from:to]
+}
+
+// shows tells whether there is evidence of a kind.
+func (s *evidence) shows(kind cluster.Kind, gang int) bool {
+	return s.completionOf(kind, gang) != nil || len(s.usagesOf(kind, gang)) > 0
+}
+
+// byEvidence estimates a rate from the kind's own jobs: by their completion times, else by their counters.
+func (s *evidence) byEvidence(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	if p, ok := s.byCompletions(kind, model, gang); ok {
+		return p, true
+	}
+	return s.byCounters(kind, model, gang)
+}
+
+// byCompletions estimates by the ratio of completion times: work that takes half the time runs twice as fast. Where
+// the rate is known on a model with completion times, it is scaled from there; else it is relative, in jobs per
+// second.
+func (s *evidence) byCompletions(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	out := cluster.Profile{Kind: kind, Model: model, Gang: gang, Source: cluster.Estimated, Method: cluster.ByCompletions, Relative: true}
+	c := s.completionOf(kind, gang)
+	if c == nil {
+		return out, false
+	}
+	var own *cluster.RunRate
+	others, anchors, level, off := 0, 0.0, 0.0, 0.0
+	for m, name := range c.Models {
+		r := &c.Rates[m]
+		if r.Rate == 0 {
+			continue
+		}
+		if others++; name == model {
+			own = r
+		}
+		if p := s.known(kind, "", name, gang); p != nil && p.Rate > 0 {
+			anchors++
+			level += math.Log(p.Rate / r.Rate)
+			off = max(off, r.Spread)
+		}
+	}
+	if own == nil || others < 2 || anchors == 0 && s.knows(kind, gang) {
+		return out, false
+	}
+	if anchors > 0 {
+		level, out.Relative = level/anchors, false
+	}
+	out.Rate = believable(math.Exp(level) * own.Rate)
+	out.Samples, out.Spread, out.At = own.Jobs, round(math.Hypot(own.Spread, off)), c.At
+	out.Basis = fmt.Sprintf("run times of %d jobs that completed", own.Jobs)
+	return out, true
+}
+
+// knows tells whether a rate above 0 of a kind is known on any model, at a gang size.
+func (f *facts) knows(kind cluster.Kind, gang int) bool {
+	for _, of := range []cluster.Kind{kind, cluster.Kind(kind.Name())} { // the tenant's, and the site's of its name
+		from, to := f.of(of)
+		if slices.ContainsFunc(f.entries[from:to], func(e cluster.Profile) bool { return e.With == "" && e.Gang == gang && e.Rate > 0 }) {
+			return true
+		}
+	}
+	return false
+}
+
+// The quality that a counter must have between two models: kinds that show it, and the median of the errors with which each
+// of them is foretold by the others, in the logarithm.
+const (
+	leastKinds = 5
+	worstError = 0.15
+	mostKinds  = 64 // that are compared: the newest
+)
+
+// counter is a counter that may stand for work.
+type counter int
+
+// The counters, in the order in which they are taken if they are equally good. Activity of the SMs, utilisation and power
+// are none: a slower GPU is busier with the same work.
+const (
+	pcieRX counter = iota
+	dram
+	tensor
+	counters
+)
+
+func (c counter) String() string {
+	return [...]string{"PCIe reads", "memory activity", "tensor activity"}[c]
+}
+
+func (c counter) of(u *cluster.Usage) *cluster.Level {
+	return [...]*cluster.Level{&u.PCIeRX, &u.DRAM, &u.Tensor}[c]
+}
+
+// works is how counters compare with work, by pair of models in the order of their names.
+type works struct {
+	pairs map[[2]string]measure
+}
+
+// measure is the best counter between two models. A kind whose counter is e^x times as high on the second model as on the first runs
+// e^(x-factor) times as fast there.
+type measure struct {
+	counter counter
+	factor  float64
+	error   float64 // median, of kinds foretold by the others
+	kinds   int
+}
+
+// measures compares counters with rates over all kinds that have both on both models, and keeps the answer until
+// facts change. Each tenant weighs the same, so that none changes the factors by many kinds.
+func (s *evidence) measures() map[[2]string]measure {
+	if s.works != nil {
+		return s.works.pairs
+	}
+	type row struct {
+		tenant string
+		at     cluster.Instant
+		off    float64
+	}
+	rows := map[[2]string]*[counters][]row{}
+	for from := 0; from < len(s.usages); {
+		first := &s.usages[from]
+		same := s.usagesOf(first.Kind, first.Gang)
+		from += len(same)
+		for i := range same {
+			for k := i + 1; k < len(same); k++ {
+				gain, ok := s.measured(first.Kind, same[i].Model, same[k].Model, first.Gang)
+				if !ok {
+					continue
+				}
+				pair := [2]string{same[i].Model, same[k].Model}
+				if rows[pair] == nil {
+					rows[pair] = &[counters][]row{}
+				}
+				for c := range counters {
+					if x, y := c.of(&same[i]), c.of(&same[k]); x.Jobs > 0 && y.Jobs > 0 {
+						rows[pair][c] = append(rows[pair][c], row{first.Kind.Tenant(), min(same[i].At, same[k].At), y.Mean - x.Mean - gain})
+					}
+				}
+			}
+		}
+	}
+	pairs := map[[2]string]measure{}
+	for pair, of := range rows { // each separately
+		for c := range counters {
+			list := of[c]
+			slices.SortStableFunc(list, func(x, y row) int { return cmp.Compare(y.at, x.at) })
+			list = list[:min(len(list), mostKinds)]
+			if len(list) < leastKinds {
+				continue
+			}
+			offs, tenants := make([]float64, len(list)), make([]string, len(list))
+			for i, r := range list {
+				offs[i], tenants[i] = r.off, r.tenant
+			}
+			m := measure{counter: c, factor: balanced(offs, tenants, -1), kinds: len(list)}
+			errs := make([]float64, len(list))
+			for i := range list {
+				errs[i] = math.Abs(offs[i] - balanced(offs, tenants, i))
+			}
+			slices.Sort(errs)
+			m.error = errs[len(errs)/2]
+			if best, ok := pairs[pair]; m.error <= worstError && (!ok || m.error < best.error) {
+				pairs[pair] = m
+			}
+		}
+	}
+	s.works = &works{pairs}
+	return pairs
+}
+
+// balanced gives the median in which each tenant weighs the same, without the value at index but.
+func balanced(values []float64, tenants []string, but int) float64 {
+	of := map[string]float64{}
+	for i, t := range tenants {
+		if i != but {
+			of[t]++
+		}
+	}
+	order := make([]int, 0, len(values))
+	for i := range values {
+		if i != but {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Or(cmp.Compare(values[i], values[j]), cmp.Compare(tenants[i], tenants[j]))
+	})
+	const tiny = 1e-9
+	sum, half := 0.0, float64(len(of))/2
+	for k, i := range order {
+		switch sum += 1 / of[tenants[i]]; {
+		case sum > half+tiny:
+			return values[i]
+		case sum > half-tiny && k+1 < len(order):
+			return (values[i] + values[order[k+1]]) / 2
+		}
+	}
+	return 0
+}
+
+// measured gives ln of how much faster a kind runs on a model than on another, by reports on both, else by completion times on both.
+func (s *evidence) measured(kind cluster.Kind, from, to string, gang int) (gain float64, ok bool) {
+	x, y := s.look(kind, "", from, gang, cluster.Observed), s.look(kind, "", to, gang, cluster.Observed)
+	if x != nil && y != nil && min(x.Samples, y.Samples) >= s.settings.Trust {
+		return math.Log(y.Rate / x.Rate), true
+	}
+	c := s.completionOf(kind, gang)
+	if c == nil {
+		return 0, false
+	}
+	var rates [2]cluster.RunRate
+	for m, name := range c.Models {
+		for i, of := range [...]string{from, to} {
+			if name == of {
+				rates[i] = c.Rates[m]
+			}
+		}
+	}
+	if rates[0].Rate == 0 || rates[1].Rate == 0 || math.Hypot(rates[0].Spread, rates[1].Spread) > 2*worstError {
+		return 0, false
+	}
+	return math.Log(rates[1].Rate / rates[0].Rate), true
+}
+
+// link gives ln of how much faster a kind runs where y was seen than where x was, by the best counter between the two models,
+// and the standard error of that.
+func (s *evidence) link(x, y *cluster.Usage) (gain, spread float64, by measure, ok bool) {
+	if x.Model > y.Model {
+		gain, spread, by, ok = s.link(y, x)
+		return -gain, spread, by, ok
+	}
+	if by, ok = s.measures()[[2]string{x.Model, y.Model}]; !ok {
+		return 0, 0, by, false
+	}
+	from, to := by.counter.of(x), by.counter.of(y)
+	if from.Jobs == 0 || to.Jobs == 0 {
+		return 0, 0, by, false
+	}
+	err := func(l *cluster.Level) float64 { return l.Spread / math.Sqrt(float64(l.Jobs)) }
+	return to.Mean - from.Mean - by.factor, math.Hypot(by.error, math.Hypot(err(from), err(to))), by, true
+}
+
+// byCounters estimates by counters: the work of a step is the same on all models, up to a factor of each pair of
+// models, so a rate goes with the counter. It begins at a model where the rate is known or shown by completion
+// times; else all is relative to the model from which most others can be compared.
+func (s *evidence) byCounters(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	all := s.usagesOf(kind, gang)
+	own := slices.IndexFunc(all, func(u cluster.Usage) bool { return u.Model == model })
+	if own < 0 {
+		return cluster.Profile{}, false
+	}
+	best, found, settled := cluster.Profile{}, false, s.knows(kind, gang)
+	for i := range all {
+		p, ok := s.settled(kind, all[i].Model, gang)
+		if !ok {
+			continue
+		}
+		settled = true
+		if out, ok := s.carry(p, &all[i], &all[own]); ok && (!found || out.Spread < best.Spread) {
+			best, found = out, true
+		}
+	}
+	if settled {
+		return best, found
+	}
+	hub, most := -1, 0
+	for i := range all {
+		links := 0
+		for k := range all {
+			if _, _, _, ok := s.link(&all[i], &all[k]); ok {
+				links++
+			}
+		}
+		if links > most {
+			hub, most = i, links
+		}
+	}
+	if hub < 0 {
+		return best, false
+	}
+	unit := cluster.Profile{Kind: kind, Model: model, Gang: gang, Source: cluster.Estimated, Method: cluster.ByCounters, Rate: 1, Relative: true,
+		At: all[hub].At, Basis: "the model with which others are compared"}
+	if hub == own {
+		return unit, true
+	}
+	return s.carry(unit, &all[hub], &all[own])
+}
+
+// settled gives the rate of a kind that is known, or shown by completion times, with its standard error.
+func (s *evidence) settled(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	if k := s.known(kind, "", model, gang); k != nil {
+		p := *k
+		p.Spread = standardError(k, s.settings.Recent)
+		return p, p.Rate > 0
+	}
+	return s.byCompletions(kind, model, gang)
+}
+
+// carry estimates a rate by one on another model, and the counters on both.
+func (s *evidence) carry(p cluster.Profile, from, to *cluster.Usage) (cluster.Profile, bool) {
+	gain, spread, by, ok := s.link(from, to)
+	if !ok {
+		return p, false
+	}
+	jobs := by.counter.of(to).Jobs
+	return cluster.Profile{Kind: to.Kind, Model: to.Model, Gang: to.Gang, Source: cluster.Estimated, Method: cluster.ByCounters, Relative: p.Relative,
+		Rate: believable(p.Rate * math.Exp(gain)), Samples: jobs, Spread: round(math.Hypot(p.Spread, spread)), At: to.At,
+		Basis: fmt.Sprintf("%s of %d jobs, right within %.0f %% for %d job types", by.counter, jobs, 100*by.error, by.kinds)}, true
+}

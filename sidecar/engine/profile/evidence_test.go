@@ -1,0 +1,155 @@
+package profile
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+func completion(kind cluster.Kind, rates map[string]float64) cluster.Completion {
+	c := cluster.Completion{Kind: kind, Gang: 1, At: 9}
+	for _, m := range []string{"a100", "k80", "v100"} {
+		if r, ok := rates[m]; ok {
+			c.Models, c.Rates = append(c.Models, m), append(c.Rates, cluster.RunRate{Rate: r, Spread: 0.1, Jobs: 7})
+		}
+	}
+	return c
+}
+
+func observed(kind cluster.Kind, model string, rate float64) cluster.Profile {
+	return cluster.Profile{Kind: kind, Model: model, Gang: 1, Rate: rate, Source: cluster.Observed, Samples: 5, Spread: 0.02, At: 8}
+}
+
+func TestCompletionTimesAreASource(t *testing.T) {
+	b := New(Default(), []cluster.Profile{observed("t/seen", "k80", 3), observed("t/apart", "a100", 5)}, nil)
+	b.Consider([]cluster.Completion{
+		completion("t/apart", map[string]float64{"k80": 1e-4, "v100": 2e-4}),
+		completion("t/one", map[string]float64{"v100": 2e-4}),
+		completion("t/seen", map[string]float64{"k80": 1e-4, "v100": 4e-4}),
+		completion("t/unseen", map[string]float64{"k80": 1e-4, "v100": 2e-4}),
+	}, nil)
+	for _, x := range []struct {
+		kind     cluster.Kind
+		model    string
+		rate     float64
+		relative bool
+		ok       bool
+	}{
+		{"t/unseen", "k80", 1e-4, true, true},
+		{"t/unseen", "v100", 2e-4, true, true},
+		{"t/unseen", "a100", 0, false, false},
+		{"t/seen", "v100", 12, false, true},   // as much faster than the rate that was observed
+		{"t/apart", "v100", 0, false, false},  // nothing says how many steps a job has
+		{"t/one", "v100", 0, false, false},    // there is nothing to compare it with
+		{"u/unseen", "v100", 0, false, false}, // of another tenant
+	} {
+		p, ok := b.shown.byCompletions(x.kind, x.model, 1)
+		if ok != x.ok || ok && (math.Abs(p.Rate/x.rate-1) > 1e-9 || p.Relative != x.relative || p.Source != cluster.Estimated || p.Samples != 7 || p.At != 9 || p.Spread == 0) {
+			t.Errorf("%s on %s: %+v, %v", x.kind, x.model, p, ok)
+		}
+	}
+	if p, _ := b.Rate("t/seen", "k80", 1); p.Source != cluster.Observed {
+		t.Errorf("an observation yields to %+v", p)
+	}
+	speeds := b.Speedups("t/unseen", 1, []string{"k80", "v100", "a100"})
+	if math.Abs(speeds[1].Value/speeds[0].Value-2) > 1e-9 || speeds[2].Source != "" {
+		t.Errorf("speedups %+v", speeds)
+	}
+	if off := New(Settings{Trust: 3, Entries: 9}, nil, nil); off.shown.works != nil {
+		t.Error("works without evidence")
+	} else if off.Consider(b.shown.completions, nil); off.Speedups("t/unseen", 1, []string{"k80", "v100"})[1].Source != "" {
+		t.Error("estimates though they are turned off")
+	}
+}
+
+// usage makes a kind's counters on a model: work per step w at so many steps a second.
+func usage(kind cluster.Kind, model string, pcie, dram float64) cluster.Usage {
+	return cluster.Usage{Kind: kind, Model: model, Gang: 1, At: 9, PCIeRX: cluster.Level{Jobs: 3, Mean: math.Log(pcie)}, DRAM: cluster.Level{Jobs: 3, Mean: math.Log(dram)}}
+}
+
+// Property: counters are believed between two models only if enough kinds show both, and each is foretold by the others. Then
+// a kind that reports nothing, or on one model only, gets the rate by the better counter.
+func TestCountersAreASourceOfTestedQuality(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, x := range []struct {
+		kinds  int
+		noise  float64
+		wanted bool
+	}{{4, 0.01, false}, {5, 0.01, true}, {20, 0.1, true}, {20, 1.5, false}} {
+		var entries []cluster.Profile
+		var usages []cluster.Usage
+		for i := range x.kinds {
+			kind := cluster.Kind(fmt.Sprintf("t%d/k", i%7))
+			kind += cluster.Kind(fmt.Sprintf("%02d", i))
+			slow, fast, w := 1+rng.Float64(), 3+5*rng.Float64(), math.Exp(rng.NormFloat64())
+			entries = append(entries, observed(kind, "k80", slow), observed(kind, "v100", fast))
+			noise := func() float64 { return math.Exp(x.noise * rng.NormFloat64()) }
+			usages = append(usages, usage(kind, "k80", 1e7*w*slow*noise(), 0.1*rng.Float64()), usage(kind, "v100", 2e7*w*fast*noise(), 0.1*rng.Float64()))
+		}
+		entries = append(entries, observed("x/half", "k80", 2))
+		usages = append(usages, usage("x/half", "k80", 5e7, 0.5), usage("x/half", "v100", 30e7, 0.5), usage("x/silent", "k80", 5e7, 0.5), usage("x/silent", "v100", 30e7, 0.5))
+		slices.SortFunc(usages, func(a, b cluster.Usage) int { return a.CompareSubject(&b) })
+		b := New(Default(), entries, nil)
+		b.Consider(nil, usages)
+		half, ok := b.Rate("x/half", "v100", 1)
+		if (ok && half.Method == cluster.ByCounters) != x.wanted {
+			t.Errorf("%d kinds with noise %v: %+v", x.kinds, x.noise, half)
+			continue
+		}
+		from, _ := b.Rate("x/silent", "k80", 1)
+		to, ok := b.Rate("x/silent", "v100", 1)
+		if ok != x.wanted {
+			t.Errorf("%d kinds with noise %v: a silent kind has %+v", x.kinds, x.noise, to)
+		}
+		if !x.wanted {
+			continue
+		}
+		// The counter is six times as high; the model itself doubles it.
+		if math.Abs(math.Log(half.Rate/6)) > 3*x.noise || math.Abs(math.Log(to.Rate/from.Rate/3)) > 3*x.noise || half.Relative || !to.Relative || half.Spread < x.noise/20 {
+			t.Errorf("%d kinds with noise %v: %+v, %v over %v", x.kinds, x.noise, half, to.Rate, from.Rate)
+		}
+		for _, q := range Test(b, []string{"k80", "v100"}) {
+			if q.Method == cluster.ByCounters && (x.kinds > leastKinds && q.Tested < x.kinds || q.Known != 3 || q.Error > 3*x.noise) {
+				t.Errorf("%d kinds with noise %v: %+v", x.kinds, x.noise, q)
+			}
+		}
+	}
+}
+
+// Property: one tenant's kinds, however many and however false, do not move a factor that many tenants agree on.
+func TestNoTenantSetsAFactor(t *testing.T) {
+	var values []float64
+	var tenants []string
+	for i := range 5 {
+		values, tenants = append(values, 0.5+0.01*float64(i)), append(tenants, fmt.Sprintf("t%d", i))
+	}
+	for range 50 {
+		values, tenants = append(values, 9), append(tenants, "liar")
+	}
+	if got := balanced(values, tenants, -1); got < 0.5 || got > 0.54 {
+		t.Errorf("the factor is %v", got)
+	}
+}
+
+// Property: prices of trades know nothing of completion times and counters.
+func TestPricedIgnoresEvidence(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	models := []string{"a100", "k80", "v100"}
+	for range 200 {
+		var entries []cluster.Profile
+		for _, m := range models {
+			if rng.IntN(2) == 0 {
+				entries = append(entries, observed("t/k", m, 1+rng.Float64()))
+			}
+		}
+		plain, b := New(Default(), entries, nil), New(Default(), entries, nil)
+		b.Consider([]cluster.Completion{completion("t/k", map[string]float64{"a100": rng.Float64(), "k80": rng.Float64(), "v100": rng.Float64()})}, nil)
+		if got, want := Priced(b, "t/k", 1, models), plain.Speedups("t/k", 1, models); !slices.Equal(got, want) {
+			t.Fatalf("priced %+v, known %+v", got, want)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package share
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// compactionsARound limits the gangs for which other jobs move in a round.
+const compactionsARound = 32
+
+// compacts reports whether jobs move for gangs. Policies for GPU models move jobs themselves.
+func compacts(s *cluster.Settings) bool { return s.CompactPercent > 0 && s.Divide == "" }
+
+// compact gives idle GPUs to gangs that they fit in number but not on their nodes, in the order of turns: jobs whose
+// leases were just renewed move to idle GPUs of other nodes when their terms end. They keep their number of GPUs, so all
+// that other tenants lose is the cost of the moves: at most CompactPercent of the GPU time of the gang in a term. The
+// stop budget holds as for all leases that end.
+func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choice) {
+	if !compacts(x.Settings) || len(choice.Renewed) == 0 || len(choice.Scattered) == 0 {
+		return
+	}
+	at := make(map[int]int, len(choice.Renewed)) // candidates by case
+	for _, i := range choice.Renewed {
+		c := in.Candidates[i].Case
+		at[c] = i
+		place.Release(board, x.Snapshot.Cases[c].Job.Holds)
+		board.Soften(c, int(x.Jobs[c].Queue), 0, x.Leases[c].End, x.Snapshot.Cases[c].Job.Holds)
+	}
+	mover := func(c int) (place.Ask, cluster.GPUTime) {
+		k, l, j := &in.Candidates[at[c]], x.Leases[c], x.Stops.Stop(c)
+		return place.Ask{Shape: x.Site.Shape(x.Spec(c)), Pool: k.Pools[0], Now: x.Now, End: lease.Next(l.End, x.Settings), Stops: !k.Binds, Max: -1},
+			cluster.Times(k.GPUs, j.Cost(l.End, x.Settings.Notice))
+	}
+	type kind struct{ shape, pool int }
+	refused, left := map[kind]bool{}, reclaimsLeft(x.Settings, choice)
+	for _, d := range choice.Scattered[:min(len(choice.Scattered), compactionsARound)] {
+		k := &in.Candidates[d.Candidate]
+		if refused[kind{k.Shape, d.Pool}] || left == 0 || x.IsClaimed(k.Key) || slices.Contains([]cluster.Code{"", cluster.ReasonClaim}, choice.Passed[d.Candidate].Code) {
+			continue
+		}
+		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.Now, End: max(k.End, lease.Next(x.Now, x.Settings)), Displace: place.Anybodys, Stops: true, Max: left}
+		most := cluster.GPUTime(cluster.MulDiv(int64(cluster.Times(k.GPUs, x.Settings.Term)), int64(x.Settings.CompactPercent), 100))
+		gang, moves, ok := place.Compact(board, ask, most, mover)
+		if !ok {
+			refused[kind{k.Shape, d.Pool}] = true
+			continue
+		}
+		for n, c := range gang.Displaced {
+			choice.Grants = append(choice.Grants, lease.Grant{Candidate: at[c], Pool: in.Candidates[at[c]].Pools[0], Placement: lease.Placement(moves[n])})
+		}
+		choice.Grants = append(choice.Grants, lease.Grant{Candidate: d.Candidate, Pool: d.Pool, Placement: lease.Placement(gang)})
+		choice.Renewed = slices.DeleteFunc(choice.Renewed, func(i int) bool { return slices.Contains(gang.Displaced, in.Candidates[i].Case) })
+		choice.Passed[d.Candidate] = round.Passed{}
+		if left > 0 {
+			left -= len(gang.Displaced)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package speeds
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/evidence"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
+	"github.com/fairlease/fairlease/sidecar/engine/stop"
+)
+
+// learnt returns the evidence with what jobs show that report nothing: run times of jobs that ended since the last round, and GPU
+// counters.
+func (x *Speeds) learnt() evidence.Book {
+	x.shown = evidence.Book{Completions: x.Snapshot.Completions, Usages: x.Snapshot.Usages}
+	if !x.Settings.NoCompletions {
+		x.past(x.Snapshot.History)
+		for i := range x.Snapshot.Cases {
+			c, r := &x.Snapshot.Cases[i], &x.Records[i]
+			switch {
+			case r.Done != 0 && c.Record.Done == 0:
+				x.ended(i)
+			case r.Ran > c.Record.Ran:
+				x.requeued(i)
+			}
+		}
+		if len(x.Snapshot.Attempts) > 0 {
+			x.past(x.unseen())
+		}
+	}
+	if !x.Settings.NoCounters {
+		x.measure(x.Snapshot.Uses)
+	}
+	return x.shown
+}
+
+// held returns the GPUs of one model that a job held in the last round, or in an attempt that no round saw; false = several models, or
+// unknown.
+func held(c *cluster.Case) (cluster.GPUs, bool) {
+	gpus := c.Job.Had
+	if len(gpus) == 0 {
+		gpus = c.Record.Held
+	}
+	if len(gpus) != 1 {
+		return cluster.GPUs{}, false
+	}
+	return gpus[0], true
+}
+
+// requeued takes an attempt that a requeue ended: it adds its run time to that on its model.
+func (x *Speeds) requeued(i int) {
+	c, r := &x.Snapshot.Cases[i], &x.Records[i]
+	on := cluster.ModelTime{Ran: r.Ran - c.Record.Ran}
+	if len(c.Record.Held) == 1 {
+		on.Model = c.Record.Held[0].Model
+	}
+	r.RanOn = slices.Clone(r.RanOn)
+	if k := slices.IndexFunc(r.RanOn, func(t cluster.ModelTime) bool { return t.Model == on.Model }); k >= 0 {
+		r.RanOn[k].Ran += on.Ran
+	} else {
+		r.RanOn = append(r.RanOn, on)
+	}
+}
+
+// ended takes a job that ended. Of a job that went on from its saves all attempts count, by model, less what stops cost it. Of one
+// that begins anew the last attempt did all the work. If neither is known, the work takes longer than the last attempt.
+func (x *Speeds) ended(i int) {
+	c, r := &x.Snapshot.Cases[i], &x.Records[i]
+	j := &c.Job
+	if c.Gone || j.Outcome == "" || j.Start == 0 || j.End <= j.Start {
+		return // nothing is known of its end
+	}
+	gpus, one := held(c)
+	if !one {
+		return
+	}
+	ran, done := []cluster.ModelTime{{Model: gpus.Model, Ran: max(j.End.Sub(j.Start)-j.Suspend, 0)}}, j.Outcome == completed
+	if j.Restarts > 0 || c.Record.Ran > 0 {
+		switch manner := x.manner(i); {
+		case manner == cluster.SavesNever:
+		case manner == cluster.UnknownManner || len(r.RanOn) == 0:
+			done = false
+		default:
+			ran = less(append(ran, r.RanOn...), r.Spent)
+		}
+	}
+	x.shown.Ended(cluster.Completion{Kind: x.kindOf(j, c.Record.Tenant), Gang: gpus.Count}, ran, done, j.End)
+}
+
+// completed is Slurm's state of a job that did all its work.
+const completed = "COMPLETED"
+
+// less takes the cost of stops off run times, from each its part.
+func less(ran []cluster.ModelTime, cost cluster.Span) []cluster.ModelTime {
+	sum := cluster.Span(0)
+	for _, t := range ran {
+		sum += t.Ran
+	}
+	for i := range ran {
+		ran[i].Ran -= cluster.Span(cluster.MulDiv(int64(ran[i].Ran), int64(min(cost, sum)), int64(max(sum, 1))))
+	}
+	return ran
+}
+
+// kindOf returns the kind of a job.
+func (x *Speeds) kindOf(j *cluster.Job, tenant string) cluster.Kind {
+	return profile.KindOf(x.Settings.Kinds, tenant, j.User, j.Name, hintsOf(j).Kind, j.Work)
+}
+
+// The number of jobs that are let begin on a model to learn how fast it is; and of the new jobs of a kind that is known on others, one in
+// so many.
+const (
+	beginners = 8
+	oneIn     = 4
+	slow      = 1.5 // as long as the work takes where it is fastest, so many times over, is enough to see that a model is slow
+	longest   = cluster.Day
+)
+
+// Home returns the pool in which a job should stay, because run times are learnt from: the one in which it began, for a day at most, and no
+// longer than its work would surely take elsewhere. A new job should begin where the fewest of its kind were seen. -1 = anywhere.
+func (x *Speeds) Home(i int) int {
+	if x.Settings.NoCompletions || x.Settings.NoEstimates || x.Kinds[i] == "" || x.Book.Reports(x.Kinds[i]) {
+		return -1
+	}
+	r := &x.Records[i]
+	began, ran := "", cluster.Span(0)
+	if len(r.Held) > 0 {
+		began, ran = r.Held[0].Model, x.Now.Sub(r.HeldSince)
+	}
+	if len(r.RanOn) > 0 {
+		began, ran = r.RanOn[0].Model, ran+r.RanOn[0].Ran
+	}
+	switch {
+	case began == "":
+	case ran > longest || ran.Duration().Seconds()*x.shown.Fastest(x.Kinds[i], x.Wants(i)) > slow:
+		return -1
+	default:
+		return x.Pool(began)
+	}
+	home, fewest, known := -1, beginners, false
+	for _, p := range x.Jobs[i].May {
+		if x.Speedups(i)[p].Source != "" {
+			known = true
+		} else if n := x.shown.Jobs(x.Kinds[i], x.Jobs[i].GPUs, x.Pools[p]); n < fewest {
+			home, fewest = p, n
+		}
+	}
+	if known && r.Key%oneIn != 0 {
+		return -1
+	}
+	return home
+}
+
+// manner returns how a job saves, as is known from its declaration, the site, and the conduct of jobs of its type.
+func (x *Speeds) manner(i int) cluster.Manner {
+	j := &x.Snapshot.Cases[i].Job
+	var habit *cluster.Habit
+	if t, ok := cluster.TypeOf(j); ok {
+		if k, ok := slices.BinarySearchFunc(x.Snapshot.Habits, t, func(h cluster.Habit, t cluster.JobType) int { return h.Type.Compare(t) }); ok {
+			habit = &x.Snapshot.Habits[k]
+		}
+	}
+	s := stop.Resolve(x.Records[i].Conduct, habit, j.Declares, stop.Site(x.Settings.Saves, j))
+	return s.Manner
+}
+
+// unseen returns the attempts of jobs that no case tells more about.
+func (x *Speeds) unseen() []cluster.Attempt {
+	told := make(map[cluster.JobID]bool, len(x.Snapshot.Cases))
+	for i := range x.Snapshot.Cases {
+		if c := &x.Snapshot.Cases[i]; !c.Gone || c.Record.Ran > 0 {
+			told[c.Record.ID] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(x.Snapshot.Attempts), func(a cluster.Attempt) bool { return told[a.ID] })
+}
+
+// past takes attempts of the history. It is not known whether later attempts of a job went on from saves: such a job takes longer than its
+// last one.
+func (x *Speeds) past(list []cluster.Attempt) {
+	attempts := map[cluster.JobID]int{}
+	for i := range list {
+		attempts[list[i].ID]++
+	}
+	for i := range list {
+		a := &list[i]
+		if a.Outcome == "REQUEUED" || a.End <= a.Start || len(a.GPUs) != 1 {
+			continue
+		}
+		kind := profile.KindOf(x.Settings.Kinds, a.Tenant, a.User, a.Name, a.Kind, a.Work)
+		ran := []cluster.ModelTime{{Model: a.GPUs[0].Model, Ran: max(a.End.Sub(a.Start)-a.Suspend, 0)}}
+		x.shown.Ended(cluster.Completion{Kind: kind, Gang: a.GPUs[0].Count}, ran, a.Outcome == completed && attempts[a.ID] == 1, a.End)
+	}
+}
+
+// measure takes the counters of running jobs, once from each attempt.
+func (x *Speeds) measure(use []cluster.GPUUse) {
+	if len(use) == 0 {
+		return
+	}
+	for i := range x.Snapshot.Cases {
+		j, r := &x.Snapshot.Cases[i].Job, &x.Records[i]
+		if !x.Jobs[i].Runs || x.Kinds[i] == "" || r.Measured == j.Start || len(j.Holds) == 0 {
+			continue
+		}
+		of := cluster.GPUUse{Job: j.ID, Model: j.Holds[0].Model}
+		k, found := slices.BinarySearchFunc(use, &of, func(u cluster.GPUUse, of *cluster.GPUUse) int { return u.Compare(of) })
+		if !found || slices.ContainsFunc(j.Holds, func(h cluster.Holding) bool { return h.Model != of.Model }) {
+			continue
+		}
+		if u := &use[k]; u.Start == j.Start && evidence.Telling(u) {
+			r.Measured = j.Start
+			x.shown.Used(cluster.Usage{Kind: x.Kinds[i], Model: of.Model, Gang: j.GPUsHeld()}, u)
+		}
+	}
+}
+
+// Evidence returns the evidence to remember.
+func (x *Speeds) Evidence() ([]cluster.Completion, []cluster.Usage) {
+	if x.Book == nil {
+		return x.Snapshot.Completions, x.Snapshot.Usages
+	}
+	return x.shown.Completions, x.shown.Usages
+}

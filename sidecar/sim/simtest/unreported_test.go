@@ -1,0 +1,39 @@
+package simtest
+
+import (
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
+)
+
+// Two commands that are far better on one model than the other, for opposite users: with nobody reporting, gavel:las learns that from run
+// times and counters. Without them it cannot: in some worlds placement is right by luck, so that is judged over all.
+func TestSpeedupsAreLearntFromJobsThatReportNothing(t *testing.T) {
+	at := func(old, fast float64) map[string]sim.Rate {
+		return map[string]sim.Rate{"old": {Speed: sim.Speed(old * float64(sim.Reference))}, "fast": {Speed: sim.Speed(fast * float64(sim.Reference))}}
+	}
+	var blind, learnt float64
+	for seed := range uint64(3) {
+		x := Fleet{Tenants: 4, Commands: 2, Jobs: 3, Nodes: 1, Seed: seed, Work: cluster.Hour / 2, Speeds: sim.Speeds{{Kind: "same", GPUs: 1}: at(1, 1), {Kind: "far", GPUs: 1}: at(0.2, 1)}}
+		rate := func(know Knowledge) float64 {
+			got, last, err := x.Rate(know, 4*cluster.Day, 2*cluster.Day)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if know.Blind && len(last.State.Completions)+len(last.State.Usages) > 0 {
+				t.Error("evidence is kept though it is turned off")
+			}
+			return got
+		}
+		declared, without, with := rate(Knowledge{Declared: true}), rate(Knowledge{Blind: true}), rate(Knowledge{})
+		t.Logf("seed %d: declared %.2f, learnt %.2f, blind %.2f", seed, declared, with, without)
+		if with < 0.9*declared {
+			t.Errorf("seed %d: learnt %.2f, want 90 %% of the declared %.2f", seed, with, declared)
+		}
+		blind, learnt = blind+without, learnt+with
+	}
+	if blind > 0.95*learnt {
+		t.Errorf("without evidence %.2f, with it %.2f: it should gain", blind, learnt)
+	}
+}
