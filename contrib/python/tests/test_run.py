@@ -107,6 +107,9 @@ class Ignored(unittest.TestCase):
                 self.assertEqual(run.line(), "ready")
                 run.send(signal.SIGUSR1)
                 self.assertEqual(run.line(), "saved")
+                said = "-"
+                while said and "waiting for the requeue" not in said:
+                    said = run.line("stderr")
                 run.send(signal.SIGTERM)
                 self.assertEqual(run.ended(), 143)
         finally:
