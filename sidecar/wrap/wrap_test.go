@@ -2,11 +2,13 @@ package wrap
 
 import (
 	"bufio"
+	"context"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestMain is the wrapper itself in the process that a test starts.
@@ -26,7 +28,9 @@ func wrapped(t *testing.T, script string, options ...string) *exec.Cmd {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
 	}
-	cmd := exec.Command(os.Args[0], append(options, "--", "/bin/sh", "-c", script)...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0], append(options, "--", "/bin/sh", "-c", script)...)
 	cmd.Env = append(os.Environ(), "WRAP=1", "SLURM_JOB_ID=1")
 	return cmd
 }

@@ -68,11 +68,20 @@ def hold(agree: Optional[Agree] = None) -> None:
         renewed = refused and now is not None and now.renewed is not False and now.ends > time.time()
         verdict = agree(2 if _leases.terminated() else int(renewed or time.monotonic() > until))
         if verdict == 2:
+            _part(agree)
             raise Stopped
         if verdict == 1:
             _leases.forget()
             return
         _leases.wait(_LOOK)
+
+
+def _part(agree: Agree) -> None:
+    """End the agreement of several processes that have all decided to end."""
+    if "torch.distributed" in sys.modules:
+        from .torch import largest, leave
+        if agree is largest:
+            leave()
 
 
 def agreement() -> Agree:

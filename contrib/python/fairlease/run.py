@@ -85,6 +85,8 @@ class Wrapper:
         self.child = os.fork()
         if self.child:
             return
+        if self.saves_on:  # ignored here, as after nohup, it would be ignored there, and a shell could not trap it
+            signal.signal(self.saves_on, signal.SIG_DFL)
         if self.notice and (self.notice != self.saves_on or self.workers):
             signal.signal(self.notice, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self.waits_for)

@@ -51,6 +51,18 @@ class _Counter:
         return self.calls if os.environ.get("SLURM_RESTART_COUNT", "0") == "0" else None
 
 
+def leave() -> None:
+    """Close the connections of gloo, in all processes at once. Else it aborts a process whose peers end while it shuts down."""
+    distributed = torch.distributed
+    if distributed.get_backend() != "gloo":
+        return
+    try:
+        distributed.barrier()
+    except RuntimeError:  # a peer has ended
+        pass
+    distributed.destroy_process_group()
+
+
 def largest(number: int) -> int:
     """The largest of the numbers that all processes of torch.distributed give. Every process must call it."""
     distributed = torch.distributed

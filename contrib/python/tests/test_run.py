@@ -97,6 +97,25 @@ class WithoutNotice(unittest.TestCase):
             self.assertEqual(run.process.stdout.read(), bare)
 
 
+
+class Ignored(unittest.TestCase):
+    def test_the_framework_hears_its_signal_though_the_wrapper_was_started_with_it_ignored(self):
+        """As after nohup: a shell cannot trap a signal that was ignored when it began."""
+        was = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            with Run("--signal", "HUP", "--", "/bin/sh", "-c", "trap 'echo saved; exit 0' HUP; echo ready; while :; do sleep 0.1; done") as run:
+                self.assertEqual(run.line(), "ready")
+                run.send(signal.SIGUSR1)
+                self.assertEqual(run.line(), "saved")
+                said = "-"
+                while said and "waiting for the requeue" not in said:
+                    said = run.line("stderr")
+                run.send(signal.SIGTERM)
+                self.assertEqual(run.ended(), 143)
+        finally:
+            signal.signal(signal.SIGHUP, was)
+
+
 class Noticed(unittest.TestCase):
     def test_a_command_that_saves_and_ends_waits_for_the_requeue(self):
         with Run("--", sys.executable, "-c", child()) as run:
