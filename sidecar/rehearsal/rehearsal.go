@@ -262,10 +262,13 @@ type step struct {
 	n    float64
 }
 
+// slurms are Slurm's own lines in a job's output, such as "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED ...".
+var slurms = regexp.MustCompile(`(?m)^(slurmstepd|srun): .*$`)
+
 var counted = regexp.MustCompile(`(?i)\b(step|iteration|iter|epoch|batch)s?\b\W{0,3}(\d+)`)
 
 func steps(text []byte) (out []step) {
-	for _, m := range counted.FindAllSubmatch(text, -1) {
+	for _, m := range counted.FindAllSubmatch(slurms.ReplaceAll(text, nil), -1) {
 		if n, err := strconv.ParseFloat(string(m[2]), 64); err == nil {
 			out = append(out, step{strings.ToLower(string(m[1])), n})
 		}
