@@ -10,8 +10,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 )
 
-// version is set by the linker in packages.
-var version string
+// version and commit are set by the linker in packages.
+var version, commit string
 
 // Info is a build.
 type Info struct {
@@ -25,7 +25,7 @@ type Info struct {
 
 // Of gives this build.
 func Of() Info {
-	i := Info{Version: version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CLP: lp.Version(), Schema: migrate.Latest()}
+	i := Info{Version: version, Commit: commit, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CLP: lp.Version(), Schema: migrate.Latest()}
 	built, ok := debug.ReadBuildInfo()
 	if !ok {
 		return i
