@@ -25,7 +25,7 @@ FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -timeout 
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build-deps build check check-nocgo python-check test lint demo bench bench-live chaos fuzz soak plugin-check clean
+.PHONY: help deps build-deps build check check-nocgo python-check test lint packages packages-check demo bench bench-live chaos fuzz soak plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,13 @@ lint: build-deps ## golangci-lint, as in CI
 
 plugin-check: ## unit tests of the submit plugin's Slurm-free part
 	@$(MAKE) -s -C slurmplugin check
+
+packages: build-deps ## dist/*.deb and dist/*.rpm, with checksums and the list of all parts (SBOM)
+	packaging/build
+
+packages-check: deps ## build the packages twice, check them, and install them in clean trees of two Debian releases (root, minutes)
+	$(call installed,lintian rpm mandoc)
+	packaging/check
 
 demo: deps build ## a real Slurm, two tenants, a few minutes of leases to look at (root)
 	go run ./tests/demo

@@ -2,15 +2,14 @@ package main
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/migrate"
+	"github.com/fairlease/fairlease/sidecar/build"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 const about = `fairlease shares the GPUs of a Slurm cluster fairly over time. It is a sidecar: users submit
@@ -82,24 +81,14 @@ func exactly(what ...string) cobra.PositionalArgs {
 }
 
 func (p *program) version() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "print the version", Args: exactly(),
-		RunE: func(*cobra.Command, []string) error {
-			p.printf("fairlease %s (schema %d, %s %s/%s)\n", release(), migrate.Latest(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return nil
-		}}
-}
-
-// release gives the version of the build.
-func release() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	version := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
-			version = s.Value[:min(12, len(s.Value))]
+	c := &cobra.Command{Use: "version [--json]", Short: "print the version", Args: exactly()}
+	asJSON := c.Flags().Bool("json", false, "write JSON")
+	c.RunE = func(*cobra.Command, []string) error {
+		if *asJSON {
+			return p.page(view.Form{JSON: true}).Encode(build.Of())
 		}
+		p.printf("%s\n", build.Of())
+		return nil
 	}
-	return version
+	return c
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/beside"
+	"github.com/fairlease/fairlease/sidecar/build"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/daemon"
@@ -29,7 +30,7 @@ pause and nothing changes.`,
 			if err != nil {
 				return err
 			}
-			meter := metrics.New(release(), time.Now)
+			meter := metrics.New(build.Of().Version, time.Now)
 			client, err := connect.Measured(cfg, meter.Call)
 			if err != nil {
 				return err

@@ -23,6 +23,9 @@ import (
 // Available tells whether this build has COIN-OR CLP.
 const Available = true
 
+// Version gives the version of COIN-OR CLP that is loaded; "" = this build has none.
+func Version() string { return C.GoString(C.Clp_Version()) }
+
 // Program is a linear program and its last basis. A mistake in a call (an index that does
 // not exist, a coefficient that is no number) is told by the next Solve.
 type Program struct {

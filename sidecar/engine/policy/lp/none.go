@@ -5,6 +5,9 @@ package lp
 // Available tells whether this build has COIN-OR CLP.
 const Available = false
 
+// Version gives "": there is no COIN-OR CLP in this build.
+func Version() string { return "" }
+
 // Program is, where there is no C, a linear program that nobody solves: its Solve gives ErrNone. The rest
 // is as with C.
 type Program struct{ rows, columns int }
