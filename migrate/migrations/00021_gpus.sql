@@ -77,7 +77,7 @@ comment on index gpu_use_job is 'For one job.';
 comment on column gpu_use.hour is 'The hour, by its begin.';
 comment on column gpu_use.job_key is 'The job.';
 comment on column gpu_use.model is 'GPU model, as Slurm calls it.';
-comment on column gpu_use.held_ms is 'GPU time that the job held, as far as telemetry looked.';
+comment on column gpu_use.held_ms is 'GPU time that the job held while telemetry looked.';
 comment on column gpu_use.seen_ms is 'Of it, with fresh counters.';
 comment on column gpu_use.idle_ms is 'Of that, idle.';
 comment on column gpu_use.util_sum is 'Part of the time in which a kernel ran, times time.';

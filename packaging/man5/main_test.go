@@ -12,12 +12,12 @@ import (
 
 func TestPage(t *testing.T) {
 	var out bytes.Buffer
-	err := page(strings.NewReader("# What it is.\n#   a  first\n\n# A key's text: \\ and .5\nkey: \"v\"\n  # .begins with a dot\n  other: 1\n"), &out)
+	err := page(strings.NewReader("# The file.\n#   a  first\n\n# A key's text: \\ and .5\nkey: \"v\"\n  # .begins with a dot\n  other: 1\n"), &out)
 	want := `.TH FAIRLEASE.YAML 5 "" "fairlease" "File formats"
 .SH NAME
 fairlease.yaml \- the configuration of fairlease
 .SH DESCRIPTION
-What it is.
+The file.
   a  first
 .PP
 A key's text: \e and .5

@@ -92,7 +92,7 @@ func New(version string, now func() time.Time) *Meter {
 	m.actions = counters("actions_total", "Changes of Slurm's state by verb and result: done, failed, skipped, or suppressed (observed partitions).", "verb", "result")
 	m.reclaims = counters("reclaims_total", "Requeues of jobs whose leases ended, by result: done or failed.", "result")
 	m.ended = counters("leases_ended_total", "Leases that ended, by cause.", "cause")
-	m.lost = counters("work_lost_gpu_seconds_total", "GPU time that stops destroyed, as far as it is known or bounded.").WithLabelValues()
+	m.lost = counters("work_lost_gpu_seconds_total", "GPU time that stops destroyed: known and bounded losses.").WithLabelValues()
 	m.calls = counters("slurm_calls_total", "Requests to Slurm by kind and result: ok or failed.", "call", "result")
 	m.slow = histograms("slurm_call_duration_seconds", "Duration of requests to Slurm by kind.", "call")
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "fairlease", Name: "build_info", Help: "1; the version of the daemon is a label.", ConstLabels: prometheus.Labels{"version": version}})
