@@ -1,9 +1,9 @@
-// Package python holds the program of the job-side library that the command line runs.
+// Package python holds the job-side library, whose program fairlease run is.
 package python
 
-import _ "embed"
+import "embed"
 
-// Run is the source of fairlease/run.py, which needs nothing but Python.
+// Library has the library's modules: fairlease/*.py and fairlease/startup/*.py.
 //
-//go:embed fairlease/run.py
-var Run string
+//go:embed fairlease/*.py fairlease/startup/*.py
+var Library embed.FS

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,5 +84,43 @@ func TestWithoutPython(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if err := Exec([]string{"--", "true"}, nil); err == nil || !strings.Contains(err.Error(), "python3") {
 		t.Errorf("without python3: %v", err)
+	}
+}
+
+// The library that the binary carries counts the steps of a PyTorch script, here with a double of PyTorch.
+func TestStepsAreCountedFromTheBinary(t *testing.T) {
+	home := t.TempDir()
+	report := filepath.Join(home, "reports", "me", "1.json")
+	for path, text := range map[string]string{
+		"reports/me/none":             "",
+		"lib/torch/__init__.py":       "",
+		"lib/torch/optim/__init__.py": "",
+		"lib/torch/optim/optimizer.py": `hooks = []
+register_optimizer_step_post_hook = hooks.append
+`,
+		"train.py": `import os, time
+from torch.optim import optimizer
+end, sgd = time.monotonic() + 50, type("SGD", (), {"state": {}})
+while not os.path.exists("` + report + `") and time.monotonic() < end:
+    for hook in optimizer.hooks: hook(sgd, (), {})
+    time.sleep(0.01)
+`,
+	} {
+		path = filepath.Join(home, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := wrapped(t, "exec python3 "+filepath.Join(home, "train.py"))
+	cmd.Env = append(cmd.Env, "LOGNAME=me", "PYTHONPATH="+filepath.Join(home, "lib"), "PYTHONDONTWRITEBYTECODE=1", "FAIRLEASE_PROGRESS_FOLDER="+filepath.Join(home, "reports"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if got, err := os.ReadFile(report); err != nil || !strings.Contains(string(got), `"steps": 1.0`) {
+		t.Errorf("the report is %q, %v; the script says %s", got, err, out)
 	}
 }

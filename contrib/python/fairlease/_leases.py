@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from . import _daemon
 
@@ -40,6 +40,7 @@ _watcher: Optional[threading.Thread] = None
 
 _signal = 0  # the last signal that announced the end of the lease
 _term = threading.Event()  # SIGTERM has arrived: the job is being requeued or cancelled
+_theirs: Optional[Callable[[int, Optional[FrameType]], object]] = None  # the script's own handler of SIGTERM
 _pid = os.getpid()
 
 
@@ -77,14 +78,18 @@ def should_stop() -> bool:
 def listen() -> None:
     """Install handlers of the notice (SIGUSR1) and of SIGTERM, which only take note: see should_stop.
 
-    A handler that is installed already stays. Only the main thread can install handlers. Outside a job it does nothing.
+    A script's own handler of the notice stays. Its handler of SIGTERM, as Lightning has one, is called after the note.
+    Only the main thread can install handlers. Outside a job it does nothing.
     """
-    global _pid
+    global _pid, _theirs
     if _daemon.job_id() is None or threading.current_thread() is not threading.main_thread():
         return
     for number in (signal.SIGUSR1, signal.SIGTERM):
-        if signal.getsignal(number) in (signal.SIG_DFL, signal.SIG_IGN):
+        installed = signal.getsignal(number)
+        if installed in (signal.SIG_DFL, signal.SIG_IGN) or number == signal.SIGTERM and callable(installed) and installed is not _note:
             _pid = os.getpid()
+            if number == signal.SIGTERM:
+                _theirs = installed if callable(installed) else None
             signal.signal(number, _note)
 
 
@@ -109,12 +114,14 @@ def _note(number: int, frame: Optional[FrameType]) -> None:
     global _signal
     if os.getpid() != _pid:  # a worker process that was forked later, as a data loader's
         if number == signal.SIGTERM:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, _theirs or signal.SIG_DFL)
             os.kill(os.getpid(), number)
         return
     _signal = number
     if number == signal.SIGTERM:
         _term.set()
+        if _theirs is not None:
+            _theirs(number, frame)
 
 
 def _watch() -> None:

@@ -4,11 +4,12 @@
     it has ended      ──►  wait for the requeue's SIGTERM: a job that ends by itself would be COMPLETED
 
 Without a notice the wrapper is invisible: it passes signals on, and ends as the command does. This file needs nothing
-but Python, so that it also runs by itself.
+but Python. If the command is a PyTorch script that does not report its steps, the folder startup counts them.
 """
 
 import argparse
 import os
+import re
 import resource
 import signal
 import sys
@@ -17,6 +18,9 @@ from typing import Dict, List, NoReturn, Optional, Sequence, Set
 
 PASSED = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGALRM]
 _KERNEL = 0x80  # si_code of a signal from the terminal, which the command has had, too
+
+# What Python imports first in the command: it counts the steps of a PyTorch script.
+STARTUP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "startup")
 
 # Programs that start workers, and would die of the notice, or end the workers at SIGTERM.
 LAUNCHERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "ft_launcher")
@@ -59,8 +63,8 @@ def number(name: str) -> Optional[int]:
 class Wrapper:
     """One command, from its start to its end. signals: the framework's and the notice; None = none."""
 
-    def __init__(self, command: Sequence[str], saves_on: Optional[int], notice: Optional[int], hold: float, workers: bool) -> None:
-        self.command, self.saves_on, self.notice, self.hold, self.workers = command, saves_on, notice, hold, workers
+    def __init__(self, command: Sequence[str], saves_on: Optional[int], notice: Optional[int], hold: float, workers: bool, counts: bool) -> None:
+        self.command, self.saves_on, self.notice, self.hold, self.workers, self.counts = command, saves_on, notice, hold, workers, counts
         self.waits_for: Set[int] = {int(s) for s in PASSED} | {int(signal.SIGCHLD)} | ({notice} if notice else set())
         self.child = 0
         self.noticed = False
@@ -90,6 +94,8 @@ class Wrapper:
         if self.notice and (self.notice != self.saves_on or self.workers):
             signal.signal(self.notice, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self.waits_for)
+        if self.counts:
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [STARTUP, os.environ.get("PYTHONPATH")]))
         become(self.command)
 
     def follow(self) -> int:
@@ -171,6 +177,13 @@ def say(text: str) -> None:
     print("fairlease run: " + text, file=sys.stderr, flush=True)
 
 
+def keep_archive() -> None:
+    """If this program lies in an archive in memory, as that of the binary, the command gets no descriptor of it."""
+    own = re.match(r"/proc/%d/fd/(\d+)/" % os.getpid(), STARTUP)
+    if own:
+        os.set_inheritable(int(own.group(1)), False)
+
+
 def end(status: int) -> NoReturn:
     """End as a process with that status did."""
     if os.WIFSIGNALED(status):
@@ -194,6 +207,8 @@ def main(argv: Optional[Sequence[str]] = None) -> NoReturn:
                         help="signal of the site's notice (default: $FAIRLEASE_NOTICE, else USR1)")
     parser.add_argument("--hold", default=os.environ.get("FAIRLEASE_HOLD", "900"), metavar="SECONDS",
                         help="how long to wait for the requeue before the command is started again (default: $FAIRLEASE_HOLD, else 900)")
+    parser.add_argument("--no-count", action="store_true", default=os.environ.get("FAIRLEASE_COUNT") == "0",
+                        help="do not count the optimizer's steps of a PyTorch script (default: $FAIRLEASE_COUNT is 0)")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...")
     o = parser.parse_args(argv)
     command: List[str] = o.command[1:] if o.command[:1] == ["--"] else o.command
@@ -203,9 +218,10 @@ def main(argv: Optional[Sequence[str]] = None) -> NoReturn:
         saves_on, notice, hold = number(o.signal or framework_signal(command, dict(os.environ))), number(o.notice), float(o.hold)
     except ValueError as e:
         parser.error(str(e))
+    keep_archive()
     if not os.environ.get("SLURM_JOB_ID"):
         become(command)
-    end(Wrapper(command, saves_on, notice, hold, launches(command)).run())
+    end(Wrapper(command, saves_on, notice, hold, launches(command), not o.no_count).run())
 
 
 if __name__ == "__main__":

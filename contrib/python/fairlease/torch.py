@@ -2,7 +2,7 @@
 
 import importlib
 import os
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 
@@ -19,9 +19,13 @@ def count(total: Optional[int] = None, start: Optional[int] = None) -> bool:
     register = getattr(importlib.import_module("torch.optim.optimizer"), "register_optimizer_step_post_hook", None)
     if register is None:
         return False
-    counter = _Counter(total, start)
-    register(counter)
+    register(counter(total, start))
     return True
+
+
+def counter(total: Optional[int] = None, start: Optional[int] = None) -> Callable[..., None]:
+    """The hook that count registers: to be called with an optimizer after its step."""
+    return _Counter(total, start)
 
 
 class _Counter:
