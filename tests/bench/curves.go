@@ -18,9 +18,6 @@ var (
 	starts = []cluster.Span{30 * cluster.Second, 5 * cluster.Minute}
 )
 
-// curveRuns is the number of runs of a point: run k draws the jobs that save by seed k, with rounds of k times 10 s.
-const curveRuns = 3
-
 // measures of the curves, with the names of a panel's axis and a table's column.
 var curveMeasures = []struct {
 	title, y, column string
@@ -40,7 +37,12 @@ var curveMeasures = []struct {
 // onCurves compares astraea and all baselines by the part of jobs that save, on each scene that only names, or all. It prints a
 // table for each cost of a start, with the least and the most of the runs of a point, and writes their means: a CSV for each
 // table, and for each scene a page and a picture of the most important measures.
-func onCurves(dir, folder, only string) error {
+//
+// Run k of each point draws the jobs that save by seed k, with rounds of k times 10 s.
+func onCurves(dir, folder, only string, seeds int) error {
+	if seeds < 1 {
+		return fmt.Errorf("-seeds is %d: each point needs one run", seeds)
+	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -53,17 +55,17 @@ func onCurves(dir, folder, only string) error {
 		if err != nil {
 			return err
 		}
-		if err := drawCurves(x.name, folder, base); err != nil {
+		if err := drawCurves(x.name, folder, base, seeds); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func drawCurves(scene, folder string, base experiment.Setup) error {
+func drawCurves(scene, folder string, base experiment.Setup, seeds int) error {
 	var charts, pictures []report.Chart
 	for _, start := range starts {
-		chart, err := curve(scene, base, start)
+		chart, err := curve(scene, base, start, runs)
 		if err != nil {
 			return err
 		}
@@ -88,12 +90,12 @@ func drawCurves(scene, folder string, base experiment.Setup) error {
 }
 
 // curve runs every scheduler at every point, prints the table and gives the chart.
-func curve(scene string, base experiment.Setup, start cluster.Span) (report.Chart, error) {
+func curve(scene string, base experiment.Setup, start cluster.Span, seeds int) (report.Chart, error) {
 	schedulers := experiment.Schedulers()
 	var setups []experiment.Setup
 	for _, by := range schedulers {
 		for _, x := range savers {
-			for k := 1; k <= curveRuns; k++ {
+			for k := 1; k <= seeds; k++ {
 				m := manner{saves: fmt.Sprintf("never:%g,at-end:%g", 100-x, x), byJob: true, start: start, seed: uint64(k)}
 				s := base
 				s.Scheduler = by
@@ -113,8 +115,8 @@ func curve(scene string, base experiment.Setup, start cluster.Span) (report.Char
 	}
 	out := report.Chart{Name: fmt.Sprintf("saving-%s-start-%ds", scene, start/cluster.Second), Title: fmt.Sprintf("A start costs %s", start),
 		Theirs: "every job saves when it is told to.",
-		Ours: fmt.Sprintf("%s on %s for %d days; means of %d runs, with seeds 1 to %d and rounds of 10 to %d s.", base.Load.Name, base.Fleet,
-			savingUntil/cluster.Day, curveRuns, curveRuns, 10*curveRuns)}
+		Ours: fmt.Sprintf("%s on %s for %d days; means of the runs by seed (%d to %d), with rounds of 10 to %d s.", base.Load.Name, base.Fleet,
+			savingUntil/cluster.Day, 1, seeds, 10*seeds)}
 	cells := make([][]string, len(schedulers)) // by scheduler and measure
 	for _, m := range curveMeasures {
 		p := report.Panel{Title: m.title, X: "% of jobs that save", Y: m.y}
@@ -122,7 +124,7 @@ func curve(scene string, base experiment.Setup, start cluster.Span) (report.Char
 			line := report.Curve{Name: by, X: savers}
 			var points []string
 			for k := range savers {
-				runs := results[(i*len(savers)+k)*curveRuns:][:curveRuns]
+				runs := results[(i*len(savers)+k)*seeds:][:seeds]
 				mean, spread := spreadOf(runs, m.of, m.format)
 				line.Y, points = append(line.Y, mean), append(points, spread)
 			}

@@ -45,6 +45,7 @@ func main() {
 	journal := flag.Float64("journal", 0, "measure instead how the journal grows in so many hours of simulated time (needs PostgreSQL; minutes)")
 	silent := flag.Bool("unreported", false, "measure instead what gavel:las does where speeds are learnt from jobs that report nothing (minutes)")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
+	seeds := flag.Int("seeds", 3, "of -curves, how many runs each point has")
 	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived and -curves")
 	flag.Parse()
 	measure := func() error { return onSlurm(*suite, *jobs) }
@@ -62,7 +63,7 @@ func main() {
 	case *saving != "":
 		measure = func() error { return onSaving(*saving, *only) }
 	case *curves != "":
-		measure = func() error { return onCurves(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES")), *curves, *only) }
+		measure = func() error { return onCurves(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES")), *curves, *only, *seeds) }
 	case *figures != "":
 		measure = func() error { return onFigures(*figures, *only) }
 	case *models:

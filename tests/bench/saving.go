@@ -153,7 +153,13 @@ func together(setups []experiment.Setup) ([]experiment.Result, error) {
 	cores := min(2, runtime.NumCPU(), len(setups))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	return experiment.All(context.Background(), setups, cores, nil)
+	tenths := 0
+	return experiment.All(context.Background(), setups, cores, func(over, of int) {
+		if now := 10 * over / max(of, 1); now > tenths {
+			tenths = now
+			fmt.Fprintf(os.Stderr, "  %d %% of %d jobs\n", 10*now, of)
+		}
+	})
 }
 
 // values are what runs of how jobs save are compared by.
