@@ -65,7 +65,7 @@ func onCurves(dir, folder, only string, seeds int) error {
 func drawCurves(scene, folder string, base experiment.Setup, seeds int) error {
 	var charts, pictures []report.Chart
 	for _, start := range starts {
-		chart, err := curve(scene, base, start, runs)
+		chart, err := curve(scene, base, start, seeds)
 		if err != nil {
 			return err
 		}
