@@ -26,8 +26,8 @@ def job_id(env: Mapping[str, str] = os.environ) -> Optional[str]:
 
 
 def speaks() -> bool:
-    """Whether this process speaks for its job: it is the first of a job step."""
-    return job_id() is not None and os.environ.get("SLURM_PROCID", "0") == "0"
+    """Whether this process speaks for its job: it is the first of a job step, and of the workers that a launcher like torchrun started there."""
+    return job_id() is not None and os.environ.get("SLURM_PROCID", "0") == "0" and os.environ.get("RANK", "0") == "0"
 
 
 def url() -> Optional[str]:

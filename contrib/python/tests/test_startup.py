@@ -68,6 +68,8 @@ class Startup(unittest.TestCase):
 
     def test_only_the_first_process_counts(self):
         self.assertEqual(self.run_script(wait=0.2, SLURM_PROCID="1"), ("", None))
+        self.assertEqual(self.run_script(wait=0.2, SLURM_PROCID="0", RANK="1"), ("", None))  # a worker of torchrun
+        self.assertEqual(self.run_script(SLURM_PROCID="0", RANK="0"), ("", 1))
 
     def test_a_script_with_the_library_reports_by_itself(self):
         self.assertEqual(self.run_script("import fairlease\n", wait=0.2), ("", None))
