@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,7 +55,7 @@ func (k measured) MarshalJSON() ([]byte, error) {
 	if k < 0 {
 		return []byte("null"), nil
 	}
-	return fmt.Appendf(nil, "%g", float64(k)), nil
+	return strconv.AppendFloat(nil, float64(k), 'f', -1, 64), nil // no exponent: PostgreSQL takes none for a bigint
 }
 
 // rounded rounds a counter to multiples of step.

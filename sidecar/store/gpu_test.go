@@ -26,7 +26,7 @@ func TestGPUs(t *testing.T) {
 		for m := range v {
 			v[m] = math.NaN()
 		}
-		v[gpu.Util], v[gpu.Power] = util, power
+		v[gpu.Util], v[gpu.Power], v[gpu.Used], v[gpu.Free] = util, power, 61<<30, 19<<30
 		return v
 	}
 	kind := cluster.JobType{User: "ann", Command: "train #", GPUs: 2}
@@ -55,7 +55,7 @@ func TestGPUs(t *testing.T) {
 	if err != nil || len(list) != 3 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if g := list[0]; g.Job == nil || *g.Job != job.Job.ID.String() || *g.Util != 0.6 || *g.Power != 400 || g.Tensor != nil || g.Model != "H100??" || g.Read == nil {
+	if g := list[0]; g.Job == nil || *g.Job != job.Job.ID.String() || *g.Util != 0.6 || *g.Power != 400 || g.Tensor != nil || g.Model != "H100??" || g.Read == nil || *g.Memory != 61<<30 || *g.Size != 80<<30 {
 		t.Errorf("first GPU is %+v", g)
 	}
 	if g := list[1]; g.Instance != "7" || !g.Idle || cluster.InstantOf(*g.IdleSince) != at-60_000 || g.Job != nil {
