@@ -60,6 +60,7 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 		insert into gpu_nodes values ('n1', 'fresh', '', now(), now());
 		insert into gpu_memory values ('eve', 'astro', 1, 'h100', 777, false, false, now());
 		insert into gpu_sizes values ('h100', 777);
+		insert into gpu_baselines values ('eve', 'astro', 1, 'h100', 'speed', 777, 0, 0, 0, now());
 		insert into tunings (kind, file_ms, before_ms, term_ms, by, why) values ('kept', 1, 1, 1, 'fairlease', 'astro');
 		insert into repairs (kind, found, done, reason, by) values ('clock', 'astro', 'eve', 'r', 'root')`)
 	for _, x := range []struct {
@@ -88,6 +89,7 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 			insert into vc_cell_history values ('%[3]s', 'rack', 'node', now(), 8, 1, 0, 1, 0, 0, 0);
 			insert into entitlements values ('%[3]s', 'v100', now(), 1, 1, 1, 1, 1, 1);
 			insert into gpus values ('n1', %[1]d, '', 'H100', 'fresh', '', %[1]d, 0, 0, 70, 1, 2, true, now());
+			insert into gpu_remarks values (%[1]d, 'stall', '', -1, now(), 'of %[3]s');
 			insert into gpu_use values (now(), %[1]d, 'h100', 1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 5);
 			insert into entitlement_history values ('%[3]s', 'v100', now() - interval '1 hour', 1, 1, 1, 1, 1, 1)`, x.key, x.id, x.tenant, x.user, other))
 	}

@@ -538,11 +538,21 @@ var views = []struct {
 	{
 		"gpus_now",
 		gpuRows,
-		"node, gpu_index, instance, model, state, why, slurm_id, job_name, user_name, tenant, util, tensor, power_w, memory_bytes, memory_size_bytes, idle, idle_since, read_at",
+		"node, gpu_index, instance, model, state, why, slurm_id, job_name, user_name, tenant, util, tensor, power_w, memory_bytes, memory_size_bytes, idle, idle_since, read_at, remarks",
 		[]string{
-			"n1|0||NVIDIA H100|fresh||11|train|ann|bio|0|0.2|70|5|80|t|2026-03-02 01:00:00+00|2026-03-02 02:00:00+00",
-			"n1|1|7|NVIDIA H100|unknown|too little|||||||||80|f||2026-03-02 02:00:00+00",
-			"n2|0||NVIDIA H100|stale|no change|12|train|bob|bio|0.5|||||f||",
+			"n1|0||NVIDIA H100|fresh||11|train|ann|bio|0|0.2|70|5|80|t|2026-03-02 01:00:00+00|2026-03-02 02:00:00+00|drift,straggler",
+			"n1|1|7|NVIDIA H100|unknown|too little|||||||||80|f||2026-03-02 02:00:00+00|",
+			"n2|0||NVIDIA H100|stale|no change|12|train|bob|bio|0.5|||||f|||",
+		},
+	},
+	{
+		"gpu_remarks_now",
+		gpuRows,
+		"slurm_id, job_key, tenant, user_name, job_name, kind, node, gpu_index, since, text",
+		[]string{
+			"11|1|bio|ann|train|straggler|n1|0|2026-03-02 00:30:00+00|slow",
+			"11|1|bio|ann|train|drift|||2026-03-02 01:00:00+00|half",
+			"11|1|bio|ann|train|straggler|n3||2026-03-02 01:00:00+00|all slow",
 		},
 	},
 	{

@@ -93,6 +93,8 @@ var gpuRows = job(1, "11", "bio", "ann", "running", "") + job(2, "12", "bio", "b
 		('n1', 0, '', 'NVIDIA H100', 'fresh', '', 1, 0, 0.2, 70, 5, 80, true, '2026-03-02 01:00');
 	insert into fairlease.gpu_nodes values
 		('n2', 'silent', 'no answer', '2026-03-02 00:30', null), ('n1', 'unknown', 'GPU 1: too little', '2026-03-02 01:00', '2026-03-02 02:00');
+	insert into fairlease.gpu_remarks values
+		(1, 'drift', '', -1, '2026-03-02 01:00', 'half'), (1, 'straggler', 'n1', 0, '2026-03-02 00:30', 'slow'), (1, 'straggler', 'n3', -1, '2026-03-02 01:00', 'all slow');
 	insert into fairlease.gpu_use values
 		('2026-03-02 01:00', 1, 'h100', 3600000, 3600000, 3600000, 0, 3600000, 0, 0, 0, 0, 0, 0, 0, 0, 0),
 		('2026-03-02 01:00', 2, 'v100', 3600000, 3600000, 0, 3600000, 3600000, 0, 0, 0, 0, 0, 0, 900000000, 3600000, 0),

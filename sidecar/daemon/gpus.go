@@ -12,9 +12,11 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
+	"github.com/fairlease/fairlease/sidecar/telemetry/remark"
 )
 
 // gauges looks at the GPUs in a loop of its own. Rounds hand it the jobs that hold GPUs, and take its newest report:
@@ -29,7 +31,8 @@ type gauges struct {
 	watch *gpu.Watch         // nil = off
 	of    config.GPUCounters // the section that its source was made for
 	lead  Leadership         // that it was filled from
-	wrote cluster.Instant    // when a look was last written down
+	judge remark.Judge
+	wrote cluster.Instant // when a look was last written down
 
 	// Of rounds alone:
 	handed *gpu.Report     // the report that rounds have
@@ -40,7 +43,20 @@ type gauges struct {
 type inRound struct {
 	nodes   []gpu.Node
 	holders []gpu.Holder
-	ended   []gpu.Ended // since the last look
+	ended   []gpu.Ended                        // since the last look
+	reports map[cluster.JobID]cluster.Progress // the newest of each holder
+	claims  claims
+}
+
+// claims is what is known of the speeds of kinds, and the kinds of the holders. It is empty where no policy divides
+// GPU models.
+type claims struct {
+	settings    profile.Settings
+	profiles    []cluster.Profile
+	declared    []cluster.Profile
+	completions []cluster.Completion
+	usages      []cluster.Usage
+	kinds       map[cluster.JobKey]cluster.Kind
 }
 
 const (
@@ -97,13 +113,17 @@ func (d *Daemon) look(ctx context.Context) (err error) {
 	}
 	g.report.Store(&report)
 	d.noteNodes(&report)
+	g.judge.Look(&report, in.holders, in.reports)
+	g.judge.Accuse(report.At, in.claims.contradicted(), in.claims.kinds)
+	g.watch.Book.Add(g.judge.News()...)
 	if report.At.Sub(g.wrote) < writeEvery {
 		return nil
 	}
 	acting, cancel := acting(ctx, *lead)
 	defer cancel()
 	remarks := g.watch.Book.Remarks()
-	if err := (*lead).Look(acting, &store.Look{Report: &report, Owners: gpu.Owners(in.holders), Hours: g.watch.Book.Hours(), Remarks: remarks}); err != nil {
+	if err := (*lead).Look(acting, &store.Look{Report: &report, Owners: gpu.Owners(in.holders), Hours: g.watch.Book.Hours(), Remarks: remarks,
+		Stand: g.judge.Remarks(), Usual: g.judge.Baselines()}); err != nil {
 		return err
 	}
 	g.watch.Book.Settle()
@@ -126,11 +146,18 @@ func (g *gauges) prepare(ctx context.Context, c *config.Config, open func(*confi
 		if err != nil {
 			return err
 		}
+		usual, err := lead.Baselines(ctx)
+		if err != nil {
+			return err
+		}
 		g.watch, g.of, g.lead, g.wrote = &gpu.Watch{Source: source}, *section, lead, 0
 		g.watch.Book.Recall(memory, sizes)
+		g.judge = remark.Judge{}
+		g.judge.Recall(usual)
 	}
 	g.watch.Tracker.MaxAge = section.MaxAge.Span()
 	g.watch.Book.TellAfter, g.watch.Book.MaxGap = c.Idle.TellAfter.Span(), 3*section.Every.Span()
+	g.judge.MaxGap = g.watch.Book.MaxGap
 	return nil
 }
 
@@ -171,7 +198,7 @@ func (d *Daemon) hold(s *cluster.Snapshot) {
 	if !d.config.Load().Telemetry.GPU.On() {
 		return
 	}
-	now := inRound{holders: gpu.HoldersOf(s)}
+	now := inRound{holders: gpu.HoldersOf(s), reports: map[cluster.JobID]cluster.Progress{}, claims: claimsOf(s)}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; len(n.GPUs) > 0 {
 			now.nodes = append(now.nodes, gpu.Node{Name: n.Name, Host: n.Host, Address: n.Address})
@@ -186,7 +213,57 @@ func (d *Daemon) hold(s *cluster.Snapshot) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now.ended = append(g.round.ended, now.ended...)
+	for i := range now.holders {
+		if r, ok := g.round.reports[now.holders[i].ID]; ok {
+			now.reports[r.Job] = r
+		}
+	}
+	for _, r := range s.Progress {
+		if r.At > now.reports[r.Job].At {
+			now.reports[r.Job] = r
+		}
+	}
 	g.round = now
+}
+
+// claimsOf takes what a round knew of speeds.
+func claimsOf(s *cluster.Snapshot) claims {
+	if s.Settings.Divide == "" || len(s.Usages) == 0 {
+		return claims{}
+	}
+	set := profile.Default()
+	set.Estimate, set.Reference = false, s.Settings.Reference
+	c := claims{set, s.Profiles, s.Declared, s.Completions, s.Usages, map[cluster.JobKey]cluster.Kind{}}
+	for i := range s.Cases {
+		x := &s.Cases[i]
+		declared := ""
+		if x.Job.Hints != nil {
+			declared = x.Job.Hints.Kind
+		}
+		if !x.Gone && x.Job.GPUsHeld() > 0 {
+			c.kinds[x.Record.Key] = profile.KindOf(s.Settings.Kinds, x.Record.Tenant, x.Job.User, x.Job.Name, declared, x.Job.Work)
+		}
+	}
+	return c
+}
+
+// contradicted says which kinds claim a speedup whose opposite their counters show.
+func (c *claims) contradicted() map[cluster.Kind]string {
+	if len(c.kinds) == 0 {
+		return nil
+	}
+	book := profile.New(c.settings, c.profiles, nil)
+	for _, p := range c.declared {
+		p.Basis = profile.File
+		_ = book.Declare(p) // problems were reported when the file was read
+	}
+	book.Consider(c.completions, c.usages)
+	out := map[cluster.Kind]string{}
+	for _, x := range profile.Contradictions(book) {
+		out[x.Kind] = fmt.Sprintf("kind %s claims to run %.3g times as fast on %s as on %s (gang of %d), but by the %s of its jobs it does %.3g times as much work there (%d jobs)",
+			x.Kind, x.Claimed, x.Model, x.Than, x.Gang, x.Counter, x.Shown, x.Jobs)
+	}
+	return out
 }
 
 // measure adds the newest report on the GPUs to an observation: at once when it changes whose idleness counts, else now

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
+	"github.com/fairlease/fairlease/sidecar/telemetry/remark"
 )
 
 // numbered is a cluster that tells which GPUs a job holds, as Slurm does: those of a node in the order of the jobs.
@@ -33,12 +35,14 @@ func (n numbered) Observe(ctx context.Context, since cluster.Instant) (cluster.O
 	return seen, err
 }
 
-// counters are GPUs that are busy, but for those of node v01. It hangs while stuck is set.
+// counters are GPUs that are busy, but for those of node v01. It hangs while stuck is set. GPU 3 of each node is throttled
+// while throttled is set.
 type counters struct {
-	mu    sync.Mutex
-	looks int
-	stuck chan struct{}
-	fail  error
+	throttled bool
+	mu        sync.Mutex
+	looks     int
+	stuck     chan struct{}
+	fail      error
 }
 
 func (c *counters) Read(ctx context.Context, nodes []gpu.Node) ([]gpu.Reading, error) {
@@ -63,6 +67,9 @@ func (c *counters) Read(ctx context.Context, nodes []gpu.Node) ([]gpu.Reading, e
 				r.Values[m] = math.NaN()
 			}
 			r.Values[gpu.Util], r.Values[gpu.Power], r.Values[gpu.Energy] = 0.9, 250, float64(looks)
+			if r.Values[gpu.Clock] = 1.98e9; c.throttled && k == 3 {
+				r.Values[gpu.Clock] = 1.1e9
+			}
 			if nodes[i].Name == "v01" {
 				r.Values[gpu.Util], r.Values[gpu.Power] = 0, 40
 			}
@@ -139,6 +146,59 @@ func TestGPUsAreLookedAtBesideRounds(t *testing.T) {
 		r.stop()
 		<-r.ended
 	})
+}
+
+// Remarks of the judge are written down while they stand, and are told once.
+func TestRemarksAreWrittenDown(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		on, l, source := newShared(), newLive(), &counters{throttled: true}
+		l.submit("nlp", 2, 4)
+		open := func(*config.GPUCounters) (gpu.Source, error) { return source, nil }
+		r := startWith(t, on, numbered{l}, dir, short+"telemetry: {gpu: {exporters: 'http://{node}/'}}\nidle: {tell_after: 0s}\n", open)
+		pass(40 * time.Minute)
+		if told := r.log.with("GPU 3 of v02 is far from the job's other 3 GPUs"); len(told) != 1 || told[0]["event"] != remark.Straggler {
+			t.Errorf("told %v", told)
+		}
+		on.mu.Lock()
+		last, news := on.gauged[len(on.gauged)-1], 0
+		for _, x := range on.gauged {
+			news += len(x.Remarks)
+		}
+		on.mu.Unlock()
+		if len(last.Stand) != 1 || last.Stand[0].Kind != remark.Straggler || last.Stand[0].Node != "v02" || last.Stand[0].GPU != 3 || news != 1 {
+			t.Errorf("remarks are %+v, and %d were news", last.Stand, news)
+		}
+		r.stop()
+		<-r.ended
+	})
+}
+
+// A claim that the kind's counters contradict is told for the jobs of the kind.
+func TestContradictedClaims(t *testing.T) {
+	level := func(x float64) cluster.Level { return cluster.Level{Jobs: 4, Mean: math.Log(x)} }
+	snap := &cluster.Snapshot{Settings: cluster.Settings{Divide: "gavel:las"}}
+	rate := func(kind cluster.Kind, model string, rate float64) {
+		snap.Profiles = append(snap.Profiles, cluster.Profile{Kind: kind, Model: model, Gang: 1, Rate: rate, Source: cluster.Observed, Samples: 9})
+	}
+	for i := range 6 {
+		kind := cluster.KindOf(fmt.Sprintf("t%d", i), "k")
+		rate(kind, "k80", 1)
+		rate(kind, "v100", 3)
+		snap.Usages = append(snap.Usages, cluster.Usage{Kind: kind, Model: "k80", Gang: 1, PCIeRX: level(1e7)}, cluster.Usage{Kind: kind, Model: "v100", Gang: 1, PCIeRX: level(3e7)})
+	}
+	snap.Declared = []cluster.Profile{{Kind: "x/ann.train-#", Model: "k80", Gang: 1, Rate: 1}, {Kind: "x/ann.train-#", Model: "v100", Gang: 1, Rate: 4}}
+	snap.Usages = append(snap.Usages, cluster.Usage{Kind: "x/ann.train-#", Model: "k80", Gang: 1, PCIeRX: level(2e7)}, cluster.Usage{Kind: "x/ann.train-#", Model: "v100", Gang: 1, PCIeRX: level(1e7)})
+	snap.Cases = []cluster.Case{{Record: cluster.Record{Key: 5, Tenant: "x"}, Job: cluster.Job{User: "ann", Name: "train-17", Holds: []cluster.Holding{{Node: "a", Model: "v100", GPUs: 1}}}}}
+	c := claimsOf(snap)
+	const want = "kind x/ann.train-# claims to run 4 times as fast on v100 as on k80 (gang of 1), but by the PCIe reads of its jobs it does 0.5 times as much work there (4 jobs)"
+	if got := c.contradicted()[c.kinds[5]]; got != want {
+		t.Errorf("got %q (kinds %v), want %q", got, c.kinds, want)
+	}
+	snap.Settings.Divide = ""
+	if c := claimsOf(snap); len(c.kinds) > 0 || len(c.contradicted()) > 0 {
+		t.Error("claims are looked at though no policy divides GPU models")
+	}
 }
 
 // Without a source, nothing is looked at.

@@ -9,6 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/telemetry/remark"
 	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
@@ -50,6 +51,8 @@ type Leadership interface {
 	// memory that types of jobs used, and that models have.
 	Look(ctx context.Context, l *store.Look) error
 	Memory(ctx context.Context) ([]cluster.MemoryUse, []cluster.GPUMemory, error)
+	// Baselines gives the baselines of types of jobs, as written down last.
+	Baselines(ctx context.Context) ([]remark.Baseline, error)
 	// Tuning gives the newest change that determines the term in force, without its study; nil = none.
 	Tuning(ctx context.Context) (*tune.Change, error)
 	// Tunings gives the changes since a time, newest first, at most limit; among them always the one of Tuning.

@@ -25,6 +25,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
+	"github.com/fairlease/fairlease/sidecar/telemetry/remark"
 	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
@@ -288,6 +289,15 @@ func (s *sitting) Memory(context.Context) ([]cluster.MemoryUse, []cluster.GPUMem
 		return s.gauged[n-1].Report.Memory, s.gauged[n-1].Report.Sizes, s.gone
 	}
 	return nil, nil, s.gone
+}
+
+func (s *sitting) Baselines(context.Context) ([]remark.Baseline, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.gauged); n > 0 {
+		return s.gauged[n-1].Usual, s.gone
+	}
+	return nil, s.gone
 }
 
 func (s *sitting) Tuning(context.Context) (*tune.Change, error) {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,7 +29,8 @@ type Database struct {
 	OfErr     error
 	Leader    *store.Leader // nil = none
 	LeaderErr error
-	Past      *store.Past // the last days; nil = none
+	Past      *store.Past    // the last days; nil = none
+	Remarks   []store.Remark // on running jobs
 }
 
 // askDatabase reads the state of the database, in part if the schema is unknown.
@@ -50,6 +52,7 @@ func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Data
 	if past, err := recent(ctx, s, now); err == nil {
 		d.Past = &past
 	}
+	d.Remarks, _ = s.Remarks(ctx, "", math.MaxInt32) // where they cannot be read, neither can what is checked above
 	return d
 }
 

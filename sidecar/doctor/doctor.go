@@ -78,6 +78,7 @@ func Check(cfg *config.Config, seen *Seen) []Finding {
 	f.database(cfg, &seen.Database, seen.Slurm.Sighting)
 	f.area = "jobs"
 	f.saves(cfg, seen.Database.Past, seen.Slurm.Sighting)
+	f.remarks(seen.Database.Remarks)
 	return f.list
 }
 

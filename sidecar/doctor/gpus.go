@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
@@ -72,9 +73,30 @@ func (f *findings) gpus(g *Gauged, seen *cluster.Observation) {
 		f.add(Warn, check, fmt.Sprintf("%s without all counters: %s", view.Plural(len(blind), "node"), view.Some(blind, 3)), off,
 			"add the missing counters to the exporter's CSV file; where they have other names, set telemetry.gpu.counters")
 	}
+	misjoined := misjoins(g, seen)
+	if len(misjoined) > 0 {
+		f.add(Warn, "order of GPUs", fmt.Sprintf("%s with another order in Slurm than in the exporter: %s", view.Plural(len(misjoined), "node"), view.Some(misjoined, 3)),
+			"the counters there cannot be joined with jobs, and none of them counts", "set AutoDetect=nvml in gres.conf, or let Slurm's prolog write hpc_job by NVIDIA's index")
+	}
 	if g.Err == nil && len(silent)+len(blind) == 0 {
 		f.ok(check, "read on %s", view.Plural(len(g.Readings), "node"))
 	}
+}
+
+// misjoins names the nodes whose exporters name other jobs (label hpc_job) than Slurm, and says how that shows.
+func misjoins(g *Gauged, seen *cluster.Observation) []string {
+	var holders []gpu.Holder
+	for i := range seen.Jobs {
+		if h, ok := gpu.HolderOf(&seen.Jobs[i]); ok {
+			holders = append(holders, h)
+		}
+	}
+	var out []string
+	for node, why := range gpu.Misjoins(g.Nodes, g.Readings, holders) {
+		out = append(out, fmt.Sprintf("%s (%s)", node, why))
+	}
+	slices.Sort(out)
+	return out
 }
 
 // lacks says which counters or GPUs of a node are missing; "" = none.
@@ -113,4 +135,11 @@ func lacks(rows []gpu.Row, seen *cluster.Observation, name string) string {
 		return "no " + strings.Join(names, ", no ")
 	}
 	return ""
+}
+
+// remarks names running jobs that do not do what is usual for them.
+func (f *findings) remarks(list []store.Remark) {
+	if len(list) > 0 {
+		f.add(Warn, "remarks", view.Remarks(list), "these jobs may hold GPUs in vain, or a GPU or a report may be faulty", "ask fairlease explain JOB, and the job's user")
+	}
 }

@@ -7,8 +7,33 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
 )
+
+// The exporter's idea of a GPU's job is held against Slurm's: only a job that Slurm has on other GPUs of the node shows
+// another order, not one that is over.
+func TestOrderOfGPUs(t *testing.T) {
+	job := func(id int64, index ...int) cluster.Job {
+		return cluster.Job{ID: cluster.JobID{ID: id}, Record: id, State: cluster.Running, Holds: []cluster.Holding{{Node: "a", Model: "h100", GPUs: len(index), Index: index}}}
+	}
+	seen := &cluster.Observation{Nodes: []cluster.Node{{Name: "a", GPUs: []cluster.GPUs{{Model: "h100", Count: 2}}}}, Jobs: []cluster.Job{job(7, 0), job(8, 1)}}
+	for _, c := range []struct {
+		names [2]string // of jobs, in the exporter
+		want  string
+	}{
+		{[2]string{"7", "8"}, "GPU counters ok: read on 1 node"},
+		{[2]string{"", ""}, "GPU counters ok: read on 1 node"},
+		{[2]string{"6", "8"}, "GPU counters ok: read on 1 node"},
+		{[2]string{"8", "7"}, "order of GPUs warn: 1 node with another order in Slurm than in the exporter: a (its exporter says that GPU 0 has job 8, Slurm says job 7"},
+	} {
+		f := &findings{area: "gpus"}
+		f.gpus(&Gauged{Nodes: []gpu.Node{{Name: "a"}}, Readings: []gpu.Reading{{Rows: []gpu.Row{{Index: 0, Job: c.names[0]}, {Index: 1, Job: c.names[1]}}}}}, seen)
+		if x := &f.list[0]; !strings.HasPrefix(x.Check+" "+x.Level+": "+x.Found, c.want) || x.Level != OK && (x.Means == "" || x.Do == "") {
+			t.Errorf("%v: %+v, want %s", c.names, f.list, c.want)
+		}
+	}
+}
 
 func TestGPUCounters(t *testing.T) {
 	seen := &cluster.Observation{Nodes: []cluster.Node{{Name: "a", GPUs: []cluster.GPUs{{Model: "h100", Count: 2}}}, {Name: "b", GPUs: []cluster.GPUs{{Model: "h100", Count: 2}}}}}
@@ -40,7 +65,16 @@ func TestGPUCounters(t *testing.T) {
 			t.Errorf("%+v, want %s with %q", f.list, c.level, c.want)
 		}
 	}
-	f := &findings{}
+	f := &findings{area: "jobs"}
+	f.remarks(nil)
+	if len(f.list) > 0 {
+		t.Errorf("without remarks: %+v", f.list)
+	}
+	f.remarks([]store.Remark{{Job: "7", User: "ann", Kind: "stall", Text: "has stood still"}})
+	if len(f.list) != 1 || f.list[0].Level != Warn || f.list[0].Found != "stall 1; the oldest, stall: job 7 of ann, has stood still" {
+		t.Errorf("remarks: %+v", f.list)
+	}
+	f = &findings{}
 	if f.gpus(nil, seen); len(f.list) > 0 {
 		t.Errorf("without telemetry: %+v", f.list)
 	}

@@ -56,6 +56,7 @@ type Slurm struct {
 	LookErr  error
 	Sighting *cluster.Observation
 	Plugin   PluginFile
+	Spank    Spank
 	Notes    []string
 }
 
@@ -177,6 +178,6 @@ func askSlurm(ctx context.Context, cfg *config.Config) (s Slurm) {
 		return s
 	}
 	s.Sighting, s.Notes = &seen, client.Notes()
-	s.Plugin = ReadPlugin(cfg, s.Facts.Conf)
+	s.Plugin, s.Spank = ReadPlugin(cfg, s.Facts.Conf), ReadSpank(s.Facts.Conf)
 	return s
 }

@@ -52,6 +52,7 @@ func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 	f.sighting(cfg, s.Sighting)
 	f.longest(facts.Release, s.Sighting.Partitions)
 	f.plugin(cfg, facts.Conf, &s.Plugin, s.Sighting)
+	f.spank(&s.Spank, facts.Release)
 	for _, note := range s.Notes {
 		if note == facts.Token {
 			continue

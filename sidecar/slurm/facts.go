@@ -61,6 +61,8 @@ const (
 	ConfJobFileAppend = "JobFileAppend"
 	ConfLicenses      = "Licenses"
 	ConfFile          = "SLURM_CONF" // path of slurm.conf as slurmctld has it
+	ConfPlugStack     = "PlugStackConfig"
+	ConfPluginDir     = "PluginDir"
 	confBoot          = "BOOT_TIME"
 )
 

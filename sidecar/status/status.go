@@ -16,6 +16,9 @@ func Read(ctx context.Context, s *store.Store) (*view.Status, error) {
 	if err == nil {
 		st.GPUs, st.Unseen, err = s.GPULooks(ctx)
 	}
+	if err == nil {
+		st.Remarks, err = s.Remarks(ctx, "", math.MaxInt32)
+	}
 	return st, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
+	"github.com/fairlease/fairlease/sidecar/telemetry/remark"
 	"github.com/fairlease/fairlease/sql"
 )
 
@@ -20,7 +22,9 @@ type Look struct {
 	// Owners gives the job that alone holds a GPU; false = none, or several.
 	Owners  func(*gpu.GPU) (cluster.JobKey, bool)
 	Hours   []gpu.HourUse // since the last Look
-	Remarks []gpu.Remark
+	Remarks []gpu.Remark  // news since the last Look
+	Stand   []gpu.Remark  // that hold now
+	Usual   []remark.Baseline
 }
 
 // gpuRow is a row of gpus. Its numbers are rounded; negative = null.
@@ -54,7 +58,7 @@ func (k measured) MarshalJSON() ([]byte, error) {
 	if k < 0 {
 		return []byte("null"), nil
 	}
-	return fmt.Appendf(nil, "%g", float64(k)), nil
+	return strconv.AppendFloat(nil, float64(k), 'f', -1, 64), nil // no exponent: PostgreSQL takes none for a bigint
 }
 
 // rounded rounds a counter to multiples of step.
@@ -109,6 +113,28 @@ type gpuSizeRow struct {
 	Bytes int64  `json:"bytes"`
 }
 
+type gpuRemarkRow struct {
+	Job   cluster.JobKey `json:"job_key"`
+	Kind  string         `json:"kind"`
+	Node  string         `json:"node"`
+	GPU   int            `json:"gpu_index"`
+	Since stamp          `json:"since"`
+	Text  string         `json:"text"`
+}
+
+type gpuBaselineRow struct {
+	User    string  `json:"user_name"`
+	Command string  `json:"command"`
+	GPUs    int     `json:"gpus"`
+	Model   string  `json:"model"`
+	Measure string  `json:"measure"`
+	Jobs    int     `json:"jobs"`
+	Mean    float64 `json:"mean"`
+	Spread  float64 `json:"spread"`
+	Apart   int     `json:"apart"`
+	At      stamp   `json:"at"`
+}
+
 type gpuEventRow struct {
 	Kind string   `json:"kind"`
 	Job  optional `json:"job_key"`
@@ -119,14 +145,19 @@ type gpuEventRow struct {
 var (
 	clearGPUs     = sql.Query("clear_gpus")
 	clearGPUNodes = sql.Query("clear_gpu_nodes")
+	clearRemarks  = sql.Query("clear_gpu_remarks")
 	putGPUs       = query[gpuRow]("put_gpus")
 	putGPUNodes   = query[gpuNodeRow]("put_gpu_nodes")
 	addGPUUse     = query[gpuUseRow]("add_gpu_use")
 	putGPUMemory  = query[gpuMemoryRow]("put_gpu_memory")
 	putGPUSizes   = query[gpuSizeRow]("put_gpu_sizes")
+	putRemarks    = query[gpuRemarkRow]("put_gpu_remarks")
+	putBaselines  = query[gpuBaselineRow]("put_gpu_baselines")
 	putGPUEvents  = sql.Query("put_gpu_events")
 	readMemory    = query[memoryNow]("gpu_memory")
 	readSizes     = query[gpuSizeRow]("gpu_sizes")
+	readBaselines = query[baselineNow]("gpu_baselines")
+	readRemarks   = query[Remark]("gpu_remarks_now")
 	readGPUs      = query[GPU]("gpus_now")
 	readJobGPUs   = query[GPU]("gpus_of_job")
 	readGPUNodes  = query[GPUNode]("gpu_nodes_now")
@@ -139,6 +170,8 @@ type gpuTables struct {
 	nodes  *table[string, gpuNodeRow]
 	memory *table[gpuMemoryKey, gpuMemoryRow]
 	sizes  *table[string, gpuSizeRow]
+	stand  *table[gpuRemarkKey, gpuRemarkRow]
+	usual  *table[gpuBaselineKey, gpuBaselineRow]
 }
 
 type gpuMemoryKey struct {
@@ -147,15 +180,30 @@ type gpuMemoryKey struct {
 	model         string
 }
 
+type gpuRemarkKey struct {
+	job        cluster.JobKey
+	kind, node string
+	gpu        int
+}
+
+type gpuBaselineKey struct {
+	gpuMemoryKey
+	measure string
+}
+
 func newGPUTables() *gpuTables {
 	t := &gpuTables{
 		gpus:   newTable(putGPUs, func(r gpuRow) gpuKey { return gpuKey{r.Node, r.Index, r.Instance} }),
 		nodes:  newTable(putGPUNodes, func(r gpuNodeRow) string { return r.Node }),
 		memory: newTable(putGPUMemory, func(r gpuMemoryRow) gpuMemoryKey { return gpuMemoryKey{r.User, r.Command, r.GPUs, r.Model} }),
 		sizes:  newTable(putGPUSizes, func(r gpuSizeRow) string { return r.Model }),
+		stand:  newTable(putRemarks, func(r gpuRemarkRow) gpuRemarkKey { return gpuRemarkKey{r.Job, r.Kind, r.Node, r.GPU} }),
+		usual: newTable(putBaselines, func(r gpuBaselineRow) gpuBaselineKey {
+			return gpuBaselineKey{gpuMemoryKey{r.User, r.Command, r.GPUs, r.Model}, r.Measure}
+		}),
 	}
 	t.gpus.gone, t.nodes.gone = sql.Query("drop_gpus"), sql.Query("drop_gpu_nodes")
-	t.memory.gone = sql.Query("drop_gpu_memory")
+	t.memory.gone, t.stand.gone = sql.Query("drop_gpu_memory"), sql.Query("drop_gpu_remarks")
 	return t
 }
 
@@ -176,17 +224,21 @@ func (s *Leadership) Look(ctx context.Context, l *Look) error {
 	states := s.gpus.nodes.diff(nodes)
 	memory := s.gpus.memory.diff(memoryRows(l.Report.Memory))
 	sizes := s.gpus.sizes.diff(sizeRows(l.Report.Sizes))
+	stand := s.gpus.stand.diff(standRows(l.Stand))
+	usual := s.gpus.usual.diff(usualRows(l.Usual))
 	gpus.write(w, at)
 	states.write(w, at)
 	memory.write(w, at)
 	sizes.write(w, at)
+	stand.write(w, at)
+	usual.write(w, at)
 	add(w, addGPUUse, useRows(l.Hours))
 	add(w, putGPUEvents, remarkRows(l.Remarks))
 	if w.err != nil {
 		return fmt.Errorf("writing the GPUs down: %w", w.err)
 	}
 	err := s.inTerm(ctx, func(tx pgx.Tx) error {
-		for _, query := range []string{clearGPUs, clearGPUNodes} {
+		for _, query := range []string{clearGPUs, clearGPUNodes, clearRemarks} {
 			if first {
 				if _, err := tx.Exec(ctx, query); err != nil {
 					return err
@@ -208,6 +260,8 @@ func (s *Leadership) Look(ctx context.Context, l *Look) error {
 	states.keep()
 	memory.keep()
 	sizes.keep()
+	stand.keep()
+	usual.keep()
 	return nil
 }
 
@@ -261,6 +315,46 @@ func remarkRows(list []gpu.Remark) []gpuEventRow {
 		rows[i] = gpuEventRow{x.Kind, optional(x.Job), x.Node, foreign(x.Text)}
 	}
 	return rows
+}
+
+func standRows(list []gpu.Remark) []gpuRemarkRow {
+	rows := make([]gpuRemarkRow, len(list))
+	for i, x := range list {
+		rows[i] = gpuRemarkRow{x.Job, x.Kind, x.Node, x.GPU, stamp(x.Since), foreign(x.Text)}
+	}
+	return rows
+}
+
+func usualRows(list []remark.Baseline) []gpuBaselineRow {
+	rows := make([]gpuBaselineRow, len(list))
+	for i, x := range list {
+		rows[i] = gpuBaselineRow{x.Type.User, x.Type.Command, x.Type.GPUs, x.Model, x.Measure, x.Jobs, x.Mean, x.Spread, x.Apart, stamp(x.At)}
+	}
+	return rows
+}
+
+// baselineNow is a row of gpu_baselines, as it is read.
+type baselineNow struct {
+	User         string `db:"user_name"`
+	Command      string
+	GPUs         int
+	Model        string
+	Measure      string
+	Jobs         int
+	Mean, Spread float64
+	Apart        int
+	At           time.Time
+}
+
+// Baselines gives what is usual for jobs of each type on each model, as written last.
+func (s *Leadership) Baselines(ctx context.Context) ([]remark.Baseline, error) {
+	rows, err := collect[baselineNow](ctx, s.store, "reading what is usual for types of jobs", readBaselines)
+	var out []remark.Baseline
+	for _, r := range rows {
+		out = append(out, remark.Baseline{Type: cluster.JobType{User: r.User, Command: r.Command, GPUs: r.GPUs}, Model: r.Model, Measure: r.Measure,
+			Level: cluster.Level{Jobs: r.Jobs, Mean: r.Mean, Spread: r.Spread}, Apart: r.Apart, At: cluster.InstantOf(r.At)})
+	}
+	return out, err
 }
 
 // memoryNow is a row of gpu_memory, as it is read.
@@ -318,6 +412,23 @@ type GPU struct {
 	Idle      bool       `json:"idle"`
 	IdleSince *time.Time `json:"idle_since,omitempty" db:"idle_since"`
 	Read      *time.Time `json:"read_at,omitempty" db:"read_at"`
+	Remarks   *string    `json:"remarks,omitempty"` // their kinds, on it or on its job as a whole
+}
+
+// Remark says that a running job does not do what is usual for it.
+type Remark struct {
+	Job   string    `json:"job" db:"slurm_id"`
+	User  string    `json:"user" db:"user_name"`
+	Kind  string    `json:"kind"`
+	Node  string    `json:"node,omitempty"`
+	GPU   *int      `json:"gpu,omitempty" db:"gpu_index"`
+	Since time.Time `json:"since"`
+	Text  string    `json:"text"`
+}
+
+// Remarks lists those that hold now, the oldest first, at most limit: on a job, by Slurm's id; "" = on all.
+func (s *Store) Remarks(ctx context.Context, job string, limit int) ([]Remark, error) {
+	return collect[Remark](ctx, s, "reading the remarks on jobs", readRemarks, job, limit)
 }
 
 // GPUs lists the GPUs by node and index, at most limit: those of a node, of a user or of a job; "" = all.

@@ -10,6 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
+	"github.com/fairlease/fairlease/sidecar/telemetry/remark"
 )
 
 // A look is read as it was written; the next one replaces it, and hours add up. A new leader clears the rows of nodes
@@ -26,7 +27,7 @@ func TestGPUs(t *testing.T) {
 		for m := range v {
 			v[m] = math.NaN()
 		}
-		v[gpu.Util], v[gpu.Power] = util, power
+		v[gpu.Util], v[gpu.Power], v[gpu.Used], v[gpu.Free] = util, power, 61<<30, 19<<30
 		return v
 	}
 	kind := cluster.JobType{User: "ann", Command: "train #", GPUs: 2}
@@ -42,7 +43,10 @@ func TestGPUs(t *testing.T) {
 			Sizes:  []cluster.GPUMemory{{Model: "h100", Bytes: 80 << 30}}},
 		Owners:  func(g *gpu.GPU) (cluster.JobKey, bool) { return job.Record.Key, g.Node == "a" && g.Index == 0 },
 		Hours:   []gpu.HourUse{{Hour: at - at%3_600_000, Job: job.Record.Key, Model: "h100", Held: 2000, Seen: 1000, Idle: 400, Util: gpu.Weighted{Sum: 600, Time: 1000}, Memory: 5}},
-		Remarks: []gpu.Remark{{Kind: gpu.HoldsIdle, Job: job.Record.Key, Text: "has held 4 idle GPUs for 40 min"}},
+		Remarks: []gpu.Remark{{Kind: gpu.HoldsIdle, Job: job.Record.Key, GPU: -1, Text: "has held 4 idle GPUs for 40 min"}},
+		Stand: []gpu.Remark{{Kind: remark.Stall, Job: job.Record.Key, GPU: -1, Since: at, Text: "has stood still"},
+			{Kind: remark.Straggler, Job: job.Record.Key, Node: "a", GPU: 5, Since: at + 1, Text: "slow\x00"}},
+		Usual: []remark.Baseline{{Type: kind, Model: "h100", Measure: "speed", Level: cluster.Level{Jobs: 12, Mean: 0.5, Spread: 0.1}, Apart: 2, At: at}},
 	}
 	write := func() {
 		t.Helper()
@@ -55,7 +59,7 @@ func TestGPUs(t *testing.T) {
 	if err != nil || len(list) != 3 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if g := list[0]; g.Job == nil || *g.Job != job.Job.ID.String() || *g.Util != 0.6 || *g.Power != 400 || g.Tensor != nil || g.Model != "H100??" || g.Read == nil {
+	if g := list[0]; g.Job == nil || *g.Job != job.Job.ID.String() || *g.Util != 0.6 || *g.Power != 400 || g.Tensor != nil || g.Model != "H100??" || g.Read == nil || *g.Memory != 61<<30 || *g.Size != 80<<30 {
 		t.Errorf("first GPU is %+v", g)
 	}
 	if g := list[1]; g.Instance != "7" || !g.Idle || cluster.InstantOf(*g.IdleSince) != at-60_000 || g.Job != nil {
@@ -73,6 +77,12 @@ func TestGPUs(t *testing.T) {
 	if err != nil || len(x.GPUs) != 1 || x.GPUs[0].Node != "a" {
 		t.Errorf("explained with %+v, %v", x.GPUs, err)
 	}
+	if r := x.Remarks; len(r) != 2 || r[0].Kind != remark.Stall || r[0].GPU != nil || r[0].Job != job.Job.ID.String() || *r[1].GPU != 5 || r[1].Node != "a" || r[1].Text != "slow?" || cluster.InstantOf(r[1].Since) != at+1 {
+		t.Errorf("explained with %+v", r)
+	}
+	if g := list[0]; g.Remarks == nil || *g.Remarks != remark.Stall {
+		t.Errorf("the GPU's remarks are %v", g.Remarks)
+	}
 	states, nodes, err := l.store.GPULooks(t.Context())
 	if err != nil || len(states) != 2 || states[1].State != "silent" || states[1].Nodes != 1 || len(nodes) != 1 || nodes[0].Node != "b" || nodes[0].Why != "no answer" {
 		t.Errorf("%+v, %+v, %v", states, nodes, err)
@@ -88,7 +98,14 @@ func TestGPUs(t *testing.T) {
 	same(l, "events", []event{{"holds_idle", "has held 4 idle GPUs for 40 min"}}, "select kind, text from fairlease.events_recent where kind = 'holds_idle'")
 
 	look.Report.GPUs, look.Report.Nodes, look.Remarks = look.Report.GPUs[:1], look.Report.Nodes[:1], nil
+	look.Stand = look.Stand[1:]
 	write()
+	if r, err := l.store.Remarks(t.Context(), "", 10); err != nil || len(r) != 1 || r[0].Kind != remark.Straggler {
+		t.Errorf("%+v are left, %v", r, err)
+	}
+	if usual, err := lead.Baselines(t.Context()); err != nil || cmp.Diff(look.Usual, usual) != "" {
+		t.Errorf("%+v, %v", usual, err)
+	}
 	same(l, "idle", []idle{{800}}, "select idle_gpu_ms from fairlease.idle_held")
 	if list, _ := l.store.GPUs(t.Context(), "", 10); len(list) != 1 {
 		t.Errorf("%d GPUs are left, want 1", len(list))
@@ -105,8 +122,11 @@ func TestGPUs(t *testing.T) {
 		t.Error("one that no longer leads writes")
 	}
 	lead = takeLead(t, l.store)
-	look.Report.GPUs, look.Report.Nodes = nil, nil
+	look.Report.GPUs, look.Report.Nodes, look.Stand = nil, nil, nil
 	write()
+	if r, _ := l.store.Remarks(t.Context(), "", 10); len(r) != 0 {
+		t.Errorf("a new leader keeps %+v", r)
+	}
 	if list, _ := l.store.GPUs(t.Context(), "", 10); len(list) != 0 {
 		t.Errorf("a new leader keeps %d GPUs of gone nodes", len(list))
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -521,6 +522,8 @@ type Explanation struct {
 	NumbersAt cluster.Instant `json:"numbers_at"`
 	// GPUs are those that it holds, as they were seen last.
 	GPUs []GPU `json:"gpus_now,omitempty"`
+	// Remarks say what is unusual about it now.
+	Remarks []Remark `json:"remarks,omitempty"`
 	// SlurmSays is Slurm's own reason why the job waits.
 	SlurmSays string `json:"slurm_says,omitempty"`
 	// Newest is the newest round's data of the job, and of the jobs in its status; see newestOf.
@@ -569,6 +572,9 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 		return Explanation{}, err
 	}
 	if x.GPUs, err = collect[GPU](ctx, s, doing, readJobGPUs, x.Job.SlurmID); err != nil {
+		return Explanation{}, err
+	}
+	if x.Remarks, err = s.Remarks(ctx, x.Job.SlurmID, math.MaxInt32); err != nil {
 		return Explanation{}, err
 	}
 	worth, err := s.Effective(ctx, x.Job.Tenant)

@@ -13,14 +13,14 @@ import (
 
 // GPUTable lists GPUs, who has them, and what they do.
 func (p *Page) GPUTable(list []store.GPU) *Table {
-	t := &Table{Head: []string{"NODE", ">GPU", "MODEL", "JOB", "USER", "TENANT", "STATE", ">UTIL", ">TENSOR", ">POWER", ">MEMORY", "IDLE_SINCE", "WHY"}}
+	t := &Table{Head: []string{"NODE", ">GPU", "MODEL", "JOB", "USER", "TENANT", "STATE", ">UTIL", ">TENSOR", ">POWER", ">MEMORY", "IDLE_SINCE", "REMARKS", "WHY"}}
 	for i := range list {
 		g := &list[i]
 		idle := "-"
 		if g.IdleSince != nil {
 			idle = p.Time(cluster.InstantOf(*g.IdleSince))
 		}
-		t.Add(g.Node, gpuName(g), g.Model, text(g.Job), text(g.User), text(g.Tenant), g.State, percent(g.Util), percent(g.Tensor), watts(g.Power), memory(g), idle, cmp.Or(g.Why, "-"))
+		t.Add(g.Node, gpuName(g), g.Model, text(g.Job), text(g.User), text(g.Tenant), g.State, percent(g.Util), percent(g.Tensor), watts(g.Power), memory(g), idle, text(g.Remarks), cmp.Or(g.Why, "-"))
 	}
 	return t
 }
@@ -64,6 +64,19 @@ func memory(g *store.GPU) string {
 		return fmt.Sprintf("%.1fG", float64(*g.Memory)/gib)
 	}
 	return fmt.Sprintf("%.1f/%.0fG", float64(*g.Memory)/gib, float64(*g.Size)/gib)
+}
+
+// Remarks counts remarks on jobs by kind, and tells the oldest; "" = there is none.
+func Remarks(list []store.Remark) string {
+	if len(list) == 0 {
+		return ""
+	}
+	kinds := map[string]int{}
+	for i := range list {
+		kinds[list[i].Kind]++
+	}
+	first := &list[0]
+	return fmt.Sprintf("%s; the oldest, %s: job %s of %s, %s", Counts(kinds), first.Kind, first.Job, first.User, first.Text)
 }
 
 // gpuNotes says in words what a job's GPUs do, in lines; none if nothing is known of them.

@@ -126,6 +126,9 @@ func (x *Explanation) Write(p *Page) {
 	if words := gpuNotes(x.GPUs, p.Now.Time()); len(words) > 0 {
 		p.listed("GPUs", words)
 	}
+	for i := range x.Remarks {
+		say(map[bool]string{true: "Remarks"}[i == 0], "%s: %s", x.Remarks[i].Kind, x.Remarks[i].Text)
+	}
 	received, due, loss := j.Work, j.WorkDue, j.Lost
 	if r := x.Record; r != nil { // newer than the table
 		received, due = r.Work()

@@ -53,6 +53,8 @@ type Status struct {
 	// telemetry. The caller sets them.
 	GPUs   []store.GPULook `json:"gpu_telemetry,omitempty"`
 	Unseen []store.GPUNode `json:"gpu_nodes_not_fresh,omitempty"`
+	// Remarks say which running jobs do not do what is usual for them. The caller sets them.
+	Remarks []store.Remark `json:"remarks,omitempty"`
 	// CellTrades counts the trades of cells in force.
 	CellTrades int               `json:"cell_trades,omitempty"`
 	Effective  []store.Effective `json:"effective,omitempty"`
@@ -374,6 +376,9 @@ func (st *Status) Write(p *Page) {
 	}
 	if words := gpuLooks(st.GPUs, st.Unseen, p.Now.Time()); words != "" {
 		say("telemetry", "%s", words)
+	}
+	if words := Remarks(st.Remarks); words != "" {
+		say("remarks", "%s", words)
 	}
 	if st.Own {
 		say("seen", "jobs, leases and overrides of your own tenants; this database user may not see others")

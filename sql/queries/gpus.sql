@@ -7,6 +7,9 @@ delete from gpus;
 -- name: clear_gpu_nodes
 delete from gpu_nodes;
 
+-- name: clear_gpu_remarks
+delete from gpu_remarks;
+
 -- name: put_gpus
 insert into gpus {rows}
 on conflict (node, gpu_index, instance) do update set {new};
@@ -53,6 +56,18 @@ where (user_name, command, gpus, model) in (select user_name, command, gpus, mod
 insert into gpu_sizes {rows}
 on conflict (model) do update set {new};
 
+-- name: put_gpu_remarks
+insert into gpu_remarks {rows}
+on conflict (job_key, kind, node, gpu_index) do update set {new};
+
+-- name: drop_gpu_remarks
+delete from gpu_remarks
+where (job_key, kind, node, gpu_index) in (select job_key, kind, node, gpu_index from json_populate_recordset(null::gpu_remarks, $1));
+
+-- name: put_gpu_baselines
+insert into gpu_baselines {rows}
+on conflict (user_name, command, gpus, model, measure) do update set {new};
+
 -- name: put_gpu_events
 -- They follow the events of the newest round; without a round there is nothing to tell them of.
 insert into events (
@@ -90,6 +105,18 @@ order by user_name, command, gpus, model;
 select {columns}
 from gpu_sizes
 order by model;
+
+-- name: gpu_baselines
+select {columns}
+from gpu_baselines
+order by user_name, command, gpus, model, measure;
+
+-- name: gpu_remarks_now
+select {columns}
+from gpu_remarks_now
+where ($1 = '' or slurm_id = $1)
+order by since, job_key, kind, node, gpu_index
+limit $2;
 
 -- name: gpus_now
 select {columns}

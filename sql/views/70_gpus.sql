@@ -17,7 +17,12 @@ select
     g.memory_size_bytes,
     g.idle,
     g.idle_since,
-    n.read_at
+    n.read_at,
+    (
+        select string_agg(distinct r.kind, ',' order by r.kind)
+        from gpu_remarks r
+        where r.job_key = g.job_key and (r.node = '' or r.node = g.node and r.gpu_index in (-1, g.gpu_index))
+    ) as remarks
 from gpus g
 left join gpu_nodes n on n.node = g.node
 left join jobs j on j.key = g.job_key
@@ -42,6 +47,35 @@ comment on column gpus_now.memory_size_bytes is 'All its memory; null = unknown.
 comment on column gpus_now.idle is 'True if it is fresh and idle.';
 comment on column gpus_now.idle_since is 'Since when it is idle; null = it is not known to be.';
 comment on column gpus_now.read_at is 'When its node was read last, to the minute.';
+comment on column gpus_now.remarks is 'Kinds of the remarks on it, or on its job as a whole (see gpu_remarks_now); null = none.';
+
+create or replace view gpu_remarks_now as
+select
+    j.slurm_id,
+    r.job_key,
+    j.tenant,
+    j.user_name,
+    j.name as job_name,
+    r.kind,
+    r.node,
+    nullif(r.gpu_index, -1) as gpu_index,
+    r.since,
+    r.text
+from gpu_remarks r
+join jobs j on j.key = r.job_key
+order by r.since, r.job_key, r.kind, r.node, r.gpu_index;
+
+comment on view gpu_remarks_now is 'Running jobs that do not do what is usual for them, the oldest remark first. Nothing follows from it for their leases.';
+comment on column gpu_remarks_now.slurm_id is 'Slurm''s id.';
+comment on column gpu_remarks_now.job_key is 'Our own number of the job.';
+comment on column gpu_remarks_now.tenant is 'The tenant.';
+comment on column gpu_remarks_now.user_name is 'The user.';
+comment on column gpu_remarks_now.job_name is 'Name of the job.';
+comment on column gpu_remarks_now.kind is 'drift = its activity or speed is far from the baseline of its type; stall = it does nearly nothing now; straggler = one GPU or node is far from its others; misreport = its counters contradict a speedup that its type claims.';
+comment on column gpu_remarks_now.node is 'Node that it is about; empty = the whole job.';
+comment on column gpu_remarks_now.gpu_index is 'GPU that it is about, by index on the node; null = all of the job''s there.';
+comment on column gpu_remarks_now.since is 'Since when.';
+comment on column gpu_remarks_now.text is 'In words.';
 
 create or replace view gpu_nodes_now as
 select

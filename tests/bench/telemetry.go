@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu/gputest"
+	"github.com/fairlease/fairlease/sidecar/telemetry/remark"
 )
 
 // texts is a source that parses an exposition for each node.
@@ -80,6 +82,7 @@ func telemetry() error {
 	if err := resetPeak(); err != nil {
 		return err
 	}
+	judge := remark.Judge{MaxGap: 90 * cluster.Second}
 	var cpu time.Duration
 	for ; look <= each; look++ {
 		begin := used()
@@ -89,6 +92,7 @@ func telemetry() error {
 			return fmt.Errorf("%d GPUs are seen", len(r.GPUs))
 		}
 		w.Book.Settle()
+		judge.Look(&r, holders, nil)
 		if look > 0 { // the first one makes room
 			cpu += used() - begin
 		}
@@ -99,7 +103,80 @@ func telemetry() error {
 	seen, wrong := idleDay(random)
 	figure("gpu_hours_idle_seen_pct", 100*seen, "%")
 	figure("gpu_hours_idle_wrong_pct", 100*wrong, "%")
+	false_, found := remarked(random)
+	figure("job_days_remarked_wrongly_pct", 100*false_, "%")
+	figure("faults_remarked_pct", 100*found, "%")
 	return nil
+}
+
+// remarked gives the part of healthy job-days with a remark, and the part of faults that are remarked within an hour. Ten
+// jobs settle the baseline of a type first. Jobs of a type differ, their GPUs differ a little, and all activity has noise,
+// from look to look and in waves; the sizes are drawn anew for each job.
+func remarked(random *rand.Rand) (wrong, found float64) {
+	const jobs, gpus, step, lead = 120, 8, 30 * cluster.Second, 10
+	var index []int
+	for i := range gpus {
+		index = append(index, i)
+	}
+	counted := map[bool]float64{}
+	for n := range jobs {
+		start := cluster.Instant(1_800_000_000_000)
+		judge := remark.Judge{MaxGap: 90 * cluster.Second}
+		// run has a job of the type run for some time. After begin, a fault may change its GPUs.
+		noise, wave, apart, between := 0.02+0.2*random.Float64(), 0.1*random.Float64(), 0.05*random.Float64(), 0.1*random.Float64()
+		key := cluster.JobKey(0)
+		run := func(time, begin cluster.Span, fault func(k int, v *gpu.Values)) (remarks int) {
+			key++
+			h := gpu.Holder{Key: key, ID: cluster.JobID{ID: int64(key)}, Start: start, Running: true, Typed: true, Type: cluster.JobType{User: "ann", Command: "train", GPUs: gpus},
+				Holds: []cluster.Holding{{Node: "a", Model: "h100", GPUs: gpus, Index: index}}}
+			r := gpu.Report{GPUs: make([]gpu.GPU, gpus)}
+			level, phase := math.Exp(between*random.NormFloat64()), random.Float64()
+			var own [gpus]float64
+			for k := range own {
+				own[k] = math.Exp(apart * random.NormFloat64())
+			}
+			for at := cluster.Span(0); at < time; at += step {
+				start = start.Add(step)
+				r.At = start
+				now := level * math.Exp(wave*math.Sin(2*math.Pi*(phase+at.Duration().Hours()/3)))
+				for k := range r.GPUs {
+					g := &r.GPUs[k]
+					*g = gpu.GPU{Node: "a", Row: gpu.Row{Index: k}, State: gpu.Fresh}
+					x := now * own[k] * math.Exp(noise*random.NormFloat64())
+					g.Values[gpu.Util], g.Values[gpu.SM], g.Values[gpu.Tensor], g.Values[gpu.DRAM] = 0.97, 0.5*x, 0.3*x, 0.4*x*math.Exp(noise*random.NormFloat64())
+					g.Values[gpu.PCIeRX], g.Values[gpu.Power], g.Values[gpu.Clock] = 3e9*x*math.Exp(noise*random.NormFloat64()), 150+350*x, 1.9e9
+					if at >= begin && fault != nil {
+						fault(k, &g.Values)
+					}
+				}
+				judge.Look(&r, []gpu.Holder{h}, nil)
+				remarks += len(judge.News())
+			}
+			judge.Look(&gpu.Report{At: start}, nil, nil)
+			return remarks
+		}
+		for range lead {
+			run(2*cluster.Hour, 0, nil)
+		}
+		if run(cluster.Day, 0, nil) > 0 {
+			counted[false]++
+		}
+		fault := [...]func(k int, v *gpu.Values){
+			func(_ int, v *gpu.Values) {
+				v[gpu.Tensor], v[gpu.DRAM], v[gpu.PCIeRX], v[gpu.SM] = v[gpu.Tensor]/2, v[gpu.DRAM]/2, v[gpu.PCIeRX]/2, v[gpu.SM]/2
+			},
+			func(_ int, v *gpu.Values) { v[gpu.Tensor], v[gpu.DRAM], v[gpu.PCIeRX] = 0, 0.001, 1e6 },
+			func(k int, v *gpu.Values) {
+				if k == 3 {
+					v[gpu.Clock] = 1.1e9
+				}
+			},
+		}[n%3]
+		if run(2*cluster.Hour, cluster.Hour, fault) > 0 {
+			counted[true]++
+		}
+	}
+	return counted[false] / jobs, counted[true] / jobs
 }
 
 // idleDay gives the part of the idle GPU time of a day that is seen, and the part of the seen time in which GPUs worked.

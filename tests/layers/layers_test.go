@@ -51,7 +51,7 @@ var allowed = map[string][]string{
 	"sidecar/loop":                  {"sidecar/cluster", "sidecar/loop"},
 	"sidecar/slurm":                 {"sidecar/cluster", "sidecar/hostlist", "sidecar/kinds"},
 	"sidecar/tune":                  {"sidecar/cluster", "sidecar/sim/score"},
-	"sidecar/store":                 {"sidecar/cluster", "sidecar/tune", "migrate", "sql", "sidecar/telemetry/gpu"},
+	"sidecar/store":                 {"sidecar/cluster", "sidecar/tune", "migrate", "sql", "sidecar/telemetry/gpu", "sidecar/telemetry/remark"},
 	"sidecar/store/storetest":       {"migrate", "tests/cluster"},
 	"sidecar/explain":               {"sidecar/cluster"},
 	"sidecar/failure":               {"sidecar/slurm"},
@@ -93,6 +93,7 @@ var allowed = map[string][]string{
 	"sidecar/wrap":                  {"contrib/python", "sidecar/failure"},
 	"sidecar/rehearsal":             {"sidecar/cluster", "sidecar/failure", "sidecar/slurm", "sidecar/view"},
 	"sidecar/telemetry/gpu/gputest": {},
+	"sidecar/telemetry/remark":      {"sidecar/cluster", "sidecar/telemetry/gpu"},
 	"sidecar/kinds":                 {},
 
 	"sidecar/engine/policy/factor": {},

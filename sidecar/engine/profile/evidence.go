@@ -348,3 +348,39 @@ func (s *evidence) carry(p cluster.Profile, from, to *cluster.Usage) (cluster.Pr
 		Rate: believable(p.Rate * math.Exp(gain)), Samples: jobs, Spread: round(math.Hypot(p.Spread, spread)), At: to.At,
 		Basis: fmt.Sprintf("%s of %d jobs, right within %.0f %% for %d job types", by.counter, jobs, 100*by.error, by.kinds)}, true
 }
+
+// Contradiction is a claimed speedup whose opposite the kind's own counters show.
+type Contradiction struct {
+	Kind        cluster.Kind
+	Gang        int
+	Model, Than string  // the kind claims to be faster on Model than on Than, by what is declared or reported,
+	Claimed     float64 // so many times as fast
+	Shown       float64 // the counters show this, which is below 1
+	Counter     string
+	Jobs        int // that showed it, on the model with fewer
+}
+
+// Contradictions gives the kinds that claim to be faster on a model on which their own counters say that they do less
+// work. Only counters with a tested quality between the two models count (see Consider), and only a difference of more
+// than three standard errors. It is sorted by kind, gang and model.
+func Contradictions(b *Book) (out []Contradiction) {
+	s := &b.shown
+	for from := 0; from < len(s.usages); {
+		same := s.usagesOf(s.usages[from].Kind, s.usages[from].Gang)
+		from += len(same)
+		for i := range same {
+			for k := range same {
+				x, y := &same[i], &same[k]
+				slow, fast := b.known(x.Kind, "", x.Model, x.Gang), b.known(x.Kind, "", y.Model, x.Gang)
+				if i == k || slow == nil || fast == nil || slow.Rate == 0 || !(fast.Rate > (1+tolerance)*slow.Rate) {
+					continue
+				}
+				if gain, spread, by, ok := s.link(x, y); ok && gain < -3*spread {
+					out = append(out, Contradiction{Kind: x.Kind, Gang: x.Gang, Model: y.Model, Than: x.Model, Claimed: round(fast.Rate / slow.Rate),
+						Shown: round(math.Exp(gain)), Counter: by.counter.String(), Jobs: min(by.counter.of(x).Jobs, by.counter.of(y).Jobs)})
+				}
+			}
+		}
+	}
+	return out
+}

@@ -153,3 +153,48 @@ func TestPricedIgnoresEvidence(t *testing.T) {
 		}
 	}
 }
+
+// A speedup is contradicted by the kind's own counters only if these have a tested quality, and clearly show the opposite.
+func TestCountersContradictClaims(t *testing.T) {
+	fleet := func(kinds int, noise float64) (entries []cluster.Profile, usages []cluster.Usage) {
+		rng := rand.New(rand.NewPCG(3, 4))
+		for i := range kinds {
+			kind := cluster.Kind(fmt.Sprintf("t%d/k%02d", i%7, i))
+			entries = append(entries, observed(kind, "k80", 1), observed(kind, "v100", 3))
+			usages = append(usages, usage(kind, "k80", 1e7*math.Exp(noise*rng.NormFloat64()), rng.Float64()), usage(kind, "v100", 6e7*math.Exp(noise*rng.NormFloat64()), rng.Float64()))
+		}
+		return entries, usages
+	}
+	said := func(model string, rate float64) cluster.Profile {
+		return cluster.Profile{Kind: "x/liar", Model: model, Gang: 1, Rate: rate, Source: cluster.Declared, Basis: "job 7"}
+	}
+	for name, c := range map[string]struct {
+		kinds  int
+		noise  float64
+		claims []cluster.Profile
+		pcie   [2]float64 // of the kind, on k80 and v100; the model itself doubles it
+		want   bool
+	}{
+		"declared":               {8, 0.02, []cluster.Profile{said("k80", 1), said("v100", 3)}, [2]float64{1e7, 1e7}, true},
+		"reported":               {8, 0.02, []cluster.Profile{observed("x/liar", "k80", 1), observed("x/liar", "v100", 3)}, [2]float64{1e7, 1e7}, true},
+		"true":                   {8, 0.02, []cluster.Profile{said("k80", 1), said("v100", 3)}, [2]float64{1e7, 6e7}, false},
+		"too much, but not less": {8, 0.02, []cluster.Profile{said("k80", 1), said("v100", 9)}, [2]float64{1e7, 2.2e7}, false},
+		"no speedup claimed":     {8, 0.02, []cluster.Profile{said("k80", 1), said("v100", 1.05)}, [2]float64{1e7, 1e7}, false},
+		"nothing claimed":        {8, 0.02, nil, [2]float64{1e7, 1e7}, false},
+		"too few kinds":          {4, 0.02, []cluster.Profile{said("k80", 1), said("v100", 3)}, [2]float64{1e7, 1e7}, false},
+		"counters of no quality": {20, 1.5, []cluster.Profile{said("k80", 1), said("v100", 3)}, [2]float64{1e7, 1e7}, false},
+	} {
+		entries, usages := fleet(c.kinds, c.noise)
+		usages = append(usages, usage("x/liar", "k80", c.pcie[0], 0.1), usage("x/liar", "v100", c.pcie[1], 0.1))
+		slices.SortFunc(usages, func(a, b cluster.Usage) int { return a.CompareSubject(&b) })
+		b := New(Default(), append(entries, c.claims...), nil)
+		b.Consider(nil, usages)
+		got := Contradictions(b)
+		if !c.want && len(got) == 0 {
+			continue
+		}
+		if len(got) != 1 || !c.want || got[0].Kind != "x/liar" || got[0].Model != "v100" || got[0].Than != "k80" || got[0].Claimed != 3 || math.Abs(got[0].Shown-0.5) > 0.05 || got[0].Counter != "PCIe reads" || got[0].Jobs != 3 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -29,16 +29,24 @@ type Holder struct {
 func HoldersOf(s *cluster.Snapshot) []Holder {
 	var out []Holder
 	for i := range s.Cases {
-		c := &s.Cases[i]
-		if c.Gone || c.Job.State == cluster.Waiting || c.Job.State == cluster.Done || c.Job.GPUsHeld() == 0 {
-			continue
+		if c := &s.Cases[i]; !c.Gone {
+			if h, ok := HolderOf(&c.Job); ok {
+				h.Key = c.Record.Key
+				out = append(out, h)
+			}
 		}
-		j := &c.Job
-		h := Holder{Key: c.Record.Key, ID: j.ID, Record: j.Record, User: j.User, Start: j.Start, Running: j.State == cluster.Running, Holds: j.Holds}
-		h.Type, h.Typed = cluster.TypeOf(j)
-		out = append(out, h)
 	}
 	return out
+}
+
+// HolderOf gives a job without its key; false = it holds no GPU.
+func HolderOf(j *cluster.Job) (h Holder, ok bool) {
+	if j.State == cluster.Waiting || j.State == cluster.Done || j.GPUsHeld() == 0 {
+		return h, false
+	}
+	h = Holder{ID: j.ID, Record: j.Record, User: j.User, Start: j.Start, Running: j.State == cluster.Running, Holds: j.Holds}
+	h.Type, h.Typed = cluster.TypeOf(j)
+	return h, true
 }
 
 // Ended is an attempt that is over.
@@ -76,17 +84,22 @@ func (w *Weighted) add(value float64, time cluster.GPUTime) {
 
 // Remark is news about a job's GPUs.
 type Remark struct {
-	Kind string // see the constants
-	Job  cluster.JobKey
-	ID   cluster.JobID
-	Node string
-	Text string
+	Kind  string // HoldsIdle, or one of package remark
+	Job   cluster.JobKey
+	ID    cluster.JobID
+	Node  string // "" = all of the job's
+	GPU   int    // index on the node; -1 = all of the job's there
+	Since cluster.Instant
+	Text  string
 }
 
-// The kinds of remarks.
-const (
-	HoldsIdle = "holds_idle" // a job has held idle GPUs for idle.tell_after
-)
+// HoldsIdle is the kind of the remark that a job has held idle GPUs for idle.tell_after.
+const HoldsIdle = "holds_idle"
+
+// Compare orders by job, kind, node and GPU.
+func (r *Remark) Compare(o *Remark) int {
+	return cmp.Or(cmp.Compare(r.Job, o.Job), cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.Node, o.Node), cmp.Compare(r.GPU, o.GPU))
+}
 
 // Book joins GPUs with the jobs that hold them, and sums up what they did.
 type Book struct {
@@ -140,15 +153,14 @@ func (b *Book) Look(now cluster.Instant, gpus []GPU, holders []Holder) (misjoine
 			at[place{g.Node, g.Index}] = g
 		}
 	}
-	held := make(map[place]int, len(gpus)) // number of holders
-	owner := make(map[place]int64, len(gpus))
-	for i := range holders {
-		for p := range holders[i].places() {
-			held[p]++
-			owner[p] = holders[i].Record
+	held, owner := heldBy(holders, len(gpus))
+	misjoined = misjoins(func(yield func(place, *Row) bool) {
+		for p, g := range at {
+			if !yield(p, &g.Row) {
+				return
+			}
 		}
-	}
-	misjoined = misjoins(at, held, owner)
+	}, held, owner)
 	elapsed := min(now.Sub(b.last), b.MaxGap)
 	if b.last == 0 {
 		elapsed = 0
@@ -193,6 +205,18 @@ func (b *Book) prepare() {
 	}
 }
 
+// heldBy counts the holders of each GPU, and gives Slurm's id of the last one.
+func heldBy(holders []Holder, gpus int) (held map[place]int, owner map[place]int64) {
+	held, owner = make(map[place]int, gpus), make(map[place]int64, gpus)
+	for i := range holders {
+		for p := range holders[i].places() {
+			held[p]++
+			owner[p] = holders[i].Record
+		}
+	}
+	return held, owner
+}
+
 // places goes through the GPUs that a job holds and that Slurm numbers, with their models.
 func (h *Holder) places() iter.Seq2[place, string] {
 	return func(yield func(place, string) bool) {
@@ -206,9 +230,24 @@ func (h *Holder) places() iter.Seq2[place, string] {
 	}
 }
 
+// Misjoins gives the nodes on which the exporter counts GPUs in another order than Slurm, as Look does, and says how that
+// shows.
+func Misjoins(nodes []Node, readings []Reading, holders []Holder) map[string]string {
+	held, owner := heldBy(holders, 0)
+	return misjoins(func(yield func(place, *Row) bool) {
+		for i := range readings {
+			for k := range readings[i].Rows {
+				if r := &readings[i].Rows[k]; r.Instance == "" && !yield(place{nodes[i].Name, r.Index}, r) {
+					return
+				}
+			}
+		}
+	}, held, owner)
+}
+
 // misjoins finds nodes on which the exporter itself says that a GPU has a job which, by Slurm, holds others of the node's
 // GPUs, while another job holds this one: NVIDIA's and Slurm's indices differ there.
-func misjoins(at map[place]*GPU, held map[place]int, owner map[place]int64) map[string]string {
+func misjoins(at iter.Seq2[place, *Row], held map[place]int, owner map[place]int64) map[string]string {
 	type jobAt struct {
 		node string
 		job  int64
@@ -365,7 +404,7 @@ func (b *Book) tell(now cluster.Instant, a *account) {
 	idle, since := idleOf(a.uses)
 	if b.TellAfter > 0 && idle > 0 && a.told != since && now.Sub(since) >= b.TellAfter {
 		a.told = since
-		b.remarks = append(b.remarks, Remark{Kind: HoldsIdle, Job: a.holder.Key, ID: a.holder.ID,
+		b.remarks = append(b.remarks, Remark{Kind: HoldsIdle, Job: a.holder.Key, ID: a.holder.ID, GPU: -1, Since: since,
 			Text: fmt.Sprintf("has held %s for %d min", count(idle, "idle GPU"), now.Sub(since)/cluster.Minute)})
 	}
 }
@@ -445,6 +484,9 @@ func (b *Book) Hours() []HourUse {
 
 // Remarks gives the news since the last Settle.
 func (b *Book) Remarks() []Remark { return b.remarks }
+
+// Add adds news.
+func (b *Book) Add(news ...Remark) { b.remarks = append(b.remarks, news...) }
 
 // Settle records that hours and remarks were written down.
 func (b *Book) Settle() { b.hours, b.remarks = map[hourKey]*HourUse{}, nil }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -32,14 +31,7 @@ func newFleet(t testing.TB, names ...string) *fleet { return fleetOf(t, nil, nam
 var sources = map[string]func(testing.TB, *memory) Source{
 	"memory": func(_ testing.TB, m *memory) Source { return m },
 	"exporters": func(t testing.TB, m *memory) Source {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			name := strings.Split(r.URL.Path, "/")[1]
-			if err := m.fails[name]; err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-				return
-			}
-			_, _ = w.Write(m.nodes[name].Text())
-		}))
+		s := httptest.NewServer(m)
 		t.Cleanup(s.Close)
 		source, err := NewExporters(s.URL+"/{node}/metrics", DefaultTable(), Web{}, ExporterLimits)
 		if err != nil {
@@ -53,16 +45,11 @@ func fleetOf(t testing.TB, source func(testing.TB, *memory) Source, names ...str
 	if source == nil {
 		source = sources["memory"]
 	}
-	f := &fleet{t: t, memory: memory{nodes: map[string]*gputest.Node{}, fails: map[string]error{}}, now: began}
+	f, gpus := &fleet{t: t, now: began}, map[string]int{}
 	for _, name := range names {
-		n := &gputest.Node{Version: gputest.V49, Host: name}
-		for i := range 4 {
-			d := gputest.Device{Index: i}
-			rest(&d)
-			n.Devices = append(n.Devices, d)
-		}
-		f.memory.nodes[name], f.nodes = n, append(f.nodes, Node{Name: name})
+		gpus[name], f.nodes = 4, append(f.nodes, Node{Name: name})
 	}
+	f.memory.Fleet = gputest.NewFleet(gputest.V49, gpus)
 	f.watch = Watch{Source: source(t, &f.memory), Tracker: Tracker{MaxAge: 2 * cluster.Minute}, Book: Book{TellAfter: 30 * cluster.Minute, MaxGap: 90 * cluster.Second}}
 	f.looks(2)
 	f.watch.Book.Settle()
@@ -80,18 +67,14 @@ func (f *fleet) end(key int64, outcome string) {
 	f.watch.Book.End(f.now, []Ended{{cluster.JobKey(key), outcome}})
 }
 
-func (f *fleet) device(node string, i int) *gputest.Device { return &f.memory.nodes[node].Devices[i] }
+func (f *fleet) device(node string, i int) *gputest.Device { return &f.memory.Nodes[node].Devices[i] }
 
 // looks makes looks 30 s apart.
 func (f *fleet) looks(n int) {
 	f.t.Helper()
 	for range n {
 		f.now = f.now.Add(30 * cluster.Second)
-		for _, node := range f.memory.nodes {
-			for i := range node.Devices {
-				node.Devices[i].Energy += node.Devices[i].Power * 30
-			}
-		}
+		f.memory.Step(30)
 		r, ok := f.watch.Look(f.t.Context(), f.nodes, f.holders, func() cluster.Instant { return f.now })
 		if !ok {
 			f.t.Fatal("no look")
@@ -142,8 +125,8 @@ func TestOnlyFreshUnsharedGPUsSpeak(t *testing.T) {
 
 func testOnlyFreshUnsharedGPUsSpeak(t *testing.T, source func(testing.TB, *memory) Source) {
 	for name, spoil := range map[string]func(f *fleet){
-		"silent":     func(f *fleet) { f.memory.fails["b"] = errors.New("no answer") },
-		"gone":       func(f *fleet) { f.memory.nodes["b"].Devices = f.memory.nodes["b"].Devices[:1] },
+		"silent":     func(f *fleet) { f.memory.Silent["b"] = errors.New("no answer") },
+		"gone":       func(f *fleet) { f.memory.Nodes["b"].Devices = f.memory.Nodes["b"].Devices[:1] },
 		"shared":     func(f *fleet) { f.device("b", 3).Jobs = []string{"7", "8"} },
 		"held twice": func(f *fleet) { f.hold(8, "h100", "b", 3) },
 		"broken":     func(f *fleet) { d := f.device("b", 3); d.Util, d.Engine = 1, 0 },
@@ -182,9 +165,9 @@ func TestHoldsIdleIsToldOnce(t *testing.T) {
 		t.Fatalf("remarks are %+v", r)
 	}
 	f.watch.Book.Settle()
-	f.memory.fails["a"] = errors.New("down")
+	f.memory.Silent["a"] = errors.New("down")
 	f.looks(2)
-	delete(f.memory.fails, "a")
+	delete(f.memory.Silent, "a")
 	f.looks(60)
 	if r := f.watch.Book.Remarks(); len(r) != 0 {
 		t.Errorf("told again: %+v", r)
@@ -289,9 +272,9 @@ func day(t *testing.T, seed uint64, faults bool) (seen, wrong float64) {
 	}
 	f := newFleet(t, names...)
 	for i, name := range names {
-		f.memory.nodes[name].Version = gputest.Version(i % 3)
+		f.memory.Nodes[name].Version = gputest.Version(i % 3)
 		if i == 0 && faults {
-			f.memory.nodes[name].Version = gputest.V3 // its counters will break
+			f.memory.Nodes[name].Version = gputest.V3 // its counters will break
 		}
 		f.hold(int64(i+1), "h100", name, 0, 1, 2, 3)
 	}
@@ -320,10 +303,10 @@ func day(t *testing.T, seed uint64, faults bool) (seen, wrong float64) {
 			}
 			if faults && until[i] == 0 && random.IntN(10_000) == 0 {
 				until[i] = 1 + random.IntN(20)
-				f.memory.fails[name] = errors.New("no answer")
+				f.memory.Silent[name] = errors.New("no answer")
 			} else if until[i] > 0 {
 				if until[i]--; until[i] == 0 {
-					delete(f.memory.fails, name)
+					delete(f.memory.Silent, name)
 				}
 			}
 		}

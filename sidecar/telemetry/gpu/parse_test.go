@@ -74,6 +74,7 @@ func TestScaleOfUtilRatio(t *testing.T) {
 		{"# HELP " + name + " GPU utilization (in %).\n" + name + "{gpu=\"0\"} 1\n" + name + "{gpu=\"1\"} 0\n", []float64{0.01, 0}},
 		{"# HELP " + name + " Ratio of time.\n" + name + "{gpu=\"0\"} 1\n", []float64{1}},
 		{name + "{gpu=\"0\"} 1\n" + name + "{gpu=\"1\"} 55\n", []float64{0.01, 0.55}},
+		{name + "{gpu=\"0\"} 0.4\n" + name + "{gpu=\"1\"} 55\n", []float64{math.NaN(), 0.55}}, // of two models, in different units?
 		{name + "{gpu=\"0\"} 1.000000\n" + name + "{gpu=\"1\"} 0.250000\n", []float64{1, 0.25}},
 		{name + "{gpu=\"0\"} 1\nDCGM_FI_DEV_FB_USED_BYTES{gpu=\"0\"} 5\n", []float64{1}},
 		{name + "{gpu=\"0\"} 1\nDCGM_FI_DEV_FB_USED{gpu=\"0\"} 5\n", []float64{0.01}},

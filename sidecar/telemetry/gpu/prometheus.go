@@ -171,6 +171,9 @@ func (w *wanted) answer(body []byte) (warnings []string, err error) {
 	keys := make([]string, len(a.Data.Result))
 	for i := range a.Data.Result {
 		r := &a.Data.Result[i]
+		if r.Metric == nil {
+			return nil, errors.New("a series has no labels")
+		}
 		name, isStamp := r.Metric[stampLabel]
 		if !isStamp {
 			name = r.Metric["__name__"]

@@ -195,8 +195,11 @@ func (g *gather) finish() []Row {
 				continue
 			}
 			value := g.raw[i] * scale
-			if g.raw[i] == 0 {
+			switch {
+			case g.raw[i] == 0:
 				value = 0 // on both scales
+			case g.raw[i] < 1 && g.told == "" && g.percents:
+				value = math.NaN() // beside whole percents: a ratio, of a GPU of another model?
 			}
 			g.rows[i].Values[Util] = within(value, mosts[Util])
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -316,6 +317,28 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
+// No answer of a Prometheus makes the reader panic, or gives a value out of bounds.
+func FuzzAnswer(f *testing.F) {
+	whole := vector([]series{{"DCGM_FI_DEV_GPU_UTIL", "gpu=0,instance=a:9400", "50", 0}, {"DCGM_FI_DEV_POWER_USAGE", "gpu=1,GPU_I_ID=3,hpc_job=7,hostname=a", "-1e999", 0}}, "DCGM_FI_DEV_GPU_UTIL DCGM_FI_DEV_POWER_USAGE", "w")
+	for _, text := range [][]byte{whole, whole[:len(whole)/2], []byte(`{"status":"success","data":{"resultType":"vector","result":[{"metric":null,"value":[1]}]}}`), []byte("null"), nil} {
+		f.Add(text)
+	}
+	p := NewParser(DefaultTable())
+	f.Fuzz(func(t *testing.T, text []byte) {
+		w := &wanted{parser: p, of: namesOf([]Node{{Name: "a"}}), nodes: make([]gather, 1), newest: make([]float64, 1), latest: math.Inf(1)}
+		if _, err := w.answer(text); err != nil {
+			return
+		}
+		for _, row := range w.nodes[0].finish() {
+			for m, v := range row.Values {
+				if !math.IsNaN(v) && !(v >= 0 && v <= mosts[m]) {
+					t.Fatalf("%s is %g", meaningNames[m], v)
+				}
+			}
+		}
+	})
+}
+
 // An answer that is not whole and well-formed tells nothing of any node.
 func TestBadPrometheus(t *testing.T) {
 	good := vector([]series{{"DCGM_FI_DEV_GPU_UTIL", "gpu=0,instance=a:9400", "50", 0}}, "DCGM_FI_DEV_GPU_UTIL", "")
@@ -330,6 +353,8 @@ func TestBadPrometheus(t *testing.T) {
 		"number":  {text(bytes.Replace(good, []byte(`"50"`), []byte(`50`), 1)), "no text"},
 		"word":    {text(bytes.Replace(good, []byte(`"50"`), []byte(`"x"`), 1)), "no number"},
 		"long":    {text(bytes.Repeat([]byte(" "), 2<<20)), "longer than"},
+		"moved":   {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, "redirects to"},
+		"login":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, "set user and password_file"},
 		"down":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, "503"},
 		"no time": {func(_ http.ResponseWriter, r *http.Request) { _ = r.ParseForm(); <-r.Context().Done() }, "in time"},
 	} {
@@ -337,6 +362,22 @@ func TestBadPrometheus(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || out[0].Err == nil || out[0].Rows != nil {
 			t.Errorf("%s: %v, %v, want %q", name, err, out[0].Err, c.want)
 		}
+	}
+	// A later query fails, or an answer lacks the times of its values.
+	asked := 0
+	out, err := askPrometheus(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked > 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write(good)
+	}, "a")
+	if err == nil || out[0].Err == nil || out[0].Rows != nil {
+		t.Errorf("one of the queries failed: %v, %+v", err, out)
+	}
+	untimed := bytes.ReplaceAll(good, []byte(stampLabel), []byte("other"))
+	if out, err = askPrometheus(t, text(untimed), "a"); err != nil || out[0].Err == nil || out[0].Rows != nil {
+		t.Errorf("values without times: %v, %+v", err, out)
 	}
 	if _, err := new(wanted).answer(bytes.Repeat([]byte(`"metric"`), mostSeries+1)); err == nil || !strings.Contains(err.Error(), "series") {
 		t.Errorf("too many series: %v", err)

@@ -12,10 +12,7 @@ import (
 )
 
 // memory is a source that has the expositions of nodes in memory.
-type memory struct {
-	nodes map[string]*gputest.Node
-	fails map[string]error
-}
+type memory struct{ *gputest.Fleet }
 
 func (m *memory) Read(_ context.Context, nodes []Node) ([]Reading, error) {
 	out := make([]Reading, len(nodes))
@@ -26,10 +23,11 @@ func (m *memory) Read(_ context.Context, nodes []Node) ([]Reading, error) {
 }
 
 func (m *memory) one(name string) Reading {
-	if err := m.fails[name]; err != nil {
+	text, err := m.Text(name)
+	if err != nil {
 		return Reading{Err: err}
 	}
-	rows, _, err := NewParser(DefaultTable()).Parse(m.nodes[name].Text())
+	rows, _, err := NewParser(DefaultTable()).Parse(text)
 	return Reading{Rows: rows, Err: err}
 }
 
