@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Web says how `fairlease web` answers, and to whom.
+// Web says how `fairlease web` answers, and who may see what.
 type Web struct {
 	Listen    string `yaml:"listen"`
 	WebConfig string `yaml:"web_config"`
