@@ -54,7 +54,7 @@ func (k *Keeper) Scene() *Scene {
 
 func (k *Keeper) empty() *Scene {
 	s := Of(Facts{Read: time.Now(), Mode: k.Mode, Acting: k.Acting})
-	return s.silent(s.Read, 0)
+	return s.silent(s.Read)
 }
 
 // Past gives the history of the journal that the Keeper reads.
@@ -139,9 +139,9 @@ func (k *Keeper) answered(err error) {
 	s := k.Scene()
 	switch {
 	case err == nil && s.Silent != nil:
-		k.Put(s.silent(time.Time{}, s.Serial))
+		k.Put(s.silent(time.Time{}))
 	case err != nil && s.Silent == nil:
-		k.Put(s.silent(time.Now(), s.Serial))
+		k.Put(s.silent(time.Now()))
 	}
 	text := ""
 	if err != nil {
@@ -175,12 +175,13 @@ func (k *Keeper) look(ctx context.Context, rounds **store.Follower) error {
 	if err != nil {
 		return err
 	}
-	now := k.scene.Load()
-	if now != nil && now.Round == number && time.Since(now.Read) < refresh && now.leads(lead) && (number > 0 || now.Silent == nil) {
+	now := k.Scene()
+	read := now.Round > 0 || now.Silent == nil // at least once
+	if read && now.Round == number && time.Since(now.Read) < refresh && now.leads(lead) {
 		return nil
 	}
 	f := Facts{Read: time.Now(), Leader: lead, Mode: k.Mode, Acting: k.Acting}
-	if now != nil && now.Round == number && number > 0 {
+	if now.Round == number && number > 0 {
 		f.Snapshot, f.Plan = now.facts.Snapshot, now.facts.Plan
 	} else if f.Snapshot, f.Plan, err = (*rounds).Last(ctx); err != nil {
 		return err
