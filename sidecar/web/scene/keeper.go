@@ -167,11 +167,7 @@ func (k *Keeper) look(ctx context.Context, rounds **store.Follower) error {
 		k.store.Store(s)
 		*rounds = s.Follow()
 	}
-	number, _, err := s.Newest(ctx)
-	if err != nil {
-		return err
-	}
-	lead, err := s.Leader(ctx)
+	number, lead, err := glance(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -191,6 +187,16 @@ func (k *Keeper) look(ctx context.Context, rounds **store.Follower) error {
 	}
 	k.Put(Of(f))
 	return nil
+}
+
+// glance gives the newest round and the leader, or fails soon: a journal that hangs is silent, too.
+func glance(ctx context.Context, s *store.Store) (number int64, lead *store.Leader, err error) {
+	ctx, cancel := context.WithTimeout(ctx, maxQuery)
+	defer cancel()
+	if number, _, err = s.Newest(ctx); err == nil {
+		lead, err = s.Leader(ctx)
+	}
+	return number, lead, err
 }
 
 // leads tells whether the Scene is right about the leader.
