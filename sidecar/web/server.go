@@ -118,19 +118,15 @@ func (s *Server) Serve(ctx context.Context) error {
 
 // serveOn answers on one listener. Only TCP has TLS.
 func (s *Server) serveOn(server *http.Server, l net.Listener) error {
-	most := or(s.MaxConnections, 1000)
+	most := s.MaxConnections
+	if most <= 0 {
+		most = 1000
+	}
 	limit := &Limit{Listener: l, Most: most, EachMost: max(most/4, 1), Free: s.Door.Proxies}
 	if l.Addr().Network() == "unix" {
 		return server.Serve(limit)
 	}
 	return web.Serve(limit, server, &web.FlagConfig{WebConfigFile: &s.WebConfig}, slog.New(slog.DiscardHandler))
-}
-
-func or(n, otherwise int) int {
-	if n <= 0 {
-		return otherwise
-	}
-	return n
 }
 
 func (s *Server) say(format string, args ...any) {

@@ -318,7 +318,7 @@ func TestLive(t *testing.T) {
 	}))
 	defer s.Close()
 	defer s.CloseClientConnections() // Close waits for the streams
-	open := func() (*http.Response, context.CancelFunc) {
+	open := func() (status int, lines *bufio.Scanner, end context.CancelFunc) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/api/v1/live", nil)
 		if err != nil {
@@ -330,40 +330,38 @@ func TestLive(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { answer.Body.Close() })
-		return answer, cancel
+		return answer.StatusCode, bufio.NewScanner(answer.Body), cancel
 	}
 	user = "ann"
-	first, end := open()
-	lines := bufio.NewScanner(first.Body)
-	until := func(what string) string {
+	_, lines, end := open()
+	until := func(what string) {
 		t.Helper()
 		for lines.Scan() {
 			if strings.HasPrefix(lines.Text(), what) {
-				return lines.Text()
+				return
 			}
 		}
 		t.Fatalf("the stream ended before %q: %v", what, lines.Err())
-		return ""
 	}
 	until(`data: {"serial":1`)
 	until(": alive")
 	d.Put(scenetest.Site{Nodes: 4, Jobs: 20}.Scene())
 	until(`data: {"serial":2`)
-	if second, _ := open(); second.StatusCode != http.StatusOK {
-		t.Errorf("the second stream: status %d", second.StatusCode)
+	if status, _, _ := open(); status != http.StatusOK {
+		t.Errorf("the second stream: status %d", status)
 	}
-	if third, _ := open(); third.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("one person's third stream: status %d", third.StatusCode)
+	if status, _, _ := open(); status != http.StatusServiceUnavailable {
+		t.Errorf("one person's third stream: status %d", status)
 	}
 	user = "bob"
 	open()
 	user = "cy"
-	if fourth, _ := open(); fourth.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("the fourth stream of all: status %d", fourth.StatusCode)
+	if status, _, _ := open(); status != http.StatusServiceUnavailable {
+		t.Errorf("the fourth stream of all: status %d", status)
 	}
 	end()
 	for { // a stream that has ended leaves room
-		if answer, _ := open(); answer.StatusCode == http.StatusOK {
+		if status, _, _ := open(); status == http.StatusOK {
 			break
 		}
 		if t.Context().Err() != nil {

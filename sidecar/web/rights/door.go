@@ -104,12 +104,9 @@ func (d *Door) User(r *http.Request) (name string, byProxy bool, err error) {
 
 // told gives the user that a trusted proxy names. Others may write such a header as they like.
 func (d *Door) told(r *http.Request) (string, error) {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || d.UserHeader == "" {
-		return "", nil
-	}
+	from, _ := netip.ParseAddrPort(r.RemoteAddr) // no address is in no prefix
 	address := from.Addr().Unmap()
-	if !slices.ContainsFunc(d.Proxies, func(p netip.Prefix) bool { return p.Contains(address) }) {
+	if d.UserHeader == "" || !slices.ContainsFunc(d.Proxies, func(p netip.Prefix) bool { return p.Contains(address) }) {
 		return "", nil
 	}
 	values := r.Header.Values(d.UserHeader)

@@ -2,6 +2,7 @@ package rights_test
 
 import (
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -94,7 +95,7 @@ func TestMunge(t *testing.T) {
 		{"a damaged one", "MUNGE:AwQDAAA:", "refused"},
 		{"none", "", "refused"},
 	} {
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Authorization", "MUNGE "+c.credential)
 		user, byProxy, err := d.User(r)
 		var refused *rights.Refused

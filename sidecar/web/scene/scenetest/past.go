@@ -108,7 +108,7 @@ func (p *Past) Decided(_ context.Context, scope scene.Scope, number int64) (stor
 
 // Events gives 120 events.
 func (p *Past) Events(_ context.Context, scope scene.Scope, round int64, _, limit int) (out []store.Noted, _ error) {
-	for _, e := range p.Site.events(&p.Facts, 0) {
+	for _, e := range p.Site.events(&p.Facts) {
 		if (round == 0 || e.Round < round) && (scope.All || e.Tenant != "" && scope.Sees(e.Tenant) || e.SlurmID == nil && e.Node != "") && (limit <= 0 || len(out) < limit) {
 			out = append(out, e)
 		}

@@ -45,7 +45,7 @@ func (site Site) rows(f *scene.Facts) {
 	if len(snap.Tenants) > 1 {
 		f.Debts = []store.Debt{{Pool: "v100", Creditor: snap.Tenants[0].Name, Debtor: snap.Tenants[1].Name, Time: 7.5e6, AsOf: plan.At.Time()}}
 	}
-	f.Events = site.events(f, 0)
+	f.Events = site.events(f)
 	if site.Market && len(snap.Tenants) > 1 {
 		site.market(f)
 	}
@@ -68,14 +68,11 @@ func leaseRow(l *cluster.Lease, cases map[cluster.JobKey]*cluster.Case) store.Le
 	return row
 }
 
-// events makes up a page of events, the newest first.
-func (site Site) events(f *scene.Facts, before int) []store.Noted {
+// events makes up events, the newest first.
+func (site Site) events(f *scene.Facts) []store.Noted {
 	var out []store.Noted
 	const all = 120
-	if before == 0 {
-		before = all
-	}
-	for i := before - 1; i >= 0 && len(f.Snapshot.Cases) > 0; i-- {
+	for i := all - 1; i >= 0 && len(f.Snapshot.Cases) > 0; i-- {
 		c := &f.Snapshot.Cases[i*37%len(f.Snapshot.Cases)]
 		id := c.Record.ID.String()
 		e := store.Noted{Event: store.Event{At: f.Plan.At.Time().Add(time.Duration(i-all) * time.Minute), Kind: "grant", SlurmID: &id, Round: int64(i + 1), Text: "job " + id + " was granted GPUs"}, Tenant: c.Record.Tenant}
