@@ -98,6 +98,7 @@ bench: build-deps ## benchmarks that need no root, some on the traces in TRACES;
 bench-live: deps ## benchmarks on a real Slurm and a real PostgreSQL (root, half an hour); ends with one line a figure
 	go run ./tests/bench -live
 	go run ./tests/bench -journal 6
+	go run ./tests/bench -web
 
 chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SEED (fresh); prints what it did, and what was lost (root)
 	go run ./tests/chaos -minutes $${MINUTES:-10} -seed $${SEED:-0}
