@@ -25,7 +25,7 @@ FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -timeout 
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build-deps build check check-nocgo python-check test lint packages packages-check demo bench bench-live chaos fuzz soak plugin-check clean
+.PHONY: help deps build-deps build check check-nocgo python-check test lint uplot packages packages-check demo bench bench-live chaos fuzz soak plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,11 @@ test: deps plugin-check check-nocgo python-check ## everything, the tests on two
 lint: build-deps ## golangci-lint, as in CI
 	@[ -x $(GOBIN)/golangci-lint ] || GOBIN=$(GOBIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
 	$(GOBIN)/golangci-lint run ./...
+
+uplot: ## copy the chart library from its npm package into third_party, after a change of tests/browser/package-lock.json (npm)
+	cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund
+	cp tests/browser/node_modules/uplot/LICENSE tests/browser/node_modules/uplot/dist/uPlot.{iife.min.js,min.css} third_party/uplot/
+	cd third_party/uplot && sha256sum LICENSE uPlot.iife.min.js uPlot.min.css >SHA256SUMS
 
 plugin-check: ## unit tests of the submit plugin's Slurm-free part
 	@$(MAKE) -s -C slurmplugin check
