@@ -13,18 +13,21 @@
 			: size >= 1 && Number.isInteger(v) ? String(v) : String(+v.toPrecision(3));
 	};
 	const two = n => String(n).padStart(2, "0");
-	// Times are in the reader's zone, with 24 hours.
+	// Times are in the zone of the site, which data-offset gives in seconds east of UTC; else in the reader's.
+	const clock = seconds => {
+		const t = new Date(seconds * 1000), east = document.body.dataset.offset;
+		return east === undefined ? t : new Date(t.getTime() + (+east + t.getTimezoneOffset() * 60) * 1000);
+	};
 	const moment = seconds => {
-		const t = new Date(seconds * 1000);
+		const t = clock(seconds);
 		return `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())} ${two(t.getHours())}:${two(t.getMinutes())}`;
 	};
 	const timeTicks = (u, splits) => {
 		let day = -1;
 		return splits.map(s => {
-			const t = new Date(s * 1000), fresh = t.getDate() !== day;
+			const t = clock(s), fresh = t.getDate() !== day, text = `${two(t.getHours())}:${two(t.getMinutes())}`;
 			day = t.getDate();
-			const clock = `${two(t.getHours())}:${two(t.getMinutes())}`;
-			return fresh ? `${two(t.getMonth() + 1)}-${two(t.getDate())}` + (clock === "00:00" ? "" : "\n" + clock) : clock;
+			return fresh ? text + `\n${two(t.getMonth() + 1)}-${two(t.getDate())}` : text;
 		});
 	};
 	// Decades get a label on a logarithmic axis, and 2 and 5 times these where there are few.
@@ -47,7 +50,7 @@
 	};
 	const scale = (axis, range) => ({time: !!axis.time, distr: axis.log ? 3 : 1, range: () => range});
 	const axisOf = (axis, more) => ({
-		label: axis.label, font, labelFont: font, stroke: css("--soft"), labelSize: 18, labelGap: 0, size: axis.time ? 36 : 24,
+		label: axis.time ? undefined : axis.label, font, labelFont: font, stroke: css("--soft"), labelSize: 18, labelGap: 0, size: axis.time ? 36 : 24,
 		grid: {stroke: css("--rule"), width: 1}, ticks: {show: false}, gap: 4,
 		values: axis.time ? timeTicks : axis.log ? logTicks : (u, splits) => splits.map(short),
 		...more,
@@ -256,7 +259,7 @@
 		const {data, ...opts} = kinds[c.kind](host, c);
 		const plot = new uPlot({
 			width: host.clientWidth, height: host.clientHeight, legend: {show: false}, padding: [8, 14, 0, 0],
-			cursor: {drag: {setScale: false}, points: {size: 5}, y: c.kind === "dots"}, ...opts,
+			tzDate: clock, cursor: {drag: {setScale: false}, points: {size: 5}, y: c.kind === "dots"}, ...opts,
 		}, data, host);
 		drawn.set(host, plot);
 		sizes.observe(host);
