@@ -375,8 +375,14 @@ func (w Words) beneficiary(r *cluster.Reason) string {
 	return w.Name(r.For)
 }
 
-// Name gives "job 123_4", or fairlease's key if the id is unknown.
+// Hidden stands for every job that the reader of a reason may not know. No job has this key.
+const Hidden cluster.JobKey = -1
+
+// Name gives "job 123_4", or fairlease's key if the id is unknown; "another job" for Hidden.
 func (w Words) Name(key cluster.JobKey) string {
+	if key == Hidden {
+		return "another job"
+	}
 	if w.Job != nil {
 		if name := w.Job(key); name != "" {
 			return "job " + name

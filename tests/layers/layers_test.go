@@ -65,6 +65,7 @@ var allowed = map[string][]string{
 	"sidecar/status":                {"sidecar/store", "sidecar/view"},
 	"sidecar/web/scene":             {"sidecar/cluster", "sidecar/explain", "sidecar/store", "sidecar/view"},
 	"sidecar/web/scene/scenetest":   {"sidecar/cluster", "sidecar/engine", "sidecar/sim/simtest", "sidecar/store", "sidecar/web/scene"},
+	"sidecar/web/api":               {"sidecar/cluster", "sidecar/store", "sidecar/view", "sidecar/web/rights", "sidecar/web/scene"},
 	"sidecar/web/rights":            {"sidecar/telemetry", "sidecar/web/scene"},
 	"sidecar/override":              {"sidecar/cluster", "sidecar/failure"},
 	"sidecar/moment":                {"sidecar/config"},

@@ -84,14 +84,8 @@ func (n names) name(key cluster.JobKey) string {
 	if c := n.find(key); c != nil {
 		return c.Record.ID.String()
 	}
-	if key == hidden {
-		return "of another tenant"
-	}
 	return ""
 }
-
-// hidden stands for every job that a person may not see: no job has this key.
-const hidden cluster.JobKey = -1
 
 // only gives a reason without jobs that the person may not see, and without what promises to others have to do with it.
 func (n names) only(r cluster.Reason) cluster.Reason {
@@ -100,7 +94,7 @@ func (n names) only(r cluster.Reason) cluster.Reason {
 	}
 	for _, key := range []*cluster.JobKey{&r.For, &r.OtherJob} {
 		if *key != 0 && n.find(*key) == nil {
-			*key = hidden
+			*key = explain.Hidden
 		}
 	}
 	if r.Code == cluster.ReasonUnsafe {

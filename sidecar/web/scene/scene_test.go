@@ -50,8 +50,8 @@ func TestAPartNamesNobodyElse(t *testing.T) {
 				t.Fatalf("job %s of %s is named", j.SlurmID, j.Tenant)
 			}
 		}
-		if !strings.Contains(text, "job of another tenant") {
-			t.Error("no reason says that the job of another tenant goes first")
+		if !strings.Contains(text, "kept for another job") {
+			t.Error("no reason speaks of a hidden job")
 		}
 		nobody := s.For(scene.Scope{})
 		if len(nobody.Jobs)+len(nobody.Leases) > 0 || len(nobody.Nodes) != len(s.Nodes) {
