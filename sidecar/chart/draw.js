@@ -258,7 +258,7 @@
 		if (!c.series || !c.series.length) return;
 		const {data, ...opts} = kinds[c.kind](host, c);
 		const plot = new uPlot({
-			width: host.clientWidth, height: host.clientHeight, legend: {show: false}, padding: [8, 14, 0, 0],
+			width: host.clientWidth, height: host.clientHeight, legend: {show: false}, padding: [8, 20, 0, 0],
 			tzDate: clock, cursor: {drag: {setScale: false}, points: {size: 5}, y: c.kind === "dots"}, ...opts,
 		}, data, host);
 		drawn.set(host, plot);

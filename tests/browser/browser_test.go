@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/web/api"
 	"github.com/fairlease/fairlease/sidecar/web/page"
 	"github.com/fairlease/fairlease/sidecar/web/rights"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
@@ -70,20 +71,21 @@ func serve(t testing.TB, site scenetest.Site, operator bool) (*scene.Keeper, *sc
 	if !operator {
 		who = rights.Person{User: "u", Tenants: []string{keeper.Scene().Tenants[0].Tenant}}
 	}
-	pages := &page.Pages{Scene: keeper.Scene, Past: func() scene.Past { return past }, Who: func(*http.Request) rights.Person { return who }, Live: "/live"}
-	handler := pages.Handler()
+	src := source{keeper, past}
+	pages, answers := (&page.Pages{Source: src, Live: api.Root + "/live"}).Handler(), (&api.API{Source: src}).Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		switch r.URL.Path {
-		case "/live":
-			stream(w, r, keeper)
-		case "/next": // a new round
+		r = r.WithContext(rights.With(r.Context(), who))
+		switch {
+		case r.URL.Path == "/next": // a new round
 			s := *keeper.Scene()
 			s.Round++
 			keeper.Put(&s)
+		case strings.HasPrefix(r.URL.Path, api.Root):
+			answers.ServeHTTP(w, r)
 		default:
-			handler.ServeHTTP(w, r)
+			pages.ServeHTTP(w, r)
 		}
 	}))
 	t.Cleanup(func() {
@@ -93,24 +95,13 @@ func serve(t testing.TB, site scenetest.Site, operator bool) (*scene.Keeper, *sc
 	return keeper, past, server.URL
 }
 
-// stream sends an event for every new Scene.
-func stream(w http.ResponseWriter, r *http.Request, k *scene.Keeper) {
-	news, done, _ := k.Subscribe(10)
-	defer done()
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
-	for {
-		if err := http.NewResponseController(w).Flush(); err != nil {
-			return
-		}
-		select {
-		case <-r.Context().Done():
-			return
-		case <-news:
-			fmt.Fprintf(w, "event: scene\ndata: %d\n\n", k.Scene().Serial)
-		}
-	}
+// source has made-up history.
+type source struct {
+	*scene.Keeper
+	past scene.Past
 }
+
+func (s source) Past() scene.Past { return s.past }
 
 // visit is a page to look at; found is what the browser saw there.
 type visit struct {

@@ -25,14 +25,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/web/scene"
 )
 
-// Pages makes the pages of a site.
+// Source is what pages show; a scene.Keeper is one.
+type Source interface {
+	Scene() *scene.Scene // the newest, which shows everything
+	Past() scene.Past
+}
+
+// Pages makes the pages of a site. The context of a request says who asks (rights.With).
 type Pages struct {
-	// Scene gives the newest Scene, which shows everything. Past reads history.
-	Scene func() *scene.Scene
-	Past  func() scene.Past
-	// Who says who asks.
-	Who func(*http.Request) rights.Person
-	// Live is the path of a stream of server-sent events that has one for every new Scene; "" = pages do not renew themselves.
+	Source Source
+	// Live is the path of a stream of server-sent events "round", one for every new Scene, with its serial; "" = pages do not renew
+	// themselves.
 	Live string
 	// Zone is the site's time zone; nil = that of this host.
 	Zone *time.Location
@@ -125,8 +128,8 @@ func (p *Pages) Handler() http.Handler {
 var errLost = errors.New("no such page")
 
 func (p *Pages) serve(w http.ResponseWriter, r *http.Request, make func(*visit) (string, any, error)) {
-	who := p.Who(r)
-	v := &visit{Scene: who.See(p.Scene()), Who: who, Now: time.Now(), pages: p, req: r}
+	who := rights.From(r.Context())
+	v := &visit{Scene: who.See(p.Source.Scene()), Who: who, Now: time.Now(), pages: p, req: r}
 	v.colour = colours(v.Tenants)
 	if c, err := r.Cookie("theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
 		v.theme = c.Value
@@ -176,7 +179,7 @@ func (v *visit) history(err error) error {
 	return nil
 }
 
-func (v *visit) past() scene.Past { return v.pages.Past() }
+func (v *visit) past() scene.Past { return v.pages.Source.Past() }
 
 // query gives a parameter of the request.
 func (v *visit) query(name string) string { return strings.TrimSpace(v.req.URL.Query().Get(name)) }

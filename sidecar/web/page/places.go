@@ -134,11 +134,19 @@ func placesOf(s *scene.Scene) []place {
 		rest[kind] = append(rest[kind], n.Name)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(rest)) {
-		for row := range slices.Chunk(rest[kind], rowOfNodes) {
-			add(hostlist.Compress(row), "", row)
+		for row := range slices.Chunk(rest[kind], rowOfNodes) { // by name
+			add(rowName(row), "", row)
 		}
 	}
 	return out
+}
+
+// rowName names a row of nodes by the first and the last.
+func rowName(nodes []string) string {
+	if len(nodes) == 1 {
+		return nodes[0]
+	}
+	return nodes[0] + " to " + nodes[len(nodes)-1]
 }
 
 // leavesOf lists the nodes of a cell, in its order.

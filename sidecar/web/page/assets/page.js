@@ -21,6 +21,7 @@
 	// swap takes the parts of a page that have changed, and keeps what the reader has opened, scrolled or focused.
 	const swap = text => {
 		const fresh = new DOMParser().parseFromString(text, "text/html");
+		body.dataset.serial = fresh.body.dataset.serial;
 		for (const part of fresh.querySelectorAll("[data-swap]")) {
 			const old = document.getElementById(part.id);
 			if (!old || sources.get(part.id) === part.innerHTML) continue;
@@ -43,6 +44,9 @@
 	const sources = new Map();
 	for (const part of document.querySelectorAll("[data-swap]")) sources.set(part.id, part.innerHTML);
 
+	// The newest leases are at the right.
+	for (const g of document.querySelectorAll(".gantt")) g.parentElement.scrollLeft = g.parentElement.scrollWidth;
+
 	let busy = false, again = false;
 	const renew = async () => {
 		if (busy) { again = true; return; }
@@ -63,7 +67,7 @@
 	let stream = null;
 	const follow = () => {
 		stream = new EventSource(body.dataset.live);
-		for (const kind of ["message", "scene", "round"]) stream.addEventListener(kind, renew);
+		stream.addEventListener("round", e => { if (String(JSON.parse(e.data).serial) !== body.dataset.serial) renew(); });
 		stream.addEventListener("error", () => { link.textContent = "No connection: this may be old"; });
 		stream.addEventListener("open", () => { link.textContent = ""; });
 	};
