@@ -5,7 +5,7 @@ SHELL := /bin/bash
 GOBIN := $(CURDIR)/bin
 GOLANGCI := v2.15.0
 BUILD_PACKAGES := gcc make libc6-dev coinor-libclp-dev
-PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge prometheus python3
+PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge prometheus python3 chromium
 PYTHON_PACKAGES := python3 python3-build python3-setuptools python3-torch python3-venv python3-wheel mypy
 # Debian's own, which has these packages.
 PYTHON ?= /usr/bin/python3
@@ -25,7 +25,7 @@ FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -timeout 
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build-deps build check check-nocgo python-check test lint uplot packages packages-check demo bench bench-live chaos fuzz soak plugin-check clean
+.PHONY: help deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo bench bench-live chaos fuzz soak plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,8 +39,17 @@ echo "installing Debian packages: $(1)"; \
 apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(1) >/dev/null
 endef
 
-deps: ## install what tests and the demo need (Debian packages; needs root)
+deps: tests/browser/node_modules ## install what tests and the demo need (Debian and npm packages; needs root)
 	$(call installed,$(PACKAGES))
+
+# What looks at the web page in a browser. A node from elsewhere than Debian brings its own npm, and excludes Debian's.
+tests/browser/node_modules: tests/browser/package-lock.json
+	@command -v npm >/dev/null || $(MAKE) -s npm
+	cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+npm:
+	$(call installed,nodejs npm)
 
 build-deps: ## install what building needs: a C compiler and COIN-OR CLP (Debian packages; root where they are missing)
 	$(call installed,$(BUILD_PACKAGES))
@@ -79,8 +88,7 @@ lint: build-deps ## golangci-lint, as in CI
 	@[ -x $(GOBIN)/golangci-lint ] || GOBIN=$(GOBIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
 	$(GOBIN)/golangci-lint run ./...
 
-uplot: ## copy the chart library from its npm package into third_party, after a change of tests/browser/package-lock.json (npm)
-	cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund
+uplot: tests/browser/node_modules ## copy the chart library from its npm package into third_party, after a change of tests/browser/package-lock.json (npm)
 	cp tests/browser/node_modules/uplot/LICENSE tests/browser/node_modules/uplot/dist/uPlot.{iife.min.js,min.css} third_party/uplot/
 	cd third_party/uplot && sha256sum LICENSE uPlot.iife.min.js uPlot.min.css >SHA256SUMS
 
@@ -103,6 +111,7 @@ bench: build-deps ## benchmarks that need no root, some on the traces in TRACES;
 bench-live: deps ## benchmarks on a real Slurm and a real PostgreSQL (root, half an hour); ends with one line a figure
 	go run ./tests/bench -live
 	go run ./tests/bench -journal 6
+	go run ./tests/bench -page
 
 chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SEED (fresh); prints what it did, and what was lost (root)
 	go run ./tests/chaos -minutes $${MINUTES:-10} -seed $${SEED:-0}
@@ -122,5 +131,5 @@ soak: build-deps ## all property tests with a fresh seed (SEED=n: that one) and 
 	[ -z "$$failed" ] || { echo "soak: SEED=$$seed fails in$$failed" >&2; exit 1; }
 
 clean: ## remove what was built
-	rm -rf bin out
+	rm -rf bin out tests/browser/node_modules
 	@$(MAKE) -s -C slurmplugin clean

@@ -1,14 +1,9 @@
-// Package browser looks at the web page in a real Chromium, and compares the chart library with its npm package. Screenshots are for
-// people: they are in out/browser after `go test ./tests/browser -shots`.
 package browser
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/web/api"
 	"github.com/fairlease/fairlease/sidecar/web/page"
-	"github.com/fairlease/fairlease/sidecar/web/rights"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
 	"github.com/fairlease/fairlease/sidecar/web/scene/scenetest"
 	"github.com/fairlease/fairlease/third_party/uplot"
@@ -60,105 +53,28 @@ func TestChartLibraryIsThePackages(t *testing.T) {
 	}
 }
 
-// policy forbids all that the pages must do without.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-
-// serve serves the pages of a made-up site to an operator, or with a tenant to one of its users.
-func serve(t testing.TB, site scenetest.Site, operator bool) (*scene.Keeper, *scenetest.Past, string) {
+func serve(t *testing.T, made scenetest.Site, operator bool) *Site {
 	t.Helper()
-	keeper, past := scene.Hold(site.Scene()), site.Past()
-	who := rights.Person{User: "root", Operator: true}
-	if !operator {
-		who = rights.Person{User: "u", Tenants: []string{keeper.Scene().Tenants[0].Tenant}}
-	}
-	src := source{keeper, past}
-	pages, answers := (&page.Pages{Source: src, Live: api.Root + "/live"}).Handler(), (&api.API{Source: src}).Handler()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Security-Policy", policy)
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		r = r.WithContext(rights.With(r.Context(), who))
-		switch {
-		case r.URL.Path == "/next": // a new round
-			s := *keeper.Scene()
-			s.Round++
-			keeper.Put(&s)
-		case strings.HasPrefix(r.URL.Path, api.Root):
-			answers.ServeHTTP(w, r)
-		default:
-			pages.ServeHTTP(w, r)
-		}
-	}))
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return keeper, past, server.URL
-}
-
-// source has made-up history.
-type source struct {
-	*scene.Keeper
-	past scene.Past
-}
-
-func (s source) Past() scene.Past { return s.past }
-
-// visit is a page to look at; found is what the browser saw there.
-type visit struct {
-	Name   string `json:"name"`
-	Path   string `json:"path"`
-	Width  int    `json:"width,omitempty"`
-	Height int    `json:"height,omitempty"`
-	Scheme string `json:"scheme,omitempty"`
-	NoAxe  bool   `json:"noAxe,omitempty"`
-	Steps  []step `json:"steps,omitempty"`
-}
-
-type step struct {
-	Click string `json:"click,omitempty"`
-	Key   string `json:"key,omitempty"`
-	Post  string `json:"post,omitempty"`
-	Until string `json:"until,omitempty"`
-}
-
-type found struct {
-	Name       string   `json:"name"`
-	Status     int      `json:"status"`
-	Errors     []string `json:"errors"`
-	Outside    []string `json:"outside"`
-	Violations []string `json:"violations"`
-	Paint      float64  `json:"paint"`
-	Wide       int      `json:"wide"`
-	Text       string   `json:"text"`
+	site := Serve(made, operator)
+	t.Cleanup(site.Close)
+	return site
 }
 
 // look visits pages, and fails for what no page may do.
-func look(t *testing.T, base string, visits []visit) []found {
+func look(t *testing.T, base string, visits []Visit) []Found {
 	t.Helper()
-	task := map[string]any{"base": base, "visits": visits}
+	dir := ""
 	if *shots {
-		dir, err := filepath.Abs("../../out/browser")
+		var err error
+		if dir, err = filepath.Abs("../../out/browser"); err == nil {
+			err = os.MkdirAll(dir, 0o755)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		task["shots"] = dir
 	}
-	in, err := json.Marshal(task)
+	all, err := Look(".", base, dir, visits)
 	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("node", "visit.mjs")
-	var out, wrong bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, &wrong
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v\n%s", err, wrong.String())
-	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	var all []found
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &all); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range all {
@@ -213,22 +129,22 @@ func TestPages(t *testing.T) {
 		{"empty", scenetest.Site{Tenants: 1}, true, "", false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			keeper, _, base := serve(t, c.site, c.operator)
-			seen := keeper.Scene()
+			site := serve(t, c.site, c.operator)
+			seen := site.Keeper.Scene()
 			if !c.operator {
 				seen = seen.For(scene.Scope{Tenants: []string{seen.Tenants[0].Tenant}})
 			}
-			var visits []visit
+			var visits []Visit
 			for name, path := range paths(seen) {
 				if c.pages != "" && !slices.Contains(strings.Fields(c.pages), name) {
 					continue
 				}
-				visits = append(visits, visit{Name: c.name + "-" + name, Path: path, NoAxe: c.noAxe})
+				visits = append(visits, Visit{Name: c.name + "-" + name, Path: path, NoAxe: c.noAxe})
 				if c.phone {
-					visits = append(visits, visit{Name: c.name + "-" + name + "-phone", Path: path, Width: 390, Height: 844, Scheme: "dark", NoAxe: c.noAxe})
+					visits = append(visits, Visit{Name: c.name + "-" + name + "-phone", Path: path, Width: 390, Height: 844, Scheme: "dark", NoAxe: c.noAxe})
 				}
 			}
-			for _, f := range look(t, base, visits) {
+			for _, f := range look(t, site.URL, visits) {
 				if !strings.Contains(f.Text, "Times are in") {
 					t.Errorf("%s has no end:\n%s", f.Name, f.Text)
 				}
@@ -241,12 +157,12 @@ func TestPages(t *testing.T) {
 // kept.
 func TestLive(t *testing.T) {
 	needs(t)
-	keeper, _, base := serve(t, scenetest.Site{Nodes: 20, Jobs: 100}, true)
-	round := keeper.Scene().Round
+	site := serve(t, scenetest.Site{Nodes: 20, Jobs: 100}, true)
+	round := site.Keeper.Scene().Round
 	at := func(n int64) string {
 		return fmt.Sprintf("document.getElementById('asof').textContent.includes('round %d,') && window.here === 1", n)
 	}
-	look(t, base, []visit{{Name: "live", Path: "/", NoAxe: true, Steps: []step{
+	look(t, site.URL, []Visit{{Name: "live", Path: "/", NoAxe: true, Steps: []Step{
 		{Until: "(window.here = 1)"},
 		{Post: "/next", Until: at(round + 1)},
 		{Click: "#live", Until: "document.getElementById('live').getAttribute('aria-pressed') === 'false'"},
@@ -261,12 +177,12 @@ func TestLive(t *testing.T) {
 // TestWithoutTheJournal shows the last good state, and says that it is one.
 func TestWithoutTheJournal(t *testing.T) {
 	needs(t)
-	keeper, past, base := serve(t, scenetest.Site{Nodes: 20, Jobs: 100}, true)
-	s, since := *keeper.Scene(), time.Now().Add(-10*time.Minute)
+	site := serve(t, scenetest.Site{Nodes: 20, Jobs: 100}, true)
+	s, since := *site.Keeper.Scene(), time.Now().Add(-10*time.Minute)
 	s.Silent = &since
-	keeper.Put(&s)
-	past.Err = scene.ErrAway
-	for _, f := range look(t, base, []visit{{Name: "silent-overview", Path: "/"}, {Name: "silent-gpus", Path: "/gpus"}, {Name: "silent-rounds", Path: "/rounds"}, {Name: "silent-leases", Path: "/leases"}}) {
+	site.Keeper.Put(&s)
+	site.Past.Err = scene.ErrAway
+	for _, f := range look(t, site.URL, []Visit{{Name: "silent-overview", Path: "/"}, {Name: "silent-gpus", Path: "/gpus"}, {Name: "silent-rounds", Path: "/rounds"}, {Name: "silent-leases", Path: "/leases"}}) {
 		if !strings.Contains(f.Text, "The journal has not answered since") {
 			t.Errorf("%s does not say that it is old:\n%s", f.Name, f.Text)
 		}

@@ -63,6 +63,7 @@ var allowed = map[string][]string{
 	"sidecar/replay":                {"sidecar/cluster", "sidecar/daemon", "sidecar/engine", "sidecar/failure"},
 	"sidecar/round":                 {"sidecar/cluster", "sidecar/config", "sidecar/connect", "sidecar/daemon", "sidecar/engine", "sidecar/failure", "sidecar/loop", "sidecar/store", "sidecar/tune", "sidecar/view"},
 	"sidecar/status":                {"sidecar/store", "sidecar/view"},
+	"sidecar/web/page":              {"sidecar/chart", "sidecar/cluster", "sidecar/explain", "sidecar/hostlist", "sidecar/store", "sidecar/view", "sidecar/web/rights", "sidecar/web/scene"},
 	"sidecar/web/scene":             {"sidecar/cluster", "sidecar/explain", "sidecar/store", "sidecar/view"},
 	"sidecar/web/scene/scenetest":   {"sidecar/cluster", "sidecar/engine", "sidecar/sim/simtest", "sidecar/store", "sidecar/web/scene"},
 	"sidecar/web/api":               {"sidecar/cluster", "sidecar/store", "sidecar/view", "sidecar/web/rights", "sidecar/web/scene"},
