@@ -189,25 +189,23 @@ func maxTime(a, b time.Time) time.Time {
 	return b
 }
 
-// place gives every span, in order of their beginnings, the first GPUs that are free then. Where more is held than there is, the
-// last GPUs are drawn twice.
+// place gives every span, in order of their beginnings, the GPUs of the job's last lease if these are free, else the first ones that
+// are. Where more is held than there is, the last GPUs are drawn twice.
 func (l *lane) place() {
 	free := make([]time.Time, max(l.GPUs, 1)) // from when on
+	last := map[string]int{}                  // slots by job
 	for i := range l.Spans {
 		s := &l.Spans[i]
 		s.gpus = min(s.gpus, len(free))
-		s.slot = len(free) - s.gpus
-		run := 0
-		for k := range free {
-			if free[k].After(s.from.Add(time.Second)) {
-				run = 0
-				continue
-			}
-			if run++; run == s.gpus {
-				s.slot = k - run + 1
-				break
+		fits := func(slot int) bool {
+			return slot+s.gpus <= len(free) && !slices.ContainsFunc(free[slot:slot+s.gpus], func(t time.Time) bool { return t.After(s.from.Add(time.Second)) })
+		}
+		slot, known := last[s.Job]
+		if !known || s.Job == "" || !fits(slot) {
+			for slot = 0; slot < len(free)-s.gpus && !fits(slot); slot++ {
 			}
 		}
+		s.slot, last[s.Job] = slot, slot
 		for k := s.slot; k < s.slot+s.gpus; k++ {
 			free[k] = s.to
 		}

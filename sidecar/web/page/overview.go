@@ -68,12 +68,13 @@ type tenantRow struct {
 	Weight          int64
 }
 
-// Level marks a tenant that gets clearly less than it is due.
+// Level marks a tenant that waits, is behind, and has had clearly less than its due.
 func (t *tenantRow) Level() Level {
 	switch {
-	case t.Waiting > 0 && t.HasRho && t.Rho < 800_000:
+	case t.Waiting == 0 || !t.HasRho || t.Behind < time.Minute:
+	case t.Rho < 800_000:
 		return Bad
-	case t.Waiting > 0 && t.HasRho && t.Rho < 950_000:
+	case t.Rho < 950_000:
 		return Warn
 	}
 	return Good

@@ -15,8 +15,8 @@ import (
 func TestWordsByHand(t *testing.T) {
 	for _, c := range [][2]string{
 		{human(0), "0 s"}, {human(time.Millisecond), "0 s"}, {human(59 * time.Second), "59 s"}, {human(61 * time.Second), "1 min"}, {human(2*time.Hour + 5*time.Minute), "2 h 5 min"},
-		{human(76 * time.Hour), "3 d 4 h"}, {human(-90 * time.Minute), "-1 h 30 min"}, {count(1234567), "1\u2009234\u2009567"}, {count(-1234), "-1\u2009234"}, {count(-123), "-123"},
-		{count(999), "999"}, {gpus(12), "12"}, {gpus(12.34), "12.3"}, {gpus(0.04), "0"}, {gpus(1234.5), "1\u2009235"}, {hours(99.96), "100"}, {hours(-123.4), "-123"},
+		{human(76 * time.Hour), "3 d 4 h"}, {human(-90 * time.Minute), "-1 h 30 min"}, {count(1234567), "1,234,567"}, {count(-1234), "-1,234"}, {count(-123), "-123"},
+		{count(999), "999"}, {gpus(12), "12"}, {gpus(12.34), "12.3"}, {gpus(0.04), "0"}, {gpus(1234.5), "1,235"}, {hours(99.96), "100"}, {hours(-123.4), "-123"},
 		{ranges([]int{0, 1, 2, 5, 7, 8}), "0-2, 5, 7-8"}, {ranges(nil), ""},
 	} {
 		if c[0] != c[1] {
@@ -25,17 +25,18 @@ func TestWordsByHand(t *testing.T) {
 	}
 }
 
-// Leases of a node get free GPUs, from the first one on, and never one of another lease at that time.
+// Leases of a node get free GPUs, from the first one on, and never one of another lease at that time; a job stays where it was.
 func TestLanesByHand(t *testing.T) {
 	at := func(minute int) time.Time { return time.Unix(int64(60*minute), 0) }
-	l := lane{GPUs: 4, Spans: []span{{from: at(0), to: at(10), gpus: 2}, {from: at(0), to: at(5), gpus: 1}, {from: at(5), to: at(9), gpus: 2}, {from: at(6), to: at(8), gpus: 9}, {from: at(10), to: at(20), gpus: 4}}}
+	l := lane{GPUs: 4, Spans: []span{{from: at(0), to: at(10), gpus: 2}, {from: at(0), to: at(5), gpus: 1}, {from: at(5), to: at(9), gpus: 2}, {from: at(6), to: at(8), gpus: 9}, {from: at(10), to: at(20), gpus: 4},
+		{from: at(20), to: at(30), gpus: 2}, {from: at(20), to: at(30), gpus: 1, Job: "7"}, {from: at(30), to: at(40), gpus: 1, Job: "7"}}}
 	l.place()
 	var got []int
 	for i := range l.Spans {
 		got = append(got, l.Spans[i].slot, l.Spans[i].gpus)
 	}
 	// The fourth has more GPUs than there are: it covers others.
-	if want := []int{0, 2, 2, 1, 2, 2, 0, 4, 0, 4}; !slices.Equal(got, want) {
+	if want := []int{0, 2, 2, 1, 2, 2, 0, 4, 0, 4, 0, 2, 2, 1, 2, 1}; !slices.Equal(got, want) {
 		t.Errorf("slots and GPUs %v, want %v", got, want)
 	}
 }
@@ -77,11 +78,11 @@ func TestSharesByHand(t *testing.T) {
 func TestTenantsByHand(t *testing.T) {
 	whole := cluster.WholeGPU
 	rows := tenantRows([]store.Tenant{
-		{Tenant: "a", Pool: "k80", Holds: 2, Entitlement: 4 * whole, Demand: 8 * whole, Rho: 900_000, Waiting: 3, Behind: -time.Hour},
+		{Tenant: "a", Pool: "k80", Holds: 2, Entitlement: 4 * whole, Demand: 8 * whole, Rho: 900_000, Waiting: 3, Behind: 2 * time.Hour},
 		{Tenant: "a", Pool: "v100", Holds: 1, Entitlement: 1 * whole, Rho: 100_000, Waiting: 2, Behind: -2 * time.Hour},
 		{Tenant: "b", Pool: "k80", Holds: 1, Behind: time.Minute, Owed: 3_600_000}})
-	a, b := &rows[1], &rows[0]
-	if len(rows) != 2 || b.Name != "b" || b.HasRho || b.Owed.Hours() != 1 || a.Has != 3 || a.Due != 5 || a.Wants != 8 || a.Rho != 900_000 || a.Behind != -time.Hour || a.Level() != Warn || b.Level() != Good {
+	a, b := &rows[0], &rows[1]
+	if len(rows) != 2 || b.Name != "b" || b.HasRho || b.Owed.Hours() != 1 || a.Has != 3 || a.Due != 5 || a.Wants != 8 || a.Rho != 900_000 || a.Behind != 2*time.Hour || a.Level() != Warn || b.Level() != Good {
 		t.Errorf("rows %+v", rows)
 	}
 	got := colours([]store.Tenant{{Tenant: "x", Weight: 1}, {Tenant: "y", Weight: 5}, {Tenant: "x", Weight: 2}})

@@ -40,11 +40,11 @@ func gpus(n float64) string {
 	return count(int(math.Round(n)))
 }
 
-// count writes a whole number with a thin space between thousands.
+// count writes a whole number with a comma between thousands.
 func count(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "\u2009" + s[i:]
+		s = s[:i] + "," + s[i:]
 	}
 	return s
 }
