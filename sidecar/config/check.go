@@ -49,6 +49,7 @@ func (c *Config) check() Problems {
 	k.signals()
 	k.telemetry()
 	k.connections()
+	k.web()
 	return k.problems.sorted()
 }
 
@@ -276,6 +277,7 @@ func (c *Config) Warnings() []string {
 	if host, _, _ := net.SplitHostPort(c.Metrics.Listen); c.Metrics.Listen != "" && c.Metrics.WebConfig == "" && !loopback(host) {
 		out = append(out, fmt.Sprintf("metrics.listen (%s) can be reached from other hosts, and everybody there reads what each tenant has; name a file with TLS and users in metrics.web_config, or listen on 127.0.0.1", c.Metrics.Listen))
 	}
+	out = append(out, c.openWeb()...)
 	if preset.TenantBlind(c.Preset) {
 		out = append(out, fmt.Sprintf("preset %s ignores tenants and their weights: a tenant with more jobs gets more GPUs; gavel:las and gavel:hierarchical use weights", c.Preset))
 	}

@@ -55,6 +55,7 @@ type Config struct {
 	Files    Files    `yaml:"files"`
 	Log      Log      `yaml:"log"`
 	Metrics  Metrics  `yaml:"metrics"`
+	Web      Web      `yaml:"web"`
 
 	name     string            // the file's
 	origins  map[string]Origin // by dotted key; absent = default
@@ -321,6 +322,8 @@ func Default() *Config {
 		Files:    Files{Heartbeats: "/run/fairlease", State: "/var/lib/fairlease/state.json"},
 		Log:      Log{Level: "info", Format: "auto"},
 		Metrics:  Metrics{Listen: "127.0.0.1:9963"},
+		Web: Web{Listen: "127.0.0.1:9964", Socket: "/run/fairlease-web/socket", Munge: true, UserHeader: "X-Remote-User",
+			Anonymous: AnonymousSums, MaxConnections: 1000},
 	}
 }
 

@@ -124,7 +124,7 @@ func (c *Config) Restart(now *Config) []string {
 }
 
 func fixed(key string) bool {
-	return strings.HasPrefix(key, "slurm.") || key == "database.url" || key == "database.schema" || strings.HasPrefix(key, "files.") || strings.HasPrefix(key, "models.progress.") || strings.HasPrefix(key, "log.") || strings.HasPrefix(key, "metrics.")
+	return strings.HasPrefix(key, "slurm.") || key == "database.url" || key == "database.schema" || strings.HasPrefix(key, "files.") || strings.HasPrefix(key, "models.progress.") || strings.HasPrefix(key, "log.") || strings.HasPrefix(key, "metrics.") || strings.HasPrefix(key, "web.")
 }
 
 // Keep gives now, but with c's values for all keys that need a restart, and with c's pointers for
@@ -132,6 +132,7 @@ func fixed(key string) bool {
 func (c *Config) Keep(now *Config) *Config {
 	out := *now
 	out.Slurm, out.Files, out.Log, out.Metrics = c.Slurm, c.Files, c.Log, c.Metrics
+	out.Web = c.Web
 	out.Database.URL, out.Database.Schema = c.Database.URL, c.Database.Schema
 	out.Models.Progress = c.Models.Progress
 	if out.vcs != nil && c.vcs != nil && reflect.DeepEqual(out.vcs.Cells, c.vcs.Cells) {

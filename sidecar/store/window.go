@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	membersNow    = query[cluster.Member]("members_now")
+	membersNow    = query[memberNow]("members_now")
 	leasesBetween = query[Lease]("leases_between")
 	roundsBefore  = query[Round]("rounds_before")
 	eventsBefore  = sql.Query("events_before")
@@ -39,9 +39,20 @@ func (s *Store) Decided(ctx context.Context, number int64) (Edge, error) {
 	return s.viewer().edge(ctx, number)
 }
 
+// memberNow is a row of members.
+type memberNow struct {
+	Tenant string
+	User   string `db:"user_name"`
+}
+
 // Members lists the Slurm users of every tenant, as the daemon wrote them last.
 func (s *Store) Members(ctx context.Context) ([]cluster.Member, error) {
-	return collect[cluster.Member](ctx, s, "reading the users of tenants", membersNow)
+	rows, err := collect[memberNow](ctx, s, "reading the users of tenants", membersNow)
+	var out []cluster.Member
+	for _, r := range rows {
+		out = append(out, cluster.Member(r))
+	}
+	return out, err
 }
 
 // LeaseWindow selects leases. Its zero value selects none of them, since it has no limit.

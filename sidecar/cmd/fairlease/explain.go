@@ -10,15 +10,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 
 func (p *program) explain() *cobra.Command {
 	var l view.Form
+	var server string
 	c := &cobra.Command{Use: "explain JOB", Short: "say why a job runs or waits, in words and numbers", Args: exactly("a job id, as in 123 or 123_4"),
 		Long: "Say why a job runs or waits, what it waits for, when the next lease that could serve it ends,\nwhat its tenant is due and has, and what fairlease did with it. For a running job, also say how it saves,\nthe evidence for that, and when it may be stopped.",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -26,32 +27,37 @@ func (p *program) explain() *cobra.Command {
 			if err != nil {
 				return &failure.Error{Code: failure.Misuse, What: err.Error()}
 			}
-			return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) error {
-				x, err := s.ExplainJob(c.Context(), id)
-				if errors.Is(err, store.ErrNone) {
-					return p.notInJournal(c.Context(), cfg, s, id)
+			return p.withSite(c.Context(), server, func(s ask.Site) error {
+				x, err := s.Explain(c.Context(), id)
+				if errors.Is(err, store.ErrNone) && !failure.Worded(err) {
+					return p.notInJournal(c.Context(), s, id)
 				}
 				if err != nil {
 					return err
 				}
 				if l.JSON {
-					return p.page(l).Encode(view.Explain(x))
+					return p.page(l).Encode(x)
 				}
-				view.Explain(x).Write(p.page(l))
+				x.Write(p.page(l))
 				return nil
 			})
 		}}
 	c.Flags().BoolVar(&l.JSON, "json", false, "write JSON, with all numbers")
+	serverFlag(c, &server)
 	return c
 }
 
 // notInJournal says of a job that is not in the journal where it was searched, and what Slurm
 // reports of it.
-func (p *program) notInJournal(ctx context.Context, cfg *config.Config, s *store.Store, id cluster.JobID) error {
+func (p *program) notInJournal(ctx context.Context, s ask.Site, id cluster.JobID) error {
 	f := &failure.Error{Code: failure.No, What: fmt.Sprintf("job %s is not in the journal", id)}
 	looked := "the journal was searched"
 	if number, at, err := s.Newest(ctx); err == nil && number > 0 {
 		looked = fmt.Sprintf("the journal was searched up to round %d of %s", number, at.In(p.zone()).Format(time.DateTime))
+	}
+	cfg, err := p.config()
+	if err != nil {
+		return err
 	}
 	client, err := connect.Slurm(cfg)
 	if err != nil {

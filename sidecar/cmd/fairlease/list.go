@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 
 // listFlags adds the flags that all lists have.
@@ -28,13 +30,23 @@ func listFlags(c *cobra.Command, l *view.Form) {
 	}
 }
 
+// serverFlag adds the flag that names a web server in place of the journal.
+func serverFlag(c *cobra.Command, server *string) {
+	c.Flags().StringVar(server, "server", "", "ask fairlease web at `URL` or unix:/path (default: the journal, else web.server or web.socket)")
+}
+
+// newest tells the newest round.
+type newest interface {
+	Newest(context.Context) (int64, time.Time, error)
+}
+
 // page gives the output of a command.
 func (p *program) page(l view.Form) *view.Page {
 	return &view.Page{Out: p.out, Form: l, Colours: p.colours(), Zone: p.zone(), Now: p.now()}
 }
 
 // list writes a table of the journal's rows, or all as JSON, with the number of their round.
-func (p *program) list(c *cobra.Command, page *view.Page, s *store.Store, t *view.Table, all any) error {
+func (p *program) list(c *cobra.Command, page *view.Page, s newest, t *view.Table, all any) error {
 	if err := page.List(t, all); err != nil {
 		return err
 	}
@@ -42,7 +54,7 @@ func (p *program) list(c *cobra.Command, page *view.Page, s *store.Store, t *vie
 }
 
 // asOf names the round of a list.
-func (p *program) asOf(c *cobra.Command, page *view.Page, s *store.Store) error {
+func (p *program) asOf(c *cobra.Command, page *view.Page, s newest) error {
 	if !page.ForPeople() {
 		return nil
 	}
@@ -84,6 +96,20 @@ func (r remembered[T]) show(c *cobra.Command, p *program, l view.Form, args []st
 		page := p.page(l)
 		return p.list(c, page, s, r.table(all, page.Now), all)
 	})
+}
+
+// withSite runs work with the state of the site: from the journal, or from a web server.
+func (p *program) withSite(ctx context.Context, server string, work func(ask.Site) error) error {
+	c, err := p.userConfig()
+	if err != nil {
+		return err
+	}
+	s, err := ask.Open(ctx, c, server)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return connect.JournalFailed(work(s))
 }
 
 // withStore runs work with the configuration and the journal's store.

@@ -58,7 +58,7 @@ func (p *program) root() *cobra.Command {
 		p.order("boost", "put a job first within its tenant, or a tenant first"),
 		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override())
 	add("try", p.simulate(), p.tune(), p.shadow(), p.convert(), p.profile(), p.tryRequeue())
-	add("run", p.serve(), p.round(), p.release(), p.repair(), p.wrapper())
+	add("run", p.serve(), p.web(), p.round(), p.release(), p.repair(), p.wrapper())
 	add("set", p.doctor(), p.migrate(), p.configuration(), p.cells(), p.version())
 	root.AddCommand(p.beside())
 	root.SetHelpCommandGroupID("set")

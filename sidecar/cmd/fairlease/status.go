@@ -3,15 +3,14 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/status"
-	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 
 func (p *program) status() *cobra.Command {
 	var l view.Form
+	var server string
 	c := &cobra.Command{Use: "status", Short: "show the state of the daemon, the GPUs and the jobs", Args: exactly(),
 		Long: `Show the leading daemon, the time of the last round, and the state of GPUs and jobs, from the journal.
 OUT_OF_REACH counts healthy GPUs, busy or idle, that cannot be leased: jobs that fairlease leaves alone hold
@@ -25,13 +24,11 @@ tenant's throughput on:
 
 The exit code is 1 when no daemon gives signs of life.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) error {
-				st, err := status.Read(c.Context(), s)
+			return p.withSite(c.Context(), server, func(s ask.Site) error {
+				st, err := s.Status(c.Context())
 				if err != nil {
 					return err
 				}
-				rules := cfg.Rules()
-				st.Mode, st.Acting = string(cfg.Mode), rules.Acting()
 				page := p.page(l)
 				if l.JSON {
 					err = page.Encode(st)
@@ -45,5 +42,6 @@ The exit code is 1 when no daemon gives signs of life.`,
 			})
 		}}
 	listFlags(c, &l)
+	serverFlag(c, &server)
 	return c
 }

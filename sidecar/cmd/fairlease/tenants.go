@@ -3,13 +3,13 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 
 func (p *program) tenants() *cobra.Command {
 	var l view.Form
+	var server string
 	var debts, users bool
 	c := &cobra.Command{Use: "tenants", Short: "list what each tenant is due, has and is owed, and its rho", Args: exactly(),
 		Long: `List every tenant in every pool (the GPUs of one model):
@@ -33,15 +33,15 @@ With --debts, list which tenant owes which other tenant, and how much. A pool ha
 tenant, so each credit is spread over the debtors in proportion to their debts.
 With --users, list the users of each tenant, if they share it equally (users: equal).`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
+			return p.withSite(c.Context(), server, func(s ask.Site) error {
 				if users {
-					_, plan, err := s.Last(c.Context())
+					list, err := s.Users(c.Context())
 					if err == nil {
-						err = p.list(c, p.page(l), s, view.UserTable(plan.State.Ledger.Users), plan.State.Ledger.Users)
+						err = p.list(c, p.page(l), s, view.UserTable(list), list)
 					}
 					return err
 				}
-				all, err := s.Tenants(c.Context())
+				all, whole, err := s.Tenants(c.Context())
 				if err != nil {
 					return err
 				}
@@ -52,26 +52,24 @@ With --users, list the users of each tenant, if they share it equally (users: eq
 					}
 					return p.list(c, p.page(l), s, view.DebtTable(owed, all), owed)
 				}
-				whole, err := s.ReadsAll(c.Context())
-				if err != nil {
-					return err
-				}
 				return p.list(c, p.page(l), s, view.TenantTable(all, whole), all)
 			})
 		}}
 	c.Flags().BoolVar(&debts, "debts", false, "list which tenant owes which, how much, and until when at this pace")
 	c.Flags().BoolVar(&users, "users", false, "list what each user received and was due inside its tenant")
 	listFlags(c, &l)
+	serverFlag(c, &server)
 	return c
 }
 
 func (p *program) leases() *cobra.Command {
 	var l view.Form
+	var server string
 	var all bool
 	var limit int
 	c := &cobra.Command{Use: "leases", Short: "list the jobs that hold GPUs, and the ends of their leases", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
+			return p.withSite(c.Context(), server, func(s ask.Site) error {
 				list, err := s.Leases(c.Context(), all, limit)
 				if err != nil {
 					return err
@@ -83,5 +81,6 @@ func (p *program) leases() *cobra.Command {
 	c.Flags().BoolVarP(&all, "all", "a", false, "include leases that have ended")
 	c.Flags().IntVar(&limit, "limit", 1000, "at most `N`, the newest")
 	listFlags(c, &l)
+	serverFlag(c, &server)
 	return c
 }

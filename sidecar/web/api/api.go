@@ -46,7 +46,7 @@ type API struct {
 	Version string // of fairlease
 	// Heartbeat is the time between two signs of life of a live stream; 0 = 15 s.
 	Heartbeat time.Duration
-	// MaxLive is the maximum number of live streams, 0 = 200, of which one person or address has MaxLiveEach, 0 = 20.
+	// MaxLive is the maximum number of live streams; 0 = 200. MaxLiveEach is that of one person or address; 0 = 20.
 	MaxLive, MaxLiveEach int
 
 	boot  string // tells Scenes of different processes apart
@@ -60,7 +60,7 @@ type call struct {
 	out    http.Header
 	api    *API
 	person rights.Person
-	scene  *scene.Scene // what the person may see
+	scene  *scene.Scene // the part for the person
 	past   scene.Past
 	args   map[string]string // the query's parameters, checked
 }

@@ -368,7 +368,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// What the text of an explanation needs is in the answer.
+// An answer has everything that the text of an explanation needs.
 func TestAnExplanationCanBeWritten(t *testing.T) {
 	d := newDesk(scenetest.Site{Nodes: 12, Jobs: 80})
 	i := slices.IndexFunc(d.Scene().Jobs, func(j scene.Job) bool { return j.State == "waiting" })

@@ -246,8 +246,8 @@ func leases(c *call) (any, error) {
 	limit, node := c.limit(), c.args["node"]
 	var out []store.Lease
 	if c.args["all"] == "true" {
-		until := c.moment("until", time.Now())
-		w := store.LeaseWindow{Since: c.moment("since", until.Add(-week)), Until: until, Node: node, Before: before, Limit: limit}
+		until := c.moment("until", time.Time{}) // without an end
+		w := store.LeaseWindow{Since: c.moment("since", time.Now().Add(-week)), Until: until, Node: node, Before: before, Limit: limit}
 		if out, err = c.past.Leases(c.Context(), c.scene.Scope(), w); err != nil {
 			return nil, err
 		}

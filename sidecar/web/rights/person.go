@@ -25,30 +25,24 @@ func (p Person) Scope() scene.Scope {
 // See gives the part of a Scene that the person may see.
 func (p Person) See(s *scene.Scene) *scene.Scene { return s.For(p.Scope()) }
 
-// Policy says who is an operator, and what others see.
+// Policy says who is an operator.
 type Policy struct {
 	Operators []string // users
 	Groups    []string // of the host: their members are operators
-	// NoAnonymous refuses people who are not known; else they see sums.
-	NoAnonymous bool
+	// Owners are operators, too, unless only a proxy says who they are: root, and the user of this process.
+	Owners []string
 	// GroupsOf gives the groups of a user of this host; nil = none.
 	GroupsOf func(user string) []string
 }
 
 // Person gives the rights of a user; "" = anonymous.
-func (p *Policy) Person(user string, s *scene.Scene) Person {
+func (p *Policy) Person(user string, byProxy bool, s *scene.Scene) Person {
 	if user == "" {
 		return Person{}
 	}
-	return Person{User: user, Tenants: s.TenantsOf(user), Operator: p.operates(user)}
-}
-
-func (p *Policy) operates(user string) bool {
-	if slices.Contains(p.Operators, user) {
-		return true
+	operates := slices.Contains(p.Operators, user) || !byProxy && slices.Contains(p.Owners, user)
+	if !operates && p.GroupsOf != nil && len(p.Groups) > 0 {
+		operates = slices.ContainsFunc(p.GroupsOf(user), func(g string) bool { return slices.Contains(p.Groups, g) })
 	}
-	if p.GroupsOf == nil || len(p.Groups) == 0 {
-		return false
-	}
-	return slices.ContainsFunc(p.GroupsOf(user), func(g string) bool { return slices.Contains(p.Groups, g) })
+	return Person{User: user, Tenants: s.TenantsOf(user), Operator: operates}
 }

@@ -1,0 +1,112 @@
+// Package ask gives commands the state of a site: from the journal, or from a web server for users who may not read the journal.
+package ask
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/status"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
+)
+
+// Site tells the state of a site. Lists are as in package store.
+type Site interface {
+	Status(ctx context.Context) (*view.Status, error)
+	// Tenants lists tenants; whole = these are all.
+	Tenants(ctx context.Context) (list []store.Tenant, whole bool, err error)
+	Debts(ctx context.Context) ([]store.Debt, error)
+	Users(ctx context.Context) ([]cluster.UserAccount, error)
+	Leases(ctx context.Context, all bool, limit int) ([]store.Lease, error)
+	// Explain explains a job; store.ErrNone if it is not known.
+	Explain(ctx context.Context, id cluster.JobID) (*view.Explanation, error)
+	// Newest gives the number and time of the newest round; 0 = none.
+	Newest(ctx context.Context) (int64, time.Time, error)
+	Close()
+}
+
+// Open gives the site of a configuration: that of a server if one is named (a URL, or unix:/path; "" = none), else that of the journal.
+// Without a database, or if the journal cannot be reached, it is that of web.server or web.socket, if there is one.
+func Open(ctx context.Context, cfg *config.Config, server string) (Site, error) {
+	if server != "" {
+		return open(server)
+	}
+	s, err := connect.Journal(ctx, cfg)
+	if err == nil {
+		return journal{s, cfg}, nil
+	}
+	if cfg.Web.Server != "" {
+		return open(cfg.Web.Server)
+	}
+	if info, e := os.Stat(cfg.Web.Socket); e == nil && info.Mode()&os.ModeSocket != 0 {
+		return open("unix:" + cfg.Web.Socket)
+	}
+	return nil, err
+}
+
+func open(server string) (Site, error) {
+	c, err := NewClient(server)
+	if err != nil {
+		return nil, &failure.Error{Code: failure.Misuse, What: "there is no such server", Err: err, Next: "write https://HOST:PORT, http://HOST:PORT or unix:/PATH"}
+	}
+	return c, nil
+}
+
+// journal is the Site of a store.
+type journal struct {
+	*store.Store
+	config *config.Config
+}
+
+func (j journal) Status(ctx context.Context) (*view.Status, error) {
+	st, err := status.Read(ctx, j.Store)
+	if err == nil {
+		rules := j.config.Rules()
+		st.Mode, st.Acting = string(j.config.Mode), rules.Acting()
+	}
+	return st, err
+}
+
+func (j journal) Tenants(ctx context.Context) (list []store.Tenant, whole bool, err error) {
+	if list, err = j.Store.Tenants(ctx); err == nil {
+		whole, err = j.ReadsAll(ctx)
+	}
+	return list, whole, err
+}
+
+func (j journal) Users(ctx context.Context) ([]cluster.UserAccount, error) {
+	_, plan, err := j.Last(ctx)
+	return plan.State.Ledger.Users, err
+}
+
+func (j journal) Explain(ctx context.Context, id cluster.JobID) (*view.Explanation, error) {
+	x, err := j.ExplainJob(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return view.Explain(x), nil
+}
+
+// refused words an answer of a server other than 200.
+func refused(answer *http.Response, p problem) error {
+	f := &failure.Error{Code: failure.No, What: p.What, Next: p.Next}
+	if f.What == "" {
+		f.What = fmt.Sprintf("the server answers with status %d", answer.StatusCode)
+	}
+	switch answer.StatusCode {
+	case http.StatusNotFound:
+		f.Err = store.ErrNone
+	case http.StatusUnauthorized:
+		f.Next = "run the command on a host where the server has its socket, or where munge runs"
+	case http.StatusServiceUnavailable:
+		f.Code = failure.Absent
+	}
+	return f
+}

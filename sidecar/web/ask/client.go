@@ -1,0 +1,188 @@
+package ask
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/web/api"
+	"github.com/fairlease/fairlease/sidecar/web/rights"
+	"github.com/fairlease/fairlease/sidecar/web/scene"
+)
+
+// Client is the Site of a web server.
+type Client struct {
+	base string
+	name string // of the server, for people
+	http http.Client
+	// credential makes a MUNGE credential; nil = none is needed.
+	credential func(context.Context) (string, error)
+
+	round int64
+	at    time.Time
+}
+
+// problem is an answer that says what is wrong.
+type problem struct {
+	What string `json:"error"`
+	Next string `json:"next"`
+}
+
+// maxAnswer is the maximum size of an answer, in bytes.
+const maxAnswer = 64 << 20
+
+// NewClient gives a client of a server: http://HOST:PORT, https://HOST:PORT or unix:/PATH. At a unix socket the kernel says who asks;
+// elsewhere each question has a MUNGE credential, if this host has munge.
+func NewClient(server string) (*Client, error) {
+	c := &Client{name: server, http: http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	if path, ok := strings.CutPrefix(server, "unix:"); ok {
+		path = strings.TrimPrefix(path, "//")
+		if !strings.HasPrefix(path, "/") {
+			return nil, fmt.Errorf("%q is no absolute path", path)
+		}
+		c.base = "http://local"
+		c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}}
+		return c, nil
+	}
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
+		return nil, fmt.Errorf("%q is no address of a server", server)
+	}
+	c.base = strings.TrimSuffix(server, "/")
+	if program, err := exec.LookPath("munge"); err == nil {
+		c.credential = func(ctx context.Context) (string, error) { return munge(ctx, program) }
+	}
+	return c, nil
+}
+
+// munge makes a credential for this server.
+func munge(ctx context.Context, program string) (string, error) {
+	var errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, "--string="+rights.Payload)
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", program, err, strings.TrimSpace(errs.String()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// get asks a question, and gives the path of the rest of a list; "" = there is none.
+func (c *Client) get(ctx context.Context, path string, out any) (next string, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return "", err
+	}
+	if c.credential != nil {
+		credential, err := c.credential(ctx)
+		if err != nil {
+			return "", &failure.Error{Code: failure.Absent, What: "munge makes no credential", Err: err, Next: "check that munged runs on this host"}
+		}
+		r.Header.Set("Authorization", rights.Scheme+" "+credential)
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return "", &failure.Error{Code: failure.Absent, What: "the web server cannot be reached at " + c.name, Err: errors.Unwrap(err), Next: "check that fairlease web runs there"}
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return "", &failure.Error{Code: failure.Absent, What: "the web server's answer ended early", Err: err}
+	}
+	if answer.StatusCode != http.StatusOK {
+		var p problem
+		if json.Unmarshal(text, &p) != nil {
+			p.What = cluster.CutWrong(strings.TrimSpace(string(text)))
+		}
+		return "", refused(answer, p)
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return "", &failure.Error{Code: failure.No, What: "the answer of " + c.name + " cannot be read", Err: err, Next: "check that it is a fairlease web of this version"}
+	}
+	c.round, _ = strconv.ParseInt(answer.Header.Get("Fairlease-Round"), 10, 64)
+	c.at, _ = time.Parse(time.RFC3339, answer.Header.Get("Fairlease-At"))
+	next, _, _ = strings.Cut(strings.TrimPrefix(answer.Header.Get("Link"), "<"), ">")
+	return next, nil
+}
+
+// list gets a list to its end, at most limit rows.
+func list[T any](ctx context.Context, c *Client, path string, limit int) ([]T, error) {
+	out := []T{}
+	for path != "" && len(out) < limit {
+		var part []T
+		next, err := c.get(ctx, path, &part)
+		if err != nil {
+			return nil, err
+		}
+		out, path = append(out, part...), next
+	}
+	return out[:min(len(out), limit)], nil
+}
+
+// unbounded is the limit of lists that are not cut.
+const unbounded = 1 << 30
+
+// Status gives the state of the daemon, the GPUs and the jobs.
+func (c *Client) Status(ctx context.Context) (*view.Status, error) {
+	var st api.Status
+	_, err := c.get(ctx, api.Root+"/status", &st)
+	return st.Status, err
+}
+
+// Tenants lists all tenants.
+func (c *Client) Tenants(ctx context.Context) ([]store.Tenant, bool, error) {
+	all, err := list[store.Tenant](ctx, c, api.Root+"/tenants", unbounded)
+	return all, true, err
+}
+
+// Debts lists the debts between tenants.
+func (c *Client) Debts(ctx context.Context) ([]store.Debt, error) {
+	return list[store.Debt](ctx, c, api.Root+"/debts", unbounded)
+}
+
+// Users lists the accounts of users.
+func (c *Client) Users(ctx context.Context) ([]cluster.UserAccount, error) {
+	return list[cluster.UserAccount](ctx, c, api.Root+"/users", unbounded)
+}
+
+// Leases lists leases: those in force, or all of the longest window that the server gives.
+func (c *Client) Leases(ctx context.Context, all bool, limit int) ([]store.Lease, error) {
+	query := url.Values{"limit": {strconv.Itoa(max(min(limit, scene.MaxRows), 1))}}
+	if all {
+		query.Set("all", "true")
+		query.Set("since", time.Unix(0, 0).UTC().Format(time.RFC3339))
+	}
+	return list[store.Lease](ctx, c, api.Root+"/leases?"+query.Encode(), limit)
+}
+
+// Explain explains a job.
+func (c *Client) Explain(ctx context.Context, id cluster.JobID) (*view.Explanation, error) {
+	var x api.Explained
+	if _, err := c.get(ctx, api.Root+"/jobs/"+id.String(), &x); err != nil {
+		return nil, err
+	}
+	x.Context.Restore(x.Explanation)
+	return x.Explanation, nil
+}
+
+// Newest gives the round of the last answer.
+func (c *Client) Newest(context.Context) (int64, time.Time, error) { return c.round, c.at, nil }
+
+// Close closes the connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }

@@ -1,0 +1,117 @@
+package web
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Limit is a listener with a maximum number of open connections, and of those from one address. Others are told so, and closed.
+type Limit struct {
+	net.Listener
+	Most, EachMost int
+	Free           []netip.Prefix // addresses without EachMost, such as those of proxies
+
+	refusing atomic.Int64
+	lock     sync.Mutex
+	open     int
+	from     map[netip.Addr]int
+}
+
+// refusal is the answer to a connection that is too many. A client of TLS sees an error.
+var refusal = func() string {
+	const text = "there are too many connections: try again in a few seconds\n"
+	return "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: " + strconv.Itoa(len(text)) + "\r\n\r\n" + text
+}()
+
+// Accept waits for the next connection that is not too many.
+func (l *Limit) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		from := addressOf(conn)
+		if l.admit(from) {
+			return &limited{Conn: conn, of: l, from: from}, nil
+		}
+		l.refuse(conn)
+	}
+}
+
+// maxRefusals is the maximum number of connections that are being refused; others are just closed.
+const maxRefusals = 100
+
+// refuse answers a connection, and closes it when the client has read that. A connection with an unread question would be reset, and the
+// client might lose the answer.
+func (l *Limit) refuse(conn net.Conn) {
+	if l.refusing.Add(1) > maxRefusals {
+		l.refusing.Add(-1)
+		_ = conn.Close()
+		return
+	}
+	go func() {
+		defer l.refusing.Add(-1)
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(500 * time.Millisecond))
+		if _, err := fmt.Fprint(conn, refusal); err != nil {
+			return
+		}
+		if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+			_, _ = io.CopyN(io.Discard, conn, maxHeader)
+		}
+	}()
+}
+
+func addressOf(conn net.Conn) netip.Addr {
+	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return at.Addr().Unmap()
+}
+
+func (l *Limit) admit(from netip.Addr) bool {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	free := slices.ContainsFunc(l.Free, func(p netip.Prefix) bool { return p.Contains(from) })
+	if l.open >= l.Most || !free && l.from[from] >= l.EachMost {
+		return false
+	}
+	if l.from == nil {
+		l.from = map[netip.Addr]int{}
+	}
+	l.open++
+	l.from[from]++
+	return true
+}
+
+// limited is an open connection.
+type limited struct {
+	net.Conn
+	of   *Limit
+	from netip.Addr
+	once sync.Once
+}
+
+// Inner gives the connection itself; see rights.Peer.
+func (c *limited) Inner() net.Conn { return c.Conn }
+
+// Close closes the connection, and makes room for another.
+func (c *limited) Close() error {
+	c.once.Do(func() {
+		c.of.lock.Lock()
+		defer c.of.lock.Unlock()
+		c.of.open--
+		if c.of.from[c.from]--; c.of.from[c.from] <= 0 {
+			delete(c.of.from, c.from)
+		}
+	})
+	return c.Conn.Close()
+}

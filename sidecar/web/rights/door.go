@@ -1,0 +1,230 @@
+package rights
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/fairlease/fairlease/sidecar/telemetry"
+)
+
+// Payload is what a MUNGE credential for this server holds, so that one that was made for another service is refused.
+const Payload = "fairlease-web"
+
+// Scheme is the name of credentials in the header Authorization: "Authorization: MUNGE MUNGE:...:".
+const Scheme = "MUNGE"
+
+// Door finds out which user asks.
+type Door struct {
+	// Open opens a MUNGE credential; nil = none is taken.
+	Open func(ctx context.Context, credential []byte) (uid uint32, payload []byte, err error)
+	// Proxies are the addresses at which UserHeader is believed; none = nowhere.
+	Proxies    []netip.Prefix
+	UserHeader string
+	// NameOf gives the name of a user of this host; nil = UserName.
+	NameOf func(uid uint32) (string, error)
+
+	once  sync.Once
+	slots chan struct{}
+}
+
+// Refused says why nobody is let in by a credential or a header.
+type Refused struct{ Why string }
+
+func (r *Refused) Error() string { return r.Why }
+
+// ErrBusy means that too many credentials are being opened.
+var ErrBusy = errors.New("too many credentials are being opened: try again in a few seconds")
+
+// maxOpening is the maximum number of credentials that are opened at once: a process each.
+const maxOpening = 8
+
+type peerKey struct{}
+
+// Peer notes the user at the other end of a unix socket in the context of its connection; other connections have none. It fails if
+// the kernel does not tell.
+func Peer(ctx context.Context, conn net.Conn) (context.Context, error) {
+	for {
+		inner, ok := conn.(interface{ Inner() net.Conn })
+		if !ok {
+			break
+		}
+		conn = inner.Inner()
+	}
+	unix, ok := conn.(*net.UnixConn)
+	if !ok {
+		return ctx, nil
+	}
+	raw, err := unix.SyscallConn()
+	if err != nil {
+		return ctx, err
+	}
+	var cred *syscall.Ucred
+	if e := raw.Control(func(fd uintptr) {
+		cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	}); e != nil {
+		return ctx, e
+	}
+	if err != nil {
+		return ctx, fmt.Errorf("asking for the user at the socket: %w", err)
+	}
+	return context.WithValue(ctx, peerKey{}, cred.Uid), nil
+}
+
+// User gives the user who asks, "" = anonymous, and whether a proxy said so. Its error is a *Refused, ErrBusy, or about this host.
+func (d *Door) User(r *http.Request) (name string, byProxy bool, err error) {
+	nameOf := d.NameOf
+	if nameOf == nil {
+		nameOf = UserName
+	}
+	if uid, ok := r.Context().Value(peerKey{}).(uint32); ok {
+		name, err = nameOf(uid)
+		return name, false, err
+	}
+	told, err := d.told(r)
+	if err != nil {
+		return "", false, err
+	}
+	scheme, credential, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, Scheme) {
+		return told, told != "", nil
+	}
+	if told != "" {
+		return "", false, &Refused{"the request has both a credential and a proxy's header: one person only can ask"}
+	}
+	uid, err := d.open(r.Context(), strings.TrimSpace(credential))
+	if err != nil {
+		return "", false, err
+	}
+	name, err = nameOf(uid)
+	return name, false, err
+}
+
+// told gives the user that a trusted proxy names. Others may write such a header as they like.
+func (d *Door) told(r *http.Request) (string, error) {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || d.UserHeader == "" {
+		return "", nil
+	}
+	address := from.Addr().Unmap()
+	if !slices.ContainsFunc(d.Proxies, func(p netip.Prefix) bool { return p.Contains(address) }) {
+		return "", nil
+	}
+	values := r.Header.Values(d.UserHeader)
+	switch {
+	case len(values) == 0 || len(values) == 1 && values[0] == "":
+		return "", nil
+	case len(values) > 1:
+		return "", &Refused{fmt.Sprintf("the proxy's header %s is there %d times: the proxy must replace it", d.UserHeader, len(values))}
+	case len(values[0]) > 256 || strings.ContainsFunc(values[0], func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) || c == ',' }):
+		return "", &Refused{fmt.Sprintf("the proxy's header %s holds no user's name", d.UserHeader)}
+	}
+	return values[0], nil
+}
+
+// open gives the author of a credential.
+func (d *Door) open(ctx context.Context, credential string) (uint32, error) {
+	if d.Open == nil {
+		return 0, &Refused{"this server takes no MUNGE credentials (web.munge)"}
+	}
+	d.once.Do(func() { d.slots = make(chan struct{}, maxOpening) })
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	select {
+	case d.slots <- struct{}{}:
+		defer func() { <-d.slots }()
+	case <-ctx.Done():
+		return 0, ErrBusy
+	}
+	uid, payload, err := d.Open(ctx, []byte(credential))
+	var refused *telemetry.Refused
+	switch {
+	case errors.As(err, &refused):
+		return 0, &Refused{refused.Error()}
+	case err != nil:
+		return 0, fmt.Errorf("opening a credential: %w", err)
+	case string(payload) != Payload:
+		return 0, &Refused{fmt.Sprintf("the credential is refused: it was made for something else; make one with munge -s %s", Payload)}
+	}
+	return uid, nil
+}
+
+// UserName gives the name of a user of this host, remembered for a minute.
+func UserName(uid uint32) (string, error) {
+	return userNames.get(strconv.FormatUint(uint64(uid), 10), func(id string) (string, error) {
+		u, err := user.LookupId(id)
+		if err != nil {
+			return "", fmt.Errorf("this host knows no user %s: %w", id, err)
+		}
+		return u.Username, nil
+	})
+}
+
+// GroupsOf gives the groups of a user of this host, remembered for a minute; none if that is unknown.
+func GroupsOf(name string) []string {
+	text, err := userGroups.get(name, func(name string) (string, error) {
+		u, err := user.Lookup(name)
+		if err != nil {
+			return "", err
+		}
+		ids, err := u.GroupIds()
+		var names []string
+		for _, id := range ids {
+			if g, err := user.LookupGroupId(id); err == nil {
+				names = append(names, g.Name)
+			}
+		}
+		return strings.Join(names, "\n"), err
+	})
+	if err != nil {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// recent remembers answers of the host's directory, which may be slow.
+type recent struct {
+	lock sync.Mutex
+	of   map[string]answer
+}
+
+type answer struct {
+	text string
+	err  error
+	at   time.Time
+}
+
+const (
+	fresh     = time.Minute
+	mostKnown = 10_000
+)
+
+var userNames, userGroups recent
+
+func (r *recent) get(key string, ask func(string) (string, error)) (string, error) {
+	r.lock.Lock()
+	a, ok := r.of[key]
+	r.lock.Unlock()
+	if ok && time.Since(a.at) < fresh {
+		return a.text, a.err
+	}
+	text, err := ask(key)
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if r.of == nil || len(r.of) >= mostKnown {
+		r.of = map[string]answer{}
+	}
+	r.of[key] = answer{text, err, time.Now()}
+	return text, err
+}

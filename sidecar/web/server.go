@@ -1,0 +1,273 @@
+// Package web is the server of the web page and its API: the listeners, limits, headers, and who asks. It only answers; nothing can be
+// changed over it.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/exporter-toolkit/web"
+
+	"github.com/fairlease/fairlease/sidecar/web/api"
+	"github.com/fairlease/fairlease/sidecar/web/rights"
+)
+
+// Server answers questions about a site.
+type Server struct {
+	Source api.Source
+	API    *api.API
+	Page   http.Handler // everything but the API; nil = nothing
+	Door   *rights.Door
+	Policy *rights.Policy
+	// NoAnonymous refuses people who are not known; else they see sums.
+	NoAnonymous bool
+
+	Listen    string // HOST:PORT; "" = no
+	WebConfig string // a file in the format of exporter-toolkit; "" = no TLS
+	Socket    string // path of a unix socket that all local users may open; "" = none
+	// MaxConnections is the maximum number of connections of each listener, a quarter of them from one address; 0 = 1000.
+	MaxConnections int
+	// Say is told of events, for the log; nil = nobody is.
+	Say func(string)
+
+	running chan struct{}
+}
+
+// The limits of one request.
+const (
+	maxHeader    = 16 << 10
+	maxAtOnce    = 64              // requests, without live streams
+	maxWait      = 2 * time.Second // for one of these
+	readHeaders  = 5 * time.Second
+	readRequest  = 10 * time.Second
+	writeAnswer  = 30 * time.Second
+	idle         = time.Minute
+	memory       = 200 << 20 // of this process, beyond which the collector works harder
+	socketRights = 0o666     // everybody may ask: the kernel says who
+)
+
+// Serve answers until ctx ends, or a listener fails. Its error says which setting is wrong.
+func (s *Server) Serve(ctx context.Context) error {
+	debug.SetMemoryLimit(memory)
+	var listeners []net.Listener
+	defer func() {
+		for _, l := range listeners {
+			l.Close()
+		}
+	}()
+	if err := web.Validate(s.WebConfig); err != nil {
+		return fmt.Errorf("web.web_config: %w", err)
+	}
+	if s.Listen != "" {
+		l, err := net.Listen("tcp", s.Listen)
+		if err != nil {
+			return fmt.Errorf("web.listen: %w", err)
+		}
+		listeners = append(listeners, l)
+		s.say("the page is at %s", l.Addr())
+	}
+	if s.Socket != "" {
+		l, err := listenUnix(s.Socket)
+		if err != nil {
+			return fmt.Errorf("web.socket: %w", err)
+		}
+		listeners = append(listeners, l)
+		s.say("local users are answered at %s", s.Socket)
+	}
+	if len(listeners) == 0 {
+		return errors.New("web.listen and web.socket are both empty: nobody could ask")
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	server := &http.Server{
+		Handler: s.Handler(), BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			known, err := rights.Peer(ctx, c)
+			if err != nil {
+				s.say("%v", err)
+			}
+			return known
+		},
+		ReadHeaderTimeout: readHeaders, ReadTimeout: readRequest, WriteTimeout: writeAnswer, IdleTimeout: idle, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // of clients that go away
+	}
+	unwatch := context.AfterFunc(ctx, func() { server.Close() })
+	defer unwatch()
+	ends := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() { ends <- s.serveOn(server, l) }()
+	}
+	err := <-ends
+	stop()
+	for range len(listeners) - 1 {
+		<-ends
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// serveOn answers on one listener. Only TCP has TLS.
+func (s *Server) serveOn(server *http.Server, l net.Listener) error {
+	limited := &Limit{Listener: l, Most: or(s.MaxConnections, 1000)}
+	if l.Addr().Network() == "unix" {
+		limited.EachMost = limited.Most
+		return server.Serve(limited)
+	}
+	limited.EachMost = max(limited.Most/4, 1)
+	for _, p := range s.Door.Proxies {
+		limited.Free = append(limited.Free, p)
+	}
+	return web.Serve(limited, server, &web.FlagConfig{WebConfigFile: &s.WebConfig}, slog.New(slog.DiscardHandler))
+}
+
+func or(n, otherwise int) int {
+	if n <= 0 {
+		return otherwise
+	}
+	return n
+}
+
+func (s *Server) say(format string, args ...any) {
+	if s.Say != nil {
+		s.Say(fmt.Sprintf(format, args...))
+	}
+}
+
+// listenUnix opens a unix socket. One that a dead process left is replaced.
+func listenUnix(path string) (net.Listener, error) {
+	if conn, err := net.Dial("unix", path); err == nil {
+		conn.Close()
+		return nil, fmt.Errorf("another process answers at %s", path)
+	}
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode()&os.ModeSocket == 0 {
+			return nil, fmt.Errorf("%s is there and is no socket: remove it, or name another path", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, socketRights); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Handler gives the whole server without its listeners.
+func (s *Server) Handler() http.Handler {
+	s.running = make(chan struct{}, maxAtOnce)
+	mux := http.NewServeMux()
+	mux.Handle("/api/", s.API.Handler())
+	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "alive") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if since := s.Source.Scene().Silent; since != nil {
+			plain(w, http.StatusServiceUnavailable, "the journal has not answered since "+since.UTC().Format(time.RFC3339))
+			return
+		}
+		plain(w, http.StatusOK, "the journal answers")
+	})
+	if s.Page != nil {
+		mux.Handle("/", s.Page)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		headers(w.Header())
+		switch {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD")
+			plain(w, http.StatusMethodNotAllowed, "nothing can be changed over HTTP: use the commands of fairlease")
+			return
+		case r.ContentLength != 0:
+			w.Header().Set("Connection", "close")
+			plain(w, http.StatusBadRequest, "a question has no body")
+			return
+		}
+		if r.URL.Path != api.Root+"/live" {
+			if !s.enter(r.Context()) {
+				busy(w, "the server is busy")
+				return
+			}
+			defer func() { <-s.running }()
+		}
+		user, byProxy, err := s.Door.User(r)
+		var refused *rights.Refused
+		switch {
+		case errors.As(err, &refused):
+			unknown(w, refused.Why)
+			return
+		case errors.Is(err, rights.ErrBusy):
+			busy(w, err.Error())
+			return
+		case err != nil:
+			s.say("a person cannot be recognised: %v", err)
+			unknown(w, "you cannot be recognised; the server's log says why")
+			return
+		case user == "" && s.NoAnonymous && r.URL.Path != "/livez" && r.URL.Path != "/readyz":
+			unknown(w, "you must say who you are: by the local socket, by a MUNGE credential (munge -s "+rights.Payload+"), or through the site's proxy")
+			return
+		}
+		person := s.Policy.Person(user, byProxy, s.Source.Scene())
+		mux.ServeHTTP(w, r.WithContext(rights.With(r.Context(), person)))
+	})
+}
+
+// enter waits for one of the places of running requests.
+func (s *Server) enter(ctx context.Context) bool {
+	select {
+	case s.running <- struct{}{}:
+		return true
+	default:
+	}
+	wait := time.NewTimer(maxWait)
+	defer wait.Stop()
+	select {
+	case s.running <- struct{}{}:
+		return true
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// headers keep browsers from doing anything but show our page with our own scripts.
+func headers(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+}
+
+func plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)+1))
+	w.WriteHeader(status)
+	fmt.Fprintln(w, text)
+}
+
+func busy(w http.ResponseWriter, text string) {
+	w.Header().Set("Retry-After", "5")
+	plain(w, http.StatusServiceUnavailable, text)
+}
+
+func unknown(w http.ResponseWriter, why string) {
+	w.Header().Set("WWW-Authenticate", rights.Scheme)
+	plain(w, http.StatusUnauthorized, strings.TrimSpace(why))
+}
