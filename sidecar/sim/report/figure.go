@@ -226,7 +226,7 @@ func boxes(g group) []figure {
 			if k := slices.IndexFunc(s.Tenants, func(t score.Tenant) bool { return t.Tenant == name }); k >= 0 {
 				rho = s.Tenants[k].Periods[0].Rho
 			}
-			spread.Boxes = append(spread.Boxes, chart.Box{Min: rho.Min, Q1: rho.Q1, Median: rho.Median, Q3: rho.Q3, Max: rho.Max, Count: int64(rho.Count)})
+			spread.Boxes = append(spread.Boxes, chart.Box{Min: rho.Min, Q1: rho.Q1, Median: rho.Median, Q3: rho.Q3, Max: rho.Max, Count: rho.Count})
 			spread.Tips = append(spread.Tips, fmt.Sprintf("%s: min %.2f, quartiles %.2f, %.2f, %.2f, max %.2f over %d periods", name, rho.Min, rho.Q1, rho.Median, rho.Q3, rho.Max, rho.Count))
 		}
 		f.Chart.Series = []chart.Series{spread}

@@ -105,7 +105,7 @@ func jobPage(v *visit) (string, any, error) {
 		return "", nil, errLost
 	}
 	v.Title = "Job " + id.String()
-	j := &oneJob{Live: v.Scene.Job(id)}
+	j := &oneJob{Live: v.Job(id)}
 	ctx := v.req.Context()
 	if j.Live != nil {
 		j.Job, j.Why = j.Live.Job, v.Reason(j.Live)

@@ -76,14 +76,15 @@ func leasesPage(v *visit) (string, any, error) {
 	var from, to int
 	l.Pager, from, to = v.pager(len(nodes), mostLanes)
 	// The present leases end in the future: a tenth of the window shows that.
-	l.From, l.To = v.Now.Add(-long), v.Now.Add(long/10)
-	l.NowAt = l.at(v.Now)
+	now := v.latest()
+	l.From, l.To = now.Add(-long), now.Add(long/10)
+	l.NowAt = l.at(now)
 	l.Ticks = l.ticks(v.zone())
 	for _, n := range nodes[from:to] {
 		var rows []store.Lease
 		if v.Missing == "" {
 			var err error
-			rows, err = v.past().Leases(v.req.Context(), v.Scope(), store.LeaseWindow{Node: n.Name, Since: l.From, Until: v.Now, Limit: mostOnNode})
+			rows, err = v.past().Leases(v.req.Context(), v.Scope(), store.LeaseWindow{Node: n.Name, Since: l.From, Until: now, Limit: mostOnNode})
 			if err := v.history(err); err != nil {
 				return "", nil, err
 			}
@@ -162,7 +163,7 @@ func (l *leases) lane(v *visit, n *scene.Node, rows []store.Lease) lane {
 		}
 		s := span{from: v.At, to: h.Until.Time(), gpus: h.GPUs, Job: h.ID, Class: v.Colour(h.Tenant) + " " + string(cmp.Or(h.Right, "unleased"))}
 		if h.Until == 0 {
-			s.to = v.Now
+			s.to = v.latest()
 		}
 		s.Tip = fmt.Sprintf("a job of %s, %d GPUs here", cmp.Or(h.Tenant, "no tenant"), h.GPUs)
 		if h.Right == "" {

@@ -114,12 +114,12 @@ func (p *Pages) Handler() http.Handler {
 			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(a.content))
 		})
 	}
-	for path, make := range map[string]func(*visit) (name string, content any, err error){
+	for path, fill := range map[string]func(*visit) (name string, content any, err error){
 		"/{$}": overviewPage, "/gpus": usePage, "/leases": leasesPage, "/places": placesPage, "/places/{name}": placePage, "/market": marketPage,
 		"/jobs": jobsPage, "/jobs/{id}": jobPage, "/rounds": roundsPage, "/rounds/{number}": roundPage,
 		"/": func(*visit) (string, any, error) { return "", nil, errLost },
 	} {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, make) })
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, fill) })
 	}
 	return mux
 }
@@ -127,14 +127,14 @@ func (p *Pages) Handler() http.Handler {
 // errLost means that there is no such page, or that the person may not see it: a stranger learns no difference.
 var errLost = errors.New("no such page")
 
-func (p *Pages) serve(w http.ResponseWriter, r *http.Request, make func(*visit) (string, any, error)) {
+func (p *Pages) serve(w http.ResponseWriter, r *http.Request, fill func(*visit) (string, any, error)) {
 	who := rights.From(r.Context())
 	v := &visit{Scene: who.See(p.Source.Scene()), Who: who, Now: time.Now(), pages: p, req: r}
 	v.colour = colours(v.Tenants)
 	if c, err := r.Cookie("theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
 		v.theme = c.Value
 	}
-	name, content, err := make(v)
+	name, content, err := fill(v)
 	status := http.StatusOK
 	if err != nil {
 		name, content, status = "lost", nil, http.StatusNotFound

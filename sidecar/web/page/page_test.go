@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -87,7 +88,7 @@ func check(t *testing.T, where, text string) {
 	for {
 		kind := tokens.Next()
 		if kind == html.ErrorToken {
-			if err := tokens.Err(); err != io.EOF {
+			if err := tokens.Err(); !errors.Is(err, io.EOF) {
 				t.Errorf("%s: %v", where, err)
 			}
 			return

@@ -92,11 +92,10 @@ func roundPage(v *visit) (string, any, error) {
 		return "", nil, errLost
 	}
 	edge, err := v.past().Decided(ctx, v.Scope(), number)
-	if v.history(err) != nil || v.Missing != "" {
-		return "round", r, nil // pruned, or not for this person
+	if pruned := v.history(err); pruned == nil && v.Missing == "" { // else it is pruned, or not for this person
+		r.Known = true
+		r.decided(v, &edge)
 	}
-	r.Known = true
-	r.decided(v, &edge)
 	return "round", r, nil
 }
 

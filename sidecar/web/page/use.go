@@ -33,6 +33,9 @@ func (v *visit) window(usual string) ([]window, time.Duration) {
 	return out, out[at].long
 }
 
+// latest is the end of windows: now, or the newest round if the clock of its host is ahead.
+func (v *visit) latest() time.Time { return maxTime(v.Now, v.At) }
+
 // use is the content of the page of GPUs over time.
 type use struct {
 	Windows []window
@@ -65,7 +68,7 @@ func usePage(v *visit) (string, any, error) {
 	if !slices.Contains(u.Pools, u.Pool) {
 		u.Pool = ""
 	}
-	until := v.Now
+	until := v.latest()
 	step := (long / useSteps).Round(time.Minute)
 	since := until.Add(-long).Truncate(step)
 	shares, err := v.past().Shares(v.req.Context(), since, until, step)
