@@ -112,6 +112,7 @@ bench-live: deps ## benchmarks on a real Slurm and a real PostgreSQL (root, half
 	go run ./tests/bench -live
 	go run ./tests/bench -journal 6
 	go run ./tests/bench -page
+	go run ./tests/bench -web
 
 chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SEED (fresh); prints what it did, and what was lost (root)
 	go run ./tests/chaos -minutes $${MINUTES:-10} -seed $${SEED:-0}

@@ -43,6 +43,7 @@ func main() {
 	rivals := flag.String("rivals", "", "measure instead fairness, completion time and overhead beside the best baseline's, on the traces in this folder (minutes)")
 	backlog := flag.Bool("backlog", false, "measure instead what stops cost where far more jobs wait than can run (a minute)")
 	journal := flag.Float64("journal", 0, "measure instead how the journal grows in so many hours of simulated time (needs PostgreSQL; minutes)")
+	web := flag.Bool("web", false, "measure instead fairlease web at 200 requests a second (needs PostgreSQL; a minute)")
 	silent := flag.Bool("unreported", false, "measure instead what gavel:las does where speeds are learnt from jobs that report nothing (minutes)")
 	page := flag.Bool("page", false, "measure instead how fast a browser shows the web page (needs Chromium, node and npm's packages: make deps)")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
@@ -54,6 +55,8 @@ func main() {
 		measure = onPage
 	case *hived:
 		measure = func() error { return onHiveD(*seed, *traces) }
+	case *web:
+		measure = onWeb
 	case *silent:
 		measure = unreported
 	case *backlog:

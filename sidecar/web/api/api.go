@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/web/rights"
@@ -239,16 +240,25 @@ func refuse(w http.ResponseWriter, err error) {
 	write(w, p.status, p)
 }
 
+// buffers are for answers: two hundred a second of some ten kilobytes would keep the collector busy.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
 // write writes a value as JSON. Lists that are nil are empty.
 func write(w http.ResponseWriter, status int, value any) {
 	if v := reflect.ValueOf(value); v.Kind() == reflect.Slice && v.IsNil() {
 		value = []struct{}{}
 	}
-	var text bytes.Buffer
-	if err := json.NewEncoder(&text).Encode(value); err != nil {
+	text := buffers.Get().(*bytes.Buffer)
+	defer func() {
+		if text.Cap() <= 1<<20 { // a whole round has tens of megabytes
+			buffers.Put(text)
+		}
+	}()
+	text.Reset()
+	if err := json.NewEncoder(text).Encode(value); err != nil {
 		status = http.StatusInternalServerError
 		text.Reset()
-		fmt.Fprintln(&text, `{"error":"the answer cannot be written as JSON"}`)
+		fmt.Fprintln(text, `{"error":"the answer cannot be written as JSON"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(text.Len()))

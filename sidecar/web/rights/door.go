@@ -138,6 +138,9 @@ func (d *Door) open(ctx context.Context, credential string) (uint32, error) {
 	if d.Open == nil {
 		return 0, &Refused{"this server takes no MUNGE credentials (web.munge)"}
 	}
+	if credential == "" {
+		return 0, &Refused{"the credential is refused: there is none after " + Scheme}
+	}
 	d.once.Do(func() { d.slots = make(chan struct{}, maxOpening) })
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
