@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/web/api"
@@ -81,6 +83,7 @@ type Visit struct {
 	Height int    `json:"height,omitempty"`
 	Scheme string `json:"scheme,omitempty"` // "dark"; "" = light
 	NoAxe  bool   `json:"noAxe,omitempty"`
+	User   string `json:"user,omitempty"` // whom a proxy would name in X-Remote-User; "" = none
 	Steps  []Step `json:"steps,omitempty"`
 }
 
@@ -102,6 +105,36 @@ type Found struct {
 	Paint      float64  `json:"paint"`      // first contentful paint, ms since the request
 	Wide       int      `json:"wide"`       // pixels beyond the window
 	Text       string   `json:"text"`
+}
+
+// Wrong says what is wrong with a page.
+func (f *Found) Wrong() (out []string) {
+	if f.Status != http.StatusOK {
+		out = append(out, fmt.Sprintf("%s: status %d", f.Name, f.Status))
+	}
+	for what, list := range map[string][]string{"": f.Errors, "asks another host: ": f.Outside, "is not accessible: ": f.Violations} {
+		for _, text := range list {
+			out = append(out, f.Name+": "+what+text)
+		}
+	}
+	if f.Wide > 0 {
+		out = append(out, fmt.Sprintf("%s is %d pixels wider than its window", f.Name, f.Wide))
+	}
+	return out
+}
+
+// Missing says what Look lacks on this host; nil = nothing. The folder is that of this package.
+func Missing(folder string) error {
+	_, err := os.Stat(filepath.Join(folder, "node_modules/playwright-core"))
+	for _, program := range []string{"chromium", "node"} {
+		if err == nil {
+			_, err = exec.LookPath(program)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w: make deps installs it", err)
+	}
+	return nil
 }
 
 // Look visits pages of a site. The folder is the one of this package, as seen from here; screenshots go to shots, "" = none.

@@ -3,9 +3,7 @@ package browser
 import (
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,20 +21,14 @@ var shots = flag.Bool("shots", false, "leave screenshots in out/browser")
 // needs skips the test where npm packages or Chromium are missing; where everything is tested, they must be there.
 func needs(t *testing.T) {
 	t.Helper()
-	_, err := os.Stat("node_modules/playwright-core")
-	if err == nil {
-		_, err = exec.LookPath("chromium")
+	err := Missing(".")
+	switch {
+	case err == nil:
+	case os.Getenv("FAIRLEASE_FULL") != "":
+		t.Fatal(err)
+	default:
+		t.Skip(err)
 	}
-	if err == nil {
-		_, err = exec.LookPath("node")
-	}
-	if err == nil {
-		return
-	}
-	if os.Getenv("FAIRLEASE_FULL") != "" {
-		t.Fatalf("%v: run make deps", err)
-	}
-	t.Skipf("%v: make deps installs it", err)
 }
 
 // TestChartLibraryIsThePackages compares the files in third_party with the npm package that package-lock.json pins.
@@ -78,20 +70,8 @@ func look(t *testing.T, base string, visits []Visit) []Found {
 		t.Fatal(err)
 	}
 	for _, f := range all {
-		if f.Status != http.StatusOK {
-			t.Errorf("%s: status %d", f.Name, f.Status)
-		}
-		for _, e := range f.Errors {
-			t.Errorf("%s: %s", f.Name, e)
-		}
-		for _, e := range f.Outside {
-			t.Errorf("%s asks another host: %s", f.Name, e)
-		}
-		for _, e := range f.Violations {
-			t.Errorf("%s is not accessible: %s", f.Name, e)
-		}
-		if f.Wide > 0 {
-			t.Errorf("%s is %d pixels wider than its window", f.Name, f.Wide)
+		for _, text := range f.Wrong() {
+			t.Error(text)
 		}
 	}
 	return all

@@ -17,7 +17,7 @@ const until = async (page, expression) => {
 };
 const out = [];
 for (const v of task.visits) {
-	const context = await browser.newContext({viewport: {width: v.width || 1280, height: v.height || 900}, colorScheme: v.scheme || "light", deviceScaleFactor: 1});
+	const context = await browser.newContext({viewport: {width: v.width || 1280, height: v.height || 900}, colorScheme: v.scheme || "light", deviceScaleFactor: 1, extraHTTPHeaders: v.user ? {"X-Remote-User": v.user} : {}});
 	const page = await context.newPage();
 	const found = {name: v.name, errors: [], outside: [], violations: []};
 	page.on("console", m => { if (m.type() === "error" || m.type() === "warning") found.errors.push(m.text()); });
