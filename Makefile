@@ -5,7 +5,7 @@ SHELL := /bin/bash
 GOBIN := $(CURDIR)/bin
 GOLANGCI := v2.15.0
 BUILD_PACKAGES := gcc make libc6-dev coinor-libclp-dev
-PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge prometheus python3 chromium
+PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge prometheus python3
 PYTHON_PACKAGES := python3 python3-build python3-setuptools python3-torch python3-venv python3-wheel mypy
 # Debian's own, which has these packages.
 PYTHON ?= /usr/bin/python3
@@ -25,7 +25,7 @@ FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -timeout 
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo bench bench-live chaos fuzz soak plugin-check clean
+.PHONY: help deps browser-deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo bench bench-live chaos fuzz soak plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,16 +39,18 @@ echo "installing Debian packages: $(1)"; \
 apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(1) >/dev/null
 endef
 
-deps: tests/browser/node_modules ## install what tests and the demo need (Debian and npm packages; needs root)
+deps: ## install what tests and the demo need (Debian packages; needs root)
 	$(call installed,$(PACKAGES))
 
-# What looks at the web page in a browser. A node from elsewhere than Debian brings its own npm, and excludes Debian's.
+browser-deps: tests/browser/node_modules ## install what looks at the web page: Chromium, node, and npm packages (needs root)
+	$(call installed,chromium)
+
 tests/browser/node_modules: tests/browser/package-lock.json
 	@command -v npm >/dev/null || $(MAKE) -s npm
 	cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-npm:
+npm: # a node from elsewhere than Debian brings its own npm, and excludes Debian's
 	$(call installed,nodejs npm)
 
 build-deps: ## install what building needs: a C compiler and COIN-OR CLP (Debian packages; root where they are missing)
@@ -75,7 +77,7 @@ python-check: ## types, tests, wheel and sdist of the job-side library, into out
 	cd out/python/source && $(PYTHON) -m mypy && $(PYTHON) -m unittest discover -s tests && $(PYTHON) -m build --no-isolation -o .. . >build.log 2>&1 || { cat build.log; exit 1; }
 	cd out/python && PYTHONPATH=$$(ls $$PWD/*.whl) $(PYTHON) -c 'import fairlease; assert ".whl" in fairlease.__file__'
 
-test: deps plugin-check check-nocgo python-check ## everything, the tests on two real Slurms too (root, about 40 minutes)
+test: deps browser-deps plugin-check check-nocgo python-check ## everything, the tests on two real Slurms too (root, about 40 minutes)
 	go vet ./...
 	$(if $(TRACES),,@echo "tests on real traces are skipped: there is no ../shared/traces; name a folder with TRACES=DIR")
 	failed=; \
@@ -102,13 +104,13 @@ packages-check: deps ## build the packages twice, check them, and install them i
 	$(call installed,lintian rpm mandoc)
 	packaging/check
 
-demo: deps build ## a real Slurm, two tenants, a few minutes of leases to look at (root)
-	go run ./tests/demo
+demo: deps build ## a real Slurm, two tenants, a few minutes of leases to look at, in a browser too; STAY=1 leaves it running (root)
+	go run ./tests/demo $(if $(STAY),-stay)
 
 bench: build-deps ## benchmarks that need no root, some on the traces in TRACES; one line a figure
 	FAIRLEASE_TRACES=$(abspath $(TRACES)) go run ./tests/bench
 
-bench-live: deps ## benchmarks on a real Slurm and a real PostgreSQL (root, half an hour); ends with one line a figure
+bench-live: deps browser-deps ## benchmarks on a real Slurm and a real PostgreSQL (root, half an hour); ends with one line a figure
 	go run ./tests/bench -live
 	go run ./tests/bench -journal 6
 	go run ./tests/bench -page

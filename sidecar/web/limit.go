@@ -10,9 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/fairlease/fairlease/sidecar/web/rights"
 )
 
-// Limit is a listener with a maximum number of open connections, and of those from one address. Others are told so, and closed.
+// Limit is a listener with a maximum number of open connections, and of those from one address, or at a unix socket of one user. Others are
+// told so, and closed.
 type Limit struct {
 	net.Listener
 	Most, EachMost int
@@ -21,7 +24,7 @@ type Limit struct {
 	refusing atomic.Int64
 	lock     sync.Mutex
 	open     int
-	from     map[netip.Addr]int
+	from     map[string]int // connections by address or user
 }
 
 // refusal is the answer to a connection that is too many. A client of TLS sees an error.
@@ -37,9 +40,13 @@ func (l *Limit) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := addressOf(conn)
-		if l.admit(from) {
-			return &limited{Conn: conn, of: l, from: from}, nil
+		c := &limited{Conn: conn, of: l}
+		if err := c.identify(); err != nil {
+			_ = conn.Close() // it has gone already
+			continue
+		}
+		if l.admit(c) {
+			return c, nil
 		}
 		l.refuse(conn)
 	}
@@ -69,39 +76,43 @@ func (l *Limit) refuse(conn net.Conn) {
 	}()
 }
 
-func addressOf(conn net.Conn) netip.Addr {
-	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
-	if err != nil {
-		return netip.Addr{}
-	}
-	return at.Addr().Unmap()
-}
-
-func (l *Limit) admit(from netip.Addr) bool {
+func (l *Limit) admit(c *limited) bool {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	free := slices.ContainsFunc(l.Free, func(p netip.Prefix) bool { return p.Contains(from) })
-	if l.open >= l.Most || !free && l.from[from] >= l.EachMost {
+	free := slices.ContainsFunc(l.Free, func(p netip.Prefix) bool { return p.Contains(c.address) })
+	if l.open >= l.Most || !free && l.from[c.from] >= l.EachMost {
 		return false
 	}
 	if l.from == nil {
-		l.from = map[netip.Addr]int{}
+		l.from = map[string]int{}
 	}
 	l.open++
-	l.from[from]++
+	l.from[c.from]++
 	return true
 }
 
 // limited is an open connection.
 type limited struct {
 	net.Conn
-	of   *Limit
-	from netip.Addr
-	once sync.Once
+	of      *Limit
+	from    string     // address or user
+	address netip.Addr // of TCP
+	peer    *uint32    // user at a unix socket
+	once    sync.Once
 }
 
-// Inner gives the connection itself; see rights.Peer.
-func (c *limited) Inner() net.Conn { return c.Conn }
+// identify finds out where the connection is from.
+func (c *limited) identify() error {
+	if unix, ok := c.Conn.(*net.UnixConn); ok {
+		uid, err := rights.PeerOf(unix)
+		c.peer, c.from = &uid, fmt.Sprint("user ", uid)
+		return err
+	}
+	at, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	c.address = at.Addr().Unmap()
+	c.from = c.address.String()
+	return err
+}
 
 // Close closes the connection, and makes room for another.
 func (c *limited) Close() error {

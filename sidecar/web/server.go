@@ -91,11 +91,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	server := &http.Server{
 		Handler: s.Handler(), BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			known, err := rights.Peer(ctx, c)
-			if err != nil {
-				s.say("%v", err)
+			if local, ok := c.(*limited); ok && local.peer != nil {
+				return rights.WithPeer(ctx, *local.peer)
 			}
-			return known
+			return ctx // of no unix socket: Limit lets none of these in without its user
 		},
 		ReadHeaderTimeout: readHeaders, ReadTimeout: readRequest, WriteTimeout: writeAnswer, IdleTimeout: idle, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // of clients that go away
@@ -119,16 +118,12 @@ func (s *Server) Serve(ctx context.Context) error {
 
 // serveOn answers on one listener. Only TCP has TLS.
 func (s *Server) serveOn(server *http.Server, l net.Listener) error {
-	limited := &Limit{Listener: l, Most: or(s.MaxConnections, 1000)}
+	most := or(s.MaxConnections, 1000)
+	limit := &Limit{Listener: l, Most: most, EachMost: max(most/4, 1), Free: s.Door.Proxies}
 	if l.Addr().Network() == "unix" {
-		limited.EachMost = limited.Most
-		return server.Serve(limited)
+		return server.Serve(limit)
 	}
-	limited.EachMost = max(limited.Most/4, 1)
-	for _, p := range s.Door.Proxies {
-		limited.Free = append(limited.Free, p)
-	}
-	return web.Serve(limited, server, &web.FlagConfig{WebConfigFile: &s.WebConfig}, slog.New(slog.DiscardHandler))
+	return web.Serve(limit, server, &web.FlagConfig{WebConfigFile: &s.WebConfig}, slog.New(slog.DiscardHandler))
 }
 
 func or(n, otherwise int) int {

@@ -23,7 +23,7 @@ func onPage() error {
 	}
 	found, err := browser.Look("tests/browser", site.URL, "", visits)
 	if err != nil {
-		return fmt.Errorf("%w; make deps installs what it needs", err)
+		return fmt.Errorf("%w; make browser-deps installs what it needs", err)
 	}
 	paints := map[string][]float64{}
 	for _, f := range found {

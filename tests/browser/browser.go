@@ -132,7 +132,7 @@ func Missing(folder string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w: make deps installs it", err)
+		return fmt.Errorf("%w: make browser-deps installs it", err)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func TestPackagedFiles(t *testing.T) {
 			"ExecStopPost=/usr/bin/fairlease release --after-crash", "/etc/default/fairlease", "/etc/sysconfig/fairlease", "StateDirectory=fairlease"},
 		"systemd/fairlease-web.service": {"ExecStart=/usr/bin/fairlease web", "User=fairlease-web", "RuntimeDirectory=fairlease-web", "/etc/default/fairlease-web", "NoNewPrivileges=yes", "ProtectSystem=strict"},
 		"sysusers.d/fairlease.conf":     {"u fairlease ", "u fairlease-web "},
-		"tmpfiles.d/fairlease.conf": {"d /run/fairlease 0755 fairlease fairlease"},
+		"tmpfiles.d/fairlease.conf":     {"d /run/fairlease 0755 fairlease fairlease"},
 	} {
 		text, err := os.ReadFile("../../../etc/" + file)
 		if err != nil {

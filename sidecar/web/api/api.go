@@ -47,6 +47,8 @@ type API struct {
 	Version string // of fairlease
 	// Heartbeat is the time between two signs of life of a live stream; 0 = 15 s.
 	Heartbeat time.Duration
+	// Patience is the time in which a client must take an event; 0 = 10 s.
+	Patience time.Duration
 	// MaxLive is the maximum number of live streams; 0 = 200. MaxLiveEach is that of one person or address; 0 = 20.
 	MaxLive, MaxLiveEach int
 
@@ -119,7 +121,9 @@ func (a *API) serve(r route) http.Handler {
 		c.out.Set("Cache-Control", "private, no-cache")
 		c.out.Set("Vary", "Authorization")
 		c.out.Set("Fairlease-Round", strconv.FormatInt(now.Round, 10))
-		c.out.Set("Fairlease-At", now.At.UTC().Format(time.RFC3339))
+		if now.Round > 0 {
+			c.out.Set("Fairlease-At", now.At.UTC().Format(time.RFC3339))
+		}
 		if now.Silent != nil {
 			c.out.Set("Fairlease-Silent-Since", now.Silent.UTC().Format(time.RFC3339))
 		}

@@ -117,30 +117,31 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			j := d.Scene().Jobs[0].SlurmID
 			targets = append(targets, "/jobs/"+j, "/jobs/"+j+"/gpus")
 		}
-		for _, who := range []rights.Person{operator, {}, {User: "nobody", Tenants: []string{"t000"}}} {
-			for _, away := range []bool{false, true} {
-				if d.past.Err = nil; away {
-					d.past.Err = errors.New("connection refused")
+		for _, c := range []struct {
+			who  rights.Person
+			away bool
+		}{{who: operator}, {}, {who: rights.Person{User: "nobody", Tenants: []string{"t000"}}}, {who: operator, away: true}} {
+			if d.past.Err = nil; c.away {
+				d.past.Err = errors.New("connection refused")
+			}
+			for _, target := range targets {
+				r := httptest.NewRequest(http.MethodGet, "/api/v1"+target, nil)
+				w := d.ask(c.who, "/api/v1"+target)
+				route, params, err := router.FindRoute(r)
+				if err != nil {
+					t.Errorf("%s: %s is not described: %v", name, target, err)
+					continue
 				}
-				for _, target := range targets {
-					r := httptest.NewRequest(http.MethodGet, "/api/v1"+target, nil)
-					w := d.ask(who, "/api/v1"+target)
-					route, params, err := router.FindRoute(r)
-					if err != nil {
-						t.Errorf("%s: %s is not described: %v", name, target, err)
-						continue
-					}
-					err = openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
-						RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route},
-						Status:                 w.Code, Header: w.Header(), Body: readCloser{bytes.NewReader(w.Body.Bytes())},
-						Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
-					})
-					if err != nil {
-						t.Errorf("%s, %q, away %v: %s: status %d: %.600v", name, who.User, away, target, w.Code, err)
-					}
-					if w.Code == http.StatusInternalServerError {
-						t.Errorf("%s: %s: %s", name, target, w.Body)
-					}
+				err = openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
+					RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route},
+					Status:                 w.Code, Header: w.Header(), Body: readCloser{bytes.NewReader(w.Body.Bytes())},
+					Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+				})
+				if err != nil {
+					t.Errorf("%s, %q, away %v: %s: status %d: %.600v", name, c.who.User, c.away, target, w.Code, err)
+				}
+				if w.Code == http.StatusInternalServerError {
+					t.Errorf("%s: %s: %s", name, target, w.Body)
 				}
 			}
 		}
@@ -364,6 +365,41 @@ func TestLive(t *testing.T) {
 		}
 		if t.Context().Err() != nil {
 			t.Fatal("there is no room after a stream has ended")
+		}
+	}
+}
+
+// A stream outlives the time that the server gives a question and its answer, over HTTP/1 and HTTP/2.
+func TestStreamsStay(t *testing.T) {
+	d := newDesk(scenetest.Site{Nodes: 4, Jobs: 20})
+	s := httptest.NewUnstartedServer((&api.API{Source: d, Heartbeat: 50 * time.Millisecond, Patience: 20 * time.Millisecond}).Handler())
+	s.Config.ReadTimeout, s.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	defer s.CloseClientConnections()
+	for _, two := range []bool{false, true} {
+		transport := s.Client().Transport.(*http.Transport).Clone()
+		transport.ForceAttemptHTTP2 = two
+		if !two {
+			transport.TLSClientConfig.NextProtos = []string{"http/1.1"}
+		}
+		answer, err := (&http.Client{Transport: transport}).Get(s.URL + "/api/v1/live")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (answer.ProtoMajor == 2) != two {
+			t.Errorf("%s is spoken", answer.Proto)
+		}
+		lines, beats := bufio.NewScanner(answer.Body), 0
+		for beats < 12 && lines.Scan() { // one each 50 ms
+			if lines.Text() == ": alive" {
+				beats++
+			}
+		}
+		answer.Body.Close()
+		if beats < 12 {
+			t.Errorf("%s: the stream ended after %d signs of life: %v", answer.Proto, beats, lines.Err())
 		}
 	}
 }

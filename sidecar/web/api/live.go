@@ -22,9 +22,6 @@ type Live struct {
 	Silent *time.Time `json:"silent_since,omitempty"`
 }
 
-// patience is the time in which a client must take an event.
-const patience = 10 * time.Second
-
 // lives counts streams by person or address.
 type lives struct {
 	lock sync.Mutex
@@ -98,9 +95,11 @@ func (a *API) live(w http.ResponseWriter, r *http.Request) {
 	}
 	flow := http.NewResponseController(w)
 	send := func(text string) bool {
-		_ = flow.SetWriteDeadline(time.Now().Add(patience))
+		_ = flow.SetWriteDeadline(time.Now().Add(or(a.Patience, 10*time.Second)))
 		_, err := fmt.Fprint(w, text)
-		return err == nil && flow.Flush() == nil
+		sent := err == nil && flow.Flush() == nil
+		_ = flow.SetWriteDeadline(time.Time{}) // HTTP/2 ends a stream at its deadline even if nothing is being written
+		return sent
 	}
 	beat := time.NewTicker(or(a.Heartbeat, 15*time.Second))
 	defer beat.Stop()

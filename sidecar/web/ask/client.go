@@ -113,12 +113,17 @@ func (c *Client) get(ctx context.Context, path string, out any) (next string, er
 		return "", refused(answer, p)
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return "", &failure.Error{Code: failure.No, What: "the answer of " + c.name + " cannot be read", Err: err, Next: "check that it is a fairlease web of this version"}
+		return "", c.unreadable(err)
 	}
 	c.round, _ = strconv.ParseInt(answer.Header.Get("Fairlease-Round"), 10, 64)
 	c.at, _ = time.Parse(time.RFC3339, answer.Header.Get("Fairlease-At"))
 	next, _, _ = strings.Cut(strings.TrimPrefix(answer.Header.Get("Link"), "<"), ">")
 	return next, nil
+}
+
+// unreadable says that an answer is no answer to the question.
+func (c *Client) unreadable(err error) error {
+	return &failure.Error{Code: failure.No, What: "the answer of " + c.name + " cannot be read", Err: err, Next: "check that it is a fairlease web of this version"}
 }
 
 // list gets a list to its end, at most limit rows.
@@ -142,6 +147,9 @@ const unbounded = 1 << 30
 func (c *Client) Status(ctx context.Context) (*view.Status, error) {
 	var st api.Status
 	_, err := c.get(ctx, api.Root+"/status", &st)
+	if err == nil && st.Status == nil {
+		err = c.unreadable(errors.New("it is empty"))
+	}
 	return st.Status, err
 }
 
@@ -176,6 +184,9 @@ func (c *Client) Explain(ctx context.Context, id cluster.JobID) (*view.Explanati
 	var x api.Explained
 	if _, err := c.get(ctx, api.Root+"/jobs/"+id.String(), &x); err != nil {
 		return nil, err
+	}
+	if x.Explanation == nil {
+		return nil, c.unreadable(errors.New("it is empty"))
 	}
 	x.Context.Restore(x.Explanation)
 	return x.Explanation, nil

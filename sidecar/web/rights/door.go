@@ -52,34 +52,25 @@ const maxOpening = 8
 
 type peerKey struct{}
 
-// Peer notes the user at the other end of a unix socket in the context of its connection; other connections have none. It fails if
-// the kernel does not tell.
-func Peer(ctx context.Context, conn net.Conn) (context.Context, error) {
-	for {
-		inner, ok := conn.(interface{ Inner() net.Conn })
-		if !ok {
-			break
-		}
-		conn = inner.Inner()
-	}
-	unix, ok := conn.(*net.UnixConn)
-	if !ok {
-		return ctx, nil
-	}
-	raw, err := unix.SyscallConn()
+// WithPeer gives the context of a connection with the user at its other end.
+func WithPeer(ctx context.Context, uid uint32) context.Context {
+	return context.WithValue(ctx, peerKey{}, uid)
+}
+
+// PeerOf asks the kernel for the user at the other end of a unix socket.
+func PeerOf(conn *net.UnixConn) (uint32, error) {
+	raw, err := conn.SyscallConn()
 	if err != nil {
-		return ctx, err
+		return 0, err
 	}
 	var cred *syscall.Ucred
-	if e := raw.Control(func(fd uintptr) {
+	failed := raw.Control(func(fd uintptr) {
 		cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
-	}); e != nil {
-		return ctx, e
+	})
+	if err = errors.Join(failed, err); err != nil {
+		return 0, fmt.Errorf("asking for the user at the socket: %w", err)
 	}
-	if err != nil {
-		return ctx, fmt.Errorf("asking for the user at the socket: %w", err)
-	}
-	return context.WithValue(ctx, peerKey{}, cred.Uid), nil
+	return cred.Uid, nil
 }
 
 // User gives the user who asks, "" = anonymous, and whether a proxy said so. Its error is a *Refused, ErrBusy, or about this host.

@@ -15,7 +15,7 @@ const (
 	MaxRows   = 1000                // rows of a list
 	MaxShares = 50_000              // rows of Shares
 	MaxWindow = 32 * 24 * time.Hour // length of a window
-	maxAtOnce = 4                   // queries at the same time
+	maxAtOnce = 3                   // queries at the same time; a store has four connections
 	maxQuery  = 5 * time.Second     // time for a query, with its wait for the others
 )
 
