@@ -83,7 +83,7 @@ type Visit struct {
 	Height int    `json:"height,omitempty"`
 	Scheme string `json:"scheme,omitempty"` // "dark"; "" = light
 	NoAxe  bool   `json:"noAxe,omitempty"`
-	User   string `json:"user,omitempty"` // whom a proxy would name in X-Remote-User; "" = none
+	User   string `json:"user,omitempty"` // that a proxy names in X-Remote-User; "" = none
 	Steps  []Step `json:"steps,omitempty"`
 }
 
