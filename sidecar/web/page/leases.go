@@ -107,7 +107,7 @@ func (l *leases) at(t time.Time) string {
 // ticks gives at most nine round times.
 func (l *leases) ticks(zone *time.Location) (out []tick) {
 	step := l.To.Sub(l.From) / 8
-	for _, s := range []time.Duration{time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 120 * time.Hour} {
+	for _, s := range []time.Duration{10 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 120 * time.Hour} {
 		if step <= s {
 			step = s
 			break

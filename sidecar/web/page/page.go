@@ -246,10 +246,13 @@ func (v *visit) Off(at *time.Time) string {
 	if at == nil {
 		return ""
 	}
-	if d := at.Sub(v.Now); d > 0 {
+	switch d := at.Sub(v.Now); {
+	case d >= time.Second:
 		return "in " + human(d)
+	case d <= -time.Second:
+		return human(-d) + " ago"
 	}
-	return human(v.Now.Sub(*at)) + " ago"
+	return "now"
 }
 
 // Percent gives a part as a number from 0 to 100.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/chart"
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -19,12 +20,15 @@ type window struct {
 	long time.Duration
 }
 
-var windows = []window{{Key: "6h", Name: "6 hours", long: 6 * time.Hour}, {Key: "1d", Name: "1 day", long: 24 * time.Hour}, {Key: "7d", Name: "7 days", long: 7 * 24 * time.Hour},
+var windows = []window{{Key: "1h", Name: "1 hour", long: time.Hour}, {Key: "6h", Name: "6 hours", long: 6 * time.Hour}, {Key: "1d", Name: "1 day", long: 24 * time.Hour}, {Key: "7d", Name: "7 days", long: 7 * 24 * time.Hour},
 	{Key: "30d", Name: "30 days", long: 30 * 24 * time.Hour}}
 
-// window gives the windows, with the one that the request names, else the usual one.
+// window gives the windows, with the one that the request names, else the usual one, which is short where terms are.
 func (v *visit) window(usual string) ([]window, time.Duration) {
 	out := slices.Clone(windows)
+	if v.Status.Term > 0 && v.Status.Term < 5*cluster.Minute {
+		usual = "1h"
+	}
 	at := slices.IndexFunc(out, func(w window) bool { return w.Key == v.query("range") })
 	if at < 0 {
 		at = slices.IndexFunc(out, func(w window) bool { return w.Key == usual })
@@ -69,7 +73,7 @@ func usePage(v *visit) (string, any, error) {
 		u.Pool = ""
 	}
 	until := v.latest()
-	step := (long / useSteps).Round(time.Minute)
+	step := max((long / useSteps).Round(time.Minute), time.Minute)
 	since := until.Add(-long).Truncate(step)
 	shares, err := v.past().Shares(v.req.Context(), since, until, step)
 	if err := v.history(err); err != nil {

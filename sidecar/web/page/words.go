@@ -49,12 +49,15 @@ func count(n int) string {
 	return s
 }
 
-// hours writes GPU hours.
+// hours writes GPU hours, with more digits of few.
 func hours(h float64) string {
-	if math.Abs(h) >= 100 {
+	switch size := math.Abs(h); {
+	case size >= 100:
 		return count(int(math.Round(h)))
+	case size >= 1:
+		return gpus(h)
 	}
-	return gpus(h)
+	return strconv.FormatFloat(math.Round(h*1000)/1000, 'f', -1, 64)
 }
 
 // human writes a length of time in its two largest units: "3 d 4 h", "2 h 5 min", "40 s".
