@@ -46,12 +46,12 @@ type Server struct {
 const (
 	maxHeader    = 16 << 10
 	maxAtOnce    = 64              // requests, without live streams
-	maxWait      = 2 * time.Second // for one of these
+	maxWait      = 2 * time.Second // of a request for its turn
 	readHeaders  = 5 * time.Second
 	readRequest  = 10 * time.Second
 	writeAnswer  = 30 * time.Second
 	idle         = time.Minute
-	memory       = 200 << 20 // of this process, beyond which the collector works harder
+	memory       = 200 << 20 // of this process: beyond it the collector works harder
 	socketRights = 0o666     // everybody may ask: the kernel says who
 )
 

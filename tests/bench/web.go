@@ -31,6 +31,7 @@ func onWeb() (err error) {
 		nodes, waiting = 2_000, 5_715
 		rate, lasts    = 200, 30 * time.Second
 		every          = 10 * time.Second
+		before         = 4 // rounds
 	)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -55,15 +56,25 @@ func onWeb() (err error) {
 	if _, err := j.Open(ctx); err != nil {
 		return err
 	}
-	story := journaltest.NewStory(1, nodes, waiting)
-	var plan cluster.Plan
-	round := func() error {
-		snap, next := story.Next()
-		plan = next
-		return j.Commit(ctx, snap, next)
+	// The rounds are made before: while requests are timed, only the journal writes, as a daemon's does.
+	type round struct {
+		snap cluster.Snapshot
+		plan cluster.Plan
 	}
-	for range 4 {
-		if err := round(); err != nil {
+	var rounds []round
+	story := journaltest.NewStory(1, nodes, waiting)
+	for range before + int(lasts/every) {
+		snap, plan := story.Next()
+		rounds = append(rounds, round{snap, plan})
+	}
+	commit := func() error {
+		r := rounds[0]
+		rounds = rounds[1:]
+		return j.Commit(ctx, r.snap, r.plan)
+	}
+	plan := rounds[before-1].plan
+	for range before {
+		if err := commit(); err != nil {
 			return err
 		}
 	}
@@ -73,30 +84,22 @@ func onWeb() (err error) {
 	}
 	defer web.end()
 	fmt.Printf("fairlease web: %d jobs, %d leases, %d nodes; %d requests a second for %s, a round every %s (%s)\n", len(plan.State.Records), len(plan.State.Leases), nodes, rate, lasts, every, machine())
-	stop := make(chan struct{})
-	rounds := make(chan error, 1)
+	committed := make(chan error, 1)
 	go func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				rounds <- nil
-				return
-			case <-tick.C:
-				if err := round(); err != nil {
-					rounds <- err
-					return
-				}
-			}
+		var err error
+		for len(rounds) > 0 && err == nil {
+			<-tick.C
+			err = commit()
 		}
+		committed <- err
 	}()
 	last := plan.State.Records[len(plan.State.Records)-1].Key
 	took, err := web.load(ctx, int(rate*lasts/time.Second), time.Second/rate, func(i int) string {
 		return fmt.Sprintf("/api/v1/jobs?limit=100&after=%d", cluster.JobKey(i*7919)%(last-300))
 	})
-	close(stop)
-	if err = errors.Join(err, <-rounds); err != nil {
+	if err = errors.Join(err, <-committed); err != nil {
 		return err
 	}
 	slices.Sort(took)

@@ -8,7 +8,7 @@
 //	Link: <...>; rel=next   the rest of a list
 //	ETag                    changes with every Scene; with If-None-Match the answer is 304 if it has not
 //
-// One table has all routes. The handlers, the check of parameters and the OpenAPI description follow from it.
+// One table has all routes: the handlers, the checks of parameters and the OpenAPI description follow from it.
 package api
 
 import (

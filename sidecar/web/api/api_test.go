@@ -140,6 +140,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s, %q, away %v: %s: status %d: %.600v", name, c.who.User, c.away, target, w.Code, err)
 				}
+				if strings.ContainsAny(w.Body.String(), "<>&") || w.Header().Get("Content-Type") != "application/json" {
+					t.Errorf("%s: %s could be taken for a page", name, target)
+				}
 				if w.Code == http.StatusInternalServerError {
 					t.Errorf("%s: %s: %s", name, target, w.Body)
 				}

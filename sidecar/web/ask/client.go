@@ -42,7 +42,7 @@ type problem struct {
 	Next string `json:"next"`
 }
 
-// maxAnswer is the maximum size of an answer, in bytes.
+// maxAnswer is the maximum size of an answer in bytes.
 const maxAnswer = 64 << 20
 
 // NewClient gives a client of a server: http://HOST:PORT, https://HOST:PORT or unix:/PATH. At a unix socket the kernel says who asks;

@@ -22,7 +22,7 @@ func (p Person) Scope() scene.Scope {
 	return scene.Scope{All: p.Operator, Tenants: p.Tenants}
 }
 
-// See gives the part of a Scene that the person may see.
+// See gives the part of a Scene for the person.
 func (p Person) See(s *scene.Scene) *scene.Scene { return s.For(p.Scope()) }
 
 // Policy says who is an operator.

@@ -54,7 +54,7 @@ func (k *Keeper) Scene() *Scene {
 
 func (k *Keeper) empty() *Scene {
 	s := Of(Facts{Read: time.Now(), Mode: k.Mode, Acting: k.Acting})
-	return s.silent(s.Read, 0)
+	return s.silent(s.Read)
 }
 
 // Past gives the history of the journal that the Keeper reads.
@@ -139,9 +139,9 @@ func (k *Keeper) answered(err error) {
 	s := k.Scene()
 	switch {
 	case err == nil && s.Silent != nil:
-		k.Put(s.silent(time.Time{}, s.Serial))
+		k.Put(s.silent(time.Time{}))
 	case err != nil && s.Silent == nil:
-		k.Put(s.silent(time.Now(), s.Serial))
+		k.Put(s.silent(time.Now()))
 	}
 	text := ""
 	if err != nil {
@@ -167,20 +167,17 @@ func (k *Keeper) look(ctx context.Context, rounds **store.Follower) error {
 		k.store.Store(s)
 		*rounds = s.Follow()
 	}
-	number, _, err := s.Newest(ctx)
+	number, lead, err := glance(ctx, s)
 	if err != nil {
 		return err
 	}
-	lead, err := s.Leader(ctx)
-	if err != nil {
-		return err
-	}
-	now := k.scene.Load()
-	if now != nil && now.Round == number && time.Since(now.Read) < refresh && now.leads(lead) && (number > 0 || now.Silent == nil) {
+	now := k.Scene()
+	read := now.Round > 0 || now.Silent == nil // at least once
+	if read && now.Round == number && time.Since(now.Read) < refresh && now.leads(lead) {
 		return nil
 	}
 	f := Facts{Read: time.Now(), Leader: lead, Mode: k.Mode, Acting: k.Acting}
-	if now != nil && now.Round == number && number > 0 {
+	if now.Round == number && number > 0 {
 		f.Snapshot, f.Plan = now.facts.Snapshot, now.facts.Plan
 	} else if f.Snapshot, f.Plan, err = (*rounds).Last(ctx); err != nil {
 		return err
@@ -190,6 +187,16 @@ func (k *Keeper) look(ctx context.Context, rounds **store.Follower) error {
 	}
 	k.Put(Of(f))
 	return nil
+}
+
+// glance gives the newest round and the leader, or fails soon: a journal that hangs is silent, too.
+func glance(ctx context.Context, s *store.Store) (number int64, lead *store.Leader, err error) {
+	ctx, cancel := context.WithTimeout(ctx, maxQuery)
+	defer cancel()
+	if number, _, err = s.Newest(ctx); err == nil {
+		lead, err = s.Leader(ctx)
+	}
+	return number, lead, err
 }
 
 // leads tells whether the Scene is right about the leader.

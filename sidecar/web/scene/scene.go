@@ -141,9 +141,9 @@ func Of(f Facts) *Scene {
 }
 
 // silent gives the Scene with the time since which the journal does not answer; zero = it answers.
-func (s *Scene) silent(since time.Time, serial int64) *Scene {
+func (s *Scene) silent(since time.Time) *Scene {
 	out := *s
-	out.Serial, out.Silent, out.lock, out.parts = serial, nil, new(sync.Mutex), nil
+	out.Silent, out.lock, out.parts = nil, new(sync.Mutex), nil
 	if !since.IsZero() {
 		out.Silent = &since
 	}

@@ -1,4 +1,4 @@
-// Package site runs the web server of a configuration.
+// Package site runs the web server that a configuration describes.
 package site
 
 import (
