@@ -25,7 +25,7 @@ FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -timeout 
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build-deps build check check-nocgo python-check test lint packages packages-check demo bench bench-live chaos fuzz soak plugin-check clean
+.PHONY: help deps browser-deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo bench bench-live chaos fuzz soak plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,17 @@ endef
 
 deps: ## install what tests and the demo need (Debian packages; needs root)
 	$(call installed,$(PACKAGES))
+
+browser-deps: tests/browser/node_modules ## install what looks at the web page: Chromium, node, and npm packages (needs root)
+	$(call installed,chromium)
+
+tests/browser/node_modules: tests/browser/package-lock.json
+	@command -v npm >/dev/null || $(MAKE) -s npm
+	cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+npm: # a node from elsewhere than Debian brings its own npm, and excludes Debian's
+	$(call installed,nodejs npm)
 
 build-deps: ## install what building needs: a C compiler and COIN-OR CLP (Debian packages; root where they are missing)
 	$(call installed,$(BUILD_PACKAGES))
@@ -66,7 +77,7 @@ python-check: ## types, tests, wheel and sdist of the job-side library, into out
 	cd out/python/source && $(PYTHON) -m mypy && $(PYTHON) -m unittest discover -s tests && $(PYTHON) -m build --no-isolation -o .. . >build.log 2>&1 || { cat build.log; exit 1; }
 	cd out/python && PYTHONPATH=$$(ls $$PWD/*.whl) $(PYTHON) -c 'import fairlease; assert ".whl" in fairlease.__file__'
 
-test: deps plugin-check check-nocgo python-check ## everything, the tests on two real Slurms too (root, about 40 minutes)
+test: deps browser-deps plugin-check check-nocgo python-check ## everything, the tests on two real Slurms too (root, about 40 minutes)
 	go vet ./...
 	$(if $(TRACES),,@echo "tests on real traces are skipped: there is no ../shared/traces; name a folder with TRACES=DIR")
 	failed=; \
@@ -79,6 +90,10 @@ lint: build-deps ## golangci-lint, as in CI
 	@[ -x $(GOBIN)/golangci-lint ] || GOBIN=$(GOBIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
 	$(GOBIN)/golangci-lint run ./...
 
+uplot: tests/browser/node_modules ## copy the chart library from its npm package into third_party, after a change of tests/browser/package-lock.json (npm)
+	cp tests/browser/node_modules/uplot/LICENSE tests/browser/node_modules/uplot/dist/uPlot.{iife.min.js,min.css} third_party/uplot/
+	cd third_party/uplot && sha256sum LICENSE uPlot.iife.min.js uPlot.min.css >SHA256SUMS
+
 plugin-check: ## unit tests of the submit plugin's Slurm-free part
 	@$(MAKE) -s -C slurmplugin check
 
@@ -89,15 +104,16 @@ packages-check: deps ## build the packages twice, check them, and install them i
 	$(call installed,lintian rpm mandoc)
 	packaging/check
 
-demo: deps build ## a real Slurm, two tenants, a few minutes of leases to look at (root)
-	go run ./tests/demo
+demo: deps build ## a real Slurm, two tenants, a few minutes of leases to look at, in a browser too; STAY=1 leaves it running (root)
+	go run ./tests/demo $(if $(STAY),-stay)
 
 bench: build-deps ## benchmarks that need no root, some on the traces in TRACES; one line a figure
 	FAIRLEASE_TRACES=$(abspath $(TRACES)) go run ./tests/bench
 
-bench-live: deps ## benchmarks on a real Slurm and a real PostgreSQL (root, half an hour); ends with one line a figure
+bench-live: deps browser-deps ## benchmarks on a real Slurm and a real PostgreSQL (root, half an hour); ends with one line a figure
 	go run ./tests/bench -live
 	go run ./tests/bench -journal 6
+	go run ./tests/bench -page
 	go run ./tests/bench -web
 
 chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SEED (fresh); prints what it did, and what was lost (root)
@@ -118,5 +134,5 @@ soak: build-deps ## all property tests with a fresh seed (SEED=n: that one) and 
 	[ -z "$$failed" ] || { echo "soak: SEED=$$seed fails in$$failed" >&2; exit 1; }
 
 clean: ## remove what was built
-	rm -rf bin out
+	rm -rf bin out tests/browser/node_modules
 	@$(MAKE) -s -C slurmplugin clean

@@ -45,12 +45,15 @@ func main() {
 	journal := flag.Float64("journal", 0, "measure instead how the journal grows in so many hours of simulated time (needs PostgreSQL; minutes)")
 	web := flag.Bool("web", false, "measure instead fairlease web at 200 requests a second (needs PostgreSQL; a minute)")
 	silent := flag.Bool("unreported", false, "measure instead what gavel:las does where speeds are learnt from jobs that report nothing (minutes)")
+	page := flag.Bool("page", false, "measure instead how fast a browser shows the web page (needs Chromium, node and npm's packages: make browser-deps)")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
 	seeds := flag.Int("seeds", 3, "of -curves, how many runs each point has")
 	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived and -curves")
 	flag.Parse()
 	measure := func() error { return onSlurm(*suite, *jobs) }
 	switch {
+	case *page:
+		measure = onPage
 	case *hived:
 		measure = func() error { return onHiveD(*seed, *traces) }
 	case *web:

@@ -1,6 +1,7 @@
 // Command demo brings up a real Slurm with sixteen fake GPUs of two models and lets
-// fairlease lease them to two tenants for a few minutes of short terms. It shows a
-// live table, and ends with the fairness views as psql prints them.
+// fairlease lease them to two tenants for a few minutes of short terms. It shows the web page
+// and a live table, and ends with the fairness views as psql prints them. With -stay, everything
+// stays until it is interrupted.
 package main
 
 import (
@@ -8,10 +9,15 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -23,11 +29,12 @@ func main() {
 	minutes := flag.Float64("minutes", 4, "how long to let the tenants work")
 	term := flag.Duration("term", 20*time.Second, "length of a lease")
 	suite := flag.String("suite", "forky", "Debian suite of the Slurm: forky (26.05) or trixie (24.11)")
+	stay := flag.Bool("stay", false, "afterwards leave everything running until Ctrl-C, to look at the web page")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	switch err := demo(ctx, *suite, *term, time.Duration(*minutes*float64(time.Minute))); {
-	case ctx.Err() != nil:
+	switch err := demo(ctx, *suite, *term, time.Duration(*minutes*float64(time.Minute)), *stay); {
+	case ctx.Err() != nil && err != nil:
 		fmt.Fprintln(os.Stderr, "demo: interrupted:", err)
 		os.Exit(1)
 	case err != nil:
@@ -53,11 +60,11 @@ cluster of your own.
 type show struct {
 	*testcluster.Cluster
 	bin, dsn, config string
-	daemon           *exec.Cmd
+	daemon, web      *exec.Cmd
 	jobs             int
 }
 
-func demo(ctx context.Context, suite string, term, length time.Duration) (err error) {
+func demo(ctx context.Context, suite string, term, length time.Duration, stay bool) (err error) {
 	bin, err := filepath.Abs("bin/fairlease")
 	if err != nil {
 		return err
@@ -77,10 +84,16 @@ func demo(ctx context.Context, suite string, term, length time.Duration) (err er
 	if err := s.start(ctx, term); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.end()) }()
+	defer func() { err = errors.Join(err, end(s.daemon)) }()
 	if err := s.acts(ctx); err != nil {
 		return err
 	}
+	at, err := s.page(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end(s.web)) }()
+	say("The web page: " + at)
 	for i := range 10 {
 		if err := s.submit(ctx, "alice", "nlp", fmt.Sprintf("gpu:%d", 1+i%2)); err != nil {
 			return err
@@ -103,7 +116,12 @@ func demo(ctx context.Context, suite string, term, length time.Duration) (err er
 	}
 	say("fairlease explain 13: why does bob's third gang run or wait?")
 	fmt.Print(out)
-	return s.views(ctx)
+	if err := s.views(ctx); err != nil || !stay {
+		return err
+	}
+	say("Everything stays as it is: look at " + at + ", and end it with Ctrl-C.")
+	<-ctx.Done()
+	return nil
 }
 
 func say(text string) { fmt.Printf("\n== %s\n", text) }
@@ -131,7 +149,8 @@ files:
   heartbeats: %s
   state: %s
 metrics: {listen: ''}
-`, term, s.RestSocket(), strings.Join(quoted, ", "), s.dsn, s.HeartbeatDir(), filepath.Join(s.Dir, "state.json"))
+web: {listen: '127.0.0.1:0', socket: '', trusted_proxies: [127.0.0.1], operators: [%s]}
+`, term, s.RestSocket(), strings.Join(quoted, ", "), s.dsn, s.HeartbeatDir(), filepath.Join(s.Dir, "state.json"), visitor)
 	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -168,12 +187,54 @@ func (s *show) acts(ctx context.Context) error {
 	}
 }
 
-// end stops the daemon by its own pid. A terminal's interrupt may have ended it already.
-func (s *show) end() error {
-	if err := s.daemon.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+// visitor is the user that people who look at the page are taken for.
+const visitor = "visitor"
+
+// page starts fairlease web, with a proxy before it that says that everybody is the visitor, an operator, and gives the proxy's address.
+func (s *show) page(ctx context.Context) (string, error) {
+	log, err := os.Create(filepath.Join(s.Dir, "web.log"))
+	if err != nil {
+		return "", err
+	}
+	s.web = exec.Command(s.bin, "-c", s.config, "web")
+	s.web.Stdout, s.web.Stderr = log, log
+	if err := s.web.Start(); err != nil {
+		return "", err
+	}
+	said := regexp.MustCompile(`the page is at ([0-9.:]+)`)
+	for at := time.Now().Add(30 * time.Second); ; {
+		text, err := os.ReadFile(log.Name())
+		if found := said.FindSubmatch(text); found != nil {
+			proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: string(found[1])})
+			door, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return "", errors.Join(err, end(s.web))
+			}
+			go func() {
+				_ = http.Serve(door, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					r.Header.Set("X-Remote-User", visitor)
+					proxy.ServeHTTP(w, r)
+				})) // until the demo ends
+			}()
+			return "http://" + door.Addr().String(), nil
+		}
+		if err != nil || time.Now().After(at) {
+			return "", errors.Join(fmt.Errorf("fairlease web does not answer: %w\n%s", err, text), end(s.web))
+		}
+		select {
+		case <-ctx.Done():
+			return "", errors.Join(ctx.Err(), end(s.web))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// end stops a process by its own pid. A terminal's interrupt may have ended it already.
+func end(cmd *exec.Cmd) error {
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop fairlease: %w", err)
 	}
-	return s.daemon.Wait()
+	return cmd.Wait()
 }
 
 // submit queues a job as a user does, who declares that it saves on SIGTERM: so a requeue costs it no more than another start.

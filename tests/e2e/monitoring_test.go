@@ -17,7 +17,8 @@ import (
 	"github.com/fairlease/fairlease/tests/monitoring"
 )
 
-// A real Prometheus that scrapes a real daemon fills every panel of the dashboards, and accepts the alarms.
+// A real Prometheus that scrapes a real daemon fills every panel of the dashboards, and accepts the alarms. A real Chromium looks at the
+// web page of the same daemon.
 func TestDashboards(t *testing.T) {
 	t.Parallel()
 	suite := "forky"
@@ -81,6 +82,7 @@ func TestDashboards(t *testing.T) {
 			t.Errorf("alarm %s is %s: %s", rule.Name, rule.Health, rule.LastError)
 		}
 	}
+	r.page(config, "nlp")
 	end(syscall.SIGTERM)
 }
 

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"net/http"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/build"
 	"github.com/fairlease/fairlease/sidecar/daemon"
+	"github.com/fairlease/fairlease/sidecar/web/api"
+	"github.com/fairlease/fairlease/sidecar/web/page"
 	"github.com/fairlease/fairlease/sidecar/web/site"
 )
 
@@ -22,7 +26,11 @@ docs/web.md. While the journal does not answer, the last good state is shown, wi
 				return err
 			}
 			log := daemon.NewLog(&cfg.Log, p.err, p.terminal() != nil, p.getenv("NO_COLOR") == "")
-			return site.Serve(c.Context(), cfg, build.Of().Version, nil,
+			return site.Serve(c.Context(), cfg, build.Of().Version, pages,
 				func(text string) { log.Info().Msg(text) }, func(err error) { log.Error().Err(err).Msg("the journal cannot be read") })
 		}}
+}
+
+func pages(s api.Source) http.Handler {
+	return (&page.Pages{Source: s, Live: api.Root + "/live"}).Handler()
 }

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/csv"
 	"io"
-	"math"
-	"slices"
 	"strconv"
+
+	"github.com/fairlease/fairlease/sidecar/chart"
 )
 
 // Chart is a reproduced figure of a paper.
@@ -80,65 +80,18 @@ func (c *Chart) CSV(w io.Writer) error {
 }
 
 func (p *Panel) figure() figure {
-	f := figure{Title: p.Title}
+	c := &chart.Chart{Title: p.Title, Kind: chart.Lines, X: chart.Axis{Label: p.X, Log: p.Log || p.LogX}, Y: chart.Axis{Label: p.Y, Log: p.Log}, Rows: p.Names}
 	var names palette
-	for _, c := range p.Curves {
-		names = append(names, c.Name)
+	for _, curve := range p.Curves {
+		names = append(names, curve.Name)
 	}
-	f.Legend = names.keys()
+	for _, curve := range p.Curves {
+		s := names.series(curve.Name)
+		s.X, s.Y = curve.X, curve.Y
+		c.Series = append(c.Series, s)
+	}
 	if p.Names != nil {
-		f.Plot, f.Areas = p.bars(names), true
-		return f
+		c.Kind, c.X.Label = chart.Bars, p.Y
 	}
-	x, y := p.reach(p.Log || p.LogX, func(c Curve) []float64 { return c.X }), p.reach(p.Log, func(c Curve) []float64 { return c.Y })
-	x.label, y.label = p.X, p.Y
-	if !p.Log {
-		y.lo, y.hi = 0, niceTop(y.hi, ySteps)
-	}
-	f.Plot = newPlot(p.Title, x, y)
-	for _, c := range p.Curves {
-		var xs, ys []float64
-		for i := range c.X {
-			xs, ys = append(xs, f.Plot.x.at(c.X[i])), append(ys, f.Plot.y.at(c.Y[i]))
-		}
-		f.Plot.path("line "+names.class(c.Name), polyline(xs, ys), c.Name)
-	}
-	return f
-}
-
-// reach gives an axis for all values of the curves, from decade to decade if it is logarithmic.
-func (p *Panel) reach(log bool, of func(Curve) []float64) axis {
-	lo, hi := math.Inf(1), math.Inf(-1)
-	for _, c := range p.Curves {
-		lo, hi = min(lo, slices.Min(of(c))), max(hi, slices.Max(of(c)))
-	}
-	if log {
-		lo, hi = math.Pow(10, math.Floor(math.Log10(lo))), math.Pow(10, math.Ceil(math.Log10(hi)))
-	}
-	return axis{log: log, lo: lo, hi: max(hi, lo+1e-9)}
-}
-
-func (p *Panel) bars(names palette) *plot {
-	var rows []string
-	top := 0.0
-	for _, name := range p.Names {
-		for k, c := range p.Curves {
-			if k > 0 {
-				name = ""
-			}
-			rows, top = append(rows, name), max(top, slices.Max(c.Y))
-		}
-	}
-	out, digits := newRows(p.Title, rows, axis{label: p.Y, hi: niceTop(top, xSteps)}, 50), 2
-	if top >= 10 {
-		digits = 1
-	}
-	for i := range p.Names {
-		for k, c := range p.Curves {
-			x, y := out.x.at(c.Y[i]), out.rows[i*len(p.Curves)+k]
-			out.path("area "+names.class(c.Name), box(out.x.a, y-5.5, x, y+5.5), c.Name)
-			out.text("value", x+4, y+4, strconv.FormatFloat(c.Y[i], 'f', digits, 64), "")
-		}
-	}
-	return out
+	return figure{Title: p.Title, Chart: c}
 }

@@ -2,7 +2,10 @@ package report
 
 import (
 	"bytes"
+	"slices"
 	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/chart"
 )
 
 // Every panel is a plot, with a line for each curve or a bar for each of its values; the CSV has every value.
@@ -23,8 +26,11 @@ func TestCharts(t *testing.T) {
 	if len(figures) != 3 {
 		t.Fatalf("%d figures, want 3", len(figures))
 	}
-	if n := len(figures[2].class("area")); n != 4 {
-		t.Errorf("%d bars, want 4", n)
+	if c := chartOf(t, figures[2]); c.Kind != chart.Bars || !slices.Equal(c.Rows, []string{"u", "v"}) || !slices.Equal(c.Series[1].Y, []float64{3, 4}) {
+		t.Errorf("bars %+v", c)
+	}
+	if c := chartOf(t, figures[1]); c.Kind != chart.Lines || !c.X.Log || !c.Y.Log || !slices.Equal(c.Series[0].X, []float64{1, 100}) {
+		t.Errorf("lines %+v", c)
 	}
 	b.Reset()
 	if err := c.CSV(&b); err != nil {

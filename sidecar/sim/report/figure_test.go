@@ -8,25 +8,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// shapes gives the paths of a class.
-func shapes(p *plot, class string) []string {
-	var out []string
-	for _, m := range p.Marks {
-		if m.Class == class {
-			out = append(out, m.D)
-		}
-	}
-	return out
-}
-
-func equal(t *testing.T, what string, got []string, want ...string) {
+// same compares the X and Y of a series.
+func same(t *testing.T, s chart.Series, xs, ys []float64) {
 	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("%s: %q, want %q", what, got, want)
+	if fmt.Sprint(s.X, s.Y) != fmt.Sprint(xs, ys) {
+		t.Errorf("%s: %v over %v, want %v over %v", s.Name, s.Y, s.X, ys, xs)
 	}
 }
 
@@ -50,17 +41,17 @@ func drawn() group {
 
 func TestCurvesByHand(t *testing.T) {
 	g, p := drawn(), palette{"a", "b"}
-	f := jobRho(g, p)
-	x, y := func(v float64) string { return px(f.Plot.x.at(v)) }, func(v float64) string { return px(f.Plot.y.at(v)) }
-	curve := "M" + x(0.5) + " " + y(0) + "V" + y(50) + "H" + x(1.5) + "V" + y(100)
-	equal(t, "rho of jobs", append(shapes(f.Plot, "line c0 d0"), shapes(f.Plot, "line c1 d0")...), curve, curve)
-	equal(t, "the mark of sharing loss", shapes(f.Plot, "mark"), line(f.Plot.x.at(0.95), f.Plot.y.at(100), f.Plot.x.at(0.95), f.Plot.y.at(0)))
-
-	f = slowdown(g, p) // to 100, though the largest of 1000 is beyond
-	if f.Plot.x.hi != 100 {
-		t.Errorf("slowdown goes to %v", f.Plot.x.hi)
+	c := jobRho(g, p).Chart
+	same(t, c.Series[0], []float64{0.5, 1.5}, []float64{50, 100})
+	same(t, c.Series[1], []float64{0.5, 1.5}, []float64{50, 100})
+	if !c.Series[0].Steps || c.Series[0].Colour != 0 || c.Series[1].Colour != 1 || !slices.Equal(c.Marks, []float64{0.95}) {
+		t.Errorf("rho of jobs: %+v", c)
 	}
-	equal(t, "slowdown", shapes(f.Plot, "line c0 d0"), "M"+x(0)+" "+y(0)+"H"+px(f.Plot.x.at(10))+"V"+y(50)+"H"+px(f.Plot.x.b))
+	c = slowdown(g, p).Chart
+	if c.X.Max != 100 || !c.X.Log { // though the largest of 1000 is beyond
+		t.Errorf("slowdown goes to %v", c.X.Max)
+	}
+	same(t, c.Series[0], []float64{1, 10, 1000}, []float64{0, 50, 100})
 }
 
 func TestBarsByHand(t *testing.T) {
@@ -68,41 +59,35 @@ func TestBarsByHand(t *testing.T) {
 	if f.Title != "Best: a (2.00 h)" {
 		t.Errorf("title %q", f.Title)
 	}
-	x, full := f.Plot.x, f.Plot.x.b-f.Plot.x.a
-	equal(t, "bar of 4 h", shapes(f.Plot, "area c1 d0"), box(x.a, f.Plot.rows[1]-5.5, x.b, f.Plot.rows[1]+5.5))
-	equal(t, "bar of 2 h", shapes(f.Plot, "area c0 d0"), box(x.a, f.Plot.rows[0]-5.5, x.a+full/2, f.Plot.rows[0]+5.5))
+	s := f.Chart.Series[0]
+	if !slices.Equal(f.Chart.Rows, []string{"a", "b"}) || !slices.Equal(s.Y, []float64{2, 4}) || !slices.Equal(s.Texts, []string{"2.00", "4.00"}) || !slices.Equal(s.Colours, []int{0, 1}) {
+		t.Errorf("bars %+v", f.Chart)
+	}
 }
 
 func TestBoxesByHand(t *testing.T) {
 	f := boxes(drawn())[1]
-	x, y := f.Plot.x, f.Plot.rows[0]
-	if f.Title != "b" || x.hi != 2 {
-		t.Errorf("%s goes to %v", f.Title, x.hi)
+	if f.Title != "b" || f.Chart.X.Max != 2 || !slices.Equal(f.Chart.Rows, []string{"x", "y"}) {
+		t.Errorf("%s: %+v", f.Title, f.Chart)
 	}
-	at := func(share float64) float64 { return x.a + share*(x.b-x.a) }
-	equal(t, "box", shapes(f.Plot, "box"), box(at(0.5), y-5, at(1), y+5))
-	equal(t, "median", shapes(f.Plot, "median"), line(at(0.75), y-5, at(0.75), y+5))
-	equal(t, "whisker", shapes(f.Plot, "whisker"), line(at(0.25), y, at(1), y))
-	if len(shapes(f.Plot, "arrow")) != 1 {
-		t.Error("nothing tells that the largest is beyond the axis")
+	want := []chart.Box{{Min: 0.5, Q1: 1, Median: 1.5, Q3: 2, Max: 9, Count: 4}, {}}
+	if got := f.Chart.Series[0].Boxes; !slices.Equal(got, want) {
+		t.Errorf("boxes %v, want %v", got, want)
 	}
 }
 
 func TestStackByHand(t *testing.T) {
-	figures, legend := use(drawn())
-	if fmt.Sprint(legend) != "[{c0 x} {c1 y}]" {
-		t.Errorf("legend %v", legend)
+	c := use(drawn())[0].Chart
+	if c.X.Max != 4 || c.Y.Max != 8 || len(c.Series) != 3 {
+		t.Errorf("axes to %v h and %v GPUs", c.X.Max, c.Y.Max)
 	}
-	p := figures[0].Plot
-	if p.x.hi != 4 || p.y.hi != 8 {
-		t.Errorf("axes to %v h and %v GPUs", p.x.hi, p.y.hi)
+	hours := []float64{0, 1, 2, 3, 4}
+	same(t, c.Series[0], hours, []float64{2, 2, 2, 0, 0})
+	same(t, c.Series[1], hours, []float64{6, 2, 2, 0, 0})
+	same(t, c.Series[2], hours, []float64{8, 8, 6, 8, 8})
+	if !c.Series[2].Over || c.Series[1].Colour != 1 {
+		t.Errorf("series %+v", c.Series)
 	}
-	x, y := func(v float64) string { return px(p.x.at(v)) }, func(v float64) string { return px(p.y.at(v)) }
-	equal(t, "x holds 2 GPUs for three hours", shapes(p, "area c0"),
-		"M"+x(0)+" "+y(0)+"V"+y(2)+"H"+x(3)+"V"+y(0)+"H"+x(4)+"V"+y(0)+"Z")
-	equal(t, "y on top makes 8, then 4", shapes(p, "area c1"),
-		"M"+x(0)+" "+y(0)+"V"+y(8)+"H"+x(1)+"V"+y(4)+"H"+x(3)+"V"+y(0)+"H"+x(4)+"V"+y(0)+"Z")
-	equal(t, "healthy GPUs", shapes(p, "capacity"), "M"+x(0)+" "+y(8)+"H"+x(2)+"V"+y(6)+"H"+x(3)+"V"+y(8)+"H"+x(4))
 }
 
 func TestMovingAverageByHand(t *testing.T) {
@@ -112,11 +97,10 @@ func TestMovingAverageByHand(t *testing.T) {
 		t.Errorf("over three steps: %v, want %v", got, want)
 	}
 	f := delay(drawn(), palette{"a", "b"}) // a window of ten minutes: each step separately
-	p := f.Plot
-	if p.y.label != "mean delay, h" || p.y.hi != 3 {
-		t.Errorf("axis %q to %v", p.y.label, p.y.hi)
+	if f.Chart.Y.Label != "mean delay, h" {
+		t.Errorf("axis %q", f.Chart.Y.Label)
 	}
-	equal(t, "delay", shapes(p, "line c0 d0"), "M"+px(p.x.at(1))+" "+px(p.y.at(1))+"h0M"+px(p.x.at(3))+" "+px(p.y.at(3))+"h0")
+	same(t, f.Chart.Series[0], []float64{1, 2, 3, 4}, []float64{1, nan, 3, nan})
 }
 
 func TestSweepByHand(t *testing.T) {
@@ -125,9 +109,8 @@ func TestSweepByHand(t *testing.T) {
 	large.Runs[0].Completion.Mean = hour
 	large.Runs = large.Runs[:1]
 	f := sweep("by size", completionMean, []group{small, large}, palette{"a", "b"})
-	x, y := f.Plot.x, f.Plot.y
-	equal(t, "a on both sizes", shapes(f.Plot, "line c0 d0"), line(x.a, y.at(2), x.b, y.at(1)))
-	equal(t, "b on one", shapes(f.Plot, "line c1 d0"), "M"+px(x.a)+" "+px(y.at(4))+"h0")
+	same(t, f.Chart.Series[0], []float64{8, 24}, []float64{2, 1})
+	same(t, f.Chart.Series[1], []float64{8}, []float64{4})
 	if f.Caption != "On 1 node, 8 GPUs, best is a (2.00 h)." {
 		t.Errorf("caption %q", f.Caption)
 	}
@@ -155,7 +138,7 @@ func TestTitlesOfOneRun(t *testing.T) {
 		t.Errorf("one run: %s", got)
 	}
 	var b bytes.Buffer
-	if err := HTML(&b, "one", g.Runs[:1]); err != nil || strings.Contains(b.String(), "no difference") {
+	if err := HTML(&b, "one", g.Runs[:1]); err != nil || strings.Contains(ours(b.String()), "no difference") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	large := drawn()

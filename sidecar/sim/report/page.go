@@ -9,13 +9,19 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
 //go:embed page.html tradeoff.html chart.html picture.html
 var pages embed.FS
 
-var pageTemplate = template.Must(template.ParseFS(pages, "*.html"))
+// The script and the style go into each page, which is one file. Both are ours or the chart library's: nothing of a run is in them.
+var pageTemplate = template.Must(chart.AddTo(template.New("")).Funcs(template.FuncMap{
+	"script":  func() template.JS { return template.JS(chart.Script()) },
+	"style":   func() template.CSS { return template.CSS(chart.Style()) },
+	"license": chart.License,
+}).ParseFS(pages, "*.html"))
 
 // page is the template's input.
 type page struct {
@@ -35,19 +41,18 @@ type tracePart struct {
 // sizePart is a trace on one size of cluster, on a page.
 type sizePart struct {
 	group
-	Open      bool
-	Parts     []part
-	Figures   []figure
-	Boxes     []figure
-	BoxOf     string // the boxes' periods
-	Shown     int    // number of tenants with a box
-	Tenants   int
-	Use       []figure
-	UseLegend []key
-	ByModel   []figure // of use, if there are several GPU models
-	OnModel   []tenantTable
-	Audits    []score.Scores // runs with an audit
-	ByTenant  []tenantTable
+	Open     bool
+	Parts    []part
+	Figures  []figure
+	Boxes    []figure
+	BoxOf    string // the boxes' periods
+	Shown    int    // number of tenants with a box
+	Tenants  int
+	Use      []figure
+	ByModel  []figure // of use, if there are several GPU models
+	OnModel  []tenantTable
+	Audits   []score.Scores // runs with an audit
+	ByTenant []tenantTable
 }
 
 // tenantTable has a row for each tenant and a column for each run.
@@ -112,7 +117,7 @@ func HTML(w io.Writer, title string, runs []score.Scores) error {
 // safely writes a page without control characters.
 func safely(w io.Writer, page []byte) error {
 	_, err := w.Write(bytes.Map(func(r rune) rune {
-		if r == '\n' {
+		if r == '\n' || r == '\t' {
 			return r
 		}
 		return printable(r)
@@ -153,8 +158,7 @@ func newSizePart(g group, colour palette, open bool) sizePart {
 	}
 	names, all := largestTenants(g.Runs, boxTenants)
 	s.Shown, s.Tenants = len(names), all
-	s.Use, s.UseLegend = use(g)
-	s.ByModel = useByModel(g, s.UseLegend)
+	s.Use, s.ByModel = use(g), useByModel(g)
 	for i, model := range g.Runs[0].Models {
 		s.OnModel = append(s.OnModel, byTenant("Time held on "+model.Model+", GPU h", 1, g.Runs, func(t score.Tenant) (float64, bool) {
 			if i >= len(t.On) {

@@ -2,7 +2,12 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"math"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/chart"
 )
 
 const (
@@ -10,8 +15,8 @@ const (
 	keyLength = 150
 )
 
-// Picture writes an SVG image with a row of plots for each chart. The charts' panels have lines,
-// with the same curves in each. The error is w's.
+// Picture writes an SVG image with a row of plots for each chart: documents in which no script runs show it. The charts'
+// panels have lines, with the same curves in each. The error is w's.
 func Picture(w io.Writer, title string, charts []Chart) error {
 	type place struct {
 		*plot
@@ -23,8 +28,8 @@ func Picture(w io.Writer, title string, charts []Chart) error {
 		Plots []place
 	}
 	type name struct {
-		key
-		X, Text int
+		Class, Name string
+		X, Text     int
 	}
 	picture := struct {
 		Title string
@@ -37,13 +42,12 @@ func Picture(w io.Writer, title string, charts []Chart) error {
 		for i := range c.Panels {
 			panel := c.Panels[i]
 			panel.Y = panel.Title + ", " + panel.Y
-			f := panel.figure()
 			if picture.Keys == nil {
-				for k, entry := range f.Legend {
-					picture.Keys = append(picture.Keys, name{entry, 8 + keyLength*k, 40 + keyLength*k})
+				for k := range panel.Curves {
+					picture.Keys = append(picture.Keys, name{lineClass(k), panel.Curves[k].Name, 8 + keyLength*k, 40 + keyLength*k})
 				}
 			}
-			r.Plots = append(r.Plots, place{f.Plot, plotWidth * i, picture.H + rowTitle})
+			r.Plots = append(r.Plots, place{panel.plot(), plotWidth * i, picture.H + rowTitle})
 		}
 		picture.W, picture.H = max(picture.W, plotWidth*len(c.Panels)), picture.H+rowTitle+plotHeight
 		picture.Rows = append(picture.Rows, r)
@@ -53,4 +57,39 @@ func Picture(w io.Writer, title string, charts []Chart) error {
 		return err
 	}
 	return safely(w, b.Bytes())
+}
+
+// plot draws a panel of lines.
+func (p *Panel) plot() *plot {
+	x, y := p.reach(p.Log || p.LogX, func(c Curve) []float64 { return c.X }), p.reach(p.Log, func(c Curve) []float64 { return c.Y })
+	x.label, y.label = p.X, p.Y
+	if !p.Log {
+		y.lo, y.hi = 0, niceTop(y.hi, ySteps)
+	}
+	out := newPlot(x, y)
+	for k, c := range p.Curves {
+		var xs, ys []float64
+		for i := range c.X {
+			xs, ys = append(xs, out.x.at(c.X[i])), append(ys, out.y.at(c.Y[i]))
+		}
+		out.path("line "+lineClass(k), polyline(xs, ys))
+	}
+	return out
+}
+
+// lineClass is the class of a curve: its colour and dashes.
+func lineClass(k int) string {
+	return fmt.Sprintf("c%d d%d", k%chart.Colours, k/(chart.Colours/2)%chart.Dashes)
+}
+
+// reach gives an axis for all values of the curves, from decade to decade if it is logarithmic.
+func (p *Panel) reach(log bool, of func(Curve) []float64) axis {
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for _, c := range p.Curves {
+		lo, hi = min(lo, slices.Min(of(c))), max(hi, slices.Max(of(c)))
+	}
+	if log {
+		lo, hi = math.Pow(10, math.Floor(math.Log10(lo))), math.Pow(10, math.Ceil(math.Log10(hi)))
+	}
+	return axis{log: log, lo: lo, hi: max(hi, lo+1e-9)}
 }

@@ -6,15 +6,13 @@ import (
 	"strings"
 )
 
-// plot is a drawing in units of about a CSS pixel: marks, from back to front. It has geometry and
+// plot is a drawing of a Picture, in units of about a CSS pixel: marks, from back to front. It has geometry and
 // text only; the template writes the markup.
 type plot struct {
 	W, H  float64
-	Label string // description for screen readers
 	Marks []mark
 
 	x, y axis
-	rows []float64 // centres, of a plot with rows
 }
 
 // mark is a path, or a text if Text is set. Class sets its style.
@@ -23,7 +21,6 @@ type mark struct {
 	D     string // the path
 	X, Y  string // the text's anchor
 	Text  string
-	Tip   string // shown on hovering
 }
 
 // axis maps values to pixels.
@@ -31,8 +28,7 @@ type axis struct {
 	label  string
 	lo, hi float64 // values
 	log    bool
-	ticks  []float64 // nil = round values
-	a, b   float64   // pixels of lo and hi
+	a, b   float64 // pixels of lo and hi
 }
 
 // at gives the pixel of a value, within the axis.
@@ -45,26 +41,20 @@ func (x axis) at(v float64) float64 {
 }
 
 // marks gives the values with a tick, at most n steps, and their texts.
-func (x axis) marks(n int) ([]float64, []string) {
-	values := x.ticks
+func (x axis) marks(n int) (values []float64, texts []string) {
 	var step float64
-	switch {
-	case values != nil:
-	case x.log:
+	if x.log {
 		for v := x.lo; v <= x.hi*1.001; v *= 10 {
 			values = append(values, v)
 		}
-	default:
+	} else {
 		step = niceStep(x.hi-x.lo, n)
 		for i := math.Ceil(x.lo/step - 1e-9); i*step <= x.hi+step*1e-9; i++ {
 			values = append(values, i*step+0) // + 0: never -0
 		}
 	}
-	texts := make([]string, len(values))
-	for i, v := range values {
-		if texts[i] = tickText(v, step); x.ticks != nil {
-			texts[i] = grouped(strconv.FormatFloat(v, 'f', -1, 64))
-		}
+	for _, v := range values {
+		texts = append(texts, tickText(v, step))
 	}
 	return values, texts
 }
@@ -115,8 +105,8 @@ const (
 )
 
 // newPlot draws the frame of a plot; p.x and p.y map to its pixels.
-func newPlot(label string, x, y axis) *plot {
-	p := &plot{W: plotWidth, H: plotHeight, Label: label}
+func newPlot(x, y axis) *plot {
+	p := &plot{W: plotWidth, H: plotHeight}
 	y.a, y.b = plotHeight-40, 24
 	values, texts := y.marks(ySteps)
 	for _, t := range texts {
@@ -124,10 +114,10 @@ func newPlot(label string, x, y axis) *plot {
 	}
 	x.b = plotWidth - 14
 	p.x, p.y = x, y
-	p.text("axis", 2, 11, y.label, "")
+	p.text("axis", 2, 11, y.label)
 	for i, v := range values {
-		p.path("grid", line(x.a, y.at(v), x.b, y.at(v)), "")
-		p.text("tick end", x.a-6, y.at(v)+4, texts[i], "")
+		p.path("grid", line(x.a, y.at(v), x.b, y.at(v)))
+		p.text("tick end", x.a-6, y.at(v)+4, texts[i])
 	}
 	p.xAxis(y.b, y.a)
 	return p
@@ -140,60 +130,28 @@ func (p *plot) xAxis(top, bottom float64) {
 	values, texts := x.marks(xSteps)
 	end := math.Inf(-1)
 	for i, v := range values {
-		p.path("grid", line(x.at(v), top, x.at(v), bottom), "")
+		p.path("grid", line(x.at(v), top, x.at(v), bottom))
 		half := float64(len(texts[i])) * letter / 2
 		middle := max(half, min(x.at(v), p.W-half))
 		if middle-half < end+5 {
 			continue
 		}
 		end = middle + half
-		p.text("tick mid", middle, bottom+15, texts[i], "")
+		p.text("tick mid", middle, bottom+15, texts[i])
 	}
-	p.path("base", line(x.a, bottom, x.b, bottom), "")
-	p.text("axis end", p.W-2, bottom+33, x.label, "")
+	p.path("base", line(x.a, bottom, x.b, bottom))
+	p.text("axis end", p.W-2, bottom+33, x.label)
 }
 
-const (
-	rowHeight  = 17.0
-	nameLength = 22  // letters of a row's name
-	nameLetter = 7.4 // width of one of them: names have capitals
-)
-
-// newRows draws the frame of a plot with a row for each name, and space at its right; p.x maps to
-// the pixels and p.rows has the centre of each row.
-func newRows(label string, names []string, x axis, room float64) *plot {
-	p := &plot{W: plotWidth, H: 8 + rowHeight*float64(len(names)) + 40, Label: label}
-	for _, n := range names {
-		x.a = max(x.a, float64(min(len([]rune(n)), nameLength))*nameLetter+8)
-	}
-	x.b = plotWidth - room
-	p.x = x
-	p.xAxis(4, p.H-40)
-	for i, n := range names {
-		p.rows = append(p.rows, 6+rowHeight*(float64(i)+0.5))
-		p.text("tick end", x.a-6, p.rows[i]+4, shorten(n, nameLength), n)
-	}
-	return p
-}
-
-// reference marks a value of the x axis from top to bottom.
-func (p *plot) reference(v float64) {
-	top := 4.0
-	if p.rows == nil {
-		top = p.y.b
-	}
-	p.path("mark", line(p.x.at(v), top, p.x.at(v), p.H-40), "")
-}
-
-func (p *plot) path(class, d, tip string) {
+func (p *plot) path(class, d string) {
 	if d != "" {
-		p.Marks = append(p.Marks, mark{Class: class, D: d, Tip: tip})
+		p.Marks = append(p.Marks, mark{Class: class, D: d})
 	}
 }
 
-func (p *plot) text(class string, x, y float64, text, tip string) {
+func (p *plot) text(class string, x, y float64, text string) {
 	if text != "" {
-		p.Marks = append(p.Marks, mark{Class: class, X: px(x), Y: px(y), Text: text, Tip: tip})
+		p.Marks = append(p.Marks, mark{Class: class, X: px(x), Y: px(y), Text: text})
 	}
 }
 
@@ -204,10 +162,6 @@ func px(v float64) string {
 
 func line(x1, y1, x2, y2 float64) string {
 	return "M" + px(x1) + " " + px(y1) + "L" + px(x2) + " " + px(y2)
-}
-
-func box(x1, y1, x2, y2 float64) string {
-	return "M" + px(x1) + " " + px(y1) + "H" + px(x2) + "V" + px(y2) + "H" + px(x1) + "Z"
 }
 
 // polyline joins points; a NaN breaks the line, and a single point becomes a dot.
@@ -224,32 +178,6 @@ func polyline(xs, ys []float64) string {
 			b.WriteString("h0")
 		}
 		pen = "L"
-	}
-	return b.String()
-}
-
-// stairs joins points by steps: each value holds until the next point.
-func stairs(xs, ys []float64) string {
-	var b strings.Builder
-	lastX, lastY := "", ""
-	for i := range xs {
-		x, y := px(xs[i]), px(ys[i])
-		switch {
-		case i == 0:
-			b.WriteString("M" + x + " " + y)
-		case y != lastY:
-			if x != lastX {
-				b.WriteString("H" + x)
-				lastX = x
-			}
-			b.WriteString("V" + y)
-		case i == len(xs)-1:
-			b.WriteString("H" + x)
-		}
-		if i == 0 {
-			lastX = x
-		}
-		lastY = y
 	}
 	return b.String()
 }

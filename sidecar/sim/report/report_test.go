@@ -21,6 +21,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
@@ -166,7 +167,10 @@ func TestPage(t *testing.T) {
 	if again := html(t, runs); again != text {
 		t.Error("the same runs give another page")
 	}
-	if bad := regexp.MustCompile(`(?i)https?:|//[a-z]|<script|<link|<img|\bsrc=|\bhref=|url\(|@import`).FindString(text) + notANumber.FindString(text); bad != "" {
+	if n := strings.Count(text, "<script"); n != 1 {
+		t.Errorf("%d scripts, want that of the charts", n)
+	}
+	if bad := regexp.MustCompile(`(?i)https?:|//[a-z]|<link|<img|\bsrc=|\bhref=|url\(|@import`).FindString(ours(text)) + notANumber.FindString(ours(text)); bad != "" {
 		t.Errorf("the page has %q: it must need nothing else, and every number must be one", bad)
 	}
 	root := parse(t, text)
@@ -177,41 +181,44 @@ func TestPage(t *testing.T) {
 	}
 	kinds := map[string]int{}
 	for _, f := range figures {
-		title := f.all("h4")[0].text()
-		lines, areas := f.tips("line"), f.tips("area")
+		title, c := f.all("h4")[0].text(), chartOf(t, f)
+		var names []string
+		for _, s := range c.Series {
+			names = append(names, s.Name)
+		}
 		switch {
 		case strings.Contains(title, "by size of cluster"):
 			kinds["sweep"]++
-			if len(areas) != len(sizes)*len(schedulers) || !slices.Equal(lines, schedulers) {
-				t.Errorf("%s: %d points and lines of %v", title, len(areas), lines)
+			if !slices.Equal(names, schedulers) || len(c.Series[0].X) != len(sizes) {
+				t.Errorf("%s: lines of %v over %v", title, names, c.Series[0].X)
 			}
-		case slices.Contains(schedulers, title) && len(f.tips("box")) > 0:
+		case c.Kind == chart.Boxes:
 			kinds["box"]++
-			if n := len(f.tips("box")); n != 18 || len(f.tips("median")) != n || len(f.tips("whisker")) != n {
-				t.Errorf("%s: %d boxes, want one for each of 18 tenants", title, n)
+			if len(c.Rows) != 18 || len(c.Series[0].Boxes) != 18 {
+				t.Errorf("%s: %d boxes, want one for each of 18 tenants", title, len(c.Series[0].Boxes))
 			}
-		case slices.Contains(schedulers, title):
+		case c.Kind == chart.Areas:
 			kinds["use"]++
-			if len(areas) != useTenants+1 || areas[0] != "11 other tenants" || len(f.tips("capacity")) != 1 {
-				t.Errorf("%s: layers %v", title, areas)
+			if len(names) != useTenants+2 || names[useTenants] != "11 other tenants" || names[useTenants+1] != "healthy GPUs" {
+				t.Errorf("%s: layers %v", title, names)
 			}
-		case len(areas) > 0:
+		case c.Kind == chart.Bars:
 			kinds["bars"]++
-			if !slices.Equal(areas, schedulers) || len(f.class("value")) != len(schedulers) {
-				t.Errorf("%s: bars of %v", title, areas)
+			if !slices.Equal(c.Rows, schedulers) || len(c.Series[0].Texts) != len(schedulers) {
+				t.Errorf("%s: bars of %v", title, c.Rows)
 			}
 		default:
 			kinds["curves"]++
-			if !slices.Equal(lines, schedulers) {
-				t.Errorf("%s: curves of %v", title, lines)
+			if !slices.Equal(names, schedulers) {
+				t.Errorf("%s: curves of %v", title, names)
 			}
 		}
 	}
 	if n := len(sizes); kinds["sweep"] != 3 || kinds["box"] != 8*n || kinds["use"] != 8*n || kinds["bars"] != 3*n || kinds["curves"] != 3*n {
 		t.Errorf("figures: %v", kinds)
 	}
-	if n := len(root.all("table")); n != len(sizes)*(3+2+2) { // three parts, two of tenants and two audits
-		t.Errorf("%d tables", n)
+	if n := len(root.all("table")) - len(figures); n != len(sizes)*(3+2+2) { // three parts, two of tenants and two audits
+		t.Errorf("%d tables beside those of the charts", n)
 	}
 	for _, m := range parts(runs)[1].Measures { // the table shows the numbers
 		if text := m.Text(runs[0]); !slices.ContainsFunc(root.all("td"), func(x *element) bool { return x.text() == text }) {
@@ -237,10 +244,29 @@ type element struct {
 	in    []*element
 }
 
+// ours gives a page without the contents of its script and its style.
+func ours(text string) string {
+	return regexp.MustCompile(`(?s)(<(script|style)>).*?(</(?:script|style)>)`).ReplaceAllString(text, "$1$3")
+}
+
+// chartOf gives the chart in a figure.
+func chartOf(t *testing.T, figure *element) *chart.Chart {
+	t.Helper()
+	c := new(chart.Chart)
+	hosts := figure.class("chart")
+	if len(hosts) != 1 {
+		t.Fatalf("%d charts in a figure", len(hosts))
+	}
+	if err := json.Unmarshal([]byte(hosts[0].attr["data-chart"]), c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // parse fails the test unless the page is well-formed, tag by tag.
 func parse(t *testing.T, text string) *element {
 	t.Helper()
-	d := xml.NewDecoder(strings.NewReader(text))
+	d := xml.NewDecoder(strings.NewReader(ours(text)))
 	open := []*element{{}}
 	for {
 		token, err := d.Token()
@@ -286,17 +312,6 @@ func (e *element) class(class string) []*element {
 	return e.find(func(x *element) bool { return slices.Contains(strings.Fields(x.attr["class"]), class) })
 }
 
-// tips gives the tips of the marks of a class, outside legends.
-func (e *element) tips(class string) []string {
-	var out []string
-	for _, x := range e.class(class) {
-		for _, tip := range x.all("title") {
-			out = append(out, tip.words)
-		}
-	}
-	return out
-}
-
 func (e *element) text() string { return strings.TrimSpace(e.words) }
 
 // Whatever a name is, it comes out as text.
@@ -309,7 +324,7 @@ func TestNamesAreEscaped(t *testing.T) {
 	second.Trace = evil[1]
 	page := html(t, []score.Scores{run, second})
 	root := parse(t, page)
-	if n := len(root.all("script")) + len(root.all("b")); n != 0 {
+	if n := len(root.all("script")) - 1 + len(root.all("b")); n != 0 {
 		t.Errorf("a name has become %d elements", n)
 	}
 	names := func(x *element) bool { return x.text() == evil[0] || strings.Contains(x.words, evil[0]+":") }
@@ -368,7 +383,7 @@ func TestLittleToShow(t *testing.T) {
 	for _, runs := range [][]score.Scores{nil, {empty}, {none, empty}, {single}, {empty, none, single}} {
 		text := html(t, runs)
 		parse(t, text)
-		if bad := notANumber.FindString(text); bad != "" {
+		if bad := notANumber.FindString(ours(text)); bad != "" {
 			t.Errorf("%d runs: the page has %s", len(runs), bad)
 		}
 		for _, write := range []func(io.Writer, []score.Scores) error{Table, CSV, JSON} {

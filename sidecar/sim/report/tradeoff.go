@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
@@ -94,31 +95,11 @@ func tradeoffFigures(trials []score.Trial, best int, measures []measure) []figur
 	return out
 }
 
-func (p palette) keys() []key {
-	if len(p) < 2 {
-		return nil
-	}
-	var out []key
-	for _, name := range p {
-		out = append(out, key{p.class(name), name})
-	}
-	return out
-}
-
 // byTerm draws a measure over the lease term, with a line for each interval and window.
 func byTerm(trials []score.Trial, best int, lines palette, m measure) figure {
-	x := axis{label: "lease term, minutes, log scale", log: true}
-	top := 0.0
-	for i := range trials {
-		v, _ := m.of(trials[i].Scores)
-		top = max(top, v)
-		x.ticks = append(x.ticks, termMinutes(&trials[i]))
-	}
-	slices.Sort(x.ticks)
-	x.ticks = slices.Compact(x.ticks)
-	x.lo, x.hi = 0.9*x.ticks[0], 1.1*x.ticks[len(x.ticks)-1]
-	f := figure{Title: m.Name + " by lease term", Legend: lines.keys(), Caption: "The large mark is the setting that was chosen: " + settingName(&trials[best], true) + "."}
-	f.Plot = newPlot(f.Title, x, axis{label: m.Name + ", " + m.Unit, hi: niceTop(top, ySteps)})
+	f := figure{Title: m.Name + " by lease term", Caption: "The large mark is the setting that was chosen: " + settingName(&trials[best], true) + "."}
+	f.Chart = &chart.Chart{Title: f.Title, Kind: chart.Lines, X: chart.Axis{Label: "lease term, minutes, log scale", Log: true}, Y: chart.Axis{Label: m.Name + ", " + m.Unit}}
+	lo, hi := math.Inf(1), 0.0
 	for _, name := range lines {
 		var of []*score.Trial
 		for i := range trials {
@@ -127,68 +108,62 @@ func byTerm(trials []score.Trial, best int, lines palette, m measure) figure {
 			}
 		}
 		slices.SortFunc(of, func(a, b *score.Trial) int { return cmp.Compare(a.Scores.Term, b.Scores.Term) })
-		var xs, ys []float64
+		curve := lines.series(name)
+		curve.Points = 6
 		for _, t := range of {
 			v, _ := m.of(t.Scores)
-			xs, ys = append(xs, f.Plot.x.at(termMinutes(t))), append(ys, f.Plot.y.at(v))
-			f.Plot.dot(lines.class(name), xs[len(xs)-1], ys[len(ys)-1], t == &trials[best], settingName(t, true)+": "+m.Text(t.Scores)+" "+m.Unit)
+			curve.X, curve.Y = append(curve.X, termMinutes(t)), append(curve.Y, v)
+			lo, hi = min(lo, termMinutes(t)), max(hi, termMinutes(t))
 		}
-		f.Plot.path("line "+lines.class(name), polyline(xs, ys), name)
+		f.Chart.Series = append(f.Chart.Series, curve)
+	}
+	if v, ok := m.of(trials[best].Scores); ok {
+		f.Chart.Series = append(f.Chart.Series, chart.Series{Name: "chosen", Plain: true, Points: 12, X: chart.Values{termMinutes(&trials[best])}, Y: chart.Values{v}})
+		f.Chart.X.Min, f.Chart.X.Max = 0.9*lo, 1.1*hi
 	}
 	return f
 }
 
 // against draws one measure over another: a mark for each setting, named by its term.
 func against(trials []score.Trial, best int, lines palette, m, n measure) figure {
-	x, y := around(trials, m), around(trials, n)
-	f := figure{Title: n.Name + " against " + m.Name, Legend: lines.keys(),
+	f := figure{Title: n.Name + " against " + m.Name,
 		Caption: "Each mark is a setting, with its term in minutes; left and below is better. The large mark is chosen; hovering names the others. The axes do not begin at 0."}
-	f.Plot = newPlot(f.Title, x, y)
-	order := []int{best} // its name has precedence
-	for i := range trials {
-		if i != best {
-			order = append(order, i)
+	f.Chart = &chart.Chart{Title: f.Title, Kind: chart.Dots, X: around(trials, m), Y: around(trials, n)}
+	for _, name := range lines {
+		dots := lines.series(name)
+		for i := range trials {
+			t := &trials[i]
+			a, ok := m.of(t.Scores)
+			b, fine := n.of(t.Scores)
+			if !ok || !fine || settingName(t, false) != name {
+				continue
+			}
+			dots.X, dots.Y = append(dots.X, a), append(dots.Y, b)
+			dots.Tips, dots.Texts = append(dots.Tips, settingName(t, true)), append(dots.Texts, in(t.Scores.Term, cluster.Minute))
+			if i == best {
+				dots.Large = len(dots.X)
+			}
 		}
-	}
-	var names [][2]float64 // positions of names
-	for _, i := range order {
-		t := &trials[i]
-		a, ok := m.of(t.Scores)
-		b, fine := n.of(t.Scores)
-		if !ok || !fine {
-			continue
-		}
-		px, py := f.Plot.x.at(a), f.Plot.y.at(b)
-		f.Plot.dot(lines.class(settingName(t, false)), px, py, i == best, settingName(t, true))
-		if slices.ContainsFunc(names, func(n [2]float64) bool { return math.Abs(n[0]-px) < 3*letter && math.Abs(n[1]-py) < 12 }) {
-			continue // it would overlap another; hovering shows it
-		}
-		names = append(names, [2]float64{px, py})
-		f.Plot.text("tick mid", px, py-8, in(t.Scores.Term, cluster.Minute), "")
+		f.Chart.Series = append(f.Chart.Series, dots)
 	}
 	return f
 }
 
 // around gives an axis that separates all values of a measure.
-func around(trials []score.Trial, m measure) axis {
+func around(trials []score.Trial, m measure) chart.Axis {
 	var values []float64
 	for i := range trials {
 		if v, ok := m.of(trials[i].Scores); ok {
 			values = append(values, v)
 		}
 	}
-	lo, hi := slices.Min(values), slices.Max(values)
-	room := max(0.15*(hi-lo), 0.02*hi, 0.01)
-	return axis{label: m.Name + ", " + m.Unit, lo: max(0, lo-room), hi: hi + room}
+	x := chart.Axis{Label: m.Name + ", " + m.Unit}
+	if len(values) > 0 {
+		lo, hi := slices.Min(values), slices.Max(values)
+		room := max(0.15*(hi-lo), 0.02*hi, 0.01)
+		x.Min, x.Max = max(0, lo-room), hi+room
+	}
+	return x
 }
 
 func termMinutes(t *score.Trial) float64 { return float64(t.Scores.Term) / float64(cluster.Minute) }
-
-// dot marks a point, a large one if it is the best.
-func (p *plot) dot(class string, x, y float64, large bool, tip string) {
-	size := 2.5
-	if large {
-		size = 5
-	}
-	p.path("area "+class, box(x-size, y-size, x+size, y+size), tip)
-}

@@ -1,0 +1,200 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/chart"
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/web/scene"
+)
+
+// jobs is the content of the list of jobs.
+type jobs struct {
+	Find, State, Tenant, Code, Sort string
+	States, Tenants, Codes          []string
+	Pager                           Pager
+	Rows                            []*scene.Job
+}
+
+const mostJobs = 100
+
+// orders are the orders of the list.
+var orders = map[string]func(a, b *scene.Job) int{
+	"":     func(a, b *scene.Job) int { return cmp.Compare(a.Key, b.Key) },
+	"gpus": func(a, b *scene.Job) int { return cmp.Compare(b.GPUs, a.GPUs) },
+	"rho":  func(a, b *scene.Job) int { return cmp.Compare(a.Rho, b.Rho) },
+	"wait": func(a, b *scene.Job) int { return since(a).Compare(since(b)) },
+	"user": func(a, b *scene.Job) int { return strings.Compare(a.User, b.User) },
+}
+
+// since is when a job's wait began; jobs that do not wait come last.
+func since(j *scene.Job) time.Time {
+	if j.State != string(cluster.Waiting) || j.Eligible == nil {
+		return time.Unix(math.MaxInt32, 0)
+	}
+	return *j.Eligible
+}
+
+func jobsPage(v *visit) (string, any, error) {
+	v.Title = "Jobs"
+	l := &jobs{Find: v.query("find"), State: v.query("state"), Tenant: v.query("tenant"), Code: v.query("code"), Sort: v.query("sort")}
+	order, ok := orders[l.Sort]
+	if !ok {
+		l.Sort, order = "", orders[""]
+	}
+	states, tenants, codes := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for i := range v.Jobs {
+		j := &v.Jobs[i]
+		states[j.State], tenants[j.Tenant], codes[string(j.Code)] = true, true, true
+		if l.has(j) {
+			l.Rows = append(l.Rows, j)
+		}
+	}
+	l.States, l.Tenants, l.Codes = sorted(states), sorted(tenants), sorted(codes)
+	slices.SortStableFunc(l.Rows, order)
+	var from, to int
+	l.Pager, from, to = v.pager(len(l.Rows), mostJobs)
+	l.Rows = l.Rows[from:to]
+	return "jobs", l, nil
+}
+
+// has tells whether a job is in the list that the filters select.
+func (l *jobs) has(j *scene.Job) bool {
+	if l.State != "" && j.State != l.State || l.Tenant != "" && j.Tenant != l.Tenant || l.Code != "" && string(j.Code) != l.Code {
+		return false
+	}
+	return l.Find == "" || strings.HasPrefix(j.SlurmID, l.Find) || strings.Contains(j.Name, l.Find) || strings.Contains(j.User, l.Find)
+}
+
+func sorted(set map[string]bool) (out []string) {
+	for name := range set {
+		if name != "" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// oneJob is the content of a job's page.
+type oneJob struct {
+	store.Job
+	Live    *scene.Job // nil = it has ended, or the newest round does not know it
+	Why     []string   // the reason, in clauses
+	Right   string     // of its lease, in words
+	Turn    []string
+	Rho     cluster.Rho
+	Leases  []store.Lease
+	Actions []store.Action
+	Seen    []store.GPU // GPUs that it holds, as telemetry saw them last
+	Use     *chart.Chart
+	Held    cluster.GPUTime // of the hours in Use
+	Idle    cluster.GPUTime
+}
+
+func jobPage(v *visit) (string, any, error) {
+	id, err := cluster.ParseJobID(v.req.PathValue("id"))
+	if err != nil {
+		return "", nil, errLost
+	}
+	v.Title = "Job " + id.String()
+	j := &oneJob{Live: v.Job(id)}
+	ctx := v.req.Context()
+	if j.Live != nil {
+		j.Job, j.Why = j.Live.Job, v.Reason(j.Live)
+		j.Turn = v.turn(j.Live)
+		if j.Live.Class != "" {
+			j.Right = explain.Right(cluster.LeaseClass(j.Live.Class))
+		}
+		for _, name := range j.Live.Nodes {
+			n := v.Node(name)
+			if n == nil {
+				continue
+			}
+			for _, g := range n.Seen {
+				if g.Job != nil && *g.Job == j.SlurmID {
+					j.Seen = append(j.Seen, g)
+				}
+			}
+		}
+	} else {
+		x, err := v.past().Job(ctx, v.Scope(), id)
+		if v.history(err) != nil || v.Missing != "" {
+			return "", nil, errLost
+		}
+		j.Job = x.Job
+	}
+	received, due := j.Work, j.WorkDue
+	j.Rho = cluster.RhoOf(received, due)
+	if j.Leases, j.Actions, err = v.past().History(ctx, j.Key); err != nil {
+		return "job", j, v.history(err)
+	}
+	hours, err := v.past().GPUHours(ctx, j.Key, 14*24)
+	if err != nil {
+		return "job", j, v.history(err)
+	}
+	j.use(hours)
+	return "job", j, nil
+}
+
+// turn says where a waiting job's tenant stands among those that wait. Everybody may know that: these are sums.
+func (v *visit) turn(j *scene.Job) []string {
+	if j.State != string(cluster.Waiting) || j.Tenant == "" {
+		return nil
+	}
+	pool := v.Tenants // all, unless the reason is about one
+	if j.Why != nil && j.Why.Pool != "" {
+		pool = slices.DeleteFunc(slices.Clone(pool), func(t store.Tenant) bool { return t.Pool != j.Why.Pool })
+	}
+	rows := slices.DeleteFunc(tenantRows(pool), func(t tenantRow) bool { return t.Waiting == 0 })
+	at := slices.IndexFunc(rows, func(t tenantRow) bool { return t.Name == j.Tenant })
+	if at < 0 {
+		return nil
+	}
+	t := &rows[at]
+	out := []string{fmt.Sprintf("Its tenant is number %d of %s by how far they are behind: %s.", at+1, plural(len(rows), "tenant that waits", "tenants that wait"), explain.Behind(cluster.SpanOf(t.Behind)))}
+	out = append(out, fmt.Sprintf("Its tenant has %s of the %s GPUs that it is due, and %s.", gpus(t.Has), gpus(t.Due), plural(t.Waiting, "job that waits", "jobs that wait")))
+	if j.Until != nil {
+		out = append(out, "Next chance: "+v.Off(j.Until)+".")
+	}
+	return out
+}
+
+// use draws what the job's GPUs did, hour by hour, with a line for each model.
+func (j *oneJob) use(hours []store.GPUHour) {
+	if len(hours) == 0 {
+		return
+	}
+	at := map[string]int{}
+	c := &chart.Chart{Title: "Use of the job's GPUs", Kind: chart.Lines, Wide: true, X: chart.Axis{Label: "time", Time: true}, Y: chart.Axis{Label: "% of time", Max: 100}}
+	for _, h := range slices.Backward(hours) {
+		j.Held, j.Idle = j.Held+h.Held, j.Idle+h.Idle
+		for _, counter := range []struct {
+			name  string
+			value *float64
+		}{{"a kernel ran", h.Util}, {"tensor cores", h.Tensor}} {
+			if counter.value == nil {
+				continue
+			}
+			name := h.Model + ": " + counter.name
+			k, ok := at[name]
+			if !ok {
+				k = len(c.Series)
+				at[name] = k
+				c.Series = append(c.Series, chart.Series{Name: name, Colour: k % chart.Colours, Steps: true})
+			}
+			s := &c.Series[k]
+			s.X, s.Y = append(s.X, float64(h.Hour.Unix())), append(s.Y, 100**counter.value)
+		}
+	}
+	if len(c.Series) > 0 {
+		j.Use = c
+	}
+}

@@ -1,0 +1,370 @@
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/fairlease/fairlease/sidecar/chart"
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/web/rights"
+	"github.com/fairlease/fairlease/sidecar/web/scene"
+)
+
+// Source is what pages show; a scene.Keeper is one.
+type Source interface {
+	Scene() *scene.Scene // the newest, which shows everything
+	Past() scene.Past
+}
+
+// Pages makes the pages of a site. The context of a request says who asks (rights.With).
+type Pages struct {
+	Source Source
+	// Live is the path of a stream of server-sent events "round", one for every new Scene, with its serial; "" = pages do not renew
+	// themselves.
+	Live string
+	// Zone is the site's time zone; nil = that of this host.
+	Zone *time.Location
+}
+
+//go:embed templates assets
+var files embed.FS
+
+// asset is a file that pages need. Its path has a digest of its content, so that browsers may keep it for ever.
+type asset struct{ path, kind, content string }
+
+func newAsset(name, kind, content string) asset {
+	sum := sha256.Sum256([]byte(content))
+	stem, ext, _ := strings.Cut(name, ".")
+	return asset{fmt.Sprintf("/assets/%s.%s.%s", stem, hex.EncodeToString(sum[:6]), ext), kind, content}
+}
+
+func embedded(name string) string {
+	b, err := files.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // the build has embedded it
+	}
+	return string(b)
+}
+
+var (
+	style  = newAsset("page.css", "text/css; charset=utf-8", chart.Style()+embedded("page.css"))
+	script = newAsset("page.js", "text/javascript; charset=utf-8", chart.Script()+"\n"+embedded("page.js"))
+	icon   = newAsset("icon.svg", "image/svg+xml", embedded("icon.svg"))
+	// license accompanies the chart library in script.
+	license = asset{"/assets/licence-uplot.txt", "text/plain; charset=utf-8", chart.License()}
+)
+
+// templates has a set for each page: the frame, and the page's own "main".
+var templates = func() map[string]*template.Template {
+	base := template.Must(chart.AddTo(template.New("").Funcs(functions)).ParseFS(files, "templates/frame.html"))
+	out := map[string]*template.Template{}
+	for _, name := range []string{"overview", "use", "leases", "places", "place", "market", "jobs", "job", "rounds", "round", "lost"} {
+		out[name] = template.Must(template.Must(base.Clone()).ParseFS(files, "templates/"+name+".html"))
+	}
+	return out
+}()
+
+// entry is a page in the navigation.
+type entry struct {
+	Path, Name string
+	Here       bool
+}
+
+var entries = []entry{{Path: "/", Name: "Overview"}, {Path: "/gpus", Name: "GPUs over time"}, {Path: "/leases", Name: "Leases"}, {Path: "/places", Name: "Racks and nodes"},
+	{Path: "/jobs", Name: "Jobs"}, {Path: "/market", Name: "Market"}, {Path: "/rounds", Name: "Rounds"}}
+
+// visit is a request for a page, and the data of the page.
+type visit struct {
+	*scene.Scene
+	Title   string
+	Content any
+	Who     rights.Person
+	Now     time.Time
+	// Missing says why there is no history; "" = there is.
+	Missing string
+
+	pages  *Pages
+	req    *http.Request
+	theme  string
+	colour map[string]int
+}
+
+// Handler serves the pages, and the files that they need. It answers GET and HEAD.
+func (p *Pages) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, a := range []asset{style, script, icon, license} {
+		mux.HandleFunc("GET "+a.path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", a.kind)
+			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(a.content))
+		})
+	}
+	for path, fill := range map[string]func(*visit) (name string, content any, err error){
+		"/{$}": overviewPage, "/gpus": usePage, "/leases": leasesPage, "/places": placesPage, "/places/{name}": placePage, "/market": marketPage,
+		"/jobs": jobsPage, "/jobs/{id}": jobPage, "/rounds": roundsPage, "/rounds/{number}": roundPage,
+		"/": func(*visit) (string, any, error) { return "", nil, errLost },
+	} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, fill) })
+	}
+	return mux
+}
+
+// errLost means that there is no such page, or that the person may not see it: a stranger learns no difference.
+var errLost = errors.New("no such page")
+
+func (p *Pages) serve(w http.ResponseWriter, r *http.Request, fill func(*visit) (string, any, error)) {
+	who := rights.From(r.Context())
+	v := &visit{Scene: who.See(p.Source.Scene()), Who: who, Now: time.Now(), pages: p, req: r}
+	v.colour = colours(v.Tenants)
+	if c, err := r.Cookie("theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
+		v.theme = c.Value
+	}
+	name, content, err := fill(v)
+	status := http.StatusOK
+	if err != nil {
+		name, content, status = "lost", nil, http.StatusNotFound
+		v.Title = "Not found"
+	}
+	v.Content = content
+	var b bytes.Buffer
+	if err := templates[name].ExecuteTemplate(&b, "frame", v); err != nil {
+		http.Error(w, "the page could not be made: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("Vary", "Cookie, Authorization")
+	w.WriteHeader(status)
+	_, _ = w.Write(bytes.Map(printable, b.Bytes())) // the reader may have left
+}
+
+// printable replaces what could change how a page reads: control characters, and those of direction.
+func printable(r rune) rune {
+	if r < 0x7f && r >= ' ' || r == '\n' || unicode.IsPrint(r) {
+		return r
+	}
+	if r == '\t' {
+		return ' '
+	}
+	return '?'
+}
+
+// history notes why history is missing, and gives the error if there is no such thing.
+func (v *visit) history(err error) error {
+	switch {
+	case err == nil:
+	case errors.Is(err, scene.ErrNone):
+		return errLost
+	case errors.Is(err, scene.ErrBusy):
+		v.Missing = "History is missing: " + scene.ErrBusy.Error() + "."
+	default:
+		v.Missing = "History is missing: the journal does not answer now."
+	}
+	return nil
+}
+
+func (v *visit) past() scene.Past { return v.pages.Source.Past() }
+
+// query gives a parameter of the request.
+func (v *visit) query(name string) string { return strings.TrimSpace(v.req.URL.Query().Get(name)) }
+
+// Entries gives the navigation.
+func (v *visit) Entries() []entry {
+	out := slices.Clone(entries)
+	for i := range out {
+		e := &out[i]
+		e.Here = e.Path == v.req.URL.Path || e.Path != "/" && strings.HasPrefix(v.req.URL.Path, e.Path+"/")
+	}
+	return out
+}
+
+// Style, Script, Icon and License are the paths of assets. Live is that of the stream.
+func (v *visit) Style() string   { return style.path }
+func (v *visit) Script() string  { return script.path }
+func (v *visit) Icon() string    { return icon.path }
+func (v *visit) License() string { return license.path }
+func (v *visit) Live() string    { return v.pages.Live }
+func (v *visit) Theme() string   { return v.theme }
+
+func (v *visit) zone() *time.Location {
+	if v.pages.Zone != nil {
+		return v.pages.Zone
+	}
+	return time.Local
+}
+
+// ZoneName names the zone of all times, and Offset is its distance from UTC, in seconds.
+func (v *visit) ZoneName() string {
+	return v.Now.In(v.zone()).Format("MST (UTC-07:00)")
+}
+
+func (v *visit) Offset() int {
+	_, east := v.Now.In(v.zone()).Zone()
+	return east
+}
+
+// Time gives a moment as an element: its time of day, with the date if that is another day.
+func (v *visit) Time(at time.Time) template.HTML {
+	if at.IsZero() {
+		return "-"
+	}
+	at = at.In(v.zone())
+	format := "2006-01-02 15:04"
+	if at.Format(time.DateOnly) == v.Now.In(v.zone()).Format(time.DateOnly) {
+		format = time.TimeOnly
+	}
+	// Nothing in it can be markup.
+	return template.HTML(fmt.Sprintf(`<time datetime="%s">%s</time>`, at.UTC().Format(time.RFC3339), at.Format(format)))
+}
+
+// When gives a moment that may be unknown.
+func (v *visit) When(at *time.Time) template.HTML {
+	if at == nil {
+		return "-"
+	}
+	return v.Time(*at)
+}
+
+// Off words the distance of a moment from now.
+func (v *visit) Off(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	switch d := at.Sub(v.Now); {
+	case d >= time.Second:
+		return "in " + human(d)
+	case d <= -time.Second:
+		return human(-d) + " ago"
+	}
+	return "now"
+}
+
+// Percent gives a part as a number from 0 to 100.
+func (v *visit) Percent(part float64) float64 { return 100 * part }
+
+// After gives the number of the next round, recorded or not.
+func (v *visit) After(round int64) int64 { return round + 1 }
+
+// Debt words the GPU hours of a debt.
+func (v *visit) Debt(d store.Debt) string { return hours(d.Time / 3_600_000) }
+
+// Result words the outcome of an action.
+func (v *visit) Result(a store.Action) string {
+	switch {
+	case a.Suppressed:
+		return "suppressed by the mode"
+	case a.OK == nil:
+		return "unknown"
+	case *a.OK:
+		return "done"
+	case a.Skipped != nil && *a.Skipped:
+		return "skipped"
+	case a.Error != nil:
+		return "failed: " + *a.Error
+	}
+	return "failed"
+}
+
+// words makes sentences of reasons, with names only of jobs that the Scene shows.
+func (v *visit) words(at time.Time, name func(cluster.JobKey) string) explain.Words {
+	return explain.Words{Now: cluster.InstantOf(at), Zone: v.zone(), Job: name}
+}
+
+// name gives the id of a job in Slurm by its key.
+func (v *visit) name(key cluster.JobKey) string {
+	if key < 0 {
+		return "of another tenant"
+	}
+	if i, ok := slices.BinarySearchFunc(v.Jobs, key, func(j scene.Job, key cluster.JobKey) int { return cmp.Compare(j.Key, key) }); ok {
+		return v.Jobs[i].SlurmID
+	}
+	return ""
+}
+
+// Reason words why a job runs or waits, in clauses.
+func (v *visit) Reason(j *scene.Job) []string {
+	if j.Why == nil {
+		return nil
+	}
+	return strings.Split("It "+v.words(v.At, v.name).Reason(*j.Why), "; ")
+}
+
+// Colour is the class of a tenant's colour, the same on all pages: the seven tenants with the largest weights have one of their own.
+func (v *visit) Colour(tenant string) string {
+	c, ok := v.colour[tenant]
+	if !ok {
+		c = chart.Colours - 1
+	}
+	return "k" + strconv.Itoa(c)
+}
+
+func colours(tenants []store.Tenant) map[string]int {
+	weight := map[string]int64{}
+	var names []string
+	for i := range tenants {
+		t := &tenants[i]
+		if _, ok := weight[t.Tenant]; !ok {
+			names = append(names, t.Tenant)
+		}
+		weight[t.Tenant] = max(weight[t.Tenant], t.Weight)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(weight[b], weight[a]), strings.Compare(a, b)) })
+	out := map[string]int{}
+	for i, name := range names {
+		out[name] = min(i, chart.Colours-1)
+	}
+	return out
+}
+
+// Pager is the place of a part of a list.
+type Pager struct {
+	Page, Pages, All, First, Last int
+	Prev, Next                    string // addresses; "" = none
+}
+
+// pager cuts a list of n rows into pages of size, and gives the bounds of the one that the request names.
+func (v *visit) pager(n, size int) (Pager, int, int) {
+	p := Pager{All: n, Pages: max((n+size-1)/size, 1)}
+	asked, _ := strconv.Atoi(v.query("page")) // 0, which is no page, if it is no number
+	p.Page = min(max(asked, 1), p.Pages)
+	from := (p.Page - 1) * size
+	to := min(from+size, n)
+	p.First, p.Last = min(from+1, to), to
+	if p.Page > 1 {
+		p.Prev = v.With("page", strconv.Itoa(p.Page-1))
+	}
+	if p.Page < p.Pages {
+		p.Next = v.With("page", strconv.Itoa(p.Page+1))
+	}
+	return p, from, to
+}
+
+// With gives the address of this page with another value of a parameter; "" = without it. The page of a list is forgotten.
+func (v *visit) With(name, value string) string {
+	q := v.req.URL.Query()
+	q.Del("page")
+	if q.Set(name, value); value == "" {
+		q.Del(name)
+	}
+	path := url.URL{Path: v.req.URL.Path, RawQuery: q.Encode()}
+	return path.String()
+}
+
+// JobPath is the address of a job's page.
+func JobPath(id string) string { return "/jobs/" + url.PathEscape(id) }

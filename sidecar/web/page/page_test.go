@@ -1,0 +1,288 @@
+package page_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"golang.org/x/net/html"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/web/page"
+	"github.com/fairlease/fairlease/sidecar/web/rights"
+	"github.com/fairlease/fairlease/sidecar/web/scene"
+	"github.com/fairlease/fairlease/sidecar/web/scene/scenetest"
+)
+
+// desk is the pages of a made-up site.
+type desk struct {
+	*scene.Keeper
+	past  *scenetest.Past
+	pages http.Handler
+}
+
+func (d *desk) Past() scene.Past { return d.past }
+
+func newDesk(site scenetest.Site) *desk {
+	d := &desk{Keeper: scene.Hold(site.Scene()), past: site.Past()}
+	d.pages = (&page.Pages{Source: d, Live: "/live", Zone: time.UTC}).Handler()
+	return d
+}
+
+var operator = rights.Person{User: "root", Operator: true}
+
+// member gives a user of the tenant of the first job.
+func (d *desk) member() rights.Person {
+	j := &d.Scene().Jobs[0]
+	return rights.Person{User: j.User, Tenants: []string{j.Tenant}}
+}
+
+func (d *desk) ask(who rights.Person, target string) (int, string) {
+	r := httptest.NewRequest(http.MethodGet, target, nil)
+	w := httptest.NewRecorder()
+	d.pages.ServeHTTP(w, r.WithContext(rights.With(r.Context(), who)))
+	return w.Code, w.Body.String()
+}
+
+// addresses are one of each page, and some with parameters.
+func (d *desk) addresses() []string {
+	s := d.Scene()
+	out := []string{"/", "/gpus", "/gpus?range=30d&pool=v100", "/leases", "/leases?find=n0000&range=1d&page=2", "/places", "/places?by=right", "/places?by=owner&show=bad", "/market",
+		"/jobs", "/jobs?state=waiting&sort=wait&page=2", "/jobs?find=train", "/rounds", "/rounds?before=3", fmt.Sprintf("/rounds/%d", s.Round), fmt.Sprintf("/rounds/%d", s.Round-1), "/jobs/900001"}
+	seen := map[string]bool{}
+	for i := range s.Jobs {
+		if j := &s.Jobs[i]; !seen[j.State] {
+			seen[j.State] = true
+			out = append(out, page.JobPath(j.SlurmID), "/jobs?tenant="+url.QueryEscape(j.Tenant))
+		}
+	}
+	if len(s.Nodes) > 0 {
+		out = append(out, "/places/"+s.Nodes[len(s.Nodes)-1].Name)
+	}
+	return out
+}
+
+// wrong is text that only a mistake of a template makes.
+var wrong = regexp.MustCompile(`ZgotmplZ|<nil>|%!|0x[0-9a-f]{6}|NaN|\+Inf|no value`)
+
+// check reads a page as browsers do: it needs nothing else, has nothing inline, and shows each name as text.
+func check(t *testing.T, where, text string) {
+	t.Helper()
+	if bad := wrong.FindString(text); bad != "" {
+		t.Errorf("%s has %q", where, bad)
+	}
+	if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
+		t.Errorf("%s has the character %q", where, text[i:i+4])
+	}
+	ids := map[string]bool{}
+	tokens := html.NewTokenizer(strings.NewReader(text))
+	for {
+		kind := tokens.Next()
+		if kind == html.ErrorToken {
+			if err := tokens.Err(); !errors.Is(err, io.EOF) {
+				t.Errorf("%s: %v", where, err)
+			}
+			return
+		}
+		if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
+			continue
+		}
+		token := tokens.Token()
+		if slices.Contains([]string{"style", "img", "iframe", "object", "base"}, token.Data) {
+			t.Errorf("%s has an element %s", where, token.Data)
+		}
+		source := false
+		for _, a := range token.Attr {
+			source = source || a.Key == "src"
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" {
+				t.Errorf("%s has the attribute %s=%q", where, a.Key, a.Val)
+			}
+			if (a.Key == "href" || a.Key == "src" || a.Key == "action") && (!strings.HasPrefix(a.Val, "/") || strings.HasPrefix(a.Val, "//")) && a.Val != "#main" {
+				t.Errorf("%s leads to %q", where, a.Val)
+			}
+			if a.Key == "id" && ids[a.Val] {
+				t.Errorf("%s has the id %s twice", where, a.Val)
+			}
+			if a.Key == "id" {
+				ids[a.Val] = true
+			}
+		}
+		if token.Data == "script" && !source {
+			t.Errorf("%s has a script of its own", where)
+		}
+	}
+}
+
+// Every page of every site is whole, for an operator, for a user of a tenant and for a stranger.
+func TestPagesAreWhole(t *testing.T) {
+	for name, site := range map[string]scenetest.Site{
+		"empty":    {Tenants: 1},
+		"small":    {Nodes: 10, Jobs: 60, Market: true, Counters: true},
+		"cells":    {Nodes: 200, Jobs: 900, Cells: true},
+		"hostile":  {Nodes: 40, Jobs: 300, Market: true, Counters: true, Hostile: true},
+		"large":    {Nodes: 2000, Jobs: 10_000, Market: true, Counters: true, Tenants: 100},
+		"no jobs":  {Nodes: 10},
+		"no nodes": {Tenants: 3, Market: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(site)
+			people := []rights.Person{operator, {}}
+			if len(d.Scene().Jobs) > 0 {
+				people = append(people, d.member())
+			}
+			for _, who := range people {
+				for _, at := range d.addresses() {
+					code, text := d.ask(who, at)
+					where := fmt.Sprintf("%s for %q", at, who.User)
+					if code != http.StatusOK && (who.Operator || !strings.HasPrefix(at, "/jobs/")) {
+						t.Errorf("%s: status %d", where, code)
+					}
+					check(t, where, text)
+					if len(text) > 1<<20 {
+						t.Errorf("%s has %d bytes, more than 1 MiB", where, len(text))
+					}
+				}
+			}
+		})
+	}
+}
+
+// A user of a tenant finds no user and no job of others on any page, and cannot tell a job of others from one that does not exist.
+func TestOthersJobsAreNotShown(t *testing.T) {
+	d := newDesk(scenetest.Site{Nodes: 40, Jobs: 300, Market: true, Counters: true})
+	me := d.member()
+	s := d.Scene()
+	var other *scene.Job
+	for i := range s.Jobs {
+		if s.Jobs[i].Tenant != me.Tenants[0] && s.Jobs[i].State == string(cluster.Running) {
+			other = &s.Jobs[i]
+		}
+	}
+	for _, at := range d.addresses() {
+		if _, text := d.ask(me, at); strings.Contains(text, other.User) || strings.Contains(text, `href="`+page.JobPath(other.SlurmID)+`"`) {
+			t.Errorf("%s names job %s of %s", at, other.SlurmID, other.User)
+		}
+	}
+	code, text := d.ask(me, page.JobPath(other.SlurmID))
+	missing, same := d.ask(me, "/jobs/777777")
+	if code != http.StatusNotFound || missing != code || text != same {
+		t.Errorf("status %d of a job of another tenant, %d of none; the pages differ: %t", code, missing, text != same)
+	}
+	if code, text := d.ask(operator, page.JobPath(other.SlurmID)); code != http.StatusOK || !strings.Contains(text, other.User) {
+		t.Errorf("an operator does not see job %s: status %d", other.SlurmID, code)
+	}
+	if _, text := d.ask(me, fmt.Sprintf("/rounds/%d", s.Round)); !strings.Contains(text, "Only operators see") {
+		t.Error("the page of a round does not say why it shows no decisions")
+	}
+}
+
+// Odd addresses get a page, or the page that says that there is none; nothing changes over HTTP.
+func TestOddAddresses(t *testing.T) {
+	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60})
+	for at, want := range map[string]int{
+		"/jobs?page=-1": 200, "/jobs?page=99999999999999999999": 200, "/jobs?sort=odd&state=%00": 200, "/gpus?range=odd&pool=odd": 200, "/rounds?before=x": 200, "/leases?find=%ff": 200,
+		"/places?by=odd": 200, "/jobs/0": 404, "/jobs/x": 404, "/jobs/1_99": 404, "/rounds/0": 404, "/rounds/-1": 404, "/rounds/9999999": 404, "/places/none": 404, "/odd": 404, "/assets/": 404,
+		"/jobs/" + strings.Repeat("9", 40): 404, "/assets/..%2f..%2fetc%2fpasswd": 404,
+	} {
+		code, text := d.ask(operator, at)
+		if code != want {
+			t.Errorf("%s: status %d, want %d", at, code, want)
+		}
+		check(t, at, text)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
+		w := httptest.NewRecorder()
+		d.pages.ServeHTTP(w, httptest.NewRequest(method, "/jobs", nil))
+		if w.Code != http.StatusMethodNotAllowed {
+			t.Errorf("%s: status %d", method, w.Code)
+		}
+	}
+}
+
+// Without the journal the pages show the last Scene, say since when, and say that history is missing.
+func TestJournalGone(t *testing.T) {
+	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60, Market: true})
+	s, since := *d.Scene(), time.Now().Add(-time.Hour)
+	s.Silent = &since
+	d.Put(&s)
+	d.past.Err = scene.ErrAway
+	for _, at := range d.addresses() {
+		code, text := d.ask(operator, at)
+		if code != http.StatusOK && at != "/jobs/900001" {
+			t.Errorf("%s: status %d", at, code)
+		}
+		if !strings.Contains(text, "The journal has not answered since") {
+			t.Errorf("%s does not say that it is old", at)
+		}
+		check(t, at, text)
+	}
+	if _, text := d.ask(operator, "/"); !strings.Contains(text, "Needs attention") {
+		t.Error("the overview finds all well")
+	}
+	if _, text := d.ask(operator, "/gpus"); !strings.Contains(text, "History is missing: the journal does not answer now.") {
+		t.Error("the page of GPUs over time does not say that history is missing")
+	}
+	d.past.Err = scene.ErrBusy
+	if _, text := d.ask(operator, "/rounds"); !strings.Contains(text, "try again in a few seconds") {
+		t.Error("the log of rounds does not say that it can be tried again")
+	}
+}
+
+// The list of jobs has what its filters say, page by page.
+func TestListOfJobs(t *testing.T) {
+	d := newDesk(scenetest.Site{Nodes: 60, Jobs: 350})
+	rows := regexp.MustCompile(`<th scope="row"><a href="/jobs/(\d+)">`)
+	seen := map[string]bool{}
+	for n := 1; n <= 4; n++ {
+		_, text := d.ask(operator, fmt.Sprintf("/jobs?page=%d", n))
+		for _, row := range rows.FindAllStringSubmatch(text, -1) {
+			if seen[row[1]] {
+				t.Errorf("job %s is on two pages", row[1])
+			}
+			seen[row[1]] = true
+		}
+	}
+	if len(seen) != len(d.Scene().Jobs) {
+		t.Errorf("%d of %d jobs are on the pages", len(seen), len(d.Scene().Jobs))
+	}
+	j := &d.Scene().Jobs[41]
+	_, text := d.ask(operator, "/jobs?state="+j.State+"&tenant="+j.Tenant+"&code="+string(j.Code)+"&find="+j.SlurmID)
+	if got := rows.FindAllStringSubmatch(text, -1); !slices.ContainsFunc(got, func(row []string) bool { return row[1] == j.SlurmID }) {
+		t.Errorf("the filters do not find job %s: %v", j.SlurmID, got)
+	}
+}
+
+// Assets have names with digests, and are kept; the theme of the cookie is in the page.
+func TestAssetsAndTheme(t *testing.T) {
+	d := newDesk(scenetest.Site{Nodes: 4, Jobs: 20})
+	_, text := d.ask(operator, "/")
+	paths := regexp.MustCompile(`/assets/[^"]+`).FindAllString(text, -1)
+	if len(paths) != 4 {
+		t.Fatalf("assets %v, want style, script, icon and licence", paths)
+	}
+	for _, path := range paths {
+		w := httptest.NewRecorder()
+		d.pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != http.StatusOK || w.Body.Len() == 0 || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: status %d, %d bytes, %v", path, w.Code, w.Body.Len(), w.Header())
+		}
+	}
+	for cookie, want := range map[string]bool{"dark": true, "light": true, `"><b>`: false} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.AddCookie(&http.Cookie{Name: "theme", Value: cookie})
+		w := httptest.NewRecorder()
+		d.pages.ServeHTTP(w, r)
+		if got := strings.Contains(w.Body.String(), `data-theme="`+cookie+`"`); got != want || strings.Contains(w.Body.String(), "<b>\"") {
+			t.Errorf("theme %s is in the page: %t, want %t", cookie, got, want)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/web/scene"
+)
+
+func TestWordsByHand(t *testing.T) {
+	for _, c := range [][2]string{
+		{human(0), "0 s"}, {human(time.Millisecond), "0 s"}, {human(59 * time.Second), "59 s"}, {human(61 * time.Second), "1 min"}, {human(2*time.Hour + 5*time.Minute), "2 h 5 min"},
+		{human(76 * time.Hour), "3 d 4 h"}, {human(-90 * time.Minute), "-1 h 30 min"}, {count(1234567), "1,234,567"}, {count(-1234), "-1,234"}, {count(-123), "-123"},
+		{count(999), "999"}, {gpus(12), "12"}, {gpus(12.34), "12.3"}, {gpus(0.04), "0"}, {gpus(1234.5), "1,235"}, {hours(99.96), "100"}, {hours(-123.4), "-123"}, {hours(0.0123), "0.012"}, {hours(2.34), "2.3"}, {hours(0), "0"},
+		{ranges([]int{0, 1, 2, 5, 7, 8}), "0-2, 5, 7-8"}, {ranges(nil), ""},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("got %q, want %q", c[0], c[1])
+		}
+	}
+}
+
+// Leases of a node get free GPUs, from the first one on, and never one of another lease at that time; a job stays where it was.
+func TestLanesByHand(t *testing.T) {
+	at := func(minute int) time.Time { return time.Unix(int64(60*minute), 0) }
+	l := lane{GPUs: 4, Spans: []span{{from: at(0), to: at(10), gpus: 2}, {from: at(0), to: at(5), gpus: 1}, {from: at(5), to: at(9), gpus: 2}, {from: at(6), to: at(8), gpus: 9}, {from: at(10), to: at(20), gpus: 4},
+		{from: at(20), to: at(30), gpus: 2}, {from: at(20), to: at(30), gpus: 1, Job: "7"}, {from: at(30), to: at(40), gpus: 1, Job: "7"}}}
+	l.place()
+	var got []int
+	for i := range l.Spans {
+		got = append(got, l.Spans[i].slot, l.Spans[i].gpus)
+	}
+	// The fourth has more GPUs than there are: it covers others.
+	if want := []int{0, 2, 2, 1, 2, 2, 0, 4, 0, 4, 0, 2, 2, 1, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("slots and GPUs %v, want %v", got, want)
+	}
+}
+
+// GPUs have the jobs that Slurm names, and other jobs the first free ones of their model; cells have owners.
+func TestSlotsByHand(t *testing.T) {
+	job := func(id string, gpus int, index ...int) scene.Holder {
+		return scene.Holder{JobInCell: view.JobInCell{ID: id, Tenant: "t", GPUs: gpus, Right: cluster.Shared}, Model: "a", Index: index}
+	}
+	s := &scene.Scene{Nodes: []scene.Node{{Name: "n1", GPUs: []cluster.GPUs{{Model: "a", Count: 4}}, Drained: []int{4}, Jobs: []scene.Holder{job("7", 1, 2), job("8", 2), job("9", 5)}},
+		{Name: "n2", GPUs: []cluster.GPUs{{Model: "a", Count: 1}}, Bad: "down"}},
+		Cells: &view.Cells{Cluster: []view.Cell{{Name: "rack", Cells: []view.Cell{{Name: "n1", Uses: []view.Use{{GPUs: []int{0, 1, 77}, VC: "vc"}}}}}}}}
+	got := ""
+	for _, x := range slotsOf(s)["n1"] {
+		got += fmt.Sprintf("%s/%s/%s ", x.Job, x.VC, x.Use())
+	}
+	if want := "8/vc/shared 8/vc/shared 7//shared 9//shared //drained "; got != want {
+		t.Errorf("slots %s, want %s", got, want)
+	}
+	all := placesOf(s)
+	if len(all) != 2 || all[0].Name != "rack" || all[0].Busy != 4 || all[0].Bad != 1 || all[1].Name != "n2" || all[1].Bad != 1 {
+		t.Errorf("places %+v", all)
+	}
+}
+
+// Steps without a row are like the ones before, pools add up, and the tenant that lacks most comes first.
+func TestSharesByHand(t *testing.T) {
+	since := time.Unix(0, 0)
+	row := func(tenant, pool string, minute int, has, due float64) store.Share {
+		return store.Share{Tenant: tenant, Pool: pool, At: since.Add(time.Duration(minute) * time.Minute), Holds: has, Due: due}
+	}
+	lines := tenantLines([]store.Share{row("a", "k80", 0, 1, 1), row("a", "k80", 2, 3, 1), row("a", "v100", 1, 10, 10), row("b", "k80", 0, 0, 4)}, since, since.Add(3*time.Minute), time.Minute)
+	if len(lines) != 2 || lines[0].name != "b" || !slices.Equal(lines[1].has, []float64{1, 11, 13, 13}) || !slices.Equal(lines[1].due, []float64{1, 11, 11, 11}) {
+		t.Errorf("lines %+v", lines)
+	}
+}
+
+// A tenant's pools are summed, its rho is that of the worst pool that it wants, and those furthest behind come first.
+func TestTenantsByHand(t *testing.T) {
+	whole := cluster.WholeGPU
+	rows := tenantRows([]store.Tenant{
+		{Tenant: "a", Pool: "k80", Holds: 2, Entitlement: 4 * whole, Demand: 8 * whole, Rho: 900_000, Waiting: 3, Behind: 2 * time.Hour},
+		{Tenant: "a", Pool: "v100", Holds: 1, Entitlement: 1 * whole, Rho: 100_000, Waiting: 2, Behind: -2 * time.Hour},
+		{Tenant: "b", Pool: "k80", Holds: 1, Behind: time.Minute, Owed: 3_600_000}})
+	a, b := &rows[0], &rows[1]
+	if len(rows) != 2 || b.Name != "b" || b.HasRho || b.Owed.Hours() != 1 || a.Has != 3 || a.Due != 5 || a.Wants != 8 || a.Rho != 900_000 || a.Behind != 2*time.Hour || a.Level() != Warn || b.Level() != Good {
+		t.Errorf("rows %+v", rows)
+	}
+	got := colours([]store.Tenant{{Tenant: "x", Weight: 1}, {Tenant: "y", Weight: 5}, {Tenant: "x", Weight: 2}})
+	if got["y"] != 0 || got["x"] != 1 {
+		t.Errorf("colours %v", got)
+	}
+}

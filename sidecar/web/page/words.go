@@ -1,0 +1,86 @@
+package page
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/view"
+)
+
+var functions = template.FuncMap{
+	"gpus":     gpus,
+	"count":    count,
+	"human":    human,
+	"span":     func(s cluster.Span) string { return human(s.Duration()) },
+	"hours":    func(g cluster.GPUTime) string { return hours(g.Hours()) },
+	"percent":  func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) },
+	"nodes":    func(list []string) string { return hostlist.Compress(list) },
+	"job":      JobPath,
+	"place":    func(name string) string { return "/places/" + url.PathEscape(name) },
+	"plural":   view.Plural,
+	"fixed":    func(digits int, x float64) string { return strconv.FormatFloat(x, 'f', digits, 64) },
+	"micro":    func(g cluster.MicroGPU) string { return gpus(float64(g) / float64(cluster.WholeGPU)) },
+	"duration": func(ns time.Duration) string { return human(ns) },
+	"spaced":   func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+	"gib":      func(b int64) string { return fmt.Sprintf("%.0f GiB", float64(b)/(1<<30)) },
+}
+
+// gpus writes a number of GPUs with at most one digit after the point.
+func gpus(n float64) string {
+	if r := math.Round(n*10) / 10; r != math.Trunc(r) && math.Abs(r) < 1000 {
+		return strconv.FormatFloat(r, 'f', 1, 64)
+	}
+	return count(int(math.Round(n)))
+}
+
+// count writes a whole number with a comma between thousands.
+func count(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// hours writes GPU hours, with more digits of few.
+func hours(h float64) string {
+	switch size := math.Abs(h); {
+	case size >= 100:
+		return count(int(math.Round(h)))
+	case size >= 1:
+		return gpus(h)
+	}
+	return strconv.FormatFloat(math.Round(h*1000)/1000, 'f', -1, 64)
+}
+
+// human writes a length of time in its two largest units: "3 d 4 h", "2 h 5 min", "40 s".
+func human(d time.Duration) string {
+	sign := ""
+	if d < 0 {
+		sign, d = "-", -d
+	}
+	units := []struct {
+		name string
+		size time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"min", time.Minute}, {"s", time.Second}}
+	for i, u := range units {
+		if d < u.size {
+			continue
+		}
+		out := fmt.Sprintf("%s%d %s", sign, d/u.size, u.name)
+		if i+1 < len(units) && i < 2 {
+			if rest := d % u.size / units[i+1].size; rest > 0 {
+				out += fmt.Sprintf(" %d %s", rest, units[i+1].name)
+			}
+		}
+		return out
+	}
+	return "0 s"
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/web/scene/scenetest"
+	"github.com/fairlease/fairlease/tests/browser"
+)
+
+// onPage measures the time until Chromium shows the first content of a page of a large site: of each page the median of five visits, of
+// all pages the slowest.
+func onPage() error {
+	site := browser.Serve(scenetest.Site{Nodes: 2000, Jobs: 10_000, Market: true, Counters: true, Tenants: 100}, true)
+	defer site.Close()
+	pages := map[string]string{"overview": "/", "gpus": "/gpus", "leases": "/leases", "places": "/places", "jobs": "/jobs", "market": "/market", "rounds": "/rounds",
+		"job": "/jobs/" + site.Keeper.Scene().Jobs[0].SlurmID, "round": fmt.Sprintf("/rounds/%d", site.Keeper.Scene().Round)}
+	var visits []browser.Visit
+	for range 5 {
+		for name, path := range pages {
+			visits = append(visits, browser.Visit{Name: name, Path: path, NoAxe: true})
+		}
+	}
+	found, err := browser.Look("tests/browser", site.URL, "", visits)
+	if err != nil {
+		return fmt.Errorf("%w; make browser-deps installs what it needs", err)
+	}
+	paints := map[string][]float64{}
+	for _, f := range found {
+		paints[f.Name] = append(paints[f.Name], f.Paint)
+	}
+	slowest, which := 0.0, ""
+	for name, all := range paints {
+		slices.Sort(all)
+		if median := all[len(all)/2]; median > slowest {
+			slowest, which = median, name
+		}
+	}
+	fmt.Printf("of a site with 2,000 nodes and 10,000 jobs, the slowest page is %s\n", which)
+	figure("page_first_paint_ms", slowest, "ms")
+	return nil
+}

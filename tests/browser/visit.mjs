@@ -1,0 +1,55 @@
+// Visits pages in Chromium and says what it found. Standard input is {base, shots, visits: [{name, path, width, height, scheme, wait}]}; the
+// last line of standard output is a list with, for each visit: console errors, refused by policy, requests to other hosts, axe's
+// violations, the time of the first paint in ms, the pixels that it is wider than the window, and its text.
+import {createRequire} from "node:module";
+import {readFileSync} from "node:fs";
+import {chromium} from "playwright-core";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const task = JSON.parse(readFileSync(0, "utf8"));
+const browser = await chromium.launch({executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"]});
+// until asks again and again: the policy of the page forbids what waits inside it for an expression.
+const until = async (page, expression) => {
+	for (const end = Date.now() + 20_000; !await page.evaluate(expression);) {
+		if (Date.now() > end) throw new Error(expression + " never was true");
+		await page.waitForTimeout(50);
+	}
+};
+const out = [];
+for (const v of task.visits) {
+	const context = await browser.newContext({viewport: {width: v.width || 1280, height: v.height || 900}, colorScheme: v.scheme || "light", deviceScaleFactor: 1, extraHTTPHeaders: v.user ? {"X-Remote-User": v.user} : {}});
+	const page = await context.newPage();
+	const found = {name: v.name, errors: [], outside: [], violations: []};
+	page.on("console", m => { if (m.type() === "error" || m.type() === "warning") found.errors.push(m.text()); });
+	page.on("pageerror", e => found.errors.push(String(e)));
+	page.on("dialog", d => { found.errors.push("a dialog: " + d.message()); d.dismiss(); });
+	page.on("request", r => { if (!r.url().startsWith(task.base) && !r.url().startsWith("data:")) found.outside.push(r.url()); });
+	await page.addInitScript(() => document.addEventListener("securitypolicyviolation", e => console.error("refused by policy: " + e.violatedDirective + " " + e.blockedURI)));
+	const reply = await page.goto(task.base + v.path, {waitUntil: "load"});
+	found.status = reply.status();
+	await until(page, `[...document.querySelectorAll("[data-chart]")].every(c => c.querySelector("canvas") || c.getBoundingClientRect().top > innerHeight)`);
+	found.paint = await page.evaluate(() => (performance.getEntriesByName("first-contentful-paint")[0] || {}).startTime);
+	found.wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+	found.text = await page.evaluate(() => document.body.innerText);
+	for (const s of v.steps || []) {
+		if (s.click) await page.click(s.click);
+		if (s.key) await page.keyboard.press(s.key);
+		if (s.post) await page.evaluate(p => fetch(p, {method: "POST"}), s.post);
+		if (s.until) await until(page, s.until).catch(e => found.errors.push(e.message));
+	}
+	if (!v.noAxe) {
+		await page.evaluate(axe);
+		const result = await page.evaluate(() => axe.run(document, {resultTypes: ["violations"]}));
+		for (const x of result.violations) found.violations.push(`${x.id}: ${x.help}: ${x.nodes.slice(0, 3).map(n => n.target.join(" ") + " (" + (n.any[0] || n.all[0] || n.none[0] || {}).message + ")").join("; ")}`);
+	}
+	if (task.shots) {
+		const high = await page.evaluate(() => document.documentElement.scrollHeight);
+		await page.setViewportSize({width: v.width || 1280, height: Math.min(high, 2500)}); // so that all charts are drawn
+		await page.waitForTimeout(300);
+		await page.screenshot({path: `${task.shots}/${v.name}.png`});
+	}
+	out.push(found);
+	await context.close();
+}
+await browser.close();
+console.log("\n" + JSON.stringify(out));
