@@ -53,7 +53,7 @@ type Bid struct {
 	// Basis is the source of each speed, by pool. For several jobs it is the least certain one;
 	// "" = unknown for one of them. It is nil if speeds are certain.
 	Basis []Source `json:"basis,omitempty"`
-	// Priced is what prices of trades go by: the speeds without estimates by completion times and counters; nil = Speeds.
+	// Priced is what prices of trades go by: the speeds without what kinds show that report nothing; nil = Speeds.
 	Priced *Terms `json:"priced,omitempty"`
 	// Of a party that is one job: remaining and completed steps (unit: Speeds × seconds), time
 	// since arrival, and deadline (SLO; 0 = none).

@@ -1,6 +1,10 @@
 package cluster
 
-import compare "cmp"
+import (
+	compare "cmp"
+	"math"
+	"slices"
+)
 
 // Completion is the run times of a kind's jobs that ended, and the rates by them. Lists of it are sorted by
 // CompareSubject.
@@ -56,4 +60,21 @@ func (c *Completion) CompareSubject(o *Completion) int {
 // CompareSubject orders by kind, gang, model.
 func (u *Usage) CompareSubject(o *Usage) int {
 	return compare.Or(compare.Compare(u.Kind, o.Kind), compare.Compare(u.Gang, o.Gang), compare.Compare(u.Model, o.Model))
+}
+
+// FindCompletion gives the index of a kind's run times, or the place for them.
+func FindCompletion(list []Completion, kind Kind, gang int) (int, bool) {
+	of := Completion{Kind: kind, Gang: gang}
+	return slices.BinarySearchFunc(list, &of, func(c Completion, of *Completion) int { return c.CompareSubject(of) })
+}
+
+// FindUsage gives the index of a kind's counters on a model, or the place for them.
+func FindUsage(list []Usage, kind Kind, gang int, model string) (int, bool) {
+	of := Usage{Kind: kind, Gang: gang, Model: model}
+	return slices.BinarySearchFunc(list, &of, func(u Usage, of *Usage) int { return u.CompareSubject(of) })
+}
+
+// Fade adds a value, off from the mean, to the mean and the standard deviation of the last n values. Older ones fade.
+func Fade(mean, spread, off, n float64) (float64, float64) {
+	return mean + off/n, math.Sqrt((n - 1) / n * (spread*spread + off*off/n))
 }

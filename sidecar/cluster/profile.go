@@ -41,6 +41,7 @@ type Method string
 const (
 	ByCompletions Method = "completions"
 	ByCounters    Method = "counters"
+	ByOthers      Method = "others" // by what other kinds gain
 )
 
 // Profile is the throughput of a kind of job on one GPU model.

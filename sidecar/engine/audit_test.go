@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/answer"
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 )
 
@@ -182,5 +183,26 @@ func TestTheStakeOfAJob(t *testing.T) {
 		if _, ok := engine.StakeOf(s, 99); ok {
 			t.Error("a job that is not there has a stake")
 		}
+	}
+}
+
+// A false speed changes the prices of trades too: an audit is the same whether or not prices go by terms of their own, as long as these are equal.
+func TestAnAuditLiesInPricesToo(t *testing.T) {
+	s := bourse(preset.GandivaFair, 6, 1.2, 2, 6)
+	audit := func(terms bool) cluster.Audit {
+		q := engine.Decide(s).AllocationRequest
+		for i := range q.Bids {
+			if own := q.Bids[i].Terms(); terms {
+				q.Bids[i].Priced = &own
+			}
+		}
+		return answer.Audit(q, preset.PolicyOf(q.Policy), s.Now, nil)
+	}
+	plain := audit(false)
+	if asJSON(t, audit(true)) != asJSON(t, plain) {
+		t.Errorf("prices by terms of their own: %s, without these: %s", asJSON(t, audit(true)), asJSON(t, plain))
+	}
+	if !slices.ContainsFunc(plain.Tenants, func(x cluster.AuditedTenant) bool { return *x.More != 0 || *x.Less != 0 }) {
+		t.Error("no false speed changes anything: nothing was tested")
 	}
 }

@@ -100,7 +100,10 @@ func ProfileTable(all []Profile, now cluster.Instant) *Table {
 			speedup, bounds = fmt.Sprintf("%.2f", s.Value), fmt.Sprintf("%.2f-%.2f", s.Low, s.High)
 		}
 		if x.Samples > 0 {
-			samples, spread = fmt.Sprint(x.Samples), fmt.Sprintf("%.1f%%", 100*x.Spread)
+			samples = fmt.Sprint(x.Samples)
+		}
+		if x.Samples > 0 || x.Spread > 0 {
+			spread = fmt.Sprintf("%.1f%%", 100*x.Spread)
 		}
 		if x.At > 0 {
 			age = now.Sub(x.At).String()
@@ -128,14 +131,14 @@ func ProfileChecks(snap *cluster.Snapshot, plan *cluster.Plan) []profile.Quality
 
 // ProfileCheckTable lists the coverage and the errors of sources.
 func ProfileCheckTable(all []profile.Quality, _ cluster.Instant) *Table {
-	t := &Table{Head: []string{"SOURCE", ">KNOWN", ">COVERAGE", ">TESTED", ">ERROR", ">WORST"}}
+	t := &Table{Head: []string{"SOURCE", ">KNOWN", ">OF", ">COVERAGE", ">TESTED", ">ERROR", ">P90"}}
 	percent := func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
 	for _, c := range all {
 		tested, off, worst := "", "", ""
 		if c.Tested > 0 {
 			tested, off, worst = fmt.Sprint(c.Tested), percent(math.Expm1(c.Error)), percent(math.Expm1(c.Worst))
 		}
-		t.Add(cmp.Or(string(c.Method), string(c.Source), "unknown"), fmt.Sprint(c.Known), percent(float64(c.Known)/float64(max(c.Of, 1))), tested, off, worst)
+		t.Add(cmp.Or(string(c.Method), string(c.Source), "unknown"), fmt.Sprint(c.Known), fmt.Sprint(c.Of), percent(float64(c.Known)/float64(max(c.Of, 1))), tested, off, worst)
 	}
 	return t
 }

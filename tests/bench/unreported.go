@@ -11,15 +11,17 @@ import (
 )
 
 // unreported measures the throughput of gavel:las where speeds are learnt from jobs that do not report, as a part of that where all is
-// declared: with no job reporting, and with one command in five. It prints the worst of several made-up fleets.
+// declared: with no job reporting, and with one command in five. It prints the worst of several made-up fleets; the estimators were
+// chosen on the second and the fourth.
 func unreported() error {
 	table, err := trace.OpenThroughputs(filepath.Join(gavelData, "simulation_throughputs.json.gz"))
 	if err != nil {
 		return err
 	}
+	const fleets = 8
 	const learns, counts = 14 * cluster.Day, 4 * cluster.Day
 	none, some := 100.0, 100.0
-	for seed := uint64(1); seed <= drawnSeeds; seed++ {
+	for seed := uint64(1); seed <= fleets; seed++ {
 		x := simtest.Fleet{Tenants: 12, Commands: 2, Jobs: 4, Nodes: 2, Seed: seed, Work: 3 * cluster.Hour / 2, Speeds: experiment.SpeedsOf(table, trace.GavelReference)}
 		var rates [4]float64
 		for k, know := range []simtest.Knowledge{{Declared: true}, {Blind: true}, {}, {Reporting: 20}} {

@@ -69,6 +69,7 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 		"profiles-kind":     "profiles vit",
 		"profiles-parsable": "profiles vision/resnet50 -P",
 		"profiles-json":     "profiles vision/resnet50 --json",
+		"profiles-check":    "profiles --check",
 		"trades":            "trades",
 		"trades-all":        "trades --all",
 		"trades-json":       "trades --json",
@@ -89,6 +90,9 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 	}
 	if r := s.run(t, "profiles", "a", "b"); r.code != failure.Misuse {
 		t.Errorf("two kinds: exit code %d\n%s", r.code, r.err)
+	}
+	if r := s.run(t, "profiles", "vit", "--check"); r.code != failure.Misuse || !strings.Contains(r.err, `leave "vit" out`) {
+		t.Errorf("a check of one kind: exit code %d\n%s", r.code, r.err)
 	}
 	snap, plan, err := s.world.Loop.Preview(t.Context())
 	if err != nil {
@@ -122,8 +126,10 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 // Without a policy the list is empty, and the output says so.
 func TestNoMarket(t *testing.T) {
 	s := tell(t)
-	if r := s.run(t, "profiles"); r.code != failure.No || !strings.Contains(r.err, "no policy divided heterogeneous GPU models") || !strings.Contains(r.err, "gandiva-fair") {
-		t.Errorf("exit code %d\n%s", r.code, r.err)
+	for _, args := range [][]string{{"profiles"}, {"profiles", "--check"}} {
+		if r := s.run(t, args...); r.code != failure.No || !strings.Contains(r.err, "no policy divided heterogeneous GPU models") || !strings.Contains(r.err, "gandiva-fair") {
+			t.Errorf("%v: exit code %d\n%s", args, r.code, r.err)
+		}
 	}
 	if r := s.run(t, "trades", "-P"); r.code != failure.OK || strings.Count(r.out, "\n") != 1 {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)

@@ -25,31 +25,38 @@ func (p *program) profiles() *cobra.Command {
   STEPS/S   throughput of the whole gang; 0 = the job does not run there
   SPEEDUP   over the reference model, of the source that counts; empty = another source counts
   BOUNDS    of the speedup
-  SOURCE    observed, declared, or an estimate: by completions (run times), counters (of GPUs), or
-            estimated from similar job types
+  SOURCE    observed, declared, or an estimate: by completions (run times), counters (of GPUs),
+            estimated from similar job types, or others (what other job types gain there)
   SAMPLES   reports in an observed average, or jobs of an estimate
   SPREAD    standard deviation of the samples; of an estimate its standard error
   BASIS     origin of a declaration (file = the administrator), or of an estimate
 
-STEPS/S is empty if only the ratio between models is known. --check tests the sources: COVERAGE is the part of
-job types and models that a source tells; for ERROR (median) and WORST (of nine in ten) each observation is
-estimated without it.`,
+STEPS/S is empty if only the ratio between models is known. --check tests the sources instead. KNOWN counts the
+job types and models that a source tells, OF all there are. Then what is known of a job type on one model is
+hidden and estimated: TESTED counts such estimates, ERROR is the median of their errors, and nine in ten are at
+most P90 off. Observations are hidden; of job types that report nothing, run times.`,
 		RunE: func(c *cobra.Command, args []string) error {
+			divides := func(snap *cluster.Snapshot) error {
+				if snap.Settings.Divide != "" {
+					return nil
+				}
+				return &failure.Error{Code: failure.No, What: "no policy divided heterogeneous GPU models in the newest round",
+					Next: "set preset to one of " + strings.Join(preset.Dividing(), ", ") + "; check with fairlease status that rounds are made"}
+			}
+			if check && len(args) > 0 {
+				return failure.Usage("--check tests the sources of all job types: leave %q out", args[0])
+			}
 			if check {
 				return remembered[profile.Quality]{
 					of: func(snap *cluster.Snapshot, plan *cluster.Plan) ([]profile.Quality, error) {
-						return view.ProfileChecks(snap, plan), nil
+						return view.ProfileChecks(snap, plan), divides(snap)
 					},
 					table: view.ProfileCheckTable,
 				}.show(c, p, l, nil)
 			}
 			return remembered[view.Profile]{
 				of: func(snap *cluster.Snapshot, plan *cluster.Plan) ([]view.Profile, error) {
-					if snap.Settings.Divide == "" {
-						return nil, &failure.Error{Code: failure.No, What: "no policy divided heterogeneous GPU models in the newest round",
-							Next: "set preset to one of " + strings.Join(preset.Dividing(), ", ") + "; check with fairlease status that rounds are made"}
-					}
-					return view.Profiles(snap, plan), nil
+					return view.Profiles(snap, plan), divides(snap)
 				},
 				fits:  func(x *view.Profile, kind string) bool { return string(x.Kind) == kind || x.Kind.Name() == kind },
 				none:  "no throughput is known of a job type %q",

@@ -84,13 +84,22 @@ func (f *fair) divide(said policy.Market) (policy.Parts, error) {
 	q := *f.q
 	q.Bids = slices.Clone(q.Bids)
 	for i := range q.Bids {
-		speeds := slices.Clone(q.Bids[i].Speeds)
-		for m, p := range f.pools {
-			if is := f.market.Tenants[f.of[i]].Speedup[m]; is > 0 {
-				speeds[p] *= said.Tenants[f.of[i]].Speedup[m] / is
+		b, l := &q.Bids[i], f.of[i]
+		deviate := func(speeds []float64) []float64 {
+			speeds = slices.Clone(speeds)
+			for m, p := range f.pools {
+				if is := f.market.Tenants[l].Speedup[m]; is > 0 {
+					speeds[p] *= said.Tenants[l].Speedup[m] / is
+				}
 			}
+			return speeds
 		}
-		q.Bids[i].Speeds = speeds
+		b.Speeds = deviate(b.Speeds)
+		if b.Priced != nil {
+			priced := *b.Priced
+			priced.Speeds = deviate(priced.Speeds)
+			b.Priced = &priced
+		}
 	}
 	d := Divide(q, f.by)
 	parts := policy.Parts{GPUs: make([][]float64, len(f.market.Tenants)), Objective: d.Objective, Why: d.Why}

@@ -388,7 +388,7 @@ func (x *shares) rooted(i int, speeds []profile.Speedup) []profile.Speedup {
 	if x.Settings.DivideJobs {
 		home = x.speeds.Home(i)
 	}
-	if home < 0 || speeds[home].Source != "" {
+	if home < 0 || speeds[home].Shown() {
 		return speeds
 	}
 	out := slices.Clone(speeds)

@@ -42,7 +42,7 @@ func (b *Book) Ended(of cluster.Completion, ran []cluster.ModelTime, done bool, 
 	if sum < Shortest || of.Kind.Tenant() == "" || of.Gang < 1 {
 		return
 	}
-	i, found := slices.BinarySearchFunc(b.Completions, &of, func(c cluster.Completion, of *cluster.Completion) int { return c.CompareSubject(of) })
+	i, found := cluster.FindCompletion(b.Completions, of.Kind, of.Gang)
 	if !b.owned.completions {
 		b.Completions, b.owned.completions = slices.Clone(b.Completions), true
 	}
@@ -62,8 +62,7 @@ func (b *Book) Ended(of cluster.Completion, ran []cluster.ModelTime, done bool, 
 
 // Jobs returns how many jobs of a kind, at a gang size, ran mostly on a model, of those that are remembered.
 func (b *Book) Jobs(kind cluster.Kind, gang int, model string) (n int) {
-	of := cluster.Completion{Kind: kind, Gang: gang}
-	i, found := slices.BinarySearchFunc(b.Completions, &of, func(c cluster.Completion, of *cluster.Completion) int { return c.CompareSubject(of) })
+	i, found := cluster.FindCompletion(b.Completions, kind, gang)
 	if !found {
 		return 0
 	}
@@ -79,8 +78,7 @@ func (b *Book) Jobs(kind cluster.Kind, gang int, model string) (n int) {
 
 // Fastest returns the highest rate of a kind by run times, in jobs per second; 0 = none is known.
 func (b *Book) Fastest(kind cluster.Kind, gang int) (rate float64) {
-	of := cluster.Completion{Kind: kind, Gang: gang}
-	if i, found := slices.BinarySearchFunc(b.Completions, &of, func(c cluster.Completion, of *cluster.Completion) int { return c.CompareSubject(of) }); found {
+	if i, found := cluster.FindCompletion(b.Completions, kind, gang); found {
 		for _, r := range b.Completions[i].Rates {
 			rate = max(rate, r.Rate)
 		}
@@ -159,7 +157,7 @@ func (b *Book) Used(of cluster.Usage, u *cluster.GPUUse) {
 	if of.Kind.Tenant() == "" || of.Model == "" || of.Gang < 1 {
 		return
 	}
-	i, found := slices.BinarySearchFunc(b.Usages, &of, func(x cluster.Usage, of *cluster.Usage) int { return x.CompareSubject(of) })
+	i, found := cluster.FindUsage(b.Usages, of.Kind, of.Gang, of.Model)
 	if !b.owned.usages {
 		b.Usages, b.owned.usages = slices.Clone(b.Usages), true
 	}
@@ -191,9 +189,7 @@ func add(l *cluster.Level, m cluster.Mean, least float64) {
 		off = min(max(off, -far), far)
 	}
 	l.Jobs = min(l.Jobs+1, maxRan)
-	n := float64(l.Jobs)
-	l.Spread = math.Sqrt((n - 1) / n * (l.Spread*l.Spread + off*off/n))
-	l.Mean += off / n
+	l.Mean, l.Spread = cluster.Fade(l.Mean, l.Spread, off, float64(l.Jobs))
 }
 
 // owner is the tenant of an entry, and the time of its newest job.

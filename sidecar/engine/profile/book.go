@@ -193,19 +193,11 @@ func (f *facts) known(kind, with cluster.Kind, model string, gang int) *cluster.
 	return seen
 }
 
-// Rate gives the throughput of a kind with its GPUs to itself; false where it is not known
-// and cannot be estimated. A rate of 0 says that it does not run there.
-func (b *Book) Rate(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
-	if b.settings.Estimate && b.shown.shows(kind, gang) && b.known(kind, "", model, gang) == nil {
-		if p, ok := b.shown.byEvidence(kind, model, gang); ok {
-			return p, true
-		}
-	}
-	return b.Beside(kind, "", model, gang)
-}
-
 // Beside is Rate for a kind whose GPUs another one shares.
 func (b *Book) Beside(kind, with cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	if with == "" {
+		return b.Rate(kind, model, gang)
+	}
 	if !b.mentions(kind) && !b.mentions(cluster.Kind(kind.Name())) { // there is nothing to go by
 		return cluster.Profile{}, false
 	}
@@ -214,13 +206,7 @@ func (b *Book) Beside(kind, with cluster.Kind, model string, gang int) (cluster.
 		out.Kind, out.With = kind, with
 		return out, true
 	}
-	if with != "" {
-		return b.guess.estimatePair(kind, with, model, gang)
-	}
-	if b.settings.Estimate {
-		return b.guess.estimate(kind, model, gang)
-	}
-	return cluster.Profile{}, false
+	return b.guess.estimatePair(kind, with, model, gang)
 }
 
 // mostGang is more GPUs than a job has.

@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -15,38 +14,40 @@ type Quality struct {
 	// Known counts the job types and models whose throughput this source gives, Of all there are.
 	Known int `json:"known"`
 	Of    int `json:"of"`
-	// Tested counts the estimates that were compared with what is known better, while that was hidden from them. Error is the median of
+	// Tested counts the estimates that were compared with what is known, while that was hidden from them. Error is the median of
 	// their errors, in the logarithm, Worst the largest of nine in ten.
 	Tested int     `json:"tested"`
 	Error  float64 `json:"error"`
 	Worst  float64 `json:"worst"`
 }
 
-// Test tests the sources on some models: for each model on which a kind is known from observations, it leaves these
-// out, and estimates the rate by what is left. Where nothing is observed, counters are compared with run times. The best
-// source comes first.
+// mostTested is the maximum number of kinds that are hidden.
+const mostTested = 64
+
+// Test tests the sources on some models: it hides what is known of a kind on one model, and estimates that by what is left. Observations
+// count as known; of kinds that report nothing, run times do. Of more than mostTested kinds some are tested, evenly
+// spread over all. The best source comes first.
 func Test(b *Book, models []string) []Quality {
-	out := []Quality{{Source: cluster.Observed}, {Source: cluster.Declared}, {Source: cluster.Estimated, Method: cluster.ByCompletions},
-		{Source: cluster.Estimated, Method: cluster.ByCounters}, {Source: cluster.Estimated}, {}}
-	errs := make([][]float64, len(out))
-	at := func(p *cluster.Profile) int {
-		return slices.IndexFunc(out, func(c Quality) bool { return c.Source == p.Source && c.Method == p.Method })
+	out := []Quality{{Source: cluster.Observed}, {Source: cluster.Declared}}
+	for i := range ladder[1:] {
+		out = append(out, Quality{Source: cluster.Estimated, Method: ladder[1+i].method})
 	}
-	for _, of := range subjects(b) {
+	out = append(out, Quality{})
+	errs := make([][]float64, len(out))
+	kinds := b.shown.subjects()
+	every := (len(kinds) + mostTested - 1) / mostTested
+	for k, of := range kinds {
 		for _, m := range models {
 			p, _ := b.Rate(of.kind, m, of.gang)
-			out[at(&p)].Known++
 			for i := range out {
-				out[i].Of++
+				if out[i].Of++; out[i].Source == p.Source && out[i].Method == p.Method {
+					out[i].Known++
+				}
 			}
-			for _, e := range hidden(b, of, m) {
-				k := at(&cluster.Profile{Source: cluster.Estimated, Method: e.method})
-				errs[k] = append(errs[k], e.off)
+			if k%every > 0 {
+				continue
 			}
-		}
-		for _, off := range against(b, of) {
-			k := at(&cluster.Profile{Source: cluster.Estimated, Method: cluster.ByCounters})
-			errs[k] = append(errs[k], off)
+			hide(b, of, m, func(rung int, off float64) { errs[1+rung] = append(errs[1+rung], off) })
 		}
 	}
 	for i := range out {
@@ -58,74 +59,51 @@ func Test(b *Book, models []string) []Quality {
 	return out
 }
 
-// subjects gives all kinds with gang sizes that anything is known about, in order; not the site's.
-func subjects(b *Book) []runs {
-	var out []runs
-	for i := range b.entries {
-		if e := &b.entries[i]; e.With == "" {
-			out = append(out, runs{e.Kind, e.Gang})
+// hide estimates by each source how much faster a kind runs on a model than on another, without what is known there, and tells the error in
+// the logarithm. Nothing is told where that is not known.
+func hide(b *Book, of runs, model string, tell func(rung int, off float64)) {
+	observed := func(m string) float64 {
+		if p := b.look(of.kind, "", m, of.gang, cluster.Observed); p != nil && p.Samples >= b.settings.Trust {
+			return p.Rate
+		}
+		return 0
+	}
+	completed := func(m string) float64 {
+		p, _ := b.shown.byCompletions(of.kind, m, of.gang)
+		return p.Rate
+	}
+	rate, completions := observed, b.shown.completions
+	entries := b.Entries()
+	if b.knows(of.kind, of.gang) {
+		entries = slices.DeleteFunc(entries, func(e cluster.Profile) bool {
+			return e.Kind == of.kind && e.Gang == of.gang && e.Model == model && e.With == ""
+		})
+	} else if at, found := cluster.FindCompletion(completions, of.kind, of.gang); found {
+		rate, completions = completed, slices.Clone(completions)
+		c := &completions[at]
+		if m := slices.Index(c.Models, model); m >= 0 {
+			c.Rates = slices.Clone(c.Rates)
+			c.Rates[m] = cluster.RunRate{}
 		}
 	}
-	for i := range b.shown.completions {
-		out = append(out, runs{b.shown.completions[i].Kind, b.shown.completions[i].Gang})
-	}
-	for i := range b.shown.usages {
-		out = append(out, runs{b.shown.usages[i].Kind, b.shown.usages[i].Gang})
-	}
-	out = slices.DeleteFunc(out, func(r runs) bool { return r.kind.Tenant() == "" })
-	slices.SortFunc(out, func(x, y runs) int { return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.gang, y.gang)) })
-	return slices.Compact(out)
-}
-
-// tested is the error of an estimate.
-type tested struct {
-	method cluster.Method
-	off    float64
-}
-
-// hidden estimates an observed rate by each method without it.
-func hidden(b *Book, of runs, model string) (out []tested) {
-	seen := b.look(of.kind, "", model, of.gang, cluster.Observed)
-	if seen == nil || seen.Samples < b.settings.Trust {
-		return nil
-	}
-	rest := New(b.settings, slices.DeleteFunc(b.Entries(), func(e cluster.Profile) bool {
-		return e.Kind == of.kind && e.Gang == of.gang && e.Model == model && e.With == ""
-	}), nil)
-	rest.Consider(b.shown.completions, b.shown.usages)
-	if !rest.knows(of.kind, of.gang) || rest.known(of.kind, "", model, of.gang) != nil {
-		return nil
-	}
-	for _, try := range []func(cluster.Kind, string, int) (cluster.Profile, bool){rest.shown.byCompletions, rest.shown.byCounters, rest.guess.estimate} {
-		if p, ok := try(of.kind, model, of.gang); ok && p.Rate > 0 {
-			out = append(out, tested{p.Method, math.Abs(math.Log(p.Rate / seen.Rate))})
+	truth, base, level := rate(model), "", 0.0
+	for _, m := range b.shown.modelsOf(of) {
+		if r := rate(m); m != model && r > 0 && base == "" {
+			base, level = m, r
 		}
 	}
-	return out
-}
-
-// against compares the counters of a kind that reports nothing with its run times.
-func against(b *Book, of runs) (out []float64) {
-	c := b.shown.completionOf(of.kind, of.gang)
-	if c == nil || b.knows(of.kind, of.gang) {
-		return nil
+	if truth == 0 || base == "" {
+		return
 	}
-	rest := New(b.settings, b.entries, nil)
-	rest.Consider(slices.DeleteFunc(slices.Clone(b.shown.completions), func(o cluster.Completion) bool { return o.CompareSubject(c) == 0 }), b.shown.usages)
-	first := -1
-	for m := range c.Models {
-		if c.Rates[m].Rate == 0 {
-			continue
-		}
-		if first < 0 {
-			first = m
-			continue
-		}
-		x, ok := rest.shown.byCounters(of.kind, c.Models[first], of.gang)
-		y, known := rest.shown.byCounters(of.kind, c.Models[m], of.gang)
-		if ok && known {
-			out = append(out, math.Abs(math.Log(y.Rate/x.Rate)-math.Log(c.Rates[m].Rate/c.Rates[first].Rate)))
+	rest := New(b.settings, entries, nil)
+	rest.Consider(completions, b.shown.usages)
+	from, ok := rest.Rate(of.kind, base, of.gang)
+	if !ok || from.Rate == 0 || rest.known(of.kind, "", model, of.gang) != nil {
+		return
+	}
+	for i := range ladder[1:] {
+		if p, ok := ladder[1+i].rate(rest, of.kind, model, of.gang); ok && p.Rate > 0 {
+			tell(1+i, math.Abs(math.Log(p.Rate/from.Rate)-math.Log(truth/level)))
 		}
 	}
-	return out
 }

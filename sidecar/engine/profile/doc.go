@@ -15,9 +15,11 @@
 // observation does not fall back to a declaration.
 //
 // A tenant's reports and declarations concern its own kinds only. Its unknown entries are
-// estimated from the site's kinds, which the administrator declares, and its own: no tenant can
-// influence another's numbers. A job that misreports steps by the same factor on every model
-// gains nothing: policies use ratios between models.
+// estimated from the site's kinds, which the administrator declares, and its own. Run times and
+// counters of kinds that report nothing are compared over all tenants, each with the same weight:
+// they place jobs and price nothing, so no tenant can influence another's prices. A job that
+// misreports steps by the same factor on every model gains nothing: policies use ratios between
+// models. The ladder of sources is in ladder.go.
 //
 //	paper                               here
 //	T_mj, Gavel §3.1                    Book.Rate

@@ -1,8 +1,6 @@
 package profile
 
 import (
-	"math"
-
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
@@ -39,8 +37,6 @@ func notice(p *cluster.Pace, x float64) bool {
 		off = min(max(off, -allow-limit/4), allow+limit/4)
 	}
 	p.Samples = min(p.Samples+1, lasting)
-	n := float64(p.Samples)
-	p.Mean = p.Mean + off/n
-	p.Spread = math.Sqrt((n - 1) / n * (p.Spread*p.Spread + off*off/n))
+	p.Mean, p.Spread = cluster.Fade(p.Mean, p.Spread, off, float64(p.Samples))
 	return false
 }

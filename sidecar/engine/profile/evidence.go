@@ -3,6 +3,7 @@ package profile
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -24,8 +25,7 @@ func (b *Book) Consider(completions []cluster.Completion, usages []cluster.Usage
 
 // completionOf gives the entry of a kind at a gang size; nil = none.
 func (s *evidence) completionOf(kind cluster.Kind, gang int) *cluster.Completion {
-	of := cluster.Completion{Kind: kind, Gang: gang}
-	i, found := slices.BinarySearchFunc(s.completions, &of, func(c cluster.Completion, of *cluster.Completion) int { return c.CompareSubject(of) })
+	i, found := cluster.FindCompletion(s.completions, kind, gang)
 	if !found {
 		return nil
 	}
@@ -34,26 +34,12 @@ func (s *evidence) completionOf(kind cluster.Kind, gang int) *cluster.Completion
 
 // usagesOf gives the entries of a kind at a gang size.
 func (s *evidence) usagesOf(kind cluster.Kind, gang int) []cluster.Usage {
-	of := cluster.Usage{Kind: kind, Gang: gang}
-	from, _ := slices.BinarySearchFunc(s.usages, &of, func(u cluster.Usage, of *cluster.Usage) int { return u.CompareSubject(of) })
+	from, _ := cluster.FindUsage(s.usages, kind, gang, "")
 	to := from
 	for to < len(s.usages) && s.usages[to].Kind == kind && s.usages[to].Gang == gang {
 		to++
 	}
 	return s.usages[from:to]
-}
-
-// shows tells whether there is evidence of a kind.
-func (s *evidence) shows(kind cluster.Kind, gang int) bool {
-	return s.completionOf(kind, gang) != nil || len(s.usagesOf(kind, gang)) > 0
-}
-
-// byEvidence estimates a rate from the kind's own jobs: by their completion times, else by their counters.
-func (s *evidence) byEvidence(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
-	if p, ok := s.byCompletions(kind, model, gang); ok {
-		return p, true
-	}
-	return s.byCounters(kind, model, gang)
 }
 
 // byCompletions estimates by the ratio of completion times: work that takes half the time runs twice as fast. Where
@@ -122,6 +108,7 @@ const (
 	dram
 	tensor
 	counters
+	usual = counters // no counter: all kinds are taken to gain the same
 )
 
 func (c counter) String() string {
@@ -129,12 +116,19 @@ func (c counter) String() string {
 }
 
 func (c counter) of(u *cluster.Usage) *cluster.Level {
+	if c == usual || u == nil {
+		return &cluster.Level{Jobs: 1}
+	}
 	return [...]*cluster.Level{&u.PCIeRX, &u.DRAM, &u.Tensor}[c]
 }
 
-// works is how counters compare with work, by pair of models in the order of their names.
+// medianToSD makes a standard deviation of a median of errors, if these are normally distributed.
+const medianToSD = 1.4826
+
+// works is how counters compare with work, by pair of models in the order of their names, and how kinds usually do.
 type works struct {
-	pairs map[[2]string]measure
+	counters, usual map[[2]string]measure
+	hub             string // the model with which most others are compared
 }
 
 // measure is the best counter between two models. A kind whose counter is e^x times as high on the second model as on the first runs
@@ -148,65 +142,114 @@ type measure struct {
 
 // measures compares counters with rates over all kinds that have both on both models, and keeps the answer until
 // facts change. Each tenant weighs the same, so that none changes the factors by many kinds.
-func (s *evidence) measures() map[[2]string]measure {
+func (s *evidence) measures() *works {
 	if s.works != nil {
-		return s.works.pairs
+		return s.works
 	}
-	type row struct {
-		tenant string
-		at     cluster.Instant
-		off    float64
-	}
-	rows := map[[2]string]*[counters][]row{}
-	for from := 0; from < len(s.usages); {
-		first := &s.usages[from]
-		same := s.usagesOf(first.Kind, first.Gang)
-		from += len(same)
-		for i := range same {
-			for k := i + 1; k < len(same); k++ {
-				gain, ok := s.measured(first.Kind, same[i].Model, same[k].Model, first.Gang)
+	rows := map[[2]string]*[counters + 1][]row{}
+	for _, of := range s.subjects() {
+		usages := s.usagesOf(of.kind, of.gang)
+		on := func(model string) *cluster.Usage {
+			if k := slices.IndexFunc(usages, func(u cluster.Usage) bool { return u.Model == model }); k >= 0 {
+				return &usages[k]
+			}
+			return nil
+		}
+		models := s.modelsOf(of)
+		for i, from := range models {
+			for _, to := range models[i+1:] {
+				gain, at, ok := s.measured(of.kind, from, to, of.gang)
 				if !ok {
 					continue
 				}
-				pair := [2]string{same[i].Model, same[k].Model}
+				pair := [2]string{from, to}
 				if rows[pair] == nil {
-					rows[pair] = &[counters][]row{}
+					rows[pair] = &[counters + 1][]row{}
+				}
+				add := func(c counter, off float64, at cluster.Instant) {
+					rows[pair][c] = append(rows[pair][c], row{of.kind.Tenant(), at, off})
+				}
+				add(usual, -gain, at)
+				x, y := on(from), on(to)
+				if x == nil || y == nil {
+					continue
 				}
 				for c := range counters {
-					if x, y := c.of(&same[i]), c.of(&same[k]); x.Jobs > 0 && y.Jobs > 0 {
-						rows[pair][c] = append(rows[pair][c], row{first.Kind.Tenant(), min(same[i].At, same[k].At), y.Mean - x.Mean - gain})
+					if a, b := c.of(x), c.of(y); a.Jobs > 0 && b.Jobs > 0 {
+						add(c, b.Mean-a.Mean-gain, min(x.At, y.At))
 					}
 				}
 			}
 		}
 	}
-	pairs := map[[2]string]measure{}
+	s.works = &works{counters: map[[2]string]measure{}, usual: map[[2]string]measure{}}
+	compared := map[string]int{}
 	for pair, of := range rows { // each separately
 		for c := range counters {
-			list := of[c]
-			slices.SortStableFunc(list, func(x, y row) int { return cmp.Compare(y.at, x.at) })
-			list = list[:min(len(list), mostKinds)]
-			if len(list) < leastKinds {
-				continue
-			}
-			offs, tenants := make([]float64, len(list)), make([]string, len(list))
-			for i, r := range list {
-				offs[i], tenants[i] = r.off, r.tenant
-			}
-			m := measure{counter: c, factor: balanced(offs, tenants, -1), kinds: len(list)}
-			errs := make([]float64, len(list))
-			for i := range list {
-				errs[i] = math.Abs(offs[i] - balanced(offs, tenants, i))
-			}
-			slices.Sort(errs)
-			m.error = errs[len(errs)/2]
-			if best, ok := pairs[pair]; m.error <= worstError && (!ok || m.error < best.error) {
-				pairs[pair] = m
+			m, ok := foretell(c, of[c])
+			if best, found := s.works.counters[pair]; ok && m.error <= worstError && (!found || m.error < best.error) {
+				s.works.counters[pair] = m
 			}
 		}
+		if m, ok := foretell(usual, of[usual]); ok {
+			s.works.usual[pair] = m
+			compared[pair[0]]++
+			compared[pair[1]]++
+		}
 	}
-	s.works = &works{pairs}
-	return pairs
+	for _, m := range slices.Sorted(maps.Keys(compared)) {
+		if compared[m] > compared[s.works.hub] {
+			s.works.hub = m
+		}
+	}
+	return s.works
+}
+
+// subjects gives all kinds with gang sizes that anything is known about, in order; not the site's.
+func (s *evidence) subjects() []runs {
+	var out []runs
+	for i := range s.entries {
+		if e := &s.entries[i]; e.With == "" {
+			out = append(out, runs{e.Kind, e.Gang})
+		}
+	}
+	for i := range s.completions {
+		out = append(out, runs{s.completions[i].Kind, s.completions[i].Gang})
+	}
+	for i := range s.usages {
+		out = append(out, runs{s.usages[i].Kind, s.usages[i].Gang})
+	}
+	out = slices.DeleteFunc(out, func(r runs) bool { return r.kind.Tenant() == "" })
+	slices.SortFunc(out, func(x, y runs) int { return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.gang, y.gang)) })
+	return slices.Compact(out)
+}
+
+// row is how far the gain of a kind differs from that of a counter.
+type row struct {
+	tenant string
+	at     cluster.Instant
+	off    float64
+}
+
+// foretell tests how well the gain of each kind is foretold by the others; false = they are too few.
+func foretell(c counter, list []row) (measure, bool) {
+	slices.SortStableFunc(list, func(x, y row) int { return cmp.Compare(y.at, x.at) })
+	list = list[:min(len(list), mostKinds)]
+	if len(list) < leastKinds {
+		return measure{}, false
+	}
+	offs, tenants := make([]float64, len(list)), make([]string, len(list))
+	for i, r := range list {
+		offs[i], tenants[i] = r.off, r.tenant
+	}
+	m := measure{counter: c, factor: balanced(offs, tenants, -1), kinds: len(list)}
+	errs := make([]float64, len(list))
+	for i := range list {
+		errs[i] = math.Abs(offs[i] - balanced(offs, tenants, i))
+	}
+	slices.Sort(errs)
+	m.error = errs[len(errs)/2]
+	return m, true
 }
 
 // balanced gives the median in which each tenant weighs the same, without the value at index but.
@@ -239,15 +282,16 @@ func balanced(values []float64, tenants []string, but int) float64 {
 	return 0
 }
 
-// measured gives ln of how much faster a kind runs on a model than on another, by reports on both, else by completion times on both.
-func (s *evidence) measured(kind cluster.Kind, from, to string, gang int) (gain float64, ok bool) {
+// measured gives ln of how much faster a kind runs on a model than on another, by reports on both, else by completion times on both,
+// and when that was last seen.
+func (s *evidence) measured(kind cluster.Kind, from, to string, gang int) (gain float64, at cluster.Instant, ok bool) {
 	x, y := s.look(kind, "", from, gang, cluster.Observed), s.look(kind, "", to, gang, cluster.Observed)
 	if x != nil && y != nil && min(x.Samples, y.Samples) >= s.settings.Trust {
-		return math.Log(y.Rate / x.Rate), true
+		return math.Log(y.Rate / x.Rate), min(x.At, y.At), true
 	}
 	c := s.completionOf(kind, gang)
 	if c == nil {
-		return 0, false
+		return 0, 0, false
 	}
 	var rates [2]cluster.RunRate
 	for m, name := range c.Models {
@@ -258,9 +302,27 @@ func (s *evidence) measured(kind cluster.Kind, from, to string, gang int) (gain 
 		}
 	}
 	if rates[0].Rate == 0 || rates[1].Rate == 0 || math.Hypot(rates[0].Spread, rates[1].Spread) > 2*worstError {
-		return 0, false
+		return 0, 0, false
 	}
-	return math.Log(rates[1].Rate / rates[0].Rate), true
+	return math.Log(rates[1].Rate / rates[0].Rate), c.At, true
+}
+
+// modelsOf gives the models on which anything is known of a kind at a gang size, in order.
+func (s *evidence) modelsOf(of runs) (out []string) {
+	from, to := s.of(of.kind)
+	for i := from; i < to; i++ {
+		if e := &s.entries[i]; e.With == "" && e.Gang == of.gang {
+			out = append(out, e.Model)
+		}
+	}
+	if c := s.completionOf(of.kind, of.gang); c != nil {
+		out = append(out, c.Models...)
+	}
+	for _, u := range s.usagesOf(of.kind, of.gang) {
+		out = append(out, u.Model)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // link gives ln of how much faster a kind runs where y was seen than where x was, by the best counter between the two models,
@@ -270,7 +332,7 @@ func (s *evidence) link(x, y *cluster.Usage) (gain, spread float64, by measure, 
 		gain, spread, by, ok = s.link(y, x)
 		return -gain, spread, by, ok
 	}
-	if by, ok = s.measures()[[2]string{x.Model, y.Model}]; !ok {
+	if by, ok = s.measures().counters[[2]string{x.Model, y.Model}]; !ok {
 		return 0, 0, by, false
 	}
 	from, to := by.counter.of(x), by.counter.of(y)
@@ -278,7 +340,7 @@ func (s *evidence) link(x, y *cluster.Usage) (gain, spread float64, by measure, 
 		return 0, 0, by, false
 	}
 	err := func(l *cluster.Level) float64 { return l.Spread / math.Sqrt(float64(l.Jobs)) }
-	return to.Mean - from.Mean - by.factor, math.Hypot(by.error, math.Hypot(err(from), err(to))), by, true
+	return to.Mean - from.Mean - by.factor, math.Hypot(medianToSD*by.error, math.Hypot(err(from), err(to))), by, true
 }
 
 // byCounters estimates by counters: the work of a step is the same on all models, up to a factor of each pair of
@@ -383,4 +445,51 @@ func Contradictions(b *Book) (out []Contradiction) {
 		}
 	}
 	return out
+}
+
+// byOthers estimates by what other kinds gain between a model on which this kind's own rate is shown and another one; if it is shown on none,
+// relative to the model from which most others can be compared. A rate that only the job itself declares shows nothing.
+func (s *evidence) byOthers(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	if len(s.completions)+len(s.usages) == 0 {
+		return cluster.Profile{}, false
+	}
+	best, found, anchored := cluster.Profile{}, false, s.knows(kind, gang)
+	for _, from := range s.modelsOf(runs{kind, gang}) {
+		p, ok := s.settled(kind, from, gang)
+		if !ok {
+			p, ok = s.byCounters(kind, from, gang)
+		}
+		if !ok || p.Source == cluster.Declared && p.Basis != File {
+			continue
+		}
+		anchored = true
+		if out, ok := s.usually(p, model); ok && (!found || out.Spread < best.Spread) {
+			best, found = out, true
+		}
+	}
+	if anchored {
+		return best, found
+	}
+	hub := s.measures().hub
+	unit := cluster.Profile{Kind: kind, Model: hub, Gang: gang, Source: cluster.Estimated, Method: cluster.ByOthers, Rate: 1, Relative: true,
+		Basis: "the model with which others are compared"}
+	if hub == "" || hub == model {
+		return unit, hub != ""
+	}
+	return s.usually(unit, model)
+}
+
+// usually estimates a rate by one on another model, and the gains of other kinds.
+func (s *evidence) usually(p cluster.Profile, model string) (cluster.Profile, bool) {
+	pair, sign := [2]string{p.Model, model}, -1.0
+	if p.Model > model {
+		pair, sign = [2]string{model, p.Model}, 1
+	}
+	m, ok := s.measures().usual[pair]
+	if !ok {
+		return p, false
+	}
+	return cluster.Profile{Kind: p.Kind, Model: model, Gang: p.Gang, Source: cluster.Estimated, Method: cluster.ByOthers, Relative: p.Relative,
+		Rate: believable(p.Rate * math.Exp(sign*m.factor)), Spread: round(math.Hypot(p.Spread, medianToSD*m.error)), At: p.At,
+		Basis: fmt.Sprintf("gains of %d other job types, right within %.0f %%", m.kinds, 100*m.error)}, true
 }

@@ -111,9 +111,8 @@ func (b *Book) learn(e *cluster.Profile, rate float64, at cluster.Instant, chang
 		most := max(5*e.Spread, math.Ln2)
 		off = min(max(off, -most), most)
 	}
-	// the mean and variance of the last n samples, the older ones fading
-	e.Spread = round(math.Sqrt((n - 1) / n * (e.Spread*e.Spread + off*off/n)))
-	e.Rate = round(math.Exp(mean + off/n))
+	mean, e.Spread = cluster.Fade(mean, e.Spread, off, n)
+	e.Rate, e.Spread = round(math.Exp(mean)), round(e.Spread)
 	e.Samples++
 	if trusted { // a trusted observation stays trusted
 		e.Samples = max(e.Samples, b.settings.Trust)

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"math"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -14,31 +15,33 @@ type Speedup struct {
 	// and the other for the one that gives.
 	Low, High float64
 	Source    cluster.Source // "" = unknown
+	Method    cluster.Method
 }
+
+// Shown tells whether the speed is known from the kind itself, not only from others.
+func (s *Speedup) Shown() bool { return s.Source != "" && s.Method != cluster.ByOthers }
 
 // Speedups gives a kind's speedups on some models, in their order. All kinds have the same reference model (OEF §3.1 takes
 // the slowest): a kind with another one would gain from declaring that it does not run on the reference.
 func (b *Book) Speedups(kind cluster.Kind, gang int, models []string) []Speedup {
-	return speedups(b, kind, gang, models, b.Rate)
+	return speedups(b, kind, gang, models, false)
 }
 
-// Priced is Speedups for prices of trades: completion times and counters count for nothing. nil = they do not in Speedups, either.
+// Priced is Speedups for prices of trades: what kinds show that report nothing counts for nothing. nil = it does not in Speedups, either.
 func Priced(b *Book, kind cluster.Kind, gang int, models []string) []Speedup {
-	if !b.settings.Estimate || !b.shown.shows(kind, gang) {
+	if !slices.ContainsFunc(models, func(m string) bool { p, _ := b.Rate(kind, m, gang); return p.Method != "" }) {
 		return nil
 	}
-	return speedups(b, kind, gang, models, func(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
-		return b.Beside(kind, "", model, gang)
-	})
+	return speedups(b, kind, gang, models, true)
 }
 
-func speedups(b *Book, kind cluster.Kind, gang int, models []string, rate func(cluster.Kind, string, int) (cluster.Profile, bool)) []Speedup {
+func speedups(b *Book, kind cluster.Kind, gang int, models []string, prices bool) []Speedup {
 	out := make([]Speedup, len(models))
 	errs := make([]float64, len(models))
 	for i, m := range models {
 		out[i] = Speedup{Model: m, Value: 1, Low: 1, High: 1}
-		if p, known := rate(kind, m, gang); known {
-			out[i].Source, out[i].Value = p.Source, p.Rate
+		if p, known := best(b, kind, m, gang, prices); known {
+			out[i].Source, out[i].Method, out[i].Value = p.Source, p.Method, p.Rate
 			errs[i] = standardError(&p, b.settings.Recent)
 		}
 	}

@@ -141,3 +141,64 @@ func FuzzFit(f *testing.F) {
 		}
 	})
 }
+
+// Property: the standard error of the fit is about as wide as that of a bootstrap over the jobs, and covers the truth about as often. It costs one
+// fit instead of many, and draws nothing.
+func TestStandardErrorIsAsGoodAsABootstrap(t *testing.T) {
+	const draws, again = 60, 40
+	rng := rand.New(rand.NewPCG(13, 14))
+	speeds := []float64{1, 0.45, 2}
+	for _, x := range []struct {
+		jobs      int
+		sd, moves float64
+		limit     cluster.Span
+	}{{18, 0.25, 0, 0}, {40, 0.25, 0.3, 3 * cluster.Hour}, {40, 0.6, 0.3, 0}} {
+		var fitted, resampled struct {
+			width  float64
+			within int
+		}
+		n := 0
+		for range draws {
+			jobs := draw(rng, x.jobs, speeds, x.sd, x.moves, x.limit)
+			got := Fit(models(3), jobs)
+			var gains [3][]float64 // ln of rates over the first model's
+			for range again {
+				f := fit{n: 3, jobs: make([]cluster.JobRun, len(jobs))}
+				for i := range f.jobs {
+					f.jobs[i] = jobs[rng.IntN(len(jobs))]
+				}
+				if f.jobs = sorted(f.jobs, 3); !f.run() {
+					continue
+				}
+				for m := range gains {
+					gains[m] = append(gains[m], f.rates[m]-f.rates[0])
+				}
+			}
+			for m := 1; m < 3; m++ {
+				if got[0].Rate == 0 || got[m].Rate == 0 {
+					continue
+				}
+				off := math.Abs(math.Log(got[m].Rate/got[0].Rate) - math.Log(speeds[m]))
+				mean, sum := 0.0, 0.0
+				for _, g := range gains[m] {
+					mean += g / float64(len(gains[m]))
+				}
+				for _, g := range gains[m] {
+					sum += (g - mean) * (g - mean)
+				}
+				a, b := math.Hypot(got[0].Spread, got[m].Spread), math.Sqrt(sum/float64(len(gains[m])-1))
+				n, fitted.width, resampled.width = n+1, fitted.width+a, resampled.width+b
+				if off < 2*a {
+					fitted.within++
+				}
+				if off < 2*b {
+					resampled.within++
+				}
+			}
+		}
+		t.Logf("%+v: of %d ratios %d within two errors of the fit, %d of the bootstrap; mean errors %.3f and %.3f", x, n, fitted.within, resampled.within, fitted.width/float64(n), resampled.width/float64(n))
+		if ratio := fitted.width / resampled.width; n < draws/2 || ratio < 0.75 || ratio > 1.25 || fitted.within < n*80/100 || fitted.within < resampled.within-n/10 {
+			t.Errorf("%+v: of %d ratios %d within two errors of the fit, %d of the bootstrap; their widths compare as %.2f", x, n, fitted.within, resampled.within, ratio)
+		}
+	}
+}

@@ -139,7 +139,7 @@ func (x *Speeds) Home(i int) int {
 	}
 	home, fewest, known := -1, beginners, false
 	for _, p := range x.Jobs[i].May {
-		if x.Speedups(i)[p].Source != "" {
+		if x.Speedups(i)[p].Shown() {
 			known = true
 		} else if n := x.shown.Jobs(x.Kinds[i], x.Jobs[i].GPUs, x.Pools[p]); n < fewest {
 			home, fewest = p, n
