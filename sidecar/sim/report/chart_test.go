@@ -2,7 +2,10 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/chart"
@@ -67,6 +70,25 @@ func TestPicture(t *testing.T) {
 	}
 	if n := len(page.class("line")); n != 6*2+2 {
 		t.Errorf("%d lines, want 2 in each plot and 2 in the legend", n)
+	}
+	many := Chart{Title: "many", Panels: []Panel{{Title: "one"}}}
+	for range 13 {
+		many.Panels[0].Curves = append(many.Panels[0].Curves, curves[0])
+	}
+	b.Reset()
+	if err := Picture(&b, "many", []Chart{many}); err != nil {
+		t.Fatal(err)
+	}
+	var width, height float64
+	if _, err := fmt.Sscanf(b.String()[strings.Index(b.String(), "viewBox"):], `viewBox="0 0 %g %g"`, &width, &height); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range parse(t, b.String()).class("name") {
+		x, _ := strconv.ParseFloat(name.attr["x"], 64)
+		y, _ := strconv.ParseFloat(name.attr["y"], 64)
+		if x+100 > width || y == 0 || y > height-plotHeight {
+			t.Errorf("the legend's name at %g, %g is not in its place in a picture of %g by %g", x, y, width, height)
+		}
 	}
 	if rows := page.class("row"); len(rows) != 3 || rows[0].text() != "A <row>" {
 		t.Errorf("rows are %v", rows)

@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	rowTitle  = 26 // pixels of a row's title, and of the legend
+	rowTitle  = 26 // pixels of a row's title, and of the legend's first row
 	keyLength = 150
+	keyHeight = 18
 )
 
-// Picture writes an SVG image with a row of plots for each chart: documents in which no script runs show it. The charts'
+// Picture writes an SVG image with a row of plots for each chart: documents in which no script runs show it. The charts
 // panels have lines, with the same curves in each. The error is w's.
 func Picture(w io.Writer, title string, charts []Chart) error {
 	type place struct {
@@ -29,27 +30,31 @@ func Picture(w io.Writer, title string, charts []Chart) error {
 	}
 	type name struct {
 		Class, Name string
-		X, Text     int
+		X, Text, Y  int
 	}
 	picture := struct {
 		Title string
 		W, H  int
 		Keys  []name
 		Rows  []row
-	}{Title: title, H: rowTitle}
+	}{Title: title}
+	for _, c := range charts {
+		picture.W = max(picture.W, plotWidth*len(c.Panels))
+	}
+	inRow := max(picture.W/keyLength, 1) // names of the legend
+	for k, c := range charts[0].Panels[0].Curves {
+		x := 8 + keyLength*(k%inRow)
+		picture.Keys = append(picture.Keys, name{lineClass(k), c.Name, x, x + 32, 16 + keyHeight*(k/inRow)})
+		picture.H = rowTitle + keyHeight*(k/inRow)
+	}
 	for _, c := range charts {
 		r := row{Title: c.Title, Y: picture.H + rowTitle - 8}
 		for i := range c.Panels {
 			panel := c.Panels[i]
 			panel.Y = panel.Title + ", " + panel.Y
-			if picture.Keys == nil {
-				for k := range panel.Curves {
-					picture.Keys = append(picture.Keys, name{lineClass(k), panel.Curves[k].Name, 8 + keyLength*k, 40 + keyLength*k})
-				}
-			}
 			r.Plots = append(r.Plots, place{panel.plot(), plotWidth * i, picture.H + rowTitle})
 		}
-		picture.W, picture.H = max(picture.W, plotWidth*len(c.Panels)), picture.H+rowTitle+plotHeight
+		picture.H += rowTitle + plotHeight
 		picture.Rows = append(picture.Rows, r)
 	}
 	var b bytes.Buffer
