@@ -56,3 +56,7 @@ where {few where hour < now() - $1::interval};
 -- name: prune_gpu_memory
 delete from gpu_memory
 where {few where at < now() - $1::interval};
+
+-- name: prune_forecasts
+delete from forecasts
+where {few where at < now() - $1::interval};

@@ -43,6 +43,7 @@ func main() {
 	rivals := flag.String("rivals", "", "measure instead fairness, completion time and overhead beside the best baseline's, on the traces in this folder (minutes)")
 	backlog := flag.Bool("backlog", false, "measure instead what stops cost where far more jobs wait than can run (a minute)")
 	journal := flag.Float64("journal", 0, "measure instead how the journal grows in so many hours of simulated time (needs PostgreSQL; minutes)")
+	foresee := flag.Bool("forecast", false, "measure instead how good forecasts are (minutes)")
 	silent := flag.Bool("unreported", false, "measure instead what gavel:las does where speeds are learnt from jobs that report nothing (minutes)")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
 	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived and -curves")
@@ -51,6 +52,8 @@ func main() {
 	switch {
 	case *hived:
 		measure = func() error { return onHiveD(*seed, *traces) }
+	case *foresee:
+		measure = func() error { return onForecasts(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES"))) }
 	case *silent:
 		measure = unreported
 	case *backlog:
@@ -110,6 +113,9 @@ func offline() error {
 		return err
 	}
 	dir := os.Getenv("FAIRLEASE_TRACES")
+	if err := onForecasts(dir); err != nil {
+		return err
+	}
 	if dir == "" {
 		fmt.Println("the figures fair_…, rival_… and those of how jobs save are left out: FAIRLEASE_TRACES names no folder with the traces")
 		return nil
