@@ -283,6 +283,18 @@ var views = []struct {
 		},
 	},
 	{
+		"forecasts_now",
+		job(1, "11", "bio", "ann", "waiting", "") + job(2, "12", "bio", "ann", "running", "") + `insert into fairlease.forecasts (at, job_key, round, runs, horizon_ms, waits, why, start_p10, start_p50, end_p10, raw_ms, kept) values
+			('2026-03-02 00:00', 1, 1, 100, 86400000, true, '', '2026-03-02 00:30', null, null, '{0,0,0,0,0,0}', true),
+			('2026-03-02 01:00', 1, 2, 100, 86400000, true, '', '2026-03-02 01:30', '2026-03-02 02:00', null, '{0,0,0,0,0,0}', false),
+			('2026-03-02 01:00', 2, 2, 100, 86400000, false, '', null, null, '2026-03-02 03:00', '{0,0,0,0,0,0}', false)`,
+		"job_key, slurm_id, name, tenant, user_name, gpus, waits, why, start_p10, start_p50, start_p90, end_p10, end_p50, end_p90, as_of, runs, horizon",
+		[]string{
+			"1|11|train|bio|ann|4|t||2026-03-02 01:30:00+00|2026-03-02 02:00:00+00|||||2026-03-02 01:00:00+00|100|1 day",
+			"2|12|train|bio|ann|4|f|||||2026-03-02 03:00:00+00|||2026-03-02 01:00:00+00|100|1 day",
+		},
+	},
+	{
 		"events_recent",
 		rounds + job(1, "11", "bio", "ann", "running", "") + `insert into fairlease.events values
 			(1, 0, '2026-03-02 00:00', 'drift', null, 'n1', 'n1 is down'), (1, 1, '2026-03-02 00:00', 'grant', 1, '', 'granted'), (2, 0, '2026-03-02 00:00:20', 'grant', 99, '', 'pruned job')`,

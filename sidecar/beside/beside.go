@@ -1,4 +1,4 @@
-// Package beside runs divisions, audits and studies of the lease term in a separate process, since CLP exits its process on
+// Package beside runs divisions, audits, forecasts and studies of the lease term in a separate process, since CLP exits its process on
 // an unexpected error, and a computation that does not end cannot be stopped otherwise. The
 // daemon starts its own program with a command that calls Answer. A failed process is a failure
 // of the policy alone.
@@ -19,6 +19,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
@@ -120,6 +121,19 @@ func (b Process) Study(ctx context.Context) (tune.Study, error) {
 		return tune.Study{}, err
 	}
 	return tune.ParseStudy(out)
+}
+
+// ForecastLimit is the maximum duration of a forecast.
+const ForecastLimit = 30 * time.Minute
+
+// Forecast runs the program, which writes the report of fairlease forecast --now, and gives its forecast. The process is idle,
+// and the end of ctx kills it.
+func (b Process) Forecast(ctx context.Context) (*forecast.Forecast, error) {
+	out, err := b.run(ctx, nil, true)
+	if err != nil {
+		return nil, err
+	}
+	return forecast.Parse(out)
 }
 
 // Answer reads a question, divides or audits, and writes the answer.

@@ -48,6 +48,7 @@ func (c *Config) check() Problems {
 	k.fairness()
 	k.signals()
 	k.telemetry()
+	k.forecast()
 	k.connections()
 	k.web()
 	return k.problems.sorted()

@@ -49,6 +49,7 @@ type Config struct {
 
 	Schedules []Schedule `yaml:"schedules"`
 	Tune      Tune       `yaml:"tune"`
+	Forecast  Forecast   `yaml:"forecast"`
 
 	Slurm    Slurm    `yaml:"slurm"`
 	Database Database `yaml:"database"`
@@ -315,6 +316,7 @@ func Default() *Config {
 		Idle:      Idle{TellAfter: 30 * minute},
 		Tune: Tune{Last: 7 * day, Terms: []Duration{5 * minute, 10 * minute, 15 * minute, 20 * minute, 30 * minute, hour},
 			WorseBy: 2, Watch: 3 * day, Rest: 30 * day},
+		Forecast: Forecast{Every: 10 * minute, Runs: 100, Horizon: 7 * day, Last: 14 * day},
 		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", Scontrol: Command{"scontrol"},
 			Timeout: 20 * second, ListTimeout: 2 * minute, Retries: 3, FullEvery: 30 * second,
 			AccountsEvery: 5 * minute, SmallList: 200, Singles: 64, ArrayCap: 1000},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/metrics"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
@@ -36,6 +37,8 @@ type Daemon struct {
 	// Study replays the journal's last days with several terms, beside the rounds, and measures what happened in them;
 	// nil = no tuning.
 	Study func(context.Context) (tune.Study, error)
+	// Foresee estimates when jobs start and end, beside the rounds; nil = no forecasts.
+	Foresee func(context.Context) (*forecast.Forecast, error)
 	// Counters makes the source of the GPUs' counters; nil = the configuration's own.
 	Counters func(*config.GPUCounters) (gpu.Source, error)
 	// Config is the configuration at the start. Hangup reloads it with Reload.
@@ -53,7 +56,8 @@ type Daemon struct {
 	sight  sight
 	ears   ears
 	gauges gauges
-	nights atomic.Bool                // a study is under way
+	nights atomic.Bool // a study is under way
+	ahead  foresight
 	leads  atomic.Pointer[Leadership] // lead, for work that may not hold up a turn; nil = none
 	turns  turnstile                  // one turn at a time; it also guards the fields below
 	began  atomic.Int64               // start of the current turn, unix ms; 0 = none is running
@@ -148,6 +152,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	clock.Schedule(beat(auditEvery), cron.FuncJob(func() { d.audit(ctx) }))
 	clock.Schedule(beat(weighEvery), cron.FuncJob(func() { d.weigh(ctx) }))
 	clock.Schedule(beat(time.Minute), cron.FuncJob(func() { d.tune(ctx) }))
+	clock.Schedule(beat(time.Minute), cron.FuncJob(func() { d.foresee(ctx) }))
 	clock.Start()
 	d.Log.Info().Str("mode", string(d.Config.Mode)).Strs("acting", d.acting()).Stringer("interval", d.Config.Interval).
 		Stringer("term", d.Config.Lease.Term).Int("pid", os.Getpid()).Msg("started")

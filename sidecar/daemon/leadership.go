@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/telemetry/remark"
@@ -60,6 +61,8 @@ type Leadership interface {
 	// Tune records a change, if this is still the leading daemon; Told the first round that named a change.
 	Tune(ctx context.Context, c tune.Change) error
 	Told(ctx context.Context, id, round int64) error
+	// Forecast writes a forecast down, if this is still the leading daemon.
+	Forecast(ctx context.Context, f *forecast.Forecast) error
 }
 
 // ErrTaken is in the error of Acquire when another daemon has the lead; the error's text names

@@ -20,6 +20,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
@@ -129,17 +130,18 @@ func (l *live) verbs(verb cluster.Verb) int {
 
 // shared is the leadership and the journal of all daemons of a test.
 type shared struct {
-	mu     sync.Mutex
-	now    *sitting
-	of     cluster.Identity
-	gone   error // error of every method
-	pruned int
-	ahead  time.Duration // its clock
-	audits []cluster.Audit
-	round  time.Time // when the last was committed
-	memory *sim.Memory
-	record []tune.Change // newest first
-	gauged []store.Look
+	mu        sync.Mutex
+	now       *sitting
+	of        cluster.Identity
+	gone      error // error of every method
+	pruned    int
+	ahead     time.Duration // its clock
+	audits    []cluster.Audit
+	round     time.Time // when the last was committed
+	memory    *sim.Memory
+	record    []tune.Change // newest first
+	forecasts []*forecast.Forecast
+	gauged    []store.Look
 }
 
 const takeover = 15 * time.Second
@@ -334,6 +336,16 @@ func (s *sitting) Tune(_ context.Context, c tune.Change) error {
 	return nil
 }
 
+func (s *sitting) Forecast(_ context.Context, f *forecast.Forecast) error {
+	if err := s.alive(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forecasts = append(s.forecasts, f)
+	return nil
+}
+
 func (s *sitting) Told(_ context.Context, id, round int64) error {
 	if err := s.alive(); err != nil {
 		return err
@@ -469,6 +481,15 @@ func startWith(t *testing.T, on *shared, c loop.Cluster, dir, text string, open 
 	t.Helper()
 	r := &rig{log: &lines{}, desk: &desk{shared: on, name: "a"}, dir: dir, ended: make(chan error, 1)}
 	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Config: settings(t, dir, text), Counters: open, Log: zerolog.New(r.log),
+		Connect: func(context.Context) (Store, error) { return r.desk, on.gone }}
+	return r.serve(t)
+}
+
+// startAhead starts a daemon that makes forecasts.
+func startAhead(t *testing.T, on *shared, c loop.Cluster, dir, text string, foresee func(context.Context) (*forecast.Forecast, error)) *rig {
+	t.Helper()
+	r := &rig{log: &lines{}, desk: &desk{shared: on, name: "a"}, dir: dir, ended: make(chan error, 1)}
+	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Config: settings(t, dir, text), Foresee: foresee, Log: zerolog.New(r.log),
 		Connect: func(context.Context) (Store, error) { return r.desk, on.gone }}
 	return r.serve(t)
 }

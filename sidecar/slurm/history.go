@@ -57,6 +57,9 @@ func (c *Client) History(ctx context.Context, since, until cluster.Instant) ([]c
 func (c *Client) day(ctx context.Context, from, to cluster.Instant) ([]cluster.Attempt, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.talk(ctx); err != nil {
+		return nil, err
+	}
 	all, err := c.attempts(ctx, from, to)
 	return slices.DeleteFunc(all, func(a cluster.Attempt) bool { return a.End <= from || a.End > to }), err
 }

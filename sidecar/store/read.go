@@ -524,6 +524,8 @@ type Explanation struct {
 	GPUs []GPU `json:"gpus_now,omitempty"`
 	// Remarks say what is unusual about it now.
 	Remarks []Remark `json:"remarks,omitempty"`
+	// Forecast is when it will start and end; nil = there is none.
+	Forecast *JobForecast `json:"forecast,omitempty"`
 	// SlurmSays is Slurm's own reason why the job waits.
 	SlurmSays string `json:"slurm_says,omitempty"`
 	// Newest is the newest round's data of the job, and of the jobs in its status; see newestOf.
@@ -576,6 +578,13 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 	}
 	if x.Remarks, err = s.Remarks(ctx, x.Job.SlurmID, math.MaxInt32); err != nil {
 		return Explanation{}, err
+	}
+	ahead, err := s.Forecasts(ctx, x.Job.Key)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if len(ahead) > 0 {
+		x.Forecast = &ahead[0]
 	}
 	worth, err := s.Effective(ctx, x.Job.Tenant)
 	if err != nil {

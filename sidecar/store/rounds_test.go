@@ -199,12 +199,13 @@ func TestPrune(t *testing.T) {
 	for range 2 {
 		execute("insert into fairlease.tunings (at, kind, file_ms, before_ms, term_ms, by, why) values ('1970-01-01', 'taken', 1, 1, 2, 'x', 'x'), ('1970-01-01', 'kept', 1, 2, 2, 'x', 'x')")
 	}
+	execute("insert into fairlease.forecasts (at, job_key, round, runs, horizon_ms, waits, why, raw_ms, kept) values ('1970-01-01', 1, 1, 1, 1, false, '', '{}', true)")
 	execute("update fairlease.nodes set gone_at = now() - interval '2 days' where name = 'gpu0003'")
 	prune(store.Keep{Blobs: 24 * time.Hour, History: 24 * time.Hour})
 	for what, n := range map[string]int64{
 		"tenant_history": 0, "pool_history": 0, "losses": 0, "window_buckets": 0, "overrides": 0, "nodes": 3,
 		"vc_cell_history": 0, "fragmentation_history": 0, "violations": 1,
-		"entitlement_history": 0, "allocations": 1, "trades": 1, "audits": 0, "tunings": 2,
+		"entitlement_history": 0, "allocations": 1, "trades": 1, "audits": 0, "tunings": 2, "forecasts": 0,
 		"jobs where done_at is not null":                                    0,
 		"leases where ended_at is not null and alloc_to_gpu_ms is not null": 0,
 	} {

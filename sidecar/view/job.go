@@ -93,6 +93,9 @@ func (x *Explanation) Write(p *Page) {
 	} else {
 		say("Why", "%s", noStatus(j, x.Leases))
 	}
+	if x.Forecast != nil {
+		p.clauses("Forecast", p.Ahead(x.Forecast))
+	}
 	if x.Models != nil {
 		p.listed("Models", x.Models.Words(j.Model))
 	}

@@ -60,3 +60,7 @@ where {few where at < now() - $1::interval};
 -- name: prune_gpu_baselines
 delete from gpu_baselines
 where {few where at < now() - $1::interval};
+
+-- name: prune_forecasts
+delete from forecasts
+where {few where at < now() - $1::interval};

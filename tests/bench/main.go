@@ -44,6 +44,7 @@ func main() {
 	backlog := flag.Bool("backlog", false, "measure instead what stops cost where far more jobs wait than can run (a minute)")
 	journal := flag.Float64("journal", 0, "measure instead how the journal grows in so many hours of simulated time (needs PostgreSQL; minutes)")
 	web := flag.Bool("web", false, "measure instead fairlease web at 200 requests a second (needs PostgreSQL; a minute)")
+	foresee := flag.Bool("forecast", false, "measure instead how good forecasts are (minutes)")
 	silent := flag.Bool("unreported", false, "measure instead what gavel:las does where speeds are learnt from jobs that report nothing (minutes)")
 	page := flag.Bool("page", false, "measure instead how fast a browser shows the web page (needs Chromium, node and npm's packages: make browser-deps)")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
@@ -58,6 +59,8 @@ func main() {
 		measure = func() error { return onHiveD(*seed, *traces) }
 	case *web:
 		measure = onWeb
+	case *foresee:
+		measure = func() error { return onForecasts(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES"))) }
 	case *silent:
 		measure = unreported
 	case *backlog:
@@ -117,6 +120,9 @@ func offline() error {
 		return err
 	}
 	dir := os.Getenv("FAIRLEASE_TRACES")
+	if err := onForecasts(dir); err != nil {
+		return err
+	}
 	if dir == "" {
 		fmt.Println("the figures fair_…, rival_… and those of how jobs save are left out: FAIRLEASE_TRACES names no folder with the traces")
 		return nil

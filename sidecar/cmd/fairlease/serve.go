@@ -43,11 +43,12 @@ pause and nothing changes.`,
 			// The process uses the running program, even if its file has been replaced.
 			aside := beside.Process{Context: c.Context(), Path: "/proc/self/exe", Args: []string{"beside"}, Limit: beside.Limit}
 			study := beside.Process{Path: aside.Path, Args: studyArgs(p.configFile()), Limit: beside.StudyLimit}
+			ahead := beside.Process{Path: aside.Path, Args: forecastArgs(p.configFile()), Limit: beside.ForecastLimit}
 			hangup := make(chan os.Signal, 1)
 			signal.Notify(hangup, syscall.SIGHUP)
 			defer signal.Stop(hangup)
 			d := &daemon.Daemon{
-				Cluster: client, Identify: client.Identity, Notes: client.Notes, Connect: connect.Daemon(cfg), Decide: new(engine.Decider).Decide, Divide: aside.Divide, Audit: aside.Audit, Study: study.Study, Config: cfg,
+				Cluster: client, Identify: client.Identity, Notes: client.Notes, Connect: connect.Daemon(cfg), Decide: new(engine.Decider).Decide, Divide: aside.Divide, Audit: aside.Audit, Study: study.Study, Foresee: ahead.Forecast, Config: cfg,
 				Reload: func() (*config.Config, error) { return config.Load(p.file, p.env) },
 				Hangup: hangup, Notify: daemon.NewNotifier(p.getenv), Log: log, Meter: meter,
 			}
@@ -58,6 +59,11 @@ pause and nothing changes.`,
 // studyArgs is the command of the process that studies the lease term for the daemon.
 func studyArgs(config string) []string {
 	return []string{"tune", "journal", "--json", "--workers=1", "--config=" + config}
+}
+
+// forecastArgs is the command of the process that makes forecasts for the daemon.
+func forecastArgs(config string) []string {
+	return []string{"forecast", "--now", "--json", "--workers=1", "--config=" + config}
 }
 
 // beside is the command of the process that divides and audits for the daemon.

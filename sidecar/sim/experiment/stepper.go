@@ -56,5 +56,11 @@ func (p *Stepper) To(ctx context.Context, until cluster.Span) error {
 	return err
 }
 
+// Preview gives the input and the output of a round at the moment that was reached. The run is not changed. The snapshot is valid
+// until the next call.
+func (p *Stepper) Preview(ctx context.Context) (cluster.Snapshot, cluster.Plan, error) {
+	return p.run.loop.Preview(ctx)
+}
+
 // Close ends the run.
 func (p *Stepper) Close() { p.close() }

@@ -1,0 +1,287 @@
+package forecast
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+const begin = cluster.Instant(1_800_000_000_000)
+
+// set is settings without budgets for stops, in which only terms of a quarter of an hour matter.
+func set() cluster.Settings {
+	return cluster.Settings{Interval: 10 * cluster.Second, Term: 15 * cluster.Minute, MinLease: 5 * cluster.Minute, Notice: cluster.Minute, RhoSelect: 16,
+		CreditCap: 2 * cluster.Hour, JobOrder: cluster.ByExpected, BurstMaxMilli: 2000, StartCost: cluster.Minute}
+}
+
+// world is a cluster of nodes of 8 GPUs with tenants of equal shares.
+type world struct {
+	snap cluster.Snapshot
+	plan cluster.Plan
+}
+
+func newWorld(nodes int, tenants ...string) *world {
+	w := &world{snap: cluster.Snapshot{Round: 7, Now: begin, Settings: set(), NextKey: 1}}
+	for n := range nodes {
+		w.snap.Nodes = append(w.snap.Nodes, cluster.Node{Name: fmt.Sprintf("n%02d", n), GPUs: []cluster.GPUs{{Model: "v100", Count: 8}}, Partitions: []string{"gpu"}})
+	}
+	for _, t := range tenants {
+		w.snap.Tenants = append(w.snap.Tenants, cluster.Tenant{Name: t, Weight: 1})
+		w.plan.State.Ledger.Tenants = append(w.plan.State.Ledger.Tenants, cluster.TenantPool{Tenant: t, Pool: "v100",
+			Entitlement: cluster.MicroGPU(8*nodes) * cluster.WholeGPU / cluster.MicroGPU(len(tenants))})
+	}
+	return w
+}
+
+// add adds a job; on = the node where it runs since ago, or "" = it waits.
+func (w *world) add(tenant string, gpus int, on string, ago cluster.Span) *cluster.Case {
+	key := w.snap.NextKey
+	w.snap.NextKey++
+	c := cluster.Case{Control: cluster.FullControl,
+		Job: cluster.Job{ID: cluster.JobID{ID: int64(key)}, User: tenant + "_u", Partitions: []string{"gpu"}, State: cluster.Waiting, Batch: true, Requeueable: true,
+			Request: cluster.Request{GPUs: gpus, Nodes: (gpus + 7) / 8}, Declares: cluster.Saving{Manner: cluster.SavesOnTerm}},
+		Record: cluster.Record{Key: key, ID: cluster.JobID{ID: int64(key)}, Tenant: tenant, User: tenant + "_u", First: begin.Add(-ago)}}
+	if on != "" {
+		c.Job.State, c.Job.Start = cluster.Running, begin.Add(-ago)
+		c.Job.Holds = []cluster.Holding{{Node: on, Model: "v100", GPUs: gpus}}
+		c.Record.Terms, c.Record.Alloc = 1, cluster.Times(gpus, ago)
+	}
+	w.snap.Cases = append(w.snap.Cases, c)
+	return &w.snap.Cases[len(w.snap.Cases)-1]
+}
+
+func (w *world) ask() *Question {
+	return &Question{Snapshot: &w.snap, Plan: &w.plan, Runs: 20, Seed: 1, Horizon: 2 * cluster.Day, Known: map[cluster.JobKey]cluster.Span{}}
+}
+
+func (w *world) forecast(t testing.TB, q *Question) map[cluster.JobKey]Job {
+	t.Helper()
+	f, err := Make(context.Background(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[cluster.JobKey]Job{}
+	for _, j := range f.Jobs {
+		out[j.Key] = j
+	}
+	return out
+}
+
+func near(t *testing.T, what string, got cluster.Instant, want cluster.Span) {
+	t.Helper()
+	if d := got.Sub(begin.Add(want)); got == 0 || d < -cluster.Minute || d > cluster.Minute {
+		t.Errorf("%s at %v, want %v", what, got.Sub(begin), want)
+	}
+}
+
+// Run times are known, so all runs are equal: a job of the same tenant on all GPUs starts when the one before ends.
+func TestOneAfterTheOther(t *testing.T) {
+	w := newWorld(1, "a")
+	w.add("a", 8, "n00", cluster.Hour)
+	w.add("a", 8, "", cluster.Minute)
+	w.snap.Settings.JobOrder = cluster.ByAttained // the new job would go first
+	q := w.ask()
+	w.snap.Cases[0].Control = cluster.NoReclaim // but cannot stop this one
+	q.Known[1], q.Known[2] = 3*cluster.Hour, cluster.Hour
+	f := w.forecast(t, q)
+	near(t, "the first ends", f[1].End.P10, 2*cluster.Hour)
+	near(t, "the second starts", f[2].Start.P50, 2*cluster.Hour)
+	near(t, "the second ends", f[2].End.P90, 3*cluster.Hour)
+	if f[1].Waits || f[1].Start != (Times{}) || !f[2].Waits {
+		t.Errorf("%+v", f)
+	}
+}
+
+// Two tenants of equal shares take turns by terms on all GPUs. Each job has an hour and starts of a minute after stops, so both
+// end after about two hours.
+func TestTurns(t *testing.T) {
+	w := newWorld(1, "a", "b")
+	w.add("a", 8, "n00", 10*cluster.Minute)
+	w.add("b", 8, "", cluster.Minute)
+	q := w.ask()
+	q.Known[1], q.Known[2] = 70*cluster.Minute, cluster.Hour
+	f := w.forecast(t, q)
+	for key, j := range f {
+		if end := j.End.P50.Sub(begin); end < 100*cluster.Minute || end > 140*cluster.Minute {
+			t.Errorf("job %d ends after %v", key, end)
+		}
+	}
+	if start := f[2].Start.P50.Sub(begin); start > 30*cluster.Minute {
+		t.Errorf("b starts after %v", start)
+	}
+}
+
+// Jobs that have no forecast say why; the others are not affected.
+func TestNone(t *testing.T) {
+	w := newWorld(1, "a")
+	w.add("a", 8, "", 0).Job.Inactive = "held"
+	w.add("a", 16, "", 0)
+	w.add("a", 1, "", 0).Job.Partitions = []string{"cpu"}
+	w.add("a", 1, "", 0).Control = cluster.Unmanaged
+	w.add("a", 1, "", 0)
+	w.add("a", 1, "", 0)
+	w.snap.Overrides = []cluster.Override{{Kind: cluster.Freeze, Scope: "job", Name: "6"}}
+	q := w.ask()
+	q.Known[5] = cluster.Hour
+	f := w.forecast(t, q)
+	for key, why := range map[cluster.JobKey]string{1: "it waits for something else than GPUs: held", 3: "no node in use can serve it", 4: "fairlease leaves it alone", 5: "", 6: "an administrator has frozen it"} {
+		if f[key].Why != why {
+			t.Errorf("job %d: %q, want %q", key, f[key].Why, why)
+		}
+	}
+	if f[2].Start.P10 != 0 || f[2].End.P10 != 0 {
+		t.Errorf("a job that fits nowhere starts: %+v", f[2])
+	}
+	near(t, "the last starts", f[5].Start.P90, 0)
+	near(t, "the last ends", f[5].End.P90, cluster.Hour)
+	w.snap.Nodes[0].Bad = "down"
+	if _, err := Make(t.Context(), q); err == nil {
+		t.Error("a forecast without nodes")
+	}
+}
+
+// A closed node stops its job, which goes on elsewhere or after it.
+func TestClosed(t *testing.T) {
+	w := newWorld(1, "a")
+	w.add("a", 8, "n00", cluster.Hour)
+	q := w.ask()
+	q.Known[1] = 3 * cluster.Hour
+	q.Closed = []Closed{{Nodes: []string{"n00"}, From: begin.Add(cluster.Hour), Until: begin.Add(5 * cluster.Hour)}}
+	near(t, "it ends", w.forecast(t, q)[1].End.P50, 6*cluster.Hour+cluster.Minute)
+	w.snap.Reservations = []cluster.Reservation{{Name: "maintenance", Nodes: []string{"n00"}, Start: begin.Add(cluster.Hour), End: begin.Add(7 * cluster.Hour)}}
+	q.Closed = nil
+	near(t, "it ends after the maintenance", w.forecast(t, q)[1].End.P50, 8*cluster.Hour+cluster.Minute)
+}
+
+// crowd is a drawn world and its past.
+func crowd(rng *rand.Rand, nodes, jobs int) (*world, Past) {
+	w := newWorld(nodes, "a", "b", "c")
+	free := slices.Repeat([]int{8}, nodes)
+	p := Past{From: begin.Add(-5 * cluster.Day)}
+	for i := range jobs {
+		tenant, gpus := string(rune('a'+rng.IntN(3))), []int{1, 1, 2, 4, 8, 16}[rng.IntN(6)]
+		on := ""
+		if n := rng.IntN(nodes); free[n] >= gpus && i%2 == 0 {
+			free[n] -= gpus
+			on = w.snap.Nodes[n].Name
+		}
+		c := w.add(tenant, gpus, on, cluster.Span(rng.IntN(600))*cluster.Minute)
+		c.Job.Limit = cluster.Span(rng.IntN(3)) * cluster.Day
+		p.Jobs = append(p.Jobs, PastJob{Job: c.Job, Tenant: tenant, Submit: c.Record.First, Ran: cluster.Span(c.Record.Alloc) / cluster.Span(gpus)})
+		p.Jobs = append(p.Jobs, PastJob{Job: c.Job, Tenant: tenant, Submit: begin.Add(-cluster.Span(rng.IntN(5*24*60)) * cluster.Minute),
+			Ran: cluster.Minute + cluster.Span(rng.ExpFloat64()*float64(2*cluster.Hour)), Ended: true})
+	}
+	return w, p
+}
+
+// Equal questions have equal answers, whatever the number of workers and the order of the past. Other seeds have others.
+func TestDeterminism(t *testing.T) {
+	w, p := crowd(rand.New(rand.NewPCG(1, 1)), 6, 120)
+	q := w.ask()
+	q.Past, q.Workers = p, 1
+	first, err := Make(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Workers = 3
+	again, err := Make(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(first, again); d != "" {
+		t.Error(d)
+	}
+	q.Seed = 2
+	other, err := Make(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cmp.Equal(first, other) {
+		t.Error("another seed changes nothing")
+	}
+	for _, j := range first.Jobs {
+		if !j.Start.ascend() || !j.End.ascend() {
+			t.Errorf("%+v", j)
+		}
+	}
+}
+
+// In every run no node has more GPUs in use than it has, all counts agree with the jobs on the nodes, jobs end within
+// their limits, and no job has more than one place.
+func TestRunsKeepTheirBooks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		w, p := crowd(rng, rapid.IntRange(1, 8).Draw(t, "nodes"), rapid.IntRange(1, 80).Draw(t, "jobs"))
+		w.snap.Settings.RecallFirst = rapid.Bool().Draw(t, "recall")
+		w.snap.Settings.NewSharePercent, w.snap.Settings.Patience = 50, rapid.SampledFrom([]cluster.Span{0, cluster.Hour}).Draw(t, "patience")
+		w.snap.Settings.StopAllowance = rapid.SampledFrom([]cluster.Span{0, 15 * cluster.Minute}).Draw(t, "allowance")
+		s, h := survey(&w.snap, &w.plan), learn(&p)
+		s.addJobs(&w.snap, nil, h)
+		h.arrive(&p, s)
+		closed := s.closures([]Closed{{Nodes: []string{"n00"}, From: begin.Add(cluster.Hour), Until: begin.Add(3 * cluster.Hour)}})
+		r := newRun(s, h, 3, 5, 12*cluster.Hour, closed)
+		r.check = func() {
+			used, holds := make([]int32, len(r.nodes)), make([]float64, len(r.tenants))
+			for _, l := range r.lives {
+				if l.phase != runs {
+					if len(l.holds) > 0 {
+						t.Fatalf("job %d holds GPUs and does not run", l.id)
+					}
+					continue
+				}
+				sum := int32(0)
+				for _, o := range l.holds {
+					used[o.node] += o.gpus
+					sum += o.gpus
+				}
+				if sum != l.gpus {
+					t.Fatalf("job %d of %d GPUs holds %d", l.id, l.gpus, sum)
+				}
+				holds[l.tenant] += float64(sum)
+			}
+			for n := range used {
+				size := r.nodes[n].size
+				if r.closed[n] {
+					size = 0
+				}
+				if used[n] > size || r.free[n] != size-used[n] || r.soft[n] != 0 {
+					t.Fatalf("node %d of %d GPUs has %d in use, %d free and %d undecided", n, size, used[n], r.free[n], r.soft[n])
+				}
+			}
+			for i := range holds {
+				if got := r.account(int32(i), 0).holds; got != holds[i] {
+					t.Fatalf("tenant %d holds %v GPUs by its account, and %v", i, got, holds[i])
+				}
+			}
+		}
+		r.do()
+		for i := range s.jobs {
+			if r.endAt[i] < r.startAt[i] {
+				t.Fatalf("job %d ends at %d before it starts at %d", i, r.endAt[i], r.startAt[i])
+			}
+		}
+	})
+}
+
+// A parsed forecast is the written one; others are refused.
+func TestParse(t *testing.T) {
+	if _, err := Parse([]byte(`{"at_ms":5,"round":1,"jobs":[{"job":1,"end":{"p10_ms":5,"p50_ms":4,"p90_ms":0}}]}`)); err == nil {
+		t.Error("quantiles that do not ascend")
+	}
+	for _, text := range []string{"", "{}", `{"at_ms":5}`} {
+		if _, err := Parse([]byte(text)); err == nil {
+			t.Errorf("%q is a forecast", text)
+		}
+	}
+	f, err := Parse([]byte(`{"at_ms":5,"round":1,"jobs":[{"job":1,"end":{"p10_ms":5,"p50_ms":6,"p90_ms":0}}]}`))
+	if err != nil || f.Jobs[0].End.P50 != 6 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}

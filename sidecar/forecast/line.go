@@ -1,0 +1,131 @@
+package forecast
+
+import (
+	"container/heap"
+	"math"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/expect"
+)
+
+// line is the waiting jobs of a tenant that have one shape, in their order.
+type line struct {
+	shape int32
+	turns entries // by the settings' order
+	owed  entries // by what they are owed
+}
+
+// entry is a waiting job in a line. It is stale if the job has another version.
+type entry struct {
+	urgent  bool
+	key     float64
+	first   cluster.Instant
+	id      int32
+	version int32
+}
+
+func (a entry) before(b entry) bool {
+	switch {
+	case a.urgent != b.urgent:
+		return a.urgent
+	case a.key != b.key:
+		return a.key < b.key
+	case a.first != b.first:
+		return a.first < b.first
+	}
+	return a.id < b.id
+}
+
+type entries []entry
+
+func (e entries) Len() int           { return len(e) }
+func (e entries) Less(i, k int) bool { return e[i].before(e[k]) }
+func (e entries) Swap(i, k int)      { e[i], e[k] = e[k], e[i] }
+
+// Push implements heap.Interface.
+func (e *entries) Push(x any) { *e = append(*e, x.(entry)) }
+
+// Pop implements heap.Interface.
+func (e *entries) Pop() any {
+	last := len(*e) - 1
+	x := (*e)[last]
+	*e = (*e)[:last]
+	return x
+}
+
+// head gives the first entry that is not stale.
+func (e *entries) head(r *run) (entry, bool) {
+	for len(*e) > 0 {
+		x := (*e)[0]
+		if l := r.lives[x.id]; l.phase == waits && l.version == x.version {
+			return x, true
+		}
+		heap.Pop(e)
+	}
+	return entry{}, false
+}
+
+// rank gives the key of a job in the order of the settings, by what it has received.
+func (r *run) rank(l *life) float64 {
+	got := l.got
+	if l.phase == runs {
+		got += float64(l.gpus) * float64(r.now.Sub(l.start))
+	}
+	if l.order != nil {
+		return float64(l.order[expect.ClassOf(cluster.GPUTime(got))])
+	}
+	due := r.owes(l) + got
+	switch {
+	case got <= 0:
+		return 0
+	case due <= 0:
+		return math.Inf(1)
+	}
+	return got / due
+}
+
+// wait puts a job into its line.
+func (r *run) wait(l *life) {
+	l.phase, l.version = waits, l.version+1
+	c := &r.clocks[l.tenant]
+	c.tick(r, l.tenant)
+	var in *line
+	for _, x := range c.lines {
+		if x.shape == l.shape {
+			in = x
+		}
+	}
+	if in == nil {
+		in = &line{shape: l.shape}
+		c.lines = append(c.lines, in)
+	}
+	e := entry{urgent: l.urgent, key: r.rank(l), first: l.job.first, id: l.id, version: l.version}
+	heap.Push(&in.turns, e)
+	if r.set.Patience > 0 && l.order != nil {
+		e.key = -l.owed
+		heap.Push(&in.owed, e)
+	}
+	if !l.served {
+		c.fresh = append(c.fresh, l.id)
+	}
+	r.account(l.tenant, r.poolOf(l)).waiting += float64(l.gpus)
+}
+
+// unwait takes a job out of its line.
+func (r *run) unwait(l *life) {
+	r.account(l.tenant, r.poolOf(l)).waiting -= float64(l.gpus)
+}
+
+// poolOf gives the pool in which a waiting job's demand counts: the first that serves it.
+func (r *run) poolOf(l *life) int32 {
+	x := &r.shapes[l.shape]
+	for p := range r.pools {
+		if r.serves(x, int32(p)) {
+			return int32(p)
+		}
+	}
+	return 0
+}
+
+// serves tells whether a pool has nodes for a shape.
+func (s *site) serves(x *shape, pool int32) bool { return x.groups&s.inPool[pool] != 0 }

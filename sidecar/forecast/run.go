@@ -1,0 +1,580 @@
+package forecast
+
+import (
+	"container/heap"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/stop"
+)
+
+// phase is the state of a job in a run.
+type phase uint8
+
+const (
+	away phase = iota // not there yet
+	waits
+	runs
+	over
+)
+
+// life is a job in a run.
+type life struct {
+	*job
+	id        int32
+	phase     phase
+	version   int32        // grows whenever it starts, stops or ends
+	left      cluster.Span // work left when its attempt began
+	lag       cluster.Span // start cost of its attempt
+	start     cluster.Instant
+	began     cluster.Span // run time of earlier attempts
+	spent     cluster.Span
+	got       float64 // GPU-ms received before its attempt
+	owed      float64 // GPU-ms: due less received, less the tenant's clock when it was set
+	served    bool
+	first     bool // its present lease is its first
+	holds     []hold
+	listed    int32 // in its tenant's running jobs
+	candidate bool  // its lease ends at this boundary and is undecided
+	place     int32 // among the leases of a boundary: the last are displaced first
+}
+
+// run is one run.
+type run struct {
+	*site
+	*history
+	number  uint64
+	rng     *rand.Rand
+	now     cluster.Instant
+	horizon cluster.Instant
+	lives   []*life
+	ends    endings
+	comes   arrivals
+	gone    []closure
+	changed bool // something may start
+
+	free     []int32
+	closed   []bool
+	on       [][]int32 // lives by node
+	soft     []int32   // GPUs by node whose lease is undecided
+	idle     []int32   // by pool
+	rooms    [][]int32 // by pool: nodes by their number of free GPUs
+	accounts []account // by tenant, then pool
+	clocks   []clock   // by tenant
+	stops    []float64 // by pool
+	charged  cluster.Instant
+	claims   []int32
+	bound    cluster.Instant // the next boundary
+	scratch  turnRoom
+	check    func() // of tests, after each step; nil = none
+
+	startAt, endAt []uint32 // of the site's jobs, in seconds from the beginning; beyond = not within the horizon
+}
+
+// beyond is a time after the horizon.
+const beyond = math.MaxUint32
+
+// account is a tenant's account in a pool in a run.
+type account struct {
+	deficit float64
+	holds   float64
+	waiting float64 // GPUs that its waiting jobs want; counted in the first pool that serves them
+	firsts  int32   // GPUs of first leases
+}
+
+// clock is what is due to the jobs of a tenant, by their size.
+type clock struct {
+	at      cluster.Instant
+	active  int32
+	due     map[int32]float64 // GPU-ms due to a job of so many GPUs since the beginning
+	lines   []*line
+	running []int32
+	fresh   []int32 // waiting jobs that never had a lease
+}
+
+// ending is the end of a job's work.
+type ending struct {
+	at      cluster.Instant
+	id      int32
+	version int32
+}
+
+type endings []ending
+
+func (e endings) Len() int { return len(e) }
+func (e endings) Less(i, k int) bool {
+	return e[i].at < e[k].at || e[i].at == e[k].at && e[i].id < e[k].id
+}
+func (e endings) Swap(i, k int) { e[i], e[k] = e[k], e[i] }
+
+// Push implements heap.Interface.
+func (e *endings) Push(x any) { *e = append(*e, x.(ending)) }
+
+// Pop implements heap.Interface.
+func (e *endings) Pop() any {
+	last := len(*e) - 1
+	x := (*e)[last]
+	*e = (*e)[:last]
+	return x
+}
+
+// arrivals is the next arrivals of a run: its own jobs that come later, and days of the past.
+type arrivals struct {
+	later []int32 // lives by first
+	day   []arrival
+	from  cluster.Instant
+	open  bool // there are days
+}
+
+// closure is nodes that are not used for a time.
+type closure struct {
+	nodes       []int32
+	from, until cluster.Instant
+	shut        bool
+}
+
+// newRun prepares a run.
+func newRun(s *site, h *history, number, seed uint64, horizon cluster.Span, closures []closure) *run {
+	r := &run{site: s, history: h, number: mix(seed ^ mix(number)), rng: rand.New(rand.NewPCG(seed, number)), now: s.now, horizon: s.now.Add(horizon), charged: s.now}
+	r.gone = slices.Clone(closures)
+	r.free, r.closed, r.on, r.soft = make([]int32, len(s.nodes)), make([]bool, len(s.nodes)), make([][]int32, len(s.nodes)), make([]int32, len(s.nodes))
+	r.idle, r.rooms, r.stops = make([]int32, len(s.pools)), make([][]int32, len(s.pools)), slices.Clone(s.stops)
+	for p := range r.rooms {
+		r.rooms[p] = make([]int32, 1)
+	}
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		r.free[i] = n.size
+		r.idle[n.pool] += n.size
+		for len(r.rooms[n.pool]) <= int(n.size) {
+			r.rooms[n.pool] = append(r.rooms[n.pool], 0)
+		}
+		r.rooms[n.pool][n.size]++
+	}
+	r.accounts, r.clocks = make([]account, len(s.tenants)*len(s.pools)), make([]clock, len(s.tenants))
+	for t := range s.tenants {
+		r.clocks[t] = clock{at: s.now, due: map[int32]float64{}}
+		for p := range s.pools {
+			r.account(int32(t), int32(p)).deficit = s.tenants[t].shares[p].deficit
+		}
+	}
+	r.startAt, r.endAt = make([]uint32, len(s.jobs)), make([]uint32, len(s.jobs))
+	r.bound = r.next(s.now)
+	all := make([]life, len(s.jobs))
+	r.lives = make([]*life, 0, 2*len(s.jobs))
+	for i := range s.jobs {
+		j := &s.jobs[i]
+		r.startAt[i], r.endAt[i] = beyond, beyond
+		l := &all[i]
+		*l = life{job: j, id: int32(i), began: j.began, spent: j.spent, got: j.received, served: j.served, owed: j.due, listed: -1}
+		r.lives = append(r.lives, l)
+		total := j.known
+		if total == 0 {
+			total = h.total(r.rng, r.number, &j.like, j.ran)
+		}
+		if j.limit > 0 {
+			total = min(total, j.limit)
+		}
+		l.left = max(total-j.ran, cluster.Second)
+		switch {
+		case j.running:
+			r.startAt[i] = 0
+			here := float64(j.gpus) * float64(s.now.Sub(j.start)) // received in this attempt, which owes and rank add
+			l.start, l.owed, l.got = j.start, j.due+here, max(j.received-here, 0)
+			r.join(l)
+			l.left += s.now.Sub(j.start)
+			l.holds = append(l.holds, j.holds...)
+			r.begin(l)
+		case j.first > s.now:
+			r.comes.later = append(r.comes.later, l.id)
+		default:
+			r.join(l)
+			r.wait(l)
+		}
+	}
+	slices.SortStableFunc(r.comes.later, func(a, b int32) int { return int(r.lives[a].job.first - r.lives[b].job.first) })
+	r.comes.open, r.comes.from = len(h.days) > 0, s.now
+	if r.comes.open {
+		r.comes.day = h.days[r.rng.IntN(len(h.days))]
+	}
+	return r
+}
+
+func (r *run) account(t, p int32) *account { return &r.accounts[int(t)*len(r.pools)+int(p)] }
+
+// next gives the next boundary of leases after a moment, coarser from six hours and from a day on.
+func (r *run) next(t cluster.Instant) cluster.Instant {
+	step := cluster.Instant(max(r.set.Term, cluster.Minute))
+	switch gone := t.Sub(r.site.now); {
+	case gone >= cluster.Day:
+		step *= 4
+	case gone >= 6*cluster.Hour:
+		step *= 2
+	}
+	return t - t%step + step
+}
+
+// round gives the first moment after now at which a change is acted on: half a minute, two minutes from six hours on, and five from
+// a day on.
+func (r *run) round(now cluster.Instant) cluster.Instant {
+	switch gone := now.Sub(r.site.now); {
+	case gone >= cluster.Day:
+		return now.Add(5 * cluster.Minute)
+	case gone >= 6*cluster.Hour:
+		return now.Add(2 * cluster.Minute)
+	}
+	return now.Add(max(r.set.Interval, 30*cluster.Second))
+}
+
+// do makes the run.
+func (r *run) do() {
+	r.turn(false)
+	tick, due := r.now.Add(r.set.Term/3), r.round(r.now)
+	for r.now < r.horizon {
+		at := min(r.bound, tick, r.horizon)
+		if r.changed {
+			at = min(at, max(due, r.now))
+		}
+		if len(r.ends) > 0 {
+			at = min(at, r.ends[0].at)
+		}
+		if c := r.comes.next(r); c > 0 {
+			at = min(at, c)
+		}
+		for i := range r.gone {
+			if c := &r.gone[i]; !c.shut && c.from > r.now {
+				at = min(at, c.from)
+			} else if c.shut && c.until > r.now {
+				at = min(at, c.until)
+			}
+		}
+		r.now = at
+		for i := range r.gone {
+			r.close(&r.gone[i])
+		}
+		for len(r.ends) > 0 && r.ends[0].at <= r.now {
+			e := heap.Pop(&r.ends).(ending)
+			if l := r.lives[e.id]; l.phase == runs && l.version == e.version {
+				r.end(l)
+			}
+		}
+		for c := r.comes.next(r); c > 0 && c <= r.now; c = r.comes.next(r) {
+			r.come()
+		}
+		switch {
+		case r.now >= r.bound:
+			r.bound = r.next(r.now)
+			r.turn(true)
+			due, r.changed = r.round(r.now), false
+		case r.changed && r.now >= due:
+			r.turn(false)
+			due, r.changed = r.round(r.now), false
+		}
+		if r.now >= tick {
+			r.recalls()
+			tick = r.now.Add(max(r.bound.Sub(r.now)/2, r.set.Term/3))
+		}
+		if r.check != nil {
+			r.check()
+		}
+	}
+}
+
+// next gives the next arrival; 0 = none.
+func (a *arrivals) next(r *run) cluster.Instant {
+	at := cluster.Instant(0)
+	if len(a.later) > 0 {
+		at = r.lives[a.later[0]].job.first
+	}
+	for a.open && len(a.day) == 0 {
+		if a.from = a.from.Add(r.day); a.from >= r.horizon {
+			a.open = false
+			break
+		}
+		a.day = r.days[r.rng.IntN(len(r.days))]
+	}
+	if a.open {
+		if c := max(a.from.Add(a.day[0].at), r.now); at == 0 || c < at {
+			at = c
+		}
+	}
+	return at
+}
+
+// come lets the next job arrive.
+func (r *run) come() {
+	a := &r.comes
+	if len(a.later) > 0 && r.lives[a.later[0]].job.first <= r.now {
+		l := r.lives[a.later[0]]
+		a.later = a.later[1:]
+		r.join(l)
+		r.wait(l)
+		r.changed = true
+		return
+	}
+	x := &a.day[0]
+	a.day = a.day[1:]
+	total := x.ran
+	if !x.over {
+		total = r.total(r.rng, r.number, &x.job.like, x.ran)
+	}
+	if x.job.limit > 0 {
+		total = min(total, x.job.limit)
+	}
+	l := &life{job: &x.job, id: int32(len(r.lives)), left: max(total, cluster.Second), listed: -1}
+	r.lives = append(r.lives, l)
+	r.join(l)
+	r.wait(l)
+	r.changed = true
+}
+
+// join makes a job active: from now on it is due a part of what its tenant is due.
+func (r *run) join(l *life) {
+	if l.tenant >= 0 {
+		r.clocks[l.tenant].tick(r, l.tenant)
+		r.clocks[l.tenant].active++
+		l.owed -= r.clocks[l.tenant].of(l.gpus)
+	}
+}
+
+// of gives what has been due to a job of so many GPUs since the beginning.
+func (c *clock) of(gpus int32) float64 {
+	if _, ok := c.due[gpus]; !ok {
+		c.due[gpus] = 0
+	}
+	return c.due[gpus]
+}
+
+// tick brings a tenant's clock up to now.
+func (c *clock) tick(r *run, t int32) {
+	gone := float64(r.now.Sub(c.at))
+	c.at = r.now
+	if gone <= 0 || c.active == 0 {
+		return
+	}
+	entitled, demand := 0.0, 0.0
+	for p := range r.pools {
+		a := r.account(t, int32(p))
+		entitled += r.tenants[t].shares[p].own
+		demand += a.holds + a.waiting
+	}
+	each := min(entitled, demand) / float64(c.active)
+	for gpus := range c.due {
+		c.due[gpus] += min(each, float64(gpus)) * gone
+	}
+}
+
+// owes gives what a job is owed now, in GPU-ms; its tenant's clock must be up to date.
+func (r *run) owes(l *life) float64 {
+	if l.tenant < 0 {
+		return 0
+	}
+	out := l.owed + r.clocks[l.tenant].of(l.gpus)
+	if l.phase == runs {
+		out -= float64(l.gpus) * float64(r.now.Sub(l.start))
+	}
+	return out
+}
+
+// begin lets a job run on its holds.
+func (r *run) begin(l *life) {
+	l.phase, l.version = runs, l.version+1
+	pool := r.nodes[l.holds[0].node].pool
+	for _, h := range l.holds {
+		r.fill(h.node, -h.gpus)
+		r.on[h.node] = append(r.on[h.node], l.id)
+	}
+	if l.tenant >= 0 {
+		r.account(l.tenant, pool).holds += float64(l.gpus)
+		if l.first {
+			r.account(l.tenant, pool).firsts += l.gpus
+		}
+		c := &r.clocks[l.tenant]
+		l.listed = int32(len(c.running))
+		c.running = append(c.running, l.id)
+	}
+	heap.Push(&r.ends, ending{max(l.start.Add(l.lag+l.left), r.now), l.id, l.version})
+}
+
+// fill changes the free GPUs of a node.
+func (r *run) fill(n, by int32) {
+	rooms := r.rooms[r.nodes[n].pool]
+	rooms[max(r.free[n], 0)]--
+	r.free[n] += by
+	rooms[max(r.free[n], 0)]++
+	r.idle[r.nodes[n].pool] += by
+}
+
+// leave takes a job off its GPUs.
+func (r *run) leave(l *life) {
+	pool := r.nodes[l.holds[0].node].pool
+	for _, h := range l.holds {
+		r.fill(h.node, h.gpus)
+		list := r.on[h.node]
+		at := slices.Index(list, l.id)
+		list[at] = list[len(list)-1]
+		r.on[h.node] = list[:len(list)-1]
+		if l.candidate {
+			r.soft[h.node] -= h.gpus
+		}
+	}
+	l.candidate = false
+	if l.tenant >= 0 {
+		r.account(l.tenant, pool).holds -= float64(l.gpus)
+		if l.first {
+			r.account(l.tenant, pool).firsts -= l.gpus
+		}
+		c := &r.clocks[l.tenant]
+		last := c.running[len(c.running)-1]
+		c.running[l.listed], r.lives[last].listed = last, l.listed
+		c.running = c.running[:len(c.running)-1]
+		l.listed = -1
+	}
+	l.holds, l.first = l.holds[:0], false
+	l.version++
+	r.changed = true
+}
+
+// end ends a job for good.
+func (r *run) end(l *life) {
+	r.charge()
+	if l.tenant >= 0 {
+		r.clocks[l.tenant].tick(r, l.tenant)
+		r.clocks[l.tenant].active--
+	}
+	r.leave(l)
+	l.phase = over
+	if int(l.id) < len(r.endAt) {
+		r.endAt[l.id] = r.since()
+	}
+}
+
+// since gives the time since the beginning, in seconds.
+func (r *run) since() uint32 { return uint32(r.now.Sub(r.site.now) / cluster.Second) }
+
+// attempt gives the stop budget's view of a running job.
+func (l *life) attempt() stop.Job {
+	return stop.Job{Saving: l.manner.saving, Start: l.start, Ran: l.began, Spent: l.spent, Begin: l.manner.begin}
+}
+
+// mayStop tells whether a running job may be stopped at a moment.
+func (r *run) mayStop(l *life, at cluster.Instant) bool {
+	if l.fixed || l.alone || l.tenant < 0 {
+		return false
+	}
+	a := l.attempt()
+	return a.May(r.rule, at, r.set.Notice)
+}
+
+// halt stops a running job; it waits again.
+func (r *run) halt(l *life) {
+	a := l.attempt()
+	cost, lost := a.Cost(r.now, r.set.Notice), cluster.Span(0)
+	if from, _ := a.Destroys(r.now, r.set.Notice); from > 0 {
+		lost = r.now.Sub(from)
+	}
+	ran := r.now.Sub(l.start)
+	worked := min(max(ran-l.lag-lost, 0), l.left)
+	l.left -= worked
+	l.left = max(l.left, cluster.Second)
+	l.began += ran
+	l.got += float64(l.gpus) * float64(worked)
+	l.owed -= float64(l.gpus) * float64(worked)
+	l.spent += cost
+	pool := r.nodes[l.holds[0].node].pool
+	r.stops[pool] -= float64(l.gpus) * float64(cost)
+	r.leave(l)
+	r.wait(l)
+}
+
+// start starts a waiting job on its holds.
+func (r *run) start(l *life, holds []hold) {
+	c := &r.clocks[l.tenant]
+	c.tick(r, l.tenant)
+	r.unwait(l)
+	l.holds = append(l.holds[:0], holds...)
+	l.start, l.first, l.lag = r.now, !l.served, 0
+	if l.served {
+		l.lag = l.manner.begin
+	}
+	l.served = true
+	if int(l.id) < len(r.startAt) && r.startAt[l.id] == beyond {
+		r.startAt[l.id] = r.since()
+	}
+	r.begin(l)
+}
+
+// close shuts nodes, and opens them again.
+func (r *run) close(c *closure) {
+	switch {
+	case !c.shut && c.from <= r.now && c.until > r.now:
+		c.shut = true
+		r.charge()
+		for _, n := range c.nodes {
+			for len(r.on[n]) > 0 {
+				l := r.lives[r.on[n][0]]
+				if l.tenant < 0 || l.alone || l.fixed {
+					r.end(l)
+				} else {
+					r.halt(l)
+				}
+			}
+			r.closed[n] = true
+			r.fill(n, -r.nodes[n].size)
+		}
+	case c.shut && c.until <= r.now:
+		c.shut, c.until = false, 0
+		for _, n := range c.nodes {
+			r.closed[n] = false
+			r.fill(n, r.nodes[n].size)
+		}
+		r.changed = true
+	}
+}
+
+// charge brings the deficits and the budgets for stops up to now, as package ltgf does.
+func (r *run) charge() {
+	gone := float64(r.now.Sub(r.charged))
+	r.charged = r.now
+	if gone <= 0 {
+		return
+	}
+	for p := range r.pools {
+		lacking, lent, taken, held := 0.0, 0.0, 0.0, 0.0
+		rate := func(t int) (entitled, wanted, holds float64) {
+			a := r.account(int32(t), int32(p))
+			entitled = r.tenants[t].shares[p].entitled
+			demand := a.holds + a.waiting
+			if r.set.RhoSelect == 8 {
+				entitled = min(entitled, demand)
+			}
+			return entitled, min(entitled, demand), a.holds
+		}
+		for t := range r.tenants {
+			entitled, wanted, holds := rate(t)
+			lacks := max(wanted-holds, 0)
+			lacking, lent, taken, held = lacking+lacks, lent+max(entitled-holds, 0)-lacks, taken+max(holds-entitled, 0), held+holds
+		}
+		taken = max(taken-lacking, 0)
+		for t := range r.tenants {
+			entitled, wanted, holds := rate(t)
+			lacks := max(wanted-holds, 0)
+			more := max(entitled-holds, 0) - lacks
+			if taken < lent {
+				more *= taken / lent
+			}
+			more += lacks
+			a := r.account(int32(t), int32(p))
+			a.deficit += (more - max(holds-entitled, 0)) * gone
+			if ceiling := r.tenants[t].shares[p].entitled * float64(r.set.CreditCap); a.deficit > ceiling {
+				a.deficit = max(ceiling, a.deficit-more*gone)
+			}
+		}
+		if r.set.StopTotalMilli > 0 {
+			most := float64(r.idle[p]) + held
+			r.stops[p] = min(r.stops[p]+held*gone*float64(r.set.StopTotalMilli)/1000, most*float64(max(r.set.StopAllowance, r.set.StartCost)))
+		}
+	}
+}

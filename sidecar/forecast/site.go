@@ -1,0 +1,341 @@
+package forecast
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/expect"
+	"github.com/fairlease/fairlease/sidecar/engine/stop"
+)
+
+// site is what all runs start from. It is not modified by a run.
+type site struct {
+	set     *cluster.Settings
+	now     cluster.Instant
+	rule    stop.Rule
+	pools   []string
+	nodes   []node
+	at      map[string][]int32 // nodes by name
+	groups  []group
+	inPool  []uint64 // groups of nodes, by pool
+	tenants []tenant
+	named   map[string]int32 // tenants by name
+	shapes  []shape
+	jobs    []job // of the snapshot that may run, or run
+	reserve []cluster.Reservation
+	orders  []cluster.Override
+	stops   []float64 // by pool: budget for stops, GPU-ms
+	habits  map[cluster.JobType]*cluster.Habit
+	needs   map[[3]cluster.JobType]*ranks
+}
+
+// node is the GPUs of one model on a machine.
+type node struct {
+	name  string
+	pool  int32
+	group int32
+	size  int32
+}
+
+// group is nodes of one model in the same partitions.
+type group struct {
+	model      string
+	partitions []string
+}
+
+// tenant is a tenant's part of each pool.
+type tenant struct {
+	name   string
+	shares []share
+	boost  bool
+}
+
+// share is a tenant's account in a pool.
+type share struct {
+	entitled, own float64 // GPUs
+	deficit       float64 // GPU-ms
+}
+
+// shape is what placement knows of a job.
+type shape struct {
+	gpus, nodes, perNode int32 // nodes: at least; perNode 0 = any split
+	most                 int32 // nodes at most; 0 = any
+	groups               uint64
+}
+
+// ranks is the turn of a job by the class of GPU time that it has received.
+type ranks [expect.Classes]uint8
+
+// manner is how a job saves.
+type manner struct {
+	saving cluster.Saving
+	begin  cluster.Span
+}
+
+// job is a job of the snapshot, or one that may arrive.
+type job struct {
+	key      cluster.JobKey
+	tenant   int32
+	shape    int32
+	gpus     int32
+	urgent   bool
+	fixed    bool // it is never stopped
+	alone    bool // no lease: fairlease leaves it alone
+	running  bool
+	served   bool
+	first    cluster.Instant // when it becomes eligible
+	start    cluster.Instant // of the present attempt
+	limit    cluster.Span    // of all its attempts; 0 = none
+	ran      cluster.Span    // useful work so far
+	began    cluster.Span    // run time of earlier attempts
+	spent    cluster.Span
+	known    cluster.Span // its run time; 0 = it is drawn
+	due      float64      // GPU-ms, less what it received
+	received float64      // GPU-ms
+	holds    []hold
+	manner   manner
+	order    *ranks
+	like     [levels]int32 // groups of run times, the closest first; -1 = none
+}
+
+// hold is the GPUs of a job on a node.
+type hold struct{ node, gpus int32 }
+
+// mostGroups is the number of groups of nodes that jobs tell apart; the rest count as the last.
+const mostGroups = 64
+
+// survey reads a snapshot and its plan.
+func survey(snap *cluster.Snapshot, plan *cluster.Plan) *site {
+	s := &site{set: &snap.Settings, now: snap.Now, at: map[string][]int32{}, named: map[string]int32{},
+		rule:   stop.Rule{Allowance: snap.Settings.StopAllowance, OverheadMilli: snap.Settings.StopOverheadMilli},
+		habits: map[cluster.JobType]*cluster.Habit{}, needs: map[[3]cluster.JobType]*ranks{}}
+	for i := range snap.Habits {
+		s.habits[snap.Habits[i].Type] = &snap.Habits[i]
+	}
+	s.reserve = slices.DeleteFunc(slices.Clone(snap.Reservations), func(r cluster.Reservation) bool { return r.Ours })
+	s.addNodes(snap.Nodes)
+	s.addTenants(snap, plan)
+	return s
+}
+
+func (s *site) addNodes(nodes []cluster.Node) {
+	seen := map[string]int32{}
+	for i := range nodes {
+		n := &nodes[i]
+		for _, g := range n.GPUs {
+			if n.Bad != "" || g.Count == 0 {
+				continue
+			}
+			parts := slices.Sorted(slices.Values(n.Partitions))
+			key := g.Model + "\x00" + strings.Join(parts, "\x00")
+			at, ok := seen[key]
+			if !ok {
+				if at = int32(len(s.groups)); at == mostGroups {
+					at--
+				} else {
+					s.groups = append(s.groups, group{g.Model, parts})
+				}
+				seen[key] = at
+			}
+			pool := slices.Index(s.pools, g.Model)
+			if pool < 0 {
+				pool, s.pools, s.inPool = len(s.pools), append(s.pools, g.Model), append(s.inPool, 0)
+			}
+			s.inPool[pool] |= 1 << at
+			s.at[n.Name] = append(s.at[n.Name], int32(len(s.nodes)))
+			s.nodes = append(s.nodes, node{n.Name, int32(pool), at, int32(g.Count)})
+		}
+	}
+}
+
+func (s *site) addTenants(snap *cluster.Snapshot, plan *cluster.Plan) {
+	for i := range snap.Tenants {
+		s.named[snap.Tenants[i].Name] = int32(len(s.tenants))
+		s.tenants = append(s.tenants, tenant{name: snap.Tenants[i].Name, shares: make([]share, len(s.pools))})
+	}
+	ledger := &plan.State.Ledger
+	for i := range ledger.Tenants {
+		r := &ledger.Tenants[i]
+		t, ok := s.named[r.Tenant]
+		p := slices.Index(s.pools, r.Pool)
+		if !ok || p < 0 {
+			continue
+		}
+		s.tenants[t].shares[p] = share{gpusOf(r.Entitlement), gpusOf(r.Own()), float64(r.Deficit)}
+	}
+	s.stops = make([]float64, len(s.pools))
+	for i := range ledger.Pools {
+		if p := slices.Index(s.pools, ledger.Pools[i].Pool); p >= 0 {
+			s.stops[p] = float64(ledger.Pools[i].Stops)
+		}
+	}
+	s.orders = snap.Overrides
+	for _, o := range s.orders {
+		if t, ok := s.named[o.Name]; ok && o.Kind == cluster.Boost && o.Scope == "tenant" {
+			s.tenants[t].boost = true
+		}
+	}
+}
+
+// ordered tells whether an administrator's order of a kind is for a job. A boosted tenant's jobs are not boosted among themselves.
+func (s *site) ordered(r *cluster.Record, kind cluster.OverrideKind) bool {
+	return slices.ContainsFunc(s.orders, func(o cluster.Override) bool {
+		switch {
+		case o.Kind != kind:
+			return false
+		case o.Scope == "job":
+			return o.Name == r.ID.String() || o.Name == r.ID.Array().String()
+		case o.Scope == "user":
+			return o.Name == r.User
+		}
+		return o.Name == r.Tenant && kind != cluster.Boost
+	})
+}
+
+func gpusOf(m cluster.MicroGPU) float64 { return float64(m) / float64(cluster.WholeGPU) }
+
+// shapeOf interns the shape of a request in partitions; false = no node could ever serve it.
+func (s *site) shapeOf(r *cluster.Request, partitions []string) (int32, bool) {
+	x := shape{gpus: int32(r.GPUs), nodes: int32(max(r.Nodes, 1)), perNode: int32(r.PerNode), most: int32(r.MaxNodes)}
+	for g := range s.groups {
+		of := &s.groups[g]
+		in := slices.ContainsFunc(partitions, func(p string) bool { return slices.Contains(of.partitions, p) })
+		if in && (r.Model == "" || strings.EqualFold(r.Model, of.model)) {
+			x.groups |= 1 << g
+		}
+	}
+	if x.groups == 0 || r.GPUs == 0 || r.Unplaceable != "" {
+		return 0, false
+	}
+	at := slices.Index(s.shapes, x)
+	if at < 0 {
+		at, s.shapes = len(s.shapes), append(s.shapes, x)
+	}
+	return int32(at), true
+}
+
+// strangers is as in package budget: the number of jobs as which everybody's weigh.
+const strangers = 3
+
+// order gives the turns of a job by what it has received; nil = the settings order by rho.
+func (s *site) order(j *cluster.Job) *ranks {
+	switch s.set.JobOrder {
+	case cluster.ByAttained:
+		var out ranks
+		for class := range out {
+			seconds := int64(1) << ((class + 1) / 2) * 60
+			out[class] = uint8(bits.Len64(uint64(seconds * 1000 / int64(max(s.set.Term, 1)))))
+		}
+		return &out
+	case cluster.ByExpected:
+	default:
+		return nil
+	}
+	like := [3]cluster.JobType{{}, {User: j.User, GPUs: j.Request.GPUs}, {GPUs: j.Request.GPUs}}
+	if t, ok := cluster.TypeOf(j); ok {
+		like[0] = t
+	}
+	if known := s.needs[like]; known != nil {
+		return known
+	}
+	var sum expect.Sum
+	for k, g := range like {
+		most := int64(0)
+		if k == len(like)-1 {
+			most = strangers
+		}
+		if h := s.habits[g]; h != nil && g.GPUs > 0 && (k == 0 || g != like[k-1]) {
+			sum.Add(h.Needed, most)
+		}
+	}
+	out := &ranks{}
+	for class := range out {
+		out[class] = uint8(bits.Len64(uint64(sum.Next(class) * 1000 / 1000)))
+	}
+	s.needs[like] = out
+	return out
+}
+
+// addJobs adds the jobs of a snapshot that run or may run. It returns, by key, why the others have no forecast.
+func (s *site) addJobs(snap *cluster.Snapshot, records []cluster.Record, h *history) map[cluster.JobKey]string {
+	none := map[cluster.JobKey]string{}
+	for i := range snap.Cases {
+		c := &snap.Cases[i]
+		x, r := &c.Job, &c.Record
+		if k, ok := slices.BinarySearchFunc(records, r.Key, func(r cluster.Record, key cluster.JobKey) int { return cmp.Compare(r.Key, key) }); ok {
+			r = &records[k]
+		}
+		if c.Gone || x.State == cluster.Done || x.Request.GPUs == 0 && len(x.Holds) == 0 {
+			continue
+		}
+		if why := s.addJob(c, r, h); why != "" {
+			none[r.Key] = why
+		}
+	}
+	return none
+}
+
+// addJob adds a job, or says why it has no forecast.
+func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history) string {
+	x := &c.Job
+	j := job{key: r.Key, gpus: int32(x.Request.GPUs), urgent: slices.Contains(s.set.UrgentQOS, x.QOS) || s.ordered(r, cluster.Boost), served: r.Terms > 0 || r.Alloc > 0,
+		first: cmp.Or(r.First, s.now), spent: r.Spent, due: float64(r.Due - r.Alloc), received: float64(r.Alloc),
+		fixed: c.Control == cluster.NoReclaim || s.ordered(r, cluster.Exempt), alone: c.Control == cluster.Unmanaged, order: s.order(x)}
+	j.tenant = -1
+	if t, ok := s.named[r.Tenant]; ok {
+		j.tenant = t
+	}
+	j.limit = cmp.Or(r.UserLimit, x.Limit)
+	for _, o := range x.Holds {
+		for _, n := range s.at[o.Node] {
+			if s.pools[s.nodes[n].pool] == o.Model {
+				j.holds = append(j.holds, hold{n, int32(o.GPUs)})
+			}
+		}
+	}
+	j.running = len(j.holds) > 0 && x.State != cluster.Waiting
+	if j.running {
+		j.gpus, j.start = 0, cmp.Or(x.Start, s.now)
+		for _, o := range j.holds {
+			j.gpus += o.gpus
+		}
+	}
+	if j.gpus == 0 {
+		return "its nodes are not in use"
+	}
+	at, ok := s.shapeOf(&x.Request, x.Partitions)
+	if !ok && !j.running {
+		return "no node in use can serve it"
+	}
+	j.shape = at
+	j.ran = cluster.Span(float64(r.Alloc) / float64(j.gpus))
+	j.began = r.Ran
+	if !j.running {
+		switch {
+		case x.Inactive != "":
+			return "it waits for something else than GPUs: " + x.Inactive
+		case s.ordered(r, cluster.Freeze):
+			return "an administrator has frozen it"
+		case j.alone || j.tenant < 0:
+			return "fairlease leaves it alone"
+		case r.UserBegin > s.now:
+			j.first = r.UserBegin
+		}
+	}
+	j.manner = s.mannerOf(x, r.Conduct)
+	j.like = h.like(kindOf(x, r.Tenant))
+	s.jobs = append(s.jobs, j)
+	return ""
+}
+
+// mannerOf gives how a job saves, by the evidence that the engine goes by.
+func (s *site) mannerOf(j *cluster.Job, own *cluster.Conduct) manner {
+	var habit *cluster.Habit
+	if t, ok := cluster.TypeOf(j); ok {
+		habit = s.habits[t]
+	}
+	return manner{stop.Resolve(own, habit, j.Declares, stop.Site(s.set.Saves, j)), stop.Begin(habit, "", s.set.StartCost)}
+}

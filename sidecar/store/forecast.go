@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/forecast"
+	"github.com/fairlease/fairlease/sql"
+)
+
+var (
+	forecastPut      = sql.Query("forecast_put")
+	forecastReplace  = sql.Query("forecast_replace")
+	forecastOf       = query[JobForecast]("forecast_of")
+	forecastOutcomes = sql.Query("forecast_outcomes")
+	forecastPast     = query[pastRow]("forecast_past")
+)
+
+// JobForecast is the newest forecast of a job. A moment that is nil is beyond the horizon.
+type JobForecast struct {
+	Key      cluster.JobKey `json:"job" db:"job_key"`
+	SlurmID  string         `json:"slurm_id" db:"slurm_id"`
+	Name     string         `json:"name"`
+	Tenant   string         `json:"tenant"`
+	User     string         `json:"user" db:"user_name"`
+	GPUs     int            `json:"gpus"`
+	Waits    bool           `json:"waits"`
+	Why      string         `json:"why,omitempty"` // why there is none
+	StartP10 *time.Time     `json:"start_p10" db:"start_p10"`
+	StartP50 *time.Time     `json:"start_p50" db:"start_p50"`
+	StartP90 *time.Time     `json:"start_p90" db:"start_p90"`
+	EndP10   *time.Time     `json:"end_p10" db:"end_p10"`
+	EndP50   *time.Time     `json:"end_p50" db:"end_p50"`
+	EndP90   *time.Time     `json:"end_p90" db:"end_p90"`
+	AsOf     time.Time      `json:"as_of" db:"as_of"`
+	Runs     int            `json:"runs"`
+	Horizon  time.Duration  `json:"horizon_ns" db:"horizon"`
+}
+
+// Forecasts gives the newest forecast of all jobs, by key, or of one; key 0 = all.
+func (s *Store) Forecasts(ctx context.Context, key cluster.JobKey) ([]JobForecast, error) {
+	return collect[JobForecast](ctx, s, "reading forecasts", forecastOf, key)
+}
+
+// forecastRow is a row of a forecast.
+type forecastRow struct {
+	Job      cluster.JobKey     `json:"job"`
+	Waits    bool               `json:"waits"`
+	Why      string             `json:"why"`
+	StartP10 cluster.Instant    `json:"start_p10"`
+	StartP50 cluster.Instant    `json:"start_p50"`
+	StartP90 cluster.Instant    `json:"start_p90"`
+	EndP10   cluster.Instant    `json:"end_p10"`
+	EndP50   cluster.Instant    `json:"end_p50"`
+	EndP90   cluster.Instant    `json:"end_p90"`
+	Raw      [6]cluster.Instant `json:"raw"`
+}
+
+// Forecast writes a forecast down in place of the one before. It fails with ErrDeposed when the lead is lost.
+func (s *Leadership) Forecast(ctx context.Context, f *forecast.Forecast) error {
+	rows := make([]forecastRow, len(f.Jobs))
+	for i, j := range f.Jobs {
+		rows[i] = forecastRow{j.Key, j.Waits, j.Why, j.Start.P10, j.Start.P50, j.Start.P90, j.End.P10, j.End.P50, j.End.P90,
+			[6]cluster.Instant{j.RawStart.P10, j.RawStart.P50, j.RawStart.P90, j.RawEnd.P10, j.RawEnd.P50, j.RawEnd.P90}}
+	}
+	text, err := json.Marshal(rows)
+	if err == nil {
+		err = s.inTerm(ctx, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, forecastPut, f.At, f.Round, f.Runs, f.Horizon, string(text)); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, forecastReplace, f.At)
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("writing a forecast down: %w", err)
+	}
+	return nil
+}
+
+// ForecastQuestion reads what a forecast is made from: the newest round, the jobs of the last time, and what became of earlier
+// forecasts in it. It fails with ErrNone if there is no round.
+func (s *Store) ForecastQuestion(ctx context.Context, last cluster.Span) (*forecast.Question, error) {
+	snap, plan, err := s.Last(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if plan.Round == 0 {
+		return nil, fmt.Errorf("reading the newest round: %w", ErrNone)
+	}
+	q := &forecast.Question{Snapshot: &snap, Plan: &plan, Seed: uint64(plan.Round)}
+	since := snap.Now.Add(-last)
+	outcomes, err := s.outcomes(ctx, since, snap.Now)
+	if err != nil {
+		return nil, err
+	}
+	q.Calibration = forecast.Calibrate(outcomes)
+	rows, err := collect[pastRow](ctx, s, "reading the jobs of the past", forecastPast, since.Time())
+	if err != nil {
+		return nil, err
+	}
+	q.Past = pastOf(rows, since, &snap)
+	return q, nil
+}
+
+// pastRow is a job of the past.
+type pastRow struct {
+	Key        cluster.JobKey
+	Name       string
+	User       string `db:"user_name"`
+	Tenant     string
+	Partitions []string
+	GPUs       int `db:"gpus"`
+	Nodes      int
+	Model      string
+	Limit      cluster.Span    `db:"limit_ms"`
+	Submitted  *time.Time      `db:"submitted_at"` // or last requeued
+	Eligible   *time.Time      `db:"eligible_at"`
+	Started    *time.Time      `db:"started_at"` // first
+	Done       *time.Time      `db:"done_at"`
+	Alloc      cluster.GPUTime `db:"alloc_gpu_ms"`
+}
+
+// pastOf joins the journal's rows with the newest snapshot, which knows more of live jobs. The journal knows all arrivals since
+// its own first job.
+func pastOf(rows []pastRow, since cluster.Instant, snap *cluster.Snapshot) forecast.Past {
+	p := forecast.Past{From: snap.Now}
+	live := map[cluster.JobKey]*cluster.Case{}
+	for i := range snap.Cases {
+		live[snap.Cases[i].Record.Key] = &snap.Cases[i]
+	}
+	for i := range rows {
+		r := &rows[i]
+		submit := r.Eligible
+		for _, t := range []*time.Time{r.Submitted, r.Started} {
+			if submit == nil || t != nil && t.Before(*submit) {
+				submit = t
+			}
+		}
+		if submit == nil || r.Done != nil && r.Alloc == 0 {
+			continue
+		}
+		j := forecast.PastJob{Tenant: r.Tenant, Submit: cluster.InstantOf(*submit), Ended: r.Done != nil, Ran: cluster.Span(r.Alloc) / cluster.Span(max(r.GPUs, 1)),
+			Job: cluster.Job{Name: r.Name, User: r.User, Partitions: r.Partitions, Limit: r.Limit, Request: cluster.Request{GPUs: r.GPUs, Nodes: r.Nodes, Model: r.Model}}}
+		if c := live[r.Key]; c != nil && r.Done == nil {
+			j.Job, j.Ran = c.Job, cluster.Span(c.Record.Alloc)/cluster.Span(max(r.GPUs, 1))
+		}
+		p.From = max(min(p.From, j.Submit), since)
+		p.Jobs = append(p.Jobs, j)
+	}
+	return p
+}
+
+// outcomes gives what became of the statements of the kept forecasts since a moment.
+func (s *Store) outcomes(ctx context.Context, since, now cluster.Instant) ([]forecast.Outcome, error) {
+	rows, err := s.pool.Query(ctx, forecastOutcomes, since.Time())
+	if err != nil {
+		return nil, fmt.Errorf("reading what became of forecasts: %w", denied(err))
+	}
+	defer rows.Close()
+	var out []forecast.Outcome
+	for rows.Next() {
+		var waits bool
+		var at time.Time
+		var horizon int64
+		var raw []int64
+		var started, done *time.Time
+		if err := rows.Scan(&waits, &at, &horizon, &raw, &started, &done); err != nil {
+			return nil, fmt.Errorf("reading what became of forecasts: %w", err)
+		}
+		if len(raw) != 6 {
+			return nil, fmt.Errorf("reading what became of forecasts: %d moments instead of 6", len(raw))
+		}
+		add := func(kind forecast.Kind, raw []int64, was *time.Time) {
+			o := forecast.Outcome{Kind: kind, At: cluster.InstantOf(at), Horizon: cluster.Span(horizon), Until: now,
+				Said: forecast.Times{P10: cluster.Instant(raw[0]), P50: cluster.Instant(raw[1]), P90: cluster.Instant(raw[2])}}
+			if was != nil {
+				o.Was = cluster.InstantOf(*was)
+			}
+			out = append(out, o)
+		}
+		if waits {
+			add(forecast.Starts, raw[:3], started)
+			add(forecast.Returns, raw[3:], done)
+		} else {
+			add(forecast.Ends, raw[3:], done)
+		}
+	}
+	return out, rows.Err()
+}

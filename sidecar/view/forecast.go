@@ -1,0 +1,77 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// clock gives a moment: the time, with the day unless it is today's.
+func (p *Page) clock(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	zone := p.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	at, now := t.In(zone), p.Now.Time().In(zone)
+	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return at.Format("15:04")
+	}
+	return at.Format("Mon 2 Jan 15:04")
+}
+
+// quantiles says when something happens, by three quantiles.
+func (p *Page) quantiles(verb string, p10, p50, p90 *time.Time, horizon time.Duration) string {
+	days := strings.TrimSuffix(fmt.Sprintf("%.1f", horizon.Hours()/24), ".0")
+	switch {
+	case p10 == nil:
+		return fmt.Sprintf("%s in more than %s days in 9 of 10 runs", verb, days)
+	case p50 == nil:
+		return fmt.Sprintf("%s after %s in 9 of 10 runs, in more than %s days in half of them", verb, p.clock(p10), days)
+	case p90 == nil:
+		return fmt.Sprintf("%s about %s, after %s in 9 of 10 runs", verb, p.clock(p50), p.clock(p10))
+	case p.clock(p10) == p.clock(p90):
+		return fmt.Sprintf("%s about %s", verb, p.clock(p50))
+	}
+	return fmt.Sprintf("%s about %s, between %s and %s in 8 of 10 runs", verb, p.clock(p50), p.clock(p10), p.clock(p90))
+}
+
+// Ahead words a forecast.
+func (p *Page) Ahead(f *store.JobForecast) string {
+	if f.Why != "" {
+		return "none: " + f.Why
+	}
+	end := p.quantiles("ends", f.EndP10, f.EndP50, f.EndP90, f.Horizon)
+	if !f.Waits {
+		return end
+	}
+	return p.quantiles("starts", f.StartP10, f.StartP50, f.StartP90, f.Horizon) + "; " + end
+}
+
+// ForecastTable lists forecasts.
+func (p *Page) ForecastTable(list []store.JobForecast) *Table {
+	t := &Table{Head: []string{"JOB", "TENANT", "USER", ">GPUS", "START_P10", "START", "START_P90", "END_P10", "END", "END_P90", "NOTE"}}
+	for i := range list {
+		f := &list[i]
+		at := func(t *time.Time, waits bool) string {
+			switch {
+			case f.Why != "":
+				return "-"
+			case !waits:
+				return "runs"
+			case t == nil:
+				return "later"
+			case !p.ForPeople():
+				return t.UTC().Format(time.RFC3339)
+			}
+			return p.clock(t)
+		}
+		t.Add(f.SlurmID, f.Tenant, f.User, fmt.Sprint(f.GPUs), at(f.StartP10, f.Waits), at(f.StartP50, f.Waits), at(f.StartP90, f.Waits),
+			at(f.EndP10, true), at(f.EndP50, true), at(f.EndP90, true), f.Why)
+	}
+	return t
+}

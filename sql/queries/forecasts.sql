@@ -1,0 +1,105 @@
+-- When jobs will start and end.
+
+-- name: forecast_put
+-- A forecast that is newer than six hours after the last kept one is kept.
+insert into forecasts (
+    at,
+    job_key,
+    round,
+    runs,
+    horizon_ms,
+    waits,
+    why,
+    start_p10,
+    start_p50,
+    start_p90,
+    end_p10,
+    end_p50,
+    end_p90,
+    raw_ms,
+    kept
+)
+select
+    to_timestamp($1::bigint / 1000.0),
+    r.job,
+    $2,
+    $3,
+    $4,
+    r.waits,
+    r.why,
+    to_timestamp(nullif(r.start_p10, 0) / 1000.0),
+    to_timestamp(nullif(r.start_p50, 0) / 1000.0),
+    to_timestamp(nullif(r.start_p90, 0) / 1000.0),
+    to_timestamp(nullif(r.end_p10, 0) / 1000.0),
+    to_timestamp(nullif(r.end_p50, 0) / 1000.0),
+    to_timestamp(nullif(r.end_p90, 0) / 1000.0),
+    r.raw,
+    not exists (
+        select from forecasts k
+        where k.kept
+        and k.at > to_timestamp($1::bigint / 1000.0) - interval '6 hours'
+    )
+from jsonb_to_recordset($5::jsonb) as r (
+    job bigint,
+    waits boolean,
+    why text,
+    start_p10 bigint,
+    start_p50 bigint,
+    start_p90 bigint,
+    end_p10 bigint,
+    end_p50 bigint,
+    end_p90 bigint,
+    raw bigint[]
+)
+on conflict (job_key, at) do nothing;
+
+-- name: forecast_replace
+delete from forecasts
+where not kept
+and at < to_timestamp($1::bigint / 1000.0);
+
+-- name: forecast_of
+select {columns}
+from forecasts_now
+where $1 = 0
+or job_key = $1
+order by job_key;
+
+-- name: forecast_outcomes
+-- What the kept forecasts since a moment said, and what came.
+select
+    f.waits,
+    f.at,
+    f.horizon_ms,
+    f.raw_ms,
+    (
+        select min(l.started_at)
+        from leases l
+        where l.job_key = f.job_key
+        and l.started_at >= f.at
+    ) as started_at,
+    j.done_at
+from forecasts f
+join jobs j on j.key = f.job_key
+where f.kept
+and f.at >= $1
+and f.why = ''
+order by f.at, f.job_key;
+
+-- name: forecast_past
+-- The jobs that came since a moment, or ran since then.
+select
+    {columns but started_at},
+    f.started_at
+from jobs j
+left join lateral (
+    select started_at
+    from leases
+    where job_key = j.key
+    and started_at is not null
+    order by term
+    limit 1
+) f on true
+where j.gpus > 0
+and (j.done_at is null or j.done_at > $1)
+order by j.key;
