@@ -19,7 +19,7 @@ import (
 
 // packages of a base tree; make and gcc build the plugin against this Slurm's headers.
 const packages = "munge,slurmctld,slurmd,slurmdbd,slurmrestd,slurm-client,slurm-wlm-basic-plugins,slurm-wlm-mysql-plugin," +
-	"libslurm-dev,mariadb-server,gcc,libc6-dev,make,procps,iproute2"
+	"libslurm-dev,mariadb-server,gcc,libc6-dev,make,procps,iproute2,python3"
 
 //go:embed base.sh
 var baseScript string
