@@ -110,10 +110,10 @@ func (w *writer) notices(out []cluster.Action) []cluster.Action {
 }
 
 // tidy removes reservations from started jobs that no longer need them, and deletes our reservations that no
-// job or action names. Where we do not act, it removes only reservations of jobs that we pinned. The others
-// may belong to another instance.
+// job or action names. Where we do not act, it removes only reservations of jobs that we pinned, and the fence of our last
+// round's claims. The others may belong to another instance.
 func (w *writer) tidy(out []cluster.Action) []cluster.Action {
-	named, given := map[string]bool{}, map[string]bool{}
+	named, given := map[string]bool{}, map[string]bool{nextName: len(w.Snapshot.Claims) > 0}
 	for k := range out {
 		if name := out[k].Reservation; name != "" {
 			named[name] = true
