@@ -40,13 +40,14 @@ while :; do sleep 0.1; n=$((n+1)); done
 `
 
 // Frameworks that end at the notice, run under "fairlease run", and those that requeue themselves: their jobs go on from
-// what they saved, and are not COMPLETED. Their GPUs go to the job that they are meant for, though a job of a partition
-// that is not managed waits for them all the time.
+// what they saved, and are not COMPLETED. Each gets the signal that it asked for, or that a rule gives it. Their GPUs go
+// to the job that they are meant for, though a job of a partition that is not managed waits for them all the time.
 func TestFrameworksThatLeaveAtTheNotice(t *testing.T) {
 	o := testcluster.Options{Accounts: []testcluster.Account{{Name: "nlp", Users: []string{"alice"}}, {Name: "vision", Users: []string{"bob"}}, {Name: "third", Users: []string{"dan"}}},
-		Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 4}}}
+		QOS: []testcluster.QOS{{Name: "long"}}, Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 4}}}
 	onBoth(t, o, func(t *testing.T, r *rig) {
 		r.settings.MinLease, r.settings.Notice = 12*cluster.Second, 6*cluster.Second
+		r.settings.Signals = []cluster.SignalRule{{QOS: "long", Signal: "USR2", To: "steps"}, {Account: "nlp", Signal: "USR1", To: "steps"}}
 		home := r.lends("alice")
 		library, err := filepath.Abs("../../contrib/python/fairlease")
 		if err != nil {
@@ -62,15 +63,15 @@ func TestFrameworksThatLeaveAtTheNotice(t *testing.T) {
 		}
 		jobs := map[string]string{}
 		for name, x := range map[string]struct {
-			command string
-			gpus    int
+			command, option string
+			gpus            int
 		}{
-			"fairlease run":           {"./fairlease run -- python3 train.py", 1},
-			"python3 -m fairlease":    {"env PYTHONPATH=fairlease-library python3 -m fairlease run -- python3 train.py", 1},
-			"requeues itself, 2 GPUs": {"bash train.sh", 2},
+			"signal by QOS, fairlease run":  {"./fairlease run --notice USR2 -- python3 train.py", "--qos=long", 1},
+			"signal by job, python3 -m":     {"env PYTHONPATH=fairlease-library python3 -m fairlease run --notice HUP -- python3 train.py", "--comment=signal=HUP", 1},
+			"signal by account, of its own": {"bash train.sh", "--comment=mine", 2},
 		} {
 			script := "#!/bin/bash\n#SBATCH --open-mode=append --output=out.%j\nsrun " + x.command + "\n"
-			jobs[name] = r.submit("alice", script, "-A", "nlp", fmt.Sprintf("--gres=gpu:%d", x.gpus), "--comment=saves=notice")
+			jobs[name] = r.submit("alice", script, "-A", "nlp", fmt.Sprintf("--gres=gpu:%d", x.gpus), x.option)
 		}
 		for _, id := range jobs {
 			r.waitState(id, 20*time.Second, "RUNNING")
