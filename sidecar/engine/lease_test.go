@@ -45,8 +45,8 @@ func TestNoticeComesBeforeTheRequeue(t *testing.T) {
 	_ = waits
 }
 
-// The signal of a notice is that of the first rule that matches: by partition, QOS, account, or several of these. What the
-// job says of itself comes first.
+// The signal of a notice is that of the first rule that matches: by partition, QOS, account, or several of these. The job's
+// own word comes first.
 func TestTheSignalIsOfTheFirstRuleThatMatches(t *testing.T) {
 	other := []cluster.SignalRule{{Partition: "other", Signal: "HUP", To: "all"}, {QOS: "other", Signal: "HUP", To: "all"},
 		{Account: "other", Signal: "HUP", To: "all"}, {Partition: "gpu", QOS: "high", Account: "other", Signal: "HUP", To: "all"}}
