@@ -135,7 +135,7 @@ static bool saves(const char *text)
 	return !strcmp(text, "notice") || !strcmp(text, "term") || !strcmp(text, "never") || (span(text, &s) && s >= 1 && s <= 365 * day);
 }
 
-static bool save_time(const char *text)
+static bool within_a_day(const char *text)
 {
 	double s;
 
@@ -205,10 +205,11 @@ static const struct hint {
 	{ "kind", name, "a kind is up to 64 letters, digits and ._-+#@:" },
 	{ "gpus", idle, "write gpus=idle, for a job that takes idle GPUs only" },
 	{ "saves", saves, "write notice, term, never, or an interval of at most 365 days like 30m" },
-	{ "save-time", save_time, "write how long one save takes, like 90s, at most a day" },
+	{ "save-time", within_a_day, "write how long one save takes, like 90s, at most a day" },
 	{ "steps", steps, "write the number of steps that the job will do, above 0" },
 	{ "steps/s.", a_rate, "write 0 if the job does not run there, else steps a second from 1e-10 to 1e9" },
 	{ "mem.", memory, "write GPU memory with its unit, like 900m or 37.5g, from 1m to 16t" },
+	{ "min-lease", within_a_day, "write how long the job wants to run at least before it is requeued, like 30m, at most a day" },
 	{ "signal", signal_name, "write none, or a signal like USR1, USR2 or TERM, with B: before it for the batch script alone" },
 };
 
@@ -279,7 +280,7 @@ bool hints_mistake(const char *hints, const char **next, char *mistake, size_t s
 			return true;
 		}
 		if (!h || !value)
-			problem = "unknown; hints are kind=, saves=, save-time=, signal=, mem.MODEL=, steps=, steps/s.MODEL= and gpus=idle";
+			problem = "unknown; hints are kind=, saves=, save-time=, signal=, min-lease=, mem.MODEL=, steps=, steps/s.MODEL= and gpus=idle";
 		else if (*model && !name(model))
 			problem = "write a GPU model as Slurm names it";
 		else if (!*model && h->key[strlen(h->key) - 1] == '.')

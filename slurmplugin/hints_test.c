@@ -64,7 +64,7 @@ static void all_mistakes_are_told(void)
 	EXPECT(hints_mistake(hints, &next, mistake, sizeof(mistake)));
 	EXPECT(!strcmp(mistake, "mem.a100=40: write GPU memory with its unit, like 900m or 37.5g, from 1m to 16t"));
 	EXPECT(hints_mistake(hints, &next, mistake, sizeof(mistake)));
-	EXPECT(!strcmp(mistake, "sorts=1: unknown; hints are kind=, saves=, save-time=, signal=, mem.MODEL=, steps=, steps/s.MODEL= and gpus=idle"));
+	EXPECT(!strcmp(mistake, "sorts=1: unknown; hints are kind=, saves=, save-time=, signal=, min-lease=, mem.MODEL=, steps=, steps/s.MODEL= and gpus=idle"));
 	EXPECT(!hints_mistake(hints, &next, mistake, sizeof(mistake)));
 }
 
@@ -106,7 +106,7 @@ static void the_note_is_one_word(void)
 /* Draws hints from parts of hints: the sanitizers find accesses outside of the buffers. */
 static void any_text_is_read(void)
 {
-	static const char *const parts[] = { "kind=", "mem.", "steps/s.", "saves=", "save-time=", "signal=", "a100=", "B:", "SIG", "9", "1-2:3",
+	static const char *const parts[] = { "kind=", "mem.", "steps/s.", "saves=", "save-time=", "min-lease=", "signal=", "a100=", "B:", "SIG", "9", "1-2:3",
 					     "1e", "-", ".", "g", ",", ";", " ", "|", "\xff", "%s", "99999999999999999999", "h", "d", "=" };
 	unsigned long long state = 1;
 

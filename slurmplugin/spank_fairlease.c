@@ -36,8 +36,8 @@ static int take(int value, const char *hints, int remote)
 static struct spank_option option = {
 	.name = "fairlease",
 	.arginfo = "HINTS",
-	.usage = "[fairlease] hints on this job: kind=NAME, saves=notice|term|never|30m, save-time=90s, signal=TERM, mem.MODEL=40g, "
-		 "steps=N, steps/s.MODEL=N, gpus=idle; separated by commas",
+	.usage = "[fairlease] hints on this job: kind=NAME, saves=notice|term|never|30m, save-time=90s, signal=TERM, min-lease=30m, "
+		 "mem.MODEL=40g, steps=N, steps/s.MODEL=N, gpus=idle; separated by commas",
 	.has_arg = 1,
 	.cb = take,
 };

@@ -17,6 +17,8 @@ type Hints struct {
 	Rates []Rate  `json:"rates,omitempty"` // at most MaxRates, one a model, in the order of the comment
 	// Memory is the GPU memory that the job needs on each of its GPUs: at most MaxRates, one a model, in the order of the comment.
 	Memory []GPUMemory `json:"memory,omitempty"`
+	// MinLease is the minimum length that it wishes for its lease after each start; 0 = the site's. Settings.MinLeaseTerms bounds it.
+	MinLease Span `json:"min_lease,omitempty"`
 	// Signal is the signal of its notices without SIG, NoSignal for none, or "" = it does not say. SignalTo is "batch", or "" for
 	// the site's choice.
 	Signal   string   `json:"signal,omitempty"`
@@ -32,6 +34,9 @@ type Rate struct {
 
 // MaxMemory is more memory than a GPU has, in bytes.
 const MaxMemory = 16 << 40
+
+// maxMinLease is the longest minimum lease that a job may declare.
+const maxMinLease = Day
 
 // NoSignal is the word for notices without a signal.
 const NoSignal = "none"
@@ -98,6 +103,14 @@ func ParseHints(text string, unread int) *Hints {
 			if err := h.addMemory(memoryModel, value); err != nil {
 				say("%s: %v", word, err)
 			}
+		case key == "min-lease" && h.MinLease != 0:
+			say("%s: a minimum lease stands there already; keep one", word)
+		case key == "min-lease":
+			if least, err := ParseSpan(value); err != nil || least <= 0 || least > maxMinLease {
+				say("%s: write how long the job wants to run at least before it is requeued, like 30m, at most a day", word)
+			} else {
+				h.MinLease = least
+			}
 		case key == "signal" && h.Signal != "":
 			say("%s: a signal stands there already; keep one", word)
 		case key == "signal":
@@ -128,7 +141,7 @@ func ParseHints(text string, unread int) *Hints {
 	if unread > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d words that stand beyond the first %d bytes", unread, MaxComment))
 	}
-	if h.Kind == "" && !h.Idle && h.Steps == 0 && h.Rates == nil && h.Memory == nil && h.Signal == "" && wrong == nil {
+	if h.Kind == "" && !h.Idle && h.Steps == 0 && h.Rates == nil && h.Memory == nil && h.MinLease == 0 && h.Signal == "" && wrong == nil {
 		return nil
 	}
 	h.Wrong = wrong

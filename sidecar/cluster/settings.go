@@ -13,6 +13,8 @@ type Settings struct {
 	Term     Span `json:"term"`
 	MinLease Span `json:"min_lease"`
 	Notice   Span `json:"notice"`
+	// MinLeaseTerms bounds the minimum lease that a job may ask for (Hints.MinLease), in terms; 0 = such wishes do not count.
+	MinLeaseTerms int `json:"min_lease_terms,omitempty"`
 	// NoticeMin and NoticeMax bound the notice of a job whose save is known to take a certain time; NoticeMax 0 = all
 	// notices have the length Notice.
 	NoticeMin Span `json:"notice_min,omitempty"`

@@ -115,6 +115,9 @@ const (
 	leastTerm     = Duration(10 * cluster.Second)
 )
 
+// mostMinTerms is the longest minimum lease that sites may let jobs ask for, in terms: others wait as long for their turn.
+const mostMinTerms = 4
+
 func (k *checker) times() {
 	c := k.c
 	l := &c.Lease
@@ -126,6 +129,7 @@ func (k *checker) times() {
 		return // the other checks would repeat this
 	}
 	k.must(l.Min <= l.Term, "lease.min", "%v is longer than %s; shorten one or lengthen the other", l.Min, k.where("lease.term", l.Term))
+	k.must(l.MinTerms >= 0 && l.MinTerms <= mostMinTerms, "lease.min_terms", "must be 0 (jobs cannot ask for a minimum lease) to %d terms, got %d", mostMinTerms, l.MinTerms)
 	k.must(l.Notice <= l.Min, "lease.notice", "%v is longer than %s: the notice would come before the minimum lease ends; shorten it or lengthen lease.min", l.Notice, k.where("lease.min", l.Min))
 	k.must(l.Notice == 0 || l.Notice >= c.Interval, "lease.notice", "%v is shorter than %s, so no round may fall between notice and end; lengthen it, or write 0s for no notice", l.Notice, k.where("interval", c.Interval))
 	if l.NoticeMax > 0 {

@@ -119,6 +119,7 @@ type Progress struct {
 type Lease struct {
 	Term         Duration `yaml:"term"`
 	Min          Duration `yaml:"min"`
+	MinTerms     int      `yaml:"min_terms"`
 	Notice       Duration `yaml:"notice"`
 	NoticeMin    Duration `yaml:"notice_min"`
 	NoticeMax    Duration `yaml:"notice_max"`
@@ -298,7 +299,7 @@ func Default() *Config {
 		Cells:      Cells{Chooser: "astraea", AffinityWait: 10 * minute},
 		Models:     Models{Chooser: cluster.Nearest, Estimate: true, Speedups: Speedups{Completions: true, Counters: true, History: 30 * day}, DivideEvery: 5 * minute, MostKinds: 16, Progress: Progress{Every: 10 * second}},
 		Interval:   10 * second,
-		Lease: Lease{Term: 15 * minute, Min: 5 * minute, Notice: minute, GrantTimeout: minute,
+		Lease: Lease{Term: 15 * minute, Min: 5 * minute, MinTerms: 2, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
 		Gate:      Gate{TTL: 10 * minute, License: "fairlease", SiteFactor: 1_000_000},
 		Stop:      Stop{Allowance: 15 * minute, Overhead: 2, Total: 3},
@@ -389,7 +390,7 @@ func (c *Config) readProfiles() error {
 func (c *Config) Settings() cluster.Settings {
 	s := cluster.Settings{
 		Preset:   c.Preset,
-		Interval: c.Interval.Span(), Term: c.Lease.Term.Span(), MinLease: c.Lease.Min.Span(),
+		Interval: c.Interval.Span(), Term: c.Lease.Term.Span(), MinLease: c.Lease.Min.Span(), MinLeaseTerms: c.Lease.MinTerms,
 		Notice: c.Lease.Notice.Span(), NoticeConcurrent: c.Lease.NoticeAtOnce, GrantTimeout: c.Lease.GrantTimeout.Span(),
 		GateTTL: c.Gate.TTL.Span(), SiteFactor: c.Gate.SiteFactor,
 		RhoSelect: c.Fairness.RhoSelect, Window: c.Fairness.Window.Span(), HalfLife: c.Fairness.HalfLife.Span(),

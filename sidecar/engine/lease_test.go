@@ -45,23 +45,38 @@ func TestNoticeComesBeforeTheRequeue(t *testing.T) {
 	_ = waits
 }
 
-// "scancel's three ways … make it a setting with overrides per partition, QOS and account."
+// The signal of a notice is that of the first rule that matches: by partition, QOS, account, or several of these. The job's
+// own word comes first.
 func TestTheSignalIsOfTheFirstRuleThatMatches(t *testing.T) {
-	w, _, _ := contested(t)
-	w.Settings.Signals = []cluster.SignalRule{
-		{Partition: "other", Signal: "HUP", To: "all"},
-		{QOS: "high", Account: "a", Signal: "HUP", To: "all"},
-		{Account: "a", Signal: "TERM", To: "batch"},
-		{Signal: "INT", To: "steps"},
-	}
-	w.Run(15 * minute)
-	for _, n := range w.done(cluster.Notify) {
-		if n.Signal != "TERM" || n.SignalTo != "batch" {
-			t.Errorf("notice with %s to %s, want TERM to batch", n.Signal, n.SignalTo)
+	other := []cluster.SignalRule{{Partition: "other", Signal: "HUP", To: "all"}, {QOS: "other", Signal: "HUP", To: "all"},
+		{Account: "other", Signal: "HUP", To: "all"}, {Partition: "gpu", QOS: "high", Account: "other", Signal: "HUP", To: "all"}}
+	for name, rule := range map[string]cluster.SignalRule{
+		"partition": {Partition: "gpu"}, "QOS": {QOS: "high"}, "account": {Account: "a"}, "all three": {Partition: "gpu", QOS: "high", Account: "a"},
+	} {
+		for _, comment := range []string{"", "signal=B:INT"} {
+			rule.Signal, rule.To = "TERM", "all"
+			w := newWorld(t, recalling(), []int{1}, "a", "b")
+			w.Settings.RecallFirst, w.Settings.Signals = false, append(slices.Clone(other), rule, cluster.SignalRule{Signal: "USR2", To: "steps"})
+			w.alter = func(seen *cluster.Observation) {
+				for i := range seen.Jobs {
+					if h := seen.Jobs[i].Hints; h != nil {
+						seen.Jobs[i].Declares.Signal, seen.Jobs[i].Declares.SignalTo = h.Signal, h.SignalTo
+					}
+				}
+			}
+			id := w.submit("a", 1, forever, func(j *sim.Work) { j.QOS, j.Comment = "high", comment })
+			w.Run(minute)
+			w.submit("b", 1, forever, nil)
+			w.Run(15 * minute)
+			want, to := "TERM", "all"
+			if comment != "" {
+				want, to = "INT", "batch"
+			}
+			told := w.done(cluster.Notify, id)
+			if len(told) != 1 || told[0].Signal != want || told[0].SignalTo != to {
+				t.Errorf("by %s, comment %q: %d notices, %+v, want %s to %s", name, comment, len(told), told, want, to)
+			}
 		}
-	}
-	if len(w.done(cluster.Notify)) == 0 {
-		t.Error("no notice was given")
 	}
 }
 

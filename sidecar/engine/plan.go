@@ -152,6 +152,7 @@ func next(b *round.Books, choosing cluster.Instant) cluster.Instant {
 	at(choosing)
 	for i := range b.Claims {
 		at(b.Claims[i].At)
+		at(actions.Overdue(b, &b.Claims[i]))
 	}
 	for i := range b.Snapshot.Overrides {
 		at(b.Snapshot.Overrides[i].Until)

@@ -243,7 +243,14 @@ func (c *chaos) safe(p *cluster.Plan) {
 		claimed[cl.Job] = true
 	}
 	acted := map[cluster.JobKey]bool{}
+	told, fences := false, 0
 	for _, a := range p.Actions {
+		told = told || a.Verb == cluster.Notify
+		if a.Verb == cluster.Reserve && a.Reservation == cluster.ReservationPrefix+"next" {
+			if fences++; told || fences > 1 {
+				c.Fatalf("a fence after a notice, or a second one\n%s", encode(*p))
+			}
+		}
 		if a.Job != 0 && acted[a.Job] {
 			c.Fatalf("more than one action for job %d\n%s", a.Job, encode(*p))
 		}
@@ -302,6 +309,33 @@ func (c *chaos) settled() {
 	}
 	c.shuffled(&snap, &plan)
 	c.conserving(&snap, &plan)
+	c.kept(&snap)
+}
+
+// kept checks that jobs without gates cannot have GPUs that are handed over soon, from the notice of the jobs that
+// hold them on. A node on which another job is about to start may be fenced later.
+func (c *chaos) kept(snap *cluster.Snapshot) {
+	reserved, starts := map[string]bool{}, map[string]bool{}
+	for _, r := range snap.Reservations {
+		for _, n := range r.Nodes {
+			reserved[n] = reserved[n] || r.Ours
+		}
+	}
+	noticed := map[string]bool{}
+	for _, l := range snap.Leases {
+		for _, h := range l.Nodes {
+			starts[h.Node] = starts[h.Node] || l.State == cluster.Granted
+			noticed[h.Node] = noticed[h.Node] || l.State == cluster.Noticed
+		}
+	}
+	for _, cl := range snap.Claims {
+		soon := cl.At.Sub(snap.Now) <= snap.Settings.Notice && cl.At >= snap.Now && !cl.Gathers
+		for _, h := range cl.Nodes {
+			if soon && noticed[h.Node] && !starts[h.Node] && !reserved[h.Node] {
+				c.Fatalf("job %d has a claim on %s, where jobs have their notice, and nothing keeps others off", cl.Job, h.Node)
+			}
+		}
+	}
 }
 
 func (c *chaos) shuffled(snap *cluster.Snapshot, plan *cluster.Plan) {

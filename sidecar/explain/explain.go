@@ -169,7 +169,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return "is no longer needed"
 	},
 	cluster.ReasonHandOver: func(Words, *cluster.Reason) string {
-		return "keeps the nodes for the next lease while the last job cleans up"
+		return "keeps the nodes for the next lease until the last job has left them"
 	},
 	cluster.ReasonFence: func(Words, *cluster.Reason) string {
 		return "keeps jobs of other partitions off the cells of a virtual cluster"

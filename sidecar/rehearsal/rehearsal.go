@@ -47,6 +47,8 @@ type Rehearsal struct {
 	Sleep    func(context.Context, time.Duration)
 	Now      func() time.Time
 	Tell     func(format string, args ...any) // progress, in words
+
+	declares bool // the script says how it saves
 }
 
 // Findings are the result. Resumed and Kept are "yes", "no" or "unknown".
@@ -84,6 +86,7 @@ func NoticeFor(text []byte) string {
 // Check refuses a script that sbatch would not take, and times that make no sense.
 func (r *Rehearsal) Check() error {
 	text, err := os.ReadFile(r.Script)
+	r.declares = bytes.Contains(text, []byte("saves="))
 	switch r.Signal {
 	case "auto":
 		r.Signal = NoticeFor(text)
@@ -262,8 +265,9 @@ type step struct {
 	n    float64
 }
 
-// slurms are Slurm's own lines in a job's output, such as "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED ...".
-var slurms = regexp.MustCompile(`(?m)^(slurmstepd|srun): .*$`)
+// slurms are Slurm's own lines in a job's output, such as "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED ...". A slurmd
+// with a name of its own adds that (slurmstepd-n1), and srun --label the task's number.
+var slurms = regexp.MustCompile(`(?m)^(\d+: )?(slurmstepd(-\S+)?|srun): .*$`)
 
 var counted = regexp.MustCompile(`(?i)\b(step|iteration|iter|epoch|batch)s?\b\W{0,3}(\d+)`)
 

@@ -256,11 +256,30 @@ func TestNoticeFor(t *testing.T) {
 	}
 }
 
+// A script that can be stopped is told how to say so, unless it does.
+func TestAdvice(t *testing.T) {
+	for text, want := range map[string]string{
+		"srun fairlease run -- python x.py": "saves=notice", "python x.py": "saves=term", "#SBATCH --comment=saves=30m\npython x.py": "",
+	} {
+		r := Rehearsal{Script: filepath.Join(t.TempDir(), "x.sh"), Signal: "auto", Lease: 2, Notice: 1}
+		if err := os.WriteFile(r.Script, []byte("#!/bin/bash\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.advice(); want == "" && got != "" || !strings.HasSuffix(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestStepsInOutput(t *testing.T) {
 	for text, want := range map[string][]step{
 		"step 12\nStep: 13": {{"step", 12}, {"step", 13}}, "Epoch=3 steps=4": {{"epoch", 3}, {"step", 4}}, "footstep 3 stepping 4 step of 5": nil,
 		"[iter 100/2000] loss 3": {{"iter", 100}}, "iteration  7": {{"iteration", 7}},
 		"step 19\nslurmstepd: error: *** STEP 1.0 ON k1 CANCELLED AT 2026-11-26T03:19:31 DUE TO JOB REQUEUE ***\nsrun: Job step aborted\nstep 20": {{"step", 19}, {"step", 20}},
+		"slurmstepd-k1: error: *** STEP 812.0 ON k1 CANCELLED ***\n0: slurmstepd: error: *** STEP 812.0 ON k1 CANCELLED ***\n0: step 20":          {{"step", 20}},
 	} {
 		if got := steps([]byte(text)); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %v, want %v", text, got, want)

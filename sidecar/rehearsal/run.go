@@ -44,6 +44,9 @@ func (r *Rehearsal) Run(ctx context.Context, p *view.Page) error {
 		err = p.Encode(f)
 	} else {
 		f.show(p)
+		if f.Good() {
+			p.Printf("It can be stopped without a loss.%s\n", r.advice())
+		}
 	}
 	if err == nil && !f.Good() {
 		return failure.Quiet(failure.No)
@@ -63,7 +66,15 @@ func (f *Findings) show(p *view.Page) {
 	for _, change := range f.Changes {
 		p.Printf("change   %s\n", change)
 	}
-	if f.Good() {
-		p.Printf("It can be stopped at any time. Declare #SBATCH --comment=saves=term, or saves=notice if a save takes longer than KillWait.\n")
+}
+
+// advice says how the script tells fairlease what was found; "" = it does so already.
+func (r *Rehearsal) advice() string {
+	switch {
+	case r.declares:
+		return ""
+	case r.Signal != "":
+		return " Say so in the script: #SBATCH --comment=saves=notice"
 	}
+	return " Say so in the script: #SBATCH --comment=saves=term"
 }

@@ -28,7 +28,7 @@ scripts that use the library fairlease, else TERM. The workers of torchrun and a
 launcher, which would end them, or die of USR1.
 
   --signal NAME    the signal on which the command saves, or none ($FAIRLEASE_SIGNAL)
-  --notice NAME    the signal of the site's notice, USR1 by default ($FAIRLEASE_NOTICE)
+  --notice NAME    the signal of the job's notice: by default $FAIRLEASE_NOTICE, else signal= in $FAIRLEASE_HINTS, else USR1
   --hold SECONDS   how long to wait for the requeue, 900 by default ($FAIRLEASE_HOLD)
 
   --no-count       do not count steps ($FAIRLEASE_COUNT=0)

@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// packages of a base tree; make and gcc build the plugin against this Slurm's headers, and the last three are for an installed fairlease.
+// packages of a base tree; make and gcc build the plugin against this Slurm's headers; jobs run python3; the last three are for an installed fairlease.
 const packages = "munge,slurmctld,slurmd,slurmdbd,slurmrestd,slurm-client,slurm-wlm-basic-plugins,slurm-wlm-mysql-plugin," +
-	"libslurm-dev,mariadb-server,gcc,libc6-dev,make,procps,iproute2,systemd,postgresql,coinor-libclp1"
+	"libslurm-dev,mariadb-server,gcc,libc6-dev,make,procps,iproute2,python3,systemd,postgresql,coinor-libclp1"
 
 //go:embed base.sh
 var baseScript string

@@ -60,6 +60,15 @@ def number(name: str) -> Optional[int]:
         raise ValueError("%r is no signal: write one like USR1, TERM or none" % name) from None
 
 
+# The signal that a job asks for in its hints, as in kind=bert,signal=B:TERM; other ones are no hints.
+HINTED = re.compile(r"(?:^|[,;\s])signal=(?:B:)?(?:SIG)?(USR1|USR2|TERM|INT|HUP|QUIT|CONT|URG|WINCH|ALRM|PROF|VTALRM|none)(?=[,;\s]|$)", re.IGNORECASE)
+
+
+def notice_signal(env: Dict[str, str]) -> str:
+    """The signal of the job's notice: FAIRLEASE_NOTICE, else the first one in its hints, else USR1."""
+    return env.get("FAIRLEASE_NOTICE") or (HINTED.findall(env.get("FAIRLEASE_HINTS", "")) + ["USR1"])[0]
+
+
 class Wrapper:
     """One command, from its start to its end. signals: the framework's and the notice; None = none."""
 
@@ -203,8 +212,8 @@ def main(argv: Optional[Sequence[str]] = None) -> NoReturn:
     parser = argparse.ArgumentParser(prog="fairlease run", description="Run a training command, and save in time when its lease ends.")
     parser.add_argument("--signal", default=os.environ.get("FAIRLEASE_SIGNAL", ""), metavar="NAME",
                         help="signal on which the command saves, or none (default: $FAIRLEASE_SIGNAL, else by the command: USR2 for submitit, TERM for others)")
-    parser.add_argument("--notice", default=os.environ.get("FAIRLEASE_NOTICE", "USR1"), metavar="NAME",
-                        help="signal of the site's notice (default: $FAIRLEASE_NOTICE, else USR1)")
+    parser.add_argument("--notice", default=notice_signal(dict(os.environ)), metavar="NAME",
+                        help="signal of the job's notice (default: $FAIRLEASE_NOTICE, else signal= in $FAIRLEASE_HINTS, else USR1)")
     parser.add_argument("--hold", default=os.environ.get("FAIRLEASE_HOLD", "900"), metavar="SECONDS",
                         help="how long to wait for the requeue before the command is started again (default: $FAIRLEASE_HOLD, else 900)")
     parser.add_argument("--no-count", action="store_true", default=os.environ.get("FAIRLEASE_COUNT") == "0",

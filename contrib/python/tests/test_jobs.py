@@ -240,6 +240,27 @@ class Training(unittest.TestCase):
         print("resume_bit_equal %d (PyTorch %s)" % (equal, torch.__version__))
         self.assertTrue(equal)
 
+    @unittest.skipUnless(torch, "PyTorch is not installed (Debian: python3-torch)")
+    def test_the_example_of_the_documentation(self):
+        """It saves on the notice, waits for the requeue, and goes on from there. example.py is in docs/jobs.md."""
+        with tempfile.TemporaryDirectory() as home:
+            def attempt(**env):
+                return subprocess.Popen([sys.executable, os.path.join(HERE, "example.py")], env=environment(SLURM_JOB_ID="7", **env), cwd=home,
+                                        stdout=subprocess.PIPE, text=True)
+
+            with attempt() as first:
+                self.assertEqual(first.stdout.readline(), "start at step 0\n")
+                printed = [first.stdout.readline()]
+                first.send_signal(signal.SIGUSR1)
+                first.send_signal(signal.SIGTERM)  # the requeue: it saves first
+                printed += first.stdout.readlines()
+                self.assertEqual(first.wait(60), 143)
+            with attempt(SLURM_RESTART_COUNT="1") as second:
+                begins = int(second.stdout.readline().rsplit(None, 1)[1])
+                second.kill()
+            last = int(printed[-1].split()[1])
+            self.assertTrue(last <= begins < last + 100, (last, begins))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -133,13 +133,16 @@ class Noticed(unittest.TestCase):
             script = os.path.join(home, "train.py")
             cases = [(("--signal", "USR2"), {}, "SIGUSR2", ""), ((), {"FAIRLEASE_SIGNAL": "SIGHUP"}, "SIGHUP", ""),
                      ((), {"SUBMITIT_PREEMPT_SIGNAL": "USR2"}, "SIGUSR2", ""), ((), {}, "SIGUSR1", "# import lightning\n"),
-                     ((), {}, "SIGTERM", ""), (("--notice", "USR2"), {}, "SIGTERM", "")]
+                     ((), {}, "SIGTERM", ""), (("--notice", "USR2"), {}, "SIGTERM", ""), ((), {"FAIRLEASE_NOTICE": "USR2"}, "SIGTERM", ""),
+                     ((), {"FAIRLEASE_HINTS": "kind=a signal=NOISE,signal=B:SIGUSR2"}, "SIGTERM", ""),
+                     ((), {"FAIRLEASE_HINTS": "signal=HUP", "FAIRLEASE_NOTICE": "USR2"}, "SIGTERM", "")]
             for args, env, want, text in cases:
                 with open(script, "w") as f:
                     f.write(text + child("SIGUSR1 SIGUSR2 SIGHUP SIGTERM", want))
                 with Run(*args, "--", sys.executable, script, **env) as run:
                     self.assertEqual(run.line(), "ready")
-                    run.send(signal.SIGUSR2 if "--notice" in args else signal.SIGUSR1)
+                    told = "--notice" in args or "FAIRLEASE_NOTICE" in env or "FAIRLEASE_HINTS" in env
+                    run.send(signal.SIGUSR2 if told else signal.SIGUSR1)
                     self.assertEqual(run.line(), "heard " + want)
                     self.assertIn("sending", run.line("stderr"))
                     self.assertIn("waiting", run.line("stderr"))

@@ -9,15 +9,21 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
-// List returns the actions in the order in which they must run. First come the lock, revoked grants and
-// fences, then hand-overs, each complete, and then the rest. fences are the nodes to keep from jobs of
-// unmanaged partitions, by VC. List updates the records of the jobs and adds events.
+// List returns the actions in the order in which they must run. First come the lock, revoked grants and fences
+// of VCs, then hand-overs, each complete, then the fence of the next hand-overs, and then notices and the rest.
+// fences are the nodes to keep from jobs of unmanaged partitions, by VC. List updates the records of the jobs
+// and adds events.
 func List(b *round.Books, fences map[string][]string) []cluster.Action {
-	w := &writer{Books: b, beneficiaries: b.Beneficiaries(), wanted: fences, fenced: fenced(b, fences)}
+	wanted := cellFences(b, fences)
+	if f, ok := nextFence(b); ok {
+		wanted = append(wanted, f)
+	}
+	w := &writer{Books: b, beneficiaries: b.Beneficiaries(), wanted: wanted, fenced: fenced(b, wanted)}
 	out := w.lock(nil)
 	out = w.takeBacks(out)
-	out = w.fences(out)
+	out = w.raise(out, cluster.ReasonFence)
 	out = w.handOvers(out)
+	out = w.raise(out, cluster.ReasonHandOver)
 	out = w.notices(out)
 	out = w.gates(out)
 	return w.tidy(out)
@@ -27,8 +33,8 @@ func List(b *round.Books, fences map[string][]string) []cluster.Action {
 type writer struct {
 	*round.Books
 	beneficiaries round.Beneficiaries
-	wanted        map[string][]string // fences, by VC
-	fenced        map[string]bool     // nodes inside a fence, now or soon
+	wanted        []fence
+	fenced        map[string]bool // nodes inside a fence, now or soon
 }
 
 // add appends an action on a case, and returns the list and the action. An action is large: its caller fills it in
@@ -104,17 +110,17 @@ func (w *writer) notices(out []cluster.Action) []cluster.Action {
 }
 
 // tidy removes reservations from started jobs that no longer need them, and deletes our reservations that no
-// job or action names. Where we do not act, it removes only reservations of jobs that we pinned. The others
-// may belong to another instance.
+// job or action names. Where we do not act, it removes only reservations of jobs that we pinned, and the fence of our last
+// round's claims. The others may belong to another instance.
 func (w *writer) tidy(out []cluster.Action) []cluster.Action {
-	named, given := map[string]bool{}, map[string]bool{}
+	named, given := map[string]bool{}, map[string]bool{nextName: len(w.Snapshot.Claims) > 0}
 	for k := range out {
 		if name := out[k].Reservation; name != "" {
 			named[name] = true
 		}
 	}
-	for vc := range w.wanted {
-		named[fencePrefix+vc] = true
+	for k := range w.wanted {
+		named[w.wanted[k].name] = true
 	}
 	named[cluster.GateReservation] = w.Snapshot.License.Total > 0
 	for i := range w.Snapshot.Cases {
@@ -128,7 +134,7 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 			continue
 		}
 		named[name] = true
-		if vc, ok := strings.CutPrefix(name, fencePrefix); ok && w.wanted[vc] != nil { // it asked for that itself
+		if w.wants(name) { // it asked for that itself
 			continue
 		}
 		if l := w.Leases[i]; st.Runs && !st.Noticed && (l == nil || l.State != cluster.Ending) { // else in the next round

@@ -9,17 +9,34 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// A fence is a short-lived reservation on nodes that are bound entirely to a VC, and on which Slurm also
-// starts jobs of unmanaged partitions. Without it, such jobs would take promised GPUs. fairlease prolongs a
-// fence while it is wanted; otherwise it ends by itself. No managed job is ever in a fence. Grants on its
+// A fence is a short-lived reservation that keeps jobs without gates off GPUs that are promised to other jobs:
+// jobs of unmanaged partitions, interactive jobs, exempt jobs. No managed job is ever in a fence. Grants on its
 // nodes use the reservation of a hand-over, which may overlap a fence and covers all nodes of the job. There
-// is one fence per VC, because Slurm searches all reservations often.
+// are few fences, because Slurm searches all reservations often.
+//
+// The fence of a VC is around the nodes that are bound entirely to it, and on which Slurm also starts jobs of
+// unmanaged partitions. fairlease prolongs it while it is wanted; otherwise it ends by itself.
+//
+// The fence of hand-overs is around the nodes that are claimed for jobs whose turn comes within the notice. It
+// stands before the notices go out, because a job may end or requeue itself as soon as it has its notice. It
+// is one reservation, changed at most once in a round, and removed when its claims are served or given up.
+type fence struct {
+	name            string
+	nodes, accounts []string // sorted
+	because         cluster.Code
+	// A fence that lasts until enough need not be changed; a changed one lasts until its end.
+	enough, end cluster.Instant
+}
 
-// fencePrefix starts the name of every fence. The name of the VC follows.
-const fencePrefix = cluster.ReservationPrefix + "cell_"
+const (
+	// cellPrefix starts the name of the fence of a VC. The name of the VC follows.
+	cellPrefix = cluster.ReservationPrefix + "cell_"
+	// nextName is the name of the fence of hand-overs.
+	nextName = cluster.ReservationPrefix + "next"
+)
 
-func isFence(r *cluster.Reservation) bool {
-	return r.Ours && len(r.Name) > len(fencePrefix) && strings.HasPrefix(r.Name, fencePrefix)
+func isCellFence(name string) bool {
+	return len(name) > len(cellPrefix) && strings.HasPrefix(name, cellPrefix)
 }
 
 // Prolong returns the first moment at which a reservation of ours is prolonged if it is still wanted; false =
@@ -28,42 +45,113 @@ func Prolong(b *round.Books, r *cluster.Reservation) (cluster.Instant, bool) {
 	switch {
 	case r.Name == cluster.GateReservation && b.Snapshot.License.Total > 0:
 		return r.End - cluster.Instant(b.Settings.GateTTL/2) + 1, true
-	case isFence(r):
+	case r.Ours && isCellFence(r.Name):
 		return r.End - cluster.Instant(b.Settings.GateTTL) + 1, true
 	}
 	return 0, false
 }
 
-// fenced returns the nodes inside a fence now or soon.
-func fenced(b *round.Books, wanted map[string][]string) map[string]bool {
+// cellFences returns the fences of VCs, by name. nodes are their nodes, by VC.
+func cellFences(b *round.Books, nodes map[string][]string) []fence {
+	var out []fence
+	for _, vc := range slices.Sorted(maps.Keys(nodes)) {
+		out = append(out, fence{name: cellPrefix + vc, nodes: nodes[vc], accounts: []string{vc}, because: cluster.ReasonFence,
+			enough: b.Now.Add(b.Settings.GateTTL), end: b.Now.Add(2 * b.Settings.GateTTL)})
+	}
+	return out
+}
+
+// nextFence returns the fence of hand-overs; false = none is wanted. A node on which a job is about to start
+// without a reservation joins the fence when that job runs.
+func nextFence(b *round.Books) (fence, bool) {
+	f := fence{name: nextName, because: cluster.ReasonHandOver}
+	for k := range b.Claims {
+		cl := &b.Claims[k]
+		i := b.Find(cl.Job)
+		if i < 0 || !b.Jobs[i].Ours(cluster.FullControl) || !soon(b, cl) {
+			continue
+		}
+		f.enough = max(f.enough, Overdue(b, cl))
+		f.accounts = append(f.accounts, b.Snapshot.Cases[i].Job.Account)
+		for _, n := range cl.Nodes {
+			f.nodes = append(f.nodes, n.Node)
+		}
+	}
+	if len(f.nodes) == 0 {
+		return fence{}, false
+	}
+	f.end = f.enough.Add(cluster.Minute)
+	f.accounts, f.nodes = set(f.accounts), set(f.nodes)
+	inside := inFences(b)
+	starts := map[string]bool{}
+	for _, l := range b.Leases {
+		if l != nil && l.State == cluster.Granted && l.Granted < b.Now {
+			for _, n := range l.Nodes {
+				starts[n.Node] = !inside[n.Node]
+			}
+		}
+	}
+	f.nodes = slices.DeleteFunc(f.nodes, func(n string) bool { return starts[n] })
+	return f, len(f.nodes) > 0
+}
+
+// soon reports whether the GPUs of a claim are handed over within the longest notice, and the claim is not overdue.
+func soon(b *round.Books, cl *cluster.Claim) bool {
+	notice := max(b.Settings.Notice, b.Settings.NoticeMax, b.Settings.RecallNotice)
+	return !cl.Gathers && cl.At.Sub(b.Now) <= notice && b.Now < Overdue(b, cl)
+}
+
+// Overdue returns the moment from which no fence stands for a claim.
+func Overdue(b *round.Books, cl *cluster.Claim) cluster.Instant {
+	return cl.At.Add(b.Settings.GrantTimeout)
+}
+
+// set sorts names and drops repetitions.
+func set(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// inFences returns the nodes inside the fences that stand.
+func inFences(b *round.Books) map[string]bool {
 	out := map[string]bool{}
 	for i := range b.Snapshot.Reservations {
-		if r := &b.Snapshot.Reservations[i]; isFence(r) && r.End > b.Now {
+		if r := &b.Snapshot.Reservations[i]; r.Ours && (r.Name == nextName || isCellFence(r.Name)) && r.End > b.Now {
 			for _, n := range r.Nodes {
 				out[n] = true
 			}
 		}
 	}
-	for _, nodes := range wanted {
-		for _, n := range nodes {
+	return out
+}
+
+// fenced returns the nodes inside a fence now or soon.
+func fenced(b *round.Books, wanted []fence) map[string]bool {
+	out := inFences(b)
+	for k := range wanted {
+		for _, n := range wanted[k].nodes {
 			out[n] = true
 		}
 	}
 	return out
 }
 
-// fences creates and moves the wanted fences, and prolongs them half-way.
-func (w *writer) fences(out []cluster.Action) []cluster.Action {
-	for _, vc := range slices.Sorted(maps.Keys(w.wanted)) {
-		name, nodes := fencePrefix+vc, w.wanted[vc]
-		if slices.ContainsFunc(w.Snapshot.Reservations, func(r cluster.Reservation) bool {
-			return r.Name == name && r.End >= w.Now.Add(w.Settings.GateTTL) && slices.Contains(r.Accounts, vc) &&
-				slices.Equal(slices.Sorted(slices.Values(r.Nodes)), nodes)
+// raise creates, moves and prolongs the wanted fences, either those of VCs or that of hand-overs.
+func (w *writer) raise(out []cluster.Action, because cluster.Code) []cluster.Action {
+	for k := range w.wanted {
+		f := &w.wanted[k]
+		if f.because != because || slices.ContainsFunc(w.Snapshot.Reservations, func(r cluster.Reservation) bool {
+			return r.Name == f.name && r.End >= f.enough && slices.Equal(set(slices.Clone(r.Accounts)), f.accounts) && slices.Equal(set(slices.Clone(r.Nodes)), f.nodes)
 		}) {
 			continue
 		}
-		out = append(out, cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: nodes, Accounts: []string{vc},
-			Until: w.Now.Add(2 * w.Settings.GateTTL), Reason: cluster.Reason{Code: cluster.ReasonFence}})
+		out = append(out, cluster.Action{Verb: cluster.Reserve, Reservation: f.name, Nodes: f.nodes, Accounts: f.accounts,
+			Until: f.end, Reason: cluster.Reason{Code: f.because}})
 	}
 	return out
+}
+
+// wants reports whether a fence of that name is wanted.
+func (w *writer) wants(name string) bool {
+	return slices.ContainsFunc(w.wanted, func(f fence) bool { return f.name == name })
 }

@@ -59,6 +59,9 @@ func Extend(a *Account) {
 		if l == nil {
 			continue
 		}
+		if l.Adopted && l.Granted == a.Now {
+			l.End = max(l.End, a.Boundary(i, a.Now))
+		}
 		st, notice := &a.Jobs[i], a.Notice(i)
 		soon := a.Now.Add(notice)
 		if l.State == cluster.Active {
@@ -77,7 +80,7 @@ func Extend(a *Account) {
 			continue
 		}
 		j := a.Stop(i)
-		if l.End > soon && lease.Next(max(l.Start, l.Granted), a.Settings) <= a.Now && j.May(rule, soon, notice) {
+		if l.End > soon && a.Boundary(i, max(l.Start, l.Granted)) <= a.Now && j.May(rule, soon, notice) {
 			l.End = soon
 		}
 		st.Stoppable = !st.Dear && j.May(rule, max(l.End, a.Now), notice)
@@ -88,11 +91,35 @@ func Extend(a *Account) {
 	}
 }
 
+// Wished returns the time up to which a job wishes to run, within the bound of the site, if its attempt began at
+// start.
+func (a *Account) Wished(i int, start cluster.Instant) cluster.Instant {
+	h := a.Snapshot.Cases[i].Job.Hints
+	if h == nil {
+		return start
+	}
+	return start.Add(min(h.MinLease, a.Settings.Term*cluster.Span(a.Settings.MinLeaseTerms)))
+}
+
+// Boundary returns the first boundary at which a lease that begins at t may end: it has its minimum length then, and its
+// job has run as long as it wishes.
+func (a *Account) Boundary(i int, t cluster.Instant) cluster.Instant {
+	return max(lease.Next(t, a.Settings), lease.From(a.wishedFrom(i, t), a.Settings.Term))
+}
+
+// wishedFrom is Wished for the attempt to which a lease that begins at t belongs.
+func (a *Account) wishedFrom(i int, t cluster.Instant) cluster.Instant {
+	if a.Jobs[i].Runs {
+		return a.Wished(i, a.Snapshot.Cases[i].Job.Start)
+	}
+	return a.Wished(i, t)
+}
+
 // EndFor returns the end of a lease that begins at t. It is the next boundary if the job may be stopped then.
 // Otherwise it is the last moment before the boundary at which the job may be stopped, else the first one
 // after, else the boundary.
 func (a *Account) EndFor(i int, t cluster.Instant) cluster.Instant {
-	end, rule, notice := lease.Next(t, a.Settings), a.Rule(), a.Notice(i)
+	end, rule, notice := a.Boundary(i, t), a.Rule(), a.Notice(i)
 	if rule.Off() || a.Jobs[i].Control == cluster.NoReclaim {
 		return end
 	}
@@ -100,7 +127,7 @@ func (a *Account) EndFor(i int, t cluster.Instant) cluster.Instant {
 	if j.May(rule, end, notice) {
 		return end
 	}
-	least := t.Add(max(a.Settings.MinLease, notice+a.Settings.Interval))
+	least := max(t.Add(max(a.Settings.MinLease, notice+a.Settings.Interval)), a.wishedFrom(i, t))
 	if j.May(rule, least, notice) {
 		if last := j.Until(rule, least, notice) - cluster.Instant(a.Settings.Interval); last >= least {
 			return last - last%cluster.Instant(a.Settings.Interval)

@@ -148,15 +148,16 @@ func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, 
 	shape := x.Site.Shape(spec)
 	x.kept = x.Fresh(x.kept)
 	board := x.kept
-	ends := func(l *cluster.Lease) cluster.Instant { // as soon as possible, but not in its term
-		return min(l.End, max(x.Now.Add(l.NoticeIn(x.Settings)), lease.Next(max(l.Start, l.Granted), x.Settings)))
+	ends := func(i int) cluster.Instant { // as soon as possible, but not in its term
+		l := x.Leases[i]
+		return min(l.End, max(x.Now.Add(l.NoticeIn(x.Settings)), x.Stops.Boundary(i, max(l.Start, l.Granted))))
 	}
 	x.Lay(board, func(i int) (field.Soft, bool) {
 		st, l := &x.Jobs[i], x.Leases[i]
 		if st.Control != cluster.FullControl || st.Ordered(cluster.Exempt) || l.State != cluster.Active {
 			return field.Soft{}, false
 		}
-		at, j := ends(l), x.Stops.Stop(i)
+		at, j := ends(i), x.Stops.Stop(i)
 		return field.Soft{Owner: int(st.Queue), Rank: 0, End: at}, !st.Dear && j.May(x.Stops.Rule(), at, l.NoticeIn(x.Settings))
 	})
 	x.without(board, others)
@@ -165,7 +166,7 @@ func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, 
 		return lease.Claimed{}, false
 	}
 	for _, i := range found.Displaced {
-		x.Leases[i].End, x.Jobs[i].Stoppable = ends(x.Leases[i]), true
+		x.Leases[i].End, x.Jobs[i].Stoppable = ends(i), true
 	}
 	cl.Gathers, cl.Nodes, cl.At, cl.Made = false, found.Nodes, found.At, x.Now
 	return lease.Claimed{Claim: cl, Candidate: candidate, InPool: pool, Shape: shape}, true

@@ -330,6 +330,7 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 
 // ownYield reports whether all leases of a job's own tenant may give way to it. In orders other than by rho, their jobs go
 // after it. With users that share equally, a lease of another user may give way if that user stays ahead even without it.
+// A job that has not run as long as it wishes gives way to no job of its own tenant.
 func (r *recalls) ownYield(leases []int, k *lease.Candidate) bool {
 	behind := cluster.GPUTime(0)
 	if r.users != nil {
@@ -338,6 +339,9 @@ func (r *recalls) ownYield(leases []int, k *lease.Candidate) bool {
 	for _, i := range leases {
 		if r.Jobs[i].Queue != queueOf(k) {
 			continue
+		}
+		if r.out.Later(r.Now, r.Stops.Wished(i, r.Snapshot.Cases[i].Job.Start)) {
+			return false
 		}
 		if u := r.Jobs[i].User; r.users != nil && u != k.User {
 			if r.users[u].Behind+cluster.Times(r.Leases[i].GPUs, r.Leases[i].End.Sub(r.Now)) > behind {

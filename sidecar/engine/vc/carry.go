@@ -101,7 +101,7 @@ func (v *ground) grant(g *cellGrant) {
 		v.Claims, st.Claimed = append(v.Claims, cl), true
 		return
 	}
-	v.Grant(g.of, pool, nodes, lease.Next(v.Now, v.Settings))
+	v.Grant(g.of, pool, nodes, v.Stops.Boundary(g.of, v.Now))
 	v.Leases[g.of].Class, v.Leases[g.of].Parts = g.class, g.parts
 }
 

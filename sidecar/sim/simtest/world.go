@@ -37,7 +37,7 @@ func Paper(term cluster.Span) cluster.Settings {
 // Product gives the daemon's default settings.
 func Product() cluster.Settings {
 	s := Paper(15 * cluster.Minute)
-	s.MinLease, s.Notice = 5*cluster.Minute, cluster.Minute
+	s.MinLease, s.MinLeaseTerms, s.Notice = 5*cluster.Minute, 2, cluster.Minute
 	s.BurstMaxMilli, s.Threshold, s.MaxReclaims, s.CreditCap = 2000, 15*cluster.Minute, 100, 2*cluster.Hour
 	s.RecallFirst, s.NewFirst, s.NewSharePercent = true, true, 50
 	s.JobOrder, s.Patience = cluster.ByExpected, 4*cluster.Hour
