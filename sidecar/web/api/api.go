@@ -131,9 +131,8 @@ func (a *API) serve(r route) http.Handler {
 			refuse(w, err)
 			return
 		}
-		tag := ""
 		if !r.past && c.args["all"] != "true" {
-			tag = a.tag(now, person)
+			tag := a.tag(now, person)
 			c.out.Set("ETag", tag)
 			if matches(req.Header.Get("If-None-Match"), tag) {
 				w.WriteHeader(http.StatusNotModified)
