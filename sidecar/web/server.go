@@ -108,7 +108,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	err := <-ends
 	stop()
 	for range len(listeners) - 1 {
-		_ = <-ends // they end because the first did
+		<-ends //nolint:errcheck // they end because the first did
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
