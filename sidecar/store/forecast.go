@@ -47,6 +47,15 @@ func (s *Store) Forecasts(ctx context.Context, key cluster.JobKey) ([]JobForecas
 	return collect[JobForecast](ctx, s, "reading forecasts", forecastOf, key)
 }
 
+// ForecastOf gives the newest forecast of a job; nil = there is none.
+func (s *Store) ForecastOf(ctx context.Context, key cluster.JobKey) (*JobForecast, error) {
+	all, err := s.Forecasts(ctx, key)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return &all[0], nil
+}
+
 // forecastRow is a row of a forecast.
 type forecastRow struct {
 	Job      cluster.JobKey     `json:"job"`

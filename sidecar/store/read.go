@@ -579,12 +579,8 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 	if x.Remarks, err = s.Remarks(ctx, x.Job.SlurmID, math.MaxInt32); err != nil {
 		return Explanation{}, err
 	}
-	ahead, err := s.Forecasts(ctx, x.Job.Key)
-	if err != nil {
+	if x.Forecast, err = s.ForecastOf(ctx, x.Job.Key); err != nil {
 		return Explanation{}, err
-	}
-	if len(ahead) > 0 {
-		x.Forecast = &ahead[0]
 	}
 	worth, err := s.Effective(ctx, x.Job.Tenant)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/explain"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
 )
 
@@ -86,17 +87,20 @@ func sorted(set map[string]bool) (out []string) {
 // oneJob is the content of a job's page.
 type oneJob struct {
 	store.Job
-	Live    *scene.Job // nil = it has ended, or the newest round does not know it
-	Why     []string   // the reason, in clauses
-	Right   string     // of its lease, in words
-	Turn    []string
-	Rho     cluster.Rho
-	Leases  []store.Lease
-	Actions []store.Action
-	Seen    []store.GPU // GPUs that it holds, as telemetry saw them last
-	Use     *chart.Chart
-	Held    cluster.GPUTime // of the hours in Use
-	Idle    cluster.GPUTime
+	Live  *scene.Job // nil = it has ended, or the newest round does not know it
+	Why   []string   // the reason, in clauses
+	Right string     // of its lease, in words
+	Turn  []string
+	// Forecast says when it starts and ends, in clauses; Remarks what is unusual about it now.
+	Forecast []string
+	Remarks  []store.Remark
+	Rho      cluster.Rho
+	Leases   []store.Lease
+	Actions  []store.Action
+	Seen     []store.GPU // GPUs that it holds, as telemetry saw them last
+	Use      *chart.Chart
+	Held     cluster.GPUTime // of the hours in Use
+	Idle     cluster.GPUTime
 }
 
 func jobPage(v *visit) (string, any, error) {
@@ -133,8 +137,17 @@ func jobPage(v *visit) (string, any, error) {
 	}
 	received, due := j.Work, j.WorkDue
 	j.Rho = cluster.RhoOf(received, due)
-	if j.Leases, j.Actions, err = v.past().History(ctx, j.Key); err != nil {
+	told, err := v.past().Told(ctx, &j.Job)
+	if err != nil {
 		return "job", j, v.history(err)
+	}
+	j.Leases, j.Actions = told.Leases, told.Actions
+	if j.Live != nil {
+		j.Remarks = told.Remarks
+		if told.Forecast != nil {
+			words := view.Page{Zone: v.zone(), Now: cluster.InstantOf(v.At)}
+			j.Forecast = strings.Split(words.Ahead(told.Forecast), "; ")
+		}
 	}
 	hours, err := v.past().GPUHours(ctx, j.Key, 14*24)
 	if err != nil {

@@ -185,6 +185,21 @@ func TestOthersJobsAreNotShown(t *testing.T) {
 	}
 }
 
+// The page of a live job has its forecast and the remarks on it; that of an ended job has neither.
+func TestForecastAndRemarks(t *testing.T) {
+	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60})
+	live := slices.IndexFunc(d.Scene().Jobs, func(j scene.Job) bool { return j.State == string(cluster.Waiting) })
+	wants := []string{"<h3>Forecast</h3><ul><li>starts about ", " in 8 of 10 runs</li>", "GPU 3 of n00001 has done half"}
+	for at, shown := range map[string]bool{page.JobPath(d.Scene().Jobs[live].SlurmID): true, "/jobs/900001": false} {
+		_, text := d.ask(operator, at)
+		for _, want := range wants {
+			if strings.Contains(text, want) != shown {
+				t.Errorf("%s: %q is shown: %t", at, want, !shown)
+			}
+		}
+	}
+}
+
 // Odd addresses get a page, or the page that says that there is none; nothing changes over HTTP.
 func TestOddAddresses(t *testing.T) {
 	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60})

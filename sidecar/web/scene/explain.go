@@ -25,10 +25,11 @@ func (s *Scene) Explain(ctx context.Context, past Past, id cluster.JobID) (*view
 		return s.only(view.Explain(x)), nil
 	}
 	x := s.explanation(j)
-	var err error
-	if x.Leases, x.Actions, err = past.History(ctx, j.Key); err != nil {
+	told, err := past.Told(ctx, &j.Job)
+	if err != nil {
 		err = fmt.Errorf("the leases and actions of job %s: %w", id, err)
 	}
+	x.Leases, x.Actions, x.Remarks, x.Forecast = told.Leases, told.Actions, told.Remarks, told.Forecast
 	if x.Leases == nil {
 		x.Leases = []store.Lease{}
 	}

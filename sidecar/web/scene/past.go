@@ -24,8 +24,8 @@ const (
 type Past interface {
 	// Job explains the newest job with that id in Slurm, also one that has ended.
 	Job(ctx context.Context, scope Scope, id cluster.JobID) (store.Explanation, error)
-	// History gives the newest leases and actions of a job. The caller has looked at rights.
-	History(ctx context.Context, key cluster.JobKey) ([]store.Lease, []store.Action, error)
+	// Told gives what only the journal knows of a live job. The caller has looked at rights.
+	Told(ctx context.Context, job *store.Job) (Told, error)
 	// GPUHours gives what the GPUs of a job did. The caller has looked at rights.
 	GPUHours(ctx context.Context, key cluster.JobKey, limit int) ([]store.GPUHour, error)
 	// Leases lists leases that were in force in a window. Its Tenants are set from the scope.
@@ -41,6 +41,14 @@ type Past interface {
 	// Shares gives what every tenant had and was due, as means of steps; a step without a row is like the one before. A window is
 	// shortened to MaxWindow, and a step lengthened so that there are at most 500.
 	Shares(ctx context.Context, since, until time.Time, step time.Duration) ([]store.Share, error)
+}
+
+// Told is what only the journal knows of a live job.
+type Told struct {
+	Leases   []store.Lease  // the newest
+	Actions  []store.Action // the newest
+	Remarks  []store.Remark // by telemetry, that hold now
+	Forecast *store.JobForecast
 }
 
 // Errors of the Past.
@@ -90,14 +98,20 @@ func (p *past) Job(ctx context.Context, scope Scope, id cluster.JobID) (store.Ex
 // told is the number of leases and actions in the history of a job, as in store.Explanation.
 const told = 20
 
-func (p *past) History(ctx context.Context, key cluster.JobKey) (leases []store.Lease, actions []store.Action, err error) {
-	leases, err = ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Lease, error) {
-		if actions, err = s.ActionsOf(ctx, key, told); err != nil {
-			return nil, err
+func (p *past) Told(ctx context.Context, job *store.Job) (Told, error) {
+	return ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) (out Told, err error) {
+		if out.Actions, err = s.ActionsOf(ctx, job.Key, told); err != nil {
+			return Told{}, err
 		}
-		return s.LeasesBetween(ctx, &store.LeaseWindow{Job: key, Limit: told})
+		if out.Remarks, err = s.Remarks(ctx, job.SlurmID, MaxRows); err != nil {
+			return Told{}, err
+		}
+		if out.Forecast, err = s.ForecastOf(ctx, job.Key); err != nil {
+			return Told{}, err
+		}
+		out.Leases, err = s.LeasesBetween(ctx, &store.LeaseWindow{Job: job.Key, Limit: told})
+		return out, err
 	})
-	return leases, actions, err
 }
 
 func (p *past) GPUHours(ctx context.Context, key cluster.JobKey, limit int) ([]store.GPUHour, error) {

@@ -34,15 +34,19 @@ func (p *Past) Job(_ context.Context, scope scene.Scope, id cluster.JobID) (stor
 		Round: p.Facts.Plan.Round, At: p.Facts.Plan.At, NumbersAt: p.Facts.Plan.At, Leases: []store.Lease{}, Actions: []store.Action{}}, p.Err
 }
 
-// History gives a lease and an action of any job.
-func (p *Past) History(_ context.Context, key cluster.JobKey) ([]store.Lease, []store.Action, error) {
+// Told gives a lease, an action, a remark and a forecast of any job.
+func (p *Past) Told(_ context.Context, job *store.Job) (scene.Told, error) {
 	ended, ok := p.Facts.Plan.At.Time().Add(-time.Hour), true
-	l := store.Lease{Job: key, SlurmID: fmt.Sprint(key), Term: 1, Class: "shared", State: "over", Pool: "v100", GPUs: 4, Nodes: []string{"n00001"}, Granted: ended.Add(-time.Hour), Ends: ended, Ended: &ended, Why: "renewed"}
+	key, soon, later := job.Key, ended.Add(2*time.Hour), ended.Add(9*time.Hour)
+	l := store.Lease{Job: key, SlurmID: job.SlurmID, Term: 1, Class: "shared", State: "over", Pool: "v100", GPUs: 4, Nodes: []string{"n00001"}, Granted: ended.Add(-time.Hour), Ends: ended, Ended: &ended, Why: "renewed"}
 	a := store.Action{Round: 3, At: l.Granted, Verb: "grant", Job: &key, SlurmID: l.SlurmID, Nodes: l.Nodes, Because: "granted", OK: &ok}
 	if p.Err != nil {
-		return nil, nil, p.Err
+		return scene.Told{}, p.Err
 	}
-	return []store.Lease{l}, []store.Action{a}, nil
+	return scene.Told{Leases: []store.Lease{l}, Actions: []store.Action{a},
+		Remarks: []store.Remark{{Job: job.SlurmID, User: job.User, Kind: "straggler", Node: "n00001", Since: ended, Text: "GPU 3 of n00001 has done half of what the job's other GPUs do"}},
+		Forecast: &store.JobForecast{Key: key, SlurmID: job.SlurmID, Waits: job.State == "waiting", StartP10: &soon, StartP50: &soon, StartP90: &later, EndP10: &later, EndP50: &later,
+			AsOf: ended, Runs: 100, Horizon: 7 * 24 * time.Hour}}, nil
 }
 
 // GPUHours gives a day of any job.
