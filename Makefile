@@ -73,7 +73,7 @@ check-nocgo: ## build without cgo, and test what is different there: no COIN-OR 
 
 python-check: ## types, tests, wheel and sdist of the job-side library, into out/python (Debian packages; root where they are missing)
 	$(call installed,$(PYTHON_PACKAGES))
-	rm -rf out/python && mkdir -p out/python && cp -r contrib/python out/python/source
+	rm -rf out/python && mkdir -p out/python && cp -r contrib/python out/python/source && rm out/python/source/*.go
 	cd out/python/source && $(PYTHON) -m mypy && $(PYTHON) -m unittest discover -s tests && $(PYTHON) -m build --no-isolation -o .. . >build.log 2>&1 || { cat build.log; exit 1; }
 	cd out/python && PYTHONPATH=$$(ls $$PWD/*.whl) $(PYTHON) -c 'import fairlease; assert ".whl" in fairlease.__file__'
 
