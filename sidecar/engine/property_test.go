@@ -292,7 +292,9 @@ func (c *chaos) settled() {
 		}
 	}
 	snap, plan, err := c.world.Loop.Preview(context.Background())
-	fences := func(a cluster.Action) bool { return a.Reason.Code == cluster.ReasonFence }
+	fences := func(a cluster.Action) bool { // that of hand-overs takes a node in when the job that started there runs
+		return a.Reason.Code == cluster.ReasonFence || a.Verb == cluster.Reserve && a.Reason.Code == cluster.ReasonHandOver
+	}
 	overtaken := func(l cluster.Lease) bool { return strings.HasSuffix(l.Why, "first") } // by a job that started after the actions
 	if err == nil && (slices.ContainsFunc(plan.Actions, fences) || slices.ContainsFunc(plan.Ended, overtaken)) {
 		if _, err = c.world.Loop.Turn(context.Background()); err == nil {
