@@ -233,6 +233,7 @@ func TestMechanisms(t *testing.T) {
 	for mix, gangs := range [][]int{{1}, {1, 2, 4, 8}} {
 		for _, m := range mechanisms {
 			t.Run(fmt.Sprintf("%v/%s", gangs, m.name), func(t *testing.T) {
+				t.Parallel()
 				looks, most := []int{5, 20, 50, 100, 200}[:seeds.Some(3, 5)], m.first[mix]
 				if seeds.Full() {
 					most = m.all[mix]
