@@ -202,7 +202,7 @@ func (p *Page) history(x *store.Explanation, w explain.Words) {
 		if i == 0 {
 			name = "Actions"
 		}
-		what := fmt.Sprintf("%s  %-9s %-8s  %s  %s", clock(w, cluster.InstantOf(a.At)), a.Verb, outcome(&a), hostlist.Compress(a.Nodes), errorOf(&a))
+		what := fmt.Sprintf("%s  %-9s %-8s  %s  %s", clock(w, cluster.InstantOf(a.At)), a.Verb, Outcome(&a), hostlist.Compress(a.Nodes), errorOf(&a))
 		p.Printf("%s %s\n", p.Paint(fmt.Sprintf("%-11s", name), "bold"), strings.TrimRight(what, " "))
 	}
 }
@@ -220,7 +220,8 @@ func (p *Page) listed(name string, parts []string) {
 	}
 }
 
-func outcome(a *store.Action) string {
+// Outcome words what became of an action: suppressed, unknown, done, skipped or failed.
+func Outcome(a *store.Action) string {
 	switch {
 	case a.Suppressed:
 		return "suppressed"

@@ -66,7 +66,7 @@ or job_key = $1
 order by job_key;
 
 -- name: forecast_outcomes
--- What the kept forecasts since a moment said, and what came.
+-- The kept forecasts since a moment, with the outcomes.
 select
     f.waits,
     f.at,

@@ -11,28 +11,19 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
-	"github.com/fairlease/fairlease/sidecar/store"
 )
 
 // explaining measures `fairlease explain JOB`, the program from its start to its end, on a journal with 50,000 waiting jobs and
 // 1,250 nodes, of jobs that run and of jobs that wait; and, to compare, as it reads the whole round.
 func explaining(ctx context.Context, dsn string) error {
 	const schema, waiting, each = "explaining", 50_000, 21
-	if _, _, err := migrate.Up(ctx, dsn, schema, func(string) {}); err != nil {
-		return err
-	}
-	st, err := store.Open(ctx, store.Config{DSN: dsn, Schema: schema})
+	st, lead, err := leading(ctx, dsn, schema)
 	if err != nil {
 		return err
 	}
 	defer st.Close()
-	lead, err := st.Acquire(ctx, "bench")
-	if err != nil {
-		return err
-	}
 	j := lead.Journal()
 	if _, err := j.Open(ctx); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,23 @@ func (s *scribe) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster
 	return err
 }
 
+// leading opens the journal at dsn with a new schema ("" = the usual one), and takes the lead. The caller closes the store.
+func leading(ctx context.Context, dsn, schema string) (*store.Store, *store.Leadership, error) {
+	if _, _, err := migrate.Up(ctx, dsn, cmp.Or(schema, migrate.Schema), func(string) {}); err != nil {
+		return nil, nil, err
+	}
+	st, err := store.Open(ctx, store.Config{DSN: dsn, Schema: schema, Takeover: time.Hour})
+	if err != nil {
+		return nil, nil, err
+	}
+	lead, err := st.Acquire(ctx, "bench")
+	if err != nil {
+		st.Close()
+		return nil, nil, err
+	}
+	return st, lead, nil
+}
+
 func journalGrowth(name, busiest string, licenses int64, hours float64) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour)
 	defer cancel()
@@ -51,18 +69,11 @@ func journalGrowth(name, busiest string, licenses int64, hours float64) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Down()) }()
-	if _, _, err := migrate.Up(ctx, server.DSN(), migrate.Schema, func(string) {}); err != nil {
-		return err
-	}
-	st, err := store.Open(ctx, store.Config{DSN: server.DSN(), Takeover: time.Hour})
+	st, lead, err := leading(ctx, server.DSN(), "")
 	if err != nil {
 		return err
 	}
 	defer st.Close()
-	lead, err := st.Acquire(ctx, "bench")
-	if err != nil {
-		return err
-	}
 	db, err := pgx.Connect(ctx, server.DSN())
 	if err != nil {
 		return err

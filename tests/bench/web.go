@@ -17,10 +17,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
-	"github.com/fairlease/fairlease/sidecar/store"
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
@@ -40,18 +38,11 @@ func onWeb() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Down()) }()
-	if _, _, err := migrate.Up(ctx, server.DSN(), migrate.Schema, func(string) {}); err != nil {
-		return err
-	}
-	st, err := store.Open(ctx, store.Config{DSN: server.DSN(), Takeover: time.Hour})
+	st, lead, err := leading(ctx, server.DSN(), "")
 	if err != nil {
 		return err
 	}
 	defer st.Close()
-	lead, err := st.Acquire(ctx, "bench")
-	if err != nil {
-		return err
-	}
 	j := lead.Journal()
 	if _, err := j.Open(ctx); err != nil {
 		return err

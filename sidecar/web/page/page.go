@@ -21,6 +21,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/explain"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
 	"github.com/fairlease/fairlease/sidecar/web/rights"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
 )
@@ -264,21 +265,12 @@ func (v *visit) After(round int64) int64 { return round + 1 }
 // Debt words the GPU hours of a debt.
 func (v *visit) Debt(d store.Debt) string { return hours(d.Time / 3_600_000) }
 
-// Result words the outcome of an action.
+// Result words the outcome of an action, with its error.
 func (v *visit) Result(a store.Action) string {
-	switch {
-	case a.Suppressed:
-		return "suppressed by the mode"
-	case a.OK == nil:
-		return "unknown"
-	case *a.OK:
-		return "done"
-	case a.Skipped != nil && *a.Skipped:
-		return "skipped"
-	case a.Error != nil:
-		return "failed: " + *a.Error
+	if text := view.Outcome(&a); text != "failed" || a.Error == nil {
+		return text
 	}
-	return "failed"
+	return "failed: " + *a.Error
 }
 
 // words makes sentences of reasons, with names only of jobs that the Scene shows.
