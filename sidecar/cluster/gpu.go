@@ -37,8 +37,8 @@ type GPUUse struct {
 	PCIeRX Mean `json:"pcie_rx,omitzero"`
 	// Memory is the maximum in use on one GPU, in bytes; 0 = unknown.
 	Memory int64 `json:"memory,omitempty"`
-	// Idle is how many of the GPUs are idle at At. IdleSince is set while all GPUs that the job holds are idle, on this
-	// model and on others: since then without a break; 0 = not all are known to be idle.
+	// Idle is how many of the GPUs are idle at At. IdleSince is since when all of those have been idle without a
+	// break; 0 = none is idle.
 	Idle      int     `json:"idle,omitempty"`
 	IdleSince Instant `json:"idle_since,omitempty"`
 }
