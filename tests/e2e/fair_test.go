@@ -131,6 +131,31 @@ func TestGangAmongSmallJobs(t *testing.T) {
 	})
 }
 
+// With users: equal the users of a tenant have equal parts of its GPUs, however many jobs each submits.
+func TestUsersOfATenant(t *testing.T) {
+	onBoth(t, testcluster.Options{}, func(t *testing.T, r *rig) {
+		r.settings.Users = cluster.UsersEqual
+		begin := time.Now().Add(-2 * time.Second)
+		var jobs []string
+		for range 12 {
+			for range 3 {
+				jobs = append(jobs, r.submit("alice", sleeps(3600), "--gres=gpu:1"))
+			}
+			jobs = append(jobs, r.submit("carol", sleeps(3600), "--gres=gpu:1"))
+		}
+		r.govern()
+		time.Sleep(8 * r.settings.Term.Duration())
+		r.halt()
+		for _, id := range jobs {
+			if _, err := r.Exec(r.ctx(), "root", "scancel", id); err != nil {
+				t.Error(err)
+			}
+		}
+		both := r.accounted("nlp", begin)
+		within(t, "GPU-seconds of the user with a quarter of the jobs", r.accounted("nlp", begin, "carol"), both/2, 10)
+	})
+}
+
 // A tenant whose job takes all memory of a node, and leaves its GPUs idle, gets no GPUs of another tenant for them.
 func TestStrandedGPUs(t *testing.T) {
 	o := testcluster.Options{Accounts: tenants(1, 1), Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}}

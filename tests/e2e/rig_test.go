@@ -358,12 +358,17 @@ func (r *rig) holds(tenant string) int {
 	return n
 }
 
-// accounted gives the GPU-seconds of an account as slurmdbd has them, over all
-// attempts that started after since.
-func (r *rig) accounted(account string, since time.Time) float64 {
+// accounted gives the GPU-seconds of an account, or of one of its users, as slurmdbd has them, over all attempts that
+// started after since.
+func (r *rig) accounted(account string, since time.Time, users ...string) float64 {
 	r.t.Helper()
-	out, err := r.Exec(r.ctx(), "root", "sacct", "-a", "-D", "-X", "-n", "-P", "-A", account, "-S", since.Format("2006-01-02T15:04:05"),
-		"-o", "jobid,state,elapsedraw,alloctres")
+	argv := []string{"sacct", "-D", "-X", "-n", "-P", "-A", account, "-S", since.Format("2006-01-02T15:04:05"), "-o", "jobid,state,elapsedraw,alloctres"}
+	if len(users) == 0 {
+		argv = append(argv, "-a")
+	} else {
+		argv = append(argv, "-u", strings.Join(users, ","))
+	}
+	out, err := r.Exec(r.ctx(), "root", argv...)
 	if err != nil {
 		r.t.Fatal(err)
 	}

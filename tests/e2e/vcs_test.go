@@ -328,6 +328,31 @@ func TestCellsAreLentAndRecalled(t *testing.T) {
 	})
 }
 
+// Inside a virtual cluster the job of the QOS of a higher level is served first, whichever came first.
+func TestLevelsOfAVirtualCluster(t *testing.T) {
+	o := fourNodes
+	o.QOS = []testcluster.QOS{{Name: "soon"}}
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		s := r.withCells(1, strings.Replace(nodeCells, "vc: nlp, ", "vc: nlp, levels: {soon: 10}, ", 1), 1, 3)
+		for range 3 {
+			s.works("bob", 4, "guaranteed")
+		}
+		running := s.works("alice", 4, "guaranteed")
+		usual := s.work("alice", 4)
+		s.until("the job without a level waits for its turn", 20*time.Second, func() bool {
+			return s.ask("select count(*) from fairlease.waiting_jobs where slurm_id = $1", usual) == "1"
+		})
+		soon := s.work("alice", 4, "-q", "soon")
+		s.until("both wait", 20*time.Second, func() bool { return s.ask("select count(*) from fairlease.waiting_jobs") == "2" })
+		s.letGo(running)
+		s.runs(soon, "guaranteed")
+		if is := s.restarts(usual); is != "PENDING 0" {
+			t.Errorf("the job without a level, which came first, is %s", is)
+		}
+		s.goOn()
+	})
+}
+
 // A node of a virtual cluster that is drained is that one's loss, and comes back with the node.
 func TestCellsOfADrainedNode(t *testing.T) {
 	onBoth(t, fourNodes, func(t *testing.T, r *rig) {
