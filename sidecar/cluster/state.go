@@ -259,6 +259,15 @@ type Ledger struct {
 	Users   []UserAccount `json:"users,omitempty"` // sorted by tenant, user
 	// Conversions are of the trades in force, in the order in which they were made.
 	Conversions []Conversion `json:"conversions,omitempty"`
+	// Stranded are the stranded GPUs at At, in order of the jobs: if a job has ended by the next look, that look still charges it.
+	Stranded []StrandedGPUs `json:"stranded,omitempty"`
+}
+
+// StrandedGPUs are the GPUs of a pool that a job strands; see Stranding.
+type StrandedGPUs struct {
+	Job  JobKey   `json:"job"`
+	Pool string   `json:"pool"`
+	GPUs MicroGPU `json:"gpus"`
 }
 
 // Conversion is what a trade has moved between the accounts of its two sides. As much of it is moved back as ends of the trade.

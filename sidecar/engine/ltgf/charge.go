@@ -40,21 +40,20 @@ func Charge(s *cluster.Snapshot, on Buffer) Buffer {
 		if b.first = rows[i]; b.users.at != nil {
 			b.users.now = b.users.at[i]
 		}
-		had, ran := r.Alloc, r.State == cluster.Running
+		had, was, on := r.Alloc, r.State, r.Held
 		b.chargeJob(r, c, l, attempts[i])
-		if l.State == cluster.Granted || ran && l.State != cluster.Ending && finished(c) {
-			b.reserve(l, r.Alloc-had)
+		switch {
+		case l == &noLease:
+			b.reserveHeld(c, was, on, r.Alloc-had)
+		case l.State == cluster.Granted || was == cluster.Running && l.State != cluster.Ending && finished(c):
+			b.reserve(l.Pool, l.GPUs, r.Alloc-had)
 		}
 		b.accrueJob(r, c)
 	}
 	free := idle(s)
 	b.keep(s, free)
 	strandings := stranded(s, free)
-	for _, x := range strandings {
-		if row := b.row(records[x.Case].Payer()); row >= 0 {
-			b.granted[row+b.pool(x.Pool)] += Credit(x.GPUs, b.now.Sub(max(b.from, s.Cases[x.Case].Job.Start)))
-		}
-	}
+	b.chargeStranded(s, rows, strandings)
 	return Buffer{b.close(), records, rows, b.users.at, strandings}
 }
 
@@ -63,13 +62,30 @@ func finished(c *cluster.Case) bool {
 	return !c.Gone && (c.Job.State == cluster.Done || c.Job.State == cluster.Completing)
 }
 
-// reserve adds what a lease held for its job since the last look beyond the GPU time charged to the
-// job: before the job began, and after it had finished, until this look finds the GPUs free.
-// Otherwise a tenant with short jobs would seem to lack its own GPUs, and take those of others
-// instead.
-func (b *books) reserve(l *cluster.Lease, charged cluster.GPUTime) {
-	if p := b.pool(l.Pool); p >= 0 && b.first >= 0 {
-		b.granted[b.first+p] += max(cluster.Times(l.GPUs, b.now.Sub(b.from))-charged, 0)
+// reserve adds what was held for a job since the last look beyond the GPU time charged to the job: before the job began,
+// and after it had finished, until this look finds the GPUs free. Otherwise a tenant with short jobs would seem to lack
+// its own GPUs, and take those of others instead.
+func (b *books) reserve(pool string, gpus int, charged cluster.GPUTime) {
+	if p := b.pool(pool); p >= 0 && b.first >= 0 {
+		b.granted[b.first+p] += max(cluster.Times(gpus, b.now.Sub(b.from))-charged, 0)
+	}
+}
+
+// reserveHeld does so for a job without a lease: one that fairlease does not place, or that still cleans up. was is its
+// state at the last look, and on its GPUs if it ran.
+func (b *books) reserveHeld(c *cluster.Case, was cluster.JobState, on []cluster.GPUs, charged cluster.GPUTime) {
+	if !finished(c) {
+		return
+	}
+	switch {
+	case was == cluster.Completing && c.Job.State == cluster.Completing:
+		on = held(c.Job.Holds, nil)
+	case was != cluster.Running:
+		return
+	}
+	for _, g := range on {
+		b.reserve(g.Model, g.Count, charged)
+		charged -= min(charged, cluster.Times(g.Count, b.now.Sub(b.from)))
 	}
 }
 

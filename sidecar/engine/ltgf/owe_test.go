@@ -475,3 +475,43 @@ func TestLeasedGPUsAreHad(t *testing.T) {
 		}
 	}
 }
+
+// GPUs that a job without a lease kept busy, or stranded, until it ended since the last look count as received to this look,
+// and so do those that it still cleans up.
+func TestGPUsOfEndedJobsAreHad(t *testing.T) {
+	all := cluster.Holding{Node: "n1", CPUs: 1, MemoryMB: 800}
+	for name, c := range map[string]struct {
+		before, ran cluster.Case // the job at the two looks
+		got         cluster.GPUTime
+	}{
+		"it ran":             {running(1, 3, begin), done(running(1, 3, begin), begin.Add(20*second)), cluster.Times(3, 20*second)},
+		"it still cleans up": {completing(running(1, 3, begin), begin), completing(running(1, 3, begin), begin), 0},
+		"it stranded":        {holding(running(1, 0, begin), all), done(running(1, 0, begin), begin.Add(20*second)), 0},
+		"it is forgotten":    {holding(running(1, 0, begin), all), gone(1, 0), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, 8)
+			b.s.Nodes[0].CPUs, b.s.Nodes[0].MemoryMB = 80, 800
+			other := b.lending()
+			other.Job.Holds[0].GPUs = 5
+			b.look(0, c.before, other)
+			for i := range b.s.Ledger.Tenants {
+				r := &b.s.Ledger.Tenants[i]
+				r.Base, r.Entitlement, r.Demand = 4*gpu, 4*gpu, 8*gpu
+			}
+			b.pass(minute, c.ran, other)
+			want := cluster.Times(1, minute)
+			if got := b.row("t"); got.Owed != want || got.Deficit != want || got.Alloc != c.got {
+				t.Errorf("t is owed %d GPU-ms, %d behind, and received %d; want %d, %d and %d", got.Owed, got.Deficit, got.Alloc, want, want, c.got)
+			}
+			if left := b.s.Ledger.Stranded; len(left) > 0 {
+				t.Errorf("%v are stranded by a job that has ended", left)
+			}
+		})
+	}
+}
+
+func holding(c cluster.Case, on cluster.Holding) cluster.Case {
+	c.Job.Holds = []cluster.Holding{on}
+	return c
+}

@@ -1,6 +1,11 @@
 package ltgf
 
-import "github.com/fairlease/fairlease/sidecar/cluster"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
 
 // Stranded finds the GPUs that idle since jobs hold the CPUs or the memory that goes with them. An equal part of its
 // node's CPUs and memory goes with each GPU. GPUs that idle beyond the part that is left are stranded, rounded down.
@@ -54,6 +59,26 @@ func stranded(s *cluster.Snapshot, free map[nodeModel]int) []cluster.Stranding {
 		}
 	}
 	return out
+}
+
+// chargeStranded charges stranded GPUs to the tenants of the jobs that strand them, and keeps them for the next look. Those
+// of jobs that have ended since the last look count until this look. rows has the first row of each case's tenant.
+func (b *books) chargeStranded(s *cluster.Snapshot, rows []int, now []cluster.Stranding) {
+	charge := func(i int, pool string, gpus cluster.MicroGPU, since cluster.Instant) {
+		if p := b.pool(pool); p >= 0 && rows[i] >= 0 {
+			b.granted[rows[i]+p] += Credit(gpus, b.now.Sub(max(b.from, since)))
+		}
+	}
+	for _, x := range s.Ledger.Stranded {
+		i, ok := slices.BinarySearchFunc(s.Cases, x.Job, func(c cluster.Case, key cluster.JobKey) int { return cmp.Compare(c.Record.Key, key) })
+		if ok && !occupies(&s.Cases[i]) {
+			charge(i, x.Pool, x.GPUs, b.from)
+		}
+	}
+	for _, x := range now {
+		charge(x.Case, x.Pool, x.GPUs, s.Cases[x.Case].Job.Start)
+		b.ledger.Stranded = append(b.ledger.Stranded, cluster.StrandedGPUs{Job: s.Cases[x.Case].Record.Key, Pool: x.Pool, GPUs: x.GPUs})
+	}
 }
 
 // withoutGranted takes GPUs off that are granted to jobs that hold nothing yet.
