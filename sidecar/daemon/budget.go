@@ -33,7 +33,7 @@ func (d *Daemon) spend(ctx context.Context, now cluster.Instant) error {
 	book, missing := p.book.Configure(d.config.Load().Spending(), now)
 	p.book = book
 	for _, b := range missing {
-		// Before a round in its period, what was received when that began is not known yet.
+		// A round in the period must come first: the GPU time before the period is read between two samples.
 		if start, _ := b.Period(now); p.at > start {
 			a, err := d.lead.OpenAccount(ctx, b, now)
 			if err != nil {
@@ -67,7 +67,7 @@ func (p *purse) reached() []int {
 	return out
 }
 
-// spent takes over what tenants have received, from a round that was decided. What that told of budgets has been told.
+// spent takes over the GPU time of tenants from a round that was decided. That round has told which limits were reached.
 func (d *Daemon) spent(r *loop.Report) {
 	p := &d.purse
 	if r.Quiet || len(d.config.Load().Budgets)+len(p.book) == 0 {

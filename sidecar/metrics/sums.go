@@ -78,8 +78,6 @@ var (
 	received    = desc("account_gpu_seconds_total", "GPU time that an account received.", "account", "model")
 	due         = desc("account_due_gpu_seconds_total", "GPU time that an account was due.", "account", "model")
 	budgetUsed  = desc("account_budget_used_ratio", "Part of an account's budget that is used in the present period: 1 is all. Absent without a budget.", "account")
-	budgetLeft  = desc("account_budget_left_gpu_seconds", "GPU time at the prices of the budget that is left of it; negative if more was used.", "account")
-	budgetEnds  = desc("account_budget_period_end_timestamp_seconds", "When the budget's present period ends.", "account")
 	budgetIdle  = desc("account_budget_idle_only", "1 while the account gets idle GPUs only, since its budget is used up; else 0.", "account")
 	poolGPUs    = desc("gpus", "GPUs of a model.", "model")
 	poolBad     = desc("gpus_bad", "GPUs of a model that cannot be used now.", "model")
@@ -116,8 +114,6 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	for i := range budgets {
 		b := &budgets[i]
 		gauge(budgetUsed, b.Percent()/100, b.Tenant)
-		gauge(budgetLeft, (b.Hours-b.Used)*3600, b.Tenant)
-		gauge(budgetEnds, float64(b.End)/1000, b.Tenant)
 		gauge(budgetIdle, oneIf(b.State().Since > 0), b.Tenant)
 	}
 	if last != nil {

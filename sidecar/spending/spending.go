@@ -1,8 +1,8 @@
 // Package spending counts what tenants use of their budgets.
 //
-// A budget is GPU hours for a period of the calendar, at prices by GPU model. An account is a budget in one period. What a
-// tenant has used is what its jobs received since the period began, by the accounts of fairness (SEMANTICS §2): work that
-// stops destroyed does not count.
+// A budget is GPU hours for a period of the calendar, at prices by GPU model. An account is a budget in one period. A tenant
+// has used the GPU time that its jobs received since the period began, by the accounts of fairness (SEMANTICS §2): work
+// that stops destroyed does not count.
 package spending
 
 import (
@@ -91,7 +91,7 @@ type Account struct {
 	At             cluster.Instant
 	Used           float64         // GPU hours at prices
 	Warned, Spent  cluster.Instant // when 80 % and 100 % were used; 0 = not yet
-	Told           int             // percent, of the limits of which an event has told
+	Told           int             // the largest limit that an event has told, in percent
 }
 
 // Limits are the percents of a budget that are told when they are reached.

@@ -75,7 +75,7 @@ func has(h100, a100 int) []spending.Standing {
 	return []spending.Standing{{Model: "h100", Received: cluster.Times(10+h100, cluster.Hour), Holds: 2}, {Model: "a100", Received: cluster.Times(a100, cluster.Hour)}}
 }
 
-// What a tenant received before the period does not count; what it holds counts to the minute, at the model's price.
+// GPU time from before the period does not count. GPUs that are held count to the minute, at the model's price.
 func TestCount(t *testing.T) {
 	a := account(1000)
 	at := start.Add(cluster.Hour)

@@ -62,8 +62,8 @@ func (s *Store) Accounts(ctx context.Context) (spending.Book, error) {
 	return out, nil
 }
 
-// OpenAccount gives the account of a budget in the period that contains a moment. What the tenant had received before it is read from
-// the history. Count the account before use.
+// OpenAccount gives the account of a budget in the period that contains a moment. The GPU time that the tenant
+// had received before is read from the history. Count the account before use.
 func (s *Store) OpenAccount(ctx context.Context, b spending.Budget, at cluster.Instant) (spending.Account, error) {
 	a := spending.Account{Budget: b, Base: map[string]cluster.GPUTime{}}
 	a.Start, a.End = b.Period(at)

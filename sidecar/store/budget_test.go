@@ -86,6 +86,16 @@ func TestBudgets(t *testing.T) {
 	if none, err := s.Budgets(t.Context(), "idle"); err != nil || len(none) != 0 {
 		t.Errorf("%+v, %v", none, err)
 	}
+	// A waiting job says that the budget of its tenant is used up.
+	budget := cluster.TenantBudget{Since: w.Now(), Until: account.End}
+	w.Rules.Budgets = map[string]cluster.TenantBudget{"nlp": budget}
+	w.Submit("idle", 2, 8, cluster.Day)
+	waits := w.Submit("nlp", 1, 8, cluster.Day)
+	w.Run(cluster.Minute)
+	x, err := s.ExplainJob(t.Context(), waits[0])
+	if err != nil || x.Status == nil || x.Status.Reason.Code != cluster.ReasonSpent || x.Status.Reason.Until != account.End || x.Status.Reason.Budget == nil || *x.Status.Reason.Budget != budget {
+		t.Errorf("%+v, %v", x.Status, err)
+	}
 	second, err := s.Succeed(t.Context(), "b", lead.Term)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
--- What tenants have used of their budgets.
+-- Accounts of tenants' budgets.
 
 -- name: budget_accounts
 select
