@@ -72,6 +72,9 @@ func (p *Page) moment(t time.Time) string {
 // Hours gives GPU hours, rounded, with commas.
 func Hours(h float64) string {
 	text := strconv.FormatFloat(h, 'f', 0, 64)
+	if h == 0 {
+		return "0"
+	}
 	if h < 100 && h > -100 {
 		return strconv.FormatFloat(h, 'f', 2, 64)
 	}

@@ -64,6 +64,7 @@ var allowed = map[string][]string{
 	"sidecar/beside":                {"sidecar/cluster", "sidecar/engine", "sidecar/forecast", "sidecar/tune"},
 	"sidecar/replay":                {"sidecar/cluster", "sidecar/daemon", "sidecar/engine", "sidecar/failure"},
 	"sidecar/round":                 {"sidecar/cluster", "sidecar/config", "sidecar/connect", "sidecar/daemon", "sidecar/engine", "sidecar/failure", "sidecar/loop", "sidecar/spending", "sidecar/store", "sidecar/tune", "sidecar/view"},
+	"sidecar/monthly":               {"sidecar/chart", "sidecar/cluster", "sidecar/failure", "sidecar/store", "sidecar/view"},
 	"sidecar/status":                {"sidecar/store", "sidecar/view"},
 	"sidecar/web/page":              {"sidecar/chart", "sidecar/cluster", "sidecar/explain", "sidecar/hostlist", "sidecar/store", "sidecar/view", "sidecar/web/rights", "sidecar/web/scene"},
 	"sidecar/web":                   {"sidecar/web/api", "sidecar/web/rights"},
