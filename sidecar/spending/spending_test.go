@@ -1,6 +1,7 @@
 package spending_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -141,5 +142,27 @@ func TestConfigure(t *testing.T) {
 	}
 	if book, missing = (spending.Book{a}).Configure(nil, start); len(book) != 0 || len(missing) != 0 {
 		t.Errorf("without a budget: %+v, missing %v", book, missing)
+	}
+}
+
+// A round counts the budgets of 100 tenants on four models.
+func BenchmarkCount(b *testing.B) {
+	var budgets []spending.Budget
+	var book spending.Book
+	standing := []spending.Standing{{Model: "a100", Holds: 8}, {Model: "h100", Holds: 8}, {Model: "k80"}, {Model: "v100", Holds: 2}}
+	for i := range 100 {
+		a := account(1e6)
+		a.Tenant = fmt.Sprintf("tenant%02d", i)
+		budgets, book = append(budgets, a.Budget), append(book, a)
+	}
+	b.ReportAllocs()
+	for now := start; b.Loop(); now++ {
+		book, _ = book.Configure(budgets, now)
+		for i := range book {
+			book[i].Count(standing, start, now)
+		}
+		if book.States() != nil {
+			b.Fatal("a limit was reached")
+		}
 	}
 }
