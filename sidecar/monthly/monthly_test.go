@@ -2,7 +2,9 @@ package monthly_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
+	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -204,12 +206,11 @@ func TestOddReports(t *testing.T) {
 	}
 }
 
-// show writes a page for people to look at, if a folder is named.
-func TestShow(t *testing.T) {
-	folder := os.Getenv("FAIRLEASE_SHOW")
-	if folder == "" {
-		t.Skip("FAIRLEASE_SHOW names no folder")
-	}
+var shots = flag.String("shots", "", "a folder for pages that people look at")
+
+// A full month, and one that is not over, with everything that a page can have. The flag -shots leaves the pages in a folder.
+func TestFullMonth(t *testing.T) {
+	folder := cmp.Or(*shots, t.TempDir())
 	begin, end, _ := monthly.Parse("2026-10")
 	m := &store.Month{Tenant: "nlp", Received: 105, Due: 100, Lost: []store.LostBy{{User: "ann", Stops: 3, Time: cluster.Times(12, cluster.Hour)}},
 		Lending: []store.Lent{{Model: "h100", Lent: cluster.Times(1200, cluster.Hour), Borrowed: cluster.Times(2600, cluster.Hour)}, {Model: "a100", Lent: cluster.Times(300, cluster.Hour)}},
@@ -231,14 +232,16 @@ func TestShow(t *testing.T) {
 		m.Waits = append(m.Waits, store.Wait{User: []string{"ann", "bob", "carol"}[i%3], Seconds: float64(i * i / 10)})
 	}
 	for name, now := range map[string]time.Time{"whole": end, "part": begin.AddDate(0, 0, 12).Add(7 * time.Hour)} {
-		f, err := os.Create(filepath.Join(folder, name+".html"))
-		if err != nil {
+		var out bytes.Buffer
+		if err := monthly.Of(m, begin, now, "c1", nil).Page(&out); err != nil {
 			t.Fatal(err)
 		}
-		if err := monthly.Of(m, begin, now, "c1", nil).Page(f); err != nil {
-			t.Fatal(err)
+		for _, has := range []string{"Got by trades", "<b>87&nbsp;%</b>", "a-user-with-a-very-long-name", "<td>18,185</td>", map[string]string{"whole": "The month is over.", "part": "numbers up to 13 Oct 2026 07:00 UTC"}[name]} {
+			if !whole(t, out.String()) || !strings.Contains(out.String(), has) {
+				t.Errorf("the %s month does not have %q", name, has)
+			}
 		}
-		if err := f.Close(); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name+".html"), out.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
