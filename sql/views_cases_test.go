@@ -295,6 +295,23 @@ var views = []struct {
 		},
 	},
 	{
+		"budgets", // bio had 140 GPU-hours in two days, and 10 more on the day before the last seven
+		`insert into fairlease.budget_periods values
+			('bio', '2026-03-01 00:00', '2026-04-01 00:00', true, 'month', 1000, '{"v100": 2}', 'idle-only', '{}', '{"v100": 360000000}', 800, '2026-03-10 00:00', '2026-03-09 12:00', null, 80),
+			('bio', '2026-02-01 00:00', '2026-03-01 00:00', false, 'month', 1000, '{}', 'warn', '{}', '{}', 900, '2026-03-01 00:00', null, null, 0),
+			('old', '2026-03-01 00:00', '2026-04-01 00:00', true, 'month', 10, '{}', 'warn', '{}', '{}', 0, '2026-03-10 00:00', null, null, 0),
+			('phys', '2026-03-01 00:00', '2026-04-01 00:00', true, 'month', 10, '{}', 'idle-only', '{}', '{}', 12, '2026-03-10 00:00', '2026-03-01 01:00', '2026-03-01 02:00', 100);
+		insert into fairlease.charges values
+			('2026-03-02', 'bio', 'ann', 'v100', 36000000), ('2026-03-08', 'bio', 'ann', 'v100', 72000000), ('2026-03-09', 'bio', 'bob', 'k80', 360000000),
+			('2026-03-09', 'phys', 'eve', 'k80', 3600000)`,
+		"tenant, per, start_at, end_at, gpu_hours, used_gpu_hours, used_percent, at_end, prices, received_gpu_ms, gpu_hours_per_day, used_up_at, end_percent, warned_at, spent_at, idle_only, as_of",
+		[]string{
+			`bio|month|2026-03-01 00:00:00+00|2026-04-01 00:00:00+00|1000|800|80.00|idle-only|{"v100": 2}|{"v100": 360000000}|70|2026-03-12 20:34:17.142857+00|234.00|2026-03-09 12:00:00+00||f|2026-03-10 00:00:00+00`,
+			`old|month|2026-03-01 00:00:00+00|2026-04-01 00:00:00+00|10|0|0.00|warn|{}|{}|0||0.00|||f|2026-03-10 00:00:00+00`,
+			`phys|month|2026-03-01 00:00:00+00|2026-04-01 00:00:00+00|10|12|120.00|idle-only|{}|{}|1|2026-03-01 02:00:00+00|340.00|2026-03-01 01:00:00+00|2026-03-01 02:00:00+00|t|2026-03-10 00:00:00+00`,
+		},
+	},
+	{
 		"events_recent",
 		rounds + job(1, "11", "bio", "ann", "running", "") + `insert into fairlease.events values
 			(1, 0, '2026-03-02 00:00', 'drift', null, 'n1', 'n1 is down'), (1, 1, '2026-03-02 00:00', 'grant', 1, '', 'granted'), (2, 0, '2026-03-02 00:00:20', 'grant', 99, '', 'pruned job')`,

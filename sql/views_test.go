@@ -83,6 +83,7 @@ func TestReasonsInWords(t *testing.T) {
 		"inactive":   "could not start even on an empty cluster: dependency",
 		"failed":     "was granted GPUs, but Slurm did not start it (Resources); tried again at a time not known yet",
 		"idle_only":  "waits for 4 idle GPUs (any model): it asked for no others",
+		"spent":      "waits for 4 idle GPUs (any model): its tenant's budget is used up, and the next period begins at a time not known yet",
 		"frozen":     "frozen by an administrator: runaway",
 		"too_big":    "wants 4 GPUs (any model); no healthy nodes could ever hold it",
 		"untouched":  "not ours to lease: interactive",

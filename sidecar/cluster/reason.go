@@ -36,6 +36,7 @@ const (
 	ReasonInactive   Code = "inactive"   // held, dependency, begin time, array limit
 	ReasonFailed     Code = "failed"     // a grant did not start; tried again at Until
 	ReasonIdleOnly   Code = "idle_only"  // it requested idle GPUs only, and none are idle where it fits
+	ReasonSpent      Code = "spent"      // its tenant's budget is used up, and none are idle where it fits; see Budget
 	ReasonFrozen     Code = "frozen"     // by an administrator
 	ReasonTooBig     Code = "too_big"    // no set of healthy nodes could ever hold it
 	ReasonReserved   Code = "reserved"   // its time limit runs into reservations wherever it could run
@@ -94,6 +95,8 @@ type Reason struct {
 	Spent Span   `json:"spent,omitempty"`
 	Fits  Span   `json:"fits,omitempty"`
 	Note  string `json:"note,omitempty"` // a message of Slurm or of an administrator
+	// Budget is that of its tenant, if it is used up; nil = it is not, or matters not.
+	Budget *TenantBudget `json:"budget,omitempty"`
 }
 
 // Queuer is the kind of claimant that queues for GPUs.

@@ -5,6 +5,17 @@ type Tenant struct {
 	Name string `json:"name"`
 	// Weight sets the share relative to other tenants; 0 = idle GPUs only.
 	Weight int64 `json:"weight"`
+	// Budget is the state of its budget; zero = it has none, or there is nothing to say about it.
+	Budget TenantBudget `json:"budget,omitzero"`
+}
+
+// TenantBudget is the state of a tenant's budget of GPU hours in its present period.
+type TenantBudget struct {
+	// Since is when the budget was used up; 0 = it is not, or it only warns. Until Until, when the next period begins, the
+	// tenant gets idle GPUs only.
+	Since Instant `json:"since,omitempty"`
+	Until Instant `json:"until,omitempty"`
+	News  string  `json:"news,omitempty"` // a limit that was crossed, in words, in the first round after that; "" = no news
 }
 
 // Member is a Slurm user of a tenant.

@@ -43,6 +43,7 @@ func (k *checker) where(key string, value any) string {
 func (c *Config) check() Problems {
 	k := &checker{c: c}
 	k.manage()
+	k.budgets()
 	k.cells()
 	k.times()
 	k.fairness()

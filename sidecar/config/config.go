@@ -22,6 +22,8 @@ type Config struct {
 	OptOut     loop.OptOut `yaml:"opt_out"`
 	Tenants    Tenants     `yaml:"tenants"`
 
+	Budgets map[string]Budget `yaml:"budgets"`
+
 	Preset   string   `yaml:"preset"`
 	Cells    Cells    `yaml:"cells"`
 	Models   Models   `yaml:"models"`

@@ -60,6 +60,12 @@ func (c *Config) Values() []Value {
 				words = append(words, s.String())
 			}
 			value = words
+		case map[string]Budget:
+			words := map[string]string{}
+			for tenant, b := range x {
+				words[tenant] = b.String()
+			}
+			value = words
 		case map[string]Factor:
 			words := map[string]string{}
 			for name, f := range x {

@@ -65,6 +65,9 @@ func Load(path string, env []string) (*Config, error) {
 		err = c.readCells()
 	}
 	if err == nil {
+		err = c.cellBudgets()
+	}
+	if err == nil {
 		err = c.readProfiles()
 	}
 	if err != nil {
@@ -281,8 +284,11 @@ func (r *reader) table(into reflect.Value, node *yaml.Node, name string) {
 		if out.MapIndex(reflect.ValueOf(key.Value)).IsValid() {
 			r.wrong(key.Line, join(name, key.Value), "stands here for the second time; keep one")
 		}
-		r.scalar(element, value, join(name, key.Value))
-		r.came(join(name, key.Value), key.Line)
+		if r.came(join(name, key.Value), key.Line); element.Kind() == reflect.Struct {
+			r.section(element, value, join(name, key.Value))
+		} else {
+			r.scalar(element, value, join(name, key.Value))
+		}
 		out.SetMapIndex(reflect.ValueOf(key.Value), element)
 	}
 	into.Set(out)

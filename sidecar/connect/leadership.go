@@ -11,6 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/spending"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/tune"
 )
@@ -83,6 +84,14 @@ func (c leadership) Tuning(ctx context.Context) (*tune.Change, error) { return c
 
 func (c leadership) Tunings(ctx context.Context, since time.Time, limit int) ([]tune.Change, error) {
 	return c.store.Tunings(ctx, since, limit)
+}
+
+func (c leadership) Accounts(ctx context.Context) (spending.Book, error) {
+	return c.store.Accounts(ctx)
+}
+
+func (c leadership) OpenAccount(ctx context.Context, b spending.Budget, at cluster.Instant) (spending.Account, error) {
+	return c.store.OpenAccount(ctx, b, at)
 }
 
 func (c leadership) Term() int64 { return c.Leadership.Term }

@@ -74,8 +74,9 @@ type Daemon struct {
 	pause  pause
 	last   cluster.Snapshot // of the last round
 	tuned  *tune.Change     // the newest change that determines the term in force
-	audits cluster.Instant  // the day that has an audit, or is about to have one
-	said   changes          // safe for concurrent use
+	purse  purse
+	audits cluster.Instant // the day that has an audit, or is about to have one
+	said   changes         // safe for concurrent use
 }
 
 // turnstile lets one through at a time.
@@ -249,7 +250,7 @@ func (d *Daemon) leave() {
 	if d.unkeep != nil {
 		d.unkeep()
 	}
-	d.lead, d.unkeep, d.loop = nil, nil, nil
+	d.lead, d.unkeep, d.loop, d.purse = nil, nil, nil, purse{}
 	d.leads.Store(nil)
 	d.ears.leases.Store(nil)
 }
@@ -388,6 +389,7 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 	}
 	if err == nil {
 		d.told(act, &report)
+		d.spent(&report)
 		d.publish(&report)
 	}
 	return report, err
@@ -404,7 +406,9 @@ func (d *Daemon) decide(s cluster.Snapshot) cluster.Plan {
 
 func (d *Daemon) configure() (loop.Rules, cluster.Settings) {
 	c, settings := d.config.Load().At(time.Now(), d.tuned)
-	return c.Rules(), settings
+	rules := c.Rules()
+	rules.Budgets = d.purse.book.States()
+	return rules, settings
 }
 
 // sit makes sure that this daemon has the lead for now.

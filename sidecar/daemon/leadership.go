@@ -9,6 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/spending"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/telemetry/remark"
 	"github.com/fairlease/fairlease/sidecar/tune"
@@ -63,6 +64,11 @@ type Leadership interface {
 	Told(ctx context.Context, id, round int64) error
 	// Forecast writes a forecast down, if this is still the leading daemon.
 	Forecast(ctx context.Context, f *forecast.Forecast) error
+	// Accounts gives what the journal has of the present periods of budgets, and OpenAccount the account of one that it does
+	// not have. Spend writes them down, if this is still the leading daemon.
+	Accounts(ctx context.Context) (spending.Book, error)
+	OpenAccount(ctx context.Context, b spending.Budget, at cluster.Instant) (spending.Account, error)
+	Spend(ctx context.Context, b spending.Book) error
 }
 
 // ErrTaken is in the error of Acquire when another daemon has the lead; the error's text names

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
-// ordered is a journal that reads the term in force with the orders in force.
+// ordered is a journal that reads the term in force, and counts what budgets are left, with the orders in force.
 type ordered struct {
 	loop.Journal
 	daemon *Daemon
@@ -20,6 +20,9 @@ type ordered struct {
 // Overrides implements loop.Journal.
 func (o ordered) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
 	if err := o.daemon.readTerm(ctx); err != nil {
+		return nil, err
+	}
+	if err := o.daemon.spend(ctx, now); err != nil {
 		return nil, err
 	}
 	return o.Journal.Overrides(ctx, now)

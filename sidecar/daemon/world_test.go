@@ -24,6 +24,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/sidecar/spending"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
 	"github.com/fairlease/fairlease/sidecar/telemetry/remark"
@@ -142,6 +143,8 @@ type shared struct {
 	record    []tune.Change // newest first
 	forecasts []*forecast.Forecast
 	gauged    []store.Look
+	book      spending.Book
+	spends    int // how often the book was written
 }
 
 const takeover = 15 * time.Second
@@ -343,6 +346,35 @@ func (s *sitting) Forecast(_ context.Context, f *forecast.Forecast) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forecasts = append(s.forecasts, f)
+	return nil
+}
+
+func (s *sitting) Accounts(context.Context) (spending.Book, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.book), s.gone
+}
+
+// OpenAccount opens an account in the first minutes of its period: all that was received was before.
+func (s *sitting) OpenAccount(ctx context.Context, b spending.Budget, at cluster.Instant) (spending.Account, error) {
+	a := spending.Account{Budget: b, Base: map[string]cluster.GPUTime{}}
+	a.Start, a.End = b.Period(at)
+	m, err := s.memory.Open(ctx)
+	for _, t := range m.Ledger.Tenants {
+		if t.Tenant == b.Tenant {
+			a.Base[t.Pool] += t.Alloc
+		}
+	}
+	return a, errors.Join(err, s.alive())
+}
+
+func (s *sitting) Spend(_ context.Context, b spending.Book) error {
+	if err := s.alive(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.book, s.spends = slices.Clone(b), s.spends+1
 	return nil
 }
 

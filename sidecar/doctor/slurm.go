@@ -285,6 +285,7 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Observation) {
 		return
 	}
 	f.weights(&snap)
+	f.budgets(cfg, &snap)
 	f.models(cfg, seen, &snap)
 }
 
@@ -310,6 +311,22 @@ func (f *findings) longest(release string, partitions []cluster.Partition) {
 	f.add(Warn, "MaxTime", "none, or more than ten years: partition "+strings.Join(open, ", "),
 		"jobs whose ends are decades away (by far deadlines) keep slurmctld's backfill scheduler busy for ever while another job waits; slurmctld then answers no request",
 		"set MaxTime of these partitions to at most some years")
+}
+
+// budgets finds budgets of accounts that are no tenants.
+func (f *findings) budgets(cfg *config.Config, snap *cluster.Snapshot) {
+	var unknown []string
+	for _, b := range cfg.Spending() {
+		if !slices.ContainsFunc(snap.Tenants, func(t cluster.Tenant) bool { return t.Name == b.Tenant }) {
+			unknown = append(unknown, b.Tenant)
+		}
+	}
+	switch {
+	case unknown != nil:
+		f.add(Warn, "budgets", "of accounts that are no tenants: "+strings.Join(unknown, ", "), "nothing is counted for them", "name accounts at the level of tenants.level")
+	case len(cfg.Budgets) > 0:
+		f.ok("budgets", "of %d tenants", len(cfg.Budgets))
+	}
 }
 
 func (f *findings) weights(snap *cluster.Snapshot) {

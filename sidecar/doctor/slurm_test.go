@@ -93,8 +93,10 @@ func TestSighting(t *testing.T) {
 	seen := &cluster.Observation{Now: 1, Partitions: []cluster.Partition{{Name: "cpu"}, {Name: "gpu"}},
 		Nodes:    []cluster.Node{{Name: "n1", Partitions: []string{"gpu"}, GPUs: []cluster.GPUs{{Model: "h100", Count: 8}}}},
 		Accounts: []cluster.Account{{Name: "a", Parent: "root", Shares: 3}, {Name: "b", Parent: "root", Shares: 1}, {Name: "root"}}}
-	got := told(t, named(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Sighting: seen}}), "partition ", "tenants"))
-	want := []string{"partition gpu ok: 8 GPUs", "partition cpu warn: has no GPUs", "partition gone fail: Slurm has no such partition", "tenants ok: a 75.0%, b 25.0%"}
+	cfg.Budgets = map[string]config.Budget{"a": {GPUHours: 1}, "c": {GPUHours: 1}}
+	got := told(t, named(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Sighting: seen}}), "partition ", "tenants", "budgets"))
+	want := []string{"partition gpu ok: 8 GPUs", "partition cpu warn: has no GPUs", "partition gone fail: Slurm has no such partition", "tenants ok: a 75.0%, b 25.0%",
+		"budgets warn: of accounts that are no tenants: c"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -105,6 +105,11 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	if t := s.Settings.Tuned; t != nil && t.News != "" {
 		b.Report(cluster.Event{Kind: "tune", Text: t.News})
 	}
+	for i := range s.Tenants {
+		if news := s.Tenants[i].Budget.News; news != "" {
+			b.Report(cluster.Event{Kind: "budget", Text: news})
+		}
+	}
 	d.nodes.Survey(b)
 	eligible.RevokeOvertaken(b, d.nodes.Site)
 	x.speeds = speeds.Learn(b)

@@ -139,6 +139,14 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.ReasonIdleOnly: func(_ Words, r *cluster.Reason) string {
 		return "waits for " + gpus(r.Need, r.Pool) + ": it asked for idle ones only (gpus=idle)"
 	},
+	cluster.ReasonSpent: func(w Words, r *cluster.Reason) string {
+		since := ""
+		if r.Budget != nil {
+			since = " since " + w.Time(r.Budget.Since)
+		}
+		return join("; ", "waits for idle GPUs: it needs "+gpus(r.Need, r.Pool)+", and its tenant's budget has been used up"+since,
+			"its tenant gets only GPUs that no other tenant wants until the next period begins,"+w.at(r), inside(r))
+	},
 	cluster.ReasonFrozen: func(_ Words, r *cluster.Reason) string {
 		return "is frozen by an administrator's override" + because(r.Note)
 	},

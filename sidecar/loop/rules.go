@@ -52,6 +52,8 @@ type Rules struct {
 	TenantLevel int `json:"tenant_level"`
 	// Weights replaces the weights from Slurm's shares, by tenant.
 	Weights map[string]int64 `json:"weights,omitempty"`
+	// Budgets is the state of tenants' budgets, where there is something to say.
+	Budgets map[string]cluster.TenantBudget `json:"budgets,omitempty"`
 	// Cells describes virtual clusters; nil = there are none.
 	Cells *cluster.Cells `json:"cells,omitempty"`
 	// Profiles are the administrator's declarations for kinds of jobs.

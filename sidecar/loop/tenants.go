@@ -112,7 +112,7 @@ func (t *tree) weight(account string) int64 {
 
 // tenants lists the tenants: every account at the level, and shallower ones with jobs of their
 // own. Configured weights replace all shares: an unlisted tenant then has weight 0.
-func (t *tree) tenants(jobs []cluster.Job, weights map[string]int64) []cluster.Tenant {
+func (t *tree) tenants(jobs []cluster.Job, r *Rules) []cluster.Tenant {
 	out := slices.Clone(t.standing)
 	for i := 0; i < len(jobs) && len(t.above) > 0; i++ {
 		if name := t.tenant(jobs[i].Account); name != "" && t.above[name] && !slices.ContainsFunc(out[len(t.standing):], func(x cluster.Tenant) bool { return x.Name == name }) {
@@ -120,10 +120,11 @@ func (t *tree) tenants(jobs []cluster.Job, weights map[string]int64) []cluster.T
 		}
 	}
 	byName(out)
-	if len(weights) > 0 {
-		for i := range out {
-			out[i].Weight = weights[out[i].Name]
+	for i := range out {
+		if len(r.Weights) > 0 {
+			out[i].Weight = r.Weights[out[i].Name]
 		}
+		out[i].Budget = r.Budgets[out[i].Name]
 	}
 	return out
 }
@@ -137,5 +138,5 @@ func byName(tenants []cluster.Tenant) {
 // their own are tenants, too: the function finds them, the list omits them.
 func Tenants(accounts []cluster.Account, r *Rules) (list []cluster.Tenant, of func(account string) string) {
 	t := growTree(accounts, r.TenantLevel)
-	return t.tenants(nil, r.Weights), t.tenant
+	return t.tenants(nil, r), t.tenant
 }

@@ -95,7 +95,7 @@ func TestTenantsAreTheAccountsAtTheLevel(t *testing.T) {
 			jobs = append(jobs, cluster.Job{Account: a})
 		}
 		var out []string
-		for _, tenant := range growTree(tree3(), level).tenants(jobs, weights) {
+		for _, tenant := range growTree(tree3(), level).tenants(jobs, &Rules{Weights: weights}) {
 			out = append(out, tenant.Name)
 		}
 		return out
@@ -114,7 +114,7 @@ func TestTenantsAreTheAccountsAtTheLevel(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
 		}
 	}
-	for _, tenant := range growTree(tree3(), 1).tenants(nil, map[string]int64{"bio": 7}) {
+	for _, tenant := range growTree(tree3(), 1).tenants(nil, &Rules{Weights: map[string]int64{"bio": 7}}) {
 		if want := map[string]int64{"bio": 7}[tenant.Name]; tenant.Weight != want {
 			t.Errorf("configured weights: %s weighs %d, want %d", tenant.Name, tenant.Weight, want)
 		}

@@ -7,6 +7,7 @@ package metrics
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/spending"
 )
 
 // The phases of a round.
@@ -55,8 +57,9 @@ type Meter struct {
 
 	mu      sync.Mutex
 	health  health
-	last    *sums          // of the last round that was decided; nil = none was
-	journal int64          // bytes; 0 = not measured yet
+	last    *sums // of the last round that was decided; nil = none was
+	journal int64 // bytes; 0 = not measured yet
+	budgets spending.Book
 	nodes   map[string]int // nodes by the state of their GPUs' counters; nil = nobody looks
 }
 
@@ -144,6 +147,16 @@ func (m *Meter) Journal(bytes int64) {
 	m.journal = bytes
 }
 
+// Budgets records what tenants have used of their budgets.
+func (m *Meter) Budgets(b spending.Book) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.budgets = slices.Clone(b)
+}
+
 // Nodes records how many nodes are in each state of their GPUs' counters, at the newest look.
 func (m *Meter) Nodes(states map[string]int) {
 	if m == nil {
@@ -216,7 +229,7 @@ func (m *Meter) Well(role Role, note string, interval time.Duration) {
 	defer m.mu.Unlock()
 	m.health = health{role: role, at: now, until: now.Add(max(3*interval, patience)), note: note}
 	if role == Standby {
-		m.last, m.journal, m.nodes = nil, 0, nil // the leader tells about the cluster
+		m.last, m.journal, m.nodes, m.budgets = nil, 0, nil, nil // the leader tells about the cluster
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/spending"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write testdata/round.txt anew")
@@ -89,6 +90,10 @@ func TestMetricsOfARound(t *testing.T) {
 	m.Skipped(2)
 	m.Journal(1 << 30)
 	m.Nodes(map[string]int{"fresh": 7, "silent": 1})
+	m.Budgets(spending.Book{
+		{Budget: spending.Budget{Tenant: "nlp", Hours: 200, AtEnd: spending.IdleOnly, Zone: time.UTC}, Used: 250, Spent: noon, Told: 100},
+		{Budget: spending.Budget{Tenant: "starving", Hours: 200, Zone: time.UTC}, Used: 50},
+	})
 	m.Round(busy(), nil, 300*time.Millisecond)
 	m.Round(&loop.Report{Quiet: true}, nil, time.Millisecond)
 	m.Round(&loop.Report{}, errors.New("no look"), time.Millisecond)
@@ -192,6 +197,7 @@ func TestNoMeter(t *testing.T) {
 	m.Skipped(1)
 	m.Journal(1)
 	m.Nodes(nil)
+	m.Budgets(nil)
 	m.Round(busy(), nil, 1)
 	m.Well(Leader, "", 1)
 	m.Ill(errors.New("no"))

@@ -77,6 +77,8 @@ var (
 	deficit     = desc("account_deficit_gpu_seconds", "GPU time that the next terms give in addition; negative if the account received too much.", "account", "model")
 	received    = desc("account_gpu_seconds_total", "GPU time that an account received.", "account", "model")
 	due         = desc("account_due_gpu_seconds_total", "GPU time that an account was due.", "account", "model")
+	budgetUsed  = desc("account_budget_used_ratio", "Part of an account's budget that is used in the present period: 1 is all. Absent without a budget.", "account")
+	budgetIdle  = desc("account_budget_idle_only", "1 while the account gets idle GPUs only, since its budget is used up; else 0.", "account")
 	poolGPUs    = desc("gpus", "GPUs of a model.", "model")
 	poolBad     = desc("gpus_bad", "GPUs of a model that cannot be used now.", "model")
 	poolSeconds = desc("gpu_seconds_total", "GPU time of a model by use: tenants, untouchable (charged to nobody), overhead (starts, ends and destroyed work), idle, bad.", "model", "use")
@@ -96,7 +98,7 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	_, well := p.Ready()
 	now := p.now()
 	p.mu.Lock()
-	health, last, bytes, nodes := p.health, p.last, p.journal, p.nodes
+	health, last, bytes, nodes, budgets := p.health, p.last, p.journal, p.nodes, p.budgets
 	p.mu.Unlock()
 	gauge(ready, oneIf(well))
 	gauge(leader, oneIf(well && health.role == Leader))
@@ -108,6 +110,11 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	}
 	for state, n := range nodes {
 		gauge(telemetry, float64(n), state)
+	}
+	for i := range budgets {
+		b := &budgets[i]
+		gauge(budgetUsed, b.Percent()/100, b.Tenant)
+		gauge(budgetIdle, oneIf(b.State().Since > 0), b.Tenant)
 	}
 	if last != nil {
 		last.collect(out, gauge)

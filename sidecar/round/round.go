@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/spending"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/tune"
 	"github.com/fairlease/fairlease/sidecar/view"
@@ -35,15 +36,22 @@ func Preview(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) 
 		defer journal.Close()
 	}
 	var newest *tune.Change
+	var book spending.Book
 	if journal != nil {
 		if newest, err = journal.Tuning(ctx); err != nil {
 			return connect.JournalFailed(err)
 		}
+		if book, err = journal.Accounts(ctx); err != nil {
+			return connect.JournalFailed(err)
+		}
+		book, _ = book.Configure(cfg.Spending(), cluster.InstantOf(time.Now()))
 	}
 	turn := &loop.Loop{Cluster: daemon.Watch(client, cfg), Journal: connect.ReadOnlyJournal(journal), Decide: engine.Decide, Divide: engine.Divide,
 		Configure: func() (loop.Rules, cluster.Settings) {
 			with, settings := cfg.At(time.Now(), newest)
-			return with.Rules(), settings
+			rules := with.Rules()
+			rules.Budgets = book.States()
+			return rules, settings
 		}}
 	snap, plan, err := turn.Preview(ctx)
 	if err != nil {

@@ -17,6 +17,9 @@ func Read(ctx context.Context, s *store.Store) (*view.Status, error) {
 		st.GPUs, st.Unseen, err = s.GPULooks(ctx)
 	}
 	if err == nil {
+		st.Budgets, err = s.Budgets(ctx, "")
+	}
+	if err == nil {
 		st.Remarks, err = s.Remarks(ctx, "", math.MaxInt32)
 	}
 	return st, err

@@ -66,8 +66,8 @@ func (d *detailer) of(c *cluster.Case, r *cluster.Record, reason *cluster.Reason
 	out := details{Lease: d.lease(r.Key), Claim: d.claims[r.Key]}
 	extra := reason.To != "" || reason.Spent != 0 || reason.Fits != 0
 	if out.Lease == nil && out.Claim == nil && !extra && r.Stops == 0 && r.Lost == 0 {
-		if reason.Inside != nil {
-			return documentOf(details{Reason: &cluster.Reason{Inside: reason.Inside}})
+		if reason.Inside != nil || reason.Budget != nil {
+			return documentOf(details{Reason: &cluster.Reason{Inside: reason.Inside, Budget: reason.Budget}})
 		}
 		return ""
 	}
@@ -77,7 +77,7 @@ func (d *detailer) of(c *cluster.Case, r *cluster.Record, reason *cluster.Reason
 	record.Extra = cluster.Extra{}
 	j.PendingReason = "" // has a column
 	out.Job, out.Record, out.Touch = &j, &record, c.Control
-	if extra || reason.Inside != nil {
+	if extra || reason.Inside != nil || reason.Budget != nil {
 		other := *reason
 		other.Free, other.Behind, other.OtherBehind, other.Rank, other.Rho, other.OtherJob = 0, 0, 0, 0, 0, 0
 		out.Reason = &other
@@ -227,7 +227,7 @@ func (e *Edge) add(job *Job, v *statusNow) error {
 	}
 	if more := d.Reason; more != nil {
 		reason.To, reason.Speed, reason.Trial, reason.Spent, reason.Fits = more.To, more.Speed, more.Trial, more.Spent, more.Fits
-		reason.Inside = more.Inside
+		reason.Inside, reason.Budget = more.Inside, more.Budget
 	}
 	d.Job.PendingReason = v.SlurmSays
 	d.Record.Alloc, d.Record.Due, d.Record.Gate = v.Alloc, v.Due, instantOf(v.Gate)

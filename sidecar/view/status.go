@@ -55,6 +55,8 @@ type Status struct {
 	Unseen []store.GPUNode `json:"gpu_nodes_not_fresh,omitempty"`
 	// Remarks say which running jobs do not do what is usual for them. The caller sets them.
 	Remarks []store.Remark `json:"remarks,omitempty"`
+	// Budgets lists the budgets that the reader may see. The caller sets them.
+	Budgets []store.Budget `json:"budgets,omitempty"`
 	// CellTrades counts the trades of cells in force.
 	CellTrades int               `json:"cell_trades,omitempty"`
 	Effective  []store.Effective `json:"effective,omitempty"`
@@ -355,6 +357,9 @@ func (st *Status) Write(p *Page) {
 		claims = ""
 	}
 	say("leases", "%d in force%s%s", st.Leases, claims, st.nextEnd(p))
+	for _, note := range p.BudgetNotes(st.Budgets) {
+		say("budget", "%s", note)
+	}
 	if st.Orders > 0 {
 		say("overrides", "%d in force (fairlease override list)", st.Orders)
 	}

@@ -63,6 +63,7 @@ select
         when 'failed' then format('was granted GPUs, but Slurm did not start it (%s); tried again at %s', coalesce(nullif(note, ''), nullif(said, ''), 'no word from Slurm'), until_words)
         when 'frozen' then format('frozen by an administrator: %s', note)
         when 'idle_only' then format('waits for %s idle GPUs (%s): it asked for no others', need_gpus, pool_words)
+        when 'spent' then format('waits for %s idle GPUs (%s): its tenant''s budget is used up, and the next period begins at %s', need_gpus, pool_words, until_words)
         when 'too_big' then format('wants %s GPUs (%s); no healthy nodes could ever hold it', need_gpus, pool_words)
         when 'untouched' then format('not ours to lease: %s', coalesce(nullif(touch_why, ''), note))
         when 'completing' then 'its last attempt still cleans up'

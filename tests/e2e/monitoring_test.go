@@ -23,7 +23,7 @@ func TestDashboards(t *testing.T) {
 	t.Parallel()
 	suite := "forky"
 	r := newRig(t, suite, usual[suite], testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC})
-	config := r.configure("")
+	config := r.configure("budgets: {nlp: {gpu_hours: 1000}}\n")
 	end := r.serve(config)
 	r.heard()
 	for range 4 {

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/sidecar/spending"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 	"github.com/fairlease/fairlease/sidecar/view"
@@ -114,7 +115,21 @@ func tellOn(t *testing.T, dsn string) *story {
 	w.Virtual.Submit(sim.Work{Name: "later", User: "alice", Account: "nlp", Partition: "gpu", Request: simtest.Gang(1),
 		Begin: w.Now().Add(cluster.Day), Runs: cluster.Minute})
 	w.Run(8 * cluster.Minute)
+	if err := lead.Spend(ctx, budgets(w.Now())); err != nil {
+		t.Fatal(err)
+	}
 	return &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, store: s, world: w, end: w.Now().Time().Add(3 * time.Second)}
+}
+
+// budgets are those of both tenants in the story: one is hardly used, the other used up.
+func budgets(now cluster.Instant) (book spending.Book) {
+	for tenant, hours := range map[string]float64{"nlp": 5000, "vision": 0.25} {
+		a := spending.Account{Budget: spending.Budget{Tenant: tenant, Hours: hours, Prices: map[string]float64{"v100": 2}, Per: spending.Month, Zone: time.UTC, AtEnd: spending.IdleOnly}}
+		a.Start, a.End = a.Period(now)
+		a.Count([]spending.Standing{{Model: "v100", Received: cluster.Times(1, 20*cluster.Minute)}}, now, now)
+		book = append(book, a)
+	}
+	return book
 }
 
 // stamps matches output that depends on the database's clock or on the process.
@@ -139,6 +154,8 @@ func TestWhatPeopleRead(t *testing.T) {
 		{"tenants-parsable", []string{"tenants", "-P"}, 0},
 		{"tenants-bare", []string{"tenants", "-n"}, 0},
 		{"tenants-json", []string{"tenants", "--json"}, 0},
+		{"budgets", []string{"budgets"}, 0},
+		{"budgets-json", []string{"budgets", "--json"}, 0},
 		{"leases", []string{"leases"}, 0},
 		{"leases-all", []string{"leases", "--all"}, 0},
 		{"explain-running", []string{"explain", "3"}, 0},
@@ -184,7 +201,7 @@ func TestDecisions(t *testing.T) {
 // Programs can parse each list: JSON is valid, and rows have as many columns as the header.
 func TestParsable(t *testing.T) {
 	s := tell(t)
-	for _, args := range [][]string{{"tenants"}, {"leases"}, {"leases", "-a"}, {"override", "list"}, {"status"}, {"config", "show"}} {
+	for _, args := range [][]string{{"tenants"}, {"budgets"}, {"leases"}, {"leases", "-a"}, {"override", "list"}, {"status"}, {"config", "show"}} {
 		r := s.run(t, append(args, "-P")...)
 		lines := strings.Split(strings.TrimSpace(r.out), "\n")
 		for _, l := range lines {

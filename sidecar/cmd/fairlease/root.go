@@ -53,7 +53,7 @@ func (p *program) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("look", p.status(), p.tenants(), p.leases(), p.explain(), p.forecast(), p.gpus(), p.habits(), p.profiles(), p.trades(), p.cells(), p.replay())
+	add("look", p.status(), p.tenants(), p.budgets(), p.report(), p.leases(), p.explain(), p.forecast(), p.gpus(), p.habits(), p.profiles(), p.trades(), p.cells(), p.replay())
 	add("order", p.order("exempt", "never gate or requeue a job, or the jobs of a user or tenant"),
 		p.order("boost", "put a job first within its tenant, or a tenant first"),
 		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override())

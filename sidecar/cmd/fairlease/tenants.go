@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
@@ -52,11 +53,47 @@ With --users, list the users of each tenant, if they share it equally (users: eq
 					}
 					return p.list(c, p.page(l), s, view.DebtTable(owed, all), owed)
 				}
-				return p.list(c, p.page(l), s, view.TenantTable(all, whole), all)
+				page := p.page(l)
+				if err := p.list(c, page, s, view.TenantTable(all, whole), all); err != nil || !page.ForPeople() {
+					return err
+				}
+				budgets, err := s.Budgets(c.Context())
+				for _, note := range page.BudgetNotes(budgets) {
+					page.Printf("%s\n", note)
+				}
+				return err
 			})
 		}}
 	c.Flags().BoolVar(&debts, "debts", false, "list which tenant owes which, how much, and until when at this pace")
 	c.Flags().BoolVar(&users, "users", false, "list what each user received and was due inside its tenant")
+	listFlags(c, &l)
+	serverFlag(c, &server)
+	return c
+}
+
+func (p *program) budgets() *cobra.Command {
+	var l view.Form
+	var server string
+	c := &cobra.Command{Use: "budgets", Short: "list what tenants have used of their budgets of GPU hours", Args: exactly(),
+		Long: `List the budgets of tenants in their present periods (budgets in the configuration):
+
+  BUDGET    GPU-hours, at the prices of models
+  USED      of them, with running leases
+  PER_DAY   used a day, by the last seven days
+  USED_UP   when the budget was used up, or will be at that rate; - = not in this period
+  AT_UNTIL  percent of the budget that will be used at the end of the period, at that rate
+  AT_END    what follows when it is used up; idle-only (now) = the tenant gets only GPUs that no
+            other tenant wants`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.withSite(c.Context(), server, func(s ask.Site) error {
+				list, err := s.Budgets(c.Context())
+				if err != nil {
+					return err
+				}
+				page := p.page(l)
+				return p.list(c, page, s, page.BudgetTable(list), append([]store.Budget{}, list...))
+			})
+		}}
 	listFlags(c, &l)
 	serverFlag(c, &server)
 	return c

@@ -122,6 +122,9 @@ func (x *shares) divided(due byParty) (known []bool) {
 			continue // the party has left
 		}
 		known[k] = true
+		if x.Spent(x.Tenants[x.Parties[k].Tenant]) != nil {
+			continue // the answer is older than the end of its budget
+		}
 		for at, gpus := range part.GPUs {
 			if p := pools[at]; p >= 0 {
 				*due.At(k, p) = gpus

@@ -31,6 +31,9 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			Running: runs, Priority: lease.Priority{
 				First: r.First, Owed: r.Due - r.Alloc, User: st.User, Unserved: r.Terms == 0, New: f.Settings.NewFirst && r.Terms == 0, Rho: st.Rho,
 				Urgent: st.Ordered(cluster.Boost) || slices.Contains(f.Settings.UrgentQOS, f.Snapshot.Cases[i].Job.QOS)}}
+		if f.Spent(r.Tenant) != nil {
+			k.Owed = 0
+		}
 		if runs {
 			k.GPUs, k.Rho = l.GPUs, f.Steadied(r, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
@@ -116,13 +119,16 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	debit, holds := round.Committed(f.Books, len(f.Queues), round.QueueOf)
 	jobs, users := f.byTenant(cs), f.Users()
 	for t := range f.Rows.Rows() {
-		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Shares: make([]lease.Share, len(f.Pools))}
+		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Spent: f.Spent(f.Tenants[f.Queues[t].Tenant]) != nil, Shares: make([]lease.Share, len(f.Pools))}
 		entitled := cluster.MicroGPU(0)
 		for p := range f.Pools {
 			row := f.Rows.At(t, p)
 			tenants[t].Shares[p] = lease.Share{
 				Behind:      ltgf.Behind(row.Deficit-*debit.At(t, p), row.Entitlement),
 				Entitlement: row.Entitlement, Own: row.Own(), Holds: *holds.At(t, p), Owed: row.Owed,
+			}
+			if tenants[t].Spent {
+				tenants[t].Shares[p].Owed = 0
 			}
 			entitled += row.Entitlement
 		}

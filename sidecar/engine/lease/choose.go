@@ -53,6 +53,7 @@ type Share struct {
 type Tenant struct {
 	Name   string
 	Boost  bool
+	Spent  bool    // its budget is used up: it goes last, and the others may have the GPUs of its ending leases
 	Shares []Share // by pool
 	Jobs   []int   // indices of candidates
 	// Turns lists, by pool, the candidates that may use it, in their order there; nil = the order of Jobs.
@@ -141,6 +142,7 @@ type chooser struct {
 	claimed  [][]int  // GPUs of claims, by tenant and pool
 	reclaims int
 	burst    bool
+	anySpent bool    // a tenant has used up its budget
 	bound    []int   // GPUs, by pool
 	boundOf  [][]int // by tenant, then pool
 	denied   []denial
@@ -166,6 +168,8 @@ func Choose(in Input, board Board, npools int) Choice {
 		settled: make([]bool, len(in.Candidates)),
 		served:  make([]served, npools),
 		claimed: make([][]int, len(in.Tenants)),
+
+		anySpent: slices.ContainsFunc(in.Tenants, func(t Tenant) bool { return t.Spent }),
 	}
 	for t := range c.claimed {
 		c.claimed[t] = make([]int, npools)
@@ -277,7 +281,7 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 			}
 			if qs[p] == nil {
 				sh := &tenant.Shares[p]
-				qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost,
+				qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost, spent: tenant.Spent,
 					behind: sh.Behind, entitled: sh.Entitlement, own: cmp.Or(sh.Own, sh.Entitlement), holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
 				all = append(all, qs[p])
 			}
@@ -412,6 +416,8 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 	}
 	displace, spares := ofAnybody, 0
 	switch {
+	case !c.burst && !q.spent && !k.IdleOnly && c.anySpent:
+		displace = ofOwner + len(c.Tenants) // only what has no owner
 	case !c.burst || k.IdleOnly:
 		displace = ofNobody
 	case q.holding() && !h.leads(q):

@@ -145,7 +145,7 @@ type queue struct {
 	idlers       []int // those that take only idle GPUs
 	running      int   // running ones from at on
 	deferred     []int
-	boost        bool
+	boost, spent bool
 	behind       cluster.Span
 	entitled     cluster.MicroGPU
 	own          cluster.MicroGPU // without repayments
@@ -196,6 +196,9 @@ func (h *queues) leads(q *queue) bool {
 func (h *queues) before(a, b *queue) bool {
 	if a.boost != b.boost {
 		return a.boost
+	}
+	if a.spent != b.spent {
+		return b.spent
 	}
 	if x, y := h.key(a), h.key(b); x != y {
 		return x > y

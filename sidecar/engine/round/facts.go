@@ -14,6 +14,7 @@ type Facts struct {
 	Pools    []string // GPU models
 	Tenants  []string // of the ledger, in order
 	weights  map[string]int64
+	spent    map[string]*cluster.TenantBudget
 	single   [][]int          // by pool: a list of that pool alone
 	keys     []cluster.JobKey // by case: cases are too large to search in them
 }
@@ -32,10 +33,7 @@ func (f *Facts) reset(s *cluster.Snapshot, ledger *cluster.Ledger) {
 	if f.weights == nil {
 		f.weights = make(map[string]int64, len(s.Tenants))
 	}
-	clear(f.weights)
-	for _, t := range s.Tenants {
-		f.weights[t.Name] = t.Weight
-	}
+	f.weigh(s.Tenants)
 	f.Pools = f.Pools[:0]
 	for p := range ledger.Pools {
 		f.Pools = append(f.Pools, ledger.Pools[p].Pool)
@@ -53,6 +51,28 @@ func (f *Facts) reset(s *cluster.Snapshot, ledger *cluster.Ledger) {
 		f.Tenants = append(f.Tenants, ledger.Tenants[i].Tenant)
 	}
 }
+
+// weigh sets the weights. A tenant whose budget is used up has none, unless that holds for all tenants with a weight: they
+// then share by weight as ever.
+func (f *Facts) weigh(tenants []cluster.Tenant) {
+	clear(f.weights)
+	f.spent = nil
+	left := slices.ContainsFunc(tenants, func(t cluster.Tenant) bool { return t.Weight > 0 && t.Budget.Since == 0 })
+	for i := range tenants {
+		t := &tenants[i]
+		if !left || t.Budget.Since == 0 {
+			f.weights[t.Name] = t.Weight
+			continue
+		}
+		if f.spent == nil {
+			f.spent = map[string]*cluster.TenantBudget{}
+		}
+		f.spent[t.Name] = &cluster.TenantBudget{Since: t.Budget.Since, Until: t.Budget.Until}
+	}
+}
+
+// Spent returns the budget of a tenant that has used it up, and gets idle GPUs only; else nil.
+func (f *Facts) Spent(tenant string) *cluster.TenantBudget { return f.spent[tenant] }
 
 // Weight returns the weight of a tenant; 0 = none.
 func (f *Facts) Weight(tenant string) int64 { return f.weights[tenant] }

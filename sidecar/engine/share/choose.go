@@ -135,7 +135,7 @@ func (x *contest) occupy(board *place.Board, in *lease.Input, touch cluster.Cont
 			return field.Soft{}, false
 		}
 		owner := int(x.Jobs[i].Queue)
-		if rank[i] == len(line) {
+		if rank[i] == len(line) || in.Tenants[owner].Spent {
 			owner = -1 // no tenant relies on it any more
 		}
 		return field.Soft{Owner: owner, Rank: rank[i], End: x.Leases[i].End}, true
@@ -166,7 +166,7 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 			continue
 		}
 		i, ok := at[c]-1, true
-		if in.Candidates[i].Running && !compacts(x.Settings) || in.Candidates[i].IdleOnly || x.Now.Sub(cl.At) > x.Settings.Term {
+		if in.Candidates[i].Running && !compacts(x.Settings) || in.Candidates[i].IdleOnly || x.Spent(x.Records[c].Tenant) != nil || x.Now.Sub(cl.At) > x.Settings.Term {
 			continue
 		}
 		spec := x.Spec(in.Candidates[i].Case)

@@ -140,6 +140,9 @@ func (w *writer) reasonOf(because *cluster.Reason, i int) {
 			}
 		}
 	}
+	if budget := w.Spent(w.Records[i].Tenant); budget != nil && because.Code == cluster.ReasonBehind {
+		because.Code, because.Budget, because.Until = cluster.ReasonSpent, budget, budget.Until
+	}
 }
 
 // reasonOfLease fills in why a job has its lease.

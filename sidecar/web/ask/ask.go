@@ -24,6 +24,8 @@ type Site interface {
 	Tenants(ctx context.Context) (list []store.Tenant, whole bool, err error)
 	Debts(ctx context.Context) ([]store.Debt, error)
 	Users(ctx context.Context) ([]cluster.UserAccount, error)
+	// Budgets lists the budgets of all tenants, or of those that the person may see.
+	Budgets(ctx context.Context) ([]store.Budget, error)
 	Leases(ctx context.Context, all bool, limit int) ([]store.Lease, error)
 	// Explain explains a job; store.ErrNone if it is not known.
 	Explain(ctx context.Context, id cluster.JobID) (*view.Explanation, error)
@@ -84,6 +86,10 @@ func (j journal) Tenants(ctx context.Context) (list []store.Tenant, whole bool, 
 func (j journal) Users(ctx context.Context) ([]cluster.UserAccount, error) {
 	_, plan, err := j.Last(ctx)
 	return plan.State.Ledger.Users, err
+}
+
+func (j journal) Budgets(ctx context.Context) ([]store.Budget, error) {
+	return j.Store.Budgets(ctx, "")
 }
 
 func (j journal) Explain(ctx context.Context, id cluster.JobID) (*view.Explanation, error) {

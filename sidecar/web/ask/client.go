@@ -169,6 +169,11 @@ func (c *Client) Users(ctx context.Context) ([]cluster.UserAccount, error) {
 	return list[cluster.UserAccount](ctx, c, api.Root+"/users", unbounded)
 }
 
+// Budgets lists the budgets of the tenants that the person may see.
+func (c *Client) Budgets(ctx context.Context) ([]store.Budget, error) {
+	return list[store.Budget](ctx, c, api.Root+"/budgets", unbounded)
+}
+
 // Leases lists leases: those in force, or all of the longest window that the server gives.
 func (c *Client) Leases(ctx context.Context, all bool, limit int) ([]store.Lease, error) {
 	query := url.Values{"limit": {strconv.Itoa(max(min(limit, scene.MaxRows), 1))}}

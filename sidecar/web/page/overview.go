@@ -42,7 +42,8 @@ type overview struct {
 	Leases  int
 	Longest *scene.Job // the job that has waited longest
 	Tenants []tenantRow
-	Hidden  int // tenants beyond these
+	Budgets bool // some tenant that the person may see has one
+	Hidden  int  // tenants beyond these
 	Scale   float64
 	Pools   []view.PoolStatus
 	Reasons []reasonCount
@@ -66,7 +67,11 @@ type tenantRow struct {
 	Rho             cluster.Rho // the lowest of the pools where it wants GPUs
 	HasRho          bool
 	Weight          int64
+	Budget          *store.Budget // nil = it has none, or the person may not see it
 }
+
+// BudgetLevel marks how much of a budget is used.
+func (t *tenantRow) BudgetLevel() Level { return Level(view.BudgetLevel(t.Budget)) }
 
 // Level marks a tenant that waits, is behind, and has had clearly less than its due.
 func (t *tenantRow) Level() Level {
@@ -99,6 +104,12 @@ func overviewPage(v *visit) (string, any, error) {
 	for i := range v.Jobs {
 		if j := &v.Jobs[i]; j.State == string(cluster.Waiting) && j.Inactive == "" && j.Eligible != nil && (o.Longest == nil || j.Eligible.Before(*o.Longest.Eligible)) {
 			o.Longest = j
+		}
+	}
+	o.Budgets = len(v.Budgets) > 0
+	for i := range o.Tenants {
+		if k := slices.IndexFunc(v.Budgets, func(b store.Budget) bool { return b.Tenant == o.Tenants[i].Name }); k >= 0 {
+			o.Tenants[i].Budget = &v.Budgets[k]
 		}
 	}
 	o.Hidden = max(len(o.Tenants)-mostTenants, 0)
@@ -195,6 +206,11 @@ func notes(s *scene.Scene, now time.Time) []Note {
 	}
 	if st.Mode != "" && st.Mode != "act" {
 		say(Warn, "", "The mode is %s: decisions are recorded, and not carried out.", st.Mode)
+	}
+	for i := range s.Budgets {
+		if b := &s.Budgets[i]; b.Spent != nil {
+			say(Warn, "", "The budget of %s for the %s is used up%s.", b.Tenant, b.Per, map[bool]string{true: ": it gets idle GPUs only"}[b.IdleOnly])
+		}
 	}
 	if st.Orders > 0 {
 		say(Good, "", "%s in force.", plural(st.Orders, "override is", "overrides are"))

@@ -200,6 +200,33 @@ func TestForecastAndRemarks(t *testing.T) {
 	}
 }
 
+// The overview shows what is used of a budget to its tenant's users, and says if it is used up.
+func TestBudgetsOfTheOverview(t *testing.T) {
+	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60})
+	spent, half := d.Scene().Budgets[0], d.Scene().Budgets[2]
+	note := "The budget of " + spent.Tenant + " for the month is used up: it gets idle GPUs only."
+	for _, c := range []struct {
+		who      rights.Person
+		has, not []string
+	}{
+		{operator, []string{note, "120&nbsp;%", "80&nbsp;%", "40&nbsp;%", "Budget used"}, nil},
+		{rights.Person{User: "x", Tenants: []string{half.Tenant}}, []string{"40&nbsp;%", "40000 of 100000 GPU hours until "}, []string{note, "120&nbsp;%"}},
+		{rights.Person{}, nil, []string{"Budget used", note}},
+	} {
+		_, text := d.ask(c.who, "/")
+		for _, want := range c.has {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q does not see %q", c.who.User, want)
+			}
+		}
+		for _, not := range c.not {
+			if strings.Contains(text, not) {
+				t.Errorf("%q sees %q", c.who.User, not)
+			}
+		}
+	}
+}
+
 // Odd addresses get a page, or the page that says that there is none; nothing changes over HTTP.
 func TestOddAddresses(t *testing.T) {
 	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60})

@@ -28,6 +28,7 @@ type Facts struct {
 	Plan     cluster.Plan     // of the newest round; Round 0 = there is none yet
 	Tenants  []store.Tenant
 	Debts    []store.Debt
+	Budgets  []store.Budget
 	Leases   []store.Lease // in force
 	Trades   []store.Trade // in force
 	// Effective is the tenants' throughput; none without a policy that divides GPU models.
@@ -55,6 +56,7 @@ type Scene struct {
 	Status  *view.Status
 	Tenants []store.Tenant        // by tenant, pool
 	Debts   []store.Debt          // by pool, the largest first
+	Budgets []store.Budget        // by tenant
 	Users   []cluster.UserAccount // of tenants that share equally between users
 	Jobs    []Job                 // waiting, running, suspended and completing, by key
 	Leases  []store.Lease         // in force, newest first
@@ -125,9 +127,9 @@ type Market struct {
 func Of(f Facts) *Scene {
 	snap, plan := &f.Snapshot, &f.Plan
 	s := &Scene{facts: &f, scope: Scope{All: true}, lock: new(sync.Mutex), Round: plan.Round, At: plan.At.Time(), Read: f.Read,
-		Tenants: f.Tenants, Debts: f.Debts, Users: plan.State.Ledger.Users, Leases: f.Leases, Events: f.Events, Orders: f.Orders, Snapshot: snap, Plan: plan}
+		Tenants: f.Tenants, Debts: f.Debts, Budgets: f.Budgets, Users: plan.State.Ledger.Users, Leases: f.Leases, Events: f.Events, Orders: f.Orders, Snapshot: snap, Plan: plan}
 	s.Status = view.StatusOf(f.Leader, snap, plan, f.Effective)
-	s.Status.GPUs, s.Status.Unseen, s.Status.Mode, s.Status.Acting = f.GPULooks, f.Unseen, f.Mode, f.Acting
+	s.Status.GPUs, s.Status.Unseen, s.Status.Mode, s.Status.Acting, s.Status.Budgets = f.GPULooks, f.Unseen, f.Mode, f.Acting, f.Budgets
 	s.Jobs = jobsOf(snap, plan, s.scope)
 	s.Nodes = nodesOf(snap, plan, f.GPUs)
 	if snap.Cells != nil && plan.Cells != nil {

@@ -90,6 +90,12 @@ func (s *Scene) part(scope Scope) *Scene {
 			out.Users = append(out.Users, u)
 		}
 	}
+	for i := range s.Budgets {
+		if sees(s.Budgets[i].Tenant) {
+			out.Budgets = append(out.Budgets, s.Budgets[i])
+		}
+	}
+	status.Budgets = out.Budgets
 	for i := range s.Leases {
 		if sees(s.Leases[i].Tenant) {
 			out.Leases = append(out.Leases, s.Leases[i])

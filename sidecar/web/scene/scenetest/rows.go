@@ -45,6 +45,18 @@ func (site Site) rows(f *scene.Facts) {
 	if len(snap.Tenants) > 1 {
 		f.Debts = []store.Debt{{Pool: "v100", Creditor: snap.Tenants[0].Name, Debtor: snap.Tenants[1].Name, Time: 7.5e6, AsOf: plan.At.Time()}}
 	}
+	for i := range min(len(snap.Tenants), 3) { // one is used up, one nearly, one hardly
+		b := store.Budget{Tenant: snap.Tenants[i].Name, Per: "month", Start: plan.At.Time().AddDate(0, 0, -10), End: plan.At.Time().AddDate(0, 0, 20), Hours: 100000,
+			Used: float64(40000 * (3 - i)), Percent: float64(40 * (3 - i)), AtEnd: "idle-only", Prices: map[string]float64{"v100": 2}, PerDay: 4000, EndPercent: float64(120 * (3 - i)),
+			Received: map[string]cluster.GPUTime{"v100": cluster.Times(20000*(3-i), cluster.Hour)}, AsOf: plan.At.Time()}
+		if at := plan.At.Time().AddDate(0, 0, -2+i); i < 2 {
+			b.Warned, b.UsedUp = &at, &at
+			if i == 0 {
+				b.Spent, b.IdleOnly = &at, true
+			}
+		}
+		f.Budgets = append(f.Budgets, b)
+	}
 	f.Events = site.events(f)
 	if site.Market && len(snap.Tenants) > 1 {
 		site.market(f)

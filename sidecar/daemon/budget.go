@@ -1,0 +1,86 @@
+package daemon
+
+import (
+	"context"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/spending"
+)
+
+// purse is what a leading daemon knows of budgets.
+type purse struct {
+	book     spending.Book
+	read     bool                           // from the journal
+	written  cluster.Instant                // 0 = not since it changed
+	at       cluster.Instant                // of standing; 0 = there was no round yet
+	standing map[string][]spending.Standing // by tenant
+}
+
+// spend brings the accounts of budgets up to a turn. They are written down every minute, and when a limit was reached: so the
+// next leader goes on from there.
+func (d *Daemon) spend(ctx context.Context, now cluster.Instant) error {
+	p := &d.purse
+	if !p.read {
+		book, err := d.lead.Accounts(ctx)
+		if err != nil {
+			return err
+		}
+		p.book, p.read = book, true
+	}
+	had, reached := len(p.book), p.reached()
+	book, missing := p.book.Configure(d.config.Load().Spending(), now)
+	p.book = book
+	for _, b := range missing {
+		// A round in the period must come first: the GPU time before the period is read between two samples.
+		if start, _ := b.Period(now); p.at > start {
+			a, err := d.lead.OpenAccount(ctx, b, now)
+			if err != nil {
+				return err
+			}
+			p.book = append(p.book, a)
+		}
+	}
+	for i := range p.book {
+		if a := &p.book[i]; p.at > 0 {
+			a.Count(p.standing[a.Tenant], p.at, now)
+		}
+	}
+	if len(p.book) == had && slices.Equal(p.reached(), reached) && (had == 0 || p.written > 0 && now.Sub(p.written) < cluster.Minute) {
+		return nil
+	}
+	if err := d.lead.Spend(ctx, p.book); err != nil {
+		return err
+	}
+	p.written = now
+	d.Meter.Budgets(p.book)
+	return nil
+}
+
+// reached gives the limits that have been reached, by account.
+func (p *purse) reached() []int {
+	var out []int
+	for i := range p.book {
+		out = append(out, p.book[i].Reached())
+	}
+	return out
+}
+
+// spent takes over the GPU time of tenants from a round that was decided. That round has told which limits were reached.
+func (d *Daemon) spent(r *loop.Report) {
+	p := &d.purse
+	if r.Quiet || len(d.config.Load().Budgets)+len(p.book) == 0 {
+		return
+	}
+	p.at, p.standing = r.Plan.At, map[string][]spending.Standing{}
+	for i := range r.Plan.Tenants { // as the ledger's, in the same order
+		t := &r.Plan.Tenants[i]
+		p.standing[t.Tenant] = append(p.standing[t.Tenant], spending.Standing{Model: t.Pool, Received: r.Plan.State.Ledger.Tenants[i].Alloc, Holds: t.Holds})
+	}
+	for i := range p.book {
+		if a := &p.book[i]; a.Reached() > a.Told {
+			a.Told, p.written = a.Reached(), 0
+		}
+	}
+}

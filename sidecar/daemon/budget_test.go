@@ -1,0 +1,87 @@
+package daemon
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// idleOnly gives since when a tenant gets idle GPUs only, in the last round.
+func (r *rig) idleOnly(tenant string) cluster.Instant {
+	r.turns.enter()
+	defer r.turns.leave()
+	for _, t := range r.last.Tenants {
+		if t.Name == tenant {
+			return t.Budget.Since
+		}
+	}
+	return 0
+}
+
+// The end of a week: each limit is told once, at the end of the budget the tenant gets idle GPUs only, a second daemon goes on where the
+// first one ends, and the next week restores the tenant. The accounts are written every minute at most.
+func TestBudgets(t *testing.T) {
+	const text = "mode: act\ninterval: 1m\nlease: {term: 15m, min: 10m, notice: 5m}\nstop: {allowance: 0s, overhead: 0, total: 0}\nbudgets: {nlp: {gpu_hours: 80, per: week, zone: UTC, model_prices: {v100: 2}, at_end: idle-only}}\n"
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		toMidnight()
+		for time.Now().UTC().Weekday() != time.Sunday {
+			pass(24 * time.Hour)
+		}
+		pass(17 * time.Hour)
+		on, live := newShared(), newLive()
+		live.submit("nlp", 20, 4) // 16 GPU-hours at prices an hour
+		r := start(t, "a", on, live, dir, text)
+		told := func(n int, words string) {
+			t.Helper()
+			if lines := r.log.with(words); len(lines) != n {
+				t.Errorf("%d events with %q, want %d", len(lines), words, n)
+			}
+		}
+		pass(3*time.Hour + 50*time.Minute)
+		told(0, "of its budget")
+		pass(30 * time.Minute)
+		told(1, "tenant nlp has used 80 % of its budget of 80 GPU-hours for the week from ")
+		r.end(t)
+		if a := on.book; len(a) != 1 || a[0].Told != 80 || a[0].Used < 64 || a[0].Used > 70 {
+			t.Fatalf("after 80 %%: %+v", a)
+		}
+		if on.spends > 4*60+25+5 {
+			t.Errorf("the accounts were written %d times in 4 h 20 m", on.spends)
+		}
+		r = start(t, "b", on, live, dir, text)
+		pass(30 * time.Minute)
+		told(0, "of its budget")
+		if r.idleOnly("nlp") != 0 {
+			t.Error("idle GPUs only before the end of the budget")
+		}
+		live.submit("vision", 20, 4)
+		pass(70 * time.Minute)
+		told(1, "tenant nlp has used 100 % of its budget of 80 GPU-hours")
+		since := r.idleOnly("nlp")
+		if since == 0 || since != on.book[0].Spent {
+			t.Errorf("idle GPUs only since %s, in the journal %+v", since, on.book)
+		}
+		r.end(t)
+		r = start(t, "c", on, live, dir, text)
+		pass(20 * time.Minute)
+		told(0, "of its budget")
+		if r.idleOnly("nlp") != since {
+			t.Errorf("idle GPUs only since %s, after a restart since %s", since, r.idleOnly("nlp"))
+		}
+		used := on.book[0].Used
+		pass(35 * time.Minute)
+		if got := on.book[0].Used - used; got > 0.1 {
+			t.Errorf("%.2f GPU-hours were used while another tenant waited", got)
+		}
+		toMidnight()
+		pass(20 * time.Minute)
+		if r.idleOnly("nlp") != 0 || len(on.book) != 1 || on.book[0].Told != 0 || !strings.HasSuffix(on.book[0].Start.String(), "T00:00:00.000Z") {
+			t.Errorf("in the next week: %+v", on.book)
+		}
+		r.end(t)
+	})
+}
