@@ -345,6 +345,8 @@ type Lease struct {
 	Why     string           `json:"why,omitempty"`
 	Adopted bool             `json:"adopted,omitempty"`
 	Time    *cluster.GPUTime `json:"gpu_ms,omitempty" db:"gpu_ms"`
+	// Ahead is the forecast of its job, if the lease is in force and there is one; the caller sets it.
+	Ahead *Forecast `json:"forecast,omitempty" db:"-"`
 }
 
 // Leases lists leases, newest first: those in force, or all.

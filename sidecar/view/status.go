@@ -55,6 +55,8 @@ type Status struct {
 	Unseen []store.GPUNode `json:"gpu_nodes_not_fresh,omitempty"`
 	// Remarks say which running jobs do not do what is usual for them. The caller sets them.
 	Remarks []store.Remark `json:"remarks,omitempty"`
+	// Soon lists the waiting jobs that start first by the newest forecast. The caller sets it.
+	Soon []store.JobForecast `json:"soon,omitempty"`
 	// CellTrades counts the trades of cells in force.
 	CellTrades int               `json:"cell_trades,omitempty"`
 	Effective  []store.Effective `json:"effective,omitempty"`
@@ -349,6 +351,9 @@ func (st *Status) Write(p *Page) {
 	say("jobs", "%s", Counts(st.Jobs))
 	if len(st.Reasons) > 0 {
 		say("waiting", "%s", Counts(st.Reasons))
+	}
+	for i := range st.Soon {
+		say([]string{"next", ""}[min(i, 1)], "job %s of %s %s", st.Soon[i].SlurmID, st.Soon[i].User, p.starts(&st.Soon[i].Forecast))
 	}
 	claims := fmt.Sprintf(", %d claims", st.Claims)
 	if st.Own {

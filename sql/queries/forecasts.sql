@@ -58,6 +58,10 @@ delete from forecasts
 where not kept
 and at < to_timestamp($1::bigint / 1000.0);
 
+-- name: forecast_at
+select coalesce(max(at), '0001-01-01 00:00:00Z')
+from forecasts;
+
 -- name: forecast_of
 select {columns}
 from forecasts_now

@@ -98,7 +98,8 @@ func TestCommandsWithoutADatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := [][]string{{"tenants"}, {"tenants", "--json"}, {"tenants", "--debts"}, {"tenants", "--users"}, {"leases"}, {"leases", "--json"}, {"leases", "--all", "--limit", "3"}, {"leases", "-a", "-P"}, {"status", "-P"}}
+	commands := [][]string{{"tenants"}, {"tenants", "--json"}, {"tenants", "--debts"}, {"tenants", "--users"}, {"leases"}, {"leases", "--json"}, {"leases", "--all", "--limit", "3"}, {"leases", "-a", "-P"}, {"status", "-P"},
+		{"gpus"}, {"gpus", "-P"}, {"gpus", "v01", "--json"}, {"gpus", "nobody"}, {"trades"}, {"trades", "--all"}, {"trades", "--json"}, {"cells", "show"}, {"forecast", "--all"}, {"forecast", "1"}}
 	for i := range plan.State.Records {
 		commands = append(commands, []string{"explain", plan.State.Records[i].ID.String()})
 	}

@@ -146,7 +146,7 @@ func jobPage(v *visit) (string, any, error) {
 		j.Remarks = told.Remarks
 		if told.Forecast != nil {
 			words := view.Page{Zone: v.zone(), Now: cluster.InstantOf(v.At)}
-			j.Forecast = strings.Split(words.Ahead(told.Forecast), "; ")
+			j.Forecast = strings.Split(words.Ahead(&told.Forecast.Forecast), "; ")
 		}
 	}
 	hours, err := v.past().GPUHours(ctx, j.Key, 14*24)
