@@ -28,11 +28,11 @@ order by number desc
 limit $2;
 
 -- name: events_before
--- Those of no tenant are for people who may see all, but for those of nodes.
+-- Those of no tenant are for people who may see all, but for those of nodes. An event of a job that is pruned is of job ''.
 select
     e.at,
     e.kind,
-    j.slurm_id,
+    coalesce(j.slurm_id, case when e.job_key is not null then '' end) as slurm_id,
     e.node,
     e.text,
     e.round,

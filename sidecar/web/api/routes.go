@@ -201,11 +201,11 @@ func jobGPUs(c *call) (any, error) {
 	if j := c.scene.Job(id); j != nil {
 		return c.past.GPUHours(c.Context(), j.Key, c.limit())
 	}
-	x, err := c.past.Job(c.Context(), c.scene.Scope(), id)
+	j, err := c.past.Find(c.Context(), c.scene.Scope(), id)
 	if err != nil {
 		return nil, err
 	}
-	return c.past.GPUHours(c.Context(), x.Job.Key, c.limit())
+	return c.past.GPUHours(c.Context(), j.Key, c.limit())
 }
 
 // A cursor of leases is the last one's name: when it was granted in microseconds, its job's key and its term.

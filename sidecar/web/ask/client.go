@@ -117,7 +117,9 @@ func (c *Client) get(ctx context.Context, path string, out any) (next string, er
 	}
 	c.round, _ = strconv.ParseInt(answer.Header.Get("Fairlease-Round"), 10, 64)
 	c.at, _ = time.Parse(time.RFC3339, answer.Header.Get("Fairlease-At"))
-	next, _, _ = strings.Cut(strings.TrimPrefix(answer.Header.Get("Link"), "<"), ">")
+	if next, _, _ = strings.Cut(strings.TrimPrefix(answer.Header.Get("Link"), "<"), ">"); !strings.HasPrefix(next, "/") {
+		next = "" // it stays on this server
+	}
 	return next, nil
 }
 

@@ -129,11 +129,11 @@ func jobPage(v *visit) (string, any, error) {
 			}
 		}
 	} else {
-		x, err := v.past().Job(ctx, v.Scope(), id)
+		found, err := v.past().Find(ctx, v.Scope(), id)
 		if v.history(err) != nil || v.Missing != "" {
 			return "", nil, errLost
 		}
-		j.Job = x.Job
+		j.Job = found
 	}
 	received, due := j.Work, j.WorkDue
 	j.Rho = cluster.RhoOf(received, due)

@@ -24,6 +24,8 @@ const (
 type Past interface {
 	// Job explains the newest job with that id in Slurm, also one that has ended.
 	Job(ctx context.Context, scope Scope, id cluster.JobID) (store.Explanation, error)
+	// Find gives the newest job with that id in Slurm, also one that has ended.
+	Find(ctx context.Context, scope Scope, id cluster.JobID) (store.Job, error)
 	// Told gives what only the journal knows of a live job. The caller has looked at rights.
 	Told(ctx context.Context, job *store.Job) (Told, error)
 	// GPUHours gives what the GPUs of a job did. The caller has looked at rights.
@@ -87,12 +89,21 @@ func ask[T any](ctx context.Context, p *past, slots chan struct{}, query func(co
 	return query(ctx, s)
 }
 
-func (p *past) Job(ctx context.Context, scope Scope, id cluster.JobID) (store.Explanation, error) {
-	x, err := ask(ctx, p, p.whole, func(ctx context.Context, s *store.Store) (store.Explanation, error) { return s.ExplainJob(ctx, id) })
-	if err == nil && !scope.Sees(x.Job.Tenant) {
-		return store.Explanation{}, fmt.Errorf("job %s: %w", id, ErrNone)
+func (p *past) Find(ctx context.Context, scope Scope, id cluster.JobID) (store.Job, error) {
+	j, err := ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) (store.Job, error) { return s.JobOf(ctx, id) })
+	if err == nil && !scope.Sees(j.Tenant) {
+		return store.Job{}, fmt.Errorf("job %s: %w", id, ErrNone)
 	}
-	return x, err
+	return j, err
+}
+
+// Job looks first whether the scope has the job: a stranger neither costs much nor learns by the time whether there is one.
+func (p *past) Job(ctx context.Context, scope Scope, id cluster.JobID) (store.Explanation, error) {
+	j, err := p.Find(ctx, scope, id)
+	if err != nil {
+		return store.Explanation{}, err
+	}
+	return ask(ctx, p, p.whole, func(ctx context.Context, s *store.Store) (store.Explanation, error) { return s.ExplainKey(ctx, j.Key) })
 }
 
 // told is the number of leases and actions in the history of a job, as in store.Explanation.

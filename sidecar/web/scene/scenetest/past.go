@@ -34,6 +34,12 @@ func (p *Past) Job(_ context.Context, scope scene.Scope, id cluster.JobID) (stor
 		Round: p.Facts.Plan.Round, At: p.Facts.Plan.At, NumbersAt: p.Facts.Plan.At, Leases: []store.Lease{}, Actions: []store.Action{}}, p.Err
 }
 
+// Find gives such a job.
+func (p *Past) Find(ctx context.Context, scope scene.Scope, id cluster.JobID) (store.Job, error) {
+	x, err := p.Job(ctx, scope, id)
+	return x.Job, err
+}
+
 // Told gives a lease, an action, a remark and a forecast of any job.
 func (p *Past) Told(_ context.Context, job *store.Job) (scene.Told, error) {
 	ended, ok := p.Facts.Plan.At.Time().Add(-time.Hour), true
