@@ -251,7 +251,10 @@ func leases(c *call) (any, error) {
 	var out []store.Lease
 	if c.args["all"] == "true" {
 		until := c.moment("until", time.Time{}) // without an end
-		w := store.LeaseWindow{Since: c.moment("since", time.Now().Add(-week)), Until: until, Node: node, Before: before, Limit: limit}
+		w := store.LeaseWindow{Since: c.moment("since", time.Now().Add(-week)), Until: until, Before: before, Limit: limit}
+		if node != "" {
+			w.Nodes = []string{node}
+		}
 		if out, err = c.past.Leases(c.Context(), c.scene.Scope(), w); err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 // The bounds of the Past.
 const (
 	MaxRows   = 1000                // rows of a list
+	MaxLeases = 8000                // rows of Leases
 	MaxShares = 50_000              // rows of Shares
 	MaxWindow = 32 * 24 * time.Hour // length of a window
 	maxAtOnce = 3                   // queries at the same time; a store has four connections
@@ -20,7 +21,8 @@ const (
 )
 
 // Past is history in the journal. Its methods show what a scope may see, and fail with ErrNone if that is nothing, and with ErrBusy
-// while too many ask. All other errors mean that the journal does not answer. Lists are newest first and have at most MaxRows rows.
+// while too many ask. All other errors mean that the journal does not answer. Lists are newest first and have at most MaxRows rows,
+// unless they say otherwise.
 type Past interface {
 	// Job explains the newest job with that id in Slurm, also one that has ended.
 	Job(ctx context.Context, scope Scope, id cluster.JobID) (store.Explanation, error)
@@ -30,7 +32,7 @@ type Past interface {
 	Told(ctx context.Context, job *store.Job) (Told, error)
 	// GPUHours gives what the GPUs of a job did. The caller has looked at rights.
 	GPUHours(ctx context.Context, key cluster.JobKey, limit int) ([]store.GPUHour, error)
-	// Leases lists leases that were in force in a window. Its Tenants are set from the scope.
+	// Leases lists leases that were in force in a window, at most MaxLeases. Its Tenants are set from the scope.
 	Leases(ctx context.Context, scope Scope, w store.LeaseWindow) ([]store.Lease, error)
 	// Rounds lists rounds before a number; 0 = the newest.
 	Rounds(ctx context.Context, before int64, limit int) ([]store.Round, error)
@@ -132,7 +134,10 @@ func (p *past) GPUHours(ctx context.Context, key cluster.JobKey, limit int) ([]s
 }
 
 func (p *past) Leases(ctx context.Context, scope Scope, w store.LeaseWindow) ([]store.Lease, error) {
-	w.Tenants, w.Limit = scope.Names(), rows(w.Limit)
+	w.Tenants = scope.Names()
+	if w.Limit <= 0 || w.Limit > MaxLeases {
+		w.Limit = MaxLeases
+	}
 	return ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Lease, error) { return s.LeasesBetween(ctx, &w) })
 }
 

@@ -67,7 +67,7 @@ func (p *Past) GPUHours(context.Context, cluster.JobKey, int) (out []store.GPUHo
 // Leases gives the present leases, and six ended ones before each.
 func (p *Past) Leases(_ context.Context, scope scene.Scope, w store.LeaseWindow) (out []store.Lease, _ error) {
 	for _, l := range p.Facts.Leases {
-		if !scope.Sees(l.Tenant) || w.Node != "" && !slices.Contains(l.Nodes, w.Node) || w.Job != 0 && l.Job != w.Job {
+		if !scope.Sees(l.Tenant) || w.Nodes != nil && !slices.ContainsFunc(l.Nodes, func(n string) bool { return slices.Contains(w.Nodes, n) }) || w.Job != 0 && l.Job != w.Job {
 			continue
 		}
 		for term := range 7 {
