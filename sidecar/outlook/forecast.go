@@ -83,6 +83,9 @@ func Show(p *view.Page, list []store.JobForecast, id cluster.JobID) error {
 	return asOf(p, list)
 }
 
+// OfCells says what forecasts are worth at a site with virtual clusters.
+const OfCells = "Forecasts with virtual clusters know how many GPUs each has, and not which cells: jobs that wait for cells of their own may start later."
+
 // asOf says from when the forecasts look ahead.
 func asOf(p *view.Page, list []store.JobForecast) error {
 	if p.ForPeople() && len(list) > 0 {

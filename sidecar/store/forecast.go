@@ -181,7 +181,7 @@ type pastRow struct {
 	Eligible   *time.Time      `db:"eligible_at"`
 	Started    *time.Time      `db:"started_at"` // first
 	Done       *time.Time      `db:"done_at"`
-	Alloc      cluster.GPUTime `db:"alloc_gpu_ms"`
+	Work       cluster.GPUTime `db:"work_gpu_ms"`
 }
 
 // pastOf joins the journal's rows with the newest snapshot, which knows more of live jobs. The journal knows all arrivals since
@@ -200,13 +200,14 @@ func pastOf(rows []pastRow, since cluster.Instant, snap *cluster.Snapshot) forec
 				submit = t
 			}
 		}
-		if submit == nil || r.Done != nil && r.Alloc == 0 {
+		if submit == nil || r.Done != nil && r.Work == 0 {
 			continue
 		}
-		j := forecast.PastJob{Tenant: r.Tenant, Submit: cluster.InstantOf(*submit), Ended: r.Done != nil, Ran: cluster.Span(r.Alloc) / cluster.Span(max(r.GPUs, 1)),
+		j := forecast.PastJob{Tenant: r.Tenant, Submit: cluster.InstantOf(*submit), Ended: r.Done != nil, Ran: cluster.Span(r.Work) / cluster.Span(max(r.GPUs, 1)),
 			Job: cluster.Job{Name: r.Name, User: r.User, Partitions: r.Partitions, Limit: r.Limit, Request: cluster.Request{GPUs: r.GPUs, Nodes: r.Nodes, Model: r.Model}}}
 		if c := live[r.Key]; c != nil && r.Done == nil {
-			j.Job, j.Ran = c.Job, cluster.Span(c.Record.Alloc)/cluster.Span(max(r.GPUs, 1))
+			work, _ := c.Record.Work()
+			j.Job, j.Ran = c.Job, cluster.Span(work)/cluster.Span(max(r.GPUs, 1))
 		}
 		p.From = max(min(p.From, j.Submit), since)
 		p.Jobs = append(p.Jobs, j)

@@ -49,7 +49,13 @@ func (p *program) forecast() *cobra.Command {
 					if err != nil {
 						return err
 					}
-					return outlook.Show(p.page(l), list, id)
+					if err := outlook.Show(p.page(l), list, id); err != nil || !p.page(l).ForPeople() {
+						return err
+					}
+					if cells, err := s.Cells(c.Context()); err == nil && cells != nil {
+						p.printf("%s\n", outlook.OfCells)
+					}
+					return nil
 				})
 			}
 			return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) error {
