@@ -40,10 +40,12 @@ const (
 	Dots  Kind = "dots"
 )
 
-// Colours is the number of colours. All can be told apart by people who are colour-blind; Dashes tell more lines apart.
+// Colours is the number of colours for lines. All can be told apart by people who are colour-blind; Dashes tell more lines apart. Hues is
+// the number of all colours: areas, which have no dashes, use more than lines do.
 const (
 	Colours = 8
 	Dashes  = 4
+	Hues    = 20
 )
 
 // Chart is a chart and its numbers.
@@ -72,7 +74,7 @@ type Axis struct {
 // Series is a named set of values: Y over X, which ascends; or with rows, Y by row. In Areas all have the X of the first.
 type Series struct {
 	Name   string `json:"name"`
-	Colour int    `json:"colour"` // 0 to Colours-1
+	Colour int    `json:"colour"` // 0 to Hues-1
 	Dash   int    `json:"dash,omitempty"`
 	Steps  bool   `json:"steps,omitempty"` // a value holds until the next one
 	Over   bool   `json:"over,omitempty"`  // a line over the areas
@@ -153,7 +155,7 @@ func (s *Series) Class() string {
 	if s.Plain {
 		return "plain over"
 	}
-	class := fmt.Sprintf("k%d d%d", s.Colour%Colours, s.Dash%Dashes)
+	class := fmt.Sprintf("k%d d%d", s.Colour%Hues, s.Dash%Dashes)
 	if s.Over {
 		class += " over"
 	}
@@ -294,19 +296,22 @@ func AddTo(t *template.Template) *template.Template { return template.Must(t.Par
 // Script gives the script of pages with charts.
 func Script() string { return uplot.Script + "\n" + draw }
 
-// Style gives the style sheet of charts. It needs the custom properties --fg, --soft, --rule, --pane and --k0 to --k7, which
+// Style gives the style sheet of charts. It needs the custom properties --fg, --soft, --rule, --pane and --k0 to --k19, which
 // Palette defines.
 func Style() string { return Palette + uplot.Style + "\n" + style }
 
 // License gives the licence of the library in Script, which must accompany it.
 func License() string { return uplot.License }
 
-// Palette defines the colours of a page, light or dark as the reader prefers or has chosen (data-theme). Lines of k0 to k7 have a
+// Palette defines the colours of a page, light or dark as the reader prefers or has chosen (data-theme). Lines of k0 to k19 have a
 // contrast of at least 3 to the background and differ for people who see colours differently (after Okabe and Ito).
 const Palette = `:root{--bg:#fff;--fg:#1c1f23;--soft:#565e68;--rule:#dfe3e8;--pane:#f5f6f8;--link:#0b5cad;--good:#00704f;--warn:#8a5a00;--bad:#b3261e;
---k0:#0072b2;--k1:#d55e00;--k2:#009e73;--k3:#b5478d;--k4:#2f9fe0;--k5:#b88100;--k6:#222;--k7:#858585;color-scheme:light}
+--k0:#0072b2;--k1:#d55e00;--k2:#009e73;--k3:#b5478d;--k4:#2a9adb;--k5:#b88100;--k6:#222;--k7:#858585;
+--k8:#48009c;--k9:#783c00;--k10:#8400fc;--k11:#840060;--k12:#3c6c54;--k13:#906cfc;--k14:#0030cc;--k15:#484890;--k16:#cc0048;--k17:#d86cc0;--k18:#60243c;--k19:#c030cc;color-scheme:light}
 @media (prefers-color-scheme:dark){:root:not([data-theme=light]){--bg:#14171a;--fg:#e6e8ea;--soft:#a3acb6;--rule:#30363c;--pane:#1c2024;--link:#7db8ff;--good:#4fd1a1;--warn:#f0c04a;--bad:#ff8a80;
---k0:#4da3e8;--k1:#ff8a4c;--k2:#35c79a;--k3:#e58bc4;--k4:#9adcff;--k5:#f0c04a;--k6:#f2f2f2;--k7:#8f959b;color-scheme:dark}}
+--k0:#4da3e8;--k1:#ff8a4c;--k2:#35c79a;--k3:#e58bc4;--k4:#9adcff;--k5:#f0c04a;--k6:#f2f2f2;--k7:#8f959b;
+--k8:#9000fc;--k9:#007800;--k10:#a83c84;--k11:#f00048;--k12:#60fca8;--k13:#486cc0;--k14:#9c6cfc;--k15:#548460;--k16:#cc00b4;--k17:#fcb4cc;--k18:#b4b4fc;--k19:#c0f000;color-scheme:dark}}
 :root[data-theme=dark]{--bg:#14171a;--fg:#e6e8ea;--soft:#a3acb6;--rule:#30363c;--pane:#1c2024;--link:#7db8ff;--good:#4fd1a1;--warn:#f0c04a;--bad:#ff8a80;
---k0:#4da3e8;--k1:#ff8a4c;--k2:#35c79a;--k3:#e58bc4;--k4:#9adcff;--k5:#f0c04a;--k6:#f2f2f2;--k7:#8f959b;color-scheme:dark}
+--k0:#4da3e8;--k1:#ff8a4c;--k2:#35c79a;--k3:#e58bc4;--k4:#9adcff;--k5:#f0c04a;--k6:#f2f2f2;--k7:#8f959b;
+--k8:#9000fc;--k9:#007800;--k10:#a83c84;--k11:#f00048;--k12:#60fca8;--k13:#486cc0;--k14:#9c6cfc;--k15:#548460;--k16:#cc00b4;--k17:#fcb4cc;--k18:#b4b4fc;--k19:#c0f000;color-scheme:dark}
 `

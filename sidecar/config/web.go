@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -18,6 +19,7 @@ type Web struct {
 	MungeSocket    string   `yaml:"munge_socket"`
 	TrustedProxies []string `yaml:"trusted_proxies"`
 	UserHeader     string   `yaml:"user_header"`
+	ProxyUsers     []string `yaml:"proxy_users"`
 	Operators      []string `yaml:"operators"`
 	OperatorGroups []string `yaml:"operator_groups"`
 	Anonymous      string   `yaml:"anonymous"`
@@ -60,16 +62,20 @@ func (k *checker) web() {
 	for _, p := range proxies {
 		k.must(p.Bits() > 0, "web.trusted_proxies", "%v is every address: everybody could claim to be anybody; list the proxies", p)
 	}
-	k.must(len(proxies) == 0 || w.UserHeader != "", "web.user_header", "is empty, but there are web.trusted_proxies; name the header in which the proxy tells the user")
+	k.must(len(proxies)+len(w.ProxyUsers) == 0 || w.UserHeader != "", "web.user_header", "is empty, but there are web.trusted_proxies or web.proxy_users; name the header in which the proxy tells the user")
 	k.must(!strings.ContainsAny(w.UserHeader, " \t\r\n:") && !strings.EqualFold(w.UserHeader, "Authorization"), "web.user_header", "%q cannot be the name of a header for users; write one such as X-Remote-User", w.UserHeader)
 	k.oneOf("web.anonymous", w.Anonymous, AnonymousSums, AnonymousNothing)
 	k.must(w.MaxConnections >= 1 && w.MaxConnections <= 100_000, "web.max_connections", "must be a number from 1 to 100000, got %d", w.MaxConnections)
 }
 
-// openWeb warns of a page that other hosts reach without TLS.
-func (c *Config) openWeb() []string {
-	if host, _, _ := net.SplitHostPort(c.Web.Listen); c.Web.Listen == "" || c.Web.WebConfig != "" || loopback(host) {
-		return nil
+// openWeb warns of a page that other hosts reach without TLS, and of a proxy that every user of this host can be.
+func (c *Config) openWeb() (out []string) {
+	proxies, _ := c.Web.Proxies() // they were checked
+	if slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return loopback(p.Addr().String()) }) {
+		out = append(out, "web.trusted_proxies has an address of this host: every user who can log in here can ask as anybody, operators included; let the proxy ask at web.socket, and list its user in web.proxy_users")
 	}
-	return []string{fmt.Sprintf("web.listen (%s) can be reached from other hosts without TLS: others on the network read the answers, and may use a credential before its owner does; name a file with TLS in web.web_config, or listen on 127.0.0.1 behind a proxy", c.Web.Listen)}
+	if host, _, _ := net.SplitHostPort(c.Web.Listen); c.Web.Listen == "" || c.Web.WebConfig != "" || loopback(host) {
+		return out
+	}
+	return append(out, fmt.Sprintf("web.listen (%s) can be reached from other hosts without TLS: others on the network read the answers, and may use a credential before its owner does; name a file with TLS in web.web_config, or listen on 127.0.0.1 behind a proxy", c.Web.Listen))
 }

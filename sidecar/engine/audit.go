@@ -57,6 +57,23 @@ func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
 	return Stake{h.Parties[st.Party].Name, x.speeds.Kinds[i], x.speeds.Speedups(i), trials}, true
 }
 
+// SpeedupsOf returns the speedups of every job of a snapshot, by case and then pool; nil = a job of no tenant, or no policy divides GPU
+// models. Jobs of a type share a list.
+func SpeedupsOf(s cluster.Snapshot) [][]profile.Speedup {
+	out := make([][]profile.Speedup, len(s.Cases))
+	if s.Settings.Divide == "" {
+		return out
+	}
+	d := new(Decider)
+	x := d.open(&s)
+	for i := range out {
+		if x.speeds.Kinds[i] != "" {
+			out[i] = x.speeds.Speedups(i)
+		}
+	}
+	return out
+}
+
 // Divide answers an allocation request; see preset.Divide.
 func Divide(q cluster.AllocationRequest) cluster.Allocation { return preset.Divide(q) }
 

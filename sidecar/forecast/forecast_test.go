@@ -118,6 +118,65 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// On a model on which its type is three times as fast, a job takes a third of the time; where that runs nowhere else, it waits for it.
+func TestSpeedups(t *testing.T) {
+	w := newWorld(1, "a")
+	w.snap.Nodes = append(w.snap.Nodes, cluster.Node{Name: "n01", GPUs: []cluster.GPUs{{Model: "k80", Count: 8}}, Partitions: []string{"gpu"}})
+	w.plan.State.Ledger.Tenants = append(w.plan.State.Ledger.Tenants, cluster.TenantPool{Tenant: "a", Pool: "k80", Entitlement: 8 * cluster.WholeGPU})
+	for i, on := range []string{"n00", "n01", ""} {
+		c := w.add("a", 8, on, 0)
+		c.Job.Hints, c.Control = &cluster.Hints{Kind: "net"}, cluster.NoReclaim
+		c.Job.Account = "a"
+		if i == 2 {
+			c.Job.Hints.Kind = "new"
+		}
+	}
+	w.snap.Settings.Divide = "gandiva-fair"
+	for kind, v100 := range map[cluster.Kind]float64{"a/net": 3, "a/new": 3} {
+		slow := 1.0
+		if kind == "a/new" {
+			slow = 0
+		}
+		w.snap.Declared = append(w.snap.Declared, cluster.Profile{Kind: kind, Model: "v100", Gang: 8, Rate: v100, Source: cluster.Declared}, cluster.Profile{Kind: kind, Model: "k80", Gang: 8, Rate: slow, Source: cluster.Declared})
+	}
+	slices.SortFunc(w.snap.Declared, func(a, b cluster.Profile) int { return a.Compare(&b) })
+	q := w.ask()
+	q.Known[1], q.Known[2], q.Known[3] = 6*cluster.Hour, cluster.Hour, cluster.Hour
+	f := w.forecast(t, q)
+	near(t, "six hours of work on the fast model", f[1].End.P50, 2*cluster.Hour)
+	near(t, "an hour on the slow one", f[2].End.P50, cluster.Hour)
+	near(t, "what runs on the fast one only", f[3].Start.P50, 2*cluster.Hour)
+}
+
+// A tenant takes the GPUs of its virtual cluster back at once, whatever it had before, and not those of others.
+func TestVirtualClusters(t *testing.T) {
+	w := newWorld(2, "a", "b")
+	w.snap.Cells = &cluster.Cells{}
+	w.add("a", 8, "n00", 2*cluster.Hour)
+	w.add("a", 8, "n01", cluster.Minute) // lent, since b had no jobs; it cannot be stopped at the end of a term so soon
+	w.add("b", 8, "", 0)
+	w.add("b", 8, "", 0)
+	w.plan.State.Ledger.Tenants[1].Deficit = -cluster.Times(8, 10*cluster.Hour)
+	w.snap.Settings.MinLease = 10 * cluster.Hour
+	q := w.ask()
+	for key := range cluster.JobKey(4) {
+		q.Known[key+1] = 5 * cluster.Hour
+	}
+	f := w.forecast(t, q)
+	near(t, "b has its cell", f[3].Start.P50, 0)
+	if first, second := f[1].End.P50, f[2].End.P50; first.Sub(begin) > 3*cluster.Hour+10*cluster.Minute || second.Sub(begin) < 7*cluster.Hour {
+		t.Errorf("the jobs of a end after %v and %v", first.Sub(begin), second.Sub(begin))
+	}
+	if start := f[4].Start.P50.Sub(begin); start < 3*cluster.Hour-15*cluster.Minute {
+		t.Errorf("b takes GPUs of a after %v", start)
+	}
+	// Without cells, b is far ahead of its due and waits for the end of a term.
+	w.snap.Cells = nil
+	if start := w.forecast(t, q)[3].Start.P50.Sub(begin); start < 2*cluster.Hour {
+		t.Errorf("without cells b starts after %v", start)
+	}
+}
+
 // Jobs that have no forecast say why; the others are not affected.
 func TestNone(t *testing.T) {
 	w := newWorld(1, "a")
@@ -220,6 +279,9 @@ func TestRunsKeepTheirBooks(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		w, p := crowd(rng, rapid.IntRange(1, 8).Draw(t, "nodes"), rapid.IntRange(1, 80).Draw(t, "jobs"))
 		w.snap.Settings.RecallFirst = rapid.Bool().Draw(t, "recall")
+		if rapid.Bool().Draw(t, "cells") {
+			w.snap.Cells = &cluster.Cells{}
+		}
 		w.snap.Settings.NewSharePercent, w.snap.Settings.Patience = 50, rapid.SampledFrom([]cluster.Span{0, cluster.Hour}).Draw(t, "patience")
 		w.snap.Settings.StopAllowance = rapid.SampledFrom([]cluster.Span{0, 15 * cluster.Minute}).Draw(t, "allowance")
 		s, h := survey(&w.snap, &w.plan), learn(&p)

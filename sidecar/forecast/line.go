@@ -11,6 +11,7 @@ import (
 // line is the waiting jobs of a tenant that have one shape, in their order.
 type line struct {
 	shape int32
+	gone  bool    // stops have used up their budgets: they borrow no cells of other tenants
 	turns entries // by the settings' order
 	owed  entries // by what they are owed
 }
@@ -89,14 +90,16 @@ func (r *run) wait(l *life) {
 	l.phase, l.version = waits, l.version+1
 	c := &r.clocks[l.tenant]
 	c.tick(r, l.tenant)
+	attempt := l.attempt()
+	gone := r.cells && attempt.Gone(r.rule)
 	var in *line
 	for _, x := range c.lines {
-		if x.shape == l.shape {
+		if x.shape == l.shape && x.gone == gone {
 			in = x
 		}
 	}
 	if in == nil {
-		in = &line{shape: l.shape}
+		in = &line{shape: l.shape, gone: gone}
 		c.lines = append(c.lines, in)
 	}
 	e := entry{urgent: l.urgent, key: r.rank(l), first: l.job.first, id: l.id, version: l.version}

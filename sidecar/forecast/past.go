@@ -22,7 +22,7 @@ type PastJob struct {
 	Job    cluster.Job
 	Tenant string
 	Submit cluster.Instant // its first submission
-	Ran    cluster.Span    // useful run time so far
+	Ran    cluster.Span    // useful run time so far, as time on the reference model
 	Ended  bool            // by itself: Ran is its run time. Else it is shorter.
 }
 
@@ -76,6 +76,12 @@ func (k *kind) keys() [levels]string {
 		out[0] = "w" + k.user + "\x00" + k.what + "\x00" + gpus
 	}
 	return out
+}
+
+// own gives the groups of a kind that are of its user alone, the closest first.
+func (k *kind) own() []string {
+	keys := k.keys()
+	return keys[:3]
 }
 
 // kept is the number of jobs that a group remembers.
@@ -204,9 +210,14 @@ func (h *history) await(future []PastJob, s *site, horizon cluster.Span) {
 // arrivalOf gives a job as it may arrive; false = the site cannot serve it.
 func (h *history) arrivalOf(x *PastJob, s *site) (arrival, bool) {
 	t, known := s.named[x.Tenant]
-	at, ok := s.shapeOf(&x.Job.Request, x.Job.Partitions)
-	return arrival{job: job{tenant: t, shape: at, gpus: int32(x.Job.Request.GPUs), limit: x.Job.Limit, order: s.order(&x.Job),
-		like: h.like(kindOf(&x.Job, x.Tenant)), manner: s.mannerOf(&x.Job, nil)}, ran: x.Ran, over: x.Ended}, known && ok
+	k := kindOf(&x.Job, x.Tenant)
+	pace := s.paceLike(k)
+	at, ok := s.shapeOf(&x.Job.Request, x.Job.Partitions, pace)
+	a := arrival{job: job{tenant: t, shape: at, gpus: int32(x.Job.Request.GPUs), order: s.order(&x.Job), pace: pace, like: h.like(k), manner: s.mannerOf(&x.Job, nil)}, ran: x.Ran, over: x.Ended}
+	if ok {
+		s.limited(&a.job, x.Job.Limit)
+	}
+	return a, known && ok
 }
 
 // strangeness is the number of jobs as which all wider groups together weigh beside a group.

@@ -13,6 +13,7 @@ const (
 
 // place starts a waiting job in a pool, if it fits; displace says whose undecided leases may end for it.
 func (r *run) place(q *queue, l *life, displace int32) bool {
+	r.scratch.mover = l.tenant
 	holds := r.find(q.pool, l, displace)
 	if holds == nil {
 		return false
@@ -158,7 +159,8 @@ func (r *run) lastOn(n, displace, before int32) *life {
 	var last *life
 	for _, id := range r.on[n] {
 		l := r.lives[id]
-		if l.candidate && l.place < before && (displace == anybody || l.tenant == displace) && (last == nil || l.place > last.place) {
+		yields := l.tenant == displace || displace == anybody && (!r.cells || l.lent || l.tenant == r.scratch.mover)
+		if l.candidate && l.place < before && yields && (last == nil || l.place > last.place) {
 			last = l
 		}
 	}
@@ -243,7 +245,7 @@ func (r *run) victims(pool int32, l *life, groups uint64, gpus int32, own bool) 
 	var gives []bool // by tenant
 	some := own
 	for t := range r.tenants {
-		give := int32(t) != l.tenant && r.behindNow(int32(t), pool, -float64(gpus))+float64(r.set.Threshold) <= mine
+		give := !r.cells && int32(t) != l.tenant && r.behindNow(int32(t), pool, -float64(gpus))+float64(r.set.Threshold) <= mine
 		gives = append(gives, give)
 		some = some || give
 	}

@@ -26,7 +26,8 @@ type life struct {
 	id        int32
 	phase     phase
 	version   int32        // grows whenever it starts, stops or ends
-	left      cluster.Span // work left when its attempt began
+	left      cluster.Span // work left when its attempt began, as time on the reference model
+	speed     float64      // of its attempt
 	lag       cluster.Span // start cost of its attempt
 	start     cluster.Instant
 	began     cluster.Span // run time of earlier attempts
@@ -38,6 +39,7 @@ type life struct {
 	holds     []hold
 	listed    int32 // in its tenant's running jobs
 	candidate bool  // its lease ends at this boundary and is undecided
+	lent      bool  // it holds GPUs beyond the cells of its tenant: their owner takes them at once
 	place     int32 // among the leases of a boundary: the last are displaced first
 }
 
@@ -184,8 +186,8 @@ func newRun(s *site, h *history, number, seed uint64, horizon cluster.Span, clos
 			here := float64(j.gpus) * float64(s.now.Sub(j.start)) // received in this attempt, which owes and rank add
 			l.start, l.owed, l.got = j.start, j.due+here, max(j.received-here, 0)
 			r.join(l)
-			l.left += s.now.Sub(j.start)
 			l.holds = append(l.holds, j.holds...)
+			l.left += cluster.Span(float64(s.now.Sub(j.start)) * j.on(s.nodes[j.holds[0].node].pool))
 			r.begin(l)
 		case j.first > s.now:
 			r.comes.later = append(r.comes.later, l.id)
@@ -380,8 +382,8 @@ func (r *run) owes(l *life) float64 {
 
 // begin lets a job run on its holds.
 func (r *run) begin(l *life) {
-	l.phase, l.version = runs, l.version+1
 	pool := r.nodes[l.holds[0].node].pool
+	l.phase, l.version, l.speed = runs, l.version+1, max(l.on(pool), 0.001)
 	for _, h := range l.holds {
 		r.fill(h.node, -h.gpus)
 		r.on[h.node] = append(r.on[h.node], l.id)
@@ -395,7 +397,7 @@ func (r *run) begin(l *life) {
 		l.listed = int32(len(c.running))
 		c.running = append(c.running, l.id)
 	}
-	heap.Push(&r.ends, ending{max(l.start.Add(l.lag+l.left), r.now), l.id, l.version})
+	heap.Push(&r.ends, ending{max(l.start.Add(l.lag+cluster.Span(float64(l.left)/l.speed)), r.now), l.id, l.version})
 }
 
 // fill changes the free GPUs of a node.
@@ -476,9 +478,8 @@ func (r *run) halt(l *life) {
 		lost = r.now.Sub(from)
 	}
 	ran := r.now.Sub(l.start)
-	worked := min(max(ran-l.lag-lost, 0), l.left)
-	l.left -= worked
-	l.left = max(l.left, cluster.Second)
+	worked := min(max(ran-l.lag-lost, 0), cluster.Span(float64(l.left)/l.speed))
+	l.left = max(l.left-cluster.Span(float64(worked)*l.speed), cluster.Second)
 	l.began += ran
 	l.got += float64(l.gpus) * float64(worked)
 	l.owed -= float64(l.gpus) * float64(worked)

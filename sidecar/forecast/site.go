@@ -7,13 +7,16 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/engine/expect"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
 // site is what all runs start from. It is not modified by a run.
 type site struct {
 	set     *cluster.Settings
+	cells   bool // tenants have virtual clusters, whose GPUs others borrow while they are idle
 	now     cluster.Instant
 	rule    stop.Rule
 	pools   []string
@@ -30,7 +33,12 @@ type site struct {
 	stops   []float64 // by pool: budget for stops, GPU-ms
 	habits  map[cluster.JobType]*cluster.Habit
 	needs   map[[3]cluster.JobType]*ranks
+	// paces is how fast jobs are, by the groups of their run times that are narrower than a tenant.
+	paces map[string]*pace
 }
+
+// pace is how fast jobs of a type are, by pool: relative to the reference model.
+type pace []float64
 
 // node is the GPUs of one model on a machine.
 type node struct {
@@ -88,8 +96,8 @@ type job struct {
 	served   bool
 	first    cluster.Instant // when it becomes eligible
 	start    cluster.Instant // of the present attempt
-	limit    cluster.Span    // of all its attempts; 0 = none
-	ran      cluster.Span    // useful work so far
+	limit    cluster.Span    // of its work, by the limit of its run time; 0 = none
+	ran      cluster.Span    // useful work so far, as time on the reference model
 	began    cluster.Span    // run time of earlier attempts
 	spent    cluster.Span
 	known    cluster.Span // its run time; 0 = it is drawn
@@ -98,6 +106,7 @@ type job struct {
 	holds    []hold
 	manner   manner
 	order    *ranks
+	pace     *pace         // nil = as fast on every model
 	like     [levels]int32 // groups of run times, the closest first; -1 = none
 }
 
@@ -109,9 +118,9 @@ const mostGroups = 64
 
 // survey reads a snapshot and its plan.
 func survey(snap *cluster.Snapshot, plan *cluster.Plan) *site {
-	s := &site{set: &snap.Settings, now: snap.Now, at: map[string][]int32{}, named: map[string]int32{},
+	s := &site{set: &snap.Settings, cells: snap.Cells != nil, now: snap.Now, at: map[string][]int32{}, named: map[string]int32{},
 		rule:   stop.Rule{Allowance: snap.Settings.StopAllowance, OverheadMilli: snap.Settings.StopOverheadMilli},
-		habits: map[cluster.JobType]*cluster.Habit{}, needs: map[[3]cluster.JobType]*ranks{}}
+		habits: map[cluster.JobType]*cluster.Habit{}, needs: map[[3]cluster.JobType]*ranks{}, paces: map[string]*pace{}}
 	for i := range snap.Habits {
 		s.habits[snap.Habits[i].Type] = &snap.Habits[i]
 	}
@@ -197,13 +206,15 @@ func (s *site) ordered(r *cluster.Record, kind cluster.OverrideKind) bool {
 
 func gpusOf(m cluster.MicroGPU) float64 { return float64(m) / float64(cluster.WholeGPU) }
 
-// shapeOf interns the shape of a request in partitions; false = no node could ever serve it.
-func (s *site) shapeOf(r *cluster.Request, partitions []string) (int32, bool) {
+// shapeOf interns the shape of a request in partitions; false = no node could ever serve it. A job of a pace runs only on models where
+// that is above 0.
+func (s *site) shapeOf(r *cluster.Request, partitions []string, pace *pace) (int32, bool) {
 	x := shape{gpus: int32(r.GPUs), nodes: int32(max(r.Nodes, 1)), perNode: int32(r.PerNode), most: int32(r.MaxNodes)}
 	for g := range s.groups {
 		of := &s.groups[g]
 		in := slices.ContainsFunc(partitions, func(p string) bool { return slices.Contains(of.partitions, p) })
-		if in && (r.Model == "" || strings.EqualFold(r.Model, of.model)) {
+		runs := pace == nil || (*pace)[slices.Index(s.pools, of.model)] > 0
+		if in && runs && (r.Model == "" || strings.EqualFold(r.Model, of.model)) {
 			x.groups |= 1 << g
 		}
 	}
@@ -262,6 +273,8 @@ func (s *site) order(j *cluster.Job) *ranks {
 // addJobs adds the jobs of a snapshot that run or may run. It returns, by key, why the others have no forecast.
 func (s *site) addJobs(snap *cluster.Snapshot, records []cluster.Record, h *history) map[cluster.JobKey]string {
 	none := map[cluster.JobKey]string{}
+	speedups := engine.SpeedupsOf(*snap)
+	paces := map[*profile.Speedup]*pace{} // of jobs of a type
 	for i := range snap.Cases {
 		c := &snap.Cases[i]
 		x, r := &c.Job, &c.Record
@@ -271,24 +284,77 @@ func (s *site) addJobs(snap *cluster.Snapshot, records []cluster.Record, h *hist
 		if c.Gone || x.State == cluster.Done || x.Request.GPUs == 0 && len(x.Holds) == 0 {
 			continue
 		}
-		if why := s.addJob(c, r, h); why != "" {
+		var p *pace
+		if list := speedups[i]; len(list) > 0 {
+			if p = paces[&list[0]]; p == nil {
+				p = s.paceOf(list)
+				paces[&list[0]] = p
+			}
+		}
+		if why := s.addJob(c, r, h, p); why != "" {
 			none[r.Key] = why
 		}
 	}
 	return none
 }
 
+// paceOf gives speedups by the site's pools.
+func (s *site) paceOf(list []profile.Speedup) *pace {
+	out := make(pace, len(s.pools))
+	for p := range out {
+		out[p] = 1
+		if i := slices.IndexFunc(list, func(x profile.Speedup) bool { return x.Model == s.pools[p] }); i >= 0 {
+			out[p] = list[i].Value
+		}
+	}
+	return &out
+}
+
+// paceLike gives the pace of a job that is not there yet: that of the closest jobs which are, of its type or its user; nil = it is unknown.
+func (s *site) paceLike(k kind) *pace {
+	for _, key := range k.own() {
+		if p := s.paces[key]; p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// on gives how fast a job is in a pool.
+func (j *job) on(pool int32) float64 {
+	if j.pace == nil {
+		return 1
+	}
+	return (*j.pace)[pool]
+}
+
+// limited sets the bound of a job's work by its time limit, as fast as it is on average on the GPUs that it may use.
+func (s *site) limited(j *job, limit cluster.Span) {
+	j.limit = limit
+	if j.pace == nil || limit == 0 {
+		return
+	}
+	sum, n := 0.0, 0.0
+	for i := range s.nodes {
+		if x := &s.nodes[i]; s.shapes[j.shape].groups>>x.group&1 != 0 {
+			sum, n = sum+float64(x.size)*j.on(x.pool), n+float64(x.size)
+		}
+	}
+	if n > 0 {
+		j.limit = max(cluster.Span(float64(limit)*sum/n), 1)
+	}
+}
+
 // addJob adds a job, or says why it has no forecast.
-func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history) string {
+func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history, pace *pace) string {
 	x := &c.Job
 	j := job{key: r.Key, gpus: int32(x.Request.GPUs), urgent: slices.Contains(s.set.UrgentQOS, x.QOS) || s.ordered(r, cluster.Boost), served: r.Terms > 0 || r.Alloc > 0,
 		first: cmp.Or(r.First, s.now), spent: r.Spent, due: float64(r.Due - r.Alloc), received: float64(r.Alloc),
-		fixed: c.Control == cluster.NoReclaim || s.ordered(r, cluster.Exempt), alone: c.Control == cluster.Unmanaged, order: s.order(x)}
+		fixed: c.Control == cluster.NoReclaim || s.ordered(r, cluster.Exempt), alone: c.Control == cluster.Unmanaged, order: s.order(x), pace: pace}
 	j.tenant = -1
 	if t, ok := s.named[r.Tenant]; ok {
 		j.tenant = t
 	}
-	j.limit = cmp.Or(r.UserLimit, x.Limit)
 	for _, o := range x.Holds {
 		for _, n := range s.at[o.Node] {
 			if s.pools[s.nodes[n].pool] == o.Model {
@@ -306,12 +372,16 @@ func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history) string {
 	if j.gpus == 0 {
 		return "its nodes are not in use"
 	}
-	at, ok := s.shapeOf(&x.Request, x.Partitions)
+	at, ok := s.shapeOf(&x.Request, x.Partitions, pace)
 	if !ok && !j.running {
 		return "no node in use can serve it"
 	}
 	j.shape = at
-	j.ran = cluster.Span(float64(r.Alloc) / float64(j.gpus))
+	if ok {
+		s.limited(&j, cmp.Or(r.UserLimit, x.Limit))
+	}
+	work, _ := r.Work()
+	j.ran = cluster.Span(float64(work) / float64(j.gpus))
 	j.began = r.Ran
 	if !j.running {
 		switch {
@@ -326,7 +396,13 @@ func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history) string {
 		}
 	}
 	j.manner = s.mannerOf(x, r.Conduct)
-	j.like = h.like(kindOf(x, r.Tenant))
+	k := kindOf(x, r.Tenant)
+	j.like = h.like(k)
+	for _, key := range k.own() {
+		if key != "" && pace != nil {
+			s.paces[key] = pace
+		}
+	}
 	s.jobs = append(s.jobs, j)
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 
 // turnRoom is memory that turns use again.
 type turnRoom struct {
+	mover  int32 // tenant of the job that is placed
 	queues []queue
 	heap   []*queue
 	soft   []int32
@@ -108,10 +109,16 @@ func (r *run) open(boundary bool) {
 			a, s := r.account(int32(t), int32(p)), &r.tenants[t].shares[p]
 			*q = queue{tenant: int32(t), pool: int32(p), entitled: s.entitled, holds: a.holds, running: q.running[:0], dead: q.dead[:0], blocked: q.blocked[:0]}
 			q.behind = a.deficit - a.holds*float64(r.bound.Sub(r.now)) // GPU-ms for now
+			if r.cells {
+				q.behind -= a.deficit // a tenant has its cells, whatever it had before
+			}
 		}
 	}
-	if boundary {
-		r.offer()
+	if r.cells {
+		r.lend()
+	}
+	if boundary || r.cells {
+		r.offer(boundary)
 	}
 	for i := range x.queues {
 		q := &x.queues[i]
@@ -120,23 +127,44 @@ func (r *run) open(boundary bool) {
 		} else {
 			q.behind = math.Inf(-1)
 		}
-		if boundary {
+		if boundary || r.cells {
 			r.sortRunning(q)
 		}
 	}
-	if boundary {
+	if boundary || r.cells {
 		r.lay()
 	}
 }
 
-// offer makes the leases that end candidates. All that stay are charged to the next boundary.
-func (r *run) offer() {
+// lend marks the leases that hold GPUs beyond their tenants' cells, those that began last.
+func (r *run) lend() {
+	for t := range r.tenants {
+		running := slices.Clone(r.clocks[t].running)
+		slices.SortFunc(running, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(r.lives[a].start, r.lives[b].start), cmp.Compare(a, b))
+		})
+		for p := range r.pools {
+			left := r.tenants[t].shares[p].entitled
+			for _, id := range running {
+				if l := r.lives[id]; int(r.nodes[l.holds[0].node].pool) == p {
+					if l.lent = float64(l.gpus) > left+0.5; !l.lent {
+						left -= float64(l.gpus)
+					}
+				}
+			}
+		}
+	}
+}
+
+// offer makes the leases that end candidates, and lent ones at any time. All that stay are charged to the next boundary.
+func (r *run) offer(boundary bool) {
 	left := float64(r.bound.Sub(r.now))
 	for t := range r.tenants {
 		for _, id := range r.clocks[t].running {
 			l := r.lives[id]
 			q := &r.scratch.queues[t*len(r.pools)+int(r.nodes[l.holds[0].node].pool)]
-			if r.now.Sub(l.start) >= r.set.MinLease && (r.set.StopTotalMilli == 0 || r.stops[q.pool] > 0) && r.mayStop(l, r.now) {
+			free := l.lent && !l.fixed && !l.alone && l.tenant >= 0
+			if free || boundary && r.now.Sub(l.start) >= r.set.MinLease && (r.set.StopTotalMilli == 0 || r.stops[q.pool] > 0) && r.mayStop(l, r.now) {
 				l.candidate = true
 				q.running = append(q.running, id)
 				q.holds -= float64(l.gpus)
@@ -324,7 +352,7 @@ func (r *run) first(q *queue) (*life, turnKey) {
 	var turn turnKey
 	for _, line := range r.clocks[q.tenant].lines {
 		x := &r.shapes[line.shape]
-		if q.dead.has(line.shape) || q.blocked.has(line.shape) || !r.serves(x, q.pool) {
+		if q.dead.has(line.shape) || q.blocked.has(line.shape) || !r.serves(x, q.pool) || line.gone && r.beyond(q, x.gpus) && q.entitled > 0 {
 			continue
 		}
 		if e, ok := line.turns.head(r); ok {
@@ -387,8 +415,9 @@ func (r *run) serve(q *queue, burst bool) bool {
 	}
 	displace := int32(anybody)
 	switch {
-	case !burst || q.entitled == 0:
+	case !burst || q.entitled == 0 || r.cells && r.beyond(q, l.gpus):
 		displace = nobody
+	case r.cells:
 	case q.holding() && !r.leads(q):
 		displace = q.tenant
 	}
@@ -434,6 +463,9 @@ func (r *run) overBurst(q *queue, l *life) bool {
 	own := max(q.entitled, r.tenants[q.tenant].shares[q.pool].own)
 	return q.holds+float64(l.gpus) > own*float64(r.set.BurstMaxMilli)/1000
 }
+
+// beyond tells whether a job would take its tenant beyond its cells.
+func (r *run) beyond(q *queue, gpus int32) bool { return q.holds+float64(gpus) > q.entitled+0.5 }
 
 // isDue tells whether a gang that fits nowhere gets a claim.
 func (r *run) isDue(q *queue, l *life) bool {

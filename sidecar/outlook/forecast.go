@@ -50,9 +50,9 @@ func Rows(q *forecast.Question, f *forecast.Forecast) []store.JobForecast {
 	for _, j := range f.Jobs {
 		c := of[j.Key]
 		r := &c.Record
-		out = append(out, store.JobForecast{Key: j.Key, SlurmID: r.ID.String(), Name: r.Name, Tenant: r.Tenant, User: r.User, GPUs: c.Job.Request.GPUs, Waits: j.Waits, Why: j.Why,
+		out = append(out, store.JobForecast{Key: j.Key, SlurmID: r.ID.String(), Name: r.Name, Tenant: r.Tenant, User: r.User, GPUs: c.Job.Request.GPUs, State: string(r.State), Forecast: store.Forecast{Waits: j.Waits, Why: j.Why,
 			StartP10: timeOf(j.Start.P10), StartP50: timeOf(j.Start.P50), StartP90: timeOf(j.Start.P90), EndP10: timeOf(j.End.P10), EndP50: timeOf(j.End.P50), EndP90: timeOf(j.End.P90),
-			AsOf: f.At.Time(), Runs: f.Runs, Horizon: f.Horizon.Duration()})
+			AsOf: f.At.Time(), Runs: f.Runs, Horizon: f.Horizon.Duration()}})
 	}
 	return out
 }
@@ -68,18 +68,12 @@ func timeOf(t cluster.Instant) *time.Time {
 // Show writes the forecasts of the jobs with an id, or all if it is zero: one in words, several as a table.
 func Show(p *view.Page, list []store.JobForecast, id cluster.JobID) error {
 	if id != (cluster.JobID{}) {
-		all := list
-		list = nil
-		for _, f := range all {
-			if f.SlurmID == id.String() || id.Task == 0 && len(f.SlurmID) > len(id.String()) && f.SlurmID[:len(id.String())+1] == id.String()+"_" {
-				list = append(list, f)
-			}
-		}
+		list = store.ForecastsOf(list, id)
 		if len(list) == 0 {
 			return &failure.Error{Code: failure.No, What: fmt.Sprintf("job %s has no forecast", id), Next: "fairlease explain " + id.String() + " says what is known of it; fairlease forecast --all lists all forecasts"}
 		}
 		if len(list) == 1 && p.ForPeople() {
-			p.Printf("job %s %s\n", id, p.Ahead(&list[0]))
+			p.Printf("job %s %s\n", id, p.Ahead(&list[0].Forecast))
 			return asOf(p, list)
 		}
 	}
@@ -88,6 +82,9 @@ func Show(p *view.Page, list []store.JobForecast, id cluster.JobID) error {
 	}
 	return asOf(p, list)
 }
+
+// OfCells says what forecasts are worth at a site with virtual clusters.
+const OfCells = "Forecasts with virtual clusters know how many GPUs each has, and not which cells: jobs that wait for cells of their own may start later."
 
 // asOf says from when the forecasts look ahead.
 func asOf(p *view.Page, list []store.JobForecast) error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -62,6 +63,9 @@ func Submit(ctx context.Context, q *forecast.Question, s *Submission) ([]Choice,
 		}
 		return nil, failure.Usage("--submit: there is no tenant %q; there are %s", s.Tenant, view.Some(names, 10))
 	}
+	if known := modelsOf(q.Snapshot, 1); s.Model != "" && !slices.Contains(known, s.Model) {
+		return nil, failure.Usage("--submit: no healthy GPU is a %q; there are %s", s.Model, view.Some(known, 10))
+	}
 	models := []string{s.Model}
 	if s.Model == "" {
 		if all := modelsOf(q.Snapshot, s.GPUs); len(all) > 1 {
@@ -117,6 +121,7 @@ func with(q *forecast.Question, s *Submission, model string) *forecast.Question 
 		Record: cluster.Record{Key: snap.NextKey, Tenant: s.Tenant, First: snap.Now}}
 	snap.Cases = append(slices.Clone(snap.Cases), c)
 	out.Snapshot, out.Known = &snap, map[cluster.JobKey]cluster.Span{snap.NextKey: s.Runs}
+	maps.Copy(out.Known, q.Known)
 	return &out
 }
 
@@ -128,7 +133,7 @@ func WriteSubmission(p *view.Page, s *Submission, choices []Choice) error {
 	best := -1
 	for i := range choices {
 		c := &choices[i]
-		p.Printf("%-12s %s\n", cmp.Or(c.Model, "any model"), p.Ahead(&c.JobForecast))
+		p.Printf("%-12s %s\n", cmp.Or(c.Model, "any model"), p.Ahead(&c.Forecast))
 		if c.Model != "" && c.EndP50 != nil && (best < 0 || c.EndP50.Before(*choices[best].EndP50)) {
 			best = i
 		}

@@ -22,6 +22,11 @@ func Read(ctx context.Context, s *store.Store) (*view.Status, error) {
 	if err == nil {
 		st.Remarks, err = s.Remarks(ctx, "", math.MaxInt32)
 	}
+	if err == nil {
+		var all []store.JobForecast
+		all, err = s.Forecasts(ctx, 0)
+		st.Soon = view.Soonest(all)
+	}
 	return st, err
 }
 

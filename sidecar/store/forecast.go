@@ -1,9 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,29 +20,74 @@ var (
 	forecastPut      = sql.Query("forecast_put")
 	forecastReplace  = sql.Query("forecast_replace")
 	forecastOf       = query[JobForecast]("forecast_of")
+	forecastAt       = sql.Query("forecast_at")
 	forecastOutcomes = sql.Query("forecast_outcomes")
 	forecastPast     = query[pastRow]("forecast_past")
 )
 
-// JobForecast is the newest forecast of a job. A moment that is nil is beyond the horizon.
+// JobForecast is the newest forecast of a job.
 type JobForecast struct {
-	Key      cluster.JobKey `json:"job" db:"job_key"`
-	SlurmID  string         `json:"slurm_id" db:"slurm_id"`
-	Name     string         `json:"name"`
-	Tenant   string         `json:"tenant"`
-	User     string         `json:"user" db:"user_name"`
-	GPUs     int            `json:"gpus"`
-	Waits    bool           `json:"waits"`
-	Why      string         `json:"why,omitempty"` // why there is none
-	StartP10 *time.Time     `json:"start_p10" db:"start_p10"`
-	StartP50 *time.Time     `json:"start_p50" db:"start_p50"`
-	StartP90 *time.Time     `json:"start_p90" db:"start_p90"`
-	EndP10   *time.Time     `json:"end_p10" db:"end_p10"`
-	EndP50   *time.Time     `json:"end_p50" db:"end_p50"`
-	EndP90   *time.Time     `json:"end_p90" db:"end_p90"`
-	AsOf     time.Time      `json:"as_of" db:"as_of"`
-	Runs     int            `json:"runs"`
-	Horizon  time.Duration  `json:"horizon_ns" db:"horizon"`
+	Key     cluster.JobKey `json:"job" db:"job_key"`
+	SlurmID string         `json:"slurm_id" db:"slurm_id"`
+	Name    string         `json:"name"`
+	Tenant  string         `json:"tenant"`
+	User    string         `json:"user" db:"user_name"`
+	GPUs    int            `json:"gpus"`
+	State   string         `json:"state"` // of the job, now
+	Forecast
+}
+
+// Forecast says when a job starts and ends. A moment that is nil is beyond the horizon.
+type Forecast struct {
+	Waits    bool          `json:"waits"`         // when it was made
+	Why      string        `json:"why,omitempty"` // why there is none
+	StartP10 *time.Time    `json:"start_p10" db:"start_p10"`
+	StartP50 *time.Time    `json:"start_p50" db:"start_p50"`
+	StartP90 *time.Time    `json:"start_p90" db:"start_p90"`
+	EndP10   *time.Time    `json:"end_p10" db:"end_p10"`
+	EndP50   *time.Time    `json:"end_p50" db:"end_p50"`
+	EndP90   *time.Time    `json:"end_p90" db:"end_p90"`
+	AsOf     time.Time     `json:"as_of" db:"as_of"`
+	Runs     int           `json:"runs"`
+	Horizon  time.Duration `json:"horizon_ns" db:"horizon"`
+}
+
+// of tells whether the forecast is of a job, or of a task of an array.
+func (f *JobForecast) of(id cluster.JobID) bool {
+	return f.SlurmID == id.String() || id.Task == 0 && strings.HasPrefix(f.SlurmID, id.String()+"_")
+}
+
+// ForecastsOf gives the forecasts of a job, or all if it is zero.
+func ForecastsOf(list []JobForecast, id cluster.JobID) []JobForecast {
+	if id == (cluster.JobID{}) {
+		return list
+	}
+	var out []JobForecast
+	for i := range list {
+		if list[i].of(id) {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}
+
+// LookAhead gives leases in force the forecasts of their jobs. The forecasts are sorted by key.
+func LookAhead(leases []Lease, list []JobForecast) {
+	for i := range leases {
+		l := &leases[i]
+		k, ok := slices.BinarySearchFunc(list, l.Job, func(f JobForecast, key cluster.JobKey) int { return cmp.Compare(f.Key, key) })
+		if ok && l.Ended == nil {
+			l.Ahead = &list[k].Forecast
+		}
+	}
+}
+
+// ForecastAt gives the moment of the newest forecast; zero = there is none.
+func (s *Store) ForecastAt(ctx context.Context) (at time.Time, err error) {
+	if err = s.pool.QueryRow(ctx, forecastAt).Scan(&at); err != nil {
+		err = fmt.Errorf("reading when the newest forecast was made: %w", denied(err))
+	}
+	return at, err
 }
 
 // Forecasts gives the newest forecast of all jobs, by key, or of one; key 0 = all.
@@ -133,7 +181,7 @@ type pastRow struct {
 	Eligible   *time.Time      `db:"eligible_at"`
 	Started    *time.Time      `db:"started_at"` // first
 	Done       *time.Time      `db:"done_at"`
-	Alloc      cluster.GPUTime `db:"alloc_gpu_ms"`
+	Work       cluster.GPUTime `db:"work_gpu_ms"`
 }
 
 // pastOf joins the journal's rows with the newest snapshot, which knows more of live jobs. The journal knows all arrivals since
@@ -152,13 +200,14 @@ func pastOf(rows []pastRow, since cluster.Instant, snap *cluster.Snapshot) forec
 				submit = t
 			}
 		}
-		if submit == nil || r.Done != nil && r.Alloc == 0 {
+		if submit == nil || r.Done != nil && r.Work == 0 {
 			continue
 		}
-		j := forecast.PastJob{Tenant: r.Tenant, Submit: cluster.InstantOf(*submit), Ended: r.Done != nil, Ran: cluster.Span(r.Alloc) / cluster.Span(max(r.GPUs, 1)),
+		j := forecast.PastJob{Tenant: r.Tenant, Submit: cluster.InstantOf(*submit), Ended: r.Done != nil, Ran: cluster.Span(r.Work) / cluster.Span(max(r.GPUs, 1)),
 			Job: cluster.Job{Name: r.Name, User: r.User, Partitions: r.Partitions, Limit: r.Limit, Request: cluster.Request{GPUs: r.GPUs, Nodes: r.Nodes, Model: r.Model}}}
 		if c := live[r.Key]; c != nil && r.Done == nil {
-			j.Job, j.Ran = c.Job, cluster.Span(c.Record.Alloc)/cluster.Span(max(r.GPUs, 1))
+			work, _ := c.Record.Work()
+			j.Job, j.Ran = c.Job, cluster.Span(work)/cluster.Span(max(r.GPUs, 1))
 		}
 		p.From = max(min(p.From, j.Submit), since)
 		p.Jobs = append(p.Jobs, j)

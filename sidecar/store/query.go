@@ -22,6 +22,9 @@ func columnsOf(row reflect.Type) []string {
 			columns = append(columns, columnsOf(f.Type)...)
 			continue
 		}
+		if f.Tag.Get("db") == "-" {
+			continue // no column
+		}
 		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		name := cmp.Or(f.Tag.Get("db"), tag, strings.ToLower(f.Name))
 		switch f.Type {

@@ -345,6 +345,8 @@ type Lease struct {
 	Why     string           `json:"why,omitempty"`
 	Adopted bool             `json:"adopted,omitempty"`
 	Time    *cluster.GPUTime `json:"gpu_ms,omitempty" db:"gpu_ms"`
+	// Ahead is the forecast of its job, if the lease is in force and there is one; the caller sets it.
+	Ahead *Forecast `json:"forecast,omitempty" db:"-"`
 }
 
 // Leases lists leases, newest first: those in force, or all.
@@ -537,6 +539,22 @@ func (s *Store) ExplainJob(ctx context.Context, id cluster.JobID) (Explanation, 
 	return s.explain(ctx, "job "+id.String(), id.ID, id.String(), 0)
 }
 
+// JobOf gives the newest job with that Slurm id; ErrNone if there is none.
+func (s *Store) JobOf(ctx context.Context, id cluster.JobID) (Job, error) {
+	return s.job(ctx, "job "+id.String(), id.ID, id.String(), 0)
+}
+
+func (s *Store) job(ctx context.Context, what string, id int64, slurmID string, key cluster.JobKey) (Job, error) {
+	jobs, err := collect[Job](ctx, s, "looking for "+what, jobsByID, id, slurmID, key)
+	if err == nil && len(jobs) == 0 {
+		err = fmt.Errorf("%s: %w", what, ErrNone)
+	}
+	if err != nil {
+		return Job{}, err
+	}
+	return jobs[0], nil
+}
+
 // ExplainKey explains a job by fairlease's own key.
 func (s *Store) ExplainKey(ctx context.Context, key cluster.JobKey) (Explanation, error) {
 	return s.explain(ctx, fmt.Sprintf("job with key %d", key), 0, "", key)
@@ -547,14 +565,11 @@ const told = 20
 
 func (s *Store) explain(ctx context.Context, what string, id int64, slurmID string, key cluster.JobKey) (Explanation, error) {
 	doing := "looking for " + what
-	jobs, err := collect[Job](ctx, s, doing, jobsByID, id, slurmID, key)
+	job, err := s.job(ctx, what, id, slurmID, key)
 	if err != nil {
 		return Explanation{}, err
 	}
-	if len(jobs) == 0 {
-		return Explanation{}, fmt.Errorf("%s: %w", what, ErrNone)
-	}
-	x := Explanation{Job: jobs[0]}
+	x := Explanation{Job: job}
 	if x.Leases, err = collect[Lease](ctx, s, doing, readLeases, true, x.Job.Key, told); err != nil {
 		return Explanation{}, err
 	}

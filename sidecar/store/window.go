@@ -59,7 +59,7 @@ func (s *Store) Members(ctx context.Context) ([]cluster.Member, error) {
 type LeaseWindow struct {
 	Tenants      []string // nil = of all tenants
 	Since, Until time.Time
-	Node         string         // "" = of all nodes
+	Nodes        []string       // nil = of all nodes
 	Job          cluster.JobKey // 0 = of all jobs
 	// Before is a lease: only those that come after it in the list are wanted; nil = from the first on.
 	Before *LeaseName
@@ -83,7 +83,7 @@ func (s *Store) LeasesBetween(ctx context.Context, w *LeaseWindow) ([]Lease, err
 	if until.IsZero() {
 		until = endless
 	}
-	return collect[Lease](ctx, s, "reading the leases", leasesBetween, w.Tenants, w.Since, until, w.Node, w.Job, before.Granted, before.Job, before.Term, w.Limit)
+	return collect[Lease](ctx, s, "reading the leases", leasesBetween, w.Tenants, w.Since, until, w.Nodes, w.Job, before.Granted, before.Job, before.Term, w.Limit)
 }
 
 // RoundsBefore lists the rounds before a number, newest first; 0 = the newest ones.

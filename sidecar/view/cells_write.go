@@ -194,6 +194,9 @@ func (p cellWriter) use(u *Use) string {
 // jobWords names a job, and the end of its lease.
 func (p cellWriter) jobWords(j *JobInCell) string {
 	out := fmt.Sprintf("%s of %s", j.ID, cmp.Or(j.User, "somebody"))
+	if j.ID == "" { // its names are for others
+		out = "a job"
+	}
 	if j.Tenant != "" {
 		out += " (" + j.Tenant + ")"
 	}

@@ -1,10 +1,13 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -41,15 +44,40 @@ func (p *Page) quantiles(verb string, p10, p50, p90 *time.Time, horizon time.Dur
 }
 
 // Ahead words a forecast.
-func (p *Page) Ahead(f *store.JobForecast) string {
+func (p *Page) Ahead(f *store.Forecast) string {
+	if f.Why == "" && f.Waits {
+		return p.starts(f) + "; " + p.ends(f)
+	}
+	return p.ends(f)
+}
+
+// starts and ends word the parts of a forecast.
+func (p *Page) starts(f *store.Forecast) string {
+	return p.quantiles("starts", f.StartP10, f.StartP50, f.StartP90, f.Horizon)
+}
+
+func (p *Page) ends(f *store.Forecast) string {
 	if f.Why != "" {
 		return "none: " + f.Why
 	}
-	end := p.quantiles("ends", f.EndP10, f.EndP50, f.EndP90, f.Horizon)
-	if !f.Waits {
-		return end
+	return p.quantiles("ends", f.EndP10, f.EndP50, f.EndP90, f.Horizon)
+}
+
+// mostSoon is the maximum length of Soonest.
+const mostSoon = 3
+
+// Soonest gives the waiting jobs that start first by their forecasts.
+func Soonest(all []store.JobForecast) []store.JobForecast {
+	var out []store.JobForecast
+	for _, f := range all {
+		if f.State == string(cluster.Waiting) && f.StartP50 != nil {
+			out = append(out, f)
+		}
 	}
-	return p.quantiles("starts", f.StartP10, f.StartP50, f.StartP90, f.Horizon) + "; " + end
+	slices.SortFunc(out, func(a, b store.JobForecast) int {
+		return cmp.Or(a.StartP50.Compare(*b.StartP50), cmp.Compare(a.Key, b.Key))
+	})
+	return out[:min(len(out), mostSoon)]
 }
 
 // ForecastTable lists forecasts.

@@ -94,7 +94,7 @@ func (x *Explanation) Write(p *Page) {
 		say("Why", "%s", noStatus(j, x.Leases))
 	}
 	if x.Forecast != nil {
-		p.clauses("Forecast", p.Ahead(x.Forecast))
+		p.clauses("Forecast", p.Ahead(&x.Forecast.Forecast))
 	}
 	if x.Models != nil {
 		p.listed("Models", x.Models.Words(j.Model))

@@ -92,20 +92,16 @@ func TestAudit(t *testing.T) {
 func TestNoTrades(t *testing.T) {
 	for _, c := range []struct {
 		divide string
-		round  int64
 		all    bool
 		want   string
 	}{
-		{"", 0, false, ""},
-		{"", 1, false, "There is no trade: no policy divides heterogeneous GPU models; preset gandiva-fair would.\n"},
-		{"oef:coop", 1, false, "There is no trade: oef:coop divides GPU models, and only gandiva-fair trades.\n"},
-		{"gandiva-fair", 1, true, "No trade was made that is remembered still.\n"},
-		{"gandiva-fair", 1, false, "No trade is in force; fairlease trades --all has those that are over.\n"},
+		{"", false, "There is no trade: no policy divides heterogeneous GPU models; preset gandiva-fair would.\n"},
+		{"oef:coop", false, "There is no trade: oef:coop divides GPU models, and only gandiva-fair trades.\n"},
+		{"gandiva-fair", true, "No trade was made that is remembered still.\n"},
+		{"gandiva-fair", false, "No trade is in force; fairlease trades --all has those that are over.\n"},
 	} {
 		var out bytes.Buffer
-		snap := &cluster.Snapshot{}
-		snap.Settings.Divide = c.divide
-		(&view.Page{Out: &out}).NoTrades(snap, &cluster.Plan{Round: c.round}, c.all)
+		(&view.Page{Out: &out}).NoTrades(c.divide, false, c.all)
 		if out.String() != c.want {
 			t.Errorf("%+v: %q", c, &out)
 		}
@@ -147,15 +143,17 @@ func TestProfilesWithoutReports(t *testing.T) {
 	}
 }
 
-// A past lease has no time left, and with --all a reason.
+// A past lease has no time left, and with --all a reason. One in force has its forecast.
 func TestLeaseTable(t *testing.T) {
 	began, ended := at.Time(), at.Add(cluster.Minute).Time()
 	leases := []store.Lease{{SlurmID: "1", Tenant: "nlp", User: "ann", GPUs: 8, Pool: "v100", Nodes: []string{"a3", "a4"}, Term: 2, State: "active", Class: "shared", Started: &began, Ends: at.Add(cluster.Hour).Time()},
 		{SlurmID: "2", Pool: "v100", Ends: at.Add(cluster.Hour).Time(), Ended: &ended, Why: "done"}}
+	hour, later := at.Add(cluster.Hour).Time(), at.Add(2*cluster.Hour).Time()
+	leases[0].Ahead = &store.Forecast{Waits: true, EndP10: &hour, EndP50: &later}
 	var out bytes.Buffer
 	p := &view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}, Now: at.Add(30 * cluster.Minute)}
 	p.Table(p.LeaseTable(leases, true))
-	if want := "1|nlp|ann|8|v100|a[3-4]|2|active|shared|08:00:00|09:00:00|00:30:00|\n2|||0|v100||0|||-|08:01:00|-|done\n"; out.String() != want {
+	if want := "1|nlp|ann|8|v100|a[3-4]|2|active|shared|08:00:00|09:00:00|00:30:00||ends about 10:00, after 09:00 in 9 of 10 runs\n2|||0|v100||0|||-|08:01:00|-|done|-\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 }

@@ -143,14 +143,13 @@ func ProfileCheckTable(all []profile.Quality, _ cluster.Instant) *Table {
 	return t
 }
 
-// NoTrades says why the list of trades is empty, as of the newest round. all = past trades were
-// included.
-func (p *Page) NoTrades(snap *cluster.Snapshot, plan *cluster.Plan, all bool) {
-	switch divide := snap.Settings.Divide; {
-	case plan.Round == 0: // AsOf says so
+// NoTrades says why the list of trades is empty: by the policy that divides GPU models in the newest round ("" = none), and whether
+// virtual clusters may trade cells. all = past trades were included.
+func (p *Page) NoTrades(divide string, tradable, all bool) {
+	switch {
 	case divide == "":
 		p.Printf("There is no trade: no policy divides heterogeneous GPU models; preset %s would.\n", preset.GandivaFair)
-	case divide != preset.GandivaFair && !snap.Cells.Tradable():
+	case divide != preset.GandivaFair && !tradable:
 		p.Printf("There is no trade: %s divides GPU models, and only %s trades.\n", divide, preset.GandivaFair)
 	case all:
 		p.Printf("No trade was made that is remembered still.\n")

@@ -57,6 +57,8 @@ type Status struct {
 	Remarks []store.Remark `json:"remarks,omitempty"`
 	// Budgets lists the budgets that the reader may see. The caller sets them.
 	Budgets []store.Budget `json:"budgets,omitempty"`
+	// Soon lists the waiting jobs that start first by the newest forecast. The caller sets it.
+	Soon []store.JobForecast `json:"soon,omitempty"`
 	// CellTrades counts the trades of cells in force.
 	CellTrades int               `json:"cell_trades,omitempty"`
 	Effective  []store.Effective `json:"effective,omitempty"`
@@ -351,6 +353,9 @@ func (st *Status) Write(p *Page) {
 	say("jobs", "%s", Counts(st.Jobs))
 	if len(st.Reasons) > 0 {
 		say("waiting", "%s", Counts(st.Reasons))
+	}
+	for i := range st.Soon {
+		say([]string{"next", ""}[min(i, 1)], "job %s of %s %s", st.Soon[i].SlurmID, st.Soon[i].User, p.starts(&st.Soon[i].Forecast))
 	}
 	claims := fmt.Sprintf(", %d claims", st.Claims)
 	if st.Own {

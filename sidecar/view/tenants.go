@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -91,12 +92,16 @@ func rhoTint(r cluster.Rho) string {
 	return "green"
 }
 
-// LeaseTable lists leases; with over, also why past ones ended.
+// LeaseTable lists leases; with over, also why past ones ended. Where there are forecasts, it says when their jobs end.
 func (p *Page) LeaseTable(all []store.Lease, over bool) *Table {
 	w, at := p.words(nil), p.Now
 	t := &Table{Head: []string{"JOB", "TENANT", "USER", ">GPUS", "POOL", "NODES", ">TERM", "STATE", "CLASS", "SINCE", "UNTIL", ">LEFT"}}
 	if over {
 		t.Head = append(t.Head, "WHY")
+	}
+	ahead := p.Parsable || slices.ContainsFunc(all, func(l store.Lease) bool { return l.Ahead != nil })
+	if ahead {
+		t.Head = append(t.Head, "FORECAST")
 	}
 	moment := func(at *time.Time) string {
 		if at == nil {
@@ -114,6 +119,13 @@ func (p *Page) LeaseTable(all []store.Lease, over bool) *Table {
 			moment(x.Started), moment(until), left}
 		if over {
 			cells = append(cells, x.Why)
+		}
+		if ahead {
+			words := "-"
+			if x.Ahead != nil {
+				words = p.ends(x.Ahead)
+			}
+			cells = append(cells, words)
 		}
 		t.Add(cells...)
 	}

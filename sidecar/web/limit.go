@@ -20,6 +20,7 @@ type Limit struct {
 	net.Listener
 	Most, EachMost int
 	Free           []netip.Prefix // addresses without EachMost, such as those of proxies
+	FreeUsers      []uint32       // of unix sockets, likewise
 
 	refusing atomic.Int64
 	lock     sync.Mutex
@@ -79,7 +80,7 @@ func (l *Limit) refuse(conn net.Conn) {
 func (l *Limit) admit(c *limited) bool {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	free := slices.ContainsFunc(l.Free, func(p netip.Prefix) bool { return p.Contains(c.address) })
+	free := c.peer != nil && slices.Contains(l.FreeUsers, *c.peer) || slices.ContainsFunc(l.Free, func(p netip.Prefix) bool { return p.Contains(c.address) })
 	if l.open >= l.Most || !free && l.from[c.from] >= l.EachMost {
 		return false
 	}

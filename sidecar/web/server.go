@@ -38,14 +38,13 @@ type Server struct {
 	MaxConnections int
 	// Say is told of events, for the log; nil = nobody is.
 	Say func(string)
-
-	running chan struct{}
 }
 
 // The limits of one request.
 const (
 	maxHeader    = 16 << 10
 	maxAtOnce    = 64              // requests, without live streams
+	maxEach      = maxAtOnce / 4   // of them, of one person or address
 	maxWait      = 2 * time.Second // of a request for its turn
 	readHeaders  = 5 * time.Second
 	readRequest  = 10 * time.Second
@@ -122,7 +121,7 @@ func (s *Server) serveOn(server *http.Server, l net.Listener) error {
 	if most <= 0 {
 		most = 1000
 	}
-	limit := &Limit{Listener: l, Most: most, EachMost: max(most/4, 1), Free: s.Door.Proxies}
+	limit := &Limit{Listener: l, Most: most, EachMost: max(most/4, 1), Free: s.Door.Proxies, FreeUsers: s.Door.ProxyUsers}
 	if l.Addr().Network() == "unix" {
 		return server.Serve(limit)
 	}
@@ -162,7 +161,7 @@ func listenUnix(path string) (net.Listener, error) {
 
 // Handler gives the whole server without its listeners.
 func (s *Server) Handler() http.Handler {
-	s.running = make(chan struct{}, maxAtOnce)
+	running := newTurns()
 	mux := http.NewServeMux()
 	mux.Handle("/api/", s.API.Handler())
 	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "alive") })
@@ -188,13 +187,6 @@ func (s *Server) Handler() http.Handler {
 			plain(w, http.StatusBadRequest, "a question has no body")
 			return
 		}
-		if r.URL.Path != api.Root+"/live" {
-			if !s.enter(r.Context()) {
-				busy(w, "the server is busy")
-				return
-			}
-			defer func() { <-s.running }()
-		}
 		user, byProxy, err := s.Door.User(r)
 		var refused *rights.Refused
 		switch {
@@ -212,27 +204,17 @@ func (s *Server) Handler() http.Handler {
 			unknown(w, "you must say who you are: by the local socket, by a MUNGE credential (munge -s "+rights.Payload+"), or through the site's proxy")
 			return
 		}
+		if r.URL.Path != api.Root+"/live" {
+			leave, ok := running.enter(r.Context(), rights.Asker(user, r))
+			if !ok {
+				busy(w, "the server is busy")
+				return
+			}
+			defer leave()
+		}
 		person := s.Policy.Person(user, byProxy, s.Source.Scene())
 		mux.ServeHTTP(w, r.WithContext(rights.With(r.Context(), person)))
 	})
-}
-
-// enter waits for one of the places of running requests.
-func (s *Server) enter(ctx context.Context) bool {
-	select {
-	case s.running <- struct{}{}:
-		return true
-	default:
-	}
-	wait := time.NewTimer(maxWait)
-	defer wait.Stop()
-	select {
-	case s.running <- struct{}{}:
-		return true
-	case <-wait.C:
-	case <-ctx.Done():
-	}
-	return false
 }
 
 // headers keep browsers from doing anything but show our page with our own scripts.

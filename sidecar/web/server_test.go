@@ -382,6 +382,55 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
+// Clients that ask for large answers and do not read them hold the places of their own address, and not those of others.
+func TestClientsThatDoNotRead(t *testing.T) {
+	s := newServer()
+	large := strings.Repeat("x", 64<<20)
+	s.Page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, large) })
+	tcp, _ := run(t, s)
+	for range 80 {
+		conn, err := net.Dial("tcp", tcp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, text := get(t, http.DefaultClient, "http://"+tcp+"/livez"); status != http.StatusServiceUnavailable || text != "the server is busy\n" {
+		t.Errorf("the same address: status %d: %s", status, text)
+	}
+	elsewhere := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext}}
+	if status, text := get(t, elsewhere, "http://"+tcp+"/livez"); status != http.StatusOK {
+		t.Errorf("another address: status %d: %s", status, text)
+	}
+}
+
+// The header of a proxy counts at the socket if the proxy asks as its own user; other users of the host have no say.
+func TestAProxyAtTheSocket(t *testing.T) {
+	for _, c := range []struct {
+		proxy  uint32
+		header []string
+		status int
+		has    string
+	}{
+		{uint32(os.Getuid()), []string{"X-Remote-User", "ann"}, 200, `"user":"ann","operator":true`},
+		{uint32(os.Getuid()), []string{"X-Remote-User", "root"}, 200, `"user":"root","operator":false`},
+		{uint32(os.Getuid()), nil, 200, `"user":""`},
+		{uint32(os.Getuid()), []string{"X-Remote-User", "ann", "X-Remote-User", "root"}, 401, "2 times"},
+		{uint32(os.Getuid()) + 1, []string{"X-Remote-User", "ann"}, 200, `"user":"me","operator":false`},
+	} {
+		s := newServer()
+		s.Door.UserHeader, s.Door.ProxyUsers = "X-Remote-User", []uint32{c.proxy}
+		s.Door.NameOf = func(uint32) (string, error) { return "me", nil }
+		_, socket := run(t, s)
+		if status, text := get(t, overSocket(socket), "http://local/api/v1/person", c.header...); status != c.status || !strings.Contains(text, c.has) {
+			t.Errorf("%+v: status %d: %s", c, status, text)
+		}
+	}
+}
+
 // The socket of a dead server is replaced, that of a live one and other files are not.
 func TestSockets(t *testing.T) {
 	_, socket := run(t, newServer())

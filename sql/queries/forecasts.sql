@@ -58,6 +58,10 @@ delete from forecasts
 where not kept
 and at < to_timestamp($1::bigint / 1000.0);
 
+-- name: forecast_at
+select coalesce(max(at), '0001-01-01 00:00:00Z')
+from forecasts;
+
 -- name: forecast_of
 select {columns}
 from forecasts_now
@@ -89,8 +93,9 @@ order by f.at, f.job_key;
 -- name: forecast_past
 -- The jobs that came since a moment, or ran since then.
 select
-    {columns but started_at},
-    f.started_at
+    {columns but started_at, work_gpu_ms},
+    f.started_at,
+    j.alloc_gpu_ms + j.extra_gpu_ms as work_gpu_ms
 from jobs j
 left join lateral (
     select started_at

@@ -6,13 +6,13 @@ from members
 order by user_name, tenant;
 
 -- name: leases_between
--- Held between two moments ($2, $3), of a node ($4) or of all, of a job ($5) or of all, older than the lease that $6, $7 and $8 name.
+-- Held between two moments ($2, $3), of some nodes ($4) or of all, of a job ($5) or of all, older than the lease that $6, $7 and $8 name.
 select {columns}
 from lease_history
 where ($1::text[] is null or tenant = any ($1))
 and (ended_at is null or ended_at >= $2)
 and granted_at <= $3
-and ($4 = '' or $4 = any (nodes))
+and ($4::text[] is null or nodes && $4)
 and ($5::bigint = 0 or job_key = $5)
 and (granted_at, job_key, term) < ($6::timestamptz, $7::bigint, $8::integer)
 order by granted_at desc, job_key desc, term desc
@@ -28,11 +28,11 @@ order by number desc
 limit $2;
 
 -- name: events_before
--- Those of no tenant are for people who may see all, but for those of nodes.
+-- Those of no tenant are for people who may see all, but for those of nodes. An event of a job that is pruned is of job ''.
 select
     e.at,
     e.kind,
-    j.slurm_id,
+    coalesce(j.slurm_id, case when e.job_key is not null then '' end) as slurm_id,
     e.node,
     e.text,
     e.round,

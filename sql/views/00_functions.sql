@@ -48,6 +48,28 @@ create or replace function millionths(x numeric)
     end;
 comment on function millionths(numeric) is 'A number in millionths, as programs read it; Infinity is the largest there is.';
 
+create or replace function foretold(verb text, p10 timestamptz, p50 timestamptz, p90 timestamptz, horizon_ms bigint)
+    returns text
+    language sql
+    stable
+    return (
+        select case
+            when early is null then format('%s in more than %s days in 9 of 10 runs', verb, days)
+            when mid is null then format('%s after %s UTC in 9 of 10 runs, in more than %s days in half of them', verb, early, days)
+            when late is null then format('%s about %s UTC, after %s UTC in 9 of 10 runs', verb, mid, early)
+            when early = late then format('%s about %s UTC', verb, mid)
+            else format('%s about %s UTC, between %s and %s UTC in 8 of 10 runs', verb, mid, early, late)
+        end
+        from (
+            select
+                to_char(p10 at time zone 'UTC', 'YYYY-MM-DD HH24:MI') as early,
+                to_char(p50 at time zone 'UTC', 'YYYY-MM-DD HH24:MI') as mid,
+                to_char(p90 at time zone 'UTC', 'YYYY-MM-DD HH24:MI') as late,
+                round(horizon_ms / 86400000.0, 1)::double precision as days
+        ) w
+    );
+comment on function foretold(text, timestamptz, timestamptz, timestamptz, bigint) is 'When something happens by a forecast, in words; a moment that is null is beyond the horizon.';
+
 create or replace function stands(behind_ms bigint)
     returns text
     language sql

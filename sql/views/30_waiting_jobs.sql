@@ -12,12 +12,18 @@ with waiting as (
         o.slurm_id as other_slurm_id,
         case v.queue when 'job' then 'it' else 'its tenant' end as queuer,
         coalesce(nullif(v.pool, ''), 'any model') as pool_words,
-        coalesce(to_char(v.until_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'), 'a time not known yet') as until_words
+        coalesce(to_char(v.until_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'), 'a time not known yet') as until_words,
+        case
+            when a.why <> '' then 'none: ' || a.why
+            when a.waits then concat_ws('; ', foretold('starts', a.start_p10, a.start_p50, a.start_p90, a.horizon_ms), foretold('ends', a.end_p10, a.end_p50, a.end_p90, a.horizon_ms))
+            else ''
+        end as ahead
     from jobs j
     join job_statuses v on v.job_key = j.key
     left join tenants t on t.name = v.other
     left join jobs f on f.key = v.for_job
     left join jobs o on o.key = v.other_job
+    left join forecasts a on a.job_key = j.key and a.at = (select max(at) from forecasts)
     where j.state in ('waiting', 'completing')
 )
 select
@@ -87,7 +93,8 @@ select
     for_right,
     queue,
     other_slurm_id,
-    at as as_of
+    at as as_of,
+    coalesce(ahead, '') as forecast
 from waiting
 order by eligible_at, job_key;
 
@@ -122,3 +129,4 @@ comment on column waiting_jobs.for_right is 'Right by which for_slurm_id has suc
 comment on column waiting_jobs.queue is 'Claimant in line, where a policy divides heterogeneous GPU models: job, where the policy knows jobs only; empty = the tenant.';
 comment on column waiting_jobs.other_slurm_id is 'Job that went before it, where jobs queue; null = none.';
 comment on column waiting_jobs.as_of is 'As of when the numbers are: refreshed every few minutes, and whenever the reason changes.';
+comment on column waiting_jobs.forecast is 'When it starts and ends by the newest forecast; empty = there is none yet.';

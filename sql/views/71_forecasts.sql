@@ -16,7 +16,8 @@ select
     f.end_p90,
     f.at as as_of,
     f.runs,
-    span(f.horizon_ms) as horizon
+    span(f.horizon_ms) as horizon,
+    j.state
 from forecasts f
 join jobs j on j.key = f.job_key
 where f.at = (
@@ -44,3 +45,4 @@ comment on column forecasts_now.end_p90 is 'End in nine of ten runs, or earlier.
 comment on column forecasts_now.as_of is 'The moment from which it looks ahead.';
 comment on column forecasts_now.runs is 'Number of runs.';
 comment on column forecasts_now.horizon is 'How far ahead it looks.';
+comment on column forecasts_now.state is 'The job''s state now.';

@@ -4,14 +4,18 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
 // The two weeks of a trace: forecasts of the first calibrate, those of the second are judged. Each looks three days ahead, and the last
@@ -54,7 +58,8 @@ func (c *course) past(snap *cluster.Snapshot) forecast.Past {
 	ran := map[cluster.JobID]cluster.Span{}
 	for i := range snap.Cases {
 		x := &snap.Cases[i]
-		ran[x.Record.ID] = cluster.Span(x.Record.Alloc) / cluster.Span(max(x.Job.Request.GPUs, 1))
+		work, _ := x.Record.Work()
+		ran[x.Record.ID] = cluster.Span(work) / cluster.Span(max(x.Job.Request.GPUs, 1))
 	}
 	p := forecast.Past{From: experiment.Start}
 	for _, id := range c.order {
@@ -133,7 +138,17 @@ func (c *course) known(list []statement, at cluster.Instant) []forecast.Outcome 
 
 // onForecasts measures how long a forecast takes, and in each scene how often the moment was in the interval for eight of ten, and
 // the median error beside that of Slurm's estimates. The figures without a scene's name are of the worse scene.
-func onForecasts(dir string) error {
+//
+// With only, it measures instead one of forecastSites, on Venus.
+func onForecasts(dir, only string) error {
+	if only != "" {
+		change, ok := forecastSites[only]
+		if !ok {
+			return fmt.Errorf("-only: of -forecast there are %s", strings.Join(slices.Sorted(maps.Keys(forecastSites)), ", "))
+		}
+		_, _, err := onForecastScene(dir, &scenes[0], only, change)
+		return err
+	}
 	forecastOf10k()
 	if dir == "" {
 		fmt.Println("the figures of how good forecasts are are left out: FAIRLEASE_TRACES names no folder with the traces")
@@ -142,7 +157,7 @@ func onForecasts(dir string) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(2, runtime.NumCPU())))
 	coverage, ratio := 80.0, 0.0
 	for _, i := range []int{0, 2} { // venus60, philly64
-		c, r, err := onForecastScene(dir, &scenes[i])
+		c, r, err := onForecastScene(dir, &scenes[i], scenes[i].name, nil)
 		if err != nil {
 			return err
 		}
@@ -156,9 +171,46 @@ func onForecasts(dir string) error {
 	return nil
 }
 
-// onForecastScene measures a scene, and gives its coverage in percent and its error over Slurm's.
-func onForecastScene(dir string, x *scene) (coverage, ratio float64, err error) {
+// forecastSites are sites with what the scheduler of forecasts leaves out or simplifies: virtual clusters of whole nodes by weight; a fleet of
+// two GPU models, the faster one 1.3 to 4 times as fast by the user; equal users.
+var forecastSites = map[string]func(*experiment.Setup) error{
+	"cells": func(s *experiment.Setup) error {
+		s.Scheduler = "hived"
+		return nil
+	},
+	"models": func(s *experiment.Setup) (err error) {
+		s.Scheduler = "fairlease:gandiva-fair"
+		s.Fleet, err = experiment.ParseFleet("30x8:k80+30x8:v100")
+		s.Speeds = sim.Speeds{}
+		kinds := []string{"small", "medium", "large"}
+		for i, faster := range []sim.Speed{13, 22, 40} {
+			s.Speeds[sim.Task{Kind: kinds[i]}] = map[string]sim.Rate{"k80": {Speed: sim.Reference}, "v100": {Speed: sim.Reference * faster / 10}}
+		}
+		jobs := s.Load.Jobs
+		s.Load.Jobs = func(yield func(trace.Job) bool) {
+			for j := range jobs {
+				h := fnv.New32a()
+				_, _ = h.Write([]byte(j.User))
+				j.Kind, j.Model = kinds[h.Sum32()%3], ""
+				if !yield(j) {
+					return
+				}
+			}
+		}
+		return err
+	},
+	"users": func(s *experiment.Setup) error {
+		s.Settings.Users = cluster.UsersEqual
+		return nil
+	},
+}
+
+// onForecastScene measures a scene, perhaps changed, and gives its coverage in percent and its error over Slurm's.
+func onForecastScene(dir string, x *scene, name string, change func(*experiment.Setup) error) (coverage, ratio float64, err error) {
 	s, err := x.setup(dir)
+	if err == nil && change != nil {
+		err = change(&s)
+	}
 	if err != nil {
 		return 0, 0, err
 	}
@@ -206,10 +258,10 @@ func onForecastScene(dir string, x *scene) (coverage, ratio float64, err error) 
 		return 0, 0, err
 	}
 	fmt.Printf("%s on %s: forecasts of the second week by the first, %v ahead\n", s.Load.Name, s.Fleet, lookAhead)
-	if err := faithful(ctx, x.name, c, told); err != nil {
+	if err := faithful(ctx, name, c, told); err != nil {
 		return 0, 0, err
 	}
-	coverage, ratio = judge(x.name, c, judged, byAsked, byTight)
+	coverage, ratio = judge(name, c, judged, byAsked, byTight)
 	return coverage, ratio, nil
 }
 

@@ -37,7 +37,7 @@ func main() {
 	gavel := flag.String("gavel", "", "repeat Gavel's simulated experiments instead (minutes each): all, single, single+ss, multiple, multiple+ss, ftf, makespan, makespan+ss, estimates or cost")
 	models := flag.Bool("models", false, "compare the presets that divide heterogeneous GPUs instead (minutes)")
 	figures := flag.String("figures", "", "make the papers' figures again instead, into this folder")
-	only := flag.String("only", "", "of -figures those of one paper: gandiva-fair, gavel or oef; of -rivals, -saving and -curves the traces so named: venus60, venus40, philly64, venus")
+	only := flag.String("only", "", "of -figures those of one paper: gandiva-fair, gavel or oef; of -rivals, -saving and -curves the traces so named: venus60, venus40, philly64, venus; of -forecast one kind of site: cells, models or users")
 	saving := flag.String("saving", "", "measure instead what is left of fairness by how jobs save, on the traces in this folder (minutes)")
 	curves := flag.String("curves", "", "compare instead astraea and all baselines by how many jobs save: tables, and curves into this folder, on the traces of -traces or FAIRLEASE_TRACES (hours)")
 	rivals := flag.String("rivals", "", "measure instead fairness, completion time and overhead beside the best baseline's, on the traces in this folder (minutes)")
@@ -60,7 +60,7 @@ func main() {
 	case *web:
 		measure = onWeb
 	case *foresee:
-		measure = func() error { return onForecasts(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES"))) }
+		measure = func() error { return onForecasts(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES")), *only) }
 	case *silent:
 		measure = unreported
 	case *backlog:
@@ -120,7 +120,7 @@ func offline() error {
 		return err
 	}
 	dir := os.Getenv("FAIRLEASE_TRACES")
-	if err := onForecasts(dir); err != nil {
+	if err := onForecasts(dir, ""); err != nil {
 		return err
 	}
 	if dir == "" {

@@ -107,6 +107,7 @@ func TestPages(t *testing.T) {
 		{"cells", scenetest.Site{Nodes: 200, Jobs: 900, Cells: true, Counters: true}, true, "overview places place", true, false, false},
 		{"hostile", scenetest.Site{Nodes: 40, Jobs: 300, Market: true, Counters: true, Hostile: true}, true, "", false, true, true},
 		{"tenant", scenetest.Site{Nodes: 40, Jobs: 300, Market: true, Counters: true}, false, "overview leases round running", true, false, true},
+		{"sixty-tenants", scenetest.Site{Nodes: 60, Jobs: 400, Tenants: 60}, true, "overview gpus leases places", true, true, false},
 		{"empty", scenetest.Site{Tenants: 1}, true, "", true, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

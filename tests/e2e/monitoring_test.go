@@ -17,12 +17,14 @@ import (
 	"github.com/fairlease/fairlease/tests/monitoring"
 )
 
-// A real Prometheus that scrapes a real daemon fills every panel of the dashboards, and accepts the alarms. A real Chromium looks at the
-// web page of the same daemon.
+// A real Prometheus that scrapes a real daemon fills every panel of the dashboards, and accepts the alarms. Users of its tenants ask its web
+// server, and a real Chromium looks at the page.
 func TestDashboards(t *testing.T) {
 	t.Parallel()
 	suite := "forky"
-	r := newRig(t, suite, usual[suite], testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC})
+	accounts := tenants(1, 1)
+	accounts[1].Users = []string{"bob", "carol"} // carol is of both
+	r := newRig(t, suite, usual[suite], testcluster.Options{Accounts: accounts, Plugin: testcluster.PluginC})
 	config := r.configure("budgets: {nlp: {gpu_hours: 1000}}\n")
 	end := r.serve(config)
 	r.heard()
@@ -82,6 +84,7 @@ func TestDashboards(t *testing.T) {
 			t.Errorf("alarm %s is %s: %s", rule.Name, rule.Health, rule.LastError)
 		}
 	}
+	r.rights()
 	r.page(config, "nlp")
 	end(syscall.SIGTERM)
 }

@@ -52,7 +52,7 @@ var allowed = map[string][]string{
 	"sidecar/slurm":                 {"sidecar/cluster", "sidecar/hostlist", "sidecar/kinds"},
 	"sidecar/spending":              {"sidecar/cluster"},
 	"sidecar/tune":                  {"sidecar/cluster", "sidecar/sim/score"},
-	"sidecar/forecast":              {"sidecar/cluster", "sidecar/engine/expect", "sidecar/engine/stop"},
+	"sidecar/forecast":              {"sidecar/cluster", "sidecar/engine", "sidecar/engine/expect", "sidecar/engine/profile", "sidecar/engine/stop"},
 	"sidecar/store":                 {"sidecar/cluster", "sidecar/forecast", "sidecar/spending", "sidecar/tune", "migrate", "sql", "sidecar/telemetry/gpu", "sidecar/telemetry/remark"},
 	"sidecar/store/storetest":       {"migrate", "tests/cluster"},
 	"sidecar/explain":               {"sidecar/cluster"},

@@ -5,14 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 
 func (p *program) cellsShow() *cobra.Command {
-	var vc string
+	var vc, server string
 	var all, asJSON bool
 	c := &cobra.Command{Use: "show", Short: "show the cluster and every virtual cluster as trees of cells", Args: exactly(),
 		Long: `Show the cells as of the newest round: the cluster from the largest cells down, then the promise to
@@ -26,15 +25,14 @@ each virtual cluster (VC) at each level:
 A guaranteed lease holds cells of the job's own tenant. An opportunistic lease holds GPUs that
 are lent, and is recalled at once when their owner needs them.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
-				snap, plan, err := s.Last(c.Context())
+			return p.withSite(c.Context(), server, func(s ask.Site) error {
+				f, err := s.Cells(c.Context())
 				if err != nil {
 					return err
 				}
-				if snap.Cells == nil || plan.Cells == nil {
+				if f == nil {
 					return &failure.Error{Code: failure.No, What: "there are no cells in the newest round", Next: "describe them in cells.file (fairlease cells --help), and check with fairlease status that rounds are made"}
 				}
-				f := view.CellsOf(&snap, &plan)
 				if vc != "" && !f.Only(vc) {
 					return &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("there is no virtual cluster %q", vc), Next: "fairlease cells show lists all"}
 				}
@@ -48,5 +46,6 @@ are lent, and is recalled at once when their owner needs them.`,
 	c.Flags().StringVar(&vc, "vc", "", "only the virtual cluster `NAME`")
 	c.Flags().BoolVarP(&all, "all", "a", false, "do not summarise a large cluster")
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON, with all numbers, not summarised")
+	serverFlag(c, &server)
 	return c
 }

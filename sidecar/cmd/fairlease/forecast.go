@@ -13,6 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/outlook"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 
 const aboutForecast = `Say when a job starts and ends, or all jobs: in the median of the runs, and the interval for eight of ten.
@@ -25,6 +26,7 @@ func (p *program) forecast() *cobra.Command {
 	var l view.Form
 	var all, now bool
 	var workers int
+	var server string
 	c := &cobra.Command{Use: "forecast JOB|--all [--now]", Short: "say when jobs will start and end", Long: aboutForecast, Args: cobra.MaximumNArgs(1),
 		Example: "  fairlease forecast 4711\n  fairlease forecast --all\n  fairlease forecast --all --now --json",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -38,14 +40,25 @@ func (p *program) forecast() *cobra.Command {
 			case len(args) == 1 || !all && !now:
 				return failure.Usage("name a job, or give --all")
 			}
-			return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) error {
-				if !now {
-					list, err := s.Forecasts(c.Context(), 0)
+			if now && server != "" {
+				return failure.Usage("--now needs a reader's rights in the journal: leave --server out")
+			}
+			if !now {
+				return p.withSite(c.Context(), server, func(s ask.Site) error {
+					list, err := s.Forecasts(c.Context(), id)
 					if err != nil {
 						return err
 					}
-					return outlook.Show(p.page(l), list, id)
-				}
+					if err := outlook.Show(p.page(l), list, id); err != nil || !p.page(l).ForPeople() {
+						return err
+					}
+					if cells, err := s.Cells(c.Context()); err == nil && cells != nil {
+						p.printf("%s\n", outlook.OfCells)
+					}
+					return nil
+				})
+			}
+			return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) error {
 				q, err := outlook.Ask(c.Context(), s, cfg, workers, p.history(cfg))
 				if err != nil {
 					return err
@@ -64,6 +77,7 @@ func (p *program) forecast() *cobra.Command {
 	c.Flags().BoolVar(&now, "now", false, "make a forecast now, and write nothing down")
 	workersFlag(c, &workers)
 	listFlags(c, &l)
+	serverFlag(c, &server)
 	return c
 }
 

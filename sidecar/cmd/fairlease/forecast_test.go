@@ -54,6 +54,22 @@ func TestForecast(t *testing.T) {
 	if out := do(failure.OK, "forecast", waits.String()).out; !strings.Contains(out, "in 8 of 10 runs") || !strings.Contains(out, "100 runs") {
 		t.Error(out)
 	}
+	if out := do(failure.OK, "status").out; !strings.Contains(out, "next      job ") || !strings.Contains(out, " of nlp_user starts ") {
+		t.Error(out)
+	}
+	if out := do(failure.OK, "leases").out; !strings.Contains(out, "FORECAST") || !strings.Contains(out, " ends ") {
+		t.Error(out)
+	}
+	web := serveWeb(t, s, "")
+	for _, args := range [][]string{{"forecast", waits.String()}, {"forecast", "--all"}, {"forecast", "--all", "--json"}, {"leases"}, {"leases", "--all"}, {"status", "--json"}} {
+		want := do(failure.OK, args...).out
+		if got := do(failure.OK, append(args, "--server", "unix:"+web.socket)...).out; refreshed.ReplaceAllString(got, "") != refreshed.ReplaceAllString(want, "") && args[0] != "status" || args[0] == "status" && !strings.Contains(got, `"soon"`) {
+			t.Errorf("%v by the server:\n%s\nby the journal:\n%s", args, got, want)
+		}
+	}
+	if r := run(t, s.end, s.env, "forecast", "--all", "--now", "--server", "unix:"+web.socket); r.code != failure.Misuse || !strings.Contains(r.err, "leave --server out") {
+		t.Error(r)
+	}
 	if out := do(failure.OK, "explain", waits.String()).out; !strings.Contains(out, "Forecast    starts ") {
 		t.Error(out)
 	}

@@ -6,12 +6,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 
 func (p *program) profiles() *cobra.Command {
@@ -72,6 +71,7 @@ func (p *program) trades() *cobra.Command {
 	var l view.Form
 	var all bool
 	var limit int
+	var server string
 	c := &cobra.Command{Use: "trades", Short: "list trades between GPU models", Args: exactly(),
 		Long: `List trades: tenants swap entitlements of a fast and a slow GPU model (preset gandiva-fair), or tradable
 cells of their virtual clusters. Trades in force come first, then the newest:
@@ -83,7 +83,7 @@ cells of their virtual clusters. Trades in force come first, then the newest:
   GAINS      gain of each side, in GPUs of its slowest model
   UNDONE     amount that went back, when, and why`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
+			return p.withSite(c.Context(), server, func(s ask.Site) error {
 				list, err := s.Trades(c.Context(), all, limit)
 				if err != nil {
 					return err
@@ -92,16 +92,19 @@ cells of their virtual clusters. Trades in force come first, then the newest:
 				if len(list) > 0 || l.JSON || l.Parsable {
 					return p.list(c, page, s, page.TradeTable(list), list)
 				}
-				snap, plan, err := s.Last(c.Context())
+				policy, tradable, err := s.Trading(c.Context())
 				if err != nil {
 					return err
 				}
-				page.NoTrades(&snap, &plan, all)
+				if round, _, err := s.Newest(c.Context()); err == nil && round > 0 { // else asOf says so
+					page.NoTrades(policy, tradable, all)
+				}
 				return p.asOf(c, page, s)
 			})
 		}}
 	c.Flags().BoolVarP(&all, "all", "a", false, "include trades that have ended")
 	c.Flags().IntVar(&limit, "limit", 1000, "at most `N`, the newest")
 	listFlags(c, &l)
+	serverFlag(c, &server)
 	return c
 }

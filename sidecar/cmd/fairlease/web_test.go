@@ -98,7 +98,8 @@ func TestCommandsWithoutADatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := [][]string{{"tenants"}, {"tenants", "--json"}, {"tenants", "--debts"}, {"tenants", "--users"}, {"leases"}, {"leases", "--json"}, {"leases", "--all", "--limit", "3"}, {"leases", "-a", "-P"}, {"status", "-P"}}
+	commands := [][]string{{"tenants"}, {"tenants", "--json"}, {"tenants", "--debts"}, {"tenants", "--users"}, {"leases"}, {"leases", "--json"}, {"leases", "--all", "--limit", "3"}, {"leases", "-a", "-P"}, {"status", "-P"},
+		{"gpus"}, {"gpus", "-P"}, {"gpus", "v01", "--json"}, {"gpus", "nobody"}, {"trades"}, {"trades", "--all"}, {"trades", "--json"}, {"cells", "show"}, {"forecast", "--all"}, {"forecast", "1"}}
 	for i := range plan.State.Records {
 		commands = append(commands, []string{"explain", plan.State.Records[i].ID.String()})
 	}
@@ -286,6 +287,16 @@ func TestWebOfATenant(t *testing.T) {
 			t.Errorf("an event of others: %+v", e)
 		}
 	}
+	db := storetest.Connect(t, dsn)
+	if _, err := db.Exec(t.Context(), `insert into events (round, ordinal, at, kind, job_key, node, text) values ($1, 9999, now(), 'drift', 999999, 'v01', 'of a job that is pruned')`, plan.Round); err != nil {
+		t.Fatal(err)
+	}
+	for who, tenants := range map[string][]string{"a tenant": {"bio"}, "an operator": nil} {
+		list, err := s.EventsBefore(t.Context(), tenants, 0, 0, 1)
+		if err != nil || len(list) != 1 || (list[0].Ordinal == 9999) != (tenants == nil) || tenants == nil && list[0].SlurmID == nil {
+			t.Errorf("%s reads of a job that is pruned: %+v, %v", who, list, err)
+		}
+	}
 	shares, err := s.Shares(t.Context(), plan.At.Time().Add(-time.Hour), plan.At.Time().Add(time.Hour), 5*time.Minute, 1000)
 	if err != nil || len(shares) == 0 {
 		t.Errorf("%d shares, %v", len(shares), err)
@@ -295,7 +306,6 @@ func TestWebOfATenant(t *testing.T) {
 			t.Errorf("%v is not before %v", a.At, b.At)
 		}
 	}
-	db := storetest.Connect(t, dsn)
 	key := plan.State.Records[0].Key
 	if _, err := db.Exec(t.Context(), `insert into gpu_use values ('2027-01-01T10:00Z', $1, 'v100', 7200000, 3600000, 100, 1800000, 3600000, 0, 0, 0, 0, 0, 0, 3.6e8, 3600000, 77)`, key); err != nil {
 		t.Fatal(err)

@@ -195,6 +195,14 @@ func TestRights(t *testing.T) {
 		{me, fmt.Sprintf("/rounds/%d", d.Scene().Round), http.StatusForbidden, "only operators", other.User},
 		{operator, fmt.Sprintf("/rounds/%d", d.Scene().Round), http.StatusOK, `"snapshot"`, "odd"},
 		{me, "/person", http.StatusOK, `"operator":false`, other.Tenant},
+		{me, "/gpus?limit=1000", http.StatusOK, `"tenant":"` + other.Tenant, `"user":"` + other.User},
+		{me, "/gpus?of=" + mine.User, http.StatusOK, `"user":"` + mine.User, other.Tenant},
+		{me, "/gpus?of=" + other.User, http.StatusOK, "[]", "node"},
+		{operator, "/gpus?of=" + other.User, http.StatusOK, `"user":"` + other.User, mine.Tenant},
+		{me, "/forecasts?limit=1000", http.StatusOK, `"tenant":"` + me.Tenants[0], `"tenant":"` + other.Tenant},
+		{me, "/forecasts?job=" + mine.SlurmID, http.StatusOK, `"slurm_id":"` + mine.SlurmID, "odd"},
+		{me, "/forecasts?job=" + other.SlurmID, http.StatusOK, "[]", "slurm_id"},
+		{rights.Person{}, "/forecasts", http.StatusOK, "[]", "slurm_id"},
 		{me, "/market", http.StatusOK, `"bert"`, "odd"},
 		{rights.Person{}, "/market", http.StatusOK, `"trades"`, `"bert"`},
 	} {
@@ -207,12 +215,13 @@ func TestRights(t *testing.T) {
 
 // The parts of every list, one after the other, are the list.
 func TestCursors(t *testing.T) {
-	d := newDesk(scenetest.Site{Nodes: 12, Jobs: 77})
+	d := newDesk(scenetest.Site{Nodes: 12, Jobs: 77, Counters: true})
 	for _, c := range []struct {
 		target string
 		want   int
 	}{
 		{"/jobs", len(d.Scene().Jobs)}, {"/nodes", 12}, {"/leases", len(d.Scene().Leases)}, {"/leases?all=true", 7 * len(d.Scene().Leases)},
+		{"/gpus", len(d.Scene().GPUs)}, {"/gpus?of=n00001", len(d.Scene().Node("n00001").Seen)}, {"/forecasts", len(d.Scene().Forecasts)},
 		{"/rounds", int(d.Scene().Round)}, {"/events", 120},
 	} {
 		seen := map[string]bool{}

@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -50,18 +49,6 @@ func (l *lives) leave(who string) {
 	}
 }
 
-// who names the person who asks, or else the address.
-func who(r *http.Request) string {
-	if user := rights.From(r.Context()).User; user != "" {
-		return "user " + user
-	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
-
 func or[T comparable](value, otherwise T) T {
 	var none T
 	if value == none {
@@ -73,7 +60,7 @@ func or[T comparable](value, otherwise T) T {
 // live sends an event now, and one for each new Scene.
 func (a *API) live(w http.ResponseWriter, r *http.Request) {
 	full := &problem{status: http.StatusServiceUnavailable, What: "too many live streams are open", Next: "close some, or ask " + Root + "/status now and then with If-None-Match"}
-	name := who(r)
+	name := rights.Asker(rights.From(r.Context()).User, r)
 	if !a.lives.enter(name, or(a.MaxLiveEach, 20)) {
 		refuse(w, full)
 		return

@@ -98,6 +98,10 @@ var routes = []route{
 		params: []param{byLimit, byAfter, {"all", "Include leases that have ended.", yes, nil}, bySince, byUntil, {"node", "Only leases of this node.", text, nil}}},
 	{path: "/nodes", is: "Nodes with GPUs, and the jobs on them.", answer: nodes, gives: []scene.Node{}, params: []param{byLimit, byAfter}},
 	{path: "/nodes/{name}", is: "One node.", answer: node, gives: scene.Node{}},
+	{path: "/gpus", is: "GPUs, who has them and what they do, as fairlease gpus --json.", answer: gpus, gives: []store.GPU{}, params: []param{byLimit, byAfter,
+		{"of", "Only those of a node, of a user or of a job.", text, nil}}},
+	{path: "/forecasts", is: "The newest forecasts of live jobs, by fairlease's key, as fairlease forecast --all --json.", answer: forecasts, gives: []store.JobForecast{}, params: []param{byLimit, byAfter,
+		{"job", "Only this job, or the tasks of this array.", text, nil}}},
 	{path: "/cells", is: "Cells of virtual clusters, as fairlease cells show --json.", answer: cells, gives: view.Cells{}, params: []param{{"vc", "Only this virtual cluster.", text, nil}}},
 	{path: "/market", is: "How heterogeneous GPUs are divided and traded.", answer: func(c *call) (any, error) { return market(c.scene.Market), nil }, gives: scene.Market{}},
 	{path: "/trades", is: "Present and past trades, as fairlease trades --all --json.", answer: trades, gives: []store.Trade{}, past: true, params: []param{byLimit}},
@@ -198,11 +202,11 @@ func jobGPUs(c *call) (any, error) {
 	if j := c.scene.Job(id); j != nil {
 		return c.past.GPUHours(c.Context(), j.Key, c.limit())
 	}
-	x, err := c.past.Job(c.Context(), c.scene.Scope(), id)
+	j, err := c.past.Find(c.Context(), c.scene.Scope(), id)
 	if err != nil {
 		return nil, err
 	}
-	return c.past.GPUHours(c.Context(), x.Job.Key, c.limit())
+	return c.past.GPUHours(c.Context(), j.Key, c.limit())
 }
 
 // A cursor of leases is the last one's name: when it was granted in microseconds, its job's key and its term.
@@ -248,10 +252,14 @@ func leases(c *call) (any, error) {
 	var out []store.Lease
 	if c.args["all"] == "true" {
 		until := c.moment("until", time.Time{}) // without an end
-		w := store.LeaseWindow{Since: c.moment("since", time.Now().Add(-week)), Until: until, Node: node, Before: before, Limit: limit}
+		w := store.LeaseWindow{Since: c.moment("since", time.Now().Add(-week)), Until: until, Before: before, Limit: limit}
+		if node != "" {
+			w.Nodes = []string{node}
+		}
 		if out, err = c.past.Leases(c.Context(), c.scene.Scope(), w); err != nil {
 			return nil, err
 		}
+		store.LookAhead(out, c.scene.Forecasts)
 	} else {
 		for _, l := range c.scene.Leases {
 			later := before != nil && cmp.Or(before.Granted.Compare(l.Granted), cmp.Compare(before.Job, l.Job), cmp.Compare(before.Term, l.Term)) <= 0
@@ -288,6 +296,46 @@ func node(c *call) (any, error) {
 		return nil, missing("the newest round has no node %q with GPUs", c.PathValue("name"))
 	}
 	return *n, nil
+}
+
+func gpus(c *call) (any, error) {
+	list, of := c.scene.GPUs, c.args["of"]
+	if of != "" { // among what the person may see: a name of others selects nothing
+		list = slices.DeleteFunc(slices.Clone(list), func(g store.GPU) bool {
+			return g.Node != of && (g.User == nil || *g.User != of) && (g.Job == nil || *g.Job != of)
+		})
+	}
+	return part(c, list, func(at int, _ *store.GPU) int64 { return int64(at) })
+}
+
+func forecasts(c *call) (any, error) {
+	var id cluster.JobID
+	if text, ok := c.args["job"]; ok {
+		var err error
+		if id, err = cluster.ParseJobID(text); err != nil {
+			return nil, wrong("%v", err)
+		}
+	}
+	return part(c, store.ForecastsOf(c.scene.Forecasts, id), func(_ int, f *store.JobForecast) int64 { return int64(f.Key) })
+}
+
+// part gives the rows of a list after the cursor, at most limit. Cursors grow along the list.
+func part[T any](c *call, list []T, cursor func(at int, row *T) int64) ([]T, error) {
+	from := 0
+	if text, ok := c.args["after"]; ok {
+		after, err := numbers(text, 1)
+		if err != nil {
+			return nil, err
+		}
+		for from < len(list) && cursor(from, &list[from]) <= after[0] {
+			from++
+		}
+	}
+	to := min(from+c.limit(), len(list))
+	if from < to && to < len(list) {
+		c.next(strconv.FormatInt(cursor(to-1, &list[to-1]), 10))
+	}
+	return list[from:to], nil
 }
 
 func cells(c *call) (any, error) {

@@ -27,6 +27,15 @@ type Site interface {
 	// Budgets lists the budgets of all tenants, or of those that the person may see.
 	Budgets(ctx context.Context) ([]store.Budget, error)
 	Leases(ctx context.Context, all bool, limit int) ([]store.Lease, error)
+	// GPUs lists GPUs: those of a node, of a user or of a job; "" = all.
+	GPUs(ctx context.Context, of string) ([]store.GPU, error)
+	// Cells gives the cells of virtual clusters; nil = there are none in the newest round.
+	Cells(ctx context.Context) (*view.Cells, error)
+	Trades(ctx context.Context, all bool, limit int) ([]store.Trade, error)
+	// Trading tells which policy divides GPU models, "" = none, and whether virtual clusters may trade cells.
+	Trading(ctx context.Context) (policy string, tradable bool, err error)
+	// Forecasts lists the newest forecasts by job: of a job, or of all if it is zero.
+	Forecasts(ctx context.Context, id cluster.JobID) ([]store.JobForecast, error)
 	// Explain explains a job; store.ErrNone if it is not known.
 	Explain(ctx context.Context, id cluster.JobID) (*view.Explanation, error)
 	// Newest gives the number and time of the newest round; 0 = none.
@@ -90,6 +99,41 @@ func (j journal) Users(ctx context.Context) ([]cluster.UserAccount, error) {
 
 func (j journal) Budgets(ctx context.Context) ([]store.Budget, error) {
 	return j.Store.Budgets(ctx, "")
+}
+
+// mostGPUs is the maximum number of GPUs in a list.
+const mostGPUs = 1_000_000
+
+func (j journal) GPUs(ctx context.Context, of string) ([]store.GPU, error) {
+	return j.Store.GPUs(ctx, of, mostGPUs)
+}
+
+func (j journal) Cells(ctx context.Context) (*view.Cells, error) {
+	snap, plan, err := j.Last(ctx)
+	if err != nil || snap.Cells == nil || plan.Cells == nil {
+		return nil, err
+	}
+	return view.CellsOf(&snap, &plan), nil
+}
+
+func (j journal) Trading(ctx context.Context) (string, bool, error) {
+	snap, _, err := j.Last(ctx)
+	return snap.Settings.Divide, snap.Cells.Tradable(), err
+}
+
+func (j journal) Forecasts(ctx context.Context, id cluster.JobID) ([]store.JobForecast, error) {
+	list, err := j.Store.Forecasts(ctx, 0)
+	return store.ForecastsOf(list, id), err
+}
+
+func (j journal) Leases(ctx context.Context, all bool, limit int) ([]store.Lease, error) {
+	list, err := j.Store.Leases(ctx, all, limit)
+	if err != nil {
+		return nil, err
+	}
+	ahead, err := j.Store.Forecasts(ctx, 0)
+	store.LookAhead(list, ahead)
+	return list, err
 }
 
 func (j journal) Explain(ctx context.Context, id cluster.JobID) (*view.Explanation, error) {

@@ -117,7 +117,9 @@ func (c *Client) get(ctx context.Context, path string, out any) (next string, er
 	}
 	c.round, _ = strconv.ParseInt(answer.Header.Get("Fairlease-Round"), 10, 64)
 	c.at, _ = time.Parse(time.RFC3339, answer.Header.Get("Fairlease-At"))
-	next, _, _ = strings.Cut(strings.TrimPrefix(answer.Header.Get("Link"), "<"), ">")
+	if next, _, _ = strings.Cut(strings.TrimPrefix(answer.Header.Get("Link"), "<"), ">"); !strings.HasPrefix(next, "/") {
+		next = "" // it stays on this server
+	}
 	return next, nil
 }
 
@@ -182,6 +184,55 @@ func (c *Client) Leases(ctx context.Context, all bool, limit int) ([]store.Lease
 		query.Set("since", time.Unix(0, 0).UTC().Format(time.RFC3339))
 	}
 	return list[store.Lease](ctx, c, api.Root+"/leases?"+query.Encode(), limit)
+}
+
+// GPUs lists GPUs: those of a node, of a user or of a job; "" = all.
+func (c *Client) GPUs(ctx context.Context, of string) ([]store.GPU, error) {
+	query := url.Values{"limit": {strconv.Itoa(scene.MaxRows)}}
+	if of != "" {
+		query.Set("of", of)
+	}
+	return list[store.GPU](ctx, c, api.Root+"/gpus?"+query.Encode(), unbounded)
+}
+
+// Cells gives the cells of virtual clusters; nil = there are none in the newest round.
+func (c *Client) Cells(ctx context.Context) (*view.Cells, error) {
+	var cells view.Cells
+	if _, err := c.get(ctx, api.Root+"/cells", &cells); errors.Is(err, store.ErrNone) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return &cells, nil
+}
+
+// Trades lists trades: those in force, or all.
+func (c *Client) Trades(ctx context.Context, all bool, limit int) ([]store.Trade, error) {
+	if !all {
+		m, err := c.market(ctx)
+		return m.Trades[:min(len(m.Trades), limit)], err
+	}
+	return list[store.Trade](ctx, c, api.Root+"/trades?limit="+strconv.Itoa(max(min(limit, scene.MaxRows), 1)), limit)
+}
+
+// Trading tells which policy divides GPU models, "" = none, and whether virtual clusters may trade cells.
+func (c *Client) Trading(ctx context.Context) (policy string, tradable bool, err error) {
+	m, err := c.market(ctx)
+	return m.Policy, m.Tradable, err
+}
+
+func (c *Client) market(ctx context.Context) (m scene.Market, err error) {
+	_, err = c.get(ctx, api.Root+"/market", &m)
+	return m, err
+}
+
+// Forecasts lists the newest forecasts by job: of a job, or of all if it is zero.
+func (c *Client) Forecasts(ctx context.Context, id cluster.JobID) ([]store.JobForecast, error) {
+	query := url.Values{"limit": {strconv.Itoa(scene.MaxRows)}}
+	if id != (cluster.JobID{}) {
+		query.Set("job", id.String())
+	}
+	return list[store.JobForecast](ctx, c, api.Root+"/forecasts?"+query.Encode(), unbounded)
 }
 
 // Explain explains a job.

@@ -129,11 +129,11 @@ func jobPage(v *visit) (string, any, error) {
 			}
 		}
 	} else {
-		x, err := v.past().Job(ctx, v.Scope(), id)
+		found, err := v.past().Find(ctx, v.Scope(), id)
 		if v.history(err) != nil || v.Missing != "" {
 			return "", nil, errLost
 		}
-		j.Job = x.Job
+		j.Job = found
 	}
 	received, due := j.Work, j.WorkDue
 	j.Rho = cluster.RhoOf(received, due)
@@ -146,7 +146,7 @@ func jobPage(v *visit) (string, any, error) {
 		j.Remarks = told.Remarks
 		if told.Forecast != nil {
 			words := view.Page{Zone: v.zone(), Now: cluster.InstantOf(v.At)}
-			j.Forecast = strings.Split(words.Ahead(told.Forecast), "; ")
+			j.Forecast = strings.Split(words.Ahead(&told.Forecast.Forecast), "; ")
 		}
 	}
 	hours, err := v.past().GPUHours(ctx, j.Key, 14*24)

@@ -57,10 +57,7 @@ type span struct {
 	slot, gpus int
 }
 
-const (
-	mostLanes  = 20  // nodes on a page
-	mostOnNode = 400 // leases of a node
-)
+const mostLanes = 20 // nodes on a page
 
 func leasesPage(v *visit) (string, any, error) {
 	v.Title = "Leases"
@@ -80,21 +77,24 @@ func leasesPage(v *visit) (string, any, error) {
 	l.From, l.To = now.Add(-long), now.Add(long/10)
 	l.NowAt = l.at(now)
 	l.Ticks = l.ticks(v.zone())
+	names := []string{} // of no nodes, not of all
 	for _, n := range nodes[from:to] {
-		var rows []store.Lease
-		if v.Missing == "" {
-			var err error
-			rows, err = v.past().Leases(v.req.Context(), v.Scope(), store.LeaseWindow{Node: n.Name, Since: l.From, Until: now, Limit: mostOnNode})
-			if err := v.history(err); err != nil {
-				return "", nil, err
-			}
-		}
-		l.Lanes = append(l.Lanes, l.lane(v, n, rows))
-		l.Rows = append(l.Rows, rows...)
+		names = append(names, n.Name)
 	}
-	slices.SortStableFunc(l.Rows, func(a, b store.Lease) int { return b.Granted.Compare(a.Granted) })
-	l.Rows = slices.CompactFunc(l.Rows, func(a, b store.Lease) bool { return a.Job == b.Job && a.Term == b.Term })
-	l.Rows = l.Rows[:min(len(l.Rows), 100)]
+	rows, err := v.past().Leases(v.req.Context(), v.Scope(), store.LeaseWindow{Nodes: names, Since: l.From, Until: now, Limit: scene.MaxLeases})
+	if err := v.history(err); err != nil {
+		return "", nil, err
+	}
+	on := map[string][]*store.Lease{}
+	for i := range rows {
+		for _, name := range rows[i].Nodes {
+			on[name] = append(on[name], &rows[i])
+		}
+	}
+	for _, n := range nodes[from:to] {
+		l.Lanes = append(l.Lanes, l.lane(v, n, on[n.Name]))
+	}
+	l.Rows = rows[:min(len(rows), 100)]
 	return "leases", l, nil
 }
 
@@ -129,14 +129,13 @@ func (l *leases) ticks(zone *time.Location) (out []tick) {
 }
 
 // lane places the leases of a node on its GPUs: past ones of the rows, and those that jobs hold now, whose tenants everybody sees.
-func (l *leases) lane(v *visit, n *scene.Node, rows []store.Lease) lane {
+func (l *leases) lane(v *visit, n *scene.Node, rows []*store.Lease) lane {
 	out := lane{Node: n, GPUs: len(n.Drained)}
 	for _, g := range n.GPUs {
 		out.GPUs += g.Count
 	}
 	known := map[cluster.JobKey]bool{}
-	for i := range rows {
-		r := &rows[i]
+	for _, r := range rows {
 		from, to, until := r.Granted, r.Ends, "until"
 		if r.Started != nil {
 			from = *r.Started

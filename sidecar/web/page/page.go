@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -89,6 +90,9 @@ type entry struct {
 var entries = []entry{{Path: "/", Name: "Overview"}, {Path: "/gpus", Name: "GPUs over time"}, {Path: "/leases", Name: "Leases"}, {Path: "/places", Name: "Racks and nodes"},
 	{Path: "/jobs", Name: "Jobs"}, {Path: "/market", Name: "Market"}, {Path: "/rounds", Name: "Rounds"}}
 
+// focusing are the pages that show one tenant alone in colour on demand.
+var focusing = []string{"/gpus", "/leases", "/places"}
+
 // visit is a request for a page, and the data of the page.
 type visit struct {
 	*scene.Scene
@@ -96,6 +100,8 @@ type visit struct {
 	Content any
 	Who     rights.Person
 	Now     time.Time
+	// Focus is the tenant that alone has a colour on this page; "" = none.
+	Focus string
 	// Missing says why there is no history; "" = there is.
 	Missing string
 
@@ -131,7 +137,10 @@ var errLost = errors.New("no such page")
 func (p *Pages) serve(w http.ResponseWriter, r *http.Request, fill func(*visit) (string, any, error)) {
 	who := rights.From(r.Context())
 	v := &visit{Scene: who.See(p.Source.Scene()), Who: who, Now: time.Now(), pages: p, req: r}
-	v.colour = colours(v.Tenants)
+	if slices.Contains(focusing, r.URL.Path) {
+		v.Focus = v.query("tenant")
+	}
+	v.colour = colours(v.Tenants, v.Focus)
 	if c, err := r.Cookie("theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
 		v.theme = c.Value
 	}
@@ -297,16 +306,30 @@ func (v *visit) Reason(j *scene.Job) []string {
 	return strings.Split("It "+v.words(v.At, v.name).Reason(*j.Why), "; ")
 }
 
-// Colour is the class of a tenant's colour, the same on all pages: the seven tenants with the largest weights have one of their own.
-func (v *visit) Colour(tenant string) string {
-	c, ok := v.colour[tenant]
-	if !ok {
-		c = chart.Colours - 1
+// grey is the colour of the tenants that have none of their own.
+const grey = chart.Colours - 1
+
+// Colour is the class of a tenant's colour, the same on all pages: as many tenants as there are colours have one of their own, those
+// with the largest weights.
+func (v *visit) Colour(tenant string) string { return "k" + strconv.Itoa(v.hue(tenant)) }
+
+func (v *visit) hue(tenant string) int {
+	if c, ok := v.colour[tenant]; ok {
+		return c
 	}
-	return "k" + strconv.Itoa(c)
+	return grey
 }
 
-func colours(tenants []store.Tenant) map[string]int {
+// byHue sorts tenants by their colours, grey last.
+func (v *visit) byHue(a, b string) int {
+	if x, y := v.hue(a) == grey, v.hue(b) == grey; x != y {
+		return map[bool]int{true: 1, false: -1}[x]
+	}
+	return cmp.Or(v.hue(a)-v.hue(b), strings.Compare(a, b))
+}
+
+// colours gives each tenant a colour. With one in focus, all others are grey.
+func colours(tenants []store.Tenant, focus string) map[string]int {
 	weight := map[string]int64{}
 	var names []string
 	for i := range tenants {
@@ -319,7 +342,39 @@ func colours(tenants []store.Tenant) map[string]int {
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(weight[b], weight[a]), strings.Compare(a, b)) })
 	out := map[string]int{}
 	for i, name := range names {
-		out[name] = min(i, chart.Colours-1)
+		if i >= grey {
+			i++ // which is not a tenant's own
+		}
+		out[name] = i
+		if i >= chart.Hues {
+			out[name] = grey
+		}
+	}
+	if _, ok := out[focus]; ok {
+		for name, hue := range out {
+			switch {
+			case name != focus:
+				out[name] = grey
+			case hue == grey:
+				out[name] = 0
+			}
+		}
+	}
+	return out
+}
+
+// Path is that of this page, and TenantNames are the tenants that it can show alone.
+func (v *visit) Path() string { return v.req.URL.Path }
+
+func (v *visit) TenantNames() []string { return slices.Sorted(maps.Keys(v.colour)) }
+
+// Kept gives the parameters of this page that a form leaves as they are: all but one, and the page of a list.
+func (v *visit) Kept(but string) map[string]string {
+	out := map[string]string{}
+	for name, values := range v.req.URL.Query() {
+		if name != but && name != "page" && values[0] != "" {
+			out[name] = values[0]
+		}
 	}
 	return out
 }

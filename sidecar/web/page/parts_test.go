@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
@@ -85,8 +86,38 @@ func TestTenantsByHand(t *testing.T) {
 	if len(rows) != 2 || b.Name != "b" || b.HasRho || b.Owed.Hours() != 1 || a.Has != 3 || a.Due != 5 || a.Wants != 8 || a.Rho != 900_000 || a.Behind != 2*time.Hour || a.Level() != Warn || b.Level() != Good {
 		t.Errorf("rows %+v", rows)
 	}
-	got := colours([]store.Tenant{{Tenant: "x", Weight: 1}, {Tenant: "y", Weight: 5}, {Tenant: "x", Weight: 2}})
+	got := colours([]store.Tenant{{Tenant: "x", Weight: 1}, {Tenant: "y", Weight: 5}, {Tenant: "x", Weight: 2}}, "")
 	if got["y"] != 0 || got["x"] != 1 {
 		t.Errorf("colours %v", got)
+	}
+}
+
+// As many tenants as there are colours have one of their own, the largest; all others are grey, and last. One in focus has the only colour.
+func TestColoursOfTenants(t *testing.T) {
+	var tenants []store.Tenant
+	for i := range 60 {
+		tenants = append(tenants, store.Tenant{Tenant: fmt.Sprintf("t%02d", i), Pool: "a", Weight: int64(1 + i/59)})
+	}
+	v := &visit{colour: colours(tenants, "")}
+	seen := map[int]int{}
+	for name := range v.colour {
+		seen[v.hue(name)]++
+	}
+	if len(seen) != chart.Hues || seen[grey] != 60-(chart.Hues-1) || v.hue("t59") != 0 || v.hue("t00") != 1 || v.hue("nobody") != grey {
+		t.Errorf("tenants by colour: %v", seen)
+	}
+	keys := v.tenantKeys()
+	if last := keys[len(keys)-1]; len(keys) != chart.Hues || last.Name != "41 other tenants" || last.Class != "k7" || keys[0].Name != "t59" {
+		t.Errorf("%+v", keys)
+	}
+	v.colour = colours(tenants, "t58") // which has no colour of its own
+	if keys = v.tenantKeys(); len(keys) != 2 || keys[0] != (legendKey{"k0", "t58"}) || keys[1].Name != "59 other tenants" {
+		t.Errorf("%+v", keys)
+	}
+	if v.colour = colours(tenants, "t03"); v.hue("t03") != 4 || v.hue("t59") != grey {
+		t.Errorf("t03 has colour %d, t59 %d", v.hue("t03"), v.hue("t59"))
+	}
+	if v.colour = colours(tenants[:8], "eve"); v.hue("t07") != grey+1 {
+		t.Errorf("the eighth tenant has colour %d", v.hue("t07"))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -252,10 +251,10 @@ func (v *visit) keys(by string) []legendKey {
 
 // tenantKeys is the legend of the tenants' colours.
 func (v *visit) tenantKeys() (out []legendKey) {
-	names := slices.SortedFunc(maps.Keys(v.colour), func(a, b string) int { return cmp.Or(v.colour[a]-v.colour[b], strings.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(v.colour), v.byHue)
 	for i, name := range names {
-		if i == chart.Colours-1 && len(names) > chart.Colours {
-			return append(out, legendKey{v.Colour(name), "other tenants"})
+		if rest := len(names) - i; v.hue(name) == grey && rest > 1 {
+			return append(out, legendKey{v.Colour(name), plural(rest, "other tenant", "other tenants")})
 		}
 		out = append(out, legendKey{v.Colour(name), name})
 	}

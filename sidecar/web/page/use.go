@@ -84,6 +84,9 @@ func usePage(v *visit) (string, any, error) {
 	}
 	lines := tenantLines(shares, since, until, step)
 	u.All = v.stack(lines, since, step, u.Pool)
+	if v.Focus != "" {
+		lines = slices.DeleteFunc(lines, func(t tenantLine) bool { return t.name != v.Focus })
+	}
 	var from, to int
 	u.Pager, from, to = v.pager(len(lines), 24)
 	for i := range lines[from:to] {
@@ -145,10 +148,10 @@ func (v *visit) stack(lines []tenantLine, since time.Time, step time.Duration, p
 	c := &chart.Chart{Title: "GPUs held by each tenant over time", Kind: chart.Areas, Wide: true, X: chart.Axis{Label: "time", Time: true}, Y: chart.Axis{Label: "GPUs"}}
 	sorted := slices.Clone(lines)
 	slices.SortFunc(sorted, func(a, b tenantLine) int {
-		return cmp.Or(v.colour[a.name]-v.colour[b.name], strings.Compare(a.name, b.name))
+		return v.byHue(a.name, b.name)
 	})
 	var xs chart.Values
-	rest, others := chart.Series{Steps: true, Colour: chart.Colours - 1}, 0
+	rest, others := chart.Series{Steps: true, Colour: grey}, 0
 	for i := range sorted {
 		t := &sorted[i]
 		if xs == nil {
@@ -157,7 +160,7 @@ func (v *visit) stack(lines []tenantLine, since time.Time, step time.Duration, p
 			}
 			rest.X, rest.Y = xs, make(chart.Values, len(xs))
 		}
-		if k := v.colour[t.name]; k < chart.Colours-1 {
+		if k := v.hue(t.name); k != grey {
 			c.Series = append(c.Series, chart.Series{Name: t.name, Colour: k, Steps: true, X: xs, Y: t.has})
 			continue
 		}
@@ -196,11 +199,7 @@ func (v *visit) against(t *tenantLine, since time.Time, step time.Duration) tena
 	for k := range t.has {
 		xs = append(xs, float64(since.Add(time.Duration(k)*step).Unix()))
 	}
-	k, ok := v.colour[t.name]
-	if !ok {
-		k = chart.Colours - 1
-	}
 	c := &chart.Chart{Title: "GPUs of " + t.name + " against its due", Kind: chart.Lines, X: chart.Axis{Label: "time", Time: true}, Y: chart.Axis{Label: "GPUs"},
-		Series: []chart.Series{{Name: "held", Colour: k, Steps: true, X: xs, Y: t.has}, {Name: "due", Plain: true, Steps: true, Y: t.due}}}
+		Series: []chart.Series{{Name: "held", Colour: v.hue(t.name), Steps: true, X: xs, Y: t.has}, {Name: "due", Plain: true, Steps: true, Y: t.due}}}
 	return tenantUse{Name: t.name, Has: t.meanHas, Due: t.meanDue, Chart: c}
 }

@@ -32,6 +32,8 @@ type Door struct {
 	// Proxies are the addresses at which UserHeader is believed; none = nowhere.
 	Proxies    []netip.Prefix
 	UserHeader string
+	// ProxyUsers are the users of this host that proxies run as: their UserHeader is believed at a unix socket, too.
+	ProxyUsers []uint32
 	// NameOf gives the name of a user of this host; nil = UserName.
 	NameOf func(uid uint32) (string, error)
 
@@ -80,6 +82,10 @@ func (d *Door) User(r *http.Request) (name string, byProxy bool, err error) {
 		nameOf = UserName
 	}
 	if uid, ok := r.Context().Value(peerKey{}).(uint32); ok {
+		if slices.Contains(d.ProxyUsers, uid) {
+			name, err = d.header(r)
+			return name, name != "", err
+		}
 		name, err = nameOf(uid)
 		return name, false, err
 	}
@@ -109,6 +115,11 @@ func (d *Door) told(r *http.Request) (string, error) {
 	if d.UserHeader == "" || !slices.ContainsFunc(d.Proxies, func(p netip.Prefix) bool { return p.Contains(address) }) {
 		return "", nil
 	}
+	return d.header(r)
+}
+
+// header gives the user that a proxy's header names.
+func (d *Door) header(r *http.Request) (string, error) {
 	values := r.Header.Values(d.UserHeader)
 	switch {
 	case len(values) == 0 || len(values) == 1 && values[0] == "":

@@ -112,19 +112,9 @@ func (s *Scene) only(x *view.Explanation) *view.Explanation {
 			m.Trial = ""
 		}
 	}
-	sides := func(t *cluster.Trade) {
-		for _, side := range []*cluster.PartyName{&t.FastTo, &t.SlowTo} {
-			if !s.scope.Sees(side.Tenant) {
-				side.Kind = ""
-			}
-		}
-	}
-	x.Models.Trades, x.Models.CellTrades = slices.Clone(x.Models.Trades), slices.Clone(x.Models.CellTrades)
+	x.Models.Trades, x.Models.CellTrades = slices.Clone(x.Models.Trades), cellTradesFor(x.Models.CellTrades, s.scope.Sees)
 	for i := range x.Models.Trades {
-		sides(&x.Models.Trades[i])
-	}
-	for i := range x.Models.CellTrades {
-		sides(&x.Models.CellTrades[i].Trade)
+		tradeFor(&x.Models.Trades[i], s.scope.Sees)
 	}
 	return x
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // jobsOf lists the live jobs that a scope shows, with their reasons.
-func jobsOf(snap *cluster.Snapshot, plan *cluster.Plan, scope Scope) []Job {
+func jobsOf(f *Facts, scope Scope) []Job {
+	snap, plan := &f.Snapshot, &f.Plan
 	statuses := make(map[cluster.JobKey]*cluster.JobStatus, len(plan.Statuses))
 	for i := range plan.Statuses {
 		statuses[plan.Statuses[i].Job] = &plan.Statuses[i]
@@ -24,7 +25,7 @@ func jobsOf(snap *cluster.Snapshot, plan *cluster.Plan, scope Scope) []Job {
 		if c.Gone || c.Job.State == cluster.Done || c.Job.Request.GPUs == 0 && c.Job.GPUsHeld() == 0 || !scope.Sees(c.Record.Tenant) {
 			continue
 		}
-		j := Job{Job: jobOf(c, record(plan, c.Record.Key)), Says: c.Job.PendingReason}
+		j := Job{Job: jobOf(c, record(plan, c.Record.Key)), Says: c.Job.PendingReason, Ahead: f.ahead(c.Record.Key)}
 		if j.Says == "None" {
 			j.Says = ""
 		}

@@ -182,6 +182,9 @@ func (k *Keeper) look(ctx context.Context, rounds **store.Follower) error {
 	} else if f.Snapshot, f.Plan, err = (*rounds).Last(ctx); err != nil {
 		return err
 	}
+	if f.Forecasts, err = forecasts(ctx, s, now.facts.Forecasts); err != nil {
+		return err
+	}
 	if err := f.read(ctx, s); err != nil {
 		return err
 	}
@@ -209,6 +212,14 @@ func (s *Scene) leads(lead *store.Leader) bool {
 	return lead.Term == had.Term && lead.Holder == had.Holder && alive == s.Status.Alive
 }
 
+// forecasts reads the newest forecasts unless they are known: there are new ones only every some minutes.
+func forecasts(ctx context.Context, s *store.Store, known []store.JobForecast) ([]store.JobForecast, error) {
+	if at, err := s.ForecastAt(ctx); err != nil || len(known) > 0 && known[0].AsOf.Equal(at) {
+		return known, err
+	}
+	return s.Forecasts(ctx, 0)
+}
+
 // read reads what is not in the round.
 func (f *Facts) read(ctx context.Context, s *store.Store) (err error) {
 	const mostLeases, mostGPUs = 100_000, 200_000
@@ -228,6 +239,7 @@ func (f *Facts) read(ctx context.Context, s *store.Store) (err error) {
 	get("the events", func() (e error) { f.Events, e = s.EventsBefore(ctx, nil, 0, 0, MaxRows); return e })
 	get("the GPUs", func() (e error) { f.GPUs, e = s.GPUs(ctx, "", mostGPUs); return e })
 	get("the GPUs", func() (e error) { f.GPULooks, f.Unseen, e = s.GPULooks(ctx); return e })
+	get("the remarks on jobs", func() (e error) { f.Remarks, e = s.Remarks(ctx, "", MaxRows); return e })
 	get("the users", func() (e error) { f.Members, e = s.Members(ctx); return e })
 	get("the overrides", func() (e error) { f.Orders, e = s.Overrides(ctx, MaxRows); return e })
 	f.Orders = slices.DeleteFunc(f.Orders, func(o store.Order) bool { return o.Ended != nil || o.Until.Before(f.Read) })

@@ -13,6 +13,7 @@ import (
 // The bounds of the Past.
 const (
 	MaxRows   = 1000                // rows of a list
+	MaxLeases = 8000                // rows of Leases
 	MaxShares = 50_000              // rows of Shares
 	MaxWindow = 32 * 24 * time.Hour // length of a window
 	maxAtOnce = 3                   // queries at the same time; a store has four connections
@@ -20,15 +21,18 @@ const (
 )
 
 // Past is history in the journal. Its methods show what a scope may see, and fail with ErrNone if that is nothing, and with ErrBusy
-// while too many ask. All other errors mean that the journal does not answer. Lists are newest first and have at most MaxRows rows.
+// while too many ask. All other errors mean that the journal does not answer. Lists are newest first and have at most MaxRows rows,
+// unless they say otherwise.
 type Past interface {
 	// Job explains the newest job with that id in Slurm, also one that has ended.
 	Job(ctx context.Context, scope Scope, id cluster.JobID) (store.Explanation, error)
+	// Find gives the newest job with that id in Slurm, also one that has ended.
+	Find(ctx context.Context, scope Scope, id cluster.JobID) (store.Job, error)
 	// Told gives what only the journal knows of a live job. The caller has looked at rights.
 	Told(ctx context.Context, job *store.Job) (Told, error)
 	// GPUHours gives what the GPUs of a job did. The caller has looked at rights.
 	GPUHours(ctx context.Context, key cluster.JobKey, limit int) ([]store.GPUHour, error)
-	// Leases lists leases that were in force in a window. Its Tenants are set from the scope.
+	// Leases lists leases that were in force in a window, at most MaxLeases. Its Tenants are set from the scope.
 	Leases(ctx context.Context, scope Scope, w store.LeaseWindow) ([]store.Lease, error)
 	// Rounds lists rounds before a number; 0 = the newest.
 	Rounds(ctx context.Context, before int64, limit int) ([]store.Round, error)
@@ -87,12 +91,21 @@ func ask[T any](ctx context.Context, p *past, slots chan struct{}, query func(co
 	return query(ctx, s)
 }
 
-func (p *past) Job(ctx context.Context, scope Scope, id cluster.JobID) (store.Explanation, error) {
-	x, err := ask(ctx, p, p.whole, func(ctx context.Context, s *store.Store) (store.Explanation, error) { return s.ExplainJob(ctx, id) })
-	if err == nil && !scope.Sees(x.Job.Tenant) {
-		return store.Explanation{}, fmt.Errorf("job %s: %w", id, ErrNone)
+func (p *past) Find(ctx context.Context, scope Scope, id cluster.JobID) (store.Job, error) {
+	j, err := ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) (store.Job, error) { return s.JobOf(ctx, id) })
+	if err == nil && !scope.Sees(j.Tenant) {
+		return store.Job{}, fmt.Errorf("job %s: %w", id, ErrNone)
 	}
-	return x, err
+	return j, err
+}
+
+// Job looks first whether the scope has the job: a stranger neither costs much nor learns by the time whether there is one.
+func (p *past) Job(ctx context.Context, scope Scope, id cluster.JobID) (store.Explanation, error) {
+	j, err := p.Find(ctx, scope, id)
+	if err != nil {
+		return store.Explanation{}, err
+	}
+	return ask(ctx, p, p.whole, func(ctx context.Context, s *store.Store) (store.Explanation, error) { return s.ExplainKey(ctx, j.Key) })
 }
 
 // told is the number of leases and actions in the history of a job, as in store.Explanation.
@@ -121,7 +134,10 @@ func (p *past) GPUHours(ctx context.Context, key cluster.JobKey, limit int) ([]s
 }
 
 func (p *past) Leases(ctx context.Context, scope Scope, w store.LeaseWindow) ([]store.Lease, error) {
-	w.Tenants, w.Limit = scope.Names(), rows(w.Limit)
+	w.Tenants = scope.Names()
+	if w.Limit <= 0 || w.Limit > MaxLeases {
+		w.Limit = MaxLeases
+	}
 	return ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Lease, error) { return s.LeasesBetween(ctx, &w) })
 }
 

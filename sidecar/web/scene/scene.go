@@ -33,10 +33,12 @@ type Facts struct {
 	Trades   []store.Trade // in force
 	// Effective is the tenants' throughput; none without a policy that divides GPU models.
 	Effective []store.Effective
-	Events    []store.Noted // the newest
+	Events    []store.Noted       // the newest
+	Forecasts []store.JobForecast // the newest, by key
 	GPUs      []store.GPU
 	GPULooks  []store.GPULook
 	Unseen    []store.GPUNode
+	Remarks   []store.Remark // on running jobs
 	Members   []cluster.Member
 	Orders    []store.Order // overrides in force
 	// Mode and Acting are as configured here.
@@ -61,10 +63,13 @@ type Scene struct {
 	Jobs    []Job                 // waiting, running, suspended and completing, by key
 	Leases  []store.Lease         // in force, newest first
 	Nodes   []Node                // by name
-	Cells   *view.Cells           // nil = there are no cells
-	Market  Market
-	Events  []store.Noted // the newest, newest first
-	Orders  []store.Order // overrides in force
+	GPUs    []store.GPU           // by node, as their counters showed them last
+	// Forecasts are the newest, by key.
+	Forecasts []store.JobForecast
+	Cells     *view.Cells // nil = there are no cells
+	Market    Market
+	Events    []store.Noted // the newest, newest first
+	Orders    []store.Order // overrides in force
 
 	// Snapshot and Plan are the whole round; nil for people who may not see all.
 	Snapshot *cluster.Snapshot
@@ -88,6 +93,8 @@ type Job struct {
 	Ends   *time.Time   `json:"ends,omitempty"`  // its lease
 	// Says is Slurm's own reason why it waits.
 	Says string `json:"slurm_says,omitempty"`
+	// Ahead is its forecast; nil = there is none.
+	Ahead *store.Forecast `json:"forecast,omitempty"`
 	// Why is the reason as data. It names no job that the person may not see.
 	Why *cluster.Reason `json:"-"`
 }
@@ -101,7 +108,7 @@ type Node struct {
 	Bad        string         `json:"bad,omitempty"`
 	Busy       string         `json:"busy,omitempty"`
 	Jobs       []Holder       `json:"jobs"`
-	// Seen is what the counters of its GPUs showed last.
+	// Seen is the part of the Scene's GPUs.
 	Seen []store.GPU `json:"gpus_now,omitempty"`
 }
 
@@ -114,10 +121,12 @@ type Holder struct {
 
 // Market is how heterogeneous GPUs are divided and traded.
 type Market struct {
-	Policy    string              `json:"policy,omitempty"` // "" = none divides GPU models
-	Chooser   string              `json:"models_chooser,omitempty"`
-	Why       string              `json:"why,omitempty"`   // tenants fall back to weighted shares
-	Bound     string              `json:"bound,omitempty"` // how far the division may be from the best, in words
+	Policy  string `json:"policy,omitempty"` // "" = none divides GPU models
+	Chooser string `json:"models_chooser,omitempty"`
+	Why     string `json:"why,omitempty"`   // tenants fall back to weighted shares
+	Bound   string `json:"bound,omitempty"` // how far the division may be from the best, in words
+	// Tradable tells whether virtual clusters may trade cells.
+	Tradable  bool                `json:"tradable_cells,omitempty"`
 	Trades    []store.Trade       `json:"trades"`
 	Cells     []cluster.CellTrade `json:"cell_trades"`
 	Effective []store.Effective   `json:"effective"`
@@ -127,19 +136,48 @@ type Market struct {
 func Of(f Facts) *Scene {
 	snap, plan := &f.Snapshot, &f.Plan
 	s := &Scene{facts: &f, scope: Scope{All: true}, lock: new(sync.Mutex), Round: plan.Round, At: plan.At.Time(), Read: f.Read,
-		Tenants: f.Tenants, Debts: f.Debts, Budgets: f.Budgets, Users: plan.State.Ledger.Users, Leases: f.Leases, Events: f.Events, Orders: f.Orders, Snapshot: snap, Plan: plan}
+		Tenants: f.Tenants, Debts: f.Debts, Budgets: f.Budgets, Users: plan.State.Ledger.Users, Leases: slices.Clone(f.Leases), GPUs: f.GPUs, Events: f.Events, Orders: f.Orders, Snapshot: snap, Plan: plan}
 	s.Status = view.StatusOf(f.Leader, snap, plan, f.Effective)
-	s.Status.GPUs, s.Status.Unseen, s.Status.Mode, s.Status.Acting, s.Status.Budgets = f.GPULooks, f.Unseen, f.Mode, f.Acting, f.Budgets
-	s.Jobs = jobsOf(snap, plan, s.scope)
-	s.Nodes = nodesOf(snap, plan, f.GPUs)
+	s.Status.GPUs, s.Status.Unseen, s.Status.Remarks, s.Status.Mode, s.Status.Acting = f.GPULooks, f.Unseen, f.Remarks, f.Mode, f.Acting
+	s.Status.Budgets = f.Budgets
+	s.Forecasts = f.live()
+	s.Status.Soon = view.Soonest(s.Forecasts)
+	store.LookAhead(s.Leases, s.Forecasts)
+	s.Jobs = jobsOf(&f, s.scope)
+	s.Nodes = nodesOf(snap, plan)
+	s.look()
 	if snap.Cells != nil && plan.Cells != nil {
 		s.Cells = view.CellsOf(snap, plan)
 	}
-	s.Market = Market{Policy: snap.Settings.Divide, Chooser: s.Status.Chooser, Bound: s.Status.Bound, Trades: f.Trades, Cells: plan.State.CellTrades, Effective: f.Effective}
+	s.Market = Market{Policy: snap.Settings.Divide, Chooser: s.Status.Chooser, Bound: s.Status.Bound, Tradable: snap.Cells.Tradable(), Trades: f.Trades, Cells: plan.State.CellTrades, Effective: f.Effective}
 	if d := snap.Allocation; d != nil && d.Policy == snap.Settings.Divide {
 		s.Market.Why = d.Why
 	}
 	return s
+}
+
+// ahead gives the forecast of a job; nil = there is none.
+func (f *Facts) ahead(key cluster.JobKey) *store.Forecast {
+	if i, ok := slices.BinarySearchFunc(f.Forecasts, key, func(x store.JobForecast, key cluster.JobKey) int { return cmp.Compare(x.Key, key) }); ok {
+		return &f.Forecasts[i].Forecast
+	}
+	return nil
+}
+
+// live gives the forecasts of live jobs, with their states in the round.
+func (f *Facts) live() []store.JobForecast {
+	out := []store.JobForecast{}
+	cases, at := f.Snapshot.Cases, 0
+	for _, x := range f.Forecasts {
+		for at < len(cases) && cases[at].Record.Key < x.Key {
+			at++
+		}
+		if at < len(cases) && cases[at].Record.Key == x.Key && !cases[at].Gone {
+			x.State = string(cases[at].Job.State)
+			out = append(out, x)
+		}
+	}
+	return out
 }
 
 // silent gives the Scene with the time since which the journal does not answer; zero = it answers.
@@ -190,8 +228,22 @@ func moment(t cluster.Instant) *time.Time {
 	return &at
 }
 
+// look gives the nodes their part of the GPUs.
+func (s *Scene) look() {
+	for first := 0; first < len(s.GPUs); {
+		last := first
+		for last < len(s.GPUs) && s.GPUs[last].Node == s.GPUs[first].Node {
+			last++
+		}
+		if n := s.Node(s.GPUs[first].Node); n != nil {
+			n.Seen = s.GPUs[first:last]
+		}
+		first = last
+	}
+}
+
 // nodesOf gives the nodes with GPUs, and the jobs on them.
-func nodesOf(snap *cluster.Snapshot, plan *cluster.Plan, gpus []store.GPU) []Node {
+func nodesOf(snap *cluster.Snapshot, plan *cluster.Plan) []Node {
 	out := make([]Node, 0, len(snap.Nodes))
 	at := make(map[string]int, len(snap.Nodes))
 	for i := range snap.Nodes {
@@ -222,16 +274,6 @@ func nodesOf(snap *cluster.Snapshot, plan *cluster.Plan, gpus []store.GPU) []Nod
 			}
 			out[n].Jobs = append(out[n].Jobs, x)
 		}
-	}
-	for first := 0; first < len(gpus); {
-		last := first
-		for last < len(gpus) && gpus[last].Node == gpus[first].Node {
-			last++
-		}
-		if n, ok := at[gpus[first].Node]; ok {
-			out[n].Seen = gpus[first:last]
-		}
-		first = last
 	}
 	return out
 }

@@ -18,7 +18,7 @@ var _ scene.Past = &scenetest.Past{}
 // all gives everything that a Scene shows, as JSON.
 func all(t *testing.T, s *scene.Scene) string {
 	t.Helper()
-	text, err := json.Marshal([]any{s.Status, s.Tenants, s.Debts, s.Users, s.Jobs, s.Leases, s.Nodes, s.Cells, s.Market, s.Events, s.Orders, s.Snapshot, s.Plan})
+	text, err := json.Marshal([]any{s.Status, s.Tenants, s.Debts, s.Users, s.Jobs, s.Leases, s.Nodes, s.GPUs, s.Forecasts, s.Cells, s.Market, s.Events, s.Orders, s.Snapshot, s.Plan})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +49,15 @@ func TestAPartNamesNobodyElse(t *testing.T) {
 			if j.Tenant != mine && (strings.Contains(text, `"slurm_id":"`+j.SlurmID+`"`) || strings.Contains(text, `"job":"`+j.SlurmID+`"`) || strings.Contains(text, "job "+j.SlurmID+" ")) {
 				t.Fatalf("job %s of %s is named", j.SlurmID, j.Tenant)
 			}
+		}
+		if site.Cells && (strings.Count(text, `"kind-0"`) != 2 || strings.Contains(text, `"kind-1"`)) {
+			t.Error("trades of cells name the types of jobs of others, or not one's own")
+		}
+		if len(part.Forecasts) == 0 || len(part.Forecasts) == len(s.Forecasts) || len(part.Status.Soon) != 3 || part.Leases[0].Ahead == nil {
+			t.Errorf("%d of %d forecasts, %+v", len(part.Forecasts), len(s.Forecasts), part.Status.Soon)
+		}
+		if site.Counters && (len(part.GPUs) != len(s.GPUs) || len(part.Nodes[0].Seen) != len(s.Nodes[0].Seen)) {
+			t.Errorf("%d of %d GPUs", len(part.GPUs), len(s.GPUs))
 		}
 		if !strings.Contains(text, "kept for another job") {
 			t.Error("no reason speaks of a hidden job")

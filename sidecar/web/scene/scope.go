@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
@@ -68,9 +69,15 @@ func (s *Scene) part(scope Scope) *Scene {
 	out := &Scene{Serial: s.Serial, Round: s.Round, At: s.At, Read: s.Read, Silent: s.Silent, Tenants: s.Tenants, Debts: s.Debts, facts: s.facts, scope: scope, lock: new(sync.Mutex)}
 	sees := scope.Sees
 	status := *s.Status
-	status.Aside, status.Stranded = nil, nil
+	status.Aside, status.Stranded, status.Remarks = nil, nil, nil
+	for i := range s.Forecasts {
+		if sees(s.Forecasts[i].Tenant) {
+			out.Forecasts = append(out.Forecasts, s.Forecasts[i])
+		}
+	}
+	status.Soon = view.Soonest(out.Forecasts)
 	known := map[string]bool{} // ids of visible jobs
-	out.Jobs = jobsOf(s.Snapshot, s.Plan, scope)
+	out.Jobs = jobsOf(s.facts, scope)
 	for i := range out.Jobs {
 		known[out.Jobs[i].SlurmID] = true
 	}
@@ -112,10 +119,20 @@ func (s *Scene) part(scope Scope) *Scene {
 			out.Orders = append(out.Orders, *o)
 		}
 	}
+	for _, x := range s.Status.Remarks {
+		if known[x.Job] {
+			status.Remarks = append(status.Remarks, x)
+		}
+	}
+	out.GPUs = make([]store.GPU, len(s.GPUs))
+	for i := range s.GPUs {
+		out.GPUs[i] = gpuFor(s.GPUs[i], sees)
+	}
 	out.Nodes = make([]Node, len(s.Nodes))
 	for i := range s.Nodes {
 		out.Nodes[i] = nodeFor(s.Nodes[i], sees)
 	}
+	out.look()
 	if s.Cells != nil {
 		out.Cells = cellsFor(s.Cells, sees)
 	}
@@ -130,16 +147,16 @@ func nodeFor(n Node, sees func(string) bool) Node {
 		jobs[i] = n.Jobs[i]
 		jobs[i].JobInCell = *jobFor(&n.Jobs[i].JobInCell, sees)
 	}
-	n.Jobs = jobs
-	seen := make([]store.GPU, len(n.Seen))
-	for i := range n.Seen {
-		seen[i] = n.Seen[i]
-		if g := &seen[i]; g.Tenant == nil || !sees(*g.Tenant) {
-			g.Job, g.Name, g.User = nil, nil, nil
-		}
-	}
-	n.Seen = seen
+	n.Jobs, n.Seen = jobs, nil
 	return n
+}
+
+// gpuFor gives a GPU without the job of others that holds it, and what is unusual about that.
+func gpuFor(g store.GPU, sees func(string) bool) store.GPU {
+	if g.Tenant == nil || !sees(*g.Tenant) {
+		g.Job, g.Name, g.User, g.Remarks = nil, nil, nil, nil
+	}
+	return g
 }
 
 // jobFor gives a job as a person may see it; nil stays nil.
@@ -163,7 +180,7 @@ func jobsFor(list []*view.JobInCell, sees func(string) bool) []*view.JobInCell {
 // cellsFor gives the cells without what the jobs of others are.
 func cellsFor(c *view.Cells, sees func(string) bool) *view.Cells {
 	out := *c
-	out.Cluster, out.Unsafe = treeFor(c.Cluster, sees), nil
+	out.Cluster, out.Unsafe, out.Trades = treeFor(c.Cluster, sees), nil, cellTradesFor(c.Trades, sees)
 	out.VCs = nil
 	for _, vc := range c.VCs {
 		levels := slices.Clone(vc.Levels)
@@ -205,16 +222,24 @@ func marketFor(m Market, sees func(string) bool) Market {
 			t.SlowToKind = ""
 		}
 	}
-	cells := slices.Clone(m.Cells)
-	for i := range cells {
-		t := &cells[i]
-		if !sees(t.FastTo.Tenant) {
-			t.FastTo.Kind = ""
-		}
-		if !sees(t.SlowTo.Tenant) {
-			t.SlowTo.Kind = ""
+	m.Trades, m.Cells = trades, cellTradesFor(m.Cells, sees)
+	return m
+}
+
+// cellTradesFor gives trades of cells without the types of jobs of others.
+func cellTradesFor(list []cluster.CellTrade, sees func(string) bool) []cluster.CellTrade {
+	list = slices.Clone(list)
+	for i := range list {
+		tradeFor(&list[i].Trade, sees)
+	}
+	return list
+}
+
+// tradeFor takes the types of jobs of others out of a trade.
+func tradeFor(t *cluster.Trade, sees func(string) bool) {
+	for _, side := range []*cluster.PartyName{&t.FastTo, &t.SlowTo} {
+		if !sees(side.Tenant) {
+			side.Kind = ""
 		}
 	}
-	m.Trades, m.Cells = trades, cells
-	return m
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os/user"
+	"strconv"
 
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/connect"
@@ -83,6 +84,17 @@ func server(cfg *config.Config, version string, source api.Source) (*web.Server,
 		return nil, fmt.Errorf("asking for the user of this process: %w", err)
 	}
 	door := &rights.Door{Proxies: proxies, UserHeader: w.UserHeader}
+	for _, name := range w.ProxyUsers {
+		u, err := user.Lookup(name)
+		if err != nil {
+			return nil, &failure.Error{Code: failure.Misuse, What: "web.proxy_users names a user that this host does not know", Err: err}
+		}
+		uid, err := strconv.ParseUint(u.Uid, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("the number of user %s: %w", name, err)
+		}
+		door.ProxyUsers = append(door.ProxyUsers, uint32(uid))
+	}
 	if w.Munge {
 		door.Open = telemetry.Munge{Socket: w.MungeSocket}.Open
 	}

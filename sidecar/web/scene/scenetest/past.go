@@ -34,6 +34,12 @@ func (p *Past) Job(_ context.Context, scope scene.Scope, id cluster.JobID) (stor
 		Round: p.Facts.Plan.Round, At: p.Facts.Plan.At, NumbersAt: p.Facts.Plan.At, Leases: []store.Lease{}, Actions: []store.Action{}}, p.Err
 }
 
+// Find gives such a job.
+func (p *Past) Find(ctx context.Context, scope scene.Scope, id cluster.JobID) (store.Job, error) {
+	x, err := p.Job(ctx, scope, id)
+	return x.Job, err
+}
+
 // Told gives a lease, an action, a remark and a forecast of any job.
 func (p *Past) Told(_ context.Context, job *store.Job) (scene.Told, error) {
 	ended, ok := p.Facts.Plan.At.Time().Add(-time.Hour), true
@@ -45,8 +51,8 @@ func (p *Past) Told(_ context.Context, job *store.Job) (scene.Told, error) {
 	}
 	return scene.Told{Leases: []store.Lease{l}, Actions: []store.Action{a},
 		Remarks: []store.Remark{{Job: job.SlurmID, User: job.User, Kind: "straggler", Node: "n00001", Since: ended, Text: "GPU 3 of n00001 has done half of what the job's other GPUs do"}},
-		Forecast: &store.JobForecast{Key: key, SlurmID: job.SlurmID, Waits: job.State == "waiting", StartP10: &soon, StartP50: &soon, StartP90: &later, EndP10: &later, EndP50: &later,
-			AsOf: ended, Runs: 100, Horizon: 7 * 24 * time.Hour}}, nil
+		Forecast: &store.JobForecast{Key: key, SlurmID: job.SlurmID, State: job.State, Forecast: store.Forecast{Waits: job.State == "waiting", StartP10: &soon, StartP50: &soon, StartP90: &later, EndP10: &later, EndP50: &later,
+			AsOf: ended, Runs: 100, Horizon: 7 * 24 * time.Hour}}}, nil
 }
 
 // GPUHours gives a day of any job.
@@ -61,7 +67,7 @@ func (p *Past) GPUHours(context.Context, cluster.JobKey, int) (out []store.GPUHo
 // Leases gives the present leases, and six ended ones before each.
 func (p *Past) Leases(_ context.Context, scope scene.Scope, w store.LeaseWindow) (out []store.Lease, _ error) {
 	for _, l := range p.Facts.Leases {
-		if !scope.Sees(l.Tenant) || w.Node != "" && !slices.Contains(l.Nodes, w.Node) || w.Job != 0 && l.Job != w.Job {
+		if !scope.Sees(l.Tenant) || w.Nodes != nil && !slices.ContainsFunc(l.Nodes, func(n string) bool { return slices.Contains(w.Nodes, n) }) || w.Job != 0 && l.Job != w.Job {
 			continue
 		}
 		for term := range 7 {

@@ -58,8 +58,13 @@ func (site Site) rows(f *scene.Facts) {
 		f.Budgets = append(f.Budgets, b)
 	}
 	f.Events = site.events(f)
+	f.Forecasts = forecasts(f)
 	if site.Market && len(snap.Tenants) > 1 {
 		site.market(f)
+	}
+	if site.Cells {
+		f.Plan.State.CellTrades = []cluster.CellTrade{{Trade: cluster.Trade{ID: 7, Fast: "h100", Slow: "k80", Price: 2,
+			FastTo: cluster.PartyName{Tenant: f.Snapshot.Tenants[0].Name, Kind: "kind-0"}, SlowTo: cluster.PartyName{Tenant: f.Snapshot.Tenants[1].Name, Kind: "kind-1"}}}}
 	}
 	if site.Counters {
 		site.counters(f, cases)
@@ -78,6 +83,24 @@ func leaseRow(l *cluster.Lease, cases map[cluster.JobKey]*cluster.Case) store.Le
 		row.Started = &at
 	}
 	return row
+}
+
+// forecasts makes up a forecast of every job.
+func forecasts(f *scene.Facts) (out []store.JobForecast) {
+	at := func(hours int) *time.Time {
+		t := f.Plan.At.Time().Add(time.Duration(hours) * time.Hour)
+		return &t
+	}
+	for i := range f.Snapshot.Cases {
+		c := &f.Snapshot.Cases[i]
+		x := store.JobForecast{Key: c.Record.Key, SlurmID: c.Record.ID.String(), Name: c.Job.Name, Tenant: c.Record.Tenant, User: c.Job.User, GPUs: c.Job.Request.GPUs, State: string(c.Job.State),
+			Forecast: store.Forecast{Waits: c.Job.State == cluster.Waiting, EndP10: at(20 + i%40), EndP50: at(30 + i%50), AsOf: *at(0), Runs: 100, Horizon: 7 * 24 * time.Hour}}
+		if x.Waits {
+			x.StartP10, x.StartP50, x.StartP90 = at(i%9), at(1+i%10), at(2+i%15)
+		}
+		out = append(out, x)
+	}
+	return out
 }
 
 // events makes up events, the newest first.
