@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The Lua version of slurmplugin/job_submit_fairlease.c, for sites that load job_submit/lua: it gates GPU jobs of managed partitions at
+-- fairlease 0.1.0: the Lua version of slurmplugin/job_submit_fairlease.c, for sites that load job_submit/lua: it gates GPU jobs of managed partitions at
 -- submission, so that they wait for a lease instead of starting at once. It reads the same settings (slurmplugin/fairlease-plugin.conf
 -- explains them), once, when slurmctld loads this script. It copies the hints in FAIRLEASE_HINTS too. It differs in three points:
 --

@@ -137,7 +137,7 @@ func roleNames(schema string) []string {
 	return names
 }
 
-// makeRoles makes the roles that are missing, and lets this user give views to their owner.
+// makeRoles makes the roles that are missing, and lets this user and the owner of the tables give views to their owner.
 func makeRoles(ctx context.Context, tx pgx.Tx, schema string) (made int, err error) {
 	var me string
 	if err := tx.QueryRow(ctx, "select current_user").Scan(&me); err != nil {
@@ -164,16 +164,31 @@ func makeRoles(ctx context.Context, tx pgx.Tx, schema string) (made int, err err
 		}
 		made++
 	}
-	var able bool
-	err = tx.QueryRow(ctx, "select pg_has_role($1, case when current_setting('server_version_num')::int >= 160000 then 'set' else 'member' end)", schema+viewer).Scan(&able)
-	if err != nil || able {
+	// The owner of the tables renews the views, even where an administrator makes the roles.
+	rows, err := tx.Query(ctx, `
+		select tableowner::text
+		from pg_tables
+		where schemaname = current_schema() and tablename = 'schema_version'
+			and not pg_has_role(tableowner, $1, case when current_setting('server_version_num')::int >= 160000 then 'set' else 'member' end)
+		union select current_user::text
+		where not pg_has_role($1, case when current_setting('server_version_num')::int >= 160000 then 'set' else 'member' end)`, schema+viewer)
+	if err != nil {
 		return made, err
 	}
-	_, err = tx.Exec(ctx, fmt.Sprintf("grant %s to current_user", owner))
-	if denied(err) {
-		return 0, fmt.Errorf("user %s may not give views to role %s: %s", me, schema+viewer, byHand)
+	lacking, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return made, err
 	}
-	return made, err
+	for _, user := range lacking {
+		_, err := tx.Exec(ctx, fmt.Sprintf("grant %s to %s", owner, quoted(user)))
+		if denied(err) {
+			return 0, fmt.Errorf("user %s may not give views to role %s: %s", me, schema+viewer, byHand)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return made, nil
 }
 
 // grant gives the roles their rights on what is in the schema now, the views their owner, and the tables their policies.

@@ -415,3 +415,23 @@ func TestRolesThatMayNotBeMade(t *testing.T) {
 		t.Errorf("it said %q", said)
 	}
 }
+
+// An administrator of PostgreSQL may make the roles of a journal that another user owns: its owner still reads and renews the views.
+func TestRolesMadeByAnAdministrator(t *testing.T) {
+	dsn := storetest.Empty(t)
+	db := storetest.Connect(t, dsn)
+	name := storetest.Role(t, db, "owner")
+	execute(t, db, fmt.Sprintf("grant create on database %s to %s", pgx.Identifier{text(t, db, "select current_database()::text")}.Sanitize(), name))
+	owner := storetest.As(dsn, name)
+	for _, work := range []func() error{
+		func() error { _, _, err := migrate.Up(t.Context(), owner, migrate.Schema, quiet); return err },
+		func() error { return migrate.Roles(t.Context(), dsn, migrate.Schema, quiet) },
+		func() error { _, err := storetest.Connect(t, owner).Exec(t.Context(), "table leader_now"); return err },
+		func() error { _, _, err := migrate.Up(t.Context(), owner, migrate.Schema, quiet); return err },
+		func() error { return migrate.Roles(t.Context(), dsn, migrate.Schema, quiet) },
+	} {
+		if err := work(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

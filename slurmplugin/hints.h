@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#ifndef FAIRLEASE_VERSION
+#define FAIRLEASE_VERSION "" /* unknown: see the Makefile */
+#endif
 #define HINTS_VARIABLE "FAIRLEASE_HINTS" /* the environment's twin of --fairlease */
 #define HINTS_NOTE "fairlease:"		 /* the word of admin_comment */
 #define HINTS_LENGTH 512		 /* bytes of hints that the sidecar reads, with a comma behind each */

@@ -30,6 +30,7 @@
 const char plugin_name[] = "fairlease gate for GPU jobs";
 const char plugin_type[] = "job_submit/fairlease";
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+const char fairlease_version[] = FAIRLEASE_VERSION; /* fairlease doctor reads it in the file */
 
 typedef struct job_record job_record_t; /* opaque: public headers do not show it */
 

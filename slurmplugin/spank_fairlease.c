@@ -18,6 +18,7 @@
 #include "hints.h"
 
 SPANK_PLUGIN(fairlease, 1);
+const char fairlease_version[] = FAIRLEASE_VERSION; /* fairlease doctor reads it in the file */
 
 enum { MOST_MISTAKES = 8 };
 

@@ -25,7 +25,7 @@ type leaders struct {
 // Daemon opens the daemon's store.
 func Daemon(c *config.Config) func(context.Context) (daemon.Store, error) {
 	return func(ctx context.Context) (daemon.Store, error) {
-		s, err := Journal(ctx, c)
+		s, err := JournalOf(ctx, c, Serve)
 		if errors.Is(err, store.ErrSchema) || c.Database.URL == "" {
 			return nil, fmt.Errorf("%w: %w", daemon.ErrSchema, err)
 		}

@@ -15,8 +15,9 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // The levels of findings.
@@ -70,12 +71,16 @@ func Check(cfg *config.Config, seen *Seen) []Finding {
 	f.folders(cfg, seen.Folders)
 	f.modes(seen.Loose)
 	f.progress(cfg, seen)
+	f.area = "parts"
+	f.parts(cfg, seen)
 	f.area = "slurm"
 	f.slurm(cfg, &seen.Slurm)
 	f.area = "gpus"
 	f.gpus(seen.GPUs, seen.Slurm.Sighting)
 	f.area = "postgresql"
 	f.database(cfg, &seen.Database, seen.Slurm.Sighting)
+	f.area = "web"
+	f.web(cfg, seen)
 	f.area = "jobs"
 	f.saves(cfg, seen.Database.Past, seen.Slurm.Sighting)
 	f.remarks(seen.Database.Remarks)
@@ -140,21 +145,16 @@ func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Obse
 		return
 	}
 	if d.Err != nil {
-		f.add(Fail, "connection", failure.Cause(d.Err), "rounds pause while PostgreSQL is away", "check that it runs at "+config.Mask(cfg.Database.URL)+" and lets this user in")
+		f.add(Fail, "connection", failure.Cause(d.Err), "rounds pause while PostgreSQL is away", connect.DatabaseNext(cfg, d.Err))
 		return
 	}
 	f.must(d.Version >= 150000, Fail, "version", fmt.Sprintf("PostgreSQL %d", d.Version/10000), "fairlease needs 15 or newer", "upgrade it")
-	switch {
-	case errors.Is(d.OpenErr, store.ErrSchema):
-		f.add(Fail, "schema", failure.Cause(d.OpenErr), "the daemon does not start", "run fairlease migrate with the newest fairlease")
-		return
-	case d.OpenErr != nil:
-		f.add(Fail, "schema", failure.Cause(d.OpenErr), "the daemon cannot work", "see the message")
-		return
+	if d.OpenErr != nil {
+		return // see parts
 	}
-	f.ok("schema", "version %d", d.Schema)
 	f.must(d.Rights, Fail, "rights", fmt.Sprintf("user %s %s", d.User, map[bool]string{true: "may write the journal", false: "may not write the journal"}[d.Rights]),
-		"rounds cannot be recorded, so none is made", "run fairlease migrate as that user, or grant it all on the tables of schema fairlease")
+		"rounds cannot be recorded, so none is made",
+		"run this as the daemon's user (runuser -u fairlease -- fairlease doctor); that user must own the schema, or have the role fairlease_daemon (docs/database.md)")
 	skew := d.Skew.Round(10 * time.Millisecond)
 	f.must(skew.Abs() <= clockSkew, Warn, "clock", fmt.Sprintf("this host's clock is within %v of PostgreSQL's", max(skew.Abs(), 10*time.Millisecond)),
 		"overrides, terms and leadership follow different clocks", "synchronise the clocks (chrony, systemd-timesyncd)")
@@ -166,6 +166,13 @@ func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Obse
 		f.ok("leader", "no daemon leads")
 	default:
 		f.ok("leader", "%s leads, seen %v ago", d.Leader.Holder, d.Leader.Silent.Round(time.Millisecond))
+		found := "the last round had those of this file"
+		if len(d.InForce) > 0 {
+			found = "the last round had others than this file: " + view.Some(d.InForce, 5)
+		}
+		f.must(len(d.InForce) == 0, Warn, "settings in force", found,
+			"the daemon that leads has read another file, or has not read this one since it changed",
+			"systemctl reload fairlease on its host; give a standby the same file")
 	}
 }
 

@@ -84,7 +84,7 @@ func TestDatabase(t *testing.T) {
 		{"good", func(*doctor.Database) {}, ""},
 		{"away", func(d *doctor.Database) { *d = doctor.Database{Err: errors.New("refused")} }, "connection fail: refused"},
 		{"old", func(d *doctor.Database) { d.Version = 140022 }, "version fail: PostgreSQL 14"},
-		{"no schema", func(d *doctor.Database) { d.OpenErr = fmt.Errorf("%w: there is none", store.ErrSchema) }, "schema fail: "},
+		{"no schema", func(d *doctor.Database) { d.OpenErr = fmt.Errorf("%w: there is none", store.ErrSchema) }, "database schema fail: "},
 		{"no rights", func(d *doctor.Database) { d.Rights = false }, "rights fail: user fairlease may not write the journal"},
 		{"another clock", func(d *doctor.Database) { d.Skew = -3 * time.Second }, "clock warn: this host's clock is within 3s of PostgreSQL's"},
 		{"its cluster", func(d *doctor.Database) { d.Of = &is }, ""},
@@ -95,7 +95,8 @@ func TestDatabase(t *testing.T) {
 		c.change(&d)
 		cfg := config.Default()
 		cfg.Database.URL = "postgresql://u:secret@h/f"
-		found := ofArea(doctor.Check(cfg, &doctor.Seen{Database: d, Slurm: doctor.Slurm{Sighting: &here}}), "postgresql")
+		found := doctor.Check(cfg, &doctor.Seen{Database: d, Slurm: doctor.Slurm{Sighting: &here}})
+		found = append(ofArea(found, "postgresql"), named(found, "database schema")...)
 		found = slices.DeleteFunc(found, func(x doctor.Finding) bool { return x.Level == doctor.OK })
 		if got := strings.Join(told(t, found), "\n"); !strings.HasPrefix(got, c.want) || (c.want == "") != (got == "") || strings.Contains(got, "secret") {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

@@ -23,9 +23,11 @@ import (
 // Seen is what the doctor's user can see.
 type Seen struct {
 	UID      int
+	Parts    Parts
 	Folders  []Folder
 	Loose    []config.Loose
 	Munge    error // why munged does not answer; only if reports are enabled
+	Web      Web
 	Reports  Reports
 	Slurm    Slurm
 	GPUs     *Gauged // nil = telemetry is off, or Slurm did not answer
@@ -62,7 +64,7 @@ type Slurm struct {
 
 // Look reads everything that a configuration names.
 func Look(ctx context.Context, cfg *config.Config, clock func() time.Time) *Seen {
-	s := &Seen{UID: os.Getuid(), Loose: cfg.LooseFiles()}
+	s := &Seen{UID: os.Getuid(), Loose: cfg.LooseFiles(), Parts: readParts(ctx)}
 	for _, x := range []Folder{
 		{Check: "heartbeats", Path: cfg.Files.Heartbeats, Means: "the submit plugin gates no job without a heartbeat, so jobs start before they are granted a lease"},
 		{Check: "state", Path: filepath.Dir(cfg.Files.State), Means: "the daemon does not act if it cannot first record the values of jobs"},
@@ -79,6 +81,7 @@ func Look(ctx context.Context, cfg *config.Config, clock func() time.Time) *Seen
 	}
 	s.Slurm = askSlurm(ctx, cfg)
 	s.GPUs = gauge(ctx, cfg, s.Slurm.Sighting)
+	s.Web = readWeb(ctx, cfg, clock())
 	if cfg.Database.URL != "" {
 		s.Database = askDatabase(ctx, cfg, clock())
 	}

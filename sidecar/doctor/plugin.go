@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,14 +15,15 @@ import (
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
-// PluginFile is the file with the submit plugin's settings.
+// PluginFile is the file with the submit plugin's settings, and the plugin itself.
 type PluginFile struct {
-	Path string // "" = Slurm has no such plugin
-	Text string
-	Err  error
+	Path    string // "" = Slurm has no such plugin
+	Text    string
+	Err     error
+	Library *Library // nil = this host does not have Slurm's configuration
 }
 
-// ReadPlugin reads the file, if Slurm has the plugin.
+// ReadPlugin reads both, if Slurm has the plugin.
 func ReadPlugin(cfg *config.Config, slurmConf map[string]string) (p PluginFile) {
 	c := conf(slurmConf)
 	if !c.hasPlugin() {
@@ -31,10 +31,10 @@ func ReadPlugin(cfg *config.Config, slurmConf map[string]string) (p PluginFile) 
 	}
 	p.Path = cfg.Gate.PluginConf
 	if p.Path == "" {
-		p.Path = filepath.Join(filepath.Dir(c[slurm.ConfFile]), "fairlease-plugin.conf")
+		p.Path = c.beside("fairlease-plugin.conf")
 	}
 	text, err := os.ReadFile(p.Path)
-	p.Text, p.Err = string(text), err
+	p.Text, p.Err, p.Library = string(text), err, readSubmit(c)
 	return p
 }
 

@@ -2,11 +2,15 @@ package doctor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
@@ -24,15 +28,13 @@ func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 		return
 	}
 	if s.Err != nil {
-		f.add(Fail, "connection", failure.Cause(s.Err), "rounds pause while Slurm is away",
-			"check that slurmrestd and slurmctld run, slurm.address, and that this user may open the socket")
+		f.add(Fail, "connection", failure.Cause(s.Err), "rounds pause while Slurm is away", connectionNext(cfg, s.Err))
+		f.token(s.Facts.Token)
 		return
 	}
 	facts := &s.Facts
 	f.ok("version", "Slurm %s, cluster %s, API %s of %s", facts.Release, facts.Cluster, facts.Speaks, strings.Join(facts.Offered, " "))
-	if facts.Token != "" {
-		f.add(Warn, "token", facts.Token, "Slurm refuses an expired token, and rounds pause", "have the file renewed in time; fairlease reads it again when it changes")
-	}
+	f.token(facts.Token)
 	f.rights(facts)
 	f.capacity(facts)
 	f.qos(cfg, facts)
@@ -52,7 +54,6 @@ func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 	f.sighting(cfg, s.Sighting)
 	f.longest(facts.Release, s.Sighting.Partitions)
 	f.plugin(cfg, facts.Conf, &s.Plugin, s.Sighting)
-	f.spank(&s.Spank, facts.Release)
 	for _, note := range s.Notes {
 		if note == facts.Token {
 			continue
@@ -61,10 +62,42 @@ func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 	}
 }
 
+// connectionNext says what to do where slurmrestd does not answer as it should.
+func connectionNext(cfg *config.Config, err error) string {
+	var refused *slurm.Error
+	switch at := cfg.Slurm.Address; {
+	case errors.Is(err, fs.ErrNotExist) && cfg.Slurm.TokenFile != "" && !exists(cfg.Slurm.TokenFile):
+		return "write a token to " + cfg.Slurm.TokenFile + " (scontrol token), or correct slurm.token_file"
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return "start slurmrestd (systemctl enable --now fairlease-slurmrestd), or correct slurm.address (" + at + ")"
+	case errors.Is(err, fs.ErrPermission):
+		return "run this as the daemon's user (runuser -u fairlease -- fairlease doctor), which must be able to open " + at + " and slurm.token_file"
+	case errors.As(err, &refused) && refused.Code == slurm.CodeAuthentication && cfg.Slurm.TokenFile == "":
+		return "start munged here and on slurmctld's host, with the same key (systemctl status munge; munge -n | unmunge); their clocks must agree"
+	case errors.As(err, &refused) && (refused.HTTP == http.StatusUnauthorized || refused.HTTP == http.StatusNetworkAuthenticationRequired):
+		if cfg.Slurm.TokenFile == "" {
+			return "the slurmrestd at " + at + " is another user's, or wants tokens: name the socket of fairlease-slurmrestd (unix:///run/fairlease-slurmrestd/socket) in slurm.address, or set slurm.user and slurm.token_file"
+		}
+		return "check slurm.user, and that slurm.token_file has a token of that user, made with the key that slurmctld has (jwt_key in slurm.conf and slurmdbd.conf)"
+	}
+	return "check that slurmctld, slurmrestd and munged run: scontrol ping, systemctl status slurmctld munge"
+}
+
+func (f *findings) token(warning string) {
+	if warning != "" {
+		f.add(Warn, "token", warning, "Slurm refuses an expired token, and rounds pause",
+			"renew the file in time, as by a timer with scontrol token username=USER lifespan=SECONDS; fairlease reads it again when it changes")
+	}
+}
+
 func (f *findings) rights(facts *slurm.Facts) {
+	denied := facts.RestDenied
+	if facts.ConfError == "" { // else scontrol does not work at all
+		denied = strings.TrimSpace(denied + " " + facts.ScontrolDenied)
+	}
 	switch {
-	case facts.RestDenied != "" || facts.ScontrolDenied != "":
-		f.add(Fail, "rights", strings.TrimSpace(facts.RestDenied+" "+facts.ScontrolDenied), "gates, grants and requeues are refused",
+	case denied != "":
+		f.add(Fail, "rights", denied, "gates, grants and requeues are refused",
 			fmt.Sprintf("sacctmgr modify user %s set adminlevel=operator (the users as whom slurmrestd and slurm.scontrol run)", cmp.Or(facts.Operator, "NAME")))
 	case facts.Rights == "Operator" || facts.Rights == "Administrator":
 		f.ok("rights", "%s is %s", facts.Operator, facts.Rights)
@@ -147,10 +180,13 @@ func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
 		"a job's output is truncated when its next lease begins, unless it was submitted with --open-mode=append", "set JobFileAppend=1")
 	f.must(c[slurm.ConfJobRequeue] != "0", Warn, "JobRequeue", is(slurm.ConfJobRequeue),
 		"jobs keep their GPUs until they end, unless submitted with --requeue", "set JobRequeue=1, or mark_requeue=yes in fairlease-plugin.conf")
+	f.must(cmp.Or(c[slurm.ConfPreempt], "(null)") == "(null)" || c[slurm.ConfPreempt] == "preempt/none", Warn, "PreemptType", is(slurm.ConfPreempt),
+		"Slurm itself may stop jobs in the middle of a lease, without fairlease's notice, and gives their GPUs to jobs that no tenant is due",
+		"set PreemptMode=off for the managed partitions, or PreemptType=preempt/none")
 	f.gate(c, cfg)
 	f.must(c.hasPlugin(), Warn, "submit plugin", is(slurm.ConfJobSubmit),
 		"new jobs are gated at the next round, up to one interval after submission; Slurm may start them on idle GPUs before",
-		"install slurmplugin/job_submit_fairlease, or contrib/job_submit.lua")
+		"install fairlease-slurm-plugin and set JobSubmitPlugins=fairlease (\"The plugins\" in docs/install.md), or use contrib/job_submit.lua")
 	if age, ok := c.seconds(slurm.ConfMinJobAge); ok {
 		least := max(3*cfg.Interval.Span(), cluster.Minute)
 		f.must(age >= least, Warn, "MinJobAge", is(slurm.ConfMinJobAge), "Slurm may forget ended jobs before a round sees their end",
@@ -259,7 +295,8 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Observation) {
 	for _, p := range cfg.Partitions {
 		switch part := known[p]; {
 		case part == nil:
-			f.add(Fail, "partition "+p, "Slurm has no such partition", "nothing in it is managed", "correct partitions in the configuration")
+			f.add(Fail, "partition "+p, "Slurm has no such partition", "nothing in it is managed",
+				"correct partitions in the configuration; those with GPUs are "+view.Some(slices.Sorted(maps.Keys(gpus)), 10))
 		case gpus[p] == 0:
 			f.add(Warn, "partition "+p, "has no GPUs", "there is nothing to lease in it", "correct partitions in the configuration")
 		default:
@@ -273,7 +310,7 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Observation) {
 			f.add(Fail, "cells", x.String(), "the daemon does not start, or keeps its old file", "correct the file, or Slurm")
 		}
 		for _, r := range remarks {
-			f.add(Warn, "cells", r, "", "")
+			f.add(Warn, "cells", r, "what no virtual cluster has, or who has none, is served from what is left over", "correct the file, if that is not meant")
 		}
 		if wrong == nil {
 			f.ok("cells", "%d virtual clusters on %d top cells of %s", len(vcs.Cells.VCs), len(vcs.Cells.Tops), vcs.Name)
@@ -281,10 +318,10 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Observation) {
 	}
 	snap, err := loop.Remember(cluster.State{}, *seen, nil, cfg.Rules(), cfg.Settings())
 	if err != nil {
-		f.add(Fail, "look", err.Error(), "no round can be made", "")
+		f.add(Fail, "look", err.Error(), "no round can be made", "see the message")
 		return
 	}
-	f.weights(&snap)
+	f.weights(cfg, &snap)
 	f.budgets(cfg, &snap)
 	f.models(cfg, seen, &snap)
 }
@@ -329,7 +366,17 @@ func (f *findings) budgets(cfg *config.Config, snap *cluster.Snapshot) {
 	}
 }
 
-func (f *findings) weights(snap *cluster.Snapshot) {
+func (f *findings) weights(cfg *config.Config, snap *cluster.Snapshot) {
+	var unknown []string
+	for name := range cfg.Tenants.Weights {
+		if !slices.ContainsFunc(snap.Tenants, func(t cluster.Tenant) bool { return t.Name == name }) {
+			unknown = append(unknown, name)
+		}
+	}
+	if slices.Sort(unknown); unknown != nil {
+		f.add(Warn, "tenants.weights", fmt.Sprintf("Slurm has no account %s at level %d of its tree", view.Some(unknown, 5), cfg.Tenants.Level),
+			"the weight holds for nobody; accounts that tenants.weights does not name get idle GPUs only", "correct the name (sacctmgr show account), or tenants.level")
+	}
 	var sum int64
 	for i := range snap.Tenants {
 		sum += snap.Tenants[i].Weight

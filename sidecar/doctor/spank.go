@@ -22,33 +22,40 @@ type Spank struct {
 	Conf     string // plugstack.conf; "" = this host does not have Slurm's configuration
 	Line     string // where the plugin is named, as file:line; "" = it is not
 	Required bool
-	File     string // of the plugin
-	Release  string // of Slurm that it was built for, as "25.11"
-	Err      error
+	Library  // the plugin; its Err may be about plugstack.conf, too
 }
 
 // ReadSpank reads plugstack.conf, the files that it includes, and the plugin that it names.
 func ReadSpank(slurmConf map[string]string) (s Spank) {
 	c := conf(slurmConf)
-	if _, err := os.Stat(c[slurm.ConfFile]); err != nil {
+	if !exists(c[slurm.ConfFile]) {
 		return s
 	}
 	if s.Conf = c[slurm.ConfPlugStack]; !filepath.IsAbs(s.Conf) {
-		s.Conf = filepath.Join(filepath.Dir(c[slurm.ConfFile]), "plugstack.conf")
+		s.Conf = c.beside("plugstack.conf")
 	}
 	if s.Err = s.find(s.Conf, 8); s.Line == "" {
 		return s
 	}
-	if !filepath.IsAbs(s.File) {
-		name := s.File
-		for _, dir := range filepath.SplitList(c[slurm.ConfPluginDir]) {
-			if s.File = filepath.Join(dir, name); exists(s.File) {
-				break
-			}
+	s.Library = readPlugin(c.pluginPath(s.File))
+	return s
+}
+
+// beside gives the path of a file in the folder of slurm.conf.
+func (c conf) beside(name string) string { return filepath.Join(filepath.Dir(c[slurm.ConfFile]), name) }
+
+// pluginPath gives the path of a plugin of Slurm's.
+func (c conf) pluginPath(path string) string {
+	name := path
+	if filepath.IsAbs(name) {
+		return path
+	}
+	for _, dir := range filepath.SplitList(c[slurm.ConfPluginDir]) {
+		if path = filepath.Join(dir, name); exists(path) {
+			break
 		}
 	}
-	s.Release, s.Err = builtFor(s.File)
-	return s
+	return path
 }
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
@@ -82,36 +89,45 @@ func (s *Spank) find(path string, depth int) error {
 	return lines.Err()
 }
 
-// builtFor reads the release of Slurm in a plugin: its symbol plugin_version is the number of the release, a byte for each
-// of its parts.
-func builtFor(path string) (release string, err error) {
+// readPlugin reads the release of Slurm that a plugin was built for, and its version of fairlease. Its symbol plugin_version is the
+// number of Slurm's release, a byte for each of its parts.
+func readPlugin(path string) Library {
+	x := Library{File: path}
 	file, err := elf.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("reading %s: %w", path, err)
+		x.Err = fmt.Errorf("reading %s: %w", path, err)
+		return x
 	}
 	defer file.Close()
 	symbols, err := file.DynamicSymbols()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	for _, x := range symbols {
-		if x.Name != "plugin_version" || int(x.Section) >= len(file.Sections) {
+	for _, s := range symbols {
+		text := make([]byte, min(s.Size, 64))
+		if int(s.Section) >= len(file.Sections) || (s.Name != "plugin_version" || s.Size != 4) && s.Name != "fairlease_version" {
 			continue
 		}
-		from := file.Sections[x.Section]
-		var number [4]byte
-		if _, err := from.ReadAt(number[:], int64(x.Value-from.Addr)); err != nil {
-			return "", fmt.Errorf("%s: %w", path, err)
+		from := file.Sections[s.Section]
+		if _, err = from.ReadAt(text, int64(s.Value-from.Addr)); err != nil {
+			break
 		}
-		n := file.ByteOrder.Uint32(number[:])
-		return fmt.Sprintf("%02d.%02d", n>>16&0xff, n>>8&0xff), nil
+		if s.Name == "fairlease_version" {
+			x.Version, _, _ = strings.Cut(string(text), "\x00")
+			continue
+		}
+		n := file.ByteOrder.Uint32(text)
+		x.Slurm = fmt.Sprintf("%02d.%02d.%d", n>>16&0xff, n>>8&0xff, n&0xff)
 	}
-	return "", fmt.Errorf("%s is no plugin of Slurm's: it has no plugin_version", path)
+	switch {
+	case err != nil:
+		x.Err = fmt.Errorf("%s: %w", path, err)
+	case x.Slurm == "":
+		x.Err = fmt.Errorf("%s is no plugin of Slurm's: it has no plugin_version", path)
+	}
+	return x
 }
 
 // spank checks that the SPANK plugin, if it is installed, loads and can do no harm.
-func (f *findings) spank(s *Spank, release string) {
-	const check, build = "SPANK plugin", "build it against the headers of this release, on login and compute nodes (make -C slurmplugin install)"
+func (f *findings) spank(s *Spank, release, program string) {
+	const check, build = "SPANK plugin", "install fairlease-slurm-plugin for this release on login and compute nodes, or build the plugin there (make -C slurmplugin install)"
 	missing := "the option --fairlease does not exist: sbatch refuses it, and hints come by --comment, --wckey or FAIRLEASE_HINTS only"
 	level := Warn
 	if s.Required {
@@ -127,11 +143,11 @@ func (f *findings) spank(s *Spank, release string) {
 		f.add(level, check, fmt.Sprintf("%s names it, but %s does not exist", s.Line, s.File), missing, build)
 	case s.Err != nil:
 		f.add(level, check, failure.Cause(s.Err), missing, build)
-	case !strings.HasPrefix(release+".", s.Release+"."):
-		f.add(level, check, fmt.Sprintf("%s was built for Slurm %s, this is %s", s.File, s.Release, release), missing, build)
+	case !strings.HasPrefix(release+".", s.Slurm[:strings.LastIndexByte(s.Slurm, '.')+1]): // of SPANK plugins Slurm does not compare the last part
+		f.add(level, check, fmt.Sprintf("%s was built for Slurm %s, this is %s", s.File, s.Slurm, release), missing, build)
 	case s.Required:
 		f.add(Warn, check, s.Line+" names it as required", "if it ever fails to load, as after an upgrade of Slurm, submissions fail and nodes are drained", "write optional in place of required")
 	default:
-		f.ok(check, "optional in %s, built for Slurm %s", s.Line, s.Release)
+		f.version(check, fmt.Sprintf("optional in %s, built for Slurm %s", s.Line, s.Slurm), &s.Library, program, "hints may be read by other rules than the daemon's", build)
 	}
 }

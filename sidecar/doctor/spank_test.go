@@ -64,7 +64,7 @@ func TestSpank(t *testing.T) {
 		{"required", "required spank_fairlease.so\n", "new", nil, "SPANK plugin warn: DIR/plugstack.conf:1 names it as required"},
 		{"missing", "optional spank_fairlease.so\n", "", nil, "SPANK plugin warn: DIR/plugstack.conf:1 names it, but DIR/plugins/spank_fairlease.so does not exist"},
 		{"missing and required", "required spank_fairlease.so\n", "", nil, "SPANK plugin fail: DIR/plugstack.conf:1 names it, but"},
-		{"of another release", "optional spank_fairlease.so\n", "old", nil, "SPANK plugin warn: DIR/plugins/spank_fairlease.so was built for Slurm 24.11, this is 25.11.2"},
+		{"of another release", "optional spank_fairlease.so\n", "old", nil, "SPANK plugin warn: DIR/plugins/spank_fairlease.so was built for Slurm 24.11.5, this is 25.11.2"},
 		{"of another release, required", "required spank_fairlease.so\n", "old", nil, "SPANK plugin fail: DIR/plugins/spank_fairlease.so was built for Slurm 24.11"},
 		{"no plugin", "optional spank_fairlease.so\n", "alien", nil, "SPANK plugin warn: DIR/plugins/spank_fairlease.so is no plugin"},
 		{"no library", "optional spank_fairlease.so\n", "text", nil, "SPANK plugin warn: reading DIR/plugins/spank_fairlease.so: "},

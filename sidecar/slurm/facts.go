@@ -56,6 +56,7 @@ const (
 	ConfPriorityFlags = "PriorityFlags"
 	ConfScheduler     = "SchedulerParameters"
 	ConfJobSubmit     = "JobSubmitPlugins"
+	ConfPreempt       = "PreemptType"
 	ConfMinJobAge     = "MinJobAge"
 	ConfJobRequeue    = "JobRequeue"
 	ConfJobFileAppend = "JobFileAppend"
@@ -67,13 +68,13 @@ const (
 )
 
 // Facts queries Slurm. Missing information is reported in the Facts; an error means that
-// slurmrestd itself does not answer.
+// slurmrestd itself does not answer; then the Facts have the token's warning only.
 func (c *Client) Facts(ctx context.Context) (Facts, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.speech = nil // negotiate again
 	if err := c.talk(ctx); err != nil {
-		return Facts{}, err
+		return Facts{Token: c.rest.token.warning(c.cfg.Now())}, err
 	}
 	if _, err := c.lookController(ctx); err != nil {
 		return Facts{}, err

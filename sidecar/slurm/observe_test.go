@@ -158,7 +158,7 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.Observe(t.Context(), 0)
-	if err == nil || !strings.Contains(err.Error(), "no such file; is slurmrestd running? see slurm.address in fairlease.yaml") {
+	if err == nil || !strings.Contains(err.Error(), "no such file or directory; is slurmrestd running? see slurm.address in fairlease.yaml") {
 		t.Errorf("error: %v", err)
 	}
 	if _, err := New(Config{Address: "/run/slurmrestd.sock"}); err == nil {

@@ -128,7 +128,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Slurm's codes for conditions that are no fault.
 const (
 	codeUnspecified     = -1
-	codeAuthentication  = 1007 // "Protocol authentication error": a wrong or expired token
+	CodeAuthentication  = 1007 // "Protocol authentication error": a wrong or expired token
 	codeNoRight         = 2010 // "Access/permission denied"
 	codeUnknownJob      = 2017
 	codePending         = 2020 // "Job is pending execution" as the answer to a signal
@@ -155,8 +155,8 @@ func codeOf(err error) int {
 func judge(doing string, res *http.Response, rep reply, decoding error) error {
 	e := &Error{Doing: doing, HTTP: res.StatusCode}
 	switch {
-	case len(rep.problems) > 0 && rep.problems[0].code == codeAuthentication:
-		e.Code = codeAuthentication
+	case len(rep.problems) > 0 && rep.problems[0].code == CodeAuthentication:
+		e.Code = CodeAuthentication
 		e.Err = fmt.Errorf("slurmctld does not accept who we say we are: %s; where a token is used, renew the file named by slurm.token_file in fairlease.yaml; else see munge on both sides", rep.problems[0].words())
 	case len(rep.problems) > 0:
 		p := rep.problems[0]
@@ -164,7 +164,7 @@ func judge(doing string, res *http.Response, rep reply, decoding error) error {
 		e.Err = errors.New(p.words())
 		e.Unknown = p.code != codeNoRight // other refusals may come after the change
 	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusNetworkAuthenticationRequired:
-		e.Err = fmt.Errorf("slurmrestd does not accept our token (HTTP %d); renew the file named by slurm.token_file in fairlease.yaml", res.StatusCode)
+		e.Err = fmt.Errorf("slurmrestd does not accept our token, or does not know us without one (HTTP %d); see slurm.token_file in fairlease.yaml", res.StatusCode)
 	case res.StatusCode != http.StatusOK:
 		e.Err = fmt.Errorf("slurmrestd answered HTTP %d", res.StatusCode)
 		e.Unknown = res.StatusCode >= 500

@@ -233,11 +233,11 @@ func (r *rest) unreachable(err error) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("cannot reach slurmrestd at %s: no such file; is slurmrestd running? %s", where, see)
+		return fmt.Errorf("cannot reach slurmrestd at %s: %w; is slurmrestd running? %s", where, syscall.ENOENT, see)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("cannot reach slurmrestd at %s: nobody listens there; is slurmrestd running? %s", where, see)
+		return fmt.Errorf("cannot reach slurmrestd at %s: %w; is slurmrestd running? %s", where, syscall.ECONNREFUSED, see)
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("cannot reach slurmrestd at %s: permission denied; may this user open the socket? %s", where, see)
+		return fmt.Errorf("cannot reach slurmrestd at %s: %w; may this user open the socket? %s", where, syscall.EACCES, see)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return fmt.Errorf("slurmrestd at %s broke off in the middle; did it restart?", where)
 	}

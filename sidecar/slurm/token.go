@@ -110,5 +110,5 @@ func (t *token) warning(now time.Time) string {
 // HTTP 511 or 500.
 func denied(err error) bool {
 	var e *Error
-	return errors.As(err, &e) && (e.HTTP == http.StatusUnauthorized || e.HTTP == http.StatusNetworkAuthenticationRequired || e.Code == codeAuthentication)
+	return errors.As(err, &e) && (e.HTTP == http.StatusUnauthorized || e.HTTP == http.StatusNetworkAuthenticationRequired || e.Code == CodeAuthentication)
 }

@@ -38,6 +38,8 @@ type Config struct {
 	DSN string
 	// Schema is where the journal is; "" = migrate.Schema.
 	Schema string
+	// Name is what PostgreSQL shows of the connections (application_name); "" = fairlease.
+	Name string
 	// Takeover is how long after its last sign of life a holder loses the lead to another daemon;
 	// 0 = 15 s. Renew it at least three times as often.
 	Takeover time.Duration
@@ -54,7 +56,7 @@ func (c Config) withDefaults() Config {
 			*d = otherwise
 		}
 	}
-	c.Schema = cmp.Or(c.Schema, migrate.Schema)
+	c.Schema, c.Name = cmp.Or(c.Schema, migrate.Schema), cmp.Or(c.Name, "fairlease")
 	fill(&c.Takeover, 15*time.Second)
 	fill(&c.Sample, time.Minute)
 	fill(&c.Refresh, 15*time.Minute)
@@ -83,7 +85,7 @@ func open(ctx context.Context, c Config, dial pgconn.DialFunc) (*Store, error) {
 	migrate.In(config.ConnConfig, c.Schema)
 	// A session of a hanging or disconnected client must not lock the lead's row for ever.
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(c.Takeover.Milliseconds())
-	config.ConnConfig.RuntimeParams["application_name"] = "fairlease"
+	config.ConnConfig.RuntimeParams["application_name"] = c.Name
 	config.AfterConnect = durable
 	if dial != nil {
 		config.ConnConfig.DialFunc = dial

@@ -36,6 +36,8 @@ type Server struct {
 	Socket    string // path of a unix socket that all local users may open; "" = none
 	// MaxConnections is the maximum number of connections of each listener, a quarter of them from one address; 0 = 1000.
 	MaxConnections int
+	// Open is called when the listeners are open; nil = nobody is told.
+	Open func()
 	// Say is told of events, for the log; nil = nobody is.
 	Say func(string)
 }
@@ -84,6 +86,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	if len(listeners) == 0 {
 		return errors.New("web.listen and web.socket are both empty: nobody could ask")
+	}
+	if s.Open != nil {
+		s.Open()
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

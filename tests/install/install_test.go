@@ -2,7 +2,6 @@ package install_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -26,51 +25,73 @@ func blocks(t *testing.T, page string) []string {
 	return out
 }
 
-// TestThePageLeadsToADaemon follows docs/install.md literally in both releases of Debian: in a tree with Slurm's daemons and PostgreSQL, and without
-// systemd, for which a script starts the units' processes. The machine has no network, so that nothing else is installed.
-func TestThePageLeadsToADaemon(t *testing.T) {
-	testcluster.SkipUnlessRoot(t)
-	root, err := filepath.Abs("../..")
+// site is a tree with Slurm's daemons and PostgreSQL, and without systemd, for which a script starts the units' processes. It has no
+// network, so that nothing else is installed.
+type site struct {
+	*testcluster.Cluster
+	t *testing.T
+}
+
+// try runs a script as root, in the folder with the package, and gives what it wrote to standard output.
+func (s *site) try(script string) (string, error) {
+	return s.Exec(s.t.Context(), "root", "bash", "-euo", "pipefail", "-c", "cd /home/root\n"+script)
+}
+
+func (s *site) do(script string) string {
+	s.t.Helper()
+	out, err := s.try(script)
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatalf("%s\n%v\n%s", script, err, out)
 	}
-	build := exec.CommandContext(t.Context(), filepath.Join(root, "packaging", "build"))
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("the package cannot be built: %v\n%s", err, out)
-	}
-	packages, _ := filepath.Glob(filepath.Join(root, "dist", "fairlease_*.deb"))
-	if len(packages) != 1 {
-		t.Fatalf("dist has the packages %q, want one", packages)
-	}
+	return out
+}
+
+// TestTheFirstHour follows docs/install.md literally in both releases of Debian, from the package to the web page. Then it makes the
+// mistakes that one can make on the way, and fairlease doctor names each.
+func TestTheFirstHour(t *testing.T) {
+	testcluster.SkipUnlessRoot(t)
+	t.Parallel()
+	root, packages := built(t)
 	page := blocks(t, filepath.Join(root, "docs", "install.md"))
-	if len(page) < 6 {
+	if len(page) < 7 {
 		t.Fatalf("the page has only %d steps", len(page))
 	}
 	for _, suite := range testcluster.Suites {
 		t.Run(suite, func(t *testing.T) {
 			t.Parallel()
-			c := testcluster.ForTest(t, testcluster.Options{Suite: suite})
-			put(t, packages[0], filepath.Join(c.Home("root"), filepath.Base(packages[0])))
-			put(t, "systemctl", filepath.Join(c.Home("root"), "systemctl"))
-			do := func(script string) string {
-				t.Helper()
-				out, err := c.Exec(t.Context(), "root", "bash", "-euo", "pipefail", "-c", "cd /home/root\n"+script)
-				if err != nil {
-					t.Fatalf("%s\n%v\n%s", script, err, out)
-				}
-				return out
+			s := &site{testcluster.ForTest(t, options(suite)), t}
+			for _, p := range packages {
+				put(t, p, filepath.Join(s.Home("root"), filepath.Base(p)))
 			}
-			do("install -m 0755 systemctl /usr/local/bin/systemctl")
+			put(t, "systemctl", filepath.Join(s.Home("root"), "systemctl"))
+			s.do("install -m 0755 systemctl /usr/local/bin/systemctl")
 			begin := time.Now()
-			var last string
+			said := map[string]string{} // of a step, by its last command
 			for _, step := range page {
-				last = do(step)
+				lines := strings.Split(strings.TrimSpace(step), "\n")
+				said[lines[len(lines)-1]] = s.do(step)
 			}
 			t.Logf("install_minutes %.1f", time.Since(begin).Minutes())
-			for _, want := range []string{"observe: no partition is acted on", "leads since", "v100 "} {
-				if !strings.Contains(last, want) {
-					t.Errorf("the last step does not show %s:\n%s", want, last)
+			for command, wants := range map[string][]string{
+				"runuser -u fairlease -- fairlease doctor":        {"0 to repair"},
+				"runuser -u fairlease -- fairlease status":        {"observe: no partition is acted on", "leads since", "v100 "},
+				"fairlease status --server http://127.0.0.1:9964": {"leads since", "v100 "},
+			} {
+				for _, want := range wants {
+					if !strings.Contains(said[command], want) {
+						t.Errorf("%s does not show %s:\n%s", command, want, said[command])
+					}
 				}
+			}
+			html := s.do(`python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9964/").read().decode())'`)
+			for _, want := range []string{"<!doctype html>", "nlp", "vision", "v100", "k80"} {
+				if !strings.Contains(html, want) {
+					t.Errorf("the web page does not show %s:\n%s", want, html)
+				}
+			}
+			s.do("apt-get install ./python3-fairlease_*.deb")
+			if !t.Failed() {
+				s.mistakes()
 			}
 		})
 	}

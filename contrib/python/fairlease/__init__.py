@@ -30,5 +30,7 @@ from ._iterate import Stopped, hold, iterate
 from ._leases import Lease, lease, listen, should_stop
 from ._reports import INTERVAL, last_error, progress, report, saved, saving
 
+__version__ = "0.1.0"
+
 __all__ = ["INTERVAL", "Lease", "Stopped", "hold", "iterate", "job_id", "last_error", "lease", "listen", "progress",
            "report", "saved", "saving", "should_stop"]

@@ -12,8 +12,9 @@ import (
 
 func (p *program) doctor() *cobra.Command {
 	var l view.Form
-	c := &cobra.Command{Use: "doctor", Short: "check Slurm, PostgreSQL, configuration and clocks, and say what to do", Args: exactly(),
-		Long: `Check everything that fairlease depends on. Say what each finding means and what to do about it.
+	c := &cobra.Command{Use: "doctor", Short: "check Slurm, PostgreSQL, configuration and all installed parts, and say what to do", Args: exactly(),
+		Long: `Check everything that fairlease depends on, and the versions of all its parts. Say what each finding means and
+what to do about it. Run it as the daemon's user: runuser -u fairlease -- fairlease doctor
 doctor changes nothing. The exit code is 1 if a check fails; warnings do not count.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			found := doctor.Examine(c.Context(), p.file, p.env, p.clock)

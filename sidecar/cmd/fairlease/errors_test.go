@@ -43,7 +43,7 @@ func TestComplaints(t *testing.T) {
 		{"bad configuration", nil, []string{"-c", bad, "status"}, failure.Misuse, `^fairlease: the configuration cannot be used\n  \S+bad.yaml:2: lease.notcie: unknown key; did you mean lease.notice\?\nnext: correct the file`},
 		{"no file", nil, []string{"-c", bad + "x", "status"}, failure.Misuse, `^fairlease: the configuration cannot be used\n  read the configuration: open \S+: no such file or directory\n`},
 		{"no database", nil, []string{"tenants"}, failure.Misuse, `^fairlease: no database is configured\nnext: set database.url`},
-		{"database away", nowhere, []string{"tenants"}, failure.Absent, `^fairlease: the journal cannot be reached at postgresql://u:xxxxx@/f\?host=\S+\n  dial unix \S+: connect: no such file or directory\nnext: check that PostgreSQL runs`},
+		{"database away", nowhere, []string{"tenants"}, failure.Absent, `^fairlease: the journal cannot be reached at postgresql://u:xxxxx@/f\?host=\S+\n  dial unix \S+: connect: no such file or directory\nnext: start PostgreSQL at `},
 		{"slurm away", nil, []string{"round", "--dry-run"}, failure.Absent, `^fairlease: Slurm does not answer at unix://\S+/none\n  .*no such file.*\nnext: check that slurmrestd`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

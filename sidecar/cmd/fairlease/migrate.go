@@ -36,7 +36,7 @@ A database user is the Slurm user of the same name, unless the table database_us
 			from, to, err := migrate.Up(c.Context(), cfg.Database.URL, cfg.Database.Schema, func(step string) { p.printf("%s\n", step) })
 			if err != nil {
 				return &failure.Error{Code: failure.No, What: "the schema at " + config.Mask(cfg.Database.URL) + " was not brought up to date", Err: err,
-					Next: "check that PostgreSQL runs there, and that this user may create tables in that database"}
+					Next: connect.DatabaseNext(cfg, err)}
 			}
 			if from == to {
 				p.printf("the schema was up to date: version %d\n", to)

@@ -26,7 +26,12 @@ docs/web.md. While the journal does not answer, the last good state is shown, wi
 				return err
 			}
 			log := daemon.NewLog(&cfg.Log, p.err, p.terminal() != nil, p.getenv("NO_COLOR") == "")
-			return site.Serve(c.Context(), cfg, build.Of().Version, pages,
+			ready := func() {
+				if err := daemon.NewNotifier(p.getenv).Tell("READY=1"); err != nil {
+					log.Warn().Msg(err.Error())
+				}
+			}
+			return site.Serve(c.Context(), cfg, build.Of().Version, pages, ready,
 				func(text string) { log.Info().Msg(text) }, func(err error) { log.Error().Err(err).Msg("the journal cannot be read") })
 		}}
 }

@@ -25,6 +25,8 @@ type Keeper struct {
 	Acting []string
 	// Failed is told of an error once, until it is another; nil = nobody is.
 	Failed func(error)
+	// Looked is called once, after the first look at the journal, whether it answered or not; nil = nobody is told.
+	Looked func()
 
 	scene   atomic.Pointer[Scene]
 	store   atomic.Pointer[store.Store]
@@ -112,6 +114,11 @@ func (k *Keeper) Run(ctx context.Context) {
 	if every <= 0 {
 		every = time.Second
 	}
+	looked := sync.OnceFunc(func() {
+		if k.Looked != nil {
+			k.Looked()
+		}
+	})
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var rounds *store.Follower
@@ -126,6 +133,7 @@ func (k *Keeper) Run(ctx context.Context) {
 			return
 		}
 		k.answered(err)
+		looked()
 		select {
 		case <-ctx.Done():
 			return

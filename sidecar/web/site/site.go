@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os/user"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/connect"
@@ -23,19 +24,26 @@ import (
 // Page makes the handler of the page.
 type Page func(api.Source) http.Handler
 
-// Serve answers until ctx ends. page may be nil; say is told of events, failed of errors of the journal.
-func Serve(ctx context.Context, cfg *config.Config, version string, page Page, say func(string), failed func(error)) error {
+// Serve answers until ctx ends. page may be nil. ready is called when it answers and has looked at the journal once; say is told of
+// events, failed of errors of the journal.
+func Serve(ctx context.Context, cfg *config.Config, version string, page Page, ready func(), say func(string), failed func(error)) error {
 	if cfg.Database.URL == "" {
 		_, err := connect.Journal(ctx, cfg) // says what to set
 		return err
 	}
 	rules := cfg.Rules()
-	keeper := &scene.Keeper{Mode: string(cfg.Mode), Acting: rules.Acting(), Failed: failed, Open: func(ctx context.Context) (*store.Store, error) { return open(ctx, cfg) }}
+	var done atomic.Int32
+	step := func() { // of two
+		if done.Add(1) == 2 {
+			ready()
+		}
+	}
+	keeper := &scene.Keeper{Mode: string(cfg.Mode), Acting: rules.Acting(), Failed: failed, Looked: step, Open: func(ctx context.Context) (*store.Store, error) { return open(ctx, cfg) }}
 	s, err := server(cfg, version, keeper)
 	if err != nil {
 		return err
 	}
-	s.Say = say
+	s.Say, s.Open = say, step
 	if page != nil {
 		s.Page = page(keeper)
 	}
@@ -57,7 +65,7 @@ func Serve(ctx context.Context, cfg *config.Config, version string, page Page, s
 
 // open opens the journal, if this database user may read all of it.
 func open(ctx context.Context, cfg *config.Config) (*store.Store, error) {
-	s, err := connect.Journal(ctx, cfg)
+	s, err := connect.JournalOf(ctx, cfg, connect.Web)
 	if err != nil {
 		return nil, err
 	}
