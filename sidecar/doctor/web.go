@@ -233,10 +233,10 @@ func (f *findings) proxies(s *config.Web) {
 	switch loopback := host == "localhost" || err == nil && here.IsLoopback(); {
 	case loopback && local == nil:
 		f.add(Warn, check, fmt.Sprintf("web.listen is %s, which %s cannot reach", s.Listen, strings.Join(far, ", ")), "nobody comes in by these proxies",
-			"set web.listen to an address that they reach, or write 127.0.0.1 if the proxy is on this host")
+			"set web.listen to an address that they reach; a proxy on this host asks at web.socket (web.proxy_users)")
 	case local != nil:
 		f.add(Warn, check, "programs of this host count as the proxy: "+strings.Join(local, ", "), "each user who can log in to this host can claim to be anybody else",
-			"allow no logins of users here, or run the proxy on a host of its own")
+			"let the proxy ask at web.socket, and list its user in web.proxy_users")
 	default:
 		f.ok(check, "%s", strings.Join(far, ", "))
 	}
