@@ -1,6 +1,7 @@
 package share
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -32,7 +33,7 @@ func (x *contest) gathered(in *lease.Input, board *place.Board, moving []cluster
 		if i < 0 || k < 0 || p < 0 {
 			continue
 		}
-		nodes, ok := x.soonest(x.likely(others), &in.Candidates[k], p)
+		nodes, ok := x.soonest(x.likely(others), in, &in.Candidates[k], p)
 		if ok = ok && mayGather(in, &in.Candidates[k], p, false); !ok {
 			continue
 		}
@@ -66,7 +67,7 @@ func (x *contest) gatherFor(in *lease.Input, due []lease.Due) {
 		if board == nil {
 			board = x.likely(nil)
 		}
-		if nodes, ok := x.soonest(board, k, d.Pool); ok {
+		if nodes, ok := x.soonest(board, in, k, d.Pool); ok {
 			board.Hold(nodes)
 			x.Claims = append(x.Claims, cluster.Claim{Job: k.Key, Pool: x.Pools[d.Pool], Nodes: nodes, At: x.Now, Made: x.Now, Gathers: true})
 		}
@@ -88,11 +89,36 @@ func (x *contest) keep(board *place.Board) {
 // longest are displaced last.
 func (x *contest) likely(others []cluster.Claim) *place.Board {
 	x.kept = x.Fresh(x.kept)
+	ends := drains(x)
 	x.Lay(x.kept, func(i int) (field.Soft, bool) {
-		return field.Soft{Owner: int(x.Jobs[i].Queue), Rank: -int(x.lasts(i) / cluster.Second), End: x.Now}, x.Leases[i].State != cluster.Ending
+		return field.Soft{Owner: int(x.Jobs[i].Queue), Rank: -int(ends[i] / cluster.Second), End: x.Now}, x.Leases[i].State != cluster.Ending
 	})
 	x.without(x.kept, others)
 	return x.kept
+}
+
+// drains returns, by case, how long it is likely to take until a lease and all leases of its nodes that are likely to
+// end before it have ended by themselves. Of run times with long tails, a job that has run for a time a still runs after
+// another h with probability a/(a+h). So until several jobs have ended it takes about as long as all of them together
+// have run: eight jobs are likely to hold a node for longer than one job that has run twice as long.
+func drains(x *contest) []cluster.Span {
+	out := make([]cluster.Span, len(x.Leases))
+	var line []int
+	for i, l := range x.Leases {
+		if l != nil && x.Jobs[i].Runs {
+			out[i], line = x.lasts(i), append(line, i)
+		}
+	}
+	slices.SortStableFunc(line, func(a, b int) int { return cmp.Compare(out[a], out[b]) })
+	on := map[string]cluster.Span{}
+	for _, i := range line {
+		for lasts, k := out[i], 0; k < len(x.Leases[i].Nodes); k++ {
+			node := x.Leases[i].Nodes[k].Node
+			on[node] += lasts
+			out[i] = max(out[i], on[node])
+		}
+	}
+	return out
 }
 
 // without takes the GPUs of existing claims and of others off a board.
@@ -105,19 +131,19 @@ func (x *contest) without(board *place.Board, others []cluster.Claim) {
 }
 
 // soonest returns nodes of a likely board for a gang: those that will probably be free soonest, if every
-// lease of ours there ended by itself. It returns none if that is likely to take longer than GPUs may idle
-// for the gang.
-func (x *contest) soonest(board *place.Board, k *lease.Candidate, pool int) ([]cluster.Holding, bool) {
+// lease of ours there ended by itself. For a gang beyond its tenant's share it returns none if that is likely to
+// take longer than GPUs may idle for the gang.
+func (x *contest) soonest(board *place.Board, in *lease.Input, k *lease.Candidate, pool int) ([]cluster.Holding, bool) {
 	found, ok := board.Fit(place.Ask{Shape: k.Shape, Pool: pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Stops: true, Max: -1})
 	takes := cluster.Span(0)
 	for _, i := range found.Displaced {
 		takes = max(takes, x.lasts(i))
 	}
-	return found.Nodes, ok && takes <= x.patience(k.Case)
+	return found.Nodes, ok && (beyond(in, k, pool) == 0 || takes <= x.patience(k.Case))
 }
 
-// patience returns how long GPUs may idle for a waiting gang: a twentieth of its wait, at least 30 minutes.
-// So gathering costs others little, and no gang waits for ever.
+// patience returns how long GPUs may idle for a waiting gang beyond its tenant's share: a twentieth of its wait, at least
+// 30 minutes. So gathering costs others little, and no gang waits for ever.
 func (x *contest) patience(i int) cluster.Span {
 	return max(30*cluster.Minute, x.Now.Sub(x.Snapshot.Cases[i].Job.Submit)/20)
 }
@@ -192,10 +218,15 @@ func (x *contest) bar(in *lease.Input, nodes []cluster.Holding) {
 // allowance only. A gang that has run already needs a tenant that is owed at least the excess for a day. anew
 // is true for a new gathering; one that continues needs only some time owed. Gathered GPUs reduce what the tenant is owed.
 func mayGather(in *lease.Input, k *lease.Candidate, pool int, anew bool) bool {
-	sh := &in.Tenants[k.Tenant].Shares[pool]
-	beyond := lease.Beyond(sh.Entitlement, sh.Bound+k.GPUs)
-	if beyond == 0 || !anew || k.Unserved {
-		return beyond == 0 || sh.Owed > 0
+	owed, excess := in.Tenants[k.Tenant].Shares[pool].Owed, beyond(in, k, pool)
+	if excess == 0 || !anew || k.Unserved {
+		return excess == 0 || owed > 0
 	}
-	return sh.Owed >= lease.Worth(beyond, cluster.Day)
+	return owed >= lease.Worth(excess, cluster.Day)
+}
+
+// beyond returns the part of a gang that its tenant would bind beyond its share.
+func beyond(in *lease.Input, k *lease.Candidate, pool int) cluster.MicroGPU {
+	sh := &in.Tenants[k.Tenant].Shares[pool]
+	return lease.Beyond(sh.Entitlement, sh.Bound+k.GPUs)
 }
