@@ -386,7 +386,11 @@ func TestSlowClients(t *testing.T) {
 func TestClientsThatDoNotRead(t *testing.T) {
 	s := newServer()
 	large := strings.Repeat("x", 64<<20)
-	s.Page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, large) })
+	begun := make(chan struct{}, 80)
+	s.Page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		begun <- struct{}{}
+		_, _ = io.WriteString(w, large)
+	})
 	tcp, _ := run(t, s)
 	for range 80 {
 		conn, err := net.Dial("tcp", tcp)
@@ -396,6 +400,13 @@ func TestClientsThatDoNotRead(t *testing.T) {
 		defer conn.Close()
 		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 			t.Fatal(err)
+		}
+	}
+	for range 16 { // a quarter of the places
+		select {
+		case <-begun:
+		case <-time.After(20 * time.Second):
+			t.Fatal("fewer than 16 answers begin")
 		}
 	}
 	if status, text := get(t, http.DefaultClient, "http://"+tcp+"/livez"); status != http.StatusServiceUnavailable || text != "the server is busy\n" {
