@@ -19,10 +19,10 @@ import (
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
-// recorded are values of a GPU that trains, at three reads.
+// recorded are values of a GPU that trains, at three reads. The journal rounds Util to 0.95 at each, and Power to different values.
 var recorded = []gputest.Device{
 	{Util: 0.97, Engine: 0.93, Tensor: 0.41, DRAM: 0.52, Power: 611, Clock: 1.98e9, Used: 61 << 30},
-	{Util: 0.98, Engine: 0.92, Tensor: 0.40, DRAM: 0.50, Power: 603, Clock: 1.98e9, Used: 61 << 30},
+	{Util: 0.96, Engine: 0.92, Tensor: 0.40, DRAM: 0.50, Power: 603, Clock: 1.98e9, Used: 61 << 30},
 	{Util: 0.97, Engine: 0.94, Tensor: 0.42, DRAM: 0.51, Power: 607, Clock: 1.965e9, Used: 61 << 30},
 }
 
@@ -84,7 +84,7 @@ func TestGPUs(t *testing.T) {
 	}
 	shows("has held 4 idle GPUs for ", 1, "explain", idles)
 	shows("|fresh|0%|", 4, "gpus", idles, "-P", "-n")
-	shows("|fresh|9", 4, "gpus", works, "-P", "-n")
+	shows("|fresh|95%|", 4, "gpus", works, "-P", "-n")
 	end(syscall.SIGTERM)
 
 	throttled := recorded[0]
