@@ -1,6 +1,6 @@
 -- +goose Up
 
--- What tenants have used of their budgets, a row a budget and period.
+-- Budgets of tenants and their use, a row for each budget and period.
 
 create table if not exists budget_periods (
     tenant text not null,
@@ -20,7 +20,7 @@ create table if not exists budget_periods (
     told_percent integer not null,
     primary key (tenant, start_at)
 );
-comment on table budget_periods is 'What tenants have used of their budgets, a row a budget and period. The daemon counts every minute.';
+comment on table budget_periods is 'Budgets of tenants and their use, a row for each budget and period. The daemon counts every minute.';
 comment on column budget_periods.tenant is 'The tenant.';
 comment on column budget_periods.start_at is 'Begin of the period.';
 comment on column budget_periods.end_at is 'End of the period: the begin of the next.';
@@ -35,4 +35,4 @@ comment on column budget_periods.used_gpu_hours is 'GPU hours at prices that it 
 comment on column budget_periods.at is 'Up to when that is counted.';
 comment on column budget_periods.warned_at is 'When 80 % were used; null = not yet.';
 comment on column budget_periods.spent_at is 'When all was used; null = not yet.';
-comment on column budget_periods.told_percent is 'The largest limit of which an event has told: 80 or 100; 0 = none.';
+comment on column budget_periods.told_percent is 'The largest percentage that an event has reported: 80 or 100; 0 = none.';

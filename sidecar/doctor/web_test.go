@@ -11,7 +11,6 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -72,10 +71,15 @@ func TestWeb(t *testing.T) {
 
 // The TLS files are read as the web server will read them.
 func TestWebConfig(t *testing.T) {
-	if _, err := user.Lookup("fairlease-web"); err == nil {
-		t.Skip("this host has the user fairlease-web, which may not read this test's files")
-	}
 	dir := t.TempDir()
+	open := func(paths ...string) { // everybody may read them: this host may have the user fairlease-web
+		for _, path := range paths {
+			if err := os.Chmod(path, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	open(dir, filepath.Dir(dir))
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +111,7 @@ func TestWebConfig(t *testing.T) {
 	} {
 		for name, text := range map[string]string{"web.yaml": c.config, "crt": c.cert, "key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))} {
 			write(t, filepath.Join(dir, name), text)
+			open(filepath.Join(dir, name))
 		}
 		cfg := config.Default()
 		cfg.Slurm.Address, cfg.Slurm.Retries, cfg.Web.Munge = "unix://"+dir+"/none", 0, false

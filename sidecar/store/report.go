@@ -110,57 +110,33 @@ func (s *Store) MonthTenants(ctx context.Context, from, until time.Time) ([]stri
 // Month gives what the journal tells of a tenant between two midnights, UTC.
 func (s *Store) Month(ctx context.Context, tenant string, from, until time.Time) (*Month, error) {
 	m := &Month{Tenant: tenant}
+	var rho []struct{ Received, Due float64 }
+	var budgets []PastBudget
 	var err error
-	read := func(into func() error) {
-		if err == nil {
-			err = into()
-		}
-	}
-	const doing = "reading the report of a month"
-	read(func() (e error) {
-		m.Charges, e = collect[Charge](ctx, s, doing, reportCharges, tenant, from, until)
-		return e
-	})
-	read(func() (e error) {
-		m.Lending, e = collect[Lent](ctx, s, doing, reportLending, tenant, from, until)
-		return e
-	})
-	read(func() (e error) {
-		m.Trades, e = collect[Traded](ctx, s, doing, reportTrades, tenant, from, until)
-		return e
-	})
-	read(func() (e error) {
-		m.Waits, e = collect[Wait](ctx, s, doing, reportWaits, tenant, from, until)
-		return e
-	})
-	read(func() (e error) {
-		m.Lost, e = collect[LostBy](ctx, s, doing, reportLost, tenant, from, until)
-		return e
-	})
-	read(func() (e error) {
-		m.Idle, e = collect[IdleBy](ctx, s, doing, reportIdle, tenant, from, until)
-		return e
-	})
-	read(func() (e error) {
-		m.Steps, e = collect[Step](ctx, s, doing, reportShares, tenant, from, until)
-		return e
-	})
-	read(func() error {
-		rho, e := collect[struct{ Received, Due float64 }](ctx, s, doing, reportRho, tenant, from, until)
-		for _, r := range rho {
-			m.Received, m.Due = r.Received, r.Due
-		}
-		return e
-	})
-	read(func() error {
-		budgets, e := collect[PastBudget](ctx, s, doing, reportBudget, tenant, from, until)
-		if len(budgets) > 0 {
-			m.Budget = &budgets[0]
-		}
-		return e
-	})
+	readMonth(ctx, s, reportCharges, m, from, until, &m.Charges, &err)
+	readMonth(ctx, s, reportLending, m, from, until, &m.Lending, &err)
+	readMonth(ctx, s, reportTrades, m, from, until, &m.Trades, &err)
+	readMonth(ctx, s, reportWaits, m, from, until, &m.Waits, &err)
+	readMonth(ctx, s, reportLost, m, from, until, &m.Lost, &err)
+	readMonth(ctx, s, reportIdle, m, from, until, &m.Idle, &err)
+	readMonth(ctx, s, reportShares, m, from, until, &m.Steps, &err)
+	readMonth(ctx, s, reportRho, m, from, until, &rho, &err)
+	readMonth(ctx, s, reportBudget, m, from, until, &budgets, &err)
 	if err != nil {
 		return nil, err
 	}
+	for _, r := range rho {
+		m.Received, m.Due = r.Received, r.Due
+	}
+	if len(budgets) > 0 {
+		m.Budget = &budgets[0]
+	}
 	return m, nil
+}
+
+// readMonth reads the rows of a query into a part of a report, unless another part could not be read.
+func readMonth[T any](ctx context.Context, s *Store, query string, m *Month, from, until time.Time, into *[]T, err *error) {
+	if *err == nil {
+		*into, *err = collect[T](ctx, s, "reading the report of a month", query, m.Tenant, from, until)
+	}
 }

@@ -31,7 +31,7 @@ where current
 and (tenant, start_at) not in (select tenant, start_at from json_populate_recordset(null::budget_periods, $1));
 
 -- name: budget_base
--- What a tenant ($1) had received at a moment ($2), by model: between the samples before and after it, or after the newest round.
+-- GPU time that a tenant ($1) had received at a moment ($2), by model: between the samples before and after it, or after the newest round.
 select
     l.pool,
     case

@@ -31,7 +31,7 @@ cross join lateral (
 where b.current
 order by b.tenant;
 
-comment on view budgets is 'What tenants have used of their budgets in the present period.';
+comment on view budgets is 'Budgets of tenants in the present period, and their use.';
 comment on column budgets.tenant is 'The tenant.';
 comment on column budgets.per is 'Length of the period: week, month, quarter or year.';
 comment on column budgets.start_at is 'Begin of the period.';
