@@ -118,7 +118,7 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 		users: &users{site: s, say: say, counts: map[string]int{}}}
 	s.proxy.granted = c.users.meddles(ctx, c.plan.meddle)
 	for _, x := range s.sidecars {
-		if err := x.start(); err != nil {
+		if err := x.Start(); err != nil {
 			return nil, err
 		}
 	}
@@ -253,9 +253,9 @@ func (c *campaign) wind(ctx context.Context) (*Facts, error) {
 	until(ctx, 20*time.Second, func() bool { return c.users.waiting(ctx) >= 4 })
 	c.say("release")
 	for _, x := range c.sidecars {
-		x.stop(syscall.SIGTERM)
+		x.Stop(syscall.SIGTERM)
 	}
-	out, err := c.fairlease(ctx, c.sidecars[0], nil, "release")
+	out, err := c.sidecars[0].Fairlease(ctx, nil, "release")
 	c.say("%s", strings.TrimSpace(out))
 	if err != nil {
 		f.Left = append(f.Left, fmt.Sprintf("fairlease release: %v", err))
@@ -266,7 +266,7 @@ func (c *campaign) wind(ctx context.Context) (*Facts, error) {
 	}
 	f.Left = append(f.Left, left...)
 	for _, x := range c.sidecars {
-		if err := x.start(); err != nil {
+		if err := x.Start(); err != nil {
 			return nil, err
 		}
 	}
@@ -298,7 +298,7 @@ func (c *campaign) wind(ctx context.Context) (*Facts, error) {
 		return nil, err
 	}
 	for _, x := range c.sidecars {
-		x.stop(syscall.SIGTERM)
+		x.Stop(syscall.SIGTERM)
 	}
 	return f, nil
 }

@@ -144,7 +144,7 @@ func (c *campaign) collect(ctx context.Context, f *Facts) error {
 	}
 	f.Over = completions(string(log))
 	for _, x := range c.sidecars {
-		f.Logged = append(f.Logged, forbidden(x.name, x.log)...)
+		f.Logged = append(f.Logged, forbidden(x.name, x.Log)...)
 	}
 	return nil
 }
@@ -315,7 +315,7 @@ func forbidden(name, path string) []string {
 func (c *campaign) logs() string {
 	var b strings.Builder
 	for _, x := range c.sidecars {
-		text, _ := os.ReadFile(x.log)
+		text, _ := os.ReadFile(x.Log)
 		fmt.Fprintf(&b, "%s:\n%s\n", x.name, text[max(0, len(text)-6000):])
 	}
 	return b.String()
@@ -326,7 +326,7 @@ func (c *campaign) keep(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for name, path := range map[string]string{"a.log": c.sidecars[0].log, "b.log": c.sidecars[1].log, "slurmctld.log": c.LogFile(testcluster.Slurmctld)} {
+	for name, path := range map[string]string{"a.log": c.sidecars[0].Log, "b.log": c.sidecars[1].Log, "slurmctld.log": c.LogFile(testcluster.Slurmctld)} {
 		text, err := os.ReadFile(path)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o644)

@@ -25,34 +25,34 @@ type kind struct {
 var kinds = []kind{
 	{"the leading sidecar is killed", "sidecar", 0, 4 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
 		active, _ := c.leading(ctx)
-		active.signal(syscall.SIGKILL)
+		active.Signal(syscall.SIGKILL)
 		return nothing, nil // systemd starts it again
 	}},
 	{"the leading sidecar hangs for more than three gate.ttl", "sidecar", 3*ttl + time.Second, 3*ttl + 6*time.Second, true, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
 		active, _ := c.leading(ctx)
-		active.signal(syscall.SIGSTOP)
-		return func(context.Context) error { active.signal(syscall.SIGCONT); return nil }, nil
+		active.Signal(syscall.SIGSTOP)
+		return func(context.Context) error { active.Signal(syscall.SIGCONT); return nil }, nil
 	}},
 	{"the leading sidecar hangs for a moment", "sidecar", 2 * time.Second, 12 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
 		active, _ := c.leading(ctx)
-		active.signal(syscall.SIGSTOP)
-		return func(context.Context) error { active.signal(syscall.SIGCONT); return nil }, nil
+		active.Signal(syscall.SIGSTOP)
+		return func(context.Context) error { active.Signal(syscall.SIGCONT); return nil }, nil
 	}},
 	{"the standby crashes", "sidecar", 5 * time.Second, 15 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
 		_, standby := c.leading(ctx)
-		standby.signal(syscall.SIGKILL)
+		standby.Signal(syscall.SIGKILL)
 		return nothing, nil
 	}},
 	{"both sidecars are killed and stay away", "sidecar", 5 * time.Second, 2 * ttl, false, func(_ context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
 		for _, x := range c.sidecars {
-			x.stop(syscall.SIGKILL)
+			x.Stop(syscall.SIGKILL)
 		}
-		return func(context.Context) error { return errors.Join(c.sidecars[0].start(), c.sidecars[1].start()) }, nil
+		return func(context.Context) error { return errors.Join(c.sidecars[0].Start(), c.sidecars[1].Start()) }, nil
 	}},
 	{"the leading sidecar is restarted", "sidecar", 0, 3 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
 		active, _ := c.leading(ctx)
-		active.stop(syscall.SIGTERM)
-		return func(context.Context) error { return active.start() }, nil
+		active.Stop(syscall.SIGTERM)
+		return func(context.Context) error { return active.Start() }, nil
 	}},
 
 	{"slurmctld is killed", "slurmctld", time.Second, 12 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 
 	"github.com/fairlease/fairlease/migrate"
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
+	testsidecar "github.com/fairlease/fairlease/tests/sidecar"
 )
 
 const (
@@ -44,8 +43,8 @@ func raise(ctx context.Context, o options) (s *site, err error) {
 		return s, err
 	}
 	s.bin = filepath.Join(s.dir, "fairlease")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", s.bin, "github.com/fairlease/fairlease/sidecar/cmd/fairlease").CombinedOutput(); err != nil {
-		return s, fmt.Errorf("building fairlease: %w\n%s", err, out)
+	if err := testsidecar.Build(ctx, s.bin); err != nil {
+		return s, err
 	}
 	if s.db, err = testcluster.StartPostgres(ctx, ""); err != nil {
 		return s, err
@@ -66,13 +65,13 @@ func raise(ctx context.Context, o options) (s *site, err error) {
 		return s, err
 	}
 	for _, name := range []string{"a", "b"} {
-		c := &sidecar{site: s, name: name, config: filepath.Join(s.dir, name+".yaml"), log: filepath.Join(s.dir, name+".log"), ended: make(chan struct{})}
+		c := &sidecar{&testsidecar.Daemon{Bin: s.bin, Config: filepath.Join(s.dir, name+".yaml"), Log: filepath.Join(s.dir, name+".log")}, name}
 		if err := s.configure(c, o); err != nil {
 			return s, err
 		}
 		s.sidecars = append(s.sidecars, c)
 	}
-	if out, err := s.fairlease(ctx, s.sidecars[0], nil, "migrate"); err != nil {
+	if out, err := s.sidecars[0].Fairlease(ctx, nil, "migrate"); err != nil {
 		return s, fmt.Errorf("migrate: %w\n%s", err, out)
 	}
 	return s, nil
@@ -81,7 +80,7 @@ func raise(ctx context.Context, o options) (s *site, err error) {
 func (s *site) down() error {
 	var err error
 	for _, c := range s.sidecars {
-		c.stop(syscall.SIGKILL)
+		c.Stop(syscall.SIGKILL)
 	}
 	if s.proxy != nil {
 		s.proxy.close()
@@ -111,10 +110,6 @@ vcAssignment:
 
 // configure writes a sidecar's files. Requests to Slurm time out sooner than by default, so that a fault of seconds is one.
 func (s *site) configure(c *sidecar, o options) error {
-	words := make([]string, 0, 16)
-	for _, w := range s.Scontrol() {
-		words = append(words, fmt.Sprintf("%q", w))
-	}
 	cells := filepath.Join(s.dir, "cells.yaml")
 	text := fmt.Sprintf(`mode: act
 preset: hived
@@ -139,129 +134,14 @@ database: {url: %q}
 files: {heartbeats: %s, state: %s}
 metrics: {listen: ''}
 log: {format: json}
-`, cells, ttl, o.license(), s.proxy.Socket, strings.Join(words, ", "), s.db.DSN(), s.HeartbeatDir(), filepath.Join(s.dir, c.name+".state"))
-	return errors.Join(os.WriteFile(cells, []byte(cellsFile), 0o600), os.WriteFile(c.config, []byte(text), 0o600))
+`, cells, ttl, o.license(), s.proxy.Socket, testsidecar.Quoted(s.Scontrol()), s.db.DSN(), s.HeartbeatDir(), filepath.Join(s.dir, c.name+".state"))
+	return errors.Join(os.WriteFile(cells, []byte(cellsFile), 0o600), os.WriteFile(c.Config, []byte(text), 0o600))
 }
 
-// fairlease runs the program with a sidecar's configuration, and gives what it printed.
-func (s *site) fairlease(ctx context.Context, c *sidecar, env []string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, s.bin, append([]string{"-c", c.config}, args...)...)
-	cmd.Env = append(os.Environ(), env...)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-// sidecar is a daemon with something like systemd over it, as etc/systemd/fairlease.service has it.
+// sidecar is one of the two daemons.
 type sidecar struct {
-	site              *site
-	name, config, log string
-
-	mu      sync.Mutex
-	process *os.Process
-	wanted  bool
-	ended   chan struct{} // closed when nobody looks after it any longer
-}
-
-// start has the daemon run until stop.
-func (c *sidecar) start() error {
-	c.mu.Lock()
-	c.wanted, c.ended = true, make(chan struct{})
-	c.mu.Unlock()
-	cmd, err := c.launch()
-	if err != nil {
-		close(c.ended)
-		return err
-	}
-	go c.supervise(cmd)
-	return nil
-}
-
-func (c *sidecar) launch() (*exec.Cmd, error) {
-	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close() // the process has its own
-	cmd := exec.Command(c.site.bin, "-c", c.config, "serve")
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.wanted {
-		return nil, nil
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c.process = cmd.Process
-	return cmd, nil
-}
-
-// supervise does after each end of the daemon what systemd does, until the daemon is no longer wanted.
-func (c *sidecar) supervise(cmd *exec.Cmd) {
-	defer close(c.ended)
-	for cmd != nil {
-		end := cmd.Wait()
-		c.mu.Lock()
-		c.process = nil
-		c.mu.Unlock()
-		if end != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			out, err := c.site.fairlease(ctx, c, []string{"SERVICE_RESULT=signal"}, "release", "--after-crash", "--patience", "5s")
-			cancel()
-			c.note("ended with %v; release --after-crash: %v: %s", end, err, strings.TrimSpace(out))
-		}
-		time.Sleep(time.Second) // RestartSec
-		var err error
-		if cmd, err = c.launch(); err != nil {
-			c.note("starting: %v", err)
-		}
-	}
-}
-
-// note appends a line to the daemon's log.
-func (c *sidecar) note(format string, args ...any) {
-	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return
-	}
-	defer log.Close()
-	fmt.Fprintf(log, "chaos: %s %s\n", time.Now().UTC().Format(time.RFC3339), fmt.Sprintf(format, args...))
-}
-
-// signal sends the daemon a signal, if it runs.
-func (c *sidecar) signal(s syscall.Signal) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.process != nil {
-		_ = c.process.Signal(s) // it may have ended just now
-	}
-}
-
-// stop ends the daemon with a signal; it is not started again.
-func (c *sidecar) stop(s syscall.Signal) {
-	c.mu.Lock()
-	c.wanted = false
-	running := c.process != nil
-	c.mu.Unlock()
-	if running {
-		c.signal(syscall.SIGCONT)
-		c.signal(s)
-	}
-	select {
-	case <-c.ended:
-	case <-time.After(90 * time.Second):
-		c.signal(syscall.SIGKILL)
-	}
-}
-
-func (c *sidecar) pid() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.process == nil {
-		return 0
-	}
-	return c.process.Pid
+	*testsidecar.Daemon
+	name string
 }
 
 // connect opens the journal, which may be away.
@@ -309,7 +189,7 @@ func (s *site) order(ctx context.Context, commands ...string) error {
 func (s *site) leading(ctx context.Context) (active, standby *sidecar) {
 	holder, err := ask[string](ctx, s, "select holder from leaders where ended_at is null")
 	for i, c := range s.sidecars {
-		if err == nil && strings.HasSuffix(holder, fmt.Sprintf(":%d", c.pid())) {
+		if err == nil && strings.HasSuffix(holder, fmt.Sprintf(":%d", c.Pid())) {
 			return c, s.sidecars[1-i]
 		}
 	}
