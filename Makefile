@@ -25,7 +25,7 @@ FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -timeout 
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
-.PHONY: help deps browser-deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo bench bench-live chaos fuzz soak plugin-check clean
+.PHONY: help deps browser-deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo bench bench-live chaos gain fuzz soak plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ bench-live: deps browser-deps ## benchmarks on a real Slurm and a real PostgreSQ
 
 chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SEED (fresh); prints what it did, and what was lost (root)
 	go run ./tests/chaos -minutes $${MINUTES:-10} -seed $${SEED:-0}
+
+gain: deps ## one user plays some 60 strategies against an honest one, on both real Slurms with both gates, eight side by side (GAIN="-only tiny": options); ends with the worst gain (root, four hours)
+	mkdir -p out && go run ./tests/gain -out out/gain.md $(GAIN)
 
 fuzz: build-deps ## fuzz every decoder for FUZZTIME each
 	@for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestGainIsOverTheHonestRowsOfTheSameGround(t *testing.T) {
+	rows := []row{
+		{pairing: pairing{"forky", "begin", honest}, strategist: 100}, {pairing: pairing{"forky", "begin", honest}, strategist: 300},
+		{pairing: pairing{"forky", "begin", strategy{name: "tiny"}}, strategist: 250},
+		{pairing: pairing{"trixie", "begin", honest}, strategist: 50},
+		{pairing: pairing{"trixie", "begin", strategy{name: "tiny"}}, strategist: 40},
+		{pairing: pairing{"trixie", "licence", strategy{name: "tiny"}}, strategist: 40},
+		{pairing: pairing{"trixie", "begin", strategy{name: "long"}}, err: errors.New("no")},
+	}
+	judge(rows)
+	for i, want := range []float64{-50, 50, 25, 0, -20, 0, 0} {
+		if got := rows[i].gain; got < want-0.01 || got > want+0.01 {
+			t.Errorf("row %d: gain %.1f %%, want %.1f", i, got, want)
+		}
+	}
+}
+
+func TestLossAndIdleAreOfTheDueAndOfAll(t *testing.T) {
+	r := row{strategist: 60, opponent: 30, capacity: 100}
+	if r.loss() != 40 || r.idle() < 9.99 || r.idle() > 10.01 {
+		t.Errorf("loss %.1f, idle %.1f; want 40 of its due of 50, and 10", r.loss(), r.idle())
+	}
+	if r := (row{opponent: 70, capacity: 100}); r.loss() != 0 {
+		t.Errorf("a tenant above its due has lost %.1f", r.loss())
+	}
+}
+
+func TestWorstAreReadFromTheTable(t *testing.T) {
+	var rows []row
+	for i, name := range []string{"a", "b", "c"} {
+		for j, suite := range []string{"trixie", "forky"} {
+			rows = append(rows, row{pairing: pairing{suite, "begin", strategy{name: name, does: "x, y"}}, capacity: 1, gain: float64([]int{3, -20, 150}[i] + j)})
+		}
+	}
+	rows[0].err = errors.New("no cluster")
+	got := worstOf("# A title\n\n| strategy | other table |\n|---|---|\n| a | 900 |\n\nText.\n"+table(rows), 3)
+	if want := []string{"c, forky, begin", "c, trixie, begin", "a, forky, begin"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestEveryBatchHasItsHonestRows(t *testing.T) {
+	o := options{suites: []string{"trixie", "forky"}, gates: gates, only: regexp.MustCompile("")}
+	for _, side := range []int{2, 3, 8} {
+		played := map[string]int{}
+		for _, b := range batches(chosen(o), side) {
+			if len(b) > side {
+				t.Fatalf("a batch of %d, want at most %d", len(b), side)
+			}
+			honestOn := map[string]bool{}
+			for _, p := range b {
+				if p.name == honest.name {
+					honestOn[p.ground()] = true
+					continue
+				}
+				played[p.key()]++
+				if !honestOn[p.ground()] {
+					t.Errorf("%s has no honest row before it", p.key())
+				}
+			}
+		}
+		if want := 4 * len(strategies); len(played) != want {
+			t.Errorf("%d pairings are played, want %d", len(played), want)
+		}
+		for key, n := range played {
+			if n != 1 {
+				t.Errorf("%s is played %d times", key, n)
+			}
+		}
+	}
+}
+
+func TestStrategiesHaveNamesForTables(t *testing.T) {
+	if len(strategies) < 40 {
+		t.Errorf("only %d strategies", len(strategies))
+	}
+	names := map[string]bool{honest.name: true, day.name: true}
+	for _, s := range strategies {
+		if names[s.name] || s.does == "" || strings.ContainsAny(s.name+s.does, "|\n") || strings.Contains(s.name, ", ") {
+			t.Errorf("strategy %q (%s): names are unique, and neither has a bar", s.name, s.does)
+		}
+		names[s.name] = true
+		if s.play == nil && s.depth < 1 {
+			t.Errorf("strategy %q does nothing", s.name)
+		}
+	}
+}
+
+func TestSlurmsTimesAndResources(t *testing.T) {
+	for text, want := range map[string]time.Duration{"0:00": 0, "1:05": 65 * time.Second, "1:00:01": time.Hour + time.Second, "INVALID": 0} {
+		if got := elapsed(text); got != want {
+			t.Errorf("%s is read as %s, want %s", text, got, want)
+		}
+	}
+	for text, want := range map[string]int{"billing=4,cpu=4,gres/gpu:v100=4,gres/gpu=4,mem=400M,node=1": 4, "cpu=1": 0, "": 0} {
+		if got := gpus(text); got != want {
+			t.Errorf("%s has %d GPUs, want %d", text, got, want)
+		}
+	}
+}

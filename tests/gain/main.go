@@ -1,0 +1,173 @@
+// Command gain lets one user play a strategy against an honest one on a real Slurm, and measures what the strategy is worth: the GPU time
+// of the strategist over what it gets when it is honest too, less 1, in percent. Up to -side clusters run beside each other; on one of each
+// batch both tenants are honest.
+//
+//	strategies.go  what strategists do            play.go     how users act on Slurm
+//	site.go        a Slurm with a daemon          measure.go  who held GPUs, and what that is worth
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	testcluster "github.com/fairlease/fairlease/tests/cluster"
+)
+
+// options of a run.
+type options struct {
+	suites, gates []string
+	side          int
+	term          time.Duration
+	terms         int
+	only          *regexp.Regexp
+	worst         []string // keys of the pairings that are played; nil = all
+	day           bool     // beside them, or where there are none alone
+}
+
+func main() {
+	suite := flag.String("suite", "all", "Debian suite of the Slurm: forky (26.05), trixie (24.11) or all")
+	gate := flag.String("gate", "all", "how jobs are kept waiting: licence, begin (by begin times) or all")
+	side := flag.Int("side", 8, "clusters that run beside each other, 2 or more; one of each batch is the honest one")
+	term := flag.Duration("term", 10*time.Second, "length of a lease; all times of the default settings are scaled with it")
+	terms := flag.Int("terms", 30, "length of the measurement, in terms")
+	only := flag.String("only", "", "strategies whose name matches this regular expression")
+	out := flag.String("out", "", "file for the table in Markdown, beside standard output")
+	worst := flag.String("worst", "", "file with a table of an earlier run: its eight worst rows are played anew")
+	day := flag.Bool("day", false, "play a working day with limits, lists, licences and reservations as well, and count its grants that failed")
+	list := flag.Bool("list", false, "print the strategies, and play none")
+	flag.Parse()
+	o := options{suites: testcluster.Suites, gates: gates, side: *side, term: *term, terms: *terms, day: *day}
+	if *suite != "all" {
+		o.suites = []string{*suite}
+	}
+	if *gate != "all" {
+		o.gates = []string{*gate}
+	}
+	var err error
+	if o.only, err = regexp.Compile(*only); err != nil || *side < 2 || *terms < 1 || *term < 5*time.Second || !slices.Contains(gates, o.gates[0]) {
+		fmt.Fprintln(os.Stderr, "gain: -only must be a regular expression, -side at least 2, -terms at least 1, -term at least 5s, -gate one of", gates, err)
+		os.Exit(2)
+	}
+	if *list {
+		for _, s := range strategies {
+			fmt.Printf("%-20s %s\n", s.name, s.does)
+		}
+		return
+	}
+	if *worst != "" {
+		text, err := os.ReadFile(*worst)
+		if o.worst = worstOf(string(text), 8); err != nil || len(o.worst) == 0 {
+			fmt.Fprintf(os.Stderr, "gain: %s has no table of gains: %v\n", *worst, err)
+			os.Exit(2)
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := gain(ctx, o, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "gain:", err)
+		os.Exit(1)
+	}
+}
+
+// pairing is a strategy on one of the Slurms with one of the gates.
+type pairing struct {
+	suite, gate string
+	strategy
+}
+
+// ground is the Slurm and the gate of a pairing, by which its honest row is found.
+func (p pairing) ground() string { return p.suite + ", " + p.gate }
+
+// chosen gives the pairings of a run, those on the same Slurm with the same gate behind each other.
+func chosen(o options) []pairing {
+	var out []pairing
+	for _, suite := range o.suites {
+		for _, gate := range o.gates {
+			for _, s := range strategies {
+				if p := (pairing{suite, gate, s}); o.only.MatchString(s.name) && (o.worst == nil || slices.Contains(o.worst, p.key())) {
+					out = append(out, p)
+				}
+			}
+			if o.day && (suite == "forky") == (gate == "licence") { // each Slurm with its usual gate
+				out = append(out, pairing{suite, gate, day})
+			}
+		}
+	}
+	return out
+}
+
+// batches splits pairings into batches of at most side clusters, in each of them an honest row for each Slurm and gate, before the others.
+func batches(all []pairing, side int) [][]pairing {
+	var out [][]pairing
+	var batch []pairing
+	for _, p := range all {
+		fits := slices.ContainsFunc(batch, func(q pairing) bool { return q.ground() == p.ground() })
+		if len(batch) > 0 && (len(batch) == side || !fits && len(batch) >= side-1) {
+			out, batch, fits = append(out, batch), nil, false
+		}
+		if !fits {
+			batch = append(batch, pairing{p.suite, p.gate, honest})
+		}
+		batch = append(batch, p)
+	}
+	if len(batch) > 0 {
+		out = append(out, batch)
+	}
+	return out
+}
+
+func gain(ctx context.Context, o options, file string) (err error) {
+	ground, err := newGround(ctx, o.term)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ground.down()) }()
+	var rows []row
+	all := batches(chosen(o), o.side)
+	for i, b := range all {
+		fmt.Printf("batch %d of %d: %d clusters, %s\n", i+1, len(all), len(b), time.Now().Format(time.TimeOnly))
+		played, err := ground.play(ctx, b, o)
+		rows = append(rows, played...)
+		if err != nil {
+			report(os.Stdout, rows)
+			return err
+		}
+	}
+	report(os.Stdout, rows)
+	if file == "" {
+		return nil
+	}
+	var text strings.Builder
+	report(&text, rows)
+	return os.WriteFile(file, []byte(text.String()), 0o644)
+}
+
+// report writes the table and the figures.
+func report(w io.Writer, rows []row) {
+	judge(rows)
+	fmt.Fprint(w, table(rows))
+	worst, grants, failed := 0.0, 0, 0
+	for _, r := range rows {
+		switch r.name {
+		case honest.name:
+		case day.name:
+			grants, failed = grants+r.grants, failed+r.failed
+		default:
+			worst = max(worst, r.gain)
+		}
+	}
+	fmt.Fprintf(w, "\ngain_worst_pct %.1f\n", worst)
+	if grants > 0 {
+		fmt.Fprintf(w, "grants_failed_pct %.2f\n", 100*float64(failed)/float64(grants))
+	}
+}

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// strategy is a way to act within a user's rights.
+type strategy struct {
+	name string
+	does string // for people
+
+	// A stream keeps depth jobs waiting, of the shapes in turn (nil = those of the honest user). In options %n is the number of the job.
+	depth            int
+	jobs             []shape
+	args             []string
+	script           func(seconds int) string // nil = sleeper
+	waiting, running []string                 // words of scontrol update, once for each job that waits, and that runs
+	act              func(context.Context, *player, queued)
+
+	play     func(context.Context, *player)     // in place of the stream
+	rival    *strategy                          // of the other tenant; nil = honest
+	before   func(context.Context, *player)     // in place of honest jobs before the match
+	prepare  func(context.Context, *site) error // by administrators, before the daemon starts
+	settings string                             // further lines of fairlease.yaml
+}
+
+// shape is the size of a job.
+type shape struct {
+	gpus, seconds int
+	args          []string
+}
+
+func (x *strategy) shapes() []shape {
+	if x.jobs == nil {
+		return plain
+	}
+	return x.jobs
+}
+
+// plain are the honest user's jobs, of one to four terms.
+var plain = []shape{{gpus: 1, seconds: 15}, {gpus: 2, seconds: 25}, {gpus: 1, seconds: 40}, {gpus: 4, seconds: 20}, {gpus: 1, seconds: 30}, {gpus: 2, seconds: 10}, {gpus: 1, seconds: 20}, {gpus: 2, seconds: 35}}
+
+// honest is the strategy of the honest tenant, and of the first row of each batch.
+var honest = strategy{name: "honest", does: "plain jobs of moderate length", depth: 10}
+
+// day is no strategy: both tenants work within limits, lists, licences and reservations. It shows how many grants fail.
+var day = strategy{name: "day", does: "a working day with limits, lists, licences and reservations", depth: 14, jobs: within("nlp-a"), rival: &strategy{depth: 14, jobs: within("vision-a")},
+	prepare: func(ctx context.Context, s *site) error {
+		return s.orders(ctx, []string{"sacctmgr", "-iQ", "modify", "account", "nlp-a", "set", "GrpTRES=gres/gpu=3"}, []string{"sacctmgr", "-iQ", "modify", "account", "vision-a", "set", "GrpJobs=1"},
+			[]string{"scontrol", "create", "reservation", "ReservationName=course", "Nodes=v1", "StartTime=now+2minutes", "Duration=2", "Accounts=vision"},
+			[]string{"scontrol", "create", "reservation", "ReservationName=repair", "Nodes=v2", "StartTime=now+5minutes", "Duration=1", "Users=root", "Flags=MAINT,IGNORE_JOBS"})
+	}}
+
+// within gives the jobs of a working day, most of them plain, some in an account with limits.
+func within(limited string) []shape {
+	return append(append([]shape{}, plain...), shape{gpus: 1, seconds: 20, args: []string{"--qos=capped"}}, shape{gpus: 1, seconds: 30, args: []string{"-L", "matlab:3"}},
+		shape{gpus: 2, seconds: 20, args: []string{"-A", limited}}, shape{gpus: 1, seconds: 20, args: []string{"-A", limited}},
+		shape{gpus: 1, seconds: 20, args: []string{"-p", "small", "-t", "1"}}, shape{gpus: 2, seconds: 20, args: []string{"-p", "closed,low"}}, shape{gpus: 1, seconds: 15, args: []string{"-t", "5", "-p", "small"}},
+		shape{gpus: 4, seconds: 20, args: []string{"-N2", "-p", "gpu,small"}}, shape{gpus: 2, seconds: 25, args: []string{"--deadline=now+10minutes"}}, shape{gpus: 2, seconds: 25, args: []string{"-x", "v3"}})
+}
+
+// hour long jobs outlast the match.
+const hour = 3600
+
+var (
+	long    = []shape{{gpus: 4, seconds: hour}, {gpus: 2, seconds: hour}, {gpus: 1, seconds: hour}, {gpus: 1, seconds: hour}}
+	whole   = []shape{{gpus: 4, seconds: hour}}
+	hourly  = []string{"-t", "90"}
+	savesOn = []string{"-t", "90", "--comment=saves=term", "--open-mode=append"}
+)
+
+// sleeper holds its GPUs for so long; exec, so that SIGTERM ends it at once.
+func sleeper(seconds int) string { return fmt.Sprintf("#!/bin/bash\nexec sleep %d\n", seconds) }
+
+// deaf holds its GPUs for so long, and ignores the signals that it can ignore.
+func deaf(seconds int) string {
+	return fmt.Sprintf("#!/bin/bash\ntrap '' TERM USR1 CONT\nfor i in $(seq %d); do sleep 1; done\n", seconds)
+}
+
+// with gives options before others.
+func with(first []string, more ...string) []string {
+	return append(append([]string{}, first...), more...)
+}
+
+// comment gives honest jobs with a hint.
+func hinted(name, hint string) strategy {
+	return strategy{name: "hint " + name, does: "plain jobs with --comment=" + hint, depth: 10, args: []string{"--comment=" + hint}}
+}
+
+// older has a player do something to each of its running jobs that has run for so long.
+func older(than time.Duration, argv ...string) func(context.Context, *player, queued) {
+	return func(ctx context.Context, p *player, j queued) {
+		if j.state == "RUNNING" && j.ran >= than {
+			p.does(ctx, append(append([]string{}, argv...), j.id)...)
+		}
+	}
+}
+
+// strategies are all of them but honest, the most promising first.
+var strategies = []strategy{
+	{name: "requeue=0", does: "long jobs that save; once they run, scontrol update Requeue=0", depth: 6, jobs: long, args: savesOn, running: []string{"Requeue=0"}},
+	{name: "no-requeue", does: "long jobs with --no-requeue", depth: 6, jobs: long, args: with(hourly, "--no-requeue")},
+	{name: "contiguous", does: "long jobs with --contiguous", depth: 6, jobs: long, args: with(hourly, "--contiguous")},
+	{name: "long", does: "long jobs that never save", depth: 6, jobs: long, args: hourly},
+	{name: "licence 0", does: "plain jobs with -L fairlease:0", depth: 10, args: []string{"-L", "fairlease:0"}},
+	{name: "sessions", does: "long salloc of whole nodes", play: sessions(4)},
+	{name: "limit flood", does: "60 jobs of a QOS that lets one run, and plain jobs", play: flood("--qos=capped")},
+	{name: "tiny", does: "jobs of two seconds", depth: 20, jobs: []shape{{gpus: 1, seconds: 2}, {gpus: 2, seconds: 2}}},
+
+	{name: "one session", does: "one long salloc of a node, and plain jobs", play: together(sessions(1), honest)},
+	{name: "heterogeneous", does: "long heterogeneous jobs", depth: 4, jobs: []shape{{gpus: 2, seconds: hour, args: []string{":", "-t", "90", "--gres=gpu:2"}}}, args: hourly},
+	{name: "licence flip", does: "waiting jobs get Licenses=fairlease:0", depth: 10, waiting: []string{"Licenses=fairlease:0"}},
+	{name: "licence off", does: "waiting jobs get Licenses=", depth: 10, waiting: []string{"Licenses="}},
+	{name: "licence 2", does: "plain jobs with -L fairlease:2", depth: 10, args: []string{"-L", "fairlease:2"}},
+	{name: "start now", does: "waiting jobs get StartTime=now", depth: 10, waiting: []string{"StartTime=now"}},
+	{name: "licence in use", does: "60 jobs that ask for a licence in use, and plain jobs", play: flood("-L", "matlab:4")},
+	{name: "forbidden flood", does: "60 jobs that a partition's lists and limits forbid, and plain jobs", play: flood("-p", "closed,small", "-t", "60")},
+	{name: "hold and release", does: "waiting jobs are held and released all the time", depth: 10, act: turns("PENDING", "hold", "release")},
+	{name: "begin later", does: "waiting jobs get StartTime=now+3 all the time", depth: 10, act: func(ctx context.Context, p *player, j queued) {
+		if j.state == "PENDING" && j.reason != "BeginTime" {
+			p.does(ctx, "scontrol", "update", "jobid="+j.id, "StartTime=now+3")
+		}
+	}},
+	{name: "resubmit", does: "long jobs, cancelled after eight seconds and submitted anew", depth: 10, jobs: long, args: hourly, act: older(8*time.Second, "scancel")},
+	{name: "requeue", does: "long jobs that their owner requeues every eight seconds", depth: 10, jobs: long, args: hourly, act: older(8*time.Second, "scontrol", "requeue")},
+	{name: "requeuehold", does: "running jobs are requeued in hold, and released", depth: 10, jobs: long, args: hourly, act: func(ctx context.Context, p *player, j queued) {
+		older(8*time.Second, "scontrol", "requeuehold")(ctx, p, j)
+		if j.state == "PENDING" && strings.HasPrefix(j.reason, "JobHeld") {
+			p.does(ctx, "scontrol", "release", j.id)
+		}
+	}},
+	{name: "array", does: "an array of 1,000 tasks of one GPU", play: arrays(20, "0-999")},
+	{name: "array of tiny", does: "an array of 1,000 tasks of two seconds", play: arrays(2, "0-999")},
+	{name: "array %8", does: "three arrays of 300 tasks, eight at a time", play: arrays(20, "0-299%8", "0-299%8", "0-299%8")},
+	{name: "chain", does: "chains of dependent jobs", depth: 16, args: []string{"-J", "chain"}, jobs: []shape{{gpus: 2, seconds: 10, args: []string{"-d", "singleton", "-J", "a"}}, {gpus: 2, seconds: 10, args: []string{"-d", "singleton", "-J", "b"}}, {gpus: 2, seconds: 10, args: []string{"-d", "singleton", "-J", "c"}},
+		{gpus: 2, seconds: 10, args: []string{"-d", "singleton", "-J", "d"}}, {gpus: 2, seconds: 10, args: []string{"-d", "singleton", "-J", "e"}}, {gpus: 2, seconds: 10, args: []string{"-d", "singleton", "-J", "f"}}, {gpus: 2, seconds: 10, args: []string{"-d", "singleton", "-J", "g"}}, {gpus: 2, seconds: 10, args: []string{"-d", "singleton", "-J", "h"}}}},
+	{name: "deadline", does: "plain jobs with --deadline in three minutes", depth: 10, args: []string{"--deadline=now+3minutes"}},
+	{name: "accounts", does: "plain jobs in three accounts of the tenant in turn", depth: 15, jobs: inAccounts("nlp", "nlp-a", "nlp-b")},
+	{name: "two users", does: "two users of the tenant, each with plain jobs", play: func(ctx context.Context, p *player) {
+		var hands sync.WaitGroup
+		hands.Go(func() { p.stream(ctx, honest) })
+		hands.Go(func() { p.plays("carol", honest)(ctx) })
+		hands.Wait()
+	}},
+	{name: "partitions", does: "plain jobs with -p gpu,low", depth: 10, args: []string{"-p", "gpu,low"}},
+	{name: "partition flip", does: "waiting jobs get Partition=low", depth: 10, waiting: []string{"Partition=low"}},
+	{name: "account flip", does: "waiting jobs get Account=nlp-a", depth: 10, waiting: []string{"Account=nlp-a"}},
+	{name: "CPU hogs", does: "jobs without GPUs take 14 of 16 CPUs of each node; plain jobs", play: together(hogs("-n1", "-c14"), honest)},
+	{name: "memory hogs", does: "jobs without GPUs take most memory of each node; plain jobs", play: together(hogs("--mem=62000"), honest)},
+	{name: "GPU jobs with memory", does: "plain jobs that ask for all memory of a node", depth: 10, args: []string{"--mem=63000"}},
+	{name: "exclusive", does: "plain jobs with --exclusive", depth: 10, args: []string{"--exclusive"}},
+	{name: "exclusive=user", does: "long jobs with --exclusive=user", depth: 6, jobs: long, args: with(hourly, "--exclusive=user")},
+	{name: "shards", does: "long jobs that ask for parts of GPUs; plain jobs", play: together(func(ctx context.Context, p *player) {
+		p.stream(ctx, strategy{depth: 2, jobs: []shape{{seconds: hour, args: []string{"--gres=shard:1"}}}, args: hourly})
+	}, honest)},
+	{name: "deaf", does: "long jobs that ignore SIGTERM", depth: 6, jobs: long, args: savesOn, script: deaf},
+	{name: "suspend", does: "running jobs are suspended and resumed by their owner (Slurm 26.05)", depth: 10, jobs: long, args: savesOn, act: turns("", "suspend", "resume")},
+	{name: "gangs", does: "gangs of two and four nodes beside jobs of one GPU", depth: 8, jobs: []shape{{gpus: 4, seconds: 20, args: []string{"-N4"}}, {gpus: 1, seconds: 30}, {gpus: 4, seconds: 20, args: []string{"-N2"}}, {gpus: 1, seconds: 30}}},
+	{name: "range of nodes", does: "jobs with -N1-4", depth: 8, jobs: []shape{{gpus: 4, seconds: 30, args: []string{"-N1-4"}}}},
+	{name: "wider", does: "waiting jobs get NumNodes=4", depth: 8, jobs: []shape{{gpus: 4, seconds: 40}}, waiting: []string{"NumNodes=4-4"}},
+	{name: "kind trained", does: "many short jobs of a kind, then long ones of it", depth: 6, jobs: long, args: with(hourly, "--comment=kind=short"), before: func(ctx context.Context, p *player) {
+		p.stream(ctx, strategy{depth: 20, jobs: []shape{{gpus: 4, seconds: 2}, {gpus: 2, seconds: 2}, {gpus: 1, seconds: 2}}, args: []string{"--comment=kind=short"}})
+	}},
+	{name: "kinds", does: "each job is of a kind of its own", depth: 10, args: []string{"--comment=kind=k%n", "-J", "j%n"}},
+	hinted("saves=never", "saves=never"),
+	hinted("saves=1s", "saves=1s"),
+	hinted("save-time", "saves=notice,save-time=1d,signal=none"),
+	hinted("min-lease", "min-lease=1d"),
+	{name: "hint flip", does: "long jobs that save; once they run, Comment=saves=never", depth: 6, jobs: long, args: savesOn, running: []string{"Comment=saves=never"}},
+	{name: "idle flip", does: "long jobs with gpus=idle; once they run, Comment=", depth: 6, jobs: long, args: with(hourly, "--comment=gpus=idle,saves=term"), running: []string{"Comment="}},
+	{name: "no save", does: "long jobs that say that they save, and do not", depth: 6, jobs: long, args: savesOn},
+	{name: "one minute", does: "plain jobs with a time limit of one minute", depth: 10, args: []string{"-t", "1"}},
+	{name: "limit flip", does: "long jobs; once they run, TimeLimit=1", depth: 10, jobs: long, args: hourly, running: []string{"TimeLimit=1"}},
+	{name: "time-min", does: "long jobs with --time-min=1", depth: 6, jobs: long, args: with(hourly, "--time-min=1")},
+	{name: "begin mixed", does: "jobs with --begin now, in the past and ahead", depth: 10, jobs: []shape{{gpus: 2, seconds: 20, args: []string{"--begin=now"}}, {gpus: 2, seconds: 20, args: []string{"--begin=now+12"}}, {gpus: 2, seconds: 20, args: []string{"--begin=2020-01-01"}}}},
+	{name: "node list", does: "jobs that name the nodes in turn", depth: 12, jobs: []shape{{gpus: 2, seconds: 30, args: []string{"-w", "v1"}}, {gpus: 2, seconds: 30, args: []string{"-w", "v2"}}, {gpus: 2, seconds: 30, args: []string{"-w", "v3"}}, {gpus: 2, seconds: 30, args: []string{"-w", "v4"}}}},
+	{name: "node list flip", does: "waiting jobs get another ReqNodeList all the time", depth: 10, act: func(ctx context.Context, p *player, j queued) {
+		if j.state == "PENDING" {
+			p.does(ctx, "scontrol", "update", "jobid="+j.id, fmt.Sprintf("ReqNodeList=v%d", 1+time.Now().Unix()%4))
+		}
+	}},
+	{name: "nice", does: "waiting jobs get Nice=1000", depth: 10, waiting: []string{"Nice=1000"}},
+	{name: "oversubscribe", does: "plain jobs with --oversubscribe", depth: 10, args: []string{"--oversubscribe"}},
+	{name: "coordinator", does: "tenants.level 2: six sub-accounts with fairshare=parent", depth: 18, jobs: inAccounts("c1", "c2", "c3", "c4", "c5", "c6", "nlp-a"), settings: "tenants: {level: 2}\n", prepare: coordinator},
+	{name: "reservation", does: "a node is reserved for the account; plain jobs without --reservation", depth: 10, prepare: func(ctx context.Context, s *site) error {
+		return s.orders(ctx, []string{"scontrol", "create", "reservation", "ReservationName=course", "Nodes=v1", "StartTime=now", "Duration=120", "Accounts=nlp"})
+	}},
+}
+
+// together plays beside a stream.
+func together(first func(context.Context, *player), x strategy) func(context.Context, *player) {
+	return func(ctx context.Context, p *player) {
+		var hands sync.WaitGroup
+		hands.Go(func() { first(ctx, p.beside()) })
+		hands.Go(func() { p.stream(ctx, x) })
+		hands.Wait()
+	}
+}
+
+// sessions keeps so many allocations of whole nodes, which outlast the match.
+func sessions(count int) func(context.Context, *player) {
+	return func(ctx context.Context, p *player) {
+		var hands sync.WaitGroup
+		for range count {
+			hands.Go(func() {
+				for ctx.Err() == nil {
+					if _, err := p.Exec(ctx, p.user, "salloc", "--no-shell", "-t", "90", "--gres=gpu:4"); err == nil {
+						<-ctx.Done()
+					}
+					wait(ctx, time.Second)
+				}
+			})
+		}
+		hands.Wait()
+	}
+}
+
+// flood is 60 jobs with options for which they cannot start, and plain jobs.
+func flood(args ...string) func(context.Context, *player) {
+	return together(func(ctx context.Context, p *player) {
+		for range 60 {
+			p.submit(ctx, strategy{args: append([]string{"-t", "90", "-J", "flood"}, args...)}, shape{gpus: 1, seconds: 30})
+		}
+		<-ctx.Done()
+	}, strategy{name: honest.name, depth: 70})
+}
+
+// arrays submits arrays of jobs with one GPU, and again once few of their tasks are left.
+func arrays(seconds int, ranges ...string) func(context.Context, *player) {
+	return func(ctx context.Context, p *player) {
+		for ctx.Err() == nil {
+			if waits := p.mine(ctx); len(waits) < len(ranges) {
+				for _, r := range ranges {
+					p.submit(ctx, strategy{args: []string{"--array=" + r}}, shape{gpus: 1, seconds: seconds})
+				}
+			}
+			wait(ctx, 3*time.Second)
+		}
+	}
+}
+
+// hogs keeps a job without GPUs on each node.
+func hogs(args ...string) func(context.Context, *player) {
+	return func(ctx context.Context, p *player) {
+		for n := range nodes {
+			p.submit(ctx, strategy{args: append([]string{"-t", "90", "-w", fmt.Sprintf("v%d", n+1)}, args...)}, shape{seconds: hour})
+		}
+		<-ctx.Done()
+	}
+}
+
+// turns does one thing after the other to each job, a look each; to those of a state, "" = those that run or are suspended.
+func turns(state string, verbs ...string) func(context.Context, *player, queued) {
+	at := map[string]int{}
+	var mu sync.Mutex
+	return func(ctx context.Context, p *player, j queued) {
+		if j.state != state && (state != "" || j.state == "PENDING") {
+			return
+		}
+		mu.Lock()
+		key := p.Name + "/" + j.id
+		n := at[key]
+		at[key]++
+		mu.Unlock()
+		p.does(ctx, "scontrol", verbs[n%len(verbs)], j.id)
+	}
+}
+
+// inAccounts gives the plain shapes in accounts in turn.
+func inAccounts(accounts ...string) []shape {
+	var out []shape
+	for i := range len(plain) * len(accounts) {
+		s := plain[i%len(plain)]
+		s.args = []string{"-A", accounts[i%len(accounts)]}
+		out = append(out, s)
+	}
+	return out
+}
+
+// coordinator has the strategist, as the coordinator of its account, make sub-accounts that pass its shares on.
+func coordinator(ctx context.Context, s *site) error {
+	if _, err := s.Exec(ctx, "root", "sacctmgr", "-iQ", "add", "coordinator", "account=nlp", "names=alice"); err != nil {
+		return err
+	}
+	for i := range 6 {
+		name := fmt.Sprintf("c%d", i+1)
+		if _, err := s.Exec(ctx, "alice", "sacctmgr", "-iQ", "add", "account", name, "parent=nlp", "fairshare=parent"); err != nil {
+			return err
+		}
+		if _, err := s.Exec(ctx, "alice", "sacctmgr", "-iQ", "add", "user", "alice", "account="+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orders runs commands as root.
+func (s *site) orders(ctx context.Context, commands ...[]string) error {
+	for _, argv := range commands {
+		if _, err := s.Exec(ctx, "root", argv...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
