@@ -85,7 +85,7 @@ func TestStrategiesHaveNamesForTables(t *testing.T) {
 	if len(strategies) < 40 {
 		t.Errorf("only %d strategies", len(strategies))
 	}
-	names := map[string]bool{honest.name: true, day.name: true}
+	names := map[string]bool{honest.name: true, day.name: true, thousand.name: true}
 	for _, s := range strategies {
 		if names[s.name] || s.does == "" || strings.ContainsAny(s.name+s.does, "|\n") || strings.Contains(s.name, ", ") {
 			t.Errorf("strategy %q (%s): names are unique, and neither has a bar", s.name, s.does)
@@ -107,5 +107,19 @@ func TestSlurmsTimesAndResources(t *testing.T) {
 		if got := gpus(text); got != want {
 			t.Errorf("%s has %d GPUs, want %d", text, got, want)
 		}
+	}
+}
+
+func TestReportEndsWithFigures(t *testing.T) {
+	rows := []row{
+		{pairing: pairing{"forky", "licence", honest}, strategist: 45, opponent: 45, capacity: 100},
+		{pairing: pairing{"forky", "licence", day}, strategist: 90, grants: 200, failed: 3, capacity: 100},
+		{pairing: pairing{"forky", "licence", thousand}, strategist: 40, opponent: 42, capacity: 100},
+		{pairing: pairing{"forky", "licence", strategy{name: "tiny", does: "x"}}, strategist: 54, opponent: 40, capacity: 100},
+	}
+	var text strings.Builder
+	report(&text, rows)
+	if want := "\ngain_worst_pct 20.0\nflood_idle_pct 8.0\ngrants_failed_pct 1.50\n"; !strings.HasSuffix(text.String(), want) {
+		t.Errorf("the report is\n%s\nand should end with %q", text.String(), want)
 	}
 }

@@ -43,7 +43,7 @@ func main() {
 	only := flag.String("only", "", "strategies whose name matches this regular expression")
 	out := flag.String("out", "", "file for the table in Markdown, beside standard output")
 	worst := flag.String("worst", "", "file with a table of an earlier run: its eight worst rows are played anew")
-	day := flag.Bool("day", false, "play a working day with limits, lists, licences and reservations as well, and count its grants that failed")
+	day := flag.Bool("day", false, "also play a working day with limits, lists, licences and reservations, and count its grants that failed; and 1,000 jobs that cannot start")
 	list := flag.Bool("list", false, "print the strategies, and play none")
 	flag.Parse()
 	o := options{suites: testcluster.Suites, gates: gates, side: *side, term: *term, terms: *terms, day: *day}
@@ -99,7 +99,7 @@ func chosen(o options) []pairing {
 				}
 			}
 			if o.day && (suite == "forky") == (gate == "licence") { // each Slurm with its usual gate
-				out = append(out, pairing{suite, gate, day})
+				out = append(out, pairing{suite, gate, day}, pairing{suite, gate, thousand})
 			}
 		}
 	}
@@ -156,10 +156,13 @@ func gain(ctx context.Context, o options, file string) (err error) {
 func report(w io.Writer, rows []row) {
 	judge(rows)
 	fmt.Fprint(w, table(rows))
-	worst, grants, failed := 0.0, 0, 0
+	worst, grants, failed, floods, idle := 0.0, 0, 0, 0, 0.0
 	for _, r := range rows {
 		switch r.name {
 		case honest.name:
+		case thousand.name:
+			floods++
+			idle = max(idle, r.idle()-idleOn(rows, r.ground()))
 		case day.name:
 			grants, failed = grants+r.grants, failed+r.failed
 		default:
@@ -167,6 +170,9 @@ func report(w io.Writer, rows []row) {
 		}
 	}
 	fmt.Fprintf(w, "\ngain_worst_pct %.1f\n", worst)
+	if floods > 0 {
+		fmt.Fprintf(w, "flood_idle_pct %.1f\n", idle)
+	}
 	if grants > 0 {
 		fmt.Fprintf(w, "grants_failed_pct %.2f\n", 100*float64(failed)/float64(grants))
 	}

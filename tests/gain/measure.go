@@ -44,6 +44,17 @@ func (r *row) String() string {
 		r.key(), r.gain, r.strategist, r.opponent, r.loss(), r.idle(), r.grants, r.failed, r.busy, r.slowest.Round(100*time.Millisecond))
 }
 
+// idleOn gives how many GPUs idle in the honest rows of a ground, in percent.
+func idleOn(rows []row, ground string) float64 {
+	sum, count := 0.0, 0.0
+	for _, r := range rows {
+		if r.name == honest.name && r.ground() == ground && r.err == nil {
+			sum, count = sum+r.idle(), count+1
+		}
+	}
+	return sum / max(count, 1)
+}
+
 // judge sets the gain of all rows: over the mean of the honest rows of the same Slurm and gate.
 func judge(rows []row) {
 	sum, count := map[string]float64{}, map[string]float64{}
@@ -69,7 +80,7 @@ func table(rows []row) string {
 		if !slices.Contains(grounds, r.ground()) {
 			grounds = append(grounds, r.ground())
 		}
-		if r.name == honest.name || r.name == day.name {
+		if r.name == honest.name || r.name == day.name || r.name == thousand.name {
 			continue
 		}
 		if !slices.Contains(names, r.name) {

@@ -124,7 +124,7 @@ func (g *ground) raise(ctx context.Context, p pairing) (s *site, err error) {
 		return s, err
 	}
 	// slurmdbd knows GPUs once slurmctld has told it.
-	for _, argv := range [][]string{{"add", "qos", "capped", "MaxTRESPerUser=gres/gpu=1"}, {"modify", "account", "root", "set", "qos+=capped"}} {
+	for _, argv := range [][]string{{"add", "qos", "capped", "MaxTRESPerUser=gres/gpu=1"}, {"add", "qos", "shut", "GrpTRES=gres/gpu=0"}, {"modify", "account", "root", "set", "qos+=capped,shut"}} {
 		if _, err := s.Exec(ctx, "root", append([]string{"sacctmgr", "-iQ"}, argv...)...); err != nil {
 			return s, err
 		}

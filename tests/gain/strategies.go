@@ -55,6 +55,12 @@ var day = strategy{name: "day", does: "a working day with limits, lists, licence
 			[]string{"scontrol", "create", "reservation", "ReservationName=repair", "Nodes=v2", "StartTime=now+5minutes", "Duration=1", "Users=root", "Flags=MAINT,IGNORE_JOBS"})
 	}}
 
+// thousand is no strategy: it shows how many GPUs idle beside jobs that cannot start.
+var thousand = strategy{name: "thousand", does: "1,000 jobs of a QOS that lets none run, and plain jobs", play: together(func(ctx context.Context, p *player) {
+	p.submit(ctx, strategy{args: []string{"--array=0-999", "--qos=shut"}}, shape{gpus: 1, seconds: 30})
+	<-ctx.Done()
+}, strategy{depth: honest.depth + 1})} // the array is one that waits
+
 // within gives the jobs of a working day, most of them plain, some in an account with limits.
 func within(limited string) []shape {
 	return append(append([]shape{}, plain...), shape{gpus: 1, seconds: 20, args: []string{"--qos=capped"}}, shape{gpus: 1, seconds: 30, args: []string{"-L", "matlab:3"}},
