@@ -31,6 +31,7 @@ type options struct {
 	terms         int
 	only          *regexp.Regexp
 	worst         []string // keys of the pairings that are played; nil = all
+	keep          string   // folder for the daemons' and slurmctld's logs; "" = they are not kept
 	day           bool     // beside them, or where there are none alone
 }
 
@@ -44,9 +45,10 @@ func main() {
 	out := flag.String("out", "", "file for the table in Markdown, beside standard output")
 	worst := flag.String("worst", "", "file with a table of an earlier run: its eight worst rows are played anew")
 	day := flag.Bool("day", false, "also play a working day with limits, lists, licences and reservations, and count its grants that failed; and 1,000 jobs that cannot start")
+	keep := flag.String("keep", "", "folder for the logs of the daemons and of slurmctld")
 	list := flag.Bool("list", false, "print the strategies, and play none")
 	flag.Parse()
-	o := options{suites: testcluster.Suites, gates: gates, side: *side, term: *term, terms: *terms, day: *day}
+	o := options{suites: testcluster.Suites, gates: gates, side: *side, term: *term, terms: *terms, day: *day, keep: *keep}
 	if *suite != "all" {
 		o.suites = []string{*suite}
 	}

@@ -22,7 +22,7 @@ type row struct {
 	capacity             float64       // GPU-seconds that there were
 	gain                 float64       // in percent
 	busy                 float64       // of the machine's processors, in percent
-	slowest              time.Duration // the longest time between two rounds
+	slowest              time.Duration // the longest time between two heartbeats; a daemon with nothing to do beats less often
 	grants, failed       int           // leases that were granted in the measurement, and those that did not start
 	err                  error
 }
@@ -40,7 +40,7 @@ func (r *row) String() string {
 	if r.err != nil {
 		return fmt.Sprintf("%s: failed: %v", r.key(), r.err)
 	}
-	return fmt.Sprintf("%-38s gain %+6.1f %%  strategist %5.0f  honest %5.0f  honest below its due %4.1f %%  idle %4.1f %%  grants %d, failed %d  machine busy %3.0f %%  slowest round %s",
+	return fmt.Sprintf("%-38s gain %+6.1f %%  strategist %5.0f  honest %5.0f  honest below its due %4.1f %%  idle %4.1f %%  grants %d, failed %d  machine busy %3.0f %%  longest without a heartbeat %s",
 		r.key(), r.gain, r.strategist, r.opponent, r.loss(), r.idle(), r.grants, r.failed, r.busy, r.slowest.Round(100*time.Millisecond))
 }
 
@@ -157,7 +157,7 @@ func granted(ctx context.Context, dsn string, from, to time.Time) (grants, faile
 	}
 	defer db.Close(ctx)
 	err = db.QueryRow(ctx, `select count(*) filter (where verb = 'grant'), count(*) filter (where verb = 'take_back')
-		from fairlease.actions where ok and not skipped and not withheld and done_at between $1 and $2`, from, to).Scan(&grants, &failed)
+		from fairlease.actions where ok and not skipped and not suppressed and done_at between $1 and $2`, from, to).Scan(&grants, &failed)
 	return grants, failed, err
 }
 

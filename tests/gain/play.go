@@ -56,7 +56,7 @@ func (g *ground) match(ctx context.Context, p pairing, o options, raised *sync.W
 	r = row{pairing: p, capacity: float64(nodes*perNode*o.terms) * o.term.Seconds()}
 	s, err := g.raise(ctx, p)
 	raised.Done()
-	defer func() { r.err = errors.Join(r.err, s.down()) }()
+	defer func() { r.err = errors.Join(r.err, s.keep(o.keep), s.down()) }()
 	if err != nil {
 		r.err = err
 		return r

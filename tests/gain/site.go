@@ -91,7 +91,7 @@ type site struct {
 	mu      sync.Mutex
 	queue   []queued      // the jobs that wait or run, by the last look
 	at      time.Time     // the time of that look
-	slowest time.Duration // the longest time without a round, so far
+	slowest time.Duration // the longest time without a heartbeat, so far
 }
 
 func (g *ground) raise(ctx context.Context, p pairing) (s *site, err error) {
@@ -165,6 +165,19 @@ func (s *site) down() error {
 		return s.Down()
 	}
 	return nil
+}
+
+// keep copies the logs into a folder; "" = nowhere.
+func (s *site) keep(dir string) error {
+	if dir == "" || s.daemon == nil {
+		return nil
+	}
+	err := os.MkdirAll(dir, 0o755)
+	for name, path := range map[string]string{"fairlease.log": s.daemon.Log, "slurmctld.log": s.LogFile(testcluster.Slurmctld)} {
+		text, readErr := os.ReadFile(path)
+		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(dir, strings.ReplaceAll(s.key()+", "+name, " ", "_")), text, 0o644))
+	}
+	return err
 }
 
 func (s *site) heartbeat() string { return filepath.Join(s.HeartbeatDir(), "gpu") }
