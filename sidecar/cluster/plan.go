@@ -47,7 +47,8 @@ const (
 	// Notify sends Signal to a running job whose lease will not be renewed.
 	Notify Verb = "notice"
 	// Reclaim requeues the job (never a finished one), gates it until Until, and restores the
-	// user's NodeList.
+	// user's NodeList. It makes the job requeueable first, where its owner has changed that since
+	// its grant: the engine reclaims no job that was not requeueable when it was granted.
 	Reclaim Verb = "reclaim"
 	// Release clears the Reservation of a running job, and deletes it after the last job.
 	Release Verb = "release"

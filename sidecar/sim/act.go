@@ -68,9 +68,10 @@ func (v *Virtual) change(j *work, a *cluster.Action) error {
 		if j.job.State == cluster.Done {
 			return nil
 		}
-		if !j.job.Requeueable || !j.job.Batch {
-			return fmt.Errorf("job %s: requested operation is presently disabled", a.ID)
+		if !j.job.Batch {
+			return fmt.Errorf("job %s: only batch jobs are accepted or processed", a.ID)
 		}
+		j.job.Requeueable = true
 		if v.requeue(j, true, true) {
 			v.steer(j, a)
 		}

@@ -465,7 +465,7 @@ func (r *reader) status() problem {
 // reclaim requeues the job, never one that has finished, and at once gates it far ahead. A future
 // begin time that is set while the job cleans up survives that; "now" would not. If the version
 // forbids this (see gatesCompleting), Slurm's own delay of two minutes after a requeue must last
-// until the next round's gate.
+// until the next round's gate. A job that its owner has made not requeueable since its grant is made requeueable first.
 func (c *Client) reclaim(ctx context.Context, a cluster.Action, stopped *cluster.Instant) error {
 	w, err := c.readJob(ctx, a.Record, a.ID)
 	if err != nil {
@@ -481,6 +481,11 @@ func (c *Client) reclaim(ctx context.Context, a cluster.Action, stopped *cluster
 	case w.is("PENDING"):
 		return skip("it is not running")
 	default:
+		if !w.requeue && w.batch {
+			if err := c.update(ctx, w.id, change{"requeue": true}); err != nil {
+				return err
+			}
+		}
 		sent := c.now()
 		if err := c.requeue(ctx, a, w); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -270,6 +271,48 @@ func TestReclaimIsJudgedByRestarts(t *testing.T) {
 				t.Error("it was requeued all the same")
 			}
 		})
+	}
+}
+
+// A job that its owner has made not requeueable is made requeueable first; if that is refused, nothing else is asked for.
+func TestReclaimMakesRequeueable(t *testing.T) {
+	t.Parallel()
+	reclaim := cluster.Action{Verb: cluster.Reclaim, ID: cluster.JobID{ID: 9}, Record: 9, Until: 2_000_000_000}
+	for name, c := range map[string]struct {
+		before string
+		answer answer
+		ok     bool
+		writes []string
+	}{
+		"requeueable": {`"requeue":true,"batch_flag":true`, text(ok), true, []string{"requeue", "gate"}},
+		"not":         {`"requeue":false,"batch_flag":true`, text(ok), true, []string{"requeueable", "requeue", "gate"}},
+		"refused":     {`"requeue":false,"batch_flag":true`, status(422, text(`{"errors":[{"error_number":2002,"error":"Access denied"}]}`)), false, []string{"requeueable"}},
+		"interactive": {`"requeue":false,"batch_flag":false`, text(ok), true, []string{"requeue", "gate"}}, // Slurm refuses it in its own words
+	} {
+		f, client := acting(t, 45, runningJob(9, ""))
+		f.on("GET /slurm/v0.0.45/job/9", jobs(0, `{"job_id":9,"job_state":["RUNNING"],"restart_cnt":0,`+c.before+`}`))
+		f.on("POST /slurm/v0.0.45/jobs/requeue", func(w http.ResponseWriter, r *http.Request) {
+			f.on("GET /slurm/v0.0.45/job/9", jobs(0, `{"job_id":9,"job_state":["PENDING"],"restart_cnt":1}`))
+			text(ok)(w, r)
+		})
+		f.on("POST /slurm/v0.0.45/job/9", c.answer)
+		if out := client.Apply(t.Context(), []cluster.Action{reclaim})[0]; out.OK != c.ok || out.Skipped {
+			t.Errorf("%s: outcome %+v", name, out)
+		}
+		var writes []string
+		for _, a := range f.all() {
+			switch {
+			case a.what == "POST /slurm/v0.0.45/jobs/requeue":
+				writes = append(writes, "requeue")
+			case a.what == "POST /slurm/v0.0.45/job/9" && a.body == `{"requeue":true}`:
+				writes = append(writes, "requeueable")
+			case strings.HasPrefix(a.what, "POST"):
+				writes = append(writes, "gate")
+			}
+		}
+		if !slices.Equal(writes, c.writes) {
+			t.Errorf("%s: it wrote %q; want %q", name, writes, c.writes)
+		}
 	}
 }
 

@@ -62,16 +62,21 @@ func reclaims(l *live) {
 		l.Errorf("the finished job ran %q", b)
 	}
 
-	// A job that must not be requeued is not.
-	kept := job(l.submit("alice", sleeper, "--gres=gpu:1", "--no-requeue"))
-	j = l.until(kept, "running", in(cluster.Running))
-	r = act(cluster.Reclaim, j)
-	r.Until = in1h()
-	if o := l.client.Apply(l.Context(), []cluster.Action{r}); o[0].OK || o[0].Skipped || !strings.Contains(o[0].Error, "disabled") {
-		l.Errorf("reclaim of a --no-requeue job: %+v", o[0])
-	}
-	if j, _ = find(l.see(), kept); j.State != cluster.Running || j.Requeueable {
-		l.Errorf("--no-requeue job: %+v", j)
+	// A job whose owner has taken Requeue from it while it runs is requeued all the same, a suspended one too.
+	for _, suspended := range []bool{false, true} {
+		kept := job(l.submit("alice", sleeper, "--gres=gpu:1"))
+		l.runs(kept)
+		l.exec("alice", "scontrol", "update", "jobid="+kept.String(), "requeue=0")
+		if suspended {
+			l.exec("root", "scontrol", "suspend", kept.String())
+		}
+		j = l.until(kept, "not requeueable", func(j cluster.Job) bool { return !j.Requeueable && (j.State == cluster.Suspended) == suspended })
+		r = act(cluster.Reclaim, j)
+		r.Until = in1h()
+		l.apply(r)
+		if j = l.until(kept, "waiting", in(cluster.Waiting)); j.Restarts != 1 || !j.Requeueable || j.Inactive != "" {
+			l.Errorf("reclaimed after its owner took Requeue from it: %+v", j)
+		}
 	}
 }
 
