@@ -322,6 +322,7 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Observation) {
 		return
 	}
 	f.weights(cfg, &snap)
+	f.passOn(cfg, seen.Accounts)
 	f.budgets(cfg, &snap)
 	f.models(cfg, seen, &snap)
 }
@@ -363,6 +364,25 @@ func (f *findings) budgets(cfg *config.Config, snap *cluster.Snapshot) {
 		f.add(Warn, "budgets", "of accounts that are no tenants: "+strings.Join(unknown, ", "), "nothing is counted for them", "name accounts at the level of tenants.level")
 	case len(cfg.Budgets) > 0:
 		f.ok("budgets", "of %d tenants", len(cfg.Budgets))
+	}
+}
+
+// passOn names accounts at or above the level that have no shares of their own.
+func (f *findings) passOn(cfg *config.Config, accounts []cluster.Account) {
+	if len(cfg.Tenants.Weights) > 0 {
+		return
+	}
+	rules := cfg.Rules()
+	_, of := loop.Tenants(accounts, &rules)
+	var found []string
+	for i := range accounts {
+		if name := accounts[i].Name; accounts[i].ViaParent && of(name) == name {
+			found = append(found, name)
+		}
+	}
+	if slices.Sort(found); found != nil {
+		f.add(Warn, "fairshare=parent", fmt.Sprintf("%s at tenants.level or above: no shares to compare", view.Some(found, 5)),
+			"each such account counts as much as the mean of its siblings with shares", "sacctmgr modify account NAME set fairshare=N, if that is not meant")
 	}
 }
 

@@ -144,3 +144,25 @@ func TestUnknownQOS(t *testing.T) {
 		}
 	}
 }
+
+func TestAccountsThatPassTheirParentsShareOn(t *testing.T) {
+	for _, c := range []struct {
+		level   int
+		weights map[string]int64
+		want    string
+	}{
+		{1, nil, ""},
+		{2, nil, "fairshare=parent warn: b at tenants.level or above: no shares to compare"},
+		{2, map[string]int64{"b": 1}, ""},
+		{3, nil, "fairshare=parent warn: b, c at tenants.level or above: no shares to compare"},
+	} {
+		cfg := config.Default()
+		cfg.Tenants.Level, cfg.Tenants.Weights = c.level, c.weights
+		seen := &cluster.Observation{Now: 1, Nodes: []cluster.Node{{Name: "n1", GPUs: []cluster.GPUs{{Model: "h100", Count: 8}}}},
+			Accounts: []cluster.Account{{Name: "a", Parent: "root", Shares: 1}, {Name: "b", Parent: "a", ViaParent: true}, {Name: "c", Parent: "b", ViaParent: true}, {Name: "root"}}}
+		got := told(t, named(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Sighting: seen}}), "fairshare"))
+		if got := strings.Join(got, "; "); got != c.want {
+			t.Errorf("level %d, weights %v: %q, want %q", c.level, c.weights, got, c.want)
+		}
+	}
+}

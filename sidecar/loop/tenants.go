@@ -11,12 +11,13 @@ import (
 type tree struct {
 	accounts []cluster.Account // its input
 	parent   map[string]cluster.Account
-	sums     map[string]int64
-	known    map[string]string // cache: the tenant of every account queried so far
-	recent   [64]answer        // the last ones, by spot: comparing a name is faster than a map lookup
+	below    map[string][]string // the accounts right below an account, by name
+	known    map[string]string   // cache: the tenant of every account queried so far
+	recent   [64]answer          // the last ones, by spot: comparing a name is faster than a map lookup
 	level    int
-	standing []cluster.Tenant // the accounts at the level, by name
-	above    map[string]bool  // the accounts above it
+	inner    map[string]bool  // the accounts above the level with accounts below them
+	busy     []string         // those of them with jobs of their own at the last call of tenants
+	list     []cluster.Tenant // the tenants with that, by name
 }
 
 // answer is the tenant of an account.
@@ -34,24 +35,33 @@ func spot(account string) int {
 // whole is the share of the whole cluster in the units of a tenant's weight.
 const whole = 1_000_000_000_000
 
+// maxShares limits the shares of an account, so that the sums of shares of a site fit into 64 bits. Slurm's own limit is lower.
+const maxShares = 1 << 31
+
+// root is the name of Slurm's uppermost account.
+const root = "root"
+
 func growTree(accounts []cluster.Account, level int) *tree {
-	t := &tree{accounts: slices.Clone(accounts), parent: map[string]cluster.Account{}, sums: map[string]int64{},
-		known: map[string]string{}, level: max(level, 1), above: map[string]bool{}}
+	t := &tree{accounts: slices.Clone(accounts), parent: map[string]cluster.Account{}, below: map[string][]string{},
+		known: map[string]string{}, level: max(level, 1), inner: map[string]bool{}}
 	for _, a := range accounts {
+		if a.Parent == "" && a.Name != root {
+			a.Parent = root
+		}
 		t.parent[a.Name] = a
-		if !a.ViaParent {
-			t.sums[a.Parent] += max(a.Shares, 0)
+	}
+	for name, a := range t.parent {
+		if name != root {
+			t.below[a.Parent] = append(t.below[a.Parent], name)
 		}
 	}
-	for name := range t.parent {
-		switch n := len(t.path(name)); {
-		case n == t.level:
-			t.standing = append(t.standing, cluster.Tenant{Name: name, Weight: t.weight(name)})
-		case n > 0 && n < t.level:
-			t.above[name] = true
+	for name, list := range t.below {
+		slices.Sort(list)
+		if n := len(t.path(name)); n > 0 && n < t.level {
+			t.inner[name] = true
 		}
 	}
-	byName(t.standing)
+	t.list = t.divide(nil)
 	return t
 }
 
@@ -64,16 +74,13 @@ func (t *tree) fits(accounts []cluster.Account, level int) bool {
 // for a broken tree.
 func (t *tree) path(name string) []string {
 	var up []string
-	for name != "root" {
+	for name != root {
 		a, ok := t.parent[name]
 		if !ok || len(up) > len(t.parent) {
 			return nil
 		}
 		up = append(up, name)
 		name = a.Parent
-		if name == "" {
-			break
-		}
 	}
 	slices.Reverse(up)
 	return up
@@ -97,29 +104,85 @@ func (t *tree) tenant(account string) string {
 	return name
 }
 
-// weight gives the product of shares over siblings' shares along the tree, in
-// millionths of a millionth (RawShares compare siblings only;
-// fairshare=parent passes through).
-func (t *tree) weight(account string) int64 {
-	w := int64(whole)
-	for _, name := range t.path(account) {
-		if a := t.parent[name]; !a.ViaParent {
-			w = cluster.MulDiv(w, max(a.Shares, 0), max(t.sums[a.Parent], 1))
+// divide gives the tenants by name, with their weights from Slurm's shares in millionths of a millionth. busy lists the
+// inner accounts that have jobs of their own, by name.
+//
+// The weight of an account goes to the accounts below it as Slurm's shares divide it (RawShares compare siblings only), and
+// the parts add up to it, except for rounding. So nothing that happens below an account changes the sum of its tenants' weights.
+func (t *tree) divide(busy []string) []cluster.Tenant {
+	var out []cluster.Tenant
+	var down func(name string, weight int64, depth int)
+	down = func(name string, weight int64, depth int) {
+		if depth == t.level || depth > 0 && len(t.below[name]) == 0 {
+			out = append(out, cluster.Tenant{Name: name, Weight: weight})
+			return
+		}
+		_, own := slices.BinarySearch(busy, name)
+		parts, left := t.parts(name, weight, own, depth > 0)
+		if own || left > 0 {
+			out = append(out, cluster.Tenant{Name: name, Weight: left})
+		}
+		for i, child := range t.below[name] {
+			down(child, parts[i], depth+1)
 		}
 	}
-	return w
+	down(root, whole, 0)
+	byName(out)
+	return out
 }
 
-// tenants lists the tenants: every account at the level, and shallower ones with jobs of their
-// own. Configured weights replace all shares: an unlisted tenant then has weight 0.
-func (t *tree) tenants(jobs []cluster.Job, r *Rules) []cluster.Tenant {
-	out := slices.Clone(t.standing)
-	for i := 0; i < len(jobs) && len(t.above) > 0; i++ {
-		if name := t.tenant(jobs[i].Account); name != "" && t.above[name] && !slices.ContainsFunc(out[len(t.standing):], func(x cluster.Tenant) bool { return x.Name == name }) {
-			out = append(out, cluster.Tenant{Name: name, Weight: t.weight(name)})
+// parts divides the weight of an account among the accounts right below it, and leaves the part of its own jobs where own is
+// set. Two have no shares to compare: an account with fairshare=parent, and the account's own jobs. Each counts as
+// much as the mean of the accounts with shares. If nothing below has shares, the account keeps its weight where keep is set.
+func (t *tree) parts(name string, weight int64, own, keep bool) (parts []int64, left int64) {
+	list := t.below[name]
+	sum, sharing, equals := int64(0), int64(0), int64(0)
+	for _, child := range list {
+		switch a := t.parent[child]; {
+		case a.ViaParent:
+			equals++
+		case a.Shares > 0:
+			sum, sharing = sum+min(a.Shares, maxShares), sharing+1
 		}
 	}
-	byName(out)
+	parts = make([]int64, len(list))
+	if sharing+equals == 0 {
+		if keep {
+			left = weight
+		}
+		return parts, left
+	}
+	if own {
+		equals++
+	}
+	compared := cluster.MulDiv(weight, sharing, sharing+equals)
+	for i, child := range list {
+		switch a := t.parent[child]; {
+		case a.ViaParent:
+			parts[i] = (weight - compared) / equals
+		case a.Shares > 0:
+			parts[i] = cluster.MulDiv(compared, min(a.Shares, maxShares), sum)
+		}
+	}
+	if own {
+		left = (weight - compared) / equals
+	}
+	return parts, left
+}
+
+// tenants lists the tenants: every account at the level, and shallower ones with no account below or with jobs of their
+// own. Configured weights replace all shares: an unlisted tenant then has weight 0.
+func (t *tree) tenants(jobs []cluster.Job, r *Rules) []cluster.Tenant {
+	var busy []string
+	for i := 0; i < len(jobs) && len(t.inner) > 0; i++ {
+		if name := t.tenant(jobs[i].Account); name != "" && !slices.Contains(busy, name) && t.inner[name] {
+			busy = append(busy, name)
+		}
+	}
+	if slices.Sort(busy); !slices.Equal(busy, t.busy) {
+		t.busy, t.list = busy, t.divide(busy)
+	}
+	out := slices.Clone(t.list)
 	for i := range out {
 		if len(r.Weights) > 0 {
 			out[i].Weight = r.Weights[out[i].Name]
@@ -135,7 +198,7 @@ func byName(tenants []cluster.Tenant) {
 
 // Tenants lists the tenants that the rules make of an account tree, by name, and gives a function
 // that finds the tenant of an account, "" = none. Accounts above the level that have jobs of
-// their own are tenants, too: the function finds them, the list omits them.
+// their own are tenants, too: the function finds them, the list omits those that have accounts below them.
 func Tenants(accounts []cluster.Account, r *Rules) (list []cluster.Tenant, of func(account string) string) {
 	t := growTree(accounts, r.TenantLevel)
 	return t.tenants(nil, r), t.tenant
