@@ -126,7 +126,7 @@ func (d *dumb) admits(n *dumbNode, s *Spec, gpus int, end cluster.Instant) bool 
 		}
 	}
 	for _, w := range n.windows {
-		mine := in(w.Accounts, s.Account) || in(w.Users, s.User)
+		mine := in(w.Flags, "MAGNETIC") && w.Start <= d.now && in(w.Accounts, s.Account)
 		if w.End > d.now && !mine && (w.Start <= d.now || s.Limit == 0 || d.now.Add(s.Limit) > w.Start) {
 			return false
 		}
@@ -201,6 +201,7 @@ func (s *small) reservations() []cluster.Reservation {
 		r := cluster.Reservation{Name: "maint", Nodes: []string{n.Name}, Start: noon.Add(cluster.Span(rapid.IntRange(-1, 2).Draw(s.T, "start")) * cluster.Hour)}
 		r.End = r.Start.Add(rapid.SampledFrom([]cluster.Span{cluster.Minute, 10 * cluster.Hour}).Draw(s.T, "for"))
 		r.Accounts = rapid.SampledFrom([][]string{nil, {"mine"}}).Draw(s.T, "accounts")
+		r.Flags = rapid.SampledFrom([][]string{nil, {"FLEX", "MAGNETIC"}}).Draw(s.T, "flags")
 		n.windows = append(n.windows, r)
 		out = append(out, r)
 	}

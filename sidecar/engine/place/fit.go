@@ -422,13 +422,19 @@ func (m *machine) shares(sp *spec) bool {
 }
 
 // lets tells whether the job may run on a node with this reservation. Its time limit must end
-// before the reservation starts (Slurm does not start it otherwise), or the reservation is for
-// it.
+// before the reservation starts (Slurm does not start it otherwise), or the reservation takes in
+// jobs that do not name it (MAGNETIC), is for it, and lasts as long. Jobs that name a reservation of others have no lease.
 func (w *window) lets(sp *spec, now cluster.Instant) bool {
-	if slices.Contains(w.accounts, sp.Account) || slices.Contains(w.users, sp.User) {
-		return true
+	if w.magnetic && w.start <= now && len(w.accounts)+len(w.users) > 0 && includes(w.accounts, sp.Account) && includes(w.users, sp.User) {
+		return w.flex || w.end == 0 || sp.Limit > 0 && now.Add(sp.Limit) <= w.end
 	}
 	return w.start > now && sp.Limit > 0 && now.Add(sp.Limit) <= w.start
+}
+
+// includes tells whether a list of a reservation has a name; an empty list has every name. Slurm writes names that are
+// kept out with a minus.
+func includes(list []string, name string) bool {
+	return len(list) == 0 || slices.Contains(list, name) || list[0] != "" && list[0][0] == '-' && !slices.Contains(list, "-"+name)
 }
 
 // share gives the CPUs and the memory for some of a job's GPUs.

@@ -168,6 +168,15 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
+// magnetic makes a reservation one that its jobs need not name.
+func magnetic(change func(*cluster.Reservation)) func(*cluster.Reservation) {
+	return func(r *cluster.Reservation) {
+		if r.Flags, r.Start = []string{"SPEC_NODES", cluster.Magnetic}, noon; change != nil {
+			change(r)
+		}
+	}
+}
+
 // "Slurm does not start a job whose time limit runs into a coming reservation."
 func TestAReservationAhead(t *testing.T) {
 	maint := cluster.Reservation{Name: "maint", Nodes: []string{"n1"}, Start: noon.Add(cluster.Hour), End: noon.Add(5 * cluster.Hour)}
@@ -182,8 +191,18 @@ func TestAReservationAhead(t *testing.T) {
 		{"no limit", nil, 0, "none"},
 		{"it has begun", func(r *cluster.Reservation) { r.Start = noon.Add(-cluster.Hour) }, cluster.Minute, "none"},
 		{"it is over", func(r *cluster.Reservation) { r.Start, r.End = noon.Add(-2*cluster.Hour), noon }, 0, "n1:4"},
-		{"for the job's account", func(r *cluster.Reservation) { r.Accounts = []string{"nlp"} }, 0, "n1:4"},
-		{"for the job's user", func(r *cluster.Reservation) { r.Users = []string{"alice"} }, 0, "n1:4"},
+		{"for the job's account, which must name it", func(r *cluster.Reservation) { r.Accounts = []string{"nlp"} }, 0, "none"},
+		{"for the job's user, who must name it", func(r *cluster.Reservation) { r.Users = []string{"alice"} }, 0, "none"},
+		{"magnetic, for the job's account", magnetic(func(r *cluster.Reservation) { r.Accounts = []string{"nlp"} }), 5 * cluster.Hour, "n1:4"},
+		{"magnetic, and over before the job", magnetic(func(r *cluster.Reservation) { r.Accounts = []string{"nlp"} }), 5*cluster.Hour + 1, "none"},
+		{"magnetic, for a job without a limit", magnetic(func(r *cluster.Reservation) { r.Accounts = []string{"nlp"} }), 0, "none"},
+		{"magnetic and flexible", magnetic(func(r *cluster.Reservation) { r.Accounts, r.Flags = []string{"nlp"}, append(r.Flags, "FLEX") }), 0, "n1:4"},
+		{"magnetic, and to come", magnetic(func(r *cluster.Reservation) { r.Accounts, r.Start = []string{"nlp"}, noon.Add(1) }), cluster.Hour, "none"},
+		{"magnetic, for the job's user", magnetic(func(r *cluster.Reservation) { r.Users = []string{"alice"} }), cluster.Hour, "n1:4"},
+		{"magnetic, for the account and another user", magnetic(func(r *cluster.Reservation) { r.Accounts, r.Users = []string{"nlp"}, []string{"bob"} }), cluster.Hour, "none"},
+		{"magnetic, for all but the job's account", magnetic(func(r *cluster.Reservation) { r.Accounts = []string{"-nlp"} }), cluster.Hour, "none"},
+		{"magnetic, for all but another account", magnetic(func(r *cluster.Reservation) { r.Accounts = []string{"-vision"} }), cluster.Hour, "n1:4"},
+		{"magnetic, for a group", magnetic(nil), cluster.Hour, "none"},
 		{"for others", func(r *cluster.Reservation) { r.Users = []string{"bob"} }, 0, "none"},
 		{"ours, of a hand-over", func(r *cluster.Reservation) { r.Ours = true }, 0, "n1:4"},
 	} {

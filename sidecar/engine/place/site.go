@@ -51,6 +51,8 @@ type machine struct {
 // window is a time in which a reservation keeps others off a node.
 type window struct {
 	start, end cluster.Instant
+	magnetic   bool // jobs that it is for use it without naming it
+	flex       bool // they may run on after its end
 	accounts   []string
 	users      []string
 }
@@ -159,7 +161,7 @@ func (t *Site) reserve(r *cluster.Reservation) {
 	if r.Ours || r.End > 0 && r.End <= t.now {
 		return
 	}
-	w := window{start: r.Start, end: r.End, accounts: r.Accounts, users: r.Users}
+	w := window{start: r.Start, end: r.End, magnetic: slices.Contains(r.Flags, cluster.Magnetic), flex: slices.Contains(r.Flags, "FLEX"), accounts: r.Accounts, users: r.Users}
 	for _, name := range r.Nodes {
 		if i := t.nodeAt(name); i >= 0 {
 			t.machines[i].windows = append(t.machines[i].windows, w)
