@@ -34,7 +34,12 @@ type Partition struct {
 	Default bool     `json:"default,omitempty"`
 	Up      bool     `json:"up"`
 	MaxTime Span     `json:"max_time,omitempty"` // 0 = none
+	// Rules are what else its jobs must meet.
+	Rules Rules `json:"rules,omitzero"`
 }
+
+// Magnetic is the flag of reservations that jobs use without naming them.
+const Magnetic = "MAGNETIC"
 
 // Reservation is a current or future Slurm reservation.
 type Reservation struct {

@@ -39,6 +39,7 @@ const (
 	ReasonSpent      Code = "spent"      // its tenant's budget is used up, and none are idle where it fits; see Budget
 	ReasonFrozen     Code = "frozen"     // by an administrator
 	ReasonTooBig     Code = "too_big"    // no set of healthy nodes could ever hold it
+	ReasonRule       Code = "rule"       // Slurm's own rules do not let it start; Note names the rule
 	ReasonReserved   Code = "reserved"   // its time limit runs into reservations wherever it could run
 	ReasonUntouched  Code = "untouched"  // fairlease does not manage it
 	ReasonCompleting Code = "completing" // its last attempt still cleans up
@@ -94,7 +95,7 @@ type Reason struct {
 	// lent GPUs; 0 = none.
 	Spent Span   `json:"spent,omitempty"`
 	Fits  Span   `json:"fits,omitempty"`
-	Note  string `json:"note,omitempty"` // a message of Slurm or of an administrator
+	Note  string `json:"note,omitempty"` // a message of Slurm or of an administrator, or a rule of Slurm's
 	// Budget is that of its tenant, if it is used up; nil = it is not, or matters not.
 	Budget *TenantBudget `json:"budget,omitempty"`
 }

@@ -50,14 +50,16 @@ type Snapshot struct {
 	Reservations []Reservation `json:"reservations,omitempty"`
 	// License is the licence that gates jobs; zero if the site has none, or no partition is acted
 	// on.
-	License  License   `json:"license,omitzero"`
-	Tenants  []Tenant  `json:"tenants"` // by name
-	Cases    []Case    `json:"cases"`   // by key
-	Attempts []Attempt `json:"attempts,omitempty"`
-	NextKey  JobKey    `json:"next_key"`
-	Ledger   Ledger    `json:"ledger"`
-	Leases   []Lease   `json:"leases"` // in force, by job key
-	Claims   []Claim   `json:"claims,omitempty"`
+	License License `json:"license,omitzero"`
+	// Admission is what Slurm's own rules let start; nil = there are no rules.
+	Admission *Admission `json:"admission,omitempty"`
+	Tenants   []Tenant   `json:"tenants"` // by name
+	Cases     []Case     `json:"cases"`   // by key
+	Attempts  []Attempt  `json:"attempts,omitempty"`
+	NextKey   JobKey     `json:"next_key"`
+	Ledger    Ledger     `json:"ledger"`
+	Leases    []Lease    `json:"leases"` // in force, by job key
+	Claims    []Claim    `json:"claims,omitempty"`
 	// Cells describes virtual clusters; nil = there are none.
 	Cells      *Cells      `json:"cells,omitempty"`
 	Lost       []CellLoss  `json:"lost,omitempty"`

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +59,7 @@ func FuzzJobs(f *testing.F) {
 func FuzzOthers(f *testing.F) {
 	f.Add([]byte(`{"nodes":[{"name":"v1","state":["IDLE","DRAIN"],"gres":"gpu:v100:4(S:0-1),shard:8","gres_drained":"gpu:v100:1(IDX:3)","cpus":16,"real_memory":8000}]}`))
 	f.Add([]byte(`{"partitions":[{"name":"main","nodes":{"configured":"v[1-2]"},"maximums":{"time":{"infinite":true}},"partition":{"state":["UP"]}}]}`))
+	f.Add([]byte(`{"partitions":[{"name":"main","accounts":{"allowed":"b,a,a","deny":"ALL"},"qos":{"deny":["x"]},"maximums":{"nodes":{"number":-3,"set":true},"cpus_per_node":"x"},"minimums":{"nodes":1e30}}]}`))
 	f.Add([]byte(`{"reservations":[{"name":"fairlease_1","node_list":"v1","accounts":"nlp,vision","start_time":{"number":5,"set":true},"flags":["FLEX"]}]}`))
 	f.Add([]byte(`{"associations":[{"account":"nlp","shares_raw":"Infinity"}]}`))
 	f.Add([]byte(`{"shares":[{"name":"alice","parent":"nlp","type":["USER"],"shares":{"set":true,"infinite":true}}]}`))
@@ -76,7 +78,11 @@ func FuzzOthers(f *testing.F) {
 					}
 				})
 			case "partitions":
-				r.array(func() { r.partition() })
+				r.array(func() {
+					if p := r.partition(); p.Rules.MinNodes < 0 || p.Rules.MaxNodes < 0 || p.Rules.CPUsPerNode < 0 || !slices.IsSorted(p.Rules.AllowAccounts) {
+						t.Errorf("senseless rules: %+v", p.Rules)
+					}
+				})
 			case "reservations":
 				r.array(func() { r.reservation() })
 			case "shares":

@@ -131,22 +131,47 @@ func (r *reader) partition() cluster.Partition {
 			})
 		case "maximums":
 			r.object(func(name string) {
-				if name == "time" {
+				switch name {
+				case "time":
 					p.MaxTime = limit(r.number())
+				case "nodes":
+					p.Rules.MaxNodes = r.count()
+				case "cpus_per_node":
+					p.Rules.CPUsPerNode = r.count()
+				default:
+					r.skip()
+				}
+			})
+		case "minimums":
+			r.object(func(name string) {
+				if name == "nodes" {
+					p.Rules.MinNodes = r.count()
 				} else {
 					r.skip()
 				}
 			})
+		case "accounts":
+			p.Rules.AllowAccounts, p.Rules.DenyAccounts = r.allowed()
+		case "qos":
+			p.Rules.AllowQOS, p.Rules.DenyQOS = r.allowed()
 		case "partition":
 			r.object(func(name string) {
-				if name == "state" {
-					p.Up = slices.Contains(r.list(), "UP")
-				} else {
+				if name != "state" {
 					r.skip()
+					return
+				}
+				states := r.list()
+				p.Up = slices.Contains(states, "UP")
+				for _, s := range states {
+					if s == "DOWN" || s == "INACTIVE" {
+						p.Rules.Closed = s
+					}
 				}
 			})
 		case "flags":
-			p.Default = slices.Contains(r.list(), "DEFAULT")
+			flags := r.list()
+			p.Default = slices.Contains(flags, "DEFAULT")
+			p.Rules.NamedOnly = slices.Contains(flags, "REQUIRE_RESERVATION") || slices.Contains(flags, "REQ_RESV")
 		default:
 			r.skip()
 		}
@@ -158,6 +183,33 @@ func (r *reader) partition() cluster.Partition {
 		r.junk = "a partition without name or with senseless nodes"
 	}
 	return p
+}
+
+// allowed reads the lists of those who may use a partition, and of those who may not.
+func (r *reader) allowed() (allow, deny []string) {
+	r.object(func(name string) {
+		switch name {
+		case "allowed":
+			allow = r.names()
+		case "deny":
+			deny = r.names()
+		default:
+			r.skip()
+		}
+	})
+	return allow, deny
+}
+
+// names reads a list of names, sorted, each once.
+func (r *reader) names() []string {
+	var out []string
+	for _, s := range r.list() {
+		if s != "" && s != "ALL" {
+			out = append(out, s)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // forever stands for no end, in the year 4147: far ahead, but safe in computations.

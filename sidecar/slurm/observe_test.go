@@ -489,3 +489,29 @@ func TestAccountsSurviveSlurmdbd(t *testing.T) {
 		t.Errorf("%d looks for one stranger; want 1", n)
 	}
 }
+
+// Both API versions write the rules of a partition alike.
+func TestPartitionRules(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       cluster.Partition
+	}{
+		{"all", `{"name":"gpu","nodes":{"configured":"v[1-2]"},"accounts":{"allowed":"vision,nlp","deny":""},"qos":{"allowed":"","deny":"scavenger","assigned":"pq"},` +
+			`"groups":{"allowed":""},"maximums":{"cpus_per_node":{"set":true,"infinite":false,"number":12},"nodes":{"set":true,"infinite":false,"number":2},` +
+			`"time":{"set":true,"infinite":false,"number":120}},"minimums":{"nodes":1},"partition":{"state":["UP"]},"flags":["DEFAULT"]}`,
+			cluster.Partition{Name: "gpu", Nodes: []string{"v1", "v2"}, Default: true, Up: true, MaxTime: 2 * cluster.Hour,
+				Rules: cluster.Rules{AllowAccounts: []string{"nlp", "vision"}, DenyQOS: []string{"scavenger"}, MinNodes: 1, MaxNodes: 2, CPUsPerNode: 12}}},
+		{"none", `{"name":"gpu","accounts":{"allowed":"ALL","deny":""},"qos":{"allowed":"","deny":"","assigned":""},"maximums":{"cpus_per_node":{"set":false,"infinite":true,"number":0},` +
+			`"nodes":{"set":false,"infinite":true,"number":0},"time":{"set":false,"infinite":true,"number":0}},"minimums":{"nodes":0},"partition":{"state":["UP"]}}`,
+			cluster.Partition{Name: "gpu", Up: true}},
+		{"unlimited as 32 bits", `{"name":"gpu","maximums":{"cpus_per_node":4294967295,"nodes":4294967295,"time":4294967295},"partition":{"state":["INACTIVE"]}}`,
+			cluster.Partition{Name: "gpu", Rules: cluster.Rules{Closed: "INACTIVE"}}},
+		{"unknown values", `{"name":"gpu","accounts":null,"qos":{"more":{"x":[1]}},"minimums":null,"partition":{"state":["UP","SHINY"]}}`, cluster.Partition{Name: "gpu", Up: true}},
+	} {
+		r := newReader(strings.NewReader(c.text))
+		got := r.partition()
+		if d := cmp.Diff(c.want, got); d != "" || r.junk != "" || r.err != nil {
+			t.Errorf("%s: %s; %s; %v", c.name, d, r.junk, r.err)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package cluster
+
+import "slices"
+
+// Admission is what Slurm's own rules let start, besides what fits on the nodes. Jobs that a rule forbids are due nothing.
+// The zero value has no rule.
+type Admission struct {
+	// Partitions are those with a rule, by name. Their lists of nodes are empty.
+	Partitions []Partition `json:"partitions,omitempty"`
+	// Accounts is the account tree, by name. It is empty where no rule names accounts.
+	Accounts []Account `json:"accounts,omitempty"`
+}
+
+// Empty tells whether there is no rule.
+func (a *Admission) Empty() bool { return a == nil || len(a.Partitions) == 0 }
+
+// Rules are the rules of a partition that its jobs must meet, besides MaxTime. The zero value has none.
+type Rules struct {
+	// Closed is the state in which the partition starts no job: "DOWN" or "INACTIVE"; "" = it starts jobs.
+	Closed string `json:"closed,omitempty"`
+	// AllowAccounts and AllowQOS are the only ones that may use it; empty = all but DenyAccounts and DenyQOS. An account
+	// stands for all accounts below it, too.
+	AllowAccounts []string `json:"allow_accounts,omitempty"`
+	DenyAccounts  []string `json:"deny_accounts,omitempty"`
+	AllowQOS      []string `json:"allow_qos,omitempty"`
+	DenyQOS       []string `json:"deny_qos,omitempty"`
+	MinNodes      int      `json:"min_nodes,omitempty"`        // of a job
+	MaxNodes      int      `json:"max_nodes,omitempty"`        // of a job; 0 = no limit
+	CPUsPerNode   int      `json:"max_cpus_node,omitempty"`    // of all its jobs on a node; 0 = no limit
+	NamedOnly     bool     `json:"reservation_only,omitempty"` // it is for jobs that name a reservation
+}
+
+// None tells whether there is no rule.
+func (r *Rules) None() bool {
+	return r.Closed == "" && len(r.AllowAccounts)+len(r.DenyAccounts)+len(r.AllowQOS)+len(r.DenyQOS)+r.MinNodes+r.MaxNodes+r.CPUsPerNode == 0 && !r.NamedOnly
+}
+
+// Admit makes the admission rules of a round; nil = there are none. partitions and accounts are by name, as observed.
+func Admit(partitions []Partition, accounts []Account) *Admission {
+	var a Admission
+	trees := false
+	for i := range partitions {
+		p := partitions[i]
+		if p.MaxTime == 0 && p.Rules.None() {
+			continue
+		}
+		p.Nodes = nil
+		a.Partitions = append(a.Partitions, p)
+		trees = trees || len(p.Rules.AllowAccounts)+len(p.Rules.DenyAccounts) > 0
+	}
+	if trees {
+		a.Accounts = slices.Clone(accounts)
+	}
+	if a.Empty() {
+		return nil
+	}
+	return &a
+}
