@@ -86,6 +86,7 @@ func TestReasonsInWords(t *testing.T) {
 		"spent":      "waits for 4 idle GPUs (any model): its tenant's budget is used up, and the next period begins at a time not known yet",
 		"frozen":     "frozen by an administrator: runaway",
 		"too_big":    "wants 4 GPUs (any model); no healthy nodes could ever hold it",
+		"rule":       "Slurm's rules do not let it start: partition gpu has MaxTime=01:00:00",
 		"untouched":  "not ours to lease: interactive",
 		"completing": "its last attempt still cleans up",
 		"starting":   "granted; Slurm is starting it, at the latest by a time not known yet",
@@ -93,7 +94,7 @@ func TestReasonsInWords(t *testing.T) {
 		"unheard_of": "unheard_of: note",
 	}
 	set := map[string]string{"inactive": "inactive = 'dependency'", "failed": "said = 'Resources'", "untouched": "touch_why = 'interactive'"}
-	note := map[string]string{"cells": "cell = 'rack', chain = 'rack-v100'", "lost": "cell = 'rack', chain = 'rack-v100', note = 'n3 is down'", "unsafe": "note = 'rack'", "burst": "behind_ms = -2999", "threshold": "behind_ms = 60000", "frozen": "note = 'runaway'", "unheard_of": "note = 'note'"}
+	note := map[string]string{"cells": "cell = 'rack', chain = 'rack-v100'", "lost": "cell = 'rack', chain = 'rack-v100', note = 'n3 is down'", "unsafe": "note = 'rack'", "burst": "behind_ms = -2999", "threshold": "behind_ms = 60000", "frozen": "note = 'runaway'", "rule": "note = 'partition gpu has MaxTime=01:00:00'", "unheard_of": "note = 'note'"}
 	if _, err := db.Exec(t.Context(), "insert into fairlease.violations (what, since) values ('rack', now())"); err != nil {
 		t.Fatal(err)
 	}

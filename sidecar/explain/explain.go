@@ -153,6 +153,9 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.ReasonTooBig: func(_ Words, r *cluster.Reason) string {
 		return "fits nowhere: it needs " + gpus(r.Need, r.Pool) + ", and no healthy nodes of its partitions could hold it even if they were empty"
 	},
+	cluster.ReasonRule: func(_ Words, r *cluster.Reason) string {
+		return "waits: Slurm's rules do not let it start" + because(r.Note) + "; until they do, it is due nothing"
+	},
 	cluster.ReasonReserved: func(_ Words, r *cluster.Reason) string {
 		return "waits: its time limit overlaps a reservation on all nodes where it could run" + because(r.Note)
 	},

@@ -41,8 +41,9 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	s := cluster.Snapshot{
 		Round: m.Round + 1, Now: seen.Now, Settings: settings,
 		Nodes: seen.Nodes, Reservations: seen.Reservations,
-		Tenants:  t.tenants(seen.Jobs, &rules),
-		Attempts: seen.Attempts, NextKey: max(m.NextKey, 1),
+		Admission: cluster.Admit(seen.Partitions, seen.Accounts),
+		Tenants:   t.tenants(seen.Jobs, &rules),
+		Attempts:  seen.Attempts, NextKey: max(m.NextKey, 1),
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
 		Cells: rules.Cells, Lost: m.Lost, Lent: m.Lent, CellTrades: m.CellTrades, Parties: m.Parties, Allocation: m.Allocation,
 		Profiles: m.Profiles, Declared: rules.Profiles, Paces: m.Paces, Progress: seen.Progress,

@@ -71,6 +71,7 @@ select
         when 'idle_only' then format('waits for %s idle GPUs (%s): it asked for no others', need_gpus, pool_words)
         when 'spent' then format('waits for %s idle GPUs (%s): its tenant''s budget is used up, and the next period begins at %s', need_gpus, pool_words, until_words)
         when 'too_big' then format('wants %s GPUs (%s); no healthy nodes could ever hold it', need_gpus, pool_words)
+        when 'rule' then format('Slurm''s rules do not let it start: %s', coalesce(nullif(note, ''), 'no word which'))
         when 'untouched' then format('not ours to lease: %s', coalesce(nullif(touch_why, ''), note))
         when 'completing' then 'its last attempt still cleans up'
         when 'starting' then format('granted; Slurm is starting it, at the latest by %s', until_words)

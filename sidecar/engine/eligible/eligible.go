@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/admit"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
@@ -17,6 +18,7 @@ type Nodes struct {
 	*round.Books
 	Site     *place.Site
 	possible *prober // on all nodes, without reservations of others
+	rules    admit.Book
 	room     []ltgf.Claimant
 }
 
@@ -24,6 +26,7 @@ type Nodes struct {
 func (f *Nodes) Survey(b *round.Books) {
 	f.Books = b
 	s := b.Snapshot
+	f.rules.Open(s.Admission)
 	if site := place.Resurvey(f.Site, b.Pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != f.Site {
 		f.Site, f.possible = site, newProber(site, b.Pools, s.Now, place.View{})
 	}
@@ -120,6 +123,10 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 	case st.Ordered(cluster.Freeze):
 		st.Why, st.Note = cluster.ReasonFrozen, st.Order.Reason
 	default:
+		if st.Gate, st.Note = f.rules.Of(j); st.Note != "" {
+			st.Why = cluster.ReasonRule
+			return
+		}
 		st.Shape = f.Site.Shape(Spec(f.Books, i))
 		st.Pools = possible.Pools(st.Shape, j.Request.Model)
 		if len(st.Pools) == 0 && len(r.AvoidNodes) > 0 {

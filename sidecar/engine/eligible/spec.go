@@ -17,7 +17,14 @@ func Spec(b *round.Books, i int) place.Spec {
 	if len(r.AvoidNodes) > 0 {
 		exclude = append(slices.Clone(j.Exclude), r.AvoidNodes...)
 	}
-	return place.Spec{Request: j.Request, Partitions: j.Partitions, Require: r.UserNodes, Exclude: exclude,
+	request, partitions := j.Request, j.Partitions
+	if g := b.Jobs[i].Gate; g != nil {
+		partitions = g.Partitions
+		if g.MaxNodes > 0 && (request.MaxNodes == 0 || request.MaxNodes > g.MaxNodes) {
+			request.MaxNodes = g.MaxNodes
+		}
+	}
+	return place.Spec{Request: request, Partitions: partitions, Require: r.UserNodes, Exclude: exclude,
 		Account: j.Account, User: j.User, Limit: b.Limit(i)}
 }
 

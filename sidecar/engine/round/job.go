@@ -34,9 +34,16 @@ type Eligibility struct {
 	Shape    int   // of its request; set where it may be placed
 	Pools    []int // that could serve it; for a running job its own
 	May      []int // pools that could serve it, wherever it runs; set if a policy allocates them
+	Gate     *Gate // where Slurm's rules let a waiting job start; nil = no rule concerns it
 	Why      cluster.Code
 	Note     string
 	Until    cluster.Instant
+}
+
+// Gate is where Slurm's rules let a job start.
+type Gate struct {
+	Partitions []string // that let it start
+	MaxNodes   int      // the largest number of nodes that one of these allows; 0 = no limit
 }
 
 // Outcome is the result of the choice for a job.

@@ -1,0 +1,240 @@
+// Package admit tells which waiting jobs Slurm's own rules let start: the access lists and the limits of partitions.
+// Jobs that a rule forbids are due nothing.
+package admit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// Book is the rules of a round. It keeps a class for all jobs that the lists treat alike, so that 50,000 jobs cost
+// little more than a comparison each. The zero value has no rules. It is not safe for concurrent use.
+type Book struct {
+	rules   *cluster.Admission
+	parent  map[string]string
+	classes map[key]*class
+	recent  [256]*class // cache: the last class of jobs with similar names
+}
+
+// key is what the access lists look at.
+type key struct{ account, qos, partitions string }
+
+// class is all jobs with the same key.
+type class struct {
+	key
+	list []string // the partitions of its jobs, as the first one has them
+	// doors are the partitions whose lists let its jobs in; shut is why the first other one does not.
+	doors []door
+	shut  string
+	all   round.Gate // the gate of jobs that pass all doors
+}
+
+// door is a partition that lets the jobs of a class in, with its limits for a job; rule = nil: it has none.
+type door struct {
+	name string
+	rule *cluster.Partition
+	why  []string // cache, by limit
+}
+
+// Open takes the rules of a round.
+func (b *Book) Open(a *cluster.Admission) {
+	if b.rules = a; a.Empty() {
+		b.rules = nil
+		return
+	}
+	if b.classes == nil {
+		b.classes, b.parent = map[key]*class{}, map[string]string{}
+	}
+	clear(b.classes)
+	clear(b.recent[:])
+	clear(b.parent)
+	for i := range a.Accounts {
+		b.parent[a.Accounts[i].Name] = a.Accounts[i].Parent
+	}
+}
+
+// Of gives the partitions in which Slurm's rules let a job start, or else the rule that forbids it, in words. The gate is nil
+// if no rule concerns it.
+func (b *Book) Of(j *cluster.Job) (*round.Gate, string) {
+	if b.rules == nil || len(j.Partitions) == 0 {
+		return nil, ""
+	}
+	c := b.class(j)
+	why := c.shut
+	passes := 0
+	for i := range c.doors {
+		no := c.doors[i].stops(j)
+		if no == "" {
+			passes++
+		} else if why == "" {
+			why = no
+		}
+	}
+	switch {
+	case passes == 0:
+		return nil, why
+	case passes == len(c.doors):
+		return &c.all, ""
+	}
+	var some round.Gate
+	for i := range c.doors {
+		if c.doors[i].stops(j) == "" {
+			add(&some, &c.doors[i])
+		}
+	}
+	return &some, ""
+}
+
+// add adds a partition to a gate.
+func add(g *round.Gate, d *door) {
+	first := len(g.Partitions) == 0
+	g.Partitions = append(g.Partitions, d.name)
+	most := 0
+	if d.rule != nil {
+		most = d.rule.Rules.MaxNodes
+	}
+	if first || most == 0 || g.MaxNodes > 0 && most > g.MaxNodes {
+		g.MaxNodes = most
+	}
+}
+
+// class gives the class of a job.
+func (b *Book) class(j *cluster.Job) *class {
+	last := &b.recent[spot(j)]
+	if c := *last; c != nil && c.account == j.Account && c.qos == j.QOS && slices.Equal(c.list, j.Partitions) {
+		return c
+	}
+	k := key{j.Account, j.QOS, j.Partitions[0]}
+	if len(j.Partitions) > 1 {
+		k.partitions = strings.Join(j.Partitions, ",")
+	}
+	c := b.classes[k]
+	if c == nil {
+		c = b.newClass(k, j.Partitions)
+		b.classes[k] = c
+	}
+	*last = c
+	return c
+}
+
+// spot gives the cache index of a job; several classes may share one.
+func spot(j *cluster.Job) uint8 {
+	at := uint8(0)
+	for _, s := range [...]string{j.Account, j.QOS, j.Partitions[0]} {
+		for i := max(len(s)-3, 0); i < len(s); i++ {
+			at = 7*at + s[i]
+		}
+	}
+	return at
+}
+
+func (b *Book) newClass(k key, partitions []string) *class {
+	c := &class{key: k, list: partitions}
+	for _, name := range partitions {
+		at, ok := slices.BinarySearchFunc(b.rules.Partitions, name, func(p cluster.Partition, name string) int { return strings.Compare(p.Name, name) })
+		d := door{name: name}
+		if ok {
+			d.rule = &b.rules.Partitions[at]
+			if no := b.refuses(d.rule, k); no != "" {
+				if c.shut == "" {
+					c.shut = no
+				}
+				continue
+			}
+		}
+		c.doors = append(c.doors, d)
+		add(&c.all, &c.doors[len(c.doors)-1])
+	}
+	return c
+}
+
+// refuses gives the rule by which a partition refuses all jobs of a class; "" = it does not.
+func (b *Book) refuses(p *cluster.Partition, k key) string {
+	r := &p.Rules
+	switch {
+	case r.Closed != "":
+		return partitionRule(p, "State="+r.Closed)
+	case r.NamedOnly:
+		return partitionRule(p, "ReqResv=YES")
+	case len(r.AllowAccounts) > 0 && !b.under(k.account, r.AllowAccounts):
+		return partitionRule(p, "AllowAccounts="+strings.Join(r.AllowAccounts, ","))
+	case len(r.AllowAccounts) == 0 && b.under(k.account, r.DenyAccounts): // Slurm ignores DenyAccounts beside AllowAccounts
+		return partitionRule(p, "DenyAccounts="+strings.Join(r.DenyAccounts, ","))
+	case k.qos == "":
+	case len(r.AllowQOS) > 0 && !slices.Contains(r.AllowQOS, k.qos):
+		return partitionRule(p, "AllowQos="+strings.Join(r.AllowQOS, ","))
+	case len(r.AllowQOS) == 0 && slices.Contains(r.DenyQOS, k.qos):
+		return partitionRule(p, "DenyQos="+strings.Join(r.DenyQOS, ","))
+	}
+	return ""
+}
+
+// under tells whether an account, or one above it, is in a list.
+func (b *Book) under(account string, list []string) bool {
+	for range len(b.parent) + 1 { // a broken tree has no end
+		if account == "" || slices.Contains(list, account) {
+			return account != ""
+		}
+		account = b.parent[account]
+	}
+	return false
+}
+
+func partitionRule(p *cluster.Partition, set string) string {
+	return "partition " + p.Name + " has " + set + "; an administrator can change it (scontrol update partition)"
+}
+
+// The limits of a partition for each of its jobs.
+const (
+	maxTime = iota
+	minNodes
+	maxNodes
+	cpusPerNode
+	limits
+)
+
+// stops gives the limit of a partition that a job exceeds, in words; "" = none. The same job exceeds it always.
+func (d *door) stops(j *cluster.Job) string {
+	if d.rule == nil {
+		return ""
+	}
+	p, q := d.rule, &j.Request
+	r := &p.Rules
+	switch {
+	case p.MaxTime > 0 && (j.Limit == 0 || j.Limit > p.MaxTime):
+		return d.because(maxTime, func() string { return "MaxTime=" + p.MaxTime.String() })
+	case r.MaxNodes > 0 && q.Nodes > r.MaxNodes:
+		return d.because(maxNodes, func() string { return fmt.Sprintf("MaxNodes=%d", r.MaxNodes) })
+	case q.Nodes < r.MinNodes && q.MaxNodes < r.MinNodes:
+		return d.because(minNodes, func() string { return fmt.Sprintf("MinNodes=%d", r.MinNodes) })
+	case r.CPUsPerNode > 0 && cpusOnANode(q) > r.CPUsPerNode:
+		return d.because(cpusPerNode, func() string { return fmt.Sprintf("MaxCPUsPerNode=%d", r.CPUsPerNode) })
+	}
+	return ""
+}
+
+// because gives the rule for a limit, which all jobs that exceed it share.
+func (d *door) because(limit int, set func() string) string {
+	if d.why == nil {
+		d.why = make([]string, limits)
+	}
+	if d.why[limit] == "" {
+		d.why[limit] = partitionRule(d.rule, set())
+	}
+	return d.why[limit]
+}
+
+// cpusOnANode gives the CPUs that a job needs on one of its nodes, at least.
+func cpusOnANode(q *cluster.Request) int {
+	switch {
+	case q.PerNode > 0:
+		return q.CPUs * q.PerNode / max(q.GPUs, q.PerNode)
+	case q.MaxNodes > 0:
+		return (q.CPUs + q.MaxNodes - 1) / q.MaxNodes
+	}
+	return 0
+}

@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	testcluster "github.com/fairlease/fairlease/tests/cluster"
+)
+
+// forbidden are rules of Slurm's that keep a user's jobs from starting. The two Slurm versions take turns.
+var forbidden = []struct {
+	name string
+	set  [][]string // commands that make the rule, as root
+	free [][]string // commands that lift it
+	jobs []string   // options of the flood
+	says string     // a part of the reason
+}{
+	{"access lists", [][]string{{"scontrol", "update", "PartitionName=gpu", "AllowAccounts=vision"}}, [][]string{{"scontrol", "update", "PartitionName=gpu", "AllowAccounts=ALL"}},
+		nil, "partition gpu has AllowAccounts=vision"},
+	{"MaxTime", [][]string{{"scontrol", "update", "PartitionName=gpu", "MaxTime=60"}}, [][]string{{"scontrol", "update", "PartitionName=gpu", "MaxTime=120"}},
+		[]string{"-t", "90"}, "partition gpu has MaxTime=01:00:00"},
+	{"AllowQos", [][]string{{"scontrol", "update", "PartitionName=gpu", "AllowQos=normal"}}, [][]string{{"scontrol", "update", "PartitionName=gpu", "AllowQos=ALL"}},
+		[]string{"-q", "batch"}, "partition gpu has AllowQos=normal"},
+	{"MaxNodes", [][]string{{"scontrol", "update", "PartitionName=gpu", "MaxNodes=1"}}, [][]string{{"scontrol", "update", "PartitionName=gpu", "MaxNodes=2"}},
+		[]string{"-N", "2"}, "partition gpu has MaxNodes=1"},
+}
+
+// A flood of 1,000 jobs that a rule does not let start takes nothing from the other tenant: its jobs run on, and nothing is
+// granted in vain. When the rule is lifted, jobs of the flood start.
+func TestFloodsOfForbiddenJobs(t *testing.T) {
+	t.Parallel()
+	for i, f := range forbidden {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			suite := testcluster.Suites[i%len(testcluster.Suites)]
+			r := newRig(t, suite, usual[suite], testcluster.Options{
+				Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}, QOS: []testcluster.QOS{{Name: "batch"}}})
+			r.run(f.set)
+			var honest []string
+			for range 8 {
+				honest = append(honest, r.submit("bob", sleeps(900), "--gres=gpu:1", "-N", "1"))
+			}
+			r.govern()
+			for _, id := range honest {
+				r.waitState(id, time.Minute, "RUNNING")
+			}
+			flood := r.submit("alice", sleeps(5), append([]string{"--gres=gpu:1", "--array=0-999"}, f.jobs...)...)
+			r.until("the flood has its reason", time.Minute, func() bool { return r.status(flood+"_7").Code == cluster.ReasonRule })
+			if v := r.status(flood + "_7"); !strings.Contains(v.Note, f.says) {
+				t.Errorf("the reason is %+v, want %q", v, f.says)
+			}
+			since := time.Now()
+			r.until("three terms are over", 3*time.Minute, func() bool { return time.Since(since) > 3*r.settings.Term.Duration() })
+			for _, id := range honest {
+				if n := r.count(cluster.Reclaim, id); n > 0 || r.state(id) != "RUNNING" {
+					t.Errorf("job %s of the other tenant is %s, and was stopped %d times", id, r.state(id), n)
+				}
+			}
+			if n := r.count(cluster.Grant, "") - len(honest); n > 0 {
+				t.Errorf("%d grants to jobs that cannot start", n)
+			}
+			r.run(f.free)
+			r.until("the flood is granted GPUs", 2*time.Minute, func() bool { return r.count(cluster.Grant, "") > len(honest) })
+		})
+	}
+}
+
+// run runs commands as root in the cluster.
+func (r *rig) run(commands [][]string) {
+	r.t.Helper()
+	for _, argv := range commands {
+		if out, err := r.Exec(r.ctx(), "root", argv...); err != nil {
+			r.t.Fatalf("%s: %v: %s", strings.Join(argv, " "), err, out)
+		}
+	}
+}
+
+// Jobs of a reservation's account that do not name it are never granted GPUs of its node. On a magnetic one they are.
+func TestReservationsThatAreNotNamed(t *testing.T) {
+	t.Parallel()
+	suite := testcluster.Suites[1]
+	r := newRig(t, suite, usual[suite], testcluster.Options{Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}})
+	r.run([][]string{{"scontrol", "create", "reservation", "ReservationName=theirs", "StartTime=now", "Duration=120", "Accounts=nlp", "Nodes=v1"}})
+	var jobs []string
+	for range 8 {
+		jobs = append(jobs, r.submit("alice", sleeps(600), "--gres=gpu:1", "-N", "1"))
+	}
+	r.govern()
+	r.until("four jobs run", time.Minute, func() bool { return r.runs(jobs) == 4 })
+	r.goesOn(30, 2*time.Minute)
+	if n := r.count(cluster.RevokeGrant, ""); n > 0 || r.runs(jobs) != 4 {
+		t.Errorf("%d grants did not start, %d jobs run; want 0 and 4", n, r.runs(jobs))
+	}
+	r.run([][]string{{"scontrol", "delete", "ReservationName=theirs"},
+		{"scontrol", "create", "reservation", "ReservationName=theirs", "StartTime=now", "Duration=120", "Accounts=nlp", "Nodes=v1", "Flags=MAGNETIC"}})
+	r.until("all jobs run", time.Minute, func() bool { return r.runs(jobs) == 8 })
+}
+
+// runs counts the jobs that run.
+func (r *rig) runs(ids []string) int {
+	n := 0
+	for _, id := range ids {
+		if r.state(id) == "RUNNING" {
+			n++
+		}
+	}
+	return n
+}
