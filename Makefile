@@ -119,8 +119,8 @@ bench-live: deps browser-deps ## benchmarks on a real Slurm and a real PostgreSQ
 chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SEED (fresh); prints what it did, and what was lost (root)
 	go run ./tests/chaos -minutes $${MINUTES:-10} -seed $${SEED:-0}
 
-gain: deps ## one user plays some 60 strategies against an honest one, on both real Slurms with both gates, eight side by side (GAIN="-only tiny": options); ends with the worst gain (root, four hours)
-	mkdir -p out && go run ./tests/gain -out out/gain.md $(GAIN)
+gain: deps ## one user plays some 60 strategies against an honest one, on both real Slurms with both gates, and writes each one's gain into docs/faults.md; GAIN="-only tiny": options (root, four hours)
+	go run ./tests/gain -out docs/faults.md $(GAIN)
 
 fuzz: build-deps ## fuzz every decoder for FUZZTIME each
 	@for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \

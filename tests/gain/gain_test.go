@@ -36,17 +36,31 @@ func TestLossAndIdleAreOfTheDueAndOfAll(t *testing.T) {
 	}
 }
 
-func TestWorstAreReadFromTheTable(t *testing.T) {
-	var rows []row
-	for i, name := range []string{"a", "b", "c"} {
-		for j, suite := range []string{"trixie", "forky"} {
-			rows = append(rows, row{pairing: pairing{suite, "begin", strategy{name: name, does: "x, y"}}, capacity: 1, gain: float64([]int{3, -20, 150}[i] + j)})
-		}
+// Rows go into the table of a text, and the worst are read from it again.
+func TestTableKeepsItsRows(t *testing.T) {
+	play := func(name, suite string, gain float64) row {
+		i := slices.IndexFunc(strategies, func(s strategy) bool { return s.name == name })
+		return row{pairing: pairing{suite, "begin", strategies[i]}, capacity: 100, strategist: 40, opponent: 30, gain: gain}
 	}
-	rows[0].err = errors.New("no cluster")
-	got := worstOf("# A title\n\n| strategy | other table |\n|---|---|\n| a | 900 |\n\nText.\n"+table(rows), 3)
-	if want := []string{"c, forky, begin", "c, trixie, begin", "a, forky, begin"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	text := merged("# A title\n\n| strategy | other table |\n|---|---|\n| tiny | 900 |\n\nText.\n", []row{play("tiny", "forky", 150), play("long", "forky", 3), play("long", "trixie", -20)})
+	text = strings.Replace(text, "# A title", "# The title", 1) + "\nMore text.\n"
+	failed := play("tiny", "forky", 0)
+	failed.err = errors.New("no cluster")
+	text = merged(text, []row{failed, play("long", "trixie", 7), {pairing: pairing{"forky", "begin", honest}, capacity: 100, strategist: 50, opponent: 40}})
+	got := worstOf(text, 3)
+	if want := []string{"tiny, forky, begin", "long, trixie, begin", "long, forky, begin"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q of\n%s", got, want, text)
+	}
+	if all := cells(text); all["long, trixie, begin"] != "+7 (40, 30)" || all["honest, forky, begin"] != "(20, 10)" || len(all) != 4 {
+		t.Errorf("the table has %v", all)
+	}
+	if !strings.HasPrefix(text, "# The title\n") || !strings.HasSuffix(text, "\nMore text.\n") || strings.Count(text, "| tiny |") != 2 {
+		t.Errorf("the text around the table is lost:\n%s", text)
+	}
+	known := cells(text)
+	o := options{suites: []string{"forky"}, gates: []string{"begin"}, only: regexp.MustCompile("^(tiny|long|array)$"), known: known}
+	if missing := chosen(o); len(missing) != 1 || missing[0].name != "array" {
+		t.Errorf("%d pairings are missing", len(missing))
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"regexp"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -30,9 +29,10 @@ type options struct {
 	term          time.Duration
 	terms         int
 	only          *regexp.Regexp
-	worst         []string // keys of the pairings that are played; nil = all
-	keep          string   // folder for the daemons' and slurmctld's logs; "" = they are not kept
-	day           bool     // beside them, or where there are none alone
+	worst         []string          // keys of the pairings that are played; nil = all
+	known         map[string]string // by key, pairings that are not played
+	keep          string            // folder for the daemons' and slurmctld's logs; "" = they are not kept
+	day           bool              // beside them, or where there are none alone
 }
 
 func main() {
@@ -42,7 +42,8 @@ func main() {
 	term := flag.Duration("term", 10*time.Second, "length of a lease; all times of the default settings are scaled with it")
 	terms := flag.Int("terms", 30, "length of the measurement, in terms")
 	only := flag.String("only", "", "strategies whose name matches this regular expression")
-	out := flag.String("out", "", "file for the table in Markdown, beside standard output")
+	out := flag.String("out", "", "file whose table in Markdown gets the rows, after each batch; other rows of it stay")
+	missing := flag.Bool("missing", false, "play only what the table of -out lacks")
 	worst := flag.String("worst", "", "file with a table of an earlier run: its eight worst rows are played anew")
 	day := flag.Bool("day", false, "also play a working day with limits, lists, licences and reservations, and count its grants that failed; and 1,000 jobs that cannot start")
 	keep := flag.String("keep", "", "folder for the logs of the daemons and of slurmctld")
@@ -73,6 +74,13 @@ func main() {
 			os.Exit(2)
 		}
 	}
+	if *missing {
+		text, err := os.ReadFile(*out)
+		if o.known = cells(string(text)); err != nil {
+			fmt.Fprintf(os.Stderr, "gain: -missing needs the table of -out: %v\n", err)
+			os.Exit(2)
+		}
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := gain(ctx, o, *out); err != nil {
@@ -96,11 +104,11 @@ func chosen(o options) []pairing {
 	for _, suite := range o.suites {
 		for _, gate := range o.gates {
 			for _, s := range strategies {
-				if p := (pairing{suite, gate, s}); o.only.MatchString(s.name) && (o.worst == nil || slices.Contains(o.worst, p.key())) {
+				if p := (pairing{suite, gate, s}); o.only.MatchString(s.name) && o.known[p.key()] == "" && (o.worst == nil || slices.Contains(o.worst, p.key())) {
 					out = append(out, p)
 				}
 			}
-			if o.day && (suite == "forky") == (gate == "licence") { // each Slurm with its usual gate
+			if o.day && suite == "forky" && gate == "licence" {
 				out = append(out, pairing{suite, gate, day}, pairing{suite, gate, thousand})
 			}
 		}
@@ -140,24 +148,35 @@ func gain(ctx context.Context, o options, file string) (err error) {
 		fmt.Printf("batch %d of %d: %d clusters, %s\n", i+1, len(all), len(b), time.Now().Format(time.TimeOnly))
 		played, err := ground.play(ctx, b, o)
 		rows = append(rows, played...)
-		if err != nil {
+		judge(rows) // by the honest rows of all batches so far
+		if err := errors.Join(err, write(file, rows)); err != nil {
 			report(os.Stdout, rows)
 			return err
 		}
 	}
 	report(os.Stdout, rows)
+	return nil
+}
+
+// write puts rows into the table of a file, which need not exist; "" = nowhere.
+func write(file string, rows []row) error {
 	if file == "" {
 		return nil
 	}
-	var text strings.Builder
-	report(&text, rows)
-	return os.WriteFile(file, []byte(text.String()), 0o644)
+	text, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(file, []byte(merged(string(text), rows)), 0o644)
 }
 
-// report writes the table and the figures.
+// report writes all rows and the figures.
 func report(w io.Writer, rows []row) {
 	judge(rows)
-	fmt.Fprint(w, table(rows))
+	fmt.Fprintln(w)
+	for _, r := range rows {
+		fmt.Fprintln(w, r.String())
+	}
 	worst, grants, failed, floods, idle := 0.0, 0, 0, 0, 0.0
 	for _, r := range rows {
 		switch r.name {

@@ -72,81 +72,100 @@ func judge(rows []row) {
 	}
 }
 
-// table writes rows as a table in Markdown, a row a strategy with its gains on each Slurm with each gate.
-func table(rows []row) string {
-	var grounds, names []string
-	does, cells := map[string]string{}, map[string]string{}
-	for _, r := range rows {
-		if !slices.Contains(grounds, r.ground()) {
-			grounds = append(grounds, r.ground())
-		}
-		if r.name == honest.name || r.name == day.name || r.name == thousand.name {
-			continue
-		}
-		if !slices.Contains(names, r.name) {
-			names = append(names, r.name)
-			does[r.name] = r.does
-		}
-		cells[r.key()] = fmt.Sprintf("%+.0f (%.0f, %.0f)", r.gain, r.loss(), r.idle())
-		if r.err != nil {
-			cells[r.key()] = "failed"
-		}
+// cell is what a table says of a row: the gain, the honest tenant's loss and the idle GPUs.
+func (r *row) cell() string {
+	switch {
+	case r.err != nil:
+		return ""
+	case r.name == honest.name:
+		return fmt.Sprintf("(%.0f, %.0f)", r.loss(), r.idle())
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n| strategy | what the user does | %s |\n|---|---|%s\n", strings.Join(grounds, " | "), strings.Repeat("---|", len(grounds)))
-	for _, n := range names {
-		fmt.Fprintf(&b, "| %s | %s |", n, does[n])
-		for _, g := range grounds {
-			fmt.Fprintf(&b, " %s |", cells[n+", "+g])
-		}
-		fmt.Fprintln(&b)
-	}
-	fmt.Fprintf(&b, "\nEach cell: the gain in percent (the honest tenant below its due, GPUs idle; both in percent).\n")
-	for _, g := range grounds {
-		fmt.Fprintf(&b, "Both honest, %s:", g)
-		for _, r := range rows {
-			if r.name == honest.name && r.ground() == g && r.err == nil {
-				fmt.Fprintf(&b, " %.0f and %.0f GPU-s (%.0f, %.0f)", r.strategist, r.opponent, r.loss(), r.idle())
-			}
-		}
-		fmt.Fprintln(&b)
-	}
-	return b.String()
+	return fmt.Sprintf("%+.0f (%.0f, %.0f)", r.gain, r.loss(), r.idle())
 }
 
-// worstOf reads a text with a table of table, and gives the keys of its count highest gains, the highest first.
-func worstOf(text string, count int) []string {
-	type cell struct {
-		key  string
-		gain float64
-	}
+// cells gives the cells of a text that has the table, by the keys of their rows.
+func cells(text string) map[string]string {
+	out := map[string]string{}
 	var grounds []string
-	var cells []cell
 	for line := range strings.Lines(text) {
 		f := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		for i := range f {
 			f[i] = strings.TrimSpace(f[i])
 		}
-		switch {
-		case len(f) < 3:
+		if f[0] == "strategy" {
+			grounds = f
+		}
+		if len(f) < 3 || len(f) != len(grounds) {
 			grounds = nil
-		case f[0] == "strategy":
-			grounds = f[2:]
-		case len(f) == 2+len(grounds):
-			for i, g := range grounds {
-				gain, _, _ := strings.Cut(f[2+i], " ")
-				if n, err := strconv.ParseFloat(gain, 64); err == nil {
-					cells = append(cells, cell{f[0] + ", " + g, n})
-				}
+			continue
+		}
+		for i, g := range grounds {
+			if slices.Contains(allGrounds(), g) && f[i] != "" && f[i] != g && f[i] != "---" {
+				out[f[0]+", "+g] = f[i]
 			}
 		}
 	}
-	slices.SortStableFunc(cells, func(a, b cell) int { return cmp.Compare(b.gain, a.gain) })
+	return out
+}
+
+// allGrounds are the columns of a table.
+func allGrounds() []string {
 	var out []string
-	for _, c := range cells[:min(count, len(cells))] {
-		out = append(out, c.key)
+	for _, suite := range testcluster.Suites {
+		for _, gate := range gates {
+			out = append(out, pairing{suite: suite, gate: gate}.ground())
+		}
 	}
 	return out
+}
+
+// table writes cells as a table in Markdown: a row a strategy, a column a Slurm with a gate.
+func table(cells map[string]string) string {
+	var b strings.Builder
+	grounds := allGrounds()
+	fmt.Fprintf(&b, "| strategy | what the user does | %s | note |\n|---|---|%s---|\n", strings.Join(grounds, " | "), strings.Repeat("---|", len(grounds)))
+	for _, s := range append([]strategy{honest}, strategies...) {
+		fmt.Fprintf(&b, "| %s | %s |", s.name, s.does)
+		for _, g := range grounds {
+			fmt.Fprintf(&b, " %s |", cells[s.name+", "+g])
+		}
+		fmt.Fprintf(&b, " %s |\n", s.note)
+	}
+	return b.String()
+}
+
+// The table stands between these lines of a text.
+const tableBegins, tableEnds = "<!-- gains -->\n", "<!-- end of gains -->\n"
+
+// merged puts rows into the table of a text; cells of rows that were not played stay. A text without a table gets one at its end.
+func merged(text string, rows []row) string {
+	all := cells(text)
+	for _, r := range rows {
+		if c := r.cell(); c != "" {
+			all[r.key()] = c
+		}
+	}
+	before, rest, found := strings.Cut(text, tableBegins)
+	_, after, ends := strings.Cut(rest, tableEnds)
+	if !found || !ends {
+		before, after = text, ""
+	}
+	return before + tableBegins + table(all) + tableEnds + after
+}
+
+// worstOf gives the keys of the count highest gains in a text's table, the highest first.
+func worstOf(text string, count int) []string {
+	gains := map[string]float64{}
+	var keys []string
+	for key, c := range cells(text) {
+		gain, _, _ := strings.Cut(c, " ")
+		if n, err := strconv.ParseFloat(gain, 64); err == nil {
+			gains[key] = n
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(cmp.Compare(gains[b], gains[a]), cmp.Compare(a, b)) })
+	return keys[:min(count, len(keys))]
 }
 
 // granted counts the leases that were granted between two moments, and those whose jobs did not start.

@@ -12,6 +12,7 @@ import (
 type strategy struct {
 	name string
 	does string // for people
+	note string // why a gain is left
 
 	// A stream keeps depth jobs waiting, of the shapes in turn (nil = those of the honest user). In options %n is the number of the job.
 	depth            int
