@@ -43,6 +43,7 @@ type outcome struct {
 	Rounds  int
 	Slowest time.Duration // from a fault's healing to the next round
 	Books   [2]float64    // GPU-seconds of all jobs that can be compared, by the journal and by slurmdbd
+	Share   [2]float64    // GPU-seconds that the honest tenant wanted of its promised GPUs, and held
 	LeftOut string        // how much the oracle did not judge
 	Broken  []string      // broken invariants
 }
@@ -66,6 +67,7 @@ func (o *outcome) print(w io.Writer) {
 	list("what users did", o.Deeds)
 	fmt.Fprintf(w, "\n%d jobs, %d rounds, %d answers of slurmrestd spoilt; slowest recovery %s\n", o.Jobs, o.Rounds, o.Spoilt, o.Slowest.Round(100*time.Millisecond))
 	fmt.Fprintf(w, "GPU-seconds by the journal %.0f, by slurmdbd %.0f (%+.2f %%)\n", o.Books[0], o.Books[1], 100*(o.Books[0]/max(o.Books[1], 1)-1))
+	fmt.Fprintf(w, "%s, which is honest, wanted %.0f GPU-s of its promised GPUs, and held %.0f (%.0f %%)\n", promised, o.Share[0], o.Share[1], 100*o.Share[1]/max(o.Share[0], 1))
 	fmt.Fprintln(w, o.LeftOut)
 	for _, line := range o.Broken {
 		fmt.Fprintf(w, "BROKEN  %s\n", line)
@@ -143,6 +145,7 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 		return nil, err
 	}
 	out = &outcome{Options: o, Tried: c.tried, Deeds: c.users.counts, Spoilt: s.proxy.spoilt(), Jobs: len(facts.Jobs), Rounds: len(facts.Rounds), Broken: judge(facts)}
+	out.Share[0], out.Share[1] = facts.wanted(promised, promisedCells)
 	all := held(facts.books()[everybody])
 	out.Books, out.LeftOut = [2]float64{all.Ours, all.Slurmdb}, facts.leftOut()
 	for _, f := range facts.Faults {
@@ -303,8 +306,14 @@ func (c *campaign) wind(ctx context.Context) (*Facts, error) {
 	return f, nil
 }
 
-// letGo releases what is held, by users or by Slurm after a failed launch, and cancels what has lost its account.
+// letGo releases what is held, by users or by Slurm after a failed launch, resumes nodes that Slurm has drained, as it does where a slurmd
+// knows a job that slurmctld forgot ("Duplicate jobid"), and cancels what has lost its account.
 func (c *campaign) letGo(ctx context.Context) {
+	if drained, err := c.Exec(ctx, "root", "sinfo", "-h", "-N", "-t", "drain", "-o", "%N"); err == nil {
+		for node := range strings.FieldsSeq(drained) {
+			_ = c.SetNode(ctx, node, "resume") // it may be up by now
+		}
+	}
 	out, err := c.Exec(ctx, "root", "squeue", "-h", "-t", "PD", "-o", "%A %r")
 	if err != nil {
 		return

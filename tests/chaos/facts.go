@@ -76,14 +76,14 @@ func (c *campaign) leftOn(w map[string]string, now time.Time) []string {
 	if w["JobState"] != "PENDING" {
 		return out
 	}
-	if strings.Contains(w["Licenses"], "fairlease") {
+	if strings.Contains(w["Licenses"], "fairlease") && !strings.Contains(w["Licenses"], "fairlease:0") {
 		left("asks for licences %s", w["Licenses"])
-	}
-	if n := w["ReqNodeList"]; n != "(null)" && (!known || !job.nodes) {
-		left("wants nodes %s", n)
 	}
 	f := Facts{Deeds: c.users.deeds}
 	asked := func(what string) bool { return known && f.did(job.id, time.Time{}, what) }
+	if n := w["ReqNodeList"]; n != "(null)" && (!known || !job.nodes) && !asked("node") {
+		left("wants nodes %s", n)
+	}
 	begin, err := time.ParseInLocation(scontrolTime, w["EligibleTime"], time.Local)
 	if err == nil && begin.After(now.Add(5*time.Second)) && !asked("begin") && (!known || !job.begin) && !heldOff(w, begin) {
 		left("may not begin before %s, it is %s now", w["EligibleTime"], now.Format("15:04:05"))
@@ -132,7 +132,7 @@ func (c *campaign) collect(ctx context.Context, f *Facts) error {
 			if j.array > 0 {
 				id = fmt.Sprintf("%s_%d", j.id, task)
 			}
-			f.Jobs = append(f.Jobs, Job{ID: id, Submitted: j.at, NoRequeue: j.noRequeue, Waits: still[id]})
+			f.Jobs = append(f.Jobs, Job{ID: id, Account: j.account, Plain: j.plain(), Submitted: j.at, NoRequeue: j.noRequeue, Waits: still[id]})
 		}
 	}
 	if err := c.journal(ctx, f); err != nil {

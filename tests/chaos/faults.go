@@ -137,6 +137,17 @@ var kinds = []kind{
 	{"an account is renamed", "accounts", 0, 3 * time.Second, false, func(ctx context.Context, c *campaign, who int, _ time.Duration) (func(context.Context) error, error) {
 		return nothing, errors.Join(c.addAccount(ctx, who), c.deleteAccount(ctx))
 	}},
+	{"an account's limit is set", "accounts", 5 * time.Second, 20 * time.Second, false, func(ctx context.Context, c *campaign, who int, _ time.Duration) (func(context.Context) error, error) {
+		return c.limit(ctx, who)
+	}},
+	{"a partition forbids an account", "accounts", 5 * time.Second, 20 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		list := func(accounts string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				return c.users.command(ctx, "root", "scontrol", "update", "PartitionName=gpu", "DenyAccounts="+accounts)
+			}
+		}
+		return list(""), list("guests")(ctx)
+	}},
 	{"an account is deleted", "accounts", 0, 3 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
 		return nothing, c.deleteAccount(ctx)
 	}},
@@ -157,6 +168,17 @@ func spoils(how string) func(context.Context, *campaign, int, time.Duration) (fu
 		c.proxy.turn(how, 1+who%9, uint64(who)) // one to nine of ten
 		return func(context.Context) error { c.proxy.turn("", 0, 0); return nil }, nil
 	}
+}
+
+// limit sets one of the limits of the account that is hostile, and takes it off later.
+func (c *campaign) limit(ctx context.Context, who int) (func(context.Context) error, error) {
+	limit := pickOf([]string{"GrpTRES=gres/gpu=%d", "GrpJobs=%d", "MaxTRES=gres/gpu=%d"}, who)
+	set := func(n int) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return c.users.command(ctx, "root", "sacctmgr", "-iQ", "modify", "account", "nlp", "set", fmt.Sprintf(limit, n))
+		}
+	}
+	return set(-1), set(1 + who%3)(ctx)
 }
 
 func (c *campaign) node(who int) string { return fmt.Sprintf("v%d", 1+who%nodes) }

@@ -36,6 +36,8 @@ type Span struct{ From, To time.Time }
 // Job is a job, or a task of an array, that Slurm accepted.
 type Job struct {
 	ID          string // 12, or 12_3 of a task; the first part stands for a heterogeneous job
+	Account     string
+	Plain       bool // it waits for nothing other than GPUs
 	Submitted   time.Time
 	NoRequeue   bool
 	Unreachable bool   // its account was deleted: the administrator cancelled it
@@ -93,7 +95,7 @@ func judge(f *Facts) []string {
 		name string
 		of   func(*Facts) []string
 	}{
-		{"lost", lost}, {"run again", runAgain}, {"leased twice", leasedTwice}, {"books", booksApart}, {"stuck", stuck},
+		{"lost", lost}, {"run again", runAgain}, {"leased twice", leasedTwice}, {"books", booksApart}, {"stuck", stuck}, {"deprived", deprived},
 		{"left after release", func(f *Facts) []string { return f.Left }}, {"logged", func(f *Facts) []string { return f.Logged }},
 	} {
 		for _, line := range rule.of(f) {
@@ -259,7 +261,7 @@ func (f *Facts) fine(j Job, a Attempt) bool {
 	case strings.HasPrefix(a.State, "CANCELLED"):
 		return j.Unreachable || f.did(j.ID, time.Time{}, "cancel")
 	case a.State == "NODE_FAIL":
-		return j.NoRequeue
+		return j.NoRequeue || f.did(j.ID, time.Time{}, "no requeue")
 	case a.State == "FAILED":
 		return f.twice(j, a)
 	}
@@ -438,6 +440,53 @@ func stuck(f *Facts) []string {
 		}
 	}
 	return out
+}
+
+const (
+	promised      = "vision" // the honest tenant
+	promisedCells = 8        // GPUs of its virtual cluster
+	// leastShare is how much of that the honest tenant must get, as part of the GPU time that it wanted there, while everything fails: a
+	// tenant whose GPUs others keep gets next to nothing.
+	leastShare = 0.2
+)
+
+// wanted gives the GPU-seconds that an account's plain jobs wanted of so many GPUs, and those that they held of them, second by second.
+// A job wants its GPUs from its submission to the end of its last attempt. Jobs that their users changed do not count.
+func (f *Facts) wanted(account string, gpus int) (wanted, held float64) {
+	wants, has := map[int64]int{}, map[int64]int{}
+	attempts := f.byJob()
+	for _, j := range f.Jobs {
+		of := attempts[j.ID]
+		if j.Account != account || !j.Plain || len(of) == 0 || slices.ContainsFunc(f.Deeds, func(d Deed) bool { return d.Job == j.ID }) {
+			continue
+		}
+		last := of[len(of)-1]
+		if last.Start.IsZero() || last.End.IsZero() {
+			continue
+		}
+		for at := j.Submitted.Unix(); at < last.End.Unix(); at++ {
+			wants[at] += last.GPUs
+		}
+		for _, a := range of {
+			for at := a.Start.Unix(); !a.Start.IsZero() && at < a.End.Unix(); at++ {
+				has[at] += a.GPUs
+			}
+		}
+	}
+	for at, n := range wants {
+		wanted += float64(min(n, gpus))
+		held += float64(min(n, gpus, has[at]))
+	}
+	return wanted, held
+}
+
+// deprived tells whether the honest tenant had to leave its promised GPUs to others.
+func deprived(f *Facts) []string {
+	wanted, held := f.wanted(promised, promisedCells)
+	if held >= leastShare*wanted {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s wanted %.0f GPU-s of its %d GPUs and held %.0f", promised, wanted, promisedCells, held)}
 }
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05") }

@@ -107,6 +107,10 @@ func TestOracle(t *testing.T) {
 		{"the round after a fault was late", func(f *Facts) { f.Rounds[4] = at(31 + patience.Seconds()) }, "stuck: no rounds within"},
 		{"no rounds during a fault", func(f *Facts) { f.Rounds = []time.Time{at(5), at(20), at(31), at(32)} }, "stuck: no rounds while slurmdbd hangs"},
 		{"a reservation is left", func(f *Facts) { f.Left = []string{"ReservationName=fairlease_gate"} }, "left after release: ReservationName=fairlease_gate"},
+		{"the honest tenant waits while others hold its GPUs", func(f *Facts) {
+			f.Jobs = append(f.Jobs, Job{ID: "8", Account: "vision", Plain: true, Submitted: at(0)})
+			f.Attempts = append(f.Attempts, Attempt{Job: "8", Account: "vision", State: "COMPLETED", Start: at(100), End: at(110), GPUs: 4, Nodes: []string{"v1"}})
+		}, "deprived: vision wanted 440 GPU-s of its 8 GPUs and held 40"},
 		{"a sidecar panicked", func(f *Facts) { f.Logged = []string{"panic: index out of range"} }, "logged: panic"},
 	} {
 		f := good()

@@ -94,10 +94,13 @@ type deed struct {
 // changes are what users do to jobs of theirs.
 var changes = []string{"cancel", "hold", "release", "requeue", "resubmit", "shorten", "comment", "licences", "begin", "nice"}
 
+// hostile are what users do who want more than their share; vision's user, whose share the oracle checks, is above that.
+var hostile = []string{"no requeue", "licence 0", "node", "hint"}
+
 func (p *plan) deed() deed {
 	d := deed{what: "submit", kind: p.users.IntN(len(manners)), user: p.users.IntN(1 << 16), back: p.users.IntN(10), wait: between(p.users, 500*time.Millisecond, 2500*time.Millisecond)}
 	if p.users.IntN(5) < 2 {
-		d.what = pick(p.users, changes)
+		d.what = pick(p.users, slices.Concat(changes, hostile))
 	}
 	return d
 }
@@ -110,7 +113,7 @@ type meddle struct {
 
 func (p *plan) meddle() meddle {
 	m := meddle{before: p.grants.IntN(2) == 0}
-	if what := pick(p.grants, changes); p.grants.IntN(6) == 0 {
+	if what := pick(p.grants, slices.Concat(changes, hostile)); p.grants.IntN(6) == 0 {
 		m.what = what
 	}
 	return m

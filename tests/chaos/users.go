@@ -57,6 +57,8 @@ var manners = []manner{
 	{script: sleeper(3), args: []string{"--gres=gpu:1", "--array=0-3"}, array: 4},
 	{script: sleeper(5), args: []string{"--gres=gpu:2", "--array=0-4%2"}, array: 5},
 	{script: sleeper(12), args: []string{"--gres=gpu:2", "--no-requeue"}, noRequeue: true},
+	{script: sleeper(12), args: []string{"--gres=gpu:2", "--contiguous"}},
+	{script: sleeper(12), args: []string{"--gres=gpu:1", "-L", "fairlease:0"}},
 	{script: sleeper(4), args: []string{"--gres=gpu:1", "--begin=now+12"}, begin: true},
 	{script: sleeper(4), args: []string{"--gres=gpu:1", "-w", "v2"}, nodes: true},
 	{script: sleeper(3), args: []string{"--gres=gpu:1", "--exclude", "v[1-2]"}},
@@ -86,6 +88,13 @@ type users struct {
 	deeds  []Deed
 	counts map[string]int
 	guests []string // accounts of dan besides the first one
+}
+
+// plain tells whether Slurm may start the job as soon as GPUs are free.
+func (j ours) plain() bool {
+	return j.script != "" && !j.begin && !j.nodes && j.array == 0 && !slices.ContainsFunc(j.args, func(a string) bool {
+		return slices.Contains([]string{"-d", "-L", "--exclude", "--exclusive", ":", "--contiguous"}, a)
+	})
 }
 
 var accountOf = map[string]string{"alice": "nlp", "carol": "nlp", "bob": "vision", "dan": "guests"}
@@ -171,8 +180,19 @@ func (u *users) did(job, what string) {
 // change does one of changes to a job, as its user.
 func (u *users) change(ctx context.Context, what string, j ours) {
 	update := func(word string) []string { return []string{"scontrol", "update", "jobid=" + j.id, word} }
+	if slices.Contains(hostile, what) && accountOf[j.user] == promised {
+		return
+	}
 	var argv []string
 	switch what {
+	case "no requeue":
+		argv = update("requeue=0")
+	case "licence 0":
+		argv = update("licenses=fairlease:0")
+	case "node":
+		argv = update("reqnodelist=v3")
+	case "hint":
+		argv = update("comment=saves=never,min-lease=1d,gpus=idle")
 	case "cancel", "resubmit":
 		u.did(j.id, "cancel")
 		argv = []string{"scancel", j.id}
