@@ -257,24 +257,31 @@ local function can_save(job, hints)
 	return mark ~= "" and ((job.comment or "") .. "," .. hints):find(mark, 1, true) ~= nil or script_has(job, "signal")
 end
 
--- The text to append to the licences for the gate, "" if they contain it already; nil if they cannot be combined with it.
-local function license(licenses)
-	licenses = licenses or ""
-	if settings.gate_license == "" or licenses:find("|", 1, true) or #licenses >= 512 then
-		return nil
-	end
-	local has = false
+-- True if a list of licences has the gate's licence exactly once, with a count of at least 1; else false and the items of the list without it.
+local function gated(licenses)
+	local found, exact, others = 0, true, {}
 	for item in licenses:gmatch("[^,;]+") do
 		local name, count = item:match("^([^:=]*)[:=]?(.*)$")
 		if name == settings.gate_license then
 			local wanted = name == item and 1 or #count <= 10 and count:match("^%d+$") and tonumber(count)
-			if has or not wanted or wanted < 1 or wanted > 1073741823 then
-				return nil
-			end
-			has = true
+			found = found + 1
+			exact = exact and wanted and wanted >= 1 and wanted <= 1073741823
+		else
+			others[#others + 1] = item
 		end
 	end
-	return has and "" or (licenses ~= "" and "," or "") .. settings.gate_license .. ":1"
+	return found == 1 and exact, found > 0 and table.concat(others, ",") or licenses
+end
+
+-- The job's licences with the gate's; nil if they cannot be combined with it. Slurm accepts a count of 0 and several counts of one licence:
+-- such entries of the gate's licence become one.
+local function license(licenses)
+	licenses = licenses or ""
+	if settings.gate_license == "" or licenses:find("|", 1, true) or #licenses + #settings.gate_license + 4 > 1024 then
+		return nil
+	end
+	local shut, others = gated(licenses)
+	return shut and licenses or others .. (others ~= "" and "," or "") .. settings.gate_license .. ":1"
 end
 
 -- The begin time of a job that a licence cannot gate; nil if there may be too little time for it.
@@ -331,10 +338,10 @@ function fairlease_job_submit(job, part_list, submit_uid)
 		return slurm.ESLURM_ACCESS_DENIED
 	end
 
-	local more = license(job.licenses)
-	local gate = not more and begin_time(job, now)
-	if more then
-		job.licenses = (job.licenses or "") .. more
+	local licenses = license(job.licenses)
+	local gate = not licenses and begin_time(job, now)
+	if licenses then
+		job.licenses = licenses
 		if job.site_factor == slurm.NO_VAL then -- else another plugin has set it
 			job.site_factor = 2 ^ 32 + settings.gate_site_factor -- slurmctld makes it unsigned, 32 bits
 		end
@@ -358,7 +365,10 @@ end
 -- The message to a user whose change would open the gate of a waiting job, or nil.
 local function opens(job, record, now)
 	local begin = job.begin_time or 0
-	if job.licenses and license(record.licenses) == "" and license(job.licenses) ~= "" then
+	local function shut(licenses)
+		return settings.gate_license ~= "" and not licenses:find("|", 1, true) and gated(licenses)
+	end
+	if job.licenses and shut(record.licenses or "") and not shut(job.licenses) then
 		return ("fairlease: a waiting GPU job keeps the licence %s:1 until its lease: include %s:1 in the new list; see: fairlease explain JOBID")
 			:format(settings.gate_license, settings.gate_license)
 	elseif begin ~= 0 and begin <= now + settings.gate_seconds and (record.admin_comment or ""):find("fl:begin=", 1, true) then

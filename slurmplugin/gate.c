@@ -417,31 +417,66 @@ bool gate_refuses(const struct gate_settings *s, const struct gate_job *j)
 	return s->require_checkpoint && !j->warned && !marked;
 }
 
-bool gate_license(const struct gate_settings *s, const char *licenses, char *more, size_t size)
+/* True if an item of a list of licences names the gate's licence. Stores its count, 0 unless that is a plain number. */
+static bool is_gate(const struct gate_settings *s, struct span item, long *count)
+{
+	struct span name = { item.at, 0 };
+
+	while (name.len < item.len && !strchr(":=", name.at[name.len]))
+		name.len++;
+	if (!is(name, s->gate_license))
+		return false;
+	*count = 1;
+	if (name.len < item.len && (!whole((struct span){ item.at + name.len + 1, item.len - name.len - 1 }, count) || *count > INT_MAX / 2))
+		*count = 0;
+	return true;
+}
+
+/* True if a list of licences has the gate's licence exactly once, with a count of at least 1. */
+static bool gated(const struct gate_settings *s, const char *list)
+{
+	struct span item;
+	int found = 0;
+	long count;
+
+	while (next(&list, ",;", &item)) {
+		if (!is_gate(s, item, &count))
+			continue;
+		if (found++ || count < 1)
+			return false;
+	}
+	return found == 1;
+}
+
+bool gate_license(const struct gate_settings *s, const char *licenses, char *with, size_t size)
 {
 	const char *list = licenses;
-	bool has = false;
 	struct span item;
+	size_t len = 0, own = licenses ? strlen(licenses) : 0;
+	bool named = false;
+	long count;
 
-	more[0] = '\0';
-	if (!s->gate_license[0] || (licenses && (strchr(licenses, '|') || strlen(licenses) >= GATE_TEXT)))
+	if (!s->gate_license[0] || own >= size || (own && strchr(licenses, '|')))
+		return false;
+	if (gated(s, licenses)) {
+		memcpy(with, licenses, own + 1);
+		return true;
+	}
+	if (own + strlen(s->gate_license) + 4 > size)
 		return false;
 	while (next(&list, ",;", &item)) {
-		struct span name = { item.at, 0 };
-		long count = 1;
-
-		while (name.len < item.len && !strchr(":=", name.at[name.len]))
-			name.len++;
-		if (!is(name, s->gate_license))
+		if (is_gate(s, item, &count)) {
+			named = true;
 			continue;
-		if (name.len < item.len && !whole((struct span){ item.at + name.len + 1, item.len - name.len - 1 }, &count))
-			return false;
-		if (has || count < 1 || count > INT_MAX / 2)
-			return false;
-		has = true;
+		}
+		if (len)
+			with[len++] = ',';
+		memcpy(with + len, item.at, item.len);
+		len += item.len;
 	}
-	if (!has)
-		snprintf(more, size, "%s%s:1", licenses && licenses[0] ? "," : "", s->gate_license);
+	if (!named && own) /* as the user wrote them */
+		memcpy(with, licenses, len = own);
+	snprintf(with + len, size - len, "%s%s:1", len ? "," : "", s->gate_license);
 	return true;
 }
 
@@ -489,13 +524,13 @@ void gate_opt_out_refusal(const char *option, const char *partition, char *text,
 
 bool gate_opens(const struct gate_settings *s, uid_t user, const char *licenses, time_t begin, time_t now, char *text, size_t size)
 {
-	char uid[32], more[GATE_TEXT];
+	char uid[32];
 
 	snprintf(uid, sizeof(uid), "%lld", (long long)user);
 	if (!s->protect_gate || user == 0 || gate_listed(s->operator_uids, uid))
 		return false;
 	if (s->gate_license[0]) {
-		if (!licenses || (gate_license(s, licenses, more, sizeof(more)) && !more[0]))
+		if (!licenses || (!strchr(licenses, '|') && gated(s, licenses)))
 			return false;
 		snprintf(text, size, "fairlease: a waiting GPU job keeps the licence %s:1 until its lease: include %s:1 in the new list; see: fairlease explain JOBID",
 			 s->gate_license, s->gate_license);

@@ -105,12 +105,13 @@ bool gate_beats(const struct gate_settings *s, time_t heartbeat, time_t now);
 bool gate_refuses(const struct gate_settings *s, const struct gate_job *j);
 
 /*
- * True if the gate is a licence that can be added to the job's own. Stores the text
- * to append to them in more: nothing if they contain it already. Slurm has no
- * "this and (that or those)", accepts a count of 0, and lets sums of several
- * counts overflow: jobs with such lists get a begin-time gate.
+ * True if the gate is a licence that can be combined with the job's own. Stores the
+ * job's new list in with: its own licences, and the gate's exactly once. Slurm accepts
+ * a count of 0 and several counts of one licence, whose sum may overflow: such
+ * entries of the gate's licence become one. Slurm has no "this and (that or those)":
+ * jobs with alternatives get a begin-time gate.
  */
-bool gate_license(const struct gate_settings *s, const char *licenses, char *more, size_t size);
+bool gate_license(const struct gate_settings *s, const char *licenses, char *with, size_t size);
 
 /*
  * The new begin time of the job: its own, or the gate's end if that is later.

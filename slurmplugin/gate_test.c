@@ -249,35 +249,57 @@ static void deadlines_are_kept(void)
 
 static void licences_are_added(void)
 {
-	static char longest[GATE_TEXT + 1];
+	static char longest[2 * GATE_TEXT];
 	static const struct {
-		const char *own, *more; /* NULL: cannot be combined */
+		const char *own, *all; /* NULL: cannot be combined */
 	} cases[] = {
-		{ NULL, "fair:1" },		  { "", "fair:1" },		    { "matlab:1", ",fair:1" },
-		{ "matlab,ansys=2", ",fair:1" },  { "matlab:1,", ",fair:1" },	    { "a;b", ",fair:1" },
-		{ "fairy:1", ",fair:1" },	  { "fair@server:1", ",fair:1" },   { "fai", ",fair:1" },
-		{ "fair", "" },			  { "fair:1", "" },		    { "matlab:1,fair:2", "" },
-		{ "fair=1;matlab", "" },	  { "a|b", NULL },		    { "fair:1|b", NULL },
-		{ "fair:0", NULL },		  { "fair:00", NULL },		    { "fair:", NULL },
-		{ "fair: 1", NULL },		  { "fair:-1", NULL },		    { "fair:+1", NULL },
-		{ "fair:1,fair:2147483647", NULL }, { "fair:4294967296", NULL },    { "fair:1,fair:1", NULL },
+		{ NULL, "fair:1" },
+		{ "", "fair:1" },
+		{ "matlab:1", "matlab:1,fair:1" },
+		{ "matlab,ansys=2", "matlab,ansys=2,fair:1" },
+		{ "matlab:1,", "matlab:1,,fair:1" },
+		{ "a;b", "a;b,fair:1" },
+		{ "fairy:1", "fairy:1,fair:1" },
+		{ "fair@server:1", "fair@server:1,fair:1" },
+		{ "fai", "fai,fair:1" },
+		{ "fair", "fair" },
+		{ "fair:1", "fair:1" },
+		{ "matlab:1,fair:2", "matlab:1,fair:2" },
+		{ "fair=1;matlab", "fair=1;matlab" },
+		{ "a|b", NULL },
+		{ "fair:1|b", NULL },
+		{ "fair:0|b", NULL },
+		{ "fair:0", "fair:1" },
+		{ "fair=0", "fair:1" },
+		{ "fair:00", "fair:1" },
+		{ "fair:", "fair:1" },
+		{ "fair: 1", "fair:1" },
+		{ "fair:-1", "fair:1" },
+		{ "fair:+1", "fair:1" },
+		{ "fair:0,matlab:2", "matlab:2,fair:1" },
+		{ "matlab:2;fair:0;ansys", "matlab:2,ansys,fair:1" },
+		{ "fair:1,fair:0", "fair:1" },
+		{ "fair:1,fair:2147483647", "fair:1" },
+		{ "fair:4294967296", "fair:1" },
+		{ "fair:1,fair:1", "fair:1" },
 	};
 	struct gate_settings s = parsed("partitions=gpu\ngate_license=fair");
-	char more[GATE_TEXT];
+	char all[GATE_TEXT];
 
 	memset(longest, 'x', sizeof(longest) - 1);
-	EXPECT(!gate_license(&s, longest, more, sizeof(more)));
-	EXPECT(gate_license(&s, longest + 1, more, sizeof(more)) && !strcmp(more, ",fair:1"));
+	EXPECT(!gate_license(&s, longest, all, sizeof(all)));
+	EXPECT(!gate_license(&s, longest + sizeof(longest) - sizeof(all) + 6, all, sizeof(all)));
+	EXPECT(gate_license(&s, longest + sizeof(longest) - sizeof(all) + 7, all, sizeof(all)) && !strcmp(all + sizeof(all) - 9, "x,fair:1"));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		bool can = gate_license(&s, cases[i].own, more, sizeof(more));
+		bool can = gate_license(&s, cases[i].own, all, sizeof(all));
 
-		if (can != (cases[i].more != NULL) || (can && strcmp(more, cases[i].more))) {
-			printf("licences '%s': %s '%s'\n", cases[i].own ? cases[i].own : "none", can ? "adds" : "cannot add", more);
+		if (can != (cases[i].all != NULL) || (can && strcmp(all, cases[i].all))) {
+			printf("licences '%s': %s '%s'\n", cases[i].own ? cases[i].own : "none", can ? "become" : "cannot become", all);
 			failures++;
 		}
 	}
 	s.gate_license[0] = '\0';
-	EXPECT(!gate_license(&s, NULL, more, sizeof(more)));
+	EXPECT(!gate_license(&s, NULL, all, sizeof(all)));
 }
 
 static void users_are_told(void)
@@ -337,6 +359,7 @@ static void gates_are_protected(void)
 	EXPECT(strstr(text, "keeps the licence fair:1"));
 	EXPECT(gate_opens(&s, 1001, "matlab:1", 0, 1000, text, sizeof(text)));
 	EXPECT(gate_opens(&s, 1001, "fair:0", 0, 1000, text, sizeof(text)));
+	EXPECT(gate_opens(&s, 1001, "fair:1,fair:0", 0, 1000, text, sizeof(text)));
 	EXPECT(gate_opens(&s, 1001, "fair:1|matlab:1", 0, 1000, text, sizeof(text)));
 	EXPECT(!gate_opens(&s, 1001, "matlab:1,fair:1", 0, 1000, text, sizeof(text)));
 	EXPECT(!gate_opens(&s, 1001, NULL, 1000, 1000, text, sizeof(text)));
@@ -357,7 +380,7 @@ static void nonsense_is_survived(void)
 	for (int round = 0; round < 200000; round++) {
 		struct gate_settings s;
 		struct gate_job j = batch();
-		char text[512], error[64], p[8], more[16];
+		char text[512], error[64], p[8], all[512], again[512];
 		size_t len = 0;
 		const char *word;
 
@@ -377,8 +400,10 @@ static void nonsense_is_survived(void)
 		j.tres[0] = j.partition = text;
 		gate_opts_out(&j);
 		gate_configured(text, "gpu");
-		if (gate_license(&licensed, text, more, sizeof(more)) && !more[0])
-			EXPECT(strstr(text, "gpu") && !strchr(text, '|'));
+		if (gate_license(&licensed, text, all, sizeof(all))) {
+			EXPECT(strstr(all, "gpu") && !strchr(text, '|'));
+			EXPECT(gate_license(&licensed, all, again, sizeof(again)) && !strcmp(all, again));
+		}
 		if (gate_concerns(&s, &j, p, sizeof(p)))
 			EXPECT(gate_listed(s.partitions, p));
 	}

@@ -231,6 +231,8 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 	}
 
 	if (gate_license(&settings, d->licenses, text, sizeof(text))) {
+		if (d->licenses)
+			d->licenses[0] = '\0';
 		slurm_xstrcat(&d->licenses, text);
 		if (d->site_factor == NO_VAL) /* else another plugin has set it */
 			d->site_factor = NICE_OFFSET + (uint32_t)settings.gate_site_factor;

@@ -45,6 +45,7 @@ type gateCase struct {
 	begin   time.Duration // the user's --begin, from now
 	room    time.Duration // latest end, from now, of a begin-time gate; default gate_seconds. noRoom: there is none
 	licence string        // the user's own licences; alone: the gate's cannot be added to them
+	becomes string        // the licences of a job that is gated by licence; default: its own and the gate's
 	requeue string        // Requeue= of the job, "" for any
 	says    string        // additional text for a gated job's user
 }
@@ -71,8 +72,9 @@ var gateCases = []gateCase{
 	{name: "own licence", args: "--gres=gpu:1", licence: "matlab:1", gated: true},
 	{name: "own licences", args: "--gres=gpu:1", licence: "matlab:1,,matlab;", gated: true},
 	{name: "has the gate's licence", args: "--gres=gpu:1", licence: "matlab:1,fairlease:2", gated: true},
-	{name: "has none of the gate's licence", args: "--gres=gpu:1", licence: alone + "fairlease:0", gated: true},
-	{name: "more of the gate's licence than 32 bits hold", args: "--gres=gpu:1", licence: alone + "fairlease:4294967296", gated: true},
+	{name: "has none of the gate's licence", args: "--gres=gpu:1", licence: "fairlease:0", gated: true, becomes: "fairlease:1"},
+	{name: "has the gate's licence and none of it", args: "--gres=gpu:1", licence: "fairlease:1,matlab:1,fairlease:0", gated: true, becomes: "matlab:1,fairlease:1"},
+	{name: "more of the gate's licence than 32 bits hold", args: "--gres=gpu:1", licence: "fairlease:4294967296", gated: true, becomes: "fairlease:1"},
 	{name: "licences that are alternatives", args: "--gres=gpu:1", licence: alone + "matlab:1|matlab:2", gated: true, suite: "forky"},
 	{name: "deadline", args: "--time=60 --deadline=now+65minutes --gres=gpu:1", gated: true, room: 4 * time.Minute},
 	{name: "deadline far away", args: "--time=60 --deadline=now+5hours --gres=gpu:1", gated: true},
@@ -218,7 +220,11 @@ func (g gateCase) run(t *testing.T, c *testcluster.Cluster, license string) {
 	if g.requeue != "" && job["Requeue"] != g.requeue {
 		t.Errorf("Requeue=%s, not %s", job["Requeue"], g.requeue)
 	}
-	if want := gatedLicenses(own, license, byLicense); job["Licenses"] != want {
+	want := gatedLicenses(own, license, byLicense)
+	if byLicense && g.becomes != "" {
+		want = g.becomes
+	}
+	if job["Licenses"] != want {
 		t.Errorf("Licenses=%s, not %s", job["Licenses"], want)
 	}
 	if byLicense && (job["JobState"] != "PENDING" || job["Priority"] != "1") {
