@@ -293,21 +293,29 @@ func suspension(w *wireJob, s cluster.JobState, now cluster.Instant) cluster.Spa
 	return max(until.Sub(within(w.start))-span(w.ranBefore), 0)
 }
 
-// licenses splits the requested licences into the user's own, in Slurm's syntax, and ours
-// (locked). either = it requests one of several.
+// licenses splits the requested licences into the user's own, in Slurm's syntax, and ours. locked =
+// it requests ours exactly once, with a count of at least 1: Slurm also accepts counts of 0, and
+// several counts of one licence, whose sum may overflow. either = it requests one of several.
 func licenses(request, ours string) (own string, locked, either bool) {
 	if strings.Contains(request, "|") {
 		return request, false, true
 	}
 	var others []string
+	found, exact := 0, true
 	for item := range strings.FieldsFuncSeq(request, func(c rune) bool { return c == ',' || c == ';' }) {
-		if name, _, _ := strings.Cut(item, ":"); ours != "" && name == ours {
-			locked = true
+		name, count := item, "1"
+		if at := strings.IndexAny(item, ":="); at >= 0 {
+			name, count = item[:at], item[at+1:]
+		}
+		if ours != "" && name == ours {
+			found++
+			n, err := strconv.ParseUint(count, 10, 30)
+			exact = exact && err == nil && n > 0
 			continue
 		}
 		others = append(others, item)
 	}
-	return strings.Join(others, ","), locked, false
+	return strings.Join(others, ","), found == 1 && exact, false
 }
 
 // noted gives the rest of the first word that begins so in an admin_comment, which others write to as well.

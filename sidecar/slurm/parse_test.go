@@ -227,3 +227,45 @@ func TestDrainedGPUs(t *testing.T) {
 		}
 	}
 }
+
+// The forms that sbatch -L and scontrol update take on Slurm 24.11 and 26.05. Without an exact one of ours, a job is not gated.
+func TestLicenses(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]struct {
+		own            string
+		locked, either bool
+	}{
+		"":                                 {},
+		"fairlease":                        {"", true, false},
+		"fairlease:1":                      {"", true, false},
+		"fairlease=1":                      {"", true, false},
+		"fairlease:01":                     {"", true, false},
+		"fairlease:2":                      {"", true, false},
+		"matlab:1,fairlease:1":             {"matlab:1", true, false},
+		"matlab:1;fairlease:1":             {"matlab:1", true, false},
+		"fairlease,matlab:2;ansys":         {"matlab:2,ansys", true, false},
+		"fairlease:0":                      {"", false, false},
+		"fairlease=0":                      {"", false, false},
+		"fairlease:":                       {"", false, false},
+		"fairlease: 1":                     {"", false, false},
+		"fairlease:+1":                     {"", false, false},
+		"fairlease:0,matlab:1":             {"matlab:1", false, false},
+		"fairlease:1,fairlease:0":          {"", false, false},
+		"fairlease:1,fairlease:1":          {"", false, false},
+		"fairlease:1,fairlease:2147483647": {"", false, false},
+		"fairlease:4294967296":             {"", false, false},
+		"fairlease:1073741823":             {"", true, false},
+		"fairlease:1073741824":             {"", false, false},
+		"fairlease@server:1":               {"fairlease@server:1", false, false},
+		"fairleases:1":                     {"fairleases:1", false, false},
+		"fairlease:1|matlab:1":             {"fairlease:1|matlab:1", false, true},
+		"fairlease:0|matlab:1":             {"fairlease:0|matlab:1", false, true},
+	} {
+		if own, locked, either := licenses(s, "fairlease"); own != want.own || locked != want.locked || either != want.either {
+			t.Errorf("licenses(%q) = %q %v %v; want %+v", s, own, locked, either, want)
+		}
+	}
+	if own, locked, _ := licenses("fairlease:1", ""); own != "fairlease:1" || locked {
+		t.Errorf("without a licence for gates: %q %v", own, locked)
+	}
+}

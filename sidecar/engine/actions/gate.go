@@ -28,11 +28,13 @@ func (w *writer) lock(out []cluster.Action) []cluster.Action {
 		return out
 	}
 	at := slices.IndexFunc(w.Snapshot.Reservations, func(r cluster.Reservation) bool { return r.Name == cluster.GateReservation })
-	switch {
-	case at >= 0 && l.Reserved < l.Total:
-		w.Report(cluster.Event{Kind: "gates_open", Text: fmt.Sprintf(
-			"%d of the %d licences %s were not reserved: waiting jobs could start without a lease", l.Total-l.Reserved, l.Total, l.Name)})
-	case at >= 0 && w.Snapshot.Reservations[at].End >= lockUntil(w.Books):
+	if l.Reserved < l.Total {
+		relied := func(r cluster.Record) bool { return r.Locked && r.State == cluster.Waiting }
+		if at >= 0 || slices.ContainsFunc(w.Records, relied) { // else this is the first lock
+			w.Report(cluster.Event{Kind: "gates_open", Text: fmt.Sprintf(
+				"%d of the %d licences %s were not reserved: waiting jobs could start without a lease", l.Total-l.Reserved, l.Total, l.Name)})
+		}
+	} else if at >= 0 && w.Snapshot.Reservations[at].End >= lockUntil(w.Books) {
 		return out
 	}
 	return append(out, cluster.Action{Verb: cluster.Lock, Reservation: cluster.GateReservation,
