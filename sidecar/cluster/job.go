@@ -102,6 +102,14 @@ type Request struct {
 	Unplaceable string `json:"unplaceable,omitempty"`
 }
 
+// MostNodes is the maximum number of nodes that Slurm gives the job; 0 = no limit.
+func (r *Request) MostNodes() int {
+	if r.MaxNodes == 0 && (r.PerNode > 0 || r.GPUs <= 1) { // Slurm takes no more than it needs
+		return max(r.Nodes, 1)
+	}
+	return r.MaxNodes
+}
+
 // Holding is the allocation of a job on one node.
 type Holding struct {
 	Node     string `json:"node"`

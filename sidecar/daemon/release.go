@@ -177,7 +177,7 @@ func action(verb cluster.Verb, j *cluster.Job, a cluster.Action) cluster.Action 
 }
 
 func open(j *cluster.Job, had Touched, now cluster.Instant) cluster.Action {
-	verb, a := cluster.Open, cluster.Action{Array: j.UnsplitArray, NodeList: had.Nodes, SiteFactor: had.SiteFactor, Unlock: j.Locked, Licenses: j.Licenses}
+	verb, a := cluster.Open, cluster.Action{Array: j.UnsplitArray, NodeList: had.Nodes, MaxNodes: had.MaxNodes, SiteFactor: had.SiteFactor, Unlock: j.Locked, Licenses: j.Licenses}
 	if had.Begin > now {
 		verb, a.Until = cluster.RevokeGrant, had.Begin
 	}
@@ -192,7 +192,8 @@ const slack = 2 * cluster.Second
 
 // changed tells whether a waiting job still differs from its user's submission.
 func changed(j *cluster.Job, had Touched, now cluster.Instant) bool {
-	return j.Locked || j.Eligible > max(now, had.Begin).Add(slack) || isOurs(j.Reservation) || !hostlist.Same(j.NodeList, had.Nodes)
+	return j.Locked || j.Eligible > max(now, had.Begin).Add(slack) || isOurs(j.Reservation) || !hostlist.Same(j.NodeList, had.Nodes) ||
+		had.MaxNodes != 0 && j.Request.MaxNodes != max(had.MaxNodes, 0)
 }
 
 func isOurs(reservation string) bool {

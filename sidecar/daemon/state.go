@@ -26,6 +26,8 @@ type Touched struct {
 	Begin cluster.Instant `json:"begin,omitempty"`
 	Nodes []string        `json:"nodes,omitempty"`
 	Limit cluster.Span    `json:"limit,omitempty"`
+	// MaxNodes is the maximum number of nodes if a grant has lowered it; -1 = no limit, 0 = it has not.
+	MaxNodes int `json:"max_nodes,omitempty"`
 	// SiteFactor is the administrator's own value.
 	SiteFactor int64 `json:"site_factor,omitempty"`
 }
@@ -136,7 +138,7 @@ func (s State) with(plan *cluster.Plan) State {
 // touched gives a job's original settings, as the entry of the job or of its array.
 func touched(r *cluster.Record, id cluster.JobID, record int64, array bool) Touched {
 	return Touched{ID: id, Record: record, Array: array, User: r.User, Submit: r.Submit,
-		Begin: r.UserBegin, Nodes: r.UserNodes, Limit: r.UserLimit, SiteFactor: r.SiteFactor}
+		Begin: r.UserBegin, Nodes: r.UserNodes, Limit: r.UserLimit, MaxNodes: r.UserMaxNodes, SiteFactor: r.SiteFactor}
 }
 
 // recorder is a journal that also keeps the state file. When Commit returns nil, the file has the

@@ -221,7 +221,7 @@ func note(r *cluster.Record, j *cluster.Job, now cluster.Instant) {
 		r.UserBegin = j.Eligible
 	}
 	if !r.Pinned {
-		r.UserNodes = j.NodeList
+		r.UserNodes, r.UserMaxNodes = j.NodeList, 0
 		if j.SiteFactor != nil {
 			r.SiteFactor = *j.SiteFactor
 		}

@@ -358,6 +358,9 @@ func (c *Client) grant(ctx context.Context, a cluster.Action) error {
 		ch["begin_time"] = beginNow(c.now())
 	}
 	if len(a.Nodes) > 0 {
+		if err := c.narrow(ctx, id, a); err != nil {
+			return err
+		}
 		ch["required_nodes"] = a.Nodes
 	}
 	if a.Limit > 0 {
@@ -369,7 +372,7 @@ func (c *Client) grant(ctx context.Context, a cluster.Action) error {
 	if a.SiteFactor != 0 || a.Unlock {
 		ch["site_factor"] = siteFactor(a.SiteFactor)
 	}
-	return c.update(ctx, id, ch)
+	return c.listed(ctx, id, ch)
 }
 
 // putBack returns the job to its gate or to Slurm, with its user's settings.
@@ -378,7 +381,13 @@ func (c *Client) putBack(ctx context.Context, a cluster.Action, begin any) error
 	if err != nil {
 		return err
 	}
-	return c.update(ctx, id, c.asTheUserHadIt(a, begin))
+	ch := c.asTheUserHadIt(a, begin)
+	if c.cuts(a) {
+		if err := c.shutFirst(ctx, id, a, ch); err != nil {
+			return err
+		}
+	}
+	return c.listed(ctx, id, ch)
 }
 
 func (c *Client) asTheUserHadIt(a cluster.Action, begin any) change {
@@ -388,6 +397,12 @@ func (c *Client) asTheUserHadIt(a cluster.Action, begin any) change {
 	}
 	if !a.Lock {
 		ch["begin_time"] = begin
+	}
+	switch {
+	case a.MaxNodes < 0:
+		ch["maximum_nodes"] = anyWidth
+	case a.MaxNodes > 0:
+		ch["maximum_nodes"] = a.MaxNodes
 	}
 	if a.Limit > 0 {
 		ch["time_limit"] = num(ceil(int64(a.Limit), int64(cluster.Minute)))
@@ -506,7 +521,12 @@ func (c *Client) reclaim(ctx context.Context, a cluster.Action, stopped *cluster
 	if w.is("COMPLETING") && !c.speech.version.gatesCompleting() {
 		delete(ch, "begin_time")
 	}
-	err = c.update(ctx, w.id, ch)
+	if c.cuts(a) {
+		err = c.shutFirst(ctx, w.id, a, ch)
+	}
+	if err == nil {
+		err = c.update(ctx, w.id, ch)
+	}
 	var moved skip
 	switch {
 	case errors.As(err, &moved):

@@ -131,6 +131,7 @@ const (
 	CodeAuthentication  = 1007 // "Protocol authentication error": a wrong or expired token
 	codeNoRight         = 2010 // "Access/permission denied"
 	codeUnknownJob      = 2017
+	codeInvalidNodes    = 2018 // a list of required nodes that is no part of a running job's
 	codePending         = 2020 // "Job is pending execution" as the answer to a signal
 	codeFinished        = 2021 // "Job/step already completing or completed"
 	codeRequeueDisabled = 2037

@@ -19,6 +19,9 @@ func request(w *wireJob) cluster.Request {
 		Features:  w.features,
 		Exclusive: slices.Contains(w.shared, "none"),
 	}
+	if q.MaxNodes == anyWidth {
+		q.MaxNodes = 0
+	}
 	job, err1 := gresList(w.perJob)
 	node, err2 := gresList(w.perNode)
 	socket, err3 := gresList(w.perSocket)

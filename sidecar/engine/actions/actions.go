@@ -61,7 +61,7 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 		if l := w.Leases[i]; acting && l != nil && l.State == cluster.Granted {
 			continue
 		}
-		if hostlist.Same(j.NodeList, r.UserNodes) && !isOurs(j.Reservation) {
+		if hostlist.Same(j.NodeList, r.UserNodes) && !lowered(j, r) && !isOurs(j.Reservation) {
 			r.Pinned = false
 			continue
 		}
@@ -76,10 +76,16 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 		}
 		var a *cluster.Action
 		out, a = w.add(out, cluster.RevokeGrant, i)
-		a.Reason.Code, a.Reason.Note, a.NodeList = cluster.ReasonNoStart, r.SlurmSaid, r.UserNodes
+		a.Reason.Code, a.Reason.Note = cluster.ReasonNoStart, r.SlurmSaid
+		a.NodeList, a.MaxNodes = r.UserNodes, r.UserMaxNodes
 		w.shut(i, a)
 	}
 	return out
+}
+
+// lowered reports whether a job still has the maximum number of nodes of its grant instead of its user's.
+func lowered(j *cluster.Job, r *cluster.Record) bool {
+	return r.UserMaxNodes != 0 && j.Request.MaxNodes != max(r.UserMaxNodes, 0)
 }
 
 // noticed returns the number of notices that are due.

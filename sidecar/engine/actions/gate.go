@@ -157,7 +157,7 @@ func (w *writer) open(out []cluster.Action, i int, because cluster.Reason) []clu
 	j, r := &w.Snapshot.Cases[i].Job, &w.Records[i]
 	out, a := w.add(out, cluster.Open, i)
 	a.Reason = because
-	a.NodeList, a.Until, a.Array = r.UserNodes, r.UserBegin, j.UnsplitArray && !w.parted(r)
+	a.NodeList, a.MaxNodes, a.Until, a.Array = r.UserNodes, r.UserMaxNodes, r.UserBegin, j.UnsplitArray && !w.parted(r)
 	a.Unlock, a.Licenses = j.Locked, j.Licenses
 	return out
 }

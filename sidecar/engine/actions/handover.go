@@ -1,6 +1,7 @@
 package actions
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -146,6 +147,9 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 		a.Limit = w.Limit(i)
 	}
 	if !a.Suppressed {
+		if most := c.Job.Request.MostNodes(); most == 0 || most > len(nodes) {
+			r.UserMaxNodes = cmp.Or(most, -1)
+		}
 		r.Pinned, r.Gate, r.Locked = true, 0, false
 	}
 	return out
@@ -162,7 +166,7 @@ func (w *writer) reclaim(out []cluster.Action, i int) []cluster.Action {
 	if l.Why == round.Recalled {
 		a.Reason.Code, a.Reason.For = cluster.ReasonRecalled, w.Jobs[i].Beneficiary
 	}
-	a.NodeList, a.Resume = r.UserNodes, c.Job.State == cluster.Suspended
+	a.NodeList, a.MaxNodes, a.Resume = r.UserNodes, r.UserMaxNodes, c.Job.State == cluster.Suspended
 	w.shut(i, a)
 	return out
 }
