@@ -17,7 +17,8 @@ local path = conf_dir .. "/fairlease-plugin.conf"
 local settings = {
 	partitions = "", default_partition = "", heartbeat_dir = "/run/fairlease",
 	exclude_accounts = "", exclude_users = "", exclude_qos = "", operator_uids = "", checkpoint_mark = "checkpoint",
-	gate_license = "", opt_out = "charge",
+	gate_license = "", opt_out = "",
+	["opt_out.no_requeue"] = "", ["opt_out.contiguous"] = "", ["opt_out.session"] = "", ["opt_out.het"] = "", ["opt_out.other"] = "", ["opt_out.no_gpus"] = "",
 	gate_seconds = 600, heartbeat_max_age = 60, gate_site_factor = -1000000000,
 	gate_shards = false, mark_requeue = false, require_checkpoint = false, protect_gate = false,
 }
@@ -74,8 +75,12 @@ local function value_of(key, text)
 		return nil, "is not made of partition names"
 	elseif key == "gate_license" and text:find("[^%w_.-]") then
 		return nil, "is not the name of a licence: use letters, digits, _, - and ."
-	elseif key == "opt_out" and text ~= "leave" and text ~= "charge" and text ~= "refuse" then
-		return nil, "is none of charge, leave and refuse"
+	elseif key:match("^opt_out") and text ~= "leave" and text ~= "charge" and text ~= "refuse" then
+		if key ~= "opt_out.no_requeue" and key ~= "opt_out.contiguous" then
+			return nil, "is none of charge, leave and refuse"
+		elseif text ~= "override" then
+			return nil, "is none of charge, leave, refuse and override"
+		end
 	end
 	return text
 end
@@ -112,6 +117,12 @@ local function read_settings()
 		end
 	end
 	file:close()
+	for key, word in pairs(settings) do -- opt_out is the word of the ways that have none of their own
+		if word == "" and key:match("^opt_out%.") then
+			local leased = key == "opt_out.no_requeue" or key == "opt_out.no_gpus"
+			settings[key] = settings.opt_out ~= "" and not leased and settings.opt_out or "charge"
+		end
+	end
 	if settings.partitions == "" then
 		error("fairlease: " .. path .. ": partitions is not set: name the partitions that fairlease manages", 0)
 	end
@@ -192,11 +203,23 @@ local function granting(partition, now)
 	return beat ~= nil and math.abs(now - beat) <= settings.heartbeat_max_age
 end
 
--- The managed partition where the job requests GPUs, or nil.
-local function concerns(job)
-	if not (wants_gpu(job.tres_per_job) or wants_gpu(job.tres_per_node) or wants_gpu(job.tres_per_socket) or wants_gpu(job.tres_per_task)) then
-		return nil
+local function wants_gpus(job)
+	return wants_gpu(job.tres_per_job) or wants_gpu(job.tres_per_node) or wants_gpu(job.tres_per_socket) or wants_gpu(job.tres_per_task)
+end
+
+local function wants_shards(job)
+	for _, field in ipairs({"tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task"}) do
+		for request in requests(job[field]) do
+			if request:match("^[^:=]*") == "shard" then
+				return true
+			end
+		end
 	end
+	return false
+end
+
+-- The managed partition of the job, or nil where it is excluded.
+local function governed(job)
 	if listed(settings.exclude_accounts, job.account) or listed(settings.exclude_qos, job.qos) or
 	   listed(settings.exclude_users, job.user_name) or listed(settings.exclude_users, job.user_id) then
 		return nil
@@ -224,24 +247,26 @@ end
 local CRON_JOB = 2 ^ 22 -- in bitflags
 local SHARED_OK, NO_VAL16 = 1, 65534 -- of shared
 
--- The option of the job that excludes leases, or nil: the job should be gated.
+-- The option of the job that excludes leases or reclaims, and its way in opt_out; or nil.
 local function opts_out(job)
 	if job.het_job_offset ~= nil and job.het_job_offset ~= slurm.NO_VAL then
-		return "heterogeneous components (:)"
+		return "heterogeneous components (:)", "het"
 	elseif math.floor((job.bitflags or 0) / CRON_JOB) % 2 == 1 then
-		return "scrontab"
+		return "scrontab", "other"
 	elseif job.script == nil then
-		return "salloc, or srun outside of a batch job"
-	elseif wants_gpu(job.tres_per_socket) then
-		return "--gpus-per-socket"
+		return "salloc, or srun outside of a batch job", "session"
 	elseif job.contiguous == 1 then
-		return "--contiguous"
+		return "--contiguous", "contiguous"
+	elseif wants_gpu(job.tres_per_socket) then
+		return "--gpus-per-socket", "other"
 	elseif job.shared ~= NO_VAL16 and job.shared > SHARED_OK then
-		return "--exclusive=user, =mcs or =topo"
+		return "--exclusive=user, =mcs or =topo", "other"
 	elseif (job.features or ""):find("[%[%]()*,]") then
-		return "brackets, * or a comma in --constraint"
+		return "brackets, * or a comma in --constraint", "other"
 	elseif several_models(job) then
-		return "several GPU models in one job"
+		return "several GPU models in one job", "other"
+	elseif job.requeue == 0 then
+		return "--no-requeue", "no_requeue"
 	end
 	return nil
 end
@@ -322,15 +347,33 @@ end
 function fairlease_job_submit(job, part_list, submit_uid)
 	local now, hints = os.time(), hints_of(job)
 	note_hints(job, hints)
-	local option = opts_out(job)
-	local partition = (option == nil or settings.opt_out == "refuse") and concerns(job)
+	local partition = governed(job)
 	if not partition or not granting(partition, now) then
 		return slurm.SUCCESS
 	end
-	if option then
+	if not wants_gpus(job) then
+		if settings["opt_out.no_gpus"] ~= "refuse" or wants_shards(job) then
+			return slurm.SUCCESS
+		end
+		tell("fairlease: partition " .. partition .. " is for jobs with GPUs: ask for some (--gres=gpu:1), or use another partition")
+		return slurm.ESLURM_ACCESS_DENIED
+	end
+	if job.contiguous == 1 and settings["opt_out.contiguous"] == "override" then
+		job.contiguous = 0
+		tell("fairlease: --contiguous is dropped here")
+	end
+	if settings["opt_out.no_requeue"] == "override" and job.script ~= nil then
+		job.requeue = 1
+	end
+	local option, way = opts_out(job)
+	local word = option and settings["opt_out." .. way]
+	if word == "refuse" then
 		tell("fairlease: GPU jobs of partition " .. partition .. " cannot wait for a lease with " .. option ..
 			": submit with sbatch and without it, or use another partition")
 		return slurm.ESLURM_ACCESS_DENIED
+	end
+	if option and not (way == "no_requeue" and word == "charge") then -- it has no lease
+		return slurm.SUCCESS
 	end
 	if settings.require_checkpoint and not can_save(job, hints) then
 		local instead = settings.checkpoint_mark ~= "" and ", or say that yours can with --comment=" .. settings.checkpoint_mark or ""

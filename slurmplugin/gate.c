@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum kind { WORD, LIST, NAMES, LICENSE, SECONDS, FACTOR, SWITCH, OPT_OUT };
+enum kind { WORD, LIST, NAMES, LICENSE, SECONDS, FACTOR, SWITCH, OPT_OUT, OVERRIDABLE };
 
 struct setting {
 	const char *key;
@@ -19,6 +19,7 @@ struct setting {
 #define TEXT_SETTING(key, kind) \
 	{ #key, kind, offsetof(struct gate_settings, key), sizeof(((struct gate_settings *)0)->key) }
 #define PLAIN_SETTING(key, kind) { #key, kind, offsetof(struct gate_settings, key), 0 }
+#define WAY_SETTING(key, way, kind) { "opt_out." key, kind, offsetof(struct gate_settings, ways) + (way) * sizeof(enum gate_opt_out), 0 }
 
 static const struct setting all[] = {
 	TEXT_SETTING(partitions, NAMES),
@@ -38,10 +39,16 @@ static const struct setting all[] = {
 	PLAIN_SETTING(require_checkpoint, SWITCH),
 	PLAIN_SETTING(protect_gate, SWITCH),
 	PLAIN_SETTING(opt_out, OPT_OUT),
+	WAY_SETTING("no_requeue", GATE_NO_REQUEUE, OVERRIDABLE),
+	WAY_SETTING("contiguous", GATE_CONTIGUOUS, OVERRIDABLE),
+	WAY_SETTING("session", GATE_SESSION, OPT_OUT),
+	WAY_SETTING("het", GATE_HET, OPT_OUT),
+	WAY_SETTING("other", GATE_OTHER, OPT_OUT),
+	WAY_SETTING("no_gpus", GATE_NO_GPUS, OPT_OUT),
 };
 enum { SETTINGS = sizeof(all) / sizeof(all[0]) };
 
-static const char *const opt_outs[] = { [GATE_LEAVE] = "leave", [GATE_CHARGE] = "charge", [GATE_REFUSE] = "refuse" };
+static const char *const opt_outs[] = { [GATE_LEAVE] = "leave", [GATE_CHARGE] = "charge", [GATE_REFUSE] = "refuse", [GATE_OVERRIDE] = "override" };
 
 /* A part of another text, not terminated. */
 struct span {
@@ -152,13 +159,14 @@ static const char *store(const struct setting *what, struct span value, struct g
 		*(bool *)field = is(value, "yes");
 		return NULL;
 	case OPT_OUT:
-		for (number = GATE_CHARGE; number <= GATE_REFUSE; number++) {
+	case OVERRIDABLE:
+		for (number = GATE_CHARGE; number <= (what->kind == OVERRIDABLE ? GATE_OVERRIDE : GATE_REFUSE); number++) {
 			if (is(value, opt_outs[number])) {
 				*(enum gate_opt_out *)field = (enum gate_opt_out)number;
 				return NULL;
 			}
 		}
-		return "is none of charge, leave and refuse";
+		return what->kind == OVERRIDABLE ? "is none of charge, leave, refuse and override" : "is none of charge, leave and refuse";
 	}
 	return NULL;
 }
@@ -205,6 +213,12 @@ bool gate_parse(const char *text, const char *file, struct gate_settings *s, cha
 			snprintf(error, size, "%s:%d: %s %s", file, number, what->key, wrong);
 			return false;
 		}
+	}
+	for (enum gate_way way = 0; way < GATE_WAYS; way++) {
+		bool leased = way == GATE_NO_REQUEUE || way == GATE_NO_GPUS;
+
+		if (!s->ways[way])
+			s->ways[way] = s->opt_out && !leased ? s->opt_out : GATE_CHARGE;
 	}
 	if (!s->partitions[0]) {
 		snprintf(error, size, "%s: partitions is not set: name the partitions that fairlease manages", file);
@@ -338,16 +352,27 @@ bool gate_partition(const struct gate_settings *s, int i, char *partition, size_
 	return true;
 }
 
+static bool excluded(const struct gate_settings *s, const struct gate_job *j)
+{
+	return gate_listed(s->exclude_accounts, j->account) || gate_listed(s->exclude_users, j->user) || gate_listed(s->exclude_qos, j->qos);
+}
+
+static bool wants_gpus(const struct gate_job *j, bool shards)
+{
+	for (int i = 0; i < 4; i++)
+		if (gate_wants_gpu(j->tres[i], shards))
+			return true;
+	return false;
+}
+
 bool gate_concerns(const struct gate_settings *s, const struct gate_job *j, char *partition, size_t size)
 {
-	bool gpu = false;
+	return wants_gpus(j, s->gate_shards) && !excluded(s, j) && managed(s, j->partition, partition, size);
+}
 
-	for (int i = 0; i < 4; i++)
-		gpu = gpu || gate_wants_gpu(j->tres[i], s->gate_shards);
-	if (!gpu || gate_listed(s->exclude_accounts, j->account) || gate_listed(s->exclude_users, j->user) ||
-	    gate_listed(s->exclude_qos, j->qos))
-		return false;
-	return managed(s, j->partition, partition, size);
+bool gate_refuses_without_gpus(const struct gate_settings *s, const struct gate_job *j, char *partition, size_t size)
+{
+	return s->ways[GATE_NO_GPUS] == GATE_REFUSE && !wants_gpus(j, true) && !excluded(s, j) && managed(s, j->partition, partition, size);
 }
 
 /* True if the requests name GPUs of more than one model. */
@@ -378,25 +403,31 @@ static bool several_models(const char *const tres[4])
 	return false;
 }
 
-const char *gate_opts_out(const struct gate_job *j)
+const char *gate_opts_out(const struct gate_job *j, enum gate_way *way)
 {
+	*way = GATE_HET;
 	if (j->het)
 		return "heterogeneous components (:)";
+	*way = GATE_OTHER;
 	if (j->cron)
 		return "scrontab";
+	*way = GATE_SESSION;
 	if (!j->batch)
 		return "salloc, or srun outside of a batch job";
-	if (gate_wants_gpu(j->tres[2], false))
-		return "--gpus-per-socket";
+	*way = GATE_CONTIGUOUS;
 	if (j->contiguous)
 		return "--contiguous";
+	*way = GATE_OTHER;
+	if (gate_wants_gpu(j->tres[2], false))
+		return "--gpus-per-socket";
 	if (j->shares)
 		return "--exclusive=user, =mcs or =topo";
 	if (j->features && strpbrk(j->features, "[]()*,"))
 		return "brackets, * or a comma in --constraint";
 	if (several_models(j->tres))
 		return "several GPU models in one job";
-	return NULL;
+	*way = GATE_NO_REQUEUE;
+	return j->no_requeue ? "--no-requeue" : NULL;
 }
 
 void gate_heartbeat(const struct gate_settings *s, const char *partition, char *path, size_t size)
@@ -520,6 +551,11 @@ void gate_opt_out_refusal(const char *option, const char *partition, char *text,
 {
 	snprintf(text, size, "fairlease: GPU jobs of partition %.64s cannot wait for a lease with %s: submit with sbatch and without it, or use another partition",
 		 partition, option);
+}
+
+void gate_no_gpus_refusal(const char *partition, char *text, size_t size)
+{
+	snprintf(text, size, "fairlease: partition %.64s is for jobs with GPUs: ask for some (--gres=gpu:1), or use another partition", partition);
 }
 
 bool gate_opens(const struct gate_settings *s, uid_t user, const char *licenses, time_t begin, time_t now, char *text, size_t size)

@@ -16,8 +16,9 @@
 #define GATE_TEXT 512  /* bytes of the longest message, mark or extended list of licences */
 #define GATE_SLACK 60  /* seconds between the end of a gate and a job's last start: sched_interval's default */
 
-/* Treatment of jobs that exclude leases; leave and charge differ in the sidecar only. */
-enum gate_opt_out { GATE_CHARGE, GATE_LEAVE, GATE_REFUSE };
+/* Ways out of leases or of reclaims, and their treatment. Of jobs without leases, charge and leave differ in the sidecar only. */
+enum gate_way { GATE_NO_REQUEUE, GATE_CONTIGUOUS, GATE_SESSION, GATE_HET, GATE_OTHER, GATE_NO_GPUS, GATE_WAYS };
+enum gate_opt_out { GATE_UNSET, GATE_CHARGE, GATE_LEAVE, GATE_REFUSE, GATE_OVERRIDE };
 
 /* The settings; fairlease-plugin.conf explains them. */
 struct gate_settings {
@@ -33,7 +34,8 @@ struct gate_settings {
 	long gate_site_factor;
 	long gate_seconds;
 	long heartbeat_max_age; /* seconds */
-	enum gate_opt_out opt_out;
+	enum gate_opt_out opt_out;	   /* of all ways but no_requeue and no_gpus */
+	enum gate_opt_out ways[GATE_WAYS]; /* never GATE_UNSET */
 	bool gate_shards;
 	bool mark_requeue;
 	bool require_checkpoint;
@@ -90,7 +92,10 @@ bool gate_wants_gpu(const char *tres, bool shards);
 bool gate_concerns(const struct gate_settings *s, const struct gate_job *j, char *partition, size_t size);
 
 /* The option of the job that excludes leases; NULL: none, so the job should be gated. */
-const char *gate_opts_out(const struct gate_job *j);
+const char *gate_opts_out(const struct gate_job *j, enum gate_way *way);
+
+/* True if the job asks for no GPUs and is refused for that; then it stores the managed partition. */
+bool gate_refuses_without_gpus(const struct gate_settings *s, const struct gate_job *j, char *partition, size_t size);
 
 /* Stores the i-th managed partition, from 0, in partition; false after the last. */
 bool gate_partition(const struct gate_settings *s, int i, char *partition, size_t size);
@@ -127,6 +132,7 @@ void gate_mark(const struct gate_job *j, time_t gate, char *mark, size_t size);
 /* Stores the message to the user, at submission or at a refusal, in text. */
 void gate_explain(const struct gate_job *j, char *text, size_t size);
 void gate_refusal(const struct gate_settings *s, char *text, size_t size);
+void gate_no_gpus_refusal(const char *partition, char *text, size_t size);
 void gate_opt_out_refusal(const char *option, const char *partition, char *text, size_t size);
 
 /*

@@ -40,6 +40,49 @@ static bool refused(const char *text, const char *because)
 	return true;
 }
 
+/* Every word of every way; the word for all yields to it. */
+static void ways_are_read(void)
+{
+	static const char *const keys[] = { [GATE_NO_REQUEUE] = "no_requeue", [GATE_CONTIGUOUS] = "contiguous", [GATE_SESSION] = "session",
+					    [GATE_HET] = "het", [GATE_OTHER] = "other", [GATE_NO_GPUS] = "no_gpus" };
+	static const char *const words[] = { "", "charge", "leave", "refuse", "override" };
+	char text[256], error[GATE_TEXT];
+	struct gate_settings s;
+
+	for (enum gate_way way = 0; way < GATE_WAYS; way++) {
+		for (enum gate_opt_out word = GATE_UNSET; word <= GATE_OVERRIDE; word++) {
+			bool known = word != GATE_UNSET && (word != GATE_OVERRIDE || way == GATE_NO_REQUEUE || way == GATE_CONTIGUOUS);
+
+			snprintf(text, sizeof(text), "partitions=gpu\nopt_out.%s=%s\nopt_out=leave", keys[way], words[word]);
+			EXPECT(gate_parse(text, "f", &s, error, sizeof(error)) == known);
+			EXPECT(!known || s.ways[way] == word);
+			EXPECT(known || strstr(error, "is none of charge, leave"));
+		}
+	}
+}
+
+static void jobs_without_gpus_are_refused(void)
+{
+	struct gate_settings s = parsed("partitions=gpu\nopt_out.no_gpus=refuse\nexclude_accounts=staff");
+	struct gate_job j = { .partition = "gpu", .batch = true };
+	char p[GATE_TEXT], text[GATE_TEXT];
+
+	EXPECT(gate_refuses_without_gpus(&s, &j, p, sizeof(p)) && !strcmp(p, "gpu"));
+	gate_no_gpus_refusal(p, text, sizeof(text));
+	EXPECT(strstr(text, "partition gpu is for jobs with GPUs"));
+	j.tres[1] = "gres/shard:1";
+	EXPECT(!gate_refuses_without_gpus(&s, &j, p, sizeof(p)));
+	j.tres[1] = NULL;
+	j.account = "staff";
+	EXPECT(!gate_refuses_without_gpus(&s, &j, p, sizeof(p)));
+	j.account = NULL;
+	j.partition = "cpu";
+	EXPECT(!gate_refuses_without_gpus(&s, &j, p, sizeof(p)));
+	s = parsed("partitions=gpu\nopt_out=refuse");
+	j.partition = "gpu";
+	EXPECT(!gate_refuses_without_gpus(&s, &j, p, sizeof(p)));
+}
+
 static void settings_are_read(void)
 {
 	struct gate_settings s = parsed("# words\n\n partitions = gpu,long \ngate_seconds=30\nmark_requeue=yes\nexclude_users=a,b");
@@ -53,12 +96,15 @@ static void settings_are_read(void)
 	EXPECT(!strcmp(s.exclude_users, "a,b"));
 	EXPECT(!s.gate_license[0]);
 	EXPECT(s.gate_site_factor == -1000000000);
-	EXPECT(s.opt_out == GATE_CHARGE);
+	for (enum gate_way way = 0; way < GATE_WAYS; way++)
+		EXPECT(s.ways[way] == GATE_CHARGE);
 	s = parsed("partitions=gpu\ngate_license=fair-lease.2\ngate_site_factor=-50\nopt_out=refuse");
 	EXPECT(!strcmp(s.gate_license, "fair-lease.2"));
 	EXPECT(s.gate_site_factor == -50);
-	EXPECT(s.opt_out == GATE_REFUSE);
-	EXPECT(parsed("partitions=gpu\ngate_site_factor=0\nopt_out=leave").opt_out == GATE_LEAVE);
+	for (enum gate_way way = 0; way < GATE_WAYS; way++)
+		EXPECT(s.ways[way] == (way == GATE_NO_REQUEUE || way == GATE_NO_GPUS ? GATE_CHARGE : GATE_REFUSE));
+	EXPECT(parsed("partitions=gpu\ngate_site_factor=0\nopt_out=leave").ways[GATE_SESSION] == GATE_LEAVE);
+	ways_are_read();
 }
 
 static void wrong_settings_are_refused(void)
@@ -166,8 +212,9 @@ static void opting_out_is_recognised(void)
 {
 	struct gate_job j;
 	const char *option;
+	enum gate_way way;
 
-#define OPTION(change) (j = batch(), change, option = gate_opts_out(&j), option ? option : "")
+#define OPTION(change) (j = batch(), change, option = gate_opts_out(&j, &way), option ? option : "")
 	EXPECT(!strcmp(OPTION(j.batch = true), ""));
 	EXPECT(!strcmp(OPTION(j.batch = false), "salloc, or srun outside of a batch job"));
 	EXPECT(!strcmp(OPTION((j.het = true, j.batch = false)), "heterogeneous components (:)"));
@@ -183,6 +230,11 @@ static void opting_out_is_recognised(void)
 	EXPECT(!strcmp(OPTION((j.tres[0] = "gres/gpu:v100:4", j.tres[1] = "gres/gpu:v100")), ""));
 	EXPECT(!strcmp(OPTION((j.tres[0] = "gres/gpu:4", j.tres[1] = "gpu:v100:2")), ""));
 	EXPECT(!strcmp(OPTION((j.tres[0] = "gres/gpu=4,gpu:,gpu", j.tres[1] = "gres/nic:x:1,gpu:v100:1")), ""));
+	EXPECT(!strcmp(OPTION(j.no_requeue = true), "--no-requeue") && way == GATE_NO_REQUEUE);
+	EXPECT(!strcmp(OPTION((j.no_requeue = true, j.contiguous = true)), "--contiguous") && way == GATE_CONTIGUOUS);
+	EXPECT(*OPTION(j.batch = false) && way == GATE_SESSION);
+	EXPECT(*OPTION(j.het = true) && way == GATE_HET);
+	EXPECT(*OPTION(j.cron = true) && way == GATE_OTHER);
 }
 
 static void old_heartbeats_do_not_count(void)
@@ -379,6 +431,7 @@ static void nonsense_is_survived(void)
 
 	for (int round = 0; round < 200000; round++) {
 		struct gate_settings s;
+		enum gate_way way;
 		struct gate_job j = batch();
 		char text[512], error[64], p[8], all[512], again[512];
 		size_t len = 0;
@@ -398,7 +451,7 @@ static void nonsense_is_survived(void)
 		else
 			EXPECT(error[0] == 'f');
 		j.tres[0] = j.partition = text;
-		gate_opts_out(&j);
+		gate_opts_out(&j, &way);
 		gate_configured(text, "gpu");
 		if (gate_license(&licensed, text, all, sizeof(all))) {
 			EXPECT(strstr(all, "gpu") && !strchr(text, '|'));
@@ -430,6 +483,7 @@ int main(int argc, char **argv)
 {
 	settings_are_read();
 	wrong_settings_are_refused();
+	jobs_without_gpus_are_refused();
 	the_licence_is_looked_for();
 	requests_are_recognised();
 	the_right_jobs_are_gated();

@@ -210,20 +210,39 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 		.warned = d->warn_signal != 0 && d->warn_signal != NO_VAL16,
 	};
 	time_t now = time(NULL), gate;
-	const char *option = gate_opts_out(&job);
+	enum gate_opt_out word;
+	enum gate_way way;
+	const char *option;
 
 	(void)submit_uid;
 	if (hints && hints_note(hints, text, sizeof(text)))
 		note(d, text);
 	snprintf(user, sizeof(user), "%lld", (long long)d->user_id);
-	if ((option && settings.opt_out != GATE_REFUSE) || !gate_concerns(&settings, &job, partition, sizeof(partition)) ||
-	    !granting(partition, now))
+	if (gate_refuses_without_gpus(&settings, &job, partition, sizeof(partition)) && granting(partition, now)) {
+		gate_no_gpus_refusal(partition, text, sizeof(text));
+		tell(err_msg, text);
+		return ESLURM_ACCESS_DENIED;
+	}
+	if (!gate_concerns(&settings, &job, partition, sizeof(partition)) || !granting(partition, now))
 		return SLURM_SUCCESS;
-	if (option) {
+	if (job.contiguous && settings.ways[GATE_CONTIGUOUS] == GATE_OVERRIDE) {
+		d->contiguous = 0;
+		job.contiguous = false;
+		tell(err_msg, "fairlease: --contiguous is dropped here");
+	}
+	if (settings.ways[GATE_NO_REQUEUE] == GATE_OVERRIDE && job.batch) {
+		d->requeue = 1;
+		job.no_requeue = false;
+	}
+	option = gate_opts_out(&job, &way);
+	word = option ? settings.ways[way] : GATE_UNSET;
+	if (word == GATE_REFUSE) {
 		gate_opt_out_refusal(option, partition, text, sizeof(text));
 		tell(err_msg, text);
 		return ESLURM_ACCESS_DENIED;
 	}
+	if (option && !(way == GATE_NO_REQUEUE && word == GATE_CHARGE)) /* it has no lease */
+		return SLURM_SUCCESS;
 	if (gate_refuses(&settings, &job)) {
 		gate_refusal(&settings, text, sizeof(text));
 		tell(err_msg, text);

@@ -27,6 +27,23 @@ const (
 	LeftAside       Left = "aside"
 )
 
+// Way is a way in which the user of a job keeps its GPUs from being leased, or from being reclaimed.
+type Way string
+
+// The ways: --no-requeue; --contiguous; salloc, and srun outside of a batch job; heterogeneous jobs; all other options that exclude
+// leases; and jobs without GPUs, which take CPUs and memory of nodes with GPUs. They are keys of opt_out in the configuration.
+const (
+	WayNoRequeue  Way = "no_requeue"
+	WayContiguous Way = "contiguous"
+	WaySession    Way = "session"
+	WayHet        Way = "het"
+	WayOther      Way = "other"
+	WayNoGPUs     Way = "no_gpus"
+)
+
+// Contiguous is the Unplaceable of requests for contiguous nodes.
+const Contiguous = "contiguous nodes"
+
 // Case is a job together with its record.
 type Case struct {
 	Job     Job     `json:"job"`
@@ -36,6 +53,8 @@ type Case struct {
 	ControlWhy string `json:"touch_why,omitempty"`
 	// Left is the kind of reason why the job is left alone; "" = it is not, or requests no GPUs.
 	Left Left `json:"left,omitempty"`
+	// Way is the way in which its user keeps its GPUs from leases or from reclaims; "" = none.
+	Way Way `json:"way,omitempty"`
 	// Gone is true if Slurm no longer lists the job. Job then repeats the last observation.
 	Gone bool `json:"gone,omitempty"`
 }

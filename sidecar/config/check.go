@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ func (c *Config) check() Problems {
 func (k *checker) manage() {
 	c := k.c
 	k.oneOf("mode", string(c.Mode), string(loop.Observe), string(loop.Canary), string(loop.Act))
-	k.oneOf("opt_out", string(c.OptOut), string(loop.Charge), string(loop.LeaveAlone), string(loop.Refuse))
+	k.optOut()
 	k.must(len(c.Partitions) > 0, "partitions", "no partition is managed; list the partitions whose GPU jobs fairlease leases")
 	for _, p := range c.Canary {
 		k.must(slices.Contains(c.Partitions, p), "canary", "%q is not managed; add it to %s or remove it here", p, k.where("partitions", c.Partitions))
@@ -80,6 +81,20 @@ func (k *checker) manage() {
 		w := c.Tenants.Weights[name]
 		k.must(w >= 0 && w <= 1e12, "tenants.weights", "%s: a weight must be 0 (idle GPUs only) to 1e12, got %d", name, w)
 	}
+}
+
+// optOut checks the treatment of each way out. An option can be taken away only where a job does without it.
+func (k *checker) optOut() {
+	walk(reflect.ValueOf(&k.c.OptOut).Elem(), "opt_out", func(key string, v reflect.Value) {
+		switch word, canOverride := v.String(), key == "opt_out.no_requeue" || key == "opt_out.contiguous"; {
+		case word == string(loop.Override) && !canOverride:
+			k.must(false, key, "override is for no_requeue and contiguous, whose options can be taken away; write charge, leave or refuse")
+		case canOverride:
+			k.oneOf(key, word, string(loop.Charge), string(loop.LeaveAlone), string(loop.Refuse), string(loop.Override))
+		default:
+			k.oneOf(key, word, string(loop.Charge), string(loop.LeaveAlone), string(loop.Refuse))
+		}
+	})
 }
 
 func (k *checker) cells() {

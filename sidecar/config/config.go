@@ -14,13 +14,13 @@ import (
 // Config is the effective configuration. Its fields are the keys of the file, in the file's
 // order; etc/fairlease.yaml explains each.
 type Config struct {
-	Mode       loop.Mode   `yaml:"mode"`
-	Partitions []string    `yaml:"partitions"`
-	Canary     []string    `yaml:"canary"`
-	QOS        []string    `yaml:"qos"`
-	Exclude    Exclude     `yaml:"exclude"`
-	OptOut     loop.OptOut `yaml:"opt_out"`
-	Tenants    Tenants     `yaml:"tenants"`
+	Mode       loop.Mode    `yaml:"mode"`
+	Partitions []string     `yaml:"partitions"`
+	Canary     []string     `yaml:"canary"`
+	QOS        []string     `yaml:"qos"`
+	Exclude    Exclude      `yaml:"exclude"`
+	OptOut     loop.OptOuts `yaml:"opt_out"`
+	Tenants    Tenants      `yaml:"tenants"`
 
 	Budgets map[string]Budget `yaml:"budgets"`
 
@@ -295,7 +295,7 @@ func Default() *Config {
 	return &Config{
 		Mode:       loop.Observe,
 		Partitions: []string{"gpu"},
-		OptOut:     loop.Charge,
+		OptOut:     loop.AllOut(loop.Charge),
 		Tenants:    Tenants{Level: 1},
 		Preset:     preset.Astraea,
 		Cells:      Cells{Chooser: "astraea", AffinityWait: 10 * minute},

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
 // DefaultPath is the path of the file if none is given.
@@ -187,6 +189,11 @@ func (r *reader) value(into reflect.Value, node *yaml.Node, name string, line in
 	if into.Type() == reflect.TypeFor[changes]() {
 		into.Set(reflect.ValueOf(changes{node}))
 		r.came(name, line)
+		return
+	}
+	if into.Type() == reflect.TypeFor[loop.OptOuts]() && node.Kind == yaml.ScalarNode && !isNull(node) { // one word for all
+		into.Set(reflect.ValueOf(loop.AllOut(loop.OptOut(node.Value))))
+		walk(into, name, func(key string, _ reflect.Value) { r.came(key, line) })
 		return
 	}
 	if into.Kind() == reflect.Struct {

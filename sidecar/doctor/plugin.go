@@ -70,7 +70,7 @@ func (f *findings) plugin(cfg *config.Config, c conf, file *PluginFile, seen *cl
 // settingsOf reads the plugin's settings, with its defaults; wrong is the first invalid line,
 // from 1.
 func settingsOf(text string) (set map[string]string, wrong int) {
-	set = map[string]string{"gate_seconds": "600", "gate_site_factor": strconv.Itoa(cluster.LastInQueue), "opt_out": "charge"}
+	set = map[string]string{"gate_seconds": "600", "gate_site_factor": strconv.Itoa(cluster.LastInQueue)}
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
@@ -82,8 +82,18 @@ func settingsOf(text string) (set map[string]string, wrong int) {
 		}
 		set[strings.TrimSpace(key)] = strings.TrimSpace(value)
 	}
+	for _, key := range waysOut {
+		word := "charge"
+		if all := set["opt_out"]; all != "" && key != "opt_out.no_requeue" && key != "opt_out.no_gpus" { // as loop.AllOut
+			word = all
+		}
+		set[key] = cmp.Or(set[key], word)
+	}
 	return set, 0
 }
+
+// waysOut are the plugin's settings for each way out of leases, which the configuration has by the same names.
+var waysOut = []string{"opt_out.no_requeue", "opt_out.contiguous", "opt_out.session", "opt_out.het", "opt_out.other", "opt_out.no_gpus"}
 
 func (f *findings) pluginSettings(cfg *config.Config, path string, set map[string]string) {
 	differs := false
@@ -103,9 +113,10 @@ func (f *findings) pluginSettings(cfg *config.Config, path string, set map[strin
 		differ("gate_site_factor", set["gate_site_factor"], "jobs are gated with "+factor,
 			"where a user takes the licence off, the plugin's factor counts as an administrator's: it is given back when the job starts", "set gate_site_factor="+factor+" there")
 	}
-	if set["opt_out"] != string(cfg.OptOut) {
-		differ("opt_out", set["opt_out"], "opt_out is "+string(cfg.OptOut), "jobs that opt out of leases are accepted or refused at submission against what is configured here",
-			"set opt_out="+string(cfg.OptOut)+" there")
+	for _, key := range waysOut {
+		if word, ours := set[key], string(cfg.OptOut.Of(cluster.Way(strings.TrimPrefix(key, "opt_out.")))); word != ours {
+			differ(key, word, key+" is "+ours, "such jobs are accepted, changed or refused at submission against what is configured here", "set "+key+"="+ours+" there")
+		}
 	}
 	var missing []string
 	there := strings.FieldsFunc(set["partitions"], func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })

@@ -38,7 +38,7 @@ func TestPluginSettings(t *testing.T) {
 		{"another site factor", "lua", strings.Replace(good, "gate_site_factor=-1000000000", "gate_site_factor=-50", 1), nil, "plugin gate_site_factor warn"},
 		{"a site factor without a licence", "fairlease", strings.Replace(string(packaged), "gate_site_factor=-1000000000", "gate_site_factor=-50", 1),
 			func(c *config.Config) { c.Gate.License = "" }, "plugin settings ok"},
-		{"another opt_out", "fairlease", good, func(c *config.Config) { c.OptOut = "refuse" }, "plugin opt_out warn"},
+		{"another opt_out", "fairlease", good, func(c *config.Config) { c.OptOut.Het = "refuse" }, "plugin opt_out.het warn"},
 		{"a partition more here", "fairlease", good, func(c *config.Config) { c.Partitions = []string{"gpu", "big"} }, "plugin partitions warn"},
 		{"a partition more there", "fairlease", strings.Replace(good, "\npartitions=gpu\n", "\npartitions=big, gpu\n", 1), nil, "plugin settings ok"},
 		{"a comment without its #", "fairlease", good + "so they are\n", nil, "plugin settings warn"},

@@ -209,7 +209,7 @@ func TestInteractiveJobsAreNotTouched(t *testing.T) {
 // and their tenant is not charged for them and gets a share of the rest.
 func TestInteractiveJobsAreNobodysWhereTheSiteSaysSo(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
-	w.Rules.OptOut = loop.LeaveAlone
+	w.Rules.OptOut = loop.AllOut(loop.LeaveAlone)
 	id := w.submit("a", 2, 3*hour, func(j *sim.Work) { j.Interactive = true })
 	w.Run(minute)
 	w.Submit("a", 2, 1, forever)

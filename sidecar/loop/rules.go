@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,18 +19,54 @@ const (
 	Act     Mode = "act"
 )
 
-// OptOut is the treatment of jobs whose users chose options that exclude leases. They are never
-// gated or reclaimed.
+// OptOut is the treatment of jobs whose users chose a way out of leases or of reclaims (cluster.Way).
 type OptOut string
 
-// Charge: their tenants pay for their GPU time. LeaveAlone: no tenant pays, and their GPUs are no
+// Charge: their tenants pay for their GPU time. LeaveAlone: they have no lease, no tenant pays, and their GPUs are no
 // capacity meanwhile. Refuse: the submit plugin refuses them; those that run in spite of it are
-// charged.
+// charged. Override: the option is taken away.
 const (
 	Charge     OptOut = "charge"
 	LeaveAlone OptOut = "leave"
 	Refuse     OptOut = "refuse"
+	Override   OptOut = "override"
 )
+
+// OptOuts is the treatment of each way out; "" = Charge.
+type OptOuts struct {
+	NoRequeue  OptOut `yaml:"no_requeue" json:"no_requeue,omitempty"`
+	Contiguous OptOut `yaml:"contiguous" json:"contiguous,omitempty"`
+	Session    OptOut `yaml:"session" json:"session,omitempty"`
+	Het        OptOut `yaml:"het" json:"het,omitempty"`
+	Other      OptOut `yaml:"other" json:"other,omitempty"`
+	NoGPUs     OptOut `yaml:"no_gpus" json:"no_gpus,omitempty"`
+}
+
+// AllOut gives the meaning of one word for all jobs that cannot be leased. Jobs with --no-requeue can, and jobs without GPUs need
+// no lease: both are charged.
+func AllOut(word OptOut) OptOuts {
+	return OptOuts{NoRequeue: Charge, Contiguous: word, Session: word, Het: word, Other: word, NoGPUs: Charge}
+}
+
+// Of gives the treatment of a way; Charge for "".
+func (o *OptOuts) Of(way cluster.Way) OptOut {
+	word := Charge
+	switch way {
+	case cluster.WayNoRequeue:
+		word = o.NoRequeue
+	case cluster.WayContiguous:
+		word = o.Contiguous
+	case cluster.WaySession:
+		word = o.Session
+	case cluster.WayHet:
+		word = o.Het
+	case cluster.WayOther:
+		word = o.Other
+	case cluster.WayNoGPUs:
+		word = o.NoGPUs
+	}
+	return cmp.Or(word, Charge)
+}
 
 // Rules selects the managed jobs and the tenants.
 type Rules struct {
@@ -44,8 +81,8 @@ type Rules struct {
 	ExcludeUsers    []string `json:"exclude_users,omitempty"`
 	ExcludeQOS      []string `json:"exclude_qos,omitempty"`
 
-	// OptOut is the treatment of jobs whose users opt out of leases; "" = Charge.
-	OptOut OptOut `json:"opt_out,omitempty"`
+	// OptOut is the treatment of jobs whose users opt out of leases or reclaims.
+	OptOut OptOuts `json:"opt_out,omitzero"`
 
 	// TenantLevel is the depth in the account tree at which accounts are
 	// tenants: 1 = the children of root.
@@ -75,15 +112,15 @@ func (r *Rules) Acting() []string {
 // is charged.
 func (r *Rules) touch(c *cluster.Case) {
 	j := &c.Job
-	c.Left, c.ControlWhy = r.leave(j, c.Record.Tenant)
-	c.Record.Uncharged = c.Left == cluster.LeftOptOut && r.OptOut == LeaveAlone
+	c.Left, c.Way, c.ControlWhy = r.leave(j, c.Record.Tenant)
+	c.Record.Uncharged = (c.Left == cluster.LeftOptOut || c.Way == cluster.WayNoGPUs) && r.OptOut.Of(c.Way) == LeaveAlone
 	switch {
 	case c.ControlWhy != "":
 		c.Control = cluster.Unmanaged
 	case !overlap(j.Partitions, r.Acting()):
 		c.Control, c.ControlWhy = cluster.ObserveOnly, fmt.Sprintf("mode %s: decisions are recorded, not carried out", r.Mode)
-	case !j.Requeueable:
-		c.Control, c.ControlWhy = cluster.NoReclaim, "submitted with --no-requeue: never reclaimed"
+	case !j.Requeueable && r.OptOut.NoRequeue != Override:
+		c.Control, c.Way, c.ControlWhy = cluster.NoReclaim, cluster.WayNoRequeue, "submitted with --no-requeue: never reclaimed"
 	default:
 		c.Control = cluster.FullControl
 	}
@@ -101,49 +138,64 @@ func overlap(a, b []string) bool {
 	return false
 }
 
-// leave says why a job is left alone; "" = it is not.
-func (r *Rules) leave(j *cluster.Job, tenant string) (cluster.Left, string) {
+// leave says why a job is left alone, and the way out that its user chose; "" = it is not.
+func (r *Rules) leave(j *cluster.Job, tenant string) (cluster.Left, cluster.Way, string) {
 	switch {
 	case j.Aside != "":
-		return cluster.LeftAside, "is set aside: " + j.Aside
+		return cluster.LeftAside, "", "is set aside: " + j.Aside
 	case j.Request.GPUs == 0 && j.GPUsHeld() == 0:
-		return "", "asks for no GPUs"
+		return "", r.noGPUs(j, tenant), "asks for no GPUs"
 	case tenant == "":
-		return cluster.LeftNoTenant, fmt.Sprintf("account %q belongs to no tenant", j.Account)
+		return cluster.LeftNoTenant, "", fmt.Sprintf("account %q belongs to no tenant", j.Account)
 	case !overlap(j.Partitions, r.Partitions):
-		return cluster.LeftExcluded, fmt.Sprintf("partition %s is not managed", strings.Join(j.Partitions, ","))
+		return cluster.LeftExcluded, "", fmt.Sprintf("partition %s is not managed", strings.Join(j.Partitions, ","))
 	case len(r.QOS) > 0 && !slices.Contains(r.QOS, j.QOS):
-		return cluster.LeftExcluded, fmt.Sprintf("QOS %s is not managed", j.QOS)
+		return cluster.LeftExcluded, "", fmt.Sprintf("QOS %s is not managed", j.QOS)
 	case slices.Contains(r.ExcludeAccounts, j.Account):
-		return cluster.LeftExcluded, fmt.Sprintf("account %s is excluded", j.Account)
+		return cluster.LeftExcluded, "", fmt.Sprintf("account %s is excluded", j.Account)
 	case slices.Contains(r.ExcludeUsers, j.User):
-		return cluster.LeftExcluded, fmt.Sprintf("user %s is excluded", j.User)
+		return cluster.LeftExcluded, "", fmt.Sprintf("user %s is excluded", j.User)
 	case slices.Contains(r.ExcludeQOS, j.QOS):
-		return cluster.LeftExcluded, fmt.Sprintf("QOS %s is excluded", j.QOS)
+		return cluster.LeftExcluded, "", fmt.Sprintf("QOS %s is excluded", j.QOS)
 	case j.Reservation != "" && !strings.HasPrefix(j.Reservation, cluster.ReservationPrefix):
-		return cluster.LeftReservation, fmt.Sprintf("uses reservation %s", j.Reservation)
+		return cluster.LeftReservation, "", fmt.Sprintf("uses reservation %s", j.Reservation)
 	}
-	if what := optsOut(j); what != "" {
+	way, what := wayOut(j)
+	if way == "" && !j.Requeueable && r.OptOut.NoRequeue == LeaveAlone {
+		way, what = cluster.WayNoRequeue, "was submitted with --no-requeue"
+	}
+	if way != "" {
 		who := "its tenant"
-		if r.OptOut == LeaveAlone {
+		if r.OptOut.Of(way) == LeaveAlone {
 			who = "nobody"
 		}
-		return cluster.LeftOptOut, fmt.Sprintf("%s, so it has no lease; its GPU time is charged to %s (opt_out)", what, who)
+		return cluster.LeftOptOut, way, fmt.Sprintf("%s, so it has no lease; its GPU time is charged to %s (opt_out.%s)", what, who, way)
 	}
-	return "", ""
+	return "", "", ""
 }
 
-// optsOut names the option of a job's user that excludes leases; "" = none.
-func optsOut(j *cluster.Job) string {
+// noGPUs gives WayNoGPUs for a tenant's job in a managed partition, else "".
+func (r *Rules) noGPUs(j *cluster.Job, tenant string) cluster.Way {
+	if tenant == "" || !overlap(j.Partitions, r.Partitions) || slices.Contains(r.ExcludeAccounts, j.Account) || slices.Contains(r.ExcludeUsers, j.User) ||
+		slices.Contains(r.ExcludeQOS, j.QOS) {
+		return ""
+	}
+	return cluster.WayNoGPUs
+}
+
+// wayOut gives the option of a job's user that excludes leases, and names it in words; "" = none.
+func wayOut(j *cluster.Job) (cluster.Way, string) {
 	switch {
 	case j.Het:
-		return "is part of a heterogeneous job"
+		return cluster.WayHet, "is part of a heterogeneous job"
 	case !j.Batch:
-		return "is interactive"
+		return cluster.WaySession, "is interactive"
+	case j.Request.Unplaceable == cluster.Contiguous:
+		return cluster.WayContiguous, "cannot be placed by fairlease: " + j.Request.Unplaceable
 	case j.Request.Unplaceable != "":
-		return "cannot be placed by fairlease: " + j.Request.Unplaceable
+		return cluster.WayOther, "cannot be placed by fairlease: " + j.Request.Unplaceable
 	case strings.ContainsAny(j.Request.Features, "[]()*,"):
-		return "cannot be placed by fairlease: constraint " + j.Request.Features
+		return cluster.WayOther, "cannot be placed by fairlease: constraint " + j.Request.Features
 	}
-	return ""
+	return "", ""
 }

@@ -80,7 +80,7 @@ func TestWhoPaysForJobsThatAreLeftAlone(t *testing.T) {
 	} {
 		for _, optOut := range []OptOut{"", Charge, LeaveAlone, Refuse} {
 			r := everything
-			r.OptOut = optOut
+			r.OptOut = AllOut(optOut)
 			x := cluster.Case{Job: batch(1)}
 			c.job(&x.Job)
 			x.Record.Tenant = growTree(sight(noon).Accounts, 1).tenant(x.Job.Account)
@@ -100,6 +100,63 @@ func TestActing(t *testing.T) {
 		r.Mode = mode
 		if got := strings.Join(r.Acting(), " "); got != want {
 			t.Errorf("mode %q acts on %q, want %q", mode, got, want)
+		}
+	}
+}
+
+// Every way out, with every word: who controls the job, and who pays.
+func TestWaysOut(t *testing.T) {
+	for way, job := range map[cluster.Way]func(*cluster.Job){
+		cluster.WayNoRequeue:  func(j *cluster.Job) { j.Requeueable = false },
+		cluster.WayContiguous: func(j *cluster.Job) { j.Request.Unplaceable = cluster.Contiguous },
+		cluster.WaySession:    func(j *cluster.Job) { j.Batch, j.Requeueable = false, false },
+		cluster.WayHet:        func(j *cluster.Job) { j.Het = true },
+		cluster.WayOther:      func(j *cluster.Job) { j.Request.Unplaceable = "gpus-per-socket" },
+		cluster.WayNoGPUs:     func(j *cluster.Job) { j.Request.GPUs = 0 },
+	} {
+		for _, word := range []OptOut{"", Charge, LeaveAlone, Refuse, Override} {
+			r := everything
+			for w, at := range map[cluster.Way]*OptOut{cluster.WayNoRequeue: &r.OptOut.NoRequeue, cluster.WayContiguous: &r.OptOut.Contiguous, cluster.WaySession: &r.OptOut.Session,
+				cluster.WayHet: &r.OptOut.Het, cluster.WayOther: &r.OptOut.Other, cluster.WayNoGPUs: &r.OptOut.NoGPUs} {
+				if *at = LeaveAlone; word == LeaveAlone { // the words of other ways do not count
+					*at = Charge
+				}
+				if w == cluster.WayNoRequeue {
+					*at = Charge
+				}
+				if w == way {
+					*at = word
+				}
+			}
+			x := cluster.Case{Job: batch(1)}
+			job(&x.Job)
+			x.Record.Tenant = growTree(sight(noon).Accounts, 1).tenant(x.Job.Account)
+			r.touch(&x)
+			want, control := way, cluster.Unmanaged
+			switch {
+			case way == cluster.WayNoRequeue && word == Override:
+				want, control = "", cluster.FullControl
+			case way == cluster.WayNoRequeue && word != LeaveAlone:
+				control = cluster.NoReclaim
+			}
+			if x.Way != want || x.Control != control || x.Record.Uncharged != (word == LeaveAlone) {
+				t.Errorf("%s, %q: way %q, control %s (%s), uncharged %v", way, word, x.Way, x.Control, x.ControlWhy, x.Record.Uncharged)
+			}
+		}
+	}
+}
+
+func TestOneWordForAllWays(t *testing.T) {
+	for _, word := range []OptOut{Charge, LeaveAlone, Refuse} {
+		all := AllOut(word)
+		for _, way := range []cluster.Way{"", cluster.WayNoRequeue, cluster.WayContiguous, cluster.WaySession, cluster.WayHet, cluster.WayOther, cluster.WayNoGPUs} {
+			want := word
+			if way == "" || way == cluster.WayNoRequeue || way == cluster.WayNoGPUs {
+				want = Charge
+			}
+			if got := all.Of(way); got != want {
+				t.Errorf("%s for all: %q has %s, want %s", word, way, got, want)
+			}
 		}
 	}
 }

@@ -69,7 +69,7 @@ func request(w *wireJob) cluster.Request {
 	case several:
 		q.Unplaceable = "several GPU models in one job"
 	case w.contig:
-		q.Unplaceable = "contiguous nodes"
+		q.Unplaceable = cluster.Contiguous
 	case w.cron:
 		q.Unplaceable = "scrontab"
 	case !q.Exclusive && len(w.shared) > 0 && w.shared[0] != "oversubscribe":

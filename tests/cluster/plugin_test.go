@@ -141,6 +141,7 @@ func TestPlugin(t *testing.T) {
 					t.Run("not in slurm.conf", func(t *testing.T) { licenseIsMissing(t, c) })
 				})
 				t.Run("refuses opt-outs", func(t *testing.T) { optOutsAreRefused(t, c) })
+				t.Run("has a word for each way out", func(t *testing.T) { waysOutHaveWords(t, c) })
 				t.Run("refuses jobs that cannot save", func(t *testing.T) { jobsThatCannotSaveAreRefused(t, c) })
 				t.Run("refuses unknown keys", func(t *testing.T) { unknownKeysAreRefused(t, c) })
 			})
@@ -478,6 +479,37 @@ func optOutsAreRefused(t *testing.T, c *testcluster.Cluster) {
 	os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
 	if _, err := c.Run(t.Context(), "alice", script, "sbatch", "--contiguous", "--gres=gpu:1"); err != nil {
 		t.Errorf("nothing is refused while nobody grants leases: %v", err)
+	}
+}
+
+// waysOutHaveWords shows that each way out has its own word, and what override does.
+func waysOutHaveWords(t *testing.T, c *testcluster.Cluster) {
+	configure(t, c, pluginConf+"opt_out=refuse\nopt_out.session=charge\nopt_out.no_gpus=refuse\nopt_out.no_requeue=override\nopt_out.contiguous=override\n")
+	beat(t, c, "gpu", 0)
+	submit := func(argv string) (string, error) {
+		out, err := c.Run(t.Context(), "alice", script, strings.Fields(argv)...)
+		return out.Stdout + out.Stderr, err
+	}
+	if said, err := submit("sbatch -n1"); err == nil || !strings.Contains(said, "is for jobs with GPUs") {
+		t.Errorf("a job without GPUs: %v, %s", err, said)
+	}
+	if said, err := submit("sbatch --gpus-per-socket=1 --sockets-per-node=1"); err == nil || !strings.Contains(said, "--gpus-per-socket") {
+		t.Errorf("another way: %v, %s", err, said)
+	}
+	id, err := c.Sbatch(t.Context(), "alice", script, "--contiguous", "--no-requeue", "--gres=gpu:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := c.Job(t.Context(), id)
+	if err != nil || job["Requeue"] != "1" || job["Contiguous"] == "1" {
+		t.Errorf("the job with both options: %v, Requeue=%s Contiguous=%s", err, job["Requeue"], job["Contiguous"])
+	}
+	configure(t, c, pluginConf+"opt_out.no_requeue=refuse\n")
+	if said, err := submit("sbatch --no-requeue --gres=gpu:1"); err == nil || !strings.Contains(said, "cannot wait for a lease with --no-requeue") {
+		t.Errorf("--no-requeue: %v, %s", err, said)
+	}
+	if said, err := submit("sbatch -n1"); err != nil {
+		t.Errorf("a job without GPUs: %v, %s", err, said)
 	}
 }
 
