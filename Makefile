@@ -110,11 +110,12 @@ demo: deps build ## a real Slurm, two tenants, a few minutes of leases to look a
 bench: build-deps ## benchmarks that need no root, some on the traces in TRACES; one line a figure
 	FAIRLEASE_TRACES=$(abspath $(TRACES)) go run ./tests/bench
 
-bench-live: deps browser-deps ## benchmarks on a real Slurm and a real PostgreSQL (root, half an hour); ends with one line a figure
+bench-live: deps browser-deps ## benchmarks on a real Slurm and a real PostgreSQL (root, 45 minutes); ends with one line a figure
 	go run ./tests/bench -live
 	go run ./tests/bench -journal 6
 	go run ./tests/bench -page
 	go run ./tests/bench -web
+	go run ./tests/gain -worst docs/faults.md -day
 
 chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SEED (fresh); prints what it did, and what was lost (root)
 	go run ./tests/chaos -minutes $${MINUTES:-10} -seed $${SEED:-0}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -56,6 +57,9 @@ func TestTableKeepsItsRows(t *testing.T) {
 	}
 	if !strings.HasPrefix(text, "# The title\n") || !strings.HasSuffix(text, "\nMore text.\n") || strings.Count(text, "| tiny |") != 2 {
 		t.Errorf("the text around the table is lost:\n%s", text)
+	}
+	if got := worstOf(merged("", nil), 8); len(got) != 8 || got[0] != strategies[0].name+", forky, licence" {
+		t.Errorf("of a table without gains %q are the worst", got)
 	}
 	known := cells(text)
 	o := options{suites: []string{"forky"}, gates: []string{"begin"}, only: regexp.MustCompile("^(tiny|long|array)$"), known: known}
@@ -135,5 +139,17 @@ func TestReportEndsWithFigures(t *testing.T) {
 	report(&text, rows)
 	if want := "\ngain_worst_pct 20.0\nflood_idle_pct 8.0\ngrants_failed_pct 1.50\n"; !strings.HasSuffix(text.String(), want) {
 		t.Errorf("the report is\n%s\nand should end with %q", text.String(), want)
+	}
+}
+
+// docs/faults.md has a row for each strategy, whether it was played or not.
+func TestDocumentHasAllStrategies(t *testing.T) {
+	const path = "../../docs/faults.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if merged(string(text), nil) != string(text) {
+		t.Errorf("the table of %s has other strategies than strategies.go: run `go run ./tests/gain -only '^$' -out docs/faults.md`", path)
 	}
 }

@@ -44,7 +44,7 @@ func main() {
 	only := flag.String("only", "", "strategies whose name matches this regular expression")
 	out := flag.String("out", "", "file whose table in Markdown gets the rows, after each batch; other rows of it stay")
 	missing := flag.Bool("missing", false, "play only what the table of -out lacks")
-	worst := flag.String("worst", "", "file with a table of an earlier run: its eight worst rows are played anew")
+	worst := flag.String("worst", "", "file with the table of an earlier run: its eight worst rows are played anew; where it has no rows, the first eight strategies")
 	day := flag.Bool("day", false, "also play a working day with limits, lists, licences and reservations, and count its grants that failed; and 1,000 jobs that cannot start")
 	keep := flag.String("keep", "", "folder for the logs of the daemons and of slurmctld")
 	list := flag.Bool("list", false, "print the strategies, and play none")
@@ -69,10 +69,11 @@ func main() {
 	}
 	if *worst != "" {
 		text, err := os.ReadFile(*worst)
-		if o.worst = worstOf(string(text), 8); err != nil || len(o.worst) == 0 {
-			fmt.Fprintf(os.Stderr, "gain: %s has no table of gains: %v\n", *worst, err)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "gain: -worst needs a file with the table:", err)
 			os.Exit(2)
 		}
+		o.worst = worstOf(string(text), 8)
 	}
 	if *missing {
 		text, err := os.ReadFile(*out)
@@ -137,13 +138,16 @@ func batches(all []pairing, side int) [][]pairing {
 }
 
 func gain(ctx context.Context, o options, file string) (err error) {
+	all := batches(chosen(o), o.side)
+	if err := write(file, nil); err != nil || len(all) == 0 { // new strategies have rows from here on
+		return err
+	}
 	ground, err := newGround(ctx, o.term)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, ground.down()) }()
 	var rows []row
-	all := batches(chosen(o), o.side)
 	for i, b := range all {
 		fmt.Printf("batch %d of %d: %d clusters, %s\n", i+1, len(all), len(b), time.Now().Format(time.TimeOnly))
 		played, err := ground.play(ctx, b, o)

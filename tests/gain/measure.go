@@ -153,7 +153,8 @@ func merged(text string, rows []row) string {
 	return before + tableBegins + table(all) + tableEnds + after
 }
 
-// worstOf gives the keys of the count highest gains in a text's table, the highest first.
+// worstOf gives the keys of the count highest gains in a text's table, the highest first. Of a table without gains it gives the first
+// strategies, on the newest Slurm with the licence gate.
 func worstOf(text string, count int) []string {
 	gains := map[string]float64{}
 	var keys []string
@@ -163,6 +164,12 @@ func worstOf(text string, count int) []string {
 			gains[key] = n
 			keys = append(keys, key)
 		}
+	}
+	if len(keys) == 0 {
+		for _, s := range strategies[:count] {
+			keys = append(keys, pairing{"forky", "licence", s}.key())
+		}
+		return keys
 	}
 	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(cmp.Compare(gains[b], gains[a]), cmp.Compare(a, b)) })
 	return keys[:min(count, len(keys))]
