@@ -104,6 +104,8 @@ type Snapshot struct {
 	History     []Attempt    `json:"history,omitempty"`
 	// Habits summarises the behaviour of jobs, by type.
 	Habits []Habit `json:"habits,omitempty"`
+	// Causes are why Slurm did not start granted jobs, sorted.
+	Causes []Cause `json:"causes,omitempty"`
 	// Managed lists the partitions that are acted on, if there are cells and no partition is only
 	// watched.
 	Managed   []string   `json:"managed,omitempty"`

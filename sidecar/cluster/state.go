@@ -348,4 +348,6 @@ type State struct {
 	Usages      []Usage      `json:"usages,omitempty"`
 	// Habits summarises, by type, how jobs behaved when they were stopped and started.
 	Habits []Habit `json:"habits,omitempty"`
+	// Causes are why Slurm did not start granted jobs, sorted.
+	Causes []Cause `json:"causes,omitempty"`
 }

@@ -110,7 +110,7 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 			b.Report(cluster.Event{Kind: "budget", Text: news})
 		}
 	}
-	d.nodes.Survey(b)
+	d.nodes.Survey(b, lease.Learn(s, &d.leases))
 	eligible.RevokeOvertaken(b, d.nodes.Site)
 	x.speeds = speeds.Learn(b)
 	d.stops.Open(b, d.nodes.Site.Good)

@@ -52,7 +52,8 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: actions.List(b, choice.Fences), Ended: b.Ended,
 		Losses: budget.Losses(b), Cells: choice.Cells, AllocationRequest: x.question}
 	p.Events = b.Events
-	p.Next = next(b, choice.Next)
+	causes := d.nodes.Causes()
+	p.Next = next(b, choice.Next, causes)
 	buf.statuses = why.Statuses(b, choice.Refused, buf.statuses)
 	buf.leases = lasting(b, buf.leases)
 	p.Statuses = buf.statuses
@@ -61,7 +62,7 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	p.State = cluster.State{
 		Round: b.Snapshot.Round, NextKey: b.Snapshot.NextKey, Ledger: b.Ledger, Records: remembered(b), Leases: buf.leases, Claims: b.Claims,
 		Lost: choice.Lost, Lent: choice.Lent, CellTrades: choice.CellTrades, Parties: entitle.Accounts(b), Allocation: b.Snapshot.Allocation,
-		Profiles: profiles, Paces: paces, Completions: completions, Usages: usages, Habits: d.stops.Habits(),
+		Profiles: profiles, Paces: paces, Completions: completions, Usages: usages, Habits: d.stops.Habits(), Causes: causes,
 	}
 	return p
 }
@@ -121,7 +122,7 @@ func lasting(b *round.Books, out []cluster.Lease) []cluster.Lease {
 
 // next returns the first moment after now at which time alone changes the plan. choosing is that moment for
 // the choice; 0 = none.
-func next(b *round.Books, choosing cluster.Instant) cluster.Instant {
+func next(b *round.Books, choosing cluster.Instant, causes []cluster.Cause) cluster.Instant {
 	var first cluster.Instant
 	at := func(t cluster.Instant) {
 		if t > b.Now && (first == 0 || t < first) {
@@ -150,6 +151,12 @@ func next(b *round.Books, choosing cluster.Instant) cluster.Instant {
 		}
 	}
 	at(choosing)
+	for k := range causes {
+		at(causes[k].Until)
+		if causes[k].Admits > 0 {
+			at(lease.MayDisplaceFor(&causes[k], b.Settings.Term))
+		}
+	}
 	for i := range b.Claims {
 		at(b.Claims[i].At)
 		at(actions.Overdue(b, &b.Claims[i]))

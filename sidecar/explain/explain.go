@@ -136,6 +136,16 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.ReasonFailed: func(w Words, r *cluster.Reason) string {
 		return "was granted GPUs, but Slurm did not start it" + slurmSays(r.Note) + "; tried again" + w.at(r)
 	},
+	cluster.ReasonRefused: func(w Words, r *cluster.Reason) string {
+		probe, when := "", "when GPUs for it are idle"
+		if r.For != 0 {
+			probe = w.Name(r.For) + " is the probe"
+		}
+		if r.Until > 0 {
+			when = w.at(r)[1:] + ", or when the cause may be gone"
+		}
+		return join("; ", "waits: Slurm does not start jobs of its kind"+slurmSays(r.Note), probe, "one is tried again "+when, "until one starts, the others are due nothing")
+	},
 	cluster.ReasonIdleOnly: func(_ Words, r *cluster.Reason) string {
 		return "waits for " + gpus(r.Need, r.Pool) + ": it asked for idle ones only (gpus=idle)"
 	},

@@ -48,7 +48,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		Cells: rules.Cells, Lost: m.Lost, Lent: m.Lent, CellTrades: m.CellTrades, Parties: m.Parties, Allocation: m.Allocation,
 		Profiles: m.Profiles, Declared: rules.Profiles, Paces: m.Paces, Progress: seen.Progress,
 		Completions: m.Completions, Usages: m.Usages, History: seen.History,
-		Habits: m.Habits, Uses: seen.Uses, Memory: seen.Memory, Sizes: seen.Sizes,
+		Habits: m.Habits, Causes: m.Causes, Uses: seen.Uses, Memory: seen.Memory, Sizes: seen.Sizes,
 	}
 	if len(rules.Acting()) > 0 {
 		s.License = seen.License

@@ -76,16 +76,28 @@ func (v *Virtual) schedule() {
 			continue
 		}
 		j.fresh = false
-		if holds := v.fit(j); holds != nil {
-			v.start(j, holds)
-		} else if j.job.PendingReason != "Resources" {
-			j.job.PendingReason = "Resources"
+		why := ""
+		if v.Refuse != nil {
+			why = v.Refuse(&j.job)
+		}
+		if why == "" {
+			if holds := v.fit(j); holds != nil {
+				v.start(j, holds)
+				continue
+			}
+			why = "Resources"
+		}
+		if j.job.PendingReason != why {
+			j.job.PendingReason = why
 			v.touch(j)
 			v.changed = true
 		}
 	}
 	v.tidy()
 }
+
+// Reconsider lets all jobs that wait be looked at again, as after a change of what Refuse says.
+func (v *Virtual) Reconsider() { v.queue.freed = true }
 
 // tidy removes from the queue jobs that are not ready, or run.
 func (v *Virtual) tidy() {

@@ -49,6 +49,9 @@ type Virtual struct {
 	// Lend makes Observe lend its lists: they are valid until the next look, and must not be
 	// modified. A look then costs only the changes.
 	Lend bool
+	// Refuse, if not nil, says for which reason Slurm does not start a job, wherever it fits; "" = none. It stands for
+	// limits of the site.
+	Refuse func(*cluster.Job) string
 	// Watch, if not nil, receives all events of jobs, in order.
 	Watch func(Event)
 	// Log has every signal sent to jobs, for tests.

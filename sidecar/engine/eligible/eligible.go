@@ -20,11 +20,13 @@ type Nodes struct {
 	possible *prober // on all nodes, without reservations of others
 	rules    admit.Book
 	room     []ltgf.Claimant
+	refused  refused
 }
 
-// Survey takes the nodes of a round.
-func (f *Nodes) Survey(b *round.Books) {
+// Survey takes the nodes of a round, and the causes for which Slurm does not start jobs, which it may change.
+func (f *Nodes) Survey(b *round.Books, causes []cluster.Cause) {
 	f.Books = b
+	f.refused.open(causes, b.Tenants)
 	s := b.Snapshot
 	f.rules.Open(s.Admission)
 	if site := place.Resurvey(f.Site, b.Pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != f.Site {
@@ -39,6 +41,22 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 	if len(f.Snapshot.Reservations) > 0 {
 		open = newProber(f.Site, f.Pools, f.Now, place.View{Reserved: true})
 	}
+	for i := range f.Jobs {
+		st := &f.Jobs[i]
+		if !st.Runs {
+			f.judgeWaiting(i, possible, open)
+			if len(f.refused.causes) > 0 {
+				f.refused.see(f, i)
+			}
+			continue
+		}
+		f.judgeRunning(i)
+		if f.Settings.Divide != "" && len(st.Pools) > 0 {
+			st.Shape = f.Site.Shape(Spec(f.Books, i))
+			st.May = f.fitting(i, st.Pools[0], possible.Pools(st.Shape, f.Snapshot.Cases[i].Job.Request.Model))
+		}
+	}
+	f.refused.thin(f)
 	byTenant := f.roomByTenant()
 	for _, running := range []bool{true, false} {
 		for i := range f.Jobs {
@@ -47,17 +65,10 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 				continue
 			}
 			gpus := st.Held
-			if running {
-				f.judgeRunning(i)
-				if f.Settings.Divide != "" && len(st.Pools) > 0 {
-					st.Shape = f.Site.Shape(Spec(f.Books, i))
-					st.May = f.fitting(i, st.Pools[0], possible.Pools(st.Shape, f.Snapshot.Cases[i].Job.Request.Model))
-				}
-			} else {
-				f.judgeWaiting(i, possible, open)
+			if !running {
 				gpus, st.May = st.GPUs, st.Pools
 			}
-			if st.Tenant < 0 || len(st.Pools) == 0 || !running && !st.Eligible && st.Why != cluster.ReasonCompleting &&
+			if st.Tenant < 0 || len(st.Pools) == 0 || st.Probes != round.NoProbe || !running && !st.Eligible && st.Why != cluster.ReasonCompleting &&
 				st.Why != cluster.ReasonStarting {
 				continue
 			}

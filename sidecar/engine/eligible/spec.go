@@ -38,9 +38,9 @@ func Weight(b *round.Books, i int) int64 {
 	return 1000
 }
 
-// IdleOnly reports whether a waiting job takes only idle GPUs: its last grants did not start, or it asks for
-// that.
+// IdleOnly reports whether a waiting job takes only idle GPUs: its last grants did not start, or those of jobs like
+// it, or it asks for that.
 func IdleOnly(b *round.Books, i int) bool {
 	hints := b.Snapshot.Cases[i].Job.Hints
-	return !b.Jobs[i].Runs && (b.Now < lease.MayDisplace(&b.Records[i], b.Settings.Term) || hints != nil && hints.Idle)
+	return !b.Jobs[i].Runs && (b.Jobs[i].Probes == round.IdleProbe || b.Now < lease.MayDisplace(&b.Records[i], b.Settings.Term) || hints != nil && hints.Idle)
 }

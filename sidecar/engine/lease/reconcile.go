@@ -13,6 +13,7 @@ type Workspace struct {
 	leases []cluster.Lease
 	of     []int // the case of each
 	byCase []*cluster.Lease
+	fates  []fate
 }
 
 // Reconcile compares the leases with the snapshot. A granted lease whose job runs becomes active. A lease
@@ -22,6 +23,7 @@ type Workspace struct {
 func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (byCase []*cluster.Lease, ended []cluster.Lease) {
 	leases := slices.Grow(room.leases[:0], len(s.Leases)+8)
 	of := slices.Grow(room.of[:0], len(s.Leases)+8)
+	fates := room.fates[:0]
 	k := 0
 	for i := range s.Cases {
 		c := &s.Cases[i]
@@ -32,8 +34,13 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 		if k < len(s.Leases) && s.Leases[k].Job == c.Record.Key {
 			leases, of = append(leases, s.Leases[k]), append(of, i)
 			k++
-			l := &leases[len(leases)-1]
-			if see(l, c, &records[i], s); l.Job != 0 && l.State != cluster.Over {
+			l, was := &leases[len(leases)-1], s.Leases[k-1].State
+			see(l, c, &records[i], s)
+			began := l.State == cluster.Active || c.Job.State == cluster.Done && c.Job.Start > 0 && c.Job.End > c.Job.Start
+			if was == cluster.Granted && (began || records[i].Failed > c.Record.Failed) {
+				fates = append(fates, fate{i, began, l.Nodes})
+			}
+			if l.Job != 0 && l.State != cluster.Over {
 				continue
 			}
 			if l.State == cluster.Over {
@@ -47,7 +54,7 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 	}
 	byCase = slices.Grow(room.byCase[:0], len(s.Cases))[:len(s.Cases)]
 	clear(byCase)
-	*room = Workspace{leases, of, byCase}
+	*room = Workspace{leases, of, byCase, fates}
 	for k, i := range of {
 		byCase[i] = &leases[k]
 	}
@@ -111,15 +118,19 @@ func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.
 			r.SlurmSaid = j.PendingReason
 			return end(l, s.Now, "taken back: "+j.Inactive)
 		}
-		if s.Now.Sub(l.Granted) < s.Settings.GrantTimeout {
+		late := s.Now.Sub(l.Granted) >= s.Settings.GrantTimeout
+		if !late && !stuck(j, l.Granted, s) {
 			return l
 		}
 		if away := s.Now.Sub(s.Ledger.At); away >= s.Settings.GrantTimeout && away > 2*s.Settings.Interval {
 			return end(l, s.Now, "taken back: nobody was there to see it start") // nor to carry it out, perhaps
 		}
 		r.Failed++
+		r.SlurmSaid, r.AvoidUntil, r.AvoidNodes = j.PendingReason, 0, nil
+		if of, ok := scopeOf(j); ok && of.lasting { // the class waits, see Learn
+			return end(l, s.Now, fmt.Sprintf("taken back: Slurm does not start it (%s)", j.PendingReason))
+		}
 		r.AvoidUntil = s.Now.Add(backOff(r.Failed, s.Settings.GrantTimeout))
-		r.SlurmSaid, r.AvoidNodes = j.PendingReason, nil
 		for _, h := range l.Nodes {
 			r.AvoidNodes = append(r.AvoidNodes, h.Node)
 		}
@@ -137,7 +148,7 @@ func backOff(failed int, timeout cluster.Span) cluster.Span {
 // grant may be the fault of the nodes. After a second in a row, the job displaces no others for a term beyond
 // its back-off. That time doubles with every failure, up to a day. The job may have idle GPUs sooner.
 func MayDisplace(r *cluster.Record, term cluster.Span) cluster.Instant {
-	if r.Failed < 2 {
+	if r.Failed < 2 || r.AvoidUntil == 0 {
 		return 0
 	}
 	return r.AvoidUntil.Add(min(term<<min(r.Failed-2, 10), max(cluster.Day, term)))

@@ -133,7 +133,7 @@ func TestARunningJobIsAdopted(t *testing.T) {
 // that pair of job and nodes is avoided for a while with growing back-off."
 func TestAGrantThatDoesNotStart(t *testing.T) {
 	c := job(cluster.Waiting)
-	c.Job.PendingReason = "QOSGrpGRES"
+	c.Job.PendingReason = "Resources"
 	young := lease(cluster.Granted)
 	young.Granted = at.Add(-59 * cluster.Second)
 	if got, _, r := look(c, young); got == nil || r.Failed != 0 {
@@ -142,10 +142,10 @@ func TestAGrantThatDoesNotStart(t *testing.T) {
 	want := []cluster.Span{1, 2, 4, 8, 16, 32, 60, 60}
 	for i, minutes := range want {
 		_, ended, r := look(c, lease(cluster.Granted))
-		if len(ended) != 1 || !strings.Contains(ended[0].Why, "QOSGrpGRES") {
+		if len(ended) != 1 || !strings.Contains(ended[0].Why, "Resources") {
 			t.Fatalf("ended %+v, want it taken back with Slurm's reason", ended)
 		}
-		if r.Failed != i+1 || r.AvoidUntil != at.Add(minutes*cluster.Minute) || r.SlurmSaid != "QOSGrpGRES" || len(r.AvoidNodes) != 1 || r.AvoidNodes[0] != "n1" {
+		if r.Failed != i+1 || r.AvoidUntil != at.Add(minutes*cluster.Minute) || r.SlurmSaid != "Resources" || len(r.AvoidNodes) != 1 || r.AvoidNodes[0] != "n1" {
 			t.Errorf("failure %d: %+v, want it avoided for %d minutes, and n1 shunned", i+1, r, minutes)
 		}
 		c.Record = r

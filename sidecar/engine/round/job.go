@@ -38,6 +38,8 @@ type Eligibility struct {
 	Why      cluster.Code
 	Note     string
 	Until    cluster.Instant
+	For      cluster.JobKey // with ReasonRefused: the job of its kind that was tried last
+	Probes   Probe
 }
 
 // Gate is where Slurm's rules let a job start.
@@ -45,6 +47,16 @@ type Gate struct {
 	Partitions []string // that let it start
 	MaxNodes   int      // the largest number of nodes that one of these allows; 0 = no limit
 }
+
+// Probe says whether a job is tried although Slurm did not start jobs of its kind. Until it starts, it is due nothing.
+type Probe int8
+
+// Idle probes take only idle GPUs, others also GPUs of leases that end with their terms.
+const (
+	NoProbe Probe = iota
+	IdleProbe
+	TermProbe
+)
 
 // Outcome is the result of the choice for a job.
 type Outcome struct {

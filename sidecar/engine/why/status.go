@@ -117,7 +117,7 @@ func (w *writer) reasonOf(because *cluster.Reason, i int) {
 		return
 	}
 	if !st.Eligible {
-		because.Code, because.Note, because.Until = st.Why, st.Note, st.Until
+		because.Code, because.Note, because.Until, because.For = st.Why, st.Note, st.Until, st.For
 		if st.Control == cluster.Unmanaged {
 			because.Code, because.Note = cluster.ReasonUntouched, w.Snapshot.Cases[i].ControlWhy
 		}
@@ -133,7 +133,9 @@ func (w *writer) reasonOf(because *cluster.Reason, i int) {
 		because.Code, because.Pool, because.Free = p.Code, w.Pools[p.Pool], p.Free
 		because.Behind, because.OtherBehind, because.For = p.Behind, p.OtherBehind, p.For
 		w.queue(because, p.Other)
-		if p.Code == cluster.ReasonFailed {
+		if p.Code == cluster.ReasonFailed && st.Probes == round.IdleProbe {
+			because.Note, because.Until = w.Records[i].SlurmSaid, 0
+		} else if p.Code == cluster.ReasonFailed {
 			because.Note, because.Until = w.Records[i].SlurmSaid, lease.MayDisplace(&w.Records[i], w.Settings.Term)
 			if because.Until <= w.Now {
 				because.Code, because.Note, because.Until = cluster.ReasonIdleOnly, "", 0

@@ -156,6 +156,11 @@ func oddValues(t *testing.T, g Ground) {
 			p.Events = append(p.Events, cluster.Event{Kind: "odd\x00", Text: "\\\x00"})
 			p.Actions = append(p.Actions, cluster.Action{Verb: cluster.Unreserve, Reservation: "fairlease_\x00", Reason: cluster.Reason{Note: "\x00"}})
 		},
+		func(_ *cluster.Snapshot, p *cluster.Plan) { // why Slurm does not start jobs
+			p.State.Causes = []cluster.Cause{{CauseKey: cluster.CauseKey{Tenant: "a\x00", Reason: "QOSGrpGRES", QOS: "q"}, GPUs: 1, Failed: math.MaxInt32, At: 1, Last: math.MaxInt64},
+				{CauseKey: cluster.CauseKey{Tenant: "b", Reason: "BadConstraints", User: "u", Partition: "p,q", Request: cluster.Request{GPUs: 2, Exclusive: true, Features: "a&b"}},
+					Admits: 3, Until: math.MaxInt64, Facts: math.MaxUint64, Empty: -1}}
+		},
 		func(_ *cluster.Snapshot, p *cluster.Plan) { // unlikely times
 			p.State.Records[0].AvoidUntil, p.State.Records[0].Gate = math.MaxInt64, math.MaxInt64
 			p.State.Records[0].UserBegin = -1

@@ -1,0 +1,186 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// flooded is a cluster of 16 GPUs on which tenant a wants everything, and tenant b has many jobs that Slurm refuses for a
+// reason. refused tells which of b's jobs are concerned; nil = all.
+func flooded(t *testing.T, reason string, jobs int, change func(int, *sim.Work)) (*world, []cluster.JobID) {
+	w := newWorld(t, simtest.Product(), []int{8, 8}, "a", "b")
+	w.Refuse = func(j *cluster.Job) string {
+		if j.Account == "b" {
+			return reason
+		}
+		return ""
+	}
+	w.Submit("a", 60, 1, 20*hour)
+	w.Run(20 * minute)
+	var flood []cluster.JobID
+	for i := range jobs {
+		flood = append(flood, w.submit("b", 1, hour, func(j *sim.Work) {
+			if change != nil {
+				change(i, j)
+			}
+		}))
+	}
+	return w, flood
+}
+
+// probes counts b's grants that have not started, and the reclaims, in each round from the first failure on; the rounds before are
+// not counted.
+func (w *world) probes(each func(r loop.Report, grants, reclaims int)) {
+	failed := false
+	check := w.Check
+	w.Check = func(r loop.Report) {
+		check(r)
+		grants, reclaims := 0, 0
+		for _, l := range r.Plan.State.Leases {
+			if l.State == cluster.Granted && w.owner(r, l.Job) == "b" {
+				grants++
+			}
+		}
+		for _, a := range r.Plan.Actions {
+			if (a.Verb == cluster.Reclaim || a.Verb == cluster.Notify) && w.owner(r, a.Reason.For) == "b" {
+				reclaims++
+			}
+			failed = failed || a.Verb == cluster.RevokeGrant
+		}
+		if failed {
+			each(r, grants, reclaims)
+		}
+	}
+}
+
+// owner gives the tenant of a job; "" = none.
+func (w *world) owner(r loop.Report, key cluster.JobKey) string {
+	for i := range r.Plan.State.Records {
+		if r.Plan.State.Records[i].Key == key {
+			return r.Plan.State.Records[i].Tenant
+		}
+	}
+	return ""
+}
+
+// Jobs that a limit keeps from starting cost their own tenant one round, and the others no running job: from the first
+// failure on one probe at a time is granted idle GPUs. When the limit is lifted, all start.
+func TestAFloodThatNoLimitLetsStart(t *testing.T) {
+	for _, reason := range []string{"QOSGrpGRES", "AssocGrpGRES", "BadConstraints", "Resources"} {
+		t.Run(reason, func(t *testing.T) {
+			w, flood := flooded(t, reason, 200, nil)
+			most, reclaimed, idle := 0, 0, cluster.GPUTime(0)
+			w.probes(func(r loop.Report, grants, reclaims int) {
+				most, reclaimed = max(most, grants), reclaimed+reclaims
+			})
+			w.Run(30 * minute)
+			owed := w.Last.State.Ledger.Tenants[1].Owed
+			idle = w.Last.State.Ledger.Pools[0].Idle
+			w.Run(2 * hour)
+			if most > 1 || reclaimed > 4 {
+				t.Errorf("%d grants at a time, %d notices and requeues of others for them: want one probe, mostly on idle GPUs", most, reclaimed)
+			}
+			if more := w.Last.State.Ledger.Pools[0].Idle - idle; more > cluster.Times(16, 2*hour)/100 {
+				t.Errorf("%d GPU-ms idle in two hours, want at most 1 %%", more)
+			}
+			if got := w.why(flood[100], cluster.ReasonRefused); got.Note != reason || got.For == 0 {
+				t.Errorf("the reason is %+v, want Slurm's and the probe", got)
+			}
+			if s := w.Standing("b", "v100"); s.Demand > cluster.WholeGPU {
+				t.Errorf("b wants %d millionths, want at most a probe's", s.Demand)
+			}
+			for _, row := range w.Last.State.Ledger.Tenants {
+				if row.Tenant == "b" && row.Owed > owed {
+					t.Errorf("b is owed %d GPU-ms for GPUs that it could not use", row.Owed)
+				}
+			}
+			w.Refuse = nil
+			w.Reconsider()
+			w.Run(3 * hour)
+			if w.Used("b") == 0 || w.Standing("b", "v100").Holds < 3 || len(w.Last.State.Causes) > 0 {
+				t.Errorf("after the limit was lifted b holds %d GPUs; causes %+v", w.Standing("b", "v100").Holds, w.Last.State.Causes)
+			}
+			w.books()
+		})
+	}
+}
+
+// A limit that lets some run: as one ends, another starts, and nothing else is kept idle for them.
+func TestALimitThatLetsSomeRun(t *testing.T) {
+	w, _ := flooded(t, "", 100, func(i int, j *sim.Work) { j.Runs = 40 * minute })
+	w.Refuse = func(j *cluster.Job) string {
+		if held := w.Last.State.Leases; j.Account == "b" {
+			n := 0
+			for _, l := range held {
+				if l.State == cluster.Active && w.owner(loop.Report{Plan: w.Last}, l.Job) == "b" {
+					n++
+				}
+			}
+			if n >= 3 {
+				return "AssocGrpGRES"
+			}
+		}
+		return ""
+	}
+	w.Run(8 * hour)
+	if got := w.Used("b"); got < cluster.Times(3, 8*hour)*6/10 {
+		t.Errorf("b used %d GPU-ms, want most of its limit of 3 GPUs", got)
+	}
+	if idle := w.Last.State.Ledger.Pools[0].Idle; idle > cluster.Times(16, 8*hour)*3/100 {
+		t.Errorf("%d GPU-ms idle", idle)
+	}
+}
+
+// Whatever limits come and go, and whatever their reason, one job of a class is granted at a time while it is closed, and none
+// of them ends a lease.
+func TestOneProbeAtATime(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		reasons := map[string]string{}
+		w, _ := flooded(t, "", 30, func(i int, j *sim.Work) {
+			j.User, j.QOS, j.Runs = fmt.Sprint("b", i%3), fmt.Sprint("q", i%2), 30*minute
+		})
+		w.Refuse = func(j *cluster.Job) string { return reasons[j.User] }
+		check := w.Check
+		w.Check = func(r loop.Report) {
+			check(r)
+			for _, x := range r.Plan.State.Causes {
+				n := 0
+				for _, l := range r.Plan.State.Leases {
+					id := w.idOf(r, l.Job)
+					if c := (cluster.Case{Job: w.Job(id), Record: w.Record(id)}); l.State == cluster.Granted && l.Granted == r.Plan.At && lease.Concerns(&x, &c) {
+						n++
+					}
+				}
+				if x.Admits > 0 && (n > x.Admits || n > 0 && x.Until > r.Plan.At) {
+					rt.Fatalf("%d new grants of %+v", n, x)
+				}
+			}
+		}
+		for range rapid.IntRange(2, 10).Draw(rt, "changes") {
+			for _, u := range []string{"b0", "b1", "b2"} {
+				reasons[u] = rapid.SampledFrom([]string{"", "AssocMaxJobsLimit", "QOSMaxGRESPerUser", "Resources"}).Draw(rt, "reason")
+			}
+			w.Reconsider()
+			w.Run(cluster.Span(rapid.IntRange(1, 60).Draw(rt, "minutes")) * minute)
+		}
+		w.books()
+	})
+}
+
+// idOf gives Slurm's id of a job.
+func (w *world) idOf(r loop.Report, key cluster.JobKey) cluster.JobID {
+	for i := range r.Plan.State.Records {
+		if r.Plan.State.Records[i].Key == key {
+			return r.Plan.State.Records[i].ID
+		}
+	}
+	return cluster.JobID{}
+}

@@ -1,0 +1,139 @@
+package eligible
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// refused is the classes of jobs that Slurm does not start, in one round.
+type refused struct {
+	causes  []cluster.Cause
+	first   []int   // by tenant: its first cause; one more than tenants
+	members [][]int // by cause: cases that could be granted a lease now
+	stands  []int   // by cause: grants that have not started
+	waits   []bool  // by cause: a job of the class waits
+}
+
+// open takes the causes of a round, which it may change.
+func (x *refused) open(causes []cluster.Cause, tenants []string) {
+	x.causes = causes
+	if len(causes) == 0 {
+		return
+	}
+	n := len(causes)
+	x.first = slices.Grow(x.first[:0], len(tenants)+1)
+	at := 0
+	for _, t := range tenants {
+		for at < n && causes[at].Tenant < t {
+			at++
+		}
+		x.first = append(x.first, at)
+	}
+	for at < n && len(tenants) > 0 && causes[at].Tenant == tenants[len(tenants)-1] {
+		at++
+	}
+	x.first = append(x.first, at)
+	x.members = slices.Grow(x.members[:0], n)[:n]
+	for k := range x.members {
+		x.members[k] = x.members[k][:0]
+	}
+	x.stands, x.waits = make([]int, n), make([]bool, n)
+}
+
+// of calls f for every class of a job.
+func (x *refused) of(f *Nodes, i int, do func(k int)) {
+	t := f.Jobs[i].Tenant
+	if len(x.causes) == 0 || t < 0 {
+		return
+	}
+	for k := x.first[t]; k < x.first[t+1]; k++ {
+		if lease.Concerns(&x.causes[k], &f.Snapshot.Cases[i]) {
+			do(k)
+		}
+	}
+}
+
+// see notes a job that waits. A job of a class that gets no grants now is not eligible.
+func (x *refused) see(f *Nodes, i int) {
+	st, granted := &f.Jobs[i], f.Leases[i] != nil && f.Leases[i].State == cluster.Granted
+	if !st.Waits {
+		return
+	}
+	member := -1
+	x.of(f, i, func(k int) {
+		c := &x.causes[k]
+		if x.waits[k] = true; granted {
+			x.stands[k]++
+		} else if st.Eligible && c.Admits > 0 && (member < 0 || c.Admits < x.causes[member].Admits) {
+			member = k
+		}
+	})
+	if member < 0 {
+		return
+	}
+	closed := member
+	x.of(f, i, func(k int) {
+		if x.causes[k].Until > x.causes[closed].Until {
+			closed = k
+		}
+	})
+	if x.causes[closed].Until > f.Now {
+		x.refuse(f, i, closed, 0)
+		return
+	}
+	x.members[member] = append(x.members[member], i)
+}
+
+// refuse leaves a job out of the round, since Slurm does not start jobs of its class. probe is the job of the class that is
+// granted or tried now; 0 = none.
+func (x *refused) refuse(f *Nodes, i, k int, probe cluster.JobKey) {
+	st, c := &f.Jobs[i], &x.causes[k]
+	st.Eligible, st.Why, st.Note, st.Until, st.For = false, cluster.ReasonRefused, c.Reason, max(c.Until, 0), cmp.Or(probe, c.Last)
+	if c.Until <= f.Now {
+		st.Until = 0
+	}
+}
+
+// thin leaves as many jobs of each class eligible as it admits: those whose grants failed least, then the smallest.
+func (x *refused) thin(f *Nodes) {
+	for k := range x.causes {
+		c, list := &x.causes[k], x.members[k]
+		if len(list) == 0 {
+			continue
+		}
+		slices.SortFunc(list, func(a, b int) int {
+			return cmp.Or(cmp.Compare(f.Records[a].Failed, f.Records[b].Failed), cmp.Compare(f.Jobs[a].GPUs, f.Jobs[b].GPUs), cmp.Compare(a, b))
+		})
+		admit := min(max(c.Admits-x.stands[k], 0), len(list))
+		probe := c.Last
+		for _, i := range list[:admit] {
+			if f.Jobs[i].Probes = round.IdleProbe; c.Admits == 1 && f.Now >= lease.MayDisplaceFor(c, f.Settings.Term) {
+				f.Jobs[i].Probes = round.TermProbe
+			}
+		}
+		if admit > 0 {
+			probe = f.Records[list[0]].Key
+		}
+		for _, i := range list[admit:] {
+			x.refuse(f, i, k, probe)
+		}
+	}
+}
+
+// Causes returns the causes to remember, with the time since when no job of a class waits.
+func (f *Nodes) Causes() []cluster.Cause {
+	x := &f.refused
+	for k := range x.causes {
+		switch c := &x.causes[k]; {
+		case x.waits[k]:
+			c.Empty = 0
+		case c.Empty == 0:
+			c.Empty = f.Now
+		}
+	}
+	return x.causes
+}

@@ -1,0 +1,375 @@
+package lease
+
+import (
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Limits of the memory for causes. A class is forgotten if it has opened to opened grants at a time, or if no job of it
+// has waited for emptyFor. mostCauses are remembered of one tenant, and mostRequests of one user for which the request may
+// be at fault.
+const (
+	opened       = 16
+	emptyFor     = cluster.Hour
+	mostCauses   = 16
+	mostRequests = 4
+)
+
+// told is how soon after a grant Slurm's reason counts, if the round is not longer: right after an update of a job it
+// is still the old one, or none.
+const told = 5 * cluster.Second
+
+// scope says which jobs share a cause, by Slurm's reason.
+type scope struct {
+	lasting bool // time alone does not end it: a grant is taken back at once, and one failure closes the class
+	user, account, qos, licenses,
+	request bool // with user and partition: it may be a fault of the request
+}
+
+// scopes lists Slurm's reasons by their beginnings; the first that fits counts. All others may be the fault of the
+// request, or pass by themselves.
+var scopes = []struct {
+	reason string
+	scope
+}{
+	{"Licenses", scope{lasting: true, licenses: true}},
+	{"QOSGrp", scope{lasting: true, qos: true}},
+	{"QOSMaxJobsPerUser", scope{lasting: true, qos: true, user: true}},
+	{"QOS", scope{lasting: true, qos: true, account: true, user: true}},
+	{"MaxGRESPerUser", scope{lasting: true, qos: true, user: true}},
+	{"MaxGRESPerAccount", scope{lasting: true, qos: true, account: true}},
+	{"AssocGrp", scope{lasting: true, account: true}},
+	{"Assoc", scope{lasting: true, account: true, user: true}},
+	{"AssociationJobLimit", scope{lasting: true, account: true, user: true}},
+	{"AssociationResourceLimit", scope{lasting: true, account: true, user: true}},
+	{"AccountNotAllowed", scope{lasting: true, account: true}},
+	{"AccountingPolicy", scope{lasting: true, account: true, user: true}},
+	{"PartitionNodeLimit", scope{lasting: true, request: true}},
+	{"PartitionTimeLimit", scope{lasting: true, request: true}},
+	{"BadConstraints", scope{lasting: true, request: true}},
+}
+
+// nodesFault lists the reasons that are faults of the granted nodes. They say nothing of other jobs.
+var nodesFault = []string{"ReqNodeNotAvail", "NodeDown", "Node", "BeginTime", "Reservation"}
+
+// word returns Slurm's reason without its explanation: "QOSGrpGRES: …" is QOSGrpGRES.
+func word(reason string) string {
+	if k := strings.IndexAny(reason, ",: "); k >= 0 {
+		return reason[:k]
+	}
+	return reason
+}
+
+// scopeOf returns the scope of the reason for which Slurm does not start a job, and whether it says anything of
+// other jobs. "Licenses" is also the reason of our own gate, and stays for a moment when that is open.
+func scopeOf(j *cluster.Job) (scope, bool) {
+	reason := word(j.PendingReason)
+	for i := range scopes {
+		if strings.HasPrefix(reason, scopes[i].reason) && (!scopes[i].licenses || j.Licenses != "" && !j.Locked) {
+			return scopes[i].scope, true
+		}
+	}
+	soft := scope{request: true}
+	return soft, !slices.ContainsFunc(nodesFault, func(s string) bool { return strings.HasPrefix(reason, s) })
+}
+
+// stuck reports whether Slurm says of a granted job that waits that it will not start by itself.
+func stuck(j *cluster.Job, granted cluster.Instant, s *cluster.Snapshot) bool {
+	wait := max(told, s.Settings.Interval)
+	if s.Now.Sub(granted) < wait {
+		return false
+	}
+	of, ok := scopeOf(j)
+	return ok && of.lasting && (!of.licenses || s.Now.Sub(granted) >= 2*wait)
+}
+
+// fate is what became of a grant.
+type fate struct {
+	at      int // case
+	started bool
+	nodes   []cluster.Holding // of the grant
+}
+
+// causeOf returns the cause for which a job was not started, without its counts, and whether it lasts; !ok = it concerns
+// no other jobs.
+func causeOf(c *cluster.Case) (x cluster.Cause, lasting, ok bool) {
+	j := &c.Job
+	of, ok := scopeOf(j)
+	k := cluster.CauseKey{Tenant: c.Record.Tenant, Reason: word(j.PendingReason)}
+	if of.user || of.request {
+		k.User = j.User
+	}
+	if of.account {
+		k.Account = j.Account
+	}
+	if of.qos {
+		k.QOS = j.QOS
+	}
+	if of.licenses {
+		k.Licenses = licenseNames(j.Licenses)
+	}
+	gpus := j.Request.GPUs
+	if !of.lasting && (k.Reason == "" || k.Reason == "None" || k.Reason == "Priority") { // Slurm uses these in turn
+		k.Reason = "Resources"
+	}
+	if of.request {
+		k.Partition, k.Request, gpus = strings.Join(j.Partitions, ","), j.Request, 0
+	}
+	return cluster.Cause{CauseKey: k, GPUs: gpus}, of.lasting, ok
+}
+
+// licenseNames returns the names of licences, sorted, without their counts.
+func licenseNames(list string) string {
+	var names []string
+	for item := range strings.FieldsFuncSeq(list, func(c rune) bool { return c == ',' || c == ';' || c == '|' }) {
+		name, _, _ := strings.Cut(item, ":")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ",")
+}
+
+// Concerns reports whether a job is of the class of a cause.
+func Concerns(x *cluster.Cause, c *cluster.Case) bool {
+	j := &c.Job
+	return c.Record.Tenant == x.Tenant && j.Request.GPUs >= x.GPUs && (x.User == "" || x.User == j.User) &&
+		(x.Account == "" || x.Account == j.Account) && (x.QOS == "" || x.QOS == j.QOS) &&
+		(x.Request == (cluster.Request{}) || x.Request == j.Request) && (x.Partition == "" || joins(j.Partitions, x.Partition)) &&
+		(x.Licenses == "" || x.Licenses == licenseNames(j.Licenses))
+}
+
+// joins reports whether names, joined by commas, are text.
+func joins(names []string, text string) bool {
+	for i, name := range names {
+		rest, ok := strings.CutPrefix(text, name)
+		if !ok {
+			return false
+		}
+		if text = rest; i < len(names)-1 {
+			if text, ok = strings.CutPrefix(text, ","); !ok {
+				return false
+			}
+		}
+	}
+	return text == ""
+}
+
+// MayDisplaceFor returns the time from which a probe of a class may have GPUs of leases that end with their terms, if none
+// that it could use are idle until then. Else a class whose cause has gone unseen would wait for ever on a full cluster. The
+// wait begins with four terms, or with one if the cause may pass by itself, and doubles with every failure, up to a day.
+func MayDisplaceFor(x *cluster.Cause, term cluster.Span) cluster.Instant {
+	first := 4 * term
+	if x.Request != (cluster.Request{}) {
+		first = term
+	}
+	return max(x.Until, x.At.Add(min(first<<min(max(x.Failed-1, 0), 10), max(cluster.Day, term))))
+}
+
+// Learn returns the causes for which Slurm does not start jobs, sorted, after the grants of the last rounds have
+// started or failed. A class opens step by step: with every job that starts, one grant more may stand. It changes
+// nothing that it was handed.
+func Learn(s *cluster.Snapshot, room *Workspace) []cluster.Cause {
+	if len(s.Causes) == 0 && !slices.ContainsFunc(room.fates, func(f fate) bool { return !f.started }) {
+		return nil
+	}
+	all := slices.Clone(s.Causes)
+	for _, f := range room.fates {
+		if c := &s.Cases[f.at]; f.started {
+			all = starts(all, c)
+			opens(all, s, c)
+		}
+	}
+	var free map[gpusOn]int
+	for _, f := range room.fates {
+		if f.started {
+			continue
+		}
+		c := &s.Cases[f.at]
+		if of, _ := scopeOf(&c.Job); !of.lasting {
+			if free == nil {
+				free = idle(s)
+			}
+			if slices.ContainsFunc(f.nodes, func(h cluster.Holding) bool { return free[gpusOn{h.Node, h.Model}] < h.GPUs }) {
+				continue // others have not left yet
+			}
+		}
+		all = fails(all, s, c)
+	}
+	seeEvents(all, s)
+	return bounded(slices.DeleteFunc(all, func(x cluster.Cause) bool {
+		return x.Empty > 0 && s.Now.Sub(x.Empty) >= emptyFor || x.Admits > 1 && s.Now.Sub(max(x.At, x.Until)) >= s.Settings.Term
+	}))
+}
+
+// gpusOn is the GPUs of a model on a node.
+type gpusOn struct{ node, model string }
+
+// idle counts the GPUs that no job holds.
+func idle(s *cluster.Snapshot) map[gpusOn]int {
+	free := map[gpusOn]int{}
+	for i := range s.Nodes {
+		for _, g := range s.Nodes[i].GPUs {
+			free[gpusOn{s.Nodes[i].Name, g.Model}] += g.Count
+		}
+	}
+	for i := range s.Cases {
+		if c := &s.Cases[i]; !c.Gone && c.Job.State != cluster.Done {
+			for _, h := range c.Job.Holds {
+				free[gpusOn{h.Node, h.Model}] -= h.GPUs
+			}
+		}
+	}
+	return free
+}
+
+// starts notes that a granted job has started.
+func starts(all []cluster.Cause, c *cluster.Case) []cluster.Cause {
+	return slices.DeleteFunc(all, func(x cluster.Cause) bool { return Concerns(&x, c) && (x.Admits == 0 || x.Admits >= opened) })
+}
+
+// opens lets the classes of a granted job that has started have one grant more.
+func opens(all []cluster.Cause, s *cluster.Snapshot, c *cluster.Case) {
+	for k := range all {
+		if x := &all[k]; x.Admits > 0 && Concerns(x, c) {
+			x.Admits++
+			x.Failed, x.Until = 0, s.Now
+		}
+	}
+}
+
+// fails notes that a grant has failed.
+func fails(all []cluster.Cause, s *cluster.Snapshot, c *cluster.Case) []cluster.Cause {
+	x, lasting, ok := causeOf(c)
+	if !ok || x.Tenant == "" {
+		return all
+	}
+	if x.Request != (cluster.Request{}) {
+		all, x = widened(all, x)
+	}
+	k, found := slices.BinarySearchFunc(all, x, func(a, b cluster.Cause) int { return a.CauseKey.Compare(&b.CauseKey) })
+	if !found {
+		all = slices.Insert(all, k, x)
+	}
+	was := &all[k]
+	was.GPUs = min(was.GPUs, x.GPUs)
+	other := found && was.Last != c.Record.Key
+	was.Last, was.Facts = c.Record.Key, facts(s, &was.CauseKey)
+	if lasting || other || was.Admits > 0 {
+		if was.Admits == 0 || was.At != s.Now {
+			was.Failed++
+		}
+		was.Admits, was.Until = 1, s.Now.Add(backOff(was.Failed, s.Settings.GrantTimeout))
+	}
+	was.At, was.Empty = s.Now, 0
+	return all
+}
+
+// widened returns the cause by which a failed grant is remembered if the cause may be the request. Once mostRequests
+// different requests of a user have failed for one reason, that user's jobs are one class.
+func widened(all []cluster.Cause, x cluster.Cause) ([]cluster.Cause, cluster.Cause) {
+	wide := cluster.Cause{CauseKey: cluster.CauseKey{Tenant: x.Tenant, Reason: x.Reason, User: x.User}, GPUs: x.Request.GPUs}
+	same := func(o cluster.Cause) bool { return o.Tenant == x.Tenant && o.Reason == x.Reason && o.User == x.User }
+	n := 0
+	for k := range all {
+		switch o := &all[k]; {
+		case !same(*o):
+		case o.CauseKey == wide.CauseKey:
+			return all, wide
+		case o.CauseKey != x.CauseKey:
+			n++
+			wide.GPUs = min(wide.GPUs, o.Request.GPUs)
+		}
+	}
+	if n < mostRequests {
+		return all, x
+	}
+	return slices.DeleteFunc(all, same), wide
+}
+
+// seeEvents lets classes be tried again early whose cause may be gone: a job to which the same limit or licence applies has
+// ended, or nodes have changed. Not sooner than lease.grant_timeout after the last failure, since events may be made.
+func seeEvents(all []cluster.Cause, s *cluster.Snapshot) {
+	closed := func(x *cluster.Cause) bool { return x.Until > max(s.Now, x.At.Add(s.Settings.GrantTimeout)) }
+	for k := range all {
+		if x := &all[k]; closed(x) && x.Facts != facts(s, &x.CauseKey) {
+			x.Until = max(s.Now, x.At.Add(s.Settings.GrantTimeout))
+		}
+	}
+	if !slices.ContainsFunc(all, func(x cluster.Cause) bool { return closed(&x) && x.Request == (cluster.Request{}) }) {
+		return
+	}
+	for i := range s.Cases {
+		c := &s.Cases[i]
+		if c.Record.State != cluster.Running || !c.Gone && c.Job.State == cluster.Running {
+			continue
+		}
+		for k := range all {
+			if x := &all[k]; closed(x) && frees(x, c) {
+				x.Until = max(s.Now, x.At.Add(s.Settings.GrantTimeout))
+			}
+		}
+	}
+}
+
+// frees reports whether the end of a job may leave room below the limit, or a licence, for which a class waits.
+func frees(x *cluster.Cause, c *cluster.Case) bool {
+	switch {
+	case x.Request != (cluster.Request{}):
+		return false
+	case x.Licenses != "":
+		return c.Job.Licenses != "" && overlap(x.Licenses, licenseNames(c.Job.Licenses))
+	}
+	return (x.Account == "" && x.QOS != "" || c.Record.Tenant == x.Tenant) && (x.User == "" || x.User == c.Job.User) && (x.QOS == "" || x.QOS == c.Job.QOS)
+}
+
+// overlap reports whether two lists of names have one in common.
+func overlap(a, b string) bool {
+	for name := range strings.SplitSeq(a, ",") {
+		for other := range strings.SplitSeq(b, ",") {
+			if name == other {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// facts returns a digest of what a snapshot shows of the things that could stop a class.
+func facts(s *cluster.Snapshot, k *cluster.CauseKey) uint64 {
+	if k.Request == (cluster.Request{}) {
+		return 0
+	}
+	h := fnv.New64a()
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		h.Write([]byte(n.Name))
+		h.Write([]byte(n.Bad))
+		h.Write([]byte{0})
+	}
+	return h.Sum64()
+}
+
+// bounded drops the oldest causes of tenants that have too many.
+func bounded(all []cluster.Cause) []cluster.Cause {
+	for from := 0; from < len(all); {
+		to := from + 1
+		for to < len(all) && all[to].Tenant == all[from].Tenant {
+			to++
+		}
+		if to-from <= mostCauses {
+			from = to
+			continue
+		}
+		oldest := from
+		for k := from; k < to; k++ {
+			if all[k].At < all[oldest].At {
+				oldest = k
+			}
+		}
+		all = slices.Delete(all, oldest, oldest+1)
+	}
+	return all
+}
