@@ -37,9 +37,7 @@ func Charge(s *cluster.Snapshot, on Buffer) Buffer {
 		if len(leases) > 0 && leases[0].Job == r.Key {
 			l = &leases[0]
 		}
-		if b.first = rows[i]; b.users.at != nil {
-			b.users.now = b.users.at[i]
-		}
+		b.first, b.users.now = rows[i], b.users.of(i)
 		had, was, on := r.Alloc, r.State, r.Held
 		b.chargeJob(r, c, l, attempts[i])
 		switch {
@@ -67,7 +65,9 @@ func finished(c *cluster.Case) bool {
 // its own GPUs, and take those of others instead.
 func (b *books) reserve(pool string, gpus int, charged cluster.GPUTime) {
 	if p := b.pool(pool); p >= 0 && b.first >= 0 {
-		b.granted[b.first+p] += max(cluster.Times(gpus, b.now.Sub(b.from))-charged, 0)
+		kept := max(cluster.Times(gpus, b.now.Sub(b.from))-charged, 0)
+		b.granted[b.first+p] += kept
+		b.keptBy(b.users.now, p, kept)
 	}
 }
 
@@ -103,12 +103,14 @@ func (b *books) keep(s *cluster.Snapshot, free map[nodeModel]int) {
 		if !ok || p < 0 {
 			continue
 		}
-		if row := b.row(s.Cases[i].Record.Tenant); row >= 0 {
+		if row := b.row(s.Cases[i].Record.Payer()); row >= 0 {
 			for _, n := range cl.Nodes {
 				at := nodeModel{n.Node, cl.Pool}
 				gpus := min(n.GPUs, max(free[at], 0))
 				free[at] -= gpus
-				b.kept[row+p] += cluster.Times(gpus, b.now.Sub(b.from))
+				kept := cluster.Times(gpus, b.now.Sub(b.from))
+				b.kept[row+p] += kept
+				b.keptBy(b.users.of(i), p, kept)
 			}
 		}
 	}

@@ -77,19 +77,29 @@ func (y *toy) stir() {
 }
 
 func (y *toy) over(j *toyJob, outcome string) {
-	y.attempts = append(y.attempts, cluster.Attempt{ID: j.Job.ID, User: "u", Submit: j.Job.Submit, Start: j.Job.Start, End: y.now,
+	y.attempts = append(y.attempts, cluster.Attempt{ID: j.Job.ID, User: j.Job.User, Submit: j.Job.Submit, Start: j.Job.Start, End: y.now,
 		GPUs: []cluster.GPUs{{Model: "v100", Count: j.gpus}}, Outcome: outcome, Suspend: j.Job.Suspend})
 }
 
-// order decides after a look which jobs must stop, as a round does, and drops the leases of those that were.
+// order decides after a look which jobs must stop and which may start, as a round does, and drops the leases of those that
+// were. Granted and gathered GPUs are idle in the pool's books until a job runs there, whoever is charged for keeping them.
 func (y *toy) order(b *book) {
-	b.s.Leases = nil
+	b.s.Leases, b.s.Claims = nil, nil
 	for i, j := range y.jobs {
 		r := &b.s.Cases[i].Record
 		runs := j.Job.State == cluster.Running || j.Job.State == cluster.Suspended
 		if runs && r.Stopping == nil && r.Tenant != "" && rapid.IntRange(0, 2).Draw(y.T, "stop") == 0 {
 			j.doomed = j.Job.Start + cluster.Instant(rapid.Int64Range(0, int64(y.now-j.Job.Start)).Draw(y.T, "saved"))
 			r.Stopping = &cluster.PendingStop{Since: j.doomed, Certainty: cluster.KnownLoss, Restarts: j.Job.Restarts}
+		}
+		nodes := []cluster.Holding{{Node: "n1", Model: "v100", GPUs: j.gpus}}
+		if j.Job.State == cluster.Waiting && r.Stopping == nil && r.Tenant != "" {
+			switch rapid.IntRange(0, 3).Draw(y.T, "keep") {
+			case 0:
+				b.s.Leases = append(b.s.Leases, cluster.Lease{Job: r.Key, State: cluster.Granted, Pool: "v100", GPUs: j.gpus, Nodes: nodes})
+			case 1:
+				b.s.Claims = append(b.s.Claims, cluster.Claim{Job: r.Key, Pool: "v100", Gathers: true, Nodes: nodes})
+			}
 		}
 		if r.Stopping != nil {
 			b.s.Leases = append(b.s.Leases, cluster.Lease{Job: r.Key, State: cluster.Ending})
@@ -106,13 +116,18 @@ func TestChargeConserves(t *testing.T) {
 		history := rapid.Bool().Draw(rt, "history")
 		for key := range cluster.JobKey(rapid.IntRange(1, 4).Draw(rt, "jobs")) {
 			gpus := rapid.IntRange(1, 8).Draw(rt, "gpus")
+			user := rapid.SampledFrom([]string{"u", "v"}).Draw(rt, "user")
 			j := &toyJob{Case: waiting(key+1, gpus), gpus: gpus, since: begin}
+			j.Job.User, j.Record.User = user, user
 			if rapid.IntRange(0, 3).Draw(rt, "stray") == 0 {
 				j.Record.Tenant = ""
 			}
 			y.jobs = append(y.jobs, j)
 		}
 		b := open(t, 8)
+		if rapid.Bool().Draw(rt, "users") {
+			b.s.Settings.Users = cluster.UsersEqual
+		}
 		b.look(0, y.cases()...)
 		for range rapid.IntRange(1, 12).Draw(rt, "looks") {
 			was := y.now
@@ -150,7 +165,13 @@ func (y *toy) check(b *book, exact bool) {
 	if got, want := b.pool().Capacity, cluster.Times(8, b.now.Sub(begin)); got != want {
 		y.Fatalf("capacity %d GPU-ms, want %d", got, want)
 	}
-	var tenant, stray, lost cluster.GPUTime
+	var owed, tenant, stray, lost cluster.GPUTime
+	for _, u := range b.s.Ledger.Users {
+		owed += u.Owed
+	}
+	if owed != 0 {
+		y.Fatalf("the accounts of users sum to %d GPU-ms: %+v", owed, b.s.Ledger.Users)
+	}
 	for _, j := range y.jobs {
 		r := b.record(j.Record.Key)
 		if j.Record.Tenant == "" {

@@ -3,7 +3,7 @@ package ltgf
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
 // lend advances the deficits, which rank tenants, by an interval dt: by the entitlement (eq. 16),
-// less the GPU time that its jobs used or that was granted to them. The deficit of a tenant that
+// less the GPU time that its jobs used, or that was granted to them or gathered for them. The deficit of a tenant that
 // lacks GPUs grows by all of them, also by GPUs that no job could use. A tenant that wants less
 // than its entitlement lends the rest. It is owed only what other tenants took of that: their use
 // beyond their own entitlements, less the shortfalls of waiting tenants. Unused GPU time gives no
@@ -22,7 +22,7 @@ func (a *accounts) lend(dt cluster.Span) {
 		if demand := a.demand(i); demand < rate {
 			wanted, _ = cluster.Accrue(demand, dt, 0)
 		}
-		had := a.used[i] + a.granted[i]
+		had := a.used[i] + a.granted[i] + a.kept[i]
 		lacks[i] = max(wanted-had, 0)
 		lends[i], over[i] = max(entitled-had, 0)-lacks[i], max(had-entitled, 0)
 	}

@@ -66,7 +66,9 @@ func stranded(s *cluster.Snapshot, free map[nodeModel]int) []cluster.Stranding {
 func (b *books) chargeStranded(s *cluster.Snapshot, rows []int, now []cluster.Stranding) {
 	charge := func(i int, pool string, gpus cluster.MicroGPU, since cluster.Instant) {
 		if p := b.pool(pool); p >= 0 && rows[i] >= 0 {
-			b.granted[rows[i]+p] += Credit(gpus, b.now.Sub(max(b.from, since)))
+			kept := Credit(gpus, b.now.Sub(max(b.from, since)))
+			b.granted[rows[i]+p] += kept
+			b.keptBy(b.users.of(i), p, kept)
 		}
 	}
 	for _, x := range s.Ledger.Stranded {

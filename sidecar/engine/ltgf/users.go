@@ -13,6 +13,7 @@ type userBook struct {
 	at   []int             // by case: its user's account in the ledger; -1 = none; nil = no accounts are kept
 	now  int               // the account of the user whose job is being charged; -1 = none
 	used []cluster.GPUTime // by account, then pool
+	kept []cluster.GPUTime // likewise: kept from others without use, as in usage: granted, gathered and stranded
 }
 
 type tenantUser struct{ tenant, user string }
@@ -50,7 +51,9 @@ func (b *books) openUsers(s *cluster.Snapshot, on []cluster.UserAccount) {
 		}
 	}
 	b.ledger.Users = sortUsers(b.ledger.Users, b.users.at)
-	b.users.used = make([]cluster.GPUTime, len(b.ledger.Users)*len(b.ledger.Pools))
+	n := len(b.ledger.Users) * len(b.ledger.Pools)
+	both := make([]cluster.GPUTime, 2*n)
+	b.users.used, b.users.kept = both[:n], both[n:]
 }
 
 // copyUsers copies accounts into the buffers of unused ones.
@@ -150,7 +153,23 @@ func (b *books) usedBy(pool int, used cluster.GPUTime) {
 	}
 }
 
-// settleUsers books what the users of each tenant received in an interval dt against equal parts of it.
+// of gives the account of a case's user; -1 = none.
+func (u *userBook) of(i int) int {
+	if u.at == nil {
+		return -1
+	}
+	return u.at[i]
+}
+
+// keptBy books GPU time that jobs of a user kept from others without using it.
+func (b *books) keptBy(user, pool int, kept cluster.GPUTime) {
+	if user >= 0 {
+		b.users.kept[user*len(b.ledger.Pools)+pool] += kept
+	}
+}
+
+// settleUsers books what the users of each tenant received in an interval dt against equal parts of it. GPU time
+// that a user's jobs kept from others counts for its debts as received, but is not reported as received or due.
 // If a policy divides the models, a job may use GPUs of several pools: then all pools are one.
 func (b *books) settleUsers(dt cluster.Span) {
 	if b.users.at == nil || dt <= 0 {
@@ -178,14 +197,16 @@ func (b *books) settleUsers(dt cluster.Span) {
 // a surplus with which a user gets back what it lent is no debt. A user that is due less than G/n has lent the rest.
 func (b *books) divide(lo, hi, first, last int, dt cluster.Span) {
 	rows, n := b.ledger.Users[lo:hi], len(b.ledger.Pools)
-	got, wants := make([]cluster.GPUTime, len(rows)), make([]cluster.GPUTime, len(rows))
-	var all cluster.GPUTime
+	got, used, wants := make([]cluster.GPUTime, len(rows)), make([]cluster.GPUTime, len(rows)), make([]cluster.GPUTime, len(rows))
+	var all, allUsed cluster.GPUTime
 	members := 0
 	for i := range rows {
 		for p := first; p < last; p++ {
-			got[i] += b.users.used[(lo+i)*n+p]
+			used[i] += b.users.used[(lo+i)*n+p]
+			got[i] += b.users.kept[(lo+i)*n+p]
 		}
-		all += got[i]
+		got[i] += used[i]
+		all, allUsed = all+got[i], allUsed+used[i]
 		demand, member := demandIn(&rows[i], b.ledger.Pools[first:last])
 		if wants[i] = max(Credit(demand, dt), got[i]); member || got[i] > 0 {
 			members++
@@ -194,6 +215,7 @@ func (b *books) divide(lo, hi, first, last int, dt cluster.Span) {
 	if all == 0 {
 		return
 	}
+	usedPart := level(allUsed, wants)
 	part := level(all, wants)
 	lacks, over, owed := make([]cluster.GPUTime, len(rows)), make([]cluster.GPUTime, len(rows)), make([]cluster.GPUTime, len(rows))
 	most := cluster.GPUTime(cluster.MulDiv(int64(all), int64(b.settings.CreditCap), int64(dt))) // the tenant's for that time
@@ -202,8 +224,8 @@ func (b *books) divide(lo, hi, first, last int, dt cluster.Span) {
 	for i := range rows {
 		u := &rows[i]
 		due := min(wants[i], part)
-		u.Alloc += got[i]
-		u.Due += due
+		u.Alloc += used[i]
+		u.Due += min(wants[i], usedPart)
 		lacks[i] = min(max(due-got[i], 0), max(most-u.Owed, 0))
 		back := min(u.Lent, max(got[i]-due, 0))
 		over[i] = max(got[i]-due, 0) - back
