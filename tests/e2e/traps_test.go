@@ -101,7 +101,7 @@ func TestMaintenanceAhead(t *testing.T) {
 }
 
 // A QOS limit: the grant that does not start is taken back with Slurm's reason,
-// tried again with growing pauses, and others get the GPUs meanwhile.
+// tried again with growing pauses on idle GPUs, and others get the GPUs meanwhile.
 func TestQOSLimit(t *testing.T) {
 	o := testcluster.Options{QOS: []testcluster.QOS{{Name: "tight"}}}
 	onBoth(t, o, func(t *testing.T, r *rig) {
@@ -114,13 +114,17 @@ func TestQOSLimit(t *testing.T) {
 		r.until("the grant was taken back", time.Minute, func() bool { return r.count(cluster.RevokeGrant, limited) > 0 })
 		r.until("its reason is Slurm's", 20*time.Second, func() bool {
 			v := r.status(limited)
-			return v.Code == cluster.ReasonFailed && strings.Contains(v.Note, "QOS")
+			return v.Code == cluster.ReasonRefused && strings.Contains(v.Note, "QOS")
 		})
+		var others []string
 		for range 4 {
-			r.submit("bob", sleeps(600), "-A", "vision", "--gres=gpu:4")
+			others = append(others, r.submit("bob", sleeps(600), "-A", "vision", "--gres=gpu:4"))
 		}
 		r.until("others use all GPUs meanwhile", time.Minute, func() bool { return r.holds("vision") == 16 })
 		if _, err := r.Exec(r.ctx(), "root", "sacctmgr", "-i", "modify", "qos", "tight", "set", "GrpTRES=gres/gpu=-1"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Exec(r.ctx(), "root", "scancel", others[0]); err != nil { // a probe takes idle GPUs
 			t.Fatal(err)
 		}
 		r.waitState(limited, 2*time.Minute, "RUNNING")

@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	testcluster "github.com/fairlease/fairlease/tests/cluster"
+)
+
+// A flood of jobs that Slurm does not start, for a reason that fairlease learns only from failed grants: the other tenant is
+// back on all GPUs in seconds, and stays there. When the limit is lifted the flood gets its share.
+func TestAFloodOfJobsThatSlurmDoesNotStart(t *testing.T) {
+	o := testcluster.Options{QOS: []testcluster.QOS{{Name: "tight"}}}
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		limit := func(value string) {
+			t.Helper()
+			if _, err := r.Exec(r.ctx(), "root", "sacctmgr", "-i", "modify", "qos", "tight", "set", "GrpTRESRunMins=cpu="+value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		limit("1")
+		var honest []string
+		for range 16 {
+			honest = append(honest, r.submit("bob", sleeps(600), "-A", "vision", "--gres=gpu:1"))
+		}
+		r.govern()
+		r.until("the honest tenant has all GPUs", time.Minute, func() bool { return r.holds("vision") == 16 })
+		flood := r.submit("alice", sleeps(600), "-A", "nlp", "--gres=gpu:1", "-q", "tight", "--array=0-999")
+		r.until("a grant was taken back", 90*time.Second, func() bool { return r.count(cluster.RevokeGrant, "") > 0 })
+		r.until("the honest tenant has all GPUs again", time.Minute, func() bool { return r.holds("vision") == 16 })
+		before, since := r.count(cluster.Grant, ""), time.Now()
+		had, _ := r.used("vision")
+		time.Sleep(30 * time.Second)
+		r.until("the books are new", 20*time.Second, func() bool { return r.plan().At.Time().After(since.Add(30 * time.Second)) })
+		has, _ := r.used("vision")
+		whole := cluster.Times(16, cluster.SpanOf(r.plan().At.Time().Sub(since)))
+		if lost := whole - (has - had); lost > cluster.Times(1, r.settings.GrantTimeout)+whole/100 {
+			t.Errorf("the honest tenant lost %d GPU-ms of %d, want at most a probe's for lease.grant_timeout", lost, whole)
+		}
+		if n := r.count(cluster.Grant, "") - before; n > 2 {
+			t.Errorf("%d grants while no GPUs were idle", n)
+		}
+		var told cluster.Reason
+		r.until("the flood's reason is Slurm's", 20*time.Second, func() bool {
+			told = r.status(fmt.Sprint(flood, "_500"))
+			return told.Code == cluster.ReasonRefused
+		})
+		if !strings.HasPrefix(told.Note, "QOSGrp") || told.For == 0 {
+			t.Errorf("the reason is %+v, want Slurm's and the probe", told)
+		}
+		limit("-1")
+		if _, err := r.Exec(r.ctx(), "root", append([]string{"scancel"}, honest[:8]...)...); err != nil {
+			t.Fatal(err)
+		}
+		r.until("the flood has its share", 90*time.Second, func() bool { return r.holds("nlp") >= 7 })
+	})
+}
