@@ -82,6 +82,7 @@ func TestReasonsInWords(t *testing.T) {
 		"threshold":  "its tenant is 00:01:00 behind its due, not far enough behind the others to end a running lease",
 		"inactive":   "could not start even on an empty cluster: dependency",
 		"failed":     "was granted GPUs, but Slurm did not start it (Resources); tried again at a time not known yet",
+		"refused":    "Slurm does not start jobs of its kind (AssocGrpGRES); the last one tried was job of another user; one is tried again when GPUs for it are idle",
 		"idle_only":  "waits for 4 idle GPUs (any model): it asked for no others",
 		"spent":      "waits for 4 idle GPUs (any model): its tenant's budget is used up, and the next period begins at a time not known yet",
 		"frozen":     "frozen by an administrator: runaway",
@@ -94,7 +95,7 @@ func TestReasonsInWords(t *testing.T) {
 		"unheard_of": "unheard_of: note",
 	}
 	set := map[string]string{"inactive": "inactive = 'dependency'", "failed": "said = 'Resources'", "untouched": "touch_why = 'interactive'"}
-	note := map[string]string{"cells": "cell = 'rack', chain = 'rack-v100'", "lost": "cell = 'rack', chain = 'rack-v100', note = 'n3 is down'", "unsafe": "note = 'rack'", "burst": "behind_ms = -2999", "threshold": "behind_ms = 60000", "frozen": "note = 'runaway'", "rule": "note = 'partition gpu has MaxTime=01:00:00'", "unheard_of": "note = 'note'"}
+	note := map[string]string{"cells": "cell = 'rack', chain = 'rack-v100'", "lost": "cell = 'rack', chain = 'rack-v100', note = 'n3 is down'", "unsafe": "note = 'rack'", "burst": "behind_ms = -2999", "threshold": "behind_ms = 60000", "frozen": "note = 'runaway'", "refused": "note = 'AssocGrpGRES'", "rule": "note = 'partition gpu has MaxTime=01:00:00'", "unheard_of": "note = 'note'"}
 	if _, err := db.Exec(t.Context(), "insert into fairlease.violations (what, since) values ('rack', now())"); err != nil {
 		t.Fatal(err)
 	}

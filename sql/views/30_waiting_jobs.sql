@@ -67,6 +67,8 @@ select
         when 'threshold' then format('%s is %s, not far enough behind the others to end a running lease', queuer, stands(behind_ms))
         when 'inactive' then format('could not start even on an empty cluster: %s', coalesce(nullif(inactive, ''), note))
         when 'failed' then format('was granted GPUs, but Slurm did not start it (%s); tried again at %s', coalesce(nullif(note, ''), nullif(said, ''), 'no word from Slurm'), until_words)
+        when 'refused' then format('Slurm does not start jobs of its kind (%s); the last one tried was job %s; one is tried again %s', coalesce(nullif(note, ''), 'no word from Slurm'),
+            coalesce(for_slurm_id, 'of another user'), case when until_at is null then 'when GPUs for it are idle' else 'at ' || until_words end)
         when 'frozen' then format('frozen by an administrator: %s', note)
         when 'idle_only' then format('waits for %s idle GPUs (%s): it asked for no others', need_gpus, pool_words)
         when 'spent' then format('waits for %s idle GPUs (%s): its tenant''s budget is used up, and the next period begins at %s', need_gpus, pool_words, until_words)
