@@ -192,6 +192,8 @@ type TenantPool struct {
 	// models. The work due is that of Usable.
 	Usable MicroGPU `json:"usable,omitempty"`
 	Extra  Extra    `json:"extra,omitzero"`
+	// Under is the tenant's Under when it was last seen.
+	Under string `json:"under,omitempty"`
 }
 
 // Own gives the tenant's current entitlement without repayments.

@@ -5,6 +5,8 @@ type Tenant struct {
 	Name string `json:"name"`
 	// Weight sets the share relative to other tenants; 0 = idle GPUs only.
 	Weight int64 `json:"weight"`
+	// Under is the account right below root whose weight it is a part of, if other tenants may be parts of it, too; "" = none.
+	Under string `json:"under,omitempty"`
 	// Budget is the state of its budget; zero = it has none, or there is nothing to say about it.
 	Budget TenantBudget `json:"budget,omitzero"`
 }

@@ -127,6 +127,11 @@ func (t *tree) divide(busy []string) []cluster.Tenant {
 		}
 	}
 	down(root, whole, 0)
+	for i := range out {
+		if t.level > 1 {
+			out[i].Under = t.path(out[i].Name)[0]
+		}
+	}
 	byName(out)
 	return out
 }
@@ -185,7 +190,7 @@ func (t *tree) tenants(jobs []cluster.Job, r *Rules) []cluster.Tenant {
 	out := slices.Clone(t.list)
 	for i := range out {
 		if len(r.Weights) > 0 {
-			out[i].Weight = r.Weights[out[i].Name]
+			out[i].Weight, out[i].Under = r.Weights[out[i].Name], ""
 		}
 		out[i].Budget = r.Budgets[out[i].Name]
 	}

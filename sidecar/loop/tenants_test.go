@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -218,6 +219,24 @@ func TestTenantsAreTheAccountsAtTheLevel(t *testing.T) {
 	for _, tenant := range growTree(tree3(), 1).tenants(nil, &Rules{Weights: map[string]int64{"bio": 7}}) {
 		if want := map[string]int64{"bio": 7}[tenant.Name]; tenant.Weight != want {
 			t.Errorf("configured weights: %s weighs %d, want %d", tenant.Name, tenant.Weight, want)
+		}
+	}
+}
+
+func TestTheAccountsWhoseWeightTenantsDivide(t *testing.T) {
+	under := func(level int, weights map[string]int64) (out []string) {
+		for _, tenant := range growTree(tree3(), level).tenants([]cluster.Job{{Account: "physics"}}, &Rules{Weights: weights}) {
+			out = append(out, tenant.Name+" "+tenant.Under)
+		}
+		return out
+	}
+	want := []string{"astro physics", "cell bio", "gene bio", "guests guests", "loners loners", "physics physics", "solid physics"}
+	if got := under(2, nil); !slices.Equal(got, want) {
+		t.Errorf("level 2: %q, want %q", got, want)
+	}
+	for _, got := range append(under(1, nil), under(2, map[string]int64{"astro": 1})...) {
+		if !strings.HasSuffix(got, " ") {
+			t.Errorf("%q: nobody below root's accounts, or below configured tenants, can change their weights", got)
 		}
 	}
 }

@@ -60,6 +60,7 @@ func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own *round.Owned) 
 	} else {
 		x.convert(byParty{}, base, nil, nil)
 	}
+	ltgf.Inherit(&x.Ledger, x.Snapshot.Tenants, base.Cells)
 	ltgf.Settle(&x.Ledger, base.Cells, entitled.Cells, untraded, largest, x.held(), x.Settings, x.Snapshot.Ledger.At/cluster.Instant(x.Settings.Term) != x.Now/cluster.Instant(x.Settings.Term))
 	x.repay(entitled)
 	return question
