@@ -9,10 +9,13 @@ type Admission struct {
 	Partitions []Partition `json:"partitions,omitempty"`
 	// Accounts is the account tree, by name. It is empty where no rule names accounts.
 	Accounts []Account `json:"accounts,omitempty"`
+	Limits
 }
 
 // Empty tells whether there is no rule.
-func (a *Admission) Empty() bool { return a == nil || len(a.Partitions) == 0 }
+func (a *Admission) Empty() bool {
+	return a == nil || len(a.Partitions)+len(a.Associations)+len(a.QOS) == 0
+}
 
 // Rules are the rules of a partition that its jobs must meet, besides MaxTime. The zero value has none.
 type Rules struct {
@@ -27,18 +30,19 @@ type Rules struct {
 	MinNodes      int      `json:"min_nodes,omitempty"`        // of a job
 	MaxNodes      int      `json:"max_nodes,omitempty"`        // of a job; 0 = no limit
 	CPUsPerNode   int      `json:"max_cpus_node,omitempty"`    // of all its jobs on a node; 0 = no limit
+	QOS           string   `json:"qos,omitempty"`              // the limits of this QOS hold for its jobs, too
 	NamedOnly     bool     `json:"reservation_only,omitempty"` // it is for jobs that name a reservation
 }
 
 // None tells whether there is no rule.
 func (r *Rules) None() bool {
-	return r.Closed == "" && len(r.AllowAccounts)+len(r.DenyAccounts)+len(r.AllowQOS)+len(r.DenyQOS)+r.MinNodes+r.MaxNodes+r.CPUsPerNode == 0 && !r.NamedOnly
+	return r.Closed == "" && len(r.AllowAccounts)+len(r.DenyAccounts)+len(r.AllowQOS)+len(r.DenyQOS)+r.MinNodes+r.MaxNodes+r.CPUsPerNode == 0 && r.QOS == "" && !r.NamedOnly
 }
 
 // Admit makes the admission rules of a round; nil = there are none. partitions and accounts are by name, as observed.
-func Admit(partitions []Partition, accounts []Account) *Admission {
-	var a Admission
-	trees := false
+func Admit(partitions []Partition, accounts []Account, limits Limits) *Admission {
+	a := Admission{Limits: limits}
+	trees := len(limits.Associations) > 0
 	for i := range partitions {
 		p := partitions[i]
 		if p.MaxTime == 0 && p.Rules.None() {

@@ -22,6 +22,7 @@ type Observation struct {
 	Members      []Member      `json:"members,omitempty"` // of accounts, by Tenant (the account here), then User
 	Reservations []Reservation `json:"reservations,omitempty"`
 	License      License       `json:"license,omitzero"`
+	Limits       Limits        `json:"limits,omitzero"`
 	Jobs         []Job         `json:"jobs"`
 	// Attempts is filled only if the last look was so long ago that jobs may have come and gone
 	// unseen.

@@ -79,6 +79,7 @@ func (d *Decider) DecideBy(s cluster.Snapshot, chooser field.Chooser) cluster.Pl
 	}()
 	x := d.open(&s)
 	d.field.Open(&d.books, &d.stops, d.nodes.Site, x.market)
+	d.field.Limits = d.nodes.Limits()
 	choice := chooser.Choose(&d.field)
 	slices.SortFunc(d.books.Claims, func(a, b cluster.Claim) int { return cmp.Compare(a.Job, b.Job) })
 	p := d.plan(x, &choice)

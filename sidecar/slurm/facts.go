@@ -65,6 +65,7 @@ const (
 	ConfPlugStack     = "PlugStackConfig"
 	ConfPluginDir     = "PluginDir"
 	confBoot          = "BOOT_TIME"
+	confEnforce       = "AccountingStorageEnforce"
 )
 
 // Facts queries Slurm. Missing information is reported in the Facts; an error means that

@@ -62,6 +62,8 @@ func FuzzOthers(f *testing.F) {
 	f.Add([]byte(`{"partitions":[{"name":"main","accounts":{"allowed":"b,a,a","deny":"ALL"},"qos":{"deny":["x"]},"maximums":{"nodes":{"number":-3,"set":true},"cpus_per_node":"x"},"minimums":{"nodes":1e30}}]}`))
 	f.Add([]byte(`{"reservations":[{"name":"fairlease_1","node_list":"v1","accounts":"nlp,vision","start_time":{"number":5,"set":true},"flags":["FLEX"]}]}`))
 	f.Add([]byte(`{"associations":[{"account":"nlp","shares_raw":"Infinity"}]}`))
+	f.Add([]byte(`{"associations":[{"account":"nlp","max":{"tres":{"total":[{"type":"gres","name":"gpu","count":-1},{"type":"cpu","count":1e99}],"per":7},"jobs":{"active":null}}}]}`))
+	f.Add([]byte(`{"qos":[{"name":"hi","flags":"X,OVERRIDE_PARTITION_QOS","limits":{"max":{"tres":{"per":{"user":[{"type":"gres","name":"gpu","count":{"set":true,"number":2}}]}}},"min":[]}}]}`))
 	f.Add([]byte(`{"shares":[{"name":"alice","parent":"nlp","type":["USER"],"shares":{"set":true,"infinite":true}}]}`))
 	f.Add([]byte(`{"jobs":[{"job_id":3,"state":{"current":["PENDING","REQUEUED"]},"time":{"start":5,"end":9},"tres":{"allocated":[{"type":"gres","name":"gpu:v100","count":2}]}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -89,8 +91,16 @@ func FuzzOthers(f *testing.F) {
 				r.array(func() { r.share() })
 			case "associations":
 				r.array(func() {
-					if a := r.association(); a.translate().Name != a.account {
+					if a := r.association(unreadTRES{}); a.translate().Name != a.account {
 						t.Errorf("an account changed its name: %+v", a)
+					}
+				})
+			case "qos":
+				r.array(func() {
+					for _, x := range r.qos(unreadTRES{}).Caps {
+						if x.Max < 0 || x.Rule == "" {
+							t.Errorf("a senseless limit: %+v", x)
+						}
 					}
 				})
 			case "jobs":

@@ -31,6 +31,8 @@ type record struct {
 	ran cluster.Span
 	// shards are the GPUs that the job shares, by node.
 	shards map[string][]int
+	// use is what it uses of limits, if it runs and jobs is empty.
+	use *cluster.Use
 }
 
 // translator turns Slurm's job records into ours.
@@ -125,6 +127,9 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		j.Request = before.jobs[0].Request
 	}
 	if !rec.wants && len(j.Holds) == 0 {
+		if j.State == cluster.Running || j.State == cluster.Suspended {
+			rec.use = use(w)
+		}
 		return rec, nil
 	}
 	j.Command, j.Declares = commandLine(w), declared(w, said, j.Hints)

@@ -153,7 +153,18 @@ func (r *reader) partition() cluster.Partition {
 		case "accounts":
 			p.Rules.AllowAccounts, p.Rules.DenyAccounts = r.allowed()
 		case "qos":
-			p.Rules.AllowQOS, p.Rules.DenyQOS = r.allowed()
+			r.object(func(name string) {
+				switch name {
+				case "allowed":
+					p.Rules.AllowQOS = r.names()
+				case "deny":
+					p.Rules.DenyQOS = r.names()
+				case "assigned":
+					p.Rules.QOS = r.text()
+				default:
+					r.skip()
+				}
+			})
 		case "partition":
 			r.object(func(name string) {
 				if name != "state" {
@@ -255,10 +266,11 @@ func (r *reader) reservation() cluster.Reservation {
 type association struct {
 	cluster, account, parent, user, partition string
 	shares                                    number
+	caps                                      caps
 }
 
-func (r *reader) association() association {
-	var a association
+func (r *reader) association(unread unreadTRES) association {
+	a := association{caps: caps{unread: unread}}
 	r.object(func(name string) {
 		switch name {
 		case "cluster":
@@ -273,6 +285,8 @@ func (r *reader) association() association {
 			a.partition = r.text()
 		case "shares_raw":
 			a.shares = r.number()
+		case "max":
+			r.limits(&a.caps)
 		default:
 			r.skip()
 		}

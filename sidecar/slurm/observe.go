@@ -47,6 +47,7 @@ type seen struct {
 	minJobAge cluster.Span // 0 = unknown
 	// plansLicenses is PlansLicenses of Slurm's configuration.
 	plansLicenses bool
+	enforces      bool // Slurm holds jobs to limits
 
 	factors  map[int64]int64 // site factors of others, by record
 	factored map[int64]bool  // records whose site factor was queried
@@ -95,6 +96,9 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 	s := &c.seen
 	c.lookFactors(ctx, now)
 	s.last.Jobs = s.factor(s.assemble(now))
+	if len(s.last.Limits.Associations)+len(s.last.Limits.QOS) > 0 {
+		replace(&s.last.Limits.Others, s.others(), &s.changed)
+	}
 	s.last.Cluster, s.last.ClusterID, s.last.Boot = s.cluster, s.clusterID, s.boot
 	out := s.last
 	out.Now, out.Clock = now, s.clock
@@ -189,7 +193,7 @@ func (c *Client) lookBoot(ctx context.Context, statsSince cluster.Instant) {
 	boot := statsSince
 	if conf, err := c.conf(ctx); err == nil {
 		s.minJobAge = minJobAge(conf)
-		s.plansLicenses = PlansLicenses(conf)
+		s.plansLicenses, s.enforces = PlansLicenses(conf), enforcesLimits(conf)
 		t, err := time.ParseInLocation("2006-01-02T15:04:05", conf[confBoot], time.UTC)
 		if b := cluster.InstantOf(t); err == nil && (b <= statsSince || statsSince == 0) {
 			boot = b
@@ -306,7 +310,8 @@ func (c *Client) lookAccounts(ctx context.Context, now cluster.Instant) error {
 		defer cancel()
 	}
 	next := cluster.SpanOf(c.cfg.AccountsEvery)
-	accounts, members, err := c.accounts(ctx)
+	limits := s.last.Limits
+	accounts, members, err := c.accounts(ctx, &limits)
 	if err != nil {
 		next = 30 * cluster.Second
 		if len(s.last.Accounts) > 0 {
@@ -323,6 +328,8 @@ func (c *Client) lookAccounts(ctx context.Context, now cluster.Instant) error {
 	s.accountsDue = now.Add(next)
 	replace(&s.last.Accounts, accounts, &s.changed)
 	replace(&s.last.Members, members, &s.changed)
+	replace(&s.last.Limits.Associations, limits.Associations, &s.changed)
+	replace(&s.last.Limits.QOS, limits.QOS, &s.changed)
 	if err == nil {
 		s.strangers = map[string]bool{}
 	}
@@ -347,14 +354,30 @@ func (s *seen) stranger() string {
 	return ""
 }
 
-// accounts reads slurmdbd's association tree: the accounts, and the users of each account.
-func (c *Client) accounts(ctx context.Context) ([]cluster.Account, []cluster.Member, error) {
-	t := tree{cluster: c.seen.cluster}
+// accounts reads slurmdbd's association tree: the accounts, and the users of each account. It sets the limits to which Slurm
+// holds jobs.
+func (c *Client) accounts(ctx context.Context, limits *cluster.Limits) ([]cluster.Account, []cluster.Member, error) {
+	t, unread := tree{cluster: c.seen.cluster}, unreadTRES{}
 	_, err := c.list(ctx, c.dbPath("associations/"), "associations", 0, func(r *reader) error {
-		t.add(r, r.association())
+		t.add(r, r.association(unread))
 		return nil
 	}, t.empty)
-	return t.sorted(err)
+	accounts, members, err := t.sorted(err)
+	if err != nil {
+		return accounts, members, err
+	}
+	if !c.seen.enforces {
+		limits.Associations, limits.QOS = nil, nil
+		return accounts, members, nil
+	}
+	limits.Associations = t.limited
+	if qos, err := c.lookQOS(ctx, unread); err != nil {
+		c.notes.add("the limits of QOS could not be read, the last ones are used: %v", err)
+	} else {
+		limits.QOS = qos
+	}
+	c.noteUnread(unread)
+	return accounts, members, nil
 }
 
 // cachedAccounts reads the same from slurmctld, which caches it while slurmdbd is away.
@@ -385,12 +408,17 @@ type tree struct {
 	cluster string
 	all     []cluster.Account
 	members []cluster.Member
+	limited []cluster.Association // those with limits
 }
 
-func (t *tree) empty() { t.all, t.members = nil, nil }
+func (t *tree) empty() { t.all, t.members, t.limited = nil, nil, nil }
 
 func (t *tree) add(r *reader, a association) {
-	switch ours := r.junk == "" && a.account != "" && (a.cluster == "" || a.cluster == t.cluster); {
+	ours := r.junk == "" && a.account != "" && (a.cluster == "" || a.cluster == t.cluster)
+	if list := a.caps.sorted(); ours && len(list) > 0 {
+		t.limited = append(t.limited, cluster.Association{Account: a.account, User: a.user, Partition: a.partition, Caps: list})
+	}
+	switch {
 	case ours && a.user != "":
 		t.members = append(t.members, cluster.Member{Tenant: a.account, User: a.user})
 	case ours && a.partition == "":
@@ -407,6 +435,7 @@ func (t *tree) sorted(err error) ([]cluster.Account, []cluster.Member, error) {
 	slices.SortFunc(t.members, func(a, b cluster.Member) int {
 		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.User, b.User))
 	})
+	slices.SortFunc(t.limited, func(a, b cluster.Association) int { return a.Compare(&b) })
 	return t.all, slices.Compact(t.members), err
 }
 

@@ -500,7 +500,7 @@ func TestPartitionRules(t *testing.T) {
 			`"groups":{"allowed":""},"maximums":{"cpus_per_node":{"set":true,"infinite":false,"number":12},"nodes":{"set":true,"infinite":false,"number":2},` +
 			`"time":{"set":true,"infinite":false,"number":120}},"minimums":{"nodes":1},"partition":{"state":["UP"]},"flags":["DEFAULT"]}`,
 			cluster.Partition{Name: "gpu", Nodes: []string{"v1", "v2"}, Default: true, Up: true, MaxTime: 2 * cluster.Hour,
-				Rules: cluster.Rules{AllowAccounts: []string{"nlp", "vision"}, DenyQOS: []string{"scavenger"}, MinNodes: 1, MaxNodes: 2, CPUsPerNode: 12}}},
+				Rules: cluster.Rules{AllowAccounts: []string{"nlp", "vision"}, DenyQOS: []string{"scavenger"}, MinNodes: 1, MaxNodes: 2, CPUsPerNode: 12, QOS: "pq"}}},
 		{"none", `{"name":"gpu","accounts":{"allowed":"ALL","deny":""},"qos":{"allowed":"","deny":"","assigned":""},"maximums":{"cpus_per_node":{"set":false,"infinite":true,"number":0},` +
 			`"nodes":{"set":false,"infinite":true,"number":0},"time":{"set":false,"infinite":true,"number":0}},"minimums":{"nodes":0},"partition":{"state":["UP"]}}`,
 			cluster.Partition{Name: "gpu", Up: true}},
@@ -512,6 +512,48 @@ func TestPartitionRules(t *testing.T) {
 		got := r.partition()
 		if d := cmp.Diff(c.want, got); d != "" || r.junk != "" || r.err != nil {
 			t.Errorf("%s: %s; %s; %v", c.name, d, r.junk, r.err)
+		}
+	}
+}
+
+// Both API versions write the limits of associations and QOS alike.
+func TestLimits(t *testing.T) {
+	const (
+		association = `{"account":"nlp","cluster":"test","max":{"jobs":{"per":{"count":{"set":true,"infinite":false,"number":20},"accruing":{"set":false,"infinite":true,"number":0},` +
+			`"wall_clock":{"set":true,"infinite":false,"number":90}},"active":{"set":true,"infinite":false,"number":11},"total":{"set":false,"infinite":true,"number":0}},` +
+			`"tres":{"total":[{"type":"node","name":"","id":4,"count":2},{"type":"gres","name":"gpu","id":1001,"count":6},{"type":"license","name":"matlab","count":1}],` +
+			`"group":{"minutes":[{"type":"gres","name":"gpu","id":1001,"count":900}],"active":[]},"minutes":{"total":[],"per":{"job":[{"type":"gres","name":"gpu","count":300}]}},` +
+			`"per":{"job":[{"type":"gres","name":"gpu","id":1001,"count":5}],"node":[{"type":"gres","name":"gpu:v100","id":1001,"count":4}]}},` +
+			`"per":{"account":{"wall_clock":{"set":true,"infinite":false,"number":5000}}}},"parent_account":"root","partition":"","shares_raw":1,"user":"alice"}`
+		qos = `{"flags":["DENY_LIMIT","OVERRIDE_PARTITION_QOS"],"id":2,"limits":{"grace_time":0,"max":{"active_jobs":{"count":{"set":true,"infinite":false,"number":9}},` +
+			`"jobs":{"count":{"set":false,"infinite":true,"number":0},"active_jobs":{"per":{"account":{"set":true,"infinite":false,"number":7},"user":{"set":true,"infinite":false,"number":5}}},` +
+			`"per":{"account":{"set":false,"infinite":true,"number":0},"user":{"set":true,"infinite":false,"number":50}}},"tres":{"total":[{"type":"cpu","name":"","count":100}],` +
+			`"per":{"account":[{"type":"gres","name":"gpu","count":3}],"job":[{"type":"mem","name":"","count":1000}],"node":[],"user":[{"type":"gres","name":"gpu","count":2}]}},` +
+			`"wall_clock":{"per":{"qos":{"set":true,"infinite":false,"number":10000},"job":{"set":true,"infinite":false,"number":100}}}},` +
+			`"min":{"priority_threshold":{"set":false,"infinite":true,"number":0},"tres":{"per":{"job":[{"type":"gres","name":"gpu","count":1}]}}}},"name":"hi","priority":{"set":true,"number":10}}`
+	)
+	unread := unreadTRES{}
+	r := newReader(strings.NewReader(association))
+	a := r.association(unread)
+	want := []cluster.Cap{{Rule: cluster.GrpJobs, Max: 20}, {Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: 6}, {Rule: cluster.GrpTRES, TRES: "node", Max: 2},
+		{Rule: cluster.MaxJobs, Max: 11}, {Rule: cluster.MaxTRESPerJob, TRES: "gres/gpu", Max: 5}, {Rule: cluster.MaxTRESPerNode, TRES: "gres/gpu:v100", Max: 4}, {Rule: cluster.MaxWall, Max: 90}}
+	if d := cmp.Diff(want, a.caps.sorted()); d != "" || r.junk != "" || r.err != nil || a.user != "alice" || a.shares.n != 1 {
+		t.Errorf("an association: %s; %s; %v; %+v", d, r.junk, r.err, a)
+	}
+	if !unread["GrpTRES=license/matlab"] || len(unread) != 1 {
+		t.Errorf("not read: %v", unread)
+	}
+	r = newReader(strings.NewReader(qos))
+	q := r.qos(unread)
+	if d := cmp.Diff(cluster.QOS{Name: "hi", Flags: []string{cluster.OverPartQOS}, Caps: []cluster.Cap{{Rule: cluster.GrpJobs, Max: 9}, {Rule: cluster.GrpTRES, TRES: "cpu", Max: 100},
+		{Rule: cluster.MaxJobsPerAccount, Max: 7}, {Rule: cluster.MaxJobsPerUser, Max: 5}, {Rule: cluster.MaxTRESPerAccount, TRES: "gres/gpu", Max: 3},
+		{Rule: cluster.MaxTRESPerJob, TRES: "mem", Max: 1000}, {Rule: cluster.MaxTRESPerUser, TRES: "gres/gpu", Max: 2}, {Rule: cluster.MaxWall, Max: 100},
+		{Rule: cluster.MinTRESPerJob, TRES: "gres/gpu", Max: 1}}}, q); d != "" || r.junk != "" || r.err != nil {
+		t.Errorf("a QOS: %s; %s; %v", d, r.junk, r.err)
+	}
+	for conf, want := range map[string]bool{"associations,limits,qos": true, "associations,limits,qos,safe": true, "all": true, "associations": false, "qos": false, "": false, "(null)": false} {
+		if got := enforcesLimits(map[string]string{"AccountingStorageEnforce": conf}); got != want {
+			t.Errorf("AccountingStorageEnforce=%s: limits hold: %v", conf, got)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/slurm"
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
@@ -25,6 +26,74 @@ var forbidden = []struct {
 		[]string{"-q", "batch"}, "partition gpu has AllowQos=normal"},
 	{"MaxNodes", [][]string{{"scontrol", "update", "PartitionName=gpu", "MaxNodes=1"}}, [][]string{{"scontrol", "update", "PartitionName=gpu", "MaxNodes=2"}},
 		[]string{"-N", "2"}, "partition gpu has MaxNodes=1"},
+}
+
+// limited are limits that leave a user's jobs one GPU.
+var limited = []struct {
+	name string
+	set  [][]string
+	free [][]string
+	jobs []string
+	says string
+}{
+	{"GrpTRES of an account", [][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "GrpTRES=gres/gpu=1"}},
+		[][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "GrpTRES=gres/gpu=3"}}, nil, "account nlp is at GrpTRES=gres/gpu=1; 1 in use"},
+	{"MaxTRESPerUser of a QOS", [][]string{{"sacctmgr", "-i", "modify", "qos", "batch", "set", "MaxTRESPerUser=gres/gpu=1"}},
+		[][]string{{"sacctmgr", "-i", "modify", "qos", "batch", "set", "MaxTRESPerUser=gres/gpu=3"}}, []string{"-q", "batch"}, "QOS batch, user alice is at MaxTRESPerUser=gres/gpu=1; 1 in use"},
+}
+
+// A flood of 1,000 jobs takes nothing from the other tenant beyond the one GPU that a limit leaves it, and no grant is in vain. When
+// the limit is raised, more of them run.
+func TestFloodsAtALimit(t *testing.T) {
+	t.Parallel()
+	for i, f := range limited {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			suite := testcluster.Suites[i%len(testcluster.Suites)]
+			r := newRig(t, suite, usual[suite], testcluster.Options{
+				Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}, QOS: []testcluster.QOS{{Name: "batch"}}})
+			r.run(f.set)
+			r.limitsEvery(2 * time.Second)
+			var honest []string
+			for range 7 {
+				honest = append(honest, r.submit("bob", sleeps(900), "--gres=gpu:1", "-N", "1"))
+			}
+			r.govern()
+			for _, id := range honest {
+				r.waitState(id, time.Minute, "RUNNING")
+			}
+			flood := r.submit("alice", sleeps(900), append([]string{"--gres=gpu:1", "--array=0-999"}, f.jobs...)...)
+			running := func() int {
+				out, _ := r.Exec(r.ctx(), "root", "squeue", "-h", "-r", "-t", "RUNNING", "-j", flood, "-o", "%i")
+				return strings.Count(out, "_")
+			}
+			r.until("one of the flood runs", time.Minute, func() bool { return running() == 1 })
+			r.until("the others have their reason", time.Minute, func() bool { return strings.Contains(r.status(flood+"_700").Note, f.says) })
+			since := time.Now()
+			r.until("three terms are over", 3*time.Minute, func() bool { return time.Since(since) > 3*r.settings.Term.Duration() })
+			for _, id := range honest {
+				if n := r.count(cluster.Reclaim, id); n > 0 || r.state(id) != "RUNNING" {
+					t.Errorf("job %s of the other tenant is %s, and was stopped %d times", id, r.state(id), n)
+				}
+			}
+			if n := r.count(cluster.RevokeGrant, ""); n > 0 {
+				t.Errorf("%d grants did not start", n)
+			}
+			r.run(f.free)
+			r.until("more of the flood run", 2*time.Minute, func() bool { return running() >= 2 })
+		})
+	}
+}
+
+// limitsEvery has the limits read so often.
+func (r *rig) limitsEvery(d time.Duration) {
+	r.t.Helper()
+	c, err := slurm.New(slurm.Config{Address: "unix://" + r.RestSocket(), Scontrol: r.Scontrol(), License: r.license, FullEvery: 10 * time.Second, AccountsEvery: d, SiteFactor: short(20).SiteFactor})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(c.Close)
+	r.client = c
 }
 
 // A flood of 1,000 jobs that a rule does not let start takes nothing from the other tenant: its jobs run on, and nothing is

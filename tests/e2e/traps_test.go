@@ -100,33 +100,26 @@ func TestMaintenanceAhead(t *testing.T) {
 	})
 }
 
-// A QOS limit: the grant that does not start is taken back with Slurm's reason,
-// tried again with growing pauses on idle GPUs, and others get the GPUs meanwhile.
+// A QOS limit that a job alone exceeds: it is never granted GPUs, its reason names the limit, and others get the GPUs meanwhile.
 func TestQOSLimit(t *testing.T) {
 	o := testcluster.Options{QOS: []testcluster.QOS{{Name: "tight"}}}
 	onBoth(t, o, func(t *testing.T, r *rig) {
-		if _, err := r.Exec(r.ctx(), "root", "sacctmgr", "-i", "modify", "qos", "tight", "set", "GrpTRES=gres/gpu=1"); err != nil {
-			t.Fatal(err)
-		}
-		r.settings.GrantTimeout = 6 * cluster.Second
+		r.run([][]string{{"sacctmgr", "-i", "modify", "qos", "tight", "set", "GrpTRES=gres/gpu=1"}})
+		r.limitsEvery(2 * time.Second)
 		limited := r.submit("alice", sleeps(600), "-A", "nlp", "--gres=gpu:4", "-q", "tight")
 		r.govern()
-		r.until("the grant was taken back", time.Minute, func() bool { return r.count(cluster.RevokeGrant, limited) > 0 })
-		r.until("its reason is Slurm's", 20*time.Second, func() bool {
+		r.until("its reason is the limit", time.Minute, func() bool {
 			v := r.status(limited)
-			return v.Code == cluster.ReasonRefused && strings.Contains(v.Note, "QOS")
+			return v.Code == cluster.ReasonRule && strings.Contains(v.Note, "QOS tight has GrpTRES=gres/gpu=1")
 		})
-		var others []string
 		for range 4 {
-			others = append(others, r.submit("bob", sleeps(600), "-A", "vision", "--gres=gpu:4"))
+			r.submit("bob", sleeps(600), "-A", "vision", "--gres=gpu:4")
 		}
 		r.until("others use all GPUs meanwhile", time.Minute, func() bool { return r.holds("vision") == 16 })
-		if _, err := r.Exec(r.ctx(), "root", "sacctmgr", "-i", "modify", "qos", "tight", "set", "GrpTRES=gres/gpu=-1"); err != nil {
-			t.Fatal(err)
+		if n := r.count(cluster.Grant, limited); n > 0 {
+			t.Errorf("it was granted GPUs %d times in vain", n)
 		}
-		if _, err := r.Exec(r.ctx(), "root", "scancel", others[0]); err != nil { // a probe takes idle GPUs
-			t.Fatal(err)
-		}
+		r.run([][]string{{"sacctmgr", "-i", "modify", "qos", "tight", "set", "GrpTRES=gres/gpu=-1"}})
 		r.waitState(limited, 2*time.Minute, "RUNNING")
 	})
 }

@@ -36,7 +36,7 @@ var allowed = map[string][]string{
 	"sidecar/engine/evidence": {"sidecar/cluster", "sidecar/engine/runtimes"},
 	"sidecar/engine/stop":     {"sidecar/cluster", "sidecar/engine/expect"},
 	// The steps of a round: see package engine.
-	"sidecar/engine/admit":          {"sidecar/cluster", "sidecar/engine/round"},
+	"sidecar/engine/admit":          {"sidecar/cluster", "sidecar/engine/lease", "sidecar/engine/round"},
 	"sidecar/engine/eligible":       {"sidecar/cluster", "sidecar/engine/admit", "sidecar/engine/round", "sidecar/engine/place", "sidecar/engine/lease", "sidecar/engine/ltgf"},
 	"sidecar/engine/speeds":         {"sidecar/cluster", "sidecar/engine/round", "sidecar/engine/profile", "sidecar/engine/evidence", "sidecar/engine/stop"},
 	"sidecar/engine/budget":         {"sidecar/cluster", "sidecar/engine/round", "sidecar/engine/lease", "sidecar/engine/stop", "sidecar/engine/expect"},

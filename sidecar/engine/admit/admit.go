@@ -1,5 +1,5 @@
-// Package admit tells which waiting jobs Slurm's own rules let start: the access lists and the limits of partitions.
-// Jobs that a rule forbids are due nothing.
+// Package admit tells which waiting jobs Slurm's own rules let start: the access lists and the limits of partitions, and the
+// limits of associations and QOS, with what is in use of them. Jobs that a rule forbids are due nothing.
 package admit
 
 import (
@@ -8,66 +8,77 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Book is the rules of a round. It keeps a class for all jobs that the lists treat alike, so that 50,000 jobs cost
-// little more than a comparison each. The zero value has no rules. It is not safe for concurrent use.
+// Book is the rules of a round, and what is in use of its limits. It keeps a class for all jobs that the rules treat alike, so
+// that 50,000 jobs cost little more than a comparison each. The zero value has no rules. It is not safe for concurrent use.
 type Book struct {
 	rules   *cluster.Admission
+	limits  bool // of associations or QOS
 	parent  map[string]string
 	classes map[key]*class
 	recent  [256]*class // cache: the last class of jobs with similar names
+	meters  []meter
+	byKey   map[meterKey]int
+	cases   *round.Books
 }
 
-// key is what the access lists look at.
-type key struct{ account, qos, partitions string }
+// key is what the access lists and limits look at. Users matter to limits only.
+type key struct{ account, user, qos, partitions string }
 
 // class is all jobs with the same key.
 type class struct {
 	key
-	list []string // the partitions of its jobs, as the first one has them
-	// doors are the partitions whose lists let its jobs in; shut is why the first other one does not.
-	doors []door
-	shut  string
-	all   round.Gate // the gate of jobs that pass all doors
+	list  []string // the partitions of its jobs, as the first one has them
+	doors []door   // by partition
+	all   round.Gate
+	open  int // doors whose lists let its jobs in
 }
 
-// door is a partition that lets the jobs of a class in, with its limits for a job; rule = nil: it has none.
+// door is a partition for the jobs of a class.
 type door struct {
-	name string
-	rule *cluster.Partition
-	why  []string // cache, by limit
+	name   string
+	no     string             // why its lists let none of them in; "" = they do
+	rule   *cluster.Partition // nil = it has no rules
+	free   []string           // flags of the QOS of its jobs: limits of the partition that these may exceed
+	why    []string           // cache, by limit
+	each   []each             // limits for each job
+	counts []int              // meters that its jobs use
+	checks []int              // of these, the ones that decide whether they start
 }
 
 // Open takes the rules of a round.
 func (b *Book) Open(a *cluster.Admission) {
 	if b.rules = a; a.Empty() {
-		b.rules = nil
+		b.rules, b.limits = nil, false
 		return
 	}
 	if b.classes == nil {
-		b.classes, b.parent = map[key]*class{}, map[string]string{}
+		b.classes, b.parent, b.byKey = map[key]*class{}, map[string]string{}, map[meterKey]int{}
 	}
+	b.limits = len(a.Associations)+len(a.QOS) > 0
 	clear(b.classes)
 	clear(b.recent[:])
 	clear(b.parent)
+	clear(b.byKey)
+	b.meters = b.meters[:0]
 	for i := range a.Accounts {
 		b.parent[a.Accounts[i].Name] = a.Accounts[i].Parent
 	}
 }
 
-// Of gives the partitions in which Slurm's rules let a job start, or else the rule that forbids it, in words. The gate is nil
-// if no rule concerns it.
+// Of gives the partitions in which Slurm's rules let a job start now, or else the rule that forbids it, in words. The gate is
+// nil if no rule concerns it.
 func (b *Book) Of(j *cluster.Job) (*round.Gate, string) {
 	if b.rules == nil || len(j.Partitions) == 0 {
 		return nil, ""
 	}
 	c := b.class(j)
-	why := c.shut
-	passes := 0
+	why, passes := "", 0
 	for i := range c.doors {
-		no := c.doors[i].stops(j)
+		no := b.stops(&c.doors[i], j)
 		if no == "" {
 			passes++
 		} else if why == "" {
@@ -77,16 +88,36 @@ func (b *Book) Of(j *cluster.Job) (*round.Gate, string) {
 	switch {
 	case passes == 0:
 		return nil, why
-	case passes == len(c.doors):
+	case passes == c.open:
 		return &c.all, ""
 	}
 	var some round.Gate
 	for i := range c.doors {
-		if c.doors[i].stops(j) == "" {
+		if b.stops(&c.doors[i], j) == "" {
 			add(&some, &c.doors[i])
 		}
 	}
 	return &some, ""
+}
+
+// stops gives the rule that keeps a job from starting in a partition; "" = none.
+func (b *Book) stops(d *door, j *cluster.Job) string {
+	if d.no != "" {
+		return d.no
+	}
+	if no := d.exceeds(j); no != "" {
+		return no
+	}
+	if !b.limits {
+		return ""
+	}
+	if no := b.exceeds(d, j); no != "" {
+		return no
+	}
+	if room, full := b.room(d, j); room == lease.Never {
+		return b.meters[full].says()
+	}
+	return ""
 }
 
 // add adds a partition to a gate.
@@ -94,7 +125,7 @@ func add(g *round.Gate, d *door) {
 	first := len(g.Partitions) == 0
 	g.Partitions = append(g.Partitions, d.name)
 	most := 0
-	if d.rule != nil {
+	if d.rule != nil && !slices.Contains(d.free, cluster.PartitionMaxNodes) {
 		most = d.rule.Rules.MaxNodes
 	}
 	if first || most == 0 || g.MaxNodes > 0 && most > g.MaxNodes {
@@ -105,10 +136,13 @@ func add(g *round.Gate, d *door) {
 // class gives the class of a job.
 func (b *Book) class(j *cluster.Job) *class {
 	last := &b.recent[spot(j)]
-	if c := *last; c != nil && c.account == j.Account && c.qos == j.QOS && slices.Equal(c.list, j.Partitions) {
+	if c := *last; c != nil && c.account == j.Account && c.qos == j.QOS && (!b.limits || c.user == j.User) && slices.Equal(c.list, j.Partitions) {
 		return c
 	}
-	k := key{j.Account, j.QOS, j.Partitions[0]}
+	k := key{account: j.Account, qos: j.QOS, partitions: j.Partitions[0]}
+	if b.limits {
+		k.user = j.User
+	}
 	if len(j.Partitions) > 1 {
 		k.partitions = strings.Join(j.Partitions, ",")
 	}
@@ -124,7 +158,7 @@ func (b *Book) class(j *cluster.Job) *class {
 // spot gives the cache index of a job; several classes may share one.
 func spot(j *cluster.Job) uint8 {
 	at := uint8(0)
-	for _, s := range [...]string{j.Account, j.QOS, j.Partitions[0]} {
+	for _, s := range [...]string{j.Account, j.User, j.QOS, j.Partitions[0]} {
 		for i := max(len(s)-3, 0); i < len(s); i++ {
 			at = 7*at + s[i]
 		}
@@ -133,21 +167,22 @@ func spot(j *cluster.Job) uint8 {
 }
 
 func (b *Book) newClass(k key, partitions []string) *class {
-	c := &class{key: k, list: partitions}
-	for _, name := range partitions {
+	c := &class{key: k, list: partitions, doors: make([]door, len(partitions))}
+	for i, name := range partitions {
+		d := &c.doors[i]
+		d.name = name
 		at, ok := slices.BinarySearchFunc(b.rules.Partitions, name, func(p cluster.Partition, name string) int { return strings.Compare(p.Name, name) })
-		d := door{name: name}
 		if ok {
 			d.rule = &b.rules.Partitions[at]
-			if no := b.refuses(d.rule, k); no != "" {
-				if c.shut == "" {
-					c.shut = no
-				}
-				continue
-			}
+			d.no = b.refuses(d.rule, k)
 		}
-		c.doors = append(c.doors, d)
-		add(&c.all, &c.doors[len(c.doors)-1])
+		if b.limits {
+			b.limit(d, k)
+		}
+		if d.no == "" {
+			c.open++
+			add(&c.all, d)
+		}
 	}
 	return c
 }
@@ -197,19 +232,19 @@ const (
 	limits
 )
 
-// stops gives the limit of a partition that a job exceeds, in words; "" = none. The same job exceeds it always.
-func (d *door) stops(j *cluster.Job) string {
+// exceeds gives the limit of a partition that a job exceeds, in words; "" = none. The same job exceeds it always.
+func (d *door) exceeds(j *cluster.Job) string {
 	if d.rule == nil {
 		return ""
 	}
 	p, q := d.rule, &j.Request
 	r := &p.Rules
 	switch {
-	case p.MaxTime > 0 && (j.Limit == 0 || j.Limit > p.MaxTime):
+	case p.MaxTime > 0 && !slices.Contains(d.free, cluster.PartitionTimeLimit) && (j.Limit == 0 || j.Limit > p.MaxTime):
 		return d.because(maxTime, func() string { return "MaxTime=" + p.MaxTime.String() })
-	case r.MaxNodes > 0 && q.Nodes > r.MaxNodes:
+	case r.MaxNodes > 0 && !slices.Contains(d.free, cluster.PartitionMaxNodes) && q.Nodes > r.MaxNodes:
 		return d.because(maxNodes, func() string { return fmt.Sprintf("MaxNodes=%d", r.MaxNodes) })
-	case q.Nodes < r.MinNodes && q.MaxNodes < r.MinNodes:
+	case q.Nodes < r.MinNodes && !slices.Contains(d.free, cluster.PartitionMinNodes) && q.MaxNodes < r.MinNodes:
 		return d.because(minNodes, func() string { return fmt.Sprintf("MinNodes=%d", r.MinNodes) })
 	case r.CPUsPerNode > 0 && cpusOnANode(q) > r.CPUsPerNode:
 		return d.because(cpusPerNode, func() string { return fmt.Sprintf("MaxCPUsPerNode=%d", r.CPUsPerNode) })

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 var accounts = []cluster.Account{{Name: "nlp", Parent: "root"}, {Name: "root"}, {Name: "speech", Parent: "nlp"}, {Name: "vision", Parent: "root"}}
@@ -12,7 +13,7 @@ var accounts = []cluster.Account{{Name: "nlp", Parent: "root"}, {Name: "root"}, 
 // open makes the book of a site with the rules of partitions; partition free has none.
 func open(partitions ...cluster.Partition) *Book {
 	var b Book
-	b.Open(cluster.Admit(partitions, accounts))
+	b.Open(cluster.Admit(partitions, accounts, cluster.Limits{}))
 	return &b
 }
 
@@ -119,8 +120,109 @@ func TestNoRules(t *testing.T) {
 // An account tree with a cycle ends.
 func TestABrokenTree(t *testing.T) {
 	var b Book
-	b.Open(cluster.Admit([]cluster.Partition{gpu(cluster.Rules{AllowAccounts: []string{"vision"}})}, []cluster.Account{{Name: "a", Parent: "b"}, {Name: "b", Parent: "a"}}))
+	b.Open(cluster.Admit([]cluster.Partition{gpu(cluster.Rules{AllowAccounts: []string{"vision"}})}, []cluster.Account{{Name: "a", Parent: "b"}, {Name: "b", Parent: "a"}}, cluster.Limits{}))
 	if _, why := b.Of(job("a")); why == "" {
 		t.Error("it may start")
+	}
+}
+
+// limited makes the book of a site with limits, and counts running jobs.
+func limited(l cluster.Limits, partitions []cluster.Partition, running ...cluster.Job) *Book {
+	s := &cluster.Snapshot{Admission: cluster.Admit(partitions, accounts, l)}
+	x := &round.Books{}
+	x.Snapshot = s
+	for _, j := range running {
+		s.Cases = append(s.Cases, cluster.Case{Job: j})
+		x.Jobs = append(x.Jobs, round.Job{Status: round.Status{Live: true, Runs: true}})
+		x.Leases = append(x.Leases, nil)
+	}
+	b := new(Book)
+	b.Open(s.Admission)
+	b.Count(x, func(int) bool { return false })
+	return b
+}
+
+// runs is a running job with GPUs on one node, 4 CPUs each.
+func runs(account, user, qos string, gpus int) cluster.Job {
+	return cluster.Job{Account: account, User: user, QOS: qos, Partitions: []string{"gpu"}, State: cluster.Running, Request: cluster.Request{GPUs: gpus},
+		Holds: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: gpus, CPUs: 4 * gpus, MemoryMB: 1000}}}
+}
+
+func caps(rule, tres string, most int64) []cluster.Cap {
+	return []cluster.Cap{{Rule: rule, TRES: tres, Max: most}}
+}
+
+// Each limit, for a waiting job of alice in speech, below nlp, with QOS high: two GPUs, 8 CPUs, one hour.
+func TestLimits(t *testing.T) {
+	account := func(name string, c []cluster.Cap) cluster.Limits {
+		return cluster.Limits{Associations: []cluster.Association{{Account: name, Caps: c}}}
+	}
+	user := func(c []cluster.Cap) cluster.Limits {
+		return cluster.Limits{Associations: []cluster.Association{{Account: "speech", User: "alice", Caps: c}}}
+	}
+	qos := func(c []cluster.Cap) cluster.Limits {
+		return cluster.Limits{QOS: []cluster.QOS{{Name: "high", Caps: c}}}
+	}
+	others := []cluster.Job{runs("speech", "alice", "high", 1), runs("nlp", "bob", "high", 2), runs("vision", "carol", "normal", 4)}
+	for _, c := range []struct {
+		name string
+		l    cluster.Limits
+		why  string // "" = it may start
+	}{
+		{"none of its own", account("vision", caps(cluster.GrpTRES, "gres/gpu", 1)), ""},
+		{"its account has room", account("speech", caps(cluster.GrpTRES, "gres/gpu", 3)), ""},
+		{"its account is full", account("speech", caps(cluster.GrpTRES, "gres/gpu", 2)), "account speech is at GrpTRES=gres/gpu=2; 1 in use"},
+		{"the account above has room", account("nlp", caps(cluster.GrpTRES, "gres/gpu", 5)), ""},
+		{"the account above is full", account("nlp", caps(cluster.GrpTRES, "gres/gpu", 4)), "account nlp is at GrpTRES=gres/gpu=4; 3 in use"},
+		{"CPUs", account("nlp", caps(cluster.GrpTRES, "cpu", 19)), "account nlp is at GrpTRES=cpu=19; 12 in use"},
+		{"memory", account("nlp", caps(cluster.GrpTRES, "mem", 1999)), "account nlp is at GrpTRES=mem=1999; 2000 in use"},
+		{"nodes", account("nlp", caps(cluster.GrpTRES, "node", 2)), "account nlp is at GrpTRES=node=2; 2 in use"},
+		{"a model that it does not name", account("nlp", caps(cluster.GrpTRES, "gres/gpu:v100", 3)), ""},
+		{"jobs", account("nlp", caps(cluster.GrpJobs, "", 2)), "account nlp is at GrpJobs=2; 2 in use"},
+		{"more than the limit", account("nlp", caps(cluster.GrpTRES, "gres/gpu", 1)), "account nlp has GrpTRES=gres/gpu=1, less than the job asks for"},
+		{"a user's jobs", user(caps(cluster.MaxJobs, "", 1)), "user alice in account speech is at MaxJobs=1; 1 in use"},
+		{"a user's GPUs", user(caps(cluster.GrpTRES, "gres/gpu", 2)), "user alice in account speech is at GrpTRES=gres/gpu=2; 1 in use"},
+		{"an account's default for its users", account("speech", caps(cluster.MaxJobs, "", 1)), ""},
+		{"per job", user(caps(cluster.MaxTRESPerJob, "gres/gpu", 1)), "user alice in account speech has MaxTRESPerJob=gres/gpu=1"},
+		{"too long", user(caps(cluster.MaxWall, "", 59)), "user alice in account speech has MaxWall=59"},
+		{"as long as may be", user(caps(cluster.MaxWall, "", 60)), ""},
+		{"QOS", qos(caps(cluster.GrpTRES, "gres/gpu", 4)), "QOS high is at GrpTRES=gres/gpu=4; 3 in use"},
+		{"QOS with room", qos(caps(cluster.GrpTRES, "gres/gpu", 5)), ""},
+		{"QOS by user", qos(caps(cluster.MaxTRESPerUser, "gres/gpu", 2)), "QOS high, user alice is at MaxTRESPerUser=gres/gpu=2; 1 in use"},
+		{"QOS by user with room", qos(caps(cluster.MaxTRESPerUser, "gres/gpu", 3)), ""},
+		{"QOS by user, jobs", qos(caps(cluster.MaxJobsPerUser, "", 1)), "QOS high, user alice is at MaxJobsPerUser=1; 1 in use"},
+		{"QOS by account", qos(caps(cluster.MaxTRESPerAccount, "gres/gpu", 2)), "QOS high, account speech is at MaxTRESPerAccount=gres/gpu=2; 1 in use"},
+		{"QOS, at least", qos(caps(cluster.MinTRESPerJob, "gres/gpu", 3)), "QOS high has MinTRESPerJob=gres/gpu=3"},
+		{"QOS, on a node", qos(caps(cluster.MaxTRESPerNode, "gres/gpu", 1)), "QOS high has MaxTRESPerNode=gres/gpu=1"},
+		{"QOS before associations", cluster.Limits{Associations: account("nlp", caps(cluster.GrpTRES, "gres/gpu", 1)).Associations,
+			QOS: qos(caps(cluster.GrpTRES, "gres/gpu", 5)).QOS}, ""},
+		{"QOS of another resource", cluster.Limits{Associations: account("nlp", caps(cluster.GrpTRES, "gres/gpu", 4)).Associations,
+			QOS: qos(caps(cluster.GrpTRES, "cpu", 99)).QOS}, "account nlp is at GrpTRES=gres/gpu=4; 3 in use"},
+		{"jobs elsewhere", cluster.Limits{Associations: account("nlp", caps(cluster.GrpTRES, "cpu", 40)).Associations,
+			Others: []cluster.Use{{Account: "nlp", User: "dan", Partition: "cpu", Jobs: 3, CPUs: 21}}}, "account nlp is at GrpTRES=cpu=40; 33 in use"},
+	} {
+		b := limited(c.l, nil, others...)
+		j := job("speech")
+		j.User, j.QOS, j.Request = "alice", "high", cluster.Request{GPUs: 2, Nodes: 1, MaxNodes: 1, CPUs: 8}
+		_, why := b.Of(j)
+		if c.why == "" && why != "" || c.why != "" && !strings.HasPrefix(why, c.why+"; an administrator") {
+			t.Errorf("%s: %q, want %q", c.name, why, c.why)
+		}
+	}
+}
+
+// The partition's QOS comes before the job's, unless that one has OverPartQOS.
+func TestPartitionQOS(t *testing.T) {
+	parts := []cluster.Partition{gpu(cluster.Rules{QOS: "part"})}
+	for _, c := range []struct {
+		flags     []string
+		job, part int64
+		starts    bool
+	}{{nil, 1, 8, true}, {nil, 8, 1, false}, {[]string{cluster.OverPartQOS}, 1, 8, false}, {[]string{cluster.OverPartQOS}, 8, 1, true}} {
+		b := limited(cluster.Limits{QOS: []cluster.QOS{{Name: "normal", Flags: c.flags, Caps: caps(cluster.GrpTRES, "gres/gpu", c.job)},
+			{Name: "part", Caps: caps(cluster.GrpTRES, "gres/gpu", c.part)}}}, parts, runs("nlp", "bob", "normal", 1))
+		if _, why := b.Of(job("nlp")); (why == "") != c.starts {
+			t.Errorf("%+v: %q", c, why)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/admit"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
@@ -19,6 +20,7 @@ type Nodes struct {
 	Site     *place.Site
 	possible *prober // on all nodes, without reservations of others
 	rules    admit.Book
+	alone    bool // eligible jobs must fit the limits all together: the chooser does not look at them
 	room     []ltgf.Claimant
 	refused  refused
 }
@@ -41,6 +43,8 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 	if len(f.Snapshot.Reservations) > 0 {
 		open = newProber(f.Site, f.Pools, f.Now, place.View{Reserved: true})
 	}
+	f.alone = f.Snapshot.Cells != nil
+	f.rules.Count(f.Books, func(i int) bool { return !f.alone && f.Ending(i) })
 	for i := range f.Jobs {
 		st := &f.Jobs[i]
 		if !st.Runs {
@@ -72,11 +76,22 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 				st.Why != cluster.ReasonStarting {
 				continue
 			}
+			if !running && st.Eligible && !f.rules.Wants(&f.Snapshot.Cases[i].Job) {
+				continue // the limits leave its tenant less: it may have its turn, but is due no more
+			}
 			byTenant[st.Tenant] = append(byTenant[st.Tenant],
 				ltgf.Claimant{Case: i, GPUs: gpus, Weight: Weight(f.Books, i), Pools: st.Pools})
 		}
 	}
 	return byTenant
+}
+
+// Limits returns the limits that a chooser must look at; nil = none.
+func (f *Nodes) Limits() lease.Limits {
+	if f.alone || !f.rules.Limits() {
+		return nil
+	}
+	return &f.rules
 }
 
 // roomByTenant returns an empty list with capacity for all its cases for every tenant.
@@ -158,6 +173,9 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 		}
 		st.Pools = f.fitting(i, -1, st.Pools)
 		st.Eligible = true
+		if f.alone && f.rules.Limits() {
+			f.rules.Take(i, true)
+		}
 		if r.First == 0 {
 			r.First = f.Now
 		}

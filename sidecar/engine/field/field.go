@@ -21,7 +21,8 @@ type Field struct {
 	Stops  *budget.Account
 	Site   *place.Site
 	Market *market.Market
-	Closed []string // nodes that are granted only as cells
+	Closed []string     // nodes that are granted only as cells
+	Limits lease.Limits // Slurm's; nil = none, or eligible jobs fit all together
 	room   Room
 }
 
@@ -33,7 +34,7 @@ type Room struct {
 
 // Open sets the field of a round.
 func (f *Field) Open(b *round.Books, stops *budget.Account, site *place.Site, m *market.Market) {
-	f.Books, f.Stops, f.Site, f.Market, f.Closed = b, stops, site, m, nil
+	f.Books, f.Stops, f.Site, f.Market, f.Closed, f.Limits = b, stops, site, m, nil, nil
 }
 
 // Spec returns the requirements of a job on its nodes.

@@ -38,6 +38,24 @@ type Board interface {
 	Prefer(who int)
 }
 
+// Room is when Slurm's limits leave room for a job.
+type Room int
+
+// Now, Later = when leases that end now have ended, Never = neither.
+const (
+	Now Room = iota
+	Later
+	Never
+)
+
+// Limits are Slurm's limits on what jobs use together. Jobs are cases. Package admit implements it.
+type Limits interface {
+	// Room tells when there is room for a job that waits, or that gives up its lease otherwise.
+	Room(i int) Room
+	// Take counts a job from now on, or from the time when leases that end now have ended.
+	Take(i int, now bool)
+}
+
 // Share is a tenant's entitlement in a pool, and its use of it.
 type Share struct {
 	Behind      cluster.Span // with every lease in force charged to its end
@@ -93,6 +111,7 @@ type Input struct {
 	Claims    []Claimed
 	Trials    []Trial
 	Lanes     []Lane         // by pool; nil = no lanes
+	Limits    Limits         // nil = no limits
 	Mechanism Mechanism      // nil = tenants queue for all GPUs
 	Parties   []int          // by candidate, with a mechanism
 	Workspace []round.Passed // memory for the Passed of the choice; its content is ignored
@@ -138,6 +157,7 @@ type chooser struct {
 	board    Board
 	choice   Choice
 	settled  []bool   // by candidate: it has a lease
+	kept     []Room   // by candidate, with limits: when there is room that is kept for it, without a lease; Never = there is none
 	served   []served // by pool
 	claimed  [][]int  // GPUs of claims, by tenant and pool
 	reclaims int
@@ -176,6 +196,9 @@ func Choose(in Input, board Board, npools int) Choice {
 	}
 	c.choice.Passed = slices.Grow(in.Workspace[:0], len(in.Candidates))[:len(in.Candidates)]
 	clear(c.choice.Passed)
+	if in.Limits != nil {
+		c.kept = slices.Repeat([]Room{Never}, len(in.Candidates))
+	}
 	c.openLanes(npools)
 	paid := c.serveClaims(c.Claims)
 	paid = append(paid, c.serveTrials(c.Trials)...)
@@ -223,6 +246,7 @@ func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
 			paid = append(paid, payment{k.Tenant, cl.InPool, k.GPUs, g.End.Sub(g.At)})
 			continue
 		}
+		keep(c, cl.Candidate) // from other jobs, as the nodes
 		c.board.Claim(cl.Nodes, cl.At)
 		c.claimed[k.Tenant][cl.InPool] += k.GPUs
 		c.choice.Passed[cl.Candidate] = round.Passed{Code: cluster.ReasonClaim, Pool: cl.InPool}
@@ -322,11 +346,12 @@ func renewResting(c *chooser, renewed []int) []int {
 			continue
 		}
 		gang := slices.ContainsFunc(c.choice.Due, func(d Due) bool { return d.Pool == k.Pools[0] && !c.settled[d.Candidate] })
-		if gang || !c.board.Renew(k.Case) {
+		if gang || !renewable(c, k) {
 			c.choice.Passed[i].Code = cluster.ReasonNotice
 			continue
 		}
 		c.settled[i] = true
+		counts(c, k)
 		renewed = append(renewed, i)
 	}
 	return renewed
@@ -407,7 +432,7 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 func (c *chooser) lease(h *queues, q *queue, i int) {
 	k := &c.Candidates[i]
 	if k.Running {
-		if c.board.Renew(k.Case) {
+		if renewable(c, k) {
 			c.renew(q, i)
 			return
 		}
@@ -521,10 +546,21 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 		}
 	}
 	k := &c.Candidates[i]
+	when := room(c, i)
+	if when == Never {
+		return Grant{}, false
+	}
 	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.Now, End: max(k.End, Next(c.Now, c.Settings)),
 		Displace: displace, Spares: spares, Stops: !k.Binds, Max: most})
 	if !ok {
 		return Grant{}, false
+	}
+	if when == Later && !k.Running && p.At <= c.Now {
+		keep(c, i) // a lease that ends now makes room for it, and is not renewed
+		return Grant{}, false
+	}
+	if c.Limits != nil && !c.settled[i] && c.kept[i] == Never {
+		c.Limits.Take(k.Case, !k.Running && p.At <= c.Now)
 	}
 	c.board.Take(p)
 	c.reclaims += len(p.Displaced)
@@ -534,6 +570,38 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	c.choice.Passed[i] = round.Passed{}
 	c.choice.Grants = append(c.choice.Grants, g)
 	return g, true
+}
+
+// room tells when the limits have room for a candidate's new lease.
+func room(c *chooser, i int) Room {
+	switch {
+	case c.Limits == nil || c.settled[i]: // a job that moves counts already
+		return Now
+	case c.kept[i] != Never:
+		return c.kept[i]
+	}
+	return c.Limits.Room(c.Candidates[i].Case)
+}
+
+// keep keeps the limits' room for a waiting candidate without a lease.
+func keep(c *chooser, i int) {
+	if k := &c.Candidates[i]; c.Limits != nil && !k.Running && c.kept[i] == Never {
+		if c.kept[i] = c.Limits.Room(k.Case); c.kept[i] != Never {
+			c.Limits.Take(k.Case, c.kept[i] == Now)
+		}
+	}
+}
+
+// renewable renews a running candidate's lease on the board, if the limits leave it its part.
+func renewable(c *chooser, k *Candidate) bool {
+	return (c.Limits == nil || c.Limits.Room(k.Case) != Never) && c.board.Renew(k.Case)
+}
+
+// counts counts a renewed lease.
+func counts(c *chooser, k *Candidate) {
+	if c.Limits != nil {
+		c.Limits.Take(k.Case, false)
+	}
 }
 
 // passOver records why a candidate has got nothing so far.

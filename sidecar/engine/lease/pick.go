@@ -68,7 +68,7 @@ func (k *Candidate) stays(pool int) bool { return k.Running && k.Pools[0] == poo
 func (c *chooser) pick(q *queue, x Pick, picked []bool) {
 	k := &c.Candidates[x.Candidate]
 	if k.stays(x.Pool) {
-		if c.board.Renew(k.Case) {
+		if renewable(c, k) {
 			c.renew(q, x.Candidate)
 			return
 		}
@@ -101,6 +101,7 @@ func (c *chooser) instead(x Pick, picked []bool) int {
 func (c *chooser) renew(q *queue, i int) {
 	k := &c.Candidates[i]
 	c.settled[i] = true
+	counts(c, k)
 	c.choice.Renewed = append(c.choice.Renewed, i)
 	c.choice.Passed[i] = round.Passed{}
 	c.bind(k, q.pool)

@@ -73,7 +73,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	if touch == cluster.ObserveOnly {
 		passed = &x.passed[1]
 	}
-	in.Workspace = *passed
+	in.Workspace, in.Limits = *passed, f.Limits
 	x.occupy(board, in, touch)
 	moving := []cluster.Claim(nil)
 	if touch == cluster.FullControl {
@@ -248,7 +248,7 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 	}
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]
-		if x.IsClaimed(k.Key) || x.Leases[k.Case] != nil {
+		if x.IsClaimed(k.Key) || x.Leases[k.Case] != nil || in.Limits != nil && in.Limits.Room(k.Case) == lease.Never {
 			continue
 		}
 		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Max: -1}
@@ -257,6 +257,9 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 		}
 		if found, ok := board.Fit(ask); ok {
 			board.Take(found)
+			if in.Limits != nil {
+				in.Limits.Take(k.Case, false)
+			}
 			x.Claims = append(x.Claims, x.Claim(k.Key, x.Pools[d.Pool], found.Nodes, found.At))
 		}
 	}

@@ -249,7 +249,7 @@ func (x *contest) ripens(gap, closing cluster.Span) {
 func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	x := r.contest
 	q := queueOf(k)
-	if x.Rows.At(q, pool).Entitlement == 0 || r.most == 0 || slices.Contains(k.Idle, pool) {
+	if x.Limits != nil && x.Limits.Room(k.Case) != lease.Now || x.Rows.At(q, pool).Entitlement == 0 || r.most == 0 || slices.Contains(k.Idle, pool) {
 		return false
 	}
 	end := r.ends()
@@ -272,6 +272,9 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 		return false
 	}
 	r.board.Take(found)
+	if x.Limits != nil {
+		x.Limits.Take(k.Case, true)
+	}
 	r.served++
 	*r.behind.At(q, pool) = behind
 	r.charge(int(k.User), k.GPUs, end)

@@ -1,0 +1,114 @@
+package cluster
+
+import (
+	compare "cmp"
+	"fmt"
+	"strings"
+)
+
+// The rules of limits, as sacctmgr names them.
+const (
+	GrpTRES           = "GrpTRES" // of all running jobs together
+	GrpJobs           = "GrpJobs"
+	MaxJobs           = "MaxJobs" // of a user in an account
+	MaxTRESPerUser    = "MaxTRESPerUser"
+	MaxJobsPerUser    = "MaxJobsPerUser"
+	MaxTRESPerAccount = "MaxTRESPerAccount"
+	MaxJobsPerAccount = "MaxJobsPerAccount"
+	MaxTRESPerJob     = "MaxTRESPerJob"
+	MaxTRESPerNode    = "MaxTRESPerNode"
+	MinTRESPerJob     = "MinTRESPerJob"
+	MaxWall           = "MaxWall"
+)
+
+// The flags of a QOS that change what starts, as the API names them.
+const (
+	OverPartQOS         = "OVERRIDE_PARTITION_QOS" // its limits come before those of the partition's QOS
+	PartitionMaxNodes   = "PARTITION_MAXIMUM_NODE" // its jobs may exceed the partition's MaxNodes, …
+	PartitionMinNodes   = "PARTITION_MINIMUM_NODE"
+	PartitionTimeLimit  = "PARTITION_TIME_LIMIT"
+	RequiresReservation = "REQUIRED_RESERVATION" // its jobs must name a reservation
+)
+
+// Cap is a limit.
+type Cap struct {
+	Rule string `json:"rule"`
+	// TRES is the limited resource in Slurm's names: "cpu", "mem" (in MB), "node", "gres/gpu", "gres/gpu:MODEL"; "" = jobs, or
+	// minutes with MaxWall.
+	TRES string `json:"tres,omitempty"`
+	Max  int64  `json:"max"`
+}
+
+// String writes the limit as Slurm does: "GrpTRES=gres/gpu=8", "GrpJobs=20".
+func (c Cap) String() string {
+	if c.TRES == "" {
+		return fmt.Sprintf("%s=%d", c.Rule, c.Max)
+	}
+	return fmt.Sprintf("%s=%s=%d", c.Rule, c.TRES, c.Max)
+}
+
+// Compare orders by rule, resource, amount.
+func (c Cap) Compare(o Cap) int {
+	return compare.Or(strings.Compare(c.Rule, o.Rule), strings.Compare(c.TRES, o.TRES), compare.Compare(c.Max, o.Max))
+}
+
+// Association is the limits of an account (User is empty), or of a user in an account, perhaps in one partition only.
+type Association struct {
+	Account   string `json:"account"`
+	User      string `json:"user_name,omitempty"`
+	Partition string `json:"partition,omitempty"`
+	Caps      []Cap  `json:"caps"`
+}
+
+// Compare orders by account, user, partition.
+func (a *Association) Compare(o *Association) int {
+	return compare.Or(strings.Compare(a.Account, o.Account), strings.Compare(a.User, o.User), strings.Compare(a.Partition, o.Partition))
+}
+
+// QOS is the limits of a QOS, and its flags that change what starts.
+type QOS struct {
+	Name  string   `json:"name"`
+	Flags []string `json:"flags,omitempty"` // sorted
+	Caps  []Cap    `json:"caps,omitempty"`
+}
+
+// Limits are the limits to which Slurm holds jobs, as of the last look at slurmdbd. They are empty where
+// AccountingStorageEnforce has no limits.
+type Limits struct {
+	Associations []Association `json:"associations,omitempty"` // in the order of Compare; those with limits
+	QOS          []QOS         `json:"qos,omitempty"`          // by name; those with limits or flags
+	// Others is what running jobs that are not among the jobs of an observation use.
+	Others []Use `json:"others,omitempty"`
+}
+
+// Use is what jobs of one account, user, QOS and partition use.
+type Use struct {
+	Account   string `json:"account"`
+	User      string `json:"user_name"`
+	QOS       string `json:"qos,omitempty"`
+	Partition string `json:"partition"`
+	Jobs      int64  `json:"jobs"`
+	CPUs      int64  `json:"cpus,omitempty"`
+	MemoryMB  int64  `json:"memory_mb,omitempty"`
+	Nodes     int64  `json:"nodes,omitempty"`
+}
+
+// Amount gives how much of a resource they use, as Cap.TRES names it. They hold no GPUs.
+func (u *Use) Amount(tres string) int64 {
+	switch tres {
+	case "":
+		return u.Jobs
+	case "cpu":
+		return u.CPUs
+	case "mem":
+		return u.MemoryMB
+	case "node":
+		return u.Nodes
+	}
+	return 0
+}
+
+// Compare orders by account, user, QOS, partition.
+func (u *Use) Compare(o *Use) int {
+	return compare.Or(strings.Compare(u.Account, o.Account), strings.Compare(u.User, o.User), strings.Compare(u.QOS, o.QOS), strings.Compare(u.Partition, o.Partition))
+}

@@ -1,0 +1,402 @@
+package admit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// meter is a limit on what the jobs of a set use together, and its use. All jobs of the set count, also those that another
+// limit of the same kind decides on.
+type meter struct {
+	of   string // "account nlp", "QOS high, user alice"
+	cap  cluster.Cap
+	used int64 // by jobs that run, or were granted a lease
+	next int64 // the same without leases that end now and are not renewed
+	want int64 // with the demand that counts as due
+	full string
+}
+
+// meterKey identifies a meter.
+type meterKey struct{ of, rule, tres string }
+
+// sharing are the rules that count what jobs use together.
+var sharing = []string{cluster.GrpTRES, cluster.GrpJobs, cluster.MaxJobs, cluster.MaxTRESPerUser, cluster.MaxJobsPerUser, cluster.MaxTRESPerAccount, cluster.MaxJobsPerAccount}
+
+// limit adds the limits of QOS and associations to a door. Of limits of the same kind on the same resource, that of the
+// partition's QOS comes before that of the job's QOS (the other way round with OverPartQOS), and both come before those of
+// associations. There all levels count (Slurm's resource limits, "hierarchy").
+func (b *Book) limit(d *door, k key) {
+	var qos []*cluster.QOS
+	if q := b.qos(k.qos); q != nil {
+		if qos, d.free = append(qos, q), q.Flags; d.no == "" && slices.Contains(q.Flags, cluster.RequiresReservation) {
+			d.no = "QOS " + q.Name + " has Flags=RequiresReservation" + changes
+		}
+	}
+	if d.rule != nil {
+		if q := b.qos(d.rule.Rules.QOS); q != nil && q.Name != k.qos {
+			if qos = append(qos, q); len(qos) == 2 && !slices.Contains(qos[0].Flags, cluster.OverPartQOS) {
+				qos[0], qos[1] = qos[1], qos[0]
+			}
+		}
+	}
+	decided := map[[2]string]bool{}
+	for _, q := range qos {
+		fresh := make([]bool, len(q.Caps))
+		for i, c := range q.Caps {
+			fresh[i] = !decided[[2]string{c.Rule, c.TRES}]
+			of := "QOS " + q.Name
+			switch c.Rule {
+			case cluster.MaxTRESPerUser, cluster.MaxJobsPerUser:
+				of += ", user " + k.user
+			case cluster.MaxTRESPerAccount, cluster.MaxJobsPerAccount:
+				of += ", account " + k.account
+			}
+			b.add(d, of, c, fresh[i])
+		}
+		for _, c := range q.Caps {
+			decided[[2]string{c.Rule, c.TRES}] = true
+			if c.Rule == cluster.MaxJobsPerUser || c.Rule == cluster.MaxJobsPerAccount {
+				decided[[2]string{cluster.MaxJobs, ""}] = true
+			}
+		}
+	}
+	user := b.association(k.account, k.user, d.name)
+	if user == nil {
+		user = b.association(k.account, k.user, "")
+	}
+	if user != nil {
+		for _, c := range user.Caps {
+			b.add(d, "user "+k.user+" in account "+k.account, c, !decided[[2]string{c.Rule, c.TRES}])
+		}
+	}
+	account := k.account
+	for range len(b.parent) + 1 { // a broken tree has no end
+		if account == "" {
+			break
+		}
+		if a := b.association(account, "", ""); a != nil {
+			for _, c := range a.Caps {
+				if c.Rule == cluster.GrpTRES || c.Rule == cluster.GrpJobs { // the others are defaults of its users, who have them
+					b.add(d, "account "+account, c, !decided[[2]string{c.Rule, c.TRES}])
+				}
+			}
+		}
+		account = b.parent[account]
+	}
+}
+
+// add adds a limit to a door: one that counts what jobs use together, or one for each job. checks is false if another
+// limit decides: then jobs only count.
+func (b *Book) add(d *door, of string, c cluster.Cap, checks bool) {
+	if !slices.Contains(sharing, c.Rule) {
+		if checks {
+			d.each = append(d.each, each{c, of + " has " + c.String() + changes})
+		}
+		return
+	}
+	k := meterKey{of, c.Rule, c.TRES}
+	at, ok := b.byKey[k]
+	if !ok {
+		at = len(b.meters)
+		b.meters = append(b.meters, meter{of: of, cap: c})
+		b.byKey[k] = at
+	}
+	d.counts = append(d.counts, at)
+	if checks {
+		d.checks = append(d.checks, at)
+	}
+}
+
+// changes says who can change a limit.
+const changes = "; an administrator can change it (sacctmgr)"
+
+// each is a limit for each job.
+type each struct {
+	cap  cluster.Cap
+	says string
+}
+
+func (b *Book) qos(name string) *cluster.QOS {
+	at, ok := slices.BinarySearchFunc(b.rules.QOS, name, func(q cluster.QOS, name string) int { return strings.Compare(q.Name, name) })
+	if !ok || name == "" {
+		return nil
+	}
+	return &b.rules.QOS[at]
+}
+
+func (b *Book) association(account, user, partition string) *cluster.Association {
+	want := cluster.Association{Account: account, User: user, Partition: partition}
+	at, ok := slices.BinarySearchFunc(b.rules.Associations, want, func(a, o cluster.Association) int { return a.Compare(&o) })
+	if !ok {
+		return nil
+	}
+	return &b.rules.Associations[at]
+}
+
+// amount gives how much of a resource a waiting job asks for, at least, or a running one holds.
+func amount(j *cluster.Job, tres string) int64 {
+	q := &j.Request
+	holds := j.State != cluster.Waiting && len(j.Holds) > 0
+	switch tres {
+	case "":
+		return 1
+	case "gres/gpu":
+		if holds {
+			return int64(j.GPUsHeld())
+		}
+		return int64(q.GPUs)
+	case "node":
+		if holds {
+			return nodes(j.Holds)
+		}
+		if q.PerNode > 0 {
+			return int64(max(q.Nodes, (q.GPUs+q.PerNode-1)/q.PerNode))
+		}
+		return int64(max(q.Nodes, 1))
+	case "cpu":
+		if !holds {
+			return int64(q.CPUs)
+		}
+		n := 0
+		for i := range j.Holds {
+			n += j.Holds[i].CPUs
+		}
+		return int64(n)
+	case "mem":
+		if !holds {
+			return q.MemoryMB
+		}
+		n := int64(0)
+		for i := range j.Holds {
+			n += j.Holds[i].MemoryMB
+		}
+		return n
+	}
+	model, ok := strings.CutPrefix(tres, "gres/gpu:")
+	switch {
+	case !ok:
+		return 0
+	case holds:
+		n := 0
+		for i := range j.Holds {
+			if j.Holds[i].Model == model {
+				n += j.Holds[i].GPUs
+			}
+		}
+		return int64(n)
+	case q.Model == model:
+		return int64(q.GPUs)
+	}
+	return 0
+}
+
+func nodes(holds []cluster.Holding) int64 {
+	n := int64(0)
+	for i := range holds {
+		if i == 0 || holds[i].Node != holds[i-1].Node {
+			n++
+		}
+	}
+	return n
+}
+
+// exceeds gives the limit for each job that a job exceeds, in words; "" = none. A limit on what jobs use together is one, too,
+// if the job alone exceeds it.
+func (b *Book) exceeds(d *door, j *cluster.Job) string {
+	for i := range d.each {
+		e := &d.each[i]
+		n := int64(0)
+		switch e.cap.Rule {
+		case cluster.MinTRESPerJob:
+			if amount(j, e.cap.TRES) < e.cap.Max {
+				return e.says
+			}
+			continue
+		case cluster.MaxWall:
+			if n = int64((j.Limit + cluster.Minute - 1) / cluster.Minute); j.Limit == 0 {
+				continue // Slurm lowers it
+			}
+		case cluster.MaxTRESPerJob:
+			n = amount(j, e.cap.TRES)
+		case cluster.MaxTRESPerNode:
+			n = onANode(j, e.cap.TRES)
+		}
+		if n > e.cap.Max {
+			return e.says
+		}
+	}
+	for _, at := range d.checks {
+		if m := &b.meters[at]; amount(j, m.cap.TRES) > m.cap.Max {
+			return m.of + " has " + m.cap.String() + ", less than the job asks for" + changes
+		}
+	}
+	return ""
+}
+
+// onANode gives how much of a resource a job needs on one of its nodes, at least.
+func onANode(j *cluster.Job, tres string) int64 {
+	q := &j.Request
+	all := amount(j, tres)
+	switch {
+	case tres == "cpu":
+		return int64(cpusOnANode(q))
+	case q.PerNode > 0:
+		return all * int64(q.PerNode) / int64(max(q.GPUs, q.PerNode))
+	case q.MaxNodes > 0:
+		return (all + int64(q.MaxNodes) - 1) / int64(q.MaxNodes)
+	}
+	return 0
+}
+
+// Count opens the meters: jobs that run, or were granted a lease, use their part. ends tells whether a case's lease is up
+// for renewal.
+func (b *Book) Count(x *round.Books, ends func(i int) bool) {
+	if b.rules == nil || len(b.rules.Associations)+len(b.rules.QOS) == 0 {
+		return
+	}
+	for i := range b.rules.Others {
+		o := &b.rules.Others[i]
+		b.other(o)
+	}
+	b.cases = x
+	for i := range x.Jobs {
+		st := &x.Jobs[i]
+		j := &x.Snapshot.Cases[i].Job
+		granted := st.Waits && x.Leases[i] != nil && x.Leases[i].State == cluster.Granted
+		if !st.Live || !st.Runs && !granted || len(j.Partitions) == 0 {
+			continue
+		}
+		b.take(j, true, !ends(i))
+	}
+	for i := range b.meters {
+		b.meters[i].want = b.meters[i].used
+	}
+}
+
+// other counts the jobs that the snapshot has no case of.
+func (b *Book) other(o *cluster.Use) {
+	d := b.first(&cluster.Job{Account: o.Account, User: o.User, QOS: o.QOS, Partitions: []string{o.Partition}})
+	for _, at := range d.counts {
+		m := &b.meters[at]
+		n := o.Amount(m.cap.TRES)
+		m.used, m.next = m.used+n, m.next+n
+	}
+}
+
+// first gives the door of a job that runs, and of the first partition of others.
+func (b *Book) first(j *cluster.Job) *door {
+	return &b.class(j).doors[0]
+}
+
+// take counts a job.
+func (b *Book) take(j *cluster.Job, now, next bool) {
+	d := b.first(j)
+	for _, at := range d.counts {
+		m := &b.meters[at]
+		n := amount(j, m.cap.TRES)
+		if now {
+			m.used += n
+		}
+		if next {
+			m.next += n
+		}
+	}
+}
+
+// room tells whether the limits leave room for a job at a door, and else which one does not.
+func (b *Book) room(d *door, j *cluster.Job) (lease.Room, int) {
+	out := lease.Now
+	for _, at := range d.checks {
+		m := &b.meters[at]
+		n := amount(j, m.cap.TRES)
+		if m.next+n > m.cap.Max {
+			return lease.Never, at
+		}
+		if m.used+n > m.cap.Max {
+			out = lease.Later
+		}
+	}
+	return out, -1
+}
+
+// says words a limit that leaves no room.
+func (m *meter) says() string {
+	if m.full == "" {
+		m.full = fmt.Sprintf("%s is at %s; %d in use%s", m.of, m.cap, m.used, changes)
+	}
+	return m.full
+}
+
+// Room tells whether the limits leave room for a case's job: now, when leases that end now have ended, or neither.
+func (b *Book) Room(i int) lease.Room {
+	d, room := b.entrance(&b.cases.Snapshot.Cases[i].Job)
+	if d == nil {
+		return lease.Now
+	}
+	return room
+}
+
+// entrance gives the door through which a job starts soonest.
+func (b *Book) entrance(j *cluster.Job) (*door, lease.Room) {
+	if len(j.Partitions) == 0 {
+		return nil, lease.Now
+	}
+	c := b.class(j)
+	var best *door
+	found := lease.Never
+	for i := range c.doors {
+		d := &c.doors[i]
+		if d.no != "" || d.exceeds(j) != "" || b.exceeds(d, j) != "" {
+			continue
+		}
+		if room, _ := b.room(d, j); best == nil || room < found {
+			best, found = d, room
+		}
+	}
+	return best, found
+}
+
+// Take counts a case's job from now on, or from the time when leases that end now have ended.
+func (b *Book) Take(i int, now bool) {
+	j := &b.cases.Snapshot.Cases[i].Job
+	d, _ := b.entrance(j)
+	if d == nil {
+		return
+	}
+	for _, at := range d.counts {
+		m := &b.meters[at]
+		n := amount(j, m.cap.TRES)
+		if m.next += n; now {
+			m.used += n
+		}
+	}
+}
+
+// Wants tells whether the demand of a case's waiting job may count as due, and counts it. The limits cap what is due.
+func (b *Book) Wants(j *cluster.Job) bool {
+	if !b.limits || len(b.meters) == 0 {
+		return true
+	}
+	d, _ := b.entrance(j)
+	if d == nil {
+		return true
+	}
+	for _, at := range d.checks {
+		if m := &b.meters[at]; m.want+amount(j, m.cap.TRES) > m.cap.Max {
+			return false
+		}
+	}
+	for _, at := range d.counts {
+		m := &b.meters[at]
+		m.want += amount(j, m.cap.TRES)
+	}
+	return true
+}
+
+// Limits tells whether jobs use limits together.
+func (b *Book) Limits() bool { return b.limits && len(b.meters) > 0 }

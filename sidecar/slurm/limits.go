@@ -1,0 +1,227 @@
+package slurm
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Limits of associations and QOS come from slurmdbd, in the same form from both API ages. Their use is counted from
+// the jobs.
+
+// enforcesLimits tells whether Slurm holds jobs to limits at all (AccountingStorageEnforce).
+func enforcesLimits(conf map[string]string) bool {
+	for word := range strings.SplitSeq(strings.ToLower(conf[confEnforce]), ",") {
+		switch strings.TrimSpace(word) {
+		case "limits", "safe", "all":
+			return true
+		}
+	}
+	return false
+}
+
+// unreadTRES are resources whose limits are not read.
+type unreadTRES map[string]bool
+
+// lookQOS reads the limits of all QOS.
+func (c *Client) lookQOS(ctx context.Context, unread unreadTRES) ([]cluster.QOS, error) {
+	var all []cluster.QOS
+	_, err := c.list(ctx, c.dbPath("qos/"), "qos", 0, func(r *reader) error {
+		if q := r.qos(unread); r.junk == "" && q.Name != "" && len(q.Caps)+len(q.Flags) > 0 {
+			all = append(all, q)
+		}
+		return nil
+	}, func() { all = nil })
+	byName(all, func(q cluster.QOS) string { return q.Name })
+	return all, err
+}
+
+// noteUnread says which limits are not read.
+func (c *Client) noteUnread(unread unreadTRES) {
+	if len(unread) == 0 {
+		return
+	}
+	names := make([]string, 0, len(unread))
+	for name := range unread {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	c.notes.add("limits on %s are not read: jobs that wait for them are found by grants that do not start", strings.Join(names, ", "))
+}
+
+// caps collects limits.
+type caps struct {
+	list   []cluster.Cap
+	unread unreadTRES
+}
+
+// number adds a limit on a number.
+func (c *caps) number(r *reader, rule string) {
+	if n := r.number(); n.set && !n.infinite && n.n >= 0 {
+		c.list = append(c.list, cluster.Cap{Rule: rule, Max: min(n.n, mostMemory)})
+	}
+}
+
+// tres adds limits on resources.
+func (c *caps) tres(r *reader, rule string) {
+	r.array(func() {
+		var kind, name string
+		count := number{}
+		r.object(func(field string) {
+			switch field {
+			case "type":
+				kind = r.text()
+			case "name":
+				name = r.text()
+			case "count":
+				count = r.number()
+			default:
+				r.skip()
+			}
+		})
+		if name != "" {
+			kind += "/" + name
+		}
+		switch {
+		case !count.set || count.infinite || count.n < 0 || kind == "":
+		case kind == "cpu", kind == "mem", kind == "node", kind == "gres/gpu", strings.HasPrefix(kind, "gres/gpu:"):
+			c.list = append(c.list, cluster.Cap{Rule: rule, TRES: kind, Max: min(count.n, mostMemory)})
+		case c.unread != nil:
+			c.unread[rule+"="+kind] = true
+		}
+	})
+}
+
+// sorted gives the limits in order, each once.
+func (c *caps) sorted() []cluster.Cap {
+	slices.SortFunc(c.list, func(a, b cluster.Cap) int { return a.Compare(b) })
+	return slices.Compact(c.list)
+}
+
+// path walks into nested objects: f is called with the names down to a value, as "tres/per/job", and reads it if it returns true.
+func (r *reader) path(at string, f func(path string) bool) {
+	r.object(func(name string) {
+		here := at + name
+		switch {
+		case f(here):
+		case r.kind() == '{':
+			r.path(here+"/", f)
+		default:
+			r.skip()
+		}
+	})
+}
+
+// limits reads "max" of an association; a user's has what it inherits.
+func (r *reader) limits(c *caps) {
+	r.path("", func(path string) bool {
+		switch path {
+		case "jobs/per/count":
+			c.number(r, cluster.GrpJobs)
+		case "jobs/active":
+			c.number(r, cluster.MaxJobs)
+		case "jobs/per/wall_clock":
+			c.number(r, cluster.MaxWall)
+		case "tres/total":
+			c.tres(r, cluster.GrpTRES)
+		case "tres/per/job":
+			c.tres(r, cluster.MaxTRESPerJob)
+		case "tres/per/node":
+			c.tres(r, cluster.MaxTRESPerNode)
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+// qos reads a QOS with its limits.
+func (r *reader) qos(unread unreadTRES) cluster.QOS {
+	var q cluster.QOS
+	c := caps{unread: unread}
+	r.object(func(name string) {
+		switch name {
+		case "name":
+			q.Name = r.text()
+		case "flags":
+			for _, f := range r.names() {
+				if f == cluster.OverPartQOS || f == cluster.PartitionMaxNodes || f == cluster.PartitionMinNodes || f == cluster.PartitionTimeLimit || f == cluster.RequiresReservation {
+					q.Flags = append(q.Flags, f)
+				}
+			}
+		case "limits":
+			r.path("", func(path string) bool {
+				switch path {
+				case "max/active_jobs/count":
+					c.number(r, cluster.GrpJobs)
+				case "max/jobs/active_jobs/per/user":
+					c.number(r, cluster.MaxJobsPerUser)
+				case "max/jobs/active_jobs/per/account":
+					c.number(r, cluster.MaxJobsPerAccount)
+				case "max/wall_clock/per/job":
+					c.number(r, cluster.MaxWall)
+				case "max/tres/total":
+					c.tres(r, cluster.GrpTRES)
+				case "max/tres/per/user":
+					c.tres(r, cluster.MaxTRESPerUser)
+				case "max/tres/per/account":
+					c.tres(r, cluster.MaxTRESPerAccount)
+				case "max/tres/per/job":
+					c.tres(r, cluster.MaxTRESPerJob)
+				case "max/tres/per/node":
+					c.tres(r, cluster.MaxTRESPerNode)
+				case "min/tres/per/job":
+					c.tres(r, cluster.MinTRESPerJob)
+				default:
+					return false
+				}
+				return true
+			})
+		default:
+			r.skip()
+		}
+	})
+	q.Caps = c.sorted()
+	return q
+}
+
+// use is what a running job that concerns no GPU node uses of limits.
+func use(w *wireJob) *cluster.Use {
+	got := parseTres(w.got)
+	partition := ""
+	if len(w.partition) > 0 {
+		partition = w.partition[0]
+	}
+	return &cluster.Use{Account: w.account, User: w.user, QOS: w.qos, Partition: partition, Jobs: 1,
+		CPUs: int64(got.cpus), MemoryMB: got.memoryMB, Nodes: int64(max(got.nodes, w.nodeCount))}
+}
+
+// others sums what jobs that concern no GPU node use, sorted.
+func (s *seen) others() []cluster.Use {
+	sums := map[cluster.Use]*cluster.Use{}
+	var out []*cluster.Use
+	for _, rec := range s.records {
+		if rec.use == nil || len(rec.jobs) > 0 {
+			continue
+		}
+		of := cluster.Use{Account: rec.use.Account, User: rec.use.User, QOS: rec.use.QOS, Partition: rec.use.Partition}
+		sum := sums[of]
+		if sum == nil {
+			sum = &of
+			sums[of] = sum
+			out = append(out, sum)
+		}
+		sum.Jobs += rec.use.Jobs
+		sum.CPUs += rec.use.CPUs
+		sum.MemoryMB += rec.use.MemoryMB
+		sum.Nodes += rec.use.Nodes
+	}
+	slices.SortFunc(out, func(a, b *cluster.Use) int { return a.Compare(b) })
+	var list []cluster.Use
+	for _, u := range out {
+		list = append(list, *u)
+	}
+	return list
+}
