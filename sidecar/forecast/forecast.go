@@ -89,7 +89,7 @@ func Make(ctx context.Context, q *Question) (*Forecast, error) {
 		return nil, fmt.Errorf("round %d has no healthy node with GPUs", q.Snapshot.Round)
 	}
 	h := learn(&q.Past)
-	none := s.addJobs(q.Snapshot, q.Plan.State.Records, h)
+	none := s.addJobs(q.Snapshot, q.Plan, h)
 	if q.Future != nil {
 		h.await(q.Future, s, horizon)
 	} else {

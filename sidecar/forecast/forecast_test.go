@@ -187,10 +187,13 @@ func TestNone(t *testing.T) {
 	w.add("a", 1, "", 0)
 	w.add("a", 1, "", 0)
 	w.snap.Overrides = []cluster.Override{{Kind: cluster.Freeze, Scope: "job", Name: "6"}}
+	w.add("a", 1, "", 0)
+	w.plan.Statuses = []cluster.JobStatus{{Job: 7, Reason: cluster.Reason{Code: cluster.ReasonRule, Note: "account a is at GrpTRES=gres/gpu=1; 1 in use"}}}
 	q := w.ask()
 	q.Known[5] = cluster.Hour
 	f := w.forecast(t, q)
-	for key, why := range map[cluster.JobKey]string{1: "it waits for something else than GPUs: held", 3: "no node in use can serve it", 4: "fairlease leaves it alone", 5: "", 6: "an administrator has frozen it"} {
+	for key, why := range map[cluster.JobKey]string{1: "it waits for something else than GPUs: held", 3: "no node in use can serve it", 4: "fairlease leaves it alone", 5: "", 6: "an administrator has frozen it",
+		7: "Slurm's rules do not let it start: account a is at GrpTRES=gres/gpu=1; 1 in use"} {
 		if f[key].Why != why {
 			t.Errorf("job %d: %q, want %q", key, f[key].Why, why)
 		}
@@ -285,7 +288,7 @@ func TestRunsKeepTheirBooks(t *testing.T) {
 		w.snap.Settings.NewSharePercent, w.snap.Settings.Patience = 50, rapid.SampledFrom([]cluster.Span{0, cluster.Hour}).Draw(t, "patience")
 		w.snap.Settings.StopAllowance = rapid.SampledFrom([]cluster.Span{0, 15 * cluster.Minute}).Draw(t, "allowance")
 		s, h := survey(&w.snap, &w.plan), learn(&p)
-		s.addJobs(&w.snap, nil, h)
+		s.addJobs(&w.snap, &cluster.Plan{}, h)
 		h.arrive(&p, s)
 		closed := s.closures([]Closed{{Nodes: []string{"n00"}, From: begin.Add(cluster.Hour), Until: begin.Add(3 * cluster.Hour)}})
 		r := newRun(s, h, 3, 5, 12*cluster.Hour, closed)

@@ -270,9 +270,17 @@ func (s *site) order(j *cluster.Job) *ranks {
 	return out
 }
 
-// addJobs adds the jobs of a snapshot that run or may run. It returns, by key, why the others have no forecast.
-func (s *site) addJobs(snap *cluster.Snapshot, records []cluster.Record, h *history) map[cluster.JobKey]string {
+// addJobs adds the jobs of a snapshot that run or may run. It returns, by key, why the others have no forecast: so jobs that
+// Slurm's own rules do not let start, by the plan's statuses.
+func (s *site) addJobs(snap *cluster.Snapshot, plan *cluster.Plan, h *history) map[cluster.JobKey]string {
 	none := map[cluster.JobKey]string{}
+	records := plan.State.Records
+	forbidden := map[cluster.JobKey]string{}
+	for i := range plan.Statuses {
+		if v := &plan.Statuses[i]; v.Reason.Code == cluster.ReasonRule {
+			forbidden[v.Job] = v.Reason.Note
+		}
+	}
 	speedups := engine.SpeedupsOf(*snap)
 	paces := map[*profile.Speedup]*pace{} // of jobs of a type
 	for i := range snap.Cases {
@@ -282,6 +290,10 @@ func (s *site) addJobs(snap *cluster.Snapshot, records []cluster.Record, h *hist
 			r = &records[k]
 		}
 		if c.Gone || x.State == cluster.Done || x.Request.GPUs == 0 && len(x.Holds) == 0 {
+			continue
+		}
+		if rule := forbidden[r.Key]; rule != "" {
+			none[r.Key] = "Slurm's rules do not let it start: " + rule
 			continue
 		}
 		var p *pace
