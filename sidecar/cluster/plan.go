@@ -34,7 +34,8 @@ const (
 	// Lock makes or extends the reservation Reservation of Licenses until Until. No job that
 	// requests such a licence can start meanwhile.
 	Lock Verb = "lock"
-	// Gate sets the begin time of a waiting job to Until, or makes it request our licence.
+	// Gate sets the begin time of a waiting job to Until, or makes it request our licence. A running
+	// job gets the licence for its next requeue, or, with Unlock, loses it.
 	Gate Verb = "gate"
 	// Reserve makes the reservation Reservation on Nodes for Accounts until Until.
 	Reserve Verb = "reserve"

@@ -144,6 +144,9 @@ func (r *Release) actions(seen *cluster.Observation, first, last bool) todo {
 			if isOurs(j.Reservation) {
 				t.list = append(t.list, action(cluster.Release, j, cluster.Action{Reservation: j.Reservation, SiteFactor: had.SiteFactor}))
 			}
+			if j.Locked && j.State == cluster.Running {
+				t.list = append(t.list, action(cluster.Gate, j, cluster.Action{Unlock: true, Licenses: j.Licenses}))
+			}
 			if len(j.NodeList) > 0 && !hostlist.Same(j.NodeList, had.Nodes) {
 				t.pinned = append(t.pinned, j.ID)
 			}

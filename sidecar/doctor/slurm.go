@@ -215,7 +215,7 @@ func (f *findings) gate(c conf, cfg *config.Config) {
 	default:
 		n, err := strconv.ParseInt(total, 10, 64)
 		f.must(err == nil && n >= 100_000, Warn, "gate", "the licence "+cfg.Gate.License+" (Slurm has "+total+")",
-			"if fairlease is down for longer than gate.ttl, at most this many jobs can run", "raise it in Licenses of slurm.conf; 1000000 costs nothing")
+			"each waiting and each running job uses one, so at most this many jobs have gates, or can run where fairlease is down for longer than gate.ttl", "raise it in Licenses of slurm.conf; 1000000 costs nothing")
 	}
 }
 

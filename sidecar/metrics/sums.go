@@ -33,7 +33,7 @@ func sumsOf(p *cluster.Plan, waits cluster.Span) *sums {
 			continue
 		}
 		s.jobs[r.State]++
-		if r.Gate > p.At || r.Locked {
+		if r.Gate > p.At || r.Locked && r.State == cluster.Waiting {
 			s.gated++
 		}
 		if r.Aside != "" {

@@ -53,6 +53,11 @@ func (v *Virtual) change(j *work, a *cluster.Action) error {
 			v.unreserve(a.Reservation)
 		}
 	case cluster.Gate, cluster.RevokeGrant, cluster.Open, cluster.Grant:
+		if a.Verb == cluster.Gate && j.job.State == cluster.Running && (a.Lock || a.Unlock) {
+			j.job.Locked = a.Lock
+			v.moved(j)
+			return nil
+		}
 		if j.job.State != cluster.Waiting {
 			return fmt.Errorf("job %s is no longer pending", a.ID)
 		}

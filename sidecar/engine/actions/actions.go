@@ -26,6 +26,7 @@ func List(b *round.Books, fences map[string][]string) []cluster.Action {
 	out = w.raise(out, cluster.ReasonHandOver)
 	out = w.notices(out)
 	out = w.gates(out)
+	out = w.lockRunning(out)
 	return w.tidy(out)
 }
 

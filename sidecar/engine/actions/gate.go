@@ -126,6 +126,49 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 	return out
 }
 
+// A running job gets the licence back, so that it comes back behind its gate whoever requeues it. An attempt
+// to put it back is repeated for a while after the start, and then once an hour.
+const (
+	lockFirst = 2 * cluster.Minute
+	lockEvery = cluster.Hour
+)
+
+// lockRunning puts the licence on jobs that have started, and takes it off jobs that we no longer act on.
+func (w *writer) lockRunning(out []cluster.Action) []cluster.Action {
+	late, lacked := 0, cluster.JobID{}
+	for i := range w.Snapshot.Cases {
+		j := &w.Snapshot.Cases[i].Job
+		if j.State != cluster.Running || j.Locked && w.Jobs[i].Control == cluster.FullControl {
+			continue
+		}
+		st, r := &w.Jobs[i], &w.Records[i]
+		acting := (st.Control == cluster.FullControl || st.Control == cluster.NoReclaim) && !st.Ordered(cluster.Exempt)
+		ran, last := w.Now.Sub(j.Start), w.Snapshot.Ledger.At.Sub(j.Start)
+		due := ran < lockFirst || ran/lockEvery != last/lockEvery
+		switch {
+		case j.Locked && !acting && r.Pinned && st.Live:
+			var a *cluster.Action
+			out, a = w.add(out, cluster.Gate, i)
+			a.Reason.Code, a.Unlock, a.Licenses, a.SiteFactor, a.Suppressed = cluster.ReasonTidy, true, j.Licenses, 0, false
+		case !j.Locked && acting && w.lockable(j) && due && w.Leases[i] != nil && w.Leases[i].State != cluster.Ending:
+			var a *cluster.Action
+			out, a = w.add(out, cluster.Gate, i)
+			a.Reason.Code, a.Lock, a.Licenses, a.SiteFactor = cluster.ReasonGate, true, j.Licenses, 0
+			if ran >= lockFirst {
+				if late++; late == 1 {
+					lacked = j.ID
+				}
+			}
+		}
+	}
+	if late > 0 {
+		w.Report(cluster.Event{Kind: "gate_opened", Text: fmt.Sprintf(
+			"%d running jobs, the first of them %s, lacked the licence %s, so that a requeue could start them without a lease; they get it back",
+			late, lacked, w.Snapshot.License.Name)})
+	}
+	return out
+}
+
 // opened reports an event for a job without a lease that asked for our licence in the last round and no
 // longer does. It returns whether the job waits and asks for it now.
 func (w *writer) opened(i int) bool {
