@@ -30,6 +30,7 @@ const (
 	ReasonClaimed    Code = "claimed"    // the free GPUs are kept for another gang
 	ReasonBurst      Code = "burst"      // its tenant holds its maximum while others wait
 	ReasonLane       Code = "lane"       // it could never be stopped, and the remaining GPUs are kept for new jobs
+	ReasonBound      Code = "bound"      // it could never be stopped, and such jobs hold what they may of the due of absent tenants; see Bound
 	ReasonGather     Code = "gather"     // GPUs are gathered for it as unstoppable jobs end
 	ReasonLimit      Code = "limit"      // the limit of reclaims per round is reached
 	ReasonThreshold  Code = "threshold"  // not far enough behind to reclaim
@@ -99,6 +100,19 @@ type Reason struct {
 	Note  string `json:"note,omitempty"` // a message of Slurm or of an administrator, or a rule of Slurm's
 	// Budget is that of its tenant, if it is used up; nil = it is not, or matters not.
 	Budget *TenantBudget `json:"budget,omitempty"`
+	// Bound is the limit of jobs that cannot be stopped, if it holds the job back; nil = it does not.
+	Bound *BindLimit `json:"bound,omitempty"`
+}
+
+// BindLimit is why a job that could not be stopped gets no GPUs beyond its tenant's due.
+type BindLimit struct {
+	// Tenant is the one that is absent from most GPUs, and Kept the GPUs that are kept for all that are absent, until
+	// Until if they stay away. Of these, jobs that cannot be stopped may hold Max, and hold Held.
+	Tenant string   `json:"tenant"`
+	Kept   MicroGPU `json:"kept"`
+	Held   MicroGPU `json:"held,omitempty"`
+	Max    MicroGPU `json:"max,omitempty"`
+	Until  Instant  `json:"until"`
 }
 
 // Queuer is the kind of claimant that queues for GPUs.

@@ -55,7 +55,13 @@ type Settings struct {
 	// StopTotalMilli limits what stops may cost all jobs of a pool together, in thousandths of
 	// their run time; 0 = no limit.
 	StopTotalMilli int64 `json:"stop_total_milli,omitempty"`
-	StartCost      Span  `json:"start_cost,omitempty"`
+	// BindQuiet is how long a tenant must have wanted no GPUs until jobs of other tenants that cannot be stopped may hold
+	// all of its due; 0 = no limit on such jobs. BindHorizon is how soon such a job must end for the limit not to matter,
+	// in terms. BindMaxPercent of a pool's GPUs are not limited.
+	BindQuiet      Span `json:"bind_quiet,omitempty"`
+	BindHorizon    int  `json:"bind_horizon,omitempty"`
+	BindMaxPercent int  `json:"bind_max_percent,omitempty"`
+	StartCost      Span `json:"start_cost,omitempty"`
 	// Saves says how jobs save that have neither shown nor declared it. The first matching rule
 	// applies.
 	Saves []SavingRule `json:"saves,omitempty"`

@@ -180,7 +180,11 @@ type TenantPool struct {
 	Destroyed GPUTime `json:"destroyed,omitempty"`
 	// Young is the demand of jobs that can still be stopped, though not for long: the mean of
 	// about a day.
-	Young    MicroGPU `json:"young,omitempty"`
+	Young MicroGPU `json:"young,omitempty"`
+	// Wanted is what its jobs could use of its entitlement at WantedAt. It counts less as time passes, and the present
+	// demand replaces it as soon as that counts more; see Lately.
+	Wanted   MicroGPU `json:"wanted,omitempty"`
+	WantedAt Instant  `json:"wanted_at,omitempty"`
 	SelCarry int64    `json:"sel_carry,omitempty"`
 	// Alloc and Due are all-time integrals (eq. 11 and 9); Buckets are those of the window. Alloc
 	// omits work that our stops destroyed.
@@ -198,6 +202,16 @@ type TenantPool struct {
 
 // Own gives the tenant's current entitlement without repayments.
 func (t *TenantPool) Own() MicroGPU { return t.Entitlement - t.Repays }
+
+// Lately gives the part of its entitlement that the tenant is expected to want again: what it wanted last, less in
+// proportion to the time since then, and nothing after quiet.
+func (t *TenantPool) Lately(now Instant, quiet Span) MicroGPU {
+	left := quiet - now.Sub(t.WantedAt)
+	if left <= 0 || quiet <= 0 {
+		return 0
+	}
+	return MicroGPU(MulDiv(int64(t.Wanted), int64(min(left, quiet)), int64(quiet)))
+}
 
 // PoolAccount balances a pool to the GPU-millisecond:
 // Capacity = Tenants + Untouchable + Overhead + Idle + Bad.

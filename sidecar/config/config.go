@@ -31,6 +31,7 @@ type Config struct {
 	Lease    Lease    `yaml:"lease"`
 	Gate     Gate     `yaml:"gate"`
 	Stop     Stop     `yaml:"stop"`
+	Bind     Bind     `yaml:"bind"`
 	Start    Begin    `yaml:"start"`
 	Saves    []Saves  `yaml:"saves"`
 
@@ -154,6 +155,13 @@ type Stop struct {
 	Allowance Duration `yaml:"allowance"`
 	Overhead  Percent  `yaml:"overhead"`
 	Total     Percent  `yaml:"total"`
+}
+
+// Bind limits jobs that cannot be stopped, beyond what their tenants are due.
+type Bind struct {
+	Quiet   Duration `yaml:"quiet"`
+	Horizon int      `yaml:"horizon"`
+	Max     Percent  `yaml:"max"`
 }
 
 // Begin is the cost of a job's start, where it has not been measured.
@@ -305,6 +313,7 @@ func Default() *Config {
 			Signal: "USR1", SignalTo: "steps"},
 		Gate:      Gate{TTL: 10 * minute, License: "fairlease", SiteFactor: 1_000_000},
 		Stop:      Stop{Allowance: 15 * minute, Overhead: 2, Total: 3},
+		Bind:      Bind{Quiet: 12 * hour, Horizon: 4, Max: 5},
 		Start:     Begin{Cost: 5 * minute},
 		Reclaim:   Reclaim{Threshold: 15 * minute, Max: 100},
 		Recall:    Recall{FirstLease: true},
@@ -400,6 +409,7 @@ func (c *Config) Settings() cluster.Settings {
 		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,
 		RepayFloorPercent: int(c.Repay.Floor), CompactPercent: int(c.Compact.MaxCost),
 		StopAllowance: c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StopTotalMilli: 10 * int64(c.Stop.Total), StartCost: c.Start.Cost.Span(),
+		BindQuiet: c.Bind.Quiet.Span(), BindHorizon: c.Bind.Horizon, BindMaxPercent: int(c.Bind.Max),
 		RecallFirst: c.Recall.FirstLease, RecallNotice: c.Recall.Notice.Span(),
 		NewFirst: c.Jobs.NewFirst, NewSharePercent: int(c.Jobs.NewShare),
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,

@@ -32,7 +32,7 @@ type Schedule struct {
 type changes struct{ node *yaml.Node }
 
 // scheduled are the keys that a schedule may set, and the sections all of whose keys it may set.
-var scheduled = []string{"preset", "lease", "stop", "start", "saves", "reclaim", "recall", "compact", "credit", "burst", "repay", "users", "jobs", "tenants.weights",
+var scheduled = []string{"preset", "lease", "stop", "bind", "start", "saves", "reclaim", "recall", "compact", "credit", "burst", "repay", "users", "jobs", "tenants.weights",
 	"cells.chooser", "cells.affinity_wait", "cells.strict_qos", "cells.levels", "models.chooser", "models.estimate", "models.divide_every", "models.most_kinds", "models.prices"}
 
 // mayChange reports whether a schedule may set a key.

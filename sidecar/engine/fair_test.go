@@ -278,7 +278,7 @@ func (p *past) event() {
 }
 
 // After any history, a long enough time of full demand from all tenants makes all of them even. The rest of a
-// debt is at most five terms of the tenant's entitlement.
+// debt is at most six terms of the tenant's entitlement.
 //
 // "Long enough" is eight days plus two more spans: the largest debt at the pace of the floor, and the largest
 // credit at the pace of the burst limit. In eight days, protected jobs end and credit.cap falls below 1 %.
@@ -306,18 +306,19 @@ func TestAllAreEvenAfterASaturatedTime(t *testing.T) {
 		p.w.Run(8 * cluster.Day)
 		var pays, gets cluster.Span
 		for _, st := range p.w.Last.Tenants {
-			own := max((st.Entitlement-st.Repays)/2, 1)
+			own := max(st.Entitlement-st.Repays, 4)
 			if st.Owed < 0 {
-				pays = max(pays, cluster.Span(cluster.MulDiv(int64(-st.Owed), int64(cluster.WholeGPU), int64(own))))
+				gives := cluster.MulDiv(int64(own), int64(100-set.RepayFloorPercent), 100)
+				pays = max(pays, cluster.Span(cluster.MulDiv(int64(-st.Owed), int64(cluster.WholeGPU), gives)))
 			} else {
-				gets = max(gets, cluster.Span(cluster.MulDiv(int64(st.Owed), int64(cluster.WholeGPU), int64(2*own))))
+				gets = max(gets, cluster.Span(cluster.MulDiv(int64(st.Owed), int64(cluster.WholeGPU), int64(own))))
 			}
 		}
 		p.w.Run(pays + gets + 2*hour)
 		least, most := 2.0, 0.0
 		for _, st := range p.w.Last.Tenants {
 			own := st.Entitlement - st.Repays
-			if left := max(st.Owed, -st.Owed); left > cluster.GPUTime(cluster.MulDiv(int64(own), 5*int64(term), int64(cluster.WholeGPU))) {
+			if left := max(st.Owed, -st.Owed); left > cluster.GPUTime(cluster.MulDiv(int64(own), 6*int64(term), int64(cluster.WholeGPU))) {
 				t.Errorf("history %d: %s after %s: %s is owed %.2f GPU-hours at a due of %.2f GPUs", seed, p.w.Now().Sub(simtest.Start), pays+gets, st.Tenant, st.Owed.Hours(), float64(own)/1e6)
 			}
 			rho := float64(st.Rho)/1e6 + p.outstanding(&st)

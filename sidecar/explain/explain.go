@@ -4,6 +4,7 @@ package explain
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -117,6 +118,15 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.ReasonLane: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits: once it runs, it cannot be stopped within its stop budget, and such jobs already hold what its tenant is due; the other GPUs are for young jobs and other tenants",
 			w.chance(r))
+	},
+	cluster.ReasonBound: func(w Words, r *cluster.Reason) string {
+		limit := ""
+		if b := r.Bound; b != nil {
+			limit = fmt.Sprintf("%s are kept for %s and other tenants that wanted them lately, at the latest until %s (bind.quiet), and such jobs hold %s of at most %s of these (bind.max)",
+				gpus(int((b.Kept+cluster.WholeGPU-1)/cluster.WholeGPU), r.Pool), b.Tenant, w.Time(b.Until), parts(b.Held), parts(b.Max))
+		}
+		return join("; ", "waits: once it runs, it cannot be stopped within its stop budget, and bound GPUs beyond their tenants' due are at their limit",
+			limit, "with a short time limit it may start (bind.horizon)")
 	},
 	cluster.ReasonGather: func(w Words, r *cluster.Reason) string {
 		return "is next: " + gpus(r.Need, r.Pool) + are(r.Need) + "gathered for it, as jobs that cannot be stopped end there; the end of the last one is not known"
@@ -265,6 +275,11 @@ func gpus(n int, model string) string {
 		return join(" ", model, what)
 	}
 	return join(" ", fmt.Sprint(n), model, what)
+}
+
+// parts words GPUs that need not be whole.
+func parts(gpus cluster.MicroGPU) string {
+	return strconv.FormatFloat(float64(gpus*100/cluster.WholeGPU)/100, 'f', -1, 64)
 }
 
 func are(n int) string {

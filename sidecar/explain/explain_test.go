@@ -55,7 +55,8 @@ func TestSentences(t *testing.T) {
 		full := cluster.Reason{Code: code, Pool: "v100", Need: 4, Free: 3, Behind: 2 * cluster.Minute, Other: "vision",
 			OtherBehind: cluster.Hour, Rank: 2, Until: now.Add(5 * cluster.Minute), For: 7, Note: "a note",
 			Cell: "rack", Chain: "h100-rack", Right: cluster.Guaranteed, Spent: cluster.Hour, Fits: 20 * cluster.Minute,
-			Budget: &cluster.TenantBudget{Since: now.Add(-cluster.Hour)}}
+			Budget: &cluster.TenantBudget{Since: now.Add(-cluster.Hour)},
+			Bound:  &cluster.BindLimit{Tenant: "nlp", Kept: 7_500_000, Held: 500_000, Max: 800_000, Until: now.Add(cluster.Hour)}}
 		bare := cluster.Reason{Code: code}
 		for _, r := range []cluster.Reason{full, bare} {
 			said := w.Reason(r)

@@ -63,6 +63,8 @@ select
         when 'claim' then format('%s GPUs (%s) are kept for it at %s', need_gpus, pool_words, until_words)
         when 'claimed' then format('what is free (%s GPUs) is kept for job %s; the next lease that could serve it ends at %s', free_gpus, coalesce(for_slurm_id, 'of another tenant'), until_words)
         when 'burst' then format('%s holds the most that it may while others wait; it is %s', queuer, stands(behind_ms))
+        when 'lane' then 'could not be stopped once it runs, and such jobs hold what its tenant is due; the rest is for young jobs and other tenants'
+        when 'bound' then format('could not be stopped once it runs, and such jobs hold what they may beyond their tenants'' due (bind.max); GPUs (%s) are kept for absent tenants, at the latest until %s', pool_words, until_words)
         when 'limit' then 'its turn, but the limit of reclaims a round is reached: next round'
         when 'threshold' then format('%s is %s, not far enough behind the others to end a running lease', queuer, stands(behind_ms))
         when 'inactive' then format('could not start even on an empty cluster: %s', coalesce(nullif(inactive, ''), note))

@@ -160,6 +160,19 @@ func (a *Account) Binds(i int, t cluster.Instant) bool {
 	return t.Sub(a.Now) > max(BoundFor, 2*a.Settings.Term) || !j.May(rule, t, a.Notice(i))
 }
 
+// EndsSoon reports whether the time limit of a job that starts or continues now ends it within the horizon of binding
+// (bind.horizon). The run times of jobs like it do not count: a user could run many short ones first.
+func EndsSoon(a *round.Books, i int) bool {
+	left := a.Limit(i)
+	if st := &a.Jobs[i]; st.Runs {
+		j := &a.Snapshot.Cases[i].Job
+		if left = j.Limit; left > 0 {
+			left = max(j.Start.Add(left+j.Suspend).Sub(a.Now), 1)
+		}
+	}
+	return left > 0 && left <= a.Settings.Term*cluster.Span(a.Settings.BindHorizon)
+}
+
 // Attempt returns the present attempt of a running case, or the attempt of a waiting case that would begin at
 // t.
 func (a *Account) Attempt(i int, t cluster.Instant) stop.Job {

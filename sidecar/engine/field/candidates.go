@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
@@ -38,10 +39,10 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			k.GPUs, k.Rho = l.GPUs, f.Steadied(r, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
 			k.Resting = Resting(f.Snapshot, i)
-			k.Binds = f.Stops.Binds(i, f.Stops.EndFor(i, max(l.End, f.Now)))
+			k.Binds = binding(f, i, f.Stops.EndFor(i, max(l.End, f.Now)))
 		} else {
 			k.End = f.Stops.EndFor(i, f.Now)
-			if k.Binds = f.Stops.Binds(i, k.End); k.Binds {
+			if k.Binds = binding(f, i, k.End); k.Binds != lease.Unbound {
 				k.End = lease.Unending
 			}
 			k.Aged = aged(r, k.GPUs, f.Settings.Term)
@@ -52,6 +53,17 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 	}
 	f.room.unsorted = out
 	return out
+}
+
+// binding tells how a lease that ends at t holds the GPUs of a job that starts or continues now.
+func binding(f *Field, i int, t cluster.Instant) lease.Binding {
+	switch {
+	case !f.Stops.Binds(i, t):
+		return lease.Unbound
+	case budget.EndsSoon(f.Books, i):
+		return lease.BindsShort
+	}
+	return lease.BindsLong
 }
 
 // Steadied returns the rho by which a running job is compared with waiting jobs of its tenant. It is computed

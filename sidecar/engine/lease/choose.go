@@ -62,9 +62,17 @@ type Share struct {
 	Entitlement cluster.MicroGPU
 	Own         cluster.MicroGPU // the entitlement without repayments; 0 = the same
 	Holds       int              // GPUs of leases that do not end now
-	Bound       int              // of these, GPUs of leases that can never be ended
+	Bound       int              // GPUs of leases that can never be ended
 	Owed        cluster.GPUTime  // GPU time of its share that others received
 	Lane        int              // GPUs kept for its young jobs
+	Long        int              // of Bound, GPUs of jobs that do not end soon
+	Away        Away
+}
+
+// Away is what a tenant wanted of its share lately and does not want now.
+type Away struct {
+	GPUs  cluster.MicroGPU
+	Until cluster.Instant // the end of this, if it wants nothing until then
 }
 
 // Tenant is a tenant with its candidates, in the order of Order.
@@ -162,9 +170,8 @@ type chooser struct {
 	claimed  [][]int  // GPUs of claims, by tenant and pool
 	reclaims int
 	burst    bool
-	anySpent bool    // a tenant has used up its budget
-	bound    []int   // GPUs, by pool
-	boundOf  [][]int // by tenant, then pool
+	anySpent bool // a tenant has used up its budget
+	bound    bindings
 	denied   []denial
 }
 
@@ -199,7 +206,7 @@ func Choose(in Input, board Board, npools int) Choice {
 	if in.Limits != nil {
 		c.kept = slices.Repeat([]Room{Never}, len(in.Candidates))
 	}
-	c.openLanes(npools)
+	c.bound = openBindings(&in, npools)
 	paid := c.serveClaims(c.Claims)
 	paid = append(paid, c.serveTrials(c.Trials)...)
 	queues := c.open(npools, paid)
@@ -421,7 +428,7 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 	if k.Running && !k.idles(q.pool) {
 		q.running--
 	}
-	if k.Binds && (k.Barred || !c.mayBind(q, k)) {
+	if k.Binds != Unbound && (k.Barred || !c.mayBind(q, k)) {
 		c.denied = append(c.denied, denial{q, i})
 		return
 	}
@@ -551,7 +558,7 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 		return Grant{}, false
 	}
 	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.Now, End: max(k.End, Next(c.Now, c.Settings)),
-		Displace: displace, Spares: spares, Stops: !k.Binds, Max: most})
+		Displace: displace, Spares: spares, Stops: k.Binds == Unbound, Max: most})
 	if !ok {
 		return Grant{}, false
 	}
@@ -566,7 +573,7 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	c.reclaims += len(p.Displaced)
 	g := Grant{Candidate: i, Pool: pool, Placement: p, End: Next(p.At, c.Settings)}
 	c.settled[i] = true
-	c.bind(k, pool)
+	c.bound.take(k, pool)
 	c.choice.Passed[i] = round.Passed{}
 	c.choice.Grants = append(c.choice.Grants, g)
 	return g, true
@@ -623,7 +630,7 @@ func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 		p.Code = cluster.ReasonThreshold
 	}
 	c.choice.Passed[i] = p
-	if p.Free >= k.GPUs && k.GPUs > 1 && !k.Running && !k.Binds && !k.IdleOnly {
+	if p.Free >= k.GPUs && k.GPUs > 1 && !k.Running && k.Binds == Unbound && !k.IdleOnly {
 		c.choice.Scattered = append(c.choice.Scattered, Due{i, q.pool})
 	}
 }
@@ -635,7 +642,7 @@ func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
 		return 0
 	}
 	// Claims keep off only leases that end after them, so they keep off no lease that has ended.
-	p, ok := c.board.Fit(Ask{Shape: k.Shape, Pool: pool, Now: c.Now, Displace: ofNobody, Stops: !k.Binds, Max: -1})
+	p, ok := c.board.Fit(Ask{Shape: k.Shape, Pool: pool, Now: c.Now, Displace: ofNobody, Stops: k.Binds == Unbound, Max: -1})
 	if !ok {
 		return 0
 	}

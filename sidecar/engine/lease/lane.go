@@ -1,6 +1,8 @@
 package lease
 
 import (
+	"cmp"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
@@ -14,6 +16,10 @@ type Lane struct {
 	GPUs  int // of the pool
 	Keeps int // lanes of all tenants
 	Bound int
+	// Limited is true if a tenant is absent. Of the GPUs that absent tenants are due, at most Most may then be bound for
+	// long.
+	Limited bool
+	Most    cluster.MicroGPU
 }
 
 // denial is a candidate that may not bind GPUs within its tenant's share.
@@ -22,25 +28,47 @@ type denial struct {
 	candidate int
 }
 
-// openLanes counts the bound GPUs before the choice begins.
-func (c *chooser) openLanes(npools int) {
-	c.bound, c.boundOf = make([]int, npools), make([][]int, len(c.Tenants))
-	for p := range c.Lanes {
-		c.bound[p] = c.Lanes[p].Bound
-	}
-	for t := range c.Tenants {
-		c.boundOf[t] = make([]int, npools)
-		for p := range c.Tenants[t].Shares {
-			c.boundOf[t][p] = c.Tenants[t].Shares[p].Bound
-		}
-	}
+// bindings counts GPUs by tenant, then pool, while leases are chosen.
+type bindings struct {
+	all   []int // bound ones of all tenants, by pool
+	of    [][]int
+	long  [][]int                // of these, those of jobs that do not end soon
+	holds [][]int                // GPUs of leases
+	told  [][]*cluster.BindLimit // by tenant, then pool: the limit that it has reached
 }
 
-// bind counts the GPUs of a candidate's lease if it binds them.
-func (c *chooser) bind(k *Candidate, pool int) {
-	if k.Binds {
-		c.bound[pool] += k.GPUs
-		c.boundOf[k.Tenant][pool] += k.GPUs
+// openBindings counts the GPUs before the choice begins.
+func openBindings(in *Input, npools int) bindings {
+	n := len(in.Tenants)
+	b := bindings{all: make([]int, npools), of: make([][]int, n), long: make([][]int, n), holds: make([][]int, n)}
+	for p := range in.Lanes {
+		b.all[p] = in.Lanes[p].Bound
+	}
+	cells := make([]int, 3*n*npools)
+	cut := func() (row []int) {
+		row, cells = cells[:npools], cells[npools:]
+		return row
+	}
+	for t := range in.Tenants {
+		b.of[t], b.long[t], b.holds[t] = cut(), cut(), cut()
+		for p := range in.Tenants[t].Shares {
+			sh := &in.Tenants[t].Shares[p]
+			b.of[t][p], b.long[t][p], b.holds[t][p] = sh.Bound, sh.Long, sh.Holds
+		}
+	}
+	return b
+}
+
+// take counts the GPUs of a candidate's lease.
+func (b *bindings) take(k *Candidate, pool int) {
+	b.holds[k.Tenant][pool] += k.GPUs
+	if k.Binds == Unbound {
+		return
+	}
+	b.all[pool] += k.GPUs
+	b.of[k.Tenant][pool] += k.GPUs
+	if k.Binds == BindsLong {
+		b.long[k.Tenant][pool] += k.GPUs
 	}
 }
 
@@ -56,7 +84,7 @@ func (c *chooser) mayBind(q *queue, k *Candidate) bool {
 		return true
 	}
 	sh := &c.Tenants[k.Tenant].Shares[q.pool]
-	beyond := Beyond(q.entitled, c.boundOf[k.Tenant][q.pool]+sh.Lane+k.GPUs)
+	beyond := Beyond(q.entitled, c.bound.of[k.Tenant][q.pool]+sh.Lane+k.GPUs)
 	return beyond == 0 || max(sh.Owed, k.Owed) >= Worth(beyond, beyondFor)
 }
 
@@ -70,18 +98,69 @@ func Worth(gpus cluster.MicroGPU, span cluster.Span) cluster.GPUTime {
 	return cluster.GPUTime(cluster.MulDiv(int64(gpus), int64(span), int64(cluster.WholeGPU)))
 }
 
-// bindRest gives denied candidates the GPUs that no other candidate took, except all tenants' lanes. Without
-// lanes, only barred candidates are denied.
+// bindRest gives denied candidates the GPUs that no other candidate took, except all tenants' lanes and what is kept
+// for absent tenants. Without lanes, only barred candidates are denied.
 func (c *chooser) bindRest(denied []denial) {
 	h := newQueues(nil, c.Settings.Threshold)
 	for _, d := range denied {
 		k, pool := &c.Candidates[d.candidate], d.queue.pool
-		switch {
-		case c.settled[d.candidate]:
-		case !k.Barred && (c.bound[pool] == 0 || c.bound[pool]+k.GPUs <= c.Lanes[pool].GPUs-c.Lanes[pool].Keeps):
-			c.lease(h, d.queue, d.candidate)
-		default:
-			c.choice.Passed[d.candidate] = round.Passed{Code: cluster.ReasonLane, Pool: pool, Free: c.board.Idle(pool), Behind: d.queue.behind}
+		if c.settled[d.candidate] {
+			continue
 		}
+		passed := round.Passed{Code: cluster.ReasonLane, Pool: pool, Free: c.board.Idle(pool), Behind: d.queue.behind}
+		if !k.Barred && (c.bound.all[pool] == 0 || c.bound.all[pool]+k.GPUs <= c.Lanes[pool].GPUs-c.Lanes[pool].Keeps) {
+			limit := c.limitOf(k, pool)
+			if limit == nil {
+				c.lease(h, d.queue, d.candidate)
+				continue
+			}
+			passed.Code, passed.Bound = cluster.ReasonBound, limit
+		}
+		c.choice.Passed[d.candidate] = passed
 	}
+}
+
+// limitOf returns the limit that keeps a candidate from binding GPUs beyond its tenant's share for long; nil = none
+// does. Every tenant that wants GPUs has had its turn, and keeps what it holds of its share. These GPUs and the
+// bound ones may take at most Most of the GPUs that absent tenants are due.
+func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
+	if len(c.Lanes) == 0 || !c.Lanes[pool].Limited || k.Binds != BindsLong {
+		return nil
+	}
+	lane := &c.Lanes[pool]
+	var away, kept, most cluster.MicroGPU
+	at := -1
+	for t := range c.Tenants {
+		sh, long := &c.Tenants[t].Shares[pool], c.bound.long[t][pool]
+		if t == k.Tenant {
+			long += k.GPUs
+		} else if away += sh.Away.GPUs; sh.Away.GPUs > most {
+			most, at = sh.Away.GPUs, t
+		}
+		kept += max(cluster.MicroGPU(long)*cluster.WholeGPU, min(cluster.MicroGPU(c.bound.holds[t][pool])*cluster.WholeGPU, cmp.Or(sh.Own, sh.Entitlement)))
+	}
+	over := min(away, kept+away-cluster.MicroGPU(lane.GPUs)*cluster.WholeGPU)
+	own := &c.Tenants[k.Tenant].Shares[pool]
+	within := Beyond(cmp.Or(own.Own, own.Entitlement), c.bound.long[k.Tenant][pool]+k.GPUs) < cluster.WholeGPU // parts of a GPU do not count
+	if within || over <= lane.Most {
+		return nil
+	}
+	return c.bound.tell(k.Tenant, pool, func() *cluster.BindLimit {
+		return &cluster.BindLimit{Tenant: c.Tenants[at].Name, Kept: away, Until: c.Tenants[at].Shares[pool].Away.Until,
+			Held: max(over-cluster.MicroGPU(k.GPUs)*cluster.WholeGPU, 0), Max: lane.Most}
+	})
+}
+
+// tell returns the limit that a tenant has reached in a pool, made once.
+func (b *bindings) tell(tenant, pool int, limit func() *cluster.BindLimit) *cluster.BindLimit {
+	if b.told == nil {
+		b.told = make([][]*cluster.BindLimit, len(b.of))
+	}
+	if b.told[tenant] == nil {
+		b.told[tenant] = make([]*cluster.BindLimit, len(b.all))
+	}
+	if b.told[tenant][pool] == nil {
+		b.told[tenant][pool] = limit()
+	}
+	return b.told[tenant][pool]
 }

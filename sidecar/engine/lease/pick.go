@@ -51,7 +51,7 @@ func (c *chooser) servePicks(queues []*queue, npools int) {
 	for _, x := range picks {
 		k := &c.Candidates[x.Candidate]
 		q := at[account{k.Tenant, x.Pool}]
-		if q == nil || k.Binds && (k.Barred || !c.mayBind(q, k)) {
+		if q == nil || k.Binds != Unbound && (k.Barred || !c.mayBind(q, k)) {
 			continue
 		}
 		c.pick(q, x, picked)
@@ -89,7 +89,7 @@ func (c *chooser) instead(x Pick, picked []bool) int {
 	k := &c.Candidates[x.Candidate]
 	for _, i := range c.Tenants[k.Tenant].Jobs {
 		o := &c.Candidates[i]
-		if c.Parties[i] == c.Parties[x.Candidate] && o.GPUs == k.GPUs && !o.Running && !o.IdleOnly && !o.Binds && !picked[i] && !c.settled[i] && slices.Contains(o.Pools, x.Pool) {
+		if c.Parties[i] == c.Parties[x.Candidate] && o.GPUs == k.GPUs && !o.Running && !o.IdleOnly && o.Binds == Unbound && !picked[i] && !c.settled[i] && slices.Contains(o.Pools, x.Pool) {
 			picked[i] = true
 			return i
 		}
@@ -104,7 +104,7 @@ func (c *chooser) renew(q *queue, i int) {
 	counts(c, k)
 	c.choice.Renewed = append(c.choice.Renewed, i)
 	c.choice.Passed[i] = round.Passed{}
-	c.bind(k, q.pool)
+	c.bound.take(k, q.pool)
 	c.charge(q, k.GPUs, c.Settings.Term)
 	c.served[q.pool].renewed = true
 }

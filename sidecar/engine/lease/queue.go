@@ -24,11 +24,21 @@ type Candidate struct {
 
 	End      cluster.Instant // of a waiting job: the time by which its new lease can be ended; Unending = not before the job ends
 	Running  bool
-	Binds    bool // its next lease cannot be ended any more
+	Binds    Binding
 	Barred   bool // it runs on GPUs that are gathered for a gang, and must not bind them
 	IdleOnly bool // it takes only idle GPUs: it asks for that, or its last grants did not start
 	Priority
 }
+
+// Binding says whether a candidate's next lease can be ended.
+type Binding uint8
+
+// The bindings of a lease.
+const (
+	Unbound    Binding = iota // it can be ended
+	BindsShort                // it cannot, and its job ends soon (Settings.BindHorizon)
+	BindsLong                 // it cannot
+)
 
 // Priority decides a candidate's turn within its tenant.
 type Priority struct {

@@ -32,4 +32,5 @@ type Passed struct {
 	Other       string // the tenant served last in the pool
 	OtherBehind cluster.Span
 	For         cluster.JobKey // the job for which the free GPUs are kept
+	Bound       *cluster.BindLimit
 }

@@ -32,7 +32,7 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 	}
 	mover := func(c int) (place.Ask, cluster.GPUTime) {
 		k, l, j := &in.Candidates[at[c]], x.Leases[c], x.Stops.Stop(c)
-		return place.Ask{Shape: x.Site.Shape(x.Spec(c)), Pool: k.Pools[0], Now: x.Now, End: lease.Next(l.End, x.Settings), Stops: !k.Binds, Max: -1},
+		return place.Ask{Shape: x.Site.Shape(x.Spec(c)), Pool: k.Pools[0], Now: x.Now, End: lease.Next(l.End, x.Settings), Stops: k.Binds == lease.Unbound, Max: -1},
 			cluster.Times(k.GPUs, j.Cost(l.End, x.Settings.Notice))
 	}
 	type kind struct{ shape, pool int }

@@ -7,24 +7,34 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 )
 
-// lanes counts, in each pool, the GPUs that each tenant binds and those that its lane keeps for young jobs;
-// nil = no lanes.
+// lanes counts, in each pool, the GPUs that each tenant binds, those that its lane keeps for young jobs, and those
+// that it wanted lately and is expected to want again; nil = no lanes.
 func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
-	if f.Stops.Rule().Off() || f.JobsQueue {
+	if f.JobsQueue || f.Stops.Rule().Off() && (f.Settings.BindQuiet == 0 || !anyBinds(f)) {
 		return nil
 	}
 	out := make([]lease.Lane, len(f.Pools))
 	for p := range f.Pools {
 		a := &f.Ledger.Pools[p]
 		out[p].GPUs = a.GPUs - a.BadGPUs
+		out[p].Most = cluster.MicroGPU(out[p].GPUs*f.Settings.BindMaxPercent) * cluster.WholeGPU / 100
 	}
 	accounts := f.Accounts()
 	for t := range accounts.Rows() {
+		left := cluster.MicroGPU(0) // GPUs that it wanted lately and does not want now, in all pools
 		for p := range f.Pools {
 			row := accounts.At(t, p)
 			lane := int(min(row.Young, row.Own()/2) / cluster.WholeGPU)
 			tenants[t].Shares[p].Lane = lane
 			out[p].Keeps += lane
+			left += lately(f, row) - row.Demand
+		}
+		for p := range f.Pools {
+			row := accounts.At(t, p)
+			if away := min(left, lately(f, row)-row.Demand); away > 0 {
+				tenants[t].Shares[p].Away = lease.Away{GPUs: away, Until: row.WantedAt.Add(f.Settings.BindQuiet)}
+				out[p].Limited, left = true, left-away
+			}
 		}
 	}
 	for i := range f.Jobs {
@@ -33,7 +43,7 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 			continue
 		}
 		l := f.Leases[i]
-		if l == nil && !st.Runs || l != nil && st.Stoppable && l.End.Sub(f.Now) <= max(budget.BoundFor, 2*f.Settings.Term) {
+		if l == nil && !st.Runs || l != nil && st.Control != cluster.NoReclaim && st.Stoppable && l.End.Sub(f.Now) <= max(budget.BoundFor, 2*f.Settings.Term) {
 			continue
 		}
 		p := st.Pools[0]
@@ -46,8 +56,26 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 		}
 		out[p].Bound += gpus
 		if st.Queue >= 0 {
-			tenants[st.Queue].Shares[p].Bound += gpus
+			sh := &tenants[st.Queue].Shares[p]
+			if sh.Bound += gpus; !budget.EndsSoon(f.Books, i) {
+				sh.Long += gpus
+			}
 		}
 	}
 	return out
+}
+
+// lately returns the part of its present share that a tenant is expected to want again.
+func lately(f *field.Field, row *cluster.TenantPool) cluster.MicroGPU {
+	return min(row.Lately(f.Now, f.Settings.BindQuiet), row.Own())
+}
+
+// anyBinds reports whether a job can never be stopped, whatever the stop budget is.
+func anyBinds(f *field.Field) bool {
+	for i := range f.Jobs {
+		if st := &f.Jobs[i]; st.Live && st.Control == cluster.NoReclaim && len(st.Pools) > 0 {
+			return true
+		}
+	}
+	return false
 }

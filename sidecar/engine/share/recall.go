@@ -65,7 +65,7 @@ func (x *contest) unserved(in *lease.Input, choice *lease.Choice) []int {
 	for t := range in.Tenants {
 		for _, i := range in.Tenants[t].Jobs {
 			k := &in.Candidates[i]
-			if k.Unserved && !k.Running && !k.IdleOnly && choice.Passed[i].Code != "" && !claimed[k.Key] {
+			if k.Unserved && !k.Running && !k.IdleOnly && choice.Passed[i].Code != "" && choice.Passed[i].Bound == nil && !claimed[k.Key] {
 				line = append(line, i)
 			}
 		}
@@ -253,7 +253,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 		return false
 	}
 	end := r.ends()
-	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: x.Now, End: max(k.End, end), Displace: place.Anybodys, Stops: !k.Binds, Max: r.most}
+	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: x.Now, End: max(k.End, end), Displace: place.Anybodys, Stops: k.Binds == lease.Unbound, Max: r.most}
 	behind := r.behindWith(k, pool)
 	own := r.mayOwn(k, pool)
 	found, ok := place.Placement{}, false

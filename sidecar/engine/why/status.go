@@ -133,6 +133,9 @@ func (w *writer) reasonOf(because *cluster.Reason, i int) {
 		because.Code, because.Pool, because.Free = p.Code, w.Pools[p.Pool], p.Free
 		because.Behind, because.OtherBehind, because.For = p.Behind, p.OtherBehind, p.For
 		w.queue(because, p.Other)
+		if because.Bound = p.Bound; p.Bound != nil {
+			because.Until = p.Bound.Until
+		}
 		if p.Code == cluster.ReasonFailed && st.Probes == round.IdleProbe {
 			because.Note, because.Until = w.Records[i].SlurmSaid, 0
 		} else if p.Code == cluster.ReasonFailed {

@@ -1,0 +1,161 @@
+package engine_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
+)
+
+// holdsIn counts the GPUs that running jobs hold.
+func (w *world) holdsIn(ids []cluster.JobID) (gpus int) {
+	for _, id := range ids {
+		if j := w.Job(id); j.State == cluster.Running {
+			gpus += j.GPUsHeld()
+		}
+	}
+	return gpus
+}
+
+// Tenant b wanted all of its due an hour ago. Tenant a then binds no more than its own due, unless b has wanted nothing
+// for bind.quiet, or bind.max allows more.
+func TestTheFirstComerBindsItsDue(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]func(*sim.Work){
+		"not requeueable": func(j *sim.Work) { j.NoRequeue = true },
+		"never save":      neverSaves,
+	}
+	for _, c := range []struct {
+		name  string
+		set   func(*cluster.Settings)
+		away  cluster.Span
+		bound int // GPUs of the first comer, of 16, after two hours
+	}{
+		{"its due", func(s *cluster.Settings) { s.BindQuiet *= 20 }, hour, 8},
+		{"some more by bind.max", func(s *cluster.Settings) { s.BindQuiet, s.BindMaxPercent = 20*s.BindQuiet, 13 }, hour, 10},
+		{"all, if b has wanted none for bind.quiet", nil, 25 * hour, 16},
+		{"all, if no limit is set", func(s *cluster.Settings) { s.BindQuiet = 0 }, hour, 16},
+		{"half of b's due after half of bind.quiet", func(s *cluster.Settings) { s.BindQuiet = cluster.Day }, 8*hour + 10*minute, 12},
+	} {
+		for kind, makes := range kinds {
+			t.Run(c.name+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				set := simtest.Product()
+				set.Interval = minute
+				if c.set != nil {
+					c.set(&set)
+				}
+				w := newWorld(t, set, []int{8, 8}, "a", "b")
+				for range 16 {
+					w.submit("a", 1, 30*minute, nil)
+					w.submit("b", 1, 30*minute, nil)
+				}
+				w.Run(2 * hour)
+				w.Run(c.away)
+				var first, second []cluster.JobID
+				for range 16 {
+					first = append(first, w.submit("a", 1, 100*hour, func(j *sim.Work) { makes(j); j.Begin = w.Now().Add(3 * minute) }))
+				}
+				w.Run(2 * hour)
+				if got := w.holdsIn(first); got != c.bound {
+					t.Errorf("the first comer holds %d GPUs, want %d", got, c.bound)
+				}
+				if c.bound < 16 {
+					held := w.Reason(first[15])
+					for _, id := range first {
+						if w.Job(id).State == cluster.Waiting {
+							held = w.Reason(id)
+						}
+					}
+					if held.Code != cluster.ReasonBound || held.Bound == nil || held.Bound.Tenant != "b" || held.Until <= w.Now() {
+						t.Errorf("its other jobs wait because of %+v, want %q for b", held, cluster.ReasonBound)
+					}
+				}
+				for range 16 {
+					second = append(second, w.submit("b", 1, 100*hour, nil))
+				}
+				w.Run(2 * hour)
+				if got := w.holdsIn(second); got != 16-c.bound {
+					t.Errorf("b holds %d GPUs after its return, want %d", got, 16-c.bound)
+				}
+			})
+		}
+	}
+}
+
+// A job whose time limit ends it within bind.horizon may bind what absent tenants are due: they wait for it at most that
+// long.
+func TestShortJobsBindWhatOthersAreDue(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		limit cluster.Span
+		bound int
+	}{{hour, 16}, {3 * hour, 9}} {
+		set := simtest.Product()
+		set.Interval = minute
+		w := newWorld(t, set, []int{8, 8}, "a", "b")
+		for range 16 {
+			w.submit("b", 1, 30*minute, nil)
+		}
+		w.Run(2 * hour)
+		var first []cluster.JobID
+		for range 16 {
+			first = append(first, w.submit("a", 1, hour, func(j *sim.Work) { j.NoRequeue, j.Limit, j.Begin = true, c.limit, w.Now().Add(3*minute) }))
+		}
+		w.Run(10 * minute)
+		if got := w.holdsIn(first); got != c.bound {
+			t.Errorf("with a limit of %s the first comer holds %d GPUs, want %d", c.limit, got, c.bound)
+		}
+	}
+}
+
+// Tenant b wanted all of its due lately. Whatever jobs a submits, those of them that cannot be stopped and do not end
+// within bind.horizon hold at most a's due and bind.max.
+func TestBoundGPUsBeyondTheDueHaveALimit(t *testing.T) {
+	t.Parallel()
+	for seed := range seeds.Of(t, 12) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		set := simtest.Product()
+		set.Interval, set.BindQuiet = minute, 1000*set.BindQuiet
+		set.BindMaxPercent = 5 * r.IntN(6)
+		w := newWorld(t, set, []int{8, 8}, "a", "b")
+		for range 16 {
+			w.submit("b", 1, 30*minute, nil)
+		}
+		w.Run(hour)
+		var all []cluster.JobID
+		stays := map[cluster.JobID]bool{} // bound from its start
+		for range 30 {
+			for range 1 + r.IntN(4) {
+				never := r.IntN(2) == 0
+				id := w.submit("a", 1+r.IntN(4), cluster.Span(1+r.IntN(600))*minute, func(j *sim.Work) {
+					j.Begin, j.Limit = w.Now().Add(3*minute), []cluster.Span{0, 0, 30 * minute, hour, 3 * hour, 9 * hour}[r.IntN(6)]
+					if never {
+						neverSaves(j)
+					} else {
+						j.NoRequeue = true
+					}
+				})
+				all = append(all, id)
+				stays[id] = !never
+			}
+			w.Run(20 * minute)
+			long := 0
+			for _, id := range all {
+				j := w.Job(id)
+				if j.State != cluster.Running || j.Limit > 0 && j.Start.Add(j.Limit).Sub(w.Now()) <= 4*set.Term {
+					continue
+				}
+				if stays[id] || w.Now().Sub(j.Start) > set.StopAllowance+2*minute {
+					long += j.GPUsHeld()
+				}
+			}
+			if most := 8 + 16*float64(set.BindMaxPercent)/100; float64(long) > most {
+				t.Fatalf("history %d, after %s: %d GPUs are bound for long, with a due of 8 and a bind.max of %d %%", seed, w.Now().Sub(simtest.Start), long, set.BindMaxPercent)
+			}
+		}
+	}
+}
