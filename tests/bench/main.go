@@ -39,6 +39,8 @@ func main() {
 	figures := flag.String("figures", "", "make the papers' figures again instead, into this folder")
 	only := flag.String("only", "", "of -figures those of one paper: gandiva-fair, gavel or oef; of -rivals, -saving and -curves the traces so named: venus60, venus40, philly64, venus; of -forecast one kind of site: cells, models or users")
 	saving := flag.String("saving", "", "measure instead what is left of fairness by how jobs save, on the traces in this folder (minutes)")
+	bound := flag.String("bound", "", "measure instead what the limit of jobs that cannot be stopped costs, on the traces in this folder; -only names weeks: judged, chosen or a name (minutes)")
+	binds := flag.String("binds", "", "of -bound, values of bind.quiet, bind.horizon and bind.max to compare, as in 24h:4:5,off; empty = the defaults")
 	curves := flag.String("curves", "", "compare instead astraea and all baselines by how many jobs save: tables, and curves into this folder, on the traces of -traces or FAIRLEASE_TRACES (hours)")
 	rivals := flag.String("rivals", "", "measure instead fairness, completion time and overhead beside the best baseline's, on the traces in this folder (minutes)")
 	backlog := flag.Bool("backlog", false, "measure instead what stops cost where far more jobs wait than can run (a minute)")
@@ -71,6 +73,8 @@ func main() {
 		measure = func() error { return onRivals(*rivals, *only) }
 	case *saving != "":
 		measure = func() error { return onSaving(*saving, *only) }
+	case *bound != "":
+		measure = func() error { return onBinding(*bound, *only, *binds) }
 	case *curves != "":
 		measure = func() error { return onCurves(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES")), *curves, *only, *seeds) }
 	case *figures != "":
@@ -128,6 +132,9 @@ func offline() error {
 		return nil
 	}
 	if err := onRivals(dir, ""); err != nil {
+		return err
+	}
+	if err := onBinding(dir, "judged", ""); err != nil {
 		return err
 	}
 	return onSaving(dir, "")

@@ -13,6 +13,7 @@ type gaps struct {
 	nodes  []spot
 	wanted map[shape]int // waiting jobs
 	full   int           // healthy GPUs
+	held   []int         // by pool: GPUs of jobs that fit and are held back by the limit of jobs that cannot be stopped
 }
 
 // pool is the nodes for one gang.
@@ -103,6 +104,25 @@ func (g *gaps) healthy(nodes []cluster.Node) int {
 		}
 	}
 	return g.full
+}
+
+// holdBack reads which jobs are held back by bind.max although they fit.
+func (g *gaps) holdBack(statuses []cluster.JobStatus) {
+	g.held = append(g.held[:0], make([]int, len(g.pools))...)
+	for i := range statuses {
+		if r := &statuses[i].Reason; r.Code == cluster.ReasonBound && r.Free >= r.Need {
+			g.held[g.pool[r.Pool]] += r.Need
+		}
+	}
+}
+
+// boundIdle counts the idle GPUs that these jobs would hold.
+func (g *gaps) boundIdle() int {
+	sum := 0
+	for i := range g.held {
+		sum += min(g.held[i], g.pools[i].idle)
+	}
+	return sum
 }
 
 // fragmented counts the GPUs of pools in which waiting jobs request at most the idle number, but

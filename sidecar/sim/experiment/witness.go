@@ -127,7 +127,7 @@ func (w *witness) sample() {
 		}
 		w.row = append(w.row, row)
 	}
-	w.note(w.meter.Sample(score.Sample{At: w.at, Capacity: w.full, Used: w.used, Fragmented: w.gaps.fragmented(), Tenants: w.row}))
+	w.note(w.meter.Sample(score.Sample{At: w.at, Capacity: w.full, Used: w.used, Fragmented: w.gaps.fragmented(), Bound: w.gaps.boundIdle(), Tenants: w.row}))
 }
 
 func (w *witness) note(err error) {
@@ -254,6 +254,7 @@ func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 		w.broken = slices.Grow(w.broken, len(w.cells))[:len(w.cells)]
 	}
 	w.users.turn(&plan.State.Ledger)
+	w.gaps.holdBack(plan.Statuses)
 	ledger := plan.State.Ledger.Tenants
 	for i := 0; i < len(ledger); {
 		p := w.tenant(ledger[i].Tenant)

@@ -43,7 +43,7 @@ type Meter struct {
 	now                cluster.Instant // of the last sample; 0 = none yet
 	state              Sample          // the last sample, without tenants
 	capacity, used     cluster.GPUTime
-	fragmented         cluster.GPUTime
+	fragmented, bound  cluster.GPUTime
 	use                *timeline
 	useCap, useUsed    int // lines of use
 	useFragmented      int
@@ -241,6 +241,7 @@ func (m *Meter) pass(s Sample) {
 	m.capacity += cluster.Times(m.state.Capacity, gone)
 	m.used += cluster.Times(m.state.Used, gone)
 	m.fragmented += cluster.Times(m.state.Fragmented, gone)
+	m.bound += cluster.Times(m.state.Bound, gone)
 	m.use.fill(m.useCap, m.now, s.At, m.state.Capacity)
 	m.use.fill(m.useUsed, m.now, s.At, m.state.Used)
 	m.use.fill(m.useFragmented, m.now, s.At, m.state.Fragmented)

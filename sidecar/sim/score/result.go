@@ -24,7 +24,7 @@ func (m *Meter) Scores(to cluster.Instant) (Scores, error) {
 		Completion: m.all.completion.stats(second), Wait: m.all.wait.stats(second), FirstWait: m.firstWait.stats(second),
 		Slowdown: m.slowdown.stats(millionths), JobRho: m.rho.stats(millionths), Loss: m.all.result(m.opt.Loss),
 		SlowdownCDF: m.slowdown.cdf(millionths), JobRhoCDF: m.rho.cdf(millionths),
-		Utilisation: share(m.used, m.capacity), Fragmented: share(m.fragmented, m.capacity),
+		Utilisation: share(m.used, m.capacity), Fragmented: share(m.fragmented, m.capacity), BindIdle: share(m.bound, m.capacity),
 		Preemptions: m.preemptions, Preempted: m.preempted,
 		Overhead: Overhead{OfRun: share(m.over, m.run), OfCompletion: share(m.over, m.completion), GPUHours: m.overGPU.Hours(),
 			Lost: Lost{OfRun: share(m.lost, m.run), GPUHours: m.lostGPU.Hours(), Jobs: m.losers}},

@@ -77,6 +77,7 @@ type Sample struct {
 	Capacity   int // healthy GPUs
 	Used       int // GPUs held
 	Fragmented int // idle GPUs that no waiting job can use although their sum suffices
+	Bound      int // idle GPUs that wait for absent tenants although jobs that cannot be stopped would fit (bind.max)
 	Tenants    []TenantSample
 }
 

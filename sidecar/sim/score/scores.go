@@ -20,10 +20,13 @@ type Scores struct {
 	Users       UserDays        `json:"users"`
 	Utilisation float64         `json:"utilisation"`   // GPU time held / healthy GPU time, start to end of run
 	Fragmented  float64         `json:"fragmentation"` // GPU time idle in unusable pieces / healthy GPU time; negative = unknown
-	Preemptions int             `json:"preemptions"`
-	Preempted   int             `json:"preempted_jobs"` // at least once
-	Overhead    Overhead        `json:"overhead"`
-	Makespan    float64         `json:"makespan_s"` // first submission to last end
+	// BindIdle is GPU time that idled only because jobs which cannot be stopped may not hold what absent tenants are due
+	// (bind.max) / healthy GPU time.
+	BindIdle    float64  `json:"bind_idle"`
+	Preemptions int      `json:"preemptions"`
+	Preempted   int      `json:"preempted_jobs"` // at least once
+	Overhead    Overhead `json:"overhead"`
+	Makespan    float64  `json:"makespan_s"` // first submission to last end
 
 	SlowdownCDF []float64 `json:"slowdown_cdf"` // the values that 0/200, 1/200 … 200/200 of all do not exceed
 	JobRhoCDF   []float64 `json:"job_rho_cdf"`

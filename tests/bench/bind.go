@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
+)
+
+// week is a week of a trace on a cluster.
+type week struct {
+	scene
+	of int // from 1
+}
+
+// weeksOfBinding are those on which the limit of jobs that cannot be stopped is judged. Its defaults were chosen on the
+// others, with judged false.
+var weeksOfBinding = []struct {
+	week
+	judged bool
+}{
+	{week{scene{"venus60", "venus_2w.csv.gz", "60x8", venus}, 1}, false},
+	{week{scene{"venus60", "venus_2w.csv.gz", "60x8", venus}, 2}, true},
+	{week{scene{"philly64", "philly_2w_most_demand.csv.gz", "64x8", philly}, 1}, true},
+	{week{scene{"philly64", "philly_2w_most_demand.csv.gz", "64x8", philly}, 2}, false},
+	{week{scene{"before32", "philly_3w_before.csv.gz", "32x8", philly}, 1}, false},
+	{week{scene{"before32", "philly_3w_before.csv.gz", "32x8", philly}, 2}, true},
+	{week{scene{"late24", "philly_4w_late.csv.gz", "24x8", philly}, 2}, true},
+	{week{scene{"late24", "philly_4w_late.csv.gz", "24x8", philly}, 3}, false},
+}
+
+// setup reads the jobs of a week.
+func (x *week) setup(dir string) (experiment.Setup, error) {
+	s, err := x.scene.setup(dir)
+	if err != nil {
+		return s, err
+	}
+	all, err := trace.Open(filepath.Join(dir, x.file), trace.Options{})
+	if err != nil {
+		return s, err
+	}
+	const length = 7 * cluster.Day
+	from, cut := cluster.Span(x.of-1)*length, *all
+	cut.Jobs = nil
+	for _, j := range all.Jobs {
+		if j.Submit >= from && j.Submit < from+length {
+			j.Submit -= from
+			cut.Jobs = append(cut.Jobs, j)
+		}
+	}
+	s.Load, s.Until = experiment.Of(&cut), length
+	return s, nil
+}
+
+// onBinding measures what the limit of jobs that cannot be stopped costs, on each week whose name begins with only, with
+// no, half and all jobs that save. variants are values of bind.quiet, bind.horizon and bind.max, as in "24h:4:5"; "off" =
+// no limit, and "" = the defaults.
+func onBinding(dir, only, variants string) error {
+	worst := 0.0
+	fmt.Printf("  %-12s %-9s %5s %-8s %8s %7s %6s %12s %10s %10s\n", "week", "cluster", "save%", "bind", "idle_%", "JCT_h", "used%", "unfair_days%", "lowest_rho", "unfinished")
+	for i := range weeksOfBinding {
+		x := &weeksOfBinding[i]
+		name := fmt.Sprintf("%s.%d", x.name, x.of)
+		if only == "judged" && !x.judged || only == "chosen" && x.judged || only != "judged" && only != "chosen" && !strings.HasPrefix(name, only) {
+			continue
+		}
+		base, err := x.setup(dir)
+		if err != nil {
+			return err
+		}
+		for _, save := range savers {
+			m := manner{saves: fmt.Sprintf("never:%g,at-end:%g", 100-save, save), byJob: true, seed: 1}
+			for _, v := range strings.Split(variants, ",") {
+				s := base
+				if err := m.onto(&s); err != nil {
+					return err
+				}
+				if err := binding(v, &s.Settings); err != nil {
+					return err
+				}
+				results, err := together([]experiment.Setup{s})
+				if err != nil {
+					return err
+				}
+				sc := &results[0].Scores
+				r := valuesOf(sc)
+				fmt.Printf("  %-12s %-9s %5g %-8s %8.2f %7.2f %6.1f %12.2f %10.3f %10.0f\n", name, s.Fleet, save, v, 100*sc.BindIdle, r.jct, 100*sc.Utilisation, r.unfair, r.lowest, r.unfinished)
+				if v == "" {
+					worst = max(worst, 100*sc.BindIdle)
+				}
+			}
+		}
+	}
+	figure("bind_idle_pct", worst, "%")
+	return nil
+}
+
+// binding sets the limit.
+func binding(variant string, s *cluster.Settings) error {
+	switch variant {
+	case "":
+		return nil
+	case "off":
+		s.BindQuiet = 0
+		return nil
+	}
+	var hours, terms, most int
+	if _, err := fmt.Sscanf(variant, "%dh:%d:%d", &hours, &terms, &most); err != nil {
+		return fmt.Errorf("%q is no limit as in 24h:4:5: %w", variant, err)
+	}
+	s.BindQuiet, s.BindHorizon, s.BindMaxPercent = cluster.Span(hours)*cluster.Hour, terms, most
+	return nil
+}
