@@ -29,6 +29,7 @@ func TestLive(t *testing.T) {
 				{"states of jobs", states},
 				{"gates", gates},
 				{"grants", grants},
+				{"races", races},
 				{"arrays", arrays},
 				{"reclaims", reclaims},
 				{"hand-over", handOver},
