@@ -83,6 +83,7 @@ func TestReasonsInWords(t *testing.T) {
 		"inactive":   "could not start even on an empty cluster: dependency",
 		"failed":     "was granted GPUs, but Slurm did not start it (Resources); tried again at a time not known yet",
 		"refused":    "Slurm does not start jobs of its kind (AssocGrpGRES); the last one tried was job of another user; one is tried again when GPUs for it are idle",
+		"unstarted":  "grants of its user or tenant have not started yet, and hold as many GPUs as they may",
 		"idle_only":  "waits for 4 idle GPUs (any model): it asked for no others",
 		"spent":      "waits for 4 idle GPUs (any model): its tenant's budget is used up, and the next period begins at a time not known yet",
 		"frozen":     "frozen by an administrator: runaway",

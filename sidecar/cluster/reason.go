@@ -37,6 +37,7 @@ const (
 	ReasonInactive   Code = "inactive"   // held, dependency, begin time, array limit
 	ReasonFailed     Code = "failed"     // a grant did not start; tried again at Until
 	ReasonRefused    Code = "refused"    // Slurm does not start jobs of its kind; For is tried first, at Until
+	ReasonUnstarted  Code = "unstarted"  // grants of its user or tenant have not started, and hold as many GPUs as they may
 	ReasonIdleOnly   Code = "idle_only"  // it requested idle GPUs only, and none are idle where it fits
 	ReasonSpent      Code = "spent"      // its tenant's budget is used up, and none are idle where it fits; see Budget
 	ReasonFrozen     Code = "frozen"     // by an administrator

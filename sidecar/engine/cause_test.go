@@ -184,3 +184,45 @@ func (w *world) idOf(r loop.Report, key cluster.JobKey) cluster.JobID {
 	}
 	return cluster.JobID{}
 }
+
+// Jobs that do not start for ever other reasons keep few GPUs idle: beyond the first grants, no more are made while some
+// stand for longer than a start takes. Other users of the tenant, and the other tenant, go on.
+func TestGrantsThatStandAreBounded(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{8, 8, 8, 8}, "a", "b")
+	w.Refuse = func(j *cluster.Job) string {
+		if j.User == "flood" {
+			return fmt.Sprint("Odd", j.ID.ID) // a class of its own
+		}
+		return ""
+	}
+	w.Submit("a", 12, 1, 20*hour)
+	other := w.submit("b", 1, 20*hour, nil)
+	w.Run(20 * minute)
+	for range 6 {
+		w.submit("b", 1, hour, func(j *sim.Work) { j.User = "flood" })
+	}
+	w.Run(30 * second)
+	for range 100 {
+		w.submit("b", 1, hour, func(j *sim.Work) { j.User = "flood" })
+	}
+	late := w.submit("b", 1, hour, nil)
+	stands := 0
+	check := w.Check
+	w.Check = func(r loop.Report) {
+		check(r)
+		n := 0
+		for _, l := range r.Plan.State.Leases {
+			if l.State == cluster.Granted {
+				n++
+			}
+		}
+		stands = max(stands, n)
+	}
+	w.Run(20 * second)
+	if stands > 7 {
+		t.Errorf("%d grants stand, want no more than the six that came first, and another user's", stands)
+	}
+	w.state(late, cluster.Running)
+	w.state(other, cluster.Running)
+	w.books()
+}

@@ -156,6 +156,9 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		}
 		return join("; ", "waits: Slurm does not start jobs of its kind"+slurmSays(r.Note), probe, "one is tried again "+when, "until one starts, the others are due nothing")
 	},
+	cluster.ReasonUnstarted: func(_ Words, r *cluster.Reason) string {
+		return "waits: jobs of its user or tenant have had grants for longer than a start takes, and keep as many GPUs idle as they may; it is due nothing until they start or lose their grants"
+	},
 	cluster.ReasonIdleOnly: func(_ Words, r *cluster.Reason) string {
 		return "waits for " + gpus(r.Need, r.Pool) + ": it asked for idle ones only (gpus=idle)"
 	},

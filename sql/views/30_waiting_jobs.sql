@@ -71,6 +71,7 @@ select
         when 'failed' then format('was granted GPUs, but Slurm did not start it (%s); tried again at %s', coalesce(nullif(note, ''), nullif(said, ''), 'no word from Slurm'), until_words)
         when 'refused' then format('Slurm does not start jobs of its kind (%s); the last one tried was job %s; one is tried again %s', coalesce(nullif(note, ''), 'no word from Slurm'),
             coalesce(for_slurm_id, 'of another user'), case when until_at is null then 'when GPUs for it are idle' else 'at ' || until_words end)
+        when 'unstarted' then 'grants of its user or tenant have not started yet, and hold as many GPUs as they may'
         when 'frozen' then format('frozen by an administrator: %s', note)
         when 'idle_only' then format('waits for %s idle GPUs (%s): it asked for no others', need_gpus, pool_words)
         when 'spent' then format('waits for %s idle GPUs (%s): its tenant''s budget is used up, and the next period begins at %s', need_gpus, pool_words, until_words)

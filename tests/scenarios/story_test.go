@@ -69,6 +69,7 @@ var commands = map[string]func(*story, []string) ([]string, error){
 	"begin":    (*story).begin,      // begin JOB D: the user moves its begin time to D from now
 	"node":     (*story).node,       // node NAME down|up
 	"reserve":  (*story).reserve,    // reserve NODE in D for D: by an administrator
+	"limit":    (*story).limit,      // limit TENANT REASON|off: Slurm starts none of its jobs, for that reason
 	"run":      (*story).run,        // run D: and tell what is done
 	"pass":     (*story).pass,       // pass D: and tell only how much is done
 	"show":     (*story).show,       // show leases|tenants|jobs|claims|cells
@@ -338,6 +339,21 @@ func (s *story) reserve(words []string) ([]string, error) {
 	}
 	start := s.live().Now().Add(in)
 	s.live().AddReservation(cluster.Reservation{Name: "maintenance", Nodes: words[:1], Start: start, End: start.Add(length)})
+	return nil, nil
+}
+
+func (s *story) limit(words []string) ([]string, error) {
+	if len(words) != 2 {
+		return nil, fmt.Errorf("write: limit TENANT REASON|off")
+	}
+	v := s.live().Virtual
+	v.Refuse = func(j *cluster.Job) string {
+		if j.Account == words[0] && words[1] != "off" {
+			return words[1]
+		}
+		return ""
+	}
+	v.Reconsider()
 	return nil, nil
 }
 

@@ -61,6 +61,7 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 		}
 	}
 	f.refused.thin(f)
+	f.holdBack(f.Leases)
 	byTenant := f.roomByTenant()
 	for _, running := range []bool{true, false} {
 		for i := range f.Jobs {

@@ -105,10 +105,15 @@ func (x *refused) thin(f *Nodes) {
 		if len(list) == 0 {
 			continue
 		}
-		slices.SortFunc(list, func(a, b int) int {
-			return cmp.Or(cmp.Compare(f.Records[a].Failed, f.Records[b].Failed), cmp.Compare(f.Jobs[a].GPUs, f.Jobs[b].GPUs), cmp.Compare(a, b))
-		})
 		admit := min(max(c.Admits-x.stands[k], 0), len(list))
+		for n := range admit { // there may be many jobs, and few are admitted
+			for at := n + 1; at < len(list); at++ {
+				a, b := list[at], list[n]
+				if cmp.Or(cmp.Compare(f.Records[a].Failed, f.Records[b].Failed), cmp.Compare(f.Jobs[a].GPUs, f.Jobs[b].GPUs), cmp.Compare(a, b)) < 0 {
+					list[n], list[at] = a, b
+				}
+			}
+		}
 		probe := c.Last
 		for _, i := range list[:admit] {
 			if f.Jobs[i].Probes = round.IdleProbe; c.Admits == 1 && f.Now >= lease.MayDisplaceFor(c, f.Settings.Term) {
