@@ -55,6 +55,9 @@ type Case struct {
 	Left Left `json:"left,omitempty"`
 	// Way is the way in which its user keeps its GPUs from leases or from reclaims; "" = none.
 	Way Way `json:"way,omitempty"`
+	// Changed are the facts of the job that its owner has changed since it was granted its lease. They do not count
+	// before its next start: Job has those of Record.Basis.
+	Changed Changes `json:"changed,omitempty"`
 	// Gone is true if Slurm no longer lists the job. Job then repeats the last observation.
 	Gone bool `json:"gone,omitempty"`
 }

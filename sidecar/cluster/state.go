@@ -96,6 +96,8 @@ type Record struct {
 	// Uncharged is true if no tenant pays for its GPU time: it opts out of leases, and the site
 	// allows that.
 	Uncharged bool `json:"uncharged,omitempty"`
+	// Basis is what its lease was granted on; nil = it waits without a lease.
+	Basis *Basis `json:"basis,omitempty"`
 }
 
 // ModelTime is run time on a GPU model.

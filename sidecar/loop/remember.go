@@ -42,7 +42,6 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		Round: m.Round + 1, Now: seen.Now, Settings: settings,
 		Nodes: seen.Nodes, Reservations: seen.Reservations,
 		Admission: cluster.Admit(seen.Partitions, seen.Accounts, seen.Limits),
-		Tenants:   t.tenants(seen.Jobs, &rules),
 		Attempts:  seen.Attempts, NextKey: max(m.NextKey, 1),
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
 		Cells: rules.Cells, Lost: m.Lost, Lent: m.Lent, CellTrades: m.CellTrades, Parties: m.Parties, Allocation: m.Allocation,
@@ -63,6 +62,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	met := d.met
 	clear(met)
 	known, gated := d.byID(m.Records), gates(m.Records)
+	var moved []cluster.Job // that count in another account than Slurm shows
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]
 		k := known.find(j)
@@ -81,11 +81,16 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 			s.Cases[k].Record = m.Records[k]
 		}
 		c := &s.Cases[k]
-		c.Job, c.Gone = *j, false
-		c.Record.Tenant = t.tenant(j.Account)
+		c.Job, c.Gone, c.Changed = *j, false, 0
+		stand(c, m.Leases, settings.StopAllowance)
+		if c.Job.Account != j.Account {
+			moved = append(moved, c.Job)
+		}
+		c.Record.Tenant = t.tenant(c.Job.Account)
 		rules.touch(c)
-		note(&c.Record, j, s.Now)
+		note(&c.Record, &c.Job, s.Now)
 	}
+	s.Tenants = t.tenants(append(slices.Clip(seen.Jobs), moved...), &rules)
 	for k := range m.Records {
 		if !met[k] {
 			s.Cases[k] = gone(m.Records[k])
@@ -201,6 +206,31 @@ func newRecord(j *cluster.Job, key cluster.JobKey) cluster.Record {
 	return r
 }
 
+// stand lets the facts on which a job was granted its lease hold until it waits again, whatever its owner has changed since. A
+// job that started without a lease has those of its first sight. leases are those of the last round.
+func stand(c *cluster.Case, leases []cluster.Lease, allowance cluster.Span) {
+	j, r := &c.Job, &c.Record
+	again := j.Restarts > r.Restarts
+	switch {
+	case j.State == cluster.Waiting && (again || !granted(r, leases)):
+		r.Basis = nil
+	case (j.State == cluster.Running || j.State == cluster.Suspended) && j.Aside == "" && (r.Basis == nil || again):
+		r.Basis = cluster.BasisOf(j)
+	}
+	if r.Basis != nil {
+		r.Basis, c.Changed = r.Basis.Over(j, allowance/2)
+	}
+}
+
+// granted tells whether a job has been granted a lease in which it has not started yet.
+func granted(r *cluster.Record, leases []cluster.Lease) bool {
+	if r.Basis == nil {
+		return false
+	}
+	k, ok := slices.BinarySearchFunc(leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) })
+	return ok && leases[k].State == cluster.Granted
+}
+
 // slack is the maximum difference between Slurm's whole seconds and our milliseconds.
 const slack = 2 * cluster.Second
 
@@ -248,6 +278,7 @@ func moved(r *cluster.Record, j *cluster.Job, now cluster.Instant) bool {
 
 // gone makes the case of a job that the cluster no longer lists.
 func gone(r cluster.Record) cluster.Case {
+	r.Basis = nil
 	return cluster.Case{Gone: true, Record: r, Control: cluster.Unmanaged, ControlWhy: "no longer in Slurm",
 		Job: cluster.Job{ID: r.ID, User: r.User, Account: r.Account, Name: r.Name, State: cluster.Done, Submit: r.Submit, Restarts: r.Restarts}}
 }

@@ -196,6 +196,17 @@ func (v *Virtual) Cancel(id cluster.JobID) { v.finish(v.jobs[id], "CANCELLED") }
 // Requeue is a requeue by others.
 func (v *Virtual) Requeue(id cluster.JobID) { v.requeue(v.jobs[id], false, true) }
 
+// Update lets a job's owner change its record, as with scontrol update.
+func (v *Virtual) Update(id cluster.JobID, change func(*cluster.Job)) {
+	j := v.jobs[id]
+	v.split(j)
+	change(&j.job)
+	if v.touch(j); j.job.State == cluster.Waiting {
+		v.moved(j)
+	}
+	v.changed = true
+}
+
 // Hold holds or releases a waiting job, as its user may.
 func (v *Virtual) Hold(id cluster.JobID, held bool) {
 	j := v.jobs[id]

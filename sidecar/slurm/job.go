@@ -157,13 +157,15 @@ func (r *record) standFor(tasks []int, total int) {
 	}
 }
 
-// isSame reports whether j may be the submission that was seen before under its record.
+// isSame reports whether j is the submission that was seen before under its record: its owner may change its name and
+// account meanwhile. A requeue changes the submit time once the job has cleaned up.
 func (r *record) isSame(j cluster.Job) bool {
 	if r == nil || len(r.jobs) == 0 {
 		return false
 	}
-	o := r.jobs[0]
-	return o.User == j.User && o.Account == j.Account && o.Name == j.Name && o.Restarts <= j.Restarts
+	o := &r.jobs[0]
+	cleaned := o.State == cluster.Completing && j.Restarts > 0 && j.Submit > o.Submit
+	return o.User == j.User && (o.Submit == j.Submit && o.Restarts <= j.Restarts || o.Restarts < j.Restarts || o.Restarts == j.Restarts && cleaned)
 }
 
 func holds(s cluster.JobState) bool {

@@ -82,6 +82,9 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 	for i := range w.Snapshot.Cases {
 		c, r, st := &w.Snapshot.Cases[i], &w.Records[i], &w.Jobs[i]
 		j := &c.Job
+		if c.Changed != 0 {
+			w.changed(i)
+		}
 		r.Locked = w.opened(i)
 		if !st.Waits || done[j.Record] {
 			if until, ok := shut[j.Record]; ok && j.UnsplitArray {
@@ -184,6 +187,19 @@ func (w *writer) opened(i int) bool {
 			"job %s of %s %s: somebody took its licence %s off, or the lock had lapsed", r.ID, r.Tenant, what, w.Snapshot.License.Name)})
 	}
 	return st.Waits && c.Job.Locked
+}
+
+// changed reports an event for facts of a job that its owner has changed since the job was granted its lease, once each.
+func (w *writer) changed(i int) {
+	c, r := &w.Snapshot.Cases[i], &w.Records[i]
+	if r.Basis == nil || c.Changed&^r.Basis.Told == 0 || c.Control == cluster.ObserveOnly {
+		return
+	}
+	w.Report(cluster.Event{Kind: "changed_in_lease", Job: r.Key, Text: fmt.Sprintf(
+		"job %s of %s: its owner changed %s since its lease was granted; that counts from its next start", r.ID, r.Tenant, c.Changed&^r.Basis.Told)})
+	told := *r.Basis
+	told.Told |= c.Changed
+	r.Basis = &told
 }
 
 // parted reports whether an order applies to a single task of a job's array. An action on one such task must

@@ -129,6 +129,9 @@ func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluster.Action {
 	c, r := &w.Snapshot.Cases[i], &w.Records[i]
 	l := w.Leases[i]
+	if r.Basis == nil && c.Job.State == cluster.Waiting && c.Control != cluster.ObserveOnly {
+		r.Basis = cluster.BasisOf(&c.Job)
+	}
 	nodes := make([]string, len(l.Nodes))
 	for k := range l.Nodes {
 		nodes[k] = l.Nodes[k].Node
@@ -167,6 +170,10 @@ func (w *writer) reclaim(out []cluster.Action, i int) []cluster.Action {
 		a.Reason.Code, a.Reason.For = cluster.ReasonRecalled, w.Jobs[i].Beneficiary
 	}
 	a.NodeList, a.MaxNodes, a.Resume = r.UserNodes, r.UserMaxNodes, c.Job.State == cluster.Suspended
+	if c.Changed&cluster.ChangedRequeue != 0 && !a.Suppressed {
+		w.Report(cluster.Event{Kind: "requeue_set", Job: r.Key, Text: fmt.Sprintf(
+			"job %s of %s gets Requeue=1 before it is requeued: it could be requeued when it was granted its lease, and its owner set Requeue=0 since", r.ID, r.Tenant)})
+	}
 	w.shut(i, a)
 	return out
 }

@@ -343,6 +343,7 @@ func (s *Story) start(key cluster.JobKey) bool {
 	r.State, r.Gate = cluster.Running, 0
 	r.Held, r.HeldSince = []cluster.GPUs{{Model: held.Model, Count: held.GPUs}}, s.now
 	r.Terms++
+	r.Basis = cluster.BasisOf(s.jobs[key])
 	end := s.now - s.now%cluster.Instant(s.Term)
 	l := cluster.Lease{
 		Job: key, Term: r.Terms, State: cluster.Active, Class: cluster.Shared, Pool: held.Model, GPUs: held.GPUs,

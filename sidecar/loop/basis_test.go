@@ -1,0 +1,167 @@
+package loop
+
+import (
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// runs is a job that saves at SIGTERM, and runs.
+func runs(change ...func(*cluster.Job)) cluster.Job {
+	j := batch(1)
+	j.State, j.Start, j.Name, j.QOS = cluster.Running, noon, "train", "normal"
+	j.Holds = []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 1}}
+	j.Hints = cluster.ParseHints("kind=a,min-lease=30m", 0)
+	j.Declares = cluster.Saving{Manner: cluster.SavesOnNotice, Takes: cluster.Minute, Signal: "USR1", Source: cluster.FromDeclaration, Evidence: "saves=notice"}
+	for _, c := range change {
+		c(&j)
+	}
+	return j
+}
+
+// The changes of a running job by its owner: those that count at once, and those that count from its next start.
+func TestWhatOwnersChangeOfRunningJobs(t *testing.T) {
+	never := func(j *cluster.Job) { j.Declares, j.Hints = cluster.Saving{}, nil }
+	says := func(text string, s cluster.Saving) func(*cluster.Job) {
+		return func(j *cluster.Job) { j.Hints, j.Declares = cluster.ParseHints(text, 0), s }
+	}
+	for name, c := range map[string]struct {
+		was, change, want func(*cluster.Job) // of runs; want nil = as it was
+		changed           string
+	}{
+		"Requeue=0":                   {change: func(j *cluster.Job) { j.Requeueable = false }, changed: "Requeue"},
+		"Requeue=1 counts":            {was: func(j *cluster.Job) { j.Requeueable = false }, change: func(j *cluster.Job) {}, want: func(j *cluster.Job) {}},
+		"another account":             {change: func(j *cluster.Job) { j.Account = "vision" }, changed: "Account"},
+		"another QOS":                 {change: func(j *cluster.Job) { j.QOS = "debug" }, changed: "QOS"},
+		"another partition":           {change: func(j *cluster.Job) { j.Partitions = []string{"free"} }, changed: "Partition"},
+		"that of several it runs in":  {was: func(j *cluster.Job) { j.Partitions = []string{"big", "gpu"} }, change: func(j *cluster.Job) {}, want: func(j *cluster.Job) {}},
+		"another name":                {change: func(j *cluster.Job) { j.Name = "other" }, changed: "JobName"},
+		"a reservation":               {change: func(j *cluster.Job) { j.Reservation = "course" }, changed: "Reservation"},
+		"no reservation":              {was: func(j *cluster.Job) { j.Reservation = "course" }, change: func(j *cluster.Job) {}, want: func(j *cluster.Job) {}},
+		"a hand-over's reservation":   {change: func(j *cluster.Job) { j.Reservation = cluster.ReservationPrefix + "1_1" }, want: func(j *cluster.Job) { j.Reservation = cluster.ReservationPrefix + "1_1" }},
+		"its request":                 {change: func(j *cluster.Job) { j.Request = cluster.Request{GPUs: 1, Unplaceable: "contiguous"} }},
+		"a lower time limit":          {change: func(j *cluster.Job) { j.Limit = cluster.Minute }, want: func(j *cluster.Job) { j.Limit = cluster.Minute }},
+		"its licences":                {change: func(j *cluster.Job) { j.Licenses = "matlab:1" }, want: func(j *cluster.Job) { j.Licenses = "matlab:1" }},
+		"no hints":                    {change: never, want: func(j *cluster.Job) { j.Hints = &cluster.Hints{Kind: "a"}; j.Declares.Signal = "" }, changed: "Comment"},
+		"saves=never":                 {change: says("kind=a,min-lease=30m", cluster.Saving{Manner: cluster.SavesNever, Signal: "USR1"}), changed: "Comment"},
+		"another kind":                {change: func(j *cluster.Job) { j.Hints = cluster.ParseHints("kind=b,min-lease=30m", 0) }, changed: "Comment"},
+		"a longer minimum lease":      {change: func(j *cluster.Job) { j.Hints = cluster.ParseHints("kind=a,min-lease=1h", 0) }, changed: "Comment"},
+		"a shorter minimum lease":     {change: func(j *cluster.Job) { j.Hints = cluster.ParseHints("kind=a,min-lease=10m", 0) }, want: func(j *cluster.Job) { j.Hints = cluster.ParseHints("kind=a,min-lease=10m", 0) }},
+		"gpus=idle counts":            {change: func(j *cluster.Job) { j.Hints = cluster.ParseHints("kind=a,min-lease=30m,gpus=idle", 0) }, want: func(j *cluster.Job) { j.Hints = cluster.ParseHints("kind=a,min-lease=30m,gpus=idle", 0) }},
+		"gpus=idle is not taken back": {was: func(j *cluster.Job) { j.Hints = cluster.ParseHints("kind=a,min-lease=30m,gpus=idle", 0) }, change: func(j *cluster.Job) {}, changed: "Comment"},
+		"a longer save":               {change: func(j *cluster.Job) { j.Declares.Takes = cluster.Hour }, changed: "Comment"},
+		"a shorter save":              {change: func(j *cluster.Job) { j.Declares.Takes = cluster.Second }, want: func(j *cluster.Job) { j.Declares.Takes = cluster.Second }},
+		"another signal":              {change: func(j *cluster.Job) { j.Declares.Signal = "USR2" }, want: func(j *cluster.Job) { j.Declares.Signal = "USR2" }},
+		"it saves from now on":        {was: never, change: func(j *cluster.Job) { j.Hints = nil }, want: func(j *cluster.Job) { j.Hints = nil }},
+		"it says so, with a save of an hour": {was: never, change: func(j *cluster.Job) { j.Hints, j.Declares.Takes = nil, cluster.Hour },
+			want: func(j *cluster.Job) { never(j); j.Declares.Signal = "USR1" }, changed: "Comment"},
+		"at SIGTERM instead of the notice": {change: func(j *cluster.Job) { j.Declares.Manner = cluster.SavesOnTerm }, want: func(j *cluster.Job) { j.Declares.Manner = cluster.SavesOnTerm }},
+		"at intervals instead":             {change: func(j *cluster.Job) { j.Declares.Manner, j.Declares.Every = cluster.SavesEvery, cluster.Hour }, changed: "Comment"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			was := runs()
+			if c.was != nil {
+				c.was(&was)
+			}
+			now, want := runs(), was
+			c.change(&now)
+			if c.want != nil {
+				want = runs(c.want)
+			}
+			rules := everything
+			rules.Partitions = []string{"gpu", "big"}
+			set := settings
+			set.StopAllowance = 15 * cluster.Minute
+			m := cluster.State{}
+			for i, j := range []cluster.Job{was, now, now} {
+				seen := sight(noon.Add(cluster.Second), j)
+				seen.Accounts = append(seen.Accounts, cluster.Account{Name: "vision", Parent: "root", Shares: 1})
+				s, err := Remember(m, seen, nil, rules, set)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := s.Cases[0]
+				if m.Records = []cluster.Record{got.Record}; i == 0 {
+					continue
+				}
+				if diff := gocmp.Diff(want, got.Job); diff != "" || got.Changed.String() != c.changed {
+					t.Errorf("look %d: changed %q, want %q; the job that counts (want, got):\n%s", i, got.Changed, c.changed, diff)
+				}
+				if got.Record.Tenant != "nlp" || got.Record.Account != "nlp" {
+					t.Errorf("look %d: it is charged to %s of %s", i, got.Record.Account, got.Record.Tenant)
+				}
+			}
+		})
+	}
+}
+
+// The facts hold from the grant until the job waits again, also where a lease has been granted and the job has not started.
+func TestFactsAreThoseOfTheGrant(t *testing.T) {
+	account := func(j *cluster.Job, name string) { j.Account = name }
+	vision := func(seen cluster.Observation) cluster.Observation {
+		seen.Accounts = append(seen.Accounts, cluster.Account{Name: "vision", Parent: "root", Shares: 1})
+		return seen
+	}
+	h := &history{T: t}
+	j := batch(1)
+	if r := h.only(vision(sight(noon, j))); r.Basis != nil || r.Tenant != "nlp" {
+		t.Fatalf("a waiting job: %+v", r)
+	}
+	account(&j, "vision")
+	if r := h.only(vision(sight(noon.Add(1000), j))); r.Tenant != "vision" {
+		t.Errorf("its owner changed the account while it waits: %s", r.Tenant)
+	}
+	// The engine grants it a lease.
+	h.m.Leases = []cluster.Lease{{Job: 1, State: cluster.Granted}}
+	h.m.Records[0].Basis = cluster.BasisOf(&j)
+	account(&j, "nlp")
+	j.Requeueable = false
+	for _, state := range []cluster.JobState{cluster.Waiting, cluster.Running, cluster.Suspended, cluster.Completing, cluster.Done} {
+		if j.State = state; state != cluster.Waiting {
+			h.m.Leases[0].State, j.Start = cluster.Active, noon.Add(2000)
+		}
+		s := h.look(vision(sight(noon.Add(3000), j)))
+		if c := &s.Cases[0]; c.Record.Tenant != "vision" || c.Record.Account != "vision" || c.Control != cluster.FullControl || c.Changed != cluster.ChangedAccount|cluster.ChangedRequeue {
+			t.Errorf("%s: it is charged to %s, control %s (%s), changed %s", state, c.Record.Tenant, c.Control, c.ControlWhy, c.Changed)
+		}
+	}
+	// It waits again, and its owner's choices count.
+	j.State, j.Start, j.Restarts, h.m.Leases = cluster.Waiting, 0, 1, nil
+	s := h.look(vision(sight(noon.Add(4000), j)))
+	if c := &s.Cases[0]; c.Record.Tenant != "nlp" || c.Control != cluster.NoReclaim || c.Record.Basis != nil || c.Changed != 0 {
+		t.Errorf("it waits again: %+v", c)
+	}
+	// A requeue and a start between two looks are a start as well.
+	j.State, j.Start = cluster.Running, noon.Add(5000)
+	h.look(vision(sight(noon.Add(6000), j)))
+	account(&j, "vision")
+	j.Restarts, j.Start, j.Submit = 2, noon.Add(7000), noon.Add(7000)
+	s = h.look(vision(sight(noon.Add(8000), j)))
+	if c := &s.Cases[0]; c.Record.Tenant != "vision" || c.Changed != 0 {
+		t.Errorf("it was requeued and runs again: %+v", c)
+	}
+}
+
+// A tenant whose only job shows another account meanwhile is still a tenant.
+func TestATenantOfAChangedAccount(t *testing.T) {
+	rules := everything
+	rules.TenantLevel = 2
+	m := cluster.State{}
+	for i, account := range []string{"nlp", "vision"} {
+		j := runs(func(j *cluster.Job) { j.Account = account })
+		seen := sight(noon.Add(cluster.Second), j)
+		seen.Accounts = append(seen.Accounts, cluster.Account{Name: "vision", Parent: "root", Shares: 1},
+			cluster.Account{Name: "nlp1", Parent: "nlp", Shares: 1}, cluster.Account{Name: "vision1", Parent: "vision", Shares: 1})
+		s, err := Remember(m, seen, nil, rules, settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Records = []cluster.Record{s.Cases[0].Record}
+		if s.Cases[0].Record.Tenant != "nlp" || !slices.ContainsFunc(s.Tenants, func(t cluster.Tenant) bool { return t.Name == "nlp" }) {
+			t.Errorf("look %d: tenant %s of %+v", i, s.Cases[0].Record.Tenant, s.Tenants)
+		}
+	}
+}
