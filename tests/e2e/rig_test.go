@@ -51,6 +51,8 @@ type rig struct {
 	actions  []cluster.Action
 	outcomes []cluster.Outcome
 	failed   map[cluster.Verb]int // actions; the first three of a verb are logged
+	told     map[string]int       // events, by kind
+	cases    []cluster.Case       // of the last snapshot
 	ended    []cluster.Lease
 	errors   []error
 	stop     func()
@@ -100,8 +102,12 @@ func newRig(t *testing.T, suite, gate string, o testcluster.Options) *rig {
 	if o.PluginConf == "" {
 		o.PluginConf = testcluster.PluginConf + "gate_license=" + gate + "\n"
 	}
-	o.ExtraConf += "Licenses=" + license + ":1000000\n"
-	r := &rig{Cluster: testcluster.ForTest(t, o), t: t, suite: suite, license: gate, failed: map[cluster.Verb]int{}, settings: short(20), dsn: storetest.Database(t),
+	if with := "Licenses=" + license + ":1000000"; strings.Contains(o.ExtraConf, "Licenses=") {
+		o.ExtraConf = strings.Replace(o.ExtraConf, "Licenses=", with+",", 1)
+	} else {
+		o.ExtraConf += with + "\n"
+	}
+	r := &rig{Cluster: testcluster.ForTest(t, o), t: t, suite: suite, license: gate, failed: map[cluster.Verb]int{}, told: map[string]int{}, settings: short(20), dsn: storetest.Database(t),
 		rules: loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}}
 	r.client = r.newClient()
 	return r
@@ -120,8 +126,13 @@ func (r *rig) newClient() *slurm.Client {
 // govern starts the loop: a turn every interval, until halt or the end of the test.
 func (r *rig) govern() {
 	r.t.Helper()
-	lead := r.lead()
-	l := &loop.Loop{Cluster: r.client, Journal: lead.Journal(), Decide: decisions.Sampled(r.t, engine.Decide), Divide: r.divide, Keep: r.keep,
+	lead, decide := r.lead(), decisions.Sampled(r.t, engine.Decide)
+	l := &loop.Loop{Cluster: r.client, Journal: lead.Journal(), Decide: func(s cluster.Snapshot) cluster.Plan {
+		r.mu.Lock()
+		r.cases = s.Cases
+		r.mu.Unlock()
+		return decide(s)
+	}, Divide: r.divide, Keep: r.keep,
 		Configure: func() (loop.Rules, cluster.Settings) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -212,6 +223,9 @@ func (r *rig) note(report loop.Report, err error, ctx context.Context) {
 		return
 	}
 	r.last = report.Plan
+	for _, e := range report.Plan.Events {
+		r.told[e.Kind]++
+	}
 	r.ended = append(r.ended, report.Plan.Ended...)
 	for i, a := range report.Plan.Actions {
 		r.actions, r.outcomes = append(r.actions, a), append(r.outcomes, report.Outcomes[i])
@@ -240,6 +254,20 @@ func (r *rig) plan() cluster.Plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last
+}
+
+// lastCase gives a job as the last round saw it.
+func (r *rig) lastCase(id string) cluster.Case {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.cases {
+		if r.cases[i].Job.ID.String() == id {
+			return r.cases[i]
+		}
+	}
+	r.t.Fatalf("the last round saw no job %s", id)
+	return cluster.Case{}
 }
 
 // count counts actions of a verb on a job that were carried out ("" = any job).
