@@ -73,7 +73,7 @@ func TestAnOwnersChangesKeepNoGPUs(t *testing.T) {
 // A change while the job waits counts: --no-requeue is its owner's choice.
 func TestAnOwnersChoiceBeforeTheGrant(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
-	holder := w.submit("b", 4, forever, func(j *sim.Work) { j.NoRequeue = true })
+	holder := w.submit("a", 4, forever, func(j *sim.Work) { j.NoRequeue = true })
 	w.Run(minute)
 	id := w.submit("a", 4, forever, saves)
 	w.Run(minute)
