@@ -134,12 +134,12 @@ var views = []struct {
 		lease(1, 1, "over", "started_at = '2026-03-02 00:00:05', ended_at = '2026-03-02 00:15', why = 'renewed', alloc_from_gpu_ms = 0, alloc_to_gpu_ms = 3580000, ended_round = 90") +
 			lease(1, 2, "noticed", "granted_at = '2026-03-02 00:15', started_at = '2026-03-02 00:15', noticed_at = '2026-03-02 00:29', alloc_from_gpu_ms = 3580000") +
 			status(1, "notice", "alloc_gpu_ms = 4000000") +
-			lease(2, 1, "over", "ended_at = '2026-03-02 00:02', why = 'taken back', alloc_from_gpu_ms = 0, alloc_to_gpu_ms = 0, ended_round = 12"),
-		"job_key, slurm_id, term, tenant, user_name, class, state, pool, gpus, nodes, granted_at, started_at, ends_at, noticed_at, ended_at, held, why, adopted, gpu_ms, granted_round, ended_round",
+			lease(2, 1, "over", "ended_at = '2026-03-02 00:02', why = 'taken back', alloc_from_gpu_ms = 0, alloc_to_gpu_ms = 0, ended_round = 12, behind = 7"),
+		"job_key, slurm_id, term, tenant, user_name, class, state, pool, gpus, nodes, granted_at, started_at, ends_at, noticed_at, ended_at, held, why, adopted, gpu_ms, granted_round, ended_round, behind",
 		[]string{
-			"1|11|2|bio|ann|shared|noticed|v100|4|{n1,n2}|2026-03-02 00:15:00+00|2026-03-02 00:15:00+00|2026-03-02 00:30:00+00|2026-03-02 00:29:00+00||||f|420000|1|",
-			"2|12|1|bio|ann|shared|over|v100|4|{n1,n2}|2026-03-02 00:00:00+00||2026-03-02 00:30:00+00||2026-03-02 00:02:00+00||taken back|f|0|1|12",
-			"1|11|1|bio|ann|shared|over|v100|4|{n1,n2}|2026-03-02 00:00:00+00|2026-03-02 00:00:05+00|2026-03-02 00:30:00+00||2026-03-02 00:15:00+00|00:14:55|renewed|f|3580000|1|90",
+			"1|11|2|bio|ann|shared|noticed|v100|4|{n1,n2}|2026-03-02 00:15:00+00|2026-03-02 00:15:00+00|2026-03-02 00:30:00+00|2026-03-02 00:29:00+00||||f|420000|1||0",
+			"2|12|1|bio|ann|shared|over|v100|4|{n1,n2}|2026-03-02 00:00:00+00||2026-03-02 00:30:00+00||2026-03-02 00:02:00+00||taken back|f|0|1|12|7",
+			"1|11|1|bio|ann|shared|over|v100|4|{n1,n2}|2026-03-02 00:00:00+00|2026-03-02 00:00:05+00|2026-03-02 00:30:00+00||2026-03-02 00:15:00+00|00:14:55|renewed|f|3580000|1|90|0",
 		},
 	},
 	{

@@ -49,6 +49,9 @@ type Lease struct {
 	Ended  Instant `json:"ended,omitempty"`
 	// Adopted is true if the job ran before it had a lease.
 	Adopted bool `json:"adopted,omitempty"`
+	// Behind is the job whose GPUs this granted lease takes over when that job has ended, on the same node; 0 = none. Its
+	// own gate is open already. Until then the lease has the node but no GPUs, so that they count once.
+	Behind JobKey `json:"behind,omitempty"`
 	// Parts lists the GPUs of a lease in cells.
 	Parts []CellPart `json:"parts,omitempty"`
 	// Why gives the cause of the end: "finished", "renewed", "reclaimed", "recalled", "taken

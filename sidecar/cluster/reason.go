@@ -11,6 +11,7 @@ const (
 	ReasonHolding  Code = "holding"  // in the middle of its term
 	ReasonAdopted  Code = "adopted"  // ran before we saw it
 	ReasonStarting Code = "starting" // granted, not yet seen running
+	ReasonFollows  Code = "follows"  // granted behind the job For on node Note: starts when that ends
 	ReasonNotice   Code = "notice"   // not renewed: others are further behind
 	ReasonEnding   Code = "ending"   // requeue ordered, GPUs not free yet
 	ReasonRecalled Code = "recalled" // requeue ordered in mid-term, for another job's first lease

@@ -232,7 +232,17 @@ type Habit struct {
 	// expect). It is kept with jobs.order expected only, also for all jobs of a user (no Command) and of everybody (no
 	// User) with that number of GPUs. Replace it, never modify it.
 	Needed []int32 `json:"needed,omitempty"`
-	At     Instant `json:"at"` // of the newest evidence
+	// Brief counts jobs that ended within a round's interval, and the others since the first of these; nil = none did. It
+	// is kept also for all jobs of a user with that number of GPUs. Replace it, never modify it.
+	Brief *Brief  `json:"brief,omitempty"`
+	At    Instant `json:"at"` // of the newest evidence
+}
+
+// Brief counts jobs of a type by whether they ended within a round's interval.
+type Brief struct {
+	Jobs  int32 `json:"jobs"`  // in thousandths; older jobs count less
+	Short int32 `json:"short"` // of these, jobs that ended within the interval
+	Ran   Span  `json:"ran"`   // mean run time of short ones
 }
 
 // Conduct is the behaviour of one job over its attempts. Jobs that report progress or were

@@ -113,6 +113,7 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	}
 	d.nodes.Survey(b, lease.Learn(s, &d.leases))
 	eligible.RevokeOvertaken(b, d.nodes.Site)
+	eligible.RevokeBehind(b)
 	x.speeds = speeds.Learn(b)
 	d.stops.Open(b, d.nodes.Site.Good)
 	active := d.nodes.Active()

@@ -135,7 +135,9 @@ func next(b *round.Books, choosing cluster.Instant, causes []cluster.Cause) clus
 		}
 		at(l.End)
 		at(l.End - cluster.Instant(l.NoticeIn(b.Settings)))
-		if l.State == cluster.Granted {
+		if l.Behind != 0 {
+			at(eligible.Patience(b, l))
+		} else if l.State == cluster.Granted {
 			at(l.Granted.Add(b.Settings.GrantTimeout))
 		}
 	}

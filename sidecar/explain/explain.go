@@ -48,6 +48,9 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.ReasonStarting: func(w Words, r *cluster.Reason) string {
 		return "was granted a lease" + w.till(r) + " and Slurm is starting it" + slurmSays(r.Note)
 	},
+	cluster.ReasonFollows: func(w Words, r *cluster.Reason) string {
+		return "was granted behind " + w.Name(r.For) + " on " + r.Note + ": it starts when that ends"
+	},
 	cluster.ReasonNotice: func(w Words, r *cluster.Reason) string {
 		if r.To != "" {
 			return "has notice: it moves to " + r.To + " when its lease ends," + w.at(r) + purpose(r) + "; it should save before; it is then requeued, and its GPUs are kept for it there" + w.leaves(r)

@@ -92,7 +92,7 @@ func (w *written) leaseRowOf(l cluster.Lease, plan cluster.Plan) leaseRow {
 		SlurmID:  r.ID.String(), Tenant: r.Tenant, User: r.User,
 		State: l.State, Class: l.Class, Pool: l.Pool, GPUs: l.GPUs, Nodes: nodesOf(l.Nodes), Holdings: holdingsOf(l),
 		Granted: stamp(l.Granted), Start: stamp(l.Start), End: stamp(l.End), Noticed: stamp(l.NoticedAt), Ended: stamp(l.Ended),
-		Adopted: l.Adopted, Why: l.Why, GrantedIn: plan.Round, AllocFrom: known{time: w.holders[l.Job].alloc},
+		Adopted: l.Adopted, Behind: l.Behind, Why: l.Why, GrantedIn: plan.Round, AllocFrom: known{time: w.holders[l.Job].alloc},
 	}
 }
 

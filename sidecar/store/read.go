@@ -344,6 +344,7 @@ type Lease struct {
 	Ended   *time.Time       `json:"ended,omitempty" db:"ended_at"`
 	Why     string           `json:"why,omitempty"`
 	Adopted bool             `json:"adopted,omitempty"`
+	Behind  cluster.JobKey   `json:"behind,omitempty"`
 	Time    *cluster.GPUTime `json:"gpu_ms,omitempty" db:"gpu_ms"`
 	// Ahead is the forecast of its job, if the lease is in force and there is one; the caller sets it.
 	Ahead *Forecast `json:"forecast,omitempty" db:"-"`

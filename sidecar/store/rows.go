@@ -267,6 +267,7 @@ type leaseRow struct {
 	Noticed   stamp              `json:"noticed_at"`
 	Ended     stamp              `json:"ended_at"`
 	Adopted   bool               `json:"adopted"`
+	Behind    cluster.JobKey     `json:"behind"`
 	Why       string             `json:"why"`
 	GrantedIn int64              `json:"granted_round"`
 	EndedIn   optional           `json:"ended_round"`

@@ -132,7 +132,7 @@ func (c change[K, R]) keep() {
 }
 
 // leased are the reasons of jobs that have a lease.
-var leased = []cluster.Code{cluster.ReasonGranted, cluster.ReasonRenewed, cluster.ReasonHolding, cluster.ReasonAdopted, cluster.ReasonStarting,
+var leased = []cluster.Code{cluster.ReasonGranted, cluster.ReasonRenewed, cluster.ReasonHolding, cluster.ReasonAdopted, cluster.ReasonStarting, cluster.ReasonFollows,
 	cluster.ReasonNotice, cluster.ReasonEnding, cluster.ReasonRecalled}
 
 // doubt marks all rows for another write.

@@ -20,7 +20,8 @@ select
     l.adopted,
     coalesce(l.gpu_ms, v.alloc_gpu_ms - l.alloc_from_gpu_ms) as gpu_ms,
     l.granted_round,
-    l.ended_round
+    l.ended_round,
+    l.behind
 from leases l
 left join job_statuses v on v.job_key = l.job_key and l.ended_at is null
 order by l.granted_at desc, l.job_key desc, l.term desc;
@@ -47,3 +48,4 @@ comment on column lease_history.adopted is 'The job ran before we gave it a leas
 comment on column lease_history.gpu_ms is 'GPU time received under it, less what its end destroyed, also of earlier leases; for one in force up to the job''s last refreshed number; null = not known yet.';
 comment on column lease_history.granted_round is 'Round that granted it.';
 comment on column lease_history.ended_round is 'Round that noted its end.';
+comment on column lease_history.behind is 'The job whose GPUs it takes over when that has ended; 0 = none.';

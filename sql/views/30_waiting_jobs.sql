@@ -80,6 +80,7 @@ select
         when 'untouched' then format('not ours to lease: %s', coalesce(nullif(touch_why, ''), note))
         when 'completing' then 'its last attempt still cleans up'
         when 'starting' then format('granted; Slurm is starting it, at the latest by %s', until_words)
+        when 'follows' then format('granted behind job %s on %s: it starts when that ends', coalesce(for_slurm_id, 'of its tenant'), note)
         when 'granted' then 'granted in the last round'
         else concat_ws(': ', code, nullif(note, ''))
     end as reason,

@@ -146,6 +146,12 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	a.Reason.Code, a.Reason.Pool, a.Reason.Need, a.Reason.Until = cluster.ReasonGranted, l.Pool, l.GPUs, l.End
 	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, w.Settings.SiteFactor, r.UserNodes
 	a.Unlock, a.Licenses = c.Job.Locked, c.Job.Licenses
+	if l.Behind != 0 {
+		a.Reason.Code, a.Reason.For, a.Reason.Note, a.Reason.Need = cluster.ReasonFollows, l.Behind, nodes[0], c.Job.Request.GPUs
+		if a.SiteFactor != 0 {
+			a.SiteFactor-- // Slurm starts jobs that have GPUs of their own first
+		}
+	}
 	if r.Ran > 0 && r.UserLimit > 0 {
 		a.Limit = w.Limit(i)
 	}

@@ -64,6 +64,7 @@ func (o *observer) observe(reports []cluster.Progress) {
 		if o.Settings.JobOrder == cluster.ByExpected && o.Records[i].Done != 0 && c.Record.Done == 0 {
 			o.ended(i)
 		}
+		o.brief(i)
 		if len(reports) == 0 || !o.Jobs[i].Runs || c.Job.Start == 0 {
 			continue
 		}

@@ -16,7 +16,7 @@ import (
 func RevokeOvertaken(b *round.Books, site *place.Site) {
 	var waiting []int // cases with a grant, oldest grant first
 	for i, l := range b.Leases {
-		if l != nil && l.State == cluster.Granted && b.Jobs[i].Waits {
+		if l != nil && l.State == cluster.Granted && l.Behind == 0 && b.Jobs[i].Waits {
 			waiting = append(waiting, i)
 		}
 	}
@@ -59,11 +59,11 @@ func RevokeOvertaken(b *round.Books, site *place.Site) {
 	}
 }
 
-// starters returns, by node, 1 + the case of a job that started there without a grant since the last round.
+// starters returns, by node, 1 + the case of a job that started there without a grant of its own GPUs since the last round.
 func starters(b *round.Books) map[string]int {
 	out := map[string]int{}
 	for i := range b.Jobs {
-		if !b.Jobs[i].Runs || b.Snapshot.Cases[i].Record.State == cluster.Running || b.Leases[i] != nil && !b.Leases[i].Adopted {
+		if !b.Jobs[i].Runs || b.Snapshot.Cases[i].Record.State == cluster.Running || b.Leases[i] != nil && !b.Leases[i].Adopted && !behind(b, i) {
 			continue
 		}
 		for _, h := range b.Snapshot.Cases[i].Job.Holds {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
@@ -42,6 +43,13 @@ func (f *Field) Grant(i int, pool string, nodes []cluster.Holding, end cluster.I
 		Job: r.Key, Term: term, State: cluster.Granted, Class: cluster.Shared, Pool: pool,
 		GPUs: round.GPUs(nodes), Nodes: nodes, Granted: f.Now, End: end,
 	}
+}
+
+// Follow makes a lease for a job behind that of another case, whose GPUs it takes over when the other job has ended.
+func Follow(f *Field, i, holder int) {
+	l := f.Leases[holder]
+	f.Grant(i, l.Pool, nil, l.End)
+	*f.Leases[i] = lease.Behind(*f.Leases[i], l)
 }
 
 // Claim returns a claim. A repeated claim keeps its age.
@@ -113,7 +121,7 @@ func (f *Field) Reclaim(i int) { f.Leases[i].State = cluster.Ending }
 // Fixed reports whether a job's GPUs stay taken whatever is decided.
 func (f *Field) Fixed(i int) bool {
 	st := &f.Jobs[i]
-	return f.Leases[i] == nil || st.Control != cluster.FullControl || !st.Stoppable || st.Ordered(cluster.Exempt)
+	return f.Leases[i] == nil || f.Leases[i].Behind != 0 || st.Control != cluster.FullControl || !st.Stoppable || st.Ordered(cluster.Exempt)
 }
 
 // IsClaimed reports whether GPUs are claimed for a job.

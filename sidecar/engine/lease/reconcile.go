@@ -52,6 +52,7 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 			leases, of = append(leases, l), append(of, i)
 		}
 	}
+	takeTurns(leases, of, s)
 	byCase = slices.Grow(room.byCase[:0], len(s.Cases))[:len(s.Cases)]
 	clear(byCase)
 	*room = Workspace{leases, of, byCase, fates}
@@ -119,7 +120,7 @@ func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.
 			return end(l, s.Now, "taken back: "+j.Inactive)
 		}
 		late := s.Now.Sub(l.Granted) >= s.Settings.GrantTimeout
-		if !late && !stuck(j, l.Granted, s) {
+		if l.Behind != 0 || !late && !stuck(j, l.Granted, s) {
 			return l
 		}
 		if away := s.Now.Sub(s.Ledger.At); away >= s.Settings.GrantTimeout && away > 2*s.Settings.Interval {

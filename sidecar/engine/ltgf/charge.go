@@ -25,7 +25,7 @@ func Charge(s *cluster.Snapshot, on Buffer) Buffer {
 	n := len(s.Cases)
 	records, rows := slices.Grow(on.Records[:0], n)[:n], slices.Grow(on.Rows[:0], n)[:n]
 	attempts := attemptsByCase(s)
-	leases := s.Leases
+	leases, chained := s.Leases, openChains(s.Leases)
 	for i := range s.Cases {
 		c, r := &s.Cases[i], &records[i]
 		*r = c.Record
@@ -40,14 +40,23 @@ func Charge(s *cluster.Snapshot, on Buffer) Buffer {
 		b.first, b.users.now = rows[i], b.users.of(i)
 		had, was, on := r.Alloc, r.State, r.Held
 		b.chargeJob(r, c, l, attempts[i])
+		chain := chained.of(l)
+		if chain != nil {
+			chain.ran += r.Alloc - had
+		}
 		switch {
 		case l == &noLease:
 			b.reserveHeld(c, was, on, r.Alloc-had)
 		case l.State == cluster.Granted || was == cluster.Running && l.State != cluster.Ending && finished(c):
-			b.reserve(l.Pool, l.GPUs, r.Alloc-had)
+			if chain == nil {
+				b.reserve(l.Pool, l.GPUs, r.Alloc-had)
+			} else if p := b.pool(l.Pool); p >= 0 && b.first >= 0 && l.Behind == 0 {
+				chain.row, chain.pool, chain.held = b.first, p, cluster.Times(l.GPUs, b.now.Sub(b.from))
+			}
 		}
 		b.accrueJob(r, c)
 	}
+	b.reserveChains(chained)
 	free := idle(s)
 	b.keep(s, free)
 	strandings := stranded(s, free)

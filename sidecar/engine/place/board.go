@@ -157,6 +157,20 @@ func (b *Board) index(p int) {
 // Idle gives the idle GPUs of pool p on nodes that are open for grants.
 func (b *Board) Idle(p int) int { return b.free[p] }
 
+// IdleOn gives the idle GPUs of pool p on a node that is open for grants; else 0.
+func IdleOn(b *Board, node string, p int) int {
+	n := b.nodeAt(node)
+	if n < 0 {
+		return 0
+	}
+	for s := b.machines[n].first; s < b.machines[n].last; s++ {
+		if b.slots[s].pool == p && b.slots[s].open {
+			return b.slots[s].idle
+		}
+	}
+	return 0
+}
+
 // Free lists the idle and soft GPUs of pool p by node, of nodes that are open for grants and not claimed.
 func Free(b *Board, p int) []int {
 	var out []int

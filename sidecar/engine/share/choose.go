@@ -95,6 +95,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	if touch == cluster.FullControl {
 		x.Claims = x.served(x.Claims)
 		x.Claims = append(append(x.Claims, choice.Kept...), moving...)
+		follow(x, in, &choice, board)
 		x.recall(in, &choice)
 		x.claimFor(in, choice.Due)
 		x.gatherFor(in, choice.Due)

@@ -137,6 +137,43 @@ func (b *Habits) Needed(t cluster.JobType, at cluster.Instant, got cluster.GPUTi
 	h.Needed = expect.Add(h.Needed, got)
 }
 
+// Constants of Brief: a job counts 1000, and a fiftieth less with each job after it.
+const (
+	oneJob      = 1000
+	recentJobs  = 50
+	enoughBrief = 4 * oneJob // about five jobs
+)
+
+// Briefly counts a job that ended, or that goes on, after it had run for a time. It is short if it ended within the
+// interval. Types without a short job are not counted.
+func (b *Habits) Briefly(t cluster.JobType, at cluster.Instant, ran cluster.Span, short bool) {
+	was := b.At(b.Find(t))
+	if !short && (was == nil || was.Brief == nil) {
+		return
+	}
+	h, x := b.change(t, at), cluster.Brief{}
+	if h.Brief != nil {
+		x = *h.Brief
+	}
+	x.Jobs -= (x.Jobs + recentJobs - 1) / recentJobs
+	x.Short -= (x.Short + recentJobs - 1) / recentJobs
+	x.Jobs += oneJob
+	if short {
+		x.Short += oneJob
+		x.Ran += (ran - x.Ran) * oneJob / cluster.Span(x.Short)
+	}
+	h.Brief = &x
+}
+
+// Short gives the mean run time of jobs of a habit if they are short: enough are known, and nine of ten ended within a
+// round's interval. known = enough are known to tell. h may be nil.
+func Short(h *cluster.Habit) (ran cluster.Span, short, known bool) {
+	if h == nil || h.Brief == nil || h.Brief.Jobs < enoughBrief {
+		return 0, false, false
+	}
+	return h.Brief.Ran, 10*int64(h.Brief.Short) >= 9*int64(h.Brief.Jobs), true
+}
+
 // Longest gives the longest of recent gaps: a shorter one lowers it by an eighth of the difference.
 func Longest(every, gap cluster.Span) cluster.Span {
 	if gap >= every {

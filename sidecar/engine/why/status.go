@@ -168,6 +168,8 @@ func (w *writer) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease)
 	case l.State == cluster.Noticed:
 		because.Code, because.For = cluster.ReasonNotice, w.beneficiaries.Of(i)
 		w.goes(because, i)
+	case l.Behind != 0:
+		because.Code, because.For, because.Note = cluster.ReasonFollows, l.Behind, l.Nodes[0].Node
 	case l.State == cluster.Granted && !st.Began:
 		because.Code, because.Note = cluster.ReasonStarting, c.Job.PendingReason
 	case l.State == cluster.Granted:

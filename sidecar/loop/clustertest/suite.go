@@ -51,6 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) World) {
 		{"a grant of one task of an array", grantTask},
 		{"a typed job gets its model", typedJob},
 		{"take back shuts the gate and frees the pin", takeBack},
+		{"jobs granted on busy GPUs start in turn", startsInTurn},
 		{"reclaim requeues behind a gate", reclaims},
 		{"a finished job is never re-run", finishedStays},
 		{"a reclaim makes a job requeueable first", reclaimsNoRequeue},
@@ -282,6 +283,38 @@ func takeBack(t *testing.T, s *stage) {
 	s.do(a)
 	if j := s.job(id); !s.gated(j, &a) || len(j.NodeList) != 0 {
 		t.Fatalf("taken back: %+v", j)
+	}
+}
+
+// startsInTurn grants two jobs the GPUs of one that runs. They block no job on other nodes, and start when the job before
+// them has ended, without another action.
+func startsInTurn(t *testing.T, s *stage) {
+	first := s.submit(Work{Account: "nlp", GPUs: 4, Gated: true, Seconds: 20})
+	s.do(s.grant(first, "v1"))
+	s.until(first, "running", running)
+	var ids []cluster.JobID
+	for range 2 {
+		id := s.submit(Work{Account: "nlp", GPUs: 4, Gated: true, Seconds: 2})
+		a := s.grant(id, "v1")
+		a.SiteFactor--
+		s.do(a)
+		ids = append(ids, id)
+	}
+	other := s.submit(Work{Account: "vision", GPUs: 4, Gated: true})
+	s.do(s.grant(other, "v2"))
+	s.until(other, "running on other nodes", running)
+	for _, id := range ids {
+		if j := s.job(id); running(s.job(first)) && !waiting(j) {
+			t.Fatalf("its GPUs are busy: %+v", j)
+		}
+	}
+	end := s.until(first, "done", done).End
+	for _, id := range ids {
+		j := s.until(id, "done", done)
+		if j.Start.Add(cluster.Second) < end || j.Outcome != "COMPLETED" {
+			t.Errorf("the job before it ended at %s: %+v", end, j)
+		}
+		end = j.End
 	}
 }
 
