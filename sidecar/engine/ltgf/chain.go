@@ -49,3 +49,11 @@ func (b *books) reserveChains(all chains) {
 		}
 	}
 }
+
+// granted gives the GPUs that a job had under a lease: behind another one, those that it asked for.
+func granted(l *cluster.Lease, j *cluster.Job) []cluster.GPUs {
+	if l.Behind != 0 {
+		return []cluster.GPUs{{Model: l.Pool, Count: j.Request.GPUs}}
+	}
+	return held(l.Nodes, nil)
+}

@@ -402,7 +402,7 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 			gpus = held(j.Holds, nil)
 		}
 		if len(gpus) == 0 {
-			gpus = held(l.Nodes, nil)
+			gpus = granted(l, j)
 		}
 		b.charge(r, c, gpus, began(r, j), min(j.End, b.now), j.Suspend)
 	}
