@@ -9,6 +9,7 @@ type chains map[cluster.JobKey]*chain
 // count once, whichever of them ran.
 type chain struct {
 	row, pool int             // of the ledger; row -1 = the first is still on its GPUs, or had none
+	user      int             // its account
 	held      cluster.GPUTime // at most
 	ran       cluster.GPUTime
 }
@@ -45,7 +46,9 @@ func (c chains) of(l *cluster.Lease) *chain {
 func (b *books) reserveChains(all chains) {
 	for _, c := range all {
 		if c.row >= 0 {
-			b.granted[c.row+c.pool] += max(c.held-c.ran, 0)
+			kept := max(c.held-c.ran, 0)
+			b.granted[c.row+c.pool] += kept
+			b.keptBy(c.user, c.pool, kept)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func Charge(s *cluster.Snapshot, on Buffer) Buffer {
 			if chain == nil {
 				b.reserve(l.Pool, l.GPUs, r.Alloc-had)
 			} else if p := b.pool(l.Pool); p >= 0 && b.first >= 0 && l.Behind == 0 {
-				chain.row, chain.pool, chain.held = b.first, p, cluster.Times(l.GPUs, b.now.Sub(b.from))
+				chain.row, chain.pool, chain.user, chain.held = b.first, p, b.users.now, cluster.Times(l.GPUs, b.now.Sub(b.from))
 			}
 		}
 		b.accrueJob(r, c)
