@@ -93,7 +93,7 @@ func TestATrainedHistoryGainsNothing(t *testing.T) {
 			check(r)
 			for _, l := range r.Plan.State.Leases {
 				if l.Behind != 0 {
-					waits[w.idOf(&r.Plan, l.Job)]++
+					waits[recordIn(&r.Plan, l.Job).ID]++
 				}
 			}
 		}
@@ -155,7 +155,7 @@ func TestUsersDoNotShareATurn(t *testing.T) {
 				continue
 			}
 			seen++
-			if x, y := w.userOf(&r.Plan, l.Job), w.userOf(&r.Plan, l.Behind); x != y {
+			if x, y := recordIn(&r.Plan, l.Job).User, recordIn(&r.Plan, l.Behind).User; x != y {
 				t.Errorf("a job of %s is behind one of %s", x, y)
 			}
 		}
@@ -169,20 +169,12 @@ func TestUsersDoNotShareATurn(t *testing.T) {
 	}
 }
 
-func (w *world) idOf(p *cluster.Plan, key cluster.JobKey) cluster.JobID {
+// recordIn returns the record of a job in a plan.
+func recordIn(p *cluster.Plan, key cluster.JobKey) cluster.Record {
 	for i := range p.State.Records {
 		if p.State.Records[i].Key == key {
-			return p.State.Records[i].ID
+			return p.State.Records[i]
 		}
 	}
-	return cluster.JobID{}
-}
-
-func (w *world) userOf(p *cluster.Plan, key cluster.JobKey) string {
-	for i := range p.State.Records {
-		if p.State.Records[i].Key == key {
-			return p.State.Records[i].User
-		}
-	}
-	return ""
+	return cluster.Record{}
 }
