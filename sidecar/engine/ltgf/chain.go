@@ -43,7 +43,7 @@ func (c chains) of(l *cluster.Lease) *chain {
 }
 
 // reserveChains adds what chains held beyond the GPU time that was charged to their jobs.
-func (b *books) reserveChains(all chains) {
+func reserveChains(b *books, all chains) {
 	for _, c := range all {
 		if c.row >= 0 {
 			kept := max(c.held-c.ran, 0)

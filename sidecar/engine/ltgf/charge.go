@@ -56,7 +56,7 @@ func Charge(s *cluster.Snapshot, on Buffer) Buffer {
 		}
 		b.accrueJob(r, c)
 	}
-	b.reserveChains(chained)
+	reserveChains(b, chained)
 	free := idle(s)
 	b.keep(s, free)
 	strandings := stranded(s, free)
