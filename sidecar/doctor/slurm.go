@@ -303,6 +303,7 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Observation) {
 			f.ok("partition "+p, "%d GPUs", gpus[p])
 		}
 	}
+	f.withoutGPUs(cfg, seen, gpus)
 	if vcs := cfg.VCs(); vcs != nil {
 		rules := cfg.Rules()
 		wrong, remarks := vcs.Against(seen, &rules)
@@ -325,6 +326,37 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Observation) {
 	f.passOn(cfg, seen.Accounts)
 	f.budgets(cfg, &snap)
 	f.models(cfg, seen, &snap)
+}
+
+// withoutGPUs finds partitions in which jobs without GPUs may take all CPUs of a node with GPUs, so that these idle. gpus is
+// the number of GPUs by partition.
+func (f *findings) withoutGPUs(cfg *config.Config, seen *cluster.Observation, gpus map[string]int) {
+	rules := cfg.Rules()
+	var open []string
+	for i := range seen.Partitions {
+		p := &seen.Partitions[i]
+		refused := slices.Contains(cfg.Partitions, p.Name) && rules.OptOut.Of(cluster.WayNoGPUs) == loop.Refuse
+		if gpus[p.Name] == 0 || p.Rules.CPUsPerNode > 0 || p.Rules.Closed != "" || refused || wantsGPUs(seen.Limits.QOS, p.Rules.QOS) {
+			continue
+		}
+		open = append(open, p.Name)
+	}
+	if open == nil {
+		f.ok("jobs without GPUs", "leave CPUs for the GPUs of their nodes")
+		return
+	}
+	f.add(Warn, "jobs without GPUs", "may take all CPUs of nodes with GPUs in partition "+strings.Join(open, ", "),
+		"the GPUs of such nodes idle; they are charged to the tenants of these jobs, which does not make them free",
+		"set MaxCPUsPerNode of partitions for CPU jobs; for partitions of GPU jobs set opt_out.no_gpus: refuse here and in fairlease-plugin.conf, or a partition QOS with MinTRES=gres/gpu=1")
+}
+
+// wantsGPUs tells whether a QOS refuses jobs without GPUs.
+func wantsGPUs(all []cluster.QOS, name string) bool {
+	return name != "" && slices.ContainsFunc(all, func(q cluster.QOS) bool {
+		return q.Name == name && slices.ContainsFunc(q.Caps, func(c cluster.Cap) bool {
+			return c.Rule == cluster.MinTRESPerJob && c.TRES == "gres/gpu" && c.Max > 0
+		})
+	})
 }
 
 // longest finds partitions whose jobs may end decades from now. Slurm 24.11 searches for the

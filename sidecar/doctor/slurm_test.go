@@ -11,6 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/doctor"
+	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
@@ -99,6 +100,38 @@ func TestSighting(t *testing.T) {
 		"budgets warn: of accounts that are no tenants: c"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// Each way in which a partition keeps jobs without GPUs from the CPUs that go with GPUs.
+func TestJobsWithoutGPUs(t *testing.T) {
+	gpus := []cluster.GPUs{{Model: "h100", Count: 8}}
+	const open = "jobs without GPUs warn: may take all CPUs of nodes with GPUs in partition "
+	for _, c := range []struct {
+		name   string
+		rules  cluster.Rules
+		refuse bool
+		want   string
+	}{
+		{"no limit", cluster.Rules{}, false, open + "gpu, shared"},
+		{"MaxCPUsPerNode", cluster.Rules{CPUsPerNode: 8}, false, "jobs without GPUs ok: leave CPUs for the GPUs of their nodes"},
+		{"closed", cluster.Rules{Closed: "INACTIVE"}, false, "jobs without GPUs ok: leave CPUs for the GPUs of their nodes"},
+		{"a QOS for GPU jobs", cluster.Rules{QOS: "gpus"}, false, "jobs without GPUs ok: leave CPUs for the GPUs of their nodes"},
+		{"another QOS", cluster.Rules{QOS: "cpus"}, false, open + "gpu, shared"},
+		{"the plugin refuses them where it acts", cluster.Rules{}, true, open + "shared"},
+	} {
+		cfg := config.Default()
+		if c.refuse {
+			cfg.OptOut.NoGPUs = loop.Refuse
+		}
+		seen := &cluster.Observation{Partitions: []cluster.Partition{{Name: "cpu"}, {Name: "gpu", Rules: c.rules}, {Name: "shared", Rules: c.rules}},
+			Nodes: []cluster.Node{{Name: "n1", Partitions: []string{"gpu", "shared"}, GPUs: gpus}, {Name: "n2", Partitions: []string{"cpu"}}}}
+		seen.Limits.QOS = []cluster.QOS{{Name: "cpus", Caps: []cluster.Cap{{Rule: cluster.MinTRESPerJob, TRES: "cpu", Max: 1}}},
+			{Name: "gpus", Caps: []cluster.Cap{{Rule: cluster.MinTRESPerJob, TRES: "gres/gpu", Max: 1}}}}
+		got := strings.Join(told(t, named(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Sighting: seen}}), "jobs without")), "; ")
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ func options(suite string) testcluster.Options {
 	return testcluster.Options{
 		Suite: suite, Plugin: testcluster.PluginC, KillWait: 30,
 		PluginConf: strings.Replace(testcluster.PluginConf, "gate_seconds", "gate_license=fairlease\ngate_seconds", 1),
-		Partitions: []testcluster.Partition{{Name: "gpu", Default: true, Extra: "MaxTime=7-0"}},
+		Partitions: []testcluster.Partition{{Name: "gpu", Default: true, Extra: "MaxTime=7-0 MaxCPUsPerNode=15"}},
 		ExtraConf:  "Licenses=fairlease:1000000\nJobFileAppend=1\nPriorityFlags=ACCRUE_ALWAYS\n",
 	}
 }
@@ -88,6 +88,7 @@ var mistakes = []mistake{
 	{name: "KillWait is too long", conf: "s/^KillWait=.*/KillWait=120/", finds: "slurm KillWait fail", says: []string{"KillWait=2m", "lease.grant_timeout"}},
 	{name: "there is no licence", conf: "s/^Licenses=.*//", finds: "slurm gate warn", says: []string{"slurm.conf has no licence fairlease", "Licenses=fairlease:1000000"}},
 	{name: "Slurm preempts by itself", conf: "$ a PreemptType=preempt/partition_prio\\nPreemptMode=REQUEUE", finds: "slurm PreemptType warn", says: []string{"preempt/partition_prio", "PreemptMode=off"}},
+	{name: "jobs without GPUs may take whole nodes", conf: "s/ MaxCPUsPerNode=15//", finds: "slurm jobs without GPUs warn", says: []string{"partition gpu", "opt_out.no_gpus: refuse"}},
 	{name: "Slurm requeues no job", conf: "s/^JobRequeue=.*/JobRequeue=0/", finds: "slurm JobRequeue warn", says: []string{"JobRequeue=0", "set JobRequeue=1"}},
 	{name: "slurm.conf does not name the plugin", conf: "s/^JobSubmitPlugins=.*//", finds: "slurm submit plugin warn", says: []string{"JobSubmitPlugins"}},
 
