@@ -437,16 +437,17 @@ func TestTheNoticeHasASignalForThoseWhoHandleOne(t *testing.T) {
 		"the site says otherwise":    {rule: cluster.SavesOnTerm, want: ""},
 		"it is still starting":       {said: cluster.Saving{Manner: cluster.SavesOnNotice}, start: 14*minute + 30*second, want: ""},
 	} {
-		w, _, _ := contested(t)
-		w.Settings.StartCost, w.Settings.StopAllowance = c.start, hour
-		if c.rule != cluster.UnknownManner {
-			w.Settings.Saves = []cluster.SavingRule{{Manner: c.rule}}
-		}
-		w.alter = func(seen *cluster.Observation) {
-			for i := range seen.Jobs {
-				seen.Jobs[i].Declares = c.said
+		w, _, _ := contested(t, func(w *world) {
+			w.Settings.StartCost, w.Settings.StopAllowance = c.start, hour
+			if c.rule != cluster.UnknownManner {
+				w.Settings.Saves = []cluster.SavingRule{{Manner: c.rule}}
 			}
-		}
+			w.alter = func(seen *cluster.Observation) {
+				for i := range seen.Jobs {
+					seen.Jobs[i].Declares = c.said
+				}
+			}
+		})
 		w.Run(15 * minute)
 		if len(w.done(cluster.Notify)) == 0 {
 			t.Errorf("%s: no notice was given", name)

@@ -236,10 +236,13 @@ func TestOnlyWhoActsDeletesReservations(t *testing.T) {
 }
 
 // contested is a full cluster of two GPUs: tenant a runs two jobs, and b has two waiting jobs.
-func contested(t *testing.T) (w *world, runs, waits []cluster.JobID) {
+func contested(t *testing.T, change ...func(*world)) (w *world, runs, waits []cluster.JobID) {
 	set := simtest.Product()
 	set.RecallFirst, set.Threshold = false, minute
 	w = newWorld(t, set, []int{2}, "a", "b")
+	for _, c := range change {
+		c(w)
+	}
 	runs = w.Submit("a", 2, 1, forever)
 	w.Run(minute)
 	return w, runs, w.Submit("b", 2, 1, forever)

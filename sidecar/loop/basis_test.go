@@ -145,6 +145,23 @@ func TestFactsAreThoseOfTheGrant(t *testing.T) {
 	}
 }
 
+// An account that gets another name is not a change of its jobs: the new name counts once the old one is gone from the tree.
+func TestAnAccountGetsAnotherName(t *testing.T) {
+	m := cluster.State{}
+	for i, c := range []struct{ job, tree, want string }{{"nlp", "nlp", "nlp"}, {"language", "nlp", "nlp"}, {"language", "language", "language"}, {"language", "language", "language"}} {
+		seen := sight(noon.Add(cluster.Second), runs(func(j *cluster.Job) { j.Account = c.job }))
+		seen.Accounts = []cluster.Account{{Name: "root"}, {Name: c.tree, Parent: "root", Shares: 1}}
+		s, err := Remember(m, seen, nil, everything, settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Records = []cluster.Record{s.Cases[0].Record}
+		if got := s.Cases[0]; got.Record.Tenant != c.want || got.Control != cluster.FullControl {
+			t.Errorf("look %d: tenant %s, control %s (%s), want tenant %s", i, got.Record.Tenant, got.Control, got.ControlWhy, c.want)
+		}
+	}
+}
+
 // A tenant whose only job shows another account meanwhile is still a tenant.
 func TestATenantOfAChangedAccount(t *testing.T) {
 	rules := everything

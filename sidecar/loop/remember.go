@@ -82,7 +82,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		}
 		c := &s.Cases[k]
 		c.Job, c.Gone, c.Changed = *j, false, 0
-		stand(c, m.Leases, settings.StopAllowance)
+		stand(c, t, m.Leases, settings.StopAllowance)
 		if c.Job.Account != j.Account {
 			moved = append(moved, c.Job)
 		}
@@ -208,7 +208,7 @@ func newRecord(j *cluster.Job, key cluster.JobKey) cluster.Record {
 
 // stand lets the facts on which a job was granted its lease hold until it waits again, whatever its owner has changed since. A
 // job that started without a lease has those of its first sight. leases are those of the last round.
-func stand(c *cluster.Case, leases []cluster.Lease, allowance cluster.Span) {
+func stand(c *cluster.Case, t *tree, leases []cluster.Lease, allowance cluster.Span) {
 	j, r := &c.Job, &c.Record
 	again := j.Restarts > r.Restarts
 	switch {
@@ -216,6 +216,11 @@ func stand(c *cluster.Case, leases []cluster.Lease, allowance cluster.Span) {
 		r.Basis = nil
 	case (j.State == cluster.Running || j.State == cluster.Suspended) && j.Aside == "" && (r.Basis == nil || again):
 		r.Basis = cluster.BasisOf(j)
+	}
+	if r.Basis != nil && r.Basis.Account != j.Account && t.tenant(r.Basis.Account) == "" { // the account has another name now
+		renamed := *r.Basis
+		renamed.Account = j.Account
+		r.Basis = &renamed
 	}
 	if r.Basis != nil {
 		r.Basis, c.Changed = r.Basis.Over(j, allowance/2)
