@@ -51,7 +51,8 @@ const (
 	// user's NodeList. It makes the job requeueable first, where its owner has changed that since
 	// its grant: the engine reclaims no job that was not requeueable when it was granted.
 	Reclaim Verb = "reclaim"
-	// Release clears the Reservation of a running job, and deletes it after the last job.
+	// Release clears the Reservation of a running job, and deletes it after the last job. With Lock the job gets our
+	// licence back.
 	Release Verb = "release"
 	// Unreserve deletes a reservation of ours that is no longer needed.
 	Unreserve Verb = "unreserve"
@@ -77,7 +78,7 @@ type Action struct {
 	Accounts    []string `json:"accounts,omitempty"`
 	Limit       Span     `json:"limit,omitempty"`       // time limit to set; 0 = unchanged
 	SiteFactor  int64    `json:"site_factor,omitempty"` // ours, of a grant or a gate; else the original, which will be restored
-	// Lock makes the job request Licenses and ours (Gate, RevokeGrant, Reclaim; its begin time
+	// Lock makes the job request Licenses and ours (Gate, RevokeGrant, Reclaim, Release; its begin time
 	// stays). Unlock makes it request Licenses alone (Grant, Open). Licenses are the user's own.
 	Lock     bool   `json:"lock,omitempty"`
 	Unlock   bool   `json:"unlock,omitempty"`

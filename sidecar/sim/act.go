@@ -48,6 +48,7 @@ func (v *Virtual) change(j *work, a *cluster.Action) error {
 	case cluster.Notify:
 		v.notify(j, a)
 	case cluster.Release:
+		j.job.Locked = j.job.Locked || a.Lock
 		v.reserve(j, "")
 		if v.holders[a.Reservation] == 0 {
 			v.unreserve(a.Reservation)

@@ -640,7 +640,7 @@ func (c *Client) knowsReservation(name string) bool {
 // release removes a running job from its reservation, so that the reservation can be deleted
 // while the job continues.
 func (c *Client) release(ctx context.Context, a cluster.Action) error {
-	ch := change{"reservation": ""}
+	ch := c.licensed(a, change{"reservation": ""})
 	if c.cfg.SiteFactor != 0 {
 		ch["site_factor"] = siteFactor(a.SiteFactor)
 	}

@@ -26,8 +26,8 @@ func List(b *round.Books, fences map[string][]string) []cluster.Action {
 	out = w.raise(out, cluster.ReasonHandOver)
 	out = w.notices(out)
 	out = w.gates(out)
-	out = w.lockRunning(out)
-	return w.tidy(out)
+	out = w.tidy(out)
+	return w.lockRunning(out)
 }
 
 // writer lists actions. Each of its steps returns the list with its own actions appended.

@@ -136,8 +136,15 @@ const (
 	lockEvery = cluster.Hour
 )
 
-// lockRunning puts the licence on jobs that have started, and takes it off jobs that we no longer act on.
+// lockRunning puts the licence on jobs that have started, and takes it off jobs that we no longer act on. A job that has
+// an action in this round already gets the licence with that if it leaves its reservation, else in the next round.
 func (w *writer) lockRunning(out []cluster.Action) []cluster.Action {
+	acted := map[cluster.JobKey]int{}
+	for k := range out {
+		if out[k].Job != 0 {
+			acted[out[k].Job] = k
+		}
+	}
 	late, lacked := 0, cluster.JobID{}
 	for i := range w.Snapshot.Cases {
 		j := &w.Snapshot.Cases[i].Job
@@ -148,15 +155,22 @@ func (w *writer) lockRunning(out []cluster.Action) []cluster.Action {
 		acting := (st.Control == cluster.FullControl || st.Control == cluster.NoReclaim) && !st.Ordered(cluster.Exempt)
 		ran, last := w.Now.Sub(j.Start), w.Snapshot.Ledger.At.Sub(j.Start)
 		due := ran < lockFirst || ran/lockEvery != last/lockEvery
+		k, busy := acted[r.Key]
 		switch {
-		case j.Locked && !acting && r.Pinned && st.Live:
+		case j.Locked && !acting && r.Pinned && st.Live && !busy:
 			var a *cluster.Action
 			out, a = w.add(out, cluster.Gate, i)
 			a.Reason.Code, a.Unlock, a.Licenses, a.SiteFactor, a.Suppressed = cluster.ReasonTidy, true, j.Licenses, 0, false
 		case !j.Locked && acting && w.lockable(j) && due && w.Leases[i] != nil && w.Leases[i].State != cluster.Ending:
-			var a *cluster.Action
-			out, a = w.add(out, cluster.Gate, i)
-			a.Reason.Code, a.Lock, a.Licenses, a.SiteFactor = cluster.ReasonGate, true, j.Licenses, 0
+			if busy && out[k].Verb != cluster.Release {
+				continue
+			}
+			if !busy {
+				k = len(out)
+				out, _ = w.add(out, cluster.Gate, i)
+				out[k].Reason.Code, out[k].SiteFactor = cluster.ReasonGate, 0
+			}
+			out[k].Lock, out[k].Licenses = true, j.Licenses
 			if ran >= lockFirst {
 				if late++; late == 1 {
 					lacked = j.ID
