@@ -77,13 +77,13 @@ func TestAFloodThatNoLimitLetsStart(t *testing.T) {
 	for _, reason := range []string{"QOSGrpGRES", "AssocGrpGRES", "BadConstraints", "Resources"} {
 		t.Run(reason, func(t *testing.T) {
 			w, flood := flooded(t, reason, 200, nil)
-			most, reclaimed, idle := 0, 0, cluster.GPUTime(0)
+			most, reclaimed := 0, 0
 			w.probes(func(r loop.Report, grants, reclaims int) {
 				most, reclaimed = max(most, grants), reclaimed+reclaims
 			})
 			w.Run(30 * minute)
 			owed := w.Last.State.Ledger.Tenants[1].Owed
-			idle = w.Last.State.Ledger.Pools[0].Idle
+			idle := w.Last.State.Ledger.Pools[0].Idle
 			w.Run(2 * hour)
 			if most > 1 || reclaimed > 4 {
 				t.Errorf("%d grants at a time, %d notices and requeues of others for them: want one probe, mostly on idle GPUs", most, reclaimed)

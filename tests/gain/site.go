@@ -194,7 +194,7 @@ const ttl = 27 * time.Second
 // second at least, gate.ttl, and lease.grant_timeout: Slurm starts jobs by whole seconds.
 func (s *site) settings(partitions, license string) string {
 	scaled := func(d time.Duration) time.Duration {
-		return (d * time.Duration(s.term/time.Millisecond) / time.Duration(15*time.Minute/time.Millisecond)).Round(time.Millisecond)
+		return time.Duration(float64(d) * float64(s.term) / float64(15*time.Minute)).Round(time.Millisecond)
 	}
 	return fmt.Sprintf(`mode: act
 partitions: [%s]

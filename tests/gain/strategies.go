@@ -75,7 +75,6 @@ const hour = 3600
 
 var (
 	long    = []shape{{gpus: 4, seconds: hour}, {gpus: 2, seconds: hour}, {gpus: 1, seconds: hour}, {gpus: 1, seconds: hour}}
-	whole   = []shape{{gpus: 4, seconds: hour}}
 	hourly  = []string{"-t", "90"}
 	savesOn = []string{"-t", "90", "--comment=saves=term", "--open-mode=append"}
 )

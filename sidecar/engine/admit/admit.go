@@ -85,10 +85,10 @@ func (b *Book) Of(j *cluster.Job) (*round.Gate, string) {
 			why = no
 		}
 	}
-	switch {
-	case passes == 0:
+	switch passes {
+	case 0:
 		return nil, why
-	case passes == c.open:
+	case c.open:
 		return &c.all, ""
 	}
 	var some round.Gate

@@ -249,7 +249,7 @@ func fails(all []cluster.Cause, s *cluster.Snapshot, c *cluster.Case) []cluster.
 	if x.Request != (cluster.Request{}) {
 		all, x = widened(all, x)
 	}
-	k, found := slices.BinarySearchFunc(all, x, func(a, b cluster.Cause) int { return a.CauseKey.Compare(&b.CauseKey) })
+	k, found := slices.BinarySearchFunc(all, x, func(a, b cluster.Cause) int { return a.Compare(&b.CauseKey) })
 	if !found {
 		all = slices.Insert(all, k, x)
 	}
