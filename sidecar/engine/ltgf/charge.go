@@ -37,7 +37,7 @@ func Charge(s *cluster.Snapshot, on Buffer) Buffer {
 		if len(leases) > 0 && leases[0].Job == r.Key {
 			l = &leases[0]
 		}
-		b.first, b.users.now = rows[i], b.users.of(i)
+		b.first, b.users.now, b.suspended = rows[i], b.users.of(i), 0
 		had, was, on := r.Alloc, r.State, r.Held
 		b.chargeJob(r, c, l, attempts[i])
 		chain := chained.of(l)
@@ -46,10 +46,10 @@ func Charge(s *cluster.Snapshot, on Buffer) Buffer {
 		}
 		switch {
 		case l == &noLease:
-			b.reserveHeld(c, was, on, r.Alloc-had)
+			b.reserveHeld(c, was, on, r.Alloc-had+b.suspended)
 		case l.State == cluster.Granted || was == cluster.Running && l.State != cluster.Ending && finished(c):
 			if chain == nil {
-				b.reserve(l.Pool, l.GPUs, r.Alloc-had)
+				b.reserve(l.Pool, l.GPUs, r.Alloc-had+b.suspended)
 			} else if p := b.pool(l.Pool); p >= 0 && b.first >= 0 && l.Behind == 0 {
 				chain.row, chain.pool, chain.user, chain.held = b.first, p, b.users.now, cluster.Times(l.GPUs, b.now.Sub(b.from))
 			}
@@ -158,9 +158,10 @@ type books struct {
 	from, now cluster.Instant
 	settings  *cluster.Settings
 	ledger    cluster.Ledger
-	tenantAt  map[string]int // the first row of each tenant, one per pool
-	asked     [64]int        // cache: rows of recently queried tenants, + 1, by spot
-	first     int            // the row of the tenant whose job is being charged; -1 = none
+	tenantAt  map[string]int  // the first row of each tenant, one per pool
+	asked     [64]int         // cache: rows of recently queried tenants, + 1, by spot
+	first     int             // the row of the tenant whose job is being charged; -1 = none
+	suspended cluster.GPUTime // in which that job kept its GPUs since the last look
 	usage
 	users   userBook
 	pools   []spent         // by pool
@@ -517,7 +518,8 @@ func (b *books) endOfStretch(r *cluster.Record, c *cluster.Case, l *cluster.Leas
 }
 
 // charge books GPUs over the part of [start, end] that is after the last look and not yet
-// charged, without suspended time (which is overhead: the GPUs are neither used nor free).
+// charged. Suspended time is overhead: the GPUs are neither used nor free. It is no GPU time that the job
+// received, but its tenant keeps the GPUs from others, so it is no shortage either: an owner may suspend a job.
 func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.GPUs, start, end cluster.Instant, suspended cluster.Span) {
 	start = max(start, r.ChargedTo, b.from)
 	span := end.Sub(start)
@@ -534,6 +536,11 @@ func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.GPUs, 
 			continue
 		}
 		b.pools[p].overhead += idle
+		if idle > 0 && b.first >= 0 {
+			b.granted[b.first+p] += idle
+			b.keptBy(b.users.now, p, idle)
+			b.suspended += idle
+		}
 		if r.Payer() == "" {
 			b.pools[p].untouchable += ran
 			continue

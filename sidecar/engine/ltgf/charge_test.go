@@ -216,6 +216,26 @@ func TestARequeueSeenOnlyAfterTheNextStartIsTwoStretches(t *testing.T) {
 	}
 }
 
+// The owner of a job may suspend it: the GPUs that it keeps are no shortage of its tenant, which would be repaid.
+func TestSuspendedGPUsAreNoShortage(t *testing.T) {
+	b := open(t, 8)
+	b.s.Tenants = append(b.s.Tenants, cluster.Tenant{Name: "u", Weight: 1})
+	c, other := running(1, 4, begin), running(2, 4, begin)
+	other.Record.Tenant = "u"
+	b.look(0, c, other)
+	for i, due := range []cluster.MicroGPU{4, 2} { // u holds two GPUs more than its due
+		row := &b.s.Ledger.Tenants[i]
+		row.Entitlement, row.Demand = due*cluster.WholeGPU, 4*cluster.WholeGPU
+	}
+	c.Job.State, c.Job.Suspend = cluster.Suspended, minute
+	b.look(minute, c, other)
+	for _, row := range b.s.Ledger.Tenants {
+		if row.Owed != 0 || row.Tenant == "t" && row.Deficit > 0 {
+			t.Errorf("%s is owed %d GPU-ms, with a deficit of %d", row.Tenant, row.Owed, row.Deficit)
+		}
+	}
+}
+
 // A suspended job keeps its GPUs but is not charged: they are overhead.
 func TestSuspendedTimeIsNotCharged(t *testing.T) {
 	b := open(t, 8)
