@@ -98,35 +98,48 @@ func (x *refused) refuse(f *Nodes, i, k int, probe cluster.JobKey) {
 	}
 }
 
-// thin leaves as many jobs of each class eligible as it admits: those whose grants failed least, then the smallest.
+// thin leaves as many jobs of each class eligible as it admits: those whose grants failed least, then the smallest. A job
+// of several classes needs a place in each of them.
 func (x *refused) thin(f *Nodes) {
+	if len(x.causes) == 0 {
+		return
+	}
+	left := make([]int, len(x.causes)) // places, by cause
+	for k := range x.causes {
+		if left[k] = max(x.causes[k].Admits-x.stands[k], 0); x.causes[k].Admits == 0 {
+			left[k] = len(f.Jobs)
+		}
+	}
 	for k := range x.causes {
 		c, list := &x.causes[k], x.members[k]
-		if len(list) == 0 {
-			continue
-		}
-		admit := min(max(c.Admits-x.stands[k], 0), len(list))
-		for n := range admit { // there may be many jobs, and few are admitted
-			for at := n + 1; at < len(list); at++ {
-				a, b := list[at], list[n]
-				if cmp.Or(cmp.Compare(f.Records[a].Failed, f.Records[b].Failed), cmp.Compare(f.Jobs[a].GPUs, f.Jobs[b].GPUs), cmp.Compare(a, b)) < 0 {
-					list[n], list[at] = a, b
-				}
+		slices.SortFunc(list, func(a, b int) int {
+			return cmp.Or(cmp.Compare(f.Records[a].Failed, f.Records[b].Failed), cmp.Compare(f.Jobs[a].GPUs, f.Jobs[b].GPUs), cmp.Compare(a, b))
+		})
+		probe, rest := cluster.JobKey(0), list[:0]
+		for _, i := range list {
+			if !x.takes(f, i, left) {
+				rest = append(rest, i)
+				continue
 			}
-		}
-		probe := c.Last
-		for _, i := range list[:admit] {
 			if f.Jobs[i].Probes = round.IdleProbe; c.Admits == 1 && f.Now >= lease.MayDisplaceFor(c, f.Settings.Term) {
 				f.Jobs[i].Probes = round.TermProbe
 			}
+			probe = cmp.Or(probe, f.Records[i].Key)
 		}
-		if admit > 0 {
-			probe = f.Records[list[0]].Key
-		}
-		for _, i := range list[admit:] {
+		for _, i := range rest {
 			x.refuse(f, i, k, probe)
 		}
 	}
+}
+
+// takes takes a place for a job in each of its classes, if all have one left.
+func (x *refused) takes(f *Nodes, i int, left []int) bool {
+	room := true
+	x.of(f, i, func(k int) { room = room && left[k] > 0 })
+	if room {
+		x.of(f, i, func(k int) { left[k]-- })
+	}
+	return room
 }
 
 // Causes returns the causes to remember, with the time since when no job of a class waits.
