@@ -235,11 +235,15 @@ func (c *chooser) without(gangs []Due) []Due {
 
 // serveClaims gives leases to candidates with claims, and returns the charges to their tenants. A claim that
 // is not served yet keeps longer leases off its nodes. A claim made when the displaced jobs got their notice
-// is a promise for this boundary. A claim for a job's first lease is served even if its tenant is far ahead.
+// is a promise for this boundary. A claim for a job's first lease is served even if its tenant is far ahead. None is
+// served beyond the limit of bound GPUs.
 func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
 	for _, cl := range claims {
 		k := &c.Candidates[cl.Candidate]
 		if promised := cl.Made.Add(max(c.Settings.Notice, c.Settings.NoticeMax)) >= cl.At; !promised && !k.Unserved && c.unfair(k, cl.InPool) {
+			continue
+		}
+		if c.limitOf(k, cl.InPool) != nil {
 			continue
 		}
 		g, ok := Grant{}, false
@@ -265,7 +269,7 @@ func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
 func (c *chooser) serveTrials(trials []Trial) (paid []payment) {
 	for _, t := range trials {
 		k := &c.Candidates[t.Candidate]
-		if c.settled[t.Candidate] || k.IdleOnly || !t.Even && c.unfair(k, t.Pool) {
+		if c.settled[t.Candidate] || k.IdleOnly || !t.Even && c.unfair(k, t.Pool) || c.limitOf(k, t.Pool) != nil {
 			continue
 		}
 		displace := ofAnybody
