@@ -71,6 +71,22 @@ func (w *world) owner(r loop.Report, key cluster.JobKey) string {
 	return ""
 }
 
+// A grant is looked at when Slurm's reason for not starting its job counts, also in a cluster in which nothing else happens:
+// else the first round after it would be that of its timeout, which cannot tell a grant that failed from one that nobody saw.
+func TestAGrantIsLookedAt(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{8}, "a")
+	w.Refuse = func(*cluster.Job) string { return "Resources" }
+	w.submit("a", 1, hour, nil)
+	w.Run(second)
+	l := w.Last.State.Leases[0]
+	for _, after := range []cluster.Span{w.Settings.Interval, 2 * w.Settings.Interval} {
+		if at := l.Granted.Add(after); w.Last.At < at && (w.Last.Next == 0 || w.Last.Next > at) {
+			t.Errorf("the next round after %s is at %s, of a grant at %s", w.Last.At, w.Last.Next, l.Granted)
+		}
+		w.Run(w.Settings.Interval)
+	}
+}
+
 // Jobs that a limit keeps from starting cost their own tenant one round, and the others no running job: from the first
 // failure on one probe at a time is granted idle GPUs. When the limit is lifted, all start.
 func TestAFloodThatNoLimitLetsStart(t *testing.T) {

@@ -139,6 +139,8 @@ func next(b *round.Books, choosing cluster.Instant, causes []cluster.Cause) clus
 			at(eligible.Patience(b, l))
 		} else if l.State == cluster.Granted {
 			at(l.Granted.Add(b.Settings.GrantTimeout))
+			at(l.Granted.Add(lease.Told(b.Settings)))
+			at(l.Granted.Add(2 * lease.Told(b.Settings)))
 		}
 	}
 	for i := range b.Snapshot.Cases {

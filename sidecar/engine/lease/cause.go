@@ -18,9 +18,9 @@ const (
 	mostRequests = 4
 )
 
-// told is how soon after a grant Slurm's reason counts, if the round is not longer: right after an update of a job it
-// is still the old one, or none.
-const told = 5 * cluster.Second
+// Told returns how soon after a grant Slurm's reason for not starting its job counts: right after an update of a job it is
+// still the old one, or none. The reason Licenses, which is also that of our own gate, counts after twice that time.
+func Told(s *cluster.Settings) cluster.Span { return max(5*cluster.Second, s.Interval) }
 
 // scope says which jobs share a cause, by Slurm's reason.
 type scope struct {
@@ -78,7 +78,7 @@ func scopeOf(j *cluster.Job) (scope, bool) {
 
 // stuck reports whether Slurm says of a granted job that waits that it will not start by itself.
 func stuck(j *cluster.Job, granted cluster.Instant, s *cluster.Snapshot) bool {
-	wait := max(told, s.Settings.Interval)
+	wait := Told(&s.Settings)
 	if s.Now.Sub(granted) < wait {
 		return false
 	}

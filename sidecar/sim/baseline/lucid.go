@@ -108,7 +108,11 @@ func (r *round) profile(aside []string) {
 		if len(spec.Require) > 0 {
 			continue
 		}
-		spec.Require = aside
+		if spec.Require = aside; r.mixed && spec.Request.Model != "" {
+			if spec.Require = r.having(spec.Request.Model, aside); len(spec.Require) == 0 {
+				continue
+			}
+		}
 		ask := place.Ask{Shape: r.site.Shape(spec), Now: r.now, End: r.now.Add(profiling), Max: -1}
 		fits := false
 		for _, ask.Pool = range j.pools {

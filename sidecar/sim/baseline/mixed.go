@@ -30,17 +30,21 @@ var onePool = []int{0}
 func (r *round) merge(j *job) {
 	spec := r.Spec(j.at)
 	if model := spec.Request.Model; model != "" {
-		var have []string
-		for k := range r.s.Nodes {
-			n := &r.s.Nodes[k]
-			has := slices.ContainsFunc(n.GPUs, func(g cluster.GPUs) bool { return g.Model == model })
-			if has && (len(spec.Require) == 0 || slices.Contains(spec.Require, n.Name)) {
-				have = append(have, n.Name)
-			}
-		}
-		spec.Require = have
+		spec.Require = r.having(model, spec.Require)
 	}
 	j.shape, j.pools = r.site.Shape(spec), onePool
+}
+
+// having gives the nodes with GPUs of a model, of those listed; none listed = of all.
+func (r *round) having(model string, of []string) (have []string) {
+	for k := range r.s.Nodes {
+		n := &r.s.Nodes[k]
+		has := slices.ContainsFunc(n.GPUs, func(g cluster.GPUs) bool { return g.Model == model })
+		if has && (len(of) == 0 || slices.Contains(of, n.Name)) {
+			have = append(have, n.Name)
+		}
+	}
+	return have
 }
 
 // onSite converts holdings to the merged site.
