@@ -179,7 +179,6 @@ func live(t *testing.T, seed uint64, lend bool, most cluster.Span) *week {
 	memory := sim.NewMemory()
 	memory.Trust = lend
 	set := simtest.Product()
-	set.BindQuiet = 0 // the limit of bound GPUs has tests of its own
 	l := &loop.Loop{Cluster: v, Journal: memory, Decide: engine.Decide, Configure: func() (loop.Rules, cluster.Settings) {
 		return loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}, set
 	}}

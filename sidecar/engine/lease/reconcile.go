@@ -88,7 +88,7 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 		l.GPUs = j.GPUsHeld()
 	case j.State == cluster.Completing:
 	case l.State == cluster.Ending || l.State == cluster.Noticed: // some frameworks requeue themselves at the notice
-		if c.Record.Stopping == nil { // there is no stop budget
+		if s.Settings.StopAllowance == 0 && s.Settings.StopOverheadMilli == 0 { // else only stops of ours cost its budget
 			r.Lost += lost(l, s.Now, l.NoticedAt)
 			r.MostLost += lost(l, s.Now, max(c.Record.Saved, min(l.Start, cmp.Or(c.Record.HeldSince, l.Start))))
 		}

@@ -222,6 +222,21 @@ func TestWorkLostToAReclaim(t *testing.T) {
 	}
 }
 
+// With a stop budget only stops of ours destroy work. After its notice a job may requeue itself, or its node may fail.
+func TestNoWorkIsLostToARequeueByOthersAfterTheNotice(t *testing.T) {
+	for _, set := range []cluster.Settings{{StopAllowance: cluster.Minute}, {StopOverheadMilli: 20}} {
+		for _, state := range []cluster.LeaseState{cluster.Noticed, cluster.Ending} {
+			l, c := lease(state), job(cluster.Waiting)
+			l.Job, l.Term, l.NoticedAt, c.Control, c.Record.Key = 1, 3, at.Add(-30*cluster.Second), cluster.FullControl, 1
+			s := cluster.Snapshot{Now: at, Settings: set, Cases: []cluster.Case{c}, Leases: []cluster.Lease{*l}}
+			records := []cluster.Record{c.Record}
+			if _, ended := Reconcile(&s, records, &Workspace{}); len(ended) != 1 || records[0].Lost != 0 || records[0].MostLost != 0 {
+				t.Errorf("%s: lost %d GPU-ms, at most %d, ended %+v", state, records[0].Lost, records[0].MostLost, ended)
+			}
+		}
+	}
+}
+
 // A job may end between its renewal and the boundary. Its next lease then ends before it begins.
 func TestAnEndBeforeTheNextTerm(t *testing.T) {
 	c := job(cluster.Done)
