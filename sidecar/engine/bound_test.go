@@ -113,7 +113,7 @@ func TestShortJobsBindWhatOthersAreDue(t *testing.T) {
 }
 
 // Tenant b wanted all of its due lately. Whatever jobs a submits, those of them that cannot be stopped and do not end
-// within bind.horizon hold at most a's due and bind.max, and one gang more.
+// within bind.horizon hold at most a's due and bind.max.
 func TestBoundGPUsBeyondTheDueHaveALimit(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds.Of(t, 12) {
@@ -153,7 +153,7 @@ func TestBoundGPUsBeyondTheDueHaveALimit(t *testing.T) {
 					long += j.GPUsHeld()
 				}
 			}
-			if most := 8 + 16*float64(set.BindMaxPercent)/100 + 4; float64(long) > most {
+			if most := 8 + 16*float64(set.BindMaxPercent)/100; float64(long) > most {
 				t.Fatalf("history %d, after %s: %d GPUs are bound for long, with a due of 8 and a bind.max of %d %%", seed, w.Now().Sub(simtest.Start), long, set.BindMaxPercent)
 			}
 		}

@@ -154,6 +154,7 @@ type Choice struct {
 	Kept    []cluster.Claim // claims that go on
 	// Scattered lists gangs without a lease for which idle GPUs suffice, but not on their nodes, in the order of turns.
 	Scattered []Due
+	by        *chooser // to decide on candidates after the choice
 }
 
 // Due is a gang that is due in a pool but fits nowhere in it.
@@ -225,6 +226,7 @@ func Choose(in Input, board Board, npools int) Choice {
 			c.choice.Kept = append(c.choice.Kept, cl.Claim)
 		}
 	}
+	c.choice.by = c
 	return c.choice
 }
 
@@ -432,7 +434,7 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 	if k.Running && !k.idles(q.pool) {
 		q.running--
 	}
-	if k.Binds != Unbound && (k.Barred || !c.mayBind(q, k)) {
+	if k.Binds != Unbound && (k.Barred || !c.mayBind(k, q.pool)) {
 		c.denied = append(c.denied, denial{q, i})
 		return
 	}

@@ -79,14 +79,38 @@ const beyondFor = cluster.Day
 // mayBind reports whether a candidate may bind GPUs. It may within its tenant's share, less the lane. Beyond
 // that, the tenant, or the job within its tenant, must be owed at least the excess for a day, so that no job
 // starves.
-func (c *chooser) mayBind(q *queue, k *Candidate) bool {
+func (c *chooser) mayBind(k *Candidate, pool int) bool {
 	if len(c.Lanes) == 0 {
 		return true
 	}
-	sh := &c.Tenants[k.Tenant].Shares[q.pool]
-	beyond := Beyond(q.entitled, c.bound.of[k.Tenant][q.pool]+sh.Lane+k.GPUs)
+	sh := &c.Tenants[k.Tenant].Shares[pool]
+	beyond := Beyond(sh.Entitlement, c.bound.of[k.Tenant][pool]+sh.Lane+k.GPUs)
 	return beyond == 0 || max(sh.Owed, k.Owed) >= Worth(beyond, beyondFor)
 }
+
+// mayBindRest reports whether a candidate may bind GPUs that no other candidate took, except all tenants' lanes and what is
+// kept for absent tenants; limit is the limit that does not let it, if it is that of bound GPUs. Without lanes, only barred
+// candidates may not.
+func (c *chooser) mayBindRest(k *Candidate, pool int) (limit *cluster.BindLimit, may bool) {
+	if k.Barred || c.bound.all[pool] > 0 && c.bound.all[pool]+k.GPUs > c.Lanes[pool].GPUs-c.Lanes[pool].Keeps {
+		return nil, false
+	}
+	limit = c.limitOf(k, pool)
+	return limit, limit == nil
+}
+
+// MayBind reports whether a candidate that has got nothing may have GPUs of a pool after the choice, if it would bind them.
+func (c *Choice) MayBind(candidate, pool int) bool {
+	k := &c.by.Candidates[candidate]
+	if k.Binds == Unbound || !k.Barred && c.by.mayBind(k, pool) {
+		return true
+	}
+	_, may := c.by.mayBindRest(k, pool)
+	return may
+}
+
+// Late counts the GPUs that a candidate has got after the choice.
+func (c *Choice) Late(candidate, pool int) { c.by.bound.take(&c.by.Candidates[candidate], pool) }
 
 // Beyond returns the part of some GPUs that exceeds a share.
 func Beyond(due cluster.MicroGPU, gpus int) cluster.MicroGPU {
@@ -98,8 +122,7 @@ func Worth(gpus cluster.MicroGPU, span cluster.Span) cluster.GPUTime {
 	return cluster.GPUTime(cluster.MulDiv(int64(gpus), int64(span), int64(cluster.WholeGPU)))
 }
 
-// bindRest gives denied candidates the GPUs that no other candidate took, except all tenants' lanes and what is kept
-// for absent tenants. Without lanes, only barred candidates are denied.
+// bindRest gives denied candidates the GPUs that no other candidate took, as far as they may bind them.
 func (c *chooser) bindRest(denied []denial) {
 	h := newQueues(nil, c.Settings.Threshold)
 	for _, d := range denied {
@@ -107,13 +130,13 @@ func (c *chooser) bindRest(denied []denial) {
 		if c.settled[d.candidate] {
 			continue
 		}
+		limit, may := c.mayBindRest(k, pool)
+		if may {
+			c.lease(h, d.queue, d.candidate)
+			continue
+		}
 		passed := round.Passed{Code: cluster.ReasonLane, Pool: pool, Free: c.board.Idle(pool), Behind: d.queue.behind}
-		if !k.Barred && (c.bound.all[pool] == 0 || c.bound.all[pool]+k.GPUs <= c.Lanes[pool].GPUs-c.Lanes[pool].Keeps) {
-			limit := c.limitOf(k, pool)
-			if limit == nil {
-				c.lease(h, d.queue, d.candidate)
-				continue
-			}
+		if limit != nil {
 			passed.Code, passed.Bound = cluster.ReasonBound, limit
 		}
 		c.choice.Passed[d.candidate] = passed

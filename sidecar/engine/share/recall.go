@@ -47,7 +47,8 @@ func (x *contest) recall(in *lease.Input, choice *lease.Choice) {
 			return
 		}
 		for _, p := range in.Candidates[i].Pools {
-			if r.serve(&in.Candidates[i], p) {
+			if choice.MayBind(i, p) && r.serve(&in.Candidates[i], p) {
+				choice.Late(i, p)
 				choice.Passed[i] = round.Passed{}
 				break
 			}
@@ -65,17 +66,12 @@ func (x *contest) unserved(in *lease.Input, choice *lease.Choice) []int {
 	for t := range in.Tenants {
 		for _, i := range in.Tenants[t].Jobs {
 			k := &in.Candidates[i]
-			if k.Unserved && !k.Running && !k.IdleOnly && choice.Passed[i].Code != "" && !denied(&choice.Passed[i]) && !claimed[k.Key] {
+			if k.Unserved && !k.Running && !k.IdleOnly && choice.Passed[i].Code != "" && !claimed[k.Key] {
 				line = append(line, i)
 			}
 		}
 	}
 	return line
-}
-
-// denied reports whether a candidate may not bind GPUs.
-func denied(p *round.Passed) bool {
-	return p.Code == cluster.ReasonLane || p.Code == cluster.ReasonBound
 }
 
 // recalls holds data for all recalls of a round.
