@@ -10,16 +10,15 @@ import (
 // again. A change that makes the job easier to stop counts at once, and stays. Replace a Basis, never modify it: records of
 // several rounds share it.
 type Basis struct {
-	Requeueable bool     `json:"requeueable"`
-	Account     string   `json:"account"`
-	QOS         string   `json:"qos,omitempty"`
-	Partitions  []string `json:"partitions"`
-	Name        string   `json:"name,omitempty"`
+	Request // in JSON its fields are those of the basis: there is one for each running job in each round
+	// Fixed is true if it may not be requeued. Account and name are those of its Record.
+	Fixed      bool     `json:"fixed,omitempty"`
+	QOS        string   `json:"qos,omitempty"`
+	Partitions []string `json:"in"`
 	// Reservation is one of others that it uses, or "".
-	Reservation string  `json:"reservation,omitempty"`
-	Request     Request `json:"request"`
-	Hints       *Hints  `json:"hints,omitempty"`
-	Declares    Saving  `json:"declares,omitzero"`
+	Reservation string `json:"reservation,omitempty"`
+	Hints       *Hints `json:"hints,omitempty"`
+	Declares    Saving `json:"declares,omitzero"`
 	// Told are the changes that an event has reported.
 	Told Changes `json:"told,omitempty"`
 }
@@ -52,7 +51,7 @@ func (c Changes) String() string {
 
 // BasisOf gives the facts of a job as they are now.
 func BasisOf(j *Job) *Basis {
-	b := &Basis{Requeueable: j.Requeueable, Account: j.Account, QOS: j.QOS, Partitions: j.Partitions, Name: j.Name,
+	b := &Basis{Fixed: !j.Requeueable, QOS: j.QOS, Partitions: j.Partitions,
 		Reservation: j.Reservation, Request: j.Request, Hints: j.Hints, Declares: j.Declares}
 	if strings.HasPrefix(j.Reservation, ReservationPrefix) {
 		b.Reservation = ""
@@ -60,12 +59,12 @@ func BasisOf(j *Job) *Basis {
 	return b
 }
 
-// Over lays the basis of a job's lease over what Slurm shows of the job now. It gives the basis from now on, and the
-// facts whose present values do not count before the job's next start. longest is the longest save of a job that may newly
+// Over lays the basis of a job's lease, and the account and name in its record r, over what Slurm shows of the job now.
+// It gives the basis from now on, and the facts whose present values do not count before the job's next start. longest is the longest save of a job that may newly
 // declare that it saves: a longer one would make the job harder to stop; 0 = any.
-func (b *Basis) Over(j *Job, longest Span) (*Basis, Changes) {
+func (b *Basis) Over(j *Job, r *Record, longest Span) (*Basis, Changes) {
 	if j.Aside != "" { // nothing else of it is known
-		j.Account = b.Account
+		j.Account = r.Account
 		return b, 0
 	}
 	now, changed := *b, Changes(0)
@@ -74,12 +73,12 @@ func (b *Basis) Over(j *Job, longest Span) (*Basis, Changes) {
 			changed |= what
 		}
 	}
-	now.Requeueable = b.Requeueable || j.Requeueable
-	note(now.Requeueable != j.Requeueable, ChangedRequeue)
-	note(b.Account != j.Account, ChangedAccount)
+	now.Fixed = b.Fixed && !j.Requeueable
+	note(now.Fixed == j.Requeueable, ChangedRequeue)
+	note(r.Account != j.Account, ChangedAccount)
 	note(b.QOS != j.QOS, ChangedQOS)
-	note(b.Name != j.Name, ChangedName)
-	j.Requeueable, j.Account, j.QOS, j.Name = now.Requeueable, b.Account, b.QOS, b.Name
+	note(r.Name != j.Name, ChangedName)
+	j.Requeueable, j.Account, j.QOS, j.Name = !now.Fixed, r.Account, b.QOS, r.Name
 	if j.State != Waiting { // Slurm places it by its present request
 		j.Request = b.Request
 	}
@@ -102,7 +101,7 @@ func (b *Basis) Over(j *Job, longest Span) (*Basis, Changes) {
 	now.Hints = b.Hints.since(j.Hints)
 	note(!now.Declares.alike(&j.Declares) || !now.Hints.alike(j.Hints), ChangedComment)
 	j.Declares, j.Hints = now.Declares, now.Hints
-	if now.Requeueable == b.Requeueable && now.Reservation == b.Reservation && now.Declares == b.Declares && now.Hints == b.Hints {
+	if now.Fixed == b.Fixed && now.Reservation == b.Reservation && now.Declares == b.Declares && now.Hints == b.Hints {
 		return b, changed
 	}
 	kept := now // so that only a change allocates memory

@@ -6,7 +6,7 @@ import "testing"
 func TestOverAllocatesNothing(t *testing.T) {
 	j := Job{Requeueable: true, Account: "nlp", Name: "train", Partitions: []string{"gpu"}, Hints: ParseHints("kind=a", 0),
 		Declares: Saving{Manner: SavesOnTerm, Takes: Minute}}
-	b, now := BasisOf(&j), new(Job)
+	b, now, r := BasisOf(&j), new(Job), Record{Account: j.Account, Name: j.Name}
 	for name, change := range map[string]func(*Job){
 		"unchanged": func(*Job) {},
 		"changed":   func(j *Job) { j.Requeueable, j.Name, j.Hints, j.Declares = false, "other", nil, Saving{} },
@@ -14,7 +14,7 @@ func TestOverAllocatesNothing(t *testing.T) {
 		if n := testing.AllocsPerRun(100, func() {
 			*now = j
 			change(now)
-			if is, _ := b.Over(now, 0); is != b {
+			if is, _ := b.Over(now, &r, 0); is != b {
 				t.Fatalf("%s: %+v", name, is)
 			}
 		}); n > 0 {

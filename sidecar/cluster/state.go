@@ -97,7 +97,7 @@ type Record struct {
 	// allows that.
 	Uncharged bool `json:"uncharged,omitempty"`
 	// Basis is what its lease was granted on; nil = it waits without a lease.
-	Basis *Basis `json:"basis,omitempty"`
+	Basis *Basis `json:"base,omitempty"`
 }
 
 // ModelTime is run time on a GPU model.
@@ -183,8 +183,8 @@ type TenantPool struct {
 	// Young is the demand of jobs that can still be stopped, though not for long: the mean of
 	// about a day.
 	Young MicroGPU `json:"young,omitempty"`
-	// Wanted is what its jobs could use of its entitlement at WantedAt. It counts less as time passes, and the present
-	// demand replaces it as soon as that counts more; see Lately.
+	// Wanted is what its jobs could use of its entitlement at WantedAt (0 = at the last look). It counts less as time
+	// passes, and the present demand replaces it as soon as that counts more; see Lately.
 	Wanted   MicroGPU `json:"wanted,omitempty"`
 	WantedAt Instant  `json:"wanted_at,omitempty"`
 	SelCarry int64    `json:"sel_carry,omitempty"`
@@ -208,6 +208,9 @@ func (t *TenantPool) Own() MicroGPU { return t.Entitlement - t.Repays }
 // Lately gives the part of its entitlement that the tenant is expected to want again: what it wanted last, less in
 // proportion to the time since then, and nothing after quiet.
 func (t *TenantPool) Lately(now Instant, quiet Span) MicroGPU {
+	if t.WantedAt == 0 && quiet > 0 {
+		return t.Wanted
+	}
 	left := quiet - now.Sub(t.WantedAt)
 	if left <= 0 || quiet <= 0 {
 		return 0

@@ -122,6 +122,6 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	x.market = market.Open(b, x.speeds)
 	x.question = entitle.Divide(b, x.speeds, capacity, d.cells.Own(b))
 	ltgf.Due(&b.Ledger, b.Records, active, charged.Users, x.speeds.Faster())
-	ltgf.Want(&b.Ledger, s.Now, s.Settings.BindQuiet)
+	ltgf.Want(&b.Ledger, s.Ledger.At, s.Now, s.Settings.BindQuiet)
 	return x
 }

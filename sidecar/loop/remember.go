@@ -215,16 +215,15 @@ func stand(c *cluster.Case, t *tree, leases []cluster.Lease, allowance cluster.S
 	case j.State == cluster.Waiting && (again || !granted(r, leases)):
 		r.Basis = nil
 	case (j.State == cluster.Running || j.State == cluster.Suspended) && j.Aside == "" && (r.Basis == nil || again):
-		r.Basis = cluster.BasisOf(j)
+		r.Basis, r.Account, r.Name = cluster.BasisOf(j), j.Account, j.Name
 	}
-	if r.Basis != nil && r.Basis.Account != j.Account && t.tenant(r.Basis.Account) == "" { // the account has another name now
-		renamed := *r.Basis
-		renamed.Account = j.Account
-		r.Basis = &renamed
+	if r.Basis == nil {
+		return
 	}
-	if r.Basis != nil {
-		r.Basis, c.Changed = r.Basis.Over(j, allowance/2)
+	if r.Account != j.Account && t.tenant(r.Account) == "" { // the account has another name now
+		r.Account = j.Account
 	}
+	r.Basis, c.Changed = r.Basis.Over(j, r, allowance/2)
 }
 
 // granted tells whether a job has been granted a lease in which it has not started yet.

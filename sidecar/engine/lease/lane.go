@@ -122,7 +122,7 @@ func Worth(gpus cluster.MicroGPU, span cluster.Span) cluster.GPUTime {
 	return cluster.GPUTime(cluster.MulDiv(int64(gpus), int64(span), int64(cluster.WholeGPU)))
 }
 
-// bindRest gives denied candidates the GPUs that no other candidate took, as far as they may bind them.
+// bindRest gives denied candidates the GPUs that no other candidate took and that they may bind.
 func (c *chooser) bindRest(denied []denial) {
 	h := newQueues(nil, c.Settings.Threshold)
 	for _, d := range denied {
