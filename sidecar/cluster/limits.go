@@ -58,6 +58,7 @@ type Association struct {
 	User      string `json:"user_name,omitempty"`
 	Partition string `json:"partition,omitempty"`
 	Caps      []Cap  `json:"caps"`
+	Unread    uint64 `json:"unread,omitempty"` // digest of limits that are not among Caps; 0 = none
 }
 
 // Compare orders by account, user, partition.
@@ -70,6 +71,8 @@ type QOS struct {
 	Name  string   `json:"name"`
 	Flags []string `json:"flags,omitempty"` // sorted
 	Caps  []Cap    `json:"caps,omitempty"`
+	// Unread is a digest of limits that are not among Caps; 0 = none.
+	Unread uint64 `json:"unread,omitempty"`
 }
 
 // Limits are the limits to which Slurm holds jobs, as of the last look at slurmdbd. They are empty where

@@ -155,6 +155,45 @@ func TestALimitThatLetsSomeRun(t *testing.T) {
 	}
 }
 
+// A class whose limit is changed is tried at once, not by time: here a limit that the rules do not read.
+func TestAChangedLimitOpensTheClass(t *testing.T) {
+	limit := uint64(1)
+	w := newWorld(t, simtest.Product(), []int{8, 8}, "a", "b")
+	w.Refuse = func(j *cluster.Job) string {
+		if j.Account == "b" {
+			return "AssocGrpBilling"
+		}
+		return ""
+	}
+	w.alter = func(s *cluster.Observation) {
+		s.Limits.Associations = []cluster.Association{{Account: "b", Unread: limit}}
+	}
+	w.Run(minute)
+	w.Submit("a", 4, 1, 20*hour)
+	var flood []cluster.JobID
+	for range 20 {
+		flood = append(flood, w.submit("b", 1, 20*hour, nil))
+	}
+	w.Run(2*hour + 10*minute)
+	closed := w.Last.State.Causes
+	if len(closed) != 1 || closed[0].Until < w.Last.At.Add(30*minute) {
+		t.Fatalf("causes %+v at %s, want one that is closed for long", closed, w.Last.At)
+	}
+	limit, w.Refuse = 2, nil
+	w.Reconsider()
+	w.submit("a", 1, hour, nil) // something to look at
+	w.Run(5 * minute)
+	running := 0
+	for _, id := range flood {
+		if w.Job(id).State == cluster.Running {
+			running++
+		}
+	}
+	if running < 8 {
+		t.Errorf("%d jobs run 5 minutes after the limit was changed, want most of 11", running)
+	}
+}
+
 // Whatever limits come and go, and whatever their reason, one job of a class is granted at a time while it is closed, and none
 // of them ends a lease.
 func TestOneProbeAtATime(t *testing.T) {

@@ -2,7 +2,10 @@ package slurm
 
 import (
 	"context"
+	"hash/fnv"
+	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -29,7 +32,7 @@ type unreadTRES map[string]bool
 func (c *Client) lookQOS(ctx context.Context, unread unreadTRES) ([]cluster.QOS, error) {
 	var all []cluster.QOS
 	_, err := c.list(ctx, c.dbPath("qos/"), "qos", 0, func(r *reader) error {
-		if q := r.qos(unread); r.junk == "" && q.Name != "" && len(q.Caps)+len(q.Flags) > 0 {
+		if q := r.qos(unread); r.junk == "" && q.Name != "" && (len(q.Caps)+len(q.Flags) > 0 || q.Unread != 0) {
 			all = append(all, q)
 		}
 		return nil
@@ -55,6 +58,26 @@ func (c *Client) noteUnread(unread unreadTRES) {
 type caps struct {
 	list   []cluster.Cap
 	unread unreadTRES
+	others uint64 // digest of limits that are not in list
+}
+
+// other adds a limit to the digest: a number above 0, or resources. An unlimited number is 0 in the API.
+func (c *caps) other(r *reader, path string) {
+	switch kind := r.kind(); kind {
+	case '0', '[':
+		if v := r.raw(); kind == '0' && strings.Trim(string(v), "0.") != "" || kind == '[' && strings.Trim(string(v), "[] \t\r\n") != "" {
+			c.digest(path, v)
+		}
+	default:
+		r.skip()
+	}
+}
+
+func (c *caps) digest(path string, value []byte) {
+	h := fnv.New64a()
+	io.WriteString(h, path)
+	h.Write(value)
+	c.others ^= h.Sum64()
 }
 
 // number adds a limit on a number.
@@ -90,6 +113,7 @@ func (c *caps) tres(r *reader, rule string) {
 			c.list = append(c.list, cluster.Cap{Rule: rule, TRES: kind, Max: min(count.n, mostMemory)})
 		case c.unread != nil:
 			c.unread[rule+"="+kind] = true
+			c.digest(rule+"="+kind, strconv.AppendInt(nil, count.n, 10))
 		}
 	})
 }
@@ -100,14 +124,17 @@ func (c *caps) sorted() []cluster.Cap {
 	return slices.Compact(c.list)
 }
 
-// path walks into nested objects: f is called with the names down to a value, as "tres/per/job", and reads it if it returns true.
-func (r *reader) path(at string, f func(path string) bool) {
+// path walks into nested objects: f is called with the names down to a value, as "tres/per/job", and reads it if it returns
+// true. Other values below "max" count as unread limits.
+func (r *reader) path(at string, c *caps, f func(path string) bool) {
 	r.object(func(name string) {
 		here := at + name
 		switch {
 		case f(here):
 		case r.kind() == '{':
-			r.path(here+"/", f)
+			r.path(here+"/", c, f)
+		case strings.HasPrefix(here, "max/"):
+			c.other(r, here)
 		default:
 			r.skip()
 		}
@@ -116,19 +143,19 @@ func (r *reader) path(at string, f func(path string) bool) {
 
 // limits reads "max" of an association; a user's has what it inherits.
 func (r *reader) limits(c *caps) {
-	r.path("", func(path string) bool {
+	r.path("max/", c, func(path string) bool {
 		switch path {
-		case "jobs/per/count":
+		case "max/jobs/per/count":
 			c.number(r, cluster.GrpJobs)
-		case "jobs/active":
+		case "max/jobs/active":
 			c.number(r, cluster.MaxJobs)
-		case "jobs/per/wall_clock":
+		case "max/jobs/per/wall_clock":
 			c.number(r, cluster.MaxWall)
-		case "tres/total":
+		case "max/tres/total":
 			c.tres(r, cluster.GrpTRES)
-		case "tres/per/job":
+		case "max/tres/per/job":
 			c.tres(r, cluster.MaxTRESPerJob)
-		case "tres/per/node":
+		case "max/tres/per/node":
 			c.tres(r, cluster.MaxTRESPerNode)
 		default:
 			return false
@@ -152,7 +179,7 @@ func (r *reader) qos(unread unreadTRES) cluster.QOS {
 				}
 			}
 		case "limits":
-			r.path("", func(path string) bool {
+			r.path("", &c, func(path string) bool {
 				switch path {
 				case "max/active_jobs/count":
 					c.number(r, cluster.GrpJobs)
@@ -183,7 +210,7 @@ func (r *reader) qos(unread unreadTRES) cluster.QOS {
 			r.skip()
 		}
 	})
-	q.Caps = c.sorted()
+	q.Caps, q.Unread = c.sorted(), c.others
 	return q
 }
 

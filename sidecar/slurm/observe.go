@@ -415,8 +415,8 @@ func (t *tree) empty() { t.all, t.members, t.limited = nil, nil, nil }
 
 func (t *tree) add(r *reader, a association) {
 	ours := r.junk == "" && a.account != "" && (a.cluster == "" || a.cluster == t.cluster)
-	if list := a.caps.sorted(); ours && len(list) > 0 {
-		t.limited = append(t.limited, cluster.Association{Account: a.account, User: a.user, Partition: a.partition, Caps: list})
+	if list := a.caps.sorted(); ours && (len(list) > 0 || a.caps.others != 0) {
+		t.limited = append(t.limited, cluster.Association{Account: a.account, User: a.user, Partition: a.partition, Caps: list, Unread: a.caps.others})
 	}
 	switch {
 	case ours && a.user != "":

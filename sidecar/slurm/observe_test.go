@@ -543,8 +543,30 @@ func TestLimits(t *testing.T) {
 	if !unread["GrpTRES=license/matlab"] || len(unread) != 1 {
 		t.Errorf("not read: %v", unread)
 	}
+	digests := map[uint64]string{}
+	for _, change := range [][2]string{{"", ""}, {`"count":1}]`, `"count":2}]`}, {`"count":300}`, `"count":301}`}, {`"number":5000`, `"number":5001`}, {`"active":[]`, `"active":[{"count":1}]`}} {
+		text := strings.Replace(association, change[0], change[1], 1)
+		a := newReader(strings.NewReader(text)).association(unreadTRES{})
+		if was, ok := digests[a.caps.others]; ok || a.caps.others == 0 {
+			t.Errorf("%q and %q have the same digest of unread limits", change[1], was)
+		}
+		digests[a.caps.others] = change[1]
+	}
+	for _, change := range []string{`"number":20`, `"count":6`, `"shares_raw":1`} { // these are read, or no limits
+		a := newReader(strings.NewReader(strings.Replace(association, change, change+"1", 1))).association(unreadTRES{})
+		if _, ok := digests[a.caps.others]; !ok {
+			t.Errorf("%s changes the digest of unread limits", change)
+		}
+	}
+	if a := newReader(strings.NewReader(`{"account":"nlp","max":{"jobs":{"accruing":{"set":false,"infinite":true,"number":0}},"tres":{"group":{"minutes":[ ]}}}}`)).association(nil); a.caps.others != 0 {
+		t.Errorf("no limits have a digest")
+	}
 	r = newReader(strings.NewReader(qos))
 	q := r.qos(unread)
+	if q.Unread == 0 {
+		t.Error("unread limits of the QOS have no digest")
+	}
+	q.Unread = 0
 	if d := cmp.Diff(cluster.QOS{Name: "hi", Flags: []string{cluster.OverPartQOS}, Caps: []cluster.Cap{{Rule: cluster.GrpJobs, Max: 9}, {Rule: cluster.GrpTRES, TRES: "cpu", Max: 100},
 		{Rule: cluster.MaxJobsPerAccount, Max: 7}, {Rule: cluster.MaxJobsPerUser, Max: 5}, {Rule: cluster.MaxTRESPerAccount, TRES: "gres/gpu", Max: 3},
 		{Rule: cluster.MaxTRESPerJob, TRES: "mem", Max: 1000}, {Rule: cluster.MaxTRESPerUser, TRES: "gres/gpu", Max: 2}, {Rule: cluster.MaxWall, Max: 100},

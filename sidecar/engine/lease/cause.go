@@ -1,6 +1,8 @@
 package lease
 
 import (
+	"encoding/binary"
+	"hash"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -290,7 +292,7 @@ func widened(all []cluster.Cause, x cluster.Cause) ([]cluster.Cause, cluster.Cau
 }
 
 // seeEvents lets classes be tried again early whose cause may be gone: a job to which the same limit or licence applies has
-// ended, or nodes have changed. Not sooner than lease.grant_timeout after the last failure, since events may be made.
+// ended, or nodes, limits or access lists have changed. Not sooner than lease.grant_timeout after the last failure, since events may be made.
 func seeEvents(all []cluster.Cause, s *cluster.Snapshot) {
 	closed := func(x *cluster.Cause) bool { return x.Until > max(s.Now, x.At.Add(s.Settings.GrantTimeout)) }
 	for k := range all {
@@ -337,19 +339,109 @@ func overlap(a, b string) bool {
 	return false
 }
 
-// facts returns a digest of what a snapshot shows of the things that could stop a class.
+// facts returns a digest of what a snapshot shows of the things that could stop a class: the limits and access lists that
+// concern it and, if the request may be at fault, the nodes. 0 = nothing.
 func facts(s *cluster.Snapshot, k *cluster.CauseKey) uint64 {
-	if k.Request == (cluster.Request{}) {
+	if k.Licenses != "" || k.Request == (cluster.Request{}) && s.Admission.Empty() {
 		return 0
 	}
-	h := fnv.New64a()
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		h.Write([]byte(n.Name))
-		h.Write([]byte(n.Bad))
-		h.Write([]byte{0})
+	d := digest{fnv.New64a()}
+	if a := s.Admission; !a.Empty() {
+		d.lists(a, k)
+		d.accounts(a, k)
+		for i := range a.QOS {
+			if q := &a.QOS[i]; q.Name == k.QOS || k.QOS == "" && k.Account != "" || ofPartition(a, q.Name) {
+				d.text(q.Name)
+				d.text(q.Flags...)
+				d.caps(q.Caps, q.Unread)
+			}
+		}
 	}
-	return h.Sum64()
+	if k.Request != (cluster.Request{}) {
+		for i := range s.Nodes {
+			n := &s.Nodes[i]
+			d.text(n.Name, n.Bad)
+		}
+	}
+	return d.Sum64()
+}
+
+// ofPartition reports whether a QOS holds for all jobs of some partition: its limits may stop jobs of any QOS.
+func ofPartition(a *cluster.Admission, qos string) bool {
+	return slices.ContainsFunc(a.Partitions, func(p cluster.Partition) bool { return p.Rules.QOS == qos })
+}
+
+// digest collects facts.
+type digest struct{ hash.Hash64 }
+
+// text adds words.
+func (d digest) text(words ...string) {
+	for _, w := range words {
+		d.Write([]byte(w))
+		d.Write([]byte{0})
+	}
+}
+
+// numbers adds numbers.
+func (d digest) numbers(list ...int64) {
+	var buf [8]byte
+	for _, n := range list {
+		binary.LittleEndian.PutUint64(buf[:], uint64(n))
+		d.Write(buf[:])
+	}
+}
+
+// caps adds limits.
+func (d digest) caps(list []cluster.Cap, unread uint64) {
+	for i := range list {
+		c := &list[i]
+		d.text(c.Rule, c.TRES)
+		d.numbers(c.Max)
+	}
+	d.numbers(int64(unread))
+}
+
+// lists adds the rules of the partitions that a class names, or of all.
+func (d digest) lists(a *cluster.Admission, k *cluster.CauseKey) {
+	for i := range a.Partitions {
+		p := &a.Partitions[i]
+		if k.Partition != "" && !overlap(k.Partition, p.Name) {
+			continue
+		}
+		r := &p.Rules
+		d.text(p.Name, r.Closed, r.QOS)
+		for _, list := range [...][]string{r.AllowAccounts, r.DenyAccounts, r.AllowQOS, r.DenyQOS} {
+			d.text(list...)
+			d.numbers(int64(len(list)))
+		}
+		named := int64(0)
+		if r.NamedOnly {
+			named = 1
+		}
+		d.numbers(int64(p.MaxTime), int64(r.MinNodes), int64(r.MaxNodes), int64(r.CPUsPerNode), named)
+	}
+}
+
+// accounts adds the limits of the account of a class, of all accounts above it, and of the class's user there, or of all users.
+func (d digest) accounts(a *cluster.Admission, k *cluster.CauseKey) {
+	account, user := k.Account, k.User
+	for range len(a.Accounts) + 1 { // a broken tree has no end
+		if account == "" {
+			return
+		}
+		from, _ := slices.BinarySearchFunc(a.Associations, account, func(x cluster.Association, name string) int { return strings.Compare(x.Account, name) })
+		for i := from; i < len(a.Associations) && a.Associations[i].Account == account; i++ {
+			if x := &a.Associations[i]; x.User == "" || account == k.Account && (user == "" || x.User == user) {
+				d.text(x.Account, x.User, x.Partition)
+				d.caps(x.Caps, x.Unread)
+			}
+		}
+		at, ok := slices.BinarySearchFunc(a.Accounts, account, func(x cluster.Account, name string) int { return strings.Compare(x.Name, name) })
+		if !ok {
+			return
+		}
+		account = a.Accounts[at].Parent
+	}
 }
 
 // bounded drops the oldest causes of tenants that have too many.

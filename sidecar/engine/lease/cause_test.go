@@ -3,6 +3,7 @@ package lease
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -246,4 +247,69 @@ func TestCausesAreBounded(t *testing.T) {
 			s.Causes = got
 		}
 	})
+}
+
+// Another limit or access list that concerns a class lets it be tried early; those of others do not, nor does what others use.
+func TestChangedRulesOpenAClass(t *testing.T) {
+	gpus := func(n int64) []cluster.Cap { return []cluster.Cap{{Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: n}} }
+	rules := func() cluster.Admission {
+		return cluster.Admission{
+			Accounts: []cluster.Account{{Name: "acc", Parent: "dept"}, {Name: "dept", Parent: "root"}, {Name: "other", Parent: "root"}, {Name: "root"}},
+			Partitions: []cluster.Partition{{Name: "cpu", Rules: cluster.Rules{MaxNodes: 4}}, {Name: "gpu", Rules: cluster.Rules{AllowAccounts: []string{"x", "y"}}},
+				{Name: "long", Rules: cluster.Rules{QOS: "part"}}},
+			Limits: cluster.Limits{
+				Associations: []cluster.Association{{Account: "acc", Caps: gpus(4)}, {Account: "acc", User: "u", Caps: gpus(2)}, {Account: "acc", User: "v", Caps: gpus(2)},
+					{Account: "dept", Caps: gpus(8)}, {Account: "dept", User: "u", Caps: gpus(8)}, {Account: "other", Caps: gpus(3)}},
+				QOS: []cluster.QOS{{Name: "part", Caps: gpus(9)}, {Name: "q", Caps: gpus(5)}, {Name: "s", Caps: gpus(5)}},
+			},
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*cluster.Admission)
+		opens  string // the reasons of the classes that it opens
+	}{
+		{"nothing", func(*cluster.Admission) {}, ""},
+		{"use by others", func(a *cluster.Admission) { a.Others = []cluster.Use{{Account: "acc", Jobs: 1}} }, ""},
+		{"the account", func(a *cluster.Admission) { a.Associations[0].Caps = gpus(5) }, "AssocGrpGRES AssocMaxJobsLimit"},
+		{"the account's only limit goes", func(a *cluster.Admission) { a.Associations = a.Associations[1:] }, "AssocGrpGRES AssocMaxJobsLimit"},
+		{"an unread limit of the account", func(a *cluster.Admission) { a.Associations[0].Unread = 7 }, "AssocGrpGRES AssocMaxJobsLimit"},
+		{"the user", func(a *cluster.Admission) { a.Associations[1].Caps = gpus(5) }, "AssocGrpGRES AssocMaxJobsLimit"},
+		{"another user", func(a *cluster.Admission) { a.Associations[2].Caps = gpus(5) }, "AssocGrpGRES"},
+		{"the account above", func(a *cluster.Admission) { a.Associations[3].Caps = gpus(9) }, "AssocGrpGRES AssocMaxJobsLimit"},
+		{"a user of the account above", func(a *cluster.Admission) { a.Associations[4].Caps = gpus(9) }, ""},
+		{"another account", func(a *cluster.Admission) { a.Associations[5].Caps = gpus(9) }, ""},
+		{"the account moves", func(a *cluster.Admission) { a.Accounts[0].Parent = "root" }, "AssocGrpGRES AssocMaxJobsLimit"},
+		{"the QOS", func(a *cluster.Admission) { a.QOS[1].Caps = gpus(6) }, "AssocGrpGRES AssocMaxJobsLimit QOSGrpGRES"},
+		{"an unread limit of the QOS", func(a *cluster.Admission) { a.QOS[1].Unread = 7 }, "AssocGrpGRES AssocMaxJobsLimit QOSGrpGRES"},
+		{"another QOS", func(a *cluster.Admission) { a.QOS[2].Caps = gpus(6) }, "AssocGrpGRES AssocMaxJobsLimit"},
+		{"a partition's QOS", func(a *cluster.Admission) { a.QOS[0].Caps = gpus(6) }, "AssocGrpGRES AssocMaxJobsLimit BadConstraints QOSGrpGRES"},
+		{"a list", func(a *cluster.Admission) { a.Partitions[1].Rules.AllowAccounts = []string{"xy"} }, "AssocGrpGRES AssocMaxJobsLimit BadConstraints QOSGrpGRES"},
+		{"another partition", func(a *cluster.Admission) { a.Partitions[0].Rules.MaxNodes = 5 }, "AssocGrpGRES AssocMaxJobsLimit QOSGrpGRES"},
+		{"no rules are left", func(a *cluster.Admission) { *a = cluster.Admission{} }, "AssocGrpGRES AssocMaxJobsLimit BadConstraints QOSGrpGRES"},
+	} {
+		var opened []string
+		for _, reason := range []string{"AssocGrpGRES", "AssocMaxJobsLimit", "BadConstraints", "Licenses", "QOSGrpGRES"} {
+			job := stuckJob(1, reason)
+			job.Job.Licenses = "matlab:1"
+			a := rules()
+			s := cluster.Snapshot{Now: at, Cases: []cluster.Case{job}, Admission: &a}
+			for range 6 { // the back-off is 32 minutes
+				s.Now += 1000
+				s.Causes = learn(&s, cluster.Minute)
+			}
+			last := s.Now
+			a = rules()
+			c.change(&a)
+			s.Cases, s.Leases, s.Now = nil, nil, last.Add(2*cluster.Minute)
+			if got := Learn(&s, &Workspace{}); len(got) != 1 || got[0].Until != last.Add(32*cluster.Minute) && got[0].Until != s.Now {
+				t.Fatalf("%s, %s: %+v", c.name, reason, got)
+			} else if got[0].Until == s.Now {
+				opened = append(opened, reason)
+			}
+		}
+		if got := strings.Join(opened, " "); got != c.opens {
+			t.Errorf("%s opens %q, want %q", c.name, got, c.opens)
+		}
+	}
 }
