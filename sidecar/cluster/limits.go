@@ -82,6 +82,24 @@ type Limits struct {
 	QOS          []QOS         `json:"qos,omitempty"`          // by name; those with limits or flags
 	// Others is what running jobs that are not among the jobs of an observation use.
 	Others []Use `json:"others,omitempty"`
+	// Read is when they were read. In an observation, 0 means that they have not been read since the start of the daemon.
+	Read Instant `json:"limits_read,omitempty"`
+}
+
+// Recall fills in limits that have not been read since the start of the daemon by the last known ones; nil = there are none. It
+// reports whether it did.
+func (l *Limits) Recall(known *Limits) bool {
+	if l.Read > 0 || known == nil || len(known.Associations)+len(known.QOS) == 0 {
+		return false
+	}
+	if len(l.Associations) == 0 {
+		l.Associations = known.Associations
+	}
+	if len(l.QOS) == 0 {
+		l.QOS = known.QOS
+	}
+	l.Read = known.Read
+	return true
 }
 
 // Use is what jobs of one account, user, QOS and partition use.

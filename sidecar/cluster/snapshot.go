@@ -114,3 +114,11 @@ type Snapshot struct {
 	Managed   []string   `json:"managed,omitempty"`
 	Overrides []Override `json:"overrides,omitempty"`
 }
+
+// Limits gives the limits that the round knew; nil = none.
+func (s *Snapshot) Limits() *Limits {
+	if s.Admission == nil {
+		return nil
+	}
+	return &s.Admission.Limits
+}

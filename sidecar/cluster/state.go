@@ -371,4 +371,6 @@ type State struct {
 	Habits []Habit `json:"habits,omitempty"`
 	// Causes are why Slurm did not start granted jobs, sorted.
 	Causes []Cause `json:"causes,omitempty"`
+	// Limits are Snapshot.Limits of the newest round, which the journal gives from its snapshot: no plan has them.
+	Limits *Limits `json:"-"`
 }

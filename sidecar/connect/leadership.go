@@ -108,7 +108,8 @@ func (o readOnly) Open(ctx context.Context) (cluster.State, error) {
 	if o.Store == nil {
 		return cluster.State{}, nil
 	}
-	_, plan, err := o.Last(ctx)
+	snap, plan, err := o.Last(ctx)
+	plan.State.Limits = snap.Limits()
 	return plan.State, err
 }
 

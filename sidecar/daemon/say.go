@@ -116,6 +116,7 @@ func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
 		return
 	}
 	d.answer(&r)
+	d.recalled(&r)
 	late := d.late.Swap(0)
 	d.Meter.Skipped(late)
 	if r.Quiet {
@@ -184,6 +185,18 @@ func (d *Daemon) answer(r *loop.Report) {
 	}
 	d.once("division", fmt.Errorf("the policy has not answered for %d s: what was divided before holds, and what comes is divided by weight; "+
 		"another preset may be faster (preset, models.divide_every)", r.Waits/cluster.Second))
+}
+
+// recalled logs, once, that limits hold which were read before the daemon started.
+func (d *Daemon) recalled(r *loop.Report) {
+	switch limits := r.Recalled; {
+	case r.Quiet:
+	case limits == nil || len(limits.Associations)+len(limits.QOS) == 0:
+		d.said.clear("limits")
+	case d.said.is("limits", limits.Read.String()):
+		d.Log.Warn().Time("read", limits.Read.Time()).Dur("age_ms", r.Plan.At.Sub(limits.Read).Duration()).
+			Msg("slurmdbd has given no limits since the start: the last known ones of accounts, users and QOS hold")
+	}
 }
 
 // levelOf gives the log level of a round's line by its contents.

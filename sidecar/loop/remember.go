@@ -33,6 +33,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	if !slices.ContainsFunc(seen.Nodes, func(n cluster.Node) bool { return len(n.GPUs) > 0 }) {
 		return cluster.Snapshot{}, fmt.Errorf("the cluster reports no node with GPUs; nothing is decided (check GresTypes and the nodes' Gres in slurm.conf)")
 	}
+	seen.Limits.Recall(m.Limits)
 	sortSighting(&seen)
 	if !d.tree.fits(seen.Accounts, rules.TenantLevel) {
 		d.tree = growTree(seen.Accounts, rules.TenantLevel)

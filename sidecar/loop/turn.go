@@ -75,6 +75,8 @@ type Report struct {
 	// once, the panic in an answer and its place.
 	Waits cluster.Span
 	Broke string
+	// Recalled are the last known limits, if Slurm has given none since the start of the daemon; nil = it has, or none are known.
+	Recalled *cluster.Limits
 }
 
 // ErrJournal marks an error of the journal: nothing was done in this turn.
@@ -125,6 +127,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		return Report{}, fmt.Errorf("%w: commit round %d: %w", ErrJournal, plan.Round, err)
 	}
 	l.memory, l.next, l.was, l.heard, l.past = plan.State, plan.Next, now, nil, nil
+	l.memory.Limits = snap.Limits()
 	if plan.AllocationRequest != nil && l.Divide != nil {
 		l.ask(*plan.AllocationRequest)
 	}
@@ -135,6 +138,9 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		l.memory.Records = l.desk.acted(l.memory.Records, plan.Actions, outcomes)
 	}
 	report := Report{Plan: plan, Outcomes: outcomes, Jobs: len(seen.Jobs), Waits: l.waits(seen.Now), Broke: l.broke}
+	if seen.Limits.Read == 0 {
+		report.Recalled = snap.Limits()
+	}
 	l.broke = ""
 	if err := l.Journal.Settle(ctx, plan, outcomes); err != nil {
 		return report, fmt.Errorf("%w: settle round %d: %w", ErrJournal, plan.Round, err)

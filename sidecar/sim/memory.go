@@ -28,7 +28,7 @@ func (m *Memory) Open(ctx context.Context) (cluster.State, error) {
 
 // Commit stores the round's memory. It fails unless the round's number is above all others, or if
 // ctx is done.
-func (m *Memory) Commit(ctx context.Context, _ cluster.Snapshot, plan cluster.Plan) error {
+func (m *Memory) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.Plan) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -39,6 +39,7 @@ func (m *Memory) Commit(ctx context.Context, _ cluster.Snapshot, plan cluster.Pl
 	if !m.Trust {
 		m.last = apart(plan.State)
 	}
+	m.last.Limits = snap.Limits()
 	return nil
 }
 

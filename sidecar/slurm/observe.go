@@ -47,6 +47,7 @@ type seen struct {
 	minJobAge cluster.Span // 0 = unknown
 	// plansLicenses is PlansLicenses of Slurm's configuration.
 	plansLicenses bool
+	configured    bool // Slurm's configuration has been read
 	enforces      bool // Slurm holds jobs to limits
 
 	factors  map[int64]int64 // site factors of others, by record
@@ -96,7 +97,7 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 	s := &c.seen
 	c.lookFactors(ctx, now)
 	s.last.Jobs = s.factor(s.assemble(now))
-	if len(s.last.Limits.Associations)+len(s.last.Limits.QOS) > 0 {
+	if limits := &s.last.Limits; limits.Read == 0 || len(limits.Associations)+len(limits.QOS) > 0 { // 0: the last known ones may hold
 		replace(&s.last.Limits.Others, s.others(), &s.changed)
 	}
 	s.last.Cluster, s.last.ClusterID, s.last.Boot = s.cluster, s.clusterID, s.boot
@@ -186,14 +187,22 @@ func (c *Client) lookController(ctx context.Context) (serverNow int64, err error
 	return serverNow, nil
 }
 
+// lookConf reads Slurm's configuration, and keeps what matters to later looks.
+func (c *Client) lookConf(ctx context.Context) (map[string]string, error) {
+	conf, err := c.conf(ctx)
+	if s := &c.seen; err == nil {
+		s.minJobAge, s.plansLicenses = minJobAge(conf), PlansLicenses(conf)
+		s.configured, s.enforces = true, enforcesLimits(conf)
+	}
+	return conf, err
+}
+
 // lookBoot finds out whether slurmctld was restarted. Its statistics restart with it, but also at
 // midnight and by sdiag --reset; its configuration shows the start.
 func (c *Client) lookBoot(ctx context.Context, statsSince cluster.Instant) {
 	s := &c.seen
 	boot := statsSince
-	if conf, err := c.conf(ctx); err == nil {
-		s.minJobAge = minJobAge(conf)
-		s.plansLicenses, s.enforces = PlansLicenses(conf), enforcesLimits(conf)
+	if conf, err := c.lookConf(ctx); err == nil {
 		t, err := time.ParseInLocation("2006-01-02T15:04:05", conf[confBoot], time.UTC)
 		if b := cluster.InstantOf(t); err == nil && (b <= statsSince || statsSince == 0) {
 			boot = b
@@ -309,9 +318,12 @@ func (c *Client) lookAccounts(ctx context.Context, now cluster.Instant) error {
 		ctx, cancel = context.WithTimeout(ctx, c.cfg.Timeout)
 		defer cancel()
 	}
+	if !s.configured {
+		_, _ = c.lookConf(ctx) // else no limit is known to hold; tried again when they are due
+	}
 	next := cluster.SpanOf(c.cfg.AccountsEvery)
 	limits := s.last.Limits
-	accounts, members, err := c.accounts(ctx, &limits)
+	accounts, members, read, err := c.accounts(ctx, &limits)
 	if err != nil {
 		next = 30 * cluster.Second
 		if len(s.last.Accounts) > 0 {
@@ -330,6 +342,17 @@ func (c *Client) lookAccounts(ctx context.Context, now cluster.Instant) error {
 	replace(&s.last.Members, members, &s.changed)
 	replace(&s.last.Limits.Associations, limits.Associations, &s.changed)
 	replace(&s.last.Limits.QOS, limits.QOS, &s.changed)
+	switch limits := &s.last.Limits; {
+	case !s.configured:
+	case !s.enforces: // that is known without slurmdbd
+		limits.Read = now
+	case read && limits.Read == 0:
+		limits.Read, s.changed = now, true // they replace the last known ones
+	case read:
+		limits.Read = now
+	case limits.Read > 0:
+		c.notes.add("the limits of accounts, users and QOS could not be renewed: those of %s hold", limits.Read)
+	}
 	if err == nil {
 		s.strangers = map[string]bool{}
 	}
@@ -355,29 +378,29 @@ func (s *seen) stranger() string {
 }
 
 // accounts reads slurmdbd's association tree: the accounts, and the users of each account. It sets the limits to which Slurm
-// holds jobs.
-func (c *Client) accounts(ctx context.Context, limits *cluster.Limits) ([]cluster.Account, []cluster.Member, error) {
+// holds jobs, and tells whether all of them were read.
+func (c *Client) accounts(ctx context.Context, limits *cluster.Limits) (accounts []cluster.Account, members []cluster.Member, read bool, err error) {
 	t, unread := tree{cluster: c.seen.cluster}, unreadTRES{}
-	_, err := c.list(ctx, c.dbPath("associations/"), "associations", 0, func(r *reader) error {
+	_, err = c.list(ctx, c.dbPath("associations/"), "associations", 0, func(r *reader) error {
 		t.add(r, r.association(unread))
 		return nil
 	}, t.empty)
-	accounts, members, err := t.sorted(err)
-	if err != nil {
-		return accounts, members, err
+	if accounts, members, err = t.sorted(err); err != nil {
+		return accounts, members, false, err
 	}
 	if !c.seen.enforces {
 		limits.Associations, limits.QOS = nil, nil
-		return accounts, members, nil
+		return accounts, members, true, nil
 	}
 	limits.Associations = t.limited
-	if qos, err := c.lookQOS(ctx, unread); err != nil {
+	qos, err := c.lookQOS(ctx, unread)
+	if err != nil {
 		c.notes.add("the limits of QOS could not be read, the last ones are used: %v", err)
 	} else {
 		limits.QOS = qos
 	}
 	c.noteUnread(unread)
-	return accounts, members, nil
+	return accounts, members, err == nil, nil
 }
 
 // cachedAccounts reads the same from slurmctld, which caches it while slurmdbd is away.

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -465,6 +466,9 @@ func TestAccountsSurviveSlurmdbd(t *testing.T) {
 	if n := early.Notes(); len(n) != 1 || !strings.Contains(n[0], "slurmctld's copy") {
 		t.Errorf("notes: %q", n)
 	}
+	if s.Limits.Read != 0 {
+		t.Errorf("limits of %s from a slurmdbd that was away", s.Limits.Read)
+	}
 	f.on("GET /slurmdb/v0.0.44/associations/", tree)
 	if s := f.see(c); len(s.Accounts) != 2 || s.Accounts[0].Shares != 3 || len(s.Members) != 1 || s.Members[0] != (cluster.Member{Tenant: "nlp", User: "alice"}) {
 		t.Errorf("accounts: %+v", s.Accounts)
@@ -487,6 +491,58 @@ func TestAccountsSurviveSlurmdbd(t *testing.T) {
 	}
 	if n := f.count("GET /slurmdb/v0.0.44/associations/") - before; n != 1 {
 		t.Errorf("%d looks for one stranger; want 1", n)
+	}
+}
+
+// Limits that were read hold while slurmdbd is away. A client that starts then says that it has read none, and counts what jobs
+// without GPUs use, since the last known limits may hold.
+func TestLimitsSurviveSlurmdbd(t *testing.T) {
+	t.Parallel()
+	f := newRecorded(t, 44)
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(900))
+	dir := t.TempDir()
+	enforce := func(what string) []string {
+		path := filepath.Join(dir, what)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\necho 'AccountingStorageEnforce = "+what+"'\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return []string{path}
+	}
+	now := time.Unix(1_000_100, 0)
+	client := func(scontrol []string) *Client {
+		return f.client(func(c *Config) { c.Scontrol, c.Now = scontrol, func() time.Time { return now } })
+	}
+	away := status(502, text(`{"errors":[{"error_number":7000,"error":"Unable to connect to database"}]}`))
+	tree := text(`{"associations":[{"account":"root","cluster":"test","shares_raw":1},
+		{"account":"nlp","cluster":"test","parent_account":"root","shares_raw":1,"max":{"tres":{"total":[{"type":"gres","name":"gpu","count":4}]}}}],"errors":[]}`)
+	f.on("GET /slurmdb/v0.0.44/associations/", tree)
+	f.on("GET /slurmdb/v0.0.44/qos/", text(`{"qos":[{"name":"hi","limits":{"max":{"active_jobs":{"count":{"set":true,"infinite":false,"number":9}}}}}],"errors":[]}`))
+	c := client(enforce("limits"))
+	first := f.see(c)
+	if l := first.Limits; len(l.Associations) != 1 || len(l.QOS) != 1 || l.Read != first.Now {
+		t.Errorf("limits: %+v", l)
+	}
+	f.on("GET /slurmdb/v0.0.44/associations/", away)
+	now = now.Add(time.Hour)
+	if s := f.see(c); len(s.Limits.Associations) != 1 || s.Limits.Read != first.Now || !slices.ContainsFunc(c.Notes(), func(n string) bool { return strings.Contains(n, "those of "+first.Now.String()+" hold") }) {
+		t.Errorf("limits while slurmdbd is away: %+v, notes %q", s.Limits, c.Notes())
+	}
+	f.on("GET /slurm/v0.0.44/shares", text(`{"shares":{"total_shares":3,"shares":[{"cluster":"test","name":"root","type":["ASSOCIATION"]},
+		{"cluster":"test","name":"nlp","parent":"root","shares":{"set":true,"infinite":false,"number":3},"type":["ASSOCIATION"]}]},"errors":[]}`))
+	late := client(enforce("limits"))
+	if s := f.see(late); s.Limits.Read != 0 || len(s.Limits.Associations) != 0 {
+		t.Errorf("limits of a client that starts while slurmdbd is away: %+v", s.Limits)
+	}
+	if s := f.see(client([]string{"false"})); s.Limits.Read != 0 {
+		t.Errorf("limits of a client that does not know whether they are enforced: %+v", s.Limits)
+	}
+	if s := f.see(client(enforce("associations"))); s.Limits.Read == 0 {
+		t.Errorf("limits of a Slurm that enforces none: %+v", s.Limits)
+	}
+	f.on("GET /slurmdb/v0.0.44/associations/", tree)
+	now = now.Add(time.Hour)
+	if s := f.see(late); s.Unchanged || s.Limits.Read != s.Now || len(s.Limits.Associations) != 1 {
+		t.Errorf("limits when slurmdbd is back: %+v; unchanged: %v", s.Limits, s.Unchanged)
 	}
 }
 

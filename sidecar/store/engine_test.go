@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -74,4 +75,64 @@ func TestTheBooksOfARealEngine(t *testing.T) {
 	type kinds struct{ Finished, Renewed, Reclaimed bool }
 	same(l, "kinds of ends in this story", []kinds{{true, true, true}},
 		"select bool_or(why = 'finished'), bool_or(why = 'renewed'), bool_or(why = 'reclaimed') from fairlease.leases")
+}
+
+// limited is a cluster with limits, which slurmdbd gives while it is there.
+type limited struct {
+	loop.Cluster
+	limits cluster.Limits
+	away   bool
+}
+
+func (c *limited) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
+	seen, err := c.Cluster.Observe(ctx, since)
+	if seen.Limits = (cluster.Limits{}); !c.away {
+		seen.Limits = c.limits
+		seen.Limits.Read = seen.Now
+	}
+	return seen, err
+}
+
+// The last known limits hold for a daemon that starts while slurmdbd is away, and for the next one, too. When slurmdbd is back,
+// its own do.
+func TestLimitsOutliveADaemonWithoutSlurmdbd(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.Database(t)
+	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
+	w := simtest.New(t, simtest.Product(), simtest.Nodes("v", "v100", 2, 8), "bio", "chem")
+	slurm := &limited{Cluster: w.Loop.Cluster}
+	slurm.limits.Associations = []cluster.Association{{Account: "bio", Caps: []cluster.Cap{{Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: 3}}}}
+	var recalled *cluster.Limits
+	w.Check = func(r loop.Report) { recalled = r.Recalled }
+	run := func(what string, holds int) { // 6 = 6 or more
+		t.Helper()
+		lapse(t, db)
+		w.Loop = &loop.Loop{Cluster: slurm, Journal: takeLead(t, s).Journal(), Decide: w.Loop.Decide, Configure: w.Loop.Configure}
+		w.Run(cluster.Hour + 7*cluster.Second)
+		if got := min(w.Standing("bio", "v100").Holds, 6); got != holds {
+			t.Errorf("%s: bio holds %d GPUs, want %d", what, got, holds)
+		}
+		if want := slurm.away && holds < 6; (recalled != nil) != want {
+			t.Errorf("%s: limits of before the start: %+v, want some: %v", what, recalled, want)
+		}
+	}
+	run("nothing waits", 0)
+	w.Submit("chem", 10, 1, 30*cluster.Hour)
+	w.Run(cluster.Minute)
+	w.Gate = 1000 * cluster.Hour // jobs wait for fairlease from now on
+	w.Submit("bio", 10, 1, 30*cluster.Hour)
+	read := w.Now()
+	run("slurmdbd is there", 3)
+	slurm.away = true
+	run("a daemon starts without slurmdbd", 3)
+	run("and another one", 3)
+	if recalled == nil || recalled.Read < read || recalled.Read > read.Add(2*cluster.Hour) {
+		t.Errorf("the limits are %+v, want those of about %s", recalled, read)
+	}
+	slurm.away, slurm.limits.Associations[0].Caps = false, []cluster.Cap{{Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: 5}}
+	run("slurmdbd is back", 5)
+	slurm.limits.Associations = nil
+	run("no limit is left", 6)
+	slurm.away = true
+	run("none was known", 6)
 }

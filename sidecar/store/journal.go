@@ -49,6 +49,7 @@ func (j *Journal) Open(ctx context.Context) (cluster.State, error) {
 		}
 	}
 	j.was, j.log = w, snapshotLog{}
+	plan.State.Limits = snap.Limits()
 	return plan.State, nil
 }
 

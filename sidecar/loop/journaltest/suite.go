@@ -161,6 +161,13 @@ func oddValues(t *testing.T, g Ground) {
 				{CauseKey: cluster.CauseKey{Tenant: "b", Reason: "BadConstraints", User: "u", Partition: "p,q", Request: cluster.Request{GPUs: 2, Exclusive: true, Features: "a&b"}},
 					Admits: 3, Until: math.MaxInt64, Facts: math.MaxUint64, Empty: -1}}
 		},
+		func(s *cluster.Snapshot, p *cluster.Plan) { // Slurm's limits, which a daemon must know that starts without slurmdbd
+			s.Admission = &cluster.Admission{Accounts: []cluster.Account{{Name: "a\x00"}}, Limits: cluster.Limits{Read: math.MaxInt64,
+				Associations: []cluster.Association{{Account: "a\x00", Caps: []cluster.Cap{{Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: math.MaxInt64}}, Unread: math.MaxUint64}},
+				QOS:          []cluster.QOS{{Name: "q", Flags: []string{cluster.OverPartQOS}}}}}
+			p.State.Limits = &s.Admission.Limits
+		},
+		func(_ *cluster.Snapshot, p *cluster.Plan) { p.State.Limits = nil }, // none any more
 		func(_ *cluster.Snapshot, p *cluster.Plan) { // unlikely times
 			p.State.Records[0].AvoidUntil, p.State.Records[0].Gate = math.MaxInt64, math.MaxInt64
 			p.State.Records[0].UserBegin = -1
