@@ -56,6 +56,7 @@ var ofTenant = map[string]string{
 	"vc_cells":            "vc in (select tenant from members)",
 	"vc_cell_history":     "vc in (select tenant from members)",
 	"job_statuses":        "job_key in (select key from jobs)",
+	"bound_jobs":          "job_key in (select key from jobs)",
 	"actions":             "job_key in (select key from jobs)",
 	"gpus":                "job_key in (select key from jobs)",
 	"gpu_use":             "job_key in (select key from jobs)",
@@ -80,7 +81,7 @@ var ofTenant = map[string]string{
 // TenantViews lists the views that tenants may read. All other views name other tenants, or are wrong without their rows.
 var TenantViews = []string{
 	"tenant_fairness", "tenant_fairness_over_time", "job_fairness", "sharing_loss", "sharing_loss_summary", "lease_history", "gpu_hours",
-	"work_lost", "work_lost_per_day", "work_lost_per_kind", "waiting_jobs", "pool_balance", "round_latency", "round_latency_per_hour",
+	"bound_gpus", "work_lost", "work_lost_per_day", "work_lost_per_kind", "waiting_jobs", "pool_balance", "round_latency", "round_latency_per_hour",
 	"overrides_in_force", "actions_recent", "leader_now", "nodes_out_of_service", "vc_cells_now", "vc_cells_over_time", "fragmentation_over_time",
 	"entitlements_now", "entitlements_over_time", "effective_throughput", "effective_throughput_over_time", "effective_throughput_per_day",
 	"gpus_now", "gpu_nodes_now", "gpu_use_hourly", "idle_held", "gpu_remarks_now", "forecasts_now", "budgets",

@@ -80,6 +80,7 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 			insert into actions (round, ordinal, verb, job_key, slurm_id, nodes, reservation, limit_ms, signal, suppressed, because) values
 			(2, %[1]d, 'reclaim', %[1]d, '%[2]s', '{n1}', '', 0, '', false, '{"code":"recalled","for":777,"other":"astro"}');
 			insert into ledger values ('%[3]s', 'v100', now(), 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 0, 900, 0, 900, 0, 0, case '%[3]s' when 'bio' then 9 else -777 end, 0);
+			insert into bound_jobs values (%[1]d, 'age', 'v100', 4, now(), now() + interval '1 day');
 			insert into window_buckets values ('%[3]s', 'v100', now(), 0, 900);
 			insert into tenant_history values ('%[3]s', 'v100', now(), 1, 1, 1, 1, 0, 0, 0, 0);
 			insert into budget_periods values ('%[3]s', '2026-03-01', '2026-04-01', true, 'month', case '%[3]s' when 'bio' then 9 else 777 end, '{}', 'warn', '{}', '{}', 1, '2026-03-02', null, null, 0);

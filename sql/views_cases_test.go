@@ -319,6 +319,25 @@ var views = []struct {
 		},
 	},
 	{
+		"bound_gpus", // bio is due 5.333333 of v100: its third job is partly beyond that; the last job is of no tenant, and a job that has ended holds nothing
+		job(1, "11", "bio", "ann", "running", "") + job(2, "12", "bio", "bob", "running", "") + job(3, "13", "bio", "ann", "suspended", "") + job(4, "14", "", "eve", "running", "") +
+			job(5, "15", "bio", "ann", "done", "done_at = '2026-03-02 03:00'") + job(6, "16", "bio", "ann", "running", "") +
+			`insert into fairlease.ledger (tenant, pool, at, weight, base_gpus, entitlement_gpus, demand_gpus, holds_gpus, lent_gpus, borrowed_gpus,
+				waiting_jobs, deficit_gpu_ms, behind_ms, window_alloc_gpu_ms, window_due_gpu_ms, alloc_gpu_ms, due_gpu_ms, rho, rho_all, owed_gpu_ms) values
+				('bio', 'v100', '2026-03-02 10:00', 1, 1, 5.333333, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+			insert into fairlease.bound_jobs values
+				(1, 'age', 'v100', 2, '2026-03-02 01:00', null), (2, 'no_requeue', 'v100', 2, '2026-03-02 02:00', '2026-03-05'), (3, 'session', 'v100', 4, '2026-03-02 02:00', null),
+				(4, 'no_tenant', 'v100', 1, '2026-03-02 01:00', null), (5, 'age', 'v100', 8, '2026-03-02 00:00', null), (6, 'exempt', 'a100', 1, '2026-03-02 00:00', '2026-03-03')`,
+		"job_key, slurm_id, name, tenant, user_name, way, pool, gpus, since_at, until_at, beyond_gpus",
+		[]string{
+			"4|14|train||eve|no_tenant|v100|1|2026-03-02 01:00:00+00||1",
+			"6|16|train|bio|ann|exempt|a100|1|2026-03-02 00:00:00+00|2026-03-03 00:00:00+00|1",
+			"1|11|train|bio|ann|age|v100|2|2026-03-02 01:00:00+00||0",
+			"2|12|train|bio|bob|no_requeue|v100|2|2026-03-02 02:00:00+00|2026-03-05 00:00:00+00|0",
+			"3|13|train|bio|ann|session|v100|4|2026-03-02 02:00:00+00||2.666667",
+		},
+	},
+	{
 		"events_recent",
 		rounds + job(1, "11", "bio", "ann", "running", "") + `insert into fairlease.events values
 			(1, 0, '2026-03-02 00:00', 'drift', null, 'n1', 'n1 is down'), (1, 1, '2026-03-02 00:00', 'grant', 1, '', 'granted'), (2, 0, '2026-03-02 00:00:20', 'grant', 99, '', 'pruned job')`,

@@ -14,6 +14,8 @@ type Plan struct {
 	Actions []Action `json:"actions,omitempty"`
 	// Statuses says why each live job runs or waits, by key.
 	Statuses []JobStatus `json:"verdicts"`
+	// Bound lists the running jobs whose GPUs cannot be taken back soon, by key.
+	Bound []BoundJob `json:"bound,omitempty"`
 	// Tenants reports the state of every tenant, by tenant and pool.
 	Tenants []TenantStatus `json:"tenants"`
 	// Cells reports the state of the cells; nil = there are none.
@@ -113,6 +115,19 @@ type JobStatus struct {
 	Job    JobKey `json:"job"`
 	Rho    Rho    `json:"rho"`
 	Reason Reason `json:"reason"`
+}
+
+// BoundJob is a running job whose GPUs cannot be taken back soon: it cannot be stopped, or not within an hour or two terms,
+// whichever is longer.
+type BoundJob struct {
+	Job  JobKey `json:"job"`
+	Way  Way    `json:"way"`
+	Pool string `json:"pool"` // of its lease, or of the first GPUs that it holds
+	GPUs int    `json:"gpus"` // that it holds
+	// Since is when it could last have been stopped, at the earliest the start of the attempt. Until is when it ends at the latest,
+	// or can be stopped; 0 = unknown.
+	Since Instant `json:"since"`
+	Until Instant `json:"until,omitempty"`
 }
 
 // TenantStatus reports the state of a tenant in one pool.

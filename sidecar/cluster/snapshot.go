@@ -27,10 +27,10 @@ const (
 	LeftAside       Left = "aside"
 )
 
-// Way is a way in which the user of a job keeps its GPUs from being leased, or from being reclaimed.
+// Way is a way in which a job keeps its GPUs from being leased, or from being reclaimed.
 type Way string
 
-// The ways: --no-requeue; --contiguous; salloc, and srun outside of a batch job; heterogeneous jobs; all other options that exclude
+// The ways that users choose: --no-requeue; --contiguous; salloc, and srun outside of a batch job; heterogeneous jobs; all other options that exclude
 // leases; and jobs without GPUs, which take CPUs and memory of nodes with GPUs. They are keys of opt_out in the configuration.
 const (
 	WayNoRequeue  Way = "no_requeue"
@@ -39,6 +39,17 @@ const (
 	WayHet        Way = "het"
 	WayOther      Way = "other"
 	WayNoGPUs     Way = "no_gpus"
+)
+
+// Ways that are no keys of opt_out. Stops would cost the job more than its stop budget allows: it has run for too long since its
+// start (age), or its saves are rare or slow (saves). Its minimum lease has hours to go (min_lease). Its pool cannot afford its stop
+// (pool). An administrator exempts it (exempt). It is left alone for another reason: see Left.
+const (
+	WayAge      Way = "age"
+	WaySaves    Way = "saves"
+	WayMinLease Way = "min_lease"
+	WayPool     Way = "pool"
+	WayExempt   Way = "exempt"
 )
 
 // Contiguous is the Unplaceable of requests for contiguous nodes.

@@ -20,6 +20,7 @@ type buffer struct {
 	books    ltgf.Buffer
 	leases   []cluster.Lease
 	statuses []cluster.JobStatus
+	bound    []cluster.BoundJob
 	standing []cluster.TenantStatus
 }
 
@@ -56,7 +57,8 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	p.Next = next(b, choice.Next, causes)
 	buf.statuses = why.Statuses(b, choice.Refused, buf.statuses)
 	buf.leases = lasting(b, buf.leases)
-	p.Statuses = buf.statuses
+	buf.bound = budget.BoundJobs(&d.stops, buf.bound)
+	p.Statuses, p.Bound = buf.statuses, buf.bound
 	profiles, paces := x.speeds.Profiles()
 	completions, usages := x.speeds.Evidence()
 	p.State = cluster.State{

@@ -50,6 +50,11 @@ func busy() *loop.Report {
 			At: noon,
 			Actions: []cluster.Action{{Verb: cluster.Grant}, {Verb: cluster.Reclaim}, {Verb: cluster.Reclaim}, {Verb: cluster.Reclaim},
 				{Verb: cluster.Gate, Suppressed: true}, {Verb: cluster.Notify}},
+			Bound: []cluster.BoundJob{ // of nlp's 4.5 GPUs, 3 are bound the longest; job 3 is not known
+				{Job: 1, Way: cluster.WayAge, Pool: "v100", GPUs: 2, Since: noon.Add(-2 * cluster.Hour)}, {Job: 2, Way: cluster.WaySession, Pool: "v100", GPUs: 3, Since: noon.Add(-3 * cluster.Hour)},
+				{Job: 3, Way: cluster.WayAge, Pool: "v100", GPUs: 7}, {Job: 4, Way: cluster.WayAge, Pool: "v100", GPUs: 1, Since: noon.Add(-cluster.Hour)},
+				{Job: 5, Way: "no_tenant", Pool: "v100", GPUs: 9}, {Job: 6, Way: cluster.WayExempt, Pool: "k80", GPUs: 1, Since: noon.Add(-cluster.Minute)},
+			},
 			Ended:  []cluster.Lease{{Why: "finished"}, {Why: "reclaimed"}, {Why: "finished"}},
 			Losses: []cluster.Loss{{Time: hour / 2}, {Time: hour / 2}},
 			Tenants: []cluster.TenantStatus{
@@ -64,6 +69,8 @@ func busy() *loop.Report {
 				Records: []cluster.Record{
 					{State: cluster.Running}, {State: cluster.Waiting, Gate: noon + 1}, {State: cluster.Waiting, Gate: noon - 1},
 					{State: cluster.Waiting, Locked: true}, {State: cluster.Waiting, Aside: "unreadable"}, {State: cluster.Running, Done: noon},
+					{State: cluster.Running, Key: 1, Tenant: "nlp"}, {State: cluster.Running, Key: 2, Tenant: "nlp"}, {State: cluster.Running, Key: 4, Tenant: "nlp"},
+					{State: cluster.Running, Key: 5}, {State: cluster.Running, Key: 6, Tenant: "undue"},
 				},
 				Ledger: cluster.Ledger{
 					Tenants: []cluster.TenantPool{

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,7 +20,22 @@ type sums struct {
 	tenants []cluster.TenantStatus
 	books   []cluster.TenantPool
 	pools   []cluster.PoolAccount
+	bound   []bound // the longest bound first
 }
+
+// bound is a tenant's job whose GPUs cannot be taken back soon.
+type bound struct {
+	account // of its tenant
+	way     cluster.Way
+	gpus    int
+	since   cluster.Instant
+}
+
+// account names a tenant's account of a pool.
+type account struct{ tenant, pool string }
+
+// long is the time from which GPUs are bound for long.
+const long = cluster.Hour
 
 func sumsOf(p *cluster.Plan, waits cluster.Span) *sums {
 	s := &sums{
@@ -43,7 +59,24 @@ func sumsOf(p *cluster.Plan, waits cluster.Span) *sums {
 	for i := range p.State.Leases {
 		s.leases[p.State.Leases[i].State]++
 	}
+	s.bound = boundOf(p)
 	return s
+}
+
+// boundOf gives the jobs of tenants whose GPUs cannot be taken back soon, the longest bound first.
+func boundOf(p *cluster.Plan) []bound {
+	var out []bound
+	for i, k := 0, 0; i < len(p.Bound); i++ { // both by key
+		b := &p.Bound[i]
+		for k < len(p.State.Records) && p.State.Records[k].Key < b.Job {
+			k++
+		}
+		if k < len(p.State.Records) && p.State.Records[k].Key == b.Job && p.State.Records[k].Tenant != "" {
+			out = append(out, bound{account{p.State.Records[k].Tenant, b.Pool}, b.Way, b.GPUs, b.Since})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b bound) int { return cmp.Compare(a.since, b.since) })
+	return out
 }
 
 // inSeconds gives GPU time in GPU-seconds.
@@ -71,6 +104,7 @@ var (
 	policyWaits = desc("policy_wait_seconds", "Time since the policy was asked how to divide the GPUs; 0 = it has answered.")
 
 	holds       = desc("account_gpus", "GPUs of an account now: held; due; demanded; borrowed (held beyond the due); lent (due, held by others).", "account", "model", "kind")
+	boundGPUs   = desc("account_bound_gpus", "GPUs of an account that cannot be taken back within an hour or two terms, by the way in which its jobs keep them: now; long (for more than an hour); beyond (of these, beyond the account's due). See the view bound_gpus.", "account", "model", "way", "kind")
 	waiting     = desc("account_waiting_jobs", "Waiting jobs of an account.", "account", "model")
 	rho         = desc("account_rho_ratio", "GPU time received over GPU time due in the window of fairness: 1 is fair (ASTRAEA eq. 12). Absent while nothing was due.", "account", "model")
 	owed        = desc("account_owed_gpu_seconds", "GPU time due that others used while the account wanted it; negative if the account used others'.", "account", "model")
@@ -118,6 +152,43 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	}
 	if last != nil {
 		last.collect(out, gauge)
+		last.collectBound(cluster.InstantOf(now), gauge)
+	}
+}
+
+// collectBound gives the GPUs that cannot be taken back soon. Within a tenant's due, jobs that have been bound for longer come first.
+func (s *sums) collectBound(now cluster.Instant, gauge func(*prometheus.Desc, float64, ...string)) {
+	type key struct {
+		account
+		way cluster.Way
+	}
+	type sum struct {
+		now, long int
+		beyond    cluster.MicroGPU
+	}
+	all, due := map[key]*sum{}, map[account]cluster.MicroGPU{}
+	for i := range s.tenants {
+		due[account{s.tenants[i].Tenant, s.tenants[i].Pool}] = s.tenants[i].Entitlement
+	}
+	for i := range s.bound {
+		b := &s.bound[i]
+		x := all[key{b.account, b.way}]
+		if x == nil {
+			x = &sum{}
+			all[key{b.account, b.way}] = x
+		}
+		x.now += b.gpus
+		if now.Sub(b.since) > long {
+			whole, left := cluster.MicroGPU(b.gpus)*cluster.WholeGPU, due[b.account]
+			within := min(whole, left)
+			due[b.account] = left - within
+			x.long, x.beyond = x.long+b.gpus, x.beyond+whole-within
+		}
+	}
+	for k, x := range all {
+		gauge(boundGPUs, float64(x.now), k.tenant, k.pool, string(k.way), "now")
+		gauge(boundGPUs, float64(x.long), k.tenant, k.pool, string(k.way), "long")
+		gauge(boundGPUs, gpus(x.beyond), k.tenant, k.pool, string(k.way), "beyond")
 	}
 }
 

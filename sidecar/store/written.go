@@ -160,6 +160,7 @@ type written struct {
 	nodes    *table[string, nodeRow]
 	jobs     *table[cluster.JobKey, jobRow]
 	statuses *table[cluster.JobKey, statusRow]
+	bound    *table[cluster.JobKey, boundRow]
 	settings *table[bool, settingsRow]
 	leases   *table[leaseKey, leaseRow]
 	claims   *table[claimKey, claimRow]
@@ -190,6 +191,7 @@ func newWritten(refresh cluster.Span) *written {
 		nodes:    newTable(putNodes, func(r nodeRow) string { return r.Name }),
 		jobs:     newTable(putJobs, func(r jobRow) cluster.JobKey { return r.Key }),
 		statuses: newTable(putStatuses, func(r statusRow) cluster.JobKey { return r.Job }),
+		bound:    newTable(putBoundJobs, func(r boundRow) cluster.JobKey { return r.Job }),
 		settings: newTable(putSettings, func(settingsRow) bool { return true }),
 		leases:   newTable(putLeases, func(r leaseRow) leaseKey { return r.leaseKey }),
 		claims:   newTable(putClaims, func(r claimRow) claimKey { return r.claimKey }),
@@ -216,8 +218,9 @@ func newWritten(refresh cluster.Span) *written {
 	w.jobs.same = sameJob
 	w.jobs.later, w.jobs.most = func(r jobRow) bool { return r.State == cluster.Waiting && r.Terms == 0 }, mostJobs
 	w.statuses.later, w.statuses.most = func(r statusRow) bool { return !slices.Contains(leased, r.Code) }, mostStatuses
-	w.statuses.gone = dropStatuses
+	w.statuses.gone, w.statuses.mark = dropStatuses, func(r *statusRow, _ stamp) { *r = statusRow{Job: r.Job} } // the key alone is read
 	w.statuses.same = func(was, now statusRow) bool { return sameStatus(was, now, refresh) }
+	w.bound.gone, w.bound.mark = dropBoundJobs, func(r *boundRow, _ stamp) { *r = boundRow{Job: r.Job} }
 	w.leases.same = sameLease
 	w.leases.over = func(r leaseRow) bool { return r.Ended != 0 }
 	w.claims.gone, w.claims.mark = putClaims, func(r *claimRow, at stamp) { r.Ended = at }
@@ -337,6 +340,7 @@ func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.
 		w.nodes.diff(nodeRows(snap)),
 		w.jobs.diff(w.jobRows(snap, plan)),
 		w.statuses.diff(statusRows(snap, plan)),
+		w.bound.diff(boundRows(plan)),
 		w.settings.diff([]settingsRow{{documentOf(snap.Settings)}}),
 		leases,
 		w.claims.diff(claimRows(plan)),
@@ -394,7 +398,7 @@ func (w *written) keep(e entry, m cluster.State) {
 func (w *written) doubt() {
 	w.sampled = 0
 	for _, t := range []interface{ doubt() }{
-		w.tenants, w.nodes, w.jobs, w.statuses, w.settings, w.leases, w.claims, w.ledger, w.buckets, w.pools, w.samples,
+		w.tenants, w.nodes, w.jobs, w.statuses, w.bound, w.settings, w.leases, w.claims, w.ledger, w.buckets, w.pools, w.samples,
 		w.vcCells, w.cellSamples, w.boundCells, w.fragments, w.violations,
 		w.allocations, w.profiles, w.entitlements, w.entSamples, w.trades,
 	} {

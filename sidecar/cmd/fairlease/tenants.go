@@ -1,8 +1,12 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 	"github.com/fairlease/fairlease/sidecar/web/ask"
@@ -12,7 +16,8 @@ func (p *program) tenants() *cobra.Command {
 	var l view.Form
 	var server string
 	var debts, users bool
-	c := &cobra.Command{Use: "tenants", Short: "list what each tenant is due, has and is owed, and its rho", Args: exactly(),
+	var bound string
+	c := &cobra.Command{Use: "tenants", Short: "list what each tenant is due, has and is owed, and its rho", Args: spanBeside(&bound),
 		Long: `List every tenant in every pool (the GPUs of one model):
 
   SHARE     its part of the weights
@@ -32,9 +37,28 @@ func (p *program) tenants() *cobra.Command {
 
 With --debts, list which tenant owes which other tenant, and how much. A pool has one account per
 tenant, so each credit is spread over the debtors in proportion to their debts.
-With --users, list the users of each tenant, if they share it equally (users: equal).`,
+With --users, list the users of each tenant, if they share it equally (users: equal).
+With --bound, list the GPUs of running jobs that cannot be taken back soon, by tenant, user and way:
+
+  WAY       no_requeue, contiguous, session, het, other: words of opt_out (docs/gates.md)
+            age: ran too long since its start; a stop would cost more than its stop budget
+            saves: its saves are rare or slow; min_lease: its minimum lease has hours to go
+            pool: its pool cannot afford its stop; exempt: by an administrator
+            excluded, reservation, no_tenant, aside: left alone
+  LONGER    GPUs bound for longer than SPAN (--bound=SPAN)
+  BEYOND    GPUs beyond what the tenant is due now; jobs bound for longer come first
+  SINCE     when the job that is bound the longest could last have been stopped
+  UNTIL     when that job ends by its time limit, or can be stopped; - = not known
+  JOB       that job`,
 		RunE: func(c *cobra.Command, _ []string) error {
+			span, err := boundSpan(c, bound)
+			if err != nil {
+				return err
+			}
 			return p.withSite(c.Context(), server, func(s ask.Site) error {
+				if c.Flags().Changed("bound") {
+					return p.bound(c, p.page(l), s, span)
+				}
 				if users {
 					list, err := s.Users(c.Context())
 					if err == nil {
@@ -66,9 +90,54 @@ With --users, list the users of each tenant, if they share it equally (users: eq
 		}}
 	c.Flags().BoolVar(&debts, "debts", false, "list which tenant owes which, how much, and until when at this pace")
 	c.Flags().BoolVar(&users, "users", false, "list what each user received and was due inside its tenant")
+	c.Flags().StringVar(&bound, "bound", "", "list GPUs that cannot be taken back soon, and those bound for longer than `SPAN`, as in --bound=4h")
+	c.Flags().Lookup("bound").NoOptDefVal = "1h"
+	c.MarkFlagsMutuallyExclusive("debts", "users", "bound")
 	listFlags(c, &l)
 	serverFlag(c, &server)
 	return c
+}
+
+// spanBeside allows no argument, and tells how to write the span of --bound that stands beside its flag.
+func spanBeside(bound *string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 1 && *bound != "" {
+			if _, err := cluster.ParseSpan(args[0]); err == nil {
+				return &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q is no argument of %s", args[0], c.CommandPath()), Next: "write --bound=" + args[0]}
+			}
+		}
+		return exactly()(c, args)
+	}
+}
+
+// boundSpan gives the span of --bound; 0 without the flag.
+func boundSpan(c *cobra.Command, text string) (cluster.Span, error) {
+	if !c.Flags().Changed("bound") {
+		return 0, nil
+	}
+	span, err := cluster.ParseSpan(text)
+	if err != nil {
+		return 0, &failure.Error{Code: failure.Misuse, What: "--bound: " + err.Error(), Next: "write --bound=4h, or --bound for one hour"}
+	}
+	return span, nil
+}
+
+// bound lists the GPUs that cannot be taken back soon.
+func (p *program) bound(c *cobra.Command, page *view.Page, s ask.Site, span cluster.Span) error {
+	jobs, err := s.BoundGPUs(c.Context())
+	if err != nil {
+		return err
+	}
+	list := view.BoundOf(jobs, span, page.Now)
+	if !page.ForPeople() {
+		return page.List(page.BoundTable(list), list)
+	}
+	if len(list) > 0 {
+		page.Table(page.BoundTable(list))
+		page.Printf("\n")
+	}
+	page.Printf("%s\n", view.BoundNote(list, span))
+	return p.asOf(c, page, s)
 }
 
 func (p *program) budgets() *cobra.Command {

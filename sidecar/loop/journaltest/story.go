@@ -99,7 +99,7 @@ func (s *Story) Next() (cluster.Snapshot, cluster.Plan) {
 	s.plan = cluster.Plan{
 		Round: s.memory.Round, At: s.now, State: s.copyMemory(),
 		Ended: s.ended, Losses: s.losses, Actions: s.acts, Events: s.events,
-		Statuses: s.statuses(), Tenants: s.standings(), Cells: s.report(),
+		Statuses: s.statuses(), Bound: s.bound(), Tenants: s.standings(), Cells: s.report(),
 	}
 	return snap, s.plan
 }
@@ -421,6 +421,24 @@ func (s *Story) statuses() []cluster.JobStatus {
 			v.Reason.Until = (s.now - s.now%cluster.Instant(s.Term)).Add(s.Term)
 		}
 		all = append(all, v)
+	}
+	return all
+}
+
+// bound lists every third running job. Some of them save once a term.
+func (s *Story) bound() []cluster.BoundJob {
+	var all []cluster.BoundJob
+	for _, key := range slices.Sorted(slices.Values(s.runs)) {
+		if j := s.jobs[key]; key%3 == 0 {
+			b := cluster.BoundJob{Job: key, Way: cluster.WayAge, Pool: j.Request.Model, GPUs: j.Request.GPUs, Since: j.Start}
+			switch {
+			case key%2 == 0:
+				b.Way, b.Until = cluster.WayNoRequeue, j.Start.Add(j.Limit)
+			case key%5 == 0: // it has saved
+				b.Way, b.Since = cluster.WaySaves, s.now-s.now%cluster.Instant(s.Term)
+			}
+			all = append(all, b)
+		}
 	}
 	return all
 }

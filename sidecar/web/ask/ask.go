@@ -24,6 +24,8 @@ type Site interface {
 	Tenants(ctx context.Context) (list []store.Tenant, whole bool, err error)
 	Debts(ctx context.Context) ([]store.Debt, error)
 	Users(ctx context.Context) ([]cluster.UserAccount, error)
+	// BoundGPUs lists the running jobs whose GPUs cannot be taken back soon, of the tenants that the person may see.
+	BoundGPUs(ctx context.Context) ([]store.Bound, error)
 	// Budgets lists the budgets of all tenants, or of those that the person may see.
 	Budgets(ctx context.Context) ([]store.Budget, error)
 	Leases(ctx context.Context, all bool, limit int) ([]store.Lease, error)

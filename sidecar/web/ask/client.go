@@ -171,6 +171,11 @@ func (c *Client) Users(ctx context.Context) ([]cluster.UserAccount, error) {
 	return list[cluster.UserAccount](ctx, c, api.Root+"/users", unbounded)
 }
 
+// BoundGPUs lists the running jobs whose GPUs cannot be taken back soon, of the tenants that the person may see.
+func (c *Client) BoundGPUs(ctx context.Context) ([]store.Bound, error) {
+	return list[store.Bound](ctx, c, api.Root+"/bound", unbounded)
+}
+
 // Budgets lists the budgets of the tenants that the person may see.
 func (c *Client) Budgets(ctx context.Context) ([]store.Budget, error) {
 	return list[store.Budget](ctx, c, api.Root+"/budgets", unbounded)

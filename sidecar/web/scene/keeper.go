@@ -241,6 +241,7 @@ func (f *Facts) read(ctx context.Context, s *store.Store) (err error) {
 	get("the tenants", func() (e error) { f.Tenants, e = s.Tenants(ctx); return e })
 	get("the debts", func() (e error) { f.Debts, e = s.Debts(ctx); return e })
 	get("the budgets", func() (e error) { f.Budgets, e = s.Budgets(ctx, ""); return e })
+	get("the GPUs that cannot be taken back", func() (e error) { f.Bound, e = s.BoundGPUs(ctx); return e })
 	get("the leases", func() (e error) { f.Leases, e = s.Leases(ctx, false, mostLeases); return e })
 	get("the trades", func() (e error) { f.Trades, e = s.Trades(ctx, false, MaxRows); return e })
 	get("the throughput", func() (e error) { f.Effective, e = s.Effective(ctx, ""); return e })

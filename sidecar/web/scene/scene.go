@@ -29,6 +29,7 @@ type Facts struct {
 	Tenants  []store.Tenant
 	Debts    []store.Debt
 	Budgets  []store.Budget
+	Bound    []store.Bound // running jobs whose GPUs cannot be taken back soon
 	Leases   []store.Lease // in force
 	Trades   []store.Trade // in force
 	// Effective is the tenants' throughput; none without a policy that divides GPU models.
@@ -59,6 +60,7 @@ type Scene struct {
 	Tenants []store.Tenant        // by tenant, pool
 	Debts   []store.Debt          // by pool, the largest first
 	Budgets []store.Budget        // by tenant
+	Bound   []store.Bound         // running jobs whose GPUs cannot be taken back soon, by tenant
 	Users   []cluster.UserAccount // of tenants that share equally between users
 	Jobs    []Job                 // waiting, running, suspended and completing, by key
 	Leases  []store.Lease         // in force, newest first
@@ -136,7 +138,7 @@ type Market struct {
 func Of(f Facts) *Scene {
 	snap, plan := &f.Snapshot, &f.Plan
 	s := &Scene{facts: &f, scope: Scope{All: true}, lock: new(sync.Mutex), Round: plan.Round, At: plan.At.Time(), Read: f.Read,
-		Tenants: f.Tenants, Debts: f.Debts, Budgets: f.Budgets, Users: plan.State.Ledger.Users, Leases: slices.Clone(f.Leases), GPUs: f.GPUs, Events: f.Events, Orders: f.Orders, Snapshot: snap, Plan: plan}
+		Tenants: f.Tenants, Debts: f.Debts, Budgets: f.Budgets, Bound: f.Bound, Users: plan.State.Ledger.Users, Leases: slices.Clone(f.Leases), GPUs: f.GPUs, Events: f.Events, Orders: f.Orders, Snapshot: snap, Plan: plan}
 	s.Status = view.StatusOf(f.Leader, snap, plan, f.Effective)
 	s.Status.GPUs, s.Status.Unseen, s.Status.Remarks, s.Status.Mode, s.Status.Acting = f.GPULooks, f.Unseen, f.Remarks, f.Mode, f.Acting
 	s.Status.Budgets = f.Budgets

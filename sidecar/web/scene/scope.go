@@ -103,6 +103,11 @@ func (s *Scene) part(scope Scope) *Scene {
 		}
 	}
 	status.Budgets = out.Budgets
+	for i := range s.Bound {
+		if sees(s.Bound[i].Tenant) {
+			out.Bound = append(out.Bound, s.Bound[i])
+		}
+	}
 	for i := range s.Leases {
 		if sees(s.Leases[i].Tenant) {
 			out.Leases = append(out.Leases, s.Leases[i])

@@ -57,6 +57,13 @@ func (site Site) rows(f *scene.Facts) {
 		}
 		f.Budgets = append(f.Budgets, b)
 	}
+	for i := range plan.State.Leases { // every third lease is bound
+		if l := &plan.State.Leases[i]; i%3 == 0 {
+			c := cases[l.Job]
+			f.Bound = append(f.Bound, store.Bound{Job: l.Job, SlurmID: c.Record.ID.String(), Name: c.Job.Name, Tenant: c.Record.Tenant, User: c.Job.User, Way: cluster.WayAge,
+				Pool: l.Pool, GPUs: l.GPUs, Since: plan.At.Time().Add(-time.Duration(i) * time.Minute)})
+		}
+	}
 	f.Events = site.events(f)
 	f.Forecasts = forecasts(f)
 	if site.Market && len(snap.Tenants) > 1 {

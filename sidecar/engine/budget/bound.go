@@ -1,0 +1,96 @@
+package budget
+
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// BoundJobs lists the running jobs whose GPUs cannot be taken back soon, by key. It reuses the memory of out.
+func BoundJobs(a *Account, out []cluster.BoundJob) []cluster.BoundJob {
+	out = out[:0]
+	for i := range a.Jobs {
+		st := &a.Jobs[i]
+		if !st.Runs || st.Held == 0 || len(st.Pools) == 0 {
+			continue
+		}
+		way := wayOf(a, i)
+		if way == "" {
+			continue
+		}
+		x := cluster.BoundJob{Job: a.Records[i].Key, Way: way, Pool: a.Pools[st.Pools[0]], GPUs: st.Held}
+		if l := a.Leases[i]; l != nil {
+			x.Pool = l.Pool
+		}
+		x.Since, x.Until = boundFrom(a, i, way), boundUntil(a, i, way)
+		out = append(out, x)
+	}
+	return out
+}
+
+// Soon is the time within which GPUs that can be taken back are not bound.
+func Soon(b *round.Books) cluster.Span { return max(BoundFor, 2*b.Settings.Term) }
+
+// wayOf returns the way in which a running job keeps its GPUs; "" = they can be taken back soon.
+func wayOf(a *Account, i int) cluster.Way {
+	c, st, l := &a.Snapshot.Cases[i], &a.Jobs[i], a.Leases[i]
+	switch {
+	case st.Control == cluster.Unmanaged && c.Way != "":
+		return c.Way
+	case st.Control == cluster.Unmanaged:
+		return cluster.Way(c.Left)
+	case st.Control == cluster.NoReclaim:
+		return cluster.WayNoRequeue
+	case l == nil || l.State != cluster.Active || l.Why == round.Recalled || st.Ordered(cluster.Freeze):
+		return ""
+	case st.Ordered(cluster.Exempt):
+		return cluster.WayExempt
+	case st.Dear:
+		return cluster.WayPool
+	case st.Stoppable && l.End.Sub(a.Now) <= Soon(a.Books):
+		return ""
+	case a.Wished(i, c.Job.Start).Sub(a.Now) > Soon(a.Books):
+		return cluster.WayMinLease
+	}
+	switch a.stopBase(i).saving.Manner {
+	case cluster.UnknownManner, cluster.SavesNever:
+		return cluster.WayAge
+	}
+	return cluster.WaySaves
+}
+
+// boundFrom returns the moment since which a running job keeps its GPUs in a way.
+func boundFrom(a *Account, i int, way cluster.Way) cluster.Instant {
+	start := a.Snapshot.Cases[i].Job.Start
+	if way != cluster.WayAge && way != cluster.WaySaves {
+		return min(start, a.Now)
+	}
+	j, rule, notice := a.Stop(i), a.Rule(), a.Notice(i)
+	saved := max(j.Start, j.Saved)
+	if last := j.Until(rule, saved, notice); last > saved {
+		saved = last
+	}
+	return min(saved, a.Now)
+}
+
+// boundUntil returns the moment at which a running job ends by its time limit, or can be stopped; 0 = unknown.
+func boundUntil(a *Account, i int, way cluster.Way) (end cluster.Instant) {
+	j, st := &a.Snapshot.Cases[i].Job, &a.Jobs[i]
+	if j.Limit > 0 {
+		end = j.Start.Add(j.Limit + j.Suspend)
+	}
+	var free cluster.Instant
+	switch l := a.Leases[i]; {
+	case way == cluster.WayExempt:
+		free = st.Order.Until
+	case way == cluster.WayMinLease:
+		free = l.End
+	case way == cluster.WaySaves:
+		if j := a.Stop(i); !st.Dear && j.May(a.Rule(), l.End, a.Notice(i)) {
+			free = l.End
+		}
+	}
+	if free > 0 && (end == 0 || free < end) {
+		return free
+	}
+	return end
+}
