@@ -8,7 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sql"
 )
 
-// boundRow is a row of bound_jobs. What is 0 or empty is null.
+// boundRow is a row of bound_jobs. Fields that are 0 or empty become null.
 type boundRow struct {
 	Job   cluster.JobKey `json:"job_key"`
 	Way   cluster.Way    `json:"way,omitempty"`

@@ -28,6 +28,7 @@ func TestDashboards(t *testing.T) {
 	config := r.configure("budgets: {nlp: {gpu_hours: 1000}}\n")
 	end := r.serve(config)
 	r.heard()
+	r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:1", "--no-requeue") // binds its GPU
 	for range 4 {
 		r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4")
 		r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:4")
