@@ -14,7 +14,7 @@ type Admission struct {
 
 // Empty tells whether there is no rule.
 func (a *Admission) Empty() bool {
-	return a == nil || len(a.Partitions)+len(a.Associations)+len(a.QOS) == 0
+	return a == nil || len(a.Partitions)+len(a.Associations)+len(a.QOS)+len(a.Licenses) == 0
 }
 
 // Rules are the rules of a partition that its jobs must meet, besides MaxTime. The zero value has none.

@@ -3,6 +3,8 @@ package cluster
 import (
 	compare "cmp"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -84,6 +86,9 @@ type Limits struct {
 	Others []Use `json:"others,omitempty"`
 	// Read is when they were read. In an observation, 0 means that they have not been read since the start of the daemon.
 	Read Instant `json:"limits_read,omitempty"`
+	// Licenses are those that waiting jobs ask for, by name, without the licence of gates. They are as new as the jobs, and
+	// do not depend on AccountingStorageEnforce.
+	Licenses []LicenseCount `json:"licenses,omitempty"`
 }
 
 // Recall fills in limits that have not been read since the start of the daemon by the last known ones; nil = there are none. It
@@ -132,4 +137,60 @@ func (u *Use) Amount(tres string) int64 {
 // Compare orders by account, user, QOS, partition.
 func (u *Use) Compare(o *Use) int {
 	return compare.Or(strings.Compare(u.Account, o.Account), strings.Compare(u.User, o.User), strings.Compare(u.QOS, o.QOS), strings.Compare(u.Partition, o.Partition))
+}
+
+// LicenseCount is the licences of one name at a site, and what is not free of them.
+type LicenseCount struct {
+	Name  string `json:"name"` // as jobs ask for it: "matlab", "abaqus@flex"
+	Total int64  `json:"total"`
+	Used  int64  `json:"used,omitempty"` // by running jobs
+	// Remote is true if slurmdbd has them for several clusters. Deficit are those in use outside of these.
+	Remote  bool  `json:"remote,omitempty"`
+	Deficit int64 `json:"deficit,omitempty"`
+	// Reserved are those of reservations, by name.
+	Reserved []ReservedLicenses `json:"reserved,omitempty"`
+}
+
+// ReservedLicenses are licences that a reservation keeps for its jobs from Start to End.
+type ReservedLicenses struct {
+	Reservation string  `json:"reservation"`
+	Count       int64   `json:"count"`
+	Start       Instant `json:"start"`
+	End         Instant `json:"end"`
+}
+
+// LicenseNeed is a number of licences of one name.
+type LicenseNeed struct {
+	Name  string
+	Count int64
+}
+
+// mostLicenses limits counts, so that no sum of them overflows.
+const mostLicenses = 1 << 40
+
+// ParseLicenses reads a request for licences in Slurm's syntax: "matlab:2,ansys" asks for both, "matlab|ansys:2" for one of
+// the two (either). A name has at most one entry. Requests for licences of certain nodes ("name(nodes)") are not understood, and give nil.
+func ParseLicenses(request string) (needs []LicenseNeed, either bool) {
+	either = strings.Contains(request, "|")
+	if strings.ContainsAny(request, "()") || either && strings.ContainsAny(request, ",;") {
+		return nil, false
+	}
+	for item := range strings.FieldsFuncSeq(request, func(c rune) bool { return c == ',' || c == ';' || c == '|' }) {
+		need := LicenseNeed{Name: item, Count: 1}
+		if at := strings.IndexAny(item, ":="); at >= 0 {
+			n, err := strconv.ParseInt(item[at+1:], 10, 64)
+			if need.Name, need.Count = item[:at], min(n, mostLicenses); err != nil && n == 0 || n < 0 {
+				return nil, false
+			}
+		}
+		at := slices.IndexFunc(needs, func(o LicenseNeed) bool { return o.Name == need.Name })
+		switch {
+		case need.Count == 0 || need.Name == "": // Slurm drops it
+		case at < 0:
+			needs = append(needs, need)
+		default:
+			needs[at].Count = min(needs[at].Count+need.Count, mostLicenses)
+		}
+	}
+	return needs, either && len(needs) > 1
 }

@@ -50,6 +50,8 @@ type Reservation struct {
 	Start    Instant  `json:"start"`
 	End      Instant  `json:"end"`
 	Flags    []string `json:"flags,omitempty"`
+	// Licenses are the licences that it keeps, in Slurm's syntax.
+	Licenses string `json:"licenses,omitempty"`
 	// Ours is true for reservations that fairlease made, as their names show.
 	Ours bool `json:"ours,omitempty"`
 }

@@ -64,6 +64,7 @@ func FuzzOthers(f *testing.F) {
 	f.Add([]byte(`{"associations":[{"account":"nlp","shares_raw":"Infinity"}]}`))
 	f.Add([]byte(`{"associations":[{"account":"nlp","max":{"tres":{"total":[{"type":"gres","name":"gpu","count":-1},{"type":"cpu","count":1e99}],"per":7},"jobs":{"active":null}}}]}`))
 	f.Add([]byte(`{"qos":[{"name":"hi","flags":"X,OVERRIDE_PARTITION_QOS","limits":{"max":{"tres":{"per":{"user":[{"type":"gres","name":"gpu","count":{"set":true,"number":2}}]}}},"min":[]}}]}`))
+	f.Add([]byte(siteLicenses))
 	f.Add([]byte(`{"shares":[{"name":"alice","parent":"nlp","type":["USER"],"shares":{"set":true,"infinite":true}}]}`))
 	f.Add([]byte(`{"jobs":[{"job_id":3,"state":{"current":["PENDING","REQUEUED"]},"time":{"start":5,"end":9},"tres":{"allocated":[{"type":"gres","name":"gpu:v100","count":2}]}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -101,6 +102,12 @@ func FuzzOthers(f *testing.F) {
 						if x.Max < 0 || x.Rule == "" {
 							t.Errorf("a senseless limit: %+v", x)
 						}
+					}
+				})
+			case "licenses":
+				r.array(func() {
+					if l, reserved, _ := r.license(); min(l.Total, l.Used, l.Deficit, reserved) < 0 {
+						t.Errorf("senseless counts: %+v, %d", l, reserved)
 					}
 				})
 			case "jobs":

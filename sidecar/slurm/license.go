@@ -19,38 +19,106 @@ func PlansLicenses(conf map[string]string) bool {
 	return slices.Contains(strings.Split(conf[ConfScheduler], ","), "bf_licenses")
 }
 
-// lookLicense reads how many licences for gates exist, and how many are reserved.
-func (c *Client) lookLicense(ctx context.Context) error {
-	if c.cfg.License == "" || c.seen.plansLicenses {
+// lookLicenses reads how many licences for gates exist and are reserved, and the counts of the licences that waiting jobs ask
+// for. It comes after the jobs: a grant that starts between the two counts twice for one look, and never not at all. Without a
+// licence for gates, and without jobs that ask for one, it asks nothing.
+func (c *Client) lookLicenses(ctx context.Context) error {
+	s := &c.seen
+	gated := c.cfg.License != "" && !s.plansLicenses
+	if s.changed {
+		s.asked = s.requested()
+	}
+	if !gated && len(s.asked) == 0 {
+		replace(&s.last.Limits.Licenses, nil, &s.changed)
 		return nil
 	}
-	var seen cluster.License
+	var gate cluster.License
+	var site []cluster.LicenseCount
 	_, err := c.list(ctx, c.path("licenses/"), "licenses", 0, func(r *reader) error {
-		var l cluster.License
-		r.object(func(name string) {
-			switch name {
-			case "LicenseName":
-				l.Name = r.text()
-			case "Total":
-				l.Total = bounded(r.number().n, mostThings)
-			case "Reserved":
-				l.Reserved = bounded(r.number().n, mostThings)
-			default:
-				r.skip()
-			}
-		})
-		if l.Name == c.cfg.License {
-			seen = l
+		l, reserved, ofNodes := r.license()
+		switch {
+		case r.junk != "" || ofNodes:
+		case l.Name == c.cfg.License:
+			gate = cluster.License{Name: l.Name, Total: l.Total, Reserved: reserved}
+		case slices.Contains(s.asked, l.Name):
+			l.Reserved = s.reservedLicenses(l.Name)
+			site = append(site, l)
 		}
 		return nil
-	}, func() { seen = cluster.License{} })
-	if err != nil {
+	}, func() { gate, site = cluster.License{}, nil })
+	if err != nil && gated {
 		return err
 	}
-	if seen != c.seen.last.License {
-		c.seen.last.License, c.seen.changed = seen, true
+	if err != nil {
+		c.notes.add("licences in use are not known: jobs that wait for them are found by grants that do not start: %v", err)
+		site = nil
 	}
+	if gated && gate != s.last.License {
+		s.last.License, s.changed = gate, true
+	}
+	slices.SortFunc(site, func(a, b cluster.LicenseCount) int { return strings.Compare(a.Name, b.Name) })
+	replace(&s.last.Limits.Licenses, site, &s.changed)
 	return nil
+}
+
+// license reads a licence, how many of it are reserved now, and whether it is one of certain nodes only.
+func (r *reader) license() (l cluster.LicenseCount, reserved int64, ofNodes bool) {
+	r.object(func(name string) {
+		switch name {
+		case "LicenseName":
+			l.Name = r.text()
+		case "Total":
+			l.Total = bounded(r.number().n, mostThings)
+		case "Used":
+			l.Used = bounded(r.number().n, mostThings)
+		case "Reserved":
+			reserved = bounded(r.number().n, mostThings)
+		case "Remote":
+			l.Remote = r.flag()
+		case "LastDeficit":
+			l.Deficit = bounded(r.number().n, mostThings)
+		case "Nodes":
+			ofNodes = r.text() != ""
+		default:
+			r.skip()
+		}
+	})
+	return l, reserved, ofNodes
+}
+
+// requested gives the names of the licences that waiting jobs ask for, sorted.
+func (s *seen) requested() []string {
+	var names []string
+	last := ""
+	for _, rec := range s.records {
+		if len(rec.jobs) == 0 || rec.jobs[0].Licenses == "" || rec.jobs[0].State != cluster.Waiting || rec.jobs[0].Licenses == last {
+			continue
+		}
+		last = rec.jobs[0].Licenses
+		needs, _ := cluster.ParseLicenses(last)
+		for _, n := range needs {
+			if !slices.Contains(names, n.Name) {
+				names = append(names, n.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// reservedLicenses gives what reservations keep of a licence.
+func (s *seen) reservedLicenses(name string) []cluster.ReservedLicenses {
+	var out []cluster.ReservedLicenses
+	for i := range s.last.Reservations {
+		v := &s.last.Reservations[i]
+		needs, _ := cluster.ParseLicenses(v.Licenses)
+		for _, n := range needs {
+			if n.Name == name {
+				out = append(out, cluster.ReservedLicenses{Reservation: v.Name, Count: n.Count, Start: v.Start, End: v.End})
+			}
+		}
+	}
+	return out
 }
 
 // lock makes or extends the reservation of all licences for gates. No REST version before 26.05's

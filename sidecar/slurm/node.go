@@ -240,6 +240,8 @@ func (r *reader) reservation() cluster.Reservation {
 			v.Accounts = r.list()
 		case "users":
 			v.Users = r.list()
+		case "licenses":
+			v.Licenses = r.text()
 		case "start_time":
 			v.Start = instant(r.seconds())
 		case "end_time":
@@ -255,7 +257,9 @@ func (r *reader) reservation() cluster.Reservation {
 	var err error
 	v.Nodes, err = hostlist.Expand(nodes)
 	slices.Sort(v.Nodes)
-	v.Ours = strings.HasPrefix(v.Name, cluster.ReservationPrefix)
+	if v.Ours = strings.HasPrefix(v.Name, cluster.ReservationPrefix); v.Ours {
+		v.Licenses = "" // those of gates are counted apart
+	}
 	if r.junk == "" && r.err == nil && (v.Name == "" || err != nil) {
 		r.junk = "a reservation without name or with senseless nodes"
 	}

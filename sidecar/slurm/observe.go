@@ -47,8 +47,9 @@ type seen struct {
 	minJobAge cluster.Span // 0 = unknown
 	// plansLicenses is PlansLicenses of Slurm's configuration.
 	plansLicenses bool
-	configured    bool // Slurm's configuration has been read
-	enforces      bool // Slurm holds jobs to limits
+	configured    bool     // Slurm's configuration has been read
+	enforces      bool     // Slurm holds jobs to limits
+	asked         []string // names of the licences that waiting jobs ask for, sorted
 
 	factors  map[int64]int64 // site factors of others, by record
 	factored map[int64]bool  // records whose site factor was queried
@@ -142,14 +143,14 @@ func (c *Client) look(ctx context.Context) (now cluster.Instant, err error) {
 	if err := c.lookReservations(ctx, server); err != nil {
 		return 0, err
 	}
-	if err := c.lookLicense(ctx); err != nil {
-		return 0, err
-	}
 	now = c.now()
 	if c.seen.clock > 0 {
 		c.seen.clock = c.seen.clock.Add(now.Sub(asked))
 	}
 	if err := c.lookJobs(ctx, now, server); err != nil {
+		return 0, err
+	}
+	if err := c.lookLicenses(ctx); err != nil {
 		return 0, err
 	}
 	return now, c.lookAccounts(ctx, now)

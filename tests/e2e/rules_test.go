@@ -136,6 +136,71 @@ func TestFloodsOfForbiddenJobs(t *testing.T) {
 	}
 }
 
+// inUse are licences that are not free, which a flood asks for. The two Slurm versions take turns.
+var inUse = []struct {
+	name string
+	set  [][]string // commands after which none is free, as root
+	free [][]string // commands after which two are
+	asks string
+	says string
+}{
+	{"local", [][]string{{"sbatch", "-p", "free", "-n", "1", "-t", "60", "-L", "matlab:2", "-J", "holder", "--chdir=/tmp", "--wrap", "sleep 3000"}}, [][]string{{"scancel", "-n", "holder"}},
+		"matlab:1", "licence matlab: 2 of 2 in use; your job asks for 1"},
+	{"remote", [][]string{{"sacctmgr", "-i", "add", "resource", "name=abaqus", "server=flex", "count=2", "type=license", "cluster=fairlease", "allowed=100"},
+		{"sacctmgr", "-i", "modify", "resource", "abaqus", "server=flex", "set", "lastconsumed=2"}},
+		[][]string{{"sacctmgr", "-i", "modify", "resource", "abaqus", "server=flex", "set", "lastconsumed=0"}},
+		"abaqus@flex:1", "licence abaqus@flex: 0 of 2 in use, 2 in use outside of Slurm; your job asks for 1"},
+}
+
+// A flood of 1,000 jobs that ask for a licence in use takes nothing from the other tenant, and leaves no GPU idle. As soon as two
+// licences are free, two of them run.
+func TestFloodsForALicence(t *testing.T) {
+	t.Parallel()
+	for i, f := range inUse {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			suite := testcluster.Suites[(i+1)%len(testcluster.Suites)]
+			r := newRig(t, suite, usual[suite], testcluster.Options{ExtraConf: "Licenses=matlab:2\n",
+				Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}})
+			r.run(f.set)
+			var honest []string
+			for range 8 {
+				honest = append(honest, r.submit("bob", sleeps(900), "--gres=gpu:1", "-N", "1"))
+			}
+			r.govern()
+			for _, id := range honest {
+				r.waitState(id, time.Minute, "RUNNING")
+			}
+			flood := r.submit("alice", sleeps(900), "--gres=gpu:1", "--array=0-999", "-L", f.asks)
+			r.until("the flood has its reason", time.Minute, func() bool { return r.status(flood+"_7").Code == cluster.ReasonRule })
+			if v := r.status(flood + "_7"); !strings.HasPrefix(v.Note, f.says) {
+				t.Errorf("the reason is %+v, want %q", v, f.says)
+			}
+			since := time.Now()
+			r.until("three terms are over", 3*time.Minute, func() bool { return time.Since(since) > 3*r.settings.Term.Duration() })
+			r.goesOn(1, time.Minute)
+			for _, id := range honest {
+				if n := r.count(cluster.Reclaim, id); n > 0 || r.state(id) != "RUNNING" {
+					t.Errorf("job %s of the other tenant is %s, and was stopped %d times", id, r.state(id), n)
+				}
+			}
+			if n := r.count(cluster.Grant, "") - len(honest); n > 0 {
+				t.Errorf("%d grants to jobs that cannot start", n)
+			}
+			r.run(f.free)
+			running := func() int {
+				out, _ := r.Exec(r.ctx(), "root", "squeue", "-h", "-r", "-t", "RUNNING", "-j", flood, "-o", "%i")
+				return strings.Count(out, "_")
+			}
+			r.until("two of the flood run", 2*time.Minute, func() bool { return running() == 2 })
+			r.goesOn(20, time.Minute)
+			if n := running(); n != 2 || r.count(cluster.RevokeGrant, "") > 0 {
+				t.Errorf("%d of the flood run, and %d grants did not start; want 2 and 0", n, r.count(cluster.RevokeGrant, ""))
+			}
+		})
+	}
+}
+
 // run runs commands as root in the cluster.
 func (r *rig) run(commands [][]string) {
 	r.t.Helper()

@@ -1,5 +1,5 @@
-// Package admit tells which waiting jobs Slurm's own rules let start: the access lists and the limits of partitions, and the
-// limits of associations and QOS, with what is in use of them. Jobs that a rule forbids are due nothing.
+// Package admit tells which waiting jobs Slurm's own rules let start: the access lists and the limits of partitions, the
+// limits of associations and QOS, and licences, with what is in use of them. Jobs that a rule forbids are due nothing.
 package admit
 
 import (
@@ -23,6 +23,7 @@ type Book struct {
 	meters  []meter
 	byKey   map[meterKey]int
 	cases   *round.Books
+	site    licenses
 }
 
 // key is what the access lists and limits look at. Users matter to limits only.
@@ -50,11 +51,13 @@ type door struct {
 }
 
 // Open takes the rules of a round.
-func (b *Book) Open(a *cluster.Admission) {
+func (b *Book) Open(now cluster.Instant, a *cluster.Admission) {
 	if b.rules = a; a.Empty() {
 		b.rules, b.limits = nil, false
+		b.site.open(now, nil)
 		return
 	}
+	b.site.open(now, a.Licenses)
 	if b.classes == nil {
 		b.classes, b.parent, b.byKey = map[key]*class{}, map[string]string{}, map[meterKey]int{}
 	}
@@ -85,10 +88,15 @@ func (b *Book) Of(j *cluster.Job) (*round.Gate, string) {
 			why = no
 		}
 	}
-	switch passes {
-	case 0:
+	if passes == 0 {
 		return nil, why
-	case c.open:
+	}
+	if n := b.site.of(j); n != nil {
+		if why = b.site.refuses(n, j); why != "" {
+			return nil, why
+		}
+	}
+	if passes == c.open {
 		return &c.all, ""
 	}
 	var some round.Gate

@@ -13,7 +13,7 @@ var accounts = []cluster.Account{{Name: "nlp", Parent: "root"}, {Name: "root"}, 
 // open makes the book of a site with the rules of partitions; partition free has none.
 func open(partitions ...cluster.Partition) *Book {
 	var b Book
-	b.Open(cluster.Admit(partitions, accounts, cluster.Limits{}))
+	b.Open(0, cluster.Admit(partitions, accounts, cluster.Limits{}))
 	return &b
 }
 
@@ -120,7 +120,7 @@ func TestNoRules(t *testing.T) {
 // An account tree with a cycle ends.
 func TestABrokenTree(t *testing.T) {
 	var b Book
-	b.Open(cluster.Admit([]cluster.Partition{gpu(cluster.Rules{AllowAccounts: []string{"vision"}})}, []cluster.Account{{Name: "a", Parent: "b"}, {Name: "b", Parent: "a"}}, cluster.Limits{}))
+	b.Open(0, cluster.Admit([]cluster.Partition{gpu(cluster.Rules{AllowAccounts: []string{"vision"}})}, []cluster.Account{{Name: "a", Parent: "b"}, {Name: "b", Parent: "a"}}, cluster.Limits{}))
 	if _, why := b.Of(job("a")); why == "" {
 		t.Error("it may start")
 	}
@@ -137,7 +137,7 @@ func limited(l cluster.Limits, partitions []cluster.Partition, running ...cluste
 		x.Leases = append(x.Leases, nil)
 	}
 	b := new(Book)
-	b.Open(s.Admission)
+	b.Open(s.Now, s.Admission)
 	b.Count(x, func(int) bool { return false })
 	return b
 }

@@ -254,14 +254,16 @@ func onANode(j *cluster.Job, tres string) int64 {
 }
 
 // Count opens the meters: jobs that run, or were granted a lease, use their part. ends tells whether a case's lease is up
-// for renewal.
+// for renewal. Slurm counts the licences of running jobs itself.
 func (b *Book) Count(x *round.Books, ends func(i int) bool) {
-	if b.rules == nil || len(b.rules.Associations)+len(b.rules.QOS) == 0 {
+	if !b.limits && len(b.site.counts) == 0 {
 		return
 	}
-	for i := range b.rules.Others {
-		o := &b.rules.Others[i]
-		b.other(o)
+	if b.limits {
+		for i := range b.rules.Others {
+			o := &b.rules.Others[i]
+			b.other(o)
+		}
 	}
 	b.cases = x
 	for i := range x.Jobs {
@@ -271,10 +273,18 @@ func (b *Book) Count(x *round.Books, ends func(i int) bool) {
 		if !st.Live || !st.Runs && !granted || len(j.Partitions) == 0 {
 			continue
 		}
-		b.take(j, true, !ends(i))
+		if b.limits {
+			b.take(j, true, !ends(i))
+		}
+		if n := b.site.of(j); n != nil {
+			b.site.take(n, j)
+		}
 	}
 	for i := range b.meters {
 		b.meters[i].want = b.meters[i].used
+	}
+	for i := range b.site.counts {
+		b.site.counts[i].want = b.site.counts[i].used
 	}
 }
 
@@ -332,9 +342,17 @@ func (m *meter) says() string {
 	return m.full
 }
 
-// Room tells whether the limits leave room for a case's job: now, when leases that end now have ended, or neither.
+// Room tells whether the limits leave room for a case's job: now, when leases that end now have ended, or neither. Licences
+// must be free now.
 func (b *Book) Room(i int) lease.Room {
-	d, room := b.entrance(&b.cases.Snapshot.Cases[i].Job)
+	j := &b.cases.Snapshot.Cases[i].Job
+	if n := b.site.of(j); n != nil && !b.site.room(n, j) {
+		return lease.Never
+	}
+	if !b.limits {
+		return lease.Now
+	}
+	d, room := b.entrance(j)
 	if d == nil {
 		return lease.Now
 	}
@@ -364,6 +382,12 @@ func (b *Book) entrance(j *cluster.Job) (*door, lease.Room) {
 // Take counts a case's job from now on, or from the time when leases that end now have ended.
 func (b *Book) Take(i int, now bool) {
 	j := &b.cases.Snapshot.Cases[i].Job
+	if n := b.site.of(j); n != nil {
+		b.site.take(n, j)
+	}
+	if !b.limits {
+		return
+	}
 	d, _ := b.entrance(j)
 	if d == nil {
 		return
@@ -377,11 +401,27 @@ func (b *Book) Take(i int, now bool) {
 	}
 }
 
-// Wants tells whether the demand of a case's waiting job may count as due, and counts it. The limits cap what is due.
+// Wants tells whether the demand of a case's waiting job may count as due, and counts it. The limits, and the licences that are
+// free, cap what is due.
 func (b *Book) Wants(j *cluster.Job) bool {
-	if !b.limits || len(b.meters) == 0 {
-		return true
+	n, first := b.site.of(j), 0
+	if n != nil {
+		var ok bool
+		if first, ok = b.site.wants(n, j); !ok {
+			return false
+		}
 	}
+	if b.limits && len(b.meters) > 0 && !b.limitsWant(j) {
+		return false
+	}
+	if n != nil {
+		b.site.add(n, first, func(l *license) *int64 { return &l.want })
+	}
+	return true
+}
+
+// limitsWant is Wants for the limits.
+func (b *Book) limitsWant(j *cluster.Job) bool {
 	d, _ := b.entrance(j)
 	if d == nil {
 		return true
@@ -398,5 +438,5 @@ func (b *Book) Wants(j *cluster.Job) bool {
 	return true
 }
 
-// Limits tells whether jobs use limits together.
-func (b *Book) Limits() bool { return b.limits && len(b.meters) > 0 }
+// Limits tells whether jobs use limits or licences together.
+func (b *Book) Limits() bool { return b.limits && len(b.meters) > 0 || len(b.site.counts) > 0 }

@@ -127,8 +127,10 @@ func causeOf(c *cluster.Case) (x cluster.Cause, lasting, ok bool) {
 func licenseNames(list string) string {
 	var names []string
 	for item := range strings.FieldsFuncSeq(list, func(c rune) bool { return c == ',' || c == ';' || c == '|' }) {
-		name, _, _ := strings.Cut(item, ":")
-		names = append(names, name)
+		if k := strings.IndexAny(item, ":="); k >= 0 {
+			item = item[:k]
+		}
+		names = append(names, item)
 	}
 	slices.Sort(names)
 	return strings.Join(slices.Compact(names), ",")
@@ -292,7 +294,8 @@ func widened(all []cluster.Cause, x cluster.Cause) ([]cluster.Cause, cluster.Cau
 }
 
 // seeEvents lets classes be tried again early whose cause may be gone: a job to which the same limit or licence applies has
-// ended, or nodes, limits or access lists have changed. Not sooner than lease.grant_timeout after the last failure, since events may be made.
+// ended, or nodes, limits, access lists or the counts of licences have changed. Not sooner than lease.grant_timeout after the last failure,
+// since events may be made.
 func seeEvents(all []cluster.Cause, s *cluster.Snapshot) {
 	closed := func(x *cluster.Cause) bool { return x.Until > max(s.Now, x.At.Add(s.Settings.GrantTimeout)) }
 	for k := range all {
@@ -339,10 +342,13 @@ func overlap(a, b string) bool {
 	return false
 }
 
-// facts returns a digest of what a snapshot shows of the things that could stop a class: the limits and access lists that
-// concern it and, if the request may be at fault, the nodes. 0 = nothing.
+// facts returns a digest of what a snapshot shows of the things that could stop a class: the limits and access lists, or licences,
+// that concern it and, if the request may be at fault, the nodes. 0 = nothing.
 func facts(s *cluster.Snapshot, k *cluster.CauseKey) uint64 {
-	if k.Licenses != "" || k.Request == (cluster.Request{}) && s.Admission.Empty() {
+	if k.Licenses != "" {
+		return licenseFacts(s.Admission, k.Licenses)
+	}
+	if k.Request == (cluster.Request{}) && s.Admission.Empty() {
 		return 0
 	}
 	d := digest{fnv.New64a()}
@@ -442,6 +448,21 @@ func (d digest) accounts(a *cluster.Admission, k *cluster.CauseKey) {
 		}
 		account = a.Accounts[at].Parent
 	}
+}
+
+// licenseFacts is facts for licences, whose names are joined by commas: how many are in use.
+func licenseFacts(a *cluster.Admission, names string) uint64 {
+	if a == nil || len(a.Licenses) == 0 {
+		return 0
+	}
+	d := digest{fnv.New64a()}
+	for i := range a.Licenses {
+		if l := &a.Licenses[i]; overlap(names, l.Name) {
+			d.text(l.Name)
+			d.numbers(l.Total, l.Used, l.Deficit)
+		}
+	}
+	return d.Sum64()
 }
 
 // bounded drops the oldest causes of tenants that have too many.
