@@ -5,7 +5,7 @@ import "slices"
 // Admission is what Slurm's own rules let start, besides what fits on the nodes. Jobs that a rule forbids are due nothing.
 // The zero value has no rule.
 type Admission struct {
-	// Partitions are those with a rule, by name. Their lists of nodes are empty.
+	// Partitions are those with a rule, by name. Their lists of nodes and Preempt are empty.
 	Partitions []Partition `json:"partitions,omitempty"`
 	// Accounts is the account tree, by name. It is empty where no rule names accounts.
 	Accounts []Account `json:"accounts,omitempty"`
@@ -48,7 +48,7 @@ func Admit(partitions []Partition, accounts []Account, limits Limits) *Admission
 		if p.MaxTime == 0 && p.Rules.None() {
 			continue
 		}
-		p.Nodes = nil
+		p.Nodes, p.Preempt = nil, PartitionPreemption{}
 		a.Partitions = append(a.Partitions, p)
 		trees = trees || len(p.Rules.AllowAccounts)+len(p.Rules.DenyAccounts) > 0
 	}

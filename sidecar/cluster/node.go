@@ -36,6 +36,8 @@ type Partition struct {
 	MaxTime Span     `json:"max_time,omitempty"` // 0 = none
 	// Rules are what else its jobs must meet.
 	Rules Rules `json:"rules,omitzero"`
+	// Preempt says whether Slurm preempts its jobs.
+	Preempt PartitionPreemption `json:"preempt,omitzero"`
 }
 
 // Magnetic is the flag of reservations that jobs use without naming them.

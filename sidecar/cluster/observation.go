@@ -23,6 +23,7 @@ type Observation struct {
 	Reservations []Reservation `json:"reservations,omitempty"`
 	License      License       `json:"license,omitzero"`
 	Limits       Limits        `json:"limits,omitzero"`
+	Preemption   Preemption    `json:"preemption,omitzero"`
 	Jobs         []Job         `json:"jobs"`
 	// Attempts is filled only if the last look was so long ago that jobs may have come and gone
 	// unseen.

@@ -122,8 +122,12 @@ type Snapshot struct {
 	Causes []Cause `json:"causes,omitempty"`
 	// Managed lists the partitions that are acted on, if there are cells and no partition is only
 	// watched.
-	Managed   []string   `json:"managed,omitempty"`
-	Overrides []Override `json:"overrides,omitempty"`
+	Managed []string `json:"managed,omitempty"`
+	// Preempted lists the partitions that are only watched since Slurm may stop their jobs by itself, by name, and
+	// WasPreempted those of the last round.
+	Preempted    []Preempted `json:"preempted,omitempty"`
+	WasPreempted []Preempted `json:"was_preempted,omitempty"`
+	Overrides    []Override  `json:"overrides,omitempty"`
 }
 
 // Limits gives the limits that the round knew; nil = none.

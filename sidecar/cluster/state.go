@@ -373,4 +373,6 @@ type State struct {
 	Causes []Cause `json:"causes,omitempty"`
 	// Limits are Snapshot.Limits of the newest round, which the journal gives from its snapshot: no plan has them.
 	Limits *Limits `json:"-"`
+	// Preempted are those of the snapshot.
+	Preempted []Preempted `json:"preempted,omitempty"`
 }

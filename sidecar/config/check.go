@@ -60,6 +60,7 @@ func (k *checker) manage() {
 	c := k.c
 	k.oneOf("mode", string(c.Mode), string(loop.Observe), string(loop.Canary), string(loop.Act))
 	k.optOut()
+	k.oneOf("preemption", string(c.Preemption), string(loop.PreemptionObserve), string(loop.PreemptionKnown))
 	k.must(len(c.Partitions) > 0, "partitions", "no partition is managed; list the partitions whose GPU jobs fairlease leases")
 	for _, p := range c.Canary {
 		k.must(slices.Contains(c.Partitions, p), "canary", "%q is not managed; add it to %s or remove it here", p, k.where("partitions", c.Partitions))

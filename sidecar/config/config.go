@@ -20,7 +20,10 @@ type Config struct {
 	QOS        []string     `yaml:"qos"`
 	Exclude    Exclude      `yaml:"exclude"`
 	OptOut     loop.OptOuts `yaml:"opt_out"`
-	Tenants    Tenants      `yaml:"tenants"`
+
+	Preemption loop.PreemptionRule `yaml:"preemption"`
+
+	Tenants Tenants `yaml:"tenants"`
 
 	Budgets map[string]Budget `yaml:"budgets"`
 
@@ -304,6 +307,7 @@ func Default() *Config {
 		Mode:       loop.Observe,
 		Partitions: []string{"gpu"},
 		OptOut:     loop.AllOut(loop.Charge),
+		Preemption: loop.PreemptionObserve,
 		Tenants:    Tenants{Level: 1},
 		Preset:     preset.Astraea,
 		Cells:      Cells{Chooser: "astraea", AffinityWait: 10 * minute},
@@ -346,7 +350,7 @@ func (c *Config) Rules() loop.Rules {
 	r := loop.Rules{
 		Mode: c.Mode, Partitions: c.Partitions, QOS: c.QOS, Canary: c.Canary,
 		ExcludeAccounts: c.Exclude.Accounts, ExcludeUsers: c.Exclude.Users, ExcludeQOS: c.Exclude.QOS,
-		OptOut:      c.OptOut,
+		OptOut: c.OptOut, Preemption: c.Preemption,
 		TenantLevel: c.Tenants.Level, Weights: c.Tenants.Weights,
 	}
 	if c.vcs != nil {

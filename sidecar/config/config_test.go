@@ -124,6 +124,7 @@ func TestProblems(t *testing.T) {
 		{"gate", "gate: {ttl: 30s}\n", "f.yaml:1: gate.ttl: 30s is not longer than three times interval (10s, default): gates would lapse between rounds; lengthen it"},
 		{"canary", "mode: canary\n", "default: canary: mode canary acts on the partitions listed here, and none is listed; add one, or set mode: observe"},
 		{"canary unknown", "canary: [x]\n", `f.yaml:1: canary: "x" is not managed; add it to partitions ([gpu], default) or remove it here`},
+		{"preemption", "preemption: ignore\n", `f.yaml:1: preemption: "ignore" is not known; write one of observe, known`},
 		{"mode", "mode: on\n", `f.yaml:1: mode: "on" is not known; write one of observe, canary, act`},
 		{"signal", "lease: {signal: KILL}\n", `f.yaml:1: lease.signal: "KILL" cannot be sent as notice; write one of none, USR1, USR2, TERM, INT, HUP, QUIT, CONT, URG, WINCH, ALRM, PROF, VTALRM`},
 		{"address", "slurm: {address: /run/x}\n", `f.yaml:1: slurm.address: "/run/x" is not an address; write unix:///path/of/the/socket, http://host:port or https://host:port`},

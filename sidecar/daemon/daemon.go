@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -198,6 +199,13 @@ func (d *Daemon) acting() []string {
 	return rules.Acting()
 }
 
+// gated gives the partitions that are acted on, as of the last round: the submit plugin may gate their jobs.
+func (d *Daemon) gated() []string {
+	return slices.DeleteFunc(slices.Clone(d.acting()), func(name string) bool {
+		return slices.ContainsFunc(d.last.Preempted, func(p cluster.Preempted) bool { return p.Partition == name })
+	})
+}
+
 // stalled tells whether beats have stopped although no turn is running.
 func (d *Daemon) stalled(now time.Time) bool {
 	ended := d.ended.Load()
@@ -343,7 +351,7 @@ func (d *Daemon) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.beaten(d.beats.beat(d.acting(), time.Now()))
+	d.beaten(d.beats.beat(d.gated(), time.Now()))
 	return nil
 }
 

@@ -57,6 +57,32 @@ func TestRounds(t *testing.T) {
 	})
 }
 
+// In a partition in which Slurm preempts, the submit plugin gates no jobs: there is no heartbeat. The log has a line when that
+// begins, and one when it ends.
+func TestNoHeartbeatWhereSlurmPreempts(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		on := newLive()
+		on.submit("nlp", 1, 1)
+		r := start(t, "a", newShared(), on, dir, short)
+		beats := func() bool { _, there := r.heartbeat("gpu"); return there }
+		tier := func(n int) { on.mu.Lock(); on.tier = n; on.mu.Unlock() }
+		until(t, "it has a heartbeat", beats)
+		tier(5)
+		until(t, "it has none", func() bool { return !beats() })
+		pass(30 * time.Second)
+		if n := len(r.log.with("partition gpu is only observed: Slurm may requeue its jobs for jobs of partition high")); n != 1 || beats() {
+			t.Errorf("%d lines, heartbeat %v", n, beats())
+		}
+		tier(0)
+		until(t, "it has a heartbeat again", beats)
+		if n := len(r.log.with("partition gpu is no longer only observed")); n != 1 {
+			t.Errorf("%d lines", n)
+		}
+		r.end(t)
+	})
+}
+
 // A round that takes too long delays the next ones; two never run at once.
 func TestRoundsDoNotOverlap(t *testing.T) {
 	dir := t.TempDir()

@@ -57,6 +57,7 @@ type live struct {
 	off     time.Duration // this host's clock, in looks
 	away    error         // error of Observe
 	slow    time.Duration // duration of Observe
+	tier    int           // of another partition on all nodes, whose jobs preempt those of gpu; 0 = there is none
 	before  func(context.Context, []cluster.Action)
 	applied []cluster.Action
 }
@@ -92,6 +93,11 @@ func (l *live) Observe(ctx context.Context, since cluster.Instant) (cluster.Obse
 	seen, err := l.v.Observe(ctx, since)
 	seen.Clock = seen.Now.Add(cluster.SpanOf(l.ahead))
 	seen.Now = seen.Now.Add(cluster.SpanOf(l.off))
+	if l.tier > 0 {
+		seen.Preemption, seen.Unchanged = cluster.Preemption{Type: cluster.PreemptByTier, Mode: "REQUEUE"}, false
+		seen.Partitions = []cluster.Partition{{Name: "gpu", Nodes: []string{"v1"}, Preempt: cluster.PartitionPreemption{Mode: "REQUEUE"}},
+			{Name: "high", Nodes: []string{"v1"}, Preempt: cluster.PartitionPreemption{Mode: "OFF", Tier: l.tier}}}
+	}
 	return seen, err
 }
 

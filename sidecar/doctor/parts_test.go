@@ -191,7 +191,7 @@ func TestSlurmDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A weight of an account that does not exist, and a Slurm that preempts by itself, are warned of.
+// A weight of an account that does not exist is warned of.
 func TestWeightsOfNobody(t *testing.T) {
 	cfg := config.Default()
 	cfg.Tenants.Weights = map[string]int64{"nlp": 2, "visoin": 1}

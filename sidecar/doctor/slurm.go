@@ -53,6 +53,7 @@ func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 	}
 	f.sighting(cfg, s.Sighting)
 	f.longest(facts.Release, s.Sighting.Partitions)
+	f.preemption(cfg, s.Sighting)
 	f.plugin(cfg, facts.Conf, &s.Plugin, s.Sighting)
 	for _, note := range s.Notes {
 		if note == facts.Token {
@@ -180,9 +181,6 @@ func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
 		"a job's output is truncated when its next lease begins, unless it was submitted with --open-mode=append", "set JobFileAppend=1")
 	f.must(c[slurm.ConfJobRequeue] != "0", Warn, "JobRequeue", is(slurm.ConfJobRequeue),
 		"jobs keep their GPUs until they end, unless submitted with --requeue", "set JobRequeue=1, or mark_requeue=yes in fairlease-plugin.conf")
-	f.must(cmp.Or(c[slurm.ConfPreempt], "(null)") == "(null)" || c[slurm.ConfPreempt] == "preempt/none", Warn, "PreemptType", is(slurm.ConfPreempt),
-		"Slurm itself may stop jobs in the middle of a lease, without fairlease's notice, and gives their GPUs to jobs that no tenant is due",
-		"set PreemptMode=off for the managed partitions, or PreemptType=preempt/none")
 	f.gate(c, cfg)
 	f.must(c.hasPlugin(), Warn, "submit plugin", is(slurm.ConfJobSubmit),
 		"new jobs are gated at the next round, up to one interval after submission; Slurm may start them on idle GPUs before",
@@ -357,6 +355,41 @@ func wantsGPUs(all []cluster.QOS, name string) bool {
 			return c.Rule == cluster.MinTRESPerJob && c.TRES == "gres/gpu" && c.Max > 0
 		})
 	})
+}
+
+// preemption finds managed partitions whose jobs Slurm may stop by itself.
+func (f *findings) preemption(cfg *config.Config, seen *cluster.Observation) {
+	const check = "PreemptType"
+	p, rules := &seen.Preemption, cfg.Rules()
+	if p.None() {
+		f.ok(check, "Slurm preempts no jobs")
+		return
+	}
+	next := "remove GANG from PreemptMode in slurm.conf, or set OverSubscribe=NO for partition %[1]s"
+	switch p.Type {
+	case cluster.PreemptByTier:
+		next = "set PreemptMode=OFF in the line of partition %[1]s in slurm.conf, or give all partitions that share its nodes the same PriorityTier"
+	case cluster.PreemptByQOS:
+		next = "take the QOS of managed jobs out of Preempt of all QOS (sacctmgr modify qos NAME set preempt-=QOS) and WITHIN out of PreemptMode; or keep QOS that are preempted " +
+			"out of partition %[1]s (AllowQos), or out of fairlease (exclude.qos). PreemptMode of a partition does not count with " + cluster.PreemptByQOS
+	}
+	clean := true
+	for _, name := range cfg.Partitions {
+		why := p.Of(name, seen.Partitions, rules.ManagesQOS)
+		if why == "" {
+			continue
+		}
+		clean = false
+		if found := "partition " + name + ": " + why; cfg.Preemption == loop.PreemptionKnown {
+			f.ok(check, "%s; known to the site (preemption: known)", found)
+		} else {
+			f.add(Fail, check, found, "leases there would end early, without notice, and the GPUs would go to jobs that no tenant is due: the daemon only observes this partition",
+				fmt.Sprintf(next, name)+"; then scontrol reconfigure. preemption: known acts on it all the same")
+		}
+	}
+	if clean {
+		f.ok(check, "%s, and no job of a managed partition is preempted", cmp.Or(p.Type, "PreemptMode="+p.Mode))
+	}
 }
 
 // longest finds partitions whose jobs may end decades from now. Slurm 24.11 searches for the

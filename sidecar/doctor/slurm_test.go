@@ -103,6 +103,42 @@ func TestSighting(t *testing.T) {
 	}
 }
 
+// A managed partition in which Slurm stops jobs by itself is a failure, unless the site knows of it; one without is clean.
+func TestPreemption(t *testing.T) {
+	part := func(name, mode string, tier int) cluster.Partition {
+		return cluster.Partition{Name: name, Nodes: []string{"n1"}, Preempt: cluster.PartitionPreemption{Mode: mode, Tier: tier}}
+	}
+	byTier := cluster.Preemption{Type: cluster.PreemptByTier, Mode: "REQUEUE"}
+	const means = "PreemptType fail: partition gpu: Slurm may requeue its jobs for jobs of partition high (PreemptType=preempt/partition_prio, PreemptMode=REQUEUE, PriorityTier 9 above 1)"
+	for _, c := range []struct {
+		name  string
+		p     cluster.Preemption
+		parts []cluster.Partition
+		known bool
+		want  string
+		do    string
+	}{
+		{"none", cluster.Preemption{}, nil, false, "PreemptType ok: Slurm preempts no jobs", ""},
+		{"a higher tier", byTier, []cluster.Partition{part("gpu", "REQUEUE", 1), part("high", "OFF", 9)}, false, means, "set PreemptMode=OFF in the line of partition gpu"},
+		{"off here", byTier, []cluster.Partition{part("gpu", "OFF", 1), part("high", "REQUEUE", 9)}, false, "PreemptType ok: preempt/partition_prio, and no job of a managed partition is preempted", ""},
+		{"known", byTier, []cluster.Partition{part("gpu", "REQUEUE", 1), part("high", "OFF", 9)}, true, strings.Replace(means, " fail: ", " ok: ", 1) + "; known to the site (preemption: known)", ""},
+		{"within a QOS", cluster.Preemption{Type: cluster.PreemptByQOS, Mode: "REQUEUE,WITHIN", QOS: []cluster.PreemptingQOS{{Name: "normal"}}}, []cluster.Partition{part("gpu", "OFF", 1)}, false,
+			"PreemptType fail: partition gpu: Slurm may requeue its jobs of QOS normal for others of that QOS (PreemptType=preempt/qos, PreemptMode=REQUEUE,WITHIN)", "take the QOS of managed jobs out of Preempt"},
+		{"time slices", cluster.Preemption{Mode: "GANG"}, []cluster.Partition{{Name: "gpu", Preempt: cluster.PartitionPreemption{Mode: "GANG", Sharing: "FORCE:2"}}}, false,
+			"PreemptType fail: partition gpu: Slurm may suspend its jobs in turns (PreemptMode=GANG, OverSubscribe=FORCE:2)", "set OverSubscribe=NO for partition gpu"},
+	} {
+		cfg := config.Default()
+		if c.known {
+			cfg.Preemption = loop.PreemptionKnown
+		}
+		seen := &cluster.Observation{Now: 1, Partitions: c.parts, Preemption: c.p}
+		found := named(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Sighting: seen}}), "PreemptType")
+		if got := strings.Join(told(t, found), "\n"); got != c.want || !strings.Contains(found[0].Do, c.do) {
+			t.Errorf("%s: %s (%s), want %s (%s)", c.name, got, found[0].Do, c.want, c.do)
+		}
+	}
+}
+
 // Each way in which a partition keeps jobs without GPUs from the CPUs that go with GPUs.
 func TestJobsWithoutGPUs(t *testing.T) {
 	gpus := []cluster.GPUs{{Model: "h100", Count: 8}}

@@ -19,6 +19,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -111,6 +112,7 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 			b.Report(cluster.Event{Kind: "budget", Text: news})
 		}
 	}
+	reportPreempted(b)
 	d.nodes.Survey(b, lease.Learn(s, &d.leases))
 	eligible.RevokeOvertaken(b, d.nodes.Site)
 	eligible.RevokeBehind(b)
@@ -124,4 +126,20 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	ltgf.Due(&b.Ledger, b.Records, active, charged.Users, x.speeds.Faster())
 	ltgf.Want(&b.Ledger, s.Ledger.At, s.Now, s.Settings.BindQuiet)
 	return x
+}
+
+// reportPreempted reports partitions that are only observed from this round on, since Slurm may stop their jobs by
+// itself, and those that no longer are.
+func reportPreempted(b *round.Books) {
+	now, was := b.Snapshot.Preempted, b.Snapshot.WasPreempted
+	for _, p := range now {
+		if !slices.Contains(was, p) {
+			b.Report(cluster.Event{Kind: "preemption", Text: fmt.Sprintf("partition %s is only observed: %s; change Slurm's configuration, or set preemption: known", p.Partition, p.Why)})
+		}
+	}
+	for _, p := range was {
+		if !slices.ContainsFunc(now, func(x cluster.Preempted) bool { return x.Partition == p.Partition }) {
+			b.Report(cluster.Event{Kind: "preemption", Text: fmt.Sprintf("partition %s is no longer only observed for Slurm's preemption", p.Partition)})
+		}
+	}
 }

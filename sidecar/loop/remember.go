@@ -3,6 +3,7 @@ package loop
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -21,6 +22,7 @@ type desk struct {
 	records []cluster.Record // buffer for a copy of a plan's records
 	order   []int            // buffer for a register's order
 	met     []bool
+	watched watchlist
 }
 
 func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []cluster.Override, rules Rules, settings cluster.Settings) (cluster.Snapshot, error) {
@@ -50,10 +52,11 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		Completions: m.Completions, Usages: m.Usages, History: seen.History,
 		Habits: m.Habits, Causes: m.Causes, Uses: seen.Uses, Memory: seen.Memory, Sizes: seen.Sizes,
 	}
-	if len(rules.Acting()) > 0 {
+	s.Preempted, s.WasPreempted = d.preempted(&seen, &rules), m.Preempted
+	if len(rules.Acting()) > len(s.Preempted) {
 		s.License = seen.License
 	}
-	if s.Cells != nil && rules.Mode == Act {
+	if s.Cells != nil && rules.Mode == Act && s.Preempted == nil {
 		s.Managed = rules.Partitions
 	}
 	// The cases of known records have the records' order, by key. New ones follow, since their
@@ -88,7 +91,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 			moved = append(moved, c.Job)
 		}
 		c.Record.Tenant = t.tenant(c.Job.Account)
-		rules.touch(c)
+		rules.touch(c, s.Preempted)
 		note(&c.Record, &c.Job, s.Now)
 	}
 	s.Tenants = t.tenants(append(slices.Clip(seen.Jobs), moved...), &rules)
@@ -105,6 +108,28 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	}
 	missed(&s, t)
 	return s, nil
+}
+
+// watchlist is Rules.preempted of the last round, and its input besides the rules.
+type watchlist struct {
+	of         cluster.Preemption
+	partitions []cluster.Partition
+	rules      Rules
+	list       []cluster.Preempted
+}
+
+// preempted is Rules.preempted. It repeats its last result for the same input: sightings share unchanged lists.
+func (d *desk) preempted(seen *cluster.Observation, rules *Rules) []cluster.Preempted {
+	if seen.Preemption.None() || rules.Preemption == PreemptionKnown {
+		return nil
+	}
+	w := &d.watched
+	same := len(w.partitions) > 0 && len(w.partitions) == len(seen.Partitions) && &w.partitions[0] == &seen.Partitions[0] && reflect.DeepEqual(w.of, seen.Preemption) &&
+		slices.Equal(w.rules.Acting(), rules.Acting()) && slices.Equal(w.rules.QOS, rules.QOS) && slices.Equal(w.rules.ExcludeQOS, rules.ExcludeQOS)
+	if !same {
+		*w = watchlist{seen.Preemption, seen.Partitions, *rules, rules.preempted(&seen.Preemption, seen.Partitions)}
+	}
+	return w.list
 }
 
 // room gives n cases with spare capacity; their contents are undefined.

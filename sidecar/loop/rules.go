@@ -19,6 +19,15 @@ const (
 	Act     Mode = "act"
 )
 
+// PreemptionRule is the treatment of partitions in which Slurm may requeue, cancel or suspend jobs by itself.
+type PreemptionRule string
+
+// PreemptionObserve: such partitions are only observed. PreemptionKnown: the site knows, and they are managed all the same.
+const (
+	PreemptionObserve PreemptionRule = "observe"
+	PreemptionKnown   PreemptionRule = "known"
+)
+
 // OptOut is the treatment of jobs whose users chose a way out of leases or of reclaims (cluster.Way).
 type OptOut string
 
@@ -77,6 +86,9 @@ type Rules struct {
 	QOS        []string `json:"qos,omitempty"`
 	Canary     []string `json:"canary,omitempty"`
 
+	// Preemption says what becomes of partitions in which Slurm may stop jobs by itself; "" = PreemptionObserve.
+	Preemption PreemptionRule `json:"preemption,omitempty"`
+
 	ExcludeAccounts []string `json:"exclude_accounts,omitempty"`
 	ExcludeUsers    []string `json:"exclude_users,omitempty"`
 	ExcludeQOS      []string `json:"exclude_qos,omitempty"`
@@ -108,9 +120,39 @@ func (r *Rules) Acting() []string {
 	return nil
 }
 
+// preempted lists the partitions that are only watched since Slurm may stop their jobs by itself, by name.
+func (r *Rules) preempted(p *cluster.Preemption, partitions []cluster.Partition) []cluster.Preempted {
+	if p.None() || r.Preemption == PreemptionKnown {
+		return nil
+	}
+	var out []cluster.Preempted
+	for _, name := range r.Acting() {
+		if why := p.Of(name, partitions, r.ManagesQOS); why != "" {
+			out = append(out, cluster.Preempted{Partition: name, Why: why})
+		}
+	}
+	slices.SortFunc(out, func(a, b cluster.Preempted) int { return strings.Compare(a.Partition, b.Partition) })
+	return slices.Compact(out)
+}
+
+// ManagesQOS tells whether jobs of a QOS are managed.
+func (r *Rules) ManagesQOS(qos string) bool {
+	return (len(r.QOS) == 0 || slices.Contains(r.QOS, qos)) && !slices.Contains(r.ExcludeQOS, qos)
+}
+
+// among gives the first of the partitions that a job names; nil = none.
+func among(preempted []cluster.Preempted, j *cluster.Job) *cluster.Preempted {
+	for i := range preempted {
+		if slices.Contains(j.Partitions, preempted[i].Partition) {
+			return &preempted[i]
+		}
+	}
+	return nil
+}
+
 // touch sets how far fairlease controls a case's job, why not further, and whether its GPU time
-// is charged.
-func (r *Rules) touch(c *cluster.Case) {
+// is charged. preempted are the partitions that are only watched.
+func (r *Rules) touch(c *cluster.Case, preempted []cluster.Preempted) {
 	j := &c.Job
 	c.Left, c.Way, c.ControlWhy = r.leave(j, c.Record.Tenant)
 	c.Record.Uncharged = (c.Left == cluster.LeftOptOut || c.Way == cluster.WayNoGPUs) && r.OptOut.Of(c.Way) == LeaveAlone
@@ -119,6 +161,9 @@ func (r *Rules) touch(c *cluster.Case) {
 		c.Control = cluster.Unmanaged
 	case !overlap(j.Partitions, r.Acting()):
 		c.Control, c.ControlWhy = cluster.ObserveOnly, fmt.Sprintf("mode %s: decisions are recorded, not carried out", r.Mode)
+	case among(preempted, j) != nil:
+		p := among(preempted, j)
+		c.Control, c.ControlWhy = cluster.ObserveOnly, fmt.Sprintf("partition %s is only observed: %s", p.Partition, p.Why)
 	case !j.Requeueable && r.OptOut.NoRequeue != Override:
 		c.Control, c.Way, c.ControlWhy = cluster.NoReclaim, cluster.WayNoRequeue, "submitted with --no-requeue: never reclaimed"
 	default:

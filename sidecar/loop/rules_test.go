@@ -52,7 +52,7 @@ func TestWhomWeMayTouch(t *testing.T) {
 				c.rule(&r)
 			}
 			x := cluster.Case{Job: j, Record: cluster.Record{Tenant: growTree(sight(noon).Accounts, 1).tenant(j.Account)}}
-			r.touch(&x)
+			r.touch(&x, nil)
 			if x.Control != c.want || !strings.Contains(x.ControlWhy, c.why) || (x.ControlWhy == "") != (c.why == "") {
 				t.Errorf("%s (%s), want %s (%s)", x.Control, x.ControlWhy, c.want, c.why)
 			}
@@ -85,7 +85,7 @@ func TestWhoPaysForJobsThatAreLeftAlone(t *testing.T) {
 			c.job(&x.Job)
 			x.Record.Tenant = growTree(sight(noon).Accounts, 1).tenant(x.Job.Account)
 			x.Record.Uncharged = true // by the earlier setting
-			r.touch(&x)
+			r.touch(&x, nil)
 			free := optOut == LeaveAlone && c.left == cluster.LeftOptOut
 			if x.Left != c.left || x.Record.Uncharged != free || strings.Contains(x.ControlWhy, "charged to nobody") != free {
 				t.Errorf("%s, opt_out %q: left for %q (%s), uncharged %v; want %q, %v", c.name, optOut, x.Left, x.ControlWhy, x.Record.Uncharged, c.left, free)
@@ -131,7 +131,7 @@ func TestWaysOut(t *testing.T) {
 			x := cluster.Case{Job: batch(1)}
 			job(&x.Job)
 			x.Record.Tenant = growTree(sight(noon).Accounts, 1).tenant(x.Job.Account)
-			r.touch(&x)
+			r.touch(&x, nil)
 			want, control := way, cluster.Unmanaged
 			switch {
 			case way == cluster.WayNoRequeue && word == Override:

@@ -50,22 +50,24 @@ type Facts struct {
 
 // The keys of Facts.Conf that matter to us.
 const (
-	ConfSelectType    = "SelectType"
-	ConfTRES          = "AccountingStorageTRES"
-	ConfKillWait      = "KillWait"
-	ConfPriorityFlags = "PriorityFlags"
-	ConfScheduler     = "SchedulerParameters"
-	ConfJobSubmit     = "JobSubmitPlugins"
-	ConfPreempt       = "PreemptType"
-	ConfMinJobAge     = "MinJobAge"
-	ConfJobRequeue    = "JobRequeue"
-	ConfJobFileAppend = "JobFileAppend"
-	ConfLicenses      = "Licenses"
-	ConfFile          = "SLURM_CONF" // path of slurm.conf as slurmctld has it
-	ConfPlugStack     = "PlugStackConfig"
-	ConfPluginDir     = "PluginDir"
-	confBoot          = "BOOT_TIME"
-	confEnforce       = "AccountingStorageEnforce"
+	ConfSelectType        = "SelectType"
+	ConfTRES              = "AccountingStorageTRES"
+	ConfKillWait          = "KillWait"
+	ConfPriorityFlags     = "PriorityFlags"
+	ConfScheduler         = "SchedulerParameters"
+	ConfJobSubmit         = "JobSubmitPlugins"
+	ConfPreempt           = "PreemptType"
+	ConfPreemptMode       = "PreemptMode"
+	ConfMinJobAge         = "MinJobAge"
+	ConfPreemptParameters = "PreemptParameters"
+	ConfJobRequeue        = "JobRequeue"
+	ConfJobFileAppend     = "JobFileAppend"
+	ConfLicenses          = "Licenses"
+	ConfFile              = "SLURM_CONF" // path of slurm.conf as slurmctld has it
+	ConfPlugStack         = "PlugStackConfig"
+	ConfPluginDir         = "PluginDir"
+	confBoot              = "BOOT_TIME"
+	confEnforce           = "AccountingStorageEnforce"
 )
 
 // Facts queries Slurm. Missing information is reported in the Facts; an error means that

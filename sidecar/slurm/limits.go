@@ -28,17 +28,24 @@ func enforcesLimits(conf map[string]string) bool {
 // unreadTRES are resources whose limits are not read.
 type unreadTRES map[string]bool
 
-// lookQOS reads the limits of all QOS.
-func (c *Client) lookQOS(ctx context.Context, unread unreadTRES) ([]cluster.QOS, error) {
-	var all []cluster.QOS
+// lookQOS reads the QOS: those with limits or flags, and which QOS each of them preempts.
+func (c *Client) lookQOS(ctx context.Context, unread unreadTRES) ([]cluster.QOS, []cluster.PreemptingQOS, error) {
+	var limited []cluster.QOS
+	var all []cluster.PreemptingQOS
 	_, err := c.list(ctx, c.dbPath("qos/"), "qos", 0, func(r *reader) error {
-		if q := r.qos(unread); r.junk == "" && q.Name != "" && (len(q.Caps)+len(q.Flags) > 0 || q.Unread != 0) {
-			all = append(all, q)
+		q, preempts := r.qos(unread)
+		if r.junk != "" || q.Name == "" {
+			return nil
+		}
+		all = append(all, cluster.PreemptingQOS{Name: q.Name, Preempts: preempts})
+		if len(q.Caps)+len(q.Flags) > 0 || q.Unread != 0 {
+			limited = append(limited, q)
 		}
 		return nil
-	}, func() { all = nil })
-	byName(all, func(q cluster.QOS) string { return q.Name })
-	return all, err
+	}, func() { limited, all = nil, nil })
+	byName(limited, func(q cluster.QOS) string { return q.Name })
+	byName(all, func(q cluster.PreemptingQOS) string { return q.Name })
+	return limited, all, err
 }
 
 // noteUnread says which limits are not read.
@@ -164,9 +171,8 @@ func (r *reader) limits(c *caps) {
 	})
 }
 
-// qos reads a QOS with its limits.
-func (r *reader) qos(unread unreadTRES) cluster.QOS {
-	var q cluster.QOS
+// qos reads a QOS with its limits, and the names of the QOS that it preempts.
+func (r *reader) qos(unread unreadTRES) (q cluster.QOS, preempts []string) {
 	c := caps{unread: unread}
 	r.object(func(name string) {
 		switch name {
@@ -178,6 +184,14 @@ func (r *reader) qos(unread unreadTRES) cluster.QOS {
 					q.Flags = append(q.Flags, f)
 				}
 			}
+		case "preempt":
+			r.object(func(name string) {
+				if name == "list" {
+					preempts = r.names()
+				} else {
+					r.skip()
+				}
+			})
 		case "limits":
 			r.path("", &c, func(path string) bool {
 				switch path {
@@ -211,7 +225,7 @@ func (r *reader) qos(unread unreadTRES) cluster.QOS {
 		}
 	})
 	q.Caps, q.Unread = c.sorted(), c.others
-	return q
+	return q, preempts
 }
 
 // use is what a running job that concerns no GPU node uses of limits.

@@ -47,9 +47,10 @@ type seen struct {
 	minJobAge cluster.Span // 0 = unknown
 	// plansLicenses is PlansLicenses of Slurm's configuration.
 	plansLicenses bool
-	configured    bool     // Slurm's configuration has been read
-	enforces      bool     // Slurm holds jobs to limits
-	asked         []string // names of the licences that waiting jobs ask for, sorted
+	configured    bool            // Slurm's configuration has been read
+	enforces      bool            // Slurm holds jobs to limits
+	asked         []string        // names of the licences that waiting jobs ask for, sorted
+	confDue       cluster.Instant // next try to read the configuration, after a failure; 0 = none
 
 	factors  map[int64]int64 // site factors of others, by record
 	factored map[int64]bool  // records whose site factor was queried
@@ -181,7 +182,7 @@ func (c *Client) lookController(ctx context.Context) (serverNow int64, err error
 	}
 	s := &c.seen
 	s.cluster, s.release, s.clock = cmp.Or(rep.cluster, s.cluster), rep.release, instant(serverNow)
-	if since != s.statsSince || s.boot == 0 {
+	if since != s.statsSince || s.boot == 0 || s.confDue != 0 && c.now() >= s.confDue {
 		s.statsSince = since
 		c.lookBoot(ctx, instant(since))
 	}
@@ -191,11 +192,15 @@ func (c *Client) lookController(ctx context.Context) (serverNow int64, err error
 // lookConf reads Slurm's configuration, and keeps what matters to later looks.
 func (c *Client) lookConf(ctx context.Context) (map[string]string, error) {
 	conf, err := c.conf(ctx)
-	if s := &c.seen; err == nil {
-		s.minJobAge, s.plansLicenses = minJobAge(conf), PlansLicenses(conf)
-		s.configured, s.enforces = true, enforcesLimits(conf)
+	s := &c.seen
+	if err != nil {
+		s.confDue = c.now().Add(cluster.SpanOf(c.cfg.AccountsEvery))
+		return nil, err
 	}
-	return conf, err
+	s.confDue, s.minJobAge, s.plansLicenses = 0, minJobAge(conf), PlansLicenses(conf)
+	s.configured, s.enforces = true, enforcesLimits(conf)
+	s.preempts(conf)
+	return conf, nil
 }
 
 // lookBoot finds out whether slurmctld was restarted. Its statistics restart with it, but also at
@@ -275,6 +280,7 @@ func (c *Client) lookPartitions(ctx context.Context, server int64) error {
 		c.seen.partitions.read(rep.lastUpdate, server)
 	}
 	byName(all, func(p cluster.Partition) string { return p.Name })
+	c.lookPartitionPreemption(ctx, all)
 	replace(&c.seen.last.Partitions, all, &c.seen.changed)
 	return nil
 }
@@ -300,8 +306,8 @@ func byName[T any](list []T, name func(T) string) {
 	slices.SortFunc(list, func(a, b T) int { return strings.Compare(name(a), name(b)) })
 }
 
-// replace replaces the known list by a new one, and records whether they differ.
-func replace[T any](known *[]T, read []T, changed *bool) {
+// replace replaces known facts by those that were read, and records whether they differ.
+func replace[T any](known *T, read T, changed *bool) {
 	if !reflect.DeepEqual(*known, read) {
 		*known, *changed = read, true
 	}
@@ -323,8 +329,8 @@ func (c *Client) lookAccounts(ctx context.Context, now cluster.Instant) error {
 		_, _ = c.lookConf(ctx) // else no limit is known to hold; tried again when they are due
 	}
 	next := cluster.SpanOf(c.cfg.AccountsEvery)
-	limits := s.last.Limits
-	accounts, members, read, err := c.accounts(ctx, &limits)
+	limits, preempting := s.last.Limits, s.last.Preemption
+	accounts, members, read, err := c.accounts(ctx, &limits, &preempting)
 	if err != nil {
 		next = 30 * cluster.Second
 		if len(s.last.Accounts) > 0 {
@@ -343,6 +349,7 @@ func (c *Client) lookAccounts(ctx context.Context, now cluster.Instant) error {
 	replace(&s.last.Members, members, &s.changed)
 	replace(&s.last.Limits.Associations, limits.Associations, &s.changed)
 	replace(&s.last.Limits.QOS, limits.QOS, &s.changed)
+	replace(&s.last.Preemption, preempting, &s.changed)
 	switch limits := &s.last.Limits; {
 	case !s.configured:
 	case !s.enforces: // that is known without slurmdbd
@@ -379,8 +386,8 @@ func (s *seen) stranger() string {
 }
 
 // accounts reads slurmdbd's association tree: the accounts, and the users of each account. It sets the limits to which Slurm
-// holds jobs, and tells whether all of them were read.
-func (c *Client) accounts(ctx context.Context, limits *cluster.Limits) (accounts []cluster.Account, members []cluster.Member, read bool, err error) {
+// holds jobs, and which QOS preempt others. It tells whether all limits were read.
+func (c *Client) accounts(ctx context.Context, limits *cluster.Limits, preempting *cluster.Preemption) (accounts []cluster.Account, members []cluster.Member, read bool, err error) {
 	t, unread := tree{cluster: c.seen.cluster}, unreadTRES{}
 	_, err = c.list(ctx, c.dbPath("associations/"), "associations", 0, func(r *reader) error {
 		t.add(r, r.association(unread))
@@ -389,15 +396,24 @@ func (c *Client) accounts(ctx context.Context, limits *cluster.Limits) (accounts
 	if accounts, members, err = t.sorted(err); err != nil {
 		return accounts, members, false, err
 	}
+	byQOS := preempting.Type == cluster.PreemptByQOS
+	limits.Associations = t.limited
 	if !c.seen.enforces {
 		limits.Associations, limits.QOS = nil, nil
+		if !byQOS {
+			return accounts, members, true, nil
+		}
+	}
+	qos, all, err := c.lookQOS(ctx, unread)
+	if err != nil {
+		c.notes.add("the limits and preemption of QOS could not be read, the last ones are used: %v", err)
+	} else if byQOS {
+		preempting.QOS = c.preemptingQOS(ctx, all)
+	}
+	if !c.seen.enforces {
 		return accounts, members, true, nil
 	}
-	limits.Associations = t.limited
-	qos, err := c.lookQOS(ctx, unread)
-	if err != nil {
-		c.notes.add("the limits of QOS could not be read, the last ones are used: %v", err)
-	} else {
+	if err == nil {
 		limits.QOS = qos
 	}
 	c.noteUnread(unread)

@@ -586,7 +586,7 @@ func TestLimits(t *testing.T) {
 			`"per":{"account":{"set":false,"infinite":true,"number":0},"user":{"set":true,"infinite":false,"number":50}}},"tres":{"total":[{"type":"cpu","name":"","count":100}],` +
 			`"per":{"account":[{"type":"gres","name":"gpu","count":3}],"job":[{"type":"mem","name":"","count":1000}],"node":[],"user":[{"type":"gres","name":"gpu","count":2}]}},` +
 			`"wall_clock":{"per":{"qos":{"set":true,"infinite":false,"number":10000},"job":{"set":true,"infinite":false,"number":100}}}},` +
-			`"min":{"priority_threshold":{"set":false,"infinite":true,"number":0},"tres":{"per":{"job":[{"type":"gres","name":"gpu","count":1}]}}}},"name":"hi","priority":{"set":true,"number":10}}`
+			`"min":{"priority_threshold":{"set":false,"infinite":true,"number":0},"tres":{"per":{"job":[{"type":"gres","name":"gpu","count":1}]}}}},"name":"hi","preempt":{"list":["low","batch"],"mode":["REQUEUE"],"exempt_time":{"set":false,"infinite":true,"number":0}},"priority":{"set":true,"number":10}}`
 	)
 	unread := unreadTRES{}
 	r := newReader(strings.NewReader(association))
@@ -618,11 +618,14 @@ func TestLimits(t *testing.T) {
 		t.Errorf("no limits have a digest")
 	}
 	r = newReader(strings.NewReader(qos))
-	q := r.qos(unread)
+	q, preempts := r.qos(unread)
 	if q.Unread == 0 {
 		t.Error("unread limits of the QOS have no digest")
 	}
 	q.Unread = 0
+	if d := cmp.Diff([]string{"batch", "low"}, preempts); d != "" {
+		t.Errorf("it preempts %s", d)
+	}
 	if d := cmp.Diff(cluster.QOS{Name: "hi", Flags: []string{cluster.OverPartQOS}, Caps: []cluster.Cap{{Rule: cluster.GrpJobs, Max: 9}, {Rule: cluster.GrpTRES, TRES: "cpu", Max: 100},
 		{Rule: cluster.MaxJobsPerAccount, Max: 7}, {Rule: cluster.MaxJobsPerUser, Max: 5}, {Rule: cluster.MaxTRESPerAccount, TRES: "gres/gpu", Max: 3},
 		{Rule: cluster.MaxTRESPerJob, TRES: "mem", Max: 1000}, {Rule: cluster.MaxTRESPerUser, TRES: "gres/gpu", Max: 2}, {Rule: cluster.MaxWall, Max: 100},

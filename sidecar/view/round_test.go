@@ -63,6 +63,7 @@ func TestStatus(t *testing.T) {
 		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "stranded  1 idle GPU without the CPUs or memory that jobs hold, charged to their tenants; most by job 101 of ann\n"},
 		{"a job set aside", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) { s.Cases[1].Job.Aside = "odd" }, true,
 			view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "the first is job 102 of ann: odd\n"},
+		{"a partition in which Slurm preempts", lead(0), preempted, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "mode      act: acting on big (as configured here)\nobserved  partition gpu: Slurm may requeue its jobs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			snap, plan := small()
@@ -70,6 +71,7 @@ func TestStatus(t *testing.T) {
 				c.change(snap, plan)
 			}
 			st := view.StatusOf(c.lead, snap, plan, nil)
+			st.Mode, st.Acting = "act", []string{"big", "gpu"}
 			if st.Alive != c.alive || len(st.Pools) != 1 || st.Round != 9 || st.Jobs[cluster.Waiting] != 1 || st.Reasons[cluster.ReasonLost] != 1 || st.Reasons[cluster.ReasonRenewed] != 0 {
 				t.Fatalf("%+v", st)
 			}
@@ -104,6 +106,10 @@ func TestOwnStatus(t *testing.T) {
 	if st := view.OwnStatusOf(nil, &view.Own{}); st.At != nil || st.Alive {
 		t.Errorf("without a round: %+v", st)
 	}
+}
+
+func preempted(s *cluster.Snapshot, _ *cluster.Plan) {
+	s.Preempted = []cluster.Preempted{{Partition: "gpu", Why: "Slurm may requeue its jobs"}}
 }
 
 // Decisions list news: a lease that continues is none.

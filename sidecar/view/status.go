@@ -22,9 +22,11 @@ type Status struct {
 	Leader *store.Leader `json:"leader"`
 	Mode   string        `json:"mode"`   // as configured here
 	Acting []string      `json:"acting"` // partitions, as configured here
-	Round  int64         `json:"round"`  // the newest committed one
-	At     *time.Time    `json:"at"`
-	Pools  []PoolStatus  `json:"pools"`
+	// Preempted are partitions that are only observed, since Slurm may stop their jobs by itself.
+	Preempted []cluster.Preempted `json:"preempted,omitempty"`
+	Round     int64               `json:"round"` // the newest committed one
+	At        *time.Time          `json:"at"`
+	Pools     []PoolStatus        `json:"pools"`
 	// Jobs counts the jobs of the newest round, by state.
 	Jobs    map[cluster.JobState]int `json:"jobs"`
 	Reasons map[cluster.Code]int     `json:"reasons"` // of waiting jobs
@@ -154,7 +156,7 @@ func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, ef
 			st.Bad = append(st.Bad, n.Name+" ("+n.Bad+")")
 		}
 	}
-	st.Pools, st.Stranded = poolStates(snap, plan), stranded(snap)
+	st.Pools, st.Stranded, st.Preempted = poolStates(snap, plan), stranded(snap), snap.Preempted
 	return st
 }
 
@@ -335,10 +337,13 @@ func (st *Status) Write(p *Page) {
 		say("daemon", "%s leads since %s, seen %s ago", st.Leader.Holder, p.Time(cluster.InstantOf(st.Leader.Acquired)), cluster.SpanOf(st.Leader.Silent))
 	}
 	acting := "no partition is acted on"
-	if len(st.Acting) > 0 {
-		acting = "acting on " + strings.Join(st.Acting, ", ")
+	if list := st.ActsOn(); len(list) > 0 {
+		acting = "acting on " + strings.Join(list, ", ")
 	}
 	say("mode", "%s: %s (as configured here)", st.Mode, acting)
+	for _, x := range st.Preempted {
+		say("observed", "%s", p.Paint(fmt.Sprintf("partition %s: %s (docs/operations.md, \"Preemption by Slurm itself\")", x.Partition, x.Why), "red"))
+	}
 	if st.Round == 0 {
 		say("round", "none has been recorded yet")
 		return
@@ -397,6 +402,17 @@ func (st *Status) Write(p *Page) {
 		p.Table(t)
 	}
 	st.effective(p)
+}
+
+// ActsOn gives the partitions of Acting that are not only observed, since Slurm may stop their jobs by itself.
+func (st *Status) ActsOn() []string {
+	var out []string
+	for _, name := range st.Acting {
+		if !slices.ContainsFunc(st.Preempted, func(x cluster.Preempted) bool { return x.Partition == name }) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // strandedWords says how many GPUs are stranded, and names the job that strands most.

@@ -42,6 +42,8 @@ const (
 	spare = "runuser -u postgres -- createdb --owner %s spare; sed -i 's|///fairlease?|///spare?|' " + yaml
 	// tokened is a sed expression that names a token.
 	tokened = `/^slurm:/,/^database:/ { s|^  user: ""|  user: fairlease|; s|^  token_file: ""|  token_file: /etc/fairlease/token| }`
+	// urgent are lines of slurm.conf by which Slurm preempts jobs for those of a partition with a higher tier.
+	urgent = `PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\nPartitionName=urgent Nodes=ALL PriorityTier=10 MaxTime=7-0 MaxCPUsPerNode=15`
 	// unspare drops it.
 	unspare = "sed -i 's|///spare?|///fairlease?|' " + yaml + "; runuser -u postgres -- dropdb --force spare"
 )
@@ -87,7 +89,10 @@ var mistakes = []mistake{
 	{name: "Slurm does not count GPUs", conf: "s/^AccountingStorageTRES=.*/AccountingStorageTRES=cpu/", finds: "slurm AccountingStorageTRES fail, slurm AccountingStorageTRES warn", says: []string{"add gres/gpu to AccountingStorageTRES"}},
 	{name: "KillWait is too long", conf: "s/^KillWait=.*/KillWait=120/", finds: "slurm KillWait fail", says: []string{"KillWait=2m", "lease.grant_timeout"}},
 	{name: "there is no licence", conf: "s/^Licenses=.*//", finds: "slurm gate warn", says: []string{"slurm.conf has no licence fairlease", "Licenses=fairlease:1000000"}},
-	{name: "Slurm preempts by itself", conf: "$ a PreemptType=preempt/partition_prio\\nPreemptMode=REQUEUE", finds: "slurm PreemptType warn", says: []string{"preempt/partition_prio", "PreemptMode=off"}},
+	{name: "Slurm preempts by itself", conf: "$ a " + urgent, finds: "slurm PreemptType fail", says: []string{"partition gpu: Slurm may requeue its jobs for jobs of partition urgent", "set PreemptMode=OFF in the line of partition gpu", "preemption: known"}},
+	{name: "Slurm preempts in another partition", conf: "s/ MaxCPUsPerNode=15/& PreemptMode=OFF/;$ a " + urgent},
+	{name: "Slurm preempts by QOS, within one", conf: "$ a PreemptType=preempt/qos\\nPreemptMode=REQUEUE,WITHIN", finds: "slurm PreemptType fail",
+		says: []string{"partition gpu: Slurm may requeue its jobs of QOS normal for others of that QOS", "WITHIN out of PreemptMode"}},
 	{name: "jobs without GPUs may take whole nodes", conf: "s/ MaxCPUsPerNode=15//", finds: "slurm jobs without GPUs warn", says: []string{"partition gpu", "opt_out.no_gpus: refuse"}},
 	{name: "Slurm requeues no job", conf: "s/^JobRequeue=.*/JobRequeue=0/", finds: "slurm JobRequeue warn", says: []string{"JobRequeue=0", "set JobRequeue=1"}},
 	{name: "slurm.conf does not name the plugin", conf: "s/^JobSubmitPlugins=.*//", finds: "slurm submit plugin warn", says: []string{"JobSubmitPlugins"}},

@@ -98,6 +98,12 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 			done[j.Record] = true
 			out = w.open(out, i, cluster.Reason{Code: cluster.ReasonUntouched, Note: c.ControlWhy})
 		}
+		// Where another partition is acted on, the lock lasts, so these gates would not end by themselves.
+		if c.Control == cluster.ObserveOnly && gated && (j.Marked || j.Locked || r.Gate > 0) && w.preempted(j) {
+			done[j.Record] = true
+			out = w.open(out, i, cluster.Reason{Code: cluster.ReasonUntouched, Note: c.ControlWhy})
+			out[len(out)-1].Suppressed = false
+		}
 		if c.Control != cluster.FullControl && c.Control != cluster.NoReclaim {
 			continue
 		}
@@ -127,6 +133,11 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 		}
 	}
 	return out
+}
+
+// preempted reports whether a job names a partition that is only observed since Slurm may stop its jobs by itself.
+func (w *writer) preempted(j *cluster.Job) bool {
+	return slices.ContainsFunc(w.Snapshot.Preempted, func(p cluster.Preempted) bool { return slices.Contains(j.Partitions, p.Partition) })
 }
 
 // A running job gets the licence back, so that it comes back behind its gate whoever requeues it. An attempt

@@ -195,6 +195,9 @@ func notes(s *scene.Scene, now time.Time) []Note {
 	if n := len(st.Bad); n > 0 {
 		say(Warn, "/places?show=bad", "%s bad: %s.", plural(n, "node is", "nodes are"), view.Some(st.Bad, 4))
 	}
+	for _, x := range st.Preempted {
+		say(Warn, "", "Partition %s is only observed: %s.", x.Partition, x.Why)
+	}
 	if n := len(st.Aside); n > 0 {
 		say(Warn, "", "%s set aside, since fairlease cannot handle them; the first is job %s: %s.", plural(n, "job is", "jobs are"), st.Aside[0].ID, st.Aside[0].Why)
 	}

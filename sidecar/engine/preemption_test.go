@@ -1,0 +1,83 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
+)
+
+// preempts makes Slurm preempt jobs of the world's partition by itself, or end that.
+func (w *world) preempts(on bool) {
+	w.alter = func(s *cluster.Observation) {
+		s.Unchanged = false
+		if !on {
+			return
+		}
+		s.Preemption = cluster.Preemption{Type: cluster.PreemptByTier, Mode: "REQUEUE"}
+		s.Partitions = []cluster.Partition{{Name: "gpu", Nodes: []string{"n01"}, Preempt: cluster.PartitionPreemption{Tier: 1, Mode: "REQUEUE"}},
+			{Name: "high", Nodes: []string{"n01"}, Preempt: cluster.PartitionPreemption{Tier: 2, Mode: "OFF"}}}
+	}
+}
+
+// When Slurm begins to preempt jobs of a partition, the jobs that wait there go back to Slurm, those that run lose the gate and
+// are charged on, and nothing else changes. When it ends, they are managed again. Each change is one event.
+func TestSlurmBeginsToPreempt(t *testing.T) {
+	for _, gate := range []string{"licence", "begin times"} {
+		t.Run(gate, func(t *testing.T) {
+			w := withLicense(t, true, []int{8}, "a", "b")
+			if gate == "begin times" {
+				w.License = 0
+			}
+			w.Run(10 * second)
+			first := w.submit("a", 8, 100*hour, nil)
+			w.Run(minute)
+			waits := w.submit("b", 8, hour, func(j *sim.Work) { j.NodeList = []string{"n01"} })
+			w.Run(20 * second)
+			w.state(first, cluster.Running)
+			w.state(waits, cluster.Waiting)
+			if j := w.Job(waits); !j.Locked && j.Eligible <= w.Now() {
+				t.Fatalf("it has no gate: %+v", j)
+			}
+			w.preempts(true)
+			w.Run(20 * second)
+			if j := w.Job(waits); j.Locked || j.Eligible > w.Now() {
+				t.Errorf("it still has its gate: %+v", j)
+			}
+			if j := w.Job(first); j.Locked {
+				t.Errorf("the running job has the licence: %+v", j)
+			}
+			before := len(w.did)
+			w.Run(hour)
+			for _, d := range w.did[before:] {
+				if !d.Suppressed && d.ID != (cluster.JobID{}) {
+					t.Errorf("%s of job %s", d.Verb, d.ID)
+				}
+			}
+			w.state(first, cluster.Running)
+			if n := w.told("preemption"); n != 1 {
+				t.Errorf("%d events", n)
+			}
+			if len(w.Last.State.Preempted) != 1 || !strings.Contains(w.Last.State.Preempted[0].Why, "partition high") {
+				t.Errorf("remembered: %+v", w.Last.State.Preempted)
+			}
+			if used := w.Record(first).Alloc; used < cluster.GPUTime(8*55*minute) {
+				t.Errorf("it is charged only %v", used)
+			}
+			w.preempts(false)
+			w.Run(20 * second)
+			if j := w.Job(waits); !j.Locked && j.Eligible <= w.Now() && len(w.done(cluster.Notify, first)) == 0 && j.State == cluster.Waiting {
+				t.Errorf("it has no gate: %+v", j)
+			}
+			w.Run(hour)
+			if n := len(w.done(cluster.Reclaim, first)); n == 0 {
+				t.Error("it was never stopped for the other tenant")
+			}
+			if n := w.told("preemption"); n != 2 {
+				t.Errorf("%d events", n)
+			}
+			w.books()
+		})
+	}
+}
