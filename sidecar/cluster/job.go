@@ -165,14 +165,15 @@ type Job struct {
 	Holds   []Holding `json:"holds,omitempty"` // sorted by node, model
 	Had     []GPUs    `json:"had,omitempty"`   // allocation of a Done job's last attempt, sorted by model; empty = unknown
 
-	Submit   Instant `json:"submit"`             // of the last requeue, as in Slurm
-	Eligible Instant `json:"eligible,omitempty"` // begin time: the gate, the user's, or in the past
-	Start    Instant `json:"start,omitempty"`    // of the current or last attempt
-	End      Instant `json:"end,omitempty"`      // of a Done job: when it ended; else when its time limit ends
-	Blur     Span    `json:"blur,omitempty"`     // maximum error of Start and End; Slurm's are rounded to the middle of a second
-	Limit    Span    `json:"limit,omitempty"`    // time limit; 0 = none
-	Deadline Instant `json:"deadline,omitempty"` // latest end (--deadline); 0 = none
-	Suspend  Span    `json:"suspend,omitempty"`  // time suspended in the current attempt
+	Submit   Instant `json:"submit"`              // of the last requeue, as in Slurm
+	Eligible Instant `json:"eligible,omitempty"`  // begin time: the gate, the user's, or in the past
+	Start    Instant `json:"start,omitempty"`     // of the current or last attempt
+	End      Instant `json:"end,omitempty"`       // of a Done job: when it ended; else when its time limit ends
+	Blur     Span    `json:"blur,omitempty"`      // maximum error of Start and End; Slurm's are rounded to the middle of a second
+	Limit    Span    `json:"limit,omitempty"`     // time limit; 0 = none
+	MinLimit Span    `json:"min_limit,omitempty"` // Slurm may start it with a time limit as short as this (--time-min); 0 = it does not
+	Deadline Instant `json:"deadline,omitempty"`  // latest end (--deadline); 0 = none
+	Suspend  Span    `json:"suspend,omitempty"`   // time suspended in the current attempt
 	Restarts int     `json:"restarts,omitempty"`
 
 	// NodeList is the list of required nodes: the user's -w, or ours. Its entries and those of
@@ -217,6 +218,14 @@ func (j *Job) GPUsHeld() int {
 		n += h.GPUs
 	}
 	return n
+}
+
+// ShortestLimit gives the shortest time limit with which Slurm starts the job; 0 = none.
+func (j *Job) ShortestLimit() Span {
+	if j.MinLimit > 0 && (j.Limit == 0 || j.MinLimit < j.Limit) {
+		return j.MinLimit
+	}
+	return j.Limit
 }
 
 // Attempt is one run of a job in the accounting history, from Start to End. It covers the time in

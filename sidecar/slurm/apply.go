@@ -366,9 +366,7 @@ func (c *Client) grant(ctx context.Context, a cluster.Action) error {
 		}
 		ch["required_nodes"] = a.Nodes
 	}
-	if a.Limit > 0 {
-		ch["time_limit"] = num(ceil(int64(a.Limit), int64(cluster.Minute)))
-	}
+	c.shorten(ch, a)
 	if a.Reservation != "" {
 		ch["reservation"] = a.Reservation
 	}
@@ -393,6 +391,18 @@ func (c *Client) putBack(ctx context.Context, a cluster.Action, begin any) error
 	return c.listed(ctx, id, ch)
 }
 
+// shorten adds a new time limit. Slurm refuses one that is shorter than --time-min.
+func (c *Client) shorten(ch change, a cluster.Action) {
+	if a.Limit <= 0 {
+		return
+	}
+	limit := num(ceil(int64(a.Limit), int64(cluster.Minute)))
+	ch["time_limit"] = limit
+	if rec := c.seen.records[a.Record]; rec != nil && len(rec.jobs) > 0 && rec.jobs[0].MinLimit > a.Limit {
+		ch["time_minimum"] = limit
+	}
+}
+
 func (c *Client) asTheUserHadIt(a cluster.Action, begin any) change {
 	ch := c.licensed(a, change{"required_nodes": nodeList(a.NodeList)})
 	if c.cfg.SiteFactor != 0 || a.Lock || a.Unlock {
@@ -407,9 +417,7 @@ func (c *Client) asTheUserHadIt(a cluster.Action, begin any) change {
 	case a.MaxNodes > 0:
 		ch["maximum_nodes"] = a.MaxNodes
 	}
-	if a.Limit > 0 {
-		ch["time_limit"] = num(ceil(int64(a.Limit), int64(cluster.Minute)))
-	}
+	c.shorten(ch, a)
 	if rec := c.seen.records[a.Record]; rec == nil || rec.resv == "" || strings.HasPrefix(rec.resv, cluster.ReservationPrefix) {
 		ch["reservation"] = ""
 	}

@@ -66,6 +66,21 @@ func TestGrantIsOneCall(t *testing.T) {
 	}
 }
 
+// A time limit below --time-min lowers that, too: Slurm refuses it otherwise.
+func TestAGrantShortensTimeMin(t *testing.T) {
+	t.Parallel()
+	for least, want := range map[int]any{2: nil, 3: map[string]any{"set": true, "infinite": false, "number": float64(2)}} {
+		f, c := acting(t, 44, waitingJob(7, fmt.Sprintf(`"time_minimum":{"set":true,"number":%d}`, least)))
+		f.on("POST /slurm/v0.0.44/job/7", text(ok))
+		if out := c.Apply(t.Context(), []cluster.Action{{Verb: cluster.Grant, ID: cluster.JobID{ID: 7}, Record: 7, Nodes: []string{"v1"}, Limit: 2 * cluster.Minute}}); !out[0].OK {
+			t.Fatalf("outcome: %+v", out[0])
+		}
+		if got := f.body("POST /slurm/v0.0.44/job/7")["time_minimum"]; !reflect.DeepEqual(got, want) {
+			t.Errorf("--time-min=%d: %v, want %v", least, got, want)
+		}
+	}
+}
+
 // A requeued job starts again in a later second: slurmd kills one that starts in the same second.
 func TestRequeuedJobsStartInALaterSecond(t *testing.T) {
 	t.Parallel()

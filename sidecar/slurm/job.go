@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,6 +75,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		Submit:        instant(w.submit),
 		Eligible:      instant(w.eligible),
 		Limit:         limit(w.limit),
+		MinLimit:      limit(w.least),
 		Deadline:      instant(w.deadline),
 		Restarts:      w.restarts,
 		Reservation:   w.resv,
@@ -86,9 +88,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		return nil, err
 	}
 	j.Licenses, j.Locked, j.Either = licenses(w.licenses, t.license)
-	if rec.least = limit(w.least); rec.least == 0 {
-		rec.least = j.Limit
-	}
+	rec.least = cmp.Or(j.MinLimit, j.Limit)
 	said, unread := hintWords(w)
 	j.Hints = cluster.ParseHints(said, unread)
 	j.Marked, j.MarkedBegin, j.MarkedGate = mark(w.mark)

@@ -201,6 +201,27 @@ func TestFloodsForALicence(t *testing.T) {
 	}
 }
 
+// A job may start with a time limit as short as its --time-min: MaxTime and reservations ahead do not keep it from GPUs.
+func TestTimeMin(t *testing.T) {
+	onBoth(t, testcluster.Options{Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}}, func(t *testing.T, r *rig) {
+		r.run([][]string{{"scontrol", "update", "PartitionName=gpu", "MaxTime=60"},
+			{"scontrol", "create", "reservation", "ReservationName=maint", "StartTime=now+40minutes", "Duration=60", "Nodes=v2", "Users=root", "Flags=MAINT"}})
+		r.govern()
+		long := r.submit("alice", sleeps(900), "--gres=gpu:1", "-t", "90", "--time-min=30")
+		ahead := r.submit("alice", sleeps(900), "--gres=gpu:1", "-t", "55", "--time-min=20", "-w", "v2")
+		never := r.submit("alice", sleeps(900), "--gres=gpu:1", "-t", "55", "-w", "v2")
+		for _, id := range []string{long, ahead} {
+			r.waitState(id, time.Minute, "RUNNING")
+		}
+		if v := r.status(never); v.Code != cluster.ReasonReserved {
+			t.Errorf("a job that would run into the reservation: %+v", v)
+		}
+		if n := r.count(cluster.RevokeGrant, ""); n > 0 {
+			t.Errorf("%d grants did not start", n)
+		}
+	})
+}
+
 // run runs commands as root in the cluster.
 func (r *rig) run(commands [][]string) {
 	r.t.Helper()

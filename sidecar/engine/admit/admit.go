@@ -245,10 +245,10 @@ func (d *door) exceeds(j *cluster.Job) string {
 	if d.rule == nil {
 		return ""
 	}
-	p, q := d.rule, &j.Request
+	p, q, shortest := d.rule, &j.Request, j.ShortestLimit()
 	r := &p.Rules
 	switch {
-	case p.MaxTime > 0 && !slices.Contains(d.free, cluster.PartitionTimeLimit) && (j.Limit == 0 || j.Limit > p.MaxTime):
+	case p.MaxTime > 0 && !slices.Contains(d.free, cluster.PartitionTimeLimit) && (shortest == 0 || shortest > p.MaxTime):
 		return d.because(maxTime, func() string { return "MaxTime=" + p.MaxTime.String() })
 	case r.MaxNodes > 0 && !slices.Contains(d.free, cluster.PartitionMaxNodes) && q.Nodes > r.MaxNodes:
 		return d.because(maxNodes, func() string { return fmt.Sprintf("MaxNodes=%d", r.MaxNodes) })

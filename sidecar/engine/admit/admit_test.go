@@ -48,6 +48,9 @@ func TestRulesOfAPartition(t *testing.T) {
 		{"as long as may be", cluster.Partition{Name: "gpu", MaxTime: cluster.Hour}, nil, ""},
 		{"too long", cluster.Partition{Name: "gpu", MaxTime: 59 * cluster.Minute}, nil, "MaxTime=00:59:00"},
 		{"without a limit", cluster.Partition{Name: "gpu", MaxTime: cluster.Hour}, func(j *cluster.Job) { j.Limit = 0 }, "MaxTime=01:00:00"},
+		{"without a limit, but it may be short", cluster.Partition{Name: "gpu", MaxTime: cluster.Hour}, func(j *cluster.Job) { j.Limit, j.MinLimit = 0, cluster.Hour }, ""},
+		{"it may be short enough", cluster.Partition{Name: "gpu", MaxTime: 59 * cluster.Minute}, func(j *cluster.Job) { j.MinLimit = 59 * cluster.Minute }, ""},
+		{"at its shortest too long", cluster.Partition{Name: "gpu", MaxTime: 58 * cluster.Minute}, func(j *cluster.Job) { j.MinLimit = 59 * cluster.Minute }, "MaxTime=00:58:00"},
 		{"too wide", gpu(cluster.Rules{MaxNodes: 2}), func(j *cluster.Job) { j.Request.Nodes = 3 }, "MaxNodes=2"},
 		{"too narrow", gpu(cluster.Rules{MinNodes: 2}), nil, "MinNodes=2"},
 		{"may be wide enough", gpu(cluster.Rules{MinNodes: 2}), func(j *cluster.Job) { j.Request.MaxNodes = 2 }, ""},
@@ -186,6 +189,7 @@ func TestLimits(t *testing.T) {
 		{"per job", user(caps(cluster.MaxTRESPerJob, "gres/gpu", 1)), "user alice in account speech has MaxTRESPerJob=gres/gpu=1"},
 		{"too long", user(caps(cluster.MaxWall, "", 59)), "user alice in account speech has MaxWall=59"},
 		{"as long as may be", user(caps(cluster.MaxWall, "", 60)), ""},
+		{"too long, although it may be short", user(caps(cluster.MaxWall, "", 59)), "user alice in account speech has MaxWall=59"},
 		{"QOS", qos(caps(cluster.GrpTRES, "gres/gpu", 4)), "QOS high is at GrpTRES=gres/gpu=4; 3 in use"},
 		{"QOS with room", qos(caps(cluster.GrpTRES, "gres/gpu", 5)), ""},
 		{"QOS by user", qos(caps(cluster.MaxTRESPerUser, "gres/gpu", 2)), "QOS high, user alice is at MaxTRESPerUser=gres/gpu=2; 1 in use"},
@@ -204,6 +208,9 @@ func TestLimits(t *testing.T) {
 		b := limited(c.l, nil, others...)
 		j := job("speech")
 		j.User, j.QOS, j.Request = "alice", "high", cluster.Request{GPUs: 2, Nodes: 1, MaxNodes: 1, CPUs: 8}
+		if strings.HasSuffix(c.name, "it may be short") {
+			j.MinLimit = cluster.Minute
+		}
 		_, why := b.Of(j)
 		if c.why == "" && why != "" || c.why != "" && !strings.HasPrefix(why, c.why+"; an administrator") {
 			t.Errorf("%s: %q, want %q", c.name, why, c.why)

@@ -91,9 +91,9 @@ func (x *licenses) read(request string) *needs {
 // reserved gives how many licences other jobs' reservations keep from a job, as slurmctld counts them: all that overlap with its
 // run, also those in use by jobs of the reservation.
 func (x *licenses) reserved(l *license, j *cluster.Job) int64 {
-	n := int64(0)
+	n, limit := int64(0), j.ShortestLimit()
 	for i := range l.Reserved {
-		if v := &l.Reserved[i]; v.End > x.now && (j.Limit == 0 || v.Start < x.now.Add(j.Limit)) && (v.Reservation != j.Reservation || j.Reservation == "") {
+		if v := &l.Reserved[i]; v.End > x.now && (limit == 0 || v.Start < x.now.Add(limit)) && (v.Reservation != j.Reservation || j.Reservation == "") {
 			n += v.Count
 		}
 	}

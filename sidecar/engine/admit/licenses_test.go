@@ -84,6 +84,12 @@ func TestLicencesInUse(t *testing.T) {
 		if due := b.Wants(asks(c.request)); due != (c.why == "") {
 			t.Errorf("%s: it is due: %v", c.name, due)
 		}
+		if short := asks(c.request); strings.HasSuffix(c.name, "before the job's end") {
+			short.MinLimit = cluster.Hour - 1
+			if _, why := b.Of(short); why != "" {
+				t.Errorf("%s: it may end before: %q", c.name, why)
+			}
+		}
 		running := asks(c.request)
 		running.State = cluster.Running
 		if _, why := b.Of(running); why != "" {

@@ -24,8 +24,12 @@ func Spec(b *round.Books, i int) place.Spec {
 			request.MaxNodes = g.MaxNodes
 		}
 	}
+	limit := b.Limit(i)
+	if j.MinLimit > 0 && (limit == 0 || limit > j.MinLimit) {
+		limit = j.MinLimit // Slurm's backfill shortens it to end before a reservation
+	}
 	return place.Spec{Request: request, Partitions: partitions, Require: r.UserNodes, Exclude: exclude,
-		Account: j.Account, User: j.User, Limit: b.Limit(i)}
+		Account: j.Account, User: j.User, Limit: limit}
 }
 
 // Weight returns a job's weight inside its tenant, in thousandths.
