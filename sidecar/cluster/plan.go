@@ -80,6 +80,8 @@ type Action struct {
 	Accounts    []string `json:"accounts,omitempty"`
 	Limit       Span     `json:"limit,omitempty"`       // time limit to set; 0 = unchanged
 	SiteFactor  int64    `json:"site_factor,omitempty"` // ours, of a grant or a gate; else the original, which will be restored
+	// Scatter takes the option for contiguous nodes away (Grant).
+	Scatter bool `json:"scatter,omitempty"`
 	// Lock makes the job request Licenses and ours (Gate, RevokeGrant, Reclaim, Release; its begin time
 	// stays). Unlock makes it request Licenses alone (Grant, Open). Licenses are the user's own.
 	Lock     bool   `json:"lock,omitempty"`

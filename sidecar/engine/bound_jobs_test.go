@@ -38,6 +38,7 @@ func TestBoundJobs(t *testing.T) {
 		{name: "no requeue, overridden", job: func(j *sim.Work) { j.NoRequeue = true }, set: func(w *world) { w.Rules.OptOut.NoRequeue = loop.Override }},
 		{name: "no requeue, left alone", job: func(j *sim.Work) { j.NoRequeue = true }, set: func(w *world) { w.Rules.OptOut.NoRequeue = loop.LeaveAlone }, way: cluster.WayNoRequeue},
 		{name: "contiguous", job: func(j *sim.Work) { j.Request.Unplaceable = cluster.Contiguous }, way: cluster.WayContiguous},
+		{name: "contiguous, overridden", job: func(j *sim.Work) { j.Request.Unplaceable = cluster.Contiguous }, set: func(w *world) { w.Rules.OptOut.Contiguous = loop.Override }},
 		{name: "session", job: func(j *sim.Work) { j.Interactive = true }, way: cluster.WaySession},
 		{name: "brackets", job: func(j *sim.Work) { j.Request.Features = "[a*1]" }, way: cluster.WayOther},
 		{name: "excluded", set: func(w *world) { w.Rules.ExcludeUsers = []string{"a_user"} }, way: cluster.Way(cluster.LeftExcluded)},

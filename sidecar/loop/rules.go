@@ -205,7 +205,7 @@ func (r *Rules) leave(j *cluster.Job, tenant string) (cluster.Left, cluster.Way,
 	case j.Reservation != "" && !strings.HasPrefix(j.Reservation, cluster.ReservationPrefix):
 		return cluster.LeftReservation, "", fmt.Sprintf("uses reservation %s", j.Reservation)
 	}
-	way, what := wayOut(j)
+	way, what := r.wayOut(j)
 	if way == "" && !j.Requeueable && r.OptOut.NoRequeue == LeaveAlone {
 		way, what = cluster.WayNoRequeue, "was submitted with --no-requeue"
 	}
@@ -229,15 +229,15 @@ func (r *Rules) noGPUs(j *cluster.Job, tenant string) cluster.Way {
 }
 
 // wayOut gives the option of a job's user that excludes leases, and names it in words; "" = none.
-func wayOut(j *cluster.Job) (cluster.Way, string) {
+func (r *Rules) wayOut(j *cluster.Job) (cluster.Way, string) {
 	switch {
 	case j.Het:
 		return cluster.WayHet, "is part of a heterogeneous job"
 	case !j.Batch:
 		return cluster.WaySession, "is interactive"
-	case j.Request.Unplaceable == cluster.Contiguous:
+	case j.Request.Unplaceable == cluster.Contiguous && r.OptOut.Contiguous != Override:
 		return cluster.WayContiguous, "cannot be placed by fairlease: " + j.Request.Unplaceable
-	case j.Request.Unplaceable != "":
+	case j.Request.Unplaceable != "" && j.Request.Unplaceable != cluster.Contiguous:
 		return cluster.WayOther, "cannot be placed by fairlease: " + j.Request.Unplaceable
 	case strings.ContainsAny(j.Request.Features, "[]()*,"):
 		return cluster.WayOther, "cannot be placed by fairlease: constraint " + j.Request.Features

@@ -134,7 +134,7 @@ func TestWaysOut(t *testing.T) {
 			r.touch(&x, nil)
 			want, control := way, cluster.Unmanaged
 			switch {
-			case way == cluster.WayNoRequeue && word == Override:
+			case (way == cluster.WayNoRequeue || way == cluster.WayContiguous) && word == Override:
 				want, control = "", cluster.FullControl
 			case way == cluster.WayNoRequeue && word != LeaveAlone:
 				control = cluster.NoReclaim

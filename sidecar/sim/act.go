@@ -110,6 +110,9 @@ func (v *Virtual) steer(j *work, a *cluster.Action) {
 	case cluster.Grant:
 		j.job.Eligible, j.job.NodeList = v.now, slices.Clone(a.Nodes)
 		v.reserve(j, a.Reservation)
+		if a.Scatter {
+			j.job.Request.Unplaceable = ""
+		}
 		if a.Limit > 0 {
 			j.job.Limit = a.Limit
 		}

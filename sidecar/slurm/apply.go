@@ -370,6 +370,9 @@ func (c *Client) grant(ctx context.Context, a cluster.Action) error {
 	if a.Reservation != "" {
 		ch["reservation"] = a.Reservation
 	}
+	if a.Scatter {
+		ch["contiguous"] = false
+	}
 	if a.SiteFactor != 0 || a.Unlock {
 		ch["site_factor"] = siteFactor(a.SiteFactor)
 	}

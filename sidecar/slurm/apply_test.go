@@ -49,7 +49,7 @@ func TestGrantIsOneCall(t *testing.T) {
 	f.on("POST /slurm/v0.0.44/job/7", text(ok))
 	out := c.Apply(t.Context(), []cluster.Action{{
 		Verb: cluster.Grant, ID: cluster.JobID{ID: 7}, Record: 7, Nodes: []string{"v1"},
-		Limit: 61 * cluster.Second, SiteFactor: -5, Reservation: "fairlease_7",
+		Limit: 61 * cluster.Second, SiteFactor: -5, Reservation: "fairlease_7", Scatter: true,
 	}})
 	if !out[0].OK {
 		t.Fatalf("outcome: %+v", out[0])
@@ -60,6 +60,7 @@ func TestGrantIsOneCall(t *testing.T) {
 		"time_limit":     map[string]any{"set": true, "infinite": false, "number": float64(2)},
 		"site_factor":    float64(2147483643),
 		"reservation":    "fairlease_7",
+		"contiguous":     false,
 	}
 	if got := f.body("POST /slurm/v0.0.44/job/7"); !reflect.DeepEqual(got, want) {
 		t.Errorf("body %v; want %v", got, want)

@@ -68,12 +68,12 @@ func request(w *wireJob) cluster.Request {
 		q.Unplaceable = "gpus-per-socket"
 	case several:
 		q.Unplaceable = "several GPU models in one job"
-	case w.contig:
-		q.Unplaceable = cluster.Contiguous
 	case w.cron:
 		q.Unplaceable = "scrontab"
 	case !q.Exclusive && len(w.shared) > 0 && w.shared[0] != "oversubscribe":
 		q.Unplaceable = "exclusive=" + strings.Join(w.shared, ",") // =user, =mcs, =topo
+	case w.contig: // the last: it can be taken away, the others cannot
+		q.Unplaceable = cluster.Contiguous
 	}
 	return q
 }

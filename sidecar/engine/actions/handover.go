@@ -155,6 +155,11 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	if r.Ran > 0 && r.UserLimit > 0 {
 		a.Limit = w.Limit(i)
 	}
+	if a.Scatter = c.Job.Request.Unplaceable == cluster.Contiguous; a.Scatter && !a.Suppressed {
+		scattered := *r.Basis // other records may share it
+		scattered.Unplaceable, r.Basis = "", &scattered
+		w.Report(cluster.Event{Kind: "contiguous_dropped", Job: r.Key, Text: fmt.Sprintf("job %s of %s loses --contiguous with its grant (opt_out.contiguous: override)", r.ID, r.Tenant)})
+	}
 	if !a.Suppressed {
 		if most := c.Job.Request.MostNodes(); most == 0 || most > len(nodes) {
 			r.UserMaxNodes = cmp.Or(most, -1)
