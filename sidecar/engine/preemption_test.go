@@ -48,6 +48,11 @@ func TestSlurmBeginsToPreempt(t *testing.T) {
 			if j := w.Job(first); j.Locked {
 				t.Errorf("the running job has the licence: %+v", j)
 			}
+			late := w.submit("b", 8, hour, nil) // the plugin of a host whose heartbeat lasts still gates it
+			w.Run(10 * second)
+			if j := w.Job(late); j.Locked || j.Eligible > w.Now() {
+				t.Errorf("a new job has a gate: %+v", j)
+			}
 			before := len(w.did)
 			w.Run(hour)
 			for _, d := range w.did[before:] {

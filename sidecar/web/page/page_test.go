@@ -227,6 +227,21 @@ func TestBudgetsOfTheOverview(t *testing.T) {
 	}
 }
 
+// The overview says which partition is only observed, and why, and does not name it among those that are acted on.
+func TestPreemptionOnTheOverview(t *testing.T) {
+	s := scenetest.Site{Nodes: 4, Jobs: 6}.Scene()
+	s.Status.Preempted = []cluster.Preempted{{Partition: "gpu", Why: "Slurm may requeue its jobs"}}
+	if list := s.Status.ActsOn(); len(s.Status.Acting) != 1 || len(list) != 0 {
+		t.Errorf("acts on %v of %v", list, s.Status.Acting)
+	}
+	d := newDesk(scenetest.Site{Nodes: 4, Jobs: 6})
+	d.Keeper = scene.Hold(s)
+	d.pages = (&page.Pages{Source: d, Live: "/live", Zone: time.UTC}).Handler()
+	if _, text := d.ask(operator, "/"); !strings.Contains(text, "Partition gpu is only observed: Slurm may requeue its jobs.") {
+		t.Errorf("nothing about it in %s", text)
+	}
+}
+
 // Odd addresses get a page, or the page that says that there is none; nothing changes over HTTP.
 func TestOddAddresses(t *testing.T) {
 	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60})
