@@ -365,13 +365,14 @@ func (f *findings) preemption(cfg *config.Config, seen *cluster.Observation) {
 		f.ok(check, "Slurm preempts no jobs")
 		return
 	}
-	next := "remove GANG from PreemptMode in slurm.conf, or set OverSubscribe=NO for partition %[1]s"
+	const reconfigure = "; then scontrol reconfigure. "
+	next := "remove GANG from PreemptMode in slurm.conf, or set OverSubscribe=NO for partition %[1]s" + reconfigure
 	switch p.Type {
 	case cluster.PreemptByTier:
-		next = "set PreemptMode=OFF in the line of partition %[1]s in slurm.conf, or give all partitions that share its nodes the same PriorityTier"
+		next = "set PreemptMode=OFF in the line of partition %[1]s in slurm.conf, or give all partitions that share its nodes the same PriorityTier" + reconfigure
 	case cluster.PreemptByQOS:
 		next = "take the QOS of managed jobs out of Preempt of all QOS (sacctmgr modify qos NAME set preempt-=QOS) and WITHIN out of PreemptMode; or keep QOS that are preempted " +
-			"out of partition %[1]s (AllowQos), or out of fairlease (exclude.qos). PreemptMode of a partition does not count with " + cluster.PreemptByQOS
+			"out of partition %[1]s (AllowQos), or out of fairlease (exclude.qos). PreemptMode of the partition does not count with " + cluster.PreemptByQOS + ". "
 	}
 	clean := true
 	for _, name := range cfg.Partitions {
@@ -384,7 +385,7 @@ func (f *findings) preemption(cfg *config.Config, seen *cluster.Observation) {
 			f.ok(check, "%s; known to the site (preemption: known)", found)
 		} else {
 			f.add(Fail, check, found, "leases there would end early, without notice, and the GPUs would go to jobs that no tenant is due: the daemon only observes this partition",
-				fmt.Sprintf(next, name)+"; then scontrol reconfigure. preemption: known acts on it all the same")
+				fmt.Sprintf(next, name)+"preemption: known acts on it all the same")
 		}
 	}
 	if clean {
