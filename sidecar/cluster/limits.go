@@ -21,6 +21,9 @@ const (
 	MaxTRESPerNode    = "MaxTRESPerNode"
 	MinTRESPerJob     = "MinTRESPerJob"
 	MaxWall           = "MaxWall"
+	MaxTRESMins       = "MaxTRESMins" // of a job: its resources times its time limit
+	GrpTRESMins       = "GrpTRESMins" // of all jobs that ever ran, less what has decayed
+	GrpWall           = "GrpWall"     // likewise, of their run times
 )
 
 // The flags of a QOS that change what starts, as the API names them.
@@ -36,10 +39,17 @@ const (
 type Cap struct {
 	Rule string `json:"rule"`
 	// TRES is the limited resource in Slurm's names: "cpu", "mem" (in MB), "node", "gres/gpu", "gres/gpu:MODEL"; "" = jobs, or
-	// minutes with MaxWall.
+	// minutes with MaxWall and GrpWall.
 	TRES string `json:"tres,omitempty"`
 	Max  int64  `json:"max"`
+	// Used are the minutes that were used of GrpTRESMins and GrpWall, at Limits.Read. Promised are those that jobs running then may
+	// still use by their time limits.
+	Used     int64 `json:"used,omitempty"`
+	Promised int64 `json:"promised,omitempty"`
 }
+
+// Minutes tells whether it limits the minutes that jobs have used together.
+func (c Cap) Minutes() bool { return c.Rule == GrpTRESMins || c.Rule == GrpWall }
 
 // String writes the limit as Slurm does: "GrpTRES=gres/gpu=8", "GrpJobs=20".
 func (c Cap) String() string {
@@ -86,6 +96,8 @@ type Limits struct {
 	Others []Use `json:"others,omitempty"`
 	// Read is when they were read. In an observation, 0 means that they have not been read since the start of the daemon.
 	Read Instant `json:"limits_read,omitempty"`
+	// Safe is true if Slurm starts no job whose time limit exceeds what is left of a limit on minutes.
+	Safe bool `json:"safe,omitempty"`
 	// Licenses are those that waiting jobs ask for, by name, without the licence of gates. They are as new as the jobs, and
 	// do not depend on AccountingStorageEnforce.
 	Licenses []LicenseCount `json:"licenses,omitempty"`

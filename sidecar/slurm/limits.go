@@ -164,6 +164,12 @@ func (r *reader) limits(c *caps) {
 			c.tres(r, cluster.MaxTRESPerJob)
 		case "max/tres/per/node":
 			c.tres(r, cluster.MaxTRESPerNode)
+		case "max/tres/group/minutes":
+			c.tres(r, cluster.GrpTRESMins)
+		case "max/tres/minutes/per/job":
+			c.tres(r, cluster.MaxTRESMins)
+		case "max/per/account/wall_clock":
+			c.number(r, cluster.GrpWall)
 		default:
 			return false
 		}
@@ -213,6 +219,12 @@ func (r *reader) qos(unread unreadTRES) (q cluster.QOS, preempts []string) {
 					c.tres(r, cluster.MaxTRESPerJob)
 				case "max/tres/per/node":
 					c.tres(r, cluster.MaxTRESPerNode)
+				case "max/tres/minutes/total":
+					c.tres(r, cluster.GrpTRESMins)
+				case "max/tres/minutes/per/job":
+					c.tres(r, cluster.MaxTRESMins)
+				case "max/wall_clock/per/qos":
+					c.number(r, cluster.GrpWall)
 				case "min/tres/per/job":
 					c.tres(r, cluster.MinTRESPerJob)
 				default:

@@ -49,6 +49,7 @@ type seen struct {
 	plansLicenses bool
 	configured    bool            // Slurm's configuration has been read
 	enforces      bool            // Slurm holds jobs to limits
+	safe          bool            // and to their whole time limits
 	asked         []string        // names of the licences that waiting jobs ask for, sorted
 	confDue       cluster.Instant // next try to read the configuration, after a failure; 0 = none
 
@@ -198,7 +199,7 @@ func (c *Client) lookConf(ctx context.Context) (map[string]string, error) {
 		return nil, err
 	}
 	s.confDue, s.minJobAge, s.plansLicenses = 0, minJobAge(conf), PlansLicenses(conf)
-	s.configured, s.enforces = true, enforcesLimits(conf)
+	s.configured, s.enforces, s.safe = true, enforcesLimits(conf), enforcesSafe(conf)
 	s.preempts(conf)
 	return conf, nil
 }
@@ -350,6 +351,7 @@ func (c *Client) lookAccounts(ctx context.Context, now cluster.Instant) error {
 	replace(&s.last.Limits.Associations, limits.Associations, &s.changed)
 	replace(&s.last.Limits.QOS, limits.QOS, &s.changed)
 	replace(&s.last.Preemption, preempting, &s.changed)
+	s.last.Limits.Safe = limits.Safe
 	switch limits := &s.last.Limits; {
 	case !s.configured:
 	case !s.enforces: // that is known without slurmdbd
@@ -416,6 +418,7 @@ func (c *Client) accounts(ctx context.Context, limits *cluster.Limits, preemptin
 	if err == nil {
 		limits.QOS = qos
 	}
+	c.lookMinutes(ctx, limits)
 	c.noteUnread(unread)
 	return accounts, members, err == nil, nil
 }

@@ -592,7 +592,8 @@ func TestLimits(t *testing.T) {
 	r := newReader(strings.NewReader(association))
 	a := r.association(unread)
 	want := []cluster.Cap{{Rule: cluster.GrpJobs, Max: 20}, {Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: 6}, {Rule: cluster.GrpTRES, TRES: "node", Max: 2},
-		{Rule: cluster.MaxJobs, Max: 11}, {Rule: cluster.MaxTRESPerJob, TRES: "gres/gpu", Max: 5}, {Rule: cluster.MaxTRESPerNode, TRES: "gres/gpu:v100", Max: 4}, {Rule: cluster.MaxWall, Max: 90}}
+		{Rule: cluster.GrpTRESMins, TRES: "gres/gpu", Max: 900}, {Rule: cluster.GrpWall, Max: 5000},
+		{Rule: cluster.MaxJobs, Max: 11}, {Rule: cluster.MaxTRESMins, TRES: "gres/gpu", Max: 300}, {Rule: cluster.MaxTRESPerJob, TRES: "gres/gpu", Max: 5}, {Rule: cluster.MaxTRESPerNode, TRES: "gres/gpu:v100", Max: 4}, {Rule: cluster.MaxWall, Max: 90}}
 	if d := cmp.Diff(want, a.caps.sorted()); d != "" || r.junk != "" || r.err != nil || a.user != "alice" || a.shares.n != 1 {
 		t.Errorf("an association: %s; %s; %v; %+v", d, r.junk, r.err, a)
 	}
@@ -600,7 +601,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("not read: %v", unread)
 	}
 	digests := map[uint64]string{}
-	for _, change := range [][2]string{{"", ""}, {`"count":1}]`, `"count":2}]`}, {`"count":300}`, `"count":301}`}, {`"number":5000`, `"number":5001`}, {`"active":[]`, `"active":[{"count":1}]`}} {
+	for _, change := range [][2]string{{"", ""}, {`"count":1}]`, `"count":2}]`}, {`"total":[]`, `"total":[{"count":301}]`}, {`"active":[]`, `"active":[{"count":1}]`}} {
 		text := strings.Replace(association, change[0], change[1], 1)
 		a := newReader(strings.NewReader(text)).association(unreadTRES{})
 		if was, ok := digests[a.caps.others]; ok || a.caps.others == 0 {
@@ -608,7 +609,7 @@ func TestLimits(t *testing.T) {
 		}
 		digests[a.caps.others] = change[1]
 	}
-	for _, change := range []string{`"number":20`, `"count":6`, `"shares_raw":1`} { // these are read, or no limits
+	for _, change := range []string{`"number":20`, `"count":6`, `"count":90`, `"number":500`, `"shares_raw":1`} { // these are read, or no limits
 		a := newReader(strings.NewReader(strings.Replace(association, change, change+"1", 1))).association(unreadTRES{})
 		if _, ok := digests[a.caps.others]; !ok {
 			t.Errorf("%s changes the digest of unread limits", change)
@@ -627,6 +628,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("it preempts %s", d)
 	}
 	if d := cmp.Diff(cluster.QOS{Name: "hi", Flags: []string{cluster.OverPartQOS}, Caps: []cluster.Cap{{Rule: cluster.GrpJobs, Max: 9}, {Rule: cluster.GrpTRES, TRES: "cpu", Max: 100},
+		{Rule: cluster.GrpWall, Max: 10000},
 		{Rule: cluster.MaxJobsPerAccount, Max: 7}, {Rule: cluster.MaxJobsPerUser, Max: 5}, {Rule: cluster.MaxTRESPerAccount, TRES: "gres/gpu", Max: 3},
 		{Rule: cluster.MaxTRESPerJob, TRES: "mem", Max: 1000}, {Rule: cluster.MaxTRESPerUser, TRES: "gres/gpu", Max: 2}, {Rule: cluster.MaxWall, Max: 100},
 		{Rule: cluster.MinTRESPerJob, TRES: "gres/gpu", Max: 1}}}, q); d != "" || r.junk != "" || r.err != nil {

@@ -26,6 +26,10 @@ var forbidden = []struct {
 		[]string{"-q", "batch"}, "partition gpu has AllowQos=normal"},
 	{"MaxNodes", [][]string{{"scontrol", "update", "PartitionName=gpu", "MaxNodes=1"}}, [][]string{{"scontrol", "update", "PartitionName=gpu", "MaxNodes=2"}},
 		[]string{"-N", "2"}, "partition gpu has MaxNodes=1"},
+	{"MaxTRESMins", [][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "MaxTRESMins=gres/gpu=59"}}, [][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "MaxTRESMins=gres/gpu=60"}},
+		nil, "user alice in account nlp has MaxTRESMins=gres/gpu=59"},
+	{"GrpTRESMins", [][]string{{"sacctmgr", "-i", "modify", "qos", "batch", "set", "GrpTRESMins=gres/gpu=0"}}, [][]string{{"sacctmgr", "-i", "modify", "qos", "batch", "set", "GrpTRESMins=gres/gpu=1"}},
+		[]string{"-q", "batch"}, "QOS batch has GrpTRESMins=gres/gpu=0"},
 }
 
 // limited are limits that leave a user's jobs one GPU.
@@ -35,11 +39,15 @@ var limited = []struct {
 	free [][]string
 	jobs []string
 	says string
+	conf string // lines of slurm.conf
 }{
 	{"GrpTRES of an account", [][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "GrpTRES=gres/gpu=1"}},
-		[][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "GrpTRES=gres/gpu=3"}}, nil, "account nlp is at GrpTRES=gres/gpu=1; 1 in use"},
+		[][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "GrpTRES=gres/gpu=3"}}, nil, "account nlp is at GrpTRES=gres/gpu=1; 1 in use", ""},
 	{"MaxTRESPerUser of a QOS", [][]string{{"sacctmgr", "-i", "modify", "qos", "batch", "set", "MaxTRESPerUser=gres/gpu=1"}},
-		[][]string{{"sacctmgr", "-i", "modify", "qos", "batch", "set", "MaxTRESPerUser=gres/gpu=3"}}, []string{"-q", "batch"}, "QOS batch, user alice is at MaxTRESPerUser=gres/gpu=1; 1 in use"},
+		[][]string{{"sacctmgr", "-i", "modify", "qos", "batch", "set", "MaxTRESPerUser=gres/gpu=3"}}, []string{"-q", "batch"}, "QOS batch, user alice is at MaxTRESPerUser=gres/gpu=1; 1 in use", ""},
+	{"GrpTRESMins for whole time limits", [][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "GrpTRESMins=gres/gpu=100"}},
+		[][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "GrpTRESMins=gres/gpu=400"}}, nil, "account nlp has GrpTRESMins=gres/gpu=100; ",
+		"AccountingStorageEnforce=associations,limits,qos,safe\n"},
 }
 
 // A flood of 1,000 jobs takes nothing from the other tenant beyond the one GPU that a limit leaves it, and no grant is in vain. When
@@ -50,7 +58,7 @@ func TestFloodsAtALimit(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			suite := testcluster.Suites[i%len(testcluster.Suites)]
-			r := newRig(t, suite, usual[suite], testcluster.Options{
+			r := newRig(t, suite, usual[suite], testcluster.Options{ExtraConf: f.conf,
 				Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}, QOS: []testcluster.QOS{{Name: "batch"}}})
 			r.run(f.set)
 			r.limitsEvery(2 * time.Second)
@@ -107,6 +115,7 @@ func TestFloodsOfForbiddenJobs(t *testing.T) {
 			r := newRig(t, suite, usual[suite], testcluster.Options{
 				Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}, QOS: []testcluster.QOS{{Name: "batch"}}})
 			r.run(f.set)
+			r.limitsEvery(2 * time.Second)
 			var honest []string
 			for range 8 {
 				honest = append(honest, r.submit("bob", sleeps(900), "--gres=gpu:1", "-N", "1"))

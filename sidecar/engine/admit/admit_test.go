@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
@@ -214,6 +215,74 @@ func TestLimits(t *testing.T) {
 		_, why := b.Of(j)
 		if c.why == "" && why != "" || c.why != "" && !strings.HasPrefix(why, c.why+"; an administrator") {
 			t.Errorf("%s: %q, want %q", c.name, why, c.why)
+		}
+	}
+}
+
+// Limits on minutes, for a job of two GPUs and one hour. Running jobs began before the minutes were read, and one after.
+func TestMinutes(t *testing.T) {
+	const read = cluster.Instant(10 * cluster.Hour)
+	account := func(rule, tres string, most, used, promised int64) cluster.Limits {
+		return cluster.Limits{Read: read, Associations: []cluster.Association{{Account: "nlp", Caps: []cluster.Cap{{Rule: rule, TRES: tres, Max: most, Used: used, Promised: promised}}}}}
+	}
+	gpus := func(most, used, promised int64) cluster.Limits {
+		return account(cluster.GrpTRESMins, "gres/gpu", most, used, promised)
+	}
+	wall := func(most, used int64) cluster.Limits { return account(cluster.GrpWall, "", most, used, 0) }
+	for _, c := range []struct {
+		name string
+		l    cluster.Limits
+		safe bool
+		why  string
+	}{
+		{"some are left", gpus(600, 599, 500), false, ""},
+		{"all are used", gpus(600, 600, 0), false, "account nlp has GrpTRESMins=gres/gpu=600; 600 minutes are used"},
+		{"none of its resources", account(cluster.GrpTRESMins, "gres/gpu:v100", 600, 601, 0), false, ""},
+		{"safe: as much is left as it asks for, besides the new one", gpus(600, 300, 120), true, ""},
+		{"safe: less is left", gpus(600, 300, 121), true, "account nlp has GrpTRESMins=gres/gpu=600; 300 minutes are used, and running or granted jobs may use 181"},
+		{"safe: more than the limit", gpus(119, 0, 0), true, "account nlp has GrpTRESMins=gres/gpu=119, less than the job asks for"},
+		{"run time is left", wall(600, 599), false, ""},
+		{"run time is used", wall(600, 600), false, "account nlp has GrpWall=600; 600 minutes are used"},
+		{"safe: enough run time is left", wall(600, 540), true, ""},
+		{"safe: too little run time is left", wall(600, 541), true, "account nlp has GrpWall=600; 541 minutes are used"},
+		{"per job", cluster.Limits{Associations: []cluster.Association{{Account: "speech", User: "alice", Caps: caps(cluster.MaxTRESMins, "gres/gpu", 119)}}}, false, "user alice in account speech has MaxTRESMins=gres/gpu=119"},
+		{"per job, as much as may be", cluster.Limits{Associations: []cluster.Association{{Account: "speech", User: "alice", Caps: caps(cluster.MaxTRESMins, "gres/gpu", 120)}}}, false, ""},
+		{"others that run are counted by Slurm", cluster.Limits{Safe: true, Associations: account(cluster.GrpTRESMins, "cpu", 600, 0, 120).Associations,
+			Others: []cluster.Use{{Account: "nlp", User: "dan", Partition: "cpu", Jobs: 3, CPUs: 21}}}, false, ""},
+	} {
+		old, fresh := runs("nlp", "bob", "normal", 1), runs("nlp", "bob", "normal", 1)
+		old.Start, fresh.Start = read.Add(-cluster.Hour), read.Add(cluster.Minute)
+		old.Limit, fresh.Limit = cluster.Hour, cluster.Hour
+		c.l.Safe = c.safe
+		b := limited(c.l, nil, old, fresh)
+		j := job("speech")
+		j.User, j.State, j.Request = "alice", cluster.Waiting, cluster.Request{GPUs: 2, Nodes: 1, MaxNodes: 1, CPUs: 2}
+		_, why := b.Of(j)
+		if c.why == "" && why != "" || c.why != "" && !strings.HasPrefix(why, c.why+"; an administrator") {
+			t.Errorf("%s: %q, want %q", c.name, why, c.why)
+		}
+		if due := b.Wants(j); c.why == "" && !due {
+			t.Errorf("%s: it is not due", c.name)
+		}
+	}
+}
+
+// Grants of a round count against the minutes that are left, where limits are safe.
+func TestMinutesAreGrantedOnce(t *testing.T) {
+	for safe, want := range map[bool]int{false: 5, true: 2} {
+		b := limited(cluster.Limits{Safe: safe, Associations: []cluster.Association{{Account: "nlp", Caps: []cluster.Cap{{Rule: cluster.GrpTRESMins, TRES: "gres/gpu", Max: 150, Used: 20}}}}}, nil)
+		n := 0
+		for range 5 {
+			j := job("nlp")
+			j.State = cluster.Waiting
+			b.cases.Snapshot.Cases = append(b.cases.Snapshot.Cases, cluster.Case{Job: *j})
+			if i := len(b.cases.Snapshot.Cases) - 1; b.Room(i) == lease.Now {
+				b.Take(i, true)
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("safe %v: %d jobs have room, want %d", safe, n, want)
 		}
 	}
 }

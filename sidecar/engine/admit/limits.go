@@ -19,13 +19,14 @@ type meter struct {
 	next int64 // the same without leases that end now and are not renewed
 	want int64 // with the demand that counts as due
 	full string
+	safe bool // a limit on minutes counts whole time limits
 }
 
 // meterKey identifies a meter.
 type meterKey struct{ of, rule, tres string }
 
 // sharing are the rules that count what jobs use together.
-var sharing = []string{cluster.GrpTRES, cluster.GrpJobs, cluster.MaxJobs, cluster.MaxTRESPerUser, cluster.MaxJobsPerUser, cluster.MaxTRESPerAccount, cluster.MaxJobsPerAccount}
+var sharing = []string{cluster.GrpTRESMins, cluster.GrpWall, cluster.GrpTRES, cluster.GrpJobs, cluster.MaxJobs, cluster.MaxTRESPerUser, cluster.MaxJobsPerUser, cluster.MaxTRESPerAccount, cluster.MaxJobsPerAccount}
 
 // limit adds the limits of QOS and associations to a door. Of limits of the same kind on the same resource, that of the
 // partition's QOS comes before that of the job's QOS (the other way round with OverPartQOS), and both come before those of
@@ -81,7 +82,7 @@ func (b *Book) limit(d *door, k key) {
 		}
 		if a := b.association(account, "", ""); a != nil {
 			for _, c := range a.Caps {
-				if c.Rule == cluster.GrpTRES || c.Rule == cluster.GrpJobs { // the others are defaults of its users, who have them
+				if c.Rule == cluster.GrpTRES || c.Rule == cluster.GrpJobs || c.Minutes() { // the others are defaults of its users, who have them
 					b.add(d, "account "+account, c, !decided[[2]string{c.Rule, c.TRES}])
 				}
 			}
@@ -103,7 +104,12 @@ func (b *Book) add(d *door, of string, c cluster.Cap, checks bool) {
 	at, ok := b.byKey[k]
 	if !ok {
 		at = len(b.meters)
-		b.meters = append(b.meters, meter{of: of, cap: c})
+		m := meter{of: of, cap: c, safe: b.rules.Safe}
+		if m.used = c.Used; m.safe && c.Rule == cluster.GrpTRESMins {
+			m.used += c.Promised
+		}
+		m.next = m.used
+		b.meters = append(b.meters, m)
 		b.byKey[k] = at
 	}
 	d.counts = append(d.counts, at)
@@ -195,6 +201,42 @@ func amount(j *cluster.Job, tres string) int64 {
 	return 0
 }
 
+// minutes gives a job's time limit in minutes, rounded up; 0 = none: Slurm lowers it to what a limit leaves.
+func minutes(j *cluster.Job) int64 { return int64((j.Limit + cluster.Minute - 1) / cluster.Minute) }
+
+// asks gives how much a limit must leave for a waiting job to start. A limit on minutes that is not safe must leave some.
+func (m *meter) asks(j *cluster.Job) int64 {
+	n := amount(j, m.cap.TRES)
+	switch {
+	case !m.cap.Minutes():
+		return n
+	case !m.safe || j.Limit == 0:
+		return min(n, 1)
+	}
+	return product(n, minutes(j))
+}
+
+// product multiplies two amounts. It is limited, so that no sum overflows.
+func product(a, b int64) int64 {
+	const most = 1 << 50
+	if b > 0 && a > most/b {
+		return most
+	}
+	return a * b
+}
+
+// adds gives how much a job counts once it is granted a lease. slurmctld counts run times (GrpWall) when they are over, and
+// minutes beforehand only where limits are safe.
+func (m *meter) adds(j *cluster.Job) int64 {
+	switch {
+	case !m.cap.Minutes():
+		return amount(j, m.cap.TRES)
+	case !m.safe || m.cap.Rule == cluster.GrpWall:
+		return 0
+	}
+	return product(amount(j, m.cap.TRES), minutes(j))
+}
+
 func nodes(holds []cluster.Holding) int64 {
 	n := int64(0)
 	for i := range holds {
@@ -218,11 +260,13 @@ func (b *Book) exceeds(d *door, j *cluster.Job) string {
 			}
 			continue
 		case cluster.MaxWall:
-			if n = int64((j.Limit + cluster.Minute - 1) / cluster.Minute); j.Limit == 0 {
+			if n = minutes(j); j.Limit == 0 {
 				continue // Slurm lowers it
 			}
 		case cluster.MaxTRESPerJob:
 			n = amount(j, e.cap.TRES)
+		case cluster.MaxTRESMins:
+			n = product(amount(j, e.cap.TRES), minutes(j))
 		case cluster.MaxTRESPerNode:
 			n = onANode(j, e.cap.TRES)
 		}
@@ -231,7 +275,7 @@ func (b *Book) exceeds(d *door, j *cluster.Job) string {
 		}
 	}
 	for _, at := range d.checks {
-		if m := &b.meters[at]; amount(j, m.cap.TRES) > m.cap.Max {
+		if m := &b.meters[at]; m.asks(j) > m.cap.Max {
 			return m.of + " has " + m.cap.String() + ", less than the job asks for" + changes
 		}
 	}
@@ -294,6 +338,9 @@ func (b *Book) other(o *cluster.Use) {
 	for _, at := range d.counts {
 		m := &b.meters[at]
 		n := o.Amount(m.cap.TRES)
+		if m.cap.Minutes() {
+			continue // Slurm's count has them
+		}
 		m.used, m.next = m.used+n, m.next+n
 	}
 }
@@ -308,6 +355,13 @@ func (b *Book) take(j *cluster.Job, now, next bool) {
 	d := b.first(j)
 	for _, at := range d.counts {
 		m := &b.meters[at]
+		if m.cap.Minutes() {
+			if j.State == cluster.Waiting || j.Start.Add(j.Blur) > b.rules.Read { // Slurm's count has the others
+				n := m.adds(j)
+				m.used, m.next = m.used+n, m.next+n
+			}
+			continue
+		}
 		n := amount(j, m.cap.TRES)
 		if now {
 			m.used += n
@@ -323,11 +377,14 @@ func (b *Book) room(d *door, j *cluster.Job) (lease.Room, int) {
 	out := lease.Now
 	for _, at := range d.checks {
 		m := &b.meters[at]
-		n := amount(j, m.cap.TRES)
-		if m.next+n > m.cap.Max {
-			return lease.Never, at
+		if m.cap.Minutes() && j.State != cluster.Waiting {
+			continue
 		}
-		if m.used+n > m.cap.Max {
+		switch n := m.asks(j); {
+		case n == 0 && m.cap.Minutes(): // it asks for none of the resource
+		case m.next+n > m.cap.Max:
+			return lease.Never, at
+		case m.used+n > m.cap.Max:
 			out = lease.Later
 		}
 	}
@@ -336,7 +393,15 @@ func (b *Book) room(d *door, j *cluster.Job) (lease.Room, int) {
 
 // says words a limit that leaves no room.
 func (m *meter) says() string {
-	if m.full == "" {
+	switch {
+	case m.full != "":
+	case m.cap.Minutes():
+		m.full = fmt.Sprintf("%s has %s; %d minutes are used", m.of, m.cap, m.cap.Used)
+		if n := m.used - m.cap.Used; n > 0 {
+			m.full += fmt.Sprintf(", and running or granted jobs may use %d", n)
+		}
+		m.full += changes
+	default:
 		m.full = fmt.Sprintf("%s is at %s; %d in use%s", m.of, m.cap, m.used, changes)
 	}
 	return m.full
@@ -394,8 +459,11 @@ func (b *Book) Take(i int, now bool) {
 	}
 	for _, at := range d.counts {
 		m := &b.meters[at]
-		n := amount(j, m.cap.TRES)
-		if m.next += n; now {
+		if m.cap.Minutes() && j.State != cluster.Waiting {
+			continue
+		}
+		n := m.adds(j)
+		if m.next += n; now || m.cap.Minutes() {
 			m.used += n
 		}
 	}
@@ -427,13 +495,13 @@ func (b *Book) limitsWant(j *cluster.Job) bool {
 		return true
 	}
 	for _, at := range d.checks {
-		if m := &b.meters[at]; m.want+amount(j, m.cap.TRES) > m.cap.Max {
+		if m, n := &b.meters[at], b.meters[at].asks(j); (n > 0 || !m.cap.Minutes()) && m.want+n > m.cap.Max {
 			return false
 		}
 	}
 	for _, at := range d.counts {
 		m := &b.meters[at]
-		m.want += amount(j, m.cap.TRES)
+		m.want += m.adds(j)
 	}
 	return true
 }
