@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
 // preempts makes Slurm preempt jobs of the world's partition by itself, or end that.
@@ -84,5 +86,30 @@ func TestSlurmBeginsToPreempt(t *testing.T) {
 			}
 			w.books()
 		})
+	}
+}
+
+// A partition that leaves the canary has no gates after the time of a gate, though the lock lasts for the other partition.
+func TestGatesEndOutsideTheCanary(t *testing.T) {
+	w := newWorldOn(t, simtest.Product(), simtest.Nodes("n", "v100", 2, 4), "a", "b")
+	w.License, w.Gate = 1_000_000, w.Settings.GateTTL
+	w.Rules.Partitions = []string{"gpu", "test"}
+	w.Run(10 * second)
+	w.submit("a", 4, 100*hour, nil)
+	w.submit("a", 4, 100*hour, nil)
+	w.Run(minute)
+	waits := w.submit("b", 8, hour, func(j *sim.Work) { j.Request.Nodes, j.Request.PerNode = 2, 4 })
+	stays := w.submit("b", 8, hour, func(j *sim.Work) { j.Request.Nodes, j.Request.PerNode, j.Partition = 2, 4, "test" })
+	w.Run(20 * second)
+	if !w.Job(waits).Locked || !w.Job(stays).Locked {
+		t.Fatalf("they have no gates: %+v, %+v", w.Job(waits), w.Job(stays))
+	}
+	w.Rules.Mode, w.Rules.Canary = loop.Canary, []string{"test"}
+	w.Run(w.Settings.GateTTL + minute)
+	if j := w.Job(waits); j.Locked {
+		t.Errorf("it still has its gate: %+v", j)
+	}
+	if j := w.Job(stays); j.State == cluster.Waiting && !j.Locked {
+		t.Errorf("the other partition's job lost its gate: %+v", j)
 	}
 }

@@ -98,8 +98,7 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 			done[j.Record] = true
 			out = w.open(out, i, cluster.Reason{Code: cluster.ReasonUntouched, Note: c.ControlWhy})
 		}
-		// Where another partition is acted on, the lock lasts, so these gates would not end by themselves.
-		if c.Control == cluster.ObserveOnly && gated && (j.Marked || j.Locked || r.Gate > 0) && w.preempted(j) {
+		if c.Control == cluster.ObserveOnly && gated && w.outlasts(j, r) {
 			done[j.Record] = true
 			out = w.open(out, i, cluster.Reason{Code: cluster.ReasonUntouched, Note: c.ControlWhy})
 			out[len(out)-1].Suppressed = false
@@ -133,6 +132,12 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 		}
 	}
 	return out
+}
+
+// outlasts reports whether the gate of a job that is only observed is opened: the lock, which lasts while another partition is
+// acted on, or any gate of ours where Slurm preempts. Other gates end by themselves.
+func (w *writer) outlasts(j *cluster.Job, r *cluster.Record) bool {
+	return j.Locked && w.Snapshot.License.Total > 0 || (j.Marked || j.Locked || r.Gate > 0) && w.preempted(j)
 }
 
 // preempted reports whether a job names a partition that is only observed since Slurm may stop its jobs by itself.
