@@ -75,7 +75,8 @@ func (v *Virtual) Observe(_ context.Context, since cluster.Instant) (cluster.Obs
 	v.list.refresh()
 	v.unlist()
 	s := cluster.Observation{Now: v.now, Cluster: "virtual", Nodes: v.nodes, Partitions: v.partitions, Accounts: v.accounts,
-		Reservations: v.reservations, Limits: cluster.Limits{Read: v.now}, Jobs: v.list.rows, Unchanged: !v.changed}
+		Reservations: v.reservations, Limits: v.rules.limits, Jobs: v.list.rows, Unchanged: !v.changed}
+	s.Limits.Read = v.now
 	if v.License > 0 {
 		s.License = cluster.License{Name: "fairlease", Total: v.License}
 		if v.locked() {

@@ -81,11 +81,13 @@ func (v *Virtual) schedule() {
 			why = v.Refuse(&j.job)
 		}
 		if why == "" {
-			if holds := v.fit(j); holds != nil {
+			holds := v.fit(j)
+			if why = v.forbids(j, holds); why == "" && holds != nil {
 				v.start(j, holds)
 				continue
+			} else if why == "" {
+				why = "Resources"
 			}
-			why = "Resources"
 		}
 		if j.job.PendingReason != why {
 			j.job.PendingReason = why

@@ -10,7 +10,7 @@ import (
 
 // Virtual is a cluster in simulated time that behaves like Slurm from fairlease's view. A job
 // starts when its begin time has come and its required nodes have space. A requeue takes a while
-// to complete. A begin time that is not in the future when the requeue completes is replaced by a
+// to complete. SetLimits and SetRules give it admission rules. A begin time that is not in the future when the requeue completes is replaced by a
 // delay of two minutes. Virtual implements loop.Cluster. It is for one goroutine.
 //
 // The exported fields configure the cluster; set them before the first job arrives.
@@ -77,6 +77,7 @@ type Virtual struct {
 	nextID int64
 	agenda agenda
 	queue  queue
+	rules  rules
 	feed   feed
 
 	attempts []cluster.Attempt // by end

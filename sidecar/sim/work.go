@@ -33,6 +33,7 @@ type work struct {
 	Work
 	job      cluster.Job
 	array    *array // of a waiting task without its own record
+	counted  user   // as what its use counts while it runs
 	priority int64
 
 	pace      pace
@@ -278,6 +279,7 @@ func (v *Virtual) start(j *work, holds []cluster.Holding) {
 		v.free[v.at[holds[i].Node]].add(&holds[i], -1)
 	}
 	j.job.State, j.job.Start, j.job.Holds, j.job.PendingReason = cluster.Running, v.now, holds, ""
+	v.rules.count(j, 1)
 	j.pace.speed = v.Speeds.slowest(j.task(), holds, v.apart(holds))
 	j.before = j.progress.done
 	j.progress = j.pace.begin(j.progress, v.now)
@@ -295,6 +297,8 @@ func (v *Virtual) stop(j *work, what What, outcome string) Event {
 	a := cluster.Attempt{ID: j.job.ID, User: j.job.User, Account: j.job.Account, Submit: j.job.Submit,
 		Start: j.job.Start, End: v.now, GPUs: models(j.job.Holds), Outcome: outcome}
 	v.attempts = append(v.attempts, a)
+	v.rules.count(j, -1)
+	v.queue.freed = v.queue.freed || v.rules.on // there may be room below a limit
 	j.received += cluster.Times(j.job.GPUsHeld(), v.now.Sub(j.job.Start))
 	e := v.over(j, what, j.job.Start, j.job.Holds, what == Requeued)
 	e.Outcome = outcome

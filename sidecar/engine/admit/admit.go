@@ -48,6 +48,7 @@ type door struct {
 	each   []each             // limits for each job
 	counts []int              // meters that its jobs use
 	checks []int              // of these, the ones that decide whether they start
+	exempt []int              // the others
 }
 
 // Open takes the rules of a round.

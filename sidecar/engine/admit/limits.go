@@ -18,6 +18,7 @@ type meter struct {
 	used int64 // by jobs that run, or were granted a lease
 	next int64 // the same without leases that end now and are not renewed
 	want int64 // with the demand that counts as due
+	due  int   // granted jobs that have not started, and start only below this limit
 	full string
 	safe bool // a limit on minutes counts whole time limits
 }
@@ -115,6 +116,8 @@ func (b *Book) add(d *door, of string, c cluster.Cap, checks bool) {
 	d.counts = append(d.counts, at)
 	if checks {
 		d.checks = append(d.checks, at)
+	} else {
+		d.exempt = append(d.exempt, at)
 	}
 }
 
@@ -319,6 +322,9 @@ func (b *Book) Count(x *round.Books, ends func(i int) bool) {
 		}
 		if b.limits {
 			b.take(j, true, !ends(i))
+			if granted {
+				b.starts(b.first(j))
+			}
 		}
 		if n := b.site.of(j); n != nil {
 			b.site.take(n, j)
@@ -385,6 +391,11 @@ func (b *Book) room(d *door, j *cluster.Job) (lease.Room, int) {
 		case m.next+n > m.cap.Max:
 			return lease.Never, at
 		case m.used+n > m.cap.Max:
+			out = lease.Later
+		}
+	}
+	for _, at := range d.exempt { // jobs that were granted leases start first: else this one would take their part
+		if m := &b.meters[at]; m.due > 0 && m.used+m.adds(j) > m.cap.Max {
 			out = lease.Later
 		}
 	}
@@ -466,6 +477,16 @@ func (b *Book) Take(i int, now bool) {
 		if m.next += n; now || m.cap.Minutes() {
 			m.used += n
 		}
+	}
+	if now {
+		b.starts(d)
+	}
+}
+
+// starts notes that a job may start at a door.
+func (b *Book) starts(d *door) {
+	for _, at := range d.checks {
+		b.meters[at].due++
 	}
 }
 

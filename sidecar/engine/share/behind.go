@@ -231,7 +231,7 @@ func (f *follower) offer(tenant, i, pool int) {
 				h.free, n.left = 0, n.left-1
 			}
 			continue
-		case !h.binds && f.Stops.Binds(k.Case, f.Leases[h.item].End):
+		case !h.binds && f.Stops.Binds(k.Case, f.Leases[h.item].End), !f.admitted(k, h.item):
 			continue
 		}
 		field.Follow(f.Field, k.Case, h.item)
@@ -245,4 +245,18 @@ func (f *follower) offer(tenant, i, pool int) {
 	if n.left == 0 {
 		f.open[tenant]--
 	}
+}
+
+// admitted reports whether Slurm's limits let a job start when the one in front has ended, and counts it if need be. Jobs to
+// which the same limits apply take each other's part.
+func (f *follower) admitted(k *lease.Candidate, holder int) bool {
+	j, o := &f.Snapshot.Cases[k.Case].Job, &f.Snapshot.Cases[holder].Job
+	if f.in.Limits == nil || j.Account == o.Account && j.User == o.User && j.QOS == o.QOS && slices.Equal(j.Partitions, o.Partitions) && j.Request == o.Request {
+		return true
+	}
+	if f.in.Limits.Room(k.Case) != lease.Now {
+		return false
+	}
+	f.in.Limits.Take(k.Case, true)
+	return true
 }

@@ -39,6 +39,9 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 	refused, left := map[kind]bool{}, reclaimsLeft(x.Settings, choice)
 	for _, d := range choice.Scattered[:min(len(choice.Scattered), compactionsARound)] {
 		k := &in.Candidates[d.Candidate]
+		if in.Limits != nil && in.Limits.Room(k.Case) != lease.Now {
+			continue
+		}
 		if refused[kind{k.Shape, d.Pool}] || left == 0 || x.IsClaimed(k.Key) || slices.Contains([]cluster.Code{"", cluster.ReasonClaim}, choice.Passed[d.Candidate].Code) {
 			continue
 		}
@@ -48,6 +51,9 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 		if !ok {
 			refused[kind{k.Shape, d.Pool}] = true
 			continue
+		}
+		if in.Limits != nil {
+			in.Limits.Take(k.Case, true)
 		}
 		for n, c := range gang.Displaced {
 			choice.Grants = append(choice.Grants, lease.Grant{Candidate: at[c], Pool: in.Candidates[at[c]].Pools[0], Placement: lease.Placement(moves[n])})
