@@ -97,9 +97,19 @@ type Request struct {
 	Exclusive bool `json:"exclusive,omitempty"`
 	// Features is Slurm's constraint expression, e.g. "a&b"; "" = none.
 	Features string `json:"features,omitempty"`
-	// Unplaceable says why fairlease cannot place this request (e.g. "gpus-per-socket"). Such
-	// jobs are observed, never changed.
+	// Unplaceable says why fairlease cannot choose nodes for this request (e.g. "gpus-per-socket").
 	Unplaceable string `json:"unplaceable,omitempty"`
+}
+
+// Loose reports whether only Slurm can choose the nodes of such a request. A lease then counts its GPUs, and names no nodes.
+func (r *Request) Loose() bool { return r.Unplaceable != "" || r.Brackets() }
+
+// Brackets reports whether the constraint has a form that only Slurm reads.
+func (r *Request) Brackets() bool { return strings.ContainsAny(r.Features, "[]()*,") }
+
+// Leasable reports whether the GPUs of the request can be counted, and its job be kept from starting until then.
+func (r *Request) Leasable() bool {
+	return r.Unplaceable != PartsOfGPUs && r.Unplaceable != Cron && r.Unplaceable != Unread
 }
 
 // MostNodes is the maximum number of nodes that Slurm gives the job; 0 = no limit.
@@ -160,6 +170,9 @@ type Job struct {
 	Batch       bool `json:"batch"`
 	Requeueable bool `json:"requeueable"`
 	Het         bool `json:"het,omitempty"`
+	// Parts is how many components of a heterogeneous job wait for the lease of this one, its first; Request is that of all. 0 =
+	// it is another component, which has no lease, or the job is not heterogeneous.
+	Parts int `json:"parts,omitempty"`
 
 	Request Request   `json:"request"`
 	Holds   []Holding `json:"holds,omitempty"` // sorted by node, model

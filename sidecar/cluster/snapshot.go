@@ -30,8 +30,8 @@ const (
 // Way is a way in which a job keeps its GPUs from being leased, or from being reclaimed.
 type Way string
 
-// The ways that users choose: --no-requeue; --contiguous; salloc, and srun outside of a batch job; heterogeneous jobs; all other options that exclude
-// leases; and jobs without GPUs, which take CPUs and memory of nodes with GPUs. They are keys of opt_out in the configuration.
+// The ways that users choose: --no-requeue; --contiguous; salloc, and srun outside of a batch job; heterogeneous jobs; all other options that fairlease
+// cannot place; and jobs without GPUs, which take CPUs and memory of nodes with GPUs. They are keys of opt_out in the configuration.
 const (
 	WayNoRequeue  Way = "no_requeue"
 	WayContiguous Way = "contiguous"
@@ -52,8 +52,15 @@ const (
 	WayExempt   Way = "exempt"
 )
 
-// Contiguous is the Unplaceable of requests for contiguous nodes.
-const Contiguous = "contiguous nodes"
+// Values of Request.Unplaceable with a meaning of their own.
+const (
+	Contiguous  = "contiguous nodes"
+	Several     = "several GPU models in one job"
+	PartsOfGPUs = "parts of GPUs"
+	Cron        = "scrontab" // Slurm lets nobody change such a job
+	Unread      = "a GPU request that we cannot read"
+	HetParts    = "heterogeneous components"
+)
 
 // Case is a job together with its record.
 type Case struct {

@@ -158,7 +158,7 @@ func TestTheLockIsGivenBack(t *testing.T) {
 	w.submit("a", 4, 100*hour, nil)
 	w.Run(10 * second)
 	exempt := w.submit("a", 4, hour, nil)
-	foreign := w.submit("a", 4, hour, func(j *sim.Work) { j.Request.Unplaceable = "gpus-per-socket" })
+	foreign := w.submit("a", 4, hour, func(j *sim.Work) { j.Request.Unplaceable = cluster.Cron })
 	w.Run(10 * second)
 	w.order(cluster.Exempt, "job", exempt.String(), 9)
 	w.Run(10 * second)

@@ -42,7 +42,7 @@ func TestGPUsAreKeptFromTheNoticeOn(t *testing.T) {
 		for _, license := range []int64{0, 1_000_000} {
 			w, _, waits := contested(t)
 			w.License = license
-			stranger := w.submit("a", 1, hour, func(j *sim.Work) { j.Interactive = true })
+			stranger := w.submit("a", 1, hour, func(j *sim.Work) { j.Request.Unplaceable = cluster.Cron })
 			leaves := w.noticed()
 			if nodes, _ := w.fencedFor(); !slices.Equal(nodes, []string{"n01"}) {
 				t.Errorf("%s: at the notice %v are fenced, want n01", name, nodes)

@@ -97,6 +97,9 @@ func (c *chaos) submit() {
 		NoRequeue:   rapid.IntRange(0, 7).Draw(c.T, "norequeue") == 0,
 		Interactive: rapid.IntRange(0, 9).Draw(c.T, "interactive") == 0,
 	}
+	if rapid.IntRange(0, 9).Draw(c.T, "loose") == 0 {
+		work.Request.Unplaceable = cluster.Contiguous
+	}
 	if c.comment != nil {
 		work.Comment = c.comment()
 	}
@@ -422,7 +425,7 @@ func (c *chaos) conserving(snap *cluster.Snapshot, p *cluster.Plan) {
 			continue
 		}
 		j := c.world.Job(recordOf(p, v.Job).ID)
-		if snap.Cells != nil && !j.Requeueable {
+		if snap.Cells != nil && (!j.Requeueable || !j.Batch || j.Request.Loose()) {
 			continue // only GPUs that could be recalled are lent
 		}
 		for _, n := range snap.Nodes {

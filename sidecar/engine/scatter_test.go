@@ -10,7 +10,7 @@ import (
 )
 
 // With opt_out.contiguous: override, a job with --contiguous waits for a lease, loses the option with its grant, and is stopped like
-// others. With charge it starts by itself, and fairlease never touches it.
+// others. With charge it keeps option and GPUs.
 func TestContiguousIsTakenAway(t *testing.T) {
 	t.Parallel()
 	for _, word := range []loop.OptOut{loop.Override, loop.Charge} {

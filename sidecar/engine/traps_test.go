@@ -186,23 +186,38 @@ func TestNoRequeueJobsAreGranted(t *testing.T) {
 	}
 }
 
-// "Interactive jobs (no script) block a person's terminal: never gate them." Their GPUs count as taken, and
-// their tenant is charged.
-func TestInteractiveJobsAreNotTouched(t *testing.T) {
-	w := newWorld(t, simtest.Product(), []int{2}, "a", "b")
-	id := w.submit("a", 1, 3*hour, func(j *sim.Work) { j.Interactive = true })
-	w.Submit("b", 3, 1, forever)
-	w.Run(minute)
-	late := w.submit("a", 1, hour, func(j *sim.Work) { j.Interactive = true })
-	w.Run(2 * hour)
-	w.untouched(id)
-	w.untouched(late)
-	w.state(id, cluster.Running)
-	w.why(id, cluster.ReasonUntouched)
-	if w.Alloc(id) != w.Received(id) || w.Used("a") < w.Received(id) {
-		t.Errorf("it received %d GPU-ms; it was charged %d, its tenant %d", w.Received(id), w.Alloc(id), w.Used("a"))
+// An interactive job waits for a lease like others, keeps its GPUs until it ends, and its tenant is charged. So does a job whose
+// nodes only Slurm can choose; its grant names none.
+func TestJobsThatKeepTheirGPUsWaitForALease(t *testing.T) {
+	for name, as := range map[string]func(*sim.Work){
+		"interactive": func(j *sim.Work) { j.Interactive = true },
+		"loose":       func(j *sim.Work) { j.Request.Unplaceable = cluster.Contiguous },
+	} {
+		w := newWorld(t, simtest.Product(), []int{2}, "a", "b")
+		w.Submit("b", 1, 2, forever)
+		w.Run(minute)
+		id := w.submit("a", 1, 9*hour, as)
+		w.Run(2 * second)
+		w.state(id, cluster.Waiting)
+		w.Run(hour)
+		w.state(id, cluster.Running)
+		w.why(id, cluster.ReasonKept)
+		w.Submit("b", 3, 1, forever)
+		w.Run(minute)
+		late := w.submit("a", 1, 9*hour, as)
+		w.Run(2 * hour)
+		w.state(id, cluster.Running)
+		w.state(late, cluster.Waiting) // its tenant has its half
+		if w.Alloc(id) != w.Received(id) || w.Used("a") < w.Received(id) {
+			t.Errorf("%s: it received %d GPU-ms; it was charged %d, its tenant %d", name, w.Received(id), w.Alloc(id), w.Used("a"))
+		}
+		for _, a := range w.done(cluster.Grant, id) {
+			if pinned := len(a.Nodes) > 0; pinned != (name == "interactive") {
+				t.Errorf("%s: granted on %v", name, a.Nodes)
+			}
+		}
+		w.books()
 	}
-	w.books()
 }
 
 // With opt_out: leave, interactive and similar jobs belong to no tenant. Their GPUs do not count as capacity,

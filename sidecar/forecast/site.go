@@ -218,7 +218,7 @@ func (s *site) shapeOf(r *cluster.Request, partitions []string, pace *pace) (int
 			x.groups |= 1 << g
 		}
 	}
-	if x.groups == 0 || r.GPUs == 0 || r.Unplaceable != "" && r.Unplaceable != cluster.Contiguous {
+	if x.groups == 0 || r.GPUs == 0 || !r.Leasable() {
 		return 0, false
 	}
 	at := slices.Index(s.shapes, x)

@@ -164,8 +164,9 @@ func (r *Rules) touch(c *cluster.Case, preempted []cluster.Preempted) {
 	case among(preempted, j) != nil:
 		p := among(preempted, j)
 		c.Control, c.ControlWhy = cluster.ObserveOnly, fmt.Sprintf("partition %s is only observed: %s", p.Partition, p.Why)
-	case !j.Requeueable && r.OptOut.NoRequeue != Override:
-		c.Control, c.Way, c.ControlWhy = cluster.NoReclaim, cluster.WayNoRequeue, "submitted with --no-requeue: never reclaimed"
+	case c.Way != "":
+		_, what := r.wayOut(j)
+		c.Control, c.ControlWhy = cluster.NoReclaim, fmt.Sprintf("%s, so it keeps its GPUs until it ends (opt_out.%s)", what, c.Way)
 	default:
 		c.Control = cluster.FullControl
 	}
@@ -205,18 +206,16 @@ func (r *Rules) leave(j *cluster.Job, tenant string) (cluster.Left, cluster.Way,
 	case j.Reservation != "" && !strings.HasPrefix(j.Reservation, cluster.ReservationPrefix):
 		return cluster.LeftReservation, "", fmt.Sprintf("uses reservation %s", j.Reservation)
 	}
-	way, what := r.wayOut(j)
-	if way == "" && !j.Requeueable && r.OptOut.NoRequeue == LeaveAlone {
-		way, what = cluster.WayNoRequeue, "was submitted with --no-requeue"
+	switch way, what := r.wayOut(j); {
+	case way == "":
+		return "", "", ""
+	case r.OptOut.Of(way) == LeaveAlone:
+		return cluster.LeftOptOut, way, fmt.Sprintf("%s, so it has no lease; its GPU time is charged to nobody (opt_out.%s)", what, way)
+	case !j.Request.Leasable() || j.Het && j.Parts == 0:
+		return cluster.LeftOptOut, way, fmt.Sprintf("%s, so it has no lease; its GPU time is charged to its tenant (opt_out.%s)", what, way)
+	default:
+		return "", way, ""
 	}
-	if way != "" {
-		who := "its tenant"
-		if r.OptOut.Of(way) == LeaveAlone {
-			who = "nobody"
-		}
-		return cluster.LeftOptOut, way, fmt.Sprintf("%s, so it has no lease; its GPU time is charged to %s (opt_out.%s)", what, who, way)
-	}
-	return "", "", ""
 }
 
 // noGPUs gives WayNoGPUs for a tenant's job in a managed partition, else "".
@@ -228,7 +227,7 @@ func (r *Rules) noGPUs(j *cluster.Job, tenant string) cluster.Way {
 	return cluster.WayNoGPUs
 }
 
-// wayOut gives the option of a job's user that excludes leases, and names it in words; "" = none.
+// wayOut gives the option by which a job's user keeps its GPUs from being reclaimed, and names it in words; "" = none.
 func (r *Rules) wayOut(j *cluster.Job) (cluster.Way, string) {
 	switch {
 	case j.Het:
@@ -239,8 +238,10 @@ func (r *Rules) wayOut(j *cluster.Job) (cluster.Way, string) {
 		return cluster.WayContiguous, "cannot be placed by fairlease: " + j.Request.Unplaceable
 	case j.Request.Unplaceable != "" && j.Request.Unplaceable != cluster.Contiguous:
 		return cluster.WayOther, "cannot be placed by fairlease: " + j.Request.Unplaceable
-	case strings.ContainsAny(j.Request.Features, "[]()*,"):
+	case j.Request.Brackets():
 		return cluster.WayOther, "cannot be placed by fairlease: constraint " + j.Request.Features
+	case !j.Requeueable && r.OptOut.NoRequeue != Override:
+		return cluster.WayNoRequeue, "was submitted with --no-requeue"
 	}
 	return "", ""
 }

@@ -29,8 +29,11 @@ func TestWhomWeMayTouch(t *testing.T) {
 		{"a shard of a GPU is held, none asked for", func(j *cluster.Job) {
 			j.Request.GPUs, j.Holds = 0, []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 1}}
 		}, nil, cluster.FullControl, ""},
-		{"interactive", func(j *cluster.Job) { j.Batch = false }, nil, cluster.Unmanaged, "interactive"},
-		{"heterogeneous", func(j *cluster.Job) { j.Het = true }, nil, cluster.Unmanaged, "heterogeneous"},
+		{"interactive", func(j *cluster.Job) { j.Batch = false }, nil, cluster.NoReclaim, "interactive"},
+		{"heterogeneous", func(j *cluster.Job) { j.Het, j.Parts = true, 2 }, nil, cluster.NoReclaim, "heterogeneous"},
+		{"another component of it", func(j *cluster.Job) { j.Het = true }, nil, cluster.Unmanaged, "heterogeneous"},
+		{"scrontab", func(j *cluster.Job) { j.Request.Unplaceable = cluster.Cron }, nil, cluster.Unmanaged, "scrontab"},
+		{"parts of GPUs", func(j *cluster.Job) { j.Request.Unplaceable = cluster.PartsOfGPUs }, nil, cluster.Unmanaged, "parts of GPUs"},
 		{"an account that is in no tree", func(j *cluster.Job) { j.Account = "unknown" }, nil, cluster.Unmanaged, `"unknown" belongs to no tenant`},
 		{"another partition", func(j *cluster.Job) { j.Partitions = []string{"cpu"} }, nil, cluster.Unmanaged, "partition cpu"},
 		{"a QOS that is not managed", func(j *cluster.Job) { j.QOS = "debug" }, func(r *Rules) { r.QOS = []string{"normal"} }, cluster.Unmanaged, "QOS debug"},
@@ -39,8 +42,8 @@ func TestWhomWeMayTouch(t *testing.T) {
 		{"an excluded QOS", func(j *cluster.Job) { j.QOS = "debug" }, func(r *Rules) { r.ExcludeQOS = []string{"debug"} }, cluster.Unmanaged, "QOS debug"},
 		{"a reservation of somebody's", func(j *cluster.Job) { j.Reservation = "course" }, nil, cluster.Unmanaged, "reservation course"},
 		{"a reservation of ours", func(j *cluster.Job) { j.Reservation = cluster.ReservationPrefix + "7_1" }, nil, cluster.FullControl, ""},
-		{"a request that we cannot place", func(j *cluster.Job) { j.Request.Unplaceable = "gpus-per-socket" }, nil, cluster.Unmanaged, "gpus-per-socket"},
-		{"a constraint that we cannot place", func(j *cluster.Job) { j.Request.Features = "[rack1|rack2]" }, nil, cluster.Unmanaged, "[rack1|rack2]"},
+		{"a request that we cannot place", func(j *cluster.Job) { j.Request.Unplaceable = "gpus-per-socket" }, nil, cluster.NoReclaim, "gpus-per-socket"},
+		{"a constraint that we cannot place", func(j *cluster.Job) { j.Request.Features = "[rack1|rack2]" }, nil, cluster.NoReclaim, "[rack1|rack2]"},
 		{"a constraint that we can", func(j *cluster.Job) { j.Request.Features = "ib&nvme|tape" }, nil, cluster.FullControl, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -70,7 +73,7 @@ func TestWhoPaysForJobsThatAreLeftAlone(t *testing.T) {
 		{"an ordinary job", func(*cluster.Job) {}, ""},
 		{"no GPUs", func(j *cluster.Job) { j.Request.GPUs = 0 }, ""},
 		{"salloc", func(j *cluster.Job) { j.Batch = false }, cluster.LeftOptOut},
-		{"a heterogeneous job", func(j *cluster.Job) { j.Het = true }, cluster.LeftOptOut},
+		{"a heterogeneous job", func(j *cluster.Job) { j.Het, j.Parts = true, 2 }, cluster.LeftOptOut},
 		{"--contiguous", func(j *cluster.Job) { j.Request.Unplaceable = "contiguous nodes" }, cluster.LeftOptOut},
 		{"--constraint with brackets", func(j *cluster.Job) { j.Request.Features = "[rack1|rack2]" }, cluster.LeftOptOut},
 		{"salloc in a reservation", func(j *cluster.Job) { j.Batch, j.Reservation = false, "course" }, cluster.LeftReservation},
@@ -86,9 +89,12 @@ func TestWhoPaysForJobsThatAreLeftAlone(t *testing.T) {
 			x.Record.Tenant = growTree(sight(noon).Accounts, 1).tenant(x.Job.Account)
 			x.Record.Uncharged = true // by the earlier setting
 			r.touch(&x, nil)
-			free := optOut == LeaveAlone && c.left == cluster.LeftOptOut
-			if x.Left != c.left || x.Record.Uncharged != free || strings.Contains(x.ControlWhy, "charged to nobody") != free {
-				t.Errorf("%s, opt_out %q: left for %q (%s), uncharged %v; want %q, %v", c.name, optOut, x.Left, x.ControlWhy, x.Record.Uncharged, c.left, free)
+			left, free := c.left, optOut == LeaveAlone && c.left == cluster.LeftOptOut
+			if left == cluster.LeftOptOut && !free { // it waits for a lease
+				left = ""
+			}
+			if x.Left != left || x.Record.Uncharged != free || strings.Contains(x.ControlWhy, "charged to nobody") != free {
+				t.Errorf("%s, opt_out %q: left for %q (%s), uncharged %v; want %q, %v", c.name, optOut, x.Left, x.ControlWhy, x.Record.Uncharged, left, free)
 			}
 		}
 	}
@@ -110,7 +116,7 @@ func TestWaysOut(t *testing.T) {
 		cluster.WayNoRequeue:  func(j *cluster.Job) { j.Requeueable = false },
 		cluster.WayContiguous: func(j *cluster.Job) { j.Request.Unplaceable = cluster.Contiguous },
 		cluster.WaySession:    func(j *cluster.Job) { j.Batch, j.Requeueable = false, false },
-		cluster.WayHet:        func(j *cluster.Job) { j.Het = true },
+		cluster.WayHet:        func(j *cluster.Job) { j.Het, j.Parts = true, 2 },
 		cluster.WayOther:      func(j *cluster.Job) { j.Request.Unplaceable = "gpus-per-socket" },
 		cluster.WayNoGPUs:     func(j *cluster.Job) { j.Request.GPUs = 0 },
 	} {
@@ -136,7 +142,7 @@ func TestWaysOut(t *testing.T) {
 			switch {
 			case (way == cluster.WayNoRequeue || way == cluster.WayContiguous) && word == Override:
 				want, control = "", cluster.FullControl
-			case way == cluster.WayNoRequeue && word != LeaveAlone:
+			case way != cluster.WayNoGPUs && word != LeaveAlone:
 				control = cluster.NoReclaim
 			}
 			if x.Way != want || x.Control != control || x.Record.Uncharged != (word == LeaveAlone) {

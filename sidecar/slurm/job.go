@@ -21,6 +21,7 @@ type record struct {
 	jobs []cluster.Job
 
 	array int64 // 0 = no array
+	het   int64 // of its first component; 0 = it is not heterogeneous
 	limit int   // the array's %limit, 0 = none
 	tasks int   // number of waiting tasks that it stands for
 	cut   bool  // Slurm truncated the list of tasks
@@ -54,9 +55,10 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		cut:    isCut(w.tasks),
 		resv:   w.resv,
 		ran:    span(w.ranBefore),
+		het:    w.het,
 	}
 	q := request(w)
-	rec.wants = q.GPUs > 0 || q.Unplaceable == partsOfGPUs
+	rec.wants = q.GPUs > 0 || q.Unplaceable == cluster.PartsOfGPUs
 	j := cluster.Job{
 		ID:            w.jobID(),
 		Record:        w.id,

@@ -61,25 +61,22 @@ func request(w *wireJob) cluster.Request {
 	q.MemoryMB = memory(w, want, q)
 	switch {
 	case cmp.Or(err1, err2, err3, err4) != nil:
-		q.Unplaceable = "a GPU request that we cannot read"
+		q.Unplaceable = cluster.Unread
 	case has(all, "shard") || has(all, "mps"):
-		q.Unplaceable = partsOfGPUs
+		q.Unplaceable = cluster.PartsOfGPUs
 	case gpus(socket) > 0:
 		q.Unplaceable = "gpus-per-socket"
 	case several:
-		q.Unplaceable = "several GPU models in one job"
+		q.Unplaceable = cluster.Several
 	case w.cron:
-		q.Unplaceable = "scrontab"
+		q.Unplaceable = cluster.Cron
 	case !q.Exclusive && len(w.shared) > 0 && w.shared[0] != "oversubscribe":
 		q.Unplaceable = "exclusive=" + strings.Join(w.shared, ",") // =user, =mcs, =topo
-	case w.contig: // the last: it can be taken away, the others cannot
+	case w.contig && q.MostNodes() != 1: // one node is contiguous. The last: it can be taken away, the others cannot
 		q.Unplaceable = cluster.Contiguous
 	}
 	return q
 }
-
-// partsOfGPUs is why a job that requests shards or mps is not placed.
-const partsOfGPUs = "parts of GPUs"
 
 func gpus(list []gres) int {
 	n := 0

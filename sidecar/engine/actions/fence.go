@@ -10,7 +10,7 @@ import (
 )
 
 // A fence is a short-lived reservation that keeps jobs without gates off GPUs that are promised to other jobs:
-// jobs of unmanaged partitions, interactive jobs, exempt jobs. No managed job is ever in a fence. Grants on its
+// jobs of unmanaged partitions, exempt jobs. No managed job is ever in a fence. Grants on its
 // nodes use the reservation of a hand-over, which may overlap a fence and covers all nodes of the job. There
 // are few fences, because Slurm searches all reservations often.
 //

@@ -124,14 +124,16 @@ func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 	return out
 }
 
-// grant opens the gate of a job on the nodes of its lease, unless the gate is open already and the job is about to
-// start.
+// grant opens the gate of a job on the nodes of its lease, or on the user's own where only Slurm can choose them, unless
+// the gate is open already and the job is about to start.
 func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluster.Action {
 	c, r := &w.Snapshot.Cases[i], &w.Records[i]
 	l := w.Leases[i]
 	if r.Basis == nil && c.Job.State == cluster.Waiting && c.Control != cluster.ObserveOnly {
 		r.Basis = cluster.BasisOf(&c.Job)
 	}
+	scatter := c.Job.Request.Unplaceable == cluster.Contiguous && c.Way != cluster.WayContiguous
+	loose := c.Job.Request.Loose() && !scatter
 	nodes := make([]string, len(l.Nodes))
 	for k := range l.Nodes {
 		nodes[k] = l.Nodes[k].Node
@@ -139,13 +141,16 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	if c.Control == cluster.ObserveOnly && r.Pinned { // its pin is being removed
 		return out
 	}
-	if c.Job.State != cluster.Waiting || !c.Job.UnsplitArray && c.Job.Eligible <= w.Now && !c.Job.Locked && hostlist.Same(c.Job.NodeList, nodes) {
+	if c.Job.State != cluster.Waiting || !c.Job.UnsplitArray && c.Job.Eligible <= w.Now && !c.Job.Locked && (loose || hostlist.Same(c.Job.NodeList, nodes)) {
 		return out
 	}
 	out, a := w.add(out, cluster.Grant, i)
 	a.Reason.Code, a.Reason.Pool, a.Reason.Need, a.Reason.Until = cluster.ReasonGranted, l.Pool, l.GPUs, l.End
 	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, w.Settings.SiteFactor, r.UserNodes
 	a.Unlock, a.Licenses = c.Job.Locked, c.Job.Licenses
+	if loose {
+		a.Nodes = nil
+	}
 	if l.Behind != 0 {
 		a.Reason.Code, a.Reason.For, a.Reason.Note, a.Reason.Need = cluster.ReasonFollows, l.Behind, nodes[0], c.Job.Request.GPUs
 		if a.SiteFactor != 0 {
@@ -155,13 +160,13 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	if r.Ran > 0 && r.UserLimit > 0 {
 		a.Limit = w.Limit(i)
 	}
-	if a.Scatter = c.Job.Request.Unplaceable == cluster.Contiguous; a.Scatter && !a.Suppressed {
+	if a.Scatter = scatter; scatter && !a.Suppressed {
 		scattered := *r.Basis // other records may share it
 		scattered.Unplaceable, r.Basis = "", &scattered
 		w.Report(cluster.Event{Kind: "contiguous_dropped", Job: r.Key, Text: fmt.Sprintf("job %s of %s loses --contiguous with its grant (opt_out.contiguous: override)", r.ID, r.Tenant)})
 	}
 	if !a.Suppressed {
-		if most := c.Job.Request.MostNodes(); most == 0 || most > len(nodes) {
+		if most := c.Job.Request.MostNodes(); !loose && (most == 0 || most > len(nodes)) {
 			r.UserMaxNodes = cmp.Or(most, -1)
 		}
 		r.Pinned, r.Gate, r.Locked = true, 0, false

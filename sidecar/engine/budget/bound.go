@@ -34,12 +34,10 @@ func Soon(b *round.Books) cluster.Span { return max(BoundFor, 2*b.Settings.Term)
 func wayOf(a *Account, i int) cluster.Way {
 	c, st, l := &a.Snapshot.Cases[i], &a.Jobs[i], a.Leases[i]
 	switch {
-	case st.Control == cluster.Unmanaged && c.Way != "":
+	case (st.Control == cluster.Unmanaged || st.Control == cluster.NoReclaim) && c.Way != "":
 		return c.Way
 	case st.Control == cluster.Unmanaged:
 		return cluster.Way(c.Left)
-	case st.Control == cluster.NoReclaim:
-		return cluster.WayNoRequeue
 	case l == nil || l.State != cluster.Active || l.Why == round.Recalled || st.Ordered(cluster.Freeze):
 		return ""
 	case st.Ordered(cluster.Exempt):

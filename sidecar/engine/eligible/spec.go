@@ -18,6 +18,9 @@ func Spec(b *round.Books, i int) place.Spec {
 		exclude = append(slices.Clone(j.Exclude), r.AvoidNodes...)
 	}
 	request, partitions := j.Request, j.Partitions
+	if request.Brackets() {
+		request.Features = ""
+	}
 	if g := b.Jobs[i].Gate; g != nil {
 		partitions = g.Partitions
 		if g.MaxNodes > 0 && (request.MaxNodes == 0 || request.MaxNodes > g.MaxNodes) {

@@ -111,7 +111,7 @@ func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.
 	switch j.State {
 	case cluster.Running, cluster.Suspended:
 		l.State, l.Start = cluster.Active, j.Start
-		l.Nodes, l.GPUs = j.Holds, j.GPUsHeld()
+		l.Nodes, l.GPUs, l.Pool = j.Holds, j.GPUsHeld(), cmp.Or(poolOf(j.Holds), l.Pool) // Slurm chose the nodes of a loose request
 		r.Failed, r.AvoidUntil, r.AvoidNodes, r.SlurmSaid = 0, 0, nil, ""
 		return l
 	case cluster.Waiting:
