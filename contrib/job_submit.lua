@@ -247,7 +247,7 @@ end
 local CRON_JOB = 2 ^ 22 -- in bitflags
 local SHARED_OK, NO_VAL16 = 1, 65534 -- of shared
 
--- The option of the job that excludes leases or reclaims, and its way in opt_out; or nil.
+-- The option by which the job keeps its GPUs until it ends, and its way in opt_out; or nil.
 local function opts_out(job)
 	if job.het_job_offset ~= nil and job.het_job_offset ~= slurm.NO_VAL then
 		return "heterogeneous components (:)", "het"
@@ -273,7 +273,7 @@ end
 
 -- True if one of the script's #SBATCH lines has the option.
 local function script_has(job, option)
-	return ("\n" .. job.script):match("\n#SBATCH%s[^\n]*%-%-" .. option .. "[=%s]") ~= nil
+	return job.script ~= nil and ("\n" .. job.script):match("\n#SBATCH%s[^\n]*%-%-" .. option .. "[=%s]") ~= nil
 end
 
 -- True if the job can save its work: it declares that, or requests a signal in its script.
@@ -372,10 +372,10 @@ function fairlease_job_submit(job, part_list, submit_uid)
 			": submit with sbatch and without it, or use another partition")
 		return slurm.ESLURM_ACCESS_DENIED
 	end
-	if option and not (way == "no_requeue" and word == "charge") then -- it has no lease
+	if option == "scrontab" or word == "leave" or way == "het" and job.het_job_offset > 0 then -- it has no lease, or its first component has it
 		return slurm.SUCCESS
 	end
-	if settings.require_checkpoint and not can_save(job, hints) then
+	if (not option or way == "no_requeue") and settings.require_checkpoint and not can_save(job, hints) then
 		local instead = settings.checkpoint_mark ~= "" and ", or say that yours can with --comment=" .. settings.checkpoint_mark or ""
 		tell("fairlease: GPU jobs here must be able to save their work and resume: submit with --signal, for example --signal=USR1@120" .. instead)
 		return slurm.ESLURM_ACCESS_DENIED
@@ -394,12 +394,11 @@ function fairlease_job_submit(job, part_list, submit_uid)
 	else
 		return slurm.SUCCESS
 	end
-	local keeps = job.requeue == 0
-	if settings.mark_requeue and not keeps then
+	if settings.mark_requeue and job.requeue ~= 0 then
 		job.requeue = 1
 	end
 	local account = job.account and "account " .. job.account or "your default account"
-	local later = keeps and "it then keeps its GPUs until it ends"
+	local later = option and "it then keeps its GPUs until it ends"
 		or "at a lease's end it may be requeued, so save your work when signalled"
 	tell("fairlease: this job waits for a GPU lease of " .. account .. "; " .. later .. "; see: fairlease explain JOBID")
 	return slurm.SUCCESS

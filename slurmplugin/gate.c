@@ -532,9 +532,9 @@ void gate_mark(const struct gate_job *j, time_t gate, char *mark, size_t size)
 	snprintf(mark, size, "fl:begin=%lld,gate=%lld", (long long)j->begin, (long long)gate);
 }
 
-void gate_explain(const struct gate_job *j, char *text, size_t size)
+void gate_explain(const struct gate_job *j, bool keeps, char *text, size_t size)
 {
-	const char *then = j->no_requeue ? "it then keeps its GPUs until it ends"
+	const char *then = keeps ? "it then keeps its GPUs until it ends"
 					 : "at a lease's end it may be requeued, so save your work when signalled";
 
 	snprintf(text, size, "fairlease: this job waits for a GPU lease of %s%.64s; %s; see: fairlease explain JOBID",

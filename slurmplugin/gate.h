@@ -91,7 +91,7 @@ bool gate_wants_gpu(const char *tres, bool shards);
  */
 bool gate_concerns(const struct gate_settings *s, const struct gate_job *j, char *partition, size_t size);
 
-/* The option of the job that excludes leases; NULL: none, so the job should be gated. */
+/* The option by which the job keeps its GPUs until it ends, and its way; NULL: none. */
 const char *gate_opts_out(const struct gate_job *j, enum gate_way *way);
 
 /* True if the job asks for no GPUs and is refused for that; then it stores the managed partition. */
@@ -130,7 +130,7 @@ time_t gate_begin(const struct gate_settings *s, const struct gate_job *j, time_
 void gate_mark(const struct gate_job *j, time_t gate, char *mark, size_t size);
 
 /* Stores the message to the user, at submission or at a refusal, in text. */
-void gate_explain(const struct gate_job *j, char *text, size_t size);
+void gate_explain(const struct gate_job *j, bool keeps, char *text, size_t size);
 void gate_refusal(const struct gate_settings *s, char *text, size_t size);
 void gate_no_gpus_refusal(const char *partition, char *text, size_t size);
 void gate_opt_out_refusal(const char *option, const char *partition, char *text, size_t size);

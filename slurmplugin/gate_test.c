@@ -360,12 +360,11 @@ static void users_are_told(void)
 	struct gate_job j = batch();
 	char text[GATE_TEXT];
 
-	gate_explain(&j, text, sizeof(text));
+	gate_explain(&j, false, text, sizeof(text));
 	EXPECT(!strcmp(text, "fairlease: this job waits for a GPU lease of account nlp; at a lease's end it may be requeued, so save your work when "
 			     "signalled; see: fairlease explain JOBID"));
 	j.account = NULL;
-	j.no_requeue = true;
-	gate_explain(&j, text, sizeof(text));
+	gate_explain(&j, true, text, sizeof(text));
 	EXPECT(!strcmp(text, "fairlease: this job waits for a GPU lease of your default account; it then keeps its GPUs until it ends; see: fairlease explain JOBID"));
 
 	gate_opt_out_refusal("--contiguous", "gpu", text, sizeof(text));

@@ -241,9 +241,9 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 		tell(err_msg, text);
 		return ESLURM_ACCESS_DENIED;
 	}
-	if (option && !(way == GATE_NO_REQUEUE && word == GATE_CHARGE)) /* it has no lease */
+	if (job.cron || (option && word == GATE_LEAVE) || (job.het && d->het_job_offset > 0)) /* it has no lease, or its first component has it */
 		return SLURM_SUCCESS;
-	if (gate_refuses(&settings, &job)) {
+	if ((!option || way == GATE_NO_REQUEUE) && gate_refuses(&settings, &job)) {
 		gate_refusal(&settings, text, sizeof(text));
 		tell(err_msg, text);
 		return ESLURM_ACCESS_DENIED;
@@ -264,7 +264,7 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 	}
 	if (settings.mark_requeue && !job.no_requeue)
 		d->requeue = 1;
-	gate_explain(&job, text, sizeof(text));
+	gate_explain(&job, option != NULL, text, sizeof(text));
 	tell(err_msg, text);
 	return SLURM_SUCCESS;
 }

@@ -96,13 +96,19 @@ var gateCases = []gateCase{
 	{name: "heartbeat from the future", age: -time.Hour, args: "--gres=gpu:1"},
 	{name: "no heartbeat", silent: true, args: "--gres=gpu:1"},
 	{name: "other partition's heartbeat", args: "-p other --gres=gpu:1"},
-	{name: "interactive", script: "-", command: "salloc --no-shell", args: "--gres=gpu:1"},
-	{name: "srun", script: "-", command: "srun", args: "--gres=gpu:1 true"},
-	{name: "heterogeneous", args: "--gres=gpu:1 : --gres=gpu:1"},
-	{name: "per socket", args: "--gpus-per-socket=1 --sockets-per-node=1"},
-	{name: "contiguous", args: "--contiguous --gres=gpu:1"},
-	{name: "exclusive for a user", args: "--exclusive=user --gres=gpu:1"},
+	{name: "interactive", script: "-", command: untilItWaits + "salloc --no-shell", args: "--gres=gpu:1", gated: true, says: "keeps its GPUs until it ends"},
+	{name: "srun", script: "-", command: untilItWaits + "srun", args: "--gres=gpu:1 true", gated: true, says: "keeps its GPUs until it ends"},
+	{name: "heterogeneous", args: "--gres=gpu:1 : --gres=gpu:1", gated: true},
+	{name: "per socket", args: "--gpus-per-socket=1 --sockets-per-node=1", gated: true},
+	{name: "contiguous", args: "--contiguous --gres=gpu:1", gated: true, says: "keeps its GPUs until it ends"},
+	{name: "exclusive for a user", args: "--exclusive=user --gres=gpu:1", gated: true},
 }
+
+// untilItWaits runs a command that stays until its job starts, and kills it once the job waits. The job goes on waiting.
+const (
+	untilItWaits = "wait-for "
+	waitFor      = `said=$(mktemp); "$@" 2>$said & until grep -q "waiting for resources" $said; do kill -0 $! || break; sleep 0.1; done; kill -9 $!; cat $said >&2; rm $said`
+)
 
 // TestPlugin runs the same tests against both twins on both versions of Slurm, all four side by side.
 func TestPlugin(t *testing.T) {
@@ -194,7 +200,11 @@ func (g gateCase) run(t *testing.T, c *testcluster.Cluster, license string) {
 		text = ""
 	}
 	own, isAlone := strings.CutPrefix(g.licence, alone)
+	command, waits := strings.CutPrefix(command, untilItWaits)
 	argv := append(strings.Fields(command), strings.Fields(g.args)...)
+	if waits {
+		argv = append([]string{"sh", "-c", waitFor, "sh"}, argv...)
+	}
 	if own != "" {
 		argv = append(argv, "--licenses="+own)
 	}
