@@ -52,10 +52,18 @@ type Reservation struct {
 	Start    Instant  `json:"start"`
 	End      Instant  `json:"end"`
 	Flags    []string `json:"flags,omitempty"`
+	// Parts are some CPUs of nodes, by node, for nodes that it does not keep as a whole.
+	Parts []ReservedPart `json:"parts,omitempty"`
 	// Licenses are the licences that it keeps, in Slurm's syntax.
 	Licenses string `json:"licenses,omitempty"`
 	// Ours is true for reservations that fairlease made, as their names show.
 	Ours bool `json:"ours,omitempty"`
+}
+
+// ReservedPart is the CPUs of a node that a reservation keeps for its jobs.
+type ReservedPart struct {
+	Node string `json:"node"`
+	CPUs int    `json:"cpus"`
 }
 
 // Account is one line of Slurm's account tree.

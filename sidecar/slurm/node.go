@@ -228,7 +228,8 @@ const forever = cluster.Instant(lastSecond) * 1000
 
 func (r *reader) reservation() cluster.Reservation {
 	var v cluster.Reservation
-	var nodes string
+	var nodes, tres string
+	var cores int
 	v.End = forever // default
 	r.object(func(name string) {
 		switch name {
@@ -242,6 +243,12 @@ func (r *reader) reservation() cluster.Reservation {
 			v.Users = r.list()
 		case "licenses":
 			v.Licenses = r.text()
+		case "tres":
+			tres = r.text()
+		case "core_count":
+			cores = r.count()
+		case "core_specializations":
+			v.Parts = r.reservedCores()
 		case "start_time":
 			v.Start = instant(r.seconds())
 		case "end_time":
@@ -257,6 +264,7 @@ func (r *reader) reservation() cluster.Reservation {
 	var err error
 	v.Nodes, err = hostlist.Expand(nodes)
 	slices.Sort(v.Nodes)
+	v.Parts = reservedParts(v.Parts, parseTres(tres), cores)
 	if v.Ours = strings.HasPrefix(v.Name, cluster.ReservationPrefix); v.Ours {
 		v.Licenses = "" // those of gates are counted apart
 	}
@@ -264,6 +272,44 @@ func (r *reader) reservation() cluster.Reservation {
 		r.junk = "a reservation without name or with senseless nodes"
 	}
 	return v
+}
+
+// reservedCores reads the cores that a reservation keeps on nodes, with their number as CPUs. Cores that make no sense are left
+// out: then it keeps the whole node.
+func (r *reader) reservedCores() []cluster.ReservedPart {
+	var out []cluster.ReservedPart
+	r.array(func() {
+		var p cluster.ReservedPart
+		var cores string
+		r.object(func(name string) {
+			switch name {
+			case "node":
+				p.Node = r.text()
+			case "core":
+				cores = r.text()
+			default:
+				r.skip()
+			}
+		})
+		if _, n, err := numberRanges(cores, 0); err == nil && p.Node != "" {
+			p.CPUs = bounded(n, mostThings)
+			out = append(out, p)
+		}
+	})
+	return out
+}
+
+// reservedParts gives the CPUs of reserved cores, sorted: a core has as many as all reserved CPUs by all reserved cores. Slurm reserves
+// all cores that GPUs of a reservation could need, and a reservation with GPUs counts as one of whole nodes.
+func reservedParts(list []cluster.ReservedPart, all tres, cores int) []cluster.ReservedPart {
+	if all.gpus > 0 || cores <= 0 || all.cpus < cores {
+		return nil
+	}
+	for i := range list {
+		list[i].CPUs = int(product(int64(list[i].CPUs), int64((all.cpus+cores-1)/cores), mostThings))
+	}
+	byName(list, func(p cluster.ReservedPart) string { return p.Node })
+	return list
 }
 
 // association is a line of slurmdbd's tree. Lines with a user are not accounts.

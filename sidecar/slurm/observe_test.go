@@ -572,6 +572,27 @@ func TestPartitionRules(t *testing.T) {
 	}
 }
 
+// A reservation of cores keeps their CPUs of its nodes. One with GPUs, and one of whole nodes, keep the nodes.
+func TestReservedParts(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       []cluster.ReservedPart
+	}{
+		{"cores", `"core_count":4,"tres":"cpu=4","core_specializations":[{"node":"v1","core":"0-3"}]`, []cluster.ReservedPart{{Node: "v1", CPUs: 4}}},
+		{"cores with two threads, on two nodes", `"core_count":5,"tres":"cpu=10","core_specializations":[{"node":"v2","core":"0,2"},{"node":"v1","core":"1-3"}]`,
+			[]cluster.ReservedPart{{Node: "v1", CPUs: 6}, {Node: "v2", CPUs: 4}}},
+		{"GPUs", `"core_count":16,"tres":"cpu=16,gres/gpu=2","core_specializations":[{"node":"v1","core":"0-15"}]`, nil},
+		{"nodes", `"core_count":16,"tres":"cpu=16","core_specializations":[]`, nil},
+		{"unreadable", `"core_count":16,"tres":"cpu=16","core_specializations":[{"node":"v1","core":"x"}]`, []cluster.ReservedPart{}},
+		{"older", `"core_count":16`, nil},
+	} {
+		r := newReader(strings.NewReader(`{"name":"r","node_list":"v[1-2]",` + c.text + `}`))
+		if got := r.reservation(); len(got.Parts)+len(c.want) > 0 && !slices.Equal(got.Parts, c.want) || r.junk != "" || r.err != nil {
+			t.Errorf("%s: %+v, want %+v; %s, %v", c.name, got.Parts, c.want, r.junk, r.err)
+		}
+	}
+}
+
 // Both API versions write the limits of associations and QOS alike.
 func TestLimits(t *testing.T) {
 	const (

@@ -262,6 +262,26 @@ func TestReservationsThatAreNotNamed(t *testing.T) {
 	r.until("all jobs run", time.Minute, func() bool { return r.runs(jobs) == 8 })
 }
 
+// A reservation of cores leaves the others' GPUs and cores of its nodes to them, and one of licences alone all of them.
+func TestReservedCores(t *testing.T) {
+	onBoth(t, testcluster.Options{ExtraConf: "Licenses=matlab:2\n", Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}}, func(t *testing.T, r *rig) {
+		r.run([][]string{{"scontrol", "create", "reservation", "ReservationName=cores", "StartTime=now", "Duration=120", "Users=bob", "Nodes=v1", "CoreCnt=8"},
+			{"scontrol", "create", "reservation", "ReservationName=lic", "StartTime=now", "Duration=120", "Users=bob", "Licenses=matlab:2", "Flags=ANY_NODES"}})
+		r.govern()
+		var jobs []string
+		for range 8 {
+			jobs = append(jobs, r.submit("alice", sleeps(600), "--gres=gpu:1", "-N", "1", "-c", "4"))
+		}
+		r.until("four jobs run on one node, two on the other", time.Minute, func() bool { return r.runs(jobs) == 6 })
+		r.goesOn(20, time.Minute)
+		if n := r.count(cluster.RevokeGrant, ""); n > 0 || r.runs(jobs) != 6 {
+			t.Errorf("%d grants did not start, %d jobs run; want 0 and 6", n, r.runs(jobs))
+		}
+		r.run([][]string{{"scontrol", "delete", "ReservationName=cores"}})
+		r.until("all jobs run", time.Minute, func() bool { return r.runs(jobs) == 8 })
+	})
+}
+
 // runs counts the jobs that run.
 func (r *rig) runs(ids []string) int {
 	n := 0

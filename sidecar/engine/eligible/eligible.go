@@ -187,7 +187,7 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 func (f *Nodes) reservationsAhead() string {
 	var names []string
 	for i := range f.Snapshot.Reservations {
-		if r := &f.Snapshot.Reservations[i]; !r.Ours && r.End > f.Now {
+		if r := &f.Snapshot.Reservations[i]; !r.Ours && r.End > f.Now && len(r.Nodes) > 0 {
 			names = append(names, r.Name)
 		}
 	}

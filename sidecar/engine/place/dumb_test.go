@@ -125,11 +125,18 @@ func (d *dumb) admits(n *dumbNode, s *Spec, gpus int, end cluster.Instant) bool 
 			return false
 		}
 	}
+	kept := 0
 	for _, w := range n.windows {
 		mine := in(w.Flags, "MAGNETIC") && w.Start <= d.now && in(w.Accounts, s.Account)
 		if w.End > d.now && !mine && (w.Start <= d.now || s.Limit == 0 || d.now.Add(s.Limit) > w.Start) {
-			return false
+			if len(w.Parts) == 0 || r.Exclusive {
+				return false
+			}
+			kept += w.Parts[0].CPUs
 		}
+	}
+	if kept > 0 && n.cpus-kept < max(cpus, 1) {
+		return false
 	}
 	return n.claimed == 0 || end <= n.claimed || s.Limit > 0 && d.now.Add(s.Limit) <= n.claimed
 }
@@ -196,12 +203,15 @@ func newSmall(t *rapid.T) *small {
 
 func (s *small) reservations() []cluster.Reservation {
 	var out []cluster.Reservation
-	for range rapid.IntRange(0, 1).Draw(s.T, "reservations") {
+	for range rapid.IntRange(0, 2).Draw(s.T, "reservations") {
 		n := &s.d.nodes[rapid.IntRange(0, len(s.d.nodes)-1).Draw(s.T, "reserved")]
 		r := cluster.Reservation{Name: "maint", Nodes: []string{n.Name}, Start: noon.Add(cluster.Span(rapid.IntRange(-1, 2).Draw(s.T, "start")) * cluster.Hour)}
 		r.End = r.Start.Add(rapid.SampledFrom([]cluster.Span{cluster.Minute, 10 * cluster.Hour}).Draw(s.T, "for"))
 		r.Accounts = rapid.SampledFrom([][]string{nil, {"mine"}}).Draw(s.T, "accounts")
 		r.Flags = rapid.SampledFrom([][]string{nil, {"FLEX", "MAGNETIC"}}).Draw(s.T, "flags")
+		if n := rapid.IntRange(0, 5).Draw(s.T, "part"); n > 0 {
+			r.Parts = []cluster.ReservedPart{{Node: r.Nodes[0], CPUs: n}}
+		}
 		n.windows = append(n.windows, r)
 		out = append(out, r)
 	}

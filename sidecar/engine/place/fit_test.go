@@ -178,6 +178,11 @@ func magnetic(change func(*cluster.Reservation)) func(*cluster.Reservation) {
 }
 
 // "Slurm does not start a job whose time limit runs into a coming reservation."
+// keeps is some CPUs of a node.
+func keeps(node string, cpus int) []cluster.ReservedPart {
+	return []cluster.ReservedPart{{Node: node, CPUs: cpus}}
+}
+
 func TestAReservationAhead(t *testing.T) {
 	maint := cluster.Reservation{Name: "maint", Nodes: []string{"n1"}, Start: noon.Add(cluster.Hour), End: noon.Add(5 * cluster.Hour)}
 	for _, c := range []struct {
@@ -203,6 +208,11 @@ func TestAReservationAhead(t *testing.T) {
 		{"magnetic, for all but the job's account", magnetic(func(r *cluster.Reservation) { r.Accounts = []string{"-nlp"} }), cluster.Hour, "none"},
 		{"magnetic, for all but another account", magnetic(func(r *cluster.Reservation) { r.Accounts = []string{"-vision"} }), cluster.Hour, "n1:4"},
 		{"magnetic, for a group", magnetic(nil), cluster.Hour, "none"},
+		{"of some CPUs, but not too many", func(r *cluster.Reservation) { r.Start, r.Parts = noon, keeps("n1", 12) }, 0, "n1:4"},
+		{"of too many CPUs", func(r *cluster.Reservation) { r.Start, r.Parts = noon, keeps("n1", 13) }, 0, "none"},
+		{"of too many CPUs, and to come", func(r *cluster.Reservation) { r.Parts = keeps("n1", 13) }, cluster.Hour, "n1:4"},
+		{"of some CPUs of another node", func(r *cluster.Reservation) { r.Start, r.Parts = noon, keeps("n2", 1) }, 0, "none"},
+		{"of licences", func(r *cluster.Reservation) { r.Start, r.Nodes, r.Licenses = noon, nil, "matlab:2" }, 0, "n1:4"},
 		{"for others", func(r *cluster.Reservation) { r.Users = []string{"bob"} }, 0, "none"},
 		{"ours, of a hand-over", func(r *cluster.Reservation) { r.Ours = true }, 0, "n1:4"},
 	} {
@@ -212,7 +222,7 @@ func TestAReservationAhead(t *testing.T) {
 		}
 		b := New(models, []cluster.Node{room("n1", "v100", 4)}, []cluster.Reservation{r}, noon)
 		s := gang(4)
-		s.Account, s.User, s.Limit = "nlp", "alice", c.limit
+		s.Account, s.User, s.Limit, s.Request.CPUs = "nlp", "alice", c.limit, 4
 		wants(t, c.name, b.find(s, v100), c.want)
 	}
 }

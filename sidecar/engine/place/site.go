@@ -55,6 +55,7 @@ type window struct {
 	flex       bool // they may run on after its end
 	accounts   []string
 	users      []string
+	cpus       int // that it keeps; 0 = the whole node
 }
 
 // manyShapes is the maximum number of shapes with which a site is reused.
@@ -164,6 +165,10 @@ func (t *Site) reserve(r *cluster.Reservation) {
 	w := window{start: r.Start, end: r.End, magnetic: slices.Contains(r.Flags, cluster.Magnetic), flex: slices.Contains(r.Flags, "FLEX"), accounts: r.Accounts, users: r.Users}
 	for _, name := range r.Nodes {
 		if i := t.nodeAt(name); i >= 0 {
+			w.cpus = 0
+			if at, part := slices.BinarySearchFunc(r.Parts, name, func(p cluster.ReservedPart, name string) int { return strings.Compare(p.Node, name) }); part {
+				w.cpus = r.Parts[at].CPUs
+			}
 			t.machines[i].windows = append(t.machines[i].windows, w)
 			t.limits, t.reserved = true, true
 		}
