@@ -193,7 +193,7 @@ func TestNone(t *testing.T) {
 	q.Known[5] = cluster.Hour
 	f := w.forecast(t, q)
 	for key, why := range map[cluster.JobKey]string{1: "it waits for something else than GPUs: held", 3: "no node in use can serve it", 4: "fairlease leaves it alone", 5: "", 6: "an administrator has frozen it",
-		7: "Slurm's rules do not let it start: account a is at GrpTRES=gres/gpu=1; 1 in use"} {
+		7: "not before jobs of account a end, or its limit changes: account a is at GrpTRES=gres/gpu=1; 1 in use"} {
 		if f[key].Why != why {
 			t.Errorf("job %d: %q, want %q", key, f[key].Why, why)
 		}

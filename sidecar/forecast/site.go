@@ -293,7 +293,7 @@ func (s *site) addJobs(snap *cluster.Snapshot, plan *cluster.Plan, h *history) m
 			continue
 		}
 		if rule := forbidden[r.Key]; rule != "" {
-			none[r.Key] = "Slurm's rules do not let it start: " + rule
+			none[r.Key] = notBefore(rule)
 			continue
 		}
 		var p *pace

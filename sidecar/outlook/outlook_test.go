@@ -275,6 +275,35 @@ func TestSubmissions(t *testing.T) {
 		_, err := Submit(t.Context(), q, &s)
 		says(t, words, err, words)
 	}
+	// A job that Slurm's rules do not let start has no start time: it names the rule, its numbers, and who can change it.
+	gpus := func(n int64) []cluster.Cap { return []cluster.Cap{{Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: n}} }
+	for _, x := range []struct {
+		rules  cluster.Admission
+		tenant string
+		why    string
+	}{
+		{cluster.Admission{Limits: cluster.Limits{Associations: []cluster.Association{{Account: "bio", Caps: gpus(4)}}}}, "bio",
+			"not before the limit of account bio changes: account bio has GrpTRES=gres/gpu=4, less than the job asks for; an administrator can change it (sacctmgr)"},
+		{cluster.Admission{Limits: cluster.Limits{Associations: []cluster.Association{{Account: "nlp", Caps: gpus(16)}}}}, "nlp",
+			"not before jobs of account nlp end, or its limit changes: account nlp is at GrpTRES=gres/gpu=16; 16 in use; an administrator can change it (sacctmgr)"},
+		{cluster.Admission{Partitions: []cluster.Partition{{Name: "gpu", Up: true, MaxTime: 30 * cluster.Minute}}}, "bio",
+			"not before the rules of partition gpu change: partition gpu has MaxTime=00:30:00; an administrator can change it (scontrol update partition)"},
+		{cluster.Admission{Limits: cluster.Limits{Associations: []cluster.Association{{Account: "bio", Caps: gpus(4)}}}}, "nlp", ""},
+	} {
+		ruled := site()
+		for i := range ruled.Snapshot.Cases {
+			ruled.Snapshot.Cases[i].Job.Account = ruled.Snapshot.Cases[i].Record.Tenant
+		}
+		ruled.Snapshot.Admission = &x.rules
+		choices, err := Submit(t.Context(), ruled, &Submission{8, cluster.Hour, x.tenant, "v100"})
+		if err != nil || len(choices) != 1 || choices[0].Why != x.why || (choices[0].StartP50 == nil) != (x.why != "") {
+			t.Errorf("%+v, %v, want %q", choices, err, x.why)
+		}
+		out.Reset()
+		if err := WriteSubmission(&view.Page{Out: &out, Now: q.Snapshot.Now}, &Submission{GPUs: 8, Runs: cluster.Hour, Model: "v100"}, choices); err != nil || x.why != "" && !strings.Contains(out.String(), "v100         "+x.why) {
+			t.Errorf("%v\n%s", err, &out)
+		}
+	}
 	none, err := Submit(t.Context(), q, &Submission{17, cluster.Hour, "bio", ""}) // more than one model has
 	if err != nil || len(none) != 1 || none[0].StartP50 != nil {
 		t.Errorf("%+v, %v", none, err)

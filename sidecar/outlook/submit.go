@@ -74,7 +74,7 @@ func Submit(ctx context.Context, q *forecast.Question, s *Submission) ([]Choice,
 	}
 	var out []Choice
 	for _, model := range models {
-		with := with(q, s, model)
+		with := forecast.Admit(with(q, s, model), q.Snapshot.NextKey)
 		f, err := Make(ctx, with)
 		if err != nil {
 			return nil, err
@@ -107,7 +107,7 @@ func modelsOf(s *cluster.Snapshot, gpus int) (out []string) {
 	return out
 }
 
-// with adds the job to a question.
+// with adds the job to a question, as one of the tenant's own account, with the run time as its time limit.
 func with(q *forecast.Question, s *Submission, model string) *forecast.Question {
 	out, snap := *q, *q.Snapshot
 	var partitions []string
@@ -117,10 +117,11 @@ func with(q *forecast.Question, s *Submission, model string) *forecast.Question 
 	slices.Sort(partitions)
 	c := cluster.Case{Control: cluster.FullControl,
 		Job: cluster.Job{State: cluster.Waiting, Partitions: slices.Compact(partitions), Batch: true, Requeueable: true,
-			Submit: snap.Now, Request: cluster.Request{GPUs: s.GPUs, Model: model}},
+			Account: s.Tenant, Limit: s.Runs, Submit: snap.Now, Request: cluster.Request{GPUs: s.GPUs, Model: model}},
 		Record: cluster.Record{Key: snap.NextKey, Tenant: s.Tenant, First: snap.Now}}
-	snap.Cases = append(slices.Clone(snap.Cases), c)
-	out.Snapshot, out.Known = &snap, map[cluster.JobKey]cluster.Span{snap.NextKey: s.Runs}
+	out.Known = map[cluster.JobKey]cluster.Span{snap.NextKey: s.Runs}
+	snap.Cases, snap.NextKey = append(slices.Clone(snap.Cases), c), snap.NextKey+1
+	out.Snapshot = &snap
 	maps.Copy(out.Known, q.Known)
 	return &out
 }

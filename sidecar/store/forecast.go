@@ -252,3 +252,6 @@ func (s *Store) outcomes(ctx context.Context, since, now cluster.Instant) ([]for
 	}
 	return out, rows.Err()
 }
+
+// Forbidden tells whether there is none because Slurm's rules do not let the job start; Why then begins with "not before".
+func (f *Forecast) Forbidden() bool { return strings.HasPrefix(f.Why, forecast.Never) }

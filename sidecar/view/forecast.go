@@ -57,7 +57,10 @@ func (p *Page) starts(f *store.Forecast) string {
 }
 
 func (p *Page) ends(f *store.Forecast) string {
-	if f.Why != "" {
+	switch {
+	case f.Forbidden():
+		return f.Why
+	case f.Why != "":
 		return "none: " + f.Why
 	}
 	return p.quantiles("ends", f.EndP10, f.EndP50, f.EndP90, f.Horizon)

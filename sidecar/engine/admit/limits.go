@@ -71,7 +71,7 @@ func (b *Book) limit(d *door, k key) {
 	if user == nil {
 		user = b.association(k.account, k.user, "")
 	}
-	if user != nil {
+	if user != nil && k.user != "" { // else it is the account's
 		for _, c := range user.Caps {
 			b.add(d, "user "+k.user+" in account "+k.account, c, !decided[[2]string{c.Rule, c.TRES}])
 		}
