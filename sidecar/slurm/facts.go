@@ -67,7 +67,7 @@ const (
 	ConfPlugStack         = "PlugStackConfig"
 	ConfPluginDir         = "PluginDir"
 	confBoot              = "BOOT_TIME"
-	confEnforce           = "AccountingStorageEnforce"
+	ConfEnforce           = "AccountingStorageEnforce"
 )
 
 // Facts queries Slurm. Missing information is reported in the Facts; an error means that

@@ -14,9 +14,9 @@ import (
 // Limits of associations and QOS come from slurmdbd, in the same form from both API ages. Their use is counted from
 // the jobs.
 
-// enforcesLimits tells whether Slurm holds jobs to limits at all (AccountingStorageEnforce).
-func enforcesLimits(conf map[string]string) bool {
-	for word := range strings.SplitSeq(strings.ToLower(conf[confEnforce]), ",") {
+// EnforcesLimits tells whether Slurm, with that configuration, holds jobs to limits at all (AccountingStorageEnforce).
+func EnforcesLimits(conf map[string]string) bool {
+	for word := range strings.SplitSeq(strings.ToLower(conf[ConfEnforce]), ",") {
 		switch strings.TrimSpace(word) {
 		case "limits", "safe", "all":
 			return true

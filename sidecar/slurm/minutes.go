@@ -13,7 +13,7 @@ import (
 
 // enforcesSafe tells whether Slurm starts only jobs whose whole time limit is left of limits on minutes.
 func enforcesSafe(conf map[string]string) bool {
-	for word := range strings.SplitSeq(strings.ToLower(conf[confEnforce]), ",") {
+	for word := range strings.SplitSeq(strings.ToLower(conf[ConfEnforce]), ",") {
 		if word = strings.TrimSpace(word); word == "safe" || word == "all" {
 			return true
 		}

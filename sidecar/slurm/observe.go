@@ -199,7 +199,7 @@ func (c *Client) lookConf(ctx context.Context) (map[string]string, error) {
 		return nil, err
 	}
 	s.confDue, s.minJobAge, s.plansLicenses = 0, minJobAge(conf), PlansLicenses(conf)
-	s.configured, s.enforces, s.safe = true, enforcesLimits(conf), enforcesSafe(conf)
+	s.configured, s.enforces, s.safe = true, EnforcesLimits(conf), enforcesSafe(conf)
 	s.preempts(conf)
 	return conf, nil
 }

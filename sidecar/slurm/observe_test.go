@@ -656,7 +656,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("a QOS: %s; %s; %v", d, r.junk, r.err)
 	}
 	for conf, want := range map[string]bool{"associations,limits,qos": true, "associations,limits,qos,safe": true, "all": true, "associations": false, "qos": false, "": false, "(null)": false} {
-		if got := enforcesLimits(map[string]string{"AccountingStorageEnforce": conf}); got != want {
+		if got := EnforcesLimits(map[string]string{"AccountingStorageEnforce": conf}); got != want {
 			t.Errorf("AccountingStorageEnforce=%s: limits hold: %v", conf, got)
 		}
 	}
