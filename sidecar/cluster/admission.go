@@ -27,16 +27,20 @@ type Rules struct {
 	DenyAccounts  []string `json:"deny_accounts,omitempty"`
 	AllowQOS      []string `json:"allow_qos,omitempty"`
 	DenyQOS       []string `json:"deny_qos,omitempty"`
-	MinNodes      int      `json:"min_nodes,omitempty"`        // of a job
-	MaxNodes      int      `json:"max_nodes,omitempty"`        // of a job; 0 = no limit
-	CPUsPerNode   int      `json:"max_cpus_node,omitempty"`    // of all its jobs on a node; 0 = no limit
-	QOS           string   `json:"qos,omitempty"`              // the limits of this QOS hold for its jobs, too
-	NamedOnly     bool     `json:"reservation_only,omitempty"` // it is for jobs that name a reservation
+	// AllowGroups are the groups that may use it; empty = all. Outside are the users of waiting jobs that are known to be in none
+	// of them, sorted.
+	AllowGroups []string `json:"allow_groups,omitempty"`
+	Outside     []string `json:"outside,omitempty"`
+	MinNodes    int      `json:"min_nodes,omitempty"`        // of a job
+	MaxNodes    int      `json:"max_nodes,omitempty"`        // of a job; 0 = no limit
+	CPUsPerNode int      `json:"max_cpus_node,omitempty"`    // of all its jobs on a node; 0 = no limit
+	QOS         string   `json:"qos,omitempty"`              // the limits of this QOS hold for its jobs, too
+	NamedOnly   bool     `json:"reservation_only,omitempty"` // it is for jobs that name a reservation
 }
 
 // None tells whether there is no rule.
 func (r *Rules) None() bool {
-	return r.Closed == "" && len(r.AllowAccounts)+len(r.DenyAccounts)+len(r.AllowQOS)+len(r.DenyQOS)+r.MinNodes+r.MaxNodes+r.CPUsPerNode == 0 && r.QOS == "" && !r.NamedOnly
+	return r.Closed == "" && len(r.AllowAccounts)+len(r.DenyAccounts)+len(r.AllowQOS)+len(r.DenyQOS)+len(r.AllowGroups)+r.MinNodes+r.MaxNodes+r.CPUsPerNode == 0 && r.QOS == "" && !r.NamedOnly
 }
 
 // Admit makes the admission rules of a round; nil = there are none. partitions and accounts are by name, as observed.

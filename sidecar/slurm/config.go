@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"cmp"
+	"context"
 	"time"
 )
 
@@ -38,6 +39,10 @@ type Config struct {
 	// neither set nor read nor restored.
 	SiteFactor int64
 
+	// groupsOf and groupExists ask for the groups of users, and are replaced in tests.
+	groupsOf    func(ctx context.Context, user string, uid uint32) (names []string, known bool)
+	groupExists func(ctx context.Context, name string) bool
+
 	// Now is the clock (time.Now).
 	Now func() time.Time
 	// Called is told of every request: its kind ("get_jobs", "post_job", "scontrol_update"), its duration, and its error; nil =
@@ -67,6 +72,9 @@ func (c Config) withDefaults() Config {
 	c.ArrayCap = cmp.Or(c.ArrayCap, 1000)
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.groupsOf == nil {
+		c.groupsOf, c.groupExists = hostGroups, hostHasGroup
 	}
 	if c.Called == nil {
 		c.Called = func(string, time.Duration, error) {}

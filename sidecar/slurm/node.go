@@ -152,6 +152,8 @@ func (r *reader) partition() cluster.Partition {
 			})
 		case "accounts":
 			p.Rules.AllowAccounts, p.Rules.DenyAccounts = r.allowed()
+		case "groups":
+			p.Rules.AllowGroups, _ = r.allowed()
 		case "qos":
 			r.object(func(name string) {
 				switch name {

@@ -47,11 +47,15 @@ type seen struct {
 	minJobAge cluster.Span // 0 = unknown
 	// plansLicenses is PlansLicenses of Slurm's configuration.
 	plansLicenses bool
-	configured    bool            // Slurm's configuration has been read
-	enforces      bool            // Slurm holds jobs to limits
-	safe          bool            // and to their whole time limits
-	asked         []string        // names of the licences that waiting jobs ask for, sorted
-	confDue       cluster.Instant // next try to read the configuration, after a failure; 0 = none
+	members       map[string]membership // by user
+	groups        map[string]bool       // whether this host knows them
+	groupsDue     cluster.Instant       // when both are asked for again
+
+	configured bool            // Slurm's configuration has been read
+	enforces   bool            // Slurm holds jobs to limits
+	safe       bool            // and to their whole time limits
+	asked      []string        // names of the licences that waiting jobs ask for, sorted
+	confDue    cluster.Instant // next try to read the configuration, after a failure; 0 = none
 
 	factors  map[int64]int64 // site factors of others, by record
 	factored map[int64]bool  // records whose site factor was queried
@@ -155,6 +159,7 @@ func (c *Client) look(ctx context.Context) (now cluster.Instant, err error) {
 	if err := c.lookLicenses(ctx); err != nil {
 		return 0, err
 	}
+	c.lookGroups(ctx, now)
 	return now, c.lookAccounts(ctx, now)
 }
 

@@ -553,10 +553,10 @@ func TestPartitionRules(t *testing.T) {
 		want       cluster.Partition
 	}{
 		{"all", `{"name":"gpu","nodes":{"configured":"v[1-2]"},"accounts":{"allowed":"vision,nlp","deny":""},"qos":{"allowed":"","deny":"scavenger","assigned":"pq"},` +
-			`"groups":{"allowed":""},"maximums":{"cpus_per_node":{"set":true,"infinite":false,"number":12},"nodes":{"set":true,"infinite":false,"number":2},` +
+			`"groups":{"allowed":"staff,hpc"},"maximums":{"cpus_per_node":{"set":true,"infinite":false,"number":12},"nodes":{"set":true,"infinite":false,"number":2},` +
 			`"time":{"set":true,"infinite":false,"number":120}},"minimums":{"nodes":1},"partition":{"state":["UP"]},"flags":["DEFAULT"]}`,
 			cluster.Partition{Name: "gpu", Nodes: []string{"v1", "v2"}, Default: true, Up: true, MaxTime: 2 * cluster.Hour,
-				Rules: cluster.Rules{AllowAccounts: []string{"nlp", "vision"}, DenyQOS: []string{"scavenger"}, MinNodes: 1, MaxNodes: 2, CPUsPerNode: 12, QOS: "pq"}}},
+				Rules: cluster.Rules{AllowAccounts: []string{"nlp", "vision"}, DenyQOS: []string{"scavenger"}, AllowGroups: []string{"hpc", "staff"}, MinNodes: 1, MaxNodes: 2, CPUsPerNode: 12, QOS: "pq"}}},
 		{"none", `{"name":"gpu","accounts":{"allowed":"ALL","deny":""},"qos":{"allowed":"","deny":"","assigned":""},"maximums":{"cpus_per_node":{"set":false,"infinite":true,"number":0},` +
 			`"nodes":{"set":false,"infinite":true,"number":0},"time":{"set":false,"infinite":true,"number":0}},"minimums":{"nodes":0},"partition":{"state":["UP"]}}`,
 			cluster.Partition{Name: "gpu", Up: true}},

@@ -282,6 +282,31 @@ func TestReservedCores(t *testing.T) {
 	})
 }
 
+// A user that is in no group of a partition keeps no other user of its account from it. The host of the test does not know
+// the cluster's users, so that this is learnt from a grant.
+func TestGroupsOfAPartition(t *testing.T) {
+	t.Parallel()
+	suite := testcluster.Suites[0]
+	r := newRig(t, suite, usual[suite], testcluster.Options{Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}})
+	r.run([][]string{{"scontrol", "update", "PartitionName=gpu", "AllowGroups=carol"}})
+	r.govern()
+	var theirs []string
+	for range 4 {
+		theirs = append(theirs, r.submit("alice", sleeps(600), "--gres=gpu:1"))
+	}
+	r.until("a grant was taken back", time.Minute, func() bool { return r.count(cluster.RevokeGrant, "") > 0 })
+	var jobs []string
+	for range 7 {
+		jobs = append(jobs, r.submit("carol", sleeps(600), "--gres=gpu:1"))
+	}
+	r.until("the jobs of the other user run", 30*time.Second, func() bool { return r.runs(jobs) == 7 })
+	if v := r.status(theirs[3]); v.Code != cluster.ReasonRefused || !strings.HasPrefix(v.Note, "AccountNotAllowed") {
+		t.Errorf("the reason is %+v", v)
+	}
+	r.run([][]string{{"scontrol", "update", "PartitionName=gpu", "AllowGroups=ALL"}})
+	r.until("a job of the user runs", time.Minute, func() bool { return r.runs(theirs) > 0 })
+}
+
 // runs counts the jobs that run.
 func (r *rig) runs(ids []string) int {
 	n := 0

@@ -17,6 +17,7 @@ import (
 type Book struct {
 	rules   *cluster.Admission
 	limits  bool // of associations or QOS
+	users   bool // they, or the groups of a partition, distinguish users
 	parent  map[string]string
 	classes map[key]*class
 	recent  [256]*class // cache: the last class of jobs with similar names
@@ -26,7 +27,7 @@ type Book struct {
 	site    licenses
 }
 
-// key is what the access lists and limits look at. Users matter to limits only.
+// key is what the access lists and limits look at. Users matter to limits and groups only.
 type key struct{ account, user, qos, partitions string }
 
 // class is all jobs with the same key.
@@ -54,7 +55,7 @@ type door struct {
 // Open takes the rules of a round.
 func (b *Book) Open(now cluster.Instant, a *cluster.Admission) {
 	if b.rules = a; a.Empty() {
-		b.rules, b.limits = nil, false
+		b.rules, b.limits, b.users = nil, false, false
 		b.site.open(now, nil)
 		return
 	}
@@ -63,6 +64,7 @@ func (b *Book) Open(now cluster.Instant, a *cluster.Admission) {
 		b.classes, b.parent, b.byKey = map[key]*class{}, map[string]string{}, map[meterKey]int{}
 	}
 	b.limits = len(a.Associations)+len(a.QOS) > 0
+	b.users = b.limits || slices.ContainsFunc(a.Partitions, func(p cluster.Partition) bool { return len(p.Rules.Outside) > 0 })
 	clear(b.classes)
 	clear(b.recent[:])
 	clear(b.parent)
@@ -145,11 +147,11 @@ func add(g *round.Gate, d *door) {
 // class gives the class of a job.
 func (b *Book) class(j *cluster.Job) *class {
 	last := &b.recent[spot(j)]
-	if c := *last; c != nil && c.account == j.Account && c.qos == j.QOS && (!b.limits || c.user == j.User) && slices.Equal(c.list, j.Partitions) {
+	if c := *last; c != nil && c.account == j.Account && c.qos == j.QOS && (!b.users || c.user == j.User) && slices.Equal(c.list, j.Partitions) {
 		return c
 	}
 	k := key{account: j.Account, qos: j.QOS, partitions: j.Partitions[0]}
-	if b.limits {
+	if b.users {
 		k.user = j.User
 	}
 	if len(j.Partitions) > 1 {
@@ -208,6 +210,8 @@ func (b *Book) refuses(p *cluster.Partition, k key) string {
 		return partitionRule(p, "AllowAccounts="+strings.Join(r.AllowAccounts, ","))
 	case len(r.AllowAccounts) == 0 && b.under(k.account, r.DenyAccounts): // Slurm ignores DenyAccounts beside AllowAccounts
 		return partitionRule(p, "DenyAccounts="+strings.Join(r.DenyAccounts, ","))
+	case slices.Contains(r.Outside, k.user):
+		return "user " + k.user + " is in no group of " + partitionRule(p, "AllowGroups="+strings.Join(r.AllowGroups, ","))
 	case k.qos == "":
 	case len(r.AllowQOS) > 0 && !slices.Contains(r.AllowQOS, k.qos):
 		return partitionRule(p, "AllowQos="+strings.Join(r.AllowQOS, ","))

@@ -21,7 +21,7 @@ func open(partitions ...cluster.Partition) *Book {
 func gpu(r cluster.Rules) cluster.Partition { return cluster.Partition{Name: "gpu", Rules: r} }
 
 func job(account string) *cluster.Job {
-	return &cluster.Job{Account: account, QOS: "normal", Partitions: []string{"gpu"}, Limit: cluster.Hour, Request: cluster.Request{GPUs: 1, Nodes: 1, CPUs: 4}}
+	return &cluster.Job{Account: account, User: "alice", QOS: "normal", Partitions: []string{"gpu"}, Limit: cluster.Hour, Request: cluster.Request{GPUs: 1, Nodes: 1, CPUs: 4}}
 }
 
 // Each rule of a partition, for a job of account speech, below nlp: one hour, one node or more, 4 CPUs.
@@ -46,6 +46,8 @@ func TestRulesOfAPartition(t *testing.T) {
 		{"another QOS is allowed", gpu(cluster.Rules{AllowQOS: []string{"high"}}), nil, "AllowQos=high"},
 		{"its QOS is denied", gpu(cluster.Rules{DenyQOS: []string{"high", "normal"}}), nil, "DenyQos=high,normal"},
 		{"no QOS", gpu(cluster.Rules{AllowQOS: []string{"high"}}), func(j *cluster.Job) { j.QOS = "" }, ""},
+		{"its user is in a group", gpu(cluster.Rules{AllowGroups: []string{"staff"}, Outside: []string{"bob"}}), nil, ""},
+		{"its user is in no group", gpu(cluster.Rules{AllowGroups: []string{"staff"}, Outside: []string{"alice", "bob"}}), nil, "AllowGroups=staff"},
 		{"as long as may be", cluster.Partition{Name: "gpu", MaxTime: cluster.Hour}, nil, ""},
 		{"too long", cluster.Partition{Name: "gpu", MaxTime: 59 * cluster.Minute}, nil, "MaxTime=00:59:00"},
 		{"without a limit", cluster.Partition{Name: "gpu", MaxTime: cluster.Hour}, func(j *cluster.Job) { j.Limit = 0 }, "MaxTime=01:00:00"},
@@ -69,7 +71,7 @@ func TestRulesOfAPartition(t *testing.T) {
 			switch {
 			case c.why == "" && (why != "" || gate != nil && len(gate.Partitions) != 1):
 				t.Errorf("%s: %q, %+v; want that it may start", c.name, why, gate)
-			case c.why != "" && (gate != nil || !strings.HasPrefix(why, "partition gpu has "+c.why+"; ") || !strings.Contains(why, "scontrol")):
+			case c.why != "" && (gate != nil || !strings.HasPrefix(strings.TrimPrefix(why, "user alice is in no group of "), "partition gpu has "+c.why+"; ") || !strings.Contains(why, "scontrol")):
 				t.Errorf("%s: %q, want partition gpu's %s", c.name, why, c.why)
 			}
 		}

@@ -28,6 +28,7 @@ func Told(s *cluster.Settings) cluster.Span { return max(5*cluster.Second, s.Int
 type scope struct {
 	lasting bool // time alone does not end it: a grant is taken back at once, and one failure closes the class
 	user, account, qos, licenses,
+	partition,
 	request bool // with user and partition: it may be a fault of the request
 }
 
@@ -47,6 +48,7 @@ var scopes = []struct {
 	{"Assoc", scope{lasting: true, account: true, user: true}},
 	{"AssociationJobLimit", scope{lasting: true, account: true, user: true}},
 	{"AssociationResourceLimit", scope{lasting: true, account: true, user: true}},
+	{"AccountNotAllowed: uid ", scope{lasting: true, user: true, partition: true}}, // AllowGroups of the partition
 	{"AccountNotAllowed", scope{lasting: true, account: true}},
 	{"AccountingPolicy", scope{lasting: true, account: true, user: true}},
 	{"PartitionNodeLimit", scope{lasting: true, request: true}},
@@ -68,7 +70,7 @@ func word(reason string) string {
 // scopeOf returns the scope of the reason for which Slurm does not start a job, and whether it says anything of
 // other jobs. "Licenses" is also the reason of our own gate, and stays for a moment when that is open.
 func scopeOf(j *cluster.Job) (scope, bool) {
-	reason := word(j.PendingReason)
+	reason := j.PendingReason
 	for i := range scopes {
 		if strings.HasPrefix(reason, scopes[i].reason) && (!scopes[i].licenses || j.Licenses != "" && !j.Locked) {
 			return scopes[i].scope, true
@@ -116,6 +118,9 @@ func causeOf(c *cluster.Case) (x cluster.Cause, lasting, ok bool) {
 	gpus := j.Request.GPUs
 	if !of.lasting && (k.Reason == "" || k.Reason == "None" || k.Reason == "Priority") { // Slurm uses these in turn
 		k.Reason = "Resources"
+	}
+	if of.partition {
+		k.Partition, gpus = strings.Join(j.Partitions, ","), 0
 	}
 	if of.request {
 		k.Partition, k.Request, gpus = strings.Join(j.Partitions, ","), j.Request, 0
@@ -322,7 +327,7 @@ func seeEvents(all []cluster.Cause, s *cluster.Snapshot) {
 // frees reports whether the end of a job may leave room below the limit, or a licence, for which a class waits.
 func frees(x *cluster.Cause, c *cluster.Case) bool {
 	switch {
-	case x.Request != (cluster.Request{}):
+	case x.Request != (cluster.Request{}) || x.Partition != "":
 		return false
 	case x.Licenses != "":
 		return c.Job.Licenses != "" && overlap(x.Licenses, licenseNames(c.Job.Licenses))
@@ -416,7 +421,7 @@ func (d digest) lists(a *cluster.Admission, k *cluster.CauseKey) {
 		}
 		r := &p.Rules
 		d.text(p.Name, r.Closed, r.QOS)
-		for _, list := range [...][]string{r.AllowAccounts, r.DenyAccounts, r.AllowQOS, r.DenyQOS} {
+		for _, list := range [...][]string{r.AllowAccounts, r.DenyAccounts, r.AllowQOS, r.DenyQOS, r.AllowGroups} {
 			d.text(list...)
 			d.numbers(int64(len(list)))
 		}

@@ -51,6 +51,8 @@ func TestReasonsTellTheClass(t *testing.T) {
 		{"MaxGRESPerAccount", "", cluster.CauseKey{QOS: "q", Account: "acc"}, 1, true},
 		{"AssocGrpGRES", "", cluster.CauseKey{Account: "acc"}, 1, true},
 		{"AssocMaxJobsLimit", "", cluster.CauseKey{Account: "acc", User: "u"}, 1, true},
+		{"AccountNotAllowed", "", cluster.CauseKey{Account: "acc"}, 1, true},
+		{"AccountNotAllowed: uid 2001 not in group permitted to use this partition (gpu). groups allowed: staff", "", cluster.CauseKey{User: "u", Partition: "gpu,long"}, 1, true},
 		{"BadConstraints", "", cluster.CauseKey{User: "u", Partition: "gpu,long", Request: request}, 1, true},
 		{"PartitionNodeLimit: more words", "", cluster.CauseKey{User: "u", Partition: "gpu,long", Request: request}, 1, true},
 		{"Licenses", "matlab:1,ansys:2", cluster.CauseKey{Licenses: "ansys,matlab"}, 1, false},
