@@ -135,6 +135,12 @@ func (v *Virtual) forbids(j *work, holds []cluster.Holding) string {
 	return v.limited(j, holds)
 }
 
+// Never gives Slurm's reason for which a job could not start even if no other job ran; "" = it could.
+func (v *Virtual) Never(w *Work) string {
+	idle := Virtual{partitions: v.partitions, accounts: v.accounts, rules: rules{on: v.rules.on, limits: v.rules.limits}}
+	return idle.forbids(&work{Work: *w, job: cluster.Job{Account: w.Account, User: w.User, QOS: w.QOS, Limit: w.Limit, Request: w.Request}}, nil)
+}
+
 // partitionForbids gives Slurm's reason for not starting a job in its partition.
 func (v *Virtual) partitionForbids(j *work, holds []cluster.Holding) string {
 	p := v.partition(j.Partition)

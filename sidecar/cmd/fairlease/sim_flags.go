@@ -24,6 +24,7 @@ func worldFlags(c *cobra.Command, w *input.World) {
 	f.Uint64Var(&w.Seed, "seed", 1, "seed `N` for drawing jobs, failures, and how jobs save")
 	traceFlags(c, w)
 	f.StringVar(&w.Weights, "weights", "equal", "tenants' weights: `equal|demand|config|FILE` with lines like vision,64")
+	f.StringVar(&w.Limits, "limits", "", "Slurm's limits: `FILE` with lines like account vision GrpTRES=gres/gpu=8 (only for fairlease's own schedulers)")
 	f.StringVar(&w.Speeds, "speeds", "", "relative throughput of jobs on GPU models: `FILE` with lines like resnet*,k80,0.25")
 	f.StringVar(&w.Throughputs, "throughputs", "", "steps per second of job types: `FILE` in the format of Gavel's authors; --generate gavel needs it and --per-hour")
 	f.StringVar(&w.Until, "until", "", "simulated `TIME` at which to end (default: when all jobs are done)")

@@ -37,6 +37,13 @@ and with --throughputs as +ss (two jobs may share GPUs):
 
 Cost policies use models.prices of the configuration.
 
+--limits holds all jobs to limits and access lists, as Slurm would, in lines like
+
+  account vision GrpTRES=gres/gpu=8 GrpJobs=20       a tenant, or root for all
+  user vision/alice MaxJobs=4
+  qos MaxTRESPerUser=gres/gpu=8                      of the partition, thus of all jobs
+  partition AllowAccounts=vision,nlp MaxNodes=2
+
 TRACE is a file of your own, which root or an operator of Slurm writes with
 
   ` + trace.SacctCommand + ` > history.txt

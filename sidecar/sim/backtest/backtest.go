@@ -61,6 +61,7 @@ func Of(p *store.Past, name string) Window {
 	s.Setup.Load = experiment.Load{Name: name, Jobs: slices.Values(b.load)}
 	s.Setup.Fleet, s.Setup.Weights = fleet(p), weights(p)
 	s.Setup.Settings = p.End.Snapshot.Settings
+	s.Setup.Limits = limits(p, s.Setup.Weights, b.load)
 	s.Setup.Until = b.to.Sub(b.from)
 	s.Was = score.Run{To: b.to, Jobs: b.was}
 	nodes, gpus := s.Setup.Fleet.Count()
@@ -156,6 +157,29 @@ func fleet(p *store.Past) experiment.Fleet {
 		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(b.GPUs, a.GPUs))
 	})
 	return f
+}
+
+// limits gives the limits on what tenants, and all together, may use at the end. A limit below the request of a job that was
+// there counts as newer than the job, and is left out.
+func limits(p *store.Past, weights map[string]int64, load []trace.Job) (out experiment.Admission) {
+	known := p.End.Snapshot.Limits()
+	if known == nil {
+		return out
+	}
+	for _, a := range known.Associations {
+		if _, ok := weights[a.Account]; a.User != "" || a.Account != "root" && !ok {
+			continue
+		}
+		caps := slices.DeleteFunc(slices.Clone(a.Caps), func(c cluster.Cap) bool {
+			return c.Rule != cluster.GrpJobs && (c.Rule != cluster.GrpTRES || c.TRES != "gres/gpu") || slices.ContainsFunc(load, func(j trace.Job) bool {
+				return (a.Account == "root" || j.Tenant == a.Account) && (c.TRES != "" && int64(j.GPUs) > c.Max || c.Max == 0)
+			})
+		})
+		if len(caps) > 0 {
+			out.Limits.Associations = append(out.Limits.Associations, cluster.Association{Account: a.Account, Caps: caps})
+		}
+	}
+	return out
 }
 
 // weights gives the weights at the end; for tenants that had left, those at the begin.

@@ -96,6 +96,11 @@ func newRun(s *Setup) (*run, error) {
 		}
 		v.Fail(sim.Failures(s.Seed, nodes, Start, Start.Add(until), s.Between, s.Repair)...)
 	}
+	limits, err := s.Limits.of(s.Weights)
+	if err != nil {
+		return nil, err
+	}
+	limits.into(v)
 	// Nothing can die here, so gates need no extension.
 	v.Gate = 2 * Forever
 	settings := s.Settings

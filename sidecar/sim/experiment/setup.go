@@ -29,6 +29,9 @@ type Setup struct {
 	// VCs. nil = CellsByWeight for Cellular schedulers, none for the others.
 	Cells *cluster.Cells
 
+	// Limits are rules of Slurm's to which it holds all jobs. Only the product's schedulers know them.
+	Limits Admission
+
 	Settings cluster.Settings
 	Chooser  string // models.chooser, for presets that divide GPU models; "" = that of Settings
 	Costs    sim.Costs
@@ -87,6 +90,12 @@ func (s *Setup) Check() error {
 	if _, err := s.scheduler(nil, nil); err != nil {
 		return err
 	}
+	if !s.Limits.Empty() && !s.knowsLimits() {
+		return fmt.Errorf("%s does not know Slurm's limits: leave them out, or compare fairlease's own schedulers", s.Scheduler)
+	}
+	if _, err := s.Limits.of(s.Weights); err != nil {
+		return err
+	}
 	_, err := s.cells()
 	return err
 }
@@ -110,8 +119,15 @@ func (s *Setup) accounts() []cluster.Account {
 // arrivals converts the load's jobs for the cluster, and records refused ones.
 func (s *Setup) arrivals(refused *Refused) iter.Seq[sim.Arrival] {
 	return func(yield func(sim.Arrival) bool) {
+		idle := s.ruled()
 		for j := range s.Load.Jobs {
 			request, why := s.Fleet.gang(&j, s.Mixed)
+			w := s.work(&j, request)
+			if idle != nil && why == "" {
+				if rule := idle.Never(&w); rule != "" {
+					why = "could never start, by Slurm's limits: " + rule
+				}
+			}
 			if _, ok := s.Weights[j.Tenant]; !ok {
 				why = "has no weight: its tenant is not listed"
 			}
@@ -119,7 +135,7 @@ func (s *Setup) arrivals(refused *Refused) iter.Seq[sim.Arrival] {
 				refused.add(&j, why)
 				continue
 			}
-			if !yield(sim.Arrival{At: Start.Add(j.Submit), Work: s.work(&j, request)}) {
+			if !yield(sim.Arrival{At: Start.Add(j.Submit), Work: w}) {
 				return
 			}
 		}

@@ -40,6 +40,7 @@ type World struct {
 	Until                         string
 	CostSave, CostLoad, ColdStart string
 	FailEvery, Repair             string
+	Limits                        string // a file; "" = none
 
 	table  *trace.Throughputs // nil = none
 	from   *trace.Trace       // nil = generated
@@ -90,6 +91,9 @@ func (w *World) Setup(cfg *config.Config, args []string, sizes string) (experime
 		return s, &failure.Error{Code: failure.No, What: s.Load.Name + " has no job with GPUs and a run time", Next: "see what its rows are: " + w.counts()}
 	}
 	if s.Weights, err = w.weigh(cfg); err != nil {
+		return s, err
+	}
+	if s.Limits, err = w.limits(); err != nil {
 		return s, err
 	}
 	return s, w.pace(&s)
@@ -214,6 +218,23 @@ func (w *World) pace(s *experiment.Setup) error {
 		return failure.Usage("%s fits no job: its patterns are of kinds or names, which the trace must tell, and jobs that name a GPU model are as fast as they were there", w.Speeds)
 	}
 	return nil
+}
+
+// limits reads Slurm's limits.
+func (w *World) limits() (experiment.Admission, error) {
+	if w.Limits == "" {
+		return experiment.Admission{}, nil
+	}
+	f, err := os.Open(w.Limits)
+	if err != nil {
+		return experiment.Admission{}, &failure.Error{Code: failure.Misuse, What: "--limits " + w.Limits + " cannot be read", Err: err}
+	}
+	defer func() { _ = f.Close() }()
+	limits, err := experiment.ReadLimits(f, w.Limits)
+	if err != nil {
+		return limits, &failure.Error{Code: failure.Misuse, What: "the limits cannot be used", Err: err}
+	}
+	return limits, nil
 }
 
 // weigh gives the tenants' weights.
