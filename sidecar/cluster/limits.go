@@ -115,7 +115,7 @@ func (l *Limits) Recall(known *Limits) bool {
 	if len(l.QOS) == 0 {
 		l.QOS = known.QOS
 	}
-	l.Read = known.Read
+	l.Read, l.Safe = known.Read, known.Safe
 	return true
 }
 

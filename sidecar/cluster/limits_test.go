@@ -49,3 +49,16 @@ func FuzzParseLicenses(f *testing.F) {
 		}
 	})
 }
+
+// Limits that were not read are the last known ones as a whole, with what they mean.
+func TestLastKnownLimitsAreWhole(t *testing.T) {
+	known := Limits{Read: 5, Safe: true, QOS: []QOS{{Name: "q"}}}
+	var l Limits
+	if !l.Recall(&known) || !l.Safe || l.Read != 5 || len(l.QOS) != 1 {
+		t.Errorf("%+v", l)
+	}
+	l = Limits{Read: 7}
+	if l.Recall(&known) || l.Safe || l.Read != 7 {
+		t.Errorf("limits that were read are replaced: %+v", l)
+	}
+}

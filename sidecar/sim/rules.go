@@ -158,6 +158,7 @@ func (v *Virtual) partitionForbids(j *work, holds []cluster.Holding) string {
 	if len(holds) == 0 {
 		n = max(j.job.Request.Nodes, 1)
 	}
+	shortest := j.job.ShortestLimit()
 	switch line := v.above(j.job.Account); {
 	case r.Closed == "DOWN":
 		return "PartitionDown"
@@ -169,7 +170,7 @@ func (v *Virtual) partitionForbids(j *work, holds []cluster.Holding) string {
 		return "AccountNotAllowed"
 	case j.job.QOS != "" && (len(r.AllowQOS) > 0 && !slices.Contains(r.AllowQOS, j.job.QOS) || len(r.AllowQOS) == 0 && slices.Contains(r.DenyQOS, j.job.QOS)):
 		return "QOSNotAllowed"
-	case p.MaxTime > 0 && !slices.Contains(flags, cluster.PartitionTimeLimit) && (j.job.Limit == 0 || j.job.Limit > p.MaxTime):
+	case p.MaxTime > 0 && !slices.Contains(flags, cluster.PartitionTimeLimit) && (shortest == 0 || shortest > p.MaxTime):
 		return "PartitionTimeLimit"
 	case r.MaxNodes > 0 && !slices.Contains(flags, cluster.PartitionMaxNodes) && n > r.MaxNodes,
 		n < r.MinNodes && !slices.Contains(flags, cluster.PartitionMinNodes):

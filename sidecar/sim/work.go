@@ -18,6 +18,7 @@ type Work struct {
 	Outcome                             string       // final state after its work; "" = COMPLETED
 	Kind                                string       // of work: with the GPUs a Task of Speeds
 	Limit                               cluster.Span
+	MinLimit                            cluster.Span    // Slurm may start it with a time limit as short as this; its limit stays as it is here
 	Deadline                            cluster.Instant // reported only: no job is killed for it
 	Begin                               cluster.Instant
 	Cancel                              cluster.Instant // when its user cancels it; 0 = never
@@ -106,7 +107,7 @@ func (v *Virtual) submit(id cluster.JobID, w *Work, of *array) {
 		ID: id, Record: id.ID, Name: w.Name, Hints: cluster.ParseHints(w.Comment, 0), Command: w.Command, Work: kinds.Command{Line: w.Line, Dir: w.Dir}.Label(), User: w.User, Account: w.Account, QOS: w.QOS,
 		Partitions: []string{w.Partition}, State: cluster.Waiting, Batch: !w.Interactive,
 		Requeueable: !w.NoRequeue, Request: w.Request, Submit: v.now, Eligible: max(w.Begin, v.now),
-		Limit: w.Limit, Deadline: w.Deadline, NodeList: slices.Clone(w.NodeList),
+		Limit: w.Limit, MinLimit: w.MinLimit, Deadline: w.Deadline, NodeList: slices.Clone(w.NodeList),
 	}}
 	j.job.Declares = declared(w, v)
 	j.job.Locked = w.Locked

@@ -262,7 +262,8 @@ func TestChangedRulesOpenAClass(t *testing.T) {
 			Limits: cluster.Limits{
 				Associations: []cluster.Association{{Account: "acc", Caps: gpus(4)}, {Account: "acc", User: "u", Caps: gpus(2)}, {Account: "acc", User: "v", Caps: gpus(2)},
 					{Account: "dept", Caps: gpus(8)}, {Account: "dept", User: "u", Caps: gpus(8)}, {Account: "other", Caps: gpus(3)}},
-				QOS: []cluster.QOS{{Name: "part", Caps: gpus(9)}, {Name: "q", Caps: gpus(5)}, {Name: "s", Caps: gpus(5)}},
+				QOS:      []cluster.QOS{{Name: "part", Caps: gpus(9)}, {Name: "q", Caps: gpus(5)}, {Name: "s", Caps: gpus(5)}},
+				Licenses: []cluster.LicenseCount{{Name: "ansys", Total: 4, Used: 4}, {Name: "matlab", Total: 4, Used: 4}},
 			},
 		}
 	}
@@ -288,7 +289,10 @@ func TestChangedRulesOpenAClass(t *testing.T) {
 		{"a partition's QOS", func(a *cluster.Admission) { a.QOS[0].Caps = gpus(6) }, "AssocGrpGRES AssocMaxJobsLimit BadConstraints QOSGrpGRES"},
 		{"a list", func(a *cluster.Admission) { a.Partitions[1].Rules.AllowAccounts = []string{"xy"} }, "AssocGrpGRES AssocMaxJobsLimit BadConstraints QOSGrpGRES"},
 		{"another partition", func(a *cluster.Admission) { a.Partitions[0].Rules.MaxNodes = 5 }, "AssocGrpGRES AssocMaxJobsLimit QOSGrpGRES"},
-		{"no rules are left", func(a *cluster.Admission) { *a = cluster.Admission{} }, "AssocGrpGRES AssocMaxJobsLimit BadConstraints QOSGrpGRES"},
+		{"no rules are left", func(a *cluster.Admission) { *a = cluster.Admission{} }, "AssocGrpGRES AssocMaxJobsLimit BadConstraints Licenses QOSGrpGRES"},
+		{"a licence is free", func(a *cluster.Admission) { a.Licenses[1].Used = 3 }, "Licenses"},
+		{"another licence is free", func(a *cluster.Admission) { a.Licenses[0].Used = 3 }, ""},
+		{"the groups of a partition", func(a *cluster.Admission) { a.Partitions[1].Rules.AllowGroups = []string{"staff"} }, "AssocGrpGRES AssocMaxJobsLimit BadConstraints QOSGrpGRES"},
 	} {
 		var opened []string
 		for _, reason := range []string{"AssocGrpGRES", "AssocMaxJobsLimit", "BadConstraints", "Licenses", "QOSGrpGRES"} {
