@@ -372,7 +372,7 @@ function fairlease_job_submit(job, part_list, submit_uid)
 			": submit with sbatch and without it, or use another partition")
 		return slurm.ESLURM_ACCESS_DENIED
 	end
-	if option == "scrontab" or word == "leave" or way == "het" and job.het_job_offset > 0 then -- it has no lease, or its first component has it
+	if option == "scrontab" or word == "leave" then -- it has no lease
 		return slurm.SUCCESS
 	end
 	if (not option or way == "no_requeue") and settings.require_checkpoint and not can_save(job, hints) then
@@ -381,7 +381,8 @@ function fairlease_job_submit(job, part_list, submit_uid)
 		return slurm.ESLURM_ACCESS_DENIED
 	end
 
-	local licenses = license(job.licenses)
+	local part = way == "het" and job.het_job_offset > 0 -- Slurm takes licences on the first component only
+	local licenses = not part and license(job.licenses)
 	local gate = not licenses and begin_time(job, now)
 	if licenses then
 		job.licenses = licenses

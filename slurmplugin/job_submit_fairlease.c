@@ -241,7 +241,7 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 		tell(err_msg, text);
 		return ESLURM_ACCESS_DENIED;
 	}
-	if (job.cron || (option && word == GATE_LEAVE) || (job.het && d->het_job_offset > 0)) /* it has no lease, or its first component has it */
+	if (job.cron || (option && word == GATE_LEAVE)) /* it has no lease */
 		return SLURM_SUCCESS;
 	if ((!option || way == GATE_NO_REQUEUE) && gate_refuses(&settings, &job)) {
 		gate_refusal(&settings, text, sizeof(text));
@@ -249,7 +249,8 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 		return ESLURM_ACCESS_DENIED;
 	}
 
-	if (gate_license(&settings, d->licenses, text, sizeof(text))) {
+	/* Slurm takes licences on the first component only */
+	if ((!job.het || d->het_job_offset == 0) && gate_license(&settings, d->licenses, text, sizeof(text))) {
 		if (d->licenses)
 			d->licenses[0] = '\0';
 		slurm_xstrcat(&d->licenses, text);

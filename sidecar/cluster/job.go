@@ -169,10 +169,10 @@ type Job struct {
 
 	Batch       bool `json:"batch"`
 	Requeueable bool `json:"requeueable"`
-	Het         bool `json:"het,omitempty"`
-	// Parts is how many components of a heterogeneous job wait for the lease of this one, its first; Request is that of all. 0 =
-	// it is another component, which has no lease, or the job is not heterogeneous.
-	Parts int `json:"parts,omitempty"`
+	// Het is the record of a heterogeneous job's first component; 0 = the job is not heterogeneous. Parts is how many of its
+	// components wait for the lease of this one, whose Request is that of all; 0 = another one has their lease.
+	Het   int64 `json:"het_of,omitempty"`
+	Parts int   `json:"parts,omitempty"`
 
 	Request Request   `json:"request"`
 	Holds   []Holding `json:"holds,omitempty"` // sorted by node, model

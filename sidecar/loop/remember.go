@@ -65,7 +65,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	d.met = slices.Grow(d.met[:0], len(m.Records))[:len(m.Records)]
 	met := d.met
 	clear(met)
-	known, gated := d.byID(m.Records), gates(m.Records)
+	known, gated, het := d.byID(m.Records), gates(m.Records), carriers(seen.Jobs, rules.Partitions)
 	var moved []cluster.Job // that count in another account than Slurm shows
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]
@@ -86,6 +86,10 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		}
 		c := &s.Cases[k]
 		c.Job, c.Gone, c.Changed = *j, false, 0
+		if j.Het != 0 {
+			carries := het[j.Het]
+			carries.carry(&c.Job)
+		}
 		stand(c, t, m.Leases, settings.StopAllowance)
 		if c.Job.Account != j.Account {
 			moved = append(moved, c.Job)

@@ -211,7 +211,7 @@ func (r *Rules) leave(j *cluster.Job, tenant string) (cluster.Left, cluster.Way,
 		return "", "", ""
 	case r.OptOut.Of(way) == LeaveAlone:
 		return cluster.LeftOptOut, way, fmt.Sprintf("%s, so it has no lease; its GPU time is charged to nobody (opt_out.%s)", what, way)
-	case !j.Request.Leasable() || j.Het && j.Parts == 0:
+	case !j.Request.Leasable() || j.Het != 0 && j.Parts == 0:
 		return cluster.LeftOptOut, way, fmt.Sprintf("%s, so it has no lease; its GPU time is charged to its tenant (opt_out.%s)", what, way)
 	default:
 		return "", way, ""
@@ -230,7 +230,7 @@ func (r *Rules) noGPUs(j *cluster.Job, tenant string) cluster.Way {
 // wayOut gives the option by which a job's user keeps its GPUs from being reclaimed, and names it in words; "" = none.
 func (r *Rules) wayOut(j *cluster.Job) (cluster.Way, string) {
 	switch {
-	case j.Het:
+	case j.Het != 0:
 		return cluster.WayHet, "is part of a heterogeneous job"
 	case !j.Batch:
 		return cluster.WaySession, "is interactive"

@@ -30,8 +30,8 @@ func TestWhomWeMayTouch(t *testing.T) {
 			j.Request.GPUs, j.Holds = 0, []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 1}}
 		}, nil, cluster.FullControl, ""},
 		{"interactive", func(j *cluster.Job) { j.Batch = false }, nil, cluster.NoReclaim, "interactive"},
-		{"heterogeneous", func(j *cluster.Job) { j.Het, j.Parts = true, 2 }, nil, cluster.NoReclaim, "heterogeneous"},
-		{"another component of it", func(j *cluster.Job) { j.Het = true }, nil, cluster.Unmanaged, "heterogeneous"},
+		{"heterogeneous", func(j *cluster.Job) { j.Het, j.Parts = 1, 2 }, nil, cluster.NoReclaim, "heterogeneous"},
+		{"another component of it", func(j *cluster.Job) { j.Het = 1 }, nil, cluster.Unmanaged, "heterogeneous"},
 		{"scrontab", func(j *cluster.Job) { j.Request.Unplaceable = cluster.Cron }, nil, cluster.Unmanaged, "scrontab"},
 		{"parts of GPUs", func(j *cluster.Job) { j.Request.Unplaceable = cluster.PartsOfGPUs }, nil, cluster.Unmanaged, "parts of GPUs"},
 		{"an account that is in no tree", func(j *cluster.Job) { j.Account = "unknown" }, nil, cluster.Unmanaged, `"unknown" belongs to no tenant`},
@@ -73,7 +73,7 @@ func TestWhoPaysForJobsThatAreLeftAlone(t *testing.T) {
 		{"an ordinary job", func(*cluster.Job) {}, ""},
 		{"no GPUs", func(j *cluster.Job) { j.Request.GPUs = 0 }, ""},
 		{"salloc", func(j *cluster.Job) { j.Batch = false }, cluster.LeftOptOut},
-		{"a heterogeneous job", func(j *cluster.Job) { j.Het, j.Parts = true, 2 }, cluster.LeftOptOut},
+		{"a heterogeneous job", func(j *cluster.Job) { j.Het, j.Parts = 1, 2 }, cluster.LeftOptOut},
 		{"--contiguous", func(j *cluster.Job) { j.Request.Unplaceable = "contiguous nodes" }, cluster.LeftOptOut},
 		{"--constraint with brackets", func(j *cluster.Job) { j.Request.Features = "[rack1|rack2]" }, cluster.LeftOptOut},
 		{"salloc in a reservation", func(j *cluster.Job) { j.Batch, j.Reservation = false, "course" }, cluster.LeftReservation},
@@ -116,7 +116,7 @@ func TestWaysOut(t *testing.T) {
 		cluster.WayNoRequeue:  func(j *cluster.Job) { j.Requeueable = false },
 		cluster.WayContiguous: func(j *cluster.Job) { j.Request.Unplaceable = cluster.Contiguous },
 		cluster.WaySession:    func(j *cluster.Job) { j.Batch, j.Requeueable = false, false },
-		cluster.WayHet:        func(j *cluster.Job) { j.Het, j.Parts = true, 2 },
+		cluster.WayHet:        func(j *cluster.Job) { j.Het, j.Parts = 1, 2 },
 		cluster.WayOther:      func(j *cluster.Job) { j.Request.Unplaceable = "gpus-per-socket" },
 		cluster.WayNoGPUs:     func(j *cluster.Job) { j.Request.GPUs = 0 },
 	} {

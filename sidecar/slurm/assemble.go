@@ -32,32 +32,7 @@ func (s *seen) assemble(now cluster.Instant) []cluster.Job {
 		return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Record, b.Record))
 	})
 	limitArrays(out, limits, now)
-	s.joinComponents(out)
 	return s.keepSuspended(out, now)
-}
-
-// joinComponents makes the first component of each heterogeneous job that waits ask for the GPUs of all: Slurm starts all or
-// none, so one gate keeps them all, and takes no licences on the others.
-func (s *seen) joinComponents(jobs []cluster.Job) {
-	var leaders map[int64]*cluster.Job
-	for i := range jobs {
-		j := &jobs[i]
-		if !j.Het || j.State == cluster.Done {
-			continue
-		}
-		if id := s.records[j.Record].het; id == j.Record {
-			if leaders == nil {
-				leaders = map[int64]*cluster.Job{}
-			}
-			leaders[id], j.Parts = j, 1
-		} else if one := leaders[id]; one != nil && one.State == cluster.Waiting && j.State == cluster.Waiting {
-			r, more := &one.Request, &j.Request
-			if one.Parts++; r.Model != more.Model {
-				r.Model = ""
-			}
-			*r = cluster.Request{GPUs: r.GPUs + more.GPUs, Nodes: 1, Model: r.Model, CPUs: r.CPUs + more.CPUs, MemoryMB: r.MemoryMB + more.MemoryMB, Unplaceable: cluster.HetParts}
-		}
-	}
 }
 
 // keepSuspended updates the suspension of suspended jobs to now.

@@ -21,7 +21,6 @@ type record struct {
 	jobs []cluster.Job
 
 	array int64 // 0 = no array
-	het   int64 // of its first component; 0 = it is not heterogeneous
 	limit int   // the array's %limit, 0 = none
 	tasks int   // number of waiting tasks that it stands for
 	cut   bool  // Slurm truncated the list of tasks
@@ -55,7 +54,6 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		cut:    isCut(w.tasks),
 		resv:   w.resv,
 		ran:    span(w.ranBefore),
-		het:    w.het,
 	}
 	q := request(w)
 	rec.wants = q.GPUs > 0 || q.Unplaceable == cluster.PartsOfGPUs
@@ -72,7 +70,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		PendingReason: because(w),
 		Batch:         w.batch,
 		Requeueable:   w.requeue && w.batch,
-		Het:           w.het > 0,
+		Het:           w.het,
 		Request:       q,
 		Submit:        instant(w.submit),
 		Eligible:      instant(w.eligible),

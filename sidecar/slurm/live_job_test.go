@@ -90,7 +90,7 @@ func states(l *live) {
 		l.Errorf("holds %+v; want %+v", j.Holds, want)
 	}
 	if j.User != "alice" || j.Account != "nlp" || j.Name != "train" || j.QOS != "normal" || !slices.Equal(j.Partitions, []string{"gpu"}) || !j.Batch || !j.Requeueable ||
-		j.Limit != 10*cluster.Minute || j.End.Sub(j.Start) != j.Limit || j.Submit == 0 || j.Submit > s.Now || !slices.Equal(j.NodeList, []string{"v1"}) || j.Inactive != "" || j.Het {
+		j.Limit != 10*cluster.Minute || j.End.Sub(j.Start) != j.Limit || j.Submit == 0 || j.Submit > s.Now || !slices.Equal(j.NodeList, []string{"v1"}) || j.Inactive != "" || j.Het != 0 {
 		l.Errorf("running job: %+v", j)
 	}
 	if j := get(held); j.State != cluster.Waiting || j.Inactive != "held" || j.PendingReason != "JobHeldUser" {
@@ -113,7 +113,7 @@ func states(l *live) {
 	if j := get(cpus); j.Request.GPUs != 0 || !reflect.DeepEqual(j.Holds, []cluster.Holding{{Node: "k2", CPUs: 3, MemoryMB: 150}}) {
 		l.Errorf("job without GPUs on a GPU node: %+v", j)
 	}
-	if j := get(het); !j.Het || !get(job(het.ID+1)).Het {
+	if j := get(het); j.Het != het.ID || get(job(het.ID+1)).Het != het.ID {
 		l.Errorf("het job: %+v", j)
 	}
 	if j := get(spread); len(j.Holds) != 2 || j.GPUsHeld() != 3 || j.Holds[0].Node != "k1" || j.Holds[1].Node != "k2" {

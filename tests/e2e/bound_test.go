@@ -20,6 +20,7 @@ var ways = []struct {
 	{"no-requeue", 1, []string{"--no-requeue", "--gres=gpu:1"}},
 	{"contiguous", 2, []string{"--contiguous", "-N2", "--gres=gpu:1"}},
 	{"heterogeneous", 4, []string{"--gres=gpu:2", ":", "-A", "nlp", "-t", "60", "--gres=gpu:2"}},
+	{"heterogeneous behind CPUs", 4, []string{"-n1", ":", "-A", "nlp", "-t", "60", "--gres=gpu:4"}},
 	{"a session", 4, nil},
 }
 

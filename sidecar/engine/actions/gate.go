@@ -44,8 +44,10 @@ func (w *writer) lock(out []cluster.Action) []cluster.Action {
 // lockUntil returns the earliest end of a lock that need not be prolonged now.
 func lockUntil(b *round.Books) cluster.Instant { return b.Now.Add(b.Settings.GateTTL / 2) }
 
-// lockable reports whether a job's gate can be the licence.
-func (w *writer) lockable(j *cluster.Job) bool { return w.Snapshot.License.Total > 0 && !j.Either }
+// lockable reports whether a job's gate can be the licence. Of a heterogeneous job, only the first component can ask for one.
+func (w *writer) lockable(j *cluster.Job) bool {
+	return w.Snapshot.License.Total > 0 && !j.Either && (j.Het == 0 || j.Het == j.Record)
+}
 
 // shut makes an action on a waiting job shut its gate.
 func (w *writer) shut(i int, a *cluster.Action) {

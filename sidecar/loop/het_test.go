@@ -1,0 +1,49 @@
+package loop
+
+import (
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// One component of a heterogeneous job waits for the lease of all that ask for GPUs in managed partitions.
+func TestCarriers(t *testing.T) {
+	component := func(record int64, partition string, gpus int, state cluster.JobState) cluster.Job {
+		j := batch(record)
+		j.Het, j.Record, j.Partitions, j.Request.GPUs, j.State = 5, record, []string{partition}, gpus, state
+		return j
+	}
+	const waiting, running, done = cluster.Waiting, cluster.Running, cluster.Done
+	for name, c := range map[string]struct {
+		jobs        []cluster.Job
+		want, parts int64
+		gpus        int
+	}{
+		"the first":                     {[]cluster.Job{component(5, "gpu", 2, waiting), component(6, "gpu", 3, waiting)}, 5, 2, 5},
+		"the first has no GPUs":         {[]cluster.Job{component(5, "gpu", 0, waiting), component(6, "gpu", 3, waiting), component(7, "gpu", 1, waiting)}, 6, 2, 4},
+		"the first is elsewhere":        {[]cluster.Job{component(5, "cpu", 2, waiting), component(6, "gpu", 3, waiting)}, 6, 1, 3},
+		"another one is elsewhere":      {[]cluster.Job{component(5, "gpu", 2, waiting), component(6, "cpu", 3, waiting)}, 5, 1, 2},
+		"all run":                       {[]cluster.Job{component(5, "gpu", 2, running), component(6, "gpu", 3, running)}, 5, 1, 2},
+		"the first has ended by itself": {[]cluster.Job{component(5, "gpu", 2, done), component(6, "gpu", 3, running)}, 6, 1, 3},
+	} {
+		seen := 0
+		of := carriers(c.jobs, everything.Partitions)
+		for _, j := range c.jobs {
+			carries := of[j.Het]
+			carries.carry(&j)
+			if j.Parts == 0 {
+				continue
+			}
+			seen++
+			if j.Record != c.want || int64(j.Parts) != c.parts || j.Request.GPUs != c.gpus {
+				t.Errorf("%s: component %d waits for %d components and %d GPUs", name, j.Record, j.Parts, j.Request.GPUs)
+			}
+		}
+		if seen != 1 {
+			t.Errorf("%s: %d components have the lease", name, seen)
+		}
+	}
+	if of := carriers([]cluster.Job{batch(1)}, everything.Partitions); of != nil {
+		t.Errorf("other jobs: %v", of)
+	}
+}
