@@ -28,8 +28,10 @@ func faults(l *live) {
 	hasty := l.another(func(c *slurm.Config) { c.AccountsEvery = time.Nanosecond })
 	if s, err := hasty.Observe(ctx, 0); err != nil || !reflect.DeepEqual(s.Accounts, before.Accounts) || !reflect.DeepEqual(s.Members, before.Members) {
 		l.Errorf("a first look while slurmdbd is away: %v: %+v, before %+v", err, s.Accounts, before.Accounts)
+	} else if s.Limits.Read != 0 {
+		l.Errorf("limits of %s from a slurmdbd that is away", s.Limits.Read)
 	}
-	if s, err := l.client.Observe(ctx, 0); err != nil || !reflect.DeepEqual(s.Accounts, before.Accounts) {
+	if s, err := l.client.Observe(ctx, 0); err != nil || !reflect.DeepEqual(s.Accounts, before.Accounts) || s.Limits.Read == 0 || !reflect.DeepEqual(s.Limits.QOS, before.Limits.QOS) {
 		l.Errorf("while slurmdbd is away: %v", err)
 	}
 	if _, err := l.client.Observe(ctx, before.Now.Add(-cluster.Hour)); err == nil {

@@ -36,6 +36,7 @@ func TestLive(t *testing.T) {
 				{"suspended jobs", suspended},
 				{"shards", shards},
 				{"state polls", statePolls},
+				{"limits", limits},
 				{"history", history},
 				{"faults", faults},
 				{"races", races}, // last: a client that sees its jobs only when they have ended cannot know what they asked for
