@@ -26,10 +26,10 @@ func drawCaps(rt *rapid.T, rules ...string) []cluster.Cap {
 		if strings.Contains(rule, "TRES") {
 			c.TRES = rapid.SampledFrom([]string{"gres/gpu", "gres/gpu", "gres/gpu", "cpu", "node", "mem", "gres/gpu:v100"}).Draw(rt, "resource")
 		}
-		switch c.Max = rapid.SampledFrom([]int64{8, 6, 5, 4, 3, 2, 1, 0}).Draw(rt, "most"); {
-		case rule == cluster.MinTRESPerJob:
+		switch c.Max = rapid.SampledFrom([]int64{8, 6, 5, 4, 3, 2, 1, 0}).Draw(rt, "most"); rule {
+		case cluster.MinTRESPerJob:
 			c.Max = min(c.Max, 2)
-		case rule == cluster.MaxWall:
+		case cluster.MaxWall:
 			c.Max *= 60
 		}
 		if c.TRES == "mem" {
@@ -138,10 +138,10 @@ func TestNothingIsGrantedThatSlurmRefuses(t *testing.T) {
 		w.Check = func(rep loop.Report) {
 			old(rep)
 			for i := range rep.Plan.Actions {
-				switch a := &rep.Plan.Actions[i]; {
-				case a.Verb == cluster.Grant:
+				switch a := &rep.Plan.Actions[i]; a.Verb {
+				case cluster.Grant:
 					granted++
-				case a.Verb == cluster.RevokeGrant:
+				case cluster.RevokeGrant:
 					why := w.Job(a.ID).PendingReason
 					for _, l := range rep.Plan.Ended {
 						if l.Job == a.Job && l.Granted >= changed && (strings.HasPrefix(why, "Assoc") || strings.HasPrefix(why, "QOS") || strings.HasPrefix(why, "Partition") || strings.HasPrefix(why, "Account")) {

@@ -49,7 +49,7 @@ func TestGrantsNeverExceedTheFreeLicenses(t *testing.T) {
 		draw := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(rt, name) }
 		w := newWorldOn(t, simtest.Product(), simtest.Nodes("n", "v100", draw("nodes", 1, 4), 4), "a", "b")
 		w.Settings.RecallFirst = draw("recall", 0, 1) == 1
-		w.Virtual.Gate = 24 * hour // no job starts without a lease
+		w.Gate = 24 * hour // no job starts without a lease
 		counts := []cluster.LicenseCount{{Name: "ansys", Total: int64(draw("ansys", 0, 6))}, {Name: "matlab", Total: int64(draw("matlab", 0, 6))}}
 		var free []cluster.LicenseCount
 		w.alter = func(s *cluster.Observation) { free = licensed(s, counts) }
@@ -97,7 +97,7 @@ func TestGrantsNeverExceedTheFreeLicenses(t *testing.T) {
 // are granted GPUs, as many as there are licences.
 func TestALicenceInUse(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4, 4}, "a", "b")
-	w.Virtual.Gate = 240 * hour
+	w.Gate = 240 * hour
 	counts := []cluster.LicenseCount{{Name: "matlab", Total: 4, Used: 4}}
 	w.alter = func(s *cluster.Observation) { licensed(s, counts) }
 	var honest []cluster.JobID

@@ -17,7 +17,7 @@ func TestContiguousIsTakenAway(t *testing.T) {
 		set := simtest.Product()
 		set.Interval = minute
 		w := newWorld(t, set, []int{4, 4}, "a", "b")
-		w.Virtual.Gate = 10 * minute
+		w.Gate = 10 * minute
 		w.Rules.OptOut.Contiguous = word
 		var first []cluster.JobID
 		for range 2 {

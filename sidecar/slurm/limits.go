@@ -3,7 +3,6 @@ package slurm
 import (
 	"context"
 	"hash/fnv"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,7 +81,7 @@ func (c *caps) other(r *reader, path string) {
 
 func (c *caps) digest(path string, value []byte) {
 	h := fnv.New64a()
-	io.WriteString(h, path)
+	h.Write([]byte(path))
 	h.Write(value)
 	c.others ^= h.Sum64()
 }

@@ -52,8 +52,8 @@ func TestMinutesUsed(t *testing.T) {
 	}
 	const gpus = `[{"type":"gres","name":"gpu","id":1001,"count":10}]`
 	f := newRecorded(t, 45)
-	associations := func(max string) answer {
-		return say(map[string]any{"associations": []any{map[string]any{"account": "root", "user": "", "cluster": "test"}, rawJSON(`{"account":"nlp","user":"","parent_account":"root","shares_raw":3,"cluster":"test","max":` + max + `}`)}, "errors": []any{}})
+	associations := func(most string) answer {
+		return say(map[string]any{"associations": []any{map[string]any{"account": "root", "user": "", "cluster": "test"}, rawJSON(`{"account":"nlp","user":"","parent_account":"root","shares_raw":3,"cluster":"test","max":` + most + `}`)}, "errors": []any{}})
 	}
 	f.on("GET /slurm/v0.0.45/jobs/", jobs(1, waitingJob(1, "")))
 	f.on("GET /slurmdb/v0.0.45/qos/", say(map[string]any{"qos": []any{rawJSON(`{"name":"batch","limits":{"max":{"wall_clock":{"per":{"qos":{"set":true,"infinite":false,"number":30}}},"tres":{"minutes":{"total":` + gpus + `,"per":{"job":` + gpus + `}}}}}}`)}, "errors": []any{}}))

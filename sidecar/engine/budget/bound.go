@@ -77,12 +77,12 @@ func boundUntil(a *Account, i int, way cluster.Way) (end cluster.Instant) {
 		end = j.Start.Add(j.Limit + j.Suspend)
 	}
 	var free cluster.Instant
-	switch l := a.Leases[i]; {
-	case way == cluster.WayExempt:
+	switch l := a.Leases[i]; way {
+	case cluster.WayExempt:
 		free = st.Order.Until
-	case way == cluster.WayMinLease:
+	case cluster.WayMinLease:
 		free = l.End
-	case way == cluster.WaySaves:
+	case cluster.WaySaves:
 		if j := a.Stop(i); !st.Dear && j.May(a.Rule(), l.End, a.Notice(i)) {
 			free = l.End
 		}
