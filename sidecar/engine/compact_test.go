@@ -131,3 +131,21 @@ func TestMovingJobsKeepTheirGPUs(t *testing.T) {
 		t.Error("no job ever moved")
 	}
 }
+
+// Nothing moves for a gang that would take its account beyond a limit of Slurm's: its grant would be in vain.
+func TestNothingMovesForAGangBeyondALimit(t *testing.T) {
+	for _, most := range []int64{12, 11} {
+		w, gang := scattered(t, nil, func(s *cluster.Settings) { s.CompactPercent = 25 })
+		w.SetLimits(cluster.Limits{Associations: []cluster.Association{{Account: "b", Caps: []cluster.Cap{{Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: most}}}}})
+		w.Run(term - 2*minute + w.RequeueDelay + minute)
+		if most == 12 {
+			w.state(gang, cluster.Running)
+			continue
+		}
+		w.Run(2 * hour)
+		if n := len(w.done(cluster.RevokeGrant, gang)); n > 0 {
+			t.Errorf("the gang was granted a lease %d times that Slurm does not start", n)
+		}
+		w.books()
+	}
+}

@@ -146,3 +146,23 @@ func TestATenantAtItsLimit(t *testing.T) {
 	}
 	w.books()
 }
+
+// Jobs that use up a limit keep their leases where no other job of the account waits: nothing is gained by stopping them.
+func TestAFullLimitStopsNobody(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{4, 4}, "a", "b")
+	w.SetLimits(cluster.Limits{Associations: []cluster.Association{{Account: "a", Caps: []cluster.Cap{{Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: 3}}}}})
+	var ids []cluster.JobID
+	for range 3 {
+		ids = append(ids, w.submit("a", 1, 40*hour, nil))
+	}
+	for range 5 {
+		ids = append(ids, w.submit("b", 1, 40*hour, nil))
+	}
+	w.Run(6 * hour)
+	if n := len(w.done(cluster.Reclaim)); n > 0 {
+		t.Errorf("%d jobs were stopped, though nobody waits", n)
+	}
+	for _, id := range ids {
+		w.state(id, cluster.Running)
+	}
+}

@@ -24,6 +24,7 @@ type Book struct {
 	meters  []meter
 	byKey   map[meterKey]int
 	cases   *round.Books
+	ending  []int // cases whose leases may end now
 	site    licenses
 }
 

@@ -312,7 +312,7 @@ func (b *Book) Count(x *round.Books, ends func(i int) bool) {
 			b.other(o)
 		}
 	}
-	b.cases = x
+	b.cases, b.ending = x, b.ending[:0]
 	for i := range x.Jobs {
 		st := &x.Jobs[i]
 		j := &x.Snapshot.Cases[i].Job
@@ -321,7 +321,10 @@ func (b *Book) Count(x *round.Books, ends func(i int) bool) {
 			continue
 		}
 		if b.limits {
-			b.take(j, true, !ends(i))
+			end := ends(i)
+			if b.take(j, true, !end); end {
+				b.ending = append(b.ending, i)
+			}
 			if granted {
 				b.starts(b.first(j))
 			}
@@ -335,6 +338,33 @@ func (b *Book) Count(x *round.Books, ends func(i int) bool) {
 	}
 	for i := range b.site.counts {
 		b.site.counts[i].want = b.site.counts[i].used
+	}
+}
+
+// Settle tells which leases end now, where Count took those for such that may.
+func (b *Book) Settle(ends func(i int) bool) {
+	if !b.limits {
+		return
+	}
+	left := b.ending
+	for i := range b.cases.Jobs {
+		was := len(left) > 0 && left[0] == i
+		if was {
+			left = left[1:]
+		}
+		j := &b.cases.Snapshot.Cases[i].Job
+		if st := &b.cases.Jobs[i]; !st.Live || !st.Runs || len(j.Partitions) == 0 || ends(i) == was {
+			continue
+		}
+		for _, at := range b.first(j).counts {
+			switch m := &b.meters[at]; {
+			case m.cap.Minutes():
+			case was:
+				m.next += amount(j, m.cap.TRES)
+			default:
+				m.next -= amount(j, m.cap.TRES)
+			}
+		}
 	}
 }
 

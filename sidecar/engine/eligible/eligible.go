@@ -44,7 +44,7 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 		open = newProber(f.Site, f.Pools, f.Now, place.View{Reserved: true})
 	}
 	f.alone = f.Snapshot.Cells != nil
-	f.rules.Count(f.Books, func(i int) bool { return !f.alone && f.Ending(i) })
+	f.rules.Count(f.Books, func(i int) bool { return !f.alone && f.Expiring(i) })
 	for i := range f.Jobs {
 		st := &f.Jobs[i]
 		if !st.Runs {

@@ -54,6 +54,8 @@ type Limits interface {
 	Room(i int) Room
 	// Take counts a job from now on, or from the time when leases that end now have ended.
 	Take(i int, now bool)
+	// Settle tells which leases end now. Before, all did that may.
+	Settle(ends func(i int) bool)
 }
 
 // Share is a tenant's entitlement in a pool, and its use of it.

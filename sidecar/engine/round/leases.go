@@ -23,9 +23,12 @@ func (b *Books) RevokeGrant(i int, why string) {
 }
 
 // Ending reports whether a lease is up for renewal: it ends within the notice, and its job may be reclaimed.
-func (b *Books) Ending(i int) bool {
+func (b *Books) Ending(i int) bool { return b.Jobs[i].Stoppable && b.Expiring(i) }
+
+// Expiring is Ending before it is known whether the job may be stopped: if so, its lease is up for renewal.
+func (b *Books) Expiring(i int) bool {
 	l, st := b.Leases[i], &b.Jobs[i]
-	if l == nil || !st.Runs || !st.Stoppable {
+	if l == nil || !st.Runs {
 		return false
 	}
 	notice := l.NoticeIn(b.Settings)

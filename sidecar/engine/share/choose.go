@@ -28,6 +28,9 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 	out := f.Blank()
 	budget.Extend(f.Stops)
 	budget.Youth(f.Stops)
+	if f.Limits != nil {
+		f.Limits.Settle(f.Ending)
+	}
 	for _, touch := range field.ControlLevels {
 		if !f.Any(touch) {
 			continue
