@@ -64,12 +64,12 @@ func request(w *wireJob) cluster.Request {
 		q.Unplaceable = cluster.Unread
 	case has(all, "shard") || has(all, "mps"):
 		q.Unplaceable = cluster.PartsOfGPUs
+	case w.cron: // before all that can be leased: Slurm refuses every change of such a job
+		q.Unplaceable = cluster.Cron
 	case gpus(socket) > 0:
 		q.Unplaceable = "gpus-per-socket"
 	case several:
 		q.Unplaceable = cluster.Several
-	case w.cron:
-		q.Unplaceable = cluster.Cron
 	case !q.Exclusive && len(w.shared) > 0 && w.shared[0] != "oversubscribe":
 		q.Unplaceable = "exclusive=" + strings.Join(w.shared, ",") // =user, =mcs, =topo
 	case w.contig && q.MostNodes() != 1: // one node is contiguous. The last: it can be taken away, the others cannot
