@@ -132,3 +132,37 @@ func TestALicenceInUse(t *testing.T) {
 	}
 	w.books()
 }
+
+// Jobs behind others are granted no more licences than are free, though the jobs in front, which are of the same shape, have none.
+func TestNoLicenceIsGrantedTwiceBehindOthers(t *testing.T) {
+	w := tinyWorld(t)
+	counts := []cluster.LicenseCount{{Name: "matlab", Total: 8}}
+	w.alter = func(s *cluster.Observation) { licensed(s, counts) }
+	w.Submit("a", 60, 1, 2*second) // these show that such jobs are short
+	w.Submit("b", 8, 1, forever)
+	w.Run(4 * minute)
+	counts[0].Total = 1
+	front := w.Submit("a", 8, 1, 2*second)
+	var asks []cluster.JobID
+	for range 12 {
+		asks = append(asks, w.submit("a", 1, 2*second, func(j *sim.Work) { j.Name = "uses matlab:1" }))
+	}
+	check, most := w.Check, 0
+	w.Check = func(r loop.Report) {
+		check(r)
+		n := 0
+		for _, l := range r.Plan.State.Leases {
+			if l.State == cluster.Granted && slices.Contains(asks, recordIn(&r.Plan, l.Job).ID) {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	w.Run(2 * minute)
+	if most != 1 {
+		t.Errorf("of one licence, up to %d were granted at once", most)
+	}
+	if n := len(w.done(cluster.Grant, front...)) + len(w.done(cluster.Grant, asks...)); n < 8 {
+		t.Errorf("only %d jobs were granted: the test shows nothing", n)
+	}
+}

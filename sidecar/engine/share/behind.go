@@ -251,7 +251,8 @@ func (f *follower) offer(tenant, i, pool int) {
 // which the same limits apply take each other's part.
 func (f *follower) admitted(k *lease.Candidate, holder int) bool {
 	j, o := &f.Snapshot.Cases[k.Case].Job, &f.Snapshot.Cases[holder].Job
-	if f.in.Limits == nil || j.Account == o.Account && j.User == o.User && j.QOS == o.QOS && slices.Equal(j.Partitions, o.Partitions) && j.Request == o.Request {
+	if f.in.Limits == nil || j.Account == o.Account && j.User == o.User && j.QOS == o.QOS && j.Licenses == o.Licenses &&
+		slices.Equal(j.Partitions, o.Partitions) && j.Request == o.Request {
 		return true
 	}
 	if f.in.Limits.Room(k.Case) != lease.Now {
