@@ -180,19 +180,6 @@ local function wants_gpu(tres)
 	return false
 end
 
--- The first managed partition that the job names, or nil.
-local function managed(wanted)
-	if wanted == nil or wanted == "" then
-		wanted = settings.default_partition
-	end
-	for _, name in ipairs(items(wanted)) do
-		if listed(settings.partitions, name) then
-			return name
-		end
-	end
-	return nil
-end
-
 -- True while a daemon grants leases in the partition.
 local function granting(partition, now)
 	local file = io.open(settings.heartbeat_dir .. "/" .. partition, "r")
@@ -218,13 +205,22 @@ local function wants_shards(job)
 	return false
 end
 
--- The managed partition of the job, or nil where it is excluded.
-local function governed(job)
+-- A managed partition of the job in which a daemon grants leases now, or nil: there is none, or the job is excluded.
+local function governed(job, now)
 	if listed(settings.exclude_accounts, job.account) or listed(settings.exclude_qos, job.qos) or
 	   listed(settings.exclude_users, job.user_name) or listed(settings.exclude_users, job.user_id) then
 		return nil
 	end
-	return managed(job.partition)
+	local wanted = job.partition
+	if wanted == nil or wanted == "" then
+		wanted = settings.default_partition
+	end
+	for _, name in ipairs(items(settings.partitions)) do
+		if listed(wanted, name) and granting(name, now) then
+			return name
+		end
+	end
+	return nil
 end
 
 -- True if the job's requests name GPUs of more than one model.
@@ -244,27 +240,66 @@ local function several_models(job)
 	return false
 end
 
-local CRON_JOB = 2 ^ 22 -- in bitflags
+local CRON_JOB, NTASKS_SET = 2 ^ 22, 2 ^ 14 -- in bitflags
 local SHARED_OK, NO_VAL16 = 1, 65534 -- of shared
+
+local function has_flag(job, flag)
+	return math.floor((job.bitflags or 0) / flag) % 2 == 1
+end
+
+-- The number of GPUs that a TRES request asks for.
+local function gpus(tres)
+	local n = 0
+	for request in requests(tres) do
+		if request:match("^[^:=]*") == "gpu" then
+			n = n + (tonumber(request:match("[:=](%d+)$")) or 1)
+		end
+	end
+	return n
+end
+
+-- True if Slurm may give the job more than one node, as far as its options tell; the sidecar (Request.MostNodes) has the same rules.
+local function spreads(job)
+	local function set(number, unset)
+		return number and number < unset and number or 0
+	end
+	local on_job, on_node, on_task = gpus(job.tres_per_job), gpus(job.tres_per_node), gpus(job.tres_per_task)
+	local most = set(job.max_nodes, slurm.NO_VAL)
+	local tasks = has_flag(job, NTASKS_SET) and set(job.num_tasks, slurm.NO_VAL) or 0
+	if set(job.min_nodes, slurm.NO_VAL) > 1 then
+		return true
+	elseif on_job > 0 and on_node > 0 then
+		return on_job > on_node
+	end
+	if tasks > 0 and (most == 0 or most > tasks) then -- every node needs a task
+		most = tasks
+	end
+	if most > 0 then
+		return most > 1
+	elseif on_node > 0 or on_task > 0 and set(job.ntasks_per_node, NO_VAL16) > 0 then -- Slurm takes no more nodes than it needs
+		return false
+	end
+	return on_job > 1 or on_task > 1
+end
 
 -- The option by which the job keeps its GPUs until it ends, and its way in opt_out; or nil.
 local function opts_out(job)
 	if job.het_job_offset ~= nil and job.het_job_offset ~= slurm.NO_VAL then
 		return "heterogeneous components (:)", "het"
-	elseif math.floor((job.bitflags or 0) / CRON_JOB) % 2 == 1 then
+	elseif has_flag(job, CRON_JOB) then
 		return "scrontab", "other"
 	elseif job.script == nil then
 		return "salloc, or srun outside of a batch job", "session"
-	elseif job.contiguous == 1 then
-		return "--contiguous", "contiguous"
 	elseif wants_gpu(job.tres_per_socket) then
 		return "--gpus-per-socket", "other"
 	elseif job.shared ~= NO_VAL16 and job.shared > SHARED_OK then
 		return "--exclusive=user, =mcs or =topo", "other"
-	elseif (job.features or ""):find("[%[%]()*,]") then
-		return "brackets, * or a comma in --constraint", "other"
 	elseif several_models(job) then
 		return "several GPU models in one job", "other"
+	elseif job.contiguous == 1 and spreads(job) then -- one node is contiguous
+		return "--contiguous", "contiguous"
+	elseif (job.features or ""):find("[%[%]()*,]") then
+		return "brackets, * or a comma in --constraint", "other"
 	elseif job.requeue == 0 then
 		return "--no-requeue", "no_requeue"
 	end
@@ -347,8 +382,8 @@ end
 function fairlease_job_submit(job, part_list, submit_uid)
 	local now, hints = os.time(), hints_of(job)
 	note_hints(job, hints)
-	local partition = governed(job)
-	if not partition or not granting(partition, now) then
+	local partition = governed(job, now)
+	if not partition then
 		return slurm.SUCCESS
 	end
 	if not wants_gpus(job) then

@@ -330,15 +330,9 @@ static bool next_name(const char **list, char *name, size_t size)
 	return false;
 }
 
-/* Finds the first partition of the job that is managed. */
-static bool managed(const struct gate_settings *s, const char *wanted, char *partition, size_t size)
+bool gate_names(const struct gate_settings *s, const struct gate_job *j, const char *partition)
 {
-	if (!wanted || !wanted[0])
-		wanted = s->default_partition;
-	while (next_name(&wanted, partition, size))
-		if (gate_listed(s->partitions, partition))
-			return true;
-	return false;
+	return gate_listed(j->partition && j->partition[0] ? j->partition : s->default_partition, partition);
 }
 
 bool gate_partition(const struct gate_settings *s, int i, char *partition, size_t size)
@@ -365,14 +359,55 @@ static bool wants_gpus(const struct gate_job *j, bool shards)
 	return false;
 }
 
-bool gate_concerns(const struct gate_settings *s, const struct gate_job *j, char *partition, size_t size)
+bool gate_concerns(const struct gate_settings *s, const struct gate_job *j)
 {
-	return wants_gpus(j, s->gate_shards) && !excluded(s, j) && managed(s, j->partition, partition, size);
+	return wants_gpus(j, s->gate_shards) && !excluded(s, j);
 }
 
-bool gate_refuses_without_gpus(const struct gate_settings *s, const struct gate_job *j, char *partition, size_t size)
+bool gate_refuses_without_gpus(const struct gate_settings *s, const struct gate_job *j)
 {
-	return s->ways[GATE_NO_GPUS] == GATE_REFUSE && !wants_gpus(j, true) && !excluded(s, j) && managed(s, j->partition, partition, size);
+	return s->ways[GATE_NO_GPUS] == GATE_REFUSE && !wants_gpus(j, true) && !excluded(s, j);
+}
+
+/* The number of GPUs that a TRES request asks for. */
+static long gpus(const char *tres)
+{
+	struct span request;
+	long n = 0;
+
+	while (next(&tres, ",;", &request)) {
+		size_t digits = 0;
+		long count = 1;
+
+		request = without_type(request);
+		if (!named(request, "gpu"))
+			continue;
+		while (isdigit((unsigned char)request.at[request.len - 1 - digits])) /* ends at "gpu" */
+			digits++;
+		if (digits && strchr(":=", request.at[request.len - 1 - digits]))
+			count = strtol(request.at + request.len - digits, NULL, 10);
+		n = n + (count < INT_MAX / 2 ? count : INT_MAX / 2);
+		n = n < INT_MAX / 2 ? n : INT_MAX / 2;
+	}
+	return n;
+}
+
+/* True if Slurm may give the job more than one node, as far as its options tell; the sidecar (Request.MostNodes) has the same rules. */
+static bool spreads(const struct gate_job *j)
+{
+	long job = gpus(j->tres[0]), node = gpus(j->tres[1]), task = gpus(j->tres[3]), most = j->max_nodes;
+
+	if (j->min_nodes > 1)
+		return true;
+	if (job && node)
+		return job > node;
+	if (j->tasks && (!most || most > j->tasks)) /* every node needs a task */
+		most = j->tasks;
+	if (most)
+		return most > 1;
+	if (node || (task && j->tasks_per_node)) /* Slurm takes no more nodes than it needs */
+		return false;
+	return job > 1 || task > 1;
 }
 
 /* True if the requests name GPUs of more than one model. */
@@ -414,18 +449,19 @@ const char *gate_opts_out(const struct gate_job *j, enum gate_way *way)
 	*way = GATE_SESSION;
 	if (!j->batch)
 		return "salloc, or srun outside of a batch job";
-	*way = GATE_CONTIGUOUS;
-	if (j->contiguous)
-		return "--contiguous";
 	*way = GATE_OTHER;
 	if (gate_wants_gpu(j->tres[2], false))
 		return "--gpus-per-socket";
 	if (j->shares)
 		return "--exclusive=user, =mcs or =topo";
-	if (j->features && strpbrk(j->features, "[]()*,"))
-		return "brackets, * or a comma in --constraint";
 	if (several_models(j->tres))
 		return "several GPU models in one job";
+	*way = GATE_CONTIGUOUS;
+	if (j->contiguous && spreads(j)) /* one node is contiguous */
+		return "--contiguous";
+	*way = GATE_OTHER;
+	if (j->features && strpbrk(j->features, "[]()*,"))
+		return "brackets, * or a comma in --constraint";
 	*way = GATE_NO_REQUEUE;
 	return j->no_requeue ? "--no-requeue" : NULL;
 }

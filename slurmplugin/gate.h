@@ -57,6 +57,10 @@ struct gate_job {
 	time_t deadline;	/* 0: none */
 	long time_limit;	/* minutes, 0: none named */
 	long time_min;		/* minutes, 0: none named */
+	long min_nodes;		/* 0: none named */
+	long max_nodes;		/* 0: none named */
+	long tasks;		/* --ntasks, 0: none named */
+	long tasks_per_node;	/* 0: none named */
 	bool contiguous;
 	bool shares;		/* --exclusive=user, =mcs or =topo */
 	bool batch;		/* has a script */
@@ -85,17 +89,17 @@ bool gate_listed(const char *list, const char *item);
 /* True if a TRES request (gres/gpu:v100:2,…) requests a GPU, or a shard of one if shards count. */
 bool gate_wants_gpu(const char *tres, bool shards);
 
-/*
- * True if the job requests GPUs of a managed partition and is not excluded. Stores
- * that partition (the first managed one that it names) in partition.
- */
-bool gate_concerns(const struct gate_settings *s, const struct gate_job *j, char *partition, size_t size);
+/* True if the job requests GPUs and is not excluded; in a managed partition it is gated then. */
+bool gate_concerns(const struct gate_settings *s, const struct gate_job *j);
+
+/* True if the job may start in the partition: it names it, or no partition and it is the default one. */
+bool gate_names(const struct gate_settings *s, const struct gate_job *j, const char *partition);
 
 /* The option by which the job keeps its GPUs until it ends, and its way; NULL: none. */
 const char *gate_opts_out(const struct gate_job *j, enum gate_way *way);
 
-/* True if the job asks for no GPUs and is refused for that; then it stores the managed partition. */
-bool gate_refuses_without_gpus(const struct gate_settings *s, const struct gate_job *j, char *partition, size_t size);
+/* True if the job asks for no GPUs, and is refused for that in a managed partition. */
+bool gate_refuses_without_gpus(const struct gate_settings *s, const struct gate_job *j);
 
 /* Stores the i-th managed partition, from 0, in partition; false after the last. */
 bool gate_partition(const struct gate_settings *s, int i, char *partition, size_t size);

@@ -65,22 +65,21 @@ static void jobs_without_gpus_are_refused(void)
 {
 	struct gate_settings s = parsed("partitions=gpu\nopt_out.no_gpus=refuse\nexclude_accounts=staff");
 	struct gate_job j = { .partition = "gpu", .batch = true };
-	char p[GATE_TEXT], text[GATE_TEXT];
+	char text[GATE_TEXT];
 
-	EXPECT(gate_refuses_without_gpus(&s, &j, p, sizeof(p)) && !strcmp(p, "gpu"));
-	gate_no_gpus_refusal(p, text, sizeof(text));
+	EXPECT(gate_refuses_without_gpus(&s, &j));
+	gate_no_gpus_refusal("gpu", text, sizeof(text));
 	EXPECT(strstr(text, "partition gpu is for jobs with GPUs"));
 	j.tres[1] = "gres/shard:1";
-	EXPECT(!gate_refuses_without_gpus(&s, &j, p, sizeof(p)));
+	EXPECT(!gate_refuses_without_gpus(&s, &j));
 	j.tres[1] = NULL;
 	j.account = "staff";
-	EXPECT(!gate_refuses_without_gpus(&s, &j, p, sizeof(p)));
+	EXPECT(!gate_refuses_without_gpus(&s, &j));
 	j.account = NULL;
-	j.partition = "cpu";
-	EXPECT(!gate_refuses_without_gpus(&s, &j, p, sizeof(p)));
+	EXPECT(gate_refuses_without_gpus(&s, &j));
 	s = parsed("partitions=gpu\nopt_out=refuse");
 	j.partition = "gpu";
-	EXPECT(!gate_refuses_without_gpus(&s, &j, p, sizeof(p)));
+	EXPECT(!gate_refuses_without_gpus(&s, &j));
 }
 
 static void settings_are_read(void)
@@ -185,15 +184,18 @@ static void the_right_jobs_are_gated(void)
 	char p[GATE_TEXT];
 	struct gate_job j;
 
-#define WITH(change) (j = batch(), change, gate_concerns(&s, &j, p, sizeof(p)))
-	EXPECT(WITH(j.batch = true) && !strcmp(p, "gpu"));
-	EXPECT(WITH(j.partition = NULL) && !strcmp(p, "gpu"));
-	EXPECT(WITH(j.partition = "") && !strcmp(p, "gpu"));
-	EXPECT(WITH(j.partition = "free,long,gpu") && !strcmp(p, "long"));
+#define NAMES_IT(wanted, name) (j = batch(), j.partition = (wanted), gate_names(&s, &j, name))
+	EXPECT(NAMES_IT("gpu", "gpu"));
+	EXPECT(NAMES_IT(NULL, "gpu"));
+	EXPECT(NAMES_IT("", "gpu"));
+	EXPECT(NAMES_IT("free, long,gpu", "long"));
+	EXPECT(NAMES_IT("free,long,gpu", "gpu")); /* each of them, not only the first */
+	EXPECT(!NAMES_IT("free", "gpu"));
+	EXPECT(!NAMES_IT("free,lon,longer", "long"));
+
+#define WITH(change) (j = batch(), change, gate_concerns(&s, &j))
+	EXPECT(WITH(j.batch = true));
 	EXPECT(WITH((j.tres[3] = "gres/gpu=1", j.tres[1] = NULL)));
-	EXPECT(!WITH(j.partition = "free"));
-	EXPECT(!WITH(j.partition = "lon"));
-	EXPECT(!WITH(j.partition = "longer"));
 	EXPECT(!WITH(j.tres[1] = NULL));
 	EXPECT(!WITH(j.account = "sys"));
 	EXPECT(!WITH(j.user = "7"));
@@ -201,7 +203,7 @@ static void the_right_jobs_are_gated(void)
 	EXPECT(WITH(j.account = NULL));
 	EXPECT(WITH(j.no_requeue = true));
 	s.default_partition[0] = '\0';
-	EXPECT(!WITH(j.partition = NULL));
+	EXPECT(!NAMES_IT(NULL, "gpu"));
 
 	EXPECT(gate_partition(&s, 0, p, sizeof(p)) && !strcmp(p, "gpu"));
 	EXPECT(gate_partition(&s, 1, p, sizeof(p)) && !strcmp(p, "long"));
@@ -219,7 +221,6 @@ static void opting_out_is_recognised(void)
 	EXPECT(!strcmp(OPTION(j.batch = false), "salloc, or srun outside of a batch job"));
 	EXPECT(!strcmp(OPTION((j.het = true, j.batch = false)), "heterogeneous components (:)"));
 	EXPECT(!strcmp(OPTION(j.cron = true), "scrontab"));
-	EXPECT(!strcmp(OPTION(j.contiguous = true), "--contiguous"));
 	EXPECT(!strcmp(OPTION(j.shares = true), "--exclusive=user, =mcs or =topo"));
 	EXPECT(!strcmp(OPTION(j.tres[2] = "gres/gpu:1"), "--gpus-per-socket"));
 	EXPECT(!strcmp(OPTION(j.tres[2] = "gres/nic:1"), ""));
@@ -231,10 +232,53 @@ static void opting_out_is_recognised(void)
 	EXPECT(!strcmp(OPTION((j.tres[0] = "gres/gpu:4", j.tres[1] = "gpu:v100:2")), ""));
 	EXPECT(!strcmp(OPTION((j.tres[0] = "gres/gpu=4,gpu:,gpu", j.tres[1] = "gres/nic:x:1,gpu:v100:1")), ""));
 	EXPECT(!strcmp(OPTION(j.no_requeue = true), "--no-requeue") && way == GATE_NO_REQUEUE);
-	EXPECT(!strcmp(OPTION((j.no_requeue = true, j.contiguous = true)), "--contiguous") && way == GATE_CONTIGUOUS);
+	EXPECT(!strcmp(OPTION((j.no_requeue = true, j.contiguous = true, j.min_nodes = 2)), "--contiguous") && way == GATE_CONTIGUOUS);
 	EXPECT(*OPTION(j.batch = false) && way == GATE_SESSION);
 	EXPECT(*OPTION(j.het = true) && way == GATE_HET);
 	EXPECT(*OPTION(j.cron = true) && way == GATE_OTHER);
+}
+
+/* One node is contiguous: the sidecar's Request.MostNodes has the same rules. */
+static void contiguous_is_of_several_nodes(void)
+{
+	struct gate_job j;
+	const char *option;
+	enum gate_way way;
+
+#define CONTIGUOUS(change) (j = batch(), j.contiguous = true, change, option = gate_opts_out(&j, &way), option && !strcmp(option, "--contiguous"))
+	EXPECT(!CONTIGUOUS(j.min_nodes = 0));
+	EXPECT(!CONTIGUOUS(j.min_nodes = 1));
+	EXPECT(!CONTIGUOUS((j.min_nodes = 1, j.max_nodes = 1, j.tres[1] = "gpu:v100:4")));
+	EXPECT(CONTIGUOUS((j.min_nodes = 2, j.max_nodes = 2)));
+	EXPECT(CONTIGUOUS(j.min_nodes = 2));
+	EXPECT(CONTIGUOUS((j.min_nodes = 1, j.max_nodes = 2)));
+	EXPECT(!CONTIGUOUS(j.tasks = 1));
+	EXPECT(CONTIGUOUS(j.tasks = 2));
+	EXPECT(!CONTIGUOUS((j.tasks = 2, j.max_nodes = 1)));
+#define CONTIGUOUS_JOB(job, change) CONTIGUOUS((j.tres[0] = (job), j.tres[1] = NULL, change))
+	EXPECT(!CONTIGUOUS_JOB("gres/gpu:1", j.min_nodes = 0));
+	EXPECT(!CONTIGUOUS_JOB("gres/gpu", j.min_nodes = 0));
+	EXPECT(!CONTIGUOUS_JOB("gres/gpu:v100,gres/nic:4", j.min_nodes = 0));
+	EXPECT(CONTIGUOUS_JOB("gres/gpu:8", j.min_nodes = 0));
+	EXPECT(CONTIGUOUS_JOB("gres/gpu=v100=2", j.min_nodes = 1));
+	EXPECT(CONTIGUOUS_JOB("gpu:10", j.min_nodes = 0));
+	EXPECT(!CONTIGUOUS_JOB("gres/gpu:8", j.max_nodes = 1));
+	EXPECT(!CONTIGUOUS_JOB("gres/gpu:8", j.tasks = 1));
+	EXPECT(!CONTIGUOUS_JOB("gres/gpu:4", j.tres[1] = "gres/gpu:4"));
+	EXPECT(CONTIGUOUS_JOB("gres/gpu:8", j.tres[1] = "gres/gpu:4"));
+#define CONTIGUOUS_TASK(task, change) CONTIGUOUS((j.tres[3] = (task), j.tres[1] = NULL, change))
+	EXPECT(!CONTIGUOUS_TASK("gres/gpu:1", j.min_nodes = 0));
+	EXPECT(CONTIGUOUS_TASK("gres/gpu:2", j.min_nodes = 0));
+	EXPECT(CONTIGUOUS_TASK("gres/gpu:1", j.tasks = 2));
+	EXPECT(!CONTIGUOUS_TASK("gres/gpu:2", j.tasks_per_node = 2));
+	j = batch();
+	j.contiguous = true;
+	EXPECT(!gate_opts_out(&j, &way));
+	j.no_requeue = true;
+	EXPECT(gate_opts_out(&j, &way) && way == GATE_NO_REQUEUE);
+	j.min_nodes = 2;
+	j.shares = true;
+	EXPECT(gate_opts_out(&j, &way) && way == GATE_OTHER); /* as the sidecar: contiguous can be taken away, the others cannot */
 }
 
 static void old_heartbeats_do_not_count(void)
@@ -456,8 +500,11 @@ static void nonsense_is_survived(void)
 			EXPECT(strstr(all, "gpu") && !strchr(text, '|'));
 			EXPECT(gate_license(&licensed, all, again, sizeof(again)) && !strcmp(all, again));
 		}
-		if (gate_concerns(&s, &j, p, sizeof(p)))
-			EXPECT(gate_listed(s.partitions, p));
+		j.contiguous = true;
+		gate_opts_out(&j, &way);
+		gate_concerns(&s, &j);
+		if (gate_partition(&s, 0, p, sizeof(p)))
+			EXPECT(gate_listed(s.partitions, p) && (gate_names(&s, &j, p) || !gate_listed(j.partition, p)));
 	}
 }
 
@@ -488,6 +535,7 @@ int main(int argc, char **argv)
 	the_right_jobs_are_gated();
 	old_heartbeats_do_not_count();
 	opting_out_is_recognised();
+	contiguous_is_of_several_nodes();
 	begin_is_kept();
 	deadlines_are_kept();
 	licences_are_added();

@@ -6,9 +6,9 @@
  * admin_comment: slurmctld shows neither them nor a job's environment to others.
  *
  * slurmctld calls it with its locks held, so it takes no lock, never waits, and
- * accesses one file, with one stat(): the heartbeat of the job's first managed
- * partition. While that is missing or old no daemon grants leases there, and the
- * plugin does nothing. Settings are read once, at load; an unknown one prevents
+ * accesses only the heartbeats of the job's managed partitions, with one stat()
+ * each, up to the first fresh one. While all are missing or old no daemon grants
+ * leases there, and the plugin does nothing. Settings are read once, at load; an unknown one prevents
  * loading.
  *
  * Built from Slurm's public headers alone.
@@ -147,6 +147,21 @@ static bool granting(const char *partition, time_t now)
 	return !stat(path, &heartbeat) && gate_beats(&settings, heartbeat.st_mtime, now);
 }
 
+/* Finds a managed partition of the job in which a daemon grants leases now; false: there is none. */
+static bool governed(const struct gate_job *j, time_t now, char *partition, size_t size)
+{
+	for (int i = 0; gate_partition(&settings, i, partition, size); i++)
+		if (gate_names(&settings, j, partition) && granting(partition, now))
+			return true;
+	return false;
+}
+
+/* The number that an option of the job sets; 0: it is not set. */
+static long set(uint32_t number)
+{
+	return number == NO_VAL || number == INFINITE ? 0 : number;
+}
+
 /* Adds a line to the message for the user; another plugin may have written before. */
 static void tell(char **err_msg, const char *line)
 {
@@ -201,6 +216,10 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 		.deadline = d->deadline == NO_VAL ? 0 : d->deadline,
 		.time_limit = d->time_limit == NO_VAL ? 0 : d->time_limit,
 		.time_min = d->time_min == NO_VAL ? 0 : d->time_min,
+		.min_nodes = set(d->min_nodes),
+		.max_nodes = set(d->max_nodes),
+		.tasks = d->bitflags & JOB_NTASKS_SET ? set(d->num_tasks) : 0,
+		.tasks_per_node = d->ntasks_per_node == NO_VAL16 ? 0 : d->ntasks_per_node,
 		.contiguous = d->contiguous == 1,
 		.shares = d->shared != NO_VAL16 && d->shared > JOB_SHARED_OK,
 		.batch = d->script != NULL,
@@ -218,12 +237,12 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 	if (hints && hints_note(hints, text, sizeof(text)))
 		note(d, text);
 	snprintf(user, sizeof(user), "%lld", (long long)d->user_id);
-	if (gate_refuses_without_gpus(&settings, &job, partition, sizeof(partition)) && granting(partition, now)) {
+	if (gate_refuses_without_gpus(&settings, &job) && governed(&job, now, partition, sizeof(partition))) {
 		gate_no_gpus_refusal(partition, text, sizeof(text));
 		tell(err_msg, text);
 		return ESLURM_ACCESS_DENIED;
 	}
-	if (!gate_concerns(&settings, &job, partition, sizeof(partition)) || !granting(partition, now))
+	if (!gate_concerns(&settings, &job) || !governed(&job, now, partition, sizeof(partition)))
 		return SLURM_SUCCESS;
 	if (job.contiguous && settings.ways[GATE_CONTIGUOUS] == GATE_OVERRIDE) {
 		d->contiguous = 0;

@@ -65,6 +65,7 @@ var gateCases = []gateCase{
 	{name: "array", args: "--array=0-3 --gres=gpu:1", gated: true},
 	{name: "account named", args: "-A nlp --gres=gpu:1", gated: true, says: "lease of account nlp;"},
 	{name: "several partitions", args: "-p free,gpu --gres=gpu:1", gated: true},
+	{name: "several partitions, one without heartbeat", args: "-p other,gpu --gres=gpu:1", gated: true},
 	{name: "own begin, before the gate", args: "--begin=now+60 --gres=gpu:1", gated: true, begin: time.Minute},
 	{name: "own begin, after the gate", args: "--begin=now+3600 --gres=gpu:1", gated: true, begin: time.Hour},
 	{name: "own begin in the script", script: "#!/bin/bash\n#SBATCH --begin=now+3600\nsleep 30\n", args: "--gres=gpu:1", gated: true, begin: time.Hour},
@@ -100,7 +101,10 @@ var gateCases = []gateCase{
 	{name: "srun", script: "-", command: untilItWaits + "srun", args: "--gres=gpu:1 true", gated: true, says: "keeps its GPUs until it ends"},
 	{name: "heterogeneous", args: "--gres=gpu:1 : --gres=gpu:1", gated: true},
 	{name: "per socket", args: "--gpus-per-socket=1 --sockets-per-node=1", gated: true},
-	{name: "contiguous", args: "--contiguous --gres=gpu:1", gated: true, says: "keeps its GPUs until it ends"},
+	{name: "contiguous on one node", args: "--contiguous --gres=gpu:1", gated: true, says: "at a lease's end it may be requeued"},
+	{name: "contiguous with one task", args: "--contiguous -n1 --gpus=2", gated: true, says: "at a lease's end it may be requeued"},
+	{name: "contiguous on two nodes", args: "-N2 --contiguous --gres=gpu:1", gated: true, says: "keeps its GPUs until it ends"},
+	{name: "contiguous on any number of nodes", args: "--contiguous --gpus=2", gated: true, says: "keeps its GPUs until it ends"},
 	{name: "exclusive for a user", args: "--exclusive=user --gres=gpu:1", gated: true},
 }
 
@@ -464,7 +468,7 @@ func optOutsAreRefused(t *testing.T, c *testcluster.Cluster) {
 	configure(t, c, pluginConf+"opt_out=refuse\n")
 	beat(t, c, "gpu", 0)
 	for _, test := range []struct{ name, user, script, argv, option string }{
-		{"contiguous", "alice", script, "sbatch --contiguous --gres=gpu:1", "--contiguous"},
+		{"contiguous", "alice", script, "sbatch -N2 --contiguous --gres=gpu:1", "--contiguous"},
 		{"per socket", "alice", script, "sbatch --gpus-per-socket=1 --sockets-per-node=1", "--gpus-per-socket"},
 		{"heterogeneous", "alice", script, "sbatch --gres=gpu:1 : --gres=gpu:1", "heterogeneous components"},
 		{"salloc", "alice", "", "salloc --no-shell --gres=gpu:1", "salloc, or srun"},
@@ -474,9 +478,10 @@ func optOutsAreRefused(t *testing.T, c *testcluster.Cluster) {
 		{"one of two features", "alice", script, "sbatch --gres=gpu:1 --constraint=[a|b]", "brackets, * or a comma in --constraint"},
 		{"plain", "alice", script, "sbatch --gres=gpu:1", ""},
 		{"one model", "alice", script, "sbatch --gpus=v100:1", ""},
-		{"contiguous without GPUs", "alice", script, "sbatch --contiguous -n1", ""},
-		{"in a free partition", "alice", script, "sbatch -p free --contiguous --gres=gpu:1", ""},
-		{"excluded user", "dave", script, "sbatch --contiguous --gres=gpu:1", ""},
+		{"contiguous on one node", "alice", script, "sbatch --contiguous --gres=gpu:1", ""},
+		{"contiguous without GPUs", "alice", script, "sbatch -N2 --contiguous", ""},
+		{"in a free partition", "alice", script, "sbatch -p free -N2 --contiguous --gres=gpu:1", ""},
+		{"excluded user", "dave", script, "sbatch -N2 --contiguous --gres=gpu:1", ""},
 	} {
 		out, err := c.Run(t.Context(), test.user, test.script, strings.Fields(test.argv)...)
 		switch {
@@ -487,7 +492,7 @@ func optOutsAreRefused(t *testing.T, c *testcluster.Cluster) {
 		}
 	}
 	os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
-	if _, err := c.Run(t.Context(), "alice", script, "sbatch", "--contiguous", "--gres=gpu:1"); err != nil {
+	if _, err := c.Run(t.Context(), "alice", script, "sbatch", "-N2", "--contiguous", "--gres=gpu:1"); err != nil {
 		t.Errorf("nothing is refused while nobody grants leases: %v", err)
 	}
 }
@@ -538,6 +543,9 @@ func jobsThatCannotSaveAreRefused(t *testing.T, c *testcluster.Cluster) {
 	refusal := "fairlease: GPU jobs here must be able to save their work"
 	if got := submit(script, "--gres=gpu:1"); !strings.Contains(got, refusal) {
 		t.Errorf("a job that cannot save: %s", got)
+	}
+	if got := submit(script, "--contiguous", "--gres=gpu:1"); !strings.Contains(got, refusal) {
+		t.Errorf("a job that cannot save, contiguous on its node: %s", got)
 	}
 	if got := submit(script, "-n1"); got != "taken" {
 		t.Errorf("a job without GPUs: %s", got)
