@@ -14,6 +14,8 @@ type Preemption struct {
 	// Anywhere is true if jobs are also preempted for their licences, on whichever nodes they run
 	// (PreemptParameters=reclaim_licenses).
 	Anywhere bool `json:"anywhere,omitempty"`
+	// Unread is true while Slurm's configuration has not been read since the start: then nothing of this is known.
+	Unread bool `json:"unread,omitempty"`
 	// QOS are all QOS, by name. They are read if Type is PreemptByQOS; empty = they could not be read yet.
 	QOS []PreemptingQOS `json:"qos,omitempty"`
 }
@@ -45,8 +47,18 @@ type Preempted struct {
 	Why       string `json:"why"`
 }
 
-// None tells whether there is no preemption.
-func (p *Preemption) None() bool { return p.Type == "" && !hasWord(p.Mode, "GANG") }
+// None tells whether there is no preemption. It is false while nothing is known.
+func (p *Preemption) None() bool { return !p.Unread && p.Type == "" && !hasWord(p.Mode, "GANG") }
+
+// Known tells whether all that Of needs for a partition has been read. Without that, Of gives a guess.
+func (p *Preemption) Known(name string, all []Partition) bool {
+	if p.Unread || p.Type == PreemptByQOS && len(p.QOS) == 0 {
+		return false
+	}
+	at := slices.IndexFunc(all, func(x Partition) bool { return x.Name == name })
+	needed := p.Type == PreemptByTier || hasWord(p.Mode, "GANG")
+	return at < 0 || !needed || all[at].Preempt.Mode != "" // a partition's words are read together
+}
 
 // Of tells why Slurm may requeue, cancel or suspend jobs of a partition by itself; "" = it does not. all are the cluster's
 // partitions. managed tells whether jobs of a QOS are managed: only those count. The rules are those of Slurm's

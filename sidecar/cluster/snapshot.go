@@ -131,8 +131,10 @@ type Snapshot struct {
 	// watched.
 	Managed []string `json:"managed,omitempty"`
 	// Preempted lists the partitions that are only watched since Slurm may stop their jobs by itself, by name, and
-	// WasPreempted those of the last round.
+	// WasPreempted those of the last round. Unpreempted lists those that are acted on and known to be clear of that, where Slurm
+	// preempts at all.
 	Preempted    []Preempted `json:"preempted,omitempty"`
+	Unpreempted  []string    `json:"unpreempted,omitempty"`
 	WasPreempted []Preempted `json:"was_preempted,omitempty"`
 	Overrides    []Override  `json:"overrides,omitempty"`
 }

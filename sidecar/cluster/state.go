@@ -373,6 +373,7 @@ type State struct {
 	Causes []Cause `json:"causes,omitempty"`
 	// Limits are Snapshot.Limits of the newest round, which the journal gives from its snapshot: no plan has them.
 	Limits *Limits `json:"-"`
-	// Preempted are those of the snapshot.
-	Preempted []Preempted `json:"preempted,omitempty"`
+	// Preempted and Unpreempted are those of the snapshot: they hold after a restart until Slurm's words have been read.
+	Preempted   []Preempted `json:"preempted,omitempty"`
+	Unpreempted []string    `json:"unpreempted,omitempty"`
 }

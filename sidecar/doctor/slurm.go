@@ -366,6 +366,10 @@ func (f *findings) preemption(cfg *config.Config, seen *cluster.Observation) {
 		f.ok(check, "Slurm preempts no jobs")
 		return
 	}
+	if p.Unread {
+		f.add(Warn, check, "Slurm's configuration could not be read", "it is unknown whether Slurm preempts jobs by itself", "see the other findings, then run fairlease doctor again")
+		return
+	}
 	const reconfigure = "; then scontrol reconfigure. "
 	next := "remove GANG from PreemptMode in slurm.conf, or set OverSubscribe=NO for partition %[1]s" + reconfigure
 	switch p.Type {

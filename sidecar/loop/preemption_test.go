@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,7 +80,7 @@ func TestTheListOfPreemptedPartitionsFollows(t *testing.T) {
 	rules, seen := everything, preempting()
 	list := func(what string, want int) []cluster.Preempted {
 		t.Helper()
-		got := d.preempted(&seen, &rules)
+		got := d.preempted(&seen, &rules, verdicts{}).preempted
 		if len(got) != want {
 			t.Errorf("%s: %v", what, got)
 		}
@@ -103,4 +105,68 @@ func TestTheListOfPreemptedPartitionsFollows(t *testing.T) {
 	list("all QOS", 1)
 	rules.Mode = Observe
 	list("observe", 0)
+}
+
+// While what decides on a partition has not been read since the start, the last round's verdict holds. It is the same once it has
+// been read. Without a verdict a partition is only watched where Slurm is known to preempt.
+func TestVerdictsHoldWhileUnread(t *testing.T) {
+	byQOS := func(qos ...cluster.PreemptingQOS) func(*cluster.Observation) {
+		return func(s *cluster.Observation) {
+			s.Preemption = cluster.Preemption{Type: cluster.PreemptByQOS, Mode: "REQUEUE", QOS: qos}
+		}
+	}
+	words := func(p cluster.Preemption) func(*cluster.Observation) {
+		return func(s *cluster.Observation) {
+			s.Preemption = p
+			for i := range s.Partitions {
+				s.Partitions[i].Preempt = cluster.PartitionPreemption{}
+			}
+		}
+	}
+	watched := []cluster.Preempted{{Partition: "gpu", Why: "Slurm may requeue its jobs"}}
+	for _, c := range []struct {
+		name  string
+		seen  func(*cluster.Observation)
+		was   verdicts
+		list  string
+		clear string
+	}{
+		{"QOS unread", byQOS(), verdicts{watched, []string{"high"}}, "gpu", "high"},
+		{"QOS unread, all clear", byQOS(), verdicts{nil, []string{"gpu", "high"}}, "", "gpu high"},
+		{"QOS unread, a new partition", byQOS(), verdicts{nil, []string{"gpu"}}, "high", "gpu"},
+		{"QOS unread, first start", byQOS(), verdicts{}, "gpu high", ""},
+		{"QOS read, clear", byQOS(cluster.PreemptingQOS{Name: "normal"}), verdicts{watched, nil}, "", "gpu high"},
+		{"QOS read, not clear", byQOS(cluster.PreemptingQOS{Name: "low"}, cluster.PreemptingQOS{Name: "urgent", Preempts: []string{"low"}}), verdicts{nil, []string{"gpu", "high"}}, "gpu high", ""},
+		{"tiers unread", words(cluster.Preemption{Type: cluster.PreemptByTier, Mode: "REQUEUE"}), verdicts{watched, []string{"high"}}, "gpu", "high"},
+		{"tiers unread, first start", words(cluster.Preemption{Type: cluster.PreemptByTier, Mode: "REQUEUE"}), verdicts{}, "gpu high", ""},
+		{"sharing unread", words(cluster.Preemption{Mode: "GANG,SUSPEND"}), verdicts{watched, []string{"high"}}, "gpu", "high"},
+		{"tiers read", nil, verdicts{nil, []string{"gpu", "high"}}, "gpu", "high"},
+		{"configuration unread", words(cluster.Preemption{Unread: true}), verdicts{watched, []string{"high"}}, "gpu", "high"},
+		{"configuration unread, nothing known", words(cluster.Preemption{Unread: true}), verdicts{}, "", ""},
+		{"no preemption any more", words(cluster.Preemption{}), verdicts{watched, []string{"high"}}, "", ""},
+	} {
+		seen := preempting()
+		if c.seen != nil {
+			c.seen(&seen)
+		}
+		rules := Rules{Mode: Act, Partitions: []string{"high", "gpu"}, TenantLevel: 1}
+		s, err := Remember(cluster.State{Round: 7, Preempted: c.was.preempted, Unpreempted: c.was.clear}, seen, nil, rules, settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		for _, p := range s.Preempted {
+			list = append(list, p.Partition)
+			if len(c.was.preempted) > 0 && p != watched[0] {
+				t.Errorf("%s: another verdict: %+v", c.name, p)
+			}
+		}
+		if got, clear := strings.Join(list, " "), strings.Join(s.Unpreempted, " "); got != c.list || clear != c.clear {
+			t.Errorf("%s: %q are watched, %q are clear; want %q, %q", c.name, got, clear, c.list, c.clear)
+		}
+		again, err := Remember(cluster.State{Round: 8, Preempted: s.Preempted, Unpreempted: s.Unpreempted}, seen, nil, rules, settings)
+		if err != nil || !reflect.DeepEqual(again.Preempted, s.Preempted) || !slices.Equal(again.Unpreempted, s.Unpreempted) {
+			t.Errorf("%s: the next round differs: %+v, %v, %v", c.name, again.Preempted, again.Unpreempted, err)
+		}
+	}
 }

@@ -52,7 +52,8 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		Completions: m.Completions, Usages: m.Usages, History: seen.History,
 		Habits: m.Habits, Causes: m.Causes, Uses: seen.Uses, Memory: seen.Memory, Sizes: seen.Sizes,
 	}
-	s.Preempted, s.WasPreempted = d.preempted(&seen, &rules), m.Preempted
+	now := d.preempted(&seen, &rules, verdicts{m.Preempted, m.Unpreempted})
+	s.Preempted, s.Unpreempted, s.WasPreempted = now.preempted, now.clear, m.Preempted
 	if len(rules.Acting()) > len(s.Preempted) {
 		s.License = seen.License
 	}
@@ -119,21 +120,23 @@ type watchlist struct {
 	of         cluster.Preemption
 	partitions []cluster.Partition
 	rules      Rules
-	list       []cluster.Preempted
+	was        verdicts
+	now        verdicts
 }
 
 // preempted is Rules.preempted. It repeats its last result for the same input: sightings share unchanged lists.
-func (d *desk) preempted(seen *cluster.Observation, rules *Rules) []cluster.Preempted {
+func (d *desk) preempted(seen *cluster.Observation, rules *Rules, was verdicts) verdicts {
 	if seen.Preemption.None() || rules.Preemption == PreemptionKnown {
-		return nil
+		return verdicts{}
 	}
 	w := &d.watched
 	same := len(w.partitions) > 0 && len(w.partitions) == len(seen.Partitions) && &w.partitions[0] == &seen.Partitions[0] && reflect.DeepEqual(w.of, seen.Preemption) &&
-		slices.Equal(w.rules.Acting(), rules.Acting()) && slices.Equal(w.rules.QOS, rules.QOS) && slices.Equal(w.rules.ExcludeQOS, rules.ExcludeQOS)
+		slices.Equal(w.rules.Acting(), rules.Acting()) && slices.Equal(w.rules.QOS, rules.QOS) && slices.Equal(w.rules.ExcludeQOS, rules.ExcludeQOS) &&
+		w.was.equal(&was)
 	if !same {
-		*w = watchlist{seen.Preemption, seen.Partitions, *rules, rules.preempted(&seen.Preemption, seen.Partitions)}
+		*w = watchlist{seen.Preemption, seen.Partitions, *rules, was, rules.preempted(&seen.Preemption, seen.Partitions, was)}
 	}
-	return w.list
+	return w.now
 }
 
 // room gives n cases with spare capacity; their contents are undefined.

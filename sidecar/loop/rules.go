@@ -120,19 +120,44 @@ func (r *Rules) Acting() []string {
 	return nil
 }
 
-// preempted lists the partitions that are only watched since Slurm may stop their jobs by itself, by name.
-func (r *Rules) preempted(p *cluster.Preemption, partitions []cluster.Partition) []cluster.Preempted {
+// verdicts are the partitions that are acted on, by name, where Slurm preempts: those that are only watched since Slurm may stop
+// their jobs by itself, and those that are known to be clear of that.
+type verdicts struct {
+	preempted []cluster.Preempted
+	clear     []string
+}
+
+func (v *verdicts) equal(o *verdicts) bool {
+	return slices.Equal(v.preempted, o.preempted) && slices.Equal(v.clear, o.clear)
+}
+
+// preempted gives the verdicts. While what decides one has not been read, that of the last round holds; without one a partition is
+// only watched, unless it is not even known whether Slurm preempts at all.
+func (r *Rules) preempted(p *cluster.Preemption, partitions []cluster.Partition, was verdicts) verdicts {
 	if p.None() || r.Preemption == PreemptionKnown {
-		return nil
+		return verdicts{}
 	}
-	var out []cluster.Preempted
+	var out verdicts
 	for _, name := range r.Acting() {
-		if why := p.Of(name, partitions, r.ManagesQOS); why != "" {
-			out = append(out, cluster.Preempted{Partition: name, Why: why})
+		why, free := p.Of(name, partitions, r.ManagesQOS), p.Known(name, partitions)
+		if !free {
+			free = slices.Contains(was.clear, name)
+			at := slices.IndexFunc(was.preempted, func(x cluster.Preempted) bool { return x.Partition == name })
+			if at >= 0 {
+				why = was.preempted[at].Why
+			} else if free {
+				why = ""
+			}
+		}
+		if why != "" {
+			out.preempted = append(out.preempted, cluster.Preempted{Partition: name, Why: why})
+		} else if free {
+			out.clear = append(out.clear, name)
 		}
 	}
-	slices.SortFunc(out, func(a, b cluster.Preempted) int { return strings.Compare(a.Partition, b.Partition) })
-	return slices.Compact(out)
+	slices.SortFunc(out.preempted, func(a, b cluster.Preempted) int { return strings.Compare(a.Partition, b.Partition) })
+	slices.Sort(out.clear)
+	return verdicts{slices.Compact(out.preempted), slices.Compact(out.clear)}
 }
 
 // ManagesQOS tells whether jobs of a QOS are managed.

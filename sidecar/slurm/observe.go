@@ -201,6 +201,7 @@ func (c *Client) lookConf(ctx context.Context) (map[string]string, error) {
 	s := &c.seen
 	if err != nil {
 		s.confDue = c.now().Add(cluster.SpanOf(c.cfg.AccountsEvery))
+		s.last.Preemption.Unread = !s.configured
 		return nil, err
 	}
 	s.confDue, s.minJobAge, s.plansLicenses = 0, minJobAge(conf), PlansLicenses(conf)
@@ -349,6 +350,10 @@ func (c *Client) lookAccounts(ctx context.Context, now cluster.Instant) error {
 			}
 			c.notes.add("the account tree is slurmctld's copy: %v", away)
 		}
+	}
+	if preempting.Type == cluster.PreemptByQOS && len(preempting.QOS) == 0 {
+		next = 30 * cluster.Second
+		c.notes.add("which QOS preempt others has not been read since the start: the last round's verdict on each partition holds")
 	}
 	s.accountsDue = now.Add(next)
 	replace(&s.last.Accounts, accounts, &s.changed)

@@ -36,7 +36,7 @@ func (s *seen) preempts(conf map[string]string) {
 // lookPartitionPreemption completes partitions by what they say about preemption. Where that cannot be read, the last known
 // words hold, and the next look tries again.
 func (c *Client) lookPartitionPreemption(ctx context.Context, partitions []cluster.Partition) {
-	if c.seen.last.Preemption.None() {
+	if p := &c.seen.last.Preemption; p.None() || p.Unread {
 		return
 	}
 	all, err := c.partitionPreemption(ctx)
@@ -87,12 +87,15 @@ func parsePartitionPreemption(text string) map[string]cluster.PartitionPreemptio
 }
 
 // preemptingQOS adds the modes of QOS, which scontrol tells, to who preempts whom. Where they cannot be read, the last known
-// ones hold.
+// ones hold; nil = there are none.
 func (c *Client) preemptingQOS(ctx context.Context, all []cluster.PreemptingQOS) []cluster.PreemptingQOS {
 	modes := map[string]string{}
 	out, err := c.scontrol(ctx, "show", "assoc_mgr", "flags=qos")
 	if err != nil {
 		c.notes.add("PreemptMode of QOS could not be read, the last ones are used: %v", err)
+		if len(c.seen.last.Preemption.QOS) == 0 {
+			return nil // a guess could clear a partition
+		}
 		for _, q := range c.seen.last.Preemption.QOS {
 			modes[q.Name] = q.Mode
 		}

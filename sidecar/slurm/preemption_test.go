@@ -119,3 +119,42 @@ func TestPreemptionIsSeen(t *testing.T) {
 	now += 60
 	want("it can again", none, cluster.PartitionPreemption{}, "config\n")
 }
+
+// A client that starts while Slurm's words about preemption cannot be read says so, and reads them soon.
+func TestPreemptionIsUnreadAtTheStart(t *testing.T) {
+	r := newRecorded(t, 45)
+	dir := t.TempDir()
+	script := "#!/bin/sh\nexec cat " + dir + "/$2\n"
+	if err := os.WriteFile(filepath.Join(dir, "scontrol"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := int64(1_000_100)
+	c := r.client(func(cfg *Config) {
+		cfg.Scontrol, cfg.AccountsEvery = []string{filepath.Join(dir, "scontrol")}, 5*time.Minute
+		cfg.Now = func() time.Time { return time.Unix(now, 0) }
+	})
+	r.on("GET /slurm/v0.0.45/jobs/", text(`{"jobs":[],"last_update":900,"errors":[]}`))
+	known := func(what string, unread, partition bool, qos int) {
+		t.Helper()
+		s := r.see(c)
+		p := &s.Preemption
+		if p.Unread != unread || p.Known("main", s.Partitions) != (partition && qos > 0) || len(p.QOS) != qos {
+			t.Errorf("%s: %+v, %+v", what, p, s.Partitions)
+		}
+		now += 40
+	}
+	known("nothing", true, false, 0)
+	write("config", "BOOT_TIME = 1970-01-01T00:00:05\nPreemptMode = REQUEUE\nPreemptType = preempt/qos\n")
+	now += 300
+	known("no QOS", false, true, 0)
+	r.on("GET /slurmdb/v0.0.45/qos/", text(`{"qos":[{"name":"low","preempt":{"list":[],"mode":["DISABLED"]}}],"errors":[]}`))
+	known("no modes of QOS", false, true, 0)
+	write("assoc_mgr", "QOS=low(2)\n PreemptMode=WITHIN,REQUEUE\n")
+	known("QOS", false, true, 1)
+}

@@ -161,6 +161,7 @@ func oddValues(t *testing.T, g Ground) {
 				{CauseKey: cluster.CauseKey{Tenant: "b", Reason: "BadConstraints", User: "u", Partition: "p,q", Request: cluster.Request{GPUs: 2, Exclusive: true, Features: "a&b"}},
 					Admits: 3, Until: math.MaxInt64, Facts: math.MaxUint64, Empty: -1}}
 			p.State.Preempted = []cluster.Preempted{{Partition: "gpu\x00", Why: "Slurm may requeue its jobs"}}
+			p.State.Unpreempted = []string{"clear\x00"}
 		},
 		func(s *cluster.Snapshot, p *cluster.Plan) { // Slurm's limits, which a daemon must know that starts without slurmdbd
 			s.Admission = &cluster.Admission{Accounts: []cluster.Account{{Name: "a\x00"}}, Limits: cluster.Limits{Read: math.MaxInt64,
