@@ -12,7 +12,9 @@ import (
 type Basis struct {
 	Request // in JSON its fields are those of the basis: there is one for each running job in each round
 	// Fixed is true if it may not be requeued. Account and name are those of its Record.
-	Fixed      bool     `json:"fixed,omitempty"`
+	Fixed bool `json:"fixed,omitempty"`
+	// Forced is true if it started without a lease because somebody opened its gate: it is stopped like others, whatever its options.
+	Forced     bool     `json:"forced,omitempty"`
 	QOS        string   `json:"qos,omitempty"`
 	Partitions []string `json:"in"`
 	// Reservation is one of others that it uses, or "".

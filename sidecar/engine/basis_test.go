@@ -91,6 +91,40 @@ func TestAnOwnersChoiceBeforeTheGrant(t *testing.T) {
 	}
 }
 
+// A job with --no-requeue whose owner opens its gate has no right to keep what it takes: it is stopped like others. One that starts
+// since its gate lapsed keeps its GPUs.
+func TestAnOpenedGateKeepsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		license bool
+		open    func(*world, cluster.JobID)
+	}{
+		"licence taken off": {true, func(w *world, id cluster.JobID) { w.TakeOff(id) }},
+		"begin time set":    {false, func(w *world, id cluster.JobID) { w.SetBegin(id, w.Now()) }},
+	} {
+		w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
+		if c.license {
+			w.License = 1_000_000
+		}
+		holder := w.submit("a", 4, forever, func(j *sim.Work) { j.NoRequeue = true })
+		w.Run(minute)
+		id := w.submit("a", 4, forever, func(j *sim.Work) { saves(j); j.NoRequeue = true })
+		w.Run(minute)
+		w.state(id, cluster.Waiting)
+		c.open(w, id)
+		w.Cancel(holder)
+		w.Run(minute)
+		w.state(id, cluster.Running)
+		if n := len(w.done(cluster.Grant, id)); n > 0 {
+			t.Fatalf("%s: it was granted a lease", name)
+		}
+		w.submit("b", 4, hour, saves)
+		w.Run(5 * hour)
+		if n := w.toldOf("requeue_set", id); n != 1 || len(w.done(cluster.Reclaim, id)) == 0 {
+			t.Errorf("%s: it was stopped %d times, with %d events", name, len(w.done(cluster.Reclaim, id)), n)
+		}
+	}
+}
+
 // Promised cells come back after an owner's change, as without it.
 func TestAnOwnersChangesKeepNoCells(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")

@@ -37,6 +37,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	}
 	seen.Limits.Recall(m.Limits)
 	sortSighting(&seen)
+	again := d.tree != nil
 	if !d.tree.fits(seen.Accounts, rules.TenantLevel) {
 		d.tree = growTree(seen.Accounts, rules.TenantLevel)
 	}
@@ -91,7 +92,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 			carries := het[j.Het]
 			carries.carry(&c.Job)
 		}
-		stand(c, t, m.Leases, settings.StopAllowance)
+		stand(c, t, m.Leases, settings.StopAllowance, again)
 		if c.Job.Account != j.Account {
 			moved = append(moved, c.Job)
 		}
@@ -240,8 +241,9 @@ func newRecord(j *cluster.Job, key cluster.JobKey) cluster.Record {
 }
 
 // stand lets the facts on which a job was granted its lease hold until it waits again, whatever its owner has changed since. A
-// job that started without a lease has those of its first sight. leases are those of the last round.
-func stand(c *cluster.Case, t *tree, leases []cluster.Lease, allowance cluster.Span) {
+// job that started without a lease has those of its first sight. leases are those of the last round; looks tells whether that
+// was this process's: before its first look, gates may have been opened by fairlease release.
+func stand(c *cluster.Case, t *tree, leases []cluster.Lease, allowance cluster.Span, looks bool) {
 	j, r := &c.Job, &c.Record
 	again := j.Restarts > r.Restarts
 	switch {
@@ -249,6 +251,9 @@ func stand(c *cluster.Case, t *tree, leases []cluster.Lease, allowance cluster.S
 		r.Basis = nil
 	case (j.State == cluster.Running || j.State == cluster.Suspended) && j.Aside == "" && (r.Basis == nil || again):
 		r.Basis, r.Account, r.Name = cluster.BasisOf(j), j.Account, j.Name
+		if looks && !again && j.Batch && forced(r, j) {
+			r.Basis.Forced, r.Basis.Fixed = true, false
+		}
 	}
 	if r.Basis == nil {
 		return
@@ -257,6 +262,12 @@ func stand(c *cluster.Case, t *tree, leases []cluster.Lease, allowance cluster.S
 		r.Account = j.Account
 	}
 	r.Basis, c.Changed = r.Basis.Over(j, r, allowance/2)
+}
+
+// forced tells whether a job that runs now waited behind a shut gate at the last look, which was opened by somebody else: its licence
+// was taken off, or it began before its gate's begin time. A gate that lapses has neither sign.
+func forced(r *cluster.Record, j *cluster.Job) bool {
+	return r.State == cluster.Waiting && !r.Pinned && (r.Locked && !j.Locked || j.Start > 0 && j.Start < r.Gate.Add(-slack))
 }
 
 // granted tells whether a job has been granted a lease in which it has not started yet.

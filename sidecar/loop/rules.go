@@ -189,6 +189,8 @@ func (r *Rules) touch(c *cluster.Case, preempted []cluster.Preempted) {
 	case among(preempted, j) != nil:
 		p := among(preempted, j)
 		c.Control, c.ControlWhy = cluster.ObserveOnly, fmt.Sprintf("partition %s is only observed: %s", p.Partition, p.Why)
+	case c.Record.Basis != nil && c.Record.Basis.Forced:
+		c.Control, c.Way = cluster.FullControl, ""
 	case c.Way != "":
 		_, what := r.wayOut(j)
 		c.Control, c.ControlWhy = cluster.NoReclaim, fmt.Sprintf("%s, so it keeps its GPUs until it ends (opt_out.%s)", what, c.Way)
@@ -255,12 +257,12 @@ func (r *Rules) noGPUs(j *cluster.Job, tenant string) cluster.Way {
 // wayOut gives the option by which a job's user keeps its GPUs from being reclaimed, and names it in words; "" = none.
 func (r *Rules) wayOut(j *cluster.Job) (cluster.Way, string) {
 	switch {
+	case j.Request.Unplaceable == cluster.Contiguous && r.OptOut.Contiguous != Override:
+		return cluster.WayContiguous, "cannot be placed by fairlease: " + j.Request.Unplaceable
 	case j.Het != 0:
 		return cluster.WayHet, "is part of a heterogeneous job"
 	case !j.Batch:
 		return cluster.WaySession, "is interactive"
-	case j.Request.Unplaceable == cluster.Contiguous && r.OptOut.Contiguous != Override:
-		return cluster.WayContiguous, "cannot be placed by fairlease: " + j.Request.Unplaceable
 	case j.Request.Unplaceable != "" && j.Request.Unplaceable != cluster.Contiguous:
 		return cluster.WayOther, "cannot be placed by fairlease: " + j.Request.Unplaceable
 	case j.Request.Brackets():

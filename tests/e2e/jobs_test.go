@@ -124,7 +124,7 @@ func TestKindsOfJobs(t *testing.T) {
 		after := r.submit("bob", sleeps(2), "-A", "vision", "--gres=gpu:k80:1", "--dependency=afterok:"+first)
 		typed := r.submit("bob", sleeps(2), "-A", "vision", "--gres=gpu:v100:2")
 		r.govern()
-		// An interactive job is seen, charged and left alone: it starts as Slurm likes.
+		// An interactive job waits for a lease, too.
 		out, err := r.Exec(r.ctx(), "bob", "salloc", "-A", "vision", "--gres=gpu:v100:1", "-t", "5", "hostname")
 		if err != nil || out == "" {
 			t.Errorf("salloc: %q, %v", out, err)

@@ -250,5 +250,8 @@ func (w *writer) open(out []cluster.Action, i int, because cluster.Reason) []clu
 	a.Reason = because
 	a.NodeList, a.MaxNodes, a.Until, a.Array = r.UserNodes, r.UserMaxNodes, r.UserBegin, j.UnsplitArray && !w.parted(r)
 	a.Unlock, a.Licenses = j.Locked, j.Licenses
+	if !a.Suppressed {
+		r.Gate, r.Locked = 0, false
+	}
 	return out
 }

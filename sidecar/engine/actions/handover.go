@@ -187,8 +187,11 @@ func (w *writer) reclaim(out []cluster.Action, i int) []cluster.Action {
 	}
 	a.NodeList, a.MaxNodes, a.Resume = r.UserNodes, r.UserMaxNodes, c.Job.State == cluster.Suspended
 	if c.Changed&cluster.ChangedRequeue != 0 && !a.Suppressed {
-		w.Report(cluster.Event{Kind: "requeue_set", Job: r.Key, Text: fmt.Sprintf(
-			"job %s of %s gets Requeue=1 before it is requeued: it could be requeued when it was granted its lease, and its owner set Requeue=0 since", r.ID, r.Tenant)})
+		why := "it could be requeued when it was granted its lease, and its owner set Requeue=0 since"
+		if r.Basis != nil && r.Basis.Forced {
+			why = "somebody opened its gate, and it started without a lease"
+		}
+		w.Report(cluster.Event{Kind: "requeue_set", Job: r.Key, Text: fmt.Sprintf("job %s of %s gets Requeue=1 before it is requeued: %s", r.ID, r.Tenant, why)})
 	}
 	w.shut(i, a)
 	return out
