@@ -80,6 +80,14 @@ type Case struct {
 	Gone bool `json:"gone,omitempty"`
 }
 
+// Scatters reports whether the grant of a lease takes the option for contiguous nodes away.
+func (c *Case) Scatters() bool {
+	return c.Job.Request.Unplaceable == Contiguous && c.Way != WayContiguous
+}
+
+// Loose reports whether only Slurm can choose the job's nodes.
+func (c *Case) Loose() bool { return c.Job.Request.Loose() && !c.Scatters() }
+
 // Snapshot is the whole input of the engine. It is sorted when it is built: cases by key,
 // everything else as in Observation and State.
 type Snapshot struct {

@@ -121,7 +121,7 @@ var strategies = []strategy{
 	{name: "heterogeneous", does: "long heterogeneous jobs", depth: 4, jobs: []shape{{gpus: 2, seconds: hour, args: []string{":", "-t", "90", "--gres=gpu:2"}}}, args: hourly},
 	{name: "licence flip", does: "waiting jobs get Licenses=fairlease:0", depth: 10, waiting: []string{"Licenses=fairlease:0"}},
 	{name: "licence off", does: "waiting jobs get Licenses=", depth: 10, waiting: []string{"Licenses="}},
-	{name: "no-requeue, gate opened", does: "long jobs with --no-requeue; while they wait, Licenses= and StartTime=now", depth: 6, jobs: long, args: with(hourly, "--no-requeue"), waiting: []string{"Licenses=", "StartTime=now"}},
+	{name: "no-requeue and opened", does: "long jobs with --no-requeue; while they wait, Licenses= and StartTime=now", depth: 6, jobs: long, args: with(hourly, "--no-requeue"), waiting: []string{"Licenses=", "StartTime=now"}},
 	{name: "licence 2", does: "plain jobs with -L fairlease:2", depth: 10, args: []string{"-L", "fairlease:2"}},
 	{name: "start now", does: "waiting jobs get StartTime=now", depth: 10, waiting: []string{"StartTime=now"}},
 	{name: "licence in use", does: "60 jobs that ask for a licence in use, and plain jobs", play: flood("-L", "matlab:4")},

@@ -96,7 +96,8 @@ func merge(groups []handOver, of map[string]int, a, b int) int {
 func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 	frees := slices.ContainsFunc(o.reclaims, func(i int) bool { return w.Jobs[i].Runs })
 	name, reserve := "", len(out)
-	if len(o.grants) > 0 && (frees || slices.ContainsFunc(o.nodes, func(n string) bool { return w.fenced[n] })) {
+	confined := w.Snapshot.Cells != nil && slices.ContainsFunc(o.grants, func(i int) bool { return w.Snapshot.Cases[i].Loose() }) // to its tenant's cells
+	if len(o.grants) > 0 && (frees || confined || slices.ContainsFunc(o.nodes, func(n string) bool { return w.fenced[n] })) {
 		first := w.Leases[o.grants[0]]
 		name = fmt.Sprintf("%s%d_%d", cluster.ReservationPrefix, first.Job, first.Term)
 		out = append(out, cluster.Action{})
@@ -132,8 +133,7 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	if r.Basis == nil && c.Job.State == cluster.Waiting && c.Control != cluster.ObserveOnly {
 		r.Basis = cluster.BasisOf(&c.Job)
 	}
-	scatter := c.Job.Request.Unplaceable == cluster.Contiguous && c.Way != cluster.WayContiguous
-	loose := c.Job.Request.Loose() && !scatter
+	loose := c.Loose()
 	nodes := make([]string, len(l.Nodes))
 	for k := range l.Nodes {
 		nodes[k] = l.Nodes[k].Node
@@ -160,7 +160,7 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	if r.Ran > 0 && r.UserLimit > 0 {
 		a.Limit = w.Limit(i)
 	}
-	if a.Scatter = scatter; scatter && !a.Suppressed {
+	if a.Scatter = c.Scatters(); a.Scatter && !a.Suppressed {
 		scattered := *r.Basis // other records may share it
 		scattered.Unplaceable, r.Basis = "", &scattered
 		w.Report(cluster.Event{Kind: "contiguous_dropped", Job: r.Key, Text: fmt.Sprintf("job %s of %s loses --contiguous with its grant (opt_out.contiguous: override)", r.ID, r.Tenant)})

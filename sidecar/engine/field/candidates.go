@@ -46,7 +46,7 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 				k.End = lease.Unending
 			}
 			k.Aged = aged(r, k.GPUs, f.Settings.Term)
-			k.IdleOnly = eligible.IdleOnly(f.Books, i)
+			k.IdleOnly, k.Loose = eligible.IdleOnly(f.Books, i), f.Snapshot.Cases[i].Loose()
 		}
 		f.Order(&k)
 		out = append(out, k)

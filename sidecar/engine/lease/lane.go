@@ -2,6 +2,7 @@ package lease
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
@@ -78,11 +79,18 @@ const beyondFor = cluster.Day
 
 // mayBind reports whether a candidate may bind GPUs. It may within its tenant's share, less the lane. Beyond
 // that, the tenant, or the job within its tenant, must be owed at least the excess for a day, so that no job
-// starves.
+// starves. Slurm may start a loose candidate in any of its pools, so that it must be allowed in all.
 func (c *chooser) mayBind(k *Candidate, pool int) bool {
 	if len(c.Lanes) == 0 {
 		return true
 	}
+	if k.Loose {
+		return !slices.ContainsFunc(k.Pools, func(p int) bool { return !mayBindIn(c, k, p) })
+	}
+	return mayBindIn(c, k, pool)
+}
+
+func mayBindIn(c *chooser, k *Candidate, pool int) bool {
 	sh := &c.Tenants[k.Tenant].Shares[pool]
 	beyond := Beyond(sh.Entitlement, c.bound.of[k.Tenant][pool]+sh.Lane+k.GPUs)
 	return beyond == 0 || max(sh.Owed, k.Owed) >= Worth(beyond, beyondFor)
@@ -92,6 +100,18 @@ func (c *chooser) mayBind(k *Candidate, pool int) bool {
 // kept for absent tenants; limit is the limit that does not let it, if it is that of bound GPUs. Without lanes, only barred
 // candidates may not.
 func (c *chooser) mayBindRest(k *Candidate, pool int) (limit *cluster.BindLimit, may bool) {
+	if !k.Loose {
+		return mayBindRestIn(c, k, pool)
+	}
+	for _, p := range k.Pools {
+		if limit, may = mayBindRestIn(c, k, p); !may {
+			break
+		}
+	}
+	return limit, may
+}
+
+func mayBindRestIn(c *chooser, k *Candidate, pool int) (limit *cluster.BindLimit, may bool) {
 	if k.Barred || c.bound.all[pool] > 0 && c.bound.all[pool]+k.GPUs > c.Lanes[pool].GPUs-c.Lanes[pool].Keeps {
 		return nil, false
 	}

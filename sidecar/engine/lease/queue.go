@@ -24,10 +24,16 @@ type Candidate struct {
 
 	End      cluster.Instant // of a waiting job: the time by which its new lease can be ended; Unending = not before the job ends
 	Running  bool
-	Binds    Binding
-	Barred   bool // it runs on GPUs that are gathered for a gang, and must not bind them
 	IdleOnly bool // it takes only idle GPUs: it asks for that, or its last grants did not start
+	Keeping
 	Priority
+}
+
+// Keeping is how a candidate holds what it gets.
+type Keeping struct {
+	Binds  Binding
+	Barred bool // it runs on GPUs that are gathered for a gang, and must not bind them
+	Loose  bool // Slurm may start it in any of its pools
 }
 
 // Binding says whether a candidate's next lease can be ended.
