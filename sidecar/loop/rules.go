@@ -191,6 +191,8 @@ func (r *Rules) touch(c *cluster.Case, preempted []cluster.Preempted) {
 		c.Control, c.ControlWhy = cluster.ObserveOnly, fmt.Sprintf("partition %s is only observed: %s", p.Partition, p.Why)
 	case c.Record.Basis != nil && c.Record.Basis.Forced:
 		c.Control, c.Way = cluster.FullControl, ""
+	case c.Way == cluster.WayNoRequeue: // perhaps all jobs of a site
+		c.Control, c.ControlWhy = cluster.NoReclaim, "was submitted with --no-requeue, so it keeps its GPUs until it ends (opt_out.no_requeue)"
 	case c.Way != "":
 		_, what := r.wayOut(j)
 		c.Control, c.ControlWhy = cluster.NoReclaim, fmt.Sprintf("%s, so it keeps its GPUs until it ends (opt_out.%s)", what, c.Way)
