@@ -42,6 +42,7 @@ type Config struct {
 	// groupsOf and groupExists ask for the groups of users, and are replaced in tests.
 	groupsOf    func(ctx context.Context, user string, uid uint32) (names []string, known bool)
 	groupExists func(ctx context.Context, name string) bool
+	groupTime   time.Duration // for all questions of a look
 
 	// Now is the clock (time.Now).
 	Now func() time.Time
@@ -72,6 +73,9 @@ func (c Config) withDefaults() Config {
 	c.ArrayCap = cmp.Or(c.ArrayCap, 1000)
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.groupTime == 0 {
+		c.groupTime = groupTime
 	}
 	if c.groupsOf == nil {
 		c.groupsOf, c.groupExists = hostGroups, hostHasGroup

@@ -2,6 +2,8 @@ package slurm
 
 import (
 	"context"
+	"hash/fnv"
+	"maps"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -14,10 +16,26 @@ import (
 // Partitions may admit groups only (AllowGroups). Slurm tells no user's groups: this host does, if it knows the user by the same
 // number as Slurm, and all of the partition's groups. Else nothing is concluded.
 
-// membership is what this host knows of a user's groups.
+// membership is what this host knows of a user's groups, or of a group: whether it exists.
 type membership struct {
 	known  bool
 	groups []string
+	due    cluster.Instant // when it is asked for again
+}
+
+// groupTime is how long the questions about users and groups may take in one look. A service that hangs is asked again after
+// groupPause.
+const (
+	groupTime  = 2 * time.Second
+	groupPause = cluster.Minute
+)
+
+// census is the questions of one look about users and groups. A name without an answer in time stays unknown, or as it was.
+type census struct {
+	*Client
+	ctx           context.Context
+	now           cluster.Instant
+	answered, cut bool
 }
 
 // lookGroups finds the users of waiting jobs that are in none of the groups of a partition. Without such a partition it asks
@@ -27,9 +45,9 @@ func (c *Client) lookGroups(ctx context.Context, now cluster.Instant) {
 	if !s.changed && now < s.groupsDue || !slices.ContainsFunc(s.last.Partitions, func(p cluster.Partition) bool { return len(p.Rules.AllowGroups) > 0 }) {
 		return
 	}
-	if now >= s.groupsDue {
-		s.members, s.groups, s.groupsDue = map[string]membership{}, map[string]bool{}, now.Add(cluster.SpanOf(c.cfg.AccountsEvery))
-	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.groupTime)
+	defer cancel()
+	x := census{Client: c, ctx: ctx, now: now, cut: now < s.groupsPause}
 	outside := map[string][]string{} // users, by partition
 	for _, rec := range s.records {
 		if len(rec.jobs) == 0 || rec.jobs[0].State != cluster.Waiting {
@@ -41,11 +59,12 @@ func (c *Client) lookGroups(ctx context.Context, now cluster.Instant) {
 			if !ok || j.UID == 0 || slices.Contains(outside[name], j.User) {
 				continue
 			}
-			if allowed := s.last.Partitions[at].Rules.AllowGroups; len(allowed) > 0 && c.isOutside(ctx, j.User, j.UID, allowed) {
+			if allowed := s.last.Partitions[at].Rules.AllowGroups; len(allowed) > 0 && x.isOutside(j.User, j.UID, allowed) {
 				outside[name] = append(outside[name], j.User)
 			}
 		}
 	}
+	x.end()
 	list := slices.Clone(s.last.Partitions)
 	for i := range list {
 		users := outside[list[i].Name]
@@ -55,23 +74,41 @@ func (c *Client) lookGroups(ctx context.Context, now cluster.Instant) {
 	replace(&s.last.Partitions, list, &s.changed)
 }
 
-// isOutside tells whether a user is known to be in none of some groups.
-func (c *Client) isOutside(ctx context.Context, user string, uid uint32, allowed []string) bool {
-	s := &c.seen
-	m, asked := s.members[user]
-	if !asked {
-		m.groups, m.known = c.cfg.groupsOf(ctx, user, uid)
-		s.members[user] = m
+// end sets when the next questions are due, and forgets users and groups that no job needs any more.
+func (x *census) end() {
+	s := &x.seen
+	switch {
+	case x.cut && x.now < s.groupsPause:
+		s.groupsDue = s.groupsPause
+		return
+	case x.cut:
+		x.notes.add("this host did not tell the groups of all users within %v: those of others are unknown, or as they were", x.cfg.groupTime)
+		if s.groupsDue = x.now; !x.answered {
+			s.groupsPause = x.now.Add(groupPause)
+			s.groupsDue = s.groupsPause
+		}
+		return
 	}
+	s.groupsDue = x.now.Add(cluster.SpanOf(x.cfg.AccountsEvery))
+	for _, all := range []map[string]membership{s.members, s.groups} {
+		maps.DeleteFunc(all, func(_ string, m membership) bool { return m.due <= x.now })
+		for _, m := range all {
+			s.groupsDue = min(s.groupsDue, m.due)
+		}
+	}
+}
+
+// isOutside tells whether a user is known to be in none of some groups.
+func (x *census) isOutside(user string, uid uint32, allowed []string) bool {
+	m := x.ask(&x.seen.members, user, func() (m membership) {
+		m.groups, m.known = x.cfg.groupsOf(x.ctx, user, uid)
+		return m
+	})
 	if !m.known {
 		return false
 	}
 	for _, g := range allowed {
-		exists, asked := s.groups[g]
-		if !asked {
-			exists = c.cfg.groupExists(ctx, g)
-			s.groups[g] = exists
-		}
+		exists := x.ask(&x.seen.groups, g, func() membership { return membership{known: x.cfg.groupExists(x.ctx, g)} }).known
 		if !exists || slices.Contains(m.groups, g) {
 			return false
 		}
@@ -79,14 +116,32 @@ func (c *Client) isOutside(ctx context.Context, user string, uid uint32, allowed
 	return true
 }
 
-// groupTimeout is how long one question about users and groups may take.
-const groupTimeout = 5 * time.Second
+// ask gives what is known of a name, and puts a question where that is due. No answer in time ends the questions of this look.
+// Names are due at different times, so that no look asks for all.
+func (x *census) ask(all *map[string]membership, name string, question func() membership) membership {
+	was, asked := (*all)[name]
+	if x.cut || asked && x.now < was.due {
+		return was
+	}
+	m := question()
+	if x.ctx.Err() != nil {
+		x.cut = true
+		return was
+	}
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	every := cluster.SpanOf(x.cfg.AccountsEvery)
+	m.due = x.now.Add(every/2 + every/2*cluster.Span(h.Sum32()%1000)/1000)
+	if *all == nil {
+		*all = map[string]membership{}
+	}
+	(*all)[name], x.answered = m, true
+	return m
+}
 
 // hostGroups asks this host for the names of a user's groups. id(1) asks the services of nsswitch.conf, and fails if a group
 // has no name.
 func hostGroups(ctx context.Context, user string, uid uint32) ([]string, bool) {
-	ctx, cancel := context.WithTimeout(ctx, groupTimeout)
-	defer cancel()
 	number, err := exec.CommandContext(ctx, "id", "-u", "--", user).Output()
 	if err != nil || strings.TrimSpace(string(number)) != strconv.FormatUint(uint64(uid), 10) {
 		return nil, false
@@ -100,7 +155,5 @@ func hostGroups(ctx context.Context, user string, uid uint32) ([]string, bool) {
 
 // hostHasGroup asks this host whether it knows a group.
 func hostHasGroup(ctx context.Context, name string) bool {
-	ctx, cancel := context.WithTimeout(ctx, groupTimeout)
-	defer cancel()
 	return exec.CommandContext(ctx, "getent", "group", "--", name).Run() == nil
 }

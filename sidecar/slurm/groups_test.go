@@ -60,6 +60,57 @@ func TestGroupsOfPartitions(t *testing.T) {
 	}
 }
 
+// Questions about groups cost a look no more than their time. A host that hangs is asked once, and again after a pause; what it has told
+// holds meanwhile. No look asks for all users again.
+func TestGroupsOfAHostThatHangs(t *testing.T) {
+	const users = 60
+	f := newRecorded(t, 45)
+	now, asked, hangs, left := time.Unix(1_000_100, 0), 0, true, 0
+	c := f.client(func(c *Config) {
+		c.Now, c.groupTime = func() time.Time { return now }, 50*time.Millisecond
+		c.groupsOf = func(ctx context.Context, user string, uid uint32) ([]string, bool) {
+			asked++
+			if left--; hangs || left == 0 {
+				<-ctx.Done()
+				return nil, false
+			}
+			return []string{"nlp"}, true
+		}
+		c.groupExists = func(context.Context, string) bool { return true }
+	})
+	var all []string
+	for i := range users {
+		all = append(all, strings.Replace(waitingJob(i+1, `"user_id":`+strconv.Itoa(2000+i)), `"alice"`, `"u`+strconv.Itoa(i)+`"`, 1))
+	}
+	f.on("GET /slurm/v0.0.45/jobs/", jobs(1, all...))
+	f.on("GET /slurm/v0.0.45/partitions/", text(`{"partitions":[{"name":"main","nodes":{"configured":"v1"},"groups":{"allowed":"staff"},"partition":{"state":["UP"]}}],"last_update":{"set":true,"infinite":false,"number":900},"errors":[]}`))
+	look := func(what string, after time.Duration, wantAsked, wantOutside int) {
+		t.Helper()
+		now, asked = now.Add(after), 0
+		if got := len(f.see(c).Partitions[0].Rules.Outside); asked != wantAsked || got != wantOutside {
+			t.Errorf("%s: asked for %d users, %d are outside; want %d, %d", what, asked, got, wantAsked, wantOutside)
+		}
+	}
+	look("it hangs", 0, 1, 0)
+	look("pause", 10*time.Second, 0, 0)
+	look("it hangs still", time.Minute, 1, 0)
+	hangs, left = false, 21
+	look("slow", time.Minute, 21, 20)
+	look("slow, again", 10*time.Second, users-20, users)
+	look("all is known", 10*time.Second, 0, users)
+	most, sum := 0, 0
+	for range 30 {
+		now, asked = now.Add(10*time.Second), 0
+		f.see(c)
+		most, sum = max(most, asked), sum+asked
+	}
+	if most > users/3 || sum < users {
+		t.Errorf("asked for %d users in one look and %d in all, want at most %d and at least %d", most, sum, users/3, users)
+	}
+	hangs = true
+	look("it hangs when users are due", 6*time.Minute, 1, users)
+}
+
 // This host's own users and groups are found.
 func TestGroupsOfThisHost(t *testing.T) {
 	me, err := user.Current()

@@ -48,8 +48,9 @@ type seen struct {
 	// plansLicenses is PlansLicenses of Slurm's configuration.
 	plansLicenses bool
 	members       map[string]membership // by user
-	groups        map[string]bool       // whether this host knows them
-	groupsDue     cluster.Instant       // when both are asked for again
+	groups        map[string]membership // known = this host knows the group
+	groupsDue     cluster.Instant       // the next question about them
+	groupsPause   cluster.Instant       // no question before
 
 	configured bool            // Slurm's configuration has been read
 	enforces   bool            // Slurm holds jobs to limits
