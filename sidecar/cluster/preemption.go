@@ -47,6 +47,9 @@ type Preempted struct {
 	Why       string `json:"why"`
 }
 
+// Says gives the reason for which a partition is only observed, in words.
+func (p *Preempted) Says() string { return "partition " + p.Partition + " is only observed: " + p.Why }
+
 // None tells whether there is no preemption. It is false while nothing is known.
 func (p *Preemption) None() bool { return !p.Unread && p.Type == "" && !hasWord(p.Mode, "GANG") }
 

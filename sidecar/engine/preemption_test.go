@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,58 @@ func TestSlurmBeginsToPreempt(t *testing.T) {
 			}
 			if n := w.told("preemption"); n != 2 {
 				t.Errorf("%d events", n)
+			}
+			w.books()
+		})
+	}
+}
+
+// A job that names a partition in which Slurm preempts and another keeps its gate, and starts only in the other: not in idle nodes
+// of the first.
+func TestPreemptedPartitionIsOneOfSeveral(t *testing.T) {
+	for _, gate := range []string{"licence", "begin times"} {
+		t.Run(gate, func(t *testing.T) {
+			nodes := simtest.Nodes("n", "v100", 2, 8)
+			nodes[1].Partitions = []string{"high"}
+			w := newWorldOn(t, simtest.Product(), nodes, "a", "b")
+			w.Gate = w.Settings.GateTTL
+			if gate == "licence" {
+				w.License = 1_000_000
+			}
+			w.Rules.Partitions = []string{"gpu", "high"}
+			w.alter = func(s *cluster.Observation) {
+				s.Unchanged = false
+				s.Preemption = cluster.Preemption{Type: cluster.PreemptByTier, Mode: "REQUEUE"}
+				s.Partitions = []cluster.Partition{{Name: "gpu", Nodes: []string{"n01"}, Preempt: cluster.PartitionPreemption{Tier: 1, Mode: "REQUEUE"}},
+					{Name: "high", Nodes: []string{"n02"}, Preempt: cluster.PartitionPreemption{Tier: 2, Mode: "REQUEUE"}},
+					{Name: "top", Nodes: []string{"n01"}, Preempt: cluster.PartitionPreemption{Tier: 2, Mode: "OFF"}}}
+				for i := range s.Jobs {
+					if s.Jobs[i].State == cluster.Waiting {
+						s.Jobs[i].Partitions = []string{"gpu", "high"}
+					}
+				}
+			}
+			w.Run(10 * second)
+			in := func(j *sim.Work) { j.Partition = "high" }
+			first := w.submit("a", 8, 20*minute, in)
+			w.Run(minute)
+			w.state(first, cluster.Running)
+			both := w.submit("b", 8, 100*hour, in)
+			w.Run(5 * minute)
+			if j := w.Job(both); j.State != cluster.Waiting || !j.Locked && j.Eligible <= w.Now() {
+				t.Fatalf("it has no gate: %+v", j)
+			}
+			if n := len(w.done(cluster.Open, both)) + len(w.done(cluster.Grant, both)); n > 0 {
+				t.Errorf("it was opened, or granted nodes of the partition that is only observed: %d actions", n)
+			}
+			w.Run(hour)
+			if j := w.Job(both); j.State != cluster.Running || j.Holds[0].Node != "n02" {
+				t.Errorf("it does not run in the other partition: %+v", j)
+			}
+			for _, d := range w.done(cluster.Grant, both) {
+				if !slices.Equal(d.Nodes, []string{"n02"}) {
+					t.Errorf("it is granted %v", d.Nodes)
+				}
 			}
 			w.books()
 		})

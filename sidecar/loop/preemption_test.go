@@ -19,8 +19,8 @@ func preempting(jobs ...cluster.Job) cluster.Observation {
 	return s
 }
 
-// Partitions in which Slurm preempts are only watched, in every mode that acts, and the others are acted on. A site that knows
-// of it acts on all.
+// Partitions in which Slurm preempts are only watched, in every mode that acts, and the others are acted on. A job that names both
+// kinds is acted on. A site that knows of it acts on all.
 func TestPreemptedPartitionsAreWatched(t *testing.T) {
 	gpu, high, both := batch(1), batch(2), batch(3)
 	high.Partitions, both.Partitions = []string{"high"}, []string{"gpu", "high"}
@@ -34,7 +34,7 @@ func TestPreemptedPartitionsAreWatched(t *testing.T) {
 		gates bool // licences gate jobs
 		whole bool // no partition is only watched
 	}{
-		{"act", nil, nil, "watch act watch", "gpu", true, false},
+		{"act", nil, nil, "watch act act", "gpu", true, false},
 		{"all partitions", func(r *Rules) { r.Partitions = []string{"gpu"} }, nil, "watch leave watch", "gpu", false, false},
 		{"canary", func(r *Rules) { r.Mode, r.Canary = Canary, []string{"gpu"} }, nil, "watch watch watch", "gpu", false, false},
 		{"canary elsewhere", func(r *Rules) { r.Mode, r.Canary = Canary, []string{"high"} }, nil, "watch act act", "", true, false},

@@ -165,14 +165,26 @@ func (r *Rules) ManagesQOS(qos string) bool {
 	return (len(r.QOS) == 0 || slices.Contains(r.QOS, qos)) && !slices.Contains(r.ExcludeQOS, qos)
 }
 
-// among gives the first of the partitions that a job names; nil = none.
-func among(preempted []cluster.Preempted, j *cluster.Job) *cluster.Preempted {
-	for i := range preempted {
-		if slices.Contains(j.Partitions, preempted[i].Partition) {
-			return &preempted[i]
+// only gives the first of the partitions that a job names, if those are all acting ones that it names; nil = they are not. In
+// the others the job waits for a lease (package admit).
+func only(preempted []cluster.Preempted, acting []string, j *cluster.Job) *cluster.Preempted {
+	if len(preempted) == 0 {
+		return nil
+	}
+	var first *cluster.Preempted
+	for _, name := range j.Partitions {
+		if !slices.Contains(acting, name) {
+			continue
+		}
+		at := slices.IndexFunc(preempted, func(p cluster.Preempted) bool { return p.Partition == name })
+		if at < 0 {
+			return nil
+		}
+		if first == nil {
+			first = &preempted[at]
 		}
 	}
-	return nil
+	return first
 }
 
 // touch sets how far fairlease controls a case's job, why not further, and whether its GPU time
@@ -186,9 +198,8 @@ func (r *Rules) touch(c *cluster.Case, preempted []cluster.Preempted) {
 		c.Control = cluster.Unmanaged
 	case !overlap(j.Partitions, r.Acting()):
 		c.Control, c.ControlWhy = cluster.ObserveOnly, fmt.Sprintf("mode %s: decisions are recorded, not carried out", r.Mode)
-	case among(preempted, j) != nil:
-		p := among(preempted, j)
-		c.Control, c.ControlWhy = cluster.ObserveOnly, fmt.Sprintf("partition %s is only observed: %s", p.Partition, p.Why)
+	case only(preempted, r.Acting(), j) != nil:
+		c.Control, c.ControlWhy = cluster.ObserveOnly, only(preempted, r.Acting(), j).Says()
 	case c.Record.Basis != nil && c.Record.Basis.Forced:
 		c.Control, c.Way = cluster.FullControl, ""
 	case c.Way == cluster.WayNoRequeue: // perhaps all jobs of a site

@@ -142,7 +142,8 @@ func (w *writer) outlasts(j *cluster.Job, r *cluster.Record) bool {
 	return j.Locked && w.Snapshot.License.Total > 0 || (j.Marked || j.Locked || r.Gate > 0) && w.preempted(j)
 }
 
-// preempted reports whether a job names a partition that is only observed since Slurm may stop its jobs by itself.
+// preempted reports whether a job that is only observed names a partition in which Slurm may stop jobs by itself. In an acting mode
+// it then names no other that is acted on.
 func (w *writer) preempted(j *cluster.Job) bool {
 	return slices.ContainsFunc(w.Snapshot.Preempted, func(p cluster.Preempted) bool { return slices.Contains(j.Partitions, p.Partition) })
 }

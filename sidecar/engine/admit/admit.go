@@ -16,8 +16,9 @@ import (
 // that 50,000 jobs cost little more than a comparison each. The zero value has no rules. It is not safe for concurrent use.
 type Book struct {
 	rules   *cluster.Admission
-	limits  bool // of associations or QOS
-	users   bool // they, or the groups of a partition, distinguish users
+	watched []cluster.Preempted // partitions that are only observed
+	limits  bool                // of associations or QOS
+	users   bool                // they, or the groups of a partition, distinguish users
 	parent  map[string]string
 	classes map[key]*class
 	recent  [256]*class // cache: the last class of jobs with similar names
@@ -42,23 +43,28 @@ type class struct {
 
 // door is a partition for the jobs of a class.
 type door struct {
-	name   string
-	no     string             // why its lists let none of them in; "" = they do
-	rule   *cluster.Partition // nil = it has no rules
-	free   []string           // flags of the QOS of its jobs: limits of the partition that these may exceed
-	why    []string           // cache, by limit
-	each   []each             // limits for each job
-	counts []int              // meters that its jobs use
-	checks []int              // of these, the ones that decide whether they start
-	exempt []int              // the others
+	name    string
+	no      string             // why its lists let none of them in; "" = they do
+	watched bool               // that is, since it is only observed
+	rule    *cluster.Partition // nil = it has no rules
+	free    []string           // flags of the QOS of its jobs: limits of the partition that these may exceed
+	why     []string           // cache, by limit
+	each    []each             // limits for each job
+	counts  []int              // meters that its jobs use
+	checks  []int              // of these, the ones that decide whether they start
+	exempt  []int              // the others
 }
 
-// Open takes the rules of a round.
-func (b *Book) Open(now cluster.Instant, a *cluster.Admission) {
+// Open takes the rules of a round, and the partitions that are only observed. A job that names others too starts only in those.
+func (b *Book) Open(now cluster.Instant, a *cluster.Admission, watched []cluster.Preempted) {
+	b.watched = watched
 	if b.rules = a; a.Empty() {
-		b.rules, b.limits, b.users = nil, false, false
-		b.site.open(now, nil)
-		return
+		if b.rules, b.limits, b.users = nil, false, false; len(watched) == 0 {
+			b.site.open(now, nil)
+			return
+		}
+		a = &cluster.Admission{}
+		b.rules = a
 	}
 	b.site.open(now, a.Licenses)
 	if b.classes == nil {
@@ -83,13 +89,13 @@ func (b *Book) Of(j *cluster.Job) (*round.Gate, string) {
 		return nil, ""
 	}
 	c := b.class(j)
-	why, passes := "", 0
+	why, passes, weak := "", 0, true
 	for i := range c.doors {
 		no := b.stops(&c.doors[i], j)
 		if no == "" {
 			passes++
-		} else if why == "" {
-			why = no
+		} else if weak { // the first rule of Slurm's, else that a partition is only observed
+			why, weak = no, c.doors[i].watched
 		}
 	}
 	if passes == 0 {
@@ -180,6 +186,7 @@ func spot(j *cluster.Job) uint8 {
 
 func (b *Book) newClass(k key, partitions []string) *class {
 	c := &class{key: k, list: partitions, doors: make([]door, len(partitions))}
+	others := slices.ContainsFunc(partitions, func(name string) bool { return among(b.watched, name) == nil })
 	for i, name := range partitions {
 		d := &c.doors[i]
 		d.name = name
@@ -191,12 +198,25 @@ func (b *Book) newClass(k key, partitions []string) *class {
 		if b.limits {
 			b.limit(d, k)
 		}
+		if p := among(b.watched, name); p != nil && others && d.no == "" {
+			d.no, d.watched = p.Says(), true
+		}
 		if d.no == "" {
 			c.open++
 			add(&c.all, d)
 		}
 	}
 	return c
+}
+
+// among finds a partition in a list; nil = it is not there.
+func among(list []cluster.Preempted, name string) *cluster.Preempted {
+	for i := range list {
+		if list[i].Partition == name {
+			return &list[i]
+		}
+	}
+	return nil
 }
 
 // refuses gives the rule by which a partition refuses all jobs of a class; "" = it does not.

@@ -14,7 +14,7 @@ var accounts = []cluster.Account{{Name: "nlp", Parent: "root"}, {Name: "root"}, 
 // open makes the book of a site with the rules of partitions; partition free has none.
 func open(partitions ...cluster.Partition) *Book {
 	var b Book
-	b.Open(0, cluster.Admit(partitions, accounts, cluster.Limits{}))
+	b.Open(0, cluster.Admit(partitions, accounts, cluster.Limits{}), nil)
 	return &b
 }
 
@@ -110,6 +110,44 @@ func TestSeveralPartitions(t *testing.T) {
 	}
 }
 
+// A job does not start in partitions that are only watched if it names others, with and without rules of these. A job that names no
+// other is recorded as if it could.
+func TestWatchedPartitions(t *testing.T) {
+	watched := []cluster.Preempted{{Partition: "gpu", Why: "Slurm may requeue its jobs"}, {Partition: "low", Why: "as well"}}
+	for _, c := range []struct{ names, want, why string }{
+		{"high,gpu", "high", ""},
+		{"gpu,high", "high", ""},
+		{"low,gpu,high,free", "high,free", ""},
+		{"high", "high", ""},
+		{"gpu", "gpu", ""},
+		{"gpu,low", "gpu,low", ""},
+		{"gpu,closed", "", "partition closed has State=DOWN"},
+	} {
+		for _, rules := range [][]cluster.Partition{nil, {{Name: "closed", Rules: cluster.Rules{Closed: "DOWN"}}}} {
+			if c.why != "" && rules == nil {
+				continue
+			}
+			var b Book
+			b.Open(0, cluster.Admit(rules, accounts, cluster.Limits{}), watched)
+			j := job("nlp")
+			j.Partitions = strings.Split(c.names, ",")
+			gate, why := b.Of(j)
+			if c.why != "" {
+				if gate != nil || !strings.Contains(why, c.why) {
+					t.Errorf("-p %s: %+v, %q; want %q", c.names, gate, why, c.why)
+				}
+				continue
+			}
+			if why != "" || gate == nil || strings.Join(gate.Partitions, ",") != c.want {
+				t.Errorf("-p %s: %+v, %q; want %s", c.names, gate, why, c.want)
+			}
+			if n := testing.AllocsPerRun(100, func() { b.Of(j) }); n > 0 {
+				t.Errorf("-p %s: %v allocations", c.names, n)
+			}
+		}
+	}
+}
+
 // Without rules no job costs anything.
 func TestNoRules(t *testing.T) {
 	b := open(gpu(cluster.Rules{}))
@@ -126,7 +164,7 @@ func TestNoRules(t *testing.T) {
 // An account tree with a cycle ends.
 func TestABrokenTree(t *testing.T) {
 	var b Book
-	b.Open(0, cluster.Admit([]cluster.Partition{gpu(cluster.Rules{AllowAccounts: []string{"vision"}})}, []cluster.Account{{Name: "a", Parent: "b"}, {Name: "b", Parent: "a"}}, cluster.Limits{}))
+	b.Open(0, cluster.Admit([]cluster.Partition{gpu(cluster.Rules{AllowAccounts: []string{"vision"}})}, []cluster.Account{{Name: "a", Parent: "b"}, {Name: "b", Parent: "a"}}, cluster.Limits{}), nil)
 	if _, why := b.Of(job("a")); why == "" {
 		t.Error("it may start")
 	}
@@ -143,7 +181,7 @@ func limited(l cluster.Limits, partitions []cluster.Partition, running ...cluste
 		x.Leases = append(x.Leases, nil)
 	}
 	b := new(Book)
-	b.Open(s.Now, s.Admission)
+	b.Open(s.Now, s.Admission, nil)
 	b.Count(x, func(int) bool { return false })
 	return b
 }

@@ -25,7 +25,7 @@ func licensed(granted int, counts []cluster.LicenseCount, waiting ...*cluster.Jo
 		}
 	}
 	var b Book
-	b.Open(now, s.Admission)
+	b.Open(now, s.Admission, nil)
 	b.Count(x, func(int) bool { return false })
 	return &b
 }

@@ -30,7 +30,7 @@ func (f *Nodes) Survey(b *round.Books, causes []cluster.Cause) {
 	f.Books = b
 	f.refused.open(causes, b.Tenants)
 	s := b.Snapshot
-	f.rules.Open(s.Now, s.Admission)
+	f.rules.Open(s.Now, s.Admission, s.Preempted)
 	if site := place.Resurvey(f.Site, b.Pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != f.Site {
 		f.Site, f.possible = site, newProber(site, b.Pools, s.Now, place.View{})
 	}
