@@ -33,6 +33,19 @@ func (f *Nodes) Survey(b *round.Books, causes []cluster.Cause) {
 	f.rules.Open(s.Now, s.Admission, s.Preempted)
 	if site := place.Resurvey(f.Site, b.Pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != f.Site {
 		f.Site, f.possible = site, newProber(site, b.Pools, s.Now, place.View{})
+		occupy(site, b) // a site with reservations of others is new in every round
+	}
+}
+
+// occupy tells a site which jobs run in reservations of others.
+func occupy(site *place.Site, b *round.Books) {
+	if !slices.ContainsFunc(b.Snapshot.Reservations, func(r cluster.Reservation) bool { return len(r.Parts) > 0 }) {
+		return
+	}
+	for i := range b.Jobs {
+		if j := &b.Snapshot.Cases[i].Job; j.Reservation != "" && b.Jobs[i].Live && !b.Jobs[i].Waits {
+			place.Occupy(site, j.Reservation, j.Holds)
+		}
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// Fresh returns an empty board, in the memory of an old one.
+// Fresh returns an empty board, in the memory of an old one. The caller puts all jobs on it.
 func (f *Field) Fresh(old *place.Board) *place.Board {
-	v := place.View{Busy: true, Reserved: true}
+	v := place.View{Busy: true, Reserved: true, Occupied: true}
 	if old == nil {
 		old = f.Site.Board(v)
 	} else {

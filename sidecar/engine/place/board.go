@@ -11,19 +11,19 @@ import (
 // GPUs are kept for a gang. The caller numbers the leases on it that may end.
 type Board struct {
 	*Site
-	reserved bool // reservations count
-	nodes    []node
-	slots    []slot
-	avail    []bitsets // avail[pool][k]: slots with k GPUs idle or soft; index into byPool
-	idle     []bitsets // idle[pool][k]: slots with k GPUs idle
-	free     []int     // idle GPUs, by pool
-	softs    []*soft   // by number; nil = none
-	made     [][]soft  // all that were ever allocated, in blocks
-	used     int       // of made
-	lists    []*soft   // buffer for the lists of all slots
-	room     []*soft   // rest of lists: for the next slots
-	failed   map[attempt]bool
-	seen     []choice // buffer for one attempt
+	view   View
+	nodes  []node
+	slots  []slot
+	avail  []bitsets // avail[pool][k]: slots with k GPUs idle or soft; index into byPool
+	idle   []bitsets // idle[pool][k]: slots with k GPUs idle
+	free   []int     // idle GPUs, by pool
+	softs  []*soft   // by number; nil = none
+	made   [][]soft  // all that were ever allocated, in blocks
+	used   int       // of made
+	lists  []*soft   // buffer for the lists of all slots
+	room   []*soft   // rest of lists: for the next slots
+	failed map[attempt]bool
+	seen   []choice // buffer for one attempt
 }
 
 // node is the state shared by the slots of one machine.
@@ -110,6 +110,7 @@ type attempt struct {
 type View struct {
 	Busy     bool // nodes that get no grants for the moment
 	Reserved bool // reservations of others
+	Occupied bool // the running jobs of reservations will be on it: see Occupy
 }
 
 // Board makes a board on which everything is idle.
@@ -125,7 +126,7 @@ func (t *Site) Clear(b *Board, v View) *Board {
 			b.idle[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
 		}
 	}
-	b.reserved, b.used, b.room = v.Reserved, 0, b.lists
+	b.view, b.used, b.room = v, 0, b.lists
 	b.nodes, b.slots = append(b.nodes[:0], t.nodes...), append(b.slots[:0], t.slots...)
 	b.softs = b.softs[:0]
 	clear(b.failed)

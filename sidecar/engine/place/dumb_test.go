@@ -23,6 +23,7 @@ type dumbNode struct {
 	idle, cpus int
 	memory     int64
 	windows    []cluster.Reservation
+	used       map[string]int // CPUs, by reservation
 	claimed    cluster.Instant
 }
 
@@ -125,17 +126,17 @@ func (d *dumb) admits(n *dumbNode, s *Spec, gpus int, end cluster.Instant) bool 
 			return false
 		}
 	}
-	kept := 0
+	kept, counts := 0, false
 	for _, w := range n.windows {
 		mine := in(w.Flags, "MAGNETIC") && w.Start <= d.now && in(w.Accounts, s.Account)
 		if w.End > d.now && !mine && (w.Start <= d.now || s.Limit == 0 || d.now.Add(s.Limit) > w.Start) {
 			if len(w.Parts) == 0 || r.Exclusive {
 				return false
 			}
-			kept += w.Parts[0].CPUs
+			kept, counts = kept+max(w.Parts[0].CPUs-n.used[w.Name], 0), true
 		}
 	}
-	if kept > 0 && n.cpus-kept < max(cpus, 1) {
+	if counts && n.cpus-kept < max(cpus, 1) {
 		return false
 	}
 	return n.claimed == 0 || end <= n.claimed || s.Limit > 0 && d.now.Add(s.Limit) <= n.claimed
@@ -203,9 +204,9 @@ func newSmall(t *rapid.T) *small {
 
 func (s *small) reservations() []cluster.Reservation {
 	var out []cluster.Reservation
-	for range rapid.IntRange(0, 2).Draw(s.T, "reservations") {
+	for i := range rapid.IntRange(0, 2).Draw(s.T, "reservations") {
 		n := &s.d.nodes[rapid.IntRange(0, len(s.d.nodes)-1).Draw(s.T, "reserved")]
-		r := cluster.Reservation{Name: "maint", Nodes: []string{n.Name}, Start: noon.Add(cluster.Span(rapid.IntRange(-1, 2).Draw(s.T, "start")) * cluster.Hour)}
+		r := cluster.Reservation{Name: fmt.Sprintf("maint%d", i), Nodes: []string{n.Name}, Start: noon.Add(cluster.Span(rapid.IntRange(-1, 2).Draw(s.T, "start")) * cluster.Hour)}
 		r.End = r.Start.Add(rapid.SampledFrom([]cluster.Span{cluster.Minute, 10 * cluster.Hour}).Draw(s.T, "for"))
 		r.Accounts = rapid.SampledFrom([][]string{nil, {"mine"}}).Draw(s.T, "accounts")
 		r.Flags = rapid.SampledFrom([][]string{nil, {"FLEX", "MAGNETIC"}}).Draw(s.T, "flags")
@@ -238,11 +239,25 @@ func (s *small) hold() {
 	s.d.take(holds, 1)
 	if !soft {
 		s.b.Hold(holds)
+		s.occupy(holds)
 		return
 	}
 	rank := rapid.IntRange(0, 100).Draw(s.T, "rank")*100 + s.keys
 	s.d.held[s.keys] = dumbLease{rank, holds}
 	s.b.Soften(s.keys, s.keys%2, rank, noon, holds)
+}
+
+// occupy says that a job with these holdings may be in a reservation.
+func (s *small) occupy(holds []cluster.Holding) {
+	within := pick(s.T, "within", "", "maint0", "maint1")
+	Occupy(s.b.Site, within, holds)
+	for _, h := range holds {
+		n := s.d.node(h.Node)
+		if n.used == nil {
+			n.used = map[string]int{}
+		}
+		n.used[within] += h.CPUs
+	}
 }
 
 func (s *small) spec() Spec {

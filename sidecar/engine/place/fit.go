@@ -409,23 +409,29 @@ func (x *search) admits(s, want int, freed part) bool {
 	if n.gathers && !x.ask.Stops {
 		return false
 	}
-	return !x.reserved || len(m.windows) == 0 || x.unreserved(m, want, free.cpus)
+	return !x.view.Reserved || len(m.windows) == 0 || x.unreserved(m, want, free.cpus)
 }
 
-// unreserved tells whether reservations of others leave the job the CPUs that it needs on a node. Jobs of a reservation may hold the
-// CPUs that it keeps: they count twice then.
+// unreserved tells whether reservations of others leave the job the CPUs that it needs on a node. On a board with the jobs of
+// reservations, CPUs that these hold are not free already.
 func (x *search) unreserved(m *machine, want, free int) bool {
+	counts := false
 	for i := range m.windows {
 		w := &m.windows[i]
 		if w.lets(x.sp, x.ask.Now) {
 			continue
 		}
-		if free -= w.cpus; w.cpus == 0 || x.sp.Request.Exclusive {
+		if w.cpus == 0 || x.sp.Request.Exclusive {
 			return false
 		}
+		kept := w.cpus
+		if x.view.Occupied {
+			kept = max(kept-w.used, 0)
+		}
+		free, counts = free-kept, true
 	}
 	cpus, _ := share(&x.sp.Request, want)
-	return free >= max(cpus, 1)
+	return !counts || free >= max(cpus, 1)
 }
 
 // shares tells whether a node is in a partition of the job.

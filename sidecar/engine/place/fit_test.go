@@ -39,7 +39,7 @@ func onNodes(nodes, per int) Spec {
 
 // New makes a board on which everything is idle and everything counts.
 func New(pools []string, nodes []cluster.Node, reservations []cluster.Reservation, now cluster.Instant) *Board {
-	return Survey(pools, nodes, reservations, now).Board(View{Busy: true, Reserved: true})
+	return Survey(pools, nodes, reservations, now).Board(View{Busy: true, Reserved: true, Occupied: true})
 }
 
 func (b *Board) find(s Spec, pool int) string {
@@ -177,12 +177,12 @@ func magnetic(change func(*cluster.Reservation)) func(*cluster.Reservation) {
 	}
 }
 
-// "Slurm does not start a job whose time limit runs into a coming reservation."
 // keeps is some CPUs of a node.
 func keeps(node string, cpus int) []cluster.ReservedPart {
 	return []cluster.ReservedPart{{Node: node, CPUs: cpus}}
 }
 
+// "Slurm does not start a job whose time limit runs into a coming reservation."
 func TestAReservationAhead(t *testing.T) {
 	maint := cluster.Reservation{Name: "maint", Nodes: []string{"n1"}, Start: noon.Add(cluster.Hour), End: noon.Add(5 * cluster.Hour)}
 	for _, c := range []struct {
@@ -224,6 +224,45 @@ func TestAReservationAhead(t *testing.T) {
 		s := gang(4)
 		s.Account, s.User, s.Limit, s.Request.CPUs = "nlp", "alice", c.limit, 4
 		wants(t, c.name, b.find(s, v100), c.want)
+	}
+}
+
+// CPUs that a reservation keeps and its jobs hold count once: the node's other CPUs are for other jobs.
+func TestAReservationInUse(t *testing.T) {
+	half := cluster.Reservation{Name: "half", Nodes: []string{"n1"}, Start: noon, End: noon.Add(cluster.Hour), Parts: keeps("n1", 16)}
+	n := room("n1", "v100", 4)
+	n.CPUs = 32
+	for _, c := range []struct {
+		name   string
+		within string // the reservation of the job that runs
+		holds  int    // CPUs of it
+		asks   int    // CPUs
+		want   string
+	}{
+		{"empty", "half", 0, 16, "n1:4"},
+		{"empty, too many", "half", 0, 17, "none"},
+		{"half full", "half", 8, 16, "n1:4"},
+		{"half full, too many", "half", 8, 17, "none"},
+		{"full", "half", 16, 16, "n1:4"},
+		{"full, one of several names", "other,half", 16, 16, "n1:4"},
+		{"full, too many", "half", 16, 17, "none"},
+		{"more than full", "half", 20, 12, "n1:4"},
+		{"more than full, too many", "half", 20, 13, "none"},
+		{"full of the others' jobs", "", 16, 1, "none"},
+		{"full of jobs of another reservation", "other", 16, 1, "none"},
+	} {
+		b := New(models, []cluster.Node{n}, []cluster.Reservation{half}, noon)
+		holds := []cluster.Holding{{Node: "n1", CPUs: c.holds}, {Node: "gone", CPUs: 1}}
+		b.Hold(holds)
+		Occupy(b.Site, c.within, holds)
+		s := gang(4)
+		s.Account, s.Request.CPUs = "nlp", c.asks
+		wants(t, c.name, b.find(s, v100), c.want)
+		ever := b.Board(View{Reserved: true}) // nobody is on it
+		for _, cpus := range []int{16, 17} {
+			s.Request.CPUs = cpus
+			wants(t, c.name+", on an empty board", ever.find(s, v100), map[int]string{16: "n1:4", 17: "none"}[cpus])
+		}
 	}
 }
 

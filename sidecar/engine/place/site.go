@@ -50,12 +50,14 @@ type machine struct {
 
 // window is a time in which a reservation keeps others off a node.
 type window struct {
+	name       string
 	start, end cluster.Instant
 	magnetic   bool // jobs that it is for use it without naming it
 	flex       bool // they may run on after its end
 	accounts   []string
 	users      []string
 	cpus       int // that it keeps; 0 = the whole node
+	used       int // by running jobs of it
 }
 
 // manyShapes is the maximum number of shapes with which a site is reused.
@@ -162,7 +164,7 @@ func (t *Site) reserve(r *cluster.Reservation) {
 	if r.Ours || r.End > 0 && r.End <= t.now {
 		return
 	}
-	w := window{start: r.Start, end: r.End, magnetic: slices.Contains(r.Flags, cluster.Magnetic), flex: slices.Contains(r.Flags, "FLEX"), accounts: r.Accounts, users: r.Users}
+	w := window{name: r.Name, start: r.Start, end: r.End, magnetic: slices.Contains(r.Flags, cluster.Magnetic), flex: slices.Contains(r.Flags, "FLEX"), accounts: r.Accounts, users: r.Users}
 	for _, name := range r.Nodes {
 		if i := t.nodeAt(name); i >= 0 {
 			w.cpus = 0
@@ -171,6 +173,26 @@ func (t *Site) reserve(r *cluster.Reservation) {
 			}
 			t.machines[i].windows = append(t.machines[i].windows, w)
 			t.limits, t.reserved = true, true
+		}
+	}
+}
+
+// Occupy records the holdings of a running job that uses reservations, by their names with commas: a board of Occupied jobs counts the
+// CPUs once. A job that names several is in the first one on a node.
+func Occupy(t *Site, reservations string, holds []cluster.Holding) {
+	for i := range holds {
+		n := t.nodeAt(holds[i].Node)
+		if n < 0 {
+			continue
+		}
+	windows:
+		for name := range strings.SplitSeq(reservations, ",") {
+			for k := range t.machines[n].windows {
+				if w := &t.machines[n].windows[k]; w.name == name {
+					w.used += holds[i].CPUs
+					break windows
+				}
+			}
 		}
 	}
 }

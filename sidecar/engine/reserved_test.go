@@ -1,0 +1,34 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+)
+
+// A busy reservation of some CPUs of a node leaves the node's GPUs to jobs that need no more than the other CPUs.
+func TestABusyReservationOfCPUs(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		within string // the reservation of the job without GPUs
+		cpus   int    // that the waiting job asks for
+		grants bool
+	}{{"in the reservation", "half", 16, true}, {"too many CPUs", "half", 17, false}, {"outside of it", "", 16, false}} {
+		s := boundary(4)
+		s.Nodes[0].CPUs = 32
+		s.Reservations = []cluster.Reservation{{Name: "half", Nodes: []string{s.Nodes[0].Name}, Start: s.Now.Add(-hour), End: s.Now.Add(hour),
+			Parts: []cluster.ReservedPart{{Node: s.Nodes[0].Name, CPUs: 16}}}}
+		other, job := caseOf(1, "a", 0), waits(2, "b", 4)
+		other.Control, other.Left, other.ControlWhy = cluster.Unmanaged, cluster.LeftReservation, "uses a reservation"
+		other.Job.Reservation, other.Job.State, other.Record.State = c.within, cluster.Running, cluster.Running
+		other.Job.Holds = []cluster.Holding{{Node: s.Nodes[0].Name, Model: "v100", CPUs: 16, MemoryMB: 1}}
+		job.Job.Request.CPUs = c.cpus
+		s.Cases = []cluster.Case{other, job}
+		p := engine.Decide(s)
+		if got := slices.ContainsFunc(p.Actions, func(a cluster.Action) bool { return a.Verb == cluster.Grant }); got != c.grants {
+			t.Errorf("%s: granted %v, want %v: %+v", c.name, got, c.grants, p.Statuses)
+		}
+	}
+}
