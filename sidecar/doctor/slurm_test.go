@@ -119,6 +119,7 @@ func TestPreemption(t *testing.T) {
 		do    string
 	}{
 		{"none", cluster.Preemption{}, nil, false, "PreemptType ok: Slurm preempts no jobs", ""},
+		{"unread", cluster.Preemption{Unread: true}, nil, false, "PreemptType warn: Slurm's configuration could not be read", "run fairlease doctor again"},
 		{"a higher tier", byTier, []cluster.Partition{part("gpu", "REQUEUE", 1), part("high", "OFF", 9)}, false, means, "set PreemptMode=OFF in the line of partition gpu"},
 		{"off here", byTier, []cluster.Partition{part("gpu", "OFF", 1), part("high", "REQUEUE", 9)}, false, "PreemptType ok: preempt/partition_prio, and no job of a managed partition is preempted", ""},
 		{"known", byTier, []cluster.Partition{part("gpu", "REQUEUE", 1), part("high", "OFF", 9)}, true, strings.Replace(means, " fail: ", " ok: ", 1) + "; known to the site (preemption: known)", ""},
