@@ -104,6 +104,9 @@ type Request struct {
 // Loose reports whether only Slurm can choose the nodes of such a request. A lease then counts its GPUs, and names no nodes.
 func (r *Request) Loose() bool { return r.Unplaceable != "" || r.Brackets() }
 
+// Apart reports whether the job's nodes are closed to other users, though Slurm counts only the GPUs that it asks for.
+func (r *Request) Apart() bool { return r.Exclusive && strings.HasPrefix(r.Unplaceable, Apart) }
+
 // Brackets reports whether the constraint has a form that only Slurm reads.
 func (r *Request) Brackets() bool { return strings.ContainsAny(r.Features, "[]()*,") }
 

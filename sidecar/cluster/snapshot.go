@@ -60,6 +60,7 @@ const (
 	Cron        = "scrontab" // Slurm lets nobody change such a job
 	Unread      = "a GPU request that we cannot read"
 	HetParts    = "heterogeneous components"
+	Apart       = "exclusive=" // and who may share its nodes: user, mcs or topo
 )
 
 // Case is a job together with its record.

@@ -122,3 +122,35 @@ func TestOnlyRunningJobsAreBound(t *testing.T) {
 		t.Errorf("after the last job %+v are bound", w.Last.Bound)
 	}
 }
+
+// A job that takes whole nodes counts for all GPUs of them before it is granted a lease: as the demand of its tenant, and as
+// what it would bind.
+func TestWholeNodesNeedRoomToBeBound(t *testing.T) {
+	for name, more := range map[string]func(*cluster.Request){
+		"alone":             func(*cluster.Request) {},
+		"shared by a user":  func(r *cluster.Request) { r.Unplaceable = cluster.Apart + "user" },
+		"of two components": func(r *cluster.Request) { r.GPUs, r.Nodes, r.Unplaceable = 2, 2, cluster.HetParts },
+	} {
+		w := newWorld(t, simtest.Product(), []int{4, 4, 4, 4}, "a", "b")
+		w.Gate = 240 * hour
+		request := cluster.Request{GPUs: 1, Nodes: 1, PerNode: 1, Exclusive: true}
+		more(&request)
+		takes := 4 * request.Nodes
+		ask := func(tenant string) cluster.JobID {
+			return w.submit(tenant, 1, 20*hour, func(j *sim.Work) { j.Request, j.NoRequeue = request, true })
+		}
+		for range 4 {
+			ask("a")
+			ask("b")
+		}
+		w.Run(minute)
+		for _, tenant := range []string{"a", "b"} {
+			if held := w.Standing(tenant, "v100").Holds; held != 8 {
+				t.Errorf("%s: the jobs of %s hold %d of 16 GPUs", name, tenant, held)
+			}
+			if due := w.Standing(tenant, "v100").Demand; due != 4*cluster.MicroGPU(takes)*cluster.WholeGPU {
+				t.Errorf("%s: four jobs of %s count as a demand of %d; want %d GPUs", name, tenant, due, 4*takes)
+			}
+		}
+	}
+}

@@ -7,6 +7,7 @@ import "github.com/fairlease/fairlease/sidecar/cluster"
 type carrier struct {
 	record  int64
 	parts   int
+	nodes   int // of all components, if each has nodes of its own
 	request cluster.Request
 }
 
@@ -22,23 +23,32 @@ func carriers(jobs []cluster.Job, managed []string) map[int64]carrier {
 		c, ok := of[j.Het]
 		switch {
 		case of == nil:
-			of = map[int64]carrier{j.Het: {j.Record, 1, j.Request}}
+			of = map[int64]carrier{j.Het: {j.Record, 1, max(j.Request.Nodes, 1), j.Request}}
 		case !ok:
-			of[j.Het] = carrier{j.Record, 1, j.Request}
+			of[j.Het] = carrier{j.Record, 1, max(j.Request.Nodes, 1), j.Request}
 		case j.State == cluster.Waiting:
-			of[j.Het] = carrier{c.record, c.parts + 1, together(&c.request, &j.Request)}
+			of[j.Het] = c.with(&j.Request)
 		}
 	}
 	return of
 }
 
-// together is the request of several components, whose nodes only Slurm can choose.
-func together(a, b *cluster.Request) cluster.Request {
-	model := a.Model
+// with adds a component. Only Slurm can choose the nodes of several. Where one takes whole nodes, all count as if they did, each on
+// nodes of its own: rather too many than too few.
+func (c carrier) with(b *cluster.Request) carrier {
+	a := &c.request
+	model, nodes := a.Model, 1
 	if model != b.Model {
 		model = ""
 	}
-	return cluster.Request{GPUs: a.GPUs + b.GPUs, Nodes: 1, Model: model, CPUs: a.CPUs + b.CPUs, MemoryMB: a.MemoryMB + b.MemoryMB, Unplaceable: cluster.HetParts}
+	c.parts, c.nodes = c.parts+1, c.nodes+max(b.Nodes, 1)
+	exclusive := a.Exclusive || b.Exclusive
+	if exclusive {
+		nodes = c.nodes
+	}
+	c.request = cluster.Request{GPUs: a.GPUs + b.GPUs, Nodes: nodes, Model: model, CPUs: a.CPUs + b.CPUs, MemoryMB: a.MemoryMB + b.MemoryMB,
+		Exclusive: exclusive, Unplaceable: cluster.HetParts}
+	return c
 }
 
 // carry makes the carrier of a heterogeneous job ask for the GPUs of all components.

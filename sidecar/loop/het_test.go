@@ -47,3 +47,33 @@ func TestCarriers(t *testing.T) {
 		t.Errorf("other jobs: %v", of)
 	}
 }
+
+// Where a component takes whole nodes, the carrier asks for whole nodes for all components. Else it asks for GPUs on any nodes.
+func TestCarriersOfWholeNodes(t *testing.T) {
+	const whole = true
+	component := func(record int64, nodes int, exclusive bool) cluster.Job {
+		j := batch(record)
+		j.Het, j.Record, j.State = 5, record, cluster.Waiting
+		j.Request = cluster.Request{GPUs: 1, Nodes: nodes, PerNode: 1, Exclusive: exclusive}
+		return j
+	}
+	for name, c := range map[string]struct {
+		jobs      []cluster.Job
+		nodes     int
+		exclusive bool
+	}{
+		"all":        {[]cluster.Job{component(5, 1, whole), component(6, 2, whole)}, 3, true},
+		"the first":  {[]cluster.Job{component(5, 2, whole), component(6, 0, false)}, 3, true},
+		"the last":   {[]cluster.Job{component(5, 1, false), component(6, 1, false), component(7, 2, whole)}, 4, true},
+		"none":       {[]cluster.Job{component(5, 2, false), component(6, 2, false)}, 1, false},
+		"the only":   {[]cluster.Job{component(5, 2, whole)}, 2, true},
+		"the middle": {[]cluster.Job{component(5, 1, false), component(6, 1, whole), component(7, 1, false)}, 3, true},
+	} {
+		of, j := carriers(c.jobs, everything.Partitions), c.jobs[0]
+		carries := of[5]
+		carries.carry(&j)
+		if j.Request.Exclusive != c.exclusive || j.Request.Nodes != c.nodes || j.Request.GPUs != len(c.jobs) {
+			t.Errorf("%s: %+v", name, j.Request)
+		}
+	}
+}

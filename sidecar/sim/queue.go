@@ -123,8 +123,8 @@ func (v *Virtual) fit(j *work) []cluster.Holding {
 			continue
 		}
 		free := &v.free[i]
-		for _, g := range free.gpus {
-			if model != "" && g.Model != model {
+		for k, g := range free.gpus {
+			if model != "" && g.Model != model || r.Exclusive && g.Count < n.GPUs[k].Count {
 				continue
 			}
 			want := r.PerNode
@@ -134,13 +134,18 @@ func (v *Virtual) fit(j *work) []cluster.Holding {
 					want = left
 				}
 			}
+			if r.Exclusive {
+				want = g.Count
+			}
 			h := cluster.Holding{Node: n.Name, Model: g.Model, GPUs: want,
 				CPUs: r.CPUs * want / max(r.GPUs, 1), MemoryMB: r.MemoryMB * int64(want) / int64(max(r.GPUs, 1))}
 			if want == 0 || g.Count < want || free.cpus < h.CPUs || free.memory < h.MemoryMB {
 				continue
 			}
 			holds = append(holds, h)
-			left -= want
+			if left -= want; r.Exclusive {
+				left = max(left, r.Nodes-len(holds), 0)
+			}
 			if !v.Mixed {
 				model = g.Model
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -17,6 +18,7 @@ func (s *seen) assemble(now cluster.Instant) []cluster.Job {
 	var out []cluster.Job
 	limits := map[int64]int{}
 	taken := map[gpu]bool{}
+	var apart []int // of out: jobs whose nodes are closed to other users
 	for _, id := range slices.Sorted(maps.Keys(s.records)) {
 		rec := s.records[id]
 		if rec.limit > 0 {
@@ -27,7 +29,11 @@ func (s *seen) assemble(now cluster.Instant) []cluster.Job {
 		if len(rec.shards) > 0 && len(rec.jobs) > 0 {
 			out[at].Holds = s.withShared(out[at].Holds, rec.shards, taken)
 		}
+		if rec.apart && len(rec.jobs) == 1 && len(out[at].Holds) > 0 {
+			apart = append(apart, at)
+		}
 	}
+	s.keepWhole(out, apart)
 	slices.SortFunc(out, func(a, b cluster.Job) int {
 		return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Record, b.Record))
 	})
@@ -74,6 +80,97 @@ func (s *seen) withShared(held []cluster.Holding, shards map[string][]int, taken
 		}
 	}
 	return held
+}
+
+// keepWhole adds to the holdings of jobs whose nodes are closed to other users (apart) the GPUs there that no job holds, since
+// nobody else can have them. Of several such jobs on a node the first has them.
+func (s *seen) keepWhole(jobs []cluster.Job, apart []int) {
+	if len(apart) == 0 {
+		return
+	}
+	here := map[string][]cluster.Holding{} // holdings, by node that is closed
+	for _, at := range apart {
+		for _, h := range jobs[at].Holds {
+			here[h.Node] = nil
+		}
+	}
+	for i := range jobs {
+		for _, h := range jobs[i].Holds {
+			if list, ok := here[h.Node]; ok && h.GPUs > 0 {
+				here[h.Node] = append(list, h)
+			}
+		}
+	}
+	for _, at := range apart {
+		var held []cluster.Holding
+		for rest := jobs[at].Holds; len(rest) > 0; {
+			node := rest[0].Node
+			end := slices.IndexFunc(rest, func(h cluster.Holding) bool { return h.Node != node })
+			if end < 0 {
+				end = len(rest)
+			}
+			own := rest[:end]
+			if others, first := here[node]; first {
+				delete(here, node)
+				own = filled(own, s.gpuNodes[node], others)
+			}
+			held, rest = append(held, own...), rest[end:]
+		}
+		jobs[at].Holds = held
+	}
+}
+
+// filled adds the GPUs of a node that nobody holds to what a job holds there. here is all that jobs hold on the node.
+func filled(own []cluster.Holding, node cluster.Node, here []cluster.Holding) []cluster.Holding {
+	cpus, memory := own[0].CPUs, own[0].MemoryMB
+	own = slices.Clone(own)
+	own[0].CPUs, own[0].MemoryMB = 0, 0
+	for _, g := range node.GPUs {
+		rest := g.Count
+		for i := range here {
+			if here[i].Model == g.Model {
+				rest -= here[i].GPUs
+			}
+		}
+		if rest <= 0 {
+			continue
+		}
+		at := slices.IndexFunc(own, func(h cluster.Holding) bool { return h.Model == g.Model || h.GPUs == 0 })
+		if at < 0 {
+			at, own = len(own), append(own, cluster.Holding{Node: node.Name})
+		}
+		h := &own[at]
+		h.Model, h.GPUs = g.Model, h.GPUs+rest
+		if len(node.GPUs) == 1 { // else the numbers of its GPUs are unknown
+			h.Index = append(slices.Clone(h.Index), unheld(g.Count, here)...)
+			slices.Sort(h.Index)
+		}
+	}
+	slices.SortFunc(own, func(a, b cluster.Holding) int { return strings.Compare(a.Model, b.Model) })
+	own[0].CPUs, own[0].MemoryMB = cpus, memory // they go with the first
+	return own
+}
+
+// unheld gives the numbers of a node's GPUs that nobody holds; nil if Slurm does not report all numbers.
+func unheld(count int, here []cluster.Holding) (free []int) {
+	if count > mostNumbers {
+		return nil
+	}
+	held := map[int]bool{}
+	for i := range here {
+		if len(here[i].Index) < here[i].GPUs {
+			return nil
+		}
+		for _, index := range here[i].Index {
+			held[index] = true
+		}
+	}
+	for index := range count {
+		if !held[index] {
+			free = append(free, index)
+		}
+	}
+	return free
 }
 
 // limitArrays marks the waiting tasks that their array's %limit keeps from starting. Tasks with

@@ -32,6 +32,8 @@ type record struct {
 	ran cluster.Span
 	// shards are the GPUs that the job shares, by node.
 	shards map[string][]int
+	// apart is true if the job's nodes are closed to other users.
+	apart bool
 	// use is what it uses of limits, if it runs and jobs is empty.
 	use *cluster.Use
 }
@@ -54,6 +56,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		cut:    isCut(w.tasks),
 		resv:   w.resv,
 		ran:    span(w.ranBefore),
+		apart:  apart(w),
 	}
 	q := request(w)
 	rec.wants = q.GPUs > 0 || q.Unplaceable == cluster.PartsOfGPUs

@@ -34,7 +34,7 @@ func requests(l *live) {
 		{"-N1-2 --gres=gpu:4 --mem=1G", request{GPUs: 8, Nodes: 2, MaxNodes: 2, PerNode: 4, CPUs: 1, MemoryMB: 2048}},
 		{"-n40 --gres=gpu:2", request{GPUs: 6, Nodes: 3, MaxNodes: 40, PerNode: 2, CPUs: 40, MemoryMB: 4000}},
 		{"--exclusive --gres=gpu:1", request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100, Exclusive: true}},
-		{"--exclusive=user --gres=gpu:1", request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100, Unplaceable: "exclusive=user"}},
+		{"--exclusive=user --gres=gpu:1", request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100, Exclusive: true, Unplaceable: "exclusive=user"}},
 		{"--gpus-per-socket=1 --sockets-per-node=2", request{GPUs: 2, Nodes: 1, CPUs: 1, MemoryMB: 100, Unplaceable: "gpus-per-socket"}},
 		{"--gres=shard:1", request{Nodes: 1, CPUs: 1, MemoryMB: 100, Unplaceable: "parts of GPUs"}},
 		{"--gres=gpu:1 -N2 --contiguous", request{GPUs: 2, Nodes: 2, MaxNodes: 2, PerNode: 1, CPUs: 2, MemoryMB: 200, Unplaceable: "contiguous nodes"}},

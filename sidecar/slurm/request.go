@@ -17,7 +17,7 @@ func request(w *wireJob) cluster.Request {
 		MaxNodes:  w.maxNodes,
 		CPUs:      cmp.Or(want.cpus, w.cpus),
 		Features:  w.features,
-		Exclusive: slices.Contains(w.shared, "none"),
+		Exclusive: slices.Contains(w.shared, "none") || apart(w),
 	}
 	if q.MaxNodes == anyWidth {
 		q.MaxNodes = 0
@@ -66,16 +66,21 @@ func request(w *wireJob) cluster.Request {
 		q.Unplaceable = cluster.PartsOfGPUs
 	case w.cron: // before all that can be leased: Slurm refuses every change of such a job
 		q.Unplaceable = cluster.Cron
+	case apart(w):
+		q.Unplaceable = cluster.Apart + strings.Join(w.shared, ",")
 	case gpus(socket) > 0:
 		q.Unplaceable = "gpus-per-socket"
 	case several:
 		q.Unplaceable = cluster.Several
-	case !q.Exclusive && len(w.shared) > 0 && w.shared[0] != "oversubscribe":
-		q.Unplaceable = "exclusive=" + strings.Join(w.shared, ",") // =user, =mcs, =topo
 	case w.contig && q.MostNodes() != 1: // one node is contiguous. The last: it can be taken away, the others cannot
 		q.Unplaceable = cluster.Contiguous
 	}
 	return q
+}
+
+// apart reports whether the job's nodes are closed to other users, or to other groups of users (--exclusive=user, =mcs, =topo).
+func apart(w *wireJob) bool {
+	return len(w.shared) > 0 && w.shared[0] != "oversubscribe" && !slices.Contains(w.shared, "none")
 }
 
 func gpus(list []gres) int {

@@ -86,13 +86,16 @@ func (g gres) pool() string {
 	return g.model
 }
 
+// mostNumbers is the most GPUs of a node whose numbers are read.
+const mostNumbers = 4096
+
 // indices gives the GPU numbers in "IDX:0-1,3"; nil if Slurm does not report them.
 func (g gres) indices() []int {
 	_, list, ok := strings.Cut(g.notes, "IDX:")
 	if !ok {
 		return nil
 	}
-	out, _, err := numberRanges(list, 4096)
+	out, _, err := numberRanges(list, mostNumbers)
 	if err != nil {
 		return nil
 	}

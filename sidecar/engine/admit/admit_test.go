@@ -342,3 +342,16 @@ func TestPartitionQOS(t *testing.T) {
 		}
 	}
 }
+
+// A job whose nodes are closed to other users holds their GPUs, but uses only those that it asks for of a limit.
+func TestWholeNodesOfAUserInLimits(t *testing.T) {
+	for unplaceable, want := range map[string]int64{cluster.Apart + "user": 1, "": 4} {
+		j := runs("nlp", "alice", "high", 4)
+		j.Request = cluster.Request{GPUs: 1, Nodes: 1, Exclusive: true, Unplaceable: unplaceable}
+		for _, tres := range []string{"gres/gpu", "gres/gpu:v100"} {
+			if got := amount(&j, tres); got != want {
+				t.Errorf("%q: %d of %s; want %d", unplaceable, got, tres, want)
+			}
+		}
+	}
+}

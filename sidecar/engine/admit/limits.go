@@ -156,7 +156,7 @@ func amount(j *cluster.Job, tres string) int64 {
 		return 1
 	case "gres/gpu":
 		if holds {
-			return int64(j.GPUsHeld())
+			return counted(q, j.GPUsHeld())
 		}
 		return int64(q.GPUs)
 	case "node":
@@ -197,11 +197,19 @@ func amount(j *cluster.Job, tres string) int64 {
 				n += j.Holds[i].GPUs
 			}
 		}
-		return int64(n)
+		return counted(q, n)
 	case q.Model == model:
 		return int64(q.GPUs)
 	}
 	return 0
+}
+
+// counted gives how many of the GPUs that a running job holds Slurm counts.
+func counted(q *cluster.Request, gpus int) int64 {
+	if q.Apart() {
+		gpus = min(gpus, q.GPUs)
+	}
+	return int64(gpus)
 }
 
 // minutes gives a job's time limit in minutes, rounded up; 0 = none: Slurm lowers it to what a limit leaves.

@@ -151,9 +151,13 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 		st.Why = cluster.ReasonCompleting
 		st.Shape = f.Site.Shape(Spec(f.Books, i))
 		st.Pools = possible.Pools(st.Shape, j.Request.Model)
+		st.GPUs = possible.counts(st, j)
 	case l != nil && l.State == cluster.Granted:
 		st.Why, st.Until = cluster.ReasonStarting, l.Granted.Add(f.Settings.GrantTimeout)
 		st.Pools = f.PoolOf(l)
+		if j.Request.Exclusive {
+			st.GPUs = l.GPUs
+		}
 	case j.Inactive != "":
 		st.Why, st.Note = cluster.ReasonInactive, j.Inactive
 	case r.UserBegin > f.Now:
@@ -178,6 +182,7 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 			st.Why, st.GPUs = cluster.ReasonTooBig, 0
 			return
 		}
+		st.GPUs = possible.counts(st, j)
 		if open != possible {
 			st.Pools = open.Pools(st.Shape, j.Request.Model)
 		}

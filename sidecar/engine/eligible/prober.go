@@ -5,6 +5,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // prober finds the pools that could ever serve a job: on the healthy, empty cluster, with or without its
@@ -14,6 +15,7 @@ type prober struct {
 	now   cluster.Instant // matters to reservations only
 	board *place.Board
 	known [][]int // by shape; nil = not computed yet
+	whole []int   // by shape: the GPUs of the nodes that it takes; 0 = those that it asks for
 }
 
 // newProber returns a prober for a site.
@@ -25,7 +27,7 @@ func newProber(site *place.Site, pools []string, now cluster.Instant, v place.Vi
 // "".
 func (p *prober) Pools(shape int, model string) []int {
 	for shape >= len(p.known) {
-		p.known = append(p.known, nil)
+		p.known, p.whole = append(p.known, nil), append(p.whole, 0)
 	}
 	if p.known[shape] == nil {
 		p.known[shape] = []int{}
@@ -33,10 +35,20 @@ func (p *prober) Pools(shape int, model string) []int {
 			if model != "" && model != pool {
 				continue
 			}
-			if _, ok := p.board.Fit(place.Ask{Shape: shape, Pool: k, Now: p.now, Max: -1}); ok {
+			if found, ok := p.board.Fit(place.Ask{Shape: shape, Pool: k, Now: p.now, Max: -1}); ok {
 				p.known[shape] = append(p.known[shape], k)
+				p.whole[shape] = max(p.whole[shape], round.GPUs(found.Nodes))
 			}
 		}
 	}
 	return p.known[shape]
+}
+
+// counts gives the GPUs that a waiting job counts for: those that it asks for, or all of the nodes that it takes, the smallest that
+// would do. Its shape's pools must be known.
+func (p *prober) counts(st *round.Job, j *cluster.Job) int {
+	if !j.Request.Exclusive {
+		return st.GPUs
+	}
+	return max(st.GPUs, p.whole[st.Shape])
 }

@@ -88,7 +88,7 @@ type split struct{ nodes, per int }
 func (x *search) splits() []split {
 	r, pool := &x.sp.Request, &x.byPool[x.ask.Pool]
 	if r.Exclusive {
-		return []split{{max(r.Nodes, 1), wholeNode}}
+		return []split{{wholeNodes(r, pool.most), wholeNode}}
 	}
 	if r.PerNode > 0 {
 		return []split{{max(r.Nodes, (r.GPUs+r.PerNode-1)/r.PerNode, 1), r.PerNode}}
@@ -108,6 +108,11 @@ func (x *search) splits() []split {
 		}
 	}
 	return out
+}
+
+// wholeNodes gives the number of whole nodes for an exclusive request, of so many GPUs each.
+func wholeNodes(r *cluster.Request, gpus int) int {
+	return max(r.Nodes, (r.GPUs+gpus-1)/max(gpus, 1), 1)
 }
 
 // wholeNode as the number of GPUs per node means all GPUs of the node.
@@ -200,7 +205,8 @@ func (x *search) want(s int, sl split) int {
 	if sl.per != wholeNode {
 		return sl.per
 	}
-	if l := &x.slots[s]; l.total >= x.sp.Request.PerNode {
+	r := &x.sp.Request
+	if l := &x.slots[s]; l.total >= max(r.PerNode, (r.GPUs+sl.nodes-1)/sl.nodes) {
 		return l.total
 	}
 	return 0
@@ -462,7 +468,8 @@ func includes(list []string, name string) bool {
 // share gives the CPUs and the memory for some of a job's GPUs.
 func share(r *cluster.Request, gpus int) (int, int64) {
 	if r.Exclusive {
-		return r.CPUs / max(r.Nodes, 1), r.MemoryMB / int64(max(r.Nodes, 1))
+		nodes := wholeNodes(r, gpus)
+		return r.CPUs / nodes, r.MemoryMB / int64(nodes)
 	}
 	all := max(r.GPUs, 1)
 	return (r.CPUs*gpus + all - 1) / all, (r.MemoryMB*int64(gpus) + int64(all) - 1) / int64(all)

@@ -300,6 +300,17 @@ func TestExclusiveTakesWholeNodes(t *testing.T) {
 	wants(t, "one can be emptied", b.oust(s, v100, -1), "n3:8 displacing [7]")
 }
 
+// An exclusive job that does not say how many nodes it takes gets as many as its GPUs need, each large enough.
+func TestExclusiveTakesEnoughNodes(t *testing.T) {
+	b := New(models, []cluster.Node{room("n1", "v100", 2), room("n2", "v100", 4), room("n3", "v100", 4)}, nil, noon)
+	s := gang(8)
+	s.Request.Exclusive, s.Request.Nodes, s.Request.CPUs = true, 1, 8
+	wants(t, "more GPUs than a node has", b.find(s, v100), "n2:4 n3:4")
+	s = gang(3)
+	s.Request.Exclusive = true
+	wants(t, "more GPUs than the smallest node has", b.find(s, v100), "n2:4")
+}
+
 func TestAClaimKeepsLongerLeasesOff(t *testing.T) {
 	board := func() *Board {
 		b := New(models, []cluster.Node{room("n1", "v100", 4)}, nil, noon)

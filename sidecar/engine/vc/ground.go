@@ -172,7 +172,7 @@ func (v *ground) ask(k *lease.Candidate, c *cells.Place, tenant string, priority
 	q := cells.Request{Job: k.Case, VC: tenant, Chain: c.Chain, Model: c.Model, Apart: r.Nodes > 0, Priority: priority, Soft: v.soft(k.Case)}
 	switch {
 	case r.Exclusive:
-		q.Nodes, q.GPUs = max(r.Nodes, 1), c.GPUs
+		q.Nodes, q.GPUs = max(r.Nodes, (r.GPUs+c.GPUs-1)/max(c.GPUs, 1), 1), c.GPUs
 	case r.PerNode > 0:
 		q.Nodes, q.GPUs = max(r.Nodes, (r.GPUs+r.PerNode-1)/r.PerNode), r.PerNode
 	case r.Nodes > 0:
