@@ -165,3 +165,20 @@ func shards(l *live) {
 		l.Errorf("two shards of one GPU: %+v and %+v", first.Holds, second.Holds)
 	}
 }
+
+// wholeNodes: a node that is closed to other users is held as a whole, once for all jobs of its user there.
+func wholeNodes(l *live) {
+	a := job(l.submit("alice", sleeper, "--exclusive=user", "--gres=gpu:1", "-w", "k1"))
+	b := job(l.submit("alice", sleeper, "--exclusive=user", "--gres=gpu:1", "-w", "k1"))
+	l.until(a, "running", in(cluster.Running))
+	l.until(b, "running", in(cluster.Running))
+	s := l.see()
+	first, _ := find(s, a)
+	second, _ := find(s, b)
+	at := slices.IndexFunc(s.Nodes, func(n cluster.Node) bool { return n.Name == "k1" })
+	if whole := s.Nodes[at].GPUs[0].Count; first.GPUsHeld() != whole-1 || second.GPUsHeld() != 1 || len(first.Holds[0].Index) != whole-1 || !first.Request.Apart() {
+		l.Errorf("two jobs on a node of %d GPUs: %+v and %+v", whole, first, second)
+	}
+	l.exec("root", "scancel", strconv.FormatInt(a.ID, 10))
+	l.until(b, "the only job there", func(j cluster.Job) bool { return j.GPUsHeld() == s.Nodes[at].GPUs[0].Count })
+}

@@ -35,6 +35,7 @@ func TestLive(t *testing.T) {
 				{"notices", notices},
 				{"suspended jobs", suspended},
 				{"shards", shards},
+				{"whole nodes of a user", wholeNodes},
 				{"state polls", statePolls},
 				{"limits", limits},
 				{"history", history},
