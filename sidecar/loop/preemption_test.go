@@ -161,8 +161,8 @@ func TestVerdictsHoldWhileUnread(t *testing.T) {
 				t.Errorf("%s: another verdict: %+v", c.name, p)
 			}
 		}
-		if got, clear := strings.Join(list, " "), strings.Join(s.Unpreempted, " "); got != c.list || clear != c.clear {
-			t.Errorf("%s: %q are watched, %q are clear; want %q, %q", c.name, got, clear, c.list, c.clear)
+		if got, without := strings.Join(list, " "), strings.Join(s.Unpreempted, " "); got != c.list || without != c.clear {
+			t.Errorf("%s: %q are watched, %q are clear; want %q, %q", c.name, got, without, c.list, c.clear)
 		}
 		again, err := Remember(cluster.State{Round: 8, Preempted: s.Preempted, Unpreempted: s.Unpreempted}, seen, nil, rules, settings)
 		if err != nil || !reflect.DeepEqual(again.Preempted, s.Preempted) || !slices.Equal(again.Unpreempted, s.Unpreempted) {
