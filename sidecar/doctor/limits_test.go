@@ -43,7 +43,7 @@ func TestLimits(t *testing.T) {
 		{"not read", "limits,qos", func(_ *config.Config, _ *slurm.Facts, s *cluster.Observation) { s.Limits = cluster.Limits{} },
 			"limits fail: those of accounts, users and QOS could not be read; AccountingStorageEnforce ok: limits,qos"},
 		{"no rights", "limits,qos", func(_ *config.Config, f *slurm.Facts, _ *cluster.Observation) { f.RestDenied = "Access denied" },
-			"limits warn: " + of + ", without an operator's rights; AccountingStorageEnforce ok: limits,qos"},
+			"limits ok: " + of + ", without an operator's rights: with PrivateData in slurmdbd.conf others' limits are hidden; AccountingStorageEnforce ok: limits,qos"},
 		{"by model", "limits,qos", func(_ *config.Config, _ *slurm.Facts, s *cluster.Observation) {
 			s.Limits.Associations[1].Caps, s.Limits.QOS[1].Caps = gpus("gres/gpu:h100"), append(gpus("gres/gpu"), gpus("gres/gpu:h100")...)
 		}, "limits ok: " + of + "; AccountingStorageEnforce ok: limits,qos; limits by GPU model warn: account nlp GrpTRES=gres/gpu:h100=4"},

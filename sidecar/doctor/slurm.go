@@ -54,7 +54,9 @@ func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 	f.sighting(cfg, s.Sighting)
 	f.longest(facts.Release, s.Sighting.Partitions)
 	f.limits(cfg, facts, s.Sighting)
-	f.preemption(cfg, s.Sighting)
+	if facts.ConfError == "" || !s.Sighting.Preemption.Unread { // else scontrol is the finding
+		f.preemption(cfg, s.Sighting)
+	}
 	f.plugin(cfg, facts.Conf, &s.Plugin, s.Sighting)
 	for _, note := range s.Notes {
 		if note == facts.Token {
