@@ -99,7 +99,8 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	case cluster.Waiting:
 		// Slurm 26.05 holds jobs that request a licence when it is removed from slurm.conf, and
 		// names the licence.
-		if j.Stranded = j.Locked && w.reason == "JobHeldAdmin" && strings.HasPrefix(w.remark, "License request"); !j.Stranded {
+		if j.Stranded = w.reason == "JobHeldAdmin" && strings.HasPrefix(w.remark, "License request") &&
+			(j.Locked || t.license != "" && strings.Contains(w.remark, "'"+t.license)); !j.Stranded {
 			j.Inactive = inactive(w)
 		}
 	default:

@@ -163,7 +163,7 @@ func (c *Client) licensed(a cluster.Action, ch change) change {
 	case a.Unlock:
 		ch["licenses"] = a.Licenses
 	}
-	if rec := c.seen.records[a.Record]; (a.Lock || a.Unlock) && rec != nil && len(rec.jobs) > 0 && rec.jobs[0].Stranded {
+	if rec := c.seen.records[a.Record]; rec != nil && len(rec.jobs) > 0 && rec.jobs[0].Stranded {
 		ch["hold"] = false
 	}
 	return ch
