@@ -392,7 +392,7 @@ static long gpus(const char *tres)
 	return n;
 }
 
-/* True if Slurm may give the job more than one node, as far as its options tell; the sidecar (Request.MostNodes) has the same rules. */
+/* True if the options of the job let Slurm give it more than one node. The sidecar (Request.MostNodes) has the same rules. */
 static bool spreads(const struct gate_job *j)
 {
 	long job = gpus(j->tres[0]), node = gpus(j->tres[1]), task = gpus(j->tres[3]), most = j->max_nodes;
