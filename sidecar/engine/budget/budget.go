@@ -6,6 +6,7 @@ package budget
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -18,9 +19,10 @@ import (
 type Account struct {
 	*round.Books
 	habits  stop.Habits
-	habitOf []int32    // of cases, index into habits plus 1; see habit
-	stopOf  []stopBase // of cases; see stopBase
-	broke   []bool     // by pool: no stop is affordable
+	habitOf []int32           // of cases, index into habits plus 1; see habit
+	stopOf  []stopBase        // of cases; see stopBase
+	broke   []bool            // by pool: no stop is affordable
+	pays    []cluster.GPUTime // by pool: what more stops may cost; nil = any
 	needs   map[need]int64
 }
 
@@ -32,7 +34,7 @@ func (a *Account) Open(b *round.Books, good func(node string) bool) {
 	o := observer{a, good}
 	o.observe(b.Snapshot.Progress)
 	saveUp(a)
-	a.broke = afford(a)
+	a.broke, a.pays = afford(a)
 }
 
 // Habits returns the habits of job types to remember.
@@ -158,6 +160,24 @@ func (a *Account) Binds(i int, t cluster.Instant) bool {
 	}
 	j := a.Attempt(i, a.Now)
 	return t.Sub(a.Now) > max(BoundFor, 2*a.Settings.Term) || !j.May(rule, t, a.Notice(i))
+}
+
+// Pays returns what stops of jobs that start now may cost in a pool.
+func (a *Account) Pays(pool int) cluster.GPUTime {
+	if a.pays == nil {
+		return math.MaxInt64
+	}
+	return a.pays[pool]
+}
+
+// CostAt returns what the stop of a job that starts or continues now will cost at t, for each of its GPUs; 0 if stops have no
+// total, or if its time limit ends it within bind.horizon.
+func (a *Account) CostAt(i int, t cluster.Instant) cluster.Span {
+	if a.pays == nil || EndsSoon(a.Books, i) {
+		return 0
+	}
+	j := a.Attempt(i, a.Now)
+	return j.Cost(t.Add(a.Settings.Interval), a.Notice(i))
 }
 
 // EndsSoon reports whether the time limit of a job that starts or continues now ends it within the horizon of binding

@@ -35,23 +35,26 @@ func saveUp(a *Account) {
 	}
 }
 
+// payment is the stop of a lease that a pool may have to pay.
+type payment struct {
+	of, pool int
+	later    cluster.Span // from the notice's end to the lease's end
+	cost     cluster.Span // for each GPU, after a notice from now on
+}
+
 // afford marks the jobs that their pools cannot afford to stop, and returns the pools that can afford no
-// stop. Jobs whose leases end now come first, then the others; within both, the cheapest stop.
-func afford(a *Account) []bool {
-	broke := make([]bool, len(a.Pools))
+// stop, and what each pool could pay besides the stops that it can afford; nil = stops have no total. Jobs whose leases
+// end now come first, then the others; within both, the cheapest stop.
+func afford(a *Account) (broke []bool, pays []cluster.GPUTime) {
+	broke = make([]bool, len(a.Pools))
 	if a.Settings.StopTotalMilli == 0 || a.Rule().Off() {
-		return broke
+		return broke, nil
 	}
 	left := make([]cluster.GPUTime, len(a.Pools))
 	for p := range left {
 		left[p] = a.Ledger.Pools[p].Stops
 	}
-	type stop struct {
-		of, pool int
-		later    cluster.Span // after the notice
-		cost     cluster.Span
-	}
-	var stops []stop
+	var stops []payment
 	for i, l := range a.Leases {
 		st := &a.Jobs[i]
 		if l == nil || !st.Runs || st.Control != cluster.FullControl || a.Pool(l.Pool) < 0 {
@@ -60,7 +63,7 @@ func afford(a *Account) []bool {
 		j := a.Stop(i)
 		notice := a.Notice(i)
 		soon := a.Now.Add(notice)
-		x := stop{i, a.Pool(l.Pool), max(l.End.Sub(soon), 0), j.Cost(soon, notice)}
+		x := payment{i, a.Pool(l.Pool), max(l.End.Sub(soon), 0), j.Cost(soon, notice)}
 		switch {
 		case l.State == cluster.Noticed || l.Why == round.Recalled: // as good as stopped
 			left[x.pool] -= cluster.Times(l.GPUs, x.cost)
@@ -68,19 +71,38 @@ func afford(a *Account) []bool {
 			stops = append(stops, x)
 		}
 	}
-	slices.SortFunc(stops, func(a, b stop) int {
+	slices.SortFunc(stops, func(a, b payment) int {
 		return cmp.Or(cmp.Compare(min(a.later, 1), min(b.later, 1)), cmp.Compare(a.cost, b.cost), cmp.Compare(a.of, b.of))
 	})
 	for p := range left {
 		broke[p] = left[p] <= 0
 	}
+	pays = slices.Clone(left)
 	for _, x := range stops {
 		cost := cluster.Times(a.Leases[x.of].GPUs, x.cost)
 		if a.Jobs[x.of].Dear = cost > left[x.pool]; !a.Jobs[x.of].Dear {
 			left[x.pool] -= cost
 		}
 	}
-	return broke
+	return broke, reserve(a, stops, pays)
+}
+
+// reserve marks the jobs whose stops at their leases' ends, when they cost more than now, are beyond what their pools have left.
+// It returns what is left after the others; the cheapest come first.
+func reserve(a *Account, stops []payment, left []cluster.GPUTime) []cluster.GPUTime {
+	for at := range stops {
+		x := &stops[at]
+		j, notice := a.Stop(x.of), a.Notice(x.of)
+		x.cost = j.Cost(a.Now.Add(notice+x.later+a.Settings.Interval), notice) // it may be a round late
+	}
+	slices.SortFunc(stops, func(a, b payment) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.of, b.of)) })
+	for _, x := range stops {
+		cost := cluster.Times(a.Leases[x.of].GPUs, x.cost)
+		if a.Jobs[x.of].Unpaid = cost > left[x.pool]; !a.Jobs[x.of].Unpaid {
+			left[x.pool] -= cost
+		}
+	}
+	return left
 }
 
 // Pay subtracts the cost of a stop from the pool's budget.

@@ -436,7 +436,7 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 	if k.Running && !k.idles(q.pool) {
 		q.running--
 	}
-	if k.Binds != Unbound && (k.Barred || !c.mayBind(k, q.pool)) {
+	if c.bound.binds(k, q.pool) != Unbound && (k.Barred || !c.mayBind(k, q.pool)) {
 		c.denied = append(c.denied, denial{q, i})
 		return
 	}

@@ -21,6 +21,7 @@ type Lane struct {
 	// long.
 	Limited bool
 	Most    cluster.MicroGPU
+	Pays    cluster.GPUTime // what stops of new leases may cost
 }
 
 // denial is a candidate that may not bind GPUs within its tenant's share.
@@ -36,12 +37,14 @@ type bindings struct {
 	long  [][]int                // of these, those of jobs that do not end soon
 	holds [][]int                // GPUs of leases
 	told  [][]*cluster.BindLimit // by tenant, then pool: the limit that it has reached
+	lanes []Lane                 // by pool; nil = no lanes
+	paid  []cluster.GPUTime      // by pool: what stops of new leases will cost
 }
 
 // openBindings counts the GPUs before the choice begins.
 func openBindings(in *Input, npools int) bindings {
 	n := len(in.Tenants)
-	b := bindings{all: make([]int, npools), of: make([][]int, n), long: make([][]int, n), holds: make([][]int, n)}
+	b := bindings{lanes: in.Lanes, paid: make([]cluster.GPUTime, npools), all: make([]int, npools), of: make([][]int, n), long: make([][]int, n), holds: make([][]int, n)}
 	for p := range in.Lanes {
 		b.all[p] = in.Lanes[p].Bound
 	}
@@ -60,15 +63,26 @@ func openBindings(in *Input, npools int) bindings {
 	return b
 }
 
+// binds tells how a candidate binds the GPUs that it gets. Where GPUs are kept for absent tenants, a new lease that can be ended
+// later binds them too if the pool could not pay for that.
+func (b *bindings) binds(k *Candidate, pool int) Binding {
+	if k.Binds == Unbound && k.Cost > 0 && b.lanes != nil && b.lanes[pool].Limited && b.paid[pool]+cluster.Times(k.GPUs, k.Cost) > b.lanes[pool].Pays {
+		return BindsLong
+	}
+	return k.Binds
+}
+
 // take counts the GPUs of a candidate's lease.
 func (b *bindings) take(k *Candidate, pool int) {
 	b.holds[k.Tenant][pool] += k.GPUs
-	if k.Binds == Unbound {
+	binds := b.binds(k, pool)
+	if binds == Unbound {
+		b.paid[pool] += cluster.Times(k.GPUs, k.Cost)
 		return
 	}
 	b.all[pool] += k.GPUs
 	b.of[k.Tenant][pool] += k.GPUs
-	if k.Binds == BindsLong {
+	if binds == BindsLong {
 		b.long[k.Tenant][pool] += k.GPUs
 	}
 }
@@ -122,7 +136,7 @@ func mayBindRestIn(c *chooser, k *Candidate, pool int) (limit *cluster.BindLimit
 // MayBind reports whether a candidate that has got nothing may have GPUs of a pool after the choice, if it would bind them.
 func (c *Choice) MayBind(candidate, pool int) bool {
 	k := &c.by.Candidates[candidate]
-	if k.Binds == Unbound || !k.Barred && c.by.mayBind(k, pool) {
+	if c.by.bound.binds(k, pool) == Unbound || !k.Barred && c.by.mayBind(k, pool) {
 		return true
 	}
 	_, may := c.by.mayBindRest(k, pool)
@@ -167,7 +181,7 @@ func (c *chooser) bindRest(denied []denial) {
 // does. Every tenant that wants GPUs has had its turn, and keeps what it holds of its share. These GPUs and the
 // bound ones may take at most Most of the GPUs that absent tenants are due.
 func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
-	if len(c.Lanes) == 0 || !c.Lanes[pool].Limited || k.Binds != BindsLong {
+	if len(c.Lanes) == 0 || !c.Lanes[pool].Limited || c.bound.binds(k, pool) != BindsLong {
 		return nil
 	}
 	lane := &c.Lanes[pool]

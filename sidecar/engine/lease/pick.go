@@ -51,7 +51,7 @@ func (c *chooser) servePicks(queues []*queue, npools int) {
 	for _, x := range picks {
 		k := &c.Candidates[x.Candidate]
 		q := at[account{k.Tenant, x.Pool}]
-		if q == nil || k.Binds != Unbound && (k.Barred || !c.mayBind(k, q.pool)) {
+		if q == nil || c.bound.binds(k, q.pool) != Unbound && (k.Barred || !c.mayBind(k, q.pool)) {
 			continue
 		}
 		c.pick(q, x, picked)

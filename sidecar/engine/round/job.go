@@ -11,6 +11,7 @@ type Job struct {
 	Party       PartyIndex // by entitle
 	Queue       QueueIndex // by entitle
 	Dear        bool       // by budget: its pool cannot afford to stop it
+	Unpaid      bool       // by budget: its pool could not afford to stop it when its lease ends
 	Stoppable   bool       // by budget, and by the code that grants or recalls a lease: it may be stopped when its lease ends
 }
 

@@ -16,7 +16,7 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 	out := make([]lease.Lane, len(f.Pools))
 	for p := range f.Pools {
 		a := &f.Ledger.Pools[p]
-		out[p].GPUs = a.GPUs - a.BadGPUs
+		out[p].GPUs, out[p].Pays = a.GPUs-a.BadGPUs, f.Stops.Pays(p)
 		out[p].Most = cluster.MicroGPU(out[p].GPUs*f.Settings.BindMaxPercent) * cluster.WholeGPU / 100
 	}
 	accounts := f.Accounts()
@@ -43,15 +43,11 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 			continue
 		}
 		l := f.Leases[i]
-		if l == nil && !st.Runs || l != nil && st.Control != cluster.NoReclaim && st.Stoppable && l.End.Sub(f.Now) <= max(budget.BoundFor, 2*f.Settings.Term) {
-			continue
-		}
-		p := st.Pools[0]
-		gpus := st.Held
+		p, gpus := st.Pools[0], st.Held
 		if l != nil {
 			p, gpus = f.Pool(l.Pool), l.GPUs
 		}
-		if p < 0 {
+		if p < 0 || l == nil && !st.Runs || l != nil && st.Control != cluster.NoReclaim && st.Stoppable && !(st.Unpaid && out[p].Limited) && l.End.Sub(f.Now) <= max(budget.BoundFor, 2*f.Settings.Term) {
 			continue
 		}
 		out[p].Bound += gpus

@@ -1,0 +1,39 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// A pool that can pay for few stops grants the first comer no more young jobs beyond its due than it can stop again.
+func TestTheFirstComerBindsItsDueWhateverStopsCost(t *testing.T) {
+	for _, earned := range []cluster.Span{10 * minute, hour, 5 * hour} {
+		set := simtest.Product()
+		set.Interval, set.BindQuiet, set.BindMaxPercent = minute, 20*set.BindQuiet, 0
+		w := newWorld(t, set, []int{8, 8}, "a", "b")
+		for range 16 {
+			w.submit("a", 1, 30*minute, nil)
+			w.submit("b", 1, 30*minute, nil)
+		}
+		w.Run(2 * hour)
+		w.Settings.StopTotalMilli = 30 // the pool has nothing yet
+		w.submit("a", 4, earned, nil)
+		w.Run(earned + minute)
+		var first []cluster.JobID
+		for range 16 {
+			first = append(first, w.submit("a", 1, 100*hour, func(j *sim.Work) { neverSaves(j); j.Begin = w.Now().Add(3 * minute) }))
+		}
+		w.Run(2 * hour)
+		var second []cluster.JobID
+		for range 16 {
+			second = append(second, w.submit("b", 1, 100*hour, nil))
+		}
+		w.Run(hour)
+		if got := w.holdsIn(second); got < 8 {
+			t.Errorf("after %s: the other tenant has %d GPUs an hour after its return, want its 8; the first comer has %d", earned, got, w.holdsIn(first))
+		}
+	}
+}
