@@ -283,6 +283,25 @@ func (r *rig) count(verb cluster.Verb, id string) int {
 	return n
 }
 
+// inVain describes the grants that were taken back.
+func (r *rig) inVain() (out []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, a := range r.actions {
+		if a.Verb != cluster.RevokeGrant || !r.outcomes[i].OK {
+			continue
+		}
+		why := ""
+		for k := range r.cases {
+			if j := &r.cases[k].Job; j.ID == a.ID {
+				why = fmt.Sprintf(", Slurm's reason is now %q", j.PendingReason)
+			}
+		}
+		out = append(out, fmt.Sprintf("job %s: %+v%s", a.ID, a.Reason, why))
+	}
+	return out
+}
+
 func (r *rig) ctx() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	r.t.Cleanup(cancel)

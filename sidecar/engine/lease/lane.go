@@ -66,7 +66,7 @@ func openBindings(in *Input, npools int) bindings {
 // binds tells how a candidate binds the GPUs that it gets. Where GPUs are kept for absent tenants, a new lease that can be ended
 // later binds them too if the pool could not pay for that.
 func (b *bindings) binds(k *Candidate, pool int) Binding {
-	if k.Binds == Unbound && k.Cost > 0 && b.lanes != nil && b.lanes[pool].Limited && b.paid[pool]+cluster.Times(k.GPUs, k.Cost) > b.lanes[pool].Pays {
+	if k.Binds == Unbound && k.Cost > 0 && b.lanes != nil && b.paid[pool]+cluster.Times(k.GPUs, k.Cost) > b.lanes[pool].Pays {
 		return BindsLong
 	}
 	return k.Binds
