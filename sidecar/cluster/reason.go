@@ -108,13 +108,13 @@ type Reason struct {
 
 // BindLimit is why a job that could not be stopped gets no GPUs beyond its tenant's due.
 type BindLimit struct {
-	// Tenant is the one that is absent from most GPUs, and Kept the GPUs that are kept for all that are absent, until
-	// Until if they stay away. Of these, jobs that cannot be stopped may hold Max, and hold Held.
+	// Tenant is the one that is due most GPUs which it does not hold, and Kept the GPUs that are kept for all such tenants, until
+	// Until if they stay away; 0 = the tenant wants them now. Of these, jobs that cannot be stopped may hold Max, and hold Held.
 	Tenant string   `json:"tenant"`
 	Kept   MicroGPU `json:"kept"`
 	Held   MicroGPU `json:"held,omitempty"`
 	Max    MicroGPU `json:"max,omitempty"`
-	Until  Instant  `json:"until"`
+	Until  Instant  `json:"until,omitempty"`
 }
 
 // Queuer is the kind of claimant that queues for GPUs.

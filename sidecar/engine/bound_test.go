@@ -20,6 +20,16 @@ func (w *world) holdsIn(ids []cluster.JobID) (gpus int) {
 	return gpus
 }
 
+// waitIn counts the jobs that wait.
+func (w *world) waitIn(ids []cluster.JobID) (n int) {
+	for _, id := range ids {
+		if w.Job(id).State == cluster.Waiting {
+			n++
+		}
+	}
+	return n
+}
+
 // Tenant b wanted all of its due an hour ago. Tenant a then binds no more than its own due, unless b has wanted nothing
 // for bind.quiet, or bind.max allows more.
 func TestTheFirstComerBindsItsDue(t *testing.T) {
@@ -112,8 +122,9 @@ func TestShortJobsBindWhatOthersAreDue(t *testing.T) {
 	}
 }
 
-// Tenant b wanted all of its due lately. Whatever jobs a submits, those of them that cannot be stopped and do not end
-// within bind.horizon hold at most a's due and bind.max.
+// Tenant b wanted all of its due lately, or wants it all the time, in jobs that do not always fit. Whatever jobs a submits, and
+// whatever the pool has for stops, those of them that cannot be stopped and do not end within bind.horizon hold at most a's due
+// and bind.max.
 func TestBoundGPUsBeyondTheDueHaveALimit(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds.Of(t, 12) {
@@ -121,12 +132,14 @@ func TestBoundGPUsBeyondTheDueHaveALimit(t *testing.T) {
 		set := simtest.Product()
 		set.Interval, set.BindQuiet = minute, 1000*set.BindQuiet
 		set.BindMaxPercent = 5 * r.IntN(6)
-		w := newWorld(t, set, []int{8, 8}, "a", "b")
+		present := r.IntN(2) == 0
+		w := newWorld(t, set, []int{4, 4, 4, 4}, "a", "b")
 		for range 16 {
 			w.submit("b", 1, 30*minute, nil)
 		}
 		w.Run(hour)
-		var all []cluster.JobID
+		w.Settings.StopTotalMilli = int64(30 * r.IntN(2))
+		var all, others []cluster.JobID
 		stays := map[cluster.JobID]bool{} // bound from its start
 		for range 30 {
 			for range 1 + r.IntN(4) {
@@ -141,6 +154,9 @@ func TestBoundGPUsBeyondTheDueHaveALimit(t *testing.T) {
 				})
 				all = append(all, id)
 				stays[id] = !never
+			}
+			for present && w.waitIn(others) < 5 {
+				others = append(others, w.submit("b", 1+r.IntN(4), cluster.Span(5+r.IntN(40))*minute, func(j *sim.Work) { j.Begin = w.Now().Add(3 * minute) }))
 			}
 			w.Run(20 * minute)
 			long := 0

@@ -125,8 +125,12 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.ReasonBound: func(w Words, r *cluster.Reason) string {
 		limit := ""
 		if b := r.Bound; b != nil {
-			limit = fmt.Sprintf("%s are kept for %s and other tenants that wanted them lately, at the latest until %s (bind.quiet), and such jobs hold %s of at most %s of these (bind.max)",
-				gpus(int((b.Kept+cluster.WholeGPU-1)/cluster.WholeGPU), r.Pool), b.Tenant, w.Time(b.Until), parts(b.Held), parts(b.Max))
+			until := ""
+			if b.Until > 0 {
+				until = ", at the latest until " + w.Time(b.Until) + " (bind.quiet)"
+			}
+			limit = fmt.Sprintf("%s are kept for %s and other tenants that want them or wanted them lately%s, and such jobs hold %s of at most %s of these (bind.max)",
+				gpus(int((b.Kept+cluster.WholeGPU-1)/cluster.WholeGPU), r.Pool), b.Tenant, until, parts(b.Held), parts(b.Max))
 		}
 		return join("; ", "waits: once it runs, it cannot be stopped within its stop budget, and bound GPUs beyond their tenants' due are at their limit",
 			limit, "with a short time limit it may start (bind.horizon)")

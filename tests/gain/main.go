@@ -31,7 +31,7 @@ type options struct {
 	only          *regexp.Regexp
 	worst         []string          // keys of the pairings that are played; nil = all
 	known         map[string]string // by key, pairings that are not played
-	keep          string            // folder for the daemons' and slurmctld's logs; "" = they are not kept
+	keep          string            // folder for logs and for what slurmdbd has of the jobs; "" = they are not kept
 	day           bool              // beside them, or where there are none alone
 }
 
@@ -46,7 +46,7 @@ func main() {
 	missing := flag.Bool("missing", false, "play only what the table of -out lacks")
 	worst := flag.String("worst", "", "file with the table of an earlier run: its eight worst rows are played anew; where it has no rows, the first eight strategies")
 	day := flag.Bool("day", false, "also play a working day with limits, lists, licences and reservations, and count its grants that failed; and 1,000 jobs that cannot start")
-	keep := flag.String("keep", "", "folder for the logs of the daemons and of slurmctld")
+	keep := flag.String("keep", "", "folder for the logs of the daemons and of slurmctld, and for what slurmdbd has of the jobs")
 	list := flag.Bool("list", false, "print the strategies, and play none")
 	flag.Parse()
 	o := options{suites: testcluster.Suites, gates: gates, side: *side, term: *term, terms: *terms, day: *day, keep: *keep}

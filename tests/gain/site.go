@@ -167,16 +167,25 @@ func (s *site) down() error {
 	return nil
 }
 
-// keep copies the logs into a folder; "" = nowhere.
+// keep writes the logs and slurmdbd's record of the jobs into a folder; "" = nowhere.
 func (s *site) keep(dir string) error {
 	if dir == "" || s.daemon == nil {
 		return nil
 	}
 	err := os.MkdirAll(dir, 0o755)
-	for name, path := range map[string]string{"fairlease.log": s.daemon.Log, "slurmctld.log": s.LogFile(testcluster.Slurmctld)} {
-		text, readErr := os.ReadFile(path)
-		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(dir, strings.ReplaceAll(s.key()+", "+name, " ", "_")), text, 0o644))
+	write := func(name string, text []byte) {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, strings.ReplaceAll(s.key()+", "+name, " ", "_")), text, 0o644))
 	}
+	for name, path := range map[string]string{"fairlease.log": s.daemon.Log, "slurmctld.log": s.LogFile(testcluster.Slurmctld)} {
+		text, failed := os.ReadFile(path)
+		err = errors.Join(err, failed)
+		write(name, text)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	jobs, failed := s.Exec(ctx, "root", "sacct", "-aXDP", "-S", "now-1day", "-o", "jobid,account,alloctres,submit,start,end,state,nodelist,jobname")
+	err = errors.Join(err, failed)
+	write("sacct.txt", []byte(jobs))
 	return err
 }
 

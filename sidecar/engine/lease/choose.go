@@ -68,6 +68,7 @@ type Share struct {
 	Owed        cluster.GPUTime  // GPU time of its share that others received
 	Lane        int              // GPUs kept for its young jobs
 	Long        int              // of Bound, GPUs of jobs that do not end soon
+	Wants       cluster.MicroGPU // of its share, if GPUs that others want may not be bound
 	Away        Away
 }
 

@@ -17,8 +17,8 @@ type Lane struct {
 	GPUs  int // of the pool
 	Keeps int // lanes of all tenants
 	Bound int
-	// Limited is true if a tenant is absent. Of the GPUs that absent tenants are due, at most Most may then be bound for
-	// long.
+	// Limited is true if a tenant wants some of what it is due, or wanted it lately. Of what others are due and do not hold, at
+	// most Most may then be bound for long.
 	Limited bool
 	Most    cluster.MicroGPU
 	Pays    cluster.GPUTime // what stops of new leases may cost
@@ -66,7 +66,7 @@ func openBindings(in *Input, npools int) bindings {
 // binds tells how a candidate binds the GPUs that it gets. Where GPUs are kept for absent tenants, a new lease that can be ended
 // later binds them too if the pool could not pay for that.
 func (b *bindings) binds(k *Candidate, pool int) Binding {
-	if k.Binds == Unbound && k.Cost > 0 && b.lanes != nil && b.paid[pool]+cluster.Times(k.GPUs, k.Cost) > b.lanes[pool].Pays {
+	if k.Binds == Unbound && k.Cost > 0 && b.lanes != nil && b.lanes[pool].Limited && b.paid[pool]+cluster.Times(k.GPUs, k.Cost) > b.lanes[pool].Pays {
 		return BindsLong
 	}
 	return k.Binds
@@ -177,33 +177,37 @@ func (c *chooser) bindRest(denied []denial) {
 	}
 }
 
-// limitOf returns the limit that keeps a candidate from binding GPUs beyond its tenant's share for long; nil = none
-// does. Every tenant that wants GPUs has had its turn, and keeps what it holds of its share. These GPUs and the
-// bound ones may take at most Most of the GPUs that absent tenants are due.
+// limitOf returns the limit that keeps a candidate from binding GPUs beyond its tenant's share for long; nil = none does. Every
+// tenant has had its turn, and keeps what it holds of its share. But it may want more of its share than fits on the GPUs that are
+// free at this instant, or may have wanted it lately. These GPUs and the bound ones may take at most Most of what others are due
+// and do not hold.
 func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 	if len(c.Lanes) == 0 || !c.Lanes[pool].Limited || c.bound.binds(k, pool) != BindsLong {
 		return nil
 	}
 	lane := &c.Lanes[pool]
-	var away, kept, most cluster.MicroGPU
+	var due, kept, most cluster.MicroGPU // due to others, and not held by them
 	at := -1
 	for t := range c.Tenants {
 		sh, long := &c.Tenants[t].Shares[pool], c.bound.long[t][pool]
+		holds := min(cluster.MicroGPU(c.bound.holds[t][pool])*cluster.WholeGPU, cmp.Or(sh.Own, sh.Entitlement))
 		if t == k.Tenant {
 			long += k.GPUs
-		} else if away += sh.Away.GPUs; sh.Away.GPUs > most {
-			most, at = sh.Away.GPUs, t
+		} else if lacks := sh.Away.GPUs + max(sh.Wants-holds, 0); lacks > 0 {
+			if due += lacks; lacks > most {
+				most, at = lacks, t
+			}
 		}
-		kept += max(cluster.MicroGPU(long)*cluster.WholeGPU, min(cluster.MicroGPU(c.bound.holds[t][pool])*cluster.WholeGPU, cmp.Or(sh.Own, sh.Entitlement)))
+		kept += max(cluster.MicroGPU(long)*cluster.WholeGPU, holds)
 	}
-	over := min(away, kept+away-cluster.MicroGPU(lane.GPUs)*cluster.WholeGPU)
+	over := min(due, kept+due-cluster.MicroGPU(lane.GPUs)*cluster.WholeGPU)
 	own := &c.Tenants[k.Tenant].Shares[pool]
 	within := Beyond(cmp.Or(own.Own, own.Entitlement), c.bound.long[k.Tenant][pool]+k.GPUs) < cluster.WholeGPU // parts of a GPU do not count
 	if within || over <= lane.Most {
 		return nil
 	}
 	return c.bound.tell(k.Tenant, pool, func() *cluster.BindLimit {
-		return &cluster.BindLimit{Tenant: c.Tenants[at].Name, Kept: away, Until: c.Tenants[at].Shares[pool].Away.Until,
+		return &cluster.BindLimit{Tenant: c.Tenants[at].Name, Kept: due, Until: c.Tenants[at].Shares[pool].Away.Until,
 			Held: max(over-cluster.MicroGPU(k.GPUs)*cluster.WholeGPU, 0), Max: lane.Most}
 	})
 }

@@ -28,6 +28,10 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 			tenants[t].Shares[p].Lane = lane
 			out[p].Keeps += lane
 			left += lately(f, row) - row.Demand
+			if f.Settings.BindQuiet > 0 {
+				tenants[t].Shares[p].Wants = min(row.Demand, row.Own())
+				out[p].Limited = out[p].Limited || row.Demand > 0
+			}
 		}
 		for p := range f.Pools {
 			row := accounts.At(t, p)
@@ -47,7 +51,7 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 		if l != nil {
 			p, gpus = f.Pool(l.Pool), l.GPUs
 		}
-		if p < 0 || l == nil && !st.Runs || l != nil && st.Control != cluster.NoReclaim && st.Stoppable && !st.Unpaid && l.End.Sub(f.Now) <= max(budget.BoundFor, 2*f.Settings.Term) {
+		if p < 0 || l == nil && !st.Runs || l != nil && st.Control != cluster.NoReclaim && st.Stoppable && !(st.Unpaid && out[p].Limited) && l.End.Sub(f.Now) <= max(budget.BoundFor, 2*f.Settings.Term) {
 			continue
 		}
 		out[p].Bound += gpus
