@@ -125,6 +125,38 @@ func TestAnOpenedGateKeepsNothing(t *testing.T) {
 	}
 }
 
+// A job whose owner opened its gate has no term before its turn: while another tenant waits for its due, it is stopped at once, as often
+// as that happens, whatever a stop costs it and whether its pool can pay for it.
+func TestAnOpenedGateIsNoTerm(t *testing.T) {
+	set := simtest.Product()
+	set.StopTotalMilli = 1
+	w := newWorld(t, set, []int{4, 4}, "a", "b")
+	w.License = 1_000_000
+	w.submit("a", 4, forever, func(j *sim.Work) { j.NoRequeue = true }) // its due
+	runs := w.submit("b", 4, forever, saves)
+	w.Run(minute)
+	id := w.submit("a", 4, forever, func(j *sim.Work) { neverSaves(j); j.NoRequeue = true })
+	started := 0
+	for range 5 {
+		w.Run(term - w.Now().Sub(simtest.Start)%term + 5*second) // all leases are new
+		next := w.submit("b", 4, forever, saves)
+		w.Run(10 * second)
+		w.Cancel(runs)
+		w.TakeOff(id)
+		w.Run(5 * second)
+		if w.Job(id).State == cluster.Running { // else its gate was shut again in time
+			started++
+		}
+		w.Run(2*set.Notice + minute)
+		w.state(id, cluster.Waiting)
+		w.state(next, cluster.Running)
+		runs = next
+	}
+	if started < 2 {
+		t.Errorf("it started %d times", started)
+	}
+}
+
 // Promised cells come back after an owner's change, as without it.
 func TestAnOwnersChangesKeepNoCells(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")

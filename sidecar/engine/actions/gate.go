@@ -210,7 +210,8 @@ func (w *writer) lockRunning(out []cluster.Action) []cluster.Action {
 func (w *writer) opened(i int) bool {
 	c, r, st := &w.Snapshot.Cases[i], &w.Records[i], &w.Jobs[i]
 	l := w.Leases[i]
-	free := st.Waits && !c.Job.Locked && l == nil || st.Runs && l != nil && l.Adopted && l.Granted == w.Now
+	alone := l != nil && l.Granted == w.Now && (l.Adopted || r.Basis != nil && r.Basis.Forced) // its turn may have come at once
+	free := st.Waits && !c.Job.Locked && l == nil || st.Runs && alone
 	if r.Locked && free && (c.Control == cluster.FullControl || c.Control == cluster.NoReclaim) {
 		what := "waits without a gate"
 		if st.Runs {

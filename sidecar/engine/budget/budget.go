@@ -51,7 +51,8 @@ func (a *Account) Stop(i int) stop.Job {
 	return stop.Job{Saving: b.saving, Start: b.start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: b.begin}
 }
 
-// Extend marks the jobs that may be stopped when their leases end. It postpones the end of other leases until
+// Extend marks the jobs that may be stopped when their leases end. A job whose owner opened its gate may be, whatever that costs
+// it, until it has had its turn. It postpones the end of other leases until
 // their jobs may be stopped, or by a term if that is never. A lease whose term is over ends as soon as its
 // job may be stopped. A lease that expired while fairlease was away ends after a notice: no job is reclaimed
 // without one.
@@ -61,7 +62,8 @@ func Extend(a *Account) {
 		if l == nil {
 			continue
 		}
-		if l.Adopted && l.Granted == a.Now {
+		opened := a.Opened(i)
+		if l.Adopted && l.Granted == a.Now && !opened {
 			l.End = max(l.End, a.Boundary(i, a.Now))
 		}
 		st, notice := &a.Jobs[i], a.Notice(i)
@@ -78,7 +80,7 @@ func Extend(a *Account) {
 		case l.State == cluster.Active && l.End <= a.Now && st.Runs && st.Control == cluster.FullControl && !st.Ordered(cluster.Exempt):
 			l.End = soon
 		}
-		if st.Stoppable = rule.Off() || l.State != cluster.Active || l.Why == round.Recalled || st.Ordered(cluster.Freeze); st.Stoppable {
+		if st.Stoppable = opened || rule.Off() || l.State != cluster.Active || l.Why == round.Recalled || st.Ordered(cluster.Freeze); st.Stoppable {
 			continue
 		}
 		j := a.Stop(i)
@@ -91,6 +93,12 @@ func Extend(a *Account) {
 			st.Stoppable = !st.Dear && j.May(rule, l.End, notice)
 		}
 	}
+}
+
+// Opened reports whether a job runs only because somebody opened its gate: its turn has not come yet.
+func (a *Account) Opened(i int) bool {
+	l, basis := a.Leases[i], a.Records[i].Basis
+	return l != nil && l.Adopted && basis != nil && basis.Forced
 }
 
 // Wished returns the time up to which a job wishes to run, within the bound of the site, if its attempt began at

@@ -38,7 +38,7 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 		if runs {
 			k.GPUs, k.Rho = l.GPUs, f.Steadied(r, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
-			k.Resting = Resting(f.Snapshot, i)
+			k.Resting = Resting(f.Snapshot, i) || f.Stops.Opened(i)
 			end := f.Stops.EndFor(i, max(l.End, f.Now))
 			if k.Binds = binding(f, i, end); k.Binds == lease.Unbound {
 				k.Cost = f.Stops.CostAt(i, end) - f.Stops.CostAt(i, l.End)

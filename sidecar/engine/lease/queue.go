@@ -51,7 +51,7 @@ const (
 // Priority decides a candidate's turn within its tenant.
 type Priority struct {
 	Urgent   bool  // by QOS or boosted
-	Resting  bool  // it runs, all its GPUs have been idle for long, and it is renewed only if nobody else wants them
+	Resting  bool  // it runs, and is renewed only if nobody else wants its GPUs: all have been idle for long, or it opened its gate itself
 	Unserved bool  // no lease so far
 	New      bool  // unserved, and the settings put such jobs first
 	UserSide int8  // at its turn its user is behind (1) or ahead (-1) by at least half a term of it

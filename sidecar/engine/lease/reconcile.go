@@ -164,10 +164,13 @@ func adopt(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) (cluster.Lea
 		return cluster.Lease{}, false
 	}
 	r.Terms++
+	end := Next(s.Now, &s.Settings)
+	if r.Basis != nil && r.Basis.Forced {
+		end = s.Now // its turn has not come: it may stay only if it comes now
+	}
 	return cluster.Lease{
 		Job: r.Key, Term: r.Terms, State: cluster.Active, Class: cluster.Shared, Pool: poolOf(j.Holds),
-		GPUs: j.GPUsHeld(), Nodes: j.Holds, Granted: s.Now, Start: j.Start,
-		End: Next(s.Now, &s.Settings), Adopted: true,
+		GPUs: j.GPUsHeld(), Nodes: j.Holds, Granted: s.Now, Start: j.Start, End: end, Adopted: true,
 	}, true
 }
 

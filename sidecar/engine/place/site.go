@@ -60,6 +60,9 @@ type window struct {
 	used       int // by running jobs of it
 }
 
+// MostOnANode returns how many GPUs the largest node of a pool has.
+func (t *Site) MostOnANode(pool int) int { return t.byPool[pool].most }
+
 // manyShapes is the maximum number of shapes with which a site is reused.
 const manyShapes = 4096
 

@@ -199,7 +199,7 @@ func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
 func noteResting(x *contest, in *lease.Input) {
 	for i := range in.Candidates {
 		k := &in.Candidates[i]
-		if k.Resting && x.Leases[k.Case].State == cluster.Active && x.Ending(k.Case) {
+		if k.Resting && field.Resting(x.Snapshot, k.Case) && x.Leases[k.Case].State == cluster.Active && x.Ending(k.Case) {
 			idle, since := field.Idle(x.Snapshot, k.Case)
 			x.Report(cluster.Event{Kind: "idle_reclaim", Job: k.Key,
 				Text: fmt.Sprintf("its lease is not renewed, since others wait and its %d GPUs have been idle for %d min (idle.reclaim_after)", idle, x.Now.Sub(since)/cluster.Minute)})

@@ -28,10 +28,6 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 			tenants[t].Shares[p].Lane = lane
 			out[p].Keeps += lane
 			left += lately(f, row) - row.Demand
-			if f.Settings.BindQuiet > 0 {
-				tenants[t].Shares[p].Wants = min(row.Demand, row.Own())
-				out[p].Limited = out[p].Limited || row.Demand > 0
-			}
 		}
 		for p := range f.Pools {
 			row := accounts.At(t, p)
@@ -41,6 +37,7 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 			}
 		}
 	}
+	wants(f, tenants, out)
 	for i := range f.Jobs {
 		st := &f.Jobs[i]
 		if !st.Live || len(st.Pools) == 0 {
@@ -63,6 +60,35 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 		}
 	}
 	return out
+}
+
+// wants counts the GPUs of each tenant's share that its jobs want which fit on one node. GPUs for larger jobs are gathered, and nobody
+// else may bind those.
+func wants(f *field.Field, tenants []lease.Tenant, lanes []lease.Lane) {
+	if f.Settings.BindQuiet == 0 {
+		return
+	}
+	for i := range f.Jobs {
+		st := &f.Jobs[i]
+		if st.Queue < 0 || len(st.Pools) == 0 || !st.Runs && !st.Eligible {
+			continue
+		}
+		p := st.Pools[0]
+		if l := f.Leases[i]; l != nil {
+			p = f.Pool(l.Pool)
+		}
+		if p >= 0 && st.GPUs <= f.Site.MostOnANode(p) {
+			tenants[st.Queue].Shares[p].Wants += cluster.MicroGPU(st.GPUs) * cluster.WholeGPU
+			lanes[p].Limited = true
+		}
+	}
+	accounts := f.Accounts()
+	for t := range accounts.Rows() {
+		for p := range f.Pools {
+			sh := &tenants[t].Shares[p]
+			sh.Wants = min(sh.Wants, accounts.At(t, p).Own())
+		}
+	}
 }
 
 // lately returns the part of its present share that a tenant is expected to want again.
