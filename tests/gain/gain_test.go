@@ -18,9 +18,10 @@ func TestGainIsOverTheHonestRowsOfTheSameGround(t *testing.T) {
 		{pairing: pairing{"trixie", "begin", strategy{name: "tiny"}}, strategist: 40},
 		{pairing: pairing{"trixie", "licence", strategy{name: "tiny"}}, strategist: 40},
 		{pairing: pairing{"trixie", "begin", strategy{name: "long"}}, err: errors.New("no")},
+		{pairing: pairing{"forky", "begin", honestLong}, strategist: 400}, {pairing: pairing{"forky", "begin", strategy{name: "stays", jobs: long}}, strategist: 500},
 	}
 	judge(rows)
-	for i, want := range []float64{-50, 50, 25, 0, -20, 0, 0} {
+	for i, want := range []float64{-50, 50, 25, 0, -20, 0, 0, 0, 25} {
 		if got := rows[i].gain; got < want-0.01 || got > want+0.01 {
 			t.Errorf("row %d: gain %.1f %%, want %.1f", i, got, want)
 		}
@@ -78,12 +79,12 @@ func TestEveryBatchHasItsHonestRows(t *testing.T) {
 			}
 			honestOn := map[string]bool{}
 			for _, p := range b {
-				if p.name == honest.name {
-					honestOn[p.ground()] = true
+				if p.isHonest() {
+					honestOn[p.key()] = true
 					continue
 				}
 				played[p.key()]++
-				if !honestOn[p.ground()] {
+				if !honestOn[p.base()] {
 					t.Errorf("%s has no honest row before it", p.key())
 				}
 			}
@@ -103,7 +104,7 @@ func TestStrategiesHaveNamesForTables(t *testing.T) {
 	if len(strategies) < 40 {
 		t.Errorf("only %d strategies", len(strategies))
 	}
-	names := map[string]bool{honest.name: true, day.name: true, thousand.name: true}
+	names := map[string]bool{honest.name: true, honestLong.name: true, day.name: true, thousand.name: true}
 	for _, s := range strategies {
 		if names[s.name] || s.does == "" || strings.ContainsAny(s.name+s.does, "|\n") || strings.Contains(s.name, ", ") {
 			t.Errorf("strategy %q (%s): names are unique, and neither has a bar", s.name, s.does)

@@ -1,6 +1,6 @@
 // Command gain lets one user play a strategy against an honest one on a real Slurm, and measures what the strategy is worth: the GPU time
-// of the strategist over what it gets when it is honest too, less 1, in percent. Up to -side clusters run beside each other; on one of each
-// batch both tenants are honest.
+// of the strategist over what it gets when it is honest too, less 1, in percent. Up to -side clusters run beside each other; on one or two
+// of each batch both tenants are honest.
 //
 //	strategies.go  what strategists do            play.go     how users act on Slurm
 //	site.go        a Slurm with a daemon          measure.go  who held GPUs, and what that is worth
@@ -38,7 +38,7 @@ type options struct {
 func main() {
 	suite := flag.String("suite", "all", "Debian suite of the Slurm: forky (26.05), trixie (24.11) or all")
 	gate := flag.String("gate", "all", "how jobs are kept waiting: licence, begin (by begin times) or all")
-	side := flag.Int("side", 8, "clusters that run beside each other, 2 or more; one of each batch is the honest one")
+	side := flag.Int("side", 8, "clusters that run beside each other, 2 or more; one or two of each batch are honest")
 	term := flag.Duration("term", 10*time.Second, "length of a lease; all times of the default settings are scaled with it")
 	terms := flag.Int("terms", 30, "length of the measurement, in terms")
 	only := flag.String("only", "", "strategies whose name matches this regular expression")
@@ -96,8 +96,11 @@ type pairing struct {
 	strategy
 }
 
-// ground is the Slurm and the gate of a pairing, by which its honest row is found.
+// ground is the Slurm and the gate of a pairing.
 func (p pairing) ground() string { return p.suite + ", " + p.gate }
+
+// base names the honest pairing by which a pairing is judged.
+func (p pairing) base() string { return pairing{p.suite, p.gate, p.judgedBy()}.key() }
 
 // chosen gives the pairings of a run, those on the same Slurm with the same gate behind each other.
 func chosen(o options) []pairing {
@@ -117,17 +120,18 @@ func chosen(o options) []pairing {
 	return out
 }
 
-// batches splits pairings into batches of at most side clusters, in each of them an honest row for each Slurm and gate, before the others.
+// batches splits pairings into batches of at most side clusters, in each of them the honest rows by which the others are judged, before
+// these.
 func batches(all []pairing, side int) [][]pairing {
 	var out [][]pairing
 	var batch []pairing
 	for _, p := range all {
-		fits := slices.ContainsFunc(batch, func(q pairing) bool { return q.ground() == p.ground() })
+		fits := slices.ContainsFunc(batch, func(q pairing) bool { return q.key() == p.base() })
 		if len(batch) > 0 && (len(batch) == side || !fits && len(batch) >= side-1) {
 			out, batch, fits = append(out, batch), nil, false
 		}
 		if !fits {
-			batch = append(batch, pairing{p.suite, p.gate, honest})
+			batch = append(batch, pairing{p.suite, p.gate, p.judgedBy()})
 		}
 		batch = append(batch, p)
 	}
@@ -183,12 +187,12 @@ func report(w io.Writer, rows []row) {
 	}
 	worst, grants, failed, floods, idle := 0.0, 0, 0, 0, 0.0
 	for _, r := range rows {
-		switch r.name {
-		case honest.name:
-		case thousand.name:
+		switch {
+		case r.isHonest():
+		case r.name == thousand.name:
 			floods++
-			idle = max(idle, r.idle()-idleOn(rows, r.ground()))
-		case day.name:
+			idle = max(idle, r.idle()-idleOn(rows, r.base()))
+		case r.name == day.name:
 			grants, failed = grants+r.grants, failed+r.failed
 		default:
 			worst = max(worst, r.gain)

@@ -44,29 +44,29 @@ func (r *row) String() string {
 		r.key(), r.gain, r.strategist, r.opponent, r.loss(), r.idle(), r.grants, r.failed, r.busy, r.slowest.Round(100*time.Millisecond))
 }
 
-// idleOn gives how many GPUs idle in the honest rows of a ground, in percent.
-func idleOn(rows []row, ground string) float64 {
+// idleOn gives how many GPUs idle in the honest rows of a key, in percent.
+func idleOn(rows []row, key string) float64 {
 	sum, count := 0.0, 0.0
 	for _, r := range rows {
-		if r.name == honest.name && r.ground() == ground && r.err == nil {
+		if r.key() == key && r.err == nil {
 			sum, count = sum+r.idle(), count+1
 		}
 	}
 	return sum / max(count, 1)
 }
 
-// judge sets the gain of all rows: over the mean of the honest rows of the same Slurm and gate.
+// judge sets the gain of all rows: over the mean of the honest rows with jobs as long on the same Slurm with the same gate.
 func judge(rows []row) {
 	sum, count := map[string]float64{}, map[string]float64{}
 	for _, r := range rows {
-		if r.name == honest.name && r.err == nil {
-			sum[r.ground()] += r.strategist
-			count[r.ground()]++
+		if r.isHonest() && r.err == nil {
+			sum[r.key()] += r.strategist
+			count[r.key()]++
 		}
 	}
 	for i := range rows {
 		r := &rows[i]
-		if k := r.ground(); sum[k] > 0 && r.err == nil {
+		if k := r.base(); sum[k] > 0 && r.err == nil {
 			r.gain = 100 * (r.strategist/(sum[k]/count[k]) - 1)
 		}
 	}
@@ -77,7 +77,7 @@ func (r *row) cell() string {
 	switch {
 	case r.err != nil:
 		return ""
-	case r.name == honest.name:
+	case r.isHonest():
 		return fmt.Sprintf("(%.0f, %.0f)", r.loss(), r.idle())
 	}
 	return fmt.Sprintf("%+.0f (%.0f, %.0f)", r.gain, r.loss(), r.idle())
@@ -124,7 +124,7 @@ func table(cells map[string]string) string {
 	var b strings.Builder
 	grounds := allGrounds()
 	fmt.Fprintf(&b, "| strategy | what the user does | %s | note |\n|---|---|%s---|\n", strings.Join(grounds, " | "), strings.Repeat("---|", len(grounds)))
-	for _, s := range append([]strategy{honest}, strategies...) {
+	for _, s := range append([]strategy{honest, honestLong}, strategies...) {
 		fmt.Fprintf(&b, "| %s | %s |", s.name, s.does)
 		for _, g := range grounds {
 			fmt.Fprintf(&b, " %s |", cells[s.name+", "+g])

@@ -25,18 +25,18 @@ func (g *ground) play(ctx context.Context, batch []pairing, o options) ([]row, e
 	raised.Add(len(batch))
 	over := map[string]chan struct{}{} // the honest rows, by which the others are judged
 	for _, p := range batch {
-		if p.name == honest.name {
-			over[p.ground()] = make(chan struct{})
+		if p.isHonest() {
+			over[p.key()] = make(chan struct{})
 		}
 	}
 	var mu sync.Mutex // rows are set and printed one by one
 	for i, p := range batch {
 		playing.Go(func() {
 			r := g.match(ctx, p, o, &raised)
-			if p.name == honest.name {
-				defer close(over[p.ground()])
+			if p.isHonest() {
+				defer close(over[p.key()])
 			} else {
-				<-over[p.ground()]
+				<-over[p.base()]
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ type strategy struct {
 	act              func(context.Context, *player, queued)
 
 	play     func(context.Context, *player)     // in place of the stream
+	keeps    bool                               // what it plays outlasts the match
 	rival    *strategy                          // of the other tenant; nil = honest
 	before   func(context.Context, *player)     // in place of honest jobs before the match
 	prepare  func(context.Context, *site) error // by administrators, before the daemon starts
@@ -45,8 +47,22 @@ func (x *strategy) shapes() []shape {
 // plain are the honest user's jobs, of one to four terms.
 var plain = []shape{{gpus: 1, seconds: 15}, {gpus: 2, seconds: 25}, {gpus: 1, seconds: 40}, {gpus: 4, seconds: 20}, {gpus: 1, seconds: 30}, {gpus: 2, seconds: 10}, {gpus: 1, seconds: 20}, {gpus: 2, seconds: 35}}
 
-// honest is the strategy of the honest tenant, and of the first row of each batch.
+// honest is the strategy of the honest tenant, and of the row by which most others are judged.
 var honest = strategy{name: "honest", does: "plain jobs of moderate length", depth: 10}
+
+// honestLong is that by which strategies are judged whose jobs outlast the match: their GPUs never idle between two jobs.
+var honestLong = strategy{name: "honest long", does: "long jobs that save", depth: 6, jobs: long, args: savesOn}
+
+// isHonest tells whether others are judged by a strategy.
+func (x *strategy) isHonest() bool { return x.name == honest.name || x.name == honestLong.name }
+
+// judgedBy gives the honest strategy by which another one is judged: with jobs that are as long.
+func (x *strategy) judgedBy() strategy {
+	if x.keeps || x.play == nil && slices.ContainsFunc(x.shapes(), func(s shape) bool { return s.seconds == hour }) {
+		return honestLong
+	}
+	return honest
+}
 
 // day is no strategy: both tenants work within limits, lists, licences and reservations. It shows how many grants fail.
 var day = strategy{name: "day", does: "a working day with limits, lists, licences and reservations", depth: 14, jobs: within("nlp-a"), rival: &strategy{depth: 14, jobs: within("vision-a")},
@@ -113,7 +129,7 @@ var strategies = []strategy{
 	{name: "contiguous", does: "long jobs with --contiguous", depth: 6, jobs: long, args: with(hourly, "--contiguous")},
 	{name: "long", does: "long jobs that never save", depth: 6, jobs: long, args: hourly},
 	{name: "licence 0", does: "plain jobs with -L fairlease:0", depth: 10, args: []string{"-L", "fairlease:0"}},
-	{name: "sessions", does: "long salloc of whole nodes", play: sessions(4)},
+	{name: "sessions", does: "long salloc of whole nodes", play: sessions(4), keeps: true},
 	{name: "limit flood", does: "60 jobs of a QOS that lets one run, and plain jobs", play: flood("--qos=capped")},
 	{name: "tiny", does: "jobs of two seconds", depth: 20, jobs: []shape{{gpus: 1, seconds: 2}, {gpus: 2, seconds: 2}}},
 
