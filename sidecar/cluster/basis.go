@@ -53,12 +53,18 @@ func (c Changes) String() string {
 
 // BasisOf gives the facts of a job as they are now.
 func BasisOf(j *Job) *Basis {
-	b := &Basis{Fixed: !j.Requeueable, QOS: j.QOS, Partitions: j.Partitions,
+	b := new(Basis)
+	b.Set(j)
+	return b
+}
+
+// Set is BasisOf for memory that the caller has, and that no record refers to yet.
+func (b *Basis) Set(j *Job) {
+	*b = Basis{Fixed: !j.Requeueable, QOS: j.QOS, Partitions: j.Partitions,
 		Reservation: j.Reservation, Request: j.Request, Hints: j.Hints, Declares: j.Declares}
 	if strings.HasPrefix(j.Reservation, ReservationPrefix) {
 		b.Reservation = ""
 	}
-	return b
 }
 
 // Over lays the basis of a job's lease, and the account and name in its record r, over what Slurm shows of the job now.

@@ -36,6 +36,9 @@ type writer struct {
 	beneficiaries round.Beneficiaries
 	wanted        []fence
 	fenced        map[string]bool // nodes inside a fence, now or soon
+	grants        int             // still to be written
+	names         []string        // slabs of memory
+	bases         []cluster.Basis
 }
 
 // add appends an action on a case, and returns the list and the action. An action is large: its caller fills it in

@@ -158,29 +158,33 @@ const (
 // lockRunning puts the licence on jobs that have started, and takes it off jobs that we no longer act on. A job that has
 // an action in this round already gets the licence with that if it leaves its reservation, else in the next round.
 func (w *writer) lockRunning(out []cluster.Action) []cluster.Action {
-	acted := map[cluster.JobKey]int{}
-	for k := range out {
-		if out[k].Job != 0 {
-			acted[out[k].Job] = k
-		}
-	}
+	var acted map[cluster.JobKey]int // made for the first job that may get an action: mostly, there is none
 	late, lacked := 0, cluster.JobID{}
-	for i := range w.Snapshot.Cases {
-		j := &w.Snapshot.Cases[i].Job
-		if j.State != cluster.Running || j.Locked && w.Jobs[i].Control == cluster.FullControl {
+	for i := range w.Jobs {
+		st := &w.Jobs[i]
+		if st.Live && !st.Runs {
 			continue
 		}
-		st, r := &w.Jobs[i], &w.Records[i]
+		j, r := &w.Snapshot.Cases[i].Job, &w.Records[i]
+		if j.State != cluster.Running || j.Locked && st.Control == cluster.FullControl {
+			continue
+		}
 		acting := (st.Control == cluster.FullControl || st.Control == cluster.NoReclaim) && !st.Ordered(cluster.Exempt)
 		ran, last := w.Now.Sub(j.Start), w.Snapshot.Ledger.At.Sub(j.Start)
 		due := ran < lockFirst || ran/lockEvery != last/lockEvery
+		if !j.Locked && !(acting && w.lockable(j) && due) || j.Locked && (acting || !r.Pinned) {
+			continue
+		}
+		if acted == nil {
+			acted = actionOf(out)
+		}
 		k, busy := acted[r.Key]
 		switch {
-		case j.Locked && !acting && r.Pinned && st.Live && !busy:
+		case j.Locked && st.Live && !busy:
 			var a *cluster.Action
 			out, a = w.add(out, cluster.Gate, i)
 			a.Reason.Code, a.Unlock, a.Licenses, a.SiteFactor, a.Suppressed = cluster.ReasonTidy, true, j.Licenses, 0, false
-		case !j.Locked && acting && w.lockable(j) && due && w.Leases[i] != nil && w.Leases[i].State != cluster.Ending:
+		case !j.Locked && w.Leases[i] != nil && w.Leases[i].State != cluster.Ending:
 			if busy && out[k].Verb != cluster.Release {
 				continue
 			}
@@ -205,14 +209,28 @@ func (w *writer) lockRunning(out []cluster.Action) []cluster.Action {
 	return out
 }
 
+// actionOf gives the index of each job's last action.
+func actionOf(out []cluster.Action) map[cluster.JobKey]int {
+	acted := make(map[cluster.JobKey]int, len(out))
+	for k := range out {
+		if out[k].Job != 0 {
+			acted[out[k].Job] = k
+		}
+	}
+	return acted
+}
+
 // opened reports an event for a job without a lease that asked for our licence in the last round and no
 // longer does. It returns whether the job waits and asks for it now.
 func (w *writer) opened(i int) bool {
 	c, r, st := &w.Snapshot.Cases[i], &w.Records[i], &w.Jobs[i]
+	if !r.Locked {
+		return st.Waits && c.Job.Locked
+	}
 	l := w.Leases[i]
 	alone := l != nil && l.Granted == w.Now && (l.Adopted || r.Basis != nil && r.Basis.Forced) // its turn may have come at once
 	free := st.Waits && !c.Job.Locked && l == nil || st.Runs && alone
-	if r.Locked && free && (c.Control == cluster.FullControl || c.Control == cluster.NoReclaim) {
+	if free && (c.Control == cluster.FullControl || c.Control == cluster.NoReclaim) {
 		what := "waits without a gate"
 		if st.Runs {
 			what = "started without a lease, and is charged to its tenant"

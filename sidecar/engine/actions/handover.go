@@ -28,6 +28,7 @@ func (w *writer) handOvers(out []cluster.Action) []cluster.Action {
 		groups := w.group(watched)
 		n := len(groups) + w.noticed()
 		for i := range groups {
+			w.grants += len(groups[i].grants)
 			n += len(groups[i].grants) + len(groups[i].reclaims)
 		}
 		out = slices.Grow(out, n)
@@ -40,6 +41,8 @@ func (w *writer) handOvers(out []cluster.Action) []cluster.Action {
 
 // group puts grants and reclaims that share a node into one hand-over.
 func (w *writer) group(watched bool) []handOver {
+	var names []string // memory of most groups, which have one node and one job
+	var cases []int
 	of := make(map[string]int, len(w.Snapshot.Nodes)) // node -> group
 	var groups []handOver
 	for i, l := range w.Leases {
@@ -62,14 +65,14 @@ func (w *writer) group(watched bool) []handOver {
 		}
 		for _, n := range l.Nodes {
 			if _, ok := of[n.Node]; !ok {
-				groups[g].nodes = append(groups[g].nodes, n.Node)
+				groups[g].nodes = appendIn(&names, groups[g].nodes, n.Node)
 			}
 			of[n.Node] = g
 		}
 		if l.State == cluster.Granted {
-			groups[g].grants = append(groups[g].grants, i)
+			groups[g].grants = appendIn(&cases, groups[g].grants, i)
 		} else {
-			groups[g].reclaims = append(groups[g].reclaims, i)
+			groups[g].reclaims = appendIn(&cases, groups[g].reclaims, i)
 		}
 	}
 	for g := range groups {
@@ -78,6 +81,28 @@ func (w *writer) group(watched bool) []handOver {
 		slices.Sort(groups[g].reclaims)
 	}
 	return groups
+}
+
+// slab is the maximum number of short lists that share an allocation.
+const slab = 64
+
+// appendIn appends an element to a list. The first element of each list comes from a slab of memory.
+func appendIn[T any](memory *[]T, list []T, x T) []T {
+	if len(list) == 0 {
+		list = cut(memory, 1, slab)[:0]
+	}
+	return append(list, x)
+}
+
+// cut takes n zero elements from a slab of memory, and makes a new slab of size elements where it is used up. One element
+// that lasts keeps its slab in memory.
+func cut[T any](memory *[]T, n, size int) []T {
+	if len(*memory) < n {
+		*memory = make([]T, max(n, size))
+	}
+	out := (*memory)[:n:n]
+	*memory = (*memory)[n:]
+	return out
 }
 
 // merge moves group b into a and leaves b empty.
@@ -131,10 +156,12 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	c, r := &w.Snapshot.Cases[i], &w.Records[i]
 	l := w.Leases[i]
 	if r.Basis == nil && c.Job.State == cluster.Waiting && c.Control != cluster.ObserveOnly {
-		r.Basis = cluster.BasisOf(&c.Job)
+		r.Basis = &cut(&w.bases, 1, min(w.grants, 16))[0]
+		r.Basis.Set(&c.Job)
 	}
 	loose := c.Loose()
-	nodes := make([]string, len(l.Nodes))
+	nodes := cut(&w.names, len(l.Nodes), min(w.grants, slab))
+	w.grants--
 	for k := range l.Nodes {
 		nodes[k] = l.Nodes[k].Node
 	}

@@ -24,6 +24,7 @@ type Account struct {
 	broke   []bool            // by pool: no stop is affordable
 	pays    []cluster.GPUTime // by pool: what more stops may cost; nil = any
 	needs   map[need]int64
+	asked   [256]answer // of needs, by tenant, user, GPUs and class
 }
 
 // Open updates the account of an earlier round: reports of jobs and nodes, and the budgets for stops. good
@@ -31,6 +32,7 @@ type Account struct {
 func (a *Account) Open(b *round.Books, good func(node string) bool) {
 	a.Books = b
 	clear(a.needs)
+	clear(a.asked[:])
 	o := observer{a, good}
 	o.observe(b.Snapshot.Progress)
 	saveUp(a)

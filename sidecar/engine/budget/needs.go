@@ -11,6 +11,12 @@ type need struct {
 	class int
 }
 
+// answer is what jobs were found to need. Few groups of jobs come up again and again, and a map is slower.
+type answer struct {
+	need
+	least int64
+}
+
 // groups returns the groups of jobs whose past tells how much GPU time a job needs: of its type, of its user with as
 // many GPUs, and of everybody with as many GPUs. Those that are unknown are empty.
 func groups(j *cluster.Job) (groups [3]cluster.JobType) {
@@ -47,8 +53,13 @@ func (a *Account) Needs(i int) int64 {
 	if like[0].GPUs == 0 {
 		q.like = like[1]
 	}
-	least, ok := a.needs[q]
-	if ok {
+	st := &a.Jobs[i]
+	at := &a.asked[uint(int(st.Tenant)*31+int(st.User)*17+q.like.GPUs*7+q.class)%uint(len(a.asked))]
+	if at.need == q && q.like.GPUs > 0 { // else it may be unused
+		return at.least
+	}
+	if least, ok := a.needs[q]; ok {
+		*at = answer{q, least}
 		return least
 	}
 	var sum expect.Sum
@@ -61,10 +72,11 @@ func (a *Account) Needs(i int) int64 {
 			sum.Add(h.Needed, most)
 		}
 	}
-	least = sum.Next(q.class)
+	least := sum.Next(q.class)
 	if a.needs == nil {
 		a.needs = map[need]int64{}
 	}
 	a.needs[q] = least
+	*at = answer{q, least}
 	return least
 }

@@ -26,6 +26,7 @@ type Candidate struct {
 	Running  bool
 	IdleOnly bool // it takes only idle GPUs: it asks for that, or its last grants did not start
 	Keeping
+	Cost cluster.Span // of the end of an unbound new lease, for each GPU; 0 = nothing, or its job ends soon
 	Priority
 }
 
@@ -34,8 +35,6 @@ type Keeping struct {
 	Binds  Binding
 	Barred bool // it runs on GPUs that are gathered for a gang, and must not bind them
 	Loose  bool // Slurm may start it in any of its pools
-	// Cost is what the end of an unbound new lease will cost for each GPU; 0 = nothing, or its job ends soon.
-	Cost cluster.Span
 }
 
 // Binding says whether a candidate's next lease can be ended.

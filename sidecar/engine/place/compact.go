@@ -16,7 +16,7 @@ type Mover func(who int) (Ask, cluster.GPUTime)
 // Ask.Max leases would move, or they do not all fit elsewhere, the board stays as it is. Only leases on one node move.
 func Compact(b *Board, a Ask, most cluster.GPUTime, mover Mover) (gang Placement, moves []Placement, ok bool) {
 	x := b.search(a)
-	for _, sl := range x.splits() {
+	for _, sl := range x.splits(nil) {
 		if sl.per == 0 {
 			continue
 		}
@@ -105,7 +105,7 @@ func (x *search) clear(c choice, places map[int]Placement, mover Mover) bool {
 		a, _ := mover(f.who)
 		y := x.search(a)
 		var nodes []choice
-		for _, sl := range y.splits() {
+		for _, sl := range y.splits(nil) {
 			if nodes = y.onIdle(sl, true); nodes != nil {
 				break
 			}

@@ -57,7 +57,8 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 		return Placement{}, false
 	}
 	x := b.search(a)
-	splits := x.splits()
+	var memory [mostSplits]split
+	splits := x.splits(memory[:0])
 	for _, now := range []bool{true, false} {
 		for _, sl := range splits {
 			if found := x.onIdle(sl, now); found != nil {
@@ -84,16 +85,18 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 // that many nodes.
 type split struct{ nodes, per int }
 
-// splits gives the ways to spread the gang, fewest nodes first.
-func (x *search) splits() []split {
+// mostSplits is how many ways to spread a gang are tried: on least to least+8 nodes, evenly and unevenly.
+const mostSplits = 2 * 9
+
+// splits appends the ways to spread the gang, fewest nodes first.
+func (x *search) splits(out []split) []split {
 	r, pool := &x.sp.Request, &x.byPool[x.ask.Pool]
 	if r.Exclusive {
-		return []split{{wholeNodes(r, pool.most), wholeNode}}
+		return append(out, split{wholeNodes(r, pool.most), wholeNode})
 	}
 	if r.PerNode > 0 {
-		return []split{{max(r.Nodes, (r.GPUs+r.PerNode-1)/r.PerNode, 1), r.PerNode}}
+		return append(out, split{max(r.Nodes, (r.GPUs+r.PerNode-1)/r.PerNode, 1), r.PerNode})
 	}
-	var out []split
 	least := max(r.Nodes, (r.GPUs+pool.most-1)/max(pool.most, 1), 1)
 	most := r.MaxNodes
 	if most == 0 {

@@ -10,6 +10,7 @@ type Job struct {
 	Outcome                // by the chooser
 	Party       PartyIndex // by entitle
 	Queue       QueueIndex // by entitle
+	Marks                  // by the chooser
 	Dear        bool       // by budget: its pool cannot afford to stop it
 	Unpaid      bool       // by budget: its pool could not afford to stop it when its lease ends
 	Stoppable   bool       // by budget, and by the code that grants or recalls a lease: it may be stopped when its lease ends
@@ -31,7 +32,8 @@ type Status struct {
 
 // Eligibility is where a job could run, and why a waiting job could not be granted a lease now.
 type Eligibility struct {
-	Eligible bool  // it could be granted a lease now
+	Eligible bool // it could be granted a lease now
+	Probes   Probe
 	Shape    int   // of its request; set where it may be placed
 	Pools    []int // that could serve it; for a running job its own
 	May      []int // pools that could serve it, wherever it runs; set if a policy allocates them
@@ -40,7 +42,6 @@ type Eligibility struct {
 	Note     string
 	Until    cluster.Instant
 	For      cluster.JobKey // with ReasonRefused: the job of its kind that was tried last
-	Probes   Probe
 }
 
 // Gate is where Slurm's rules let a job start.
@@ -59,13 +60,17 @@ const (
 	TermProbe
 )
 
+// Marks are the results of the choice for a job that are true or false. They lie beside others, to save memory.
+type Marks struct {
+	Began   bool // its lease begins in this round
+	Noticed bool // its notice is due in this round
+	Claimed bool // GPUs are kept for it; set for cells only
+}
+
 // Outcome is the result of the choice for a job.
 type Outcome struct {
-	Began       bool           // its lease begins in this round
-	Noticed     bool           // its notice is due in this round
 	Signal      string         // of the notice; "" = no signal is sent
 	SignalTo    string         // the processes that get it (see cluster.Settings)
-	Claimed     bool           // GPUs are kept for it; set for cells only
 	Beneficiary cluster.JobKey // the job for which its lease was recalled in this round
 }
 
