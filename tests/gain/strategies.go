@@ -24,7 +24,7 @@ type strategy struct {
 	act              func(context.Context, *player, queued)
 
 	play     func(context.Context, *player)     // in place of the stream
-	keeps    bool                               // what it plays outlasts the match
+	keeps    bool                               // its play outlasts the match
 	rival    *strategy                          // of the other tenant; nil = honest
 	before   func(context.Context, *player)     // in place of honest jobs before the match
 	prepare  func(context.Context, *site) error // by administrators, before the daemon starts

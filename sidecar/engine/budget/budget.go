@@ -173,7 +173,7 @@ func (a *Account) Binds(i int, t cluster.Instant) bool {
 }
 
 // Pays returns what stops of jobs that start now may cost in a pool.
-func (a *Account) Pays(pool int) cluster.GPUTime {
+func Pays(a *Account, pool int) cluster.GPUTime {
 	if a.pays == nil {
 		return math.MaxInt64
 	}
@@ -182,7 +182,7 @@ func (a *Account) Pays(pool int) cluster.GPUTime {
 
 // CostAt returns what the stop of a job that starts or continues now will cost at t, for each of its GPUs; 0 if stops have no
 // total, or if its time limit ends it within bind.horizon.
-func (a *Account) CostAt(i int, t cluster.Instant) cluster.Span {
+func CostAt(a *Account, i int, t cluster.Instant) cluster.Span {
 	if a.pays == nil || EndsSoon(a.Books, i) {
 		return 0
 	}

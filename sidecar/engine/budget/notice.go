@@ -17,7 +17,7 @@ func (a *Account) Signal(i int) (signal, to string) {
 	if s := &j.Declares; s.Signal != "" {
 		return s.Signal, cmp.Or(s.SignalTo, a.Settings.SignalTo)
 	}
-	if r := a.signalRule(j); r != nil {
+	if r := signalRule(a.Settings, j); r != nil {
 		return r.Signal, r.To
 	}
 	return a.Settings.Signal, a.Settings.SignalTo
@@ -55,17 +55,17 @@ func (a *Account) SavesAtEnd(i int) bool {
 // matched by a rule for signals, or save on the notice: by its own declaration, whatever was observed, or by the
 // best evidence. It must not have asked for notices without one. A job that is still starting has neither a handler nor anything to save.
 func (a *Account) signalled(j *cluster.Job, b *stopBase, ran cluster.Span) bool {
-	return ran >= b.begin && j.Declares.Signal != cluster.NoSignal && (j.Declares.Signal != "" || a.signalRule(j) != nil || j.Declares.Manner == cluster.SavesOnNotice || b.saving.Manner == cluster.SavesOnNotice)
+	return ran >= b.begin && j.Declares.Signal != cluster.NoSignal && (j.Declares.Signal != "" || signalRule(a.Settings, j) != nil || j.Declares.Manner == cluster.SavesOnNotice || b.saving.Manner == cluster.SavesOnNotice)
 }
 
 // signalRule returns the first rule for signals that matches a job; nil = none does.
-func (a *Account) signalRule(j *cluster.Job) *cluster.SignalRule {
-	k := slices.IndexFunc(a.Settings.Signals, func(r cluster.SignalRule) bool {
+func signalRule(set *cluster.Settings, j *cluster.Job) *cluster.SignalRule {
+	k := slices.IndexFunc(set.Signals, func(r cluster.SignalRule) bool {
 		return (r.Partition == "" || slices.Contains(j.Partitions, r.Partition)) &&
 			(r.QOS == "" || r.QOS == j.QOS) && (r.Account == "" || r.Account == j.Account)
 	})
 	if k < 0 {
 		return nil
 	}
-	return &a.Settings.Signals[k]
+	return &set.Signals[k]
 }

@@ -41,14 +41,14 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			k.Resting = Resting(f.Snapshot, i) || f.Stops.Opened(i)
 			end := f.Stops.EndFor(i, max(l.End, f.Now))
 			if k.Binds = binding(f, i, end); k.Binds == lease.Unbound {
-				k.Cost = f.Stops.CostAt(i, end) - f.Stops.CostAt(i, l.End)
+				k.Cost = budget.CostAt(f.Stops, i, end) - budget.CostAt(f.Stops, i, l.End)
 			}
 		} else {
 			k.End = f.Stops.EndFor(i, f.Now)
 			if k.Binds = binding(f, i, k.End); k.Binds != lease.Unbound {
 				k.End = lease.Unending
 			} else {
-				k.Cost = f.Stops.CostAt(i, k.End)
+				k.Cost = budget.CostAt(f.Stops, i, k.End)
 			}
 			k.Aged = aged(r, k.GPUs, f.Settings.Term)
 			k.IdleOnly, k.Loose = eligible.IdleOnly(f.Books, i), f.Snapshot.Cases[i].Loose()

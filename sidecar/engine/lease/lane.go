@@ -21,7 +21,7 @@ type Lane struct {
 	// most Most may then be bound for long.
 	Limited bool
 	Most    cluster.MicroGPU
-	Pays    cluster.GPUTime // what stops of new leases may cost
+	Pays    cluster.GPUTime // limit on the cost of stops of new leases
 }
 
 // denial is a candidate that may not bind GPUs within its tenant's share.

@@ -16,7 +16,7 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 	out := make([]lease.Lane, len(f.Pools))
 	for p := range f.Pools {
 		a := &f.Ledger.Pools[p]
-		out[p].GPUs, out[p].Pays = a.GPUs-a.BadGPUs, f.Stops.Pays(p)
+		out[p].GPUs, out[p].Pays = a.GPUs-a.BadGPUs, budget.Pays(f.Stops, p)
 		out[p].Most = cluster.MicroGPU(out[p].GPUs*f.Settings.BindMaxPercent) * cluster.WholeGPU / 100
 	}
 	accounts := f.Accounts()
