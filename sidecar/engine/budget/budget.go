@@ -131,11 +131,32 @@ func (a *Account) wishedFrom(i int, t cluster.Instant) cluster.Instant {
 // Otherwise it is the last moment before the boundary at which the job may be stopped, else the first one
 // after, else the boundary.
 func (a *Account) EndFor(i int, t cluster.Instant) cluster.Instant {
-	end, rule, notice := a.Boundary(i, t), a.Rule(), a.Notice(i)
+	rule := a.Rule()
 	if rule.Off() || a.Jobs[i].Control == cluster.NoReclaim {
-		return end
+		return a.Boundary(i, t)
 	}
 	j := a.Attempt(i, t)
+	return endOf(a, i, &j, t, rule)
+}
+
+// EndAndBinds returns the end of a lease that begins at t for a job that starts or continues now, and whether it binds its
+// GPUs: see EndFor and Binds. The job's attempt is computed once for both.
+func EndAndBinds(a *Account, i int, t cluster.Instant) (end cluster.Instant, binds bool) {
+	rule, st := a.Rule(), &a.Jobs[i]
+	if rule.Off() || st.Control == cluster.NoReclaim {
+		return a.Boundary(i, t), st.Control == cluster.NoReclaim
+	}
+	j := a.Attempt(i, t)
+	end = endOf(a, i, &j, t, rule)
+	if t != a.Now && j.Start == t {
+		j = a.Attempt(i, a.Now)
+	}
+	return end, bindsTo(a, i, &j, end, rule)
+}
+
+// endOf is EndFor for an attempt that may be stopped.
+func endOf(a *Account, i int, j *stop.Job, t cluster.Instant, rule stop.Rule) cluster.Instant {
+	end, notice := a.Boundary(i, t), a.Notice(i)
 	if j.May(rule, end, notice) {
 		return end
 	}
@@ -165,10 +186,15 @@ func (a *Account) Binds(i int, t cluster.Instant) bool {
 	if rule.Off() || a.Jobs[i].Control == cluster.NoReclaim {
 		return a.Jobs[i].Control == cluster.NoReclaim
 	}
+	j := a.Attempt(i, a.Now)
+	return bindsTo(a, i, &j, t, rule)
+}
+
+// bindsTo is Binds for an attempt that may be stopped.
+func bindsTo(a *Account, i int, j *stop.Job, t cluster.Instant, rule stop.Rule) bool {
 	if pools := a.Jobs[i].Pools; len(pools) > 0 && a.broke[pools[0]] {
 		return true
 	}
-	j := a.Attempt(i, a.Now)
 	return t.Sub(a.Now) > max(BoundFor, 2*a.Settings.Term) || !j.May(rule, t, a.Notice(i))
 }
 

@@ -48,8 +48,13 @@ const strangers = 3
 
 // Needs returns the GPU time for which a job is expected to end, in seconds of one GPU; see expect.Sum.Next.
 func (a *Account) Needs(i int) int64 {
+	class := expect.ClassOf(a.Records[i].Alloc)
+	if a.habits.Len() == 0 {
+		var unknown expect.Sum
+		return unknown.Next(class)
+	}
 	like := groups(&a.Snapshot.Cases[i].Job)
-	q := need{like[0], expect.ClassOf(a.Records[i].Alloc)}
+	q := need{like[0], class}
 	if like[0].GPUs == 0 {
 		q.like = like[1]
 	}

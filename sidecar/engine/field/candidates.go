@@ -28,7 +28,9 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			continue
 		}
 		r := &f.Records[i]
-		k := lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Queue), Pools: st.Pools, Shape: st.Shape, GPUs: st.GPUs,
+		out = append(out, lease.Candidate{})
+		k := &out[len(out)-1] // a candidate is large: it is filled in where it lies
+		*k = lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Queue), Pools: st.Pools, Shape: st.Shape, GPUs: st.GPUs,
 			Running: runs, Priority: lease.Priority{
 				First: r.First, Owed: r.Due - r.Alloc, User: st.User, Unserved: r.Terms == 0 && st.Probes == round.NoProbe, New: f.Settings.NewFirst && r.Terms == 0, Rho: st.Rho,
 				Urgent: st.Ordered(cluster.Boost) || slices.Contains(f.Settings.UrgentQOS, f.Snapshot.Cases[i].Job.QOS)}}
@@ -39,13 +41,15 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			k.GPUs, k.Rho = l.GPUs, f.Steadied(r, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
 			k.Resting = Resting(f.Snapshot, i) || f.Stops.Opened(i)
-			end := f.Stops.EndFor(i, max(l.End, f.Now))
-			if k.Binds = binding(f, i, end); k.Binds == lease.Unbound {
+			end, binds := budget.EndAndBinds(f.Stops, i, max(l.End, f.Now))
+			k.Next = end
+			if k.Binds = binding(f, i, binds); k.Binds == lease.Unbound {
 				k.Cost = budget.CostAt(f.Stops, i, end) - budget.CostAt(f.Stops, i, l.End)
 			}
 		} else {
-			k.End = f.Stops.EndFor(i, f.Now)
-			if k.Binds = binding(f, i, k.End); k.Binds != lease.Unbound {
+			end, binds := budget.EndAndBinds(f.Stops, i, f.Now)
+			k.End = end
+			if k.Binds = binding(f, i, binds); k.Binds != lease.Unbound {
 				k.End = lease.Unending
 			} else {
 				k.Cost = budget.CostAt(f.Stops, i, k.End)
@@ -53,17 +57,16 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			k.Aged = aged(r, k.GPUs, f.Settings.Term)
 			k.IdleOnly, k.Loose = eligible.IdleOnly(f.Books, i), f.Snapshot.Cases[i].Loose()
 		}
-		f.Order(&k)
-		out = append(out, k)
+		f.Order(k)
 	}
 	f.room.unsorted = out
 	return out
 }
 
-// binding tells how a lease that ends at t holds the GPUs of a job that starts or continues now.
-func binding(f *Field, i int, t cluster.Instant) lease.Binding {
+// binding tells how a lease holds the GPUs of a job that starts or continues now, if it binds them.
+func binding(f *Field, i int, binds bool) lease.Binding {
 	switch {
-	case !f.Stops.Binds(i, t):
+	case !binds:
 		return lease.Unbound
 	case budget.EndsSoon(f.Books, i):
 		return lease.BindsShort

@@ -26,8 +26,14 @@ type Candidate struct {
 	Running  bool
 	IdleOnly bool // it takes only idle GPUs: it asks for that, or its last grants did not start
 	Keeping
-	Cost cluster.Span // of the end of an unbound new lease, for each GPU; 0 = nothing, or its job ends soon
+	Ahead
 	Priority
+}
+
+// Ahead is how a candidate's new lease ends.
+type Ahead struct {
+	Next cluster.Instant // of a running job: the end of the term after the present one, if its lease is renewed
+	Cost cluster.Span    // of the end of an unbound new lease, for each GPU; 0 = nothing, or its job ends soon
 }
 
 // Keeping is how a candidate holds what it gets.

@@ -190,8 +190,8 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
 	x.Ended = slices.Grow(x.Ended, len(choice.Renewed))
 	for _, i := range choice.Renewed {
-		c := in.Candidates[i].Case
-		x.Renew(c, x.NextEnd(c))
+		k := &in.Candidates[i]
+		x.Renew(k.Case, k.Next)
 	}
 }
 
