@@ -39,18 +39,21 @@ func saveUp(a *Account) {
 type payment struct {
 	of, pool int
 	later    cluster.Span // from the notice's end to the lease's end
+	short    bool         // its job's time limit ends it soon
 	cost     cluster.Span // for each GPU, after a notice from now on
+	last     cluster.Span // at the lease's end, a round late
 }
 
-// afford marks the jobs that their pools cannot afford to stop, and returns the pools that can afford no
-// stop, and what each pool could pay besides the stops that it can afford; nil = stops have no total. Jobs whose leases
-// end now come first, then the others; within both, the cheapest stop.
-func afford(a *Account) (broke []bool, pays []cluster.GPUTime) {
+// afford marks the jobs that their pools cannot afford to stop now, and those that they could not when their leases end. It
+// returns the pools that can afford no stop, and what each pool has besides the stops that it can afford; nil = stops have no
+// total. First money is kept for stops at the ends of leases: of those that end first, and of these the cheapest. The rest pays
+// for stops now, first of leases that end now. For a job that ends soon by itself no money is kept.
+func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 	broke = make([]bool, len(a.Pools))
 	if a.Settings.StopTotalMilli == 0 || a.Rule().Off() {
 		return broke, nil
 	}
-	left := make([]cluster.GPUTime, len(a.Pools))
+	left = make([]cluster.GPUTime, len(a.Pools))
 	for p := range left {
 		left[p] = a.Ledger.Pools[p].Stops
 	}
@@ -63,46 +66,40 @@ func afford(a *Account) (broke []bool, pays []cluster.GPUTime) {
 		j := a.Stop(i)
 		notice := a.Notice(i)
 		soon := a.Now.Add(notice)
-		x := payment{i, a.Pool(l.Pool), max(l.End.Sub(soon), 0), j.Cost(soon, notice)}
+		x := payment{of: i, pool: a.Pool(l.Pool), later: max(l.End.Sub(soon), 0), cost: j.Cost(soon, notice)}
 		switch {
 		case l.State == cluster.Noticed || l.Why == round.Recalled: // as good as stopped
 			left[x.pool] -= cluster.Times(l.GPUs, x.cost)
 		case l.State == cluster.Active:
+			x.short, x.last = EndsSoon(a.Books, i), j.Cost(soon.Add(x.later+a.Settings.Interval), notice)
 			stops = append(stops, x)
 		}
 	}
-	slices.SortFunc(stops, func(a, b payment) int {
-		return cmp.Or(cmp.Compare(min(a.later, 1), min(b.later, 1)), cmp.Compare(a.cost, b.cost), cmp.Compare(a.of, b.of))
-	})
 	for p := range left {
 		broke[p] = left[p] <= 0
 	}
-	pays = slices.Clone(left)
+	slices.SortFunc(stops, func(a, b payment) int {
+		return cmp.Or(cmp.Compare(a.later, b.later), cmp.Compare(a.last, b.last), cmp.Compare(a.of, b.of))
+	})
+	stops = slices.DeleteFunc(stops, func(x payment) bool {
+		last := cluster.Times(a.Leases[x.of].GPUs, x.last)
+		if x.short || last > left[x.pool] {
+			a.Jobs[x.of].Unpaid = !x.short
+			return false
+		}
+		left[x.pool] -= last
+		return true
+	})
+	slices.SortFunc(stops, func(a, b payment) int {
+		return cmp.Or(cmp.Compare(min(a.later, 1), min(b.later, 1)), cmp.Compare(a.cost, b.cost), cmp.Compare(a.of, b.of))
+	})
 	for _, x := range stops {
 		cost := cluster.Times(a.Leases[x.of].GPUs, x.cost)
 		if a.Jobs[x.of].Dear = cost > left[x.pool]; !a.Jobs[x.of].Dear {
 			left[x.pool] -= cost
 		}
 	}
-	return broke, reserve(a, stops, pays)
-}
-
-// reserve marks the jobs whose stops at their leases' ends, when they cost more than now, are beyond what their pools have left.
-// It returns what is left after the others; the cheapest come first.
-func reserve(a *Account, stops []payment, left []cluster.GPUTime) []cluster.GPUTime {
-	for at := range stops {
-		x := &stops[at]
-		j, notice := a.Stop(x.of), a.Notice(x.of)
-		x.cost = j.Cost(a.Now.Add(notice+x.later+a.Settings.Interval), notice) // it may be a round late
-	}
-	slices.SortFunc(stops, func(a, b payment) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.of, b.of)) })
-	for _, x := range stops {
-		cost := cluster.Times(a.Leases[x.of].GPUs, x.cost)
-		if a.Jobs[x.of].Unpaid = cost > left[x.pool]; !a.Jobs[x.of].Unpaid {
-			left[x.pool] -= cost
-		}
-	}
-	return left
+	return broke, left
 }
 
 // Pay subtracts the cost of a stop from the pool's budget.

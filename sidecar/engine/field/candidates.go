@@ -44,7 +44,9 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			end, binds := budget.EndAndBinds(f.Stops, i, max(l.End, f.Now))
 			k.Next = end
 			if k.Binds = binding(f, i, binds); k.Binds == lease.Unbound {
-				k.Cost = budget.CostAt(f.Stops, i, end) - budget.CostAt(f.Stops, i, l.End)
+				if k.Cost = budget.CostAt(f.Stops, i, end); !st.Unpaid {
+					k.Cost -= budget.CostAt(f.Stops, i, l.End)
+				}
 			}
 		} else {
 			end, binds := budget.EndAndBinds(f.Stops, i, f.Now)

@@ -186,28 +186,30 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 		return nil
 	}
 	lane := &c.Lanes[pool]
-	var due, kept, most cluster.MicroGPU // due to others, and not held by them
+	var wanted, lacked, kept, most cluster.MicroGPU // of what others are due: what they want or wanted lately, and do not hold
 	at := -1
 	for t := range c.Tenants {
 		sh, long := &c.Tenants[t].Shares[pool], c.bound.long[t][pool]
 		holds := min(cluster.MicroGPU(c.bound.holds[t][pool])*cluster.WholeGPU, cmp.Or(sh.Own, sh.Entitlement))
 		if t == k.Tenant {
 			long += k.GPUs
-		} else if lacks := sh.Away.GPUs + max(sh.Wants-holds, 0); lacks > 0 {
-			if due += lacks; lacks > most {
-				most, at = lacks, t
+		} else if wants := sh.Away.GPUs + sh.Wants; wants > 0 {
+			wanted += wants
+			lacked += sh.Away.GPUs + max(sh.Wants-holds, 0)
+			if wants > most {
+				most, at = wants, t
 			}
 		}
 		kept += max(cluster.MicroGPU(long)*cluster.WholeGPU, holds)
 	}
-	over := min(due, kept+due-cluster.MicroGPU(lane.GPUs)*cluster.WholeGPU)
+	over := min(wanted, kept+lacked-cluster.MicroGPU(lane.GPUs)*cluster.WholeGPU)
 	own := &c.Tenants[k.Tenant].Shares[pool]
 	within := Beyond(cmp.Or(own.Own, own.Entitlement), c.bound.long[k.Tenant][pool]+k.GPUs) < cluster.WholeGPU // parts of a GPU do not count
 	if within || over <= lane.Most {
 		return nil
 	}
 	return c.bound.tell(k.Tenant, pool, func() *cluster.BindLimit {
-		return &cluster.BindLimit{Tenant: c.Tenants[at].Name, Kept: due, Until: c.Tenants[at].Shares[pool].Away.Until,
+		return &cluster.BindLimit{Tenant: c.Tenants[at].Name, Kept: wanted, Until: c.Tenants[at].Shares[pool].Away.Until,
 			Held: max(over-cluster.MicroGPU(k.GPUs)*cluster.WholeGPU, 0), Max: lane.Most}
 	})
 }

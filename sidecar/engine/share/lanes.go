@@ -62,8 +62,8 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 	return out
 }
 
-// wants counts the GPUs of each tenant's share that its jobs want which fit on one node. GPUs for larger jobs are gathered, and nobody
-// else may bind those.
+// wants counts the GPUs of each tenant's share that its jobs have, or want if they need less than a node. GPUs for larger jobs are
+// gathered, and nobody else may bind those.
 func wants(f *field.Field, tenants []lease.Tenant, lanes []lease.Lane) {
 	if f.Settings.BindQuiet == 0 {
 		return
@@ -77,7 +77,7 @@ func wants(f *field.Field, tenants []lease.Tenant, lanes []lease.Lane) {
 		if l := f.Leases[i]; l != nil {
 			p = f.Pool(l.Pool)
 		}
-		if p >= 0 && st.GPUs <= f.Site.MostOnANode(p) {
+		if p >= 0 && (st.Runs || st.GPUs < f.Site.MostOnANode(p)) {
 			tenants[st.Queue].Shares[p].Wants += cluster.MicroGPU(st.GPUs) * cluster.WholeGPU
 			lanes[p].Limited = true
 		}
