@@ -128,7 +128,7 @@ func (c *Client) changedRecords(ctx context.Context) ([]int64, uint64, error) {
 			ids[id] = true
 		case rec.states != now.state && !rec.wants && rests(now.state):
 			// It has no GPUs and holds nothing: its end does not matter.
-			s.changed = s.changed || len(rec.jobs) > 0
+			s.changed, s.gone = s.changed || len(rec.jobs) > 0, s.gone || rec.use != nil
 			s.records[id] = &record{id: id, states: now.state, array: rec.array}
 		case rec.states != now.state:
 			ids[id] = true
@@ -139,7 +139,7 @@ func (c *Client) changedRecords(ctx context.Context) ([]int64, uint64, error) {
 	}
 	for id, rec := range s.records {
 		if _, there := states[id]; !there {
-			s.changed = s.changed || len(rec.jobs) > 0
+			s.changed, s.gone = s.changed || len(rec.jobs) > 0, s.gone || rec.use != nil
 			delete(s.records, id)
 			delete(ids, id)
 		}

@@ -21,6 +21,7 @@ type seen struct {
 	// changed is true if something differs from last. It stays true until a look succeeds, so
 	// that a failed look hides nothing.
 	changed bool
+	gone    bool // jobs have ended that may concern no GPU node, which alone is no change
 	// lookedAt is when a look last succeeded, changedAt when one last found a change.
 	lookedAt, changedAt cluster.Instant
 
@@ -106,7 +107,10 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 	c.lookFactors(ctx, now)
 	s.last.Jobs = s.factor(s.assemble(now))
 	if limits := &s.last.Limits; limits.Read == 0 || len(limits.Associations)+len(limits.QOS) > 0 { // 0: the last known ones may hold
-		replace(&s.last.Limits.Others, s.others(), &s.changed)
+		if s.changed || s.gone || !s.given {
+			replace(&s.last.Limits.Others, s.others(), &s.changed)
+			s.gone = false
+		}
 	}
 	s.last.Cluster, s.last.ClusterID, s.last.Boot = s.cluster, s.clusterID, s.boot
 	out := s.last
