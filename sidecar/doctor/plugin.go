@@ -128,6 +128,7 @@ func (f *findings) pluginSettings(cfg *config.Config, path string, set map[strin
 	if missing != nil {
 		differ("partitions", set["partitions"], "partitions has "+strings.Join(missing, ", ")+", too,", "new jobs there are gated only when a round sees them", "add them there")
 	}
+	f.openGates(cfg, path, set)
 	if !differs {
 		f.ok("plugin settings", "%s fits", path)
 	}

@@ -193,6 +193,7 @@ func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
 		f.must(age >= least, Warn, "MinJobAge", is(slurm.ConfMinJobAge), "Slurm may forget ended jobs before a round sees their end",
 			fmt.Sprintf("set MinJobAge to %d or more", least/cluster.Second))
 	}
+	f.ways(cfg, c)
 }
 
 // gate says which gate is in use, and why.

@@ -37,3 +37,26 @@ func TestTheFirstComerBindsItsDueWhateverStopsCost(t *testing.T) {
 		}
 	}
 }
+
+// A job that takes the whole cluster, never saves and is due a part of it waits for what the others wanted lately, and ends, however
+// poor its pool is.
+func TestABoundJobOfTheWholePoolEnds(t *testing.T) {
+	for _, total := range []int64{0, 1, 30} {
+		set := simtest.Product()
+		set.Interval, set.StopTotalMilli = minute, total
+		w := newWorld(t, set, []int{8}, "a", "b", "c")
+		w.submit("b", 4, 2*hour, neverSaves)
+		w.submit("b", 4, 2*hour, neverSaves)
+		w.Run(10 * minute)
+		id, waited := w.submit("a", 8, 30*minute, neverSaves), false
+		w.Run(50 * minute)
+		w.submit("c", 2, hour, neverSaves)
+		for w.Job(id).State != cluster.Done && w.Now().Sub(simtest.Start) < cluster.Day {
+			w.Run(10 * minute)
+			waited = waited || w.Reason(id).Code == cluster.ReasonBound
+		}
+		if w.Job(id).State != cluster.Done || !waited {
+			t.Errorf("stop.total %d: it is %s, and has waited for the others: %v: %+v", total, w.Job(id).State, waited, w.Reason(id))
+		}
+	}
+}

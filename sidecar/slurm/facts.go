@@ -68,6 +68,8 @@ const (
 	ConfPluginDir         = "PluginDir"
 	confBoot              = "BOOT_TIME"
 	ConfEnforce           = "AccountingStorageEnforce"
+	ConfScron             = "ScronParameters"
+	ConfGresTypes         = "GresTypes"
 )
 
 // Facts queries Slurm. Missing information is reported in the Facts; an error means that

@@ -110,7 +110,7 @@ func (g *ground) raise(ctx context.Context, p pairing) (s *site, err error) {
 	}
 	s.Cluster, err = testcluster.Up(ctx, testcluster.Options{
 		Suite: p.suite, Attached: true, Plugin: testcluster.PluginC,
-		Nodes:      []testcluster.NodeGroup{{Prefix: "v", Count: nodes, Model: "v100", GPUs: perNode}},
+		Nodes:      []testcluster.NodeGroup{{Prefix: "v", Count: nodes, Model: "v100", GPUs: perNode, Extra: "Feature=fast,slow"}},
 		Partitions: managed,
 		Accounts: []testcluster.Account{{Name: strategistsOwn, Users: []string{"alice", "carol"}}, {Name: "nlp-a", Parent: "nlp", Users: []string{"alice"}},
 			{Name: "nlp-b", Parent: "nlp", Users: []string{"alice"}}, {Name: opponents, Users: []string{"bob"}}, {Name: "vision-a", Parent: "vision", Users: []string{"bob"}}},

@@ -171,6 +171,20 @@ var strategies = []strategy{
 	}},
 	{name: "partitions", does: "plain jobs with -p gpu,low", depth: 10, args: []string{"-p", "gpu,low"}},
 	{name: "partition flip", does: "waiting jobs get Partition=low", depth: 10, waiting: []string{"Partition=low"}},
+	{name: "request flip", does: "waiting jobs of one GPU get TresPerNode=gres/gpu:4", depth: 10, jobs: []shape{{gpus: 1, seconds: 40}}, waiting: []string{"TresPerNode=gres/gpu:4"}},
+	{name: "QOS flip", does: "jobs get QOS=capped and QOS=normal in turn", depth: 10, act: flips("QOS=capped", "QOS=normal")},
+	{name: "name flip", does: "jobs get another JobName and WCKey all the time", depth: 10, act: func(ctx context.Context, p *player, j queued) {
+		p.does(ctx, "scontrol", "update", "jobid="+j.id, fmt.Sprintf("JobName=j%d", time.Now().Unix()), fmt.Sprintf("WCKey=w%d", time.Now().Unix()))
+	}},
+	{name: "dependency flip", does: "waiting jobs get Dependency=singleton and none in turn", depth: 10, act: flips("Dependency=singleton", "Dependency=")},
+	{name: "minimum flip", does: "long jobs; waiting ones get TimeMin=1", depth: 6, jobs: long, args: hourly, waiting: []string{"TimeMin=1"}},
+	{name: "sessions and opened", does: "long salloc of whole nodes; while they wait, Licenses= and StartTime=now", keeps: true, play: func(ctx context.Context, p *player) {
+		var hands sync.WaitGroup
+		hands.Go(func() { sessions(4)(ctx, p.beside()) })
+		hands.Go(func() { p.stream(ctx, strategy{waiting: []string{"Licenses=", "StartTime=now"}}) })
+		hands.Wait()
+	}},
+	{name: "brackets", does: "long jobs with brackets in --constraint", depth: 6, jobs: long, args: with(hourly, "--constraint=[fast|slow]")},
 	{name: "account flip", does: "waiting jobs get Account=nlp-a", depth: 10, waiting: []string{"Account=nlp-a"}},
 	{name: "CPU hogs", does: "jobs without GPUs take 14 of 16 CPUs of each node; plain jobs", play: together(hogs("-n1", "-c14"), honest)},
 	{name: "memory hogs", does: "jobs without GPUs take most memory of each node; plain jobs", play: together(hogs("--mem=62000"), honest)},
@@ -290,6 +304,15 @@ func turns(state string, verbs ...string) func(context.Context, *player, queued)
 		at[key]++
 		mu.Unlock()
 		p.does(ctx, "scontrol", verbs[n%len(verbs)], j.id)
+	}
+}
+
+// flips updates waiting jobs by one word after the other, a look each.
+func flips(words ...string) func(context.Context, *player, queued) {
+	return func(ctx context.Context, p *player, j queued) {
+		if j.state == "PENDING" {
+			p.does(ctx, "scontrol", "update", "jobid="+j.id, words[time.Now().Unix()%int64(len(words))])
+		}
 	}
 }
 

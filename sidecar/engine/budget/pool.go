@@ -41,7 +41,7 @@ type payment struct {
 	later    cluster.Span // from the notice's end to the lease's end
 	short    bool         // its job's time limit ends it soon
 	cost     cluster.Span // for each GPU, after a notice from now on
-	last     cluster.Span // at the lease's end, a round late
+	last     cluster.Span // at the lease's end
 }
 
 // afford marks the jobs that their pools cannot afford to stop now, and those that they could not when their leases end. It
@@ -71,7 +71,7 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 		case l.State == cluster.Noticed || l.Why == round.Recalled: // as good as stopped
 			left[x.pool] -= cluster.Times(l.GPUs, x.cost)
 		case l.State == cluster.Active:
-			x.short, x.last = EndsSoon(a.Books, i), j.Cost(soon.Add(x.later+a.Settings.Interval), notice)
+			x.short, x.last = EndsSoon(a.Books, i), j.Cost(soon.Add(x.later), notice)
 			stops = append(stops, x)
 		}
 	}

@@ -294,6 +294,9 @@ func (x *contest) explain(in *lease.Input, choice *lease.Choice) {
 		tenant := &in.Tenants[t]
 		for at, i := range tenant.Jobs {
 			if p := &choice.Passed[i]; p.Code != "" {
+				if p.Bound != nil { // what others wanted lately counts less as time passes
+					x.out.Later(x.Now, x.Now.Add(x.Settings.Term))
+				}
 				no := &x.out.Refused[in.Candidates[i].Case]
 				if no.Passed, no.Rank = p, at+1; tenant.Turns != nil {
 					no.Rank = 1 + slices.Index(tenant.Turns[p.Pool], i)

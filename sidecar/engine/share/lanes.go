@@ -48,7 +48,7 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 		if l != nil {
 			p, gpus = f.Pool(l.Pool), l.GPUs
 		}
-		if p < 0 || l == nil && !st.Runs || l != nil && st.Control != cluster.NoReclaim && st.Stoppable && !(st.Unpaid && out[p].Limited) && l.End.Sub(f.Now) <= max(budget.BoundFor, 2*f.Settings.Term) {
+		if p < 0 || l == nil && !st.Runs || l != nil && st.Control != cluster.NoReclaim && st.Stoppable && (!st.Unpaid || !out[p].Limited || f.Ending(i)) && l.End.Sub(f.Now) <= max(budget.BoundFor, 2*f.Settings.Term) {
 			continue
 		}
 		out[p].Bound += gpus

@@ -1,0 +1,62 @@
+package doctor_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/doctor"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/slurm"
+)
+
+// Each setting that lets jobs hold GPUs without a lease is a finding.
+func TestWaysOut(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  func(*config.Config)
+		conf map[string]string
+		want []string
+	}{
+		{name: "none", want: []string{"ways out ok: none is left open in fairlease.yaml and slurm.conf"}},
+		{name: "two words", set: func(c *config.Config) { c.OptOut.Session, c.OptOut.Het = loop.LeaveAlone, loop.LeaveAlone },
+			want: []string{"ways out warn: opt_out.session, opt_out.het: leave"}},
+		{name: "jobs without GPUs hold none", set: func(c *config.Config) { c.OptOut.NoGPUs = loop.LeaveAlone },
+			want: []string{"ways out ok: none is left open in fairlease.yaml and slurm.conf"}},
+		{name: "scrontab and shards", conf: map[string]string{"ScronParameters": "enable,explicit_scancel", "GresTypes": "gpu,shard"},
+			want: []string{"ways out warn: ScronParameters=enable,explicit_scancel", "ways out warn: GresTypes=gpu,shard"}},
+	} {
+		cfg := config.Default()
+		if c.set != nil {
+			c.set(cfg)
+		}
+		seen := &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Conf: c.conf}}}
+		if got := told(t, named(doctor.Check(cfg, seen), "ways out")); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// Users may open the gates of sessions unless the submit plugin keeps them from it, or sessions have no gates.
+func TestGatesOfSessions(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		word  loop.OptOut
+		warns bool
+	}{
+		{"protect_gate=no\n", loop.Charge, true},
+		{"", loop.Charge, true},
+		{"protect_gate=yes\n", loop.Charge, false},
+		{"protect_gate=no\n", loop.Refuse, false},
+		{"protect_gate=no\n", loop.LeaveAlone, false},
+	} {
+		cfg := config.Default()
+		cfg.OptOut.Session = c.word
+		seen := &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Conf: map[string]string{"JobSubmitPlugins": "fairlease"}},
+			Sighting: &cluster.Observation{Now: 1}, Plugin: doctor.PluginFile{Path: "fairlease-plugin.conf", Text: c.text}}}
+		if found := told(t, named(doctor.Check(cfg, seen), "gates of sessions")); (found != nil) != c.warns {
+			t.Errorf("%q, sessions %q: %q, want a warning: %v", c.text, c.word, found, c.warns)
+		}
+	}
+}
