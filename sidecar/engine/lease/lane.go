@@ -17,8 +17,7 @@ type Lane struct {
 	GPUs  int // of the pool
 	Keeps int // lanes of all tenants
 	Bound int
-	// Limited is true if a tenant wants some of what it is due, or wanted it lately. Of what others are due and do not hold, at
-	// most Most may then be bound for long.
+	// Limited is true if of what others are due and want, or wanted lately, at most Most may be bound for long.
 	Limited bool
 	Most    cluster.MicroGPU
 	Pays    cluster.GPUTime // limit on the cost of stops of new leases

@@ -294,7 +294,7 @@ func (x *contest) explain(in *lease.Input, choice *lease.Choice) {
 		tenant := &in.Tenants[t]
 		for at, i := range tenant.Jobs {
 			if p := &choice.Passed[i]; p.Code != "" {
-				if p.Bound != nil { // what others wanted lately counts less as time passes
+				if p.Bound != nil { // the earlier wants of others count less as time passes
 					x.out.Later(x.Now, x.Now.Add(x.Settings.Term))
 				}
 				no := &x.out.Refused[in.Candidates[i].Case]

@@ -7,16 +7,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 )
 
-// lanes counts, in each pool, the GPUs that each tenant binds, those that its lane keeps for young jobs, and those
-// that it wanted lately and is expected to want again; nil = no lanes.
+// lanes counts, in each pool, the GPUs that each tenant binds, those that its lane keeps for young jobs, those that it wants now and
+// those that it wanted lately and is expected to want again; nil = no lanes.
 func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 	if f.JobsQueue || f.Stops.Rule().Off() && (f.Settings.BindQuiet == 0 || !anyBinds(f)) {
 		return nil
 	}
-	out := make([]lease.Lane, len(f.Pools))
+	out, limited := make([]lease.Lane, len(f.Pools)), f.Settings.BindQuiet > 0
 	for p := range f.Pools {
 		a := &f.Ledger.Pools[p]
-		out[p].GPUs, out[p].Pays = a.GPUs-a.BadGPUs, budget.Pays(f.Stops, p)
+		out[p] = lease.Lane{GPUs: a.GPUs - a.BadGPUs, Limited: limited, Pays: budget.Pays(f.Stops, p)}
 		out[p].Most = cluster.MicroGPU(out[p].GPUs*f.Settings.BindMaxPercent) * cluster.WholeGPU / 100
 	}
 	accounts := f.Accounts()
@@ -33,11 +33,10 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 			row := accounts.At(t, p)
 			if away := min(left, lately(f, row)-row.Demand); away > 0 {
 				tenants[t].Shares[p].Away = lease.Away{GPUs: away, Until: row.WantedAt.Add(f.Settings.BindQuiet)}
-				out[p].Limited, left = true, left-away
+				left -= away
 			}
 		}
 	}
-	wants(f, tenants, out)
 	for i := range f.Jobs {
 		st := &f.Jobs[i]
 		if !st.Live || len(st.Pools) == 0 {
@@ -48,7 +47,13 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 		if l != nil {
 			p, gpus = f.Pool(l.Pool), l.GPUs
 		}
-		if p < 0 || l == nil && !st.Runs || l != nil && st.Control != cluster.NoReclaim && st.Stoppable && (!st.Unpaid || !out[p].Limited || f.Ending(i)) && l.End.Sub(f.Now) <= max(budget.BoundFor, 2*f.Settings.Term) {
+		if p < 0 {
+			continue
+		}
+		if limited && st.Queue >= 0 && (st.Runs || st.Eligible && st.GPUs < f.Site.MostOnANode(p)) { // larger ones are gathered for
+			tenants[st.Queue].Shares[p].Wants += cluster.MicroGPU(st.GPUs) * cluster.WholeGPU
+		}
+		if l == nil && !st.Runs || l != nil && st.Control != cluster.NoReclaim && st.Stoppable && (!st.Unpaid || !limited || f.Ending(i)) && l.End.Sub(f.Now) <= max(budget.BoundFor, 2*f.Settings.Term) {
 			continue
 		}
 		out[p].Bound += gpus
@@ -59,36 +64,13 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 			}
 		}
 	}
-	return out
-}
-
-// wants counts the GPUs of each tenant's share that its jobs have, or want if they need less than a node. GPUs for larger jobs are
-// gathered, and nobody else may bind those.
-func wants(f *field.Field, tenants []lease.Tenant, lanes []lease.Lane) {
-	if f.Settings.BindQuiet == 0 {
-		return
-	}
-	for i := range f.Jobs {
-		st := &f.Jobs[i]
-		if st.Queue < 0 || len(st.Pools) == 0 || !st.Runs && !st.Eligible {
-			continue
-		}
-		p := st.Pools[0]
-		if l := f.Leases[i]; l != nil {
-			p = f.Pool(l.Pool)
-		}
-		if p >= 0 && (st.Runs || st.GPUs < f.Site.MostOnANode(p)) {
-			tenants[st.Queue].Shares[p].Wants += cluster.MicroGPU(st.GPUs) * cluster.WholeGPU
-			lanes[p].Limited = true
-		}
-	}
-	accounts := f.Accounts()
 	for t := range accounts.Rows() {
 		for p := range f.Pools {
 			sh := &tenants[t].Shares[p]
 			sh.Wants = min(sh.Wants, accounts.At(t, p).Own())
 		}
 	}
+	return out
 }
 
 // lately returns the part of its present share that a tenant is expected to want again.
