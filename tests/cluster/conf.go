@@ -2,6 +2,7 @@ package testcluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -71,6 +72,10 @@ grant all on slurm_acct_db.* to slurm@localhost;
 
 func (o Options) slurmConf(pluginDir string) string {
 	var b strings.Builder
+	gres := "gpu"
+	if slices.ContainsFunc(o.Nodes, func(g NodeGroup) bool { return g.Shards > 0 }) {
+		gres += ",shard"
+	}
 	fmt.Fprintf(&b, `ClusterName=%s
 SlurmctldHost=fairlease(127.0.0.1)
 SlurmUser=slurm
@@ -94,7 +99,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 DefMemPerCPU=100
 SlurmdParameters=config_overrides
-GresTypes=gpu,shard
+GresTypes=%s
 SchedulerType=sched/backfill
 SchedulerParameters=%s
 PriorityType=priority/multifactor
@@ -113,7 +118,7 @@ UnkillableStepTimeout=60
 MaxJobCount=50000
 MaxArraySize=10001
 JobRequeue=1
-`, o.ClusterName, pluginDir, o.Scheduler, o.Tres, o.KillWait, o.MinJobAge)
+`, o.ClusterName, pluginDir, gres, o.Scheduler, o.Tres, o.KillWait, o.MinJobAge)
 	switch o.Plugin {
 	case PluginC:
 		b.WriteString("JobSubmitPlugins=fairlease\n")

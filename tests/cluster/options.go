@@ -54,7 +54,7 @@ type NodeGroup struct {
 	Count    int    `json:"count"`
 	Model    string `json:"model"`               // GRES type of the GPUs
 	GPUs     int    `json:"gpus"`                // on each node; 0: a node without GPUs
-	Shards   int    `json:"shards,omitempty"`    // on each node; default two on each GPU
+	Shards   int    `json:"shards,omitempty"`    // on each node; default two on each GPU, -1: none
 	CPUs     int    `json:"cpus,omitempty"`      // default 16
 	MemoryMB int    `json:"memory_mb,omitempty"` // default 64000
 	Extra    string `json:"extra,omitempty"`     // more words of the NodeName line, as Feature=nvlink
@@ -185,7 +185,7 @@ func (o Options) check() error {
 		if n.Count < 1 || n.GPUs < 0 {
 			errs = append(errs, fmt.Errorf("node group %q: needs one node or more and no negative GPUs", n.Prefix))
 		}
-		if n.GPUs > 0 && n.Shards%n.GPUs != 0 {
+		if n.GPUs > 0 && n.Shards > 0 && n.Shards%n.GPUs != 0 {
 			errs = append(errs, fmt.Errorf("node group %q: %d shards do not spread evenly over %d GPUs", n.Prefix, n.Shards, n.GPUs))
 		}
 	}

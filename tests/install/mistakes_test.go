@@ -19,7 +19,8 @@ import (
 func options(suite string) testcluster.Options {
 	return testcluster.Options{
 		Suite: suite, Plugin: testcluster.PluginC, KillWait: 30,
-		PluginConf: strings.Replace(testcluster.PluginConf, "gate_seconds", "gate_license=fairlease\ngate_seconds", 1),
+		PluginConf: strings.Replace(testcluster.PluginConf, "gate_seconds", "gate_license=fairlease\nprotect_gate=yes\ngate_seconds", 1),
+		Nodes:      []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4, Shards: -1}, {Prefix: "k", Count: 2, Model: "k80", GPUs: 4, Shards: -1}},
 		Partitions: []testcluster.Partition{{Name: "gpu", Default: true, Extra: "MaxTime=7-0 MaxCPUsPerNode=15"}},
 		ExtraConf:  "Licenses=fairlease:1000000\nJobFileAppend=1\nPriorityFlags=ACCRUE_ALWAYS\n",
 	}
@@ -94,6 +95,9 @@ var mistakes = []mistake{
 	{name: "Slurm preempts by QOS, within one", conf: "$ a PreemptType=preempt/qos\\nPreemptMode=REQUEUE,WITHIN", finds: "slurm PreemptType fail",
 		says: []string{"partition gpu: Slurm may requeue its jobs of QOS normal for others of that QOS", "WITHIN out of PreemptMode"}},
 	{name: "jobs without GPUs may take whole nodes", conf: "s/ MaxCPUsPerNode=15//", finds: "slurm jobs without GPUs warn", says: []string{"partition gpu", "opt_out.no_gpus: refuse"}},
+	{name: "users may open the gates of sessions", make: "sed -i s/^protect_gate=yes/protect_gate=no/ /etc/slurm/fairlease-plugin.conf", undo: "sed -i s/^protect_gate=no/protect_gate=yes/ /etc/slurm/fairlease-plugin.conf",
+		finds: "slurm gates of sessions warn", says: []string{"/etc/slurm/fairlease-plugin.conf", "operator_uids"}},
+	{name: "scrontab is on", conf: "$a ScronParameters=enable", finds: "slurm ways out warn", says: []string{"ScronParameters=enable"}},
 	{name: "Slurm requeues no job", conf: "s/^JobRequeue=.*/JobRequeue=0/", finds: "slurm JobRequeue warn", says: []string{"JobRequeue=0", "set JobRequeue=1"}},
 	{name: "slurm.conf does not name the plugin", conf: "s/^JobSubmitPlugins=.*//", finds: "slurm submit plugin warn", says: []string{"JobSubmitPlugins"}},
 
