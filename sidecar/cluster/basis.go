@@ -13,7 +13,8 @@ type Basis struct {
 	Request // in JSON its fields are those of the basis: there is one for each running job in each round
 	// Fixed is true if it may not be requeued. Account and name are those of its Record.
 	Fixed bool `json:"fixed,omitempty"`
-	// Forced is true if it started without a lease because somebody opened its gate: it is stopped like others, whatever its options.
+	// Forced is true if it started before its turn: somebody opened its gate, or had it ask for more GPUs while its grant was under way. It
+	// is stopped like others, whatever its options.
 	Forced     bool     `json:"forced,omitempty"`
 	QOS        string   `json:"qos,omitempty"`
 	Partitions []string `json:"in"`

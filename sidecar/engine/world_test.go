@@ -28,6 +28,8 @@ type world struct {
 	reports []loop.Report
 	// alter changes an observation before the loop sees it.
 	alter func(*cluster.Observation)
+	// before changes Slurm right before actions reach it.
+	before func([]cluster.Action)
 	// down means that no action reaches Slurm.
 	down bool
 }
@@ -75,6 +77,9 @@ func (w *world) Observe(ctx context.Context, since cluster.Instant) (cluster.Obs
 func (w *world) Apply(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
 	if w.down {
 		return make([]cluster.Outcome, len(actions))
+	}
+	if w.before != nil {
+		w.before(actions)
 	}
 	return w.Virtual.Apply(ctx, actions)
 }

@@ -182,3 +182,39 @@ func TestATenantOfAChangedAccount(t *testing.T) {
 		}
 	}
 }
+
+// A batch job that asks for more GPUs while its grant is under way, and starts with them, is stopped like others, whatever its options.
+func TestAJobThatGrewSinceItsGrant(t *testing.T) {
+	grows := func(j *cluster.Job) { j.Request.GPUs, j.Request.PerNode = 4, 4 }
+	for name, c := range map[string]struct {
+		change func(*cluster.Job) // since the grant of one GPU
+		holds  int
+		before cluster.JobState // at the last look
+		lease  cluster.Lease
+		forced bool
+	}{
+		"grown":                         {grows, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, GPUs: 1}, true},
+		"behind another's":              {grows, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Behind: 7}, true},
+		"not at the start":              {grows, 4, cluster.Running, cluster.Lease{State: cluster.Active, GPUs: 1}, false},
+		"granted so":                    {grows, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, GPUs: 4}, false},
+		"asks for more, and holds less": {grows, 1, cluster.Waiting, cluster.Lease{State: cluster.Granted, GPUs: 1}, false},
+		"Slurm gave it more":            {func(*cluster.Job) {}, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, GPUs: 1}, false},
+		"whole nodes":                   {func(j *cluster.Job) { grows(j); j.Request.Exclusive = true }, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, GPUs: 1}, false},
+		"session":                       {func(j *cluster.Job) { grows(j); j.Batch = false }, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, GPUs: 1}, false},
+	} {
+		h := &history{T: t}
+		j := batch(1)
+		j.Requeueable = false
+		h.only(sight(noon, j))
+		c.lease.Job = 1
+		h.m.Leases, h.m.Records[0].Basis, h.m.Records[0].State = []cluster.Lease{c.lease}, cluster.BasisOf(&j), c.before
+		c.change(&j)
+		j.State, j.Start, j.Holds = cluster.Running, noon.Add(1000), []cluster.Holding{{Node: "n1", Model: "v100", GPUs: c.holds}}
+		for range 2 {
+			got := h.look(sight(noon.Add(2000), j)).Cases[0]
+			if b := got.Record.Basis; b.Forced != c.forced || (got.Control == cluster.FullControl) != c.forced || c.forced && got.Job.Request.GPUs != 4 {
+				t.Errorf("%s: forced %v, control %s, request %+v", name, b.Forced, got.Control, got.Job.Request)
+			}
+		}
+	}
+}

@@ -254,6 +254,10 @@ func stand(c *cluster.Case, t *tree, leases []cluster.Lease, allowance cluster.S
 		if looks && !again && j.Batch && forced(r, j) {
 			r.Basis.Forced, r.Basis.Fixed = true, false
 		}
+	case (j.State == cluster.Running || j.State == cluster.Suspended) && j.Aside == "" && j.Batch && grown(r, j, leases):
+		b := *r.Basis // records of several rounds share it
+		b.Request, b.Forced, b.Fixed = j.Request, true, false
+		r.Basis = &b
 	}
 	if r.Basis == nil {
 		return
@@ -272,11 +276,27 @@ func forced(r *cluster.Record, j *cluster.Job) bool {
 
 // granted tells whether a job has been granted a lease in which it has not started yet.
 func granted(r *cluster.Record, leases []cluster.Lease) bool {
-	if r.Basis == nil {
+	return r.Basis != nil && grantOf(r, leases) != nil
+}
+
+// grantOf gives the lease in which a job has not been seen running yet; nil = none.
+func grantOf(r *cluster.Record, leases []cluster.Lease) *cluster.Lease {
+	k, ok := slices.BinarySearchFunc(leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) })
+	if !ok || leases[k].State != cluster.Granted {
+		return nil
+	}
+	return &leases[k]
+}
+
+// grown tells whether a job that is seen running for the first time in its lease holds more GPUs than it was granted, since its owner
+// asked for more while the grant was under way. Nodes that only Slurm chooses, and whole nodes, may have more GPUs than was asked for.
+func grown(r *cluster.Record, j *cluster.Job, leases []cluster.Lease) bool {
+	b := r.Basis
+	if r.State != cluster.Waiting || b.Forced || j.Request.GPUs <= b.GPUs || b.Loose() || j.Request.Loose() || b.Exclusive || j.Request.Exclusive || j.Het != 0 {
 		return false
 	}
-	k, ok := slices.BinarySearchFunc(leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) })
-	return ok && leases[k].State == cluster.Granted
+	l := grantOf(r, leases)
+	return l != nil && j.GPUsHeld() > max(l.GPUs, b.GPUs)
 }
 
 // slack is the maximum difference between Slurm's whole seconds and our milliseconds.

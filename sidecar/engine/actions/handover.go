@@ -216,7 +216,7 @@ func (w *writer) reclaim(out []cluster.Action, i int) []cluster.Action {
 	if c.Changed&cluster.ChangedRequeue != 0 && !a.Suppressed {
 		why := "it could be requeued when it was granted its lease, and its owner set Requeue=0 since"
 		if r.Basis != nil && r.Basis.Forced {
-			why = "somebody opened its gate, and it started without a lease"
+			why = "it started before its turn, as somebody opened its gate, or had it ask for more GPUs than it was granted"
 		}
 		w.Report(cluster.Event{Kind: "requeue_set", Job: r.Key, Text: fmt.Sprintf("job %s of %s gets Requeue=1 before it is requeued: %s", r.ID, r.Tenant, why)})
 	}

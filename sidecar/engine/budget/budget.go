@@ -97,7 +97,8 @@ func Extend(a *Account) {
 	}
 }
 
-// Opened reports whether a job runs only because somebody opened its gate: its turn has not come yet.
+// Opened reports whether a job runs only because somebody opened its gate, or had it ask for more than it was granted: its turn has not
+// come yet.
 func (a *Account) Opened(i int) bool {
 	l, basis := a.Leases[i], a.Records[i].Basis
 	return l != nil && l.Adopted && basis != nil && basis.Forced

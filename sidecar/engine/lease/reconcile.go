@@ -113,6 +113,9 @@ func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.
 		l.State, l.Start = cluster.Active, j.Start
 		l.Nodes, l.GPUs, l.Pool = j.Holds, j.GPUsHeld(), cmp.Or(poolOf(j.Holds), l.Pool) // Slurm chose the nodes of a loose request
 		r.Failed, r.AvoidUntil, r.AvoidNodes, r.SlurmSaid = 0, 0, nil, ""
+		if r.Basis != nil && r.Basis.Forced { // it holds more than its turn was for, and stays only if its turn comes for all of it
+			l.Adopted, l.End = true, s.Now
+		}
 		return l
 	case cluster.Waiting:
 		if j.Inactive != "" {
