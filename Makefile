@@ -120,7 +120,7 @@ bench-live: deps browser-deps ## benchmarks on a real Slurm and a real PostgreSQ
 chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SEED (fresh); prints what it did, and what was lost (root)
 	go run ./tests/chaos -minutes $${MINUTES:-10} -seed $${SEED:-0}
 
-gain: deps ## one user plays some 60 strategies against an honest one, on both real Slurms with both gates, and writes each one's gain into docs/faults.md; GAIN="-only tiny": options (root, four hours)
+gain: deps ## one user plays some 70 strategies against an honest one, on both real Slurms with both gates, and writes each one's gain into docs/faults.md; GAIN="-only tiny": options (root, four hours)
 	go run ./tests/gain -out docs/faults.md $(GAIN)
 
 fuzz: build-deps ## fuzz every decoder for FUZZTIME each

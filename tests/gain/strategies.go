@@ -170,8 +170,11 @@ var strategies = []strategy{
 		hands.Wait()
 	}},
 	{name: "partitions", does: "plain jobs with -p gpu,low", depth: 10, args: []string{"-p", "gpu,low"}},
+	{name: "partitions of sub-accounts", does: "plain jobs with -p gpu,low in two sub-accounts", depth: 10, args: []string{"-p", "gpu,low"}, jobs: inAccounts("nlp-a", "nlp-b")},
 	{name: "partition flip", does: "waiting jobs get Partition=low", depth: 10, waiting: []string{"Partition=low"}},
 	{name: "request flip", does: "waiting jobs of one GPU get TresPerNode=gres/gpu:4", depth: 10, jobs: []shape{{gpus: 1, seconds: 40}}, waiting: []string{"TresPerNode=gres/gpu:4"}},
+	{name: "request to and fro", does: "long jobs with --no-requeue; waiting ones ask for one GPU and for four in turn", depth: 6, jobs: []shape{{gpus: 1, seconds: hour}}, args: with(hourly, "--no-requeue"), act: flips("TresPerNode=gres/gpu:4", "TresPerNode=gres/gpu:1")},
+	{name: "features flip", does: "waiting jobs get Features=fast and Features=slow in turn", depth: 10, act: flips("Features=fast", "Features=slow")},
 	{name: "QOS flip", does: "jobs get QOS=capped and QOS=normal in turn", depth: 10, act: flips("QOS=capped", "QOS=normal")},
 	{name: "name flip", does: "jobs get another JobName and WCKey all the time", depth: 10, act: func(ctx context.Context, p *player, j queued) {
 		p.does(ctx, "scontrol", "update", "jobid="+j.id, fmt.Sprintf("JobName=j%d", time.Now().Unix()), fmt.Sprintf("WCKey=w%d", time.Now().Unix()))
@@ -198,6 +201,9 @@ var strategies = []strategy{
 	{name: "suspend", does: "running jobs are suspended and resumed by their owner (Slurm 26.05)", depth: 10, jobs: long, args: savesOn, act: turns("", "suspend", "resume")},
 	{name: "gangs", does: "gangs of two and four nodes beside jobs of one GPU", depth: 8, jobs: []shape{{gpus: 4, seconds: 20, args: []string{"-N4"}}, {gpus: 1, seconds: 30}, {gpus: 4, seconds: 20, args: []string{"-N2"}}, {gpus: 1, seconds: 30}}},
 	{name: "range of nodes", does: "jobs with -N1-4", depth: 8, jobs: []shape{{gpus: 4, seconds: 30, args: []string{"-N1-4"}}}},
+	{name: "any width", does: "long jobs with --gpus=4 and -N1-4 or -N2-4", depth: 6, jobs: []shape{{seconds: hour, args: []string{"--gpus=4", "-N1-4"}}, {seconds: hour, args: []string{"--gpus=4", "-N2-4"}}}, args: hourly},
+	{name: "per socket", does: "long jobs with --gpus-per-socket", depth: 6, jobs: []shape{{seconds: hour, args: []string{"--gpus-per-socket=4", "--sockets-per-node=1"}}}, args: hourly},
+	{name: "node info", does: "plain jobs with --extra-node-info", depth: 10, args: []string{"-B", "1"}},
 	{name: "wider", does: "waiting jobs get NumNodes=4", depth: 8, jobs: []shape{{gpus: 4, seconds: 40}}, waiting: []string{"NumNodes=4-4"}},
 	{name: "kind trained", does: "many short jobs of a kind, then long ones of it", depth: 6, jobs: long, args: with(hourly, "--comment=kind=short"), before: func(ctx context.Context, p *player) {
 		p.stream(ctx, strategy{depth: 20, jobs: []shape{{gpus: 4, seconds: 2}, {gpus: 2, seconds: 2}, {gpus: 1, seconds: 2}}, args: []string{"--comment=kind=short"}})
@@ -223,9 +229,13 @@ var strategies = []strategy{
 	{name: "nice", does: "waiting jobs get Nice=1000", depth: 10, waiting: []string{"Nice=1000"}},
 	{name: "oversubscribe", does: "plain jobs with --oversubscribe", depth: 10, args: []string{"--oversubscribe"}},
 	{name: "coordinator", does: "tenants.level 2: six sub-accounts with fairshare=parent", depth: 18, jobs: inAccounts("c1", "c2", "c3", "c4", "c5", "c6", "nlp-a"), settings: "tenants: {level: 2}\n", prepare: coordinator},
-	{name: "reservation", does: "a node is reserved for the account; plain jobs without --reservation", depth: 10, prepare: func(ctx context.Context, s *site) error {
-		return s.orders(ctx, []string{"scontrol", "create", "reservation", "ReservationName=course", "Nodes=v1", "StartTime=now", "Duration=120", "Accounts=nlp"})
-	}},
+	{name: "reservation", does: "a node is reserved for the account; plain jobs without --reservation", depth: 10, prepare: course},
+	{name: "reservation flip", does: "a node is reserved for the account; long jobs that save get ReservationName=course once they run", depth: 6, jobs: long, args: savesOn, running: []string{"ReservationName=course"}, prepare: course},
+}
+
+// course reserves a node for the strategist's account.
+func course(ctx context.Context, s *site) error {
+	return s.orders(ctx, []string{"scontrol", "create", "reservation", "ReservationName=course", "Nodes=v1", "StartTime=now", "Duration=120", "Accounts=nlp"})
 }
 
 // together plays beside a stream.
