@@ -43,6 +43,7 @@ type overview struct {
 	Longest *scene.Job // the job that has waited longest
 	Tenants []tenantRow
 	Budgets bool // some tenant that the person may see has one
+	Bound   bool // some tenant that the person may see holds GPUs that cannot be taken back soon
 	Hidden  int  // tenants beyond these
 	Scale   float64
 	Pools   []view.PoolStatus
@@ -62,7 +63,9 @@ type tenantRow struct {
 	Has, Due, Wants float64
 	Lent, Borrowed  float64
 	Waiting         int
-	Behind          time.Duration // in the pool where it is furthest behind
+	Bound           int              // GPUs that cannot be taken back soon
+	Beyond          cluster.MicroGPU // of these, beyond what it is due
+	Behind          time.Duration    // in the pool where it is furthest behind
 	Owed            cluster.GPUTime
 	Rho             cluster.Rho // the lowest of the pools where it wants GPUs
 	HasRho          bool
@@ -110,6 +113,13 @@ func overviewPage(v *visit) (string, any, error) {
 	for i := range o.Tenants {
 		if k := slices.IndexFunc(v.Budgets, func(b store.Budget) bool { return b.Tenant == o.Tenants[i].Name }); k >= 0 {
 			o.Tenants[i].Budget = &v.Budgets[k]
+		}
+	}
+	for i := range v.Bound {
+		b := &v.Bound[i]
+		if k := slices.IndexFunc(o.Tenants, func(t tenantRow) bool { return t.Name == b.Tenant }); k >= 0 {
+			t := &o.Tenants[k]
+			o.Bound, t.Bound, t.Beyond = true, t.Bound+b.GPUs, t.Beyond+b.Beyond
 		}
 	}
 	o.Hidden = max(len(o.Tenants)-mostTenants, 0)

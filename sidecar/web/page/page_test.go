@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/web/page"
 	"github.com/fairlease/fairlease/sidecar/web/rights"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
@@ -223,6 +224,33 @@ func TestBudgetsOfTheOverview(t *testing.T) {
 			if strings.Contains(text, not) {
 				t.Errorf("%q sees %q", c.who.User, not)
 			}
+		}
+	}
+}
+
+// The overview counts the GPUs of each tenant that cannot be taken back soon, for those who may see the tenant.
+func TestBoundGPUsOfTheOverview(t *testing.T) {
+	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60})
+	s := *d.Scene()
+	bound := func(pool string, gpus int, beyond cluster.MicroGPU) store.Bound {
+		return store.Bound{Tenant: s.Tenants[0].Tenant, Pool: pool, GPUs: gpus, Beyond: beyond}
+	}
+	for name, c := range map[string]struct {
+		rows []store.Bound
+		who  rights.Person
+		want string // "" = no column
+	}{
+		"sums of pools": {[]store.Bound{bound("v100", 700, 0), bound("v100", 50, 3*cluster.WholeGPU/2), bound("k80", 27, cluster.WholeGPU)}, operator, `<span title="2.5 beyond its due">777</span>`},
+		"none":          {nil, operator, ""},
+		"not theirs":    {[]store.Bound{bound("v100", 777, 0)}, rights.Person{User: "x", Tenants: []string{"nobody"}}, ""},
+		"of no tenant":  {[]store.Bound{{Pool: "v100", GPUs: 777}}, operator, ""},
+	} {
+		s.Bound = c.rows
+		d.Keeper = scene.Hold(&s)
+		d.pages = (&page.Pages{Source: d, Live: "/live", Zone: time.UTC}).Handler()
+		_, text := d.ask(c.who, "/")
+		if column := strings.Contains(text, ">Bound</th>"); column != (c.want != "") || !strings.Contains(text, c.want) {
+			t.Errorf("%s: a column %t, want one with %q", name, column, c.want)
 		}
 	}
 }
