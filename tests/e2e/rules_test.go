@@ -224,9 +224,7 @@ func TestTimeMin(t *testing.T) {
 		for _, id := range []string{long, ahead} {
 			r.waitState(id, time.Minute, "RUNNING")
 		}
-		if v := r.status(never); v.Code != cluster.ReasonReserved {
-			t.Errorf("a job that would run into the reservation: %+v", v)
-		}
+		r.until("a job that would run into the reservation waits for its end", time.Minute, func() bool { return r.status(never).Code == cluster.ReasonReserved })
 		if vain := r.inVain(); vain != nil {
 			t.Errorf("grants that did not start: %q", vain)
 		}
