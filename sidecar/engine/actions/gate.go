@@ -172,7 +172,7 @@ func (w *writer) lockRunning(out []cluster.Action) []cluster.Action {
 		acting := (st.Control == cluster.FullControl || st.Control == cluster.NoReclaim) && !st.Ordered(cluster.Exempt)
 		ran, last := w.Now.Sub(j.Start), w.Snapshot.Ledger.At.Sub(j.Start)
 		due := ran < lockFirst || ran/lockEvery != last/lockEvery
-		if !j.Locked && !(acting && w.lockable(j) && due) || j.Locked && (acting || !r.Pinned) {
+		if !j.Locked && (!acting || !due || !w.lockable(j)) || j.Locked && (acting || !r.Pinned) {
 			continue
 		}
 		if acted == nil {
