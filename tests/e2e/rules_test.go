@@ -299,7 +299,7 @@ func TestGroupsOfAPartition(t *testing.T) {
 	for range 7 {
 		jobs = append(jobs, r.submit("carol", sleeps(600), "--gres=gpu:1"))
 	}
-	r.until("the jobs of the other user run", 30*time.Second, func() bool { return r.runs(jobs) == 7 })
+	r.until("the jobs of the other user run", time.Minute, func() bool { return r.runs(jobs) == 7 })
 	if v := r.status(theirs[3]); v.Code != cluster.ReasonRefused || !strings.HasPrefix(v.Note, "AccountNotAllowed") {
 		t.Errorf("the reason is %+v", v)
 	}
