@@ -108,8 +108,8 @@ type Reason struct {
 
 // BindLimit is why a job that could not be stopped gets no GPUs beyond its tenant's due.
 type BindLimit struct {
-	// Tenant is the one that is due most GPUs which it does not hold, and Kept the GPUs that are kept for all such tenants, until
-	// Until if they stay away; 0 = the tenant wants them now. Of these, jobs that cannot be stopped may hold Max, and hold Held.
+	// Tenant is the one that wants most of what it is due, now or lately, and Kept the GPUs that are kept for all such tenants, until
+	// Until if it stays away; 0 = it wants them now. Of these, jobs that cannot be stopped may hold Max, and hold Held.
 	Tenant string   `json:"tenant"`
 	Kept   MicroGPU `json:"kept"`
 	Held   MicroGPU `json:"held,omitempty"`

@@ -20,7 +20,7 @@ type Lane struct {
 	// Limited is true if of what others are due and want, or wanted lately, at most Most may be bound for long.
 	Limited bool
 	Most    cluster.MicroGPU
-	Pays    cluster.GPUTime // limit on the cost of stops of new leases
+	Pays    cluster.GPUTime // limit on the cost of stops of leases that begin or are renewed
 }
 
 // denial is a candidate that may not bind GPUs within its tenant's share.
@@ -62,8 +62,8 @@ func openBindings(in *Input, npools int) bindings {
 	return b
 }
 
-// binds tells how a candidate binds the GPUs that it gets. Where GPUs are kept for absent tenants, a new lease that can be ended
-// later binds them too if the pool could not pay for that.
+// binds tells how a candidate binds the GPUs that it gets. Where GPUs are kept for others, a lease that can be ended later binds them
+// too if the pool could not pay for that.
 func (b *bindings) binds(k *Candidate, pool int) Binding {
 	if k.Binds == Unbound && k.Cost > 0 && b.lanes != nil && b.lanes[pool].Limited && b.paid[pool]+cluster.Times(k.GPUs, k.Cost) > b.lanes[pool].Pays {
 		return BindsLong
@@ -185,7 +185,7 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 		return nil
 	}
 	lane := &c.Lanes[pool]
-	var wanted, lacked, kept, most cluster.MicroGPU // of what others are due: what they want or wanted lately, and do not hold
+	var wanted, lacked, kept, most cluster.MicroGPU // wanted: of what others are due, now or lately; lacked: of this, what they do not hold
 	at := -1
 	for t := range c.Tenants {
 		sh, long := &c.Tenants[t].Shares[pool], c.bound.long[t][pool]
