@@ -175,6 +175,18 @@ func (r *rig) beat(err error) {
 	}
 }
 
+// shut lets the loop run until the submit plugin, which the test needs, gates jobs, and halts it: no job that is submitted next
+// starts before govern is called.
+func (r *rig) shut() {
+	r.t.Helper()
+	r.govern()
+	r.heard()
+	if r.license != "" {
+		r.until("the gate's licences are kept", time.Minute, func() bool { return r.count(cluster.Lock, "") > 0 })
+	}
+	r.halt()
+}
+
 // heard waits for the first sign of life that the submit plugin needs.
 func (r *rig) heard() {
 	r.t.Helper()
