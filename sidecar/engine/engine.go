@@ -98,7 +98,20 @@ type opened struct {
 
 // open runs the steps before the choice.
 func (d *Decider) open(s *cluster.Snapshot) opened {
-	x, b := opened{buffer: d.buffer(s)}, &d.books
+	x := opened{buffer: d.buffer(s)}
+	active, b := d.look(s, &x), &d.books
+	entitle.Parties(b, x.speeds)
+	capacity := entitle.Capacity(b, d.nodes.Site)
+	x.market = market.Open(b, x.speeds)
+	x.question = entitle.Divide(b, x.speeds, capacity, d.cells.Own(b))
+	ltgf.Due(&b.Ledger, b.Records, active, x.buffer.books.Users, x.speeds.Faster())
+	ltgf.Want(&b.Ledger, s.Ledger.At, s.Now, s.Settings.BindQuiet)
+	return x
+}
+
+// look charges the time since the last round, and finds out who may hold GPUs in this one. It returns the claimants by tenant.
+func (d *Decider) look(s *cluster.Snapshot, x *opened) [][]ltgf.Claimant {
+	b := &d.books
 	charged := ltgf.Charge(s, x.buffer.books)
 	x.buffer.books = charged
 	leases, ended := lease.Reconcile(s, charged.Records, &d.leases)
@@ -118,14 +131,7 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	eligible.RevokeBehind(b)
 	x.speeds = speeds.Learn(b)
 	d.stops.Open(b, d.nodes.Site.Good)
-	active := d.nodes.Active()
-	entitle.Parties(b, x.speeds)
-	capacity := entitle.Capacity(b, d.nodes.Site)
-	x.market = market.Open(b, x.speeds)
-	x.question = entitle.Divide(b, x.speeds, capacity, d.cells.Own(b))
-	ltgf.Due(&b.Ledger, b.Records, active, charged.Users, x.speeds.Faster())
-	ltgf.Want(&b.Ledger, s.Ledger.At, s.Now, s.Settings.BindQuiet)
-	return x
+	return d.nodes.Active()
 }
 
 // reportPreempted reports partitions that are only observed from this round on, since Slurm may stop their jobs by

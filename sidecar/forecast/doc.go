@@ -16,6 +16,7 @@
 //   - Leases end on the grid of terms. A job is stopped only within its stop budget and its pool's. First leases
 //     recall others (recall.first_lease). A gang that is due and fits nowhere gets a claim for the next boundary.
 //   - A gang is placed on nodes, at most as many as it asks for.
+//   - A job starts within Slurm's limits on GPUs and jobs in use. Demand beyond these is due to nobody.
 //
 // It leaves out what changes the order of few jobs: cells (their owners are due the same GPUs, on any node), the turns of users,
 // parties and models inside a tenant, moves of running jobs, CPUs and memory, features of nodes, rounding to rounds. Debts are those of now.

@@ -95,6 +95,7 @@ func Make(ctx context.Context, q *Question) (*Forecast, error) {
 	} else {
 		h.arrive(&q.Past, s)
 	}
+	s.countUse()
 	for i := range s.jobs {
 		s.jobs[i].known = q.Known[s.jobs[i].key]
 	}

@@ -209,6 +209,44 @@ func TestNone(t *testing.T) {
 	}
 }
 
+// Jobs at a limit of Slurm's start when others leave room, and take no idle GPUs before. What they cannot have is not their
+// tenant's due: another one has it.
+func TestLimits(t *testing.T) {
+	gpus := cluster.Cap{Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: 8}
+	for name, limits := range map[string]cluster.Limits{
+		"GPUs of an account": {Associations: []cluster.Association{{Account: "a", Caps: []cluster.Cap{gpus}}}},
+		"GPUs of a model":    {Associations: []cluster.Association{{Account: "a", Caps: []cluster.Cap{{Rule: cluster.GrpTRES, TRES: "gres/gpu:v100", Max: 8}}}}},
+		"jobs of an account": {Associations: []cluster.Association{{Account: "a", Caps: []cluster.Cap{{Rule: cluster.GrpJobs, Max: 1}}}}},
+		"a user's jobs":      {Associations: []cluster.Association{{Account: "a", User: "a_u", Caps: []cluster.Cap{{Rule: cluster.MaxJobs, Max: 1}}}}},
+		"GPUs in a QOS":      {QOS: []cluster.QOS{{Name: "high", Caps: []cluster.Cap{gpus}}}},
+		"a user's in a QOS":  {QOS: []cluster.QOS{{Name: "high", Caps: []cluster.Cap{{Rule: cluster.MaxTRESPerUser, TRES: "gres/gpu", Max: 8}}}}},
+		"beside others":      {Associations: []cluster.Association{{Account: "a", Caps: []cluster.Cap{{Rule: cluster.GrpJobs, Max: 3}}}}, Others: []cluster.Use{{Account: "a", Partition: "cpu", Jobs: 2}}},
+	} {
+		w := newWorld(3, "a", "b")
+		w.snap.Admission = &cluster.Admission{Limits: limits}
+		w.add("a", 8, "n00", cluster.Hour)
+		w.add("a", 8, "", cluster.Minute)
+		w.add("b", 8, "", 0)
+		w.add("b", 8, "", 0)
+		w.add("b", 8, "", 0)
+		for i := range w.snap.Cases {
+			c := &w.snap.Cases[i]
+			c.Control = cluster.NoReclaim
+			if c.Job.Account, c.Job.QOS = c.Record.Tenant, "high"; c.Job.Account == "b" {
+				c.Job.QOS = ""
+			}
+			c.Job.Request.Model = "v100" // else a limit of a model's GPUs does not know of it
+		}
+		q := w.ask()
+		q.Known[1], q.Known[2], q.Known[3], q.Known[4], q.Known[5] = 3*cluster.Hour, cluster.Hour, cluster.Hour, 9*cluster.Hour, cluster.Hour
+		f := w.forecast(t, q)
+		near(t, name+": the other tenant's", f[3].Start.P90, 0)
+		near(t, name+": another of its", f[4].Start.P90, 0)
+		near(t, name+": the third of its", f[5].Start.P90, cluster.Hour)
+		near(t, name+": at the limit", f[2].Start.P50, 2*cluster.Hour)
+	}
+}
+
 // A closed node stops its job, which goes on elsewhere or after it.
 func TestClosed(t *testing.T) {
 	w := newWorld(1, "a")
@@ -286,13 +324,39 @@ func TestRunsKeepTheirBooks(t *testing.T) {
 			w.snap.Cells = &cluster.Cells{}
 		}
 		w.snap.Settings.NewSharePercent, w.snap.Settings.Patience = 50, rapid.SampledFrom([]cluster.Span{0, cluster.Hour}).Draw(t, "patience")
+		gpus, jobs := rapid.IntRange(1, 40).Draw(t, "GPUs of a"), rapid.IntRange(1, 9).Draw(t, "jobs of b")
+		if rapid.Bool().Draw(t, "limits") {
+			w.snap.Admission = &cluster.Admission{Limits: cluster.Limits{Associations: []cluster.Association{
+				{Account: "a", Caps: []cluster.Cap{{Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: int64(gpus)}}},
+				{Account: "b", Caps: []cluster.Cap{{Rule: cluster.GrpJobs, Max: int64(jobs)}}}}}}
+			for i := range w.snap.Cases {
+				w.snap.Cases[i].Job.Account = w.snap.Cases[i].Record.Tenant
+			}
+		}
 		w.snap.Settings.StopAllowance = rapid.SampledFrom([]cluster.Span{0, 15 * cluster.Minute}).Draw(t, "allowance")
 		s, h := survey(&w.snap, &w.plan), learn(&p)
 		s.addJobs(&w.snap, &cluster.Plan{}, h)
 		h.arrive(&p, s)
+		s.countUse()
 		closed := s.closures([]Closed{{Nodes: []string{"n00"}, From: begin.Add(cluster.Hour), Until: begin.Add(3 * cluster.Hour)}})
 		r := newRun(s, h, 3, 5, 12*cluster.Hour, closed)
+		last := slices.Clone(r.inUse)
 		r.check = func() {
+			inUse := slices.Clone(s.inUse)
+			most := make([]int64, len(inUse))
+			for _, l := range r.lives {
+				for _, n := range r.quotas[l.quota] {
+					if most[n.Limit] = n.Most; l.phase == runs {
+						inUse[n.Limit] += n.Count
+					}
+				}
+			}
+			for i := range inUse {
+				if inUse[i] != r.inUse[i] || inUse[i] > max(most[i], last[i]) {
+					t.Fatalf("of limit %d, %d, there are %d in use, %d before, %d by the books", i, most[i], inUse[i], last[i], r.inUse[i])
+				}
+			}
+			last = inUse
 			used, holds := make([]int32, len(r.nodes)), make([]float64, len(r.tenants))
 			for _, l := range r.lives {
 				if l.phase != runs {

@@ -8,9 +8,11 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/expect"
 )
 
-// line is the waiting jobs of a tenant that have one shape, in their order.
+// line is the waiting jobs of a tenant that have one shape and use the same of Slurm's limits, in their order.
 type line struct {
 	shape int32
+	quota int32
+	jobs  int32   // that wait
 	gone  bool    // stops have used up their budgets: they borrow no cells of other tenants
 	turns entries // by the settings' order
 	owed  entries // by what they are owed
@@ -94,12 +96,12 @@ func (r *run) wait(l *life) {
 	gone := r.cells && attempt.Gone(r.rule)
 	var in *line
 	for _, x := range c.lines {
-		if x.shape == l.shape && x.gone == gone {
+		if x.shape == l.shape && x.quota == l.quota && x.gone == gone {
 			in = x
 		}
 	}
 	if in == nil {
-		in = &line{shape: l.shape, gone: gone}
+		in = &line{shape: l.shape, quota: l.quota, gone: gone}
 		c.lines = append(c.lines, in)
 	}
 	e := entry{urgent: l.urgent, key: r.rank(l), first: l.job.first, id: l.id, version: l.version}
@@ -111,17 +113,26 @@ func (r *run) wait(l *life) {
 	if !l.served {
 		c.fresh = append(c.fresh, l.id)
 	}
-	r.account(l.tenant, r.poolOf(l)).waiting += float64(l.gpus)
+	l.line = in
+	r.count(l, 1)
 }
 
 // unwait takes a job out of its line.
-func (r *run) unwait(l *life) {
-	r.account(l.tenant, r.poolOf(l)).waiting -= float64(l.gpus)
+func (r *run) unwait(l *life) { r.count(l, -1) }
+
+// count counts a waiting job, times by. demand counts those that use something of Slurm's limits.
+func (r *run) count(l *life, by int32) {
+	l.line.jobs += by
+	if l.quota == 0 {
+		a := r.account(l.tenant, r.poolOf(l.shape))
+		a.waiting += float64(by * l.gpus)
+		a.free += float64(by * l.gpus)
+	}
 }
 
-// poolOf gives the pool in which a waiting job's demand counts: the first that serves it.
-func (r *run) poolOf(l *life) int32 {
-	x := &r.shapes[l.shape]
+// poolOf gives the pool in which the demand of waiting jobs of a shape counts: the first that serves it.
+func (r *run) poolOf(shape int32) int32 {
+	x := &r.shapes[shape]
 	for p := range r.pools {
 		if r.serves(x, int32(p)) {
 			return int32(p)

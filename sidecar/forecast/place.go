@@ -193,7 +193,7 @@ func (r *run) recalls() {
 			if l.phase != waits || l.served {
 				continue
 			}
-			if served < 32*3 && !dead.has(l.shape) {
+			if served < 32*3 && !dead.has(l.shape) && r.fits(l.quota) {
 				if r.recall(l) {
 					served++
 					continue

@@ -38,7 +38,8 @@ type life struct {
 	first     bool // its present lease is its first
 	holds     []hold
 	listed    int32 // in its tenant's running jobs
-	candidate bool  // its lease ends at this boundary and is undecided
+	candidate bool  // its lease ends at this boundary and is undecided: what it uses of Slurm's limits is not in use
+	line      *line // where it waits
 	lent      bool  // it holds GPUs beyond the cells of its tenant: their owner takes them at once
 	place     int32 // among the leases of a boundary: the last are displaced first
 }
@@ -66,6 +67,7 @@ type run struct {
 	accounts []account // by tenant, then pool
 	clocks   []clock   // by tenant
 	stops    []float64 // by pool
+	inUse    []int64   // of Slurm's limits
 	charged  cluster.Instant
 	claims   []int32
 	bound    cluster.Instant // the next boundary
@@ -82,7 +84,8 @@ const beyond = math.MaxUint32
 type account struct {
 	deficit float64
 	holds   float64
-	waiting float64 // GPUs that its waiting jobs want; counted in the first pool that serves them
+	waiting float64 // GPUs that its waiting jobs want within Slurm's limits; counted in the first pool that serves them
+	free    float64 // those of jobs that use nothing of Slurm's limits
 	firsts  int32   // GPUs of first leases
 }
 
@@ -143,6 +146,7 @@ func newRun(s *site, h *history, number, seed uint64, horizon cluster.Span, clos
 	r.gone = slices.Clone(closures)
 	r.free, r.closed, r.on, r.soft = make([]int32, len(s.nodes)), make([]bool, len(s.nodes)), make([][]int32, len(s.nodes)), make([]int32, len(s.nodes))
 	r.idle, r.rooms, r.stops = make([]int32, len(s.pools)), make([][]int32, len(s.pools)), slices.Clone(s.stops)
+	r.inUse = slices.Clone(s.inUse)
 	for p := range r.rooms {
 		r.rooms[p] = make([]int32, 1)
 	}
@@ -384,6 +388,7 @@ func (r *run) owes(l *life) float64 {
 func (r *run) begin(l *life) {
 	pool := r.nodes[l.holds[0].node].pool
 	l.phase, l.version, l.speed = runs, l.version+1, max(l.on(pool), 0.001)
+	use(r.inUse, r.quotas[l.quota], 1)
 	for _, h := range l.holds {
 		r.fill(h.node, -h.gpus)
 		r.on[h.node] = append(r.on[h.node], l.id)
@@ -421,6 +426,9 @@ func (r *run) leave(l *life) {
 		if l.candidate {
 			r.soft[h.node] -= h.gpus
 		}
+	}
+	if !l.candidate {
+		use(r.inUse, r.quotas[l.quota], -1)
 	}
 	l.candidate = false
 	if l.tenant >= 0 {

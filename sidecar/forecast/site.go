@@ -34,7 +34,10 @@ type site struct {
 	habits  map[cluster.JobType]*cluster.Habit
 	needs   map[[3]cluster.JobType]*ranks
 	// paces is how fast jobs are, by the groups of their run times that are narrower than a tenant.
-	paces map[string]*pace
+	paces  map[string]*pace
+	rules  *engine.Rules
+	quotas []quota // by job.quota; the first is empty
+	inUse  []int64 // by engine.Need.Limit, without jobs
 }
 
 // pace is how fast jobs of a type are, by pool: relative to the reference model.
@@ -88,6 +91,7 @@ type job struct {
 	key      cluster.JobKey
 	tenant   int32
 	shape    int32
+	quota    int32 // what it uses of Slurm's limits
 	gpus     int32
 	urgent   bool
 	fixed    bool // it is never stopped
@@ -120,7 +124,7 @@ const mostGroups = 64
 func survey(snap *cluster.Snapshot, plan *cluster.Plan) *site {
 	s := &site{set: &snap.Settings, cells: snap.Cells != nil, now: snap.Now, at: map[string][]int32{}, named: map[string]int32{},
 		rule:   stop.Rule{Allowance: snap.Settings.StopAllowance, OverheadMilli: snap.Settings.StopOverheadMilli},
-		habits: map[cluster.JobType]*cluster.Habit{}, needs: map[[3]cluster.JobType]*ranks{}, paces: map[string]*pace{}}
+		habits: map[cluster.JobType]*cluster.Habit{}, rules: engine.RulesOf(*snap), quotas: []quota{nil}, needs: map[[3]cluster.JobType]*ranks{}, paces: map[string]*pace{}}
 	for i := range snap.Habits {
 		s.habits[snap.Habits[i].Type] = &snap.Habits[i]
 	}
@@ -271,7 +275,7 @@ func (s *site) order(j *cluster.Job) *ranks {
 }
 
 // addJobs adds the jobs of a snapshot that run or may run. It returns, by key, why the others have no forecast: so jobs that
-// Slurm's own rules do not let start, by the plan's statuses.
+// Slurm's own rules do not let start, however many others end.
 func (s *site) addJobs(snap *cluster.Snapshot, plan *cluster.Plan, h *history) map[cluster.JobKey]string {
 	none := map[cluster.JobKey]string{}
 	records := plan.State.Records
@@ -292,7 +296,11 @@ func (s *site) addJobs(snap *cluster.Snapshot, plan *cluster.Plan, h *history) m
 		if c.Gone || x.State == cluster.Done || x.Request.GPUs == 0 && len(x.Holds) == 0 {
 			continue
 		}
-		if rule := forbidden[r.Key]; rule != "" {
+		quota, rule := s.quotaOf(x)
+		if quota == 0 {
+			rule = cmp.Or(rule, forbidden[r.Key])
+		}
+		if rule != "" {
 			none[r.Key] = notBefore(rule)
 			continue
 		}
@@ -303,7 +311,7 @@ func (s *site) addJobs(snap *cluster.Snapshot, plan *cluster.Plan, h *history) m
 				paces[&list[0]] = p
 			}
 		}
-		if why := s.addJob(c, r, h, p); why != "" {
+		if why := s.addJob(c, r, h, p, quota); why != "" {
 			none[r.Key] = why
 		}
 	}
@@ -358,9 +366,9 @@ func (s *site) limited(j *job, limit cluster.Span) {
 }
 
 // addJob adds a job, or says why it has no forecast.
-func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history, pace *pace) string {
+func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history, pace *pace, quota int32) string {
 	x := &c.Job
-	j := job{key: r.Key, gpus: int32(x.Request.GPUs), urgent: slices.Contains(s.set.UrgentQOS, x.QOS) || s.ordered(r, cluster.Boost), served: r.Terms > 0 || r.Alloc > 0,
+	j := job{key: r.Key, quota: quota, gpus: int32(x.Request.GPUs), urgent: slices.Contains(s.set.UrgentQOS, x.QOS) || s.ordered(r, cluster.Boost), served: r.Terms > 0 || r.Alloc > 0,
 		first: cmp.Or(r.First, s.now), spent: r.Spent, due: float64(r.Due - r.Alloc), received: float64(r.Alloc),
 		fixed: c.Control == cluster.NoReclaim || s.ordered(r, cluster.Exempt), alone: c.Control == cluster.Unmanaged, order: s.order(x), pace: pace}
 	j.tenant = -1

@@ -15,6 +15,7 @@ type turnRoom struct {
 	heap   []*queue
 	soft   []int32
 	holds  []hold
+	inUse  []int64
 }
 
 // queue is a tenant in a pool, as in package lease.
@@ -56,6 +57,7 @@ func (r *run) turn(boundary bool) {
 	if boundary {
 		r.settle()
 	}
+	r.demand()
 	r.open(boundary)
 	if boundary {
 		r.serveClaims()
@@ -64,10 +66,14 @@ func (r *run) turn(boundary bool) {
 	r.walk(false)
 	for _, id := range r.scratch.soft {
 		if l := r.lives[id]; l.candidate { // nobody took its GPUs
-			r.keep(l)
+			room := r.fits(l.quota)
+			if r.keep(l); !room {
+				r.halt(l)
+			}
 		}
 	}
 	r.scratch.soft = r.scratch.soft[:0]
+	r.demand()
 }
 
 // settle writes off what all tenants lack together, and bounds how far ahead one may be, as package ltgf does.
@@ -166,6 +172,7 @@ func (r *run) offer(boundary bool) {
 			free := l.lent && !l.fixed && !l.alone && l.tenant >= 0
 			if free || boundary && r.now.Sub(l.start) >= r.set.MinLease && (r.set.StopTotalMilli == 0 || r.stops[q.pool] > 0) && r.mayStop(l, r.now) {
 				l.candidate = true
+				use(r.inUse, r.quotas[l.quota], -1)
 				q.running = append(q.running, id)
 				q.holds -= float64(l.gpus)
 				q.behind += float64(l.gpus) * left
@@ -259,6 +266,7 @@ func (r *run) lay() {
 // keep renews a candidate's lease.
 func (r *run) keep(l *life) {
 	l.candidate = false
+	use(r.inUse, r.quotas[l.quota], 1)
 	for _, h := range l.holds {
 		r.soft[h.node] -= h.gpus
 	}
@@ -344,7 +352,9 @@ func (r *run) sink(i int) {
 }
 
 // any tells whether a job waits in a queue.
-func (r *run) any(q *queue) bool { return r.account(q.tenant, q.pool).waiting > 0 || len(r.pools) > 1 }
+func (r *run) any(q *queue) bool {
+	return r.account(q.tenant, q.pool).waiting > 0 || len(r.pools) > 1 || len(r.quotas) > 1
+}
 
 // first gives the first waiting job of a queue whose shape may still fit.
 func (r *run) first(q *queue) (*life, turnKey) {
@@ -352,7 +362,7 @@ func (r *run) first(q *queue) (*life, turnKey) {
 	var turn turnKey
 	for _, line := range r.clocks[q.tenant].lines {
 		x := &r.shapes[line.shape]
-		if q.dead.has(line.shape) || q.blocked.has(line.shape) || !r.serves(x, q.pool) || line.gone && r.beyond(q, x.gpus) && q.entitled > 0 {
+		if q.dead.has(line.shape) || q.blocked.has(line.shape) || !r.serves(x, q.pool) || !r.fits(line.quota) || line.gone && r.beyond(q, x.gpus) && q.entitled > 0 {
 			continue
 		}
 		if e, ok := line.turns.head(r); ok {
@@ -392,6 +402,10 @@ func (r *run) serve(q *queue, burst bool) bool {
 		t := r.turnOf(k)
 		if t.class == 1 && !r.mayAge(q, k) {
 			t.class, t.key = 2, r.rank(k)
+		}
+		if !r.fits(k.quota) { // another job took the room that Slurm's limits left
+			q.at++
+			return true
 		}
 		if l == nil || cmp.Or(cmp.Compare(t.class, turn.class), cmp.Compare(t.key, turn.key)) <= 0 {
 			if burst && r.overBurst(q, k) {
@@ -486,7 +500,7 @@ func (r *run) serveClaims() {
 	r.claims = nil
 	for _, id := range claims {
 		l := r.lives[id]
-		if l.phase != waits {
+		if l.phase != waits || !r.fits(l.quota) {
 			continue
 		}
 		for p := range r.pools {

@@ -234,25 +234,28 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// Submissions have GPUs, a time and a tenant, and perhaps a model.
+// Submissions have GPUs, a time and a tenant, and perhaps more.
 func TestSubmissions(t *testing.T) {
 	for text, want := range map[string]Submission{
-		"8 gpus 24h as nlp":            {8, 24 * cluster.Hour, "nlp", ""},
-		" 1  gpu 90m as  bio on H100 ": {1, 90 * cluster.Minute, "bio", "h100"},
+		"8 gpus 24h as nlp":            {GPUs: 8, Runs: 24 * cluster.Hour, Tenant: "nlp"},
+		" 1  gpu 90m as  bio on H100 ": {GPUs: 1, Runs: 90 * cluster.Minute, Tenant: "bio", Model: "h100"},
+		"8 gpus 24h as nlp licenses matlab:2,ansys qos high user alice account text partition gpu": {GPUs: 8, Runs: 24 * cluster.Hour, Tenant: "nlp", Account: "text",
+			User: "alice", QOS: "high", Partition: "gpu", Licenses: "matlab:2,ansys"},
 	} {
 		if got, err := ParseSubmission(text); err != nil || got != want {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
 	for text, words := range map[string]string{
-		"": "write GPUs, run time and tenant", "four gpus 1h as nlp": "write GPUs, run time and tenant", "-4 gpus 1h as nlp": "write GPUs, run time and tenant",
+		"": "write GPUs, run time and tenant", "four gpus 1h as nlp": "is no number of GPUs", "-4 gpus 1h as nlp": "is no number of GPUs", "4 gpus 1h for nlp": "write GPUs",
+		"4 gpus 1h as nlp on": "write GPUs", "4 gpus 1h as nlp by alice": `"by" is none of on, user`, "4 gpus 1h as nlp user alice user bob": "user is there twice",
 		"0 gpus 1h as nlp": "is no number of GPUs", "99999999999999999999 gpus 1h as nlp": "is no number of GPUs", "4 gpus soon as nlp": "soon", "4 gpus -1h as nlp": "-1h", "4 gpus 0s as nlp": "a job runs for some time",
 	} {
 		_, err := ParseSubmission(text)
 		says(t, text, err, words)
 	}
 	q := site()
-	choices, err := Submit(t.Context(), q, &Submission{8, cluster.Hour, "bio", ""})
+	choices, err := Submit(t.Context(), q, &Submission{GPUs: 8, Runs: cluster.Hour, Tenant: "bio"})
 	if err != nil || len(choices) != 3 || choices[0].Model != "" || choices[1].Model != "h100" || choices[2].Model != "v100" {
 		t.Fatalf("%+v, %v", choices, err)
 	}
@@ -269,42 +272,56 @@ func TestSubmissions(t *testing.T) {
 		t.Errorf("%v\n%s", err, &out)
 	}
 	for words, s := range map[string]Submission{
-		`no tenant "eve"; there are bio, nlp`: {8, cluster.Hour, "eve", ""},
-		`is a "x100"; there are h100, v100`:   {8, cluster.Hour, "bio", "x100"},
+		`no tenant "eve"; there are bio, nlp`: {GPUs: 8, Runs: cluster.Hour, Tenant: "eve"},
+		`is a "x100"; there are h100, v100`:   {GPUs: 8, Runs: cluster.Hour, Tenant: "bio", Model: "x100"},
+		`a partition "cpu"; there are gpu`:    {GPUs: 8, Runs: cluster.Hour, Tenant: "bio", Partition: "cpu"},
+		`"," are no licences`:                 {GPUs: 8, Runs: cluster.Hour, Tenant: "bio", Licenses: ","},
+		`how many licences of matlab`:         {GPUs: 8, Runs: cluster.Hour, Tenant: "bio", Licenses: "matlab:2"},
 	} {
 		_, err := Submit(t.Context(), q, &s)
 		says(t, words, err, words)
 	}
-	// A job that Slurm's rules do not let start has no start time: it names the rule, its numbers, and who can change it.
+	// A job that Slurm's rules do not let start even when others end has no start time: it names the rule, its numbers, and who
+	// can change it.
 	gpus := func(n int64) []cluster.Cap { return []cluster.Cap{{Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: n}} }
 	for _, x := range []struct {
-		rules  cluster.Admission
-		tenant string
-		why    string
+		rules cluster.Admission
+		job   Submission
+		after cluster.Span // it starts
+		why   string
 	}{
-		{cluster.Admission{Limits: cluster.Limits{Associations: []cluster.Association{{Account: "bio", Caps: gpus(4)}}}}, "bio",
+		{cluster.Admission{Limits: cluster.Limits{Associations: []cluster.Association{{Account: "bio", Caps: gpus(4)}}}}, Submission{Tenant: "bio"}, 0,
 			"not before the limit of account bio changes: account bio has GrpTRES=gres/gpu=4, less than the job asks for; an administrator can change it (sacctmgr)"},
-		{cluster.Admission{Limits: cluster.Limits{Associations: []cluster.Association{{Account: "nlp", Caps: gpus(16)}}}}, "nlp",
-			"not before jobs of account nlp end, or its limit changes: account nlp is at GrpTRES=gres/gpu=16; 16 in use; an administrator can change it (sacctmgr)"},
-		{cluster.Admission{Partitions: []cluster.Partition{{Name: "gpu", Up: true, MaxTime: 30 * cluster.Minute}}}, "bio",
+		{cluster.Admission{Limits: cluster.Limits{Associations: []cluster.Association{{Account: "bio", User: "eve", Caps: gpus(4)}}}}, Submission{Tenant: "bio", User: "eve"}, 0,
+			"not before the limit of user eve in account bio changes: user eve in account bio has GrpTRES=gres/gpu=4, less than the job asks for; an administrator can change it (sacctmgr)"},
+		{cluster.Admission{Limits: cluster.Limits{QOS: []cluster.QOS{{Name: "low", Caps: gpus(4)}}}}, Submission{Tenant: "bio", QOS: "low"}, 0,
+			"not before the limit of QOS low changes: QOS low has GrpTRES=gres/gpu=4, less than the job asks for; an administrator can change it (sacctmgr)"},
+		{cluster.Admission{Limits: cluster.Limits{Licenses: []cluster.LicenseCount{{Name: "matlab", Total: 4, Used: 3}}}}, Submission{Tenant: "bio", Licenses: "matlab:2"}, 0,
+			"not before its licences are free, or there are more of them: licence matlab: 3 of 4 in use; your job asks for 2; an administrator can change their number (Licenses in slurm.conf)"},
+		{cluster.Admission{Limits: cluster.Limits{Associations: []cluster.Association{{Account: "nlp", Caps: gpus(16)}}}}, Submission{Tenant: "nlp"}, 2 * cluster.Hour, ""},
+		{cluster.Admission{Limits: cluster.Limits{Associations: []cluster.Association{{Account: "nlp", Caps: gpus(8)}}}}, Submission{Tenant: "nlp"}, 4 * cluster.Hour, ""},
+		{cluster.Admission{Partitions: []cluster.Partition{{Name: "gpu", Up: true, MaxTime: 30 * cluster.Minute}}}, Submission{Tenant: "bio"}, 0,
 			"not before the rules of partition gpu change: partition gpu has MaxTime=00:30:00; an administrator can change it (scontrol update partition)"},
-		{cluster.Admission{Limits: cluster.Limits{Associations: []cluster.Association{{Account: "bio", Caps: gpus(4)}}}}, "nlp", ""},
+		{cluster.Admission{Limits: cluster.Limits{Associations: []cluster.Association{{Account: "bio", Caps: gpus(4)}}}}, Submission{Tenant: "nlp"}, 2 * cluster.Hour, ""},
 	} {
 		ruled := site()
 		for i := range ruled.Snapshot.Cases {
 			ruled.Snapshot.Cases[i].Job.Account = ruled.Snapshot.Cases[i].Record.Tenant
 		}
 		ruled.Snapshot.Admission = &x.rules
-		choices, err := Submit(t.Context(), ruled, &Submission{8, cluster.Hour, x.tenant, "v100"})
+		x.job.GPUs, x.job.Runs, x.job.Model = 8, cluster.Hour, "v100"
+		choices, err := Submit(t.Context(), ruled, &x.job)
 		if err != nil || len(choices) != 1 || choices[0].Why != x.why || (choices[0].StartP50 == nil) != (x.why != "") {
-			t.Errorf("%+v, %v, want %q", choices, err, x.why)
+			t.Errorf("%+v: %+v, %v, want %q", x.job, choices, err, x.why)
+		} else if at := choices[0].StartP50; at != nil && (at.Sub(q.Snapshot.Now.Time()) < x.after.Duration() || at.Sub(q.Snapshot.Now.Time()) > x.after.Duration()+2*time.Hour) {
+			t.Errorf("%+v starts after %v, want %v or an hour later", x.job, at.Sub(q.Snapshot.Now.Time()), x.after)
 		}
 		out.Reset()
 		if err := WriteSubmission(&view.Page{Out: &out, Now: q.Snapshot.Now}, &Submission{GPUs: 8, Runs: cluster.Hour, Model: "v100"}, choices); err != nil || x.why != "" && !strings.Contains(out.String(), "v100         "+x.why) {
 			t.Errorf("%v\n%s", err, &out)
 		}
 	}
-	none, err := Submit(t.Context(), q, &Submission{17, cluster.Hour, "bio", ""}) // more than one model has
+	none, err := Submit(t.Context(), q, &Submission{GPUs: 17, Runs: cluster.Hour, Tenant: "bio"}) // more than one model has
 	if err != nil || len(none) != 1 || none[0].StartP50 != nil {
 		t.Errorf("%+v, %v", none, err)
 	}

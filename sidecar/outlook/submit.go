@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,34 +17,78 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// Submission is a job that may be submitted.
+// Submission is a job that may be submitted. Of the texts only Tenant must be there.
 type Submission struct {
-	GPUs   int
-	Runs   cluster.Span
-	Tenant string
-	Model  string // "" = any
+	GPUs      int
+	Runs      cluster.Span
+	Tenant    string
+	Model     string // "" = any
+	Account   string // "" = the tenant's own
+	User      string // "" = one without limits
+	QOS       string
+	Partition string // "" = all with GPUs
+	Licenses  string // in Slurm's syntax
 }
 
-var submission = regexp.MustCompile(`^(\d+) gpus? (\S+) as (\S+)(?: on (\S+))?$`)
-
-// ParseSubmission reads "8 gpus 24h as nlp" or "8 gpus 24h as nlp on h100".
+// ParseSubmission reads "8 gpus 24h as nlp", followed by any of "on MODEL", "user NAME", "account NAME", "qos NAME", "partition NAME" and
+// "licenses LIST".
 func ParseSubmission(text string) (Submission, error) {
-	parts := submission.FindStringSubmatch(strings.Join(strings.Fields(text), " "))
-	if parts == nil {
-		return Submission{}, failure.Usage("--submit %q: write GPUs, run time and tenant, as in '8 gpus 24h as nlp' or '8 gpus 24h as nlp on h100'", text)
+	words := strings.Fields(text)
+	if len(words) < 5 || words[1] != "gpus" && words[1] != "gpu" || words[3] != "as" || len(words)%2 == 0 {
+		return Submission{}, failure.Usage("--submit %q: write GPUs, run time and tenant, as in '8 gpus 24h as nlp' or '8 gpus 24h as nlp on h100 user alice'", text)
 	}
-	gpus, err := strconv.Atoi(parts[1])
+	gpus, err := strconv.Atoi(words[0])
 	if err != nil || gpus < 1 {
-		return Submission{}, failure.Usage("--submit %q: %s is no number of GPUs", text, parts[1])
+		return Submission{}, failure.Usage("--submit %q: %s is no number of GPUs", text, words[0])
 	}
-	runs, err := config.ParseDuration(parts[2])
+	runs, err := config.ParseDuration(words[2])
 	if err != nil {
 		return Submission{}, failure.Usage("--submit %q: %v", text, err)
 	}
 	if runs <= 0 {
 		return Submission{}, failure.Usage("--submit %q: a job runs for some time", text)
 	}
-	return Submission{GPUs: gpus, Runs: runs.Span(), Tenant: parts[3], Model: strings.ToLower(parts[4])}, nil
+	s := Submission{GPUs: gpus, Runs: runs.Span(), Tenant: words[4]}
+	places := map[string]*string{"on": &s.Model, "user": &s.User, "account": &s.Account, "qos": &s.QOS, "partition": &s.Partition, "licenses": &s.Licenses}
+	for i := 5; i < len(words); i += 2 {
+		at := places[words[i]]
+		if at == nil {
+			return Submission{}, failure.Usage("--submit %q: %q is none of on, user, account, qos, partition and licenses", text, words[i])
+		}
+		if *at != "" {
+			return Submission{}, failure.Usage("--submit %q: %s is there twice", text, words[i])
+		}
+		*at = words[i+1]
+	}
+	s.Model = strings.ToLower(s.Model)
+	return s, nil
+}
+
+// check refuses names that a snapshot does not have.
+func (s *Submission) check(snap *cluster.Snapshot) error {
+	if !slices.ContainsFunc(snap.Tenants, func(t cluster.Tenant) bool { return t.Name == s.Tenant }) {
+		var names []string
+		for _, t := range snap.Tenants {
+			names = append(names, t.Name)
+		}
+		return failure.Usage("--submit: there is no tenant %q; there are %s", s.Tenant, view.Some(names, 10))
+	}
+	if known := modelsOf(snap, 1); s.Model != "" && !slices.Contains(known, s.Model) {
+		return failure.Usage("--submit: no healthy GPU is a %q; there are %s", s.Model, view.Some(known, 10))
+	}
+	if known := partitionsOf(snap); s.Partition != "" && !slices.Contains(known, s.Partition) {
+		return failure.Usage("--submit: no node with GPUs is in a partition %q; there are %s", s.Partition, view.Some(known, 10))
+	}
+	needs, _ := cluster.ParseLicenses(s.Licenses)
+	if s.Licenses != "" && len(needs) == 0 {
+		return failure.Usage("--submit: %q are no licences; write them as for sbatch, as in matlab:2", s.Licenses)
+	}
+	for _, n := range needs {
+		if snap.Admission == nil || !slices.ContainsFunc(snap.Admission.Licenses, func(l cluster.LicenseCount) bool { return l.Name == n.Name }) {
+			return failure.Usage("--submit: how many licences of %s are free is known only while a job waits for some; leave it out", n.Name)
+		}
+	}
+	return nil
 }
 
 // Choice is when a submitted job would run on a model.
@@ -56,15 +99,8 @@ type Choice struct {
 
 // Submit forecasts a job that would be submitted now: on any model, and on each that has nodes for it.
 func Submit(ctx context.Context, q *forecast.Question, s *Submission) ([]Choice, error) {
-	if !slices.ContainsFunc(q.Snapshot.Tenants, func(t cluster.Tenant) bool { return t.Name == s.Tenant }) {
-		var names []string
-		for _, t := range q.Snapshot.Tenants {
-			names = append(names, t.Name)
-		}
-		return nil, failure.Usage("--submit: there is no tenant %q; there are %s", s.Tenant, view.Some(names, 10))
-	}
-	if known := modelsOf(q.Snapshot, 1); s.Model != "" && !slices.Contains(known, s.Model) {
-		return nil, failure.Usage("--submit: no healthy GPU is a %q; there are %s", s.Model, view.Some(known, 10))
+	if err := s.check(q.Snapshot); err != nil {
+		return nil, err
 	}
 	models := []string{s.Model}
 	if s.Model == "" {
@@ -74,7 +110,7 @@ func Submit(ctx context.Context, q *forecast.Question, s *Submission) ([]Choice,
 	}
 	var out []Choice
 	for _, model := range models {
-		with := forecast.Admit(with(q, s, model), q.Snapshot.NextKey)
+		with := with(q, s, model)
 		f, err := Make(ctx, with)
 		if err != nil {
 			return nil, err
@@ -107,18 +143,26 @@ func modelsOf(s *cluster.Snapshot, gpus int) (out []string) {
 	return out
 }
 
-// with adds the job to a question, as one of the tenant's own account, with the run time as its time limit.
+// partitionsOf lists the partitions of nodes with GPUs.
+func partitionsOf(s *cluster.Snapshot) (out []string) {
+	for i := range s.Nodes {
+		out = append(out, s.Nodes[i].Partitions...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// with adds the job to a question, with the run time as its time limit.
 func with(q *forecast.Question, s *Submission, model string) *forecast.Question {
 	out, snap := *q, *q.Snapshot
-	var partitions []string
-	for i := range snap.Nodes {
-		partitions = append(partitions, snap.Nodes[i].Partitions...)
+	partitions := partitionsOf(&snap)
+	if s.Partition != "" {
+		partitions = []string{s.Partition}
 	}
-	slices.Sort(partitions)
 	c := cluster.Case{Control: cluster.FullControl,
-		Job: cluster.Job{State: cluster.Waiting, Partitions: slices.Compact(partitions), Batch: true, Requeueable: true,
-			Account: s.Tenant, Limit: s.Runs, Submit: snap.Now, Request: cluster.Request{GPUs: s.GPUs, Model: model}},
-		Record: cluster.Record{Key: snap.NextKey, Tenant: s.Tenant, First: snap.Now}}
+		Job: cluster.Job{State: cluster.Waiting, Partitions: partitions, Batch: true, Requeueable: true,
+			Account: cmp.Or(s.Account, s.Tenant), User: s.User, QOS: s.QOS, Licenses: s.Licenses, Limit: s.Runs, Submit: snap.Now, Request: cluster.Request{GPUs: s.GPUs, Model: model}},
+		Record: cluster.Record{Key: snap.NextKey, Tenant: s.Tenant, User: s.User, First: snap.Now}}
 	out.Known = map[cluster.JobKey]cluster.Span{snap.NextKey: s.Runs}
 	snap.Cases, snap.NextKey = append(slices.Clone(snap.Cases), c), snap.NextKey+1
 	out.Snapshot = &snap

@@ -172,7 +172,8 @@ func onForecasts(dir, only string) error {
 }
 
 // forecastSites are sites with what the scheduler of forecasts leaves out or simplifies: virtual clusters of whole nodes by weight; a fleet of
-// two GPU models, the faster one 1.3 to 4 times as fast by the user; equal users.
+// two GPU models, the faster one 1.3 to 4 times as fast by the user; equal users; accounts that may use at most six tenths of their share, or
+// 64 GPUs where that is less.
 var forecastSites = map[string]func(*experiment.Setup) error{
 	"cells": func(s *experiment.Setup) error {
 		s.Scheduler = "hived"
@@ -198,6 +199,18 @@ var forecastSites = map[string]func(*experiment.Setup) error{
 			}
 		}
 		return err
+	},
+	"limits": func(s *experiment.Setup) error {
+		_, gpus := s.Fleet.Count()
+		sum := int64(0)
+		for _, weight := range s.Weights {
+			sum += weight
+		}
+		for tenant, weight := range s.Weights {
+			most := max(int64(gpus)*weight*6/10/sum, 64)
+			s.Limits.Limits.Associations = append(s.Limits.Limits.Associations, cluster.Association{Account: tenant, Caps: []cluster.Cap{{Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: most}}})
+		}
+		return nil
 	},
 	"users": func(s *experiment.Setup) error {
 		s.Settings.Users = cluster.UsersEqual

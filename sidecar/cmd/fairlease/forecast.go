@@ -99,7 +99,8 @@ func (p *program) history(cfg *config.Config) func(context.Context, cluster.Inst
 
 const aboutWhatif = `Answer what would be, or would have been:
 
-  --submit 'GPUS gpus TIME as TENANT'   when a job would start and end, and on which GPU model sooner
+  --submit 'GPUS gpus TIME as TENANT'   when a job would start and end, and on which GPU model sooner; behind it perhaps
+                                        on MODEL, user NAME, account NAME, qos NAME, partition NAME, licenses LIST
   --drain NODES --at WHEN [--for TIME]  which tenants' jobs a maintenance delays
   --weights, --add, --preset, --term    the site's own history under other settings, beside what was: GPU hours, waits,
                                         rho and preemptions of each tenant
@@ -128,7 +129,7 @@ func (p *program) whatif() *cobra.Command {
 			})
 		}}
 	f := c.Flags()
-	f.StringVar(&o.Submit, "submit", "", "`JOB` that would be submitted now, as in '8 gpus 24h as nlp' or '8 gpus 24h as nlp on h100'")
+	f.StringVar(&o.Submit, "submit", "", "`JOB` that would be submitted now, as in '8 gpus 24h as nlp' or '8 gpus 24h as nlp on h100 user alice'")
 	f.StringVar(&o.Drain, "drain", "", "`NODES` that would not be used, as in node[1-8]")
 	f.StringVar(&o.At, "at", "", "`WHEN` a drain begins: 2h (ahead), 2030-01-31T18:00 (default: now)")
 	f.StringVar(&o.For, "for", "", "`TIME` that a drain lasts (default: beyond the horizon)")

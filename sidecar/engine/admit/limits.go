@@ -378,8 +378,7 @@ func (b *Book) Settle(ends func(i int) bool) {
 
 // other counts the jobs that the snapshot has no case of.
 func (b *Book) other(o *cluster.Use) {
-	d := b.first(&cluster.Job{Account: o.Account, User: o.User, QOS: o.QOS, Partitions: []string{o.Partition}})
-	for _, at := range d.counts {
+	for _, at := range b.first(asJob(o)).counts {
 		m := &b.meters[at]
 		n := o.Amount(m.cap.TRES)
 		if m.cap.Minutes() {
@@ -387,6 +386,11 @@ func (b *Book) other(o *cluster.Use) {
 		}
 		m.used, m.next = m.used+n, m.next+n
 	}
+}
+
+// asJob gives a job in place of those that the snapshot has no case of.
+func asJob(o *cluster.Use) *cluster.Job {
+	return &cluster.Job{Account: o.Account, User: o.User, QOS: o.QOS, Partitions: []string{o.Partition}}
 }
 
 // first gives the door of a job that runs, and of the first partition of others.
@@ -425,7 +429,7 @@ func (b *Book) room(d *door, j *cluster.Job) (lease.Room, int) {
 			continue
 		}
 		switch n := m.asks(j); {
-		case n == 0 && m.cap.Minutes(): // it asks for none of the resource
+		case n == 0: // it asks for none of the resource, of which others may use more than the limit
 		case m.next+n > m.cap.Max:
 			return lease.Never, at
 		case m.used+n > m.cap.Max:
@@ -554,7 +558,7 @@ func (b *Book) limitsWant(j *cluster.Job) bool {
 		return true
 	}
 	for _, at := range d.checks {
-		if m, n := &b.meters[at], b.meters[at].asks(j); (n > 0 || !m.cap.Minutes()) && m.want+n > m.cap.Max {
+		if m, n := &b.meters[at], b.meters[at].asks(j); n > 0 && m.want+n > m.cap.Max {
 			return false
 		}
 	}

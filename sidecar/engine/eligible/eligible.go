@@ -221,3 +221,6 @@ func Settled(j *cluster.Job) cluster.Instant {
 	}
 	return j.Submit.Add(cluster.Second)
 }
+
+// Rules returns the rules of the round, with what is in use of their limits after Active.
+func (f *Nodes) Rules() *admit.Book { return &f.rules }

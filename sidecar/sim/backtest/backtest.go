@@ -159,24 +159,28 @@ func fleet(p *store.Past) experiment.Fleet {
 	return f
 }
 
-// limits gives the limits on what tenants, and all together, may use at the end. A limit below the request of a job that was
-// there counts as newer than the job, and is left out.
+// limits gives the limits on the GPUs and jobs of tenants, of their users, and of all together at the end. A limit below the
+// request of a job that was there counts as newer than the job, and is left out.
 func limits(p *store.Past, weights map[string]int64, load []trace.Job) (out experiment.Admission) {
 	known := p.End.Snapshot.Limits()
 	if known == nil {
 		return out
 	}
 	for _, a := range known.Associations {
-		if _, ok := weights[a.Account]; a.User != "" || a.Account != "root" && !ok {
+		if _, ok := weights[a.Account]; a.Partition != "" || a.Account != "root" && !ok {
 			continue
 		}
+		rules := []string{cluster.GrpTRES, cluster.GrpJobs} // those of an account
+		if a.User != "" {
+			rules = []string{cluster.GrpTRES, cluster.MaxJobs, cluster.MaxTRESPerJob}
+		}
 		caps := slices.DeleteFunc(slices.Clone(a.Caps), func(c cluster.Cap) bool {
-			return c.Rule != cluster.GrpJobs && (c.Rule != cluster.GrpTRES || c.TRES != "gres/gpu") || slices.ContainsFunc(load, func(j trace.Job) bool {
-				return (a.Account == "root" || j.Tenant == a.Account) && (c.TRES != "" && int64(j.GPUs) > c.Max || c.Max == 0)
+			return !slices.Contains(rules, c.Rule) || c.TRES != "" && c.TRES != "gres/gpu" || slices.ContainsFunc(load, func(j trace.Job) bool {
+				return (a.Account == "root" || j.Tenant == a.Account) && (a.User == "" || j.User == a.User) && (c.TRES != "" && int64(j.GPUs) > c.Max || c.Max == 0)
 			})
 		})
 		if len(caps) > 0 {
-			out.Limits.Associations = append(out.Limits.Associations, cluster.Association{Account: a.Account, Caps: caps})
+			out.Limits.Associations = append(out.Limits.Associations, cluster.Association{Account: a.Account, User: a.User, Caps: caps})
 		}
 	}
 	return out
