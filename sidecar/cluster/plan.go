@@ -120,12 +120,12 @@ type JobStatus struct {
 }
 
 // BoundJob is a running job whose GPUs cannot be taken back soon: it cannot be stopped, or not within an hour or two terms,
-// whichever is longer.
+// whichever is longer. With WayNoGPUs it has none, and GPUs idle since it holds their CPUs or memory.
 type BoundJob struct {
 	Job  JobKey `json:"job"`
 	Way  Way    `json:"way"`
-	Pool string `json:"pool"` // of its lease, or of the first GPUs that it holds
-	GPUs int    `json:"gpus"` // that it holds
+	Pool string `json:"pool"` // of its lease, or of the first GPUs that it holds or keeps idle
+	GPUs int    `json:"gpus"` // that it holds or keeps idle
 	// Since is when it could last have been stopped, at the earliest the start of the attempt. Until is when it ends at the latest,
 	// or can be stopped; 0 = unknown.
 	Since Instant `json:"since"`

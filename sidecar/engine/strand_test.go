@@ -35,6 +35,10 @@ func TestStrandedGPUsAreCharged(t *testing.T) {
 			w.state(victim, cluster.Running)
 			w.Submit("a", 60, 1, 20*minute)
 			w.Run(3 * hour)
+			bound := w.boundAs(held.ID)
+			if without := strands.GPUs == 0; (bound != nil && bound.Way == cluster.WayNoGPUs) != without || without && (bound.GPUs != 4 || bound.Pool != "v100" || bound.Since != simtest.Start) {
+				t.Errorf("the idle GPUs are bound as %+v", bound)
+			}
 			if stops := w.done(cluster.Reclaim, victim); len(stops) > 0 {
 				t.Errorf("b was stopped %d times on the GPUs that it is due: %s", len(stops), fmt.Sprint(w.Standing("a", "v100"), w.Standing("b", "v100")))
 			}

@@ -18,15 +18,15 @@ where j.done_at is null
 window earlier as (partition by j.tenant, b.pool order by b.since_at, b.job_key)
 order by j.tenant, b.pool, b.since_at, b.job_key;
 
-comment on view bound_gpus is 'Running jobs whose GPUs cannot be taken back soon, the longest first.';
+comment on view bound_gpus is 'Running jobs whose GPUs cannot be taken back soon, and those without GPUs that keep others'' idle, the longest first.';
 comment on column bound_gpus.job_key is 'Our own number of the job.';
 comment on column bound_gpus.slurm_id is 'Slurm''s id.';
 comment on column bound_gpus.name is 'Job name.';
 comment on column bound_gpus.tenant is 'The tenant; empty = none.';
 comment on column bound_gpus.user_name is 'The user.';
-comment on column bound_gpus.way is 'Why its GPUs cannot be taken back: no_requeue, contiguous, session, het, other, age, saves, min_lease, pool, exempt, excluded, reservation, no_tenant or aside.';
+comment on column bound_gpus.way is 'Why its GPUs cannot be taken back: no_requeue, contiguous, session, het, other, no_gpus, age, saves, min_lease, pool, exempt, excluded, reservation, no_tenant or aside.';
 comment on column bound_gpus.pool is 'GPU model.';
-comment on column bound_gpus.gpus is 'GPUs that it holds.';
+comment on column bound_gpus.gpus is 'GPUs that it holds; with no_gpus, those that idle since it holds their CPUs or memory.';
 comment on column bound_gpus.since_at is 'When it could last have been stopped, at the earliest its start.';
 comment on column bound_gpus.until_at is 'When it ends at the latest, or can be stopped; null = not known.';
 comment on column bound_gpus.beyond_gpus is 'GPUs of it beyond what its tenant is due now of the model. Jobs that have been bound for longer come first within the due.';

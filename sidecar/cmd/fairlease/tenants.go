@@ -41,6 +41,7 @@ With --users, list the users of each tenant, if they share it equally (users: eq
 With --bound, list the GPUs of running jobs that cannot be taken back soon, by tenant, user and way:
 
   WAY       no_requeue, contiguous, session, het, other: words of opt_out (docs/gates.md)
+            no_gpus: it has no GPUs, and others idle since it holds their CPUs or memory
             age: ran too long since its start; a stop would cost more than its stop budget
             saves: its saves are rare or slow; min_lease: its minimum lease has hours to go
             pool: its pool cannot afford its stop; exempt: by an administrator

@@ -1,15 +1,25 @@
 package budget
 
 import (
+	"slices"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// BoundJobs lists the running jobs whose GPUs cannot be taken back soon, by key. It reuses the memory of out.
+// BoundJobs lists the running jobs whose GPUs cannot be taken back soon, and those without GPUs that keep others' idle, by key. It
+// reuses the memory of out.
 func BoundJobs(a *Account, out []cluster.BoundJob) []cluster.BoundJob {
 	out = out[:0]
+	idle := idleGPUs{left: a.Stranded, kept: make([]cluster.MicroGPU, len(a.Pools))}
 	for i := range a.Jobs {
 		st := &a.Jobs[i]
+		if st.Held == 0 && len(idle.left) > 0 {
+			if x := idle.by(a, i); x.GPUs > 0 {
+				x.Since, x.Until = boundFrom(a, i, x.Way), boundUntil(a, i, x.Way)
+				out = append(out, x)
+			}
+		}
 		if !st.Runs || st.Held == 0 || len(st.Pools) == 0 {
 			continue
 		}
@@ -23,6 +33,37 @@ func BoundJobs(a *Account, out []cluster.BoundJob) []cluster.BoundJob {
 		}
 		x.Since, x.Until = boundFrom(a, i, way), boundUntil(a, i, way)
 		out = append(out, x)
+	}
+	return out
+}
+
+// idleGPUs counts the GPUs that idle since jobs hold their CPUs or memory.
+type idleGPUs struct {
+	left []cluster.Stranding // of cases that were not counted, in their order
+	kept []cluster.MicroGPU  // by pool: of jobs that were
+}
+
+// by returns what a job without GPUs, the next in order, keeps idle of the pool of which it keeps most. Several jobs keep parts of a GPU:
+// rows have whole ones, and together as many as idle, rounded down.
+func (x *idleGPUs) by(a *Account, i int) cluster.BoundJob {
+	for len(x.left) > 0 && x.left[0].Case < i {
+		x.left = x.left[1:]
+	}
+	out := cluster.BoundJob{Job: a.Records[i].Key, Way: cluster.WayNoGPUs}
+	for ; len(x.left) > 0 && x.left[0].Case == i; x.left = x.left[1:] {
+		s := &x.left[0]
+		p := slices.Index(a.Pools, s.Pool)
+		if p < 0 {
+			continue
+		}
+		before := x.kept[p]
+		x.kept[p] += s.GPUs
+		n := int(x.kept[p]/cluster.WholeGPU - before/cluster.WholeGPU)
+		if out.Pool == "" || out.Pool == s.Pool {
+			out.Pool, out.GPUs = s.Pool, out.GPUs+n
+		} else if n > out.GPUs {
+			out.Pool, out.GPUs = s.Pool, n
+		}
 	}
 	return out
 }
