@@ -59,7 +59,7 @@ func (x *week) setup(dir string) (experiment.Setup, error) {
 // no, half and all jobs that save. variants are values of bind.quiet, bind.horizon and bind.max, as in "24h:4:5"; "off" =
 // no limit, and "" = the defaults.
 func onBinding(dir, only, variants string) error {
-	worst := 0.0
+	worst, list := map[string]float64{}, strings.Split(variants, ",")
 	fmt.Printf("  %-12s %-9s %5s %-8s %8s %7s %6s %12s %10s %10s\n", "week", "cluster", "save%", "bind", "idle_%", "JCT_h", "used%", "unfair_days%", "lowest_rho", "unfinished")
 	for i := range weeksOfBinding {
 		x := &weeksOfBinding[i]
@@ -73,7 +73,7 @@ func onBinding(dir, only, variants string) error {
 		}
 		for _, save := range savers {
 			m := manner{saves: fmt.Sprintf("never:%g,at-end:%g", 100-save, save), byJob: true, seed: 1}
-			for _, v := range strings.Split(variants, ",") {
+			for _, v := range list {
 				s := base
 				if err := m.onto(&s); err != nil {
 					return err
@@ -88,13 +88,19 @@ func onBinding(dir, only, variants string) error {
 				sc := &results[0].Scores
 				r := valuesOf(sc)
 				fmt.Printf("  %-12s %-9s %5g %-8s %8.2f %7.2f %6.1f %12.2f %10.3f %10.0f\n", name, s.Fleet, save, v, 100*sc.BindIdle, r.jct, 100*sc.Utilisation, r.unfair, r.lowest, r.unfinished)
-				if v == "" {
-					worst = max(worst, 100*sc.BindIdle)
-				}
+				worst[v] = max(worst[v], 100*sc.BindIdle)
 			}
 		}
 	}
-	figure("bind_idle_pct", worst, "%")
+	for _, v := range list {
+		switch v {
+		case "off":
+		case "":
+			figure("bind_idle_pct", worst[v], "%")
+		default:
+			figure("bind_idle_pct_"+v, worst[v], "%")
+		}
+	}
 	return nil
 }
 

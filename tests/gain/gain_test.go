@@ -137,9 +137,25 @@ func TestReportEndsWithFigures(t *testing.T) {
 		{pairing: pairing{"forky", "licence", strategy{name: "tiny", does: "x"}}, strategist: 54, opponent: 40, capacity: 100},
 	}
 	var text strings.Builder
-	report(&text, rows)
+	if err := report(&text, rows); err != nil {
+		t.Error(err)
+	}
 	if want := "\ngain_worst_pct 20.0\nflood_idle_pct 8.0\ngrants_failed_pct 1.50\n"; !strings.HasSuffix(text.String(), want) {
 		t.Errorf("the report is\n%s\nand should end with %q", text.String(), want)
+	}
+}
+
+// Rows that failed, or that no honest row judges, are in no figure: the run fails and names them.
+func TestFailedRowsAreInNoFigure(t *testing.T) {
+	rows := []row{
+		{pairing: pairing{"forky", "licence", honest}, strategist: 45, opponent: 45, capacity: 100},
+		{pairing: pairing{"forky", "licence", strategy{name: "tiny", does: "x"}}, err: errors.New("slurmctld is gone"), capacity: 100},
+		{pairing: pairing{"trixie", "begin", strategy{name: "tiny", does: "x"}}, strategist: 90, capacity: 100},
+	}
+	var text strings.Builder
+	err := report(&text, rows)
+	if err == nil || !strings.Contains(err.Error(), "2 of 3 rows failed") || strings.Contains(text.String(), "gain_worst_pct") || !strings.Contains(text.String(), `no row "honest, trixie, begin"`) {
+		t.Errorf("%v\n%s", err, &text)
 	}
 }
 

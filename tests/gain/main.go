@@ -12,10 +12,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -158,12 +160,10 @@ func gain(ctx context.Context, o options, file string) (err error) {
 		rows = append(rows, played...)
 		judge(rows) // by the honest rows of all batches so far
 		if err := errors.Join(err, write(file, rows)); err != nil {
-			report(os.Stdout, rows)
-			return err
+			return errors.Join(err, report(os.Stdout, rows))
 		}
 	}
-	report(os.Stdout, rows)
-	return nil
+	return report(os.Stdout, rows)
 }
 
 // write puts rows into the table of a file, which need not exist; "" = nowhere.
@@ -178,16 +178,19 @@ func write(file string, rows []row) error {
 	return os.WriteFile(file, []byte(merged(string(text), rows)), 0o644)
 }
 
-// report writes all rows and the figures.
-func report(w io.Writer, rows []row) {
+// report writes all rows, and the figures of those that did not fail. It returns an error if some did.
+func report(w io.Writer, rows []row) error {
 	judge(rows)
 	fmt.Fprintln(w)
 	for _, r := range rows {
 		fmt.Fprintln(w, r.String())
 	}
-	worst, grants, failed, floods, idle := 0.0, 0, 0, 0, 0.0
+	worst, grants, failed, floods, idle := math.Inf(-1), 0, 0, 0, 0.0
+	var broken []string
 	for _, r := range rows {
 		switch {
+		case r.err != nil:
+			broken = append(broken, r.key())
 		case r.isHonest():
 		case r.name == thousand.name:
 			floods++
@@ -198,11 +201,18 @@ func report(w io.Writer, rows []row) {
 			worst = max(worst, r.gain)
 		}
 	}
-	fmt.Fprintf(w, "\ngain_worst_pct %.1f\n", worst)
+	fmt.Fprintln(w)
+	if !math.IsInf(worst, -1) {
+		fmt.Fprintf(w, "gain_worst_pct %.1f\n", worst)
+	}
 	if floods > 0 {
 		fmt.Fprintf(w, "flood_idle_pct %.1f\n", idle)
 	}
 	if grants > 0 {
 		fmt.Fprintf(w, "grants_failed_pct %.2f\n", 100*float64(failed)/float64(grants))
 	}
+	if broken != nil {
+		return fmt.Errorf("%d of %d rows failed, and are in no figure: %s", len(broken), len(rows), strings.Join(broken, "; "))
+	}
+	return nil
 }

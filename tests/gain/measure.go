@@ -55,7 +55,8 @@ func idleOn(rows []row, key string) float64 {
 	return sum / max(count, 1)
 }
 
-// judge sets the gain of all rows: over the mean of the honest rows with jobs as long on the same Slurm with the same gate.
+// judge sets the gain of all rows: over the mean of the honest rows with jobs as long on the same Slurm with the same gate. A row
+// without such rows has failed.
 func judge(rows []row) {
 	sum, count := map[string]float64{}, map[string]float64{}
 	for _, r := range rows {
@@ -66,8 +67,12 @@ func judge(rows []row) {
 	}
 	for i := range rows {
 		r := &rows[i]
-		if k := r.base(); sum[k] > 0 && r.err == nil {
+		switch k := r.base(); {
+		case r.err != nil:
+		case sum[k] > 0:
 			r.gain = 100 * (r.strategist/(sum[k]/count[k]) - 1)
+		default:
+			r.err = fmt.Errorf("no row %q by which it is judged", k)
 		}
 	}
 }

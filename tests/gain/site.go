@@ -215,11 +215,12 @@ credit: {cap: %s}
 stop: {allowance: %s}
 start: {cost: %s}
 jobs: {patience: %s}
+bind: {quiet: %s}
 slurm: {address: "unix://%s", scontrol: [%s], full_every: 2s, accounts_every: %s}
 forecast: {every: 0s}
 metrics: {listen: ''}
 web: {listen: '', socket: ''}
 log: {format: json}
 `, partitions, s.term, scaled(5*time.Minute), max(scaled(time.Minute), time.Second), ttl, license, scaled(15*time.Minute), scaled(2*time.Hour), scaled(15*time.Minute), scaled(5*time.Minute),
-		scaled(4*time.Hour), s.RestSocket(), testsidecar.Quoted(s.Scontrol()), max(scaled(5*time.Minute), 3*time.Second))
+		scaled(4*time.Hour), scaled(12*time.Hour), s.RestSocket(), testsidecar.Quoted(s.Scontrol()), max(scaled(5*time.Minute), 3*time.Second))
 }

@@ -152,7 +152,7 @@ var strategies = []strategy{
 	{name: "requeue", does: "long jobs that their owner requeues every eight seconds", depth: 10, jobs: long, args: hourly, act: older(8*time.Second, "scontrol", "requeue")},
 	{name: "requeuehold", does: "running jobs are requeued in hold, and released", depth: 10, jobs: long, args: hourly, act: func(ctx context.Context, p *player, j queued) {
 		older(8*time.Second, "scontrol", "requeuehold")(ctx, p, j)
-		if j.state == "PENDING" && strings.HasPrefix(j.reason, "JobHeld") {
+		if j.state == "PENDING" && strings.Contains(strings.ToLower(j.reason), "held") {
 			p.does(ctx, "scontrol", "release", j.id)
 		}
 	}},
