@@ -155,7 +155,7 @@ func TestTheLockLapses(t *testing.T) {
 // jobs has no lock.
 func TestTheLockIsGivenBack(t *testing.T) {
 	w := withLicense(t, true, []int{4}, "a")
-	w.submit("a", 4, 100*hour, nil)
+	first := w.submit("a", 4, 100*hour, nil)
 	w.Run(10 * second)
 	exempt := w.submit("a", 4, hour, nil)
 	foreign := w.submit("a", 4, hour, func(j *sim.Work) { j.Request.Unplaceable = cluster.Cron })
@@ -172,6 +172,20 @@ func TestTheLockIsGivenBack(t *testing.T) {
 	w.Run(hour)
 	if n := len(w.done(cluster.Lock)); n != locks || slices.ContainsFunc(w.Last.Events, func(e cluster.Event) bool { return strings.HasPrefix(e.Kind, "gate") }) {
 		t.Errorf("%d locks in observe mode", n-locks)
+	}
+	if w.Job(first).Locked {
+		t.Errorf("the running job, which had started by itself, keeps the licence: %+v", w.Job(first))
+	}
+}
+
+// What its owner asked for stays where fairlease has never acted.
+func TestObservingTakesNoLicenceOff(t *testing.T) {
+	w := withLicense(t, true, []int{4}, "a")
+	w.Rules.Mode = loop.Observe
+	id := w.submit("a", 4, 100*hour, func(j *sim.Work) { j.Locked = true })
+	w.Run(hour)
+	if !w.Job(id).Locked || len(w.done(cluster.Gate, id)) > 0 {
+		t.Errorf("%+v", w.Job(id))
 	}
 }
 

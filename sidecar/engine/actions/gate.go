@@ -172,7 +172,7 @@ func (w *writer) lockRunning(out []cluster.Action) []cluster.Action {
 		acting := (st.Control == cluster.FullControl || st.Control == cluster.NoReclaim) && !st.Ordered(cluster.Exempt)
 		ran, last := w.Now.Sub(j.Start), w.Snapshot.Ledger.At.Sub(j.Start)
 		due := ran < lockFirst || ran/lockEvery != last/lockEvery
-		if !j.Locked && (!acting || !due || !w.lockable(j)) || j.Locked && (acting || !r.Pinned) {
+		if !j.Locked && (!acting || !due || !w.lockable(j)) || j.Locked && (acting || !r.Pinned && !r.Locked) {
 			continue
 		}
 		if acted == nil {
@@ -194,6 +194,7 @@ func (w *writer) lockRunning(out []cluster.Action) []cluster.Action {
 				out[k].Reason.Code, out[k].SiteFactor = cluster.ReasonGate, 0
 			}
 			out[k].Lock, out[k].Licenses = true, j.Licenses
+			r.Locked = true
 			if ran >= lockFirst {
 				if late++; late == 1 {
 					lacked = j.ID
@@ -221,7 +222,7 @@ func actionOf(out []cluster.Action) map[cluster.JobKey]int {
 }
 
 // opened reports an event for a job without a lease that asked for our licence in the last round and no
-// longer does. It returns whether the job waits and asks for it now.
+// longer does. It returns whether the job asks for it now; of a job that runs, only since we have acted on it.
 func (w *writer) opened(i int) bool {
 	c, r, st := &w.Snapshot.Cases[i], &w.Records[i], &w.Jobs[i]
 	if !r.Locked {
@@ -230,7 +231,8 @@ func (w *writer) opened(i int) bool {
 	l := w.Leases[i]
 	alone := l != nil && l.Granted == w.Now && (l.Adopted || r.Basis != nil && r.Basis.Forced) // its turn may have come at once
 	free := st.Waits && !c.Job.Locked && l == nil || st.Runs && alone
-	if free && (c.Control == cluster.FullControl || c.Control == cluster.NoReclaim) {
+	acting := c.Control == cluster.FullControl || c.Control == cluster.NoReclaim
+	if free && acting {
 		what := "waits without a gate"
 		if st.Runs {
 			what = "started without a lease, and is charged to its tenant"
@@ -238,7 +240,7 @@ func (w *writer) opened(i int) bool {
 		w.Report(cluster.Event{Kind: "gate_opened", Job: r.Key, Text: fmt.Sprintf(
 			"job %s of %s %s: somebody took its licence %s off, or the lock had lapsed", r.ID, r.Tenant, what, w.Snapshot.License.Name)})
 	}
-	return st.Waits && c.Job.Locked
+	return c.Job.Locked && (st.Waits || st.Runs && (acting || c.Record.State == cluster.Running))
 }
 
 // changed reports an event for facts of a job that its owner has changed since the job was granted its lease, once each.
