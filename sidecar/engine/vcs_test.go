@@ -381,6 +381,36 @@ func TestAStrictJobIsNotLent(t *testing.T) {
 	w.class(second, cluster.Guaranteed)
 }
 
+// Jobs that cannot be stopped are lent no cells, however idle these are: they wait for cells of their own VC, whose tenants have theirs at
+// once.
+func TestCellsOfOthersAreNotBound(t *testing.T) {
+	for name, way := range map[string]func(*sim.Work){
+		"no requeue": func(k *sim.Work) { k.NoRequeue = true },
+		"contiguous": func(k *sim.Work) { k.Request.Unplaceable = cluster.Contiguous },
+		"session":    func(k *sim.Work) { k.Interactive = true },
+		"other":      func(k *sim.Work) { k.Request.Features = "[a*1]" },
+	} {
+		w := newCells(t, 3, nodeCells(4, 3, vc("a", "node", 1), vc("b", "node", 2)), "a", "b")
+		w.Gate = 240 * hour
+		ask := func(k *sim.Work) { k.Begin, k.Request.Nodes = w.Now().Add(minute), 1; way(k) }
+		mine := []cluster.JobID{w.submit("a", 4, forever, ask), w.submit("a", 4, forever, ask), w.submit("a", 1, forever, ask)}
+		w.Run(40 * hour) // any bind.quiet
+		w.state(mine[0], cluster.Running)
+		for _, id := range mine[1:] {
+			w.state(id, cluster.Waiting)
+		}
+		his := []cluster.JobID{w.submit("b", 4, forever, nil), w.submit("b", 4, forever, nil)}
+		w.Run(minute)
+		for _, id := range his {
+			w.class(id, cluster.Guaranteed)
+			w.state(id, cluster.Running)
+		}
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+}
+
 // In a VC, an urgent job goes before others at once. The others keep running on idle GPUs.
 func TestAnUrgentJobInItsVC(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1)), "a", "b")
