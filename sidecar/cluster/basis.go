@@ -13,13 +13,14 @@ type Basis struct {
 	Request // in JSON its fields are those of the basis: there is one for each running job in each round
 	// Fixed is true if it may not be requeued. Account and name are those of its Record.
 	Fixed bool `json:"fixed,omitempty"`
-	// Forced is true if it started before its turn: somebody opened its gate, or had it ask for more GPUs while its grant was under way. It
-	// is stopped like others, whatever its options.
+	// Forced is true if it started before its turn: somebody opened its gate, or had it ask for more GPUs or time while its grant was
+	// under way. It is stopped like others, whatever its options.
 	Forced     bool     `json:"forced,omitempty"`
 	QOS        string   `json:"qos,omitempty"`
 	Partitions []string `json:"in"`
 	// Reservation is one of others that it uses, or "".
 	Reservation string `json:"reservation,omitempty"`
+	Limit       Span   `json:"limit,omitempty"` // of its run time; 0 = none, or not known
 	Hints       *Hints `json:"hints,omitempty"`
 	Declares    Saving `json:"declares,omitzero"`
 	// Told are the changes that an event has reported.
@@ -62,7 +63,7 @@ func BasisOf(j *Job) *Basis {
 // Set is BasisOf for memory that the caller has, and that no record refers to yet.
 func (b *Basis) Set(j *Job) {
 	*b = Basis{Fixed: !j.Requeueable, QOS: j.QOS, Partitions: j.Partitions,
-		Reservation: j.Reservation, Request: j.Request, Hints: j.Hints, Declares: j.Declares}
+		Reservation: j.Reservation, Limit: j.Limit, Request: j.Request, Hints: j.Hints, Declares: j.Declares}
 	if strings.HasPrefix(j.Reservation, ReservationPrefix) {
 		b.Reservation = ""
 	}

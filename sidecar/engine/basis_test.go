@@ -157,6 +157,36 @@ func TestAnOpenedGateIsNoTerm(t *testing.T) {
 	}
 }
 
+// A running job that its owner requeues, makes not requeueable and starts again, all before it is seen, keeps nothing either.
+func TestAStartBetweenTwoLooksKeepsNothing(t *testing.T) {
+	for _, license := range []int64{0, 1_000_000} {
+		set := simtest.Product()
+		set.Interval = minute
+		w := newWorld(t, set, []int{4}, "a", "b")
+		w.License = license
+		id := w.submit("a", 4, forever, saves)
+		w.Run(hour)
+		w.state(id, cluster.Running)
+		was := w.Job(id).Restarts
+		w.Requeue(id)
+		w.Advance(w.Now().Add(10 * second))
+		w.Update(id, func(j *cluster.Job) { j.Requeueable = false })
+		if license > 0 {
+			w.TakeOff(id)
+		}
+		w.SetBegin(id, w.Now())
+		w.Advance(w.Now().Add(10 * second))
+		if j := w.Job(id); j.State != cluster.Running || j.Restarts != was+1 {
+			t.Fatalf("it is %s after %d restarts", j.State, j.Restarts-was)
+		}
+		other := w.submit("b", 4, hour, saves)
+		w.Run(5 * hour)
+		if n := len(w.done(cluster.Reclaim, id)); n == 0 || w.Received(other) == 0 {
+			t.Errorf("licences %d: it was stopped %d times, and the other tenant received %.1f GPU hours", license, n, w.Received(other).Hours())
+		}
+	}
+}
+
 // Promised cells come back after an owner's change, as without it.
 func TestAnOwnersChangesKeepNoCells(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")

@@ -207,3 +207,25 @@ func TestRunningJobsHaveTheLicence(t *testing.T) {
 		t.Errorf("told %d times of %+v", w.told("gate_opened")-before, w.Job(id))
 	}
 }
+
+// A job whose owner takes the licence off again and again, each time before it is seen, has no term for that when it starts: it is stopped
+// like others, whatever its options.
+func TestAGateOpenedAgainAndAgain(t *testing.T) {
+	w := withLicense(t, true, []int{4}, "a", "b")
+	w.submit("b", 4, 10*minute, neverSaves)
+	w.Run(10 * second)
+	id := w.submit("a", 4, 100*hour, func(j *sim.Work) { j.NoRequeue = true })
+	other := w.submit("b", 4, 2*hour, nil)
+	for range 80 {
+		w.Run(10 * second)
+		if w.Job(id).State == cluster.Running {
+			break
+		}
+		w.TakeOff(id)
+	}
+	w.state(id, cluster.Running)
+	w.Run(3 * hour)
+	if n := len(w.done(cluster.Reclaim, id)); n == 0 || w.Received(other) < cluster.Times(4, hour) {
+		t.Errorf("it was stopped %d times, and the other tenant received %.1f GPU hours", n, w.Received(other).Hours())
+	}
+}

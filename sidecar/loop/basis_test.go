@@ -218,3 +218,86 @@ func TestAJobThatGrewSinceItsGrant(t *testing.T) {
 		}
 	}
 }
+
+// A batch job whose owner raises its time limit while its grant is under way, and which starts with that, is stopped like others: it was
+// taken for one that ends soon.
+func TestATimeLimitRaisedSinceTheGrant(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*cluster.Job) // since the grant, with a limit of an hour
+		before cluster.JobState   // at the last look
+		forced bool
+	}{
+		"raised":                        {func(j *cluster.Job) { j.Limit = 30 * cluster.Day }, cluster.Waiting, true},
+		"none any more":                 {func(j *cluster.Job) { j.Limit = 0 }, cluster.Waiting, true},
+		"as it was":                     {func(*cluster.Job) {}, cluster.Waiting, false},
+		"in whole minutes":              {func(j *cluster.Job) { j.Limit += cluster.Minute }, cluster.Waiting, false},
+		"lowered":                       {func(j *cluster.Job) { j.Limit = cluster.Minute }, cluster.Waiting, false},
+		"by an operator, while it runs": {func(j *cluster.Job) { j.Limit = 30 * cluster.Day }, cluster.Running, false},
+		"session":                       {func(j *cluster.Job) { j.Limit, j.Batch = 30*cluster.Day, false }, cluster.Waiting, false},
+	} {
+		h := &history{T: t}
+		j := batch(1)
+		j.Requeueable, j.Limit = false, cluster.Hour
+		h.only(sight(noon, j))
+		h.m.Leases = []cluster.Lease{{Job: 1, State: cluster.Granted, GPUs: 1}}
+		h.m.Records[0].Basis, h.m.Records[0].State, h.m.Records[0].Terms = cluster.BasisOf(&j), c.before, 1
+		c.change(&j)
+		j.State, j.Start, j.Holds = cluster.Running, noon.Add(1000), []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 1}}
+		for range 2 {
+			got := h.look(sight(noon.Add(2000), j)).Cases[0]
+			if b := got.Record.Basis; b.Forced != c.forced || (got.Control == cluster.FullControl) != c.forced {
+				t.Errorf("%s: forced %v, control %s", name, b.Forced, got.Control)
+			}
+		}
+	}
+}
+
+// The time limit of a waiting job that has never run is its owner's, whatever grants it has had in vain.
+func TestTheTimeLimitOfAWaitingJobCounts(t *testing.T) {
+	h := &history{T: t}
+	j := batch(1)
+	j.Limit = cluster.Hour
+	h.only(sight(noon, j))
+	for _, c := range []struct {
+		terms int
+		ran   cluster.Span
+		want  cluster.Span
+	}{{0, 0, 30 * cluster.Day}, {1, 0, 30 * cluster.Day}, {1, cluster.Minute, cluster.Hour}} {
+		r := &h.m.Records[0]
+		r.UserLimit, r.Terms, r.Ran = cluster.Hour, c.terms, c.ran
+		j.Limit = 30 * cluster.Day
+		if got := h.look(sight(noon.Add(2000), j)).Cases[0].Record.UserLimit; got != c.want {
+			t.Errorf("after %d grants and %v of run time its limit is %v, want %v", c.terms, c.ran, got, c.want)
+		}
+	}
+}
+
+// A batch job that is requeued and starts again between two looks starts before its turn, whatever its owner has changed meanwhile.
+func TestAJobThatStartsAgainUnseen(t *testing.T) {
+	for name, c := range map[string]struct {
+		before cluster.JobState // at the last look
+		lease  cluster.LeaseState
+		batch  bool
+		forced bool
+	}{
+		"it ran":                    {cluster.Running, cluster.Active, true, true},
+		"it ran, and had notice":    {cluster.Running, cluster.Noticed, true, true},
+		"it was suspended":          {cluster.Suspended, cluster.Active, true, true},
+		"it waited for a new lease": {cluster.Waiting, cluster.Granted, true, false},
+		"a session":                 {cluster.Running, cluster.Active, false, false},
+	} {
+		h := &history{T: t, d: new(desk)}
+		j := batch(1)
+		j.State, j.Start, j.Holds = cluster.Running, noon.Add(-1000), []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 1}}
+		h.only(sight(noon, j))
+		h.m.Leases = []cluster.Lease{{Job: 1, State: c.lease, GPUs: 1}}
+		h.m.Records[0].Basis, h.m.Records[0].State = cluster.BasisOf(&j), c.before
+		j.Restarts, j.Submit, j.Start, j.Requeueable, j.Batch = j.Restarts+1, noon.Add(2000), noon.Add(3000), false, c.batch
+		for range 2 {
+			got := h.look(sight(noon.Add(5000), j)).Cases[0]
+			if b := got.Record.Basis; b == nil || b.Forced != c.forced || (got.Control == cluster.FullControl) != c.forced {
+				t.Errorf("%s: %+v, control %s", name, b, got.Control)
+			}
+		}
+	}
+}

@@ -251,12 +251,12 @@ func stand(c *cluster.Case, t *tree, leases []cluster.Lease, allowance cluster.S
 		r.Basis = nil
 	case (j.State == cluster.Running || j.State == cluster.Suspended) && j.Aside == "" && (r.Basis == nil || again):
 		r.Basis, r.Account, r.Name = cluster.BasisOf(j), j.Account, j.Name
-		if looks && !again && j.Batch && forced(r, j) {
+		if looks && j.Batch && (!again && forced(r, j) || again && unseen(r, leases)) {
 			r.Basis.Forced, r.Basis.Fixed = true, false
 		}
-	case (j.State == cluster.Running || j.State == cluster.Suspended) && j.Aside == "" && j.Batch && grown(r, j, leases):
+	case (j.State == cluster.Running || j.State == cluster.Suspended) && j.Aside == "" && j.Batch && (grown(r, j, leases) || longer(r, j, leases)):
 		b := *r.Basis // records of several rounds share it
-		b.Request, b.Forced, b.Fixed = j.Request, true, false
+		b.Request, b.Limit, b.Forced, b.Fixed = j.Request, j.Limit, true, false
 		r.Basis = &b
 	}
 	if r.Basis == nil {
@@ -272,6 +272,11 @@ func stand(c *cluster.Case, t *tree, leases []cluster.Lease, allowance cluster.S
 // was taken off, or it began before its gate's begin time. A gate that lapses has neither sign.
 func forced(r *cluster.Record, j *cluster.Job) bool {
 	return r.State == cluster.Waiting && !r.Pinned && (r.Locked && !j.Locked || j.Start > 0 && j.Start < r.Gate.Add(-slack))
+}
+
+// unseen tells whether a job that runs again was requeued and started between two looks: it was granted no lease since.
+func unseen(r *cluster.Record, leases []cluster.Lease) bool {
+	return (r.State == cluster.Running || r.State == cluster.Suspended) && grantOf(r, leases) == nil
 }
 
 // granted tells whether a job has been granted a lease in which it has not started yet.
@@ -299,6 +304,15 @@ func grown(r *cluster.Record, j *cluster.Job, leases []cluster.Lease) bool {
 	return l != nil && j.GPUsHeld() > max(l.GPUs, b.GPUs)
 }
 
+// longer tells whether a job that is seen running for the first time in its lease may run for longer than when it was granted: its owner
+// has raised its time limit while the grant was under way.
+func longer(r *cluster.Record, j *cluster.Job, leases []cluster.Lease) bool {
+	if r.State != cluster.Waiting || r.Basis.Forced || r.Basis.Limit == 0 || grantOf(r, leases) == nil {
+		return false
+	}
+	return j.Limit == 0 || j.Limit > max(r.Basis.Limit, r.UserLimit)+cluster.Minute // which is Slurm's unit
+}
+
 // slack is the maximum difference between Slurm's whole seconds and our milliseconds.
 const slack = 2 * cluster.Second
 
@@ -309,7 +323,7 @@ func note(r *cluster.Record, j *cluster.Job, now cluster.Instant) {
 	if j.State != cluster.Done {
 		r.Done = 0
 	}
-	if r.UserLimit == 0 || r.Ran == 0 && r.Terms == 0 {
+	if r.UserLimit == 0 || r.Ran == 0 && (r.Terms == 0 || j.State == cluster.Waiting) {
 		r.UserLimit = j.Limit
 	}
 	if j.State != cluster.Waiting {

@@ -31,11 +31,16 @@ func batch(id int64) cluster.Job {
 type history struct {
 	*testing.T
 	m cluster.State
+	d *desk // nil = each look is the first of a process
 }
 
 func (h *history) look(seen cluster.Observation) cluster.Snapshot {
 	h.Helper()
-	s, err := Remember(h.m, seen, nil, everything, settings)
+	d := h.d
+	if d == nil {
+		d = new(desk)
+	}
+	s, err := d.remember(h.m, seen, nil, everything, settings)
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -78,3 +78,51 @@ func TestWholeNodesOfTwoModels(t *testing.T) {
 		}
 	}
 }
+
+// A started job keeps the request of the last look, since Slurm forgets which nodes it asked for, unless its owner has had it ask for more
+// GPUs since.
+func TestGPUsAskedForSinceTheLastLook(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		starts func(string) string
+		want   int
+	}{
+		"as before":                   {func(s string) string { return s }, 2},
+		"on more nodes than it needs": {func(s string) string { return strings.Replace(s, `"node_count":1`, `"node_count":2`, 1) }, 2},
+		"more": {func(s string) string {
+			return strings.Replace(s, `"tres_per_node":"gres/gpu:2"`, `"tres_per_node":"gres/gpu:4"`, 1)
+		}, 4},
+		"fewer": {func(s string) string {
+			return strings.Replace(s, `"tres_per_node":"gres/gpu:2"`, `"tres_per_node":"gres/gpu:1"`, 1)
+		}, 2},
+	} {
+		tr := translator{nodes: map[string]cluster.Node{"v1": {Name: "v1", GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}}, arrayCap: 1000, now: 1}
+		read := func(text string, before *record) (rec *record) {
+			_, err := readReply(strings.NewReader(`{"jobs":[`+text+`]}`), func(r *reader, field string) bool {
+				if field != "jobs" {
+					return false
+				}
+				r.array(func() {
+					w := r.job()
+					var err error
+					if rec, err = tr.record(&w, before); err != nil {
+						t.Fatal(err)
+					}
+				})
+				return true
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return rec
+		}
+		waits := read(waitingJob(7, `"node_count":1`), nil)
+		runs := read(c.starts(runningJob(7, `"node_count":1`)), waits)
+		if got := runs.jobs[0].Request.GPUs; waits.jobs[0].Request.GPUs != 2 || got != c.want {
+			t.Errorf("%s: it asks for %d GPUs, want %d", name, got, c.want)
+		}
+		if again := read(c.starts(runningJob(7, `"node_count":1`)), runs); again.jobs[0].Request.GPUs != c.want {
+			t.Errorf("%s: at the next look it asks for %d GPUs", name, again.jobs[0].Request.GPUs)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"cmp"
+	"hash/maphash"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,8 @@ type record struct {
 	least cluster.Span // minimum run time, if it has a deadline
 	// ran is the run time before the last suspension, from which a suspended job's Suspend is
 	// computed.
-	ran cluster.Span
+	ran  cluster.Span
+	asks uint64 // digest of the GPUs that it asks for, as Slurm has them
 	// shards are the GPUs that the job shares, by node.
 	shards map[string][]int
 	// apart is true if the job's nodes are closed to other users.
@@ -126,9 +128,13 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	if j.State == cluster.Completing {
 		lastAttempt(w, &j, before)
 	}
-	// Once a job has started, Slurm shows its allocated nodes and forgets the requested ones.
+	// Once a job has started, Slurm shows its allocated nodes and forgets the requested ones. But it shows that its owner has had it ask
+	// for more GPUs since the last look.
+	rec.asks = maphash.Comparable(hashSeed, [...]string{w.perJob, w.perNode, w.perSocket, w.perTask})
 	if j.State != cluster.Waiting && before.isSame(j) {
-		j.Request = before.jobs[0].Request
+		if was := before.jobs[0].Request; rec.asks == before.asks || q.GPUs <= was.GPUs {
+			j.Request = was
+		}
 	}
 	if !rec.wants && len(j.Holds) == 0 {
 		if j.State == cluster.Running || j.State == cluster.Suspended {

@@ -57,6 +57,9 @@ func (w *writer) shut(i int, a *cluster.Action) {
 		if a.Lock = true; w.Settings.SiteFactor != 0 {
 			a.SiteFactor = cluster.LastInQueue
 		}
+		if !a.Suppressed { // its owner may take it off again before it is seen
+			r.Locked = true
+		}
 		return
 	}
 	a.Unlock, a.Until = j.Locked, w.gateOf(r)

@@ -80,9 +80,15 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 	case l.State == cluster.Granted:
 		*l = seeGranted(*l, c, r, s)
 	case j.State == cluster.Running || j.State == cluster.Suspended:
-		if j.Start > l.Start && l.Start > 0 && j.Start > l.Granted && l.State == cluster.Ending {
-			*l = end(*l, s.Now, cmp.Or(l.Why, "reclaimed")) // requeued and already running again
-			return
+		if j.Start > l.Start && l.Start > 0 && j.Start > l.Granted { // requeued and already running again
+			switch {
+			case l.State == cluster.Ending:
+				*l = end(*l, s.Now, cmp.Or(l.Why, "reclaimed"))
+				return
+			case r.Basis != nil && r.Basis.Forced && !l.Adopted:
+				*l = end(*l, s.Now, "requeued by others")
+				return
+			}
 		}
 		l.Nodes = j.Holds
 		l.GPUs = j.GPUsHeld()
