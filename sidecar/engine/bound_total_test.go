@@ -60,3 +60,32 @@ func TestABoundJobOfTheWholePoolEnds(t *testing.T) {
 		}
 	}
 }
+
+// The stop of a job whose owner opened its gate, and says that its save takes a day, costs the pool nothing: the others' leases end
+// as before.
+func TestOneStopDoesNotBankruptThePool(t *testing.T) {
+	set := simtest.Product()
+	set.Interval, set.StopTotalMilli = minute, 30
+	w := newWorld(t, set, []int{4, 4}, "a", "b")
+	w.License = 1_000_000
+	w.submit("a", 4, forever, func(j *sim.Work) { j.NoRequeue = true }) // its due
+	runs := w.submit("b", 4, forever, saves)
+	w.Run(5 * hour)
+	id := w.submit("a", 4, forever, func(j *sim.Work) { j.NoRequeue, j.Saves, j.Costs = true, sim.Always, &sim.Costs{Save: cluster.Day} })
+	w.Run(minute)
+	next := w.submit("b", 4, forever, saves)
+	w.Cancel(runs)
+	w.TakeOff(id)
+	w.Advance(w.Now().Add(10 * second))
+	w.state(id, cluster.Running)
+	w.Run(3 * hour)
+	if n := len(w.done(cluster.Reclaim, id)); n == 0 {
+		t.Fatal("it was not stopped")
+	}
+	for _, p := range w.Last.State.Ledger.Pools {
+		if p.Stops < 0 {
+			t.Errorf("the pool has no money for stops any more: %.1f GPU hours", p.Stops.Hours())
+		}
+	}
+	w.state(next, cluster.Running)
+}

@@ -223,7 +223,9 @@ func EndsSoon(a *round.Books, i int) bool {
 	left := a.Limit(i)
 	if st := &a.Jobs[i]; st.Runs {
 		j := &a.Snapshot.Cases[i].Job
-		if left = j.Limit; left > 0 {
+		if left = j.Limit; j.State == cluster.Suspended { // its time stands still
+			left = 0
+		} else if left > 0 {
 			left = max(j.Start.Add(left+j.Suspend).Sub(a.Now), 1)
 		}
 	}
@@ -267,7 +269,7 @@ func (a *Account) Stopped(i int, notice cluster.Span) {
 	j := a.Stop(i)
 	since, sure := j.Destroys(a.Now, notice)
 	a.Records[i].Stopping = &cluster.PendingStop{Since: since, Certainty: sure, Restarts: a.Snapshot.Cases[i].Job.Restarts, Saved: j.Saved}
-	a.Pay(a.Leases[i], j.Cost(a.Now, notice))
+	a.Pay(a.Leases[i], costOf(a, i, &j, a.Now, notice))
 	a.book(i, &j, a.Now, notice, a.forced(i))
 }
 

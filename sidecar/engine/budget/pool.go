@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
+	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
 // Stops that wait for budgets may cost all jobs of a pool together only a part of their run time
@@ -22,7 +23,7 @@ func saveUp(a *Account) {
 			now.Stops = 0
 			continue
 		}
-		most := cluster.Times(now.GPUs, max(a.Settings.StopAllowance, a.Settings.StartCost))
+		most := mostOf(a, now)
 		ran, known := now.Tenants+now.Untouchable, false
 		for q := range a.Snapshot.Ledger.Pools {
 			if was := &a.Snapshot.Ledger.Pools[q]; was.Pool == now.Pool {
@@ -33,6 +34,21 @@ func saveUp(a *Account) {
 			now.Stops = most
 		}
 	}
+}
+
+// mostOf is the maximum that a pool saves for stops, and the maximum by which stops that cannot wait may overdraw it: else one of them
+// would keep all other jobs from being stopped for days.
+func mostOf(a *Account, pool *cluster.PoolAccount) cluster.GPUTime {
+	return cluster.Times(pool.GPUs, max(a.Settings.StopAllowance, a.Settings.StartCost))
+}
+
+// costOf returns what a stop of a running job at t costs its pool, for each GPU: at most the work of its attempt and a start, however long
+// its owner says that a save takes. A job whose turn has not come costs nothing.
+func costOf(a *Account, i int, j *stop.Job, t cluster.Instant, notice cluster.Span) cluster.Span {
+	if a.Opened(i) {
+		return 0
+	}
+	return min(j.Cost(t, notice), max(t.Sub(j.Start), 0)+j.Begin)
 }
 
 // payment is the stop of a lease that a pool may have to pay.
@@ -66,12 +82,12 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 		j := a.Stop(i)
 		notice := a.Notice(i)
 		soon := a.Now.Add(notice)
-		x := payment{of: i, pool: a.Pool(l.Pool), later: max(l.End.Sub(soon), 0), cost: j.Cost(soon, notice)}
+		x := payment{of: i, pool: a.Pool(l.Pool), later: max(l.End.Sub(soon), 0), cost: costOf(a, i, &j, soon, notice)}
 		switch {
 		case l.State == cluster.Noticed || l.Why == round.Recalled: // as good as stopped
 			left[x.pool] -= cluster.Times(l.GPUs, x.cost)
 		case l.State == cluster.Active:
-			x.short, x.last = EndsSoon(a.Books, i), j.Cost(soon.Add(x.later), notice)
+			x.short, x.last = EndsSoon(a.Books, i), costOf(a, i, &j, soon.Add(x.later), notice)
 			stops = append(stops, x)
 		}
 	}
@@ -105,6 +121,7 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 // Pay subtracts the cost of a stop from the pool's budget.
 func (a *Account) Pay(l *cluster.Lease, cost cluster.Span) {
 	if p := a.Pool(l.Pool); p >= 0 && a.Settings.StopTotalMilli > 0 {
-		a.Ledger.Pools[p].Stops -= cluster.Times(l.GPUs, cost)
+		now := &a.Ledger.Pools[p]
+		now.Stops = max(now.Stops-cluster.Times(l.GPUs, cost), -mostOf(a, now))
 	}
 }
