@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -126,6 +127,17 @@ func (c *Config) apply(s *Schedule, at string) Problems {
 	}
 	s.config, s.sets = &with, strings.Join(words, ", ")
 	return r.problems
+}
+
+// Scheduled gives the configuration that is in force with each valid schedule, by the schedule's name, in the order of the file.
+func (c *Config) Scheduled() iter.Seq2[string, *Config] {
+	return func(yield func(string, *Config) bool) {
+		for i := range c.Schedules {
+			if s := &c.Schedules[i]; s.config != nil && !yield(s.Name, s.config) {
+				return
+			}
+		}
+	}
 }
 
 // since returns the time at which a schedule that is in force at t began last; false = it is not in force.

@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -18,6 +20,14 @@ func (f *findings) ways(cfg *config.Config, c conf) {
 			left = append(left, key)
 		}
 	}
+	bound := unbounded(cfg)
+	for _, x := range bound {
+		f.add(Warn, check, x.found, x.means, x.do)
+	}
+	idle := cfg.OptOut.Of(cluster.WayNoGPUs) == loop.LeaveAlone
+	if idle {
+		f.add(Warn, check, "opt_out.no_gpus: leave", "GPUs that idle since jobs without GPUs hold the CPUs or memory of their nodes are at nobody's charge, for as long as these jobs run", "set charge or refuse")
+	}
 	crons, shards := c.has(slurm.ConfScron, "enable"), c.has(slurm.ConfGresTypes, "shard")
 	if left != nil {
 		f.add(Warn, check, strings.Join(left, ", ")+": leave", free, "set charge, so that they wait for a lease")
@@ -30,10 +40,49 @@ func (f *findings) ways(cfg *config.Config, c conf) {
 		f.add(Warn, check, slurm.ConfGresTypes+"="+c[slurm.ConfGresTypes], "jobs that ask for gres/shard start without a lease, and keep whole GPUs from others",
 			"set limits of gres/shard for accounts or users (GrpTRES, MaxTRESPerUser), or make shards only in partitions that fairlease does not manage")
 	}
-	if left == nil && !crons && !shards {
+	if left == nil && bound == nil && !idle && !crons && !shards {
 		f.ok(check, "none is left open in fairlease.yaml and slurm.conf")
 	}
 }
+
+// gap is a setting that lets jobs hold GPUs without a limit, what that means and what to do.
+type gap struct{ found, means, do string }
+
+// unbounded finds the limits on jobs that cannot be stopped (bind) that limit nothing, in the file and in each of its schedules.
+func unbounded(cfg *config.Config) []gap {
+	const cannot, due = "jobs that cannot be stopped may hold ", "GPUs that other tenants are due"
+	of := func(c *config.Config) (out []gap) {
+		b, term := c.Bind, c.Lease.Term.Span()
+		if b.Quiet == 0 {
+			out = append(out, gap{"bind.quiet: 0s", cannot + "all " + due + ", for as long as they run", "set it to a time, as to 12h"})
+		}
+		if b.Max >= maxBound {
+			out = append(out, gap{fmt.Sprintf("bind.max: %d", b.Max), fmt.Sprintf(cannot+"%d %% of a model's GPUs beyond what their tenants are due, for as long as they run", b.Max), "set it to a few percent, as to 5"})
+		}
+		if ends := term * cluster.Span(b.Horizon); ends > maxHorizon {
+			out = append(out, gap{fmt.Sprintf("bind.horizon: %d terms of %v", b.Horizon, c.Lease.Term),
+				fmt.Sprintf(cannot+"all "+due+" if their time limits end them within %v", config.Duration(ends)), fmt.Sprintf("set it to at most %d", maxHorizon/term)})
+		}
+		return out
+	}
+	all := of(cfg)
+	for name, with := range cfg.Scheduled() {
+		for _, x := range of(with) {
+			if slices.ContainsFunc(all, func(o gap) bool { return o.found == x.found }) {
+				continue
+			}
+			x.found += " (while schedule " + name + " is in force)"
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// From maxBound percent on, bind.max is hardly a limit. Beyond maxHorizon, neither is bind.horizon: most time limits are shorter.
+const (
+	maxBound   = 50
+	maxHorizon = cluster.Day
+)
 
 // openGates warns where users may open the gates of sessions, which cannot be stopped.
 func (f *findings) openGates(cfg *config.Config, path string, set map[string]string) {

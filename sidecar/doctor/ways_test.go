@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -22,8 +23,17 @@ func TestWaysOut(t *testing.T) {
 		{name: "none", want: []string{"ways out ok: none is left open in fairlease.yaml and slurm.conf"}},
 		{name: "two words", set: func(c *config.Config) { c.OptOut.Session, c.OptOut.Het = loop.LeaveAlone, loop.LeaveAlone },
 			want: []string{"ways out warn: opt_out.session, opt_out.het: leave"}},
-		{name: "jobs without GPUs hold none", set: func(c *config.Config) { c.OptOut.NoGPUs = loop.LeaveAlone },
+		{name: "jobs without GPUs", set: func(c *config.Config) { c.OptOut.NoGPUs = loop.LeaveAlone }, want: []string{"ways out warn: opt_out.no_gpus: leave"}},
+		{name: "jobs without GPUs are refused", set: func(c *config.Config) { c.OptOut.NoGPUs = loop.Refuse },
 			want: []string{"ways out ok: none is left open in fairlease.yaml and slurm.conf"}},
+		{name: "no limit on bound GPUs", set: func(c *config.Config) { c.Bind.Quiet = 0 }, want: []string{"ways out warn: bind.quiet: 0s"}},
+		{name: "a limit that is none", set: func(c *config.Config) { c.Bind.Max = 50 }, want: []string{"ways out warn: bind.max: 50"}},
+		{name: "a limit that is one", set: func(c *config.Config) { c.Bind.Max = 49 }, want: []string{"ways out ok: none is left open in fairlease.yaml and slurm.conf"}},
+		{name: "a long horizon", set: func(c *config.Config) { c.Bind.Horizon = 97 }, want: []string{"ways out warn: bind.horizon: 97 terms of 15m"}},
+		{name: "a horizon of a day", set: func(c *config.Config) { c.Bind.Horizon = 96 }, want: []string{"ways out ok: none is left open in fairlease.yaml and slurm.conf"}},
+		{name: "a long horizon by long terms", set: func(c *config.Config) { c.Lease.Term = config.Duration(7 * cluster.Hour) }, want: []string{"ways out warn: bind.horizon: 4 terms of 7h"}},
+		{name: "both limits", set: func(c *config.Config) { c.Bind.Max, c.Bind.Horizon = 100, 1000 },
+			want: []string{"ways out warn: bind.max: 100", "ways out warn: bind.horizon: 1000 terms of 15m"}},
 		{name: "scrontab and shards", conf: map[string]string{"ScronParameters": "enable,explicit_scancel", "GresTypes": "gpu,shard"},
 			want: []string{"ways out warn: ScronParameters=enable,explicit_scancel", "ways out warn: GresTypes=gpu,shard"}},
 	} {
@@ -35,6 +45,25 @@ func TestWaysOut(t *testing.T) {
 		if got := told(t, named(doctor.Check(cfg, seen), "ways out")); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+// The limit on jobs that cannot be stopped is looked at in schedules, too.
+func TestWaysOutOfSchedules(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "fairlease.yaml")
+	write(t, file, `partitions: [gpu]
+bind: {max: 60}
+schedules:
+  - {name: night, at: "0 20 * * *", for: 10h, set: {bind: {quiet: 0s}}}
+  - {name: weekend, at: "0 20 * * 5", for: 60h, set: {lease: {term: 1h}}}
+`)
+	cfg, err := config.Load(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"ways out warn: bind.max: 60", "ways out warn: bind.quiet: 0s (while schedule night is in force)"}
+	if got := told(t, named(doctor.Check(cfg, &doctor.Seen{}), "ways out")); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

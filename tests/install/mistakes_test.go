@@ -98,6 +98,10 @@ var mistakes = []mistake{
 	{name: "users may open the gates of sessions", make: "sed -i s/^protect_gate=yes/protect_gate=no/ /etc/slurm/fairlease-plugin.conf", undo: "sed -i s/^protect_gate=no/protect_gate=yes/ /etc/slurm/fairlease-plugin.conf",
 		finds: "slurm gates of sessions warn", says: []string{"/etc/slurm/fairlease-plugin.conf", "operator_uids"}},
 	{name: "scrontab is on", conf: "$a ScronParameters=enable", finds: "slurm ways out warn", says: []string{"ScronParameters=enable"}},
+	{name: "bound GPUs have no limit", yaml: "/^bind:/,/^start:/ s/^  quiet: .*/  quiet: 0s/", finds: "slurm ways out warn, postgresql settings in force warn", says: []string{"bind.quiet: 0s", "set it to a time, as to 12h"}},
+	{name: "the limit on bound GPUs is none", yaml: "/^bind:/,/^start:/ { s/^  max: .*/  max: 100/; s/^  horizon: .*/  horizon: 1000/ }", finds: "slurm ways out warn, postgresql settings in force warn",
+		says: []string{"bind.max: 100", "bind.horizon: 1000 terms of 15m"}},
+	{name: "idle GPUs are at nobody's charge", yaml: "s/^  no_gpus: charge/  no_gpus: leave/", finds: "slurm ways out warn, slurm plugin opt_out.no_gpus warn", says: []string{"opt_out.no_gpus: leave", "set charge or refuse"}},
 	{name: "Slurm requeues no job", conf: "s/^JobRequeue=.*/JobRequeue=0/", finds: "slurm JobRequeue warn", says: []string{"JobRequeue=0", "set JobRequeue=1"}},
 	{name: "slurm.conf does not name the plugin", conf: "s/^JobSubmitPlugins=.*//", finds: "slurm submit plugin warn", says: []string{"JobSubmitPlugins"}},
 
