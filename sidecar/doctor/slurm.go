@@ -306,6 +306,7 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Observation) {
 		}
 	}
 	f.withoutGPUs(cfg, seen, gpus)
+	f.besides(cfg, seen)
 	if vcs := cfg.VCs(); vcs != nil {
 		rules := cfg.Rules()
 		wrong, remarks := vcs.Against(seen, &rules)
@@ -334,30 +335,88 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Observation) {
 // the number of GPUs by partition.
 func (f *findings) withoutGPUs(cfg *config.Config, seen *cluster.Observation, gpus map[string]int) {
 	rules := cfg.Rules()
+	word := rules.OptOut.Of(cluster.WayNoGPUs)
+	fewest := map[string]int{} // CPUs of a node with GPUs, by partition
+	for i := range seen.Nodes {
+		n := &seen.Nodes[i]
+		for _, p := range n.Partitions {
+			if least, ok := fewest[p]; len(n.GPUs) > 0 && (!ok || n.CPUs < least) {
+				fewest[p] = n.CPUs
+			}
+		}
+	}
 	var open []string
 	for i := range seen.Partitions {
 		p := &seen.Partitions[i]
-		refused := slices.Contains(cfg.Partitions, p.Name) && rules.OptOut.Of(cluster.WayNoGPUs) == loop.Refuse
-		if gpus[p.Name] == 0 || p.Rules.CPUsPerNode > 0 || p.Rules.Closed != "" || refused || wantsGPUs(seen.Limits.QOS, p.Rules.QOS) {
+		most, refused := p.Rules.CPUsPerNode, slices.Contains(cfg.Partitions, p.Name) && word == loop.Refuse
+		if gpus[p.Name] == 0 || most > 0 && most < fewest[p.Name] || p.Rules.Closed != "" || refused || wantsGPUs(seen.Limits.QOS, p.Rules.QOS) {
 			continue
 		}
-		open = append(open, p.Name)
+		if most > 0 {
+			open = append(open, fmt.Sprintf("%s (MaxCPUsPerNode=%d, nodes have %d CPUs)", p.Name, most, fewest[p.Name]))
+		} else {
+			open = append(open, p.Name)
+		}
 	}
 	if open == nil {
 		f.ok("jobs without GPUs", "leave CPUs for the GPUs of their nodes")
 		return
 	}
-	f.add(Warn, "jobs without GPUs", "may take all CPUs of nodes with GPUs in partition "+strings.Join(open, ", "),
-		"the GPUs of such nodes idle; they are charged to the tenants of these jobs, which does not make them free",
-		"set MaxCPUsPerNode of partitions for CPU jobs; for partitions of GPU jobs set opt_out.no_gpus: refuse here and in fairlease-plugin.conf, or a partition QOS with MinTRES=gres/gpu=1")
+	charged := "they are charged to the tenants of these jobs, which does not make them free"
+	if word == loop.LeaveAlone {
+		charged = "no tenant is charged for them (opt_out.no_gpus: leave)"
+	}
+	f.add(Warn, "jobs without GPUs", "may take all CPUs of nodes with GPUs in partition "+strings.Join(open, ", "), "the GPUs of such nodes idle; "+charged,
+		"set MaxCPUsPerNode of partitions for CPU jobs to less than the CPUs of each node; for partitions of GPU jobs set opt_out.no_gpus: refuse here and in fairlease-plugin.conf, or a partition QOS with MinTRES=gres/gpu=1")
+}
+
+// besides finds partitions that are not managed, but have nodes with GPUs of managed ones.
+func (f *findings) besides(cfg *config.Config, seen *cluster.Observation) {
+	const check = "partitions on the same nodes"
+	shared := map[string]int{} // GPUs, by partition
+	for i := range seen.Nodes {
+		n := &seen.Nodes[i]
+		if !slices.ContainsFunc(n.Partitions, func(p string) bool { return slices.Contains(cfg.Partitions, p) }) {
+			continue
+		}
+		for _, p := range n.Partitions {
+			for _, g := range n.GPUs {
+				shared[p] += g.Count
+			}
+		}
+	}
+	var open []string
+	for i := range seen.Partitions {
+		p := &seen.Partitions[i]
+		if shared[p.Name] > 0 && !slices.Contains(cfg.Partitions, p.Name) && p.Rules.Closed == "" && !forbidsGPUs(seen.Limits.QOS, p.Rules.QOS) {
+			open = append(open, fmt.Sprintf("%s (%d GPUs)", p.Name, shared[p.Name]))
+		}
+	}
+	if open == nil {
+		f.ok(check, "all are managed, or leave GPUs alone")
+		return
+	}
+	f.add(Warn, check, "not managed, on nodes with GPUs of managed ones: "+strings.Join(open, ", "),
+		"jobs there take these GPUs without a lease, at nobody's charge, and keep them until they end",
+		"add the partition to partitions here and in fairlease-plugin.conf, or give it a partition QOS with MaxTRESPerJob=gres/gpu=0")
 }
 
 // wantsGPUs tells whether a QOS refuses jobs without GPUs.
 func wantsGPUs(all []cluster.QOS, name string) bool {
+	return limitsGPUs(all, name, func(c cluster.Cap) bool { return c.Rule == cluster.MinTRESPerJob && c.Max > 0 })
+}
+
+// forbidsGPUs tells whether a QOS lets no job with GPUs start.
+func forbidsGPUs(all []cluster.QOS, name string) bool {
+	return limitsGPUs(all, name, func(c cluster.Cap) bool {
+		return c.Max == 0 && (c.Rule == cluster.MaxTRESPerJob || c.Rule == cluster.MaxTRESPerUser || c.Rule == cluster.MaxTRESPerAccount || c.Rule == cluster.GrpTRES)
+	})
+}
+
+// limitsGPUs tells whether a QOS has a limit on GPUs of all models that is as wanted.
+func limitsGPUs(all []cluster.QOS, name string, wanted func(cluster.Cap) bool) bool {
 	return name != "" && slices.ContainsFunc(all, func(q cluster.QOS) bool {
-		return q.Name == name && slices.ContainsFunc(q.Caps, func(c cluster.Cap) bool {
-			return c.Rule == cluster.MinTRESPerJob && c.TRES == "gres/gpu" && c.Max > 0
-		})
+		return q.Name == name && slices.ContainsFunc(q.Caps, func(c cluster.Cap) bool { return c.TRES == "gres/gpu" && wanted(c) })
 	})
 }
 

@@ -151,7 +151,8 @@ func TestJobsWithoutGPUs(t *testing.T) {
 		want   string
 	}{
 		{"no limit", cluster.Rules{}, false, open + "gpu, shared"},
-		{"MaxCPUsPerNode", cluster.Rules{CPUsPerNode: 8}, false, "jobs without GPUs ok: leave CPUs for the GPUs of their nodes"},
+		{"MaxCPUsPerNode", cluster.Rules{CPUsPerNode: 15}, false, "jobs without GPUs ok: leave CPUs for the GPUs of their nodes"},
+		{"MaxCPUsPerNode of a whole node", cluster.Rules{CPUsPerNode: 16}, false, open + "gpu (MaxCPUsPerNode=16, nodes have 16 CPUs), shared (MaxCPUsPerNode=16, nodes have 16 CPUs)"},
 		{"closed", cluster.Rules{Closed: "INACTIVE"}, false, "jobs without GPUs ok: leave CPUs for the GPUs of their nodes"},
 		{"a QOS for GPU jobs", cluster.Rules{QOS: "gpus"}, false, "jobs without GPUs ok: leave CPUs for the GPUs of their nodes"},
 		{"another QOS", cluster.Rules{QOS: "cpus"}, false, open + "gpu, shared"},
@@ -162,11 +163,38 @@ func TestJobsWithoutGPUs(t *testing.T) {
 			cfg.OptOut.NoGPUs = loop.Refuse
 		}
 		seen := &cluster.Observation{Partitions: []cluster.Partition{{Name: "cpu"}, {Name: "gpu", Rules: c.rules}, {Name: "shared", Rules: c.rules}},
-			Nodes: []cluster.Node{{Name: "n1", Partitions: []string{"gpu", "shared"}, GPUs: gpus}, {Name: "n2", Partitions: []string{"cpu"}}}}
+			Nodes: []cluster.Node{{Name: "n0", Partitions: []string{"gpu", "shared"}, GPUs: gpus, CPUs: 32}, {Name: "n1", Partitions: []string{"gpu", "shared"}, GPUs: gpus, CPUs: 16},
+				{Name: "n2", Partitions: []string{"cpu", "gpu", "shared"}, CPUs: 4}}}
 		seen.Limits.QOS = []cluster.QOS{{Name: "cpus", Caps: []cluster.Cap{{Rule: cluster.MinTRESPerJob, TRES: "cpu", Max: 1}}},
 			{Name: "gpus", Caps: []cluster.Cap{{Rule: cluster.MinTRESPerJob, TRES: "gres/gpu", Max: 1}}}}
 		got := strings.Join(told(t, named(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Sighting: seen}}), "jobs without")), "; ")
 		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// A partition that is not managed is found where it has nodes with GPUs of managed ones, unless no job there gets GPUs.
+func TestPartitionsOnTheSameNodes(t *testing.T) {
+	gpus := []cluster.GPUs{{Model: "a100", Count: 4}, {Model: "h100", Count: 8}}
+	const none = "partitions on the same nodes ok: all are managed, or leave GPUs alone"
+	for _, c := range []struct {
+		name  string
+		rules cluster.Rules
+		nodes []cluster.Node
+		want  string
+	}{
+		{"the same node", cluster.Rules{}, []cluster.Node{{Partitions: []string{"debug", "gpu"}, GPUs: gpus}}, "partitions on the same nodes warn: not managed, on nodes with GPUs of managed ones: debug (12 GPUs)"},
+		{"other nodes", cluster.Rules{}, []cluster.Node{{Partitions: []string{"gpu"}, GPUs: gpus}, {Partitions: []string{"debug"}, GPUs: gpus}}, none},
+		{"a node without GPUs", cluster.Rules{}, []cluster.Node{{Partitions: []string{"debug", "gpu"}}, {Partitions: []string{"gpu"}, GPUs: gpus}}, none},
+		{"closed", cluster.Rules{Closed: "DOWN"}, []cluster.Node{{Partitions: []string{"debug", "gpu"}, GPUs: gpus}}, none},
+		{"no GPUs by its QOS", cluster.Rules{QOS: "none"}, []cluster.Node{{Partitions: []string{"debug", "gpu"}, GPUs: gpus}}, none},
+		{"few GPUs by its QOS", cluster.Rules{QOS: "few"}, []cluster.Node{{Partitions: []string{"debug", "gpu"}, GPUs: gpus}}, "partitions on the same nodes warn: not managed, on nodes with GPUs of managed ones: debug (12 GPUs)"},
+	} {
+		seen := &cluster.Observation{Partitions: []cluster.Partition{{Name: "debug", Rules: c.rules}, {Name: "gpu"}}, Nodes: c.nodes}
+		seen.Limits.QOS = []cluster.QOS{{Name: "few", Caps: []cluster.Cap{{Rule: cluster.MaxTRESPerJob, TRES: "gres/gpu", Max: 1}}},
+			{Name: "none", Caps: []cluster.Cap{{Rule: cluster.MaxTRESPerJob, TRES: "gres/gpu"}}}}
+		if got := strings.Join(told(t, named(doctor.Check(config.Default(), &doctor.Seen{Slurm: doctor.Slurm{Sighting: seen}}), "partitions on")), "; "); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
