@@ -57,6 +57,7 @@ type Slurm struct {
 	Facts    slurm.Facts
 	LookErr  error
 	Sighting *cluster.Observation
+	Groups   []string // of partitions' AllowGroups that this host does not know
 	Plugin   PluginFile
 	Spank    Spank
 	Notes    []string
@@ -181,6 +182,7 @@ func askSlurm(ctx context.Context, cfg *config.Config) (s Slurm) {
 		return s
 	}
 	s.Sighting, s.Notes = &seen, client.Notes()
+	s.Groups = slurm.UnknownGroups(ctx, seen.Partitions)
 	s.Plugin, s.Spank = ReadPlugin(cfg, s.Facts.Conf), ReadSpank(s.Facts.Conf)
 	return s
 }

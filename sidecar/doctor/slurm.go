@@ -52,6 +52,7 @@ func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 		return
 	}
 	f.sighting(cfg, s.Sighting)
+	f.groups(cfg, s)
 	f.longest(facts.Release, s.Sighting.Partitions)
 	f.limits(cfg, facts, s.Sighting)
 	if facts.ConfError == "" || !s.Sighting.Preemption.Unread { // else scontrol is the finding
@@ -399,6 +400,29 @@ func (f *findings) besides(cfg *config.Config, seen *cluster.Observation) {
 	f.add(Warn, check, "not managed, on nodes with GPUs of managed ones: "+strings.Join(open, ", "),
 		"jobs there take these GPUs without a lease, at nobody's charge, and keep them until they end",
 		"add the partition to partitions here and in fairlease-plugin.conf, or give it a partition QOS with MaxTRESPerJob=gres/gpu=0")
+}
+
+// groups finds managed partitions with groups that this host does not know: fairlease cannot tell which users are outside of them.
+func (f *findings) groups(cfg *config.Config, s *Slurm) {
+	var unknown []string
+	lists := false
+	for i := range s.Sighting.Partitions {
+		p := &s.Sighting.Partitions[i]
+		if !slices.Contains(cfg.Partitions, p.Name) {
+			continue
+		}
+		for _, g := range p.Rules.AllowGroups {
+			lists = true
+			if slices.Contains(s.Groups, g) {
+				unknown = append(unknown, fmt.Sprintf("%s (partition %s)", g, p.Name))
+			}
+		}
+	}
+	if lists {
+		f.must(unknown == nil, Warn, "AllowGroups", "this host knows "+map[bool]string{true: "all groups", false: "no group " + view.Some(unknown, 5)}[unknown == nil],
+			"jobs of users outside of these groups are granted GPUs, which idle until the grants are taken back",
+			"have this host know the groups and users that slurmctld's host knows (getent group NAME), or correct AllowGroups in slurm.conf")
+	}
 }
 
 // wantsGPUs tells whether a QOS refuses jobs without GPUs.

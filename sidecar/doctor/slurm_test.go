@@ -200,6 +200,25 @@ func TestPartitionsOnTheSameNodes(t *testing.T) {
 	}
 }
 
+// Groups of managed partitions that this host does not know are named.
+func TestGroupsThatThisHostDoesNotKnow(t *testing.T) {
+	for _, c := range []struct {
+		gpu, debug []string // AllowGroups
+		want       string
+	}{
+		{nil, nil, ""},
+		{nil, []string{"ldap"}, ""},
+		{[]string{"nlp"}, []string{"ldap"}, "AllowGroups ok: this host knows all groups"},
+		{[]string{"ldap", "nlp"}, nil, "AllowGroups warn: this host knows no group ldap (partition gpu)"},
+	} {
+		seen := &cluster.Observation{Partitions: []cluster.Partition{{Name: "debug", Rules: cluster.Rules{AllowGroups: c.debug}}, {Name: "gpu", Rules: cluster.Rules{AllowGroups: c.gpu}}}}
+		found := named(doctor.Check(config.Default(), &doctor.Seen{Slurm: doctor.Slurm{Sighting: seen, Groups: []string{"ldap"}}}), "AllowGroups")
+		if got := strings.Join(told(t, found), "; "); got != c.want {
+			t.Errorf("%v, %v: %q, want %q", c.gpu, c.debug, got, c.want)
+		}
+	}
+}
+
 func TestPartitionsWithoutALongestTime(t *testing.T) {
 	year := 365 * cluster.Day
 	for _, c := range []struct {

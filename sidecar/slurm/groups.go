@@ -157,3 +157,20 @@ func hostGroups(ctx context.Context, user string, uid uint32) ([]string, bool) {
 func hostHasGroup(ctx context.Context, name string) bool {
 	return exec.CommandContext(ctx, "getent", "group", "--", name).Run() == nil
 }
+
+// UnknownGroups gives the groups of partitions' AllowGroups that this host does not know, sorted; nil where it does not tell within
+// two seconds. While one of a partition's groups is unknown, users outside of them are not known to be kept from it.
+func UnknownGroups(ctx context.Context, partitions []cluster.Partition) []string {
+	ctx, cancel := context.WithTimeout(ctx, groupTime)
+	defer cancel()
+	var all []string
+	for i := range partitions {
+		all = append(all, partitions[i].Rules.AllowGroups...)
+	}
+	slices.Sort(all)
+	unknown := slices.DeleteFunc(slices.Compact(all), func(name string) bool { return hostHasGroup(ctx, name) })
+	if ctx.Err() != nil || len(unknown) == 0 {
+		return nil
+	}
+	return unknown
+}

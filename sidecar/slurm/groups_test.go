@@ -2,12 +2,15 @@ package slurm
 
 import (
 	"context"
+	"os"
 	"os/user"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
 // Users of waiting jobs are outside of a partition only if the host knows them and all of its groups.
@@ -134,5 +137,25 @@ func TestGroupsOfThisHost(t *testing.T) {
 	}
 	if names, known := hostGroups(t.Context(), "--nobody-at-all", 5); known || hostHasGroup(t.Context(), "--no-group-at-all") {
 		t.Errorf("an unknown user is in %q", names)
+	}
+}
+
+// Groups that this host does not know are named once each; those that it does not tell of are not.
+func TestUnknownGroups(t *testing.T) {
+	here, err := user.LookupGroupId(strconv.Itoa(os.Getgid()))
+	if err != nil {
+		t.Skip(err)
+	}
+	partitions := []cluster.Partition{{Name: "a", Rules: cluster.Rules{AllowGroups: []string{"no-such-group", here.Name}}}, {Name: "b"}, {Name: "c", Rules: cluster.Rules{AllowGroups: []string{"no-such-group", "no-group"}}}}
+	if got := UnknownGroups(t.Context(), partitions); !slices.Equal(got, []string{"no-group", "no-such-group"}) {
+		t.Errorf("%q are unknown", got)
+	}
+	if got := UnknownGroups(t.Context(), partitions[1:2]); got != nil {
+		t.Errorf("without groups %q are unknown", got)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if got := UnknownGroups(ended, partitions); got != nil {
+		t.Errorf("without an answer %q are unknown", got)
 	}
 }

@@ -97,6 +97,7 @@ var mistakes = []mistake{
 	{name: "jobs without GPUs may take whole nodes", conf: "s/ MaxCPUsPerNode=15//", finds: "slurm jobs without GPUs warn", says: []string{"partition gpu", "opt_out.no_gpus: refuse"}},
 	{name: "jobs without GPUs may take whole nodes in spite of a limit", conf: "s/ MaxCPUsPerNode=15/ MaxCPUsPerNode=16/", finds: "slurm jobs without GPUs warn", says: []string{"gpu (MaxCPUsPerNode=16, nodes have 16 CPUs)"}},
 	{name: "another partition has the same nodes", conf: "$ a PartitionName=debug Nodes=v1 MaxTime=7-0 MaxCPUsPerNode=8", finds: "slurm partitions on the same nodes warn", says: []string{"debug (4 GPUs)", "MaxTRESPerJob=gres/gpu=0"}},
+	{name: "this host does not know a partition's group", conf: "s/ MaxCPUsPerNode=15/& AllowGroups=nosuchgroup/", finds: "slurm AllowGroups warn", says: []string{"nosuchgroup (partition gpu)", "getent group"}},
 	{name: "users may open the gates of sessions", make: "sed -i s/^protect_gate=yes/protect_gate=no/ /etc/slurm/fairlease-plugin.conf", undo: "sed -i s/^protect_gate=no/protect_gate=yes/ /etc/slurm/fairlease-plugin.conf",
 		finds: "slurm gates of sessions warn", says: []string{"/etc/slurm/fairlease-plugin.conf", "operator_uids"}},
 	{name: "scrontab is on", conf: "$a ScronParameters=enable", finds: "slurm ways out warn", says: []string{"ScronParameters=enable"}},
