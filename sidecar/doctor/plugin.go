@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +21,8 @@ type PluginFile struct {
 	Path    string // "" = Slurm has no such plugin
 	Text    string
 	Err     error
-	Library *Library // nil = this host does not have Slurm's configuration
+	Users   map[string]string // names of the users in exclude_users that are there by number
+	Library *Library          // nil = this host does not have Slurm's configuration
 }
 
 // ReadPlugin reads both, if Slurm has the plugin.
@@ -35,6 +37,15 @@ func ReadPlugin(cfg *config.Config, slurmConf map[string]string) (p PluginFile) 
 	}
 	text, err := os.ReadFile(p.Path)
 	p.Text, p.Err, p.Library = string(text), err, readSubmit(c)
+	set, _ := settingsOf(p.Text)
+	for _, id := range strings.FieldsFunc(set["exclude_users"], func(r rune) bool { return r < '0' || r > '9' }) {
+		if u, err := user.LookupId(id); err == nil {
+			if p.Users == nil {
+				p.Users = map[string]string{}
+			}
+			p.Users[id] = u.Username
+		}
+	}
 	return p
 }
 
@@ -54,7 +65,7 @@ func (f *findings) plugin(cfg *config.Config, c conf, file *PluginFile, seen *cl
 		f.gateShown(cfg, seen)
 	}
 	if file.Err != nil {
-		f.add(Warn, "plugin settings", failure.Cause(file.Err), "whether the submit plugin's gate_seconds, gate_license, opt_out and partitions fit this configuration is not known",
+		f.add(Warn, "plugin settings", failure.Cause(file.Err), "whether the submit plugin's gate_seconds, gate_license, opt_out, exclude_* and partitions fit this configuration is not known",
 			"run the doctor where slurmctld runs, or name a copy of its fairlease-plugin.conf in gate.plugin_conf")
 		return
 	}
@@ -64,7 +75,7 @@ func (f *findings) plugin(cfg *config.Config, c conf, file *PluginFile, seen *cl
 			"mend the line; comments begin with #")
 		return
 	}
-	f.pluginSettings(cfg, file.Path, set)
+	f.pluginSettings(cfg, file.Path, set, file.Users)
 }
 
 // settingsOf reads the plugin's settings, with its defaults; wrong is the first invalid line,
@@ -95,7 +106,8 @@ func settingsOf(text string) (set map[string]string, wrong int) {
 // waysOut are the plugin's settings for each way out of leases, which the configuration has by the same names.
 var waysOut = []string{"opt_out.no_requeue", "opt_out.contiguous", "opt_out.session", "opt_out.het", "opt_out.other", "opt_out.no_gpus"}
 
-func (f *findings) pluginSettings(cfg *config.Config, path string, set map[string]string) {
+// pluginSettings compares the settings in a file with the configuration; names are those of users that the file has by number.
+func (f *findings) pluginSettings(cfg *config.Config, path string, set, names map[string]string) {
 	differs := false
 	differ := func(key, value, ours, means, do string) {
 		differs = true
@@ -128,10 +140,39 @@ func (f *findings) pluginSettings(cfg *config.Config, path string, set map[strin
 	if missing != nil {
 		differ("partitions", set["partitions"], "partitions has "+strings.Join(missing, ", ")+", too,", "new jobs there are gated only when a round sees them", "add them there")
 	}
+	for _, x := range []struct {
+		key  string
+		ours []string
+	}{{"accounts", cfg.Exclude.Accounts}, {"users", cfg.Exclude.Users}, {"qos", cfg.Exclude.QOS}} {
+		key, list := "exclude_"+x.key, strings.FieldsFunc(set["exclude_"+x.key], func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+		for i := range list {
+			list[i] = cmp.Or(names[list[i]], list[i])
+		}
+		more, less := without(list, x.ours), without(x.ours, list)
+		means := "new jobs of " + strings.Join(less, ", ") + " are gated until a round sees them"
+		if more != nil {
+			means = "new jobs of " + strings.Join(more, ", ") + " are not gated at submission, and may start before a round sees them"
+		}
+		if more != nil || less != nil {
+			differ(key, set[key], "exclude."+x.key+" is ["+strings.Join(x.ours, ", ")+"]", means, "set "+key+"="+strings.Join(x.ours, ",")+" there")
+		}
+	}
 	f.openGates(cfg, path, set)
 	if !differs {
 		f.ok("plugin settings", "%s fits", path)
 	}
+}
+
+// without gives the names of a list that another one lacks, sorted, each once.
+func without(list, other []string) []string {
+	var out []string
+	for _, name := range list {
+		if !slices.Contains(other, name) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 const gateDiffers = "new jobs are not gated for as long as others: shorter gates may open between two rounds, longer ones hold jobs up when fairlease is down"

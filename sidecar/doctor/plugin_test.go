@@ -39,6 +39,14 @@ func TestPluginSettings(t *testing.T) {
 		{"a site factor without a licence", "fairlease", strings.Replace(string(packaged), "gate_site_factor=-1000000000", "gate_site_factor=-50", 1),
 			func(c *config.Config) { c.Gate.License = "" }, "plugin settings ok"},
 		{"another opt_out", "fairlease", good, func(c *config.Config) { c.OptOut.Het = "refuse" }, "plugin opt_out.het warn"},
+		{"an account is excluded there", "fairlease", strings.Replace(good, "\nexclude_accounts=\n", "\nexclude_accounts=ops\n", 1), nil, "plugin exclude_accounts warn"},
+		{"an account is excluded here", "lua", good, func(c *config.Config) { c.Exclude.Accounts = []string{"ops"} }, "plugin exclude_accounts warn"},
+		{"a QOS and a user are excluded there", "fairlease", strings.NewReplacer("exclude_qos=\n", "exclude_qos=debug\n", "exclude_users=\n", "exclude_users=dave\n").Replace(good), nil,
+			"plugin exclude_users warn, plugin exclude_qos warn"},
+		{"the same are excluded", "fairlease", strings.NewReplacer("exclude_qos=\n", "exclude_qos=debug, free\n", "exclude_users=\n", "exclude_users=0,dave,987654\n").Replace(good),
+			func(c *config.Config) {
+				c.Exclude.QOS, c.Exclude.Users = []string{"free", "debug"}, []string{"root", "dave", "987654"}
+			}, "plugin settings ok"},
 		{"a partition more here", "fairlease", good, func(c *config.Config) { c.Partitions = []string{"gpu", "big"} }, "plugin partitions warn"},
 		{"a partition more there", "fairlease", strings.Replace(good, "\npartitions=gpu\n", "\npartitions=big, gpu\n", 1), nil, "plugin settings ok"},
 		{"a comment without its #", "fairlease", good + "so they are\n", nil, "plugin settings warn"},

@@ -118,6 +118,8 @@ echo 'const unsigned int plugin_version = 0x170b00;' | gcc -shared -o job_submit
 		undo: "cd /usr/lib/*/slurm-wlm; mv kept job_submit_fairlease.so", finds: "parts submit plugin's file fail", says: []string{"was built for Slurm 23.11.0", "before you restart slurmctld"}},
 	{name: "the plugin has other settings", make: "sed -i s/^gate_seconds=.*/gate_seconds=60/ /etc/slurm/fairlease-plugin.conf", undo: "sed -i s/^gate_seconds=.*/gate_seconds=600/ /etc/slurm/fairlease-plugin.conf",
 		finds: "slurm plugin gate_seconds warn", says: []string{"/etc/slurm/fairlease-plugin.conf", "scontrol reconfigure"}},
+	{name: "the plugin excludes another account", make: "echo exclude_accounts=nlp >>/etc/slurm/fairlease-plugin.conf", undo: "sed -i /^exclude_accounts=nlp/d /etc/slurm/fairlease-plugin.conf",
+		finds: "slurm plugin exclude_accounts warn", says: []string{"exclude_accounts=nlp in /etc/slurm/fairlease-plugin.conf", "exclude.accounts is []", "scontrol reconfigure"}},
 	{name: "the SPANK plugin is missing", make: "mv /usr/lib/*/slurm-wlm/spank_fairlease.so /root/", undo: "mv /root/spank_fairlease.so /usr/lib/*/slurm-wlm/", finds: "parts SPANK plugin warn", says: []string{"/etc/slurm/plugstack.conf:1", "slurmplugin install"}},
 	{name: "the Python library is old", make: "cd /usr/lib/python3/dist-packages/fairlease; sed -i.kept 's/^__version__ = .*/__version__ = \"0.0.9\"/' __init__.py",
 		undo: "cd /usr/lib/python3/dist-packages/fairlease; mv __init__.py.kept __init__.py", finds: "parts Python library warn", says: []string{"fairlease 0.0.9", "install python3-fairlease"}},
