@@ -282,22 +282,24 @@ local function spreads(job)
 	return on_job > 1 or on_task > 1
 end
 
--- The option by which the job keeps its GPUs until it ends, and its way in opt_out; or nil.
+-- The option by which the job keeps its GPUs until it ends, and its way in opt_out; or nil. The sidecar (Rules.wayOut) has the same order.
 local function opts_out(job)
+	local cron, socket, models = has_flag(job, CRON_JOB), wants_gpu(job.tres_per_socket), several_models(job)
+	local shares = job.shared ~= NO_VAL16 and job.shared > SHARED_OK
 	if job.het_job_offset ~= nil and job.het_job_offset ~= slurm.NO_VAL then
 		return "heterogeneous components (:)", "het"
-	elseif has_flag(job, CRON_JOB) then
-		return "scrontab", "other"
+	elseif job.contiguous == 1 and not (cron or shares or socket or models) and spreads(job) then
+		return "--contiguous", "contiguous" -- it can be taken away, the others cannot; one node is contiguous
 	elseif job.script == nil then
 		return "salloc, or srun outside of a batch job", "session"
-	elseif wants_gpu(job.tres_per_socket) then
-		return "--gpus-per-socket", "other"
-	elseif job.shared ~= NO_VAL16 and job.shared > SHARED_OK then
+	elseif cron then
+		return "scrontab", "other"
+	elseif shares then
 		return "--exclusive=user, =mcs or =topo", "other"
-	elseif several_models(job) then
+	elseif socket then
+		return "--gpus-per-socket", "other"
+	elseif models then
 		return "several GPU models in one job", "other"
-	elseif job.contiguous == 1 and spreads(job) then -- one node is contiguous
-		return "--contiguous", "contiguous"
 	elseif (job.features or ""):find("[%[%]()*,]") then
 		return "brackets, * or a comma in --constraint", "other"
 	elseif job.requeue == 0 then

@@ -438,28 +438,29 @@ static bool several_models(const char *const tres[4])
 	return false;
 }
 
+/* The sidecar (Rules.wayOut) has the same order. */
 const char *gate_opts_out(const struct gate_job *j, enum gate_way *way)
 {
+	bool socket = gate_wants_gpu(j->tres[2], false), models = several_models(j->tres);
+
 	*way = GATE_HET;
 	if (j->het)
 		return "heterogeneous components (:)";
-	*way = GATE_OTHER;
-	if (j->cron)
-		return "scrontab";
+	*way = GATE_CONTIGUOUS; /* it can be taken away, the others cannot; one node is contiguous */
+	if (j->contiguous && !j->cron && !j->shares && !socket && !models && spreads(j))
+		return "--contiguous";
 	*way = GATE_SESSION;
 	if (!j->batch)
 		return "salloc, or srun outside of a batch job";
 	*way = GATE_OTHER;
-	if (gate_wants_gpu(j->tres[2], false))
-		return "--gpus-per-socket";
+	if (j->cron)
+		return "scrontab";
 	if (j->shares)
 		return "--exclusive=user, =mcs or =topo";
-	if (several_models(j->tres))
+	if (socket)
+		return "--gpus-per-socket";
+	if (models)
 		return "several GPU models in one job";
-	*way = GATE_CONTIGUOUS;
-	if (j->contiguous && spreads(j)) /* one node is contiguous */
-		return "--contiguous";
-	*way = GATE_OTHER;
 	if (j->features && strpbrk(j->features, "[]()*,"))
 		return "brackets, * or a comma in --constraint";
 	*way = GATE_NO_REQUEUE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tests of gate.c; run by `make check` with the shipped settings as argument. */
+/* Tests of gate.c; run by `make check` with the shipped settings and ways.txt as arguments. */
 #include "gate.h"
 
 #include <stdio.h>
@@ -236,6 +236,61 @@ static void opting_out_is_recognised(void)
 	EXPECT(*OPTION(j.batch = false) && way == GATE_SESSION);
 	EXPECT(*OPTION(j.het = true) && way == GATE_HET);
 	EXPECT(*OPTION(j.cron = true) && way == GATE_OTHER);
+}
+
+/* Gives the job an option of ways.txt; returns the way and the words of that option in messages. */
+static const char *with_option(struct gate_job *j, const char *option, enum gate_way *way)
+{
+#define OPTION_OF(name, change, its_way, text) \
+	if (!strcmp(option, name)) { \
+		change; \
+		*way = its_way; \
+		return text; \
+	}
+	OPTION_OF("het", j->het = true, GATE_HET, "heterogeneous components (:)")
+	OPTION_OF("contiguous", (j->contiguous = true, j->min_nodes = 2), GATE_CONTIGUOUS, "--contiguous")
+	OPTION_OF("session", j->batch = false, GATE_SESSION, "salloc, or srun outside of a batch job")
+	OPTION_OF("cron", j->cron = true, GATE_OTHER, "scrontab")
+	OPTION_OF("exclusive", j->shares = true, GATE_OTHER, "--exclusive=user, =mcs or =topo")
+	OPTION_OF("socket", j->tres[2] = "gres/gpu:1", GATE_OTHER, "--gpus-per-socket")
+	OPTION_OF("models", j->tres[0] = "gres/gpu:v100:1,gres/gpu:k80:1", GATE_OTHER, "several GPU models in one job")
+	OPTION_OF("brackets", j->features = "[a|b]", GATE_OTHER, "brackets, * or a comma in --constraint")
+	OPTION_OF("no_requeue", j->no_requeue = true, GATE_NO_REQUEUE, "--no-requeue")
+	return NULL;
+}
+
+/* Of several options the one counts that counts for the sidecar: its TestOneOfSeveralWaysOut reads the same file. */
+static void one_of_several_options_counts(const char *path)
+{
+	char line[256], text[256];
+	int lines = 0;
+	FILE *file = fopen(path, "r");
+
+	EXPECT(file);
+	while (file && fgets(line, sizeof(line), file)) {
+		struct gate_job j = batch();
+		enum gate_way way, got, any;
+		const char *want, *option;
+		char *rest, *word;
+
+		snprintf(text, sizeof(text), "%s", line);
+		word = strtok_r(line, " \n", &rest);
+		if (!word || word[0] == '#')
+			continue;
+		want = with_option(&j, word, &way);
+		EXPECT(want);
+		while ((word = strtok_r(NULL, " \n", &rest)))
+			EXPECT(with_option(&j, word, &any));
+		option = gate_opts_out(&j, &got);
+		if (!want || !option || strcmp(option, want) || got != way) {
+			printf("%s: %s", option ? option : "none", text);
+			failures++;
+		}
+		lines++;
+	}
+	EXPECT(lines > 40);
+	if (file)
+		fclose(file);
 }
 
 /* One node is contiguous: the sidecar's Request.MostNodes has the same rules. */
@@ -544,6 +599,8 @@ int main(int argc, char **argv)
 	nonsense_is_survived();
 	if (argc > 1)
 		the_shipped_settings_are_good(argv[1]);
+	if (argc > 2)
+		one_of_several_options_counts(argv[2]);
 	printf("gate_test: %s\n", failures ? "FAILED" : "ok");
 	return failures != 0;
 }

@@ -83,7 +83,7 @@ type Case struct {
 
 // Scatters reports whether the grant of a lease takes the option for contiguous nodes away.
 func (c *Case) Scatters() bool {
-	return c.Job.Request.Unplaceable == Contiguous && c.Way != WayContiguous
+	return c.Job.Request.Unplaceable == Contiguous && c.Way != WayContiguous && c.Way != WayHet
 }
 
 // Loose reports whether only Slurm can choose the job's nodes.

@@ -267,13 +267,14 @@ func (r *Rules) noGPUs(j *cluster.Job, tenant string) cluster.Way {
 	return cluster.WayNoGPUs
 }
 
-// wayOut gives the option by which a job's user keeps its GPUs from being reclaimed, and names it in words; "" = none.
+// wayOut gives the option by which a job's user keeps its GPUs from being reclaimed, and names it in words; "" = none. The submit
+// plugin (gate_opts_out) and its Lua version have the same order; slurmplugin/ways.txt tests them.
 func (r *Rules) wayOut(j *cluster.Job) (cluster.Way, string) {
 	switch {
+	case j.Het != 0: // all its components have one way
+		return cluster.WayHet, "is part of a heterogeneous job"
 	case j.Request.Unplaceable == cluster.Contiguous && r.OptOut.Contiguous != Override:
 		return cluster.WayContiguous, "cannot be placed by fairlease: " + j.Request.Unplaceable
-	case j.Het != 0:
-		return cluster.WayHet, "is part of a heterogeneous job"
 	case !j.Batch:
 		return cluster.WaySession, "is interactive"
 	case j.Request.Unplaceable != "" && j.Request.Unplaceable != cluster.Contiguous:

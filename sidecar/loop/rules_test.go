@@ -116,7 +116,7 @@ func TestWaysOut(t *testing.T) {
 		cluster.WayNoRequeue:  func(j *cluster.Job) { j.Requeueable = false },
 		cluster.WayContiguous: func(j *cluster.Job) { j.Request.Unplaceable = cluster.Contiguous },
 		cluster.WaySession:    func(j *cluster.Job) { j.Batch, j.Requeueable = false, false },
-		cluster.WayHet:        func(j *cluster.Job) { j.Het, j.Parts = 1, 2 },
+		cluster.WayHet:        func(j *cluster.Job) { j.Het, j.Parts, j.Request.Unplaceable = 1, 2, cluster.Contiguous },
 		cluster.WayOther:      func(j *cluster.Job) { j.Request.Unplaceable = "gpus-per-socket" },
 		cluster.WayNoGPUs:     func(j *cluster.Job) { j.Request.GPUs = 0 },
 	} {
@@ -147,6 +147,9 @@ func TestWaysOut(t *testing.T) {
 			}
 			if x.Way != want || x.Control != control || x.Record.Uncharged != (word == LeaveAlone) {
 				t.Errorf("%s, %q: way %q, control %s (%s), uncharged %v", way, word, x.Way, x.Control, x.ControlWhy, x.Record.Uncharged)
+			}
+			if scatters := way == cluster.WayContiguous && word == Override; x.Scatters() != scatters {
+				t.Errorf("%s, %q: its grant takes --contiguous away: %v", way, word, x.Scatters())
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -151,6 +152,7 @@ func TestPlugin(t *testing.T) {
 					t.Run("not in slurm.conf", func(t *testing.T) { licenseIsMissing(t, c) })
 				})
 				t.Run("refuses opt-outs", func(t *testing.T) { optOutsAreRefused(t, c) })
+				t.Run("names the option that counts", func(t *testing.T) { oneOfSeveralOptionsCounts(t, c) })
 				t.Run("has a word for each way out", func(t *testing.T) { waysOutHaveWords(t, c) })
 				t.Run("refuses jobs that cannot save", func(t *testing.T) { jobsThatCannotSaveAreRefused(t, c) })
 				t.Run("refuses unknown keys", func(t *testing.T) { unknownKeysAreRefused(t, c) })
@@ -494,6 +496,53 @@ func optOutsAreRefused(t *testing.T, c *testcluster.Cluster) {
 	os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
 	if _, err := c.Run(t.Context(), "alice", script, "sbatch", "-N2", "--contiguous", "--gres=gpu:1"); err != nil {
 		t.Errorf("nothing is refused while nobody grants leases: %v", err)
+	}
+}
+
+// oneOfSeveralOptionsCounts shows that both twins refuse jobs with several options for the one that counts for the sidecar, too.
+func oneOfSeveralOptionsCounts(t *testing.T, c *testcluster.Cluster) {
+	configure(t, c, pluginConf+"opt_out=refuse\nopt_out.no_requeue=refuse\n")
+	beat(t, c, "gpu", 0)
+	options := map[string]struct{ argv, says string }{
+		"het": {"", "heterogeneous components"}, "session": {"", "salloc, or srun"}, "contiguous": {"-N2 --contiguous", "--contiguous"},
+		"exclusive": {"--exclusive=user", "--exclusive=user"}, "socket": {"--gpus-per-socket=1 --sockets-per-node=1", "--gpus-per-socket"},
+		"models": {"--gpus=v100:1,k80:1", "several GPU models"}, "brackets": {"--constraint=[a|b]", "brackets, * or a comma in --constraint"},
+		"no_requeue": {"--no-requeue", "--no-requeue"},
+	}
+	text, err := os.ReadFile("../../slurmplugin/ways.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		has := func(option string) bool { return slices.Contains(words, option) }
+		if len(words) == 0 || strings.HasPrefix(line, "#") || has("cron") || has("session") && (has("het") || has("no_requeue")) { // no command makes such a job
+			continue
+		}
+		argv, stdin := []string{"sbatch"}, script
+		if has("session") {
+			argv, stdin = []string{"salloc", "--no-shell"}, ""
+		}
+		if !has("socket") && !has("models") {
+			argv = append(argv, "--gres=gpu:1")
+		}
+		for _, word := range words {
+			if word != "het" {
+				argv = append(argv, strings.Fields(options[word].argv)...)
+			}
+		}
+		if has("het") {
+			argv = append(argv, ":", "--gres=gpu:1")
+		}
+		tried++
+		out, err := c.Run(t.Context(), "alice", stdin, argv...)
+		if want := "cannot wait for a lease with " + options[words[0]].says; err == nil || !strings.Contains(out.Stderr, want) {
+			t.Errorf("%s: %v, the user read %q, not %q", strings.Join(argv, " "), err, out.Stderr, want)
+		}
+	}
+	if tried < 30 {
+		t.Errorf("%d jobs", tried)
 	}
 }
 
