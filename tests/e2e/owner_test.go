@@ -106,12 +106,19 @@ func TestOwnerTakesRequeueInCells(t *testing.T) {
 // update is a field of a job, with values that its owner tries: one that makes it smaller or different, and one that makes it larger.
 type update struct{ field, value, more string }
 
+// requests are the options of the waiting job on which a field is tried that other jobs lack.
+var requests = map[string][]string{
+	"ArrayTaskThrottle": {"--gres=gpu:1", "--array=0-3%2"}, "TresPerJob": {"--gpus=2"}, "TresPerTask": {"-n2", "--gpus-per-task=1"},
+	"TresPerSocket": {"--gpus-per-socket=1", "--sockets-per-node=1"},
+}
+
 // updates are the fields of the table in docs/gates.md.
 var updates = []update{
 	{"Requeue", "0", ""}, {"Comment", "saves=never", ""}, {"WCKey", "kind=x", ""}, {"Account", "vision", ""}, {"QOS", "small", ""},
 	{"Partition", "free", ""}, {"JobName", "other", ""}, {"Reservation", "course", ""}, {"TimeLimit", "50", "90"}, {"EndTime", "now+40minutes", "now+90minutes"},
 	{"TimeMin", "1", ""}, {"Licenses", "", "matlab:3"}, {"NumNodes", "1", "3"}, {"ReqNodeList", "v1", "v3"}, {"ExcNodeList", "v4", ""}, {"Features", "fast", ""},
-	{"Gres", "gpu:2", ""}, {"TresPerNode", "gres/gpu:2", ""}, {"NumTasks", "4", ""}, {"NumCPUs", "4", ""}, {"MinCPUsNode", "2", ""}, {"MinMemoryNode", "90", ""}, {"MinMemoryCPU", "40", ""},
+	{"Gres", "gpu:2", ""}, {"TresPerNode", "gres/gpu:2", ""}, {"TresPerJob", "gres/gpu:1", ""}, {"TresPerTask", "gres/gpu:2", ""}, {"TresPerSocket", "gres/gpu:2", ""},
+	{"ArrayTaskThrottle", "1", "3"}, {"NumTasks", "4", ""}, {"NumCPUs", "4", ""}, {"MinCPUsNode", "2", ""}, {"MinMemoryNode", "90", ""}, {"MinMemoryCPU", "40", ""},
 	{"CpusPerTask", "2", ""}, {"ReqCores", "1", ""}, {"StartTime", "now+2hours", ""}, {"Dependency", "afterany:1", ""}, {"Deadline", "now+5hours", ""}, {"Contiguous", "1", ""},
 	{"OverSubscribe", "yes", ""}, {"TasksPerNode", "1", ""}, {"CoreSpec", "1", ""}, {"ThreadSpec", "1", ""}, {"Priority", "5", ""}, {"SiteFactor", "5", ""}, {"AdminComment", "fairlease:saves=term", ""},
 	{"Nice", "100", ""}, {"Extra", "x", ""}, {"MailUser", "x@y", ""}, {"Switches", "1", ""}, {"DelayBoot", "1", ""}, {"StdOut", "/tmp/x", ""}, {"WorkDir", "/tmp", ""},
@@ -188,10 +195,14 @@ func TestOwnersUpdates(t *testing.T) {
 				continue
 			}
 			delete(table, u.field)
+			waits := waiting
+			if own := requests[u.field]; own != nil {
+				waits = r.submit("alice", sleeps(3600), append([]string{"-A", "nlp", "--mem=100", savesOnTerm, "--begin=now+10hours"}, own...)...)
+			}
 			for _, x := range []struct {
 				id, cell, value string
 				more            bool
-			}{{running, row[1], u.more, true}, {running, row[1], u.value, false}, {waiting, row[0], u.value, false}} {
+			}{{running, row[1], u.more, true}, {running, row[1], u.value, false}, {waits, row[0], u.value, false}} {
 				if x.more && x.value == "" || x.id == waiting && u.field == "EndTime" {
 					continue
 				}
