@@ -4,6 +4,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -161,7 +162,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		if r.Until > 0 {
 			when = w.at(r)[1:] + ", or when the cause may be gone"
 		}
-		return join("; ", "waits: Slurm does not start jobs of its kind"+slurmSays(r.Note), probe, "one is tried again "+when, "until one starts, the others are due nothing")
+		return join("; ", "waits: Slurm does not start jobs of its kind"+slurmSays(r.Note), remedy(r.Note), probe, "one is tried again "+when, "until one starts, the others are due nothing")
 	},
 	cluster.ReasonUnstarted: func(_ Words, r *cluster.Reason) string {
 		return "waits: jobs of its user or tenant have had grants for longer than a start takes, and keep as many GPUs idle as they may; it is due nothing until they start or lose their grants"
@@ -187,7 +188,8 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return "waits: Slurm's rules do not let it start" + because(r.Note) + "; until they do, it is due nothing"
 	},
 	cluster.ReasonReserved: func(_ Words, r *cluster.Reason) string {
-		return "waits: its time limit overlaps a reservation on all nodes where it could run" + because(r.Note)
+		return "waits: its time limit overlaps a reservation on all nodes where it could run" + because(r.Note) +
+			"; an administrator can change it (scontrol update reservation), and its owner can shorten the time limit (scontrol update job)"
 	},
 	cluster.ReasonUntouched: func(_ Words, r *cluster.Reason) string {
 		return "is not managed by fairlease" + because(r.Note) + "; Slurm alone decides"
@@ -469,6 +471,29 @@ func slurmSays(note string) string {
 		return ""
 	}
 	return " (Slurm says: " + note + ")"
+}
+
+// remedies say who can change what keeps jobs from starting, by the beginning of Slurm's reason; the first that fits counts. The view
+// waiting_jobs has the same.
+var remedies = []struct{ reason, words string }{
+	{"Licenses", "an administrator can change their number (Licenses in slurm.conf)"},
+	{"PartitionNodeLimit", "an administrator can change it (scontrol update partition), and its owner can ask for fewer nodes (scontrol update job)"},
+	{"PartitionTimeLimit", "an administrator can change it (scontrol update partition), and its owner can shorten the time limit (scontrol update job)"},
+	{"AccountNotAllowed", "an administrator can change it (scontrol update partition)"},
+	{"QOS", "an administrator can change it (sacctmgr)"},
+	{"Max", "an administrator can change it (sacctmgr)"}, // MaxGRESPerUser and other limits of a QOS
+	{"Assoc", "an administrator can change it (sacctmgr)"},
+	{"AccountingPolicy", "an administrator can change it (sacctmgr)"},
+	{"", "its owner can change its request (scontrol update job)"},
+}
+
+// remedy says who can change the cause that Slurm names; "" = Slurm names none.
+func remedy(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	at := slices.IndexFunc(remedies, func(x struct{ reason, words string }) bool { return strings.HasPrefix(reason, x.reason) })
+	return remedies[at].words
 }
 
 func because(note string) string {

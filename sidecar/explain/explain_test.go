@@ -81,6 +81,21 @@ func TestSentences(t *testing.T) {
 	}
 }
 
+// Where Slurm starts no jobs of a kind, the sentence says who can change that.
+func TestWhoCanChangeIt(t *testing.T) {
+	for reason, want := range map[string]string{
+		"AssocGrpGRES": "an administrator can change it (sacctmgr)", "QOSMaxJobsPerUser": "an administrator can change it (sacctmgr)",
+		"MaxGRESPerAccount": "an administrator can change it (sacctmgr)", "AccountNotAllowed": "an administrator can change it (scontrol update partition)",
+		"PartitionTimeLimit": "its owner can shorten the time limit (scontrol update job)", "Licenses": "an administrator can change their number (Licenses in slurm.conf)",
+		"BadConstraints": "its owner can change its request (scontrol update job)", "Resources": "its owner can change its request (scontrol update job)",
+	} {
+		said := explain.Words{}.Reason(cluster.Reason{Code: cluster.ReasonRefused, Note: reason})
+		if !strings.Contains(said, "(Slurm says: "+reason+"); ") || !strings.Contains(said, want+"; one is tried again") {
+			t.Errorf("%s: %q does not say %q", reason, said, want)
+		}
+	}
+}
+
 // Where jobs queue instead of tenants, they appear by their ids.
 func TestWhoQueues(t *testing.T) {
 	w := explain.Words{Job: func(k cluster.JobKey) string { return map[cluster.JobKey]string{7: "4711_3"}[k] }}
