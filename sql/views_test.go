@@ -82,7 +82,8 @@ func TestReasonsInWords(t *testing.T) {
 		"threshold":  "its tenant is 00:01:00 behind its due, not far enough behind the others to end a running lease",
 		"inactive":   "could not start even on an empty cluster: dependency",
 		"failed":     "was granted GPUs, but Slurm did not start it (Resources); tried again at a time not known yet",
-		"refused":    "Slurm does not start jobs of its kind (AssocGrpGRES); the last one tried was job of another user; one is tried again when GPUs for it are idle",
+		"refused":    "Slurm does not start jobs of its kind (AssocGrpGRES); an administrator can change it (sacctmgr); the last one tried was job of another user; one is tried again when GPUs for it are idle",
+		"reserved":   "its time limit overlaps a reservation on all nodes where it could run: maint; an administrator can change it (scontrol update reservation), and its owner can shorten the time limit (scontrol update job)",
 		"unstarted":  "grants of its user or tenant have not started yet, and hold as many GPUs as they may",
 		"idle_only":  "waits for 4 idle GPUs (any model): it asked for no others",
 		"spent":      "waits for 4 idle GPUs (any model): its tenant's budget is used up, and the next period begins at a time not known yet",
@@ -97,7 +98,7 @@ func TestReasonsInWords(t *testing.T) {
 		"unheard_of": "unheard_of: note",
 	}
 	set := map[string]string{"inactive": "inactive = 'dependency'", "failed": "said = 'Resources'", "untouched": "touch_why = 'interactive'"}
-	note := map[string]string{"cells": "cell = 'rack', chain = 'rack-v100'", "lost": "cell = 'rack', chain = 'rack-v100', note = 'n3 is down'", "unsafe": "note = 'rack'", "burst": "behind_ms = -2999", "threshold": "behind_ms = 60000", "frozen": "note = 'runaway'", "refused": "note = 'AssocGrpGRES'", "rule": "note = 'partition gpu has MaxTime=01:00:00'", "unheard_of": "note = 'note'", "follows": "note = 'n1'"}
+	note := map[string]string{"cells": "cell = 'rack', chain = 'rack-v100'", "lost": "cell = 'rack', chain = 'rack-v100', note = 'n3 is down'", "unsafe": "note = 'rack'", "burst": "behind_ms = -2999", "threshold": "behind_ms = 60000", "frozen": "note = 'runaway'", "refused": "note = 'AssocGrpGRES'", "reserved": "note = 'maint'", "rule": "note = 'partition gpu has MaxTime=01:00:00'", "unheard_of": "note = 'note'", "follows": "note = 'n1'"}
 	if _, err := db.Exec(t.Context(), "insert into fairlease.violations (what, since) values ('rack', now())"); err != nil {
 		t.Fatal(err)
 	}

@@ -69,8 +69,19 @@ select
         when 'threshold' then format('%s is %s, not far enough behind the others to end a running lease', queuer, stands(behind_ms))
         when 'inactive' then format('could not start even on an empty cluster: %s', coalesce(nullif(inactive, ''), note))
         when 'failed' then format('was granted GPUs, but Slurm did not start it (%s); tried again at %s', coalesce(nullif(note, ''), nullif(said, ''), 'no word from Slurm'), until_words)
-        when 'refused' then format('Slurm does not start jobs of its kind (%s); the last one tried was job %s; one is tried again %s', coalesce(nullif(note, ''), 'no word from Slurm'),
-            coalesce(for_slurm_id, 'of another user'), case when until_at is null then 'when GPUs for it are idle' else 'at ' || until_words end)
+        when 'refused' then concat_ws('; ', format('Slurm does not start jobs of its kind (%s)', coalesce(nullif(note, ''), 'no word from Slurm')),
+            case
+                when coalesce(note, '') = '' then null
+                when note like 'Licenses%' then 'an administrator can change their number (Licenses in slurm.conf)'
+                when note like 'PartitionNodeLimit%' then 'an administrator can change it (scontrol update partition), and its owner can ask for fewer nodes (scontrol update job)'
+                when note like 'PartitionTimeLimit%' then 'an administrator can change it (scontrol update partition), and its owner can shorten the time limit (scontrol update job)'
+                when note like 'AccountNotAllowed%' then 'an administrator can change it (scontrol update partition)'
+                when note like any (array['QOS%', 'Max%', 'Assoc%', 'AccountingPolicy%']) then 'an administrator can change it (sacctmgr)'
+                else 'its owner can change its request (scontrol update job)'
+            end,
+            format('the last one tried was job %s; one is tried again %s', coalesce(for_slurm_id, 'of another user'), case when until_at is null then 'when GPUs for it are idle' else 'at ' || until_words end))
+        when 'reserved' then concat_ws('; ', concat_ws(': ', 'its time limit overlaps a reservation on all nodes where it could run', nullif(note, '')),
+            'an administrator can change it (scontrol update reservation), and its owner can shorten the time limit (scontrol update job)')
         when 'unstarted' then 'grants of its user or tenant have not started yet, and hold as many GPUs as they may'
         when 'frozen' then format('frozen by an administrator: %s', note)
         when 'idle_only' then format('waits for %s idle GPUs (%s): it asked for no others', need_gpus, pool_words)
