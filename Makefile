@@ -117,8 +117,11 @@ bench-live: deps browser-deps ## benchmarks on a real Slurm and a real PostgreSQ
 	go run ./tests/bench -web
 	go run ./tests/gain -worst docs/faults.md -day
 
-chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SEED (fresh); prints what it did, and what was lost (root)
-	go run ./tests/chaos -minutes $${MINUTES:-10} -seed $${SEED:-0}
+chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SEED (fresh), then RACES (1000) starts of jobs against grants on both real Slurms; prints what it did, and what was lost (root)
+	failed=; \
+	go run ./tests/chaos -minutes $${MINUTES:-10} -seed $${SEED:-0} || failed=1; \
+	FAIRLEASE_RACES=$${RACES:-1000} go test -count 1 -timeout 2h -v -run '^TestLive$$//^races$$' ./sidecar/slurm || failed=1; \
+	[ -z "$$failed" ]
 
 gain: deps ## one user plays some 70 strategies against an honest one, on both real Slurms with both gates, and writes each one's gain into docs/faults.md; GAIN="-only tiny": options (root, four hours)
 	go run ./tests/gain -out docs/faults.md $(GAIN)
