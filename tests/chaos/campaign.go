@@ -38,12 +38,15 @@ type outcome struct {
 	Options options
 	Tried   map[string]int // faults, by name
 	Deeds   map[string]int // of users, by name
+	Hostile map[string]int // those of them that are hostile and that Slurm accepted, by kind
 	Spoilt  int            // answers of slurmrestd
 	Jobs    int
 	Rounds  int
 	Slowest time.Duration // from a fault's healing to the next round
 	Books   [2]float64    // GPU-seconds of all jobs that can be compared, by the journal and by slurmdbd
 	Share   [2]float64    // GPU-seconds that the honest tenant wanted of its promised GPUs, and held
+	Wanting time.Duration // for how long it wanted some while things failed
+	Failing time.Duration // for how long things failed
 	LeftOut string        // how much the oracle did not judge
 	Broken  []string      // broken invariants
 }
@@ -65,9 +68,11 @@ func (o *outcome) print(w io.Writer) {
 	}
 	list("faults", o.Tried)
 	list("what users did", o.Deeds)
+	list("hostile deeds that Slurm accepted", o.Hostile)
 	fmt.Fprintf(w, "\n%d jobs, %d rounds, %d answers of slurmrestd spoilt; slowest recovery %s\n", o.Jobs, o.Rounds, o.Spoilt, o.Slowest.Round(100*time.Millisecond))
 	fmt.Fprintf(w, "GPU-seconds by the journal %.0f, by slurmdbd %.0f (%+.2f %%)\n", o.Books[0], o.Books[1], 100*(o.Books[0]/max(o.Books[1], 1)-1))
 	fmt.Fprintf(w, "%s, which is honest, wanted %.0f GPU-s of its promised GPUs, and held %.0f (%.0f %%)\n", promised, o.Share[0], o.Share[1], 100*o.Share[1]/max(o.Share[0], 1))
+	fmt.Fprintf(w, "it wanted some for %s of the %s in which things failed\n", o.Wanting, o.Failing.Round(time.Second))
 	fmt.Fprintln(w, o.LeftOut)
 	for _, line := range o.Broken {
 		fmt.Fprintf(w, "BROKEN  %s\n", line)
@@ -117,7 +122,10 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 		}
 	}()
 	c := &campaign{site: s, plan: plan, say: say, began: time.Now(), tried: map[string]int{},
-		users: &users{site: s, say: say, counts: map[string]int{}}}
+		users: &users{site: s, say: say, counts: map[string]int{}, hostile: map[string]int{}}}
+	for _, what := range hostile { // the summary also names those that nobody did
+		c.users.hostile[what] = 0
+	}
 	s.proxy.granted = c.users.meddles(ctx, c.plan.meddle)
 	for _, x := range s.sidecars {
 		if err := x.Start(); err != nil {
@@ -133,19 +141,22 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 	working, enough := context.WithCancel(ctx)
 	var hands sync.WaitGroup
 	hands.Go(func() { c.users.work(working, c.plan.deed) })
+	failing := Span{From: time.Now()}
 	err = c.fail(ctx, o.Length)
+	failing.To = time.Now()
 	enough()
 	hands.Wait()
 	if err != nil {
 		return nil, err
 	}
 	s.proxy.granted = nil
-	facts, err := c.wind(ctx)
+	facts, err := c.wind(ctx, failing)
 	if err != nil {
 		return nil, err
 	}
-	out = &outcome{Options: o, Tried: c.tried, Deeds: c.users.counts, Spoilt: s.proxy.spoilt(), Jobs: len(facts.Jobs), Rounds: len(facts.Rounds), Broken: judge(facts)}
+	out = &outcome{Options: o, Tried: c.tried, Deeds: c.users.counts, Hostile: facts.Hostile, Spoilt: s.proxy.spoilt(), Jobs: len(facts.Jobs), Rounds: len(facts.Rounds), Broken: judge(facts)}
 	out.Share[0], out.Share[1] = facts.wanted(promised, promisedCells)
+	out.Wanting, out.Failing = facts.wanting(promised), failing.To.Sub(failing.From)
 	all := held(facts.books()[everybody])
 	out.Books, out.LeftOut = [2]float64{all.Ours, all.Slurmdb}, facts.leftOut()
 	for _, f := range facts.Faults {
@@ -241,8 +252,9 @@ func (c *campaign) forgets(at time.Time) {
 }
 
 // wind ends the campaign: everything is healed, fairlease lets go of Slurm and is looked after, then it governs until all jobs are over.
-func (c *campaign) wind(ctx context.Context) (*Facts, error) {
-	f := &Facts{Amnesia: c.amnesia, Gaps: c.gaps, Unsent: unsent(c.faults, c.amnesia), Faults: c.faults, Capacity: map[string]int{}}
+// Things failed during failing.
+func (c *campaign) wind(ctx context.Context, failing Span) (*Facts, error) {
+	f := &Facts{Failing: failing, Amnesia: c.amnesia, Gaps: c.gaps, Unsent: unsent(c.faults, c.amnesia), Faults: c.faults, Capacity: map[string]int{}}
 	for who := range nodes {
 		f.Capacity[c.node(who)] = 4
 		_ = c.SetNode(ctx, c.node(who), "resume") // refused where it is up

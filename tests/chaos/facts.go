@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -114,7 +115,7 @@ func (c *campaign) collect(ctx context.Context, f *Facts) error {
 		return err
 	}
 	c.users.mu.Lock()
-	f.Deeds = slices.Clone(c.users.deeds)
+	f.Deeds, f.Hostile = slices.Clone(c.users.deeds), maps.Clone(c.users.hostile)
 	jobs := slices.Clone(c.users.jobs)
 	c.users.mu.Unlock()
 	waits, err := c.Exec(ctx, "root", "squeue", "-h", "-r", "-o", "%i %T %r")

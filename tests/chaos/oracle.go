@@ -28,6 +28,9 @@ type Facts struct {
 	Gaps    []Span // in which slurmdbd had no database: ends are not in its record, or late
 	Unsent  []Span // slurmdbd has no record of these; see unsent
 	Over    []Deed // when jobs completed by slurmctld's log
+	Failing Span   // from the first fault to the end of the last one
+	// Hostile counts the hostile deeds that Slurm accepted, by kind.
+	Hostile map[string]int
 }
 
 // Span is a stretch of time.
@@ -95,7 +98,7 @@ func judge(f *Facts) []string {
 		name string
 		of   func(*Facts) []string
 	}{
-		{"lost", lost}, {"run again", runAgain}, {"leased twice", leasedTwice}, {"books", booksApart}, {"stuck", stuck}, {"deprived", deprived},
+		{"lost", lost}, {"run again", runAgain}, {"leased twice", leasedTwice}, {"books", booksApart}, {"stuck", stuck}, {"deprived", deprived}, {"untested", untested},
 		{"left after release", func(f *Facts) []string { return f.Left }}, {"logged", func(f *Facts) []string { return f.Logged }},
 	} {
 		for _, line := range rule.of(f) {
@@ -448,12 +451,17 @@ const (
 	// leastShare is how much of that the honest tenant must get, as part of the GPU time that it wanted there, while everything fails: a
 	// tenant whose GPUs others keep gets next to nothing.
 	leastShare = 0.2
+	// judgedAfter is the length from which on a run must test that share. Users do some three hostile deeds a minute, and the honest
+	// tenant has two jobs that run throughout: chance leaves out neither for so long.
+	judgedAfter = 5 * time.Minute
+	// leastWanting is the part of such a run in which the honest tenant must want GPUs of its cells.
+	leastWanting = 0.25
 )
 
-// wanted gives the GPU-seconds that an account's plain jobs wanted of so many GPUs, and those that they held of them, second by second.
-// A job wants its GPUs from its submission to the end of its last attempt. Jobs that their users changed do not count.
-func (f *Facts) wanted(account string, gpus int) (wanted, held float64) {
-	wants, has := map[int64]int{}, map[int64]int{}
+// wants gives how many GPUs an account's plain jobs wanted in each second (Unix time), and how many they held. A job wants its GPUs
+// from its submission to the end of its last attempt. Jobs that their users changed do not count.
+func (f *Facts) wants(account string) (wants, has map[int64]int) {
+	wants, has = map[int64]int{}, map[int64]int{}
 	attempts := f.byJob()
 	for _, j := range f.Jobs {
 		of := attempts[j.ID]
@@ -473,6 +481,12 @@ func (f *Facts) wanted(account string, gpus int) (wanted, held float64) {
 			}
 		}
 	}
+	return wants, has
+}
+
+// wanted gives the GPU-seconds that an account's plain jobs wanted of so many GPUs, and those that they held of them, second by second.
+func (f *Facts) wanted(account string, gpus int) (wanted, held float64) {
+	wants, has := f.wants(account)
 	for at, n := range wants {
 		wanted += float64(min(n, gpus))
 		held += float64(min(n, gpus, has[at]))
@@ -487,6 +501,40 @@ func deprived(f *Facts) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s wanted %.0f GPU-s of its %d GPUs and held %.0f", promised, wanted, promisedCells, held)}
+}
+
+// untested tells why a long run says nothing of the honest tenant's share: no hostile deed was carried out, or the tenant wanted
+// GPUs for too small a part of the time.
+func untested(f *Facts) []string {
+	length := f.Failing.To.Sub(f.Failing.From)
+	if length < judgedAfter {
+		return nil
+	}
+	var out []string
+	deeds := 0
+	for _, n := range f.Hostile {
+		deeds += n
+	}
+	if deeds == 0 {
+		out = append(out, fmt.Sprintf("no hostile deed was carried out in %s, so the share of %s tells nothing", length.Round(time.Second), promised))
+	}
+	if wanting := f.wanting(promised); wanting < time.Duration(leastWanting*float64(length)) {
+		out = append(out, fmt.Sprintf("%s wanted GPUs for %s of %s, less than %.0f %%, which is too short to judge its share",
+			promised, wanting, length.Round(time.Second), 100*leastWanting))
+	}
+	return out
+}
+
+// wanting gives for how long an account's plain jobs wanted GPUs while things failed, in whole seconds.
+func (f *Facts) wanting(account string) time.Duration {
+	wants, _ := f.wants(account)
+	n := time.Duration(0)
+	for at, gpus := range wants {
+		if gpus > 0 && f.Failing.has(time.Unix(at, 0)) {
+			n += time.Second
+		}
+	}
+	return n
 }
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05") }

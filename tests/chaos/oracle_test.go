@@ -34,6 +34,16 @@ func good() *Facts {
 	}
 }
 
+// long makes a campaign one of five minutes in which the honest tenant wanted GPUs for 110 s and held them for 100 s, while others
+// were hostile once.
+func long(f *Facts) *Facts {
+	f.Failing, f.Hostile = Span{at(0), at(300)}, map[string]int{"hint": 1, "node": 0}
+	f.Capacity["v3"] = 4
+	f.Jobs = append(f.Jobs, Job{ID: "8", Account: promised, Plain: true, Submitted: at(0)})
+	f.Attempts = append(f.Attempts, Attempt{Job: "8", Account: promised, State: "COMPLETED", Start: at(10), End: at(110), GPUs: 4, Nodes: []string{"v3"}})
+	return f
+}
+
 // The oracle is silent on a good campaign, and says of each bad one what is wrong with it.
 func TestOracle(t *testing.T) {
 	f := good()
@@ -44,6 +54,13 @@ func TestOracle(t *testing.T) {
 	}
 	if got, want := f.leftOut(), "0 of 6 jobs, 0 of 7 attempts, 0 of 1 books"; !strings.HasSuffix(got, want) {
 		t.Errorf("%s, want %s", got, want)
+	}
+	if broken := judge(long(f)); len(broken) > 0 {
+		t.Errorf("of a long campaign in which all went well: %q", broken)
+	}
+	f.Hostile, f.Failing.To = nil, at(judgedAfter.Seconds()-1)
+	if broken := judge(f); len(broken) > 0 {
+		t.Errorf("of a campaign that is too short for hostile deeds: %q", broken)
 	}
 	for _, bad := range []struct {
 		name  string
@@ -111,6 +128,16 @@ func TestOracle(t *testing.T) {
 			f.Jobs = append(f.Jobs, Job{ID: "8", Account: "vision", Plain: true, Submitted: at(0)})
 			f.Attempts = append(f.Attempts, Attempt{Job: "8", Account: "vision", State: "COMPLETED", Start: at(100), End: at(110), GPUs: 4, Nodes: []string{"v1"}})
 		}, "deprived: vision wanted 440 GPU-s of its 8 GPUs and held 40"},
+		{"nobody did anything hostile for long", func(f *Facts) { long(f).Hostile = map[string]int{"hint": 0, "node": 0} },
+			"untested: no hostile deed was carried out in 5m0s, so the share of vision tells nothing"},
+		{"the honest tenant wanted little of a long run", func(f *Facts) { long(f).Failing.To = at(441) },
+			"untested: vision wanted GPUs for 1m50s of 7m21s, less than 25 %"},
+		{"the honest tenant wanted nothing of a long run", func(f *Facts) {
+			long(f)
+			f.Jobs, f.Attempts = f.Jobs[:len(f.Jobs)-1], f.Attempts[:len(f.Attempts)-1]
+		}, "untested: vision wanted GPUs for 0s of 5m0s"},
+		{"the honest tenant wanted GPUs when nothing failed any more", func(f *Facts) { long(f).Failing = Span{at(100), at(400)} },
+			"untested: vision wanted GPUs for 10s of 5m0s"},
 		{"a sidecar panicked", func(f *Facts) { f.Logged = []string{"panic: index out of range"} }, "logged: panic"},
 	} {
 		f := good()
@@ -164,5 +191,16 @@ func TestParseAttempts(t *testing.T) {
 		"13|vision|PENDING|Unknown|Unknown||None assigned\nnonsense\n14_[3-4%2]|nlp|CANCELLED by 2001|None|1800000010||None assigned\n")
 	if len(got) != 4 || got[2].Job != "14_3" || got[3].Job != "14_4" || got[0].Job != "12_3" || got[0].GPUs != 4 || strings.Join(got[0].Nodes, " ") != "v1 v2" || !got[0].End.Equal(at(10)) || !got[1].Start.IsZero() {
 		t.Errorf("%+v", got)
+	}
+}
+
+// The summary counts hostile deeds by kind, also those of a kind that nobody did.
+func TestSummary(t *testing.T) {
+	var b strings.Builder
+	(&outcome{Hostile: map[string]int{"node": 0, "hint": 2}, Wanting: 80 * time.Second, Failing: 301 * time.Second}).print(&b)
+	for _, want := range []string{"\nhostile deeds that Slurm accepted:\n    2  hint\n    0  node\n", "it wanted some for 1m20s of the 5m1s in which things failed\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in the summary:\n%s", want, &b)
+		}
 	}
 }

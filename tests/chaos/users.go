@@ -87,7 +87,9 @@ type users struct {
 	jobs   []ours
 	deeds  []Deed
 	counts map[string]int
-	guests []string // accounts of dan besides the first one
+	// hostile counts the hostile deeds that Slurm accepted, by kind.
+	hostile map[string]int
+	guests  []string // accounts of dan besides the first one
 }
 
 // plain tells whether Slurm may start the job as soon as GPUs are free.
@@ -216,7 +218,12 @@ func (u *users) change(ctx context.Context, what string, j ours) {
 		u.did(j.id, "revive")
 	}
 	// Slurm decides what becomes of it.
-	_ = u.command(ctx, j.user, argv...)
+	err := u.command(ctx, j.user, argv...)
+	if err == nil && slices.Contains(hostile, what) {
+		u.mu.Lock()
+		u.hostile[what]++
+		u.mu.Unlock()
+	}
 	if what == "resubmit" {
 		u.mu.Lock()
 		who := slices.Index([]string{"alice", "bob", "carol", "x", "y", "dan"}, j.user)
