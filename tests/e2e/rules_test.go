@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,14 +42,23 @@ var limited = []struct {
 	jobs []string
 	says string
 	conf string // lines of slurm.conf
+	part string // the flood's own partition, on the same nodes; "" = gpu
 }{
 	{"GrpTRES of an account", [][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "GrpTRES=gres/gpu=1"}},
-		[][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "GrpTRES=gres/gpu=3"}}, nil, "account nlp is at GrpTRES=gres/gpu=1; 1 in use", ""},
+		[][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "GrpTRES=gres/gpu=3"}}, nil, "account nlp is at GrpTRES=gres/gpu=1; 1 in use", "", ""},
 	{"MaxTRESPerUser of a QOS", [][]string{{"sacctmgr", "-i", "modify", "qos", "batch", "set", "MaxTRESPerUser=gres/gpu=1"}},
-		[][]string{{"sacctmgr", "-i", "modify", "qos", "batch", "set", "MaxTRESPerUser=gres/gpu=3"}}, []string{"-q", "batch"}, "QOS batch, user alice is at MaxTRESPerUser=gres/gpu=1; 1 in use", ""},
+		[][]string{{"sacctmgr", "-i", "modify", "qos", "batch", "set", "MaxTRESPerUser=gres/gpu=3"}}, []string{"-q", "batch"}, "QOS batch, user alice is at MaxTRESPerUser=gres/gpu=1; 1 in use", "", ""},
 	{"GrpTRESMins for whole time limits", [][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "GrpTRESMins=gres/gpu=100"}},
 		[][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "GrpTRESMins=gres/gpu=400"}}, nil, "account nlp has GrpTRESMins=gres/gpu=100; ",
-		"AccountingStorageEnforce=associations,limits,qos,safe\n"},
+		"AccountingStorageEnforce=associations,limits,qos,safe\n", ""},
+	{"MaxTRESPerUser of a partition's QOS", [][]string{{"sacctmgr", "-i", "modify", "qos", "batch", "set", "MaxTRESPerUser=gres/gpu=1"}, {"scontrol", "update", "PartitionName=small", "QOS=batch"}},
+		[][]string{{"sacctmgr", "-i", "modify", "qos", "batch", "set", "MaxTRESPerUser=gres/gpu=3"}}, nil, "QOS batch, user alice is at MaxTRESPerUser=gres/gpu=1; 1 in use", "", "small"},
+	{"MaxJobs of a user", [][]string{{"sacctmgr", "-i", "modify", "user", "alice", "set", "MaxJobs=1"}},
+		[][]string{{"sacctmgr", "-i", "modify", "user", "alice", "set", "MaxJobs=3"}}, nil, "user alice in account nlp is at MaxJobs=1; 1 in use", "", ""},
+	{"GrpJobs of an account", [][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "GrpJobs=1"}},
+		[][]string{{"sacctmgr", "-i", "modify", "account", "nlp", "set", "GrpJobs=3"}}, nil, "account nlp is at GrpJobs=1; 1 in use", "", ""},
+	{"GrpTRES of a partition's QOS", [][]string{{"sacctmgr", "-i", "modify", "qos", "batch", "set", "GrpTRES=gres/gpu=1"}, {"scontrol", "update", "PartitionName=small", "QOS=batch"}},
+		[][]string{{"sacctmgr", "-i", "modify", "qos", "batch", "set", "GrpTRES=gres/gpu=3"}}, nil, "QOS batch is at GrpTRES=gres/gpu=1; 1 in use", "", "small"},
 }
 
 // A flood of 1,000 jobs takes nothing from the other tenant beyond the one GPU that a limit leaves it, and no grant is in vain. When
@@ -58,8 +69,16 @@ func TestFloodsAtALimit(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			suite := testcluster.Suites[i%len(testcluster.Suites)]
-			r := newRig(t, suite, usual[suite], testcluster.Options{ExtraConf: f.conf,
-				Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}, QOS: []testcluster.QOS{{Name: "batch"}}})
+			o := testcluster.Options{ExtraConf: f.conf, QOS: []testcluster.QOS{{Name: "batch"}},
+				Nodes:      []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}},
+				Partitions: []testcluster.Partition{{Name: "gpu", Default: true}, {Name: "free"}}}
+			if f.part != "" {
+				o.Partitions = append(o.Partitions, testcluster.Partition{Name: f.part})
+			}
+			r := newRig(t, suite, usual[suite], o)
+			if f.part != "" {
+				r.rules.Partitions = append(r.rules.Partitions, f.part)
+			}
 			r.run(f.set)
 			r.limitsEvery(2 * time.Second)
 			var honest []string
@@ -70,12 +89,8 @@ func TestFloodsAtALimit(t *testing.T) {
 			for _, id := range honest {
 				r.waitState(id, time.Minute, "RUNNING")
 			}
-			flood := r.submit("alice", sleeps(900), append([]string{"--gres=gpu:1", "--array=0-999"}, f.jobs...)...)
-			running := func() int {
-				out, _ := r.Exec(r.ctx(), "root", "squeue", "-h", "-r", "-t", "RUNNING", "-j", flood, "-o", "%i")
-				return strings.Count(out, "_")
-			}
-			r.until("one of the flood runs", time.Minute, func() bool { return running() == 1 })
+			flood := r.submit("alice", sleeps(900), append([]string{"--gres=gpu:1", "--array=0-999", "-p", cmp.Or(f.part, "gpu")}, f.jobs...)...)
+			r.until("one of the flood runs", time.Minute, func() bool { return r.tasks(flood) == 1 })
 			r.until("the others have their reason", time.Minute, func() bool { return strings.Contains(r.status(flood+"_700").Note, f.says) })
 			since := time.Now()
 			r.until("three terms are over", 3*time.Minute, func() bool { return time.Since(since) > 3*r.settings.Term.Duration() })
@@ -88,7 +103,7 @@ func TestFloodsAtALimit(t *testing.T) {
 				t.Errorf("grants that did not start: %q", vain)
 			}
 			r.run(f.free)
-			r.until("more of the flood run", 2*time.Minute, func() bool { return running() >= 2 })
+			r.until("more of the flood run", 2*time.Minute, func() bool { return r.tasks(flood) >= 2 })
 		})
 	}
 }
@@ -199,13 +214,9 @@ func TestFloodsForALicence(t *testing.T) {
 				t.Errorf("%d grants to jobs that cannot start", n)
 			}
 			r.run(f.free)
-			running := func() int {
-				out, _ := r.Exec(r.ctx(), "root", "squeue", "-h", "-r", "-t", "RUNNING", "-j", flood, "-o", "%i")
-				return strings.Count(out, "_")
-			}
-			r.until("two of the flood run", 2*time.Minute, func() bool { return running() == 2 })
+			r.until("two of the flood run", 2*time.Minute, func() bool { return r.tasks(flood) == 2 })
 			r.goesOn(20, time.Minute)
-			if n := running(); n != 2 || r.inVain() != nil {
+			if n := r.tasks(flood); n != 2 || r.inVain() != nil {
 				t.Errorf("%d of the flood run, want 2; grants that did not start: %q", n, r.inVain())
 			}
 		})
@@ -241,25 +252,39 @@ func (r *rig) run(commands [][]string) {
 	}
 }
 
-// Jobs of a reservation's account that do not name it are never granted GPUs of its node. On a magnetic one they are.
+// A flood of 1,000 jobs of a reservation's account that do not name it is never granted GPUs of its node. On a magnetic one it is.
 func TestReservationsThatAreNotNamed(t *testing.T) {
 	t.Parallel()
 	suite := testcluster.Suites[1]
 	r := newRig(t, suite, usual[suite], testcluster.Options{Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}})
 	r.run([][]string{{"scontrol", "create", "reservation", "ReservationName=theirs", "StartTime=now", "Duration=120", "Accounts=nlp", "Nodes=v1"}})
-	var jobs []string
-	for range 8 {
-		jobs = append(jobs, r.submit("alice", sleeps(600), "--gres=gpu:1", "-N", "1"))
-	}
+	flood := r.submit("alice", sleeps(600), "--gres=gpu:1", "-N", "1", "--array=0-999")
 	r.govern()
-	r.until("four jobs run", time.Minute, func() bool { return r.runs(jobs) == 4 })
+	r.until("four jobs run", time.Minute, func() bool { return r.tasks(flood) == 4 })
 	r.goesOn(30, 2*time.Minute)
-	if vain := r.inVain(); vain != nil || r.runs(jobs) != 4 {
-		t.Errorf("%d jobs run, want 4; grants that did not start: %q", r.runs(jobs), vain)
+	r.until("four jobs run, when one has made room for another too", time.Minute, func() bool { return r.tasks(flood) == 4 })
+	if n, vain := r.grantsOn("v1"), r.inVain(); n > 0 || vain != nil {
+		t.Errorf("%d grants on the reserved node; grants that did not start: %q", n, vain)
 	}
 	r.run([][]string{{"scontrol", "delete", "ReservationName=theirs"},
 		{"scontrol", "create", "reservation", "ReservationName=theirs", "StartTime=now", "Duration=120", "Accounts=nlp", "Nodes=v1", "Flags=MAGNETIC"}})
-	r.until("all jobs run", time.Minute, func() bool { return r.runs(jobs) == 8 })
+	r.until("jobs run on all GPUs", time.Minute, func() bool { return r.tasks(flood) == 8 })
+	if r.grantsOn("v1") == 0 {
+		t.Error("no grant on the reserved node")
+	}
+}
+
+// grantsOn counts the grants of GPUs of a node.
+func (r *rig) grantsOn(node string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for i, a := range r.actions {
+		if a.Verb == cluster.Grant && r.outcomes[i].OK && slices.Contains(a.Nodes, node) {
+			n++
+		}
+	}
+	return n
 }
 
 // A reservation of cores leaves the others' GPUs and cores of its nodes to them, and one of licences alone all of them.
@@ -282,29 +307,32 @@ func TestReservedCores(t *testing.T) {
 	})
 }
 
-// A user that is in no group of a partition keeps no other user of its account from it. The host of the test does not know
-// the cluster's users, so that this is learnt from a grant.
+// A user that is in no group of a partition, with a flood of 1,000 jobs, keeps no other user of its account from it. The host of
+// the test does not know the cluster's users, so that this is learnt from a grant.
 func TestGroupsOfAPartition(t *testing.T) {
 	t.Parallel()
 	suite := testcluster.Suites[0]
 	r := newRig(t, suite, usual[suite], testcluster.Options{Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}})
 	r.run([][]string{{"scontrol", "update", "PartitionName=gpu", "AllowGroups=carol"}})
 	r.govern()
-	var theirs []string
-	for range 4 {
-		theirs = append(theirs, r.submit("alice", sleeps(600), "--gres=gpu:1"))
-	}
+	flood := r.submit("alice", sleeps(600), "--gres=gpu:1", "--array=0-999")
 	r.until("a grant was taken back", time.Minute, func() bool { return r.count(cluster.RevokeGrant, "") > 0 })
 	var jobs []string
 	for range 7 {
 		jobs = append(jobs, r.submit("carol", sleeps(600), "--gres=gpu:1"))
 	}
 	r.until("the jobs of the other user run", time.Minute, func() bool { return r.runs(jobs) == 7 })
-	if v := r.status(theirs[3]); v.Code != cluster.ReasonRefused || !strings.HasPrefix(v.Note, "AccountNotAllowed") {
+	if v := r.status(flood + "_700"); v.Code != cluster.ReasonRefused || !strings.HasPrefix(v.Note, "AccountNotAllowed") {
 		t.Errorf("the reason is %+v", v)
 	}
 	r.run([][]string{{"scontrol", "update", "PartitionName=gpu", "AllowGroups=ALL"}})
-	r.until("a job of the user runs", time.Minute, func() bool { return r.runs(theirs) > 0 })
+	r.until("a job of the user runs", time.Minute, func() bool { return r.tasks(flood) > 0 })
+}
+
+// tasks counts the tasks of an array that run.
+func (r *rig) tasks(array string) int {
+	out, _ := r.Exec(r.ctx(), "root", "squeue", "-h", "-r", "-t", "RUNNING", "-j", array, "-o", "%i")
+	return strings.Count(out, "_")
 }
 
 // runs counts the jobs that run.
