@@ -407,9 +407,12 @@ func (r *rig) used(tenant string) (alloc, due cluster.GPUTime) {
 }
 
 // holds gives how many GPUs a tenant holds now, by the ledger's standing.
-func (r *rig) holds(tenant string) int {
+func (r *rig) holds(tenant string) int { return held(r.plan(), tenant) }
+
+// held gives how many GPUs a tenant held in a round, by the ledger's standing.
+func held(p cluster.Plan, tenant string) int {
 	n := 0
-	for _, s := range r.plan().Tenants {
+	for _, s := range p.Tenants {
 		if s.Tenant == tenant {
 			n += s.Holds
 		}
