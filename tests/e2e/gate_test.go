@@ -16,7 +16,7 @@ import (
 func TestGates(t *testing.T) {
 	o := testcluster.Options{Accounts: tenants(1, 1), Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 4}}}
 	onBothGates(t, o, func(t *testing.T, r *rig) {
-		r.settings.GateTTL = 24 * cluster.Second
+		r.settings.GateTTL = 40 * cluster.Second
 		holder := r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4", "--no-requeue")
 		r.waitState(holder, 30*time.Second, "RUNNING")
 		r.govern()
@@ -25,18 +25,32 @@ func TestGates(t *testing.T) {
 			own = append(own, "-L", license+":0", "--begin=now+15")
 		}
 		waits := r.submit("bob", sleeps(3600), own...)
+		submitted := time.Now()
 		r.until("the waiting job is gated", 30*time.Second, func() bool { return r.count(cluster.Gate, waits) > 0 })
 		if r.license != "" {
 			for _, no := range []string{"", license + ":0", license + ":1," + license + ":0"} {
 				r.opened(waits, no)
 			}
+			r.until("only the gate keeps the job", time.Minute, func() bool { return time.Since(submitted) > 17*time.Second })
+			r.goesOn(2, time.Minute)
 		}
 		r.halt()
+		until := r.shutUntil(waits)
 		if _, err := r.Exec(r.ctx(), "root", "scancel", holder); err != nil {
 			t.Fatal(err)
 		}
-		if s := r.state(waits); s != "PENDING" {
-			t.Errorf("it does not wait behind its gate: %s", s)
+		// A job without a gate starts beside it: so Slurm has looked for jobs to start since the GPUs are free.
+		other := r.submit("bob", sleeps(3), "-A", "vision", "--gres=gpu:2", "-p", "free")
+		seen := ""
+		r.until("a job without a gate has started", 30*time.Second, func() bool {
+			s := r.state(other)
+			seen = r.state(waits)
+			return seen == "RUNNING" || seen == "PENDING" && (s == "RUNNING" || s == "COMPLETED")
+		})
+		if left := time.Until(until); left <= 0 {
+			t.Errorf("the gate had lapsed %v before a job without a gate was seen running: nothing is shown", -left)
+		} else if seen != "PENDING" {
+			t.Errorf("it does not wait behind its gate, which lapses in %v: %s", left, seen)
 		}
 		left := time.Now().Add(r.settings.GateTTL.Duration() + 20*time.Second)
 		r.waitState(waits, time.Until(left), "RUNNING")
@@ -57,6 +71,32 @@ func TestGates(t *testing.T) {
 			t.Errorf("reservations are left: %s, %v", out, err)
 		}
 	})
+}
+
+// shutUntil gives until when the gate of a job is shut if nobody prolongs it, by Slurm.
+func (r *rig) shutUntil(id string) time.Time {
+	r.t.Helper()
+	text, field := "", "EndTime="
+	if r.license != "" {
+		out, err := r.Exec(r.ctx(), "root", "scontrol", "show", "reservation", cluster.GateReservation)
+		if err != nil {
+			r.t.Fatal(out, err)
+		}
+		text = out
+	} else {
+		j, err := r.Job(r.ctx(), id)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		text, field = "EligibleTime="+j["EligibleTime"], "EligibleTime="
+	}
+	_, rest, _ := strings.Cut(text, field)
+	value, _, _ := strings.Cut(rest, " ")
+	at, err := time.ParseInLocation("2006-01-02T15:04:05", value, time.Local)
+	if err != nil {
+		r.t.Fatalf("no end of the gate in %q: %v", text, err)
+	}
+	return at
 }
 
 // opened has its user take a job's gate off, by a request for no such licence, and waits until it is shut again.
