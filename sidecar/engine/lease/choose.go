@@ -353,8 +353,8 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 	return all
 }
 
-// renewResting renews the leases of idle jobs whose GPUs nobody took, unless a gang waits in their pool. It adds them to
-// the renewed ones.
+// renewResting renews the leases of resting jobs whose GPUs nobody took, unless a gang waits in their pool, or they would bind the GPUs
+// and may not. It adds them to the renewed ones.
 func renewResting(c *chooser, renewed []int) []int {
 	for i := range c.Candidates {
 		k := &c.Candidates[i]
@@ -362,12 +362,17 @@ func renewResting(c *chooser, renewed []int) []int {
 			continue
 		}
 		gang := slices.ContainsFunc(c.choice.Due, func(d Due) bool { return d.Pool == k.Pools[0] && !c.settled[d.Candidate] })
+		if limit, may := admits(c, k, k.Pools[0]); !may {
+			c.choice.Passed[i] = unbound(c, k.Pools[0], limit)
+			continue
+		}
 		if gang || !renewable(c, k) {
 			c.choice.Passed[i].Code = cluster.ReasonNotice
 			continue
 		}
 		c.settled[i] = true
 		counts(c, k)
+		c.bound.take(k, k.Pools[0])
 		renewed = append(renewed, i)
 	}
 	return renewed

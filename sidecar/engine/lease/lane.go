@@ -134,12 +134,25 @@ func mayBindRestIn(c *chooser, k *Candidate, pool int) (limit *cluster.BindLimit
 
 // MayBind reports whether a candidate that has got nothing may have GPUs of a pool after the choice, if it would bind them.
 func (c *Choice) MayBind(candidate, pool int) bool {
-	k := &c.by.Candidates[candidate]
-	if c.by.bound.binds(k, pool) == Unbound || !k.Barred && c.by.mayBind(k, pool) {
-		return true
-	}
-	_, may := c.by.mayBindRest(k, pool)
+	_, may := admits(c.by, &c.by.Candidates[candidate], pool)
 	return may
+}
+
+// admits reports whether a candidate may have GPUs that no other candidate took: it does not bind them, or may. limit is as of
+// mayBindRest.
+func admits(c *chooser, k *Candidate, pool int) (limit *cluster.BindLimit, may bool) {
+	if c.bound.binds(k, pool) == Unbound || !k.Barred && c.mayBind(k, pool) {
+		return nil, true
+	}
+	return c.mayBindRest(k, pool)
+}
+
+// unbound is the reason of a candidate that may not bind GPUs of a pool; limit is that of bound GPUs, if it is the cause.
+func unbound(c *chooser, pool int, limit *cluster.BindLimit) round.Passed {
+	if limit != nil {
+		return round.Passed{Code: cluster.ReasonBound, Pool: pool, Free: c.board.Idle(pool), Bound: limit}
+	}
+	return round.Passed{Code: cluster.ReasonLane, Pool: pool, Free: c.board.Idle(pool)}
 }
 
 // Late counts the GPUs that a candidate has got after the choice.
@@ -168,11 +181,8 @@ func (c *chooser) bindRest(denied []denial) {
 			c.lease(h, d.queue, d.candidate)
 			continue
 		}
-		passed := round.Passed{Code: cluster.ReasonLane, Pool: pool, Free: c.board.Idle(pool), Behind: d.queue.behind}
-		if limit != nil {
-			passed.Code, passed.Bound = cluster.ReasonBound, limit
-		}
-		c.choice.Passed[d.candidate] = passed
+		c.choice.Passed[d.candidate] = unbound(c, pool, limit)
+		c.choice.Passed[d.candidate].Behind = d.queue.behind
 	}
 }
 

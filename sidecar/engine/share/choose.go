@@ -93,7 +93,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 		compact(x, in, board, &choice)
 	}
 	x.renew(in, &choice)
-	noteResting(x, in)
+	noteResting(x, in, &choice)
 	x.grant(in, &choice)
 	if touch == cluster.FullControl {
 		x.Claims = x.served(x.Claims)
@@ -195,11 +195,11 @@ func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
 	}
 }
 
-// noteResting reports idle jobs whose leases are not renewed.
-func noteResting(x *contest, in *lease.Input) {
+// noteResting reports idle jobs whose leases are not renewed since others wait.
+func noteResting(x *contest, in *lease.Input, choice *lease.Choice) {
 	for i := range in.Candidates {
 		k := &in.Candidates[i]
-		if k.Resting && field.Resting(x.Snapshot, k.Case) && x.Leases[k.Case].State == cluster.Active && x.Ending(k.Case) {
+		if k.Resting && choice.Passed[i].Code == cluster.ReasonNotice && field.Resting(x.Snapshot, k.Case) && x.Leases[k.Case].State == cluster.Active && x.Ending(k.Case) {
 			idle, since := field.Idle(x.Snapshot, k.Case)
 			x.Report(cluster.Event{Kind: "idle_reclaim", Job: k.Key,
 				Text: fmt.Sprintf("its lease is not renewed, since others wait and its %d GPUs have been idle for %d min (idle.reclaim_after)", idle, x.Now.Sub(since)/cluster.Minute)})
