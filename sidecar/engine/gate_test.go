@@ -178,7 +178,7 @@ func TestTheLockIsGivenBack(t *testing.T) {
 	}
 }
 
-// What its owner asked for stays where fairlease has never acted.
+// A licence that the owner asked for stays on a job where fairlease has never acted.
 func TestObservingTakesNoLicenceOff(t *testing.T) {
 	w := withLicense(t, true, []int{4}, "a")
 	w.Rules.Mode = loop.Observe

@@ -23,12 +23,12 @@ func RulesOf(s cluster.Snapshot) *Rules {
 }
 
 // Needs returns what a job uses of the limits on GPUs and jobs in use, and the rule that keeps it from starting also when others
-// end, in words; see admit.Book.Needs.
+// end, in words; see admit.Needs.
 func (r *Rules) Needs(j *cluster.Job) ([]Need, string) {
 	if r == nil {
 		return nil, ""
 	}
-	return r.book.Needs(j)
+	return admit.Needs(r.book, j)
 }
 
 // InUse returns what running jobs use of the limits, by Need.Limit. Ask for the needs of all jobs before.
@@ -36,5 +36,5 @@ func (r *Rules) InUse() []int64 {
 	if r == nil {
 		return nil
 	}
-	return r.book.InUse()
+	return admit.InUse(r.book)
 }

@@ -209,8 +209,8 @@ func TestNone(t *testing.T) {
 	}
 }
 
-// Jobs at a limit of Slurm's start when others leave room, and take no idle GPUs before. What they cannot have is not their
-// tenant's due: another one has it.
+// Jobs at a limit of Slurm's start when others leave room, and take no idle GPUs before. Their tenant is due no more than the limit:
+// another one has the rest.
 func TestLimits(t *testing.T) {
 	gpus := cluster.Cap{Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: 8}
 	for name, limits := range map[string]cluster.Limits{

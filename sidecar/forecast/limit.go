@@ -61,7 +61,7 @@ func (r *run) fits(at int32) bool {
 	return true
 }
 
-// demand counts what waiting jobs want as far as Slurm's limits leave room: the rest is due to nobody.
+// demand counts the GPUs that waiting jobs want within Slurm's limits: the rest is due to nobody.
 func (r *run) demand() {
 	if len(r.quotas) == 1 {
 		return

@@ -91,7 +91,7 @@ type job struct {
 	key      cluster.JobKey
 	tenant   int32
 	shape    int32
-	quota    int32 // what it uses of Slurm's limits
+	quota    int32 // its use of Slurm's limits
 	gpus     int32
 	urgent   bool
 	fixed    bool // it is never stopped

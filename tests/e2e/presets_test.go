@@ -74,7 +74,7 @@ func divides(r *rig, name string) {
 	for i := range after {
 		row := &after[i]
 		got, its := row.Alloc-before[i].Alloc, row.Due-before[i].Due
-		if its > 0 { // who is due nothing on a model has nothing repaid there
+		if its > 0 { // else nothing is repaid on this model
 			its += owed[[2]string{row.Tenant, row.Pool}]
 		}
 		r.t.Logf("%s: %s got %.0f of %.0f GPU-s on %s", name, row.Tenant, float64(got)/1000, float64(its)/1000, row.Pool)

@@ -316,7 +316,7 @@ func TestNestedAccounts(t *testing.T) {
 		{Name: "vision", Shares: 1, Users: []string{"bob"}},
 	}, Plugin: testcluster.PluginC}
 	onBoth(t, o, func(t *testing.T, r *rig) {
-		r.shut() // what jobs get before the first round is repaid for more than a minute
+		r.shut() // GPU time of jobs before the first round would be repaid for more than a minute
 		for range 8 {
 			r.submit("alice", sleeps(600), "--gres=gpu:1")
 			r.submit("carol", sleeps(600), "--gres=gpu:1")

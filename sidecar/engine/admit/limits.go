@@ -429,7 +429,7 @@ func (b *Book) room(d *door, j *cluster.Job) (lease.Room, int) {
 			continue
 		}
 		switch n := m.asks(j); {
-		case n == 0: // it asks for none of the resource, of which others may use more than the limit
+		case n == 0: // it asks for none of the resource; others may use more than the limit
 		case m.next+n > m.cap.Max:
 			return lease.Never, at
 		case m.used+n > m.cap.Max:

@@ -16,16 +16,16 @@ type Need struct {
 	Most int64
 }
 
-// Needs gives what a job uses of each limit on GPUs or jobs in use. They leave room again when other jobs end. why is the rule
+// Needs returns what a job uses of each limit on GPUs or jobs in use. They leave room again when other jobs end. why is the rule
 // that keeps a waiting job from starting even then, in words; "" = none. A job that waits in several partitions counts in the
 // first of them that lets it in.
-func (b *Book) Needs(j *cluster.Job) (list []Need, why string) {
+func Needs(b *Book, j *cluster.Job) (list []Need, why string) {
 	if b.rules == nil || len(j.Partitions) == 0 {
 		return nil, ""
 	}
 	d := b.first(j)
 	if j.State == cluster.Waiting {
-		if d, why = b.entry(j); why == "" {
+		if d, why = entry(b, j); why == "" {
 			if n := b.site.of(j); n != nil {
 				why = b.site.refuses(n, j)
 			}
@@ -53,10 +53,10 @@ func (b *Book) Needs(j *cluster.Job) (list []Need, why string) {
 }
 
 // entry gives the first partition that lets a waiting job in when other jobs end, or else why none does.
-func (b *Book) entry(j *cluster.Job) (*door, string) {
+func entry(b *Book, j *cluster.Job) (*door, string) {
 	doors, why := b.class(j).doors, ""
 	for i := range doors {
-		no := b.lasting(&doors[i], j)
+		no := lasting(b, &doors[i], j)
 		if no == "" {
 			return &doors[i], ""
 		}
@@ -69,7 +69,7 @@ func (b *Book) entry(j *cluster.Job) (*door, string) {
 
 // lasting gives the rule that keeps a waiting job from starting in a partition also when other jobs end; "" = none. Limits on
 // other resources than GPUs and jobs are taken to stay as full as they are.
-func (b *Book) lasting(d *door, j *cluster.Job) string {
+func lasting(b *Book, d *door, j *cluster.Job) string {
 	if d.no != "" {
 		return d.no
 	}
@@ -88,8 +88,8 @@ func (b *Book) lasting(d *door, j *cluster.Job) string {
 	return ""
 }
 
-// InUse gives what running jobs use of the limits, by Need.Limit. Granted jobs that have not started are not counted.
-func (b *Book) InUse() []int64 {
+// InUse returns what running jobs use of the limits, by Need.Limit. Granted jobs that have not started are not counted.
+func InUse(b *Book) []int64 {
 	use := make([]int64, len(b.meters))
 	add := func(j *cluster.Job, count func(tres string) int64) {
 		for _, at := range b.first(j).counts {

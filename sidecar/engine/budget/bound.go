@@ -43,8 +43,8 @@ type idleGPUs struct {
 	kept []cluster.MicroGPU  // by pool: of jobs that were
 }
 
-// by returns what a job without GPUs, the next in order, keeps idle of the pool of which it keeps most. Several jobs keep parts of a GPU:
-// rows have whole ones, and together as many as idle, rounded down.
+// by returns the GPUs that a job without GPUs, the next in order, keeps idle in one pool: that where it keeps most. Several jobs keep parts
+// of a GPU: rows have whole ones, and together as many as idle, rounded down.
 func (x *idleGPUs) by(a *Account, i int) cluster.BoundJob {
 	for len(x.left) > 0 && x.left[0].Case < i {
 		x.left = x.left[1:]
