@@ -429,7 +429,7 @@ func (b *Book) room(d *door, j *cluster.Job) (lease.Room, int) {
 			continue
 		}
 		switch n := m.asks(j); {
-		case n == 0: // it asks for none of the resource; others may use more than the limit
+		case m.spares(n):
 		case m.next+n > m.cap.Max:
 			return lease.Never, at
 		case m.used+n > m.cap.Max:
@@ -442,6 +442,12 @@ func (b *Book) room(d *door, j *cluster.Job) (lease.Room, int) {
 		}
 	}
 	return out, -1
+}
+
+// spares tells whether a limit does not concern a job that asks for n, though others use more than the limit: it asks for none. Of CPUs
+// and memory each job has some, also where its request does not say how much.
+func (m *meter) spares(n int64) bool {
+	return n == 0 && (m.cap.Minutes() || strings.HasPrefix(m.cap.TRES, "gres/gpu"))
 }
 
 // says words a limit that leaves no room.
@@ -558,7 +564,7 @@ func (b *Book) limitsWant(j *cluster.Job) bool {
 		return true
 	}
 	for _, at := range d.checks {
-		if m, n := &b.meters[at], b.meters[at].asks(j); n > 0 && m.want+n > m.cap.Max {
+		if m, n := &b.meters[at], b.meters[at].asks(j); !m.spares(n) && m.want+n > m.cap.Max {
 			return false
 		}
 	}

@@ -81,7 +81,7 @@ func lasting(b *Book, d *door, j *cluster.Job) string {
 	}
 	for _, at := range d.checks {
 		m := &b.meters[at]
-		if n := m.asks(j); !m.frees() && n > 0 && m.next+n > m.cap.Max {
+		if n := m.asks(j); !m.frees() && !m.spares(n) && m.next+n > m.cap.Max {
 			return m.says()
 		}
 	}
