@@ -229,3 +229,33 @@ func TestAGateOpenedAgainAndAgain(t *testing.T) {
 		t.Errorf("it was stopped %d times, and the other tenant received %.1f GPU hours", n, w.Received(other).Hours())
 	}
 }
+
+// So is a job that has started when its gate, found open, is shut again: the licence is put on the running job then.
+func TestAGateThatIsShutTooLate(t *testing.T) {
+	w := withLicense(t, true, []int{4, 4}, "a", "b")
+	w.submit("a", 4, 100*hour, func(j *sim.Work) { j.NoRequeue = true }) // its due
+	runs := w.submit("b", 4, 100*hour, neverSaves)
+	w.Run(minute)
+	id := w.submit("a", 4, 100*hour, func(j *sim.Work) { j.NoRequeue = true })
+	w.Run(minute)
+	w.TakeOff(id)
+	w.Run(10 * second) // found open, and shut
+	w.TakeOff(id)
+	w.alter = func(s *cluster.Observation) { // the second time it starts before it is shut: that reaches a running job
+		for i := range s.Jobs {
+			if s.Jobs[i].ID == id && s.Jobs[i].State == cluster.Running {
+				s.Jobs[i].Locked = true
+			}
+		}
+	}
+	w.Run(10 * second)
+	w.TakeOff(id)
+	w.Cancel(runs)
+	w.Advance(w.Now().Add(5 * second))
+	w.state(id, cluster.Running)
+	w.submit("b", 4, 2*hour, nil)
+	w.Run(3 * hour)
+	if n := len(w.done(cluster.Reclaim, id)); n == 0 {
+		t.Errorf("it was stopped %d times", n)
+	}
+}

@@ -269,7 +269,8 @@ func stand(c *cluster.Case, t *tree, leases []cluster.Lease, allowance cluster.S
 }
 
 // forced tells whether a job that runs now waited behind a shut gate at the last look, which was opened by somebody else: its licence
-// was taken off, or it began before its gate's begin time. A gate that lapses has neither sign.
+// was taken off, or it began before its gate's begin time. A licence that was found taken off at the last look has a begin time, too: when it
+// is put back, the job may run already. A gate that lapses has neither sign.
 func forced(r *cluster.Record, j *cluster.Job) bool {
 	return r.State == cluster.Waiting && !r.Pinned && (r.Locked && !j.Locked || j.Start > 0 && j.Start < r.Gate.Add(-slack))
 }

@@ -57,8 +57,11 @@ func (w *writer) shut(i int, a *cluster.Action) {
 		if a.Lock = true; w.Settings.SiteFactor != 0 {
 			a.SiteFactor = cluster.LastInQueue
 		}
-		if !a.Suppressed { // its owner may take it off again before it is seen
-			r.Locked = true
+		if !a.Suppressed {
+			if w.Snapshot.Cases[i].Record.Locked && !j.Locked { // somebody opened it; it may have started before this action is carried out
+				r.Gate = w.gateOf(r)
+			}
+			r.Locked = true // its owner may take it off again before it is seen
 		}
 		return
 	}
@@ -233,6 +236,7 @@ func (w *writer) opened(i int) bool {
 	}
 	l := w.Leases[i]
 	alone := l != nil && l.Granted == w.Now && (l.Adopted || r.Basis != nil && r.Basis.Forced) // its turn may have come at once
+	alone = alone && c.Record.State != cluster.Running
 	free := st.Waits && !c.Job.Locked && l == nil || st.Runs && alone
 	acting := c.Control == cluster.FullControl || c.Control == cluster.NoReclaim
 	if free && acting {
