@@ -138,7 +138,7 @@ var strategies = []strategy{
 	{name: "licence flip", does: "waiting jobs get Licenses=fairlease:0", depth: 10, waiting: []string{"Licenses=fairlease:0"}},
 	{name: "licence off", does: "waiting jobs get Licenses=", depth: 10, waiting: []string{"Licenses="}},
 	{name: "no-requeue and opened", does: "long jobs with --no-requeue; while they wait, Licenses= and StartTime=now", depth: 6, jobs: long, args: with(hourly, "--no-requeue"), waiting: []string{"Licenses=", "StartTime=now"}},
-	{name: "no-requeue, opened again", does: "long jobs with --no-requeue; as long as they wait, Licenses= and StartTime=now several times a second", depth: 6, jobs: long,
+	{name: "no-requeue opened again", does: "long jobs with --no-requeue; as long as they wait, Licenses= and StartTime=now several times a second", depth: 6, jobs: long,
 		args: with(hourly, "--no-requeue"), act: func(ctx context.Context, p *player, j queued) {
 			if j.state == "PENDING" {
 				p.does(ctx, "scontrol", "update", "jobid="+j.id, "Licenses=", "StartTime=now")
@@ -151,7 +151,7 @@ var strategies = []strategy{
 				p.does(ctx, "scontrol", "update", "jobid="+j.id, "Requeue=0", "Licenses=", "StartTime=now")
 			}
 		}},
-	{name: "long save, opened", does: "long jobs with save-time=1d; while they wait, Licenses= and StartTime=now", depth: 6, jobs: long, args: []string{"-t", "90", "--comment=saves=term,save-time=1d", "--open-mode=append"},
+	{name: "long save opened", does: "long jobs with save-time=1d; while they wait, Licenses= and StartTime=now", depth: 6, jobs: long, args: []string{"-t", "90", "--comment=saves=term,save-time=1d", "--open-mode=append"},
 		waiting: []string{"Licenses=", "StartTime=now"}},
 	{name: "licence 2", does: "plain jobs with -L fairlease:2", depth: 10, args: []string{"-L", "fairlease:2"}},
 	{name: "start now", does: "waiting jobs get StartTime=now", depth: 10, waiting: []string{"StartTime=now"}},
