@@ -517,7 +517,8 @@ func oneOfSeveralOptionsCounts(t *testing.T, c *testcluster.Cluster) {
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
 		has := func(option string) bool { return slices.Contains(words, option) }
-		if len(words) == 0 || strings.HasPrefix(line, "#") || has("cron") || has("session") && (has("het") || has("no_requeue")) { // no command makes such a job
+		if len(words) == 0 || strings.HasPrefix(line, "#") || has("cron") || has("session") && (has("het") || has("no_requeue")) ||
+			has("models") && (has("contiguous") || has("socket")) { // no command makes such a job
 			continue
 		}
 		argv, stdin := []string{"sbatch"}, script

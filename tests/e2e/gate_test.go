@@ -76,7 +76,8 @@ func TestGates(t *testing.T) {
 // shutUntil gives until when the gate of a job is shut if nobody prolongs it, by Slurm.
 func (r *rig) shutUntil(id string) time.Time {
 	r.t.Helper()
-	text, field := "", "EndTime="
+	var text string
+	field := "EndTime="
 	if r.license != "" {
 		out, err := r.Exec(r.ctx(), "root", "scontrol", "show", "reservation", cluster.GateReservation)
 		if err != nil {
