@@ -254,7 +254,9 @@ func (c *campaign) journal(ctx context.Context, f *Facts) error {
 		return err
 	}
 	f.Books, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Book, err error) {
-		return b, row.Scan(&b.Job, &b.Tenant, &b.Ours, &b.Moments)
+		err = row.Scan(&b.Job, &b.Tenant, &b.Ours, &b.Leases)
+		b.Moments = slices.Clone(b.Leases)
+		return b, err
 	})
 	if err != nil {
 		return err

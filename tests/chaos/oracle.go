@@ -75,6 +75,7 @@ type Book struct {
 	Ours, Slurmdb float64
 	Cut           float64     // GPU-seconds by which the whole seconds of Slurm's times may be off: half a second of each attempt
 	Moments       []time.Time // its starts and ends, by whoever recorded one
+	Leases        []time.Time // when leases of it began, by the journal
 }
 
 const (
@@ -163,6 +164,19 @@ func unsent(faults []Fault, kills []time.Time) []Span {
 func (f *Facts) untold(j Job) bool {
 	return slices.ContainsFunc(f.Over, func(o Deed) bool {
 		return o.Job == j.ID && slices.ContainsFunc(f.Unsent, func(s Span) bool { return !j.Submitted.After(s.To) && !o.At.Before(s.From) })
+	})
+}
+
+// missed tells whether slurmdbd lacks an attempt of a job, since it has missed an earlier change of it, as untold says.
+func (f *Facts) missed(b Book) bool {
+	known := func(at time.Time) bool {
+		return slices.ContainsFunc(f.Attempts, func(a Attempt) bool {
+			return a.Job == b.Job && !a.Start.IsZero() && !at.Before(a.Start.Add(-apart)) && !at.After(a.End.Add(apart))
+		})
+	}
+	i := slices.IndexFunc(f.Jobs, func(j Job) bool { return j.ID == b.Job || j.ID == base(b.Job) })
+	return i >= 0 && slices.ContainsFunc(f.Unsent, func(s Span) bool {
+		return !f.Jobs[i].Submitted.After(s.To) && slices.ContainsFunc(b.Leases, func(at time.Time) bool { return !at.Before(s.From) && !known(at) })
 	})
 }
 
@@ -374,7 +388,7 @@ func (f *Facts) books() map[string][]Book {
 	of := map[string][]Book{}
 	for _, b := range f.Books {
 		revived := func(a Attempt) bool { return a.Job == b.Job && f.revived(a) }
-		if !slices.ContainsFunc(b.Moments, f.forgot) && !slices.ContainsFunc(b.Moments, f.unrecorded) && !f.did(b.Job, time.Time{}, "revive") && !slices.ContainsFunc(f.Attempts, revived) {
+		if !slices.ContainsFunc(b.Moments, f.forgot) && !slices.ContainsFunc(b.Moments, f.unrecorded) && !f.missed(b) && !f.did(b.Job, time.Time{}, "revive") && !slices.ContainsFunc(f.Attempts, revived) {
 			of[b.Tenant] = append(of[b.Tenant], b)
 			of[everybody] = append(of[everybody], b)
 		}
@@ -395,7 +409,7 @@ func held(books []Book) (sum Book) {
 // cancel: Slurm starts many jobs at the start of a second, and by slurmctld's log, which has
 // milliseconds, slurmdbd was 0.13 s short of each attempt. It omits jobs with a start or end that
 // slurmctld forgot, or that slurmdbd could not write without a database: slurmdbd does not know
-// of these. It also omits jobs that their users requeued after their end: Slurm then overwrites
+// of these, nor of some that follow (missed). It also omits jobs that their users requeued after their end: Slurm then overwrites
 // the time of the end.
 func booksApart(f *Facts) []string {
 	var out []string

@@ -120,6 +120,13 @@ func TestOracle(t *testing.T) {
 			f.Books[0].Ours, f.Ledger = 90, 90
 			f.Amnesia = []time.Time{at(50 + unsaved.Seconds() + 1)}
 		}, "books: nlp held 90"},
+		{"the books have more than slurmdbd, which missed nothing of the job", func(f *Facts) {
+			f.Jobs = append(f.Jobs, Job{ID: "22", Submitted: at(0)})
+			f.Unsent = []Span{{at(350), at(372)}}
+			f.Attempts = append(f.Attempts, ran("22", "REQUEUED", 10, 20, 4, "v2"))
+			f.Books = append(f.Books, Book{Job: "22", Tenant: "nlp", Ours: 80, Slurmdb: 40, Leases: []time.Time{at(10), at(300)}})
+			f.Ledger += 80
+		}, "books: all tenants held"},
 		{"no round after a fault", func(f *Facts) { f.Rounds = f.Rounds[:4] }, "stuck: no rounds within"},
 		{"the round after a fault was late", func(f *Facts) { f.Rounds[4] = at(31 + patience.Seconds()) }, "stuck: no rounds within"},
 		{"no rounds during a fault", func(f *Facts) { f.Rounds = []time.Time{at(5), at(20), at(31), at(32)} }, "stuck: no rounds while slurmdbd hangs"},
@@ -177,11 +184,16 @@ func TestOracleExcuses(t *testing.T) {
 	f.Unsent = unsent([]Fault{{"slurmdbd is killed", at(350), at(370), true}}, []time.Time{at(372)})
 	f.Jobs = append(f.Jobs, Job{ID: "20", Submitted: at(345)}, Job{ID: "21", Submitted: at(360)})
 	f.Attempts = append(f.Attempts, Attempt{Job: "20", State: "PENDING"})
+	// Of job 22 slurmdbd has missed a requeue, and so the attempt that followed.
+	f.Jobs = append(f.Jobs, Job{ID: "22", Submitted: at(345)})
+	f.Attempts = append(f.Attempts, ran("22", "COMPLETED", 346, 348, 4, "v3"))
+	f.Books = append(f.Books, Book{Job: "22", Tenant: "nlp", Ours: 80, Slurmdb: 8, Leases: []time.Time{at(346), at(380)}})
+	f.Ledger += 80
 	f.Attempts = append(f.Attempts, ran("18", "REQUEUED", 320, 340, 4, "v1"), ran("19", "COMPLETED", 332, 338, 4, "v1"))
 	if broken := judge(f); len(broken) > 0 {
 		t.Errorf("%q", broken)
 	}
-	if got, want := f.leftOut(), "11 of 11 jobs, 1 of 16 attempts, 5 of 5 books"; !strings.HasSuffix(got, want) {
+	if got, want := f.leftOut(), "11 of 12 jobs, 1 of 17 attempts, 6 of 6 books"; !strings.HasSuffix(got, want) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -54,7 +54,7 @@ func raise(ctx context.Context, o options) (s *site, err error) {
 		Nodes:    []testcluster.NodeGroup{{Prefix: "v", Count: nodes, Model: "v100", GPUs: 4}},
 		Accounts: []testcluster.Account{{Name: "nlp", Users: []string{"alice", "carol"}}, {Name: "vision", Users: []string{"bob"}}, {Name: "guests", Users: []string{"dan"}}},
 		PluginConf: fmt.Sprintf("partitions=gpu\ndefault_partition=gpu\ngate_seconds=%.0f\nheartbeat_dir=/run/fairlease\nheartbeat_max_age=30\n"+
-			"gate_license=%s\n", ttl.Seconds(), o.license()),
+			"protect_gate=no\ngate_license=%s\n", ttl.Seconds(), o.license()),
 		ExtraConf: "Licenses=fairlease:1000000,matlab:4\nSlurmdTimeout=20\n",
 		MinJobAge: 900,
 	})
