@@ -20,7 +20,7 @@ local settings = {
 	gate_license = "", opt_out = "",
 	["opt_out.no_requeue"] = "", ["opt_out.contiguous"] = "", ["opt_out.session"] = "", ["opt_out.het"] = "", ["opt_out.other"] = "", ["opt_out.no_gpus"] = "",
 	gate_seconds = 600, heartbeat_max_age = 60, gate_site_factor = -1000000000,
-	gate_shards = false, mark_requeue = false, require_checkpoint = false, protect_gate = false,
+	gate_shards = false, mark_requeue = false, require_checkpoint = false, protect_gate = true,
 }
 
 -- Shows the user a line; without %s, log_user would interpret a % in it.
@@ -151,7 +151,18 @@ local function configured(name)
 	return false
 end
 
+-- The user as whom slurmctld runs.
+local function own_user()
+	for line in io.lines("/proc/self/status") do
+		local user = line:match("^Uid:%s+%d+%s+(%d+)")
+		if user then
+			return tonumber(user)
+		end
+	end
+end
+
 read_settings()
+local slurm_user = own_user()
 if settings.gate_license ~= "" and not configured(settings.gate_license) then
 	slurm.log_error("job_submit/lua: fairlease: %s/slurm.conf has no Licenses=%s:1000000: add it and run scontrol reconfigure; until then gates are begin times",
 		conf_dir, settings.gate_license)
@@ -180,14 +191,15 @@ local function wants_gpu(tres)
 	return false
 end
 
--- True while a daemon grants leases in the partition.
+-- Whether a daemon grants leases in the partition, and its user id.
 local function granting(partition, now)
 	local file = io.open(settings.heartbeat_dir .. "/" .. partition, "r")
-	local beat = file and file:read("*n")
+	local beat, daemon
 	if file then
+		beat, daemon = file:read("*n", "*n")
 		file:close()
 	end
-	return beat ~= nil and math.abs(now - beat) <= settings.heartbeat_max_age
+	return beat ~= nil and math.abs(now - beat) <= settings.heartbeat_max_age, daemon
 end
 
 local function wants_gpus(job)
@@ -459,18 +471,23 @@ local function opens(job, record, now)
 end
 
 function fairlease_job_modify(job, record, part_list, modify_uid)
-	if not settings.protect_gate or modify_uid == 0 or listed(settings.operator_uids, modify_uid) then
+	if not settings.protect_gate or modify_uid == 0 or modify_uid == slurm_user or listed(settings.operator_uids, modify_uid) then
 		return slurm.SUCCESS
 	end
-	local now = os.time()
+	local now, guarded = os.time(), false
 	local refusal = opens(job, record, now)
 	for _, partition in ipairs(refusal and items(settings.partitions) or {}) do
-		if granting(partition, now) then
-			tell(refusal)
-			return slurm.ESLURM_ACCESS_DENIED
+		local grants, daemon = granting(partition, now)
+		if grants and daemon == modify_uid then
+			return slurm.SUCCESS
 		end
+		guarded = guarded or grants
 	end
-	return slurm.SUCCESS
+	if not guarded then
+		return slurm.SUCCESS
+	end
+	tell(refusal)
+	return slurm.ESLURM_ACCESS_DENIED
 end
 
 slurm_job_submit = fairlease_job_submit

@@ -179,6 +179,7 @@ bool gate_parse(const char *text, const char *file, struct gate_settings *s, cha
 	*s = (struct gate_settings){
 		.gate_seconds = 600,
 		.heartbeat_max_age = 60,
+		.protect_gate = true,
 		.heartbeat_dir = "/run/fairlease",
 		.checkpoint_mark = "checkpoint",
 		.gate_site_factor = -1000000000,
@@ -605,7 +606,8 @@ bool gate_opens(const struct gate_settings *s, uid_t user, const char *licenses,
 	if (s->gate_license[0]) {
 		if (!licenses || (!strchr(licenses, '|') && gated(s, licenses)))
 			return false;
-		snprintf(text, size, "fairlease: a waiting GPU job keeps the licence %s:1 until its lease: include %s:1 in the new list; see: fairlease explain JOBID",
+		snprintf(text, size, "fairlease: a waiting GPU job keeps the licence %s:1 until its lease: include %s:1 in the new list, or ask an operator about a job that has none; "
+			       "see: fairlease explain JOBID",
 			 s->gate_license, s->gate_license);
 		return true;
 	}

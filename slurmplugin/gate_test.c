@@ -91,6 +91,7 @@ static void settings_are_read(void)
 	EXPECT(s.mark_requeue);
 	EXPECT(!s.gate_shards);
 	EXPECT(s.heartbeat_max_age == 60);
+	EXPECT(s.protect_gate);
 	EXPECT(!strcmp(s.heartbeat_dir, "/run/fairlease"));
 	EXPECT(!strcmp(s.exclude_users, "a,b"));
 	EXPECT(!s.gate_license[0]);

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
@@ -137,21 +138,26 @@ extern int fini(void)
 	return SLURM_SUCCESS;
 }
 
-/* True while a daemon grants leases in the partition. */
-static bool granting(const char *partition, time_t now)
+/* True while a daemon grants leases in the partition; daemon gets its user. */
+static bool granting(const char *partition, time_t now, uid_t *daemon)
 {
 	char path[2 * GATE_TEXT];
 	struct stat heartbeat;
 
 	gate_heartbeat(&settings, partition, path, sizeof(path));
-	return !stat(path, &heartbeat) && gate_beats(&settings, heartbeat.st_mtime, now);
+	if (stat(path, &heartbeat) || !gate_beats(&settings, heartbeat.st_mtime, now))
+		return false;
+	*daemon = heartbeat.st_uid;
+	return true;
 }
 
 /* Finds a managed partition of the job in which a daemon grants leases now; false: there is none. */
 static bool governed(const struct gate_job *j, time_t now, char *partition, size_t size)
 {
+	uid_t daemon;
+
 	for (int i = 0; gate_partition(&settings, i, partition, size); i++)
-		if (gate_names(&settings, j, partition) && granting(partition, now))
+		if (gate_names(&settings, j, partition) && granting(partition, now, &daemon))
 			return true;
 	return false;
 }
@@ -292,21 +298,28 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 /*
  * With protect_gate, users cannot open a gate early. Public headers do not show
  * the changed job, so this applies to every job's licences (its start time, without
- * a gate_license). The Lua version sees the job and exempts ungated ones.
+ * a gate_license). The Lua version sees the job and exempts ungated ones. SlurmUser,
+ * as whom slurmctld runs, and the daemon, whose user owns the heartbeats, open them.
  */
 extern int job_modify(job_desc_msg_t *d, job_record_t *job, uint32_t submit_uid, char **err_msg)
 {
 	char text[2 * GATE_TEXT], partition[GATE_TEXT];
 	time_t now = time(NULL);
+	bool guarded = false;
+	uid_t daemon;
 
 	(void)job;
-	if (!gate_opens(&settings, submit_uid, d->licenses, d->begin_time, now, text, sizeof(text)))
+	if (submit_uid == geteuid() || !gate_opens(&settings, submit_uid, d->licenses, d->begin_time, now, text, sizeof(text)))
 		return SLURM_SUCCESS;
 	for (int i = 0; gate_partition(&settings, i, partition, sizeof(partition)); i++) {
-		if (granting(partition, now)) {
-			tell(err_msg, text);
-			return ESLURM_ACCESS_DENIED;
-		}
+		if (!granting(partition, now, &daemon))
+			continue;
+		if (submit_uid == daemon)
+			return SLURM_SUCCESS;
+		guarded = true;
 	}
-	return SLURM_SUCCESS;
+	if (!guarded)
+		return SLURM_SUCCESS;
+	tell(err_msg, text);
+	return ESLURM_ACCESS_DENIED;
 }

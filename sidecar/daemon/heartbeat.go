@@ -11,7 +11,7 @@ import (
 )
 
 // heartbeats are the files that tell the submit plugin that a daemon grants leases. There is one
-// file for each partition that is acted on; it holds the second of its last update.
+// file for each partition that is acted on; it holds the second of its last update and the daemon's user id.
 type heartbeats struct {
 	dir   string
 	beats []string // partitions with a file of ours
@@ -32,7 +32,7 @@ func (h *heartbeats) beat(partitions []string, now time.Time) error {
 func (h *heartbeats) touch(partitions []string, now time.Time) error {
 	var err error
 	for _, p := range partitions {
-		if e := replaceFile(filepath.Join(h.dir, p), fmt.Appendf(nil, "%d\n", now.Unix()), 0o644, false); e != nil {
+		if e := replaceFile(filepath.Join(h.dir, p), fmt.Appendf(nil, "%d\n%d\n", now.Unix(), os.Geteuid()), 0o644, false); e != nil {
 			err = errors.Join(err, fmt.Errorf("heartbeat of partition %s (jobs are not gated at submission without it): %w", p, e))
 		}
 	}

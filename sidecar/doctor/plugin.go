@@ -22,6 +22,7 @@ type PluginFile struct {
 	Text    string
 	Err     error
 	Users   map[string]string // names of the users in exclude_users that are there by number
+	Openers []string          // names of the users that may open gates in spite of protect_gate; nil = not known
 	Library *Library          // nil = this host does not have Slurm's configuration
 }
 
@@ -46,7 +47,25 @@ func ReadPlugin(cfg *config.Config, slurmConf map[string]string) (p PluginFile) 
 			p.Users[id] = u.Username
 		}
 	}
+	p.Openers = openers(cfg.Files.Heartbeats, c, set["operator_uids"])
 	return p
+}
+
+// openers gives the names of the users that the plugin lets open gates: root, SlurmUser, the owner of the heartbeats, and the operators.
+// nil = this host does not have the heartbeats.
+func openers(heartbeats string, c conf, operators string) []string {
+	dir, err := os.Stat(heartbeats)
+	if err != nil {
+		return nil
+	}
+	name, _, _ := strings.Cut(c[slurm.ConfUser], "(") // slurm(64030)
+	all := []string{"root", name}
+	for id := range strings.FieldsFuncSeq(strconv.Itoa(owner(dir))+","+operators, func(r rune) bool { return r < '0' || r > '9' }) {
+		if u, err := user.LookupId(id); err == nil {
+			all = append(all, u.Username)
+		}
+	}
+	return all
 }
 
 // hasPlugin tells whether Slurm has the submit plugin, or its Lua version.
@@ -56,8 +75,8 @@ func (c conf) hasPlugin() bool {
 
 // plugin compares the submit plugin's settings with the configuration: those in its file, and
 // those that its newest gate by begin time shows. The latter also reveals a file that slurmctld
-// has not read yet.
-func (f *findings) plugin(cfg *config.Config, c conf, file *PluginFile, seen *cluster.Observation) {
+// has not read yet. operator is the user as whom slurmrestd acts for us, "" = not known.
+func (f *findings) plugin(cfg *config.Config, c conf, file *PluginFile, operator string, seen *cluster.Observation) {
 	if !c.hasPlugin() {
 		return
 	}
@@ -76,12 +95,13 @@ func (f *findings) plugin(cfg *config.Config, c conf, file *PluginFile, seen *cl
 		return
 	}
 	f.pluginSettings(cfg, file.Path, set, file.Users)
+	f.opens(file, set, operator)
 }
 
 // settingsOf reads the plugin's settings, with its defaults; wrong is the first invalid line,
 // from 1.
 func settingsOf(text string) (set map[string]string, wrong int) {
-	set = map[string]string{"gate_seconds": "600", "gate_site_factor": strconv.Itoa(cluster.LastInQueue)}
+	set = map[string]string{"gate_seconds": "600", "gate_site_factor": strconv.Itoa(cluster.LastInQueue), protectGate: "yes"}
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {

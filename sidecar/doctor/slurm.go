@@ -58,7 +58,7 @@ func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 	if facts.ConfError == "" || !s.Sighting.Preemption.Unread { // else scontrol is the finding
 		f.preemption(cfg, s.Sighting)
 	}
-	f.plugin(cfg, facts.Conf, &s.Plugin, s.Sighting)
+	f.plugin(cfg, facts.Conf, &s.Plugin, facts.Operator, s.Sighting)
 	for _, note := range s.Notes {
 		if note == facts.Token {
 			continue

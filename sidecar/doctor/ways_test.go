@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -75,7 +76,7 @@ func TestGatesOfSessions(t *testing.T) {
 		warns bool
 	}{
 		{"protect_gate=no\n", loop.Charge, true},
-		{"", loop.Charge, true},
+		{"", loop.Charge, false},
 		{"protect_gate=yes\n", loop.Charge, false},
 		{"protect_gate=no\n", loop.Refuse, false},
 		{"protect_gate=no\n", loop.LeaveAlone, false},
@@ -86,6 +87,41 @@ func TestGatesOfSessions(t *testing.T) {
 			Sighting: &cluster.Observation{Now: 1}, Plugin: doctor.PluginFile{Path: "fairlease-plugin.conf", Text: c.text}}}
 		if found := told(t, named(doctor.Check(cfg, seen), "gates of sessions")); (found != nil) != c.warns {
 			t.Errorf("%q, sessions %q: %q, want a warning: %v", c.text, c.word, found, c.warns)
+		}
+	}
+}
+
+// Users may not open gates, so the plugin must know fairlease's own user: as root, SlurmUser, owner of the heartbeats, or operator.
+func TestOperatorOpensGates(t *testing.T) {
+	beats := t.TempDir()
+	if err := os.Chown(beats, 1, -1); err != nil { // 1 is daemon
+		t.Skip("needs root: ", err)
+	}
+	for _, c := range []struct {
+		name, operator, beats, text string
+		fails                       bool
+	}{
+		{"root", "root", beats, "", false},
+		{"SlurmUser", "slurm", beats, "", false},
+		{"the daemon's user", "daemon", beats, "", false},
+		{"an operator", "bin", beats, "operator_uids=7,2\n", false},
+		{"another user", "bin", beats, "", true},
+		{"another user, whom nothing keeps from it", "bin", beats, "protect_gate=no\n", false},
+		{"the heartbeats are elsewhere", "bin", filepath.Join(beats, "none"), "", false},
+		{"nobody known", "", beats, "", false},
+	} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "fairlease-plugin.conf"), "partitions=gpu\n"+c.text)
+		cfg := config.Default()
+		cfg.Files.Heartbeats = c.beats
+		conf := map[string]string{slurm.ConfJobSubmit: "fairlease", slurm.ConfFile: filepath.Join(dir, "slurm.conf"), slurm.ConfUser: "slurm(64030)"}
+		seen := &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Conf: conf, Operator: c.operator}, Plugin: doctor.ReadPlugin(cfg, conf), Sighting: &cluster.Observation{}}}
+		want := ""
+		if c.fails {
+			want = "plugin operator_uids fail"
+		}
+		if got := levels(t, named(doctor.Check(cfg, seen), "plugin operator_uids")); got != want {
+			t.Errorf("%s: %q, want %q", c.name, got, want)
 		}
 	}
 }

@@ -50,6 +50,7 @@ type Facts struct {
 
 // The keys of Facts.Conf that matter to us.
 const (
+	ConfUser              = "SlurmUser"
 	ConfSelectType        = "SelectType"
 	ConfTRES              = "AccountingStorageTRES"
 	ConfKillWait          = "KillWait"

@@ -70,7 +70,7 @@ func liveOptions(suite string) testcluster.Options {
 	return testcluster.Options{Suite: suite, Attached: true, Progress: os.Stdout,
 		MinJobAge: 600, // half of that is longer than submissions take: else the first round after them reads the history, too
 		ExtraConf: "MaxJobCount=50000\nLicenses=fairlease:1000000", Plugin: testcluster.PluginC,
-		PluginConf: "partitions=gpu\ndefault_partition=gpu\ngate_license=fairlease\nheartbeat_max_age=3600\n"}
+		PluginConf: "partitions=gpu\ndefault_partition=gpu\ngate_license=fairlease\nheartbeat_max_age=3600\noperator_uids=2000\n"}
 }
 
 func govern(ctx context.Context, c *testcluster.Cluster, dsn string) (*site, func(), error) {

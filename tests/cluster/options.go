@@ -95,12 +95,13 @@ const (
 // Operator is the cluster's user that slurmrestd runs as: operator in Slurm, nobody elsewhere.
 const Operator = "restd"
 
-// PluginConf is what fairlease-plugin.conf has by default.
+// PluginConf is what fairlease-plugin.conf has by default. Users may open gates, since fairlease must stand that, too.
 const PluginConf = `partitions=gpu
 default_partition=gpu
 gate_seconds=600
 heartbeat_dir=/run/fairlease
 heartbeat_max_age=60
+protect_gate=no
 `
 
 func (o Options) withDefaults() (Options, error) {

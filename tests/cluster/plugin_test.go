@@ -20,7 +20,6 @@ default_partition=gpu
 gate_seconds=600
 heartbeat_max_age=60
 mark_requeue=yes
-protect_gate=yes
 operator_uids=2000
 exclude_users=dave
 exclude_accounts=ops
@@ -182,11 +181,33 @@ func holdLicenses(t *testing.T, c *testcluster.Cluster) {
 	}
 }
 
-// beat writes a heartbeat of that age, as the sidecar does: its second inside, and the file as old.
+// beat writes a heartbeat of that age, as the sidecar does: its second and its user inside, and the file as old.
 func beat(t *testing.T, c *testcluster.Cluster, partition string, age time.Duration) {
 	t.Helper()
+	writeBeat(t, c, partition, 0, age)
+}
+
+// beatOf writes the fresh heartbeat of a sidecar that runs as such a user.
+func beatOf(t *testing.T, c *testcluster.Cluster, partition, name string) {
+	t.Helper()
+	out, err := c.Exec(t.Context(), "root", "id", "-u", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := strconv.Atoi(strings.TrimSpace(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeBeat(t, c, partition, id, 0)
+}
+
+func writeBeat(t *testing.T, c *testcluster.Cluster, partition string, owner int, age time.Duration) {
+	t.Helper()
 	file, at := filepath.Join(c.HeartbeatDir(), partition), time.Now().Add(-age)
-	if err := os.WriteFile(file, []byte(strconv.FormatInt(at.Unix(), 10)+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, "%d\n%d\n", at.Unix(), owner), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(file, owner, -1); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chtimes(file, at, at); err != nil {
@@ -366,7 +387,14 @@ func gatesAreProtected(t *testing.T, c *testcluster.Cluster) {
 	if err := move("alice", "now+300"); err != nil {
 		t.Errorf("without a heartbeat nothing is refused: %v", err)
 	}
+	beatOf(t, c, "gpu", "alice")
+	if err := move("alice", "now+200"); err != nil {
+		t.Errorf("the daemon's user may move the gate: %v", err)
+	}
 	beat(t, c, "gpu", 0)
+	if err := move("alice", "now+200"); err == nil {
+		t.Error("alice moved her gate although the daemon runs as another user")
+	}
 	if err := move(testcluster.Operator, "now"); err != nil {
 		t.Errorf("the operator may open the gate: %v", err)
 	}
@@ -435,6 +463,13 @@ func licensesAreProtected(t *testing.T, c *testcluster.Cluster) {
 	os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
 	if err := change("alice", ungated, "Licenses="); err != nil {
 		t.Errorf("without a heartbeat nothing is refused: %v", err)
+	}
+	beatOf(t, c, "gpu", "alice")
+	if err := change("alice", id, "Licenses="); err != nil {
+		t.Errorf("the daemon's user may open the gate: %v", err)
+	}
+	if err := change("alice", id, "Licenses=fairlease:1"); err != nil {
+		t.Error(err)
 	}
 	beat(t, c, "gpu", 0)
 	if err := change(testcluster.Operator, id, "Licenses=matlab:2"); err != nil {

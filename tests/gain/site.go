@@ -114,7 +114,7 @@ func (g *ground) raise(ctx context.Context, p pairing) (s *site, err error) {
 		Partitions: managed,
 		Accounts: []testcluster.Account{{Name: strategistsOwn, Users: []string{"alice", "carol"}}, {Name: "nlp-a", Parent: "nlp", Users: []string{"alice"}},
 			{Name: "nlp-b", Parent: "nlp", Users: []string{"alice"}}, {Name: opponents, Users: []string{"bob"}}, {Name: "vision-a", Parent: "vision", Users: []string{"bob"}}},
-		PluginConf: fmt.Sprintf("partitions=%s\ndefault_partition=gpu\ngate_seconds=%.0f\nheartbeat_dir=/run/fairlease\nheartbeat_max_age=30\ngate_license=%s\n",
+		PluginConf: fmt.Sprintf("partitions=%s\ndefault_partition=gpu\ngate_seconds=%.0f\nheartbeat_dir=/run/fairlease\nheartbeat_max_age=30\ngate_license=%s\noperator_uids=2000\n",
 			strings.Join(names, ","), ttl.Seconds(), license),
 		ExtraConf: "Licenses=fairlease:1000000,matlab:4\n",
 		KillWait:  1, MinJobAge: 60,

@@ -196,13 +196,12 @@ var strategies = []strategy{
 	}},
 	{name: "dependency flip", does: "waiting jobs get Dependency=singleton and none in turn", depth: 10, act: flips("Dependency=singleton", "Dependency=")},
 	{name: "minimum flip", does: "long jobs; waiting ones get TimeMin=1", depth: 6, jobs: long, args: hourly, waiting: []string{"TimeMin=1"}},
-	{name: "sessions and opened", does: "long salloc of whole nodes; while they wait, Licenses= and StartTime=now", keeps: true,
-		note: "a session cannot be requeued, and fairlease ends no job; `protect_gate=yes` of the submit plugin refuses the change (`fairlease doctor` asks for it)", play: func(ctx context.Context, p *player) {
-			var hands sync.WaitGroup
-			hands.Go(func() { sessions(4)(ctx, p.beside()) })
-			hands.Go(func() { p.stream(ctx, strategy{waiting: []string{"Licenses=", "StartTime=now"}}) })
-			hands.Wait()
-		}},
+	{name: "sessions and opened", does: "long salloc of whole nodes; while they wait, Licenses= and StartTime=now", keeps: true, play: func(ctx context.Context, p *player) {
+		var hands sync.WaitGroup
+		hands.Go(func() { sessions(4)(ctx, p.beside()) })
+		hands.Go(func() { p.stream(ctx, strategy{waiting: []string{"Licenses=", "StartTime=now"}}) })
+		hands.Wait()
+	}},
 	{name: "brackets", does: "long jobs with brackets in --constraint", depth: 6, jobs: long, args: with(hourly, "--constraint=[fast|slow]")},
 	{name: "account flip", does: "waiting jobs get Account=nlp-a", depth: 10, waiting: []string{"Account=nlp-a"}},
 	{name: "CPU hogs", does: "jobs without GPUs take 14 of 16 CPUs of each node; plain jobs", play: together(hogs("-n1", "-c14"), honest)},

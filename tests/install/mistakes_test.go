@@ -19,7 +19,7 @@ import (
 func options(suite string) testcluster.Options {
 	return testcluster.Options{
 		Suite: suite, Plugin: testcluster.PluginC, KillWait: 30,
-		PluginConf: strings.Replace(testcluster.PluginConf, "gate_seconds", "gate_license=fairlease\nprotect_gate=yes\ngate_seconds", 1),
+		PluginConf: strings.Replace(testcluster.PluginConf, "protect_gate=no", "gate_license=fairlease\nprotect_gate=yes", 1),
 		Nodes:      []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4, Shards: -1}, {Prefix: "k", Count: 2, Model: "k80", GPUs: 4, Shards: -1}},
 		Partitions: []testcluster.Partition{{Name: "gpu", Default: true, Extra: "MaxTime=7-0 MaxCPUsPerNode=15"}},
 		ExtraConf:  "Licenses=fairlease:1000000\nJobFileAppend=1\nPriorityFlags=ACCRUE_ALWAYS\n",
