@@ -205,6 +205,17 @@ type TenantPool struct {
 // Own gives the tenant's current entitlement without repayments.
 func (t *TenantPool) Own() MicroGPU { return t.Entitlement - t.Repays }
 
+// OfSiblings gives the part of that which tenants below the same account leave to it for now.
+func (t *TenantPool) OfSiblings() MicroGPU { return max(t.Own()-t.Lasting(), 0) }
+
+// Lasting gives the entitlement that the tenant has if it and all tenants below the same account want theirs.
+func (t *TenantPool) Lasting() MicroGPU {
+	if t.Under == "" {
+		return t.Own()
+	}
+	return t.Base
+}
+
 // Lately gives the part of its entitlement that the tenant is expected to want again: what it wanted last, less in
 // proportion to the time since then, and nothing after quiet.
 func (t *TenantPool) Lately(now Instant, quiet Span) MicroGPU {

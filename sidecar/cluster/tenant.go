@@ -7,6 +7,9 @@ type Tenant struct {
 	Weight int64 `json:"weight"`
 	// Under is the account right below root whose weight it is a part of, if other tenants may be parts of it, too; "" = none.
 	Under string `json:"under,omitempty"`
+	// Above is the accounts whose weight it is a part of, from Under down. The last is the account right above it, or itself
+	// where it stands for the account's own jobs or has no accounts below it.
+	Above []string `json:"above,omitempty"`
 	// Budget is the state of its budget; zero = it has none, or there is nothing to say about it.
 	Budget TenantBudget `json:"budget,omitzero"`
 }

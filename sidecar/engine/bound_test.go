@@ -31,12 +31,14 @@ func (w *world) waitIn(ids []cluster.JobID) (n int) {
 }
 
 // Tenant b wanted all of its due an hour ago. Tenant a then binds no more than its own due, unless b has wanted nothing
-// for bind.quiet, or bind.max allows more.
+// for bind.quiet, or bind.max allows more. That also holds if both are below one account, so that each leaves to the other what it
+// does not want.
 func TestTheFirstComerBindsItsDue(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]func(*sim.Work){
-		"not requeueable": func(j *sim.Work) { j.NoRequeue = true },
-		"never save":      neverSaves,
+		"not requeueable":           func(j *sim.Work) { j.NoRequeue = true },
+		"never save":                neverSaves,
+		"siblings, not requeueable": func(j *sim.Work) { j.NoRequeue = true },
 	}
 	for _, c := range []struct {
 		name  string
@@ -51,6 +53,7 @@ func TestTheFirstComerBindsItsDue(t *testing.T) {
 		{"half of b's due after half of bind.quiet", func(s *cluster.Settings) { s.BindQuiet = cluster.Day }, 8*hour + 10*minute, 12},
 	} {
 		for kind, makes := range kinds {
+			siblings := kind == "siblings, not requeueable"
 			t.Run(c.name+", "+kind, func(t *testing.T) {
 				t.Parallel()
 				set := simtest.Product()
@@ -59,6 +62,12 @@ func TestTheFirstComerBindsItsDue(t *testing.T) {
 					c.set(&set)
 				}
 				w := newWorld(t, set, []int{8, 8}, "a", "b")
+				if siblings {
+					w.Rules.TenantLevel = 2
+					w.alter = func(s *cluster.Observation) {
+						s.Accounts = []cluster.Account{{Name: "root"}, {Name: "above", Parent: "root", Shares: 1}, {Name: "a", Parent: "above", Shares: 1}, {Name: "b", Parent: "above", Shares: 1}}
+					}
+				}
 				for range 16 {
 					w.submit("a", 1, 30*minute, nil)
 					w.submit("b", 1, 30*minute, nil)

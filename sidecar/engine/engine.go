@@ -103,7 +103,7 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	entitle.Parties(b, x.speeds)
 	capacity := entitle.Capacity(b, d.nodes.Site)
 	x.market = market.Open(b, x.speeds)
-	x.question = entitle.Divide(b, x.speeds, capacity, d.cells.Own(b))
+	x.question = entitle.Divide(b, x.speeds, active, capacity, d.cells.Own(b))
 	ltgf.Due(&b.Ledger, b.Records, active, x.buffer.books.Users, x.speeds.Faster())
 	ltgf.Want(&b.Ledger, s.Ledger.At, s.Now, s.Settings.BindQuiet)
 	return x

@@ -129,7 +129,9 @@ func (t *tree) divide(busy []string) []cluster.Tenant {
 	down(root, whole, 0)
 	for i := range out {
 		if t.level > 1 {
-			out[i].Under = t.path(out[i].Name)[0]
+			path := t.path(out[i].Name)
+			out[i].Above = path[:min(len(path), t.level-1)]
+			out[i].Under = path[0]
 		}
 	}
 	byName(out)
@@ -190,7 +192,7 @@ func (t *tree) tenants(jobs []cluster.Job, r *Rules) []cluster.Tenant {
 	out := slices.Clone(t.list)
 	for i := range out {
 		if len(r.Weights) > 0 {
-			out[i].Weight, out[i].Under = r.Weights[out[i].Name], ""
+			out[i].Weight, out[i].Under, out[i].Above = r.Weights[out[i].Name], "", nil
 		}
 		out[i].Budget = r.Budgets[out[i].Name]
 	}

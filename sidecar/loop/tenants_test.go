@@ -226,13 +226,20 @@ func TestTenantsAreTheAccountsAtTheLevel(t *testing.T) {
 func TestTheAccountsWhoseWeightTenantsDivide(t *testing.T) {
 	under := func(level int, weights map[string]int64) (out []string) {
 		for _, tenant := range growTree(tree3(), level).tenants([]cluster.Job{{Account: "physics"}}, &Rules{Weights: weights}) {
-			out = append(out, tenant.Name+" "+tenant.Under)
+			out = append(out, tenant.Name+" "+strings.Join(tenant.Above, "/"))
+			if len(tenant.Above) > 0 && tenant.Above[0] != tenant.Under || len(tenant.Above) == 0 && tenant.Under != "" {
+				t.Errorf("%s is below %q, and under %q", tenant.Name, tenant.Above, tenant.Under)
+			}
 		}
 		return out
 	}
 	want := []string{"astro physics", "cell bio", "gene bio", "guests guests", "loners loners", "physics physics", "solid physics"}
 	if got := under(2, nil); !slices.Equal(got, want) {
 		t.Errorf("level 2: %q, want %q", got, want)
+	}
+	want = []string{"cell bio/cell", "gene bio/gene", "guests guests", "loners loners", "physics physics", "radio physics/astro", "solid physics/solid"}
+	if got := under(3, nil); !slices.Equal(got, want) {
+		t.Errorf("level 3: %q, want %q", got, want)
 	}
 	for _, got := range append(under(1, nil), under(2, map[string]int64{"astro": 1})...) {
 		if !strings.HasSuffix(got, " ") {

@@ -14,7 +14,8 @@ import (
 // shares computes the entitlements of tenants and parties.
 type shares struct {
 	*round.Books
-	speeds *speeds.Speeds
+	speeds  *speeds.Speeds
+	weights []int64 // by tenant; those below one account as they divide its weight now
 }
 
 // Entitlements of tenants and parties, by pool.
@@ -25,15 +26,15 @@ type (
 
 // Divide sets every tenant's entitlement: its quota by weight of every pool's GPUs (ASTRAEA eq. 6). GPUs held
 // by jobs of no tenant do not count. A tenant's cells are its own; only the other GPUs are shared by weight
-// (SEMANTICS §1).
+// (SEMANTICS §1). Tenants below one account (cluster.Tenant.Under) divide the sum of their quotas by what they want, so that it does
+// not matter to others which of them want GPUs.
 //
-// capacity is the number of GPUs by pool, as counted by Capacity. own is the GPUs that tenants have in cells of their
+// active is the jobs that count as demand, by tenant. capacity is the number of GPUs by pool, as counted by Capacity. own is the GPUs that tenants have in cells of their
 // own; nil = no cells. Divide returns the request for a new allocation; nil = the last allocation stays in force.
-func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own *round.Owned) *cluster.AllocationRequest {
-	x := &shares{b, s}
-	weights := make([]int64, len(x.Tenants))
+func Divide(b *round.Books, s *speeds.Speeds, active [][]ltgf.Claimant, capacity []int, own *round.Owned) *cluster.AllocationRequest {
+	x := &shares{Books: b, speeds: s, weights: make([]int64, len(b.Tenants))}
 	for t, name := range x.Tenants {
-		weights[t] = x.Weight(name)
+		x.weights[t] = x.Weight(name)
 	}
 	base := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.Tenants), len(x.Pools))
 	for p := range x.Pools {
@@ -43,27 +44,38 @@ func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own *round.Owned) 
 				commons -= gpus
 			}
 		}
-		for t, q := range policy.Quota(cluster.MicroGPU(max(commons, 0))*cluster.WholeGPU, weights) {
-			due := base.At(round.TenantIndex(t), p)
-			if *due = q; own != nil {
-				*due += cluster.MicroGPU(own.Base[p][t]) * cluster.WholeGPU
-			}
+		for t, q := range policy.Quota(cluster.MicroGPU(max(commons, 0))*cluster.WholeGPU, x.weights) {
+			*base.At(round.TenantIndex(t), p) = q
 		}
 	}
-	entitled, largest := base, x.largest()
+	entitled, largest := x.nest(base, active, own), x.largest()
+	withCells(base, own)
+	withCells(entitled, own)
 	var untraded []cluster.MicroGPU
 	var question *cluster.AllocationRequest
 	if x.Settings.Divide != "" {
 		question = x.ask(capacity, own)
-		entitled, untraded = x.market(capacity, base, own)
+		entitled, untraded = x.market(capacity, entitled, own)
 		largest = owe(largest, ltgf.Most(entitled.Cells, untraded))
 	} else {
-		x.convert(byParty{}, base, nil, nil)
+		x.convert(byParty{}, entitled, nil, nil)
 	}
 	ltgf.Inherit(&x.Ledger, x.Snapshot.Tenants, base.Cells)
 	ltgf.Settle(&x.Ledger, base.Cells, entitled.Cells, untraded, largest, x.held(), x.Settings, x.Snapshot.Ledger.At/cluster.Instant(x.Settings.Term) != x.Now/cluster.Instant(x.Settings.Term))
 	x.repay(entitled)
 	return question
+}
+
+// withCells adds the GPUs of tenants' own cells; own nil = there are none.
+func withCells(to byTenant, own *round.Owned) {
+	if own == nil {
+		return
+	}
+	for p, gpus := range own.Base {
+		for t, n := range gpus {
+			*to.At(round.TenantIndex(t), p) += cluster.MicroGPU(n) * cluster.WholeGPU
+		}
+	}
 }
 
 // repay gives the repayments of tenants to their parties, or takes them from these, in proportion to their entitlements.

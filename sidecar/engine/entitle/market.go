@@ -26,10 +26,6 @@ func (x *shares) market(capacity []int, base byTenant, own *round.Owned) (entitl
 	due := round.NewTable[round.PartyIndex, cluster.MicroGPU](len(x.Parties), n)
 	known := x.divided(due)
 	entitled = round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.Tenants), n)
-	weights := make([]int64, len(x.Tenants))
-	for t, name := range x.Tenants {
-		weights[t] = x.Weight(name)
-	}
 	asked := x.asked()
 	for p := range x.Pools {
 		room := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
@@ -50,7 +46,7 @@ func (x *shares) market(capacity []int, base byTenant, own *round.Owned) (entitl
 			left -= *due.At(k, p)
 		}
 		left -= idleCells(entitled, p, cells, left)
-		for t, q := range policy.Quota(max(left, 0), weights) {
+		for t, q := range policy.Quota(max(left, 0), x.weights) {
 			*entitled.At(round.TenantIndex(t), p) += q
 		}
 	}
@@ -339,7 +335,7 @@ func (x *shares) cells(own *round.Owned) (out []cluster.CellGPUs) {
 // bid returns the demand of a party; false = none of its jobs is active.
 func (x *shares) bid(k int) (cluster.Bid, bool) {
 	party := &x.Parties[k]
-	b := cluster.Bid{Party: party.Name, Tenant: x.Tenants[party.Tenant], Weight: x.Weight(x.Tenants[party.Tenant])}
+	b := cluster.Bid{Party: party.Name, Tenant: x.Tenants[party.Tenant], Weight: x.weights[party.Tenant]}
 	terms, weight := x.terms(), int64(0)
 	var priced *cluster.Terms
 	if slices.ContainsFunc(party.Cases, func(i int) bool { return len(x.Jobs[i].May) > 0 && x.speeds.Priced(i) != nil }) {

@@ -14,7 +14,7 @@ import (
 
 // Parties sets the queues and the parties, with their accounts in every pool.
 func Parties(b *round.Books, s *speeds.Speeds) {
-	x := &shares{b, s}
+	x := &shares{Books: b, speeds: s}
 	x.Queues, x.Parties, x.JobsQueue = x.Queues[:0], x.Parties[:0], false
 	for t, name := range x.Tenants {
 		x.Queues = append(x.Queues, round.Claimant{Name: name, Tenant: round.TenantIndex(t)})

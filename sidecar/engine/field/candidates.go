@@ -147,7 +147,7 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 			row := f.Rows.At(t, p)
 			tenants[t].Shares[p] = lease.Share{
 				Behind:      ltgf.Behind(row.Deficit-*debit.At(t, p), row.Entitlement),
-				Entitlement: row.Entitlement, Own: row.Own(), Holds: *holds.At(t, p), Owed: row.Owed,
+				Entitlement: row.Entitlement, Own: row.Own(), Siblings: row.OfSiblings(), Holds: *holds.At(t, p), Owed: row.Owed,
 			}
 			if tenants[t].Spent {
 				tenants[t].Shares[p].Owed = 0

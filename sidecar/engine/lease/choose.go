@@ -63,6 +63,7 @@ type Share struct {
 	Behind      cluster.Span // with every lease in force charged to its end
 	Entitlement cluster.MicroGPU
 	Own         cluster.MicroGPU // the entitlement without repayments; 0 = the same
+	Siblings    cluster.MicroGPU // of both, what others below the same account leave to it for now: it must not be bound
 	Holds       int              // GPUs of leases that do not end now
 	Bound       int              // GPUs of leases that can never be ended
 	Owed        cluster.GPUTime  // GPU time of its share that others received

@@ -105,7 +105,7 @@ func (c *chooser) mayBind(k *Candidate, pool int) bool {
 
 func mayBindIn(c *chooser, k *Candidate, pool int) bool {
 	sh := &c.Tenants[k.Tenant].Shares[pool]
-	beyond := Beyond(sh.Entitlement, c.bound.of[k.Tenant][pool]+sh.Lane+k.GPUs)
+	beyond := Beyond(sh.Entitlement-sh.Siblings, c.bound.of[k.Tenant][pool]+sh.Lane+k.GPUs)
 	return beyond == 0 || max(sh.Owed, k.Owed) >= Worth(beyond, beyondFor)
 }
 
@@ -199,7 +199,7 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 	at := -1
 	for t := range c.Tenants {
 		sh, long := &c.Tenants[t].Shares[pool], c.bound.long[t][pool]
-		holds := min(cluster.MicroGPU(c.bound.holds[t][pool])*cluster.WholeGPU, cmp.Or(sh.Own, sh.Entitlement))
+		holds := min(cluster.MicroGPU(c.bound.holds[t][pool])*cluster.WholeGPU, sh.lasting())
 		if t == k.Tenant {
 			long += k.GPUs
 		} else if wants := sh.Away.GPUs + sh.Wants; wants > 0 {
@@ -213,7 +213,7 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 	}
 	over := min(wanted, kept+lacked-cluster.MicroGPU(lane.GPUs)*cluster.WholeGPU)
 	own := &c.Tenants[k.Tenant].Shares[pool]
-	within := Beyond(cmp.Or(own.Own, own.Entitlement), c.bound.long[k.Tenant][pool]+k.GPUs) < cluster.WholeGPU // parts of a GPU do not count
+	within := Beyond(own.lasting(), c.bound.long[k.Tenant][pool]+k.GPUs) < cluster.WholeGPU // parts of a GPU do not count
 	if within || over <= lane.Most {
 		return nil
 	}
@@ -222,6 +222,9 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 			Held: max(over-cluster.MicroGPU(k.GPUs)*cluster.WholeGPU, 0), Max: lane.Most}
 	})
 }
+
+// lasting returns the part of a share that nobody takes back: without repayments, and without what siblings leave to it.
+func (sh *Share) lasting() cluster.MicroGPU { return cmp.Or(sh.Own, sh.Entitlement) - sh.Siblings }
 
 // tell returns the limit that a tenant has reached in a pool, made once.
 func (b *bindings) tell(tenant, pool int, limit func() *cluster.BindLimit) *cluster.BindLimit {

@@ -209,7 +209,7 @@ func Portion(n, num, den int64) int64 {
 func writeOff(l *cluster.Ledger, entitled, untraded []cluster.MicroGPU) {
 	least := map[string]cluster.Span{}
 	for i := range l.Tenants {
-		if t := &l.Tenants[i]; t.Entitlement > 0 && t.Demand >= t.Entitlement {
+		if t := &l.Tenants[i]; t.Entitlement > 0 && wantsAll(t) {
 			behind := Behind(t.Deficit, entitled[i])
 			if known, ok := least[t.Pool]; !ok || behind < known {
 				least[t.Pool] = behind
@@ -225,6 +225,12 @@ func writeOff(l *cluster.Ledger, entitled, untraded []cluster.MicroGPU) {
 		t := &l.Tenants[i]
 		t.Deficit -= Credit(entitled[i], least[t.Pool])
 	}
+}
+
+// wantsAll tells whether a tenant wants its whole entitlement. That of a tenant below an account with others is never more than it wants,
+// so that it must want more.
+func wantsAll(t *cluster.TenantPool) bool {
+	return t.Demand > t.Entitlement || t.Demand == t.Entitlement && t.Under == ""
 }
 
 // soldOut tells whether the tenant of row i has sold its whole entitlement in a pool, or had until the last look.

@@ -75,7 +75,7 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 
 // lately returns the part of its present share that a tenant is expected to want again.
 func lately(f *field.Field, row *cluster.TenantPool) cluster.MicroGPU {
-	return min(row.Lately(f.Now, f.Settings.BindQuiet), row.Own())
+	return min(row.Lately(f.Now, f.Settings.BindQuiet), row.Lasting())
 }
 
 // anyBinds reports whether a job can never be stopped, whatever the stop budget is.
