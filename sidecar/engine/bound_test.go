@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -187,5 +188,51 @@ func TestBoundGPUsBeyondTheDueHaveALimit(t *testing.T) {
 					seed, w.Now().Sub(simtest.Start), long, set.BindMaxPercent, w.Settings.StopTotalMilli)
 			}
 		}
+	}
+}
+
+// Jobs that never save, and are larger than what their tenants are due, take turns: GPUs that are kept for tenants whose jobs do not
+// fit into their shares would idle in vain. Nobody keeps them for good, whatever its name.
+func TestJobsLargerThanTheirTenantsDueTakeTurns(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		tenants, gang int
+		runs          cluster.Span
+	}{{4, 4, 5 * hour}, {7, 4, hour}, {16, 2, hour}, {16, 4, hour}} {
+		t.Run(fmt.Sprintf("%d tenants, gangs of %d for %v", c.tenants, c.gang, c.runs), func(t *testing.T) {
+			t.Parallel()
+			set := simtest.Product()
+			set.Interval = minute
+			var names []string
+			for i := range c.tenants {
+				names = append(names, fmt.Sprintf("x%02d", i))
+			}
+			w := newWorld(t, set, []int{8, 8}, names...)
+			jobs := map[string][]cluster.JobID{}
+			held, rounds := 0, 0
+			for ; rounds < 72*6; rounds++ {
+				for _, name := range names {
+					for range 3 - w.waitIn(jobs[name]) {
+						jobs[name] = append(jobs[name], w.submit(name, c.gang, c.runs, neverSaves))
+					}
+				}
+				w.Run(10 * minute)
+				for _, name := range names {
+					held += w.holdsIn(jobs[name])
+				}
+			}
+			if part := float64(held) / float64(16*rounds); part < 0.97 {
+				t.Errorf("%.1f %% of the GPUs are held", 100*part)
+			}
+			all := cluster.GPUTime(0)
+			for _, name := range names {
+				all += w.Used(name)
+			}
+			for _, name := range names {
+				if part := float64(w.Used(name)) / float64(all) * float64(c.tenants); part < 0.85 || part > 1.15 {
+					t.Errorf("%s has %.2f of an equal part", name, part)
+				}
+			}
+		})
 	}
 }

@@ -45,15 +45,16 @@ func TestABoundJobOfTheWholePoolEnds(t *testing.T) {
 		set := simtest.Product()
 		set.Interval, set.StopTotalMilli = minute, total
 		w := newWorld(t, set, []int{8}, "a", "b", "c")
-		w.submit("b", 4, 2*hour, neverSaves)
-		w.submit("b", 4, 2*hour, neverSaves)
+		for range 4 {
+			w.submit("b", 2, 2*hour, neverSaves) // larger ones than its due could not use what is kept for it
+		}
 		w.Run(10 * minute)
 		id, waited := w.submit("a", 8, 30*minute, neverSaves), false
 		w.Run(50 * minute)
 		w.submit("c", 2, hour, neverSaves)
 		for w.Job(id).State != cluster.Done && w.Now().Sub(simtest.Start) < cluster.Day {
 			w.Run(10 * minute)
-			waited = waited || w.Reason(id).Code == cluster.ReasonBound
+			waited = waited || w.Job(id).State == cluster.Waiting && w.Reason(id).Code == cluster.ReasonBound
 		}
 		if w.Job(id).State != cluster.Done || !waited {
 			t.Errorf("stop.total %d: it is %s, and has waited for the others: %v: %+v", total, w.Job(id).State, waited, w.Reason(id))

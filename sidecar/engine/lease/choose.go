@@ -175,6 +175,7 @@ type chooser struct {
 	claimed  [][]int  // GPUs of claims, by tenant and pool
 	reclaims int
 	burst    bool
+	rest     bool // denied candidates have their turn
 	anySpent bool // a tenant has used up its budget
 	bound    bindings
 	denied   []denial
@@ -323,7 +324,7 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 			if qs[p] == nil {
 				sh := &tenant.Shares[p]
 				qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost, spent: tenant.Spent,
-					behind: sh.Behind, entitled: sh.Entitlement, own: cmp.Or(sh.Own, sh.Entitlement), holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
+					behind: sh.Behind, owed: float64(sh.Owed) / float64(max(sh.Entitlement, 1)), entitled: sh.Entitlement, own: cmp.Or(sh.Own, sh.Entitlement), holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
 				all = append(all, qs[p])
 			}
 			switch {
@@ -463,6 +464,7 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 	}
 	displace, spares := ofAnybody, 0
 	switch {
+	case c.rest && q.entitled > 0 && !q.spent && !k.IdleOnly:
 	case !c.burst && !q.spent && !k.IdleOnly && c.anySpent:
 		displace = ofOwner + len(c.Tenants) // only what has no owner
 	case !c.burst || k.IdleOnly:

@@ -37,6 +37,7 @@ type bindings struct {
 	holds [][]int                // GPUs of leases
 	told  [][]*cluster.BindLimit // by tenant, then pool: the limit that it has reached
 	lanes []Lane                 // by pool; nil = no lanes
+	fits  [][]cluster.MicroGPU   // by tenant, then pool: of what it wants, its waiting jobs could take that within its share; -1 = not known
 	paid  []cluster.GPUTime      // by pool: what stops of new leases will cost
 }
 
@@ -168,8 +169,11 @@ func Worth(gpus cluster.MicroGPU, span cluster.Span) cluster.GPUTime {
 	return cluster.GPUTime(cluster.MulDiv(int64(gpus), int64(span), int64(cluster.WholeGPU)))
 }
 
-// bindRest gives denied candidates the GPUs that no other candidate took and that they may bind.
+// bindRest gives denied candidates the GPUs that no other candidate took and that they may bind, also those of ending leases, whose jobs
+// are denied as well: tenants furthest behind go first.
 func (c *chooser) bindRest(denied []denial) {
+	c.rest, c.bound.fits = true, nil
+	defer func() { c.rest = false }()
 	h := newQueues(nil, c.Settings.Threshold)
 	for _, d := range denied {
 		k, pool := &c.Candidates[d.candidate], d.queue.pool
@@ -204,7 +208,7 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 			long += k.GPUs
 		} else if wants := sh.Away.GPUs + sh.Wants; wants > 0 {
 			wanted += wants
-			lacked += sh.Away.GPUs + max(sh.Wants-holds, 0)
+			lacked += sh.Away.GPUs + min(max(sh.Wants-holds, 0), c.fitting(t, pool))
 			if wants > most {
 				most, at = wants, t
 			}
@@ -221,6 +225,35 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 		return &cluster.BindLimit{Tenant: c.Tenants[at].Name, Kept: wanted, Until: c.Tenants[at].Shares[pool].Away.Until,
 			Held: max(over-cluster.MicroGPU(k.GPUs)*cluster.WholeGPU, 0), Max: lane.Most}
 	})
+}
+
+// fitting returns the GPUs of a pool, of those that a tenant wants, that its waiting jobs could take within its share: they do not bind
+// them for long, or the share has room for them. GPUs kept for larger jobs would idle in vain: such jobs need shares of others, and their
+// tenants take turns.
+func (c *chooser) fitting(tenant, pool int) cluster.MicroGPU {
+	if c.bound.fits == nil {
+		c.bound.fits = make([][]cluster.MicroGPU, len(c.Tenants))
+		for t := range c.Tenants {
+			c.bound.fits[t] = slices.Repeat([]cluster.MicroGPU{-1}, len(c.Lanes))
+		}
+	}
+	gpus := &c.bound.fits[tenant][pool]
+	if *gpus >= 0 {
+		return *gpus
+	}
+	sh := &c.Tenants[tenant].Shares[pool]
+	*gpus = 0
+	for _, i := range c.Tenants[tenant].Jobs {
+		if *gpus >= sh.Wants {
+			break
+		}
+		k := &c.Candidates[i]
+		if !k.Running && !c.settled[i] && slices.Contains(k.Pools, pool) &&
+			(c.bound.binds(k, pool) != BindsLong || Beyond(sh.lasting(), c.bound.long[tenant][pool]+k.GPUs) < cluster.WholeGPU) {
+			*gpus += cluster.MicroGPU(k.GPUs) * cluster.WholeGPU
+		}
+	}
+	return *gpus
 }
 
 // lasting returns the part of a share that nobody takes back: without repayments, and without what siblings leave to it.

@@ -170,6 +170,7 @@ type queue struct {
 	deferred     []int
 	boost, spent bool
 	behind       cluster.Span
+	owed         float64 // GPU time of its share that others received, as time at its entitlement
 	entitled     cluster.MicroGPU
 	own          cluster.MicroGPU // without repayments
 	holds        int              // GPUs that the tenant holds in this pool
@@ -228,6 +229,9 @@ func (h *queues) before(a, b *queue) bool {
 	}
 	if a.holding() != b.holding() {
 		return a.holding()
+	}
+	if a.owed != b.owed { // behind says no more from credit.cap on
+		return a.owed > b.owed
 	}
 	if a.tenant != b.tenant {
 		return a.tenant < b.tenant
