@@ -236,3 +236,33 @@ func TestJobsLargerThanTheirTenantsDueTakeTurns(t *testing.T) {
 		})
 	}
 }
+
+// A tenant comes back with a job of a whole node, and no node is free. Others do not bind its due before GPUs can be gathered.
+func TestATenantComesBackWithAWholeNode(t *testing.T) {
+	t.Parallel()
+	set := simtest.Product()
+	set.Interval, set.BindQuiet, set.BindMaxPercent = minute, 20*cluster.Day, 7
+	w := newWorld(t, set, []int{4, 4, 4, 4}, "a", "b")
+	for range 16 {
+		w.submit("a", 1, 30*minute, nil)
+		w.submit("b", 1, 30*minute, nil)
+	}
+	w.Run(4 * hour)
+	later := func(change func(*sim.Work)) func(*sim.Work) { // gated before it can start
+		return func(j *sim.Work) { change(j); j.Begin = w.Now().Add(3 * minute) }
+	}
+	var first []cluster.JobID
+	for range 32 {
+		first = append(first, w.submit("a", 1, 100*hour, later(func(j *sim.Work) { j.NoRequeue = true })))
+	}
+	w.Run(20 * minute)
+	w.submit("b", 1, 100*hour, later(func(j *sim.Work) { j.NoRequeue = true }))
+	w.Run(10 * minute)
+	for range 2 {
+		w.submit("b", 4, 100*hour, later(saves))
+	}
+	w.Run(10 * minute)
+	if got := w.holdsIn(first); got != 9 {
+		t.Errorf("a holds %d GPUs, want its due and one by bind.max", got)
+	}
+}

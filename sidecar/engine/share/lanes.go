@@ -50,7 +50,7 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 		if p < 0 {
 			continue
 		}
-		if limited && st.Queue >= 0 && (st.Runs || st.Eligible && st.GPUs < f.Site.MostOnANode(p)) { // larger ones are gathered for
+		if limited && st.Queue >= 0 && (st.Runs || st.Eligible && (st.GPUs < f.Site.MostOnANode(p) || f.Now.Sub(f.Records[i].First) <= f.Settings.Term)) { // larger ones are gathered for by then
 			tenants[st.Queue].Shares[p].Wants += cluster.MicroGPU(st.GPUs) * cluster.WholeGPU
 		}
 		if l == nil && !st.Runs || l != nil && st.Control != cluster.NoReclaim && st.Stoppable && (!st.Unpaid || !limited || f.Ending(i)) && l.End.Sub(f.Now) <= max(budget.BoundFor, 2*f.Settings.Term) {
