@@ -9,7 +9,8 @@ import (
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
-// A coordinator makes six sub-accounts with fairshare=parent and fills them with jobs: the other tenant keeps its half.
+// A coordinator makes six sub-accounts with fairshare=parent and fills them with jobs: the other tenant keeps its half, although one of its own
+// sub-accounts has no jobs.
 func TestSubAccountsOfACoordinator(t *testing.T) {
 	t.Parallel()
 	const suite = "forky"
@@ -30,6 +31,7 @@ func TestSubAccountsOfACoordinator(t *testing.T) {
 			}
 		}
 		as("root", "add", "coordinator", "accounts=nlp", "names=alice")
+		as("root", "add", "account", "idle", "parent=vision", "fairshare=1") // leaves its part to its sibling, not to all
 		for i := range 6 {
 			name := fmt.Sprintf("sub%d", i)
 			as("alice", "add", "account", name, "parent=nlp", "fairshare=parent")
