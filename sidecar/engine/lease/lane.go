@@ -208,7 +208,7 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 			long += k.GPUs
 		} else if wants := sh.Away.GPUs + sh.Wants; wants > 0 {
 			wanted += wants
-			lacked += sh.Away.GPUs + min(max(sh.Wants-holds, 0), c.fitting(t, pool))
+			lacked += sh.Away.GPUs + min(max(sh.Wants-holds, 0), fitting(c, t, pool))
 			if wants > most {
 				most, at = wants, t
 			}
@@ -230,7 +230,7 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 // fitting returns the GPUs of a pool, of those that a tenant wants, that its waiting jobs could take within its share: they do not bind
 // them for long, or the share has room for them. GPUs kept for larger jobs would idle in vain: such jobs need shares of others, and their
 // tenants take turns.
-func (c *chooser) fitting(tenant, pool int) cluster.MicroGPU {
+func fitting(c *chooser, tenant, pool int) cluster.MicroGPU {
 	if c.bound.fits == nil {
 		c.bound.fits = make([][]cluster.MicroGPU, len(c.Tenants))
 		for t := range c.Tenants {
