@@ -52,7 +52,7 @@ func ReadPlugin(cfg *config.Config, slurmConf map[string]string) (p PluginFile) 
 }
 
 // openers gives the names of the users that the plugin lets open gates: root, SlurmUser, the owner of the heartbeats, and the operators.
-// nil = this host does not have the heartbeats.
+// That owner is the daemon's user, as whom the doctor runs, too, and has their folder. nil = this host does not have the heartbeats.
 func openers(heartbeats string, c conf, operators string) []string {
 	dir, err := os.Stat(heartbeats)
 	if err != nil {
@@ -60,7 +60,7 @@ func openers(heartbeats string, c conf, operators string) []string {
 	}
 	name, _, _ := strings.Cut(c[slurm.ConfUser], "(") // slurm(64030)
 	all := []string{"root", name}
-	for id := range strings.FieldsFuncSeq(strconv.Itoa(owner(dir))+","+operators, func(r rune) bool { return r < '0' || r > '9' }) {
+	for id := range strings.FieldsFuncSeq(fmt.Sprintf("%d,%d,%s", owner(dir), os.Geteuid(), operators), func(r rune) bool { return r < '0' || r > '9' }) {
 		if u, err := user.LookupId(id); err == nil {
 			all = append(all, u.Username)
 		}
