@@ -167,16 +167,21 @@ func (f *Facts) untold(j Job) bool {
 	})
 }
 
-// missed tells whether slurmdbd lacks an attempt of a job, since it has missed an earlier change of it, as untold says.
+// missed tells whether slurmdbd lacks an attempt of a job, since it has missed an earlier change of it, as untold says; or that the job
+// is a task that slurmdbd does not know as one of its array any more: it has an id that nobody was told.
 func (f *Facts) missed(b Book) bool {
-	known := func(at time.Time) bool {
-		return slices.ContainsFunc(f.Attempts, func(a Attempt) bool {
+	lacks := func(at time.Time) bool {
+		return !slices.ContainsFunc(f.Attempts, func(a Attempt) bool {
 			return a.Job == b.Job && !a.Start.IsZero() && !at.Before(a.Start.Add(-apart)) && !at.After(a.End.Add(apart))
 		})
 	}
-	i := slices.IndexFunc(f.Jobs, func(j Job) bool { return j.ID == b.Job || j.ID == base(b.Job) })
-	return i >= 0 && slices.ContainsFunc(f.Unsent, func(s Span) bool {
-		return !f.Jobs[i].Submitted.After(s.To) && slices.ContainsFunc(b.Leases, func(at time.Time) bool { return !at.Before(s.From) && !known(at) })
+	i := slices.IndexFunc(f.Jobs, func(j Job) bool { return j.ID == b.Job || base(j.ID) == base(b.Job) })
+	return slices.ContainsFunc(f.Unsent, func(s Span) bool {
+		since := func(at time.Time) bool { return !at.Before(s.From) }
+		if i < 0 {
+			return slices.ContainsFunc(b.Moments, since)
+		}
+		return !f.Jobs[i].Submitted.After(s.To) && slices.ContainsFunc(b.Leases, func(at time.Time) bool { return since(at) && lacks(at) })
 	})
 }
 
