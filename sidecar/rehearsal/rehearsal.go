@@ -266,8 +266,8 @@ type step struct {
 }
 
 // slurms are Slurm's own lines in a job's output, such as "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED ...". A slurmd
-// with a name of its own adds that (slurmstepd-n1), and srun --label the task's number.
-var slurms = regexp.MustCompile(`(?m)^(\d+: )?(slurmstepd(-\S+)?|srun): .*$`)
+// with a name of its own adds that (slurmstepd-n1), and srun --label the task's number. Such a line may begin within one of the job's.
+var slurms = regexp.MustCompile(`(?m)^(\d+: )?(slurmstepd(-\S+)?|srun): .*$|\*\*\* (STEP|JOB) \S+ ON .*$`)
 
 var counted = regexp.MustCompile(`(?i)\b(step|iteration|iter|epoch|batch)s?\b\W{0,3}(\d+)`)
 

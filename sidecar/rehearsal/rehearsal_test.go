@@ -279,6 +279,7 @@ func TestStepsInOutput(t *testing.T) {
 		"step 12\nStep: 13": {{"step", 12}, {"step", 13}}, "Epoch=3 steps=4": {{"epoch", 3}, {"step", 4}}, "footstep 3 stepping 4 step of 5": nil,
 		"[iter 100/2000] loss 3": {{"iter", 100}}, "iteration  7": {{"iteration", 7}},
 		"step 19\nslurmstepd: error: *** STEP 1.0 ON k1 CANCELLED AT 2026-11-26T03:19:31 DUE TO JOB REQUEUE ***\nsrun: Job step aborted\nstep 20": {{"step", 19}, {"step", 20}},
+		"step 46slurmstepd-k1: error: *** STEP 4.0 ON k1 CANCELLED ***\nstep 47":                                                                  {{"step", 46}, {"step", 47}},
 		"slurmstepd-k1: error: *** STEP 812.0 ON k1 CANCELLED ***\n0: slurmstepd: error: *** STEP 812.0 ON k1 CANCELLED ***\n0: step 20":          {{"step", 20}},
 	} {
 		if got := steps([]byte(text)); !reflect.DeepEqual(got, want) {

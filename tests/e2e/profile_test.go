@@ -123,7 +123,7 @@ srun bash count.$SLURM_JOB_ID
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 			defer cancel()
-			got, err := r.Run(ctx, "alice", "", "bash", "-c", "./fairlease try-requeue "+name+".sh --lease 20s --notice-time 4s --now --json")
+			got, err := r.Run(ctx, "alice", "", "bash", "-c", "./fairlease try-requeue "+name+".sh --lease 45s --notice-time 4s --now --json")
 			r.t.Logf("%s: %s%v", name, got.Stderr, err)
 			out <- got.Stdout
 		}()
@@ -136,7 +136,7 @@ srun bash count.$SLURM_JOB_ID
 				r.t.Errorf("%s: %s: %v", name, text, err)
 				continue
 			}
-			r.t.Logf("try_requeue_s %.1f (%s, with a lease of 20 s): %+v", f.Seconds, name, f)
+			r.t.Logf("try_requeue_s %.1f (%s, with a lease of 45 s): %+v", f.Seconds, name, f)
 			want, kept, changes := "yes", "yes", 0
 			if name == "restarts" {
 				want, kept, changes = "no", "no", 2
