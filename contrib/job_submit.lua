@@ -481,7 +481,7 @@ function fairlease_job_modify(job, record, part_list, modify_uid)
 		if grants and daemon == modify_uid then
 			return slurm.SUCCESS
 		end
-		guarded = guarded or grants
+		guarded = guarded or grants and daemon ~= nil -- a daemon that does not name its user is older, and must open gates, too
 	end
 	if not guarded then
 		return slurm.SUCCESS

@@ -464,14 +464,25 @@ func licensesAreProtected(t *testing.T, c *testcluster.Cluster) {
 	if err := change("alice", ungated, "Licenses="); err != nil {
 		t.Errorf("without a heartbeat nothing is refused: %v", err)
 	}
+	hold := func(verb string) { // it does not start meanwhile
+		if _, err := c.Exec(ctx, "alice", "scontrol", verb, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hold("hold")
 	beatOf(t, c, "gpu", "alice")
-	if err := change("alice", id, "Licenses="); err != nil {
-		t.Errorf("the daemon's user may open the gate: %v", err)
+	for _, user := range []string{"alice", "slurm"} { // the daemon's user, SlurmUser
+		for _, what := range []string{"Licenses=", "Licenses=fairlease:1"} {
+			if _, err := c.Exec(ctx, "root", "runuser", "-u", user, "--", "scontrol", "update", "JobId="+id, what); err != nil { // slurm has no home
+				t.Errorf("%s: %s may open the gate: %v", what, user, err)
+			}
+		}
+		beat(t, c, "gpu", 0)
 	}
-	if err := change("alice", id, "Licenses=fairlease:1"); err != nil {
-		t.Error(err)
+	if err := change("alice", id, "Licenses="); err == nil {
+		t.Error("alice opened her gate although the daemon runs as another user")
 	}
-	beat(t, c, "gpu", 0)
+	hold("release")
 	if err := change(testcluster.Operator, id, "Licenses=matlab:2"); err != nil {
 		t.Errorf("the operator may open the gate: %v", err)
 	}

@@ -465,6 +465,7 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 	displace, spares := ofAnybody, 0
 	switch {
 	case c.rest && q.entitled > 0 && !q.spent && !k.IdleOnly:
+		// also the GPUs of ending leases whose jobs were denied, too
 	case !c.burst && !q.spent && !k.IdleOnly && c.anySpent:
 		displace = ofOwner + len(c.Tenants) // only what has no owner
 	case !c.burst || k.IdleOnly:

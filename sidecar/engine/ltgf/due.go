@@ -227,8 +227,8 @@ func writeOff(l *cluster.Ledger, entitled, untraded []cluster.MicroGPU) {
 	}
 }
 
-// wantsAll tells whether a tenant wants its whole entitlement. That of a tenant below an account with others is never more than it wants,
-// so that it must want more.
+// wantsAll tells whether a tenant wants its whole entitlement. Of a tenant below an account that follows from what it wants, where it wants
+// little, so that it must want more.
 func wantsAll(t *cluster.TenantPool) bool {
 	return t.Demand > t.Entitlement || t.Demand == t.Entitlement && t.Under == ""
 }
