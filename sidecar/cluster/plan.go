@@ -74,8 +74,9 @@ type Action struct {
 
 	Until       Instant  `json:"until,omitempty"`
 	Nodes       []string `json:"nodes,omitempty"`
-	NodeList    []string `json:"node_list,omitempty"` // the user's own, which will be restored
-	MaxNodes    int      `json:"max_nodes,omitempty"` // the user's own, which will be restored; -1 = no limit, 0 = unchanged
+	NodeList    []string `json:"node_list,omitempty"`  // the user's own, which will be restored
+	MaxNodes    int      `json:"max_nodes,omitempty"`  // the user's own, which will be restored; -1 = no limit, 0 = unchanged
+	Partitions  []string `json:"partitions,omitempty"` // those of its own that let it start (Grant), or the user's own, which will be restored; nil = unchanged
 	Reservation string   `json:"reservation,omitempty"`
 	Accounts    []string `json:"accounts,omitempty"`
 	Limit       Span     `json:"limit,omitempty"`       // time limit to set; 0 = unchanged

@@ -22,6 +22,8 @@ type Record struct {
 	// UserMaxNodes is the user's maximum number of nodes while a grant has lowered it; -1 = no limit,
 	// 0 = it is not lowered.
 	UserMaxNodes int `json:"user_max_nodes,omitempty"`
+	// UserPartitions are the user's partitions while a grant has narrowed them; nil = it has not.
+	UserPartitions []string `json:"user_partitions,omitempty"`
 	// SiteFactor is the administrator's value, as last seen while the job had no grant.
 	SiteFactor int64 `json:"site_factor,omitempty"`
 	// Gate is the begin time that we set last (0 = none). Pinned is true from the moment we set

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -180,7 +181,7 @@ func action(verb cluster.Verb, j *cluster.Job, a cluster.Action) cluster.Action 
 }
 
 func open(j *cluster.Job, had Touched, now cluster.Instant) cluster.Action {
-	verb, a := cluster.Open, cluster.Action{Array: j.UnsplitArray, NodeList: had.Nodes, MaxNodes: had.MaxNodes, SiteFactor: had.SiteFactor, Unlock: j.Locked, Licenses: j.Licenses}
+	verb, a := cluster.Open, cluster.Action{Array: j.UnsplitArray, NodeList: had.Nodes, MaxNodes: had.MaxNodes, Partitions: had.Partitions, SiteFactor: had.SiteFactor, Unlock: j.Locked, Licenses: j.Licenses}
 	if had.Begin > now {
 		verb, a.Until = cluster.RevokeGrant, had.Begin
 	}
@@ -196,7 +197,7 @@ const slack = 2 * cluster.Second
 // changed tells whether a waiting job still differs from its user's submission.
 func changed(j *cluster.Job, had Touched, now cluster.Instant) bool {
 	return j.Locked || j.Eligible > max(now, had.Begin).Add(slack) || isOurs(j.Reservation) || !hostlist.Same(j.NodeList, had.Nodes) ||
-		had.MaxNodes != 0 && j.Request.MaxNodes != max(had.MaxNodes, 0)
+		had.MaxNodes != 0 && j.Request.MaxNodes != max(had.MaxNodes, 0) || len(had.Partitions) > 0 && !slices.Equal(j.Partitions, had.Partitions)
 }
 
 func isOurs(reservation string) bool {

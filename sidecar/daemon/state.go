@@ -28,6 +28,8 @@ type Touched struct {
 	Limit cluster.Span    `json:"limit,omitempty"`
 	// MaxNodes is the maximum number of nodes if a grant has lowered it; -1 = no limit, 0 = it has not.
 	MaxNodes int `json:"max_nodes,omitempty"`
+	// Partitions are the user's own if a grant has narrowed them; nil = it has not.
+	Partitions []string `json:"partitions,omitempty"`
 	// SiteFactor is the administrator's own value.
 	SiteFactor int64 `json:"site_factor,omitempty"`
 }
@@ -138,7 +140,7 @@ func (s State) with(plan *cluster.Plan) State {
 // touched gives a job's original settings, as the entry of the job or of its array.
 func touched(r *cluster.Record, id cluster.JobID, record int64, array bool) Touched {
 	return Touched{ID: id, Record: record, Array: array, User: r.User, Submit: r.Submit,
-		Begin: r.UserBegin, Nodes: r.UserNodes, Limit: r.UserLimit, MaxNodes: r.UserMaxNodes, SiteFactor: r.SiteFactor}
+		Begin: r.UserBegin, Nodes: r.UserNodes, Limit: r.UserLimit, MaxNodes: r.UserMaxNodes, Partitions: r.UserPartitions, SiteFactor: r.SiteFactor}
 }
 
 // recorder is a journal that also keeps the state file. When Commit returns nil, the file has the

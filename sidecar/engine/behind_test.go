@@ -178,3 +178,31 @@ func recordIn(p *cluster.Plan, key cluster.JobKey) cluster.Record {
 	}
 	return cluster.Record{}
 }
+
+// Jobs that their user cancels at once say nothing of how long such jobs run: no others are granted leases behind them.
+func TestCancelledJobsAreNotShort(t *testing.T) {
+	t.Parallel()
+	for _, cancels := range []bool{false, true} {
+		w := tinyWorld(t)
+		for k := range 10 {
+			w.submit("a", 1, 3*second, func(j *sim.Work) {
+				if cancels {
+					j.Begin = w.Now().Add(cluster.Span(k) * 20 * second)
+					j.Runs, j.Cancel = hour, j.Begin.Add(5*second)
+				}
+			})
+		}
+		w.Run(5 * minute)
+		w.Submit("a", 40, 1, hour)
+		w.Run(minute)
+		behind := 0
+		for _, d := range w.done(cluster.Grant) {
+			if d.Reason.Code == cluster.ReasonFollows {
+				behind++
+			}
+		}
+		if (behind > 0) == cancels {
+			t.Errorf("cancelled: %v, and %d grants behind jobs that are held to be short", cancels, behind)
+		}
+	}
+}

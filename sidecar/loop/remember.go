@@ -334,10 +334,13 @@ func note(r *cluster.Record, j *cluster.Job, now cluster.Instant) {
 		r.UserBegin = j.Eligible
 	}
 	if !r.Pinned {
-		r.UserNodes, r.UserMaxNodes = j.NodeList, 0
+		r.UserNodes, r.UserMaxNodes, r.UserPartitions = j.NodeList, 0, nil
 		if j.SiteFactor != nil {
 			r.SiteFactor = *j.SiteFactor
 		}
+	}
+	if slices.ContainsFunc(j.Partitions, func(p string) bool { return !slices.Contains(r.UserPartitions, p) }) {
+		r.UserPartitions = nil // its user, or an administrator, has chosen others
 	}
 }
 

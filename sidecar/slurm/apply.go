@@ -367,6 +367,7 @@ func (c *Client) grant(ctx context.Context, a cluster.Action) error {
 		ch["required_nodes"] = a.Nodes
 	}
 	c.shorten(ch, a)
+	partitioned(ch, a)
 	if a.Reservation != "" {
 		ch["reservation"] = a.Reservation
 	}
@@ -406,6 +407,13 @@ func (c *Client) shorten(ch change, a cluster.Action) {
 	}
 }
 
+// partitioned adds the job's new partitions, if there are any.
+func partitioned(ch change, a cluster.Action) {
+	if len(a.Partitions) > 0 {
+		ch["partition"] = strings.Join(a.Partitions, ",")
+	}
+}
+
 func (c *Client) asTheUserHadIt(a cluster.Action, begin any) change {
 	ch := c.licensed(a, change{"required_nodes": nodeList(a.NodeList)})
 	if c.cfg.SiteFactor != 0 || a.Lock || a.Unlock {
@@ -421,6 +429,7 @@ func (c *Client) asTheUserHadIt(a cluster.Action, begin any) change {
 		ch["maximum_nodes"] = a.MaxNodes
 	}
 	c.shorten(ch, a)
+	partitioned(ch, a)
 	if rec := c.seen.records[a.Record]; rec == nil || rec.resv == "" || strings.HasPrefix(rec.resv, cluster.ReservationPrefix) {
 		ch["reservation"] = ""
 	}

@@ -300,7 +300,7 @@ func (r *rig) inVain() (out []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, a := range r.actions {
-		if a.Verb != cluster.RevokeGrant || !r.outcomes[i].OK {
+		if a.Verb != cluster.RevokeGrant || a.Reason.Code == cluster.ReasonTidy || !r.outcomes[i].OK {
 			continue
 		}
 		why := ""

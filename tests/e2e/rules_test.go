@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -327,6 +328,49 @@ func TestGroupsOfAPartition(t *testing.T) {
 	}
 	r.run([][]string{{"scontrol", "update", "PartitionName=gpu", "AllowGroups=ALL"}})
 	r.until("a job of the user runs", time.Minute, func() bool { return r.tasks(flood) > 0 })
+}
+
+// A job whose list of partitions has some that refuse it starts in the one that does not, on the nodes of its lease. It has its user's
+// list again when its lease is over. Slurm alone never starts such a job on nodes that it requires (of its list, it tries the partition of the
+// highest tier first, and keeps the nodes for it there).
+func TestPartitionsThatRefuse(t *testing.T) {
+	onOne(t, testcluster.Suites[0], testcluster.Options{Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}},
+		Partitions: []testcluster.Partition{{Name: "gpu", Default: true}, {Name: "closed", Extra: "AllowAccounts=vision PriorityTier=10"}, {Name: "wide", Extra: "MinNodes=2"}}},
+		func(t *testing.T, r *rig) {
+			r.rules.Partitions = []string{"gpu", "closed", "wide"}
+			var before []string // they hold all GPUs, so that the others wait for grants
+			for range 2 {
+				before = append(before, r.submit("bob", sleeps(40), "--gres=gpu:4"))
+			}
+			r.until("all GPUs are held", time.Minute, func() bool { return r.runs(before) == 2 })
+			r.govern()
+			jobs := map[string]string{} // lists of partitions, by job
+			for range 2 {
+				for _, list := range []string{"closed,gpu", "gpu,closed", "wide,gpu", "closed,wide,gpu"} {
+					jobs[r.submit("alice", sleeps(900), "--gres=gpu:1", "-p", list)] = list
+				}
+			}
+			ids := slices.Collect(maps.Keys(jobs))
+			r.until("all jobs run", 2*time.Minute, func() bool { return r.runs(ids) == len(ids) })
+			if failed := r.inVain(); failed != nil || r.count(cluster.Grant, "") < len(ids) {
+				t.Errorf("%d grants; of these did not start: %q", r.count(cluster.Grant, ""), failed)
+			}
+			for range 4 {
+				r.submit("bob", sleeps(900), "--gres=gpu:1")
+			}
+			r.until("two jobs have been requeued, and have their user's partitions", 2*time.Minute, func() bool {
+				n := 0
+				for id, list := range jobs {
+					out, _ := r.Exec(r.ctx(), "root", "squeue", "-h", "-t", "PENDING", "-j", id, "-o", "%P")
+					shown := strings.Split(strings.TrimSpace(out), ",") // Slurm sorts them by their tiers
+					slices.Sort(shown)
+					if slices.Equal(shown, slices.Sorted(strings.SplitSeq(list, ","))) {
+						n++
+					}
+				}
+				return n >= 2
+			})
+		})
 }
 
 // tasks counts the tasks of an array that run.

@@ -2,6 +2,7 @@
 package actions
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -65,9 +66,13 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 		if l := w.Leases[i]; acting && l != nil && l.State == cluster.Granted {
 			continue
 		}
+		because := cluster.Reason{Code: cluster.ReasonNoStart, Note: r.SlurmSaid}
 		if hostlist.Same(j.NodeList, r.UserNodes) && !lowered(j, r) && !isOurs(j.Reservation) {
-			r.Pinned = false
-			continue
+			if narrowed(j, r) == nil {
+				r.Pinned = false
+				continue
+			}
+			because = cluster.Reason{Code: cluster.ReasonTidy} // it has had its lease
 		}
 		if !acting {
 			out = w.open(out, i, cluster.Reason{Code: cluster.ReasonTidy, Note: w.Snapshot.Cases[i].ControlWhy})
@@ -75,13 +80,13 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 			continue
 		}
 		if st.Ordered(cluster.Exempt) {
-			out = w.open(out, i, cluster.Reason{Code: cluster.ReasonNoStart, Note: r.SlurmSaid})
+			out = w.open(out, i, because)
 			continue
 		}
 		var a *cluster.Action
 		out, a = w.add(out, cluster.RevokeGrant, i)
-		a.Reason.Code, a.Reason.Note = cluster.ReasonNoStart, r.SlurmSaid
-		a.NodeList, a.MaxNodes = r.UserNodes, r.UserMaxNodes
+		a.Reason = because
+		a.NodeList, a.MaxNodes, a.Partitions = r.UserNodes, r.UserMaxNodes, narrowed(j, r)
 		w.shut(i, a)
 	}
 	return out
@@ -90,6 +95,14 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 // lowered reports whether a job still has the maximum number of nodes of its grant instead of its user's.
 func lowered(j *cluster.Job, r *cluster.Record) bool {
 	return r.UserMaxNodes != 0 && j.Request.MaxNodes != max(r.UserMaxNodes, 0)
+}
+
+// narrowed returns the user's partitions of a job that still has those of its grant instead; nil = it has its user's.
+func narrowed(j *cluster.Job, r *cluster.Record) []string {
+	if slices.Equal(j.Partitions, r.UserPartitions) {
+		return nil
+	}
+	return r.UserPartitions
 }
 
 // noticed returns the number of notices that are due.

@@ -278,6 +278,7 @@ func (w *writer) open(out []cluster.Action, i int, because cluster.Reason) []clu
 	out, a := w.add(out, cluster.Open, i)
 	a.Reason = because
 	a.NodeList, a.MaxNodes, a.Until, a.Array = r.UserNodes, r.UserMaxNodes, r.UserBegin, j.UnsplitArray && !w.parted(r)
+	a.Partitions = narrowed(j, r)
 	a.Unlock, a.Licenses = j.Locked, j.Licenses
 	if !a.Suppressed {
 		r.Gate, r.Locked = 0, false

@@ -177,6 +177,8 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	a.Unlock, a.Licenses = c.Job.Locked, c.Job.Licenses
 	if loose {
 		a.Nodes = nil
+	} else if g := w.Jobs[i].Gate; g != nil && len(g.Partitions) < len(c.Job.Partitions) {
+		a.Partitions = g.Partitions // Slurm tries the others, too, keeps the nodes for the job there, and never starts it
 	}
 	if l.Behind != 0 {
 		a.Reason.Code, a.Reason.For, a.Reason.Note, a.Reason.Need = cluster.ReasonFollows, l.Behind, nodes[0], c.Job.Request.GPUs
@@ -195,6 +197,9 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	if !a.Suppressed {
 		if most := c.Job.Request.MostNodes(); !loose && (most == 0 || most > len(nodes)) {
 			r.UserMaxNodes = cmp.Or(most, -1)
+		}
+		if a.Partitions != nil {
+			r.UserPartitions = c.Job.Partitions
 		}
 		r.Pinned, r.Gate, r.Locked = true, 0, false
 	}

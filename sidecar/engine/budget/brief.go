@@ -18,6 +18,7 @@ func (o *observer) brief(i int) {
 	switch long := j.Start.Add(longRun * interval); {
 	case o.Jobs[i].Runs && o.Snapshot.Ledger.At < long && long <= o.Now:
 		o.briefly(j, o.Now.Sub(j.Start), false)
+	case j.Outcome == "CANCELLED": // nobody knows how long it would have run
 	case r.Done != 0 && c.Record.Done == 0 && j.State == cluster.Done && j.End >= j.Start:
 		// A longer run was counted before, unless it passed that moment between two looks.
 		if ran := max(j.End.Sub(j.Start), r.Ran); ran < longRun*interval || o.Snapshot.Ledger.At < long {

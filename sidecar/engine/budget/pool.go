@@ -58,6 +58,7 @@ type payment struct {
 	short    bool         // its job's time limit ends it soon
 	cost     cluster.Span // for each GPU, after a notice from now on
 	last     cluster.Span // at the lease's end
+	granted  bool         // its job has not started yet
 }
 
 // afford marks the jobs that their pools cannot afford to stop now, and those that they could not when their leases end. It
@@ -76,12 +77,18 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 	var stops []payment
 	for i, l := range a.Leases {
 		st := &a.Jobs[i]
-		if l == nil || !st.Runs || st.Control != cluster.FullControl || a.Pool(l.Pool) < 0 {
+		granted := l != nil && l.State == cluster.Granted && l.Behind == 0 && st.Waits
+		if l == nil || !st.Runs && !granted || st.Control != cluster.FullControl || a.Pool(l.Pool) < 0 {
+			continue
+		}
+		notice := a.Notice(i)
+		soon := a.Now.Add(notice)
+		if granted {
+			j := a.Attempt(i, a.Now)
+			stops = append(stops, payment{of: i, pool: a.Pool(l.Pool), later: max(l.End.Sub(soon), 0), short: EndsSoon(a.Books, i), last: j.Cost(l.End, notice), granted: true})
 			continue
 		}
 		j := a.Stop(i)
-		notice := a.Notice(i)
-		soon := a.Now.Add(notice)
 		x := payment{of: i, pool: a.Pool(l.Pool), later: max(l.End.Sub(soon), 0), cost: costOf(a, i, &j, soon, notice)}
 		switch {
 		case l.State == cluster.Noticed || l.Why == round.Recalled: // as good as stopped
@@ -106,6 +113,7 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 		left[x.pool] -= last
 		return true
 	})
+	stops = slices.DeleteFunc(stops, func(x payment) bool { return x.granted })
 	slices.SortFunc(stops, func(a, b payment) int {
 		return cmp.Or(cmp.Compare(min(a.later, 1), min(b.later, 1)), cmp.Compare(a.cost, b.cost), cmp.Compare(a.of, b.of))
 	})

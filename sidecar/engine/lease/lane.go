@@ -215,6 +215,7 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 		}
 		kept += max(cluster.MicroGPU(long)*cluster.WholeGPU, holds)
 	}
+	wanted, lacked = whole(wanted), whole(lacked) // nobody holds a part of a GPU
 	over := min(wanted, kept+lacked-cluster.MicroGPU(lane.GPUs)*cluster.WholeGPU)
 	own := &c.Tenants[k.Tenant].Shares[pool]
 	within := Beyond(own.lasting(), c.bound.long[k.Tenant][pool]+k.GPUs) < cluster.WholeGPU // parts of a GPU do not count
@@ -225,6 +226,11 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 		return &cluster.BindLimit{Tenant: c.Tenants[at].Name, Kept: wanted, Until: c.Tenants[at].Shares[pool].Away.Until,
 			Held: max(over-cluster.MicroGPU(k.GPUs)*cluster.WholeGPU, 0), Max: lane.Most}
 	})
+}
+
+// whole rounds a number of GPUs up.
+func whole(gpus cluster.MicroGPU) cluster.MicroGPU {
+	return (gpus + cluster.WholeGPU - 1) / cluster.WholeGPU * cluster.WholeGPU
 }
 
 // fitting returns the GPUs of a pool, of those that a tenant wants, that its waiting jobs could take within its share: they do not bind
