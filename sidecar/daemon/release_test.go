@@ -107,6 +107,20 @@ func TestReleaseFromMarksAlone(t *testing.T) {
 	}
 }
 
+// A waiting job that has the partitions of its grant gets its user's back, once.
+func TestReleaseGivesPartitionsBack(t *testing.T) {
+	users := []string{"closed", "gpu"}
+	r := &Release{State: State{Jobs: []Touched{{ID: cluster.JobID{ID: 1}, Record: 1, User: "u", Submit: 5, Partitions: users}}}}
+	seen := cluster.Observation{Now: 100, Jobs: []cluster.Job{{ID: cluster.JobID{ID: 1}, Record: 1, User: "u", Submit: 5, State: cluster.Waiting, Partitions: []string{"gpu"}}}}
+	if todo := r.actions(&seen, false, false).list; len(todo) != 1 || todo[0].Verb != cluster.Open || !slices.Equal(todo[0].Partitions, users) {
+		t.Errorf("%+v", todo)
+	}
+	seen.Jobs[0].Partitions = users
+	if todo := r.actions(&seen, false, false).list; len(todo) != 0 {
+		t.Errorf("once more: %+v", todo)
+	}
+}
+
 // A later job with the same id is not the recorded one.
 func TestReleaseKnowsJobsApart(t *testing.T) {
 	state := State{Jobs: []Touched{{ID: cluster.JobID{ID: 1}, Record: 1, User: "u", Submit: 5}}}

@@ -32,3 +32,22 @@ func TestABusyReservationOfCPUs(t *testing.T) {
 		}
 	}
 }
+
+// A requeued job keeps what its earlier attempts have left of its time limit, in whole minutes: Slurm does not start it before a reservation
+// that begins within that.
+func TestWhatIsLeftOfATimeLimitBeforeAReservation(t *testing.T) {
+	for _, c := range []struct {
+		starts cluster.Span
+		grants bool
+	}{{52*minute + 40*second, false}, {53 * minute, true}} {
+		s := boundary(4)
+		s.Reservations = []cluster.Reservation{{Name: "repair", Nodes: []string{s.Nodes[0].Name}, Start: s.Now.Add(c.starts), End: s.Now.Add(2 * hour)}}
+		job := waits(1, "a", 4)
+		job.Job.Limit, job.Record.UserLimit, job.Record.Ran = hour, hour, 7*minute+30*second
+		s.Cases = []cluster.Case{job}
+		p := engine.Decide(s)
+		if got := slices.ContainsFunc(p.Actions, func(a cluster.Action) bool { return a.Verb == cluster.Grant }); got != c.grants {
+			t.Errorf("%s ahead: granted %v, want %v: %+v", c.starts, got, c.grants, p.Statuses)
+		}
+	}
+}

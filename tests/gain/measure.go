@@ -180,7 +180,8 @@ func worstOf(text string, count int) []string {
 	return keys[:min(count, len(keys))]
 }
 
-// granted counts the leases that were granted between two moments, and those whose jobs did not start.
+// granted counts the leases of GPUs that were granted between two moments, and those whose jobs did not start. A lease behind another one
+// has no GPUs of its own.
 func granted(ctx context.Context, dsn string, from, to time.Time) (grants, failed int, err error) {
 	db, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -188,7 +189,9 @@ func granted(ctx context.Context, dsn string, from, to time.Time) (grants, faile
 	}
 	defer db.Close(ctx)
 	err = db.QueryRow(ctx, `select count(*) filter (where verb = 'grant'), count(*) filter (where verb = 'take_back')
-		from fairlease.actions where ok and not skipped and not suppressed and done_at between $1 and $2`, from, to).Scan(&grants, &failed)
+		from (select verb, done_at, because->>'code' as code, lag(because->>'code') over (partition by slurm_id order by round, ordinal) as before
+			from fairlease.actions where ok and not skipped and not suppressed and verb in ('grant', 'take_back')) as a
+		where done_at between $1 and $2 and (verb = 'grant' and code = 'granted' or code = 'no_start' and before = 'granted')`, from, to).Scan(&grants, &failed)
 	return grants, failed, err
 }
 

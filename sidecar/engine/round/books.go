@@ -103,13 +103,16 @@ func (b *Books) Accounts() Table[TenantIndex, cluster.TenantPool] {
 // Comes reports whether a job is in its first round. One-time events about it are reported now.
 func (b *Books) Comes(i int) bool { return b.Snapshot.Cases[i].Record.ChargedTo == 0 }
 
-// Limit returns the time limit of a case's next attempt; 0 = none.
+// Limit returns the time limit of a case's next attempt, which is what earlier ones have left, in whole minutes as Slurm counts it; 0 = none.
 func (b *Books) Limit(i int) cluster.Span {
 	c, r := &b.Snapshot.Cases[i], &b.Records[i]
-	if r.UserLimit == 0 {
+	switch {
+	case r.UserLimit == 0:
 		return c.Job.Limit
+	case r.Ran == 0:
+		return r.UserLimit
 	}
-	return max(r.UserLimit-r.Ran, cluster.Minute)
+	return max((r.UserLimit-r.Ran+cluster.Minute-1)/cluster.Minute, 1) * cluster.Minute
 }
 
 // Report adds an event.
