@@ -51,7 +51,7 @@ func TestTheFirstComerBindsItsDue(t *testing.T) {
 		{"some more by bind.max", func(s *cluster.Settings) { s.BindQuiet, s.BindMaxPercent = 20*s.BindQuiet, 13 }, hour, 10},
 		{"all, if b has wanted none for bind.quiet", nil, 25 * hour, 16},
 		{"all, if no limit is set", func(s *cluster.Settings) { s.BindQuiet = 0 }, hour, 16},
-		{"half of b's due after half of bind.quiet", func(s *cluster.Settings) { s.BindQuiet = cluster.Day }, 10*hour + 10*minute, 12},
+		{"half of b's due after half of bind.quiet", func(s *cluster.Settings) { s.BindQuiet = cluster.Day }, 8*hour + 10*minute, 12},
 	} {
 		for kind, makes := range kinds {
 			siblings := kind == "siblings, not requeueable"

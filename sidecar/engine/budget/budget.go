@@ -19,10 +19,11 @@ import (
 type Account struct {
 	*round.Books
 	habits  stop.Habits
-	habitOf []int32           // of cases, index into habits plus 1; see habit
-	stopOf  []stopBase        // of cases; see stopBase
-	broke   []bool            // by pool: no stop is affordable
-	pays    []cluster.GPUTime // by pool: what more stops may cost; nil = any
+	habitOf []int32                             // of cases, index into habits plus 1; see habit
+	stopOf  []stopBase                          // of cases; see stopBase
+	held    round.Table[round.TenantIndex, int] // GPUs of leases, for afford
+	broke   []bool                              // by pool: no stop is affordable
+	pays    []cluster.GPUTime                   // by pool: what more stops may cost; nil = any
 	needs   map[need]int64
 	asked   [256]answer // of needs, by tenant, user, GPUs and class
 }

@@ -55,16 +55,18 @@ func costOf(a *Account, i int, j *stop.Job, t cluster.Instant, notice cluster.Sp
 type payment struct {
 	of, pool int
 	later    cluster.Span // from the notice's end to the lease's end
-	short    bool         // its job's time limit ends it soon
 	cost     cluster.Span // for each GPU, after a notice from now on
 	last     cluster.Span // at the lease's end
+	kept     bool         // it may be needed at the lease's end: its job may be stopped then, and does not end soon by itself
 	granted  bool         // its job has not started yet
+	beyond   bool         // its tenant has more GPUs of the pool than it is due
 }
 
 // afford marks the jobs that their pools cannot afford to stop now, and those that they could not when their leases end. It
 // returns the pools that can afford no stop, and what each pool has besides the stops that it can afford; nil = stops have no
-// total. First money is kept for stops at the ends of leases: of those that end first, and of these the cheapest. The rest pays
-// for stops now, first of leases that end now. For a job that ends soon by itself no money is kept.
+// total. First money is kept for stops at the ends of leases: of those that end first, of these those of tenants that hold more than they
+// are due, and of these the cheapest. The rest pays for stops now, first of leases that end now. No money is kept for a job that ends soon by
+// itself, or that its own budget does not let be stopped when its lease ends.
 func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 	broke = make([]bool, len(a.Pools))
 	if a.Settings.StopTotalMilli == 0 || a.Rule().Off() {
@@ -74,46 +76,22 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 	for p := range left {
 		left[p] = a.Ledger.Pools[p].Stops
 	}
-	var stops []payment
-	for i, l := range a.Leases {
-		st := &a.Jobs[i]
-		granted := l != nil && l.State == cluster.Granted && l.Behind == 0 && st.Waits
-		if l == nil || !st.Runs && !granted || st.Control != cluster.FullControl || a.Pool(l.Pool) < 0 {
-			continue
-		}
-		notice := a.Notice(i)
-		soon := a.Now.Add(notice)
-		if granted {
-			j := a.Attempt(i, a.Now)
-			stops = append(stops, payment{of: i, pool: a.Pool(l.Pool), later: max(l.End.Sub(soon), 0), short: EndsSoon(a.Books, i), last: j.Cost(l.End, notice), granted: true})
-			continue
-		}
-		j := a.Stop(i)
-		x := payment{of: i, pool: a.Pool(l.Pool), later: max(l.End.Sub(soon), 0), cost: costOf(a, i, &j, soon, notice)}
-		switch {
-		case l.State == cluster.Noticed || l.Why == round.Recalled: // as good as stopped
-			left[x.pool] -= cluster.Times(l.GPUs, x.cost)
-		case l.State == cluster.Active:
-			x.short, x.last = EndsSoon(a.Books, i), costOf(a, i, &j, soon.Add(x.later), notice)
-			stops = append(stops, x)
-		}
-	}
+	stops := payments(a, left)
 	for p := range left {
 		broke[p] = left[p] <= 0
 	}
 	slices.SortFunc(stops, func(a, b payment) int {
-		return cmp.Or(cmp.Compare(a.later, b.later), cmp.Compare(a.last, b.last), cmp.Compare(a.of, b.of))
+		return cmp.Or(cmp.Compare(a.later, b.later), first(a.beyond, b.beyond), cmp.Compare(a.last, b.last), cmp.Compare(a.of, b.of))
 	})
 	stops = slices.DeleteFunc(stops, func(x payment) bool {
 		last := cluster.Times(a.Leases[x.of].GPUs, x.last)
-		if x.short || last > left[x.pool] {
-			a.Jobs[x.of].Unpaid = !x.short
-			return false
+		if !x.kept || last > left[x.pool] {
+			a.Jobs[x.of].Unpaid = !EndsSoon(a.Books, x.of)
+			return x.granted
 		}
 		left[x.pool] -= last
 		return true
 	})
-	stops = slices.DeleteFunc(stops, func(x payment) bool { return x.granted })
 	slices.SortFunc(stops, func(a, b payment) int {
 		return cmp.Or(cmp.Compare(min(a.later, 1), min(b.later, 1)), cmp.Compare(a.cost, b.cost), cmp.Compare(a.of, b.of))
 	})
@@ -124,6 +102,61 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 		}
 	}
 	return broke, left
+}
+
+// first orders what is true before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// payments returns the stops that pools may have to pay. It takes those that are as good as made from what the pools have left.
+func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
+	accounts := a.Accounts()
+	a.held = a.held.Zeroed(int(accounts.Rows()), len(a.Pools))
+	for i, l := range a.Leases {
+		st := &a.Jobs[i]
+		if l == nil || a.Pool(l.Pool) < 0 {
+			continue
+		}
+		if l.Behind == 0 && st.Tenant >= 0 {
+			*a.held.At(st.Tenant, a.Pool(l.Pool)) += l.GPUs
+		}
+		granted := l.State == cluster.Granted && l.Behind == 0 && st.Waits
+		if !st.Runs && !granted || st.Control != cluster.FullControl {
+			continue
+		}
+		notice := a.Notice(i)
+		soon := a.Now.Add(notice)
+		x := payment{of: i, pool: a.Pool(l.Pool), later: max(l.End.Sub(soon), 0), granted: granted}
+		if granted {
+			j := a.Attempt(i, a.Now)
+			x.last, x.kept = j.Cost(l.End, notice), !EndsSoon(a.Books, i) && j.May(a.Rule(), l.End, notice)
+			stops = append(stops, x)
+			continue
+		}
+		j := a.Stop(i)
+		x.cost = costOf(a, i, &j, soon, notice)
+		switch {
+		case l.State == cluster.Noticed || l.Why == round.Recalled: // as good as stopped
+			left[x.pool] -= cluster.Times(l.GPUs, x.cost)
+		case l.State == cluster.Active:
+			end := soon.Add(x.later)
+			x.last, x.kept = costOf(a, i, &j, end, notice), !EndsSoon(a.Books, i) && (a.Opened(i) || j.May(a.Rule(), end, notice))
+			stops = append(stops, x)
+		}
+	}
+	for k := range stops {
+		x := &stops[k]
+		t := a.Jobs[x.of].Tenant
+		x.beyond = t >= 0 && cluster.MicroGPU(*a.held.At(t, x.pool))*cluster.WholeGPU > accounts.At(t, x.pool).Own()
+	}
+	return stops
 }
 
 // Pay subtracts the cost of a stop from the pool's budget.

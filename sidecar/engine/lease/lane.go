@@ -228,9 +228,9 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 	})
 }
 
-// whole rounds a number of GPUs up.
+// whole rounds a number of GPUs.
 func whole(gpus cluster.MicroGPU) cluster.MicroGPU {
-	return (gpus + cluster.WholeGPU - 1) / cluster.WholeGPU * cluster.WholeGPU
+	return (gpus + cluster.WholeGPU/2) / cluster.WholeGPU * cluster.WholeGPU
 }
 
 // fitting returns the GPUs of a pool, of those that a tenant wants, that its waiting jobs could take within its share: they do not bind
