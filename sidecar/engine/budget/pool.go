@@ -104,7 +104,7 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 	return broke, left
 }
 
-// first orders what is true before what is not.
+// first orders true before false.
 func first(a, b bool) int {
 	switch {
 	case a == b:
