@@ -215,7 +215,7 @@ func CostAt(a *Account, i int, t cluster.Instant) cluster.Span {
 		return 0
 	}
 	j := a.Attempt(i, a.Now)
-	return j.Cost(t, a.Notice(i))
+	return j.Cost(late(a, t), a.Notice(i))
 }
 
 // EndsSoon reports whether the time limit of a job that starts or continues now ends it within the horizon of binding

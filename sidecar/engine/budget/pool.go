@@ -51,6 +51,9 @@ func costOf(a *Account, i int, j *stop.Job, t cluster.Instant, notice cluster.Sp
 	return min(j.Cost(t, notice), max(t.Sub(j.Start), 0)+j.Begin)
 }
 
+// late returns the last moment at which a job is stopped whose lease ends at t: a round later.
+func late(a *Account, t cluster.Instant) cluster.Instant { return t.Add(a.Settings.Interval) }
+
 // payment is the stop of a lease that a pool may have to pay.
 type payment struct {
 	of, pool int
@@ -136,7 +139,7 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 		x := payment{of: i, pool: a.Pool(l.Pool), later: max(l.End.Sub(soon), 0), granted: granted}
 		if granted {
 			j := a.Attempt(i, a.Now)
-			x.last, x.kept = j.Cost(l.End, notice), !EndsSoon(a.Books, i) && j.May(a.Rule(), l.End, notice)
+			x.last, x.kept = j.Cost(late(a, l.End), notice), !EndsSoon(a.Books, i) && j.May(a.Rule(), l.End, notice)
 			stops = append(stops, x)
 			continue
 		}
@@ -147,7 +150,7 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 			left[x.pool] -= cluster.Times(l.GPUs, x.cost)
 		case l.State == cluster.Active:
 			end := soon.Add(x.later)
-			x.last, x.kept = costOf(a, i, &j, end, notice), !EndsSoon(a.Books, i) && (a.Opened(i) || j.May(a.Rule(), end, notice))
+			x.last, x.kept = costOf(a, i, &j, late(a, end), notice), !EndsSoon(a.Books, i) && (a.Opened(i) || j.May(a.Rule(), end, notice))
 			stops = append(stops, x)
 		}
 	}
