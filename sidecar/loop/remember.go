@@ -99,6 +99,9 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		c.Record.Tenant = t.tenant(c.Job.Account)
 		rules.touch(c, s.Preempted)
 		note(&c.Record, &c.Job, s.Now)
+		if c.Record.UserPartitions != nil {
+			c.Record.UserPartitions = restorable(c.Record.UserPartitions, &c.Job, seen.Partitions)
+		}
 	}
 	s.Tenants = t.tenants(append(slices.Clip(seen.Jobs), moved...), &rules)
 	for k := range m.Records {
@@ -339,9 +342,20 @@ func note(r *cluster.Record, j *cluster.Job, now cluster.Instant) {
 			r.SiteFactor = *j.SiteFactor
 		}
 	}
-	if slices.ContainsFunc(j.Partitions, func(p string) bool { return !slices.Contains(r.UserPartitions, p) }) {
-		r.UserPartitions = nil // its user, or an administrator, has chosen others
+}
+
+// restorable gives the partitions of a list that a grant has narrowed that can be given back: those that are still there. There are none if the
+// user, or an administrator, has chosen others since.
+func restorable(list []string, j *cluster.Job, partitions []cluster.Partition) (out []string) {
+	for _, name := range list {
+		if slices.ContainsFunc(partitions, func(p cluster.Partition) bool { return p.Name == name }) {
+			out = append(out, name)
+		}
 	}
+	if slices.ContainsFunc(j.Partitions, func(p string) bool { return !slices.Contains(list, p) }) {
+		return nil
+	}
+	return out
 }
 
 // moved tells whether the user has changed the begin time of a waiting job: it differs from our

@@ -220,6 +220,33 @@ func TestTheUsersNodesAreKeptWhileOursStand(t *testing.T) {
 	}
 }
 
+// The user's list of partitions is kept while a grant has narrowed it, without partitions that are deleted meanwhile, and until somebody chooses
+// others.
+func TestTheUsersPartitionsAreKeptWhileOursStand(t *testing.T) {
+	all := []cluster.Partition{{Name: "closed"}, {Name: "gpu"}, {Name: "low"}}
+	for _, c := range []struct {
+		shows      []string
+		partitions []cluster.Partition
+		want       []string
+	}{
+		{[]string{"gpu"}, all, []string{"closed", "gpu"}},
+		{[]string{"gpu"}, all[1:], []string{"gpu"}},
+		{[]string{"gpu", "low"}, all, nil},
+	} {
+		h := &history{T: t}
+		j := batch(1)
+		j.Partitions = []string{"closed", "gpu"}
+		h.only(sight(noon, j))
+		h.m.Records[0].Pinned, h.m.Records[0].UserPartitions = true, j.Partitions
+		j.Partitions = c.shows
+		seen := sight(noon.Add(1), j)
+		seen.Partitions = c.partitions
+		if got := h.only(seen).UserPartitions; !slices.Equal(got, c.want) {
+			t.Errorf("shown %v: the user's partitions are %v, want %v", c.shows, got, c.want)
+		}
+	}
+}
+
 // Jobs that ended before our first look are not reported.
 func TestJobsThatWereOverBefore(t *testing.T) {
 	old := batch(1)
