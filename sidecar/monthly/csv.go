@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
@@ -13,7 +14,7 @@ import (
 func (r *Report) CSV(out io.Writer) error {
 	w := csv.NewWriter(out)
 	line := func(of, user, model, measure, value, unit string) {
-		_ = w.Write([]string{r.Tenant, r.Begin.Format("2006-01"), of, user, model, measure, value, unit}) // Error tells
+		_ = w.Write([]string{chart.Cell(r.Tenant), r.Begin.Format("2006-01"), of, chart.Cell(user), chart.Cell(model), measure, value, unit}) // Error tells
 	}
 	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	hours := func(of, user, model, measure string, t cluster.GPUTime) {

@@ -246,3 +246,21 @@ func TestFullMonth(t *testing.T) {
 		}
 	}
 }
+
+// Names of tenants and users begin no formula in a spreadsheet.
+func TestNoFormulas(t *testing.T) {
+	r := &monthly.Report{Month: &store.Month{Tenant: "@nlp"}, Users: []monthly.User{{Name: "=cmd", Idle: 1}}}
+	var out strings.Builder
+	if err := r.CSV(&out); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows[1:] {
+		if row[0] != "'@nlp" || row[3] != "" && row[3] != "'=cmd" {
+			t.Errorf("a cell of %q begins a formula", row)
+		}
+	}
+}

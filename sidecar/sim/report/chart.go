@@ -68,11 +68,11 @@ func (c *Chart) CSV(w io.Writer) error {
 			for i, y := range curve.Y {
 				var x string
 				if p.Names != nil {
-					x = p.Names[i]
+					x = chart.Cell(p.Names[i])
 				} else {
 					x = number(curve.X[i])
 				}
-				lines = append(lines, []string{p.Title, curve.Name, x, number(y)})
+				lines = append(lines, []string{chart.Cell(p.Title), chart.Cell(curve.Name), x, number(y)})
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
@@ -37,10 +38,10 @@ func CSV(w io.Writer, runs []score.Scores) error {
 		return err
 	}
 	for _, s := range runs {
-		run := []string{s.Trace, strconv.Itoa(s.Nodes), strconv.Itoa(s.GPUs), s.Scheduler}
+		run := []string{chart.Cell(s.Trace), strconv.Itoa(s.Nodes), strconv.Itoa(s.GPUs), chart.Cell(s.Scheduler)}
 		write := func(tenant string, x any) error {
 			for _, n := range numbers("", reflect.ValueOf(x)) {
-				if err := c.Write(append(run[:4:4], tenant, n.name, n.value, s.Saves)); err != nil {
+				if err := c.Write(append(run[:4:4], chart.Cell(tenant), n.name, n.value, s.Saves)); err != nil {
 					return err
 				}
 			}

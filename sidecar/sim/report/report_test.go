@@ -15,6 +15,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -528,5 +529,32 @@ func TestOrderOfRuns(t *testing.T) {
 	}
 	if want := []string{"b 8 1", "b 80 2", "a 8 1"}; !slices.Equal(got, want) {
 		t.Errorf("groups %v, want %v", got, want)
+	}
+}
+
+// Names of tenants and files begin no formula in a spreadsheet.
+func TestNoFormulas(t *testing.T) {
+	runs := hand()[:1]
+	runs[0].Trace, runs[0].Tenants[0].Tenant = "-history", `=HYPERLINK("http://example.com")`
+	var scores, points bytes.Buffer
+	if err := CSV(&scores, runs); err != nil {
+		t.Fatal(err)
+	}
+	c := Chart{Panels: []Panel{{Title: "@title", Names: []string{"+1"}, Curves: []Curve{{Name: "=curve", Y: []float64{-1}}}}}}
+	if err := c.CSV(&points); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{scores.String(), points.String()} {
+		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows[1:] {
+			for _, cell := range row {
+				if _, err := strconv.ParseFloat(cell, 64); err != nil && strings.ContainsAny(cell[:min(len(cell), 1)], "=+-@") {
+					t.Fatalf("the cell %q begins a formula", cell)
+				}
+			}
+		}
 	}
 }

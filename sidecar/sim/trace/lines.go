@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -19,11 +20,23 @@ type lines struct {
 	r    *bufio.Reader
 	line int // of the last line returned, from 1
 	buf  []byte
+	held *ahead
+}
+
+// ahead is a line that has been read, but not returned yet.
+type ahead struct {
+	text string
+	long bool
+	line int
 }
 
 // next gives the next non-empty line, without its end; io.EOF after the last. A line that is too
 // long is truncated, with long set.
 func (l *lines) next() (text string, long bool, err error) {
+	if h := l.held; h != nil {
+		l.held, l.line = nil, h.line
+		return h.text, h.long, nil
+	}
 	for {
 		l.buf, long = l.buf[:0], false
 		for {
@@ -48,6 +61,20 @@ func (l *lines) next() (text string, long bool, err error) {
 	}
 }
 
+// peek gives the line that next will give; ok = there is one.
+func (l *lines) peek() (text string, ok bool) {
+	if l.held == nil {
+		at := l.line
+		text, long, err := l.next()
+		if err != nil { // next meets it again
+			l.line = at
+			return "", false
+		}
+		l.held, l.line = &ahead{text, long, l.line}, at
+	}
+	return l.held.text, !l.held.long
+}
+
 // table is a text with one row per line, mostly with a header.
 type table struct {
 	lines
@@ -55,8 +82,12 @@ type table struct {
 	comma   byte
 	columns map[string]int
 	width   int
+	free    int // the column whose text users choose, if there is one such column; -1 = none
 	row     []string
 }
+
+// freeText are columns of sacct whose texts may contain its delimiter, and ends of lines.
+var freeText = []string{"jobname", "comment", "admincomment", "systemcomment", "extra", "submitline", "workdir", "wckey", "reason", "failednode"}
 
 // header reads the first line as column names, in lower case.
 func (t *table) header() error {
@@ -75,7 +106,46 @@ func (t *table) header() error {
 		}
 		t.columns[name] = i
 	}
+	t.free = -1
+	if t.comma != '|' {
+		return nil
+	}
+	for _, name := range freeText {
+		i, ok := t.columns[name]
+		if ok && t.free >= 0 {
+			t.free = -1
+			break
+		}
+		if ok {
+			t.free = i
+		}
+	}
 	return nil
+}
+
+// mend puts a row together whose free text contains delimiters or ends of lines. A row that cannot be mended stays as it is. A line that does not
+// begin with a job's id, where that is the first column, belongs to the row before; so does a short line after a short row.
+func (t *table) mend() {
+	ids := t.has("jobid") && t.columns["jobid"] == 0 || t.has("jobidraw") && t.columns["jobidraw"] == 0
+	for len(t.row) > t.free {
+		more, ok := t.peek()
+		if !ok || !(ids && (more[0] < '0' || more[0] > '9') || len(t.row) < t.width && strings.Count(more, "|")+1 < t.width) {
+			break
+		}
+		t.append(more)
+	}
+	if extra := len(t.row) - t.width; extra > 0 && len(t.row) > t.free {
+		t.row[t.free] = strings.Join(t.row[t.free:t.free+extra+1], "|")
+		t.row = slices.Delete(t.row, t.free+1, t.free+extra+1)
+	}
+}
+
+// append takes the next line as a part of the row. A space stands for the end of the line.
+func (t *table) append(more string) {
+	_, _, _ = t.next()
+	fields := strings.Split(more, "|")
+	t.row[len(t.row)-1] += "\n" + fields[0]
+	t.row = append(t.row, fields[1:]...)
 }
 
 // each calls f for every remaining row, at t.row and t.line. The error of f says what is wrong
@@ -94,7 +164,10 @@ func (t *table) each(c *collector, f func() error) error {
 			c.bad(t.name, t.line, "longer than %d bytes", longestLine)
 			continue
 		}
-		if t.row, err = t.split(text); err == nil && len(t.row) != t.width {
+		if t.row, err = t.split(text); err == nil && t.comma == '|' && t.free >= 0 {
+			t.mend()
+		}
+		if err == nil && len(t.row) != t.width {
 			err = fmt.Errorf("%d columns instead of %d", len(t.row), t.width)
 		}
 		if err == nil {

@@ -98,12 +98,12 @@ func TestSamples(t *testing.T) {
 			Jobs: []Job{
 				{ID: "20_3", Tenant: "vision", User: "bob", Name: "sweep", Runs: 30 * second, GPUs: 2, Nodes: 2, CPUs: 2, MemoryMB: 1536, Outcome: Cancelled},
 				{ID: "31", Tenant: "vision", User: "carol", Name: "runs on", Submit: 1200 * second, Runs: 5400 * second, GPUs: 4, Nodes: 1, CPUs: 4, MemoryMB: 4096, Limit: cluster.Day},
+				{ID: "33", Tenant: "vision", User: "carol", Name: "a|pipe", Submit: 1260 * second, Runs: 60 * second, GPUs: 4, Limit: 600 * second, Outcome: Completed},
 				{ID: "101", Tenant: "nlp", User: "alice", Name: "train", Submit: 3600 * second, Runs: 2370 * second, GPUs: 2, Nodes: 1, CPUs: 8, MemoryMB: 100, Model: "v100", Limit: 2 * cluster.Hour, Outcome: Completed},
 				{ID: "101#2", Tenant: "vision", User: "dave", Name: "other", Submit: 23 * cluster.Hour, Runs: 60 * second, GPUs: 1, Limit: 600 * second, Outcome: Failed},
 			},
-			Counts: Counts{Rows: 12, Bad: 3, CPUOnly: 1, NoRun: 2, Joined: 2, Unfinished: 1}},
+			Counts: Counts{Rows: 12, Bad: 2, CPUOnly: 1, NoRun: 2, Joined: 2, Unfinished: 1}},
 			[]string{
-				"10 14 columns instead of 13",
 				`11 elapsedraw "-60": negative`,
 				"13 the same attempt of job 101 as on line 12",
 			}},
@@ -473,6 +473,43 @@ func TestPublishedTraces(t *testing.T) {
 		}
 		if diff := cmp.Diff(tr.Jobs, again.Jobs); diff != "" {
 			t.Errorf("%s is not the same after it was written and read: %s", c.file, diff)
+		}
+	}
+}
+
+// Users name jobs as they like: with sacct's delimiter, and with ends of lines. No row is lost for it, wherever the column is.
+func TestNamesWithDelimiters(t *testing.T) {
+	header := []string{"JobID", "User", "Submit", "ElapsedRaw", "AllocTRES"}
+	for at := 1; at <= len(header); at++ {
+		for _, end := range []string{"\n", "|\n"} { // sacct -P and -p
+			columns := slices.Insert(slices.Clone(header), at, "JobName")
+			names := []string{"plain", "a|b", "|", "x||y|", "two\nlines", "a|b\nc|d", "=1+1", ""}
+			text := strings.Join(columns, "|") + end
+			for i, name := range names {
+				row := []string{fmt.Sprint(i + 1), "ada", "2026-03-02T09:00:00", "60", "gres/gpu=1"}
+				text += strings.Join(slices.Insert(row, at, name), "|") + end
+			}
+			tr, err := read(strings.NewReader(text), "sacct.txt", Options{})
+			if err != nil || len(tr.Jobs) != len(names) || tr.Counts.Bad != 0 {
+				t.Errorf("column %d, end %q: %d of %d jobs, %+v, %v", at, end, len(tr.Jobs), len(names), tr.Bad, err)
+				continue
+			}
+			for i, j := range tr.Jobs {
+				if want := strings.TrimSpace(strings.ReplaceAll(names[i], "\n", " ")); j.Name != want || j.User != "ada" || j.GPUs != 1 {
+					t.Errorf("column %d, end %q: job %+v, want the name %q", at, end, j, want)
+				}
+			}
+		}
+	}
+}
+
+// A row that is cut stays a bad row, and takes no other one with it.
+func TestCutRowsStayAlone(t *testing.T) {
+	const header, row = "JobID|User|Submit|ElapsedRaw|AllocTRES|JobName\n", "7|ada|2026-03-02T09:00:00|60|gres/gpu=1|train\n"
+	for _, cut := range []string{"8|ada|2026-0\n", "8\n", "8|ada|2026-03-02T09:00:00|60|gres/g\n"} {
+		tr, err := read(strings.NewReader(header+row+cut+strings.Replace(row, "7", "9", 1)+cut), "sacct.txt", Options{})
+		if err != nil || len(tr.Jobs) != 2 || tr.Counts.Bad != 2 || tr.Jobs[0].Name != "train" {
+			t.Errorf("%q: %+v, %+v, %v", cut, tr.Jobs, tr.Bad, err)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 // SacctCommand is a shell command for a history with all columns that are read, in the default
 // zone.
 const SacctCommand = "TZ=UTC sacct -a -D -X -P -S 2026-01-01 -E now -o " +
-	"JobID,JobName,User,Account,State,Restarts,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocTRES,ReqTRES"
+	"JobID,User,Account,State,Restarts,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocTRES,ReqTRES,JobName"
 
 // readSacct reads the output of sacct -P (or -p), with any sufficient columns.
 func readSacct(t *table, c *collector) (*Trace, error) {
