@@ -54,19 +54,15 @@ func (l Login) Nodes(ctx context.Context) ([]UserNode, error) {
 	}
 	var out []UserNode
 	for line := range strings.Lines(text) {
-		n, err := userNode(line)
-		if err != nil {
-			return nil, fmt.Errorf("scontrol show node: %w", err)
-		}
-		if len(n.GPUs) > 0 {
+		if n := userNode(line); len(n.GPUs) > 0 {
 			out = append(out, n)
 		}
 	}
 	return out, nil
 }
 
-// userNode reads a line of scontrol. GPUs with an allocated shard are not idle.
-func userNode(line string) (UserNode, error) {
+// userNode reads a line of scontrol, without entries of GPUs that make no sense. GPUs with an allocated shard are not idle.
+func userNode(line string) UserNode {
 	words := shown(line)
 	n := UserNode{Node: cluster.Node{Name: words["NodeName"]}}
 	if words["Partitions"] != "" {
@@ -82,10 +78,7 @@ func userNode(line string) (UserNode, error) {
 	n.Bad, n.Busy = health(states)
 	var lists [3][]gres
 	for i, key := range []string{"Gres", "GresDrain", "GresUsed"} {
-		var err error
-		if lists[i], err = gresList(words[key]); err != nil {
-			return n, fmt.Errorf("node %s: %w", n.Name, err)
-		}
+		lists[i], _ = gresList(words[key])
 	}
 	n.GPUs = less(gpuCounts(lists[0]), gpuCounts(lists[1]))
 	n.Idle = less(slices.Clone(n.GPUs), gpuCounts(lists[2]))
@@ -94,7 +87,7 @@ func userNode(line string) (UserNode, error) {
 			n.Idle = less(n.Idle, []cluster.GPUs{{Model: g.pool(), Count: len(g.shared())}})
 		}
 	}
-	return n, nil
+	return n
 }
 
 // shown reads a line of key=value; the first value of a key counts.

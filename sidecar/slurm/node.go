@@ -53,20 +53,17 @@ func (r *reader) node() cluster.Node {
 	}
 	n.MemoryMB = max(n.MemoryMB-reserved, 0)
 	all, err := gresList(has)
-	if err == nil {
-		n.GPUs = gpuCounts(all)
-		if broken, err := gresList(drained); err == nil {
-			n.GPUs = less(n.GPUs, gpuCounts(broken))
-			for _, g := range broken {
-				if g.name == "gpu" {
-					n.Drained = append(n.Drained, g.indices()...)
-				}
-			}
-			slices.Sort(n.Drained)
-			n.Drained = slices.Compact(n.Drained)
+	n.GPUs = gpuCounts(all)
+	broken, _ := gresList(drained)
+	n.GPUs = less(n.GPUs, gpuCounts(broken))
+	for _, g := range broken {
+		if g.name == "gpu" {
+			n.Drained = append(n.Drained, g.indices()...)
 		}
 	}
-	if r.junk == "" && r.err == nil && (n.Name == "" || len(states) == 0 || err != nil) {
+	slices.Sort(n.Drained)
+	n.Drained = slices.Compact(n.Drained)
+	if r.junk == "" && r.err == nil && (n.Name == "" || len(states) == 0 || err != nil && len(n.GPUs) == 0) {
 		r.junk = "a node without name or state, or with GPUs that make no sense (" + has + ")"
 	}
 	n.Bad, n.Busy = health(states)
@@ -89,6 +86,9 @@ func less(all, broken []cluster.GPUs) []cluster.GPUs {
 // health reads a node's states: why its GPUs are no capacity (bad), or why it gets no grant for
 // the moment (busy).
 func health(states []string) (bad, busy string) {
+	is := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(s string) bool { return slices.Contains(states, s) })
+	}
 	for _, s := range states {
 		switch s {
 		case "DOWN", "ERROR", "UNKNOWN", "FUTURE", "FAIL":
@@ -96,7 +96,11 @@ func health(states []string) (bad, busy string) {
 		case "DRAIN":
 			bad = "drained"
 		case "NOT_RESPONDING":
-			bad = cmp.Or(bad, "not responding")
+			if is("POWERING_UP", "POWER_UP", "REBOOT_ISSUED") { // it comes up; Slurm sets it down where that takes too long
+				busy = cmp.Or(busy, "powering up")
+			} else {
+				bad = cmp.Or(bad, "not responding")
+			}
 		case "INVALID_REG":
 			bad = cmp.Or(bad, "registered with another shape")
 		case "MAINTENANCE":
@@ -105,7 +109,7 @@ func health(states []string) (bad, busy string) {
 			busy = cmp.Or(busy, "completing")
 		case "REBOOT_REQUESTED", "REBOOT_ISSUED":
 			busy = cmp.Or(busy, "reboot")
-		case "POWERING_DOWN", "POWER_DOWN":
+		case "POWERING_DOWN", "POWER_DOWN", "POWER_DRAIN":
 			busy = cmp.Or(busy, "powering down")
 		case "BLOCKED":
 			busy = cmp.Or(busy, "blocked")

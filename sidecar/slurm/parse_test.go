@@ -35,9 +35,14 @@ func TestGresList(t *testing.T) {
 			t.Errorf("gresList(%q) = %+v, %v; want %+v", s, got, err, want)
 		}
 	}
-	for _, s := range []string{"gpu:v100:many", "gpu:-1", "gpu:v100:-1", "a:b:c:1", "(x)"} {
-		if got, err := gresList(s); err == nil {
-			t.Errorf("gresList(%q) = %+v; want an error", s, got)
+	for _, s := range []string{"gpu:v100:many", "gpu:-1", "gpu:v100:-1", "shard:a:b:1", "gres/mps:x:y:z"} {
+		if got, err := gresList(s + ",gpu:k80:2,a:b:c:1"); err == nil || !reflect.DeepEqual(got, []gres{{name: "gpu", model: "k80", count: 2}}) {
+			t.Errorf("gresList(%q) = %+v, %v; want an error, and the rest", s, got, err)
+		}
+	}
+	for _, s := range []string{"a:b:c:1", "(x)", "gpus:a:b:c", "fpga:-1"} {
+		if got, err := gresList(s + ",gpu:2"); err != nil || !reflect.DeepEqual(got, []gres{{name: "gpu", count: 2}}) {
+			t.Errorf("gresList(%q) = %+v, %v; foreign resources are no matter", s, got, err)
 		}
 	}
 	g, _ := gresList("gpu:v100:3(IDX:0,2-3)")
@@ -191,6 +196,15 @@ func TestNodes(t *testing.T) {
 		{`"state":["MIXED","COMPLETING"],"gres":"gpu:4"`, gpus("gpu", 4), "", "completing"},
 		{`"state":["IDLE","COMPLETING","RESERVED","MAINTENANCE"],"gres":"gpu:4"`, gpus("gpu", 4), "", "maintenance"},
 		{`"state":["IDLE","REBOOT_ISSUED"],"gres":"gpu:4"`, gpus("gpu", 4), "", "reboot"},
+		{`"state":["ALLOCATED","POWERING_UP"],"gres":"gpu:4"`, gpus("gpu", 4), "", ""},
+		{`"state":["ALLOCATED","NOT_RESPONDING","POWERING_UP"],"gres":"gpu:4"`, gpus("gpu", 4), "", "powering up"},
+		{`"state":["ALLOCATED","CLOUD","POWER_UP","NOT_RESPONDING"],"gres":"gpu:4"`, gpus("gpu", 4), "", "powering up"},
+		{`"state":["IDLE","NOT_RESPONDING","REBOOT_ISSUED"],"gres":"gpu:4"`, gpus("gpu", 4), "", "powering up"},
+		{`"state":["DOWN","NOT_RESPONDING","POWERING_UP"],"gres":"gpu:4"`, gpus("gpu", 4), "down", "powering up"},
+		{`"state":["IDLE","DRAIN","NOT_RESPONDING","POWERING_UP"],"gres":"gpu:4"`, gpus("gpu", 4), "drained", "powering up"},
+		{`"state":["MIXED","POWER_DRAIN"],"gres":"gpu:4"`, gpus("gpu", 4), "", "powering down"},
+		{`"state":["IDLE"],"gres":"fpga:x:y:z,gpu:v100:4,nic:::"`, gpus("v100", 4), "", ""},
+		{`"state":["IDLE"],"gres":"gpu:v100:4,gpu:a:b:c","gres_drained":"gpu:v100:1,lustre:-5:x:y"`, gpus("v100", 3), "", ""},
 	} {
 		r := newReader(strings.NewReader(`{"name":"n1","cpus":16,"effective_cpus":14,"real_memory":8000,"specialized_memory":500,` + c.record + `}`))
 		n := r.node()

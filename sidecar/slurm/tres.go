@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -23,20 +24,30 @@ type gres struct {
 	notes string // the text in parentheses
 }
 
-// gresList reads a comma-separated list. Invalid entries are an error.
-func gresList(s string) ([]gres, error) {
-	var out []gres
+// gresList reads a comma-separated list. It leaves out what it cannot read. The error is of the first such entry that is of GPUs or of parts
+// of them; other resources are Slurm's matter.
+func gresList(s string) (out []gres, unread error) {
 	for _, part := range hostlist.Split(s, "()") {
 		if part == "N/A" || part == "(null)" {
 			continue
 		}
 		g, err := parseGres(part)
-		if err != nil {
-			return nil, err
+		switch {
+		case err == nil:
+			out = append(out, g)
+		case concernsGPUs(part):
+			unread = cmp.Or(unread, err)
 		}
-		out = append(out, g)
 	}
-	return out, nil
+	return out, unread
+}
+
+// concernsGPUs tells whether an entry of a list of generic resources is of GPUs or of parts of them.
+func concernsGPUs(entry string) bool {
+	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(entry, "gres/"), "gres:"), ":")
+	name, _, _ = strings.Cut(name, "=")
+	name, _, _ = strings.Cut(name, "(")
+	return name == "gpu" || name == "shard" || name == "mps"
 }
 
 func parseGres(s string) (gres, error) {
