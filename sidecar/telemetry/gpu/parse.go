@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -48,8 +49,8 @@ func NewParser(t Table) *Parser {
 // errNoCounter tells that an exposition has no counter of the table with a GPU.
 var errNoCounter = errors.New("it has no GPU counter that telemetry.gpu knows; is it dcgm-exporter's /metrics? Other names can be set in telemetry.gpu.counters")
 
-// Parse reads the exposition of one node. host is what the node is called in it; "" = it does not say. Malformed text is
-// an error: then nothing of it counts, since it may be cut off or not be an exposition.
+// Parse reads the exposition of one node. host is what the node is called in it; "" = it does not say. Lines that make no sense are left
+// out. The error is of text that is cut off, where nothing counts, and of text without a GPU counter that makes sense.
 func (p *Parser) Parse(text []byte) (rows []Row, host string, err error) {
 	var g gather
 	return p.parse(&g, text)
@@ -60,10 +61,14 @@ func (p *Parser) parse(g *gather, text []byte) (rows []Row, host string, err err
 	var at []byte // the node's name
 	var last []byte
 	var e *entry
+	var odd error // of the first line that makes no sense
 	for line := 1; len(text) > 0; line++ {
 		end := bytes.IndexByte(text, '\n')
 		if end < 0 {
-			return nil, "", fmt.Errorf("line %d is cut off", line)
+			if err = fmt.Errorf("line %d is cut off", line); len(g.rows) == 0 {
+				err = cmp.Or(odd, err)
+			}
+			return nil, "", err
 		}
 		s := scanner{text: text[:end]}
 		text = text[end+1:]
@@ -75,7 +80,10 @@ func (p *Parser) parse(g *gather, text []byte) (rows []Row, host string, err err
 			p.help(g, s.text[s.at:])
 			continue
 		case !letter(c):
-			return nil, "", fmt.Errorf("line %d is no metric: %q", line, s.text[:min(len(s.text), 60)])
+			if odd == nil {
+				odd = fmt.Errorf("line %d is no metric: %q", line, s.text[:min(len(s.text), 60)])
+			}
+			continue
 		}
 		if name := s.name(); !bytes.Equal(name, last) { // the samples of a counter follow each other
 			e, last = p.entries[string(name)], name
@@ -85,18 +93,23 @@ func (p *Parser) parse(g *gather, text []byte) (rows []Row, host string, err err
 		}
 		x := sample{entry: e, index: -1}
 		here, err := s.sample(&x)
-		if err == nil && x.index >= 0 {
-			err = g.add(&x)
-		}
 		if err != nil {
-			return nil, "", fmt.Errorf("line %d: %w", line, err)
+			if odd == nil {
+				odd = fmt.Errorf("line %d: %w", line, err)
+			}
+			continue
+		}
+		if x.index >= 0 {
+			if err := g.add(&x); err != nil {
+				return nil, "", fmt.Errorf("line %d: %w", line, err)
+			}
 		}
 		if len(here) > 0 {
 			at = here
 		}
 	}
 	if len(g.rows) == 0 {
-		return nil, "", errNoCounter
+		return nil, "", cmp.Or(odd, errNoCounter)
 	}
 	return g.finish(), string(at), nil
 }

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -173,6 +174,23 @@ func TestMalformedExpositions(t *testing.T) {
 		rows, _, err := NewParser(DefaultTable()).Parse([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || rows != nil {
 			t.Errorf("%.80q: %v, want an error with %q", text, err, want)
+		}
+	}
+}
+
+// One odd line, of a counter or of something else, does not cost the other GPUs of the node.
+func TestOddLinesAreLeftOut(t *testing.T) {
+	good := "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 4\nDCGM_FI_DEV_GPU_UTIL{gpu=\"1\"} 5\n"
+	want, _, err := NewParser(DefaultTable()).Parse([]byte(good))
+	if err != nil || len(want) != 2 {
+		t.Fatal(want, err)
+	}
+	for _, odd := range []string{"DCGM_FI_DEV_GPU_UTIL{gpu=\"MIG-1\"} 4\n", "DCGM_FI_DEV_GPU_UTIL{gpu=\"2\",pod=\"\\x\"} 4\n", "DCGM_FI_DEV_GPU_UTIL{gpu=\"2\"} many\n",
+		"<warning>\n", "DCGM_FI_DEV_GPU_UTIL{gpu=\"2\"} 4 soon\n"} {
+		for _, text := range []string{odd + good, good + odd} {
+			if got, _, err := NewParser(DefaultTable()).Parse([]byte(text)); err != nil || !slices.EqualFunc(got, want, func(a, b Row) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
+				t.Errorf("%q: %+v, %v; want %+v", text, got, err, want)
+			}
 		}
 	}
 }
