@@ -302,6 +302,9 @@ func (c *Config) Warnings() []string {
 		out = append(out, fmt.Sprintf("metrics.listen (%s) can be reached from other hosts, and everybody there reads what each tenant has; name a file with TLS and users in metrics.web_config, or listen on 127.0.0.1", c.Metrics.Listen))
 	}
 	out = append(out, c.openWeb()...)
+	if len(c.Tenants.Weights) == 1 {
+		out = append(out, fmt.Sprintf("tenants.weights names %s alone: all other tenants have weight 0, and get idle GPUs only; name all tenants, or change Slurm's shares instead", sortedKeys(c.Tenants.Weights)[0]))
+	}
 	if preset.TenantBlind(c.Preset) {
 		out = append(out, fmt.Sprintf("preset %s ignores tenants and their weights: a tenant with more jobs gets more GPUs; gavel:las and gavel:hierarchical use weights", c.Preset))
 	}

@@ -46,6 +46,19 @@ func TestWarningOfAnUnsafeDatabase(t *testing.T) {
 	}
 }
 
+// Who names one tenant gives all others nothing, and is told so.
+func TestWarningOfOneWeight(t *testing.T) {
+	for text, want := range map[string]string{"{}": "", "{nlp: 3, vision: 0}": "", "{nlp: 3}": "names nlp alone"} {
+		c, err := config.Parse("f.yaml", []byte("tenants: {weights: "+text+"}\n"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(c.Warnings(), "\n"); (got != "") != (want != "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // Each file with too many permissions is found, and its finding says what that means and how to
 // repair it.
 func TestLooseFiles(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -191,12 +192,26 @@ func TestSlurmDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A weight of an account that does not exist is warned of.
+// A weight of an account that does not exist is warned of, and so is a tenant that gets weight 0 only because it is not named.
 func TestWeightsOfNobody(t *testing.T) {
 	cfg := config.Default()
 	cfg.Tenants.Weights = map[string]int64{"nlp": 2, "visoin": 1}
 	seen := &doctor.Seen{Slurm: doctor.Slurm{Sighting: &cluster.Observation{Now: 1, Nodes: []cluster.Node{{Name: "n1", GPUs: []cluster.GPUs{{Model: "h100", Count: 8}}}}, Accounts: []cluster.Account{{Name: "nlp", Parent: "root", Shares: 1}, {Name: "root"}}}}}
 	if got := told(t, named(doctor.Check(cfg, seen), "tenants.weights", "look")); len(got) != 1 || got[0] != "tenants.weights warn: Slurm has no account visoin at level 1 of its tree" {
 		t.Error(got)
+	}
+	seen.Slurm.Sighting.Accounts = append([]cluster.Account{{Name: "bio", Parent: "root", Shares: 1}}, seen.Slurm.Sighting.Accounts...)
+	for _, c := range []struct {
+		weights map[string]int64
+		want    []string
+	}{
+		{map[string]int64{"nlp": 3}, []string{"tenants.weights warn: does not name bio"}},
+		{map[string]int64{"nlp": 3, "bio": 0}, nil},
+		{nil, nil},
+	} {
+		cfg.Tenants.Weights = c.weights
+		if got := told(t, named(doctor.Check(cfg, seen), "tenants.weights", "look")); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %q, want %q", c.weights, got, c.want)
+		}
 	}
 }

@@ -563,6 +563,16 @@ func (f *findings) weights(cfg *config.Config, snap *cluster.Snapshot) {
 			"add accounts with shares (sacctmgr), or correct tenants.level or tenants.weights")
 		return
 	}
+	var left []string // by tenants.weights, and perhaps by mistake
+	for i := range snap.Tenants {
+		if _, named := cfg.Tenants.Weights[snap.Tenants[i].Name]; !named && len(cfg.Tenants.Weights) > 0 && unknown == nil {
+			left = append(left, snap.Tenants[i].Name)
+		}
+	}
+	if slices.Sort(left); left != nil {
+		f.add(Warn, "tenants.weights", "does not name "+view.Some(left, 5), "tenants that it does not name have weight 0, and get idle GPUs only",
+			"name all tenants there, or write weights: {} and change Slurm's shares (sacctmgr modify account NAME set fairshare=N)")
+	}
 	var words []string
 	for i := range snap.Tenants {
 		words = append(words, fmt.Sprintf("%s %.1f%%", snap.Tenants[i].Name, 100*float64(snap.Tenants[i].Weight)/float64(sum)))
