@@ -46,7 +46,7 @@ func TestWarningOfAnUnsafeDatabase(t *testing.T) {
 	}
 }
 
-// Who names one tenant gives all others nothing, and is told so.
+// A list of weights that names one tenant gives all others nothing, and is warned of.
 func TestWarningOfOneWeight(t *testing.T) {
 	for text, want := range map[string]string{"{}": "", "{nlp: 3, vision: 0}": "", "{nlp: 3}": "names nlp alone"} {
 		c, err := config.Parse("f.yaml", []byte("tenants: {weights: "+text+"}\n"), nil)
