@@ -129,7 +129,8 @@ func (t *table) mend() {
 	ids := t.has("jobid") && t.columns["jobid"] == 0 || t.has("jobidraw") && t.columns["jobidraw"] == 0
 	for len(t.row) > t.free {
 		more, ok := t.peek()
-		if !ok || !(ids && (more[0] < '0' || more[0] > '9') || len(t.row) < t.width && strings.Count(more, "|")+1 < t.width) {
+		belongs := ok && (ids && (more[0] < '0' || more[0] > '9') || len(t.row) < t.width && strings.Count(more, "|")+1 < t.width)
+		if !belongs {
 			break
 		}
 		t.append(more)
