@@ -82,6 +82,7 @@ type table struct {
 	comma   byte
 	columns map[string]int
 	width   int
+	heading string
 	free    int // the column whose text users choose, if there is one such column; -1 = none
 	row     []string
 }
@@ -98,7 +99,7 @@ func (t *table) header() error {
 	if t.row, err = t.split(text); err != nil {
 		return fmt.Errorf("%s: line %d: the header: %w", t.name, t.line, err)
 	}
-	t.columns, t.width = map[string]int{}, len(t.row)
+	t.columns, t.width, t.heading = map[string]int{}, len(t.row), text
 	for i, name := range t.row {
 		name = strings.ToLower(strings.TrimSpace(name))
 		if _, twice := t.columns[name]; twice && name != "" {
@@ -127,9 +128,10 @@ func (t *table) header() error {
 // begin with a job's id, where that is the first column, belongs to the row before; so does a short line after a short row.
 func (t *table) mend() {
 	ids := t.has("jobid") && t.columns["jobid"] == 0 || t.has("jobidraw") && t.columns["jobidraw"] == 0
-	for len(t.row) > t.free {
+	for size := 0; len(t.row) > t.free && size < longestLine; {
 		more, ok := t.peek()
-		belongs := ok && (ids && (more[0] < '0' || more[0] > '9') || len(t.row) < t.width && strings.Count(more, "|")+1 < t.width)
+		size += len(more)
+		belongs := ok && more != t.heading && (ids && (more[0] < '0' || more[0] > '9') || len(t.row) < t.width && strings.Count(more, "|")+1 < t.width)
 		if !belongs {
 			break
 		}
@@ -145,7 +147,7 @@ func (t *table) mend() {
 func (t *table) append(more string) {
 	_, _, _ = t.next()
 	fields := strings.Split(more, "|")
-	t.row[len(t.row)-1] += "\n" + fields[0]
+	t.row[len(t.row)-1] += " " + fields[0]
 	t.row = append(t.row, fields[1:]...)
 }
 

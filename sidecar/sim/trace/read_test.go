@@ -506,7 +506,7 @@ func TestNamesWithDelimiters(t *testing.T) {
 // A row that is cut stays a bad row, and takes no other one with it.
 func TestCutRowsStayAlone(t *testing.T) {
 	const header, row = "JobID|User|Submit|ElapsedRaw|AllocTRES|JobName\n", "7|ada|2026-03-02T09:00:00|60|gres/gpu=1|train\n"
-	for _, cut := range []string{"8|ada|2026-0\n", "8\n", "8|ada|2026-03-02T09:00:00|60|gres/g\n"} {
+	for _, cut := range []string{"8|ada|2026-0\n", "8\n", "8|ada|2026-03-02T09:00:00|60|gres/g\n", header} { // or two histories in one file
 		tr, err := read(strings.NewReader(header+row+cut+strings.Replace(row, "7", "9", 1)+cut), "sacct.txt", Options{})
 		if err != nil || len(tr.Jobs) != 2 || tr.Counts.Bad != 2 || tr.Jobs[0].Name != "train" {
 			t.Errorf("%q: %+v, %+v, %v", cut, tr.Jobs, tr.Bad, err)
