@@ -565,11 +565,11 @@ func (f *findings) weights(cfg *config.Config, snap *cluster.Snapshot) {
 	}
 	var left []string // by tenants.weights, and perhaps by mistake
 	for i := range snap.Tenants {
-		if _, named := cfg.Tenants.Weights[snap.Tenants[i].Name]; !named && len(cfg.Tenants.Weights) > 0 && unknown == nil {
+		if _, named := cfg.Tenants.Weights[snap.Tenants[i].Name]; !named {
 			left = append(left, snap.Tenants[i].Name)
 		}
 	}
-	if slices.Sort(left); left != nil {
+	if slices.Sort(left); left != nil && len(cfg.Tenants.Weights) > 0 && unknown == nil {
 		f.add(Warn, "tenants.weights", "does not name "+view.Some(left, 5), "tenants that it does not name have weight 0, and get idle GPUs only",
 			"name all tenants there, or write weights: {} and change Slurm's shares (sacctmgr modify account NAME set fairshare=N)")
 	}

@@ -86,9 +86,7 @@ func less(all, broken []cluster.GPUs) []cluster.GPUs {
 // health reads a node's states: why its GPUs are no capacity (bad), or why it gets no grant for
 // the moment (busy).
 func health(states []string) (bad, busy string) {
-	is := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(s string) bool { return slices.Contains(states, s) })
-	}
+	comesUp := slices.ContainsFunc(states, func(s string) bool { return s == "POWERING_UP" || s == "POWER_UP" || s == "REBOOT_ISSUED" })
 	for _, s := range states {
 		switch s {
 		case "DOWN", "ERROR", "UNKNOWN", "FUTURE", "FAIL":
@@ -96,7 +94,7 @@ func health(states []string) (bad, busy string) {
 		case "DRAIN":
 			bad = "drained"
 		case "NOT_RESPONDING":
-			if is("POWERING_UP", "POWER_UP", "REBOOT_ISSUED") { // it comes up; Slurm sets it down where that takes too long
+			if comesUp { // Slurm sets it down where that takes too long
 				busy = cmp.Or(busy, "powering up")
 			} else {
 				bad = cmp.Or(bad, "not responding")
