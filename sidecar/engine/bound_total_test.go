@@ -8,20 +8,26 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
+// earnsFor makes a world of 16 GPUs in which two tenants have worked. Since then its pool has earned money for stops, with four GPUs in use.
+func earnsFor(t *testing.T, set cluster.Settings, earned cluster.Span) *world {
+	w := newWorld(t, set, []int{8, 8}, "a", "b")
+	for range 16 {
+		w.submit("a", 1, 30*minute, nil)
+		w.submit("b", 1, 30*minute, nil)
+	}
+	w.Run(2 * hour)
+	w.Settings.StopTotalMilli = 30 // the pool has nothing yet
+	w.submit("a", 4, earned, nil)
+	w.Run(earned + minute)
+	return w
+}
+
 // A pool that can pay for few stops grants the first comer no more young jobs beyond its due than it can stop again.
 func TestTheFirstComerBindsItsDueWhateverStopsCost(t *testing.T) {
 	for _, earned := range []cluster.Span{10 * minute, hour, 5 * hour} {
 		set := simtest.Product()
 		set.Interval, set.BindQuiet, set.BindMaxPercent = minute, 20*set.BindQuiet, 0
-		w := newWorld(t, set, []int{8, 8}, "a", "b")
-		for range 16 {
-			w.submit("a", 1, 30*minute, nil)
-			w.submit("b", 1, 30*minute, nil)
-		}
-		w.Run(2 * hour)
-		w.Settings.StopTotalMilli = 30 // the pool has nothing yet
-		w.submit("a", 4, earned, nil)
-		w.Run(earned + minute)
+		w := earnsFor(t, set, earned)
 		var first []cluster.JobID
 		for range 16 {
 			first = append(first, w.submit("a", 1, 100*hour, func(j *sim.Work) { neverSaves(j); j.Begin = w.Now().Add(3 * minute) }))
@@ -43,15 +49,7 @@ func TestGrantsUnderWayKeepMoneyForTheirStops(t *testing.T) {
 	for _, earned := range []cluster.Span{4 * hour, 6 * hour, 8 * hour, 10 * hour, 12 * hour, 15 * hour} {
 		set := simtest.Product()
 		set.Interval, set.GrantTimeout, set.BindQuiet, set.BindMaxPercent = minute, 10*minute, 100*set.BindQuiet, 0
-		w := newWorld(t, set, []int{8, 8}, "a", "b")
-		for range 16 {
-			w.submit("a", 1, 30*minute, nil)
-			w.submit("b", 1, 30*minute, nil)
-		}
-		w.Run(2 * hour)
-		w.Settings.StopTotalMilli = 30 // the pool has nothing yet
-		w.submit("a", 4, earned, nil)
-		w.Run(earned + minute)
+		w := earnsFor(t, set, earned)
 		w.alter = func(s *cluster.Observation) {
 			for i := range s.Jobs {
 				if j := &s.Jobs[i]; j.State == cluster.Running && s.Now.Sub(j.Start) < 150*second {
