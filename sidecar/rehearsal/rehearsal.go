@@ -9,6 +9,7 @@ package rehearsal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,6 +187,11 @@ func (r *Rehearsal) try(ctx context.Context, id cluster.JobID, f *Findings) erro
 	if err != nil {
 		return slurmSays("the job cannot be followed", err)
 	}
+	if j.Over() && len(steps(before.text)) > 0 && len(after.since(&before)) == 0 {
+		f.Ended = j.State
+		return &failure.Error{Code: failure.No, What: fmt.Sprintf("job %s ended before its first step after the requeue (%s, exit code %s, %s)", id, j.State, j.Exit, cmp.Or(j.Reason, "no reason given")),
+			Next: "look for the cause in " + j.Output}
+	}
 	f.judge(&before, &after)
 	return ctx.Err()
 }
@@ -193,6 +199,10 @@ func (r *Rehearsal) try(ctx context.Context, id cluster.JobID, f *Findings) erro
 func slurmSays(what string, err error) error {
 	return &failure.Error{Code: failure.No, What: what, Err: err, Next: "check with scontrol show job"}
 }
+
+// settle is how long a requeued job waits before it is started again, on nodes whose clocks differ by less than a second:
+// slurmd kills a job that starts in the second of its requeue ("Job credential revoked").
+const settle = 2 * time.Second
 
 // starts waits for a start of a job after so many requeues, or its end. before is the output until then.
 func (r *Rehearsal) starts(ctx context.Context, id cluster.JobID, restarts int, before *output) (slurm.UserJob, error) {
@@ -213,6 +223,7 @@ func (r *Rehearsal) starts(ctx context.Context, id cluster.JobID, restarts int, 
 			return j, nil
 		case !hurried && j.State == "PENDING":
 			hurried = true
+			r.Sleep(ctx, settle)
 			if err := r.Slurm.StartNow(ctx, id); err != nil {
 				return j, slurmSays("its start could not be hurried", err)
 			}

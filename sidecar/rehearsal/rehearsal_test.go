@@ -25,6 +25,7 @@ type script struct {
 	lastWords bool   // it says on SIGTERM what it has saved
 	ends      int    // it ends by itself after so many steps
 	fixed     bool   // --no-requeue
+	fails     bool   // its second start fails
 	late      int    // seconds until it starts
 	lags      int    // seconds for which Slurm says that it waits after it has started again
 }
@@ -40,6 +41,7 @@ type double struct {
 	delay     int // seconds until its next start
 	did       []string
 	signalled string
+	requeued  time.Time
 	shown     time.Time // from then on its state is shown as it is
 	refuses   error
 	args      []string
@@ -72,6 +74,10 @@ func (d *double) sleep(_ context.Context, span time.Duration) {
 				continue
 			}
 			d.job.State, d.job.Nodes = "RUNNING", "v1"
+			if d.now.Sub(d.requeued) <= time.Second || d.fails && d.job.Restarts > 0 { // "Job credential revoked"
+				d.job.State, d.job.Exit, d.job.Reason = "FAILED", "1:0", "JobLaunchFailure"
+				continue
+			}
 			d.shown = d.now.Add(time.Duration(d.lags*d.job.Restarts) * time.Second)
 			if !d.appends {
 				_ = os.Remove(d.job.Output)
@@ -118,6 +124,7 @@ func (d *double) requeue() {
 	}
 	d.job.State, d.job.Reason, d.delay = "PENDING", "BeginTime", 120
 	d.job.Restarts++
+	d.requeued = d.now
 }
 
 func (d *double) Requeue(context.Context, cluster.JobID) error {
@@ -127,7 +134,7 @@ func (d *double) Requeue(context.Context, cluster.JobID) error {
 }
 
 func (d *double) StartNow(context.Context, cluster.JobID) error {
-	d.did, d.delay = append(d.did, "start now"), 1
+	d.did, d.delay = append(d.did, "start now"), 0
 	return nil
 }
 
@@ -242,6 +249,15 @@ func TestRehearsalsThatFail(t *testing.T) {
 		if submitted := d.id != (cluster.JobID{}) && d.refuses == nil; submitted != (strings.Join(d.did, ", ") == "cancel") {
 			t.Errorf("%s: it did %q", name, d.did)
 		}
+	}
+}
+
+// A second start that fails is no script that prints no steps.
+func TestSecondStartFails(t *testing.T) {
+	d, f, err := try(t, script{saves: true, appends: true, fails: true}, nil)
+	const want = "job 7 ended before its first step after the requeue (FAILED, exit code 1:0, JobLaunchFailure)"
+	if err == nil || !strings.Contains(err.Error(), want) || len(f.Changes) != 0 || strings.Join(d.did, ", ") != "signal USR1, requeue, cancel" {
+		t.Errorf("%v, %+v, it did %q; want %s", err, f, d.did, want)
 	}
 }
 
