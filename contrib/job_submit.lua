@@ -191,15 +191,15 @@ local function wants_gpu(tres)
 	return false
 end
 
--- Whether a daemon grants leases in the partition, and its user id.
+-- Whether a daemon grants leases in the partition, its user id, and its gate.ttl in seconds; an older daemon tells less.
 local function granting(partition, now)
 	local file = io.open(settings.heartbeat_dir .. "/" .. partition, "r")
-	local beat, daemon
+	local beat, daemon, ttl
 	if file then
-		beat, daemon = file:read("*n", "*n")
+		beat, daemon, ttl = file:read("*n", "*n", "*n")
 		file:close()
 	end
-	return beat ~= nil and math.abs(now - beat) <= settings.heartbeat_max_age, daemon
+	return beat ~= nil and math.abs(now - beat) <= settings.heartbeat_max_age, daemon, ttl
 end
 
 local function wants_gpus(job)
@@ -217,7 +217,7 @@ local function wants_shards(job)
 	return false
 end
 
--- A managed partition of the job in which a daemon grants leases now, or nil: there is none, or the job is excluded.
+-- A managed partition of the job in which a daemon grants leases now, and the daemon's gate.ttl; or nil: there is none, or the job is excluded.
 local function governed(job, now)
 	if listed(settings.exclude_accounts, job.account) or listed(settings.exclude_qos, job.qos) or
 	   listed(settings.exclude_users, job.user_name) or listed(settings.exclude_users, job.user_id) then
@@ -228,8 +228,11 @@ local function governed(job, now)
 		wanted = settings.default_partition
 	end
 	for _, name in ipairs(items(settings.partitions)) do
-		if listed(wanted, name) and granting(name, now) then
-			return name
+		if listed(wanted, name) then
+			local grants, _, ttl = granting(name, now)
+			if grants then
+				return name, ttl
+			end
 		end
 	end
 	return nil
@@ -358,12 +361,17 @@ local function license(licenses)
 	return shut and licenses or others .. (others ~= "" and "," or "") .. settings.gate_license .. ":1"
 end
 
--- The begin time of a job that a licence cannot gate; nil if there may be too little time for it.
-local function begin_time(job, now)
+-- The begin time of a job that a licence cannot gate; nil if there may be too little time for it. No job waits longer for a dead daemon than
+-- the daemon's own gate.ttl.
+local function begin_time(job, ttl, now)
 	if script_has(job, "deadline") then
 		return nil
 	end
-	return math.max(job.begin_time or 0, now + math.min(settings.gate_seconds, settings.heartbeat_max_age))
+	local longest = math.min(settings.gate_seconds, settings.heartbeat_max_age)
+	if ttl and ttl > 0 then
+		longest = math.min(longest, ttl)
+	end
+	return math.max(job.begin_time or 0, now + longest)
 end
 
 -- The hints of spank/fairlease, else of the batch job's environment; "" if there are none.
@@ -396,7 +404,7 @@ end
 function fairlease_job_submit(job, part_list, submit_uid)
 	local now, hints = os.time(), hints_of(job)
 	note_hints(job, hints)
-	local partition = governed(job, now)
+	local partition, ttl = governed(job, now)
 	if not partition then
 		return slurm.SUCCESS
 	end
@@ -432,7 +440,7 @@ function fairlease_job_submit(job, part_list, submit_uid)
 
 	local part = way == "het" and job.het_job_offset > 0 -- Slurm takes licences on the first component only
 	local licenses = not part and license(job.licenses)
-	local gate = not licenses and begin_time(job, now)
+	local gate = not licenses and begin_time(job, ttl, now)
 	if licenses then
 		job.licenses = licenses
 		if job.site_factor == slurm.NO_VAL then -- else another plugin has set it

@@ -478,6 +478,17 @@ bool gate_beats(const struct gate_settings *s, time_t heartbeat, time_t now)
 	return now - heartbeat <= s->heartbeat_max_age && heartbeat - now <= s->heartbeat_max_age;
 }
 
+long gate_ttl(const char *heartbeat)
+{
+	struct span line;
+	long ttl;
+
+	for (int number = 1; next(&heartbeat, "\n", &line); number++)
+		if (number == 3)
+			return whole(line, &ttl) && ttl > 0 ? ttl : 0;
+	return 0;
+}
+
 bool gate_refuses(const struct gate_settings *s, const struct gate_job *j)
 {
 	const char *mark = s->checkpoint_mark;
@@ -549,9 +560,9 @@ bool gate_license(const struct gate_settings *s, const char *licenses, char *wit
 	return true;
 }
 
-time_t gate_begin(const struct gate_settings *s, const struct gate_job *j, time_t now)
+time_t gate_begin(const struct gate_settings *s, const struct gate_job *j, long ttl, time_t now)
 {
-	time_t gate = now + s->gate_seconds;
+	time_t gate = now + (ttl && ttl < s->gate_seconds ? ttl : s->gate_seconds);
 
 	if (j->deadline) {
 		long minutes = j->time_min ? j->time_min : j->time_limit ? j->time_limit : 1;

@@ -110,6 +110,9 @@ void gate_heartbeat(const struct gate_settings *s, const char *partition, char *
 /* True if a heartbeat of that time means that a daemon grants leases now. */
 bool gate_beats(const struct gate_settings *s, time_t heartbeat, time_t now);
 
+/* The daemon's gate.ttl in seconds, the third line of a heartbeat; 0: it is an older daemon's, and has none. */
+long gate_ttl(const char *heartbeat);
+
 /* True if the site refuses the job because it cannot be stopped gently. */
 bool gate_refuses(const struct gate_settings *s, const struct gate_job *j);
 
@@ -126,9 +129,10 @@ bool gate_license(const struct gate_settings *s, const char *licenses, char *wit
  * The new begin time of the job: its own, or the gate's end if that is later.
  * The gate ends GATE_SLACK before the latest start with which the job meets its
  * deadline, by Slurm's own rule (time_min, else time_limit, else a minute);
- * 0 if there is no time for a gate.
+ * 0 if there is no time for a gate. The gate is as long as the smaller of gate_seconds
+ * and ttl, the daemon's (0: unknown): no job waits longer than that for a dead daemon.
  */
-time_t gate_begin(const struct gate_settings *s, const struct gate_job *j, time_t now);
+time_t gate_begin(const struct gate_settings *s, const struct gate_job *j, long ttl, time_t now);
 
 /* Stores the mark with the user's begin time and ours in mark. */
 void gate_mark(const struct gate_job *j, time_t gate, char *mark, size_t size);

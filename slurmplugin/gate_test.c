@@ -357,15 +357,41 @@ static void begin_is_kept(void)
 	struct gate_job j = batch();
 	char mark[GATE_TEXT];
 
-	EXPECT(gate_begin(&s, &j, 1000) == 1600);
+	EXPECT(gate_begin(&s, &j, 0, 1000) == 1600);
 	gate_mark(&j, 1600, mark, sizeof(mark));
 	EXPECT(!strcmp(mark, "fl:begin=0,gate=1600"));
 	j.begin = 1200;
-	EXPECT(gate_begin(&s, &j, 1000) == 1600);
+	EXPECT(gate_begin(&s, &j, 0, 1000) == 1600);
 	j.begin = 5000000000;
-	EXPECT(gate_begin(&s, &j, 1000) == 5000000000);
+	EXPECT(gate_begin(&s, &j, 0, 1000) == 5000000000);
 	gate_mark(&j, 5000000000, mark, sizeof(mark));
 	EXPECT(!strcmp(mark, "fl:begin=5000000000,gate=5000000000"));
+}
+
+/* A dead daemon lets go after the smaller of gate_seconds and its own gate.ttl. */
+static void the_smaller_ttl_counts(void)
+{
+	static const struct {
+		const char *heartbeat;
+		long ttl;
+	} cases[] = {
+		{ "1000\n996\n300\n", 300 },	  { "1000\n996\n300", 300 }, { "1000\n996\n300\nmore\n", 300 }, { "1000\n996\n", 0 }, { "1000\n", 0 },
+		{ "", 0 },			  { "1000\n996\n-5\n", 0 },  { "1000\n996\n0\n", 0 },	   { "1000\n996\nx\n", 0 }, { "1000\n996\n12345678901\n", 0 },
+	};
+	struct gate_settings s = parsed("partitions=gpu\ngate_seconds=600");
+	struct gate_job j = batch();
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		EXPECT(gate_ttl(cases[i].heartbeat) == cases[i].ttl);
+	EXPECT(gate_begin(&s, &j, 300, 1000) == 1300);
+	EXPECT(gate_begin(&s, &j, 900, 1000) == 1600);
+	j.begin = 1400;
+	EXPECT(gate_begin(&s, &j, 300, 1000) == 1400);
+	j = batch();
+	j.time_limit = 1;
+	j.deadline = 1000 + 60 + GATE_SLACK + 120;
+	EXPECT(gate_begin(&s, &j, 300, 1000) == 1120);
+	EXPECT(gate_begin(&s, &j, 60, 1000) == 1060);
 }
 
 /* Slurm accepts a job whose begin time and time_min, or else time_limit, end by its deadline. */
@@ -391,7 +417,7 @@ static void deadlines_are_kept(void)
 		j.time_limit = cases[i].limit;
 		j.time_min = cases[i].min;
 		j.begin = cases[i].begin ? now + cases[i].begin : 0;
-		got = gate_begin(&s, &j, now);
+		got = gate_begin(&s, &j, 0, now);
 		if (got != want) {
 			printf("deadline %zu: gate %lld, not %lld\n", i, (long long)got, (long long)want);
 			failures++;
@@ -593,6 +619,7 @@ int main(int argc, char **argv)
 	opting_out_is_recognised();
 	contiguous_is_of_several_nodes();
 	begin_is_kept();
+	the_smaller_ttl_counts();
 	deadlines_are_kept();
 	licences_are_added();
 	users_are_told();

@@ -7,13 +7,14 @@
  *
  * slurmctld calls it with its locks held, so it takes no lock, never waits, and
  * accesses only the heartbeats of the job's managed partitions, with one stat()
- * each, up to the first fresh one. While all are missing or old no daemon grants
+ * each, up to the first fresh one, which it reads for a gate by begin time. While all are missing or old no daemon grants
  * leases there, and the plugin does nothing. Settings are read once, at load; an unknown one prevents
  * loading.
  *
  * Built from Slurm's public headers alone.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,6 +152,23 @@ static bool granting(const char *partition, time_t now, uid_t *daemon)
 	return true;
 }
 
+/* The gate.ttl of the partition's daemon in seconds; 0: its heartbeat does not tell. */
+static long daemon_ttl(const char *partition)
+{
+	char path[2 * GATE_TEXT], text[64];
+	ssize_t length;
+	int file;
+
+	gate_heartbeat(&settings, partition, path, sizeof(path));
+	file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (file < 0)
+		return 0;
+	length = read(file, text, sizeof(text) - 1);
+	close(file);
+	text[length > 0 ? length : 0] = '\0';
+	return gate_ttl(text);
+}
+
 /* Finds a managed partition of the job in which a daemon grants leases now; false: there is none. */
 static bool governed(const struct gate_job *j, time_t now, char *partition, size_t size)
 {
@@ -281,7 +299,7 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 		slurm_xstrcat(&d->licenses, text);
 		if (d->site_factor == NO_VAL) /* else another plugin has set it */
 			d->site_factor = NICE_OFFSET + (uint32_t)settings.gate_site_factor;
-	} else if ((gate = gate_begin(&settings, &job, now))) {
+	} else if ((gate = gate_begin(&settings, &job, daemon_ttl(partition), now))) {
 		d->begin_time = gate;
 		gate_mark(&job, gate, text, sizeof(text));
 		note(d, text);

@@ -194,6 +194,9 @@ func (d *Daemon) Serve(ctx context.Context) error {
 
 func (d *Daemon) interval() beat { return beat(d.config.Load().Interval.Span().Duration()) }
 
+// ttl is how long gates last without this daemon.
+func (d *Daemon) ttl() time.Duration { return d.config.Load().Gate.TTL.Span().Duration() }
+
 func (d *Daemon) acting() []string {
 	rules := d.config.Load().Rules()
 	return rules.Acting()
@@ -351,7 +354,7 @@ func (d *Daemon) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.beaten(d.beats.beat(d.gated(), time.Now()))
+	d.beaten(d.beats.beat(d.gated(), d.ttl(), time.Now()))
 	return nil
 }
 
@@ -362,7 +365,7 @@ func (d *Daemon) relay(ctx context.Context) {
 	const missed = 3
 	quiet, err := d.store.Quiet(ctx)
 	if err == nil && quiet <= missed*d.config.Load().Interval.Span().Duration() {
-		err = d.beats.touch(d.acting(), time.Now())
+		err = d.beats.touch(d.acting(), d.ttl(), time.Now())
 	}
 	d.beaten(err)
 }

@@ -41,7 +41,7 @@ func TestRounds(t *testing.T) {
 			t.Errorf("%d grants, %d reclaims", on.verbs(cluster.Grant), on.verbs(cluster.Reclaim))
 		}
 		beat, _ := r.heartbeat("gpu")
-		if want := fmt.Sprintf("%d\n%d\n", time.Now().Unix(), os.Geteuid()); beat != want {
+		if want := fmt.Sprintf("%d\n%d\n60\n", time.Now().Unix(), os.Geteuid()); beat != want {
 			t.Errorf("heartbeat %q, want %q", beat, want)
 		}
 		if len(r.log.with("round")) == 0 || len(r.log.with("grant")) == 0 {
@@ -188,7 +188,7 @@ func TestTwoDaemons(t *testing.T) {
 		if other.rounds() != 0 || len(b.log.with("waiting: another daemon leads: a")) != 1 {
 			t.Error("b acts, or does not say that it waits")
 		}
-		if beat, _ := b.heartbeat("gpu"); beat != fmt.Sprintf("%d\n%d\n", time.Now().Unix(), os.Geteuid()) {
+		if beat, _ := b.heartbeat("gpu"); beat != fmt.Sprintf("%d\n%d\n60\n", time.Now().Unix(), os.Geteuid()) {
 			t.Errorf("b's heartbeat is %q at %d", beat, time.Now().Unix())
 		}
 		// a is cut off during a long action.
@@ -210,7 +210,7 @@ func TestTwoDaemons(t *testing.T) {
 		journal.mu.Unlock()
 		silent := time.Now()
 		pass(8 * time.Second)
-		if beat, _ := b.heartbeat("gpu"); beat > fmt.Sprintf("%d\n%d\n", silent.Add(4*time.Second).Unix(), os.Geteuid()) {
+		if beat, _ := b.heartbeat("gpu"); beat > fmt.Sprintf("%d\n%d\n60\n", silent.Add(4*time.Second).Unix(), os.Geteuid()) {
 			t.Errorf("b's heartbeat is %q, though no round was committed after %d", beat, silent.Unix())
 		}
 		<-stopped

@@ -11,28 +11,29 @@ import (
 )
 
 // heartbeats are the files that tell the submit plugin that a daemon grants leases. There is one
-// file for each partition that is acted on; it holds the second of its last update and the daemon's user id.
+// file for each partition that is acted on. Its lines are the second of its last update, the daemon's user id, and gate.ttl in seconds:
+// the plugin gates no job for longer.
 type heartbeats struct {
 	dir   string
 	beats []string // partitions with a file of ours
 }
 
 // beat touches the files of the partitions and removes those of others.
-func (h *heartbeats) beat(partitions []string, now time.Time) error {
+func (h *heartbeats) beat(partitions []string, ttl time.Duration, now time.Time) error {
 	err := h.stop(partitions)
 	for _, p := range partitions {
 		if !slices.Contains(h.beats, p) {
 			h.beats = append(h.beats, p)
 		}
 	}
-	return errors.Join(err, h.touch(partitions, now))
+	return errors.Join(err, h.touch(partitions, ttl, now))
 }
 
 // touch touches the files of the partitions.
-func (h *heartbeats) touch(partitions []string, now time.Time) error {
+func (h *heartbeats) touch(partitions []string, ttl time.Duration, now time.Time) error {
 	var err error
 	for _, p := range partitions {
-		if e := replaceFile(filepath.Join(h.dir, p), fmt.Appendf(nil, "%d\n%d\n", now.Unix(), os.Geteuid()), 0o644, false); e != nil {
+		if e := replaceFile(filepath.Join(h.dir, p), fmt.Appendf(nil, "%d\n%d\n%d\n", now.Unix(), os.Geteuid(), ttl/time.Second), 0o644, false); e != nil {
 			err = errors.Join(err, fmt.Errorf("heartbeat of partition %s (jobs are not gated at submission without it): %w", p, e))
 		}
 	}

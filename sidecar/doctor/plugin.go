@@ -195,7 +195,7 @@ func without(list, other []string) []string {
 	return slices.Compact(out)
 }
 
-const gateDiffers = "new jobs are not gated for as long as others: shorter gates may open between two rounds, longer ones hold jobs up when fairlease is down"
+const gateDiffers = "new jobs are not gated for as long as others: shorter gates may open between two rounds, longer ones of an older plugin hold jobs up when fairlease is down"
 
 // gateShown compares the plugin's newest gate with gate.ttl.
 func (f *findings) gateShown(cfg *config.Config, seen *cluster.Observation) {

@@ -43,6 +43,7 @@ type gateCase struct {
 	silent  bool          // no heartbeat at all
 	gated   bool
 	begin   time.Duration // the user's --begin, from now
+	ttl     time.Duration // of the daemon; default: its heartbeat does not tell
 	room    time.Duration // latest end, from now, of a begin-time gate; default gate_seconds. noRoom: there is none
 	licence string        // the user's own licences; alone: the gate's cannot be added to them
 	becomes string        // the licences of a job that is gated by licence; default: its own and the gate's
@@ -69,6 +70,9 @@ var gateCases = []gateCase{
 	{name: "own begin, before the gate", args: "--begin=now+60 --gres=gpu:1", gated: true, begin: time.Minute},
 	{name: "own begin, after the gate", args: "--begin=now+3600 --gres=gpu:1", gated: true, begin: time.Hour},
 	{name: "own begin in the script", script: "#!/bin/bash\n#SBATCH --begin=now+3600\nsleep 30\n", args: "--gres=gpu:1", gated: true, begin: time.Hour},
+	{name: "daemon with a shorter ttl", args: "--gres=gpu:1", ttl: 30 * time.Second, gated: true},
+	{name: "daemon with a longer ttl", args: "--gres=gpu:1", ttl: time.Hour, gated: true},
+	{name: "own begin, after the gate of a shorter ttl", args: "--begin=now+40 --gres=gpu:1", ttl: 30 * time.Second, gated: true, begin: 40 * time.Second},
 	{name: "no requeue", args: "--no-requeue --gres=gpu:1", gated: true, requeue: "0", says: "keeps its GPUs until it ends"},
 	{name: "own licence", args: "--gres=gpu:1", licence: "matlab:1", gated: true},
 	{name: "own licences", args: "--gres=gpu:1", licence: "matlab:1,,matlab;", gated: true},
@@ -184,7 +188,7 @@ func holdLicenses(t *testing.T, c *testcluster.Cluster) {
 // beat writes a heartbeat of that age, as the sidecar does: its second and its user inside, and the file as old.
 func beat(t *testing.T, c *testcluster.Cluster, partition string, age time.Duration) {
 	t.Helper()
-	writeBeat(t, c, partition, 0, age)
+	writeBeat(t, c, partition, 0, age, 0)
 }
 
 // beatOf writes the fresh heartbeat of a sidecar that runs as such a user.
@@ -198,13 +202,18 @@ func beatOf(t *testing.T, c *testcluster.Cluster, partition, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeBeat(t, c, partition, id, 0)
+	writeBeat(t, c, partition, id, 0, 0)
 }
 
-func writeBeat(t *testing.T, c *testcluster.Cluster, partition string, owner int, age time.Duration) {
+// writeBeat writes a heartbeat; that of an older daemon has no ttl.
+func writeBeat(t *testing.T, c *testcluster.Cluster, partition string, owner int, age, ttl time.Duration) {
 	t.Helper()
 	file, at := filepath.Join(c.HeartbeatDir(), partition), time.Now().Add(-age)
-	if err := os.WriteFile(file, fmt.Appendf(nil, "%d\n%d\n", at.Unix(), owner), 0o644); err != nil {
+	text := fmt.Appendf(nil, "%d\n%d\n", at.Unix(), owner)
+	if ttl > 0 {
+		text = fmt.Appendf(text, "%d\n", ttl/time.Second)
+	}
+	if err := os.WriteFile(file, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chown(file, owner, -1); err != nil {
@@ -220,7 +229,7 @@ func (g gateCase) run(t *testing.T, c *testcluster.Cluster, license string) {
 	ctx := t.Context()
 	os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
 	if !g.silent {
-		beat(t, c, "gpu", g.age)
+		writeBeat(t, c, "gpu", 0, g.age, g.ttl)
 	}
 	user, text, command := or(g.user, "alice"), or(g.script, script), or(g.command, "sbatch --parsable")
 	if text == "-" {
@@ -309,6 +318,9 @@ func (g gateCase) run(t *testing.T, c *testcluster.Cluster, license string) {
 	}
 	if c.Options.Plugin == testcluster.PluginLua {
 		end = time.Minute // heartbeat_max_age: Lua is not shown deadlines
+	}
+	if g.ttl > 0 {
+		end = min(end, g.ttl)
 	}
 	within("the gate", gate, max(g.begin, end))
 	if g.name != "dependent" && eligible() != gate { // a dependent job is eligible at no time yet
