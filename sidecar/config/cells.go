@@ -26,6 +26,7 @@ type CellFile struct {
 	Supply []cells.Supply // of each level: reserved cells, and existing ones
 
 	cellText
+	text    []byte
 	origins map[string]Origin
 	entry   []int // index in physicalCluster of each top cell of Cells
 }
@@ -104,7 +105,7 @@ func LoadCells(path string) (*CellFile, error) {
 
 // ParseCells is LoadCells for a text; name is the file's name in problems.
 func ParseCells(name string, text []byte) (*CellFile, error) {
-	f := &CellFile{Name: name, Cells: &cluster.Cells{}, origins: map[string]Origin{}}
+	f := &CellFile{Name: name, text: text, Cells: &cluster.Cells{}, origins: map[string]Origin{}}
 	r := &reader{file: name, origins: f.origins,
 		keys: []string{"cellHierarchy.name", "cellHierarchy.split", "cellHierarchy.child", "physicalCluster.nodes", "vcAssignment.vc", "vcAssignment.cells", "vcAssignment.pinned", "vcAssignment.chooser", "vcAssignment.levels", "vcAssignment.tradable", "vcAssignment.cells.number", "vcAssignment.cells.tradable"}}
 	root := r.parse(text)

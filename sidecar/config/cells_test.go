@@ -94,7 +94,7 @@ func TestCellProblems(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"empty", whole, "", "c.yaml: cellHierarchy: names no types of cells; etc/cells has examples\nc.yaml: physicalCluster: names no racks or nodes; etc/cells has examples\n" +
 			"c.yaml: vcAssignment: names no virtual clusters; etc/cells has examples"},
-		{"no yaml", whole, "cellHierarchy: {\n", "c.yaml: line 1: did not find expected node content; check the indentation (blanks, no tabs) and the colons near that line"},
+		{"no yaml", whole, "cellHierarchy: {\n", "c.yaml:1: did not find expected node content; check the indentation (blanks, no tabs) and the colons near that line"},
 		{"no keys", whole, "rack\n", "c.yaml:1: keys are expected here, as in `cellHierarchy: value`"},
 		{"unknown section", "vcAssignment", "vcAssignmnet", "c.yaml: vcAssignment: names no virtual clusters; etc/cells has examples\nc.yaml:11: vcAssignmnet: unknown key; did you mean vcAssignment?"},
 		{"misspelled key", "split: 2", "splits: 2", "c.yaml:3: cellHierarchy[1].splits: unknown key; did you mean cellHierarchy[1].split?"},

@@ -65,6 +65,7 @@ type Config struct {
 	Web      Web      `yaml:"web"`
 
 	name     string            // the file's
+	text     []byte            // the file's
 	origins  map[string]Origin // by dotted key; absent = default
 	profiles *ProfileFile      // content of models.profiles; nil = no file, or not read
 	vcs      *CellFile         // content of cells.file; nil = no file, or not read

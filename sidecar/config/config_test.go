@@ -111,7 +111,7 @@ func TestProblems(t *testing.T) {
 		{"no time", "interval: soon\n", `f.yaml:1: interval: "soon" is no length of time: write it like 10s, 15m, 1h30m, 14d or, as Slurm does, 15 (minutes), 15:00, 1:30:00, 1-12:00:00`},
 		{"no number", "reclaim: {max: many}\n", `f.yaml:1: reclaim.max: "many" cannot be used here; write a whole number`},
 		{"no bool", "jobs: {new_first: perhaps}\n", `f.yaml:1: jobs.new_first: "perhaps" cannot be used here; write true or false`},
-		{"no yaml", "lease: {\n", "f.yaml: line 1: did not find expected node content; check the indentation (blanks, no tabs) and the colons near that line"},
+		{"no yaml", "lease: {\n", "f.yaml:1: did not find expected node content; check the indentation (blanks, no tabs) and the colons near that line"},
 		{"two documents", "mode: act\n---\nmode: act\n", "f.yaml:2: a second document starts here; remove the line ---"},
 		{"interval in minutes", "interval: 16\n", "f.yaml:1: interval: 16m between two rounds is longer than lease.term (15m, default); a number without a unit means minutes"},
 		{"longest notice", "lease: {notice_min: 30s, notice_max: 6m}\n", "f.yaml:1: lease.notice_max: 6m is longer than lease.min (5m, default): the notice would come before the minimum lease ends; shorten it or lengthen lease.min"},
@@ -144,7 +144,19 @@ func TestProblems(t *testing.T) {
 		{"preemptible", "preemptible: {qos: [a, '']}\n", "f.yaml:1: preemptible.qos: contains an empty name; remove it"},
 		{"saves", "saves: [{qos: long, saves: banana}]\n", "f.yaml:1: saves: rule 1: \"banana\" is no manner of saving: write notice, term, never, or an interval like 30m"},
 		{"strict", "cells: {strict_qos: [a, '']}\n", "f.yaml:1: cells.strict_qos: contains an empty name; remove it"},
-		{"several", "mode: x\nintervall: 1s\n", "f.yaml:2: intervall: unknown key; did you mean interval?"},
+		{"several", "mode: x\nintervall: 1s\n", "f.yaml:2: intervall: unknown key; did you mean interval?\nf.yaml:1: mode: \"x\" is not known; write one of observe, canary, act"},
+		{"wrong beside misspelt", "lease: {min: 20m, notcie: 1m}\nusers: 5\ngate: {ttl: soon}\n", "f.yaml:1: lease.notcie: unknown key; did you mean lease.notice?\n" +
+			"f.yaml:1: lease.min: 20m is longer than lease.term (15m, default); shorten one or lengthen the other\n" +
+			"f.yaml:2: users: \"5\" is not known; write one of job, equal\n" +
+			"f.yaml:3: gate.ttl: \"soon\" is no length of time: write it like 10s, 15m, 1h30m, 14d or, as Slurm does, 15 (minutes), 15:00, 1:30:00, 1-12:00:00"},
+		{"no comparison with a value that is not read", "partitons: [a]\ncanary: [a]\n", "f.yaml:1: partitons: unknown key; did you mean partitions?"},
+		{"line of a wrong indentation", "mode: act\nlease:\n  term: 5m\n min: 3m\n", "f.yaml:4: did not find expected key; check the indentation (blanks, no tabs) and the colons near that line"},
+		{"line of a tab", "mode: act\nlease:\n\tterm: 5m\n", "f.yaml:3: found character that cannot start any token; check the indentation (blanks, no tabs) and the colons near that line"},
+		{"line of a bracket", "mode: act\n\n\nqos: ]\n", "f.yaml:4: did not find expected node content; check the indentation (blanks, no tabs) and the colons near that line"},
+		{"line of an open bracket", "mode: act\nlease: {term: 5m\nusers: job\n", "f.yaml:2: did not find expected ',' or '}'; check the indentation (blanks, no tabs) and the colons near that line"},
+		{"line of a list among keys", "mode: act\n- x\nusers: job\n", "f.yaml:2: did not find expected key; check the indentation (blanks, no tabs) and the colons near that line"},
+		{"line of a first key", "mode: a: b\n", "f.yaml:1: mapping values are not allowed in this context; check the indentation (blanks, no tabs) and the colons near that line"},
+		{"line of an anchor", "mode: act\nqos: *all\n", "f.yaml:2: unknown anchor 'all' referenced; check the indentation (blanks, no tabs) and the colons near that line"},
 		{"several checks", "mode: x\nlease: {min: 1s}\n", "f.yaml:1: mode: \"x\" is not known; write one of observe, canary, act\n" +
 			"default: lease.notice: 1m is longer than lease.min (1s, f.yaml:2): the notice would come before the minimum lease ends; shorten it or lengthen lease.min"},
 	} {
@@ -166,6 +178,9 @@ func TestProblems(t *testing.T) {
 			}
 			if len(want) == 1 && len(lines) != 1 {
 				t.Errorf("more than one problem:\n%s", err)
+			}
+			if len(want) > 1 && len(lines) != len(want) {
+				t.Errorf("%d problems, want %d:\n%s", len(lines), len(want), err)
 			}
 		})
 	}

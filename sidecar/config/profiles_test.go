@@ -92,7 +92,7 @@ profiles:
 		{"profiles:\n  - {kind: nlp/bert, rates: {v100: 1}}", []string{`p.yaml:2: profiles[0].kind: "nlp/bert" is no kind: write up to 64 letters, digits and ._-+#@: for one, and tenant: nlp beside it`}},
 		{"- a", []string{"p.yaml:1: keys are expected here"}},
 		{"kinds: {a: 1}", []string{"p.yaml:1: kinds: a list is expected here"}},
-		{"\tx", []string{"p.yaml: "}},
+		{"\tx", []string{"p.yaml:1: "}},
 	} {
 		_, err := config.ParseProfiles("p.yaml", []byte(x.text))
 		var problems config.Problems

@@ -8,7 +8,9 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -60,7 +62,7 @@ func (p Problems) sorted() Problems {
 // Load reads the file at path and the environment (KEY=value each) over the defaults, and the
 // cells file if one is named, and checks the result. With path "" it reads the file named by
 // FAIRLEASE_CONFIG, else DefaultPath, which alone may be missing. Invalid values are reported as
-// Problems.
+// Problems, and so is a file that sets nothing: such files come from full disks and broken copies.
 func Load(path string, env []string) (*Config, error) {
 	c, err := LoadAlone(path, env)
 	if err == nil {
@@ -94,22 +96,26 @@ func LoadAlone(path string, env []string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
+	if unset(text) {
+		return nil, Problems{{Place: path, Text: "sets nothing: restore the file, or write `mode: observe` to have the defaults"}}
+	}
 	return Parse(path, text, env)
 }
 
 // Parse is LoadAlone for a text; name is the file's name in origins and problems.
 func Parse(name string, text []byte, env []string) (*Config, error) {
 	c := Default()
-	c.name, c.origins = name, map[string]Origin{}
+	c.name, c.text, c.origins = name, text, map[string]Origin{}
 	r := &reader{file: name, keys: Keys(), origins: c.origins}
-	if root := r.parse(text); root != nil {
+	root := r.parse(text)
+	if root != nil {
 		r.section(reflect.ValueOf(c).Elem(), root, "")
 	}
-	if len(r.problems) > 0 {
-		return nil, r.problems.sorted()
+	if root == nil && len(r.problems) > 0 {
+		return nil, r.problems
 	}
 	c.overlay(env)
-	problems := c.check()
+	problems := append(r.problems, r.apart(c.check())...).sorted()
 	if len(problems) == 0 {
 		problems = c.prepare()
 	}
@@ -119,12 +125,30 @@ func Parse(name string, text []byte, env []string) (*Config, error) {
 	return c, nil
 }
 
+// apart leaves out problems of values that could not be read, or that compare with one: the value in force is the default
+// then, which nobody chose.
+func (r *reader) apart(problems Problems) Problems {
+	var bad []string
+	for _, p := range r.problems {
+		if p.Key != "" {
+			bad = append(bad, p.Key)
+		}
+	}
+	bad = append(bad, r.meant...)
+	return slices.DeleteFunc(problems, func(p Problem) bool {
+		return slices.ContainsFunc(bad, func(key string) bool {
+			return under(p.Key, key) || under(key, p.Key) || strings.Contains(p.Text, key+" (")
+		})
+	})
+}
+
 // reader fills a Config from the nodes of a file and collects problems.
 type reader struct {
 	file     string
 	keys     []string // all dotted keys of the file, for suggestions
 	origins  map[string]Origin
 	problems Problems
+	meant    []string // keys that unknown ones probably stand for
 }
 
 func (r *reader) wrong(line int, key, format string, args ...any) {
@@ -143,7 +167,8 @@ func (r *reader) parse(text []byte) *yaml.Node {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
-		r.wrong(0, "", "%s; check the indentation (blanks, no tabs) and the colons near that line", strings.TrimPrefix(err.Error(), "yaml: "))
+		line, what := lineOf(err, string(text))
+		r.wrong(line, "", "%s; check the indentation (blanks, no tabs) and the colons near that line", what)
 		return nil
 	}
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
@@ -153,6 +178,36 @@ func (r *reader) parse(text []byte) *yaml.Node {
 		return nil
 	}
 	return doc.Content[0]
+}
+
+// parserErrors are the errors of package yaml's parser. It numbers lines from 0 in them, where its scanner numbers from 1.
+var parserErrors = []string{"did not find expected node content", "did not find expected key", "did not find expected ',' or '}'",
+	"did not find expected ',' or ']'", "did not find expected '-' indicator", "did not find expected <document start>", "did not find expected <stream-start>"}
+
+// lineOf returns the line of an error of package yaml, from 1, and its text without it. An error at the end of the text is of
+// the last line; one that names no line is of the first, or of the line with the word that it quotes.
+func lineOf(err error, text string) (int, string) {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	what := strings.TrimPrefix(err.Error(), "yaml: ")
+	line := 0
+	if rest, ok := strings.CutPrefix(what, "line "); ok {
+		number, after, _ := strings.Cut(rest, ": ")
+		line, _ = strconv.Atoi(number)
+		what = after
+	}
+	var anchor string
+	switch {
+	case slices.Contains(parserErrors, what):
+		line++
+	case line == 0 && strings.HasPrefix(what, "unknown anchor '"):
+		anchor, _, _ = strings.Cut(strings.TrimPrefix(what, "unknown anchor '"), "'")
+		line = 1 + slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "*"+anchor) })
+	case line == 0 && strings.HasPrefix(what, "control characters"):
+		line = 1 + slices.IndexFunc(lines, func(l string) bool {
+			return strings.ContainsFunc(l, func(c rune) bool { return unicode.IsControl(c) && c != '\t' && c != '\r' })
+		})
+	}
+	return min(max(line, 1), len(lines)), what
 }
 
 // section fills a struct from a mapping.
@@ -176,7 +231,7 @@ func (r *reader) section(into reflect.Value, node *yaml.Node, path string) {
 		seen[key.Value] = key.Line
 		field, ok := fieldOf(into, key.Value)
 		if !ok {
-			r.wrong(key.Line, name, "unknown key%s", suggest(path, key.Value, into.Type(), r.keys))
+			r.unknown(key, path, into.Type())
 			continue
 		}
 		r.value(field, value, name, key.Line)
@@ -346,16 +401,16 @@ func keysOf(t reflect.Type) []string {
 	return keys
 }
 
-// suggest gives the key that was probably meant: a similar one in the same section, else a key of
+// unknown notes a key that does not exist, and the one that was probably meant: a similar one in the same section, else a key of
 // that name elsewhere in the file.
-func suggest(path, key string, section reflect.Type, elsewhere []string) string {
-	here := keysOf(section)
+func (r *reader) unknown(node *yaml.Node, path string, section reflect.Type) {
+	key, here := node.Value, keysOf(section)
 	best := nearest(key, here)
 	if best != "" {
 		best = join(path, best)
 	} else {
 		var words, full []string
-		for _, k := range elsewhere {
+		for _, k := range r.keys {
 			words, full = append(words, k[strings.LastIndex(k, ".")+1:], strings.ReplaceAll(k, ".", "_")), append(full, k, k)
 		}
 		if word := nearest(key, words); word != "" {
@@ -363,9 +418,11 @@ func suggest(path, key string, section reflect.Type, elsewhere []string) string 
 		}
 	}
 	if best == "" {
-		return "; the keys here are " + strings.Join(here, ", ")
+		r.wrong(node.Line, join(path, key), "unknown key; the keys here are %s", strings.Join(here, ", "))
+		return
 	}
-	return fmt.Sprintf("; did you mean %s?", best)
+	r.meant = append(r.meant, best)
+	r.wrong(node.Line, join(path, key), "unknown key; did you mean %s?", best)
 }
 
 // nearest gives the first of the most similar words; "" if none is similar.

@@ -41,7 +41,7 @@ func RoundFailed(cfg *config.Config, err error) error {
 	switch {
 	case failure.Worded(err) || errors.Is(err, context.Canceled):
 		return err
-	case errors.Is(err, daemon.ErrCells), errors.Is(err, daemon.ErrCluster):
+	case errors.Is(err, daemon.ErrCells), errors.Is(err, daemon.ErrCluster), errors.Is(err, daemon.ErrDropped):
 		return Mismatch(err)
 	case errors.Is(err, daemon.ErrClock):
 		return &failure.Error{Code: failure.No, What: "no round was made", Err: err}
@@ -53,8 +53,8 @@ func RoundFailed(cfg *config.Config, err error) error {
 	return &failure.Error{Code: failure.No, What: "no round could be made", Err: err}
 }
 
-// Mismatch words the error of cells or of a journal that do not belong to this Slurm, and returns
-// other errors unchanged.
+// Mismatch words the error of cells or of a journal that do not belong to this Slurm, and of a configuration that
+// was probably cut. It returns other errors unchanged.
 func Mismatch(err error) error {
 	if errors.Is(err, daemon.ErrCluster) {
 		var other *store.AnotherError
@@ -65,6 +65,10 @@ func Mismatch(err error) error {
 			Next: "give every cluster a schema of its own (database.schema, then fairlease migrate), or correct slurm.address; if this is the same cluster, renamed or installed again: fairlease repair cluster"}
 	}
 	var wrong config.Problems
+	if errors.Is(err, daemon.ErrDropped) && errors.As(err, &wrong) {
+		return &failure.Error{Code: failure.Misuse, What: daemon.ErrDropped.Error(), Err: wrong,
+			Next: "restore the file (an empty list, or the default, is a value, too); if it is meant as it is: fairlease config accept"}
+	}
 	if !errors.Is(err, daemon.ErrCells) || !errors.As(err, &wrong) {
 		return err
 	}

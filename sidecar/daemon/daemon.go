@@ -78,6 +78,11 @@ type Daemon struct {
 	purse  purse
 	audits cluster.Instant // the day that has an audit, or is about to have one
 	said   changes         // safe for concurrent use
+
+	// Of Serve's goroutine alone:
+	accepted *config.Accepted // the configuration that was taken over last; nil = none
+	refused  *config.Config   // one that was refused for what it leaves out; nil = none
+	looked   time.Time        // change of the file of what is accepted, when it was read last
 }
 
 // turnstile lets one through at a time.
@@ -123,10 +128,15 @@ func (b beat) Next(t time.Time) time.Time {
 
 // Serve makes rounds until ctx ends. Then it finishes the current turn, removes the heartbeats
 // and resigns. Running jobs continue; gates expire. Errors of rounds do not end it. A database
-// schema that does not fit, and an address that cannot be listened on, do.
+// schema that does not fit, an address that cannot be listened on, and a configuration that leaves
+// out what was in force before, do.
 func (d *Daemon) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if err := d.wish(d.Config); err != nil {
+		return err
+	}
+	d.taken(d.Config)
 	d.turns = make(turnstile, 1)
 	d.config.Store(d.Config)
 	d.beats.dir = d.Config.Files.Heartbeats
@@ -179,6 +189,10 @@ func (d *Daemon) Serve(ctx context.Context) error {
 				rounds = clock.Schedule(d.interval(), cron.FuncJob(turn))
 			}
 		case now := <-tick.C:
+			if d.reconsider() && d.reload() {
+				clock.Remove(rounds)
+				rounds = clock.Schedule(d.interval(), cron.FuncJob(turn))
+			}
 			if d.stalled(now) {
 				// The clock was set back: the scheduled rounds are far in the future now.
 				clock.Remove(rounds)
@@ -481,6 +495,9 @@ func (d *Daemon) claim(ctx context.Context, is cluster.Identity) error {
 
 // Once makes one turn by hand: it takes the lead and resigns.
 func (d *Daemon) Once(ctx context.Context) (loop.Report, error) {
+	if err := d.wish(d.Config); err != nil {
+		return loop.Report{}, err
+	}
 	d.config.Store(d.Config)
 	if err := d.sit(ctx); err != nil {
 		return loop.Report{}, err
@@ -502,6 +519,12 @@ func (d *Daemon) reload() bool {
 	now, err := d.Reload()
 	var keys []string
 	if err == nil {
+		if err = d.wish(now); err != nil {
+			d.refused = now
+		}
+	}
+	read := now
+	if err == nil {
 		keys = was.Restart(now)
 		now = was.Keep(now)
 		err = d.fits(now)
@@ -516,6 +539,7 @@ func (d *Daemon) reload() bool {
 		d.Log.Warn().Strs("keys", keys).Msg("these changes need a restart: systemctl restart fairlease")
 	}
 	d.config.Store(now)
+	d.taken(read)
 	if d.sight.last.Load() != nil {
 		d.sight.fitted.Store(now)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -53,6 +54,10 @@ var kinds = []kind{
 		active, _ := c.leading(ctx)
 		active.Stop(syscall.SIGTERM)
 		return func(context.Context) error { return active.Start() }, nil
+	}},
+	{"the leading sidecar's configuration is emptied or cut", "sidecar", 15 * time.Second, 20 * time.Second, true, func(ctx context.Context, c *campaign, who int, _ time.Duration) (func(context.Context) error, error) {
+		active, _ := c.leading(ctx)
+		return spoilt(active, who)
 	}},
 
 	{"slurmctld is killed", "slurmctld", time.Second, 12 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
@@ -168,6 +173,36 @@ func spoils(how string) func(context.Context, *campaign, int, time.Duration) (fu
 		c.proxy.turn(how, 1+who%9, uint64(who)) // one to nine of ten
 		return func(context.Context) error { c.proxy.turn("", 0, 0); return nil }, nil
 	}
+}
+
+// spoilt has a sidecar read a file again that is empty, or cut after its second line, or lacks its mode. It must go on with
+// the one that it has.
+func spoilt(s *sidecar, who int) (func(context.Context) error, error) {
+	whole, err := os.ReadFile(s.Config)
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.SplitAfter(string(whole), "\n")
+	text := pickOf([]string{"", strings.Join(lines[:2], ""), strings.Join(lines[1:], "")}, who)
+	count := func(message string) int {
+		log, _ := os.ReadFile(s.Log)
+		return strings.Count(string(log), message)
+	}
+	const refused, taken = "is not taken over, the old one stays", "configuration taken over"
+	wasRefused, wasTaken := count(refused), count(taken)
+	if err := os.WriteFile(s.Config, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	s.Signal(syscall.SIGHUP)
+	return func(context.Context) error {
+		var wrong error
+		if count(refused) == wasRefused || count(taken) > wasTaken {
+			wrong = fmt.Errorf("a sidecar took over the configuration %q", text)
+		}
+		err := os.WriteFile(s.Config, whole, 0o600)
+		s.Signal(syscall.SIGHUP)
+		return errors.Join(wrong, err)
+	}, nil
 }
 
 // limit sets one of the limits of the account that is hostile, and takes it off later.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
@@ -199,6 +200,19 @@ func TestReplayOfAKeptSnapshot(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	if r := run(t, time.Time{}, nil, "replay", filepath.Join(dir, "none.gz")); r.code != failure.No || !strings.Contains(r.err, "no such file") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
+// Without a file there is nothing to check, and the answer is not that it is good.
+func TestConfigCheckWithoutFile(t *testing.T) {
+	if _, err := os.Stat(config.DefaultPath); err == nil {
+		t.Skip(config.DefaultPath + " exists")
+	}
+	if r := run(t, time.Time{}, nil, "config", "check"); r.code != failure.Misuse || r.out != "" || !strings.Contains(r.err, "there is no file to check: "+config.DefaultPath) {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	if r := run(t, time.Time{}, nil, "-c", empty(t), "config", "accept"); r.code != failure.OK || !strings.Contains(r.out, "nothing needs to be accepted") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 }

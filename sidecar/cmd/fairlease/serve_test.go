@@ -96,13 +96,36 @@ func TestServe(t *testing.T) {
 	write(t, file, text+"nonsense: 1\n")
 	hangup(t)
 	until(t, "refuses a wrong configuration", says("nonsense: unknown key"))
-	write(t, file, strings.Replace(text, "mode: act", "mode: observe", 1))
+	write(t, file, "")
 	hangup(t)
-	until(t, "takes over a new configuration", says("configuration taken over"))
+	until(t, "refuses an empty file", says("sets nothing: restore the file"))
+	write(t, file, strings.Replace(text, "mode: act\n", "", 1))
+	hangup(t)
+	until(t, "refuses a file that lost its mode", says("mode: is not set any more: act was in force, and the default is observe"))
+	if r := run(t, time.Time{}, nil, "-c", file, "config", "check"); !strings.Contains(r.out, "the daemon of this host refuses it without `fairlease config accept`") {
+		t.Errorf("config check: %s%s", r.out, r.err)
+	}
+	if r := run(t, time.Time{}, nil, "-c", file, "config", "accept"); r.code != failure.OK || !strings.Contains(r.out, "accepted: "+file+": mode: is not set any more") {
+		t.Errorf("config accept: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	until(t, "takes over what was accepted", says("configuration taken over"))
+	if n := strings.Count(log.String(), "configuration taken over"); n != 1 {
+		t.Errorf("%d configurations were taken over, one was accepted", n)
+	}
+	write(t, file, text)
+	hangup(t)
+	until(t, "acts again", func() bool { return strings.Count(log.String(), "configuration taken over") == 2 })
+	write(t, file, strings.Replace(text, "mode: act", "mode: observe\nqos: [long]", 1))
+	hangup(t)
+	until(t, "takes over a new configuration", func() bool { return strings.Count(log.String(), "configuration taken over") == 3 })
 
 	stop()
 	if code := <-ended; code != failure.OK {
 		t.Errorf("exit code %d", code)
+	}
+	write(t, file, strings.Replace(text, "mode: act\n", "", 1))
+	if r := run(t, time.Time{}, []string{"FAIRLEASE_DATABASE_URL=" + dsn}, "-c", file, "serve"); r.code != failure.Misuse || !strings.Contains(r.err, "fairlease config accept") {
+		t.Errorf("a start with a file that lost its QOS: exit code %d\n%s", r.code, r.err)
 	}
 	if lead, err := s.Leader(t.Context()); err != nil || lead != nil {
 		t.Errorf("the lead was not given up: %+v (%v)", lead, err)

@@ -42,6 +42,7 @@ var when = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?( \([^)]*\)
 // By hand: the terms that the last day is replayed with, the proposal, its takeover, what is watched of it, its end.
 func TestTuneJournal(t *testing.T) {
 	s, with := acted(t)
+	const plain = "mode: observe\n"
 	const act = "mode: act\ntune: {at: 0 3 * * *, terms: [5m, 15m, 30m, 1h]}\n"
 	do := func(config string, code int, args ...string) result {
 		t.Helper()
@@ -51,9 +52,9 @@ func TestTuneJournal(t *testing.T) {
 		}
 		return r
 	}
-	r := do("", failure.OK, "journal", "--last", "25h")
+	r := do(plain, failure.OK, "journal", "--last", "25h")
 	golden(t, "tune-journal", r.out+r.err)
-	r = do("", failure.OK, "journal", "--last", "25h", "--json")
+	r = do(plain, failure.OK, "journal", "--last", "25h", "--json")
 	study, err := tune.ParseStudy([]byte(r.out))
 	if err != nil || len(study.Trials) != 6 || study.Was.Jobs == 0 || study.Was.To.Sub(study.Was.From) < 24*cluster.Hour {
 		t.Errorf("%v: %+v", err, study)
