@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Accepted is the configuration that a host's daemon last took over, as far as a later one is compared with it. An
+// Accepted is what a later configuration is compared with: the one that a host's daemon last took over. An
 // empty or cut file is nobody's wish: what it leaves out would be decided by the defaults.
 type Accepted struct {
 	// Digest is that of the texts of the file and of cells.file.
@@ -27,7 +27,7 @@ type Setting struct {
 	Value string `json:"value"`
 }
 
-// weighty are the keys that say where fairlease acts, and what it promises to whom, and the sections all of whose keys do.
+// weighty are the keys, and the sections with all of their keys, that say where fairlease acts and what it promises.
 var weighty = []string{"mode", "partitions", "qos", "exclude", "opt_out", "preemption", "tenants", "budgets", "preset", "cells.file", "saves", "preemptible"}
 
 // AcceptedPath returns the path of the file, beside files.state, that keeps what the daemon with that file last took over.
