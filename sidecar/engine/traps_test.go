@@ -353,6 +353,29 @@ func TestAfterAFailedGrantOtherNodesAreTried(t *testing.T) {
 	}
 }
 
+// The nodes of a failed grant are tried again where the others stay taken: they do not idle for good while the job waits.
+func TestAfterATermTheNodesOfAFailedGrantAreTriedAgain(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{1, 2}, "a", "b")
+	w.submit("b", 1, 30*minute, nil)
+	w.submit("b", 2, forever, func(j *sim.Work) { j.NoRequeue = true })
+	w.Run(minute)
+	id := w.submit("a", 1, forever, nil)
+	failing := true
+	w.Refuse = func(j *cluster.Job) string {
+		if failing && j.ID == id {
+			return "Resources"
+		}
+		return ""
+	}
+	w.Run(30*minute + 3*w.Settings.GrantTimeout)
+	if r := w.Record(id); r.Failed == 0 || !slices.Equal(r.AvoidNodes, []string{"n01"}) {
+		t.Fatalf("failed %d times on %v, want n01", r.Failed, r.AvoidNodes)
+	}
+	failing = false
+	w.Run(hour + w.Settings.Term)
+	w.state(id, cluster.Running)
+}
+
 // "Slurm's own preemption, node failures and administrators requeue and cancel jobs
 // as well: what we did not order is normal input."
 func TestANodeThatGoesDownInMidLease(t *testing.T) {

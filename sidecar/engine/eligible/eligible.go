@@ -171,6 +171,9 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 			st.Why = cluster.ReasonRule
 			return
 		}
+		if f.Now >= r.AvoidUntil.Add(f.Settings.Term) {
+			r.AvoidNodes = nil // no other node took it for a term: a failure tells nothing for good
+		}
 		st.Shape = f.Site.Shape(Spec(f.Books, i))
 		st.Pools = possible.Pools(st.Shape, j.Request.Model)
 		if len(st.Pools) == 0 && len(r.AvoidNodes) > 0 {
