@@ -56,11 +56,11 @@ func (x *week) setup(dir string) (experiment.Setup, error) {
 }
 
 // onBinding measures what the limit of jobs that cannot be stopped costs, on each week whose name begins with only, with
-// no, half and all jobs that save. variants are values of bind.quiet, bind.horizon and bind.max, as in "24h:4:5"; "off" =
+// no, half and all jobs that save; where half save, with several draws of which. variants are values of bind.quiet, bind.horizon and bind.max, as in "24h:4:5"; "off" =
 // no limit, and "" = the defaults.
 func onBinding(dir, only, variants string) error {
 	worst, list := map[string]float64{}, strings.Split(variants, ",")
-	fmt.Printf("  %-12s %-9s %5s %-8s %8s %7s %6s %12s %10s %10s\n", "week", "cluster", "save%", "bind", "idle_%", "JCT_h", "used%", "unfair_days%", "lowest_rho", "unfinished")
+	fmt.Printf("  %-12s %-9s %5s %4s %-8s %8s %7s %6s %12s %10s %10s\n", "week", "cluster", "save%", "seed", "bind", "idle_%", "JCT_h", "used%", "unfair_days%", "lowest_rho", "unfinished")
 	for i := range weeksOfBinding {
 		x := &weeksOfBinding[i]
 		name := fmt.Sprintf("%s.%d", x.name, x.of)
@@ -72,23 +72,25 @@ func onBinding(dir, only, variants string) error {
 			return err
 		}
 		for _, save := range savers {
-			m := manner{saves: fmt.Sprintf("never:%g,at-end:%g", 100-save, save), byJob: true, seed: 1}
-			for _, v := range list {
-				s := base
-				if err := m.onto(&s); err != nil {
-					return err
+			for seed := uint64(1); seed == 1 || seed <= drawnSeeds && 0 < save && save < 100; seed++ {
+				m := manner{saves: fmt.Sprintf("never:%g,at-end:%g", 100-save, save), byJob: true, seed: seed}
+				for _, v := range list {
+					s := base
+					if err := m.onto(&s); err != nil {
+						return err
+					}
+					if err := binding(v, &s.Settings); err != nil {
+						return err
+					}
+					results, err := together([]experiment.Setup{s})
+					if err != nil {
+						return err
+					}
+					sc := &results[0].Scores
+					r := valuesOf(sc)
+					fmt.Printf("  %-12s %-9s %5g %4d %-8s %8.2f %7.2f %6.1f %12.2f %10.3f %10.0f\n", name, s.Fleet, save, seed, v, 100*sc.BindIdle, r.jct, 100*sc.Utilisation, r.unfair, r.lowest, r.unfinished)
+					worst[v] = max(worst[v], 100*sc.BindIdle)
 				}
-				if err := binding(v, &s.Settings); err != nil {
-					return err
-				}
-				results, err := together([]experiment.Setup{s})
-				if err != nil {
-					return err
-				}
-				sc := &results[0].Scores
-				r := valuesOf(sc)
-				fmt.Printf("  %-12s %-9s %5g %-8s %8.2f %7.2f %6.1f %12.2f %10.3f %10.0f\n", name, s.Fleet, save, v, 100*sc.BindIdle, r.jct, 100*sc.Utilisation, r.unfair, r.lowest, r.unfinished)
-				worst[v] = max(worst[v], 100*sc.BindIdle)
 			}
 		}
 	}
