@@ -91,6 +91,11 @@ func Up(ctx context.Context, dsn, schema string, say Progress) (from, to int64, 
 		return 0, 0, err
 	}
 	if from < Latest() {
+		if from > 0 {
+			if err := takeLead(ctx, db, say); err != nil {
+				return from, from, err
+			}
+		}
 		if err := step(ctx, db, keepRights, dropViews); err != nil { // they may stand in a migration's way
 			return from, from, err
 		}
@@ -108,6 +113,44 @@ func Up(ctx context.Context, dsn, schema string, say Progress) (from, to int64, 
 		say(fmt.Sprintf("views and their functions: %d new, changed or dropped", changed))
 	}
 	return from, Latest(), nil
+}
+
+// commitLimit is how long a migration waits for a leader to end its commit.
+const commitLimit = "60s"
+
+// takeLead ends the term of a leader, whose program was made for the older schema, and lets nobody lead for as long as
+// the connection lives. It waits for a commit that is under way. The leader notices at its next sign of life and stops
+// acting; the newer schema does not let it lead again.
+func takeLead(ctx context.Context, db *pgx.Conn, say Progress) error {
+	for _, table := range []string{"seats", "leaders"} { // before version 15, and since
+		// Daemons take this lock to lead.
+		if _, err := db.Exec(ctx, "select pg_advisory_lock(hashtext(current_schema() || '.' || $1::text))", table); err != nil {
+			return fmt.Errorf("waiting for a daemon that begins to lead: %w", err)
+		}
+	}
+	return step(ctx, db, func(ctx context.Context, tx pgx.Tx) error {
+		var table *string
+		if err := tx.QueryRow(ctx, "select coalesce(to_regclass('leaders'), to_regclass('seats'))::text").Scan(&table); err != nil {
+			return fmt.Errorf("looking for the leader: %w", err)
+		}
+		if table == nil {
+			return nil
+		}
+		if _, err := tx.Exec(ctx, "set local lock_timeout = '"+commitLimit+"'"); err != nil {
+			return err
+		}
+		var holder string
+		err := tx.QueryRow(ctx, `with open as (select term from `+*table+` where ended_at is null for update)
+			update `+*table+` t set ended_at = clock_timestamp(), why = 'migrated' from open where t.term = open.term returning holder`).Scan(&holder)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("taking the lead from a daemon (stop it: systemctl stop fairlease, on a standby's host too): %w", err)
+		}
+		say(fmt.Sprintf("%s has led until now, and changes nothing more: restart it, and every standby, with the new version", holder))
+		return nil
+	})
 }
 
 // prepare refuses what we cannot work with and makes an empty schema if there is none.

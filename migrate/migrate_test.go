@@ -252,6 +252,61 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// A migration takes the lead: a daemon of the version before ends its commit, writes nothing more, and does not lead again,
+// neither while the migration runs nor after it.
+func TestAMigrationTakesTheLead(t *testing.T) {
+	t.Parallel()
+	for version, table := range map[int64]string{14: "seats", 26: "leaders"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			dsn := storetest.Empty(t)
+			if err := migrate.To(t.Context(), dsn, version); err != nil {
+				t.Fatal(err)
+			}
+			db, daemon := storetest.Connect(t, dsn), storetest.Connect(t, dsn)
+			lead := "insert into " + table + " (holder, takeover_after) values ('ctl1:7', '15 s')"
+			execute(t, daemon, lead)
+			execute(t, daemon, "begin")
+			execute(t, daemon, "select from "+table+" where ended_at is null for key share")
+			execute(t, daemon, "insert into tenants (name, weight) values ('nlp', 1)")
+			var said []string
+			free := -1
+			ended := make(chan error, 1)
+			go func() {
+				_, _, err := migrate.Up(context.Background(), dsn, migrate.Schema, func(step string) {
+					if said = append(said, step); len(said) == 2 { // between two migrations
+						_ = db.QueryRow(context.Background(), "select count(*) from (select pg_try_advisory_lock(hashtext('fairlease.leaders')) as locked) x where locked").Scan(&free)
+					}
+				})
+				ended <- err
+			}()
+			const waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%migrated%'"
+			for end := time.Now().Add(time.Minute); number(t, db, waiting) == 0; time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("the migration does not wait for the commit")
+				}
+			}
+			execute(t, daemon, "commit")
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			if free != 0 {
+				t.Errorf("a daemon can take the lead during the migration (%d)", free)
+			}
+			if len(said) == 0 || !strings.HasPrefix(said[0], "ctl1:7 has led until now") {
+				t.Errorf("it said %q", said)
+			}
+			if n := number(t, db, "select count(*) from leaders where why = 'migrated' and ended_at is not null and schema_version = 26"); n != 1 {
+				t.Errorf("%d terms were ended", n)
+			}
+			_, err := daemon.Exec(t.Context(), strings.Replace(lead, "seats", "leaders", 1))
+			if err == nil || !strings.Contains(err.Error(), "this_fairlease_is_older_than_the_schema") {
+				t.Errorf("the older daemon leads again: %v", err)
+			}
+		})
+	}
+}
+
 // shape lists all columns, indexes, constraints and comments of the schema's tables and views, but for the partitions, which are of today,
 // and for what a migration keeps of the views' grants until they are made anew.
 const shape = `

@@ -31,7 +31,7 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 	execute(t, db, `
 		insert into members values ('bio', 'ann'), ('astro', 'eve');
 		insert into tenants (name, weight) values ('bio', 1), ('astro', 7770);
-		insert into leaders (holder, takeover_after) values ('host:1', '15 s');
+		insert into leaders (holder, takeover_after, schema_version) values ('host:1', '15 s', 27);
 		insert into rounds (number, at, leader_term, preset, nodes, nodes_bad, gpus, tenants, jobs, jobs_running, jobs_waiting, leases, leases_ended, claims, actions, actions_suppressed, events)
 		values (1, now() - interval '1 hour', 1, 'astraea', 1, 0, 8, 2, 2, 1, 1, 1, 0, 0, 2, 0, 1), (2, now(), 1, 'astraea', 1, 0, 8, 2, 2, 1, 1, 1, 0, 0, 2, 0, 1);
 		insert into round_blobs values (2, 2, 'astro', 'astro', 5, 5);

@@ -369,8 +369,8 @@ var views = []struct {
 	},
 	{
 		"leader_now",
-		`insert into fairlease.leaders (holder, acquired_at, renewed_at, takeover_after, ended_at, why) values
-			('old', '2026-03-01', '2026-03-01', '15 s', '2026-03-02', 'taken over'), ('new', '2026-03-02', '2026-03-02', '15 s', null, null)`,
+		`insert into fairlease.leaders (holder, acquired_at, renewed_at, takeover_after, ended_at, why, schema_version) values
+			('old', '2026-03-01', '2026-03-01', '15 s', '2026-03-02', 'taken over', 26), ('new', '2026-03-02', '2026-03-02', '15 s', null, null, 27)`,
 		"term, holder, acquired_at, renewed_at, silent_for > interval '0', takeover_at",
 		[]string{"2|new|2026-03-02 00:00:00+00|2026-03-02 00:00:00+00|t|2026-03-02 00:00:15+00"},
 	},

@@ -28,7 +28,7 @@ const (
 		(30, 1, '2026-03-02 00:15', '11', 'bio', 'ann', 'v100', 2, 240000, 'known', '/home/ann/train.sh', 4, 240000),
 		(31, 2, '2026-03-02 00:30', '12', 'bio', 'bob', 'v100', 1, 5, 'bounded', '-', 1, 9),
 		(20, 1, '2026-03-01 23:00', '11', 'bio', 'ann', 'v100', 1, 1000, 'unknown', '/home/ann/train.sh', 4, 0);`
-	rounds = `insert into fairlease.leaders (holder, takeover_after) values ('me', '15 s');
+	rounds = `insert into fairlease.leaders (holder, takeover_after, schema_version) values ('me', '15 s', 27);
 		insert into fairlease.rounds (number, at, leader_term, preset, nodes, nodes_bad, gpus, tenants, jobs, jobs_running, jobs_waiting, leases, leases_ended, claims,
 			actions, actions_suppressed, events, recorded_at, settled_at, acting_ms) values
 		(1, '2026-03-02 00:00:00', 1, 'astraea', 4, 0, 16, 2, 9, 5, 4, 5, 0, 0, 2, 0, 0, '2026-03-02 00:00:00.1', '2026-03-02 00:00:01.1', 0),

@@ -18,6 +18,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/metrics"
+	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
 	"github.com/fairlease/fairlease/sidecar/tune"
 )
@@ -63,6 +64,7 @@ type Daemon struct {
 	turns  turnstile                  // one turn at a time; it also guards the fields below
 	began  atomic.Int64               // start of the current turn, unix ms; 0 = none is running
 	ended  atomic.Int64               // end of the last turn
+	waits  atomic.Pointer[time.Time]  // when another daemon was last seen to lead; nil = this one may
 	late   atomic.Int64               // beats that were skipped because a turn was running, since the last log line
 
 	store  Store
@@ -73,6 +75,7 @@ type Daemon struct {
 	single bool             // one round only: an answer of Divide after this round would be lost
 	beats  heartbeats
 	pause  pause
+	heard  heard
 	last   cluster.Snapshot // of the last round
 	tuned  *tune.Change     // the newest change that determines the term in force
 	purse  purse
@@ -83,6 +86,22 @@ type Daemon struct {
 	accepted *config.Accepted // the configuration that was taken over last; nil = none
 	refused  *config.Config   // one that was refused for what it leaves out; nil = none
 	looked   time.Time        // change of the file of what is accepted, when it was read last
+}
+
+// heard is how a standby knows that the leader gets on.
+type heard struct {
+	known       bool
+	term, turns int64
+	at          time.Time // when a new turn was last seen to come; zero = none yet
+}
+
+// hear tells of the leader's turns, and whether one came lately.
+func (h *heard) hear(term, turns int64, lately time.Duration) bool {
+	if h.known && (term != h.term || turns != h.turns) {
+		h.at = time.Now()
+	}
+	h.known, h.term, h.turns = true, term, turns
+	return !h.at.IsZero() && time.Since(h.at) <= lately
 }
 
 // turnstile lets one through at a time.
@@ -198,6 +217,9 @@ func (d *Daemon) Serve(ctx context.Context) error {
 				clock.Remove(rounds)
 				rounds = clock.Schedule(d.interval(), cron.FuncJob(turn))
 			}
+			if looked := d.waits.Load(); looked != nil && time.Since(*looked) >= keepEvery {
+				go turn() // a standby sees a silent leader soon, however long rounds are apart
+			}
 			if d.Notify.Watchdog > 0 && time.Since(lastPing) >= d.Notify.Watchdog/3 && d.alive(now) {
 				lastPing = now
 				d.tell("WATCHDOG=1")
@@ -308,13 +330,16 @@ func (d *Daemon) beat(ctx context.Context) error {
 	default:
 		d.Meter.Well(metrics.Leader, "", interval)
 	}
+	d.waits.Store(nil)
 	var broke *loop.Breakdown
 	switch {
-	case errors.Is(err, ErrSchema), errors.Is(err, ErrCells), errors.Is(err, ErrCluster):
+	case errors.Is(err, ErrSchema), errors.Is(err, store.ErrSchema), errors.Is(err, ErrCells), errors.Is(err, ErrCluster):
 		return err
 	case errors.Is(err, ErrTaken):
 		d.wait(err)
 		d.relay(turning)
+		looked := time.Now()
+		d.waits.Store(&looked)
 	case errors.Is(err, errDeposed):
 		d.Log.Error().Err(err).Msg("stopped acting")
 		d.leave()
@@ -368,17 +393,19 @@ func (d *Daemon) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.lead.Turned()
 	d.beaten(d.beats.beat(d.gated(), d.ttl(), time.Now()))
 	return nil
 }
 
-// relay writes a standby's heartbeats while the leading daemon commits rounds: slurmctld and its
+// relay writes a standby's heartbeats while turns of the leading daemon succeed: slurmctld and its
 // submit plugin may run on the standby's host. They are never removed but expire, since the
-// leader's heartbeats may be in the same folder.
+// leader's heartbeats may be in the same folder. Only turns count that were seen to come, by this
+// host's clock.
 func (d *Daemon) relay(ctx context.Context) {
 	const missed = 3
-	quiet, err := d.store.Quiet(ctx)
-	if err == nil && quiet <= missed*d.config.Load().Interval.Span().Duration() {
+	term, turns, err := d.store.Turns(ctx)
+	if err == nil && d.heard.hear(term, turns, missed*d.config.Load().Interval.Span().Duration()+keepEvery) {
 		err = d.beats.touch(d.acting(), d.ttl(), time.Now())
 	}
 	d.beaten(err)
@@ -470,7 +497,7 @@ func (d *Daemon) sit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.lead, d.mine = lead, cluster.Identity{}
+	d.lead, d.mine, d.heard = lead, cluster.Identity{}, heard{}
 	d.leads.Store(&lead)
 	d.said.clear("leader")
 	keep, cancel := context.WithCancel(context.WithoutCancel(ctx))

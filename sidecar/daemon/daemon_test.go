@@ -209,9 +209,9 @@ func TestTwoDaemons(t *testing.T) {
 		a.desk.cutOff = true
 		journal.mu.Unlock()
 		silent := time.Now()
-		pass(8 * time.Second)
-		if beat, _ := b.heartbeat("gpu"); beat > fmt.Sprintf("%d\n%d\n60\n", silent.Add(4*time.Second).Unix(), os.Geteuid()) {
-			t.Errorf("b's heartbeat is %q, though no round was committed after %d", beat, silent.Unix())
+		pass(12 * time.Second)
+		if beat, _ := b.heartbeat("gpu"); beat > fmt.Sprintf("%d\n%d\n60\n", silent.Add(8*time.Second).Unix(), os.Geteuid()) {
+			t.Errorf("b's heartbeat is %q, though no turn succeeded after %d", beat, silent.Unix())
 		}
 		<-stopped
 		if after := time.Since(silent); after > takeover {
@@ -234,6 +234,37 @@ func TestTwoDaemons(t *testing.T) {
 		if after := time.Since(left); after > 2*time.Second {
 			t.Errorf("a led again after %v", after)
 		}
+		a.end(t)
+	})
+}
+
+// A standby looks at the leader every few seconds, however long rounds are apart: it leads within 20 s of the last sign of life.
+// It writes no heartbeat before it has seen a round of the leader's come.
+func TestAStandbyOfLongRounds(t *testing.T) {
+	dirA, dirB := t.TempDir(), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		const long = "mode: act\ninterval: 1m\n"
+		journal := newShared()
+		a := start(t, "a", journal, newLive(), dirA, long)
+		until(t, "a leads", func() bool { return len(a.log.with("leads")) == 1 })
+		pass(6 * time.Second)
+		b := start(t, "b", journal, newLive(), dirB, long)
+		pass(10 * time.Second)
+		if _, there := b.heartbeat("gpu"); there {
+			t.Error("b writes a heartbeat, though it knows of no new round")
+		}
+		pass(2 * time.Minute)
+		if _, there := b.heartbeat("gpu"); !there {
+			t.Error("b relays no heartbeat, though the leader is only quiet")
+		}
+		journal.mu.Lock()
+		a.desk.cutOff = true
+		journal.mu.Unlock()
+		pass(21 * time.Second)
+		if n := len(b.log.with("leads")); n == 0 || len(a.log.with("leads")) > 1 {
+			t.Error("b does not lead")
+		}
+		b.end(t)
 		a.end(t)
 	})
 }

@@ -22,8 +22,8 @@ type Store interface {
 	// Claim assigns the journal to this cluster if it belongs to none yet. It fails with
 	// ErrCluster if it belongs to another one.
 	Claim(ctx context.Context, is cluster.Identity) error
-	// Quiet gives the time since any daemon last committed a round.
-	Quiet(ctx context.Context) (time.Duration, error)
+	// Turns gives the term of the leader, and how many of its turns have succeeded.
+	Turns(ctx context.Context) (term, turns int64, err error)
 	// Size gives the size of the journal in bytes.
 	Size(ctx context.Context) (int64, error)
 	// Prune deletes rows older than the given ages. It returns the number of days and of rows.
@@ -36,6 +36,8 @@ type Leadership interface {
 	Term() int64
 	// Keep gives a sign of life; every commit to the journal is another.
 	Keep(ctx context.Context) error
+	// Turned counts a turn that succeeded; the next sign of life tells it to standbys.
+	Turned()
 	// Resign gives up the lead.
 	Resign(ctx context.Context) error
 	// Lost is closed once it is known that another daemon has the lead.

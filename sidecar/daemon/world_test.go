@@ -144,7 +144,8 @@ type shared struct {
 	pruned    int
 	ahead     time.Duration // its clock
 	audits    []cluster.Audit
-	round     time.Time // when the last was committed
+	turns     int64 // of the leader
+	told      int64 // turns of which a sign of life has told
 	memory    *sim.Memory
 	record    []tune.Change // newest first
 	forecasts []*forecast.Forecast
@@ -204,10 +205,10 @@ func (d *desk) Claim(_ context.Context, is cluster.Identity) error {
 	return nil
 }
 
-func (d *desk) Quiet(context.Context) (time.Duration, error) {
+func (d *desk) Turns(context.Context) (term, turns int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return time.Since(d.round), d.gone
+	return 1, d.told, d.gone
 }
 
 func (d *desk) Size(context.Context) (int64, error) {
@@ -239,8 +240,14 @@ func (s *sitting) alive() error {
 		}
 		return errors.New("the lead was lost")
 	}
-	s.heard = time.Now()
+	s.heard, s.told = time.Now(), s.turns
 	return nil
+}
+
+func (s *sitting) Turned() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turns++
 }
 
 func (s *sitting) Keep(context.Context) error { return s.alive() }
@@ -420,13 +427,7 @@ func (p paper) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.P
 	if err := p.s.alive(); err != nil {
 		return err
 	}
-	err := p.s.memory.Commit(ctx, snap, plan)
-	if err == nil {
-		p.s.mu.Lock()
-		p.s.round = time.Now()
-		p.s.mu.Unlock()
-	}
-	return err
+	return p.s.memory.Commit(ctx, snap, plan)
 }
 
 func (p paper) Settle(ctx context.Context, plan cluster.Plan, outcomes []cluster.Outcome) error {

@@ -72,7 +72,10 @@ func (b *Back) AfterCrash(ctx context.Context, p *view.Page) error {
 		return not("no daemon has ever led")
 	case last.Term != b.release.State.Term:
 		return not("the daemon that crashed was not the last leader, %s was (term %d)", last.Holder, last.Term)
-	case !last.Ended && Living(last):
+	}
+	if living, err := lives(ctx, s, last); err != nil {
+		return not("PostgreSQL cannot say whether another daemon leads: %s", firstLine(err))
+	} else if living {
 		return not("%s leads (term %d)", last.Holder, last.Term)
 	}
 	if !b.DryRun {
@@ -190,7 +193,14 @@ func (b *Back) remember(ctx context.Context, anyway bool) error {
 	}
 	defer s.Close()
 	last, err := s.LastLeadership(ctx)
-	if err == nil && !anyway && last != nil && !last.Ended && Living(last) {
+	var living bool
+	if err == nil && !anyway && last != nil {
+		living, err = lives(ctx, s, last)
+	}
+	if err != nil {
+		fmt.Fprintf(b.Errors, "fairlease: %v; going on without it; a daemon that leads will gate the jobs again\n", err)
+	}
+	if living {
 		return &failure.Error{Code: failure.No, What: fmt.Sprintf("%s leads and gates jobs again in its next round", last.Holder),
 			Next: "stop it (systemctl stop fairlease), or set mode: observe and reload it; then release; or use --force"}
 	}
@@ -198,10 +208,17 @@ func (b *Back) remember(ctx context.Context, anyway bool) error {
 	return nil
 }
 
-// Living tells whether a lead's holder may still act. On this host it checks the process; for
-// other hosts it uses the last sign of life.
-func Living(lead *store.LastLeadership) bool {
-	if !lead.Renewed.Add(lead.Silent).Before(lead.Takeover) {
+// lives tells whether a lead's holder still acts. It waits for a sign of life of a holder that may be dead.
+func lives(ctx context.Context, s *store.Store, lead *store.LastLeadership) (bool, error) {
+	if !MayLive(lead) {
+		return false, nil
+	}
+	return s.Lives(ctx, lead)
+}
+
+// MayLive tells whether a lead's holder can still act: its term has not ended and, on this host, its process runs.
+func MayLive(lead *store.LastLeadership) bool {
+	if lead.Ended {
 		return false
 	}
 	here, err := os.Hostname()

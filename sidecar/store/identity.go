@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,7 +28,6 @@ var (
 	identityChange = sql.Query("identity_change")
 	repairAdd      = sql.Query("repair_add")
 	databaseClock  = sql.Query("database_clock")
-	roundQuiet     = sql.Query("round_quiet")
 	journalSize    = sql.Query("journal_size")
 )
 
@@ -82,19 +80,6 @@ func (s *Leadership) Rename(ctx context.Context, is cluster.Identity, r Repair) 
 		}
 		return r.noted(ctx, tx, "cluster", fmt.Sprintf("the journal was of cluster %v", was), fmt.Sprintf("it is of cluster %v", is))
 	})
-}
-
-// Quiet gives the time since the last commit of a round; the longest duration if there was none.
-func (s *Store) Quiet(ctx context.Context) (time.Duration, error) {
-	var quiet time.Duration
-	err := s.pool.QueryRow(ctx, roundQuiet).Scan(&quiet)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return math.MaxInt64, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("asking PostgreSQL for the time of the last round: %w", err)
-	}
-	return quiet, nil
 }
 
 // Size gives the size of the journal in bytes, with indexes.

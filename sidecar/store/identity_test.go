@@ -3,10 +3,8 @@ package store_test
 import (
 	"context"
 	"errors"
-	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -104,43 +102,5 @@ func TestSchemasAreApart(t *testing.T) {
 	}
 	if _, err := store.Open(t.Context(), store.Config{DSN: dsn, Schema: "gamma"}); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "schema gamma") {
 		t.Errorf("a schema that is not there: %v", err)
-	}
-}
-
-// Quiet gives the time since the last round: for ever if there was none.
-func TestQuiet(t *testing.T) {
-	t.Parallel()
-	dsn := storetest.Database(t)
-	s := openStore(t, store.Config{DSN: dsn})
-	quiet := func() time.Duration {
-		t.Helper()
-		d, err := s.Quiet(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	if d := quiet(); d != math.MaxInt64 {
-		t.Errorf("without a round it is quiet for %v", d)
-	}
-	j := takeLead(t, s).Journal()
-	if _, err := j.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	story := journaltest.NewStory(1, 2, 5)
-	for range 2 {
-		snap, plan := story.Next()
-		if err := j.Commit(t.Context(), snap, plan); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if d := quiet(); d < 0 || d > time.Minute {
-		t.Errorf("after a round it is quiet for %v", d)
-	}
-	if _, err := storetest.Connect(t, dsn).Exec(t.Context(), "update rounds set recorded_at = recorded_at - interval '1 hour'"); err != nil {
-		t.Fatal(err)
-	}
-	if d := quiet(); d < time.Hour || d > time.Hour+time.Minute {
-		t.Errorf("an hour after a round it is quiet for %v", d)
 	}
 }

@@ -39,7 +39,7 @@ func TestStoreIsAJournal(t *testing.T) {
 		return journaltest.Ground{
 			Start: func(t *testing.T) loop.Journal {
 				// The one before is dead, and has been silent for long enough.
-				if _, err := db.Exec(t.Context(), "update fairlease.leaders set renewed_at = now() - interval '1 day'"); err != nil {
+				if _, err := db.Exec(t.Context(), "update fairlease.leaders set takeover_after = interval '0'"); err != nil {
 					t.Fatal(err)
 				}
 				return takeLead(t, openStore(t, store.Config{DSN: dsn})).Journal()

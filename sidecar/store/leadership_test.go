@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,10 +19,10 @@ import (
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
-// lapse makes the holder of the lead silent for a day.
+// lapse lets the lead be taken without a look at how long its holder has been silent.
 func lapse(t *testing.T, db *pgx.Conn) {
 	t.Helper()
-	if _, err := db.Exec(t.Context(), "update fairlease.leaders set renewed_at = renewed_at - interval '1 day'"); err != nil {
+	if _, err := db.Exec(t.Context(), "update fairlease.leaders set takeover_after = interval '0'"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -61,7 +62,7 @@ func TestOnlyOneLeads(t *testing.T) {
 	if !errors.As(err, &taken) {
 		t.Fatalf("the second daemon was told %v, not that the lead is taken", err)
 	}
-	if taken.Holder != "one" || taken.Term != first.Term || taken.Left <= 0 || taken.Left > 15*time.Second {
+	if taken.Holder != "one" || taken.Term != first.Term || taken.Left <= 0 || taken.Left > 16*time.Second {
 		t.Errorf("told %+v", taken)
 	}
 	if err := first.Resign(t.Context()); err != nil {
@@ -264,8 +265,200 @@ func TestALongCommitKeepsTheLead(t *testing.T) {
 	if !lead.Sure().After(sure) {
 		t.Error("the end of the long commit is no sign of life")
 	}
+	if _, err := db.Exec(t.Context(), "update fairlease.leaders set takeover_after = interval '15 s'"); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.Acquire(t.Context(), "another"); !errors.As(err, &taken) {
 		t.Errorf("after the commit the other was told: %v", err)
+	}
+}
+
+// hand is a host's monotonic clock that a test sets.
+type hand struct{ at time.Time }
+
+func (h *hand) now() time.Time         { return h.at }
+func (h *hand) pass(d time.Duration)   { h.at = h.at.Add(d) }
+func (h *hand) after(t time.Time) bool { return h.at.After(t) }
+
+// A standby counts the leader's silence on its own clock: wherever PostgreSQL's is set, it takes the lead after the same
+// time, and never before the leader, on its own clock, knows that it may be replaced.
+func TestPostgreSQLsClockIsSet(t *testing.T) {
+	t.Parallel()
+	for _, set := range []string{"0", "1 year", "-1 year", "16 s", "-16 s"} {
+		t.Run(set, func(t *testing.T) {
+			t.Parallel()
+			dsn := storetest.Database(t)
+			db := storetest.Connect(t, dsn)
+			here, there := &hand{time.Unix(1_000_000, 0)}, &hand{time.Unix(5, 0)} // they do not agree on the time
+			pass := func(d time.Duration) { here.pass(d); there.pass(d) }
+			leader, standby := openStore(t, store.Config{DSN: dsn, Now: here.now}), openStore(t, store.Config{DSN: dsn, Now: there.now})
+			lead := takeLead(t, leader)
+			// jump moves what the leader wrote away from PostgreSQL's present, as its clock does.
+			jump := func() {
+				t.Helper()
+				if _, err := db.Exec(t.Context(), "update fairlease.leaders set renewed_at = clock_timestamp() + $1::interval where ended_at is null", set); err != nil {
+					t.Fatal(err)
+				}
+			}
+			refused := func(when string) {
+				t.Helper()
+				var taken *store.TakenError
+				if _, err := standby.Acquire(t.Context(), "standby"); !errors.As(err, &taken) {
+					t.Fatalf("%s: the standby was told %v", when, err)
+				}
+			}
+			for range 10 { // a leader that lives
+				jump()
+				refused("the leader lives")
+				pass(14 * time.Second)
+				refused("the leader lives")
+				if here.after(lead.Sure()) {
+					t.Fatal("the leader has no lead any more")
+				}
+				if err := lead.Keep(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			jump()
+			refused("first sight of the last sign")
+			pass(15 * time.Second)
+			if lead.Sure().After(here.now()) {
+				t.Error("the leader still believes that it leads")
+			}
+			refused("the margin for clocks that drift")
+			pass(time.Second)
+			next, err := standby.Acquire(t.Context(), "standby")
+			if err != nil {
+				t.Fatalf("nobody leads: %v", err)
+			}
+			if err := lead.Keep(t.Context()); !errors.Is(err, store.ErrDeposed) {
+				t.Errorf("two lead: %v", err)
+			}
+			if err := next.Keep(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A daemon commits to no other schema than the one that it was made for, and takes no lead there. The error says what to do.
+func TestANewerSchemaUnderADaemon(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.Database(t)
+	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
+	lead := takeLead(t, s)
+	j := lead.Journal()
+	if _, err := j.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	story := journaltest.NewStory(1, 4, 20)
+	snap, plan := story.Next()
+	if err := j.Commit(t.Context(), snap, plan); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(t.Context(), "insert into fairlease.schema_version (version_id, is_applied) values (9999, true)"); err != nil {
+		t.Fatal(err)
+	}
+	before := counts(t, db)
+	snap, plan = story.Next()
+	_, taken := openedBefore(t, s)
+	for what, err := range map[string]error{
+		"commit": j.Commit(t.Context(), snap, plan),
+		"settle": j.Settle(t.Context(), plan, make([]cluster.Outcome, len(plan.Actions))),
+		"lead":   taken,
+	} {
+		if !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "run the newer one") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if after := counts(t, db); !maps.Equal(before, after) {
+		t.Errorf("it wrote: %v, then %v", before, after)
+	}
+}
+
+// openedBefore takes the lead with a store that was opened before the schema changed.
+func openedBefore(t *testing.T, s *store.Store) (*store.Leadership, error) {
+	t.Helper()
+	last, err := s.LastLeadership(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Succeed(t.Context(), "next", last.Term)
+}
+
+// The leader's signs of life tell how many of its turns succeeded.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, store.Config{DSN: storetest.Database(t)})
+	is := func(term, turns int64) {
+		t.Helper()
+		if gotTerm, got, err := s.Turns(t.Context()); err != nil || gotTerm != term || got != turns {
+			t.Errorf("term %d with %d turns (%v), want %d and %d", gotTerm, got, err, term, turns)
+		}
+	}
+	is(0, 0)
+	lead := takeLead(t, s)
+	is(lead.Term, 0)
+	lead.Turned()
+	lead.Turned()
+	if err := lead.Keep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	is(lead.Term, 2)
+	if err := lead.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	is(0, 0)
+}
+
+// A command waits for a sign of life of a leader that may be dead, and takes the lead only without one.
+func TestAwait(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, store.Config{DSN: storetest.Database(t), Takeover: 2 * time.Second})
+	lead := takeLead(t, s)
+	last, err := s.LastLeadership(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var keeper sync.WaitGroup
+	keeper.Go(func() {
+		for ctx.Err() == nil {
+			_ = lead.Keep(ctx)
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	told := 0
+	await := func() (*store.Leadership, error) {
+		return s.Await(t.Context(), "command", func(*store.TakenError) { told++ })
+	}
+	var taken *store.TakenError
+	if _, err := await(); !errors.As(err, &taken) || told != 1 {
+		t.Errorf("beside a leader that lives: %v, told %d times", err, told)
+	}
+	if lives, err := s.Lives(t.Context(), last); err != nil || !lives {
+		t.Errorf("it does not live (%v)", err)
+	}
+	cancel()
+	keeper.Wait()
+	if last, err = s.LastLeadership(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if lives, err := s.Lives(t.Context(), last); err != nil || lives {
+		t.Errorf("it lives (%v)", err)
+	}
+	next, err := await()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lives, err := s.Lives(t.Context(), last); err != nil || lives {
+		t.Errorf("a term that was taken over lives (%v)", err)
+	}
+	if err := next.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := await(); err != nil || told != 1 {
+		t.Errorf("with no leader: %v, told %d times", err, told)
 	}
 }
 

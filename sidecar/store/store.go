@@ -43,6 +43,8 @@ type Config struct {
 	// Takeover is how long after its last sign of life a holder loses the lead to another daemon;
 	// 0 = 15 s. Renew it at least three times as often.
 	Takeover time.Duration
+	// Now is the clock by which a lead is kept and taken; nil = this host's.
+	Now func() time.Time
 	// Sample is how often the histories for charts are sampled; 0 = once a minute.
 	Sample time.Duration
 	// Refresh is how often the numbers of a waiting job's status are written although the reason
@@ -68,6 +70,7 @@ func (c Config) withDefaults() Config {
 type Store struct {
 	pool   *pgxpool.Pool
 	config Config
+	watch  watch // of another's lead
 }
 
 // Open connects to the database and checks that its schema is the version of this program. Errors
@@ -115,7 +118,22 @@ func (s *Store) check(ctx context.Context, where string) error {
 		return fmt.Errorf("%s cannot be reached: %w: check that PostgreSQL runs there and lets us in", where, err)
 	}
 	defer db.Release()
-	version, err := migrate.Version(ctx, db.Conn())
+	return fits(ctx, db.Conn(), where)
+}
+
+// current fails with ErrSchema if the schema has changed its version since Open.
+func (s *Store) current(ctx context.Context) error {
+	db, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Release()
+	return fits(ctx, db.Conn(), "schema "+s.config.Schema)
+}
+
+// fits checks that the schema is the version of this program; where describes it.
+func fits(ctx context.Context, db *pgx.Conn, where string) error {
+	version, err := migrate.Version(ctx, db)
 	switch latest := migrate.Latest(); {
 	case err != nil:
 		return fmt.Errorf("%s: %w", where, err)

@@ -33,13 +33,6 @@ insert into repairs (
 )
 values ($1, $2, $3, $4, $5);
 
--- name: round_quiet
--- For how long no round has been written down.
-select clock_timestamp() - recorded_at
-from rounds
-order by number desc
-limit 1;
-
 -- name: journal_size
 -- Bytes of the schema's tables, with their indexes.
 select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint

@@ -1,14 +1,27 @@
 -- name: leader_queue
 select pg_advisory_xact_lock(hashtext(current_schema() || '.leaders'));
 
+-- name: leader_open
+-- The leader, whether it lives or not. Every sign of life makes a new version of its row, and the clock of this
+-- server has no part in that.
+select
+    term,
+    holder,
+    xmin::text || ' ' || renewed_at as sign,
+    takeover_after as takeover,
+    ended_at is not null as ended
+from leaders
+where ended_at is null;
+
 -- name: leader_retire
--- Waits for the transaction of the leader (leader_hold): "for update", as a change of these
--- columns alone would not.
+-- Ends the term if it has given no sign of life since the one named. Waits for the transaction of the leader
+-- (leader_hold): "for update", as a change of these columns alone would not.
 with lapsed as (
     select term
     from leaders
-    where ended_at is null
-    and renewed_at + takeover_after < clock_timestamp()
+    where term = $1
+    and ended_at is null
+    and xmin::text || ' ' || renewed_at = $2
     for update
 )
 update leaders set
@@ -22,9 +35,8 @@ where leaders.term = lapsed.term;
 select
     term,
     holder,
-    renewed_at,
-    renewed_at + takeover_after as takeover_at,
-    clock_timestamp() - renewed_at as silent_for,
+    xmin::text || ' ' || renewed_at as sign,
+    takeover_after as takeover,
     ended_at is not null as ended
 from leaders
 order by term desc
@@ -38,32 +50,45 @@ where term = $1
 and ended_at is null;
 
 -- name: leader_take
--- With a term above 0: only if that term was the last one.
+-- With a term above 0: only if that term was the last one. Only in the schema that the program was made for.
 insert into leaders (
     holder,
-    takeover_after
+    takeover_after,
+    schema_version
 )
 select
     $1,
-    $2
+    $2,
+    $4
 where not exists (select from leaders where ended_at is null)
+and $4 = (select max(version_id) from schema_version)
 and ($3 = 0 or $3 = (select max(term) from leaders))
 returning term;
 
 -- name: leader_hold
 -- Nobody ends the term before this transaction does, however long it takes; signs of
--- life (leader_renew) do not wait for it.
+-- life (leader_renew) do not wait for it. Only in the schema that the program was made for.
 select term
 from leaders
 where term = $1
 and ended_at is null
+and $2 = (select max(version_id) from schema_version)
 for key share;
 
 -- name: leader_renew
 update leaders set
-    renewed_at = clock_timestamp()
+    renewed_at = clock_timestamp(),
+    turns = $2
 where term = $1
 and ended_at is null;
+
+-- name: leader_turns
+-- The leader's turns that succeeded.
+select
+    term,
+    turns
+from leaders
+where ended_at is null;
 
 -- name: leader_resign
 with mine as (

@@ -112,6 +112,8 @@ var kinds = []kind{
 		}
 		return set("off"), set("on")(ctx)
 	}},
+	{"PostgreSQL's clock is set back, and the leading sidecar crashes", "postgres", 30 * time.Second, 35 * time.Second, true, clockSet("-1 hour")},
+	{"PostgreSQL's clock is set ahead, and the leading sidecar crashes", "postgres", 30 * time.Second, 35 * time.Second, true, clockSet("1 hour")},
 	{"PostgreSQL's disk is full", "postgres", 3 * time.Second, 20 * time.Second, false, full},
 
 	{"slurmrestd " + errorsIn200, "proxy", 3 * time.Second, 15 * time.Second, false, spoils(errorsIn200)},
@@ -159,6 +161,22 @@ var kinds = []kind{
 }
 
 func nothing(context.Context) error { return nil }
+
+// clockSet dates signs of life of the leader as a PostgreSQL does whose clock was set, and kills the leader for good. Other times of the
+// database stay right: no round is made with clocks that disagree.
+func clockSet(by string) func(context.Context, *campaign, int, time.Duration) (func(context.Context) error, error) {
+	return func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		active, _ := c.leading(ctx)
+		err := c.order(ctx, fmt.Sprintf(`create function chaos_clock() returns trigger language plpgsql as $$
+			begin new.renewed_at = clock_timestamp() + interval '%s'; return new; end $$`, by),
+			"create trigger chaos_clock before insert or update on leaders for each row execute function chaos_clock()",
+			"update leaders set renewed_at = now() where ended_at is null")
+		active.Stop(syscall.SIGKILL)
+		return func(ctx context.Context) error {
+			return errors.Join(c.order(ctx, "drop function if exists chaos_clock() cascade"), active.Start())
+		}, err
+	}
+}
 
 // hangs has a daemon stopped by a signal, and woken.
 func hangs(d testcluster.Daemon) func(context.Context, *campaign, int, time.Duration) (func(context.Context) error, error) {

@@ -13,7 +13,7 @@ func (p *program) migrate() *cobra.Command {
 	var roles bool
 	c := &cobra.Command{Use: "migrate", Short: "make or upgrade the tables in PostgreSQL", Args: exactly(),
 		Long: `Bring the journal's schema and views up to date. Run this after every upgrade, before you start the daemon
-again. migrate changes nothing that is up to date. Views keep their grants.
+again. A daemon that still runs loses the lead. migrate changes nothing that is up to date. Views keep their grants.
 
 With --roles, also make roles for database users. Their names begin with the schema's name:
 

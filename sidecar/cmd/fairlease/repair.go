@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -86,7 +88,9 @@ func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.C
 			return &failure.Error{Code: failure.Misuse, What: "a repair needs a reason", Next: "add --reason 'why'"}
 		}
 		return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) (err error) {
-			lead, err := s.Acquire(c.Context(), connect.Holder())
+			lead, err := s.Await(c.Context(), connect.Holder(), func(taken *store.TakenError) {
+				fmt.Fprintf(p.err, "fairlease: by the journal %s leads; it gets up to %s to give a sign of life\n", taken.Holder, taken.Left.Round(time.Second))
+			})
 			var taken *store.TakenError
 			if errors.As(err, &taken) {
 				return &failure.Error{Code: failure.No, What: "nothing was repaired: " + taken.Error(), Next: "stop the daemon (systemctl stop fairlease, on a standby's host too), then repair"}

@@ -83,9 +83,11 @@ func TestRepairClock(t *testing.T) {
 			if _, err := w.Loop.Turn(t.Context()); err == nil || !strings.Contains(err.Error(), "fairlease repair clock") {
 				t.Errorf("a round after that: %v", err)
 			}
+			stop := keep(t, lead)
 			if r := run(t, time.Time{}, env, "repair", "clock", "--reason", "x"); r.code != failure.No || !strings.Contains(r.err, "nothing was repaired: login1") {
 				t.Errorf("a repair beside the daemon: exit code %d\n%s", r.code, r.err)
 			}
+			stop()
 			if r := run(t, time.Time{}, env, "repair", "clock"); r.code != failure.Misuse {
 				t.Errorf("a repair without a reason: exit code %d\n%s", r.code, r.err)
 			}

@@ -217,6 +217,8 @@ func TestReleaseAfterCrash(t *testing.T) {
 					if err := lead.Resign(t.Context()); err != nil {
 						t.Fatal(err)
 					}
+				} else if holder == alive {
+					keep(t, lead)
 				}
 			}
 			r := run(t, time.Time{}, crashed(t, dsn, c.result, c.term), "release", "--after-crash", "--patience", "1s")
@@ -238,6 +240,22 @@ func TestReleaseAfterCrash(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s%s", name, r.code, r.out, r.err)
 		}
 	}
+}
+
+// keep gives signs of life of a lead until the test ends, or stop is called.
+func keep(t *testing.T, lead *store.Leadership) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for ctx.Err() == nil {
+			_ = lead.Keep(ctx)
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	stop = func() { cancel(); done.Wait() }
+	t.Cleanup(stop)
+	return stop
 }
 
 // crashed gives the environment of a release after a daemon's crash, with a state file of that
