@@ -145,7 +145,7 @@ type shared struct {
 	ahead     time.Duration // its clock
 	audits    []cluster.Audit
 	turns     int64 // of the leader
-	told      int64 // turns of which a sign of life has told
+	told      int64 // turns that a sign of life has told
 	memory    *sim.Memory
 	record    []tune.Change // newest first
 	forecasts []*forecast.Forecast
