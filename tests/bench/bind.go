@@ -56,7 +56,7 @@ func (x *week) setup(dir string) (experiment.Setup, error) {
 }
 
 // onBinding measures what the limit of jobs that cannot be stopped costs, on each week whose name begins with only, with
-// no, half and all jobs that save; where half save, with several draws of which. variants are values of bind.quiet, bind.horizon and bind.max, as in "24h:4:5"; "off" =
+// no, half and all jobs that save; where half save, with several draws of these jobs. variants are values of bind.quiet, bind.horizon and bind.max, as in "24h:4:5"; "off" =
 // no limit, and "" = the defaults.
 func onBinding(dir, only, variants string) error {
 	worst, list := map[string]float64{}, strings.Split(variants, ",")
