@@ -173,6 +173,14 @@ func (s *TenantStatus) EvenIn() (Span, bool) {
 	return Span(MulDiv(int64(owed), int64(WholeGPU), int64(pace))), true
 }
 
+// Noise counts the events that a user has caused within an hour, so that one command does not fill the journal.
+type Noise struct {
+	User  string  `json:"user"`
+	Since Instant `json:"since"`
+	Told  int     `json:"told"`           // events that were written
+	Left  int     `json:"left,omitempty"` // events beyond, which were left out
+}
+
 // Event is a line of the log and a row of the journal.
 type Event struct {
 	Kind string `json:"kind"`

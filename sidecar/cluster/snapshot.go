@@ -146,6 +146,8 @@ type Snapshot struct {
 	Unpreempted  []string    `json:"unpreempted,omitempty"`
 	WasPreempted []Preempted `json:"was_preempted,omitempty"`
 	Overrides    []Override  `json:"overrides,omitempty"`
+	// Noise counts the events that users have caused within the last hour, by user.
+	Noise []Noise `json:"noise,omitempty"`
 }
 
 // Limits gives the limits that the round knew; nil = none.

@@ -10,7 +10,7 @@ import (
 )
 
 // NewLog makes the daemon's log. With format auto it is text if out is a terminal, else JSON.
-// Colours are for terminals only.
+// Colours are for terminals only. Lines that say the same come at most once a minute, with their number.
 func NewLog(c *config.Log, out io.Writer, terminal, colours bool) zerolog.Logger {
 	zerolog.TimeFieldFormat = time.RFC3339Nano
 	zerolog.DurationFieldUnit = time.Millisecond
@@ -22,5 +22,5 @@ func NewLog(c *config.Log, out io.Writer, terminal, colours bool) zerolog.Logger
 	if c.Format == "console" || c.Format == "auto" && terminal {
 		out = zerolog.ConsoleWriter{Out: out, TimeFormat: time.DateTime, NoColor: !terminal || !colours}
 	}
-	return zerolog.New(out).Level(level).With().Timestamp().Logger()
+	return zerolog.New(newRepeats(out, time.Now)).Level(level).With().Timestamp().Logger()
 }

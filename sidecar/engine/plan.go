@@ -52,7 +52,8 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	b.Moves = x.market.Moves()
 	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: actions.List(b, choice.Fences), Ended: b.Ended,
 		Losses: budget.Losses(b), Cells: choice.Cells, AllocationRequest: x.question}
-	p.Events = b.Events
+	events, noise := round.Quiet(b.Now, b.Snapshot.Noise, b.Events, b.Records)
+	p.Events = events
 	causes := d.nodes.Causes()
 	p.Next = next(b, choice.Next, causes)
 	buf.statuses = why.Statuses(b, choice.Refused, buf.statuses)
@@ -64,7 +65,7 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	p.State = cluster.State{
 		Round: b.Snapshot.Round, NextKey: b.Snapshot.NextKey, Ledger: b.Ledger, Records: remembered(b), Leases: buf.leases, Claims: b.Claims,
 		Lost: choice.Lost, Lent: choice.Lent, CellTrades: choice.CellTrades, Parties: entitle.Accounts(b), Allocation: b.Snapshot.Allocation,
-		Profiles: profiles, Paces: paces, Completions: completions, Usages: usages, Habits: d.stops.Habits(), Causes: causes, Preempted: b.Snapshot.Preempted, Unpreempted: b.Snapshot.Unpreempted,
+		Profiles: profiles, Paces: paces, Completions: completions, Usages: usages, Habits: d.stops.Habits(), Causes: causes, Preempted: b.Snapshot.Preempted, Unpreempted: b.Snapshot.Unpreempted, Noise: noise,
 	}
 	return p
 }

@@ -309,10 +309,29 @@ func sizeRows(list []cluster.GPUMemory) []gpuSizeRow {
 	return rows
 }
 
+// remarkRows makes events of remarks. The same remark about jobs of one array is one event: one command submits thousands of them.
 func remarkRows(list []gpu.Remark) []gpuEventRow {
-	rows := make([]gpuEventRow, len(list))
-	for i, x := range list {
-		rows[i] = gpuEventRow{x.Kind, optional(x.Job), x.Node, foreign(x.Text)}
+	type cause struct {
+		kind  string
+		array cluster.JobID
+	}
+	rows, jobs, at := make([]gpuEventRow, 0, len(list)), []map[cluster.JobID]bool{}, map[cause]int{}
+	for _, x := range list {
+		_, task := x.ID.Index()
+		i, shared := at[cause{x.Kind, x.ID.Array()}]
+		if task && shared && !jobs[i][x.ID] {
+			jobs[i][x.ID] = true
+			continue
+		}
+		if !task || !shared {
+			at[cause{x.Kind, x.ID.Array()}] = len(rows)
+		}
+		rows, jobs = append(rows, gpuEventRow{x.Kind, optional(x.Job), x.Node, foreign(x.Text)}), append(jobs, map[cluster.JobID]bool{x.ID: true})
+	}
+	for i := range rows {
+		if n := len(jobs[i]) - 1; n > 0 {
+			rows[i].Text += fmt.Sprintf(" (and %d more of its array)", n)
+		}
 	}
 	return rows
 }

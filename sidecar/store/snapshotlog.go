@@ -58,6 +58,7 @@ type carried struct {
 	Completions []cluster.Completion `json:"completions,omitempty"`
 	Usages      []cluster.Usage      `json:"usages,omitempty"`
 	Causes      []cluster.Cause      `json:"causes,omitempty"`
+	Noise       []cluster.Noise      `json:"noise,omitempty"`
 }
 
 // keyframeEvery is the maximum number of frames from one keyframe to the next.
@@ -142,11 +143,11 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 	if encoded.scene.snapshot, encoded.scene.plan, err = rest(snap, plan); err != nil {
 		return failed("rest", err)
 	}
-	taken, err := json.Marshal(carried{snap.Ledger, snap.Claims, snap.Habits, snap.Completions, snap.Usages, snap.Causes})
+	taken, err := json.Marshal(carried{snap.Ledger, snap.Claims, snap.Habits, snap.Completions, snap.Usages, snap.Causes, snap.Noise})
 	if err != nil {
 		return failed("ledger", err)
 	}
-	if encoded.scene.carried, err = json.Marshal(carried{plan.State.Ledger, plan.State.Claims, plan.State.Habits, plan.State.Completions, plan.State.Usages, plan.State.Causes}); err != nil {
+	if encoded.scene.carried, err = json.Marshal(carried{plan.State.Ledger, plan.State.Claims, plan.State.Habits, plan.State.Completions, plan.State.Usages, plan.State.Causes, plan.State.Noise}); err != nil {
 		return failed("ledger", err)
 	}
 	told = appendWords(told, w, known)
@@ -189,9 +190,9 @@ func (f *snapshotLog) keep(encoded frame) {
 func rest(snap cluster.Snapshot, plan cluster.Plan) (snapshot, whole []byte, err error) {
 	snap.Cases, snap.Leases = snap.Cases[:0:0], snap.Leases[:0:0]
 	plan.State.Records, plan.State.Leases, plan.Statuses = plan.State.Records[:0:0], plan.State.Leases[:0:0], plan.Statuses[:0:0]
-	snap.Ledger, snap.Claims, snap.Habits, snap.Completions, snap.Usages, snap.Causes = cluster.Ledger{}, nil, nil, nil, nil, nil
+	snap.Ledger, snap.Claims, snap.Habits, snap.Completions, snap.Usages, snap.Causes, snap.Noise = cluster.Ledger{}, nil, nil, nil, nil, nil, nil
 	m := &plan.State
-	m.Ledger, m.Claims, m.Habits, m.Completions, m.Usages, m.Causes = cluster.Ledger{}, nil, nil, nil, nil, nil
+	m.Ledger, m.Claims, m.Habits, m.Completions, m.Usages, m.Causes, m.Noise = cluster.Ledger{}, nil, nil, nil, nil, nil, nil
 	if snapshot, err = json.Marshal(snap); err != nil {
 		return nil, nil, err
 	}
@@ -353,9 +354,9 @@ func (p *decoder) show() (snap cluster.Snapshot, plan cluster.Plan, err error) {
 		if err := errors.Join(json.Unmarshal(p.snapshotCarried, &before), json.Unmarshal(s.carried, &after)); err != nil {
 			return snap, plan, fmt.Errorf("reading the ledger's JSON: %w", err)
 		}
-		snap.Ledger, snap.Claims, snap.Habits, snap.Completions, snap.Usages, snap.Causes = before.Ledger, before.Claims, before.Habits, before.Completions, before.Usages, before.Causes
+		snap.Ledger, snap.Claims, snap.Habits, snap.Completions, snap.Usages, snap.Causes, snap.Noise = before.Ledger, before.Claims, before.Habits, before.Completions, before.Usages, before.Causes, before.Noise
 		m := &plan.State
-		m.Ledger, m.Claims, m.Habits, m.Completions, m.Usages, m.Causes = after.Ledger, after.Claims, after.Habits, after.Completions, after.Usages, after.Causes
+		m.Ledger, m.Claims, m.Habits, m.Completions, m.Usages, m.Causes, m.Noise = after.Ledger, after.Claims, after.Habits, after.Completions, after.Usages, after.Causes, after.Noise
 	}
 	w := s.words
 	cases, m := listOfRows(&snap.Cases, s.jobs), &plan.State
