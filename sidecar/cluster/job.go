@@ -172,6 +172,8 @@ type Job struct {
 
 	Batch       bool `json:"batch"`
 	Requeueable bool `json:"requeueable"`
+	// Expedited jobs (--requeue=expedite, Slurm 25.11 and newer) start again at once after a requeue, without Slurm's two minutes.
+	Expedited bool `json:"expedited,omitempty"`
 	// Het is the record of a heterogeneous job's first component; 0 = the job is not heterogeneous. Parts is how many of its
 	// components wait for the lease of this one, whose Request is that of all; 0 = another one has their lease.
 	Het   int64 `json:"het_of,omitempty"`

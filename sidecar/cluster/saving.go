@@ -210,7 +210,7 @@ type Habit struct {
 	LastAt    Instant    `json:"last_at,omitempty"`
 	// Redone is the most work that an attempt repeated after a requeue, beyond what the report
 	// before it explains. OnTerm and OnNotice count attempts that repeated nothing, after a
-	// requeue without and with a notice.
+	// requeue of ours without and with a notice.
 	Redone   Span `json:"redone,omitempty"`
 	OnTerm   int  `json:"on_term,omitempty"`
 	OnNotice int  `json:"on_notice,omitempty"`
@@ -267,7 +267,7 @@ type Conduct struct {
 	Attempts int  `json:"attempts,omitempty"`
 	Ran      Span `json:"ran,omitempty"`
 	Longest  Span `json:"longest,omitempty"`
-	// Ours is true if we ordered the last requeue, Noticed if a notice preceded it. Booked is its
+	// Ours is true if we ordered the last requeue, or the job requeued itself at our notice; Noticed if a notice preceded it. Booked is its
 	// estimated cost, Spent the sum before it.
 	Ours    bool `json:"ours,omitempty"`
 	Noticed bool `json:"noticed,omitempty"`
@@ -289,7 +289,7 @@ type StartCost struct {
 // StopReport says when a running job may be stopped, and the cost of its stops so far.
 type StopReport struct {
 	Saving Saving `json:"saving"`
-	// Stops counts our stops, and drains and failures of its nodes. Spent is what they cost.
+	// Stops counts our stops. Spent is what they cost.
 	// Budget is what a stop may cost now, Cost what a stop after a notice of Notice would cost,
 	// and Begin the part of it that is another start. Beyond counts the stops in excess of its
 	// budget.

@@ -79,18 +79,19 @@ type Record struct {
 	MostLost    GPUTime `json:"most_lost,omitempty"`
 	KnownLost   GPUTime `json:"known_lost,omitempty"`
 	UnknownLost GPUTime `json:"unknown_lost,omitempty"`
-	// Stops counts our stops, and drains and failures of its nodes. Spent is their cost:
-	// destroyed work, saves, starts. Saved is the newest reported save of the current attempt; 0
-	// = none.
+	// Stops counts our stops. Spent is their cost: destroyed work, saves, starts. Saved is the newest
+	// reported save of the current attempt; 0 = none.
 	Stops int     `json:"stops,omitempty"`
 	Spent Span    `json:"spent,omitempty"`
 	Saved Instant `json:"saved,omitempty"`
 	// Stopping is the ordered stop of the current attempt; nil = none. Replace it, never modify
 	// it.
 	Stopping *PendingStop `json:"stopping,omitempty"`
-	// Beyond counts stops in excess of its stop budget: recalls of lent GPUs, administrators'
-	// orders and drains do not wait for the budget.
+	// Beyond counts stops in excess of its stop budget: recalls of lent GPUs and administrators'
+	// orders do not wait for the budget.
 	Beyond int `json:"beyond,omitempty"`
+	// Others are its requeues that fairlease did not order; nil = none.
+	Others *Requeues `json:"others,omitempty"`
 	// Conduct summarises the job's behaviour over its attempts; nil = unknown.
 	Conduct *Conduct `json:"conduct,omitempty"`
 	// Aside says why it was set aside when last seen (see Job.Aside).

@@ -102,7 +102,7 @@ func (s *school) round(after cluster.Span, progress ...cluster.Progress) {
 	}
 	seen := cluster.Observation{Now: s.now, Nodes: simtest.Nodes("n", "v100", 1, 8), Jobs: append([]cluster.Job(nil), s.jobs...), Progress: progress,
 		Accounts: []cluster.Account{{Name: "nlp", Parent: "root", Shares: 1}}}
-	if s.snap, err = loop.Remember(s.m, seen, nil, loop.Rules{Mode: loop.Observe, Partitions: []string{"gpu"}, TenantLevel: 1}, s.set); err != nil {
+	if s.snap, err = loop.Remember(s.m, seen, nil, loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}, s.set); err != nil {
 		s.t.Fatal(err)
 	}
 	s.plan = engine.Decide(s.snap)

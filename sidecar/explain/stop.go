@@ -71,7 +71,7 @@ func (w Words) Stops(r *cluster.StopReport) []string {
 	if r.Stops > 0 {
 		so = fmt.Sprintf("%s so far, which cost it %s", times(r.Stops), r.Spent)
 		if r.Beyond > 0 {
-			so += fmt.Sprintf("; %s beyond its stop budget, for recalls of lent GPUs, overrides, or drained or failed nodes", times(r.Beyond))
+			so += fmt.Sprintf("; %s beyond its stop budget, for recalls of lent GPUs or overrides", times(r.Beyond))
 		}
 	}
 	out := []string{so, fmt.Sprintf("a stop now would cost it %s, including a start of %s; its budget is %s", r.Cost, r.Begin, max(r.Budget, 0))}

@@ -40,7 +40,7 @@ it will not be stopped again before it ends, since it would restart from the beg
 		{"recalled", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesNever, Source: cluster.FromSite}, Stops: 2, Beyond: 1, Spent: cluster.Hour, Budget: -cluster.Hour, Cost: minute, Begin: minute},
 			`never
 configured
-2 times so far, which cost it 01:00:00; once beyond its stop budget, for recalls of lent GPUs, overrides, or drained or failed nodes
+2 times so far, which cost it 01:00:00; once beyond its stop budget, for recalls of lent GPUs or overrides
 a stop now would cost it 00:01:00, including a start of 00:01:00; its budget is 00:00:00
 it will not be stopped before it ends, since that would exceed its budget`},
 		{"on a notice that is too short", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesOnNotice, Takes: 5 * minute, Signal: "USR2", Source: cluster.FromDeclaration,

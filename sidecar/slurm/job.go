@@ -75,6 +75,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		PendingReason: because(w),
 		Batch:         w.batch,
 		Requeueable:   w.requeue && w.batch,
+		Expedited:     slices.Contains(w.flags, "EXPEDITED_REQUEUE"),
 		Het:           w.het,
 		Request:       q,
 		Submit:        instant(w.submit),

@@ -114,7 +114,7 @@ func remembered(row jobRow, r cluster.Record) jobRow {
 	row.State, row.Submitted, row.Eligible, row.Done = r.State, stamp(r.Submit), stamp(r.First), stamp(r.Done)
 	row.UserBegin, row.Restarts, row.Terms = stamp(r.UserBegin), r.Restarts, r.Terms
 	row.Failed, row.Avoid, row.Said = r.Failed, stamp(r.AvoidUntil), r.SlurmSaid
-	row.Alloc, row.Due, row.Lost, row.extraColumns = r.Alloc, r.Due, r.Lost, extraOf(r.Extra)
+	row.Alloc, row.Due, row.Lost, row.extraColumns, row.othersColumns = r.Alloc, r.Due, r.Lost, extraOf(r.Extra), othersOf(r.Others)
 	return row
 }
 

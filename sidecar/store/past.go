@@ -58,6 +58,8 @@ type PastJob struct {
 	Started   *time.Time `db:"started_at"`   // first; nil = never, or not seen
 	Done      *time.Time `db:"done_at"`
 	Restarts  int
+	Others    int             `db:"others_requeues"`  // of the restarts, those that fairlease did not order
+	Preempted int             `db:"others_preempted"` // of these, those that Slurm may have ordered
 	Alloc     cluster.GPUTime `db:"alloc_gpu_ms"`
 	Due       cluster.GPUTime `db:"due_gpu_ms"`
 	Lost      cluster.GPUTime `db:"lost_gpu_ms"`

@@ -465,36 +465,49 @@ func (s *Store) Events(ctx context.Context, limit int) ([]Event, error) {
 
 // Job is the journal's data of a job.
 type Job struct {
-	Key        cluster.JobKey  `json:"key"`
-	SlurmID    string          `json:"slurm_id" db:"slurm_id"`
-	Name       string          `json:"name"`
-	User       string          `json:"user" db:"user_name"`
-	Account    string          `json:"account"`
-	Tenant     string          `json:"tenant"`
-	QOS        string          `json:"qos" db:"qos"`
-	Partitions []string        `json:"partitions"`
-	State      string          `json:"state"`
-	Inactive   string          `json:"inactive,omitempty"`
-	Outcome    string          `json:"outcome,omitempty"`
-	Touch      string          `json:"touch"`
-	TouchWhy   string          `json:"touch_why,omitempty"`
-	GPUs       int             `json:"gpus" db:"gpus"`
-	Model      string          `json:"model,omitempty"`
-	Limit      cluster.Span    `json:"limit_ms,omitempty" db:"limit_ms"`
-	Submitted  *time.Time      `json:"submitted,omitempty" db:"submitted_at"`
-	Eligible   *time.Time      `json:"eligible,omitempty" db:"eligible_at"`
-	Done       *time.Time      `json:"done,omitempty" db:"done_at"`
-	Restarts   int             `json:"restarts"`
-	Terms      int             `json:"terms"`
-	Failed     int             `json:"failed,omitempty"`
-	Avoid      *time.Time      `json:"avoid,omitempty" db:"avoid_until"`
-	Said       string          `json:"said,omitempty"`
-	Alloc      cluster.GPUTime `json:"alloc_gpu_ms" db:"alloc_gpu_ms"`
-	Due        cluster.GPUTime `json:"due_gpu_ms" db:"due_gpu_ms"`
-	Lost       cluster.GPUTime `json:"lost_gpu_ms" db:"lost_gpu_ms"`
+	Key        cluster.JobKey `json:"key"`
+	SlurmID    string         `json:"slurm_id" db:"slurm_id"`
+	Name       string         `json:"name"`
+	User       string         `json:"user" db:"user_name"`
+	Account    string         `json:"account"`
+	Tenant     string         `json:"tenant"`
+	QOS        string         `json:"qos" db:"qos"`
+	Partitions []string       `json:"partitions"`
+	State      string         `json:"state"`
+	Inactive   string         `json:"inactive,omitempty"`
+	Outcome    string         `json:"outcome,omitempty"`
+	Touch      string         `json:"touch"`
+	TouchWhy   string         `json:"touch_why,omitempty"`
+	GPUs       int            `json:"gpus" db:"gpus"`
+	Model      string         `json:"model,omitempty"`
+	Limit      cluster.Span   `json:"limit_ms,omitempty" db:"limit_ms"`
+	Submitted  *time.Time     `json:"submitted,omitempty" db:"submitted_at"`
+	Eligible   *time.Time     `json:"eligible,omitempty" db:"eligible_at"`
+	Done       *time.Time     `json:"done,omitempty" db:"done_at"`
+	Restarts   int            `json:"restarts"`
+	// Others counts the restarts that fairlease did not order; OthersAt, OthersCause and OthersNode are of the newest.
+	Others      int                  `json:"others_requeues,omitempty" db:"others_requeues"`
+	OthersAt    *time.Time           `json:"others_requeued,omitempty" db:"others_requeued_at"`
+	OthersCause cluster.RequeueCause `json:"others_requeue_cause,omitempty" db:"others_requeue_cause"`
+	OthersNode  string               `json:"others_requeue_node,omitempty" db:"others_requeue_node"`
+	Terms       int                  `json:"terms"`
+	Failed      int                  `json:"failed,omitempty"`
+	Avoid       *time.Time           `json:"avoid,omitempty" db:"avoid_until"`
+	Said        string               `json:"said,omitempty"`
+	Alloc       cluster.GPUTime      `json:"alloc_gpu_ms" db:"alloc_gpu_ms"`
+	Due         cluster.GPUTime      `json:"due_gpu_ms" db:"due_gpu_ms"`
+	Lost        cluster.GPUTime      `json:"lost_gpu_ms" db:"lost_gpu_ms"`
 	// Work and WorkDue are in GPU time of the reference model: GPU time times speedup where a policy divides GPU models.
 	Work    cluster.GPUTime `json:"work_gpu_ms" db:"work_gpu_ms"`
 	WorkDue cluster.GPUTime `json:"work_due_gpu_ms" db:"work_due_gpu_ms"`
+}
+
+// Requeues gives the job's requeues that fairlease did not order; nil = none.
+func (j *Job) Requeues() *cluster.Requeues {
+	if j.Others == 0 {
+		return nil
+	}
+	return &cluster.Requeues{Count: j.Others, At: instantOf(j.OthersAt), Cause: j.OthersCause, Node: j.OthersNode}
 }
 
 // Explanation is everything that explains why a job runs or waits.

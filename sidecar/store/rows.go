@@ -197,6 +197,23 @@ type jobRow struct {
 	Due        cluster.GPUTime  `json:"due_gpu_ms"`
 	Lost       cluster.GPUTime  `json:"lost_gpu_ms"`
 	extraColumns
+	othersColumns
+}
+
+// othersColumns are the columns of requeues that fairlease did not order.
+type othersColumns struct {
+	Others    int                  `json:"others_requeues"`
+	Preempted int                  `json:"others_preempted"`
+	At        stamp                `json:"others_requeued_at"`
+	Cause     cluster.RequeueCause `json:"others_requeue_cause"`
+	Node      string               `json:"others_requeue_node"`
+}
+
+func othersOf(x *cluster.Requeues) othersColumns {
+	if x == nil {
+		return othersColumns{}
+	}
+	return othersColumns{x.Count, x.Preempted, stamp(x.At), x.Cause, x.Node}
 }
 
 // extraColumns are the columns of work beyond GPU time.

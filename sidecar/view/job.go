@@ -99,6 +99,9 @@ func (x *Explanation) Write(p *Page) {
 	if x.Models != nil {
 		p.listed("Models", x.Models.Words(j.Model))
 	}
+	if words := w.Requeued(j.Requeues(), j.Restarts); words != "" {
+		p.clauses("Requeued", words)
+	}
 	if x.SlurmSays != "" {
 		say("Slurm says", "%s", x.SlurmSays)
 	}

@@ -28,13 +28,12 @@ type Account struct {
 	asked   [256]answer // of needs, by tenant, user, GPUs and class
 }
 
-// Open updates the account of an earlier round: reports of jobs and nodes, and the budgets for stops. good
-// reports whether a node is healthy.
-func (a *Account) Open(b *round.Books, good func(node string) bool) {
+// Open updates the account of an earlier round: reports of jobs, and the budgets for stops.
+func (a *Account) Open(b *round.Books) {
 	a.Books = b
 	clear(a.needs)
 	clear(a.asked[:])
-	o := observer{a, good}
+	o := observer{a}
 	o.observe(b.Snapshot.Progress)
 	saveUp(a)
 	a.broke, a.pays = afford(a)

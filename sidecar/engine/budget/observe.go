@@ -37,10 +37,9 @@ func modelOf(j *cluster.Job) string {
 	return model
 }
 
-// observer takes reports of jobs and nodes about stops.
+// observer takes reports of jobs about stops.
 type observer struct {
 	*Account
-	good func(node string) bool
 }
 
 // observe updates the knowledge of how jobs save and start. Its sources are progress reports, and attempts
@@ -139,24 +138,17 @@ func (o *observer) requeued(i int, ran cluster.Span) {
 		l := &o.Snapshot.Leases[k]
 		base := &stopBase{saving: o.saving(i), begin: o.begin(i, held(c))}
 		// A job that requeues itself at the notice, as some frameworks do, is reclaimed.
-		own.Ours, own.Noticed = l.State == cluster.Ending || l.State == cluster.Noticed, l.NoticedAt > 0 && o.signalled(&c.Job, base, l.NoticedAt.Sub(c.Record.HeldSince))
-		switch {
-		case l.State == cluster.Noticed && !o.failed(l.Nodes):
+		own.Ours = (l.State == cluster.Ending || l.State == cluster.Noticed) && !r.RequeuedByOthers()
+		own.Noticed = l.NoticedAt > 0 && o.signalled(&c.Job, base, l.NoticedAt.Sub(c.Record.HeldSince))
+		if l.State == cluster.Noticed && own.Ours {
 			o.left(i, ran, o.Now.Sub(l.NoticedAt))
-		case !own.Ours && o.failed(l.Nodes):
-			o.drained(i, ran)
 		}
 	}
 	own.Booked, own.Spent = max(r.Spent-own.Spent, 0), r.Spent
 	r.Saved = 0
 }
 
-// failed reports whether one of the nodes is down, drained or gone.
-func (o *observer) failed(nodes []cluster.Holding) bool {
-	return slices.ContainsFunc(nodes, func(n cluster.Holding) bool { return !o.good(n.Node) })
-}
-
-// left charges a job that was requeued within its notice, and not by us: the stop that was announced has happened.
+// left charges a job that requeued itself within its notice: the stop that was announced has happened.
 // notice is the time since the notice.
 func (o *observer) left(i int, ran, notice cluster.Span) {
 	c, r := &o.Snapshot.Cases[i], &o.Records[i]
@@ -166,18 +158,6 @@ func (o *observer) left(i int, ran, notice cluster.Span) {
 	begin := c.Record.HeldSince
 	o.book(i, &stop.Job{Saving: o.saving(i), Start: begin, Ran: r.Ran - ran, Spent: r.Spent, Saved: r.Saved, Begin: o.begin(i, held(c))},
 		begin.Add(ran), notice, "")
-}
-
-// drained charges a job for the loss of its node, which was drained or failed. Others ordered this requeue,
-// but for the job it is a stop like any other. It does not wait for the budget.
-func (o *observer) drained(i int, ran cluster.Span) {
-	c, r := &o.Snapshot.Cases[i], &o.Records[i]
-	if o.Rule().Off() || c.Control != cluster.FullControl {
-		return
-	}
-	begin := c.Record.HeldSince
-	o.book(i, &stop.Job{Saving: o.saving(i), Start: begin, Ran: r.Ran - ran, Spent: r.Spent, Saved: r.Saved, Begin: o.begin(i, held(c))},
-		begin.Add(ran), 0, "its node was drained or failed")
 }
 
 // heard takes a report of the present attempt of a running job.
@@ -280,7 +260,7 @@ func (o *observer) judge(i int, verdict cluster.Resumption, redone, earlier clus
 		own.Booked, own.Spent = max(own.Booked, cost), r.Spent
 	}
 	if t, ok := cluster.TypeOf(j); ok {
-		o.habits.Judged(t, o.Now, verdict, redone, own.Noticed)
+		o.habits.Judged(t, o.Now, verdict, redone, own)
 		o.habitOf[i] = 0
 	}
 }

@@ -31,7 +31,15 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 			ended = append(ended, end(s.Leases[k], s.Now, "lost")) // its job is forgotten
 			k++
 		}
-		if k < len(s.Leases) && s.Leases[k].Job == c.Record.Key {
+		leased := k < len(s.Leases) && s.Leases[k].Job == c.Record.Key
+		if c.Job.Restarts > c.Record.Restarts && !c.Gone {
+			var last *cluster.Lease
+			if leased {
+				last = &s.Leases[k]
+			}
+			others(c, &records[i], last, s)
+		}
+		if leased {
 			leases, of = append(leases, s.Leases[k]), append(of, i)
 			k++
 			l, was := &leases[len(leases)-1], s.Leases[k-1].State
@@ -82,7 +90,7 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 	case j.State == cluster.Running || j.State == cluster.Suspended:
 		if j.Start > l.Start && l.Start > 0 && j.Start > l.Granted { // requeued and already running again
 			switch {
-			case l.State == cluster.Ending:
+			case l.State == cluster.Ending && !r.RequeuedByOthers():
 				*l = end(*l, s.Now, cmp.Or(l.Why, "reclaimed"))
 				return
 			case r.Basis != nil && r.Basis.Forced && !l.Adopted:
@@ -93,7 +101,7 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 		l.Nodes = j.Holds
 		l.GPUs = j.GPUsHeld()
 	case j.State == cluster.Completing:
-	case l.State == cluster.Ending || l.State == cluster.Noticed: // some frameworks requeue themselves at the notice
+	case (l.State == cluster.Ending || l.State == cluster.Noticed) && !r.RequeuedByOthers(): // some frameworks requeue themselves at the notice
 		if s.Settings.StopAllowance == 0 && s.Settings.StopOverheadMilli == 0 { // else only stops of ours cost its budget
 			r.Lost += lost(l, s.Now, l.NoticedAt)
 			r.MostLost += lost(l, s.Now, max(c.Record.Saved, min(l.Start, cmp.Or(c.Record.HeldSince, l.Start))))

@@ -16,6 +16,7 @@ var lastLook = at.Add(-15 * cluster.Second)
 // record.
 func look(c cluster.Case, l *cluster.Lease) (*cluster.Lease, []cluster.Lease, cluster.Record) {
 	s := cluster.Snapshot{Now: at, Settings: cluster.Settings{Term: 15 * cluster.Minute, GrantTimeout: cluster.Minute},
+		Nodes:  []cluster.Node{{Name: "n1"}},
 		Ledger: cluster.Ledger{At: lastLook}}
 	c.Record.Key = 1
 	if c.Control == "" {

@@ -109,10 +109,10 @@ func (b *Books) Limit(i int) cluster.Span {
 	switch {
 	case r.UserLimit == 0:
 		return c.Job.Limit
-	case r.Ran == 0:
+	case r.RanInLimit() == 0:
 		return r.UserLimit
 	}
-	return max((r.UserLimit-r.Ran+cluster.Minute-1)/cluster.Minute, 1) * cluster.Minute
+	return max((r.UserLimit-r.RanInLimit()+cluster.Minute-1)/cluster.Minute, 1) * cluster.Minute
 }
 
 // Report adds an event.

@@ -79,16 +79,17 @@ func (b *Habits) change(t cluster.JobType, at cluster.Instant) *cluster.Habit {
 }
 
 // Judged counts how an attempt after a requeue began, or a whole completed job. If it resumed,
-// redone is its repeated work; noticed tells whether a notice preceded the requeue.
-func (b *Habits) Judged(t cluster.JobType, at cluster.Instant, r cluster.Resumption, redone cluster.Span, noticed bool) {
+// redone is its repeated work; own tells whether the requeue was ours, and whether a notice preceded it. After a
+// requeue by others nothing is known of when the job saves: it may have requeued itself right after a save.
+func (b *Habits) Judged(t cluster.JobType, at cluster.Instant, r cluster.Resumption, redone cluster.Span, own *cluster.Conduct) {
 	h := b.change(t, at)
 	h.Last, h.LastAt = r, at
 	switch {
 	case r == cluster.Restarted:
 		h.Restarted++
 		return
-	case redone > tolerance:
-	case noticed:
+	case redone > tolerance || !own.Ours:
+	case own.Noticed:
 		h.OnNotice++
 	default:
 		h.OnTerm++

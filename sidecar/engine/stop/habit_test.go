@@ -22,6 +22,36 @@ const (
 // A property that fails must fail again.
 func init() { _ = flag.Set("rapid.seed", "1") }
 
+// ours is the conduct of a job that fairlease requeued.
+func ours(noticed bool) *cluster.Conduct { return &cluster.Conduct{Ours: true, Noticed: noticed} }
+
+// A job that others requeue may have requeued itself right after a save: that it goes on proves no save at a signal.
+func TestARequeueByOthersProvesNoSaveOnASignal(t *testing.T) {
+	var b stop.Habits
+	b.Reset(nil)
+	ty := cluster.JobType{User: "bob", Command: "train.sh", GPUs: 2}
+	others := &cluster.Conduct{Last: cluster.Resumed, LastAt: 10}
+	b.Judged(ty, 10, cluster.Resumed, 30*second, others)
+	h := b.Entries()[0]
+	if h.Resumed != 1 || h.OnTerm != 0 || h.OnNotice != 0 || h.Redone != 30*second {
+		t.Errorf("the habit: %+v", h)
+	}
+	for _, own := range []*cluster.Conduct{others, nil} {
+		if s := stop.Resolve(own, &h, cluster.Saving{}, cluster.Saving{}); s.Manner != cluster.UnknownManner || s.Resumes != cluster.Resumed || s.Evidence == "" {
+			t.Errorf("undeclared: %+v", s)
+		}
+		said := cluster.Saving{Manner: cluster.SavesEvery, Every: hour, Source: cluster.FromDeclaration}
+		if s := stop.Resolve(own, &h, said, cluster.Saving{}); s.Manner != cluster.SavesEvery || s.Every != hour {
+			t.Errorf("declared every hour: %+v", s)
+		}
+	}
+	b.Reset([]cluster.Habit{h})
+	b.Judged(ty, 20, cluster.Resumed, 30*second, ours(false))
+	if h := b.Entries()[0]; h.OnTerm != 1 {
+		t.Errorf("after a stop of ours: %+v", h)
+	}
+}
+
 func TestHabitsAreKept(t *testing.T) {
 	var b stop.Habits
 	b.Reset(nil)
@@ -29,9 +59,9 @@ func TestHabitsAreKept(t *testing.T) {
 	if b.At(b.Find(ty)) != nil || b.Len() != 0 || len(b.Entries()) != 0 {
 		t.Error("a habit without evidence")
 	}
-	b.Judged(ty, 10, cluster.Restarted, 0, true)
-	b.Judged(ty, 20, cluster.Resumed, 30*second, true)
-	b.Judged(ty, 30, cluster.Resumed, 10*minute, false)
+	b.Judged(ty, 10, cluster.Restarted, 0, ours(true))
+	b.Judged(ty, 20, cluster.Resumed, 30*second, ours(true))
+	b.Judged(ty, 30, cluster.Resumed, 10*minute, ours(false))
 	b.Completed(ty, 31, hour)
 	b.Completed(ty, 32, 2*hour)
 	for i, gap := range []cluster.Span{8, 16, 8} {
@@ -54,7 +84,7 @@ func TestHabitsAreKept(t *testing.T) {
 	}
 	before := fmt.Sprintf("%+v", all)
 	b.Reset(all)
-	b.Judged(ty, 70, cluster.Restarted, 0, false)
+	b.Judged(ty, 70, cluster.Restarted, 0, ours(false))
 	b.Began(ty, 71, "v100", 30*minute)
 	b.Entries()
 	if got := fmt.Sprintf("%+v", all); got != before {
@@ -104,9 +134,9 @@ func TestHabitsDoNotDependOnRounds(t *testing.T) {
 				ty, at, span := cluster.JobType{User: fmt.Sprint(s.who % 3), Command: fmt.Sprint(s.who), GPUs: 1}, cluster.Instant(i+1), cluster.Span(s.span)
 				switch s.what {
 				case 0:
-					b.Judged(ty, at, cluster.Resumed, span, s.span%2 == 0)
+					b.Judged(ty, at, cluster.Resumed, span, ours(s.span%2 == 0))
 				case 1:
-					b.Judged(ty, at, cluster.Restarted, 0, false)
+					b.Judged(ty, at, cluster.Restarted, 0, ours(false))
 				case 2:
 					b.Completed(ty, at, span)
 				case 3:

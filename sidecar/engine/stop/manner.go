@@ -91,10 +91,12 @@ func resumed(said cluster.Saving, own *cluster.Conduct, habit *cluster.Habit, ev
 	case redone > tolerance: // a stop in the middle of an interval destroys half of it
 		return cluster.SavesEvery, 2 * redone
 	case said.Manner == cluster.SavesOnTerm || habit != nil && habit.OnTerm > 0,
-		(habit == nil || habit.OnNotice == 0) && own != nil && !own.Noticed:
+		(habit == nil || habit.OnNotice == 0) && own != nil && own.Ours && !own.Noticed:
 		return cluster.SavesOnTerm, 0
+	case said.Manner == cluster.SavesOnNotice || habit != nil && habit.OnNotice > 0 || own != nil && own.Ours:
+		return cluster.SavesOnNotice, 0
 	}
-	return cluster.SavesOnNotice, 0
+	return cluster.UnknownManner, 0 // it goes on from saves, which nobody has seen it make
 }
 
 // Site gives the site's rule for a job's QOS or partition: the first that matches.

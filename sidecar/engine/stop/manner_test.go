@@ -51,9 +51,9 @@ func TestTheBestEvidenceCounts(t *testing.T) {
 			cluster.SavesOnNotice, 0, cluster.Resumed, cluster.FromConduct, "jobs of its type went on from a save after a requeue", 0},
 		{"a resumption with much done again", nil, &habit{Last: cluster.Resumed, Redone: 20 * minute}, said(cluster.SavesOnTerm, 0, true), cluster.Saving{},
 			cluster.SavesEvery, 40 * minute, cluster.Resumed, cluster.FromConduct, "jobs of its type went on from a save after a requeue", 0},
-		{"a resumption against never, after a notice", &own{Last: cluster.Resumed, Noticed: true}, nil, said(cluster.SavesNever, 0, false), cluster.Saving{},
+		{"a resumption against never, after a notice", &own{Last: cluster.Resumed, Ours: true, Noticed: true}, nil, said(cluster.SavesNever, 0, false), cluster.Saving{},
 			cluster.SavesOnNotice, 0, cluster.Resumed, cluster.FromConduct, "it went on from a save after its last requeue", 0},
-		{"so, after none", &own{Last: cluster.Resumed}, nil, said(cluster.SavesNever, 0, false), cluster.Saving{},
+		{"so, after none", &own{Last: cluster.Resumed, Ours: true}, nil, said(cluster.SavesNever, 0, false), cluster.Saving{},
 			cluster.SavesOnTerm, 0, cluster.Resumed, cluster.FromConduct, "it went on from a save after its last requeue", 0},
 	} {
 		s := stop.Resolve(c.own, c.habit, c.declared, c.site)

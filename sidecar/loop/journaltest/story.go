@@ -268,6 +268,19 @@ func (s *Story) reclaim(l cluster.Lease) {
 	s.release(l.Job, cluster.Waiting, why)
 	r := s.record(l.Job)
 	r.Restarts++
+	if causes := []cluster.RequeueCause{cluster.ByOwner, cluster.ByNodeFailure, cluster.BySlurm}; l.Job%5 == 0 {
+		x := cluster.Requeues{Count: 1, At: s.now, Cause: causes[l.Job/5%3], Restart: r.Restarts, Ran: 7 * cluster.Minute}
+		if r.Others != nil {
+			x.Count += r.Others.Count
+		}
+		switch x.Cause {
+		case cluster.ByNodeFailure:
+			x.Node = "n1"
+		case cluster.BySlurm:
+			x.Preempted = 1
+		}
+		r.Others = &x
+	}
 	s.lose(r, l)
 	r.Gate = s.now.Add(30 * cluster.Minute)
 	s.queue = append(s.queue, l.Job)

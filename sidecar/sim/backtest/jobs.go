@@ -55,10 +55,10 @@ func (b *builder) job(p *store.PastJob) {
 		return
 	}
 	// The row may include later events; the record is of the window's end.
-	alloc, lost, restarts, done := p.Alloc, p.Lost, p.Restarts, instant(p.Done)
+	alloc, lost, stops, done := p.Alloc, p.Lost, p.Restarts-p.Others+p.Preempted, instant(p.Done)
 	work, due := p.Work()
 	if r, ok := b.end[p.Key]; ok {
-		alloc, lost, restarts = r.Alloc, r.Lost, r.Restarts
+		alloc, lost, stops = r.Alloc, r.Lost, r.Preemptions()
 		work, due = r.Work()
 		if r.Done == 0 {
 			done = 0
@@ -67,7 +67,7 @@ func (b *builder) job(p *store.PastJob) {
 	before, there := b.begin[p.Key]
 	workBefore, dueBefore := before.Work()
 	alloc, work, due = alloc-before.Alloc, work-workBefore, due-dueBefore
-	lost, restarts = lost-before.Lost, restarts-before.Restarts
+	lost, stops = lost-before.Lost, stops-before.Preemptions()
 	held := alloc
 	if b.budget { // destroyed time was held, too, and is not in alloc
 		held += max(lost, 0)
@@ -76,7 +76,7 @@ func (b *builder) job(p *store.PastJob) {
 		return
 	}
 	j := score.Job{ID: p.SlurmID, Tenant: p.Tenant, User: p.User, GPUs: p.GPUs, End: done, Outcome: p.Outcome,
-		Alloc: max(work, 0), Due: max(due, 0), Preemptions: max(restarts, 0),
+		Alloc: max(work, 0), Due: max(due, 0), Preemptions: max(stops, 0),
 		Held: span(held, p.GPUs), Overhead: span(min(lost, held), p.GPUs)}
 	j.Lost, j.Runs = j.Overhead, j.Held-j.Overhead // the journal's overhead is lost work
 	b.times(&j, p)

@@ -90,7 +90,9 @@ type oneJob struct {
 	Live  *scene.Job // nil = it has ended, or the newest round does not know it
 	Why   []string   // the reason, in clauses
 	Right string     // of its lease, in words
-	Turn  []string
+	// Requeued tells in clauses of its newest requeue that fairlease did not order.
+	Requeued []string
+	Turn     []string
 	// Forecast says when it starts and ends, in clauses; Remarks what is unusual about it now.
 	Forecast []string
 	Remarks  []store.Remark
@@ -154,6 +156,9 @@ func jobPage(v *visit) (string, any, error) {
 		return "job", j, v.history(err)
 	}
 	j.use(hours)
+	if words := v.words(v.At, v.name).Requeued(j.Requeues(), j.Restarts); words != "" {
+		j.Requeued = strings.Split(words, "; ")
+	}
 	return "job", j, nil
 }
 

@@ -58,6 +58,9 @@ func jobOf(c *cluster.Case, r *cluster.Record) store.Job {
 		GPUs: cmp.Or(j.Request.GPUs, j.GPUsHeld()), Model: j.Request.Model, Limit: j.Limit, Submitted: moment(r.Submit), Eligible: moment(r.First), Done: moment(r.Done),
 		Restarts: r.Restarts, Terms: r.Terms, Failed: r.Failed, Avoid: moment(r.AvoidUntil), Said: r.SlurmSaid, Alloc: r.Alloc, Due: r.Due, Lost: r.Lost}
 	out.Work, out.WorkDue = r.Work()
+	if x := r.Others; x != nil {
+		out.Others, out.OthersAt, out.OthersCause, out.OthersNode = x.Count, moment(x.At), x.Cause, x.Node
+	}
 	if out.Partitions == nil {
 		out.Partitions = []string{}
 	}
