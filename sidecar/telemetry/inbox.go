@@ -36,7 +36,7 @@ type Inbox struct {
 	Patience time.Duration
 
 	once    sync.Once
-	places  chan struct{}
+	opening Openings
 	lock    sync.Mutex
 	latest  map[cluster.JobID]cluster.Progress // since the last Take
 	heard   map[cluster.JobID]hearing          // of jobs that ran at the last Take, and later ones
@@ -52,8 +52,8 @@ type hearing struct {
 	saved            float64
 }
 
-// mostBlame is the maximum number of a user's invalid reports that are parsed, and of an
-// address's refused credentials that are opened, between two Takes. Valid reports are bounded by
+// mostBlame is the maximum number of a user's invalid reports that are parsed between two Takes, and of an
+// address's refused credentials that are opened without a pause. Valid reports are bounded by
 // the user's running jobs, with one per job in each interval Every.
 const mostBlame = 100
 
@@ -198,46 +198,40 @@ func (b *Inbox) owned(uid uint32, job cluster.JobID) *refusal {
 	return nil
 }
 
-// shuns refuses to open credentials from an address with too many refused ones: their author is
-// unknown.
-func (b *Inbox) shuns(address string) *refusal {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	if b.shunned[address] < mostBlame {
-		return nil
-	}
-	return &refusal{code: http.StatusTooManyRequests, what: fmt.Sprintf("%d credentials from %s have been refused; those to come are not opened for a while", mostBlame, address), again: b.Every}
-}
-
-// shun counts a refused credential from an address.
-func (b *Inbox) shun(address string) {
+// shun counts a refused credential from an address, and tells whether it has too many: their author is unknown.
+func (b *Inbox) shun(address string) bool {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	if b.shunned == nil {
 		b.shunned = map[string]int{}
 	}
 	b.shunned[address]++
+	return b.shunned[address] > mostBlame
 }
 
-// open opens a credential from an address when a slot is free.
+// pace is the minimum time between two credentials from an address with too many refused ones. All of them are still opened, in
+// turn, since other users report from there: as many as connections may be open are opened within Patience.
+const pace = 10 * time.Millisecond
+
+// open opens a credential from an address when it is its turn.
 func (b *Inbox) open(ctx context.Context, from string, credential []byte) (uint32, []byte, *refusal) {
-	b.once.Do(func() { b.places = make(chan struct{}, max(b.AtOnce, 1)) })
+	b.once.Do(func() { b.opening.Most, b.opening.Each = max(b.AtOnce, 1), max(b.AtOnce-1, 1) })
 	ctx, cancel := context.WithTimeout(ctx, b.Patience)
 	defer cancel()
-	select {
-	case b.places <- struct{}{}:
-		defer func() { <-b.places }()
-	case <-ctx.Done():
+	leave, gone, ok := b.opening.Enter(ctx, from)
+	if !ok {
 		return 0, nil, &refusal{code: http.StatusServiceUnavailable, what: "too many reports at once; come again", again: b.Every}
 	}
-	if no := b.shuns(from); no != nil { // checked here: also for those that waited with it
-		return 0, nil, no
-	}
 	uid, payload, err := b.Open(ctx, credential)
+	leave()
 	var refused *Refused
+	if errors.As(err, &refused) && b.shun(from) {
+		time.AfterFunc(pace, gone)
+	} else {
+		gone()
+	}
 	switch {
-	case errors.As(err, &refused):
-		b.shun(from)
+	case refused != nil:
 		return 0, nil, &refusal{code: http.StatusUnauthorized, what: err.Error() + `; the body is what munge makes of the report: munge | curl --data-binary @- …`}
 	case err != nil:
 		return 0, nil, &refusal{code: http.StatusServiceUnavailable, what: "munged cannot be asked here; come again", again: b.Every}

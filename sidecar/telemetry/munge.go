@@ -32,6 +32,9 @@ var refusals = map[int]string{
 // Open gives a credential's author, and its payload. Its error is a *Refused if the credential is
 // at fault.
 func (m Munge) Open(ctx context.Context, credential []byte) (uid uint32, payload []byte, err error) {
+	if text := bytes.TrimSpace(credential); !bytes.HasPrefix(text, []byte("MUNGE:")) || !bytes.HasSuffix(text, []byte(":")) {
+		return 0, nil, &Refused{refusals[8]} // a process for each would be a gift to those who send nonsense
+	}
 	program := m.Program
 	if program == "" {
 		program = "unmunge"

@@ -14,8 +14,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/web/rights"
 )
 
-// Limit is a listener with a maximum number of open connections, and of those from one address, or at a unix socket of one user. Others are
-// told so, and closed.
+// Limit is a listener with a maximum number of open connections, and of those from one address, or at a unix socket of one user. Beyond it,
+// the oldest connection whose client asks nothing is closed, of that address or of the one with most connections: idle sockets of one user
+// shut nobody out of a login node that many share. If all are being answered, the newcomer is told so, and closed.
 type Limit struct {
 	net.Listener
 	Most, EachMost int
@@ -24,8 +25,8 @@ type Limit struct {
 
 	refusing atomic.Int64
 	lock     sync.Mutex
-	open     int
-	from     map[string]int // connections by address or user
+	in       []*limited     // open connections, oldest first
+	from     map[string]int // their number by address or user
 }
 
 // refusal is the answer to a connection that is too many. A client of TLS sees an error.
@@ -46,10 +47,15 @@ func (l *Limit) Accept() (net.Conn, error) {
 			_ = conn.Close() // it has gone already
 			continue
 		}
-		if l.admit(c) {
+		switch out, ok := l.admit(c); {
+		case !ok:
+			l.refuse(conn)
+		case out != nil:
+			_ = out.Close()
+			return c, nil
+		default:
 			return c, nil
 		}
-		l.refuse(conn)
 	}
 }
 
@@ -77,19 +83,42 @@ func (l *Limit) refuse(conn net.Conn) {
 	}()
 }
 
-func (l *Limit) admit(c *limited) bool {
+// admit registers a connection if there is room, and gives the one that must be closed for it; nil = none.
+func (l *Limit) admit(c *limited) (out *limited, ok bool) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	free := c.peer != nil && slices.Contains(l.FreeUsers, *c.peer) || slices.ContainsFunc(l.Free, func(p netip.Prefix) bool { return p.Contains(c.address) })
-	if l.open >= l.Most || !free && l.from[c.from] >= l.EachMost {
-		return false
+	switch {
+	case !free && l.from[c.from] >= l.EachMost:
+		if out = l.idle(c.from); out == nil {
+			return nil, false
+		}
+	case len(l.in) >= l.Most:
+		most := ""
+		for from, n := range l.from {
+			if was := l.from[most]; n > was || n == was && from < most {
+				most = from
+			}
+		}
+		if out = l.idle(most); out == nil {
+			return nil, false
+		}
 	}
 	if l.from == nil {
 		l.from = map[string]int{}
 	}
-	l.open++
+	l.in = append(l.in, c)
 	l.from[c.from]++
-	return true
+	return out, true
+}
+
+// idle gives the oldest connection of an address or user whose client is not being answered; nil = none.
+func (l *Limit) idle(from string) *limited {
+	at := slices.IndexFunc(l.in, func(c *limited) bool { return c.from == from && c.answering.Load() == 0 })
+	if at < 0 {
+		return nil
+	}
+	return l.in[at]
 }
 
 // limited is an open connection.
@@ -100,6 +129,8 @@ type limited struct {
 	address netip.Addr // of TCP
 	peer    *uint32    // user at a unix socket
 	once    sync.Once
+
+	answering atomic.Int32 // questions on it that are being answered
 }
 
 // identify finds out where the connection is from.
@@ -120,7 +151,9 @@ func (c *limited) Close() error {
 	c.once.Do(func() {
 		c.of.lock.Lock()
 		defer c.of.lock.Unlock()
-		c.of.open--
+		if at := slices.Index(c.of.in, c); at >= 0 {
+			c.of.in = slices.Delete(c.of.in, at, at+1)
+		}
 		if c.of.from[c.from]--; c.of.from[c.from] <= 0 {
 			delete(c.of.from, c.from)
 		}

@@ -4,6 +4,7 @@ package web
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -56,6 +57,9 @@ const (
 	socketRights = 0o666     // everybody may ask: the kernel says who
 )
 
+// connection is the key of a question's connection in its context.
+type connection struct{}
+
 // Serve answers until ctx ends, or a listener fails. Its error says which setting is wrong.
 func (s *Server) Serve(ctx context.Context) error {
 	debug.SetMemoryLimit(memory)
@@ -95,8 +99,15 @@ func (s *Server) Serve(ctx context.Context) error {
 	server := &http.Server{
 		Handler: s.Handler(), BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			if local, ok := c.(*limited); ok && local.peer != nil {
-				return rights.WithPeer(ctx, *local.peer)
+			if secure, ok := c.(*tls.Conn); ok {
+				c = secure.NetConn()
+			}
+			of, ok := c.(*limited)
+			if !ok {
+				return ctx
+			}
+			if ctx = context.WithValue(ctx, connection{}, of); of.peer != nil {
+				return rights.WithPeer(ctx, *of.peer)
 			}
 			return ctx // of no unix socket: Limit lets none of these in without its user
 		},
@@ -181,6 +192,10 @@ func (s *Server) Handler() http.Handler {
 		mux.Handle("/", s.Page)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if on, ok := r.Context().Value(connection{}).(*limited); ok {
+			on.answering.Add(1)
+			defer on.answering.Add(-1)
+		}
 		headers(w.Header())
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:

@@ -37,8 +37,8 @@ type Door struct {
 	// NameOf gives the name of a user of this host; nil = UserName.
 	NameOf func(uid uint32) (string, error)
 
-	once  sync.Once
-	slots chan struct{}
+	once    sync.Once
+	opening telemetry.Openings
 }
 
 // Refused says why nobody is let in by a credential or a header.
@@ -49,8 +49,11 @@ func (r *Refused) Error() string { return r.Why }
 // ErrBusy means that too many credentials are being opened.
 var ErrBusy = errors.New("too many credentials are being opened: try again in a few seconds")
 
-// maxOpening is the maximum number of credentials that are opened at once: a process each.
-const maxOpening = 8
+// maxOpening is the maximum number of credentials that are opened at once: a process each. maxOpeningEach is that of one address.
+const (
+	maxOpening     = 8
+	maxOpeningEach = 2
+)
 
 type peerKey struct{}
 
@@ -100,7 +103,11 @@ func (d *Door) User(r *http.Request) (name string, byProxy bool, err error) {
 	if told != "" {
 		return "", false, &Refused{"the request has both a credential and a proxy's header: one person only can ask"}
 	}
-	uid, err := d.open(r.Context(), strings.TrimSpace(credential))
+	from, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		from = r.RemoteAddr
+	}
+	uid, err := d.open(r.Context(), from, strings.TrimSpace(credential))
 	if err != nil {
 		return "", false, err
 	}
@@ -132,23 +139,23 @@ func (d *Door) header(r *http.Request) (string, error) {
 	return values[0], nil
 }
 
-// open gives the author of a credential.
-func (d *Door) open(ctx context.Context, credential string) (uint32, error) {
+// open gives the author of a credential from an address.
+func (d *Door) open(ctx context.Context, from, credential string) (uint32, error) {
 	if d.Open == nil {
 		return 0, &Refused{"this server takes no MUNGE credentials (web.munge)"}
 	}
 	if credential == "" {
 		return 0, &Refused{"the credential is refused: there is none after " + Scheme}
 	}
-	d.once.Do(func() { d.slots = make(chan struct{}, maxOpening) })
+	d.once.Do(func() { d.opening.Most, d.opening.Each = maxOpening, maxOpeningEach })
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	select {
-	case d.slots <- struct{}{}:
-		defer func() { <-d.slots }()
-	case <-ctx.Done():
+	leave, gone, ok := d.opening.Enter(ctx, from)
+	if !ok {
 		return 0, ErrBusy
 	}
+	defer gone()
+	defer leave()
 	uid, payload, err := d.Open(ctx, []byte(credential))
 	var refused *telemetry.Refused
 	switch {
