@@ -70,14 +70,15 @@ type JobKey int64
 // JobState is the state of a job, reduced to what leases depend on.
 type JobState string
 
-// The states of a job. Completing covers jobs that end and jobs that were requeued and still
-// clean up: they occupy their GPUs and get no lease.
+// The states of a job. Configuring jobs have their nodes, which boot or are prepared (by PrologSlurmctld), and have not begun.
+// Completing covers jobs that end and jobs that were requeued and still clean up: they occupy their GPUs and get no lease.
 const (
-	Waiting    JobState = "waiting"
-	Running    JobState = "running"
-	Suspended  JobState = "suspended"
-	Completing JobState = "completing"
-	Done       JobState = "done"
+	Waiting     JobState = "waiting"
+	Configuring JobState = "configuring"
+	Running     JobState = "running"
+	Suspended   JobState = "suspended"
+	Completing  JobState = "completing"
+	Done        JobState = "done"
 )
 
 // Request is the resource request of a job, in the terms that placement uses.
@@ -185,7 +186,7 @@ type Job struct {
 
 	Submit   Instant `json:"submit"`              // of the last requeue, as in Slurm
 	Eligible Instant `json:"eligible,omitempty"`  // begin time: the gate, the user's, or in the past
-	Start    Instant `json:"start,omitempty"`     // of the current or last attempt
+	Start    Instant `json:"start,omitempty"`     // of the current or last attempt; while it is Configuring, when Slurm gave it its nodes
 	End      Instant `json:"end,omitempty"`       // of a Done job: when it ended; else when its time limit ends
 	Blur     Span    `json:"blur,omitempty"`      // maximum error of Start and End; Slurm's are rounded to the middle of a second
 	Limit    Span    `json:"limit,omitempty"`     // time limit; 0 = none
@@ -236,6 +237,11 @@ func (j *Job) GPUsHeld() int {
 		n += h.GPUs
 	}
 	return n
+}
+
+// Started reports whether Slurm has given the job its nodes and has not ended the attempt: it runs, is suspended, or its nodes are configured.
+func (j *Job) Started() bool {
+	return j.State == Running || j.State == Suspended || j.State == Configuring
 }
 
 // ShortestLimit gives the shortest time limit with which Slurm starts the job; 0 = none.

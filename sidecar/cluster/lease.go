@@ -16,7 +16,7 @@ const (
 // LeaseState is the stage of a lease's life.
 type LeaseState string
 
-// A lease is Granted until the job is seen running, Active until its notice, Noticed from then to
+// A lease is Granted until the job is seen running: while its nodes boot, too, and the term begins only then. It is Active until its notice, Noticed from then to
 // the requeue, Ending until its GPUs are free, then Over.
 const (
 	Granted LeaseState = "granted"

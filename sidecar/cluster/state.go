@@ -47,6 +47,9 @@ type Record struct {
 	// still charged. HeldSince is the start of that attempt.
 	Held      []GPUs  `json:"held,omitempty"`
 	HeldSince Instant `json:"held_since,omitempty"`
+	// Configured is the last look at which the nodes of the current attempt booted or were prepared: the attempt has begun since. 0 = they
+	// were ready at once, or that is unknown.
+	Configured Instant `json:"configured,omitempty"`
 	// Acted is when our grant or requeue of the last round was carried out; 0 = it was not, or
 	// that is unknown. No attempt began before that grant, and the attempt ended with that
 	// requeue.
@@ -115,6 +118,14 @@ func (r *Record) Payer() string {
 		return ""
 	}
 	return r.Tenant
+}
+
+// ConfiguredIn gives Configured of the attempt that a job is in, which has had so many restarts; 0 = it is another one than before.
+func (r *Record) ConfiguredIn(restarts int, state JobState) Instant {
+	if restarts != r.Restarts || state == Waiting {
+		return 0
+	}
+	return r.Configured
 }
 
 // Work returns the work that the job received and was due, in GPU-milliseconds of the reference model.

@@ -141,11 +141,11 @@ func (r *Release) actions(seen *cluster.Observation, first, last bool) todo {
 		}
 		arrays[j.Record] = arrays[j.Record] || j.UnsplitArray
 		switch j.State {
-		case cluster.Running, cluster.Suspended:
+		case cluster.Running, cluster.Suspended, cluster.Configuring:
 			if isOurs(j.Reservation) {
 				t.list = append(t.list, action(cluster.Release, j, cluster.Action{Reservation: j.Reservation, SiteFactor: had.SiteFactor}))
 			}
-			if j.Locked && j.State == cluster.Running {
+			if j.Locked && j.State != cluster.Suspended {
 				t.list = append(t.list, action(cluster.Gate, j, cluster.Action{Unlock: true, Licenses: j.Licenses}))
 			}
 			if len(j.NodeList) > 0 && !hostlist.Same(j.NodeList, had.Nodes) {

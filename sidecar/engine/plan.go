@@ -111,10 +111,10 @@ func lasting(b *round.Books, out []cluster.Lease) []cluster.Lease {
 		}
 		l := *in
 		if b.Jobs[i].Control == cluster.ObserveOnly {
-			switch l.State {
-			case cluster.Granted, cluster.Ending:
+			switch {
+			case l.State == cluster.Granted && !b.Configures(i), l.State == cluster.Ending:
 				continue
-			case cluster.Noticed:
+			case l.State == cluster.Noticed:
 				l.State, l.NoticedAt = cluster.Active, 0
 			}
 		}
@@ -132,15 +132,18 @@ func next(b *round.Books, choosing cluster.Instant, causes []cluster.Cause) clus
 			first = t
 		}
 	}
-	for _, l := range b.Leases {
+	for i, l := range b.Leases {
 		if l == nil {
 			continue
+		}
+		if b.Configures(i) {
+			at(b.Now + 1) // each look tells that it has not begun yet
 		}
 		at(l.End)
 		at(l.End - cluster.Instant(l.NoticeIn(b.Settings)))
 		if l.Behind != 0 {
 			at(eligible.Patience(b, l))
-		} else if l.State == cluster.Granted {
+		} else if l.State == cluster.Granted && !b.Configures(i) {
 			at(l.Granted.Add(b.Settings.GrantTimeout))
 			at(l.Granted.Add(lease.Told(b.Settings)))
 			at(l.Granted.Add(2 * lease.Told(b.Settings)))

@@ -384,7 +384,9 @@ func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history, pace *pace
 	}
 	j.running = len(j.holds) > 0 && x.State != cluster.Waiting
 	if j.running {
-		j.gpus, j.start = 0, cmp.Or(x.Start, s.now)
+		if j.gpus, j.start = 0, cmp.Or(x.Start, s.now); x.State == cluster.Configuring {
+			j.start = s.now
+		}
 		for _, o := range j.holds {
 			j.gpus += o.gpus
 		}

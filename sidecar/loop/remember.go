@@ -92,6 +92,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 			carries := het[j.Het]
 			carries.carry(&c.Job)
 		}
+		begin(&c.Job, &c.Record)
 		stand(c, t, m.Leases, settings.StopAllowance, again)
 		if c.Job.Account != j.Account {
 			moved = append(moved, c.Job)
@@ -243,6 +244,19 @@ func newRecord(j *cluster.Job, key cluster.JobKey) cluster.Record {
 	return r
 }
 
+// begin sets when an attempt began whose nodes booted or were prepared first: Slurm shows when it gave them to the job, except for nodes that
+// it powered up.
+func begin(j *cluster.Job, r *cluster.Record) {
+	at := r.ConfiguredIn(j.Restarts, j.State)
+	if at == 0 || j.State == cluster.Configuring {
+		return
+	}
+	if j.State == cluster.Done && j.End > 0 {
+		at = min(at, j.End)
+	}
+	j.Start = max(j.Start, at)
+}
+
 // stand lets the facts on which a job was granted its lease hold until it waits again, whatever its owner has changed since. A
 // job that started without a lease has those of its first sight. leases are those of the last round; looks tells whether that
 // was this process's: before its first look, gates may have been opened by fairlease release.
@@ -252,12 +266,12 @@ func stand(c *cluster.Case, t *tree, leases []cluster.Lease, allowance cluster.S
 	switch {
 	case j.State == cluster.Waiting && (again || !granted(r, leases)):
 		r.Basis = nil
-	case (j.State == cluster.Running || j.State == cluster.Suspended) && j.Aside == "" && (r.Basis == nil || again):
+	case j.Started() && j.Aside == "" && (r.Basis == nil || again):
 		r.Basis, r.Account, r.Name = cluster.BasisOf(j), j.Account, j.Name
 		if looks && j.Batch && (!again && forced(r, j) || again && unseen(r, leases)) {
 			r.Basis.Forced, r.Basis.Fixed = true, false
 		}
-	case (j.State == cluster.Running || j.State == cluster.Suspended) && j.Aside == "" && j.Batch && (grown(r, j, leases) || longer(r, j, leases)):
+	case j.Started() && j.Aside == "" && j.Batch && (grown(r, j, leases) || longer(r, j, leases)):
 		b := *r.Basis // records of several rounds share it
 		b.Request, b.Limit, b.Forced, b.Fixed = j.Request, j.Limit, true, false
 		r.Basis = &b
@@ -280,7 +294,7 @@ func forced(r *cluster.Record, j *cluster.Job) bool {
 
 // unseen tells whether a job that runs again was requeued and started between two looks: it was granted no lease since.
 func unseen(r *cluster.Record, leases []cluster.Lease) bool {
-	return (r.State == cluster.Running || r.State == cluster.Suspended) && grantOf(r, leases) == nil
+	return r.State == cluster.Configuring || (r.State == cluster.Running || r.State == cluster.Suspended) && grantOf(r, leases) == nil
 }
 
 // granted tells whether a job has been granted a lease in which it has not started yet.

@@ -39,7 +39,7 @@ const long = cluster.Hour
 
 func sumsOf(p *cluster.Plan, waits cluster.Span) *sums {
 	s := &sums{
-		jobs:   map[cluster.JobState]int{cluster.Waiting: 0, cluster.Running: 0, cluster.Suspended: 0, cluster.Completing: 0},
+		jobs:   map[cluster.JobState]int{cluster.Waiting: 0, cluster.Configuring: 0, cluster.Running: 0, cluster.Suspended: 0, cluster.Completing: 0},
 		leases: map[cluster.LeaseState]int{cluster.Granted: 0, cluster.Active: 0, cluster.Noticed: 0, cluster.Ending: 0},
 		claims: len(p.State.Claims), waits: waits, tenants: p.Tenants, books: p.State.Ledger.Tenants, pools: p.State.Ledger.Pools,
 	}

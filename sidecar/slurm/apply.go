@@ -276,7 +276,7 @@ func (c *Client) gateChange(a cluster.Action) (change, error) {
 	if a.UnsplitArray && !a.Array {
 		return nil, nil
 	}
-	if a.Unlock && rec != nil && len(rec.jobs) > 0 && rec.jobs[0].State == cluster.Running {
+	if a.Unlock && rec != nil && len(rec.jobs) > 0 && holds(rec.jobs[0].State) && rec.jobs[0].State != cluster.Completing {
 		return change{"licenses": a.Licenses}, nil
 	}
 	if a.Lock {

@@ -128,7 +128,7 @@ func attemptOutcome(states []string) string {
 	if len(states) == 0 {
 		return ""
 	}
-	return outcome(states)
+	return cmp.Or(outcome(states), states[0])
 }
 
 // declaredKind reads the kind that the job's part of the comments declares.

@@ -109,11 +109,14 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	default:
 		j.Start, j.End, j.Blur = within(w.start), within(w.end), half
 		j.Suspend = suspension(w, j.State, t.now)
-		if j.Limit == 0 && j.State != cluster.Done {
-			j.End = 0 // Slurm reports a year from now
+		if j.Limit == 0 && j.State != cluster.Done || j.State == cluster.Configuring {
+			j.End = 0 // Slurm reports a year from now; the limit begins when the nodes are ready
 		}
 	}
-	if j.State == cluster.Done || j.State == cluster.Completing && !w.is("PENDING") {
+	switch {
+	case j.State == cluster.Done:
+		j.Outcome = cmp.Or(outcome(w.states), w.states[0])
+	case j.State == cluster.Completing:
 		j.Outcome = outcome(w.states)
 	}
 	if holds(j.State) {
@@ -138,7 +141,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		}
 	}
 	if !rec.wants && len(j.Holds) == 0 {
-		if j.State == cluster.Running || j.State == cluster.Suspended {
+		if holds(j.State) && j.State != cluster.Completing {
 			rec.use = use(w)
 		}
 		return rec, nil
@@ -180,7 +183,7 @@ func (r *record) isSame(j cluster.Job) bool {
 }
 
 func holds(s cluster.JobState) bool {
-	return s == cluster.Running || s == cluster.Suspended || s == cluster.Completing
+	return s != cluster.Waiting && s != cluster.Done
 }
 
 // lastAttempt restores what Slurm forgets of a job that cleans up: the models of its GPUs and,
@@ -231,29 +234,61 @@ func stateKey(states []string) string {
 	return strings.Join(sorted, ",")
 }
 
-func state(w *wireJob) cluster.JobState {
-	switch {
-	case w.is("COMPLETING"):
-		return cluster.Completing
-	case w.is("PENDING"):
-		return cluster.Waiting
-	case w.is("RUNNING"):
-		return cluster.Running
-	case w.is("SUSPENDED"):
-		return cluster.Suspended
-	}
-	return cluster.Done
-}
+// state reduces a job's states: one of what the job does, with flags beside it. A flag counts by itself only where that one is missing.
+// Flags that are not named here change nothing: a job that is SIGNALING, RESIZING or STOPPED (by a signal) runs, one whose files are
+// staged out has ended and holds no GPUs, and one that was requeued for whatever reason waits. "" = none of the states is known.
+func state(w *wireJob) cluster.JobState { return stateOfAll(w.states) }
 
-// outcome is the base state of a finished job, without Slurm's flags.
-func outcome(states []string) string {
+func stateOfAll(states []string) cluster.JobState {
+	found := cluster.JobState("")
 	for _, s := range states {
 		switch s {
-		case "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY":
+		case "COMPLETING":
+			return cluster.Completing
+		case "PENDING":
+			found = cluster.Waiting
+		case "RUNNING":
+			found = cluster.Running
+		case "SUSPENDED":
+			found = cluster.Suspended
+		default:
+			if slices.Contains(ended, s) {
+				found = cluster.Done
+			}
+		}
+	}
+	switch {
+	case found == cluster.Running && (slices.Contains(states, "CONFIGURING") || slices.Contains(states, "POWER_UP_NODE")):
+		return cluster.Configuring
+	case found != "":
+		return found
+	}
+	for _, s := range states {
+		switch s {
+		case "CONFIGURING", "POWER_UP_NODE":
+			return cluster.Configuring
+		case "SIGNALING", "RESIZING", "STOPPED":
+			return cluster.Running
+		case "STAGE_OUT", "REVOKED":
+			return cluster.Done
+		case "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD", "LAUNCH_FAILED", "RECONFIG_FAIL", "EXPEDITING":
+			return cluster.Waiting
+		}
+	}
+	return ""
+}
+
+// ended are the states of jobs that are over.
+var ended = []string{"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"}
+
+// outcome is how a job ended, without Slurm's flags; "" = unknown.
+func outcome(states []string) string {
+	for _, s := range states {
+		if slices.Contains(ended, s) {
 			return s
 		}
 	}
-	return states[0]
+	return ""
 }
 
 func because(w *wireJob) string {

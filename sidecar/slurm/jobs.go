@@ -78,6 +78,9 @@ func (c *Client) readAll(ctx context.Context, now cluster.Instant, server int64)
 // translate gives the record for w. An invalid one is set aside; it is nil if nothing at all is
 // known of it.
 func (c *Client) translate(t *translator, w *wireJob, notes *notes) *record {
+	if w.wrong == "" && len(w.states) > 0 && state(w) == "" {
+		w.wrong = "its state is not known: " + strings.Join(w.states, ",")
+	}
 	if w.wrong == "" {
 		rec, err := t.record(w, c.seen.known(w))
 		if err == nil {
@@ -149,7 +152,8 @@ func (c *Client) changedRecords(ctx context.Context) ([]int64, uint64, error) {
 
 // rests reports whether a job in these states holds nothing.
 func rests(states string) bool {
-	return !strings.Contains(states, "RUNNING") && !strings.Contains(states, "SUSPENDED") && !strings.Contains(states, "COMPLETING")
+	s := stateOfAll(strings.Split(states, ","))
+	return s != "" && !holds(s)
 }
 
 // withTasks gives the record of a waiting array after some of its tasks were started or

@@ -160,7 +160,7 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 		if w.wants(name) { // it asked for that itself
 			continue
 		}
-		if l := w.Leases[i]; st.Runs && !st.Noticed && (l == nil || l.State != cluster.Ending) { // else in the next round
+		if l := w.Leases[i]; (st.Runs || w.Configures(i)) && !st.Noticed && (l == nil || l.State != cluster.Ending) { // else in the next round
 			var a *cluster.Action
 			out, a = w.add(out, cluster.Release, i)
 			a.Reason.Code, a.Reservation, a.Suppressed = cluster.ReasonTidy, name, a.Suppressed && !ours

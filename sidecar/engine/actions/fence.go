@@ -84,8 +84,8 @@ func nextFence(b *round.Books) (fence, bool) {
 	f.accounts, f.nodes = set(f.accounts), set(f.nodes)
 	inside := inFences(b)
 	starts := map[string]bool{}
-	for _, l := range b.Leases {
-		if l != nil && l.State == cluster.Granted && l.Granted < b.Now {
+	for i, l := range b.Leases {
+		if l != nil && l.State == cluster.Granted && !b.Configures(i) && l.Granted < b.Now {
 			for _, n := range l.Nodes {
 				starts[n.Node] = !inside[n.Node]
 			}

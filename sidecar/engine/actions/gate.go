@@ -168,11 +168,11 @@ func (w *writer) lockRunning(out []cluster.Action) []cluster.Action {
 	late, lacked := 0, cluster.JobID{}
 	for i := range w.Jobs {
 		st := &w.Jobs[i]
-		if st.Live && !st.Runs {
+		if st.Waits {
 			continue
 		}
 		j, r := &w.Snapshot.Cases[i].Job, &w.Records[i]
-		if j.State != cluster.Running || j.Locked && st.Control == cluster.FullControl {
+		if j.State != cluster.Running && j.State != cluster.Configuring || j.Locked && st.Control == cluster.FullControl {
 			continue
 		}
 		acting := (st.Control == cluster.FullControl || st.Control == cluster.NoReclaim) && !st.Ordered(cluster.Exempt)
@@ -237,17 +237,18 @@ func (w *writer) opened(i int) bool {
 	l := w.Leases[i]
 	alone := l != nil && l.Granted == w.Now && (l.Adopted || r.Basis != nil && r.Basis.Forced) // its turn may have come at once
 	alone = alone && c.Record.State != cluster.Running
-	free := st.Waits && !c.Job.Locked && l == nil || st.Runs && alone
+	starts := st.Runs || w.Configures(i)
+	free := st.Waits && !c.Job.Locked && l == nil || starts && alone
 	acting := c.Control == cluster.FullControl || c.Control == cluster.NoReclaim
 	if free && acting {
 		what := "waits without a gate"
-		if st.Runs {
+		if starts {
 			what = "started without a lease, and is charged to its tenant"
 		}
 		w.Report(cluster.Event{Kind: "gate_opened", Job: r.Key, Text: fmt.Sprintf(
 			"job %s of %s %s: somebody took its licence %s off, or the lock had lapsed", r.ID, r.Tenant, what, w.Snapshot.License.Name)})
 	}
-	return c.Job.Locked && (st.Waits || st.Runs && (acting || c.Record.State == cluster.Running))
+	return c.Job.Locked && (st.Waits || starts && (acting || c.Record.State == cluster.Running))
 }
 
 // changed reports an event for facts of a job that its owner has changed since the job was granted its lease, once each.

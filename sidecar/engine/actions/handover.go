@@ -46,7 +46,7 @@ func (w *writer) group(watched bool) []handOver {
 	of := make(map[string]int, len(w.Snapshot.Nodes)) // node -> group
 	var groups []handOver
 	for i, l := range w.Leases {
-		if l == nil || l.State != cluster.Granted && l.State != cluster.Ending || watched != (w.Jobs[i].Control == cluster.ObserveOnly) {
+		if l == nil || (l.State != cluster.Granted || w.Configures(i)) && l.State != cluster.Ending || watched != (w.Jobs[i].Control == cluster.ObserveOnly) {
 			continue
 		}
 		g := -1

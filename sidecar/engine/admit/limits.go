@@ -325,7 +325,7 @@ func (b *Book) Count(x *round.Books, ends func(i int) bool) {
 		st := &x.Jobs[i]
 		j := &x.Snapshot.Cases[i].Job
 		granted := st.Waits && x.Leases[i] != nil && x.Leases[i].State == cluster.Granted
-		if !st.Live || !st.Runs && !granted || len(j.Partitions) == 0 {
+		if !st.Live || !st.Runs && !granted && j.State != cluster.Configuring || len(j.Partitions) == 0 {
 			continue
 		}
 		if b.limits {

@@ -77,6 +77,9 @@ func Extend(a *Account) {
 		}
 		switch {
 		case l.State == cluster.Granted:
+			if a.Configures(i) && !opened { // its term begins when its job does
+				l.End = max(l.End, a.EndFor(i, a.Now))
+			}
 			st.Stoppable = !a.Binds(i, l.End)
 			continue
 		case l.State == cluster.Active && l.End <= a.Now && st.Runs && st.Control == cluster.FullControl && !st.Ordered(cluster.Exempt):

@@ -154,7 +154,9 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 		st.GPUs = possible.counts(st, j)
 	case l != nil && l.State == cluster.Granted:
 		st.Why, st.Until = cluster.ReasonStarting, l.Granted.Add(f.Settings.GrantTimeout)
-		st.Pools = f.PoolOf(l)
+		if st.Pools = f.PoolOf(l); j.State == cluster.Configuring {
+			st.GPUs, st.Until = l.GPUs, 0
+		}
 		if j.Request.Exclusive {
 			st.GPUs = l.GPUs
 		}

@@ -33,7 +33,7 @@ func RevokeOvertaken(b *round.Books, site *place.Site) {
 	slices.SortStableFunc(waiting, func(i, k int) int { return cmp.Compare(b.Leases[i].Granted, b.Leases[k].Granted) })
 	board := site.Board(place.View{})
 	for i := range b.Jobs {
-		if l := b.Leases[i]; b.Jobs[i].Runs && (l == nil || l.State == cluster.Active) { // the others are leaving
+		if l := b.Leases[i]; b.Jobs[i].Runs && (l == nil || l.State == cluster.Active) || b.Configures(i) { // the others are leaving
 			board.Hold(b.Snapshot.Cases[i].Job.Holds)
 		}
 	}
@@ -63,7 +63,8 @@ func RevokeOvertaken(b *round.Books, site *place.Site) {
 func starters(b *round.Books) map[string]int {
 	out := map[string]int{}
 	for i := range b.Jobs {
-		if !b.Jobs[i].Runs || b.Snapshot.Cases[i].Record.State == cluster.Running || b.Leases[i] != nil && !b.Leases[i].Adopted && !behind(b, i) {
+		was := b.Snapshot.Cases[i].Record.State
+		if !b.Jobs[i].Runs && !b.Configures(i) || was == cluster.Running || was == cluster.Configuring || b.Leases[i] != nil && !b.Leases[i].Adopted && !behind(b, i) {
 			continue
 		}
 		for _, h := range b.Snapshot.Cases[i].Job.Holds {

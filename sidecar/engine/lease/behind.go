@@ -20,7 +20,7 @@ func takeTurns(leases []cluster.Lease, of []int, s *cluster.Snapshot) {
 	}
 	runs := map[cluster.JobKey]cluster.JobKey{} // by holder at the last look: a job of the chain that has started since
 	for k := range leases {
-		if l := &leases[k]; l.Behind != 0 && l.State != cluster.Granted {
+		if l := &leases[k]; l.Behind != 0 && (l.State != cluster.Granted || l.GPUs > 0) { // its job has got the GPUs
 			if runs[l.Behind] == 0 {
 				runs[l.Behind] = l.Job
 			}

@@ -16,7 +16,8 @@ type Workspace struct {
 	fates  []fate
 }
 
-// Reconcile compares the leases with the snapshot. A granted lease whose job runs becomes active. A lease
+// Reconcile compares the leases with the snapshot. A granted lease whose job runs becomes active; one whose nodes are configured
+// holds them, and has no timeout. A lease
 // ends if its job finished, was requeued by others or did not start. A job that runs without a lease gets
 // one. Reconcile returns every case's lease, or nil, and the leases that ended. It changes records, which
 // belong to the cases, where a grant failed. byCase is valid until room is used again.
@@ -44,8 +45,8 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 			k++
 			l, was := &leases[len(leases)-1], s.Leases[k-1].State
 			see(l, c, &records[i], s)
-			began := l.State == cluster.Active || c.Job.State == cluster.Done && c.Job.Start > 0 && c.Job.End > c.Job.Start
-			if was == cluster.Granted && (began || records[i].Failed > c.Record.Failed) {
+			began := l.State == cluster.Active || l.State == cluster.Granted && c.Job.State == cluster.Configuring && c.Record.State != cluster.Configuring || c.Job.State == cluster.Done && c.Job.Start > 0 && c.Job.End > c.Job.Start
+			if was == cluster.Granted && (began && c.Record.State != cluster.Configuring || records[i].Failed > c.Record.Failed) {
 				fates = append(fates, fate{i, began, l.Nodes})
 			}
 			if l.Job != 0 && l.State != cluster.Over {
@@ -83,20 +84,23 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 		*l = end(*l, s.Now, "let go")
 	case j.State == cluster.Done:
 		*l = end(*l, max(min(j.End, s.Now), min(l.Start, l.Granted)), "finished") // maybe before it began
-	case l.State == cluster.Granted && j.Restarts > c.Record.Restarts && j.State != cluster.Running && j.State != cluster.Suspended:
+	case l.State == cluster.Granted && j.Restarts > c.Record.Restarts && (!j.Started() || c.Record.State == cluster.Configuring):
 		*l = end(*l, s.Now, "requeued by others") // it had started
 	case l.State == cluster.Granted:
 		*l = seeGranted(*l, c, r, s)
-	case j.State == cluster.Running || j.State == cluster.Suspended:
+	case j.Started():
 		if j.Start > l.Start && l.Start > 0 && j.Start > l.Granted { // requeued and already running again
 			switch {
 			case l.State == cluster.Ending && !r.RequeuedByOthers():
 				*l = end(*l, s.Now, cmp.Or(l.Why, "reclaimed"))
 				return
-			case r.Basis != nil && r.Basis.Forced && !l.Adopted:
+			case r.Basis != nil && r.Basis.Forced && !l.Adopted, j.State == cluster.Configuring:
 				*l = end(*l, s.Now, "requeued by others")
 				return
 			}
+		}
+		if j.State == cluster.Configuring && l.State == cluster.Active {
+			l.State, l.Start = cluster.Granted, 0
 		}
 		l.Nodes = j.Holds
 		l.GPUs = j.GPUsHeld()
@@ -123,9 +127,11 @@ func lost(l *cluster.Lease, now, since cluster.Instant) cluster.GPUTime {
 func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) cluster.Lease {
 	j := &c.Job
 	switch j.State {
-	case cluster.Running, cluster.Suspended:
-		l.State, l.Start = cluster.Active, j.Start
+	case cluster.Running, cluster.Suspended, cluster.Configuring:
 		l.Nodes, l.GPUs, l.Pool = j.Holds, j.GPUsHeld(), cmp.Or(poolOf(j.Holds), l.Pool) // Slurm chose the nodes of a loose request
+		if j.State != cluster.Configuring {
+			l.State, l.Start = cluster.Active, j.Start
+		}
 		r.Failed, r.AvoidUntil, r.AvoidNodes, r.SlurmSaid = 0, 0, nil, ""
 		if r.Basis != nil && r.Basis.Forced { // it holds more than its turn was for, and stays only if its turn comes for all of it
 			l.Adopted, l.End = true, s.Now
@@ -176,8 +182,7 @@ func MayDisplace(r *cluster.Record, term cluster.Span) cluster.Instant {
 // it when its gate expired.
 func adopt(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) (cluster.Lease, bool) {
 	j := &c.Job
-	running := j.State == cluster.Running || j.State == cluster.Suspended
-	if c.Gone || c.Control == cluster.Unmanaged || !running || j.GPUsHeld() == 0 {
+	if c.Gone || c.Control == cluster.Unmanaged || !j.Started() || j.GPUsHeld() == 0 {
 		return cluster.Lease{}, false
 	}
 	r.Terms++
@@ -185,9 +190,13 @@ func adopt(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) (cluster.Lea
 	if r.Basis != nil && r.Basis.Forced {
 		end = s.Now // its turn has not come: it may stay only if it comes now
 	}
+	state, start := cluster.Active, j.Start
+	if j.State == cluster.Configuring {
+		state, start = cluster.Granted, 0
+	}
 	return cluster.Lease{
-		Job: r.Key, Term: r.Terms, State: cluster.Active, Class: cluster.Shared, Pool: poolOf(j.Holds),
-		GPUs: j.GPUsHeld(), Nodes: j.Holds, Granted: s.Now, Start: j.Start, End: end, Adopted: true,
+		Job: r.Key, Term: r.Terms, State: state, Class: cluster.Shared, Pool: poolOf(j.Holds),
+		GPUs: j.GPUsHeld(), Nodes: j.Holds, Granted: s.Now, Start: start, End: end, Adopted: true,
 	}, true
 }
 

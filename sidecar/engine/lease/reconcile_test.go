@@ -34,7 +34,7 @@ func look(c cluster.Case, l *cluster.Lease) (*cluster.Lease, []cluster.Lease, cl
 
 func job(state cluster.JobState) cluster.Case {
 	c := cluster.Case{Job: cluster.Job{State: state, Start: at.Add(-cluster.Minute)}}
-	if state == cluster.Running || state == cluster.Suspended || state == cluster.Completing {
+	if c.Job.Started() || state == cluster.Completing {
 		c.Job.Holds = []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 2}}
 	}
 	return c
@@ -56,6 +56,8 @@ func TestWhatBecomesOfALease(t *testing.T) {
 		{cluster.Granted, cluster.Waiting, cluster.Over, "taken back: not started"},
 		{cluster.Granted, cluster.Running, cluster.Active, ""},
 		{cluster.Granted, cluster.Suspended, cluster.Active, ""},
+		{cluster.Granted, cluster.Configuring, cluster.Granted, ""},
+		{cluster.Active, cluster.Configuring, cluster.Granted, ""},
 		{cluster.Granted, cluster.Completing, cluster.Granted, ""},
 		{cluster.Granted, cluster.Done, cluster.Over, "finished"},
 		{cluster.Active, cluster.Waiting, cluster.Over, "requeued by others"},

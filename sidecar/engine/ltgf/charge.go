@@ -345,6 +345,7 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 	running := j.State == cluster.Running || j.State == cluster.Suspended
 	over := j.State == cluster.Done || j.State == cluster.Completing && j.End > 0
 	unseen := over && j.Start > 0 && startedSince(r, j, b.from)
+	chargeConfiguring(b, r, c, l)
 	for _, a := range attempts {
 		unseen = unseen && a.Start != j.Start
 		end := a.End
@@ -352,7 +353,7 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 			end = b.now
 		}
 		// The current attempt is charged below, from Slurm's present report.
-		if running && !c.Gone && a.Start >= j.Start {
+		if j.Started() && !c.Gone && (a.Start >= j.Start || a.End == 0 && r.Configured > 0) {
 			continue
 		}
 		open := len(r.Held) > 0 && (a.Start == r.HeldSince || a.Start <= b.from && end > b.from)
@@ -482,7 +483,7 @@ func startedSince(r *cluster.Record, j *cluster.Job, from cluster.Instant) bool 
 	switch r.State {
 	case cluster.Done:
 		return false
-	case cluster.Waiting, "":
+	case cluster.Waiting, cluster.Configuring, "":
 		return true
 	}
 	return j.Start >= from && j.Start > r.HeldSince

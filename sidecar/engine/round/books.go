@@ -85,6 +85,12 @@ func (b *Books) see(i, all int) {
 	}
 }
 
+// Configures reports whether the nodes of a job are made ready: it holds them, and has not begun.
+func (b *Books) Configures(i int) bool {
+	c := &b.Snapshot.Cases[i]
+	return c.Job.State == cluster.Configuring && !c.Gone
+}
+
 // Any reports whether a case belongs to a control level.
 func (b *Books) Any(touch cluster.Control) bool {
 	for i := range b.Jobs {

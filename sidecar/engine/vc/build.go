@@ -160,7 +160,7 @@ func (b *builder) standIn(i int) {
 	}
 	parts := b.parts(holds, planned)
 	cleans := j.State == cluster.Completing
-	if !cleans && (l == nil || !st.Runs || !st.Ours(b.touch)) {
+	if !cleans && (l == nil || !st.Runs && !b.Configures(i) || !st.Ours(b.touch)) {
 		for _, p := range parts {
 			b.on(p.Node).bad |= p.GPUs
 		}
@@ -256,7 +256,7 @@ func (m *mask) pick(n int) uint64 {
 // their GPUs for other jobs since. They then take other GPUs of the same nodes.
 func (b *builder) plan(claims []cluster.Claim) {
 	for i, l := range b.Leases {
-		if l == nil || l.State != cluster.Granted || !b.Jobs[i].Ours(b.touch) || l.Parts == nil && len(b.within(l.Nodes)) == 0 {
+		if l == nil || l.State != cluster.Granted || !b.Jobs[i].Ours(b.touch) || b.Configures(i) || l.Parts == nil && len(b.within(l.Nodes)) == 0 {
 			continue
 		}
 		if l.Parts == nil {
@@ -430,7 +430,7 @@ func (v *ground) findStaleHolders() (staleHolders map[int][]int, leaving []cellR
 		}
 	}
 	for i := range v.Jobs {
-		if v.claims[i] != nil || v.Leases[i] != nil && v.Leases[i].State == cluster.Granted && v.right(i) == cluster.Guaranteed {
+		if v.claims[i] != nil || v.Leases[i] != nil && v.Leases[i].State == cluster.Granted && !v.Configures(i) && v.right(i) == cluster.Guaranteed {
 			gets(i)
 		}
 		if v.moving[i] != nil {

@@ -39,7 +39,7 @@ func carryOut(v *decision) {
 func (v *ground) end(r cellRecall) {
 	l, st := v.Leases[r.of], &v.Jobs[r.of]
 	switch {
-	case l == nil || l.State != cluster.Granted && !st.Runs: // the job cleans up
+	case l == nil || l.State != cluster.Granted && !st.Runs, v.Configures(r.of): // it cleans up, or begins
 		return
 	case l.State == cluster.Granted:
 		v.RevokeGrant(r.of, round.Recalled)

@@ -109,7 +109,7 @@ func (v *ground) occupy() *place.Board {
 		switch {
 		case !st.Live:
 		case l != nil && l.State == cluster.Granted:
-			if v.right(i) == cluster.Opportunistic {
+			if v.right(i) == cluster.Opportunistic && !v.Configures(i) {
 				board.Soften(i, -1, 0, v.Now, l.Nodes)
 			} else {
 				board.Hold(l.Nodes)

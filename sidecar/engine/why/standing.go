@@ -30,7 +30,7 @@ func Tenants(b *round.Books, out []cluster.TenantStatus) []cluster.TenantStatus 
 			continue
 		}
 		for _, p := range st.Pools {
-			if row := rows.At(st.Tenant, p); st.Runs {
+			if row := rows.At(st.Tenant, p); st.Runs || b.Configures(i) {
 				row.Holds += st.Held
 			} else if st.Eligible && b.Leases[i] == nil {
 				row.Waiting++

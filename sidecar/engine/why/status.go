@@ -170,6 +170,8 @@ func (w *writer) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease)
 		w.goes(because, i)
 	case l.Behind != 0:
 		because.Code, because.For, because.Note = cluster.ReasonFollows, l.Behind, l.Nodes[0].Node
+	case w.Configures(i) && l.State == cluster.Granted:
+		because.Code, because.Note, because.Until = cluster.ReasonStarting, "CONFIGURING, its nodes boot or are prepared; the term begins when the job does", 0
 	case l.State == cluster.Granted && !st.Began:
 		because.Code, because.Note = cluster.ReasonStarting, c.Job.PendingReason
 	case l.State == cluster.Granted:

@@ -92,7 +92,7 @@ var routes = []route{
 	{path: "/budgets", is: "Budgets of tenants and what is used of them, as fairlease budgets --json.", answer: func(c *call) (any, error) { return append([]store.Budget{}, c.scene.Budgets...), nil }, gives: []store.Budget{}},
 	{path: "/users", is: "Users of tenants that share equally, as fairlease tenants --users --json.", answer: func(c *call) (any, error) { return c.scene.Users, nil }, gives: []cluster.UserAccount{}},
 	{path: "/jobs", is: "Live jobs, and why they run or wait, by fairlease's key.", answer: jobs, gives: []scene.Job{}, params: []param{byLimit, byAfter, byTenant,
-		{"state", "Only jobs in this state.", text, []string{"waiting", "running", "suspended", "completing"}}, {"user", "Only jobs of this user.", text, nil}, {"code", "Only jobs with this reason.", text, nil}}},
+		{"state", "Only jobs in this state.", text, []string{"waiting", "configuring", "running", "suspended", "completing"}}, {"user", "Only jobs of this user.", text, nil}, {"code", "Only jobs with this reason.", text, nil}}},
 	{path: "/jobs/{id}", is: "Why a job runs or waits, as fairlease explain --json, with what its text needs.", answer: job, gives: Explained{}, past: true},
 	{path: "/jobs/{id}/gpus", is: "What the GPUs of a job did, by hour.", answer: jobGPUs, gives: []store.GPUHour{}, past: true, params: []param{byLimit}},
 	{path: "/leases", is: "Leases in force, as fairlease leases --json; with all=true those that were in force in a window, too.", answer: leases, gives: []store.Lease{},

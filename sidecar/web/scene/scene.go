@@ -62,7 +62,7 @@ type Scene struct {
 	Budgets []store.Budget        // by tenant
 	Bound   []store.Bound         // running jobs whose GPUs cannot be taken back soon, by tenant
 	Users   []cluster.UserAccount // of tenants that share equally between users
-	Jobs    []Job                 // waiting, running, suspended and completing, by key
+	Jobs    []Job                 // waiting, configuring, running, suspended and completing, by key
 	Leases  []store.Lease         // in force, newest first
 	Nodes   []Node                // by name
 	GPUs    []store.GPU           // by node, as their counters showed them last
