@@ -66,6 +66,14 @@ func (s leaders) Claim(ctx context.Context, is cluster.Identity) error {
 	return err
 }
 
+func (s leaders) Known(ctx context.Context) (of cluster.Identity, records []cluster.Record, at cluster.Instant, err error) {
+	if of, _, err = s.Store.Identity(ctx); err != nil {
+		return of, nil, 0, err
+	}
+	_, plan, err := s.Store.Last(ctx)
+	return of, plan.State.Records, plan.At, err
+}
+
 func (s leaders) Prune(ctx context.Context, rounds, history time.Duration) (int, int64, error) {
 	return s.Store.Prune(ctx, store.Keep{Blobs: rounds, History: history})
 }

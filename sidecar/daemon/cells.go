@@ -43,6 +43,9 @@ func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 		if err := w.d.claim(ctx, seen.Identity()); err != nil {
 			return seen, err
 		}
+		if err := w.d.recognise(ctx, &seen); err != nil {
+			return seen, err
+		}
 		if err := w.d.agree(ctx, &seen, began); err != nil {
 			return seen, err
 		}

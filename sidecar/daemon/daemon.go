@@ -30,6 +30,8 @@ type Daemon struct {
 	Connect func(context.Context) (Store, error)
 	// Identify gives the identity of this cluster; nil = the first look does.
 	Identify func(context.Context) (cluster.Identity, error)
+	// Probe looks at the cluster without a lead, and changes nothing; nil = a standby does not ask which cluster it is on.
+	Probe func(context.Context) (cluster.Observation, error)
 	// Decide is the engine.
 	Decide func(cluster.Snapshot) cluster.Plan
 	// Divide is the engine's policy. It runs beside the rounds.
@@ -76,6 +78,7 @@ type Daemon struct {
 	beats  heartbeats
 	pause  pause
 	heard  heard
+	kin    kin
 	last   cluster.Snapshot // of the last round
 	tuned  *tune.Change     // the newest change that determines the term in force
 	purse  purse
@@ -337,9 +340,21 @@ func (d *Daemon) beat(ctx context.Context) error {
 		return err
 	case errors.Is(err, ErrTaken):
 		d.wait(err)
-		d.relay(turning)
+		switch err := d.relay(turning); {
+		case errors.Is(err, ErrCluster):
+			return err
+		case err != nil:
+			d.Meter.Ill(err)
+			d.fail(err)
+		}
 		looked := time.Now()
 		d.waits.Store(&looked)
+	case errors.Is(err, ErrStranger):
+		d.tidy()
+		if err := d.resign(); err != nil { // a daemon of the right cluster may lead
+			d.Log.Warn().Err(err).Msg("leader")
+		}
+		d.fail(err)
 	case errors.Is(err, errDeposed):
 		d.Log.Error().Err(err).Msg("stopped acting")
 		d.leave()
@@ -402,13 +417,23 @@ func (d *Daemon) round(ctx context.Context) error {
 // submit plugin may run on the standby's host. They are never removed but expire, since the
 // leader's heartbeats may be in the same folder. Only turns count that were seen to come, by this
 // host's clock.
-func (d *Daemon) relay(ctx context.Context) {
+func (d *Daemon) relay(ctx context.Context) error {
 	const missed = 3
+	if err := d.probe(ctx); err != nil {
+		return err
+	}
+	if !d.kin.sure {
+		if d.said.is("kin", "unknown") {
+			d.Log.Info().Msg("no heartbeat is relayed yet: no job of this Slurm tells whether it is the journal's cluster")
+		}
+		return nil
+	}
 	term, turns, err := d.store.Turns(ctx)
 	if err == nil && d.heard.hear(term, turns, missed*d.config.Load().Interval.Span().Duration()+keepEvery) {
 		err = d.beats.touch(d.acting(), d.ttl(), time.Now())
 	}
 	d.beaten(err)
+	return nil
 }
 
 // beaten logs the result of the heartbeats, if that is news.
@@ -491,6 +516,11 @@ func (d *Daemon) sit(ctx context.Context) error {
 			if err := d.claim(ctx, is); err != nil {
 				return err
 			}
+		}
+	}
+	if d.kin.not != nil {
+		if err := d.probe(ctx); err != nil {
+			return err
 		}
 	}
 	lead, err := d.store.Acquire(ctx)

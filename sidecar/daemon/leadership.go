@@ -22,6 +22,8 @@ type Store interface {
 	// Claim assigns the journal to this cluster if it belongs to none yet. It fails with
 	// ErrCluster if it belongs to another one.
 	Claim(ctx context.Context, is cluster.Identity) error
+	// Known gives the journal's cluster, and the records of its newest round, which was made at at.
+	Known(ctx context.Context) (of cluster.Identity, records []cluster.Record, at cluster.Instant, err error)
 	// Turns gives the term of the leader, and how many of its turns have succeeded.
 	Turns(ctx context.Context) (term, turns int64, err error)
 	// Size gives the size of the journal in bytes.

@@ -144,7 +144,8 @@ type shared struct {
 	pruned    int
 	ahead     time.Duration // its clock
 	audits    []cluster.Audit
-	turns     int64 // of the leader
+	newest    cluster.Instant // of the newest round
+	turns     int64           // of the leader
 	told      int64 // turns that a sign of life has told
 	memory    *sim.Memory
 	record    []tune.Change // newest first
@@ -203,6 +204,13 @@ func (d *desk) Claim(_ context.Context, is cluster.Identity) error {
 		return fmt.Errorf("%w: %v, not %v", ErrCluster, d.of, is)
 	}
 	return nil
+}
+
+func (d *desk) Known(ctx context.Context) (of cluster.Identity, records []cluster.Record, at cluster.Instant, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, err := d.memory.Open(ctx)
+	return d.of, m.Records, d.newest, errors.Join(err, d.gone)
 }
 
 func (d *desk) Turns(context.Context) (term, turns int64, err error) {
@@ -427,6 +435,9 @@ func (p paper) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.P
 	if err := p.s.alive(); err != nil {
 		return err
 	}
+	p.s.mu.Lock()
+	p.s.newest = plan.At
+	p.s.mu.Unlock()
 	return p.s.memory.Commit(ctx, snap, plan)
 }
 
@@ -512,6 +523,16 @@ func start(t *testing.T, name string, on *shared, c loop.Cluster, dir, text stri
 	for _, s := range study {
 		r.Study = s
 	}
+	return r.serve(t)
+}
+
+// startBeside starts a daemon that looks at its cluster before it relays heartbeats.
+func startBeside(t *testing.T, name string, on *shared, c *live, dir, text string) *rig {
+	t.Helper()
+	r := &rig{log: &lines{}, desk: &desk{shared: on, name: name}, dir: dir, ended: make(chan error, 1)}
+	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Divide: engine.Divide, Config: settings(t, dir, text), Log: zerolog.New(r.log),
+		Connect: func(context.Context) (Store, error) { return r.desk, on.gone },
+		Probe:   func(ctx context.Context) (cluster.Observation, error) { return c.Observe(ctx, 0) }}
 	return r.serve(t)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/signal"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/beside"
 	"github.com/fairlease/fairlease/sidecar/build"
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/daemon"
@@ -48,7 +50,8 @@ pause and nothing changes.`,
 			signal.Notify(hangup, syscall.SIGHUP)
 			defer signal.Stop(hangup)
 			d := &daemon.Daemon{
-				Cluster: client, Identify: client.Identity, Notes: client.Notes, Connect: connect.Daemon(cfg), Decide: new(engine.Decider).Decide, Divide: aside.Divide, Audit: aside.Audit, Study: study.Study, Foresee: ahead.Forecast, Config: cfg,
+				Cluster: client, Identify: client.Identity, Probe: func(ctx context.Context) (cluster.Observation, error) { return client.Observe(ctx, 0) },
+				Notes: client.Notes, Connect: connect.Daemon(cfg), Decide: new(engine.Decider).Decide, Divide: aside.Divide, Audit: aside.Audit, Study: study.Study, Foresee: ahead.Forecast, Config: cfg,
 				Reload: func() (*config.Config, error) { return config.Load(p.file, p.env) },
 				Hangup: hangup, Notify: daemon.NewNotifier(p.getenv), Log: log, Meter: meter,
 			}
