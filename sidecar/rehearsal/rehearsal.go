@@ -28,6 +28,7 @@ import (
 type Slurm interface {
 	Submit(ctx context.Context, args []string) (cluster.JobID, error)
 	Job(ctx context.Context, id cluster.JobID) (slurm.UserJob, bool, error)
+	Tasks(ctx context.Context, array cluster.JobID) ([]slurm.UserTask, error)
 	Signal(ctx context.Context, id cluster.JobID, signal string) error
 	Requeue(ctx context.Context, id cluster.JobID) error
 	StartNow(ctx context.Context, id cluster.JobID) error
@@ -49,7 +50,9 @@ type Rehearsal struct {
 	Now      func() time.Time
 	Tell     func(format string, args ...any) // progress, in words
 
-	declares bool // the script says how it saves
+	declares bool     // the script says how it saves
+	tasks    []string // the first two of an array; nil = it is none
+	byJobID  bool     // its text requeues $SLURM_JOB_ID
 }
 
 // Findings are the result. Resumed and Kept are "yes", "no" or "unknown".
@@ -62,10 +65,12 @@ type Findings struct {
 	Ended   string   `json:"ended,omitempty"` // its state, if it ended by itself
 	Changes []string `json:"changes"`         // remedies, most important first
 	Seconds float64  `json:"seconds"`
+	// Siblings are other tasks of the array that were requeued when its one task had the notice.
+	Siblings []string `json:"requeued_siblings,omitempty"`
 }
 
 // Good tells whether the script can be stopped without a loss.
-func (f *Findings) Good() bool { return f.Resumed == "yes" && f.Kept == "yes" }
+func (f *Findings) Good() bool { return f.Resumed == "yes" && f.Kept == "yes" && len(f.Siblings) == 0 }
 
 // notices finds the signal that a script asks fairlease to send in its comment.
 var notices = regexp.MustCompile(`\bsignal=(?:SIG)?([A-Z0-9]+|none)\b`)
@@ -88,6 +93,7 @@ func NoticeFor(text []byte) string {
 func (r *Rehearsal) Check() error {
 	text, err := os.ReadFile(r.Script)
 	r.declares = bytes.Contains(text, []byte("saves="))
+	r.tasks, r.byJobID = tasksOf(text, r.Options), byJobID.Match(text)
 	switch r.Signal {
 	case "auto":
 		r.Signal = NoticeFor(text)
@@ -113,13 +119,18 @@ const (
 	trapIt       = "have it trap the notice, or send none (--comment=signal=none): a process without a handler dies of the signal"
 	resumeIt     = "have it look for its newest checkpoint when it starts, and go on from there; and save when it gets SIGTERM, or often"
 	countIt      = "have it print its steps, as in `step 1200`, or report them with fairlease.progress(): then it can be told whether it resumed"
+	ownTask      = "have it requeue its own task alone: `scontrol requeue ${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}`; in one task of an array SLURM_JOB_ID is the id of the whole array"
 	allowIt      = "add `#SBATCH --requeue`: Slurm does not requeue the job, so it keeps its GPUs and gets them later"
 )
 
 // Try runs the rehearsal. The job is cancelled at its end, whatever happens.
 func (r *Rehearsal) Try(ctx context.Context) (Findings, error) {
 	began := r.Now()
-	id, err := r.Slurm.Submit(ctx, append(append(append([]string{}, r.Options...), r.Script), r.Args...))
+	options := append([]string{}, r.Options...)
+	if len(r.tasks) > 0 {
+		options = append(options, "--array="+strings.Join(r.tasks, ","))
+	}
+	id, err := r.Slurm.Submit(ctx, append(append(options, r.Script), r.Args...))
 	if err != nil {
 		return Findings{}, &failure.Error{Code: failure.No, What: "sbatch refused the script", Err: err, Next: "submit it by hand, and then try again"}
 	}
@@ -132,6 +143,15 @@ func (r *Rehearsal) Try(ctx context.Context) (Findings, error) {
 }
 
 func (r *Rehearsal) try(ctx context.Context, id cluster.JobID, f *Findings) error {
+	array := id
+	if len(r.tasks) > 0 {
+		var err error
+		if id, err = r.task(ctx, array); err != nil {
+			return err
+		}
+		f.Job = id.String()
+		r.Tell("of the array, tasks %s are tried; task %s has the notice", strings.Join(r.tasks, " and "), id)
+	}
 	j, err := r.starts(ctx, id, 0, &output{})
 	if err != nil {
 		return err
@@ -157,6 +177,14 @@ func (r *Rehearsal) try(ctx context.Context, id cluster.JobID, f *Findings) erro
 	}
 	if j, err = r.runs(ctx, id, r.Notice); err != nil {
 		return err
+	}
+	if len(r.tasks) > 0 {
+		if f.Siblings, err = r.siblings(ctx, array, id); err != nil {
+			return err
+		}
+		if len(f.Siblings) > 0 || r.byJobID {
+			f.Changes = append(f.Changes, ownTask)
+		}
 	}
 	switch {
 	case j.Over() && j.State == "COMPLETED":

@@ -28,6 +28,8 @@ type script struct {
 	fails     bool   // its second start fails
 	late      int    // seconds until it starts
 	lags      int    // seconds for which Slurm says that it waits after it has started again
+	text      string // of the script, besides its first lines
+	takes     bool   // its requeue of itself takes the other task of its array
 }
 
 // double is a Slurm with one job, on a clock of its own.
@@ -52,6 +54,15 @@ func (d *double) Submit(_ context.Context, args []string) (cluster.JobID, error)
 	d.id, d.delay = cluster.JobID{ID: 7}, d.late
 	d.job = slurm.UserJob{State: "PENDING", Reason: "Resources", Output: filepath.Join(d.t.TempDir(), "out"), Keeps: d.fixed}
 	return d.id, d.refuses
+}
+
+// Tasks gives two tasks of an array; the second has the array's id.
+func (d *double) Tasks(_ context.Context, array cluster.JobID) ([]slurm.UserTask, error) {
+	other := d.job
+	if other.Restarts = 0; d.takes {
+		other.Restarts = d.job.Restarts
+	}
+	return []slurm.UserTask{{ID: cluster.TaskID(7, 0), Record: 8, UserJob: other}, {ID: cluster.TaskID(7, 3), Record: 7, UserJob: d.job}}, nil
 }
 
 func (d *double) write(format string, args ...any) {
@@ -148,7 +159,7 @@ func try(t *testing.T, s script, change func(*Rehearsal)) (*double, Findings, er
 	t.Helper()
 	d := &double{script: s, t: t, now: time.Unix(1_700_000_000, 0)}
 	path := filepath.Join(t.TempDir(), "train.sh")
-	if err := os.WriteFile(path, []byte("#!/bin/bash\n#SBATCH --comment=saves=notice\n"), 0o755); err != nil {
+	if err := os.WriteFile(path, []byte("#!/bin/bash\n#SBATCH --comment=saves=notice\n"+s.text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	r := &Rehearsal{Script: path, Args: []string{"--lr", "1"}, Options: []string{"-A", "nlp"}, Lease: time.Minute, Notice: 20 * time.Second, Signal: "auto",
@@ -207,6 +218,47 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("sbatch was given %q", d.args)
 			}
 		})
+	}
+}
+
+// One task of an array whose handler requeues $SLURM_JOB_ID takes the others down; that is seen, and said.
+func TestSiblings(t *testing.T) {
+	const array = "#SBATCH --array=0-99:3%4\n"
+	for name, x := range map[string]struct {
+		script   script
+		options  []string
+		siblings int
+		changes  []string
+	}{
+		"takes its siblings":          {script{text: array, takes: true, onNotice: "requeue"}, nil, 1, []string{ownTask}},
+		"an array by option":          {script{takes: true, onNotice: "requeue"}, []string{"--array=0,3"}, 1, []string{ownTask}},
+		"requeues its own task":       {script{text: array + "trap 'scontrol requeue ${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}' USR1\n", onNotice: "requeue"}, nil, 0, nil},
+		"would, by its text":          {script{text: array + "trap 'scontrol requeue $SLURM_JOB_ID' USR2\n"}, nil, 0, []string{ownTask}},
+		"would, were it an array":     {script{text: "trap 'scontrol requeue $SLURM_JOB_ID' USR1\n", onNotice: "requeue"}, nil, 0, nil},
+		"an array that does not mind": {script{text: array}, nil, 0, nil},
+	} {
+		x.script.saves, x.script.appends = true, true
+		d, f, err := try(t, x.script, func(r *Rehearsal) { r.Options = x.options })
+		if err != nil || len(f.Siblings) != x.siblings || !reflect.DeepEqual(f.Changes, append([]string{}, x.changes...)) || f.Resumed != "yes" || f.Good() != (x.siblings == 0) {
+			t.Errorf("%s: %+v, %v", name, f, err)
+		}
+		if narrowed := strings.Contains(strings.Join(d.args, " "), "--array=0,3"); narrowed != (strings.Contains(x.script.text, "--array") || x.options != nil) {
+			t.Errorf("%s: sbatch was given %q", name, d.args)
+		}
+	}
+}
+
+func TestTasksOfAnArray(t *testing.T) {
+	for spec, want := range map[string]string{"1-9": "1,2", "4": "4", "2,7-9": "2,7", "0-8:4%2": "0,4", "5-5": "5", "": ""} {
+		option := []string{"--array=" + spec}
+		if spec == "" {
+			option = nil
+		}
+		for _, got := range [][]string{tasksOf(nil, option), tasksOf([]byte("#!/bin/sh\n#SBATCH -J x --array "+spec+"\n"), nil), tasksOf([]byte("#SBATCH -a90-99\n"), append(option, "-a"+spec))} {
+			if text := strings.Join(got, ","); text != want && !(spec == "" && text == "90,91") {
+				t.Errorf("%q: %q, want %q", spec, text, want)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package rehearsal
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/failure"
@@ -19,7 +20,10 @@ in its output, as in "step 1200" or "epoch: 3"; a script that prints none cannot
   OUTPUT    kept, lost or unknown
   BEFORE    the last number before the requeue
   AFTER     the first one afterwards
+  SIBLINGS  tasks of the same array that its requeue of itself took down
   CHANGE    what to change in the script, most important first
+
+Of an array, the first two tasks are tried; one of them has the notice.
 
 The exit code is 1 when the script does not resume, or something cannot be told.`
 
@@ -62,6 +66,9 @@ func (f *Findings) show(p *view.Page) {
 	}
 	if f.Ended != "" {
 		p.Printf("ended    %s, before the requeue\n", f.Ended)
+	}
+	if len(f.Siblings) > 0 {
+		p.Printf("siblings %s, requeued with it\n", strings.Join(f.Siblings, ", "))
 	}
 	for _, change := range f.Changes {
 		p.Printf("change   %s\n", change)

@@ -40,6 +40,13 @@ type UserJob struct {
 	Keeps    bool
 }
 
+// UserTask is a task of an array as its user sees it. Record is its SLURM_JOB_ID: of one task, the array's id.
+type UserTask struct {
+	ID     cluster.JobID
+	Record int64
+	UserJob
+}
+
 // Over tells whether a job has ended.
 func (j *UserJob) Over() bool {
 	return !slices.Contains([]string{"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED", "COMPLETING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED",
@@ -128,17 +135,41 @@ func (l Login) Job(ctx context.Context, id cluster.JobID) (UserJob, bool, error)
 	if err != nil {
 		return UserJob{}, false, err
 	}
-	words := shown(text)
-	j := UserJob{State: words["JobState"], Reason: words["Reason"], Exit: words["ExitCode"], Nodes: words["NodeList"], Output: words["StdOut"]}
-	j.Restarts, _ = strconv.Atoi(words["Restarts"]) // missing = none
-	j.Keeps = words["Requeue"] == "0"
+	j := userJob(shown(text))
 	if j.State == "" {
 		return j, false, fmt.Errorf("scontrol show job %s said %.80q", id, text)
 	}
+	return j, true, nil
+}
+
+// userJob reads a job from words of scontrol.
+func userJob(words map[string]string) UserJob {
+	j := UserJob{State: words["JobState"], Reason: words["Reason"], Exit: words["ExitCode"], Nodes: words["NodeList"], Output: words["StdOut"]}
+	j.Restarts, _ = strconv.Atoi(words["Restarts"]) // missing = none
+	j.Keeps = words["Requeue"] == "0"
 	if j.Reason == "None" {
 		j.Reason = ""
 	}
-	return j, true, nil
+	return j
+}
+
+// Tasks gives the tasks of an array that have records of their own; waiting tasks may share one.
+func (l Login) Tasks(ctx context.Context, array cluster.JobID) ([]UserTask, error) {
+	text, err := l.run(ctx, "scontrol", "show", "job", "--oneliner", array.String())
+	if err != nil {
+		return nil, err
+	}
+	var out []UserTask
+	for line := range strings.Lines(text) {
+		words := shown(line)
+		task, err := strconv.ParseInt(words["ArrayTaskId"], 10, 32)
+		record, wrong := strconv.ParseInt(words["JobId"], 10, 64)
+		if err != nil || wrong != nil {
+			continue
+		}
+		out = append(out, UserTask{ID: cluster.TaskID(array.ID, int32(task)), Record: record, UserJob: userJob(words)})
+	}
+	return out, nil
 }
 
 // CancelWaiting cancels those of the given jobs that have not started.

@@ -23,6 +23,18 @@ func command(t *testing.T, name, script string) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
+// The tasks of an array are told by their lines; records that stand for several waiting ones have no task of their own.
+func TestTasksAsUsersSeeThem(t *testing.T) {
+	command(t, "scontrol", `echo "JobId=7 ArrayJobId=7 ArrayTaskId=3 JobName=x JobState=RUNNING Restarts=1 Requeue=1"
+echo "JobId=9 ArrayJobId=7 ArrayTaskId=4-9%2 JobName=x JobState=PENDING Restarts=0"
+echo "JobId=8 ArrayJobId=7 ArrayTaskId=0 JobName=x JobState=COMPLETING Reason=None Restarts=0"`)
+	got, err := Login{}.Tasks(t.Context(), cluster.JobID{ID: 7})
+	want := []UserTask{{cluster.TaskID(7, 3), 7, UserJob{State: "RUNNING", Restarts: 1}}, {cluster.TaskID(7, 0), 8, UserJob{State: "COMPLETING"}}}
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Error(err, d)
+	}
+}
+
 func TestNodesAsUsersSeeThem(t *testing.T) {
 	for _, x := range []struct {
 		line string
