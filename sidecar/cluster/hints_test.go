@@ -34,6 +34,7 @@ func TestHintsOfAComment(t *testing.T) {
 		{"kind=resnet50,steps/s.v100=12.5", cluster.Hints{Kind: "resnet50", Rates: []cluster.Rate{{"v100", 12.5}}}, nil},
 		{"checkpoint kind=a;steps=9e4 steps/s.v100=12.5\nsteps/s.k80=0", cluster.Hints{Kind: "a", Steps: 90000, Rates: []cluster.Rate{{"v100", 12.5}, {"k80", 0}}}, nil},
 		{"ETA=3d,kinds=2", cluster.Hints{}, nil},
+		{`{"APS": {"auto_requeue_mode": "all", "max_restarts": 3, "note": "a=b, saves often"}}`, cluster.Hints{}, nil}, // an agent's
 		{"kind=a,gpus=idle,gpus=idle", cluster.Hints{Kind: "a", Idle: true}, nil},
 		{"saves=30m save-time=90s", cluster.Hints{}, nil},
 		{"saves=banana,saves=never,saves=notice,save-time=0s,save-time=1m,save-time=2m", cluster.Hints{},

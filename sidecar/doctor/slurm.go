@@ -207,6 +207,7 @@ func (f *findings) gate(c conf, cfg *config.Config) {
 			total = cmp.Or(count, "1")
 		}
 	}
+	expedites := c.has(slurm.ConfController, "enable_expedited_requeue")
 	switch {
 	case cfg.Gate.License == "":
 		f.add(Warn, "gate", "begin times (gate.license is empty)", many, line)
@@ -217,8 +218,14 @@ func (f *findings) gate(c conf, cfg *config.Config) {
 			"remove bf_licenses if nothing else needs it: with it Slurm's scheduler would stop at the first gated job")
 	default:
 		n, err := strconv.ParseInt(total, 10, 64)
+		expedites = false
 		f.must(err == nil && n >= 100_000, Warn, "gate", "the licence "+cfg.Gate.License+" (Slurm has "+total+")",
 			"each waiting and each running job uses one, so at most this many jobs have gates, or can run where fairlease is down for longer than gate.ttl", "raise it in Licenses of slurm.conf; 1000000 costs nothing")
+	}
+	if expedites {
+		f.add(Warn, "expedited jobs", "SlurmctldParameters has enable_expedited_requeue, and gates are begin times",
+			"a job with --requeue=expedite that others requeue starts again within seconds, without a lease; it is then stopped like others",
+			"use the licence gate, which running jobs keep (docs/gates.md), or take enable_expedited_requeue out of SlurmctldParameters")
 	}
 }
 

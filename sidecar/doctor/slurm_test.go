@@ -48,6 +48,7 @@ func TestSlurmConf(t *testing.T) {
 		{slurm.ConfLicenses, "fairlease", "gate warn"},
 		{slurm.ConfScheduler, "bf_licenses", "gate warn"},
 		{slurm.ConfMinJobAge, "2 sec", "MinJobAge warn"},
+		{slurm.ConfController, "enable_configless,enable_expedited_requeue", ""}, // running jobs have the licence
 	} {
 		t.Run(c.key+"="+c.value, func(t *testing.T) {
 			slurmConf := good()
@@ -69,6 +70,18 @@ func TestSlurmConf(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// With begin times as gates, an expedited job that others requeue is not gated.
+func TestExpeditedJobsWithoutTheLicence(t *testing.T) {
+	for parameters, want := range map[string]string{"": "gate warn", "enable_expedited_requeue": "gate warn, expedited jobs warn"} {
+		conf := good()
+		conf[slurm.ConfLicenses], conf[slurm.ConfController] = "", parameters
+		found := ofArea(doctor.Check(config.Default(), &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Conf: conf}, LookErr: errors.New("away")}}), "slurm")
+		if got := levels(t, named(found, "gate", "expedited jobs")); got != want {
+			t.Errorf("%q: %s, want %s", parameters, got, want)
+		}
 	}
 }
 

@@ -71,6 +71,7 @@ const (
 	ConfEnforce           = "AccountingStorageEnforce"
 	ConfScron             = "ScronParameters"
 	ConfGresTypes         = "GresTypes"
+	ConfController        = "SlurmctldParameters"
 )
 
 // Facts queries Slurm. Missing information is reported in the Facts; an error means that

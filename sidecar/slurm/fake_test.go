@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -63,10 +65,37 @@ func (f *recorded) on(what string, a answer) {
 	f.answers[what] = a
 }
 
+// texts are fields of a job that belong to its owner, to administrators and to their agents: fairlease never writes them.
+var texts = regexp.MustCompile(`"(admin_comment|comment|extra|system_comment|mail_user|mail_type)":`)
+
+// Nothing in the client names such a field as one to write, by REST or by scontrol.
+func TestTextsOfOthersAreLeftAlone(t *testing.T) {
+	written := regexp.MustCompile(`(?i)"(admin_?comment|comment|extra|system_?comment)(="|"\] *= |" *: )`)
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 20 {
+		t.Fatal(len(files), err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := written.Find(b); m != nil && !strings.HasSuffix(name, "_test.go") {
+			t.Errorf("%s writes %s", name, m)
+		}
+	}
+	if !written.MatchString(`change{"comment": "x"}`) || !written.MatchString(`"AdminComment="+x`) || !texts.MatchString(`{"extra":"x"}`) {
+		t.Error("a written text is not found")
+	}
+}
+
 func (f *recorded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body := new(strings.Builder)
 	fmt.Fprint(body, readBody(r))
 	what := r.Method + " " + r.URL.Path
+	if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/job") && texts.MatchString(body.String()) {
+		f.Errorf("%s writes a text that belongs to others: %s", what, body)
+	}
 	f.mu.Lock()
 	f.asked = append(f.asked, asked{what, r.URL.RawQuery, body.String(), r.Header.Get("X-SLURM-USER-TOKEN")})
 	a := f.answers[what]

@@ -43,7 +43,7 @@ comment on column lease_history.ends_at is 'When the term ends.';
 comment on column lease_history.noticed_at is 'When the job was told that it will not be renewed.';
 comment on column lease_history.ended_at is 'When it really ended; null = in force. May lie ahead where the next term is granted already.';
 comment on column lease_history.held is 'How long it was held; null = in force, or never held.';
-comment on column lease_history.why is 'Why it ended: finished, renewed, reclaimed, taken back, lost, dropped (decided without effect), ...';
+comment on column lease_history.why is 'Why it ended: finished, renewed, reclaimed, requeued by others, taken back, lost, dropped (decided without effect), ...';
 comment on column lease_history.adopted is 'The job ran before we gave it a lease.';
 comment on column lease_history.gpu_ms is 'GPU time received under it, less what its end destroyed, also of earlier leases; for one in force up to the job''s last refreshed number; null = not known yet.';
 comment on column lease_history.granted_round is 'Round that granted it.';
