@@ -71,9 +71,10 @@ func numberless(text string) string {
 
 // declared gives how a job saves, as its user declares it. An explicit word (saves=) has
 // precedence. Next are the word signal= and the option --signal: a job that asks for a signal
-// handles it. Last are --requeue and --open-mode=append, if the user wrote them. These two do not prove that the job
-// saves, only that its user expects requeues. They count as saving on SIGTERM, and as implied, so
-// that observations override them. The options are read from the submit line, which API v0.0.44
+// handles it. Last is --requeue, if the user wrote it. It does not prove that the job saves, only that
+// its user expects requeues. It counts as saving on SIGTERM, and as implied, so
+// that observations override it. --open-mode=append counts as nothing: it is about the output alone, and a job
+// that never saves would lose all its work at the end of a term for it. The options are read from the submit line, which API v0.0.44
 // and later reports; options inside the script are not visible.
 func declared(w *wireJob, said string, hints *cluster.Hints) cluster.Saving {
 	var s cluster.Saving
@@ -105,8 +106,6 @@ func declared(w *wireJob, said string, hints *cluster.Hints) cluster.Saving {
 		s.Manner, s.Evidence = cluster.SavesOnNotice, "signal="+s.Signal
 	case o.requeue:
 		s.Manner, s.Evidence, s.Implied = cluster.SavesOnTerm, "--requeue", true
-	case o.appends:
-		s.Manner, s.Evidence, s.Implied = cluster.SavesOnTerm, "--open-mode=append", true
 	default:
 		return s // only the duration of a save and the signal, if any
 	}
@@ -116,8 +115,8 @@ func declared(w *wireJob, said string, hints *cluster.Hints) cluster.Saving {
 
 // sbatchOptions are the options on the command line of sbatch.
 type sbatchOptions struct {
-	signal, hints    string
-	requeue, appends bool
+	signal, hints string
+	requeue       bool
 }
 
 // options reads the options in a job's submit line, up to its script or --wrap; the rest are the
@@ -144,8 +143,6 @@ func options(w *wireJob) (o sbatchOptions) {
 			o.requeue = true
 		case name == "--no-requeue":
 			o.requeue = false
-		case name == "--open-mode":
-			o.appends = strings.HasPrefix(value, "a") || strings.HasPrefix(value, "A")
 		}
 	}
 	return o
