@@ -387,7 +387,7 @@ func (st *Status) Write(p *Page) {
 		say("stranded", "%s", strandedWords(st.Stranded))
 	}
 	if len(st.Bad) > 0 {
-		say("bad", "%s", strings.Join(st.Bad, ", "))
+		say("bad", "%s", strings.Join(BadNodes(st.Bad), "; "))
 	}
 	if words := gpuLooks(st.GPUs, st.Unseen, p.Now.Time()); words != "" {
 		say("telemetry", "%s", words)

@@ -203,7 +203,7 @@ func notes(s *scene.Scene, now time.Time) []Note {
 		say(Bad, "/places", "The promises to virtual clusters do not add up: nothing is granted until they do. Run: fairlease cells check")
 	}
 	if n := len(st.Bad); n > 0 {
-		say(Warn, "/places?show=bad", "%s bad: %s.", plural(n, "node is", "nodes are"), view.Some(st.Bad, 4))
+		say(Warn, "/places?show=bad", "%s bad: %s.", plural(n, "node is", "nodes are"), few(view.BadNodes(st.Bad)))
 	}
 	for _, x := range st.Preempted {
 		say(Warn, "", "Partition %s is only observed: %s.", x.Partition, x.Why)
@@ -253,4 +253,13 @@ func unseen(st *view.Status) []string {
 		names[st.Unseen[i].Node] = true
 	}
 	return slices.Sorted(maps.Keys(names))
+}
+
+// few joins the first reasons of bad nodes.
+func few(reasons []string) string {
+	const most = 4
+	if len(reasons) > most {
+		return strings.Join(reasons[:most], "; ") + "; …"
+	}
+	return strings.Join(reasons, "; ")
 }
