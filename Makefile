@@ -25,7 +25,7 @@ FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -timeout 
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
-.PHONY: help deps browser-deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo bench bench-live chaos gain fuzz soak plugin-check clean
+.PHONY: help deps browser-deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo demo-first bench bench-live chaos gain fuzz soak plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,8 +104,11 @@ packages-check: deps ## build the packages twice, check them, and install them i
 	$(call installed,rpm mandoc)
 	packaging/check
 
-demo: deps build ## a real Slurm, two tenants, a few minutes of leases to look at, in a browser too; STAY=1 leaves it running (root)
+demo: demo-first deps build ## a real Slurm, two tenants, a few minutes of leases to look at, in a browser too; STAY=1 leaves it running (root)
 	go run ./tests/demo $(if $(STAY),-stay)
+
+demo-first:
+	@echo "demo: packages are installed and fairlease is compiled first, both only where needed. That takes some silent minutes the first time."
 
 bench: build-deps ## benchmarks that need no root, some on the traces in TRACES; one line a figure
 	FAIRLEASE_TRACES=$(abspath $(TRACES)) go run ./tests/bench

@@ -28,6 +28,26 @@ type Hurt struct {
 	Jobs   int          `json:"jobs"`
 	Delay  cluster.Span `json:"mean_delay_ms"`     // of all its jobs that end within the horizon
 	Lost   int          `json:"jobs_not_finished"` // that would have ended within the horizon
+	Hurt   []HurtJob    `json:"hurt_jobs"`         // those on the nodes, and those that end later or not, the most hurt first
+}
+
+// HurtJob is what a drain does to a job.
+type HurtJob struct {
+	Job   string       `json:"job"`
+	User  string       `json:"user"`
+	On    bool         `json:"on_the_nodes"`
+	Lost  bool         `json:"not_finished"` // within the horizon
+	Delay cluster.Span `json:"delay_ms"`     // of its end, in the median
+
+	tenant string
+}
+
+// compare orders jobs, the most hurt first.
+func (h *HurtJob) compare(o *HurtJob) int {
+	first := func(a, b bool) int {
+		return cmp.Compare(map[bool]int{true: 0, false: 1}[a], map[bool]int{true: 0, false: 1}[b])
+	}
+	return cmp.Or(first(h.Lost, o.Lost), cmp.Compare(o.Delay, h.Delay), first(h.On, o.On), strings.Compare(h.Job, o.Job))
 }
 
 // Drained compares the forecasts without and with a drain, by the same draws, and gives the tenants, the most hurt first.
@@ -77,24 +97,33 @@ func hurts(snap *cluster.Snapshot, before, after *forecast.Forecast, d *Drain) [
 			of[c.Record.Tenant] = h
 		}
 		h.Jobs++
+		job, later := HurtJob{Job: c.Record.ID.String(), User: c.Record.User, tenant: h.Tenant}, false
 		if slices.ContainsFunc(c.Job.Holds, func(o cluster.Holding) bool { return slices.Contains(d.Nodes, o.Node) }) {
 			h.On++
+			job.On = true
 		}
 		switch was, is := a.End.P50, b.End.P50; {
 		case was == 0:
 		case is == 0:
 			h.Lost++
+			job.Lost = true
 		default:
 			late := is.Sub(was)
 			h.Delay += late
+			job.Delay = late
 			counted[h.Tenant]++
 			if late > max(was.Sub(before.At)/10, 5*cluster.Minute) {
 				h.Later++
+				later = true
 			}
+		}
+		if job.On || job.Lost || later {
+			h.Hurt = append(h.Hurt, job)
 		}
 	}
 	var out []Hurt
 	for _, h := range of {
+		slices.SortFunc(h.Hurt, func(a, b HurtJob) int { return a.compare(&b) })
 		h.Delay /= cluster.Span(max(counted[h.Tenant], 1))
 		out = append(out, *h)
 	}
@@ -104,12 +133,35 @@ func hurts(snap *cluster.Snapshot, before, after *forecast.Forecast, d *Drain) [
 	return out
 }
 
-// WriteHurts writes whom a drain hurts.
+// mostHurt is the maximum number of jobs in a table of those that a drain hurts; programs get them all.
+const mostHurt = 20
+
+// WriteHurts writes whom a drain hurts: a table of tenants, and one of their jobs.
 func WriteHurts(p *view.Page, list []Hurt) error {
 	t := &view.Table{Head: []string{"TENANT", ">JOBS", ">ON_NODES", ">END_LATER", ">NOT_FINISHED", ">MEAN_DELAY"}}
+	var jobs []HurtJob
 	for i := range list {
 		h := &list[i]
+		jobs = append(jobs, h.Hurt...)
 		t.Add(cmp.Or(h.Tenant, "none"), fmt.Sprint(h.Jobs), fmt.Sprint(h.On), fmt.Sprint(h.Later), fmt.Sprint(h.Lost), h.Delay.String())
 	}
-	return p.List(t, list)
+	if err := p.List(t, list); err != nil || !p.ForPeople() || len(jobs) == 0 {
+		return err
+	}
+	slices.SortStableFunc(jobs, func(a, b HurtJob) int { return a.compare(&b) })
+	t = &view.Table{Head: []string{"JOB", "TENANT", "USER", "ON_NODES", ">ENDS_LATER_BY"}}
+	for i := range jobs[:min(len(jobs), mostHurt)] {
+		j := &jobs[i]
+		by := j.Delay.String()
+		if j.Lost {
+			by = "not in the horizon"
+		}
+		t.Add(j.Job, cmp.Or(j.tenant, "none"), j.User, map[bool]string{true: "yes", false: "no"}[j.On], by)
+	}
+	p.Printf("\n")
+	p.Table(t)
+	if more := len(jobs) - mostHurt; more > 0 {
+		p.Printf("and %s: --json lists all\n", view.Plural(more, "more job"))
+	}
+	return nil
 }

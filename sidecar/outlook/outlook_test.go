@@ -222,6 +222,13 @@ func TestDrain(t *testing.T) {
 	if bio.Jobs != 1 || bio.Later != 1 || bio.Delay != 2*cluster.Hour || nlp.Jobs != 2 || nlp.On != 1 {
 		t.Errorf("%+v", list)
 	}
+	if len(bio.Hurt) != 1 || bio.Hurt[0].Delay != 2*cluster.Hour || bio.Hurt[0].On || len(nlp.Hurt) == 0 || !nlp.Hurt[0].On {
+		t.Errorf("jobs of bio %+v, of nlp %+v", bio.Hurt, nlp.Hurt)
+	}
+	var text strings.Builder
+	if err := WriteHurts(&view.Page{Out: &text}, list); err != nil || !strings.Contains(text.String(), "ENDS_LATER_BY") || !strings.Contains(text.String(), bio.Hurt[0].Job+" ") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
 	if len(q.Closed) > 0 {
 		t.Error("the question has changed")
 	}

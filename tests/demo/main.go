@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -33,7 +34,8 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	switch err := demo(ctx, *suite, *term, time.Duration(*minutes*float64(time.Minute)), *stay); {
+	story, err := demo(ctx, *suite, *term, time.Duration(*minutes*float64(time.Minute)), *stay)
+	switch {
 	case ctx.Err() != nil && err != nil:
 		fmt.Fprintln(os.Stderr, "demo: interrupted:", err)
 		os.Exit(1)
@@ -41,20 +43,61 @@ func main() {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
-	fmt.Print(ending)
+	if !*stay {
+		fmt.Printf(ending, story)
+	}
+	fmt.Println("Slurm, PostgreSQL and fairlease of the demo are gone again. `make demo STAY=1` leaves them running, to be asked.")
 }
 
+// ending is told last; its numbers are those that happened.
 const ending = `
 == What was shown
 
-While vision was idle nlp had its half, too ("Who lent to whom?"). When bob came, leases of nlp's jobs were recalled in
-the middle of their term for the first leases of his, and vision got back what it had lent, as far as credit.cap goes;
-then both shared, term by term, and jobs that lost their lease were requeued and had others later. How near each tenant
-came to its due is its rho.
+While vision was idle, nlp had its half, too ("Who lent to whom?"). When bob came, %s
+Leases of nlp's jobs were recalled in the middle of their term for the first leases of his. Then both shared, term by term, and jobs that lost their lease were
+requeued and had others later. How near each tenant came to its due is its rho.
 
-Slurm, PostgreSQL and fairlease of the demo are gone again. README.md says how to switch it on, step by step, on a
-cluster of your own.
+README.md says how to switch fairlease on, step by step, on a cluster of your own.
 `
+
+// commands names what can be asked while the demo runs, with the configuration and the server to use.
+func (s *show) commands(at string) string {
+	return fmt.Sprintf(`Ask it yourself, in another terminal. As root, by the journal:
+
+  %[1]s -c %[2]s status
+  %[1]s -c %[2]s tenants
+  %[1]s -c %[2]s explain 13
+  %[1]s -c %[2]s override list
+  psql '%[3]s' -c 'select * from fairlease.tenant_fairness'
+
+As any user, by the web page's server (%[4]s), which takes everybody for an operator here:
+
+  %[1]s status --server %[4]s
+  %[1]s explain 13 --server %[4]s
+`, s.bin, s.config, s.dsn, at)
+}
+
+// behind says how far vision was behind when bob came, and what follows.
+func (s *show) behind(ctx context.Context) string {
+	out, err := s.table(ctx, "tenants", "--json")
+	var list []struct {
+		Tenant string        `json:"tenant"`
+		Behind time.Duration `json:"behind_ns"`
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &list)
+	}
+	var most time.Duration
+	for _, x := range list {
+		if x.Tenant == "vision" {
+			most = max(most, x.Behind)
+		}
+	}
+	if err != nil || most < time.Second {
+		return "vision got its half back."
+	}
+	return fmt.Sprintf("vision was behind by %s, since it\nis owed what it lent (as far as credit.cap goes, one minute here). So it got up to twice its due until it was even.", most.Round(time.Second))
+}
 
 // show is one demonstration: a Slurm, a PostgreSQL, a daemon.
 type show struct {
@@ -64,64 +107,74 @@ type show struct {
 	jobs             int
 }
 
-func demo(ctx context.Context, suite string, term, length time.Duration, stay bool) (err error) {
+func demo(ctx context.Context, suite string, term, length time.Duration, stay bool) (story string, err error) {
 	bin, err := filepath.Abs("bin/fairlease")
 	if err != nil {
-		return err
+		return "", err
 	}
+	say("First a Debian with Slurm is made and started. The first time this takes some silent minutes (830 MB are unpacked); later it takes seconds.")
 	say("A real Slurm: two nodes with four V100s each, two with four K80s each; tenants nlp and vision, one share each.")
 	c, err := testcluster.Up(ctx, testcluster.Options{Suite: suite, Plugin: testcluster.PluginC, Attached: true, Progress: os.Stdout})
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, c.Down()) }()
 	db, err := testcluster.StartPostgres(ctx, "")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, db.Down()) }()
 	s := &show{Cluster: c, bin: bin, dsn: db.DSN(), config: filepath.Join(c.Dir, "fairlease.yaml")}
 	if err := s.start(ctx, term); err != nil {
-		return err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, end(s.daemon)) }()
 	if err := s.acts(ctx); err != nil {
-		return err
+		return "", err
 	}
 	at, err := s.page(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, end(s.web)) }()
 	say("The web page: " + at)
+	fmt.Print("\n" + s.commands(at))
 	for i := range 10 {
 		if err := s.submit(ctx, "alice", "nlp", fmt.Sprintf("gpu:%d", 1+i%2)); err != nil {
-			return err
+			return "", err
 		}
 	}
 	if err := s.watch(ctx, length/4, "alice (nlp) has submitted ten jobs with plain sbatch. vision is idle and lends its half."); err != nil {
-		return err
+		return "", err
 	}
 	for _, gres := range []string{"gpu:4", "gpu:4", "gpu:4", "gpu:v100:2"} {
 		if err := s.submit(ctx, "bob", "vision", gres); err != nil {
-			return err
+			return "", err
 		}
 	}
+	select { // the first round with bob's jobs says how far vision is behind
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case <-time.After(3 * time.Second):
+	}
+	story = s.behind(ctx)
 	if err := s.watch(ctx, length-length/4, "bob (vision) has submitted three gangs of four and a job that names its model: vision wants its half back."); err != nil {
-		return err
+		return "", err
 	}
 	out, err := s.table(ctx, "explain", "13")
 	if err != nil {
-		return err
+		return "", err
 	}
 	say("fairlease explain 13: why does bob's third gang run or wait?")
 	fmt.Print(out)
 	if err := s.views(ctx); err != nil || !stay {
-		return err
+		return story, err
 	}
-	say("Everything stays as it is: look at " + at + ", and end it with Ctrl-C.")
+	fmt.Printf(ending, story)
+	say("Everything stays as it is, until Ctrl-C: look at " + at)
+	fmt.Print("\n" + s.commands(at))
 	<-ctx.Done()
-	return nil
+	return story, nil
 }
 
 func say(text string) { fmt.Printf("\n== %s\n", text) }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -31,6 +32,9 @@ type Client struct {
 	http http.Client
 	// credential makes a MUNGE credential; nil = none is needed.
 	credential func(context.Context) (string, error)
+	// Warn gets a line if munge makes no credential: the server is asked then as a browser asks, without one.
+	Warn   io.Writer
+	warned bool
 
 	round int64
 	at    time.Time
@@ -48,7 +52,7 @@ const maxAnswer = 64 << 20
 // NewClient gives a client of a server: http://HOST:PORT, https://HOST:PORT or unix:/PATH. At a unix socket the kernel says who asks;
 // elsewhere each question has a MUNGE credential, if this host has munge.
 func NewClient(server string) (*Client, error) {
-	c := &Client{name: server, http: http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	c := &Client{name: server, Warn: os.Stderr, http: http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	if path, ok := strings.CutPrefix(server, "unix:"); ok {
 		path = strings.TrimPrefix(path, "//")
 		if !strings.HasPrefix(path, "/") {
@@ -89,12 +93,14 @@ func (c *Client) get(ctx context.Context, path string, out any) (next string, er
 	if err != nil {
 		return "", err
 	}
+	var nobody error
 	if c.credential != nil {
-		credential, err := c.credential(ctx)
-		if err != nil {
-			return "", &failure.Error{Code: failure.Absent, What: "munge makes no credential", Err: err, Next: "check that munged runs on this host"}
+		var credential string
+		if credential, nobody = c.credential(ctx); nobody == nil {
+			r.Header.Set("Authorization", rights.Scheme+" "+credential)
+		} else if ctx.Err() != nil {
+			return "", nobody
 		}
-		r.Header.Set("Authorization", rights.Scheme+" "+credential)
 	}
 	answer, err := c.http.Do(r)
 	if err != nil {
@@ -104,6 +110,13 @@ func (c *Client) get(ctx context.Context, path string, out any) (next string, er
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil {
 		return "", &failure.Error{Code: failure.Absent, What: "the web server's answer ended early", Err: err}
+	}
+	if nobody != nil && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden) {
+		return "", &failure.Error{Code: failure.Absent, What: "munge makes no credential", Err: nobody, Next: "check that munged runs on this host"}
+	}
+	if nobody != nil && !c.warned {
+		c.warned = true
+		fmt.Fprintf(c.Warn, "fairlease: the server does not know who asks, since munge makes no credential: %v\n", nobody)
 	}
 	if answer.StatusCode != http.StatusOK {
 		var p problem

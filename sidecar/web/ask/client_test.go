@@ -123,12 +123,25 @@ func TestServersThatRefuse(t *testing.T) {
 		}
 	}
 	program(t, "echo no munged >&2; exit 1")
-	client, err := ask.NewClient("http://127.0.0.1:1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "no munged") {
-		t.Errorf("without munged: %v", err)
+	for _, nobody := range []bool{true, false} { // one server answers people whom it does not know, the other does not
+		site := scenetest.Site{Nodes: 4, Jobs: 10}
+		s := source{scene.Hold(site.Scene()), site.Past()}
+		server := web.Server{Source: s, API: &api.API{Source: s}, Policy: &rights.Policy{}, Door: &rights.Door{}, NoAnonymous: !nobody}
+		h := httptest.NewServer(server.Handler())
+		client, err := ask.NewClient(h.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var says strings.Builder
+		client.Warn = &says
+		_, err = client.Status(t.Context())
+		if nobody && (err != nil || !strings.Contains(says.String(), "does not know who asks") || !strings.Contains(says.String(), "no munged")) {
+			t.Errorf("as nobody: %v, %q", err, says.String())
+		}
+		if !nobody && (err == nil || !strings.Contains(err.Error(), "no munged")) {
+			t.Errorf("without munged: %v", err)
+		}
+		h.Close()
 	}
 }
 
