@@ -135,6 +135,10 @@ var kinds = []kind{
 		return func(ctx context.Context) error { return c.Boot(ctx, node) }, c.Crash(ctx, node)
 	}},
 
+	{"an agent requeues jobs", "agent", time.Second, 4 * time.Second, false, func(ctx context.Context, c *campaign, who int, _ time.Duration) (func(context.Context) error, error) {
+		return nothing, c.agent(ctx, who)
+	}},
+
 	{"an account is added", "accounts", 0, 3 * time.Second, false, func(ctx context.Context, c *campaign, who int, _ time.Duration) (func(context.Context) error, error) {
 		return nothing, c.addAccount(ctx, who)
 	}},
@@ -161,6 +165,26 @@ var kinds = []kind{
 }
 
 func nothing(context.Context) error { return nil }
+
+// agent requeues up to three running jobs as an administrator's recovery agent does, and writes its text beside them. Incomplete: a
+// request that slurmctld gets late must not revive a job that is over.
+func (c *campaign) agent(ctx context.Context, who int) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := c.Exec(ctx, "root", "squeue", "-a", "-h", "-t", "R", "-o", "%i")
+	if err != nil {
+		return nil // Slurm is away
+	}
+	ids := strings.Fields(out)
+	for k := range min(3, len(ids)) {
+		id := pickOf(ids, who+k)
+		c.users.did(id, "requeue")
+		// Slurm decides what becomes of it.
+		_ = c.users.command(ctx, "root", "scontrol", "update", "jobid="+id, `AdminComment={"APS":{"restart":1}}`)
+		_ = c.users.command(ctx, "root", "scontrol", "requeue", "Incomplete", id)
+	}
+	return nil
+}
 
 // clockSet dates signs of life of the leader as a PostgreSQL does whose clock was set, and kills the leader for good. Other times of the
 // database stay right: no round is made with clocks that disagree.
