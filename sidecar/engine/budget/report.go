@@ -38,6 +38,9 @@ func Report(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluste
 		}
 	}
 	job := stop.Job{Saving: out.Saving, Start: j.Start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: out.Begin}
+	if job.Start == 0 { // Slurm starts it, and does not say since when yet
+		job.Start, job.Saved = s.Now, 0
+	}
 	at := s.Now.Add(out.Notice)
 	out.Budget, out.Cost = job.Budget(rule, at), job.Cost(at, out.Notice)
 	out.Short = out.Saving.Manner == cluster.SavesOnNotice && (out.Notice == 0 || out.Notice < out.Saving.Takes)

@@ -635,6 +635,9 @@ func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 	s := c.served[q.pool]
 	p := round.Passed{Code: code, Pool: q.pool, Free: c.board.Idle(q.pool),
 		Behind: q.behind, Other: s.name, OtherBehind: s.behind}
+	if s.name == c.Tenants[q.tenant].Name { // no other went first: its place in the queue says all
+		p.Other, p.OtherBehind = "", 0
+	}
 	switch {
 	case code != cluster.ReasonBehind:
 	case p.Free >= k.GPUs:

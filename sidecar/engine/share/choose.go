@@ -288,20 +288,24 @@ func (x *contest) rank(in *lease.Input) []int {
 	return ranks
 }
 
-// explain records for every candidate without a lease the reason and its place in the queue.
+// explain records for every candidate without a lease the reason, and its place among the jobs of its tenant that wait for the same pool.
 func (x *contest) explain(in *lease.Input, choice *lease.Choice) {
+	places := make([]int, len(x.Pools))
 	for t := range in.Tenants {
 		tenant := &in.Tenants[t]
-		for at, i := range tenant.Jobs {
-			if p := &choice.Passed[i]; p.Code != "" {
+		clear(places)
+		tenant.Each(in.Candidates, func(i, pool, _ int) {
+			k := &in.Candidates[i]
+			if x.Leases[k.Case] == nil {
+				places[pool]++
+			}
+			if p := &choice.Passed[i]; p.Code != "" && p.Pool == pool {
+				no := &x.out.Refused[k.Case]
+				no.Passed, no.Rank = p, places[pool]
 				if p.Bound != nil { // the earlier wants of others count less as time passes
 					x.out.Later(x.Now, x.Now.Add(x.Settings.Term))
 				}
-				no := &x.out.Refused[in.Candidates[i].Case]
-				if no.Passed, no.Rank = p, at+1; tenant.Turns != nil {
-					no.Rank = 1 + slices.Index(tenant.Turns[p.Pool], i)
-				}
 			}
-		}
+		})
 	}
 }

@@ -19,18 +19,26 @@ type teller struct {
 func explain(d *decision) {
 	v := &teller{decision: d, forecast: forecast{ground: d.ground}}
 	holders, broken, highest := v.holders(), v.broken(), v.highest()
+	places := make([]int, len(v.Pools))
 	for t := range v.in.Tenants {
-		for at, i := range v.in.Tenants[t].Jobs {
+		clear(places)
+		for _, i := range v.in.Tenants[t].Jobs {
 			c, level := v.in.Candidates[i].Case, v.in.Candidates[i].Level
 			st := &v.Jobs[c]
 			if !st.Eligible || v.Leases[c] != nil || st.Claimed {
 				continue
 			}
+			rank := 0 // among the jobs of its tenant that wait for the same pool
+			for at, p := range st.Pools {
+				if places[p]++; at == 0 {
+					rank = places[p]
+				}
+			}
 			no, own := v.refused[c]
 			if !own && v.out.Refused[c].Passed != nil && v.unsafe == nil {
 				continue // it has its turn on nodes in no cell
 			}
-			why := &cluster.Reason{Code: cluster.ReasonCells, Rank: at + 1, Cell: no.Level, Chain: no.Chain, Free: no.There, Cut: no.Cut}
+			why := &cluster.Reason{Code: cluster.ReasonCells, Rank: rank, Cell: no.Level, Chain: no.Chain, Free: no.There, Cut: no.Cut}
 			if len(st.Pools) > 0 {
 				why.Pool = v.Pools[st.Pools[0]]
 			}
