@@ -5,10 +5,10 @@ import compare "cmp"
 // AllocationRequest is the input of a policy that divides heterogeneous GPUs between parties. The answer
 // depends on nothing else.
 type AllocationRequest struct {
-	Policy string  `json:"policy"` // "gavel:las", "oef:coop", "gandiva-fair", …
-	At     Instant `json:"at"`     // when it is asked
-	Pools  []GPUs  `json:"pools"`  // the GPUs that tenants share
-	Bids   []Bid   `json:"bids"`   // by party
+	Policy string  `json:"policy"`      // "gavel:las", "oef:coop", "gandiva-fair", …
+	At     Instant `json:"at,omitzero"` // when it is asked
+	Pools  []GPUs  `json:"pools"`       // the GPUs that tenants share
+	Bids   []Bid   `json:"bids"`        // by party
 	// Trades are those in force (Gandiva_fair); NextTrade is the number of the next new one.
 	Trades    []Trade `json:"trades,omitempty"`
 	NextTrade int64   `json:"next_trade,omitempty"`

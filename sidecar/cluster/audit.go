@@ -2,7 +2,7 @@ package cluster
 
 // Audit reports how fair an Allocation is to its tenants, by the throughput that they get from GPUs.
 type Audit struct {
-	At      Instant         `json:"at"` // of the snapshot that was audited
+	At      Instant         `json:"at,omitzero"` // of the snapshot that was audited
 	Policy  string          `json:"policy"`
 	Tenants []AuditedTenant `json:"tenants"` // by name
 	// Envy lists all pairs of tenants, by envious tenant, then by the other one.

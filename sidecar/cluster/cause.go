@@ -15,7 +15,7 @@ type Cause struct {
 	// Failed counts the rounds in a row in which grants of the class failed, At is the last of them, and Last the
 	// job of the last failed grant.
 	Failed int     `json:"failed"`
-	At     Instant `json:"at"`
+	At     Instant `json:"at,omitzero"`
 	Last   JobKey  `json:"last"`
 	// Admits is the maximum number of grants to the class that have not started, at a time: 1 for a probe, more
 	// while it opens. 0 = no limit: only one job has failed, and that may be its own fault.

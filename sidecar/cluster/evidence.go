@@ -16,7 +16,7 @@ type Completion struct {
 	Rates  []RunRate `json:"rates"`
 	// Jobs are the newest jobs, oldest first. Replace it, never modify it.
 	Jobs []JobRun `json:"jobs"`
-	At   Instant  `json:"at"` // of the newest job's end
+	At   Instant  `json:"at,omitzero"` // of the newest job's end
 }
 
 // JobRun is the run time of a job on each model, without what stops cost it. Unless it is Done, its work takes longer.
@@ -38,7 +38,7 @@ type Usage struct {
 	Kind  Kind    `json:"kind"`
 	Model string  `json:"model"`
 	Gang  int     `json:"gang"`
-	At    Instant `json:"at"` // of the newest sample
+	At    Instant `json:"at,omitzero"` // of the newest sample
 	// Levels by counter, see GPUUse: PCIe reads, and the activity of the memory's interface and of the tensor pipes.
 	PCIeRX Level `json:"pcie_rx,omitzero"`
 	DRAM   Level `json:"dram,omitzero"`

@@ -20,11 +20,11 @@ func (m *Mean) Add(sample float64) {
 type GPUUse struct {
 	Job   JobID   `json:"job"`
 	Model string  `json:"model"`
-	Start Instant `json:"start"` // of the attempt
-	GPUs  int     `json:"gpus"`  // with fresh counters at At
+	Start Instant `json:"start,omitzero"` // of the attempt
+	GPUs  int     `json:"gpus"`           // with fresh counters at At
 	// From and At are the times of the first and the newest sample; the age of all values is now - At.
-	From Instant `json:"from"`
-	At   Instant `json:"at"`
+	From Instant `json:"from,omitzero"`
+	At   Instant `json:"at,omitzero"`
 	// Ratios from 0 to 1: a kernel ran (Util), mean activity of the SMs, of the tensor pipes and of the memory's
 	// interface.
 	Util   Mean `json:"util,omitzero"`
@@ -57,7 +57,7 @@ type MemoryUse struct {
 	// has ever completed.
 	Completed bool    `json:"completed,omitempty"`
 	Full      bool    `json:"full,omitempty"`
-	At        Instant `json:"at"` // of the newest evidence
+	At        Instant `json:"at,omitzero"` // of the newest evidence
 }
 
 // Compare orders by type, then model.

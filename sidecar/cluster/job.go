@@ -184,7 +184,7 @@ type Job struct {
 	Holds   []Holding `json:"holds,omitempty"` // sorted by node, model
 	Had     []GPUs    `json:"had,omitempty"`   // allocation of a Done job's last attempt, sorted by model; empty = unknown
 
-	Submit   Instant `json:"submit"`              // of the last requeue, as in Slurm
+	Submit   Instant `json:"submit,omitzero"`     // of the last requeue, as in Slurm
 	Eligible Instant `json:"eligible,omitempty"`  // begin time: the gate, the user's, or in the past
 	Start    Instant `json:"start,omitempty"`     // of the current or last attempt; while it is Configuring, when Slurm gave it its nodes
 	End      Instant `json:"end,omitempty"`       // of a Done job: when it ended; else when its time limit ends
@@ -258,9 +258,9 @@ type Attempt struct {
 	ID      JobID   `json:"id"`
 	User    string  `json:"user"`
 	Account string  `json:"account"`
-	Submit  Instant `json:"submit"`
-	Start   Instant `json:"start"`
-	End     Instant `json:"end"` // 0 = still running
+	Submit  Instant `json:"submit,omitzero"`
+	Start   Instant `json:"start,omitzero"`
+	End     Instant `json:"end,omitzero"` // 0 = still running
 	GPUs    []GPUs  `json:"gpus"`
 	Outcome string  `json:"outcome"`
 	Suspend Span    `json:"suspend,omitempty"`

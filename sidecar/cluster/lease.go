@@ -38,9 +38,9 @@ type Lease struct {
 	Nodes []Holding  `json:"nodes"` // sorted by node
 	// Granted is when the lease was decided, Start when the job first held it (0 until seen), End
 	// when the term ends.
-	Granted Instant `json:"granted"`
+	Granted Instant `json:"granted,omitzero"`
 	Start   Instant `json:"start,omitempty"`
-	End     Instant `json:"end"`
+	End     Instant `json:"end,omitzero"`
 	// NoticedAt is when the job was notified that its lease will not be renewed. Ended is when a
 	// lease that is Over really ended.
 	NoticedAt Instant `json:"noticed_at,omitempty"`
@@ -67,8 +67,8 @@ type Claim struct {
 	Job   JobKey    `json:"job"`
 	Pool  string    `json:"pool"`
 	Nodes []Holding `json:"nodes"`
-	At    Instant   `json:"at"` // when the leases there end
-	Made  Instant   `json:"made"`
+	At    Instant   `json:"at,omitzero"` // when the leases there end
+	Made  Instant   `json:"made,omitzero"`
 	// Gathers is true if jobs that can never be stopped still hold some of the GPUs. GPUs that
 	// become free are kept from other such jobs, and At is unknown.
 	Gathers bool `json:"gathers,omitempty"`

@@ -167,8 +167,8 @@ type LicenseCount struct {
 type ReservedLicenses struct {
 	Reservation string  `json:"reservation"`
 	Count       int64   `json:"count"`
-	Start       Instant `json:"start"`
-	End         Instant `json:"end"`
+	Start       Instant `json:"start,omitzero"`
+	End         Instant `json:"end,omitzero"`
 }
 
 // LicenseNeed is a number of licences of one name.

@@ -49,8 +49,8 @@ type Reservation struct {
 	Nodes    []string `json:"nodes"`
 	Accounts []string `json:"accounts,omitempty"`
 	Users    []string `json:"users,omitempty"`
-	Start    Instant  `json:"start"`
-	End      Instant  `json:"end"`
+	Start    Instant  `json:"start,omitzero"`
+	End      Instant  `json:"end,omitzero"`
 	Flags    []string `json:"flags,omitempty"`
 	// Parts are some CPUs of nodes, by node, for nodes that it does not keep as a whole.
 	Parts []ReservedPart `json:"parts,omitempty"`

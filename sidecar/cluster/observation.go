@@ -11,7 +11,7 @@ type License struct {
 // Observation is the cluster as observed at one moment. Its lists are sorted: nodes, partitions,
 // accounts, reservations by name; jobs by ID; attempts by start, then ID.
 type Observation struct {
-	Now          Instant       `json:"now"`
+	Now          Instant       `json:"now,omitzero"`
 	Cluster      string        `json:"cluster,omitempty"`
 	ClusterID    int64         `json:"cluster_id,omitempty"` // 0 = unknown
 	Clock        Instant       `json:"clock,omitempty"`      // the controller's own clock at Now, in whole seconds; 0 = unknown

@@ -3,7 +3,7 @@ package cluster
 // Plan is the output of the engine for one round.
 type Plan struct {
 	Round int64   `json:"round"`
-	At    Instant `json:"at"`
+	At    Instant `json:"at,omitzero"`
 	// State is the state to keep for the next round.
 	State State `json:"memory"`
 	// Ended lists the leases that ended in this round, with their reasons.
@@ -106,7 +106,7 @@ type Outcome struct {
 	// or a prerequisite had failed.
 	Skipped bool    `json:"skipped,omitempty"`
 	Error   string  `json:"error,omitempty"`
-	At      Instant `json:"at"`
+	At      Instant `json:"at,omitzero"`
 	Took    Span    `json:"took"`
 	// Stopped is when a successful reclaim's requeue ended the attempt: the middle between that
 	// request and its answer. 0 = unknown.
@@ -129,7 +129,7 @@ type BoundJob struct {
 	GPUs int    `json:"gpus"` // that it holds or keeps idle
 	// Since is when it could last have been stopped, at the earliest the start of the attempt. Until is when it ends at the latest,
 	// or can be stopped; 0 = unknown.
-	Since Instant `json:"since"`
+	Since Instant `json:"since,omitzero"`
 	Until Instant `json:"until,omitempty"`
 }
 

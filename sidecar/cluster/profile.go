@@ -78,7 +78,7 @@ type Progress struct {
 	Job   JobID   `json:"job"`
 	Steps float64 `json:"steps"`           // since the job began
 	Total float64 `json:"total,omitempty"` // of the whole job; 0 = not reported
-	At    Instant `json:"at"`              // when the report arrived
+	At    Instant `json:"at,omitzero"`     // when the report arrived
 	Saved Instant `json:"saved,omitempty"` // when it last reported a save; 0 = not since the last look
 	Took  Span    `json:"took,omitempty"`  // how long that save took; 0 = not reported
 }
@@ -92,7 +92,7 @@ type Pace struct {
 	Gang  int     `json:"gang"`
 	Steps float64 `json:"steps"` // of the last report
 	Total float64 `json:"total,omitempty"`
-	At    Instant `json:"at"` // start of the next sample
+	At    Instant `json:"at,omitzero"` // start of the next sample
 	// Suspended is the time that the attempt had been suspended by At.
 	Suspended Span `json:"suspended,omitempty"`
 	// Samples, Mean and Spread are statistics of log(steps/s) since the speed last changed. Up

@@ -235,7 +235,7 @@ type Habit struct {
 	// Brief counts jobs that ended within a round's interval, and the others since the first of these; nil = none did. It
 	// is kept also for all jobs of a user with that number of GPUs. Replace it, never modify it.
 	Brief *Brief  `json:"brief,omitempty"`
-	At    Instant `json:"at"` // of the newest evidence
+	At    Instant `json:"at,omitzero"` // of the newest evidence
 }
 
 // Brief counts jobs of a type by whether they ended within a round's interval.

@@ -211,7 +211,7 @@ const (
 // Schedule is a schedule of the configuration that is in force.
 type Schedule struct {
 	Name  string  `json:"name"`
-	Until Instant `json:"until"`
+	Until Instant `json:"until,omitzero"`
 	Sets  string  `json:"sets"` // its settings, in words
 }
 
@@ -219,7 +219,7 @@ type Schedule struct {
 type Tuned struct {
 	Term  Span    `json:"term"` // a schedule's own term has precedence: see Settings.Term
 	File  Span    `json:"file"` // the configuration's term; equal to Term when none is in its place any more
-	Since Instant `json:"since"`
+	Since Instant `json:"since,omitzero"`
 	By    string  `json:"by"`
 	Why   string  `json:"why"`
 	News  string  `json:"news,omitempty"` // the change in words, in the first round with it; "" = no news

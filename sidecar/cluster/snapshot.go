@@ -93,7 +93,7 @@ func (c *Case) Loose() bool { return c.Job.Request.Loose() && !c.Scatters() }
 // everything else as in Observation and State.
 type Snapshot struct {
 	Round        int64         `json:"round"`
-	Now          Instant       `json:"now"`
+	Now          Instant       `json:"now,omitzero"`
 	Settings     Settings      `json:"settings"`
 	Nodes        []Node        `json:"nodes"`
 	Reservations []Reservation `json:"reservations,omitempty"`

@@ -9,10 +9,10 @@ type Record struct {
 	Account string `json:"account"`
 	Name    string `json:"name,omitempty"`
 
-	Submit   Instant  `json:"submit"` // as Slurm reports it, of the attempt last seen
+	Submit   Instant  `json:"submit,omitzero"` // as Slurm reports it, of the attempt last seen
 	Restarts int      `json:"restarts,omitempty"`
 	State    JobState `json:"state"`
-	First    Instant  `json:"first"`          // when it first became eligible; 0 = not yet
+	First    Instant  `json:"first,omitzero"` // when it first became eligible; 0 = not yet
 	Done     Instant  `json:"done,omitempty"` // when it was seen finished or gone
 
 	// The user's own request, from before fairlease changed anything.
@@ -133,7 +133,7 @@ func (r *Record) Work() (received, due GPUTime) { return r.Alloc + r.Extra.Alloc
 
 // Bucket is one slice of the sliding window in which rho is reported. Extra and ExtraDue are work beyond Alloc and Due.
 type Bucket struct {
-	Start    Instant `json:"start"`
+	Start    Instant `json:"start,omitzero"`
 	Alloc    GPUTime `json:"alloc"`
 	Due      GPUTime `json:"due"`
 	Extra    GPUTime `json:"extra,omitempty"`
@@ -165,7 +165,7 @@ func (x *Extra) Of(time GPUTime) GPUTime {
 
 // Lot is the debt that arose in one slice of the window, from Start on.
 type Lot struct {
-	Start Instant `json:"start"`
+	Start Instant `json:"start,omitzero"`
 	Time  GPUTime `json:"time"`
 }
 
@@ -272,12 +272,12 @@ type UserAccount struct {
 	Owed GPUTime `json:"owed,omitempty"`
 	Lent GPUTime `json:"lent,omitempty"`
 	// Alloc and Due are what it received and was due since Since, Before the same in the half window before that.
-	Since  Instant  `json:"since"`
+	Since  Instant  `json:"since,omitzero"`
 	Alloc  GPUTime  `json:"alloc,omitempty"`
 	Due    GPUTime  `json:"due,omitempty"`
 	Before UserTime `json:"before,omitzero"`
 	// Seen is when it last had a job, to a 56th of the window. The account is dropped a window later.
-	Seen Instant `json:"seen"`
+	Seen Instant `json:"seen,omitzero"`
 }
 
 // Credit gives the GPU time by which a user is behind its equal part, negative if it is ahead.
@@ -302,7 +302,7 @@ type UserTime struct {
 
 // Ledger holds the accounts of GPU time, up to At.
 type Ledger struct {
-	At      Instant       `json:"at"`
+	At      Instant       `json:"at,omitzero"`
 	Tenants []TenantPool  `json:"tenants"`         // sorted by tenant, pool
 	Pools   []PoolAccount `json:"pools"`           // sorted by pool
 	Users   []UserAccount `json:"users,omitempty"` // sorted by tenant, user
@@ -348,7 +348,7 @@ type MovedTime struct {
 
 // MovedLot is MovedTime of one slice of the window.
 type MovedLot struct {
-	Start Instant `json:"start"`
+	Start Instant `json:"start,omitzero"`
 	MovedTime
 }
 
@@ -356,7 +356,7 @@ type MovedLot struct {
 // them: since Since, and in the window before that.
 type Lending struct {
 	Pool    string  `json:"pool"`
-	Since   Instant `json:"since"`
+	Since   Instant `json:"since,omitzero"`
 	Now     Lent    `json:"now"`
 	Earlier Lent    `json:"earlier"`
 }

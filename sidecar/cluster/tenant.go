@@ -45,7 +45,7 @@ type Override struct {
 	Kind   OverrideKind `json:"kind"`
 	Scope  string       `json:"scope"` // "job", "user", "tenant"
 	Name   string       `json:"name"`  // job id (an array's: all its tasks), user or tenant
-	Until  Instant      `json:"until"`
+	Until  Instant      `json:"until,omitzero"`
 	Reason string       `json:"reason"`
 	By     string       `json:"by"`
 }

@@ -21,7 +21,7 @@ type Touched struct {
 	Record int64           `json:"record"`
 	Array  bool            `json:"array,omitempty"` // stands for all tasks that still wait in Record
 	User   string          `json:"user"`
-	Submit cluster.Instant `json:"submit"`
+	Submit cluster.Instant `json:"submit,omitzero"`
 	// The user's own request: 0 or empty = none.
 	Begin cluster.Instant `json:"begin,omitempty"`
 	Nodes []string        `json:"nodes,omitempty"`
@@ -37,7 +37,7 @@ type Touched struct {
 // State is the content of the local file: every job that we may have changed and that has not
 // ended.
 type State struct {
-	Written cluster.Instant `json:"written"`
+	Written cluster.Instant `json:"written,omitzero"`
 	// Term is the leadership in which it was written; 0 = by a version that did not record it.
 	Term int64     `json:"term,omitempty"`
 	Jobs []Touched `json:"jobs"` // by id

@@ -4,6 +4,7 @@ package explain
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,7 @@ func (w Words) Reason(r cluster.Reason) string {
 	if say, ok := sentences[r.Code]; ok {
 		return say(w, &r)
 	}
-	return join(": ", string(r.Code), r.Note)
+	return or(join(": ", string(r.Code), r.Note), "has no reason yet: the newest round did not decide on it")
 }
 
 // sentences has one for every code.
@@ -128,7 +129,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		if b := r.Bound; b != nil {
 			until := ""
 			if b.Until > 0 {
-				until = ", at the latest until " + w.Time(b.Until) + " (bind.quiet)"
+				until = ", at the latest until " + w.Ahead(b.Until) + " (bind.quiet)"
 			}
 			limit = fmt.Sprintf("%s are kept for %s and other tenants that want them or wanted them lately%s, and such jobs hold %s of at most %s of these (bind.max)",
 				gpus(int((b.Kept+cluster.WholeGPU-1)/cluster.WholeGPU), r.Pool), b.Tenant, until, parts(b.Held), parts(b.Max))
@@ -160,7 +161,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 			probe = w.Name(r.For) + " is the probe"
 		}
 		if r.Until > 0 {
-			when = w.at(r)[1:] + ", or when the cause may be gone"
+			when = strings.TrimPrefix(w.at(r), " ") + ", or when the cause may be gone"
 		}
 		return join("; ", "waits: Slurm does not start jobs of its kind"+slurmSays(r.Note), remedy(r.Note), probe, "one is tried again "+when, "until one starts, the others are due nothing")
 	},
@@ -368,7 +369,7 @@ func Debt(st *cluster.TenantStatus) string {
 // far ahead as possible.
 func Behind(s cluster.Span) string {
 	switch {
-	case s < -1<<60:
+	case DueNothing(s):
 		return "due nothing there"
 	case s >= cluster.Second:
 		return s.String() + " behind its due"
@@ -377,6 +378,9 @@ func Behind(s cluster.Span) string {
 	}
 	return "even"
 }
+
+// DueNothing tells whether a span behind stands for a claimant that is due nothing: it is as far ahead as a span or a time.Duration can be.
+func DueNothing(s cluster.Span) bool { return s <= cluster.SpanOf(math.MinInt64) }
 
 // chance says when the wait may end.
 func (w Words) chance(r *cluster.Reason) string {
@@ -390,14 +394,34 @@ func (w Words) till(r *cluster.Reason) string {
 	if r.Until == 0 {
 		return ""
 	}
-	return " until " + w.Time(r.Until)
+	return " until " + w.Ahead(r.Until)
 }
 
-func (w Words) at(r *cluster.Reason) string {
-	if r.Until == 0 {
-		return " at a time not known yet"
+func (w Words) at(r *cluster.Reason) string { return w.At(r.Until) }
+
+// At gives a moment that is still to come, as the end of a sentence: " at 15:04:05 (in 00:03:20)".
+func (w Words) At(t cluster.Instant) string {
+	if w.past(t) {
+		return " " + w.Ahead(t)
 	}
-	return " at " + w.Time(r.Until)
+	return " at " + w.Ahead(t)
+}
+
+// past tells whether a moment is known and before now.
+func (w Words) past(t cluster.Instant) bool {
+	return t > 0 && w.Now > 0 && w.Now.Sub(t) >= cluster.Second
+}
+
+// Ahead gives a moment that is still to come. One that has passed since the round is awaited now, and no longer at that time.
+func (w Words) Ahead(t cluster.Instant) string {
+	switch {
+	case t <= 0:
+		return "a time not known yet"
+	case w.past(t):
+		at, _, _ := strings.Cut(w.Time(t), " (")
+		return "now (due since " + at + ")"
+	}
+	return w.Time(t)
 }
 
 func (w Words) next(r *cluster.Reason) string {
@@ -439,8 +463,14 @@ func (w Words) Name(key cluster.JobKey) string {
 	return fmt.Sprintf("job #%d", key)
 }
 
-// Time gives a moment, and its distance: "15:04:05 (in 00:03:20)".
+// Unknown stands for a moment that is not known.
+const Unknown = "a time not known"
+
+// Time gives a moment, and its distance: "15:04:05 (in 00:03:20)"; Unknown if it is none.
 func (w Words) Time(t cluster.Instant) string {
+	if t <= 0 {
+		return Unknown
+	}
 	zone := w.Zone
 	if zone == nil {
 		zone = time.UTC
@@ -456,9 +486,12 @@ func (w Words) Time(t cluster.Instant) string {
 	return fmt.Sprintf("%s (%s)", at.Format(format), w.Off(t))
 }
 
-// Off gives the distance of a moment: "in 00:03:20", "00:00:10 ago".
+// Off gives the distance of a moment: "in 00:03:20", "00:00:10 ago"; Unknown if one of the two is none.
 func (w Words) Off(t cluster.Instant) string {
-	if d := t.Sub(w.Now); d < 0 {
+	if t <= 0 || w.Now <= 0 {
+		return Unknown
+	}
+	if d := t.Sub(w.Now); d <= -cluster.Second {
 		return (-d).String() + " ago"
 	} else if d >= cluster.Second {
 		return "in " + d.String()

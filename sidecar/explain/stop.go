@@ -78,10 +78,14 @@ func (w Words) Stops(r *cluster.StopReport) []string {
 	switch {
 	case r.Dear != "":
 		return append(out, "is not stopped now: the cost of all stops on "+r.Dear+" GPUs has reached its limit (stop.total)")
+	case r.May && w.past(r.Until):
+		return append(out, "could be stopped until "+w.Time(r.Until)+w.then(r))
 	case r.May && r.Until > 0:
 		return append(out, "may be stopped until "+w.Time(r.Until)+w.then(r))
 	case r.May:
 		return append(out, "may be stopped when its lease ends")
+	case w.past(r.From):
+		return append(out, "may be stopped since "+w.Time(r.From))
 	case r.From > 0:
 		return append(out, "may be stopped from "+w.Time(r.From)+" on")
 	case r.Saving.Resumes == cluster.Restarted:

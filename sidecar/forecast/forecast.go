@@ -45,7 +45,7 @@ const (
 
 // Forecast is when jobs start and end.
 type Forecast struct {
-	At      cluster.Instant `json:"at_ms"`
+	At      cluster.Instant `json:"at_ms,omitzero"`
 	Round   int64           `json:"round"`
 	Runs    int             `json:"runs"`
 	Horizon cluster.Span    `json:"horizon_ms"`
@@ -70,9 +70,9 @@ type Job struct {
 // Times are quantiles of a moment over the runs: in one of ten it is at P10 or earlier, in nine of ten at P90 or earlier. A
 // moment that is 0 is beyond the horizon.
 type Times struct {
-	P10 cluster.Instant `json:"p10_ms"`
-	P50 cluster.Instant `json:"p50_ms"`
-	P90 cluster.Instant `json:"p90_ms"`
+	P10 cluster.Instant `json:"p10_ms,omitzero"`
+	P50 cluster.Instant `json:"p50_ms,omitzero"`
+	P90 cluster.Instant `json:"p90_ms,omitzero"`
 }
 
 // Make answers a question. It fails only if ctx ends, or if the snapshot has no node with GPUs.

@@ -73,7 +73,7 @@ func Show(p *view.Page, list []store.JobForecast, id cluster.JobID) error {
 			return &failure.Error{Code: failure.No, What: fmt.Sprintf("job %s has no forecast", id), Next: "fairlease explain " + id.String() + " says what is known of it; fairlease forecast --all lists all forecasts"}
 		}
 		if len(list) == 1 && p.ForPeople() {
-			p.Printf("job %s %s\n", id, p.Ahead(&list[0].Forecast))
+			p.Printf("job %s %s\n", id, p.Ahead(&list[0].Forecast, id.String()))
 			return asOf(p, list)
 		}
 	}

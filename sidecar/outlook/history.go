@@ -61,8 +61,8 @@ type Compared struct {
 
 // Report is the result of a replay.
 type Report struct {
-	From        time.Time  `json:"from"`
-	To          time.Time  `json:"to"`
+	From        time.Time  `json:"from,omitzero"`
+	To          time.Time  `json:"to,omitzero"`
 	Other       string     `json:"other"` // the change in words
 	Tenants     []Compared `json:"tenants"`
 	Preemptions struct {

@@ -178,7 +178,7 @@ func WriteSubmission(p *view.Page, s *Submission, choices []Choice) error {
 	best := -1
 	for i := range choices {
 		c := &choices[i]
-		p.Printf("%-12s %s\n", cmp.Or(c.Model, "any model"), p.Ahead(&c.Forecast))
+		p.Printf("%-12s %s\n", cmp.Or(c.Model, "any model"), p.Ahead(&c.Forecast, ""))
 		if c.Model != "" && c.EndP50 != nil && (best < 0 || c.EndP50.Before(*choices[best].EndP50)) {
 			best = i
 		}

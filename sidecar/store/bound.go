@@ -42,7 +42,7 @@ type Bound struct {
 	Way     cluster.Way      `json:"way"`
 	Pool    string           `json:"pool"`
 	GPUs    int              `json:"gpus" db:"gpus"`
-	Since   time.Time        `json:"since" db:"since_at"`
+	Since   time.Time        `json:"since,omitzero" db:"since_at"`
 	Until   *time.Time       `json:"until" db:"until_at"` // its end at the latest, or when it can be stopped; nil = unknown
 	Beyond  cluster.MicroGPU `json:"beyond_micro_gpus" db:"beyond_gpus"`
 }

@@ -116,8 +116,8 @@ func mapping[V any](m map[string]V) document {
 type Budget struct {
 	Tenant     string                     `json:"tenant"`
 	Per        string                     `json:"per"`
-	Start      time.Time                  `json:"start_at" db:"start_at"`
-	End        time.Time                  `json:"end_at" db:"end_at"`
+	Start      time.Time                  `json:"start_at,omitzero" db:"start_at"`
+	End        time.Time                  `json:"end_at,omitzero" db:"end_at"`
 	Hours      float64                    `json:"gpu_hours" db:"gpu_hours"`
 	Used       float64                    `json:"used_gpu_hours" db:"used_gpu_hours"`
 	Percent    float64                    `json:"used_percent" db:"used_percent"`
@@ -130,7 +130,7 @@ type Budget struct {
 	Warned     *time.Time                 `json:"warned_at" db:"warned_at"`
 	Spent      *time.Time                 `json:"spent_at" db:"spent_at"`
 	IdleOnly   bool                       `json:"idle_only" db:"idle_only"`
-	AsOf       time.Time                  `json:"as_of" db:"as_of"`
+	AsOf       time.Time                  `json:"as_of,omitzero" db:"as_of"`
 }
 
 // Budgets gives the budgets of all tenants, by name, or of one; "" = all.

@@ -47,9 +47,34 @@ type Forecast struct {
 	EndP10   *time.Time    `json:"end_p10" db:"end_p10"`
 	EndP50   *time.Time    `json:"end_p50" db:"end_p50"`
 	EndP90   *time.Time    `json:"end_p90" db:"end_p90"`
-	AsOf     time.Time     `json:"as_of" db:"as_of"`
+	AsOf     time.Time     `json:"as_of,omitzero" db:"as_of"`
 	Runs     int           `json:"runs"`
 	Horizon  time.Duration `json:"horizon_ns" db:"horizon"`
+}
+
+// Why there is no forecast of a job whose state has changed since the newest one.
+const (
+	WaitsSince = "it has begun to wait again since the newest forecasts were made"
+	RunsSince  = "it has started since the newest forecasts were made"
+)
+
+// Outdated tells whether there is none because the job's state has changed since it was made: the next one knows the new state.
+func (f *Forecast) Outdated() bool { return f.Why == WaitsSince || f.Why == RunsSince }
+
+// As gives the forecast of a job that is in a state now. What was foretold of a job that ran says nothing of one that waits, and
+// the other way round.
+func (f Forecast) As(state string) Forecast {
+	none := Forecast{Waits: f.Waits, AsOf: f.AsOf, Runs: f.Runs, Horizon: f.Horizon}
+	switch waits := state == string(cluster.Waiting); {
+	case f.Why != "" && !f.Outdated():
+	case waits && !f.Waits:
+		none.Why = WaitsSince
+		return none
+	case state == string(cluster.Running) && f.Waits:
+		none.Why = RunsSince
+		return none
+	}
+	return f
 }
 
 // of tells whether the forecast is of a job, or of a task of an array.
@@ -90,9 +115,13 @@ func (s *Store) ForecastAt(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// Forecasts gives the newest forecast of all jobs, by key, or of one; key 0 = all.
+// Forecasts gives the newest forecast of all jobs, by key, or of one, as their present states leave it; key 0 = all.
 func (s *Store) Forecasts(ctx context.Context, key cluster.JobKey) ([]JobForecast, error) {
-	return collect[JobForecast](ctx, s, "reading forecasts", forecastOf, key)
+	all, err := collect[JobForecast](ctx, s, "reading forecasts", forecastOf, key)
+	for i := range all {
+		all[i].Forecast = all[i].As(all[i].State)
+	}
+	return all, err
 }
 
 // ForecastOf gives the newest forecast of a job; nil = there is none.

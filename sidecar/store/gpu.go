@@ -441,7 +441,7 @@ type Remark struct {
 	Kind  string    `json:"kind"`
 	Node  string    `json:"node,omitempty"`
 	GPU   *int      `json:"gpu,omitempty" db:"gpu_index"`
-	Since time.Time `json:"since"`
+	Since time.Time `json:"since,omitzero"`
 	Text  string    `json:"text"`
 }
 

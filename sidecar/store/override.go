@@ -18,10 +18,10 @@ type Order struct {
 	Kind    string     `json:"kind"`
 	Scope   string     `json:"scope"`
 	Name    string     `json:"name"`
-	Until   time.Time  `json:"until" db:"until_at"`
+	Until   time.Time  `json:"until,omitzero" db:"until_at"`
 	Reason  string     `json:"reason"`
 	By      string     `json:"by"`
-	Created time.Time  `json:"created" db:"created_at"`
+	Created time.Time  `json:"created,omitzero" db:"created_at"`
 	Ended   *time.Time `json:"ended,omitempty" db:"ended_at"`
 	EndedBy *string    `json:"ended_by,omitempty"`
 }

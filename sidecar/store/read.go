@@ -215,9 +215,9 @@ func (s *Store) OwnJobs(ctx context.Context) ([]Count, error) {
 type Leader struct {
 	Term     int64         `json:"term"`
 	Holder   string        `json:"holder"`
-	Acquired time.Time     `json:"acquired" db:"acquired_at"`
-	Renewed  time.Time     `json:"renewed" db:"renewed_at"`
-	Takeover time.Time     `json:"takeover" db:"takeover_at"` // when another may take over
+	Acquired time.Time     `json:"acquired,omitzero" db:"acquired_at"`
+	Renewed  time.Time     `json:"renewed,omitzero" db:"renewed_at"`
+	Takeover time.Time     `json:"takeover,omitzero" db:"takeover_at"` // when another may take over
 	Silent   time.Duration `json:"silent" db:"silent_for"`
 }
 
@@ -233,8 +233,8 @@ func (s *Store) Leader(ctx context.Context) (*Leader, error) {
 // Round is a row in the list of rounds.
 type Round struct {
 	Number      int64      `json:"number"`
-	At          time.Time  `json:"at"`
-	Recorded    time.Time  `json:"recorded" db:"recorded_at"`
+	At          time.Time  `json:"at,omitzero"`
+	Recorded    time.Time  `json:"recorded,omitzero" db:"recorded_at"`
 	Settled     *time.Time `json:"settled,omitempty" db:"settled_at"`
 	Nodes       int        `json:"nodes"`
 	NodesBad    int        `json:"nodes_bad"`
@@ -268,7 +268,7 @@ type Pool struct {
 	Overhead    cluster.GPUTime `json:"overhead_gpu_ms" db:"overhead_gpu_ms"`
 	Idle        cluster.GPUTime `json:"idle_gpu_ms" db:"idle_gpu_ms"`
 	Bad         cluster.GPUTime `json:"bad_gpu_ms" db:"bad_gpu_ms"`
-	AsOf        time.Time       `json:"as_of"`
+	AsOf        time.Time       `json:"as_of,omitzero"`
 }
 
 // Pools gives the use of GPU time of every pool.
@@ -302,7 +302,7 @@ type Tenant struct {
 	// Work and WorkDue are in GPU time of the reference model: GPU time times speedup where a policy divides GPU models.
 	Work    cluster.GPUTime `json:"work_gpu_ms" db:"work_gpu_ms"`
 	WorkDue cluster.GPUTime `json:"work_due_gpu_ms" db:"work_due_gpu_ms"`
-	AsOf    time.Time       `json:"as_of"`
+	AsOf    time.Time       `json:"as_of,omitzero"`
 }
 
 // Tenants gives the state of every tenant in every pool.
@@ -317,7 +317,7 @@ type Debt struct {
 	Creditor string    `json:"creditor"`
 	Debtor   string    `json:"debtor"`
 	Time     float64   `json:"gpu_ms" db:"gpu_ms"`
-	AsOf     time.Time `json:"as_of"`
+	AsOf     time.Time `json:"as_of,omitzero"`
 }
 
 // Debts gives the debts between tenants, in each pool the largest first.
@@ -337,9 +337,9 @@ type Lease struct {
 	Pool    string           `json:"pool"`
 	GPUs    int              `json:"gpus" db:"gpus"`
 	Nodes   []string         `json:"nodes"`
-	Granted time.Time        `json:"granted" db:"granted_at"`
+	Granted time.Time        `json:"granted,omitzero" db:"granted_at"`
 	Started *time.Time       `json:"started,omitempty" db:"started_at"`
-	Ends    time.Time        `json:"ends" db:"ends_at"`
+	Ends    time.Time        `json:"ends,omitzero" db:"ends_at"`
 	Noticed *time.Time       `json:"noticed,omitempty" db:"noticed_at"`
 	Ended   *time.Time       `json:"ended,omitempty" db:"ended_at"`
 	Why     string           `json:"why,omitempty"`
@@ -358,7 +358,7 @@ func (s *Store) Leases(ctx context.Context, all bool, limit int) ([]Lease, error
 // Trade is a current or past swap of entitlements between two tenants' kinds of jobs.
 type Trade struct {
 	ID             int64            `json:"id"`
-	Made           time.Time        `json:"made" db:"made_at"`
+	Made           time.Time        `json:"made,omitzero" db:"made_at"`
 	InForce        bool             `json:"in_force" db:"in_force"`
 	Fast           string           `json:"fast"`
 	Slow           string           `json:"slow"`
@@ -416,7 +416,7 @@ type Waiting struct {
 	Code     string         `json:"code"`
 	Reason   string         `json:"reason"` // in words
 	Until    *time.Time     `json:"until,omitempty" db:"until_at"`
-	AsOf     time.Time      `json:"as_of"`
+	AsOf     time.Time      `json:"as_of,omitzero"`
 }
 
 // Waiting lists the waiting jobs, longest first.
@@ -427,7 +427,7 @@ func (s *Store) Waiting(ctx context.Context, limit int) ([]Waiting, error) {
 // Action is a requested change of Slurm, with its outcome.
 type Action struct {
 	Round       int64           `json:"round"`
-	At          time.Time       `json:"at"`
+	At          time.Time       `json:"at,omitzero"`
 	Verb        string          `json:"verb"`
 	Job         *cluster.JobKey `json:"job,omitempty" db:"job_key"`
 	SlurmID     string          `json:"slurm_id" db:"slurm_id"`
@@ -450,7 +450,7 @@ func (s *Store) Actions(ctx context.Context, limit int) ([]Action, error) {
 
 // Event is a row for a line of the log.
 type Event struct {
-	At      time.Time `json:"at"`
+	At      time.Time `json:"at,omitzero"`
 	Kind    string    `json:"kind"`
 	SlurmID *string   `json:"slurm_id,omitempty" db:"slurm_id"`
 	Node    string    `json:"node,omitempty"`
@@ -481,7 +481,8 @@ type Job struct {
 	GPUs       int            `json:"gpus" db:"gpus"`
 	Model      string         `json:"model,omitempty"`
 	Limit      cluster.Span   `json:"limit_ms,omitempty" db:"limit_ms"`
-	Submitted  *time.Time     `json:"submitted,omitempty" db:"submitted_at"`
+	Submitted  *time.Time     `json:"submitted,omitempty" db:"submitted_at"` // or, before TellRequeue, when it was requeued last
+	LastQueued *time.Time     `json:"requeued,omitempty" db:"-"`             // its last requeue; set by TellRequeue
 	Eligible   *time.Time     `json:"eligible,omitempty" db:"eligible_at"`
 	Done       *time.Time     `json:"done,omitempty" db:"done_at"`
 	Restarts   int            `json:"restarts"`
@@ -510,13 +511,21 @@ func (j *Job) Requeues() *cluster.Requeues {
 	return &cluster.Requeues{Count: j.Others, At: instantOf(j.OthersAt), Cause: j.OthersCause, Node: j.OthersNode}
 }
 
+// TellRequeue moves the time of submission to LastQueued if it is that of the last requeue: Slurm gives a requeued job a new one, and
+// the first is not kept.
+func (j *Job) TellRequeue() {
+	if at := j.Submitted; at != nil && (j.Restarts > 0 || j.Eligible != nil && at.After(*j.Eligible)) {
+		j.Submitted, j.LastQueued = nil, at
+	}
+}
+
 // Explanation is everything that explains why a job runs or waits.
 type Explanation struct {
 	Job Job `json:"job"`
 	// Round and At are the newest round. Record, Lease, Claim, Status and Standing are from it;
 	// nil if the job is no longer known, holds none, or is done.
 	Round  int64              `json:"round"`
-	At     cluster.Instant    `json:"at"`
+	At     cluster.Instant    `json:"at,omitzero"`
 	Record *cluster.Record    `json:"record,omitempty"`
 	Lease  *cluster.Lease     `json:"lease,omitempty"`
 	Claim  *cluster.Claim     `json:"claim,omitempty"`
@@ -535,7 +544,7 @@ type Explanation struct {
 	Overrides []Order                `json:"overrides"`
 	// NumbersAt is when the journal last wrote the numbers of Record and Status that change
 	// every round; it refreshes jobs in turn. It equals At if they are the newest round's.
-	NumbersAt cluster.Instant `json:"numbers_at"`
+	NumbersAt cluster.Instant `json:"numbers_at,omitzero"`
 	// GPUs are those that it holds, as they were seen last.
 	GPUs []GPU `json:"gpus_now,omitempty"`
 	// Remarks say what is unusual about it now.

@@ -114,7 +114,7 @@ func (s *Store) EventsBefore(ctx context.Context, tenants []string, round int64,
 type Share struct {
 	Tenant string    `json:"tenant"`
 	Pool   string    `json:"pool"`
-	At     time.Time `json:"at"`
+	At     time.Time `json:"at,omitzero"`
 	Holds  float64   `json:"holds_gpus" db:"holds_gpus"`
 	Due    float64   `json:"due_gpus" db:"due_gpus"` // its entitlement or its demand, if that is less
 	// Entitlement is what it was due if it wanted that.
@@ -129,7 +129,7 @@ func (s *Store) Shares(ctx context.Context, since, until time.Time, step time.Du
 
 // GPUHour is what the GPUs of a job did in an hour, from Hour on, on one model. Means of counters are nil where none was seen.
 type GPUHour struct {
-	Hour   time.Time       `json:"hour"`
+	Hour   time.Time       `json:"hour,omitzero"`
 	Model  string          `json:"model"`
 	Held   cluster.GPUTime `json:"held_gpu_ms" db:"held_ms"`
 	Seen   cluster.GPUTime `json:"seen_gpu_ms" db:"seen_ms"`

@@ -37,7 +37,7 @@ type Speed struct {
 	Speedup float64         `json:"speedup"`
 	Samples int             `json:"samples"`
 	Spread  float64         `json:"spread"`
-	At      cluster.Instant `json:"at"`
+	At      cluster.Instant `json:"at,omitzero"`
 }
 
 // submitted gives the trials that have a job.

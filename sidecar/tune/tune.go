@@ -28,8 +28,8 @@ type Rule struct {
 
 // Measure is the fairness and the cost of leases in a window of time.
 type Measure struct {
-	From       cluster.Instant `json:"from_ms"`
-	To         cluster.Instant `json:"to_ms"`
+	From       cluster.Instant `json:"from_ms,omitzero"`
+	To         cluster.Instant `json:"to_ms,omitzero"`
 	Jobs       int             `json:"finished_jobs"`
 	Losses     int             `json:"sharing_loss_jobs"`
 	Unfair     float64         `json:"unfair"`      // share of tenant hours with rho below 0.99 (score.Standard)
@@ -105,7 +105,7 @@ const (
 // Change is an entry of the record.
 type Change struct {
 	ID     int64           `json:"id"` // of the journal; 0 = not recorded
-	At     cluster.Instant `json:"at_ms"`
+	At     cluster.Instant `json:"at_ms,omitzero"`
 	Kind   Kind            `json:"kind"`
 	File   cluster.Span    `json:"file_ms"`   // lease.term of the file at that time
 	Before cluster.Span    `json:"before_ms"` // the term in force before

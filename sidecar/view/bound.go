@@ -24,7 +24,7 @@ type BoundGPUs struct {
 	Beyond cluster.MicroGPU `json:"beyond_micro_gpus"` // GPUs beyond what the tenant is due of the model
 	// Since is when the job that is bound the longest could last have been stopped. Until is when that job ends at the latest, or can
 	// be stopped; nil = unknown.
-	Since   time.Time  `json:"since"`
+	Since   time.Time  `json:"since,omitzero"`
 	Until   *time.Time `json:"until"`
 	SlurmID string     `json:"longest_job"`
 }
@@ -47,10 +47,10 @@ func BoundOf(jobs []store.Bound, span cluster.Span, now cluster.Instant) []Bound
 		}
 		x := &out[n]
 		x.Jobs, x.GPUs, x.Beyond = x.Jobs+1, x.GPUs+b.GPUs, x.Beyond+b.Beyond
-		if now.Sub(cluster.InstantOf(b.Since)) > span {
+		if !b.Since.IsZero() && now.Sub(cluster.InstantOf(b.Since)) > span {
 			x.Longer += b.GPUs
 		}
-		if b.Since.Before(x.Since) {
+		if !b.Since.IsZero() && (x.Since.IsZero() || b.Since.Before(x.Since)) {
 			x.Since, x.Until, x.SlurmID = b.Since, b.Until, b.SlurmID
 		}
 	}

@@ -56,13 +56,18 @@ func (p *Page) BudgetNotes(list []store.Budget) []string {
 		if b.IdleOnly {
 			out[i] += "; it gets idle GPUs only"
 		}
-		out[i] += ", until " + p.moment(b.End)
+		if !b.End.IsZero() {
+			out[i] += ", until " + p.moment(b.End)
+		}
 	}
 	return out
 }
 
-// moment gives a day and time; for programs as RFC 3339, UTC.
+// moment gives a day and time, for programs as RFC 3339, UTC; "-" if it is not known.
 func (p *Page) moment(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
 	if !p.ForPeople() || p.Zone == nil {
 		return t.UTC().Format(time.RFC3339)
 	}

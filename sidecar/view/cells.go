@@ -14,7 +14,7 @@ import (
 // Cells is the state of the cells after a round, with the names of the jobs in them.
 type Cells struct {
 	Round         int64                   `json:"round"`
-	At            cluster.Instant         `json:"at"`
+	At            cluster.Instant         `json:"at,omitzero"`
 	Cluster       []Cell                  `json:"cluster,omitempty"` // top cells, by chain
 	VCs           []VC                    `json:"vcs"`
 	Fragmentation []cluster.Fragmentation `json:"fragmentation"`

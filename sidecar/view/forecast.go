@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
 // clock gives a moment: the time, with the day unless it is today's.
 func (p *Page) clock(t *time.Time) string {
-	if t == nil {
+	if t == nil || t.IsZero() {
 		return ""
 	}
 	zone := p.Zone
@@ -27,28 +28,68 @@ func (p *Page) clock(t *time.Time) string {
 	return at.Format("Mon 2 Jan 15:04")
 }
 
-// quantiles says when something happens, by three quantiles.
+// quantiles says when something happens, by three quantiles. What was to happen before now is awaited now.
 func (p *Page) quantiles(verb string, p10, p50, p90 *time.Time, horizon time.Duration) string {
 	days := strings.TrimSuffix(fmt.Sprintf("%.1f", horizon.Hours()/24), ".0")
 	switch {
 	case p10 == nil:
 		return fmt.Sprintf("%s in more than %s days in 9 of 10 runs", verb, days)
+	case p50 == nil && p.past(p10):
+		return fmt.Sprintf("%s in more than %s days in half of the runs", verb, days)
 	case p50 == nil:
 		return fmt.Sprintf("%s after %s in 9 of 10 runs, in more than %s days in half of them", verb, p.clock(p10), days)
+	case p.past(p90):
+		return fmt.Sprintf("%s now: nearly all runs expected it by %s", verb, p.clock(p90))
+	case p90 == nil && p.past(p10), p90 != nil && p.clock(p10) == p.clock(p90):
+		return fmt.Sprintf("%s about %s", verb, p.soon(p50))
 	case p90 == nil:
-		return fmt.Sprintf("%s about %s, after %s in 9 of 10 runs", verb, p.clock(p50), p.clock(p10))
-	case p.clock(p10) == p.clock(p90):
-		return fmt.Sprintf("%s about %s", verb, p.clock(p50))
+		return fmt.Sprintf("%s about %s, after %s in 9 of 10 runs", verb, p.soon(p50), p.clock(p10))
+	case p.past(p10):
+		return fmt.Sprintf("%s about %s, by %s in 9 of 10 runs", verb, p.soon(p50), p.clock(p90))
 	}
 	return fmt.Sprintf("%s about %s, between %s and %s in 8 of 10 runs", verb, p.clock(p50), p.clock(p10), p.clock(p90))
 }
 
-// Ahead words a forecast.
-func (p *Page) Ahead(f *store.Forecast) string {
-	if f.Why == "" && f.Waits {
+// past tells whether a moment is known and before now.
+func (p *Page) past(t *time.Time) bool { return t != nil && p.Now > 0 && cluster.InstantOf(*t) < p.Now }
+
+// soon gives a moment to come: now, if it has passed.
+func (p *Page) soon(t *time.Time) string {
+	if p.past(t) {
+		return "now"
+	}
+	return p.clock(t)
+}
+
+// Ahead words the forecast of a job; id is its name in Slurm, "" = it has none.
+func (p *Page) Ahead(f *store.Forecast, id string) string {
+	switch {
+	case f.Outdated():
+		return "none: " + f.Why + "; " + p.again(f.AsOf, id)
+	case f.Why == "" && f.Waits:
 		return p.starts(f) + "; " + p.ends(f)
 	}
 	return p.ends(f)
+}
+
+// again says when the next forecasts come after those of a moment, and how to make one at once.
+func (p *Page) again(last time.Time, id string) string {
+	next := "the next ones come within minutes (forecast.every)"
+	if at := cluster.InstantOf(last).Add(p.Every); p.Every > 0 && !last.IsZero() {
+		next = fmt.Sprintf("the next ones come%s (forecast.every)", p.words(nil).At(at))
+	}
+	if id == "" {
+		return next
+	}
+	return fmt.Sprintf("%s; to make one now: fairlease forecast %s --now", next, id)
+}
+
+// NoForecast says that there is no forecast of a waiting job yet; "" if the daemon makes none.
+func (p *Page) NoForecast(id string) string {
+	if p.Every <= 0 {
+		return ""
+	}
+	return "none yet: forecasts are made every " + config.Duration(p.Every).String() + " (forecast.every); to make one now: fairlease forecast " + id + " --now"
 }
 
 // starts and ends word the parts of a forecast.
@@ -99,7 +140,7 @@ func (p *Page) ForecastTable(list []store.JobForecast) *Table {
 			case !p.ForPeople():
 				return t.UTC().Format(time.RFC3339)
 			}
-			return p.clock(t)
+			return p.soon(t)
 		}
 		t.Add(f.SlurmID, f.Tenant, f.User, fmt.Sprint(f.GPUs), at(f.StartP10, f.Waits), at(f.StartP50, f.Waits), at(f.StartP90, f.Waits),
 			at(f.EndP10, true), at(f.EndP50, true), at(f.EndP90, true), f.Why)

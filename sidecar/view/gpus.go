@@ -17,7 +17,7 @@ func (p *Page) GPUTable(list []store.GPU) *Table {
 	for i := range list {
 		g := &list[i]
 		idle := "-"
-		if g.IdleSince != nil {
+		if g.IdleSince != nil && !g.IdleSince.IsZero() {
 			idle = p.Time(cluster.InstantOf(*g.IdleSince))
 		}
 		t.Add(g.Node, gpuName(g), g.Model, text(g.Job), text(g.User), text(g.Tenant), g.State, percent(g.Util), percent(g.Tensor), watts(g.Power), memory(g), idle, text(g.Remarks), cmp.Or(g.Why, "-"))
@@ -88,7 +88,7 @@ func gpuNotes(list []store.GPU, now time.Time) []string {
 	most, size := int64(0), int64(0)
 	for i := range list {
 		g := &list[i]
-		if g.Idle && g.IdleSince != nil {
+		if g.Idle && g.IdleSince != nil && !g.IdleSince.IsZero() {
 			idle = append(idle, now.Sub(*g.IdleSince))
 		}
 		if g.State != "fresh" {
@@ -148,7 +148,7 @@ func gpuLooks(states []store.GPULook, nodes []store.GPUNode, now time.Time) stri
 	for i := range states {
 		s := &states[i]
 		parts = append(parts, fmt.Sprintf("%s %s", Plural(s.Nodes, "node"), s.State))
-		if s.Read != nil && (newest == nil || s.Read.After(*newest)) {
+		if s.Read != nil && !s.Read.IsZero() && (newest == nil || s.Read.After(*newest)) {
 			newest = s.Read
 		}
 	}

@@ -27,6 +27,14 @@ func Habits(list []cluster.Habit) []Habit {
 	return all
 }
 
+// age gives the time since a moment; "" if it is not known.
+func age(at, now cluster.Instant) string {
+	if at <= 0 || now <= 0 {
+		return ""
+	}
+	return max(now.Sub(at), 0).String()
+}
+
 // HabitTable lists habits.
 func HabitTable(all []Habit, now cluster.Instant) *Table {
 	t := &Table{Head: []string{"USER", "COMMAND", ">GPUS", "SAVES", ">RESUMED", ">RESTARTED", ">REPORTS", "COMPLETED", "STARTS", ">AGE"}}
@@ -48,7 +56,7 @@ func HabitTable(all []Habit, now cluster.Instant) *Table {
 			saves = explain.Saving(&x.Saving)
 		}
 		t.Add(x.Type.User, x.Type.Command, fmt.Sprint(x.Type.GPUs), saves, fmt.Sprint(x.Resumed), fmt.Sprint(x.Restarted), fmt.Sprint(x.Reports), completed,
-			strings.Join(starts, ", "), now.Sub(x.At).String())
+			strings.Join(starts, ", "), age(x.At, now))
 	}
 	return t
 }

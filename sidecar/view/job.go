@@ -32,6 +32,7 @@ type Explanation struct {
 func Explain(x store.Explanation) *Explanation {
 	snap, plan := &x.Newest.Snapshot, &x.Newest.Plan
 	out := &Explanation{Explanation: x, Models: StakeOf(x.Job.Key, snap, plan)}
+	out.Job.TellRequeue()
 	known := people(snap)
 	if c, ok := known[x.Job.Key]; ok && !c.Gone && c.Job.Record > 0 { // else the journal's rows have everything that is kept
 		out.Slurm = &c.Job
@@ -94,7 +95,9 @@ func (x *Explanation) Write(p *Page) {
 		say("Why", "%s", noStatus(j, x.Leases))
 	}
 	if x.Forecast != nil {
-		p.clauses("Forecast", p.Ahead(&x.Forecast.Forecast))
+		p.clauses("Forecast", p.Ahead(&x.Forecast.Forecast, j.SlurmID))
+	} else if words := p.NoForecast(j.SlurmID); words != "" && j.State == string(cluster.Waiting) {
+		p.clauses("Forecast", words)
 	}
 	if x.Models != nil {
 		p.listed("Models", x.Models.Words(j.Model))
@@ -115,14 +118,14 @@ func (x *Explanation) Write(p *Page) {
 		say("Term", "%s", words)
 	}
 	if x.Claim != nil {
-		say("Claim", "%s on %s from %s", gpuWords(gpusOf(x.Claim.Nodes), x.Claim.Pool), hostlist.Compress(nodeNames(x.Claim.Nodes)), w.Time(x.Claim.At))
+		say("Claim", "%s on %s from %s", gpuWords(gpusOf(x.Claim.Nodes), x.Claim.Pool), hostlist.Compress(nodeNames(x.Claim.Nodes)), w.Ahead(x.Claim.At))
 	}
 	if le := x.Lease; le != nil {
-		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(nodeNames(le.Nodes)), w.Time(le.End))
+		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(nodeNames(le.Nodes)), w.Ahead(le.End))
 		say("Right", "%s", explain.Right(le.Class))
 	} else if x.Newest.Plan.Round == 0 && len(x.Leases) > 0 && x.Leases[0].Ended == nil {
 		le := &x.Leases[0]
-		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(le.Nodes), w.Time(cluster.InstantOf(le.Ends)))
+		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(le.Nodes), w.Ahead(cluster.InstantOf(le.Ends)))
 		say("Right", "%s", explain.Right(cluster.LeaseClass(le.Class)))
 	}
 	if x.Stop != nil {
@@ -147,7 +150,7 @@ func (x *Explanation) Write(p *Page) {
 		}
 		loss = 0
 	}
-	say("Received", "%s of %s due%s (rho %s); leases %d, restarts %d%s", explain.GPUTime(received), explain.GPUTime(due), currency(set), cluster.RhoOf(received, due),
+	say("Received", "%s of %s due%s (rho %s); leases %d, restarts %d%s", explain.GPUTime(received), explain.GPUTime(due), currency(set), JobRho(received, due),
 		j.Terms, j.Restarts, lost(loss))
 	for i := range x.Standing {
 		st := &x.Standing[i]
@@ -160,7 +163,7 @@ func (x *Explanation) Write(p *Page) {
 			over = " of all models"
 		}
 		say(name, "%s in %s: due %s GPUs, wants %s, has %d; %s; rho%s %s", st.Tenant, st.Pool, gpuCount(st.Entitlement), gpuCount(st.Demand), st.Holds,
-			explain.Behind(st.Behind), over, st.Rho)
+			explain.Behind(st.Behind), over, Rho(st.Rho, st.Demand))
 		if s := debtWords(st, snap.Settings.Term); s != "" {
 			say("", "%s", s)
 		}

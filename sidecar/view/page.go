@@ -24,6 +24,8 @@ type Page struct {
 	Colours bool           // Out is a terminal that shows colours
 	Zone    *time.Location // of times; nil = UTC
 	Now     cluster.Instant
+	// Every is the time between two forecasts of the daemon; 0 = unknown, or there are none.
+	Every cluster.Span
 }
 
 // Form is the form of lists: by default a table for people.

@@ -136,14 +136,14 @@ func TestTenants(t *testing.T) {
 		(&view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}}).Table(table)
 		return out.String()
 	}
-	if got := show(view.TenantTable(all, true)); !strings.HasPrefix(got, "nlp|v100|75.0%|") || !strings.Contains(got, "|1.00|0.00|never\n") || !strings.Contains(got, "\nvision|v100|25.0%|") || !strings.HasSuffix(got, "|-\n") {
+	if got := show(view.TenantTable(all, true)); !strings.HasPrefix(got, "nlp|v100|75.0%|") || !strings.Contains(got, "|1.00|0.00|paused\n") || !strings.Contains(got, "\nvision|v100|25.0%|") || !strings.HasSuffix(got, "|-\n") {
 		t.Error(got)
 	}
 	if got := show(view.TenantTable(all[:1], false)); !strings.HasPrefix(got, "nlp|v100|-|") {
 		t.Error(got)
 	}
 	debts := []store.Debt{{Pool: "v100", Creditor: "nlp", Debtor: "vision", Time: float64(hour)}}
-	if got := show(view.DebtTable(debts, all)); got != "v100|nlp|vision|1.00|never\n" {
+	if got := show(view.DebtTable(debts, all)); got != "v100|nlp|vision|1.00|paused\n" {
 		t.Error(got)
 	}
 	users := []cluster.UserAccount{{Tenant: "nlp", User: "ann", Wants: []cluster.UserDemand{{Pool: "k80", GPUs: cluster.WholeGPU}, {Pool: "v100", GPUs: 2 * cluster.WholeGPU}},

@@ -95,7 +95,7 @@ func ProfileTable(all []Profile, now cluster.Instant) *Table {
 	t := &Table{Head: []string{"KIND", "BESIDE", ">GANG", "MODEL", ">STEPS/S", ">SPEEDUP", "BOUNDS", "SOURCE", ">SAMPLES", ">SPREAD", ">AGE", "BASIS"}}
 	for i := range all {
 		x := &all[i]
-		speedup, bounds, samples, spread, age := "", "", "", "", ""
+		speedup, bounds, samples, spread := "", "", "", ""
 		if s := x.Speedup; s != nil {
 			speedup, bounds = fmt.Sprintf("%.2f", s.Value), fmt.Sprintf("%.2f-%.2f", s.Low, s.High)
 		}
@@ -105,14 +105,11 @@ func ProfileTable(all []Profile, now cluster.Instant) *Table {
 		if x.Samples > 0 || x.Spread > 0 {
 			spread = fmt.Sprintf("%.1f%%", 100*x.Spread)
 		}
-		if x.At > 0 {
-			age = now.Sub(x.At).String()
-		}
 		rate := fmt.Sprintf("%.4g", x.Rate)
 		if x.Relative {
 			rate = ""
 		}
-		t.Add(string(x.Kind), string(x.With), fmt.Sprint(x.Gang), x.Model, rate, speedup, bounds, cmp.Or(string(x.Method), string(x.Source)), samples, spread, age, x.Basis)
+		t.Add(string(x.Kind), string(x.With), fmt.Sprint(x.Gang), x.Model, rate, speedup, bounds, cmp.Or(string(x.Method), string(x.Source)), samples, spread, age(x.At, now), x.Basis)
 	}
 	t.Tint = func(row, _ int) string {
 		if all[row].Source == cluster.Estimated {

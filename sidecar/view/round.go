@@ -123,6 +123,6 @@ func (d *Decisions) summary(p *Page) {
 		p.Printf("Event:   %s\n", plan.Events[i].Text)
 	}
 	if plan.Next > 0 {
-		p.Printf("Next:    without other changes, something happens at %s\n", p.wordsAt(plan.At, nil).Time(plan.Next))
+		p.Printf("Next:    without other changes, something happens%s\n", p.wordsAt(plan.At, nil).At(plan.Next))
 	}
 }

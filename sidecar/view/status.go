@@ -121,7 +121,7 @@ func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, ef
 	if d := snap.Allocation; d != nil && d.Policy == st.Divided {
 		st.Bound = explain.Bound(d)
 	}
-	if plan.Round > 0 {
+	if plan.Round > 0 && plan.At > 0 {
 		at := plan.At.Time()
 		st.At = &at
 	}
@@ -143,7 +143,7 @@ func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, ef
 	}
 	var next cluster.Instant
 	for i := range plan.State.Leases {
-		if end := plan.State.Leases[i].End; next == 0 || end < next {
+		if end := plan.State.Leases[i].End; end > 0 && (next == 0 || end < next) {
 			next = end
 		}
 	}
@@ -191,7 +191,7 @@ func OwnStatusOf(lead *store.Leader, own *Own) *Status {
 		}
 	}
 	for i := range own.Leases {
-		if end := own.Leases[i].Ends; st.Next == nil || end.Before(*st.Next) {
+		if end := own.Leases[i].Ends; !end.IsZero() && (st.Next == nil || end.Before(*st.Next)) {
 			st.Next = &end
 		}
 	}
@@ -214,7 +214,7 @@ func (p *PoolStatus) out(why cluster.Left, n int) {
 
 // scheduleWords says which settings a schedule holds, and until when.
 func scheduleWords(p *Page, s *cluster.Schedule) string {
-	return fmt.Sprintf("%s until %s: %s", s.Name, p.Time(s.Until), s.Sets)
+	return fmt.Sprintf("%s until %s: %s", s.Name, p.words(nil).Ahead(s.Until), s.Sets)
 }
 
 // tunedWords says which term tuning has put in place of the configuration's, and why; "" = none. term is the one in force.
@@ -334,7 +334,7 @@ func (st *Status) Write(p *Page) {
 	case !st.Alive:
 		say("daemon", "%s", p.Paint(fmt.Sprintf("%s leads, but gave no sign of life for %s: it is dead or cut off", st.Leader.Holder, cluster.SpanOf(st.Leader.Silent)), "red"))
 	default:
-		say("daemon", "%s leads since %s, seen %s ago", st.Leader.Holder, p.Time(cluster.InstantOf(st.Leader.Acquired)), cluster.SpanOf(st.Leader.Silent))
+		say("daemon", "%s leads since %s, seen %s ago", st.Leader.Holder, p.Time(cluster.InstantOf(st.Leader.Acquired)), max(cluster.SpanOf(st.Leader.Silent), 0))
 	}
 	acting := "no partition is acted on"
 	if list := st.ActsOn(); len(list) > 0 {
@@ -348,7 +348,11 @@ func (st *Status) Write(p *Page) {
 		say("round", "none has been recorded yet")
 		return
 	}
-	say("round", "%d, recorded at %s; rounds without changes are not recorded", st.Round, p.Time(cluster.InstantOf(*st.At)))
+	at := explain.Unknown
+	if st.At != nil {
+		at = p.Time(cluster.InstantOf(*st.At))
+	}
+	say("round", "%d, recorded at %s; rounds without changes are not recorded", st.Round, at)
 	if st.Schedule != nil {
 		say("schedule", "%s", scheduleWords(p, st.Schedule))
 	}
@@ -449,5 +453,5 @@ func (st *Status) nextEnd(p *Page) string {
 	if st.Next == nil {
 		return ""
 	}
-	return "; the next ends at " + p.Time(cluster.InstantOf(*st.Next))
+	return "; the next ends" + p.words(nil).At(cluster.InstantOf(*st.Next))
 }

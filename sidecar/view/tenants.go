@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/explain"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
@@ -24,7 +25,7 @@ func TenantTable(all []store.Tenant, whole bool) *Table {
 			share = fmt.Sprintf("%.1f%%", 100*float64(x.Weight)/float64(max(sums[x.Pool], 1)))
 		}
 		t.Add(x.Tenant, x.Pool, share, gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds),
-			gpuCount(x.Lent), fmt.Sprint(x.Waiting), cluster.SpanOf(x.Behind).String(), x.Rho.String(), x.RhoAll.String(),
+			gpuCount(x.Lent), fmt.Sprint(x.Waiting), behind(cluster.SpanOf(x.Behind)), Rho(x.Rho, x.Demand), Rho(x.RhoAll, x.Demand),
 			gpuHours(float64(x.Owed)), gpuCount(x.Repays), even(x))
 	}
 	t.Tint = func(row, column int) string {
@@ -34,6 +35,14 @@ func TenantTable(all []store.Tenant, whole bool) *Table {
 		return rhoTint(all[row].Rho)
 	}
 	return t
+}
+
+// behind gives how far a tenant is behind; "-" if it is due nothing.
+func behind(s cluster.Span) string {
+	if explain.DueNothing(s) {
+		return "-"
+	}
+	return s.String()
 }
 
 // UserTable lists users by tenant: what they received and were due inside it in the last half window to whole window,
@@ -47,7 +56,7 @@ func UserTable(users []cluster.UserAccount) *Table {
 			wants += w.GPUs
 		}
 		t.Add(u.Tenant, u.User, gpuCount(wants), gpuHours(float64(had.Alloc)), gpuHours(float64(had.Due)),
-			cluster.RhoOf(had.Alloc, had.Due).String(), gpuHours(float64(u.Owed)), gpuHours(float64(u.Lent)))
+			JobRho(had.Alloc, had.Due), gpuHours(float64(u.Owed)), gpuHours(float64(u.Lent)))
 	}
 	return t
 }
@@ -57,7 +66,7 @@ func DebtTable(debts []store.Debt, all []store.Tenant) *Table {
 	t := &Table{Head: []string{"POOL", "CREDITOR", "DEBTOR", ">OWED", ">EVEN"}}
 	for i := range debts {
 		d := &debts[i]
-		when := "never"
+		when := paused
 		for k := range all {
 			if x := &all[k]; x.Tenant == d.Creditor && x.Pool == d.Pool {
 				when = even(x)
@@ -68,18 +77,21 @@ func DebtTable(debts []store.Debt, all []store.Tenant) *Table {
 	return t
 }
 
-// even gives the time until a tenant's debt is settled, at the current rate.
+// paused stands for the end of a debt of which nothing is repaid now.
+const paused = "paused"
+
+// even gives the time until a tenant's debt is settled, at the current rate; "-" if it is so small that it is written as 0.
 func even(x *store.Tenant) string {
 	switch {
-	case x.Owed == 0:
+	case gpuHours(float64(x.Owed)) == gpuHours(0):
 		return "-"
 	case x.EvenIn == nil:
-		return "never"
+		return paused
 	}
 	return cluster.SpanOf(*x.EvenIn).String()
 }
 
-func gpuHours(gpuMS float64) string { return fmt.Sprintf("%.2f", gpuMS/3_600_000) }
+func gpuHours(gpuMS float64) string { return hundredths(gpuMS / 3_600_000) }
 
 // rhoTint marks a tenant that loses by sharing.
 func rhoTint(r cluster.Rho) string {
@@ -104,7 +116,7 @@ func (p *Page) LeaseTable(all []store.Lease, over bool) *Table {
 		t.Head = append(t.Head, "FORECAST")
 	}
 	moment := func(at *time.Time) string {
-		if at == nil {
+		if at == nil || at.IsZero() {
 			return "-"
 		}
 		return clock(w, cluster.InstantOf(*at))
@@ -114,6 +126,8 @@ func (p *Page) LeaseTable(all []store.Lease, over bool) *Table {
 		until, left := &x.Ends, max(cluster.InstantOf(x.Ends).Sub(at), 0).String()
 		if x.Ended != nil {
 			until, left = x.Ended, "-"
+		} else if x.Ends.IsZero() {
+			left = "-"
 		}
 		cells := []string{x.SlurmID, x.Tenant, x.User, fmt.Sprint(x.GPUs), x.Pool, hostlist.Compress(x.Nodes), fmt.Sprint(x.Term), x.State, x.Class,
 			moment(x.Started), moment(until), left}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -81,8 +82,25 @@ func Counts[K ~string](counts map[K]int) string {
 }
 
 // gpuCount converts millionths of a GPU to GPUs.
-func gpuCount(g cluster.MicroGPU) string {
-	return fmt.Sprintf("%.2f", float64(g)/float64(cluster.WholeGPU))
+func gpuCount(g cluster.MicroGPU) string { return hundredths(float64(g) / float64(cluster.WholeGPU)) }
+
+// hundredths writes a number with two digits after the point; what rounds to 0 has no sign.
+func hundredths(x float64) string { return fmt.Sprintf("%.2f", math.Round(x*100)/100+0) }
+
+// Rho gives the rho of a tenant that wants so many GPUs: "-" if it wants none and has received none, so that there is nothing to compare.
+func Rho(r cluster.Rho, wants cluster.MicroGPU) string {
+	if r == 0 && wants == 0 {
+		return "-"
+	}
+	return r.String()
+}
+
+// JobRho gives the rho of a job: "-" before it was due or received anything.
+func JobRho(received, due cluster.GPUTime) string {
+	if received <= 0 && due <= 0 {
+		return "-"
+	}
+	return cluster.RhoOf(received, due).String()
 }
 
 // Plural gives a number with a noun that takes an s.

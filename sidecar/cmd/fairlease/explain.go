@@ -38,7 +38,7 @@ func (p *program) explain() *cobra.Command {
 				if l.JSON {
 					return p.page(l).Encode(x)
 				}
-				x.Write(p.page(l))
+				x.Write(p.ahead(p.page(l)))
 				return nil
 			})
 		}}

@@ -49,7 +49,7 @@ func (p *program) forecast() *cobra.Command {
 					if err != nil {
 						return err
 					}
-					if err := outlook.Show(p.page(l), list, id); err != nil || !p.page(l).ForPeople() {
+					if err := outlook.Show(p.ahead(p.page(l)), list, id); err != nil || !p.page(l).ForPeople() {
 						return err
 					}
 					if cells, err := s.Cells(c.Context()); err == nil && cells != nil {
@@ -79,6 +79,14 @@ func (p *program) forecast() *cobra.Command {
 	listFlags(c, &l)
 	serverFlag(c, &server)
 	return c
+}
+
+// ahead tells a page how often forecasts are made, by the configuration that users may read.
+func (p *program) ahead(page *view.Page) *view.Page {
+	if c, err := p.userConfig(); err == nil {
+		page.Every = c.Forecast.Every.Span()
+	}
+	return page
 }
 
 // history reads the accounting history. Without it, forecasts know the journal alone, and a note says so.

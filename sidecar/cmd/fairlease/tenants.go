@@ -33,7 +33,10 @@ func (p *program) tenants() *cobra.Command {
   OWED      GPU-hours of its due that others had while it wanted them; negative = it owes
             GPU-hours of others' dues. The debts of a pool sum to 0.
   REPAYS    GPUs of others' dues that it gets now as repayment; negative = it gives them
-  EVEN      time until nothing is owed, at the present pace; never = nothing is repaid now
+  EVEN      time until nothing is owed, at the present pace; paused = nothing is repaid now,
+            - = nothing is owed
+
+BEHIND is - for a tenant that is due nothing, and RHO for one that wants and has received nothing.
 
 With --debts, list which tenant owes which other tenant, and how much. A pool has one account per
 tenant, so each credit is spread over the debtors in proportion to their debts.

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/build"
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/web/api"
 	"github.com/fairlease/fairlease/sidecar/web/page"
@@ -31,11 +32,14 @@ docs/web.md. While the journal does not answer, the last good state is shown, wi
 					log.Warn().Msg(err.Error())
 				}
 			}
-			return site.Serve(c.Context(), cfg, build.Of().Version, pages, ready,
+			return site.Serve(c.Context(), cfg, build.Of().Version, pages(cfg.Forecast.Every.Span()), ready,
 				func(text string) { log.Info().Msg(text) }, func(err error) { log.Error().Err(err).Msg("the journal cannot be read") })
 		}}
 }
 
-func pages(s api.Source) http.Handler {
-	return (&page.Pages{Source: s, Live: api.Root + "/live"}).Handler()
+// pages makes the pages of a site, where forecasts are made every so often.
+func pages(every cluster.Span) site.Page {
+	return func(s api.Source) http.Handler {
+		return (&page.Pages{Source: s, Live: api.Root + "/live", Every: every}).Handler()
+	}
 }

@@ -12,9 +12,9 @@ type Setting struct {
 	Trace     string          `json:"trace"`
 	Nodes     int             `json:"nodes"`
 	GPUs      int             `json:"gpus"`
-	Interval  cluster.Span    `json:"interval_ms"` // between two rounds
-	Term      cluster.Span    `json:"term_ms"`     // of a lease; 0 = no leases
-	From      cluster.Instant `json:"from_ms"`     // start of the first period
+	Interval  cluster.Span    `json:"interval_ms"`      // between two rounds
+	Term      cluster.Span    `json:"term_ms"`          // of a lease; 0 = no leases
+	From      cluster.Instant `json:"from_ms,omitzero"` // start of the first period
 	// Saves says how jobs are assumed to save; "" = recorded behaviour.
 	Saves string `json:"saves,omitempty"`
 	// Models are the GPU models of the cluster, if there are several.

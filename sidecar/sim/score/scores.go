@@ -6,7 +6,7 @@ import "github.com/fairlease/fairlease/sidecar/cluster"
 // ratios; a Stats without values has Count 0.
 type Scores struct {
 	Setting
-	To          cluster.Instant `json:"to_ms"`
+	To          cluster.Instant `json:"to_ms,omitzero"`
 	CutShort    bool            `json:"cut_short,omitempty"` // the run was interrupted at To: not comparable with complete ones
 	Jobs        Counts          `json:"jobs"`
 	Completion  Stats           `json:"completion_s"` // submission to end

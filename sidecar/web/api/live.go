@@ -16,8 +16,8 @@ import (
 type Live struct {
 	Serial int64      `json:"serial"`
 	Round  int64      `json:"round"`
-	At     time.Time  `json:"at"`
-	Read   time.Time  `json:"read"`
+	At     time.Time  `json:"at,omitzero"`
+	Read   time.Time  `json:"read,omitzero"`
 	Silent *time.Time `json:"silent_since,omitempty"`
 }
 

@@ -116,7 +116,7 @@ var routes = []route{
 // Status is the answer of fairlease status, and the age of it.
 type Status struct {
 	*view.Status
-	Read   time.Time  `json:"read"`                   // when the journal was read
+	Read   time.Time  `json:"read,omitzero"`          // when the journal was read
 	Silent *time.Time `json:"silent_since,omitempty"` // since then the journal does not answer
 }
 

@@ -96,7 +96,7 @@ type oneJob struct {
 	// Forecast says when it starts and ends, in clauses; Remarks what is unusual about it now.
 	Forecast []string
 	Remarks  []store.Remark
-	Rho      cluster.Rho
+	Rho      string
 	Leases   []store.Lease
 	Actions  []store.Action
 	Seen     []store.GPU // GPUs that it holds, as telemetry saw them last
@@ -138,7 +138,7 @@ func jobPage(v *visit) (string, any, error) {
 		j.Job = found
 	}
 	received, due := j.Work, j.WorkDue
-	j.Rho = cluster.RhoOf(received, due)
+	j.Rho = view.JobRho(received, due)
 	told, err := v.past().Told(ctx, &j.Job)
 	if err != nil {
 		return "job", j, v.history(err)
@@ -146,9 +146,12 @@ func jobPage(v *visit) (string, any, error) {
 	j.Leases, j.Actions = told.Leases, told.Actions
 	if j.Live != nil {
 		j.Remarks = told.Remarks
-		if told.Forecast != nil {
-			words := view.Page{Zone: v.zone(), Now: cluster.InstantOf(v.At)}
-			j.Forecast = strings.Split(words.Ahead(&told.Forecast.Forecast), "; ")
+		words := view.Page{Zone: v.zone(), Now: cluster.InstantOf(v.Now), Every: v.pages.Every}
+		if f := told.Forecast; f != nil {
+			now := f.As(j.State)
+			j.Forecast = strings.Split(words.Ahead(&now, j.SlurmID), "; ")
+		} else if text := words.NoForecast(j.SlurmID); text != "" && j.State == string(cluster.Waiting) {
+			j.Forecast = strings.Split(text, "; ")
 		}
 	}
 	hours, err := v.past().GPUHours(ctx, j.Key, 14*24)
@@ -180,7 +183,7 @@ func (v *visit) turn(j *scene.Job) []string {
 	out := []string{fmt.Sprintf("Its tenant is number %d of %s by how far they are behind: %s.", at+1, plural(len(rows), "tenant that waits", "tenants that wait"), explain.Behind(cluster.SpanOf(t.Behind)))}
 	out = append(out, fmt.Sprintf("Its tenant has %s of the %s GPUs that it is due, and %s.", gpus(t.Has), gpus(t.Due), plural(t.Waiting, "job that waits", "jobs that wait")))
 	if j.Until != nil {
-		out = append(out, "Next chance: "+v.Off(j.Until)+".")
+		out = append(out, "Next chance: "+v.Ahead(j.Until)+".")
 	}
 	return out
 }

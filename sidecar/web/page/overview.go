@@ -67,10 +67,18 @@ type tenantRow struct {
 	Beyond          cluster.MicroGPU // of these, beyond what it is due
 	Behind          time.Duration    // in the pool where it is furthest behind
 	Owed            cluster.GPUTime
-	Rho             cluster.Rho // the lowest of the pools where it wants GPUs
-	HasRho          bool
+	Rho             cluster.Rho // the lowest of the pools where it wants GPUs, else of those where it had some
+	HasRho          bool        // it wants GPUs
 	Weight          int64
 	Budget          *store.Budget // nil = it has none, or the person may not see it
+}
+
+// RhoText is its rho for people, as the tables of the commands have it.
+func (t *tenantRow) RhoText() string {
+	if t.HasRho {
+		return t.Rho.String()
+	}
+	return view.Rho(t.Rho, 0)
 }
 
 // BudgetLevel marks how much of a budget is used.
@@ -170,6 +178,8 @@ func tenantRows(all []store.Tenant) []tenantRow {
 		t.Behind = max(t.Behind, x.Behind)
 		if x.Demand > 0 && (!t.HasRho || x.Rho < t.Rho) {
 			t.Rho, t.HasRho = x.Rho, true
+		} else if !t.HasRho && x.Rho > 0 && (t.Rho == 0 || x.Rho < t.Rho) {
+			t.Rho = x.Rho
 		}
 	}
 	slices.SortStableFunc(out, func(a, b tenantRow) int {

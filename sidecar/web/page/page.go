@@ -41,6 +41,10 @@ type Pages struct {
 	Live string
 	// Zone is the site's time zone; nil = that of this host.
 	Zone *time.Location
+	// Every is the time between two forecasts; 0 = there are none.
+	Every cluster.Span
+	// Now gives the time; nil = the clock of this host.
+	Now func() time.Time
 }
 
 //go:embed templates assets
@@ -136,7 +140,10 @@ var errLost = errors.New("no such page")
 
 func (p *Pages) serve(w http.ResponseWriter, r *http.Request, fill func(*visit) (string, any, error)) {
 	who := rights.From(r.Context())
-	v := &visit{Scene: who.See(p.Source.Scene()), Who: who, Now: time.Now(), pages: p, req: r}
+	v := &visit{Scene: who.See(p.Source.Scene()), Who: who, pages: p, req: r}
+	if v.Now = time.Now(); p.Now != nil {
+		v.Now = p.Now()
+	}
 	if slices.Contains(focusing, r.URL.Path) {
 		v.Focus = v.query("tenant")
 	}
@@ -251,10 +258,10 @@ func (v *visit) When(at *time.Time) template.HTML {
 	return v.Time(*at)
 }
 
-// Off words the distance of a moment from now.
+// Off words the distance of a moment from now; "-" if it is not known.
 func (v *visit) Off(at *time.Time) string {
-	if at == nil {
-		return ""
+	if at == nil || at.IsZero() {
+		return "-"
 	}
 	switch d := at.Sub(v.Now); {
 	case d >= time.Second:
@@ -263,6 +270,22 @@ func (v *visit) Off(at *time.Time) string {
 		return human(-d) + " ago"
 	}
 	return "now"
+}
+
+// Until words the distance of a moment to come. One that has passed since the round is awaited now.
+func (v *visit) Until(at *time.Time) string {
+	if at != nil && at.Before(v.Now) {
+		return "now"
+	}
+	return v.Off(at)
+}
+
+// Ahead gives a moment to come and its distance, as the reasons of jobs do.
+func (v *visit) Ahead(at *time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return v.words(v.Now, nil).Ahead(cluster.InstantOf(*at))
 }
 
 // Percent gives a part as a number from 0 to 100.
@@ -298,12 +321,12 @@ func (v *visit) name(key cluster.JobKey) string {
 	return ""
 }
 
-// Reason words why a job runs or waits, in clauses.
+// Reason words why a job runs or waits, in clauses. Its times are relative to now, like all others of the page.
 func (v *visit) Reason(j *scene.Job) []string {
 	if j.Why == nil {
 		return nil
 	}
-	return strings.Split("It "+v.words(v.At, v.name).Reason(*j.Why), "; ")
+	return strings.Split("It "+v.words(v.Now, v.name).Reason(*j.Why), "; ")
 }
 
 // grey is the colour of the tenants that have none of their own.

@@ -20,6 +20,9 @@ var functions = template.FuncMap{
 	"human":    human,
 	"span":     func(s cluster.Span) string { return human(s.Duration()) },
 	"hours":    func(g cluster.GPUTime) string { return hours(g.Hours()) },
+	"rho":      view.Rho,
+	"jobrho":   view.JobRho,
+	"owed":     owed,
 	"percent":  func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) },
 	"nodes":    func(list []string) string { return hostlist.Compress(list) },
 	"job":      JobPath,
@@ -47,6 +50,14 @@ func count(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// owed writes the GPU hours of a debt; "-" if it is so small that it is written as 0.
+func owed(g cluster.GPUTime) string {
+	if text := hours(g.Hours()); text != "0" && text != "-0" {
+		return text
+	}
+	return "-"
 }
 
 // hours writes GPU hours, with more digits of few.

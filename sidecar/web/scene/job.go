@@ -25,7 +25,7 @@ func jobsOf(f *Facts, scope Scope) []Job {
 		if c.Gone || c.Job.State == cluster.Done || c.Job.Request.GPUs == 0 && c.Job.GPUsHeld() == 0 || !scope.Sees(c.Record.Tenant) {
 			continue
 		}
-		j := Job{Job: jobOf(c, record(plan, c.Record.Key)), Says: c.Job.PendingReason, Ahead: f.ahead(c.Record.Key)}
+		j := Job{Job: jobOf(c, record(plan, c.Record.Key)), Says: c.Job.PendingReason, Ahead: f.ahead(c.Record.Key, c.Job.State)}
 		if j.Says == "None" {
 			j.Says = ""
 		}
@@ -61,6 +61,7 @@ func jobOf(c *cluster.Case, r *cluster.Record) store.Job {
 	if x := r.Others; x != nil {
 		out.Others, out.OthersAt, out.OthersCause, out.OthersNode = x.Count, moment(x.At), x.Cause, x.Node
 	}
+	out.TellRequeue()
 	if out.Partitions == nil {
 		out.Partitions = []string{}
 	}

@@ -96,6 +96,7 @@ func (p *past) Find(ctx context.Context, scope Scope, id cluster.JobID) (store.J
 	if err == nil && !scope.Sees(j.Tenant) {
 		return store.Job{}, fmt.Errorf("job %s: %w", id, ErrNone)
 	}
+	j.TellRequeue()
 	return j, err
 }
 

@@ -158,10 +158,11 @@ func Of(f Facts) *Scene {
 	return s
 }
 
-// ahead gives the forecast of a job; nil = there is none.
-func (f *Facts) ahead(key cluster.JobKey) *store.Forecast {
+// ahead gives the forecast of a job in its state; nil = there is none.
+func (f *Facts) ahead(key cluster.JobKey, state cluster.JobState) *store.Forecast {
 	if i, ok := slices.BinarySearchFunc(f.Forecasts, key, func(x store.JobForecast, key cluster.JobKey) int { return cmp.Compare(x.Key, key) }); ok {
-		return &f.Forecasts[i].Forecast
+		now := f.Forecasts[i].As(string(state))
+		return &now
 	}
 	return nil
 }
@@ -174,8 +175,9 @@ func (f *Facts) live() []store.JobForecast {
 		for at < len(cases) && cases[at].Record.Key < x.Key {
 			at++
 		}
-		if at < len(cases) && cases[at].Record.Key == x.Key && !cases[at].Gone {
+		if at < len(cases) && cases[at].Record.Key == x.Key && !cases[at].Gone && cases[at].Job.State != cluster.Done {
 			x.State = string(cases[at].Job.State)
+			x.Forecast = x.As(x.State)
 			out = append(out, x)
 		}
 	}

@@ -37,6 +37,10 @@ func (site Site) rows(f *scene.Facts) {
 		f.Tenants = append(f.Tenants, store.Tenant{Tenant: t.Tenant, Pool: t.Pool, Weight: t.Weight, Entitlement: t.Entitlement, Demand: t.Demand, Holds: t.Holds,
 			Borrowed: t.Borrowed, Lent: t.Lent, Waiting: t.Waiting, Rho: t.Rho, RhoAll: t.RhoAll, Behind: t.Behind.Duration(), Deficit: t.Deficit,
 			Owed: t.Owed, Repays: t.Repays, AsOf: plan.At.Time()})
+		if in, ok := t.EvenIn(); ok {
+			even := in.Duration()
+			f.Tenants[len(f.Tenants)-1].EvenIn = &even
+		}
 	}
 	for i := range plan.State.Leases {
 		f.Leases = append(f.Leases, leaseRow(&plan.State.Leases[i], cases))
@@ -103,7 +107,7 @@ func forecasts(f *scene.Facts) (out []store.JobForecast) {
 		x := store.JobForecast{Key: c.Record.Key, SlurmID: c.Record.ID.String(), Name: c.Job.Name, Tenant: c.Record.Tenant, User: c.Job.User, GPUs: c.Job.Request.GPUs, State: string(c.Job.State),
 			Forecast: store.Forecast{Waits: c.Job.State == cluster.Waiting, EndP10: at(20 + i%40), EndP50: at(30 + i%50), AsOf: *at(0), Runs: 100, Horizon: 7 * 24 * time.Hour}}
 		if x.Waits {
-			x.StartP10, x.StartP50, x.StartP90 = at(i%9), at(1+i%10), at(2+i%15)
+			x.StartP10, x.StartP50, x.StartP90 = at(i%9), at(i%9+i%4), at(i%9+i%4+i%5)
 		}
 		out = append(out, x)
 	}

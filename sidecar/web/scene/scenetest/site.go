@@ -42,6 +42,15 @@ func (site Site) Facts() scene.Facts {
 	return f
 }
 
+// Of gives what the journal tells of a round, with a made-up forecast of every job.
+func Of(snap cluster.Snapshot, plan cluster.Plan) scene.Facts {
+	at := plan.At.Time()
+	f := scene.Facts{Read: at, Snapshot: snap, Plan: plan, Mode: "act", Acting: []string{"gpu"},
+		Leader: &store.Leader{Term: 3, Holder: "ctl1:4711", Acquired: at.Add(-time.Hour), Renewed: at, Takeover: at.Add(15 * time.Second)}}
+	Site{}.rows(&f)
+	return f
+}
+
 // Scene makes up a site.
 func (site Site) Scene() *scene.Scene { return scene.Of(site.Facts()) }
 
