@@ -176,7 +176,7 @@ func (s *TenantStatus) EvenIn() (Span, bool) {
 // Noise counts the events that a user has caused within an hour, so that one command does not fill the journal.
 type Noise struct {
 	User  string  `json:"user"`
-	Since Instant `json:"since"`
+	Since Instant `json:"since,omitzero"`
 	Told  int     `json:"told"`           // events that were written
 	Left  int     `json:"left,omitempty"` // events beyond, which were left out
 }

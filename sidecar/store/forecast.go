@@ -61,8 +61,8 @@ const (
 // Outdated tells whether there is none because the job's state has changed since it was made: the next one knows the new state.
 func (f *Forecast) Outdated() bool { return f.Why == WaitsSince || f.Why == RunsSince }
 
-// As gives the forecast of a job that is in a state now. What was foretold of a job that ran says nothing of one that waits, and
-// the other way round.
+// As gives the forecast of a job that is in a state now. A forecast of a job that ran says nothing of one that waits, and the
+// other way round.
 func (f Forecast) As(state string) Forecast {
 	none := Forecast{Waits: f.Waits, AsOf: f.AsOf, Runs: f.Runs, Horizon: f.Horizon}
 	switch waits := state == string(cluster.Waiting); {

@@ -28,7 +28,7 @@ func (p *Page) clock(t *time.Time) string {
 	return at.Format("Mon 2 Jan 15:04")
 }
 
-// quantiles says when something happens, by three quantiles. What was to happen before now is awaited now.
+// quantiles says when something happens, by three quantiles. Of moments that have passed it says "now".
 func (p *Page) quantiles(verb string, p10, p50, p90 *time.Time, horizon time.Duration) string {
 	days := strings.TrimSuffix(fmt.Sprintf("%.1f", horizon.Hours()/24), ".0")
 	switch {

@@ -77,7 +77,7 @@ func DebtTable(debts []store.Debt, all []store.Tenant) *Table {
 	return t
 }
 
-// paused stands for the end of a debt of which nothing is repaid now.
+// paused stands for the end of a debt that nobody repays now.
 const paused = "paused"
 
 // even gives the time until a tenant's debt is settled, at the current rate; "-" if it is so small that it is written as 0.

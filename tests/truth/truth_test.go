@@ -112,7 +112,7 @@ func tell(t testing.TB, f, past scene.Facts, now cluster.Instant) *told {
 	return d
 }
 
-// never matches what is made of a moment that is not known: the beginning of the epoch or of the calendar, and spans from there to now.
+// never matches the words for a moment that is not known: the beginning of the epoch or of the calendar, and spans from there to now.
 var never = regexp.MustCompile(`1970-|\b0001-|0000-00|\b[12]\d{4}-\d\d:\d\d:\d\d|106751-|\b\d{4,} d\b|\b[4-9]\d{5} h\b|-\d\d:\d\d:\d\d ago|in -\d|"Zone|> ago|\(in \)|It <|It $|it $|Why +it *\n`)
 
 var (
@@ -383,7 +383,7 @@ func TestNothingContradictsTheRound(t *testing.T) {
 		d.timely(rt2(rt, t))
 		d.reasoned(rt2(rt, t))
 		d.agreed(rt2(rt, t))
-		for i := range f.Forecasts { // what was foretold of another state is told nowhere
+		for i := range f.Forecasts { // forecasts of another state are told nowhere
 			x := d.Scene().Forecasts
 			if k := slices.IndexFunc(x, func(y store.JobForecast) bool { return y.Key == f.Forecasts[i].Key }); k >= 0 && x[k].Waits != (x[k].State == "waiting") && x[k].State != "completing" && x[k].Why == "" && x[k].State != "suspended" {
 				rt.Fatalf("job %s is %s, and its forecast was made when it waited: %t", x[k].SlurmID, x[k].State, x[k].Waits)
