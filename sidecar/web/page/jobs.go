@@ -159,7 +159,7 @@ func jobPage(v *visit) (string, any, error) {
 		return "job", j, v.history(err)
 	}
 	j.use(hours)
-	if words := v.words(v.At, v.name).Requeued(j.Requeues(), j.Restarts); words != "" {
+	if words := v.words(v.Now, v.name).Requeued(j.Requeues(), j.Restarts); words != "" {
 		j.Requeued = strings.Split(words, "; ")
 	}
 	return "job", j, nil
