@@ -1,6 +1,9 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Admission is what Slurm's own rules let start, besides what fits on the nodes. Jobs that a rule forbids are due nothing.
 // The zero value has no rule.
@@ -19,7 +22,8 @@ func (a *Admission) Empty() bool {
 
 // Rules are the rules of a partition that its jobs must meet, besides MaxTime. The zero value has none.
 type Rules struct {
-	// Closed is the state in which the partition starts no job: "DOWN" or "INACTIVE"; "" = it starts jobs.
+	// Closed is the state in which the partition starts no job, "DOWN" or "INACTIVE", or the limit that lets none start, "MaxNodes=0" or
+	// "MaxTime=0"; "" = it starts jobs.
 	Closed string `json:"closed,omitempty"`
 	// AllowAccounts and AllowQOS are the only ones that may use it; empty = all but DenyAccounts and DenyQOS. An account
 	// stands for all accounts below it, too.
@@ -36,6 +40,14 @@ type Rules struct {
 	CPUsPerNode int      `json:"max_cpus_node,omitempty"`    // of all its jobs on a node; 0 = no limit
 	QOS         string   `json:"qos,omitempty"`              // the limits of this QOS hold for its jobs, too
 	NamedOnly   bool     `json:"reservation_only,omitempty"` // it is for jobs that name a reservation
+}
+
+// ClosedBy gives the setting that lets the partition start no job, as in Slurm's configuration; "" = it starts jobs.
+func (r *Rules) ClosedBy() string {
+	if r.Closed == "" || strings.Contains(r.Closed, "=") {
+		return r.Closed
+	}
+	return "State=" + r.Closed
 }
 
 // None tells whether there is no rule.

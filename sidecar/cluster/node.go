@@ -34,6 +34,8 @@ type Partition struct {
 	Default bool     `json:"default,omitempty"`
 	Up      bool     `json:"up"`
 	MaxTime Span     `json:"max_time,omitempty"` // 0 = none
+	// RootOnly is true if only root may submit jobs to it; no decision uses it.
+	RootOnly bool `json:"-"`
 	// Rules are what else its jobs must meet.
 	Rules Rules `json:"rules,omitzero"`
 	// Preempt says whether Slurm preempts its jobs.

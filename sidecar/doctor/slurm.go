@@ -51,7 +51,7 @@ func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 	if s.Sighting == nil {
 		return
 	}
-	f.sighting(cfg, s.Sighting)
+	f.sighting(cfg, facts, s.Sighting)
 	f.groups(cfg, s)
 	f.longest(facts.Release, s.Sighting.Partitions)
 	f.limits(cfg, facts, s.Sighting)
@@ -289,7 +289,7 @@ func (f *findings) killWait(c conf, cfg *config.Config) {
 }
 
 // sighting checks the configuration against the cluster.
-func (f *findings) sighting(cfg *config.Config, seen *cluster.Observation) {
+func (f *findings) sighting(cfg *config.Config, facts *slurm.Facts, seen *cluster.Observation) {
 	known := map[string]*cluster.Partition{}
 	for i := range seen.Partitions {
 		known[seen.Partitions[i].Name] = &seen.Partitions[i]
@@ -307,9 +307,15 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Observation) {
 		case part == nil:
 			f.add(Fail, "partition "+p, "Slurm has no such partition", "nothing in it is managed",
 				"correct partitions in the configuration; those with GPUs are "+view.Some(slices.Sorted(maps.Keys(gpus)), 10))
+		case gpus[p] == 0 && len(part.Nodes) == 0:
+			f.add(Warn, "partition "+p, "has no nodes", "there is nothing to lease in it", "correct its Nodes in slurm.conf, or partitions in the configuration")
 		case gpus[p] == 0:
 			f.add(Warn, "partition "+p, "has no GPUs", "there is nothing to lease in it", "correct partitions in the configuration")
 		default:
+			if found, do := barren(cfg, facts, seen, part); found != "" {
+				f.add(Warn, "partition "+p, fmt.Sprintf("%d GPUs, but %s", gpus[p], found), "nothing in it will be leased until that changes", do)
+				continue
+			}
 			f.ok("partition "+p, "%d GPUs", gpus[p])
 		}
 	}

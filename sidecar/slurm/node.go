@@ -67,6 +67,7 @@ func (r *reader) node() cluster.Node {
 		r.junk = "a node without name or state, or with GPUs that make no sense (" + has + ")"
 	}
 	n.Bad, n.Busy = health(states)
+	n.Features = append(n.Features, others(has, "")...)
 	slices.Sort(n.Partitions)
 	slices.Sort(n.Features)
 	return n
@@ -75,7 +76,7 @@ func (r *reader) node() cluster.Node {
 func less(all, broken []cluster.GPUs) []cluster.GPUs {
 	for _, b := range broken {
 		for i := range all {
-			if all[i].Model == b.Model {
+			if all[i].Model == b.Model || b.Model == untyped && len(all) == 1 {
 				all[i].Count = max(all[i].Count-b.Count, 0)
 			}
 		}
@@ -118,7 +119,7 @@ func health(states []string) (bad, busy string) {
 
 func (r *reader) partition() cluster.Partition {
 	var p cluster.Partition
-	var nodes string
+	var nodes, none string // none: the limit that lets no job start
 	r.object(func(name string) {
 		switch name {
 		case "name":
@@ -135,9 +136,15 @@ func (r *reader) partition() cluster.Partition {
 			r.object(func(name string) {
 				switch name {
 				case "time":
-					p.MaxTime = limit(r.number())
+					n := r.number()
+					if p.MaxTime = limit(n); n.set && !n.infinite && n.n == 0 {
+						none = cmp.Or(none, "MaxTime=0")
+					}
 				case "nodes":
-					p.Rules.MaxNodes = r.count()
+					n := r.number()
+					if p.Rules.MaxNodes = int(bounded(n.n, mostThings)); n.set && !n.infinite && n.n == 0 {
+						none = "MaxNodes=0"
+					}
 				case "cpus_per_node":
 					p.Rules.CPUsPerNode = r.count()
 				default:
@@ -186,18 +193,31 @@ func (r *reader) partition() cluster.Partition {
 		case "flags":
 			flags := r.list()
 			p.Default = slices.Contains(flags, "DEFAULT")
+			p.RootOnly = slices.Contains(flags, "ROOT_ONLY")
 			p.Rules.NamedOnly = slices.Contains(flags, "REQUIRE_RESERVATION") || slices.Contains(flags, "REQ_RESV")
 		default:
 			r.skip()
 		}
 	})
-	var err error
-	p.Nodes, err = hostlist.Expand(nodes)
-	slices.Sort(p.Nodes)
-	if r.junk == "" && r.err == nil && (p.Name == "" || err != nil) {
+	p.Rules.Closed = cmp.Or(p.Rules.Closed, none)
+	p.Nodes = readable(nodes)
+	if r.junk == "" && r.err == nil && (p.Name == "" || nodes != "" && len(p.Nodes) == 0) {
 		r.junk = "a partition without name or with senseless nodes"
 	}
 	return p
+}
+
+// readable expands a list of nodes, sorted, without the parts that make no sense.
+func readable(list string) []string {
+	all, err := hostlist.Expand(list)
+	if err != nil {
+		for _, part := range hostlist.Split(list, "[]") {
+			some, _ := hostlist.Expand(part)
+			all = append(all, some...)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // allowed reads the lists of those who may use a partition, and of those who may not.
@@ -265,14 +285,12 @@ func (r *reader) reservation() cluster.Reservation {
 			r.skip()
 		}
 	})
-	var err error
-	v.Nodes, err = hostlist.Expand(nodes)
-	slices.Sort(v.Nodes)
+	v.Nodes = readable(nodes)
 	v.Parts = reservedParts(v.Parts, parseTres(tres), cores)
 	if v.Ours = strings.HasPrefix(v.Name, cluster.ReservationPrefix); v.Ours {
 		v.Licenses = "" // those of gates are counted apart
 	}
-	if r.junk == "" && r.err == nil && (v.Name == "" || err != nil) {
+	if r.junk == "" && r.err == nil && (v.Name == "" || nodes != "" && len(v.Nodes) == 0) {
 		r.junk = "a reservation without name or with senseless nodes"
 	}
 	return v

@@ -562,6 +562,13 @@ func TestPartitionRules(t *testing.T) {
 			cluster.Partition{Name: "gpu", Up: true}},
 		{"unlimited as 32 bits", `{"name":"gpu","maximums":{"cpus_per_node":4294967295,"nodes":4294967295,"time":4294967295},"partition":{"state":["INACTIVE"]}}`,
 			cluster.Partition{Name: "gpu", Rules: cluster.Rules{Closed: "INACTIVE"}}},
+		{"no nodes and no time", `{"name":"gpu","maximums":{"nodes":{"set":true,"infinite":false,"number":0},"time":{"set":true,"infinite":false,"number":0}},"partition":{"state":["UP"]}}`,
+			cluster.Partition{Name: "gpu", Up: true, Rules: cluster.Rules{Closed: "MaxNodes=0"}}},
+		{"no time", `{"name":"gpu","maximums":{"time":{"set":true,"infinite":false,"number":0}},"partition":{"state":["UP"]}}`,
+			cluster.Partition{Name: "gpu", Up: true, Rules: cluster.Rules{Closed: "MaxTime=0"}}},
+		{"root only", `{"name":"gpu","partition":{"state":["UP"]},"flags":["ROOT_ONLY"]}`, cluster.Partition{Name: "gpu", Up: true, RootOnly: true}},
+		{"a part of its nodes makes no sense", `{"name":"gpu","nodes":{"configured":"v[2-1],v[3-4],k[x],k1"},"partition":{"state":["UP"]}}`,
+			cluster.Partition{Name: "gpu", Nodes: []string{"k1", "v3", "v4"}, Up: true}},
 		{"unknown values", `{"name":"gpu","accounts":null,"qos":{"more":{"x":[1]}},"minimums":null,"partition":{"state":["UP","SHINY"]}}`, cluster.Partition{Name: "gpu", Up: true}},
 	} {
 		r := newReader(strings.NewReader(c.text))

@@ -232,7 +232,8 @@ func TestDrainedGPUs(t *testing.T) {
 		"N/A":                                     {8, nil},
 		"":                                        {8, nil},
 		"gpu:a100:9(IDX:0-8)":                     {0, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}},
-		"gpu:(null):2(IDX:0-1)":                   {8, []int{0, 1}},
+		"gpu:(null):2(IDX:0-1)":                   {6, []int{0, 1}},
+		"gpu:1,nic:mlx5:many:1":                   {7, nil},
 	} {
 		r := newReader(strings.NewReader(`{"name":"n1","state":["IDLE"],"gres":"gpu:a100:8(S:0-1)","gres_drained":"` + drained + `"}`))
 		n := r.node()

@@ -55,6 +55,9 @@ func request(w *wireJob) cluster.Request {
 	if want.gpus > 0 && q.PerNode == 0 {
 		q.GPUs = want.gpus
 	}
+	if q.GPUs > 0 {
+		q.Features = also(q.Features, slices.Concat(others(w.perJob, "gres/"), others(w.perNode, "gres/"), others(w.perSocket, "gres/"), others(w.perTask, "gres/")))
+	}
 	all := slices.Concat(job, node, socket, task)
 	var several bool
 	q.Model, several = model(want, all)

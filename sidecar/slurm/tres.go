@@ -50,6 +50,49 @@ func concernsGPUs(entry string) bool {
 	return name == "gpu" || name == "shard" || name == "mps"
 }
 
+// others gives the generic resources of a list that are no GPUs or parts of them, by name, and by name and type, as features that nodes
+// have and jobs require: "gres:nic", "gres:nic:mlx5". How much of them is free is Slurm's matter. prefix is what its entries begin with: in
+// the requests of jobs there are other resources, too, "cpu=4,gres/nic:1".
+func others(list, prefix string) (out []string) {
+	if list == "" || !strings.Contains(list, ",") && concernsGPUs(list) {
+		return nil
+	}
+	for _, entry := range hostlist.Split(list, "()") {
+		entry, its := strings.CutPrefix(entry, prefix)
+		entry, _, _ = strings.Cut(entry, "(")
+		fields := strings.FieldsFunc(entry, func(c rune) bool { return c == ':' || c == '=' })
+		if !its || len(fields) == 0 || entry == "N/A" || concernsGPUs(entry) {
+			continue
+		}
+		if n, ok := gresCount(fields[len(fields)-1]); ok && len(fields) > 1 {
+			if fields = fields[:len(fields)-1]; n == 0 {
+				continue
+			}
+		}
+		out = append(out, "gres:"+fields[0])
+		if len(fields) > 1 {
+			out = append(out, "gres:"+fields[0]+":"+fields[1])
+		}
+	}
+	return out
+}
+
+// also gives a constraint that requires further features. Constraints with brackets only Slurm reads.
+func also(constraint string, features []string) string {
+	if len(features) == 0 || strings.ContainsAny(constraint, "[]()*,") {
+		return constraint
+	}
+	more := strings.Join(features, "&")
+	if constraint == "" {
+		return more
+	}
+	choices := strings.Split(constraint, "|")
+	for i := range choices {
+		choices[i] += "&" + more
+	}
+	return strings.Join(choices, "|")
+}
+
 func parseGres(s string) (gres, error) {
 	body, notes, _ := strings.Cut(s, "(")
 	if strings.HasPrefix(notes, "null)") { // an untyped GPU: "gpu:(null):2(IDX:0-1)"

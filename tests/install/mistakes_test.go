@@ -108,6 +108,10 @@ var mistakes = []mistake{
 	{name: "Slurm requeues no job", conf: "s/^JobRequeue=.*/JobRequeue=0/", finds: "slurm JobRequeue warn", says: []string{"JobRequeue=0", "set JobRequeue=1"}},
 	{name: "slurm.conf does not name the plugin", conf: "s/^JobSubmitPlugins=.*//", finds: "slurm submit plugin warn", says: []string{"JobSubmitPlugins"}},
 
+	{name: "the partition is down", conf: "s/ MaxCPUsPerNode=15/& State=DOWN/", finds: "slurm partition gpu warn", says: []string{"16 GPUs, but State=DOWN", "scontrol update PartitionName=gpu State=UP"}},
+	{name: "the partition gives no job a node", conf: "s/ MaxCPUsPerNode=15/& MaxNodes=0/", finds: "slurm partition gpu warn", says: []string{"MaxNodes=0", "MaxNodes=UNLIMITED"}},
+	{name: "the partition is for root", conf: "s/ MaxCPUsPerNode=15/& RootOnly=YES/", finds: "slurm partition gpu warn", says: []string{"only root may submit jobs to it"}},
+	{name: "the partition lets in no tenant", conf: "s/ MaxCPUsPerNode=15/& AllowAccounts=nosuch/", finds: "slurm partition gpu warn", says: []string{"AllowAccounts=nosuch has no account of a tenant"}},
 	{name: "the nodes have no GPUs", conf: "s/ Gres=[^ ]*//", finds: "slurm GPUs fail, slurm partition gpu warn, slurm look fail", says: []string{"GresTypes=gpu"}},
 	{name: "munged does not run", make: "kill \"$(cat /run/munge/munged.pid)\"; while [ -e /run/munge/munged.pid ]; do sleep 0.05; done", undo: "setpriv --reuid=munge --regid=munge --init-groups munged --force --num-threads=2",
 		finds: "slurm connection fail, web munge warn", says: []string{"start munged here and on slurmctld's host", "/run/munge/munge.socket.2"}},

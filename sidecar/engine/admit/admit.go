@@ -224,7 +224,7 @@ func (b *Book) refuses(p *cluster.Partition, k key) string {
 	r := &p.Rules
 	switch {
 	case r.Closed != "":
-		return partitionRule(p, "State="+r.Closed)
+		return partitionRule(p, r.ClosedBy())
 	case r.NamedOnly:
 		return partitionRule(p, "ReqResv=YES")
 	case len(r.AllowAccounts) > 0 && !b.under(k.account, r.AllowAccounts):
