@@ -54,8 +54,9 @@ const ending = `
 == What was shown
 
 While vision was idle, nlp had its half, too ("Who lent to whom?"). When bob came, %s
-Leases of nlp's jobs were recalled in the middle of their term for the first leases of his. Then both shared, term by term, and jobs that lost their lease were
-requeued and had others later. How near each tenant came to its due is its rho.
+Leases of nlp's jobs were recalled in the middle of their term for the first leases of his. Then both shared, term by
+term, and jobs that lost their lease were requeued and had others later. How near each tenant came to its due is its
+rho.
 
 README.md says how to switch fairlease on, step by step, on a cluster of your own.
 `

@@ -116,7 +116,7 @@ func (c *Client) get(ctx context.Context, path string, out any) (next string, er
 	}
 	if nobody != nil && !c.warned {
 		c.warned = true
-		fmt.Fprintf(c.Warn, "fairlease: the server does not know who asks, since munge makes no credential: %v\n", nobody)
+		fmt.Fprintf(c.Warn, "fairlease: asked without a credential, since munge makes none: %v\n", nobody)
 	}
 	if answer.StatusCode != http.StatusOK {
 		var p problem

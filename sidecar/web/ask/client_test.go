@@ -135,7 +135,7 @@ func TestServersThatRefuse(t *testing.T) {
 		var says strings.Builder
 		client.Warn = &says
 		_, err = client.Status(t.Context())
-		if nobody && (err != nil || !strings.Contains(says.String(), "does not know who asks") || !strings.Contains(says.String(), "no munged")) {
+		if nobody && (err != nil || !strings.Contains(says.String(), "asked without a credential") || !strings.Contains(says.String(), "no munged")) {
 			t.Errorf("as nobody: %v, %q", err, says.String())
 		}
 		if !nobody && (err == nil || !strings.Contains(err.Error(), "no munged")) {
