@@ -150,6 +150,9 @@ func userJob(words map[string]string) UserJob {
 	if j.Reason == "None" {
 		j.Reason = ""
 	}
+	if j.State == "EXPEDITING" { // it waits after a requeue; scontrol shows the flag in the place of the state
+		j.State = "PENDING"
+	}
 	return j
 }
 

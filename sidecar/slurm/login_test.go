@@ -27,9 +27,11 @@ func command(t *testing.T, name, script string) {
 func TestTasksAsUsersSeeThem(t *testing.T) {
 	command(t, "scontrol", `echo "JobId=7 ArrayJobId=7 ArrayTaskId=3 JobName=x JobState=RUNNING Restarts=1 Requeue=1"
 echo "JobId=9 ArrayJobId=7 ArrayTaskId=4-9%2 JobName=x JobState=PENDING Restarts=0"
-echo "JobId=8 ArrayJobId=7 ArrayTaskId=0 JobName=x JobState=COMPLETING Reason=None Restarts=0"`)
+echo "JobId=8 ArrayJobId=7 ArrayTaskId=0 JobName=x JobState=COMPLETING Reason=None Restarts=0"
+echo "JobId=10 ArrayJobId=7 ArrayTaskId=1 JobName=x JobState=EXPEDITING Reason=Licenses Restarts=1"`)
 	got, err := Login{}.Tasks(t.Context(), cluster.JobID{ID: 7})
-	want := []UserTask{{cluster.TaskID(7, 3), 7, UserJob{State: "RUNNING", Restarts: 1}}, {cluster.TaskID(7, 0), 8, UserJob{State: "COMPLETING"}}}
+	want := []UserTask{{cluster.TaskID(7, 3), 7, UserJob{State: "RUNNING", Restarts: 1}}, {cluster.TaskID(7, 0), 8, UserJob{State: "COMPLETING"}},
+		{cluster.TaskID(7, 1), 10, UserJob{State: "PENDING", Reason: "Licenses", Restarts: 1}}}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Error(err, d)
 	}
