@@ -150,6 +150,21 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// Every code has a few words of its own for tables.
+func TestShort(t *testing.T) {
+	seen := map[string]cluster.Code{}
+	for _, code := range codes(t) {
+		words := explain.Short(code)
+		if other := seen[words]; words == "" || words == strings.ReplaceAll(string(code), "_", " ") || other != "" {
+			t.Errorf("%s is %q in short, and %q too", code, words, other)
+		}
+		seen[words] = code
+	}
+	if got := explain.Short("of_tomorrow"); got != "of tomorrow" {
+		t.Error(got)
+	}
+}
+
 func TestUnknownCode(t *testing.T) {
 	if got := (explain.Words{}).Reason(cluster.Reason{Code: "of_tomorrow", Note: "n"}); got != "of_tomorrow: n" {
 		t.Error(got)

@@ -37,7 +37,8 @@ func age(at, now cluster.Instant) string {
 
 // HabitTable lists habits.
 func HabitTable(all []Habit, now cluster.Instant) *Table {
-	t := &Table{Head: []string{"USER", "COMMAND", ">GPUS", "SAVES", ">RESUMED", ">RESTARTED", ">REPORTS", "COMPLETED", "STARTS", ">AGE"}}
+	t := &Table{Head: []string{"USER", "COMMAND", ">GPUS", "SAVES", ">RESUMED", ">RESTARTED", ">REPORTS", "COMPLETED", "STARTS", ">AGE"},
+		None: "No type of jobs is known yet: that takes reports, requeues or jobs that end by themselves."}
 	for i := range all {
 		x := &all[i]
 		completed := ""

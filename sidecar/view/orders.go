@@ -11,7 +11,8 @@ import (
 // OrderTable lists the orders of administrators.
 func (p *Page) OrderTable(orders []store.Order) *Table {
 	w := p.words(nil)
-	t := &Table{Head: []string{">ID", "OVERRIDE", "FOR", "NAME", "UNTIL", "BY", "ENDED_BY", "REASON"}}
+	t := &Table{Head: []string{">ID", "OVERRIDE", "FOR", "NAME", "UNTIL", "BY", "ENDED_BY", "REASON"},
+		None: "No override is in force; --all lists those that have ended, too."}
 	for _, o := range orders {
 		until, by := o.Until, ""
 		if o.Ended != nil {
@@ -27,7 +28,8 @@ func (p *Page) OrderTable(orders []store.Order) *Table {
 
 // ReleaseTable lists the actions that return jobs to Slurm.
 func (p *Page) ReleaseTable(actions []cluster.Action) *Table {
-	t := &Table{Head: []string{"WHAT", "FOR", "BEGIN", "NODES"}}
+	t := &Table{Head: []string{"WHAT", "FOR", "BEGIN", "NODES"},
+		None: "No job and no reservation is returned: fairlease keeps none."}
 	for i := range actions {
 		a := &actions[i]
 		begin := "now"

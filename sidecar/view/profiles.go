@@ -92,7 +92,8 @@ func Profiles(snap *cluster.Snapshot, plan *cluster.Plan) []Profile {
 
 // ProfileTable lists rates; estimates are dim.
 func ProfileTable(all []Profile, now cluster.Instant) *Table {
-	t := &Table{Head: []string{"KIND", "BESIDE", ">GANG", "MODEL", ">STEPS/S", ">SPEEDUP", "BOUNDS", "SOURCE", ">SAMPLES", ">SPREAD", ">AGE", "BASIS"}}
+	t := &Table{Head: []string{"KIND", "BESIDE", ">GANG", "MODEL", ">STEPS/S", ">SPEEDUP", "BOUNDS", "SOURCE", ">SAMPLES", ">SPREAD", ">AGE", "BASIS"},
+		None: "No speed is known: no job has declared or reported one (docs/heterogeneous-gpus.md)."}
 	for i := range all {
 		x := &all[i]
 		speedup, bounds, samples, spread := "", "", "", ""
@@ -128,7 +129,8 @@ func ProfileChecks(snap *cluster.Snapshot, plan *cluster.Plan) []profile.Quality
 
 // ProfileCheckTable lists the coverage and the errors of sources.
 func ProfileCheckTable(all []profile.Quality, _ cluster.Instant) *Table {
-	t := &Table{Head: []string{"SOURCE", ">KNOWN", ">OF", ">COVERAGE", ">TESTED", ">ERROR", ">P90"}}
+	t := &Table{Head: []string{"SOURCE", ">KNOWN", ">OF", ">COVERAGE", ">TESTED", ">ERROR", ">P90"},
+		None: "No source has given speeds yet (docs/heterogeneous-gpus.md)."}
 	percent := func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
 	for _, c := range all {
 		tested, off, worst := "", "", ""
@@ -157,7 +159,8 @@ func (p *Page) NoTrades(divide string, tradable, all bool) {
 
 // TradeTable lists trades; past ones are dim.
 func (p *Page) TradeTable(list []store.Trade) *Table {
-	t := &Table{Head: []string{">ID", "MADE", "FAST_TO", ">GETS", "FAST", "SLOW_TO", ">GETS", "SLOW", ">PRICE", "SPEEDUPS", "GAINS", "UNDONE"}}
+	t := &Table{Head: []string{">ID", "MADE", "FAST_TO", ">GETS", "FAST", "SLOW_TO", ">GETS", "SLOW", ">PRICE", "SPEEDUPS", "GAINS", "UNDONE"},
+		None: "No trade was made."}
 	w := p.words(nil)
 	for i := range list {
 		x := &list[i]

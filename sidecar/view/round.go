@@ -118,7 +118,7 @@ func (d *Decisions) summary(p *Page) {
 	for i := range plan.Statuses {
 		counts[plan.Statuses[i].Reason.Code]++
 	}
-	p.Printf("Jobs:    %s\n", Counts(counts))
+	p.Printf("Jobs:    %s\n", Reasons(counts))
 	for i := range plan.Events {
 		p.Printf("Event:   %s\n", plan.Events[i].Text)
 	}

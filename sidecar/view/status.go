@@ -361,7 +361,7 @@ func (st *Status) Write(p *Page) {
 	}
 	say("jobs", "%s", Counts(st.Jobs))
 	if len(st.Reasons) > 0 {
-		say("waiting", "%s", Counts(st.Reasons))
+		say("waiting", "%s", Reasons(st.Reasons))
 	}
 	for i := range st.Soon {
 		say([]string{"next", ""}[min(i, 1)], "job %s of %s %s", st.Soon[i].SlurmID, st.Soon[i].User, p.starts(&st.Soon[i].Forecast))

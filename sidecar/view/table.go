@@ -10,6 +10,8 @@ import (
 type Table struct {
 	Head []string
 	Tint func(row, column int) string // colour as in Page.Paint, or ""; nil = none
+	// None says why a list without rows is empty: people see it in place of the head.
+	None string
 	rows [][]string
 }
 
@@ -41,6 +43,10 @@ func (p *Page) Table(t *Table) {
 		for _, row := range t.rows {
 			p.Printf("%s\n", strings.Join(row, "|"))
 		}
+		return
+	}
+	if len(t.rows) == 0 && t.None != "" && p.ForPeople() {
+		p.Printf("%s\n", t.None)
 		return
 	}
 	width := make([]int, len(head))

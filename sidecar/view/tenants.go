@@ -17,7 +17,8 @@ func TenantTable(all []store.Tenant, whole bool) *Table {
 	for i := range all {
 		sums[all[i].Pool] += all[i].Weight
 	}
-	t := &Table{Head: []string{"TENANT", "POOL", ">SHARE", ">DUE", ">WANTS", ">HAS", ">LENT", ">WAITING", ">BEHIND", ">RHO", ">RHO_ALL", ">OWED", ">REPAYS", ">EVEN"}}
+	t := &Table{Head: []string{"TENANT", "POOL", ">SHARE", ">DUE", ">WANTS", ">HAS", ">LENT", ">WAITING", ">BEHIND", ">RHO", ">RHO_ALL", ">OWED", ">REPAYS", ">EVEN"},
+		None: "There are no tenants yet: no round has seen an account of Slurm with GPUs to share."}
 	for i := range all {
 		x := &all[i]
 		share := "-"
@@ -48,7 +49,8 @@ func behind(s cluster.Span) string {
 // UserTable lists users by tenant: what they received and were due inside it in the last half window to whole window,
 // the ratio of the two, and what they are owed and lent to the others.
 func UserTable(users []cluster.UserAccount) *Table {
-	t := &Table{Head: []string{"TENANT", "USER", ">WANTS", ">HAD", ">DUE", ">RHO", ">OWED", ">LENT"}}
+	t := &Table{Head: []string{"TENANT", "USER", ">WANTS", ">HAD", ">DUE", ">RHO", ">OWED", ">LENT"},
+		None: "No tenant is shared equally between its users (setting users)."}
 	for i := range users {
 		u := &users[i]
 		wants, had := cluster.MicroGPU(0), u.Received()
@@ -63,7 +65,8 @@ func UserTable(users []cluster.UserAccount) *Table {
 
 // DebtTable lists debts, with the time until they are settled.
 func DebtTable(debts []store.Debt, all []store.Tenant) *Table {
-	t := &Table{Head: []string{"POOL", "CREDITOR", "DEBTOR", ">OWED", ">EVEN"}}
+	t := &Table{Head: []string{"POOL", "CREDITOR", "DEBTOR", ">OWED", ">EVEN"},
+		None: "Nobody owes anything."}
 	for i := range debts {
 		d := &debts[i]
 		when := paused
@@ -107,7 +110,11 @@ func rhoTint(r cluster.Rho) string {
 // LeaseTable lists leases; with over, also why past ones ended. Where there are forecasts, it says when their jobs end.
 func (p *Page) LeaseTable(all []store.Lease, over bool) *Table {
 	w, at := p.words(nil), p.Now
-	t := &Table{Head: []string{"JOB", "TENANT", "USER", ">GPUS", "POOL", "NODES", ">TERM", "STATE", "CLASS", "SINCE", "UNTIL", ">LEFT"}}
+	none := "No lease is in force; --all lists those that have ended, too."
+	if over {
+		none = "No lease was granted that is remembered still."
+	}
+	t := &Table{Head: []string{"JOB", "TENANT", "USER", ">GPUS", "POOL", "NODES", ">TERM", "STATE", "CLASS", "SINCE", "UNTIL", ">LEFT"}, None: none}
 	if over {
 		t.Head = append(t.Head, "WHY")
 	}

@@ -81,6 +81,21 @@ func Counts[K ~string](counts map[K]int) string {
 	return strings.Join(parts, ", ")
 }
 
+// Reasons lists counts of jobs by reason in words, the largest first.
+func Reasons(counts map[cluster.Code]int) string {
+	codes := slices.SortedFunc(maps.Keys(counts), func(a, b cluster.Code) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	var parts []string
+	for _, code := range codes {
+		parts = append(parts, fmt.Sprintf("%s (%d)", explain.Short(code), counts[code]))
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
 // gpuCount converts millionths of a GPU to GPUs.
 func gpuCount(g cluster.MicroGPU) string { return hundredths(float64(g) / float64(cluster.WholeGPU)) }
 

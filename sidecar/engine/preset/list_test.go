@@ -46,6 +46,29 @@ func TestListsOfPresets(t *testing.T) {
 	}
 }
 
+// The man page lists the presets that the simulator takes for heterogeneous GPUs.
+func TestListOfDividingPresets(t *testing.T) {
+	const file, begin, end = "../../../docs/fairlease.1", "it takes the given throughputs as declared: one of\n", ". The papers' own mechanisms"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, found := strings.Cut(rest, end)
+	if !ok || !found {
+		t.Fatalf("%s has no list between %q and %q", file, begin, end)
+	}
+	list := strings.ReplaceAll(strings.Join(preset.Dividing(), ",\n"), "-", `\-`)
+	if is := before + begin + list + end + after; is != string(text) {
+		if !*rewrite {
+			t.Fatalf("%s lists other presets than the registry: write the list anew with -rewrite", file)
+		}
+		if err := os.WriteFile(file, []byte(is), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // comment gives a row as a comment of the configuration.
 func comment(p preset.Preset) string {
 	const width, indent = 100, 28

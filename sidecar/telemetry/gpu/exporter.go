@@ -190,7 +190,7 @@ func (e *exporters) scrape(ctx context.Context, r *reader, nodes []Node, i int, 
 		return nil, fmt.Errorf("%s: %w", address, err)
 	}
 	if other := of.find(host); host != "" && other >= 0 && other != i {
-		return nil, fmt.Errorf("%s has the GPUs of node %s; correct telemetry.gpu.url or the node's address", address, nodes[other].Name)
+		return nil, fmt.Errorf("%s has the GPUs of node %s; correct telemetry.gpu.exporters or the node's address", address, nodes[other].Name)
 	}
 	return rows, nil
 }

@@ -48,6 +48,8 @@ type use struct {
 	All     *chart.Chart
 	Tenants []tenantUse
 	Pager   Pager
+	// Since is the begin of what the averages cover, if the journal has no earlier history in the window; nil = they cover it all.
+	Since *time.Time
 }
 
 type tenantUse struct {
@@ -83,6 +85,12 @@ func usePage(v *visit) (string, any, error) {
 		shares = slices.DeleteFunc(slices.Clone(shares), func(s store.Share) bool { return s.Pool != u.Pool })
 	}
 	lines := tenantLines(shares, since, until, step)
+	if len(shares) > 0 {
+		first := slices.MinFunc(shares, func(a, b store.Share) int { return a.At.Compare(b.At) }).At
+		if first.Sub(since) > step {
+			u.Since = &first
+		}
+	}
 	u.All = v.stack(lines, since, step, u.Pool)
 	if v.Focus != "" {
 		lines = slices.DeleteFunc(lines, func(t tenantLine) bool { return t.name != v.Focus })
@@ -105,6 +113,11 @@ type tenantLine struct {
 // tenantLines sums shares over pools and fills the steps between rows, those first that lack most of their due.
 func tenantLines(shares []store.Share, since, until time.Time, step time.Duration) []tenantLine {
 	steps := int(until.Sub(since)/step) + 1
+	begin := steps // the first step of which the journal has any history: means cover the steps since then
+	for i := range shares {
+		begin = min(begin, max(int(shares[i].At.Sub(since)/step), 0))
+	}
+	covered := float64(max(steps-begin, 1))
 	at := map[string]int{}
 	var out []tenantLine
 	for first := 0; first < len(shares); {
@@ -134,7 +147,7 @@ func tenantLines(shares []store.Share, since, until time.Time, step time.Duratio
 	for k := range out {
 		t := &out[k]
 		for i := range t.has {
-			t.meanHas, t.meanDue = t.meanHas+t.has[i]/float64(steps), t.meanDue+t.due[i]/float64(steps)
+			t.meanHas, t.meanDue = t.meanHas+t.has[i]/covered, t.meanDue+t.due[i]/covered
 		}
 	}
 	slices.SortFunc(out, func(a, b tenantLine) int {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/explain"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
@@ -31,6 +32,7 @@ var functions = template.FuncMap{
 	"fixed":    func(digits int, x float64) string { return strconv.FormatFloat(x, 'f', digits, 64) },
 	"micro":    func(g cluster.MicroGPU) string { return gpus(float64(g) / float64(cluster.WholeGPU)) },
 	"duration": func(ns time.Duration) string { return human(ns) },
+	"reason":   func(code string) string { return explain.Short(cluster.Code(code)) },
 	"spaced":   func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 	"gib":      func(b int64) string { return fmt.Sprintf("%.0f GiB", float64(b)/(1<<30)) },
 }
