@@ -14,7 +14,7 @@ const (
 // They are nobody's preemption. Replace it, never modify it.
 type Requeues struct {
 	Count int          `json:"count"`           // of the job's restarts
-	At    Instant      `json:"at,omitzero"`              // when the newest of them was seen, at the latest
+	At    Instant      `json:"at,omitzero"`     // when the newest of them was seen, at the latest
 	Cause RequeueCause `json:"cause,omitempty"` // of the newest
 	Node  string       `json:"node,omitempty"`  // the failed one
 	// Preempted counts those that may have been preemptions by Slurm: where it preempts by itself, or fairlease only observes.

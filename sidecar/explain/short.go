@@ -42,7 +42,7 @@ var short = map[cluster.Code]string{
 	cluster.ReasonGather:     "next: GPUs are gathered for it",
 	cluster.ReasonLimit:      "limit of reclaims per round",
 	cluster.ReasonThreshold:  "not far enough behind to reclaim",
-	cluster.ReasonInactive:   "held, or not eligible yet",
+	cluster.ReasonInactive:   "held or not eligible yet",
 	cluster.ReasonFailed:     "its grant did not start",
 	cluster.ReasonRefused:    "Slurm starts no job of its kind",
 	cluster.ReasonUnstarted:  "earlier grants have not started",

@@ -164,3 +164,21 @@ func TestOrderTable(t *testing.T) {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 }
+
+// A list without rows says why, for people; programs get its head.
+func TestEmptyLists(t *testing.T) {
+	p := &view.Page{Now: at}
+	for name, table := range map[string]*view.Table{
+		"tenants": view.TenantTable(nil, true), "users": view.UserTable(nil), "debts": view.DebtTable(nil, nil), "leases": p.LeaseTable(nil, false), "past leases": p.LeaseTable(nil, true),
+		"gpus": p.GPUTable(nil), "forecasts": p.ForecastTable(nil), "overrides": p.OrderTable(nil), "released": p.ReleaseTable(nil), "budgets": p.BudgetTable(nil),
+		"habits": view.HabitTable(nil, at), "profiles": view.ProfileTable(nil, at), "sources of profiles": view.ProfileCheckTable(nil, at), "trades": p.TradeTable(nil), "bound": p.BoundTable(nil),
+	} {
+		for _, form := range []view.Form{{}, {Parsable: true}} {
+			var out bytes.Buffer
+			(&view.Page{Out: &out, Form: form}).Table(table)
+			if says := strings.HasSuffix(out.String(), ".\n"); says == form.Parsable || strings.Count(out.String(), "\n") != 1 {
+				t.Errorf("the empty list of %s, for programs %t: %q", name, form.Parsable, out.String())
+			}
+		}
+	}
+}

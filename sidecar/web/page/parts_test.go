@@ -121,3 +121,17 @@ func TestColoursOfTenants(t *testing.T) {
 		t.Errorf("the eighth tenant has colour %d", v.hue("t07"))
 	}
 }
+
+// Averages cover the time since the history of the journal begins, and not the time before.
+func TestAveragesBeginWithTheJournal(t *testing.T) {
+	since := time.Date(2027, 1, 15, 0, 0, 0, 0, time.UTC)
+	until, step := since.Add(10*time.Hour), time.Hour
+	var shares []store.Share
+	for h := 6; h < 10; h++ { // the journal begins at six
+		shares = append(shares, store.Share{Tenant: "nlp", Pool: "v100", At: since.Add(time.Duration(h) * time.Hour), Holds: 8, Due: 4})
+	}
+	lines := tenantLines(shares, since, until, step)
+	if len(lines) != 1 || lines[0].meanHas != 8 || lines[0].meanDue != 4 {
+		t.Errorf("%+v", lines)
+	}
+}

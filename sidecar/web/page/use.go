@@ -113,7 +113,7 @@ type tenantLine struct {
 // tenantLines sums shares over pools and fills the steps between rows, those first that lack most of their due.
 func tenantLines(shares []store.Share, since, until time.Time, step time.Duration) []tenantLine {
 	steps := int(until.Sub(since)/step) + 1
-	begin := steps // the first step of which the journal has any history: means cover the steps since then
+	begin := steps // the first step with any history in the journal: means cover the steps since then
 	for i := range shares {
 		begin = min(begin, max(int(shares[i].At.Sub(since)/step), 0))
 	}
