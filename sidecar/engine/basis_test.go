@@ -293,7 +293,7 @@ func TestOwnersChangesDecideNothing(t *testing.T) {
 		for i := range plans[0] {
 			for k := range plans {
 				p := &plans[k][i]
-				p.Events = nil
+				p.Events, p.State.Noise = nil, nil
 				for r := range p.State.Records {
 					if b := p.State.Records[r].Basis; b != nil {
 						now := *b

@@ -45,6 +45,9 @@ func eventsOf(p *cluster.Plan, key cluster.JobKey) (out []string) {
 // models that the cluster lacks are not kept, and their jobs are told once.
 func TestAUsersWordsAreBounded(t *testing.T) {
 	s := talkative(300)
+	for i := 1; i < 32; i++ { // of these nothing is told: a user's events have a limit, too
+		s.Cases[i].Job.Hints = cluster.ParseHints(fmt.Sprintf("kind=k%d,steps/s.a100=1,steps/s.h100=2,steps/s.k80=3,steps/s.v100=4", i), 0)
+	}
 	for i := range 512 {
 		s.Profiles = append(s.Profiles, cluster.Profile{Kind: cluster.KindOf("t000", fmt.Sprintf("seen%03d", i)), Model: "v100", Gang: 1, Rate: 3,
 			Source: cluster.Observed, Samples: 5, Spread: 0.1, At: 1})
@@ -58,13 +61,13 @@ func TestAUsersWordsAreBounded(t *testing.T) {
 	if count[cluster.Observed] != 512 || count[cluster.Declared] == 0 || count[cluster.Declared] > 128 || len(models) != 4 {
 		t.Errorf("in the book are %v, of models %v; want all 512 that were observed, and 128 declared ones at most, of the cluster's models", count, models)
 	}
-	for _, k := range []int{0, 299} { // one within the limit, and one beyond it
+	for _, k := range []int{0, 49} { // one within the limit, and one beyond it
 		told := eventsOf(&p, s.Cases[k].Record.Key)
 		if len(told) != 1 || !strings.Contains(told[0], "steps/s.no0, steps/s.no1, steps/s.no2 and 53 more: the cluster has no such GPUs; it has a100, h100, k80, v100") || len(told[0]) > 1000 {
 			t.Errorf("job %d is told %q", k+1, told)
 		}
 	}
-	if told := eventsOf(&p, 300); len(told) != 1 || !strings.Contains(told[0], "4 rates: those of t000's earlier jobs are 128, as many as a user's may be") {
+	if told := eventsOf(&p, 50); len(told) != 1 || !strings.Contains(told[0], "4 rates: those of t000's earlier jobs are 128, as many as a user's may be") {
 		t.Errorf("of rates that are too many it is told %q", told)
 	}
 	again := s
