@@ -3,7 +3,9 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -33,6 +35,16 @@ var weighty = []string{"mode", "partitions", "qos", "exclude", "opt_out", "preem
 // AcceptedPath returns the path of the file, beside files.state, that keeps what the daemon with that file last took over.
 func (c *Config) AcceptedPath() string {
 	return strings.TrimSuffix(c.Files.State, ".json") + ".accepted.json"
+}
+
+// ReadAccepted reads what the daemon of this host last took over; nil = nothing, or nothing that can be read.
+func ReadAccepted(path string) *Accepted {
+	text, err := os.ReadFile(path)
+	var a Accepted
+	if err != nil || json.Unmarshal(text, &a) != nil {
+		return nil
+	}
+	return &a
 }
 
 // Accept returns what a later configuration is compared with once c has been taken over.

@@ -14,17 +14,7 @@ import (
 // ErrDropped says that a configuration leaves out without a word what was in force before.
 var ErrDropped = errors.New("the configuration leaves out what was in force before")
 
-// ReadAccepted reads what the daemon of this host last took over; nil = nothing, or nothing that can be read.
-func ReadAccepted(path string) *config.Accepted {
-	text, err := os.ReadFile(path)
-	var a config.Accepted
-	if err != nil || json.Unmarshal(text, &a) != nil {
-		return nil
-	}
-	return &a
-}
-
-// WriteAccepted replaces that file in one step.
+// WriteAccepted replaces the file that config.ReadAccepted reads, in one step.
 func WriteAccepted(path string, a config.Accepted) error {
 	text, err := json.MarshalIndent(a, "", " ")
 	if err == nil {
@@ -43,7 +33,7 @@ func WriteAccepted(path string, a config.Accepted) error {
 // process took over last, else with what the one before it did, unless an administrator has accepted it since.
 func (d *Daemon) wish(c *config.Config) error {
 	was := d.accepted
-	if kept := ReadAccepted(d.path()); kept != nil && (was == nil || len(kept.Drops(c)) == 0) {
+	if kept := config.ReadAccepted(d.path()); kept != nil && (was == nil || len(kept.Drops(c)) == 0) {
 		was = kept
 	}
 	if was == nil {
@@ -79,6 +69,6 @@ func (d *Daemon) reconsider() bool {
 	if err == nil {
 		d.looked = info.ModTime()
 	}
-	kept := ReadAccepted(d.path())
+	kept := config.ReadAccepted(d.path())
 	return kept != nil && len(kept.Drops(d.refused)) == 0
 }

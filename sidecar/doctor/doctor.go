@@ -68,6 +68,7 @@ func Check(cfg *config.Config, seen *Seen) []Finding {
 		found, do, _ := strings.Cut(w, "; ")
 		f.add(Warn, "file", found, "", do)
 	}
+	f.accepted(cfg, seen.Accepted)
 	f.folders(cfg, seen.Folders)
 	f.modes(seen.Loose)
 	f.progress(cfg, seen)
@@ -85,6 +86,17 @@ func Check(cfg *config.Config, seen *Seen) []Finding {
 	f.saves(cfg, seen.Database.Past, seen.Slurm.Sighting)
 	f.remarks(seen.Database.Remarks)
 	return f.list
+}
+
+// accepted names what the file leaves out that the daemon of this host acts by: it refuses such a file.
+func (f *findings) accepted(cfg *config.Config, was *config.Accepted) {
+	if was == nil {
+		return
+	}
+	for _, x := range was.Drops(cfg) {
+		f.add(Fail, "accepted", x.String(), "a running daemon goes on with the file that it took over before, and none starts with this one: an empty or cut file is nobody's wish",
+			"restore the file; if it is meant as it is: fairlease config accept")
+	}
 }
 
 // findings collects them.

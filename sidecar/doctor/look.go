@@ -22,6 +22,7 @@ import (
 
 // Seen is what the doctor's user can see.
 type Seen struct {
+	Accepted *config.Accepted // by the daemon of this host, last; nil = no configuration
 	UID      int
 	Parts    Parts
 	Folders  []Folder
@@ -65,7 +66,7 @@ type Slurm struct {
 
 // Look reads everything that a configuration names.
 func Look(ctx context.Context, cfg *config.Config, clock func() time.Time) *Seen {
-	s := &Seen{UID: os.Getuid(), Loose: cfg.LooseFiles(), Parts: readParts(ctx)}
+	s := &Seen{UID: os.Getuid(), Loose: cfg.LooseFiles(), Accepted: config.ReadAccepted(cfg.AcceptedPath()), Parts: readParts(ctx)}
 	for _, x := range []Folder{
 		{Check: "heartbeats", Path: cfg.Files.Heartbeats, Means: "the submit plugin gates no job without a heartbeat, so jobs start before they are granted a lease"},
 		{Check: "state", Path: filepath.Dir(cfg.Files.State), Means: "the daemon does not act if it cannot first record the values of jobs"},

@@ -51,7 +51,7 @@ func (p *program) configCheck() *cobra.Command {
 			for _, w := range cfg.Warnings() {
 				p.printf("%s %s\n", p.paint("warning:", "yellow"), w)
 			}
-			if was := daemon.ReadAccepted(cfg.AcceptedPath()); was != nil {
+			if was := config.ReadAccepted(cfg.AcceptedPath()); was != nil {
 				for _, x := range was.Drops(cfg) {
 					p.printf("%s %s (the daemon of this host refuses it without `fairlease config accept`)\n", p.paint("warning:", "yellow"), x)
 				}
@@ -90,7 +90,7 @@ on this host. A running daemon takes the file over within seconds. Run it as roo
 				return err
 			}
 			path := cfg.AcceptedPath()
-			was := daemon.ReadAccepted(path)
+			was := config.ReadAccepted(path)
 			if was == nil {
 				p.printf("nothing needs to be accepted: no daemon of this host has taken over a configuration yet (%s)\n", path)
 				return nil
