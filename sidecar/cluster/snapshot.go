@@ -148,6 +148,14 @@ type Snapshot struct {
 	Overrides    []Override  `json:"overrides,omitempty"`
 	// Noise counts the events that users have caused within the last hour, by user.
 	Noise []Noise `json:"noise,omitempty"`
+	// Restored is set in the first round after the journal got younger.
+	Restored *Restored `json:"restored,omitempty"`
+}
+
+// Restored says that the journal lost rounds: a dump was restored under the daemon, or it uses another database.
+type Restored struct {
+	Knew  int64 `json:"knew"`  // the newest round that the daemon had seen
+	Found int64 `json:"found"` // the newest round now; 0 = there is none
 }
 
 // Limits gives the limits that the round knew; nil = none.

@@ -396,6 +396,8 @@ type State struct {
 	Habits []Habit `json:"habits,omitempty"`
 	// Causes are why Slurm did not start granted jobs, sorted.
 	Causes []Cause `json:"causes,omitempty"`
+	// Restored is Snapshot.Restored of the next round. A journal gives it when it is opened: no plan has it.
+	Restored *Restored `json:"-"`
 	// Limits are Snapshot.Limits of the newest round, which the journal gives from its snapshot: no plan has them.
 	Limits *Limits `json:"-"`
 	// Preempted and Unpreempted are those of the snapshot: they hold after a restart until Slurm's words have been read.

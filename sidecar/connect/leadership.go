@@ -45,8 +45,8 @@ func Holder() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-func (s leaders) Acquire(ctx context.Context) (daemon.Leadership, error) {
-	lead, err := s.Store.Acquire(ctx, s.holder)
+func (s leaders) Acquire(ctx context.Context, above int64) (daemon.Leadership, error) {
+	lead, err := s.Store.AcquireAbove(ctx, s.holder, above)
 	var taken *store.TakenError
 	if errors.As(err, &taken) {
 		return nil, fmt.Errorf("%w: %s, in its term %d", daemon.ErrTaken, taken.Holder, taken.Term)

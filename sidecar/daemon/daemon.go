@@ -79,6 +79,7 @@ type Daemon struct {
 	pause  pause
 	heard  heard
 	kin    kin
+	top    top
 	last   cluster.Snapshot // of the last round
 	tuned  *tune.Change     // the newest change that determines the term in force
 	purse  purse
@@ -359,6 +360,13 @@ func (d *Daemon) beat(ctx context.Context) error {
 		d.Log.Error().Err(err).Msg("stopped acting")
 		d.leave()
 		d.tidy()
+	case errors.Is(err, store.ErrYounger):
+		// Nothing was started. The daemon's memory is of another journal: it begins again, in a new term.
+		d.Log.Error().Err(err).Msg("stopped acting")
+		if err := d.resign(); err != nil {
+			d.Log.Warn().Err(err).Msg("leader")
+		}
+		d.tidy()
 	case errors.As(err, &broke):
 		// Nothing was started. Then all waiting jobs go to Slurm: gates expire, and no new ones
 		// are set.
@@ -428,7 +436,8 @@ func (d *Daemon) relay(ctx context.Context) error {
 		}
 		return nil
 	}
-	term, turns, err := d.store.Turns(ctx)
+	term, turns, round, err := d.store.Turns(ctx)
+	d.top.see(term, round)
 	if err == nil && d.heard.hear(term, turns, missed*d.config.Load().Interval.Span().Duration()+keepEvery) {
 		err = d.beats.touch(d.acting(), d.ttl(), time.Now())
 	}
@@ -448,7 +457,7 @@ func (d *Daemon) beaten(err error) {
 // turn makes one turn of the loop with the lead.
 func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 	if d.loop == nil {
-		journal, err := record(d.lead.Journal(), d.config.Load().Files.State, d.lead.Term())
+		journal, err := record(d.lead.Journal(), d.config.Load().Files.State, d.lead.Term(), &d.top, d.restored)
 		if err != nil {
 			return loop.Report{}, err
 		}
@@ -523,11 +532,18 @@ func (d *Daemon) sit(ctx context.Context) error {
 			return err
 		}
 	}
-	lead, err := d.store.Acquire(ctx)
+	if !d.top.filed {
+		d.top.filed = true
+		if file, err := ReadState(d.config.Load().Files.State); err == nil { // else the turn says why not
+			d.top.see(file.Term, file.Round)
+		}
+	}
+	lead, err := d.store.Acquire(ctx, d.top.term)
 	if err != nil {
 		return err
 	}
 	d.lead, d.mine, d.heard = lead, cluster.Identity{}, heard{}
+	d.top.see(lead.Term(), 0)
 	d.leads.Store(&lead)
 	d.said.clear("leader")
 	keep, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -269,6 +269,74 @@ func TestAStandbyOfLongRounds(t *testing.T) {
 	})
 }
 
+// A journal that gets younger under the daemon, since a dump was restored, is an error in the log and an event, once, and begins a new
+// term. Jobs that were granted since the dump run on, each once. A process that starts later sees it from its state file.
+func TestARestoredDump(t *testing.T) {
+	for _, under := range []string{"the daemon", "a stopped daemon"} {
+		t.Run(under, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				on, journal := newLive(), newShared()
+				on.submit("nlp", 3, 2)
+				r := start(t, "a", journal, on, dir, short)
+				leases := func() int {
+					journal.mu.Lock()
+					defer journal.mu.Unlock()
+					m, _ := journal.memory.Open(t.Context())
+					return len(m.Leases)
+				}
+				until(t, "jobs run", func() bool { return leases() == 3 })
+				journal.mu.Lock()
+				dump, rounds := *journal.memory, journal.turns
+				journal.mu.Unlock()
+				on.submit("nlp", 1, 1)
+				until(t, "another job runs", func() bool { return leases() == 4 })
+				on.submit("nlp", 1, 4) // it waits behind a gate
+				pass(15 * time.Second)
+				if under != "the daemon" {
+					r.end(t)
+				}
+				journal.mu.Lock()
+				*journal.memory = dump
+				term := journal.terms
+				if journal.turns <= rounds {
+					t.Error("no turns since the dump")
+				}
+				if under != "the daemon" {
+					journal.terms = 0 // the dump knows none
+				}
+				journal.mu.Unlock()
+				if under != "the daemon" {
+					r = start(t, "b", journal, on, dir, short)
+				}
+				on.submit("nlp", 1, 1)
+				until(t, "it says so", func() bool { return len(r.log.with("the journal got younger: a dump was restored")) == 1 })
+				pass(2 * time.Second)
+				if n := on.verbs(cluster.Reclaim); n != 0 {
+					t.Errorf("%d jobs were requeued", n)
+				}
+				if n := leases(); n != 5 {
+					t.Errorf("%d leases of five jobs", n)
+				}
+				pass(time.Minute)
+				var events int
+				for _, line := range r.log.with("the journal got younger: its newest round was") {
+					if line["event"] == "journal_restored" {
+						events++
+					}
+				}
+				if events != 1 || len(r.log.with("the journal got younger: a dump was restored")) != 1 {
+					t.Errorf("%d events\n%s", events, r.log.b.String())
+				}
+				if journal.terms != term+1 {
+					t.Errorf("term %d follows term %d", journal.terms, term)
+				}
+				r.end(t)
+			})
+		})
+	}
+}
+
 // A valid new configuration is applied at once, an invalid one is not, and keys that need a
 // restart are named.
 func TestReload(t *testing.T) {

@@ -17,15 +17,15 @@ import (
 
 // Store holds the lead and the journal.
 type Store interface {
-	// Acquire takes the lead. It fails with ErrTaken while another holds it.
-	Acquire(ctx context.Context) (Leadership, error)
+	// Acquire takes the lead, with a term above one that is known. It fails with ErrTaken while another holds it.
+	Acquire(ctx context.Context, above int64) (Leadership, error)
 	// Claim assigns the journal to this cluster if it belongs to none yet. It fails with
 	// ErrCluster if it belongs to another one.
 	Claim(ctx context.Context, is cluster.Identity) error
 	// Known gives the journal's cluster, and the records of its newest round, which was made at at.
 	Known(ctx context.Context) (of cluster.Identity, records []cluster.Record, at cluster.Instant, err error)
-	// Turns gives the term of the leader, and how many of its turns have succeeded.
-	Turns(ctx context.Context) (term, turns int64, err error)
+	// Turns gives the term of the leader, how many of its turns have succeeded, and the newest round.
+	Turns(ctx context.Context) (term, turns, round int64, err error)
 	// Size gives the size of the journal in bytes.
 	Size(ctx context.Context) (int64, error)
 	// Prune deletes rows older than the given ages. It returns the number of days and of rows.

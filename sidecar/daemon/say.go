@@ -273,3 +273,10 @@ func brief(text string, most int) string {
 	}
 	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:most], ""), len(text))
 }
+
+// restored tells that the journal has got younger.
+func (d *Daemon) restored(r cluster.Restored) {
+	d.Log.Error().Int64("knew", r.Knew).Int64("found", r.Found).
+		Msg("the journal got younger: a dump was restored, or another database is in use; what ran since then is read from Slurm, and overrides given since then are lost")
+	d.Meter.Restored()
+}

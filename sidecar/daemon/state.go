@@ -39,8 +39,10 @@ type Touched struct {
 type State struct {
 	Written cluster.Instant `json:"written,omitzero"`
 	// Term is the leadership in which it was written; 0 = by a version that did not record it.
-	Term int64     `json:"term,omitempty"`
-	Jobs []Touched `json:"jobs"` // by id
+	Term int64 `json:"term,omitempty"`
+	// Round is the newest round then; 0 = a version wrote it that did not record it.
+	Round int64     `json:"round,omitempty"`
+	Jobs  []Touched `json:"jobs"` // by id
 }
 
 // stateWord starts the file, so that no other file is mistaken for it.
@@ -150,12 +152,36 @@ type recorder struct {
 	path  string
 	term  int64 // of the leadership
 	state State
+	top   *top
+	// restored is called when the journal is opened and has lost rounds.
+	restored func(cluster.Restored)
 }
 
+// top is the newest term and round that this daemon has seen, or an earlier process of this host.
+type top struct {
+	term, round int64
+	filed       bool // the state file was read for that
+}
+
+func (t *top) see(term, round int64) { t.term, t.round = max(t.term, term), max(t.round, round) }
+
 // record reads the state file, to continue the work of an earlier process.
-func record(j loop.Journal, path string, term int64) (*recorder, error) {
+func record(j loop.Journal, path string, term int64, top *top, restored func(cluster.Restored)) (*recorder, error) {
 	s, err := ReadState(path)
-	return &recorder{Journal: j, path: path, term: term, state: s}, err
+	return &recorder{Journal: j, path: path, term: term, state: s, top: top, restored: restored}, err
+}
+
+// Open opens the journal, and sees whether it has got younger: it then lost rounds that this daemon or this host wrote.
+func (r *recorder) Open(ctx context.Context) (cluster.State, error) {
+	m, err := r.Journal.Open(ctx)
+	if err != nil {
+		return m, err
+	}
+	if r.top.round > m.Round {
+		m.Restored = &cluster.Restored{Knew: r.top.round, Found: m.Round}
+		r.restored(*m.Restored)
+	}
+	return m, nil
 }
 
 // Commit commits the round and then, if the plan acts, writes the state file. If that write
@@ -164,12 +190,13 @@ func (r *recorder) Commit(ctx context.Context, snap cluster.Snapshot, plan clust
 	if err := r.Journal.Commit(ctx, snap, plan); err != nil {
 		return err
 	}
+	r.top.round = plan.Round // also if it is below what was known: that was reported
 	acts := slices.ContainsFunc(plan.Actions, func(a cluster.Action) bool { return !a.Suppressed })
 	if !acts && len(r.state.Jobs) == 0 {
 		return nil
 	}
 	next := r.state.with(&plan)
-	next.Term = r.term
+	next.Term, next.Round = r.term, plan.Round
 	if !acts && len(next.Jobs) == len(r.state.Jobs) && next.Term == r.state.Term {
 		return nil
 	}

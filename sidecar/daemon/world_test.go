@@ -145,7 +145,8 @@ type shared struct {
 	ahead     time.Duration // its clock
 	audits    []cluster.Audit
 	newest    cluster.Instant // of the newest round
-	turns     int64           // of the leader
+	terms     int64
+	turns     int64 // of the leader
 	told      int64 // turns that a sign of life has told
 	memory    *sim.Memory
 	record    []tune.Change // newest first
@@ -159,6 +160,7 @@ const takeover = 15 * time.Second
 
 type sitting struct {
 	*shared
+	term  int64
 	name  string
 	lost  chan struct{}
 	heard time.Time
@@ -175,7 +177,7 @@ type desk struct {
 
 func newShared() *shared { return &shared{memory: sim.NewMemory()} }
 
-func (d *desk) Acquire(context.Context) (Leadership, error) {
+func (d *desk) Acquire(_ context.Context, above int64) (Leadership, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.gone != nil {
@@ -190,7 +192,8 @@ func (d *desk) Acquire(context.Context) (Leadership, error) {
 		}
 		s.over = true
 	}
-	d.now = &sitting{shared: d.shared, desk: d, name: d.name, lost: make(chan struct{}), heard: time.Now()}
+	d.terms = max(d.terms, above) + 1
+	d.now = &sitting{shared: d.shared, desk: d, term: d.terms, name: d.name, lost: make(chan struct{}), heard: time.Now()}
 	return d.now, nil
 }
 
@@ -213,10 +216,11 @@ func (d *desk) Known(ctx context.Context) (of cluster.Identity, records []cluste
 	return d.of, m.Records, d.newest, errors.Join(err, d.gone)
 }
 
-func (d *desk) Turns(context.Context) (term, turns int64, err error) {
+func (d *desk) Turns(ctx context.Context) (term, turns, round int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return 1, d.told, d.gone
+	m, err := d.memory.Open(ctx)
+	return d.terms, d.told, m.Round, errors.Join(err, d.gone)
 }
 
 func (d *desk) Size(context.Context) (int64, error) {
@@ -278,7 +282,7 @@ func (s *sitting) Sure() time.Time {
 	return s.heard.Add(takeover)
 }
 
-func (s *sitting) Term() int64 { return 1 }
+func (s *sitting) Term() int64 { return s.term }
 
 func (s *sitting) Clock(context.Context) (time.Time, error) {
 	s.mu.Lock()
@@ -434,6 +438,13 @@ func (p paper) Open(ctx context.Context) (cluster.State, error) {
 func (p paper) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.Plan) error {
 	if err := p.s.alive(); err != nil {
 		return err
+	}
+	m, err := p.s.memory.Open(ctx)
+	if err != nil {
+		return err
+	}
+	if m.Round < plan.Round-1 {
+		return fmt.Errorf("%w: its newest round is %d", store.ErrYounger, m.Round)
 	}
 	p.s.mu.Lock()
 	p.s.newest = plan.At

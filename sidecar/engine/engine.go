@@ -117,6 +117,10 @@ func (d *Decider) look(s *cluster.Snapshot, x *opened) [][]ltgf.Claimant {
 	leases, ended := lease.Reconcile(s, charged.Records, &d.leases)
 	b.Open(s, charged.Ledger, charged.Records, leases, ended, charged.Rows, charged.Users)
 	b.Stranded = charged.Stranded
+	if r := s.Restored; r != nil {
+		b.Report(cluster.Event{Kind: "journal_restored", Text: fmt.Sprintf("the journal got younger: its newest round was %d, and this daemon had seen round %d; "+
+			"a dump was restored, or another database is in use. What ran since then is read from Slurm; overrides given since then are lost", r.Found, r.Knew)})
+	}
 	if t := s.Settings.Tuned; t != nil && t.News != "" {
 		b.Report(cluster.Event{Kind: "tune", Text: t.News})
 	}

@@ -51,7 +51,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		Cells: rules.Cells, Lost: m.Lost, Lent: m.Lent, CellTrades: m.CellTrades, Parties: m.Parties, Allocation: m.Allocation,
 		Profiles: m.Profiles, Declared: rules.Profiles, Paces: m.Paces, Progress: seen.Progress,
 		Completions: m.Completions, Usages: m.Usages, History: seen.History,
-		Habits: m.Habits, Causes: m.Causes, Noise: m.Noise, Uses: seen.Uses, Memory: seen.Memory, Sizes: seen.Sizes,
+		Habits: m.Habits, Causes: m.Causes, Noise: m.Noise, Restored: m.Restored, Uses: seen.Uses, Memory: seen.Memory, Sizes: seen.Sizes,
 	}
 	now := d.preempted(&seen, &rules, verdicts{m.Preempted, m.Unpreempted})
 	s.Preempted, s.Unpreempted, s.WasPreempted = now.preempted, now.clear, m.Preempted

@@ -60,6 +60,7 @@ type Meter struct {
 	last    *sums // of the last round that was decided; nil = none was
 	journal int64 // bytes; 0 = not measured yet
 	budgets spending.Book
+	younger time.Time      // when the journal was last found to have lost rounds; zero = never
 	nodes   map[string]int // nodes by the state of their GPUs' counters; nil = nobody looks
 }
 
@@ -145,6 +146,16 @@ func (m *Meter) Journal(bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.journal = bytes
+}
+
+// Restored records that the journal was found to have lost rounds.
+func (m *Meter) Restored() {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.younger = m.now()
 }
 
 // Budgets records what tenants have used of their budgets.

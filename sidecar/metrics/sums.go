@@ -100,6 +100,7 @@ var (
 	leases      = desc("leases", "Leases in force by state.", "state")
 	claims      = desc("claims", "Waiting gangs that GPUs are kept for.")
 	journal     = desc("journal_size_bytes", "Size of the journal's tables in PostgreSQL, with their indexes, measured every minute.")
+	restored    = desc("journal_restored_time_seconds", "When the daemon last found that the journal had lost rounds, in seconds since 1970; 0 = it never did.")
 	telemetry   = desc("telemetry_nodes", "Nodes by how well the counters of their GPUs are seen: fresh, stale, broken, unknown, silent.", "state")
 	policyWaits = desc("policy_wait_seconds", "Time since the policy was asked how to divide the GPUs; 0 = it has answered.")
 
@@ -132,7 +133,7 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	_, well := p.Ready()
 	now := p.now()
 	p.mu.Lock()
-	health, last, bytes, nodes, budgets := p.health, p.last, p.journal, p.nodes, p.budgets
+	health, last, bytes, nodes, budgets, younger := p.health, p.last, p.journal, p.nodes, p.budgets, p.younger
 	p.mu.Unlock()
 	gauge(ready, oneIf(well))
 	gauge(leader, oneIf(well && health.role == Leader))
@@ -141,6 +142,11 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	}
 	if bytes > 0 {
 		gauge(journal, float64(bytes))
+	}
+	if younger.IsZero() {
+		gauge(restored, 0)
+	} else {
+		gauge(restored, float64(younger.Unix()))
 	}
 	for state, n := range nodes {
 		gauge(telemetry, float64(n), state)

@@ -16,6 +16,9 @@ import (
 // before the next round.
 var errStale = errors.New("the journal is not as it was left: open it again")
 
+// ErrYounger means that the journal has lost rounds that this daemon wrote: a dump was restored under it.
+var ErrYounger = errors.New("the journal got younger")
+
 // Journal writes rounds with a lead. It is for one goroutine.
 type Journal struct {
 	lead *Leadership

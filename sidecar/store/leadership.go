@@ -52,6 +52,7 @@ var (
 	leaderQueue  = sql.Query("leader_queue")
 	leaderOpen   = sql.Query("leader_open")
 	leaderRetire = sql.Query("leader_retire")
+	leaderSkip   = sql.Query("leader_skip")
 	leaderTake   = sql.Query("leader_take")
 	leaderLast   = sql.Query("leader_last")
 	leaderCrash  = sql.Query("leader_crashed")
@@ -64,13 +65,19 @@ var (
 // Acquire takes the lead for holder (a display name: host and process). It fails with *TakenError
 // while another daemon holds it and lives.
 func (s *Store) Acquire(ctx context.Context, holder string) (*Leadership, error) {
-	return s.acquire(ctx, holder, 0)
+	return s.acquire(ctx, holder, 0, 0)
+}
+
+// AcquireAbove is Acquire with a term above one that this host knows of: a journal that was restored from a dump has
+// forgotten it.
+func (s *Store) AcquireAbove(ctx context.Context, holder string, term int64) (*Leadership, error) {
+	return s.acquire(ctx, holder, 0, term)
 }
 
 // Succeed takes the lead at once after a term whose holder is known to have crashed. It fails
 // with *TakenError if any daemon led after that term, even if it no longer is.
 func (s *Store) Succeed(ctx context.Context, holder string, crashed int64) (*Leadership, error) {
-	return s.acquire(ctx, holder, crashed)
+	return s.acquire(ctx, holder, crashed, 0)
 }
 
 // Await takes the lead like Acquire, and watches a holder that may be dead until it gives a sign of
@@ -97,8 +104,8 @@ func (s *Store) Await(ctx context.Context, holder string, watched func(*TakenErr
 	}
 }
 
-// acquire takes the lead: after the term crashed only, or with 0 after any term that has ended.
-func (s *Store) acquire(ctx context.Context, holder string, crashed int64) (*Leadership, error) {
+// acquire takes the lead: after the term crashed only, or with 0 after any term that has ended. Its number is above another one.
+func (s *Store) acquire(ctx context.Context, holder string, crashed, above int64) (*Leadership, error) {
 	asked := s.now()
 	lead := &Leadership{Holder: holder, store: s, lost: make(chan struct{})}
 	var taken *TakenError
@@ -125,6 +132,11 @@ func (s *Store) acquire(ctx context.Context, holder string, crashed int64) (*Lea
 		}
 		if crashed > 0 {
 			if _, err := tx.Exec(ctx, leaderCrash, crashed); err != nil {
+				return err
+			}
+		}
+		if above > 0 {
+			if _, err := tx.Exec(ctx, leaderSkip, above, migrate.Latest()); err != nil {
 				return err
 			}
 		}
@@ -275,7 +287,7 @@ func (s *Leadership) Keep(ctx context.Context) error {
 func (s *Leadership) renew(ctx context.Context, db interface {
 	Exec(context.Context, string, ...any) (pgconn.CommandTag, error)
 }) error {
-	done, err := db.Exec(ctx, leaderRenew, s.Term, s.turns.Load())
+	done, err := db.Exec(ctx, leaderRenew, s.Term, s.turns.Load(), s.Holder)
 	if err == nil && done.RowsAffected() == 0 {
 		return ErrDeposed
 	}
@@ -284,7 +296,7 @@ func (s *Leadership) renew(ctx context.Context, db interface {
 
 // Resign gives up the lead, so that another daemon need not wait. A lost lead is no error.
 func (s *Leadership) Resign(ctx context.Context) error {
-	_, err := s.store.pool.Exec(ctx, leaderResign, s.Term)
+	_, err := s.store.pool.Exec(ctx, leaderResign, s.Term, s.Holder)
 	s.lose()
 	if err != nil {
 		return fmt.Errorf("giving up leadership (another daemon can take it in %s): %w", s.store.config.Takeover, err)
@@ -306,16 +318,16 @@ func (s *Leadership) Sure() time.Time {
 // Turned counts a turn that succeeded. The next sign of life tells it to standbys.
 func (s *Leadership) Turned() { s.turns.Add(1) }
 
-// Turns gives the leader's term and how many of its turns have succeeded; zeros = nobody leads.
-func (s *Store) Turns(ctx context.Context) (term, turns int64, err error) {
-	err = s.pool.QueryRow(ctx, leaderTurns).Scan(&term, &turns)
+// Turns gives the leader's term, how many of its turns have succeeded, and the newest round; zeros = nobody leads.
+func (s *Store) Turns(ctx context.Context) (term, turns, round int64, err error) {
+	err = s.pool.QueryRow(ctx, leaderTurns).Scan(&term, &turns, &round)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, 0, nil
+		return 0, 0, 0, nil
 	}
 	if err != nil {
 		err = fmt.Errorf("asking how the leader gets on: %w", err)
 	}
-	return term, turns, err
+	return term, turns, round, err
 }
 
 // inTerm does work in a transaction. The term stays in force throughout, however long it takes,
@@ -327,7 +339,7 @@ func (s *Store) Turns(ctx context.Context) (term, turns int64, err error) {
 func (s *Leadership) inTerm(ctx context.Context, work func(pgx.Tx) error) error {
 	var asked time.Time
 	err := pgx.BeginFunc(ctx, s.store.pool, func(tx pgx.Tx) error {
-		switch held, err := tx.Exec(ctx, leaderHold, s.Term, migrate.Latest()); {
+		switch held, err := tx.Exec(ctx, leaderHold, s.Term, migrate.Latest(), s.Holder); {
 		case err != nil:
 			return err
 		case held.RowsAffected() == 0:

@@ -386,13 +386,61 @@ func openedBefore(t *testing.T, s *store.Store) (*store.Leadership, error) {
 	return s.Succeed(t.Context(), "next", last.Term)
 }
 
+// A journal that lost rounds under the leader, and knows its term, takes no commit. The next term's number is above all that
+// the daemon knows; another process of that number keeps nothing.
+func TestAYoungerJournal(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.Database(t)
+	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
+	lead := takeLead(t, s)
+	j := lead.Journal()
+	if _, err := j.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	story := journaltest.NewStory(1, 4, 20)
+	for range 3 {
+		snap, plan := story.Next()
+		if err := j.Commit(t.Context(), snap, plan); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, lose := range []string{"delete from fairlease.round_blobs where round > 1", "delete from fairlease.rounds where number > 1"} {
+		if _, err := db.Exec(t.Context(), lose); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snap, plan := story.Next()
+	if err := j.Commit(t.Context(), snap, plan); !errors.Is(err, store.ErrYounger) {
+		t.Errorf("a commit to a younger journal: %v", err)
+	}
+	if err := lead.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	next, err := s.AcquireAbove(t.Context(), "next", 41)
+	if err != nil || next.Term != 42 {
+		t.Fatalf("term %+v (%v), want 42", next, err)
+	}
+	if err := next.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if next, err = s.AcquireAbove(t.Context(), "next", 41); err != nil || next.Term != 43 {
+		t.Fatalf("term %+v (%v), want 43", next, err)
+	}
+	if _, err := db.Exec(t.Context(), "update fairlease.leaders set holder = 'of the restored journal' where term = 43"); err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Keep(t.Context()); !errors.Is(err, store.ErrDeposed) {
+		t.Errorf("two processes have the same term: %v", err)
+	}
+}
+
 // The leader's signs of life tell how many of its turns succeeded.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, store.Config{DSN: storetest.Database(t)})
 	is := func(term, turns int64) {
 		t.Helper()
-		if gotTerm, got, err := s.Turns(t.Context()); err != nil || gotTerm != term || got != turns {
+		if gotTerm, got, _, err := s.Turns(t.Context()); err != nil || gotTerm != term || got != turns {
 			t.Errorf("term %d with %d turns (%v), want %d and %d", gotTerm, got, err, term, turns)
 		}
 	}

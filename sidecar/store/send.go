@@ -103,6 +103,9 @@ func send(ctx context.Context, tx pgx.Tx, last int64, rows []rowsFor) error {
 		if err := row.Scan(&found); err != nil {
 			return err
 		}
+		if found < last {
+			return fmt.Errorf("%w: its newest round is %d, not %d", ErrYounger, found, last)
+		}
 		if found != last {
 			return fmt.Errorf("%w: it has got to round %d, not %d", errStale, found, last)
 		}

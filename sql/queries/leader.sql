@@ -49,6 +49,23 @@ update leaders set
 where term = $1
 and ended_at is null;
 
+-- name: leader_skip
+-- Numbers of terms that a journal gave before it got younger are not given again.
+insert into leaders (
+    holder,
+    takeover_after,
+    ended_at,
+    why,
+    schema_version
+)
+select
+    '',
+    interval '0',
+    clock_timestamp(),
+    'skipped',
+    $2
+from generate_series(1, least($1 - (select coalesce(max(term), 0) from leaders), 1000));
+
 -- name: leader_take
 -- With a term above 0: only if that term was the last one. Only in the schema that the program was made for.
 insert into leaders (
@@ -71,6 +88,7 @@ returning term;
 select term
 from leaders
 where term = $1
+and holder = $3
 and ended_at is null
 and $2 = (select max(version_id) from schema_version)
 for key share;
@@ -80,13 +98,15 @@ update leaders set
     renewed_at = clock_timestamp(),
     turns = $2
 where term = $1
+and holder = $3
 and ended_at is null;
 
 -- name: leader_turns
--- The leader's turns that succeeded.
+-- The leader's turns that succeeded, and the newest round.
 select
     term,
-    turns
+    turns,
+    (select coalesce(max(number), 0) from rounds)
 from leaders
 where ended_at is null;
 
@@ -95,6 +115,7 @@ with mine as (
     select term
     from leaders
     where term = $1
+    and holder = $2
     and ended_at is null
     for update
 )
