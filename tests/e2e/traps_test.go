@@ -286,7 +286,7 @@ func TestRestoreOfAnOldDump(t *testing.T) {
 		})
 		r.dsn = storetest.Restore(t, dump)
 		db := storetest.Connect(t, r.dsn)
-		if _, err := db.Exec(r.ctx(), "update leaders set renewed_at = renewed_at - interval '1 hour'"); err != nil { // so old is the dump
+		if _, err := db.Exec(r.ctx(), "update leaders set takeover_after = interval '0'"); err != nil { // its leader is known to be gone
 			t.Fatal(err)
 		}
 		r.client = r.newClient()
