@@ -49,8 +49,7 @@ type UserTask struct {
 
 // Over tells whether a job has ended.
 func (j *UserJob) Over() bool {
-	return !slices.Contains([]string{"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED", "COMPLETING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED",
-		"RESIZING", "SIGNALING", "STAGE_OUT", "SPECIAL_EXIT"}, j.State)
+	return j.State == "" || j.State == "REVOKED" || slices.Contains(ended, j.State)
 }
 
 // Nodes lists the nodes that have GPUs.

@@ -101,3 +101,16 @@ func TestRecordsOfSeveralFlags(t *testing.T) {
 		}
 	}
 }
+
+// TestJobsThatAreOver: scontrol shows users one word, of a flag if the job has one.
+func TestJobsThatAreOver(t *testing.T) {
+	for state, want := range map[string]bool{
+		"PENDING": false, "CONFIGURING": false, "RUNNING": false, "SUSPENDED": false, "STOPPED": false, "COMPLETING": false, "REQUEUED": false, "REQUEUE_HOLD": false,
+		"REQUEUE_FED": false, "RESIZING": false, "SIGNALING": false, "STAGE_OUT": false, "SPECIAL_EXIT": false, "RESV_DEL_HOLD": false, "SOMETHING_NEW": false,
+		"COMPLETED": true, "CANCELLED": true, "FAILED": true, "TIMEOUT": true, "NODE_FAIL": true, "PREEMPTED": true, "BOOT_FAIL": true, "DEADLINE": true, "OUT_OF_MEMORY": true, "REVOKED": true,
+	} {
+		if j := (UserJob{State: state}); j.Over() != want {
+			t.Errorf("a job that is %s is over: %v", state, j.Over())
+		}
+	}
+}

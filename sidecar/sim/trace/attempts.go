@@ -31,7 +31,8 @@ func ends(state string) bool {
 // goesOn tells whether a job in this state was live at the time of the query.
 func goesOn(state string) bool {
 	switch state {
-	case "PENDING", "RUNNING", "SUSPENDED", "STOPPED", "REQUEUED", "RESIZING", "COMPLETING", "CONFIGURING", "SIGNALING", "STAGE_OUT", "EXPEDITING":
+	case "PENDING", "RUNNING", "SUSPENDED", "STOPPED", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "RESIZING", "COMPLETING", "CONFIGURING", "SIGNALING", "STAGE_OUT",
+		"EXPEDITING":
 		return true
 	}
 	return false
