@@ -240,7 +240,8 @@ var views = []struct {
 			('2026-03-02 00:00', 2, 2, 100, 604800000, false, '', null, null, null, '2026-03-03 00:30', null, null, '{0,0,0,0,0,0}', false),
 			('2026-03-02 00:00', 3, 2, 100, 129600000, true, '', '2026-03-02 00:30', '2026-03-02 00:30', '2026-03-02 00:30', null, null, null, '{0,0,0,0,0,0}', false),
 			('2026-03-02 00:00', 4, 2, 100, 604800000, true, '', '2026-03-02 00:30', null, null, null, null, null, '{0,0,0,0,0,0}', false),
-			('2026-03-02 00:00', 5, 2, 100, 604800000, true, 'it is frozen', null, null, null, null, null, null, '{0,0,0,0,0,0}', false)`,
+			('2026-03-02 00:00', 5, 2, 100, 604800000, true, 'it is frozen', null, null, null, null, null, null, '{0,0,0,0,0,0}', false),
+			('2026-03-02 00:00', 7, 2, 100, 604800000, false, '', null, null, null, '2026-03-03 00:30', null, null, '{0,0,0,0,0,0}', false)`,
 		"job_key, slurm_id, name, tenant, user_name, gpus, model, partitions, eligible_at, age, terms, code, reason, until_at, need_gpus, free_gpus, behind, other, other_behind, rank, for_slurm_id, note, rho, gate_until, cell, chain, for_right, queue, other_slurm_id, as_of, forecast",
 		[]string{
 			"1|11|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|3|behind|tenant astro goes first, being 1 day 01:01:01 behind its due; its own tenant is 00:01:01 behind its due; " +
@@ -253,7 +254,7 @@ var views = []struct {
 			"6|16|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|behind|job 11 of bio goes first, being 00:01:01 behind its due; it is even; " +
 				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:00:00|bio|00:01:01|0|||0|||||job|11|2026-03-02 02:30:00+00|",
 			"7|17|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|behind|a job of astro goes first, being even; it is even; " +
-				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:00:00|astro|00:00:00|0|||0|||||job||2026-03-02 02:30:00+00|",
+				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:00:00|astro|00:00:00|0|||0|||||job||2026-03-02 02:30:00+00|none: it has begun to wait again since the newest forecasts were made",
 			"8|18|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|burst|its tenant holds the most that it may while others wait; it is 00:01:01 behind its due||4|0|00:01:01||00:00:00|0|||0|||||||2026-03-02 02:30:00+00|",
 			"9|19|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|threshold|it is 00:01:01 behind its due, not far enough behind the others to end a running lease||4|0|00:01:01||00:00:00|0|||0|||||job||2026-03-02 02:30:00+00|",
 		},
@@ -291,14 +292,18 @@ var views = []struct {
 	},
 	{
 		"forecasts_now",
-		job(1, "11", "bio", "ann", "waiting", "") + job(2, "12", "bio", "ann", "running", "") + `insert into fairlease.forecasts (at, job_key, round, runs, horizon_ms, waits, why, start_p10, start_p50, end_p10, raw_ms, kept) values
+		job(1, "11", "bio", "ann", "waiting", "") + job(2, "12", "bio", "ann", "running", "") + job(3, "13", "bio", "ann", "waiting", "") + job(4, "14", "bio", "ann", "running", "") + `insert into fairlease.forecasts (at, job_key, round, runs, horizon_ms, waits, why, start_p10, start_p50, end_p10, raw_ms, kept) values
 			('2026-03-02 00:00', 1, 1, 100, 86400000, true, '', '2026-03-02 00:30', null, null, '{0,0,0,0,0,0}', true),
 			('2026-03-02 01:00', 1, 2, 100, 86400000, true, '', '2026-03-02 01:30', '2026-03-02 02:00', null, '{0,0,0,0,0,0}', false),
-			('2026-03-02 01:00', 2, 2, 100, 86400000, false, '', null, null, '2026-03-02 03:00', '{0,0,0,0,0,0}', false)`,
+			('2026-03-02 01:00', 2, 2, 100, 86400000, false, '', null, null, '2026-03-02 03:00', '{0,0,0,0,0,0}', false),
+			('2026-03-02 01:00', 3, 2, 100, 86400000, false, '', null, null, '2026-03-02 03:00', '{0,0,0,0,0,0}', false),
+			('2026-03-02 01:00', 4, 2, 100, 86400000, true, '', '2026-03-02 01:30', '2026-03-02 02:00', '2026-03-02 03:00', '{0,0,0,0,0,0}', false)`,
 		"job_key, slurm_id, name, tenant, user_name, gpus, waits, why, start_p10, start_p50, start_p90, end_p10, end_p50, end_p90, as_of, runs, horizon, state",
 		[]string{
 			"1|11|train|bio|ann|4|t||2026-03-02 01:30:00+00|2026-03-02 02:00:00+00|||||2026-03-02 01:00:00+00|100|1 day|waiting",
 			"2|12|train|bio|ann|4|f|||||2026-03-02 03:00:00+00|||2026-03-02 01:00:00+00|100|1 day|running",
+			"3|13|train|bio|ann|4|f|it has begun to wait again since the newest forecasts were made|||||||2026-03-02 01:00:00+00|100|1 day|waiting",
+			"4|14|train|bio|ann|4|t|it has started since the newest forecasts were made|||||||2026-03-02 01:00:00+00|100|1 day|running",
 		},
 	},
 	{

@@ -187,4 +187,16 @@ func TestTimes(t *testing.T) {
 	if got := (explain.Words{}).Time(now); got != "2027-01-15 08:00:00" {
 		t.Error(got)
 	}
+	// A moment that is not known has no distance; one to come that has passed is awaited now.
+	if got := w.Time(0) + "|" + w.Off(0) + "|" + w.Ahead(0) + "|" + (explain.Words{}).Off(now); got != "a time not known|a time not known|a time not known yet|a time not known" {
+		t.Error(got)
+	}
+	for at, want := range map[cluster.Instant]string{now: "at 08:00:00 (now)", now.Add(cluster.Minute): "at 08:01:00 (in 00:01:00)", now.Add(-21 * cluster.Second): "now (due since 07:59:39)", 0: "at a time not known yet"} {
+		if got := w.Reason(cluster.Reason{Code: cluster.ReasonClaim, Need: 2, Until: at}); !strings.HasSuffix(got, "it starts when the leases there end, "+want) {
+			t.Errorf("%d: %s", at, got)
+		}
+	}
+	if got := w.Reason(cluster.Reason{}); got == "" {
+		t.Error("a job without a reason is told nothing")
+	}
 }

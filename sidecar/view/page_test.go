@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"bytes"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -179,6 +180,66 @@ func TestEmptyLists(t *testing.T) {
 			if says := strings.HasSuffix(out.String(), ".\n"); says == form.Parsable || strings.Count(out.String(), "\n") != 1 {
 				t.Errorf("the empty list of %s, for programs %t: %q", name, form.Parsable, out.String())
 			}
+		}
+	}
+}
+
+// A forecast of another state of the job is none, and says when the next one comes; moments that have passed are now.
+func TestForecastsOfThePast(t *testing.T) {
+	of := func(minutes ...int) (out [3]*time.Time) {
+		for i, m := range minutes {
+			then := at.Add(cluster.Span(m) * cluster.Minute).Time()
+			out[i] = &then
+		}
+		return out
+	}
+	p := &view.Page{Now: at, Every: 10 * cluster.Minute}
+	for _, c := range []struct {
+		state  string
+		waits  bool
+		starts [3]*time.Time
+		want   string
+	}{
+		{"waiting", true, of(5, 10, 15), "starts about 08:10, between 08:05 and 08:15 in 8 of 10 runs; "},
+		{"waiting", true, of(-5, 10, 15), "starts about 08:10, by 08:15 in 9 of 10 runs; "},
+		{"waiting", true, of(-9, -5, 15), "starts about now, by 08:15 in 9 of 10 runs; "},
+		{"waiting", true, of(-9, -5, -1), "starts now: nearly all runs expected it by 07:59; "},
+		{"waiting", true, of(-9), "starts in more than 7 days in half of the runs; "},
+		{"waiting", false, of(5, 10, 15), "none: it has begun to wait again since the newest forecasts were made; the next ones come at 08:06:00 (in 00:06:00) (forecast.every); to make one now: fairlease forecast 7 --now"},
+		{"running", true, of(5, 10, 15), "none: it has started since the newest forecasts were made; the next ones come at 08:06:00"},
+	} {
+		f := store.Forecast{Waits: c.waits, StartP10: c.starts[0], StartP50: c.starts[1], StartP90: c.starts[2], AsOf: at.Add(-4 * cluster.Minute).Time(), Runs: 100, Horizon: 7 * 24 * time.Hour}.As(c.state)
+		if got := p.Ahead(&f, "7"); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s, forecast as one that waits %t: %q, want %q", c.state, c.waits, got, c.want)
+		}
+	}
+	if got := p.NoForecast("7"); !strings.HasPrefix(got, "none yet: forecasts are made every 10m ") {
+		t.Error(got)
+	}
+	if got := (&view.Page{}).NoForecast("7"); got != "" {
+		t.Errorf("where none are made: %q", got)
+	}
+}
+
+// The time of a requeue is not that of the submission, and rho and debts are written alike wherever they stand.
+func TestNumbersThatDoNotExist(t *testing.T) {
+	submit, eligible := at.Time(), at.Add(-cluster.Hour).Time()
+	j := store.Job{Submitted: &submit, Eligible: &eligible}
+	if j.TellRequeue(); j.Submitted != nil || j.LastQueued == nil {
+		t.Errorf("%v after %v", j.Submitted, j.Eligible)
+	}
+	first := store.Job{Submitted: &eligible, Eligible: &submit}
+	if first.TellRequeue(); first.Submitted == nil || first.LastQueued != nil {
+		t.Errorf("%v before %v", first.Submitted, first.Eligible)
+	}
+	if got := view.Rho(0, 0) + " " + view.Rho(0, cluster.WholeGPU) + " " + view.Rho(cluster.Fair, 0) + " " + view.JobRho(0, 0) + " " + view.JobRho(0, 1); got != "- 0.000 1.000 - 0.000" {
+		t.Error(got)
+	}
+	for owed, want := range map[cluster.GPUTime]string{36_000: "|0.01|0.00|paused", -36_000: "|-0.01|0.00|paused", 17_000: "|0.00|0.00|-", -17_000: "|0.00|0.00|-", 0: "|0.00|0.00|-"} {
+		var out bytes.Buffer
+		(&view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}}).Table(view.TenantTable([]store.Tenant{{Owed: owed, Behind: math.MinInt64}}, true))
+		if !strings.HasSuffix(out.String(), want+"\n") || !strings.Contains(out.String(), "|0|-|") {
+			t.Errorf("owed %d: %s", owed, &out)
 		}
 	}
 }

@@ -15,6 +15,7 @@ with waiting as (
         coalesce(to_char(v.until_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'), 'a time not known yet') as until_words,
         case
             when a.why <> '' then 'none: ' || a.why
+            when not a.waits and j.state = 'waiting' then 'none: it has begun to wait again since the newest forecasts were made'
             when a.waits then concat_ws('; ', foretold('starts', a.start_p10, a.start_p50, a.start_p90, a.horizon_ms), foretold('ends', a.end_p10, a.end_p50, a.end_p90, a.horizon_ms))
             else ''
         end as ahead
@@ -147,4 +148,4 @@ comment on column waiting_jobs.for_right is 'Right by which for_slurm_id has suc
 comment on column waiting_jobs.queue is 'Claimant in line, where a policy divides heterogeneous GPU models: job, where the policy knows jobs only; empty = the tenant.';
 comment on column waiting_jobs.other_slurm_id is 'Job that went before it, where jobs queue; null = none.';
 comment on column waiting_jobs.as_of is 'As of when the numbers are: refreshed every few minutes, and whenever the reason changes.';
-comment on column waiting_jobs.forecast is 'When it starts and ends by the newest forecast; empty = there is none yet.';
+comment on column waiting_jobs.forecast is 'When it starts and ends by the newest forecast, or why there is none; empty = there is none yet.';

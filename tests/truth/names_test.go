@@ -98,3 +98,53 @@ func TestTextsNamePresets(t *testing.T) {
 		t.Errorf("only %d presets are named: the test looks for the wrong words", named)
 	}
 }
+
+// The sample of the configuration, and with it fairlease.yaml(5), names every choice of every setting that has some.
+func TestSampleNamesChoices(t *testing.T) {
+	sample, err := os.ReadFile("../../etc/fairlease.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	choices := regexp.MustCompile(`"zzz" is not known; write one of ([^\n]*)`)
+	lines := strings.Split(string(sample), "\n")
+	found := 0
+	for _, key := range config.Keys() {
+		text, parts := "", strings.Split(key, ".")
+		for i, part := range parts {
+			text += strings.Repeat("  ", i) + part + ":" + map[bool]string{true: " zzz", false: "\n"}[i == len(parts)-1]
+		}
+		_, err := config.Parse("sample.yaml", []byte(text), nil)
+		if err == nil {
+			continue
+		}
+		m := choices.FindStringSubmatch(err.Error())
+		if m == nil {
+			continue
+		}
+		found++
+		line := regexp.MustCompile(`^` + strings.Repeat("  ", len(parts)-1) + regexp.QuoteMeta(parts[len(parts)-1]) + `:`)
+		in, at := len(parts) == 1, -1
+		for i, text := range lines {
+			if in = in || strings.HasPrefix(text, parts[0]+":"); in && line.MatchString(text) && at < 0 {
+				at = i
+			}
+		}
+		if at < 0 {
+			t.Errorf("the sample has no %s", key)
+			continue
+		}
+		about := lines[at]
+		for i := at - 1; i >= 0 && strings.TrimSpace(lines[i]) != ""; i-- { // comments of several keys stand above the first
+			about = lines[i] + "\n" + about
+		}
+		for _, choice := range strings.Split(m[1], ", ") {
+			choice = strings.TrimSuffix(strings.TrimSpace(choice), ".")
+			if !regexp.MustCompile(`(?:^|[^\w-])` + regexp.QuoteMeta(choice) + `(?:$|[^\w-])`).MatchString(about) {
+				t.Errorf("the comment of %s in etc/fairlease.yaml lacks the choice %q", key, choice)
+			}
+		}
+	}
+	if found < 8 {
+		t.Errorf("only %d settings have choices: the test looks for the wrong words", found)
+	}
+}
