@@ -531,3 +531,52 @@ func TestRowsOfBeforeCountGPUTimeAsWork(t *testing.T) {
 		}
 	}
 }
+
+// TestOverridesOfBefore upgrades overrides that name a job by its id alone: each is bound to the job that had the id when it was given, or ends.
+func TestOverridesOfBefore(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.Empty(t)
+	if err := migrate.To(t.Context(), dsn, overrideJobs-1); err != nil {
+		t.Fatal(err)
+	}
+	db := storetest.Connect(t, dsn)
+	for _, j := range []struct {
+		key                       int
+		id, user                  string
+		submitted, eligible, done string
+	}{
+		{1, "5", "ann", "-4 hours", "-4 hours", "-3 hours"}, {2, "5", "bob", "-2 hours", "-2 hours", ""}, // the id was reused
+		{3, "6", "ann", "-10 minutes", "-4 hours", ""}, // requeued
+		{4, "7_0", "eve", "-10 minutes", "-4 hours", ""}, {5, "7_1", "eve", "-5 hours", "", ""}, {6, "7_2", "eve", "-5 hours", "", ""},
+		{7, "8", "eve", "-5 hours", "-5 hours", "-1 hours"},
+	} {
+		execute(t, db, fmt.Sprintf(`insert into fairlease.jobs (key, slurm_id, slurm_job, name, user_name, account, tenant, qos, partitions, state, inactive, outcome, touch, touch_why, gpus, model, nodes, cpus, memory_mb,
+			limit_ms, submitted_at, eligible_at, done_at, restarts, terms, failed, said, alloc_gpu_ms, due_gpu_ms, lost_gpu_ms)
+			values (%d, '%s', split_part('%[2]s', '_', 1)::bigint, '', '%s', '', '', '', '{}', 'waiting', '', '', '', '', 1, '', 1, 1, 1, 0, now() + '%s', now() + nullif('%s', '')::interval, now() + nullif('%s', '')::interval, 0, 0, 0, '', 0, 0, 0)`,
+			j.key, j.id, j.user, j.submitted, j.eligible, j.done))
+	}
+	execute(t, db, `insert into fairlease.overrides (kind, scope, name, until_at, reason, by, created_at, ended_at) values
+		('exempt', 'job', '5', now() + interval '1 day', 'of the job before', 'root', now() - interval '3 hours', null),
+		('exempt', 'job', '5', now() + interval '1 day', 'of this job', 'root', now() - interval '1 hour', null),
+		('exempt', 'job', '6', now() + interval '1 day', 'of a job that was requeued since', 'root', now() - interval '1 hour', null),
+		('exempt', 'job', '7', now() + interval '1 day', 'of an array', 'root', now() - interval '1 hour', null),
+		('exempt', 'job', '7_1', now() + interval '1 day', 'of a task', 'root', now() - interval '1 hour', null),
+		('exempt', 'job', '8', now() + interval '1 day', 'of a job that has ended', 'root', now() - interval '2 hours', null),
+		('exempt', 'job', '9', now() + interval '1 day', 'of no job', 'root', now() - interval '2 hours', null),
+		('exempt', 'job', '9', now() - interval '1 hour', 'lapsed', 'root', now() - interval '2 hours', null),
+		('exempt', 'user', 'ann', now() + interval '1 day', 'of a user', 'root', now() - interval '2 hours', null)`)
+	if _, _, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet); err != nil {
+		t.Fatal(err)
+	}
+	got := text(t, db, `select string_agg(concat_ws(' ', reason || ':', job_key, job_user, 'ended: ' || left(ended_by, 20)), E'\n' order by id) from fairlease.overrides`)
+	want := strings.Join([]string{
+		"of the job before: ended: fairlease migrate: n", "of this job: 2 bob", "of a job that was requeued since: 3 ann", "of an array: 6 eve", "of a task: 5 eve",
+		"of a job that has ended: ended: fairlease migrate: n", "of no job: ended: fairlease migrate: n", "lapsed:", "of a user:",
+	}, "\n")
+	if got != want {
+		t.Errorf("the overrides are\n%s\nwant\n%s", got, want)
+	}
+}
+
+// overrideJobs is the version of the schema since which overrides name their jobs.
+const overrideJobs = 29

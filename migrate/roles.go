@@ -30,7 +30,7 @@ var roles = []struct{ name, is string }{
 	{reader, "reads all of the journal, writes nothing"},
 	{tenant, "reads the rows of its own tenants, by the Slurm user that database_users or its own name gives"},
 	{operator, "reads all of the journal, gives and ends overrides (exempt, boost, freeze), and takes over and undoes terms of leases"},
-	{writer, "writes the journal; neither gives overrides nor changes tables"},
+	{writer, "writes the journal, and ends overrides whose jobs have ended; neither gives overrides nor changes tables"},
 	{viewer, "owns the views; it cannot log in"},
 }
 
@@ -65,7 +65,7 @@ var ofTenant = map[string]string{
 	"overrides": `case scope
 		when 'tenant' then name in (select tenant from members)
 		when 'user' then name in (select user_name from members)
-		else name in (select slurm_id from jobs) or name in (select slurm_job::text from jobs)
+		else job_key in (select key from jobs)
 	end`,
 
 	// Rows of no tenant, and sums over all tenants.
@@ -93,7 +93,7 @@ var tenantTables = []string{"jobs", "overrides", "rounds", "schema_version", "me
 // written gives the daemon's rights on tables where it may not do everything. It may add to repairs and identity, since
 // `fairlease repair` runs with its rights.
 var written = map[string]string{
-	"schema_version": "", "database_users": "", "overrides": "delete", "tunings": "insert, update (round), delete", "identity": "insert, update", "repairs": "insert",
+	"schema_version": "", "database_users": "", "overrides": "update (ended_at, ended_by), delete", "tunings": "insert, update (round), delete", "identity": "insert, update", "repairs": "insert",
 }
 
 // asOwner lists functions that make, drop and clear partitions. PostgreSQL lets only the tables' owner do that, so the
@@ -266,7 +266,7 @@ func grant(ctx context.Context, tx pgx.Tx, schema string) error {
 		do("revoke execute on function %s from public", f)
 		do("grant execute on function %s to %s", f, role(writer))
 	}
-	do("grant insert (kind, scope, name, until_at, reason, by), update (ended_at, ended_by) on overrides to %s", role(operator))
+	do("grant insert (kind, scope, name, until_at, reason, by, job_key, job_user, job_submitted_at), update (ended_at, ended_by) on overrides to %s", role(operator))
 	do("grant insert (kind, file_ms, before_ms, term_ms, by, why, study) on tunings to %s", role(operator))
 	return err
 }

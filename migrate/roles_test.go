@@ -52,11 +52,11 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 		insert into lending_days values (now(), 'v100', 'astro', 'bio', 777);
 		insert into bound_cells values ('rack', 'node', 'n1', 0, 'bio', '{n1}', '0-7', 8, false, 8, 0, '{1}', '{777}', now()), ('rack', 'node', 'n7770', 0, 'astro', '{n1}', '0-7', 8, false, 8, 0, '{777}', '{}', now());
 		insert into events values (1, 0, now(), 'grant', 1, '', 'instead of job 777 of astro'), (2, 0, now(), 'grant', 777, '', 'astro');
-		insert into overrides (kind, scope, name, until_at, reason, by) values
-			('freeze', 'tenant', 'bio', now() + interval '1 day', 'ours 1', 'root'), ('freeze', 'user', 'ann', now() + interval '1 day', 'ours 2', 'root'),
-			('freeze', 'job', '1_2', now() + interval '1 day', 'ours 3', 'root'), ('freeze', 'job', '1', now() + interval '1 day', 'ours 4', 'root'),
-			('freeze', 'tenant', 'astro', now() + interval '1 day', 'astro', 'root'), ('freeze', 'user', 'eve', now() + interval '1 day', 'eve', 'root'),
-			('freeze', 'job', '777', now() + interval '1 day', '777', 'root');
+		insert into overrides (kind, scope, name, until_at, reason, by, job_key) values
+			('freeze', 'tenant', 'bio', now() + interval '1 day', 'ours 1', 'root', null), ('freeze', 'user', 'ann', now() + interval '1 day', 'ours 2', 'root', null),
+			('freeze', 'job', '1_2', now() + interval '1 day', 'ours 3', 'root', 1), ('freeze', 'job', '1', now() + interval '1 day', 'ours 4', 'root', 1),
+			('freeze', 'tenant', 'astro', now() + interval '1 day', 'astro', 'root', null), ('freeze', 'user', 'eve', now() + interval '1 day', 'eve', 'root', null),
+			('freeze', 'job', '777', now() + interval '1 day', '777', 'root', 777), ('freeze', 'job', '1_2', now() + interval '1 day', 'of the job 777 that had the id before', 'root', 777);
 		insert into gpu_nodes values ('n1', 'fresh', '', now(), now());
 		insert into gpu_memory values ('eve', 'astro', 1, 'h100', 777, false, false, now());
 		insert into gpu_sizes values ('h100', 777);
@@ -185,6 +185,9 @@ func TestWhatATenantSees(t *testing.T) {
 	if n := number(t, ann, "select count(*) from overrides_in_force where reason like 'ours%'"); n != 4 {
 		t.Errorf("it sees %d of the 4 orders about it", n)
 	}
+	if n := number(t, ann, "select count(*) from overrides_in_force"); n != 4 {
+		t.Errorf("it sees %d orders about others", n-4)
+	}
 	for _, x := range []string{
 		"update jobs set gpus = 1", "delete from jobs", "insert into members values ('astro', 'ann')", "update database_users set slurm_user = 'eve'",
 		"insert into overrides (kind, scope, name, until_at, reason, by) values ('boost', 'tenant', 'bio', now() + interval '1 day', 'r', 'ann')",
@@ -252,8 +255,8 @@ func TestWhatOthersMay(t *testing.T) {
 	audit := []string{"insert into repairs (kind, found, done, reason, by) values ('clock', '', '', '', '')", "update identity set name = name"}
 	order := []string{
 		"insert into overrides (kind, scope, name, until_at, reason, by) values ('boost', 'tenant', 'bio', now() + interval '1 day', 'r', 'ann')",
-		"update overrides set ended_at = now(), ended_by = 'ann' where id = 1",
 	}
+	end := []string{"update overrides set ended_at = now(), ended_by = 'ann' where id = 1"}
 	term := []string{"insert into tunings (kind, file_ms, before_ms, term_ms, by, why, study) values ('taken', 1, 1, 2, 'ann', 'r', null)"}
 	prune := []string{"delete from overrides where id = 0", "delete from tunings where id = 0"}
 	never := []string{
@@ -261,7 +264,7 @@ func TestWhatOthersMay(t *testing.T) {
 		"update repairs set by = 'x'", "update tunings set term_ms = 9", "update tunings set why = 'x'", "delete from repairs", "delete from identity", "update database_users set slurm_user = 'eve'", "insert into database_users values ('x', 'x')", "delete from schema_version",
 		"truncate jobs", "create table mine ()", "drop view waiting_jobs", "alter table jobs disable row level security", "drop table jobs", "set role fairlease_views", "create role other",
 	}
-	for role, may := range map[string][]string{"reader": nil, "operator": slices.Concat(order, term), "daemon": slices.Concat(writes, audit, prune, term)} {
+	for role, may := range map[string][]string{"reader": nil, "operator": slices.Concat(order, end, term), "daemon": slices.Concat(writes, audit, prune, end, term)} {
 		user := as(t, dsn, db, role)
 		for _, name := range slices.Concat(tables, views) {
 			all, err1 := rows(t, db, name)
@@ -272,7 +275,7 @@ func TestWhatOthersMay(t *testing.T) {
 				t.Errorf("%s sees of %s: %s (%v, %v)", role, name, cmp.Diff(all, seen), err1, err2)
 			}
 		}
-		for _, x := range slices.Concat(writes, audit, order, prune, never) {
+		for _, x := range slices.Concat(writes, audit, order, end, prune, never) {
 			_, err := user.Exec(t.Context(), x)
 			if want := slices.Contains(may, x); want && err != nil || !want && !refused(err) {
 				t.Errorf("%s: %s: %v", role, x, err)

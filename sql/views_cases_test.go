@@ -272,12 +272,12 @@ var views = []struct {
 	},
 	{
 		"overrides_in_force",
-		`insert into fairlease.overrides (kind, scope, name, until_at, reason, by, created_at, ended_at) values
-			('exempt', 'job', '12_3', '2999-01-01', 'paper', 'root', '2026-03-02', null),
-			('freeze', 'user', 'eve', '2999-01-01', 'runaway', 'root', '2026-03-02', '2026-03-03'),
-			('boost', 'tenant', 'bio', '2026-03-03', 'deadline', 'root', '2026-03-02', null)`,
-		"id, kind, scope, name, until_at, reason, by, created_at",
-		[]string{"1|exempt|job|12_3|2999-01-01 00:00:00+00|paper|root|2026-03-02 00:00:00+00"},
+		`insert into fairlease.overrides (kind, scope, name, until_at, reason, by, created_at, ended_at, job_key) values
+			('exempt', 'job', '12_3', '2999-01-01', 'paper', 'root', '2026-03-02', null, 7),
+			('freeze', 'user', 'eve', '2999-01-01', 'runaway', 'root', '2026-03-02', '2026-03-03', null),
+			('boost', 'tenant', 'bio', '2026-03-03', 'deadline', 'root', '2026-03-02', null, null)`,
+		"id, kind, scope, name, until_at, reason, by, created_at, job_key",
+		[]string{"1|exempt|job|12_3|2999-01-01 00:00:00+00|paper|root|2026-03-02 00:00:00+00|7"},
 	},
 	{
 		"tuned_terms",

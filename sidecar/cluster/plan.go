@@ -21,6 +21,8 @@ type Plan struct {
 	// Cells reports the state of the cells; nil = there are none.
 	Cells  *CellReport `json:"cells,omitempty"`
 	Events []Event     `json:"events,omitempty"`
+	// EndedOverrides lists the overrides that end before their time, since their jobs have ended.
+	EndedOverrides []OverrideEnd `json:"ended_overrides,omitempty"`
 	// AllocationRequest is the next input of the policy; nil = the known division stays in force.
 	AllocationRequest *AllocationRequest `json:"question,omitempty"`
 	// Next is the first moment at which time alone changes a decision. Until then, and while the

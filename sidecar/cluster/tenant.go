@@ -28,24 +28,3 @@ type Member struct {
 	Tenant string `json:"tenant"`
 	User   string `json:"user_name"`
 }
-
-// OverrideKind is the kind of an administrator's order for a job, a user or a tenant.
-type OverrideKind string
-
-// The kinds of override.
-const (
-	Exempt OverrideKind = "exempt" // never reclaimed, never gated; a waiting job still has its turn
-	Boost  OverrideKind = "boost"  // first among its tenant's jobs; a tenant: first among tenants
-	Freeze OverrideKind = "freeze" // no new lease, no renewal
-)
-
-// Override is an administrator's order. It has an end and a reason.
-type Override struct {
-	ID     int64        `json:"id"`
-	Kind   OverrideKind `json:"kind"`
-	Scope  string       `json:"scope"` // "job", "user", "tenant"
-	Name   string       `json:"name"`  // job id (an array's: all its tasks), user or tenant
-	Until  Instant      `json:"until,omitzero"`
-	Reason string       `json:"reason"`
-	By     string       `json:"by"`
-}

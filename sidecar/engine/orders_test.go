@@ -165,8 +165,9 @@ func TestWhoStopsActingGivesBackWhatItPinned(t *testing.T) {
 		w, _, _ := contested(t)
 		third := w.submit("b", 1, forever, nil)
 		own := w.submit("b", 1, forever, func(j *sim.Work) { j.NodeList = []string{"n01", "n02"} })
+		w.Run(10 * second)
 		w.order(cluster.Boost, "job", own.String(), 9)
-		w.Run(13*minute + 50*second)
+		w.Run(13*minute + 40*second)
 		hidden(w) // later grants on n01 do not start
 		w.Run(30 * second)
 		pinned := w.done(cluster.Grant)
@@ -293,7 +294,9 @@ func TestExemptJobsAreNeverGated(t *testing.T) {
 // grant does not gate it either.
 func TestExemptJobsHaveTheirTurn(t *testing.T) {
 	w, _, waits := contested(t)
+	w.Run(10 * second)
 	w.order(cluster.Exempt, "job", waits[1].String(), 9)
+	w.did = nil
 	w.Run(5 * minute)
 	if r := w.why(waits[1], cluster.ReasonBehind); r.Until == 0 || w.Standing("b", "v100").Demand != cluster.WholeGPU*2 {
 		t.Errorf("the reason is %+v, its tenant wants %d", r, w.Standing("b", "v100").Demand)
@@ -360,6 +363,7 @@ func TestBoost(t *testing.T) {
 		w.submit("b", 1, forever, nil)
 		w.Run(minute)
 		ids := w.Submit("a", 3, 1, forever)
+		w.Run(10 * second)
 		w.order(cluster.Boost, "job", ids[2].String(), 2)
 		w.Run(20 * minute)
 		w.state(ids[2], cluster.Running)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -50,7 +51,8 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	buf.standing = why.Tenants(b, buf.standing)
 	x.speeds.Price(b.Records)
 	b.Moves = x.market.Moves()
-	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: actions.List(b, choice.Fences), Ended: b.Ended,
+	ends := endOverrides(b)
+	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: actions.List(b, choice.Fences), Ended: b.Ended, EndedOverrides: ends,
 		Losses: budget.Losses(b), Cells: choice.Cells, AllocationRequest: x.question}
 	events, noise := round.Quiet(b.Now, b.Snapshot.Noise, b.Events, b.Records)
 	p.Events = events
@@ -93,6 +95,44 @@ func remembered(b *round.Books) []cluster.Record {
 func forgotten(b *round.Books, i int) bool {
 	done := b.Records[i].Done
 	return done != 0 && b.Now.Sub(done) >= keepDone
+}
+
+// endOverrides ends the overrides whose jobs have ended: those that Slurm has forgotten for as long as finished jobs are remembered,
+// and at once those whose id another job has now. Slurm reuses ids, and an override must not pass to a job that nobody meant.
+func endOverrides(b *round.Books) (out []cluster.OverrideEnd) {
+	if !b.Orders.ForJobs() {
+		return nil
+	}
+	known, lives, heir := map[*cluster.Override]bool{}, map[*cluster.Override]bool{}, map[*cluster.Override]int{}
+	for i := range b.Jobs {
+		r := &b.Records[i]
+		if forgotten(b, i) {
+			continue
+		}
+		b.Orders.Meets(r, func(o *cluster.Override, means bool) {
+			live := b.Jobs[i].Live
+			switch {
+			case means:
+				known[o], lives[o] = true, lives[o] || live
+			case live:
+				heir[o] = i
+			}
+		})
+	}
+	for k := range b.Snapshot.Overrides {
+		o := &b.Snapshot.Overrides[k]
+		i, passes := heir[o]
+		if o.Scope != "job" || o.Job == 0 || o.Until <= b.Now || lives[o] || known[o] && !passes {
+			continue
+		}
+		e := cluster.OverrideEnd{ID: o.ID, Why: "job " + o.Name + " of " + o.User + " has ended"}
+		if passes {
+			e.Why += fmt.Sprintf(", and Slurm gave its id to a job of %s", b.Records[i].User)
+		}
+		out = append(out, e)
+		b.Report(cluster.Event{Kind: "override_ended", Job: o.Job, Text: fmt.Sprintf("override %d (%s) has ended: %s", o.ID, o.Kind, e.Why)})
+	}
+	return out
 }
 
 // lasting returns the leases to remember. For observed jobs it keeps only their real state. It reuses the

@@ -143,9 +143,31 @@ func (w *world) lease(id cluster.JobID) *cluster.Lease {
 	return nil
 }
 
-// order gives an order for the next hours.
+// order gives an order for the next hours. That for a job is for the one that has the id in the last round.
 func (w *world) order(kind cluster.OverrideKind, scope, name string, hours int) {
-	w.journal.Order(cluster.Override{Kind: kind, Scope: scope, Name: name, Until: w.Now().Add(cluster.Span(hours) * hour), Reason: "because"})
+	o := cluster.Override{Kind: kind, Scope: scope, Name: name, Until: w.Now().Add(cluster.Span(hours) * hour), Reason: "because"}
+	for _, r := range w.Last.State.Records {
+		if scope != "job" || r.Done > 0 || r.ID.String() != name && r.ID.Array().String() != name {
+			continue
+		}
+		if o.Job == 0 || r.Submit < o.Submit {
+			o.Submit = r.Submit
+		}
+		o.Job, o.User = r.Key, r.User
+	}
+	if scope == "job" && o.Job == 0 {
+		w.t.Fatalf("an order for job %s, which the last round does not know", name)
+	}
+	w.journal.Order(o)
+}
+
+// coldStart loses all jobs of Slurm, which then gives ids from 1 again.
+func (w *world) coldStart(nodes []cluster.Node, tenants ...string) {
+	accounts := []cluster.Account{{Name: "root"}}
+	for _, name := range tenants {
+		accounts = append(accounts, cluster.Account{Name: name, Parent: "root", Shares: 1})
+	}
+	w.Virtual = sim.NewVirtual(w.Now(), nodes, accounts)
 }
 
 // books fails unless all pools balance.

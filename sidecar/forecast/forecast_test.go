@@ -186,7 +186,7 @@ func TestNone(t *testing.T) {
 	w.add("a", 1, "", 0).Control = cluster.Unmanaged
 	w.add("a", 1, "", 0)
 	w.add("a", 1, "", 0)
-	w.snap.Overrides = []cluster.Override{{Kind: cluster.Freeze, Scope: "job", Name: "6"}}
+	w.snap.Overrides = []cluster.Override{{Kind: cluster.Freeze, Scope: "job", Name: "6", Until: w.snap.Now.Add(cluster.Hour)}}
 	w.add("a", 1, "", 0)
 	w.plan.Statuses = []cluster.JobStatus{{Job: 7, Reason: cluster.Reason{Code: cluster.ReasonRule, Note: "account a is at GrpTRES=gres/gpu=1; 1 in use"}}}
 	q := w.ask()

@@ -29,7 +29,7 @@ type site struct {
 	shapes  []shape
 	jobs    []job // of the snapshot that may run, or run
 	reserve []cluster.Reservation
-	orders  []cluster.Override
+	orders  cluster.Overrides
 	stops   []float64 // by pool: budget for stops, GPU-ms
 	habits  map[cluster.JobType]*cluster.Habit
 	needs   map[[3]cluster.JobType]*ranks
@@ -185,27 +185,21 @@ func (s *site) addTenants(snap *cluster.Snapshot, plan *cluster.Plan) {
 			s.stops[p] = float64(ledger.Pools[i].Stops)
 		}
 	}
-	s.orders = snap.Overrides
-	for _, o := range s.orders {
+	s.orders = cluster.OverridesOf(snap.Overrides, snap.Now)
+	for _, o := range snap.Overrides {
 		if t, ok := s.named[o.Name]; ok && o.Kind == cluster.Boost && o.Scope == "tenant" {
 			s.tenants[t].boost = true
 		}
 	}
 }
 
-// ordered tells whether an administrator's order of a kind is for a job. A boosted tenant's jobs are not boosted among themselves.
+// ordered tells whether an administrator's order of a kind counts for a job.
 func (s *site) ordered(r *cluster.Record, kind cluster.OverrideKind) bool {
-	return slices.ContainsFunc(s.orders, func(o cluster.Override) bool {
-		switch {
-		case o.Kind != kind:
-			return false
-		case o.Scope == "job":
-			return o.Name == r.ID.String() || o.Name == r.ID.Array().String()
-		case o.Scope == "user":
-			return o.Name == r.User
-		}
-		return o.Name == r.Tenant && kind != cluster.Boost
-	})
+	o, boosted := s.orders.Of(r)
+	if kind == cluster.Boost {
+		return boosted
+	}
+	return o != nil && o.Kind == kind
 }
 
 func gpusOf(m cluster.MicroGPU) float64 { return float64(m) / float64(cluster.WholeGPU) }

@@ -16,6 +16,7 @@ type Memory struct {
 
 	last   cluster.State
 	orders []cluster.Override
+	given  int64 // overrides
 }
 
 // NewMemory gives an empty journal.
@@ -40,6 +41,9 @@ func (m *Memory) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster
 		m.last = apart(plan.State)
 	}
 	m.last.Limits = snap.Limits()
+	m.orders = slices.DeleteFunc(m.orders, func(o cluster.Override) bool {
+		return slices.ContainsFunc(plan.EndedOverrides, func(e cluster.OverrideEnd) bool { return e.ID == o.ID })
+	})
 	return nil
 }
 
@@ -70,7 +74,8 @@ func (m *Memory) Enrol(ctx context.Context, _ []cluster.Member) error { return c
 
 // Order adds an override and gives its id; o.ID is ignored.
 func (m *Memory) Order(o cluster.Override) int64 {
-	o.ID = int64(len(m.orders)) + 1
+	m.given++
+	o.ID = m.given
 	m.orders = append(m.orders, o)
 	return o.ID
 }

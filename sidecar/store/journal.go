@@ -110,6 +110,9 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 			if err := send(ctx, tx, j.was.round, rows); err != nil {
 				return err
 			}
+			if err := endOverrides(ctx, tx, plan.EndedOverrides); err != nil {
+				return err
+			}
 			if <-done; encodeErr != nil {
 				return encodeErr
 			}

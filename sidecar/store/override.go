@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,12 +25,33 @@ type Order struct {
 	Created time.Time  `json:"created,omitzero" db:"created_at"`
 	Ended   *time.Time `json:"ended,omitempty" db:"ended_at"`
 	EndedBy *string    `json:"ended_by,omitempty"`
+	// The job that it is for: see cluster.Override. They are nil for users and tenants.
+	JobKey    *cluster.JobKey `json:"job_key,omitempty"`
+	JobUser   *string         `json:"job_user,omitempty"`
+	Submitted *time.Time      `json:"job_submitted,omitempty" db:"job_submitted_at"`
+}
+
+// For reports whether an order is for a job, or for its user or tenant.
+func (o *Order) For(j *Job) bool {
+	switch o.Scope {
+	case "user":
+		return o.Name == j.User
+	case "tenant":
+		return o.Name == j.Tenant
+	}
+	array, _, _ := strings.Cut(j.SlurmID, "_")
+	if o.Name != j.SlurmID && o.Name != array || o.JobKey == nil {
+		return false
+	}
+	return j.Key <= *o.JobKey || o.JobUser != nil && *o.JobUser == j.User && o.Submitted != nil && j.Submitted != nil && !j.Submitted.After(*o.Submitted)
 }
 
 var (
 	overridesAt  = sql.Query("overrides_at")
 	overrideAdd  = sql.Query("override_add")
 	overrideEnd  = sql.Query("override_end")
+	overrideOver = sql.Query("override_lapse")
+	jobOfID      = query[Target]("override_target")
 	overrideList = query[Order]("override_list")
 )
 
@@ -41,8 +63,11 @@ func (s *Store) OverridesAt(ctx context.Context, now cluster.Instant) ([]cluster
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o cluster.Override, err error) {
 		var until time.Time
-		err = row.Scan(&o.ID, &o.Kind, &o.Scope, &o.Name, &until, &o.Reason, &o.By)
-		o.Until = cluster.InstantOf(until)
+		var submitted *time.Time
+		err = row.Scan(&o.ID, &o.Kind, &o.Scope, &o.Name, &until, &o.Reason, &o.By, &o.Job, &o.User, &submitted)
+		if o.Until = cluster.InstantOf(until); submitted != nil {
+			o.Submit = cluster.InstantOf(*submitted)
+		}
 		return o, err
 	})
 	if err != nil {
@@ -51,14 +76,37 @@ func (s *Store) OverridesAt(ctx context.Context, now cluster.Instant) ([]cluster
 	return all, nil
 }
 
+// Target is the job, or the tasks of an array, that an override for an id would be for.
+type Target struct {
+	Key       cluster.JobKey `db:"key"` // the highest
+	User      string         `db:"user_name"`
+	Submitted *time.Time     `db:"submitted_at"` // the first
+	Waiting   int            `db:"waiting"`      // jobs or tasks that wait
+	Running   int            `db:"running"`      // that run, or clean up
+	Done      *time.Time     `db:"done_at"`      // when the last one ended; nil unless all have
+}
+
+// TargetOf gives the newest job with an id, or all tasks of the newest array with it; ErrNone if there never was one.
+func (s *Store) TargetOf(ctx context.Context, id cluster.JobID) (Target, error) {
+	_, task := id.Index()
+	all, err := collect[Target](ctx, s, "looking for job "+id.String(), jobOfID, id.ID, id.String(), !task)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("job %s: %w", id, ErrNone)
+	}
+	if err != nil {
+		return Target{}, err
+	}
+	return all[0], nil
+}
+
 // AddOverride adds an order and returns its id; o.ID is ignored. It refuses orders without a
-// name, a future end or a reason.
+// name, a future end or a reason, and those for an id without a job (see TargetOf).
 func (s *Store) AddOverride(ctx context.Context, o cluster.Override) (int64, error) {
 	if err := checkOverride(o); err != nil {
 		return 0, err
 	}
 	var id int64
-	err := s.pool.QueryRow(ctx, overrideAdd, o.Kind, o.Scope, o.Name, o.Until.Time(), o.Reason, o.By).Scan(&id)
+	err := s.pool.QueryRow(ctx, overrideAdd, o.Kind, o.Scope, o.Name, o.Until.Time(), o.Reason, o.By, o.Job, o.User, stampOf(o.Submit)).Scan(&id)
 	if err != nil {
 		return 0, fmt.Errorf("writing the override down: %w", denied(err))
 	}
@@ -80,9 +128,33 @@ func checkOverride(o cluster.Override) error {
 	case !o.Until.Time().After(time.Now()):
 		return fmt.Errorf("the override ends at %s, which is past: give an end to come", o.Until)
 	}
-	if o.Scope == "job" {
-		_, err := cluster.ParseJobID(o.Name)
+	if o.Scope != "job" {
+		return nil
+	}
+	if _, err := cluster.ParseJobID(o.Name); err != nil {
 		return err
+	}
+	if o.Job == 0 || o.User == "" {
+		return fmt.Errorf("the override does not say which job has the id %s", o.Name)
+	}
+	return nil
+}
+
+// stampOf gives a moment for a column; nil = unknown.
+func stampOf(t cluster.Instant) *time.Time {
+	if t == 0 {
+		return nil
+	}
+	at := t.Time()
+	return &at
+}
+
+// endOverrides ends orders whose jobs have ended.
+func endOverrides(ctx context.Context, tx pgx.Tx, ends []cluster.OverrideEnd) error {
+	for _, e := range ends {
+		if _, err := tx.Exec(ctx, overrideOver, e.ID, "fairlease: "+e.Why); err != nil {
+			return fmt.Errorf("ending override %d: %w", e.ID, err)
+		}
 	}
 	return nil
 }

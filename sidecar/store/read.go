@@ -608,7 +608,7 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 	if err != nil {
 		return Explanation{}, err
 	}
-	if x.Overrides, err = collect[Order](ctx, s, doing, jobOverrides, x.Job.SlurmID, x.Job.User, x.Job.Tenant); err != nil {
+	if x.Overrides, err = collect[Order](ctx, s, doing, jobOverrides, x.Job.SlurmID, x.Job.User, x.Job.Tenant, x.Job.Key, x.Job.Submitted); err != nil {
 		return Explanation{}, err
 	}
 	if x.GPUs, err = collect[GPU](ctx, s, doing, readJobGPUs, x.Job.SlurmID); err != nil {

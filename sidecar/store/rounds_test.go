@@ -195,7 +195,7 @@ func TestPrune(t *testing.T) {
 	execute("update fairlease.window_buckets set start_at = start_at - interval '100 years'")
 	execute("update fairlease.leases set ended_at = ended_at - interval '100 years'")
 	execute("update fairlease.jobs set done_at = done_at - interval '100 years'")
-	execute("insert into fairlease.overrides (kind, scope, name, until_at, reason, by) values ('boost', 'job', '1', now() - interval '2 days', 'x', 'x')")
+	execute("insert into fairlease.overrides (kind, scope, name, until_at, reason, by) values ('boost', 'user', 'ann', now() - interval '2 days', 'x', 'x')")
 	for range 2 {
 		execute("insert into fairlease.tunings (at, kind, file_ms, before_ms, term_ms, by, why) values ('1970-01-01', 'taken', 1, 1, 2, 'x', 'x'), ('1970-01-01', 'kept', 1, 2, 2, 'x', 'x')")
 	}

@@ -83,6 +83,7 @@ func TestOverrides(t *testing.T) {
 		"who orders it":             func(o *cluster.Override) { o.By = "" },
 		"past":                      func(o *cluster.Override) { o.Until = soon - cluster.Instant(cluster.Day) },
 		"no job id":                 func(o *cluster.Override) { o.Scope, o.Name = "job", "12x" },
+		"which job has the id 12":   func(o *cluster.Override) { o.Scope, o.Name = "job", "12" },
 	} {
 		o := good
 		spoil(&o)
@@ -118,6 +119,79 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
+// An id names the job that has it now, or all tasks of the array; a job that had it before does not count. An order for one of them is not shown of
+// the other, and a round that ends it says why.
+func TestOrdersAreForOneJob(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, store.Config{DSN: storetest.Database(t)})
+	story := journaltest.NewStory(1, 2, 5)
+	j := takeLead(t, s).Journal()
+	if _, err := j.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	snap, plan := story.Next()
+	rename := func(i int, id cluster.JobID, user string, submit cluster.Instant, state cluster.JobState, done cluster.Instant) cluster.JobKey {
+		r := &plan.State.Records[i]
+		r.ID, r.User, r.Submit, r.State, r.Done = id, user, submit, state, done
+		for k := range snap.Cases {
+			if c := &snap.Cases[k]; c.Record.Key == r.Key {
+				c.Record.ID, c.Job.ID = id, id
+			}
+		}
+		return r.Key
+	}
+	at := plan.At
+	was := rename(0, cluster.JobID{ID: 5}, "ann", at-9000, cluster.Done, at-1000)
+	is := rename(1, cluster.JobID{ID: 5}, "bob", at-500, cluster.Waiting, 0)
+	rename(2, cluster.TaskID(9, 0), "eve", at-400, cluster.Running, 0)
+	last := rename(3, cluster.TaskID(9, 1), "eve", at-300, cluster.Waiting, 0)
+	rename(4, cluster.JobID{ID: 7}, "ann", at-9000, cluster.Done, at-2000)
+	if err := j.Commit(t.Context(), snap, plan); err != nil {
+		t.Fatal(err)
+	}
+	moment := func(t cluster.Instant) *time.Time { x := t.Time(); return &x }
+	ended := moment(at - 2000)
+	for _, c := range []struct {
+		id   cluster.JobID
+		want store.Target
+	}{
+		{cluster.JobID{ID: 5}, store.Target{Key: is, User: "bob", Submitted: moment(at - 500), Waiting: 1}},
+		{cluster.JobID{ID: 9}, store.Target{Key: last, User: "eve", Submitted: moment(at - 400), Waiting: 1, Running: 1}},
+		{cluster.TaskID(9, 1), store.Target{Key: last, User: "eve", Submitted: moment(at - 300), Waiting: 1}},
+		{cluster.JobID{ID: 7}, store.Target{Key: plan.State.Records[4].Key, User: "ann", Submitted: moment(at - 9000), Done: ended}},
+	} {
+		got, err := s.TargetOf(t.Context(), c.id)
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("job %s: %v (-want +got):\n%s", c.id, err, diff)
+		}
+	}
+	for _, id := range []cluster.JobID{{ID: 4711}, cluster.TaskID(9, 2), cluster.TaskID(5, 0)} {
+		if _, err := s.TargetOf(t.Context(), id); !errors.Is(err, store.ErrNone) {
+			t.Errorf("job %s: %v", id, err)
+		}
+	}
+	o := cluster.Override{Kind: cluster.Exempt, Scope: "job", Name: "5", Until: cluster.InstantOf(time.Now().Add(time.Hour)), Reason: "paper", By: "root", Job: was, User: "ann", Submit: at - 9000}
+	id, err := s.AddOverride(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[cluster.JobKey]int{was: 1, is: 0} {
+		x, err := s.ExplainKey(t.Context(), key)
+		if err != nil || len(x.Overrides) != want {
+			t.Errorf("of the job with key %d %d orders are shown, want %d (%v)", key, len(x.Overrides), want, err)
+		}
+	}
+	snap, plan = story.Next()
+	plan.EndedOverrides = []cluster.OverrideEnd{{ID: id, Why: "job 5 of ann has ended, and Slurm gave its id to a job of bob"}}
+	if err := j.Commit(t.Context(), snap, plan); err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.Overrides(t.Context(), 10)
+	if err != nil || len(all) != 1 || all[0].Ended == nil || *all[0].EndedBy != "fairlease: job 5 of ann has ended, and Slurm gave its id to a job of bob" {
+		t.Errorf("all are %+v (%v)", all, err)
+	}
+}
+
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 2, 5)
@@ -138,7 +212,9 @@ func TestExplain(t *testing.T) {
 		{Scope: "user", Name: record.User}, {Scope: "tenant", Name: record.Tenant}, {Scope: "job", Name: record.ID.String()},
 		{Scope: "user", Name: "nobody"}, {Scope: "job", Name: "1"},
 	} {
-		o.Kind, o.Until, o.Reason, o.By = cluster.Exempt, soon, "x", "y"
+		if o.Kind, o.Until, o.Reason, o.By = cluster.Exempt, soon, "x", "y"; o.Scope == "job" {
+			o.Job, o.User, o.Submit = record.Key, record.User, record.Submit
+		}
 		if _, err := l.store.AddOverride(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

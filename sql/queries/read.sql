@@ -145,7 +145,7 @@ from overrides
 where ended_at is null
 and until_at > now()
 and (
-    (scope = 'job' and name in ($1, split_part($1, '_', 1)))
+    (scope = 'job' and name in ($1, split_part($1, '_', 1)) and (job_key >= $4 or (job_user = $2 and job_submitted_at >= $5)))
     or (scope = 'user' and name = $2)
     or (scope = 'tenant' and name = $3)
 )

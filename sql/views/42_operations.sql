@@ -7,7 +7,8 @@ select
     until_at,
     reason,
     by,
-    created_at
+    created_at,
+    job_key
 from overrides
 where ended_at is null
 and until_at > now()
@@ -22,6 +23,7 @@ comment on column overrides_in_force.until_at is 'When it lapses.';
 comment on column overrides_in_force.reason is 'Why.';
 comment on column overrides_in_force.by is 'Author of the override.';
 comment on column overrides_in_force.created_at is 'When.';
+comment on column overrides_in_force.job_key is 'The job that it is for; of an array, the task with the highest key when it was given; null = it is for a user or a tenant. Slurm reuses ids.';
 
 create or replace view events_recent as
 select

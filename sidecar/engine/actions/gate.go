@@ -3,7 +3,6 @@ package actions
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
@@ -119,7 +118,7 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 		}
 		if st.Ordered(cluster.Exempt) {
 			if gated {
-				done[j.Record] = !j.UnsplitArray || !w.parted(r)
+				done[j.Record] = !j.UnsplitArray || !w.Orders.Parts(r)
 				out = w.open(out, i, cluster.Reason{Code: cluster.ReasonExempt, Note: st.Order.Reason})
 			}
 			continue
@@ -264,21 +263,12 @@ func (w *writer) changed(i int) {
 	r.Basis = &told
 }
 
-// parted reports whether an order applies to a single task of a job's array. An action on one such task must
-// not affect the others.
-func (w *writer) parted(r *cluster.Record) bool {
-	return slices.ContainsFunc(w.Snapshot.Overrides, func(o cluster.Override) bool {
-		array, _, single := strings.Cut(o.Name, "_")
-		return o.Scope == "job" && single && array == r.ID.Array().String() && o.Until > w.Now
-	})
-}
-
 // open releases a waiting job to Slurm, as its user submitted it.
 func (w *writer) open(out []cluster.Action, i int, because cluster.Reason) []cluster.Action {
 	j, r := &w.Snapshot.Cases[i].Job, &w.Records[i]
 	out, a := w.add(out, cluster.Open, i)
 	a.Reason = because
-	a.NodeList, a.MaxNodes, a.Until, a.Array = r.UserNodes, r.UserMaxNodes, r.UserBegin, j.UnsplitArray && !w.parted(r)
+	a.NodeList, a.MaxNodes, a.Until, a.Array = r.UserNodes, r.UserMaxNodes, r.UserBegin, j.UnsplitArray && !w.Orders.Parts(r)
 	a.Partitions = narrowed(j, r)
 	a.Unlock, a.Licenses = j.Locked, j.Licenses
 	if !a.Suppressed {

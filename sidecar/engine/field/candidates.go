@@ -33,7 +33,7 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 		*k = lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Queue), Pools: st.Pools, Shape: st.Shape, GPUs: st.GPUs,
 			Running: runs, Priority: lease.Priority{
 				First: r.First, Owed: r.Due - r.Alloc, User: st.User, Unserved: r.Terms == 0 && st.Probes == round.NoProbe, New: f.Settings.NewFirst && r.Terms == 0, Rho: st.Rho,
-				Urgent: st.Ordered(cluster.Boost) || slices.Contains(f.Settings.UrgentQOS, f.Snapshot.Cases[i].Job.QOS)}}
+				Urgent: st.Boosted || slices.Contains(f.Settings.UrgentQOS, f.Snapshot.Cases[i].Job.QOS)}}
 		if f.Spent(r.Tenant) != nil {
 			k.Owed = 0
 		}

@@ -80,8 +80,8 @@ func (b *Books) see(i, all int) {
 	if j.GPUs > all && j.Held == 0 {
 		j.GPUs = 0
 	}
-	if len(b.Snapshot.Overrides) > 0 {
-		j.Order = b.order(r)
+	if !b.Orders.None() {
+		j.Order, j.Boosted = b.Orders.Of(r)
 	}
 }
 

@@ -17,6 +17,8 @@ type Facts struct {
 	spent    map[string]*cluster.TenantBudget
 	single   [][]int          // by pool: a list of that pool alone
 	keys     []cluster.JobKey // by case: cases are too large to search in them
+	// Orders are the administrators' overrides in force.
+	Orders cluster.Overrides
 }
 
 // Owned is the GPUs of tenants in cells of their own, by pool, then tenant.
@@ -30,6 +32,7 @@ type Owned struct {
 // reset sets the facts of a snapshot and reuses the memory of old ones.
 func (f *Facts) reset(s *cluster.Snapshot, ledger *cluster.Ledger) {
 	f.Snapshot, f.Now, f.Settings = s, s.Now, &s.Settings
+	f.Orders = cluster.OverridesOf(s.Overrides, s.Now)
 	if f.weights == nil {
 		f.weights = make(map[string]int64, len(s.Tenants))
 	}
@@ -104,22 +107,4 @@ func (f *Facts) Find(key cluster.JobKey) int {
 		return i
 	}
 	return -1
-}
-
-// order returns the administrator's order that applies to a job, or nil. The scopes are tried in the order
-// job, array, user, tenant; within each the kinds are freeze, exempt, boost.
-func (f *Facts) order(r *cluster.Record) *cluster.Override {
-	for _, scope := range []struct{ kind, name string }{
-		{"job", r.ID.String()}, {"job", r.ID.Array().String()}, {"user", r.User}, {"tenant", r.Tenant},
-	} {
-		for _, kind := range []cluster.OverrideKind{cluster.Freeze, cluster.Exempt, cluster.Boost} {
-			for k := range f.Snapshot.Overrides {
-				o := &f.Snapshot.Overrides[k]
-				if o.Kind == kind && o.Scope == scope.kind && o.Name == scope.name && o.Until > f.Now {
-					return o
-				}
-			}
-		}
-	}
-	return nil
 }

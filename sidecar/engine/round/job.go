@@ -22,12 +22,13 @@ type Status struct {
 	Live    bool  // in Slurm, and not done
 	Waits   bool  // live, with the state waiting
 	Runs    bool  // live, running or suspended
+	Boosted bool  // by an administrator
 	User    int32 // a UserIndex; small, as there is one for each of many cases
 	Tenant  TenantIndex
 	GPUs    int               // that it asks for; 0 if it can never have them: it costs the books nothing
 	Held    int               // GPUs that it holds
 	Rho     cluster.Rho       // its own
-	Order   *cluster.Override // the administrator's order in force for it; nil = none
+	Order   *cluster.Override // the administrator's order that counts for it: see cluster.Overrides.Of; nil = none
 }
 
 // Eligibility is where a job could run, and why a waiting job could not be granted a lease now.

@@ -4,6 +4,7 @@ package journaltest
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,6 +41,7 @@ func Run(t *testing.T, ground func(*testing.T) Ground) {
 		{"a thousand jobs through many rounds", manyJobs},
 		{"outcomes are settled", settled},
 		{"overrides are in force until they end", overrides},
+		{"a round ends overrides", overrideEnds},
 	}
 	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) { part.run(t, ground(t)) })
@@ -302,7 +304,7 @@ func overrides(t *testing.T, g Ground) {
 	year := 365 * cluster.Day
 	start := cluster.Instant(4_000_000_000_000) // 2096: in the future of every clock
 	orders := []cluster.Override{
-		{Kind: cluster.Exempt, Scope: "job", Name: "123_4", Until: start.Add(year), Reason: "paper", By: "root"},
+		{Kind: cluster.Exempt, Scope: "job", Name: "123_4", Until: start.Add(year), Reason: "paper", By: "root", Job: 7, User: "ann", Submit: start - 1000},
 		{Kind: cluster.Boost, Scope: "tenant", Name: "bio", Until: start.Add(2 * year), Reason: "deadline", By: "ann"},
 		{Kind: cluster.Freeze, Scope: "user", Name: "eve", Until: start.Add(year), Reason: "runaway", By: "root"},
 	}
@@ -324,6 +326,40 @@ func overrides(t *testing.T, g Ground) {
 			t.Errorf("at %s (-want +got):\n%s", at, diff)
 		}
 	}
+}
+
+func overrideEnds(t *testing.T, g Ground) {
+	j := g.Start(t)
+	open(t, j)
+	soon := cluster.Instant(4_000_000_000_000)
+	o := cluster.Override{Kind: cluster.Exempt, Scope: "job", Name: "5", Until: soon, Reason: "paper", By: "root", Job: 7, User: "ann", Submit: soon - 1000}
+	var ids []int64
+	for range 3 {
+		ids = append(ids, g.Order(t, o))
+	}
+	inForce := func() (left []int64) {
+		all, err := j.Overrides(t.Context(), soon-1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range all {
+			left = append(left, o.ID)
+		}
+		return left
+	}
+	story := NewStory(1, 2, 5)
+	snap, plan := story.Next()
+	plan.EndedOverrides = []cluster.OverrideEnd{{ID: ids[1], Why: "job 5 of ann has ended"}, {ID: ids[2] + 100, Why: "pruned"}}
+	commit(t, j, snap, plan)
+	if left := inForce(); !slices.Equal(left, []int64{ids[0], ids[2]}) {
+		t.Errorf("overrides %v are in force", left)
+	}
+	snap, plan = story.Next()
+	commit(t, j, snap, plan)
+	if left := inForce(); !slices.Equal(left, []int64{ids[0], ids[2]}) {
+		t.Errorf("overrides %v are in force after another round", left)
+	}
+	same(t, g, j, plan.State)
 }
 
 func first(snap cluster.Snapshot, _ cluster.Plan) cluster.Snapshot { return snap }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/explain"
@@ -61,9 +60,8 @@ func (s *Scene) explanation(j *Job) store.Explanation {
 	if i := slices.IndexFunc(s.facts.Effective, func(e store.Effective) bool { return e.Tenant == j.Tenant }); i >= 0 && j.Tenant != "" {
 		x.Effective = &s.facts.Effective[i]
 	}
-	array, _, _ := strings.Cut(j.SlurmID, "_")
 	for _, o := range s.facts.Orders {
-		if slices.Contains(map[string][]string{"job": {j.SlurmID, array}, "user": {j.User}, "tenant": {j.Tenant}}[o.Scope], o.Name) {
+		if o.For(&j.Job) {
 			x.Overrides = append(x.Overrides, o)
 		}
 	}

@@ -120,7 +120,7 @@ func (s *Scene) part(scope Scope) *Scene {
 	}
 	for i := range s.Orders {
 		o := &s.Orders[i]
-		if o.Scope == "tenant" && sees(o.Name) || o.Scope == "job" && known[o.Name] {
+		if o.Scope == "tenant" && sees(o.Name) || o.Scope == "job" && slices.ContainsFunc(out.Jobs, func(j Job) bool { return o.For(&j.Job) }) {
 			out.Orders = append(out.Orders, *o)
 		}
 	}
