@@ -105,9 +105,9 @@ func TestOrders(t *testing.T) {
 	}{
 		{[]string{"freeze", "vision", "--until", "2h", "--reason", "too greedy"}, "override 1: freeze tenant vision until"},
 		{[]string{"boost", "alice", "--until", "1-00:00:00", "--reason", "deadline"}, "override 2: boost user alice until"},
-		{[]string{"exempt", "6_2", "--until", "now+30", "--reason", "demo"}, "override 3: exempt job 6_2 until"},
+		{[]string{"exempt", "2", "--until", "now+30", "--reason", "demo"}, "override 3: exempt job 2 until"},
 		{[]string{"freeze", "user:stranger", "--until", "2h", "--reason", "r"}, "override 4: freeze user stranger until"},
-		{[]string{"boost", "6", "--until", "2h", "--reason", "the whole sweep"}, "override 5: boost job 6 until"},
+		{[]string{"boost", "job:2", "--until", "2h", "--reason", "both"}, "override 5: boost job 2 until"},
 	} {
 		if r := live(c.args...); r.code != 0 || !strings.HasPrefix(r.out, c.want) {
 			t.Errorf("%v: exit code %d\n%s%s", c.args, r.code, r.out, r.err)
@@ -119,20 +119,45 @@ func TestOrders(t *testing.T) {
 	if r := live("freeze", "gang:x", "--until", "2h", "--reason", "r"); r.code != failure.Misuse {
 		t.Errorf("an unknown scope: exit code %d\n%s", r.code, r.err)
 	}
-	if r := live("explain", "6_2"); !strings.Contains(r.out, "exempt job 6_2 until") || !strings.Contains(r.out, "demo") || !strings.Contains(r.out, "boost job 6 until") {
+	if r := live("exempt", "3", "--until", "2h", "--reason", "r"); !strings.Contains(r.out, "job 3 runs: it is not requeued while the override is in force") {
+		t.Errorf("an order for a running job: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	if r := live("exempt", "2", "--until", "2h", "--reason", "r"); !strings.Contains(r.out, "job 2 waits: an exemption does not start it sooner; `fairlease boost 2` does") {
+		t.Errorf("an order for a waiting job: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	if r := live("override", "end", "id:7"); r.code != 0 {
+		t.Errorf("end: exit code %d\n%s", r.code, r.err)
+	}
+	if r := live("explain", "2"); !strings.Contains(r.out, "exempt job 2 until") || !strings.Contains(r.out, "demo") || !strings.Contains(r.out, "boost job 2 until") {
 		t.Errorf("explain does not show the order:\n%s", r.out)
 	}
 	if r := live("override", "end", "1"); r.code != 0 {
 		t.Errorf("end: exit code %d\n%s", r.code, r.err)
 	}
-	if r := live("override", "end", "1"); r.code != failure.No || !strings.Contains(r.err, "not in force") {
+	if r := live("override", "end", "1"); r.code != failure.No || !strings.Contains(r.err, "no override in force has the number 1") {
 		t.Errorf("end twice: exit code %d\n%s", r.code, r.err)
 	}
-	if r := live("override", "list", "-P", "-n"); strings.Count(r.out, "\n") != 4 || strings.Contains(r.out, "vision") {
+	if r := live("override", "list", "-P", "-n"); strings.Count(r.out, "\n") != 5 || strings.Contains(r.out, "vision") {
 		t.Errorf("the list of orders in force:\n%s", r.out)
 	}
-	if r := live("override", "list", "-a", "-P", "-n"); strings.Count(r.out, "\n") != 5 {
+	if r := live("override", "end", "2"); r.code != failure.Misuse || !strings.Contains(r.err, "2 may be any of override 2 (boost user alice), override 3 (exempt job 2), override 5 (boost job 2)") {
+		t.Errorf("end of one of three: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	if r := live("override", "end", "job:3"); r.code != 0 || !strings.HasPrefix(r.out, "override 6 (exempt job 3) has ended") {
+		t.Errorf("end by the job's id: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	if r := live("override", "list", "-a", "-P", "-n"); strings.Count(r.out, "\n") != 7 {
 		t.Errorf("the list of all orders:\n%s", r.out)
+	}
+	for _, c := range []struct{ job, what, next string }{
+		{"4711", "there is no job 4711 to exempt\n  the journal has no job with GPUs of that id", "squeue -j 4711"},
+		{"6_2", "job 6_2 of alice has ended", "fairlease exempt user:alice"},
+		{"6", "job 6 of alice has ended", "fairlease exempt user:alice"},
+		{"6_99", "there is no job 6_99 to exempt", "fairlease exempt 6"},
+	} {
+		if r := live("exempt", c.job, "--until", "2h", "--reason", "r"); r.code != failure.No || !strings.Contains(r.err, c.what) || !strings.Contains(r.err, c.next) {
+			t.Errorf("an unknown job: exit code %d\n%s", r.code, r.err)
+		}
 	}
 }
 

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,9 +30,10 @@ func (p *program) order(kind, short string) *cobra.Command {
   USER     a user's name; user:NAME where a tenant has the same name
   TENANT   a tenant's name; tenant:NAME where a user has the same name
 
-The narrowest override counts: a task's, then its array's, its user's, its tenant's. Every override
-has an end and a reason, which explain shows. It takes effect in the next round. fairlease override
-lists and ends overrides.`,
+The narrowest override counts: a task's, then its array's, its user's, its tenant's; an exemption and
+a boost go together. Every override has an end and a reason, which explain shows. It takes effect in
+the next round. One for a job ends with the job: another job that Slurm gives the same id has nothing
+of it. fairlease override lists and ends overrides.`,
 		Example: fmt.Sprintf("  fairlease %s 4711 --until 2h --reason 'paper deadline'\n  fairlease %s tenant:nlp --until 2030-01-31T18:00 --reason 'as agreed'", kind, kind),
 		RunE: func(c *cobra.Command, args []string) error {
 			end, err := moment.Ahead(until, p.clock().In(p.zone()))
@@ -48,18 +51,56 @@ lists and ends overrides.`,
 				if err != nil {
 					return err
 				}
-				id, err := s.AddOverride(c.Context(), cluster.Override{Kind: cluster.OverrideKind(kind), Scope: scope, Name: name,
-					Until: cluster.InstantOf(end), Reason: strings.TrimSpace(reason), By: override.By(p.getenv("SUDO_USER"))})
+				o := cluster.Override{Kind: cluster.OverrideKind(kind), Scope: scope, Name: name,
+					Until: cluster.InstantOf(end), Reason: strings.TrimSpace(reason), By: override.By(p.getenv("SUDO_USER"))}
+				var to store.Target
+				if scope == "job" {
+					if to, err = p.target(c.Context(), s, &o); err != nil {
+						return err
+					}
+				}
+				id, err := s.AddOverride(c.Context(), o)
 				if err != nil {
 					return &failure.Error{Code: failure.No, What: "the override was not recorded", Err: err, Next: connect.OrRole(err, "")}
 				}
 				p.printf("override %d: %s %s %s until %s; it takes effect in the next round\n", id, kind, scope, name, p.page(view.Form{}).Time(cluster.InstantOf(end)))
+				for _, line := range override.Effect(o.Kind, scope, name, to.Waiting, to.Running) {
+					p.printf("%s\n", line)
+				}
 				return nil
 			})
 		}}
 	c.Flags().StringVar(&until, "until", "", "`WHEN` it ends: 2h, 1-12:00:00, 2030-01-31, 2030-01-31T18:00")
 	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that explain shows")
 	return c
+}
+
+// target binds an override for a job to the job that has its id now.
+func (p *program) target(ctx context.Context, s *store.Store, o *cluster.Override) (store.Target, error) {
+	id, err := cluster.ParseJobID(o.Name)
+	if err != nil {
+		return store.Target{}, &failure.Error{Code: failure.Misuse, What: err.Error()}
+	}
+	to, err := s.TargetOf(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNone):
+		f := &failure.Error{Code: failure.No, What: fmt.Sprintf("there is no job %s to %s", id, o.Kind), Err: errors.New("the journal has no job with GPUs of that id"),
+			Next: fmt.Sprintf("check the id with squeue -j %d; a job that was just submitted is known after the next round", id.ID)}
+		if _, task := id.Index(); task {
+			f.Next = fmt.Sprintf("for a task of a large array that is not known yet, %s the whole array: fairlease %s %d", o.Kind, o.Kind, id.ID)
+		}
+		return store.Target{}, f
+	case err != nil:
+		return store.Target{}, err
+	case to.Done != nil:
+		return store.Target{}, &failure.Error{Code: failure.No, What: fmt.Sprintf("job %s of %s has ended", id, to.User), Err: fmt.Errorf("it was last seen at %s", p.page(view.Form{}).Time(cluster.InstantOf(*to.Done))),
+			Next: fmt.Sprintf("for jobs that are submitted later: fairlease %s user:%s", o.Kind, to.User)}
+	}
+	o.Job, o.User = to.Key, to.User
+	if to.Submitted != nil {
+		o.Submit = cluster.InstantOf(*to.Submitted)
+	}
+	return to, nil
 }
 
 func (p *program) override() *cobra.Command {
@@ -92,17 +133,34 @@ func (p *program) overrideList() *cobra.Command {
 }
 
 func (p *program) overrideEnd() *cobra.Command {
-	return &cobra.Command{Use: "end ID", Short: "end an override before its time", Args: exactly("the number of an override"),
+	return &cobra.Command{Use: "end ID|JOB|USER|TENANT", Short: "end an override before its time", Args: exactly("the number of an override, or the job, user or tenant that it is for"),
+		Long: `End an override before its time.
+
+  ID       its number, as override list shows it; id:NUMBER where a job with an override has that id
+  JOB      the job that it is for: 123, 123_4; job:123 where an override has that number
+  USER     the user that it is for; user:NAME where a tenant has the same name
+  TENANT   the tenant that it is for; tenant:NAME where a user has the same name`,
 		RunE: func(c *cobra.Command, args []string) error {
-			id, err := strconv.ParseInt(args[0], 10, 64)
-			if err != nil {
-				return &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q is not the number of an override", args[0]), Next: "fairlease override list shows the numbers"}
-			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
-				if err := s.EndOverride(c.Context(), id, override.By(p.getenv("SUDO_USER"))); err != nil {
-					return &failure.Error{Code: failure.No, What: fmt.Sprintf("override %d was not ended", id), Err: err, Next: connect.OrRole(err, "fairlease override list shows those in force")}
+				orders, err := s.Overrides(c.Context(), math.MaxInt32)
+				if err != nil {
+					return err
 				}
-				p.printf("override %d has ended; this takes effect in the next round\n", id)
+				var inForce []override.Given
+				for _, o := range orders {
+					if o.Ended == nil && !o.Until.Before(p.clock()) {
+						inForce = append(inForce, override.Given{ID: o.ID, Kind: o.Kind, Scope: o.Scope, Name: o.Name})
+					}
+				}
+				slices.Reverse(inForce)
+				o, err := override.Find(args[0], inForce)
+				if err != nil {
+					return err
+				}
+				if err := s.EndOverride(c.Context(), o.ID, override.By(p.getenv("SUDO_USER"))); err != nil {
+					return &failure.Error{Code: failure.No, What: fmt.Sprintf("override %d was not ended", o.ID), Err: err, Next: connect.OrRole(err, "fairlease override list shows those in force")}
+				}
+				p.printf("%s has ended; this takes effect in the next round\n", o)
 				return nil
 			})
 		}}
