@@ -362,14 +362,14 @@ var views = []struct {
 			(1, 3, 'gate', 4, '14', null, '{}', '', 0, '', true, '{"code":"gate"}', false, true, '', 0),
 			(2, 0, 'grant', 5, '15', null, '{}', '', 0, '', false, '{"code":"granted"}', null, null, null, null),
 			(3, 0, 'unreserve', null, '', null, '{}', 'fairlease_1', 0, '', false, '{"code":"tidy"}', null, null, null, null)`,
-		"at, round, ordinal, verb, slurm_id, nodes, until_at, because, status, error, took",
+		"at, round, ordinal, verb, slurm_id, nodes, until_at, because, status, error, took, job_key",
 		[]string{
-			"2026-03-02 00:01:00+00|3|0|unreserve||{}||tidy|under way||",
-			"2026-03-02 00:00:20+00|2|0|grant|15|{}||granted|unknown||",
-			"2026-03-02 00:00:00+00|1|3|gate|14|{}||gate|suppressed||00:00:00",
-			"2026-03-02 00:00:00+00|1|2|gate|13|{}||gate|skipped|moved on|00:00:00",
-			"2026-03-02 00:00:00+00|1|1|reclaim|12|{}|2026-03-02 01:00:00+00|notice|failed|no|00:00:01.5",
-			"2026-03-02 00:00:00+00|1|0|grant|11|{n1}||granted|done||00:00:00.04",
+			"2026-03-02 00:01:00+00|3|0|unreserve||{}||tidy|under way|||",
+			"2026-03-02 00:00:20+00|2|0|grant|15|{}||granted|unknown|||5",
+			"2026-03-02 00:00:00+00|1|3|gate|14|{}||gate|suppressed||00:00:00|4",
+			"2026-03-02 00:00:00+00|1|2|gate|13|{}||gate|skipped|moved on|00:00:00|3",
+			"2026-03-02 00:00:00+00|1|1|reclaim|12|{}|2026-03-02 01:00:00+00|notice|failed|no|00:00:01.5|2",
+			"2026-03-02 00:00:00+00|1|0|grant|11|{n1}||granted|done||00:00:00.04|1",
 		},
 	},
 	{
@@ -598,11 +598,11 @@ var views = []struct {
 	{
 		"gpus_now",
 		gpuRows,
-		"node, gpu_index, instance, model, state, why, slurm_id, job_name, user_name, tenant, util, tensor, power_w, memory_bytes, memory_size_bytes, idle, idle_since, read_at, remarks",
+		"node, gpu_index, instance, model, state, why, slurm_id, job_name, user_name, tenant, util, tensor, power_w, memory_bytes, memory_size_bytes, idle, idle_since, read_at, remarks, job_key",
 		[]string{
-			"n1|0||NVIDIA H100|fresh||11|train|ann|bio|0|0.2|70|5|80|t|2026-03-02 01:00:00+00|2026-03-02 02:00:00+00|drift,straggler",
-			"n1|1|7|NVIDIA H100|unknown|too little|||||||||80|f||2026-03-02 02:00:00+00|",
-			"n2|0||NVIDIA H100|stale|no change|12|train|bob|bio|0.5|||||f|||",
+			"n1|0||NVIDIA H100|fresh||11|train|ann|bio|0|0.2|70|5|80|t|2026-03-02 01:00:00+00|2026-03-02 02:00:00+00|drift,straggler|1",
+			"n1|1|7|NVIDIA H100|unknown|too little|||||||||80|f||2026-03-02 02:00:00+00||",
+			"n2|0||NVIDIA H100|stale|no change|12|train|bob|bio|0.5|||||f||||2",
 		},
 	},
 	{

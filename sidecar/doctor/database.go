@@ -72,7 +72,7 @@ func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Data
 	if d.Leader != nil {
 		d.InForce = differing(ctx, cfg, s, now)
 	}
-	d.Remarks, _ = s.Remarks(ctx, "", math.MaxInt32) // where they cannot be read, neither can what is checked above
+	d.Remarks, _ = s.Remarks(ctx, 0, math.MaxInt32) // where they cannot be read, neither can what is checked above
 	return d
 }
 

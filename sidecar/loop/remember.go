@@ -3,6 +3,7 @@ package loop
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 
@@ -397,21 +398,31 @@ func gone(r cluster.Record) cluster.Case {
 		Job: cluster.Job{ID: r.ID, User: r.User, Account: r.Account, Name: r.Name, State: cluster.Done, Submit: r.Submit, Restarts: r.Restarts}}
 }
 
-// missed adds the jobs that came and went between two looks.
+// missed adds the jobs that came and went between two looks. Slurm reuses ids: a job of another user that had the id, or one that was over before
+// this one was submitted, is another job.
 func missed(s *cluster.Snapshot, t *tree) {
 	if len(s.Attempts) == 0 {
 		return
 	}
-	seen := map[cluster.JobID]bool{}
+	type owned struct {
+		id   cluster.JobID
+		user string
+	}
+	const live = cluster.Instant(math.MaxInt64)
+	over := map[owned]cluster.Instant{} // when the newest known job with that id and user was over
 	for i := range s.Cases {
-		seen[s.Cases[i].Record.ID] = true
+		r := &s.Cases[i].Record
+		if over[owned{r.ID, r.User}] = live; r.Done > 0 {
+			over[owned{r.ID, r.User}] = r.Done
+		}
 	}
 	for i := range s.Attempts {
 		a := &s.Attempts[i]
-		if seen[a.ID] {
+		of := owned{a.ID, a.User}
+		if a.Submit <= over[of] {
 			continue
 		}
-		seen[a.ID] = true
+		over[of] = live
 		c := gone(cluster.Record{Key: s.NextKey, ID: a.ID, User: a.User, Account: a.Account, Tenant: t.tenant(a.Account), Submit: a.Submit})
 		s.NextKey++
 		s.Cases = append(s.Cases, c)

@@ -291,6 +291,29 @@ func TestJobsThatCameAndWentUnseen(t *testing.T) {
 	}
 }
 
+// Slurm reuses ids. A job that came and went unseen is another job than the one that had its id before, by its user, or since that was over before.
+func TestUnseenJobsWithAKnownID(t *testing.T) {
+	for what, c := range map[string]struct {
+		user   string
+		submit cluster.Instant
+		done   cluster.Instant
+		cases  int
+	}{
+		"of another user": {"bob", noon, 0, 2},
+		"of the user, submitted after that was over":  {"alice", noon.Add(2 * cluster.Minute), noon.Add(cluster.Minute), 2},
+		"of the user, submitted before that was over": {"alice", noon, noon.Add(cluster.Minute), 1},
+		"of the user, while that lives":               {"alice", noon.Add(2 * cluster.Minute), 0, 1},
+	} {
+		m := cluster.State{Ledger: cluster.Ledger{At: noon}, NextKey: 2, Records: []cluster.Record{{Key: 1, ID: cluster.JobID{ID: 5}, User: "alice", Account: "nlp", Submit: noon - 1, Done: c.done}}}
+		seen := sight(noon.Add(cluster.Hour))
+		seen.Attempts = []cluster.Attempt{{ID: cluster.JobID{ID: 5}, User: c.user, Account: "nlp", Submit: c.submit, Start: c.submit + 1, End: c.submit + 2}}
+		s, err := Remember(m, seen, nil, everything, settings)
+		if err != nil || len(s.Cases) != c.cases || c.cases == 2 && (s.Cases[1].Record.User != c.user || s.Cases[1].Record.Key != 2) {
+			t.Errorf("%s: %+v, %v", what, s.Cases, err)
+		}
+	}
+}
+
 func TestSnapshotsAreSortedAndTheirInputIsNot(t *testing.T) {
 	seen := sight(noon, batch(3), batch(1), batch(2))
 	seen.Nodes = append(seen.Nodes, cluster.Node{Name: "m1", GPUs: []cluster.GPUs{{Model: "k80", Count: 1}}})

@@ -20,7 +20,7 @@ func Read(ctx context.Context, s *store.Store) (*view.Status, error) {
 		st.Budgets, err = s.Budgets(ctx, "")
 	}
 	if err == nil {
-		st.Remarks, err = s.Remarks(ctx, "", math.MaxInt32)
+		st.Remarks, err = s.Remarks(ctx, 0, math.MaxInt32)
 	}
 	if err == nil {
 		var all []store.JobForecast

@@ -445,8 +445,8 @@ type Remark struct {
 	Text  string    `json:"text"`
 }
 
-// Remarks lists those that hold now, the oldest first, at most limit: on a job, by Slurm's id; "" = on all.
-func (s *Store) Remarks(ctx context.Context, job string, limit int) ([]Remark, error) {
+// Remarks lists those that hold now, the oldest first, at most limit: on a job, by its key; 0 = on all.
+func (s *Store) Remarks(ctx context.Context, job cluster.JobKey, limit int) ([]Remark, error) {
 	return collect[Remark](ctx, s, "reading the remarks on jobs", readRemarks, job, limit)
 }
 

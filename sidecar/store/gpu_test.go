@@ -100,7 +100,7 @@ func TestGPUs(t *testing.T) {
 	look.Report.GPUs, look.Report.Nodes, look.Remarks = look.Report.GPUs[:1], look.Report.Nodes[:1], nil
 	look.Stand = look.Stand[1:]
 	write()
-	if r, err := l.store.Remarks(t.Context(), "", 10); err != nil || len(r) != 1 || r[0].Kind != remark.Straggler {
+	if r, err := l.store.Remarks(t.Context(), 0, 10); err != nil || len(r) != 1 || r[0].Kind != remark.Straggler {
 		t.Errorf("%+v are left, %v", r, err)
 	}
 	if usual, err := lead.Baselines(t.Context()); err != nil || cmp.Diff(look.Usual, usual) != "" {
@@ -124,7 +124,7 @@ func TestGPUs(t *testing.T) {
 	lead = takeLead(t, l.store)
 	look.Report.GPUs, look.Report.Nodes, look.Stand = nil, nil, nil
 	write()
-	if r, _ := l.store.Remarks(t.Context(), "", 10); len(r) != 0 {
+	if r, _ := l.store.Remarks(t.Context(), 0, 10); len(r) != 0 {
 		t.Errorf("a new leader keeps %+v", r)
 	}
 	if list, _ := l.store.GPUs(t.Context(), "", 10); len(list) != 0 {

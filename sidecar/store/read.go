@@ -567,8 +567,13 @@ func (s *Store) JobOf(ctx context.Context, id cluster.JobID) (Job, error) {
 	return s.job(ctx, "job "+id.String(), id.ID, id.String(), 0)
 }
 
+// JobsOf lists the jobs that have or had that Slurm id, which Slurm reuses, newest first, at most limit.
+func (s *Store) JobsOf(ctx context.Context, id cluster.JobID, limit int) ([]Job, error) {
+	return collect[Job](ctx, s, "looking for job "+id.String(), jobsByID, id.ID, id.String(), 0, limit)
+}
+
 func (s *Store) job(ctx context.Context, what string, id int64, slurmID string, key cluster.JobKey) (Job, error) {
-	jobs, err := collect[Job](ctx, s, "looking for "+what, jobsByID, id, slurmID, key)
+	jobs, err := collect[Job](ctx, s, "looking for "+what, jobsByID, id, slurmID, key, 1)
 	if err == nil && len(jobs) == 0 {
 		err = fmt.Errorf("%s: %w", what, ErrNone)
 	}
@@ -603,7 +608,7 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 	if all {
 		x.Actions, err = collect[Action](ctx, s, doing, readActions, x.Job.Key, told)
 	} else {
-		x.Actions, err = collect[Action](ctx, s, doing, ownActions, x.Job.SlurmID, told)
+		x.Actions, err = collect[Action](ctx, s, doing, ownActions, x.Job.Key, told)
 	}
 	if err != nil {
 		return Explanation{}, err
@@ -611,10 +616,10 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 	if x.Overrides, err = collect[Order](ctx, s, doing, jobOverrides, x.Job.SlurmID, x.Job.User, x.Job.Tenant, x.Job.Key, x.Job.Submitted); err != nil {
 		return Explanation{}, err
 	}
-	if x.GPUs, err = collect[GPU](ctx, s, doing, readJobGPUs, x.Job.SlurmID); err != nil {
+	if x.GPUs, err = collect[GPU](ctx, s, doing, readJobGPUs, x.Job.Key); err != nil {
 		return Explanation{}, err
 	}
-	if x.Remarks, err = s.Remarks(ctx, x.Job.SlurmID, math.MaxInt32); err != nil {
+	if x.Remarks, err = s.Remarks(ctx, x.Job.Key, math.MaxInt32); err != nil {
 		return Explanation{}, err
 	}
 	if x.Forecast, err = s.ForecastOf(ctx, x.Job.Key); err != nil {

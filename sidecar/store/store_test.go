@@ -165,6 +165,9 @@ func TestOrdersAreForOneJob(t *testing.T) {
 			t.Errorf("job %s: %v (-want +got):\n%s", c.id, err, diff)
 		}
 	}
+	if all, err := s.JobsOf(t.Context(), cluster.JobID{ID: 5}, 9); err != nil || len(all) != 2 || all[0].Key != is || all[1].Key != was {
+		t.Errorf("jobs with the id: %+v (%v)", all, err)
+	}
 	for _, id := range []cluster.JobID{{ID: 4711}, cluster.TaskID(9, 2), cluster.TaskID(5, 0)} {
 		if _, err := s.TargetOf(t.Context(), id); !errors.Is(err, store.ErrNone) {
 			t.Errorf("job %s: %v", id, err)

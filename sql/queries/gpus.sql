@@ -114,7 +114,7 @@ order by user_name, command, gpus, model, measure;
 -- name: gpu_remarks_now
 select {columns}
 from gpu_remarks_now
-where ($1 = '' or slurm_id = $1)
+where ($1::bigint = 0 or job_key = $1)
 order by since, job_key, kind, node, gpu_index
 limit $2;
 
@@ -128,7 +128,7 @@ limit $2;
 -- name: gpus_of_job
 select {columns}
 from gpus_now
-where slurm_id = $1;
+where job_key = $1;
 
 -- name: gpu_nodes_now
 select {columns}

@@ -90,7 +90,7 @@ from jobs
 where ($1 > 0 and slurm_job = $1 and slurm_id = $2)
 or ($1 = 0 and key = $3)
 order by key desc
-limit 1;
+limit $4;
 
 -- name: settings_now
 -- With the newest round; null where none was written down since there are settings.
@@ -154,8 +154,7 @@ order by id;
 -- name: own_actions
 -- Of one job, from the view that tenants may read.
 select
-    {columns but job_key, reservation, signal, suppressed, ok, skipped, took_ms},
-    null::bigint as job_key,
+    {columns but reservation, signal, suppressed, ok, skipped, took_ms},
     '' as reservation,
     '' as signal,
     status = 'suppressed' as suppressed,
@@ -167,7 +166,7 @@ select
     status = 'skipped' as skipped,
     round(1000 * extract(epoch from took))::bigint as took_ms
 from actions_recent
-where slurm_id = $1
+where job_key = $1
 order by round desc, ordinal desc
 limit $2;
 

@@ -65,7 +65,8 @@ select
         else 'under way'
     end as status,
     a.error,
-    span(a.took_ms) as took
+    span(a.took_ms) as took,
+    a.job_key
 from actions a
 join rounds r on r.number = a.round
 order by a.round desc, a.ordinal desc
@@ -83,6 +84,7 @@ comment on column actions_recent.because is 'The reason by name.';
 comment on column actions_recent.status is 'done, failed, skipped, suppressed, under way, or unknown: the daemon died in between.';
 comment on column actions_recent.error is 'Error message.';
 comment on column actions_recent.took is 'How long it took.';
+comment on column actions_recent.job_key is 'Our own number of the job; null = none. Slurm reuses its ids.';
 
 create or replace view leader_now as
 select

@@ -22,7 +22,8 @@ select
         select string_agg(distinct r.kind, ',' order by r.kind)
         from gpu_remarks r
         where r.job_key = g.job_key and (r.node = '' or r.node = g.node and r.gpu_index in (-1, g.gpu_index))
-    ) as remarks
+    ) as remarks,
+    j.key as job_key
 from gpus g
 left join gpu_nodes n on n.node = g.node
 left join jobs j on j.key = g.job_key
@@ -47,6 +48,7 @@ comment on column gpus_now.memory_size_bytes is 'All its memory; null = unknown.
 comment on column gpus_now.idle is 'True if it is fresh and idle.';
 comment on column gpus_now.idle_since is 'Since when it is idle; null = it is not known to be.';
 comment on column gpus_now.read_at is 'When its node was read last, to the minute.';
+comment on column gpus_now.job_key is 'Our own number of that job: Slurm reuses its ids.';
 comment on column gpus_now.remarks is 'Kinds of the remarks on it, or on its job as a whole (see gpu_remarks_now); null = none.';
 
 create or replace view gpu_remarks_now as

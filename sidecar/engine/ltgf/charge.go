@@ -683,8 +683,8 @@ func sum(holds []cluster.Holding, model string) int {
 	return n
 }
 
-// attemptsByCase assigns every attempt of the history to its job: the same id, and of several
-// jobs with that id the one that fits in time.
+// attemptsByCase assigns every attempt of the history to its job: the same id and user, and of several
+// such jobs the one that fits in time.
 func attemptsByCase(s *cluster.Snapshot) map[int][]cluster.Attempt {
 	if len(s.Attempts) == 0 {
 		return nil
@@ -696,18 +696,19 @@ func attemptsByCase(s *cluster.Snapshot) map[int][]cluster.Attempt {
 	}
 	out := map[int][]cluster.Attempt{}
 	for _, a := range s.Attempts {
-		cases := byID[a.ID]
-		if len(cases) == 0 {
-			continue
-		}
-		best := cases[len(cases)-1]
-		for _, i := range cases {
-			if r := &s.Cases[i].Record; r.User == a.User && (r.Submit == a.Submit || r.HeldSince == a.Start) {
-				best = i
+		best := -1
+		for _, i := range byID[a.ID] {
+			r := &s.Cases[i].Record
+			if r.User != a.User { // Slurm reuses ids
+				continue
+			}
+			if best = i; r.Submit == a.Submit || r.HeldSince == a.Start {
 				break
 			}
 		}
-		out[best] = append(out[best], a)
+		if best >= 0 {
+			out[best] = append(out[best], a)
+		}
 	}
 	return out
 }

@@ -386,6 +386,16 @@ func TestAttemptsOfTwoJobsWithOneID(t *testing.T) {
 	b.charged(2, cluster.Times(4, minute))
 }
 
+// An attempt of another user is never charged to a job that had the id.
+func TestAttemptsOfAnotherUserWithTheID(t *testing.T) {
+	b := open(t, 8)
+	b.look(0, running(1, 2, begin))
+	b.pass(4*minute, done(running(1, 2, begin), begin.Add(2*minute)))
+	b.attempts = []cluster.Attempt{{ID: cluster.JobID{ID: 1}, User: "other", Submit: begin.Add(5 * minute), Start: begin.Add(6 * minute), End: begin.Add(7 * minute), GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}}
+	b.pass(30*minute, gone(1, 2))
+	b.charged(1, cluster.Times(2, 2*minute))
+}
+
 func TestJobsOfNoTenantAreUntouchableAndBadNodesAreBad(t *testing.T) {
 	b := open(t, 8)
 	b.s.Nodes = append(b.s.Nodes, cluster.Node{Name: "n2", GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}, Bad: "drained"})

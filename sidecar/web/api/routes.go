@@ -203,7 +203,7 @@ func jobGPUs(c *call) (any, error) {
 	if j := c.scene.Job(id); j != nil {
 		return c.past.GPUHours(c.Context(), j.Key, c.limit())
 	}
-	j, err := c.past.Find(c.Context(), c.scene.Scope(), id)
+	j, err := c.past.Find(c.Context(), c.scene.Scope(), id, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,7 +112,11 @@ func jobPage(v *visit) (string, any, error) {
 		return "", nil, errLost
 	}
 	v.Title = "Job " + id.String()
+	key, _ := strconv.ParseInt(v.query("key"), 10, 64)
 	j := &oneJob{Live: v.Job(id)}
+	if j.Live != nil && key != 0 && j.Live.Key != cluster.JobKey(key) {
+		j.Live = nil
+	}
 	ctx := v.req.Context()
 	if j.Live != nil {
 		j.Job, j.Why = j.Live.Job, v.Reason(j.Live)
@@ -131,7 +136,7 @@ func jobPage(v *visit) (string, any, error) {
 			}
 		}
 	} else {
-		found, err := v.past().Find(ctx, v.Scope(), id)
+		found, err := v.past().Find(ctx, v.Scope(), id, cluster.JobKey(key))
 		if v.history(err) != nil || v.Missing != "" {
 			return "", nil, errLost
 		}

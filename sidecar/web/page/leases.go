@@ -50,7 +50,8 @@ type span struct {
 	X, Width  string // in percent
 	Y, Height int    // in pixels
 	Class     string
-	Job       string // "" = of a tenant whose jobs the person may not see
+	Job       string         // "" = of a tenant whose jobs the person may not see
+	Key       cluster.JobKey // of a past lease; 0 = the job that has the id now
 	Tip       string
 
 	from, to   time.Time
@@ -136,19 +137,19 @@ func (l *leases) lane(v *visit, n *scene.Node, rows []*store.Lease) lane {
 	}
 	known := map[cluster.JobKey]bool{}
 	for _, r := range rows {
-		from, to, until := r.Granted, r.Ends, "until"
+		from, to, until, past := r.Granted, r.Ends, "until", cluster.JobKey(0)
 		if r.Started != nil {
 			from = *r.Started
 		}
 		if r.Ended != nil {
-			to, until = *r.Ended, "ended"
+			to, until, past = *r.Ended, "ended", r.Job
 		} else {
 			known[r.Job] = true
 		}
 		if !to.After(l.From) || !from.Before(l.To) {
 			continue
 		}
-		s := span{from: from, to: to, gpus: max(r.GPUs/max(len(r.Nodes), 1), 1), Job: r.SlurmID, Class: v.Colour(r.Tenant) + " " + r.Class}
+		s := span{from: from, to: to, gpus: max(r.GPUs/max(len(r.Nodes), 1), 1), Job: r.SlurmID, Key: past, Class: v.Colour(r.Tenant) + " " + r.Class}
 		s.Tip = fmt.Sprintf("job %s of %s, %s, %d GPUs, term %d, %s, %s %s", r.SlurmID, r.Tenant, r.User, r.GPUs, r.Term, r.Class, until, to.In(v.zone()).Format("01-02 15:04"))
 		if r.Why != "" {
 			s.Tip += ": " + r.Why

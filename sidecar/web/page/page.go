@@ -438,3 +438,8 @@ func (v *visit) With(name, value string) string {
 
 // JobPath is the address of a job's page.
 func JobPath(id string) string { return "/jobs/" + url.PathEscape(id) }
+
+// JobKeyPath is the address of the page of the job with a key, though another job may have its id now.
+func JobKeyPath(id string, key cluster.JobKey) string {
+	return fmt.Sprintf("%s?key=%d", JobPath(id), key)
+}

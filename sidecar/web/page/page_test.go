@@ -186,6 +186,25 @@ func TestOthersJobsAreNotShown(t *testing.T) {
 	}
 }
 
+// Links from past leases name the job by its key, so that they do not lead to a later job with the same id.
+func TestJobsByKey(t *testing.T) {
+	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60})
+	live := d.Scene().Jobs[0]
+	for at, want := range map[string]int{
+		page.JobKeyPath(live.SlurmID, live.Key):     http.StatusOK,
+		page.JobKeyPath(live.SlurmID, live.Key+999): http.StatusNotFound, // another job had the id, and the journal has it no more
+		page.JobKeyPath("900001", 900001):           http.StatusOK,
+		page.JobKeyPath("900001", 5):                http.StatusNotFound,
+	} {
+		if code, _ := d.ask(operator, at); code != want {
+			t.Errorf("%s: %d, want %d", at, code, want)
+		}
+	}
+	if _, text := d.ask(operator, "/leases"); !strings.Contains(text, "?key=") {
+		t.Error("past leases are not linked by key")
+	}
+}
+
 // The page of a live job has its forecast and the remarks on it; that of an ended job has neither.
 func TestForecastAndRemarks(t *testing.T) {
 	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60})

@@ -27,6 +27,7 @@ var functions = template.FuncMap{
 	"percent":  func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) },
 	"nodes":    func(list []string) string { return hostlist.Compress(list) },
 	"job":      JobPath,
+	"jobkey":   JobKeyPath,
 	"place":    func(name string) string { return "/places/" + url.PathEscape(name) },
 	"plural":   view.Plural,
 	"fixed":    func(digits int, x float64) string { return strconv.FormatFloat(x, 'f', digits, 64) },

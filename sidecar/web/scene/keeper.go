@@ -248,7 +248,7 @@ func (f *Facts) read(ctx context.Context, s *store.Store) (err error) {
 	get("the events", func() (e error) { f.Events, e = s.EventsBefore(ctx, nil, 0, 0, MaxRows); return e })
 	get("the GPUs", func() (e error) { f.GPUs, e = s.GPUs(ctx, "", mostGPUs); return e })
 	get("the GPUs", func() (e error) { f.GPULooks, f.Unseen, e = s.GPULooks(ctx); return e })
-	get("the remarks on jobs", func() (e error) { f.Remarks, e = s.Remarks(ctx, "", MaxRows); return e })
+	get("the remarks on jobs", func() (e error) { f.Remarks, e = s.Remarks(ctx, 0, MaxRows); return e })
 	get("the users", func() (e error) { f.Members, e = s.Members(ctx); return e })
 	get("the overrides", func() (e error) { f.Orders, e = s.Overrides(ctx, MaxRows); return e })
 	f.Orders = slices.DeleteFunc(f.Orders, func(o store.Order) bool { return o.Ended != nil || o.Until.Before(f.Read) })

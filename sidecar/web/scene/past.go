@@ -27,7 +27,7 @@ type Past interface {
 	// Job explains the newest job with that id in Slurm, also one that has ended.
 	Job(ctx context.Context, scope Scope, id cluster.JobID) (store.Explanation, error)
 	// Find gives the newest job with that id in Slurm, also one that has ended.
-	Find(ctx context.Context, scope Scope, id cluster.JobID) (store.Job, error)
+	Find(ctx context.Context, scope Scope, id cluster.JobID, key cluster.JobKey) (store.Job, error)
 	// Told gives what only the journal knows of a live job. The caller has looked at rights.
 	Told(ctx context.Context, job *store.Job) (Told, error)
 	// GPUHours gives what the GPUs of a job did. The caller has looked at rights.
@@ -91,18 +91,26 @@ func ask[T any](ctx context.Context, p *past, slots chan struct{}, query func(co
 	return query(ctx, s)
 }
 
-func (p *past) Find(ctx context.Context, scope Scope, id cluster.JobID) (store.Job, error) {
-	j, err := ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) (store.Job, error) { return s.JobOf(ctx, id) })
-	if err == nil && !scope.Sees(j.Tenant) {
-		return store.Job{}, fmt.Errorf("job %s: %w", id, ErrNone)
+// maxNamesakes is the maximum number of jobs with one id that are looked through: Slurm reuses ids.
+const maxNamesakes = 20
+
+func (p *past) Find(ctx context.Context, scope Scope, id cluster.JobID, key cluster.JobKey) (store.Job, error) {
+	all, err := ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Job, error) { return s.JobsOf(ctx, id, maxNamesakes) })
+	if err != nil {
+		return store.Job{}, err
 	}
-	j.TellRequeue()
-	return j, err
+	for _, j := range all {
+		if scope.Sees(j.Tenant) && (key == 0 || j.Key == key) {
+			j.TellRequeue()
+			return j, nil
+		}
+	}
+	return store.Job{}, fmt.Errorf("job %s: %w", id, ErrNone)
 }
 
 // Job looks first whether the scope has the job: a stranger neither costs much nor learns by the time whether there is one.
 func (p *past) Job(ctx context.Context, scope Scope, id cluster.JobID) (store.Explanation, error) {
-	j, err := p.Find(ctx, scope, id)
+	j, err := p.Find(ctx, scope, id, 0)
 	if err != nil {
 		return store.Explanation{}, err
 	}
@@ -117,7 +125,7 @@ func (p *past) Told(ctx context.Context, job *store.Job) (Told, error) {
 		if out.Actions, err = s.ActionsOf(ctx, job.Key, told); err != nil {
 			return Told{}, err
 		}
-		if out.Remarks, err = s.Remarks(ctx, job.SlurmID, MaxRows); err != nil {
+		if out.Remarks, err = s.Remarks(ctx, job.Key, MaxRows); err != nil {
 			return Told{}, err
 		}
 		if out.Forecast, err = s.ForecastOf(ctx, job.Key); err != nil {

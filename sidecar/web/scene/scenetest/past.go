@@ -34,9 +34,12 @@ func (p *Past) Job(_ context.Context, scope scene.Scope, id cluster.JobID) (stor
 		Round: p.Facts.Plan.Round, At: p.Facts.Plan.At, NumbersAt: p.Facts.Plan.At, Leases: []store.Lease{}, Actions: []store.Action{}}, p.Err
 }
 
-// Find gives such a job.
-func (p *Past) Find(ctx context.Context, scope scene.Scope, id cluster.JobID) (store.Job, error) {
+// Find gives such a job; its key is its id.
+func (p *Past) Find(ctx context.Context, scope scene.Scope, id cluster.JobID, key cluster.JobKey) (store.Job, error) {
 	x, err := p.Job(ctx, scope, id)
+	if err == nil && key != 0 && key != x.Job.Key {
+		return store.Job{}, fmt.Errorf("job %s: %w", id, scene.ErrNone)
+	}
 	return x.Job, err
 }
 
