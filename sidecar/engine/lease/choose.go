@@ -247,7 +247,7 @@ func (c *chooser) without(gangs []Due) []Due {
 func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
 	for _, cl := range claims {
 		k := &c.Candidates[cl.Candidate]
-		if promised := cl.Made.Add(max(c.Settings.Notice, c.Settings.NoticeMax)) >= cl.At; !promised && !k.Unserved && c.unfair(k, cl.InPool) {
+		if !Promises(&cl.Claim, c.Settings) && !k.Unserved && c.unfair(k, cl.InPool) {
 			continue
 		}
 		if c.limitOf(k, cl.InPool) != nil {
@@ -270,6 +270,11 @@ func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
 		c.choice.Passed[cl.Candidate] = round.Passed{Code: cluster.ReasonClaim, Pool: cl.InPool}
 	}
 	return paid
+}
+
+// Promises reports whether a claim was made when the jobs that make room for it got their notice, or later.
+func Promises(cl *cluster.Claim, s *cluster.Settings) bool {
+	return cl.Made.Add(max(s.Notice, s.NoticeMax)) >= cl.At
 }
 
 // serveTrials gives trials their leases, and returns the charges to their tenants, as for any lease.

@@ -216,7 +216,11 @@ func (x *contest) grant(in *lease.Input, choice *lease.Choice) {
 			g.At = max(g.At, x.Leases[k.Case].End)
 		}
 		if g.At > x.Now || k.Running {
-			x.Claims = append(x.Claims, x.Claim(k.Key, x.Pools[g.Pool], g.Nodes, g.At))
+			cl := x.Claim(k.Key, x.Pools[g.Pool], g.Nodes, g.At)
+			if !lease.Promises(&cl, x.Settings) { // GPUs were kept for the job before: from now on, that is a promise
+				cl.Made = x.Now
+			}
+			x.Claims = append(x.Claims, cl)
 			continue
 		}
 		x.Grant(k.Case, x.Pools[g.Pool], g.Nodes, x.Stops.EndFor(k.Case, x.Now))
