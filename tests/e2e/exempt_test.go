@@ -1,0 +1,45 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// A job for which GPUs are kept is exempted: it starts with them all the same, and is never requeued while the order lasts. The order ends with
+// the job.
+func TestExemptJobKeepsItsTurn(t *testing.T) {
+	onOne(t, "forky", eightGPUs, func(t *testing.T, r *rig) {
+		r.govern()
+		for range 8 {
+			r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:1", savesOnTerm)
+		}
+		r.until("all GPUs are nlp's", 2*time.Minute, func() bool { return r.holds("nlp") == 8 })
+		id := r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:2", savesOnTerm)
+		r.until("GPUs are kept for it", 2*time.Minute, func() bool { return len(r.plan().State.Claims) > 0 })
+		s, err := store.Open(r.ctx(), store.Config{DSN: r.dsn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		number, err := cluster.ParseJobID(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, err := s.TargetOf(r.ctx(), number)
+		if err != nil || to.User != "bob" || to.Waiting != 1 {
+			t.Fatalf("the job is %+v (%v)", to, err)
+		}
+		if _, err := s.AddOverride(r.ctx(), cluster.Override{Kind: cluster.Exempt, Scope: "job", Name: id, Job: to.Key, User: to.User, Submit: cluster.InstantOf(*to.Submitted),
+			Until: cluster.InstantOf(time.Now().Add(time.Hour)), Reason: "demo", By: "me"}); err != nil {
+			t.Fatal(err)
+		}
+		r.waitState(id, 2*time.Minute, "RUNNING")
+		r.goesOn(60, 3*time.Minute)
+		if j, err := r.Job(r.ctx(), id); err != nil || j["JobState"] != "RUNNING" || j["Restarts"] != "0" {
+			t.Errorf("the exempt job is %s, requeued %s times (%v)", j["JobState"], j["Restarts"], err)
+		}
+	})
+}
