@@ -44,6 +44,9 @@ func newRepeats(out io.Writer, now func() time.Time) *repeats {
 // volatile matches the fields of a line that differ although it says the same.
 var volatile = regexp.MustCompile(`,?"(time|took_ms|round|failures|skipped|until|age_ms)":("[^"]*"|[0-9.]+)`)
 
+// answers matches lines that answer an administrator, or say that the daemon's part has changed: they always come at once.
+var answers = regexp.MustCompile(`"message":"(configuration taken over|the new configuration is not taken over|these changes need a restart|started|stopped|leads|waiting: |rounds go on)`)
+
 // Write takes one line, as zerolog gives them.
 func (r *repeats) Write(line []byte) (int, error) {
 	r.lock.Lock()
@@ -51,6 +54,9 @@ func (r *repeats) Write(line []byte) (int, error) {
 	now := r.now()
 	if err := r.sweep(now); err != nil {
 		return 0, err
+	}
+	if answers.Match(line) {
+		return r.out.Write(line)
 	}
 	key := maphash.Bytes(r.seed, volatile.ReplaceAll(line, nil))
 	if was := r.lines[key]; was != nil && now.Sub(was.at) < repeatAfter {

@@ -56,3 +56,16 @@ func TestLinesOfTheirOwn(t *testing.T) {
 		t.Error("lines were lost or changed")
 	}
 }
+
+// An administrator who reloads twice gets two answers.
+func TestAnswersAreNotHeldBack(t *testing.T) {
+	var out bytes.Buffer
+	log := zerolog.New(newRepeats(&out, time.Now))
+	for range 3 {
+		log.Info().Str("mode", "act").Msg("configuration taken over")
+		log.Error().Str("error", "x").Msg("the new configuration is not taken over, the old one stays")
+	}
+	if n := strings.Count(out.String(), "\n"); n != 6 {
+		t.Errorf("%d of 6 lines:\n%s", n, out.String())
+	}
+}
