@@ -113,10 +113,10 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 			j.End = 0 // Slurm reports a year from now; the limit begins when the nodes are ready
 		}
 	}
-	switch {
-	case j.State == cluster.Done:
+	switch j.State {
+	case cluster.Done:
 		j.Outcome = cmp.Or(outcome(w.states), w.states[0])
-	case j.State == cluster.Completing:
+	case cluster.Completing:
 		j.Outcome = outcome(w.states)
 	}
 	if holds(j.State) {
