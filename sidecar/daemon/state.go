@@ -157,7 +157,7 @@ type recorder struct {
 	restored func(cluster.Restored)
 }
 
-// top is the newest term and round that this daemon has seen, or an earlier process of this host.
+// top is the newest term and round that this daemon has seen, or an earlier process of this host. A journal below it lost rounds.
 type top struct {
 	term, round int64
 	filed       bool // the state file was read for that
