@@ -379,10 +379,10 @@ func TestNothingContradictsTheRound(t *testing.T) {
 		}
 		now := plan.At.Add(cluster.Span(rapid.SampledFrom([]int{0, 1, 21, 300, 1500}).Draw(rt, "seconds since the round")) * cluster.Second)
 		d := tell(t, f, f, now)
-		d.known(rt2(rt, t))
-		d.timely(rt2(rt, t))
-		d.reasoned(rt2(rt, t))
-		d.agreed(rt2(rt, t))
+		d.known(inDraw(rt, t))
+		d.timely(inDraw(rt, t))
+		d.reasoned(inDraw(rt, t))
+		d.agreed(inDraw(rt, t))
 		for i := range f.Forecasts { // forecasts of another state are told nowhere
 			x := d.Scene().Forecasts
 			if k := slices.IndexFunc(x, func(y store.JobForecast) bool { return y.Key == f.Forecasts[i].Key }); k >= 0 && x[k].Waits != (x[k].State == "waiting") && x[k].State != "completing" && x[k].Why == "" && x[k].State != "suspended" {
@@ -455,12 +455,12 @@ func TestUnknownMomentsAreNotTold(t *testing.T) {
 			return (bits>>40)&part == 0
 		})
 		f.Snapshot.Now, f.Plan.At = now, now // a round has a time
-		tell(t, f, site.Facts(), now).known(rt2(rt, t))
+		tell(t, f, site.Facts(), now).known(inDraw(rt, t))
 	})
 }
 
-// rt2 lets the checks fail the drawn case, so that it is made small.
-func rt2(rt *rapid.T, t testing.TB) testing.TB { return drawnCase{t, rt} }
+// inDraw lets the checks fail the drawn case, so that it is made small.
+func inDraw(rt *rapid.T, t testing.TB) testing.TB { return drawnCase{t, rt} }
 
 type drawnCase struct {
 	testing.TB
