@@ -58,13 +58,16 @@ type PastJob struct {
 	Started   *time.Time `db:"started_at"`   // first; nil = never, or not seen
 	Done      *time.Time `db:"done_at"`
 	Restarts  int
-	Others    int             `db:"others_requeues"`  // of the restarts, those that fairlease did not order
-	Preempted int             `db:"others_preempted"` // of these, those that Slurm may have ordered
+	Others    *int            `db:"others_requeues"`  // of the restarts, those that fairlease did not order; nil = none
+	Preempted *int            `db:"others_preempted"` // of these, those that Slurm may have ordered; nil = none
 	Alloc     cluster.GPUTime `db:"alloc_gpu_ms"`
 	Due       cluster.GPUTime `db:"due_gpu_ms"`
 	Lost      cluster.GPUTime `db:"lost_gpu_ms"`
 	extraColumns
 }
+
+// Preemptions counts the job's requeues that were stops by a scheduler, or may have been.
+func (p *PastJob) Preemptions() int { return p.Restarts - orZero(p.Others) + orZero(p.Preempted) }
 
 // Work returns the work that the job received and was due.
 func (p *PastJob) Work() (received, due cluster.GPUTime) {

@@ -487,10 +487,10 @@ type Job struct {
 	Done       *time.Time     `json:"done,omitempty" db:"done_at"`
 	Restarts   int            `json:"restarts"`
 	// Others counts the restarts that fairlease did not order; OthersAt, OthersCause and OthersNode are of the newest.
-	Others      int                  `json:"others_requeues,omitempty" db:"others_requeues"`
-	OthersAt    *time.Time           `json:"others_requeued,omitempty" db:"others_requeued_at"`
-	OthersCause cluster.RequeueCause `json:"others_requeue_cause,omitempty" db:"others_requeue_cause"`
-	OthersNode  string               `json:"others_requeue_node,omitempty" db:"others_requeue_node"`
+	Others      *int                  `json:"others_requeues,omitempty" db:"others_requeues"`
+	OthersAt    *time.Time            `json:"others_requeued,omitempty" db:"others_requeued_at"`
+	OthersCause *cluster.RequeueCause `json:"others_requeue_cause,omitempty" db:"others_requeue_cause"`
+	OthersNode  *string               `json:"others_requeue_node,omitempty" db:"others_requeue_node"`
 	Terms       int                  `json:"terms"`
 	Failed      int                  `json:"failed,omitempty"`
 	Avoid       *time.Time           `json:"avoid,omitempty" db:"avoid_until"`
@@ -505,10 +505,18 @@ type Job struct {
 
 // Requeues gives the job's requeues that fairlease did not order; nil = none.
 func (j *Job) Requeues() *cluster.Requeues {
-	if j.Others == 0 {
+	if j.Others == nil {
 		return nil
 	}
-	return &cluster.Requeues{Count: j.Others, At: instantOf(j.OthersAt), Cause: j.OthersCause, Node: j.OthersNode}
+	return &cluster.Requeues{Count: *j.Others, At: instantOf(j.OthersAt), Cause: orZero(j.OthersCause), Node: orZero(j.OthersNode)}
+}
+
+// orZero gives what a column holds; null = the zero value.
+func orZero[T any](value *T) (v T) {
+	if value != nil {
+		v = *value
+	}
+	return v
 }
 
 // TellRequeue moves the time of submission to LastQueued if it is that of the last requeue: Slurm gives a requeued job a new one, and

@@ -200,13 +200,13 @@ type jobRow struct {
 	othersColumns
 }
 
-// othersColumns are the columns of requeues that fairlease did not order.
+// othersColumns are the columns of requeues that fairlease did not order: null where there were none, as for nearly all jobs.
 type othersColumns struct {
-	Others    int                  `json:"others_requeues"`
-	Preempted int                  `json:"others_preempted"`
-	At        stamp                `json:"others_requeued_at"`
-	Cause     cluster.RequeueCause `json:"others_requeue_cause"`
-	Node      string               `json:"others_requeue_node"`
+	Others    int                  `json:"others_requeues,omitzero"`
+	Preempted int                  `json:"others_preempted,omitzero"`
+	At        stamp                `json:"others_requeued_at,omitzero"`
+	Cause     cluster.RequeueCause `json:"others_requeue_cause,omitzero"`
+	Node      string               `json:"others_requeue_node,omitzero"`
 }
 
 func othersOf(x *cluster.Requeues) othersColumns {

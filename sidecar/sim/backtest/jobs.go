@@ -55,7 +55,7 @@ func (b *builder) job(p *store.PastJob) {
 		return
 	}
 	// The row may include later events; the record is of the window's end.
-	alloc, lost, stops, done := p.Alloc, p.Lost, p.Restarts-p.Others+p.Preempted, instant(p.Done)
+	alloc, lost, stops, done := p.Alloc, p.Lost, p.Preemptions(), instant(p.Done)
 	work, due := p.Work()
 	if r, ok := b.end[p.Key]; ok {
 		alloc, lost, stops = r.Alloc, r.Lost, r.Preemptions()

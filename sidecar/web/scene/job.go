@@ -59,7 +59,7 @@ func jobOf(c *cluster.Case, r *cluster.Record) store.Job {
 		Restarts: r.Restarts, Terms: r.Terms, Failed: r.Failed, Avoid: moment(r.AvoidUntil), Said: r.SlurmSaid, Alloc: r.Alloc, Due: r.Due, Lost: r.Lost}
 	out.Work, out.WorkDue = r.Work()
 	if x := r.Others; x != nil {
-		out.Others, out.OthersAt, out.OthersCause, out.OthersNode = x.Count, moment(x.At), x.Cause, x.Node
+		out.Others, out.OthersAt, out.OthersCause, out.OthersNode = &x.Count, moment(x.At), &x.Cause, &x.Node
 	}
 	out.TellRequeue()
 	if out.Partitions == nil {
