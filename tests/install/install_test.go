@@ -91,7 +91,7 @@ func TestTheFirstHour(t *testing.T) {
 			}
 			s.do("apt-get install ./python3-fairlease_*.deb")
 			if !t.Failed() {
-				s.mistakes()
+				s.mistakes(suite)
 			}
 		})
 	}

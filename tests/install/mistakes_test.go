@@ -35,6 +35,7 @@ type mistake struct {
 	asRoot                 bool     // doctor runs as root, not as fairlease
 	finds                  string   // "area check level" of each finding that the mistake adds, separated by commas
 	says                   []string // parts of the findings' texts: the place of the mistake, and the next step
+	newer                  bool     // Slurm 24.11 does not show it in its answers
 }
 
 const (
@@ -110,7 +111,7 @@ var mistakes = []mistake{
 
 	{name: "the partition is down", conf: "s/ MaxCPUsPerNode=15/& State=DOWN/", finds: "slurm partition gpu warn", says: []string{"16 GPUs, but State=DOWN", "scontrol update PartitionName=gpu State=UP"}},
 	{name: "the partition gives no job a node", conf: "s/ MaxCPUsPerNode=15/& MaxNodes=0/", finds: "slurm partition gpu warn", says: []string{"MaxNodes=0", "MaxNodes=UNLIMITED"}},
-	{name: "the partition is for root", conf: "s/ MaxCPUsPerNode=15/& RootOnly=YES/", finds: "slurm partition gpu warn", says: []string{"only root may submit jobs to it"}},
+	{name: "the partition is for root", conf: "s/ MaxCPUsPerNode=15/& RootOnly=YES/", finds: "slurm partition gpu warn", says: []string{"only root may submit jobs to it"}, newer: true},
 	{name: "the partition lets in no tenant", conf: "s/ MaxCPUsPerNode=15/& AllowAccounts=nosuch/", finds: "slurm partition gpu warn", says: []string{"AllowAccounts=nosuch has no account of a tenant"}},
 	{name: "the nodes have no GPUs", conf: "s/ Gres=[^ ]*//", finds: "slurm GPUs fail, slurm partition gpu warn, slurm look fail", says: []string{"GresTypes=gpu"}},
 	{name: "munged does not run", make: "kill \"$(cat /run/munge/munged.pid)\"; while [ -e /run/munge/munged.pid ]; do sleep 0.05; done", undo: "setpriv --reuid=munge --regid=munge --init-groups munged --force --num-threads=2",
@@ -146,7 +147,7 @@ sed -i '/^web:/,$ s|^  web_config: ""|  web_config: /etc/fairlease/tls/web.yaml|
 }
 
 // mistakes makes each mistake, one at a time. doctor finds it and nothing else, and fails unless the mistake is no obstacle.
-func (s *site) mistakes() {
+func (s *site) mistakes(suite string) {
 	begin, quiet := time.Now(), s.examine(false)
 	for _, x := range quiet {
 		s.t.Errorf("without a mistake doctor finds: %+v", x)
@@ -162,6 +163,9 @@ func (s *site) mistakes() {
 		}
 	}
 	for i, m := range mistakes {
+		if m.newer && suite == "trixie" {
+			continue
+		}
 		switch {
 		case m.yaml != "":
 			s.do(fmt.Sprintf("cp -p %[1]s /root/kept.yaml; sed -i '%[2]s' %[1]s; ! cmp -s %[1]s /root/kept.yaml", yaml, m.yaml))
