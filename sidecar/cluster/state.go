@@ -398,6 +398,9 @@ type State struct {
 	Causes []Cause `json:"causes,omitempty"`
 	// Restored is Snapshot.Restored of the next round. A journal gives it when it is opened: no plan has it.
 	Restored *Restored `json:"-"`
+	// Had is what jobs had before fairlease changed them, if the journal was restored: their users' own settings, by id, which the journal
+	// may have lost. It is not part of a plan either.
+	Had []Record `json:"-"`
 	// Limits are Snapshot.Limits of the newest round, which the journal gives from its snapshot: no plan has them.
 	Limits *Limits `json:"-"`
 	// Preempted and Unpreempted are those of the snapshot: they hold after a restart until Slurm's words have been read.

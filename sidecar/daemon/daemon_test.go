@@ -298,7 +298,7 @@ func TestARestoredDump(t *testing.T) {
 				}
 				journal.mu.Lock()
 				*journal.memory = dump
-				term := journal.terms
+				term, told := journal.terms, on.verbs(cluster.Notify)
 				if journal.turns <= rounds {
 					t.Error("no turns since the dump")
 				}
@@ -312,11 +312,11 @@ func TestARestoredDump(t *testing.T) {
 				on.submit("nlp", 1, 1)
 				until(t, "it says so", func() bool { return len(r.log.with("the journal got younger: a dump was restored")) == 1 })
 				pass(2 * time.Second)
-				if n := on.verbs(cluster.Reclaim); n != 0 {
-					t.Errorf("%d jobs were requeued", n)
+				if n := on.verbs(cluster.Reclaim); n > told {
+					t.Errorf("%d jobs were requeued, %d had notice before", n, told)
 				}
-				if n := leases(); n != 5 {
-					t.Errorf("%d leases of five jobs", n)
+				if n := leases(); n < 5 || n > 6 { // the sixth is the waiting job's, whose turn comes
+					t.Errorf("%d leases of six jobs", n)
 				}
 				pass(time.Minute)
 				var events int

@@ -145,6 +145,17 @@ func touched(r *cluster.Record, id cluster.JobID, record int64, array bool) Touc
 		Begin: r.UserBegin, Nodes: r.UserNodes, Limit: r.UserLimit, MaxNodes: r.UserMaxNodes, Partitions: r.UserPartitions, SiteFactor: r.SiteFactor}
 }
 
+// had gives the jobs' original settings as records with nothing else, by id.
+func (s State) had() []cluster.Record {
+	out := make([]cluster.Record, len(s.Jobs))
+	for i := range s.Jobs {
+		t := &s.Jobs[i]
+		out[i] = cluster.Record{ID: t.ID, User: t.User, Submit: t.Submit, UserBegin: t.Begin, UserNodes: t.Nodes, UserLimit: t.Limit,
+			UserMaxNodes: t.MaxNodes, UserPartitions: t.Partitions, SiteFactor: t.SiteFactor}
+	}
+	return out
+}
+
 // recorder is a journal that also keeps the state file. When Commit returns nil, the file has the
 // original settings of the plan's jobs.
 type recorder struct {
@@ -178,7 +189,7 @@ func (r *recorder) Open(ctx context.Context) (cluster.State, error) {
 		return m, err
 	}
 	if r.top.round > m.Round {
-		m.Restored = &cluster.Restored{Knew: r.top.round, Found: m.Round}
+		m.Restored, m.Had = &cluster.Restored{Knew: r.top.round, Found: m.Round}, r.state.had()
 		r.restored(*m.Restored)
 	}
 	return m, nil

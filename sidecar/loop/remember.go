@@ -101,6 +101,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		c.Record.Tenant = t.tenant(c.Job.Account)
 		rules.touch(c, s.Preempted)
 		note(&c.Record, &c.Job, s.Now)
+		recall(&c.Record, &c.Job, m.Had, s.Now)
 		if c.Record.UserPartitions != nil {
 			c.Record.UserPartitions = restorable(c.Record.UserPartitions, &c.Job, seen.Partitions)
 		}
@@ -356,6 +357,21 @@ func note(r *cluster.Record, j *cluster.Job, now cluster.Instant) {
 		if j.SiteFactor != nil {
 			r.SiteFactor = *j.SiteFactor
 		}
+	}
+}
+
+// recall takes the settings of a job's user from what it had before fairlease changed it. After a dump was restored, the journal does not know
+// that its nodes, begin time and partitions are fairlease's own, and would take them for the user's.
+func recall(r *cluster.Record, j *cluster.Job, had []cluster.Record, now cluster.Instant) {
+	k, ok := slices.BinarySearchFunc(had, j.ID, func(h cluster.Record, id cluster.JobID) int { return h.ID.Compare(id) })
+	if !ok || had[k].User != j.User || had[k].Submit > j.Submit || j.State == cluster.Done || r.Pinned {
+		return
+	}
+	h := &had[k]
+	r.UserBegin, r.UserNodes, r.UserMaxNodes, r.UserPartitions = h.UserBegin, h.UserNodes, h.UserMaxNodes, h.UserPartitions
+	r.UserLimit, r.SiteFactor, r.Pinned = cmp.Or(h.UserLimit, r.UserLimit), h.SiteFactor, true
+	if j.State == cluster.Waiting && j.Eligible > max(h.UserBegin, now).Add(slack) {
+		r.Gate = j.Eligible
 	}
 }
 

@@ -222,6 +222,30 @@ func TestTheUsersNodesAreKeptWhileOursStand(t *testing.T) {
 
 // The user's list of partitions is kept while a grant has narrowed it, without partitions that are deleted meanwhile, and until somebody chooses
 // others.
+// A restored journal does not know which nodes, begin times and partitions fairlease gave to jobs since the dump. The file of this host does:
+// they are not taken for the users'.
+func TestARestoredJournalRecallsTheUsersSettings(t *testing.T) {
+	had := []cluster.Record{{ID: cluster.JobID{ID: 1}, User: "alice", Submit: noon, UserNodes: []string{"n7"}, UserPartitions: []string{"gpu", "low"}, UserLimit: cluster.Hour, SiteFactor: 3}}
+	ours := batch(1)
+	ours.NodeList, ours.Limit, ours.Eligible = []string{"n1"}, cluster.Minute, noon.Add(cluster.Hour)
+	runs := ours
+	runs.State, runs.Start, runs.Eligible = cluster.Running, noon, noon
+	other, resubmitted := ours, ours
+	other.User = "bob"
+	resubmitted.Submit = noon.Add(-cluster.Minute) // before what the file knows
+	for name, x := range map[string]struct {
+		job    cluster.Job
+		recall bool
+		gate   cluster.Instant
+	}{"waiting": {ours, true, ours.Eligible}, "running": {runs, true, 0}, "another user's": {other, false, 0}, "another job": {resubmitted, false, 0}} {
+		h := history{T: t, m: cluster.State{Had: had}}
+		r := h.only(sight(noon.Add(cluster.Second), x.job))
+		if recalled := r.Pinned && slices.Equal(r.UserNodes, []string{"n7"}) && r.UserLimit == cluster.Hour && r.UserBegin == 0 && r.SiteFactor == 3; recalled != x.recall || r.Gate != x.gate {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
 func TestTheUsersPartitionsAreKeptWhileOursStand(t *testing.T) {
 	all := []cluster.Partition{{Name: "closed"}, {Name: "gpu"}, {Name: "low"}}
 	for _, c := range []struct {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -114,6 +116,7 @@ var kinds = []kind{
 	}},
 	{"PostgreSQL's clock is set back, and the leading sidecar crashes", "postgres", 30 * time.Second, 35 * time.Second, true, clockSet("-1 hour")},
 	{"PostgreSQL's clock is set ahead, and the leading sidecar crashes", "postgres", 30 * time.Second, 35 * time.Second, true, clockSet("1 hour")},
+	{"PostgreSQL gets a dump back", "postgres", 5 * time.Second, 20 * time.Second, false, dumped},
 	{"PostgreSQL's disk is full", "postgres", 3 * time.Second, 20 * time.Second, false, full},
 
 	{"slurmrestd " + errorsIn200, "proxy", 3 * time.Second, 15 * time.Second, false, spoils(errorsIn200)},
@@ -200,6 +203,28 @@ func clockSet(by string) func(context.Context, *campaign, int, time.Duration) (f
 			return errors.Join(c.order(ctx, "drop function if exists chaos_clock() cascade"), active.Start())
 		}, err
 	}
+}
+
+// dumped makes a dump of the journal, and restores it over the journal that the sidecars have written to meanwhile.
+func dumped(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+	file := filepath.Join(c.dir, "journal.dump")
+	tool := func(ctx context.Context, name string, args ...string) error {
+		path, err := testcluster.PostgresTool(name)
+		if err != nil {
+			return err
+		}
+		if out, err := exec.CommandContext(ctx, path, append(args, "--dbname="+c.db.DSN())...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", name, err, out)
+		}
+		return nil
+	}
+	heal := func(ctx context.Context) error {
+		if err := c.order(ctx, "drop schema fairlease cascade"); err != nil {
+			return err
+		}
+		return tool(ctx, "pg_restore", "--exit-on-error", "--single-transaction", file)
+	}
+	return heal, tool(ctx, "pg_dump", "--format=custom", "--schema=fairlease", "--file="+file)
 }
 
 // hangs has a daemon stopped by a signal, and woken.
