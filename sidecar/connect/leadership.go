@@ -46,7 +46,7 @@ func Holder() string {
 }
 
 func (s leaders) Acquire(ctx context.Context, above int64) (daemon.Leadership, error) {
-	lead, err := s.Store.AcquireAbove(ctx, s.holder, above)
+	lead, err := s.AcquireAbove(ctx, s.holder, above)
 	var taken *store.TakenError
 	if errors.As(err, &taken) {
 		return nil, fmt.Errorf("%w: %s, in its term %d", daemon.ErrTaken, taken.Holder, taken.Term)
@@ -67,10 +67,10 @@ func (s leaders) Claim(ctx context.Context, is cluster.Identity) error {
 }
 
 func (s leaders) Known(ctx context.Context) (of cluster.Identity, records []cluster.Record, at cluster.Instant, err error) {
-	if of, _, err = s.Store.Identity(ctx); err != nil {
+	if of, _, err = s.Identity(ctx); err != nil {
 		return of, nil, 0, err
 	}
-	_, plan, err := s.Store.Last(ctx)
+	_, plan, err := s.Last(ctx)
 	return of, plan.State.Records, plan.At, err
 }
 

@@ -15,8 +15,10 @@ func TestAClaimBecomesAPromiseWithTheNotice(t *testing.T) {
 	set.Term, set.Interval, set.MinLease, set.Notice, set.GrantTimeout, set.GateTTL = 20*second, second, 6*second, 3*second, 15*second, 2*minute
 	set.Threshold, set.CreditCap, set.StartCost = second, minute, second
 	w := newWorldOn(t, set, append(simtest.Nodes("v", "v100", 2, 4), simtest.Nodes("k", "k80", 2, 4)...), "nlp", "vision")
-	w.Virtual.Gate = 2 * minute
-	on := func(model string) func(*sim.Work) { return func(j *sim.Work) { j.Limit, j.Request.Model = hour, model } }
+	w.Gate = 2 * minute
+	on := func(model string) func(*sim.Work) {
+		return func(j *sim.Work) { j.Limit, j.Request.Model = hour, model }
+	}
 	for i := range 10 {
 		w.submit("nlp", 1+i%2, hour, on(""))
 		w.Run(second)

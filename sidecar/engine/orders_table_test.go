@@ -25,7 +25,7 @@ var stages = []struct {
 	{"claimed", func(t *testing.T) (*world, cluster.JobID) { return claimed(t) }},
 	{"granted", func(t *testing.T) (*world, cluster.JobID) {
 		w, id := claimed(t)
-		w.Virtual.Refuse = func(j *cluster.Job) string {
+		w.Refuse = func(j *cluster.Job) string {
 			if j.ID == id {
 				return "Resources"
 			}
@@ -37,7 +37,7 @@ var stages = []struct {
 			}
 		}
 		w.why(id, cluster.ReasonStarting)
-		w.Virtual.Refuse = nil
+		w.Refuse = nil
 		w.Reconsider()
 		return w, id
 	}},
@@ -228,13 +228,12 @@ func TestWhichOrdersCount(t *testing.T) {
 	} {
 		index := cluster.OverridesOf(c.all, 10)
 		o, boosted := index.Of(&r)
-		if got := int64(0); o != nil {
+		got := int64(0) // none
+		if o != nil {
 			got = o.ID
-			if got != c.counts || boosted != c.boosted {
-				t.Errorf("%+v: override %d counts, boosted %v", c.all, got, boosted)
-			}
-		} else if c.counts != 0 || boosted {
-			t.Errorf("%+v: none counts", c.all)
+		}
+		if got != c.counts || boosted != c.boosted {
+			t.Errorf("%+v: override %d counts, boosted %v; want %d, %v", c.all, got, boosted, c.counts, c.boosted)
 		}
 	}
 }

@@ -491,13 +491,13 @@ type Job struct {
 	OthersAt    *time.Time            `json:"others_requeued,omitempty" db:"others_requeued_at"`
 	OthersCause *cluster.RequeueCause `json:"others_requeue_cause,omitempty" db:"others_requeue_cause"`
 	OthersNode  *string               `json:"others_requeue_node,omitempty" db:"others_requeue_node"`
-	Terms       int                  `json:"terms"`
-	Failed      int                  `json:"failed,omitempty"`
-	Avoid       *time.Time           `json:"avoid,omitempty" db:"avoid_until"`
-	Said        string               `json:"said,omitempty"`
-	Alloc       cluster.GPUTime      `json:"alloc_gpu_ms" db:"alloc_gpu_ms"`
-	Due         cluster.GPUTime      `json:"due_gpu_ms" db:"due_gpu_ms"`
-	Lost        cluster.GPUTime      `json:"lost_gpu_ms" db:"lost_gpu_ms"`
+	Terms       int                   `json:"terms"`
+	Failed      int                   `json:"failed,omitempty"`
+	Avoid       *time.Time            `json:"avoid,omitempty" db:"avoid_until"`
+	Said        string                `json:"said,omitempty"`
+	Alloc       cluster.GPUTime       `json:"alloc_gpu_ms" db:"alloc_gpu_ms"`
+	Due         cluster.GPUTime       `json:"due_gpu_ms" db:"due_gpu_ms"`
+	Lost        cluster.GPUTime       `json:"lost_gpu_ms" db:"lost_gpu_ms"`
 	// Work and WorkDue are in GPU time of the reference model: GPU time times speedup where a policy divides GPU models.
 	Work    cluster.GPUTime `json:"work_gpu_ms" db:"work_gpu_ms"`
 	WorkDue cluster.GPUTime `json:"work_due_gpu_ms" db:"work_due_gpu_ms"`
