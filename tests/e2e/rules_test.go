@@ -100,7 +100,9 @@ func TestFloodsAtALimit(t *testing.T) {
 					t.Errorf("job %s of the other tenant is %s, and was stopped %d times", id, r.state(id), n)
 				}
 			}
-			if vain := r.inVain(); vain != nil {
+			// No plugin gates the flood when it is submitted: Slurm may start one task while the grant of another is under way.
+			own := func(vain string) bool { return strings.Contains(vain, "Note:job "+flood+"_") && strings.Contains(vain, " started on ") }
+			if vain := slices.DeleteFunc(r.inVain(), own); len(vain) > 0 {
 				t.Errorf("grants that did not start: %q", vain)
 			}
 			r.run(f.free)

@@ -271,7 +271,7 @@ func TestSiteFactorOfAnAdministrator(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		r.until("the factor is there", 20*time.Second, func() bool { return factor(id) == "-321" })
-		if out, err := r.fairlease(config, "freeze", "job:"+id, "--until", "1h", "--reason", "it is to wait"); err != nil {
+		if out, err := r.fairlease(config, "freeze", "user:alice", "--until", "1h", "--reason", "it is to wait"); err != nil {
 			t.Fatalf("freeze: %v\n%s", err, out)
 		}
 		end := r.serve(config)

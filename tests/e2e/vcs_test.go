@@ -113,7 +113,7 @@ func (s *site) works(user string, gpus int, right string, args ...string) string
 func (s *site) runs(id, right string) {
 	s.t.Helper()
 	s.waitState(id, 30*time.Second, "RUNNING")
-	s.until("the lease of job "+id+" is "+right, 10*time.Second, func() bool { return s.right(id) == right })
+	s.until("the lease of job "+id+" is "+right, time.Minute, func() bool { return s.right(id) == right })
 }
 
 // isOn checks on which node a job runs, as Slurm says, and as its lease does.
