@@ -92,8 +92,8 @@ func TestOthersRequeueJobs(t *testing.T) {
 			for _, tenant := range []string{"nlp", "vision"} {
 				alloc, _ := r.used(tenant)
 				r.until("slurmdbd has all of "+tenant, 30*time.Second, func() bool { return r.accounted(tenant, begin) >= float64(alloc)/1000-10 })
-				// slurmdbd keeps whole seconds, and a requeue by others ends when the job has cleaned up: up to two seconds per attempt, of which
-				// there are two or four.
+				// slurmdbd keeps whole seconds, and a requeue by others ends when the job has cleaned up: up to two seconds per attempt. A
+				// tenant has two or four attempts.
 				want := r.accounted(tenant, begin)
 				within(t, fmt.Sprintf("GPU-seconds of %s", tenant), float64(alloc)/1000, want, 100*6/want)
 			}
