@@ -8,7 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// GPUs may be kept for a job for a term before the jobs on them get their notice. From the notice on, that is a promise for the end of their
+// GPUs may be kept for a job for a while before the jobs on them get their notice. From the notice on, that is a promise for the end of their
 // leases, as it is where no GPUs were kept before. Else these jobs had notice again and again, and the job that was next never started.
 func TestAClaimBecomesAPromiseWithTheNotice(t *testing.T) {
 	set := simtest.Product()

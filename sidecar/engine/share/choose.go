@@ -217,7 +217,7 @@ func (x *contest) grant(in *lease.Input, choice *lease.Choice) {
 		}
 		if g.At > x.Now || k.Running {
 			cl := x.Claim(k.Key, x.Pools[g.Pool], g.Nodes, g.At)
-			if !lease.Promises(&cl, x.Settings) && x.Now.Sub(cl.Made) >= x.Settings.Term { // GPUs were kept for it for a term: now, that is a promise
+			if !lease.Promises(&cl, x.Settings) { // GPUs were kept for the job before: from now on, that is a promise
 				cl.Made = x.Now
 			}
 			x.Claims = append(x.Claims, cl)
