@@ -101,7 +101,9 @@ func TestFloodsAtALimit(t *testing.T) {
 				}
 			}
 			// No plugin gates the flood when it is submitted: Slurm may start one task while the grant of another is under way.
-			own := func(vain string) bool { return strings.Contains(vain, "Note:job "+flood+"_") && strings.Contains(vain, " started on ") }
+			own := func(vain string) bool {
+				return strings.Contains(vain, "Note:job "+flood+"_") && strings.Contains(vain, " started on ")
+			}
 			if vain := slices.DeleteFunc(r.inVain(), own); len(vain) > 0 {
 				t.Errorf("grants that did not start: %q", vain)
 			}
