@@ -32,6 +32,8 @@ type Process struct {
 	Path    string          // of the program
 	Args    []string        // with which the program calls Answer
 	Limit   time.Duration
+	// In gives what the process of Study or Forecast reads, from which it knows the configuration; nil = nothing.
+	In func() ([]byte, error)
 }
 
 // task is the input of the process: one of both.
@@ -110,13 +112,25 @@ func (b Process) run(ctx context.Context, in []byte, idle bool) ([]byte, error) 
 	return out.Bytes(), nil
 }
 
+// alone runs the program as an idle process.
+func (b Process) alone(ctx context.Context) ([]byte, error) {
+	if b.In == nil {
+		return b.run(ctx, nil, true)
+	}
+	in, err := b.In()
+	if err != nil {
+		return nil, err
+	}
+	return b.run(ctx, in, true)
+}
+
 // StudyLimit is the maximum duration of a study.
 const StudyLimit = 6 * time.Hour
 
 // Study runs the program, which writes the report of fairlease tune journal, and gives its study. The process is idle,
 // and the end of ctx kills it.
 func (b Process) Study(ctx context.Context) (tune.Study, error) {
-	out, err := b.run(ctx, nil, true)
+	out, err := b.alone(ctx)
 	if err != nil {
 		return tune.Study{}, err
 	}
@@ -129,7 +143,7 @@ const ForecastLimit = 30 * time.Minute
 // Forecast runs the program, which writes the report of fairlease forecast --now, and gives its forecast. The process is idle,
 // and the end of ctx kills it.
 func (b Process) Forecast(ctx context.Context) (*forecast.Forecast, error) {
-	out, err := b.run(ctx, nil, true)
+	out, err := b.alone(ctx)
 	if err != nil {
 		return nil, err
 	}

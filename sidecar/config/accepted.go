@@ -15,6 +15,9 @@ import (
 // Accepted is what a later configuration is compared with: the one that a host's daemon last took over. An
 // empty or cut file is nobody's wish: what it leaves out would be decided by the defaults.
 type Accepted struct {
+	// Mode and Acting, the partitions that are acted on, are those of the whole day.
+	Mode   string   `json:"mode,omitempty"`
+	Acting []string `json:"acting,omitempty"`
 	// Digest is that of the texts of the file and of cells.file.
 	Digest string `json:"digest"`
 	// Keys are those that the file sets, in its order. Passwords are masked.
@@ -49,7 +52,8 @@ func ReadAccepted(path string) *Accepted {
 
 // Accept returns what a later configuration is compared with once c has been taken over.
 func (c *Config) Accept() Accepted {
-	a := Accepted{Digest: c.digest(), Keys: []Setting{}}
+	rules := c.Rules()
+	a := Accepted{Mode: string(c.Mode), Acting: rules.Acting(), Digest: c.digest(), Keys: []Setting{}}
 	for _, v := range c.Values() {
 		if c.origins[v.Key].InFile() {
 			a.Keys = append(a.Keys, Setting{v.Key, fmt.Sprint(v.Value)})

@@ -66,6 +66,7 @@ type Config struct {
 
 	name     string            // the file's
 	text     []byte            // the file's
+	start    *Config           // has the values in force of the keys that need a restart; nil = all are of the file
 	origins  map[string]Origin // by dotted key; absent = default
 	profiles *ProfileFile      // content of models.profiles; nil = no file, or not read
 	vcs      *CellFile         // content of cells.file; nil = no file, or not read

@@ -141,6 +141,9 @@ func (c *Config) Keep(now *Config) *Config {
 	out.Web = c.Web
 	out.Database.URL, out.Database.Schema = c.Database.URL, c.Database.Schema
 	out.Models.Progress = c.Models.Progress
+	if out.start = c.start; out.start == nil && len(c.Restart(now)) > 0 {
+		out.start = c
+	}
 	if out.vcs != nil && c.vcs != nil && reflect.DeepEqual(out.vcs.Cells, c.vcs.Cells) {
 		f := *out.vcs
 		f.Cells, out.vcs = c.vcs.Cells, &f // comparing equal pointers is faster

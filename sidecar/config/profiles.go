@@ -19,6 +19,7 @@ type ProfileFile struct {
 	Profiles []cluster.Profile // sorted; declared by the administrator
 
 	profileText
+	text    []byte
 	origins map[string]Origin
 }
 
@@ -57,7 +58,7 @@ func LoadProfiles(path string) (*ProfileFile, error) {
 
 // ParseProfiles is LoadProfiles for a text; name is the file's name in problems.
 func ParseProfiles(name string, text []byte) (*ProfileFile, error) {
-	f := &ProfileFile{Name: name, origins: map[string]Origin{}}
+	f := &ProfileFile{Name: name, text: text, origins: map[string]Origin{}}
 	r := &reader{file: name, origins: f.origins, keys: []string{"kinds.kind", "kinds.tenant", "kinds.user", "kinds.name",
 		"profiles.kind", "profiles.tenant", "profiles.beside", "profiles.gang", "profiles.rates"}}
 	if root := r.parse(text); root != nil {

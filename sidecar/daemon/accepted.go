@@ -54,6 +54,9 @@ func (d *Daemon) taken(c *config.Config) {
 	}
 }
 
+// InForce gives the configuration in force, as JSON of its texts, for processes beside the daemon: the file may be another one by now.
+func (d *Daemon) InForce() ([]byte, error) { return json.Marshal(d.config.Load().Texts()) }
+
 // path is that of the file beside files.state of the start, which a reload does not change.
 func (d *Daemon) path() string { return d.Config.AcceptedPath() }
 

@@ -20,9 +20,9 @@ func (p *program) configuration() *cobra.Command {
 
 func (p *program) configShow() *cobra.Command {
 	var l view.Form
-	c := &cobra.Command{Use: "show", Short: "show every value in force and its origin; passwords are masked", Args: exactly(),
+	c := &cobra.Command{Use: "show", Short: "show every value of the configuration and its origin; passwords are masked", Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			cfg, err := p.config()
+			cfg, err := p.configInForce()
 			if err != nil {
 				return err
 			}

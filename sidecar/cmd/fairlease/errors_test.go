@@ -64,7 +64,7 @@ func empty(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "fairlease.yaml")
-	write(t, path, fmt.Sprintf("slurm: {address: 'unix://%s/none', retries: 0}\n", dir))
+	write(t, path, fmt.Sprintf("slurm: {address: 'unix://%s/none', retries: 0}\nfiles: {heartbeats: %s, state: %s/state.json}\n", dir, dir, dir))
 	return path
 }
 

@@ -58,7 +58,7 @@ func (p *program) forecast() *cobra.Command {
 					return nil
 				})
 			}
-			return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) error {
+			return p.computing(c.Context(), func(cfg *config.Config, s *store.Store) error {
 				q, err := outlook.Ask(c.Context(), s, cfg, workers, p.history(cfg))
 				if err != nil {
 					return err
@@ -131,7 +131,7 @@ func (p *program) whatif() *cobra.Command {
 				return err
 			}
 			o.Now, o.Workers, o.Run, o.Date = p.clock().In(p.zone()), workers, p.session(workers).All, p.date
-			return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) error {
+			return p.computing(c.Context(), func(cfg *config.Config, s *store.Store) error {
 				o.History = p.history(cfg)
 				return connect.NoWindow(o.Answer(c.Context(), p.page(l), s, cfg, from), p.date)
 			})

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/outlook"
@@ -124,5 +129,58 @@ func TestForecast(t *testing.T) {
 		if r := run(t, s.end, s.env, args...); r.code != failure.Misuse || !strings.Contains(r.err, words) {
 			t.Errorf("%v: exit code %d, %q, want %q", args, r.code, r.err, words)
 		}
+	}
+}
+
+// Commands that compute with the file say where the daemon has other values in force; the daemon's own processes compute with those.
+func TestFileNotInForce(t *testing.T) {
+	dsn, lead := leading(t)
+	w := simtest.New(t, simtest.Product(), simtest.Nodes("v", "v100", 2, 4), "nlp", "vision")
+	w.Loop.Journal = lead.Journal()
+	w.Submit("nlp", 2, 4, 40*cluster.Minute)
+	w.Run(cluster.Hour)
+	path := empty(t)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(more string) *config.Config {
+		t.Helper()
+		write(t, path, string(text)+more)
+		c, err := config.Load(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	in := file("forecast: {runs: 17}\n")
+	if err := daemon.WriteAccepted(in.AcceptedPath(), in.Accept()); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + path}
+	const says = "the daemon of this host has other values in force of forecast.runs"
+	for _, c := range []struct {
+		more string
+		says bool
+	}{{"forecast: {runs: 19}\n", true}, {"forecast: {runs: 17}\n", false}} {
+		file(c.more)
+		for _, args := range []string{"forecast --all --now", "whatif --drain v1", "whatif --weights nlp=x2", "tune journal", "report nlp", "round --dry-run", "config show"} {
+			if r := run(t, w.Now().Time(), env, strings.Fields(args)...); strings.Contains(r.err, says) != c.says {
+				t.Errorf("%s: %s: %s", c.more, args, r.err)
+			}
+		}
+	}
+	file("forecast: {runs: 19}\n")
+	given, err := json.Marshal(in.Texts())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	p := &program{out: &out, err: &errs, env: env, clock: func() time.Time { return w.Now().Time() }}
+	if code := p.run(t.Context(), forecastArgs, bytes.NewReader(given)); code != failure.OK || strings.Contains(errs.String(), says) {
+		t.Fatalf("exit code %d: %s", code, &errs)
+	}
+	if f, err := forecast.Parse(out.Bytes()); err != nil || f.Runs != 17 {
+		t.Errorf("%v, %v", f, err)
 	}
 }

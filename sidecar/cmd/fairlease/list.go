@@ -114,7 +114,16 @@ func (p *program) withSite(ctx context.Context, server string, work func(ask.Sit
 
 // withStore runs work with the configuration and the journal's store.
 func (p *program) withStore(ctx context.Context, work func(*config.Config, *store.Store) error) error {
-	c, err := p.config()
+	return p.storeOf(ctx, p.config, work)
+}
+
+// computing is withStore for commands whose answer depends on what is in force.
+func (p *program) computing(ctx context.Context, work func(*config.Config, *store.Store) error) error {
+	return p.storeOf(ctx, p.configInForce, work)
+}
+
+func (p *program) storeOf(ctx context.Context, read func() (*config.Config, error), work func(*config.Config, *store.Store) error) error {
+	c, err := read()
 	if err != nil {
 		return err
 	}

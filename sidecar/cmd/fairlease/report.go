@@ -17,7 +17,7 @@ own, lent, borrowed and traded ones, rho, waits, GPUs held idle, work lost, pric
 no network. Months are of UTC, as the view gpu_hours. It needs a reader's rights.`,
 		Example: "  fairlease report nlp --month 2026-10 --out /var/www/reports",
 		RunE: func(c *cobra.Command, tenants []string) error {
-			return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) error {
+			return p.computing(c.Context(), func(cfg *config.Config, s *store.Store) error {
 				if len(tenants) > 0 {
 					o.Tenants = tenants
 				}

@@ -23,7 +23,11 @@ each tenant would be due of each model, and the trades; with --audit also how fa
   MOST_ENVY   throughput with another tenant's GPUs over that with its own; above 1: envy
   SAYS+20%    gain from speedups declared a fifth too high (-20%: too low)`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := p.config()
+			read := p.config
+			if dry {
+				read = p.configInForce
+			}
+			cfg, err := read()
 			if err != nil {
 				return err
 			}

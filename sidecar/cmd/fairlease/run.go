@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -25,6 +26,7 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer, 
 }
 
 func (p *program) run(ctx context.Context, args []string, in io.Reader) int {
+	p.in = in
 	root := p.root()
 	root.SetArgs(append([]string{}, args...)) // nil would mean the process's own arguments
 	root.SetIn(in)
@@ -43,6 +45,7 @@ func (p *program) run(ctx context.Context, args []string, in io.Reader) int {
 
 // program is one run.
 type program struct {
+	in       io.Reader
 	out, err io.Writer
 	env      []string
 	clock    func() time.Time
@@ -62,9 +65,38 @@ func (p *program) getenv(name string) string {
 
 // config reads the effective configuration.
 func (p *program) config() (*config.Config, error) {
+	if p.file == inForce {
+		return p.given()
+	}
 	c, err := config.Load(p.file, p.env)
 	if err != nil {
 		return nil, p.badConfig(err)
+	}
+	return c, nil
+}
+
+// given reads the configuration that a daemon has in force.
+func (p *program) given() (*config.Config, error) {
+	var t config.Texts
+	err := json.NewDecoder(p.in).Decode(&t)
+	var c *config.Config
+	if err == nil {
+		c, err = t.Load(p.env)
+	}
+	if err != nil {
+		return nil, &failure.Error{Code: failure.Misuse, What: "the configuration on the standard input cannot be used", Err: err, Next: "name a file: --config FILE"}
+	}
+	return c, nil
+}
+
+// configInForce is config for commands that compute with what is in force. It says where the file differs from that.
+func (p *program) configInForce() (*config.Config, error) {
+	c, err := p.config()
+	if err != nil || p.file == inForce {
+		return c, err
+	}
+	if keys := c.Differs(); len(keys) > 0 {
+		fmt.Fprintf(p.err, "fairlease: computed with %s, but the daemon of this host has other values in force of %s; see fairlease config check\n", p.configFile(), view.Some(keys, 5))
 	}
 	return c, nil
 }

@@ -44,12 +44,14 @@ pause and nothing changes.`,
 			}
 			// The process uses the running program, even if its file has been replaced.
 			aside := beside.Process{Context: c.Context(), Path: "/proc/self/exe", Args: []string{"beside"}, Limit: beside.Limit}
-			study := beside.Process{Path: aside.Path, Args: studyArgs(p.configFile()), Limit: beside.StudyLimit}
-			ahead := beside.Process{Path: aside.Path, Args: forecastArgs(p.configFile()), Limit: beside.ForecastLimit}
+			study := beside.Process{Path: aside.Path, Args: studyArgs, Limit: beside.StudyLimit}
+			ahead := beside.Process{Path: aside.Path, Args: forecastArgs, Limit: beside.ForecastLimit}
 			hangup := make(chan os.Signal, 1)
 			signal.Notify(hangup, syscall.SIGHUP)
 			defer signal.Stop(hangup)
-			d := &daemon.Daemon{
+			d := &daemon.Daemon{}
+			study.In, ahead.In = d.InForce, d.InForce
+			*d = daemon.Daemon{
 				Cluster: client, Identify: client.Identity, Probe: func(ctx context.Context) (cluster.Observation, error) { return client.Observe(ctx, 0) },
 				Notes: client.Notes, Connect: connect.Daemon(cfg), Decide: new(engine.Decider).Decide, Divide: aside.Divide, Audit: aside.Audit, Study: study.Study, Foresee: ahead.Forecast, Config: cfg,
 				Reload: func() (*config.Config, error) { return config.Load(p.file, p.env) },
@@ -59,15 +61,15 @@ pause and nothing changes.`,
 		}}
 }
 
-// studyArgs is the command of the process that studies the lease term for the daemon.
-func studyArgs(config string) []string {
-	return []string{"tune", "journal", "--json", "--workers=1", "--config=" + config}
-}
+// studyArgs and forecastArgs are the commands of the processes that study the lease term and make forecasts for the daemon, with
+// the configuration that it has in force.
+var (
+	studyArgs    = []string{"tune", "journal", "--json", "--workers=1", "--config=" + inForce}
+	forecastArgs = []string{"forecast", "--now", "--json", "--workers=1", "--config=" + inForce}
+)
 
-// forecastArgs is the command of the process that makes forecasts for the daemon.
-func forecastArgs(config string) []string {
-	return []string{"forecast", "--now", "--json", "--workers=1", "--config=" + config}
-}
+// inForce stands for a file: the configuration is what a daemon writes to the standard input.
+const inForce = "-"
 
 // beside is the command of the process that divides and audits for the daemon.
 func (p *program) beside() *cobra.Command {

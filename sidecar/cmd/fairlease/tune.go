@@ -76,7 +76,7 @@ func (p *program) tuneJournal() *cobra.Command {
 		Long: aboutTuneJournal, Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.Now, o.By, o.Run = p.clock(), override.By(p.getenv("SUDO_USER")), p.session(workers).All
-			return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) error {
+			return p.computing(c.Context(), func(cfg *config.Config, s *store.Store) error {
 				report, err := terms.Look(c.Context(), s, cfg, &o)
 				if err != nil {
 					return err
@@ -111,7 +111,7 @@ func (p *program) tuneUndo() *cobra.Command {
 	var reason string
 	c := &cobra.Command{Use: "undo --reason TEXT", Short: "put lease.term of the configuration back in force", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) error {
+			return p.computing(c.Context(), func(cfg *config.Config, s *store.Store) error {
 				return terms.Undo(c.Context(), p.page(view.Form{}), s, cfg, override.By(p.getenv("SUDO_USER")), reason)
 			})
 		}}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/beside"
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
@@ -30,8 +33,9 @@ func acted(t *testing.T) (s *story, with func(text string) []string) {
 	}
 	s = &story{world: w, end: w.Now().Time()}
 	return s, func(text string) []string {
-		path := t.TempDir() + "/fairlease.yaml"
-		write(t, path, text)
+		dir := t.TempDir()
+		path := dir + "/fairlease.yaml"
+		write(t, path, fmt.Sprintf("files: {state: %s/state.json}\n%s", dir, text))
 		return []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + path}
 	}
 }
@@ -112,7 +116,11 @@ func TestTuneJournalOfNothing(t *testing.T) {
 // The daemon's study is this program in a process of its own; what it says of a journal that is too short is the error.
 func TestTuneBeside(t *testing.T) {
 	t.Setenv("FAIRLEASE_DATABASE_URL", storetest.Database(t))
-	study := beside.Process{Path: "/proc/self/exe", Args: studyArgs(empty(t)), Limit: time.Minute}
+	c, err := config.Load(empty(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	study := beside.Process{Path: "/proc/self/exe", Args: studyArgs, Limit: time.Minute, In: func() ([]byte, error) { return json.Marshal(c.Texts()) }}
 	if _, err := study.Study(t.Context()); err == nil || !strings.Contains(err.Error(), "the journal does not cover that time") {
 		t.Error(err)
 	}

@@ -81,8 +81,7 @@ type journal struct {
 func (j journal) Status(ctx context.Context) (*view.Status, error) {
 	st, err := status.Read(ctx, j.Store)
 	if err == nil {
-		rules := j.config.Rules()
-		st.Mode, st.Acting = string(j.config.Mode), rules.Acting()
+		st.Mode, st.Acting = j.config.Stance()
 	}
 	return st, err
 }

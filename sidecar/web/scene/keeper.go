@@ -20,9 +20,8 @@ type Keeper struct {
 	Open func(context.Context) (*store.Store, error)
 	// Every is the time between two looks for a new round; 0 = a second.
 	Every time.Duration
-	// Mode and Acting are as configured here.
-	Mode   string
-	Acting []string
+	// Stance gives the mode and the partitions that are acted on, as the daemon of this host has them in force, or as configured here.
+	Stance func() (mode string, acting []string)
 	// Failed is told of an error once, until it is another; nil = nobody is.
 	Failed func(error)
 	// Looked is called once, after the first look at the journal, whether it answered or not; nil = nobody is told.
@@ -55,7 +54,9 @@ func (k *Keeper) Scene() *Scene {
 }
 
 func (k *Keeper) empty() *Scene {
-	s := Of(Facts{Read: time.Now(), Mode: k.Mode, Acting: k.Acting})
+	none := Facts{Read: time.Now()}
+	none.Mode, none.Acting = k.stance()
+	s := Of(none)
 	return s.silent(s.Read)
 }
 
@@ -184,7 +185,8 @@ func (k *Keeper) look(ctx context.Context, rounds **store.Follower) error {
 	if read && now.Round == number && time.Since(now.Read) < refresh && now.leads(lead) {
 		return nil
 	}
-	f := Facts{Read: time.Now(), Leader: lead, Mode: k.Mode, Acting: k.Acting}
+	f := Facts{Read: time.Now(), Leader: lead}
+	f.Mode, f.Acting = k.stance()
 	if now.Round == number && number > 0 {
 		f.Snapshot, f.Plan = now.facts.Snapshot, now.facts.Plan
 	} else if f.Snapshot, f.Plan, err = (*rounds).Last(ctx); err != nil {
@@ -254,4 +256,11 @@ func (f *Facts) read(ctx context.Context, s *store.Store) (err error) {
 	f.Orders = slices.DeleteFunc(f.Orders, func(o store.Order) bool { return o.Ended != nil || o.Until.Before(f.Read) })
 	slices.SortFunc(f.Members, func(a, b cluster.Member) int { return strings.Compare(a.User+"\x00"+a.Tenant, b.User+"\x00"+b.Tenant) })
 	return err
+}
+
+func (k *Keeper) stance() (mode string, acting []string) {
+	if k.Stance == nil {
+		return "", nil
+	}
+	return k.Stance()
 }

@@ -42,7 +42,7 @@ type Facts struct {
 	Remarks   []store.Remark // on running jobs
 	Members   []cluster.Member
 	Orders    []store.Order // overrides in force
-	// Mode and Acting are as configured here.
+	// Mode and Acting are those of Keeper.Stance.
 	Mode   string
 	Acting []string
 }

@@ -31,14 +31,13 @@ func Serve(ctx context.Context, cfg *config.Config, version string, page Page, r
 		_, err := connect.Journal(ctx, cfg) // says what to set
 		return err
 	}
-	rules := cfg.Rules()
 	var done atomic.Int32
 	step := func() { // of two
 		if done.Add(1) == 2 {
 			ready()
 		}
 	}
-	keeper := &scene.Keeper{Mode: string(cfg.Mode), Acting: rules.Acting(), Failed: failed, Looked: step, Open: func(ctx context.Context) (*store.Store, error) { return open(ctx, cfg) }}
+	keeper := &scene.Keeper{Stance: cfg.Stance, Failed: failed, Looked: step, Open: func(ctx context.Context) (*store.Store, error) { return open(ctx, cfg) }}
 	s, err := server(cfg, version, keeper)
 	if err != nil {
 		return err
