@@ -72,7 +72,7 @@ func (k *checker) budgets() {
 }
 
 // cellBudgets notes the budgets that cannot be carried out: the cells of a virtual cluster are its tenant's own.
-func (c *Config) cellBudgets() error {
+func (c *Config) cellBudgets() Problems {
 	k := &checker{c: c}
 	for _, tenant := range sortedKeys(c.Budgets) {
 		b := c.Budgets[tenant]
@@ -80,8 +80,5 @@ func (c *Config) cellBudgets() error {
 		k.must(!has || b.atEnd() != string(spending.IdleOnly), "budgets."+tenant,
 			"%s has a virtual cluster in %s, whose cells are its own whatever it has used; write at_end: warn, or remove the virtual cluster", tenant, k.where("cells.file", c.Cells.File))
 	}
-	if len(k.problems) > 0 {
-		return k.problems.sorted()
-	}
-	return nil
+	return k.problems
 }

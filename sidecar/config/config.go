@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -371,36 +370,36 @@ func (c *Config) VCs() *CellFile { return c.vcs }
 // folder.
 func (c *Config) CellFile() string { return beside(c.name, c.Cells.File) }
 
-// readCells reads the cells file, if there is one.
-func (c *Config) readCells() error {
+// readCells reads the cells file, if there is one, and gives the problems of its key and of its content.
+func (c *Config) readCells() (own, its Problems) {
 	if c.Cells.File == "" {
-		return nil
+		return nil, nil
 	}
 	f, err := LoadCells(c.CellFile())
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
-		origin := c.origins["cells.file"]
-		return Problems{{Place: origin.String(), Key: "cells.file", Text: fmt.Sprintf("%v; `fairlease cells init` writes one", err), line: origin.line}}
-	}
 	c.vcs = f
-	return err
+	return c.unread("cells.file", err, "`fairlease cells init` writes one")
+}
+
+// unread sorts the problems of a file that a key names: those of its content, or that it cannot be read.
+func (c *Config) unread(key string, err error, next string) (own, its Problems) {
+	if err == nil || errors.As(err, &its) {
+		return nil, its
+	}
+	origin := c.origins[key]
+	return Problems{{Place: origin.String(), Key: key, Text: fmt.Sprintf("%v; %s", err, next), line: origin.line}}, nil
 }
 
 // ProfileFile gives the content of models.profiles; nil = no file is named.
 func (c *Config) ProfileFile() *ProfileFile { return c.profiles }
 
-// readProfiles reads the profiles file, if there is one. Relative paths are relative to the
-// configuration's folder.
-func (c *Config) readProfiles() error {
+// readProfiles is readCells for the profiles file. Relative paths are relative to the configuration's folder.
+func (c *Config) readProfiles() (own, its Problems) {
 	if c.Models.Profiles == "" {
-		return nil
+		return nil, nil
 	}
 	f, err := LoadProfiles(beside(c.name, c.Models.Profiles))
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
-		origin := c.origins["models.profiles"]
-		return Problems{{Place: origin.String(), Key: "models.profiles", Text: fmt.Sprintf("%v; the sources have an example, etc/profiles.yaml", err), line: origin.line}}
-	}
 	c.profiles = f
-	return err
+	return c.unread("models.profiles", err, "the sources have an example, etc/profiles.yaml")
 }
 
 // Settings gives the engine's settings.

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -380,4 +381,55 @@ func FuzzParse(f *testing.F) {
 		c.Values()
 		c.Warnings()
 	})
+}
+
+// One look finds the problems of all files, each with its line: those of the configuration first, its schedules included.
+func TestProblemsOfAllFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"f.yaml": "lease: {notcie: 1m, min: 20m}\nschedules:\n- {name: night, at: '0 20 * * *', for: 10h, set: {lease: {notice: 1h}}}\ntune: {last: 1h}\npreset: hived\n" +
+			"cells: {file: cells.yaml}\nmodels: {profiles: profiles.yaml}\n",
+		"cells.yaml":    types + racks + "vcAssignment: [{vc: a, sells: []}]\n",
+		"profiles.yaml": "\n\nprofiles: [{kind: 'a b', rates: {v100: 1}}]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load := func() (places []string) {
+		t.Helper()
+		_, err := config.Load(filepath.Join(dir, "f.yaml"), nil)
+		var problems config.Problems
+		if !errors.As(err, &problems) {
+			t.Fatal(err)
+		}
+		for _, p := range problems {
+			places = append(places, strings.TrimPrefix(p.Place, dir+"/")+" "+p.Key)
+		}
+		return places
+	}
+	got := load()
+	for i, want := range []string{"f.yaml:1 lease.notcie", "f.yaml:1 lease.min", "f.yaml:3 schedules[0].set.lease.notice", "f.yaml:4 tune.last", "cells.yaml:", "profiles.yaml:3"} {
+		if !slices.ContainsFunc(got, func(p string) bool { return strings.HasPrefix(p, want) }) {
+			t.Errorf("%d: %q is missing in %q", i, want, got)
+		}
+	}
+	if !slices.IsSortedFunc(got, func(a, b string) int { return file(a) - file(b) }) {
+		t.Errorf("%q", got)
+	}
+	for _, name := range []string{"cells.yaml", "profiles.yaml"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"f.yaml:1 lease.min", "f.yaml:6 cells.file", "f.yaml:7 models.profiles"} {
+		if got := load(); !slices.Contains(got, want) {
+			t.Errorf("%q is missing in %q", want, got)
+		}
+	}
+}
+
+// file orders the places of problems by their file.
+func file(place string) int {
+	return slices.IndexFunc([]string{"f.yaml", "cells.yaml", "profiles.yaml"}, func(name string) bool { return strings.HasPrefix(place, name) })
 }

@@ -64,24 +64,41 @@ func (p Problems) sorted() Problems {
 // FAIRLEASE_CONFIG, else DefaultPath, which alone may be missing. Invalid values are reported as
 // Problems, and so is a file that sets nothing: such files come from full disks and broken copies.
 func Load(path string, env []string) (*Config, error) {
-	c, err := LoadAlone(path, env)
-	if err == nil {
-		err = c.readCells()
-	}
-	if err == nil {
-		err = c.cellBudgets()
-	}
-	if err == nil {
-		err = c.readProfiles()
-	}
+	c, problems, err := loadAlone(path, env)
 	if err != nil {
 		return nil, err
+	}
+	if c != nil { // also beside problems, so that those of all files are found at once
+		var of Problems
+		for _, read := range []func() (Problems, Problems){c.readCells, c.readProfiles} {
+			own, its := read()
+			problems, of = append(problems, own...), append(of, its...)
+		}
+		problems = append(append(problems, c.cellBudgets()...).sorted(), of...)
+	}
+	if len(problems) > 0 {
+		return nil, problems
 	}
 	return c, nil
 }
 
 // LoadAlone is Load without the cells file, for commands that create or repair that file.
 func LoadAlone(path string, env []string) (*Config, error) {
+	return alone(loadAlone(path, env))
+}
+
+func alone(c *Config, problems Problems, err error) (*Config, error) {
+	if err != nil {
+		return nil, err
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return c, nil
+}
+
+// loadAlone gives the problems of the file, and a configuration beside them unless the file is unreadable.
+func loadAlone(path string, env []string) (*Config, Problems, error) {
 	may := false
 	if path == "" {
 		path = lookup(env, "FAIRLEASE_CONFIG")
@@ -91,19 +108,27 @@ func LoadAlone(path string, env []string) (*Config, error) {
 	}
 	text, err := os.ReadFile(path)
 	if may && errors.Is(err, os.ErrNotExist) {
-		return Parse("", nil, env)
+		c, problems := parse("", nil, env)
+		return c, problems, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", err)
+		return nil, nil, fmt.Errorf("read the configuration: %w", err)
 	}
 	if unset(text) {
-		return nil, Problems{{Place: path, Text: "sets nothing: restore the file, or write `mode: observe` to have the defaults"}}
+		return nil, Problems{{Place: path, Text: "sets nothing: restore the file, or write `mode: observe` to have the defaults"}}, nil
 	}
-	return Parse(path, text, env)
+	c, problems := parse(path, text, env)
+	return c, problems, nil
 }
 
 // Parse is LoadAlone for a text; name is the file's name in origins and problems.
 func Parse(name string, text []byte, env []string) (*Config, error) {
+	c, problems := parse(name, text, env)
+	return alone(c, problems, nil)
+}
+
+// parse is loadAlone for a text.
+func parse(name string, text []byte, env []string) (*Config, Problems) {
 	c := Default()
 	c.name, c.text, c.origins = name, text, map[string]Origin{}
 	r := &reader{file: name, keys: Keys(), origins: c.origins}
@@ -115,14 +140,8 @@ func Parse(name string, text []byte, env []string) (*Config, error) {
 		return nil, r.problems
 	}
 	c.overlay(env)
-	problems := append(r.problems, r.apart(c.check())...).sorted()
-	if len(problems) == 0 {
-		problems = c.prepare()
-	}
-	if len(problems) > 0 {
-		return nil, problems
-	}
-	return c, nil
+	problems := append(r.problems, r.apart(c.check())...)
+	return c, append(problems, r.apart(c.prepare(problems))...).sorted()
 }
 
 // apart leaves out problems of values that could not be read, or that compare with one: the value in force is the default

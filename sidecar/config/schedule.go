@@ -55,8 +55,9 @@ func (s Schedule) String() string {
 	return fmt.Sprintf("%s: at %s for %v: %s", s.Name, at, s.For, s.sets)
 }
 
-// prepare checks the schedules, each with its settings in place of the file's.
-func (c *Config) prepare() Problems {
+// prepare checks the schedules, each with its settings in place of the file's, and the section tune. The file's own problems
+// are not found again.
+func (c *Config) prepare(own Problems) Problems {
 	var out Problems
 	names := map[string]bool{}
 	for i := range c.Schedules {
@@ -69,11 +70,11 @@ func (c *Config) prepare() Problems {
 		s.begins = k.cron(at, s.At, s.Zone)
 		k.must(s.Set.node != nil && len(s.Set.node.Content) > 0, at+".set", "changes nothing; write the keys that hold for the time, such as {lease: {term: 1h}}")
 		if len(k.problems) == 0 {
-			k.problems = c.apply(s, at)
+			k.problems = c.apply(s, at, own)
 		}
 		out = append(out, k.problems...)
 	}
-	return append(out, c.prepareTune(out)...).sorted()
+	return append(out, c.prepareTune(len(own)+len(out) > 0)...)
 }
 
 // cron reads the keys at and zone of a section: a cron line and its time zone, "" = that of the host.
@@ -96,7 +97,7 @@ func (k *checker) cron(section, line, zone string) cron.Schedule {
 }
 
 // apply makes the configuration that is in force with a schedule.
-func (c *Config) apply(s *Schedule, at string) Problems {
+func (c *Config) apply(s *Schedule, at string, own Problems) Problems {
 	with := *c
 	with.Schedules = nil
 	r := &reader{file: c.name, keys: Keys(), origins: map[string]Origin{}}
@@ -110,7 +111,9 @@ func (c *Config) apply(s *Schedule, at string) Problems {
 	with.origins = maps.Clone(c.origins)
 	maps.Copy(with.origins, r.origins)
 	if len(r.problems) == 0 {
-		r.problems = with.check()
+		r.problems = slices.DeleteFunc(with.check(), func(p Problem) bool {
+			return slices.ContainsFunc(own, func(q Problem) bool { return q.Key == p.Key && (q.line == p.line || q.Text == p.Text) })
+		})
 	}
 	for i := range r.problems {
 		p := &r.problems[i]

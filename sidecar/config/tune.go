@@ -69,8 +69,8 @@ func (c *Config) setsTerm(with *Config) bool {
 }
 
 // prepareTune checks the section tune, and that every candidate goes with the settings of the file and of every
-// schedule. The schedules' problems so far are others.
-func (c *Config) prepareTune(others Problems) Problems {
+// schedule, unless those have problems of their own.
+func (c *Config) prepareTune(others bool) Problems {
 	t, k := &c.Tune, &checker{c: c}
 	k.must(len(t.Terms) > 0, "tune.terms", "is empty; list the terms that may be chosen, such as [10m, 15m, 20m, 30m]")
 	for i := 1; i < len(t.Terms); i++ {
@@ -86,7 +86,7 @@ func (c *Config) prepareTune(others Problems) Problems {
 	}
 	k.must(t.Last <= c.Database.KeepRounds, "tune.last", "%v is longer than %s, and older rounds cannot be replayed; shorten it", t.Last, k.where("database.keep_rounds", c.Database.KeepRounds))
 	t.begins = k.cron("tune", t.At, t.Zone)
-	if len(k.problems)+len(others) > 0 {
+	if len(k.problems) > 0 || others {
 		return k.problems
 	}
 	k.candidates(c, "")
