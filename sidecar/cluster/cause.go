@@ -29,7 +29,7 @@ type Cause struct {
 // CauseKey identifies a cause. Fields that do not matter to it are zero.
 type CauseKey struct {
 	Tenant    string  `json:"tenant"`
-	Reason    string  `json:"reason"` // Slurm's, one word
+	Reason    string  `json:"reason"` // Slurm's, one word, or RequeuedAtStart
 	User      string  `json:"user,omitempty"`
 	Account   string  `json:"account,omitempty"`
 	QOS       string  `json:"qos,omitempty"`

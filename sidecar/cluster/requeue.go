@@ -10,6 +10,10 @@ const (
 	BySlurm       RequeueCause = "slurm" // as ByOwner, or Slurm itself: it may preempt there, or the job is expedited
 )
 
+// RequeuedAtStart is the reason of a failed grant whose job did start, but was requeued in its first minute, not by fairlease. Slurm has no
+// such reason.
+const RequeuedAtStart = "RequeuedAtStart"
+
 // Requeues are the requeues of a job that fairlease did not order. Only the journal tells: in Slurm's records they look like its own.
 // They are nobody's preemption. Replace it, never modify it.
 type Requeues struct {

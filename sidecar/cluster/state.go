@@ -68,11 +68,11 @@ type Record struct {
 	Pass  Span    `json:"pass,omitempty"`
 	Terms int     `json:"terms,omitempty"` // leases so far
 	Moved Instant `json:"moved,omitempty"` // when it last changed its GPU model; 0 = never
-	// Failed counts consecutive grants that did not start. The job gets no grant before Avoid.
+	// Failed counts consecutive grants that did not start, or whose start did not last. The job gets no grant before Avoid.
 	Failed     int      `json:"failed,omitempty"`
 	AvoidUntil Instant  `json:"avoid,omitempty"`
 	AvoidNodes []string `json:"shun,omitempty"` // nodes of the last failed grant
-	SlurmSaid  string   `json:"said,omitempty"` // Slurm's message about it
+	SlurmSaid  string   `json:"said,omitempty"` // Slurm's message about it, or RequeuedAtStart
 
 	// Lost is the GPU time that our stops destroyed so far. KnownLost and UnknownLost are parts
 	// of it, by Certainty; the rest is bounded. None of it is in Alloc. Without a stop budget,

@@ -179,6 +179,9 @@ func next(b *round.Books, choosing cluster.Instant, causes []cluster.Cause) clus
 		if b.Configures(i) {
 			at(b.Now + 1) // each look tells that it has not begun yet
 		}
+		if len(causes) > 0 || b.Records[i].SlurmSaid == cluster.RequeuedAtStart {
+			at(lease.Lasts(l, b.Snapshot))
+		}
 		at(l.End)
 		at(l.End - cluster.Instant(l.NoticeIn(b.Settings)))
 		if l.Behind != 0 {

@@ -153,6 +153,9 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return "could not start even on an empty cluster: " + or(r.Note, "it is held in Slurm") + "; until it could, it is due nothing"
 	},
 	cluster.ReasonFailed: func(w Words, r *cluster.Reason) string {
+		if r.Note == cluster.RequeuedAtStart {
+			return "was requeued right after its start, not by fairlease; it is tried again" + w.at(r) + "; the wait doubles with each such requeue, up to an hour, until a start lasts for a minute"
+		}
 		return "was granted GPUs, but Slurm did not start it" + slurmSays(r.Note) + "; tried again" + w.at(r)
 	},
 	cluster.ReasonRefused: func(w Words, r *cluster.Reason) string {
@@ -162,6 +165,9 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		}
 		if r.Until > 0 {
 			when = strings.TrimPrefix(w.at(r), " ") + ", or when the cause may be gone"
+		}
+		if r.Note == cluster.RequeuedAtStart {
+			return join("; ", "waits: jobs of its kind were requeued right after their start, not by fairlease", probe, "one is tried again "+when, "until one stays for a minute, the others are due nothing")
 		}
 		return join("; ", "waits: Slurm does not start jobs of its kind"+slurmSays(r.Note), remedy(r.Note), probe, "one is tried again "+when, "until one starts, the others are due nothing")
 	},

@@ -69,10 +69,11 @@ select
         when 'limit' then 'its turn, but the limit of reclaims a round is reached: next round'
         when 'threshold' then format('%s is %s, not far enough behind the others to end a running lease', queuer, stands(behind_ms))
         when 'inactive' then format('could not start even on an empty cluster: %s', coalesce(nullif(inactive, ''), note))
-        when 'failed' then format('was granted GPUs, but Slurm did not start it (%s); tried again at %s', coalesce(nullif(note, ''), nullif(said, ''), 'no word from Slurm'), until_words)
-        when 'refused' then concat_ws('; ', format('Slurm does not start jobs of its kind (%s)', coalesce(nullif(note, ''), 'no word from Slurm')),
+        when 'failed' then case when coalesce(nullif(note, ''), said) = 'RequeuedAtStart' then format('was requeued right after its start, not by fairlease; it is tried again at %s', until_words) else format('was granted GPUs, but Slurm did not start it (%s); tried again at %s', coalesce(nullif(note, ''), nullif(said, ''), 'no word from Slurm'), until_words) end
+        when 'refused' then concat_ws('; ', case when note = 'RequeuedAtStart' then 'jobs of its kind were requeued right after their start, not by fairlease'
+                else format('Slurm does not start jobs of its kind (%s)', coalesce(nullif(note, ''), 'no word from Slurm')) end,
             case
-                when coalesce(note, '') = '' then null
+                when coalesce(note, '') in ('', 'RequeuedAtStart') then null
                 when note like 'Licenses%' then 'an administrator can change their number (Licenses in slurm.conf)'
                 when note like 'PartitionNodeLimit%' then 'an administrator can change it (scontrol update partition), and its owner can ask for fewer nodes (scontrol update job)'
                 when note like 'PartitionTimeLimit%' then 'an administrator can change it (scontrol update partition), and its owner can shorten the time limit (scontrol update job)'

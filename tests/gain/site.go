@@ -108,6 +108,10 @@ func (g *ground) raise(ctx context.Context, p pairing) (s *site, err error) {
 	if p.gate == "begin" {
 		license = ""
 	}
+	extra := "Licenses=fairlease:1000000,matlab:4\n"
+	if p.suite == "forky" { // 24.11 does not have it
+		extra += "SlurmctldParameters=enable_expedited_requeue\n"
+	}
 	s.Cluster, err = testcluster.Up(ctx, testcluster.Options{
 		Suite: p.suite, Attached: true, Plugin: testcluster.PluginC,
 		Nodes:      []testcluster.NodeGroup{{Prefix: "v", Count: nodes, Model: "v100", GPUs: perNode, Extra: "Feature=fast,slow"}},
@@ -116,7 +120,7 @@ func (g *ground) raise(ctx context.Context, p pairing) (s *site, err error) {
 			{Name: "nlp-b", Parent: "nlp", Users: []string{"alice"}}, {Name: opponents, Users: []string{"bob"}}, {Name: "vision-a", Parent: "vision", Users: []string{"bob"}}},
 		PluginConf: fmt.Sprintf("partitions=%s\ndefault_partition=gpu\ngate_seconds=%.0f\nheartbeat_dir=/run/fairlease\nheartbeat_max_age=30\ngate_license=%s\noperator_uids=2000\n",
 			strings.Join(names, ","), ttl.Seconds(), license),
-		ExtraConf: "Licenses=fairlease:1000000,matlab:4\n",
+		ExtraConf: extra,
 		KillWait:  1, MinJobAge: 60,
 		Scheduler: "sched_interval=1,bf_interval=2,bf_continue,bf_max_job_test=2000,default_queue_depth=2000",
 	})

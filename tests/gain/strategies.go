@@ -103,6 +103,40 @@ func deaf(seconds int) string {
 	return fmt.Sprintf("#!/bin/bash\ntrap '' TERM USR1 CONT\nfor i in $(seq %d); do sleep 1; done\n", seconds)
 }
 
+// atNotice holds its GPUs for so long, and requeues itself when it is told to leave.
+func atNotice(seconds int) string {
+	return fmt.Sprintf("#!/bin/bash\ntrap 'scontrol requeue $SLURM_JOB_ID' USR1\nfor i in $(seq %d); do sleep 1; done\n", seconds)
+}
+
+// atStart requeues itself as soon as it starts, in its first attempts; then it holds its GPUs for so long.
+func atStart(attempts int) func(int) string {
+	return func(seconds int) string {
+		return fmt.Sprintf("#!/bin/bash\n[ ${SLURM_RESTART_COUNT:-0} -lt %d ] && scontrol requeue $SLURM_JOB_ID\nexec sleep %d\n", attempts, seconds)
+	}
+}
+
+// agent requeues, so often, the job that has run longest.
+func agent(every time.Duration) func(context.Context, *player, queued) {
+	var mu sync.Mutex
+	last := map[*player]time.Time{}
+	return func(ctx context.Context, p *player, j queued) {
+		p.mu.Lock()
+		oldest := j.state == "RUNNING" && !slices.ContainsFunc(p.queue, func(q queued) bool {
+			return q.user == j.user && q.state == "RUNNING" && q.ran > j.ran
+		})
+		p.mu.Unlock()
+		mu.Lock()
+		due := oldest && time.Since(last[p]) >= every
+		if due {
+			last[p] = time.Now()
+		}
+		mu.Unlock()
+		if due {
+			p.does(ctx, "scontrol", "requeue", j.id)
+		}
+	}
+}
+
 // with gives options before others.
 func with(first []string, more ...string) []string {
 	return append(append([]string{}, first...), more...)
@@ -113,10 +147,10 @@ func hinted(name, hint string) strategy {
 	return strategy{name: "hint " + name, does: "plain jobs with --comment=" + hint, depth: 10, args: []string{"--comment=" + hint}}
 }
 
-// older has a player do something to each of its running jobs that has run for so long.
-func older(than time.Duration, argv ...string) func(context.Context, *player, queued) {
+// older has a player do something to each of its jobs that has run for eight seconds.
+func older(argv ...string) func(context.Context, *player, queued) {
 	return func(ctx context.Context, p *player, j queued) {
-		if j.state == "RUNNING" && j.ran >= than {
+		if j.state == "RUNNING" && j.ran >= 8*time.Second {
 			p.does(ctx, append(append([]string{}, argv...), j.id)...)
 		}
 	}
@@ -163,14 +197,39 @@ var strategies = []strategy{
 			p.does(ctx, "scontrol", "update", "jobid="+j.id, "StartTime=now+3")
 		}
 	}},
-	{name: "resubmit", does: "long jobs, cancelled after eight seconds and submitted anew", depth: 10, jobs: long, args: hourly, act: older(8*time.Second, "scancel")},
-	{name: "requeue", does: "long jobs that their owner requeues every eight seconds", depth: 10, jobs: long, args: hourly, act: older(8*time.Second, "scontrol", "requeue")},
+	{name: "resubmit", does: "long jobs, cancelled after eight seconds and submitted anew", depth: 10, jobs: long, args: hourly, act: older("scancel")},
+	{name: "requeue", does: "long jobs that their owner requeues every eight seconds", depth: 10, jobs: long, args: hourly, act: older("scontrol", "requeue")},
 	{name: "requeuehold", does: "running jobs are requeued in hold, and released", depth: 10, jobs: long, args: hourly, act: func(ctx context.Context, p *player, j queued) {
-		older(8*time.Second, "scontrol", "requeuehold")(ctx, p, j)
+		older("scontrol", "requeuehold")(ctx, p, j)
 		if j.state == "PENDING" && strings.Contains(strings.ToLower(j.reason), "held") {
 			p.does(ctx, "scontrol", "release", j.id)
 		}
 	}},
+	{name: "requeue before the end", does: "long jobs that save, requeued just before their notice, two seconds before the term ends", depth: 8, jobs: long, args: savesOn,
+		act: func(ctx context.Context, p *player, j queued) {
+			if left := p.term - time.Duration(time.Now().UnixNano())%p.term; j.state == "RUNNING" && j.ran >= 4*time.Second && left < 3500*time.Millisecond && left > 1500*time.Millisecond {
+				p.does(ctx, "scontrol", "requeue", j.id)
+			}
+		}},
+	{name: "requeue at the notice", does: "long jobs that save and requeue themselves when their notice comes", depth: 6, jobs: long, args: []string{"-t", "90", "--comment=saves=notice", "--open-mode=append"}, script: atNotice},
+	{name: "requeue at the start", does: "six jobs that requeue themselves as soon as they start, again and again; plain jobs", play: together(func(ctx context.Context, p *player) {
+		for range 6 {
+			p.submit(ctx, strategy{script: atStart(1 << 20), args: with(hourly, "-J", "again")}, shape{gpus: 4, seconds: hour})
+		}
+		<-ctx.Done()
+	}, strategy{depth: honest.depth + 6})},
+	{name: "requeue three times", does: "long jobs that requeue themselves as soon as they start, three times; then they stay", depth: 6, jobs: long, args: savesOn, script: atStart(3)},
+	{name: "agent", does: "long jobs that save; an agent of the user requeues the one that has run longest, every three seconds", depth: 8, jobs: long, args: savesOn, act: agent(3 * time.Second)},
+	{name: "expedite", does: "long jobs that save, with --requeue=expedite, requeued every eight seconds (Slurm 26.05)", depth: 8, jobs: long, args: with(savesOn, "--requeue=expedite"), act: older("scontrol", "requeue")},
+	{name: "expedite at the start", does: "long jobs that save, with --requeue=expedite; they requeue themselves as soon as they start, three times (Slurm 26.05)", depth: 6, jobs: long,
+		args: with(savesOn, "--requeue=expedite"), script: atStart(3)},
+	{name: "expedite and requeue=0", does: "long jobs that save, with --requeue=expedite; after eight seconds a requeue, and Requeue=0 at once (Slurm 26.05)", depth: 6, jobs: long, args: with(savesOn, "--requeue=expedite"),
+		act: func(ctx context.Context, p *player, j queued) {
+			if j.state == "RUNNING" && j.ran >= 8*time.Second {
+				p.does(ctx, "scontrol", "requeue", j.id)
+				p.does(ctx, "scontrol", "update", "jobid="+j.id, "Requeue=0")
+			}
+		}},
 	{name: "array", does: "an array of 1,000 tasks of one GPU", play: arrays(20, "0-999")},
 	{name: "array of tiny", does: "an array of 1,000 tasks of two seconds", play: arrays(2, "0-999")},
 	{name: "array %8", does: "three arrays of 300 tasks, eight at a time", play: arrays(20, "0-299%8", "0-299%8", "0-299%8")},

@@ -68,6 +68,9 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 			continue
 		}
 		f.judgeRunning(i)
+		if len(f.refused.causes) > 0 {
+			f.refused.seeRunning(f, i)
+		}
 		if f.Settings.Divide != "" && len(st.Pools) > 0 {
 			st.Shape = f.Site.Shape(Spec(f.Books, i))
 			st.May = f.fitting(i, st.Pools[0], possible.Pools(st.Shape, f.Snapshot.Cases[i].Job.Request.Model))

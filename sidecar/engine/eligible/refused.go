@@ -88,6 +88,17 @@ func (x *refused) see(f *Nodes, i int) {
 	x.members[member] = append(x.members[member], i)
 }
 
+// seeRunning notes a job that runs. Where jobs of its class were requeued at their start, its grant stands until it has stayed.
+func (x *refused) seeRunning(f *Nodes, i int) {
+	if l := f.Leases[i]; l != nil && f.Now < lease.Lasts(l, f.Snapshot) {
+		x.of(f, i, func(k int) {
+			if x.causes[k].Reason == cluster.RequeuedAtStart {
+				x.stands[k]++
+			}
+		})
+	}
+}
+
 // refuse leaves a job out of the round, since Slurm does not start jobs of its class. probe is the job of the class that is
 // granted or tried now; 0 = none.
 func (x *refused) refuse(f *Nodes, i, k int, probe cluster.JobKey) {

@@ -92,17 +92,40 @@ func stuck(j *cluster.Job, granted cluster.Instant, s *cluster.Snapshot) bool {
 
 // fate is what became of a grant.
 type fate struct {
-	at      int // case
-	started bool
-	nodes   []cluster.Holding // of the grant
+	at    int // case
+	what  outcome
+	nodes []cluster.Holding // of the grant
 }
 
-// causeOf returns the cause for which a job was not started, without its counts, and whether it lasts; !ok = it concerns
+// outcome is one of: Slurm did not start the job; the job has started; it was requeued by others in its first minute; it has run
+// beyond that, or ended.
+type outcome int
+
+const (
+	unstarted outcome = iota
+	started
+	requeued
+	lasted
+)
+
+// opensClass tells whether an outcome shows that the cause of a class is gone: the job has started or, where jobs were requeued at their
+// start, has stayed.
+func (o outcome) opensClass(x *cluster.Cause) bool {
+	if x.Reason == cluster.RequeuedAtStart {
+		return o == lasted
+	}
+	return o == started
+}
+
+// causeOf returns the cause for which a job was not started, or did not stay, without its counts, and whether it lasts; !ok = it concerns
 // no other jobs.
-func causeOf(c *cluster.Case) (x cluster.Cause, lasting, ok bool) {
+func causeOf(c *cluster.Case, what outcome) (x cluster.Cause, lasting, ok bool) {
 	j := &c.Job
 	of, ok := scopeOf(j)
 	k := cluster.CauseKey{Tenant: c.Record.Tenant, Reason: word(j.PendingReason)}
+	if what == requeued { // Slurm's reason is about its next start
+		of, ok, k.Reason = scope{request: true}, true, cluster.RequeuedAtStart
+	}
 	if of.user || of.request {
 		k.User = j.User
 	}
@@ -181,23 +204,23 @@ func MayDisplaceFor(x *cluster.Cause, term cluster.Span) cluster.Instant {
 // started or failed. A class opens step by step: with every job that starts, one grant more may stand. It changes
 // nothing that it was handed.
 func Learn(s *cluster.Snapshot, room *Workspace) []cluster.Cause {
-	if len(s.Causes) == 0 && !slices.ContainsFunc(room.fates, func(f fate) bool { return !f.started }) {
+	if len(s.Causes) == 0 && !slices.ContainsFunc(room.fates, func(f fate) bool { return f.what == unstarted || f.what == requeued }) {
 		return nil
 	}
 	all := slices.Clone(s.Causes)
 	for _, f := range room.fates {
-		if c := &s.Cases[f.at]; f.started {
-			all = starts(all, c)
-			opens(all, s, c)
+		if c := &s.Cases[f.at]; f.what == started || f.what == lasted {
+			all = starts(all, c, f.what)
+			opens(all, s, c, f.what)
 		}
 	}
 	var free map[gpusOn]int
 	for _, f := range room.fates {
-		if f.started {
+		if f.what == started || f.what == lasted {
 			continue
 		}
 		c := &s.Cases[f.at]
-		if of, _ := scopeOf(&c.Job); !of.lasting {
+		if of, _ := scopeOf(&c.Job); !of.lasting && f.what == unstarted {
 			if free == nil {
 				free = idle(s)
 			}
@@ -205,7 +228,7 @@ func Learn(s *cluster.Snapshot, room *Workspace) []cluster.Cause {
 				continue // others have not left yet
 			}
 		}
-		all = fails(all, s, c)
+		all = fails(all, s, c, f.what)
 	}
 	seeEvents(all, s)
 	return bounded(slices.DeleteFunc(all, func(x cluster.Cause) bool {
@@ -234,15 +257,17 @@ func idle(s *cluster.Snapshot) map[gpusOn]int {
 	return free
 }
 
-// starts notes that a granted job has started.
-func starts(all []cluster.Cause, c *cluster.Case) []cluster.Cause {
-	return slices.DeleteFunc(all, func(x cluster.Cause) bool { return Concerns(&x, c) && (x.Admits == 0 || x.Admits >= opened) })
+// starts notes that a granted job has started, or has stayed.
+func starts(all []cluster.Cause, c *cluster.Case, what outcome) []cluster.Cause {
+	return slices.DeleteFunc(all, func(x cluster.Cause) bool {
+		return what.opensClass(&x) && Concerns(&x, c) && (x.Admits == 0 || x.Admits >= opened)
+	})
 }
 
-// opens lets the classes of a granted job that has started have one grant more.
-func opens(all []cluster.Cause, s *cluster.Snapshot, c *cluster.Case) {
+// opens lets the classes of a granted job that has started, or has stayed, have one grant more.
+func opens(all []cluster.Cause, s *cluster.Snapshot, c *cluster.Case, what outcome) {
 	for k := range all {
-		if x := &all[k]; x.Admits > 0 && Concerns(x, c) {
+		if x := &all[k]; x.Admits > 0 && what.opensClass(x) && Concerns(x, c) {
 			x.Admits++
 			x.Failed, x.Until = 0, s.Now
 		}
@@ -250,8 +275,8 @@ func opens(all []cluster.Cause, s *cluster.Snapshot, c *cluster.Case) {
 }
 
 // fails notes that a grant has failed.
-func fails(all []cluster.Cause, s *cluster.Snapshot, c *cluster.Case) []cluster.Cause {
-	x, lasting, ok := causeOf(c)
+func fails(all []cluster.Cause, s *cluster.Snapshot, c *cluster.Case, what outcome) []cluster.Cause {
+	x, lasting, ok := causeOf(c, what)
 	if !ok || x.Tenant == "" {
 		return all
 	}

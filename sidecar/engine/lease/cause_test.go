@@ -240,7 +240,7 @@ func TestCausesAreBounded(t *testing.T) {
 				rt.Fatalf("%d causes, or not sorted: %+v", len(got), got)
 			}
 			for i := range s.Cases {
-				x, lasting, ok := causeOf(&s.Cases[i])
+				x, lasting, ok := causeOf(&s.Cases[i], unstarted)
 				if s.Cases[i].Job.State == cluster.Waiting && ok && lasting && x.Request == (cluster.Request{}) && len(got) < mostCauses &&
 					!slices.ContainsFunc(got, func(o cluster.Cause) bool { return o.CauseKey == x.CauseKey && o.Admits == 1 && o.Until > s.Now }) {
 					rt.Fatalf("no closed class for %+v: %+v", x, got)

@@ -37,6 +37,41 @@ func others(c *cluster.Case, r *cluster.Record, l *cluster.Lease, s *cluster.Sna
 	r.Others = x
 }
 
+// firstMinute is the time after a start in which a requeue makes it a failed one: a requeue later costs its job as much as a short job costs.
+func firstMinute(s *cluster.Snapshot) cluster.Span { return min(cluster.Minute, s.Settings.MinLease) }
+
+// Lasts gives the moment from which a requeue by others does not make the start of a lease a failed one; 0 = it has not begun.
+func Lasts(l *cluster.Lease, s *cluster.Snapshot) cluster.Instant {
+	if l.State == cluster.Granted {
+		return 0
+	}
+	return l.Start.Add(firstMinute(s))
+}
+
+// brief tells whether a job was requeued in the first minute of its start: by itself, its owner, an agent or an administrator, not by fairlease,
+// by Slurm, or since a node or the launch of the job failed. l is its lease at the last look.
+func brief(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) bool {
+	x, began := r.Others, l.Start
+	if l.State == cluster.Granted { // it was not seen to run
+		began = max(l.Granted, s.Ledger.At)
+	}
+	switch {
+	case !r.RequeuedByOthers() || x.At < began || x.At.Sub(began) >= firstMinute(s), x.Cause == cluster.ByNodeFailure,
+		c.Control != cluster.FullControl && c.Control != cluster.NoReclaim, preempts(&c.Job, s):
+		return false
+	}
+	return !strings.Contains(strings.ReplaceAll(c.Job.PendingReason, "_", " "), "launch failed")
+}
+
+// lasts tells whether the start of a job has lasted since the last look: for its first minute, or until the job ended.
+func lasts(l *cluster.Lease, c *cluster.Case, s *cluster.Snapshot) bool {
+	if c.Gone || l.State == cluster.Granted || l.State == cluster.Over && c.Job.State != cluster.Done || c.Job.State == cluster.Done && c.Job.End <= c.Job.Start {
+		return false
+	}
+	first := max(l.Start, c.Job.Start).Add(firstMinute(s))
+	return c.Job.Start > 0 && first > s.Ledger.At && (first <= s.Now || c.Job.State == cluster.Done)
+}
+
 // ordered tells whether fairlease has ordered a requeue that happened at a moment: its lease is being ended. A job that requeues itself
 // at the notice, as some frameworks do, was told to leave. If fairlease was away when the notice ended, nobody ordered it.
 func ordered(c *cluster.Case, l *cluster.Lease, at cluster.Instant, broken string, s *cluster.Snapshot) bool {

@@ -46,8 +46,17 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 			l, was := &leases[len(leases)-1], s.Leases[k-1].State
 			see(l, c, &records[i], s)
 			began := l.State == cluster.Active || l.State == cluster.Granted && c.Job.State == cluster.Configuring && c.Record.State != cluster.Configuring || c.Job.State == cluster.Done && c.Job.Start > 0 && c.Job.End > c.Job.Start
-			if was == cluster.Granted && (began && c.Record.State != cluster.Configuring || records[i].Failed > c.Record.Failed) {
-				fates = append(fates, fate{i, began, l.Nodes})
+			switch {
+			case brief(&s.Leases[k-1], c, &records[i], s) && l.State == cluster.Over:
+				fates = append(fates, fate{i, requeued, l.Nodes})
+				fail(&records[i], cluster.RequeuedAtStart, l, s)
+			case was == cluster.Granted && began && c.Record.State != cluster.Configuring:
+				fates = append(fates, fate{i, started, l.Nodes})
+			case records[i].Failed > c.Record.Failed:
+				fates = append(fates, fate{i, unstarted, l.Nodes})
+			}
+			if lasts(l, c, s) {
+				fates = append(fates, fate{i, lasted, l.Nodes})
 			}
 			if l.Job != 0 && l.State != cluster.Over {
 				continue
@@ -104,6 +113,9 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 		}
 		l.Nodes = j.Holds
 		l.GPUs = j.GPUsHeld()
+		if r.SlurmSaid == cluster.RequeuedAtStart && s.Now >= Lasts(l, s) {
+			r.Failed, r.AvoidUntil, r.AvoidNodes, r.SlurmSaid = 0, 0, nil, ""
+		}
 	case j.State == cluster.Completing:
 	case (l.State == cluster.Ending || l.State == cluster.Noticed) && !r.RequeuedByOthers(): // some frameworks requeue themselves at the notice
 		if s.Settings.StopAllowance == 0 && s.Settings.StopOverheadMilli == 0 { // else only stops of ours cost its budget
@@ -132,7 +144,9 @@ func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.
 		if j.State != cluster.Configuring {
 			l.State, l.Start = cluster.Active, j.Start
 		}
-		r.Failed, r.AvoidUntil, r.AvoidNodes, r.SlurmSaid = 0, 0, nil, ""
+		if r.SlurmSaid != cluster.RequeuedAtStart { // that ends with a start that lasts
+			r.Failed, r.AvoidUntil, r.AvoidNodes, r.SlurmSaid = 0, 0, nil, ""
+		}
 		if r.Basis != nil && r.Basis.Forced { // it holds more than its turn was for, and stays only if its turn comes for all of it
 			l.Adopted, l.End = true, s.Now
 		}
@@ -149,18 +163,24 @@ func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.
 		if away := s.Now.Sub(s.Ledger.At); away >= s.Settings.GrantTimeout && away > 2*s.Settings.Interval {
 			return end(l, s.Now, "taken back: nobody was there to see it start") // nor to carry it out, perhaps
 		}
-		r.Failed++
-		r.SlurmSaid, r.AvoidUntil, r.AvoidNodes = j.PendingReason, 0, nil
 		if of, ok := scopeOf(j); ok && of.lasting { // the class waits, see Learn
+			r.Failed++
+			r.SlurmSaid, r.AvoidUntil, r.AvoidNodes = j.PendingReason, 0, nil
 			return end(l, s.Now, fmt.Sprintf("taken back: Slurm does not start it (%s)", j.PendingReason))
 		}
-		r.AvoidUntil = s.Now.Add(backOff(r.Failed, s.Settings.GrantTimeout))
-		for _, h := range l.Nodes {
-			r.AvoidNodes = append(r.AvoidNodes, h.Node)
-		}
+		fail(r, j.PendingReason, &l, s)
 		return end(l, s.Now, fmt.Sprintf("taken back: not started within %s (%s)", s.Settings.GrantTimeout, j.PendingReason))
 	}
 	return l
+}
+
+// fail notes a failed grant of a job, and keeps the job from grants for a while, and from these nodes.
+func fail(r *cluster.Record, why string, l *cluster.Lease, s *cluster.Snapshot) {
+	r.Failed++
+	r.SlurmSaid, r.AvoidUntil, r.AvoidNodes = why, s.Now.Add(backOff(r.Failed, s.Settings.GrantTimeout)), nil
+	for _, h := range l.Nodes {
+		r.AvoidNodes = append(r.AvoidNodes, h.Node)
+	}
 }
 
 // backOff returns a time that doubles with every failure in a row, from the timeout to an hour.
