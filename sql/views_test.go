@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 	"github.com/fairlease/fairlease/sql"
 )
@@ -116,6 +117,24 @@ func TestReasonsInWords(t *testing.T) {
 		got[code] = reason
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A failed start whose job was requeued at its start has words of its own, since Slurm has no such reason.
+func TestRequeuedAtStartInWords(t *testing.T) {
+	db := storetest.Connect(t, storetest.Database(t))
+	for key, code := range []string{"failed", "refused"} {
+		text := job(key+1, fmt.Sprint(101+key), "bio", "ann", "waiting", "") + status(key+1, code, "note = '"+cluster.RequeuedAtStart+"'")
+		if _, err := db.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		"failed|was requeued right after its start, not by fairlease; it is tried again at a time not known yet",
+		"refused|jobs of its kind were requeued right after their start, not by fairlease; the last one tried was job of another user; one is tried again when GPUs for it are idle",
+	}
+	if diff := cmp.Diff(want, lines(t, db, "select code, reason from fairlease.waiting_jobs order by code")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -172,6 +172,7 @@ func next(b *round.Books, choosing cluster.Instant, causes []cluster.Cause) clus
 			first = t
 		}
 	}
+	again := slices.ContainsFunc(causes, func(x cluster.Cause) bool { return x.Reason == cluster.RequeuedAtStart })
 	for i, l := range b.Leases {
 		if l == nil {
 			continue
@@ -179,7 +180,7 @@ func next(b *round.Books, choosing cluster.Instant, causes []cluster.Cause) clus
 		if b.Configures(i) {
 			at(b.Now + 1) // each look tells that it has not begun yet
 		}
-		if len(causes) > 0 || b.Records[i].SlurmSaid == cluster.RequeuedAtStart {
+		if again || b.Records[i].SlurmSaid == cluster.RequeuedAtStart {
 			at(lease.Lasts(l, b.Snapshot))
 		}
 		at(l.End)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -92,6 +93,19 @@ func TestWhoCanChangeIt(t *testing.T) {
 		said := explain.Words{}.Reason(cluster.Reason{Code: cluster.ReasonRefused, Note: reason})
 		if !strings.Contains(said, "(Slurm says: "+reason+"); ") || !strings.Contains(said, want+"; one is tried again") {
 			t.Errorf("%s: %q does not say %q", reason, said, want)
+		}
+	}
+}
+
+// A start whose job was requeued at once is no word of Slurm's: the sentences say so, when the next try is, and what ends the wait.
+func TestRequeuedAtTheStart(t *testing.T) {
+	for code, want := range map[cluster.Code]string{
+		cluster.ReasonFailed:  "was requeued right after its start, not by fairlease; it is tried again at 2027-01-15 08:05:00; the wait doubles with each such requeue, up to an hour, until a start lasts for a minute",
+		cluster.ReasonRefused: "waits: jobs of its kind were requeued right after their start, not by fairlease; one is tried again at 2027-01-15 08:05:00, or when the cause may be gone; until one stays for a minute, the others are due nothing",
+	} {
+		at := cluster.InstantOf(time.Date(2027, 1, 15, 8, 5, 0, 0, time.UTC))
+		if got := (explain.Words{}).Reason(cluster.Reason{Code: code, Note: cluster.RequeuedAtStart, Until: at}); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

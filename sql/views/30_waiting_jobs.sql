@@ -69,7 +69,11 @@ select
         when 'limit' then 'its turn, but the limit of reclaims a round is reached: next round'
         when 'threshold' then format('%s is %s, not far enough behind the others to end a running lease', queuer, stands(behind_ms))
         when 'inactive' then format('could not start even on an empty cluster: %s', coalesce(nullif(inactive, ''), note))
-        when 'failed' then case when coalesce(nullif(note, ''), said) = 'RequeuedAtStart' then format('was requeued right after its start, not by fairlease; it is tried again at %s', until_words) else format('was granted GPUs, but Slurm did not start it (%s); tried again at %s', coalesce(nullif(note, ''), nullif(said, ''), 'no word from Slurm'), until_words) end
+        when 'failed' then
+            case
+                when coalesce(nullif(note, ''), said) = 'RequeuedAtStart' then format('was requeued right after its start, not by fairlease; it is tried again at %s', until_words)
+                else format('was granted GPUs, but Slurm did not start it (%s); tried again at %s', coalesce(nullif(note, ''), nullif(said, ''), 'no word from Slurm'), until_words)
+            end
         when 'refused' then concat_ws('; ', case when note = 'RequeuedAtStart' then 'jobs of its kind were requeued right after their start, not by fairlease'
                 else format('Slurm does not start jobs of its kind (%s)', coalesce(nullif(note, ''), 'no word from Slurm')) end,
             case
