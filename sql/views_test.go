@@ -19,7 +19,8 @@ func TestViews(t *testing.T) {
 		t.Run(view.name, func(t *testing.T) {
 			t.Parallel()
 			db := storetest.Connect(t, storetest.Database(t))
-			for _, text := range []string{"set timezone = 'UTC'", view.given} {
+			const clock = "create or replace function fairlease.passed(moment timestamptz) returns boolean language sql stable return coalesce(moment < '2026-03-02 00:20+00', false)"
+			for _, text := range []string{"set timezone = 'UTC'", clock, view.given} {
 				if _, err := db.Exec(t.Context(), text); err != nil {
 					t.Fatal(err)
 				}
@@ -29,6 +30,29 @@ func TestViews(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// No view tells a moment that has passed as one to come, or how far behind a claimant is that is due nothing.
+func TestMomentsThatHavePassed(t *testing.T) {
+	for _, view := range views {
+		if view.name != "waiting_jobs" && view.name != "bound_gpus" {
+			continue
+		}
+		db := storetest.Connect(t, storetest.Database(t))
+		for _, text := range []string{"set timezone = 'UTC'", view.given, "update fairlease.job_statuses set behind_ms = -4611686018427387904 where code = 'threshold'"} {
+			if _, err := db.Exec(t.Context(), text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		asked := "count(until_at)"
+		if view.name == "waiting_jobs" {
+			asked += ", count(gate_until), count(*) filter (where reason ~ '(at|until|by) 20' or forecast ~ '(about|after|between) 20' or behind < '-1 year'), count(*) filter (where behind is null)"
+		}
+		got := lines(t, db, "select "+asked+" from fairlease."+view.name)
+		if want := map[string]string{"waiting_jobs": "0|0|0|1", "bound_gpus": "0"}[view.name]; got[0] != want {
+			t.Errorf("%s: %s", view.name, got[0])
+		}
 	}
 }
 

@@ -133,6 +133,9 @@ const (
 	Infinite Rho = 1<<63 - 1
 )
 
+// DueNothing is how far a claimant is behind that is due nothing: as far ahead as possible.
+const DueNothing Span = -1 << 62
+
 // RhoOf gives alloc/due in millionths: 0/0 is 0 (new: ranks first), x/0 is Infinite (ranks last).
 func RhoOf(alloc, due GPUTime) Rho {
 	switch {

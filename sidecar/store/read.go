@@ -289,7 +289,7 @@ type Tenant struct {
 	Waiting     int              `json:"waiting_jobs" db:"waiting_jobs"`
 	Rho         cluster.Rho      `json:"rho_millionths" db:"rho"`
 	RhoAll      cluster.Rho      `json:"rho_all_millionths" db:"rho_all"`
-	Behind      time.Duration    `json:"behind_ns" db:"behind"`
+	Behind      *time.Duration   `json:"behind_ns" db:"behind"` // nil = it is due nothing
 	Deficit     cluster.GPUTime  `json:"deficit_gpu_ms" db:"deficit_gpu_ms"`
 	// Owed is the entitled GPU time that others used, negative if the tenant used others'. Repays
 	// is the number of GPUs given to it in return, negative if it gives. EvenIn is the time until
@@ -303,6 +303,23 @@ type Tenant struct {
 	Work    cluster.GPUTime `json:"work_gpu_ms" db:"work_gpu_ms"`
 	WorkDue cluster.GPUTime `json:"work_due_gpu_ms" db:"work_due_gpu_ms"`
 	AsOf    time.Time       `json:"as_of,omitzero"`
+}
+
+// BehindOf is the inverse of Late.
+func BehindOf(late cluster.Span) *time.Duration {
+	if late <= cluster.DueNothing {
+		return nil
+	}
+	d := late.Duration()
+	return &d
+}
+
+// Late gives how far the tenant is behind, as a round does: without a due, as far ahead as possible.
+func (t *Tenant) Late() cluster.Span {
+	if t.Behind == nil {
+		return cluster.DueNothing
+	}
+	return cluster.SpanOf(*t.Behind)
 }
 
 // Tenants gives the state of every tenant in every pool.
@@ -679,7 +696,7 @@ func (s *Store) explainOwn(ctx context.Context, doing string, x *Explanation) er
 	for _, t := range tenants {
 		if t.Tenant == x.Job.Tenant {
 			x.Standing = append(x.Standing, cluster.TenantStatus{Tenant: t.Tenant, Pool: t.Pool, Weight: t.Weight, Entitlement: t.Entitlement, Demand: t.Demand,
-				Holds: t.Holds, Behind: cluster.SpanOf(t.Behind), Rho: t.Rho, Owed: t.Owed, Repays: t.Repays})
+				Holds: t.Holds, Behind: t.Late(), Rho: t.Rho, Owed: t.Owed, Repays: t.Repays})
 		}
 	}
 	return err

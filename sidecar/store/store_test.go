@@ -271,7 +271,7 @@ func TestLists(t *testing.T) {
 	for i, s := range plan.Tenants {
 		row, book := tenants[i], plan.State.Ledger.Tenants[i]
 		want := store.Tenant{Tenant: s.Tenant, Pool: s.Pool, Weight: s.Weight, Entitlement: s.Entitlement, Demand: s.Demand, Holds: s.Holds,
-			Borrowed: s.Borrowed, Lent: s.Lent, Waiting: s.Waiting, Rho: s.Rho, RhoAll: s.RhoAll, Behind: s.Behind.Duration(),
+			Borrowed: s.Borrowed, Lent: s.Lent, Waiting: s.Waiting, Rho: s.Rho, RhoAll: s.RhoAll, Behind: store.BehindOf(s.Behind),
 			Deficit: s.Deficit, Owed: book.Owed, Repays: book.Repays, EvenIn: row.EvenIn, Alloc: book.Alloc, Due: book.Due, Work: book.Alloc + book.Extra.Alloc, WorkDue: book.Due + book.Extra.Due, AsOf: row.AsOf}
 		if diff := cmp.Diff(want, row); diff != "" || !row.AsOf.Equal(plan.At.Time()) {
 			t.Errorf("a tenant as of %s:\n%s", row.AsOf, diff)

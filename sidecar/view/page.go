@@ -8,6 +8,7 @@
 package view
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -43,10 +44,15 @@ func (p *Page) Printf(format string, args ...any) { fmt.Fprintf(p.Out, format, a
 
 // Encode writes a value as JSON.
 func (p *Page) Encode(v any) error {
-	e := json.NewEncoder(p.Out)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := p.Out.Write(Unstate(text.Bytes()))
+	return err
 }
 
 // Paint colours text: bold, dim, red, green or yellow.

@@ -26,7 +26,7 @@ func TenantTable(all []store.Tenant, whole bool) *Table {
 			share = fmt.Sprintf("%.1f%%", 100*float64(x.Weight)/float64(max(sums[x.Pool], 1)))
 		}
 		t.Add(x.Tenant, x.Pool, share, gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds),
-			gpuCount(x.Lent), fmt.Sprint(x.Waiting), behind(cluster.SpanOf(x.Behind)), Rho(x.Rho, x.Demand), Rho(x.RhoAll, x.Demand),
+			gpuCount(x.Lent), fmt.Sprint(x.Waiting), behind(x.Late()), Rho(x.Rho, x.Demand), Rho(x.RhoAll, x.Demand),
 			gpuHours(float64(x.Owed)), gpuCount(x.Repays), even(x))
 	}
 	t.Tint = func(row, column int) string {

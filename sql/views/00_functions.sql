@@ -15,8 +15,15 @@ create or replace function span(ms bigint)
     returns interval
     language sql
     immutable
-    return justify_hours(make_interval(secs => ms / 1000.0));
-comment on function span(bigint) is 'Milliseconds as an interval.';
+    return case when ms > -4611686018427387904 then justify_hours(make_interval(secs => ms / 1000.0)) end;
+comment on function span(bigint) is 'Milliseconds as an interval; null for the span of a claimant that is due nothing, the smallest there is.';
+
+create or replace function passed(moment timestamptz)
+    returns boolean
+    language sql
+    stable
+    return coalesce(moment < now(), false);
+comment on function passed(timestamptz) is 'Whether a moment is known and lies before now.';
 
 create or replace function gpu_hours(gpu_ms numeric)
     returns numeric
@@ -54,27 +61,31 @@ create or replace function foretold(verb text, p10 timestamptz, p50 timestamptz,
     stable
     return (
         select case
-            when early is null then format('%s in more than %s days in 9 of 10 runs', verb, days)
-            when mid is null then format('%s after %s UTC in 9 of 10 runs, in more than %s days in half of them', verb, early, days)
-            when late is null then format('%s about %s UTC, after %s UTC in 9 of 10 runs', verb, mid, early)
-            when early = late then format('%s about %s UTC', verb, mid)
-            else format('%s about %s UTC, between %s and %s UTC in 8 of 10 runs', verb, mid, early, late)
+            when p10 is null then format('%s in more than %s days in 9 of 10 runs', verb, days)
+            when p50 is null and passed(p10) then format('%s in more than %s days in half of the runs', verb, days)
+            when p50 is null then format('%s after %s in 9 of 10 runs, in more than %s days in half of them', verb, early, days)
+            when passed(p90) then format('%s now: nearly all runs expected it by %s', verb, late)
+            when p90 is null and passed(p10) or early = late then format('%s about %s', verb, soon)
+            when p90 is null then format('%s about %s, after %s in 9 of 10 runs', verb, soon, early)
+            when passed(p10) then format('%s about %s, by %s in 9 of 10 runs', verb, soon, late)
+            else format('%s about %s, between %s and %s in 8 of 10 runs', verb, soon, early, late)
         end
         from (
             select
-                to_char(p10 at time zone 'UTC', 'YYYY-MM-DD HH24:MI') as early,
-                to_char(p50 at time zone 'UTC', 'YYYY-MM-DD HH24:MI') as mid,
-                to_char(p90 at time zone 'UTC', 'YYYY-MM-DD HH24:MI') as late,
+                to_char(p10 at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"') as early,
+                case when passed(p50) then 'now' else to_char(p50 at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"') end as soon,
+                to_char(p90 at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"') as late,
                 round(horizon_ms / 86400000.0, 1)::double precision as days
         ) w
     );
-comment on function foretold(text, timestamptz, timestamptz, timestamptz, bigint) is 'When something happens by a forecast, in words; a moment that is null is beyond the horizon.';
+comment on function foretold(text, timestamptz, timestamptz, timestamptz, bigint) is 'When something happens by a forecast, in words; a moment that is null is beyond the horizon, and one that has passed is now.';
 
 create or replace function stands(behind_ms bigint)
     returns text
     language sql
     immutable
     return case
+        when behind_ms <= -4611686018427387904 then 'due nothing there'
         when behind_ms >= 1000 then span(behind_ms / 1000 * 1000) || ' behind its due'
         when behind_ms <= -1000 then span(-behind_ms / 1000 * 1000) || ' ahead of its due'
         else 'even'

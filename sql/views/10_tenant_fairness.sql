@@ -43,7 +43,7 @@ comment on column tenant_fairness.lent_gpus is 'GPUs that it is due and others h
 comment on column tenant_fairness.waiting_jobs is 'Its waiting jobs.';
 comment on column tenant_fairness.rho is 'GPU time received over GPU time due, over the window; Infinity = received without being due. Where a policy divides GPU models it is work received over work due, of all pools together.';
 comment on column tenant_fairness.rho_all is 'The same since the beginning.';
-comment on column tenant_fairness.behind is 'How far it is behind, as time at its entitlement; negative = ahead.';
+comment on column tenant_fairness.behind is 'How far it is behind, as time at its entitlement; negative = ahead; null = it is due nothing.';
 comment on column tenant_fairness.deficit_gpu_ms is 'How far it is behind its entitlement, in GPU time; negative = ahead. Selects the tenant that goes next; bounded by credit.cap.';
 comment on column tenant_fairness.owed_gpu_ms is 'GPU time that others had of its due while it wanted that; negative = GPU time that it had of others'' dues. Each pool sums to 0.';
 comment on column tenant_fairness.owed_gpu_hours is 'The same in hours, rounded.';

@@ -9,7 +9,7 @@ select
     b.pool,
     b.gpus,
     b.since_at,
-    b.until_at,
+    case when not passed(b.until_at) then b.until_at end as until_at,
     greatest(0, least(b.gpus, sum(b.gpus) over earlier - coalesce(l.entitlement_gpus, 0))) as beyond_gpus
 from bound_jobs b
 join jobs j on j.key = b.job_key
@@ -28,5 +28,5 @@ comment on column bound_gpus.way is 'Why its GPUs cannot be taken back: no_reque
 comment on column bound_gpus.pool is 'GPU model.';
 comment on column bound_gpus.gpus is 'GPUs that it holds; with no_gpus, those that idle since it holds their CPUs or memory.';
 comment on column bound_gpus.since_at is 'When it could last have been stopped, at the earliest its start.';
-comment on column bound_gpus.until_at is 'When it ends at the latest, or can be stopped; null = not known.';
+comment on column bound_gpus.until_at is 'When it ends at the latest, or can be stopped; null = not known, or that time has passed.';
 comment on column bound_gpus.beyond_gpus is 'GPUs of it beyond what its tenant is due now of the model. Jobs that have been bound for longer come first within the due.';

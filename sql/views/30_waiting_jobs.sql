@@ -12,7 +12,8 @@ with waiting as (
         o.slurm_id as other_slurm_id,
         case v.queue when 'job' then 'it' else 'its tenant' end as queuer,
         coalesce(nullif(v.pool, ''), 'any model') as pool_words,
-        coalesce(to_char(v.until_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'), 'a time not known yet') as until_words,
+        case when not passed(v.until_at) then v.until_at end as ahead_at,
+        coalesce(to_char(case when not passed(v.until_at) then v.until_at end at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'), 'a time not known yet') as until_words,
         case
             when a.why <> '' then 'none: ' || a.why
             when not a.waits and j.state = 'waiting' then 'none: it has begun to wait again since the newest forecasts were made'
@@ -85,7 +86,7 @@ select
                 when note like any (array['QOS%', 'Max%', 'Assoc%', 'AccountingPolicy%']) then 'an administrator can change it (sacctmgr)'
                 else 'its owner can change its request (scontrol update job)'
             end,
-            format('the last one tried was job %s; one is tried again %s', coalesce(for_slurm_id, 'of another user'), case when until_at is null then 'when GPUs for it are idle' else 'at ' || until_words end))
+            format('the last one tried was job %s; one is tried again %s', coalesce(for_slurm_id, 'of another user'), case when until_at is null then 'when GPUs for it are idle' when ahead_at is null then 'soon' else 'at ' || until_words end))
         when 'reserved' then concat_ws('; ', concat_ws(': ', 'its time limit overlaps a reservation on all nodes where it could run', nullif(note, '')),
             'an administrator can change it (scontrol update reservation), and its owner can shorten the time limit (scontrol update job)')
         when 'unstarted' then 'grants of its user or tenant have not started yet, and hold as many GPUs as they may'
@@ -101,7 +102,7 @@ select
         when 'granted' then 'granted in the last round'
         else concat_ws(': ', code, nullif(note, ''))
     end as reason,
-    until_at,
+    ahead_at as until_at,
     need_gpus,
     free_gpus,
     span(behind_ms) as behind,
@@ -111,7 +112,7 @@ select
     for_slurm_id,
     words as note,
     rho,
-    gate_until,
+    case when not passed(gate_until) then gate_until end as gate_until,
     cell,
     chain,
     for_right,
@@ -136,17 +137,17 @@ comment on column waiting_jobs.age is 'Time since then.';
 comment on column waiting_jobs.terms is 'Leases so far.';
 comment on column waiting_jobs.code is 'The reason by name.';
 comment on column waiting_jobs.reason is 'The reason in words.';
-comment on column waiting_jobs.until_at is 'When it may change; null = not known.';
+comment on column waiting_jobs.until_at is 'When it may change; null = not known, or that time has passed.';
 comment on column waiting_jobs.need_gpus is 'GPUs wanted.';
 comment on column waiting_jobs.free_gpus is 'GPUs that it could have had.';
-comment on column waiting_jobs.behind is 'How far its tenant, or where jobs queue the job, is behind, as time at the entitlement.';
+comment on column waiting_jobs.behind is 'How far its tenant, or where jobs queue the job, is behind, as time at the entitlement; null = it is due nothing.';
 comment on column waiting_jobs.other is 'The tenant that went before it, or whose job did.';
-comment on column waiting_jobs.other_behind is 'Deficit of that tenant or job.';
+comment on column waiting_jobs.other_behind is 'How far that tenant or job is behind; null = it is due nothing.';
 comment on column waiting_jobs.rank is 'Place in the order of choice; 0 = not said.';
 comment on column waiting_jobs.for_slurm_id is 'Job that gets the GPUs, or that holds them.';
 comment on column waiting_jobs.note is 'Words of Slurm or of an administrator.';
 comment on column waiting_jobs.rho is 'The job''s fairness degree, received over due.';
-comment on column waiting_jobs.gate_until is 'When its gate opens by itself.';
+comment on column waiting_jobs.gate_until is 'When its gate opens by itself; null = it has none, or that time has passed.';
 comment on column waiting_jobs.cell is 'Type of the cell that is missing; empty = none.';
 comment on column waiting_jobs.chain is 'Largest type of that cell''s chain.';
 comment on column waiting_jobs.for_right is 'Right by which for_slurm_id has such a cell.';

@@ -82,16 +82,16 @@ As any user, by the web page's server (%[4]s), which takes everybody for an oper
 func (s *show) behind(ctx context.Context) string {
 	out, err := s.table(ctx, "tenants", "--json")
 	var list []struct {
-		Tenant string        `json:"tenant"`
-		Behind time.Duration `json:"behind_ns"`
+		Tenant string         `json:"tenant"`
+		Behind *time.Duration `json:"behind_ns"`
 	}
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &list)
 	}
 	var most time.Duration
 	for _, x := range list {
-		if x.Tenant == "vision" {
-			most = max(most, x.Behind)
+		if x.Tenant == "vision" && x.Behind != nil {
+			most = max(most, *x.Behind)
 		}
 	}
 	if err != nil || most < time.Second {

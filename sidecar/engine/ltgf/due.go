@@ -276,9 +276,8 @@ func isNew(t *cluster.TenantPool) bool {
 // twice that to be even. This orders tenants like the rho of eq. 12 with eq. 16 over equal time.
 // Without an entitlement it is the minimum: such tenants only get idle GPUs.
 func Behind(deficit cluster.GPUTime, entitlement cluster.MicroGPU) cluster.Span {
-	const least = -1 << 62
 	if entitlement <= 0 {
-		return least
+		return cluster.DueNothing
 	}
 	if deficit < 0 {
 		return -cluster.Span(cluster.MulDiv(int64(-deficit), int64(cluster.WholeGPU), int64(entitlement)))

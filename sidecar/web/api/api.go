@@ -27,6 +27,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/view"
 	"github.com/fairlease/fairlease/sidecar/web/rights"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
 )
@@ -263,8 +264,9 @@ func write(w http.ResponseWriter, status int, value any) {
 		text.Reset()
 		fmt.Fprintln(text, `{"error":"the answer cannot be written as JSON"}`)
 	}
+	told := view.Unstate(text.Bytes())
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(text.Len()))
+	w.Header().Set("Content-Length", strconv.Itoa(len(told)))
 	w.WriteHeader(status)
-	_, _ = w.Write(text.Bytes())
+	_, _ = w.Write(told)
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
 // describe gives the OpenAPI description of all routes. Its schemas follow from the Go types of the answers.
@@ -160,6 +162,9 @@ func (s *schemas) fields(t reflect.Type, properties object, required *[]string) 
 			tag = f.Name
 		}
 		properties[tag] = s.of(f.Type)
+		if f.Type == reflect.TypeFor[cluster.Rho]() || f.Type == reflect.TypeFor[cluster.Span]() && strings.Contains(tag, "behind") {
+			properties[tag] = nullable(s.of(f.Type)) // see view.Unstate
+		}
 		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
 			*required = append(*required, tag)
 		}

@@ -125,7 +125,7 @@ func (c *Client) get(ctx context.Context, path string, out any) (next string, er
 		}
 		return "", refused(answer, p)
 	}
-	if err := json.Unmarshal(text, out); err != nil {
+	if err := json.Unmarshal(view.Restate(text), out); err != nil {
 		return "", c.unreadable(err)
 	}
 	c.round, _ = strconv.ParseInt(answer.Header.Get("Fairlease-Round"), 10, 64)

@@ -65,7 +65,7 @@ type tenantRow struct {
 	Waiting         int
 	Bound           int              // GPUs that cannot be taken back soon
 	Beyond          cluster.MicroGPU // of these, beyond what it is due
-	Behind          time.Duration    // in the pool where it is furthest behind
+	Behind          cluster.Span     // in the pool where it is furthest behind
 	Owed            cluster.GPUTime
 	Rho             cluster.Rho // the lowest of the pools where it wants GPUs, else of those where it had some
 	HasRho          bool        // it wants GPUs
@@ -87,7 +87,7 @@ func (t *tenantRow) BudgetLevel() Level { return Level(view.BudgetLevel(t.Budget
 // Level marks a tenant that waits, is behind, and has had clearly less than its due.
 func (t *tenantRow) Level() Level {
 	switch {
-	case t.Waiting == 0 || !t.HasRho || t.Behind < time.Minute:
+	case t.Waiting == 0 || !t.HasRho || t.Behind < cluster.Minute:
 	case t.Rho < 800_000:
 		return Bad
 	case t.Rho < 950_000:
@@ -170,12 +170,12 @@ func tenantRows(all []store.Tenant) []tenantRow {
 		if !ok {
 			k = len(out)
 			at[x.Tenant] = k
-			out = append(out, tenantRow{Name: x.Tenant, Behind: x.Behind, Weight: x.Weight})
+			out = append(out, tenantRow{Name: x.Tenant, Behind: x.Late(), Weight: x.Weight})
 		}
 		t := &out[k]
 		t.Has, t.Due, t.Wants = t.Has+float64(x.Holds), t.Due+float64(x.Entitlement)/whole, t.Wants+float64(x.Demand)/whole
 		t.Lent, t.Borrowed, t.Waiting, t.Owed = t.Lent+float64(x.Lent)/whole, t.Borrowed+float64(x.Borrowed)/whole, max(t.Waiting, x.Waiting), t.Owed+x.Owed
-		t.Behind = max(t.Behind, x.Behind)
+		t.Behind = max(t.Behind, x.Late())
 		if x.Demand > 0 && (!t.HasRho || x.Rho < t.Rho) {
 			t.Rho, t.HasRho = x.Rho, true
 		} else if !t.HasRho && x.Rho > 0 && (t.Rho == 0 || x.Rho < t.Rho) {

@@ -79,11 +79,11 @@ func TestSharesByHand(t *testing.T) {
 func TestTenantsByHand(t *testing.T) {
 	whole := cluster.WholeGPU
 	rows := tenantRows([]store.Tenant{
-		{Tenant: "a", Pool: "k80", Holds: 2, Entitlement: 4 * whole, Demand: 8 * whole, Rho: 900_000, Waiting: 3, Behind: 2 * time.Hour},
-		{Tenant: "a", Pool: "v100", Holds: 1, Entitlement: 1 * whole, Rho: 100_000, Waiting: 2, Behind: -2 * time.Hour},
-		{Tenant: "b", Pool: "k80", Holds: 1, Behind: time.Minute, Owed: 3_600_000}})
+		{Tenant: "a", Pool: "k80", Holds: 2, Entitlement: 4 * whole, Demand: 8 * whole, Rho: 900_000, Waiting: 3, Behind: store.BehindOf(2 * cluster.Hour)},
+		{Tenant: "a", Pool: "v100", Holds: 1, Entitlement: 1 * whole, Rho: 100_000, Waiting: 2, Behind: store.BehindOf(-2 * cluster.Hour)},
+		{Tenant: "b", Pool: "k80", Holds: 1, Behind: store.BehindOf(cluster.Minute), Owed: 3_600_000}})
 	a, b := &rows[0], &rows[1]
-	if len(rows) != 2 || b.Name != "b" || b.HasRho || b.Owed.Hours() != 1 || a.Has != 3 || a.Due != 5 || a.Wants != 8 || a.Rho != 900_000 || a.Behind != 2*time.Hour || a.Level() != Warn || b.Level() != Good {
+	if len(rows) != 2 || b.Name != "b" || b.HasRho || b.Owed.Hours() != 1 || a.Has != 3 || a.Due != 5 || a.Wants != 8 || a.Rho != 900_000 || a.Behind != 2*cluster.Hour || a.Level() != Warn || b.Level() != Good {
 		t.Errorf("rows %+v", rows)
 	}
 	got := colours([]store.Tenant{{Tenant: "x", Weight: 1}, {Tenant: "y", Weight: 5}, {Tenant: "x", Weight: 2}}, "")

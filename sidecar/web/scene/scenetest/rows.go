@@ -35,7 +35,7 @@ func (site Site) rows(f *scene.Facts) {
 	for i := range plan.Tenants {
 		t := &plan.Tenants[i]
 		f.Tenants = append(f.Tenants, store.Tenant{Tenant: t.Tenant, Pool: t.Pool, Weight: t.Weight, Entitlement: t.Entitlement, Demand: t.Demand, Holds: t.Holds,
-			Borrowed: t.Borrowed, Lent: t.Lent, Waiting: t.Waiting, Rho: t.Rho, RhoAll: t.RhoAll, Behind: t.Behind.Duration(), Deficit: t.Deficit,
+			Borrowed: t.Borrowed, Lent: t.Lent, Waiting: t.Waiting, Rho: t.Rho, RhoAll: t.RhoAll, Behind: store.BehindOf(t.Behind), Deficit: t.Deficit,
 			Owed: t.Owed, Repays: t.Repays, AsOf: plan.At.Time()})
 		if in, ok := t.EvenIn(); ok {
 			even := in.Duration()
