@@ -19,6 +19,7 @@ local settings = {
 	exclude_accounts = "", exclude_users = "", exclude_qos = "", operator_uids = "", checkpoint_mark = "checkpoint",
 	gate_license = "", opt_out = "",
 	["opt_out.no_requeue"] = "", ["opt_out.contiguous"] = "", ["opt_out.session"] = "", ["opt_out.het"] = "", ["opt_out.other"] = "", ["opt_out.no_gpus"] = "",
+	["opt_out.expedite"] = "",
 	gate_seconds = 600, heartbeat_max_age = 60, gate_site_factor = -1000000000,
 	gate_shards = false, mark_requeue = false, require_checkpoint = false, protect_gate = true,
 }
@@ -75,7 +76,9 @@ local function value_of(key, text)
 		return nil, "is not made of partition names"
 	elseif key == "gate_license" and text:find("[^%w_.-]") then
 		return nil, "is not the name of a licence: use letters, digits, _, - and ."
-	elseif key:match("^opt_out") and text ~= "leave" and text ~= "charge" and text ~= "refuse" then
+	elseif key == "opt_out.expedite" and text ~= "charge" and text ~= "refuse" and text ~= "override" then
+		return nil, "is none of charge, refuse and override"
+	elseif key:match("^opt_out") and key ~= "opt_out.expedite" and text ~= "leave" and text ~= "charge" and text ~= "refuse" then
 		if key ~= "opt_out.no_requeue" and key ~= "opt_out.contiguous" then
 			return nil, "is none of charge, leave and refuse"
 		elseif text ~= "override" then
@@ -119,7 +122,7 @@ local function read_settings()
 	file:close()
 	for key, word in pairs(settings) do -- opt_out is the word of the ways that have none of their own
 		if word == "" and key:match("^opt_out%.") then
-			local leased = key == "opt_out.no_requeue" or key == "opt_out.no_gpus"
+			local leased = key == "opt_out.no_requeue" or key == "opt_out.no_gpus" or key == "opt_out.expedite"
 			settings[key] = settings.opt_out ~= "" and not leased and settings.opt_out or "charge"
 		end
 	end
@@ -255,7 +258,7 @@ local function several_models(job)
 	return false
 end
 
-local CRON_JOB, NTASKS_SET = 2 ^ 22, 2 ^ 14 -- in bitflags
+local CRON_JOB, NTASKS_SET, EXPEDITED = 2 ^ 22, 2 ^ 14, 2 ^ 45 -- in bitflags
 local SHARED_OK, NO_VAL16 = 1, 65534 -- of shared
 
 local function has_flag(job, flag)
@@ -421,6 +424,16 @@ function fairlease_job_submit(job, part_list, submit_uid)
 	end
 	if settings["opt_out.no_requeue"] == "override" and job.script ~= nil then
 		job.requeue = 1
+	end
+	if has_flag(job, EXPEDITED) then
+		local word = settings["opt_out.expedite"]
+		if word == "refuse" then
+			tell("fairlease: GPU jobs of partition " .. partition .. " cannot use --requeue=expedite: write --requeue, or use another partition")
+			return slurm.ESLURM_ACCESS_DENIED
+		elseif word == "override" then
+			job.bitflags = job.bitflags - EXPEDITED
+			tell("fairlease: --requeue=expedite is --requeue here")
+		end
 	end
 	local option, way = opts_out(job)
 	local word = option and settings["opt_out." .. way]

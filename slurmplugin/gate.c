@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum kind { WORD, LIST, NAMES, LICENSE, SECONDS, FACTOR, SWITCH, OPT_OUT, OVERRIDABLE };
+enum kind { WORD, LIST, NAMES, LICENSE, SECONDS, FACTOR, SWITCH, OPT_OUT, OVERRIDABLE, OPTION };
 
 struct setting {
 	const char *key;
@@ -45,6 +45,7 @@ static const struct setting all[] = {
 	WAY_SETTING("het", GATE_HET, OPT_OUT),
 	WAY_SETTING("other", GATE_OTHER, OPT_OUT),
 	WAY_SETTING("no_gpus", GATE_NO_GPUS, OPT_OUT),
+	WAY_SETTING("expedite", GATE_EXPEDITE, OPTION),
 };
 enum { SETTINGS = sizeof(all) / sizeof(all[0]) };
 
@@ -160,12 +161,15 @@ static const char *store(const struct setting *what, struct span value, struct g
 		return NULL;
 	case OPT_OUT:
 	case OVERRIDABLE:
-		for (number = GATE_CHARGE; number <= (what->kind == OVERRIDABLE ? GATE_OVERRIDE : GATE_REFUSE); number++) {
-			if (is(value, opt_outs[number])) {
+	case OPTION:
+		for (number = GATE_CHARGE; number <= (what->kind == OPT_OUT ? GATE_REFUSE : GATE_OVERRIDE); number++) {
+			if (is(value, opt_outs[number]) && (number != GATE_LEAVE || what->kind != OPTION)) {
 				*(enum gate_opt_out *)field = (enum gate_opt_out)number;
 				return NULL;
 			}
 		}
+		if (what->kind == OPTION)
+			return "is none of charge, refuse and override";
 		return what->kind == OVERRIDABLE ? "is none of charge, leave, refuse and override" : "is none of charge, leave and refuse";
 	}
 	return NULL;
@@ -216,7 +220,7 @@ bool gate_parse(const char *text, const char *file, struct gate_settings *s, cha
 		}
 	}
 	for (enum gate_way way = 0; way < GATE_WAYS; way++) {
-		bool leased = way == GATE_NO_REQUEUE || way == GATE_NO_GPUS;
+		bool leased = way == GATE_NO_REQUEUE || way == GATE_NO_GPUS || way == GATE_EXPEDITE;
 
 		if (!s->ways[way])
 			s->ways[way] = s->opt_out && !leased ? s->opt_out : GATE_CHARGE;
@@ -600,6 +604,11 @@ void gate_opt_out_refusal(const char *option, const char *partition, char *text,
 {
 	snprintf(text, size, "fairlease: GPU jobs of partition %.64s cannot wait for a lease with %s: submit with sbatch and without it, or use another partition",
 		 partition, option);
+}
+
+void gate_expedite_refusal(const char *partition, char *text, size_t size)
+{
+	snprintf(text, size, "fairlease: GPU jobs of partition %.64s cannot use --requeue=expedite: write --requeue, or use another partition", partition);
 }
 
 void gate_no_gpus_refusal(const char *partition, char *text, size_t size)

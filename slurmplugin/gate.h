@@ -17,7 +17,7 @@
 #define GATE_SLACK 60  /* seconds between the end of a gate and a job's last start: sched_interval's default */
 
 /* Ways out of leases or of reclaims, and their treatment. Of jobs without leases, charge and leave differ in the sidecar only. */
-enum gate_way { GATE_NO_REQUEUE, GATE_CONTIGUOUS, GATE_SESSION, GATE_HET, GATE_OTHER, GATE_NO_GPUS, GATE_WAYS };
+enum gate_way { GATE_NO_REQUEUE, GATE_CONTIGUOUS, GATE_SESSION, GATE_HET, GATE_OTHER, GATE_NO_GPUS, GATE_EXPEDITE, GATE_WAYS };
 enum gate_opt_out { GATE_UNSET, GATE_CHARGE, GATE_LEAVE, GATE_REFUSE, GATE_OVERRIDE };
 
 /* The settings; fairlease-plugin.conf explains them. */
@@ -34,7 +34,7 @@ struct gate_settings {
 	long gate_site_factor;
 	long gate_seconds;
 	long heartbeat_max_age; /* seconds */
-	enum gate_opt_out opt_out;	   /* of all ways but no_requeue and no_gpus */
+	enum gate_opt_out opt_out;	   /* of all ways but no_requeue, no_gpus and expedite */
 	enum gate_opt_out ways[GATE_WAYS]; /* never GATE_UNSET */
 	bool gate_shards;
 	bool mark_requeue;
@@ -140,6 +140,7 @@ void gate_mark(const struct gate_job *j, time_t gate, char *mark, size_t size);
 /* Stores the message to the user, at submission or at a refusal, in text. */
 void gate_explain(const struct gate_job *j, bool keeps, char *text, size_t size);
 void gate_refusal(const struct gate_settings *s, char *text, size_t size);
+void gate_expedite_refusal(const char *partition, char *text, size_t size);
 void gate_no_gpus_refusal(const char *partition, char *text, size_t size);
 void gate_opt_out_refusal(const char *option, const char *partition, char *text, size_t size);
 

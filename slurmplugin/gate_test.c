@@ -44,19 +44,22 @@ static bool refused(const char *text, const char *because)
 static void ways_are_read(void)
 {
 	static const char *const keys[] = { [GATE_NO_REQUEUE] = "no_requeue", [GATE_CONTIGUOUS] = "contiguous", [GATE_SESSION] = "session",
-					    [GATE_HET] = "het", [GATE_OTHER] = "other", [GATE_NO_GPUS] = "no_gpus" };
+					    [GATE_HET] = "het", [GATE_OTHER] = "other", [GATE_NO_GPUS] = "no_gpus",
+					    [GATE_EXPEDITE] = "expedite" };
 	static const char *const words[] = { "", "charge", "leave", "refuse", "override" };
 	char text[256], error[GATE_TEXT];
 	struct gate_settings s;
 
 	for (enum gate_way way = 0; way < GATE_WAYS; way++) {
 		for (enum gate_opt_out word = GATE_UNSET; word <= GATE_OVERRIDE; word++) {
-			bool known = word != GATE_UNSET && (word != GATE_OVERRIDE || way == GATE_NO_REQUEUE || way == GATE_CONTIGUOUS);
+			bool known = word != GATE_UNSET && (word != GATE_OVERRIDE || way == GATE_NO_REQUEUE || way == GATE_CONTIGUOUS || way == GATE_EXPEDITE);
+
+			known = known && (word != GATE_LEAVE || way != GATE_EXPEDITE);
 
 			snprintf(text, sizeof(text), "partitions=gpu\nopt_out.%s=%s\nopt_out=leave", keys[way], words[word]);
 			EXPECT(gate_parse(text, "f", &s, error, sizeof(error)) == known);
 			EXPECT(!known || s.ways[way] == word);
-			EXPECT(known || strstr(error, "is none of charge, leave"));
+			EXPECT(known || strstr(error, way == GATE_EXPEDITE ? "is none of charge, refuse and override" : "is none of charge, leave"));
 		}
 	}
 }
@@ -102,7 +105,7 @@ static void settings_are_read(void)
 	EXPECT(!strcmp(s.gate_license, "fair-lease.2"));
 	EXPECT(s.gate_site_factor == -50);
 	for (enum gate_way way = 0; way < GATE_WAYS; way++)
-		EXPECT(s.ways[way] == (way == GATE_NO_REQUEUE || way == GATE_NO_GPUS ? GATE_CHARGE : GATE_REFUSE));
+		EXPECT(s.ways[way] == (way == GATE_NO_REQUEUE || way == GATE_NO_GPUS || way == GATE_EXPEDITE ? GATE_CHARGE : GATE_REFUSE));
 	EXPECT(parsed("partitions=gpu\ngate_site_factor=0\nopt_out=leave").ways[GATE_SESSION] == GATE_LEAVE);
 	ways_are_read();
 }

@@ -277,6 +277,17 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 		d->requeue = 1;
 		job.no_requeue = false;
 	}
+#ifdef EXPEDITED_REQUEUE /* Slurm 25.11 and newer */
+	if (d->bitflags & EXPEDITED_REQUEUE && settings.ways[GATE_EXPEDITE] == GATE_REFUSE) {
+		gate_expedite_refusal(partition, text, sizeof(text));
+		tell(err_msg, text);
+		return ESLURM_ACCESS_DENIED;
+	}
+	if (d->bitflags & EXPEDITED_REQUEUE && settings.ways[GATE_EXPEDITE] == GATE_OVERRIDE) {
+		d->bitflags &= ~EXPEDITED_REQUEUE;
+		tell(err_msg, "fairlease: --requeue=expedite is --requeue here");
+	}
+#endif
 	option = gate_opts_out(&job, &way);
 	word = option ? settings.ways[way] : GATE_UNSET;
 	if (word == GATE_REFUSE) {

@@ -41,6 +41,10 @@ const (
 	WayNoGPUs     Way = "no_gpus"
 )
 
+// WayExpedite is a key of opt_out, too: --requeue=expedite, by which a job that others requeue may start again before it has a lease. It can be
+// leased, and reclaimed, like others.
+const WayExpedite Way = "expedite"
+
 // Ways that are no keys of opt_out. Stops would cost the job more than its stop budget allows: it has run for too long since its
 // start (age), or its saves are rare or slow (saves). Its minimum lease has hours to go (min_lease). Its pool cannot afford its stop
 // (pool). An administrator exempts it (exempt). It is left alone for another reason: see Left.

@@ -88,8 +88,10 @@ func (k *checker) manage() {
 func (k *checker) optOut() {
 	walk(reflect.ValueOf(&k.c.OptOut).Elem(), "opt_out", func(key string, v reflect.Value) {
 		switch word, canOverride := v.String(), key == "opt_out.no_requeue" || key == "opt_out.contiguous"; {
+		case key == "opt_out.expedite": // such jobs have leases
+			k.oneOf(key, word, string(loop.Charge), string(loop.Refuse), string(loop.Override))
 		case word == string(loop.Override) && !canOverride:
-			k.must(false, key, "override is for no_requeue and contiguous, whose options can be taken away; write charge, leave or refuse")
+			k.must(false, key, "override is for no_requeue, contiguous and expedite, whose options can be taken away; write charge, leave or refuse")
 		case canOverride:
 			k.oneOf(key, word, string(loop.Charge), string(loop.LeaveAlone), string(loop.Refuse), string(loop.Override))
 		default:

@@ -12,11 +12,11 @@ import (
 
 // Every way out with every word.
 func TestOptOut(t *testing.T) {
-	for _, way := range []cluster.Way{cluster.WayNoRequeue, cluster.WayContiguous, cluster.WaySession, cluster.WayHet, cluster.WayOther, cluster.WayNoGPUs} {
+	for _, way := range []cluster.Way{cluster.WayNoRequeue, cluster.WayContiguous, cluster.WaySession, cluster.WayHet, cluster.WayOther, cluster.WayNoGPUs, cluster.WayExpedite} {
 		for _, word := range []loop.OptOut{loop.Charge, loop.LeaveAlone, loop.Refuse, loop.Override, "never"} {
 			c, err := config.Parse("f.yaml", fmt.Appendf(nil, "opt_out: {%s: %s}", way, word), nil)
-			override := way == cluster.WayNoRequeue || way == cluster.WayContiguous
-			switch known := word != "never" && (word != loop.Override || override); {
+			override := way == cluster.WayNoRequeue || way == cluster.WayContiguous || way == cluster.WayExpedite
+			switch known := word != "never" && (word != loop.Override || override) && (word != loop.LeaveAlone || way != cluster.WayExpedite); {
 			case known && err != nil:
 				t.Errorf("%s: %s: %v", way, word, err)
 			case known:
@@ -26,7 +26,7 @@ func TestOptOut(t *testing.T) {
 				}
 			case err == nil || !strings.Contains(err.Error(), "opt_out."+string(way)):
 				t.Errorf("%s: %s is taken, or the error does not name the key: %v", way, word, err)
-			case word == loop.Override && !strings.Contains(err.Error(), "override is for no_requeue and contiguous"):
+			case word == loop.Override && !strings.Contains(err.Error(), "override is for no_requeue, contiguous and expedite"):
 				t.Errorf("%s: %s: %v", way, word, err)
 			}
 		}

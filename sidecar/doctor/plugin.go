@@ -115,7 +115,7 @@ func settingsOf(text string) (set map[string]string, wrong int) {
 	}
 	for _, key := range waysOut {
 		word := "charge"
-		if all := set["opt_out"]; all != "" && key != "opt_out.no_requeue" && key != "opt_out.no_gpus" { // as loop.AllOut
+		if all := set["opt_out"]; all != "" && key != "opt_out.no_requeue" && key != "opt_out.no_gpus" && key != "opt_out.expedite" { // as loop.AllOut
 			word = all
 		}
 		set[key] = cmp.Or(set[key], word)
@@ -124,7 +124,7 @@ func settingsOf(text string) (set map[string]string, wrong int) {
 }
 
 // waysOut are the plugin's settings for each way out of leases, which the configuration has by the same names.
-var waysOut = []string{"opt_out.no_requeue", "opt_out.contiguous", "opt_out.session", "opt_out.het", "opt_out.other", "opt_out.no_gpus"}
+var waysOut = []string{"opt_out.no_requeue", "opt_out.contiguous", "opt_out.session", "opt_out.het", "opt_out.other", "opt_out.no_gpus", "opt_out.expedite"}
 
 // pluginSettings compares the settings in a file with the configuration; names are those of users that the file has by number.
 func (f *findings) pluginSettings(cfg *config.Config, path string, set, names map[string]string) {

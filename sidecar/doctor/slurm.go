@@ -207,7 +207,7 @@ func (f *findings) gate(c conf, cfg *config.Config) {
 			total = cmp.Or(count, "1")
 		}
 	}
-	expedites := c.has(slurm.ConfController, "enable_expedited_requeue")
+	expedites := c.has(slurm.ConfController, "enable_expedited_requeue") && cfg.OptOut.Of(cluster.WayExpedite) == loop.Charge
 	switch {
 	case cfg.Gate.License == "":
 		f.add(Warn, "gate", "begin times (gate.license is empty)", many, line)
@@ -225,7 +225,7 @@ func (f *findings) gate(c conf, cfg *config.Config) {
 	if expedites {
 		f.add(Warn, "expedited jobs", "SlurmctldParameters has enable_expedited_requeue, and gates are begin times",
 			"a job with --requeue=expedite that others requeue starts again within seconds, without a lease; it is then stopped like others",
-			"use the licence gate, which running jobs keep (docs/gates.md), or take enable_expedited_requeue out of SlurmctldParameters")
+			"use the licence gate, which running jobs keep (docs/gates.md), set opt_out.expedite: override here and in fairlease-plugin.conf, or take enable_expedited_requeue out of SlurmctldParameters")
 	}
 }
 

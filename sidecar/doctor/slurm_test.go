@@ -75,12 +75,20 @@ func TestSlurmConf(t *testing.T) {
 
 // With begin times as gates, an expedited job that others requeue is not gated.
 func TestExpeditedJobsWithoutTheLicence(t *testing.T) {
-	for parameters, want := range map[string]string{"": "gate warn", "enable_expedited_requeue": "gate warn, expedited jobs warn"} {
-		conf := good()
-		conf[slurm.ConfLicenses], conf[slurm.ConfController] = "", parameters
-		found := ofArea(doctor.Check(config.Default(), &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Conf: conf}, LookErr: errors.New("away")}}), "slurm")
+	for _, x := range []struct {
+		parameters string
+		word       loop.OptOut
+		want       string
+	}{
+		{"", "", "gate warn"}, {"enable_expedited_requeue", "", "gate warn, expedited jobs warn"}, {"enable_expedited_requeue", loop.Charge, "gate warn, expedited jobs warn"},
+		{"enable_expedited_requeue", loop.Refuse, "gate warn"}, {"enable_expedited_requeue", loop.Override, "gate warn"},
+	} {
+		parameters, want := x.parameters, x.want
+		conf, cfg := good(), config.Default()
+		conf[slurm.ConfLicenses], conf[slurm.ConfController], cfg.OptOut.Expedite = "", parameters, x.word
+		found := ofArea(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Conf: conf}, LookErr: errors.New("away")}}), "slurm")
 		if got := levels(t, named(found, "gate", "expedited jobs")); got != want {
-			t.Errorf("%q: %s, want %s", parameters, got, want)
+			t.Errorf("%q, opt_out.expedite %q: %s, want %s", parameters, x.word, got, want)
 		}
 	}
 }

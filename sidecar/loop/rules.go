@@ -49,12 +49,13 @@ type OptOuts struct {
 	Het        OptOut `yaml:"het" json:"het,omitempty"`
 	Other      OptOut `yaml:"other" json:"other,omitempty"`
 	NoGPUs     OptOut `yaml:"no_gpus" json:"no_gpus,omitempty"`
+	Expedite   OptOut `yaml:"expedite" json:"expedite,omitempty"`
 }
 
-// AllOut gives the meaning of one word for all jobs that cannot be leased. Jobs with --no-requeue can, and jobs without GPUs need
-// no lease: both are charged.
+// AllOut gives the meaning of one word for all jobs that cannot be leased. Jobs with --no-requeue and with --requeue=expedite can, and jobs without GPUs need
+// no lease: all are charged.
 func AllOut(word OptOut) OptOuts {
-	return OptOuts{NoRequeue: Charge, Contiguous: word, Session: word, Het: word, Other: word, NoGPUs: Charge}
+	return OptOuts{NoRequeue: Charge, Contiguous: word, Session: word, Het: word, Other: word, NoGPUs: Charge, Expedite: Charge}
 }
 
 // Of gives the treatment of a way; Charge for "".
@@ -73,6 +74,8 @@ func (o *OptOuts) Of(way cluster.Way) OptOut {
 		word = o.Other
 	case cluster.WayNoGPUs:
 		word = o.NoGPUs
+	case cluster.WayExpedite:
+		word = o.Expedite
 	}
 	return cmp.Or(word, Charge)
 }

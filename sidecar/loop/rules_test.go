@@ -158,9 +158,9 @@ func TestWaysOut(t *testing.T) {
 func TestOneWordForAllWays(t *testing.T) {
 	for _, word := range []OptOut{Charge, LeaveAlone, Refuse} {
 		all := AllOut(word)
-		for _, way := range []cluster.Way{"", cluster.WayNoRequeue, cluster.WayContiguous, cluster.WaySession, cluster.WayHet, cluster.WayOther, cluster.WayNoGPUs} {
+		for _, way := range []cluster.Way{"", cluster.WayNoRequeue, cluster.WayContiguous, cluster.WaySession, cluster.WayHet, cluster.WayOther, cluster.WayNoGPUs, cluster.WayExpedite} {
 			want := word
-			if way == "" || way == cluster.WayNoRequeue || way == cluster.WayNoGPUs {
+			if way == "" || way == cluster.WayNoRequeue || way == cluster.WayNoGPUs || way == cluster.WayExpedite {
 				want = Charge
 			}
 			if got := all.Of(way); got != want {

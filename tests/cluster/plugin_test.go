@@ -125,13 +125,17 @@ func TestPlugin(t *testing.T) {
 		for _, plugin := range []testcluster.Plugin{testcluster.PluginC, testcluster.PluginLua} {
 			t.Run(suite+"/"+string(plugin), func(t *testing.T) {
 				t.Parallel()
+				expedites := ""
+				if suite == "forky" { // 24.11 does not have --requeue=expedite
+					expedites = "SlurmctldParameters=enable_expedited_requeue\n"
+				}
 				c := testcluster.ForTest(t, testcluster.Options{
 					Suite: suite, Plugin: plugin, PluginConf: pluginConf,
 					Partitions: []testcluster.Partition{{Name: "gpu", Default: true}, {Name: "free"}, {Name: "other"}},
 					Accounts: []testcluster.Account{{Name: "nlp", Users: []string{"alice", "dave"}}, {Name: "vision", Users: []string{"bob"}},
 						{Name: "ops", Users: []string{"bob"}}},
 					QOS:       []testcluster.QOS{{Name: "debug"}},
-					ExtraConf: slurmLicenses + taskProlog[plugin],
+					ExtraConf: slurmLicenses + taskProlog[plugin] + expedites,
 				})
 				setVariables(t, c)
 				table := func(t *testing.T, license string) {
@@ -157,6 +161,9 @@ func TestPlugin(t *testing.T) {
 				t.Run("refuses opt-outs", func(t *testing.T) { optOutsAreRefused(t, c) })
 				t.Run("names the option that counts", func(t *testing.T) { oneOfSeveralOptionsCounts(t, c) })
 				t.Run("has a word for each way out", func(t *testing.T) { waysOutHaveWords(t, c) })
+				if expedites != "" {
+					t.Run("has a word for expedited jobs", func(t *testing.T) { expediteHasWords(t, c) })
+				}
 				t.Run("refuses jobs that cannot save", func(t *testing.T) { jobsThatCannotSaveAreRefused(t, c) })
 				t.Run("refuses unknown keys", func(t *testing.T) { unknownKeysAreRefused(t, c) })
 			})
@@ -633,6 +640,39 @@ func waysOutHaveWords(t *testing.T, c *testcluster.Cluster) {
 	}
 	if said, err := submit("sbatch -n1"); err != nil {
 		t.Errorf("a job without GPUs: %v, %s", err, said)
+	}
+}
+
+// expediteHasWords shows what becomes of --requeue=expedite by the word for it. Its owner cannot set it later.
+func expediteHasWords(t *testing.T, c *testcluster.Cluster) {
+	const flag = `"EXPEDITED_REQUEUE"`
+	for word, want := range map[string]struct {
+		says string
+		flag bool
+	}{"charge": {"waits for a GPU lease", true}, "override": {"--requeue=expedite is --requeue here", false}, "refuse": {"of partition gpu cannot use --requeue=expedite", false}} {
+		configure(t, c, pluginConf+"opt_out.expedite="+word+"\n")
+		beat(t, c, "gpu", 0)
+		for _, expedite := range []bool{true, false} {
+			argv := []string{"sbatch", "--gres=gpu:1", "--requeue"}
+			if expedite {
+				argv[2] += "=expedite"
+			}
+			out, err := c.Run(t.Context(), "alice", script, argv...)
+			if refused := expedite && word == "refuse"; refused != (err != nil) || strings.Contains(out.Stderr, want.says) != (expedite || word == "charge") {
+				t.Errorf("%s, %v: %v, the user read %q", word, argv, err, out.Stderr)
+			}
+			if err != nil {
+				continue
+			}
+			id := strings.TrimSpace(out.Stdout[strings.LastIndex(strings.TrimSpace(out.Stdout), " ")+1:])
+			json, err := c.Exec(t.Context(), "alice", "scontrol", "show", "job", id, "--json")
+			if err != nil || strings.Contains(json, flag) != (expedite && want.flag) || !strings.Contains(json, `"requeue": true`) {
+				t.Errorf("%s, %v: job %s, %v:\n%s", word, argv, id, err, json)
+			}
+			if _, err := c.Exec(t.Context(), "alice", "scontrol", "update", "jobid="+id, "Requeue=expedite"); err == nil {
+				t.Errorf("its owner sets Requeue=expedite of job %s", id)
+			}
+		}
 	}
 }
 
