@@ -1,5 +1,10 @@
 package cluster
 
+import (
+	"slices"
+	"strings"
+)
+
 // GPUs is a number of GPUs of one model.
 type GPUs struct {
 	Model string `json:"model"`
@@ -54,7 +59,7 @@ type Reservation struct {
 	Start    Instant  `json:"start,omitzero"`
 	End      Instant  `json:"end,omitzero"`
 	Flags    []string `json:"flags,omitempty"`
-	// Parts are some CPUs of nodes, by node, for nodes that it does not keep as a whole.
+	// Parts are some CPUs and GPUs of nodes, by node, for nodes that it does not keep as a whole.
 	Parts []ReservedPart `json:"parts,omitempty"`
 	// Licenses are the licences that it keeps, in Slurm's syntax.
 	Licenses string `json:"licenses,omitempty"`
@@ -62,10 +67,20 @@ type Reservation struct {
 	Ours bool `json:"ours,omitempty"`
 }
 
-// ReservedPart is the CPUs of a node that a reservation keeps for its jobs.
+// ReservedPart is the CPUs and GPUs of a node that a reservation keeps for its jobs.
 type ReservedPart struct {
 	Node string `json:"node"`
 	CPUs int    `json:"cpus"`
+	GPUs int    `json:"gpus,omitempty"` // at most: Slurm tells neither which, nor how many on each of several nodes
+}
+
+// Part gives what the reservation keeps of one of its nodes; false = the whole node.
+func (r *Reservation) Part(node string) (ReservedPart, bool) {
+	at, ok := slices.BinarySearchFunc(r.Parts, node, func(p ReservedPart, name string) int { return strings.Compare(p.Node, name) })
+	if !ok {
+		return ReservedPart{}, false
+	}
+	return r.Parts[at], true
 }
 
 // Account is one line of Slurm's account tree.

@@ -167,7 +167,11 @@ func (t Times) ascend() bool {
 // closures joins the closed nodes of a question and the reservations of others.
 func (s *site) closures(closed []Closed) (out []closure) {
 	for _, r := range s.reserve {
-		closed = append(closed, Closed{r.Nodes, r.Start, r.End})
+		nodes := slices.DeleteFunc(slices.Clone(r.Nodes), func(name string) bool {
+			part, some := r.Part(name)
+			return some && part.GPUs == 0
+		})
+		closed = append(closed, Closed{nodes, r.Start, r.End})
 	}
 	for _, c := range closed {
 		x := closure{from: max(c.From, s.now), until: c.Until}

@@ -258,6 +258,8 @@ func TestClosed(t *testing.T) {
 	w.snap.Reservations = []cluster.Reservation{{Name: "maintenance", Nodes: []string{"n00"}, Start: begin.Add(cluster.Hour), End: begin.Add(7 * cluster.Hour)}}
 	q.Closed = nil
 	near(t, "it ends after the maintenance", w.forecast(t, q)[1].End.P50, 8*cluster.Hour+cluster.Minute)
+	w.snap.Reservations[0].Parts = []cluster.ReservedPart{{Node: "n00", CPUs: 1}}
+	near(t, "it runs on beside a few reserved CPUs", w.forecast(t, q)[1].End.P50, 2*cluster.Hour)
 }
 
 // crowd is a drawn world and its past.

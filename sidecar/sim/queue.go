@@ -186,6 +186,9 @@ func (v *Virtual) admits(j *work, n *cluster.Node) bool {
 			slices.Contains(r.Accounts, j.job.Account) && !r.Ours {
 			continue
 		}
+		if part, some := r.Part(n.Name); some && part.GPUs == 0 {
+			continue
+		}
 		if r.Start <= v.now || j.job.Limit == 0 || v.now.Add(j.job.Limit) > r.Start {
 			return false
 		}

@@ -61,6 +61,7 @@ func FuzzOthers(f *testing.F) {
 	f.Add([]byte(`{"partitions":[{"name":"main","nodes":{"configured":"v[1-2]"},"maximums":{"time":{"infinite":true}},"partition":{"state":["UP"]}}]}`))
 	f.Add([]byte(`{"partitions":[{"name":"main","accounts":{"allowed":"b,a,a","deny":"ALL"},"qos":{"deny":["x"]},"maximums":{"nodes":{"number":-3,"set":true},"cpus_per_node":"x"},"minimums":{"nodes":1e30}}]}`))
 	f.Add([]byte(`{"reservations":[{"name":"fairlease_1","node_list":"v1","accounts":"nlp,vision","start_time":{"number":5,"set":true},"flags":["FLEX"]}]}`))
+	f.Add([]byte(`{"reservations":[{"name":"gpus","node_list":"v1","core_count":8,"tres":"cpu=8,gres/gpu:v100=1,gres/gpu=1","core_specializations":[{"node":"v1","core":"8-15"}]}]}`))
 	f.Add([]byte(`{"reservations":[{"name":"cores","node_list":"v1","core_count":4,"tres":"cpu=8","core_specializations":[{"node":"v1","core":"0-3"},{"core":7},3]}]}`))
 	f.Add([]byte(`{"associations":[{"account":"nlp","shares_raw":"Infinity"}]}`))
 	f.Add([]byte(`{"associations":[{"account":"nlp","max":{"tres":{"total":[{"type":"gres","name":"gpu","count":-1},{"type":"cpu","count":1e99}],"per":7},"jobs":{"active":null}}}]}`))

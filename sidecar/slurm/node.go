@@ -321,14 +321,17 @@ func (r *reader) reservedCores() []cluster.ReservedPart {
 	return out
 }
 
-// reservedParts gives the CPUs of reserved cores, sorted: a core has as many as all reserved CPUs by all reserved cores. Slurm reserves
-// all cores that GPUs of a reservation could need, and a reservation with GPUs counts as one of whole nodes.
+// reservedParts gives the CPUs of reserved cores and the GPUs beside them, sorted: a core has as many CPUs as all reserved CPUs by all
+// reserved cores, and each node at least one of the GPUs. Slurm reserves all cores of these GPUs' sockets, which may be all of a node.
 func reservedParts(list []cluster.ReservedPart, all tres, cores int) []cluster.ReservedPart {
-	if all.gpus > 0 || cores <= 0 || all.cpus < cores {
+	if cores <= 0 || all.cpus < cores {
 		return nil
 	}
 	for i := range list {
 		list[i].CPUs = int(product(int64(list[i].CPUs), int64((all.cpus+cores-1)/cores), mostThings))
+		if all.gpus > 0 {
+			list[i].GPUs = max(all.gpus-len(list)+1, 1)
+		}
 	}
 	byName(list, func(p cluster.ReservedPart) string { return p.Node })
 	return list

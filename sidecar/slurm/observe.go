@@ -300,9 +300,14 @@ func (c *Client) lookPartitions(ctx context.Context, server int64) error {
 func (c *Client) lookReservations(ctx context.Context, server int64) error {
 	var all []cluster.Reservation
 	rep, err := c.list(ctx, c.path("reservations/"), "reservations", c.seen.reservations.ask, func(r *reader) error {
-		if v := r.reservation(); r.junk == "" {
-			all = append(all, v)
+		v := r.reservation()
+		if r.junk != "" {
+			return nil
 		}
+		if !keepsGPUs(c.seen.release) && slices.ContainsFunc(v.Parts, func(p cluster.ReservedPart) bool { return p.GPUs > 0 }) {
+			v.Parts = nil
+		}
+		all = append(all, v)
 		return nil
 	}, func() { all = nil })
 	if err != nil || rep.same {

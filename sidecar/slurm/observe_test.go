@@ -579,7 +579,7 @@ func TestPartitionRules(t *testing.T) {
 	}
 }
 
-// A reservation of cores keeps their CPUs of its nodes. One with GPUs, and one of whole nodes, keep the nodes.
+// A reservation of cores keeps their CPUs of its nodes, and one of GPUs these and the cores of their sockets. One of whole nodes keeps the nodes.
 func TestReservedParts(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -588,7 +588,9 @@ func TestReservedParts(t *testing.T) {
 		{"cores", `"core_count":4,"tres":"cpu=4","core_specializations":[{"node":"v1","core":"0-3"}]`, []cluster.ReservedPart{{Node: "v1", CPUs: 4}}},
 		{"cores with two threads, on two nodes", `"core_count":5,"tres":"cpu=10","core_specializations":[{"node":"v2","core":"0,2"},{"node":"v1","core":"1-3"}]`,
 			[]cluster.ReservedPart{{Node: "v1", CPUs: 6}, {Node: "v2", CPUs: 4}}},
-		{"GPUs", `"core_count":16,"tres":"cpu=16,gres/gpu=2","core_specializations":[{"node":"v1","core":"0-15"}]`, nil},
+		{"GPUs", `"core_count":8,"tres":"cpu=8,gres/gpu:v100=1,gres/gpu=1","core_specializations":[{"node":"v1","core":"0-7"}]`, []cluster.ReservedPart{{Node: "v1", CPUs: 8, GPUs: 1}}},
+		{"GPUs of two nodes: 3 and 1, which Slurm does not tell", `"core_count":24,"tres":"cpu=24,gres/gpu=4","core_specializations":[{"node":"v1","core":"0-15"},{"node":"v2","core":"0-7"}]`,
+			[]cluster.ReservedPart{{Node: "v1", CPUs: 16, GPUs: 3}, {Node: "v2", CPUs: 8, GPUs: 3}}},
 		{"nodes", `"core_count":16,"tres":"cpu=16","core_specializations":[]`, nil},
 		{"unreadable", `"core_count":16,"tres":"cpu=16","core_specializations":[{"node":"v1","core":"x"}]`, []cluster.ReservedPart{}},
 		{"older", `"core_count":16`, nil},
@@ -596,6 +598,24 @@ func TestReservedParts(t *testing.T) {
 		r := newReader(strings.NewReader(`{"name":"r","node_list":"v[1-2]",` + c.text + `}`))
 		if got := r.reservation(); len(got.Parts)+len(c.want) > 0 && !slices.Equal(got.Parts, c.want) || r.junk != "" || r.err != nil {
 			t.Errorf("%s: %+v, want %+v; %s, %v", c.name, got.Parts, c.want, r.junk, r.err)
+		}
+	}
+}
+
+// Before Slurm 26.05 a reservation of GPUs gives others all or none of a node: it keeps the whole node. One of cores keeps these in any release.
+func TestReservedGPUsByRelease(t *testing.T) {
+	for release, parts := range map[string]int{"24.11.5": 1, "25.11.0": 1, "26.05.5": 2, "27.05.0-0rc1": 2, "": 1} {
+		f := newRecorded(t, 45)
+		f.on("GET /slurm/v0.0.45/diag", text(`{"statistics":{"req_time":{"set":true,"number":1000000},"req_time_start":{"set":true,"number":5}},"meta":{"slurm":{"cluster":"test","release":"`+release+`"}},"errors":[]}`))
+		f.on("GET /slurm/v0.0.45/reservations/", text(`{"reservations":[{"name":"g","node_list":"v1","core_count":8,"tres":"cpu=8,gres/gpu=2","core_specializations":[{"node":"v1","core":"0-7"}]},`+
+			`{"name":"c","node_list":"v1","core_count":8,"tres":"cpu=8","core_specializations":[{"node":"v1","core":"0-7"}]}],"last_update":900,"errors":[]}`))
+		f.on("GET /slurm/v0.0.45/jobs/", jobs(1))
+		got := 0
+		for _, v := range f.see(f.client()).Reservations {
+			got += len(v.Parts)
+		}
+		if got != parts {
+			t.Errorf("release %q: %d reservations of parts, want %d", release, got, parts)
 		}
 	}
 }

@@ -36,6 +36,14 @@ func (v version) requeues() bool { return v >= 45 }
 // attempt until that time has come, if ever.
 func (v version) gatesCompleting() bool { return v >= 45 }
 
+// keepsGPUs: from this release on, a reservation of some GPUs of a node leaves the others to all jobs, and keeps its number of them. Slurm
+// 24.11 gives jobs all or none of the node's GPUs, by which cores it reserved: there the whole node is kept. Releases between were not tried.
+func keepsGPUs(release string) bool {
+	year, rest, _ := strings.Cut(release, ".")
+	month, _, _ := strings.Cut(rest, ".")
+	return atoi(year)*100+atoi(month) >= 2605
+}
+
 // speech is the result of the negotiation.
 type speech struct {
 	version version // for everything but reading jobs

@@ -55,6 +55,14 @@ func TestStatus(t *testing.T) {
 		{"reserved by others", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
 			s.Reservations = []cluster.Reservation{{Nodes: []string{"a3", "a4"}, Start: at, End: at.Add(1)}, {Nodes: []string{"a3"}, Ours: true, Start: at, End: at.Add(1)}}
 		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Out: 2}, "2 reserved by others\n"},
+		{"parts reserved by others", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
+			s.Reservations = []cluster.Reservation{{Name: "cores", Nodes: []string{"a3"}, Start: at, End: at.Add(1), Parts: []cluster.ReservedPart{{Node: "a3", CPUs: 4}}},
+				{Name: "gpus", Nodes: []string{"a3"}, Start: at, End: at.Add(1), Parts: []cluster.ReservedPart{{Node: "a3", CPUs: 4, GPUs: 1}}}}
+		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Out: 1}, "1 reserved by others\n"},
+		{"parts reserved by others, and in use", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
+			s.Cases[0].Job.Reservation = "gpus"
+			s.Reservations = []cluster.Reservation{{Name: "gpus", Nodes: []string{"a3"}, Start: at, End: at.Add(1), Parts: []cluster.ReservedPart{{Node: "a3", CPUs: 4, GPUs: 3}}}}
+		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Out: 1}, "1 reserved by others\n"},
 		{"a claim", lead(0), func(_ *cluster.Snapshot, p *cluster.Plan) {
 			p.State.Claims = []cluster.Claim{{Job: 2, Nodes: []cluster.Holding{{Node: "a3", Model: "v100", GPUs: 2}}}}
 		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Claim: 2}, ", 1 claims;"},

@@ -289,22 +289,14 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 			count(c.Job.Holds, func(p *PoolStatus, n int) { p.out(c.Left, n) })
 		}
 	}
-	reserved := map[string]bool{}
-	for i := range snap.Reservations {
-		if r := &snap.Reservations[i]; !r.Ours && r.Start <= snap.Now && snap.Now < r.End {
-			for _, node := range r.Nodes {
-				reserved[node] = true
-			}
-		}
-	}
+	reserved := reservedGPUs(snap)
 	for i := range snap.Nodes {
 		n := &snap.Nodes[i]
-		if n.Bad != "" || !reserved[n.Name] {
-			continue
-		}
+		left := reserved[n.Name]
 		for _, g := range n.GPUs {
-			if free := g.Count - held[gpusAt{n.Name, g.Model}]; free > 0 {
+			if free := min(g.Count-held[gpusAt{n.Name, g.Model}], left); n.Bad == "" && free > 0 {
 				count([]cluster.Holding{{Model: g.Model, GPUs: free}}, func(p *PoolStatus, n int) { p.out(cluster.LeftReservation, n) })
+				left -= free
 			}
 		}
 	}
@@ -315,6 +307,43 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 		out[i].Idle = max(out[i].GPUs-out[i].Bad-out[i].Busy, 0)
 	}
 	return out
+}
+
+// reservedGPUs counts by node the GPUs that reservations of others keep now, and that their own jobs do not hold.
+func reservedGPUs(snap *cluster.Snapshot) map[string]int {
+	out := map[string]int{}
+	for i := range snap.Reservations {
+		r := &snap.Reservations[i]
+		if r.Ours || r.Start > snap.Now || snap.Now >= r.End {
+			continue
+		}
+		for _, node := range r.Nodes {
+			part, some := r.Part(node)
+			if !some {
+				out[node] = math.MaxInt32
+				continue
+			}
+			out[node] += max(part.GPUs-heldWithin(snap, r.Name, node), 0)
+		}
+	}
+	return out
+}
+
+// heldWithin counts the GPUs of a node that jobs in a reservation hold.
+func heldWithin(snap *cluster.Snapshot, reservation, node string) int {
+	gpus := 0
+	for i := range snap.Cases {
+		c := &snap.Cases[i]
+		if c.Gone || c.Job.Reservation == "" || !slices.Contains(strings.Split(c.Job.Reservation, ","), reservation) {
+			continue
+		}
+		for _, h := range c.Job.Holds {
+			if h.Node == node {
+				gpus += h.GPUs
+			}
+		}
+	}
+	return gpus
 }
 
 // Write writes the status; in parsable form, only the pools.

@@ -332,7 +332,7 @@ func (b *Board) Close(node string) {
 	}
 }
 
-// Admits tells whether a node takes GPUs of a shape, ignoring the GPUs themselves. Unless the ask
+// Admits tells whether a node takes GPUs of a shape, ignoring the GPUs themselves but those that reservations keep. Unless the ask
 // displaces nobody, all soft leases there count as displaced.
 func (b *Board) Admits(a Ask, node string, gpus int) bool {
 	n := b.nodeAt(node)
@@ -353,7 +353,14 @@ func (b *Board) Admits(a Ask, node string, gpus int) bool {
 			}
 		}
 	}
-	return own >= 0 && b.search(a).admits(own, gpus, freed)
+	if own < 0 {
+		return false
+	}
+	idle := b.slots[own].idle
+	if a.Displace != Nobodys {
+		idle += b.slots[own].soft
+	}
+	return b.search(a).admits(own, gpus, idle, freed)
 }
 
 // Displace frees the GPUs of a soft lease, if it is still there.

@@ -23,7 +23,7 @@ type dumbNode struct {
 	idle, cpus int
 	memory     int64
 	windows    []cluster.Reservation
-	used       map[string]int // CPUs, by reservation
+	used       map[string]cluster.ReservedPart // CPUs and GPUs, by reservation
 	claimed    cluster.Instant
 }
 
@@ -126,17 +126,18 @@ func (d *dumb) admits(n *dumbNode, s *Spec, gpus int, end cluster.Instant) bool 
 			return false
 		}
 	}
-	kept, counts := 0, false
+	kept, keptGPUs, counts := 0, 0, false
 	for _, w := range n.windows {
 		mine := in(w.Flags, "MAGNETIC") && w.Start <= d.now && in(w.Accounts, s.Account)
 		if w.End > d.now && !mine && (w.Start <= d.now || s.Limit == 0 || d.now.Add(s.Limit) > w.Start) {
 			if len(w.Parts) == 0 || r.Exclusive {
 				return false
 			}
-			kept, counts = kept+max(w.Parts[0].CPUs-n.used[w.Name], 0), true
+			kept, counts = kept+max(w.Parts[0].CPUs-n.used[w.Name].CPUs, 0), true
+			keptGPUs += max(w.Parts[0].GPUs-n.used[w.Name].GPUs, 0)
 		}
 	}
-	if counts && n.cpus-kept < max(cpus, 1) {
+	if counts && (n.cpus-kept < max(cpus, 1) || keptGPUs > 0 && n.idle-keptGPUs < gpus) {
 		return false
 	}
 	return n.claimed == 0 || end <= n.claimed || s.Limit > 0 && d.now.Add(s.Limit) <= n.claimed
@@ -211,7 +212,7 @@ func (s *small) reservations() []cluster.Reservation {
 		r.Accounts = rapid.SampledFrom([][]string{nil, {"mine"}}).Draw(s.T, "accounts")
 		r.Flags = rapid.SampledFrom([][]string{nil, {"FLEX", "MAGNETIC"}}).Draw(s.T, "flags")
 		if n := rapid.IntRange(0, 5).Draw(s.T, "part"); n > 0 {
-			r.Parts = []cluster.ReservedPart{{Node: r.Nodes[0], CPUs: n}}
+			r.Parts = []cluster.ReservedPart{{Node: r.Nodes[0], CPUs: n, GPUs: rapid.IntRange(0, 3).Draw(s.T, "GPUs of it")}}
 		}
 		n.windows = append(n.windows, r)
 		out = append(out, r)
@@ -254,9 +255,10 @@ func (s *small) occupy(holds []cluster.Holding) {
 	for _, h := range holds {
 		n := s.d.node(h.Node)
 		if n.used == nil {
-			n.used = map[string]int{}
+			n.used = map[string]cluster.ReservedPart{}
 		}
-		n.used[within] += h.CPUs
+		used := n.used[within]
+		n.used[within] = cluster.ReservedPart{CPUs: used.CPUs + h.CPUs, GPUs: used.GPUs + h.GPUs}
 	}
 }
 

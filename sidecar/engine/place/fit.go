@@ -147,7 +147,7 @@ func (x *search) onIdle(sl split, now bool) []choice {
 		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
 			s := x.byPool[x.ask.Pool].slots[at]
 			want := x.want(s, sl)
-			if want == 0 || x.slots[s].idle < want || !x.admits(s, want, none) || now && x.late(s, want) {
+			if want == 0 || x.slots[s].idle < want || !x.admits(s, want, x.slots[s].idle, none) || now && x.late(s, want) {
 				continue
 			}
 			if found = append(found, choice{slot: s, gpus: want}); len(found) == sl.nodes {
@@ -166,7 +166,7 @@ func (x *search) onEmptiest(sl split, now bool) []choice {
 		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
 			s := x.byPool[x.ask.Pool].slots[at]
 			for want := min(k, x.sp.Request.GPUs); want > 0; want-- {
-				if x.admits(s, want, none) && (!now || !x.late(s, want)) {
+				if x.admits(s, want, x.slots[s].idle, none) && (!now || !x.late(s, want)) {
 					seen = append(seen, choice{slot: s, gpus: want})
 					break
 				}
@@ -277,7 +277,7 @@ func (x *search) makeRoom(s, want int) (choice, bool) {
 	}
 	var freed part
 	for _, f := range x.lastHere(s) {
-		if c.spare >= 0 && x.admits(s, want, freed) {
+		if c.spare >= 0 && x.admits(s, want, c.spare+want, freed) {
 			break
 		}
 		if !f.isOf(x.ask.Displace) || x.ask.Spares > 0 && x.ask.Spares == 1+f.owner && f.gpus() >= x.sp.Request.GPUs {
@@ -289,7 +289,7 @@ func (x *search) makeRoom(s, want int) (choice, bool) {
 		c.spare += gpus
 		freed = freed.plus(part)
 	}
-	if c.spare < 0 || !x.admits(s, want, freed) {
+	if c.spare < 0 || !x.admits(s, want, c.spare+want, freed) {
 		return c, false
 	}
 	if len(c.displaced) > 1 {
@@ -368,7 +368,7 @@ func (x *search) needed(found []choice) []choice {
 			if part == none && gpus == 0 {
 				continue
 			}
-			if spare[i] < gpus || !x.admits(found[i].slot, found[i].gpus, freed[i].less(part)) {
+			if spare[i] < gpus || !x.admits(found[i].slot, found[i].gpus, spare[i]-gpus+found[i].gpus, freed[i].less(part)) {
 				return false
 			}
 		}
@@ -390,9 +390,9 @@ func (x *search) needed(found []choice) []choice {
 	return found
 }
 
-// admits tells whether a node takes want GPUs of the job: partition, node lists, features, CPUs
-// and memory (with what would be freed), future reservations and claims.
-func (x *search) admits(s, want int, freed part) bool {
+// admits tells whether a node takes want GPUs of the job, of idle ones: partition, node lists, features, CPUs
+// and memory (with what would be freed), future reservations and claims. It does not compare the two numbers.
+func (x *search) admits(s, want, idle int, freed part) bool {
 	l := &x.slots[s]
 	n, m := &x.nodes[l.node], &x.machines[l.node]
 	r := &x.sp.Request
@@ -418,13 +418,13 @@ func (x *search) admits(s, want int, freed part) bool {
 	if n.gathers && !x.ask.Stops {
 		return false
 	}
-	return !x.view.Reserved || len(m.windows) == 0 || x.unreserved(m, want, free.cpus)
+	return !x.view.Reserved || len(m.windows) == 0 || x.unreserved(m, want, idle, free.cpus)
 }
 
-// unreserved tells whether reservations of others leave the job the CPUs that it needs on a node. On a board with the jobs of
-// reservations, CPUs that these hold are not free already.
-func (x *search) unreserved(m *machine, want, free int) bool {
-	counts := false
+// unreserved tells whether reservations of others leave the job the GPUs and CPUs that it needs on a node. On a board with the jobs of
+// reservations, GPUs and CPUs that these hold are not free already.
+func (x *search) unreserved(m *machine, want, idle, free int) bool {
+	counts, gpus := false, 0
 	for i := range m.windows {
 		w := &m.windows[i]
 		if w.lets(x.sp, x.ask.Now) {
@@ -433,14 +433,15 @@ func (x *search) unreserved(m *machine, want, free int) bool {
 		if w.cpus == 0 || x.sp.Request.Exclusive {
 			return false
 		}
-		kept := w.cpus
+		counts = true
 		if x.view.Occupied {
-			kept = max(kept-w.used, 0)
+			free, gpus = free-max(w.cpus-w.usedCPUs, 0), gpus+max(w.gpus-w.usedGPUs, 0)
+		} else {
+			free, gpus = free-w.cpus, gpus+w.gpus
 		}
-		free, counts = free-kept, true
 	}
 	cpus, _ := share(&x.sp.Request, want)
-	return !counts || free >= max(cpus, 1)
+	return !counts || free >= max(cpus, 1) && (gpus == 0 || idle-want >= gpus)
 }
 
 // shares tells whether a node is in a partition of the job.

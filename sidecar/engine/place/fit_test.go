@@ -212,6 +212,9 @@ func TestAReservationAhead(t *testing.T) {
 		{"of too many CPUs", func(r *cluster.Reservation) { r.Start, r.Parts = noon, keeps("n1", 13) }, 0, "none"},
 		{"of too many CPUs, and to come", func(r *cluster.Reservation) { r.Parts = keeps("n1", 13) }, cluster.Hour, "n1:4"},
 		{"of some CPUs of another node", func(r *cluster.Reservation) { r.Start, r.Parts = noon, keeps("n2", 1) }, 0, "none"},
+		{"of GPUs", func(r *cluster.Reservation) {
+			r.Start, r.Parts = noon, []cluster.ReservedPart{{Node: "n1", CPUs: 2, GPUs: 1}}
+		}, 0, "none"},
 		{"of licences", func(r *cluster.Reservation) { r.Start, r.Nodes, r.Licenses = noon, nil, "matlab:2" }, 0, "n1:4"},
 		{"for others", func(r *cluster.Reservation) { r.Users = []string{"bob"} }, 0, "none"},
 		{"ours, of a hand-over", func(r *cluster.Reservation) { r.Ours = true }, 0, "n1:4"},
@@ -263,6 +266,51 @@ func TestAReservationInUse(t *testing.T) {
 			s.Request.CPUs = cpus
 			wants(t, c.name+", on an empty board", ever.find(s, v100), map[int]string{16: "n1:4", 17: "none"}[cpus])
 		}
+	}
+}
+
+// GPUs that a reservation keeps and its jobs hold count once: the node's other GPUs are for other jobs.
+func TestAReservationOfGPUs(t *testing.T) {
+	two := cluster.Reservation{Name: "two", Nodes: []string{"n1"}, Start: noon, End: noon.Add(cluster.Hour), Parts: []cluster.ReservedPart{{Node: "n1", CPUs: 2, GPUs: 2}}}
+	for _, c := range []struct {
+		name   string
+		within string // the reservation of the job that runs
+		holds  int    // GPUs of it
+		asks   int
+		want   string
+	}{
+		{"empty", "", 0, 2, "n1:2"},
+		{"empty, too many", "", 0, 3, "none"},
+		{"half full", "two", 1, 2, "n1:2"},
+		{"full", "two", 2, 2, "n1:2"},
+		{"more than full", "two", 3, 1, "n1:1"},
+		{"another job", "", 1, 1, "n1:1"},
+		{"another job, too many", "", 1, 2, "none"},
+		{"other jobs have all that is not kept", "", 2, 1, "none"},
+	} {
+		for _, soft := range []bool{false, true} {
+			b := New(models, []cluster.Node{room("n1", "v100", 4)}, []cluster.Reservation{two}, noon)
+			holds := []cluster.Holding{{Node: "n1", Model: "v100", GPUs: c.holds, CPUs: 1}}
+			Occupy(b.Site, c.within, holds)
+			if soft {
+				b.Soften(1, 0, 1, noon, holds)
+			} else {
+				b.Hold(holds)
+			}
+			s := gang(c.asks)
+			s.Account, s.Request.CPUs = "nlp", 1
+			wants(t, c.name, b.find(s, v100), c.want)
+			ask := Ask{Shape: b.Shape(s), Pool: v100, Now: noon, Max: -1}
+			if got := b.Admits(ask, "n1", c.asks); got != (c.want != "none") {
+				t.Errorf("%s: the node admits it: %v", c.name, got)
+			}
+		}
+	}
+	b := New(models, []cluster.Node{room("n1", "v100", 4)}, []cluster.Reservation{two}, noon)
+	b.Soften(1, 0, 1, noon, []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 2, CPUs: 1}})
+	ask := Ask{Shape: b.Shape(gang(2)), Pool: v100, Now: noon, Displace: Anybodys, Max: -1}
+	if p, ok := b.Fit(ask); !ok || len(p.Displaced) != 1 || !b.Admits(ask, "n1", 2) || b.Admits(ask, "n1", 3) {
+		t.Errorf("a lease beside the reservation is displaced: %+v, %v", p, ok)
 	}
 }
 

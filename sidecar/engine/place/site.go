@@ -56,8 +56,9 @@ type window struct {
 	flex       bool // they may run on after its end
 	accounts   []string
 	users      []string
-	cpus       int // that it keeps; 0 = the whole node
-	used       int // by running jobs of it
+	cpus, gpus int // that it keeps; no CPUs = the whole node
+	// usedCPUs and usedGPUs are held by running jobs of it.
+	usedCPUs, usedGPUs int
 }
 
 // MostOnANode returns how many GPUs the largest node of a pool has.
@@ -170,10 +171,8 @@ func (t *Site) reserve(r *cluster.Reservation) {
 	w := window{name: r.Name, start: r.Start, end: r.End, magnetic: slices.Contains(r.Flags, cluster.Magnetic), flex: slices.Contains(r.Flags, "FLEX"), accounts: r.Accounts, users: r.Users}
 	for _, name := range r.Nodes {
 		if i := t.nodeAt(name); i >= 0 {
-			w.cpus = 0
-			if at, part := slices.BinarySearchFunc(r.Parts, name, func(p cluster.ReservedPart, name string) int { return strings.Compare(p.Node, name) }); part {
-				w.cpus = r.Parts[at].CPUs
-			}
+			part, _ := r.Part(name)
+			w.cpus, w.gpus = part.CPUs, part.GPUs
 			t.machines[i].windows = append(t.machines[i].windows, w)
 			t.limits, t.reserved = true, true
 		}
@@ -181,7 +180,7 @@ func (t *Site) reserve(r *cluster.Reservation) {
 }
 
 // Occupy records the holdings of a running job that uses reservations, by their names with commas: a board of Occupied jobs counts the
-// CPUs once. A job that names several is in the first one on a node.
+// CPUs and GPUs once. A job that names several is in the first one on a node.
 func Occupy(t *Site, reservations string, holds []cluster.Holding) {
 	for i := range holds {
 		n := t.nodeAt(holds[i].Node)
@@ -192,7 +191,8 @@ func Occupy(t *Site, reservations string, holds []cluster.Holding) {
 		for name := range strings.SplitSeq(reservations, ",") {
 			for k := range t.machines[n].windows {
 				if w := &t.machines[n].windows[k]; w.name == name {
-					w.used += holds[i].CPUs
+					w.usedCPUs += holds[i].CPUs
+					w.usedGPUs += holds[i].GPUs
 					break windows
 				}
 			}
