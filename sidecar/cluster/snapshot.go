@@ -63,6 +63,7 @@ const (
 	PartsOfGPUs = "parts of GPUs"
 	Cron        = "scrontab" // Slurm lets nobody change such a job
 	Unread      = "a GPU request that we cannot read"
+	UnreadNodes = "a list of required nodes that we cannot read"
 	HetParts    = "heterogeneous components"
 	Apart       = "exclusive=" // and who may share its nodes: user, mcs or topo
 )

@@ -51,3 +51,21 @@ func TestWhatIsLeftOfATimeLimitBeforeAReservation(t *testing.T) {
 		}
 	}
 }
+
+// A job whose required nodes Slurm does not have cannot start, and is told which they are. An excluded node that Slurm does not have changes nothing.
+func TestNodesThatSlurmDoesNotHave(t *testing.T) {
+	s := boundary(4)
+	gone, other := waits(1, "a", 2), waits(2, "b", 2)
+	gone.Record.UserNodes, gone.Job.NodeList = []string{"gone", "r[7-8]", "x[0-999999]"}, []string{"gone", "r[7-8]", "x[0-999999]"}
+	other.Job.Exclude = []string{"gone", "r[7-8]"}
+	s.Cases = []cluster.Case{gone, other}
+	p := engine.Decide(s)
+	for _, st := range p.Statuses {
+		if st.Job == 1 && (st.Reason.Code != cluster.ReasonTooBig || st.Reason.Note != "gone, r7, r8") {
+			t.Errorf("%+v", st.Reason)
+		}
+	}
+	if !slices.ContainsFunc(p.Actions, func(a cluster.Action) bool { return a.Verb == cluster.Grant && a.Job == 2 }) {
+		t.Errorf("the job that excludes it is not granted GPUs: %+v", p.Statuses)
+	}
+}

@@ -189,6 +189,9 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return "is frozen by an administrator's override" + because(r.Note)
 	},
 	cluster.ReasonTooBig: func(_ Words, r *cluster.Reason) string {
+		if r.Note != "" {
+			return "cannot start: its list of required nodes (--nodelist) has " + r.Note + ", and Slurm has no node with GPUs of that name; its owner can change the list (scontrol update job)"
+		}
 		return "fits nowhere: it needs " + gpus(r.Need, r.Pool) + ", and no healthy nodes of its partitions could hold it even if they were empty"
 	},
 	cluster.ReasonRule: func(_ Words, r *cluster.Reason) string {

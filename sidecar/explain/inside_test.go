@@ -8,12 +8,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/explain"
 )
 
-// A waiting job is told which users and levels of its own tenant go before it.
+// A waiting job is told which users and levels of its own tenant go before it, and which of its nodes are not there.
 func TestInsideATenant(t *testing.T) {
 	for _, c := range []struct {
 		reason cluster.Reason
 		want   string
 	}{
+		{cluster.Reason{Code: cluster.ReasonTooBig, Note: "v7, v8"}, "list of required nodes (--nodelist) has v7, v8, and Slurm has no node with GPUs of that name"},
 		{cluster.Reason{Code: cluster.ReasonBehind, Inside: &cluster.Inside{User: "bob"}}, "its tenant's user bob is served before its own: that user is further behind an equal part of what the tenant received"},
 		{cluster.Reason{Code: cluster.ReasonCells, Inside: &cluster.Inside{User: "bob"}, Rank: 3}, "; it is number 3 in its tenant's queue"},
 		{cluster.Reason{Code: cluster.ReasonCells, Inside: &cluster.Inside{Above: 10}}, "jobs of level 10 of its virtual cluster go before it: its level is 0"},

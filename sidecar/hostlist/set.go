@@ -24,6 +24,29 @@ func Parts(list string) ([]string, error) {
 	return parts, nil
 }
 
+// Readable gives the parts of a list as written, without those that make no sense, and tells whether there are any.
+func Readable(list string) (parts []string, odd bool) {
+	parts, err := Parts(list)
+	if err == nil {
+		return parts, false
+	}
+	for _, part := range Split(list, "[]") {
+		if _, err := count(part); err == nil {
+			parts = append(parts, part)
+		}
+	}
+	return parts, true
+}
+
+// Few gives the names of a part of a list, if there are at most so many.
+func Few(part string, most int) []string {
+	if n, err := count(part); err != nil || n > most {
+		return nil
+	}
+	names, _ := Expand(part)
+	return names
+}
+
 // count gives the number of nodes that a part names.
 func count(part string) (int, error) {
 	if !strings.ContainsAny(part, "[]") {

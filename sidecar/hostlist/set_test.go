@@ -74,3 +74,18 @@ func TestPartsOfLongLists(t *testing.T) {
 		t.Errorf("200,000 names in a word of 16 letters take %v allocations", n)
 	}
 }
+
+func TestReadableAndFew(t *testing.T) {
+	parts, odd := hostlist.Readable("v[2-1],v[3-4],k1,n[0-999999],w[")
+	if !slices.Equal(parts, []string{"v[3-4]", "k1"}) || !odd {
+		t.Errorf("%q, %v", parts, odd)
+	}
+	if parts, odd = hostlist.Readable("v[3-4],k1"); len(parts) != 2 || odd {
+		t.Errorf("%q, %v", parts, odd)
+	}
+	for part, want := range map[string]int{"v[1-2,5]": 3, "v1": 1, "v[1-4]": 0, "v[2-1]": 0, "n[0-999999999]": 0} {
+		if got := hostlist.Few(part, 3); len(got) != want {
+			t.Errorf("%s: %q", part, got)
+		}
+	}
+}

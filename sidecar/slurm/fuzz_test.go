@@ -15,6 +15,7 @@ func FuzzJobs(f *testing.F) {
 	f.Add([]byte(`{"jobs":[` + waitingJob(1, "") + `,` + runningJob(2, "") + `],"last_update":5,"errors":[]}`))
 	f.Add([]byte(`{"jobs":[` + waitingJob(3, `"array_job_id":3,"array_task_string":"0-4,11-19:2%5","array_max_tasks":5`) + `]}`))
 	f.Add([]byte(`{"jobs":[` + runningJob(4, `"tres_alloc_str":"gres/gpu=1","gres_detail":["shard:1(1/2,0/2)"]`) + `],"errors":[{"error_number":1}]}`))
+	f.Add([]byte(`{"jobs":[` + waitingJob(3, `"array_job_id":3,"array_task_string":"0-4,odd,9-7,11","required_nodes":"v[2-1],v1","excluded_nodes":"v[","tres_req_str":"cpu=x,gres/gpu=1,odd"`) + `]}`))
 	f.Add([]byte(`{"jobs":[{"job_id":{"number":-1}},{"job_id":1e99},{"job_state":"RUNNING","job_id":"7"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tr := translator{nodes: map[string]cluster.Node{"v1": {Name: "v1", GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}}, arrayCap: 100, now: 1e12}

@@ -87,11 +87,11 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		Reservation:   w.resv,
 	}
 	var err error
-	if j.NodeList, err = hostlist.Parts(w.required); err != nil {
-		return nil, err
-	}
-	if j.Exclude, err = hostlist.Parts(w.excluded); err != nil {
-		return nil, err
+	var odd bool
+	j.Exclude, _ = hostlist.Readable(w.excluded) // a part that nobody can read excludes no node
+	if j.NodeList, odd = hostlist.Readable(w.required); odd {
+		j.NodeList = hostlist.Split(w.required, "[]") // it is written back as it was
+		j.Request.Unplaceable = cmp.Or(j.Request.Unplaceable, cluster.UnreadNodes)
 	}
 	j.Licenses, j.Locked, j.Either = licenses(w.licenses, t.license)
 	rec.least = cmp.Or(j.MinLimit, j.Limit)
@@ -150,10 +150,11 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	j.Work = kinds.Command{Script: w.command, Line: w.submitLine, Dir: w.dir}.Label()
 	rec.jobs = []cluster.Job{j}
 	if w.array > 0 && !w.task.set {
-		list, total, err := taskNumbers(w.tasks, t.arrayCap)
-		if err != nil {
-			return nil, err
+		list, total, odd := taskNumbers(w.tasks, t.arrayCap)
+		if odd != nil && total == 0 {
+			return nil, odd
 		}
+		rec.cut = rec.cut || odd != nil
 		rec.standFor(list, total)
 	}
 	return rec, nil
@@ -211,7 +212,7 @@ func lastAttempt(w *wireJob, j *cluster.Job, before *record) {
 // off, unless SLURM_BITSTR_LEN=0 stands in its environment.
 func isCut(tasks string) bool { return strings.Contains(tasks, "...") }
 
-// taskNumbers reads "0-4,11-19:2%5"; of a truncated list, the readable part.
+// taskNumbers reads "0-4,11-19:2%5"; of a truncated or odd list, the readable part.
 func taskNumbers(s string, most int) (list []int, total int, err error) {
 	s, _, _ = strings.Cut(s, "%")
 	s = strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
@@ -221,7 +222,17 @@ func taskNumbers(s string, most int) (list []int, total int, err error) {
 	if s == "" {
 		return nil, 0, nil
 	}
-	return numberRanges(s, most)
+	if list, total, err = numberRanges(s, most); err == nil {
+		return list, total, nil
+	}
+	for part := range strings.SplitSeq(s, ",") {
+		some, n, odd := numberRanges(part, most-len(list))
+		if odd == nil {
+			list, total = append(list, some...), total+n
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), total, err
 }
 
 // stateKey makes one comparable word of a state list.

@@ -187,7 +187,7 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 			st.Pools = possible.Pools(st.Shape, j.Request.Model)
 		}
 		if len(st.Pools) == 0 {
-			st.Why, st.GPUs = cluster.ReasonTooBig, 0
+			st.Why, st.GPUs, st.Note = cluster.ReasonTooBig, 0, place.Unknown(f.Site, r.UserNodes)
 			return
 		}
 		st.GPUs = possible.counts(st, j)

@@ -237,6 +237,22 @@ func (t *Site) Bad(name string) bool {
 	return i >= 0 && t.machines[i].bad
 }
 
+// Unknown names the nodes of a list of required nodes that are no nodes with GPUs, at most three; "" = none. It leaves out long ranges.
+func Unknown(t *Site, required []string) string {
+	const few = 64
+	var names []string
+	for _, part := range required {
+		for _, name := range hostlist.Few(part, few) {
+			if t.nodeAt(name) < 0 && !slices.Contains(names, name) {
+				if names = append(names, name); len(names) == 3 {
+					return strings.Join(names, ", ")
+				}
+			}
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // slotOf gives the slot of a model on a node, or -1.
 func (t *Site) slotOf(n int, model string) int {
 	for s := t.machines[n].first; s < t.machines[n].last; s++ {
