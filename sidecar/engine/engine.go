@@ -118,15 +118,15 @@ func (d *Decider) look(s *cluster.Snapshot, x *opened) [][]ltgf.Claimant {
 	b.Open(s, charged.Ledger, charged.Records, leases, ended, charged.Rows, charged.Users)
 	b.Stranded = charged.Stranded
 	if r := s.Restored; r != nil {
-		b.Report(cluster.Event{Kind: "journal_restored", Text: fmt.Sprintf("the journal got younger: its newest round was %d, and this daemon had seen round %d; "+
+		b.Report(cluster.Event{Kind: cluster.EventJournalRestored, Text: fmt.Sprintf("the journal got younger: its newest round was %d, and this daemon had seen round %d; "+
 			"a dump was restored, or another database is in use. What ran since then is read from Slurm; overrides given since then are lost", r.Found, r.Knew)})
 	}
 	if t := s.Settings.Tuned; t != nil && t.News != "" {
-		b.Report(cluster.Event{Kind: "tune", Text: t.News})
+		b.Report(cluster.Event{Kind: cluster.EventTune, Text: t.News})
 	}
 	for i := range s.Tenants {
 		if news := s.Tenants[i].Budget.News; news != "" {
-			b.Report(cluster.Event{Kind: "budget", Text: news})
+			b.Report(cluster.Event{Kind: cluster.EventBudget, Text: news})
 		}
 	}
 	reportPreempted(b)
@@ -144,12 +144,12 @@ func reportPreempted(b *round.Books) {
 	now, was := b.Snapshot.Preempted, b.Snapshot.WasPreempted
 	for _, p := range now {
 		if !slices.Contains(was, p) {
-			b.Report(cluster.Event{Kind: "preemption", Text: fmt.Sprintf("partition %s is only observed: %s; change Slurm's configuration, or set preemption: known", p.Partition, p.Why)})
+			b.Report(cluster.Event{Kind: cluster.EventPreemption, Text: fmt.Sprintf("partition %s is only observed: %s; change Slurm's configuration, or set preemption: known", p.Partition, p.Why)})
 		}
 	}
 	for _, p := range was {
 		if !slices.ContainsFunc(now, func(x cluster.Preempted) bool { return x.Partition == p.Partition }) {
-			b.Report(cluster.Event{Kind: "preemption", Text: fmt.Sprintf("partition %s is no longer only observed for Slurm's preemption", p.Partition)})
+			b.Report(cluster.Event{Kind: cluster.EventPreemption, Text: fmt.Sprintf("partition %s is no longer only observed for Slurm's preemption", p.Partition)})
 		}
 	}
 }

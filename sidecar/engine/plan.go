@@ -130,7 +130,7 @@ func endOverrides(b *round.Books) (out []cluster.OverrideEnd) {
 			e.Why += fmt.Sprintf(", and Slurm gave its id to a job of %s", b.Records[i].User)
 		}
 		out = append(out, e)
-		b.Report(cluster.Event{Kind: "override_ended", Job: o.Job, Text: fmt.Sprintf("override %d (%s) has ended: %s", o.ID, o.Kind, e.Why)})
+		b.Report(cluster.Event{Kind: cluster.EventOverrideEnded, Job: o.Job, Text: fmt.Sprintf("override %d (%s) has ended: %s", o.ID, o.Kind, e.Why)})
 	}
 	return out
 }

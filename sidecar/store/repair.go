@@ -87,7 +87,7 @@ func (s *Leadership) SetBack(ctx context.Context, now time.Time, r Repair) (SetB
 	if b.Right == 0 {
 		done = "no round from before is kept: the books begin anew"
 	}
-	plan.Events = []cluster.Event{{Kind: "repaired", Text: found + "; " + done}}
+	plan.Events = []cluster.Event{{Kind: cluster.EventRepaired, Text: found + "; " + done}}
 	j.was.boundaries = nil
 	e := j.was.entry(snap, plan, cluster.SpanOf(s.store.config.Sample))
 	e.round.LeaderTerm, e.charges, e.lendingDays, e.marks = s.Term, back.charges, back.lendingDays, nil

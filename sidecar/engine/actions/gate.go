@@ -30,7 +30,7 @@ func (w *writer) lock(out []cluster.Action) []cluster.Action {
 	if l.Reserved < l.Total {
 		relied := func(r cluster.Record) bool { return r.Locked && r.State == cluster.Waiting }
 		if at >= 0 || slices.ContainsFunc(w.Records, relied) { // else this is the first lock
-			w.Report(cluster.Event{Kind: "gates_open", Text: fmt.Sprintf(
+			w.Report(cluster.Event{Kind: cluster.EventGatesOpen, Text: fmt.Sprintf(
 				"%d of the %d licences %s were not reserved: waiting jobs could start without a lease", l.Total-l.Reserved, l.Total, l.Name)})
 		}
 	} else if at >= 0 && w.Snapshot.Reservations[at].End >= lockUntil(w.Books) {
@@ -208,7 +208,7 @@ func (w *writer) lockRunning(out []cluster.Action) []cluster.Action {
 		}
 	}
 	if late > 0 {
-		w.Report(cluster.Event{Kind: "gate_opened", Text: fmt.Sprintf(
+		w.Report(cluster.Event{Kind: cluster.EventGateOpened, Text: fmt.Sprintf(
 			"%d running jobs, the first of them %s, lacked the licence %s, so that a requeue could start them without a lease; they get it back",
 			late, lacked, w.Snapshot.License.Name)})
 	}
@@ -244,7 +244,7 @@ func (w *writer) opened(i int) bool {
 		if starts {
 			what = "started without a lease, and is charged to its tenant"
 		}
-		w.Report(cluster.Event{Kind: "gate_opened", Job: r.Key, Text: fmt.Sprintf(
+		w.Report(cluster.Event{Kind: cluster.EventGateOpened, Job: r.Key, Text: fmt.Sprintf(
 			"job %s of %s %s: somebody took its licence %s off, or the lock had lapsed", r.ID, r.Tenant, what, w.Snapshot.License.Name)})
 	}
 	return c.Job.Locked && (st.Waits || starts && (acting || c.Record.State == cluster.Running))
@@ -256,7 +256,7 @@ func (w *writer) changed(i int) {
 	if r.Basis == nil || c.Changed&^r.Basis.Told == 0 || c.Control == cluster.ObserveOnly {
 		return
 	}
-	w.Report(cluster.Event{Kind: "changed_in_lease", Job: r.Key, Text: fmt.Sprintf(
+	w.Report(cluster.Event{Kind: cluster.EventChangedInLease, Job: r.Key, Text: fmt.Sprintf(
 		"job %s of %s: its owner changed %s since its lease was granted; that counts from its next start", r.ID, r.Tenant, c.Changed&^r.Basis.Told)})
 	told := *r.Basis
 	told.Told |= c.Changed

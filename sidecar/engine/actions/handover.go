@@ -192,7 +192,7 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	if a.Scatter = c.Scatters(); a.Scatter && !a.Suppressed {
 		scattered := *r.Basis // other records may share it
 		scattered.Unplaceable, r.Basis = "", &scattered
-		w.Report(cluster.Event{Kind: "contiguous_dropped", Job: r.Key, Text: fmt.Sprintf("job %s of %s loses --contiguous with its grant (opt_out.contiguous: override)", r.ID, r.Tenant)})
+		w.Report(cluster.Event{Kind: cluster.EventContiguous, Job: r.Key, Text: fmt.Sprintf("job %s of %s loses --contiguous with its grant (opt_out.contiguous: override)", r.ID, r.Tenant)})
 	}
 	if !a.Suppressed {
 		if most := c.Job.Request.MostNodes(); !loose && (most == 0 || most > len(nodes)) {
@@ -223,7 +223,7 @@ func (w *writer) reclaim(out []cluster.Action, i int) []cluster.Action {
 		if r.Basis != nil && r.Basis.Forced {
 			why = "it started before its turn, as somebody opened its gate, or had it ask for more GPUs than it was granted"
 		}
-		w.Report(cluster.Event{Kind: "requeue_set", Job: r.Key, Text: fmt.Sprintf("job %s of %s gets Requeue=1 before it is requeued: %s", r.ID, r.Tenant, why)})
+		w.Report(cluster.Event{Kind: cluster.EventRequeueSet, Job: r.Key, Text: fmt.Sprintf("job %s of %s gets Requeue=1 before it is requeued: %s", r.ID, r.Tenant, why)})
 	}
 	w.shut(i, a)
 	return out

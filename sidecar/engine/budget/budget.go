@@ -282,7 +282,7 @@ func (a *Account) book(i int, j *stop.Job, t cluster.Instant, notice cluster.Spa
 	r, cost := &a.Records[i], j.Cost(t, notice)
 	if why != "" && !j.May(a.Rule(), t, notice) {
 		r.Beyond++
-		a.Events = append(a.Events, cluster.Event{Kind: "stop_beyond_budget", Job: r.Key, Text: fmt.Sprintf(
+		a.Events = append(a.Events, cluster.Event{Kind: cluster.EventStopBeyondBudget, Job: r.Key, Text: fmt.Sprintf(
 			"job %s of %s was stopped beyond its stop budget: the stop cost it %s, its budget was %s; %s",
 			r.ID, r.Tenant, cost, max(j.Budget(a.Rule(), t), 0), why)})
 	}

@@ -17,5 +17,5 @@ func (b *Books) aside(i int) {
 		text = fmt.Sprintf("it is set aside, charged to its tenant and left alone: %s", c.Job.Aside)
 	}
 	r.Aside = c.Job.Aside
-	b.Report(cluster.Event{Kind: "aside", Job: r.Key, Text: text})
+	b.Report(cluster.Event{Kind: cluster.EventAside, Job: r.Key, Text: text})
 }

@@ -17,9 +17,6 @@ const (
 	NoiseFor  = cluster.Hour
 )
 
-// byUsers are the kinds of events that users cause.
-var byUsers = []string{"aside", "changed_in_lease", "contiguous_dropped", "gate_opened", "idle_reclaim", "profile", "requeue_set"}
-
 // Quiet limits the events that users cause. was is sorted by user, and so is what it returns to remember. Events of other
 // kinds, and those of no job, stay as they are.
 func Quiet(now cluster.Instant, was []cluster.Noise, events []cluster.Event, records []cluster.Record) ([]cluster.Event, []cluster.Noise) {
@@ -31,7 +28,7 @@ func Quiet(now cluster.Instant, was []cluster.Noise, events []cluster.Event, rec
 		if now.Sub(n.Since) < NoiseFor {
 			q.noise = append(q.noise, n)
 		} else if n.Left > 0 {
-			q.left = append(q.left, cluster.Event{Kind: "events_left_out", Text: fmt.Sprintf(
+			q.left = append(q.left, cluster.Event{Kind: cluster.EventEventsLeftOut, Text: fmt.Sprintf(
 				"user %s caused %d more events in the hour from %s on; they were counted and left out", n.User, n.Left, n.Since)})
 		}
 	}
@@ -49,7 +46,9 @@ func Quiet(now cluster.Instant, was []cluster.Noise, events []cluster.Event, rec
 	return append(q.kept, q.left...), q.noise
 }
 
-func caused(e cluster.Event) bool { return e.Job != 0 && slices.Contains(byUsers, e.Kind) }
+func caused(e cluster.Event) bool {
+	return e.Job != 0 && slices.ContainsFunc(cluster.EventKinds, func(k cluster.EventKind) bool { return k.Users && k.Kind == e.Kind })
+}
 
 // quieting is the work of Quiet.
 type quieting struct {
@@ -85,7 +84,7 @@ func (q *quieting) add(e cluster.Event, r *cluster.Record) {
 	n := &q.noise[k]
 	if n.Told == MostNoise {
 		if n.Left++; n.Left == 1 {
-			q.left = append(q.left, cluster.Event{Kind: "events_left_out", Text: fmt.Sprintf(
+			q.left = append(q.left, cluster.Event{Kind: cluster.EventEventsLeftOut, Text: fmt.Sprintf(
 				"user %s has caused %d events since %s; more are counted and left out until %s", n.User, n.Told, n.Since, n.Since.Add(NoiseFor))})
 		}
 		q.shared[why] = -1

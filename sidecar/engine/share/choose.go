@@ -201,7 +201,7 @@ func noteResting(x *contest, in *lease.Input, choice *lease.Choice) {
 		k := &in.Candidates[i]
 		if k.Resting && choice.Passed[i].Code == cluster.ReasonNotice && field.Resting(x.Snapshot, k.Case) && x.Leases[k.Case].State == cluster.Active && x.Ending(k.Case) {
 			idle, since := field.Idle(x.Snapshot, k.Case)
-			x.Report(cluster.Event{Kind: "idle_reclaim", Job: k.Key,
+			x.Report(cluster.Event{Kind: cluster.EventIdleReclaim, Job: k.Key,
 				Text: fmt.Sprintf("its lease is not renewed, since others wait and its %d GPUs have been idle for %d min (idle.reclaim_after)", idle, x.Now.Sub(since)/cluster.Minute)})
 		}
 	}

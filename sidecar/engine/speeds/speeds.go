@@ -49,7 +49,7 @@ func Learn(b *round.Books) *Speeds {
 	for _, p := range x.Snapshot.Declared {
 		p.Basis = profile.File
 		if err := x.Book.Declare(p); err != nil {
-			x.Report(cluster.Event{Kind: "profile", Text: err.Error()})
+			x.Report(cluster.Event{Kind: cluster.EventProfile, Text: err.Error()})
 		}
 	}
 	byID := map[cluster.JobID]int{}
@@ -129,7 +129,7 @@ func (x *Speeds) object(i int, wrong []string) {
 	if len(wrong) == 0 {
 		return
 	}
-	x.Report(cluster.Event{Kind: "profile", Job: x.Snapshot.Cases[i].Record.Key,
+	x.Report(cluster.Event{Kind: cluster.EventProfile, Job: x.Snapshot.Cases[i].Record.Key,
 		Text: "ignored hints: " + cluster.CutWrong(strings.Join(wrong, "; "))})
 }
 
@@ -199,9 +199,9 @@ func (x *Speeds) hear(i int, r cluster.Progress) {
 		Gang: c.Job.GPUsHeld(), Since: c.Job.Start, Suspended: c.Job.Suspend}, r)
 	switch {
 	case err != nil:
-		x.Report(cluster.Event{Kind: "profile", Job: c.Record.Key, Text: err.Error()})
+		x.Report(cluster.Event{Kind: cluster.EventProfile, Job: c.Record.Key, Text: err.Error()})
 	case change != nil:
-		x.Report(cluster.Event{Kind: "profile", Job: c.Record.Key, Text: fmt.Sprintf(
+		x.Report(cluster.Event{Kind: cluster.EventProfile, Job: c.Record.Key, Text: fmt.Sprintf(
 			"%s runs otherwise than it did: %.4g steps a second on %s, no longer %.4g", change.Kind, change.After, change.Model, change.Before)})
 	}
 }

@@ -385,7 +385,7 @@ func (v *ground) relabel(i int) bool {
 		}
 	}
 	if v.Snapshot.Cases[i].Job.Start > v.Snapshot.Ledger.At-cluster.Instant(cluster.Second) { // Slurm reports whole seconds
-		v.Events = append(v.Events, cluster.Event{Kind: "cells_broken", Job: v.Records[i].Key,
+		v.Events = append(v.Events, cluster.Event{Kind: cluster.EventCellsBroken, Job: v.Records[i].Key,
 			Text: fmt.Sprintf("job %s of %s has GPUs that are in no one cell of its virtual cluster: Slurm chose them", v.Records[i].ID, v.Records[i].Tenant)})
 	}
 	return true
@@ -407,7 +407,7 @@ func (v *ground) entitle(leaving []cellRecall) {
 		ends := goes[i] || l.State == cluster.Ending || trading && l.Class == cluster.Guaranteed && v.mayGo(i) // its cell may have changed hands
 		if right := v.right(i); right == cluster.Guaranteed || !ends {
 			if l.Class == cluster.Guaranteed && right == cluster.Opportunistic {
-				v.Events = append(v.Events, cluster.Event{Kind: "cells_demoted", Job: l.Job,
+				v.Events = append(v.Events, cluster.Event{Kind: cluster.EventCellsDemoted, Job: l.Job,
 					Text: fmt.Sprintf("job %s no longer stands in cells of %s: its lease is opportunistic now", v.Records[i].ID, v.Records[i].Tenant)})
 			}
 			l.Class = right

@@ -118,7 +118,7 @@ func safePlan(v *ground, unsafe ...string) []string {
 			v.Claims, v.Jobs[i].Claimed = append(v.Claims, *cl), true
 		}
 	}
-	v.Events = append(v.Events, cluster.Event{Kind: "cells_unsafe",
+	v.Events = append(v.Events, cluster.Event{Kind: cluster.EventCellsUnsafe,
 		Text: "promises to virtual clusters do not add up, nothing is granted: " + strings.Join(unsafe, "; ")})
 	return unsafe
 }

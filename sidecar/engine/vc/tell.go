@@ -154,12 +154,12 @@ func lossEvents(was, is []cluster.CellLoss) []cluster.Event {
 	}
 	for _, f := range is {
 		if f.Cells -= cells(was, f); f.Cells > 0 {
-			tell("cells_lost", "has lost to bad hardware", f)
+			tell(cluster.EventCellsLost, "has lost to bad hardware", f)
 		}
 	}
 	for _, f := range was {
 		if f.Cells -= cells(is, f); f.Cells > 0 {
-			tell("cells_back", "has back", f)
+			tell(cluster.EventCellsBack, "has back", f)
 		}
 	}
 	return out

@@ -34,12 +34,12 @@ func (v *ground) settleTrades(record cells.Record) {
 	now := v.trial(record, v.cellTrades)
 	for i := len(v.cellTrades) - 1; i >= 0; i-- {
 		if t := v.cellTrades[i]; !contains(agreed, t) {
-			now = v.change(record, now, slices.Delete(slices.Clone(v.cellTrades), i, i+1), "cells_returned", &t)
+			now = v.change(record, now, slices.Delete(slices.Clone(v.cellTrades), i, i+1), cluster.EventCellsReturned, &t)
 		}
 	}
 	for i := range agreed {
 		if !contains(v.cellTrades, agreed[i]) {
-			now = v.change(record, now, append(slices.Clip(v.cellTrades), agreed[i]), "cells_traded", &agreed[i])
+			now = v.change(record, now, append(slices.Clip(v.cellTrades), agreed[i]), cluster.EventCellsTraded, &agreed[i])
 		}
 	}
 }
@@ -86,7 +86,7 @@ func (v *ground) change(record cells.Record, now *trial, trades []cluster.CellTr
 	}
 	v.cellTrades = trades
 	c := t.Cells
-	gets := map[string]string{"cells_traded": "gets", "cells_returned": "gives back"}[kind]
+	gets := map[string]string{cluster.EventCellsTraded: "gets", cluster.EventCellsReturned: "gives back"}[kind]
 	v.Events = append(v.Events, cluster.Event{Kind: kind, Text: fmt.Sprintf("trade %d: the virtual cluster %s %s %d cells of type %s (%s) of %s for %d of type %s (%s), at %.2f GPUs each",
 		t.ID, t.FastTo.Tenant, gets, c.FastCells, c.FastType, t.Fast, t.SlowTo.Tenant, c.SlowCells, c.SlowType, t.Slow, t.Price)})
 	return next

@@ -94,7 +94,7 @@ type Remark struct {
 }
 
 // HoldsIdle is the kind of the remark that a job has held idle GPUs for idle.tell_after.
-const HoldsIdle = "holds_idle"
+const HoldsIdle = cluster.EventHoldsIdle
 
 // Compare orders by job, kind, node and GPU.
 func (r *Remark) Compare(o *Remark) int {

@@ -12,10 +12,10 @@ import (
 
 // The kinds of remarks that a Judge makes.
 const (
-	Drift     = "drift"
-	Stall     = "stall"
-	Straggler = "straggler"
-	Misreport = "misreport"
+	Drift     = cluster.EventDrift
+	Stall     = cluster.EventStall
+	Straggler = cluster.EventStraggler
+	Misreport = cluster.EventMisreport
 )
 
 const (
