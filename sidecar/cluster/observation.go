@@ -25,8 +25,8 @@ type Observation struct {
 	Limits       Limits        `json:"limits,omitzero"`
 	Preemption   Preemption    `json:"preemption,omitzero"`
 	Jobs         []Job         `json:"jobs"`
-	// Attempts is filled only if the last look was so long ago that jobs may have come and gone
-	// unseen.
+	// Attempts is filled only if jobs may have come and gone unseen: the last look was long ago, or
+	// the controller was started since.
 	Attempts []Attempt `json:"attempts,omitempty"`
 	// Progress holds the jobs' reports since the last look.
 	Progress []Progress `json:"progress,omitempty"`

@@ -107,13 +107,15 @@ type Snapshot struct {
 	License License `json:"license,omitzero"`
 	// Admission is what Slurm's own rules let start; nil = there are no rules.
 	Admission *Admission `json:"admission,omitempty"`
-	Tenants   []Tenant   `json:"tenants"` // by name
-	Cases     []Case     `json:"cases"`   // by key
-	Attempts  []Attempt  `json:"attempts,omitempty"`
-	NextKey   JobKey     `json:"next_key"`
-	Ledger    Ledger     `json:"ledger"`
-	Leases    []Lease    `json:"leases"` // in force, by job key
-	Claims    []Claim    `json:"claims,omitempty"`
+	// Boot is the last start of the cluster's controller if it was started since the last round; 0 = it was not.
+	Boot     Instant   `json:"boot,omitempty"`
+	Tenants  []Tenant  `json:"tenants"` // by name
+	Cases    []Case    `json:"cases"`   // by key
+	Attempts []Attempt `json:"attempts,omitempty"`
+	NextKey  JobKey    `json:"next_key"`
+	Ledger   Ledger    `json:"ledger"`
+	Leases   []Lease   `json:"leases"` // in force, by job key
+	Claims   []Claim   `json:"claims,omitempty"`
 	// Cells describes virtual clusters; nil = there are none.
 	Cells      *Cells      `json:"cells,omitempty"`
 	Lost       []CellLoss  `json:"lost,omitempty"`

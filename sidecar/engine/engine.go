@@ -21,6 +21,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/budget"
@@ -121,6 +122,9 @@ func (d *Decider) look(s *cluster.Snapshot, x *opened) [][]ltgf.Claimant {
 		b.Report(cluster.Event{Kind: cluster.EventJournalRestored, Text: fmt.Sprintf("the journal got younger: its newest round was %d, and this daemon had seen round %d; "+
 			"a dump was restored, or another database is in use. What ran since then is read from Slurm; overrides given since then are lost", r.Found, r.Knew)})
 	}
+	if text := lost(s); text != "" {
+		b.Report(cluster.Event{Kind: "slurm_state_lost", Text: text})
+	}
 	if t := s.Settings.Tuned; t != nil && t.News != "" {
 		b.Report(cluster.Event{Kind: cluster.EventTune, Text: t.News})
 	}
@@ -136,6 +140,51 @@ func (d *Decider) look(s *cluster.Snapshot, x *opened) [][]ltgf.Claimant {
 	x.speeds = speeds.Learn(b)
 	d.stops.Open(b)
 	return d.nodes.Active()
+}
+
+// lost says that slurmctld was started without its state, or with an older one: it does not know jobs that ran. "" = it was not. A job that
+// has ended by slurmdbd is none of them, but slurmdbd shows lost ones as cancelled.
+func lost(s *cluster.Snapshot) string {
+	if s.Boot == 0 {
+		return ""
+	}
+	ended := map[cluster.JobID]bool{}
+	for i := range s.Attempts {
+		if a := &s.Attempts[i]; a.End > 0 && a.Outcome != "CANCELLED" {
+			ended[a.ID] = true
+		}
+	}
+	var ran, again []string
+	waited := 0
+	for i := range s.Cases {
+		c, r := &s.Cases[i], &s.Cases[i].Record
+		switch runs := len(r.Held) > 0; {
+		case c.Gone && runs && !ended[r.ID]:
+			ran = append(ran, r.ID.String())
+		case c.Gone && !runs && r.State == cluster.Waiting && r.Done == 0:
+			waited++
+		case !c.Gone && runs && c.Job.State == cluster.Waiting && c.Job.Restarts == r.Restarts:
+			again = append(again, r.ID.String())
+		}
+	}
+	if len(ran)+len(again) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("slurmctld was started at %s without the state that it had. Jobs that ran and that it no longer lists: %s; that ran and wait again: %s; "+
+		"that waited and are gone: %d. The GPU time of those that ran counts up to the end that slurmdbd has, or else up to that start. Jobs that are gone must be submitted again",
+		s.Boot, few(ran), few(again), waited)
+}
+
+// few gives the number of jobs and the first of them.
+func few(ids []string) string {
+	const most = 5
+	switch n := len(ids); {
+	case n == 0:
+		return "0"
+	case n > most:
+		return fmt.Sprintf("%d (%s, …)", n, strings.Join(ids[:most], ", "))
+	}
+	return fmt.Sprintf("%d (%s)", len(ids), strings.Join(ids, ", "))
 }
 
 // reportPreempted reports partitions that are only observed from this round on, since Slurm may stop their jobs by

@@ -9,7 +9,8 @@ import (
 // Cluster is where jobs run: a real Slurm, or a virtual one.
 type Cluster interface {
 	// Observe looks at the cluster. Everything up to since is known. If jobs may have come and
-	// gone unseen after it, Attempts is filled from the history. Observe fails rather than
+	// gone unseen after it, Attempts is filled from the history; after a start of the controller
+	// only if the history can be read. Observe fails rather than
 	// guesses: an error means that nothing may be concluded and nothing done.
 	Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error)
 	// Apply carries out the actions in order and gives one outcome each. It never repeats a write

@@ -54,6 +54,9 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		Completions: m.Completions, Usages: m.Usages, History: seen.History,
 		Habits: m.Habits, Causes: m.Causes, Noise: m.Noise, Restored: m.Restored, Uses: seen.Uses, Memory: seen.Memory, Sizes: seen.Sizes,
 	}
+	if m.Ledger.At > 0 && seen.Boot.Add(slack) > m.Ledger.At {
+		s.Boot = seen.Boot
+	}
 	now := d.preempted(&seen, &rules, verdicts{m.Preempted, m.Unpreempted})
 	s.Preempted, s.Unpreempted, s.WasPreempted = now.preempted, now.clear, m.Preempted
 	if len(rules.Acting()) > len(s.Preempted) {
@@ -415,7 +418,8 @@ func gone(r cluster.Record) cluster.Case {
 }
 
 // missed adds the jobs that came and went between two looks. Slurm reuses ids: a job of another user that had the id, or one that was over before
-// this one was submitted, is another job.
+// this one was submitted, is another job. One that began before the last look, which did not find it, was over by then: slurmdbd does not know that
+// of jobs that slurmctld lost.
 func missed(s *cluster.Snapshot, t *tree) {
 	if len(s.Attempts) == 0 {
 		return
@@ -435,7 +439,7 @@ func missed(s *cluster.Snapshot, t *tree) {
 	for i := range s.Attempts {
 		a := &s.Attempts[i]
 		of := owned{a.ID, a.User}
-		if a.Submit <= over[of] {
+		if a.Submit <= over[of] || a.Start.Add(slack) < s.Ledger.At {
 			continue
 		}
 		over[of] = live

@@ -338,6 +338,43 @@ func TestUnseenJobsWithAKnownID(t *testing.T) {
 	}
 }
 
+// slurmdbd goes on to show jobs as running that slurmctld lost: they are no jobs that came and went since the last look.
+func TestLostJobsOfLongAgoAreNoneThatCameAndWent(t *testing.T) {
+	for what, c := range map[string]struct {
+		start cluster.Instant
+		cases int
+	}{"began long before the last look": {noon.Add(-cluster.Hour), 0}, "began just before": {noon.Add(-cluster.Second), 1}, "began after": {noon.Add(cluster.Minute), 1}} {
+		for _, end := range []cluster.Instant{0, noon.Add(2 * cluster.Minute)} {
+			seen := sight(noon.Add(cluster.Hour))
+			seen.Attempts = []cluster.Attempt{{ID: cluster.JobID{ID: 5}, User: "alice", Account: "nlp", Submit: c.start, Start: c.start, End: end}}
+			s, err := Remember(cluster.State{Ledger: cluster.Ledger{At: noon}}, seen, nil, everything, settings)
+			if err != nil || len(s.Cases) != c.cases {
+				t.Errorf("%s, end %v: %+v, %v", what, end, s.Cases, err)
+			}
+		}
+	}
+}
+
+// A snapshot has slurmctld's start only in rounds that may be the first after it.
+func TestAStartOfSlurmctld(t *testing.T) {
+	for what, c := range map[string]struct {
+		last, boot cluster.Instant
+		want       bool
+	}{
+		"in the first round":          {0, noon, false},
+		"long before the last round":  {noon, noon.Add(-cluster.Hour), false},
+		"in the second of that round": {noon.Add(900), noon, true},
+		"after it":                    {noon, noon.Add(cluster.Minute), true},
+	} {
+		seen := sight(noon.Add(cluster.Hour))
+		seen.Boot = c.boot
+		s, err := Remember(cluster.State{Ledger: cluster.Ledger{At: c.last}}, seen, nil, everything, settings)
+		if err != nil || (s.Boot == c.boot) != c.want {
+			t.Errorf("%s: %v, %v", what, s.Boot, err)
+		}
+	}
+}
+
 func TestSnapshotsAreSortedAndTheirInputIsNot(t *testing.T) {
 	seen := sight(noon, batch(3), batch(1), batch(2))
 	seen.Nodes = append(seen.Nodes, cluster.Node{Name: "m1", GPUs: []cluster.GPUs{{Model: "k80", Count: 1}}})

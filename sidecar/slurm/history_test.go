@@ -51,3 +51,42 @@ func TestTheHistoryOfSomeDays(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// After a start of slurmctld slurmdbd is asked what had ended by then, also if the last look was a moment ago. If it does not answer, that is a
+// note.
+func TestTheHistoryAfterAStartOfSlurmctld(t *testing.T) {
+	t.Parallel()
+	f := newRecorded(t, 44)
+	now := time.Unix(1_000_100, 0)
+	c := f.client(func(c *Config) {
+		c.Now, c.Scontrol = func() time.Time { return now }, []string{"echo", "MinJobAge = 300 sec"}
+	})
+	const path = "GET /slurmdb/v0.0.44/jobs"
+	boot := func(at int) {
+		f.on("GET /slurm/v0.0.44/diag", text(fmt.Sprintf(`{"statistics":{"req_time":1000000,"req_time_start":%d},"meta":{"slurm":{"cluster":"test","release":"24.11.5"}},"errors":[]}`, at)))
+	}
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(900, waitingJob(1, "")))
+	f.on(path, text(`{"jobs":[{"job_id":7,"user":"ann","account":"nlp","cluster":"test","nodes":"v1","state":{"current":["RUNNING"]},
+		"time":{"submission":1000050,"start":1000060,"end":0,"suspended":0},"tres":{"allocated":[{"type":"gres","name":"gpu:v100","count":2}]}}],"errors":[]}`))
+	look := func(asked, rows int) (note string) {
+		t.Helper()
+		before := f.count(path)
+		since := cluster.InstantOf(now)
+		now = now.Add(10 * time.Second)
+		s, err := c.Observe(t.Context(), since)
+		if n := f.count(path) - before; err != nil || min(n, 1) != asked || len(s.Attempts) != rows { // failures are tried again
+			t.Errorf("asked %d times, want %d; %+v, %v", n, asked, s.Attempts, err)
+		}
+		return strings.Join(c.Notes(), "\n")
+	}
+	boot(1_000_050)
+	look(0, 0)
+	boot(1_000_113)
+	look(1, 1)
+	look(0, 0)
+	f.on(path, status(500, text(`{}`)))
+	boot(1_000_133)
+	if note := look(1, 0); !strings.Contains(note, "does not tell which jobs had ended by then") {
+		t.Error(note)
+	}
+}

@@ -3,6 +3,7 @@ package slurm_test
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +73,8 @@ func faults(l *live) {
 		l.exec("alice", "scancel", a.ID.String())
 	}
 
-	// slurmctld away: an error, never an empty cluster. Back: another boot, the same jobs.
+	// slurmctld away: an error, never an empty cluster. Back: another boot, the same jobs, and the history of all.
+	stopped := cluster.InstantOf(time.Now())
 	must(l.slurm.Stop(ctx, testcluster.Slurmctld))
 	short, cancel := context.WithTimeout(ctx, 2*time.Second)
 	if s, err := l.client.Observe(short, 0); err == nil {
@@ -80,7 +82,11 @@ func faults(l *live) {
 	}
 	cancel()
 	must(l.slurm.Start(ctx, testcluster.Slurmctld))
-	s := l.see()
+	s, err := l.client.Observe(ctx, stopped)
+	must(err)
+	if !slices.ContainsFunc(s.Attempts, func(a cluster.Attempt) bool { return a.ID == id && a.End == 0 && len(a.GPUs) == 1 }) {
+		l.Errorf("after a restart, the history is %+v", s.Attempts)
+	}
 	if j, there := find(s, id); s.Boot <= before.Boot || !there || j.State != cluster.Running {
 		l.Errorf("after a restart: boot %v (before %v), job %+v", s.Boot, before.Boot, j)
 	}

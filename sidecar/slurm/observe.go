@@ -84,6 +84,9 @@ func (l *listing) read(lastUpdate, serverNow int64) {
 	}
 }
 
+// blink is how far slurmctld's clock, which has whole seconds here, may be behind ours.
+const blink = 2 * cluster.Second
+
 // Observe looks at the cluster; see loop.Cluster. Between two full reads of the job list
 // (Config.FullEvery), it only reads records whose state changed, or that we changed.
 //
@@ -120,9 +123,18 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 	if s.changedAt <= since {
 		from = max(since, s.lookedAt)
 	}
-	if since > 0 && now.Sub(from) > c.minJobAge(ctx)/2 {
-		if out.Attempts, err = c.attempts(ctx, since, 0); err != nil {
+	if long := since > 0 && now.Sub(from) > c.minJobAge(ctx)/2; long || since > 0 && s.boot.Add(blink) > since {
+		asking, cancel := ctx, context.CancelFunc(func() {})
+		if !long { // do not wait for a slurmdbd that hangs
+			asking, cancel = context.WithTimeout(ctx, c.cfg.Timeout)
+		}
+		out.Attempts, err = c.attempts(asking, since, 0)
+		cancel()
+		switch {
+		case err != nil && long:
 			return cluster.Observation{}, err
+		case err != nil:
+			c.notes.add("slurmctld was started at %s, and slurmdbd does not tell which jobs had ended by then: %v", s.boot, err)
 		}
 	}
 	out.Unchanged = s.given && !s.changed && len(out.Attempts) == 0

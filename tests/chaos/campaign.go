@@ -94,6 +94,7 @@ type campaign struct {
 	tried   map[string]int
 	amnesia []time.Time
 	gaps    []Span
+	colds   []Span
 }
 
 // run makes a campaign. An error means that it could not be carried out; what does not hold is in the outcome.
@@ -254,7 +255,7 @@ func (c *campaign) forgets(at time.Time) {
 // wind ends the campaign: everything is healed, fairlease lets go of Slurm and is looked after, then it governs until all jobs are over.
 // Things failed during failing.
 func (c *campaign) wind(ctx context.Context, failing Span) (*Facts, error) {
-	f := &Facts{Failing: failing, Amnesia: c.amnesia, Gaps: c.gaps, Unsent: unsent(c.faults, c.amnesia), Faults: c.faults, Capacity: map[string]int{}}
+	f := &Facts{Failing: failing, Amnesia: c.amnesia, Gaps: c.gaps, Unsent: unsent(c.faults, c.amnesia), Cold: c.colds, Faults: c.faults, Capacity: map[string]int{}}
 	for who := range nodes {
 		f.Capacity[c.node(who)] = 4
 		_ = c.SetNode(ctx, c.node(who), "resume") // refused where it is up

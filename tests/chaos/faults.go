@@ -73,6 +73,13 @@ var kinds = []kind{
 		}
 		return func(ctx context.Context) error { return c.Start(ctx, testcluster.Slurmctld) }, nil
 	}},
+	{"a cold start of slurmctld, which loses all jobs", "slurmctld", 3 * time.Second, 12 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		from := time.Now()
+		if err := c.Stop(ctx, testcluster.Slurmctld); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) error { return c.coldStart(ctx, from) }, nil
+	}},
 	{"slurmctld is reconfigured", "slurmctld", 0, 2 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
 		return nothing, c.Reconfigure(ctx)
 	}},
@@ -284,6 +291,24 @@ func (c *campaign) limit(ctx context.Context, who int) (func(context.Context) er
 }
 
 func (c *campaign) node(who int) string { return fmt.Sprintf("v%d", 1+who%nodes) }
+
+// coldStart starts slurmctld without what it has saved of jobs, nodes and reservations; it stopped at a moment.
+func (c *campaign) coldStart(ctx context.Context, stopped time.Time) error {
+	if _, err := c.Exec(ctx, "root", "setpriv", "--reuid=slurm", "--regid=slurm", "--init-groups", "slurmctld", "-c"); err != nil {
+		return err
+	}
+	answers := until(ctx, time.Minute, func() bool {
+		_, err := c.Exec(ctx, "root", "squeue", "-h")
+		return err == nil
+	})
+	c.mu.Lock()
+	c.colds = append(c.colds, Span{stopped, time.Now()})
+	c.mu.Unlock()
+	if !answers {
+		return errors.New("slurmctld does not answer after a cold start")
+	}
+	return nil
+}
 
 func (c *campaign) killed(ctx context.Context, d testcluster.Daemon) (func(context.Context) error, error) {
 	return func(ctx context.Context) error { return c.Start(ctx, d) }, c.Kill(ctx, d)

@@ -27,6 +27,7 @@ type Facts struct {
 	Amnesia []time.Time
 	Gaps    []Span // in which slurmdbd had no database: ends are not in its record, or late
 	Unsent  []Span // slurmdbd has no record of these; see unsent
+	Cold    []Span // from slurmctld's stop to its start without its jobs
 	Over    []Deed // when jobs completed by slurmctld's log
 	Failing Span   // from the first fault to the end of the last one
 	// Hostile counts the hostile deeds that Slurm accepted, by kind.
@@ -111,9 +112,9 @@ func judge(f *Facts) []string {
 
 // leftOut tells of how much no rule can judge, for what Slurm itself forgot.
 func (f *Facts) leftOut() string {
-	jobs, attempts, ran := 0, 0, f.ran()
+	jobs, attempts, ran, all := 0, 0, f.ran(), f.byJob()
 	for _, j := range f.Jobs {
-		if f.forgot(j.Submitted) || f.untold(j) {
+		if f.forgot(j.Submitted) || f.untold(j) || f.dropped(j, all[j.ID]) {
 			jobs++
 		}
 	}
@@ -254,7 +255,7 @@ func lost(f *Facts) []string {
 			continue
 		}
 		of := attempts[j.ID]
-		if f.untold(j) {
+		if f.untold(j) || f.dropped(j, of) {
 			continue
 		}
 		if len(of) == 0 {
@@ -273,6 +274,17 @@ func lost(f *Facts) []string {
 		}
 	}
 	return out
+}
+
+// dropped tells whether slurmctld lost a job when it was started without its jobs: slurmdbd has no end of it, or ends it as cancelled.
+func (f *Facts) dropped(j Job, of []Attempt) bool {
+	return slices.ContainsFunc(f.Cold, func(s Span) bool {
+		during := func(at time.Time) bool { return (Span{s.From.Add(-apart), s.To.Add(apart)}).has(at) }
+		return !j.Submitted.After(s.To) && !slices.ContainsFunc(of, func(a Attempt) bool { return a.Start.After(s.To) }) &&
+			(len(of) == 0 || slices.ContainsFunc(of, func(a Attempt) bool {
+				return a.End.IsZero() || strings.HasPrefix(a.State, "CANCELLED") && during(a.End)
+			}))
+	})
 }
 
 // fine tells whether an attempt is an end that the job's user wanted, or that Slurm and its nodes alone have brought about.

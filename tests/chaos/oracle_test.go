@@ -91,6 +91,16 @@ func TestOracle(t *testing.T) {
 			f.Attempts[2].State = "FAILED"
 			f.Amnesia = []time.Time{at(15)}
 		}, "lost: job 2 ended as FAILED"},
+		{"a job was cancelled by nobody, long before a cold start", func(f *Facts) { f.Deeds, f.Cold = nil, []Span{{at(25), at(30)}} }, "lost: job 4 ended as CANCELLED by 2001"},
+		{"a job failed before a cold start", func(f *Facts) { f.Attempts[2].State, f.Cold = "FAILED", []Span{{at(29), at(35)}} }, "lost: job 2 ended as FAILED"},
+		{"a job of a time after a cold start is not in slurmdbd", func(f *Facts) {
+			f.Jobs, f.Cold = append(f.Jobs, Job{ID: "9", Submitted: at(40)}), []Span{{at(29), at(35)}}
+		}, "lost: job 9 is not in slurmdbd"},
+		{"the books go on with a job that a cold start lost", func(f *Facts) {
+			f.Cold = []Span{{at(50), at(70)}}
+			f.Attempts[1].State = "CANCELLED"
+			f.Books[0].Ours, f.Ledger = 112, 112
+		}, "books: nlp held 112"},
 		{"two jobs were on the same GPUs before slurmdbd lost its database", func(f *Facts) {
 			f.Attempts[2].Start = at(10)
 			f.Gaps = []Span{{at(15), at(19)}}
@@ -193,10 +203,14 @@ func TestOracleExcuses(t *testing.T) {
 	// Job 23 is a task of job 22, for slurmdbd a job of its own.
 	f.Attempts = append(f.Attempts, ran("23", "COMPLETED", 380, 390, 4, "v4"))
 	f.Books = append(f.Books, Book{Job: "23", Tenant: "nlp", Slurmdb: 40, Moments: []time.Time{at(380), at(390)}})
+	// A cold start loses a job that runs, and one that waits.
+	f.Cold = []Span{{at(450), at(460)}}
+	f.Jobs = append(f.Jobs, Job{ID: "24", Submitted: at(430)}, Job{ID: "25", Submitted: at(430)})
+	f.Attempts = append(f.Attempts, ran("24", "CANCELLED", 440, 450, 4, "v4"), Attempt{Job: "25", State: "PENDING"})
 	if broken := judge(f); len(broken) > 0 {
 		t.Errorf("%q", broken)
 	}
-	if got, want := f.leftOut(), "11 of 12 jobs, 1 of 18 attempts, 7 of 7 books"; !strings.HasSuffix(got, want) {
+	if got, want := f.leftOut(), "13 of 14 jobs, 1 of 19 attempts, 7 of 7 books"; !strings.HasSuffix(got, want) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

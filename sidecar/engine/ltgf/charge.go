@@ -156,6 +156,7 @@ var noLease cluster.Lease
 // books is the ledger during an update.
 type books struct {
 	from, now cluster.Instant
+	boot      cluster.Instant // when slurmctld was started since the last look; 0 = it was not
 	settings  *cluster.Settings
 	ledger    cluster.Ledger
 	tenantAt  map[string]int  // the first row of each tenant, one per pool
@@ -186,7 +187,7 @@ type spent struct{ tenants, untouchable, overhead, onBad cluster.GPUTime }
 
 // openBooks copies the ledger into the buffers of an unused one.
 func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
-	b := &books{from: s.Ledger.At, now: s.Now, settings: &s.Settings}
+	b := &books{from: s.Ledger.At, now: s.Now, boot: s.Boot, settings: &s.Settings}
 	if b.from == 0 || b.from > b.now {
 		b.from = b.now
 	}
@@ -348,10 +349,10 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 	chargeConfiguring(b, r, c, l)
 	for _, a := range attempts {
 		unseen = unseen && a.Start != j.Start
-		end := a.End
-		if end == 0 || end > b.now {
-			end = b.now
+		if r.Done > 0 && a.Start < r.Done {
+			continue // charged when it was found to be over, whenever slurmdbd learnt of it
 		}
+		end := endOf(b, r, c, &a)
 		// The current attempt is charged below, from Slurm's present report.
 		if j.Started() && !c.Gone && (a.Start >= j.Start || a.End == 0 && r.Configured > 0) {
 			continue
@@ -498,14 +499,43 @@ func began(r *cluster.Record, j *cluster.Job) cluster.Instant {
 	return j.Start
 }
 
+// endOf gives the end of an attempt of the history. slurmdbd may never learn that of a job that slurmctld lost.
+func endOf(b *books, r *cluster.Record, c *cluster.Case, a *cluster.Attempt) cluster.Instant {
+	switch {
+	case a.End > 0:
+		return min(a.End, b.now)
+	case forgot(b, r, c):
+		return lost(b, r, a.Start)
+	}
+	return b.now
+}
+
+// forgot tells whether slurmctld does not know the last attempt of a job, which may have run when it was started: it no longer lists
+// the job, or as one that waits for that attempt.
+func forgot(b *books, r *cluster.Record, c *cluster.Case) bool {
+	return b.boot > 0 && (c.Gone || c.Job.State == cluster.Waiting && c.Job.Restarts == r.Restarts)
+}
+
+// lost gives when an attempt ended that slurmctld forgot when it was started. The nodes went on with it until then, and end
+// jobs that slurmctld does not know. It may have ended earlier by itself, and had a time limit.
+func lost(b *books, r *cluster.Record, start cluster.Instant) cluster.Instant {
+	end := b.boot
+	if r.UserLimit > 0 {
+		end = min(end, start.Add(r.UserLimit+r.Suspend))
+	}
+	return min(max(end, r.ChargedTo), b.now)
+}
+
 // endOfStretch gives the end of a finished attempt. For our requeue it is when that was carried
-// out, or the last look if that is unknown. For a job that disappeared it is the last look. For a
-// requeue by others it is the new submit time, which Slurm sets when the job has cleaned up, so
-// this is an upper bound. For a finished job it is Slurm's end time.
+// out, or the last look if that is unknown. For a job that disappeared it is the last look, unless
+// slurmctld lost it. For a requeue by others it is the new submit time, which Slurm sets when the job
+// has cleaned up, so this is an upper bound. For a finished job it is Slurm's end time.
 func (b *books) endOfStretch(r *cluster.Record, c *cluster.Case, l *cluster.Lease) cluster.Instant {
 	j := &c.Job
 	end := b.now
 	switch {
+	case forgot(b, r, c) && l.State != cluster.Ending:
+		end = lost(b, r, r.HeldSince)
 	case c.Gone || j.Restarts > r.Restarts && l.State == cluster.Ending:
 		end = max(r.ChargedTo, r.Acted)
 	case j.Restarts > r.Restarts && j.Submit > 0:
@@ -699,7 +729,7 @@ func attemptsByCase(s *cluster.Snapshot) map[int][]cluster.Attempt {
 		best := -1
 		for _, i := range byID[a.ID] {
 			r := &s.Cases[i].Record
-			if r.User != a.User { // Slurm reuses ids
+			if r.User != a.User || earlier(r, &a, s.Ledger.At) { // Slurm reuses ids
 				continue
 			}
 			if best = i; r.Submit == a.Submit || r.HeldSince == a.Start {
@@ -711,4 +741,11 @@ func attemptsByCase(s *cluster.Snapshot) map[int][]cluster.Attempt {
 		}
 	}
 	return out
+}
+
+// earlier tells whether an attempt is of a job that had the record's id before it, or of the job itself before its last requeue: slurmdbd may
+// learn late, or never, that it was over.
+func earlier(r *cluster.Record, a *cluster.Attempt, from cluster.Instant) bool {
+	const blur = 2 * cluster.Second // Slurm's times are whole seconds
+	return a.Submit < r.Submit && a.Start != r.HeldSince && a.Submit.Add(blur) < from
 }
