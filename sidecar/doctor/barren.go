@@ -25,6 +25,8 @@ func barren(cfg *config.Config, facts *slurm.Facts, seen *cluster.Observation, p
 	case r.Closed != "":
 		name, _, _ := strings.Cut(r.Closed, "=")
 		return r.Closed, set + name + "=UNLIMITED"
+	case !p.Up:
+		return "State=DRAIN: Slurm takes no new jobs for it", set + "State=UP"
 	case p.RootOnly:
 		return "RootOnly=YES: only root may submit jobs to it", set + "RootOnly=NO"
 	case forbidsGPUs(seen.Limits.QOS, r.QOS) && slurm.EnforcesLimits(facts.Conf):

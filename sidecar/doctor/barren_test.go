@@ -38,6 +38,7 @@ func TestPartitionsInWhichNothingWillBeLeased(t *testing.T) {
 		{"inactive", rule(func(r *cluster.Rules) { r.Closed = "INACTIVE" }), "State=INACTIVE", "State=UP"},
 		{"no nodes for a job", rule(func(r *cluster.Rules) { r.Closed = "MaxNodes=0" }), "MaxNodes=0", "MaxNodes=UNLIMITED"},
 		{"no time for a job", rule(func(r *cluster.Rules) { r.Closed = "MaxTime=0" }), "MaxTime=0", "MaxTime=UNLIMITED"},
+		{"drained", func(s site) { s.p.Up = false }, "State=DRAIN: Slurm takes no new jobs for it", "State=UP"},
 		{"root only", func(s site) { s.p.RootOnly = true }, "RootOnly=YES: only root may submit jobs to it", "RootOnly=NO"},
 		{"no tenant's account", rule(func(r *cluster.Rules) { r.AllowAccounts = []string{"hpc"} }), "AllowAccounts=hpc has no account of a tenant", "AllowAccounts=ALL"},
 		{"an account below", rule(func(r *cluster.Rules) { r.AllowAccounts = []string{"sub"} }), "", ""},
@@ -88,6 +89,24 @@ func TestPartitionsInWhichNothingWillBeLeased(t *testing.T) {
 		}
 		if !strings.Contains(found[0].Do, x.do) || x.want != "" && found[0].Means == "" {
 			t.Errorf("%s: do %q, want %q in it", x.name, found[0].Do, x.do)
+		}
+	}
+}
+
+// A managed partition for groups without a user of a tenant is a finding.
+func TestPartitionsForNobodysGroups(t *testing.T) {
+	for _, deserted := range []bool{false, true} {
+		s := &cluster.Observation{Nodes: []cluster.Node{{Name: "n1", Partitions: []string{"gpu"}, GPUs: []cluster.GPUs{{Model: "h100", Count: 8}}}},
+			Partitions: []cluster.Partition{{Name: "gpu", Nodes: []string{"n1"}, Up: true, Rules: cluster.Rules{AllowGroups: []string{"old", "gone"}}}}}
+		seen, want := &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Conf: good()}, Sighting: s}}, "partition gpu ok: 8 GPUs"
+		if deserted {
+			seen.Slurm.Deserted, want = []string{"gpu"}, "partition gpu warn: 8 GPUs, but AllowGroups=old,gone has no user of a tenant"
+		}
+		cfg := config.Default()
+		cfg.Partitions = []string{"gpu"}
+		found := named(doctor.Check(cfg, seen), "partition gpu")
+		if d := cmp.Diff([]string{want}, told(t, found)); d != "" || deserted && !strings.Contains(found[0].Do, "AllowGroups=ALL") {
+			t.Errorf("%s: %+v", d, found)
 		}
 	}
 }

@@ -59,6 +59,7 @@ type Slurm struct {
 	LookErr  error
 	Sighting *cluster.Observation
 	Groups   []string // of partitions' AllowGroups that this host does not know
+	Deserted []string // partitions whose AllowGroups have no user of a tenant
 	Plugin   PluginFile
 	Spank    Spank
 	Notes    []string
@@ -184,6 +185,11 @@ func askSlurm(ctx context.Context, cfg *config.Config) (s Slurm) {
 	}
 	s.Sighting, s.Notes = &seen, client.Notes()
 	s.Groups = slurm.UnknownGroups(ctx, seen.Partitions)
+	var users []string
+	for i := range seen.Members {
+		users = append(users, seen.Members[i].User)
+	}
+	s.Deserted = slurm.DesertedPartitions(ctx, seen.Partitions, users)
 	s.Plugin, s.Spank = ReadPlugin(cfg, s.Facts.Conf), ReadSpank(s.Facts.Conf)
 	return s
 }

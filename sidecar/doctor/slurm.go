@@ -51,7 +51,7 @@ func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 	if s.Sighting == nil {
 		return
 	}
-	f.sighting(cfg, facts, s.Sighting)
+	f.sighting(cfg, facts, s.Sighting, s.Deserted)
 	f.groups(cfg, s)
 	f.longest(facts.Release, s.Sighting.Partitions)
 	f.limits(cfg, facts, s.Sighting)
@@ -288,8 +288,8 @@ func (f *findings) killWait(c conf, cfg *config.Config) {
 	}
 }
 
-// sighting checks the configuration against the cluster.
-func (f *findings) sighting(cfg *config.Config, facts *slurm.Facts, seen *cluster.Observation) {
+// sighting checks the configuration against the cluster. deserted are the partitions whose groups have no user of a tenant.
+func (f *findings) sighting(cfg *config.Config, facts *slurm.Facts, seen *cluster.Observation, deserted []string) {
 	known := map[string]*cluster.Partition{}
 	for i := range seen.Partitions {
 		known[seen.Partitions[i].Name] = &seen.Partitions[i]
@@ -312,7 +312,12 @@ func (f *findings) sighting(cfg *config.Config, facts *slurm.Facts, seen *cluste
 		case gpus[p] == 0:
 			f.add(Warn, "partition "+p, "has no GPUs", "there is nothing to lease in it", "correct partitions in the configuration")
 		default:
-			if found, do := barren(cfg, facts, seen, part); found != "" {
+			found, do := barren(cfg, facts, seen, part)
+			if found == "" && slices.Contains(deserted, p) {
+				found = "AllowGroups=" + strings.Join(part.Rules.AllowGroups, ",") + " has no user of a tenant"
+				do = "scontrol update PartitionName=" + p + " AllowGroups=ALL, or add users to the groups (getent group NAME, as slurmctld's host has it)"
+			}
+			if found != "" {
 				f.add(Warn, "partition "+p, fmt.Sprintf("%d GPUs, but %s", gpus[p], found), "nothing in it will be leased until that changes", do)
 				continue
 			}

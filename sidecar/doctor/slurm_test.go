@@ -112,7 +112,7 @@ func TestCapacityAndRights(t *testing.T) {
 func TestSighting(t *testing.T) {
 	cfg := config.Default()
 	cfg.Partitions = []string{"gpu", "cpu", "gone"}
-	seen := &cluster.Observation{Now: 1, Partitions: []cluster.Partition{{Name: "cpu", Nodes: []string{"c1"}}, {Name: "gpu"}},
+	seen := &cluster.Observation{Now: 1, Partitions: []cluster.Partition{{Name: "cpu", Nodes: []string{"c1"}}, {Name: "gpu", Up: true}},
 		Nodes:    []cluster.Node{{Name: "n1", Partitions: []string{"gpu"}, GPUs: []cluster.GPUs{{Model: "h100", Count: 8}}}},
 		Accounts: []cluster.Account{{Name: "a", Parent: "root", Shares: 3}, {Name: "b", Parent: "root", Shares: 1}, {Name: "root"}}}
 	cfg.Budgets = map[string]config.Budget{"a": {GPUHours: 1}, "c": {GPUHours: 1}}

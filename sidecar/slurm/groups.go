@@ -174,3 +174,46 @@ func UnknownGroups(ctx context.Context, partitions []cluster.Partition) []string
 	}
 	return unknown
 }
+
+// DesertedPartitions gives the partitions whose AllowGroups have none of the users, sorted as they come. All of their groups and some of the
+// users must be known to this host; nil where it does not tell within two seconds.
+func DesertedPartitions(ctx context.Context, partitions []cluster.Partition, users []string) []string {
+	users = slices.DeleteFunc(slices.Clone(users), func(u string) bool { return u == "root" || strings.HasPrefix(u, "-") })
+	const most = 2000 // names that are asked for
+	if len(users) == 0 || len(users) > most || !slices.ContainsFunc(partitions, func(p cluster.Partition) bool { return len(p.Rules.AllowGroups) > 0 }) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, groupTime)
+	defer cancel()
+	text, _ := exec.CommandContext(ctx, "getent", append([]string{"passwd", "--"}, users...)...).Output() // it fails where one is unknown
+	primary := map[string]bool{}                                                                          // groups by number
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Split(line, ":"); len(fields) > 3 {
+			primary[fields[3]] = true
+		}
+	}
+	if len(primary) == 0 {
+		return nil
+	}
+	var out []string
+	for i := range partitions {
+		p := &partitions[i]
+		if len(p.Rules.AllowGroups) > 0 && !slices.ContainsFunc(p.Rules.AllowGroups, func(g string) bool { return mayHave(ctx, g, users, primary) }) {
+			out = append(out, p.Name)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return out
+}
+
+// mayHave tells whether one of some users is in a group, by its list or as its primary group, or this host does not know the group.
+func mayHave(ctx context.Context, group string, users []string, primary map[string]bool) bool {
+	line, err := exec.CommandContext(ctx, "getent", "group", "--", group).Output()
+	fields := strings.Split(strings.TrimSpace(string(line)), ":")
+	if err != nil || len(fields) < 4 {
+		return true
+	}
+	return primary[fields[2]] || slices.ContainsFunc(strings.Split(fields[3], ","), func(u string) bool { return slices.Contains(users, u) })
+}

@@ -159,3 +159,36 @@ func TestUnknownGroups(t *testing.T) {
 		t.Errorf("without an answer %q are unknown", got)
 	}
 }
+
+// A partition is deserted where this host knows its groups, and none of the users in them.
+func TestDesertedPartitions(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Skip(err)
+	}
+	here, err := user.LookupGroupId(me.Gid)
+	if err != nil {
+		t.Skip(err)
+	}
+	names := []string{"daemon", "bin", "nobody"} // users of every Debian, each in its own group
+	partition := func(name string, groups ...string) cluster.Partition {
+		return cluster.Partition{Name: name, Rules: cluster.Rules{AllowGroups: groups}}
+	}
+	all := []cluster.Partition{partition("open"), partition("sys", "sys"), partition("two", "sys", "daemon"), partition("unknown", "sys", "no-such-group")}
+	if got := DesertedPartitions(t.Context(), all, names); !slices.Equal(got, []string{"sys"}) {
+		t.Errorf("deserted are %q", got)
+	}
+	if got := DesertedPartitions(t.Context(), []cluster.Partition{partition("mine", here.Name)}, append(names, me.Username)); me.Username != "root" && got != nil {
+		t.Errorf("a partition of this user's group is deserted: %q", got)
+	}
+	for _, users := range [][]string{nil, {"root"}, {"no-such-user"}, {"--nobody"}} {
+		if got := DesertedPartitions(t.Context(), all, users); got != nil {
+			t.Errorf("with users %q, %q are deserted", users, got)
+		}
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if got := DesertedPartitions(ended, all, names); got != nil {
+		t.Errorf("without an answer %q are deserted", got)
+	}
+}

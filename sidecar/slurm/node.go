@@ -85,8 +85,12 @@ func less(all, broken []cluster.GPUs) []cluster.GPUs {
 }
 
 // health reads a node's states: why its GPUs are no capacity (bad), or why it gets no grant for
-// the moment (busy).
+// the moment (busy). A node that reboots by scontrol is DOWN (and DRAIN, with ASAP) until it is back. Where that takes too long, Slurm takes
+// REBOOT_ISSUED away.
 func health(states []string) (bad, busy string) {
+	if slices.Contains(states, "REBOOT_ISSUED") {
+		states = slices.DeleteFunc(slices.Clone(states), func(s string) bool { return s == "DOWN" || s == "DRAIN" })
+	}
 	comesUp := slices.ContainsFunc(states, func(s string) bool { return s == "POWERING_UP" || s == "POWER_UP" || s == "REBOOT_ISSUED" })
 	for _, s := range states {
 		switch s {

@@ -200,6 +200,12 @@ func TestNodes(t *testing.T) {
 		{`"state":["ALLOCATED","NOT_RESPONDING","POWERING_UP"],"gres":"gpu:4"`, gpus("gpu", 4), "", "powering up"},
 		{`"state":["ALLOCATED","CLOUD","POWER_UP","NOT_RESPONDING"],"gres":"gpu:4"`, gpus("gpu", 4), "", "powering up"},
 		{`"state":["IDLE","NOT_RESPONDING","REBOOT_ISSUED"],"gres":"gpu:4"`, gpus("gpu", 4), "", "powering up"},
+		{`"state":["DOWN","REBOOT_ISSUED"],"gres":"gpu:4"`, gpus("gpu", 4), "", "reboot"},         // scontrol reboot
+		{`"state":["DOWN","DRAIN","REBOOT_ISSUED"],"gres":"gpu:4"`, gpus("gpu", 4), "", "reboot"}, // scontrol reboot ASAP
+		{`"state":["IDLE","FAIL","REBOOT_ISSUED"],"gres":"gpu:4"`, gpus("gpu", 4), "fail", "reboot"},
+		{`"state":["MIXED","DRAIN","REBOOT_REQUESTED"],"gres":"gpu:4"`, gpus("gpu", 4), "drained", "reboot"},  // ASAP, while jobs run
+		{`"state":["MIXED","DRAIN","POWER_DOWN"],"gres":"gpu:4"`, gpus("gpu", 4), "drained", "powering down"}, // POWER_DOWN_ASAP, while jobs run
+		{`"state":["IDLE","POWERED_DOWN"],"gres":"gpu:4"`, gpus("gpu", 4), "", ""},
 		{`"state":["DOWN","NOT_RESPONDING","POWERING_UP"],"gres":"gpu:4"`, gpus("gpu", 4), "down", "powering up"},
 		{`"state":["IDLE","DRAIN","NOT_RESPONDING","POWERING_UP"],"gres":"gpu:4"`, gpus("gpu", 4), "drained", "powering up"},
 		{`"state":["MIXED","POWER_DRAIN"],"gres":"gpu:4"`, gpus("gpu", 4), "", "powering down"},

@@ -102,6 +102,27 @@ func TestRecordsOfSeveralFlags(t *testing.T) {
 	}
 }
 
+// TestAJobThatStagesOut: a job whose files are staged out by its burst buffer, as Slurm 24.11 and 26.05 record it, has ended when its script
+// did. It is charged until then.
+func TestAJobThatStagesOut(t *testing.T) {
+	tr := translator{nodes: map[string]cluster.Node{"v1": {Name: "v1", GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}}, arrayCap: 100, now: 1e12}
+	for states, outcome := range map[string]string{`"COMPLETED","STAGE_OUT"`: "COMPLETED", `"CANCELLED","STAGE_OUT"`: "CANCELLED"} {
+		r := newReader(strings.NewReader(`{"job_id":138,"job_state":[` + states + `],"state_reason":"None","user_name":"alice","account":"nlp","batch_flag":true,"requeue":true,"tres_per_node":"gres/gpu:2",
+			"tres_req_str":"cpu=1,mem=100M,node=1,billing=1,gres/gpu=2","tres_alloc_str":"cpu=1,mem=100M,node=1,billing=1,gres/gpu=2,gres/gpu:v100=2","nodes":"v1","node_count":{"set":true,"number":1},"gres_detail":[],
+			"job_resources":{"nodes":{"count":1,"list":"v1","allocation":[{"name":"v1","cpus":{"count":1,"used":0},"memory":{"used":0,"allocated":100}}]}},
+			"time_limit":{"set":true,"number":10},"submit_time":{"set":true,"number":1795803183},"start_time":{"set":true,"number":1795803184},"end_time":{"set":true,"number":1795803199}}`))
+		w := r.job()
+		rec := (&Client{}).translate(&tr, &w, &notes{})
+		if rec == nil || len(rec.jobs) != 1 {
+			t.Fatalf("%s: %+v", states, rec)
+		}
+		j := rec.jobs[0]
+		if j.State != cluster.Done || j.Aside != "" || j.GPUsHeld() != 0 || j.Outcome != outcome || j.End.Sub(j.Start) != 15*cluster.Second || len(j.Had) != 1 || j.Had[0] != (cluster.GPUs{Model: "v100", Count: 2}) {
+			t.Errorf("%s: %+v", states, j)
+		}
+	}
+}
+
 // TestJobsThatAreOver: scontrol shows users one word, of a flag if the job has one.
 func TestJobsThatAreOver(t *testing.T) {
 	for state, want := range map[string]bool{
