@@ -8,6 +8,7 @@ package metrics
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,12 +53,14 @@ type Meter struct {
 	reclaims *prometheus.CounterVec
 	ended    *prometheus.CounterVec
 	lost     prometheus.Counter
+	left     prometheus.Counter
 	calls    *prometheus.CounterVec
 	slow     *prometheus.HistogramVec
 
 	mu      sync.Mutex
 	health  health
 	last    *sums // of the last round that was decided; nil = none was
+	noise   []cluster.Noise
 	journal int64 // bytes; 0 = not measured yet
 	budgets spending.Book
 	younger time.Time      // when the journal was last found to have lost rounds; zero = never
@@ -97,6 +100,7 @@ func New(version string, now func() time.Time) *Meter {
 	m.reclaims = counters("reclaims_total", "Requeues of jobs whose leases ended, by result: done or failed.", "result")
 	m.ended = counters("leases_ended_total", "Leases that ended, by cause.", "cause")
 	m.lost = counters("work_lost_gpu_seconds_total", "GPU time that stops destroyed: known and bounded losses.").WithLabelValues()
+	m.left = counters("events_left_out_total", "Events that users caused beyond 20 a user and hour: counted, and not written down.").WithLabelValues()
 	m.calls = counters("slurm_calls_total", "Requests to Slurm by kind and result: ok or failed.", "call", "result")
 	m.slow = histograms("slurm_call_duration_seconds", "Duration of requests to Slurm by kind.", "call")
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "fairlease", Name: "build_info", Help: "1; the version of the daemon is a label.", ConstLabels: prometheus.Labels{"version": version}})
@@ -214,7 +218,21 @@ func (m *Meter) Round(r *loop.Report, err error, took time.Duration) {
 	sums := sumsOf(&r.Plan, r.Waits)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.last = sums
+	if m.last != nil { // else an earlier process, or another daemon, may have counted them
+		m.left.Add(float64(leftOut(m.noise, r.Plan.State.Noise)))
+	}
+	m.last, m.noise = sums, r.Plan.State.Noise
+}
+
+// leftOut gives how many events have been left out since another round; was and is are sorted by user.
+func leftOut(was, is []cluster.Noise) (n int) {
+	for _, x := range is {
+		n += x.Left
+		if k, ok := slices.BinarySearchFunc(was, x.User, func(y cluster.Noise, user string) int { return strings.Compare(y.User, user) }); ok && was[k].Since == x.Since {
+			n -= was[k].Left
+		}
+	}
+	return max(n, 0)
 }
 
 func resultOf(a *cluster.Action, o *cluster.Outcome) string {

@@ -289,3 +289,25 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 	}
 	return cert, key
 }
+
+// Events that were left out are counted once, round by round; what a process finds at its start another one has counted.
+func TestEventsLeftOut(t *testing.T) {
+	m := New("v0.1.0", time.Now)
+	round := func(noise ...cluster.Noise) {
+		m.Round(&loop.Report{Plan: cluster.Plan{State: cluster.State{Noise: noise}}}, nil, 0)
+	}
+	says := func(want string) {
+		t.Helper()
+		if text := scrape(t, m); !strings.Contains(text, "\nfairlease_events_left_out_total "+want+"\n") {
+			t.Errorf("not %s:\n%s", want, text)
+		}
+	}
+	round(cluster.Noise{User: "ann", Since: 1, Left: 7})
+	says("0")
+	round(cluster.Noise{User: "ann", Since: 1, Left: 9}, cluster.Noise{User: "bob", Since: 2, Left: 3})
+	says("5")
+	round(cluster.Noise{User: "bob", Since: 2, Left: 3})
+	says("5")
+	round(cluster.Noise{User: "ann", Since: 3_600_001, Left: 1}, cluster.Noise{User: "bob", Since: 2, Left: 3})
+	says("6")
+}

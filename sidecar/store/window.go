@@ -97,8 +97,9 @@ func (s *Store) RoundsBefore(ctx context.Context, number int64, limit int) ([]Ro
 // Noted is an event with its place in its round, and the tenant of its job ("" = none).
 type Noted struct {
 	Event
-	Ordinal int    `json:"ordinal"`
-	Tenant  string `json:"tenant,omitempty"`
+	Ordinal int            `json:"ordinal"`
+	Job     cluster.JobKey `json:"job_key,omitempty" db:"job_key"` // 0 = it is about none
+	Tenant  string         `json:"tenant,omitempty"`
 }
 
 // EventsBefore lists the events before one, newest first; round 0 = the newest ones. Tenants selects those of their jobs, and those

@@ -27,6 +27,8 @@ type Page struct {
 	Now     cluster.Instant
 	// Every is the time between two forecasts of the daemon; 0 = unknown, or there are none.
 	Every cluster.Span
+	// Counters says why no GPU is watched; "" = unknown.
+	Counters string
 }
 
 // Form is the form of lists: by default a table for people.

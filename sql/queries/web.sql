@@ -37,6 +37,7 @@ select
     e.text,
     e.round,
     e.ordinal,
+    coalesce(e.job_key, 0) as job_key,
     coalesce(j.tenant, '') as tenant
 from events e
 left join jobs j on j.key = e.job_key

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,10 +25,25 @@ stale (their values do not change), broken (they contradict each other) or unkno
 					return err
 				}
 				page := p.page(l)
+				page.Counters = p.watched(server, strings.Join(args, ""))
 				return p.list(c, page, s, page.GPUTable(list), list)
 			})
 		}}
 	listFlags(c, &l)
 	serverFlag(c, &server)
 	return c
+}
+
+// watched says why no GPU is listed; "" = this host's configuration does not tell.
+func (p *program) watched(server, of string) string {
+	cfg, err := p.config()
+	switch {
+	case err != nil || server != "" || cfg.Database.URL == "" || p.configFile() == "": // the daemon's host has another file
+		return ""
+	case !cfg.Telemetry.GPU.On():
+		return "No GPU is watched: telemetry.gpu is not set (docs/telemetry.md)."
+	case of != "":
+		return fmt.Sprintf("No GPU of %s has been read, as a node, a job or a user: fairlease gpus has all.", of)
+	}
+	return fmt.Sprintf("telemetry.gpu is set, and nothing has been read yet: the daemon that leads reads every %v. See fairlease doctor.", cfg.Telemetry.GPU.Every)
 }

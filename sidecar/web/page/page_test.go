@@ -390,3 +390,17 @@ func TestAssetsAndTheme(t *testing.T) {
 		}
 	}
 }
+
+// An event leads to the page of its own job, though another may have its id by now; an event of a job that the journal has forgotten names none.
+func TestEventsLinkByKey(t *testing.T) {
+	site := scenetest.Site{Nodes: 4, Jobs: 10}
+	d, f := newDesk(site), site.Facts()
+	id, none := "7", ""
+	f.Events = []store.Noted{{Event: store.Event{At: f.Plan.At.Time(), Kind: "aside", SlurmID: &id, Text: "of seven"}, Job: 4711},
+		{Event: store.Event{At: f.Plan.At.Time(), Kind: "aside", SlurmID: &none, Text: "of none"}, Job: 4712}}
+	d.Keeper = scene.Hold(scene.Of(f))
+	_, text := d.ask(operator, "/")
+	if !strings.Contains(text, `<a href="/jobs/7?key=4711">job 7</a>: of seven`) || !regexp.MustCompile(`[\d>] *of none`).MatchString(text) || strings.Contains(text, "job </a>") {
+		t.Errorf("%s", text[strings.Index(text, "Newest events"):])
+	}
+}

@@ -121,13 +121,13 @@ func (site Site) events(f *scene.Facts) []store.Noted {
 	for i := all - 1; i >= 0 && len(f.Snapshot.Cases) > 0; i-- {
 		c := &f.Snapshot.Cases[i*37%len(f.Snapshot.Cases)]
 		id := c.Record.ID.String()
-		e := store.Noted{Event: store.Event{At: f.Plan.At.Time().Add(time.Duration(i-all) * time.Minute), Kind: "grant", SlurmID: &id, Round: int64(i + 1), Text: "job " + id + " was granted GPUs"}, Tenant: c.Record.Tenant}
+		e := store.Noted{Event: store.Event{At: f.Plan.At.Time().Add(time.Duration(i-all) * time.Minute), Kind: "grant", SlurmID: &id, Round: int64(i + 1), Text: "job " + id + " was granted GPUs"}, Job: c.Record.Key, Tenant: c.Record.Tenant}
 		if site.Hostile {
 			e.Text = Hostile[i%len(Hostile)]
 		}
 		switch i % 4 {
 		case 0:
-			e.Kind, e.SlurmID, e.Tenant, e.Node, e.Text = "node", nil, "", f.Snapshot.Nodes[i%len(f.Snapshot.Nodes)].Name, "the node is down"
+			e.Kind, e.SlurmID, e.Job, e.Tenant, e.Node, e.Text = "node", nil, 0, "", f.Snapshot.Nodes[i%len(f.Snapshot.Nodes)].Name, "the node is down"
 		case 1:
 			e.Kind, e.SlurmID, e.Tenant, e.Text = "settings", nil, "", "the configuration was read again"
 		}
