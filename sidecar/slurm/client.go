@@ -134,9 +134,12 @@ func (c *Client) listUnless(ctx context.Context, path, member string, update int
 			defer func() { whole.fail(r.err) }()
 		}
 		r.array(func() {
-			r.junk = ""
+			r.junk, r.odd = "", ""
 			err := each(r)
 			all++
+			if r.odd != "" && r.err == nil {
+				notes.add("left out a value of %s: %s", path, r.odd)
+			}
 			switch {
 			case r.err != nil:
 			case r.junk != "":

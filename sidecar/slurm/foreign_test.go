@@ -71,3 +71,60 @@ func TestPartsThatMakeNoSense(t *testing.T) {
 		t.Errorf("a drained GPU of an unknown model is taken off %+v", got)
 	}
 }
+
+// TestValuesThatMakeNoSense: a value that a record can do without costs only itself.
+func TestValuesThatMakeNoSense(t *testing.T) {
+	read := func(text string) *reader { return newReader(strings.NewReader(text)) }
+	for what, one := range map[string]func() (*reader, bool){
+		"node": func() (*reader, bool) {
+			r := read(`{"name":"v1","state":["IDLE"],"gres":"gpu:v100:4","specialized_memory":"x","active_features":{"a":[]},"partitions":["main"]}`)
+			n := r.node()
+			return r, n.Name == "v1" && len(n.GPUs) == 1 && len(n.Partitions) == 1
+		},
+		"partition": func() (*reader, bool) {
+			r := read(`{"name":"main","maximums":{"time":"x","nodes":5},"accounts":7.5,"nodes":{"configured":"v[1-2]"},"partition":{"state":["UP"]}}`)
+			p := r.partition()
+			return r, p.Name == "main" && p.Up && len(p.Nodes) == 2 && p.Rules.MaxNodes == 5
+		},
+		"reservation, of which no part is then known": func() (*reader, bool) {
+			r := read(`{"name":"r","node_list":"v1","start_time":5,"end_time":9,"tres":{},"core_count":4,"core_specializations":[{"node":"v1","core":"0-3"}],"flags":["FLEX"]}`)
+			v := r.reservation()
+			return r, v.Name == "r" && len(v.Nodes) == 1 && v.Start == 5000 && v.End == 9000 && len(v.Flags) == 1 && v.Parts == nil
+		},
+		"job": func() (*reader, bool) {
+			r := read(`{"job_id":7,"job_state":["PENDING"],"name":[],"comment":{},"deadline":"x","excluded_nodes":7.5,"user_name":"alice"}`)
+			w := r.job()
+			return r, w.id == 7 && w.wrong == "" && w.user == "alice" && w.name == ""
+		},
+		"association": func() (*reader, bool) {
+			r := read(`{"account":"nlp","user":"alice","cluster":"c","max":{"jobs":{"active":"x"}},"shares_raw":3}`)
+			a := r.association(unreadTRES{})
+			return r, a.account == "nlp" && a.user == "alice" && a.shares.n == 3
+		},
+		"QOS": func() (*reader, bool) {
+			r := read(`{"name":"normal","preempt":"x","limits":{"max":{"active_jobs":{"count":5}}}}`)
+			q, _ := r.qos(unreadTRES{})
+			return r, q.Name == "normal" && len(q.Caps) == 1
+		},
+	} {
+		r, good := one()
+		if !good || r.junk != "" || r.odd == "" || r.err != nil {
+			t.Errorf("%s: junk %q, left out %q, %v", what, r.junk, r.odd, r.err)
+		}
+	}
+	for what, one := range map[string]func() *reader{
+		"node":        func() *reader { r := read(`{"name":"v1","state":7.5,"gres":{}}`); r.node(); return r },
+		"partition":   func() *reader { r := read(`{"name":"main","nodes":[]}`); r.partition(); return r },
+		"reservation": func() *reader { r := read(`{"name":"r","node_list":"v1","start_time":"x"}`); r.reservation(); return r },
+		"job": func() *reader {
+			r := read(`{"job_id":7,"job_state":["PENDING"],"tres_per_node":{}}`)
+			r.job()
+			return r
+		},
+		"association": func() *reader { r := read(`{"account":"nlp","shares_raw":"x"}`); r.association(unreadTRES{}); return r },
+	} {
+		if r := one(); r.junk == "" {
+			t.Errorf("%s: a value that it cannot do without is left out", what)
+		}
+	}
+}

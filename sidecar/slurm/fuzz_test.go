@@ -62,6 +62,7 @@ func FuzzOthers(f *testing.F) {
 	f.Add([]byte(`{"partitions":[{"name":"main","nodes":{"configured":"v[1-2]"},"maximums":{"time":{"infinite":true}},"partition":{"state":["UP"]}}]}`))
 	f.Add([]byte(`{"partitions":[{"name":"main","accounts":{"allowed":"b,a,a","deny":"ALL"},"qos":{"deny":["x"]},"maximums":{"nodes":{"number":-3,"set":true},"cpus_per_node":"x"},"minimums":{"nodes":1e30}}]}`))
 	f.Add([]byte(`{"reservations":[{"name":"fairlease_1","node_list":"v1","accounts":"nlp,vision","start_time":{"number":5,"set":true},"flags":["FLEX"]}]}`))
+	f.Add([]byte(`{"nodes":[{"name":"v1","state":["IDLE"],"gres":"gpu:v100:4","specialized_memory":"x"}],"partitions":[{"name":"p","accounts":[7],"maximums":{"time":"x"}}],"qos":[{"name":"q","limits":[]}]}`))
 	f.Add([]byte(`{"reservations":[{"name":"gpus","node_list":"v1","core_count":8,"tres":"cpu=8,gres/gpu:v100=1,gres/gpu=1","core_specializations":[{"node":"v1","core":"8-15"}]}]}`))
 	f.Add([]byte(`{"reservations":[{"name":"cores","node_list":"v1","core_count":4,"tres":"cpu=8","core_specializations":[{"node":"v1","core":"0-3"},{"core":7},3]}]}`))
 	f.Add([]byte(`{"associations":[{"account":"nlp","shares_raw":"Infinity"}]}`))

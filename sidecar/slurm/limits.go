@@ -179,7 +179,7 @@ func (r *reader) limits(c *caps) {
 // qos reads a QOS with its limits, and the names of the QOS that it preempts.
 func (r *reader) qos(unread unreadTRES) (q cluster.QOS, preempts []string) {
 	c := caps{unread: unread}
-	r.object(func(name string) {
+	members(r, func(name string) {
 		switch name {
 		case "name":
 			q.Name = r.text()
@@ -234,7 +234,7 @@ func (r *reader) qos(unread unreadTRES) (q cluster.QOS, preempts []string) {
 		default:
 			r.skip()
 		}
-	})
+	}, true, "name")
 	q.Caps, q.Unread = c.sorted(), c.others
 	return q, preempts
 }

@@ -18,7 +18,7 @@ func (r *reader) node() cluster.Node {
 	var has, drained string
 	var reserved int64
 	var spared int64
-	r.object(func(name string) {
+	members(r, func(name string) {
 		switch name {
 		case "name":
 			n.Name = r.text()
@@ -47,7 +47,7 @@ func (r *reader) node() cluster.Node {
 		default:
 			r.skip()
 		}
-	})
+	}, true, "name", "state", "gres")
 	if spared > 0 && spared < int64(n.CPUs) {
 		n.CPUs = int(spared)
 	}
@@ -124,7 +124,7 @@ func health(states []string) (bad, busy string) {
 func (r *reader) partition() cluster.Partition {
 	var p cluster.Partition
 	var nodes, none string // none: the limit that lets no job start
-	r.object(func(name string) {
+	members(r, func(name string) {
 		switch name {
 		case "name":
 			p.Name = r.text()
@@ -202,7 +202,7 @@ func (r *reader) partition() cluster.Partition {
 		default:
 			r.skip()
 		}
-	})
+	}, true, "name", "nodes")
 	p.Rules.Closed = cmp.Or(p.Rules.Closed, none)
 	p.Nodes = readable(nodes)
 	if r.junk == "" && r.err == nil && (p.Name == "" || nodes != "" && len(p.Nodes) == 0) {
@@ -259,7 +259,7 @@ func (r *reader) reservation() cluster.Reservation {
 	var nodes, tres string
 	var cores int
 	v.End = forever // default
-	r.object(func(name string) {
+	members(r, func(name string) {
 		switch name {
 		case "name":
 			v.Name = r.text()
@@ -288,9 +288,11 @@ func (r *reader) reservation() cluster.Reservation {
 		default:
 			r.skip()
 		}
-	})
+	}, true, "name", "node_list", "start_time", "end_time")
 	v.Nodes = readable(nodes)
-	v.Parts = reservedParts(v.Parts, parseTres(tres), cores)
+	if v.Parts = reservedParts(v.Parts, parseTres(tres), cores); r.odd != "" {
+		v.Parts = nil // the safe side: it keeps whole nodes
+	}
 	if v.Ours = strings.HasPrefix(v.Name, cluster.ReservationPrefix); v.Ours {
 		v.Licenses = "" // those of gates are counted apart
 	}
@@ -350,7 +352,7 @@ type association struct {
 
 func (r *reader) association(unread unreadTRES) association {
 	a := association{caps: caps{unread: unread}}
-	r.object(func(name string) {
+	members(r, func(name string) {
 		switch name {
 		case "cluster":
 			a.cluster = r.text()
@@ -369,7 +371,7 @@ func (r *reader) association(unread unreadTRES) association {
 		default:
 			r.skip()
 		}
-	})
+	}, true, "cluster", "account", "parent_account", "user", "partition", "shares_raw")
 	return a
 }
 

@@ -2,10 +2,12 @@ package slurm
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,6 +22,7 @@ type reader struct {
 	words map[string]*word
 	at    *word  // name of the current member
 	junk  string // path of the first invalid value since the last reset
+	odd   string // the same for values that cost their record nothing else
 	err   error
 }
 
@@ -131,6 +134,18 @@ func (r *reader) object(field func(name string)) {
 	}
 	r.at = outer
 	r.token()
+}
+
+// members reads an object like reader.object. An invalid value costs only itself, and is in r.odd, unless its member is
+// among the given ones: with essential those that the record cannot do without, else all others.
+func members(r *reader, field func(name string), essential bool, these ...string) {
+	r.object(func(name string) {
+		was := r.junk
+		field(name)
+		if was == "" && r.junk != "" && slices.Contains(these, name) != essential {
+			r.odd, r.junk = cmp.Or(r.odd, r.junk), ""
+		}
+	})
 }
 
 // array calls item for each element; item must read exactly one value. null

@@ -83,7 +83,7 @@ type nodePart struct {
 // job reads one record. Invalid parts are in wrong, and in r.junk, afterwards.
 func (r *reader) job() wireJob {
 	var w wireJob
-	r.object(func(name string) {
+	members(r, func(name string) {
 		switch name {
 		case "job_id":
 			w.id = r.number().n
@@ -212,7 +212,8 @@ func (r *reader) job() wireJob {
 		default:
 			r.skip()
 		}
-	})
+	}, false, "state_reason", "state_description", "name", "admin_comment", "comment", "wckey", "command", "step_id", "submit_line", "current_working_directory",
+		"array_max_tasks", "excluded_nodes", "job_resources", "eligible_time", "deadline", "time_minimum")
 	switch {
 	case r.junk != "" || r.err != nil:
 	case w.id <= 0 || len(w.states) == 0:
