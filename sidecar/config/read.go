@@ -17,8 +17,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// DefaultPath is the path of the file if none is given.
-const DefaultPath = "/etc/fairlease/fairlease.yaml"
+// DefaultPath is the path of the file if none is given. Tests set another.
+var DefaultPath = "/etc/fairlease/fairlease.yaml"
 
 // Command is a command line; in the file a list of words, or one string with
 // blanks between them.

@@ -63,6 +63,44 @@ func (w *world) class(id cluster.JobID, want cluster.LeaseClass) {
 	}
 }
 
+// An exempt job gets cells of its tenant as before, and is lent none: these could not be recalled.
+func TestAnExemptJobIsNotLent(t *testing.T) {
+	for _, exempt := range []bool{false, true} {
+		w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+		w.Run(minute)
+		his := w.submit("b", 4, forever, nil)
+		mine := []cluster.JobID{w.submit("a", 4, forever, nil)}
+		w.Run(minute)
+		mine = append(mine, w.submit("a", 4, forever, nil))
+		w.Run(10 * second)
+		mine = append(mine, w.submit("a", 4, forever, nil))
+		if exempt {
+			w.order(cluster.Exempt, "job", mine[1].String(), 9)
+		}
+		w.Run(10 * second)
+		w.Hold(mine[1], true) // so that Slurm does not start it by itself
+		w.alter = func(s *cluster.Observation) {
+			for i := range s.Jobs {
+				s.Jobs[i].Inactive = ""
+			}
+		}
+		w.did = nil
+		w.Cancel(his)
+		w.Run(minute)
+		if granted := len(w.done(cluster.Grant, mine[1])) > 0; granted == exempt {
+			t.Errorf("exempt %t, and lent cells %t: %+v", exempt, granted, w.Reason(mine[1]))
+		}
+		if exempt {
+			w.class(mine[2], cluster.Opportunistic)
+			w.Cancel(mine[0])
+			w.Run(20 * second)
+			if len(w.done(cluster.Grant, mine[1])) == 0 {
+				t.Errorf("it gets no cell of its tenant either: %+v", w.Reason(mine[1]))
+			}
+		}
+	}
+}
+
 // Other tenants use a VC's idle cells, and the VC gets them back at once when it wants them.
 func TestACellIsRecalledAtOnce(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")

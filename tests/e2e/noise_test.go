@@ -29,7 +29,7 @@ func TestOneCommandIsOneEvent(t *testing.T) {
 			}
 		}
 		r.until("fairlease has seen it", time.Minute, func() bool { return caused() > 0 })
-		time.Sleep(5 * time.Second) // some rounds more
+		r.goesOn(5, time.Minute)
 		t.Logf("%d events of users, %d about events that were left out", caused(), r.events("events_left_out"))
 		if n := caused(); n > round.MostNoise {
 			t.Errorf("%d events by one user, at most %d may be", n, round.MostNoise)

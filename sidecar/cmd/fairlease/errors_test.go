@@ -231,9 +231,9 @@ func TestReplayOfAKeptSnapshot(t *testing.T) {
 
 // Without a file there is nothing to check, and the answer is not that it is good.
 func TestConfigCheckWithoutFile(t *testing.T) {
-	if _, err := os.Stat(config.DefaultPath); err == nil {
-		t.Skip(config.DefaultPath + " exists")
-	}
+	was := config.DefaultPath
+	defer func() { config.DefaultPath = was }()
+	config.DefaultPath = filepath.Join(t.TempDir(), "fairlease.yaml")
 	if r := run(t, time.Time{}, nil, "config", "check"); r.code != failure.Misuse || r.out != "" || !strings.Contains(r.err, "there is no file to check: "+config.DefaultPath) {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
