@@ -18,6 +18,7 @@ type options struct {
 	Suite  string        // "" = by the seed
 	Gate   string        // one of gates; "" = by the seed
 	Length time.Duration // for how long things fail
+	First  []string      // substrings of the names of faults that come first
 	Only   string        // substring of the faults' names; "" = all faults
 	Keep   string        // a folder for logs and records; "" = they are not kept
 }
@@ -89,12 +90,14 @@ type campaign struct {
 	say   func(string, ...any)
 	began time.Time
 
-	mu      sync.Mutex
-	faults  []Fault
-	tried   map[string]int
-	amnesia []time.Time
-	gaps    []Span
-	colds   []Span
+	mu       sync.Mutex
+	faults   []Fault
+	tried    map[string]int
+	amnesia  []time.Time
+	gaps     []Span
+	restores []time.Time
+	colds    []Span
+	wrong    []string // what no fault may bring about, as it was seen
 }
 
 // run makes a campaign. An error means that it could not be carried out; what does not hold is in the outcome.
@@ -109,7 +112,7 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 		return nil, fmt.Errorf("no gate is called %q; they are %q", o.Gate, gates)
 	}
 	say("seed %d: Slurm of Debian %s, gates by %s, %s", o.Seed, o.Suite, o.Gate, o.Length)
-	plan, err := newPlan(o.Seed, o.Only)
+	plan, err := newPlan(o.Seed, o.Only, o.First...)
 	if err != nil {
 		return nil, err
 	}
@@ -252,10 +255,17 @@ func (c *campaign) forgets(at time.Time) {
 	c.amnesia = append(c.amnesia, at)
 }
 
+// saw notes what no fault may bring about.
+func (c *campaign) saw(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
+}
+
 // wind ends the campaign: everything is healed, fairlease lets go of Slurm and is looked after, then it governs until all jobs are over.
 // Things failed during failing.
 func (c *campaign) wind(ctx context.Context, failing Span) (*Facts, error) {
-	f := &Facts{Failing: failing, Amnesia: c.amnesia, Gaps: c.gaps, Unsent: unsent(c.faults, c.amnesia), Cold: c.colds, Faults: c.faults, Capacity: map[string]int{}}
+	f := &Facts{Failing: failing, Amnesia: c.amnesia, Gaps: c.gaps, Restores: c.restores, Logged: c.wrong, Unsent: unsent(c.faults, c.amnesia), Cold: c.colds, Faults: c.faults, Capacity: map[string]int{}}
 	for who := range nodes {
 		f.Capacity[c.node(who)] = 4
 		_ = c.SetNode(ctx, c.node(who), "resume") // refused where it is up

@@ -9,10 +9,14 @@ import (
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
-// Three minutes of faults from a fixed seed, in which nothing is lost: with either gate, on a Slurm of its own.
+// Three minutes of faults from a fixed seed, in which nothing is lost: with either gate, on a Slurm of its own. Faults of the journal's come
+// first: no other test has them on a real Slurm.
 func TestChaos(t *testing.T) {
 	testcluster.SkipUnlessRoot(t)
-	for _, o := range []options{{Seed: 4, Suite: "forky", Gate: "licence"}, {Seed: 7, Suite: "trixie", Gate: "begin"}} {
+	for _, o := range []options{
+		{Seed: 4, Suite: "forky", Gate: "licence", First: []string{"clock is set back", "a cold start", "gets a dump back"}},
+		{Seed: 7, Suite: "trixie", Gate: "begin", First: []string{"clock is set ahead", "emptied or cut", "gets a dump back"}},
+	} {
 		t.Run(o.Suite+"/"+o.Gate, func(t *testing.T) {
 			t.Parallel()
 			o.Length = 3 * time.Minute

@@ -246,6 +246,13 @@ func (c *campaign) journal(ctx context.Context, f *Facts) error {
 	if f.Rounds, err = pgx.CollectRows(rows, pgx.RowTo[time.Time]); err != nil {
 		return err
 	}
+	rows, err = db.Query(ctx, "select at from events where kind = 'journal_restored' order by 1")
+	if err != nil {
+		return err
+	}
+	if f.Told, err = pgx.CollectRows(rows, pgx.RowTo[time.Time]); err != nil {
+		return err
+	}
 	rows, err = db.Query(ctx, `select slurm_id, tenant, sum(ms)::float8 / 1000, array(select started_at from leases l where l.slurm_id = x.slurm_id and started_at is not null)
 		from (select slurm_id, tenant, alloc_gpu_ms as ms from jobs
 			union all select l.slurm_id, j.tenant, l.gpu_ms from losses l join jobs j on j.key = l.job_key) x

@@ -59,7 +59,7 @@ var kinds = []kind{
 	}},
 	{"the leading sidecar's configuration is emptied or cut", "sidecar", 15 * time.Second, 20 * time.Second, true, func(ctx context.Context, c *campaign, who int, _ time.Duration) (func(context.Context) error, error) {
 		active, _ := c.leading(ctx)
-		return spoilt(active, who)
+		return c.spoilt(active, who)
 	}},
 
 	{"slurmctld is killed", "slurmctld", time.Second, 12 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
@@ -226,10 +226,27 @@ func dumped(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(cont
 		return nil
 	}
 	heal := func(ctx context.Context) error {
-		if err := c.order(ctx, "drop schema fairlease cascade"); err != nil {
+		newest := func() (n int64, err error) {
+			return ask[int64](ctx, c.site, "select coalesce(max(number), 0) from rounds")
+		}
+		before, err := newest()                             // 0 if an earlier try has dropped it
+		dropped := until(ctx, 10*time.Second, func() bool { // a commit may be in its way ("deadlock detected")
+			err = c.order(ctx, "drop schema if exists fairlease cascade")
+			return err == nil
+		})
+		if !dropped {
 			return err
 		}
-		return tool(ctx, "pg_restore", "--exit-on-error", "--single-transaction", file)
+		if err := tool(ctx, "pg_restore", "--exit-on-error", "--single-transaction", file); err != nil {
+			return err
+		}
+		if after, err := newest(); err != nil || after >= before {
+			return err
+		}
+		c.mu.Lock()
+		c.restores = append(c.restores, time.Now())
+		c.mu.Unlock()
+		return nil
 	}
 	return heal, tool(ctx, "pg_dump", "--format=custom", "--schema=fairlease", "--file="+file)
 }
@@ -251,7 +268,7 @@ func spoils(how string) func(context.Context, *campaign, int, time.Duration) (fu
 
 // spoilt has a sidecar read a file again that is empty, or cut after its second line, or lacks its mode. It must go on with
 // the one that it has.
-func spoilt(s *sidecar, who int) (func(context.Context) error, error) {
+func (c *campaign) spoilt(s *sidecar, who int) (func(context.Context) error, error) {
 	whole, err := os.ReadFile(s.Config)
 	if err != nil {
 		return nil, err
@@ -270,8 +287,10 @@ func spoilt(s *sidecar, who int) (func(context.Context) error, error) {
 	s.Signal(syscall.SIGHUP)
 	return func(context.Context) error {
 		var wrong error
-		if count(refused) == wasRefused || count(taken) > wasTaken {
-			wrong = fmt.Errorf("a sidecar took over the configuration %q", text)
+		if count(taken) > wasTaken {
+			c.saw("sidecar %s took over the configuration %q", s.name, text)
+		} else if count(refused) == wasRefused {
+			wrong = fmt.Errorf("sidecar %s has not read the configuration %q", s.name, text)
 		}
 		err := os.WriteFile(s.Config, whole, 0o600)
 		s.Signal(syscall.SIGHUP)

@@ -24,12 +24,14 @@ type Facts struct {
 	Logged   []string // log lines of the sidecars that must never occur
 	// Amnesia are the moments at which slurmctld was killed. It had not saved the changes of the
 	// seconds before: Slurm itself then forgets submissions and ends of jobs.
-	Amnesia []time.Time
-	Gaps    []Span // in which slurmdbd had no database: ends are not in its record, or late
-	Unsent  []Span // slurmdbd has no record of these; see unsent
-	Cold    []Span // from slurmctld's stop to its start without its jobs
-	Over    []Deed // when jobs completed by slurmctld's log
-	Failing Span   // from the first fault to the end of the last one
+	Amnesia  []time.Time
+	Gaps     []Span      // in which slurmdbd had no database: ends are not in its record, or late
+	Unsent   []Span      // slurmdbd has no record of these; see unsent
+	Cold     []Span      // from slurmctld's stop to its start without its jobs
+	Over     []Deed      // when jobs completed by slurmctld's log
+	Restores []time.Time // when PostgreSQL got a dump back that lacks rounds
+	Told     []time.Time // when a daemon told that the journal has lost some
+	Failing  Span        // from the first fault to the end of the last one
 	// Hostile counts the hostile deeds that Slurm accepted, by kind.
 	Hostile map[string]int
 }
@@ -100,7 +102,7 @@ func judge(f *Facts) []string {
 		name string
 		of   func(*Facts) []string
 	}{
-		{"lost", lost}, {"run again", runAgain}, {"leased twice", leasedTwice}, {"books", booksApart}, {"stuck", stuck}, {"deprived", deprived}, {"untested", untested},
+		{"lost", lost}, {"run again", runAgain}, {"leased twice", leasedTwice}, {"books", booksApart}, {"stuck", stuck}, {"untold", untoldRestores}, {"deprived", deprived}, {"untested", untested},
 		{"left after release", func(f *Facts) []string { return f.Left }}, {"logged", func(f *Facts) []string { return f.Logged }},
 	} {
 		for _, line := range rule.of(f) {
@@ -471,6 +473,21 @@ func stuck(f *Facts) []string {
 		}
 		if x.GoesOn && rounds(x.Began, x.Healed) < goingOn {
 			out = append(out, fmt.Sprintf("no rounds while %s, from %s to %s", x.What, clock(x.Began), clock(x.Healed)))
+		}
+	}
+	return out
+}
+
+// untoldRestores gives the restored dumps of which no daemon has told. A daemon that was started or hung beside could not know.
+func untoldRestores(f *Facts) []string {
+	var out []string
+	for _, at := range f.Restores {
+		away := slices.ContainsFunc(f.Faults, func(x Fault) bool {
+			return (strings.Contains(x.What, "sidecar") || strings.Contains(x.What, "standby")) && x.Began.Before(at.Add(patience)) && x.Healed.After(at.Add(-patience))
+		})
+		told := slices.ContainsFunc(f.Told, func(t time.Time) bool { return t.After(at.Add(-apart)) && t.Before(at.Add(patience)) })
+		if !told && !away {
+			out = append(out, fmt.Sprintf("the journal lost rounds at %s, and no event says so", clock(at)))
 		}
 	}
 	return out

@@ -110,6 +110,10 @@ func TestOracle(t *testing.T) {
 			f.Attempts = append(f.Attempts, ran("2", "COMPLETED", 60, 70, 4, "v1"))
 			f.Deeds = append(f.Deeds, Deed{at(19), "2", "requeue"})
 		}, "run again: job 2"},
+		{"a journal that lost rounds is no event", func(f *Facts) { f.Restores, f.Told = []time.Time{at(40)}, []time.Time{at(30)} }, "untold: the journal lost rounds"},
+		{"a sidecar was restarted long before", func(f *Facts) {
+			f.Restores, f.Faults[0] = []time.Time{at(200)}, Fault{"the standby crashes", at(10), at(30), false}
+		}, "untold: the journal lost rounds"},
 		{"two jobs on the same GPUs", func(f *Facts) { f.Attempts[2].Start = at(17) }, "leased twice: v1 has 4 GPUs and 8"},
 		{"another requeued its job at that moment", func(f *Facts) {
 			f.Attempts[2].Start = at(17)
@@ -170,6 +174,8 @@ func TestOracle(t *testing.T) {
 func TestOracleExcuses(t *testing.T) {
 	f := good()
 	f.Attempts[5].Start, f.Attempts[5].End = at(30), at(40)
+	f.Faults = append(f.Faults, Fault{"both sidecars are killed and stay away", at(5), at(30), false})
+	f.Restores, f.Told = []time.Time{at(12), at(200)}, []time.Time{at(203)}
 	f.Jobs = append(f.Jobs, Job{ID: "9", Submitted: at(7)}, Job{ID: "10", Submitted: at(7)})
 	f.Amnesia = []time.Time{at(8)}
 	f.Attempts = append(f.Attempts, Attempt{Job: "10", State: "PENDING"}, f.Attempts[1])

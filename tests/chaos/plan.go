@@ -16,8 +16,8 @@ type plan struct {
 	deck                  []*kind // those that have not had their turn
 }
 
-// newPlan draws from a seed, of the kinds of faults whose name has only in it.
-func newPlan(seed uint64, only string) (*plan, error) {
+// newPlan draws from a seed, of the kinds of faults whose name has only in it. Those that have one of first in their name have their turn before others.
+func newPlan(seed uint64, only string, first ...string) (*plan, error) {
 	stream := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
 	p := &plan{faults: stream(1), users: stream(2), grants: stream(3)}
 	for i := range kinds {
@@ -28,7 +28,24 @@ func newPlan(seed uint64, only string) (*plan, error) {
 	if len(p.kinds) == 0 {
 		return nil, fmt.Errorf("no kind of fault has %q in its name", only)
 	}
+	p.shuffle()
+	slices.SortStableFunc(p.deck, func(a, b *kind) int { return rank(a.name, first) - rank(b.name, first) })
 	return p, nil
+}
+
+// rank gives the first of some texts that a name has in it; their count where it has none.
+func rank(name string, texts []string) int {
+	if i := slices.IndexFunc(texts, func(text string) bool { return strings.Contains(name, text) }); i >= 0 {
+		return i
+	}
+	return len(texts)
+}
+
+// shuffle puts all kinds into the deck.
+func (p *plan) shuffle() {
+	for _, i := range p.faults.Perm(len(p.kinds)) {
+		p.deck = append(p.deck, p.kinds[i])
+	}
 }
 
 func pick[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
@@ -69,9 +86,7 @@ func (p *plan) draw(beside *kind) strike {
 			return strike{k, p.faults.IntN(1 << 16), between(p.faults, k.least, k.most)}
 		}
 	}
-	for _, i := range p.faults.Perm(len(p.kinds)) {
-		p.deck = append(p.deck, p.kinds[i])
-	}
+	p.shuffle()
 	return p.draw(beside)
 }
 

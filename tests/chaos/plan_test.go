@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // drawn gives what a seed draws, as text; of the users' deeds only every so many are asked for between two faults.
@@ -58,6 +59,43 @@ func TestPlanDrawsEverything(t *testing.T) {
 	for i := range kinds {
 		if n := count[kinds[i].name]; n < 1 || n > 2 {
 			t.Errorf("%s was drawn %d times in %d episodes", kinds[i].name, n, len(kinds))
+		}
+	}
+}
+
+// The seeds in turn reach every kind of fault within the length of a test, no kind much less often than others; and those that are to come first do.
+func TestSeedsReachEverything(t *testing.T) {
+	const seeds, length, between = 120, 3 * time.Minute, 6 * time.Second // between: from a fault's healing to the next one
+	reached := map[string]int{}
+	all := 0
+	for seed := range uint64(seeds) {
+		p, err := newPlan(seed, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for left := length; left > 0; left -= between {
+			longest := time.Duration(0)
+			for _, x := range p.episode() {
+				reached[x.name]++
+				all++
+				longest = max(longest, x.hold)
+			}
+			left -= longest
+		}
+	}
+	for i := range kinds {
+		if n := reached[kinds[i].name]; n < all/len(kinds)/2 {
+			t.Errorf("%d seeds reach %q %d times, others %d times", seeds, kinds[i].name, n, all/len(kinds))
+		}
+	}
+	first := []string{"clock is set ahead", "gets a dump back", "emptied or cut"}
+	p, err := newPlan(3, "", first...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range first {
+		if x := p.draw(nil); !strings.Contains(x.name, want) {
+			t.Errorf("%q is drawn, want %q", x.name, want)
 		}
 	}
 }

@@ -56,6 +56,11 @@ func TestOthersRequeueJobs(t *testing.T) {
 			if expedites {
 				r.requeuesExpedited(jobs[2])
 			}
+			// A requeue eight seconds after the start makes it a failed one, until a start lasts.
+			r.until("its start has failed", time.Minute, func() bool {
+				rec := r.lastCase(itself).Record
+				return rec.Failed == 1 && rec.SlurmSaid == cluster.RequeuedAtStart
+			})
 			for _, id := range jobs {
 				r.until("job "+id+" runs again, once", 4*time.Minute, func() bool { return r.restarts(id) == "RUNNING 1" })
 			}
