@@ -97,7 +97,7 @@ type campaign struct {
 	gaps     []Span
 	restores []time.Time
 	colds    []Span
-	wrong    []string // what no fault may bring about, as it was seen
+	wrong    []string // outcomes that no fault may have, as they were seen
 }
 
 // run makes a campaign. An error means that it could not be carried out; what does not hold is in the outcome.
@@ -255,7 +255,7 @@ func (c *campaign) forgets(at time.Time) {
 	c.amnesia = append(c.amnesia, at)
 }
 
-// saw notes what no fault may bring about.
+// saw notes an outcome that no fault may have.
 func (c *campaign) saw(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -478,7 +478,7 @@ func stuck(f *Facts) []string {
 	return out
 }
 
-// untoldRestores gives the restored dumps of which no daemon has told. A daemon that was started or hung beside could not know.
+// untoldRestores gives the restored dumps that are no event. A daemon that was started or hung beside could not know.
 func untoldRestores(f *Facts) []string {
 	var out []string
 	for _, at := range f.Restores {

@@ -63,7 +63,7 @@ func TestPlanDrawsEverything(t *testing.T) {
 	}
 }
 
-// The seeds in turn reach every kind of fault within the length of a test, no kind much less often than others; and those that are to come first do.
+// The seeds in turn reach every kind of fault within the length of a test, no kind much less often than others. Those that should come first do.
 func TestSeedsReachEverything(t *testing.T) {
 	const seeds, length, between = 120, 3 * time.Minute, 6 * time.Second // between: from a fault's healing to the next one
 	reached := map[string]int{}

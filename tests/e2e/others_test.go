@@ -32,11 +32,12 @@ func TestOthersRequeueJobs(t *testing.T) {
 			}
 			r := newRig(t, suite, usual[suite], o)
 			r.settings.StopAllowance, r.settings.StopOverheadMilli, r.settings.StopTotalMilli = 15*cluster.Minute, 20, 30
+			r.settings.MinLease = 9 * cluster.Second // so long may a start take to last
 			config := r.configure("stop: {allowance: 15m}\n")
 			r.nextSecond()
 			begin := time.Now()
 			r.govern()
-			itself := r.submit("alice", "#!/bin/bash\n#SBATCH --open-mode=append\n[ -z \"$SLURM_RESTART_COUNT\" ] && { sleep 8; scontrol requeue $SLURM_JOB_ID; }\nexec sleep 3600\n",
+			itself := r.submit("alice", "#!/bin/bash\n#SBATCH --open-mode=append\n[ -z \"$SLURM_RESTART_COUNT\" ] && { sleep 4; scontrol requeue $SLURM_JOB_ID; }\nexec sleep 3600\n",
 				"-A", "nlp", "--gres=gpu:2")
 			watched := r.submit("bob", "#!/bin/bash\n[ -z \"$SLURM_RESTART_COUNT\" ] && { sleep 5; touch failed.$SLURM_JOB_ID; }\nexec sleep 3600\n",
 				"-A", "vision", "--gres=gpu:4", "--comment="+aps, "--extra=rack=7")
@@ -47,6 +48,11 @@ func TestOthersRequeueJobs(t *testing.T) {
 			for _, id := range jobs {
 				r.waitState(id, time.Minute, "RUNNING")
 			}
+			// A requeue right after the start made it a failed one, until a start lasts.
+			r.until("its start has failed", time.Minute, func() bool {
+				rec := r.lastCase(itself).Record
+				return rec.Failed == 1 && rec.SlurmSaid == cluster.RequeuedAtStart
+			})
 			// The agent.
 			r.until("the agent sees a failure", time.Minute, func() bool {
 				_, err := os.Stat(filepath.Join(r.Home("bob"), "failed."+watched))
@@ -56,11 +62,6 @@ func TestOthersRequeueJobs(t *testing.T) {
 			if expedites {
 				r.requeuesExpedited(jobs[2])
 			}
-			// A requeue eight seconds after the start makes it a failed one, until a start lasts.
-			r.until("its start has failed", time.Minute, func() bool {
-				rec := r.lastCase(itself).Record
-				return rec.Failed == 1 && rec.SlurmSaid == cluster.RequeuedAtStart
-			})
 			for _, id := range jobs {
 				r.until("job "+id+" runs again, once", 4*time.Minute, func() bool { return r.restarts(id) == "RUNNING 1" })
 			}
