@@ -74,6 +74,11 @@ var kinds = []kind{
 		return func(ctx context.Context) error { return c.Start(ctx, testcluster.Slurmctld) }, nil
 	}},
 	{"a cold start of slurmctld, which loses all jobs", "slurmctld", 3 * time.Second, 12 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		// A cold start shows nothing without jobs that have run for some seconds.
+		until(ctx, 40*time.Second, func() bool {
+			out, err := c.Exec(ctx, "root", "squeue", "-h", "-t", "R", "-o", "%M")
+			return err == nil && slices.ContainsFunc(strings.Fields(out), func(ran string) bool { return ran >= "0:04" })
+		})
 		from := time.Now()
 		if err := c.Stop(ctx, testcluster.Slurmctld); err != nil {
 			return nil, err
