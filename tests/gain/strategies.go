@@ -223,7 +223,7 @@ var strategies = []strategy{
 	{name: "expedite", does: "long jobs that save, with --requeue=expedite, requeued every eight seconds (Slurm 26.05)", depth: 8, jobs: long, args: with(savesOn, "--requeue=expedite"), act: older("scontrol", "requeue")},
 	{name: "expedite at the start", does: "long jobs that save, with --requeue=expedite; they requeue themselves as soon as they start, three times (Slurm 26.05)", depth: 6, jobs: long,
 		args: with(savesOn, "--requeue=expedite"), script: atStart(3)},
-	{name: "expedite and requeue=0", does: "long jobs that save, with --requeue=expedite; after eight seconds a requeue, and Requeue=0 at once (Slurm 26.05)", depth: 6, jobs: long, args: with(savesOn, "--requeue=expedite"),
+	{name: "expedite and requeue=0", note: "its jobs are like those of no-requeue then; bind.max lets them have one of 16 GPUs beyond its due", does: "long jobs that save, with --requeue=expedite; after eight seconds a requeue, and Requeue=0 at once (Slurm 26.05)", depth: 6, jobs: long, args: with(savesOn, "--requeue=expedite"),
 		act: func(ctx context.Context, p *player, j queued) {
 			if j.state == "RUNNING" && j.ran >= 8*time.Second {
 				p.does(ctx, "scontrol", "requeue", j.id)
