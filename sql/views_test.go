@@ -145,6 +145,18 @@ func TestReasonsInWords(t *testing.T) {
 	}
 }
 
+// A job that fits nowhere is told which of its required nodes Slurm does not have.
+func TestRequiredNodesInWords(t *testing.T) {
+	db := storetest.Connect(t, storetest.Database(t))
+	if _, err := db.Exec(t.Context(), job(1, "101", "bio", "ann", "waiting", "")+status(1, "too_big", "note = 'n7, n8'")); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"cannot start: its list of required nodes has n7, n8, and Slurm has no node with GPUs of that name"}
+	if diff := cmp.Diff(want, lines(t, db, "select reason from fairlease.waiting_jobs")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // A failed start whose job was requeued at its start has words of its own, since Slurm has no such reason.
 func TestRequeuedAtStartInWords(t *testing.T) {
 	db := storetest.Connect(t, storetest.Database(t))

@@ -93,7 +93,8 @@ select
         when 'frozen' then format('frozen by an administrator: %s', note)
         when 'idle_only' then format('waits for %s idle GPUs (%s): it asked for no others', need_gpus, pool_words)
         when 'spent' then format('waits for %s idle GPUs (%s): its tenant''s budget is used up, and the next period begins at %s', need_gpus, pool_words, until_words)
-        when 'too_big' then format('wants %s GPUs (%s); no healthy nodes could ever hold it', need_gpus, pool_words)
+        when 'too_big' then case when note <> '' then format('cannot start: its list of required nodes has %s, and Slurm has no node with GPUs of that name', note)
+            else format('wants %s GPUs (%s); no healthy nodes could ever hold it', need_gpus, pool_words) end
         when 'rule' then format('Slurm''s rules do not let it start: %s', coalesce(nullif(note, ''), 'no word which'))
         when 'untouched' then format('not ours to lease: %s', coalesce(nullif(touch_why, ''), note))
         when 'completing' then 'its last attempt still cleans up'
