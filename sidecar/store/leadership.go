@@ -50,7 +50,6 @@ type Leadership struct {
 
 var (
 	leaderQueue  = sql.Query("leader_queue")
-	leaderOpen   = sql.Query("leader_open")
 	leaderRetire = sql.Query("leader_retire")
 	leaderSkip   = sql.Query("leader_skip")
 	leaderTake   = sql.Query("leader_take")
@@ -117,7 +116,7 @@ func (s *Store) acquire(ctx context.Context, holder string, crashed, above int64
 		if _, err := tx.Exec(ctx, leaderQueue); err != nil {
 			return err
 		}
-		open, err := readLast(ctx, tx, leaderOpen)
+		open, err := readLast(ctx, tx, true)
 		if err != nil {
 			return err
 		}
@@ -232,9 +231,9 @@ func (l *LastLeadership) taken(silent time.Duration) *TakenError {
 	return &TakenError{Holder: l.Holder, Term: l.Term, Silent: silent, Left: l.Takeover + l.Takeover/drift - silent}
 }
 
-// readLast reads the leader that the query gives; nil = there is none.
-func readLast(ctx context.Context, db querier, query string) (*LastLeadership, error) {
-	rows, err := db.Query(ctx, query)
+// readLast reads the last leader, or only one that has not ended its term; nil = there is none.
+func readLast(ctx context.Context, db querier, open bool) (*LastLeadership, error) {
+	rows, err := db.Query(ctx, leaderLast, open)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +251,7 @@ type querier interface {
 
 // LastLeadership gives the last holder, current or not; nil = there was none.
 func (s *Store) LastLeadership(ctx context.Context) (*LastLeadership, error) {
-	last, err := readLast(ctx, s.pool, leaderLast)
+	last, err := readLast(ctx, s.pool, false)
 	if err != nil {
 		err = fmt.Errorf("reading the last leader: %w", err)
 	}
@@ -261,7 +260,7 @@ func (s *Store) LastLeadership(ctx context.Context) (*LastLeadership, error) {
 
 // taken names the holder of the lead.
 func (s *Store) taken(ctx context.Context) error {
-	open, err := readLast(ctx, s.pool, leaderOpen)
+	open, err := readLast(ctx, s.pool, true)
 	if err != nil {
 		return fmt.Errorf("reading the leader: %w", err)
 	}

@@ -1,18 +1,6 @@
 -- name: leader_queue
 select pg_advisory_xact_lock(hashtext(current_schema() || '.leaders'));
 
--- name: leader_open
--- The leader, whether it lives or not. Every sign of life makes a new version of its row, and the clock of this
--- server has no part in that.
-select
-    term,
-    holder,
-    xmin::text || ' ' || renewed_at as sign,
-    takeover_after as takeover,
-    ended_at is not null as ended
-from leaders
-where ended_at is null;
-
 -- name: leader_retire
 -- Ends the term if it has given no sign of life since the one named. Waits for the transaction of the leader
 -- (leader_hold): "for update", as a change of these columns alone would not.
@@ -31,7 +19,8 @@ from lapsed
 where leaders.term = lapsed.term;
 
 -- name: leader_last
--- The last leader, whether it still leads or not.
+-- The last leader, or only one that has not ended its term, whether it lives or not. Every sign of life makes a new
+-- version of its row, and the clock of this server has no part in that.
 select
     term,
     holder,
@@ -39,6 +28,8 @@ select
     takeover_after as takeover,
     ended_at is not null as ended
 from leaders
+where not $1::boolean
+or ended_at is null
 order by term desc
 limit 1;
 
