@@ -79,9 +79,9 @@ func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Data
 // differing lists the settings, by their names in snapshots, that the last round of the leader had otherwise than the
 // configuration has them now.
 func differing(ctx context.Context, cfg *config.Config, s *store.Store, now time.Time) (names []string) {
-	last, _, err := s.Last(ctx)
+	last, plan, err := s.Last(ctx)
 	tuning, err2 := s.Tuning(ctx)
-	if err != nil || err2 != nil {
+	if err != nil || err2 != nil || plan.Round == 0 {
 		return nil // no round yet, or no rights to read it
 	}
 	_, ours := cfg.At(now, tuning)

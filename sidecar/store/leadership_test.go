@@ -49,6 +49,19 @@ func counts(t *testing.T, db *pgx.Conn) map[string]int64 {
 	return all
 }
 
+// led gives a store with a connection beside it, a leader with its open journal, and what it may commit.
+func led(t *testing.T) (*store.Store, *pgx.Conn, *store.Leadership, *store.Journal, *journaltest.Story) {
+	t.Helper()
+	dsn := storetest.Database(t)
+	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
+	lead := takeLead(t, s)
+	j := lead.Journal()
+	if _, err := j.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s, db, lead, j, journaltest.NewStory(1, 4, 20)
+}
+
 func TestOnlyOneLeads(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Database(t)
@@ -344,14 +357,7 @@ func TestPostgreSQLsClockIsSet(t *testing.T) {
 // A daemon commits to no other schema than the one that it was made for, and takes no lead there. The error says what to do.
 func TestANewerSchemaUnderADaemon(t *testing.T) {
 	t.Parallel()
-	dsn := storetest.Database(t)
-	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
-	lead := takeLead(t, s)
-	j := lead.Journal()
-	if _, err := j.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	story := journaltest.NewStory(1, 4, 20)
+	s, db, _, j, story := led(t)
 	snap, plan := story.Next()
 	if err := j.Commit(t.Context(), snap, plan); err != nil {
 		t.Fatal(err)
@@ -390,14 +396,7 @@ func openedBefore(t *testing.T, s *store.Store) (*store.Leadership, error) {
 // the daemon knows; another process of that number keeps nothing.
 func TestAYoungerJournal(t *testing.T) {
 	t.Parallel()
-	dsn := storetest.Database(t)
-	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
-	lead := takeLead(t, s)
-	j := lead.Journal()
-	if _, err := j.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	story := journaltest.NewStory(1, 4, 20)
+	s, db, lead, j, story := led(t)
 	for range 3 {
 		snap, plan := story.Next()
 		if err := j.Commit(t.Context(), snap, plan); err != nil {

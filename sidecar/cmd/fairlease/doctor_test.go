@@ -66,3 +66,12 @@ func TestDoctorOfJobsThatDoNotSave(t *testing.T) {
 		t.Errorf("the doctor names jobs that save:\n%s", r.out)
 	}
 }
+
+// Before the first round no settings are in force, so the file differs from none.
+func TestDoctorBeforeTheFirstRound(t *testing.T) {
+	dsn, _ := leading(t)
+	r := run(t, time.Time{}, []string{"FAIRLEASE_DATABASE_URL=" + dsn}, "-c", empty(t), "doctor", "-P")
+	if !strings.Contains(r.out, "postgresql|leader|ok|") || strings.Contains(r.out, "settings in force|warn") {
+		t.Error(r.out)
+	}
+}
