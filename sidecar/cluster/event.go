@@ -26,6 +26,7 @@ const (
 	EventProfile          = "profile"
 	EventRepaired         = "repaired"
 	EventRequeueSet       = "requeue_set"
+	EventSlurmStateLost   = "slurm_state_lost"
 	EventStall            = "stall"
 	EventStopBeyondBudget = "stop_beyond_budget"
 	EventStraggler        = "straggler"
@@ -65,6 +66,7 @@ var EventKinds = []EventKind{
 	{EventProfile, "A job's report or hint was ignored, or its speed has changed", true},
 	{EventRepaired, "An administrator repaired the journal", false},
 	{EventRequeueSet, "A job was made requeueable before its requeue", true},
+	{EventSlurmStateLost, "Slurm started without its jobs", false},
 	{EventStall, "A job makes no progress", false},
 	{EventStopBeyondBudget, "A stop cost a job more than its stop budget", false},
 	{EventStraggler, "A GPU of a job lags behind its others", false},

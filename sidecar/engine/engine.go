@@ -123,7 +123,7 @@ func (d *Decider) look(s *cluster.Snapshot, x *opened) [][]ltgf.Claimant {
 			"a dump was restored, or another database is in use. What ran since then is read from Slurm; overrides given since then are lost", r.Found, r.Knew)})
 	}
 	if text := lost(s); text != "" {
-		b.Report(cluster.Event{Kind: "slurm_state_lost", Text: text})
+		b.Report(cluster.Event{Kind: cluster.EventSlurmStateLost, Text: text})
 	}
 	if t := s.Settings.Tuned; t != nil && t.News != "" {
 		b.Report(cluster.Event{Kind: cluster.EventTune, Text: t.News})

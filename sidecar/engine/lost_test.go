@@ -39,7 +39,7 @@ func TestALostStateIsSaid(t *testing.T) {
 			w.Run(minute)
 			for _, r := range w.reports {
 				for _, e := range r.Plan.Events {
-					if e.Kind != "slurm_state_lost" {
+					if e.Kind != cluster.EventSlurmStateLost {
 						continue
 					}
 					if events++; !strings.Contains(e.Text, "no longer lists: 8 (1, 2, 3, 4, 5, …); that ran and wait again: 0; that waited and are gone: 2.") {
