@@ -56,8 +56,8 @@ func (x *week) setup(dir string) (experiment.Setup, error) {
 }
 
 // onBinding measures what the limit of jobs that cannot be stopped costs, on each week whose name begins with only, with
-// no, half and all jobs that save; where half save, with several draws of these jobs. variants are values of bind.quiet, bind.horizon and bind.max, as in "24h:4:5"; "off" =
-// no limit, and "" = the defaults.
+// no, half and all jobs that save; unless all do, in several draws, as of one draw much is chance: of the jobs that save, and of the rounds'
+// length. variants are values of bind.quiet, bind.horizon and bind.max, as in "24h:4:5"; "off" = no limit, and "" = the defaults.
 func onBinding(dir, only, variants string) error {
 	worst, list := map[string]float64{}, strings.Split(variants, ",")
 	fmt.Printf("  %-12s %-9s %5s %4s %-8s %8s %7s %6s %12s %10s %10s\n", "week", "cluster", "save%", "seed", "bind", "idle_%", "JCT_h", "used%", "unfair_days%", "lowest_rho", "unfinished")
@@ -72,10 +72,12 @@ func onBinding(dir, only, variants string) error {
 			return err
 		}
 		for _, save := range savers {
-			for seed := uint64(1); seed == 1 || seed <= drawnSeeds && 0 < save && save < 100; seed++ {
+			for seed := uint64(1); seed == 1 || seed <= drawnSeeds && save < 100; seed++ {
 				m := manner{saves: fmt.Sprintf("never:%g,at-end:%g", 100-save, save), byJob: true, seed: seed}
 				for _, v := range list {
 					s := base
+					s.Settings.Interval *= cluster.Span(seed)
+					s.Settings = experiment.Fit(s.Settings)
 					if err := m.onto(&s); err != nil {
 						return err
 					}
