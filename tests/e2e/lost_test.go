@@ -80,7 +80,7 @@ func TestSlurmctldLosesItsState(t *testing.T) {
 		began := time.Now()
 		r.until("they have run for a while", time.Minute, func() bool { return time.Since(began) > 20*time.Second })
 		r.stateless()
-		r.until("the loss is said", time.Minute, func() bool { return r.events("slurm_state_lost") > 0 })
+		r.until("the loss is said", time.Minute, func() bool { return r.events(cluster.EventSlurmStateLost) > 0 })
 		boot := r.booted()
 
 		// The books must have the GPU time of slurmdbd, or that up to slurmctld's start.
@@ -119,7 +119,7 @@ func TestSlurmctldLosesItsState(t *testing.T) {
 		r.govern()
 		r.goesOn(4, time.Minute)
 		r.until("what is said once is said", time.Minute, func() bool { return r.holds("nlp") == 2 && r.holds("vision") == 2 })
-		if n := r.events("slurm_state_lost"); n != 1 {
+		if n := r.events(cluster.EventSlurmStateLost); n != 1 {
 			t.Errorf("the loss was said %d times", n)
 		}
 		after := r.journalled()
