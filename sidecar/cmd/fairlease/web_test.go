@@ -86,8 +86,9 @@ func (w *webServer) offline(t *testing.T) []string {
 	return []string{"FAIRLEASE_CONFIG=" + file}
 }
 
-// refreshed matches the numbers of a job, which the journal's rows have as of an earlier round than the server.
-var refreshed = regexp.MustCompile(`(?m)^(Received .*|As of .*)$`)
+// refreshed matches the numbers of a job, which the journal's rows have as of an earlier round than the server, and why no GPU is
+// watched, which only the configuration beside the journal tells.
+var refreshed = regexp.MustCompile(`(?m)^(Received .*|As of .*|No GPU is watched: .*)$`)
 
 // With a server, commands of a user without a database print what they print with one.
 func TestCommandsWithoutADatabase(t *testing.T) {
