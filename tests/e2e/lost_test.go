@@ -106,10 +106,15 @@ func TestSlurmctldLosesItsState(t *testing.T) {
 		}
 		lost := r.journalled()
 
-		id := r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:2")
+		// For two minutes after it ended a lost job, a slurmd lets no job with its id start: the jobs that have these ids wait.
+		id := r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:1", "--begin=now+1hour")
 		if id != "1" {
 			t.Errorf("the first new job is %s: ids did not start over", id)
 		}
+		for range len(lost) - 1 {
+			r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:1", "--begin=now+1hour")
+		}
+		r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:2")
 		r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:2")
 		r.until("new jobs run", time.Minute, func() bool { return r.holds("nlp") == 2 && r.holds("vision") == 2 })
 		// The sidecar was away for so long that it asks slurmdbd again.
@@ -123,15 +128,18 @@ func TestSlurmctldLosesItsState(t *testing.T) {
 			t.Errorf("the loss was said %d times", n)
 		}
 		after := r.journalled()
-		if len(after) != len(lost)+2 {
-			t.Errorf("%d jobs are in the journal, want %d lost ones and 2", len(after), len(lost))
+		if len(after) != 2*len(lost)+2 {
+			t.Fatalf("%d jobs are in the journal, want %d lost ones, as many with their ids, and 2", len(after), len(lost))
 		}
 		for k := range lost {
 			if after[k] != lost[k] {
 				t.Errorf("the lost job number %d had %.1f GPU-s and has %.1f now", k+1, lost[k], after[k])
 			}
+			if got := after[len(lost)+k]; got != 0 {
+				t.Errorf("a job that waits with the id of a lost one has %.1f GPU-s", got)
+			}
 		}
-		for _, got := range after[len(lost):] {
+		for _, got := range after[2*len(lost):] {
 			if most := 2 * time.Since(boot).Seconds(); got <= 0 || got > most {
 				t.Errorf("a new job has %.1f GPU-s, but cannot have more than %.1f", got, most)
 			}
