@@ -46,6 +46,16 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// A cell for programs has neither a bar nor an end of a line, which users may write.
+func TestDelimitersInCells(t *testing.T) {
+	var out bytes.Buffer
+	table := &view.Table{Head: []string{"JOB", "REASON"}}
+	table.Add("7", "a|b\r\nc\nd\re")
+	if (&view.Page{Out: &out, Form: view.Form{Parsable: true}}).Table(table); out.String() != "JOB|REASON\n7|a b c d e\n" {
+		t.Errorf("%q", out.String())
+	}
+}
+
 // Only output for people names a list's round.
 func TestAsOf(t *testing.T) {
 	for _, c := range []struct {

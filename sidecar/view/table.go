@@ -21,6 +21,9 @@ func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 // widest is the maximum width for alignment; longer cells overflow.
 const widest = 60
 
+// delimiters takes what ends a cell or a row out of texts for programs: people choose reasons and names, Slurm words notes.
+var delimiters = strings.NewReplacer("|", " ", "\r\n", " ", "\r", " ", "\n", " ")
+
 // List writes a table, or its content as JSON.
 func (p *Page) List(t *Table, all any) error {
 	if p.JSON {
@@ -41,7 +44,11 @@ func (p *Page) Table(t *Table) {
 			p.Printf("%s\n", strings.Join(head, "|"))
 		}
 		for _, row := range t.rows {
-			p.Printf("%s\n", strings.Join(row, "|"))
+			line := make([]string, len(row))
+			for i, cell := range row {
+				line[i] = delimiters.Replace(cell)
+			}
+			p.Printf("%s\n", strings.Join(line, "|"))
 		}
 		return
 	}

@@ -85,7 +85,7 @@ var allowed = map[string][]string{
 	"sidecar/view":                  {"sidecar/cluster", "sidecar/config", "sidecar/engine", "sidecar/explain", "sidecar/hostlist", "sidecar/store"},
 	"sidecar/outlook":               {"sidecar/cluster", "sidecar/config", "sidecar/engine/preset", "sidecar/failure", "sidecar/forecast", "sidecar/hostlist", "sidecar/moment", "sidecar/sim", "sidecar/store", "sidecar/view"},
 	"sidecar/sim":                   {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/sim", "sidecar/kinds"},
-	"sidecar/sim/trace":             {"sidecar/cluster"},
+	"sidecar/sim/trace":             {"sidecar/chart", "sidecar/cluster"},
 	"sidecar/sim/score":             {"sidecar/cluster"},
 	"sidecar/sim/cellworld":         {"sidecar/cluster", "sidecar/engine/cells", "sidecar/sim/trace"},
 	"sidecar/sim/advise":            {"sidecar/cluster", "sidecar/engine/cells", "sidecar/sim/cellworld", "sidecar/sim/backtest", "sidecar/sim/trace", "sidecar/store", "sidecar/view"},

@@ -20,7 +20,7 @@ import (
 // listFlags adds the flags that all lists have.
 func listFlags(c *cobra.Command, l *view.Form) {
 	c.Flags().BoolVar(&l.JSON, "json", false, "write JSON, with all numbers")
-	c.Flags().BoolVarP(&l.Parsable, "parsable", "P", false, "write columns separated by |, for programs")
+	c.Flags().BoolVarP(&l.Parsable, "parsable", "P", false, "write columns separated by |, for programs; a | in a cell is a blank")
 	c.Flags().BoolVarP(&l.NoHeader, "noheader", "n", false, "write no header line")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		if l.JSON && l.Parsable {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
@@ -25,8 +26,9 @@ func readPlain(t *table, c *collector) (*Trace, error) {
 		return nil, err
 	}
 	err := t.each(c, func() error {
-		j := Job{ID: t.get("job_id"), Tenant: t.get("tenant"), User: t.get("user"),
-			Name: t.get("name"), Model: t.get("model"), Kind: t.get("kind"), Outcome: outcomeOf(t.get("state"))}
+		text := func(column string) string { return chart.Text(t.get(column)) }
+		j := Job{ID: text("job_id"), Tenant: text("tenant"), User: text("user"),
+			Name: text("name"), Model: text("model"), Kind: text("kind"), Outcome: outcomeOf(t.get("state"))}
 		var errs [7]error
 		j.GPUs, errs[0] = must(t, "gpus", count)
 		j.Submit, errs[1] = must(t, "submit_time", seconds)
@@ -73,7 +75,7 @@ func first(errs []error) error {
 
 // Write writes jobs as plain CSV with its seven columns, so that any trace can be converted. The
 // order is kept; Submit is in seconds since the epoch, which the file does not contain. Fields
-// without a column are lost: see WriteFull.
+// without a column are lost: see WriteFull. No text begins a formula where a spreadsheet opens the file: see chart.Cell.
 func Write(w io.Writer, jobs iter.Seq[Job]) error { return write(w, jobs, false) }
 
 // WriteFull is Write with a column for every field of Job.
@@ -90,12 +92,12 @@ func write(w io.Writer, jobs iter.Seq[Job], full bool) error {
 		if err != nil {
 			break
 		}
-		row = append(row[:0], j.ID, j.Tenant, j.User, strconv.Itoa(j.GPUs), inSeconds(j.Submit), inSeconds(j.Runs), j.Outcome)
+		row = append(row[:0], chart.Cell(j.ID), chart.Cell(j.Tenant), chart.Cell(j.User), strconv.Itoa(j.GPUs), inSeconds(j.Submit), inSeconds(j.Runs), j.Outcome)
 		if j.Outcome == "" {
 			row[6] = "UNKNOWN"
 		}
 		if full {
-			row = append(row, j.Name, unlessZero(int64(j.Nodes)), unlessZero(int64(j.CPUs)), unlessZero(j.MemoryMB), j.Model, j.Kind, "")
+			row = append(row, chart.Cell(j.Name), unlessZero(int64(j.Nodes)), unlessZero(int64(j.CPUs)), unlessZero(j.MemoryMB), chart.Cell(j.Model), chart.Cell(j.Kind), "")
 			if j.Limit > 0 {
 				row[13] = inSeconds(j.Limit)
 			}

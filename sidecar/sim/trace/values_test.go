@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"iter"
@@ -141,6 +142,39 @@ func TestWrite(t *testing.T) {
 	}
 	if err := Write(fullDisk{}, endless); err == nil || drawn > 1000 {
 		t.Errorf("%v after %d jobs were drawn for a full disk", err, drawn)
+	}
+}
+
+// No text of a written trace begins a formula in a spreadsheet, and reading gives it back, without blanks around it.
+func TestFormulasInTexts(t *testing.T) {
+	var jobs, want []Job
+	for i, text := range []string{`=HYPERLINK("x")`, "+1", "-1", "@SUM(A1)", "\tx", "'=1", "''+1", "'quoted'", "-"} {
+		of := func(text string) Job {
+			return Job{ID: text, Tenant: text, User: text, Name: text, Model: text, Kind: text, Submit: cluster.Span(i+1) * second, Runs: second, GPUs: 1}
+		}
+		jobs, want = append(jobs, of(text)), append(want, of(strings.TrimSpace(text)))
+	}
+	var b bytes.Buffer
+	if err := WriteFull(&b, slices.Values(jobs)); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(b.Bytes())).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows[1:] {
+		for _, cell := range row {
+			if len(cell) > 1 && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+				t.Errorf("%q begins a formula", cell)
+			}
+		}
+	}
+	tr, err := read(&b, "x", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, tr.Jobs); diff != "" || tr.Counts.Bad != 0 {
+		t.Errorf("%+v\n%s", tr.Bad, diff)
 	}
 }
 
