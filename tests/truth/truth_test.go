@@ -20,6 +20,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
+	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/outlook"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
@@ -210,6 +211,14 @@ func (d *told) reasoned(t testing.TB) {
 				t.Fatalf("job %s: %s, where %d jobs of %s wait for %q", j.SlurmID, j.Reason, there, j.Tenant, j.Why.Pool)
 			}
 		}
+		kept := slices.ContainsFunc(s.Plan.State.Claims, func(c cluster.Claim) bool { return c.Job == j.Key })
+		if j.Why.Code == cluster.ReasonClaim && !kept {
+			t.Fatalf("job %s: %s, but no GPUs are kept for it", j.SlurmID, j.Reason)
+		}
+		frozen := slices.ContainsFunc(s.Orders, func(o store.Order) bool { return o.Kind == string(cluster.Freeze) && o.For(&j.Job) })
+		if j.Why.Code == cluster.ReasonFrozen && !frozen {
+			t.Fatalf("job %s: %s, but nobody froze it", j.SlurmID, j.Reason)
+		}
 		if j.Submitted != nil && j.Eligible != nil && j.Submitted.After(*j.Eligible) {
 			t.Fatalf("job %s was submitted at %s and eligible at %s", j.SlurmID, j.Submitted, j.Eligible)
 		}
@@ -325,19 +334,29 @@ func drawn(rt *rapid.T, t testing.TB) (cluster.Snapshot, cluster.Plan) {
 	nodes := simtest.Nodes("a", "v100", rapid.IntRange(1, 3).Draw(rt, "v100"), 4)
 	nodes = append(nodes, simtest.Nodes("b", "k80", rapid.IntRange(0, 2).Draw(rt, "k80"), 4)...)
 	w := simtest.New(t, set, nodes, "nlp", "vision", "bio")
+	journal := sim.NewMemory()
+	w.Loop.Journal = journal
+	if rapid.IntRange(0, 5).Draw(rt, "observes") == 0 {
+		w.Rules.Mode = loop.Observe
+	}
 	var ids []cluster.JobID
 	for range rapid.IntRange(1, 12).Draw(rt, "steps") {
-		switch rapid.IntRange(0, 5).Draw(rt, "event") {
+		switch rapid.IntRange(0, 7).Draw(rt, "event") {
 		case 0, 1, 2, 3:
 			req := simtest.Gang(rapid.SampledFrom([]int{1, 2, 4}).Draw(rt, "gpus"))
 			if rapid.IntRange(0, 3).Draw(rt, "typed") == 0 {
 				req.Model = rapid.SampledFrom([]string{"v100", "k80"}).Draw(rt, "model")
 			}
 			for range rapid.IntRange(1, 6).Draw(rt, "jobs") {
-				ids = append(ids, w.Virtual.Submit(sim.Work{User: rapid.SampledFrom([]string{"ann", "bob"}).Draw(rt, "user"), Partition: "gpu", Request: req,
+				work := sim.Work{User: rapid.SampledFrom([]string{"ann", "bob"}).Draw(rt, "user"), Partition: "gpu", Request: req,
 					Account: rapid.SampledFrom([]string{"nlp", "nlp", "vision", "bio", "stranger"}).Draw(rt, "account"),
 					Comment: rapid.SampledFrom([]string{"", "saves=5m", "kind=a,steps/s.v100=4,steps/s.k80=1"}).Draw(rt, "comment"),
-					Runs:    cluster.Span(rapid.IntRange(1, 90).Draw(rt, "minutes")) * cluster.Minute}))
+					Runs:    cluster.Span(rapid.IntRange(1, 90).Draw(rt, "minutes")) * cluster.Minute}
+				if rapid.IntRange(0, 5).Draw(rt, "array") == 0 {
+					ids = append(ids, w.SubmitArray(work, 3)...)
+				} else {
+					ids = append(ids, w.Virtual.Submit(work))
+				}
 			}
 		case 4:
 			if len(ids) > 0 {
@@ -347,6 +366,22 @@ func drawn(rt *rapid.T, t testing.TB) (cluster.Snapshot, cluster.Plan) {
 			if len(ids) > 0 {
 				w.Hold(rapid.SampledFrom(ids).Draw(rt, "hold"), rapid.Bool().Draw(rt, "held"))
 			}
+		case 6, 7:
+			if len(w.Last.State.Records) == 0 {
+				break
+			}
+			r := &w.Last.State.Records[rapid.IntRange(0, len(w.Last.State.Records)-1).Draw(rt, "ordered")]
+			o := cluster.Override{Kind: rapid.SampledFrom([]cluster.OverrideKind{cluster.Exempt, cluster.Boost, cluster.Freeze}).Draw(rt, "order"),
+				Until: w.Now().Add(cluster.Span(rapid.IntRange(1, 60).Draw(rt, "for minutes")) * cluster.Minute), Reason: "because"}
+			switch rapid.SampledFrom([]string{"job", "user", "tenant"}).Draw(rt, "scope") {
+			case "job":
+				o.Scope, o.Name, o.Job, o.User, o.Submit = "job", r.ID.String(), r.Key, r.User, r.Submit
+			case "user":
+				o.Scope, o.Name = "user", r.User
+			case "tenant":
+				o.Scope, o.Name = "tenant", "nlp"
+			}
+			journal.Order(o)
 		}
 		w.Run(cluster.Span(rapid.IntRange(1, 900).Draw(rt, "seconds")) * cluster.Second)
 	}
