@@ -413,36 +413,39 @@ func (s *Leadership) Memory(ctx context.Context) ([]cluster.MemoryUse, []cluster
 
 // GPU is a GPU, or MIG instance, as it was seen last.
 type GPU struct {
-	Node      string     `json:"node"`
-	Index     int        `json:"index" db:"gpu_index"`
-	Instance  string     `json:"instance,omitempty"`
-	Model     string     `json:"model"`
-	State     string     `json:"state"`
-	Why       string     `json:"why,omitempty"`
-	Job       *string    `json:"job,omitempty" db:"slurm_id"`
-	Name      *string    `json:"job_name,omitempty" db:"job_name"`
-	User      *string    `json:"user,omitempty" db:"user_name"`
-	Tenant    *string    `json:"tenant,omitempty"`
-	Util      *float64   `json:"util,omitempty"`
-	Tensor    *float64   `json:"tensor,omitempty"`
-	Power     *float64   `json:"power_w,omitempty" db:"power_w"`
-	Memory    *int64     `json:"memory_bytes,omitempty" db:"memory_bytes"`
-	Size      *int64     `json:"memory_size_bytes,omitempty" db:"memory_size_bytes"`
-	Idle      bool       `json:"idle"`
-	IdleSince *time.Time `json:"idle_since,omitempty" db:"idle_since"`
-	Read      *time.Time `json:"read_at,omitempty" db:"read_at"`
-	Remarks   *string    `json:"remarks,omitempty"` // their kinds, on it or on its job as a whole
+	Node     string  `json:"node"`
+	Index    int     `json:"index" db:"gpu_index"`
+	Instance string  `json:"instance,omitempty"`
+	Model    string  `json:"model"`
+	State    string  `json:"state"`
+	Why      string  `json:"why,omitempty"`
+	Job      *string `json:"job,omitempty" db:"slurm_id"`
+	// Key is our own number of the job: Slurm reuses its ids.
+	Key       *cluster.JobKey `json:"job_key,omitempty" db:"job_key"`
+	Name      *string         `json:"job_name,omitempty" db:"job_name"`
+	User      *string         `json:"user,omitempty" db:"user_name"`
+	Tenant    *string         `json:"tenant,omitempty"`
+	Util      *float64        `json:"util,omitempty"`
+	Tensor    *float64        `json:"tensor,omitempty"`
+	Power     *float64        `json:"power_w,omitempty" db:"power_w"`
+	Memory    *int64          `json:"memory_bytes,omitempty" db:"memory_bytes"`
+	Size      *int64          `json:"memory_size_bytes,omitempty" db:"memory_size_bytes"`
+	Idle      bool            `json:"idle"`
+	IdleSince *time.Time      `json:"idle_since,omitempty" db:"idle_since"`
+	Read      *time.Time      `json:"read_at,omitempty" db:"read_at"`
+	Remarks   *string         `json:"remarks,omitempty"` // their kinds, on it or on its job as a whole
 }
 
 // Remark says that a running job does not do what is usual for it.
 type Remark struct {
-	Job   string    `json:"job" db:"slurm_id"`
-	User  string    `json:"user" db:"user_name"`
-	Kind  string    `json:"kind"`
-	Node  string    `json:"node,omitempty"`
-	GPU   *int      `json:"gpu,omitempty" db:"gpu_index"`
-	Since time.Time `json:"since,omitzero"`
-	Text  string    `json:"text"`
+	Job   string         `json:"job" db:"slurm_id"`
+	Key   cluster.JobKey `json:"job_key" db:"job_key"` // our own number of the job: Slurm reuses its ids
+	User  string         `json:"user" db:"user_name"`
+	Kind  string         `json:"kind"`
+	Node  string         `json:"node,omitempty"`
+	GPU   *int           `json:"gpu,omitempty" db:"gpu_index"`
+	Since time.Time      `json:"since,omitzero"`
+	Text  string         `json:"text"`
 }
 
 // Remarks lists those that hold now, the oldest first, at most limit: on a job, by its key; 0 = on all.
@@ -450,9 +453,10 @@ func (s *Store) Remarks(ctx context.Context, job cluster.JobKey, limit int) ([]R
 	return collect[Remark](ctx, s, "reading the remarks on jobs", readRemarks, job, limit)
 }
 
-// GPUs lists the GPUs by node and index, at most limit: those of a node, of a user or of a job; "" = all.
+// GPUs lists the GPUs by node and index, at most limit: those of a node, of a user or of the newest job with an id; "" = all.
 func (s *Store) GPUs(ctx context.Context, of string, limit int) ([]GPU, error) {
-	return collect[GPU](ctx, s, "reading the GPUs", readGPUs, of, limit)
+	id, _ := cluster.ParseJobID(of) // else it is no job's
+	return collect[GPU](ctx, s, "reading the GPUs", readGPUs, of, limit, id.ID)
 }
 
 // GPUNode is a node whose GPUs are not seen well.

@@ -73,11 +73,25 @@ func TestGPUs(t *testing.T) {
 			t.Errorf("%d GPUs of %s, want %d (%v)", len(list), of, n, err)
 		}
 	}
+	if g := list[0]; g.Key == nil || *g.Key != job.Record.Key {
+		t.Errorf("first GPU is of the job %v, want %d", g.Key, job.Record.Key)
+	}
+	newer := []string{"insert into fairlease.jobs select (j).* from (select json_populate_record(j, json_build_object('key', 900001)) as j from fairlease.jobs j where key = $1) x",
+		"delete from fairlease.jobs where key = 900001"}
+	for i, query := range newer { // a job that got the id since holds none
+		args := []any{job.Record.Key}
+		if _, err := l.db.Exec(t.Context(), query, args[:1-i]...); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := l.store.GPUs(t.Context(), job.Job.ID.String(), 10); err != nil || len(list) != i {
+			t.Errorf("%d GPUs of the newest job with the id, want %d (%v)", len(list), i, err)
+		}
+	}
 	x, err := l.store.ExplainKey(t.Context(), job.Record.Key)
 	if err != nil || len(x.GPUs) != 1 || x.GPUs[0].Node != "a" {
 		t.Errorf("explained with %+v, %v", x.GPUs, err)
 	}
-	if r := x.Remarks; len(r) != 2 || r[0].Kind != remark.Stall || r[0].GPU != nil || r[0].Job != job.Job.ID.String() || *r[1].GPU != 5 || r[1].Node != "a" || r[1].Text != "slow?" || cluster.InstantOf(r[1].Since) != at+1 {
+	if r := x.Remarks; len(r) != 2 || r[0].Kind != remark.Stall || r[0].GPU != nil || r[0].Job != job.Job.ID.String() || r[0].Key != job.Record.Key || *r[1].GPU != 5 || r[1].Node != "a" || r[1].Text != "slow?" || cluster.InstantOf(r[1].Since) != at+1 {
 		t.Errorf("explained with %+v", r)
 	}
 	if g := list[0]; g.Remarks == nil || *g.Remarks != remark.Stall {

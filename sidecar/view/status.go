@@ -68,9 +68,10 @@ type Status struct {
 
 // AsideJob is a job that is set aside, with the reason.
 type AsideJob struct {
-	ID   string `json:"id"`
-	User string `json:"user"`
-	Why  string `json:"why"`
+	ID   string         `json:"id"`
+	Key  cluster.JobKey `json:"job_key"` // our own number of the job: Slurm reuses its ids
+	User string         `json:"user"`
+	Why  string         `json:"why"`
 }
 
 // StrandedGPUs counts idle GPUs that are charged to a job's tenant, since the job holds the CPUs or memory that goes
@@ -133,7 +134,7 @@ func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, ef
 		}
 		waits[c.Record.Key] = c.Job.State == cluster.Waiting
 		if c.Job.Aside != "" && c.Job.State != cluster.Done {
-			st.Aside = append(st.Aside, AsideJob{c.Job.ID.String(), c.Job.User, c.Job.Aside})
+			st.Aside = append(st.Aside, AsideJob{c.Job.ID.String(), c.Record.Key, c.Job.User, c.Job.Aside})
 		}
 	}
 	for i := range plan.Statuses {

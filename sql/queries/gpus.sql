@@ -119,9 +119,13 @@ order by since, job_key, kind, node, gpu_index
 limit $2;
 
 -- name: gpus_now
+-- Slurm reuses its ids: those that an older job with the id held are not the newest one's.
 select {columns}
 from gpus_now
-where ($1 = '' or node = $1 or user_name = $1 or slurm_id = $1)
+where ($1 = '' or node = $1 or user_name = $1 or (
+    slurm_id = $1
+    and job_key = (select max(key) from jobs where slurm_job = $3 and slurm_id = $1)
+))
 order by node, gpu_index, instance
 limit $2;
 

@@ -302,8 +302,13 @@ func node(c *call) (any, error) {
 func gpus(c *call) (any, error) {
 	list, of := c.scene.GPUs, c.args["of"]
 	if of != "" { // among what the person may see: a name of others selects nothing
+		var newest *scene.Job // with the id: GPUs of an older one are not its
+		if id, err := cluster.ParseJobID(of); err == nil {
+			newest = c.scene.Job(id)
+		}
 		list = slices.DeleteFunc(slices.Clone(list), func(g store.GPU) bool {
-			return g.Node != of && (g.User == nil || *g.User != of) && (g.Job == nil || *g.Job != of)
+			held := g.Job != nil && *g.Job == of && (newest == nil || g.Key != nil && *g.Key == newest.Key)
+			return g.Node != of && (g.User == nil || *g.User != of) && !held
 		})
 	}
 	return part(c, list, func(at int, _ *store.GPU) int64 { return int64(at) })

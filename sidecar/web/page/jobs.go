@@ -130,7 +130,7 @@ func jobPage(v *visit) (string, any, error) {
 				continue
 			}
 			for _, g := range n.Seen {
-				if g.Job != nil && *g.Job == j.SlurmID {
+				if g.Key != nil && *g.Key == j.Key {
 					j.Seen = append(j.Seen, g)
 				}
 			}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
 	"github.com/fairlease/fairlease/sidecar/web/page"
 	"github.com/fairlease/fairlease/sidecar/web/rights"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
@@ -202,6 +203,40 @@ func TestJobsByKey(t *testing.T) {
 	}
 	if _, text := d.ask(operator, "/leases"); !strings.Contains(text, "?key=") {
 		t.Error("past leases are not linked by key")
+	}
+	older(t)
+}
+
+// older checks that what is known of an older job shows nowhere as that of the job with its id now, whose user is another.
+func older(t *testing.T) {
+	t.Helper()
+	site := scenetest.Site{Nodes: 10, Jobs: 60, Counters: true}
+	f := site.Facts()
+	all := scene.Of(f)
+	at := slices.IndexFunc(all.Jobs, func(j scene.Job) bool { return j.State == string(cluster.Running) && len(j.Nodes) > 0 })
+	live, before := all.Jobs[at], all.Jobs[at].Key+999
+	f.GPUs = slices.DeleteFunc(f.GPUs, func(g store.GPU) bool { return g.Key == nil || *g.Key != live.Key })
+	if len(f.GPUs) < 2 {
+		t.Fatalf("job %s has %d GPUs", live.SlurmID, len(f.GPUs))
+	}
+	f.GPUs[0].Key = &before
+	f.Remarks = []store.Remark{{Job: live.SlurmID, Key: before, Kind: "stall"}, {Job: live.SlurmID, Key: live.Key, Kind: "drift"}}
+	d := newDesk(site)
+	s := scene.Of(f)
+	s.Status.Aside = []view.AsideJob{{ID: live.SlurmID, Key: before}}
+	d.Keeper = scene.Hold(s)
+	d.pages = (&page.Pages{Source: d, Live: "/live", Zone: time.UTC}).Handler()
+	_, text := d.ask(operator, page.JobPath(live.SlurmID))
+	if n := strings.Count(text, "<li>"+f.GPUs[0].Node+" GPU "); n != len(f.GPUs)-1 {
+		t.Errorf("the page shows %d GPUs, want %d", n, len(f.GPUs)-1)
+	}
+	id, _ := cluster.ParseJobID(live.SlurmID)
+	if x, err := s.Explain(t.Context(), d.past, id); err != nil || len(x.GPUs) != len(f.GPUs)-1 {
+		t.Errorf("explained with %d GPUs, want %d (%v)", len(x.GPUs), len(f.GPUs)-1, err)
+	}
+	part := s.For(scene.Scope{Tenants: []string{live.Tenant}}).Status
+	if len(part.Remarks) != 1 || part.Remarks[0].Key != live.Key || len(part.Aside) != 0 {
+		t.Errorf("the tenant sees %+v and %+v", part.Remarks, part.Aside)
 	}
 }
 

@@ -66,7 +66,7 @@ func (s *Scene) explanation(j *Job) store.Explanation {
 		}
 	}
 	for i := range s.facts.GPUs {
-		if g := &s.facts.GPUs[i]; g.Job != nil && *g.Job == j.SlurmID {
+		if g := &s.facts.GPUs[i]; g.Key != nil && *g.Key == j.Key {
 			x.GPUs = append(x.GPUs, *g)
 		}
 	}

@@ -76,13 +76,13 @@ func (s *Scene) part(scope Scope) *Scene {
 		}
 	}
 	status.Soon = view.Soonest(out.Forecasts)
-	known := map[string]bool{} // ids of visible jobs
+	known := map[cluster.JobKey]bool{} // visible jobs
 	out.Jobs = jobsOf(s.facts, scope)
 	for i := range out.Jobs {
-		known[out.Jobs[i].SlurmID] = true
+		known[out.Jobs[i].Key] = true
 	}
 	for _, x := range s.Status.Aside {
-		if known[x.ID] {
+		if known[x.Key] {
 			status.Aside = append(status.Aside, x)
 		}
 	}
@@ -125,7 +125,7 @@ func (s *Scene) part(scope Scope) *Scene {
 		}
 	}
 	for _, x := range s.Status.Remarks {
-		if known[x.Job] {
+		if known[x.Key] {
 			status.Remarks = append(status.Remarks, x)
 		}
 	}
@@ -159,7 +159,7 @@ func nodeFor(n Node, sees func(string) bool) Node {
 // gpuFor gives a GPU without the job of others that holds it, and what is unusual about that.
 func gpuFor(g store.GPU, sees func(string) bool) store.GPU {
 	if g.Tenant == nil || !sees(*g.Tenant) {
-		g.Job, g.Name, g.User, g.Remarks = nil, nil, nil, nil
+		g.Job, g.Key, g.Name, g.User, g.Remarks = nil, nil, nil, nil, nil
 	}
 	return g
 }

@@ -53,7 +53,7 @@ func (p *Past) Told(_ context.Context, job *store.Job) (scene.Told, error) {
 		return scene.Told{}, p.Err
 	}
 	return scene.Told{Leases: []store.Lease{l}, Actions: []store.Action{a},
-		Remarks: []store.Remark{{Job: job.SlurmID, User: job.User, Kind: "straggler", Node: "n00001", Since: ended, Text: "GPU 3 of n00001 has done half of what the job's other GPUs do"}},
+		Remarks: []store.Remark{{Job: job.SlurmID, Key: key, User: job.User, Kind: "straggler", Node: "n00001", Since: ended, Text: "GPU 3 of n00001 has done half of what the job's other GPUs do"}},
 		Forecast: &store.JobForecast{Key: key, SlurmID: job.SlurmID, State: job.State, Forecast: store.Forecast{Waits: job.State == "waiting", StartP10: &soon, StartP50: &soon, StartP90: &later, EndP10: &later, EndP50: &later,
 			AsOf: ended, Runs: 100, Horizon: 7 * 24 * time.Hour}}}, nil
 }

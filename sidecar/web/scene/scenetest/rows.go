@@ -165,7 +165,7 @@ func (site Site) counters(f *scene.Facts, cases map[cluster.JobKey]*cluster.Case
 			row := store.GPU{Node: n.Name, Index: g, Model: n.GPUs[0].Model, State: "fresh", Util: &util, Power: &power, Memory: &memory, Size: &size, Idle: util < 0.05, Read: &read}
 			if c := holds[n.Name]; c != nil {
 				id := c.Record.ID.String()
-				row.Job, row.Name, row.User, row.Tenant = &id, &c.Job.Name, &c.Job.User, &c.Record.Tenant
+				row.Job, row.Key, row.Name, row.User, row.Tenant = &id, &c.Record.Key, &c.Job.Name, &c.Job.User, &c.Record.Tenant
 			}
 			f.GPUs = append(f.GPUs, row)
 		}
