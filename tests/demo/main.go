@@ -61,21 +61,21 @@ rho.
 README.md says how to switch fairlease on, step by step, on a cluster of your own.
 `
 
-// commands names what can be asked while the demo runs, with the configuration and the server to use.
-func (s *show) commands(at string) string {
+// commands names what can be asked of a job while the demo runs, with the configuration and the server to use.
+func (s *show) commands(at string, job int) string {
 	return fmt.Sprintf(`Ask it yourself, in another terminal. As root, by the journal:
 
   %[1]s -c %[2]s status
   %[1]s -c %[2]s tenants
-  %[1]s -c %[2]s explain 13
+  %[1]s -c %[2]s explain %[6]d
   %[1]s -c %[2]s override list
   psql '%[3]s' -c 'select * from fairlease.tenant_fairness'
 
 As any user, by the web page's server (%[4]s), which takes everybody for an operator here:
 
-  %[1]s status --server %[4]s
-  %[1]s explain 13 --server %[4]s
-`, s.bin, s.config, s.dsn, at)
+  %[5]s status --server %[4]s
+  %[5]s explain %[6]d --server %[4]s
+`, s.bin, s.config, s.dsn, at, s.anybodys, job)
 }
 
 // behind says how far vision was behind when bob came, and what follows.
@@ -104,6 +104,7 @@ func (s *show) behind(ctx context.Context) string {
 type show struct {
 	*testcluster.Cluster
 	bin, dsn, config string
+	anybodys         string // a copy of the program that every user can run
 	daemon, web      *exec.Cmd
 	jobs             int
 }
@@ -139,12 +140,17 @@ func demo(ctx context.Context, suite string, term, length time.Duration, stay bo
 	}
 	defer func() { err = errors.Join(err, end(s.web)) }()
 	say("The web page: " + at)
-	fmt.Print("\n" + s.commands(at))
+	dir, err := s.copyForAll()
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err != nil {
+		return "", err
+	}
 	for i := range 10 {
 		if err := s.submit(ctx, "alice", "nlp", fmt.Sprintf("gpu:%d", 1+i%2)); err != nil {
 			return "", err
 		}
 	}
+	fmt.Print("\n" + s.commands(at, 1))
 	if err := s.watch(ctx, length/4, "alice (nlp) has submitted ten jobs with plain sbatch. vision is idle and lends its half."); err != nil {
 		return "", err
 	}
@@ -173,9 +179,26 @@ func demo(ctx context.Context, suite string, term, length time.Duration, stay bo
 	}
 	fmt.Printf(ending, story)
 	say("Everything stays as it is, until Ctrl-C: look at " + at)
-	fmt.Print("\n" + s.commands(at))
+	fmt.Print("\n" + s.commands(at, 13))
 	<-ctx.Done()
 	return story, nil
+}
+
+// copyForAll copies the program out of a checkout that may be root's alone, into a folder that is returned.
+func (s *show) copyForAll() (dir string, err error) {
+	dir, err = os.MkdirTemp("", "fairlease-demo-")
+	if err != nil {
+		return "", err
+	}
+	s.anybodys = filepath.Join(dir, "fairlease")
+	program, err := os.ReadFile(s.bin)
+	if err == nil {
+		err = os.WriteFile(s.anybodys, program, 0o755)
+	}
+	for _, path := range []string{dir, s.anybodys} { // whatever the umask
+		err = errors.Join(err, os.Chmod(path, 0o755))
+	}
+	return dir, err
 }
 
 func say(text string) { fmt.Printf("\n== %s\n", text) }
