@@ -1,11 +1,13 @@
 package config
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -24,6 +26,9 @@ type Accepted struct {
 	Keys []Setting `json:"keys"`
 	// VCs are the virtual clusters of cells.file, in its order.
 	VCs []string `json:"vcs,omitempty"`
+	// Text and Cells are the lines of the file and of cells.file, without what is in comments and without passwords.
+	Text  []string `json:"text,omitempty"`
+	Cells []string `json:"cells,omitempty"`
 }
 
 // Setting is a dotted key with its value in words.
@@ -53,7 +58,7 @@ func ReadAccepted(path string) *Accepted {
 // Accept returns what a later configuration is compared with once c has been taken over.
 func (c *Config) Accept() Accepted {
 	rules := c.Rules()
-	a := Accepted{Mode: string(c.Mode), Acting: rules.Acting(), Digest: c.digest(), Keys: []Setting{}}
+	a := Accepted{Mode: string(c.Mode), Acting: rules.Acting(), Digest: c.digest(), Keys: []Setting{}, Text: outline(c.text)}
 	for _, v := range c.Values() {
 		if c.origins[v.Key].InFile() {
 			a.Keys = append(a.Keys, Setting{v.Key, fmt.Sprint(v.Value)})
@@ -64,6 +69,7 @@ func (c *Config) Accept() Accepted {
 		for _, vc := range c.vcs.Assignment {
 			a.VCs = append(a.VCs, vc.VC)
 		}
+		a.Cells = outline(c.vcs.text)
 	}
 	return a
 }
@@ -79,7 +85,8 @@ func (c *Config) digest() string {
 }
 
 // Drops lists what now leaves out without a word although it was in force: each in words, with what to do. An explicit value,
-// such as `mode: observe` or `exclude: {users: []}`, is a word. It is empty if now is what was accepted.
+// such as `mode: observe` or `exclude: {users: []}`, is a word, but not in a text that is the beginning of what was accepted: such a
+// text was cut. It is empty if now is what was accepted, or lacks only remarks.
 func (a *Accepted) Drops(now *Config) Problems {
 	if now.digest() == a.Digest {
 		return nil
@@ -89,7 +96,7 @@ func (a *Accepted) Drops(now *Config) Problems {
 		values[v.Key] = fmt.Sprint(v.Value)
 	}
 	var out Problems
-	place, lost := now.name, 0
+	place := now.name
 	if place == "" {
 		place = DefaultPath + " (missing)"
 	}
@@ -98,35 +105,73 @@ func (a *Accepted) Drops(now *Config) Problems {
 		if !known || value == was.Value || now.origins[was.Key].InFile() {
 			continue
 		}
-		lost++
 		if slices.ContainsFunc(weighty, func(section string) bool { return under(was.Key, section) }) {
 			out = append(out, Problem{Place: place, Key: was.Key,
 				Text: fmt.Sprintf("is not set any more: %s was in force, and the default is %s; write the value that you want", was.Value, value)})
 		}
 	}
-	if end := a.ends(now); len(out) == 0 && end != "" && lost > 1 {
-		out = append(out, Problem{Place: place, Text: fmt.Sprintf("ends after %s, where %d other keys followed, and is the same before: was it cut? Restore it", end, lost)})
+	if len(out) == 0 {
+		out = wasCut(place, a.Text, now.text)
 	}
+	if now.vcs == nil {
+		return out
+	}
+	var gone Problems
 	for _, vc := range a.VCs {
-		if now.vcs != nil && !slices.ContainsFunc(now.vcs.Assignment, func(v assigned) bool { return v.VC == vc }) {
-			out = append(out, Problem{Place: now.vcs.Name, Key: "vcAssignment", Text: fmt.Sprintf("virtual cluster %s is gone, and with it what it guarantees; write it again", vc)})
+		if !slices.ContainsFunc(now.vcs.Assignment, func(v assigned) bool { return v.VC == vc }) {
+			gone = append(gone, Problem{Place: now.vcs.Name, Key: "vcAssignment", Text: fmt.Sprintf("virtual cluster %s is gone, and with it what it guarantees; write it again", vc)})
 		}
 	}
-	return out
+	if len(gone) == 0 {
+		gone = wasCut(now.vcs.Name, a.Cells, now.vcs.text)
+	}
+	return append(out, gone...)
 }
 
-// ends gives the last key of a file that sets the first keys that were accepted, and none beyond them; "" = it is another file.
-func (a *Accepted) ends(now *Config) string {
-	is := now.Accept().Keys
-	if len(is) == 0 || len(is) >= len(a.Keys) {
-		return ""
+// wasCut gives the problem that a text is the beginning of one that was accepted, and lacks settings that followed.
+func wasCut(place string, accepted []string, text []byte) Problems {
+	lines := outline(text)
+	same := len(lines)
+	if same > len(accepted) {
+		return nil
 	}
-	for i, s := range is {
-		if whole := i+1 < len(is); s.Key != a.Keys[i].Key || whole && s.Value != a.Keys[i].Value {
-			return ""
+	if same > 0 && lines[same-1] != accepted[same-1] {
+		same--
+		if bytes.HasSuffix(text, []byte("\n")) || !strings.HasPrefix(accepted[same], lines[same]) { // nobody cut inside that line
+			return nil
 		}
 	}
-	return is[len(is)-1].Key
+	if !slices.Equal(lines[:same], accepted[:same]) {
+		return nil
+	}
+	for _, line := range accepted[same:] {
+		if line != "" && line != "#" {
+			return Problems{{Place: place, Text: fmt.Sprintf("is as before up to line %d, and lacks what followed, from %q on: was it cut? Restore it", same, strings.TrimSpace(line))}}
+		}
+	}
+	return nil
+}
+
+var (
+	remark = regexp.MustCompile(`\s#.*`)
+	secret = regexp.MustCompile(`(?i)(://[^\s/@]*:|password\s*=).*`)
+)
+
+// outline gives the lines of a text by which its beginning is known again, without blank ones at the end. Remarks are not kept,
+// only that a line is one, nor what follows where a password may begin: all users can read what was accepted.
+func outline(text []byte) []string {
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, " \t\r\n")
+		if strings.HasPrefix(strings.TrimSpace(line), "#") {
+			line = "#"
+		}
+		out = append(out, secret.ReplaceAllString(strings.TrimRight(remark.ReplaceAllString(line, ""), " \t"), "$1"))
+	}
+	for len(out) > 0 && out[len(out)-1] == "" {
+		out = out[:len(out)-1]
+	}
+	return out
 }
 
 // unset tells whether a file's text sets no key, and is no text with errors.

@@ -82,7 +82,8 @@ func (p *program) configAccept() *cobra.Command {
 	return &cobra.Command{Use: "accept", Short: "confirm a configuration that leaves out what was in force", Args: exactly(),
 		Long: `Confirm the configuration as it is now. An empty or cut file is nobody's wish, so a daemon refuses, at a
 reload and at its start, a file that no longer sets what was in force before: mode, partitions, exclusions,
-weights, budgets, the preset, virtual clusters. This command accepts that for the present text of the file,
+weights, budgets, the preset, virtual clusters; or that is the beginning of the one in force, as also
+the file of cells may be. This command accepts that for the present text of the file,
 on this host. A running daemon takes the file over within seconds. Run it as root or as the daemon's user.`,
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := p.checked(p.file)
