@@ -79,11 +79,12 @@ var (
 	others = map[string]bool{}
 )
 
-// Every preset that a text names exists; or is a scheduler of the simulator.
+// Every preset that a text names exists, or is a scheduler of the simulator; and the man page lists them all.
 func TestTextsNamePresets(t *testing.T) {
 	name := regexp.MustCompile(`\b(?:gavel|oef|gandiva-fair):[a-z][a-z-]*[a-z]`)
 	named, baselines := 0, baseline.Heterogeneous()
-	for path, text := range texts(t) {
+	all := texts(t)
+	for path, text := range all {
 		if path == "sidecar/engine/preset/preset.go" { // it has the old names of presets
 			continue
 		}
@@ -96,6 +97,14 @@ func TestTextsNamePresets(t *testing.T) {
 	}
 	if named < 50 {
 		t.Errorf("only %d presets are named: the test looks for the wrong words", named)
+	}
+	for _, p := range preset.All() {
+		if entry := "\n.TP\n.B " + p.Name + "\n" + strings.ReplaceAll(p.Doc, "'", `\(aq`) + "\n"; !strings.Contains(all["docs/fairlease.1"], entry) {
+			t.Errorf("the section PRESETS of docs/fairlease.1 lacks %s, or words it otherwise than the program:%s", p.Name, entry)
+		}
+	}
+	if list := "one of\n" + strings.Join(preset.Dividing(), ",\n") + ". "; !strings.Contains(all["docs/fairlease.1"], list) {
+		t.Errorf("the scheduler fairlease:PRESET of docs/fairlease.1 is not %s", list)
 	}
 }
 
