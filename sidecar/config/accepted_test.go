@@ -141,7 +141,7 @@ func checkCut(t *testing.T, name string, drops config.Problems, lost string) {
 	}
 }
 
-// What a virtual cluster is promised does not go with the end of cells.file.
+// A promise to a virtual cluster does not go with the end of cells.file.
 func TestCutCells(t *testing.T) {
 	const last = "  - vc: bio\n    cells:\n      - {type: node, number: 1}\n      - {type: socket, number: 1}\n"
 	whole := types + racks + vcs + last
