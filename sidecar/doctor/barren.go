@@ -29,8 +29,19 @@ func barren(cfg *config.Config, facts *slurm.Facts, seen *cluster.Observation, p
 		return "State=DRAIN: Slurm takes no new jobs for it", set + "State=UP"
 	case p.RootOnly:
 		return "RootOnly=YES: only root may submit jobs to it", set + "RootOnly=NO"
-	case forbidsGPUs(seen.Limits.QOS, r.QOS) && slurm.EnforcesLimits(facts.Conf):
-		return "its QOS " + r.QOS + " lets no job have a GPU", "change that limit (sacctmgr modify qos " + r.QOS + " set …=gres/gpu=-1), or the QOS of the partition"
+	case r.NamedOnly:
+		return "ReqResv=YES: its jobs name a reservation, and fairlease leaves those alone", set + "ReqResv=NO, or take the partition out of partitions in the configuration"
+	}
+	if limit := bars(facts, seen, r.QOS); limit.Rule != "" {
+		unlimited := limit
+		unlimited.Max = -1
+		return "its QOS " + r.QOS + " lets no job start: " + limit.String(), "sacctmgr modify qos " + r.QOS + " set " + unlimited.String() + ", or change the QOS of the partition"
+	}
+	switch {
+	case !admitsAccounts(seen.Accounts, &cluster.Rules{}, &rules):
+		return "exclude.accounts has the accounts of all tenants", "take those out of exclude.accounts in the configuration whose jobs are to be leased GPUs"
+	case !admitsQOS(facts.QOS, &cluster.Rules{}, &rules):
+		return "qos and exclude.qos leave no QOS that Slurm has", "correct qos and exclude.qos in the configuration (sacctmgr show qos)"
 	case !admitsAccounts(seen.Accounts, r, &rules):
 		if len(r.AllowAccounts) > 0 {
 			return "AllowAccounts=" + strings.Join(r.AllowAccounts, ",") + " has no account of a tenant", set + "AllowAccounts=ALL, or name accounts that Slurm has (sacctmgr show account) and that exclude.accounts does not have"
@@ -43,6 +54,77 @@ func barren(cfg *config.Config, facts *slurm.Facts, seen *cluster.Observation, p
 		return "DenyQos=" + strings.Join(r.DenyQOS, ",") + " has all QOS that Slurm has and fairlease manages", set + "DenyQos="
 	}
 	return unusableNodes(seen, p)
+}
+
+// bars gives a limit of a partition's QOS by which no job with GPUs starts there; the zero value = none. A QOS of jobs may come before it
+// with a limit of its own (OverPartQOS).
+func bars(facts *slurm.Facts, seen *cluster.Observation, name string) cluster.Cap {
+	if name == "" || !slurm.EnforcesLimits(facts.Conf) {
+		return cluster.Cap{}
+	}
+	if rule := facts.NoSubmit[name]; rule != "" {
+		return cluster.Cap{Rule: rule}
+	}
+	all := seen.Limits.QOS
+	for _, c := range zeros(all, name) {
+		switch c.TRES {
+		case "", "cpu", "node", "gres/gpu":
+			if !lifted(all, c) {
+				return c
+			}
+		}
+	}
+	return cluster.Cap{}
+}
+
+// lifted tells whether a QOS of jobs has a limit of its own that comes before that of a partition's QOS.
+func lifted(all []cluster.QOS, limit cluster.Cap) bool {
+	return slices.ContainsFunc(all, func(q cluster.QOS) bool {
+		return slices.Contains(q.Flags, cluster.OverPartQOS) && slices.ContainsFunc(q.Caps, func(c cluster.Cap) bool {
+			return c.Rule == limit.Rule && c.TRES == limit.TRES && c.Max > 0
+		})
+	})
+}
+
+// zeros gives the limits of 0 that a QOS has on running jobs and their resources.
+func zeros(all []cluster.QOS, name string) []cluster.Cap {
+	var out []cluster.Cap
+	for i := range all {
+		for _, c := range all[i].Caps {
+			switch c.Rule {
+			case cluster.GrpJobs, cluster.MaxJobsPerUser, cluster.MaxJobsPerAccount, cluster.GrpTRES, cluster.MaxTRESPerUser, cluster.MaxTRESPerAccount,
+				cluster.MaxTRESPerJob, cluster.MaxTRESPerNode:
+				if all[i].Name == name && c.Max == 0 {
+					out = append(out, c)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// typedOut gives the limits of a partition's QOS by which no job may name any model of the partition's GPUs; "" = one may.
+func typedOut(facts *slurm.Facts, seen *cluster.Observation, p *cluster.Partition) string {
+	if p.Rules.QOS == "" || !slurm.EnforcesLimits(facts.Conf) {
+		return ""
+	}
+	var limits []string
+	none := zeros(seen.Limits.QOS, p.Rules.QOS)
+	for i := range seen.Nodes {
+		if !slices.Contains(seen.Nodes[i].Partitions, p.Name) {
+			continue
+		}
+		for _, g := range seen.Nodes[i].GPUs {
+			at := slices.IndexFunc(none, func(c cluster.Cap) bool { return c.TRES == "gres/gpu:"+g.Model && !lifted(seen.Limits.QOS, c) })
+			if at < 0 {
+				return ""
+			}
+			if limit := none[at].String(); !slices.Contains(limits, limit) {
+				limits = append(limits, limit)
+			}
+		}
+	}
+	return strings.Join(limits, ", ")
 }
 
 // unusableNodes says why no node with GPUs of a partition can ever be granted, and what to do; "" = one can.
@@ -90,7 +172,7 @@ func keepsOut(v *cluster.Reservation) bool {
 
 // admitsAccounts tells whether a partition lets in an account of a tenant.
 func admitsAccounts(accounts []cluster.Account, r *cluster.Rules, rules *loop.Rules) bool {
-	if len(r.AllowAccounts)+len(r.DenyAccounts) == 0 || len(accounts) == 0 {
+	if len(r.AllowAccounts)+len(r.DenyAccounts)+len(rules.ExcludeAccounts) == 0 || len(accounts) == 0 {
 		return true
 	}
 	parent := make(map[string]string, len(accounts))

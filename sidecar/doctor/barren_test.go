@@ -24,6 +24,11 @@ func TestPartitionsInWhichNothingWillBeLeased(t *testing.T) {
 	kept := func(by ...cluster.Reservation) func(site) {
 		return func(s site) { s.seen.Reservations = by }
 	}
+	capped := func(limit cluster.Cap) func(site) {
+		return func(s site) {
+			s.p.Rules.QOS, s.seen.Limits.QOS = "part", []cluster.QOS{{Name: "part", Caps: []cluster.Cap{limit}}}
+		}
+	}
 	reservation := func(name, flag string, end cluster.Span, nodes ...string) cluster.Reservation {
 		return cluster.Reservation{Name: name, Users: []string{"root"}, Nodes: nodes, Start: now, End: now.Add(end), Flags: []string{flag}}
 	}
@@ -56,7 +61,24 @@ func TestPartitionsInWhichNothingWillBeLeased(t *testing.T) {
 		{"a QOS without GPUs", func(s site) {
 			s.p.Rules.QOS = "nogpu"
 			s.seen.Limits.QOS = []cluster.QOS{{Name: "nogpu", Caps: []cluster.Cap{{Rule: cluster.MaxTRESPerJob, TRES: "gres/gpu"}}}}
-		}, "its QOS nogpu lets no job have a GPU", "sacctmgr modify qos nogpu"},
+		}, "its QOS nogpu lets no job start: MaxTRESPerJob=gres/gpu=0", "sacctmgr modify qos nogpu set MaxTRESPerJob=gres/gpu=-1"},
+		{"a QOS without jobs", capped(cluster.Cap{Rule: cluster.GrpJobs}), "its QOS part lets no job start: GrpJobs=0", "set GrpJobs=-1"},
+		{"a QOS without jobs of a user", capped(cluster.Cap{Rule: cluster.MaxJobsPerUser}), "its QOS part lets no job start: MaxJobsPerUser=0", "set MaxJobsPerUser=-1"},
+		{"a QOS without CPUs", capped(cluster.Cap{Rule: cluster.GrpTRES, TRES: "cpu"}), "its QOS part lets no job start: GrpTRES=cpu=0", "set GrpTRES=cpu=-1"},
+		{"a QOS without nodes", capped(cluster.Cap{Rule: cluster.GrpTRES, TRES: "node"}), "its QOS part lets no job start: GrpTRES=node=0", "set GrpTRES=node=-1"},
+		{"a QOS with one job", capped(cluster.Cap{Rule: cluster.GrpJobs, Max: 1}), "", ""},
+		{"a QOS that has least GPUs", capped(cluster.Cap{Rule: cluster.MinTRESPerJob, TRES: "gres/gpu"}), "", ""},
+		{"a QOS of jobs comes first", func(s site) {
+			capped(cluster.Cap{Rule: cluster.GrpJobs})(s)
+			s.seen.Limits.QOS = append(s.seen.Limits.QOS, cluster.QOS{Name: "long", Flags: []string{cluster.OverPartQOS}, Caps: []cluster.Cap{{Rule: cluster.GrpJobs, Max: 5}}})
+		}, "", ""},
+		{"a QOS that takes no jobs", rule(func(r *cluster.Rules) { r.QOS = "shut" }), "its QOS shut lets no job start: GrpSubmitJobs=0", "set GrpSubmitJobs=-1"},
+		{"a QOS without its models", capped(cluster.Cap{Rule: cluster.GrpTRES, TRES: "gres/gpu:h100"}), "its QOS part lets no job name one of their models (GrpTRES=gres/gpu:h100=0)", "limit gres/gpu"},
+		{"a QOS without another model", capped(cluster.Cap{Rule: cluster.GrpTRES, TRES: "gres/gpu:a100"}), "", ""},
+		{"only in reservations", rule(func(r *cluster.Rules) { r.NamedOnly = true }), "ReqResv=YES: its jobs name a reservation, and fairlease leaves those alone", "ReqResv=NO"},
+		{"all accounts excluded", func(s site) { s.cfg.Exclude.Accounts = []string{"a", "b", "sub"} }, "exclude.accounts has the accounts of all tenants", "exclude.accounts"},
+		{"some accounts excluded", func(s site) { s.cfg.Exclude.Accounts = []string{"a", "b"} }, "", ""},
+		{"all QOS excluded", func(s site) { s.cfg.Exclude.QOS = []string{"long", "normal"} }, "qos and exclude.qos leave no QOS that Slurm has", "exclude.qos"},
 		{"bad nodes", func(s site) { s.seen.Nodes[0].Bad, s.seen.Nodes[1].Bad = "down", "drained" }, "all its nodes with GPUs are bad: n1 (down), n2 (drained)", "sinfo -R"},
 		{"one bad node", func(s site) { s.seen.Nodes[0].Bad = "down" }, "", ""},
 		{"more nodes than there are", rule(func(r *cluster.Rules) { r.MinNodes = 3 }), "MinNodes=3, and only 2 of its nodes have GPUs", "MinNodes=1"},
@@ -76,7 +98,7 @@ func TestPartitionsInWhichNothingWillBeLeased(t *testing.T) {
 				{Name: "sub", Parent: "a", Shares: 1}}}, nil}
 		s.cfg.Partitions, s.p = []string{"gpu"}, &s.seen.Partitions[0]
 		x.change(s)
-		facts := slurm.Facts{Conf: good(), QOS: []string{"long", "normal"}}
+		facts := slurm.Facts{Conf: good(), QOS: []string{"long", "normal"}, NoSubmit: map[string]string{"shut": "GrpSubmitJobs"}}
 		facts.Conf[slurm.ConfEnforce] = "associations,limits,qos"
 		found := named(doctor.Check(s.cfg, &doctor.Seen{Slurm: doctor.Slurm{Facts: facts, Sighting: s.seen}}), "partition gpu")
 		want := "partition gpu ok: 16 GPUs"
@@ -107,6 +129,26 @@ func TestPartitionsForNobodysGroups(t *testing.T) {
 		found := named(doctor.Check(cfg, seen), "partition gpu")
 		if d := cmp.Diff([]string{want}, told(t, found)); d != "" || deserted && !strings.Contains(found[0].Do, "AllowGroups=ALL") {
 			t.Errorf("%s: %+v", d, found)
+		}
+	}
+}
+
+// Nodes whose records make no sense are named as such: the partition is not one without GPUs.
+func TestPartitionsOfUnreadableNodes(t *testing.T) {
+	seen := &cluster.Observation{Partitions: []cluster.Partition{{Name: "gpu", Nodes: []string{"n1", "n2"}, Up: true}, {Name: "cpu", Nodes: []string{"c1"}, Up: true}},
+		Nodes: []cluster.Node{{Name: "o1", Partitions: []string{"other"}, GPUs: []cluster.GPUs{{Model: "h100", Count: 8}}}}}
+	facts := slurm.Facts{Conf: good(), Nodes: seen.Nodes, Unread: []cluster.Node{{Name: "n1", Partitions: []string{"gpu"}}, {Name: "n2"}}}
+	cfg := config.Default()
+	cfg.Partitions = []string{"gpu", "cpu"}
+	found := doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Facts: facts, Sighting: seen}})
+	for check, want := range map[string]string{
+		"partition gpu": "partition gpu warn: the records of its nodes make no sense: n[1-2]",
+		"partition cpu": "partition cpu warn: has no GPUs",
+		"nodes":         "nodes warn: their records make no sense: n1, n2",
+	} {
+		f := named(found, check)
+		if d := cmp.Diff([]string{want}, told(t, f)); d != "" || check != "partition cpu" && !strings.Contains(f[0].Do, "scontrol show node") {
+			t.Errorf("%s: %s%+v", check, d, f)
 		}
 	}
 }

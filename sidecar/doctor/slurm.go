@@ -143,6 +143,13 @@ func (f *findings) capacity(facts *slurm.Facts) {
 	}
 	f.must(len(facts.Nodes) > 0, Fail, "GPUs", fmt.Sprintf("%d nodes with %s", len(facts.Nodes), view.Counts(models)),
 		"there is nothing to lease", "set GresTypes=gpu and the nodes' Gres in slurm.conf, and gres.conf")
+	if len(facts.Unread) > 0 {
+		var names []string
+		for i := range facts.Unread {
+			names = append(names, cmp.Or(facts.Unread[i].Name, "(no name)"))
+		}
+		f.add(Warn, "nodes", "their records make no sense: "+view.Some(names, 10), "their GPUs are no capacity, and none of them is leased", mendNodes)
+	}
 	if len(untyped) > 0 {
 		f.add(Warn, "GPU models", "no model is named on "+hostlist.Compress(untyped), "all GPUs there count as one pool", "name them: Gres=gpu:h100:8, and Type= in gres.conf")
 	}
@@ -309,6 +316,8 @@ func (f *findings) sighting(cfg *config.Config, facts *slurm.Facts, seen *cluste
 				"correct partitions in the configuration; those with GPUs are "+view.Some(slices.Sorted(maps.Keys(gpus)), 10))
 		case gpus[p] == 0 && len(part.Nodes) == 0:
 			f.add(Warn, "partition "+p, "has no nodes", "there is nothing to lease in it", "correct its Nodes in slurm.conf, or partitions in the configuration")
+		case gpus[p] == 0 && unreadable(facts.Unread, part) != nil:
+			f.add(Warn, "partition "+p, "the records of its nodes make no sense: "+hostlist.Compress(unreadable(facts.Unread, part)), "its GPUs are not known, so none of them is leased", mendNodes)
 		case gpus[p] == 0:
 			f.add(Warn, "partition "+p, "has no GPUs", "there is nothing to lease in it", "correct partitions in the configuration")
 		default:
@@ -319,6 +328,11 @@ func (f *findings) sighting(cfg *config.Config, facts *slurm.Facts, seen *cluste
 			}
 			if found != "" {
 				f.add(Warn, "partition "+p, fmt.Sprintf("%d GPUs, but %s", gpus[p], found), "nothing in it will be leased until that changes", do)
+				continue
+			}
+			if named := typedOut(facts, seen, part); named != "" {
+				f.add(Warn, "partition "+p, fmt.Sprintf("%d GPUs, but its QOS %s lets no job name one of their models (%s)", gpus[p], part.Rules.QOS, named),
+					"only jobs that name no model are leased GPUs in it: Slurm holds them to no such limit", "change these limits (sacctmgr modify qos "+part.Rules.QOS+" set …=gres/gpu:MODEL=-1), or limit gres/gpu")
 				continue
 			}
 			f.ok("partition "+p, "%d GPUs", gpus[p])
@@ -348,6 +362,20 @@ func (f *findings) sighting(cfg *config.Config, facts *slurm.Facts, seen *cluste
 	f.passOn(cfg, seen.Accounts)
 	f.budgets(cfg, &snap)
 	f.models(cfg, seen, &snap)
+}
+
+// mendNodes says what to do about nodes whose records make no sense.
+const mendNodes = "look at their Gres in slurm.conf and at scontrol show node"
+
+// unreadable gives the names of a partition's nodes among those whose records make no sense.
+func unreadable(list []cluster.Node, p *cluster.Partition) []string {
+	var out []string
+	for i := range list {
+		if n := &list[i]; n.Name != "" && (slices.Contains(n.Partitions, p.Name) || slices.Contains(p.Nodes, n.Name)) {
+			out = append(out, n.Name)
+		}
+	}
+	return out
 }
 
 // withoutGPUs finds partitions in which jobs without GPUs may take all CPUs of a node with GPUs, so that these idle. gpus is

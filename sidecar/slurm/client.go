@@ -109,6 +109,19 @@ func (c *Client) list(ctx context.Context, path, member string, update int64, ea
 	return c.listUnless(ctx, path, member, update, nil, each, reset)
 }
 
+// misread tells whether so many records of a list make no sense that its format must be another than the known one: then nothing may be
+// concluded from it. Jobs and accounts that are left out would be taken for gone: a tenth of them is too much. A node, a partition, a
+// reservation or a licence that is left out costs only itself, until all of several are.
+func misread(member string, all, bad int) bool {
+	switch member {
+	case "reservations":
+		return bad > 1 && bad == all
+	case "nodes", "partitions", "licenses":
+		return bad > 0 && bad == all
+	}
+	return bad > 1 && bad*10 > all || bad > 0 && bad == all
+}
+
 // listUnless is list, but skips a list with a known text. known receives the text; nil = none is
 // known.
 func (c *Client) listUnless(ctx context.Context, path, member string, update int64, known func([]byte) bool, each func(*reader) error, reset func()) (reply, error) {
@@ -159,7 +172,7 @@ func (c *Client) listUnless(ctx context.Context, path, member string, update int
 		return rep, nil
 	case !found:
 		return rep, fmt.Errorf("reading Slurm's %s: the reply to %s has no list of them", member, path)
-	case bad > 1 && bad*10 > all || bad == all && bad > 0:
+	case misread(member, all, bad):
 		return rep, fmt.Errorf("reading Slurm's %s: %d of %d records make no sense, the first: %s", member, bad, all, notes.lines[len(c.notes.lines):][0])
 	}
 	c.notes = notes

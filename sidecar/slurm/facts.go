@@ -37,6 +37,8 @@ type Facts struct {
 	Rights   string `json:"rights,omitempty"`
 	// QOS are the names of all QOS; nil = unknown.
 	QOS []string `json:"qos,omitempty"`
+	// NoSubmit are the QOS in which no job can be submitted, with the limit as sacctmgr names it: "GrpSubmitJobs".
+	NoSubmit map[string]string `json:"no_submit,omitempty"`
 	// RestDenied and ScontrolDenied are Slurm's answers to an operator's request that changes
 	// nothing, tried over both interfaces; "" = allowed.
 	RestDenied     string `json:"rest_denied,omitempty"`
@@ -46,6 +48,8 @@ type Facts struct {
 	Token string `json:"token,omitempty"`
 
 	Nodes []cluster.Node `json:"nodes"` // those with GPUs
+	// Unread are nodes whose records make no sense, with their names and partitions where these are known.
+	Unread []cluster.Node `json:"unread,omitempty"`
 }
 
 // The keys of Facts.Conf that matter to us.
@@ -96,6 +100,7 @@ func (c *Client) Facts(ctx context.Context) (Facts, error) {
 		Requeue:  "scontrol",
 		Reserve:  "scontrol",
 		Nodes:    c.seen.last.Nodes,
+		Unread:   c.seen.unread,
 		Token:    c.rest.token.warning(c.cfg.Now()),
 	}
 	for _, v := range c.speech.offered {
@@ -118,7 +123,7 @@ func (c *Client) Facts(ctx context.Context) (Facts, error) {
 	f.Cluster, f.Release = c.seen.cluster, c.seen.release
 	f.Operator = c.operator()
 	f.Rights = c.adminLevel(ctx, f.Operator)
-	f.QOS = c.qos(ctx)
+	f.QOS, f.NoSubmit = c.qos(ctx)
 	f.RestDenied, f.ScontrolDenied = c.denied(ctx)
 	return f, nil
 }
@@ -144,28 +149,47 @@ func (c *Client) operator() string {
 	return u.Username
 }
 
-// qos asks slurmdbd for the names of all QOS; nil if it does not answer.
-func (c *Client) qos(ctx context.Context) []string {
-	var names []string
+// submitLimits are the limits of a QOS on jobs that are submitted, by their paths in its record.
+var submitLimits = map[string]string{"max/jobs/count": "GrpSubmitJobs", "max/jobs/per/user": "MaxSubmitJobsPerUser", "max/jobs/per/account": "MaxSubmitJobsPerAccount"}
+
+// qos asks slurmdbd for the names of all QOS, and for those in which no job can be submitted, with the limit; nil if it does not answer.
+func (c *Client) qos(ctx context.Context) (names []string, none map[string]string) {
+	none = map[string]string{}
 	_, err := c.rest.get(ctx, c.cfg.Timeout, c.dbPath("qos/"), func(r *reader, member string) bool {
 		if member != "qos" {
 			return false
 		}
 		r.array(func() {
+			name, limit := "", ""
 			r.object(func(field string) {
-				if field == "name" {
-					names = append(names, r.text())
-				} else {
+				switch field {
+				case "name":
+					name = r.text()
+				case "limits":
+					r.path("", &caps{}, func(path string) bool {
+						rule := submitLimits[path]
+						if rule == "" || r.kind() != '{' {
+							return false
+						}
+						if n := r.number(); n.set && !n.infinite && n.n == 0 {
+							limit = rule
+						}
+						return true
+					})
+				default:
 					r.skip()
 				}
 			})
+			if names = append(names, name); limit != "" {
+				none[name] = limit
+			}
 		})
 		return true
 	})
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	return names
+	return names, none
 }
 
 // adminLevel asks slurmdbd for the rights of a user; "" if it does not answer.

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -91,6 +92,21 @@ func TestValuesThatMakeNoSense(t *testing.T) {
 			v := r.reservation()
 			return r, v.Name == "r" && len(v.Nodes) == 1 && v.Start == 5000 && v.End == 9000 && len(v.Flags) == 1 && v.Parts == nil
 		},
+		"partition without readable nodes": func() (*reader, bool) {
+			r := read(`{"name":"main","nodes":{"configured":"v[2-1]"},"partition":{"state":["UP"]}}`)
+			p := r.partition()
+			return r, p.Name == "main" && p.Up && p.Nodes == nil
+		},
+		"reservation, which has begun then": func() (*reader, bool) {
+			r := read(`{"name":"r","node_list":"v1","start_time":"x","end_time":[]}`)
+			v := r.reservation()
+			return r, v.Name == "r" && len(v.Nodes) == 1 && v.Start == 0 && v.End == forever
+		},
+		"reservation without a readable name": func() (*reader, bool) {
+			r := read(`{"name":{},"node_list":"v1","start_time":5,"end_time":9}`)
+			v := r.reservation()
+			return r, v.Name != "" && !v.Ours && len(v.Nodes) == 1 && v.Start == 5000
+		},
 		"job": func() (*reader, bool) {
 			r := read(`{"job_id":7,"job_state":["PENDING"],"name":[],"comment":{},"deadline":"x","excluded_nodes":7.5,"user_name":"alice"}`)
 			w := r.job()
@@ -113,9 +129,13 @@ func TestValuesThatMakeNoSense(t *testing.T) {
 		}
 	}
 	for what, one := range map[string]func() *reader{
-		"node":        func() *reader { r := read(`{"name":"v1","state":7.5,"gres":{}}`); r.node(); return r },
-		"partition":   func() *reader { r := read(`{"name":"main","nodes":[]}`); r.partition(); return r },
-		"reservation": func() *reader { r := read(`{"name":"r","node_list":"v1","start_time":"x"}`); r.reservation(); return r },
+		"node":      func() *reader { r := read(`{"name":"v1","state":7.5,"gres":{}}`); r.node(); return r },
+		"partition": func() *reader { r := read(`{"name":[],"nodes":{"configured":"v1"}}`); r.partition(); return r },
+		"reservation": func() *reader {
+			r := read(`{"name":"r","node_list":{"v":1},"start_time":5}`)
+			r.reservation()
+			return r
+		},
 		"job": func() *reader {
 			r := read(`{"job_id":7,"job_state":["PENDING"],"tres_per_node":{}}`)
 			r.job()
@@ -126,5 +146,81 @@ func TestValuesThatMakeNoSense(t *testing.T) {
 		if r := one(); r.junk == "" {
 			t.Errorf("%s: a value that it cannot do without is left out", what)
 		}
+	}
+}
+
+// TestRecordsThatMakeNoSense: a record that is left out costs itself alone; if no record of a list makes sense, the look fails.
+func TestRecordsThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	node := func(name, gres string) string {
+		return `{"name":"` + name + `","state":["IDLE"],"gres":"` + gres + `","partitions":["main"]}`
+	}
+	list := func(member string, records ...string) answer {
+		return text(`{"` + member + `":[` + strings.Join(records, ",") + `],"last_update":900,"errors":[]}`)
+	}
+	nodes := func(good, bad int, plain ...string) answer {
+		for i := range good {
+			plain = append(plain, node(fmt.Sprintf("v%d", i+1), "gpu:v100:4"))
+		}
+		for i := range bad {
+			plain = append(plain, node(fmt.Sprintf("x%d", i+1), "gpu:a:b:c"))
+		}
+		return list("nodes", plain...)
+	}
+	senseless := `{"name":"odd","node_list":"v[2-1]","start_time":1,"end_time":2000000}`
+	for name, x := range map[string]struct {
+		path   string
+		answer answer
+		seen   func(*cluster.Observation) int
+		want   int
+		note   string
+		err    string
+	}{
+		"the only reservation": {"reservations", list("reservations", senseless), func(s *cluster.Observation) int { return len(s.Reservations) }, 0,
+			"the nodes of reservation odd make no sense (v[2-1]): jobs that are granted them do not start", ""},
+		"2 of 3 reservations": {"reservations", list("reservations", senseless, senseless, `{"name":"r","node_list":"v1","start_time":"x"}`),
+			func(s *cluster.Observation) int { return len(s.Reservations) }, 1, "/reservations/2/start_time", ""},
+		"all of 2 reservations": {"reservations", list("reservations", senseless, senseless), nil, 0, "", "2 of 2 records make no sense"},
+		"the only partition's nodes": {"partitions", list("partitions", `{"name":"main","nodes":{"configured":"v[2-1]"},"partition":{"state":["UP"]}}`),
+			func(s *cluster.Observation) int { return len(s.Partitions) }, 1, "the nodes of partition main make no sense", ""},
+		"2 of 3 partitions":     {"partitions", list("partitions", `{"name":[]}`, `{"name":[]}`, `{"name":"main"}`), func(s *cluster.Observation) int { return len(s.Partitions) }, 1, "/partitions/0/name", ""},
+		"all of 2 partitions":   {"partitions", list("partitions", `{"name":[]}`, `{"name":[]}`), nil, 0, "", "2 of 2 records make no sense"},
+		"2 of 12 nodes":         {"nodes", nodes(10, 2), func(s *cluster.Observation) int { return len(s.Nodes) }, 10, "gpu:a:b:c", ""},
+		"all of 12 nodes":       {"nodes", nodes(0, 12), nil, 0, "", "12 of 12 records make no sense"},
+		"all 2 nodes with GPUs": {"nodes", nodes(0, 2, node("c1", ""), node("c2", "")), nil, 0, "", "no other node has GPUs"},
+	} {
+		f := newRecorded(t, 44)
+		f.on("GET /slurm/v0.0.44/jobs/", jobs(900))
+		f.on("GET /slurm/v0.0.44/"+x.path+"/", x.answer)
+		c := f.client()
+		s, err := c.Observe(t.Context(), 0)
+		switch notes := strings.Join(c.Notes(), "\n"); {
+		case x.err != "":
+			if err == nil || !strings.Contains(err.Error(), x.err) {
+				t.Errorf("%s: error %v; want %q", name, err, x.err)
+			}
+		case err != nil || x.seen(&s) != x.want || !strings.Contains(notes, x.note):
+			t.Errorf("%s: %v; want %d of them and a note with %q\n%s", name, err, x.want, x.note, notes)
+		}
+	}
+}
+
+// TestFactsOfOddRecords: the nodes that cannot be read have their names, and a QOS that takes no jobs is known; one without a limit is not one.
+func TestFactsOfOddRecords(t *testing.T) {
+	t.Parallel()
+	f := newRecorded(t, 44)
+	f.on("GET /slurm/v0.0.44/nodes/", text(`{"nodes":[{"name":"v1","state":["IDLE"],"gres":"gpu:v100:4"},{"name":"x1","state":["IDLE"],"gres":"gpu:a:b:c","partitions":["main"]}],"last_update":900,"errors":[]}`))
+	f.on("GET /slurmdb/v0.0.44/qos/", text(`{"qos":[{"name":"normal","limits":{"max":{"jobs":{"count":{"set":false,"infinite":true,"number":0},"per":{"user":{"set":true,"infinite":false,"number":5}}}}}},
+		{"name":"shut","limits":{"max":{"jobs":{"count":{"set":true,"infinite":false,"number":0}}}}},
+		{"name":"nobodys","limits":{"max":{"jobs":{"per":{"user":{"set":true,"infinite":false,"number":0}}}}}}],"errors":[]}`))
+	facts, err := f.client().Facts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(facts.Unread) != 1 || facts.Unread[0].Name != "x1" || cmp.Diff([]string{"main"}, facts.Unread[0].Partitions) != "" {
+		t.Errorf("unread nodes: %+v", facts.Unread)
+	}
+	if d := cmp.Diff([]string{"normal", "shut", "nobodys"}, facts.QOS) + cmp.Diff(map[string]string{"shut": "GrpSubmitJobs", "nobodys": "MaxSubmitJobsPerUser"}, facts.NoSubmit); d != "" {
+		t.Error(d)
 	}
 }

@@ -92,6 +92,8 @@ func health(states []string) (bad, busy string) {
 		states = slices.DeleteFunc(slices.Clone(states), func(s string) bool { return s == "DOWN" || s == "DRAIN" })
 	}
 	comesUp := slices.ContainsFunc(states, func(s string) bool { return s == "POWERING_UP" || s == "POWER_UP" || s == "REBOOT_ISSUED" })
+	// A node is silent on purpose while it powers down and afterwards, but not before (POWER_DOWN, REBOOT_REQUESTED).
+	off := slices.Contains(states, "POWERING_DOWN") || slices.Contains(states, "POWERED_DOWN")
 	for _, s := range states {
 		switch s {
 		case "DOWN", "ERROR", "UNKNOWN", "FUTURE", "FAIL":
@@ -99,9 +101,10 @@ func health(states []string) (bad, busy string) {
 		case "DRAIN":
 			bad = "drained"
 		case "NOT_RESPONDING":
-			if comesUp { // Slurm sets it down where that takes too long
+			switch {
+			case comesUp: // Slurm sets it down where that takes too long
 				busy = cmp.Or(busy, "powering up")
-			} else {
+			case !off:
 				bad = cmp.Or(bad, "not responding")
 			}
 		case "INVALID_REG":
@@ -202,11 +205,15 @@ func (r *reader) partition() cluster.Partition {
 		default:
 			r.skip()
 		}
-	}, true, "name", "nodes")
+	}, true, "name")
 	p.Rules.Closed = cmp.Or(p.Rules.Closed, none)
 	p.Nodes = readable(nodes)
-	if r.junk == "" && r.err == nil && (p.Name == "" || nodes != "" && len(p.Nodes) == 0) {
-		r.junk = "a partition without name or with senseless nodes"
+	switch {
+	case r.junk != "" || r.err != nil:
+	case p.Name == "":
+		r.junk = "a partition without name"
+	case nodes != "" && len(p.Nodes) == 0: // its nodes name it, too
+		r.odd = cmp.Or(r.odd, "the nodes of partition "+p.Name+" make no sense ("+nodes+")")
 	}
 	return p
 }
@@ -288,7 +295,7 @@ func (r *reader) reservation() cluster.Reservation {
 		default:
 			r.skip()
 		}
-	}, true, "name", "node_list", "start_time", "end_time")
+	}, true, "node_list") // one whose times are not known has begun, and does not end
 	v.Nodes = readable(nodes)
 	if v.Parts = reservedParts(v.Parts, parseTres(tres), cores); r.odd != "" {
 		v.Parts = nil // the safe side: it keeps whole nodes
@@ -296,8 +303,14 @@ func (r *reader) reservation() cluster.Reservation {
 	if v.Ours = strings.HasPrefix(v.Name, cluster.ReservationPrefix); v.Ours {
 		v.Licenses = "" // those of gates are counted apart
 	}
-	if r.junk == "" && r.err == nil && (v.Name == "" || nodes != "" && len(v.Nodes) == 0) {
-		r.junk = "a reservation without name or with senseless nodes"
+	switch {
+	case r.err != nil:
+	case r.junk != "" || nodes != "" && len(v.Nodes) == 0:
+		r.junk = "the nodes of reservation " + v.Name + " make no sense (" + cmp.Or(r.junk, nodes) + "): jobs that are granted them do not start"
+	case v.Name == "" && len(v.Nodes) == 0:
+		r.junk = "a reservation without name and nodes"
+	case v.Name == "":
+		v.Name = "(unreadable)"
 	}
 	return v
 }

@@ -35,6 +35,7 @@ type seen struct {
 	nodes, partitions, reservations, jobs listing
 
 	gpuNodes map[string]cluster.Node
+	unread   []cluster.Node // those whose records make no sense, with their names and partitions where these are known
 	records  map[int64]*record
 	states   uint64          // hash of the list of states that matches the records; 0 = none
 	fullAt   cluster.Instant // when the full job list was last known to be correct
@@ -246,14 +247,19 @@ func (c *Client) lookBoot(ctx context.Context, statsSince cluster.Instant) {
 }
 
 func (c *Client) lookNodes(ctx context.Context, server int64) error {
-	var all []cluster.Node
+	var all, unread []cluster.Node
 	read := func(update int64) (reply, error) {
 		return c.list(ctx, c.path("nodes/"), "nodes", update, func(r *reader) error {
-			if n := r.node(); r.junk == "" && len(n.GPUs) > 0 {
+			switch n := r.node(); {
+			case r.err != nil:
+				return r.err
+			case r.junk != "":
+				unread = append(unread, n)
+			case len(n.GPUs) > 0:
 				all = append(all, n)
 			}
 			return nil
-		}, func() { all = nil })
+		}, func() { all, unread = nil, nil })
 	}
 	rep, err := read(c.seen.nodes.ask)
 	if c.seen.nodes.ask > 0 && codeOf(err) == codeUnspecified {
@@ -264,7 +270,11 @@ func (c *Client) lookNodes(ctx context.Context, server int64) error {
 	if err != nil || rep.same {
 		return err
 	}
+	if len(all) == 0 && len(unread) > 1 { // the format of GPUs is another than the known one
+		return fmt.Errorf("reading Slurm's nodes: %d records make no sense (%s), and no other node has GPUs", len(unread), c.notes.lines[len(c.notes.lines)-1])
+	}
 	s := &c.seen
+	s.unread = unread
 	s.nodes.read(rep.lastUpdate, server)
 	byName(all, func(n cluster.Node) string { return n.Name })
 	if reflect.DeepEqual(all, s.last.Nodes) {

@@ -206,6 +206,11 @@ func TestNodes(t *testing.T) {
 		{`"state":["MIXED","DRAIN","REBOOT_REQUESTED"],"gres":"gpu:4"`, gpus("gpu", 4), "drained", "reboot"},  // ASAP, while jobs run
 		{`"state":["MIXED","DRAIN","POWER_DOWN"],"gres":"gpu:4"`, gpus("gpu", 4), "drained", "powering down"}, // POWER_DOWN_ASAP, while jobs run
 		{`"state":["IDLE","POWERED_DOWN"],"gres":"gpu:4"`, gpus("gpu", 4), "", ""},
+		{`"state":["IDLE","POWERED_DOWN","NOT_RESPONDING"],"gres":"gpu:4"`, gpus("gpu", 4), "", ""},
+		{`"state":["IDLE","NOT_RESPONDING","POWERING_DOWN"],"gres":"gpu:4"`, gpus("gpu", 4), "", "powering down"},
+		{`"state":["DOWN","NOT_RESPONDING","POWERED_DOWN"],"gres":"gpu:4"`, gpus("gpu", 4), "down", ""},
+		{`"state":["MIXED","NOT_RESPONDING","POWER_DOWN"],"gres":"gpu:4"`, gpus("gpu", 4), "not responding", "powering down"}, // it still has jobs
+		{`"state":["MIXED","NOT_RESPONDING","REBOOT_REQUESTED"],"gres":"gpu:4"`, gpus("gpu", 4), "not responding", "reboot"},  // likewise
 		{`"state":["DOWN","NOT_RESPONDING","POWERING_UP"],"gres":"gpu:4"`, gpus("gpu", 4), "down", "powering up"},
 		{`"state":["IDLE","DRAIN","NOT_RESPONDING","POWERING_UP"],"gres":"gpu:4"`, gpus("gpu", 4), "drained", "powering up"},
 		{`"state":["MIXED","POWER_DRAIN"],"gres":"gpu:4"`, gpus("gpu", 4), "", "powering down"},
