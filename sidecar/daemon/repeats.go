@@ -18,7 +18,7 @@ const repeatAfter = time.Minute
 const mostLines = 10_000
 
 // repeats is a log in JSON that writes lines which say the same at most once a minute: the first at once, and a minute later
-// the newest of those since, with their number. Times, durations and rounds are not what a line says. It is safe for
+// the newest of those since, with their number. Times, durations, rounds and counts are not what a line says. It is safe for
 // concurrent use.
 type repeats struct {
 	out io.Writer
@@ -42,7 +42,7 @@ func newRepeats(out io.Writer, now func() time.Time) *repeats {
 }
 
 // volatile matches the fields of a line that differ although it says the same.
-var volatile = regexp.MustCompile(`,?"(time|took_ms|round|failures|skipped|until|age_ms)":("[^"]*"|[0-9.]+)`)
+var volatile = regexp.MustCompile(`,?"(time|took_ms|round|failures|skipped|until|age_ms|count|first_jobs)":("[^"]*"|[0-9.]+)`)
 
 // answers matches lines that answer an administrator, or say that the daemon's part has changed: they always come at once.
 var answers = regexp.MustCompile(`"message":"(configuration taken over|the new configuration is not taken over|these changes need a restart|started|stopped|leads|waiting: |rounds go on)`)

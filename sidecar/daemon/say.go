@@ -2,9 +2,12 @@ package daemon
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/rs/zerolog"
 
@@ -127,19 +130,7 @@ func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
 	for i := range r.Plan.State.Records {
 		names[r.Plan.State.Records[i].Key] = r.Plan.State.Records[i].ID.String()
 	}
-	done, failed, suppressed := 0, 0, 0
-	for i := range r.Outcomes {
-		a, o := &r.Plan.Actions[i], &r.Outcomes[i]
-		switch {
-		case a.Suppressed:
-			suppressed++
-		case o.OK:
-			done++
-		case !o.Skipped:
-			failed++
-		}
-		d.action(r.Plan.Round, a, o)
-	}
+	done, failed, suppressed := d.actions(&r)
 	for i := range r.Plan.Events {
 		e := &r.Plan.Events[i]
 		line := d.Log.Info().Int64("round", r.Plan.Round).Str("event", e.Kind)
@@ -155,6 +146,99 @@ func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
 		Int("aside", aside(&r.Plan)).Int("leases", len(r.Plan.State.Leases)).Int("ended", len(r.Plan.Ended)).Int("claims", len(r.Plan.State.Claims)).
 		Int("actions", done).Int("failed", failed).Int("suppressed", suppressed).Int64("skipped", late).Dur("took_ms", took).Msg("round")
 	d.tell(fmt.Sprintf("STATUS=round %d: %d jobs, %d leases, %d actions", r.Plan.Round, r.Jobs, len(r.Plan.State.Leases), done+failed))
+}
+
+// actions logs the actions of a round, and counts them.
+func (d *Daemon) actions(r *loop.Report) (done, failed, suppressed int) {
+	folds := map[fold]*folded{}
+	for i := range r.Outcomes {
+		if f := foldOf(&r.Plan.Actions[i], &r.Outcomes[i]); f != (fold{}) {
+			if folds[f] == nil {
+				folds[f] = &folded{error: f.error, first: i}
+			}
+			folds[f].add(r.Plan.Actions[i].ID)
+		}
+	}
+	for i := range r.Outcomes {
+		a, o := &r.Plan.Actions[i], &r.Outcomes[i]
+		switch {
+		case a.Suppressed:
+			suppressed++
+		case o.OK:
+			done++
+		case !o.Skipped:
+			failed++
+		}
+		switch f := folds[foldOf(a, o)]; {
+		case f == nil || f.n == 1:
+			d.action(r.Plan.Round, a, o, nil)
+		case f.first == i:
+			d.action(r.Plan.Round, a, o, f)
+		}
+	}
+	return done, failed, suppressed
+}
+
+// fold is what actions of a round that were not carried out have in common if one line tells of all: a cause that all have,
+// as a slurmctld that refuses gates, must not make a line for each job.
+type fold struct {
+	verb    cluster.Verb
+	code    cluster.Code
+	skipped bool
+	error   string // with JOB for the job's ids
+}
+
+// foldOf gives none for an action that has a line of its own.
+func foldOf(a *cluster.Action, o *cluster.Outcome) fold {
+	if o.OK || a.Suppressed || o.Error == "" {
+		return fold{}
+	}
+	text := o.Error
+	if a.ID != (cluster.JobID{}) {
+		text = anyJob(text, a.ID.String())
+	}
+	if a.Record != 0 {
+		text = anyJob(text, strconv.FormatInt(a.Record, 10))
+	}
+	return fold{a.Verb, a.Reason.Code, o.Skipped, text}
+}
+
+// anyJob replaces a job's id by JOB, where it is no part of a longer number or word.
+func anyJob(text, id string) string {
+	var out strings.Builder
+	inside := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+	for last := ' '; ; {
+		before, after, found := strings.Cut(text, id)
+		if out.WriteString(before); !found {
+			return out.String()
+		}
+		if before != "" {
+			last, _ = utf8.DecodeLastRuneInString(before)
+		}
+		if next, _ := utf8.DecodeRuneInString(after); inside(last) || inside(next) {
+			out.WriteString(id)
+		} else {
+			out.WriteString("JOB")
+		}
+		last, text = rune(id[len(id)-1]), after
+	}
+}
+
+// folded are the actions of one line.
+type folded struct {
+	error string
+	first int // index of the first
+	n     int
+	jobs  []string // of the first few
+}
+
+// mostNamed is the maximum number of jobs that a line names.
+const mostNamed = 5
+
+func (f *folded) add(id cluster.JobID) {
+	if f.n++; id != (cluster.JobID{}) && len(f.jobs) < mostNamed {
+		f.jobs = append(f.jobs, id.String())
+	}
 }
 
 // aside counts the jobs that are set aside.
@@ -210,8 +294,9 @@ func levelOf(done, failed, ended int) zerolog.Level {
 	return zerolog.DebugLevel
 }
 
-// action logs one action. Gates and recorded-only actions are frequent and rarely interesting.
-func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome) {
+// action logs one action, or the first of many that one line tells of. Gates and recorded-only actions are frequent and rarely
+// interesting.
+func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome, f *folded) {
 	level, outcome := zerolog.InfoLevel, "done"
 	switch {
 	case a.Suppressed:
@@ -224,6 +309,23 @@ func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome) {
 		level = zerolog.DebugLevel
 	}
 	line := d.Log.WithLevel(level).Int64("round", round).Str("outcome", outcome).Str("because", string(a.Reason.Code))
+	if f != nil {
+		line.Int("count", f.n).Str("first_jobs", strings.Join(f.jobs, ", "))
+	} else {
+		about(line, a)
+	}
+	text := o.Error
+	if f != nil {
+		text = f.error
+	}
+	if text != "" && !a.Suppressed {
+		line.Str("error", brief(text, mostText))
+	}
+	line.Dur("took_ms", o.Took.Duration()).Msg(string(a.Verb))
+}
+
+// about adds the job of an action and its parameters.
+func about(line *zerolog.Event, a *cluster.Action) {
 	if a.ID != (cluster.JobID{}) {
 		line.Stringer("job", a.ID)
 	}
@@ -239,10 +341,6 @@ func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome) {
 	if a.Reason.Note != "" {
 		line.Str("note", brief(a.Reason.Note, mostText))
 	}
-	if o.Error != "" && !a.Suppressed {
-		line.Str("error", brief(o.Error, mostText))
-	}
-	line.Dur("took_ms", o.Took.Duration()).Msg(string(a.Verb))
 }
 
 // notes logs what the look at the cluster omitted, when that changes.
