@@ -33,6 +33,7 @@ type gauges struct {
 	lead  Leadership         // that it was filled from
 	judge remark.Judge
 	wrote cluster.Instant // when a look was last written down
+	noise noises
 
 	// Of rounds alone:
 	handed *gpu.Report     // the report that rounds have
@@ -121,15 +122,20 @@ func (d *Daemon) look(ctx context.Context) (err error) {
 	}
 	acting, cancel := acting(ctx, *lead)
 	defer cancel()
-	remarks := g.watch.Book.Remarks()
-	if err := (*lead).Look(acting, &store.Look{Report: &report, Owners: gpu.Owners(in.holders), Hours: g.watch.Book.Hours(), Remarks: remarks,
+	told := g.noise.limit(report.At, g.watch.Book.Remarks())
+	if err := (*lead).Look(acting, &store.Look{Report: &report, Owners: gpu.Owners(in.holders), Hours: g.watch.Book.Hours(), Remarks: told.rows,
 		Stand: g.judge.Remarks(), Usual: g.judge.Baselines()}); err != nil {
 		return err
 	}
 	g.watch.Book.Settle()
-	g.wrote = report.At
-	for _, r := range remarks {
-		d.Log.Info().Str("event", r.Kind).Stringer("job", r.ID).Msg(r.Text)
+	g.wrote, g.noise = report.At, told.is
+	d.Meter.LeftOut(told.left)
+	for _, r := range told.lines {
+		line := d.Log.Info().Str("event", r.Kind)
+		if r.Job != 0 {
+			line.Stringer("job", r.ID)
+		}
+		line.Msg(r.Text)
 	}
 	return nil
 }

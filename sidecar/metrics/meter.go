@@ -152,6 +152,16 @@ func (m *Meter) Journal(bytes int64) {
 	m.journal = bytes
 }
 
+// LeftOut counts events outside of rounds that are beyond a user's limit.
+func (m *Meter) LeftOut(n int) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left.Add(float64(n))
+}
+
 // Restored records that the journal was found to have lost rounds.
 func (m *Meter) Restored() {
 	if m == nil {

@@ -31,7 +31,7 @@ func TestACommandOnAnArrayIsOneEvent(t *testing.T) {
 		events = append(events, cluster.Event{Kind: "changed_in_lease", Job: r.Key, Text: fmt.Sprintf("job %s of nlp: its owner changed Requeue", r.ID)},
 			cluster.Event{Kind: "gate_opened", Job: r.Key, Text: fmt.Sprintf("job %s of nlp waits without a gate", r.ID)})
 	}
-	events = append(events, cluster.Event{Kind: "gate_opened", Text: "of no job"}, cluster.Event{Kind: "cells_broken", Job: 1, Text: "of no user"})
+	events = append(events, cluster.Event{Kind: "gate_opened", Text: "of no job"}, cluster.Event{Kind: "cells_unsafe", Job: 1, Text: "of no user"})
 	got, noise := round.Quiet(cluster.Instant(cluster.Hour), nil, events, records)
 	want := []string{"job 7_0 of nlp: its owner changed Requeue (and 999 more of its array)", "job 7_0 of nlp waits without a gate (and 999 more of its array)", "of no job", "of no user"}
 	if d := cmp.Diff(want, texts(got)); d != "" {

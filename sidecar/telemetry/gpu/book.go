@@ -87,6 +87,7 @@ type Remark struct {
 	Kind  string // HoldsIdle, or one of package remark
 	Job   cluster.JobKey
 	ID    cluster.JobID
+	User  string // the job's
 	Node  string // "" = all of the job's
 	GPU   int    // index on the node; -1 = all of the job's there
 	Since cluster.Instant
@@ -404,7 +405,7 @@ func (b *Book) tell(now cluster.Instant, a *account) {
 	idle, since := idleOf(a.uses)
 	if b.TellAfter > 0 && idle > 0 && a.told != since && now.Sub(since) >= b.TellAfter {
 		a.told = since
-		b.remarks = append(b.remarks, Remark{Kind: HoldsIdle, Job: a.holder.Key, ID: a.holder.ID, GPU: -1, Since: since,
+		b.remarks = append(b.remarks, Remark{Kind: HoldsIdle, Job: a.holder.Key, ID: a.holder.ID, User: a.holder.User, GPU: -1, Since: since,
 			Text: fmt.Sprintf("has held %s for %d min", count(idle, "idle GPU"), now.Sub(since)/cluster.Minute)})
 	}
 }

@@ -213,7 +213,7 @@ func (j *Judge) work(now cluster.Instant, x *job, seen []*gpu.GPU, report cluste
 
 // stand makes a remark, unless it stands: it then keeps its words. It is news if its end was seen, or it is the first.
 func (j *Judge) stand(x *job, r gpu.Remark) {
-	r.Job, r.ID = x.holder.Key, x.holder.ID
+	r.Job, r.ID, r.User = x.holder.Key, x.holder.ID, x.holder.User
 	if slices.ContainsFunc(x.stands, func(s gpu.Remark) bool { return s.Compare(&r) == 0 }) {
 		return
 	}
