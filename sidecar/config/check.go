@@ -268,7 +268,7 @@ func loopback(host string) bool {
 	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
 }
 
-// Warnings lists what is allowed but probably not intended.
+// Warnings lists what is allowed but probably not intended, also while a schedule is in force.
 func (c *Config) Warnings() []string {
 	var out []string
 	if c.Lease.Term%c.Interval != 0 {
@@ -305,10 +305,21 @@ func (c *Config) Warnings() []string {
 	}
 	out = append(out, c.openWeb()...)
 	if len(c.Tenants.Weights) == 1 {
-		out = append(out, fmt.Sprintf("tenants.weights names %s alone: all other tenants have weight 0, and get idle GPUs only; name all tenants, or change Slurm's shares instead", sortedKeys(c.Tenants.Weights)[0]))
+		out = append(out, fmt.Sprintf("tenants.weights names %[1]s alone: all other tenants have weight 0, and get idle GPUs only; name all tenants, or write weights: {} "+
+			"and give %[1]s more beside the others by Slurm's shares (sacctmgr modify account %[1]s set fairshare=N; to try it: fairlease whatif --weights %[1]s=x3)", sortedKeys(c.Tenants.Weights)[0]))
 	}
 	if preset.TenantBlind(c.Preset) {
 		out = append(out, fmt.Sprintf("preset %s ignores tenants and their weights: a tenant with more jobs gets more GPUs; gavel:las and gavel:hierarchical use weights", c.Preset))
+	}
+	own := slices.Clone(out)
+	for name, with := range c.Scheduled() {
+		then := *with
+		then.vcs = c.vcs
+		for _, w := range then.Warnings() {
+			if !slices.Contains(own, w) {
+				out = append(out, fmt.Sprintf("while schedule %s is in force: %s", name, w))
+			}
+		}
 	}
 	return out
 }

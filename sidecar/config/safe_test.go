@@ -46,14 +46,25 @@ func TestWarningOfAnUnsafeDatabase(t *testing.T) {
 	}
 }
 
-// A list of weights that names one tenant gives all others nothing, and is warned of.
+// A list of weights that names one tenant gives all others nothing, and is warned of with what to write; so are other warnings of a
+// schedule that the file alone does not earn.
 func TestWarningOfOneWeight(t *testing.T) {
-	for text, want := range map[string]string{"{}": "", "{nlp: 3, vision: 0}": "", "{nlp: 3}": "names nlp alone"} {
+	const alone = "names nlp alone: all other tenants have weight 0, and get idle GPUs only; name all tenants, or write weights: {} and give nlp more " +
+		"beside the others by Slurm's shares (sacctmgr modify account nlp set fairshare=N; to try it: fairlease whatif --weights nlp=x3)"
+	schedule := func(set string) string {
+		return "\nschedules: [{name: night, at: 0 20 * * *, for: 10h, set: " + set + "}]"
+	}
+	for text, want := range map[string]string{"{}": "", "{nlp: 3, vision: 0}": "", "{nlp: 3}": "tenants.weights " + alone,
+		"{}}" + schedule("{tenants: {weights: {nlp: 3}}}") + "\nusers: job\njobs: {": "while schedule night is in force: tenants.weights " + alone,
+		"{}}" + schedule("{tenants: {weights: {nlp: 3, vision: 1}}}") + "\njobs: {":  "",
+		"{nlp: 3}}" + schedule("{users: equal}") + "\njobs: {":                       "tenants.weights " + alone,
+		"{}}" + schedule("{lease: {term: 15m5s}}") + "\njobs: {":                     "while schedule night is in force: lease.term (15m5s) is not a multiple",
+	} {
 		c, err := config.Parse("f.yaml", []byte("tenants: {weights: "+text+"}\n"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(c.Warnings(), "\n"); (got != "") != (want != "") || !strings.Contains(got, want) {
+		if got := strings.Join(c.Warnings(), "\n"); (got != "") != (want != "") || !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}

@@ -207,11 +207,29 @@ func TestWeightsOfNobody(t *testing.T) {
 	}{
 		{map[string]int64{"nlp": 3}, []string{"tenants.weights warn: does not name bio"}},
 		{map[string]int64{"nlp": 3, "bio": 0}, nil},
+		{map[string]int64{"nlp": 2, "visoin": 1}, []string{"tenants.weights warn: Slurm has no account visoin at level 1 of its tree", "tenants.weights warn: does not name bio"}},
 		{nil, nil},
 	} {
 		cfg.Tenants.Weights = c.weights
 		if got := told(t, named(doctor.Check(cfg, seen), "tenants.weights", "look")); !slices.Equal(got, c.want) {
 			t.Errorf("%v: %q, want %q", c.weights, got, c.want)
+		}
+	}
+	const night = "while schedule night is in force: "
+	for set, want := range map[string][]string{
+		"{nlp: 3}":         {"tenants.weights warn: " + night + "does not name bio"},
+		"{nlp: 3, bio: 1}": nil,
+		"{}":               nil,
+		"{nlp: 3, boi: 1}": {"tenants.weights warn: " + night + "Slurm has no account boi at level 1 of its tree", "tenants.weights warn: " + night + "does not name bio"},
+		"{nlp: 0, bio: 0}": {"tenants fail: " + night + "2, none with a weight above 0"},
+	} {
+		cfg, err := config.Parse("f.yaml", []byte("schedules: [{name: night, at: 0 20 * * *, for: 10h, set: {tenants: {weights: "+set+"}}}]\n"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := slices.DeleteFunc(told(t, named(doctor.Check(cfg, seen), "tenants", "tenants.weights", "look")), func(s string) bool { return strings.HasPrefix(s, "tenants ok") })
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", set, got, want)
 		}
 	}
 }

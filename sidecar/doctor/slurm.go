@@ -589,35 +589,28 @@ func (f *findings) passOn(cfg *config.Config, accounts []cluster.Account) {
 	}
 }
 
+// weights compares the weights of the whole day, and those of schedules, with the tenants.
 func (f *findings) weights(cfg *config.Config, snap *cluster.Snapshot) {
-	var unknown []string
-	for name := range cfg.Tenants.Weights {
-		if !slices.ContainsFunc(snap.Tenants, func(t cluster.Tenant) bool { return t.Name == name }) {
-			unknown = append(unknown, name)
-		}
+	shares := map[string]int64{}
+	for i := range snap.Tenants {
+		shares[snap.Tenants[i].Name] = snap.Tenants[i].Weight
 	}
-	if slices.Sort(unknown); unknown != nil {
-		f.add(Warn, "tenants.weights", fmt.Sprintf("Slurm has no account %s at level %d of its tree", view.Some(unknown, 5), cfg.Tenants.Level),
-			"the weight holds for nobody; accounts that tenants.weights does not name get idle GPUs only", "correct the name (sacctmgr show account), or tenants.level")
+	f.named("", &cfg.Tenants, shares)
+	for name, with := range cfg.Scheduled() {
+		if named := with.Tenants.Weights; len(named) > 0 && !maps.Equal(named, cfg.Tenants.Weights) {
+			then := map[string]int64{}
+			for tenant := range shares {
+				then[tenant] = named[tenant]
+			}
+			f.named(fmt.Sprintf("while schedule %s is in force: ", name), &with.Tenants, then)
+		}
 	}
 	var sum int64
-	for i := range snap.Tenants {
-		sum += snap.Tenants[i].Weight
+	for _, weight := range shares {
+		sum += weight
 	}
 	if sum == 0 {
-		f.add(Fail, "tenants", fmt.Sprintf("%d, none with a weight above 0", len(snap.Tenants)), "no tenant is due any GPU",
-			"add accounts with shares (sacctmgr), or correct tenants.level or tenants.weights")
 		return
-	}
-	var left []string // by tenants.weights, and perhaps by mistake
-	for i := range snap.Tenants {
-		if _, named := cfg.Tenants.Weights[snap.Tenants[i].Name]; !named {
-			left = append(left, snap.Tenants[i].Name)
-		}
-	}
-	if slices.Sort(left); left != nil && len(cfg.Tenants.Weights) > 0 && unknown == nil {
-		f.add(Warn, "tenants.weights", "does not name "+view.Some(left, 5), "tenants that it does not name have weight 0, and get idle GPUs only",
-			"name all tenants there, or write weights: {} and change Slurm's shares (sacctmgr modify account NAME set fairshare=N)")
 	}
 	var words []string
 	for i := range snap.Tenants {
@@ -628,4 +621,37 @@ func (f *findings) weights(cfg *config.Config, snap *cluster.Snapshot) {
 		words = append(words[:most], fmt.Sprintf("and %d more", len(snap.Tenants)-most))
 	}
 	f.ok("tenants", "%s", strings.Join(words, ", "))
+}
+
+// named compares tenants.weights with the tenants and their weights in force; when tells the time of these.
+func (f *findings) named(when string, tenants *config.Tenants, weights map[string]int64) {
+	var unknown []string
+	for name := range tenants.Weights {
+		if _, is := weights[name]; !is {
+			unknown = append(unknown, name)
+		}
+	}
+	if slices.Sort(unknown); unknown != nil {
+		f.add(Warn, "tenants.weights", fmt.Sprintf("%sSlurm has no account %s at level %d of its tree", when, view.Some(unknown, 5), tenants.Level),
+			"the weight holds for nobody; accounts that tenants.weights does not name get idle GPUs only", "correct the name (sacctmgr show account), or tenants.level")
+	}
+	var sum int64
+	for _, weight := range weights {
+		sum += weight
+	}
+	if sum == 0 {
+		f.add(Fail, "tenants", fmt.Sprintf("%s%d, none with a weight above 0", when, len(weights)), "no tenant is due any GPU",
+			"add accounts with shares (sacctmgr), or correct tenants.level or tenants.weights")
+		return
+	}
+	var left []string // by tenants.weights, and perhaps by mistake
+	for name := range weights {
+		if _, named := tenants.Weights[name]; !named {
+			left = append(left, name)
+		}
+	}
+	if slices.Sort(left); left != nil && len(tenants.Weights) > 0 {
+		f.add(Warn, "tenants.weights", when+"does not name "+view.Some(left, 5), "tenants that it does not name have weight 0, and get idle GPUs only",
+			"name all tenants there, or write weights: {} and change Slurm's shares (sacctmgr modify account NAME set fairshare=N)")
+	}
 }
