@@ -161,7 +161,7 @@ func TestHoldsIdleIsToldOnce(t *testing.T) {
 	}
 	f.looks(1)
 	r := f.watch.Book.Remarks()
-	if len(r) != 1 || r[0].Kind != HoldsIdle || r[0].Job != 7 || r[0].Text != "has held 3 idle GPUs for 30 min" {
+	if len(r) != 1 || r[0].Kind != HoldsIdle || r[0].Job != 7 || r[0].User != "ann" || r[0].Text != "has held 3 idle GPUs for 30 min" {
 		t.Fatalf("remarks are %+v", r)
 	}
 	f.watch.Book.Settle()

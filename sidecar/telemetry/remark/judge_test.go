@@ -436,7 +436,7 @@ func TestAccuse(t *testing.T) {
 	}
 	s.news = append(s.news, s.judge.News()...)
 	s.want("both jobs", "misreport: claims too much", "misreport: claims too much")
-	if len(s.news) != 1 || s.news[0].Job != 7 || s.judge.Remarks()[0].Since != began.Add(cluster.Minute) {
+	if len(s.news) != 1 || s.news[0].Job != 7 || s.news[0].User != "ann" || s.judge.Remarks()[0].Since != began.Add(cluster.Minute) {
 		t.Errorf("news are %+v", s.news)
 	}
 	s.judge.Accuse(s.now, nil, of)
