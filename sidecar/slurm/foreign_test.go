@@ -87,7 +87,7 @@ func TestValuesThatMakeNoSense(t *testing.T) {
 			p := r.partition()
 			return r, p.Name == "main" && p.Up && len(p.Nodes) == 2 && p.Rules.MaxNodes == 5
 		},
-		"reservation, of which no part is then known": func() (*reader, bool) {
+		"reservation, which then keeps whole nodes": func() (*reader, bool) {
 			r := read(`{"name":"r","node_list":"v1","start_time":5,"end_time":9,"tres":{},"core_count":4,"core_specializations":[{"node":"v1","core":"0-3"}],"flags":["FLEX"]}`)
 			v := r.reservation()
 			return r, v.Name == "r" && len(v.Nodes) == 1 && v.Start == 5000 && v.End == 9000 && len(v.Flags) == 1 && v.Parts == nil
