@@ -10,10 +10,10 @@ import (
 	"time"
 	_ "time/tzdata" // the zones, for hosts without them
 
-	"github.com/robfig/cron/v3"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/localtime"
 )
 
 // Schedule is settings that replace those of the file for a while, again and again.
@@ -24,7 +24,7 @@ type Schedule struct {
 	Zone string   `yaml:"zone"` // of At; "" = that of the host
 	Set  changes  `yaml:"set"`
 
-	begins cron.Schedule
+	begins *localtime.Line
 	config *Config // with its settings; nil = not valid
 	sets   string  // its settings, in words
 }
@@ -78,21 +78,19 @@ func (c *Config) prepare(own Problems) Problems {
 }
 
 // cron reads the keys at and zone of a section: a cron line and its time zone, "" = that of the host.
-func (k *checker) cron(section, line, zone string) cron.Schedule {
+func (k *checker) cron(section, line, zone string) *localtime.Line {
 	where, err := time.LoadLocation(zone)
 	if zone == "" {
 		where, err = time.Local, nil
 	}
 	k.must(err == nil, section+".zone", "%q is no time zone; write one like Europe/Berlin, or UTC", zone)
-	parsed, err := cron.ParseStandard(line)
-	begins, ok := parsed.(*cron.SpecSchedule) // not @every
-	k.must(err == nil && ok && !strings.Contains(line, "TZ="), section+".at",
+	begins, err := localtime.ParseLine(line, where)
+	k.must(err == nil, section+".at",
 		"%q is no time; write minute, hour, day of the month, month and day of the week, such as \"0 20 * * 1-5\" for 20:00 from Monday to Friday", line)
-	if !ok || where == nil {
+	if err != nil || where == nil {
 		return nil
 	}
-	begins.Location = where
-	k.must(!begins.Next(time.Now()).IsZero(), section+".at", "%q never comes; correct the day or the month", line)
+	k.must(begins.Comes(time.Now()), section+".at", "%q never comes; correct the day or the month", line)
 	return begins
 }
 
@@ -143,30 +141,19 @@ func (c *Config) Scheduled() iter.Seq2[string, *Config] {
 	}
 }
 
-// since returns the time at which a schedule that is in force at t began last; false = it is not in force.
-func (s *Schedule) since(t time.Time) (time.Time, bool) {
-	length := s.For.Span().Duration()
-	for back := time.Minute; ; back *= 2 { // first near t: a schedule may begin anew before it is over
-		back = min(back, length)
-		last, begun := time.Time{}, s.begins.Next(t.Add(-back))
-		for ; !begun.IsZero() && !begun.After(t); begun = s.begins.Next(begun) {
-			last = begun
-		}
-		if !last.IsZero() || back == length {
-			return last, !last.IsZero()
-		}
-	}
-}
-
 // InForce returns the configuration at a time: with the settings of the first schedule of the file that is in force
 // then, and that schedule; nil = none is.
 func (c *Config) InForce(t time.Time) (*Config, *cluster.Schedule) {
 	for i := range c.Schedules {
 		s := &c.Schedules[i]
-		if begun, ok := s.since(t); ok && s.config != nil {
+		if s.config == nil {
+			continue
+		}
+		length := s.For.Span().Duration()
+		if begun, ok := s.begins.Last(t, length); ok {
 			with := *s.config
 			with.vcs, with.profiles = c.vcs, c.profiles
-			until := begun.Add(s.For.Span().Duration())
+			until := begun.Add(length)
 			return &with, &cluster.Schedule{Name: s.Name, Until: cluster.InstantOf(until), Sets: s.sets}
 		}
 	}

@@ -70,6 +70,42 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
+// A schedule begins when its time comes: at the end of the hour that clocks skip, and once in the hour that they show twice.
+func TestSchedulesWhenClocksChange(t *testing.T) {
+	for _, x := range []struct{ at, zone, begins, again string }{ // begins, and not again at the other time
+		{"30 2 * * *", "Europe/Berlin", "2026-03-29T03:00:00+02:00", "2026-03-29T03:30:00+02:00"},
+		{"30 2 * * *", "Europe/Berlin", "2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"},
+		{"0 0 * * *", "Africa/Cairo", "2026-04-24T01:00:00+03:00", "2026-04-24T02:00:00+03:00"},
+		{"0 0 * * *", "Asia/Beirut", "2026-03-29T01:00:00+03:00", "2026-03-29T02:00:00+03:00"},
+		{"0 0 * * *", "America/Santiago", "2026-09-06T01:00:00-03:00", "2026-09-06T02:00:00-03:00"},
+		{"45 2 * * *", "Australia/Lord_Howe", "2026-10-04T02:45:00+11:00", "2026-10-04T03:15:00+11:00"},
+	} {
+		c, err := config.Parse("f.yaml", []byte("tune: {at: '"+x.at+"', zone: "+x.zone+"}\nschedules: [{name: s, at: '"+x.at+"', for: 20m, zone: "+x.zone+", set: {users: equal}}]"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin, err := time.Parse(time.RFC3339, x.begins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := time.Parse(time.RFC3339, x.again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at, want := range map[time.Time]bool{
+			begin.Add(-time.Second): false, begin: true, begin.Add(20*time.Minute - 1): true, begin.Add(20 * time.Minute): false, again: false,
+		} {
+			_, schedule := c.InForce(at)
+			if (schedule != nil) != want || schedule != nil && schedule.Until != cluster.InstantOf(begin.Add(20*time.Minute)) {
+				t.Errorf("%s in %s at %s: in force is %+v, want %t", x.at, x.zone, at, schedule, want)
+			}
+			if c.Tune.Due(at) != at.Equal(begin) {
+				t.Errorf("%s in %s at %s: tuning is due: %t", x.at, x.zone, at, c.Tune.Due(at))
+			}
+		}
+	}
+}
+
 // A schedule that begins anew before it is over lasts on.
 func TestAScheduleThatBeginsAnew(t *testing.T) {
 	c, err := config.Parse("f.yaml", []byte("schedules: [{name: day, at: '*/10 8-9 * * *', for: 3h, zone: UTC, set: {recall: {first_lease: false}}}]"), nil)

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/robfig/cron/v3"
-
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/localtime"
 	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
@@ -21,12 +20,16 @@ type Tune struct {
 	Watch   Duration   `yaml:"watch"`
 	Rest    Duration   `yaml:"rest"`
 
-	begins cron.Schedule // nil = never
+	begins *localtime.Line // nil = never
 }
 
 // Due tells whether the tuning of a night begins in the minute that t begins.
 func (t *Tune) Due(at time.Time) bool {
-	return t.begins != nil && !t.begins.Next(at.Add(-time.Second)).After(at)
+	if t.begins == nil {
+		return false
+	}
+	_, ok := t.begins.Last(at, time.Second)
+	return ok
 }
 
 // Rule gives the limits of tuning.

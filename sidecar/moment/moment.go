@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/localtime"
 )
 
 // Ahead reads a moment in the future.
@@ -32,9 +33,12 @@ func Ahead(text string, now time.Time) (time.Time, error) {
 
 // parse reads a date in one of the supported forms.
 func parse(text string, zone *time.Location) (time.Time, bool) {
-	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
-		if at, err := time.ParseInLocation(form, text, zone); err == nil {
-			return at, true
+	if at, err := time.ParseInLocation(time.RFC3339, text, zone); err == nil {
+		return at, true
+	}
+	for _, form := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+		if reading, err := time.Parse(form, text); err == nil {
+			return localtime.First(reading, zone), true
 		}
 	}
 	return time.Time{}, false

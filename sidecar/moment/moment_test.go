@@ -26,6 +26,27 @@ func TestAhead(t *testing.T) {
 	}
 }
 
+// A time that clocks skip is the end of the gap; of two the first.
+func TestTimesWhenClocksChange(t *testing.T) {
+	for _, x := range []struct{ zone, text, want string }{
+		{"Europe/Berlin", "2026-03-29T02:30", "2026-03-29T03:00:00+02:00"},
+		{"Europe/Berlin", "2026-10-25T02:30", "2026-10-25T02:30:00+02:00"},
+		{"Africa/Cairo", "2026-04-24", "2026-04-24T01:00:00+03:00"},
+		{"America/Santiago", "2026-09-06", "2026-09-06T01:00:00-03:00"},
+	} {
+		zone, err := time.LoadLocation(x.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, err := moment.Ahead(x.text, time.Date(2026, 1, 1, 0, 0, 0, 0, zone)); err != nil || at.Format(time.RFC3339) != x.want {
+			t.Errorf("%q in %s is %s (%v), want %s", x.text, x.zone, at.Format(time.RFC3339), err, x.want)
+		}
+		if at, err := moment.Ago(x.text, time.Date(2027, 1, 1, 0, 0, 0, 0, zone)); err != nil || at.Format(time.RFC3339) != x.want {
+			t.Errorf("%q in %s was %s (%v), want %s", x.text, x.zone, at.Format(time.RFC3339), err, x.want)
+		}
+	}
+}
+
 func TestAgo(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	for text, want := range map[string]string{"": "0001-01-01T00:00:00Z", "2h": "2026-05-01T10:00:00Z", "7d": "2026-04-24T12:00:00Z", "0": "2026-05-01T12:00:00Z",

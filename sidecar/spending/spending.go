@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/localtime"
 )
 
 // Per is the length of a period.
@@ -63,7 +64,7 @@ func (b *Budget) same(o *Budget) bool {
 
 // Period returns the begin and the end of the period that contains a moment.
 func (b *Budget) Period(at cluster.Instant) (start, end cluster.Instant) {
-	t := at.Time().In(b.Zone)
+	t := localtime.Reached(at.Time().In(b.Zone)) // midnight may have come already, and clocks been set back to the day before
 	year, month, day := t.Date()
 	days, months := 0, 0
 	switch b.Per {
@@ -77,8 +78,8 @@ func (b *Budget) Period(at cluster.Instant) (start, end cluster.Instant) {
 	default:
 		day, months = 1, 1
 	}
-	from := time.Date(year, month, day, 0, 0, 0, 0, b.Zone)
-	return cluster.InstantOf(from), cluster.InstantOf(time.Date(year, month+time.Month(months), day+days, 0, 0, 0, 0, b.Zone))
+	from := localtime.Date(year, month, day, 0, 0, b.Zone)
+	return cluster.InstantOf(from), cluster.InstantOf(localtime.Date(year, month+time.Month(months), day+days, 0, 0, b.Zone))
 }
 
 // Account is a budget in one period.

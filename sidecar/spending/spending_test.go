@@ -12,13 +12,15 @@ import (
 	"github.com/fairlease/fairlease/sidecar/spending"
 )
 
-var berlin = func() *time.Location {
-	zone, err := time.LoadLocation("Europe/Berlin")
+var berlin = load("Europe/Berlin")
+
+func load(name string) *time.Location {
+	zone, err := time.LoadLocation(name)
 	if err != nil {
 		panic(err)
 	}
 	return zone
-}()
+}
 
 // Periods begin at midnight of the zone, also across changes of daylight saving time.
 func TestPeriods(t *testing.T) {
@@ -49,10 +51,33 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
+// A period begins at the end of the gap where clocks skip its midnight, and once where they show it twice.
+func TestPeriodsWhoseMidnightIsSkipped(t *testing.T) {
+	for _, c := range []struct{ zone, at, start, ends string }{
+		{"America/Asuncion", "2017-09-30T23:59:00-04:00", "2017-09-01T00:00:00-04:00", "2017-10-01T01:00:00-03:00"},
+		{"America/Asuncion", "2017-10-01T01:00:00-03:00", "2017-10-01T01:00:00-03:00", "2017-11-01T00:00:00-03:00"},
+		{"America/St_Johns", "2009-10-31T23:59:00-02:30", "2009-10-01T00:00:00-02:30", "2009-11-01T00:00:00-02:30"},
+		{"America/St_Johns", "2009-10-31T23:30:00-03:30", "2009-11-01T00:00:00-02:30", "2009-12-01T00:00:00-03:30"}, // set back from 00:01
+	} {
+		zone := load(c.zone)
+		b := spending.Budget{Per: spending.Month, Zone: zone}
+		at, err := time.Parse(time.RFC3339, c.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start, end := b.Period(cluster.InstantOf(at))
+		words := func(i cluster.Instant) string { return i.Time().In(zone).Format(time.RFC3339) }
+		if words(start) != c.start || words(end) != c.ends {
+			t.Errorf("%s: %s to %s, want %s to %s", c.at, words(start), words(end), c.start, c.ends)
+		}
+	}
+}
+
 // Every moment lies in its period, and the next period begins when that ends.
 func TestPeriodsFollowEachOther(t *testing.T) {
+	zones := []*time.Location{time.UTC, berlin, load("America/Asuncion"), load("America/St_Johns"), load("Asia/Beirut")}
 	rapid.Check(t, func(rt *rapid.T) {
-		b := spending.Budget{Per: spending.Per(rapid.SampledFrom(spending.Pers).Draw(rt, "per")), Zone: rapid.SampledFrom([]*time.Location{time.UTC, berlin}).Draw(rt, "zone")}
+		b := spending.Budget{Per: spending.Per(rapid.SampledFrom(spending.Pers).Draw(rt, "per")), Zone: rapid.SampledFrom(zones).Draw(rt, "zone")}
 		at := cluster.Instant(rapid.Int64Range(1_000_000_000_000, 4_000_000_000_000).Draw(rt, "at"))
 		start, end := b.Period(at)
 		next, _ := b.Period(end)

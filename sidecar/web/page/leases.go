@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/localtime"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
 )
@@ -115,11 +116,15 @@ func (l *leases) ticks(zone *time.Location) (out []tick) {
 		}
 	}
 	at := l.From.In(zone)
-	day := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, zone)
-	for t := day; t.Before(l.To); t = t.Add(step) {
-		if t.Before(l.From) {
+	for reading, last := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC), at.Add(-1); ; reading = reading.Add(step) {
+		t := localtime.First(reading, zone)
+		if !t.Before(l.To) {
+			break
+		}
+		if t.Before(l.From) || !t.After(last) {
 			continue
 		}
+		last = t
 		text := t.Format("15:04")
 		if step >= 12*time.Hour || text == "00:00" {
 			text = t.Format("01-02 15:04")

@@ -27,6 +27,28 @@ func TestWordsByHand(t *testing.T) {
 }
 
 // Leases of a node get free GPUs, from the first one on, and never one of another lease at that time; a job stays where it was.
+// The times at the axis are round ones after clocks were changed, too.
+func TestTicksWhenClocksChange(t *testing.T) {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, want := range map[time.Time][]string{
+		time.Date(2026, 3, 28, 22, 0, 0, 0, zone):  {"03-29 00:00", "04:00", "08:00", "12:00", "16:00", "20:00"},
+		time.Date(2026, 3, 29, 0, 30, 0, 0, zone):  {"04:00", "08:00", "12:00", "16:00", "20:00", "03-30 00:00"},
+		time.Date(2026, 10, 24, 21, 0, 0, 0, zone): {"10-25 00:00", "04:00", "08:00", "12:00", "16:00"},
+	} {
+		l := &leases{From: from, To: from.Add(24 * time.Hour)}
+		var texts []string
+		for _, tick := range l.ticks(zone) {
+			texts = append(texts, tick.Text)
+		}
+		if !slices.Equal(texts, want) {
+			t.Errorf("from %s the axis has %q, want %q", from, texts, want)
+		}
+	}
+}
+
 func TestLanesByHand(t *testing.T) {
 	at := func(minute int) time.Time { return time.Unix(int64(60*minute), 0) }
 	l := lane{GPUs: 4, Spans: []span{{from: at(0), to: at(10), gpus: 2}, {from: at(0), to: at(5), gpus: 1}, {from: at(5), to: at(9), gpus: 2}, {from: at(6), to: at(8), gpus: 9}, {from: at(10), to: at(20), gpus: 4},
