@@ -38,6 +38,9 @@ type CellGPUs struct {
 type Bid struct {
 	Party  string `json:"party"`
 	Tenant string `json:"tenant"`
+	// User is the user of all jobs of the party, where the users of a tenant share equally; "" = several users, or
+	// users do not matter.
+	User   string `json:"user,omitempty"`
 	Job    JobKey `json:"job,omitempty"`    // set if the party is one job
 	Pinned bool   `json:"pinned,omitempty"` // its jobs request this one model
 	Weight int64  `json:"weight"`           // of its tenant

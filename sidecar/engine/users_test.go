@@ -2,11 +2,13 @@ package engine_test
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
@@ -304,4 +306,38 @@ func TestAccountsOfUsersAreKeptAndForgotten(t *testing.T) {
 		t.Errorf("bob had no job for more than a window: %+v", bob)
 	}
 	w.even()
+}
+
+// Where users share equally a question names the user of each party whose jobs are all of one. A job of another user makes it
+// another question.
+func TestBidsNameTheirUser(t *testing.T) {
+	for _, users := range []cluster.Users{cluster.UsersEqual, cluster.UsersByJob, cluster.UsersBooked} {
+		var asked []cluster.AllocationRequest
+		w := newMarket(t, 1, 1, false, func(q cluster.AllocationRequest) cluster.Allocation {
+			asked = append(asked, q)
+			return engine.Divide(q)
+		}, "a")
+		w.Settings.Users = users
+		for _, x := range []struct{ kind, user string }{{"one", "alice"}, {"one", "alice"}, {"two", "alice"}} {
+			w.submit("a", 1, forever, func(k *sim.Work) { k.User, k.Comment = x.user, "kind="+x.kind })
+		}
+		w.Run(minute)
+		w.submit("a", 1, forever, func(k *sim.Work) { k.User, k.Comment = "bob", "kind=two" })
+		w.Run(minute)
+		want := [][]string{{"alice", "alice"}, {"alice", ""}}
+		if users != cluster.UsersEqual {
+			want = [][]string{{"", ""}, {"", ""}}
+		}
+		var got [][]string
+		for _, q := range []cluster.AllocationRequest{asked[0], asked[len(asked)-1]} {
+			var row []string
+			for i := range q.Bids {
+				row = append(row, q.Bids[i].User)
+			}
+			got = append(got, row)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("users %q: the parties' users are %q, want %q", users, got, want)
+		}
+	}
 }

@@ -335,7 +335,7 @@ func (x *shares) cells(own *round.Owned) (out []cluster.CellGPUs) {
 // bid returns the demand of a party; false = none of its jobs is active.
 func (x *shares) bid(k int) (cluster.Bid, bool) {
 	party := &x.Parties[k]
-	b := cluster.Bid{Party: party.Name, Tenant: x.Tenants[party.Tenant], Weight: x.weights[party.Tenant]}
+	b := cluster.Bid{Party: party.Name, Tenant: x.Tenants[party.Tenant], User: userOf(x, party), Weight: x.weights[party.Tenant]}
 	terms, weight := x.terms(), int64(0)
 	var priced *cluster.Terms
 	if slices.ContainsFunc(party.Cases, func(i int) bool { return len(x.Jobs[i].May) > 0 && x.speeds.Priced(i) != nil }) {
@@ -378,6 +378,25 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 		b.Deadline = x.deadline(i, &b)
 	}
 	return b, true
+}
+
+// userOf returns the user of all active jobs of a party, where users share equally; "" = several, or users do not matter.
+func userOf(x *shares, party *round.Claimant) string {
+	if x.Settings.Users != cluster.UsersEqual {
+		return ""
+	}
+	user := ""
+	for _, i := range party.Cases {
+		if len(x.Jobs[i].May) == 0 {
+			continue
+		}
+		if u := x.Records[i].User; user == "" {
+			user = u
+		} else if u != user {
+			return ""
+		}
+	}
+	return user
 }
 
 // rooted returns the speeds of a job. While its speed at home is unknown, other models are worth a little less to it: only run times of jobs that stay on a model tell how fast it is, and without known speeds nothing is gained by moves.
@@ -504,6 +523,9 @@ func digest(q *cluster.AllocationRequest, epoch int64) string {
 		b := &q.Bids[i]
 		text(b.Party)
 		text(b.Tenant)
+		if b.User != "" {
+			text(b.User)
+		}
 		number(b.Weight)
 		number(b.Milli)
 		number(int64(b.Gang))

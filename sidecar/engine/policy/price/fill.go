@@ -29,6 +29,13 @@ type Filling struct {
 // model. A bottlenecked job with one cheapest way keeps it; one with several stays in the
 // program at its level, with those ways only.
 func Fill(in Instance, weight []float64, entities []Entity) (Filling, error) {
+	return FillAbove(in, weight, entities, nil)
+}
+
+// FillAbove is Fill where each job has at least the level that it has in base, a division as Filling.X gives it, whatever
+// the weights; nil = nobody has anything. So an entity has no less than in base, and the levels above that are raised
+// in the order of Fill.
+func FillAbove(in Instance, weight []float64, entities []Entity, base []float64) (Filling, error) {
 	n := len(in.Gang)
 	if weight == nil {
 		weight = slices.Repeat([]float64{1}, n)
@@ -43,7 +50,16 @@ func Fill(in Instance, weight []float64, entities []Entity) (Filling, error) {
 	if err := in.checkFill(weight, entities); err != nil {
 		return Filling{}, err
 	}
-	f := newFilling(in, weight, entities)
+	var floor []float64
+	if base != nil {
+		if len(base) != n*len(in.GPUs) {
+			return Filling{}, fmt.Errorf("%w: %d parts of time for %d jobs on %d models", ErrShape, len(base), n, len(in.GPUs))
+		}
+		for _, l := range levels(len(in.GPUs), base, in.Speed) {
+			floor = append(floor, l*(1-reserve))
+		}
+	}
+	f := newFilling(in, weight, entities, floor)
 	var out Filling
 	for tau := 0.0; len(f.jobs) > 0; out.Phases++ {
 		p, next, ok := f.phase(tau)
@@ -58,11 +74,25 @@ func Fill(in Instance, weight []float64, entities []Entity) (Filling, error) {
 	}
 	a := Answer{X: f.x}
 	a.finish(in)
+	if out.Short && a.below(floor) {
+		a = Answer{X: slices.Clone(base)}
+		a.finish(in)
+	}
 	if out.Short {
 		a.top(in, weight)
 	}
 	out.X, out.Level, out.Rounds = a.X, a.Level, f.rounds
 	return out, nil
+}
+
+// below tells whether a job stands lower than its floor.
+func (a *Answer) below(floor []float64) bool {
+	for m, l := range floor {
+		if a.Level[m] < l*(1-amiss) {
+			return true
+		}
+	}
+	return false
 }
 
 // top gives out what is idle, where rounding hid the next phase: those who stand lowest by weight have
@@ -145,23 +175,36 @@ func (in Instance) checkFill(weight []float64, entities []Entity) error {
 		}
 	}
 	seen := make([]bool, n)
-	members := 0
+	members, err := count(entities, seen)
+	if err == nil && members != n {
+		err = fmt.Errorf("%w: %d of %d jobs are of an entity", ErrShape, members, n)
+	}
+	return err
+}
+
+// count counts the jobs of entities, and marks them.
+func count(entities []Entity, seen []bool) (jobs int, err error) {
 	for i, e := range entities {
 		if !usable(e.Weight) {
-			return fmt.Errorf("%w: entity %d has weight %v", ErrNumber, i, e.Weight)
+			return 0, fmt.Errorf("%w: entity %d has weight %v", ErrNumber, i, e.Weight)
+		}
+		if len(e.Jobs) > 0 && len(e.Of) > 0 {
+			return 0, fmt.Errorf("%w: entity %d has jobs and entities", ErrShape, i)
 		}
 		for _, m := range e.Jobs {
-			if m < 0 || m >= n || seen[m] {
-				return fmt.Errorf("%w: entity %d has a job %d that is not one or is another's", ErrShape, i, m)
+			if m < 0 || m >= len(seen) || seen[m] {
+				return 0, fmt.Errorf("%w: entity %d has a job %d that is not one or is another's", ErrShape, i, m)
 			}
 			seen[m] = true
-			members++
+			jobs++
 		}
+		inside, err := count(e.Of, seen)
+		if err != nil {
+			return 0, err
+		}
+		jobs += inside
 	}
-	if members != n {
-		return fmt.Errorf("%w: %d of %d jobs are of an entity", ErrShape, members, n)
-	}
-	return nil
+	return jobs, nil
 }
 
 // filling is the state of Fill between phases.
@@ -184,7 +227,10 @@ const scrap = 1e-11
 // amiss is how far, relative, levels and GPUs of a phase may be from where they should.
 const amiss = 1e-7
 
-func newFilling(in Instance, weight []float64, entities []Entity) *filling {
+// reserve is the part of a floor that a job may lack: division and floors are rounded.
+const reserve = 1e-9
+
+func newFilling(in Instance, weight []float64, entities []Entity, floor []float64) *filling {
 	k, n := len(in.GPUs), len(in.Gang)
 	caps := make([]float64, n)
 	f := &filling{in: in, crowd: newCrowd(k, in.Gang, even(in.Speed, k)), left: slices.Clone(in.GPUs), gpus: slices.Clone(in.GPUs), closed: make([]bool, k), x: make([]float64, n*k), slack: 1e-13}
@@ -192,7 +238,7 @@ func newFilling(in Instance, weight []float64, entities []Entity) *filling {
 		caps[m] = highest(in.Speed[m*k : (m+1)*k])
 		f.jobs = append(f.jobs, m)
 	}
-	f.water = newWater(entities, weight, caps)
+	f.water = newWater(entities, weight, caps, floor)
 	return f
 }
 

@@ -252,6 +252,9 @@ func TestBadEntitiesAreRefused(t *testing.T) {
 		"a job of two":        {nil, []Entity{{Weight: 1, Jobs: []int{0, 1}}, {Weight: 1, Jobs: []int{1}}}, ErrShape},
 		"no such job":         {nil, []Entity{{Weight: 1, Jobs: []int{0, 2}}}, ErrShape},
 		"an entity's weight":  {nil, []Entity{{Weight: math.Inf(1), Jobs: []int{0, 1}}}, ErrNumber},
+		"a job of two inside": {nil, []Entity{{Weight: 1, Jobs: []int{0, 1}}, {Weight: 1, Of: []Entity{{Weight: 1, Jobs: []int{1}}}}}, ErrShape},
+		"weight 0 inside":     {nil, []Entity{{Weight: 1, Of: []Entity{{Jobs: []int{0, 1}}}}}, ErrNumber},
+		"jobs and entities":   {nil, []Entity{{Weight: 1, Jobs: []int{0}, Of: []Entity{{Weight: 1, Jobs: []int{1}}}}}, ErrShape},
 		"an entity of nobody": {nil, []Entity{{Weight: 1, Jobs: []int{0, 1}}, {Weight: 1}}, nil},
 	} {
 		if _, err := Fill(in, c.weight, c.entities); !errors.Is(err, c.want) {
