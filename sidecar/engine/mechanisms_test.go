@@ -155,7 +155,7 @@ func byOEF(_ *testing.T, d simtest.Division, n int) (c simtest.Course) {
 		}
 	}
 	for range n {
-		_, after, runs := rounds.OEF(d.GPUs, tenants, rounds.Settings{})
+		_, after, runs := rounds.OEF(d.GPUs, tenants)
 		had := d.Nothing()
 		for _, r := range runs {
 			had[r.Tenant][r.Model] += float64(d.Jobs[r.Tenant][r.Job])

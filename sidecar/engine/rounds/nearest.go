@@ -20,6 +20,41 @@ type Pool struct {
 	Line []int // indices of wants; of a party, the first ones run first
 }
 
+// Take takes the GPUs of a gang: of the node with the fewest that suffice, or of several if no node is large enough. It reports whether they are
+// free.
+func (p *Pool) Take(gang int) bool {
+	best := -1
+	for i, n := range p.Free {
+		if n >= gang && (best < 0 || n < p.Free[best]) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		p.Free[best] -= gang
+		return true
+	}
+	if whole := (gang + p.Node - 1) / max(p.Node, 1); gang <= p.Node || p.count(p.Node) < whole {
+		return false
+	}
+	for i, n := range p.Free {
+		if n == p.Node && gang > 0 {
+			p.Free[i] -= min(n, gang)
+			gang -= min(n, gang)
+		}
+	}
+	return true
+}
+
+// count gives the number of nodes with so many free GPUs.
+func (p *Pool) count(gpus int) (n int) {
+	for _, free := range p.Free {
+		if free == gpus {
+			n++
+		}
+	}
+	return n
+}
+
 // Debts are the GPUs that each party, and each tenant, is due of each model in the coming round, with the errors of earlier rounds. A
 // tenant's debt is the sum of its parties' and of what parties left behind.
 type Debts struct{ Parties, Tenants [][]float64 }
@@ -34,14 +69,14 @@ const ofTenants = 0.5
 // Nearest chooses the jobs that run in the next round so that what parties and tenants get is as near as possible to what they
 // are due. It minimises, by model,
 //
-//	half of Σ (debt - GPUs)² / gang by party + half of Σ (debt - GPUs)² / largest gang by tenant + a price for GPUs that no party gets
+//	half of Σ (debt - GPUs)² / largest gang by party + half of Σ (debt - GPUs)² / largest gang by tenant + a price for GPUs that no party gets
 //
 // This is error diffusion: as long as the entitlements are a mean of sets of jobs that fit together and
 // leave no GPU idle, no error grows with the rounds, whatever positive definite form is minimised (Adler et al., Convex Dynamics and
 // Applications, 2005). Serving the party furthest behind first has no such bound: with gangs, which job runs decides what fits beside it. Without
 // the tenants' part, errors of the same sign of a tenant's n parties would add up to √n times as much.
 //
-// A job stays on its model until a change reduces the sum by stay · gang. The grants come larger gangs first. Where each tenant has one party, the
+// A job stays on its model until a change reduces the sum by stay · gang (see stays). The grants come larger gangs first. Where each tenant has one party, the
 // choice on one model is exact for gangs that are powers of two; several models are improved in pairs.
 func Nearest(pools []Pool, debts Debts, wants []Want, stay float64) []Grant {
 	if len(pools) == 0 || len(wants) == 0 {
@@ -85,6 +120,8 @@ type nearest struct {
 	stay   float64
 	price  float64   // of a GPU without a job
 	gangs  []float64 // by tenant: the largest
+	most   []float64 // by party: the largest
+	stays  []bool    // by want: it is worth more where it runs now
 	blocks [][]int   // by model and size: blocks of 2^size GPUs
 	on     []int     // model by want; or none
 	given  []int     // GPUs by party, of one model
@@ -96,20 +133,42 @@ type nearest struct {
 
 func newNearest(pools []Pool, debts Debts, wants []Want, stay float64) *nearest {
 	n := &nearest{pools: pools, debts: debts, wants: wants, stay: stay, on: make([]int, len(wants)), given: make([]int, len(debts.Parties)),
-		had: make([]int, len(debts.Tenants)), gangs: make([]float64, len(debts.Tenants))}
+		had: make([]int, len(debts.Tenants)), gangs: make([]float64, len(debts.Tenants)), most: make([]float64, len(debts.Parties))}
 	most, longest := 1, 1
 	for i := range wants {
 		w := &wants[i]
 		n.gangs[w.Tenant] = max(n.gangs[w.Tenant], float64(w.Gang))
+		n.most[w.Party] = max(n.most[w.Party], float64(w.Gang))
 		most = max(most, w.Gang)
 	}
 	n.price = 2 * waste * float64(most)
+	n.stays = stays(pools, wants, n.most)
 	for p := range pools {
 		n.blocks = append(n.blocks, pools[p].blocks(size(most)))
 		longest = max(longest, len(pools[p].Line))
 	}
 	n.effort, n.line, n.groups = effort/longest, make([]seat, 0, longest), make([]group, 0, 2*longest+size(most))
 	return n
+}
+
+// stays tells which jobs stay where they run. In a party with gangs of several sizes only those do that come before all waiting jobs of
+// the party: else a large gang would keep its GPUs from smaller ones for ever, since it is worth as much as they are together. Where all
+// gangs are equal, those run that come first in any case. most is the largest gang of each party.
+func stays(pools []Pool, wants []Want, most []float64) []bool {
+	out, mixed := make([]bool, len(wants)), make([]bool, len(most))
+	for i := range wants {
+		w := &wants[i]
+		mixed[w.Party] = mixed[w.Party] || float64(w.Gang) != most[w.Party]
+	}
+	for p := range pools {
+		waits := make([]bool, len(mixed)) // by party
+		for _, i := range pools[p].Line {
+			w := &wants[i]
+			out[i] = out[i] || w.On == p && !(mixed[w.Party] && waits[w.Party])
+			waits[w.Party] = waits[w.Party] || w.On != p
+		}
+	}
+	return out
 }
 
 // size returns the least k with 2^k >= gpus.
@@ -233,14 +292,15 @@ func (n *nearest) group(g group) *group {
 // own returns the reduction of its party's part of the objective by a job, after the jobs of its party that are in given.
 func (n *nearest) own(i, p int) float64 {
 	w := &n.wants[i]
-	return 2*(n.debts.Parties[w.Party][p]-float64(n.given[w.Party])) - float64(w.Gang)
+	gang := float64(w.Gang)
+	return gang / n.most[w.Party] * (2*(n.debts.Parties[w.Party][p]-float64(n.given[w.Party])) - gang)
 }
 
 // value returns the reduction of the objective by a job, after the jobs of its tenant that are in had. own is that of its party's part.
 func (n *nearest) value(i, p int, own float64) float64 {
 	w := &n.wants[i]
 	gang, per := float64(w.Gang), n.price
-	if w.On == p {
+	if w.On == p && n.stays[i] {
 		per += n.stay
 	}
 	all := gang / n.gangs[w.Tenant] * (2*(n.debts.Tenants[w.Tenant][p]-float64(n.had[w.Tenant])) - gang)

@@ -27,14 +27,6 @@ type Job struct {
 
 func (j *Job) can(model int) bool { return j.Can == nil || j.Can[model] }
 
-// Settings of OEF's rounding.
-type Settings struct {
-	// Patience is the number of turns of all its tenant's jobs after which GPUs are saved up for
-	// a job that was skipped because its gang exceeds the tenant's GPUs; 0 = never, as in the
-	// paper.
-	Patience int
-}
-
 // Run is a job of a tenant that runs on a model in the next round.
 type Run struct{ Tenant, Job, Model int } // indices
 
@@ -54,8 +46,8 @@ type Run struct{ Tenant, Job, Model int } // indices
 //
 // It returns each tenant's GPUs by model, the tenants after the round, and the running jobs,
 // larger gangs first. GPUs that a tenant's jobs do not use can be borrowed.
-func OEF(gpus []int, tenants []Tenant, s Settings) (has [][]int, after []Tenant, runs []Run) {
-	r := rounding{gpus: gpus, tenants: tenants, settings: s, rest: make([]int, len(tenants)), has: make([][]int, len(tenants))}
+func OEF(gpus []int, tenants []Tenant) (has [][]int, after []Tenant, runs []Run) {
+	r := rounding{gpus: gpus, tenants: tenants, rest: make([]int, len(tenants)), has: make([][]int, len(tenants))}
 	for _, n := range gpus {
 		r.most = max(r.most, n)
 	}
@@ -75,33 +67,20 @@ func OEF(gpus []int, tenants []Tenant, s Settings) (has [][]int, after []Tenant,
 }
 
 type rounding struct {
-	gpus     []int
-	tenants  []Tenant
-	settings Settings
-	most     int   // GPUs of the largest model
-	rest     []int // by tenant: GPUs that its jobs can still use
-	has      [][]int
+	gpus    []int
+	tenants []Tenant
+	most    int   // GPUs of the largest model
+	rest    []int // by tenant: GPUs that its jobs can still use
+	has     [][]int
 }
 
-// smallest gives the minimum GPUs with which a tenant can run anything on a model: of its
-// smallest job, or of the one that is saved up for; 0 if it has no job for the model.
-func (r *rounding) smallest(l, j int) int {
-	t := &r.tenants[l]
-	least, waits := 0, -1
-	for k := range t.Jobs {
-		job := &t.Jobs[k]
-		if job.Gang < 1 || job.Gang > r.gpus[j] || !job.can(j) {
-			continue
-		}
-		if least == 0 || job.Gang < least {
+// smallest gives the minimum GPUs with which a tenant can run anything on a model: of its smallest job; 0 if it has no job for the model.
+func (r *rounding) smallest(l, j int) (least int) {
+	for k := range r.tenants[l].Jobs {
+		job := &r.tenants[l].Jobs[k]
+		if job.Gang > 0 && job.Gang <= r.gpus[j] && job.can(j) && (least == 0 || job.Gang < least) {
 			least = job.Gang
 		}
-		if waits < 0 || job.Starved > t.Jobs[waits].Starved {
-			waits = k
-		}
-	}
-	if waits >= 0 && r.settings.Patience > 0 && t.Jobs[waits].Starved > r.settings.Patience*r.turn(l) {
-		return t.Jobs[waits].Gang
 	}
 	return least
 }
@@ -115,21 +94,6 @@ func (r *rounding) usable(l, j int) int {
 		}
 	}
 	return n
-}
-
-// turn gives the number of rounds in which every job of a tenant could have run once.
-func (r *rounding) turn(l int) int {
-	gangs, due := 0, 0.0
-	for k := range r.tenants[l].Jobs {
-		gangs += max(r.tenants[l].Jobs[k].Gang, 0)
-	}
-	for _, x := range r.tenants[l].Ideal {
-		due += max(x, 0)
-	}
-	if due <= 0 {
-		return math.MaxInt32
-	}
-	return int(math.Ceil(min(float64(gangs)/due, 1e6)))
 }
 
 // want is a tenant's claim on a model.

@@ -297,7 +297,7 @@ func TestOEF43RoundingWithCarriedDeviation(t *testing.T) {
 		sum[l] = make([]int, 2)
 	}
 	for round := 1; round <= 300; round++ {
-		has, after, _ := OEF([]int{1, 1}, ts, Settings{})
+		has, after, _ := OEF([]int{1, 1}, ts)
 		for l := range has {
 			for j := range has[l] {
 				sum[l][j] += has[l][j]
@@ -319,7 +319,7 @@ func TestOEF43RoundingWithCarriedDeviation(t *testing.T) {
 	}{{2.4, 0, 2}, {2.5, 0, 3}, {2.4, 0.3, 3}, {2.4, -0.9, 2}, {0.4, 0, 0}, {5, 2, 6}} {
 		ts := tenantsOf([][]float64{{x.ideal}}, []int{1}, 6)
 		ts[0].Dev[0] = x.dev
-		if has, _, _ := OEF([]int{6}, ts, Settings{}); has[0][0] != x.want {
+		if has, _, _ := OEF([]int{6}, ts); has[0][0] != x.want {
 			t.Errorf("ideal %g, owed %g: %d, want %d", x.ideal, x.dev, has[0][0], x.want)
 		}
 	}
@@ -332,7 +332,7 @@ func TestOEF43MinimumDemand(t *testing.T) {
 	ts := tenantsOf([][]float64{{1}, {7}}, []int{4, 1}, 8)
 	var got []int
 	for range 12 {
-		has, after, runs := OEF([]int{8}, ts, Settings{})
+		has, after, runs := OEF([]int{8}, ts)
 		got = append(got, has[0][0])
 		for _, r := range runs {
 			if r.Tenant == 0 && has[0][0] != 4 {
@@ -351,7 +351,7 @@ func TestOEF43MinimumDemand(t *testing.T) {
 func TestOEF43JobsLargerFirstOnOneModel(t *testing.T) {
 	ts := []Tenant{{Ideal: []float64{3, 2}, Dev: []float64{0, 0}, Jobs: []Job{
 		{Key: 1, Gang: 1, Starved: 1}, {Key: 2, Gang: 2, Starved: 5}, {Key: 3, Gang: 3}, {Key: 4, Gang: 4, Starved: 9}}}}
-	_, after, runs := OEF([]int{3, 2}, ts, Settings{})
+	_, after, runs := OEF([]int{3, 2}, ts)
 	// 4 fits on no model; 2 is on the faster, then 1 on the slower, and 3 no longer fits
 	if d := cmp.Diff([]Run{{0, 1, 1}, {0, 0, 0}}, runs); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -163,12 +163,11 @@ func TestOEFsRounds(t *testing.T) {
 				ts[l].Ideal[j] *= min(1, float64(gpus[j])/max(sum, 1e-9))
 			}
 		}
-		patience := rapid.IntRange(0, 2).Draw(t, "patience")
 		had := make([]int, len(ts))
 		for round := range 150 {
-			has, after, runs := OEF(gpus, ts, Settings{Patience: patience})
+			has, after, runs := OEF(gpus, ts)
 			if round%10 == 0 {
-				if h, a, r := OEF(gpus, ts, Settings{Patience: patience}); cmp.Diff(has, h)+cmp.Diff(after, a)+cmp.Diff(runs, r) != "" {
+				if h, a, r := OEF(gpus, ts); cmp.Diff(has, h)+cmp.Diff(after, a)+cmp.Diff(runs, r) != "" {
 					t.Fatalf("round %d: equal tenants have unequal GPUs", round)
 				}
 			}
@@ -224,35 +223,4 @@ func TestOEFsRounds(t *testing.T) {
 		}
 	})
 	t.Logf("jobs of one GPU, some to spare: at most %.2f GPUs owed or ahead", most)
-}
-
-// A tenant of two GPUs with small jobs enough never has four at once; with patience they are
-// saved up for its gang of four, and it loses nothing by it.
-func TestALargeGangAmongSmallOnesIsSavedUpFor(t *testing.T) {
-	for patience, want := range []int{0, 6} {
-		ts := []Tenant{{Ideal: []float64{2}, Dev: []float64{0}}, {Ideal: []float64{2}, Dev: []float64{0}}}
-		for l := range ts {
-			for k := range 4 {
-				ts[l].Jobs = append(ts[l].Jobs, Job{Key: cluster.JobKey(k), Gang: 1})
-			}
-		}
-		ts[0].Jobs = append(ts[0].Jobs, Job{Key: 9, Gang: 4})
-		ran, had := 0, 0
-		for range 60 {
-			has, after, runs := OEF([]int{4}, ts, Settings{Patience: patience})
-			for _, r := range runs {
-				if r.Tenant == 0 && r.Job == 4 {
-					ran++
-				}
-			}
-			had += has[0][0]
-			ts = after
-		}
-		if (ran == 0) != (want == 0) || ran < want {
-			t.Errorf("patience %d: the gang of 4 ran %d times in 60 rounds, want %d or more", patience, ran, want)
-		}
-		if had < 118 || had > 122 {
-			t.Errorf("patience %d: %d GPUs and rounds, want 120", patience, had)
-		}
-	}
 }

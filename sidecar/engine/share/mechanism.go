@@ -15,10 +15,10 @@ import (
 // leaves to the tenants furthest behind. All mechanisms read the same accounts, so a change of mechanism
 // neither forgives nor doubles a debt.
 
-// mechanism returns the mechanism of the settings; nil = there is none, since no policy divides GPU models. The order of jobs also
-// decides where users share equally, since parties are not users.
+// mechanism returns the mechanism of the settings; nil = there is none, since no policy divides GPU models, or the order of jobs decides: by
+// debt unless a job is overdue, and where users share equally, since parties are not users.
 func (x *contest) mechanism(in *lease.Input) lease.Mechanism {
-	if x.Settings.Divide == "" || x.Settings.Mechanism == cluster.ByDebt || haveUsers(x) {
+	if x.Settings.Divide == "" || haveUsers(x) || x.Settings.Mechanism == cluster.ByDebt && !anyOverdue(x, in) {
 		return nil
 	}
 	for i := range in.Candidates {
@@ -36,16 +36,24 @@ func (x *contest) mechanism(in *lease.Input) lease.Mechanism {
 		}
 		m.gather(taken)
 		limit(m)
-		switch x.Settings.Mechanism {
-		case cluster.ByStride:
-			return m.picks(m.stride(nil))
-		case cluster.ByGavel:
-			return m.picks(m.gavel())
-		case cluster.ByOEF:
-			return m.picks(m.stride(m.oef()))
-		}
-		return m.picks(m.nearest())
+		overdue := m.overdue()
+		return m.picks(append(overdue, m.choose()...))
 	}
+}
+
+// choose chooses jobs by the mechanism of the settings.
+func (m *hand) choose() []rounds.Grant {
+	switch m.Settings.Mechanism {
+	case cluster.ByStride:
+		return m.stride(nil)
+	case cluster.ByGavel:
+		return m.gavel()
+	case cluster.ByOEF:
+		return m.stride(m.oef())
+	case cluster.ByDebt:
+		return nil
+	}
+	return m.nearest()
 }
 
 // haveUsers reports whether users share equally in a tenant that has several.
@@ -250,7 +258,7 @@ func (m *hand) oef() []rounds.Grant {
 			t.Jobs[at[w]-1].Can[n] = true
 		}
 	}
-	_, _, runs := rounds.OEF(gpus, tenants, rounds.Settings{})
+	_, _, runs := rounds.OEF(gpus, tenants)
 	out := make([]rounds.Grant, len(runs))
 	for i, r := range runs {
 		out[i] = rounds.Grant{Row: wants[r.Tenant][r.Job], Model: order[r.Model]}

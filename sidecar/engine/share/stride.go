@@ -50,11 +50,11 @@ func (m *hand) stride(chosen []rounds.Grant) []rounds.Grant {
 
 // passes returns the jobs in line in a pool with their passes, in terms. The first job of a party has the pass of the party, and each
 // further one the pass that the party has after the jobs before it; a job keeps its place in line if those run in another pool. A job
-// that runs there goes on until another is further behind by the threshold.
+// that runs there goes on until one of another party is further behind by the threshold; in its own party's line that counts already.
 func (m *hand) passes(p int, runs []bool, given round.Table[round.PartyIndex, int]) []stride.Job {
 	const most = 1e9 // keeps passes in range
 	stay := float64(m.Settings.Threshold) / float64(m.Settings.Term)
-	before := make([]int, len(m.Parties))
+	before, last := make([]int, len(m.Parties)), slices.Repeat([]float64{-most}, len(m.Parties))
 	out := make([]stride.Job, len(m.pools[p].Line))
 	for i, w := range m.pools[p].Line {
 		want := &m.wants[w]
@@ -63,7 +63,9 @@ func (m *hand) passes(p int, runs []bool, given round.Table[round.PartyIndex, in
 		if want.On == p {
 			pass -= stay
 		}
-		out[i] = stride.Job{Key: m.in.Candidates[m.who[w]].Key, GPUs: want.Gang, Pass: stride.Pass(min(max(pass, -most), most) * float64(stride.One))}
+		pass = min(max(pass, last[party]), most)
+		last[party] = pass
+		out[i] = stride.Job{Key: m.in.Candidates[m.who[w]].Key, GPUs: want.Gang, Pass: stride.Pass(pass * float64(stride.One))}
 		if !runs[w] {
 			before[party] += want.Gang
 		}

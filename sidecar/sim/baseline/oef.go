@@ -52,7 +52,7 @@ func (m *market) turn(r *round) map[cluster.JobKey]spot {
 			tenants[i].Jobs = append(tenants[i].Jobs, rounds.Job{Key: key, Gang: r.jobs[k].gpus, Starved: m.starved[key], Can: can})
 		}
 	}
-	_, after, runs := rounds.OEF(models, tenants, rounds.Settings{})
+	_, after, runs := rounds.OEF(models, tenants)
 	m.owed, m.starved = map[string]rounds.Tenant{}, map[cluster.JobKey]int{}
 	for i := range after {
 		owed := rounds.Tenant{Dev: make([]float64, r.pools), Starved: after[i].Starved}

@@ -1,0 +1,71 @@
+package share
+
+import (
+	"math"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+	"github.com/fairlease/fairlease/sidecar/engine/rounds"
+)
+
+// overdue chooses, before any mechanism, large gangs that would starve: all mechanisms give a tenant GPUs for what it is due now, and its smaller
+// gangs use them up. A gang is overdue if the jobs before it in its party's line leave it all its GPUs of what the party is due with its debt,
+// or anything and it is itself owed a term of its GPUs. It runs unless its tenant is ahead, so that none gets ahead by more than a gang. The mechanism chooses from
+// what is left. Boosted tenants go before all.
+func (m *hand) overdue() (out []rounds.Grant) {
+	if slices.ContainsFunc(m.in.Tenants, func(t lease.Tenant) bool { return t.Boost }) {
+		return nil
+	}
+	least := leastGangs(m.contest, m.in)
+	for p := range m.pools {
+		before := make([]float64, len(m.Parties))
+		for _, w := range slices.Clone(m.pools[p].Line) {
+			x, k := &m.wants[w], &m.in.Candidates[m.who[w]]
+			own, all := m.debts.Next.At(round.PartyIndex(x.Party), p), m.debts.Tenants.At(round.TenantIndex(x.Tenant), p)
+			over := *own - before[x.Party] // left by the jobs before it
+			if large(m.contest, k, least) && (over >= float64(x.Gang) || over >= 0 && late(m.contest, k)) && *all >= 0 && m.pools[p].Take(x.Gang) {
+				*own, *all = *own-float64(x.Gang), *all-float64(x.Gang)
+				out = append(out, rounds.Grant{Row: w, Model: p})
+				m.leave(w)
+				continue
+			}
+			before[x.Party] += float64(x.Gang)
+		}
+	}
+	return out
+}
+
+// large reports whether a job is larger than others of its tenant.
+func large(x *contest, k *lease.Candidate, least []int) bool {
+	return k.GPUs > least[x.Parties[x.Jobs[k.Case].Party].Tenant]
+}
+
+// late reports whether a job is owed a term of its GPUs.
+func late(x *contest, k *lease.Candidate) bool {
+	return k.Owed >= cluster.Times(k.GPUs, x.Settings.Term)
+}
+
+// leastGangs gives the smallest gang of each tenant among the candidates; the largest number where there is none.
+func leastGangs(x *contest, in *lease.Input) []int {
+	least := slices.Repeat([]int{math.MaxInt}, len(x.Tenants))
+	for i := range in.Candidates {
+		n := &least[x.Parties[x.Jobs[in.Candidates[i].Case].Party].Tenant]
+		*n = min(*n, in.Candidates[i].GPUs)
+	}
+	return least
+}
+
+// anyOverdue reports whether a job may be overdue.
+func anyOverdue(x *contest, in *lease.Input) bool {
+	least := leastGangs(x, in)
+	return slices.ContainsFunc(in.Candidates, func(k lease.Candidate) bool { return large(x, &k, least) && late(x, &k) })
+}
+
+// leave takes a want out of all lines.
+func (m *hand) leave(want int) {
+	for p := range m.pools {
+		m.pools[p].Line = slices.DeleteFunc(m.pools[p].Line, func(w int) bool { return w == want })
+	}
+}
