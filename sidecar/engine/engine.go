@@ -49,6 +49,7 @@ type Decider struct {
 	Brief bool
 
 	books   round.Books
+	sites   ltgf.Nodes
 	leases  lease.Workspace
 	nodes   eligible.Nodes
 	stops   budget.Account
@@ -113,7 +114,7 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 // look charges the time since the last round, and finds out who may hold GPUs in this one. It returns the claimants by tenant.
 func (d *Decider) look(s *cluster.Snapshot, x *opened) [][]ltgf.Claimant {
 	b := &d.books
-	charged := ltgf.Charge(s, x.buffer.books)
+	charged := ltgf.Charge(s, x.buffer.books, &d.sites)
 	x.buffer.books = charged
 	leases, ended := lease.Reconcile(s, charged.Records, &d.leases)
 	b.Open(s, charged.Ledger, charged.Records, leases, ended, charged.Rows, charged.Users)

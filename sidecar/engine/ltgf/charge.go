@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -19,8 +20,8 @@ type Buffer struct {
 
 // Charge brings the accounts from Ledger.At to Now. The GPU time of every run goes to its job,
 // its tenant and its pool; entitlements of tenants and jobs grow at the rates of the last look.
-// Charge modifies none of its arguments, except that it reuses the lists of on for the new books.
-func Charge(s *cluster.Snapshot, on Buffer) Buffer {
+// Charge modifies none of its arguments, except that it reuses the lists of on for the new books, and nodes.
+func Charge(s *cluster.Snapshot, on Buffer, nodes *Nodes) Buffer {
 	b := openBooks(s, on.Ledger)
 	n := len(s.Cases)
 	records, rows := slices.Grow(on.Records[:0], n)[:n], slices.Grow(on.Rows[:0], n)[:n]
@@ -57,9 +58,9 @@ func Charge(s *cluster.Snapshot, on Buffer) Buffer {
 		b.accrueJob(r, c)
 	}
 	reserveChains(b, chained)
-	free := idle(s)
-	b.keep(s, free)
-	strandings := stranded(s, free)
+	nodes.open(s)
+	b.keep(s, nodes)
+	strandings := stranded(s, nodes)
 	b.chargeStranded(s, rows, strandings)
 	return Buffer{b.close(), records, rows, b.users.at, strandings}
 }
@@ -99,9 +100,8 @@ func (b *books) reserveHeld(c *cluster.Case, was cluster.JobState, on []cluster.
 }
 
 // keep charges gathered GPUs for gangs to their tenants' debt accounts if they are idle. GPUs
-// that other or young jobs still hold are charged to those jobs' tenants. free counts idle GPUs; those that are
-// gathered are taken off.
-func (b *books) keep(s *cluster.Snapshot, free map[nodeModel]int) {
+// that other or young jobs still hold are charged to those jobs' tenants. Gathered GPUs are taken off the idle ones.
+func (b *books) keep(s *cluster.Snapshot, nodes *Nodes) {
 	for k := range s.Claims {
 		cl := &s.Claims[k]
 		if !cl.Gathers {
@@ -114,35 +114,15 @@ func (b *books) keep(s *cluster.Snapshot, free map[nodeModel]int) {
 		}
 		if row := b.row(s.Cases[i].Record.Payer()); row >= 0 {
 			for _, n := range cl.Nodes {
-				at := nodeModel{n.Node, cl.Pool}
-				gpus := min(n.GPUs, max(free[at], 0))
-				free[at] -= gpus
+				free := nodes.free(nodes.find(n.Node), cl.Pool)
+				gpus := min(n.GPUs, max(*free, 0))
+				*free -= gpus
 				kept := cluster.Times(gpus, b.now.Sub(b.from))
 				b.kept[row+p] += kept
 				b.keptBy(b.users.of(i), p, kept)
 			}
 		}
 	}
-}
-
-// idle counts the GPUs that no job holds, by node and model, without bad nodes.
-func idle(s *cluster.Snapshot) map[nodeModel]int {
-	free := map[nodeModel]int{}
-	for i := range s.Nodes {
-		for _, g := range s.Nodes[i].GPUs {
-			if s.Nodes[i].Bad == "" {
-				free[nodeModel{s.Nodes[i].Name, g.Model}] += g.Count
-			}
-		}
-	}
-	for i := range s.Cases {
-		if c := &s.Cases[i]; occupies(c) {
-			for _, h := range c.Job.Holds {
-				free[nodeModel{h.Node, h.Model}] -= h.GPUs
-			}
-		}
-	}
-	return free
 }
 
 // occupies tells whether a job holds its part of nodes now.
@@ -159,7 +139,6 @@ type books struct {
 	boot      cluster.Instant // when slurmctld was started since the last look; 0 = it was not
 	settings  *cluster.Settings
 	ledger    cluster.Ledger
-	tenantAt  map[string]int  // the first row of each tenant, one per pool
 	asked     [64]int         // cache: rows of recently queried tenants, + 1, by spot
 	first     int             // the row of the tenant whose job is being charged; -1 = none
 	suspended cluster.GPUTime // in which that job kept its GPUs since the last look
@@ -178,8 +157,8 @@ type usage struct {
 }
 
 func newUsage(rows int) usage {
-	zeros := func() []cluster.GPUTime { return make([]cluster.GPUTime, rows) }
-	return usage{used: zeros(), kept: zeros(), granted: zeros(), wasted: zeros()}
+	all := make([]cluster.GPUTime, 4*rows)
+	return usage{used: all[:rows], kept: all[rows : 2*rows], granted: all[2*rows : 3*rows], wasted: all[3*rows:]}
 }
 
 // spent divides a pool's GPU time since the last look by use.
@@ -211,9 +190,9 @@ func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
 		b.ledger.Tenants[i].Buckets = append(buckets, s.Ledger.Tenants[i].Buckets...)
 		b.ledger.Tenants[i].Lots = append(lots, s.Ledger.Tenants[i].Lots...)
 	}
-	if b.tenantAt = firstRows(&b.ledger); !b.complete(s) {
+	if !b.complete(s) {
 		b.addMissing(s)
-		b.tenantAt, b.asked = firstRows(&b.ledger), [64]int{}
+		b.asked = [64]int{}
 	}
 	b.usage = newUsage(len(b.ledger.Tenants))
 	b.openUsers(s, room.Users)
@@ -221,8 +200,8 @@ func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
 	return b
 }
 
-// row gives the first row of a tenant, or -1. There are few tenants: comparing a cached name is
-// faster than a map lookup.
+// row gives the first row of a tenant, or -1. Rows are in order of tenants, one per pool. There are few tenants: comparing a cached name
+// is faster than a search.
 func (b *books) row(tenant string) int {
 	spot := 0
 	for i := max(len(tenant)-4, 0); i < len(tenant); i++ {
@@ -232,22 +211,13 @@ func (b *books) row(tenant string) int {
 	if *asked > 0 && b.ledger.Tenants[*asked-1].Tenant == tenant {
 		return *asked - 1
 	}
-	first, ok := b.tenantAt[tenant]
+	rows, n := b.ledger.Tenants, max(len(b.ledger.Pools), 1)
+	at, ok := sort.Find(len(rows)/n, func(k int) int { return strings.Compare(tenant, rows[k*n].Tenant) })
 	if !ok {
 		return -1
 	}
-	*asked = first + 1
-	return first
-}
-
-// firstRows gives the first row of each tenant.
-func firstRows(l *cluster.Ledger) map[string]int {
-	n := max(len(l.Pools), 1)
-	at := make(map[string]int, len(l.Tenants)/n)
-	for i := 0; i < len(l.Tenants); i += n {
-		at[l.Tenants[i].Tenant] = i
-	}
-	return at
+	*asked = at*n + 1
+	return at * n
 }
 
 // complete tells whether the ledger has its pools in order and a row for each tenant and pool, in

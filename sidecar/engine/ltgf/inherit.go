@@ -2,6 +2,7 @@ package ltgf
 
 import (
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -18,7 +19,7 @@ func Inherit(l *cluster.Ledger, tenants []cluster.Tenant, base []cluster.MicroGP
 	var places []string
 	for i := range l.Tenants {
 		t := &l.Tenants[i]
-		if k, ok := slices.BinarySearchFunc(tenants, t.Tenant, func(a cluster.Tenant, name string) int { return strings.Compare(a.Name, name) }); ok {
+		if k, ok := sort.Find(len(tenants), func(k int) int { return strings.Compare(t.Tenant, tenants[k].Name) }); ok {
 			t.Under = tenants[k].Under
 		}
 		if t.Under != "" && !slices.Contains(places, t.Under) {

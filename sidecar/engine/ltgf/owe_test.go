@@ -348,10 +348,10 @@ func TestPropertiesChargeLeavesDebtsThatItWasGiven(t *testing.T) {
 			Tenants: []cluster.Tenant{{Name: "a", Weight: 1}, {Name: "b", Weight: 1}}}
 		snap.Ledger = *l
 		before, _ := json.Marshal(snap)
-		first := Charge(&snap, Buffer{})
+		first := Charge(&snap, Buffer{}, new(Nodes))
 		text, _ := json.Marshal(first.Ledger)
-		other := Charge(&snap, Buffer{})
-		again := Charge(&snap, other) // in the room of a page that nobody needs any more
+		other := Charge(&snap, Buffer{}, new(Nodes))
+		again := Charge(&snap, other, new(Nodes)) // in the room of a page that nobody needs any more
 		if after, _ := json.Marshal(snap); string(after) != string(before) {
 			rt.Fatalf("was %s\nis  %s", before, after)
 		}

@@ -13,26 +13,33 @@ import (
 //
 // They are charged to the tenants of those jobs as GPUs that were granted but do not run. Otherwise a tenant whose jobs
 // take the memory of nodes would seem to lack the GPUs there, and would get those of other tenants instead.
-func Stranded(s *cluster.Snapshot) []cluster.Stranding { return stranded(s, idle(s)) }
+func Stranded(s *cluster.Snapshot) []cluster.Stranding {
+	var x Nodes
+	x.open(s)
+	return stranded(s, &x)
+}
 
-// stranded is Stranded with the idle GPUs by node and model; it changes free.
-func stranded(s *cluster.Snapshot, free map[nodeModel]int) []cluster.Stranding {
-	withoutGranted(s, free)
-	sites := idleSites(s, free)
-	if len(sites) == 0 {
+// stranded is Stranded with the idle GPUs of nodes, which it changes.
+func stranded(s *cluster.Snapshot, x *Nodes) []cluster.Stranding {
+	withoutGranted(s, x)
+	if !x.openSites(s) {
 		return nil
 	}
 	var all []occupant
+	nodes := x.held
 	for i := range s.Cases {
 		j := &s.Cases[i].Job
 		if !occupies(&s.Cases[i]) {
 			continue
 		}
-		for k, h := range j.Holds {
-			at := sites[h.Node]
-			if at == nil {
+		for k := range j.Holds {
+			h := &j.Holds[k]
+			n := nodes[0]
+			nodes = nodes[1:]
+			if n < 0 || x.sites[n].Node == nil {
 				continue
 			}
+			at := &x.sites[n]
 			if k == 0 || j.Holds[k-1].Node != h.Node {
 				all = append(all, occupant{at: at, job: i})
 			}
@@ -53,7 +60,7 @@ func stranded(s *cluster.Snapshot, free map[nodeModel]int) []cluster.Stranding {
 		}
 		mine := cluster.MulDiv(stranded*int64(cluster.WholeGPU), int64(excess), int64(o.at.excess))
 		for _, g := range o.at.GPUs {
-			if n := free[nodeModel{o.at.Name, g.Model}]; n > 0 {
+			if n := *x.free(o.at.index, g.Model); n > 0 {
 				out = append(out, cluster.Stranding{Case: o.job, Pool: g.Model, GPUs: cluster.MicroGPU(cluster.MulDiv(mine, int64(n), int64(o.at.idle)))})
 			}
 		}
@@ -84,7 +91,7 @@ func (b *books) chargeStranded(s *cluster.Snapshot, rows []int, now []cluster.St
 }
 
 // withoutGranted takes GPUs off that are granted to jobs that hold nothing yet.
-func withoutGranted(s *cluster.Snapshot, free map[nodeModel]int) {
+func withoutGranted(s *cluster.Snapshot, x *Nodes) {
 	cases := s.Cases
 	for i := range s.Leases {
 		l := &s.Leases[i]
@@ -95,7 +102,7 @@ func withoutGranted(s *cluster.Snapshot, free map[nodeModel]int) {
 			continue
 		}
 		for _, h := range l.Nodes {
-			free[nodeModel{h.Node, h.Model}] -= h.GPUs
+			*x.free(x.find(h.Node), h.Model) -= h.GPUs
 		}
 	}
 }
@@ -103,28 +110,11 @@ func withoutGranted(s *cluster.Snapshot, free map[nodeModel]int) {
 // site is a node with idle GPUs.
 type site struct {
 	*cluster.Node
+	index      int
 	gpus, idle int
 	cpus       int   // left
 	memory     int64 // left
 	excess     cluster.MicroGPU
-}
-
-// idleSites gives the nodes with idle GPUs that jobs could start on, by name.
-func idleSites(s *cluster.Snapshot, free map[nodeModel]int) map[string]*site {
-	sites, list := map[string]*site{}, make([]site, 0, len(s.Nodes))
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		at := site{Node: n, cpus: n.CPUs, memory: n.MemoryMB}
-		for _, g := range n.GPUs {
-			at.gpus += g.Count
-			at.idle += max(free[nodeModel{n.Name, g.Model}], 0)
-		}
-		if n.Bad == "" && n.Busy == "" && at.idle > 0 && n.CPUs > 0 && n.MemoryMB > 0 {
-			list = append(list, at)
-			sites[n.Name] = &list[len(list)-1]
-		}
-	}
-	return sites
 }
 
 // goWith gives the GPUs with which some of the node's CPUs go, and with which some of its memory goes.

@@ -4,19 +4,20 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"sort"
+	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
 // userBook is the accounts of users during an update.
 type userBook struct {
-	at   []int             // by case: its user's account in the ledger; -1 = none; nil = no accounts are kept
-	now  int               // the account of the user whose job is being charged; -1 = none
-	used []cluster.GPUTime // by account, then pool
-	kept []cluster.GPUTime // likewise: kept from others without use, as in usage: granted, gathered and stranded
+	asked [512]int32        // cache: accounts of recently queried users, + 1, by spot
+	at    []int             // by case: its user's account in the ledger; -1 = none; nil = no accounts are kept
+	now   int               // the account of the user whose job is being charged; -1 = none
+	used  []cluster.GPUTime // by account, then pool
+	kept  []cluster.GPUTime // likewise: kept from others without use, as in usage: granted, gathered and stranded
 }
-
-type tenantUser struct{ tenant, user string }
 
 // openUsers opens an account for each user with a job, and drops the accounts of users that had none
 // in the window. on is reused.
@@ -31,21 +32,10 @@ func (b *books) openUsers(s *cluster.Snapshot, on []cluster.UserAccount) {
 		return
 	}
 	b.users.at = make([]int, len(s.Cases))
-	rows := map[tenantUser]int{}
-	for i := range b.ledger.Users {
-		rows[tenantUser{b.ledger.Users[i].Tenant, b.ledger.Users[i].User}] = i
-	}
+	known := len(b.ledger.Users)
 	for i := range s.Cases {
 		r := &s.Cases[i].Record
-		key := tenantUser{r.Payer(), r.User}
-		row, ok := rows[key]
-		if !ok {
-			if row = -1; b.row(key.tenant) >= 0 {
-				row = len(b.ledger.Users)
-				b.ledger.Users = append(b.ledger.Users, cluster.UserAccount{Tenant: key.tenant, User: key.user, Since: b.now})
-			}
-			rows[key] = row
-		}
+		row := userRow(b, known, r.Payer(), r.User)
 		if b.users.at[i] = row; row >= 0 && !s.Cases[i].Gone {
 			b.ledger.Users[row].Seen = b.slice()
 		}
@@ -54,6 +44,36 @@ func (b *books) openUsers(s *cluster.Snapshot, on []cluster.UserAccount) {
 	n := len(b.ledger.Users) * len(b.ledger.Pools)
 	both := make([]cluster.GPUTime, 2*n)
 	b.users.used, b.users.kept = both[:n], both[n:]
+}
+
+// userRow gives the account of a user, which it opens if there is none; -1 = its tenant has none. The first known accounts are sorted. As
+// with tenants, comparing a cached name is faster than a search.
+func userRow(b *books, known int, tenant, user string) int {
+	spot := uint32(len(tenant))
+	for i := range len(user) {
+		spot = 31*spot + uint32(user[i])
+	}
+	users := b.ledger.Users
+	is := func(row int) bool { return users[row].User == user && users[row].Tenant == tenant }
+	asked := &b.users.asked[spot%uint32(len(b.users.asked))]
+	if *asked > 0 && is(int(*asked-1)) {
+		return int(*asked - 1)
+	}
+	row, ok := sort.Find(known, func(k int) int {
+		return cmp.Or(strings.Compare(tenant, users[k].Tenant), strings.Compare(user, users[k].User))
+	})
+	for k := known; !ok && k < len(users); k++ {
+		row, ok = k, is(k)
+	}
+	if !ok {
+		if b.row(tenant) < 0 {
+			return -1
+		}
+		row = len(users)
+		b.ledger.Users = append(users, cluster.UserAccount{Tenant: tenant, User: user, Since: b.now})
+	}
+	*asked = int32(row + 1)
+	return row
 }
 
 // copyUsers copies accounts into the buffers of unused ones.
@@ -79,7 +99,11 @@ func (b *books) slice() cluster.Instant {
 // debtors of its tenant, and its debt off the creditors, in proportion, so that the accounts still sum to 0.
 func withoutIdle(users []cluster.UserAccount, now cluster.Instant, window cluster.Span) []cluster.UserAccount {
 	over := func(u cluster.UserAccount) bool { return window > 0 && now.Sub(u.Seen) > window }
-	if !slices.ContainsFunc(users, over) {
+	any := false
+	for i := range users { // they are large: no copies
+		any = any || window > 0 && now.Sub(users[i].Seen) > window
+	}
+	if !any {
 		return users
 	}
 	for lo, hi := range byTenant(users) {
@@ -108,9 +132,16 @@ func withoutIdle(users []cluster.UserAccount, now cluster.Instant, window cluste
 // sortUsers sorts accounts by tenant and user, and renumbers at, the cases' accounts.
 func sortUsers(users []cluster.UserAccount, at []int) []cluster.UserAccount {
 	compare := func(x, y *cluster.UserAccount) int {
-		return cmp.Or(cmp.Compare(x.Tenant, y.Tenant), cmp.Compare(x.User, y.User))
+		if x.Tenant != y.Tenant {
+			return strings.Compare(x.Tenant, y.Tenant)
+		}
+		return strings.Compare(x.User, y.User)
 	}
-	if slices.IsSortedFunc(users, func(x, y cluster.UserAccount) int { return compare(&x, &y) }) {
+	sorted := true
+	for i := 1; i < len(users); i++ {
+		sorted = sorted && compare(&users[i-1], &users[i]) <= 0
+	}
+	if sorted {
 		return users
 	}
 	order := make([]int, len(users))
@@ -118,16 +149,16 @@ func sortUsers(users []cluster.UserAccount, at []int) []cluster.UserAccount {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(i, j int) int { return compare(&users[i], &users[j]) })
-	sorted, now := make([]cluster.UserAccount, len(order)), make([]int, len(order))
+	out, now := make([]cluster.UserAccount, len(order)), make([]int, len(order))
 	for to, from := range order {
-		sorted[to], now[from] = users[from], to
+		out[to], now[from] = users[from], to
 	}
 	for i, row := range at {
 		if row >= 0 {
 			at[i] = now[row]
 		}
 	}
-	return sorted
+	return out
 }
 
 // byTenant gives the first account of each tenant, and the one after its last.
@@ -197,7 +228,12 @@ func (b *books) settleUsers(dt cluster.Span) {
 // a surplus with which a user gets back what it lent is no debt. A user that is due less than G/n has lent the rest.
 func (b *books) divide(lo, hi, first, last int, dt cluster.Span) {
 	rows, n := b.ledger.Users[lo:hi], len(b.ledger.Pools)
-	got, used, wants := make([]cluster.GPUTime, len(rows)), make([]cluster.GPUTime, len(rows)), make([]cluster.GPUTime, len(rows))
+	room := make([]cluster.GPUTime, 7*len(rows))
+	lists := [7][]cluster.GPUTime{}
+	for k := range lists {
+		lists[k] = room[k*len(rows) : (k+1)*len(rows)]
+	}
+	got, used, wants, sorted := lists[0], lists[1], lists[2], lists[3]
 	var all, allUsed cluster.GPUTime
 	members := 0
 	for i := range rows {
@@ -215,9 +251,10 @@ func (b *books) divide(lo, hi, first, last int, dt cluster.Span) {
 	if all == 0 {
 		return
 	}
-	usedPart := level(allUsed, wants)
-	part := level(all, wants)
-	lacks, over, owed := make([]cluster.GPUTime, len(rows)), make([]cluster.GPUTime, len(rows)), make([]cluster.GPUTime, len(rows))
+	copy(sorted, wants)
+	slices.Sort(sorted)
+	usedPart, part := level(allUsed, sorted), level(all, sorted)
+	lacks, over, owed := lists[4], lists[5], lists[6]
 	most := cluster.GPUTime(cluster.MulDiv(int64(all), int64(b.settings.CreditCap), int64(dt))) // the tenant's for that time
 	equal := all / cluster.GPUTime(members)
 	var short, more cluster.GPUTime
@@ -244,9 +281,8 @@ func (b *books) divide(lo, hi, first, last int, dt cluster.Span) {
 }
 
 // level gives the largest due of a max-min division of an amount: demands below it are due whole. Demands
-// must sum to at least the amount.
-func level(amount cluster.GPUTime, wants []cluster.GPUTime) cluster.GPUTime {
-	sorted := slices.Sorted(slices.Values(wants))
+// are sorted, and must sum to at least the amount.
+func level(amount cluster.GPUTime, sorted []cluster.GPUTime) cluster.GPUTime {
 	for i, w := range sorted {
 		left := cluster.GPUTime(len(sorted) - i)
 		if w >= (amount+left-1)/left {
@@ -260,8 +296,11 @@ func level(amount cluster.GPUTime, wants []cluster.GPUTime) cluster.GPUTime {
 // demandIn gives a user's demand in pools, and whether it ever had some there.
 func demandIn(u *cluster.UserAccount, pools []cluster.PoolAccount) (sum cluster.MicroGPU, ever bool) {
 	for _, d := range u.Wants {
-		if slices.ContainsFunc(pools, func(p cluster.PoolAccount) bool { return p.Pool == d.Pool }) {
-			sum, ever = sum+d.GPUs, true
+		for p := range pools {
+			if pools[p].Pool == d.Pool {
+				sum, ever = sum+d.GPUs, true
+				break
+			}
 		}
 	}
 	return sum, ever
