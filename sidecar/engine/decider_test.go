@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -94,4 +95,30 @@ func TestPlansAreTheCallers(t *testing.T) {
 	if is := encode(first); is != was {
 		t.Errorf("the first plan was\n%s\nand has become\n%s", was, is)
 	}
+}
+
+// Answers about jobs like one hold until another of them ends, and no longer.
+func TestADeciderLearnsAsAFreshOneDoes(t *testing.T) {
+	set := simtest.Product()
+	set.Interval = cluster.Minute
+	w := simtest.New(t, set, simtest.Nodes("n", "v100", 2, 8), "x", "y")
+	d := &engine.Decider{Brief: true}
+	w.Loop.Brief, w.Lend = true, true
+	w.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
+		fresh := encode(engine.Decide(s))
+		plan := d.Decide(s)
+		if got := encode(plan); got != fresh {
+			t.Fatalf("round %d is decided\n%s\nby a fresh decider, and by one that has been used\n%s", s.Round, fresh, got)
+		}
+		return plan
+	}
+	for k := range 120 {
+		account := string("xy"[k%2])
+		w.Virtual.Submit(sim.Work{User: fmt.Sprint(account, k%3), Account: account, Partition: "gpu", Name: fmt.Sprint("train", "abc"[k%3:k%3+1]), Request: simtest.Gang(1 << (k % 4)),
+			Runs: cluster.Span([]int{7, 50, 85}[k%3]) * cluster.Minute, Saves: []sim.Saves{sim.Never, sim.AtEnd}[k%2]})
+		if k%4 == 3 {
+			w.Run(5 * cluster.Minute)
+		}
+	}
+	w.Run(6 * cluster.Hour)
 }

@@ -22,25 +22,30 @@ type Account struct {
 	habitOf []int32                             // of cases, index into habits plus 1; see habit
 	stopOf  []stopBase                          // of cases; see stopBase
 	held    round.Table[round.TenantIndex, int] // GPUs of leases, for afford
+	stops   []payment                           // memory for afford
 	broke   []bool                              // by pool: no stop is affordable
 	pays    []cluster.GPUTime                   // by pool: what more stops may cost; nil = any
-	needs   map[need]int64
-	asked   [256]answer // of needs, by tenant, user, GPUs and class
+	kinds   kinds
 }
 
 // Open updates the account of an earlier round: reports of jobs, and the budgets for stops.
 func (a *Account) Open(b *round.Books) {
 	a.Books = b
-	clear(a.needs)
-	clear(a.asked[:])
+	a.kinds.open(b.Snapshot.Habits, len(b.Jobs))
 	o := observer{a}
 	o.observe(b.Snapshot.Progress)
+	a.kinds.forget(a.kinds.old)
 	saveUp(a)
 	a.broke, a.pays = afford(a)
 }
 
 // Habits returns the habits of job types to remember.
-func (a *Account) Habits() []cluster.Habit { return a.habits.Entries() }
+func (a *Account) Habits() []cluster.Habit {
+	n := a.habits.Len()
+	list := a.habits.Entries()
+	a.kinds.close(list, len(list) < n)
+	return list
+}
 
 // Rule returns the site's stop budget.
 func (a *Account) Rule() stop.Rule {
@@ -50,7 +55,7 @@ func (a *Account) Rule() stop.Rule {
 // Stop returns the inputs of the stop budget for a case.
 func (a *Account) Stop(i int) stop.Job {
 	r, b := &a.Records[i], a.stopBase(i)
-	return stop.Job{Saving: b.saving, Start: b.start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: b.begin}
+	return stop.Job{Saving: *b.saving, Start: b.start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: b.begin}
 }
 
 // Extend marks the jobs that may be stopped when their leases end. A job whose owner opened its gate may be, whatever that costs
@@ -319,7 +324,7 @@ func Losses(b *round.Books) []cluster.Loss {
 }
 
 // saving returns how a job saves, by the best evidence available.
-func (a *Account) saving(i int) cluster.Saving {
+func (a *Account) saving(i int) *cluster.Saving {
 	j := &a.Snapshot.Cases[i].Job
 	return resolve(a.Settings, j, a.Records[i].Conduct, a.habit(i))
 }
@@ -327,7 +332,7 @@ func (a *Account) saving(i int) cluster.Saving {
 // stopBase holds facts of a case that stay fixed once the round has observed.
 type stopBase struct {
 	known  bool
-	saving cluster.Saving
+	saving *cluster.Saving
 	begin  cluster.Span    // cost of a start
 	start  cluster.Instant // of the present attempt
 }
@@ -355,12 +360,16 @@ func (a *Account) habit(i int) *cluster.Habit {
 	}
 	at := a.habitOf[i]
 	if at == 0 { // not looked up yet
-		at = -1
-		if t, ok := cluster.TypeOf(&a.Snapshot.Cases[i].Job); ok {
-			if k := a.habits.Find(t); k >= 0 {
-				at = k + 1
+		k := kinOf(a, i)
+		if k.habit == 0 || k.version != a.habits.Version {
+			k.habit, k.version = -1, a.habits.Version
+			if t, ok := cluster.TypeOf(&a.Snapshot.Cases[i].Job); ok {
+				if h := a.habits.Find(t); h >= 0 {
+					k.habit = h + 1
+				}
 			}
 		}
+		at = k.habit
 		a.habitOf[i] = at
 	}
 	if at < 0 {

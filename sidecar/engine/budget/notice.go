@@ -33,7 +33,7 @@ func (a *Account) Notice(i int) cluster.Span {
 	if l := a.Leases[i]; l != nil && l.State == cluster.Noticed {
 		return l.NoticeIn(a.Settings)
 	}
-	return noticeFor(a.Settings, &a.stopBase(i).saving)
+	return noticeFor(a.Settings, a.stopBase(i).saving)
 }
 
 // noticeFor returns the notice of a job that saves in a way.

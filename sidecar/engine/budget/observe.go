@@ -9,18 +9,18 @@ import (
 )
 
 // resolve returns how a job saves, from its conduct, its type's habit (both may be nil), its own declaration
-// and the site's rules.
-func resolve(set *cluster.Settings, j *cluster.Job, own *cluster.Conduct, habit *cluster.Habit) cluster.Saving {
+// and the site's rules. The result must not be changed.
+func resolve(set *cluster.Settings, j *cluster.Job, own *cluster.Conduct, habit *cluster.Habit) *cluster.Saving {
 	var site cluster.Saving
 	if len(set.Saves) > 0 && j.Declares.Manner == cluster.UnknownManner {
 		site = stop.Site(set.Saves, j)
 	}
-	if own == nil && habit == nil && site.Manner == cluster.UnknownManner {
-		return j.Declares
+	if site.Manner == cluster.UnknownManner && stop.Untold(own, habit) && cmp.Or(stop.Takes(own, habit), j.Declares.Takes) == j.Declares.Takes {
+		return &j.Declares
 	}
 	out := stop.Resolve(own, habit, j.Declares, site)
 	out.Takes = cmp.Or(stop.Takes(own, habit), out.Takes)
-	return out
+	return &out
 }
 
 // modelOf returns the GPU model that a job holds, or that a waiting job names; "" = several, or any.
@@ -156,7 +156,7 @@ func (o *observer) left(i int, ran, notice cluster.Span) {
 		return
 	}
 	begin := c.Record.HeldSince
-	o.book(i, &stop.Job{Saving: o.saving(i), Start: begin, Ran: r.Ran - ran, Spent: r.Spent, Saved: r.Saved, Begin: o.begin(i, held(c))},
+	o.book(i, &stop.Job{Saving: *o.saving(i), Start: begin, Ran: r.Ran - ran, Spent: r.Spent, Saved: r.Saved, Begin: o.begin(i, held(c))},
 		begin.Add(ran), notice, "")
 }
 
@@ -245,7 +245,7 @@ func (o *observer) judge(i int, verdict cluster.Resumption, redone, earlier clus
 	begin, habit := o.begin(i, modelOf(j)), o.habit(i)
 	if verdict == cluster.Restarted {
 		s := o.saving(i)
-		if !stop.Telling(&s, r.Conduct, habit != nil && habit.Reports > 0, earlier, begin) {
+		if !stop.Telling(s, r.Conduct, habit != nil && habit.Reports > 0, earlier, begin) {
 			return
 		}
 	}

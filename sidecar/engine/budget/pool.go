@@ -121,7 +121,7 @@ func first(a, b bool) int {
 // payments returns the stops that pools may have to pay. It takes those that are as good as made from what the pools have left.
 func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 	accounts := a.Accounts()
-	a.held = a.held.Zeroed(int(accounts.Rows()), len(a.Pools))
+	a.held, stops = a.held.Zeroed(int(accounts.Rows()), len(a.Pools)), a.stops[:0]
 	for i, l := range a.Leases {
 		st := &a.Jobs[i]
 		if l == nil || a.Pool(l.Pool) < 0 {
@@ -159,6 +159,7 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 		t := a.Jobs[x.of].Tenant
 		x.beyond = t >= 0 && cluster.MicroGPU(*a.held.At(t, x.pool))*cluster.WholeGPU > accounts.At(t, x.pool).Own()
 	}
+	a.stops = stops
 	return stops
 }
 

@@ -24,7 +24,7 @@ func Report(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluste
 			out.Habit = &plan.State.Habits[at]
 		}
 	}
-	out.Saving = resolve(set, j, r.Conduct, out.Habit)
+	out.Saving = *resolve(set, j, r.Conduct, out.Habit)
 	out.Notice = noticeFor(set, &out.Saving)
 	out.Begin = stop.Begin(out.Habit, modelOf(j), set.StartCost)
 	rule := stop.Rule{Allowance: set.StopAllowance, OverheadMilli: set.StopOverheadMilli}

@@ -20,6 +20,8 @@ const (
 // Habits is the habits of all types of jobs during one round. Its input stays unchanged: the
 // first change makes a copy.
 type Habits struct {
+	Version int // another one if a type's index may be another one
+
 	list   []cluster.Habit
 	index  map[cluster.JobType]int32
 	owned  bool // list is a copy
@@ -34,6 +36,7 @@ func (b *Habits) Reset(list []cluster.Habit) {
 	if same && b.index != nil {
 		return
 	}
+	b.Version++
 	if b.index == nil {
 		b.index = make(map[cluster.JobType]int32, len(list))
 	}
@@ -70,7 +73,7 @@ func (b *Habits) change(t cluster.JobType, at cluster.Instant) *cluster.Habit {
 	i, ok := b.index[t]
 	if !ok {
 		i = int32(len(b.list))
-		b.index[t], b.added = i, true
+		b.index[t], b.added, b.Version = i, true, b.Version+1
 		b.list = append(b.list, cluster.Habit{Type: t})
 	}
 	h := &b.list[i]

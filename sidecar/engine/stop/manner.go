@@ -53,6 +53,11 @@ func Resolve(own *cluster.Conduct, habit *cluster.Habit, declared, site cluster.
 	return out
 }
 
+// Untold tells whether there is no evidence that Resolve would weigh against a declaration. own and habit may be nil.
+func Untold(own *cluster.Conduct, habit *cluster.Habit) bool {
+	return (own == nil || own.Last == cluster.UnknownResumption && own.Reports == 0) && (habit == nil || habit.Last == cluster.UnknownResumption && habit.Reports == 0)
+}
+
 // The evidence of conduct, as the continuation of "known since".
 var (
 	ownConduct = map[cluster.Resumption]string{
