@@ -19,6 +19,7 @@ type Nodes struct {
 	*round.Books
 	Site     *place.Site
 	possible *prober // on all nodes, without reservations of others
+	sites    [2]surveyed
 	rules    admit.Book
 	alone    bool // eligible jobs must fit the limits all together: the chooser does not look at them
 	room     []ltgf.Claimant
@@ -31,10 +32,21 @@ func (f *Nodes) Survey(b *round.Books, causes []cluster.Cause) {
 	f.refused.open(causes, b.Tenants)
 	s := b.Snapshot
 	f.rules.Open(s.Now, s.Admission, s.Preempted)
-	if site := place.Resurvey(f.Site, b.Pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != f.Site {
-		f.Site, f.possible = site, newProber(site, b.Pools, s.Now, place.View{})
+	old := &f.sites[0]
+	if len(s.Claims) > 0 {
+		old = &f.sites[1]
+	}
+	if site := place.Resurvey(old.site, b.Pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != old.site {
+		*old = surveyed{site, newProber(site, b.Pools, s.Now, place.View{})}
 		occupy(site, b) // a site with reservations of others is new in every round
 	}
+	f.Site, f.possible = old.site, old.possible
+}
+
+// surveyed is a site with the answers about it. Claims come and go: the sites with and without are kept.
+type surveyed struct {
+	site     *place.Site
+	possible *prober
 }
 
 // occupy tells a site which jobs run in reservations of others.
@@ -53,7 +65,7 @@ func occupy(site *place.Site, b *round.Books) {
 // run, or the reason why it cannot.
 func (f *Nodes) Active() [][]ltgf.Claimant {
 	possible, open := f.possible, f.possible
-	if len(f.Snapshot.Reservations) > 0 {
+	if place.Reserved(f.Site) {
 		open = newProber(f.Site, f.Pools, f.Now, place.View{Reserved: true})
 	}
 	f.alone = f.Snapshot.Cells != nil

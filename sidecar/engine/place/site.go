@@ -179,6 +179,9 @@ func (t *Site) reserve(r *cluster.Reservation) {
 	}
 }
 
+// Reserved tells whether reservations of others keep jobs off some nodes.
+func Reserved(t *Site) bool { return t.reserved }
+
 // Occupy records the holdings of a running job that uses reservations, by their names with commas: a board of Occupied jobs counts the
 // CPUs and GPUs once. A job that names several is in the first one on a node.
 func Occupy(t *Site, reservations string, holds []cluster.Holding) {
