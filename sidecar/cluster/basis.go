@@ -77,18 +77,18 @@ func (b *Basis) Over(j *Job, r *Record, longest Span) (*Basis, Changes) {
 		j.Account = r.Account
 		return b, 0
 	}
-	now, changed := *b, Changes(0)
+	// The basis is large: a copy is made only for a change.
+	fixed, reservation, hints, changed := b.Fixed && !j.Requeueable, b.Reservation, b.Hints.since(j.Hints), Changes(0)
 	note := func(differs bool, what Changes) {
 		if differs {
 			changed |= what
 		}
 	}
-	now.Fixed = b.Fixed && !j.Requeueable
-	note(now.Fixed == j.Requeueable, ChangedRequeue)
+	note(fixed == j.Requeueable, ChangedRequeue)
 	note(r.Account != j.Account, ChangedAccount)
 	note(b.QOS != j.QOS, ChangedQOS)
 	note(r.Name != j.Name, ChangedName)
-	j.Requeueable, j.Account, j.QOS, j.Name = !now.Fixed, r.Account, b.QOS, r.Name
+	j.Requeueable, j.Account, j.QOS, j.Name = !fixed, r.Account, b.QOS, r.Name
 	if j.State != Waiting { // Slurm places it by its present request
 		j.Request = b.Request
 	}
@@ -102,20 +102,28 @@ func (b *Basis) Over(j *Job, r *Record, longest Span) (*Basis, Changes) {
 	switch ours := strings.HasPrefix(j.Reservation, ReservationPrefix); {
 	case ours:
 	case j.Reservation == "":
-		now.Reservation = ""
+		reservation = ""
 	case j.Reservation != b.Reservation:
 		j.Reservation = b.Reservation
 		changed |= ChangedReservation
 	}
-	now.Declares = b.Declares.since(j.Declares, longest)
-	now.Hints = b.Hints.since(j.Hints)
-	note(!now.Declares.alike(&j.Declares) || !now.Hints.alike(j.Hints), ChangedComment)
-	j.Declares, j.Hints = now.Declares, now.Hints
-	if now.Fixed == b.Fixed && now.Reservation == b.Reservation && now.Declares == b.Declares && now.Hints == b.Hints {
+	declares := &b.Declares
+	if j.Declares != b.Declares {
+		now := b.Declares.since(j.Declares, longest)
+		note(!now.alike(&j.Declares), ChangedComment)
+		j.Declares = now
+		if now != b.Declares {
+			declares = &now
+		}
+	}
+	note(!hints.alike(j.Hints), ChangedComment)
+	j.Hints = hints
+	if fixed == b.Fixed && reservation == b.Reservation && declares == &b.Declares && hints == b.Hints {
 		return b, changed
 	}
-	kept := now // so that only a change allocates memory
-	return &kept, changed
+	now := *b
+	now.Fixed, now.Reservation, now.Declares, now.Hints = fixed, reservation, *declares, hints
+	return &now, changed
 }
 
 // since gives the declaration that counts for a running job whose lease was granted on s, and which declares now. The present

@@ -2,6 +2,7 @@ package entitle
 
 import (
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -64,7 +65,7 @@ func (x *shares) nest(base byTenant, active [][]ltgf.Claimant, own *round.Owned)
 func relatives(names []string, all []cluster.Tenant) []relative {
 	var out []relative
 	for t, name := range names {
-		i, ok := slices.BinarySearchFunc(all, name, func(a cluster.Tenant, name string) int { return strings.Compare(a.Name, name) })
+		i, ok := sort.Find(len(all), func(k int) int { return strings.Compare(name, all[k].Name) })
 		if ok && len(all[i].Above) > 0 {
 			out = append(out, relative{tenant: round.TenantIndex(t), above: all[i].Above})
 		}

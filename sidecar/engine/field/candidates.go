@@ -100,29 +100,42 @@ func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 
 // Order replaces a candidate's rho by its rank in the order of the settings, if that is another one.
 func (f *Field) Order(k *lease.Candidate) {
-	rho := k.Rho
-	switch weight := eligible.Weight(f.Books, k.Case); f.Settings.JobOrder {
-	case cluster.ByAttained:
-		k.Rho = attained(&f.Records[k.Case], weight, f.Settings.Term)
-	case cluster.ByExpected:
-		k.Rho = cluster.Rho(bits.Len64(uint64(f.Stops.Needs(k.Case) * 1000 / weight)))
-	default:
+	rank, other := rankOf(f, k.Case)
+	if !other {
 		return
 	}
-	k.Aged = k.Rho
-	if k.New = f.Settings.Patience > 0 && k.Owed >= cluster.Times(k.GPUs, f.Settings.Patience); k.New {
-		k.Rho = rho
+	if k.Aged, k.New = rank, impatient(f.Settings, k.Owed, k.GPUs); !k.New {
+		k.Rho = rank
 	}
+}
+
+// rankOf returns the rank of a job among those of its tenant in the order of the settings; other = it is not by rho.
+func rankOf(f *Field, i int) (rank cluster.Rho, other bool) {
+	switch weight := eligible.Weight(f.Books, i); f.Settings.JobOrder {
+	case cluster.ByAttained:
+		return attained(&f.Records[i], weight, f.Settings.Term), true
+	case cluster.ByExpected:
+		return cluster.Rho(bits.Len64(uint64(f.Stops.Needs(i) * 1000 / weight))), true
+	}
+	return 0, false
+}
+
+// impatient reports whether a job that is owed so much goes first in any order but by rho.
+func impatient(s *cluster.Settings, owed cluster.GPUTime, gpus int) bool {
+	return s.Patience > 0 && owed >= cluster.Times(gpus, s.Patience)
 }
 
 // Turn returns the rank of a running job among those of its tenant, by the order of the settings.
 func (f *Field) Turn(i int) cluster.Rho {
 	r, l := &f.Records[i], f.Leases[i]
-	k := lease.Candidate{Case: i, GPUs: l.GPUs, Priority: lease.Priority{Owed: r.Due - r.Alloc, Rho: f.Steadied(r, l)}}
-	if f.Order(&k); k.New {
+	switch rank, other := rankOf(f, i); {
+	case !other:
+		return f.Steadied(r, l)
+	case impatient(f.Settings, r.Due-r.Alloc, l.GPUs):
 		return 0
+	default:
+		return rank
 	}
-	return k.Rho
 }
 
 // attained returns the rank of a job by the GPU time that it has received, per weight in thousandths. Jobs of less

@@ -66,8 +66,8 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 			}
 			leases, of = leases[:len(leases)-1], of[:len(of)-1]
 		}
-		if l, ok := adopt(c, &records[i], s); ok {
-			leases, of = append(leases, l), append(of, i)
+		if !c.Gone && c.Control != cluster.Unmanaged && c.Job.Started() && c.Job.GPUsHeld() > 0 {
+			leases, of = append(leases, adopt(c, &records[i], s)), append(of, i)
 		}
 	}
 	takeTurns(leases, of, s)
@@ -200,11 +200,8 @@ func MayDisplace(r *cluster.Record, term cluster.Span) cluster.Instant {
 
 // adopt returns a lease for a job that runs without one. The job ran before the sidecar did, or Slurm started
 // it when its gate expired.
-func adopt(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) (cluster.Lease, bool) {
+func adopt(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) cluster.Lease {
 	j := &c.Job
-	if c.Gone || c.Control == cluster.Unmanaged || !j.Started() || j.GPUsHeld() == 0 {
-		return cluster.Lease{}, false
-	}
 	r.Terms++
 	end := Next(s.Now, &s.Settings)
 	if r.Basis != nil && r.Basis.Forced {
@@ -217,7 +214,7 @@ func adopt(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) (cluster.Lea
 	return cluster.Lease{
 		Job: r.Key, Term: r.Terms, State: state, Class: cluster.Shared, Pool: poolOf(j.Holds),
 		GPUs: j.GPUsHeld(), Nodes: j.Holds, Granted: s.Now, Start: start, End: end, Adopted: true,
-	}, true
+	}
 }
 
 // poolOf returns the model of most of the GPUs. Grants have one model only, but a job that Slurm started may

@@ -19,21 +19,27 @@ func (b *Books) ClaimOf(key cluster.JobKey) *cluster.Claim {
 // Beneficiaries finds the jobs that claim GPUs.
 type Beneficiaries struct {
 	books *Books
-	first map[gpusOn]int // claim
+	first map[gpusOn]int // claim; nil = not asked for yet
 }
 
 // gpusOn is the GPUs of a model on a node.
 type gpusOn struct{ node, model string }
 
 // Beneficiaries returns an index of the claims. It is called after the choice.
-func (b *Books) Beneficiaries() Beneficiaries {
-	h := Beneficiaries{books: b, first: make(map[gpusOn]int, len(b.Claims))}
-	for k := len(b.Claims) - 1; k >= 0; k-- {
-		for _, n := range b.Claims[k].Nodes {
-			h.first[gpusOn{n.Node, n.Model}] = k
+func (b *Books) Beneficiaries() Beneficiaries { return Beneficiaries{books: b} }
+
+// claimed returns the claims by the GPUs that they are of.
+func (h *Beneficiaries) claimed() map[gpusOn]int {
+	if h.first == nil {
+		b := h.books
+		h.first = make(map[gpusOn]int, len(b.Claims))
+		for k := len(b.Claims) - 1; k >= 0; k-- {
+			for _, n := range b.Claims[k].Nodes {
+				h.first[gpusOn{n.Node, n.Model}] = k
+			}
 		}
 	}
-	return h
+	return h.first
 }
 
 // Of returns the first job that claims nodes of a case's lease, or 0.
@@ -42,9 +48,12 @@ func (h *Beneficiaries) Of(i int) cluster.JobKey {
 	if l.Parts != nil { // cells record it
 		return h.books.Jobs[i].Beneficiary
 	}
+	if len(claims) == 0 {
+		return 0
+	}
 	first := len(claims)
 	for _, n := range l.Nodes {
-		if k, ok := h.first[gpusOn{n.Node, n.Model}]; ok {
+		if k, ok := h.claimed()[gpusOn{n.Node, n.Model}]; ok {
 			first = min(first, k)
 		}
 	}

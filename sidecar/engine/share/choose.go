@@ -174,7 +174,7 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 			continue
 		}
 		spec := x.Spec(in.Candidates[i].Case)
-		spec.Require = nil
+		spec.Require = make([]string, 0, len(cl.Nodes))
 		for _, n := range cl.Nodes {
 			ok = ok && x.Site.Good(n.Node)
 			spec.Require = append(spec.Require, n.Node)
@@ -276,10 +276,19 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 // rank returns, by case, how far ahead the tenants of the leases that can end are. The lease whose tenant is
 // furthest ahead goes first.
 func (x *contest) rank(in *lease.Input) []int {
+	n := make([]int, len(x.Queues))
+	for i, l := range x.Leases {
+		if t := x.Jobs[i].Queue; l != nil && t >= 0 {
+			n[t]++
+		}
+	}
 	held := make([][]lease.Held, len(x.Queues))
 	for i, l := range x.Leases {
-		if l != nil && !x.Fixed(i) {
+		if !x.Fixed(i) {
 			t := x.Jobs[i].Queue
+			if held[t] == nil {
+				held[t] = make([]lease.Held, 0, n[t])
+			}
 			held[t] = append(held[t], lease.Held{Case: i, Pool: x.PoolOf(l)[0], GPUs: l.GPUs, Rho: x.Turn(i), User: int(x.Jobs[i].User)})
 		}
 	}
