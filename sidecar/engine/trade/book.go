@@ -16,6 +16,7 @@ type book struct {
 	own     [][]cluster.MicroGPU // by party, then model: its usable entitlement
 	spare   [][]cluster.MicroGPU // its unusable entitlement
 	room    []cluster.MicroGPU   // by party: how many GPUs more it could use
+	keeps   bool                 // values are the middle of the bounds: for trades in force
 }
 
 func newBook(models []string, parties []Party, rules Rules) *book {
@@ -80,6 +81,9 @@ func (p *Party) speed(model int) Speed {
 	}
 	return Speed{}
 }
+
+// middle is the middle of the bounds.
+func (v Speed) middle() float64 { return math.Sqrt(v.Low * v.High) }
 
 // bid is the minimum value of a fast GPU for a party, in slow ones, ask the maximum; 0 if
 // unknown.
@@ -149,7 +153,11 @@ func (b *book) fits(d *deal) bool {
 
 // worth gives the value of a fast GPU, in slow ones, to the two.
 func (b *book) worth(d *deal) (bid, ask float64) {
-	return b.parties[d.fastTo].bid(d.fast, d.slow), b.parties[d.slowTo].ask(d.fast, d.slow)
+	to, from := &b.parties[d.fastTo], &b.parties[d.slowTo]
+	if bid, ask = to.bid(d.fast, d.slow), from.ask(d.fast, d.slow); b.keeps && bid > 0 && ask > 0 {
+		bid, ask = to.Speed[d.fast].middle()/to.Speed[d.slow].middle(), from.Speed[d.fast].middle()/from.Speed[d.slow].middle()
+	}
+	return bid, ask
 }
 
 // gains tells whether a trade pays off: one of the two gains, and neither loses.
@@ -163,6 +171,9 @@ func (b *book) gains(d *deal) bool {
 func (b *book) gain(d *deal) (fastTo, slowTo float64) {
 	q, s := float64(d.q)/float64(cluster.WholeGPU), float64(d.s)/float64(cluster.WholeGPU)
 	to, from := &b.parties[d.fastTo], &b.parties[d.slowTo]
+	if b.keeps {
+		return q*to.Speed[d.fast].middle() - s*to.Speed[d.slow].middle(), s*from.Speed[d.slow].middle() - q*from.Speed[d.fast].middle()
+	}
 	return q*to.Speed[d.fast].Low - s*to.Speed[d.slow].High, s*from.Speed[d.slow].Low - q*from.Speed[d.fast].High
 }
 
@@ -177,8 +188,11 @@ func (b *book) carry(d *deal) {
 }
 
 // replay executes the trades in force again, each in full or in the possible part. It reverts as little as
-// possible, the newest first: each trade precedes those made after it.
+// possible, the newest first: each trade precedes those made after it. Bounds held when a trade was made; they move with each
+// measurement, so it stays until the middle of them is against it.
 func (b *book) replay(inForce []Trade) (kept []Trade, undone []Undone) {
+	b.keeps = true
+	defer func() { b.keeps = false }()
 	for at, t := range inForce {
 		d, why := b.deal(&t)
 		if why == "" && !b.fits(&d) {

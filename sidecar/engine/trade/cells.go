@@ -42,6 +42,7 @@ func DecideCells(models []string, tenants []CellParty, inForce []CellTrade, rule
 		b.lots[i], b.gangs[i] = slices.Clone(tenants[k].Lots), min(tenants[k].Gang, b.largest(i))
 	}
 	var o CellOutcome
+	b.keeps = true
 	for at, t := range inForce {
 		if why := b.again(&t); why != "" {
 			o.Undone = append(o.Undone, Undone{ID: t.ID, At: at, FastGPUs: t.FastGPUs, SlowGPUs: t.SlowGPUs, Why: why, All: true})
@@ -49,6 +50,7 @@ func DecideCells(models []string, tenants []CellParty, inForce []CellTrade, rule
 			o.Kept = append(o.Kept, t)
 		}
 	}
+	b.keeps = false
 	markets := b.markets()
 	for len(o.New) < mostTrades {
 		var best swap

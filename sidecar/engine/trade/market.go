@@ -126,6 +126,8 @@ func (b *book) row(d *deal) Trade {
 	}
 	t.FastToSpeedup, t.SlowToSpeedup = b.worth(d)
 	t.FastToDeclared, t.SlowToDeclared = b.declares(d.fastTo, d), b.declares(d.slowTo, d)
+	b.keeps = true
 	t.FastToGain, t.SlowToGain = b.gain(d)
+	b.keeps = false
 	return t
 }

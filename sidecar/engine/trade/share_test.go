@@ -61,7 +61,7 @@ func TestSharingIncentive(t *testing.T) {
 					t.Fatalf("tenant %d has %d of %s for jobs that name it, of a share of %d", i, got, models[m], share)
 				}
 			}
-			if before, after := parties[i].worth(dedicated), parties[i].worth(o.GPUs[i]); after < before*(1-1e-9)-100 {
+			if before, after := parties[i].worth(dedicated, false), parties[i].worth(o.GPUs[i], false); after < before*(1-1e-9)-100 {
 				t.Fatalf("tenant %d has a throughput of %v, and %v on a cluster of its own", i, after, before)
 			}
 		}
