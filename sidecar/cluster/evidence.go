@@ -14,15 +14,32 @@ type Completion struct {
 	// Models are the GPU models on which they ran, sorted. Rates are by model.
 	Models []string  `json:"models"`
 	Rates  []RunRate `json:"rates"`
-	// Jobs are the newest jobs, oldest first. Replace it, never modify it.
+	// Jobs are the jobs that began last on each model, in the order in which they ended. Replace it, never modify it.
 	Jobs []JobRun `json:"jobs"`
 	At   Instant  `json:"at,omitzero"` // of the newest job's end
 }
 
 // JobRun is the run time of a job on each model, without what stops cost it. Unless it is Done, its work takes longer.
+// Since is when it began, had it run without a break. Began is the model on which it began, of a job that moved; Back
+// tells whether it ended there again. Chosen jobs may be on their model by a choice of their users, who give some models more work: they count in no bounds.
 type JobRun struct {
-	Ran  []Span `json:"ran"`
-	Done bool   `json:"done,omitempty"`
+	Ran    []Span  `json:"ran"`
+	Done   bool    `json:"done,omitempty"`
+	Since  Instant `json:"since,omitempty"`
+	Began  string  `json:"began,omitempty"`
+	Back   bool    `json:"back,omitempty"`
+	Chosen bool    `json:"chosen,omitempty"`
+}
+
+// Stayed tells whether the job did all its work on one model.
+func (j *JobRun) Stayed() bool { return j.Done && j.Began == "" }
+
+// First gives the index of the model on which the job began.
+func (j *JobRun) First(models []string) int {
+	if at := slices.Index(models, j.Began); at >= 0 {
+		return at
+	}
+	return max(slices.IndexFunc(j.Ran, func(t Span) bool { return t > 0 }), 0)
 }
 
 // RunRate is the rate of a kind on a model by run times, in jobs per second; 0 = too little is known. Spread is its standard error
@@ -31,6 +48,31 @@ type RunRate struct {
 	Rate   float64 `json:"rate,omitempty"`
 	Spread float64 `json:"spread,omitempty"`
 	Jobs   int     `json:"jobs,omitempty"`
+	// Least is the lower bound of its ratio to the rate on each model, by model, by two standard errors; jobs that still run are
+	// considered. The upper one is 1 over the other model's. nil = unknown.
+	Least []float64 `json:"least,omitempty"`
+}
+
+// Ratio gives the bounds of the ratio of the rates on two models, by their indices; false = they are not known.
+func (c *Completion) Ratio(x, y int) (low, high float64, ok bool) {
+	a, b := c.Rates[x].Least, c.Rates[y].Least
+	if x == y || len(a) <= y || len(b) <= x || a[y] <= 0 || b[x] <= 0 {
+		return 1, 1, x == y
+	}
+	return a[y], 1 / b[x], true
+}
+
+// Apart gives the standard error of the ratio of the rates on two models, in the logarithm, by their indices: both bounds are within two of it.
+func (c *Completion) Apart(x, y int) float64 {
+	low, high, ok := c.Ratio(x, y)
+	if !ok { // from before running jobs counted
+		return math.Hypot(c.Rates[x].Spread, c.Rates[y].Spread)
+	}
+	if x == y {
+		return 0
+	}
+	gain := math.Log(c.Rates[x].Rate / c.Rates[y].Rate)
+	return max(gain-math.Log(low), math.Log(high)-gain, 0) / 2
 }
 
 // Usage is the GPU counters of jobs of a kind on one GPU model. Lists of it are sorted by CompareSubject.

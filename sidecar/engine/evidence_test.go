@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// Property: whatever jobs show by run times and counters, trades are the same, with the same prices.
+// Property: whatever jobs show by run times without bounds, and whatever others show, trades are the same, with the same prices.
 func TestNoEstimatePricesATrade(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	nodes := append(append(simtest.Nodes("k", "k80", 4, 4), simtest.Nodes("p", "p100", 2, 4)...), simtest.Nodes("v", "v100", 1, 4)...)
@@ -61,6 +61,10 @@ func TestNoEstimatePricesATrade(t *testing.T) {
 				}
 				snap.Completions = append(snap.Completions, c)
 			}
+		}
+		for k := range 4 { // of a tenant that does not trade
+			snap.Completions = append(snap.Completions, cluster.Completion{Kind: cluster.Kind(fmt.Sprintf("d/k%d", k)), Gang: 1, Models: []string{"k80", "p100", "v100"}, At: snap.Now,
+				Rates: []cluster.RunRate{{Rate: 1, Jobs: 9, Least: []float64{0, 9, 9}}, {Rate: 0.1, Jobs: 9, Least: []float64{0.1, 0, 1}}, {Rate: 0.1, Jobs: 9, Least: []float64{0.1, 1, 0}}}})
 		}
 		if got := answer(); !reflect.DeepEqual(got.Trades, want.Trades) {
 			t.Fatalf("with estimates other trades:\n%+v\n%+v", got.Trades, want.Trades)

@@ -18,7 +18,7 @@ type evidence struct {
 	works       *works               // of both and of what is known; nil = not compared yet
 }
 
-// Consider lets estimates go by what jobs show that report nothing. Rate and Speedups use it, Priced does not.
+// Consider lets estimates go by what jobs show that report nothing. Rate and Speedups use it all, Priced run times alone.
 func (b *Book) Consider(completions []cluster.Completion, usages []cluster.Usage) {
 	b.shown = evidence{b.facts, completions, usages, nil}
 }
@@ -51,6 +51,10 @@ func (s *evidence) byCompletions(kind cluster.Kind, model string, gang int) (clu
 	if c == nil {
 		return out, false
 	}
+	at := slices.Index(c.Models, model)
+	if at < 0 {
+		return out, false
+	}
 	var own *cluster.RunRate
 	others, anchors, level, off := 0, 0.0, 0.0, 0.0
 	for m, name := range c.Models {
@@ -64,7 +68,7 @@ func (s *evidence) byCompletions(kind cluster.Kind, model string, gang int) (clu
 		if p := s.known(kind, "", name, gang); p != nil && p.Rate > 0 {
 			anchors++
 			level += math.Log(p.Rate / r.Rate)
-			off = max(off, r.Spread)
+			off = max(off, math.Hypot(c.Apart(at, m), standardError(p, s.settings.Recent)))
 		}
 	}
 	if own == nil || others < 2 || anchors == 0 && s.knows(kind, gang) {
@@ -72,11 +76,30 @@ func (s *evidence) byCompletions(kind cluster.Kind, model string, gang int) (clu
 	}
 	if anchors > 0 {
 		level, out.Relative = level/anchors, false
+	} else {
+		off = own.Spread
+		for m := range c.Models { // the errors of two models add up to that of their ratio at least
+			if _, _, ok := c.Ratio(at, m); ok {
+				off = max(off, c.Apart(at, m)/2)
+			}
+		}
 	}
 	out.Rate = believable(math.Exp(level) * own.Rate)
-	out.Samples, out.Spread, out.At = own.Jobs, round(math.Hypot(own.Spread, off)), c.At
+	out.Samples, out.Spread, out.At = own.Jobs, round(off), c.At
 	out.Basis = fmt.Sprintf("run times of %d jobs that completed", own.Jobs)
 	return out, true
+}
+
+// ratio gives the bounds of the ratio of a kind's rates by completion times on two models; false = they are not known.
+func (s *evidence) ratio(kind cluster.Kind, x, y string, gang int) (low, high float64, ok bool) {
+	c := s.completionOf(kind, gang)
+	return c.Ratio(slices.Index(c.Models, x), slices.Index(c.Models, y))
+}
+
+// bounded tells whether the bounds of the ratios of all rates by completion times of a kind are known.
+func (s *evidence) bounded(kind cluster.Kind, gang int) bool {
+	c := s.completionOf(kind, gang)
+	return c != nil && !slices.ContainsFunc(c.Rates, func(r cluster.RunRate) bool { return r.Rate > 0 && r.Least == nil })
 }
 
 // knows tells whether a rate above 0 of a kind is known on any model, at a gang size.

@@ -135,8 +135,8 @@ func TestNoTenantSetsAFactor(t *testing.T) {
 	}
 }
 
-// Property: prices of trades know nothing of completion times and counters.
-func TestPricedIgnoresEvidence(t *testing.T) {
+// Property: prices of trades know nothing of counters, nor of what other kinds gain, nor of run times without bounds.
+func TestPricedIgnoresGuesses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	models := []string{"a100", "k80", "v100"}
 	for range 200 {
@@ -146,15 +146,103 @@ func TestPricedIgnoresEvidence(t *testing.T) {
 				entries = append(entries, observed("t/k", m, 1+rng.Float64()))
 			}
 		}
-		plain, b := New(Default(), entries, nil), New(Default(), entries, nil)
-		b.Consider([]cluster.Completion{completion("t/k", map[string]float64{"a100": rng.Float64(), "k80": rng.Float64(), "v100": rng.Float64()})}, nil)
+		var usages []cluster.Usage
+		for _, m := range models {
+			usages = append(usages, usage("t/k", m, 1e7*rng.Float64(), rng.Float64()))
+		}
+		old := []cluster.Completion{completion("t/k", map[string]float64{"a100": rng.Float64(), "k80": rng.Float64(), "v100": rng.Float64()})}
+		for i := range 6 { // others show counters and run times on all models
+			kind := cluster.Kind(fmt.Sprintf("u%d/k", i))
+			old = append(old, bounded(rng, kind, map[string]float64{"a100": 4, "k80": 1, "v100": 2}, 1))
+			for _, m := range models {
+				usages = append(usages, usage(kind, m, 1e7, 0.5))
+			}
+		}
+		b := New(Default(), entries, nil)
+		b.Consider(old, usages)
 		got := Priced(b, "t/k", 1, models)
 		if got == nil {
 			got = b.Speedups("t/k", 1, models)
 		}
-		if want := plain.Speedups("t/k", 1, models); !slices.Equal(got, want) {
-			t.Fatalf("priced %+v, known %+v", got, want)
+		for m, s := range got {
+			if seen := slices.ContainsFunc(entries, func(p cluster.Profile) bool { return p.Model == models[m] }); (s.Source == cluster.Observed) != seen || s.Source == cluster.Declared {
+				t.Fatalf("priced %+v of %+v", got, entries)
+			}
 		}
+	}
+}
+
+// bounded is a completion with bounds that contain the true rates, somewhere; wide is how wide they are, in the logarithm.
+func bounded(rng *rand.Rand, kind cluster.Kind, rates map[string]float64, wide float64) cluster.Completion {
+	c := completion(kind, rates)
+	for m := range c.Rates {
+		c.Rates[m].Least = make([]float64, len(c.Models))
+	}
+	for x := range c.Models {
+		for y := range x {
+			ratio := rates[c.Models[x]] / rates[c.Models[y]]
+			c.Rates[x].Least[y], c.Rates[y].Least[x] = ratio*math.Exp(-wide*rng.Float64()), math.Exp(-wide*rng.Float64())/ratio
+		}
+	}
+	for m := range c.Rates { // the fitted rates are anywhere
+		c.Rates[m].Rate *= math.Exp(wide * (rng.Float64() - 0.5))
+	}
+	return c
+}
+
+// Property: whatever others report, declare or show, lies or not, the bounds at which the market takes a kind's speeds contain the truth if those
+// of its own run times do: it neither buys for more than its gain nor sells for less than its loss.
+func TestOthersCannotMoveAPrice(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	models := []string{"a100", "k80", "v100"}
+	priced, far := 0, 0
+	for range 2000 {
+		truth := map[string]float64{}
+		for _, m := range models[:2+rng.IntN(2)] {
+			truth[m] = math.Exp(3 * rng.NormFloat64())
+		}
+		list := []cluster.Completion{bounded(rng, "honest/k", truth, 1)}
+		var entries []cluster.Profile
+		var usages []cluster.Usage
+		for i := range rng.IntN(12) {
+			kind := cluster.Kind(fmt.Sprintf("liar%d/k", i))
+			lie := func() float64 { return math.Exp(6 * rng.NormFloat64()) }
+			rates := map[string]float64{}
+			for _, m := range models {
+				rates[m] = min(max(lie(), 1e-5), 1e5)
+				if p := observed(kind, m, rates[m]); rng.IntN(2) == 0 {
+					entries = append(entries, p)
+				} else if p.Source = cluster.Declared; rng.IntN(2) == 0 {
+					p.Basis, p.Samples, p.Spread = "job 7", 0, 0
+					entries = append(entries, p)
+				}
+				usages = append(usages, usage(kind, m, 1e7*lie(), lie()))
+			}
+			list = append(list, bounded(rng, kind, rates, 3))
+		}
+		slices.SortFunc(list, func(a, b cluster.Completion) int { return a.CompareSubject(&b) })
+		slices.SortFunc(usages, func(a, b cluster.Usage) int { return a.CompareSubject(&b) })
+		b := New(Default(), entries, nil)
+		b.Consider(list, usages)
+		got := Priced(b, "honest/k", 1, models)
+		for f := range got {
+			for s := range got {
+				fast, slow := &got[f], &got[s]
+				if f == s || fast.Source != cluster.Observed || slow.Source != cluster.Observed {
+					continue
+				}
+				low := func(x *Speedup) float64 { return x.Value * x.Value / x.High } // as margins are taken
+				priced++
+				if is := truth[models[f]] / truth[models[s]]; low(fast)/slow.High > is*(1+1e-6) || fast.High/low(slow) < is*(1-1e-6) {
+					t.Fatalf("%s over %s is %v, priced at %v to %v: %+v\nof %+v\nbeside %+v", models[f], models[s], is, low(fast)/slow.High, fast.High/low(slow), got, list, entries)
+				} else if is > 100 {
+					far++
+				}
+			}
+		}
+	}
+	if priced < 3000 || far < 100 {
+		t.Errorf("%d ratios were priced, %d of them above 100", priced, far)
 	}
 }
 

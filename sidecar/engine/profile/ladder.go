@@ -12,7 +12,7 @@ type source struct {
 // ladder lists the sources, best first: the first that knows a rate tells it. All but the first estimate.
 var ladder = [...]source{
 	{"", true, recorded},
-	{cluster.ByCompletions, false, func(b *Book, kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	{cluster.ByCompletions, true, func(b *Book, kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
 		return b.shown.byCompletions(kind, model, gang)
 	}},
 	{cluster.ByCounters, false, func(b *Book, kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
@@ -36,7 +36,7 @@ func best(b *Book, kind cluster.Kind, model string, gang int, prices bool) (clus
 		if i > 0 && !b.settings.Estimate {
 			break
 		}
-		if s := &ladder[i]; s.prices || !prices {
+		if s := &ladder[i]; !prices || s.prices && (s.method != cluster.ByCompletions || b.shown.bounded(kind, gang)) {
 			if p, ok := s.rate(b, kind, model, gang); ok {
 				return p, true
 			}

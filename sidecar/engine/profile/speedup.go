@@ -27,12 +27,19 @@ func (b *Book) Speedups(kind cluster.Kind, gang int, models []string) []Speedup 
 	return speedups(b, kind, gang, models, false)
 }
 
-// Priced is Speedups for prices of trades: what kinds show that report nothing counts for nothing. nil = it does not in Speedups, either.
+// Priced is Speedups for prices of trades. Run times of the kind itself count as measurements; what counters say counts for nothing, as its factors
+// are those of other kinds, and so do the gains of other kinds. nil = neither counts in Speedups.
 func Priced(b *Book, kind cluster.Kind, gang int, models []string) []Speedup {
 	if !slices.ContainsFunc(models, func(m string) bool { p, _ := b.Rate(kind, m, gang); return p.Method != "" }) {
 		return nil
 	}
-	return speedups(b, kind, gang, models, true)
+	out := speedups(b, kind, gang, models, true)
+	for i := range out {
+		if out[i].Method == cluster.ByCompletions {
+			out[i].Source = cluster.Observed
+		}
+	}
+	return out
 }
 
 func speedups(b *Book, kind cluster.Kind, gang int, models []string, prices bool) []Speedup {
@@ -56,11 +63,18 @@ func speedups(b *Book, kind cluster.Kind, gang int, models []string, prices bool
 		if o.Source == "" {
 			continue
 		}
-		o.Value = min(round(o.Value/base), fastest)
-		o.Low, o.High = o.Value, o.Value
-		if i != at {
-			e := math.Exp(2 * math.Hypot(errs[i], baseErr))
-			o.Low, o.High = round(o.Value/e), round(o.Value*e)
+		value := round(o.Value / base)
+		o.Value = min(value, fastest)
+		o.Low, o.High = o.Value, value // the base can rest on what others show, so more may be cut off than should
+		if i == at {
+			continue
+		}
+		e := math.Exp(2 * math.Hypot(errs[i], baseErr))
+		o.Low, o.High = round(o.Value/e), round(value*e)
+		if prices && at >= 0 && o.Method == cluster.ByCompletions && out[at].Method == cluster.ByCompletions {
+			if low, high, ok := b.shown.ratio(kind, o.Model, out[at].Model, gang); ok {
+				o.Low, o.High, o.Value = low, high, math.Sqrt(low*high) // margins go both ways
+			}
 		}
 	}
 	return out

@@ -18,12 +18,14 @@ import (
 )
 
 const (
+	// Shortest is the minimum run time of the jobs that are fitted: in less, starting is most of the time.
+	Shortest = 2 * cluster.Minute
 	// Least is the minimum number of completed jobs, and of those with a fair part of their work on a model.
 	Least = 5
 	// fair is a fair part of a job's work.
 	fair = 0.2
 	// widest bounds the standard error of a rate that is told.
-	widest = 0.3
+	widest = 0.4
 	// prior is how far apart rates are expected to be without any run times, in the logarithm. It keeps rates together that run times do not tell apart.
 	prior = 1.5
 	// cut is where outliers are cut off, in standard deviations; leastSpread is the minimum of these.
@@ -32,9 +34,9 @@ const (
 	rounds      = 40
 )
 
-// Fit returns the rates of jobs, in jobs per second, by model of c.Models; a rate of 0 is unknown. The order of
-// jobs does not matter.
-func Fit(models []string, jobs []cluster.JobRun) []cluster.RunRate {
+// Fit returns the rates of jobs, in jobs per second, by model; a rate of 0 is unknown. running are jobs that still run: they count in Least. The
+// order of jobs does not matter.
+func Fit(models []string, jobs, running []cluster.JobRun) []cluster.RunRate {
 	n := len(models)
 	out := make([]cluster.RunRate, n)
 	f := fit{n: n, jobs: sorted(jobs, n)}
@@ -58,6 +60,7 @@ func Fit(models []string, jobs []cluster.JobRun) []cluster.RunRate {
 			out[m].Rate, out[m].Spread = short(math.Exp(f.rates[m])), short(spread[m])
 		}
 	}
+	compare(models, out, f.jobs, sorted(running, n))
 	return out
 }
 

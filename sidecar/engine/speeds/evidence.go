@@ -28,6 +28,7 @@ func (x *Speeds) learnt() evidence.Book {
 			x.past(x.unseen())
 		}
 	}
+	x.shown.Fit(x.Now, x.unfinished())
 	if !x.Settings.NoCounters {
 		x.measure(x.Snapshot.Uses)
 	}
@@ -65,7 +66,7 @@ func (x *Speeds) requeued(i int) {
 // ended takes a job that ended. Of a job that went on from its saves all attempts count, by model, less what stops cost it. Of one
 // that begins anew the last attempt did all the work. If neither is known, the work takes longer than the last attempt.
 func (x *Speeds) ended(i int) {
-	c, r := &x.Snapshot.Cases[i], &x.Records[i]
+	c := &x.Snapshot.Cases[i]
 	j := &c.Job
 	if c.Gone || j.Outcome == "" || j.Start == 0 || j.End <= j.Start {
 		return // nothing is known of its end
@@ -74,17 +75,54 @@ func (x *Speeds) ended(i int) {
 	if !one {
 		return
 	}
-	ran, done := []cluster.ModelTime{{Model: gpus.Model, Ran: max(j.End.Sub(j.Start)-j.Suspend, 0)}}, j.Outcome == completed
-	if j.Restarts > 0 || c.Record.Ran > 0 {
-		switch manner := x.manner(i); {
-		case manner == cluster.SavesNever:
-		case manner == cluster.UnknownManner || len(r.RanOn) == 0:
-			done = false
-		default:
-			ran = less(append(ran, r.RanOn...), r.Spent)
-		}
+	ran, whole := x.attempts(i, []cluster.ModelTime{{Model: gpus.Model, Ran: max(j.End.Sub(j.Start)-j.Suspend, 0)}})
+	x.shown.Ended(cluster.Completion{Kind: x.kindOf(j, c.Record.Tenant), Gang: gpus.Count}, ran, evidence.End{Done: whole && j.Outcome == completed, Chosen: chooses(j)}, j.End)
+}
+
+// chooses reports whether a job may be where it is by its user's choice.
+func chooses(j *cluster.Job) bool { return j.Request.Model != "" || j.Request.Features != "" }
+
+// attempts returns the run times in which a job did its work, given those of its last attempt; false = it may have done more.
+func (x *Speeds) attempts(i int, last []cluster.ModelTime) (ran []cluster.ModelTime, whole bool) {
+	c, r := &x.Snapshot.Cases[i], &x.Records[i]
+	if c.Job.Restarts == 0 && c.Record.Ran == 0 {
+		return last, true
 	}
-	x.shown.Ended(cluster.Completion{Kind: x.kindOf(j, c.Record.Tenant), Gang: gpus.Count}, ran, done, j.End)
+	switch manner := x.manner(i); {
+	case manner == cluster.SavesNever:
+		return last, true
+	case manner == cluster.UnknownManner || len(r.RanOn) == 0:
+		return last, false
+	}
+	return less(slices.Concat(r.RanOn, last), r.Spent), true
+}
+
+// unfinished returns what gives the run times, so far, of the jobs of a type that run or wait to go on.
+func (x *Speeds) unfinished() func(cluster.Kind, int) [][]cluster.ModelTime {
+	var all map[runs][][]cluster.ModelTime
+	return func(kind cluster.Kind, gang int) [][]cluster.ModelTime {
+		if all == nil {
+			all = map[runs][][]cluster.ModelTime{}
+			for i := range x.Snapshot.Cases {
+				j, r := &x.Snapshot.Cases[i].Job, &x.Records[i]
+				if !x.Jobs[i].Live || x.Kinds[i] == "" || chooses(j) {
+					continue
+				}
+				var last []cluster.ModelTime
+				count := j.Request.GPUs
+				if x.Jobs[i].Runs && len(j.Holds) > 0 {
+					count = j.GPUsHeld()
+					last = []cluster.ModelTime{{Model: j.Holds[0].Model, Ran: max(x.Now.Sub(j.Start)-j.Suspend, 0)}}
+				} else if len(r.RanOn) == 0 {
+					continue
+				}
+				ran, _ := x.attempts(i, last)
+				of := runs{x.Kinds[i], count}
+				all[of] = append(all[of], ran)
+			}
+		}
+		return all[runs{kind, gang}]
+	}
 }
 
 // completed is Slurm's state of a job that did all its work.
@@ -189,7 +227,7 @@ func (x *Speeds) past(list []cluster.Attempt) {
 		}
 		kind := profile.KindOf(x.Settings.Kinds, a.Tenant, a.User, a.Name, a.Kind, a.Work)
 		ran := []cluster.ModelTime{{Model: a.GPUs[0].Model, Ran: max(a.End.Sub(a.Start)-a.Suspend, 0)}}
-		x.shown.Ended(cluster.Completion{Kind: kind, Gang: a.GPUs[0].Count}, ran, a.Outcome == completed && attempts[a.ID] == 1, a.End)
+		x.shown.Ended(cluster.Completion{Kind: kind, Gang: a.GPUs[0].Count}, ran, evidence.End{Done: a.Outcome == completed && attempts[a.ID] == 1, Chosen: true}, a.End)
 	}
 }
 

@@ -32,6 +32,10 @@ type Fleet struct {
 	Seed     uint64
 	Work     cluster.Span // of a command in the middle, on the reference model
 	Speeds   sim.Speeds
+	// Spread is the standard deviation of the logarithm of the run times of a command; 0 = 0.25.
+	Spread float64
+	// Each is whether tenants take tasks in turn, in the order of their names; else they are drawn.
+	Each bool
 }
 
 // Knowledge is what the cluster is told of speeds.
@@ -63,7 +67,8 @@ type fleet struct {
 	jobs     map[cluster.JobID]*command
 	alive    map[*command]int
 	worked   map[cluster.JobID]cluster.Span // by ended attempts
-	total    float64                        // by ended attempts, in GPU time on the slowest model
+	total    map[string]float64             // by tenant: of ended attempts, in GPU time on the slowest model
+	ended    int                            // jobs
 	broken   map[string]bool                // exporters, by node
 	samples  map[cluster.JobID]cluster.GPUUse
 	Loop     *loop.Loop
@@ -124,7 +129,7 @@ func (f *fleet) sample(c *command, j *cluster.Job) cluster.GPUUse {
 // draw draws the commands.
 func (x *Fleet) draw(know Knowledge) *fleet {
 	f := &fleet{of: x, rng: rand.New(rand.NewPCG(x.Seed, 99)), jobs: map[cluster.JobID]*command{}, alive: map[*command]int{},
-		worked: map[cluster.JobID]cluster.Span{}, broken: map[string]bool{}, samples: map[cluster.JobID]cluster.GPUUse{}}
+		worked: map[cluster.JobID]cluster.Span{}, total: map[string]float64{}, broken: map[string]bool{}, samples: map[cluster.JobID]cluster.GPUUse{}}
 	tasks := slices.SortedFunc(maps.Keys(x.Speeds), func(a, b sim.Task) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.GPUs, b.GPUs)) })
 	tasks = slices.DeleteFunc(tasks, func(t sim.Task) bool { // a job of a task that does not run on a model would fail there
 		return t.GPUs > 4 || slices.ContainsFunc(slices.Collect(maps.Values(x.Speeds[t])), func(r sim.Rate) bool { return r.Speed <= sim.Halt })
@@ -134,6 +139,9 @@ func (x *Fleet) draw(know Knowledge) *fleet {
 		for k := range x.Commands {
 			c := &command{tenant: fmt.Sprintf("t%02d", t), task: tasks[f.rng.IntN(len(tasks))], bends: map[string][3]float64{},
 				work: cluster.Span(math.Exp(0.6*f.rng.NormFloat64()) * float64(x.Work))}
+			if x.Each {
+				c.task = tasks[t%len(tasks)]
+			}
 			c.line = fmt.Sprintf("sbatch -J run%%d --gres=gpu:%d train.sh --model net%c --epochs %d --seed %%d --out /data/run_%%d", c.task.GPUs, 'a'+rune(k), 10*(t+1))
 			c.label = kinds.Command{Line: c.submit(1), Dir: "/home/" + c.tenant}.Label()
 			c.kind = profile.KindOf(nil, c.tenant, c.tenant+"-u", "", "", c.label)
@@ -180,7 +188,77 @@ func (x *Fleet) models() []string {
 // Rate lets the cluster learn under gavel:las for a time, and gives the throughput in the time after, in GPUs of the model on
 // which the work is slowest. It gives the last plan as well.
 func (x *Fleet) Rate(know Knowledge, learns, counts cluster.Span) (rate float64, last cluster.Plan, err error) {
-	const policy = "gavel:las"
+	f, set := x.start("gavel:las", know)
+	before := 0.0
+	for at := cluster.Span(0); at < learns+counts; at += set.Interval {
+		if at == learns {
+			before = sum(f.done())
+		}
+		if err := f.pass(set.Interval, func(r loop.Report) { last = r.Plan }); err != nil {
+			return 0, last, err
+		}
+	}
+	return (sum(f.done()) - before) / counts.Duration().Hours(), last, nil
+}
+
+func sum(of map[string]float64) (all float64) {
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		all += of[name]
+	}
+	return all
+}
+
+// Paid is the throughput of each tenant as its jobs show it, in GPUs of the model on which its work is slowest.
+type Paid struct {
+	Early, Late map[string]float64 // while the first jobs end, and in the time after
+	Traded      int                // how many jobs had ended at the first trade; -1 = none was made
+	Ended       cluster.Span       // until when the first jobs ended
+}
+
+// Traded lets tenants trade under gandiva-fair while that many jobs end, and for a time after.
+func (x *Fleet) Traded(know Knowledge, jobs int, counts cluster.Span) (p Paid, err error) {
+	f, set := x.start("gandiva-fair", know)
+	p.Traded = -1
+	since := f.Now()
+	pass := func() error {
+		return f.pass(set.Interval, func(r loop.Report) {
+			if a := r.Plan.State.Allocation; a != nil && len(a.Trades) > 0 && p.Traded < 0 {
+				p.Traded = f.ended
+			}
+		})
+	}
+	mean := func(before map[string]float64, span cluster.Span) map[string]float64 {
+		out := f.done()
+		for tenant := range out {
+			out[tenant] = (out[tenant] - before[tenant]) / span.Duration().Hours()
+		}
+		return out
+	}
+	for f.ended < jobs {
+		if err := pass(); err != nil {
+			return p, err
+		}
+	}
+	p.Ended = f.Now().Sub(since)
+	p.Early = mean(nil, p.Ended)
+	before := f.done()
+	for end := f.Now().Add(counts); f.Now() < end; {
+		if err := pass(); err != nil {
+			return p, err
+		}
+	}
+	p.Late = mean(before, counts)
+	return p, nil
+}
+
+// pass lets a span of time pass.
+func (f *fleet) pass(span cluster.Span, look func(loop.Report)) error {
+	f.refill()
+	return sim.Run(context.Background(), f.Virtual, f.Loop, span, f.Now().Add(span), look)
+}
+
+// start starts a cluster under a policy.
+func (x *Fleet) start(policy string, know Knowledge) (*fleet, cluster.Settings) {
 	set := Product()
 	set.Preset, set.Divide, set.DivideJobs, set.DivideEvery, set.Interval = policy, policy, preset.OfJobs(policy), 3, 5*cluster.Minute
 	set.NoCompletions, set.NoCounters = know.Blind, know.Blind
@@ -210,26 +288,16 @@ func (x *Fleet) Rate(know Knowledge, learns, counts cluster.Span) (rate float64,
 	f.Watch = f.watch
 	f.Loop = &loop.Loop{Cluster: f, Journal: sim.NewMemory(), Decide: engine.Decide, Divide: engine.Divide,
 		Configure: func() (loop.Rules, cluster.Settings) { return rules, set }}
-	before := 0.0
-	for at := cluster.Span(0); at < learns+counts; at += set.Interval {
-		if at == learns {
-			before = f.done()
-		}
-		f.refill()
-		err := sim.Run(context.Background(), f.Virtual, f.Loop, set.Interval, f.Now().Add(set.Interval), func(r loop.Report) { last = r.Plan })
-		if err != nil {
-			return 0, last, err
-		}
-	}
-	return (f.done() - before) / counts.Duration().Hours(), last, nil
+	return f, set
 }
 
 // watch counts the work of ended attempts.
 func (f *fleet) watch(e sim.Event) {
 	if c := f.jobs[e.Job]; c != nil && (e.What == sim.Requeued || e.What == sim.Ended) {
 		f.worked[e.Job] += e.Worked
-		f.total += f.worth(c, e.Worked)
+		f.total[c.tenant] += f.worth(c, e.Worked)
 		if e.What == sim.Ended {
+			f.ended++
 			f.alive[c]--
 			delete(f.jobs, e.Job)
 			delete(f.samples, e.Job)
@@ -249,13 +317,13 @@ func (f *fleet) worth(c *command, work cluster.Span) float64 {
 	return work.Duration().Hours() * float64(c.task.GPUs) / slowest
 }
 
-// done gives all work so far.
-func (f *fleet) done() float64 {
-	sum := f.total
+// done gives all work so far, by tenant.
+func (f *fleet) done() map[string]float64 {
+	out := maps.Clone(f.total)
 	for _, id := range slices.SortedFunc(maps.Keys(f.jobs), cluster.JobID.Compare) {
-		sum += f.worth(f.jobs[id], f.Progress(id)-f.worked[id])
+		out[f.jobs[id].tenant] += f.worth(f.jobs[id], f.Progress(id)-f.worked[id])
 	}
-	return sum
+	return out
 }
 
 // refill submits jobs until each command has its number.
@@ -265,11 +333,21 @@ func (f *fleet) refill() {
 			n := f.rng.IntN(1 << 20)
 			w := sim.Work{Name: fmt.Sprintf("run%d", n), Command: c.label, Line: c.submit(n), Dir: "/home/" + c.tenant, User: c.tenant + "-u", Account: c.tenant,
 				Partition: "gpu", Request: Gang(c.task.GPUs), Kind: c.task.Kind, Saves: sim.AtEnd, Limit: 2 * cluster.Day,
-				Runs: cluster.Span(math.Exp(0.25*f.rng.NormFloat64()) * float64(c.work))}
+				Runs: cluster.Span(math.Exp(cmp.Or(f.of.Spread, 0.25)*f.rng.NormFloat64()) * float64(c.work))}
 			if f.rng.IntN(10) == 0 { // it fails on the way
 				w.Runs, w.Outcome = max(cluster.Span(f.rng.Float64()*float64(w.Runs)), cluster.Second), "FAILED"
 			}
 			f.jobs[f.Submit(w)] = c
 		}
 	}
+}
+
+// Traders is a fleet of two models on which two tenants have one command each, whose run times have a spread of e. One gains 1.25 on the fast
+// model, the other 6.
+func Traders(seed uint64) *Fleet {
+	at := func(fast float64) map[string]sim.Rate {
+		return map[string]sim.Rate{"k80": {Speed: sim.Reference}, "v100": {Speed: sim.Speed(fast * float64(sim.Reference))}}
+	}
+	return &Fleet{Tenants: 2, Commands: 1, Jobs: 40, Nodes: 4, Seed: seed, Work: cluster.Hour, Spread: 1, Each: true,
+		Speeds: sim.Speeds{{Kind: "little", GPUs: 1}: at(1.25), {Kind: "much", GPUs: 1}: at(6)}}
 }

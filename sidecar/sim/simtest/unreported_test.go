@@ -37,3 +37,26 @@ func TestSpeedupsAreLearntFromJobsThatReportNothing(t *testing.T) {
 		t.Errorf("without evidence %.2f, with it %.2f: it should gain", blind, learnt)
 	}
 }
+
+// Two tenants of commands whose jobs take e times as long or as short from run to run, one 6 times as fast on the other model, one 1.25 times. With
+// nobody reporting they trade once run times show that, and both have more than without trades.
+func TestRunTimesOfTheTypeItselfPriceTrades(t *testing.T) {
+	x := Traders(1)
+	share, err := x.Traded(Knowledge{Blind: true}, 100, cluster.Day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := x.Traded(Knowledge{}, 500, cluster.Day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if share.Traded >= 0 || got.Traded < 50 || got.Traded > 450 {
+		t.Errorf("the first trade comes after %d jobs, and after %d without evidence", got.Traded, share.Traded)
+	}
+	for tenant, rate := range share.Late {
+		t.Logf("%s: %.2f with trades, %.2f without", tenant, got.Late[tenant], rate)
+		if got.Late[tenant] < 1.03*rate {
+			t.Errorf("%s: %.2f with trades, %.2f without", tenant, got.Late[tenant], rate)
+		}
+	}
+}
