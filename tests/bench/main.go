@@ -47,7 +47,8 @@ func main() {
 	journal := flag.Float64("journal", 0, "measure instead how the journal grows in so many hours of simulated time (needs PostgreSQL; minutes)")
 	web := flag.Bool("web", false, "measure instead fairlease web at 200 requests a second (needs PostgreSQL; a minute)")
 	foresee := flag.Bool("forecast", false, "measure instead how good forecasts are (minutes)")
-	silent := flag.Bool("unreported", false, "measure instead what gavel:las does where speeds are learnt from jobs that report nothing (minutes)")
+	trades := flag.Bool("unreported-trades", false, "of -unreported only the trades (two minutes)")
+	silent := flag.Bool("unreported", false, "measure instead what gavel:las and the trades of gandiva-fair bring where speeds are learnt from jobs that report nothing (minutes)")
 	page := flag.Bool("page", false, "measure instead how fast a browser shows the web page (needs Chromium, node and npm's packages: make browser-deps)")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
 	seeds := flag.Int("seeds", 3, "of -curves, how many runs each point has")
@@ -63,6 +64,8 @@ func main() {
 		measure = onWeb
 	case *foresee:
 		measure = func() error { return onForecasts(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES")), *only) }
+	case *trades:
+		measure = unreportedTrades
 	case *silent:
 		measure = unreported
 	case *backlog:
