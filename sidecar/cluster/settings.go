@@ -98,8 +98,7 @@ type Settings struct {
 	SignalTo string       `json:"signal_to"`
 	Signals  []SignalRule `json:"signals,omitempty"`
 
-	// Chooser is the order in which jobs get a VC's cells: "astraea", "fifo", "tiresias-l",
-	// "gandiva-fair".
+	// Chooser is the order in which jobs get a VC's cells; see the constants.
 	Chooser string `json:"chooser,omitempty"`
 	// AffinityWait is how long a job waits for its GPUs on few nodes before it accepts any, if it
 	// did not request a number of nodes.
@@ -224,6 +223,14 @@ type Tuned struct {
 	Why   string  `json:"why"`
 	News  string  `json:"news,omitempty"` // the change in words, in the first round with it; "" = no news
 }
+
+// Orders in which the jobs of a virtual cluster get its cells.
+const (
+	CellsByShare   = "astraea"      // by JobOrder; where a policy divides GPU models, by Mechanism
+	CellsFirstCome = "fifo"         // without preemption
+	CellsByService = "tiresias-l"   // in two queues by attained service
+	CellsByStride  = "gandiva-fair" // by stride
+)
 
 // Mechanisms that turn a division of GPU models into jobs that run.
 const (

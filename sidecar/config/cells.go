@@ -78,7 +78,7 @@ type pin struct {
 }
 
 // cellChoosers are the orders in which a tenant's jobs may get its cells.
-var cellChoosers = []string{"astraea", "fifo", "tiresias-l", "gandiva-fair"}
+var cellChoosers = []string{cluster.CellsByShare, cluster.CellsFirstCome, cluster.CellsByService, cluster.CellsByStride}
 
 // hosts is a list of hostlists in Slurm's syntax.
 type hosts []string

@@ -67,7 +67,7 @@ func (d *Decider) chooser(s *cluster.Snapshot) field.Chooser {
 	if s.Cells == nil {
 		return &d.share
 	}
-	d.cells.Commons, d.cells.Brief = d.share.Contest, d.Brief
+	d.cells.Commons, d.cells.Picks, d.cells.Brief = d.share.Contest, d.share.Picks, d.Brief
 	return &d.cells
 }
 

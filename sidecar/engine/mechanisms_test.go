@@ -35,6 +35,8 @@ var mechanisms = []struct {
 	{"live nearest, parties are kinds", false, [2]float64{6, 6}, [2]float64{6, 6}, [2]float64{6, 6}, live("gandiva-fair", "")},
 	{"live nearest, parties are jobs", true, [2]float64{6, 6}, [2]float64{6, 6}, [2]float64{6, 6}, live("gavel:las", "")},
 	{"live nearest, jobs queue", true, [2]float64{6, 6}, [2]float64{6, 6}, [2]float64{6, 6}, live("gavel:fifo", "")},
+	{"live nearest in a VC, parties are kinds", false, [2]float64{8, 8}, [2]float64{10, 10}, [2]float64{10, 10}, inVC("gandiva-fair", "")},
+	{"live nearest in a VC, parties are jobs", true, [2]float64{6, 6}, [2]float64{10, 10}, [2]float64{10, 10}, inVC("gavel:las", "")},
 	{"live stride, parties are kinds", false, [2]float64{8, 10}, [2]float64{8, 45}, [2]float64{8, 20}, live("gandiva-fair", cluster.ByStride)},
 	{"live stride, parties are jobs", true, [2]float64{6, 6}, [2]float64{6, 25}, [2]float64{6, 6}, live("gavel:las", cluster.ByStride)},
 	{"live gavel, parties are jobs", true, [2]float64{6, 6}, [2]float64{6, 20}, [2]float64{6, 8}, live("gavel:las", cluster.ByGavel)},
@@ -50,6 +52,13 @@ var mechanisms = []struct {
 // live makes the engine carry out a division.
 func live(by, mechanism string) carried {
 	return func(t *testing.T, d simtest.Division, n int) simtest.Course { return d.CarryOut(t, by, mechanism, n) }
+}
+
+// inVC makes the engine carry out a division inside one virtual cluster.
+func inVC(by, mechanism string) carried {
+	return func(t *testing.T, d simtest.Division, n int) simtest.Course {
+		return d.CarryOutInCells(t, by, mechanism, n)
+	}
 }
 
 func sum(list []int) (out float64) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
@@ -172,5 +174,31 @@ func TestExplanation(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("want %q in\n%s", want, &out)
 		}
+	}
+}
+
+// The status says where another order decides than models.chooser.
+func TestStatusSaysWhatReplacesTheChooser(t *testing.T) {
+	snap, plan := small()
+	snap.Settings.Divide, snap.Settings.Mechanism, snap.Settings.Users = "gavel:las", cluster.ByOEF, cluster.UsersEqual
+	job := func(tenant, user string) cluster.Case {
+		return cluster.Case{Job: cluster.Job{State: cluster.Waiting}, Record: cluster.Record{Tenant: tenant, User: user}}
+	}
+	snap.Cases = []cluster.Case{job("nlp", "ann"), job("vision", "bob")}
+	if st := view.StatusOf(nil, snap, plan, nil); st.Chooser != "oef" || st.Replaced != nil {
+		t.Errorf("no tenant has several users: %q, %q", st.Chooser, st.Replaced)
+	}
+	snap.Cases = append(snap.Cases, job("nlp", "eve"))
+	snap.Settings.Chooser = cluster.CellsByShare
+	snap.Cells = &cluster.Cells{VCs: []cluster.VC{{Name: "nlp"}, {Name: "vision", Chooser: cluster.CellsFirstCome}}}
+	want := []string{"users: equal: users take turns in place of models.chooser oef, as there are jobs of several users of nlp",
+		"cells.chooser: fifo orders jobs in place of models.chooser oef in the cells of vision"}
+	st := view.StatusOf(nil, snap, plan, nil)
+	if d := cmp.Diff(want, st.Replaced); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	var out bytes.Buffer
+	if st.Write(&view.Page{Out: &out}); !strings.Contains(out.String(), want[0]) {
+		t.Errorf("the page says nothing of it:\n%s", &out)
 	}
 }

@@ -50,7 +50,9 @@ type Status struct {
 	// under it.
 	Divided string `json:"divided,omitempty"`
 	Chooser string `json:"models_chooser,omitempty"` // the mechanism that turns its division into jobs
-	Bound   string `json:"bound,omitempty"`          // how far its division may be from the best, in words
+	// Replaced says where another order decides than that mechanism, and why.
+	Replaced []string `json:"models_chooser_replaced,omitempty"`
+	Bound    string   `json:"bound,omitempty"` // how far its division may be from the best, in words
 	// GPUs counts nodes by how well their GPUs are seen, and Unseen lists those that are not fresh; both are empty without
 	// telemetry. The caller sets them.
 	GPUs   []store.GPULook `json:"gpu_telemetry,omitempty"`
@@ -118,6 +120,7 @@ func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, ef
 		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Orders: len(snap.Overrides), CellTrades: len(plan.State.CellTrades)}
 	if st.Divided != "" {
 		st.Chooser = cmp.Or(snap.Settings.Mechanism, cluster.Nearest)
+		st.Replaced = replaced(snap, st.Chooser)
 	}
 	if d := snap.Allocation; d != nil && d.Policy == st.Divided {
 		st.Bound = explain.Bound(d)
@@ -436,6 +439,9 @@ func (st *Status) Write(p *Page) {
 		p.Table(t)
 	}
 	st.effective(p)
+	for _, line := range st.Replaced {
+		p.Printf("%s\n", line)
+	}
 }
 
 // ActsOn gives the partitions of Acting that are not only observed, since Slurm may stop their jobs by itself.
@@ -477,6 +483,38 @@ func (st *Status) effective(p *Page) {
 	if st.Bound != "" {
 		p.Printf("%s\n", st.Bound)
 	}
+}
+
+// replaced says where another order decides than a mechanism: users who take turns, and the orders of virtual clusters.
+func replaced(snap *cluster.Snapshot, mechanism string) (out []string) {
+	user, several := map[string]string{}, map[string]bool{}
+	for i := range snap.Cases {
+		c := &snap.Cases[i]
+		if c.Job.State == cluster.Done || c.Record.Tenant == "" {
+			continue
+		}
+		was, known := user[c.Record.Tenant]
+		several[c.Record.Tenant] = several[c.Record.Tenant] || known && was != c.Record.User
+		user[c.Record.Tenant] = c.Record.User
+	}
+	maps.DeleteFunc(several, func(_ string, yes bool) bool { return !yes })
+	if snap.Settings.Users == cluster.UsersEqual && len(several) > 0 {
+		out = append(out, fmt.Sprintf("users: equal: users take turns in place of models.chooser %s, as there are jobs of several users of %s", mechanism, strings.Join(slices.Sorted(maps.Keys(several)), ", ")))
+	}
+	if snap.Cells == nil {
+		return out
+	}
+	by := map[string][]string{}
+	for i := range snap.Cells.VCs {
+		v := &snap.Cells.VCs[i]
+		if order := cmp.Or(v.Chooser, snap.Settings.Chooser); order != cluster.CellsByShare && order != "" {
+			by[order] = append(by[order], v.Name)
+		}
+	}
+	for _, order := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, fmt.Sprintf("cells.chooser: %s orders jobs in place of models.chooser %s in the cells of %s", order, mechanism, strings.Join(by[order], ", ")))
+	}
+	return out
 }
 
 func (st *Status) nextEnd(p *Page) string {

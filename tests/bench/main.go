@@ -169,6 +169,12 @@ func mechanisms() {
 		}
 	})
 	figure("mechanism_worst_rounds", worst, "rounds")
+	testing.Benchmark(func(b *testing.B) {
+		for range b.N {
+			worst = simtest.WorstCellRounds(b)
+		}
+	})
+	figure("mechanism_cells_worst_rounds", worst, "rounds")
 }
 
 // gateWrites counts the changes of Slurm's in an hour in which 10,000 jobs wait and nothing else happens, by gate.

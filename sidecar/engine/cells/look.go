@@ -39,6 +39,29 @@ func (s *layout) GPUs(name, model string) int {
 	return s.sum(name, model, func(a *account) int { return a.reserved + a.pinned - a.lost })
 }
 
+// Chunks gives the GPUs that a VC has, by model, in the pieces in which it can use them: nodes of its cells, or smaller cells.
+func (s *layout) Chunks(name, model string) (out []int) {
+	v := s.vcAt(name)
+	if v < 0 {
+		return nil
+	}
+	for ci, c := range s.chains {
+		if c.model != model {
+			continue
+		}
+		node := c.levels[c.nodeAt].size
+		for k := range s.vcs[v].accounts[ci] {
+			a, size := &s.vcs[v].accounts[ci][k], c.levels[k].size
+			for range a.reserved + a.pinned - a.lost {
+				for left := size; left > 0; left -= node {
+					out = append(out, min(left, node))
+				}
+			}
+		}
+	}
+	return out
+}
+
 // Promised gives the GPUs that a VC has reserved, by model, with what it has lost.
 func (s *layout) Promised(name, model string) int {
 	return s.sum(name, model, func(a *account) int { return a.reserved + a.pinned })

@@ -43,7 +43,19 @@ func next[Row ~int](m *Market, accounts round.Table[Row, cluster.TenantPool], of
 
 // BySpeed returns the pools from the slowest to the fastest, by the mean of the jobs' speeds.
 func (m *Market) BySpeed() []int {
-	speed, order := make([]float64, len(m.Pools)), make([]int, len(m.Pools))
+	speed := m.speedsOfPools()
+	return m.sorted(func(a, b int) int { return cmp.Compare(speed[a], speed[b]) })
+}
+
+// FastestFirst returns the pools from the fastest to the slowest; equally fast ones keep their order.
+func (m *Market) FastestFirst() []int {
+	speed := m.speedsOfPools()
+	return m.sorted(func(a, b int) int { return cmp.Compare(speed[b], speed[a]) })
+}
+
+// speedsOfPools adds up the speeds of all jobs by pool.
+func (m *Market) speedsOfPools() []float64 {
+	speed := make([]float64, len(m.Pools))
 	for i := range m.Jobs {
 		if m.Jobs[i].Party < 0 {
 			continue
@@ -53,9 +65,15 @@ func (m *Market) BySpeed() []int {
 			speed[p] += speeds[p].Value
 		}
 	}
+	return speed
+}
+
+// sorted returns the pools in an order.
+func (m *Market) sorted(by func(a, b int) int) []int {
+	order := make([]int, len(m.Pools))
 	for p := range order {
 		order[p] = p
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(speed[a], speed[b]) })
+	slices.SortStableFunc(order, by)
 	return order
 }

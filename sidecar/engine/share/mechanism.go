@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/market"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
@@ -39,6 +40,45 @@ func (x *contest) mechanism(in *lease.Input) lease.Mechanism {
 		overdue := m.overdue()
 		return m.picks(append(overdue, m.choose()...))
 	}
+}
+
+// Picks chooses jobs of one tenant by the mechanism of the settings, for GPUs of its own; see vc.Picks.
+func (c *Chooser) Picks(f *field.Field, in *lease.Input, tenant int, free [][]int, taken []int) []lease.Pick {
+	jobs := in.Tenants[tenant].Jobs
+	if len(jobs) == 0 {
+		return nil
+	}
+	first := slices.Min(jobs) // a tenant's candidates follow each other
+	own := *in
+	own.Candidates, own.Parties, own.Tenants = in.Candidates[first:first+len(jobs)], nil, make([]lease.Tenant, len(in.Tenants))
+	for t := range own.Tenants {
+		own.Tenants[t] = lease.Tenant{Name: in.Tenants[t].Name}
+	}
+	mine := in.Tenants[tenant]
+	mine.Jobs, mine.Turns = less(mine.Jobs, first), make([][]int, len(mine.Turns))
+	for p, turns := range in.Tenants[tenant].Turns {
+		mine.Turns[p] = less(turns, first)
+	}
+	own.Tenants[tenant] = mine
+	x := &contest{f, c, nil}
+	mechanism := x.mechanism(&own)
+	if mechanism == nil {
+		return nil
+	}
+	picks := mechanism(free, taken[first:first+len(jobs)])
+	for i := range picks {
+		picks[i].Candidate += first
+	}
+	return picks
+}
+
+// less subtracts a number from all.
+func less(list []int, by int) []int {
+	out := make([]int, len(list))
+	for i, x := range list {
+		out[i] = x - by
+	}
+	return out
 }
 
 // choose chooses jobs by the mechanism of the settings.
@@ -190,10 +230,36 @@ func (m *hand) urge(line []int, urgent, p int) {
 	}
 }
 
-// nearest chooses by rounds.Nearest.
+// nearest chooses by rounds.Nearest. Of equal choices it takes that of the faster model: the pools are ordered so.
 func (m *hand) nearest() []rounds.Grant {
-	debts := rounds.Debts{Parties: m.debts.Next.Lines(), Tenants: m.debts.Tenants.Lines()}
-	return rounds.Nearest(m.pools, debts, m.wants, float64(m.Settings.Threshold)/float64(m.Settings.Term))
+	order := m.Market.FastestFirst()
+	pools, place := make([]rounds.Pool, len(order)), make([]int, len(order))
+	for at, p := range order {
+		pools[at], place[p] = m.pools[p], at
+	}
+	wants := slices.Clone(m.wants)
+	for w := range wants {
+		if on := wants[w].On; on >= 0 {
+			wants[w].On = place[on]
+		}
+	}
+	debts := rounds.Debts{Parties: inOrder(m.debts.Next.Lines(), order), Tenants: inOrder(m.debts.Tenants.Lines(), order)}
+	out := rounds.Nearest(pools, debts, wants, float64(m.Settings.Threshold)/float64(m.Settings.Term))
+	for i := range out {
+		out[i].Model = order[out[i].Model]
+	}
+	return out
+}
+
+// inOrder gives the columns of a table in another order.
+func inOrder(table [][]float64, order []int) [][]float64 {
+	out := make([][]float64, len(table))
+	for i, line := range table {
+		for _, p := range order {
+			out[i] = append(out[i], line[p])
+		}
+	}
+	return out
 }
 
 // gavel chooses by Gavel's Algorithm 1 with moves. A row's target is its job's part of what the party is due. The time that it

@@ -81,17 +81,17 @@ func (v *ground) rank(k *lease.Candidate) {
 	}
 	k.Level = v.level(k.Case)
 	switch chooser {
-	case "fifo": // no preemption
+	case cluster.CellsFirstCome: // no preemption
 		k.New, k.Rho = false, cluster.Fair
 		if k.Running && v.right(k.Case) == cluster.Guaranteed {
 			k.Rho = 0
 		}
-	case "tiresias-l":
+	case cluster.CellsByService:
 		k.New, k.Rho = false, 0
 		if r.Alloc >= SecondQueue {
 			k.Rho = 1
 		}
-	case "gandiva-fair": // stride: see advance
+	case cluster.CellsByStride: // stride: see advance
 		k.New, k.Rho = false, cluster.Rho(r.Pass)
 	}
 }

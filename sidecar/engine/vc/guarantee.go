@@ -82,21 +82,21 @@ func guarantee(g *ground, in *lease.Input) *decision {
 }
 
 func (v *decision) guaranteeVC(t int) {
-	tenant := &v.in.Tenants[t]
+	tenant, line := &v.in.Tenants[t], v.turns(t)
 	priority := func(at int) int {
 		p := -at
-		if v.in.Candidates[tenant.Jobs[at]].Urgent {
+		if v.in.Candidates[line[at].Candidate].Urgent {
 			p += urgent
 		}
 		return p
 	}
-	for at, i := range tenant.Jobs {
-		if k := &v.in.Candidates[i]; k.Running && v.right(k.Case) == cluster.Guaranteed {
+	for at, x := range line {
+		if k := &v.in.Candidates[x.Candidate]; k.Running && v.right(k.Case) == cluster.Guaranteed {
 			v.state.Prefer(k.Case, priority(at))
 		}
 	}
-	for at, i := range tenant.Jobs {
-		k := &v.in.Candidates[i]
+	for at, x := range line {
+		k := &v.in.Candidates[x.Candidate]
 		c := k.Case
 		switch {
 		case v.Leases[c] != nil:
@@ -104,7 +104,7 @@ func (v *decision) guaranteeVC(t int) {
 		case v.claims[c] != nil:
 			v.confirm(c)
 		default:
-			v.serve(k, tenant.Name, priority(at), anyPool)
+			v.serve(k, tenant.Name, priority(at), x.Pool)
 		}
 	}
 }

@@ -16,15 +16,15 @@ import (
 
 // guaranteeModels gives a VC's cells to the jobs of its tenant, in the order of their turns on each model.
 func (v *decision) guaranteeModels(t int) {
-	tenant := &v.in.Tenants[t]
+	tenant, line := &v.in.Tenants[t], v.turns(t)
 	priority := func(at int) int {
 		p := -at
-		if v.in.Candidates[tenant.Line[at].Candidate].Urgent {
+		if v.in.Candidates[line[at].Candidate].Urgent {
 			p += urgent
 		}
 		return p
 	}
-	for at, x := range tenant.Line {
+	for at, x := range line {
 		if k := &v.in.Candidates[x.Candidate]; k.Running && k.Pools[0] == x.Pool && v.right(k.Case) == cluster.Guaranteed {
 			v.state.Prefer(k.Case, priority(at))
 		}
@@ -32,7 +32,7 @@ func (v *decision) guaranteeModels(t int) {
 	served := make(map[int]bool, len(tenant.Jobs)) // by case: it has its GPUs for the next term
 	v.goOn(tenant.Name, served)
 	v.try(t, served)
-	for at, x := range tenant.Line {
+	for at, x := range line {
 		k := &v.in.Candidates[x.Candidate]
 		c := k.Case
 		switch {

@@ -25,7 +25,7 @@ func advance(f *field.Field, choosers []string) {
 	for i := range f.Jobs {
 		st, r := &f.Jobs[i], &f.Records[i]
 		switch {
-		case st.Tenant < 0 || !st.Live || choosers[st.Tenant] != "gandiva-fair":
+		case st.Tenant < 0 || !st.Live || choosers[st.Tenant] != cluster.CellsByStride:
 		case st.Eligible || st.Runs:
 			if r.Pass == 0 {
 				r.Pass = max(least[st.Tenant], 1)

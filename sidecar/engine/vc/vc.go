@@ -17,7 +17,9 @@ import (
 type Chooser struct {
 	// Commons grants nodes that are in no cell.
 	Commons Contest
-	Brief   bool // omit the views of the cells
+	// Picks chooses jobs where a policy divides GPU models; nil = jobs go by debt.
+	Picks Picks
+	Brief bool // omit the views of the cells
 	// The description of the cells, and the cells with all hardware healthy and free.
 	described *cluster.Cells
 	plain     *cells.State
@@ -30,6 +32,7 @@ type Chooser struct {
 	common *place.Board // of nodes in no cell
 	// The grants of the last round, whose memory is reused.
 	lastGrants []cellGrant
+	line       []lease.Turn // memory for the turns of one VC
 }
 
 // Contest grants leases to candidates by weighted shares.
@@ -61,7 +64,7 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 	budget.Youth(f.Stops)
 	h := &turn{Field: f, Chooser: c, out: f.Blank(), cellTrades: f.Snapshot.CellTrades}
 	h.out.Lent = lending(f)
-	if h.choosers = choosers(f); slices.Contains(h.choosers, "gandiva-fair") {
+	if h.choosers = choosers(f); slices.Contains(h.choosers, cluster.CellsByStride) {
 		advance(f, h.choosers)
 	}
 	h.levels = levels(f)

@@ -209,14 +209,19 @@ func (c Course) Idle(d *Division) float64 {
 // WorstRounds returns the largest error of any tenant in a pool after 200 terms, in rounds of one of its gangs: the worst of twelve random
 // divisions with gangs of 1 to 8 GPUs. Presets that divide GPU models differ here only in their parties, so one of each kind carries them
 // out, with the default mechanism.
-func WorstRounds(t testing.TB) (worst float64) {
+func WorstRounds(t testing.TB) float64 { return worstRounds(t, (*Division).CarryOut) }
+
+// WorstCellRounds is WorstRounds inside one virtual cluster, between job types or jobs of its tenant.
+func WorstCellRounds(t testing.TB) float64 { return worstRounds(t, (*Division).CarryOutInCells) }
+
+func worstRounds(t testing.TB, carryOut func(d *Division, t testing.TB, by, mechanism string, n int) Course) (worst float64) {
 	for _, by := range preset.Kinds() {
 		for seed := range uint64(12) {
 			d := NewDivision(seed, []int{1, 2, 4, 8})
 			if preset.OfJobs(by) {
 				d = d.Apart()
 			}
-			c := d.CarryOut(t, by, "", 200)
+			c := carryOut(&d, t, by, "", 200)
 			pool, _ := c.Off(&d, 200)
 			worst = max(worst, pool)
 		}
