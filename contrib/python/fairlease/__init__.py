@@ -4,7 +4,7 @@
     for batch in fairlease.iterate(batches, save, start=step, total=90_000):
         train(batch)
 
-or, call by call:
+with steps that may take longer than the notice, save = fairlease.LastStore("run.ckpt", state, every=10); or, call by call:
 
     fairlease.progress(step, total)       after a step
     with fairlease.saving(step, total):   around a checkpoint's writing
@@ -29,8 +29,9 @@ from ._daemon import job_id
 from ._iterate import Stopped, hold, iterate
 from ._leases import Lease, lease, listen, should_stop
 from ._reports import INTERVAL, last_error, progress, report, saved, saving
+from ._store import LastStore
 
 __version__ = "0.1.0"
 
-__all__ = ["INTERVAL", "Lease", "Stopped", "hold", "iterate", "job_id", "last_error", "lease", "listen", "progress",
+__all__ = ["INTERVAL", "LastStore", "Lease", "Stopped", "hold", "iterate", "job_id", "last_error", "lease", "listen", "progress",
            "report", "saved", "saving", "should_stop"]

@@ -1,11 +1,11 @@
-"""The iterator that counts steps and saves when the lease ends (the iterator of Gavel, the last store of ASTRAEA)."""
+"""The iterator that counts steps and saves when the lease ends (the iterator of Gavel)."""
 
 import os
 import sys
 import time
 from typing import Callable, Iterable, Iterator, Optional, TypeVar
 
-from . import _daemon, _leases, _reports
+from . import _daemon, _leases, _reports, _store
 
 Batch = TypeVar("Batch")
 Agree = Callable[[int], int]
@@ -33,7 +33,8 @@ def iterate(loader: Iterable[Batch], save: Callable[[int], object], start: int =
     reports the save, and waits for the requeue: then it raises Stopped. If the lease is renewed after all, it goes on.
     A lease that is renewed costs no save.
 
-    save must write its file under a temporary name and rename it. In a job of several processes all must save at the
+    save must write its file under a temporary name and rename it; or it is a LastStore, which also saves where a step
+    takes longer than the notice. In a job of several processes all must save at the
     same step: agree takes a number and returns the largest that any process gave. Without it, torch.distributed is used
     where it is initialised. save is called in every process.
     """
@@ -48,6 +49,8 @@ def iterate(loader: Iterable[Batch], save: Callable[[int], object], start: int =
             with _reports.saving(step, total):
                 save(step)
             hold(agree)
+        elif isinstance(save, _store.LastStore):
+            save.after(step)
 
 
 def hold(agree: Optional[Agree] = None) -> None:

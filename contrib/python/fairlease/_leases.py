@@ -71,6 +71,11 @@ def should_stop() -> bool:
     """
     listen()
     _watch()
+    return ending()
+
+
+def ending() -> bool:
+    """should_stop by what is known, without handlers and questions."""
     with _lock:
         return _signal != 0 or _answer is not None and _answer.renewed is False
 

@@ -2,7 +2,8 @@
 
     train.py CHECKPOINT STEPS [NOTICE]
 
-At step NOTICE it sends itself the notice, as Slurm would. After a requeue it goes on from CHECKPOINT.
+At step NOTICE it sends itself the notice, as Slurm would. After a requeue it goes on from CHECKPOINT. With STORE=N in the
+environment a LastStore keeps a copy of every N-th step, in STORE_FOLDER if that is set; with CUT step NOTICE does not end.
 """
 
 import hashlib
@@ -89,8 +90,12 @@ def save(step):
     print("saved", step, flush=True)
 
 
+if os.environ.get("STORE"):
+    save = fairlease.LastStore(CHECKPOINT, model.state, every=int(os.environ["STORE"]), folder=os.environ.get("STORE_FOLDER") or None)
 for number in fairlease.iterate(range(begin, STEPS), save, start=begin, total=STEPS):
     if number == NOTICE and begin == 0:
         os.kill(os.getpid(), signal.SIGUSR1)
+        if os.environ.get("CUT"):
+            hashlib.pbkdf2_hmac("sha256", b"", b"", (1 << 31) - 1)
     model.step(number)
 print(type(model).__name__, model.digest(), flush=True)
