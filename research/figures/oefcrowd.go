@@ -82,7 +82,8 @@ func divide(by string, speed [][]float64, gpus int) ([][]float64, error) {
 			b.Margins = append(b.Margins, 1)
 		}
 		bids := []cluster.Bid{b}
-		if by == "gavel:las" { // it knows jobs, not tenants
+		if by == "gavel:las" { // the paper's program knows jobs, not tenants
+			q.Policy = "gavel:las-jobs"
 			b.Demand = 1
 			bids = nil
 			for k := range many {

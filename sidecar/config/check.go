@@ -180,7 +180,7 @@ func (k *checker) times() {
 func (k *checker) fairness() {
 	c := k.c
 	if now := preset.Renamed(c.Preset); now != "" {
-		k.must(false, "preset", "%s is now called %s, as in the paper; write that", c.Preset, now)
+		k.must(false, "preset", "%s is now called %s; write that", c.Preset, now)
 	} else {
 		k.oneOf("preset", c.Preset, preset.Names()...)
 	}
@@ -309,7 +309,7 @@ func (c *Config) Warnings() []string {
 			"and give %[1]s more beside the others by Slurm's shares (sacctmgr modify account %[1]s set fairshare=N; to try it: fairlease whatif --weights %[1]s=x3)", sortedKeys(c.Tenants.Weights)[0]))
 	}
 	if preset.TenantBlind(c.Preset) {
-		out = append(out, fmt.Sprintf("preset %s ignores tenants and their weights: a tenant with more jobs gets more GPUs; gavel:las and gavel:hierarchical use weights", c.Preset))
+		out = append(out, fmt.Sprintf("preset %s ignores tenants and their weights: a tenant with more jobs gets more GPUs; gavel:las uses weights", c.Preset))
 	}
 	own := slices.Clone(out)
 	for name, with := range c.Scheduled() {

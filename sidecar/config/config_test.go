@@ -132,7 +132,9 @@ func TestProblems(t *testing.T) {
 		{"token in clear", "slurm: {address: 'http://slurm.example.org:6820', user: u, token_file: /t}\n", "f.yaml:1: slurm.address: the token would cross the network in clear; use https, or a unix socket"},
 		{"history", "models: {speedups: {history: 400d}}\n", "f.yaml:1: models.speedups.history: 400d: write a time from 0s (no history is read) to 365d, like 30d"},
 		{"types of jobs", "models: {most_kinds: 0}\n", "f.yaml:1: models.most_kinds: 0 types of jobs of a tenant: write a number from 1 to 400"},
-		{"renamed preset", "preset: gavel:cost-ratio\n", "f.yaml:1: preset: gavel:cost-ratio is now called gavel:cost, as in the paper; write that"},
+		{"renamed preset", "preset: gavel:cost-ratio\n", "f.yaml:1: preset: gavel:cost-ratio is now called gavel:cost; write that"},
+		{"preset that became another", "preset: gavel:hierarchical\n", "f.yaml:1: preset: gavel:hierarchical is now called gavel:las; write that"},
+		{"preset that became another, first come", "preset: gavel:hierarchical-fifo\n", "f.yaml:1: preset: gavel:hierarchical-fifo is now called gavel:las-fifo; write that"},
 		{"preset", "preset: gavel\n", `f.yaml:1: preset: "gavel" is not known; write one of astraea, hived, ` + strings.Join(preset.Dividing(), ", ")},
 		{"hived without cells", "preset: hived\n", "default: cells.file: preset hived needs a file that describes virtual clusters; `fairlease cells init` writes one"},
 		{"astraea with cells", "cells: {file: cells.yaml}\n", `f.yaml:1: cells.file: "cells.yaml" describes virtual clusters, which preset (astraea, default) does not use: nothing would be guaranteed; set preset: hived or one that divides GPU models, or remove it`},
@@ -432,4 +434,18 @@ func TestProblemsOfAllFiles(t *testing.T) {
 // file orders the places of problems by their file.
 func file(place string) int {
 	return slices.IndexFunc([]string{"f.yaml", "cells.yaml", "profiles.yaml"}, func(name string) bool { return strings.HasPrefix(place, name) })
+}
+
+// A preset that knows no tenants says so; one that weighs them does not.
+func TestTenantBlindPresetsSaySo(t *testing.T) {
+	for _, name := range preset.Dividing() {
+		if row, _ := preset.Of(name); row.Prices || row.Solver {
+			continue
+		}
+		says := slices.ContainsFunc(parse(t, "preset: "+name+"\n").Warnings(), func(w string) bool { return strings.Contains(w, "ignores tenants and their weights") })
+		weighs := !strings.HasPrefix(name, "gavel:") || name == "gavel:las" || name == "gavel:las-blind" || name == "gavel:las-fifo"
+		if says == weighs {
+			t.Errorf("%s weighs tenants: %t; it warns that it does not: %t", name, weighs, says)
+		}
+	}
 }

@@ -21,7 +21,7 @@ import (
 // allocation has come. Then all leases stay as they are. (A claim may come a round after the leases that it waits for were
 // renewed.)
 func TestDecidingAgainChangesNothing(t *testing.T) {
-	presets := []string{preset.Astraea, "gavel:las", "oef:coop", "gandiva-fair", "oef:noncoop", "gavel:hierarchical", "drf"}
+	presets := []string{preset.Astraea, "gavel:las", "oef:coop", "gandiva-fair", "oef:noncoop", "gavel:las-fifo", "drf"}
 	for _, by := range presets[:seeds.Some(3, len(presets))] {
 		if row, _ := preset.Of(by); row.Solver && !lp.Available {
 			continue

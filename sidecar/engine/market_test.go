@@ -135,7 +135,7 @@ func (w *world) declared(kinds map[string][2]float64) {
 // that gains most. Except for oef:noncoop, no tenant gets less than by weight.
 func TestPoliciesUseSpeedups(t *testing.T) {
 	t.Parallel()
-	for _, by := range []string{"gavel:las", "gandiva-fair", "oef:coop", "gavel:ftf", "gavel:hierarchical", "oef:noncoop"}[:seeds.Some(3, 6)] {
+	for _, by := range []string{"gavel:las", "gandiva-fair", "oef:coop", "gavel:ftf", "gavel:las-jobs", "oef:noncoop"}[:seeds.Some(3, 6)] {
 		w := newMarket(t, 1, 1, preset.OfJobs(by), engine.Divide, "a", "b")
 		w.Settings.Divide = by
 		w.declared(map[string][2]float64{"lstm": {1, 6}, "vae": {1, 1.2}})

@@ -16,7 +16,7 @@ import (
 // sharing lists the presets that give every job a part of the GPUs, for as long as jobs neither come nor go. Under the others most jobs wait, run
 // on GPUs that are due to nobody, or are due another part every term.
 var sharing = []string{
-	"drf", "gandiva-fair", "gandiva-fair:no-trade", "gavel:ftf-blind", "gavel:hierarchical", "gavel:las", "gavel:las-blind",
+	"drf", "gandiva-fair", "gandiva-fair:no-trade", "gavel:ftf-blind", "gavel:las", "gavel:las-blind", "gavel:las-jobs",
 	"gavel:makespan", "gavel:makespan-blind", "oef:coop", "oef:noncoop",
 }
 

@@ -75,7 +75,7 @@ func TestIdleSubAccountsLeaveTheirPartToTheirSiblings(t *testing.T) {
 		{"an idle one, gangs", 0, "", 4, false, 47, 0},
 		{"one that wants little", 2, "", 1, false, 47, 0},
 		{"one that comes back", 24, "", 1, true, 47, 23},
-		{"an idle one, with an allocation by model", 0, "gavel:hierarchical", 1, false, 47, 0},
+		{"an idle one, with an allocation by model", 0, "gavel:las", 1, false, 47, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			names := []string{"b", "rest"}

@@ -86,7 +86,7 @@ func (w *world) near(got, want []float64, by float64) {
 // Two jobs of a virtual cluster with a fast and a slow node take turns on the fast one, although no job waits. A job
 // of another virtual cluster has its own fast node all the time.
 func TestJobsOfAVCTakeTurnsOnItsModels(t *testing.T) {
-	for _, by := range []string{"gavel:las", "gavel:hierarchical", "gavel:ftf", "oef:noncoop"} {
+	for _, by := range []string{"gavel:las", "gavel:las-jobs", "gavel:ftf", "oef:noncoop"} {
 		t.Run(by, func(t *testing.T) {
 			w := newModelCells(t, by, 2, 2, nodesOf("a", 1, 1), nodesOf("b", 1, 1))
 			w.declared(map[string][2]float64{"x": {1, 3}, "y": {1, 3}})

@@ -48,7 +48,7 @@ func main() {
 	web := flag.Bool("web", false, "measure instead fairlease web at 200 requests a second (needs PostgreSQL; a minute)")
 	foresee := flag.Bool("forecast", false, "measure instead how good forecasts are (minutes)")
 	trades := flag.Bool("unreported-trades", false, "of -unreported only the trades (two minutes)")
-	silent := flag.Bool("unreported", false, "measure instead what gavel:las and the trades of gandiva-fair bring where speeds are learnt from jobs that report nothing (minutes)")
+	silent := flag.Bool("unreported", false, "measure instead what gavel:las-jobs and the trades of gandiva-fair bring where speeds are learnt from jobs that report nothing (minutes)")
 	page := flag.Bool("page", false, "measure instead how fast a browser shows the web page (needs Chromium, node and npm's packages: make browser-deps)")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
 	seeds := flag.Int("seeds", 3, "of -curves, how many runs each point has")

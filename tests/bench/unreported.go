@@ -13,7 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// unreported measures the throughput of gavel:las where speeds are learnt from jobs that do not report, as a part of that where all is
+// unreported measures the throughput of gavel:las-jobs where speeds are learnt from jobs that do not report, as a part of that where all is
 // declared: with no job reporting, and with one command in five. It prints the worst of several made-up fleets; the estimators were
 // chosen on the second and the fourth.
 func unreported() error {

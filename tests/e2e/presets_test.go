@@ -14,7 +14,7 @@ import (
 
 // Each preset is tested on one Slurm version, since a dozen terms take minutes; FAIRLEASE_PRESETS=all tests all on both.
 var onSlurm = []struct{ preset, suite string }{
-	{"gavel:las", "trixie"}, {"gavel:hierarchical", "forky"}, {"gavel:makespan", "forky"},
+	{"gavel:las", "trixie"}, {"gavel:las-jobs", "forky"}, {"gavel:makespan", "forky"},
 	{"oef:coop", "forky"}, {"oef:noncoop", "trixie"}, {"gandiva-fair", "forky"}, {"drf", "trixie"},
 }
 

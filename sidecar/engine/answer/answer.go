@@ -109,14 +109,24 @@ func models(q *cluster.AllocationRequest) (out []policy.Model, at []int) {
 	return out, at
 }
 
-// ByTime divides with one of Gavel's policies, which divide the time of jobs; see divideTime.
+// ByTime divides with one of Gavel's policies that know jobs only.
 func ByTime(objective string) Policy {
-	return func(q *cluster.AllocationRequest, d *cluster.Allocation) error { return divideTime(q, objective, d) }
+	return func(q *cluster.AllocationRequest, d *cluster.Allocation) error {
+		return divideTime(q, d, func(p policy.Problem) (policy.Shares, error) {
+			return policy.Gavel(objective, p, policy.Options{Eligible: true})
+		})
+	}
 }
 
-// divideTime divides with one of Gavel's policies, which divide the time of jobs: a job's
-// entitlement is its fraction of time on a model, times its gang.
-func divideTime(q *cluster.AllocationRequest, objective string, d *cluster.Allocation) error {
+// ByTenants divides the time of jobs between tenants, then their users, then their jobs.
+func ByTenants(ways policy.Ways) Policy {
+	return func(q *cluster.AllocationRequest, d *cluster.Allocation) error {
+		return divideTime(q, d, func(p policy.Problem) (policy.Shares, error) { return policy.Nested(p, ways) })
+	}
+}
+
+// divideTime divides the time of jobs: a job's entitlement is its fraction of time on a model, times its gang.
+func divideTime(q *cluster.AllocationRequest, d *cluster.Allocation, divide func(policy.Problem) (policy.Shares, error)) error {
 	var p policy.Problem
 	var at []int
 	p.Models, at = models(q)
@@ -125,24 +135,23 @@ func divideTime(q *cluster.AllocationRequest, objective string, d *cluster.Alloc
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(q.Bids[a].Job, q.Bids[b].Job) })
-	entities, urgency, weights := map[string]int{}, map[string]int64{}, 0.0
-	for i := range q.Bids {
-		b := &q.Bids[i]
-		if _, ok := urgency[b.Tenant]; !ok {
-			weights += float64(b.Weight)
-		}
-		urgency[b.Tenant] += max(b.Milli, 1)
-	}
+	entities, urgency, weights := map[string]int{}, 0.0, 0.0
 	for _, i := range order {
 		b := &q.Bids[i]
 		if _, ok := entities[b.Tenant]; !ok {
 			entities[b.Tenant] = len(p.Entities)
-			p.Entities = append(p.Entities, policy.Entity{Name: b.Tenant, Weight: float64(b.Weight) / weights})
+			p.Entities = append(p.Entities, policy.Entity{Name: b.Tenant, Weight: float64(b.Weight)})
+			weights += float64(b.Weight)
 		}
-		j := policy.Job{ID: int64(b.Job), Gang: b.Gang, Entity: entities[b.Tenant], Speed: make([]float64, len(at)), Steps: b.Steps,
-			// Together a tenant's jobs have its weight (SEMANTICS §4); the mean over all jobs is
-			// 1.
-			Weight:  float64(b.Weight) / weights * float64(max(b.Milli, 1)) / float64(urgency[b.Tenant]) * float64(len(q.Bids)),
+		urgency += float64(max(b.Milli, 1))
+	}
+	for i := range p.Entities {
+		p.Entities[i].Weight /= weights
+	}
+	for _, i := range order {
+		b := &q.Bids[i]
+		j := policy.Job{ID: int64(b.Job), Gang: b.Gang, Entity: entities[b.Tenant], User: b.User, Speed: make([]float64, len(at)), Steps: b.Steps,
+			Weight:  float64(max(b.Milli, 1)) / urgency * float64(len(q.Bids)), // the mean is 1
 			Elapsed: float64(b.Elapsed) / float64(cluster.Second)}
 		if b.Deadline > 0 { // a past deadline cannot be met
 			j.Within = float64(max(b.Deadline.Sub(q.At), cluster.Second)) / float64(cluster.Second)
@@ -153,7 +162,7 @@ func divideTime(q *cluster.AllocationRequest, objective string, d *cluster.Alloc
 		j.ElapsedAlone = alone(&j, b.Did, p.Models, len(q.Bids))
 		p.Jobs = append(p.Jobs, j)
 	}
-	s, err := policy.Gavel(objective, p, policy.Options{Eligible: true})
+	s, err := divide(p)
 	if err != nil {
 		return err
 	}

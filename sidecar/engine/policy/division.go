@@ -3,6 +3,8 @@ package policy
 import (
 	"math"
 	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/engine/policy/price"
 )
 
 // given is the constant input of a division.
@@ -84,32 +86,60 @@ func (g *given) alone(m int) float64 {
 	return sum / max(1, time)
 }
 
-// fixed gives every job its weighted part of each model on which it can run.
-func (g *given) fixed() []use {
-	weights := 0.0
+// fixed gives every job its part of each model on which it can run: that of its entity by weight, then its own
+// by weight. A job has no more than all the time, and what that leaves goes to the others of its entity. No entities = each job
+// is one.
+func (g *given) fixed(entities []price.Entity) []use {
+	if entities == nil {
+		for m, j := range g.p.Jobs {
+			if g.top[m] > 0 {
+				entities = append(entities, price.Entity{Weight: j.Weight, Jobs: []int{m}})
+			}
+		}
+	}
+	return g.even(entities, 1)
+}
+
+// even divides a part of all GPUs as fixed does.
+func (g *given) even(entities []price.Entity, part float64) []use {
+	gpus, weights := 0.0, 0.0
+	for _, m := range g.p.Models {
+		gpus += m.GPUs
+	}
+	for _, e := range entities {
+		weights += e.Weight
+	}
+	weight, most := make([]float64, len(g.p.Jobs)), make([]float64, len(g.p.Jobs))
 	for m, j := range g.p.Jobs {
+		weight[m] = j.Weight
 		if g.top[m] > 0 {
-			weights += j.Weight
+			usable := 0.0
+			for i := range g.p.Models {
+				usable += g.usable(m, i)
+			}
+			most[m] = float64(j.Gang) * gpus / usable
 		}
 	}
 	var out []use
-	for m, j := range g.p.Jobs {
-		first, time := len(out), 0.0
-		for i, v := range j.Speed {
-			if v > 0 {
-				x := g.p.Models[i].GPUs * j.Weight / weights / float64(j.Gang)
-				if j.Apart != nil && g.p.Models[i].Together > 0 {
-					x *= g.p.Models[i].Together / g.p.Models[i].GPUs
-				}
+	for m, has := range price.Pour(entities, weight, most, part*gpus/max(weights, 1e-300)) {
+		for i := range g.p.Models {
+			if x := g.usable(m, i) * has / gpus / float64(g.p.Jobs[m].Gang); x > 0 {
 				out = append(out, use{a: m, b: -1, model: i, part: x})
-				time += x
 			}
-		}
-		for i := range out[first:] {
-			out[first+i].part /= max(1, time)
 		}
 	}
 	return out
+}
+
+// usable gives the GPUs of a model that a job can use by itself, with all its GPUs together.
+func (g *given) usable(m, model int) float64 {
+	switch j := g.p.Jobs[m]; {
+	case j.Speed[model] == 0:
+		return 0
+	case j.Apart != nil && g.p.Models[model].Together > 0:
+		return g.p.Models[model].Together
+	}
+	return g.p.Models[model].GPUs
 }
 
 // The number of grains in the whole time: the resolution of a share.

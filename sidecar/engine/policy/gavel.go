@@ -29,7 +29,6 @@ type objective struct {
 // objectives by name. The -blind ones are the baselines of §7: they see GPUs, no models.
 var objectives = map[string]objective{
 	"las":               {divide: las},
-	"las-weights":       {divide: las}, // Table 1 has it twice; las with all weights 1 is the plain one
 	"las-blind":         {divide: las, blind: true},
 	"ftf":               {divide: ftf, needs: needs{steps: true}},
 	"ftf-blind":         {divide: ftf, needs: needs{steps: true}, blind: true},
@@ -79,7 +78,7 @@ func Gavel(name string, p Problem, o Options) (Shares, error) {
 	err := obj.divide(d)
 	d.keep(nil)
 	if err != nil {
-		d.take(d.fixed())
+		d.take(d.fixed(nil))
 		d.objective, d.late = 0, nil
 	}
 	s := d.shares()

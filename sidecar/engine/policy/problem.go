@@ -27,6 +27,7 @@ type Job struct {
 	ElapsedAlone float64 // seconds since then with 1/n of the cluster to itself (t_m^isolated)
 	Within       float64 // deadline for Steps, in seconds (its SLO); 0 = none
 	Entity       int     // index into Entities
+	User         string  // of the entity, for Nested; "" = none
 }
 
 // Pair is two jobs of the same gang size on the same GPUs (space sharing).
@@ -50,7 +51,7 @@ type Problem struct {
 	Models   []Model
 	Jobs     []Job
 	Pairs    []Pair
-	Entities []Entity // for the hierarchical policy only
+	Entities []Entity // for Nested, and for Gavel's hierarchical policies
 }
 
 // Shares is an answer to a Problem: Time[m][j] is the part of the time, in [0, 1],

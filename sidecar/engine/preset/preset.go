@@ -81,11 +81,11 @@ var all = []Preset{
 	gavel("fifo-blind", blind, "first come, first served, as if all models were alike"),
 	gavel("ftf", blind, "finish-time fairness: the worst slowdown against an equal share is as low as possible"),
 	gavel("ftf-blind", blind, "finish-time fairness, as if all models were alike"),
-	gavel("hierarchical", weighs, "max-min between tenants by weight, and between the jobs of each"),
-	gavel("hierarchical-fifo", weighs, "max-min between tenants by weight, and first come, first served within each"),
-	gavel("las", weighs, "max-min: the worst-off job's normalised throughput is as high as possible, weighted by tenant"),
-	gavel("las-blind", weighs, "max-min by weight, as if all models were alike"),
-	gavel("las-weights", weighs, "another name of gavel:las"),
+	nested("las", policy.Ways{}, "max-min between tenants by weight, then between the users of each if users is equal, then between jobs; no tenant is below its weighted share of all models"),
+	nested("las-blind", policy.Ways{Blind: true}, "as gavel:las, as if all models were alike"),
+	nested("las-fifo", policy.Ways{FIFO: true}, "as gavel:las, but a tenant's jobs, or a user's, are first come, first served"),
+	{Name: "gavel:las-jobs", Divide: answer.ByTime("las"), Between: Jobs, Needs: blind, Mechanism: cluster.ByGavel,
+		Doc: "max-min between jobs: the worst-off job's normalised throughput is as high as possible (Gavel)"},
 	gavel("makespan", blind, "all jobs are done as early as possible"),
 	gavel("makespan-blind", blind, "all jobs are done as early as possible, as if all models were alike"),
 	gavel("sjf", Needs{Solver: true}, "the shortest job first"),
@@ -100,6 +100,11 @@ var all = []Preset{
 // gavel gives the row of one of Gavel's policies (Table 1), which divide the time of jobs.
 func gavel(objective string, needs Needs, doc string) Preset {
 	return Preset{Name: "gavel:" + objective, Doc: doc + " (Gavel)", Divide: answer.ByTime(objective), Between: Jobs, Needs: needs, Mechanism: cluster.ByGavel}
+}
+
+// nested gives the row of one of Gavel's policies that divide between tenants first (§4.3).
+func nested(name string, ways policy.Ways, doc string) Preset {
+	return Preset{Name: "gavel:" + name, Doc: doc + " (Gavel)", Divide: answer.ByTenants(ways), Between: Jobs, Needs: weighs, Mechanism: cluster.ByGavel}
 }
 
 // All gives the registry. Do not modify it.
@@ -146,7 +151,10 @@ func Of(name string) (Preset, bool) {
 }
 
 // renamed has the new names of presets, by the old ones.
-var renamed = map[string]string{"gavel:cost-ratio": "gavel:cost", "gavel:cost-ratio-slo": "gavel:cost-slo"}
+var renamed = map[string]string{
+	"gavel:cost-ratio": "gavel:cost", "gavel:cost-ratio-slo": "gavel:cost-slo",
+	"gavel:hierarchical": "gavel:las", "gavel:hierarchical-fifo": "gavel:las-fifo", "gavel:las-weights": "gavel:las",
+}
 
 // Renamed gives the new name of a preset; "" = it has none.
 func Renamed(name string) string { return renamed[name] }

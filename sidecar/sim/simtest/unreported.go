@@ -185,10 +185,10 @@ func (x *Fleet) models() []string {
 	return slices.SortedFunc(maps.Keys(sums), func(a, b string) int { return cmp.Or(cmp.Compare(sums[a], sums[b]), cmp.Compare(a, b)) })
 }
 
-// Rate lets the cluster learn under gavel:las for a time, and gives the throughput in the time after, in GPUs of the model on
+// Rate lets the cluster learn under gavel:las-jobs for a time, and gives the throughput in the time after, in GPUs of the model on
 // which the work is slowest. It gives the last plan as well.
 func (x *Fleet) Rate(know Knowledge, learns, counts cluster.Span) (rate float64, last cluster.Plan, err error) {
-	f, set := x.start("gavel:las", know)
+	f, set := x.start("gavel:las-jobs", know)
 	before := 0.0
 	for at := cluster.Span(0); at < learns+counts; at += set.Interval {
 		if at == learns {

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 )
 
-// Two commands that are far better on one model than the other, for opposite users: with nobody reporting, gavel:las learns that from run
+// Two commands that are far better on one model than the other, for opposite users: with nobody reporting, gavel:las-jobs learns that from run
 // times and counters. Without them it cannot: in some worlds placement is right by luck, so that is judged over all.
 func TestSpeedupsAreLearntFromJobsThatReportNothing(t *testing.T) {
 	at := func(old, fast float64) map[string]sim.Rate {

@@ -31,6 +31,7 @@ func Pour(entities []Entity, weight, caps []float64, tau float64) []float64 {
 // Slices are by member: the jobs, then the entities, each before its own members.
 type water struct {
 	basins []basin
+	floors bool      // some job has a floor
 	weight []float64 // within the member's entity
 	floor  []float64
 	cap    []float64
@@ -60,7 +61,7 @@ type turn struct {
 // newWater makes the water of entities; no floors = all 0.
 func newWater(entities []Entity, weight, caps, floors []float64) *water {
 	w := &water{weight: slices.Clone(weight), cap: slices.Clone(caps), floor: slices.Clone(floors)}
-	if floors == nil {
+	if w.floors = floors != nil; !w.floors {
 		w.floor = make([]float64, len(weight))
 	}
 	for i := range entities {
@@ -112,12 +113,12 @@ func (w *water) line(g *basin) {
 	g.turns, g.still = g.turns[:0], 0
 	rising, rest := 0, sum{}
 	for _, m := range g.members {
-		if w.full[m] {
+		if w.floors && w.full[m] { // perhaps at a floor that is above the others
 			g.still += w.cap[m]
 			continue
 		}
 		g.turns = append(g.turns, turn{high: w.cap[m] / w.weight[m], member: m})
-		if w.floor[m] > 0 {
+		if w.floors && w.floor[m] > 0 {
 			g.turns = append(g.turns, turn{high: w.floor[m] / w.weight[m], member: m, begins: true})
 			g.still += w.floor[m]
 			continue
@@ -134,6 +135,14 @@ func (w *water) line(g *basin) {
 		}
 		return cmp.Or(cmp.Compare(a.high, b.high), cmp.Compare(a.member, b.member))
 	})
+	if !w.floors { // all rise at first: the same without differences of sums
+		weights := 0.0
+		for i := range slices.Backward(g.turns) {
+			weights += w.weight[g.turns[i].member]
+			g.turns[i].rest = weights
+		}
+		return
+	}
 	for i := range g.turns {
 		t := &g.turns[i]
 		if t.rest = rest.value(); rising == 0 {
