@@ -86,7 +86,7 @@ func sumOf(levels []float64) (sum float64) {
 
 // A tenant has at least the normalised throughput that the policy gives it of its weighted share, by itself, with the jobs that it has; and so
 // has a user of an equal part of that. Where its jobs are of one user and not in turn, that is no less than a part of all the GPUs of its share for each
-// job, as far as there are jobs.
+// job, or one for each GPU that it asks for.
 func TestEveryTenantHasItsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := tenants(t)
