@@ -4,6 +4,8 @@ package cluster
 // settings of that time.
 type Settings struct {
 	Preset string `json:"preset"` // "astraea"
+	// Differs lists the settings that differ from the usual defaults by the preset, if it is that of a paper.
+	Differs []string `json:"differs,omitempty"`
 	// Schedule is the schedule whose settings these are; nil = none.
 	Schedule *Schedule `json:"schedule,omitempty"`
 	// Tuned is a term that tuning has put in place of the configuration's; nil = none.

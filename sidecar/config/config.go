@@ -405,7 +405,7 @@ func (c *Config) readProfiles() (own, its Problems) {
 // Settings gives the engine's settings.
 func (c *Config) Settings() cluster.Settings {
 	s := cluster.Settings{
-		Preset:   c.Preset,
+		Preset: c.Preset, Differs: c.differs(),
 		Interval: c.Interval.Span(), Term: c.Lease.Term.Span(), MinLease: c.Lease.Min.Span(), MinLeaseTerms: c.Lease.MinTerms,
 		Notice: c.Lease.Notice.Span(), NoticeConcurrent: c.Lease.NoticeAtOnce, GrantTimeout: c.Lease.GrantTimeout.Span(),
 		GateTTL: c.Gate.TTL.Span(), SiteFactor: c.Gate.SiteFactor,
@@ -435,7 +435,7 @@ func (c *Config) Settings() cluster.Settings {
 		s.Levels = c.Cells.Levels.list()
 	}
 	if c.market() {
-		s.Divide, s.DivideJobs = c.Preset, preset.OfJobs(c.Preset)
+		s.Divide, s.DivideJobs = preset.Base(c.Preset), preset.OfJobs(c.Preset)
 		s.DivideEvery = max(int64(c.Models.DivideEvery/c.Interval), 1)
 		s.NoEstimates, s.MostKinds, s.Reference = !c.Models.Estimate, c.Models.MostKinds, c.Models.Reference
 		s.Mechanism = preset.Mechanism(c.Preset, c.Models.Chooser)
@@ -513,7 +513,7 @@ func (c *Config) QOSNamed() map[string][]string {
 }
 
 // market tells whether the preset divides heterogeneous GPUs.
-func (c *Config) market() bool { return slices.Contains(preset.Dividing(), c.Preset) }
+func (c *Config) market() bool { return slices.Contains(preset.Dividing(), preset.Base(c.Preset)) }
 
 // bare gives a signal without SIG; "none" gives "".
 func bare(signal string) string {

@@ -135,7 +135,7 @@ func TestProblems(t *testing.T) {
 		{"renamed preset", "preset: gavel:cost-ratio\n", "f.yaml:1: preset: gavel:cost-ratio is now called gavel:cost; write that"},
 		{"preset that became another", "preset: gavel:hierarchical\n", "f.yaml:1: preset: gavel:hierarchical is now called gavel:las; write that"},
 		{"preset that became another, first come", "preset: gavel:hierarchical-fifo\n", "f.yaml:1: preset: gavel:hierarchical-fifo is now called gavel:las-fifo; write that"},
-		{"preset", "preset: gavel\n", `f.yaml:1: preset: "gavel" is not known; write one of astraea, hived, ` + strings.Join(preset.Dividing(), ", ")},
+		{"preset", "preset: gavel\n", `f.yaml:1: preset: "gavel" is not known; write one of astraea, hived, ` + strings.Join(append(preset.Dividing(), preset.Papers()...), ", ")},
 		{"hived without cells", "preset: hived\n", "default: cells.file: preset hived needs a file that describes virtual clusters; `fairlease cells init` writes one"},
 		{"astraea with cells", "cells: {file: cells.yaml}\n", `f.yaml:1: cells.file: "cells.yaml" describes virtual clusters, which preset (astraea, default) does not use: nothing would be guaranteed; set preset: hived or one that divides GPU models, or remove it`},
 		{"users", "users: fair\n", `f.yaml:1: users: "fair" is not known; write one of job, equal`},

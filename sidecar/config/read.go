@@ -140,6 +140,7 @@ func parse(name string, text []byte, env []string) (*Config, Problems) {
 		return nil, r.problems
 	}
 	c.overlay(env)
+	c.settle()
 	problems := append(r.problems, r.apart(c.check())...)
 	return c, append(problems, r.apart(c.prepare(problems))...).sorted()
 }

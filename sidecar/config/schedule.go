@@ -108,6 +108,7 @@ func (c *Config) apply(s *Schedule, at string, own Problems) Problems {
 	}
 	with.origins = maps.Clone(c.origins)
 	maps.Copy(with.origins, r.origins)
+	with.settle()
 	if len(r.problems) == 0 {
 		r.problems = slices.DeleteFunc(with.check(), func(p Problem) bool {
 			return slices.ContainsFunc(own, func(q Problem) bool { return q.Key == p.Key && (q.line == p.line || q.Text == p.Text) })

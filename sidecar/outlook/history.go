@@ -173,8 +173,8 @@ func (c *Change) Replay(ctx context.Context, past *store.Past, cfg *config.Confi
 		return nil, &failure.Error{Code: failure.No, What: "the journal contradicts itself", Err: err, Next: "name a shorter time: --since"}
 	}
 	w.Setup.Settings, w.Setup.Seed = cfg.Settings(), 1
-	if slices.Contains(preset.Dividing(), cfg.Preset) {
-		w.Setup.Scheduler = "fairlease:" + cfg.Preset
+	if by := preset.Base(cfg.Preset); slices.Contains(preset.Dividing(), by) {
+		w.Setup.Scheduler = "fairlease:" + by
 	}
 	if err := (&input.Times{}).Into(&w.Setup); err != nil {
 		return nil, err

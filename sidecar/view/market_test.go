@@ -202,3 +202,16 @@ func TestStatusSaysWhatReplacesTheChooser(t *testing.T) {
 		t.Errorf("the page says nothing of it:\n%s", &out)
 	}
 }
+
+// The status lists what the preset of a paper sets.
+func TestStatusListsDefaultsOfAPaper(t *testing.T) {
+	snap, plan := small()
+	if st := view.StatusOf(nil, snap, plan, nil); st.Preset != "" || st.Differs != nil {
+		t.Errorf("of the usual defaults: %q, %q", st.Preset, st.Differs)
+	}
+	snap.Settings.Preset, snap.Settings.Differs = "astraea:paper", []string{"jobs.order: rho (not expected)", "repay.floor: 0 (not 75)"}
+	var out bytes.Buffer
+	if view.StatusOf(nil, snap, plan, nil).Write(&view.Page{Out: &out}); !strings.Contains(out.String(), "preset astraea:paper sets jobs.order: rho (not expected), repay.floor: 0 (not 75)\n") {
+		t.Errorf("the page says:\n%s", &out)
+	}
+}

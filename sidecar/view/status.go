@@ -50,6 +50,9 @@ type Status struct {
 	// under it.
 	Divided string `json:"divided,omitempty"`
 	Chooser string `json:"models_chooser,omitempty"` // the mechanism that turns its division into jobs
+	// Differs lists, as key: value, what the preset of a paper sets otherwise than without the paper's defaults.
+	Preset  string   `json:"preset,omitempty"`
+	Differs []string `json:"paper_defaults,omitempty"`
 	// Replaced says where another order decides than that mechanism, and why.
 	Replaced []string `json:"models_chooser_replaced,omitempty"`
 	Bound    string   `json:"bound,omitempty"` // how far its division may be from the best, in words
@@ -116,8 +119,11 @@ type PoolStatus struct {
 // StatusOf sums up the newest round, and the tenants' throughput. The caller sets Mode and
 // Acting.
 func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
-	st := &Status{Divided: snap.Settings.Divide, Schedule: snap.Settings.Schedule, Tuned: snap.Settings.Tuned, Term: snap.Settings.Term, Effective: effective, Leader: lead, Alive: lives(lead), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
+	st := &Status{Divided: snap.Settings.Divide, Differs: snap.Settings.Differs, Schedule: snap.Settings.Schedule, Tuned: snap.Settings.Tuned, Term: snap.Settings.Term, Effective: effective, Leader: lead, Alive: lives(lead), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
 		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Orders: len(snap.Overrides), CellTrades: len(plan.State.CellTrades)}
+	if len(st.Differs) > 0 {
+		st.Preset = snap.Settings.Preset
+	}
 	if st.Divided != "" {
 		st.Chooser = cmp.Or(snap.Settings.Mechanism, cluster.Nearest)
 		st.Replaced = replaced(snap, st.Chooser)
@@ -441,6 +447,9 @@ func (st *Status) Write(p *Page) {
 	st.effective(p)
 	for _, line := range st.Replaced {
 		p.Printf("%s\n", line)
+	}
+	if len(st.Differs) > 0 {
+		p.Printf("preset %s sets %s\n", st.Preset, strings.Join(st.Differs, ", "))
 	}
 }
 

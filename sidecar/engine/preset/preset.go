@@ -141,8 +141,9 @@ func names(which func(*Preset) bool) []string {
 	return out
 }
 
-// Of gives the row of a preset; false = there is none of that name.
+// Of gives the row of a preset, with or without the defaults of its paper; false = there is none of that name.
 func Of(name string) (Preset, bool) {
+	name = Base(name)
 	i := slices.IndexFunc(all, func(p Preset) bool { return p.Name == name })
 	if i < 0 {
 		return Preset{}, false
