@@ -466,7 +466,7 @@ func (r *run) since() uint32 { return uint32(r.now.Sub(r.site.now) / cluster.Sec
 
 // attempt gives the stop budget's view of a running job.
 func (l *life) attempt() stop.Job {
-	return stop.Job{Saving: l.manner.saving, Start: l.start, Ran: l.began, Spent: l.spent, Begin: l.manner.begin}
+	return stop.Job{Saving: &l.manner.saving, Start: l.start, Ran: l.began, Spent: l.spent, Begin: l.manner.begin}
 }
 
 // mayStop tells whether a running job may be stopped at a moment.

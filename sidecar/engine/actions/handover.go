@@ -43,7 +43,7 @@ func (w *writer) handOvers(out []cluster.Action) []cluster.Action {
 func (w *writer) group(watched bool) []handOver {
 	var names []string // memory of most groups, which have one node and one job
 	var cases []int
-	of := make(map[string]int, len(w.Snapshot.Nodes)) // node -> group
+	of := map[string]int{} // node -> group
 	var groups []handOver
 	for i, l := range w.Leases {
 		if l == nil || (l.State != cluster.Granted || w.Configures(i)) && l.State != cluster.Ending || watched != (w.Jobs[i].Control == cluster.ObserveOnly) {

@@ -55,7 +55,7 @@ func (a *Account) Rule() stop.Rule {
 // Stop returns the inputs of the stop budget for a case.
 func (a *Account) Stop(i int) stop.Job {
 	r, b := &a.Records[i], a.stopBase(i)
-	return stop.Job{Saving: *b.saving, Start: b.start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: b.begin}
+	return stop.Job{Saving: b.saving, Start: b.start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: b.begin}
 }
 
 // Extend marks the jobs that may be stopped when their leases end. A job whose owner opened its gate may be, whatever that costs
@@ -148,19 +148,20 @@ func (a *Account) EndFor(i int, t cluster.Instant) cluster.Instant {
 	return endOf(a, i, &j, t, rule)
 }
 
-// EndAndBinds returns the end of a lease that begins at t for a job that starts or continues now, and whether it binds its
-// GPUs: see EndFor and Binds. The job's attempt is computed once for both.
-func EndAndBinds(a *Account, i int, t cluster.Instant) (end cluster.Instant, binds bool) {
+// EndAndBinds returns the end of a lease that begins at t for a job that starts or continues now, whether it binds its
+// GPUs, and the cost of its stop then: see EndFor, Binds and CostAt. The job's attempt is computed once for all.
+func EndAndBinds(a *Account, i int, t cluster.Instant) (end cluster.Instant, binds bool, cost cluster.Span) {
 	rule, st := a.Rule(), &a.Jobs[i]
 	if rule.Off() || st.Control == cluster.NoReclaim {
-		return a.Boundary(i, t), st.Control == cluster.NoReclaim
+		end = a.Boundary(i, t)
+		return end, st.Control == cluster.NoReclaim, CostAt(a, i, end)
 	}
 	j := a.Attempt(i, t)
 	end = endOf(a, i, &j, t, rule)
 	if t != a.Now && j.Start == t {
 		j = a.Attempt(i, a.Now)
 	}
-	return end, bindsTo(a, i, &j, end, rule)
+	return end, bindsTo(a, i, &j, end, rule), costAt(a, i, &j, end)
 }
 
 // endOf is EndFor for an attempt that may be stopped.
@@ -218,10 +219,15 @@ func Pays(a *Account, pool int) cluster.GPUTime {
 // CostAt returns what the stop of a job that starts or continues now will cost at t, for each of its GPUs; 0 if stops have no
 // total, or if its time limit ends it within bind.horizon.
 func CostAt(a *Account, i int, t cluster.Instant) cluster.Span {
+	j := a.Attempt(i, a.Now)
+	return costAt(a, i, &j, t)
+}
+
+// costAt is CostAt for an attempt.
+func costAt(a *Account, i int, j *stop.Job, t cluster.Instant) cluster.Span {
 	if a.pays == nil || EndsSoon(a.Books, i) {
 		return 0
 	}
-	j := a.Attempt(i, a.Now)
 	return j.Cost(late(a, t), a.Notice(i))
 }
 

@@ -156,7 +156,7 @@ func (o *observer) left(i int, ran, notice cluster.Span) {
 		return
 	}
 	begin := c.Record.HeldSince
-	o.book(i, &stop.Job{Saving: *o.saving(i), Start: begin, Ran: r.Ran - ran, Spent: r.Spent, Saved: r.Saved, Begin: o.begin(i, held(c))},
+	o.book(i, &stop.Job{Saving: o.saving(i), Start: begin, Ran: r.Ran - ran, Spent: r.Spent, Saved: r.Saved, Begin: o.begin(i, held(c))},
 		begin.Add(ran), notice, "")
 }
 

@@ -37,7 +37,7 @@ func Report(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluste
 			out.Dear = p.Pool
 		}
 	}
-	job := stop.Job{Saving: out.Saving, Start: j.Start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: out.Begin}
+	job := stop.Job{Saving: &out.Saving, Start: j.Start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: out.Begin}
 	if job.Start == 0 { // Slurm starts it, and does not say since when yet
 		job.Start, job.Saved = s.Now, 0
 	}

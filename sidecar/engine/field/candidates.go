@@ -41,20 +41,20 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			k.GPUs, k.Rho = l.GPUs, f.Steadied(r, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
 			k.Resting = Resting(f.Snapshot, i) || f.Stops.Opened(i)
-			end, binds := budget.EndAndBinds(f.Stops, i, max(l.End, f.Now))
+			end, binds, cost := budget.EndAndBinds(f.Stops, i, max(l.End, f.Now))
 			k.Next = end
 			if k.Binds = binding(f, i, binds); k.Binds == lease.Unbound {
-				if k.Cost = budget.CostAt(f.Stops, i, end); !st.Unpaid {
+				if k.Cost = cost; !st.Unpaid {
 					k.Cost -= budget.CostAt(f.Stops, i, l.End)
 				}
 			}
 		} else {
-			end, binds := budget.EndAndBinds(f.Stops, i, f.Now)
+			end, binds, cost := budget.EndAndBinds(f.Stops, i, f.Now)
 			k.End = end
 			if k.Binds = binding(f, i, binds); k.Binds != lease.Unbound {
 				k.End = lease.Unending
 			} else {
-				k.Cost = budget.CostAt(f.Stops, i, k.End)
+				k.Cost = cost
 			}
 			k.Aged = aged(r, k.GPUs, f.Settings.Term)
 			k.IdleOnly, k.Loose = eligible.IdleOnly(f.Books, i), f.Snapshot.Cases[i].Loose()

@@ -206,11 +206,7 @@ func Occupy(t *Site, reservations string, holds []cluster.Holding) {
 // nodeAt gives the number of a node, or -1. Most nodes are queried repeatedly, and their names
 // end in different digits: a cache indexed by those is much faster than a map lookup.
 func (t *Site) nodeAt(name string) int {
-	spot := 0
-	for i := max(len(name)-5, 0); i < len(name); i++ {
-		spot = 10*spot + int(name[i])
-	}
-	asked := &t.asked[spot&(len(t.asked)-1)]
+	asked := &t.asked[nameSpot(name)&(len(t.asked)-1)]
 	if *asked > 0 && t.machines[*asked-1].name == name {
 		return *asked - 1
 	}
@@ -220,6 +216,14 @@ func (t *Site) nodeAt(name string) int {
 	}
 	*asked = i + 1
 	return i
+}
+
+// nameSpot gives the spot of a node in a cache.
+func nameSpot(name string) (spot int) {
+	for i := max(len(name)-5, 0); i < len(name); i++ {
+		spot = 10*spot + int(name[i])
+	}
+	return spot
 }
 
 // Count gives the GPUs of a pool, and how many of them are on bad nodes.
@@ -294,7 +298,7 @@ type shapeKey struct {
 // shapes is the set of requests.
 type shapes struct {
 	byKey    map[shapeKey]int
-	recent   [64]int // cache: the last shape with so many GPUs (modulo), + 1
+	recent   [256]int // cache: recently asked shapes, + 1, by spot
 	specs    []spec
 	limits   bool // time limits distinguish shapes: a node has a future reservation
 	reserved bool // owners distinguish shapes, too: a reservation may be for one
@@ -302,7 +306,14 @@ type shapes struct {
 
 // Shape registers a request and gives its number; equal requests share one.
 func (t *Site) Shape(s Spec) int {
-	recent := &t.recent[s.Request.GPUs&(len(t.recent)-1)]
+	spot := s.Request.GPUs + 31*s.Request.CPUs + 131*int(s.Request.MemoryMB>>10)
+	if t.limits {
+		spot += 17 * int(s.Limit/cluster.Second)
+	}
+	if len(s.Require) > 0 {
+		spot += 7*len(s.Require) + nameSpot(s.Require[0])
+	}
+	recent := &t.recent[spot&(len(t.recent)-1)]
 	if *recent > 0 && t.equal(&s, &t.specs[*recent-1].Spec) {
 		return *recent - 1 // much faster than a lookup, and most jobs have many equal ones
 	}

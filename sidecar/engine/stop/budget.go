@@ -14,7 +14,7 @@ func (r Rule) Off() bool { return r == Rule{} }
 
 // Job is the rule's input about a running job.
 type Job struct {
-	Saving cluster.Saving
+	Saving *cluster.Saving
 	Start  cluster.Instant // of the current attempt
 	Ran    cluster.Span    // in earlier attempts
 	Spent  cluster.Span    // cost of its stops so far

@@ -15,7 +15,7 @@ const (
 )
 
 func job(m cluster.Manner) Job {
-	return Job{Saving: cluster.Saving{Manner: m, Takes: 10 * cluster.Second}, Start: start, Begin: 5 * minute}
+	return Job{Saving: &cluster.Saving{Manner: m, Takes: 10 * cluster.Second}, Start: start, Begin: 5 * minute}
 }
 
 // When jobs of each manner may be stopped, with an allowance of 15 minutes and 2 %, and starts of 5 minutes.
@@ -41,7 +41,7 @@ func TestWhenAJobMayBeStopped(t *testing.T) {
 		{"grown up, never saves", never, after(16 * minute), minute, false, 16 * minute},
 		{"saves at the notice", notice, after(hour), minute, true, minute + 5*minute + 10*cluster.Second},
 		{"saves at the notice, and none is given", notice, after(hour), 0, false, hour},
-		{"saves at the notice, too slowly", Job{Saving: cluster.Saving{Manner: cluster.SavesOnNotice, Takes: 2 * minute}, Start: start}, after(hour), minute, false, hour},
+		{"saves at the notice, too slowly", Job{Saving: &cluster.Saving{Manner: cluster.SavesOnNotice, Takes: 2 * minute}, Start: start}, after(hour), minute, false, hour},
 		{"saves at SIGTERM", term, after(hour), 0, true, 5*minute + 10*cluster.Second},
 		{"its budget is spent", spent, after(hour), 0, false, 5*minute + 10*cluster.Second},
 		{"its budget has grown again", spent, after(5 * hour), 0, true, 5*minute + 10*cluster.Second},
