@@ -110,8 +110,8 @@ demo: demo-first deps build ## a real Slurm, two tenants, a few minutes of lease
 demo-first:
 	@echo "demo: packages are installed and fairlease is compiled first, both only where needed. That takes some silent minutes the first time."
 
-bench: build-deps ## benchmarks that need no root, some on the traces in TRACES; one line a figure
-	FAIRLEASE_TRACES=$(abspath $(TRACES)) go run ./tests/bench
+bench: build-deps ## benchmarks that need no root, some on the traces in TRACES; one line a figure; says what got slower since the run in docs/figures.md (BENCH="-record": records this one there; "-older": only decisions and the two simulations beside an older commit)
+	FAIRLEASE_TRACES=$(abspath $(TRACES)) go run ./tests/bench $(BENCH)
 
 bench-live: deps browser-deps ## benchmarks on a real Slurm and a real PostgreSQL (root, 45 minutes); ends with one line a figure
 	go run ./tests/bench -live

@@ -84,6 +84,5 @@ func forecastOf10k() {
 			fmt.Printf("%d jobs wait on 2,000 GPUs: a forecast of %d runs, %v ahead\n", waiting, f.Runs, f.Horizon)
 		}
 	})
-	figure("forecast_10k_s", took.Seconds(), "s")
-	figure("forecast_10k_cpu_s", cpu.Seconds(), "s")
+	timed("forecast_10k_s", timing{took.Seconds(), cpu.Seconds()}, "s")
 }

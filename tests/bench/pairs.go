@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
@@ -40,25 +39,21 @@ func onPairs() error {
 		if math.Abs(ours-clp) > 1e-6*clp {
 			return fmt.Errorf("%s: the smallest level is %v, CLP's on the whole program %v", c.name, ours, clp)
 		}
-		figure(c.name+"_ms", took, "ms")
-		figure("clp_"+c.name+"_ms", clpTook, "ms")
+		timed(c.name+"_ms", took, "ms")
+		timed("clp_"+c.name+"_ms", clpTook, "ms")
 	}
 	return nil
 }
 
-// divided gives the smallest level, and the least milliseconds of some times.
-func divided(p policy.Problem, o policy.Options, times int) (level, took float64, err error) {
-	took = math.Inf(1)
-	for range times {
-		begin := time.Now()
+// divided gives the smallest level, and the fastest of some runs.
+func divided(p policy.Problem, o policy.Options, times int) (level float64, took timing, err error) {
+	took, err = least(times, func() error {
 		s, err := policy.Gavel("las", p, o)
-		if err != nil {
-			return 0, 0, err
+		if err == nil && s.Why != "" {
+			err = fmt.Errorf("las: %s", s.Why)
 		}
-		if s.Why != "" {
-			return 0, 0, fmt.Errorf("las: %s", s.Why)
-		}
-		level, took = s.Objective, min(took, time.Since(begin).Seconds()*1e3)
-	}
-	return level, took, nil
+		level = s.Objective
+		return err
+	})
+	return level, took, err
 }

@@ -36,7 +36,7 @@ func onPrices() error {
 			return fmt.Errorf("%s: between %v and %v", c.name, got.Low, got.High)
 		}
 		fmt.Printf("%s: %d looks at prices, level %.12g to %.12g\n", c.name, got.Rounds, got.Low, got.High)
-		figure(c.name+"_ms", took, "ms")
+		timed(c.name+"_ms", took, "ms")
 		if c.clp {
 			if err := beside(c.name, got, func() *lp.Program { return simtest.MaxMinProgram(in, got.High) }); err != nil {
 				return err
@@ -45,7 +45,7 @@ func onPrices() error {
 	}
 	for _, models := range []int{3, 8} {
 		in, weight := simtest.Scarce(2048, models)
-		worst := 0.0
+		worst := timing{}
 		for _, c := range []struct {
 			kind     string
 			entities []price.Entity
@@ -58,14 +58,14 @@ func onPrices() error {
 			if got.Short {
 				return fmt.Errorf("water filling of %d models, %s, ended early", models, c.kind)
 			}
-			fmt.Printf("water filling of 2048 jobs, %d models, %s: %d phases, %d looks at prices, %.1f ms\n", models, c.kind, got.Phases, got.Rounds, took)
-			worst = max(worst, took)
+			fmt.Printf("water filling of 2048 jobs, %d models, %s: %d phases, %d looks at prices, %.1f ms\n", models, c.kind, got.Phases, got.Rounds, took.wall)
+			worst = timing{max(worst.wall, took.wall), max(worst.cpu, took.cpu)}
 		}
 		name := "hier_2048_ms"
 		if models == 8 {
 			name = "hier_2048_k8_ms"
 		}
-		figure(name, worst, "ms") // of all four kinds
+		timed(name, worst, "ms") // of all four kinds
 		if _, err := byCLP("hierarchical", strings.TrimSuffix(name, "_ms"), scarce(2048, models, simtest.Teams(2048, 0))); err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func onPrices() error {
 		if err != nil {
 			return err
 		}
-		figure(figures+"_ms", took, "ms")
+		timed(figures+"_ms", took, "ms")
 	}
 	gpus, speedup := simtest.Tenants(1000, 10)
 	weight := make([]float64, 1000)
@@ -88,7 +88,7 @@ func onPrices() error {
 	if err != nil {
 		return err
 	}
-	figure("oef_noncoop_1000_ms", took, "ms")
+	timed("oef_noncoop_1000_ms", took, "ms")
 	return beside("oef_noncoop_1000", got, func() *lp.Program { return simtest.EqualProgram(gpus, speedup, got.High) })
 }
 
@@ -113,8 +113,8 @@ func scarce(jobs, models int, teams []price.Entity) policy.Problem {
 
 // byCLP measures a policy of Gavel's solved by CLP alone, and fails if its objective is not ours.
 // The figure of the given name has our own time.
-func byCLP(name, figures string, p policy.Problem) (took float64, err error) {
-	divide := func(o policy.Options, times int) (objective, took float64, err error) {
+func byCLP(name, figures string, p policy.Problem) (took timing, err error) {
+	divide := func(o policy.Options, times int) (objective float64, took timing, err error) {
 		took, err = least(times, func() error {
 			s, err := policy.Gavel(name, p, o)
 			if err == nil && s.Why != "" {
@@ -127,16 +127,16 @@ func byCLP(name, figures string, p policy.Problem) (took float64, err error) {
 	}
 	ours, took, err := divide(policy.Options{}, 10)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
+		return took, fmt.Errorf("%s: %w", name, err)
 	}
 	theirs, clp, err := divide(policy.Options{Whole: true}, 1)
 	if err != nil {
-		return 0, fmt.Errorf("%s by CLP: %w", name, err)
+		return took, fmt.Errorf("%s by CLP: %w", name, err)
 	}
 	if math.Abs(theirs-ours) > 1e-7*ours {
-		return 0, fmt.Errorf("%s: the objective is %v, CLP's %v", name, ours, theirs)
+		return took, fmt.Errorf("%s: the objective is %v, CLP's %v", name, ours, theirs)
 	}
-	figure("clp_"+figures+"_ms", clp, "ms")
+	timed("clp_"+figures+"_ms", clp, "ms")
 	return took, nil
 }
 
@@ -156,19 +156,25 @@ func beside(name string, ours price.Answer, program func() *lp.Program) error {
 	if math.Abs(level-ours.Low) > 1e-7*level {
 		return fmt.Errorf("%s: the optimum is %v, CLP's %v", name, ours.Low, level)
 	}
-	figure("clp_"+name+"_ms", took, "ms")
+	timed("clp_"+name+"_ms", took, "ms")
 	return nil
 }
 
-// least gives the least milliseconds of some runs.
-func least(times int, f func() error) (float64, error) {
-	took := math.Inf(1)
+// timing is milliseconds of wall time and of CPU.
+type timing struct{ wall, cpu float64 }
+
+// least gives the fastest of some runs.
+func least(times int, f func() error) (timing, error) {
+	took := timing{math.Inf(1), math.Inf(1)}
 	for range times {
-		begin := time.Now()
+		begin, cpu := time.Now(), used()
 		if err := f(); err != nil {
-			return 0, err
+			return timing{}, err
 		}
-		took = min(took, time.Since(begin).Seconds()*1e3)
+		took = took.least(timing{time.Since(begin).Seconds() * 1e3, (used() - cpu).Seconds() * 1e3})
 	}
 	return took, nil
 }
+
+// least gives the smaller of each.
+func (t timing) least(o timing) timing { return timing{min(t.wall, o.wall), min(t.cpu, o.cpu)} }

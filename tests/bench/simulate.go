@@ -70,8 +70,7 @@ func (x *simulation) measure() error {
 			x.setup.Load.Name, x.setup.Fleet, r.Scheduler, x.setup.Settings.Interval, r.Jobs.Finished, r.Turns, r.Completion.Mean,
 			100*r.Utilisation, 100*r.Loss.Share, 100*r.Periods[0].Ratio())
 	}
-	figure(x.name+"_s", wall.Seconds(), "s")
-	figure(x.name+"_cpu_s", spent.Seconds(), "s")
+	timed(x.name+"_s", timing{wall.Seconds(), spent.Seconds()}, "s")
 	figure(x.name+"_mib", peakMiB(), "MiB")
 	return nil
 }

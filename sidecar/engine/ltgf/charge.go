@@ -266,8 +266,6 @@ func (b *books) pool(model string) int {
 
 type tenantPool struct{ tenant, pool string }
 
-type nodeModel struct{ node, model string }
-
 // addMissing opens an account for every pool, and for every tenant in every pool, also for
 // tenants that left: their time stays in the accounts.
 func (b *books) addMissing(s *cluster.Snapshot) {

@@ -78,7 +78,7 @@ func (x *Nodes) free(node int, model string) *int {
 }
 
 // openSites finds the nodes with idle GPUs that jobs could start on, and tells whether there are any.
-func (x *Nodes) openSites(s *cluster.Snapshot) (any bool) {
+func (x *Nodes) openSites(s *cluster.Snapshot) (found bool) {
 	x.sites = slices.Grow(x.sites[:0], len(s.Nodes))[:len(s.Nodes)]
 	for i := range s.Nodes {
 		n, at := &s.Nodes[i], &x.sites[i]
@@ -88,8 +88,8 @@ func (x *Nodes) openSites(s *cluster.Snapshot) (any bool) {
 			at.idle += max(*x.free(i, n.GPUs[k].Model), 0)
 		}
 		if n.Bad == "" && n.Busy == "" && at.idle > 0 && n.CPUs > 0 && n.MemoryMB > 0 {
-			at.Node, any = n, true
+			at.Node, found = n, true
 		}
 	}
-	return any
+	return found
 }

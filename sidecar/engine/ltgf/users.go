@@ -99,11 +99,11 @@ func (b *books) slice() cluster.Instant {
 // debtors of its tenant, and its debt off the creditors, in proportion, so that the accounts still sum to 0.
 func withoutIdle(users []cluster.UserAccount, now cluster.Instant, window cluster.Span) []cluster.UserAccount {
 	over := func(u cluster.UserAccount) bool { return window > 0 && now.Sub(u.Seen) > window }
-	any := false
+	idle := false
 	for i := range users { // they are large: no copies
-		any = any || window > 0 && now.Sub(users[i].Seen) > window
+		idle = idle || window > 0 && now.Sub(users[i].Seen) > window
 	}
-	if !any {
+	if !idle {
 		return users
 	}
 	for lo, hi := range byTenant(users) {
