@@ -342,3 +342,26 @@ func receiver(of ast.Expr) string {
 	}
 	return ""
 }
+
+// Properties are drawn from the same seed every time: each package that draws some says so. Fresh seeds are for make soak.
+func TestPropertiesAreDrawnAlike(t *testing.T) {
+	draws, seeded := map[string]bool{}, map[string]bool{}
+	err := filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		dir := filepath.Dir(path)
+		draws[dir] = draws[dir] || strings.Contains(string(text), "rapid."+"Check(")
+		seeded[dir] = seeded[dir] || strings.Contains(string(text), `flag.Set("rapid.`+`seed"`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir := range draws {
+		if draws[dir] && !seeded[dir] {
+			t.Errorf("%s draws properties from a seed that is new each time: it needs a seed_test.go like that of sidecar/engine/policy", dir)
+		}
+	}
+}
