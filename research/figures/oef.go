@@ -106,7 +106,7 @@ func envyAndSharing() ([]report.Chart, error) {
 	var names []string
 	for i, kind := range oefKinds {
 		names = append(names, fmt.Sprintf("user%d", i+1))
-		m.Tenants = append(m.Tenants, policy.Tenant{Name: names[i], Weight: 1, Speedup: oefSpeeds[kind], Demand: math.Inf(1)})
+		m.Tenants = append(m.Tenants, policy.Tenant{Name: names[i], Weight: 1, Kind: policy.Kind{Speedup: oefSpeeds[kind], Demand: math.Inf(1)}})
 	}
 	parts, err := policy.OEFCooperative(m)
 	if err != nil {

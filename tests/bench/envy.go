@@ -26,7 +26,7 @@ func onEnvy() error {
 			m.Models = append(m.Models, policy.Model{GPUs: n})
 		}
 		for l := range c.tenants {
-			m.Tenants = append(m.Tenants, policy.Tenant{Weight: 1, Speedup: speedup[l*models : (l+1)*models], Demand: math.Inf(1)})
+			m.Tenants = append(m.Tenants, policy.Tenant{Weight: 1, Kind: policy.Kind{Speedup: speedup[l*models : (l+1)*models], Demand: math.Inf(1)}})
 		}
 		var got policy.Parts
 		took, err := least(c.times, func() (err error) { got, err = policy.OEFCooperative(m); return err })
@@ -69,7 +69,7 @@ func onDemands() error {
 		m.Models = append(m.Models, policy.Model{GPUs: 8 * n})
 	}
 	for l := range tenants {
-		m.Tenants = append(m.Tenants, policy.Tenant{Weight: float64(1 + l%3), Speedup: speedup[l*models : (l+1)*models], Demand: float64(1 + l%4)})
+		m.Tenants = append(m.Tenants, policy.Tenant{Weight: float64(1 + l%3), Kind: policy.Kind{Speedup: speedup[l*models : (l+1)*models], Demand: float64(1 + l%4)}})
 	}
 	var got policy.Parts
 	took, err := least(2, func() (err error) { got, err = policy.OEFCooperative(m); return err })

@@ -59,38 +59,10 @@ func withNothing(bids []cluster.Bid, parts []cluster.Part, pools int) []cluster.
 	return out
 }
 
-// byWeight gives every tenant's bids its weighted share of every pool, in proportion to their
-// demand.
+// byWeight gives every tenant its weighted share of every pool, divided between its bids as a market does that has no answer.
 func byWeight(q *cluster.AllocationRequest) []cluster.Part {
-	weights, asked := map[string]int64{}, map[string]int64{}
-	for i := range q.Bids {
-		weights[q.Bids[i].Tenant] = q.Bids[i].Weight
-		asked[q.Bids[i].Tenant] += int64(q.Bids[i].Demand)
-	}
-	tenants := make([]string, 0, len(weights))
-	for i := range q.Bids {
-		if t := q.Bids[i].Tenant; !slices.Contains(tenants, t) {
-			tenants = append(tenants, t)
-		}
-	}
-	line := make([]int64, len(tenants))
-	for t := range tenants {
-		line[t] = weights[tenants[t]]
-	}
-	parts := make([]cluster.Part, len(q.Bids))
-	for i := range parts {
-		parts[i] = cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}
-	}
-	for p := range q.Pools {
-		for t, due := range policy.Quota(cluster.MicroGPU(q.Pools[p].Count)*cluster.WholeGPU, line) {
-			for i := range q.Bids {
-				if b := &q.Bids[i]; b.Tenant == tenants[t] {
-					parts[i].GPUs[p] = cluster.MicroGPU(cluster.MulDiv(int64(due), int64(b.Demand), max(asked[b.Tenant], 1)))
-				}
-			}
-		}
-	}
-	return parts
+	m, at, rows := market(q)
+	return spread(q, policy.Fixed(m), at, rows)
 }
 
 // models gives the pools with GPUs in the policies' form, with their indices among all pools.
@@ -196,46 +168,60 @@ func alone(j *policy.Job, did float64, models []policy.Model, n int) float64 {
 	return did / rate * max(1, time)
 }
 
-// ByMarket divides with one of OEF's programs: a tenant's kinds of jobs are virtual tenants of
-// equal weight (OEF §4.2.4), of at most MostKinds kinds of each tenant; see together.
-func ByMarket(divide func(policy.Market) (policy.Parts, error)) Policy {
-	return func(q *cluster.AllocationRequest, d *cluster.Allocation) error { return divideMarket(q, divide, d) }
+// ByMarket divides with one of OEF's programs: between tenants, and between the kinds of jobs of each (OEF §4.2.4), of at most
+// MostKinds kinds of each tenant; see together.
+func ByMarket(divide policy.Division) Policy {
+	return func(q *cluster.AllocationRequest, d *cluster.Allocation) error {
+		m, at, rows := market(q)
+		p, err := divide(m)
+		if err != nil {
+			return err
+		}
+		d.Objective, d.Bound, d.Why = p.Objective, p.Bound, p.Why
+		d.Parts = spread(q, p, at, rows)
+		return nil
+	}
 }
 
-func divideMarket(q *cluster.AllocationRequest, divide func(policy.Market) (policy.Parts, error), d *cluster.Allocation) error {
-	m, at, rows := market(q)
-	p, err := divide(m)
-	if err != nil {
-		return err
+// spread gives the parts of bids: those that are one kind share its part of each model by demand, if they can use it.
+func spread(q *cluster.AllocationRequest, p policy.Parts, at []int, rows [][][]int) []cluster.Part {
+	parts := make([]cluster.Part, len(q.Bids))
+	for i := range parts {
+		parts[i] = cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}
 	}
-	d.Objective, d.Bound, d.Why = p.Objective, p.Bound, p.Why
-	for i := range q.Bids {
-		d.Parts = append(d.Parts, cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))})
-	}
-	for r, bids := range rows {
-		for j, pool := range at {
-			usable := 0 // GPUs that those bids request that can use the model
-			for _, i := range bids {
-				if q.Bids[i].Speeds[pool] > 0 {
-					usable += q.Bids[i].Demand
+	for l := range rows {
+		for r, bids := range rows[l] {
+			for j, pool := range at {
+				usable := 0 // GPUs that those bids request that can use the model
+				for _, i := range bids {
+					if q.Bids[i].Speeds[pool] > 0 {
+						usable += q.Bids[i].Demand
+					}
 				}
-			}
-			for _, i := range bids {
-				if b := &q.Bids[i]; len(bids) == 1 {
-					d.Parts[i].GPUs[pool] = micro(p.GPUs[r][j])
-				} else if b.Speeds[pool] > 0 {
-					d.Parts[i].GPUs[pool] = micro(p.GPUs[r][j] * float64(b.Demand) / float64(usable))
+				for _, i := range bids {
+					if b := &q.Bids[i]; b.Speeds[pool] > 0 {
+						parts[i].GPUs[pool] = micro(p.Kinds[l][r][j] * float64(b.Demand) / float64(max(usable, 1)))
+					}
 				}
 			}
 		}
 	}
-	return nil
+	return parts
 }
 
-// market converts a question to a market; rows gives, for each tenant of it, the bids that it stands for.
-func market(q *cluster.AllocationRequest) (m policy.Market, at []int, rows [][]int) {
-	m.Models, at = models(q)
-	var tenants [][]int // the bids of each tenant
+// market converts a question to a market; rows gives, for each tenant of it and each kind, the bids that it stands for.
+func market(q *cluster.AllocationRequest) (m policy.Market, at []int, rows [][][]int) {
+	tenants := tenants(q)
+	most := mostKinds(tenants, q.MostKinds)
+	for _, bids := range tenants {
+		rows = append(rows, together(q, bids, most))
+	}
+	m, at = marketOf(q, rows)
+	return m, at, rows
+}
+
+// tenants gives the bids of each tenant.
+func tenants(q *cluster.AllocationRequest) (tenants [][]int) {
 	for i := range q.Bids {
 		if i == 0 || q.Bids[i].Tenant != q.Bids[i-1].Tenant { // bids are by tenant
 			tenants = append(tenants, nil)
@@ -243,30 +229,42 @@ func market(q *cluster.AllocationRequest) (m policy.Market, at []int, rows [][]i
 		last := &tenants[len(tenants)-1]
 		*last = append(*last, i)
 	}
-	most := mostKinds(tenants, q.MostKinds)
-	for _, bids := range tenants {
-		of := &q.Bids[bids[0]]
-		var kinds []policy.Kind
-		for _, same := range together(q, bids, most) {
-			kind := policy.Kind{Name: q.Bids[same[0]].Party, Speedup: make([]float64, len(at)), Count: len(same)}
-			for _, i := range same {
-				kind.Demand += float64(q.Bids[i].Demand)
-			}
-			for _, i := range same {
-				part := 1.0
-				if len(same) > 1 {
-					part = float64(q.Bids[i].Demand) / max(kind.Demand, 1)
-				}
-				for j, pool := range at {
-					kind.Speedup[j] += q.Bids[i].Speeds[pool] * part
-				}
-			}
-			kinds, rows = append(kinds, kind), append(rows, same)
+	return tenants
+}
+
+// marketOf gives the market of tenants and kinds, by their bids; at is the pools of its models.
+func marketOf(q *cluster.AllocationRequest, rows [][][]int) (m policy.Market, at []int) {
+	m.Models, at = models(q)
+	for _, kinds := range rows {
+		of := &q.Bids[kinds[0][0]]
+		tenant := policy.Tenant{Name: of.Tenant, Weight: float64(of.Weight), Kind: kindOf(q, kinds[0], at)}
+		for _, same := range kinds[1:] {
+			tenant.Others = append(tenant.Others, kindOf(q, same, at))
 		}
-		tenant := policy.Tenant{Name: of.Tenant, Weight: float64(of.Weight), Demand: math.Inf(1)}
-		m.Tenants = append(m.Tenants, policy.Virtual(tenant, kinds)...)
+		m.Tenants = append(m.Tenants, tenant)
 	}
-	return m, at, rows
+	return m, at
+}
+
+// kindOf gives bids as one kind of jobs, with the mean of their speeds by GPUs.
+func kindOf(q *cluster.AllocationRequest, bids, at []int) policy.Kind {
+	kind := policy.Kind{User: q.Bids[bids[0]].User, Speedup: make([]float64, len(at))}
+	for _, i := range bids {
+		kind.Demand += float64(q.Bids[i].Demand)
+		if q.Bids[i].User != kind.User {
+			kind.User = ""
+		}
+	}
+	for _, i := range bids {
+		part := 1.0
+		if len(bids) > 1 {
+			part = float64(q.Bids[i].Demand) / max(kind.Demand, 1)
+		}
+		for j, pool := range at {
+			kind.Speedup[j] += q.Bids[i].Speeds[pool] * part
+		}
+	}
+	return kind
 }
 
 // mostRows is the maximum number of kinds of all tenants together, but one of each tenant is always there:

@@ -11,6 +11,7 @@ import (
 // Limits of an audit: each misreport needs another division, and envy is between pairs.
 const (
 	auditLies  = 32 // tenants with computed misreports per audit; others have their turn on other days
+	auditKinds = 32 // kinds of jobs of a tenant that are told apart
 	auditPairs = 64 // up to this number of tenants all pairs are listed; beyond it, only the most envied of each
 )
 
@@ -45,37 +46,50 @@ type fair struct {
 	q      *cluster.AllocationRequest
 	by     Policy
 	pools  []int // of the market's models
-	of     []int // the tenant of every bid
+	of     []row // of every bid
 	market policy.Market
 }
 
+// row is a tenant of the market, and one of its kinds.
+type row struct{ tenant, kind int }
+
 func newFair(q *cluster.AllocationRequest, by Policy) *fair {
-	f := &fair{q: q, by: by, of: make([]int, len(q.Bids))}
-	f.market.Models, f.pools = models(q)
-	var usable [][]float64 // by tenant and model: requested GPUs of bids that can use the model
-	for i := range q.Bids {
-		b := &q.Bids[i]
-		if n := len(f.market.Tenants); n == 0 || f.market.Tenants[n-1].Name != b.Tenant { // bids are by tenant
-			f.market.Tenants = append(f.market.Tenants, policy.Tenant{Name: b.Tenant, Weight: float64(b.Weight), Speedup: make([]float64, len(f.pools))})
-			usable = append(usable, make([]float64, len(f.pools)))
-		}
-		l := len(f.market.Tenants) - 1
-		f.of[i] = l
-		t := &f.market.Tenants[l]
-		t.Demand += float64(b.Demand)
-		for m, p := range f.pools {
-			if b.Speeds[p] > 0 {
-				t.Speedup[m] += b.Speeds[p] * float64(b.Demand)
-				usable[l][m] += float64(b.Demand)
+	f := &fair{q: q, by: by, of: make([]row, len(q.Bids))}
+	var rows [][][]int
+	for l, bids := range tenants(q) {
+		rows = append(rows, alike(q, bids))
+		for k, same := range rows[l] {
+			for _, i := range same {
+				f.of[i] = row{l, k}
 			}
 		}
 	}
-	for l := range f.market.Tenants {
-		for m, asked := range usable[l] {
-			f.market.Tenants[l].Speedup[m] /= max(asked, 1)
+	f.market, f.pools = marketOf(q, rows)
+	return f
+}
+
+// alike gives a tenant's bids with equal speeds as one kind each, in their order. Of more than auditKinds the last are one.
+func alike(q *cluster.AllocationRequest, bids []int) (kinds [][]int) {
+	for _, i := range bids {
+		k := slices.IndexFunc(kinds, func(of []int) bool { return slices.Equal(q.Bids[of[0]].Speeds, q.Bids[i].Speeds) })
+		if k < 0 && len(kinds) == auditKinds {
+			k = auditKinds - 1
+		}
+		if k < 0 {
+			kinds = append(kinds, []int{i})
+		} else {
+			kinds[k] = append(kinds[k], i)
 		}
 	}
-	return f
+	return kinds
+}
+
+// speedup gives the speedups of a kind.
+func speedup(m *policy.Market, at row) []float64 {
+	if at.kind == 0 {
+		return m.Tenants[at.tenant].Speedup
+	}
+	return m.Tenants[at.tenant].Others[at.kind-1].Speedup
 }
 
 // divide gives the policy's answer if jobs' declared speeds deviated as those of the market
@@ -84,12 +98,12 @@ func (f *fair) divide(said policy.Market) (policy.Parts, error) {
 	q := *f.q
 	q.Bids = slices.Clone(q.Bids)
 	for i := range q.Bids {
-		b, l := &q.Bids[i], f.of[i]
+		b, is, says := &q.Bids[i], speedup(&f.market, f.of[i]), speedup(&said, f.of[i])
 		deviate := func(speeds []float64) []float64 {
 			speeds = slices.Clone(speeds)
 			for m, p := range f.pools {
-				if is := f.market.Tenants[l].Speedup[m]; is > 0 {
-					speeds[p] *= said.Tenants[l].Speedup[m] / is
+				if is[m] > 0 {
+					speeds[p] *= says[m] / is[m]
 				}
 			}
 			return speeds
@@ -102,22 +116,23 @@ func (f *fair) divide(said policy.Market) (policy.Parts, error) {
 		}
 	}
 	d := Divide(q, f.by)
-	parts := policy.Parts{GPUs: make([][]float64, len(f.market.Tenants)), Objective: d.Objective, Why: d.Why}
-	for l := range parts.GPUs {
-		parts.GPUs[l] = make([]float64, len(f.pools))
-	}
+	sums := make([]cluster.MicroGPU, len(f.pools))
 	for m, p := range f.pools {
-		sum := cluster.MicroGPU(0)
 		for i := range d.Parts {
-			parts.GPUs[f.of[i]][m] += float64(d.Parts[i].GPUs[p])
-			sum += d.Parts[i].GPUs[p]
+			sums[m] += d.Parts[i].GPUs[p]
 		}
 		// Millionths are rounded: together they may slightly exceed the GPUs.
-		all := max(sum, cluster.MicroGPU(q.Pools[p].Count)*cluster.WholeGPU)
-		for l := range parts.GPUs {
-			parts.GPUs[l][m] *= f.market.Models[m].GPUs / float64(all)
+		sums[m] = max(sums[m], cluster.MicroGPU(q.Pools[p].Count)*cluster.WholeGPU)
+	}
+	parts := policy.None(f.market)
+	for i := range d.Parts {
+		for m, p := range f.pools {
+			gpus := float64(d.Parts[i].GPUs[p]) / float64(sums[m]) * f.market.Models[m].GPUs
+			parts.GPUs[f.of[i].tenant][m] += gpus
+			parts.Kinds[f.of[i].tenant][f.of[i].kind][m] += gpus
 		}
 	}
+	parts.Objective, parts.Why = d.Objective, d.Why
 	return parts, nil
 }
 

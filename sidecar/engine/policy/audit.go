@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
+	"github.com/fairlease/fairlease/sidecar/engine/policy/value"
 )
 
 // Division is a method of dividing a market.
@@ -12,12 +13,12 @@ type Division func(Market) (Parts, error)
 
 // Fairness is an audit of a division of a market.
 type Fairness struct {
-	// Envy[i][l] is the throughput that l's part would give tenant i at its own weight and
-	// demand, over that of i's own part: above 1, i envies l. It is 1 if i has no use for either,
+	// Envy[i][l] is the throughput that l's part could give the jobs of tenant i at its own weight and
+	// demands, over what i's own part could give them: above 1, i envies l. It is 1 if i has no use for either,
 	// +Inf if i has nothing and would gain.
 	Envy [][]float64
-	// Incentive is each tenant's throughput over that of its weighted share of every model (OEF
-	// §2.3.1, sharing incentive): below 1, it would be better off alone.
+	// Incentive is each tenant's throughput, of its kinds with their parts, over what it would have of its weighted share of
+	// every model, divided between its kinds as inside does (OEF §2.3.1, sharing incentive): below 1, it would be better off alone.
 	Incentive []float64
 	// Slack is the relative amount by which the sum of throughputs could rise without a loser:
 	// above 0, the division is not Pareto-efficient.
@@ -40,16 +41,15 @@ func Audit(m Market, p Parts) (Fairness, error) {
 	}
 	weights := m.weights(present)
 	for _, i := range present {
-		t := m.Tenants[i]
-		order := fastest(t.Speedup)
-		own := t.sees(order, p.GPUs[i], 1)
+		t := &m.Tenants[i]
+		kinds := t.uses()
+		own := value.Of(kinds, p.GPUs[i]).Worth
 		for _, l := range present {
 			if l != i {
-				f.Envy[i][l] = ratio(t.sees(order, p.GPUs[l], t.Weight/m.Tenants[l].Weight), own)
+				f.Envy[i][l] = ratio(value.Of(kinds, times(p.GPUs[l], t.Weight/m.Tenants[l].Weight)).Worth, own)
 			}
 		}
-		whole, _ := m.share(i, weights)
-		f.Incentive[i] = ratio(own, t.sees(order, whole, 1))
+		f.Incentive[i] = ratio(t.has(p.Kinds[i]), t.has(t.inside(m.share(i, weights))))
 	}
 	slack, err := m.slack(p)
 	f.Slack = slack
@@ -66,7 +66,7 @@ func ratio(a, b float64) float64 {
 
 // holds tells whether parts have the shape of the market and do not exceed it.
 func (m Market) holds(p Parts) error {
-	if len(p.GPUs) != len(m.Tenants) {
+	if len(p.GPUs) != len(m.Tenants) || len(p.Kinds) != len(m.Tenants) {
 		return fmt.Errorf("audit: parts of %d tenants, %d in the market", len(p.GPUs), len(m.Tenants))
 	}
 	used := make([]float64, len(m.Models))
@@ -89,9 +89,10 @@ func (m Market) holds(p Parts) error {
 	return nil
 }
 
-// slack gives the relative amount by which the sum of throughputs could rise without a loser.
+// slack gives the relative amount by which the sum of throughputs could rise without a loser: a tenant loses if its kinds
+// together have less.
 func (m Market) slack(p Parts) (float64, error) {
-	k, now := len(m.Models), 0.0
+	now := m.total(&p)
 	program := lp.New().Maximise()
 	defer program.Close()
 	program.Set(lp.Options{PrimalTolerance: 1e-9, DualTolerance: 1e-9})
@@ -100,16 +101,22 @@ func (m Market) slack(p Parts) (float64, error) {
 		rows = append(rows, lp.Row{Lower: -inf, Upper: model.GPUs})
 	}
 	var columns []lp.Column
-	for l, t := range m.Tenants {
-		have, unit := t.sees(fastest(t.Speedup), p.GPUs[l], 1), max(slices.Max(t.Speedup), least)
-		now += have
-		less := 0.0
-		if t.Demand < inf {
-			less = 1e-10 // else rounding excludes what is often the only answer: the parts themselves
+	for l := range m.Tenants {
+		t := &m.Tenants[l]
+		kinds := t.kinds()
+		unit, less, own := least, 0.0, len(rows)
+		for _, kind := range kinds {
+			unit = max(unit, slices.Max(kind.Speedup))
+			if kind.Demand < inf {
+				less = 1e-10 // else rounding excludes what is often the only answer: the parts themselves
+			}
 		}
-		rows = append(rows, lp.Row{Lower: have / unit * (1 - less), Upper: inf}, lp.Row{Lower: -inf, Upper: t.Demand})
-		for j, w := range t.Speedup {
-			columns = append(columns, lp.Column{Upper: inf, Cost: w, Entries: []lp.Entry{{At: j, Value: 1}, {At: k + 2*l, Value: w / unit}, {At: k + 2*l + 1, Value: 1}}})
+		rows = append(rows, lp.Row{Lower: t.has(p.Kinds[l]) / unit * (1 - less), Upper: inf})
+		for _, kind := range kinds {
+			for j, w := range kind.Speedup {
+				columns = append(columns, lp.Column{Upper: inf, Cost: w, Entries: []lp.Entry{{At: j, Value: 1}, {At: own, Value: w / unit}, {At: len(rows), Value: 1}}})
+			}
+			rows = append(rows, lp.Row{Lower: -inf, Upper: kind.Demand})
 		}
 	}
 	program.AddRows(rows...)
@@ -136,42 +143,50 @@ func Misreport(divide Division, m Market, p Parts, l int, factor float64) (float
 	if err != nil {
 		return 0, err
 	}
-	t := m.Tenants[l]
-	order := fastest(t.Speedup)
-	return ratio(t.sees(order, after.GPUs[l], 1), t.sees(order, p.GPUs[l], 1)) - 1, nil
+	t := &m.Tenants[l]
+	return ratio(t.has(after.Kinds[l]), t.has(p.Kinds[l])) - 1, nil
 }
 
-// lie gives the market with tenant l's speedups on all but its slowest models times factor, but
+// lie gives the market with tenant l's speedups on all but each kind's slowest models times factor, but
 // not below that of the slowest.
 func (m Market) lie(l int, factor float64) Market {
 	t := m.Tenants[l]
+	t.Kind, t.Others = t.lie(factor), slices.Clone(t.Others)
+	for i := range t.Others {
+		t.Others[i] = t.Others[i].lie(factor)
+	}
+	m.Tenants = slices.Clone(m.Tenants)
+	m.Tenants[l] = t
+	return m
+}
+
+// lie is as that of a market.
+func (k Kind) lie(factor float64) Kind {
 	slowest := inf
-	for _, w := range t.Speedup {
+	for _, w := range k.Speedup {
 		if w > 0 {
 			slowest = min(slowest, w)
 		}
 	}
-	t.Speedup = append([]float64(nil), t.Speedup...)
-	for j, w := range t.Speedup {
+	k.Speedup = slices.Clone(k.Speedup)
+	for j, w := range k.Speedup {
 		if w > slowest {
-			t.Speedup[j] = max(w*factor, slowest)
+			k.Speedup[j] = max(w*factor, slowest)
 		}
 	}
-	m.Tenants = append([]Tenant(nil), m.Tenants...)
-	m.Tenants[l] = t
-	return m
+	return k
 }
 
 // worstEnvy gives the maximum relative envy.
 func (m Market) worstEnvy(present []int, gpus [][]float64) float64 {
 	worst := 0.0
 	for _, i := range present {
-		t := m.Tenants[i]
-		order := fastest(t.Speedup)
-		own := t.sees(order, gpus[i], 1)
+		t := &m.Tenants[i]
+		kinds := t.uses()
+		own := value.Of(kinds, gpus[i]).Worth
 		for _, l := range present {
 			if l != i {
-				worst = max(worst, ratio(t.sees(order, gpus[l], t.Weight/m.Tenants[l].Weight), own)-1)
+				worst = max(worst, ratio(value.Of(kinds, times(gpus[l], t.Weight/m.Tenants[l].Weight)).Worth, own)-1)
 			}
 		}
 	}

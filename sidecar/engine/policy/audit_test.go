@@ -14,7 +14,7 @@ func TestAuditByHand(t *testing.T) {
 	m := market([][]float64{{1, 2}, {1, 4}}, []float64{1, 1})
 	m.Tenants[1].Weight = 3
 	// The first has what is best for the second.
-	f := audit(t, m, Parts{GPUs: [][]float64{{0, 1}, {1, 0}}})
+	f := audit(t, m, parts([][]float64{{0, 1}, {1, 0}}))
 	// At a weight of 1 the second's GPU is a third of one to the first: 1/3 over 2; the second
 	// would have three times the first's: 12 over 1.
 	if got := [][]float64{{1, 1. / 6}, {12, 1}}; !near(f.Envy[0][1], got[0][1], 1e-12) || !near(f.Envy[1][0], got[1][0], 1e-12) || f.Envy[0][0] != 1 {
@@ -36,12 +36,12 @@ func TestAuditKnowsDemand(t *testing.T) {
 	needsCLP(t)
 	m := market([][]float64{{1, 2}, {1, 2}}, []float64{4, 4})
 	m.Tenants[0].Demand = 1
-	f := audit(t, m, Parts{GPUs: [][]float64{{0, 1}, {4, 3}}})
+	f := audit(t, m, parts([][]float64{{0, 1}, {4, 3}}))
 	if f.Envy[0][1] != 1 || f.Incentive[0] != 1 {
 		t.Errorf("envy %v, incentive %v", f.Envy, f.Incentive)
 	}
 	// Nothing, and something to be had.
-	f = audit(t, m, Parts{GPUs: [][]float64{{0, 0}, {4, 3}}})
+	f = audit(t, m, parts([][]float64{{0, 0}, {4, 3}}))
 	if !math.IsInf(f.Envy[0][1], 1) || f.Incentive[0] != 0 || !near(f.Slack, 2./10, 1e-9) {
 		t.Errorf("envy %v, incentive %v, slack %v", f.Envy, f.Incentive, f.Slack)
 	}
@@ -59,14 +59,14 @@ func TestAuditRefusesPartsOfAnotherMarket(t *testing.T) {
 		"no number":        {[][]float64{{0, 1}, {1, math.NaN()}}, "NaN GPUs"},
 		"too many":         {[][]float64{{0, 1}, {1, 1}}, "2 of 1 GPUs of model model1"},
 	} {
-		if _, err := Audit(m, Parts{GPUs: c.x}); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := Audit(m, parts(c.x)); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := Misreport(OEFCooperative, m, Parts{GPUs: c.x}, 0, 1.2); err == nil {
+		if _, err := Misreport(OEFCooperative, m, parts(c.x), 0, 1.2); err == nil {
 			t.Errorf("%s: a misreport of it", name)
 		}
 	}
-	good := Parts{GPUs: [][]float64{{0, 1}, {1, 0}}}
+	good := parts([][]float64{{0, 1}, {1, 0}})
 	for _, l := range []int{-1, 2} {
 		if _, err := Misreport(OEFCooperative, m, good, l, 1.2); err == nil {
 			t.Errorf("tenant %d lies", l)

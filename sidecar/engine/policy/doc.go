@@ -3,7 +3,6 @@
 //
 //	Quota   by weight (ASTRAEA's eq. 6)
 //	Gavel   by an objective of Gavel's §4, from measured throughputs
-//	Nested  by Gavel's max-min between tenants, then users, then jobs, with nobody below its share
 //	Tickets by weight, model by model (Gandiva_fair §2.1); OEFCooperative and OEFNonCooperative (OEF eq. 10, 9);
 //	Audit   fairness of a division of a market
 //

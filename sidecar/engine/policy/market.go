@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/engine/policy/price"
+	"github.com/fairlease/fairlease/sidecar/engine/policy/value"
 )
 
 var inf = math.Inf(1)
@@ -39,69 +42,138 @@ func (m Market) check() error {
 		if !sound(t.Weight) {
 			return fmt.Errorf("market: tenant %s: weight %v; it takes 0 or more", t.Name, t.Weight)
 		}
-		if len(t.Speedup) != len(m.Models) {
-			return fmt.Errorf("market: tenant %s: %d speedups for %d models", t.Name, len(t.Speedup), len(m.Models))
-		}
-		for j, w := range t.Speedup {
-			if !sound(w) {
-				return fmt.Errorf("market: tenant %s: speedup %v on model %s; it takes 0 or more", t.Name, w, m.Models[j].Name)
+		for _, kind := range t.kinds() {
+			if err := m.checkKind(t.Name, kind); err != nil {
+				return err
 			}
-		}
-		if slow, fast, far := wide(t.Speedup); far {
-			return fmt.Errorf("market: tenant %s: speedups %v on model %s and %v on model %s; none is more than %g times another",
-				t.Name, t.Speedup[slow], m.Models[slow].Name, t.Speedup[fast], m.Models[fast].Name, widest)
-		}
-		if !sound(t.Demand) && !math.IsInf(t.Demand, 1) {
-			return fmt.Errorf("market: tenant %s: a demand of %v GPUs; it takes 0 or more", t.Name, t.Demand)
 		}
 	}
 	return nil
 }
 
+func (m Market) checkKind(tenant string, t Kind) error {
+	if len(t.Speedup) != len(m.Models) {
+		return fmt.Errorf("market: tenant %s: %d speedups for %d models", tenant, len(t.Speedup), len(m.Models))
+	}
+	for j, w := range t.Speedup {
+		if !sound(w) {
+			return fmt.Errorf("market: tenant %s: speedup %v on model %s; it takes 0 or more", tenant, w, m.Models[j].Name)
+		}
+	}
+	if slow, fast, far := wide(t.Speedup); far {
+		return fmt.Errorf("market: tenant %s: speedups %v on model %s and %v on model %s; none is more than %g times another",
+			tenant, t.Speedup[slow], m.Models[slow].Name, t.Speedup[fast], m.Models[fast].Name, widest)
+	}
+	if !sound(t.Demand) && !math.IsInf(t.Demand, 1) {
+		return fmt.Errorf("market: tenant %s: a demand of %v GPUs; it takes 0 or more", tenant, t.Demand)
+	}
+	return nil
+}
+
+// kinds gives all kinds of a tenant's jobs.
+func (t *Tenant) kinds() []Kind { return append([]Kind{t.Kind}, t.Others...) }
+
+// uses tells whether jobs of a kind can use any GPU.
+func (k *Kind) uses() bool { return k.Demand > 0 && slices.Max(k.Speedup) > 0 }
+
 // present gives the tenants that take part: those with a weight, a demand and a usable model. The
 // others get nothing, without reducing other shares.
 func (m Market) present() []int {
 	var in []int
-	for l, t := range m.Tenants {
-		if t.Weight > 0 && t.Demand > 0 && slices.Max(t.Speedup) > 0 {
+	for l := range m.Tenants {
+		t := &m.Tenants[l]
+		if t.Weight > 0 && slices.ContainsFunc(t.kinds(), func(k Kind) bool { return k.uses() }) {
 			in = append(in, l)
 		}
 	}
 	return in
 }
 
-// share gives the part of the models that is a tenant's by weight, and of it what the tenant
-// would use: the models that are best for it first, up to its demand.
-func (m Market) share(l int, weights float64) (whole, used []float64) {
-	t, k := m.Tenants[l], len(m.Models)
-	whole, used = make([]float64, k), make([]float64, k)
-	left := t.Demand
-	for _, j := range fastest(t.Speedup) {
-		whole[j] = m.Models[j].GPUs * t.Weight / weights
-		if t.Speedup[j] > 0 {
-			used[j] = min(whole[j], left)
-			left -= used[j]
-		}
+// share gives the part of the models that is a tenant's by weight.
+func (m Market) share(l int, weights float64) []float64 {
+	whole := make([]float64, len(m.Models))
+	for j := range whole {
+		whole[j] = m.Models[j].GPUs * m.Tenants[l].Weight / weights
 	}
-	return whole, used
+	return whole
 }
 
-// fastest gives the models from the fastest to the slowest, ties in their order.
-func fastest(speedup []float64) []int {
-	order := make([]int, len(speedup))
-	for j := range order {
-		order[j] = j
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case speedup[a] > speedup[b]:
-			return -1
-		case speedup[a] < speedup[b]:
-			return 1
+// inside divides GPUs between a tenant's kinds, as a tenant does that has them for itself: its users share them equally, and
+// the kinds of each user do, by water filling of throughputs over those of an equal part of all these GPUs (Gavel §4.3). GPUs that a
+// kind cannot use go to the others of its user, then to the tenant's. So every kind has at least the throughput of its
+// equal part, or all that it can use.
+func (t *Tenant) inside(gpus []float64) [][]float64 {
+	kinds := t.kinds()
+	out := make([][]float64, len(kinds))
+	var models []int
+	all := 0.0
+	for j, n := range gpus {
+		if n > 0 {
+			models, all = append(models, j), all+n
 		}
-		return 0
-	})
-	return order
+	}
+	var in price.Instance
+	for _, j := range models {
+		in.GPUs = append(in.GPUs, gpus[j])
+	}
+	var rows []int
+	for i := range kinds {
+		out[i] = make([]float64, len(gpus))
+		k, mean := &kinds[i], 0.0
+		for _, j := range models {
+			mean += k.Speedup[j] * gpus[j] / all
+		}
+		if k.Demand <= 0 || mean <= 0 {
+			continue
+		}
+		gang := min(k.Demand, all)
+		rows, in.Gang = append(rows, i), append(in.Gang, gang)
+		for _, j := range models {
+			in.Speed = append(in.Speed, k.Speedup[j]/mean*gang)
+		}
+	}
+	if len(rows) == 0 {
+		return out
+	}
+	f, err := price.Fill(in, nil, group(kinds, rows))
+	if err != nil { // the market's check lets no such numbers through
+		return out
+	}
+	for row, i := range rows {
+		for c, j := range models {
+			out[i][j] = f.X[row*len(models)+c] * in.Gang[row]
+		}
+	}
+	return out
+}
+
+// group gives an entity for each user of some kinds, of equal weights, in which the kinds have equal weights. Those of several users are
+// one user's.
+func group(kinds []Kind, rows []int) (users []price.Entity) {
+	at := map[string]int{}
+	for n, i := range rows {
+		u, ok := at[kinds[i].User]
+		if !ok {
+			u = len(users)
+			at[kinds[i].User] = u
+			users = append(users, price.Entity{Weight: 1})
+		}
+		users[u].Jobs = append(users[u].Jobs, n)
+	}
+	return users
+}
+
+// most gives the best use of GPUs by a tenant's kinds.
+func (t *Tenant) most(gpus []float64) value.Plan { return value.Of(t.uses(), gpus) }
+
+// uses gives a tenant's kinds for package value.
+func (t *Tenant) uses() []value.Kind {
+	kinds := t.kinds()
+	out := make([]value.Kind, len(kinds))
+	for i := range kinds {
+		out[i] = value.Kind{Speed: kinds[i].Speedup, Most: kinds[i].Demand}
+	}
+	return out
 }
 
 // weights gives the sum of the weights of some tenants.
@@ -113,43 +185,64 @@ func (m Market) weights(of []int) float64 {
 	return sum
 }
 
-// sees gives what a tenant would have from GPUs, as many of them as it has a use for; best is
-// its order of models.
-func (t Tenant) sees(best []int, gpus []float64, times float64) float64 {
-	sum, left := 0.0, t.Demand
-	for _, j := range best {
-		x := min(gpus[j]*times, left)
-		sum += t.Speedup[j] * x
-		left -= x
+// times gives GPUs times a factor.
+func times(gpus []float64, factor float64) []float64 {
+	out := make([]float64, len(gpus))
+	for j, x := range gpus {
+		out[j] = x * factor
 	}
-	return sum
+	return out
 }
 
-// none gives an empty answer.
+// None gives an empty answer to a market.
+func None(m Market) Parts { return m.none() }
+
 func (m Market) none() Parts {
-	p := Parts{GPUs: make([][]float64, len(m.Tenants))}
-	for l := range p.GPUs {
-		p.GPUs[l] = make([]float64, len(m.Models))
+	p := Parts{Kinds: make([][][]float64, len(m.Tenants))}
+	for l := range p.Kinds {
+		p.Kinds[l] = make([][]float64, 1+len(m.Tenants[l].Others))
+		for i := range p.Kinds[l] {
+			p.Kinds[l][i] = make([]float64, len(m.Models))
+		}
 	}
+	p.GPUs = m.sums(p.Kinds)
 	return p
 }
 
-// fixed gives every tenant its weighted share, up to its usable part, and says why.
+// Fixed gives every tenant its weighted share of every model, as it divides it inside; of a market that no program can be made of,
+// nothing.
+func Fixed(m Market) Parts {
+	if m.check() != nil {
+		return m.none()
+	}
+	return m.fixed(m.present(), "")
+}
+
+// fixed is Fixed, and says why.
 func (m Market) fixed(present []int, why string) Parts {
 	p := m.none()
-	p.Why = why
 	for _, l := range present {
-		_, p.GPUs[l] = m.share(l, m.weights(present))
+		p.Kinds[l] = m.Tenants[l].inside(m.share(l, m.weights(present)))
 	}
-	p.Objective = m.total(p.GPUs)
+	m.finish(&p)
+	p.Why = why
 	return p
 }
 
 // total gives the sum of all tenants' throughputs.
-func (m Market) total(gpus [][]float64) float64 {
+func (m Market) total(p *Parts) float64 {
 	sum := 0.0
-	for l, t := range m.Tenants {
-		sum += worth(t.Speedup, gpus[l])
+	for l := range m.Tenants {
+		sum += m.Tenants[l].has(p.Kinds[l])
+	}
+	return sum
+}
+
+// has gives the throughput of a tenant's kinds with their parts.
+func (t *Tenant) has(parts [][]float64) float64 {
+	sum := 0.0
+	for i, kind := range t.kinds() {
+		sum += worth(kind.Speedup, parts[i])
 	}
 	return sum
 }
@@ -163,27 +256,55 @@ func worth(speedup, gpus []float64) float64 {
 	return sum
 }
 
-// fit removes rounding errors from an answer: nothing below 0, no model and no demand exceeded.
-func (m Market) fit(gpus [][]float64) {
+// finish removes rounding errors from the parts of kinds, and fills in the rest of the answer: nothing is below 0, and no model and no demand
+// is exceeded.
+func (m Market) finish(p *Parts) {
 	used := make([]float64, len(m.Models))
-	for l, t := range m.Tenants {
-		sum := 0.0
-		for j, x := range gpus[l] {
-			gpus[l][j] = max(x, 0)
-			sum += gpus[l][j]
-		}
-		for j := range gpus[l] {
-			if sum > t.Demand {
-				gpus[l][j] *= t.Demand / sum
+	for l := range m.Tenants {
+		for i, kind := range m.Tenants[l].kinds() {
+			part, sum := p.Kinds[l][i], 0.0
+			for j, x := range part {
+				part[j] = max(x, 0)
+				sum += part[j]
 			}
-			used[j] += gpus[l][j]
+			for j := range part {
+				if sum > kind.Demand {
+					part[j] *= kind.Demand / sum
+				}
+				used[j] += part[j]
+			}
 		}
 	}
 	for j, model := range m.Models {
-		if used[j] > model.GPUs {
-			for l := range gpus {
-				gpus[l][j] *= model.GPUs / used[j]
+		if used[j] <= model.GPUs {
+			continue
+		}
+		for _, kinds := range p.Kinds {
+			for _, part := range kinds {
+				part[j] *= model.GPUs / used[j]
 			}
 		}
 	}
+	p.GPUs = m.sums(p.Kinds)
+	p.Objective = m.total(p)
+}
+
+// sums gives what tenants have, by the parts of their kinds.
+func (m Market) sums(kinds [][][]float64) [][]float64 {
+	out := make([][]float64, len(kinds))
+	for l := range kinds {
+		out[l] = m.sum(kinds[l])
+	}
+	return out
+}
+
+// sum gives what kinds have together.
+func (m Market) sum(kinds [][]float64) []float64 {
+	out := make([]float64, len(m.Models))
+	for _, part := range kinds {
+		for j, x := range part {
+			out[j] += x
+		}
+	}
+	return out
 }

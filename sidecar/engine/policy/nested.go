@@ -8,7 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy/price"
 )
 
-// Ways are the choices that Nested leaves open.
+// Ways are the choices of Nested.
 type Ways struct {
 	Blind bool // every job is as fast on each model as on its fastest
 	FIFO  bool // inside of an entity, or of its users: the first job by ID first; else fair by weight

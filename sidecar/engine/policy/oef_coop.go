@@ -18,9 +18,16 @@ import (
 // replicas of a tenant can have equal parts, since the mean of their parts breaks no row that the
 // parts do not break.
 //
-// Speedups are measured, and none is known to 1e-6. So a tenant's models whose speedups differ by
-// less have one speedup, tenants whose speedups do have one taste, and each may envy by as much:
+// A tenant may have several kinds of jobs, with demands; in the paper (§4.2.4) they are tenants of their own, and have none. Here a row
+// is a tenant's, with all its kinds: what GPUs are worth to it is what they give its kinds at best, up to their demands. And no kind
+// has less throughput than if the tenant had its share by itself and divided it inside. So GPUs that a
+// kind cannot use stay with its user's other kinds, and its tenant's, if these have a use for them.
+//
+// Speedups are measured, and none is known to 1e-6. So a kind's models whose speedups differ by
+// less have one speedup, kinds whose speedups do have one taste, and each tenant may envy by as much:
 // smaller differences would make a program hard for no benefit.
+//
+// Of more than mostTenants tenants each counts as one with the mean of its kinds.
 //
 // A tenant never gets more GPUs than its demand, and values only as many, the best, of another's
 // part. If demands bind, the division is envy-free and gives every tenant its share's throughput,
@@ -37,58 +44,145 @@ func OEFCooperative(m Market) (Parts, error) {
 		return m.none(), nil
 	}
 	known := m.known(present)
-	e := newEnvy(known, present)
-	y, bound, err := envy.Solve(&e.program)
+	several := slices.ContainsFunc(present, func(l int) bool { return len(m.Tenants[l].Others) > 0 })
+	merged := several && len(present) > mostTenants
+	if merged {
+		known = known.merged()
+	}
+	solve := known.cooperate
+	if several && !merged {
+		solve = known.cooperateKinds
+	}
+	p, more, err := solve(present)
 	if err != nil {
 		return m.fixed(present, fmt.Sprintf("no division without envy was found (%v)", err)), nil
 	}
-	p := m.none()
-	for at, l := range present {
-		for j := range m.Models {
-			p.GPUs[l][j] = y[e.group[at]*len(m.Models)+j] * e.part[j] * m.Tenants[l].Weight
-		}
-	}
-	m.fit(p.GPUs)
-	if most := known.worstEnvy(present, p.GPUs); !(most <= 1e-8) {
+	known.finish(&p)
+	if most := known.worstEnvy(present, p.GPUs); !(most <= unknown) {
 		return m.fixed(present, fmt.Sprintf("the division without envy is lost in rounding (%.1g)", most)), nil
 	}
-	p.Objective = m.total(p.GPUs)
-	if more := bound / e.program.Value(y); more > 1+1e-4 {
+	if merged {
+		for _, l := range present {
+			p.Kinds[l] = m.Tenants[l].inside(p.GPUs[l])
+		}
+		m.finish(&p)
+	}
+	if p.Objective = m.total(&p); more > 1+1e-4 {
 		p.Bound = p.Objective * more
 	}
 	return p, nil
 }
 
+// mostTenants is the number of tenants up to which the kinds of each are told apart: the program of many kinds takes about a hundred
+// times as long at 200.
+const mostTenants = 100
+
+// merged gives the market in which each tenant's kinds are one, with the mean of their speedups by demand.
+func (m Market) merged() Market {
+	m.Tenants = slices.Clone(m.Tenants)
+	all := 0.0
+	for _, model := range m.Models {
+		all += model.GPUs
+	}
+	for l := range m.Tenants {
+		t := &m.Tenants[l]
+		one, gpus := Kind{Speedup: make([]float64, len(m.Models))}, 0.0
+		for _, kind := range t.kinds() {
+			one.Demand += kind.Demand
+			gpus += min(kind.Demand, all)
+			for j, v := range kind.Speedup {
+				one.Speedup[j] += v * min(kind.Demand, all)
+			}
+		}
+		if gpus > 0 {
+			one.Speedup = times(one.Speedup, 1/gpus)
+		}
+		t.Kind, t.Others = one, nil
+	}
+	return m
+}
+
+// cooperate solves the program of tenants with one kind each. more is the upper bound over the sum.
+func (m Market) cooperate(present []int) (p Parts, more float64, err error) {
+	e := newEnvy(m, present)
+	y, bound, err := envy.Solve(&e.program)
+	if err != nil {
+		return Parts{}, 0, err
+	}
+	p = m.none()
+	for at, l := range present {
+		for j := range m.Models {
+			p.Kinds[l][0][j] = y[e.group[at]*len(m.Models)+j] * e.part[j] * m.Tenants[l].Weight
+		}
+	}
+	return p, bound / e.program.Value(y), nil
+}
+
+// cooperateKinds solves the program of tenants with any number of kinds.
+func (m Market) cooperateKinds(present []int) (p Parts, more float64, err error) {
+	gpus := make([]float64, len(m.Models))
+	for j, model := range m.Models {
+		gpus[j] = model.GPUs
+	}
+	weights := m.weights(present)
+	var tenants []envy.Tenant
+	for _, l := range present {
+		t := &m.Tenants[l]
+		e := envy.Tenant{Weight: t.Weight, Kinds: t.uses()}
+		for i, part := range t.inside(m.share(l, weights)) {
+			e.Floor = append(e.Floor, worth(e.Kinds[i].Speed, part))
+		}
+		tenants = append(tenants, e)
+	}
+	x, more, err := envy.SolveKinds(gpus, tenants)
+	if err != nil {
+		return Parts{}, 0, err
+	}
+	p = m.none()
+	for at, l := range present {
+		p.Kinds[l] = x[at]
+	}
+	return p, more, nil
+}
+
 // unknown is by how much two speedups differ, relatively, that may be the same.
 const unknown = 1e-6
 
-// known replaces indistinguishable values by equal ones: a tenant's models with indistinguishable
-// speedups get that of the first, and tenants with indistinguishable tastes get that of the
-// first. A tenant's worth of its best model stays, within the tolerance.
+// known replaces indistinguishable values by equal ones: a kind's models with indistinguishable
+// speedups get that of the first, and kinds with indistinguishable tastes get that of the
+// first. A kind's worth of its best model stays, within the tolerance.
 func (m Market) known(present []int) Market {
 	m.Tenants = slices.Clone(m.Tenants)
 	var firsts [][]float64 // tastes, in which the best model is 1
 	for _, l := range present {
 		t := &m.Tenants[l]
-		best := slices.Max(t.Speedup)
-		taste := make([]float64, len(t.Speedup))
-		for j, w := range t.Speedup {
-			taste[j] = w / best
-			if first := slices.IndexFunc(taste[:j], func(f float64) bool { return same(taste[j], f) }); first >= 0 {
-				taste[j] = taste[first]
-			}
-		}
-		if at := slices.IndexFunc(firsts, func(f []float64) bool { return slices.EqualFunc(f, taste, same) }); at >= 0 {
-			taste = firsts[at]
-		} else {
-			firsts = append(firsts, taste)
-		}
-		t.Speedup = slices.Clone(taste)
-		for j := range t.Speedup {
-			t.Speedup[j] *= best
+		t.Speedup = knownSpeedup(t.Speedup, &firsts)
+		t.Others = slices.Clone(t.Others)
+		for i := range t.Others {
+			t.Others[i].Speedup = knownSpeedup(t.Others[i].Speedup, &firsts)
 		}
 	}
 	return m
+}
+
+func knownSpeedup(speedup []float64, firsts *[][]float64) []float64 {
+	best := slices.Max(speedup)
+	if best == 0 {
+		return speedup
+	}
+	taste := make([]float64, len(speedup))
+	for j, w := range speedup {
+		taste[j] = w / best
+		if first := slices.IndexFunc(taste[:j], func(f float64) bool { return same(taste[j], f) }); first >= 0 {
+			taste[j] = taste[first]
+		}
+	}
+	if at := slices.IndexFunc(*firsts, func(f []float64) bool { return slices.EqualFunc(f, taste, same) }); at >= 0 {
+		taste = (*firsts)[at]
+	} else {
+		*firsts = append(*firsts, taste)
+	}
+	return times(taste, best)
 }
 
 // same tells whether two speedups cannot be told apart.
@@ -116,8 +210,7 @@ func newEnvy(m Market, present []int) *envious {
 	p.Unit = e.part
 	for _, l := range present {
 		t := m.Tenants[l]
-		_, used := m.share(l, weights)
-		unit := worth(t.Speedup, used) / t.Weight // of the share, per weight
+		unit := t.most(m.share(l, weights)).Worth / t.Weight // of the share, per weight
 		var own []float64
 		for j, w := range t.Speedup {
 			own = append(own, w*e.part[j]/unit)

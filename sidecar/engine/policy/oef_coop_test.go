@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -312,42 +311,6 @@ func TestCooperativeWithDemandsSaysWhatIsProven(t *testing.T) {
 	}
 	if exact == 0 {
 		t.Error("no division is proven to be the best")
-	}
-}
-
-// A tenant may have any number of kinds of jobs: all are rows of the program (OEF §4.2.4). Fast ones and slow ones,
-// alike and not, with demands that bind and that do not.
-func TestCooperativeOfManyKinds(t *testing.T) {
-	needsCLP(t)
-	largest := seeds.Some(60, 150)
-	for seed := range seeds.Of(t, seeds.Some(6, 12)) {
-		rng := rand.New(rand.NewPCG(seed, 1))
-		m := market(nil, []float64{64, 32, 16})
-		for tenant := range 3 {
-			n := 1 + rng.IntN(8)
-			if tenant == 0 {
-				n = 1 + rng.IntN(largest)
-			}
-			if seed == 0 && tenant == 0 {
-				n = largest
-			}
-			var kinds []Kind
-			for i := range n {
-				speedup := []float64{1, 1 + 1.2*rng.Float64(), 2 + 3*rng.Float64()}
-				if rng.IntN(10) == 0 {
-					speedup[rng.IntN(3)] = 0
-				}
-				kinds = append(kinds, Kind{Name: fmt.Sprint(i), Speedup: speedup, Demand: float64(1 + rng.IntN(40/(1+tenant*10))), Count: 1})
-			}
-			m.Tenants = append(m.Tenants, Virtual(Tenant{Name: fmt.Sprint(tenant), Weight: float64(1 + rng.IntN(3)), Demand: inf}, kinds)...)
-		}
-		p := must(t, OEFCooperative, m)
-		f := audit(t, m, p)
-		for i, row := range f.Envy {
-			if most := slices.Max(row); most > 1+3*unknown || f.Incentive[i] < 1-3*unknown {
-				t.Fatalf("seed %d: %d of %d envies by %v; it has %v of its share's worth", seed, i, len(m.Tenants), most, f.Incentive[i])
-			}
-		}
 	}
 }
 

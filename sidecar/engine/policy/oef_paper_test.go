@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"testing"
 )
 
@@ -39,7 +40,7 @@ func TestOEFEquations1And3OthersAllowEnvy(t *testing.T) {
 		"Gandiva_fair": {[][]float64{{1, 4. / 45}, {0, 7. / 15}, {0, 4. / 9}}, true},
 		"Gavel":        {[][]float64{{10. / 11, 1. / 11}, {1. / 11, 5. / 11}, {0, 5. / 11}}, false},
 	} {
-		f := audit(t, m, Parts{GPUs: c.x})
+		f := audit(t, m, parts(c.x))
 		if f.Envy[2][1] <= 1 || min(f.Incentive[0], f.Incentive[1], f.Incentive[2]) < 1 {
 			t.Errorf("%s: u3 sees %v in u2's part; shares are worth %v", name, f.Envy[2][1], f.Incentive)
 		}
@@ -72,7 +73,7 @@ func TestOEFEquation6EnvyFreenessRewardsLies(t *testing.T) {
 	}
 	after := must(t, OEFCooperative, m.lie(0, 2))
 	sameParts(t, after.GPUs, [][]float64{{1, .375}, {0, .625}}, 1e-9)
-	if sum := m.total(after.GPUs); !near(sum, 4.875, 1e-9) {
+	if sum := m.total(&after); !near(sum, 4.875, 1e-9) {
 		t.Errorf("the lie leaves a sum of %v, not 4.875", sum)
 	}
 	gain, err := Misreport(OEFCooperative, m, p, 0, 2)
@@ -116,14 +117,13 @@ func TestOEF423Weights(t *testing.T) {
 // .41), half its weight each; u2 has twice (0, .24).
 func TestOEF424KindsOfJobs(t *testing.T) {
 	m := market(two, ones2)
-	u1, u2 := m.Tenants[0], m.Tenants[1]
-	m.Tenants = append(Virtual(u1, []Kind{{"old", u1.Speedup, inf, 1}, {"new", []float64{1, 3}, inf, 1}}), u2)
+	u1, u2 := &m.Tenants[0], m.Tenants[1]
+	u1.Others = []Kind{{Speedup: []float64{1, 3}, Demand: inf}}
 	p := must(t, OEFNonCooperative, m)
-	sameParts(t, p.GPUs, [][]float64{{1, 4. / 37}, {0, 15. / 37}, {0, 18. / 37}}, 1e-9)
-	both := []float64{p.GPUs[0][0] + p.GPUs[1][0], p.GPUs[0][1] + p.GPUs[1][1]}
-	sameParts(t, [][]float64{both, p.GPUs[2]}, [][]float64{{1, 19. / 37}, {0, 18. / 37}}, 1e-9)
+	sameParts(t, append(slices.Clone(p.Kinds[0]), p.Kinds[1]...), [][]float64{{1, 4. / 37}, {0, 15. / 37}, {0, 18. / 37}}, 1e-9)
+	sameParts(t, p.GPUs, [][]float64{{1, 19. / 37}, {0, 18. / 37}}, 1e-9)
 	// Both kinds have the same throughput, and together what u2 has (§6.2.3).
-	if a, b := worth(u1.Speedup, p.GPUs[0]), worth(u2.Speedup, p.GPUs[2]); !near(2*a, b, 1e-9) {
+	if a, b := worth(u1.Speedup, p.Kinds[0][0]), worth(u2.Speedup, p.GPUs[1]); !near(2*a, b, 1e-9) {
 		t.Errorf("a kind of u1 has %v, u2 has %v", a, b)
 	}
 }

@@ -20,9 +20,18 @@ func market(w [][]float64, gpus []float64) Market {
 		m.Models = append(m.Models, Model{Name: fmt.Sprint("model", j), GPUs: n})
 	}
 	for l, row := range w {
-		m.Tenants = append(m.Tenants, Tenant{Name: fmt.Sprint("tenant", l), Weight: 1, Speedup: row, Demand: math.Inf(1)})
+		m.Tenants = append(m.Tenants, Tenant{Name: fmt.Sprint("tenant", l), Weight: 1, Kind: Kind{Speedup: row, Demand: math.Inf(1)}})
 	}
 	return m
+}
+
+// parts makes an answer of what tenants of one kind each have.
+func parts(gpus [][]float64) Parts {
+	p := Parts{GPUs: gpus}
+	for _, part := range gpus {
+		p.Kinds = append(p.Kinds, [][]float64{part})
+	}
+	return p
 }
 
 func must(t rapid.TB, divide Division, m Market) Parts {
@@ -140,10 +149,12 @@ func (d taste) market(t *rapid.T) Market {
 // blurred tells whether some of the market's speedups are too near to each other to be known apart.
 func (m Market) blurred() bool {
 	known := m.known(m.present())
-	for l, t := range m.Tenants {
-		for j, w := range t.Speedup {
-			if !near(known.Tenants[l].Speedup[j], w, 1e-12) {
-				return true
+	for l := range m.Tenants {
+		for i, kind := range m.Tenants[l].kinds() {
+			for j, w := range kind.Speedup {
+				if !near(known.Tenants[l].kinds()[i].Speedup[j], w, 1e-12) {
+					return true
+				}
 			}
 		}
 	}

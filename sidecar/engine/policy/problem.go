@@ -73,12 +73,19 @@ type Shares struct {
 	Why string
 }
 
-// Tenant is a row of a market: what a GPU of each model is worth to a tenant.
+// Tenant is a row of a market: what GPUs are worth to a tenant.
 type Tenant struct {
 	Name   string
 	Weight float64 // > 0
-	// Speedup is the throughput of one GPU of each model, relative to the slowest
-	// model on which the tenant runs at all; 0 = of no use to it.
+	Kind           // of its jobs
+	Others []Kind  // further kinds of its jobs
+}
+
+// Kind is jobs of a tenant that are alike.
+type Kind struct {
+	User string // of all of them; "" = several users
+	// Speedup is the throughput of one GPU of each model, relative to one that is the same for
+	// all kinds; 0 = of no use to it.
 	Speedup []float64
 	// Demand is how many GPUs its jobs can use at once; +Inf = any number.
 	Demand float64
@@ -91,9 +98,11 @@ type Market struct {
 	Tenants []Tenant
 }
 
-// Parts is an answer to a Market: GPUs[l][j] is how many GPUs of model j tenant l is due.
+// Parts is an answer to a Market: GPUs[l][j] is how many GPUs of model j tenant l is due, and
+// Kinds[l][i][j] how many of them are for its kind i.
 type Parts struct {
-	GPUs [][]float64
+	GPUs  [][]float64
+	Kinds [][][]float64
 	// Objective is the sum of all tenants' throughputs.
 	Objective float64
 	// Bound is an upper bound of the largest sum, where it is not proven that Objective is the

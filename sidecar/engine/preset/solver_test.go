@@ -32,7 +32,7 @@ func TestPresetsWithoutTheSolver(t *testing.T) {
 			}
 			p.Jobs = append(p.Jobs, policy.Job{ID: int64(id), Gang: 1 + r.IntN(2), Weight: 1, Speed: speed, Steps: float64(1 + r.IntN(100)),
 				Within: float64(r.IntN(2) * 50), Elapsed: 1, ElapsedAlone: 1, Entity: id % 2})
-			m.Tenants = append(m.Tenants, policy.Tenant{Name: "t", Weight: 1, Speedup: speed, Demand: float64(1 + r.IntN(8))})
+			m.Tenants = append(m.Tenants, policy.Tenant{Name: "t", Weight: 1, Kind: policy.Kind{Speedup: speed, Demand: float64(1 + r.IntN(8))}})
 		}
 		for _, name := range policy.Names() {
 			s, err := policy.Gavel(name, p, policy.Options{Eligible: true})

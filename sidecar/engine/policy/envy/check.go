@@ -1,22 +1,32 @@
 package envy
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 )
 
-// exact is the tolerance of an answer's rows and, relatively, of its distance from the bound.
+// exact is the tolerance, relative, of an answer's rows and of its distance from the bound.
 const exact = 1e-9
+
+// errGap tells that an answer breaks no row, and is not proven to be the best.
+var errGap = errors.New("envy: the sum is below its bound")
 
 // fits tells which of the program's rows parts break, by its formulas alone.
 func (p *Program) fits(y []float64) error {
 	n, k := p.size()
 	used := make([]float64, k)
+	most := 1.0
+	for _, x := range y {
+		if x > most {
+			most = x
+		}
+	}
 	for l := range n {
 		part := row(y, k, l)
 		for j, x := range part {
-			if !(x >= -exact) {
+			if !(x >= -exact*most) {
 				return fmt.Errorf("envy: a part of %v of model %d", x, j)
 			}
 		}
@@ -25,11 +35,11 @@ func (p *Program) fits(y []float64) error {
 			return fmt.Errorf("envy: a part is %.1g GPUs above what its tenant can use", over)
 		}
 		own := dot(row(p.Own, k, l), part)
-		if !(own >= p.Floor[l]-exact) {
+		if !(own >= p.Floor[l]*(1-exact)) {
 			return fmt.Errorf("envy: a part is worth %v, less than its floor of %v", own, p.Floor[l])
 		}
 		for other := range n {
-			if sees := p.sees(l, other, row(y, k, other)); other != l && !(sees <= own+exact) {
+			if sees := p.sees(l, other, row(y, k, other)); other != l && !(sees <= own+exact*max(1, own)) {
 				return fmt.Errorf("envy: a part is worth %v, and another %v to the same tenant", own, sees)
 			}
 		}
@@ -92,7 +102,7 @@ func (r *rows) check(y []float64) error {
 		return nil
 	}
 	if value, bound := r.p.Value(y), r.bound(); !(math.Abs(bound-value) <= exact*math.Abs(bound)) {
-		return fmt.Errorf("envy: the sum is %v, and might be %v", value, bound)
+		return fmt.Errorf("%w: it is %v, and might be %v", errGap, value, bound)
 	}
 	return nil
 }

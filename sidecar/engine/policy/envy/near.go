@@ -71,7 +71,7 @@ func broken(p *Program, y, v []float64, most int, slack float64) []pair {
 	var pairs []pair
 	for i := range n {
 		worst = worst[:0]
-		limit := v[i] + slack
+		limit := v[i] + slack*max(1, v[i])
 		for l := range n {
 			if by := p.sees(i, l, row(y, k, l)) - limit; by > 0 && l != i {
 				worst = append(worst, seen{by, int32(l)})

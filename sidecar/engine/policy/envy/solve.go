@@ -10,7 +10,7 @@ import (
 const few = 50
 
 // Solve gives the parts that maximise the program, n×k, with no envy row, floor or (relatively) cap
-// broken by more than 1e-9, and a proven upper bound of the sum. Where no Cap binds, the sum is within
+// broken by more than 1e-9, and a proven upper bound of the sum. Where no Cap binds, the sum is nearly always within
 // 1e-9 of the bound. Else the parts are the best of a sequence of readings, and the sum may be below the
 // bound. The simplex has a limit of iterations. Where GPUs are limited the answer at the limit is
 // the best reading so far, which breaks no row. Else there is none: the error is ErrLimit, or
@@ -47,22 +47,19 @@ func (p *Program) solve() (y []float64, bound float64, err error) {
 		}
 	}
 	if !p.limited() {
-		if y, err = p.reading(); err != nil {
-			return nil, 0, err
-		}
-		return y, p.Value(y), nil
+		return p.reading()
 	}
 	bound = p.read(largest)
-	if y, err = p.reading(); err != nil {
+	if y, _, err = p.reading(); err != nil {
 		p.marginal = p.marginals(p.equal())
-		y, err = p.reading()
+		y, _, err = p.reading()
 	}
 	for range readings {
 		if err != nil || p.Value(y) >= bound*(1-proven) {
 			break
 		}
 		p.marginal = p.marginals(y)
-		again, lost := p.reading() // then the last answer is the best
+		again, _, lost := p.reading() // then the last answer is the best
 		if lost != nil || p.Value(again) <= p.Value(y) {
 			break
 		}
@@ -74,11 +71,14 @@ func (p *Program) solve() (y []float64, bound float64, err error) {
 	return y, bound, err
 }
 
-// reading gives the best parts as the rows read them.
-func (p *Program) reading() ([]float64, error) {
+// reading gives the best parts as the rows read them, and an upper bound of the sum as they do.
+func (p *Program) reading() (y []float64, bound float64, err error) {
 	r := start(p)
 	defer r.lp.Close()
-	return r.solve()
+	if y, err = r.solve(); err != nil {
+		return nil, 0, err
+	}
+	return y, max(r.bound(), p.Value(y)), nil
 }
 
 // equal gives the equal division.

@@ -2,8 +2,7 @@
 // prices as there are models say all that couples the jobs, however many they are.
 //
 //	MaxMin           the largest smallest level (Gavel §4.1: LAS)
-//	Fill             the lexicographic one, by entities of any depth or flat (Gavel §4.3: water filling)
-//	FillAbove        the same, with nobody below a given division
+//	Fill             the lexicographic one, by entities or flat (Gavel §4.3: water filling)
 //	EqualThroughput  the largest level that all have alike (OEF §4.2.1, non-cooperative)
 //	Total            the largest sum of levels (Gavel §4.2: FIFO; §3.1: throughput)
 //

@@ -74,8 +74,8 @@ func FillAbove(in Instance, weight []float64, entities []Entity, base []float64)
 	}
 	a := Answer{X: f.x}
 	a.finish(in)
-	if a.below(floor) {
-		a, out.Short = Answer{X: slices.Clone(base)}, true
+	if out.Short && a.below(floor) {
+		a = Answer{X: slices.Clone(base)}
 		a.finish(in)
 	}
 	if out.Short {
@@ -85,10 +85,10 @@ func FillAbove(in Instance, weight []float64, entities []Entity, base []float64)
 	return out, nil
 }
 
-// below tells whether rounding left a job lower than its floor.
+// below tells whether a job stands lower than its floor.
 func (a *Answer) below(floor []float64) bool {
 	for m, l := range floor {
-		if a.Level[m] < l*(1-1e-5) {
+		if a.Level[m] < l*(1-amiss) {
 			return true
 		}
 	}

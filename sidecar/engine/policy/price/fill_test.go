@@ -222,42 +222,6 @@ func TestWhatFillingLeavesIsGivenOut(t *testing.T) {
 	})
 }
 
-// Nobody is below the division that filling starts from, wherever it ends; a division of nothing changes nothing.
-func TestFillingKeepsItsBase(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		plain, speed := rapid.Bool().Draw(t, "plain"), drawSpeed
-		if plain {
-			speed = plainSpeed
-		}
-		in := drawInstance(t, 12, speed)
-		n := len(in.Gang)
-		base := filled(t, in, drawWeights(t, n), drawEntities(t, n)).X
-		weight, entities := drawWeights(t, n), drawTree(t, numbers(n), 2)
-		got, err := FillAbove(in, weight, entities, base)
-		if err != nil {
-			t.Fatal(err)
-		}
-		feasible(t, in, got.X)
-		for m, l := range levels(len(in.GPUs), base, in.Speed) {
-			if got.Level[m] < l*(1-1.1e-5) {
-				t.Fatalf("job %d fell from %v to %v", m, l, got.Level[m])
-			}
-		}
-		if !plain { // late levels are lost in rounding
-			return
-		}
-		clear(base)
-		if got, err = FillAbove(in, weight, entities, base); err != nil {
-			t.Fatal(err)
-		}
-		for m, l := range filled(t, in, weight, entities).Level {
-			if math.Abs(got.Level[m]-l) > 1e-6*max(l, 1) {
-				t.Fatalf("job %d has %v above nothing, else %v", m, got.Level[m], l)
-			}
-		}
-	})
-}
-
 // The smallest level by weight is that of MaxMin.
 func TestFillStartsWithMaxMin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
