@@ -15,7 +15,7 @@ import (
 // what they are due, every job runs, and none keeps the others out. A tenant with one job cannot be paid back for the terms of the large one.
 func TestNoGangStarvesAmongOthers(t *testing.T) {
 	t.Parallel()
-	for _, by := range []string{"oef:noncoop", "gavel:hierarchical", "gandiva-fair", "drf"}[:seeds.Some(2, 4)] {
+	for _, by := range []string{"oef:noncoop", "gavel:las", "gandiva-fair", "drf"}[:seeds.Some(2, 4)] {
 		for _, mine := range []int{1, 11, 6, 12, 2, 4}[:seeds.Some(2, 6)] {
 			for _, mechanism := range cluster.Mechanisms {
 				t.Run(fmt.Sprint(by, mine, mechanism), func(t *testing.T) {
