@@ -285,17 +285,11 @@ func (c *Config) Warnings() []string {
 	if c.Mode == loop.Observe && c.Tune.At != "" && c.Tune.Apply {
 		out = append(out, "tune.apply is true, but mode is observe: a better term is only proposed, since nothing that happens would tell of it")
 	}
-	if c.Cells.File == "" && len(c.Cells.StrictQOS) > 0 {
-		out = append(out, fmt.Sprintf("cells.strict_qos lists QOS, but preset %s has no virtual clusters: it has no effect; set cells.file", c.Preset))
+	for _, p := range c.NoEffect() {
+		out = append(out, fmt.Sprintf("%s (%s) %s", p.Key, p.Place, p.Text))
 	}
 	if c.vcs != nil && !c.market() && c.vcs.Cells.Tradable() {
 		out = append(out, fmt.Sprintf("%s has tradable cells, but preset %s knows no speeds: no cell is traded; choose a preset that divides GPU models", c.vcs.Name, c.Preset))
-	}
-	if c.Cells.File == "" && len(c.Cells.Levels) > 0 {
-		out = append(out, fmt.Sprintf("cells.levels names QOS, but preset %s has no virtual clusters: it has no effect; set cells.file, or use jobs.urgent_qos", c.Preset))
-	}
-	if c.Users == string(cluster.UsersEqual) && preset.TenantBlind(c.Preset) {
-		out = append(out, fmt.Sprintf("users is equal, but preset %s divides between jobs without regard to tenants and users: it has no effect; choose another preset", c.Preset))
 	}
 	if host := c.unsafeDatabase(); host != "" {
 		out = append(out, fmt.Sprintf("database.url reaches PostgreSQL on %s over the network without sslmode=verify-full: another host can pass for it, read the password and change the journal; add sslmode=verify-full, and sslrootcert=FILE with the certificate authority's certificate", host))

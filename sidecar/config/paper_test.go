@@ -49,7 +49,7 @@ func TestDefaultsOfPapers(t *testing.T) {
 		}
 	}
 	s = load("preset: gandiva-fair:paper\n").Settings()
-	if s.Divide != preset.GandivaFair || s.Mechanism != cluster.ByStride || s.StopAllowance != 0 || !slices.Contains(s.Differs, "models.chooser: paper (not nearest)") {
+	if s.Divide != preset.GandivaFair || s.Mechanism != cluster.ByStride || s.StopAllowance != 0 || s.NewFirst || !slices.Contains(s.Differs, "models.chooser: paper (not nearest)") {
 		t.Errorf("gandiva-fair:paper: %+v", s)
 	}
 	if s = load("preset: gandiva-fair:paper\nmodels: {chooser: nearest}\n").Settings(); s.Mechanism != cluster.Nearest {

@@ -48,6 +48,13 @@ func (p *program) configCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if idle := cfg.NoEffect(); len(idle) > 0 {
+				for _, x := range idle {
+					p.printf("%s\n", x)
+				}
+				p.printf("%s\n", p.paint(view.Plural(len(idle), "problem")+"; a daemon warns of them and goes on", "red"))
+				return failure.Quiet(failure.Misuse)
+			}
 			for _, w := range cfg.Warnings() {
 				p.printf("%s %s\n", p.paint("warning:", "yellow"), w)
 			}

@@ -9,8 +9,8 @@ const ofPaper = ":" + Paper
 // behind and gives GPUs at the ends of terms alone, to whoever is behind by anything; it knows no limit of bursts, no floor of who repays and no
 // cost of stops. So does Gandiva_fair, in quanta, by its stride; a new job joins at the least pass and does not go first.
 var papers = map[string]string{
-	Astraea:     asInPapers,
-	GandivaFair: asInPapers + "models: {chooser: " + Paper + "}\n",
+	Astraea:     asInPapers + "jobs: {order: rho}\n",
+	GandivaFair: asInPapers + "jobs: {order: rho, new_first: false}\nmodels: {chooser: " + Paper + "}\n",
 }
 
 const asInPapers = `
@@ -20,7 +20,6 @@ recall: {first_lease: false}
 compact: {max_cost: 0}
 burst: {max: 0}
 repay: {floor: 0}
-jobs: {order: rho}
 `
 
 // Base gives the name of a preset without the defaults of its paper: astraea of astraea:paper, and any other name itself.
