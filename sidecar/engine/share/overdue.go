@@ -18,7 +18,7 @@ func (m *hand) overdue() (out []rounds.Grant) {
 	if slices.ContainsFunc(m.in.Tenants, func(t lease.Tenant) bool { return t.Boost }) {
 		return nil
 	}
-	least := leastGangs(m.contest, m.in)
+	least := leastGangs(m.contest)
 	for p := range m.pools {
 		before := make([]float64, len(m.Parties))
 		for _, w := range slices.Clone(m.pools[p].Line) {
@@ -47,19 +47,21 @@ func late(x *contest, k *lease.Candidate) bool {
 	return k.Owed >= cluster.Times(k.GPUs, x.Settings.Term)
 }
 
-// leastGangs gives the smallest gang of each tenant among the candidates; the largest number where there is none.
-func leastGangs(x *contest, in *lease.Input) []int {
+// leastGangs gives the smallest gang of each tenant among all its jobs, so that renewed leases change nothing; the largest number where there is none.
+func leastGangs(x *contest) []int {
 	least := slices.Repeat([]int{math.MaxInt}, len(x.Tenants))
-	for i := range in.Candidates {
-		n := &least[x.Parties[x.Jobs[in.Candidates[i].Case].Party].Tenant]
-		*n = min(*n, in.Candidates[i].GPUs)
+	for i := range x.Jobs {
+		if st := &x.Jobs[i]; st.Live && st.Party >= 0 {
+			n := &least[x.Parties[st.Party].Tenant]
+			*n = min(*n, st.GPUs)
+		}
 	}
 	return least
 }
 
 // anyOverdue reports whether a job may be overdue.
 func anyOverdue(x *contest, in *lease.Input) bool {
-	least := leastGangs(x, in)
+	least := leastGangs(x)
 	return slices.ContainsFunc(in.Candidates, func(k lease.Candidate) bool { return large(x, &k, least) && late(x, &k) })
 }
 
