@@ -164,7 +164,7 @@ func stays(pools []Pool, wants []Want, most []float64) []bool {
 		waits := make([]bool, len(mixed)) // by party
 		for _, i := range pools[p].Line {
 			w := &wants[i]
-			out[i] = out[i] || w.On == p && !(mixed[w.Party] && waits[w.Party])
+			out[i] = out[i] || w.On == p && (!mixed[w.Party] || !waits[w.Party])
 			waits[w.Party] = waits[w.Party] || w.On != p
 		}
 	}

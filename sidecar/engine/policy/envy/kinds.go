@@ -42,8 +42,8 @@ func SolveKinds(gpus []float64, tenants []Tenant) (x [][][]float64, more float64
 		if sum >= bound*(1-proven) {
 			break
 		}
-		again, higher, more, err := n.divide(n.bundles(answer), seen)
-		if err != nil || higher <= sum { // then the last answer is the best
+		again, higher, more, lost := n.divide(n.bundles(answer), seen)
+		if lost != nil || higher <= sum { // then the last answer is the best
 			break
 		}
 		done := higher <= sum*(1+hardly)
@@ -233,9 +233,8 @@ func (n *nested) ask() *asking {
 	return a
 }
 
-// add makes a row of what a tenant sees in a part: not more than what its own is worth; in its own part it sees at least that. It gives
-// the number of rows.
-func (a *asking) add(e pair, v *view) int {
+// add makes a row of what a tenant sees in a part: not more than what its own is worth; in its own part it sees at least that.
+func (a *asking) add(e pair, v *view) {
 	i, l := int(e.i), int(e.l)
 	sign := 1.0
 	if i == l {
@@ -248,13 +247,12 @@ func (a *asking) add(e pair, v *view) int {
 		}
 	}
 	a.program.AddRows(row)
-	return a.program.Rows()
 }
 
-// sees adds the row in which a tenant sees another's part, and gives the number of rows.
-func (a *asking) sees(e pair, v *view) int {
+// sees adds the row in which a tenant sees another's part.
+func (a *asking) sees(e pair, v *view) {
 	a.rows[e], a.order = true, append(a.order, e)
-	return a.add(e, v)
+	a.add(e, v)
 }
 
 // bundles gives what each tenant's kinds have together, in parts of its share.
@@ -315,7 +313,8 @@ func (a *asking) rounds(sees func(i, l int, own float64, parts [][]float64) *vie
 			own, use := n.value(i, parts[i])
 			if says := values[n.worth+i]; says > own*(1+exactly) {
 				if v := n.view(i, use.Price); v.of(parts[i]) < says*(1-exactly/10) {
-					again = a.add(pair{int32(i), int32(i)}, &v) > 0
+					a.add(pair{int32(i), int32(i)}, &v)
+					again = true
 				}
 			}
 			again = a.envy(i, func(l int) *view { return sees(i, l, own, parts) }, parts) > 0 || again
