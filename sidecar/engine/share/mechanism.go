@@ -230,9 +230,13 @@ func (m *hand) urge(line []int, urgent, p int) {
 	}
 }
 
-// nearest chooses by rounds.Nearest. Of equal choices it takes that of the faster model: the pools are ordered so.
+// nearest chooses by rounds.Nearest. Of equal choices in a virtual cluster it takes that of the faster model: the pools are ordered so. Between
+// tenants that would give one of them the faster model again and again.
 func (m *hand) nearest() []rounds.Grant {
 	order := m.Market.FastestFirst()
+	if m.Snapshot.Cells == nil {
+		slices.Sort(order)
+	}
 	pools, place := make([]rounds.Pool, len(order)), make([]int, len(order))
 	for at, p := range order {
 		pools[at], place[p] = m.pools[p], at
