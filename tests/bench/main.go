@@ -131,6 +131,9 @@ func offline() error {
 	}
 	repayments()
 	mechanisms()
+	if err := promised(); err != nil {
+		return err
+	}
 	if err := misreports(); err != nil {
 		return err
 	}

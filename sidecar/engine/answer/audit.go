@@ -57,7 +57,11 @@ func newFair(q *cluster.AllocationRequest, by Policy) *fair {
 	f := &fair{q: q, by: by, of: make([]row, len(q.Bids))}
 	var rows [][][]int
 	for l, bids := range tenants(q) {
-		rows = append(rows, alike(q, bids))
+		kinds := alike(q, bids)
+		if q.Bids[bids[0]].Job == 0 { // types, as they are divided
+			kinds = together(q, bids, auditKinds)
+		}
+		rows = append(rows, kinds)
 		for k, same := range rows[l] {
 			for _, i := range same {
 				f.of[i] = row{l, k}
@@ -68,7 +72,7 @@ func newFair(q *cluster.AllocationRequest, by Policy) *fair {
 	return f
 }
 
-// alike gives a tenant's bids with equal speeds as one kind each, in their order. Of more than auditKinds the last are one.
+// alike gives a tenant's jobs with equal speeds as one kind each, in their order. Of more than auditKinds the last are one.
 func alike(q *cluster.AllocationRequest, bids []int) (kinds [][]int) {
 	for _, i := range bids {
 		k := slices.IndexFunc(kinds, func(of []int) bool { return slices.Equal(q.Bids[of[0]].Speeds, q.Bids[i].Speeds) })

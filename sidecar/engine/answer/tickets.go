@@ -1,7 +1,6 @@
 package answer
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -39,19 +38,43 @@ func divideTickets(q *cluster.AllocationRequest, trades bool, d *cluster.Allocat
 	}
 }
 
-// fastestFirst orders the pools by their mean speedup for all.
-func fastestFirst(q *cluster.AllocationRequest) []int {
-	order := make([]int, len(q.Pools))
-	speed := make([]float64, len(q.Pools))
-	for p := range order {
-		order[p] = p
-		for i := range q.Bids {
-			if b := &q.Bids[i]; !b.Pinned && b.Terms().Speeds[p] > 0 {
-				speed[p] += math.Log(b.Terms().Speeds[p]) * float64(b.Demand)
+// fastestFirst orders the pools by speed: each is followed by those on which the jobs that can use both are slower, by the mean. Models that few jobs
+// can use are so compared by those jobs alone.
+func fastestFirst(q *cluster.AllocationRequest) (order []int) {
+	n := len(q.Pools)
+	faster := make([]float64, n*n) // by pool, then by another: by how much, as a logarithm and GPUs
+	for i := range q.Bids {
+		b := &q.Bids[i]
+		if b.Pinned {
+			continue
+		}
+		speeds := b.Terms().Speeds
+		for p := range n {
+			for o := range n {
+				if speeds[p] > 0 && speeds[o] > 0 {
+					faster[p*n+o] += math.Log(speeds[p]/speeds[o]) * float64(b.Demand)
+				}
 			}
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(speed[b], speed[a]) })
+	for len(order) < n {
+		next, least := -1, math.Inf(1)
+		for p := range n {
+			if slices.Contains(order, p) {
+				continue
+			}
+			slower := 0.0 // than those that are left
+			for o := range n {
+				if !slices.Contains(order, o) {
+					slower = max(slower, -faster[p*n+o])
+				}
+			}
+			if slower < least {
+				next, least = p, slower
+			}
+		}
+		order = append(order, next)
+	}
 	return order
 }
 
