@@ -38,6 +38,9 @@ func TestSampleIsTheDefault(t *testing.T) {
 	if d := cmp.Diff(config.Default(), c, values); d != "" {
 		t.Errorf("etc/fairlease.yaml differs from the defaults:\n%s", d)
 	}
+	if idle := c.NoEffect(); len(idle) > 0 {
+		t.Errorf("etc/fairlease.yaml has the defaults, and of these it is said: %v", idle)
+	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
 		t.Fatal(err)

@@ -54,6 +54,14 @@ var needs = []struct {
 	}},
 }
 
+// equal reports whether two values are the same; lists and maps without entries are.
+func equal(a, b reflect.Value) bool {
+	if k := a.Kind(); (k == reflect.Map || k == reflect.Slice) && a.Len()+b.Len() == 0 {
+		return true
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
+}
+
 func unless(ok bool, format string, args ...any) string {
 	if ok {
 		return ""
@@ -84,7 +92,7 @@ func (c *Config) NoEffect() Problems {
 		}
 		for _, key := range rule.keys {
 			for _, x := range whole {
-				if o := x.origins[key]; o.InFile() && !reflect.DeepEqual(fields(x)[key].Interface(), usual[key].Interface()) {
+				if o := x.origins[key]; o.InFile() && !equal(fields(x)[key], usual[key]) {
 					out = append(out, Problem{Place: o.Place, Key: key, Text: "has no effect: " + why, line: o.line})
 					break
 				}

@@ -20,7 +20,7 @@ func First(reading time.Time, zone *time.Location) time.Time {
 		if t.Before(start) {
 			t = start
 		}
-		if t.Before(end) {
+		if first.IsZero() || t.Before(end) { // no clocks but those of a made-up zone are further from UTC than end
 			first = t.In(zone)
 		}
 		if start.IsZero() || start.Before(reading.Add(-widest)) {

@@ -16,6 +16,7 @@ type shares struct {
 	*round.Books
 	speeds  *speeds.Speeds
 	weights []int64 // by tenant; those below one account as they divide its weight now
+	several []bool  // by tenant: its active jobs are of several users
 }
 
 // Entitlements of tenants and parties, by pool.

@@ -292,6 +292,7 @@ func (x *shares) ask(capacity []int, own *round.Owned) *cluster.AllocationReques
 			}
 		}
 	}
+	x.several = severalUsers(x)
 	for k := range x.Parties {
 		if bid, ok := x.bid(k); ok {
 			q.Bids = append(q.Bids, bid)
@@ -380,9 +381,10 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 	return b, true
 }
 
-// userOf returns the user of all active jobs of a party, where users share equally; "" = several, or users do not matter.
+// userOf returns the user of all active jobs of a party, where users share equally; "" = several, or users do not matter, as where a
+// tenant has only one.
 func userOf(x *shares, party *round.Claimant) string {
-	if x.Settings.Users != cluster.UsersEqual {
+	if x.Settings.Users != cluster.UsersEqual || !x.several[party.Tenant] {
 		return ""
 	}
 	user := ""
@@ -397,6 +399,25 @@ func userOf(x *shares, party *round.Claimant) string {
 		}
 	}
 	return user
+}
+
+// severalUsers reports for each tenant whether its active jobs are of several users.
+func severalUsers(x *shares) []bool {
+	several, first := make([]bool, len(x.Tenants)), make([]string, len(x.Tenants))
+	for i := range x.Jobs {
+		st := &x.Jobs[i]
+		if st.Tenant < 0 || len(st.May) == 0 {
+			continue
+		}
+		switch user := x.Records[i].User; first[st.Tenant] {
+		case "":
+			first[st.Tenant] = user
+		case user:
+		default:
+			several[st.Tenant] = true
+		}
+	}
+	return several
 }
 
 // rooted returns the speeds of a job. While its speed at home is unknown, other models are worth a little less to it: only run times of jobs that stay on a model tell how fast it is, and without known speeds nothing is gained by moves.
