@@ -19,7 +19,7 @@ func TestPromises(t *testing.T) {
 				t.Skip(lp.ErrNone)
 			}
 			worst, at := 1.0, uint64(0)
-			for seed := range seeds.Of(t, seeds.Some(20, 300)) {
+			for seed := range seeds.Of(t, seeds.Some(20, 100)) {
 				if kept := c.Kept(c.Draw(seed)); kept < worst {
 					worst, at = kept, seed
 				}
