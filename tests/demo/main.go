@@ -97,7 +97,7 @@ func (s *show) behind(ctx context.Context) string {
 	if err != nil || most < time.Second {
 		return "vision got its half back."
 	}
-	return fmt.Sprintf("vision was behind by %s:\nit is repaid for the GPUs that it lent (as far as credit.cap goes, one minute here). So it got up to twice its due until it was even.", most.Round(time.Second))
+	return fmt.Sprintf("vision was behind by %s:\nit is repaid for lent GPUs, up to credit.cap (one minute here). So it got up to twice its due until it was even.", most.Round(time.Second))
 }
 
 // show is one demonstration: a Slurm, a PostgreSQL, a daemon.

@@ -136,3 +136,16 @@ func TestSplittingKindsGainsNothing(t *testing.T) {
 		}
 	})
 }
+
+// A kind that can use no GPU changes nothing.
+func TestAKindWithoutDemand(t *testing.T) {
+	needsCLP(t)
+	for name, divide := range map[string]Division{"coop": OEFCooperative, "noncoop": OEFNonCooperative} {
+		m := market([][]float64{{1, 2}, {1, 3}}, []float64{4, 4})
+		want := must(t, divide, m).Objective
+		m.Tenants[0].Others = []Kind{{Speedup: []float64{1, 2}}, {Speedup: []float64{0, 0}, Demand: 3}}
+		if p := must(t, divide, m); !near(p.Objective, want, 1e-6) {
+			t.Errorf("%s: the sum is %v beside kinds without use, and %v without", name, p.Objective, want)
+		}
+	}
+}

@@ -75,6 +75,7 @@ func (v *view) of(y []float64) float64 { return dot(v.eye, y) + v.rest }
 // part is worth to it, in units of what its share is.
 type nested struct {
 	tenants []Tenant
+	weights float64     // of all
 	share   [][]float64 // of each tenant, by model
 	unit    []float64   // the worth of each tenant's share
 	first   []view      // of each tenant, at its share
@@ -88,15 +89,14 @@ type nested struct {
 
 func newNested(gpus []float64, tenants []Tenant) *nested {
 	n := &nested{tenants: tenants}
-	weights := 0.0
 	for i := range tenants {
-		weights += tenants[i].Weight
+		n.weights += tenants[i].Weight
 	}
 	for i := range tenants {
 		t := &tenants[i]
 		share := make([]float64, len(gpus))
 		for j, g := range gpus {
-			share[j] = g * t.Weight / weights
+			share[j] = g * t.Weight / n.weights
 		}
 		use := value.Of(t.Kinds, share)
 		n.share, n.unit = append(n.share, share), append(n.unit, use.Worth)
@@ -183,12 +183,9 @@ type asking struct {
 func (n *nested) ask() *asking {
 	a := &asking{nested: n, program: lp.New().Maximise(), rows: map[pair]bool{}}
 	a.program.Set(lp.Options{PrimalTolerance: strictTolerance, DualTolerance: tolerance})
-	mean, weights := sum(n.unit)/float64(len(n.unit)), 0.0
-	for i := range n.tenants {
-		weights += n.tenants[i].Weight
-	}
+	mean := sum(n.unit) / float64(len(n.unit))
 	k := len(n.share[0])
-	models, bundles := slices.Repeat([]lp.Row{{Lower: math.Inf(-1), Upper: weights}}, k), make([]lp.Row, k*len(n.tenants))
+	models, bundles := slices.Repeat([]lp.Row{{Lower: math.Inf(-1), Upper: n.weights}}, k), make([]lp.Row, k*len(n.tenants))
 	var rows []lp.Row
 	var columns []lp.Column
 	for i := range n.tenants {
@@ -199,7 +196,7 @@ func (n *nested) ask() *asking {
 			limit := lp.Row{Lower: math.Inf(-1), Upper: 1}
 			for j, v := range kind.Speed {
 				high, at, gpus := math.Inf(1), n.column[i][c]+j, n.share[i][j]
-				if v == 0 {
+				if v == 0 || kind.Most == 0 {
 					high = 0
 				}
 				columns = append(columns, lp.Column{Upper: high, Cost: v * gpus / mean})
@@ -211,7 +208,7 @@ func (n *nested) ask() *asking {
 			if floor.Lower > 0 {
 				rows = append(rows, floor)
 			}
-			if !math.IsInf(kind.Most, 1) {
+			if kind.Most > 0 && !math.IsInf(kind.Most, 1) {
 				rows = append(rows, limit)
 			}
 		}
@@ -383,16 +380,12 @@ func (n *nested) divide(read [][]float64, seen []pair) (values []float64, sum fl
 // between its kinds by their demands, or by as much as these can use of them, has not more than their best use. This
 // is linear in the part, where u is the most GPUs that the part can have.
 func (n *nested) bound() float64 {
-	weights := 0.0
-	for i := range n.tenants {
-		weights += n.tenants[i].Weight
-	}
 	total := make([]float64, len(n.tenants)) // GPUs that each can use at most
 	for l := range n.tenants {
 		for _, k := range n.tenants[l].Kinds {
 			total[l] += k.Most
 		}
-		total[l] = min(total[l], sum(n.share[l])*weights/n.tenants[l].Weight)
+		total[l] = min(total[l], sum(n.share[l])*n.weights/n.tenants[l].Weight)
 	}
 	a := n.ask()
 	defer a.program.Close()
