@@ -44,6 +44,8 @@ type VC struct {
 	Chooser string `json:"chooser,omitempty"`
 	// Levels are the levels of its jobs by QOS; nil = as Settings.Levels says.
 	Levels []QOSLevel `json:"levels,omitempty"`
+	// Scheduler is a program of the site that orders its jobs; nil = Chooser does.
+	Scheduler *VCScheduler `json:"scheduler,omitempty"`
 }
 
 // QOSLevel is the level of jobs of a QOS inside their virtual cluster. A QOS without a level has 0.
@@ -143,6 +145,8 @@ type CellReport struct {
 	Views         []CellView      `json:"views"`
 	Bound         []BoundCell     `json:"bound,omitempty"`
 	Fragmentation []Fragmentation `json:"fragmentation"`
+	// Dropped counts the placements of VCs' own schedulers that were not carried out.
+	Dropped []DroppedPlacements `json:"dropped,omitempty"`
 	// Unsafe lists violations of the safety condition (HiveD Theorem 1, invariant (2)). It must
 	// be empty.
 	Unsafe []string `json:"unsafe,omitempty"`

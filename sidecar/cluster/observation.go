@@ -37,6 +37,8 @@ type Observation struct {
 	Sizes  []GPUMemory `json:"sizes,omitempty"`
 	// History is ended attempts of the time before the first round.
 	History []Attempt `json:"history,omitempty"`
+	// VCOrders are the last answers of virtual clusters' own schedulers, by VC.
+	VCOrders []VCOrder `json:"vc_orders,omitempty"`
 	// Unchanged is true if nothing has changed since the previous sighting, which is repeated
 	// here with a new Now.
 	Unchanged bool `json:"-"`

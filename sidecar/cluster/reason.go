@@ -128,6 +128,8 @@ const (
 
 // Inside says which jobs of a job's own tenant go before it.
 type Inside struct {
+	// Site is true if its virtual cluster's own scheduler orders its jobs.
+	Site bool `json:"site,omitempty"`
 	// User is the user of its tenant that is served before its own, where users share equally.
 	User string `json:"user,omitempty"`
 	// Level is its level in its virtual cluster, if jobs of level Above go first.

@@ -118,6 +118,7 @@ type Snapshot struct {
 	Claims   []Claim   `json:"claims,omitempty"`
 	// Cells describes virtual clusters; nil = there are none.
 	Cells      *Cells      `json:"cells,omitempty"`
+	VCOrders   []VCOrder   `json:"vc_orders,omitempty"` // of VCs with schedulers of their own, by VC
 	Lost       []CellLoss  `json:"lost,omitempty"`
 	Lent       []Lending   `json:"lent,omitempty"`
 	CellTrades []CellTrade `json:"cell_trades,omitempty"` // that changed the VCs' cells, in the order in which they took effect

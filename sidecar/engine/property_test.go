@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
@@ -375,7 +374,7 @@ func (c *chaos) shuffled(snap *cluster.Snapshot, plan *cluster.Plan) {
 	if len(again.Nodes) != len(snap.Nodes) {
 		c.Fatal("nodes lost")
 	}
-	if a, b := encode(engine.Decide(again)), encode(*plan); a != b {
+	if a, b := encode(c.world.Loop.Decide(again)), encode(*plan); a != b {
 		c.Fatalf("shuffled input gives another plan:\n%s\n%s", a, b)
 	}
 }

@@ -2,8 +2,10 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
@@ -144,6 +147,56 @@ func TestPropertiesOfCellsDivided(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		propertiesOfCells(rt, t, func(c *chaos) { c.divide(rapid.SampledFrom(preset.Dividing()).Draw(rt, "preset")) })
 	})
+}
+
+// The guarantee is the same whatever the VCs' own schedulers answer: jobs of others, jobs that are gone, models and nodes that do not exist.
+func TestPropertiesOfCellsBySchedulersOfTheSite(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		propertiesOfCells(rt, t, func(c *chaos) {
+			if rapid.Bool().Draw(rt, "a policy divides models") {
+				c.divide(rapid.SampledFrom(preset.Dividing()).Draw(rt, "preset"))
+			}
+			seed := rapid.Uint64().Draw(rt, "answers")
+			c.world.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
+				described := *s.Cells
+				described.VCs = slices.Clone(described.VCs)
+				for v := range described.VCs {
+					described.VCs[v].Scheduler = &cluster.VCScheduler{Command: []string{"/bin/x"}, Deadline: cluster.Second}
+					s.VCOrders = append(s.VCOrders, answerTo(rand.New(rand.NewPCG(seed, uint64(s.Now)+uint64(v))), &s, described.VCs[v].Name))
+				}
+				s.Cells = &described
+				plan := engine.Decide(s)
+				var kept cluster.Snapshot // a replay reads the answers from there
+				if err := json.Unmarshal([]byte(encode(s)), &kept); err != nil || encode(engine.Decide(kept)) != encode(plan) {
+					rt.Fatalf("a replay makes another plan (%v)", err)
+				}
+				return plan
+			}
+		})
+	})
+}
+
+// answerTo makes up the answer of a VC's own scheduler.
+func answerTo(r *rand.Rand, s *cluster.Snapshot, vc string) cluster.VCOrder {
+	o := cluster.VCOrder{VC: vc, At: s.Now.Add(-cluster.Span(r.Int64N(int64(3 * s.Settings.Term))))}
+	if r.IntN(8) == 0 {
+		o.Why = "it failed"
+		return o
+	}
+	for _, at := range r.Perm(len(s.Cases) + 2)[:r.IntN(len(s.Cases)+2)] {
+		x := cluster.VCTurn{Job: cluster.JobKey(1_000_000 + at)}
+		if at < len(s.Cases) {
+			x.Job = s.Cases[at].Record.Key
+		}
+		if r.IntN(2) == 0 {
+			x.Model = []string{"v100", "k80", "none"}[r.IntN(3)]
+		}
+		for range r.IntN(3) {
+			x.Nodes = append(x.Nodes, []string{s.Nodes[r.IntN(len(s.Nodes))].Name, "none"}[r.IntN(5)/4])
+		}
+		o.Turns = append(o.Turns, x)
+	}
+	return o
 }
 
 func propertiesOfCells(rt *rapid.T, t *testing.T, set func(*chaos)) {

@@ -342,6 +342,9 @@ func inside(r *cluster.Reason) string {
 	if r.Inside == nil {
 		return ""
 	}
+	if r.Inside.Site {
+		return "its virtual cluster's own scheduler orders the jobs of its tenant"
+	}
 	if r.Inside.Above > r.Inside.Level {
 		level = fmt.Sprintf("jobs of level %d of its virtual cluster go before it: its level is %d", r.Inside.Above, r.Inside.Level)
 	}

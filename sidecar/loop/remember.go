@@ -49,7 +49,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		Admission: cluster.Admit(seen.Partitions, seen.Accounts, seen.Limits),
 		Attempts:  seen.Attempts, NextKey: max(m.NextKey, 1),
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
-		Cells: rules.Cells, Lost: m.Lost, Lent: m.Lent, CellTrades: m.CellTrades, Parties: m.Parties, Allocation: m.Allocation,
+		Cells: rules.Cells, VCOrders: seen.VCOrders, Lost: m.Lost, Lent: m.Lent, CellTrades: m.CellTrades, Parties: m.Parties, Allocation: m.Allocation,
 		Profiles: m.Profiles, Declared: rules.Profiles, Paces: m.Paces, Progress: seen.Progress,
 		Completions: m.Completions, Usages: m.Usages, History: seen.History,
 		Habits: m.Habits, Causes: m.Causes, Noise: m.Noise, Restored: m.Restored, Uses: seen.Uses, Memory: seen.Memory, Sizes: seen.Sizes,

@@ -22,6 +22,9 @@ type Loop struct {
 	// With Beside it runs beside the rounds, in its own goroutine, one question at a time.
 	Divide func(cluster.AllocationRequest) cluster.Allocation
 	Beside bool
+	// Schedulers gives the virtual clusters' own schedulers after a round, with what each is asked; nil = there are none. With Beside they are asked,
+	// each in its own goroutine; without, none is.
+	Schedulers func(cluster.Snapshot, cluster.Plan) []Scheduler
 	// Past gives the ended attempts of the accounting history up to a moment; nil = there is none. It is called once, in its
 	// own goroutine with Beside, where run times are learnt from and none is remembered. It reports its own errors.
 	Past func(until cluster.Instant) []cluster.Attempt
@@ -47,7 +50,8 @@ type Loop struct {
 	recall chan []cluster.Attempt
 	answer chan answered   // of the pending question; nil = none
 	asked  cluster.Instant // when it was asked
-	broke  string          // cause of a failed answer that is not yet reported
+	orders orders
+	broke  string // cause of a failed answer that is not yet reported
 }
 
 // answered is the result of a question.
@@ -89,13 +93,16 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	l.hear()
+	if l.orders.hear() {
+		l.was, l.next = nil, l.memory.Ledger.At // that is news
+	}
 	// Look.
 	seen, err := l.Cluster.Observe(ctx, l.memory.Ledger.At)
 	if err != nil {
 		return Report{}, fmt.Errorf("look at the cluster: %w", err)
 	}
 	l.heard = telling(l.heard, seen.Progress)
-	seen.Progress = l.heard
+	seen.Progress, seen.VCOrders = l.heard, l.orders.last
 	orders, err := l.Journal.Overrides(ctx, seen.Now)
 	if err != nil {
 		l.was = nil // changes found by this look are news to the next
@@ -130,6 +137,9 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	l.memory.Limits = snap.Limits()
 	if plan.AllocationRequest != nil && l.Divide != nil {
 		l.ask(*plan.AllocationRequest)
+	}
+	if l.Schedulers != nil && l.Beside {
+		l.orders.ask(l.Schedulers(snap, plan))
 	}
 	// Act.
 	outcomes := l.act(ctx, plan.Actions)
@@ -297,6 +307,7 @@ func (l *Loop) Preview(ctx context.Context) (cluster.Snapshot, cluster.Plan, err
 		return cluster.Snapshot{}, cluster.Plan{}, fmt.Errorf("%w: read overrides: %w", ErrJournal, err)
 	}
 	l.was = nil // changes seen here are still news to Turn
+	seen.VCOrders = l.orders.last
 	rules, settings := l.Configure()
 	snap, err := l.desk.remember(l.memory, seen, orders, rules, settings)
 	if err != nil {

@@ -20,6 +20,7 @@ type decision struct {
 	recalls           []cellRecall
 	refused           map[int]cells.Refusal     // by case
 	failed            map[attempt]cells.Refusal // of the VC that is being served
+	places            map[int]cluster.VCTurn    // by case: where the VC's own scheduler wants a waiting job
 }
 
 // attempt is a kind of request of one VC that was refused. The same request with a lower priority is refused too.
@@ -47,7 +48,7 @@ const (
 
 // guarantee gives every VC's cells to the jobs of its tenant, in their order.
 func guarantee(g *ground, in *lease.Input) *decision {
-	v := &decision{ground: g, in: in, granted: g.lastGrants[:0], recalls: g.leaving, refused: map[int]cells.Refusal{}}
+	v := &decision{ground: g, in: in, granted: g.lastGrants[:0], recalls: g.leaving, refused: map[int]cells.Refusal{}, places: map[int]cluster.VCTurn{}}
 	for i, l := range v.Leases {
 		if l == nil || !v.inside[i] {
 			continue
@@ -116,7 +117,10 @@ func (v *decision) confirm(i int) {
 
 // serve requests a VC's cells in a pool for a waiting job. It records a refusal, and reports whether there was none.
 func (v *decision) serve(k *lease.Candidate, vc string, priority, pool int) bool {
-	refusal, ok := v.request(k, vc, priority, pool)
+	if v.place(k, vc, priority, pool) {
+		return true
+	}
+	refusal, ok := v.request(k, vc, priority, pool, nil)
 	if ok = ok || v.forgiving(k, vc, priority, pool); ok {
 		delete(v.refused, k.Case)
 	} else {
@@ -149,8 +153,8 @@ func (v *decision) keep(k *lease.Candidate, vc string) {
 // anyPool requests cells of all pools that a job may use.
 const anyPool = -1
 
-// request requests a VC's cells in a pool for a waiting job.
-func (v *decision) request(k *lease.Candidate, vc string, priority, pool int) (cells.Refusal, bool) {
+// request requests a VC's cells in a pool for a waiting job, on the given nodes only; nil = on any.
+func (v *decision) request(k *lease.Candidate, vc string, priority, pool int, on []string) (cells.Refusal, bool) {
 	refusal, soft := cells.Refusal{Code: cells.UnknownLevel, VC: vc}, v.soft(k.Case)
 	for n, c := range v.chains {
 		if !v.uses(k, &c) || pool != anyPool && v.Pools[pool] != c.Model {
@@ -161,10 +165,15 @@ func (v *decision) request(k *lease.Candidate, vc string, priority, pool int) (c
 			refusal = no
 			continue
 		}
-		grant, err := v.state.Request(v.ask(k, &c, vc, priority, place.Anybodys))
+		q := v.ask(k, &c, vc, priority, place.Anybodys)
+		if admits := q.Admits; on != nil {
+			q.Admits = func(node string, gpus int) bool { return slices.Contains(on, node) && admits(node, gpus) }
+		}
+		grant, err := v.state.Request(q)
 		if err != nil {
-			errors.As(err, &refusal)
-			v.failed[try] = refusal
+			if errors.As(err, &refusal); on == nil {
+				v.failed[try] = refusal
+			}
 			continue
 		}
 		g := cellGrant{of: k.Case, class: cluster.Guaranteed, parts: grant.Parts, recall: grant.Recall}
@@ -173,8 +182,9 @@ func (v *decision) request(k *lease.Candidate, vc string, priority, pool int) (c
 			for _, i := range grant.Demoted {
 				v.state.Promote(i, vc, false)
 			}
-			refusal = cells.Refusal{Code: cells.NoneToLend, VC: vc}
-			v.failed[try] = refusal
+			if refusal = (cells.Refusal{Code: cells.NoneToLend, VC: vc}); on == nil {
+				v.failed[try] = refusal
+			}
 			continue
 		}
 		v.demoted = append(v.demoted, grant.Demoted...)
@@ -194,7 +204,7 @@ func (v *decision) forgiving(k *lease.Candidate, vc string, priority, pool int) 
 	shun, shape := r.AvoidNodes, k.Shape
 	r.AvoidNodes = nil
 	k.Shape = v.Site.Shape(v.Spec(k.Case))
-	_, ok := v.request(k, vc, priority, pool)
+	_, ok := v.request(k, vc, priority, pool, nil)
 	if !ok {
 		r.AvoidNodes, k.Shape = shun, shape
 	}

@@ -31,7 +31,9 @@ func (v *decision) guaranteeModels(t int) {
 	}
 	served := make(map[int]bool, len(tenant.Jobs)) // by case: it has its GPUs for the next term
 	v.goOn(tenant.Name, served)
-	v.try(t, served)
+	if v.orders[t] == nil {
+		v.try(t, served)
+	}
 	for at, x := range line {
 		k := &v.in.Candidates[x.Candidate]
 		c := k.Case

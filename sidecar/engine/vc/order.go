@@ -43,7 +43,13 @@ func (h *turn) users(tenant int) int {
 }
 
 // turns returns the turns of a tenant's jobs in its VC.
-func (v *decision) turns(tenant int) []lease.Turn { return v.orderOf(tenant)(v, tenant) }
+func (v *decision) turns(tenant int) []lease.Turn {
+	line := v.orderOf(tenant)(v, tenant)
+	if o := v.orders[tenant]; o != nil {
+		return v.bySite(o, line)
+	}
+	return line
+}
 
 // anywhere is the order of the tenant's jobs, on GPUs of any model.
 func anywhere(v *decision, tenant int) []lease.Turn {

@@ -42,7 +42,10 @@ func explain(d *decision) {
 			if len(st.Pools) > 0 {
 				why.Pool = v.Pools[st.Pools[0]]
 			}
-			if highest != nil && highest[t] > level {
+			switch {
+			case v.orders[t] != nil:
+				why.Inside = &cluster.Inside{Site: true}
+			case highest != nil && highest[t] > level:
 				why.Inside = &cluster.Inside{Level: level, Above: highest[t]}
 			}
 			if l := holders[cellsOf{no.VC, no.Chain, no.Level}]; l != nil {
@@ -131,7 +134,7 @@ func report(v *ground) *cluster.CellReport {
 	if lost := v.state.Losses(); !slices.Equal(lost, v.Snapshot.Lost) {
 		v.Events = append(v.Events, lossEvents(v.Snapshot.Lost, lost)...)
 	}
-	out := &cluster.CellReport{Fragmentation: v.state.Fragmentation(), Unsafe: v.unsafe}
+	out := &cluster.CellReport{Fragmentation: v.state.Fragmentation(), Dropped: v.dropped, Unsafe: v.unsafe}
 	if !v.Brief {
 		out.Views, out.Bound = v.state.Views(), v.state.Bound(func(job int) cluster.JobKey { return v.Records[v.caseOf(job)].Key })
 	}

@@ -52,7 +52,9 @@ type turn struct {
 	out      field.Choice
 	choosers []string             // by tenant: how the jobs of its VC are ordered
 	levels   [][]cluster.QOSLevel // by tenant; nil = there are no levels
-	unsafe   []string             // reasons why promises to VCs do not add up
+	orders   []*cluster.VCOrder   // by tenant: the answer of its VC's own scheduler; nil = none
+	dropped  []cluster.DroppedPlacements
+	unsafe   []string // reasons why promises to VCs do not add up
 	// The trades of cells in force, and whether this round has decided on them.
 	cellTrades []cluster.CellTrade
 	decided    bool
@@ -67,7 +69,7 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 	if h.choosers = choosers(f); slices.Contains(h.choosers, cluster.CellsByStride) {
 		advance(f, h.choosers)
 	}
-	h.levels = levels(f)
+	h.levels, h.orders = levels(f), siteOrders(h)
 	for _, touch := range field.ControlLevels {
 		if f.Any(touch) {
 			f.ExtendFixed(touch)

@@ -90,6 +90,9 @@ func (w *writer) reason(because *cluster.Reason, i int) {
 			if because.Inside == nil {
 				because.Inside = &cluster.Inside{}
 			}
+			if because.Inside.Site {
+				return
+			}
 			because.Inside.User = w.Ledger.Users[first].User
 		}
 	}
