@@ -40,6 +40,9 @@ func Check(ctx context.Context, cfg *config.Config, file string, offline bool) (
 		if !offline {
 			found.wrong, found.Remarks = against(ctx, cfg, f)
 		}
+		for _, x := range f.Untrusted() {
+			found.Remarks = append(found.Remarks, x.String())
+		}
 	}
 	for _, x := range found.wrong {
 		found.Problems = append(found.Problems, x.String())

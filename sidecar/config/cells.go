@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/scheduler"
 )
 
 // CellFile is a cells file, usually cells.yaml: the cluster's structure, and the reservation of
@@ -60,6 +61,9 @@ type assigned struct {
 	Pinned  []pin   `yaml:"pinned"`
 	Chooser string  `yaml:"chooser"`
 	Levels  Levels  `yaml:"levels"`
+	// Scheduler is a program of the site that orders the jobs.
+	Scheduler         Command  `yaml:"scheduler"`
+	SchedulerDeadline Duration `yaml:"scheduler_deadline"`
 	// Tradable is "all" if all cells but pinned ones are tradable, or "".
 	Tradable string `yaml:"tradable"`
 }
@@ -107,7 +111,7 @@ func LoadCells(path string) (*CellFile, error) {
 func ParseCells(name string, text []byte) (*CellFile, error) {
 	f := &CellFile{Name: name, text: text, Cells: &cluster.Cells{}, origins: map[string]Origin{}}
 	r := &reader{file: name, origins: f.origins,
-		keys: []string{"cellHierarchy.name", "cellHierarchy.split", "cellHierarchy.child", "physicalCluster.nodes", "vcAssignment.vc", "vcAssignment.cells", "vcAssignment.pinned", "vcAssignment.chooser", "vcAssignment.levels", "vcAssignment.tradable", "vcAssignment.cells.number", "vcAssignment.cells.tradable"}}
+		keys: []string{"cellHierarchy.name", "cellHierarchy.split", "cellHierarchy.child", "physicalCluster.nodes", "vcAssignment.vc", "vcAssignment.cells", "vcAssignment.pinned", "vcAssignment.chooser", "vcAssignment.levels", "vcAssignment.scheduler", "vcAssignment.scheduler_deadline", "vcAssignment.tradable", "vcAssignment.cells.number", "vcAssignment.cells.tradable"}}
 	root := r.parse(text)
 	if root != nil {
 		r.section(reflect.ValueOf(&f.cellText).Elem(), root, "")
@@ -219,7 +223,7 @@ func (f *CellFile) describe(r *reader) {
 		if key := fmt.Sprintf("vcAssignment[%d].tradable", i); a.Tradable != "" && a.Tradable != "all" {
 			r.wrong(f.line(key), key, "%q is not known; write all, or the number beside each type under cells", a.Tradable)
 		}
-		v := cluster.VC{Name: a.VC, Chooser: a.Chooser, Levels: a.Levels.list()}
+		v := cluster.VC{Name: a.VC, Chooser: a.Chooser, Levels: a.Levels.list(), Scheduler: f.scheduler(r, i)}
 		for j, q := range a.Cells {
 			if key := fmt.Sprintf("vcAssignment[%d].cells[%d].tradable", i, j); q.Tradable < 0 || q.Tradable > max(q.Number, 0) {
 				r.wrong(f.line(key), key, "must be 0 to %d, the number of cells, got %d", max(q.Number, 0), q.Tradable)
@@ -234,6 +238,50 @@ func (f *CellFile) describe(r *reader) {
 		}
 		d.VCs = append(d.VCs, v)
 	}
+}
+
+// Limits of scheduler_deadline, and its default.
+const (
+	shortestDeadline, longestDeadline = Duration(cluster.Second / 10), Duration(cluster.Minute)
+	usualDeadline                     = Duration(2 * cluster.Second)
+)
+
+// scheduler gives the scheduler of an entry of vcAssignment; nil = none.
+func (f *CellFile) scheduler(r *reader, i int) *cluster.VCScheduler {
+	a := &f.Assignment[i]
+	key := fmt.Sprintf("vcAssignment[%d].scheduler", i)
+	late := key + "_deadline"
+	if len(a.Scheduler) == 0 {
+		if a.SchedulerDeadline != 0 {
+			r.wrong(f.line(late), late, "there is no scheduler; add one, or remove this")
+		}
+		return nil
+	}
+	if !filepath.IsAbs(a.Scheduler[0]) {
+		r.wrong(f.line(key), key, "%q is no absolute path; write it from / on", a.Scheduler[0])
+	}
+	deadline := cmp.Or(a.SchedulerDeadline, usualDeadline)
+	if deadline < shortestDeadline || deadline > longestDeadline {
+		r.wrong(f.line(late), late, "must be %v to %v, got %v", shortestDeadline, longestDeadline, deadline)
+	}
+	return &cluster.VCScheduler{Command: a.Scheduler, Deadline: deadline.Span()}
+}
+
+// Untrusted lists the schedulers that this host would not run.
+func (f *CellFile) Untrusted() (out Problems) {
+	if f == nil {
+		return nil
+	}
+	for i := range f.Assignment {
+		key := fmt.Sprintf("vcAssignment[%d].scheduler", i)
+		if a := &f.Assignment[i]; len(a.Scheduler) > 0 {
+			if err := scheduler.Trusted(a.Scheduler[0]); err != nil {
+				o := f.origins[key]
+				out = append(out, Problem{Place: o.Place, Key: key, Text: fmt.Sprintf("cannot be run, so the built-in order decides for %s: %v", a.VC, err), line: o.line})
+			}
+		}
+	}
+	return out
 }
 
 // groups splits the nodes of an entry into cells of its type. They are one group if their number

@@ -74,6 +74,25 @@ func TestCells(t *testing.T) {
 	}
 }
 
+// A virtual cluster's own scheduler has two seconds for an answer, or as long as the file says. One that cannot be run is named.
+func TestSchedulersOfCells(t *testing.T) {
+	text := types + racks + strings.NewReplacer("vc: nlp\n", "vc: nlp\n    scheduler: /bin/sh -c x\n", "vc: vision\n",
+		"vc: vision\n    scheduler: [/nowhere/order, \"a b\"]\n    scheduler_deadline: 500ms\n").Replace(vcs)
+	f, err := config.ParseCells("c.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []cluster.VCScheduler{{Command: []string{"/bin/sh", "-c", "x"}, Deadline: 2 * cluster.Second}, {Command: []string{"/nowhere/order", "a b"}, Deadline: cluster.Second / 2}} {
+		if d := cmp.Diff(&want, f.Cells.VCs[i].Scheduler); d != "" {
+			t.Error(d)
+		}
+	}
+	want := "c.yaml:18: vcAssignment[1].scheduler: cannot be run, so the built-in order decides for vision: lstat /nowhere: no such file or directory; install the program, or take the scheduler out"
+	if got := f.Untrusted(); got.Error() != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}
+
 // All cells of a virtual cluster are tradable, or some of a type.
 func TestTradableCells(t *testing.T) {
 	text := types + racks + strings.Replace(strings.Replace(vcs, "number: 2}", "number: 2, tradable: 1}", 1), "  - vc: vision\n",
@@ -140,6 +159,9 @@ func TestCellProblems(t *testing.T) {
 		{"vc without cells", "vc: vision\n    pinned:\n      - {type: socket, node: n08, gpu: 4}\n", "vc: vision\n", `c.yaml:16: vcAssignment[1]: VC "vision" has no cells; write cells: or pinned:, or remove it`},
 		{"unknown chooser", "vc: vision\n", "vc: vision\n    chooser: best\n", `c.yaml:17: vcAssignment[1].chooser: "best" is not known; write one of astraea, fifo, tiresias-l, gandiva-fair`},
 		{"level out of range", "vc: vision\n", "vc: vision\n    levels: {urgent: 1001}\n", `c.yaml:17: vcAssignment[1].levels: urgent: a level must be -1000 to 1000, got 1001`},
+		{"scheduler somewhere", "vc: vision\n", "vc: vision\n    scheduler: bin/order -v\n", `c.yaml:17: vcAssignment[1].scheduler: "bin/order" is no absolute path; write it from / on`},
+		{"deadline too long", "vc: vision\n", "vc: vision\n    scheduler: /bin/order\n    scheduler_deadline: 2m\n", `c.yaml:18: vcAssignment[1].scheduler_deadline: must be 100ms to 1m, got 2m`},
+		{"deadline of nothing", "vc: vision\n", "vc: vision\n    scheduler_deadline: 2s\n", `c.yaml:17: vcAssignment[1].scheduler_deadline: there is no scheduler; add one, or remove this`},
 		{"no cells", "number: 2", "number: 0", "c.yaml:15: vcAssignment[0].cells[1].number: 0 is no number of cells; write 1 or more"},
 		{"cells of no type", "type: node, number", "type: nod, number", `c.yaml:15: vcAssignment[0].cells[1].type: "nod" is no type of cellHierarchy; did you mean node?`},
 		{"ambiguous chain", "  - {name: gpu,", "  - {name: pod, split: 2, child: node}\n  - {name: gpu,", `c.yaml:10: physicalCluster[1].type: "node" is in several chains (rack, pod); say which, as in chain: rack` + "\n" +

@@ -285,7 +285,7 @@ func (c *Config) Warnings() []string {
 	if c.Mode == loop.Observe && c.Tune.At != "" && c.Tune.Apply {
 		out = append(out, "tune.apply is true, but mode is observe: a better term is only proposed, since nothing that happens would tell of it")
 	}
-	for _, p := range c.NoEffect() {
+	for _, p := range append(c.NoEffect(), c.vcs.Untrusted()...) {
 		out = append(out, fmt.Sprintf("%s (%s) %s", p.Key, p.Place, p.Text))
 	}
 	if c.vcs != nil && !c.market() && c.vcs.Cells.Tradable() {

@@ -461,7 +461,7 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 		if err != nil {
 			return loop.Report{}, err
 		}
-		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: ordered{journal, d}, Decide: d.decide, Divide: d.Divide, Beside: !d.single, Past: d.past(ctx),
+		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: ordered{journal, d}, Decide: d.decide, Divide: d.Divide, Beside: !d.single, Schedulers: d.schedulers(), Past: d.past(ctx),
 			Configure: d.configure, Keep: d.keep}
 	}
 	act, cancel := acting(ctx, d.lead)

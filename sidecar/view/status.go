@@ -55,7 +55,9 @@ type Status struct {
 	Differs []string `json:"paper_defaults,omitempty"`
 	// Replaced says where another order decides than that mechanism, and why.
 	Replaced []string `json:"models_chooser_replaced,omitempty"`
-	Bound    string   `json:"bound,omitempty"` // how far its division may be from the best, in words
+	// Schedulers are the virtual clusters' own schedulers.
+	Schedulers []SchedulerStatus `json:"schedulers,omitempty"`
+	Bound      string            `json:"bound,omitempty"` // how far its division may be from the best, in words
 	// GPUs counts nodes by how well their GPUs are seen, and Unseen lists those that are not fresh; both are empty without
 	// telemetry. The caller sets them.
 	GPUs   []store.GPULook `json:"gpu_telemetry,omitempty"`
@@ -128,6 +130,7 @@ func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, ef
 		st.Chooser = cmp.Or(snap.Settings.Mechanism, cluster.Nearest)
 		st.Replaced = replaced(snap, st.Chooser)
 	}
+	st.Schedulers = schedulersOf(snap, plan)
 	if d := snap.Allocation; d != nil && d.Policy == st.Divided {
 		st.Bound = explain.Bound(d)
 	}
@@ -447,6 +450,9 @@ func (st *Status) Write(p *Page) {
 	st.effective(p)
 	for _, line := range st.Replaced {
 		p.Printf("%s\n", line)
+	}
+	for i := range st.Schedulers {
+		p.Printf("%s\n", st.Schedulers[i].words(p))
 	}
 	if len(st.Differs) > 0 {
 		p.Printf("preset %s sets %s\n", st.Preset, strings.Join(st.Differs, ", "))

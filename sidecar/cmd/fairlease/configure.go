@@ -48,7 +48,7 @@ func (p *program) configCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if idle := cfg.NoEffect(); len(idle) > 0 {
+			if idle := append(cfg.NoEffect(), cfg.VCs().Untrusted()...); len(idle) > 0 {
 				for _, x := range idle {
 					p.printf("%s\n", x)
 				}

@@ -65,6 +65,7 @@ func folder(t *testing.T) (dir string, env []string) {
 	write(t, filepath.Join(dir, "speeds.csv"), "pattern,model,speed\nresnet*,k80,0.25\n")
 	write(t, filepath.Join(dir, "kinds.csv"), kinds)
 	write(t, filepath.Join(dir, "cells.yaml"), cellsOfTwo)
+	write(t, filepath.Join(dir, "own.yaml"), strings.Replace(cellsOfTwo, "vc: vision", "scheduler: /bin/sh, vc: vision", 1))
 	write(t, filepath.Join(dir, "habits.csv"), "alice,resnet50,4,notice\nbob,*,*,periodic,15m,30s\n")
 	t.Chdir(dir)
 	return dir, []string{"FAIRLEASE_CONFIG=" + empty(t)}
@@ -167,6 +168,7 @@ func TestSimulateComplaints(t *testing.T) {
 		{"bad cells", []string{"history.csv", "--nodes", "2x8", "--cells", "weights.yaml"}, failure.Misuse, `^fairlease: --cells weights.yaml cannot be used\n  weights.yaml`},
 		{"cells of another cluster", []string{"history.csv", "--nodes", "1x8", "--cells", "cells.yaml"}, failure.Misuse, `a node n000002, which is none of the cluster 1x8: its nodes are n000001 to n000001`},
 		{"cells of other nodes", []string{"history.csv", "--nodes", "2x4", "--cells", "cells.yaml"}, failure.Misuse, `node n000001 has 4 GPUs of model gpu in the cluster 2x4, but in the cells 8`},
+		{"cells with a scheduler", []string{"history.csv", "--nodes", "2x8", "--cells", "own.yaml"}, failure.Misuse, `^fairlease: --cells own.yaml cannot be simulated: virtual cluster vision has a scheduler of its own, which is not run here\nnext: take scheduler out`},
 		{"cells of others", []string{"--generate", "philly", "--nodes", "2x8", "--cells", "cells.yaml"}, failure.Misuse, `a VC vision, but no tenant of that name has a weight`},
 		{"mixed", []string{"history.csv", "--nodes", "1x8:a+1x8:b", "--mixed"}, failure.Misuse, `astraea keeps every gang on one GPU model`},
 		{"term", []string{"history.csv", "--nodes", "1x8", "--term", "soon"}, failure.Misuse, `^fairlease: --term: "soon" is no length of time: `},

@@ -2,6 +2,7 @@ package input
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"strings"
 
@@ -88,6 +89,12 @@ func virtual(name string, f experiment.Fleet, weights map[string]int64) (*cluste
 	file, err := config.LoadCells(name)
 	if err != nil {
 		return nil, &failure.Error{Code: failure.Misuse, What: "--cells " + name + " cannot be used", Err: err, Next: "write weights for whole nodes by the tenants' weights"}
+	}
+	for i := range file.Cells.VCs {
+		if vc := &file.Cells.VCs[i]; vc.Scheduler != nil {
+			return nil, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("--cells %s cannot be simulated: virtual cluster %s has a scheduler of its own, which is not run here", name, vc.Name),
+				Next: "take scheduler out of a copy of the file: the built-in order then decides"}
+		}
 	}
 	return file.Cells, nil
 }
