@@ -57,7 +57,7 @@ func (s *Snapshot) OrderOf(vc *VC) (*VCOrder, string) {
 		case o.Why != "":
 			return nil, o.Why
 		case s.Now.Sub(o.At) >= OrderTerms*s.Settings.Term:
-			return nil, fmt.Sprintf("its last answer is of %s, %d terms ago or more", o.At, OrderTerms)
+			return nil, fmt.Sprintf("its last answer is %d terms old, or older", OrderTerms)
 		default:
 			return o, ""
 		}

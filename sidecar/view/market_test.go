@@ -203,6 +203,33 @@ func TestStatusSaysWhatReplacesTheChooser(t *testing.T) {
 	}
 }
 
+// The status says whether a virtual cluster's own scheduler orders its jobs, since when, and why not.
+func TestStatusOfSchedulers(t *testing.T) {
+	snap, plan := small()
+	since, term := snap.Now.Add(-cluster.Hour), 15*cluster.Minute
+	snap.Settings.Term = term
+	own := &cluster.VCScheduler{Command: []string{"/usr/local/bin/order"}, Deadline: 2 * cluster.Second}
+	snap.Cells = &cluster.Cells{VCs: []cluster.VC{{Name: "a", Scheduler: own}, {Name: "b", Scheduler: own}, {Name: "c", Scheduler: own}, {Name: "d", Scheduler: own}, {Name: "e"}}}
+	snap.VCOrders = []cluster.VCOrder{{VC: "a", At: snap.Now, Since: since, Turns: make([]cluster.VCTurn, 3)}, {VC: "b", At: snap.Now, Since: since, Why: "its deadline of 2s passed"},
+		{VC: "c", At: snap.Now.Add(-2 * term), Since: since, Turns: make([]cluster.VCTurn, 1)}}
+	plan.Cells = &cluster.CellReport{Dropped: []cluster.DroppedPlacements{{VC: "a", Why: cluster.DroppedRuns, Jobs: 2}}}
+	var out bytes.Buffer
+	view.StatusOf(nil, snap, plan, nil).Write(&view.Page{Out: &out})
+	for _, want := range []string{
+		"virtual cluster a: its own scheduler orders its jobs since SINCE; its last answer names 3 jobs; 2 placements not carried out: the job holds other GPUs\n",
+		"virtual cluster b: the built-in order decides since SINCE in place of its own scheduler: its deadline of 2s passed\n",
+		"virtual cluster c: the built-in order decides in place of its own scheduler: its last answer is 2 terms old, or older\n",
+		"virtual cluster d: the built-in order decides in place of its own scheduler: it has not answered yet\n",
+	} {
+		if want = strings.Replace(want, "SINCE", (&view.Page{}).Time(since), 1); !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+	if strings.Contains(out.String(), "virtual cluster e") {
+		t.Error("it speaks of a virtual cluster without a scheduler")
+	}
+}
+
 // The status lists what the preset of a paper sets.
 func TestStatusListsDefaultsOfAPaper(t *testing.T) {
 	snap, plan := small()

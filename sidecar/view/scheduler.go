@@ -11,7 +11,7 @@ import (
 // SchedulerStatus is the state of a virtual cluster's own scheduler.
 type SchedulerStatus struct {
 	VC string `json:"vc"`
-	// Since is when it began to order the jobs, or to fail for the reason Why; nil = it has not answered yet.
+	// Since is when it began to order the jobs, or to fail for the reason Why; nil = it has not answered lately.
 	Since *time.Time `json:"since,omitempty"`
 	Named int        `json:"named"` // jobs in its last answer
 	// Why says why the built-in order decides; "" = the scheduler does.
@@ -30,13 +30,17 @@ func schedulersOf(snap *cluster.Snapshot, plan *cluster.Plan) (out []SchedulerSt
 			continue
 		}
 		st := SchedulerStatus{VC: v.Name}
+		_, st.Why = snap.OrderOf(v)
 		for _, o := range snap.VCOrders {
-			if o.VC == v.Name {
+			if o.VC != v.Name {
+				continue
+			}
+			if st.Named = len(o.Turns); st.Why == o.Why { // else the answer is too old
 				since := o.Since.Time()
-				st.Since, st.Named = &since, len(o.Turns)
+				st.Since = &since
 			}
 		}
-		if _, st.Why = snap.OrderOf(v); plan.Cells != nil {
+		if plan.Cells != nil {
 			for _, x := range plan.Cells.Dropped {
 				if x.VC == v.Name {
 					st.Dropped = append(st.Dropped, x)

@@ -34,6 +34,15 @@ func TestAPartNamesNobodyElse(t *testing.T) {
 			r := &f.Plan.Statuses[i].Reason
 			r.Code, r.For = cluster.ReasonClaimed, f.Snapshot.Cases[(i+1)%len(f.Snapshot.Cases)].Record.Key
 		}
+		if site.Cells {
+			cells := *f.Snapshot.Cells
+			cells.VCs = slices.Clone(cells.VCs)
+			for i := range cells.VCs {
+				cells.VCs[i].Scheduler = &cluster.VCScheduler{Command: []string{"/usr/local/bin/order"}}
+				f.Snapshot.VCOrders = append(f.Snapshot.VCOrders, cluster.VCOrder{VC: cells.VCs[i].Name, Why: "it failed"})
+			}
+			f.Snapshot.Cells = &cells
+		}
 		s := scene.Of(f)
 		mine := s.Tenants[0].Tenant
 		part := s.For(scene.Scope{Tenants: []string{mine}})
@@ -52,6 +61,9 @@ func TestAPartNamesNobodyElse(t *testing.T) {
 		}
 		if site.Cells && (strings.Count(text, `"kind-0"`) != 2 || strings.Contains(text, `"kind-1"`)) {
 			t.Error("trades of cells name the types of jobs of others, or not one's own")
+		}
+		if list := part.Status.Schedulers; site.Cells && (len(list) != 1 || list[0].VC != mine || len(s.Status.Schedulers) < 2) {
+			t.Errorf("of the schedulers of virtual clusters, %d of %d are shown: %+v", len(list), len(s.Status.Schedulers), list)
 		}
 		if len(part.Forecasts) == 0 || len(part.Forecasts) == len(s.Forecasts) || len(part.Status.Soon) != 3 || part.Leases[0].Ahead == nil {
 			t.Errorf("%d of %d forecasts, %+v", len(part.Forecasts), len(s.Forecasts), part.Status.Soon)

@@ -91,6 +91,7 @@ func (s *Scene) part(scope Scope) *Scene {
 			status.Stranded = append(status.Stranded, x)
 		}
 	}
+	status.Schedulers = slices.DeleteFunc(slices.Clone(s.Status.Schedulers), func(x view.SchedulerStatus) bool { return !sees(x.VC) })
 	out.Status = &status
 	for _, u := range s.Users {
 		if sees(u.Tenant) {
