@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/user"
 	"path/filepath"
 	"regexp"
@@ -55,9 +54,11 @@ func serveWeb(t *testing.T, s *story, settings string) *webServer {
 		}
 	})
 	until(t, "the server has read the journal", func() bool {
-		if _, err := os.Stat(w.socket); err != nil {
+		c, err := net.Dial("unix", w.socket) // it exists before it is listened on
+		if err != nil {
 			return false
 		}
+		_ = c.Close()
 		status, _, _ := w.ask(t, "/readyz")
 		return status == http.StatusOK
 	})
