@@ -80,6 +80,7 @@ python-check: ## types, tests, wheel and sdist of the job-side library, into out
 test: deps browser-deps plugin-check check-nocgo python-check ## everything, the tests on two real Slurms too (root, about 40 minutes)
 	go vet ./...
 	$(if $(TRACES),,@echo "tests on real traces are skipped: there is no ../shared/traces; name a folder with TRACES=DIR")
+	@echo "tests/e2e tries the presets of day $$(date -u +%-j) of the year alone, unless FAIRLEASE_PRESETS=all: see CONTRIBUTING.md"
 	failed=; \
 	$(FULL) $$(go list ./... | grep -vxF "$$(go list $(LIVE) $(WHOLE))") || failed=1; \
 	$(FULL) $(LIVE) || failed=1; \
