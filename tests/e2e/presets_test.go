@@ -207,9 +207,8 @@ func divides(r *rig) {
 }
 
 // off gives by how many GPU-milliseconds a claimant may be off what it is due: a term of a gang of 4, with a hand-over, and under choosers that
-// take one job after the other a term of three of them.
-func (r *rig) off() cluster.GPUTime {
-	gangs := 3
+// take one job after the other a term of so many of them.
+func (r *rig) off(gangs int) cluster.GPUTime {
 	if m := r.settings.Mechanism; m == "" || m == cluster.Nearest {
 		gangs = 1
 	}
@@ -236,7 +235,7 @@ func (c *course) paysDues(r *rig) {
 			its += owed[[2]string{row.Tenant, row.Pool}]
 		}
 		r.t.Logf("%s got %.0f of %.0f GPU-s on %s", row.Tenant, float64(got)/1000, float64(its)/1000, row.Pool)
-		if off := max(got-its, its-got); off > max(due[row.Tenant]/10, r.off()) {
+		if off := max(got-its, its-got); off > max(due[row.Tenant]/10, r.off(4)) {
 			r.t.Errorf("%s got %.0f GPU-s on %s and was due %.0f: too far apart, with %.0f due in all", row.Tenant,
 				float64(got)/1000, row.Pool, float64(its)/1000, float64(due[row.Tenant])/1000)
 		}

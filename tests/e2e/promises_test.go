@@ -159,7 +159,7 @@ func dividesCells(r *rig) {
 			of[row.Pool] += float64(row.Entitlement) / float64(cluster.WholeGPU)
 		}
 	}
-	off := float64(r.off()) / 1000 / c.span
+	off := float64(r.off(3)) / 1000 / c.span
 	for kind, ids := range kinds {
 		for model, want := range due[kind] {
 			had := c.sum(ids, model) / c.span
