@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 )
@@ -12,11 +14,12 @@ var needs = []struct {
 	keys []string
 	idle func(c *Config) string // "" = the keys have an effect
 }{
-	{[]string{"models.chooser", "models.estimate", "models.divide_every", "models.most_kinds", "models.reference", "models.speedups.completions", "models.speedups.counters"}, func(c *Config) string {
+	{[]string{"models.chooser", "models.estimate", "models.divide_every", "models.reference", "models.speedups.completions", "models.speedups.counters"}, func(c *Config) string {
 		return unless(c.market(), "preset %s divides no GPU models; choose one that does", c.Preset)
 	}},
 	{[]string{"models.most_kinds"}, func(c *Config) string {
-		return unless(!c.market() || !preset.OfJobs(c.Preset), "preset %s divides between jobs, not job types", c.Preset)
+		row, _ := preset.Of(c.Preset)
+		return unless(row.Merges, "preset %s keeps all job types apart, or divides between jobs; choose one of oef:…", c.Preset)
 	}},
 	{[]string{"models.prices"}, func(c *Config) string {
 		row, _ := preset.Of(c.Preset)
@@ -26,16 +29,34 @@ var needs = []struct {
 		return unless(c.Cells.File != "", "there are no virtual clusters; set cells.file")
 	}},
 	{[]string{"users", "tenants.weights"}, func(c *Config) string {
-		return unless(!preset.TenantBlind(c.Preset) || c.Cells.File != "", "preset %s divides between jobs without regard to tenants and users; choose another one", c.Preset)
+		return unless(!c.jobsQueue(), "preset %s divides between jobs without regard to tenants and users; choose another one", c.Preset)
+	}},
+	{[]string{"repay.floor"}, func(c *Config) string {
+		return unless(!c.jobsQueue(), "preset %s divides between jobs without regard to tenants, so no tenant repays; choose another one", c.Preset)
+	}},
+	{[]string{"repay.floor"}, func(c *Config) string {
+		return unless(c.Burst.Max == 0 || c.Burst.Max > 1000, "no tenant gets more than it is due, so none is repaid: burst.max is 1")
+	}},
+	{[]string{"jobs.order", "jobs.patience", "jobs.new_first", "jobs.new_share", "jobs.long_terms", "jobs.urgent_qos"}, func(c *Config) string {
+		return unless(!c.jobsQueue(), "preset %s divides between jobs, so its division orders them; choose another one", c.Preset)
+	}},
+	{[]string{"jobs.weights"}, func(c *Config) string {
+		row, _ := preset.Of(c.Preset)
+		return unless(!c.jobsQueue() || row.WeighsJobs, "preset %s weighs no jobs; choose gavel:las-jobs, or one that divides between tenants", c.Preset)
+	}},
+	{[]string{"jobs.long_terms"}, func(c *Config) string {
+		return unless(c.Jobs.Order == "rho" || c.Jobs.Patience > 0, "by jobs.order %s the number of leases counts only for jobs.patience, which is off", c.Jobs.Order)
 	}},
 	{[]string{"jobs.patience"}, func(c *Config) string {
 		return unless(c.Jobs.Order != "rho", "by jobs.order rho the job that is owed most goes first anyway")
 	}},
 	{[]string{"jobs.new_share"}, func(c *Config) string {
+		limited := "jobs.patience"
+		on := c.Jobs.Patience > 0
 		if c.Jobs.Order == "rho" {
-			return unless(c.Jobs.NewFirst, "it limits jobs.new_first, which is off")
+			limited, on = "jobs.new_first", c.Jobs.NewFirst
 		}
-		return unless(c.Jobs.Patience > 0, "it limits jobs.patience, which is off")
+		return unless(on || c.Recall.FirstLease, "it limits %s and recall.first_lease, which are off", limited)
 	}},
 	{[]string{"jobs.new_first"}, func(c *Config) string {
 		return unless(c.Jobs.Order == "rho", "by jobs.order %s new jobs have no place of their own", c.Jobs.Order)
@@ -49,10 +70,19 @@ var needs = []struct {
 	{[]string{"compact.max_cost"}, func(c *Config) string {
 		return unless(!c.market(), "gangs are not gathered by moves where preset %s divides GPU models", c.Preset)
 	}},
+	{[]string{"bind.quiet", "bind.horizon", "bind.max"}, func(c *Config) string {
+		return unless(!c.jobsQueue(), "preset %s divides between jobs without regard to tenants; choose another one", c.Preset)
+	}},
+	{[]string{"bind.quiet", "bind.horizon", "bind.max"}, func(c *Config) string {
+		return unless(c.Cells.File == "", "with virtual clusters (cells.file), jobs bind the GPUs of their own; those in none are not limited")
+	}},
 	{[]string{"bind.horizon", "bind.max"}, func(c *Config) string {
 		return unless(c.Bind.Quiet > 0, "GPUs may be bound without limit: bind.quiet is 0s")
 	}},
 }
+
+// jobsQueue reports whether jobs queue for GPUs, and not tenants: the preset knows no tenants, and nobody has cells.
+func (c *Config) jobsQueue() bool { return preset.TenantBlind(c.Preset) && c.Cells.File == "" }
 
 // equal reports whether two values are the same; lists and maps without entries are.
 func equal(a, b reflect.Value) bool {
@@ -78,26 +108,30 @@ func (c *Config) NoEffect() Problems {
 		whole = append(whole, with)
 	}
 	usual := fields(Default())
-	for _, rule := range needs {
-		why, acts := "", false
+	for _, key := range Keys() {
+		why, acts, set := "", false, Origin{}
 		for _, x := range whole {
-			if reason := rule.idle(x); reason == "" {
-				acts = true
-			} else if why == "" {
-				why = reason
+			reason := x.idle(key)
+			acts, why = acts || reason == "", cmp.Or(why, reason)
+			if o := x.origins[key]; !set.InFile() && o.InFile() && !equal(fields(x)[key], usual[key]) {
+				set = o
 			}
 		}
-		if acts {
-			continue
-		}
-		for _, key := range rule.keys {
-			for _, x := range whole {
-				if o := x.origins[key]; o.InFile() && !equal(fields(x)[key], usual[key]) {
-					out = append(out, Problem{Place: o.Place, Key: key, Text: "has no effect: " + why, line: o.line})
-					break
-				}
-			}
+		if !acts && set.InFile() {
+			out = append(out, Problem{Place: set.Place, Key: key, Text: "has no effect: " + why, line: set.line})
 		}
 	}
 	return out.sorted()
+}
+
+// idle gives the reason why a key decides nothing; "" = it does.
+func (c *Config) idle(key string) string {
+	for i := range needs {
+		if rule := &needs[i]; slices.Contains(rule.keys, key) {
+			if why := rule.idle(c); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
 }

@@ -32,7 +32,7 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 		k := &out[len(out)-1] // a candidate is large: it is filled in where it lies
 		*k = lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Queue), Pools: st.Pools, Shape: st.Shape, GPUs: st.GPUs,
 			Running: runs, Priority: lease.Priority{
-				First: r.First, Owed: r.Due - r.Alloc, User: st.User, Unserved: r.Terms == 0 && st.Probes == round.NoProbe, New: f.Settings.NewFirst && r.Terms == 0, Rho: st.Rho,
+				First: r.First, Owed: owed(f, i), User: st.User, Unserved: r.Terms == 0 && st.Probes == round.NoProbe, New: f.Settings.NewFirst && r.Terms == 0, Rho: st.Rho,
 				Urgent: st.Boosted || slices.Contains(f.Settings.UrgentQOS, f.Snapshot.Cases[i].Job.QOS)}}
 		if f.Spent(r.Tenant) != nil {
 			k.Owed = 0
@@ -63,6 +63,17 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 	}
 	f.room.unsorted = out
 	return out
+}
+
+// owed returns the GPU time that a job is owed: by its tenant, or by the division where jobs queue.
+func owed(f *Field, i int) (sum cluster.GPUTime) {
+	if !f.JobsQueue {
+		return f.Records[i].Due - f.Records[i].Alloc
+	}
+	for p := range f.Pools {
+		sum += f.Rows.At(f.Jobs[i].Queue, p).Deficit
+	}
+	return sum
 }
 
 // binding tells how a lease holds the GPUs of a job that starts or continues now, if it binds them.

@@ -42,8 +42,10 @@ type Needs struct {
 	Solver bool // a build with COIN-OR CLP
 	Prices bool // prices of GPUs
 	// Weighs = tenants' weights count; else the policy knows jobs only, and jobs queue (SEMANTICS
-	// §4).
-	Weighs bool
+	// §4). WeighsJobs = those of jobs count all the same.
+	Weighs, WeighsJobs bool
+	// Merges = job types of a tenant beyond a number count as one.
+	Merges bool
 }
 
 // The presets that other packages name.
@@ -84,16 +86,16 @@ var all = []Preset{
 	nested("las", policy.Ways{}, "max-min between tenants by weight, then between the users of each if users is equal, then between jobs; no tenant is below its weighted share of all models"),
 	nested("las-blind", policy.Ways{Blind: true}, "as gavel:las, as if all models were alike"),
 	nested("las-fifo", policy.Ways{FIFO: true}, "as gavel:las, but a tenant's jobs, or a user's, are first come, first served"),
-	{Name: "gavel:las-jobs", Divide: answer.ByTime("las"), Between: Jobs, Needs: blind, Mechanism: cluster.ByGavel,
+	{Name: "gavel:las-jobs", Divide: answer.ByTime("las"), Between: Jobs, Needs: Needs{WeighsJobs: true}, Mechanism: cluster.ByGavel,
 		Doc: "max-min between jobs: the worst-off job's normalised throughput is as high as possible (Gavel)"},
 	gavel("makespan", blind, "all jobs are done as early as possible"),
 	gavel("makespan-blind", blind, "all jobs are done as early as possible, as if all models were alike"),
 	gavel("sjf", Needs{Solver: true}, "the shortest job first"),
 	gavel("throughput", blind, "the highest total throughput"),
 	gavel("throughput-slo", Needs{Solver: true}, "the highest total throughput with which jobs meet their deadlines"),
-	{Name: "oef:coop", Divide: answer.ByMarket(policy.OEFCooperative), Between: Types, Needs: Needs{Weighs: true, Solver: true}, Mechanism: cluster.ByOEF,
+	{Name: "oef:coop", Divide: answer.ByMarket(policy.OEFCooperative), Between: Types, Needs: Needs{Weighs: true, Merges: true, Solver: true}, Mechanism: cluster.ByOEF,
 		Doc: "the highest total throughput that is envy-free: no tenant would prefer another's share (OEF)"},
-	{Name: "oef:noncoop", Divide: answer.ByMarket(policy.OEFNonCooperative), Between: Types, Needs: weighs, Mechanism: cluster.ByOEF,
+	{Name: "oef:noncoop", Divide: answer.ByMarket(policy.OEFNonCooperative), Between: Types, Needs: Needs{Weighs: true, Merges: true}, Mechanism: cluster.ByOEF,
 		Doc: "the same throughput for all by weight: no tenant gains by claiming that a model is faster than it is (OEF)"},
 }
 
