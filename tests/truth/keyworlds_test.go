@@ -22,7 +22,7 @@ type keyWorld struct {
 	jobs  func(w *simtest.World, hour int)
 }
 
-var keyWorlds = []keyWorld{{"busy", 8, busy}, {"turns", 6, turns}, {"bound", 7, bound}, {"brief", 2, brief}, {"scattered", 7, scattered}, {"debts", 13, debts}, {"eight", 7, eight}, {"ragged", 4, ragged}, {"loose", 3, loose}, {"blocked", 6, blocked}, {"starving", 16, starving}}
+var keyWorlds = []keyWorld{{"busy", 8, busy}, {"turns", 6, turns}, {"bound", 7, bound}, {"brief", 2, brief}, {"scattered", 7, scattered}, {"debts", 13, debts}, {"eight", 7, eight}, {"ragged", 4, ragged}, {"loose", 3, loose}, {"blocked", 6, blocked}, {"starving", 11, starving}}
 
 // settled is a configuration, and what the engine gets of it.
 type settled struct {
