@@ -11,9 +11,9 @@ type VCScheduler struct {
 // VCOrder is the last answer of a virtual cluster's own scheduler.
 type VCOrder struct {
 	VC string  `json:"vc"`
-	At Instant `json:"at"` // of the view that it answers
+	At Instant `json:"at,omitzero"` // of the view that it answers
 	// Since is when it began to answer, or to fail for the same reason.
-	Since Instant  `json:"since"`
+	Since Instant  `json:"since,omitzero"`
 	Turns []VCTurn `json:"turns,omitempty"` // the first goes first; no job has two
 	// Why says why there is no answer; "" = there is one.
 	Why string `json:"why,omitempty"`

@@ -191,6 +191,8 @@ type TenantPool struct {
 	Lots      []Lot    `json:"lots,omitempty"`
 	Repays    MicroGPU `json:"repays,omitempty"`
 	Repaying  bool     `json:"repaying,omitempty"`
+	// Lacks is the GPU time by which it held less than its floor in the last hour while it repays, negative if more, in lots by time.
+	Lacks []Lot `json:"lacks,omitempty"`
 	// Destroyed is GPU time that stops destroyed and that has not yet been deducted from the
 	// tenant's use, as Owed counts it.
 	Destroyed GPUTime `json:"destroyed,omitempty"`

@@ -130,6 +130,7 @@ func offline() error {
 		return err
 	}
 	repayments()
+	floors()
 	mechanisms()
 	if err := promised(); err != nil {
 		return err
@@ -171,6 +172,24 @@ func repayments() {
 		}
 	})
 	figure("repaid_pct", percent, "%")
+}
+
+// floors measures what is left to tenants that repay others: the worst hour after twenty-four histories of held GPUs.
+func floors() {
+	fmt.Println("24 random histories: GPUs of others are held for 4 to 48 h in jobs that cannot be stopped, then all want more than there is; half under presets that divide GPU models")
+	worst := simtest.Floors{Worst: 1000}
+	testing.Benchmark(func(b *testing.B) {
+		if b.N > 1 {
+			return
+		}
+		for seed := range uint64(24) {
+			if f := simtest.FloorsOf(b, seed); f.Worst < worst.Worst {
+				worst = f
+			}
+		}
+	})
+	fmt.Println("the worst:", worst.What)
+	figure("repay_floor_worst_pct", worst.Worst, "%")
 }
 
 // mechanisms measures how far tenants are from what they are due after 200 terms: the worst of twelve random divisions of gangs, over

@@ -99,3 +99,43 @@ func TestDebtsAreRepaid(t *testing.T) {
 		}
 	})
 }
+
+// The same with a credit.cap so long that vision's deficit holds all of what it is owed: it is far behind when the jobs that kept their
+// GPUs end, and still nlp holds its floor of 6 GPUs from then on, but for a term of its largest gang.
+func TestWhoRepaysKeepsItsFloor(t *testing.T) {
+	t.Parallel()
+	const suite = "forky"
+	r := newRig(t, suite, usual[suite], testcluster.Options{Accounts: tenants(1, 1), Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 4, Model: "v100", GPUs: 4}}})
+	s := &r.settings
+	s.CreditCap, s.RepayFloorPercent, s.BurstMaxMilli = 5*cluster.Minute, 75, 2000
+	for range 12 {
+		r.submit("alice", until("end"), "-A", "nlp", "--gres=gpu:1", "--no-requeue")
+	}
+	r.govern()
+	r.until("nlp holds 12 idle GPUs", 30*time.Second, func() bool { return r.holds("nlp") == 12 })
+	for user, account := range map[string]string{"bob": "vision", "carol": "nlp"} {
+		for range 16 {
+			r.submit(user, sleeps(3600), "-A", account, "--gres=gpu:1", "--comment=saves=term")
+		}
+	}
+	r.until("vision is owed 280 GPU-seconds", 3*time.Minute, func() bool { return r.owed("vision") >= 280*cluster.GPUTime(cluster.Second) })
+	if err := os.WriteFile(filepath.Join(r.Home("alice"), "end"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.until("the jobs that kept their GPUs are gone", 40*time.Second, func() bool { return r.holds("nlp") <= 8 && r.holds("nlp")+r.holds("vision") == 16 })
+	nlp, vision, freed := r.received()
+	gang, least := s.Term.Duration().Seconds(), 0.0
+	took, got := 0.0, 0.0
+	r.until("three terms are over", 5*s.Term.Duration(), func() bool {
+		now, _, at := r.received()
+		took, got = at.Sub(freed).Seconds(), now-nlp
+		least = min(least, got-0.9*6*took) // a tenth for hand-overs
+		return took > 3*gang
+	})
+	_, v, _ := r.received()
+	t.Logf("in the %.0f s after its jobs ended nlp held %.1f GPUs on average, vision %.1f, which is owed %d GPU-s now; nlp had at worst %.0f GPU-s less than 5.4 GPUs",
+		took, got/took, (v-vision)/took, r.owed("vision")/1000, -least)
+	if least < -gang {
+		t.Errorf("nlp had %.0f GPU-s less than nine tenths of its floor of 6 GPUs; want at most a term of a job, %.0f", -least, gang)
+	}
+}

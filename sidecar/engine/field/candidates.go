@@ -164,6 +164,7 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	tenants := make([]lease.Tenant, len(f.Queues))
 	debit, holds := round.Committed(f.Books, len(f.Queues), round.QueueOf)
 	jobs, users := f.byTenant(cs), f.Users()
+	lacks := f.Lacking(lease.Next(f.Now, f.Settings))
 	for t := range f.Rows.Rows() {
 		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Spent: f.Spent(f.Tenants[f.Queues[t].Tenant]) != nil, Shares: make([]lease.Share, len(f.Pools))}
 		entitled := cluster.MicroGPU(0)
@@ -173,8 +174,11 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 				Behind:      ltgf.Behind(row.Deficit-*debit.At(t, p), row.Entitlement),
 				Entitlement: row.Entitlement, Own: row.Own(), Siblings: row.OfSiblings(), Holds: *holds.At(t, p), Owed: row.Owed,
 			}
-			if tenants[t].Spent {
+			switch {
+			case tenants[t].Spent:
 				tenants[t].Shares[p].Owed = 0
+			case lacks.Cells != nil:
+				tenants[t].Shares[p].Lacks = *lacks.At(t, p)
 			}
 			entitled += row.Entitlement
 		}
@@ -193,6 +197,33 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	f.room.sorted = sorted
 	f.Market.Turns(sorted, tenants, f.Users())
 	return sorted, tenants
+}
+
+// Lacking returns, by queue and pool, what tenants that repay will lack of their floors in the hour, or the longer term, that ends at end, if
+// only the leases in force go on until they end; without cells = none repays.
+func (f *Field) Lacking(end cluster.Instant) (out round.Table[round.QueueIndex, cluster.GPUTime]) {
+	repays := func(row cluster.TenantPool) bool { return ltgf.Floor(&row, f.Settings) > 0 }
+	if !slices.ContainsFunc(f.Rows.Cells, repays) {
+		return out
+	}
+	largest := 0
+	for i := range f.Jobs {
+		if st := &f.Jobs[i]; st.Live && st.Queue >= 0 {
+			largest = max(largest, st.GPUs)
+		}
+	}
+	out = round.NewTable[round.QueueIndex, cluster.GPUTime](len(f.Queues), len(f.Pools))
+	for q := range out.Rows() {
+		for p := range f.Pools {
+			*out.At(q, p) = ltgf.Lacks(f.Rows.At(q, p), largest, f.Now, end, f.Settings)
+		}
+	}
+	for i, l := range f.Leases {
+		if l != nil && f.Jobs[i].Queue >= 0 && f.Pool(l.Pool) >= 0 {
+			*out.At(f.Jobs[i].Queue, f.Pool(l.Pool)) -= cluster.Times(l.GPUs, max(min(l.End, end).Sub(f.Now), 0))
+		}
+	}
+	return out
 }
 
 // Users returns how far each user is behind, before any turn; nil = users do not matter.

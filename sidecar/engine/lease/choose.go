@@ -2,6 +2,7 @@ package lease
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -67,6 +68,7 @@ type Share struct {
 	Holds       int              // GPUs of leases that do not end now
 	Bound       int              // GPUs of leases that can never be ended
 	Owed        cluster.GPUTime  // GPU time of its share that others received
+	Lacks       cluster.GPUTime  // of its floor, if it repays others, in the hour until a lease that begins now ends, with every lease in force
 	Lane        int              // GPUs kept for its young jobs
 	Long        int              // of Bound, GPUs of jobs that do not end soon
 	Wants       cluster.MicroGPU // of its share, if GPUs that others want may not be bound
@@ -216,6 +218,7 @@ func Choose(in Input, board Board, npools int) Choice {
 	paid := c.serveClaims(c.Claims)
 	paid = append(paid, c.serveTrials(c.Trials)...)
 	queues := c.open(npools, paid)
+	serveFloors(c, queues)
 	c.servePicks(queues, npools)
 	later := c.walk(queues)
 	// The rest goes to tenants that have reached their burst limit.
@@ -329,7 +332,7 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 			if qs[p] == nil {
 				sh := &tenant.Shares[p]
 				qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost, spent: tenant.Spent,
-					behind: sh.Behind, owed: float64(sh.Owed) / float64(max(sh.Entitlement, 1)), entitled: sh.Entitlement, own: cmp.Or(sh.Own, sh.Entitlement), holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
+					behind: sh.Behind, lacks: sh.Lacks, owed: float64(sh.Owed) / float64(max(sh.Entitlement, 1)), entitled: sh.Entitlement, own: cmp.Or(sh.Own, sh.Entitlement), holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
 				all = append(all, qs[p])
 			}
 			switch {
@@ -539,8 +542,8 @@ func (c *chooser) better(renewed []int) []int {
 }
 
 // isDue reports whether a gang that fits nowhere is due in a pool. It is due if one term of it takes its
-// tenant at most as far ahead as the tenant is behind now. It is also due if the same holds for the job
-// within its tenant, because small jobs would starve it otherwise. With turns by party, Due marks such jobs,
+// tenant at most as far ahead as the tenant is behind now. It is also due if its tenant repays and lacks GPUs of its
+// floor, or if the same holds for the job within its tenant, because small jobs would starve it otherwise. With turns by party, Due marks such jobs,
 // and the tenant may be ahead by at most the cost of the gang; so with turns by user for a user that is that far behind.
 // A gang is not due if its user is that far ahead. The claims of a tenant cover at most its
 // entitlement, but always one gang.
@@ -555,6 +558,9 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 	cost := Cost(q.entitled, k.GPUs, c.Settings.Term)
 	if k.UserSide < 0 {
 		return false
+	}
+	if Misses(q.lacks, 2*claimed+k.GPUs, c.Settings.Term) {
+		return true
 	}
 	if q.behind >= cost/2 || q.behind >= -cost && (k.UserSide > 0 || slices.Contains(k.Due, q.pool)) {
 		return true
@@ -687,6 +693,7 @@ func (c *chooser) charge(q *queue, gpus int, span cluster.Span) {
 	c.served[q.pool] = served{name: c.Tenants[q.tenant].Name, behind: q.behind}
 	q.holds += gpus
 	q.behind -= Cost(q.entitled, gpus, span)
+	q.lacks -= cluster.Times(gpus, span)
 }
 
 // Cost returns a lease as time at the tenant's entitlement, at most 35 years (2^40 ms), so that sums stay in
@@ -701,7 +708,7 @@ func Cost(entitled cluster.MicroGPU, gpus int, span cluster.Span) cluster.Span {
 // LastFirst returns the running candidates in the order in which they would be served if every candidate
 // fitted, each charged to its tenant in turn. The last ones are displaced first.
 func LastFirst(in *Input) []int {
-	const least = -1 << 62
+	const least, most = -1 << 62, 1 << 62
 	type place struct {
 		candidate, tenant, at int // at: among all, before they are sorted
 		behind                cluster.Span
@@ -718,13 +725,18 @@ func LastFirst(in *Input) []int {
 	all := make([]place, 0, running)
 	for t := range in.Tenants {
 		charged := make([]cluster.Span, len(in.Tenants[t].Shares)) // by pool
+		floors := make([]cluster.GPUTime, len(in.Tenants[t].Shares))
 		in.Tenants[t].Each(in.Candidates, func(i, p, at int) {
 			k, share := &in.Candidates[i], &in.Tenants[t].Shares[p]
 			behind := share.Behind - charged[p]
 			if k.idles(p) {
 				behind = least
 			} else {
+				if share.Lacks > floors[p] {
+					behind = most
+				}
 				charged[p] += Cost(share.Entitlement, k.GPUs, in.Settings.Term)
+				floors[p] += cluster.Times(k.GPUs, in.Settings.Term)
 			}
 			if k.Running && at == 0 {
 				all = append(all, place{i, t, len(all), behind})
@@ -778,13 +790,16 @@ func Rank(ranks []int, held []Held, tenant *Tenant, users []UserTurn, term clust
 		}
 		slices.SortStableFunc(held, func(a, b Held) int { return cmp.Compare(turns[b.Case], turns[a.Case]) })
 	}
-	behind := make([]cluster.Span, len(tenant.Shares)) // by pool
+	behind, lacks := make([]cluster.Span, len(tenant.Shares)), make([]cluster.GPUTime, len(tenant.Shares)) // by pool
 	for p := range behind {
-		behind[p] = tenant.Shares[p].Behind
+		behind[p], lacks[p] = tenant.Shares[p].Behind, tenant.Shares[p].Lacks
 	}
 	for i := range held {
 		l := &held[i]
-		ranks[l.Case] = -int(behind[l.Pool])
+		if ranks[l.Case] = -int(behind[l.Pool]); lacks[l.Pool] > 0 {
+			ranks[l.Case] = math.MinInt // of the floor of a tenant that repays
+		}
+		lacks[l.Pool] -= cluster.Times(l.GPUs, term)
 		behind[l.Pool] -= Cost(tenant.Shares[l.Pool].Entitlement, l.GPUs, term)
 	}
 }

@@ -32,6 +32,9 @@ func (c *chooser) servePicks(queues []*queue, npools int) {
 	for i := range c.choice.Grants {
 		taken[c.choice.Grants[i].Candidate] = c.choice.Grants[i].Pool
 	}
+	for _, i := range c.choice.Renewed {
+		taken[i] = c.Candidates[i].Pools[0]
+	}
 	picks := c.Mechanism(free, taken)
 	slices.SortStableFunc(picks, func(a, b Pick) int {
 		x, y := &c.Candidates[a.Candidate], &c.Candidates[b.Candidate]

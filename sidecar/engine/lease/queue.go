@@ -170,7 +170,8 @@ type queue struct {
 	deferred     []int
 	boost, spent bool
 	behind       cluster.Span
-	owed         float64 // GPU time of its share that others received, as time at its entitlement
+	lacks        cluster.GPUTime // of its floor, if its tenant repays
+	owed         float64         // GPU time of its share that others received, as time at its entitlement
 	entitled     cluster.MicroGPU
 	own          cluster.MicroGPU // without repayments
 	holds        int              // GPUs that the tenant holds in this pool

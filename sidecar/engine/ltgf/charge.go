@@ -182,13 +182,14 @@ func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
 		Conversions: s.Ledger.Conversions}
 	for i := range s.Ledger.Tenants {
 		var buckets []cluster.Bucket
-		var lots []cluster.Lot
+		var lots, lacks []cluster.Lot
 		if i < len(room.Tenants) {
-			buckets, lots = room.Tenants[i].Buckets[:0], room.Tenants[i].Lots[:0]
+			buckets, lots, lacks = room.Tenants[i].Buckets[:0], room.Tenants[i].Lots[:0], room.Tenants[i].Lacks[:0]
 		}
 		b.ledger.Tenants = append(b.ledger.Tenants, s.Ledger.Tenants[i])
 		b.ledger.Tenants[i].Buckets = append(buckets, s.Ledger.Tenants[i].Buckets...)
 		b.ledger.Tenants[i].Lots = append(lots, s.Ledger.Tenants[i].Lots...)
+		b.ledger.Tenants[i].Lacks = append(lacks, s.Ledger.Tenants[i].Lacks...)
 	}
 	if !b.complete(s) {
 		b.addMissing(s)
@@ -617,6 +618,7 @@ func (b *books) close() cluster.Ledger {
 		t.Destroyed += wasted
 	}
 	a.lend(dt)
+	a.lack(dt)
 	a.settle(dt)
 	b.settleUsers(dt)
 	for i := range b.ledger.Pools {

@@ -79,11 +79,13 @@ type recalls struct {
 	*contest
 	may     []bool // by case: its lease may be recalled
 	board   *place.Board
-	behind  byQueue[cluster.Span] // with every lease charged to its end
-	least   []cluster.Span        // by pool: behind of the queue furthest ahead that has a lease to recall
-	has     byQueue[bool]         // the queue has a lease to recall
-	firsts  byQueue[int]          // GPUs of leases that are their jobs' first, or will be soon
-	most    int                   // leases that may still be ended for others; < 0 = no limit
+	behind  byQueue[cluster.Span]    // with every lease charged to its end
+	least   []cluster.Span           // by pool: behind of the queue furthest ahead that has a lease to recall
+	has     byQueue[bool]            // the queue has a lease to recall
+	holds   byQueue[int]             // GPUs of leases
+	lacks   byQueue[cluster.GPUTime] // of floors at the end of a lease after a recall
+	firsts  byQueue[int]             // GPUs of leases that are their jobs' first, or will be soon
+	most    int                      // leases that may still be ended for others; < 0 = no limit
 	served  int
 	refused map[refusal]bool
 	users   []lease.UserTurn // with every lease charged to its end; nil = users do not matter
@@ -111,7 +113,8 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 	n, queues := len(x.Pools), len(x.Queues)
 	r := &recalls{contest: x, may: may, most: reclaimsLeft(x.Settings, choice), users: x.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
 		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
-		firsts: round.NewTable[round.QueueIndex, int](queues, n)}
+		firsts: round.NewTable[round.QueueIndex, int](queues, n), holds: round.NewTable[round.QueueIndex, int](queues, n)}
+	r.lacks = x.Lacking(r.ends())
 	debit, _ := round.Committed(x.Books, queues, round.QueueOf)
 	for at := range r.behind.Cells {
 		row := &x.Rows.Cells[at]
@@ -122,6 +125,7 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 			continue
 		}
 		at := r.accountOf(i)
+		*r.holds.At(at.queue, at.pool) += l.GPUs
 		if l.Term == 1 {
 			*r.firsts.At(at.queue, at.pool) += l.GPUs
 		}
@@ -157,7 +161,7 @@ func (r *recalls) mayHope(k *lease.Candidate) bool {
 	found := false
 	for _, p := range k.Pools {
 		if q := queueOf(k); r.Rows.At(q, p).Entitlement > 0 && !slices.Contains(k.Idle, p) {
-			found = r.ahead(k, p) || *r.has.At(q, p) && r.mayOwn(k, p) || found
+			found = r.ahead(k, p) || r.misses(k, p) || *r.has.At(q, p) && r.mayOwn(k, p) || found
 		}
 	}
 	return found
@@ -177,6 +181,26 @@ func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
 func (r *recalls) behindWith(k *lease.Candidate, pool int) cluster.Span {
 	q := queueOf(k)
 	return *r.behind.At(q, pool) - lease.Cost(r.Rows.At(q, pool).Entitlement, k.GPUs, r.ends().Sub(r.Now))
+}
+
+// misses reports whether a job's tenant repays others and lacks GPUs of its floor in a pool without the job.
+func (r *recalls) misses(k *lease.Candidate, pool int) bool {
+	return r.lacks.Cells != nil && lease.Misses(*r.lacks.At(queueOf(k), pool), k.GPUs, r.Settings.Term)
+}
+
+// holdsFor counts GPUs that a tenant gets, or gives up if negative, from now until an end.
+func (r *recalls) holdsFor(at account, gpus int, end cluster.Instant) {
+	*r.holds.At(at.queue, at.pool) += gpus
+	if r.lacks.Cells != nil {
+		*r.lacks.At(at.queue, at.pool) -= cluster.Times(gpus, max(min(end, r.ends()).Sub(r.Now), 0))
+	}
+}
+
+// keeps reports whether a tenant keeps its floor, if it repays, and more if more is asked for, without leases of so many GPUs.
+func (r *recalls) keeps(at account, gpus int, most cluster.MicroGPU) bool {
+	row := r.Rows.At(at.queue, at.pool)
+	left := cluster.MicroGPU(*r.holds.At(at.queue, at.pool)-gpus) * cluster.WholeGPU
+	return left >= most && (ltgf.Floor(row, r.Settings) == 0 || *r.lacks.At(at.queue, at.pool)+cluster.Times(gpus, r.ends().Sub(r.Now)) <= 0)
 }
 
 // ends returns the end of a lease that starts after a recall now.
@@ -258,7 +282,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	behind := r.behindWith(k, pool)
 	own := r.mayOwn(k, pool)
 	found, ok := place.Placement{}, false
-	if no := (refusal{k.Tenant, k.Shape, pool}); r.ahead(k, pool) && !r.refused[no] {
+	if no := (refusal{k.Tenant, k.Shape, pool}); (r.misses(k, pool) || r.ahead(k, pool)) && !r.refused[no] {
 		if found, ok = r.board.Fit(ask); ok && !r.yield(found.Displaced, k, pool, behind, own) {
 			r.refused[no], ok = true, false
 		}
@@ -280,6 +304,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	*r.behind.At(q, pool) = behind
 	r.charge(int(k.User), k.GPUs, end)
 	*r.firsts.At(q, pool) += k.GPUs
+	r.holdsFor(account{q, pool}, k.GPUs, end)
 	for _, i := range found.Displaced {
 		r.end(i, k.Key)
 	}
@@ -303,10 +328,15 @@ func (r *recalls) mayOwn(k *lease.Candidate, pool int) bool {
 }
 
 // yield reports whether all leases must give way to a tenant that is behind by the given span once it has
-// their GPUs. Each other tenant must be further ahead by the threshold even without its leases.
+// their GPUs. Each other tenant must be further ahead by the threshold even without its leases, and keep its floor if it repays.
+// A job of a tenant that repays and lacks GPUs of its floor gets those that others hold beyond their dues.
 func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind cluster.Span, own bool) bool {
 	x := r.contest
-	type sum struct{ behind, closing cluster.Span }
+	type sum struct {
+		behind, closing cluster.Span
+		gpus            int
+	}
+	misses := r.misses(k, pool)
 	without := map[account]sum{}
 	own = own && r.ownYield(leases, k)
 	for _, i := range leases {
@@ -319,15 +349,20 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 		at := r.accountOf(i) // in another pool if its CPUs are in the way
 		w, ok := without[at]
 		if !ok {
-			w = sum{*r.behind.At(at.queue, at.pool), lease.Cost(x.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, x.Settings.Term)}
+			w = sum{*r.behind.At(at.queue, at.pool), lease.Cost(x.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, x.Settings.Term), 0}
 		}
+		row := x.Rows.At(at.queue, at.pool)
 		w.behind += r.rest(i)
-		w.closing += lease.Cost(x.Rows.At(at.queue, at.pool).Entitlement, x.Leases[i].GPUs, x.Settings.Term)
-		if gap := w.behind + x.Settings.Threshold - behind; gap > 0 {
+		w.closing += lease.Cost(row.Entitlement, x.Leases[i].GPUs, x.Settings.Term)
+		w.gpus += x.Leases[i].GPUs
+		without[at] = w
+		switch gap := w.behind + x.Settings.Threshold - behind; {
+		case !r.keeps(at, w.gpus, 0):
+			return false
+		case gap > 0 && (!misses || !r.keeps(at, w.gpus, row.Own())):
 			x.ripens(gap, w.closing)
 			return false
 		}
-		without[at] = w
 	}
 	return true
 }
@@ -380,7 +415,7 @@ func (r *recalls) end(i int, beneficiary cluster.JobKey) {
 	at := r.accountOf(i)
 	*r.behind.At(at.queue, at.pool) += r.rest(i)
 	r.charge(int(st.User), -l.GPUs, l.End)
-	if l.Term == 1 {
+	if r.holdsFor(at, -l.GPUs, l.End); l.Term == 1 {
 		*r.firsts.At(at.queue, at.pool) -= l.GPUs
 	}
 	if r.most > 0 {

@@ -1,0 +1,213 @@
+package simtest
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+)
+
+// FloorPresets are presets by which tenants have weights, and so repay each other.
+var FloorPresets = []string{"astraea", "drf", "gandiva-fair", "oef:coop", "oef:noncoop", "gavel:las"}
+
+// Floors is what tenants that repaid others kept in the hours of a history.
+type Floors struct {
+	Hours int     // tenants' hours in a pool in which others' GPUs could be taken back
+	Worst float64 // the least GPU time held, and a term of the tenant's largest gang, in percent of what it was due and wanted, as with a floor of 75 %
+	What  string  // of the worst
+}
+
+// FloorsOf draws a history in which tenants hold others' GPUs for days in jobs that cannot be stopped, after which all want more than
+// there is; and looks at the hours after it.
+func FloorsOf(t testing.TB, seed uint64) Floors {
+	r := rand.New(rand.NewPCG(seed, 75))
+	set := Product()
+	set.Interval = cluster.Minute
+	set.Preset = FloorPresets[r.IntN(len(FloorPresets))]
+	if seed%2 == 0 {
+		set.Preset = FloorPresets[0]
+	}
+	if set.Preset != FloorPresets[0] {
+		set.Divide, set.DivideJobs, set.Mechanism = set.Preset, preset.OfJobs(set.Preset), preset.Mechanism(set.Preset, "")
+	}
+	set.Term = []cluster.Span{10, 15, 30}[r.IntN(3)] * cluster.Minute
+	set.RepayFloorPercent = []int{50, 75, 75, 90}[r.IntN(4)]
+	set.CreditCap = []cluster.Span{2, 2, 24}[r.IntN(3)] * cluster.Hour
+	names := []string{"a", "b", "c", "d"}[:2+r.IntN(3)]
+	var nodes []cluster.Node
+	for p := range 1 + r.IntN(2) {
+		nodes = append(nodes, Nodes(fmt.Sprintf("n%d_", p), model(p), 2+r.IntN(2), 8)...)
+	}
+	w := New(t, set, nodes, names...)
+	for _, name := range names {
+		if r.IntN(3) == 0 {
+			w.SetShares(name, 1+r.Int64N(3))
+		}
+	}
+	span := cluster.Span(4+r.IntN(44)) * cluster.Hour
+	for range 4 + 6*len(nodes)/2 {
+		w.Virtual.Submit(sim.Work{Name: "hold", User: "u", Account: names[r.IntN(len(names)-1)], Partition: "gpu", Request: Gang(1 + r.IntN(2)),
+			Runs: span - cluster.Span(r.IntN(60))*cluster.Minute, NoRequeue: true})
+	}
+	w.Run(set.Interval)
+	gangs := make([]int, len(names))
+	want := func(k int) {
+		gangs[k] = []int{1, 1, 2, 4}[r.IntN(4)]
+		for left := 16 * len(nodes); left > 0; left -= gangs[k] {
+			w.Virtual.Submit(sim.Work{Name: "train", User: names[k] + "_user", Account: names[k], Partition: "gpu", Request: Gang(gangs[k]),
+				Runs: cluster.Span(1+r.IntN(200)) * cluster.Hour, Saves: sim.OnTerm, Comment: "saves=term"})
+		}
+	}
+	want(len(names) - 1)
+	w.Run(span / 2)
+	for k := range len(names) - 1 {
+		want(k)
+	}
+	w.Run(span / 2)
+	f := newWatch(w, names, gangs, nodes)
+	w.Check = f.look
+	w.Run(24 * cluster.Hour)
+	f.out.What = fmt.Sprintf("seed %d, %s, floor %d, credit.cap %s, term %s: %s", seed, set.Preset, set.RepayFloorPercent, set.CreditCap, set.Term, f.out.What)
+	return f.out
+}
+
+// watch sums what tenants held and wanted in each hour.
+type watch struct {
+	w     *World
+	names []string
+	gangs []int
+	nodes []cluster.Node
+	rows  map[[2]string]*hour
+	out   Floors
+}
+
+// hour is one of a tenant in a pool.
+type hour struct {
+	begin, last cluster.Instant
+	not         bool // it did not repay all the time, or could not get GPUs
+	held, due   cluster.GPUTime
+	now, wants  cluster.MicroGPU // since last
+}
+
+func newWatch(w *World, names []string, gangs []int, nodes []cluster.Node) *watch {
+	return &watch{w: w, names: names, gangs: gangs, nodes: nodes, rows: map[[2]string]*hour{}, out: Floors{Worst: 1000}}
+}
+
+// look takes a round into account.
+func (f *watch) look(rep loop.Report) {
+	s, at := &f.w.Settings, rep.Plan.At
+	for i := range rep.Plan.State.Ledger.Tenants {
+		t := &rep.Plan.State.Ledger.Tenants[i]
+		key := [2]string{t.Tenant, t.Pool}
+		h := f.rows[key]
+		if h == nil {
+			h = &hour{begin: at, last: at, not: true}
+			f.rows[key] = h
+		}
+		dt := at.Sub(h.last)
+		h.held, h.due = h.held+ltgf.Credit(h.now, dt), h.due+ltgf.Credit(h.wants, dt)
+		gang := 0
+		for k, name := range f.names {
+			if name == t.Tenant {
+				gang = f.gangs[k]
+			}
+		}
+		if at.Sub(h.begin) >= cluster.Hour {
+			f.close(h, key, gang)
+			*h = hour{begin: at}
+		}
+		h.last = at
+		h.wants = min(t.Own(), t.Demand)
+		h.now = 0
+		for _, st := range rep.Plan.Tenants {
+			if st.Tenant == t.Tenant && st.Pool == t.Pool {
+				h.now = cluster.MicroGPU(st.Holds) * cluster.WholeGPU
+			}
+		}
+		h.now += f.ended(&rep.Plan, t)
+		floor := ltgf.Floor(t, s)
+		h.not = h.not || floor == 0 || f.late(&rep.Plan, t) || f.free(&rep.Plan, t, gang) < floor+cluster.MicroGPU(gang)*cluster.WholeGPU
+	}
+}
+
+// ended gives the GPUs of a tenant's jobs that have just ended by themselves: nobody took them, and the next job comes with the next round.
+func (f *watch) ended(p *cluster.Plan, t *cluster.TenantPool) (out cluster.MicroGPU) {
+	for k := range p.Ended {
+		l := &p.Ended[k]
+		if l.Why == "finished" && l.Pool == t.Pool && tenantOf(p, l.Job) == t.Tenant {
+			out += cluster.MicroGPU(l.GPUs) * cluster.WholeGPU
+		}
+	}
+	return out
+}
+
+// late reports whether GPUs that were claimed for a tenant have not been taken back in time, since their job may not be stopped after all.
+func (f *watch) late(p *cluster.Plan, t *cluster.TenantPool) bool {
+	for k := range p.State.Claims {
+		cl := &p.State.Claims[k]
+		if tenantOf(p, cl.Job) == t.Tenant && cl.Pool == t.Pool && cl.At < p.At {
+			return true
+		}
+	}
+	return false
+}
+
+// free gives the GPUs of a pool that a tenant could have in gangs: all but those that jobs of others hold and that cannot be stopped.
+func (f *watch) free(p *cluster.Plan, t *cluster.TenantPool, gang int) cluster.MicroGPU {
+	bound := map[cluster.JobKey]bool{}
+	for k := range p.Bound {
+		bound[p.Bound[k].Job] = true
+	}
+	left := map[string]int{}
+	for _, n := range f.nodes {
+		for _, g := range n.GPUs {
+			if g.Model == t.Pool {
+				left[n.Name] += g.Count
+			}
+		}
+	}
+	for k := range p.State.Leases {
+		if l := &p.State.Leases[k]; bound[l.Job] && tenantOf(p, l.Job) != t.Tenant {
+			for _, n := range l.Nodes {
+				if n.Model == t.Pool {
+					left[n.Node] -= n.GPUs
+				}
+			}
+		}
+	}
+	sum := 0
+	for _, n := range left {
+		sum += n / max(gang, 1) * gang
+	}
+	return cluster.MicroGPU(sum) * cluster.WholeGPU
+}
+
+// close judges an hour.
+func (f *watch) close(h *hour, of [2]string, gang int) {
+	if h.not || h.due == 0 {
+		return
+	}
+	f.out.Hours++
+	s := &f.w.Settings
+	kept := 100 * float64(h.held+cluster.Times(gang, s.Term)) / float64(h.due) * 75 / float64(s.RepayFloorPercent)
+	if kept < f.out.Worst {
+		f.out.Worst = kept
+		f.out.What = fmt.Sprintf("%s held %.2f of %.2f GPU-hours of %s in the hour from %s, gangs of %d", of[0], h.held.Hours(), h.due.Hours(), of[1], h.begin.Sub(Start), gang)
+	}
+}
+
+// tenantOf returns the tenant of a job; empty = it is not known.
+func tenantOf(p *cluster.Plan, job cluster.JobKey) string {
+	i, ok := slices.BinarySearchFunc(p.State.Records, job, func(r cluster.Record, key cluster.JobKey) int { return cmp.Compare(r.Key, key) })
+	if !ok {
+		return ""
+	}
+	return p.State.Records[i].Tenant
+}
