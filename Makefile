@@ -135,8 +135,9 @@ fuzz: build-deps ## fuzz every decoder for FUZZTIME each
 	  for f in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$pkg/*_test.go | cut -c6-); do \
 	    echo "$$pkg $$f"; go test -run xxx -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; done; done
 
-soak: build-deps ## all property tests with a fresh seed (SEED=n: that one) and ten times the draws (DRAWS=n), and Gavel's own figures
+soak: build-deps ## all property tests with a fresh seed (SEED=n: that one) and ten times the draws (DRAWS=n), all divisions of GPU models, and Gavel's own figures
 	FAIRLEASE_GAVEL=1 go test ./research/gavel -run "TestGavelsOwnNumbers|TestWaterFilling"
+	FAIRLEASE_FULL=1 FAIRLEASE_DIVISIONS=all go test ./sidecar/engine -timeout 60m -run '^TestMechanisms$$'
 	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "soak: SEED=$$seed DRAWS=$(DRAWS)"; failed=; \
 	for pkg in $$(grep -rlE --include='*_test.go' '$(DRAWN)' . | xargs -n1 dirname | sort -u); do \
 	  tests=$$(awk '/^func /{name=$$2; sub(/\(.*/, "", name)} /$(DRAWN)/{print name}' $$(grep -lE '$(DRAWN)' $$pkg/*_test.go) | sort -u | paste -sd'|'); \

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -235,10 +236,14 @@ func byStride(t *testing.T, d simtest.Division, n int) (c simtest.Course) {
 	return c
 }
 
-// The test compares the mechanisms: how far tenants are from their entitlements over rounds. The full test
-// makes the table of docs/results.md.
+// The test compares the mechanisms: how far tenants are from their entitlements over rounds. With all twelve divisions, as in
+// make soak, it makes the table of docs/results.md.
 func TestMechanisms(t *testing.T) {
 	t.Parallel()
+	divisions := uint64(seeds.Some(1, 3))
+	if os.Getenv("FAIRLEASE_DIVISIONS") == "all" {
+		divisions = 12
+	}
 	for mix, gangs := range [][]int{{1}, {1, 2, 4, 8}} {
 		for _, m := range mechanisms {
 			t.Run(fmt.Sprintf("%v/%s", gangs, m.name), func(t *testing.T) {
@@ -249,7 +254,7 @@ func TestMechanisms(t *testing.T) {
 				}
 				pool, all := make([]float64, len(looks)), make([]float64, len(looks))
 				waits, idle, short, by := 0.0, 0.0, 0.0, []string(nil)
-				for seed := range uint64(seeds.Some(1, 12)) {
+				for seed := range divisions {
 					d := simtest.NewDivision(seed, gangs)
 					if m.jobs {
 						d = d.Apart()

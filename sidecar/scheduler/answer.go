@@ -64,7 +64,7 @@ func notJSON(err error, at int64, length int) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		at, err = int64(length), errors.New("the text ends too early")
 	}
-	return fmt.Errorf("its answer is wrong at byte %d: %.200s", min(at, math.MaxInt32), err)
+	return fmt.Errorf("its answer is wrong at byte %d: %.200s", min(at, math.MaxInt32), err.Error())
 }
 
 // check refuses an answer that does not fit the view.

@@ -18,16 +18,16 @@ func Trusted(path string) error {
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("%q is no absolute path; write it from / on", path)
 	}
-	real, err := filepath.EvalSymlinks(path)
+	file, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return fmt.Errorf("%w; install the program, or take the scheduler out", err)
 	}
-	info, err := os.Stat(real)
+	info, err := os.Stat(file)
 	if err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
-		return fmt.Errorf("%s is no executable file (mode %s); run chmod 0755 %s", real, info.Mode(), real)
+		return fmt.Errorf("%s is no executable file (mode %s); run chmod 0755 %s", file, info.Mode(), file)
 	}
 	owners := map[uint32]bool{0: true, uint32(os.Getuid()): true}
 	if u, err := user.Lookup(service); err == nil {
@@ -35,7 +35,7 @@ func Trusted(path string) error {
 			owners[uint32(id)] = true
 		}
 	}
-	for at := real; ; at = filepath.Dir(at) {
+	for at := file; ; at = filepath.Dir(at) {
 		if info, err = os.Stat(at); err != nil {
 			return err
 		}

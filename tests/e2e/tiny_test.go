@@ -57,7 +57,7 @@ func TestTinyJobsBesideLongOnes(t *testing.T) {
 	ran, gpuRounds := completed()-before, 8*float64(span)/float64(r.settings.Interval)
 	t.Logf("%d tiny jobs ran, %.1f on each GPU in each round, and used %.0f %% of their tenant's half, long ones %.0f %%", ran, float64(ran)/gpuRounds,
 		100*float64(a2-a)/float64(half), 100*float64(b2-b)/float64(half))
-	if float64(ran) < 1.25*gpuRounds { // what they use depends on how fast Slurm starts them
+	if float64(ran) < 1.25*gpuRounds { // the GPU time depends on how fast Slurm starts them
 		t.Errorf("%d tiny jobs ran, %.2f on each GPU in each round", ran, float64(ran)/gpuRounds)
 	}
 	if b2-b < half*85/100 {

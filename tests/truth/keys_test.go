@@ -199,7 +199,7 @@ func other(t *testing.T, a, b *settled) bool {
 		}
 		round := 0
 		keyWorlds[n].run(t, b, func(_ *cluster.Snapshot, d *decided) bool {
-			differs = round < len(was) && !(reflect.DeepEqual(d.leases, was[round].leases) && reflect.DeepEqual(d.actions, was[round].actions))
+			differs = round < len(was) && (!reflect.DeepEqual(d.leases, was[round].leases) || !reflect.DeepEqual(d.actions, was[round].actions))
 			round++
 			return !differs
 		})

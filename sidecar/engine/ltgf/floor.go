@@ -16,8 +16,8 @@ func Floor(t *cluster.TenantPool, s *cluster.Settings) cluster.MicroGPU {
 }
 
 // Lacks gives what a tenant that repays will lack of its floor in the hour, or the longer term, that ends at end, if it holds nothing
-// from now on; negative = it has held more. What it held beyond its floor in one term counts as at most its largest gang: else it would be
-// left without GPUs for as long as it held twice its floor, and then need twice its floor, which leases in force may not leave it.
+// from now on; negative = it has held more. GPU time beyond its floor in one term counts as at most a gang: else it would be left
+// without GPUs for as long as it held twice its floor, and then need twice its floor, which leases in force may not leave it.
 func Lacks(t *cluster.TenantPool, gang int, now, end cluster.Instant, s *cluster.Settings) cluster.GPUTime {
 	sum := Credit(Floor(t, s), end.Sub(now))
 	for _, lot := range t.Lacks {
