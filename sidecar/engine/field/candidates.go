@@ -164,7 +164,7 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	tenants := make([]lease.Tenant, len(f.Queues))
 	debit, holds := round.Committed(f.Books, len(f.Queues), round.QueueOf)
 	jobs, users := f.byTenant(cs), f.Users()
-	lacks := f.Lacking(lease.Next(f.Now, f.Settings))
+	lacks := Lacking(f, lease.Next(f.Now, f.Settings))
 	for t := range f.Rows.Rows() {
 		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Spent: f.Spent(f.Tenants[f.Queues[t].Tenant]) != nil, Shares: make([]lease.Share, len(f.Pools))}
 		entitled := cluster.MicroGPU(0)
@@ -201,7 +201,7 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 
 // Lacking returns, by queue and pool, what tenants that repay will lack of their floors in the hour, or the longer term, that ends at end, if
 // only the leases in force go on until they end; without cells = none repays.
-func (f *Field) Lacking(end cluster.Instant) (out round.Table[round.QueueIndex, cluster.GPUTime]) {
+func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, cluster.GPUTime]) {
 	repays := func(row cluster.TenantPool) bool { return ltgf.Floor(&row, f.Settings) > 0 }
 	if !slices.ContainsFunc(f.Rows.Cells, repays) {
 		return out

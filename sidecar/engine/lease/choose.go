@@ -332,7 +332,7 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 			if qs[p] == nil {
 				sh := &tenant.Shares[p]
 				qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost, spent: tenant.Spent,
-					behind: sh.Behind, lacks: sh.Lacks, owed: float64(sh.Owed) / float64(max(sh.Entitlement, 1)), entitled: sh.Entitlement, own: cmp.Or(sh.Own, sh.Entitlement), holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
+					behind: sh.Behind, lacks: sh.Lacks, owed: float64(sh.Owed) / float64(max(sh.Entitlement, 1)), entitled: sh.Entitlement, holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
 				all = append(all, qs[p])
 			}
 			switch {
@@ -432,7 +432,7 @@ func (c *chooser) next(q *queue) (int, bool) {
 // may have one job of any size, unless its entitlement is zero. Jobs that are due by their party's share may
 // exceed the limit too. Repayments do not lower the limit, for the tenant that pays or the one that receives.
 func (c *chooser) overBurst(q *queue, i int) bool {
-	most := cluster.MulDiv(int64(max(q.own, q.entitled)), c.Settings.BurstMaxMilli, 1000)
+	most := cluster.MulDiv(int64(max(c.Tenants[q.tenant].Shares[q.pool].Own, q.entitled)), c.Settings.BurstMaxMilli, 1000)
 	switch {
 	case q.entitled == 0 || c.Candidates[i].idles(q.pool):
 		return true

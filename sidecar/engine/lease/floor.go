@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -26,7 +27,7 @@ func serveFloors(c *chooser, queues []*queue) {
 	for len(all) > 0 {
 		first := 0
 		for k := range all {
-			if lacks(all[k].queue) > lacks(all[first].queue) {
+			if lacks(c, all[k].queue) > lacks(c, all[first].queue) {
 				first = k
 			}
 		}
@@ -37,13 +38,13 @@ func serveFloors(c *chooser, queues []*queue) {
 		}
 		i := q.jobs[0]
 		q.jobs = q.jobs[1:]
-		c.keepFloor(q.queue, i)
+		keepFloor(c, q.queue, i)
 	}
 	copy(c.served, was)
 }
 
 // keepFloor gives a candidate a lease for its tenant's floor, if it may have one here and now; else it waits for its turn.
-func (c *chooser) keepFloor(q *queue, i int) {
+func keepFloor(c *chooser, q *queue, i int) {
 	k := &c.Candidates[i]
 	if c.settled[i] || !Misses(q.lacks, k.GPUs, c.Settings.Term) || k.IdleOnly || k.idles(q.pool) || k.Running && !k.stays(q.pool) || c.overBurst(q, i) ||
 		c.bound.binds(k, q.pool) != Unbound && (k.Barred || !c.mayBind(k, q.pool)) {
@@ -61,7 +62,9 @@ func (c *chooser) keepFloor(q *queue, i int) {
 }
 
 // lacks returns what a queue lacks of its floor as time at its tenant's due.
-func lacks(q *queue) cluster.Span { return Cost(q.own, 1, cluster.Span(max(q.lacks, 0))) }
+func lacks(c *chooser, q *queue) cluster.Span {
+	return Cost(cmp.Or(c.Tenants[q.tenant].Shares[q.pool].Own, q.entitled), 1, cluster.Span(max(q.lacks, 0)))
+}
 
 // Misses reports whether a tenant that lacks so much of its floor would lack more than a gang for one term without the gang.
 func Misses(lacks cluster.GPUTime, gpus int, term cluster.Span) bool {

@@ -173,8 +173,7 @@ type queue struct {
 	lacks        cluster.GPUTime // of its floor, if its tenant repays
 	owed         float64         // GPU time of its share that others received, as time at its entitlement
 	entitled     cluster.MicroGPU
-	own          cluster.MicroGPU // without repayments
-	holds        int              // GPUs that the tenant holds in this pool
+	holds        int // GPUs that the tenant holds in this pool
 }
 
 // holding reports whether the queue still has running jobs to decide.

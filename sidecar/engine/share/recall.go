@@ -114,7 +114,7 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 	r := &recalls{contest: x, may: may, most: reclaimsLeft(x.Settings, choice), users: x.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
 		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
 		firsts: round.NewTable[round.QueueIndex, int](queues, n), holds: round.NewTable[round.QueueIndex, int](queues, n)}
-	r.lacks = x.Lacking(r.ends())
+	r.lacks = field.Lacking(x.Field, r.ends())
 	debit, _ := round.Committed(x.Books, queues, round.QueueOf)
 	for at := range r.behind.Cells {
 		row := &x.Rows.Cells[at]
