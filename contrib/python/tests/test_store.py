@@ -36,8 +36,8 @@ def until(told, seconds=60):
 
 
 class Store(unittest.TestCase):
-    def cut_off(self, home, more, announce, **env):
-        """Announces the end of the lease in a step that never ends, and kills the job when a copy is written. Returns the file's content."""
+    def cut_off(self, home, more, announce, told=lambda: True, **env):
+        """Announces the end of the lease in a step that never ends, and kills the job when a copy is written and told. Returns the file's content."""
         path = os.path.join(home, "run.ckpt")
         with subprocess.Popen([sys.executable, "-c", LONG % {"more": more}], env=environment(**dict({"SLURM_JOB_ID": "7"}, **env)), cwd=home,
                               stdout=subprocess.PIPE, text=True) as job:
@@ -45,7 +45,7 @@ class Store(unittest.TestCase):
             self.assertFalse(os.path.exists(path))  # a lease that goes on costs no save
             announce(job)
             try:
-                until(lambda: os.path.exists(path) or job.poll() is not None)
+                until(lambda: os.path.exists(path) and told() or job.poll() is not None)
             finally:
                 job.kill()
         with open(path, "rb") as f:
@@ -71,9 +71,11 @@ class Store(unittest.TestCase):
                 d.asked.wait(60)
                 d.lease = dict(d.lease, renewed="no")
 
-            self.assertEqual(self.cut_off(home, "every=2", announce, **d.env())[0], 6)
-            until(lambda: [said for _, said in d.heard if said.get("saved")])
-            said = [said for _, said in d.heard if said.get("saved")][0]
+            def told():
+                return [said for _, said in d.heard if said.get("saved")]
+
+            self.assertEqual(self.cut_off(home, "every=2", announce, told, **d.env())[0], 6)
+            said = told()[0]
             self.assertEqual(said["steps"], 6)
 
     def test_a_script_with_its_own_wakeup(self):
