@@ -267,7 +267,7 @@ func (f *CellFile) scheduler(r *reader, i int) *cluster.VCScheduler {
 	return &cluster.VCScheduler{Command: a.Scheduler, Deadline: deadline.Span()}
 }
 
-// Untrusted lists the schedulers that this host would not run.
+// Untrusted lists the schedulers that the service would not run on this host.
 func (f *CellFile) Untrusted() (out Problems) {
 	if f == nil {
 		return nil
@@ -275,7 +275,7 @@ func (f *CellFile) Untrusted() (out Problems) {
 	for i := range f.Assignment {
 		key := fmt.Sprintf("vcAssignment[%d].scheduler", i)
 		if a := &f.Assignment[i]; len(a.Scheduler) > 0 {
-			if err := scheduler.Trusted(a.Scheduler[0]); err != nil {
+			if err := scheduler.Usable(a.Scheduler); err != nil {
 				o := f.origins[key]
 				out = append(out, Problem{Place: o.Place, Key: key, Text: fmt.Sprintf("cannot be run, so the built-in order decides for %s: %v", a.VC, err), line: o.line})
 			}

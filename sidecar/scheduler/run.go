@@ -7,11 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -25,7 +29,8 @@ const (
 // Ask runs a scheduler on a view and returns its answer, and the end of what it wrote to its standard error. The process gets few environment
 // variables and the folder /, and is killed with its group at the deadline, and when it has ended.
 func Ask(ctx context.Context, s *cluster.VCScheduler, v *View) (turns []cluster.VCTurn, said string, err error) {
-	if err := Trusted(s.Command[0]); err != nil {
+	file, err := Trusted(s.Command, uint32(os.Getuid()))
+	if err != nil {
 		return nil, "", err
 	}
 	in, err := json.Marshal(v)
@@ -34,20 +39,25 @@ func Ask(ctx context.Context, s *cluster.VCScheduler, v *View) (turns []cluster.
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Deadline.Duration())
 	defer cancel()
-	c := exec.CommandContext(ctx, s.Command[0], s.Command[1:]...)
+	c := exec.CommandContext(ctx, file)
+	c.Args = s.Command // the name as written: some programs go by it
 	out, told := &limited{most: mostAnswer + mostPerJob*len(v.Jobs), full: cancel}, &tail{}
 	c.Stdin, c.Stdout, c.Stderr, c.Dir = bytes.NewReader(in), out, told, "/"
 	c.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/"}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	// Only before the program is waited for is its number certain to be its own.
+	c.Cancel = sync.OnceValue(func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) })
 	c.WaitDelay = 100 * time.Millisecond // for children that keep its output open
 	runtime.LockOSThread()               // the process dies with this thread
 	defer runtime.UnlockOSThread()
 	if err = c.Start(); err != nil {
 		return nil, "", fmt.Errorf("it cannot be started: %w", err)
 	}
+	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
+		err = unix.Waitid(unix.P_PID, c.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+	}
+	_ = c.Cancel() // its children
 	err = c.Wait()
-	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // its children
 	said = told.String()
 	var exit *exec.ExitError
 	switch {

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -147,44 +148,128 @@ func TestAskEndsChildren(t *testing.T) {
 	}
 }
 
+// The file that was checked is the file that runs, under the name that the command has for it.
+func TestAskRunsWhatIsChecked(t *testing.T) {
+	order := script(t, `[ "$0" = "$1" ] && echo '{"order":[8]}'`)[0]
+	ask := func(command ...string) error {
+		_, _, err := scheduler.Ask(context.Background(), &cluster.VCScheduler{Command: command, Deadline: 20 * cluster.Second}, view())
+		return err
+	}
+	if err := ask(link(t, order, 0o755), order); err != nil {
+		t.Error(err)
+	}
+	named := link(t, "/bin/sh", 0o755)
+	if err := ask(named, "-c", `[ "$0" = `+named+` ] && echo '{"order":[8]}'`); err != nil {
+		t.Error(err)
+	}
+	for _, command := range [][]string{{link(t, order, 0o777), order}, {"/bin/sh", made(t, 0o666, 0o755)}} {
+		if err := ask(command...); err == nil || !strings.Contains(err.Error(), "others than its owner may write to") {
+			t.Errorf("%q: %v", command, err)
+		}
+	}
+}
+
 // zombie reports whether a process has ended and nobody has asked for its status yet.
 func zombie(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.Contains(string(text), ") Z ")
 }
 
-func TestTrusted(t *testing.T) {
-	good := script(t, "")[0]
-	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(good, link); err != nil {
+// me is the user of the tests.
+var me = uint32(os.Getuid())
+
+// made makes a file and its folder, with modes.
+func made(t *testing.T, mode, folder os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "made")
+	err := os.WriteFile(path, nil, 0o600)
+	for at, m := range map[string]os.FileMode{path: mode, filepath.Dir(path): folder} {
+		err = errors.Join(err, os.Chmod(at, m))
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{good, link, "/bin/sh"} {
-		if err := scheduler.Trusted(path); err != nil {
-			t.Errorf("%s: %v", path, err)
+	return path
+}
+
+// link makes a link in a folder of a mode.
+func link(t *testing.T, to string, folder os.FileMode) string {
+	t.Helper()
+	path := made(t, 0o644, folder)
+	if err := errors.Join(os.Remove(path), os.Symlink(to, path)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestTrusted(t *testing.T) {
+	good := made(t, 0o755, 0o755)
+	inside := filepath.Join(filepath.Dir(good), "link")
+	if err := os.Symlink("made", inside); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{good}, {inside}, {link(t, good, 0o755)}, {link(t, filepath.Dir(good), 0o755) + "/./link"}, {"/bin/sh", "-c", "x", "/" + strings.Repeat("x", 999), "/a\x00b"},
+		{good, made(t, 0o644, 0o755)}, {good, "/dev/null", filepath.Join(filepath.Dir(good), "absent"), "/absent/order.py", good + "/x", filepath.Dir(good)}} {
+		file, err := scheduler.Trusted(command, me)
+		if is, _ := filepath.EvalSymlinks(command[0]); err != nil || file != is {
+			t.Errorf("%q: %s, %v, want %s", command, file, err, is)
 		}
 	}
-	open := func(mode, folder os.FileMode) string {
-		path := script(t, "")[0]
-		for at, m := range map[string]os.FileMode{path: mode, filepath.Dir(path): folder} {
-			if err := os.Chmod(at, m); err != nil {
+	loop := link(t, "made", 0o755)
+	for want, commands := range map[string][][]string{
+		"is no absolute path": {{"order"}},
+		"not a directory":     {{filepath.Join(good, "nowhere")}},
+		"install the program, or take the scheduler out":          {{filepath.Join(t.TempDir(), "order")}},
+		"is no executable file":                                   {{filepath.Dir(good)}},
+		"is no executable file (mode -rw-r--r--); run chmod 0755": {{made(t, 0o644, 0o755)}},
+		"leads through more than 40 symbolic links":               {{loop}, {good, loop}},
+		// Others could swap the link, and so choose the program.
+		"others than its owner may write to": {{made(t, 0o775, 0o755)}, {made(t, 0o755, 0o777)}, {link(t, good, 0o777)}, {link(t, link(t, good, 0o777), 0o755)},
+			{good, made(t, 0o664, 0o755)}, {good, "-v", made(t, 0o644, 0o777)}, {good, link(t, good, 0o777)}, {good, filepath.Join(filepath.Dir(made(t, 0o644, 0o777)), "absent")}},
+		"run chmod go-w":    {{made(t, 0o757, 0o755)}},
+		"others may create": {{good, filepath.Join(filepath.Dir(made(t, 0o644, 0o777|os.ModeSticky)), "absent")}},
+	} {
+		for _, command := range commands {
+			if file, err := scheduler.Trusted(command, me); err == nil || !strings.Contains(err.Error(), want) || file != "" {
+				t.Errorf("%q: %s, %v, want %s", command, file, err, want)
+			}
+		}
+	}
+}
+
+// Files and links of anyone but root and the user who runs the program are refused, also in a folder in which each may write to their own files only.
+func TestTrustedOwners(t *testing.T) {
+	order, to := made(t, 0o755, 0o777|os.ModeSticky), link(t, "/bin/sh", 0o777|os.ModeSticky)
+	if me == 0 {
+		for _, path := range []string{order, to} {
+			if err := os.Lchown(path, 1, 1); err != nil {
 				t.Fatal(err)
 			}
 		}
-		return path
 	}
-	for path, want := range map[string]string{
-		"order":                             "is no absolute path",
-		filepath.Join(good, "nowhere"):      "not a directory",
-		filepath.Join(t.TempDir(), "order"): "install the program, or take the scheduler out",
-		filepath.Dir(good):                  "is no executable file",
-		open(0o644, 0o755):                  "is no executable file (mode -rw-r--r--); run chmod 0755",
-		open(0o775, 0o755):                  "others than its owner may write to",
-		open(0o757, 0o755):                  "run chmod go-w",
-		open(0o755, 0o777):                  "others than its owner may write to",
-	} {
-		if err := scheduler.Trusted(path); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", path, err, want)
+	for _, command := range [][]string{{order}, {to}, {"/bin/sh", order}} {
+		if file, err := scheduler.Trusted(command, me+2); err == nil || !strings.Contains(err.Error(), "who could have fairlease run any program; run chown -h root") {
+			t.Errorf("%q: %s, %v", command, file, err)
 		}
+	}
+	if file, err := scheduler.Trusted([]string{order}, max(me, 1)); err != nil {
+		t.Errorf("its owner runs it: %s, %v", file, err)
+	}
+}
+
+// A program that the service does not see is named before it fails every time.
+func TestUsable(t *testing.T) {
+	if err := scheduler.Usable([]string{"/bin/sh", "-c", "x"}); err != nil {
+		t.Error(err)
+	}
+	for path, by := range map[string]string{"/home/nlp/order": "/home (ProtectHome", "/root/order": "/root (ProtectHome", "/run/user/1/order": "/run/user (ProtectHome", "/tmp/order": "/tmp (PrivateTmp", "/var/tmp/order": "/var/tmp (PrivateTmp"} {
+		for _, command := range [][]string{{path}, {"/bin/sh", path}} {
+			if err := scheduler.Usable(command); err == nil || !strings.Contains(err.Error(), "the service does not see "+path+" in "+by+" in fairlease.service); install it under /usr/local/lib/fairlease") {
+				t.Errorf("%q: %v", command, err)
+			}
+		}
+	}
+	if err := scheduler.Usable([]string{"/homes/order"}); err == nil || strings.Contains(err.Error(), "see") {
+		t.Errorf("a folder whose name begins alike: %v", err)
 	}
 }
