@@ -252,11 +252,11 @@ func aside(p *cluster.Plan) int {
 	return n
 }
 
-// answer logs, once, a policy that panicked or has not answered for patiences intervals.
+// answer logs, once, a policy or a question to a scheduler that panicked, and a policy that has not answered for patiences intervals.
 func (d *Daemon) answer(r *loop.Report) {
 	const patiences = 10
 	if cause, where, _ := strings.Cut(r.Broke, "\n"); cause != "" && d.said.is("policy", cause) {
-		d.Log.Error().Str("error", cause).Str("stack", where).Msg("the policy broke down: everybody is due the share by weight until the question is another one; please report it")
+		d.Log.Error().Str("error", cause).Str("stack", where).Msg("the policy, or the question to a scheduler, broke down: shares by weight, or the built-in order, hold until the question is another one; please report it")
 	} else if now := r.Plan.State.Allocation; now != nil && now.Why == "" {
 		d.said.clear("policy")
 	}

@@ -20,11 +20,10 @@ func (d *Daemon) schedulers() func(cluster.Snapshot, cluster.Plan) []loop.Schedu
 		for _, v := range scheduler.Views(&s, &p) {
 			for i := range s.Cells.VCs {
 				if by := s.Cells.VCs[i].Scheduler; s.Cells.VCs[i].Name == v.VC {
-					at := s.Now
 					out = append(out, loop.Scheduler{VC: v.VC, Ask: func() cluster.VCOrder {
 						slots <- struct{}{}
 						defer func() { <-slots }()
-						return d.order(by, &v, at)
+						return d.order(by, &v)
 					}})
 				}
 			}
@@ -34,14 +33,14 @@ func (d *Daemon) schedulers() func(cluster.Snapshot, cluster.Plan) []loop.Schedu
 }
 
 // order asks a virtual cluster's own scheduler, and logs a failure at most once a minute.
-func (d *Daemon) order(by *cluster.VCScheduler, v *scheduler.View, at cluster.Instant) cluster.VCOrder {
+func (d *Daemon) order(by *cluster.VCScheduler, v *scheduler.View) cluster.VCOrder {
 	turns, said, err := scheduler.Ask(context.Background(), by, v)
 	if err == nil {
-		return cluster.VCOrder{At: at, Turns: turns}
+		return cluster.VCOrder{Turns: turns}
 	}
 	if now := time.Now(); d.said.is("scheduler of "+v.VC, now.Truncate(repeatAfter).String()) {
 		d.Log.Warn().Str("vc", v.VC).Str("error", brief(err.Error(), mostText)).Str("stderr", brief(said, mostText)).
 			Msg("the scheduler of a virtual cluster failed; the built-in order decides there")
 	}
-	return cluster.VCOrder{At: at, Why: brief(err.Error(), mostText)}
+	return cluster.VCOrder{Why: brief(err.Error(), mostText)}
 }

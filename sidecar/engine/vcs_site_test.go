@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
@@ -107,4 +108,34 @@ func TestASchedulerOfTheSitePlaces(t *testing.T) {
 			t.Errorf("%s: dropped %v", name, dropped)
 		}
 	}
+}
+
+// A scheduler that fails again and again for one reason is asked again after a term at most, although nothing else happens.
+func TestASchedulerThatFailsIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := siteWorlds(t, 1)["hived"]
+		w.Rules.Cells.VCs[0].Scheduler = &cluster.VCScheduler{Command: []string{"/usr/local/bin/order"}, Deadline: 2 * cluster.Second}
+		asked := make(chan cluster.Instant, 999)
+		w.Loop.Beside = true
+		w.Loop.Schedulers = func(s cluster.Snapshot, _ cluster.Plan) []loop.Scheduler {
+			return []loop.Scheduler{{VC: "a", Ask: func() cluster.VCOrder {
+				asked <- s.Now
+				return cluster.VCOrder{Why: "it failed"}
+			}}}
+		}
+		w.Check = func(loop.Report) { synctest.Wait() } // its answer comes beside the rounds
+		began := w.Now()
+		w.Run(2 * hour)
+		close(asked)
+		last := began
+		for at := range asked {
+			if at.Sub(last) > 16*minute {
+				t.Errorf("it is not asked between %v and %v", last.Sub(began), at.Sub(began))
+			}
+			last = at
+		}
+		if w.Now().Sub(last) > 16*minute {
+			t.Errorf("it is asked for the last time after %v of 2 hours", last.Sub(began))
+		}
+	})
 }

@@ -93,8 +93,9 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	l.hear()
-	if l.orders.hear() {
-		l.was, l.next = nil, l.memory.Ledger.At // that is news
+	news, cause := l.orders.hear()
+	if l.broke = cmp.Or(l.broke, cause); news {
+		l.was, l.next = nil, l.memory.Ledger.At
 	}
 	// Look.
 	seen, err := l.Cluster.Observe(ctx, l.memory.Ledger.At)
@@ -102,13 +103,15 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		return Report{}, fmt.Errorf("look at the cluster: %w", err)
 	}
 	l.heard = telling(l.heard, seen.Progress)
-	seen.Progress, seen.VCOrders = l.heard, l.orders.last
+	seen.Progress = l.heard
 	orders, err := l.Journal.Overrides(ctx, seen.Now)
 	if err != nil {
 		l.was = nil // changes found by this look are news to the next
 		return Report{}, fmt.Errorf("%w: read overrides: %w", ErrJournal, err)
 	}
 	rules, settings := l.Configure()
+	l.orders.keep(rules.Cells)
+	seen.VCOrders = l.orders.last
 	l.remind(&seen, &settings)
 	now := &config{rules, settings, orders}
 	if seen.Unchanged && !saved(l.heard) && len(l.past) == 0 && l.was != nil && reflect.DeepEqual(now, l.was) && (l.next == 0 || seen.Now < l.next) {
@@ -139,7 +142,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		l.ask(*plan.AllocationRequest)
 	}
 	if l.Schedulers != nil && l.Beside {
-		l.orders.ask(l.Schedulers(snap, plan))
+		l.orders.ask(l.Schedulers(snap, plan), snap.Now)
 	}
 	// Act.
 	outcomes := l.act(ctx, plan.Actions)
@@ -307,8 +310,9 @@ func (l *Loop) Preview(ctx context.Context) (cluster.Snapshot, cluster.Plan, err
 		return cluster.Snapshot{}, cluster.Plan{}, fmt.Errorf("%w: read overrides: %w", ErrJournal, err)
 	}
 	l.was = nil // changes seen here are still news to Turn
-	seen.VCOrders = l.orders.last
 	rules, settings := l.Configure()
+	l.orders.keep(rules.Cells)
+	seen.VCOrders = l.orders.last
 	snap, err := l.desk.remember(l.memory, seen, orders, rules, settings)
 	if err != nil {
 		return cluster.Snapshot{}, cluster.Plan{}, err

@@ -16,11 +16,15 @@ func siteOrders(h *turn) []*cluster.VCOrder {
 	out := make([]*cluster.VCOrder, len(h.Tenants))
 	for i := range h.Snapshot.Cells.VCs {
 		x := &h.Snapshot.Cells.VCs[i]
-		if t, ok := slices.BinarySearch(h.Tenants, x.Name); ok {
-			if out[t], _ = h.Snapshot.OrderOf(x); out[t] != nil {
-				h.out.Later(h.Now, out[t].At.Add(cluster.OrderTerms*h.Settings.Term))
-			}
+		t, ok := slices.BinarySearch(h.Tenants, x.Name)
+		if !ok || x.Scheduler == nil {
+			continue
 		}
+		next := h.Now.Add(h.Settings.Term) // it is asked again after each round
+		if out[t], _ = h.Snapshot.OrderOf(x); out[t] != nil {
+			next = out[t].At.Add(cluster.OrderTerms * h.Settings.Term)
+		}
+		h.out.Later(h.Now, next)
 	}
 	return out
 }
