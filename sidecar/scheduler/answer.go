@@ -20,7 +20,7 @@ type answer struct {
 }
 
 // Parse reads the answer to a view. It refuses an answer with unknown keys, with jobs, nodes or models that are not in the view, and one that
-// names a job twice.
+// names a job twice, or a node twice for a job.
 func Parse(text []byte, v *View) ([]cluster.VCTurn, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -87,8 +87,12 @@ func check(turns []cluster.VCTurn, v *View) error {
 			return fmt.Errorf("its answer places job %d on model %.100q, which is not in its view", x.Job, x.Model)
 		}
 		jobs[x.Job] = false
+		on := map[string]bool{}
 		for _, name := range x.Nodes {
-			if !nodes[name] {
+			if on[name] {
+				return fmt.Errorf("its answer places job %d on node %.100q twice", x.Job, name)
+			}
+			if on[name] = true; !nodes[name] {
 				return fmt.Errorf("its answer places job %d on node %.100q, which is not in its view", x.Job, name)
 			}
 		}

@@ -39,9 +39,10 @@ func TestParse(t *testing.T) {
 		`null`:                            "its answer has not one of both",
 		`{"order": [9]}`:                  "its answer names job 9, which is not in its view",
 		`{"order": [8, 7, 8]}`:            "its answer names job 8 twice",
-		`{"placements": [{"job": 7, "model": "v100"}]}`: `its answer places job 7 on model "v100", which is not in its view`,
-		`{"placements": [{"job": 7, "nodes": ["x"]}]}`:  `its answer places job 7 on node "x", which is not in its view`,
-		`{"placements": [{"job": 7, "gpus": 4}]}`:       `unknown field "gpus"`,
+		`{"placements": [{"job": 7, "model": "v100"}]}`:                                          `its answer places job 7 on model "v100", which is not in its view`,
+		`{"placements": [{"job": 7, "nodes": ["x"]}]}`:                                           `its answer places job 7 on node "x", which is not in its view`,
+		`{"placements": [{"job": 7, "nodes": ["n1", "n2"]}, {"job": 8, "nodes": ["n1", "n1"]}]}`: `its answer places job 8 on node "n1" twice`,
+		`{"placements": [{"job": 7, "gpus": 4}]}`:                                                `unknown field "gpus"`,
 	} {
 		turns, err := scheduler.Parse([]byte(text), view())
 		if said, fails := want.(string); fails {
