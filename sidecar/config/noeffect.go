@@ -34,9 +34,6 @@ var needs = []struct {
 	{[]string{"repay.floor"}, func(c *Config) string {
 		return unless(!c.jobsQueue(), "preset %s divides between jobs without regard to tenants, so no tenant repays; choose another one", c.Preset)
 	}},
-	{[]string{"repay.floor"}, func(c *Config) string {
-		return unless(c.Burst.Max == 0 || c.Burst.Max > 1000, "no tenant gets more than it is due, so none is repaid: burst.max is 1")
-	}},
 	{[]string{"jobs.order", "jobs.patience", "jobs.new_first", "jobs.new_share", "jobs.long_terms", "jobs.urgent_qos"}, func(c *Config) string {
 		return unless(!c.jobsQueue(), "preset %s divides between jobs, so its division orders them; choose another one", c.Preset)
 	}},

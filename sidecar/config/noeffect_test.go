@@ -43,7 +43,6 @@ func TestKeysWithoutEffect(t *testing.T) {
 		{"jobs: {order: rho, new_first: false, new_share: 20}\nrecall: {first_lease: false}", "jobs.new_share", "which are off"},
 		{"jobs: {patience: 0s, new_share: 20}\nrecall: {first_lease: false}", "jobs.new_share", "which are off"},
 		{"jobs: {patience: 0s, new_share: 20}", "", ""}, // it limits recalls
-		{"burst: {max: 1}\nrepay: {floor: 20}", "repay.floor", "burst.max is 1"},
 		{"jobs: {new_first: false}", "jobs.new_first", "no place of their own"},
 		{"recall: {first_lease: false, notice: 10s}", "recall.notice", "nothing is recalled"},
 		{"recall: {notice: 10s}", "", ""},

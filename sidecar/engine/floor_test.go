@@ -46,8 +46,71 @@ func TestWhoRepaysKeepsItsFloorInEveryHour(t *testing.T) {
 	}
 }
 
-// After any history of held GPUs, gangs, terms, floors, caps and presets, a tenant that repays holds its floor in every hour in which others'
-// GPUs can be taken back, but for its largest gang for one term.
+// Where one tenant repays another, neither the creditor nor a third one, which owes nothing, pays for the debtor's floor with its own: in every
+// hour all three hold it. Equally old claims go by size: a gang does not lose a term since single GPUs were claimed beside it.
+func TestNobodyPaysForAFloorWithItsOwn(t *testing.T) {
+	t.Parallel()
+	type group struct {
+		tenant  string
+		n, gang int
+	}
+	for _, c := range []struct {
+		cap   cluster.Span
+		holds int // GPUs that a holds for two days, or for one if they can be stopped
+		stops bool
+		gang  int  // of a
+		boost bool // c has one job, and goes first
+	}{{2 * hour, 16, false, 1, false}, {24 * hour, 16, false, 1, false}, {2 * hour, 20, true, 2, false}, {2 * hour, 20, true, 4, false}, {24 * hour, 16, false, 1, true}} {
+		set := simtest.Product()
+		set.Interval, set.CreditCap = minute, c.cap
+		w := newWorldOn(t, set, simtest.Nodes("n", "v100", 3, 8), "a", "b", "c")
+		submit := func(g group, runs cluster.Span, stops bool) {
+			for range g.n {
+				work := sim.Work{Name: "train", User: g.tenant + "_user", Account: g.tenant, Partition: "gpu", Request: simtest.Gang(g.gang), Runs: runs,
+					Saves: sim.OnTerm, Comment: "saves=term", NoRequeue: !stops}
+				w.Virtual.Submit(work)
+			}
+		}
+		submit(group{"a", c.holds, 1}, 48*hour, c.stops)
+		w.Run(minute)
+		submit(group{"b", 40, 1}, forever, true)
+		if !c.boost {
+			submit(group{"c", 8, 1}, forever, true)
+		}
+		w.Run(47*hour + 59*minute)
+		submit(group{"a", 40 / c.gang, c.gang}, forever, true)
+		if c.boost {
+			submit(group{"c", 1, 1}, forever, true)
+			w.order(cluster.Boost, "tenant", "c", 12)
+		} else {
+			submit(group{"c", 32, 1}, forever, true)
+		}
+		w.Run(hour)
+		for n := range 10 {
+			before := [3]cluster.GPUTime{w.Used("a"), w.Used("b"), w.Used("c")}
+			w.Run(hour)
+			for k, name := range []string{"a", "b", "c"} {
+				gang := cluster.Times(1, term+minute)
+				if k == 0 {
+					gang *= cluster.GPUTime(c.gang)
+				}
+				floor := cluster.Times(6, hour)
+				if c.boost && name == "c" {
+					floor = cluster.Times(1, hour)
+				}
+				if c.stops && name != "a" {
+					continue // GPUs that were promised to a's gangs when their jobs got their notice are taken from the others' floors
+				}
+				if got := w.Used(name) - before[k]; got < floor-gang {
+					t.Errorf("%+v: in hour %d %s had %.2f GPU-hours, want %.2f, but for %.2f", c, n+1, name, got.Hours(), floor.Hours(), gang.Hours())
+				}
+			}
+		}
+	}
+}
+
+// After any history of held GPUs, gangs, terms, floors, caps and presets, each tenant holds its floor in every hour in which somebody repays and
+// others' GPUs can be taken back, but for its largest gang for one term.
 func TestFloorsAfterAnyHistory(t *testing.T) {
 	t.Parallel()
 	hours := 0

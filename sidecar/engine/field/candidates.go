@@ -165,8 +165,9 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	debit, holds := round.Committed(f.Books, len(f.Queues), round.QueueOf)
 	jobs, users := f.byTenant(cs), f.Users()
 	lacks := Lacking(f, lease.Next(f.Now, f.Settings))
+	gangs := Gangs(f)
 	for t := range f.Rows.Rows() {
-		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Spent: f.Spent(f.Tenants[f.Queues[t].Tenant]) != nil, Shares: make([]lease.Share, len(f.Pools))}
+		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Spent: f.Spent(f.Tenants[f.Queues[t].Tenant]) != nil, Gang: gangs[t], Shares: make([]lease.Share, len(f.Pools))}
 		entitled := cluster.MicroGPU(0)
 		for p := range f.Pools {
 			row := f.Rows.At(t, p)
@@ -199,27 +200,38 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	return sorted, tenants
 }
 
-// Lacking returns, by queue and pool, what tenants that repay will lack of their floors in the hour, or the longer term, that ends at end, if
-// only the leases in force go on until they end; without cells = none repays.
-func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, cluster.GPUTime]) {
-	repays := func(row cluster.TenantPool) bool { return ltgf.Floor(&row, f.Settings) > 0 }
-	if !slices.ContainsFunc(f.Rows.Cells, repays) {
-		return out
-	}
-	largest := 0
+// Gangs returns the GPUs of the largest live job of each queue.
+func Gangs(f *Field) []int {
+	out := make([]int, len(f.Queues))
 	for i := range f.Jobs {
 		if st := &f.Jobs[i]; st.Live && st.Queue >= 0 {
-			largest = max(largest, st.GPUs)
+			out[st.Queue] = max(out[st.Queue], st.GPUs)
 		}
 	}
+	return out
+}
+
+// Lacking returns, by queue and pool, what tenants will lack of their floors in the hour, or the four terms, that end at end, if only the
+// leases in force go on until they end. It is 0 in pools in which nobody repays; without cells = in all pools.
+func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, cluster.GPUTime]) {
+	repaid := make([]bool, len(f.Pools))
+	for p := range repaid {
+		repaid[p] = f.Settings.RepayFloorPercent > 0 && ltgf.Repaid(f.Rows.Cells, len(f.Pools), p)
+	}
+	if !slices.Contains(repaid, true) {
+		return out
+	}
+	largest := slices.Max(Gangs(f))
 	out = round.NewTable[round.QueueIndex, cluster.GPUTime](len(f.Queues), len(f.Pools))
 	for q := range out.Rows() {
 		for p := range f.Pools {
-			*out.At(q, p) = ltgf.Lacks(f.Rows.At(q, p), largest, f.Now, end, f.Settings)
+			if repaid[p] {
+				*out.At(q, p) = ltgf.Lacks(f.Rows.At(q, p), largest, f.Now, end, f.Settings)
+			}
 		}
 	}
 	for i, l := range f.Leases {
-		if l != nil && f.Jobs[i].Queue >= 0 && f.Pool(l.Pool) >= 0 {
+		if l != nil && f.Jobs[i].Queue >= 0 && f.Pool(l.Pool) >= 0 && repaid[f.Pool(l.Pool)] {
 			*out.At(f.Jobs[i].Queue, f.Pool(l.Pool)) -= cluster.Times(l.GPUs, max(min(l.End, end).Sub(f.Now), 0))
 		}
 	}

@@ -68,7 +68,7 @@ type Share struct {
 	Holds       int              // GPUs of leases that do not end now
 	Bound       int              // GPUs of leases that can never be ended
 	Owed        cluster.GPUTime  // GPU time of its share that others received
-	Lacks       cluster.GPUTime  // of its floor, if it repays others, in the hour until a lease that begins now ends, with every lease in force
+	Lacks       cluster.GPUTime  // of its floor, if debts are repaid, in the hour until a lease that begins now ends, with every lease in force
 	Lane        int              // GPUs kept for its young jobs
 	Long        int              // of Bound, GPUs of jobs that do not end soon
 	Wants       cluster.MicroGPU // of its share, if GPUs that others want may not be bound
@@ -92,6 +92,7 @@ type Tenant struct {
 	Turns [][]int
 	// Line is the turns of all pools in one order, if the tenant may have cells.
 	Line []Turn
+	Gang int // GPUs of its largest job
 }
 
 // Turn is the turn of a candidate in a pool.
@@ -542,7 +543,7 @@ func (c *chooser) better(renewed []int) []int {
 }
 
 // isDue reports whether a gang that fits nowhere is due in a pool. It is due if one term of it takes its
-// tenant at most as far ahead as the tenant is behind now. It is also due if its tenant repays and lacks GPUs of its
+// tenant at most as far ahead as the tenant is behind now. It is also due if its tenant lacks GPUs of its
 // floor, or if the same holds for the job within its tenant, because small jobs would starve it otherwise. With turns by party, Due marks such jobs,
 // and the tenant may be ahead by at most the cost of the gang; so with turns by user for a user that is that far behind.
 // A gang is not due if its user is that far ahead. The claims of a tenant cover at most its
@@ -559,7 +560,7 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 	if k.UserSide < 0 {
 		return false
 	}
-	if Misses(q.lacks, 2*claimed+k.GPUs, c.Settings.Term) {
+	if misses(c, q, claimed) {
 		return true
 	}
 	if q.behind >= cost/2 || q.behind >= -cost && (k.UserSide > 0 || slices.Contains(k.Due, q.pool)) {
@@ -732,7 +733,7 @@ func LastFirst(in *Input) []int {
 			if k.idles(p) {
 				behind = least
 			} else {
-				if share.Lacks > floors[p] {
+				if share.Owed < 0 && share.Lacks > floors[p] {
 					behind = most
 				}
 				charged[p] += Cost(share.Entitlement, k.GPUs, in.Settings.Term)
@@ -796,7 +797,7 @@ func Rank(ranks []int, held []Held, tenant *Tenant, users []UserTurn, term clust
 	}
 	for i := range held {
 		l := &held[i]
-		if ranks[l.Case] = -int(behind[l.Pool]); lacks[l.Pool] > 0 {
+		if ranks[l.Case] = -int(behind[l.Pool]); tenant.Shares[l.Pool].Owed < 0 && lacks[l.Pool] > 0 {
 			ranks[l.Case] = math.MinInt // of the floor of a tenant that repays
 		}
 		lacks[l.Pool] -= cluster.Times(l.GPUs, term)

@@ -7,10 +7,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// serveFloors gives tenants that repay others what they lack of their floors, before all others and however far ahead they are.
+// serveFloors gives tenants what they lack of their floors where debts are repaid, before all others and however far ahead they are.
 // Deficits, which rank tenants, would let one that is owed much take all GPUs until it is even: repayments move
-// entitlements only. The tenant that lacks most goes first. A tenant has its turns in the order of its jobs. A tenant that an
-// administrator puts first goes before floors.
+// entitlements only. A tenant that an administrator puts first goes first, in the order of its jobs, then the one that lacks most, with its
+// largest jobs first: small ones would keep them out, hour after hour.
 func serveFloors(c *chooser, queues []*queue) {
 	type line struct {
 		*queue
@@ -18,35 +18,38 @@ func serveFloors(c *chooser, queues []*queue) {
 	}
 	var all []line
 	for _, q := range queues {
-		boosted := func(o *queue) bool { return o.boost && o.pool == q.pool && o != q }
-		if q.lacks > 0 && q.entitled > 0 && !q.spent && !slices.ContainsFunc(queues, boosted) {
-			all = append(all, line{q, q.jobs})
+		lacks := func(o *queue) bool { return o.pool == q.pool && misses(c, o, 0) && o.entitled > 0 && !o.spent }
+		if lacks(q) || q.boost && slices.ContainsFunc(queues, lacks) {
+			jobs := slices.Clone(q.jobs)
+			if !q.boost {
+				slices.SortStableFunc(jobs, func(a, b int) int { return c.Candidates[b].GPUs - c.Candidates[a].GPUs })
+			}
+			all = append(all, line{q, jobs})
 		}
 	}
 	was := slices.Clone(c.served) // others are compared with those that go by their deficits
 	for len(all) > 0 {
 		first := 0
 		for k := range all {
-			if lacks(c, all[k].queue) > lacks(c, all[first].queue) {
+			if a, b := all[k].queue, all[first].queue; a.boost && !b.boost || a.boost == b.boost && lacks(c, a) > lacks(c, b) {
 				first = k
 			}
 		}
 		q := &all[first]
-		if q.lacks <= 0 || len(q.jobs) == 0 {
+		if len(q.jobs) == 0 || !q.boost && !misses(c, q.queue, 0) {
 			all = slices.Delete(all, first, first+1)
 			continue
 		}
-		i := q.jobs[0]
+		keepFloor(c, q.queue, q.jobs[0])
 		q.jobs = q.jobs[1:]
-		keepFloor(c, q.queue, i)
 	}
 	copy(c.served, was)
 }
 
-// keepFloor gives a candidate a lease for its tenant's floor, if it may have one here and now; else it waits for its turn.
+// keepFloor gives a candidate a lease before others, if it may have one here and now; else it waits for its turn.
 func keepFloor(c *chooser, q *queue, i int) {
 	k := &c.Candidates[i]
-	if c.settled[i] || !Misses(q.lacks, k.GPUs, c.Settings.Term) || k.IdleOnly || k.idles(q.pool) || k.Running && !k.stays(q.pool) || c.overBurst(q, i) ||
+	if c.settled[i] || k.IdleOnly || k.idles(q.pool) || k.Running && !k.stays(q.pool) || c.overBurst(q, i) ||
 		c.bound.binds(k, q.pool) != Unbound && (k.Barred || !c.mayBind(k, q.pool)) {
 		return
 	}
@@ -66,7 +69,7 @@ func lacks(c *chooser, q *queue) cluster.Span {
 	return Cost(cmp.Or(c.Tenants[q.tenant].Shares[q.pool].Own, q.entitled), 1, cluster.Span(max(q.lacks, 0)))
 }
 
-// Misses reports whether a tenant that lacks so much of its floor would lack more than a gang for one term without the gang.
-func Misses(lacks cluster.GPUTime, gpus int, term cluster.Span) bool {
-	return lacks > cluster.Times(gpus, term)
+// misses reports whether a queue lacks more of its floor than its tenant's largest gang, and so many GPUs, for one term.
+func misses(c *chooser, q *queue, gpus int) bool {
+	return q.lacks > cluster.Times(c.Tenants[q.tenant].Gang+gpus, c.Settings.Term)
 }

@@ -170,7 +170,7 @@ type queue struct {
 	deferred     []int
 	boost, spent bool
 	behind       cluster.Span
-	lacks        cluster.GPUTime // of its floor, if its tenant repays
+	lacks        cluster.GPUTime // of its floor
 	owed         float64         // GPU time of its share that others received, as time at its entitlement
 	entitled     cluster.MicroGPU
 	holds        int // GPUs that the tenant holds in this pool

@@ -183,7 +183,9 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 			out = append(out, lease.Claimed{Claim: cl, Candidate: i, InPool: p, Shape: x.Site.Shape(spec)})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b lease.Claimed) int { return cmp.Compare(a.Made, b.Made) })
+	slices.SortStableFunc(out, func(a, b lease.Claimed) int { // of equally old ones small ones would take what large ones wait for
+		return cmp.Or(cmp.Compare(a.Made, b.Made), in.Candidates[b.Candidate].GPUs-in.Candidates[a.Candidate].GPUs)
+	})
 	return out, moving
 }
 

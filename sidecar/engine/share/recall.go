@@ -84,6 +84,7 @@ type recalls struct {
 	has     byQueue[bool]            // the queue has a lease to recall
 	holds   byQueue[int]             // GPUs of leases
 	lacks   byQueue[cluster.GPUTime] // of floors at the end of a lease after a recall
+	gangs   []int                    // by queue: the largest
 	firsts  byQueue[int]             // GPUs of leases that are their jobs' first, or will be soon
 	most    int                      // leases that may still be ended for others; < 0 = no limit
 	served  int
@@ -114,7 +115,7 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 	r := &recalls{contest: x, may: may, most: reclaimsLeft(x.Settings, choice), users: x.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
 		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
 		firsts: round.NewTable[round.QueueIndex, int](queues, n), holds: round.NewTable[round.QueueIndex, int](queues, n)}
-	r.lacks = field.Lacking(x.Field, r.ends())
+	r.lacks, r.gangs = field.Lacking(x.Field, r.ends()), field.Gangs(x.Field)
 	debit, _ := round.Committed(x.Books, queues, round.QueueOf)
 	for at := range r.behind.Cells {
 		row := &x.Rows.Cells[at]
@@ -161,7 +162,7 @@ func (r *recalls) mayHope(k *lease.Candidate) bool {
 	found := false
 	for _, p := range k.Pools {
 		if q := queueOf(k); r.Rows.At(q, p).Entitlement > 0 && !slices.Contains(k.Idle, p) {
-			found = r.ahead(k, p) || r.misses(k, p) || *r.has.At(q, p) && r.mayOwn(k, p) || found
+			found = r.ahead(k, p) || r.lacking(k, p) || *r.has.At(q, p) && r.mayOwn(k, p) || found
 		}
 	}
 	return found
@@ -183,9 +184,9 @@ func (r *recalls) behindWith(k *lease.Candidate, pool int) cluster.Span {
 	return *r.behind.At(q, pool) - lease.Cost(r.Rows.At(q, pool).Entitlement, k.GPUs, r.ends().Sub(r.Now))
 }
 
-// misses reports whether a job's tenant repays others and lacks GPUs of its floor in a pool without the job.
-func (r *recalls) misses(k *lease.Candidate, pool int) bool {
-	return r.lacks.Cells != nil && lease.Misses(*r.lacks.At(queueOf(k), pool), k.GPUs, r.Settings.Term)
+// lacking reports whether a job's tenant lacks more of its floor in a pool than its largest gang for one term.
+func (r *recalls) lacking(k *lease.Candidate, pool int) bool {
+	return r.lacks.Cells != nil && *r.lacks.At(queueOf(k), pool) > cluster.Times(r.gangs[k.Tenant], r.Settings.Term)
 }
 
 // holdsFor counts GPUs that a tenant gets, or gives up if negative, from now until an end.
@@ -196,11 +197,10 @@ func (r *recalls) holdsFor(at account, gpus int, end cluster.Instant) {
 	}
 }
 
-// keeps reports whether a tenant keeps its floor, if it repays, and more if more is asked for, without leases of so many GPUs.
-func (r *recalls) keeps(at account, gpus int, most cluster.MicroGPU) bool {
-	row := r.Rows.At(at.queue, at.pool)
+// keeps reports whether a tenant keeps its floor, if debts are repaid, and at least so many GPUs without leases of gpus.
+func (r *recalls) keeps(at account, gpus int, least cluster.MicroGPU) bool {
 	left := cluster.MicroGPU(*r.holds.At(at.queue, at.pool)-gpus) * cluster.WholeGPU
-	return left >= most && (ltgf.Floor(row, r.Settings) == 0 || *r.lacks.At(at.queue, at.pool)+cluster.Times(gpus, r.ends().Sub(r.Now)) <= 0)
+	return left >= least && (r.lacks.Cells == nil || *r.lacks.At(at.queue, at.pool)+cluster.Times(gpus, r.ends().Sub(r.Now)) <= 0)
 }
 
 // ends returns the end of a lease that starts after a recall now.
@@ -282,7 +282,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	behind := r.behindWith(k, pool)
 	own := r.mayOwn(k, pool)
 	found, ok := place.Placement{}, false
-	if no := (refusal{k.Tenant, k.Shape, pool}); (r.misses(k, pool) || r.ahead(k, pool)) && !r.refused[no] {
+	if no := (refusal{k.Tenant, k.Shape, pool}); (r.lacking(k, pool) || r.ahead(k, pool)) && !r.refused[no] {
 		if found, ok = r.board.Fit(ask); ok && !r.yield(found.Displaced, k, pool, behind, own) {
 			r.refused[no], ok = true, false
 		}
@@ -328,15 +328,15 @@ func (r *recalls) mayOwn(k *lease.Candidate, pool int) bool {
 }
 
 // yield reports whether all leases must give way to a tenant that is behind by the given span once it has
-// their GPUs. Each other tenant must be further ahead by the threshold even without its leases, and keep its floor if it repays.
-// A job of a tenant that repays and lacks GPUs of its floor gets those that others hold beyond their dues.
+// their GPUs. Each other tenant must be further ahead by the threshold even without its leases, and keep its floor.
+// A job of a tenant that lacks GPUs of its floor gets those that others hold beyond their dues.
 func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind cluster.Span, own bool) bool {
 	x := r.contest
 	type sum struct {
 		behind, closing cluster.Span
 		gpus            int
 	}
-	misses := r.misses(k, pool)
+	lacks := r.lacking(k, pool)
 	without := map[account]sum{}
 	own = own && r.ownYield(leases, k)
 	for _, i := range leases {
@@ -359,7 +359,7 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 		switch gap := w.behind + x.Settings.Threshold - behind; {
 		case !r.keeps(at, w.gpus, 0):
 			return false
-		case gap > 0 && (!misses || !r.keeps(at, w.gpus, row.Own())):
+		case gap > 0 && (!lacks || !r.keeps(at, w.gpus, row.Own())):
 			x.ripens(gap, w.closing)
 			return false
 		}

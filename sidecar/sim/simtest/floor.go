@@ -17,7 +17,8 @@ import (
 // FloorPresets are presets by which tenants have weights, and so repay each other.
 var FloorPresets = []string{"astraea", "drf", "gandiva-fair", "oef:coop", "oef:noncoop", "gavel:las"}
 
-// Floors is what tenants that repaid others kept in the hours of a history.
+// Floors is what tenants kept in the hours of a history in which some repaid others; of four terms in place of an hour if a term is above half
+// an hour.
 type Floors struct {
 	Hours int     // tenants' hours in a pool in which others' GPUs could be taken back
 	Worst float64 // the least GPU time held, and a term of the tenant's largest gang, in percent of what it was due and wanted, as with a floor of 75 %
@@ -25,7 +26,7 @@ type Floors struct {
 }
 
 // FloorsOf draws a history in which tenants hold others' GPUs for days in jobs that cannot be stopped, after which all want more than
-// there is; and looks at the hours after it.
+// there is; and looks at the hours after it, of tenants that repay, of those that are repaid and of others.
 func FloorsOf(t testing.TB, seed uint64) Floors {
 	r := rand.New(rand.NewPCG(seed, 75))
 	set := Product()
@@ -37,7 +38,7 @@ func FloorsOf(t testing.TB, seed uint64) Floors {
 	if set.Preset != FloorPresets[0] {
 		set.Divide, set.DivideJobs, set.Mechanism = set.Preset, preset.OfJobs(set.Preset), preset.Mechanism(set.Preset, "")
 	}
-	set.Term = []cluster.Span{10, 15, 30}[r.IntN(3)] * cluster.Minute
+	set.Term = []cluster.Span{10, 15, 15, 30, 40, 60, 120}[r.IntN(7)] * cluster.Minute
 	set.RepayFloorPercent = []int{50, 75, 75, 90}[r.IntN(4)]
 	set.CreditCap = []cluster.Span{2, 2, 24}[r.IntN(3)] * cluster.Hour
 	names := []string{"a", "b", "c", "d"}[:2+r.IntN(3)]
@@ -59,7 +60,7 @@ func FloorsOf(t testing.TB, seed uint64) Floors {
 	w.Run(set.Interval)
 	gangs := make([]int, len(names))
 	want := func(k int) {
-		gangs[k] = []int{1, 1, 2, 4}[r.IntN(4)]
+		gangs[k] = []int{1, 1, 2, 4, 8}[r.IntN(5)]
 		for left := 16 * len(nodes); left > 0; left -= gangs[k] {
 			w.Virtual.Submit(sim.Work{Name: "train", User: names[k] + "_user", Account: names[k], Partition: "gpu", Request: Gang(gangs[k]),
 				Runs: cluster.Span(1+r.IntN(200)) * cluster.Hour, Saves: sim.OnTerm, Comment: "saves=term"})
@@ -91,7 +92,7 @@ type watch struct {
 // hour is one of a tenant in a pool.
 type hour struct {
 	begin, last cluster.Instant
-	not         bool // it did not repay all the time, or could not get GPUs
+	not         bool // nothing was repaid for a time, or it could not get GPUs
 	held, due   cluster.GPUTime
 	now, wants  cluster.MicroGPU // since last
 }
@@ -102,9 +103,9 @@ func newWatch(w *World, names []string, gangs []int, nodes []cluster.Node) *watc
 
 // look takes a round into account.
 func (f *watch) look(rep loop.Report) {
-	s, at := &f.w.Settings, rep.Plan.At
-	for i := range rep.Plan.State.Ledger.Tenants {
-		t := &rep.Plan.State.Ledger.Tenants[i]
+	at, rows, pools := rep.Plan.At, rep.Plan.State.Ledger.Tenants, len(rep.Plan.State.Ledger.Pools)
+	for i := range rows {
+		t := &rows[i]
 		key := [2]string{t.Tenant, t.Pool}
 		h := f.rows[key]
 		if h == nil {
@@ -113,13 +114,8 @@ func (f *watch) look(rep loop.Report) {
 		}
 		dt := at.Sub(h.last)
 		h.held, h.due = h.held+ltgf.Credit(h.now, dt), h.due+ltgf.Credit(h.wants, dt)
-		gang := 0
-		for k, name := range f.names {
-			if name == t.Tenant {
-				gang = f.gangs[k]
-			}
-		}
-		if at.Sub(h.begin) >= cluster.Hour {
+		gang := f.gangs[slices.Index(f.names, t.Tenant)]
+		if at.Sub(h.begin) >= f.span() {
 			f.close(h, key, gang)
 			*h = hour{begin: at}
 		}
@@ -132,8 +128,7 @@ func (f *watch) look(rep loop.Report) {
 			}
 		}
 		h.now += f.ended(&rep.Plan, t)
-		floor := ltgf.Floor(t, s)
-		h.not = h.not || floor == 0 || f.late(&rep.Plan, t) || f.free(&rep.Plan, t, gang) < floor+cluster.MicroGPU(gang)*cluster.WholeGPU
+		h.not = h.not || !ltgf.Repaid(rows, pools, i%pools) || f.late(&rep.Plan, t) || !f.room(&rep.Plan, t.Pool)
 	}
 }
 
@@ -148,45 +143,77 @@ func (f *watch) ended(p *cluster.Plan, t *cluster.TenantPool) (out cluster.Micro
 	return out
 }
 
-// late reports whether GPUs that were claimed for a tenant have not been taken back in time, since their job may not be stopped after all.
+// span is the length of the hours.
+func (f *watch) span() cluster.Span {
+	if term := f.w.Settings.Term; term > cluster.Hour/2 {
+		return 4 * term
+	}
+	return cluster.Hour
+}
+
+// late reports whether GPUs that were claimed for a tenant have not been taken back in time, since a job that holds them may not be stopped
+// after all.
 func (f *watch) late(p *cluster.Plan, t *cluster.TenantPool) bool {
+	held := map[string]bool{} // nodes with jobs that may not be stopped
+	f.bound(p, func(l *cluster.Lease) {
+		for _, n := range l.Nodes {
+			held[n.Node] = true
+		}
+	})
 	for k := range p.State.Claims {
 		cl := &p.State.Claims[k]
-		if tenantOf(p, cl.Job) == t.Tenant && cl.Pool == t.Pool && cl.At < p.At {
+		on := slices.ContainsFunc(cl.Nodes, func(n cluster.Holding) bool { return held[n.Node] })
+		if on && tenantOf(p, cl.Job) == t.Tenant && cl.Pool == t.Pool && cl.At < p.At {
 			return true
 		}
 	}
 	return false
 }
 
-// free gives the GPUs of a pool that a tenant could have in gangs: all but those that jobs of others hold and that cannot be stopped.
-func (f *watch) free(p *cluster.Plan, t *cluster.TenantPool, gang int) cluster.MicroGPU {
+// bound calls for each lease of a job that cannot be stopped.
+func (f *watch) bound(p *cluster.Plan, call func(*cluster.Lease)) {
 	bound := map[cluster.JobKey]bool{}
 	for k := range p.Bound {
 		bound[p.Bound[k].Job] = true
 	}
-	left := map[string]int{}
+	for k := range p.State.Leases {
+		if l := &p.State.Leases[k]; bound[l.Job] {
+			call(l)
+		}
+	}
+}
+
+// room reports whether the GPUs of a pool without those of jobs that cannot be stopped are enough for the floors of all tenants and a gang
+// of each, on nodes in whole gangs of the largest.
+func (f *watch) room(p *cluster.Plan, pool string) bool {
+	left, has := map[string]int{}, map[string]int{}
 	for _, n := range f.nodes {
 		for _, g := range n.GPUs {
-			if g.Model == t.Pool {
+			if g.Model == pool {
 				left[n.Name] += g.Count
 			}
 		}
 	}
-	for k := range p.State.Leases {
-		if l := &p.State.Leases[k]; bound[l.Job] && tenantOf(p, l.Job) != t.Tenant {
-			for _, n := range l.Nodes {
-				if n.Model == t.Pool {
-					left[n.Node] -= n.GPUs
-				}
+	f.bound(p, func(l *cluster.Lease) {
+		for _, n := range l.Nodes {
+			if n.Model == pool {
+				left[n.Node] -= n.GPUs
+				has[tenantOf(p, l.Job)] += n.GPUs
 			}
 		}
-	}
-	sum := 0
+	})
+	free, gang := 0, slices.Max(f.gangs)
 	for _, n := range left {
-		sum += n / max(gang, 1) * gang
+		free += n / max(gang, 1) * gang
 	}
-	return cluster.MicroGPU(sum) * cluster.WholeGPU
+	need := cluster.MicroGPU(0)
+	for k := range p.State.Ledger.Tenants {
+		if t := &p.State.Ledger.Tenants[k]; t.Pool == pool {
+			own := f.gangs[slices.Index(f.names, t.Tenant)]
+			need += max(ltgf.Floor(t, &f.w.Settings)+cluster.MicroGPU(own-has[t.Tenant])*cluster.WholeGPU, 0)
+		}
+	}
+	return cluster.MicroGPU(free)*cluster.WholeGPU >= need
 }
 
 // close judges an hour.
