@@ -247,11 +247,24 @@ func (c *chooser) without(gangs []Due) []Due {
 // serveClaims gives leases to candidates with claims, and returns the charges to their tenants. A claim that
 // is not served yet keeps longer leases off its nodes. A claim made when the displaced jobs got their notice
 // is a promise for this boundary. A claim for a job's first lease is served even if its tenant is far ahead. None is
-// served beyond the limit of bound GPUs.
+// served beyond the limit of bound GPUs. Claims of tenants that lack GPUs of their floors go first: one may find its GPUs taken.
 func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
+	var later []Claimed
+	for _, cl := range claims {
+		if !lacking(c, c.Candidates[cl.Candidate].Tenant, cl.InPool, paid) {
+			later = append(later, cl)
+			continue
+		}
+		paid = serveClaimsOf(c, []Claimed{cl}, paid)
+	}
+	return serveClaimsOf(c, later, paid)
+}
+
+// serveClaimsOf serves claims in their order, and adds the charges to paid.
+func serveClaimsOf(c *chooser, claims []Claimed, paid []payment) []payment {
 	for _, cl := range claims {
 		k := &c.Candidates[cl.Candidate]
-		if !Promises(&cl.Claim, c.Settings) && !k.Unserved && c.unfair(k, cl.InPool) {
+		if !Promises(&cl.Claim, c.Settings) && !k.Unserved && !lacking(c, k.Tenant, cl.InPool, paid) && c.unfair(k, cl.InPool) {
 			continue
 		}
 		if c.limitOf(k, cl.InPool) != nil {

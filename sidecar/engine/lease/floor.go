@@ -40,28 +40,37 @@ func serveFloors(c *chooser, queues []*queue) {
 			all = slices.Delete(all, first, first+1)
 			continue
 		}
-		keepFloor(c, q.queue, q.jobs[0])
-		q.jobs = q.jobs[1:]
+		k := &c.Candidates[q.jobs[0]]
+		fits := keepFloor(c, q.queue, q.jobs[0])
+		if q.jobs = q.jobs[1:]; !fits {
+			q.jobs = slices.DeleteFunc(q.jobs, func(i int) bool { x := &c.Candidates[i]; return x.Shape == k.Shape && x.Binds == k.Binds && !x.Running })
+		}
 	}
 	copy(c.served, was)
 }
 
-// keepFloor gives a candidate a lease before others, if it may have one here and now; else it waits for its turn.
-func keepFloor(c *chooser, q *queue, i int) {
+// keepFloor gives a candidate a lease before others, if it may have one here and now; else it waits for its turn. It reports whether others
+// like it may fit.
+func keepFloor(c *chooser, q *queue, i int) bool {
 	k := &c.Candidates[i]
 	if c.settled[i] || k.IdleOnly || k.idles(q.pool) || k.Running && !k.stays(q.pool) || c.overBurst(q, i) ||
 		c.bound.binds(k, q.pool) != Unbound && (k.Barred || !c.mayBind(k, q.pool)) {
-		return
+		return true
 	}
 	if k.Running {
 		if renewable(c, k) {
 			c.renew(q, i)
 		}
-		return
+		return true
 	}
-	if g, ok := c.try(i, k.Shape, q.pool, ofAnybody, 1+q.tenant); ok {
+	before, when := c.reclaims, room(c, i)
+	c.reclaims = 0 // reclaim.max does not limit floors
+	g, ok := c.try(i, k.Shape, q.pool, ofAnybody, 1+q.tenant)
+	if ok {
 		c.charge(q, k.GPUs, g.End.Sub(g.At))
 	}
+	c.reclaims += before
+	return ok || when != Now
 }
 
 // lacks returns what a queue lacks of its floor as time at its tenant's due.
@@ -72,4 +81,15 @@ func lacks(c *chooser, q *queue) cluster.Span {
 // misses reports whether a queue lacks more of its floor than its tenant's largest gang, and so many GPUs, for one term.
 func misses(c *chooser, q *queue, gpus int) bool {
 	return q.lacks > cluster.Times(c.Tenants[q.tenant].Gang+gpus, c.Settings.Term)
+}
+
+// lacking reports the same of a tenant in a pool before it has a queue, less what is paid already.
+func lacking(c *chooser, tenant, pool int, paid []payment) bool {
+	lacks := c.Tenants[tenant].Shares[pool].Lacks - cluster.Times(c.Tenants[tenant].Gang, c.Settings.Term)
+	for _, p := range paid {
+		if p.tenant == tenant && p.pool == pool {
+			lacks -= cluster.Times(p.gpus, p.span)
+		}
+	}
+	return lacks > 0
 }
