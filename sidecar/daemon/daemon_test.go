@@ -600,7 +600,7 @@ func TestAPolicyThatFails(t *testing.T) {
 		matter string
 		says   string
 	}{
-		"breaks down": {func(cluster.AllocationRequest) cluster.Allocation { panic("no such pivot") }, "broke down", "no such pivot"},
+		"breaks down": {func(cluster.AllocationRequest) cluster.Allocation { panic("no such pivot") }, "the policy, or the question to a scheduler, broke down", "no such pivot"},
 		"hangs": {func(cluster.AllocationRequest) cluster.Allocation {
 			time.Sleep(24 * time.Hour)
 			return cluster.Allocation{}
