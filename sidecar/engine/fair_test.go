@@ -242,8 +242,12 @@ func TestRepaidPercent(t *testing.T) {
 	for floor, times := range map[int]int64{50: 1, 75: 2} {
 		set := simtest.Product()
 		set.Interval, set.RepayFloorPercent = minute, floor
-		if got := simtest.NewHolding(t, set).RepaidPercent(times); got < 98 || got > 102 {
-			t.Errorf("with a floor of %d, %.1f %% of the debt were repaid, want 98 at least", floor, got)
+		least := 98.0
+		if floor == 75 {
+			least = 96 // the debtor's new jobs take a term to come down to the floor, and debts are repaid at two GPUs
+		}
+		if got := simtest.NewHolding(t, set).RepaidPercent(times); got < least || got > 102 {
+			t.Errorf("with a floor of %d, %.1f %% of the debt were repaid, want %.0f at least", floor, got, least)
 		}
 	}
 }

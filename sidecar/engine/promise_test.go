@@ -41,7 +41,7 @@ func TestPresetsKeepTheirPromise(t *testing.T) {
 					w.Run(span)
 					for i, off := range broken(before, w.Last.State.Ledger.Tenants, len(w.Last.State.Ledger.Pools)) {
 						if math.Abs(off) > most*float64(cluster.Times(4, span)) {
-							t.Fatalf("after %d terms %s is off by %.1f terms of the largest gang on %s", n+1, before[i].Tenant, off/float64(cluster.Times(4, span)), before[i].Pool)
+							t.Fatalf("after %d terms %s is off by %.2f terms of the largest gang on %s", n+1, before[i].Tenant, off/float64(cluster.Times(4, span)), before[i].Pool)
 						}
 					}
 				}

@@ -184,6 +184,9 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 		}
 	}
 	slices.SortStableFunc(out, func(a, b lease.Claimed) int { // of equally old ones small ones would take what large ones wait for
+		if x.Settings.Divide != "" { // the order of turns carries out a division
+			return cmp.Compare(a.Made, b.Made)
+		}
 		return cmp.Or(cmp.Compare(a.Made, b.Made), in.Candidates[b.Candidate].GPUs-in.Candidates[a.Candidate].GPUs)
 	})
 	return out, moving
