@@ -128,3 +128,43 @@ func TestFloorsAfterAnyHistory(t *testing.T) {
 		t.Error("no tenant repays in any history")
 	}
 }
+
+// Where nobody repays nothing is kept from others: a debt in one pool does not stop recalls for first leases in another.
+func TestAFloorInOnePoolStopsNoRecallInAnother(t *testing.T) {
+	t.Parallel()
+	for _, debt := range []bool{false, true} {
+		set := simtest.Product()
+		set.Interval, set.Term, set.Threshold = minute, 2*hour, 5*minute
+		w := newWorldOn(t, set, append(simtest.Nodes("v", "v100", 1, 8), simtest.Nodes("k", "k80", 1, 8)...), "a", "b")
+		submit := func(tenant, model string, n int, runs cluster.Span, stops bool) (ids []cluster.JobID) {
+			for range n {
+				gang := simtest.Gang(1)
+				gang.Model = model
+				ids = append(ids, w.Virtual.Submit(sim.Work{Name: "train", User: tenant + "_user", Account: tenant, Partition: "gpu", Request: gang, Runs: runs,
+					Saves: sim.OnTerm, Comment: "saves=term", NoRequeue: !stops}))
+			}
+			return ids
+		}
+		if debt {
+			submit("a", "v100", 8, 24*hour, false)
+			w.Run(minute)
+			submit("b", "v100", 16, forever, true)
+			w.Run(24 * hour)
+			submit("a", "v100", 16, forever, true)
+		}
+		submit("a", "k80", 16, forever, true)
+		w.Run(2*hour + 30*minute)
+		repays := false
+		for _, row := range w.Last.State.Ledger.Tenants {
+			repays = repays || row.Pool == "v100" && row.Owed < 0 && row.Repaying
+		}
+		if repays != debt {
+			t.Fatalf("somebody repays: %v, want %v", repays, debt)
+		}
+		first := submit("b", "k80", 1, forever, true)[0]
+		w.Run(10 * minute)
+		if w.Alloc(first) == 0 {
+			t.Errorf("with a debt elsewhere %v: the first lease of a job of a tenant without GPUs waits for a boundary", debt)
+		}
+	}
+}

@@ -164,10 +164,12 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	tenants := make([]lease.Tenant, len(f.Queues))
 	debit, holds := round.Committed(f.Books, len(f.Queues), round.QueueOf)
 	jobs, users := f.byTenant(cs), f.Users()
-	lacks := Lacking(f, lease.Next(f.Now, f.Settings))
-	gangs := Gangs(f)
+	lacks, gangs := Lacking(f, lease.Next(f.Now, f.Settings))
 	for t := range f.Rows.Rows() {
-		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Spent: f.Spent(f.Tenants[f.Queues[t].Tenant]) != nil, Gang: gangs[t], Shares: make([]lease.Share, len(f.Pools))}
+		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Spent: f.Spent(f.Tenants[f.Queues[t].Tenant]) != nil, Shares: make([]lease.Share, len(f.Pools))}
+		if gangs != nil {
+			tenants[t].Gang = gangs[t]
+		}
 		entitled := cluster.MicroGPU(0)
 		for p := range f.Pools {
 			row := f.Rows.At(t, p)
@@ -178,7 +180,7 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 			switch {
 			case tenants[t].Spent:
 				tenants[t].Shares[p].Owed = 0
-			case lacks.Cells != nil:
+			case gangs != nil:
 				tenants[t].Shares[p].Lacks = *lacks.At(t, p)
 			}
 			entitled += row.Entitlement
@@ -200,42 +202,40 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	return sorted, tenants
 }
 
-// Gangs returns the GPUs of the largest live job of each queue.
-func Gangs(f *Field) []int {
-	out := make([]int, len(f.Queues))
-	for i := range f.Jobs {
-		if st := &f.Jobs[i]; st.Live && st.Queue >= 0 {
-			out[st.Queue] = max(out[st.Queue], st.GPUs)
-		}
-	}
-	return out
-}
+// without is what a tenant lacks of its floor in a pool in which nobody repays.
+const without cluster.GPUTime = -1 << 60
 
 // Lacking returns, by queue and pool, what tenants will lack of their floors in the hour, or the four terms, that end at end, if only the
-// leases in force go on until they end. It is 0 in pools in which nobody repays; without cells = in all pools.
-func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, cluster.GPUTime]) {
+// leases in force go on until they end, and the GPUs of each queue's largest live job. Both are empty if nobody repays.
+func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, cluster.GPUTime], gangs []int) {
 	repaid := make([]bool, len(f.Pools))
 	for p := range repaid {
 		repaid[p] = f.Settings.RepayFloorPercent > 0 && ltgf.Repaid(f.Rows.Cells, len(f.Pools), p)
 	}
 	if !slices.Contains(repaid, true) {
-		return out
+		return out, nil
 	}
-	largest := slices.Max(Gangs(f))
+	gangs = make([]int, len(f.Queues))
+	for i := range f.Jobs {
+		if st := &f.Jobs[i]; st.Live && st.Queue >= 0 {
+			gangs[st.Queue] = max(gangs[st.Queue], st.GPUs)
+		}
+	}
+	largest := slices.Max(gangs)
 	out = round.NewTable[round.QueueIndex, cluster.GPUTime](len(f.Queues), len(f.Pools))
 	for q := range out.Rows() {
 		for p := range f.Pools {
-			if repaid[p] {
+			if *out.At(q, p) = without; repaid[p] {
 				*out.At(q, p) = ltgf.Lacks(f.Rows.At(q, p), largest, f.Now, end, f.Settings)
 			}
 		}
 	}
 	for i, l := range f.Leases {
-		if l != nil && f.Jobs[i].Queue >= 0 && f.Pool(l.Pool) >= 0 && repaid[f.Pool(l.Pool)] {
+		if l != nil && f.Jobs[i].Queue >= 0 && f.Pool(l.Pool) >= 0 {
 			*out.At(f.Jobs[i].Queue, f.Pool(l.Pool)) -= cluster.Times(l.GPUs, max(min(l.End, end).Sub(f.Now), 0))
 		}
 	}
-	return out
+	return out, gangs
 }
 
 // Users returns how far each user is behind, before any turn; nil = users do not matter.

@@ -92,7 +92,7 @@ type Tenant struct {
 	Turns [][]int
 	// Line is the turns of all pools in one order, if the tenant may have cells.
 	Line []Turn
-	Gang int // GPUs of its largest job
+	Gang int // GPUs of its largest job, where debts are repaid
 }
 
 // Turn is the turn of a candidate in a pool.

@@ -84,7 +84,7 @@ type recalls struct {
 	has     byQueue[bool]            // the queue has a lease to recall
 	holds   byQueue[int]             // GPUs of leases
 	lacks   byQueue[cluster.GPUTime] // of floors at the end of a lease after a recall
-	gangs   []int                    // by queue: the largest
+	gangs   []int                    // by queue: the largest; nil = nobody repays
 	firsts  byQueue[int]             // GPUs of leases that are their jobs' first, or will be soon
 	most    int                      // leases that may still be ended for others; < 0 = no limit
 	served  int
@@ -115,7 +115,7 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 	r := &recalls{contest: x, may: may, most: reclaimsLeft(x.Settings, choice), users: x.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
 		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
 		firsts: round.NewTable[round.QueueIndex, int](queues, n), holds: round.NewTable[round.QueueIndex, int](queues, n)}
-	r.lacks, r.gangs = field.Lacking(x.Field, r.ends()), field.Gangs(x.Field)
+	r.lacks, r.gangs = field.Lacking(x.Field, r.ends())
 	debit, _ := round.Committed(x.Books, queues, round.QueueOf)
 	for at := range r.behind.Cells {
 		row := &x.Rows.Cells[at]
@@ -186,13 +186,13 @@ func (r *recalls) behindWith(k *lease.Candidate, pool int) cluster.Span {
 
 // lacking reports whether a job's tenant lacks more of its floor in a pool than its largest gang for one term.
 func (r *recalls) lacking(k *lease.Candidate, pool int) bool {
-	return r.lacks.Cells != nil && *r.lacks.At(queueOf(k), pool) > cluster.Times(r.gangs[k.Tenant], r.Settings.Term)
+	return r.gangs != nil && *r.lacks.At(queueOf(k), pool) > cluster.Times(r.gangs[k.Tenant], r.Settings.Term)
 }
 
 // holdsFor counts GPUs that a tenant gets, or gives up if negative, from now until an end.
 func (r *recalls) holdsFor(at account, gpus int, end cluster.Instant) {
 	*r.holds.At(at.queue, at.pool) += gpus
-	if r.lacks.Cells != nil {
+	if r.gangs != nil {
 		*r.lacks.At(at.queue, at.pool) -= cluster.Times(gpus, max(min(end, r.ends()).Sub(r.Now), 0))
 	}
 }
@@ -200,7 +200,7 @@ func (r *recalls) holdsFor(at account, gpus int, end cluster.Instant) {
 // keeps reports whether a tenant keeps its floor, if debts are repaid, and at least so many GPUs without leases of gpus.
 func (r *recalls) keeps(at account, gpus int, least cluster.MicroGPU) bool {
 	left := cluster.MicroGPU(*r.holds.At(at.queue, at.pool)-gpus) * cluster.WholeGPU
-	return left >= least && (r.lacks.Cells == nil || *r.lacks.At(at.queue, at.pool)+cluster.Times(gpus, r.ends().Sub(r.Now)) <= 0)
+	return left >= least && (r.gangs == nil || *r.lacks.At(at.queue, at.pool)+cluster.Times(gpus, r.ends().Sub(r.Now)) <= 0)
 }
 
 // ends returns the end of a lease that starts after a recall now.
