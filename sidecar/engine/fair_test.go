@@ -244,7 +244,7 @@ func TestRepaidPercent(t *testing.T) {
 		set.Interval, set.RepayFloorPercent = minute, floor
 		least := 98.0
 		if floor == 75 {
-			least = 96 // the debtor's new jobs take a term to come down to the floor, and debts are repaid at two GPUs
+			least = 96 // two GPUs an hour repay it in just this time, and the debtor comes down from its due to its floor within some hours
 		}
 		if got := simtest.NewHolding(t, set).RepaidPercent(times); got < least || got > 102 {
 			t.Errorf("with a floor of %d, %.1f %% of the debt were repaid, want %.0f at least", floor, got, least)

@@ -73,7 +73,7 @@ func TestViews(t *testing.T) {
 func TestTheExample(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("no python3")
+		t.Skip("the example needs python3, which make deps installs")
 	}
 	example, err := filepath.Abs("../../etc/cells/order.py")
 	if err != nil {
