@@ -2,6 +2,7 @@ package lease
 
 import (
 	"cmp"
+	"container/heap"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -12,42 +13,71 @@ import (
 // entitlements only. A tenant that an administrator puts first goes first, in the order of its jobs, then the one that lacks most, with its
 // largest jobs first: small ones would keep them out, hour after hour.
 func serveFloors(c *chooser, queues []*queue) {
-	type line struct {
-		*queue
-		jobs []int // that are left
-	}
-	var all []line
+	lacking := make([]bool, len(c.served)) // by pool
 	for _, q := range queues {
-		lacks := func(o *queue) bool { return o.pool == q.pool && misses(c, o, 0) && o.entitled > 0 && !o.spent }
-		if lacks(q) || q.boost && slices.ContainsFunc(queues, lacks) {
-			jobs := slices.Clone(q.jobs)
-			if !q.boost {
-				slices.SortStableFunc(jobs, func(a, b int) int { return c.Candidates[b].GPUs - c.Candidates[a].GPUs })
-			}
-			all = append(all, line{q, jobs})
-		}
+		lacking[q.pool] = lacking[q.pool] || lacks(c, q)
 	}
-	was := slices.Clone(c.served) // others are compared with those that go by their deficits
-	for len(all) > 0 {
-		first := 0
-		for k := range all {
-			if a, b := all[k].queue, all[first].queue; a.boost && !b.boost || a.boost == b.boost && lacks(c, a) > lacks(c, b) {
-				first = k
-			}
-		}
-		q := &all[first]
-		if len(q.jobs) == 0 || !q.boost && !misses(c, q.queue, 0) {
-			all = slices.Delete(all, first, first+1)
+	var all floors
+	for at, q := range queues {
+		if !lacks(c, q) && (!q.boost || !lacking[q.pool]) {
 			continue
 		}
-		k := &c.Candidates[q.jobs[0]]
-		fits := keepFloor(c, q.queue, q.jobs[0])
-		if q.jobs = q.jobs[1:]; !fits {
-			q.jobs = slices.DeleteFunc(q.jobs, func(i int) bool { x := &c.Candidates[i]; return x.Shape == k.Shape && x.Binds == k.Binds && !x.Running })
+		jobs := slices.Clone(q.jobs)
+		if !q.boost {
+			slices.SortStableFunc(jobs, func(a, b int) int { return c.Candidates[b].GPUs - c.Candidates[a].GPUs })
 		}
+		all = append(all, floor{q, at, shortfall(c, q), jobs})
+	}
+	heap.Init(&all)
+	was := slices.Clone(c.served) // others are compared with those that go by their deficits
+	for len(all) > 0 {
+		f := &all[0]
+		if len(f.jobs) == 0 || !f.boost && !misses(c, f.queue, 0) {
+			heap.Pop(&all)
+			continue
+		}
+		k := &c.Candidates[f.jobs[0]]
+		fits := keepFloor(c, f.queue, f.jobs[0])
+		if f.jobs = f.jobs[1:]; !fits {
+			f.jobs = slices.DeleteFunc(f.jobs, func(i int) bool { x := &c.Candidates[i]; return x.Shape == k.Shape && x.Binds == k.Binds && !x.Running })
+		}
+		f.short = shortfall(c, f.queue)
+		heap.Fix(&all, 0)
 	}
 	copy(c.served, was)
 }
+
+// floor is a queue that gets what it lacks of its floor.
+type floor struct {
+	*queue
+	at    int          // among the queues
+	short cluster.Span // of its floor, as time at its due
+	jobs  []int        // that are left
+}
+
+// floors is a heap with the queue first that has its turn.
+type floors []floor
+
+func (f floors) Len() int      { return len(f) }
+func (f floors) Swap(i, k int) { f[i], f[k] = f[k], f[i] }
+func (f *floors) Push(x any)   { *f = append(*f, x.(floor)) }
+
+func (f floors) Less(i, k int) bool {
+	if f[i].boost != f[k].boost {
+		return f[i].boost
+	}
+	return cmp.Or(cmp.Compare(f[k].short, f[i].short), f[i].at-f[k].at) < 0
+}
+
+func (f *floors) Pop() any {
+	last := len(*f) - 1
+	x := (*f)[last]
+	*f = (*f)[:last]
+	return x
+}
+
+// lacks reports whether a queue gets what it lacks of its floor before others.
+func lacks(c *chooser, q *queue) bool { return misses(c, q, 0) && q.entitled > 0 && !q.spent }
 
 // keepFloor gives a candidate a lease before others, if it may have one here and now; else it waits for its turn. It reports whether others
 // like it may fit.
@@ -73,8 +103,8 @@ func keepFloor(c *chooser, q *queue, i int) bool {
 	return ok || when != Now
 }
 
-// lacks returns what a queue lacks of its floor as time at its tenant's due.
-func lacks(c *chooser, q *queue) cluster.Span {
+// shortfall returns what a queue lacks of its floor as time at its tenant's due.
+func shortfall(c *chooser, q *queue) cluster.Span {
 	return Cost(cmp.Or(c.Tenants[q.tenant].Shares[q.pool].Own, q.entitled), 1, cluster.Span(max(q.lacks, 0)))
 }
 
