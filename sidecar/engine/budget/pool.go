@@ -83,9 +83,11 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 	for p := range left {
 		broke[p] = left[p] <= 0
 	}
-	slices.SortFunc(stops, func(a, b payment) int {
-		return cmp.Or(cmp.Compare(a.later, b.later), first(a.beyond, b.beyond), cmp.Compare(a.last, b.last), cmp.Compare(a.of, b.of))
-	})
+	if !enough(a, stops, left, func(x *payment) cluster.Span { return x.last }) {
+		slices.SortFunc(stops, func(a, b payment) int {
+			return cmp.Or(cmp.Compare(a.later, b.later), first(a.beyond, b.beyond), cmp.Compare(a.last, b.last), cmp.Compare(a.of, b.of))
+		})
+	}
 	stops = slices.DeleteFunc(stops, func(x payment) bool {
 		last := cluster.Times(a.Leases[x.of].GPUs, x.last)
 		if !x.kept || last > left[x.pool] {
@@ -95,9 +97,11 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 		left[x.pool] -= last
 		return true
 	})
-	slices.SortFunc(stops, func(a, b payment) int {
-		return cmp.Or(cmp.Compare(min(a.later, 1), min(b.later, 1)), cmp.Compare(a.cost, b.cost), cmp.Compare(a.of, b.of))
-	})
+	if !enough(a, stops, left, func(x *payment) cluster.Span { return x.cost }) {
+		slices.SortFunc(stops, func(a, b payment) int {
+			return cmp.Or(cmp.Compare(min(a.later, 1), min(b.later, 1)), cmp.Compare(a.cost, b.cost), cmp.Compare(a.of, b.of))
+		})
+	}
 	for _, x := range stops {
 		cost := cluster.Times(a.Leases[x.of].GPUs, x.cost)
 		if a.Jobs[x.of].Dear = cost > left[x.pool]; !a.Jobs[x.of].Dear {
@@ -105,6 +109,16 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 		}
 	}
 	return broke, left
+}
+
+// enough reports whether all pools have left what all stops cost together: their order does not matter then.
+func enough(a *Account, stops []payment, left []cluster.GPUTime, price func(*payment) cluster.Span) bool {
+	rest := slices.Clone(left)
+	for k := range stops {
+		x := &stops[k]
+		rest[x.pool] -= cluster.Times(a.Leases[x.of].GPUs, price(x))
+	}
+	return !slices.ContainsFunc(rest, func(r cluster.GPUTime) bool { return r < 0 })
 }
 
 // first orders true before false.
