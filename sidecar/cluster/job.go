@@ -228,6 +228,10 @@ type Job struct {
 	Marked      bool    `json:"marked,omitempty"`
 	MarkedBegin Instant `json:"marked_begin,omitempty"`
 	MarkedGate  Instant `json:"-"`
+
+	// Version tells apart what looks at one cluster show of the job: where it is the same, the job is the same, bit for bit. 0 = unknown. No
+	// decision uses it.
+	Version int64 `json:"-"`
 }
 
 // GPUsHeld gives the number of GPUs that the job holds.

@@ -84,6 +84,9 @@ type Case struct {
 	Changed Changes `json:"changed,omitempty"`
 	// Gone is true if Slurm no longer lists the job. Job then repeats the last observation.
 	Gone bool `json:"gone,omitempty"`
+	// Was is 1 + the index of this case in the snapshot of the last round if all of the case but its Record is the same there, bit for bit. 0 = the
+	// case is new, has changed, or may have. It spares work, and changes no decision.
+	Was int32 `json:"-"`
 }
 
 // Scatters reports whether the grant of a lease takes the option for contiguous nodes away.
@@ -158,6 +161,17 @@ type Snapshot struct {
 	Noise []Noise `json:"noise,omitempty"`
 	// Restored is set in the first round after the journal got younger.
 	Restored *Restored `json:"restored,omitempty"`
+	// Follows is set by a decider whose last decision was that of the round before: what it has kept of its cases holds by Before.
+	Follows bool `json:"-"`
+}
+
+// Before gives the index of a case in the snapshot that the decider decided last, if all of the case but its Record was the same there; -1 = it was
+// not, or that is not known.
+func (s *Snapshot) Before(i int) int {
+	if !s.Follows {
+		return -1
+	}
+	return int(s.Cases[i].Was) - 1
 }
 
 // Restored says that the journal lost rounds: a dump was restored under the daemon, or it uses another database.

@@ -57,6 +57,7 @@ type Decider struct {
 	share   share.Chooser
 	cells   vc.Chooser
 	buffers [2]*buffer
+	last    last
 }
 
 // Decide makes the plan for one round.
@@ -80,14 +81,28 @@ func (d *Decider) DecideBy(s cluster.Snapshot, chooser field.Chooser) cluster.Pl
 			*d = Decider{Brief: d.Brief}
 		}
 	}()
+	s.Follows = d.last.before(&s)
 	x := d.open(&s)
 	d.field.Open(&d.books, &d.stops, d.nodes.Site, x.market)
 	d.field.Limits = d.nodes.Limits()
 	choice := chooser.Choose(&d.field)
 	slices.SortFunc(d.books.Claims, func(a, b cluster.Claim) int { return cmp.Compare(a.Job, b.Job) })
 	p := d.plan(x, &choice)
+	d.last = last{p.Round, p.State.Ledger.Pools}
 	done = true
 	return p
+}
+
+// last identifies the last plan: its round, and the memory of a list in it.
+type last struct {
+	round int64
+	pools []cluster.PoolAccount
+}
+
+// before tells whether a snapshot continues from the plan.
+func (l *last) before(s *cluster.Snapshot) bool {
+	now := s.Ledger.Pools
+	return s.Round == l.round+1 && len(now) > 0 && len(l.pools) > 0 && &now[0] == &l.pools[0]
 }
 
 // opened is the state of a round before the choice, besides the books.

@@ -19,11 +19,29 @@ func Remember(m cluster.State, seen cluster.Observation, orders []cluster.Overri
 // desk builds snapshots. It reuses its buffers for the next one.
 type desk struct {
 	tree    *tree
-	cases   []cluster.Case   // buffer of a snapshot that is no longer needed
+	cases   []cluster.Case   // of the last snapshot
+	brief   bool             // that snapshot is no longer needed
+	settled *settled         // of the last round, if it was decided with these cases and committed; nil = it was not
 	records []cluster.Record // buffer for a copy of a plan's records
 	order   []int            // buffer for a register's order
 	met     []bool
 	watched watchlist
+}
+
+// settled is the input of a round on which its cases depend, besides jobs and records.
+type settled struct {
+	rules     Rules
+	preempted []cluster.Preempted
+	tree      *tree
+	allowance cluster.Span
+}
+
+// alike tells whether equal jobs and records make equal cases.
+func (s *settled) alike(o *settled) bool {
+	a, b := &s.rules, &o.rules
+	return s.tree == o.tree && s.allowance == o.allowance && slices.Equal(s.preempted, o.preempted) &&
+		a.Mode == b.Mode && a.OptOut == b.OptOut && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.QOS, b.QOS) && slices.Equal(a.Canary, b.Canary) &&
+		slices.Equal(a.ExcludeAccounts, b.ExcludeAccounts) && slices.Equal(a.ExcludeUsers, b.ExcludeUsers) && slices.Equal(a.ExcludeQOS, b.ExcludeQOS)
 }
 
 func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []cluster.Override, rules Rules, settings cluster.Settings) (cluster.Snapshot, error) {
@@ -67,7 +85,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	}
 	// The cases of known records have the records' order, by key. New ones follow, since their
 	// keys are higher. Every one is set below.
-	s.Cases, d.cases = d.room(len(m.Records)), nil
+	s.Cases = d.resume(m.Records, &settled{rules, s.Preempted, t, settings.StopAllowance})
 	d.met = slices.Grow(d.met[:0], len(m.Records))[:len(m.Records)]
 	met := d.met
 	clear(met)
@@ -88,21 +106,29 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 			}
 		} else {
 			met[k] = true
-			s.Cases[k].Record = m.Records[k]
 		}
 		c := &s.Cases[k]
-		c.Job, c.Gone, c.Changed = *j, false, 0
-		if j.Het != 0 {
-			carries := het[j.Het]
-			carries.carry(&c.Job)
+		if c.Was > 0 && steady(c, j, &m.Records[k]) {
+			tenant, uncharged := c.Record.Tenant, c.Record.Uncharged
+			c.Record = m.Records[k]
+			c.Record.Tenant, c.Record.Uncharged = tenant, uncharged
+		} else {
+			if k < len(m.Records) {
+				c.Record = m.Records[k]
+			}
+			c.Job, c.Gone, c.Changed, c.Was = *j, false, 0, 0
+			if j.Het != 0 {
+				carries := het[j.Het]
+				carries.carry(&c.Job)
+			}
+			begin(&c.Job, &c.Record)
+			stand(c, t, m.Leases, settings.StopAllowance, again)
+			c.Record.Tenant = t.tenant(c.Job.Account)
+			rules.touch(c, s.Preempted)
 		}
-		begin(&c.Job, &c.Record)
-		stand(c, t, m.Leases, settings.StopAllowance, again)
 		if c.Job.Account != j.Account {
 			moved = append(moved, c.Job)
 		}
-		c.Record.Tenant = t.tenant(c.Job.Account)
-		rules.touch(c, s.Preempted)
 		note(&c.Record, &c.Job, s.Now)
 		recall(&c.Record, &c.Job, m.Had, s.Now)
 		if c.Record.UserPartitions != nil {
@@ -149,12 +175,53 @@ func (d *desk) preempted(seen *cluster.Observation, rules *Rules, was verdicts) 
 	return w.now
 }
 
-// room gives n cases with spare capacity; their contents are undefined.
-func (d *desk) room(n int) []cluster.Case {
-	if cap(d.cases) >= n {
-		return d.cases[:n]
+// resume gives a case to each record, with spare capacity. Where Was is above 0, it is the case of the last round; others have undefined contents.
+func (d *desk) resume(records []cluster.Record, now *settled) []cluster.Case {
+	last, n := d.cases, len(records)
+	if d.settled == nil || !now.alike(d.settled) {
+		last = nil
 	}
-	return make([]cluster.Case, n, n+n/8+16)
+	cases := d.cases
+	if d.cases = nil; !d.brief || cap(cases) < n {
+		cases = make([]cluster.Case, n, n+n/8+16)
+	}
+	cases, d.settled = cases[:n], now
+	from := 0
+	for k := range records {
+		for from < len(last) && last[from].Record.Key < records[k].Key {
+			from++
+		}
+		if from == len(last) || last[from].Record.Key != records[k].Key {
+			last, cases[k].Was = nil, 0
+			continue
+		}
+		if c := &last[from]; c.Gone || c.Job.Version == 0 {
+			cases[k].Was = 0
+		} else {
+			if &cases[k] != c { // it moves up, over a case that has been read
+				cases[k] = *c
+			}
+			cases[k].Was = int32(from) + 1
+		}
+		from++
+	}
+	return cases
+}
+
+// steady tells whether a job makes the case again that it made in the last round, apart from its record. r is its record since that round.
+func steady(c *cluster.Case, j *cluster.Job, r *cluster.Record) bool {
+	was := &c.Record
+	if j.Version != c.Job.Version || j.Het != 0 || r.Restarts != was.Restarts || r.Configured != was.Configured ||
+		r.Basis != was.Basis || r.Account != was.Account || r.Name != was.Name {
+		return false
+	}
+	switch { // as in stand
+	case j.State == cluster.Waiting:
+		return r.Basis == nil
+	case j.Started() && j.Aside == "":
+		return r.Basis != nil && r.Restarts == j.Restarts && r.State != cluster.Waiting
+	}
+	return true
 }
 
 // gates gives one task for every array with a gate of ours: it stands for tasks not seen before.

@@ -170,7 +170,7 @@ func without(snap cluster.Snapshot, aside map[cluster.JobKey]string) cluster.Sna
 			continue
 		}
 		j := &c.Job
-		gone[j.ID] = true
+		gone[j.ID], c.Was = true, 0
 		c.Control, c.ControlWhy, c.Left = cluster.Unmanaged, "is set aside: "+why, cluster.LeftAside
 		c.Job = cluster.Job{
 			ID: j.ID, Record: j.Record, UnsplitArray: j.UnsplitArray, Name: j.Name, User: j.User, UID: j.UID, Account: j.Account, QOS: j.QOS,

@@ -123,9 +123,8 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if l.Brief {
-		l.desk.cases = snap.Cases
-	}
+	settled := l.desk.settled
+	l.desk.cases, l.desk.brief, l.desk.settled = snap.Cases, l.Brief, nil
 	// Decide, and write down.
 	plan, err := l.commit(func(s cluster.Snapshot, p cluster.Plan) error { return l.Journal.Commit(ctx, s, p) }, snap)
 	var broke *Breakdown
@@ -138,6 +137,9 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	}
 	l.memory, l.next, l.was, l.heard, l.past = plan.State, plan.Next, now, nil, nil
 	l.memory.Limits = snap.Limits()
+	if len(l.aside) == 0 {
+		l.desk.settled = settled
+	}
 	if plan.AllocationRequest != nil && l.Divide != nil {
 		l.ask(*plan.AllocationRequest)
 	}

@@ -17,6 +17,7 @@ type list struct {
 	rows  []cluster.Job // of jobs
 	dirty []*work       // jobs whose row is out of date
 	done  []*work       // ended jobs, by end
+	looks int64
 }
 
 func (l *list) add(j *work) {
@@ -34,8 +35,11 @@ func (v *Virtual) touch(j *work) {
 
 // refresh updates the rows.
 func (l *list) refresh() {
+	l.looks++
 	for _, j := range l.dirty {
-		l.rows[j.row], j.dirty = j.job, false
+		row := &l.rows[j.row]
+		*row, j.dirty = j.job, false
+		row.Version = l.looks
 	}
 	clear(l.dirty)
 	l.dirty = l.dirty[:0]
@@ -86,6 +90,9 @@ func (v *Virtual) Observe(_ context.Context, since cluster.Instant) (cluster.Obs
 	if !v.Lend {
 		s.Nodes, s.Partitions, s.Accounts = slices.Clone(s.Nodes), slices.Clone(s.Partitions), slices.Clone(s.Accounts)
 		s.Reservations, s.Jobs = slices.Clone(s.Reservations), slices.Clone(s.Jobs)
+		for i := range s.Jobs { // they may be modified
+			s.Jobs[i].Version = 0
+		}
 	}
 	v.changed = false
 	s.Progress = v.report()
