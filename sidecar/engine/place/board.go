@@ -11,19 +11,28 @@ import (
 // GPUs are kept for a gang. The caller numbers the leases on it that may end.
 type Board struct {
 	*Site
-	view   View
-	nodes  []node
-	slots  []slot
-	avail  []bitsets // avail[pool][k]: slots with k GPUs idle or soft; index into byPool
-	idle   []bitsets // idle[pool][k]: slots with k GPUs idle
-	free   []int     // idle GPUs, by pool
-	softs  []*soft   // by number; nil = none
-	made   [][]soft  // all that were ever allocated, in blocks
-	used   int       // of made
-	lists  []*soft   // buffer for the lists of all slots
-	room   []*soft   // rest of lists: for the next slots
-	failed map[attempt]bool
-	seen   []choice // buffer for one attempt
+	view  View
+	nodes []node
+	slots []slot
+	avail []bitsets // avail[pool][k]: slots with k GPUs idle or soft; index into byPool
+	idle  []bitsets // idle[pool][k]: slots with k GPUs idle
+	free  []int     // idle GPUs, by pool
+	softs []*soft   // by number; nil = none
+	made  [][]soft  // all that were ever allocated, in blocks
+	used  int       // of made
+	lists []*soft   // buffer for the lists of all slots
+	room  []*soft   // rest of lists: for the next slots
+	seen  []choice  // buffer for one attempt
+	tried tried
+}
+
+// tried is the attempts that failed on a board, and all that makes a difference to attempts.
+type tried struct {
+	attempts
+	most    []int             // idle and soft GPUs on open nodes, by pool
+	alive   int               // soft leases
+	claims  []cluster.Instant // of nodes, without repetition
+	gathers bool              // nodes are gathered for a gang
 }
 
 // node is the state shared by the slots of one machine.
@@ -98,14 +107,6 @@ type hold struct {
 	part
 }
 
-// attempt is a tried placement: a shape in a pool for a lease that ends at end, with its right to
-// displace.
-type attempt struct {
-	shape, pool, displace, spares int
-	stops                         bool
-	end                           cluster.Instant
-}
-
 // View says what keeps jobs off nodes on a board, in addition to bad nodes.
 type View struct {
 	Busy     bool // nodes that get no grants for the moment
@@ -114,13 +115,13 @@ type View struct {
 }
 
 // Board makes a board on which everything is idle.
-func (t *Site) Board(v View) *Board { return t.Clear(&Board{failed: map[attempt]bool{}}, v) }
+func (t *Site) Board(v View) *Board { return t.Clear(&Board{}, v) }
 
 // Clear resets an unused board to idle.
 func (t *Site) Clear(b *Board, v View) *Board {
 	if b.Site != t {
 		*b = Board{Site: t, avail: make([]bitsets, len(t.pools)), idle: make([]bitsets, len(t.pools)), free: make([]int, len(t.pools)),
-			softs: b.softs, made: b.made, failed: b.failed, seen: b.seen}
+			softs: b.softs, made: b.made, seen: b.seen, tried: tried{attempts: b.tried.attempts, most: make([]int, len(t.pools))}}
 		for p := range t.pools {
 			b.avail[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
 			b.idle[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
@@ -129,7 +130,8 @@ func (t *Site) Clear(b *Board, v View) *Board {
 	b.view, b.used, b.room = v, 0, b.lists
 	b.nodes, b.slots = append(b.nodes[:0], t.nodes...), append(b.slots[:0], t.slots...)
 	b.softs = b.softs[:0]
-	clear(b.failed)
+	b.tried.alive, b.tried.claims, b.tried.gathers = 0, b.tried.claims[:0], false
+	b.tried.forget()
 	for i := range b.nodes {
 		m := &t.machines[i]
 		b.nodes[i].shut = m.bad || v.Busy && m.busy
@@ -145,12 +147,13 @@ func (t *Site) Clear(b *Board, v View) *Board {
 
 func (b *Board) index(p int) {
 	avail, idle := b.avail[p].emptied(), b.idle[p].emptied()
-	b.free[p] = 0
+	b.free[p], b.tried.most[p] = 0, 0
 	for at, s := range b.byPool[p].slots {
 		if b.slots[s].open {
 			avail[b.slots[s].idle].set(at)
 			idle[b.slots[s].idle].set(at)
 			b.free[p] += b.slots[s].idle
+			b.tried.most[p] += b.slots[s].idle
 		}
 	}
 }
@@ -248,6 +251,7 @@ func (b *Board) Soften(who, owner, rank int, end cluster.Instant, holds []cluste
 	}
 	b.Await(who + 1)
 	b.softs[who] = f
+	b.tried.alive++
 }
 
 // roomFor gives the leases of a slot, with capacity for its number of GPUs.
@@ -294,6 +298,7 @@ func (b *Board) Renew(who int) bool {
 		b.drop(h.slot, f)
 	}
 	b.softs[who] = nil
+	b.tried.alive--
 	return true
 }
 
@@ -313,7 +318,8 @@ func (b *Board) displace(who int) {
 		}
 	}
 	b.softs[who] = nil
-	clear(b.failed) // jobs that did not fit may fit now
+	b.tried.alive--
+	b.tried.forget()
 }
 
 // Close closes a node for grants.
@@ -326,6 +332,7 @@ func (b *Board) Close(node string) {
 	for s := b.machines[n].first; s < b.machines[n].last; s++ {
 		l := &b.slots[s]
 		b.free[l.pool] -= l.idle
+		b.tried.most[l.pool] -= clamp(l.idle+l.soft, b.byPool[l.pool].most)
 		b.idle[l.pool][clamp(l.idle, b.byPool[l.pool].most)].clear(l.at)
 		b.avail[l.pool][clamp(l.idle+l.soft, b.byPool[l.pool].most)].clear(l.at)
 		l.open = false
@@ -414,7 +421,10 @@ func (b *Board) Claim(nodes []cluster.Holding, at cluster.Instant) {
 			b.nodes[n].claimed = at
 		}
 	}
-	clear(b.failed)
+	if !slices.Contains(b.tried.claims, at) {
+		b.tried.claims = append(b.tried.claims, at)
+	}
+	b.tried.forget()
 }
 
 // Gather requires new leases on these nodes to be stoppable.
@@ -424,7 +434,8 @@ func (b *Board) Gather(nodes []cluster.Holding) {
 			b.nodes[n].gathers = true
 		}
 	}
-	clear(b.failed)
+	b.tried.gathers = true
+	b.tried.forget()
 }
 
 func (b *Board) drop(s int, f *soft) {
@@ -445,8 +456,10 @@ func (b *Board) shift(s, idle, soft int) {
 		return
 	}
 	b.free[p] += idle
+	isAvail := clamp(l.idle+l.soft, b.byPool[p].most)
+	b.tried.most[p] += isAvail - wasAvail
 	b.idle[p].move(l.at, wasIdle, clamp(l.idle, b.byPool[p].most))
-	b.avail[p].move(l.at, wasAvail, clamp(l.idle+l.soft, b.byPool[p].most))
+	b.avail[p].move(l.at, wasAvail, isAvail)
 }
 
 // clamp keeps counts in range if Slurm reports more held than existing GPUs.

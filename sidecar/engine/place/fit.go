@@ -52,8 +52,11 @@ func (b *Board) search(a Ask) *search { return &search{b, &b.specs[a.Shape], a} 
 // Fit finds GPUs for a gang, all or nothing, without taking them: idle GPUs if it fits there,
 // else by displacing soft leases.
 func (b *Board) Fit(a Ask) (Placement, bool) {
-	key := attempt{a.Shape, a.Pool, a.Displace, a.Spares, a.Stops, a.End}
-	if b.failed[key] {
+	if b.lacks(a) {
+		return Placement{}, false
+	}
+	key := b.attempt(a)
+	if b.tried.has(a.Shape, key) {
 		return Placement{}, false
 	}
 	x := b.search(a)
@@ -66,7 +69,7 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 			}
 		}
 	}
-	if a.Displace != Nobodys {
+	if key.displace != Nobodys {
 		for _, sl := range splits {
 			found := x.onSoft(sl)
 			if found == nil {
@@ -77,7 +80,7 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 			}
 		}
 	}
-	b.failed[key] = true
+	b.tried.add(a.Shape, key)
 	return Placement{}, false
 }
 

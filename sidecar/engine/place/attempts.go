@@ -1,0 +1,67 @@
+package place
+
+import "github.com/fairlease/fairlease/sidecar/cluster"
+
+// attempt is a tried placement of a shape: the pool of a lease, its end, and its right to displace. What makes no difference on the board is zero.
+type attempt struct {
+	pool, displace, spares int
+	stops                  bool
+	end                    cluster.Instant // the last claim of nodes that ends before the lease does
+}
+
+// attempts are those that failed on a board, by shape. Placements and renewals leave less room for others: they fail again.
+type attempts struct {
+	round  int // of the board: lists of earlier ones are void
+	rounds []int
+	failed [][]attempt
+}
+
+// forget drops all attempts: what did not fit may fit now.
+func (x *attempts) forget() { x.round++ }
+
+// has reports whether an attempt failed before.
+func (x *attempts) has(shape int, a attempt) bool {
+	if shape >= len(x.failed) || x.rounds[shape] != x.round {
+		return false
+	}
+	for _, b := range x.failed[shape] {
+		if a == b {
+			return true
+		}
+	}
+	return false
+}
+
+// add records a failed attempt.
+func (x *attempts) add(shape int, a attempt) {
+	for shape >= len(x.failed) {
+		x.failed, x.rounds = append(x.failed, nil), append(x.rounds, -1)
+	}
+	if x.rounds[shape] != x.round {
+		x.rounds[shape], x.failed[shape] = x.round, x.failed[shape][:0]
+	}
+	x.failed[shape] = append(x.failed[shape], a)
+}
+
+// attempt gives the attempt of an ask.
+func (b *Board) attempt(a Ask) attempt {
+	x := attempt{pool: a.Pool, displace: a.Displace, spares: a.Spares, stops: a.Stops}
+	if b.tried.alive == 0 {
+		x.displace, x.spares = Nobodys, 0
+	}
+	if !b.tried.gathers {
+		x.stops = false
+	}
+	for _, at := range b.tried.claims {
+		if at < a.End {
+			x.end = max(x.end, at)
+		}
+	}
+	return x
+}
+
+// lacks reports whether a pool has fewer idle and soft GPUs than an ask wants.
+func (b *Board) lacks(a Ask) bool {
+	r := &b.specs[a.Shape].Request
+	return !r.Exclusive && b.tried.most[a.Pool] < r.GPUs
+}
