@@ -56,7 +56,6 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			} else {
 				k.Cost = cost
 			}
-			k.Aged = aged(r, k.GPUs, f.Settings.Term)
 			k.IdleOnly, k.Loose = eligible.IdleOnly(f.Books, i), f.Snapshot.Cases[i].Loose()
 		}
 		f.Order(k)
@@ -113,6 +112,9 @@ func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 func (f *Field) Order(k *lease.Candidate) {
 	rank, other := rankOf(f, k.Case)
 	if !other {
+		if !k.Running {
+			k.Aged = aged(&f.Records[k.Case], k.GPUs, f.Settings.Term)
+		}
 		return
 	}
 	if k.Aged, k.New = rank, impatient(f.Settings, k.Owed, k.GPUs); !k.New {

@@ -182,6 +182,19 @@ type chooser struct {
 	anySpent bool // a tenant has used up its budget
 	bound    bindings
 	denied   []denial
+	before   keptBefore
+}
+
+// keptBefore is what keptFor found out since a candidate was last settled, which changes it.
+type keptBefore struct {
+	settled int
+	found   map[keptAsk]cluster.JobKey
+}
+
+// keptAsk is what keptFor depends on besides the settled candidates.
+type keptAsk struct {
+	shape, pool int
+	stops       bool
 }
 
 // served is the last tenant served in a pool.
@@ -687,8 +700,22 @@ func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
 	if len(c.Claims) == 0 {
 		return 0
 	}
+	ask := keptAsk{k.Shape, pool, k.Binds == Unbound}
+	if x, n := &c.before, len(c.choice.Grants)+len(c.choice.Renewed); x.found == nil || x.settled != n {
+		x.settled, x.found = n, map[keptAsk]cluster.JobKey{}
+	}
+	job, known := c.before.found[ask]
+	if !known {
+		job = keeper(c, ask)
+		c.before.found[ask] = job
+	}
+	return job
+}
+
+// keeper is keptFor for a shape.
+func keeper(c *chooser, ask keptAsk) cluster.JobKey {
 	// Claims keep off only leases that end after them, so they keep off no lease that has ended.
-	p, ok := c.board.Fit(Ask{Shape: k.Shape, Pool: pool, Now: c.Now, Displace: ofNobody, Stops: k.Binds == Unbound, Max: -1})
+	p, ok := c.board.Fit(Ask{Shape: ask.shape, Pool: ask.pool, Now: c.Now, Displace: ofNobody, Stops: ask.stops, Max: -1})
 	if !ok {
 		return 0
 	}

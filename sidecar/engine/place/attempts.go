@@ -2,7 +2,7 @@ package place
 
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
-// attempt is a tried placement of a shape: the pool of a lease, its end, and its right to displace. What makes no difference on the board is zero.
+// attempt is a tried placement of a shape: the pool of a lease, its end, and its right to displace. Fields that make no difference are zero.
 type attempt struct {
 	pool, displace, spares int
 	stops                  bool
@@ -11,13 +11,10 @@ type attempt struct {
 
 // attempts are those that failed on a board, by shape. Placements and renewals leave less room for others: they fail again.
 type attempts struct {
-	round  int // of the board: lists of earlier ones are void
+	round  int // counts up when jobs that did not fit may fit: lists of earlier rounds are void
 	rounds []int
 	failed [][]attempt
 }
-
-// forget drops all attempts: what did not fit may fit now.
-func (x *attempts) forget() { x.round++ }
 
 // has reports whether an attempt failed before.
 func (x *attempts) has(shape int, a attempt) bool {
@@ -43,8 +40,8 @@ func (x *attempts) add(shape int, a attempt) {
 	x.failed[shape] = append(x.failed[shape], a)
 }
 
-// attempt gives the attempt of an ask.
-func (b *Board) attempt(a Ask) attempt {
+// attemptOf gives the attempt of an ask.
+func attemptOf(b *Board, a Ask) attempt {
 	x := attempt{pool: a.Pool, displace: a.Displace, spares: a.Spares, stops: a.Stops}
 	if b.tried.alive == 0 {
 		x.displace, x.spares = Nobodys, 0
@@ -60,8 +57,8 @@ func (b *Board) attempt(a Ask) attempt {
 	return x
 }
 
-// lacks reports whether a pool has fewer idle and soft GPUs than an ask wants.
-func (b *Board) lacks(a Ask) bool {
+// tooFew reports whether a pool has fewer idle and soft GPUs than an ask wants.
+func tooFew(b *Board, a Ask) bool {
 	r := &b.specs[a.Shape].Request
 	return !r.Exclusive && b.tried.most[a.Pool] < r.GPUs
 }

@@ -26,6 +26,19 @@ func (sets bitsets) emptied() bitsets {
 	return sets
 }
 
+// atLeast reports whether the sets have at least n members together.
+func (sets bitsets) atLeast(n int) bool {
+	for _, s := range sets {
+		for _, word := range s {
+			n -= bits.OnesCount64(word)
+		}
+		if n <= 0 {
+			return true
+		}
+	}
+	return n <= 0
+}
+
 // move takes i from one set to another.
 func (sets bitsets) move(i, from, to int) {
 	if from != to {

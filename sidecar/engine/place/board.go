@@ -33,6 +33,8 @@ type tried struct {
 	alive   int               // soft leases
 	claims  []cluster.Instant // of nodes, without repetition
 	gathers bool              // nodes are gathered for a gang
+	soft    []choice          // buffer for one attempt with soft leases
+	taken   []*soft           // buffer for the leases that its choices displace
 }
 
 // node is the state shared by the slots of one machine.
@@ -131,7 +133,7 @@ func (t *Site) Clear(b *Board, v View) *Board {
 	b.nodes, b.slots = append(b.nodes[:0], t.nodes...), append(b.slots[:0], t.slots...)
 	b.softs = b.softs[:0]
 	b.tried.alive, b.tried.claims, b.tried.gathers = 0, b.tried.claims[:0], false
-	b.tried.forget()
+	b.tried.round++
 	for i := range b.nodes {
 		m := &t.machines[i]
 		b.nodes[i].shut = m.bad || v.Busy && m.busy
@@ -319,7 +321,7 @@ func (b *Board) displace(who int) {
 	}
 	b.softs[who] = nil
 	b.tried.alive--
-	b.tried.forget()
+	b.tried.round++
 }
 
 // Close closes a node for grants.
@@ -424,7 +426,7 @@ func (b *Board) Claim(nodes []cluster.Holding, at cluster.Instant) {
 	if !slices.Contains(b.tried.claims, at) {
 		b.tried.claims = append(b.tried.claims, at)
 	}
-	b.tried.forget()
+	b.tried.round++
 }
 
 // Gather requires new leases on these nodes to be stoppable.
@@ -435,7 +437,7 @@ func (b *Board) Gather(nodes []cluster.Holding) {
 		}
 	}
 	b.tried.gathers = true
-	b.tried.forget()
+	b.tried.round++
 }
 
 func (b *Board) drop(s int, f *soft) {

@@ -52,10 +52,10 @@ func (b *Board) search(a Ask) *search { return &search{b, &b.specs[a.Shape], a} 
 // Fit finds GPUs for a gang, all or nothing, without taking them: idle GPUs if it fits there,
 // else by displacing soft leases.
 func (b *Board) Fit(a Ask) (Placement, bool) {
-	if b.lacks(a) {
+	if tooFew(b, a) {
 		return Placement{}, false
 	}
-	key := b.attempt(a)
+	key := attemptOf(b, a)
 	if b.tried.has(a.Shape, key) {
 		return Placement{}, false
 	}
@@ -223,8 +223,14 @@ func (x *search) want(s int, sl split) int {
 // node.
 func (x *search) onSoft(sl split) []choice {
 	sets := x.avail[x.ask.Pool]
-	var seen []choice
-	for k := max(sl.per, 1); k < len(sets); k++ {
+	least := max(sl.per, 1)
+	if !sets[min(least, len(sets)):].atLeast(sl.nodes) {
+		return nil
+	}
+	x.tried.taken = x.tried.taken[:0]
+	seen := x.tried.soft[:0]
+	defer func() { x.tried.soft = seen }()
+	for k := least; k < len(sets); k++ {
 		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
 			s := x.byPool[x.ask.Pool].slots[at]
 			if sl.per == 0 {
@@ -279,6 +285,7 @@ func (x *search) makeRoom(s, want int) (choice, bool) {
 		return c, false
 	}
 	var freed part
+	from := len(x.tried.taken)
 	for _, f := range x.lastHere(s) {
 		if c.spare >= 0 && x.admits(s, want, c.spare+want, freed) {
 			break
@@ -286,12 +293,13 @@ func (x *search) makeRoom(s, want int) (choice, bool) {
 		if !f.isOf(x.ask.Displace) || x.ask.Spares > 0 && x.ask.Spares == 1+f.owner && f.gpus() >= x.sp.Request.GPUs {
 			continue
 		}
-		c.displaced = append(c.displaced, f)
+		x.tried.taken = append(x.tried.taken, f)
 		c.worst = min(c.worst, f.rank)
 		gpus, part := x.freedOn(f, s)
 		c.spare += gpus
 		freed = freed.plus(part)
 	}
+	c.displaced = x.tried.taken[from:len(x.tried.taken):len(x.tried.taken)]
 	if c.spare < 0 || !x.admits(s, want, c.spare+want, freed) {
 		return c, false
 	}
@@ -492,7 +500,7 @@ func (x *search) late(s, want int) bool {
 
 // placement converts choices to holdings.
 func (x *search) placement(found []choice) Placement {
-	p := Placement{At: x.now}
+	p := Placement{At: x.now, Nodes: make([]cluster.Holding, 0, len(found))}
 	for _, c := range found {
 		l := &x.slots[c.slot]
 		cpus, memory := share(&x.sp.Request, c.gpus)
