@@ -163,12 +163,14 @@ func attained(r *cluster.Record, weight int64, term cluster.Span) cluster.Rho {
 // returns the candidates in the same order, tenant by tenant.
 func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	sorted := slices.Grow(f.room.sorted[:0], len(cs))
-	tenants := make([]lease.Tenant, len(f.Queues))
+	tenants, shares := make([]lease.Tenant, len(f.Queues)), make([]lease.Share, len(f.Queues)*len(f.Pools))
 	debit, holds := round.Committed(f.Books, len(f.Queues), round.QueueOf)
 	jobs, users := f.byTenant(cs), f.Users()
+	f.room.order.open(cs)
 	lacks, gangs := Lacking(f, lease.Next(f.Now, f.Settings))
 	for t := range f.Rows.Rows() {
-		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Spent: f.Spent(f.Tenants[f.Queues[t].Tenant]) != nil, Shares: make([]lease.Share, len(f.Pools))}
+		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Spent: f.Spent(f.Tenants[f.Queues[t].Tenant]) != nil, Shares: shares[:len(f.Pools):len(f.Pools)]}
+		shares = shares[len(f.Pools):]
 		if gangs != nil {
 			tenants[t].Gang = gangs[t]
 		}
@@ -194,6 +196,7 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 			lease.OrderUsers(cs, jobs[t], int(newGPUs), users, f.Settings)
 		}
 		for at, i := range jobs[t] {
+			f.room.order.next(i)
 			jobs[t][at] = len(sorted)
 			sorted = append(sorted, cs[i])
 		}
@@ -253,7 +256,7 @@ func (f *Field) Users() []lease.UserTurn {
 	return out
 }
 
-// byTenant returns the indices of every tenant's candidates.
+// byTenant returns the indices of every tenant's candidates. Those that were candidates in the last round come in their order there, and first.
 func (f *Field) byTenant(cs []lease.Candidate) [][]int {
 	count := make([]int, len(f.Queues))
 	for i := range cs {
@@ -263,8 +266,8 @@ func (f *Field) byTenant(cs []lease.Candidate) [][]int {
 	for t, n := range count {
 		jobs[t], all = all[:0:n], all[n:]
 	}
-	for i := range cs {
-		jobs[cs[i].Tenant] = append(jobs[cs[i].Tenant], i)
+	for _, i := range f.room.order.of(cs) {
+		jobs[cs[i].Tenant] = append(jobs[cs[i].Tenant], int(i))
 	}
 	return jobs
 }

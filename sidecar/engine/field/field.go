@@ -30,6 +30,7 @@ type Field struct {
 type Room struct {
 	unsorted, sorted []lease.Candidate
 	refused          []round.Refusal
+	order            order
 }
 
 // Open sets the field of a round.

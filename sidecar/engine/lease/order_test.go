@@ -1,8 +1,11 @@
 package lease_test
 
 import (
+	"cmp"
 	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
@@ -80,6 +83,47 @@ func TestEqualScoresAreOrderedTheSameEveryTime(t *testing.T) {
 			t.Fatalf("turn %d: %v, before it was %v", turn, jobs, want)
 		}
 	}
+}
+
+// Whatever the order in which jobs come, in the order of the last round but for a few of them or in none, each comes behind those that
+// an ordinary sort puts before it.
+func TestOrderOfJobsThatAreNearlySorted(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		cs := make([]lease.Candidate, rapid.IntRange(0, 40).Draw(rt, "jobs"))
+		jobs := make([]int, len(cs))
+		for i := range cs {
+			cs[i] = lease.Candidate{Key: cluster.JobKey(i + 1), Running: rapid.Bool().Draw(rt, "runs"), Priority: lease.Priority{
+				Urgent: rapid.IntRange(0, 9).Draw(rt, "urgent") == 0, Rho: cluster.Rho(rapid.IntRange(0, 9).Draw(rt, "rho")), First: cluster.Instant(rapid.IntRange(0, 3).Draw(rt, "first"))}}
+			jobs[i] = i
+		}
+		before := func(a, b int) int {
+			x, y := &cs[a], &cs[b]
+			switch {
+			case x.Urgent != y.Urgent:
+				return map[bool]int{true: -1, false: 1}[x.Urgent]
+			case x.Rho != y.Rho:
+				return cmp.Compare(x.Rho, y.Rho)
+			case x.Running != y.Running:
+				return map[bool]int{true: -1, false: 1}[x.Running]
+			}
+			return cmp.Or(cmp.Compare(x.First, y.First), cmp.Compare(x.Key, y.Key))
+		}
+		want := slices.Clone(jobs)
+		slices.SortFunc(want, before)
+		if rapid.Bool().Draw(rt, "nearly sorted") {
+			copy(jobs, want)
+		}
+		for range rapid.IntRange(0, 5).Draw(rt, "moved") {
+			if n := len(jobs); n > 0 {
+				a, b := rapid.IntRange(0, n-1).Draw(rt, "from"), rapid.IntRange(0, n-1).Draw(rt, "to")
+				x := jobs[a]
+				jobs = slices.Insert(slices.Delete(jobs, a, a+1), b, x)
+			}
+		}
+		if lease.Order(cs, jobs, 0); !slices.Equal(jobs, want) {
+			rt.Fatalf("%v, want %v", jobs, want)
+		}
+	})
 }
 
 // "Terms end on a grid that all leases of a pool share; a grant in

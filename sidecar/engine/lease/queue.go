@@ -95,7 +95,7 @@ func Order(cs []Candidate, jobs []int, newGPUs int) {
 	for at, i := range jobs {
 		line[at] = turnOf(&cs[i], i)
 	}
-	slices.SortFunc(line, turn.compare)
+	sortNearly(line)
 	used, over := 0, false
 	for at := range line {
 		k := &cs[line[at].candidate]
@@ -109,7 +109,7 @@ func Order(cs []Candidate, jobs []int, newGPUs int) {
 		used += k.GPUs
 	}
 	if over {
-		slices.SortFunc(line, turn.compare)
+		sortNearly(line)
 	}
 	for at := range line {
 		jobs[at] = line[at].candidate
@@ -157,6 +157,31 @@ func (a turn) compare(b turn) int {
 		return cmp.Compare(a.first, b.first)
 	}
 	return cmp.Compare(a.key, b.key)
+}
+
+// sortNearly sorts turns that are mostly in order, as they are if they come in the order of the last round. It sorts those that are not,
+// and merges them into the rest.
+func sortNearly(line []turn) {
+	kept, late := line[:0], []turn(nil)
+	for _, x := range line {
+		switch n := len(kept); {
+		case n == 0 || kept[n-1].compare(x) < 0:
+			kept = append(kept, x)
+		case n > 1 && kept[n-2].compare(x) < 0: // the last one came too early
+			late, kept[n-1] = append(late, kept[n-1]), x
+		default:
+			late = append(late, x)
+		}
+	}
+	slices.SortFunc(late, turn.compare)
+	for i, at := len(kept), len(line); len(late) > 0; at-- {
+		if n := len(late) - 1; i == 0 || kept[i-1].compare(late[n]) < 0 {
+			line[at-1], late = late[n], late[:n]
+		} else {
+			i--
+			line[at-1] = kept[i]
+		}
+	}
 }
 
 // queue is the candidates of one tenant in one pool, in their order.
