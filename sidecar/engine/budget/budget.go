@@ -18,19 +18,23 @@ import (
 // Account is the information about stops in a round.
 type Account struct {
 	*round.Books
-	habits  stop.Habits
-	habitOf []int32                             // of cases, index into habits plus 1; see habit
-	stopOf  []stopBase                          // of cases; see stopBase
-	held    round.Table[round.TenantIndex, int] // GPUs of leases, for afford
-	stops   []payment                           // memory for afford
-	broke   []bool                              // by pool: no stop is affordable
-	pays    []cluster.GPUTime                   // by pool: what more stops may cost; nil = any
-	kinds   kinds
+	habits stop.Habits
+	notes  notes
+	held   round.Table[round.TenantIndex, int] // GPUs of leases, for afford
+	stops  []payment                           // memory for afford
+	broke  []bool                              // by pool: no stop is affordable
+	pays   []cluster.GPUTime                   // by pool: what more stops may cost; nil = any
+	kinds  kinds
 }
 
 // Open updates the account of an earlier round: reports of jobs, and the budgets for stops.
 func (a *Account) Open(b *round.Books) {
 	a.Books = b
+	a.habits.Reset(b.Snapshot.Habits)
+	a.notes.turn(b.Snapshot, a.habits.Evidence)
+	if len(a.kinds.known) > 2*len(a.kinds.jobs) { // most of them have left
+		a.kinds, a.notes.last = kinds{}, nil
+	}
 	a.kinds.open(b.Snapshot.Habits, len(b.Jobs))
 	o := observer{a}
 	o.observe(b.Snapshot.Progress)
@@ -337,18 +341,29 @@ func (a *Account) saving(i int) *cluster.Saving {
 
 // stopBase holds facts of a case that stay fixed once the round has observed.
 type stopBase struct {
-	known  bool
-	saving *cluster.Saving
-	begin  cluster.Span    // cost of a start
-	start  cluster.Instant // of the present attempt
+	known    bool
+	declared bool // saving is as the job declares
+	saving   *cluster.Saving
+	begin    cluster.Span     // cost of a start
+	start    cluster.Instant  // of the present attempt
+	conduct  *cluster.Conduct // on which these rest
 }
 
 // stopBase returns these facts. They are computed once per round because they are needed several times.
 func (a *Account) stopBase(i int) *stopBase {
-	b := &a.stopOf[i]
-	if !b.known {
-		j := &a.Snapshot.Cases[i].Job
-		*b = stopBase{true, a.saving(i), a.begin(i, modelOf(j)), j.Start}
+	b := &a.notes.cases[i].stopBase
+	if b.known {
+		return b
+	}
+	j, own := &a.Snapshot.Cases[i].Job, a.Records[i].Conduct
+	if was := lastOf(a, i); was != nil && was.known && was.conduct == own && a.notes.lastBegan == a.habits.Evidence {
+		*b = was.stopBase
+	} else {
+		*b = stopBase{known: true, saving: a.saving(i), begin: a.begin(i, modelOf(j)), start: j.Start, conduct: own}
+		b.declared = b.saving == &j.Declares
+	}
+	if b.declared {
+		b.saving = &j.Declares
 	}
 	return b
 }
@@ -364,22 +379,12 @@ func (a *Account) habit(i int) *cluster.Habit {
 	if a.habits.Len() == 0 {
 		return nil
 	}
-	at := a.habitOf[i]
-	if at == 0 { // not looked up yet
-		k := kinOf(a, i)
-		if k.habit == 0 || k.version != a.habits.Version {
-			k.habit, k.version = -1, a.habits.Version
-			if t, ok := cluster.TypeOf(&a.Snapshot.Cases[i].Job); ok {
-				if h := a.habits.Find(t); h >= 0 {
-					k.habit = h + 1
-				}
-			}
-		}
-		at = k.habit
-		a.habitOf[i] = at
+	n := &a.notes.cases[i]
+	if n.habit == 0 { // not looked up yet
+		n.habit = kindOf(a, i).habitIn(&a.habits)
 	}
-	if at < 0 {
+	if n.habit < 0 {
 		return nil
 	}
-	return a.habits.At(at - 1)
+	return a.habits.At(n.habit - 1)
 }

@@ -1,57 +1,77 @@
 package budget
 
 import (
-	"maps"
 	"math/bits"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/expect"
+	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
-// need is what the GPU time that a job is expected to need depends on.
-type need struct {
-	like  cluster.JobType
-	class int
+// kind is what is known of a kind of jobs: those of a type, or those of a user with as many GPUs that have none.
+type kind struct {
+	like    cluster.JobType
+	all     *group
+	habit   int32   // of its type: its index plus 1; -1 = nothing was observed, 0 = not looked up
+	version int     // of the habits, for habit
+	least   []int64 // by class: see Needs; 0 = not asked for
+	ended   int     // of the group, for least
 }
 
-// kin is what is known of a job's kind: it holds from round to round.
+// group is the jobs of a user with as many GPUs, beside which everybody's count.
+type group struct {
+	like  cluster.JobType
+	needs expect.Sum
+	ended int // another number once a job with as many GPUs has ended
+	of    int // that for which needs holds
+}
+
+// kin is the kind of a job.
 type kin struct {
 	user, command, name string
 	gpus                int
-	habit               int32 // as in Account.habitOf; 0 = not looked up
-	version             int   // of the habits, for habit
-	class               int
-	least               int64 // of GPU time in that class; 0 = not asked for. Until another job with as many GPUs ends
+	of                  *kind
 }
 
 // kinds are the answers of earlier rounds.
 type kinds struct {
-	of    []cluster.Habit // on which needs rest
-	needs map[need]int64
-	jobs  []kin // by key, modulo its length: jobs ask again and again, and a map of types is slower
-	old   []int // numbers of GPUs for which a job has ended in this round
+	of     []cluster.Habit // on which needs rest
+	known  map[cluster.JobType]*kind
+	groups map[cluster.JobType]*group
+	jobs   []kin // by key, modulo its length: jobs ask again and again, and a map of types is slower
+	old    []int // numbers of GPUs for which a job has ended in this round
 }
 
-// kinOf returns what is known of a case's kind.
-func kinOf(a *Account, i int) *kin {
-	j, at := &a.Snapshot.Cases[i].Job, &a.kinds.jobs[int(a.Records[i].Key)&(len(a.kinds.jobs)-1)]
-	if at.gpus != j.Request.GPUs || at.user != j.User || at.command != j.Command || at.name != j.Name {
-		*at = kin{user: j.User, command: j.Command, name: j.Name, gpus: j.Request.GPUs}
+// kindOf returns the kind of a case.
+func kindOf(a *Account, i int) *kind {
+	n := &a.notes.cases[i]
+	if n.kind != nil {
+		return n.kind
 	}
-	return at
+	if was := lastOf(a, i); was != nil && was.kind != nil {
+		n.kind = was.kind
+		return n.kind
+	}
+	j, at := &a.Snapshot.Cases[i].Job, &a.kinds.jobs[int(a.Records[i].Key)&(len(a.kinds.jobs)-1)]
+	if at.of == nil || at.gpus != j.Request.GPUs || at.user != j.User || at.command != j.Command || at.name != j.Name {
+		*at = kin{j.User, j.Command, j.Name, j.Request.GPUs, a.kinds.find(j)}
+	}
+	n.kind = at.of
+	return n.kind
 }
 
-// open keeps the answers if habits are those on which they rest. It makes room for a number of jobs.
+// open makes room for a number of jobs, and keeps the answers if habits are those on which they rest.
 func (x *kinds) open(habits []cluster.Habit, jobs int) {
-	same := len(habits) > 0 && len(habits) == len(x.of) && &habits[0] == &x.of[0]
 	if n := 1 << max(bits.Len(uint(jobs)), 8); len(x.jobs) < n {
 		x.jobs = make([]kin, n)
 	}
-	if !same {
-		x.needs = map[need]int64{}
-		for k := range x.jobs {
-			x.jobs[k].least = 0
+	if x.known == nil {
+		x.known, x.groups = map[cluster.JobType]*kind{}, map[cluster.JobType]*group{}
+	}
+	if len(habits) == 0 || len(habits) != len(x.of) || &habits[0] != &x.of[0] {
+		for _, g := range x.groups {
+			g.ended++
 		}
 	}
 	x.old = x.old[:0]
@@ -62,10 +82,9 @@ func (x *kinds) forget(gpus []int) {
 	if len(gpus) == 0 {
 		return
 	}
-	maps.DeleteFunc(x.needs, func(q need, _ int64) bool { return slices.Contains(gpus, q.like.GPUs) })
-	for k := range x.jobs {
-		if slices.Contains(gpus, x.jobs[k].gpus) {
-			x.jobs[k].least = 0
+	for _, g := range x.groups {
+		if slices.Contains(gpus, g.like.GPUs) {
+			g.ended++
 		}
 	}
 }
@@ -75,6 +94,37 @@ func (x *kinds) close(habits []cluster.Habit, dropped bool) {
 	if x.of = habits; dropped {
 		x.of = nil
 	}
+}
+
+// habitIn returns kind.habit.
+func (k *kind) habitIn(habits *stop.Habits) int32 {
+	if k.habit == 0 || k.version != habits.Version {
+		k.habit, k.version = -1, habits.Version
+		if h := habits.Find(k.like); h >= 0 && k.like.Command != "" {
+			k.habit = h + 1
+		}
+	}
+	return k.habit
+}
+
+// find returns the kind of a job.
+func (x *kinds) find(j *cluster.Job) *kind {
+	like := groups(j)
+	own := like[0]
+	if own.GPUs == 0 {
+		own = like[1]
+	}
+	k := x.known[own]
+	if k == nil {
+		all := x.groups[like[1]]
+		if all == nil {
+			all = &group{like: like[1], ended: 1}
+			x.groups[like[1]] = all
+		}
+		k = &kind{like: own, all: all}
+		x.known[own] = k
+	}
+	return k
 }
 
 // groups returns the groups of jobs whose past tells how much GPU time a job needs: of its type, of its user with as
@@ -116,33 +166,45 @@ func (a *Account) Needs(i int) int64 {
 		var unknown expect.Sum
 		return unknown.Next(class)
 	}
-	at := kinOf(a, i)
-	if at.class != class || at.least == 0 {
-		at.class, at.least = class, needed(a, groups(&a.Snapshot.Cases[i].Job), class)
+	k := kindOf(a, i)
+	if k.ended != k.all.ended {
+		k.ended = k.all.ended
+		clear(k.least)
 	}
-	return at.least
+	for class >= len(k.least) {
+		k.least = append(k.least, 0)
+	}
+	if k.least[class] == 0 {
+		k.least[class] = needed(&a.habits, k, class)
+	}
+	return k.least[class]
 }
 
-// needed is Needs of a job in groups and in a class.
-func needed(a *Account, like [3]cluster.JobType, class int) int64 {
-	q := need{like[0], class}
-	if like[0].GPUs == 0 {
-		q.like = like[1]
+// needed is Needs of a job of a kind and in a class.
+func needed(habits *stop.Habits, k *kind, class int) int64 {
+	sum := k.all.sum(habits)
+	if k.like != k.all.like {
+		sum.Add(received(habits, k.like), 0)
 	}
-	if least, ok := a.kinds.needs[q]; ok {
-		return least
+	return sum.Next(class)
+}
+
+// received counts the jobs of a type by the GPU time that they received until they ended.
+func received(habits *stop.Habits, t cluster.JobType) []int32 {
+	if h := habits.At(habits.Find(t)); h != nil {
+		return h.Needed
 	}
-	var sum expect.Sum
-	for k, g := range like {
-		most := int64(0)
-		if k == len(like)-1 {
-			most = strangers
+	return nil
+}
+
+// sum returns the counts of the group and of everybody.
+func (g *group) sum(habits *stop.Habits) expect.Sum {
+	if g.of != g.ended {
+		g.needs, g.of = expect.Sum{}, g.ended
+		g.needs.Add(received(habits, g.like), 0)
+		if all := (cluster.JobType{GPUs: g.like.GPUs}); all != g.like {
+			g.needs.Add(received(habits, all), strangers)
 		}
-		if h := a.habits.At(a.habits.Find(g)); h != nil && (k == 0 || g != like[k-1]) {
-			sum.Add(h.Needed, most)
-		}
 	}
-	least := sum.Next(class)
-	a.kinds.needs[q] = least
-	return least
+	return g.needs
 }

@@ -45,12 +45,6 @@ type observer struct {
 // observe updates the knowledge of how jobs save and start. Its sources are progress reports, and attempts
 // that ended since the last round. It does not depend on a policy for heterogeneous GPUs.
 func (o *observer) observe(reports []cluster.Progress) {
-	o.habits.Reset(o.Snapshot.Habits)
-	n := len(o.Snapshot.Cases)
-	o.habitOf = slices.Grow(o.habitOf[:0], n)[:n]
-	clear(o.habitOf)
-	o.stopOf = slices.Grow(o.stopOf[:0], n)[:n]
-	clear(o.stopOf)
 	if order := func(a, b cluster.Progress) int { return cmp.Or(a.Job.Compare(b.Job), cmp.Compare(a.At, b.At)) }; !slices.IsSortedFunc(reports, order) {
 		reports = slices.Clone(reports)
 		slices.SortStableFunc(reports, order)
@@ -213,7 +207,7 @@ func (o *observer) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed
 		if typed {
 			o.habits.Took(t, p.Saved, took)
 		}
-		o.habitOf[i] = 0
+		o.notes.cases[i].habit = 0
 	}
 	if s := r.Stopping; s != nil { // the requeue is late
 		stopping := *s
@@ -231,7 +225,7 @@ func (o *observer) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed
 		if typed {
 			o.habits.Saved(t, p.Saved, gap)
 		}
-		o.habitOf[i] = 0
+		o.notes.cases[i].habit = 0
 	}
 }
 
@@ -261,6 +255,6 @@ func (o *observer) judge(i int, verdict cluster.Resumption, redone, earlier clus
 	}
 	if t, ok := cluster.TypeOf(j); ok {
 		o.habits.Judged(t, o.Now, verdict, redone, own)
-		o.habitOf[i] = 0
+		o.notes.cases[i].habit = 0
 	}
 }

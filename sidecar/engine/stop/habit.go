@@ -20,7 +20,8 @@ const (
 // Habits is the habits of all types of jobs during one round. Its input stays unchanged: the
 // first change makes a copy.
 type Habits struct {
-	Version int // another one if a type's index may be another one
+	Version  int // another one if a type's index may be another one
+	Evidence int // another one if some type may save or start in another way: see Resolve, Takes and Begin
 
 	list   []cluster.Habit
 	index  map[cluster.JobType]int32
@@ -31,9 +32,12 @@ type Habits struct {
 
 // Reset begins a round with the last round's habits.
 func (b *Habits) Reset(list []cluster.Habit) {
-	same := !b.added && len(list) == len(b.list) && (len(list) == 0 || &list[0] == &b.list[0])
+	same, added := len(list) == len(b.list) && (len(list) == 0 || &list[0] == &b.list[0]), b.added
 	b.list, b.owned, b.added, b.sorted = list, false, false, len(list)
-	if same && b.index != nil {
+	if !same {
+		b.Evidence++
+	}
+	if same && !added && b.index != nil {
 		return
 	}
 	b.Version++
@@ -81,11 +85,17 @@ func (b *Habits) change(t cluster.JobType, at cluster.Instant) *cluster.Habit {
 	return h
 }
 
+// learn is change for evidence of how jobs save or start.
+func (b *Habits) learn(t cluster.JobType, at cluster.Instant) *cluster.Habit {
+	b.Evidence++
+	return b.change(t, at)
+}
+
 // Judged counts how an attempt after a requeue began, or a whole completed job. If it resumed,
 // redone is its repeated work; own tells whether the requeue was ours, and whether a notice preceded it. After a
 // requeue by others nothing is known of when the job saves: it may have requeued itself right after a save.
 func (b *Habits) Judged(t cluster.JobType, at cluster.Instant, r cluster.Resumption, redone cluster.Span, own *cluster.Conduct) {
-	h := b.change(t, at)
+	h := b.learn(t, at)
 	h.Last, h.LastAt = r, at
 	switch {
 	case r == cluster.Restarted:
@@ -113,14 +123,14 @@ func (b *Habits) Completed(t cluster.JobType, at cluster.Instant, ran cluster.Sp
 
 // Saved counts a reported save, gap after the previous one.
 func (b *Habits) Saved(t cluster.JobType, at cluster.Instant, gap cluster.Span) {
-	h := b.change(t, at)
+	h := b.learn(t, at)
 	h.Reports++
 	h.Every, h.SavedAt = Longest(h.Every, gap), at
 }
 
 // Took records the reported duration of a save.
 func (b *Habits) Took(t cluster.JobType, at cluster.Instant, took cluster.Span) {
-	h := b.change(t, at)
+	h := b.learn(t, at)
 	h.Takes = Longest(h.Takes, took)
 }
 
@@ -191,7 +201,7 @@ func (b *Habits) Began(t cluster.JobType, at cluster.Instant, model string, took
 	if took <= 0 || took > longStart || model == "" {
 		return
 	}
-	h := b.change(t, at)
+	h := b.learn(t, at)
 	i, ok := slices.BinarySearchFunc(h.Starts, model, func(s cluster.StartCost, m string) int { return cmp.Compare(s.Model, m) })
 	if !ok && len(h.Starts) == maxModels {
 		return
@@ -234,7 +244,10 @@ func (b *Habits) Entries() []cluster.Habit {
 		from = to
 	}
 	clear(b.list[len(kept):])
-	b.list = newest(kept, maxHabits)
+	if kept = newest(kept, maxHabits); len(kept) < len(b.list) {
+		b.Evidence++
+	}
+	b.list = kept
 	return b.list
 }
 
