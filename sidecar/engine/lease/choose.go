@@ -262,6 +262,9 @@ func (c *chooser) without(gangs []Due) []Due {
 // is a promise for this boundary. A claim for a job's first lease is served even if its tenant is far ahead. None is
 // served beyond the limit of bound GPUs. Claims of tenants that lack GPUs of their floors go first: one may find its GPUs taken.
 func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
+	if !slices.ContainsFunc(claims, func(cl Claimed) bool { return lacking(c, c.Candidates[cl.Candidate].Tenant, cl.InPool, nil) }) {
+		return serveClaimsOf(c, claims, nil)
+	}
 	var later []Claimed
 	for _, cl := range claims {
 		if !lacking(c, c.Candidates[cl.Candidate].Tenant, cl.InPool, paid) {
@@ -275,7 +278,8 @@ func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
 
 // serveClaimsOf serves claims in their order, and adds the charges to paid.
 func serveClaimsOf(c *chooser, claims []Claimed, paid []payment) []payment {
-	for _, cl := range claims {
+	for at := range claims {
+		cl := &claims[at]
 		k := &c.Candidates[cl.Candidate]
 		if !Promises(&cl.Claim, c.Settings) && !k.Unserved && !lacking(c, k.Tenant, cl.InPool, paid) && c.unfair(k, cl.InPool) {
 			continue

@@ -21,6 +21,16 @@ type Chooser struct {
 	ranks       []int             // by case
 	mayRecall   []bool            // by case
 	passed      [2][]round.Passed // of managed jobs, and of observed jobs
+	exact       [2][]exactShape   // by claim, of this round and the last one
+}
+
+// exactShape is the shape that asks for exactly the nodes of a claim.
+type exactShape struct {
+	site  *place.Site
+	job   cluster.JobKey
+	asks  int // the shape of its job
+	nodes []cluster.Holding
+	shape int
 }
 
 // Choose implements field.Chooser.
@@ -173,16 +183,14 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 		if in.Candidates[i].Running && !compacts(x.Settings) || in.Candidates[i].IdleOnly || x.Spent(x.Records[c].Tenant) != nil || x.Now.Sub(cl.At) > x.Settings.Term {
 			continue
 		}
-		spec := x.Spec(in.Candidates[i].Case)
-		spec.Require = make([]string, 0, len(cl.Nodes))
-		for _, n := range cl.Nodes {
-			ok = ok && x.Site.Good(n.Node)
-			spec.Require = append(spec.Require, n.Node)
+		for k := range cl.Nodes {
+			ok = ok && x.Site.Good(cl.Nodes[k].Node)
 		}
 		if ok {
-			out = append(out, lease.Claimed{Claim: cl, Candidate: i, InPool: p, Shape: x.Site.Shape(spec)})
+			out = append(out, lease.Claimed{Claim: cl, Candidate: i, InPool: p, Shape: exactly(x, &in.Candidates[i], &cl)})
 		}
 	}
+	x.exact[0], x.exact[1] = x.exact[1][:0], x.exact[0]
 	slices.SortStableFunc(out, func(a, b lease.Claimed) int { // of equally old ones small ones would take what large ones wait for
 		if x.Settings.Divide != "" { // the order of turns carries out a division
 			return cmp.Compare(a.Made, b.Made)
@@ -190,6 +198,25 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 		return cmp.Or(cmp.Compare(a.Made, b.Made), in.Candidates[b.Candidate].GPUs-in.Candidates[a.Candidate].GPUs)
 	})
 	return out, moving
+}
+
+// exactly returns the shape that asks for exactly the nodes of a claim. Claims go on from round to round with the same nodes.
+func exactly(x *contest, k *lease.Candidate, cl *cluster.Claim) int {
+	known := func(e exactShape) bool {
+		return e.site == x.Site && e.job == cl.Job && e.asks == k.Shape && len(e.nodes) == len(cl.Nodes) && &e.nodes[0] == &cl.Nodes[0]
+	}
+	if at := slices.IndexFunc(x.exact[1], known); at >= 0 && !k.Running {
+		x.exact[0] = append(x.exact[0], x.exact[1][at])
+		return x.exact[1][at].shape
+	}
+	spec := x.Spec(k.Case)
+	spec.Require = make([]string, len(cl.Nodes))
+	for n := range cl.Nodes {
+		spec.Require[n] = cl.Nodes[n].Node
+	}
+	shape := x.Site.Shape(spec)
+	x.exact[0] = append(x.exact[0], exactShape{x.Site, cl.Job, k.Shape, cl.Nodes, shape})
+	return shape
 }
 
 func (x *contest) renew(in *lease.Input, choice *lease.Choice) {

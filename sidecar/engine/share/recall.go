@@ -59,14 +59,10 @@ func (x *contest) recall(in *lease.Input, choice *lease.Choice) {
 // unserved lists the candidates that never had a lease and have none now.
 func (x *contest) unserved(in *lease.Input, choice *lease.Choice) []int {
 	var line []int
-	claimed := make(map[cluster.JobKey]bool, len(x.Claims))
-	for k := range x.Claims {
-		claimed[x.Claims[k].Job] = true
-	}
 	for t := range in.Tenants {
 		for _, i := range in.Tenants[t].Jobs {
 			k := &in.Candidates[i]
-			if k.Unserved && !k.Running && !k.IdleOnly && choice.Passed[i].Code != "" && !claimed[k.Key] {
+			if k.Unserved && !k.Running && !k.IdleOnly && choice.Passed[i].Code != "" && !x.IsClaimed(k.Key) {
 				line = append(line, i)
 			}
 		}
