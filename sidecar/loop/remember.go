@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"sort"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -19,11 +20,11 @@ func Remember(m cluster.State, seen cluster.Observation, orders []cluster.Overri
 // desk builds snapshots. It reuses its buffers for the next one.
 type desk struct {
 	tree    *tree
-	cases   []cluster.Case   // of the last snapshot
-	brief   bool             // that snapshot is no longer needed
-	settled *settled         // of the last round, if it was decided with these cases and committed; nil = it was not
-	records []cluster.Record // buffer for a copy of a plan's records
-	order   []int            // buffer for a register's order
+	cases   []cluster.Case // of the last snapshot
+	brief   bool           // that snapshot is no longer needed
+	settled *settled       // of the last round, if it was decided with these cases and committed; nil = it was not
+	acts    []act          // of ours since that round
+	order   []int          // buffer for a register's order
 	met     []bool
 	watched watchlist
 }
@@ -89,7 +90,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	d.met = slices.Grow(d.met[:0], len(m.Records))[:len(m.Records)]
 	met := d.met
 	clear(met)
-	known, gated, het := d.byID(m.Records), gates(m.Records), carriers(seen.Jobs, rules.Partitions)
+	known, gated, het := d.byID(m.Records), map[int64]*cluster.Record(nil), map[int64]carrier(nil)
 	var moved []cluster.Job // that count in another account than Slurm shows
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]
@@ -101,6 +102,9 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 			k = len(s.Cases)
 			s.Cases = append(s.Cases, cluster.Case{Record: newRecord(j, s.NextKey)})
 			s.NextKey++
+			if j.UnsplitArray && gated == nil {
+				gated = gates(m.Records)
+			}
 			if sibling, ok := gated[j.ID.ID]; ok && j.UnsplitArray {
 				s.Cases[k].Record.Gate, s.Cases[k].Record.UserBegin = sibling.Gate, sibling.UserBegin
 			}
@@ -118,6 +122,9 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 			}
 			c.Job, c.Gone, c.Changed, c.Was = *j, false, 0, 0
 			if j.Het != 0 {
+				if het == nil {
+					het = carriers(seen.Jobs, rules.Partitions)
+				}
 				carries := het[j.Het]
 				carries.carry(&c.Job)
 			}
@@ -137,8 +144,15 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	}
 	s.Tenants = t.tenants(append(slices.Clip(seen.Jobs), moved...), &rules)
 	for k := range m.Records {
-		if !met[k] {
-			s.Cases[k] = gone(m.Records[k])
+		if c := &s.Cases[k]; !met[k] && c.Gone && c.Was > 0 {
+			c.Record, c.Record.Basis, c.Was = m.Records[k], nil, 0
+		} else if !met[k] {
+			*c = gone(m.Records[k])
+		}
+	}
+	for _, a := range d.acts {
+		if k := sort.Search(len(m.Records), func(k int) bool { return m.Records[k].Key >= a.job }); k < len(m.Records) && m.Records[k].Key == a.job {
+			s.Cases[k].Record.Acted = a.at
 		}
 	}
 	for _, list := range []*[]cluster.Attempt{&s.Attempts, &s.History} {
@@ -191,11 +205,11 @@ func (d *desk) resume(records []cluster.Record, now *settled) []cluster.Case {
 		for from < len(last) && last[from].Record.Key < records[k].Key {
 			from++
 		}
-		if from == len(last) || last[from].Record.Key != records[k].Key {
+		if from >= len(last) || last[from].Record.Key != records[k].Key {
 			last, cases[k].Was = nil, 0
 			continue
 		}
-		if c := &last[from]; c.Gone || c.Job.Version == 0 {
+		if c := &last[from]; !c.Gone && c.Job.Version == 0 {
 			cases[k].Was = 0
 		} else {
 			if &cases[k] != c { // it moves up, over a case that has been read
@@ -211,7 +225,7 @@ func (d *desk) resume(records []cluster.Record, now *settled) []cluster.Case {
 // steady tells whether a job makes the case again that it made in the last round, apart from its record. r is its record since that round.
 func steady(c *cluster.Case, j *cluster.Job, r *cluster.Record) bool {
 	was := &c.Record
-	if j.Version != c.Job.Version || j.Het != 0 || r.Restarts != was.Restarts || r.Configured != was.Configured ||
+	if j.Version == 0 || j.Version != c.Job.Version || j.Het != 0 || r.Restarts != was.Restarts || r.Configured != was.Configured ||
 		r.Basis != was.Basis || r.Account != was.Account || r.Name != was.Name {
 		return false
 	}
@@ -263,17 +277,32 @@ func sorted[T any](in []T, compare func(a, b *T) int) []T {
 // in the order of ids.
 type register struct {
 	records []cluster.Record
-	order   []int // of records: by id, then key
+	order   []int // of records: by id, then key; nil = they are in that order
 	at      int   // in order: ids before it were queried
 }
 
+// in gives the index of a record by its place in the order.
+func (g *register) in(at int) int {
+	if g.order == nil {
+		return at
+	}
+	return g.order[at]
+}
+
 func (d *desk) byID(records []cluster.Record) *register {
+	// Jobs mostly arrive in the order of their ids.
+	sorted := true
+	for i := 1; i < len(records) && sorted; i++ {
+		sorted = records[i-1].ID.Compare(records[i].ID) <= 0
+	}
+	if sorted {
+		return &register{records: records}
+	}
 	d.order = slices.Grow(d.order[:0], len(records))[:len(records)]
 	order := d.order
 	for i := range order {
 		order[i] = i
 	}
-	// Jobs mostly arrive in the order of their ids: this is nearly sorted already.
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(records[a].ID.Compare(records[b].ID), cmp.Compare(a, b))
 	})
@@ -285,11 +314,12 @@ func (d *desk) byID(records []cluster.Record) *register {
 // then the restart count rises at once, but the submit time changes only when the job has cleaned
 // up.
 func (g *register) find(j *cluster.Job) int {
-	for g.at < len(g.order) && g.records[g.order[g.at]].ID.Compare(j.ID) < 0 {
+	for g.at < len(g.records) && g.records[g.in(g.at)].ID.Compare(j.ID) < 0 {
 		g.at++
 	}
 	found := -1
-	for _, k := range g.order[g.at:] { // the newest that fits
+	for at := g.at; at < len(g.records); at++ { // the newest that fits
+		k := g.in(at)
 		r := &g.records[k]
 		if r.ID != j.ID {
 			break

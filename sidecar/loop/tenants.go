@@ -189,6 +189,9 @@ func (t *tree) tenants(jobs []cluster.Job, r *Rules) []cluster.Tenant {
 	if slices.Sort(busy); !slices.Equal(busy, t.busy) {
 		t.busy, t.list = busy, t.divide(busy)
 	}
+	if len(r.Weights)+len(r.Budgets) == 0 {
+		return slices.Clip(t.list)
+	}
 	out := slices.Clone(t.list)
 	for i := range out {
 		if len(r.Weights) > 0 {

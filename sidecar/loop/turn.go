@@ -135,7 +135,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		l.opened = false // memory and journal may differ
 		return Report{}, fmt.Errorf("%w: commit round %d: %w", ErrJournal, plan.Round, err)
 	}
-	l.memory, l.next, l.was, l.heard, l.past = plan.State, plan.Next, now, nil, nil
+	l.memory, l.next, l.was, l.heard, l.past, l.desk.acts = plan.State, plan.Next, now, nil, nil, l.desk.acts[:0]
 	l.memory.Limits = snap.Limits()
 	if len(l.aside) == 0 {
 		l.desk.settled = settled
@@ -150,7 +150,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	outcomes := l.act(ctx, plan.Actions)
 	if len(plan.Actions) > 0 {
 		l.next = seen.Now // the effects of the actions must be observed
-		l.memory.Records = l.desk.acted(l.memory.Records, plan.Actions, outcomes)
+		l.desk.acted(plan.Actions, outcomes)
 	}
 	report := Report{Plan: plan, Outcomes: outcomes, Jobs: len(seen.Jobs), Waits: l.waits(seen.Now), Broke: l.broke}
 	if seen.Limits.Read == 0 {
@@ -331,7 +331,7 @@ func (l *Loop) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: open: %w", ErrJournal, err)
 	}
-	l.memory, l.opened, l.next, l.was = m, true, 0, nil
+	l.memory, l.opened, l.next, l.was, l.desk.acts = m, true, 0, nil, nil
 	return nil
 }
 
@@ -365,22 +365,18 @@ func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outc
 	return outcomes
 }
 
-// acted adds to records when their jobs were granted leases and requeued. An attempt begins after
-// its grant, and continues from the look that decided the requeue until the requeue.
-func (d *desk) acted(records []cluster.Record, actions []cluster.Action, outcomes []cluster.Outcome) []cluster.Record {
-	copied := false
+// act is a grant or a requeue that was carried out.
+type act struct {
+	job cluster.JobKey
+	at  cluster.Instant
+}
+
+// acted notes when jobs were granted leases and requeued, for their records. An attempt begins after its grant, and continues from
+// the look that decided the requeue until the requeue.
+func (d *desk) acted(actions []cluster.Action, outcomes []cluster.Outcome) {
 	for i := range actions {
-		if v := actions[i].Verb; v != cluster.Reclaim && v != cluster.Grant || !outcomes[i].OK {
-			continue
-		}
-		if !copied { // the plan's records are committed
-			d.records = append(d.records[:0], records...)
-			records, copied = d.records, true
-		}
-		k, ok := slices.BinarySearchFunc(records, actions[i].Job, func(r cluster.Record, key cluster.JobKey) int { return cmp.Compare(r.Key, key) })
-		if ok {
-			records[k].Acted = cmp.Or(outcomes[i].Stopped, outcomes[i].At.Add(outcomes[i].Took))
+		if v := actions[i].Verb; (v == cluster.Reclaim || v == cluster.Grant) && outcomes[i].OK {
+			d.acts = append(d.acts, act{actions[i].Job, cmp.Or(outcomes[i].Stopped, outcomes[i].At.Add(outcomes[i].Took))})
 		}
 	}
-	return records
 }
