@@ -151,6 +151,9 @@ type Job struct {
 	Record int64 `json:"record"`
 	// UnsplitArray is true while Record stands for several waiting tasks of an array.
 	UnsplitArray bool `json:"whole,omitempty"`
+	// Version tells apart what looks at one cluster show of the job: where it is the same, the job is the same, bit for bit. 0 = unknown. No
+	// decision uses it.
+	Version int64 `json:"-"`
 
 	Name       string   `json:"name,omitempty"`
 	User       string   `json:"user"`
@@ -228,10 +231,6 @@ type Job struct {
 	Marked      bool    `json:"marked,omitempty"`
 	MarkedBegin Instant `json:"marked_begin,omitempty"`
 	MarkedGate  Instant `json:"-"`
-
-	// Version tells apart what looks at one cluster show of the job: where it is the same, the job is the same, bit for bit. 0 = unknown. No
-	// decision uses it.
-	Version int64 `json:"-"`
 }
 
 // GPUsHeld gives the number of GPUs that the job holds.

@@ -112,7 +112,8 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 			met[k] = true
 		}
 		c := &s.Cases[k]
-		if c.Was > 0 && steady(c, j, &m.Records[k]) {
+		kept := c.Was > 0 && j.Version != 0 && j.Version == c.Job.Version && steady(c, &m.Records[k])
+		if kept {
 			tenant, uncharged := c.Record.Tenant, c.Record.Uncharged
 			c.Record = m.Records[k]
 			c.Record.Tenant, c.Record.Uncharged = tenant, uncharged
@@ -132,11 +133,16 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 			stand(c, t, m.Leases, settings.StopAllowance, again)
 			c.Record.Tenant = t.tenant(c.Job.Account)
 			rules.touch(c, s.Preempted)
+			if c.Job.Account != j.Account {
+				moved = append(moved, c.Job)
+			}
+			if c.Job.Account != j.Account || j.Het != 0 { // the case is not of the job alone
+				c.Job.Version = 0
+			}
 		}
-		if c.Job.Account != j.Account {
-			moved = append(moved, c.Job)
+		if !kept || c.Record.State == cluster.Waiting {
+			note(&c.Record, &c.Job, s.Now)
 		}
-		note(&c.Record, &c.Job, s.Now)
 		recall(&c.Record, &c.Job, m.Had, s.Now)
 		if c.Record.UserPartitions != nil {
 			c.Record.UserPartitions = restorable(c.Record.UserPartitions, &c.Job, seen.Partitions)
@@ -209,7 +215,7 @@ func (d *desk) resume(records []cluster.Record, now *settled) []cluster.Case {
 			last, cases[k].Was = nil, 0
 			continue
 		}
-		if c := &last[from]; !c.Gone && c.Job.Version == 0 {
+		if c := &last[from]; c.Job.Version == 0 && !c.Gone {
 			cases[k].Was = 0
 		} else {
 			if &cases[k] != c { // it moves up, over a case that has been read
@@ -222,18 +228,18 @@ func (d *desk) resume(records []cluster.Record, now *settled) []cluster.Case {
 	return cases
 }
 
-// steady tells whether a job makes the case again that it made in the last round, apart from its record. r is its record since that round.
-func steady(c *cluster.Case, j *cluster.Job, r *cluster.Record) bool {
+// steady tells whether a job that is as in the last round makes the same case again, apart from its record. r is its record since that round, in
+// which its state is up to date.
+func steady(c *cluster.Case, r *cluster.Record) bool {
 	was := &c.Record
-	if j.Version == 0 || j.Version != c.Job.Version || j.Het != 0 || r.Restarts != was.Restarts || r.Configured != was.Configured ||
-		r.Basis != was.Basis || r.Account != was.Account || r.Name != was.Name {
+	if r.Restarts != was.Restarts || r.Configured != was.Configured || r.Basis != was.Basis || r.Account != was.Account || r.Name != was.Name {
 		return false
 	}
-	switch { // as in stand
-	case j.State == cluster.Waiting:
+	switch r.State { // as in stand
+	case cluster.Waiting:
 		return r.Basis == nil
-	case j.Started() && j.Aside == "":
-		return r.Basis != nil && r.Restarts == j.Restarts && r.State != cluster.Waiting
+	case cluster.Configuring, cluster.Running, cluster.Suspended:
+		return r.Basis != nil
 	}
 	return true
 }

@@ -194,17 +194,23 @@ func TestWhatIsDoneIsForgotten(t *testing.T) {
 	}
 }
 
-// Lent lists equal copied ones.
+// Lent lists equal copied ones, and a job with the version of the last look has not changed since.
 func TestALookThatLends(t *testing.T) {
 	s := onStage(t)
 	s.Lend = true
+	last := map[cluster.JobID]cluster.Job{}
 	check := func() {
 		t.Helper()
 		seen := s.look()
 		for _, j := range seen.Jobs {
-			if now := s.Job(j.ID); !reflect.DeepEqual(now, j) {
+			now := s.Job(j.ID)
+			if now.Version = j.Version; !reflect.DeepEqual(now, j) {
 				t.Errorf("shown %+v\nis    %+v", j, now)
 			}
+			if was := last[j.ID]; j.Version == 0 || j.Version == was.Version && !reflect.DeepEqual(was, j) {
+				t.Errorf("%+v has become\n%+v", was, j)
+			}
+			last[j.ID] = j
 		}
 	}
 	first := s.Submit(work(10*minute, func(w *sim.Work) { w.Request = simtest.Gang(4) }))

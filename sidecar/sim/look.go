@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sort"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -17,17 +18,23 @@ type list struct {
 	rows  []cluster.Job // of jobs
 	dirty []*work       // jobs whose row is out of date
 	done  []*work       // ended jobs, by end
+	gone  []int         // buffer
 	looks int64
 }
 
 func (l *list) add(j *work) {
-	j.row = len(l.jobs)
-	l.jobs, l.rows = append(l.jobs, j), append(l.rows, cluster.Job{})
+	j.listed = true
+	l.jobs, l.rows = append(l.jobs, j), append(l.rows, cluster.Job{ID: j.job.ID})
+}
+
+// row gives the index of a job's row.
+func (l *list) row(j *work) int {
+	return sort.Search(len(l.rows), func(i int) bool { return l.rows[i].ID.Compare(j.job.ID) >= 0 })
 }
 
 // touch marks a job as changed.
 func (v *Virtual) touch(j *work) {
-	if !j.dirty && j.row >= 0 {
+	if !j.dirty && j.listed {
 		j.dirty = true
 		v.list.dirty = append(v.list.dirty, j)
 	}
@@ -37,7 +44,7 @@ func (v *Virtual) touch(j *work) {
 func (l *list) refresh() {
 	l.looks++
 	for _, j := range l.dirty {
-		row := &l.rows[j.row]
+		row := &l.rows[l.row(j)]
 		*row, j.dirty = j.job, false
 		row.Version = l.looks
 	}
@@ -48,25 +55,28 @@ func (l *list) refresh() {
 // unlist drops jobs that ended long ago.
 func (v *Virtual) unlist() {
 	l := &v.list
-	old, kept := 0, len(l.jobs) // from the first removal all rows move
-	for old < len(l.done) && v.now.Sub(l.done[old].job.End) >= minJobAge {
-		j := l.done[old]
+	gone := l.gone[:0]
+	for len(gone) < len(l.done) && v.now.Sub(l.done[len(gone)].job.End) >= minJobAge {
+		j := l.done[len(gone)]
 		if v.Forget {
 			delete(v.jobs, j.job.ID)
 		}
-		kept, j.row = min(kept, j.row), -1
-		old++
+		gone, j.listed = append(gone, l.row(j)), false
 	}
-	if old == 0 {
+	if l.gone = gone; len(gone) == 0 {
 		return
 	}
-	clear(l.done[:old])
-	l.done = l.done[old:]
-	for i := kept; i < len(l.jobs); i++ {
-		if j := l.jobs[i]; j.row >= 0 {
-			l.jobs[kept], l.rows[kept], j.row = j, l.rows[i], kept
-			kept++
+	clear(l.done[:len(gone)])
+	l.done = l.done[len(gone):]
+	slices.Sort(gone)
+	kept := gone[0]
+	for k, row := range gone {
+		next := len(l.rows)
+		if k+1 < len(gone) {
+			next = gone[k+1]
 		}
+		copy(l.jobs[kept:], l.jobs[row+1:next])
+		kept += copy(l.rows[kept:], l.rows[row+1:next])
 	}
 	clear(l.jobs[kept:])
 	clear(l.rows[kept:])

@@ -48,7 +48,7 @@ type work struct {
 
 	next   cluster.Instant // its next event; 0 = never
 	slot   int             // in the agenda, -1 = not there
-	row    int             // in the list, -1 = no longer
+	listed bool            // in the list
 	dirty  bool            // changed since the last look
 	saver  bool            // in savers
 	queued bool            // in the queue
