@@ -36,7 +36,7 @@ func (x *notes) turn(s *cluster.Snapshot, evidence int) {
 
 // lastOf returns the note of the last round on a case that is what it was then; nil = there is none.
 func lastOf(a *Account, i int) *note {
-	if k := a.Snapshot.Before(i); k >= 0 && k < len(a.notes.last) {
+	if k := int(a.Jobs[i].Before); k >= 0 && k < len(a.notes.last) {
 		return &a.notes.last[k]
 	}
 	return nil

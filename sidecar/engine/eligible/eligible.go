@@ -20,6 +20,8 @@ type Nodes struct {
 	Site     *place.Site
 	possible *prober // on all nodes, without reservations of others
 	sites    [2]surveyed
+	site     int // index of Site in sites
+	shapes   shapes
 	rules    admit.Book
 	alone    bool // eligible jobs must fit the limits all together: the chooser does not look at them
 	room     []ltgf.Claimant
@@ -32,12 +34,14 @@ func (f *Nodes) Survey(b *round.Books, causes []cluster.Cause) {
 	f.refused.open(causes, b.Tenants)
 	s := b.Snapshot
 	f.rules.Open(s.Now, s.Admission, s.Preempted)
-	old := &f.sites[0]
-	if len(s.Claims) > 0 {
-		old = &f.sites[1]
+	f.shapes.turn(s)
+	if f.site = 0; len(s.Claims) > 0 {
+		f.site = 1
 	}
+	old := &f.sites[f.site]
 	if site := place.Resurvey(old.site, b.Pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != old.site {
 		*old = surveyed{site, newProber(site, b.Pools, s.Now, place.View{})}
+		f.shapes.forget(f.site)
 		occupy(site, b) // a site with reservations of others is new in every round
 	}
 	f.Site, f.possible = old.site, old.possible
@@ -84,7 +88,7 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 			f.refused.seeRunning(f, i)
 		}
 		if f.Settings.Divide != "" && len(st.Pools) > 0 {
-			st.Shape = f.Site.Shape(Spec(f.Books, i))
+			st.Shape = f.shapes.of(f.Books, i, f.Site, f.site)
 			st.May = f.fitting(i, st.Pools[0], possible.Pools(st.Shape, f.Snapshot.Cases[i].Job.Request.Model))
 		}
 	}
@@ -164,7 +168,7 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 		st.Why, st.Note = cluster.ReasonUntouched, c.ControlWhy
 	case j.State == cluster.Completing || f.Now < Settled(j):
 		st.Why = cluster.ReasonCompleting
-		st.Shape = f.Site.Shape(Spec(f.Books, i))
+		st.Shape = f.shapes.of(f.Books, i, f.Site, f.site)
 		st.Pools = possible.Pools(st.Shape, j.Request.Model)
 		st.GPUs = possible.counts(st, j)
 	case l != nil && l.State == cluster.Granted:
@@ -191,11 +195,11 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 		if f.Now >= r.AvoidUntil.Add(f.Settings.Term) {
 			r.AvoidNodes = nil // no other node took it for a term: a failure tells nothing for good
 		}
-		st.Shape = f.Site.Shape(Spec(f.Books, i))
+		st.Shape = f.shapes.of(f.Books, i, f.Site, f.site)
 		st.Pools = possible.Pools(st.Shape, j.Request.Model)
 		if len(st.Pools) == 0 && len(r.AvoidNodes) > 0 {
 			r.AvoidNodes = nil // nowhere else to go: try the same nodes again
-			st.Shape = f.Site.Shape(Spec(f.Books, i))
+			st.Shape = f.shapes.of(f.Books, i, f.Site, f.site)
 			st.Pools = possible.Pools(st.Shape, j.Request.Model)
 		}
 		if len(st.Pools) == 0 {

@@ -67,7 +67,7 @@ func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []clust
 // cluster.
 func (b *Books) see(i, all int) {
 	c, r, j := &b.Snapshot.Cases[i], &b.Records[i], &b.Jobs[i]
-	j.Control, j.Rho = c.Control, cluster.RhoOf(r.Work())
+	j.Control, j.Rho, j.Before = c.Control, cluster.RhoOf(r.Work()), int32(b.Snapshot.Before(i))
 	j.GPUs = c.Job.Request.GPUs
 	j.Live = !c.Gone && c.Job.State != cluster.Done
 	j.Waits = j.Live && c.Job.State == cluster.Waiting

@@ -24,6 +24,7 @@ type Status struct {
 	Runs    bool  // live, running or suspended
 	Boosted bool  // by an administrator
 	User    int32 // a UserIndex; small, as there is one for each of many cases
+	Before  int32 // the index of the case in the last round if all of it but its record is the same: see cluster.Snapshot.Before; -1 = unknown
 	Tenant  TenantIndex
 	GPUs    int               // that it asks for; 0 if it can never have them: it costs the books nothing
 	Held    int               // GPUs that it holds
