@@ -49,7 +49,7 @@ type Decider struct {
 	Brief bool
 
 	books   round.Books
-	sites   ltgf.Nodes
+	charges ltgf.Memory
 	leases  lease.Workspace
 	nodes   eligible.Nodes
 	stops   budget.Account
@@ -121,7 +121,7 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	capacity := entitle.Capacity(b, d.nodes.Site)
 	x.market = market.Open(b, x.speeds)
 	x.question = entitle.Divide(b, x.speeds, active, capacity, d.cells.Own(b))
-	ltgf.Due(&b.Ledger, b.Records, active, x.buffer.books.Users, x.speeds.Faster())
+	ltgf.Due(&b.Ledger, b.Records, active, d.charges.Users, x.speeds.Faster())
 	ltgf.Want(&b.Ledger, s.Ledger.At, s.Now, s.Settings.BindQuiet)
 	return x
 }
@@ -129,10 +129,11 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 // look charges the time since the last round, and finds out who may hold GPUs in this one. It returns the claimants by tenant.
 func (d *Decider) look(s *cluster.Snapshot, x *opened) [][]ltgf.Claimant {
 	b := &d.books
-	charged := ltgf.Charge(s, x.buffer.books, &d.sites)
+	charged := ltgf.Charge(s, x.buffer.books, &d.charges)
 	x.buffer.books = charged
 	leases, ended := lease.Reconcile(s, charged.Records, &d.leases)
-	b.Open(s, charged.Ledger, charged.Records, leases, ended, charged.Rows, charged.Users)
+	of := &d.charges.Accounts
+	b.Open(s, &round.Opening{Ledger: charged.Ledger, Records: charged.Records, Keys: of.Keys, Rows: of.Rows, Users: of.Users, GPUs: d.charges.GPUs(), Leases: leases, Ended: ended})
 	b.Stranded = charged.Stranded
 	if r := s.Restored; r != nil {
 		b.Report(cluster.Event{Kind: cluster.EventJournalRestored, Text: fmt.Sprintf("the journal got younger: its newest round was %d, and this daemon had seen round %d; "+

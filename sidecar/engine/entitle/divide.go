@@ -34,8 +34,8 @@ type (
 // own; nil = no cells. Divide returns the request for a new allocation; nil = the last allocation stays in force.
 func Divide(b *round.Books, s *speeds.Speeds, active [][]ltgf.Claimant, capacity []int, own *round.Owned) *cluster.AllocationRequest {
 	x := &shares{Books: b, speeds: s, weights: make([]int64, len(b.Tenants))}
-	for t, name := range x.Tenants {
-		x.weights[t] = x.Weight(name)
+	for t := range x.Tenants {
+		x.weights[t] = x.Weight(round.TenantIndex(t))
 	}
 	base := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.Tenants), len(x.Pools))
 	for p := range x.Pools {

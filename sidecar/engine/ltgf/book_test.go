@@ -45,7 +45,7 @@ func (b *book) look(span cluster.Span, cases ...cluster.Case) {
 		}
 	}
 	b.s.Attempts, b.attempts = b.attempts, nil
-	page := Charge(&b.s, Buffer{}, new(Nodes))
+	page := Charge(&b.s, Buffer{}, new(Memory))
 	ledger, records := page.Ledger, page.Records
 	b.s.Ledger = ledger
 	for i := range records {

@@ -13,24 +13,21 @@ import (
 type Buffer struct {
 	Ledger   cluster.Ledger
 	Records  []cluster.Record // of all cases, in their order
-	Rows     []int            // by case: the first row of its tenant in the ledger; -1 = none
-	Users    []int            // by case: its user's account in the ledger; -1 = none; nil = no accounts are kept
 	Stranded []cluster.Stranding
 }
 
 // Charge brings the accounts from Ledger.At to Now. The GPU time of every run goes to its job,
 // its tenant and its pool; entitlements of tenants and jobs grow at the rates of the last look.
-// Charge modifies none of its arguments, except that it reuses the lists of on for the new books, and nodes.
-func Charge(s *cluster.Snapshot, on Buffer, nodes *Nodes) Buffer {
-	b := openBooks(s, on.Ledger)
-	n := len(s.Cases)
-	records, rows := slices.Grow(on.Records[:0], n)[:n], slices.Grow(on.Rows[:0], n)[:n]
+// Charge modifies none of its arguments, except that it reuses the lists of on for the new books, and m.
+func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
+	m.nodes.open(s)
+	b := m.open(s, on.Ledger)
+	records := slices.Grow(on.Records[:0], len(s.Cases))[:len(s.Cases)]
 	attempts := attemptsByCase(s)
 	leases, chained := s.Leases, openChains(s.Leases)
 	for i := range s.Cases {
 		c, r := &s.Cases[i], &records[i]
 		*r = c.Record
-		rows[i] = b.row(r.Payer())
 		for len(leases) > 0 && leases[0].Job < r.Key {
 			leases = leases[1:]
 		}
@@ -38,7 +35,12 @@ func Charge(s *cluster.Snapshot, on Buffer, nodes *Nodes) Buffer {
 		if len(leases) > 0 && leases[0].Job == r.Key {
 			l = &leases[0]
 		}
-		b.first, b.users.now, b.suspended = rows[i], b.users.of(i), 0
+		b.first, b.users.now, b.suspended = m.Rows[i], b.users.at[i], 0
+		if l == &noLease && len(attempts[i]) == 0 && idles(r, c) {
+			b.look(r, &c.Job)
+			b.accrueJob(r, c)
+			continue
+		}
 		had, was, on := r.Alloc, r.State, r.Held
 		b.chargeJob(r, c, l, attempts[i])
 		chain := chained.of(l)
@@ -58,11 +60,10 @@ func Charge(s *cluster.Snapshot, on Buffer, nodes *Nodes) Buffer {
 		b.accrueJob(r, c)
 	}
 	reserveChains(b, chained)
-	nodes.open(s)
-	b.keep(s, nodes)
-	strandings := stranded(s, nodes)
-	b.chargeStranded(s, rows, strandings)
-	return Buffer{b.close(), records, rows, b.users.at, strandings}
+	b.keep(s, &m.nodes)
+	strandings := stranded(s, &m.nodes)
+	b.chargeStranded(s, m.Rows, strandings)
+	return Buffer{b.close(), records, strandings}
 }
 
 // finished tells whether a job ended by itself and is seen to have ended.
@@ -107,22 +108,29 @@ func (b *books) keep(s *cluster.Snapshot, nodes *Nodes) {
 		if !cl.Gathers {
 			continue
 		}
-		i, ok := slices.BinarySearchFunc(s.Cases, cl.Job, func(c cluster.Case, key cluster.JobKey) int { return cmp.Compare(c.Record.Key, key) })
+		i, ok := caseOf(s, cl.Job)
 		p := b.pool(cl.Pool)
 		if !ok || p < 0 {
 			continue
 		}
 		if row := b.row(s.Cases[i].Record.Payer()); row >= 0 {
 			for _, n := range cl.Nodes {
-				free := nodes.free(nodes.find(n.Node), cl.Pool)
-				gpus := min(n.GPUs, max(*free, 0))
-				*free -= gpus
+				gpus := 0
+				if slot := nodes.slot(nodes.find(n.Node), cl.Pool); slot >= 0 {
+					gpus = min(n.GPUs, max(nodes.idle[slot], 0))
+					nodes.reserve(slot, gpus)
+				}
 				kept := cluster.Times(gpus, b.now.Sub(b.from))
 				b.kept[row+p] += kept
-				b.keptBy(b.users.of(i), p, kept)
+				b.keptBy(b.users.at[i], p, kept)
 			}
 		}
 	}
+}
+
+// caseOf finds the case of a job.
+func caseOf(s *cluster.Snapshot, job cluster.JobKey) (int, bool) {
+	return sort.Find(len(s.Cases), func(i int) int { return cmp.Compare(job, s.Cases[i].Record.Key) })
 }
 
 // occupies tells whether a job holds its part of nodes now.
@@ -143,6 +151,7 @@ type books struct {
 	first     int             // the row of the tenant whose job is being charged; -1 = none
 	suspended cluster.GPUTime // in which that job kept its GPUs since the last look
 	usage
+	lists   lists
 	users   userBook
 	pools   []spent         // by pool
 	badNode map[string]bool // nil = none
@@ -156,50 +165,8 @@ type usage struct {
 	wasted  []cluster.GPUTime // received GPU time that stops destroyed, recent or older
 }
 
-func newUsage(rows int) usage {
-	all := make([]cluster.GPUTime, 4*rows)
-	return usage{used: all[:rows], kept: all[rows : 2*rows], granted: all[2*rows : 3*rows], wasted: all[3*rows:]}
-}
-
 // spent divides a pool's GPU time since the last look by use.
 type spent struct{ tenants, untouchable, overhead, onBad cluster.GPUTime }
-
-// openBooks copies the ledger into the buffers of an unused one.
-func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
-	b := &books{from: s.Ledger.At, now: s.Now, boot: s.Boot, settings: &s.Settings}
-	if b.from == 0 || b.from > b.now {
-		b.from = b.now
-	}
-	for i := range s.Nodes {
-		if s.Nodes[i].Bad != "" {
-			if b.badNode == nil {
-				b.badNode = map[string]bool{}
-			}
-			b.badNode[s.Nodes[i].Name] = true
-		}
-	}
-	b.ledger = cluster.Ledger{At: s.Now, Tenants: slices.Grow(room.Tenants[:0], len(s.Ledger.Tenants)), Pools: append(room.Pools[:0], s.Ledger.Pools...),
-		Conversions: s.Ledger.Conversions}
-	for i := range s.Ledger.Tenants {
-		var buckets []cluster.Bucket
-		var lots, lacks []cluster.Lot
-		if i < len(room.Tenants) {
-			buckets, lots, lacks = room.Tenants[i].Buckets[:0], room.Tenants[i].Lots[:0], room.Tenants[i].Lacks[:0]
-		}
-		b.ledger.Tenants = append(b.ledger.Tenants, s.Ledger.Tenants[i])
-		b.ledger.Tenants[i].Buckets = append(buckets, s.Ledger.Tenants[i].Buckets...)
-		b.ledger.Tenants[i].Lots = append(lots, s.Ledger.Tenants[i].Lots...)
-		b.ledger.Tenants[i].Lacks = append(lacks, s.Ledger.Tenants[i].Lacks...)
-	}
-	if !b.complete(s) {
-		b.addMissing(s)
-		b.asked = [64]int{}
-	}
-	b.usage = newUsage(len(b.ledger.Tenants))
-	b.openUsers(s, room.Users)
-	b.pools = make([]spent, len(b.ledger.Pools))
-	return b
-}
 
 // row gives the first row of a tenant, or -1. Rows are in order of tenants, one per pool. There are few tenants: comparing a cached name
 // is faster than a search.
@@ -209,7 +176,7 @@ func (b *books) row(tenant string) int {
 		spot = 10*spot + int(tenant[i])
 	}
 	asked := &b.asked[spot%len(b.asked)]
-	if *asked > 0 && b.ledger.Tenants[*asked-1].Tenant == tenant {
+	if b.isRow(*asked-1, tenant) {
 		return *asked - 1
 	}
 	rows, n := b.ledger.Tenants, max(len(b.ledger.Pools), 1)
@@ -221,9 +188,15 @@ func (b *books) row(tenant string) int {
 	return at * n
 }
 
+// isRow tells whether a row is the first one of a tenant.
+func (b *books) isRow(row int, tenant string) bool {
+	rows := b.ledger.Tenants
+	return row >= 0 && row < len(rows) && rows[row].Tenant == tenant && row%max(len(b.ledger.Pools), 1) == 0
+}
+
 // complete tells whether the ledger has its pools in order and a row for each tenant and pool, in
-// order, and lacks none of the snapshot's.
-func (b *books) complete(s *cluster.Snapshot) bool {
+// order, and lacks none of the snapshot's. models are those of its nodes.
+func (b *books) complete(s *cluster.Snapshot, models []string) bool {
 	pools, rows := b.ledger.Pools, b.ledger.Tenants
 	n := len(pools)
 	if n == 0 || len(rows)%n != 0 {
@@ -240,15 +213,17 @@ func (b *books) complete(s *cluster.Snapshot) bool {
 			return false
 		}
 	}
-	for i := range s.Nodes {
-		for _, g := range s.Nodes[i].GPUs {
-			if b.pool(g.Model) < 0 {
-				return false
-			}
+	for _, model := range models {
+		if b.pool(model) < 0 {
+			return false
 		}
 	}
-	for i := range s.Tenants {
-		if b.row(s.Tenants[i].Name) < 0 {
+	k := 0
+	for i := range s.Tenants { // sorted, as the rows are
+		for k < len(rows) && rows[k].Tenant != s.Tenants[i].Name {
+			k += n
+		}
+		if k == len(rows) {
 			return false
 		}
 	}
@@ -379,6 +354,17 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		b.charge(r, c, gpus, began(r, j), min(j.End, b.now), j.Suspend)
 	}
 	b.settleStop(r, c, l)
+	b.look(r, j)
+}
+
+// idles tells whether a job without a lease has had no GPUs since the last look, apart from attempts of the history, and has none.
+func idles(r *cluster.Record, c *cluster.Case) bool {
+	return (c.Gone || c.Job.State == cluster.Waiting) && len(r.Held) == 0 && r.Stopping == nil && r.State != cluster.Configuring
+}
+
+// look records what a look shows of a job that is charged.
+func (b *books) look(r *cluster.Record, j *cluster.Job) {
+	r.Configured = r.ConfiguredIn(j.Restarts, j.State)
 	r.ChargedTo, r.Acted = b.now, 0
 	r.State, r.Restarts, r.Submit = j.State, j.Restarts, j.Submit
 }

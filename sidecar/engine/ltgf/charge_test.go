@@ -469,8 +469,8 @@ func TestChargeChangesNothingThatItWasGiven(t *testing.T) {
 	b.due(4*gpu, running(1, 2, begin))
 	b.pass(minute, running(1, 2, begin), waiting(2, 3))
 	b.s.Now = b.s.Now.Add(minute)
-	first := Charge(&b.s, Buffer{}, new(Nodes))
-	second := Charge(&b.s, Buffer{}, new(Nodes))
+	first := Charge(&b.s, Buffer{}, new(Memory))
+	second := Charge(&b.s, Buffer{}, new(Memory))
 	if !reflect.DeepEqual(first, second) {
 		t.Error("charging the same snapshot twice gives two results")
 	}

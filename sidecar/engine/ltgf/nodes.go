@@ -6,52 +6,170 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Nodes finds nodes by name, and counts their idle GPUs. It is kept from round to round, so that nodes are numbered anew only if they are
-// others.
+// Nodes counts what jobs leave of nodes. It is kept from round to round: only what jobs hold that are not as they were is counted
+// anew, or all of it if the nodes are others.
 type Nodes struct {
-	nodes []cluster.Node
-	at    map[string]int
-	names []string // by node
-	first []int    // by node: the place of its first GPUs in idle
-	idle  []int    // GPUs that no job holds, by node and entry of its GPUs
-	none  int      // instead, of GPUs that no node has
-	held  []int    // nodes of all holdings, in the order of cases; -1 = unknown
-	sites []site   // by node, of those with idle GPUs that jobs could start on; without a Node the others
+	nodes  []cluster.Node // copies
+	at     map[string]int // by name
+	models []string       // that some node has
+	gpus   int            // of all nodes
+	bad    bool           // some node is
+	sites  []site         // by node
+	idle   []int          // GPUs that no job holds, by node and entry of its GPUs
+	short  int            // how many sites are
+
+	holds, lastHolds []hold // of jobs, in the order of cases
+	ends, lastEnds   []int  // by case: the place after its last one in holds
+	stays            []bool // by case of the last look: it is as it was
+	taken            []hold // GPUs that are neither held nor idle
 }
 
-// open takes the nodes of a snapshot, and counts the GPUs that no job holds, without bad nodes.
+// hold is a part of a node that is taken.
+type hold struct {
+	node, slot int // slot is a place in idle; -1 = unknown
+	gpus, cpus int
+	memory     int64
+}
+
+// site is what jobs leave of a node.
+type site struct {
+	first, gpus int   // its first place in Nodes.idle, and its GPUs
+	cpus        int   // left
+	memory      int64 // left
+	short       bool  // GPUs would be stranded, if none were granted or gathered
+	// Of the present look, where GPUs are stranded.
+	idle     int
+	stranded int64
+	excess   cluster.MicroGPU // of all jobs
+}
+
+// open takes the nodes of a snapshot, and counts what no job holds, without the GPUs of bad nodes.
 func (x *Nodes) open(s *cluster.Snapshot) {
-	x.nodes = s.Nodes
-	if !slices.EqualFunc(x.names, s.Nodes, func(name string, n cluster.Node) bool { return name == n.Name }) {
-		x.names, x.at = x.names[:0], make(map[string]int, len(s.Nodes))
-		for i := range s.Nodes {
-			x.names = append(x.names, s.Nodes[i].Name)
-			x.at[s.Nodes[i].Name] = i
+	for _, h := range x.taken {
+		x.idle[h.slot] += h.gpus
+	}
+	x.taken = x.taken[:0]
+	same := sameNodes(x.nodes, s.Nodes)
+	if !same {
+		x.survey(s.Nodes)
+	}
+	again := same && s.Follows
+	x.holds, x.lastHolds = x.lastHolds[:0], x.holds
+	x.ends, x.lastEnds = slices.Grow(x.lastEnds[:0], len(s.Cases)), x.ends
+	if !again {
+		x.empty(s.Nodes)
+	}
+	x.stays = slices.Grow(x.stays[:0], len(x.lastEnds))[:len(x.lastEnds)]
+	clear(x.stays)
+	for i := range s.Cases {
+		c := &s.Cases[i]
+		if before := s.Before(i); again && before >= 0 {
+			x.stays[before] = true
+			x.holds = append(x.holds, x.lastOf(before)...)
+		} else if occupies(c) {
+			from := len(x.holds)
+			for k := range c.Job.Holds {
+				h := &c.Job.Holds[k]
+				node := x.find(h.Node)
+				x.holds = append(x.holds, hold{node, x.slot(node, h.Model), h.GPUs, h.CPUs, h.MemoryMB})
+			}
+			x.take(x.holds[from:], 1, again)
+		}
+		x.ends = append(x.ends, len(x.holds))
+	}
+	for k, stays := range x.stays {
+		if !stays {
+			x.take(x.lastOf(k), -1, true)
 		}
 	}
-	x.first, x.idle, x.held = x.first[:0], x.idle[:0], x.held[:0]
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		x.first = append(x.first, len(x.idle))
-		for range n.GPUs {
-			x.idle = append(x.idle, 0)
+	for i := 0; !again && i < len(x.sites); i++ {
+		x.measure(i)
+	}
+}
+
+// sameNodes tells whether nodes have what they had.
+func sameNodes(old, now []cluster.Node) bool {
+	same := len(old) == len(now)
+	for i := 0; same && i < len(old); i++ {
+		a, b := &old[i], &now[i]
+		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && slices.Equal(a.GPUs, b.GPUs)
+	}
+	return same
+}
+
+// survey takes other nodes.
+func (x *Nodes) survey(nodes []cluster.Node) {
+	x.nodes, x.at = slices.Clone(nodes), make(map[string]int, len(nodes))
+	x.models, x.gpus, x.bad, x.short, x.sites = nil, 0, false, 0, make([]site, len(nodes))
+	slots := 0
+	for i := range nodes {
+		n := &x.nodes[i]
+		n.GPUs = slices.Clone(n.GPUs) // their owner may modify them
+		x.at[n.Name] = i
+		x.bad = x.bad || n.Bad != ""
+		x.sites[i].first = slots
+		for _, g := range n.GPUs {
+			x.sites[i].gpus += g.Count
+			if !slices.Contains(x.models, g.Model) {
+				x.models = append(x.models, g.Model)
+			}
 		}
+		slots += len(n.GPUs)
+		x.gpus += x.sites[i].gpus
+	}
+	x.idle = make([]int, slots)
+}
+
+// empty counts nodes as if no job held any of them.
+func (x *Nodes) empty(nodes []cluster.Node) {
+	clear(x.idle)
+	x.lastHolds, x.lastEnds = x.lastHolds[:0], x.lastEnds[:0]
+	for i := range nodes {
+		n, at := &nodes[i], &x.sites[i]
+		at.cpus, at.memory = n.CPUs, n.MemoryMB
 		for k := range n.GPUs {
 			if n.Bad == "" {
-				*x.free(i, n.GPUs[k].Model) += n.GPUs[k].Count
+				x.idle[x.slot(i, n.GPUs[k].Model)] += n.GPUs[k].Count
 			}
 		}
 	}
-	for i := range s.Cases {
-		if !occupies(&s.Cases[i]) {
+}
+
+// lastOf returns what a case of the last look held.
+func (x *Nodes) lastOf(k int) []hold {
+	from := 0
+	if k > 0 {
+		from = x.lastEnds[k-1]
+	}
+	return x.lastHolds[from:x.lastEnds[k]]
+}
+
+// take counts what a job holds, times 1 or -1.
+func (x *Nodes) take(holds []hold, times int, measure bool) {
+	for k := range holds {
+		h := &holds[k]
+		if h.node < 0 {
 			continue
 		}
-		holds := s.Cases[i].Job.Holds
-		for k := range holds {
-			n := x.find(holds[k].Node)
-			x.held = append(x.held, n)
-			*x.free(n, holds[k].Model) -= holds[k].GPUs
+		if h.slot >= 0 {
+			x.idle[h.slot] -= times * h.gpus
 		}
+		at := &x.sites[h.node]
+		at.cpus, at.memory = at.cpus-times*h.cpus, at.memory-int64(times)*h.memory
+		if measure {
+			x.measure(h.node)
+		}
+	}
+}
+
+// measure finds out whether a node has stranded GPUs.
+func (x *Nodes) measure(node int) {
+	at := &x.sites[node]
+	if at.short {
+		x.short--
+	}
+	if at.short = x.stranded(node, x.idleOn(node)) > 0; at.short {
+		x.short++
 	}
 }
 
@@ -63,33 +181,30 @@ func (x *Nodes) find(name string) int {
 	return -1
 }
 
-// free returns the count of a node's idle GPUs of a model.
-func (x *Nodes) free(node int, model string) *int {
+// slot returns the place of a node's GPUs of a model in idle, or -1.
+func (x *Nodes) slot(node int, model string) int {
 	if node >= 0 {
 		gpus := x.nodes[node].GPUs
 		for k := range gpus {
 			if gpus[k].Model == model {
-				return &x.idle[x.first[node]+k]
+				return x.sites[node].first + k
 			}
 		}
 	}
-	x.none = 0
-	return &x.none
+	return -1
 }
 
-// openSites finds the nodes with idle GPUs that jobs could start on, and tells whether there are any.
-func (x *Nodes) openSites(s *cluster.Snapshot) (found bool) {
-	x.sites = slices.Grow(x.sites[:0], len(s.Nodes))[:len(s.Nodes)]
-	for i := range s.Nodes {
-		n, at := &s.Nodes[i], &x.sites[i]
-		*at = site{index: i, cpus: n.CPUs, memory: n.MemoryMB}
-		for k := range n.GPUs {
-			at.gpus += n.GPUs[k].Count
-			at.idle += max(*x.free(i, n.GPUs[k].Model), 0)
-		}
-		if n.Bad == "" && n.Busy == "" && at.idle > 0 && n.CPUs > 0 && n.MemoryMB > 0 {
-			at.Node, found = n, true
-		}
+// idleOn counts the idle GPUs of a node.
+func (x *Nodes) idleOn(node int) (sum int) {
+	first := x.sites[node].first
+	for k := range x.nodes[node].GPUs {
+		sum += max(x.idle[first+k], 0)
 	}
-	return found
+	return sum
+}
+
+// reserve takes GPUs off a node's idle ones until the next look.
+func (x *Nodes) reserve(slot, gpus int) {
+	x.idle[slot] -= gpus
+	x.taken = append(x.taken, hold{slot: slot, gpus: gpus})
 }

@@ -13,12 +13,13 @@ type accounts struct {
 	rows     []cluster.TenantPool // the ledger's: tenant by tenant, one per pool
 	pools    int
 	usage
-	lent []cluster.GPUTime // by row: debt to tenants at the last look for GPUs that they had left idle
+	lists *lists
+	lent  []cluster.GPUTime // by row: debt to tenants at the last look for GPUs that they had left idle
 }
 
 // accounts opens the accounts of a ledger without bookings of the interval.
 func (b *books) accounts() *accounts {
-	a := &accounts{settings: b.settings, now: b.now, rows: b.ledger.Tenants, pools: len(b.ledger.Pools), usage: b.usage}
+	a := &accounts{settings: b.settings, now: b.now, rows: b.ledger.Tenants, pools: len(b.ledger.Pools), usage: b.usage, lists: &b.lists}
 	a.lent = a.zeros()
 	for i := range a.rows {
 		t := &a.rows[i]
@@ -145,7 +146,7 @@ func share(to, own []cluster.GPUTime, step int, sum, amount cluster.GPUTime) {
 	}
 }
 
-func (a *accounts) zeros() []cluster.GPUTime { return make([]cluster.GPUTime, len(a.rows)) }
+func (a *accounts) zeros() []cluster.GPUTime { return a.lists.zeros(len(a.rows)) }
 
 // owe changes a tenant's debt account: repayments reduce its oldest lots, new debts go to the
 // newest.

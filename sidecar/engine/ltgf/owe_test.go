@@ -46,7 +46,7 @@ func (d *debtors) step(rt *rapid.T, dt cluster.Span, scale int) {
 	}
 	Settle(&d.b.ledger, entitled, entitled, nil, largest, d.holds, d.b.settings, rapid.Bool().Draw(rt, "anew"))
 	d.b.from, d.b.now = d.b.now, d.b.now.Add(dt)
-	d.b.usage = newUsage(len(rows))
+	d.b.usage = new(lists).usage(len(rows))
 	d.b.pools = make([]spent, len(d.b.ledger.Pools))
 	for i := range rows {
 		d.b.used[i] = cluster.Times(d.holds[i], dt)
@@ -185,7 +185,7 @@ func TestDebtsOfAYearOf80000GPUsFit(t *testing.T) {
 		}
 		Settle(&b.ledger, []cluster.MicroGPU{half, half}, []cluster.MicroGPU{half, half}, nil, []int{8, 8}, []int{80_000, 0}, &set, true)
 		b.from, b.now = b.now, b.now.Add(cluster.Day)
-		b.usage, b.pools = newUsage(2), make([]spent, 1)
+		b.usage, b.pools = new(lists).usage(2), make([]spent, 1)
 		b.used[0] = cluster.Times(80_000, cluster.Day)
 		b.ledger = b.close()
 	}
@@ -304,7 +304,7 @@ func TestNobodyIsOwedWhatItWantsNotWhereModelsAreDivided(t *testing.T) {
 		Tenants: []cluster.TenantPool{
 			{Tenant: "a", Pool: "p", Entitlement: 8 * gpu, Demand: 4 * gpu}, {Tenant: "a", Pool: "q", Entitlement: 8 * gpu},
 			{Tenant: "b", Pool: "p", Entitlement: 8 * gpu}, {Tenant: "b", Pool: "q", Entitlement: 8 * gpu, Demand: 16 * gpu}}}}
-	b.usage, b.pools = newUsage(4), make([]spent, 2)
+	b.usage, b.pools = new(lists).usage(4), make([]spent, 2)
 	b.used[0], b.used[3] = cluster.Times(4, cluster.Hour), cluster.Times(16, cluster.Hour)
 	b.ledger = b.close()
 	for i := range b.ledger.Tenants {
@@ -320,7 +320,7 @@ func TestWhatATenantLeftIdleIsNoDebt(t *testing.T) {
 	l, s := pair(0)
 	l.Tenants[0].Lots, l.Tenants[1].Lots = nil, nil
 	l.Tenants[1].Deficit = cluster.Times(2, cluster.Hour)
-	b := books{settings: s, from: begin, now: begin.Add(cluster.Hour), ledger: *l, pools: make([]spent, 1), usage: newUsage(2)}
+	b := books{settings: s, from: begin, now: begin.Add(cluster.Hour), ledger: *l, pools: make([]spent, 1), usage: new(lists).usage(2)}
 	b.used[0], b.used[1] = cluster.Times(5, cluster.Hour), cluster.Times(11, cluster.Hour)
 	s.Window = cluster.Day
 	b.ledger = b.close()
@@ -348,10 +348,10 @@ func TestPropertiesChargeLeavesDebtsThatItWasGiven(t *testing.T) {
 			Tenants: []cluster.Tenant{{Name: "a", Weight: 1}, {Name: "b", Weight: 1}}}
 		snap.Ledger = *l
 		before, _ := json.Marshal(snap)
-		first := Charge(&snap, Buffer{}, new(Nodes))
+		first := Charge(&snap, Buffer{}, new(Memory))
 		text, _ := json.Marshal(first.Ledger)
-		other := Charge(&snap, Buffer{}, new(Nodes))
-		again := Charge(&snap, other, new(Nodes)) // in the room of a page that nobody needs any more
+		other := Charge(&snap, Buffer{}, new(Memory))
+		again := Charge(&snap, other, new(Memory)) // in the room of a page that nobody needs any more
 		if after, _ := json.Marshal(snap); string(after) != string(before) {
 			rt.Fatalf("was %s\nis  %s", before, after)
 		}
@@ -381,7 +381,7 @@ func TestDebtsAreKeptForTheWindow(t *testing.T) {
 			b := books{settings: s, now: begin, ledger: *l, pools: make([]spent, 1)}
 			for range int(c.after / (30 * minute)) {
 				b.from, b.now = b.now, b.now.Add(30*minute)
-				b.usage = newUsage(2)
+				b.usage = new(lists).usage(2)
 				b.used[0], b.used[1] = cluster.Times(8, 30*minute), cluster.Times(8, 30*minute)
 				b.ledger = b.close()
 			}
@@ -412,7 +412,7 @@ func TestSurplusesOweDestroyedWork(t *testing.T) {
 		{"it is idle", [3]int{0, 4, 2}, hour(2), [3]cluster.GPUTime{}, hour(2)},
 	} {
 		set := cluster.Settings{RhoSelect: 16, Window: 14 * cluster.Day, Term: 15 * minute}
-		b := books{settings: &set, from: begin, now: begin.Add(cluster.Hour), ledger: cluster.Ledger{Pools: []cluster.PoolAccount{{Pool: "p"}}}, usage: newUsage(3), pools: make([]spent, 1)}
+		b := books{settings: &set, from: begin, now: begin.Add(cluster.Hour), ledger: cluster.Ledger{Pools: []cluster.PoolAccount{{Pool: "p"}}}, usage: new(lists).usage(3), pools: make([]spent, 1)}
 		for k, name := range []string{"a", "b", "c"} {
 			b.ledger.Tenants = append(b.ledger.Tenants, cluster.TenantPool{Tenant: name, Pool: "p", Entitlement: 4 * gpu, Demand: 4 * gpu})
 			b.used[k] = hour(c.used[k])

@@ -1,11 +1,6 @@
 package ltgf
 
-import (
-	"cmp"
-	"slices"
-
-	"github.com/fairlease/fairlease/sidecar/cluster"
-)
+import "github.com/fairlease/fairlease/sidecar/cluster"
 
 // Stranded finds the GPUs that idle since jobs hold the CPUs or the memory that goes with them. An equal part of its
 // node's CPUs and memory goes with each GPU. GPUs that idle beyond the part that is left are stranded, rounded down.
@@ -21,47 +16,33 @@ func Stranded(s *cluster.Snapshot) []cluster.Stranding {
 
 // stranded is Stranded with the idle GPUs of nodes, which it changes.
 func stranded(s *cluster.Snapshot, x *Nodes) []cluster.Stranding {
-	withoutGranted(s, x)
-	if !x.openSites(s) {
+	if x.short == 0 {
 		return nil
 	}
-	var all []occupant
-	nodes := x.held
-	for i := range s.Cases {
-		j := &s.Cases[i].Job
-		if !occupies(&s.Cases[i]) {
-			continue
-		}
-		for k := range j.Holds {
-			h := &j.Holds[k]
-			n := nodes[0]
-			nodes = nodes[1:]
-			if n < 0 || x.sites[n].Node == nil {
-				continue
+	withoutGranted(s, x)
+	for i := range x.sites {
+		if at := &x.sites[i]; at.short {
+			at.idle, at.stranded, at.excess = x.idleOn(i), 0, 0
+			if s.Nodes[i].Busy == "" {
+				at.stranded = x.stranded(i, at.idle)
 			}
-			at := &x.sites[n]
-			if k == 0 || j.Holds[k-1].Node != h.Node {
-				all = append(all, occupant{at: at, job: i})
-			}
-			o := &all[len(all)-1]
-			o.gpus, o.cpus, o.memory = o.gpus+h.GPUs, o.cpus+h.CPUs, o.memory+h.MemoryMB
-			at.cpus, at.memory = at.cpus-h.CPUs, at.memory-h.MemoryMB
 		}
 	}
+	all := x.occupants()
 	for i := range all {
-		all[i].at.excess += all[i].excess()
+		x.sites[all[i].node].excess += x.excess(&all[i])
 	}
 	var out []cluster.Stranding
 	for i := range all {
 		o := &all[i]
-		stranded, excess := o.at.stranded(), o.excess()
-		if stranded <= 0 || excess <= 0 {
+		at, excess := &x.sites[o.node], x.excess(o)
+		if excess <= 0 {
 			continue
 		}
-		mine := cluster.MulDiv(stranded*int64(cluster.WholeGPU), int64(excess), int64(o.at.excess))
-		for _, g := range o.at.GPUs {
-			if n := *x.free(o.at.index, g.Model); n > 0 {
-				out = append(out, cluster.Stranding{Case: o.job, Pool: g.Model, GPUs: cluster.MicroGPU(cluster.MulDiv(mine, int64(n), int64(o.at.idle)))})
+		mine := cluster.MulDiv(at.stranded*int64(cluster.WholeGPU), int64(excess), int64(at.excess))
+		for k, g := range x.nodes[o.node].GPUs {
+			if n := x.idle[at.first+k]; n > 0 {
+				out = append(out, cluster.Stranding{Case: o.job, Pool: g.Model, GPUs: cluster.MicroGPU(cluster.MulDiv(mine, int64(n), int64(at.idle)))})
 			}
 		}
 	}
@@ -75,11 +56,11 @@ func (b *books) chargeStranded(s *cluster.Snapshot, rows []int, now []cluster.St
 		if p := b.pool(pool); p >= 0 && rows[i] >= 0 {
 			kept := Credit(gpus, b.now.Sub(max(b.from, since)))
 			b.granted[rows[i]+p] += kept
-			b.keptBy(b.users.of(i), p, kept)
+			b.keptBy(b.users.at[i], p, kept)
 		}
 	}
 	for _, x := range s.Ledger.Stranded {
-		i, ok := slices.BinarySearchFunc(s.Cases, x.Job, func(c cluster.Case, key cluster.JobKey) int { return cmp.Compare(c.Record.Key, key) })
+		i, ok := caseOf(s, x.Job)
 		if ok && !occupies(&s.Cases[i]) {
 			charge(i, x.Pool, x.GPUs, b.from)
 		}
@@ -92,54 +73,67 @@ func (b *books) chargeStranded(s *cluster.Snapshot, rows []int, now []cluster.St
 
 // withoutGranted takes GPUs off that are granted to jobs that hold nothing yet.
 func withoutGranted(s *cluster.Snapshot, x *Nodes) {
-	cases := s.Cases
 	for i := range s.Leases {
 		l := &s.Leases[i]
-		for len(cases) > 0 && cases[0].Record.Key < l.Job {
-			cases = cases[1:]
+		if l.State != cluster.Granted {
+			continue
 		}
-		if l.State != cluster.Granted || len(cases) > 0 && cases[0].Record.Key == l.Job && occupies(&cases[0]) {
+		if i, ok := caseOf(s, l.Job); ok && occupies(&s.Cases[i]) {
 			continue
 		}
 		for _, h := range l.Nodes {
-			*x.free(x.find(h.Node), h.Model) -= h.GPUs
+			if slot := x.slot(x.find(h.Node), h.Model); slot >= 0 {
+				x.reserve(slot, h.GPUs)
+			}
 		}
 	}
 }
 
-// site is a node with idle GPUs.
-type site struct {
-	*cluster.Node
-	index      int
-	gpus, idle int
-	cpus       int   // left
-	memory     int64 // left
-	excess     cluster.MicroGPU
-}
-
-// goWith gives the GPUs with which some of the node's CPUs go, and with which some of its memory goes.
-func (at *site) goWith(cpus int, memory int64) (byCPUs, byMemory cluster.MicroGPU) {
-	all := int64(at.gpus) * int64(cluster.WholeGPU)
-	return cluster.MicroGPU(cluster.MulDiv(all, int64(max(cpus, 0)), int64(at.CPUs))), cluster.MicroGPU(cluster.MulDiv(all, max(memory, 0), at.MemoryMB))
-}
-
-// stranded gives the number of idle GPUs without CPUs or without memory; at most 0 = none.
-func (at *site) stranded() int64 {
-	byCPUs, byMemory := at.goWith(at.cpus, at.memory)
-	return int64(at.idle) - int64((min(byCPUs, byMemory)+cluster.WholeGPU-1)/cluster.WholeGPU)
-}
-
 // occupant is what a job holds of a node.
 type occupant struct {
-	at         *site
-	job        int
-	gpus, cpus int
-	memory     int64
+	job int
+	hold
+}
+
+// occupants returns what jobs hold of nodes with stranded GPUs.
+func (x *Nodes) occupants() (out []occupant) {
+	from := 0
+	for i, to := range x.ends {
+		for k := from; k < to; k++ {
+			h := &x.holds[k]
+			if h.node < 0 || !x.sites[h.node].short || x.sites[h.node].stranded <= 0 {
+				continue
+			}
+			if k == from || x.holds[k-1].node != h.node {
+				out = append(out, occupant{job: i, hold: hold{node: h.node}})
+			}
+			o := &out[len(out)-1]
+			o.gpus, o.cpus, o.memory = o.gpus+h.gpus, o.cpus+h.cpus, o.memory+h.memory
+		}
+		from = to
+	}
+	return out
+}
+
+// goWith gives the GPUs with which some of a node's CPUs go, and with which some of its memory goes.
+func (x *Nodes) goWith(node, cpus int, memory int64) (byCPUs, byMemory cluster.MicroGPU) {
+	n, all := &x.nodes[node], int64(x.sites[node].gpus)*int64(cluster.WholeGPU)
+	return cluster.MicroGPU(cluster.MulDiv(all, int64(max(cpus, 0)), int64(n.CPUs))), cluster.MicroGPU(cluster.MulDiv(all, max(memory, 0), n.MemoryMB))
+}
+
+// stranded gives the number of a node's idle GPUs without CPUs or without memory; at most 0 = none. Bad nodes and those without numbers have none.
+func (x *Nodes) stranded(node, idle int) int64 {
+	n, at := &x.nodes[node], &x.sites[node]
+	if idle == 0 || n.Bad != "" || n.CPUs <= 0 || n.MemoryMB <= 0 {
+		return 0
+	}
+	byCPUs, byMemory := x.goWith(node, at.cpus, at.memory)
+	return int64(idle) - int64((min(byCPUs, byMemory)+cluster.WholeGPU-1)/cluster.WholeGPU)
 }
 
 // excess gives the GPUs with which the job's CPUs or memory go, beyond those that it holds.
-func (o *occupant) excess() cluster.MicroGPU {
-	byCPUs, byMemory := o.at.goWith(o.cpus, o.memory)
+func (x *Nodes) excess(o *occupant) cluster.MicroGPU {
+	byCPUs, byMemory := x.goWith(o.node, o.cpus, o.memory)
 	own := cluster.MicroGPU(o.gpus) * cluster.WholeGPU
 	return max(byCPUs, byMemory, own) - own
 }

@@ -134,7 +134,7 @@ func TestTradesThatComeAndGoLeaveAllAccountsAsTheyWere(t *testing.T) {
 			}
 			settle()
 			dt := cluster.Span(rapid.IntRange(1, 100).Draw(rt, "minutes")) * minute
-			b.usage = newUsage(m.rows)
+			b.usage = new(lists).usage(m.rows)
 			a := b.accounts()
 			for i := range b.ledger.Tenants {
 				row := &b.ledger.Tenants[i]

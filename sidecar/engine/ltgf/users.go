@@ -13,37 +13,17 @@ import (
 // userBook is the accounts of users during an update.
 type userBook struct {
 	asked [512]int32        // cache: accounts of recently queried users, + 1, by spot
-	at    []int             // by case: its user's account in the ledger; -1 = none; nil = no accounts are kept
+	at    []int             // by case: its user's account in the ledger; -1 = none
 	now   int               // the account of the user whose job is being charged; -1 = none
 	used  []cluster.GPUTime // by account, then pool
 	kept  []cluster.GPUTime // likewise: kept from others without use, as in usage: granted, gathered and stranded
 }
 
-// openUsers opens an account for each user with a job, and drops the accounts of users that had none
-// in the window. on is reused.
+// openUsers copies the accounts of users, without those of users that had no job in the window. on is reused.
 func (b *books) openUsers(s *cluster.Snapshot, on []cluster.UserAccount) {
-	b.users.now = -1
-	if len(s.Ledger.Users) == 0 && s.Settings.Users == cluster.UsersByJob {
-		return
+	if b.users.now = -1; len(s.Ledger.Users) > 0 || s.Settings.Users != cluster.UsersByJob {
+		b.ledger.Users = withoutIdle(copyUsers(s.Ledger.Users, on), b.now, b.settings.Window)
 	}
-	b.copyUsers(s.Ledger.Users, on)
-	b.ledger.Users = withoutIdle(b.ledger.Users, b.now, b.settings.Window)
-	if s.Settings.Users == cluster.UsersByJob {
-		return
-	}
-	b.users.at = make([]int, len(s.Cases))
-	known := len(b.ledger.Users)
-	for i := range s.Cases {
-		r := &s.Cases[i].Record
-		row := userRow(b, known, r.Payer(), r.User)
-		if b.users.at[i] = row; row >= 0 && !s.Cases[i].Gone {
-			b.ledger.Users[row].Seen = b.slice()
-		}
-	}
-	b.ledger.Users = sortUsers(b.ledger.Users, b.users.at)
-	n := len(b.ledger.Users) * len(b.ledger.Pools)
-	both := make([]cluster.GPUTime, 2*n)
-	b.users.used, b.users.kept = both[:n], both[n:]
 }
 
 // userRow gives the account of a user, which it opens if there is none; -1 = its tenant has none. The first known accounts are sorted. As
@@ -77,22 +57,23 @@ func userRow(b *books, known int, tenant, user string) int {
 }
 
 // copyUsers copies accounts into the buffers of unused ones.
-func (b *books) copyUsers(from, on []cluster.UserAccount) {
-	b.ledger.Users = slices.Grow(on[:0], len(from))
+func copyUsers(from, on []cluster.UserAccount) []cluster.UserAccount {
+	out := slices.Grow(on[:0], len(from))
 	for i := range from {
 		var wants []cluster.UserDemand
 		if i < len(on) {
 			wants = on[:cap(on)][i].Wants[:0]
 		}
-		b.ledger.Users = append(b.ledger.Users, from[i])
-		b.ledger.Users[i].Wants = append(wants, from[i].Wants...)
+		out = append(out, from[i])
+		out[i].Wants = append(wants, from[i].Wants...)
 	}
+	return out
 }
 
-// slice gives the moment to note for a user with a job: the start of a 56th of the window, so that few
+// sliceOf gives the moment to note for a user with a job: the start of a 56th of the window, so that few
 // accounts change in a round.
-func (b *books) slice() cluster.Instant {
-	return b.now - b.now%max(cluster.Instant(b.settings.Window)/cuts, 1)
+func sliceOf(now cluster.Instant, window cluster.Span) cluster.Instant {
+	return now - now%max(cluster.Instant(window)/cuts, 1)
 }
 
 // withoutIdle drops the accounts of users without jobs in the window. The credit of such a user is taken off the
@@ -131,24 +112,15 @@ func withoutIdle(users []cluster.UserAccount, now cluster.Instant, window cluste
 
 // sortUsers sorts accounts by tenant and user, and renumbers at, the cases' accounts.
 func sortUsers(users []cluster.UserAccount, at []int) []cluster.UserAccount {
-	compare := func(x, y *cluster.UserAccount) int {
-		if x.Tenant != y.Tenant {
-			return strings.Compare(x.Tenant, y.Tenant)
-		}
-		return strings.Compare(x.User, y.User)
-	}
-	sorted := true
-	for i := 1; i < len(users); i++ {
-		sorted = sorted && compare(&users[i-1], &users[i]) <= 0
-	}
-	if sorted {
-		return users
+	compare := func(i, j int) int {
+		x, y := &users[i], &users[j]
+		return cmp.Or(strings.Compare(x.Tenant, y.Tenant), strings.Compare(x.User, y.User))
 	}
 	order := make([]int, len(users))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(i, j int) int { return compare(&users[i], &users[j]) })
+	slices.SortFunc(order, compare)
 	out, now := make([]cluster.UserAccount, len(order)), make([]int, len(order))
 	for to, from := range order {
 		out[to], now[from] = users[from], to
@@ -184,14 +156,6 @@ func (b *books) usedBy(pool int, used cluster.GPUTime) {
 	}
 }
 
-// of gives the account of a case's user; -1 = none.
-func (u *userBook) of(i int) int {
-	if u.at == nil {
-		return -1
-	}
-	return u.at[i]
-}
-
 // keptBy books GPU time that jobs of a user kept from others without using it.
 func (b *books) keptBy(user, pool int, kept cluster.GPUTime) {
 	if user >= 0 {
@@ -203,7 +167,7 @@ func (b *books) keptBy(user, pool int, kept cluster.GPUTime) {
 // that a user's jobs kept from others counts for its debts as received, but is not reported as received or due.
 // If a policy divides the models, a job may use GPUs of several pools: then all pools are one.
 func (b *books) settleUsers(dt cluster.Span) {
-	if b.users.at == nil || dt <= 0 {
+	if b.settings.Users == cluster.UsersByJob || dt <= 0 {
 		return
 	}
 	for i := range b.ledger.Users {
@@ -228,12 +192,10 @@ func (b *books) settleUsers(dt cluster.Span) {
 // a surplus with which a user gets back what it lent is no debt. A user that is due less than G/n has lent the rest.
 func (b *books) divide(lo, hi, first, last int, dt cluster.Span) {
 	rows, n := b.ledger.Users[lo:hi], len(b.ledger.Pools)
-	room := make([]cluster.GPUTime, 7*len(rows))
-	lists := [7][]cluster.GPUTime{}
-	for k := range lists {
-		lists[k] = room[k*len(rows) : (k+1)*len(rows)]
-	}
-	got, used, wants, sorted := lists[0], lists[1], lists[2], lists[3]
+	mark := b.lists.used
+	defer func() { b.lists.used = mark }()
+	zeros := func() []cluster.GPUTime { return b.lists.zeros(len(rows)) }
+	got, used, wants, sorted := zeros(), zeros(), zeros(), zeros()
 	var all, allUsed cluster.GPUTime
 	members := 0
 	for i := range rows {
@@ -254,7 +216,7 @@ func (b *books) divide(lo, hi, first, last int, dt cluster.Span) {
 	copy(sorted, wants)
 	slices.Sort(sorted)
 	usedPart, part := level(allUsed, sorted), level(all, sorted)
-	lacks, over, owed := lists[4], lists[5], lists[6]
+	lacks, over, owed := zeros(), zeros(), zeros()
 	most := cluster.GPUTime(cluster.MulDiv(int64(all), int64(b.settings.CreditCap), int64(dt))) // the tenant's for that time
 	equal := all / cluster.GPUTime(members)
 	var short, more cluster.GPUTime

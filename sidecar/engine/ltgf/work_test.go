@@ -34,7 +34,7 @@ func (b *books) wants(faster []int64, gpus ...int) {
 // use lets the tenant have GPUs of each pool for a while.
 func (b *books) use(dt cluster.Span, gpus ...cluster.MicroGPU) {
 	b.from, b.now = b.now, b.now.Add(dt)
-	b.usage, b.pools = newUsage(len(b.ledger.Tenants)), make([]spent, len(b.ledger.Pools))
+	b.usage, b.pools = new(lists).usage(len(b.ledger.Tenants)), make([]spent, len(b.ledger.Pools))
 	for i, g := range gpus {
 		b.used[i] = Credit(g, dt)
 	}
@@ -170,7 +170,7 @@ func TestDestroyedTimeTakesItsWork(t *testing.T) {
 	b.wants([]int64{-one / 2}, 16)
 	b.use(cluster.Hour, 8*gpu)
 	b.wants([]int64{9 * one}, 16)
-	b.usage, b.pools = newUsage(1), make([]spent, 1)
+	b.usage, b.pools = new(lists).usage(1), make([]spent, 1)
 	b.wasted[0] = cluster.Times(2, cluster.Hour)
 	b.from = b.now
 	b.ledger = b.close()

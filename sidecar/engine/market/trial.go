@@ -66,7 +66,7 @@ func (m *Market) Trials(cs []lease.Candidate) (out []lease.Trial) {
 		if row := m.PartyRows.At(party, p); m.soldOut(i, p) || row.Deficit+ltgf.Credit(row.Entitlement, left) >= *own.At(party, p) {
 			tenant := m.Rows.At(queue, p)
 			out = append(out, lease.Trial{Candidate: k, Pool: p, Even: tenant.Entitlement < round.Crumb || tenant.Deficit >= *debit.At(queue, p),
-				Idle: m.Weight(m.Tenants[m.Jobs[i].Tenant]) == 0})
+				Idle: m.Weight(m.Jobs[i].Tenant) == 0})
 		}
 	}
 	return out
@@ -96,7 +96,7 @@ func (m *Market) trials() [][]profile.Trial {
 		if st.Party < 0 || len(st.May) == 0 {
 			continue
 		}
-		idler := m.Weight(m.Tenants[st.Tenant]) == 0
+		idler := m.Weight(st.Tenant) == 0
 		kind := m.speeds.Kinds[i]
 		says, known := reports[kind]
 		if !known {

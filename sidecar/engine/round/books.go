@@ -35,30 +35,31 @@ type Divided struct {
 	TenantRows Table[TenantIndex, cluster.TenantPool] // of each tenant's parties together, with those that have left
 }
 
-// Open sets the books of a round after the time since the last round was charged and leases were reconciled
-// with the snapshot. rows is the first row of each case's tenant in the ledger, and users the account of its
-// user; -1 = none. Open reuses the memory of earlier books.
-func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []cluster.Record, leases []*cluster.Lease, ended []cluster.Lease, rows, users []int) {
-	b.reset(s, &ledger)
-	b.Ledger, b.Records, b.Leases, b.Ended, b.Claims, b.Events = ledger, records, leases, ended, nil, nil
+// Opening is what a round begins with, after the time since the last round was charged and leases were reconciled with the snapshot.
+type Opening struct {
+	Ledger  cluster.Ledger
+	Records []cluster.Record // by case
+	Keys    []cluster.JobKey // by case
+	Rows    []int            // by case: the first row of its tenant in the ledger; -1 = none
+	Users   []int            // by case: the account of its user in the ledger; -1 = none
+	GPUs    int              // of all nodes
+	Leases  []*cluster.Lease // by case
+	Ended   []cluster.Lease
+}
+
+// Open sets the books of a round. It reuses the memory of earlier books.
+func (b *Books) Open(s *cluster.Snapshot, o *Opening) {
+	b.reset(s, o)
+	b.Ledger, b.Records, b.Leases, b.Ended, b.Claims, b.Events = o.Ledger, o.Records, o.Leases, o.Ended, nil, nil
 	b.Moves = nil
-	all := 0
-	for i := range s.Nodes {
-		for _, g := range s.Nodes[i].GPUs {
-			all += g.Count
-		}
-	}
 	b.Jobs = slices.Grow(b.Jobs[:0], len(s.Cases))[:len(s.Cases)]
 	clear(b.Jobs)
 	for i := range b.Jobs {
-		b.Jobs[i].Tenant, b.Jobs[i].User = -1, -1
-		if rows[i] >= 0 {
-			b.Jobs[i].Tenant = TenantIndex(rows[i] / len(b.Pools))
+		b.Jobs[i].Tenant, b.Jobs[i].User = -1, int32(o.Users[i])
+		if o.Rows[i] >= 0 {
+			b.Jobs[i].Tenant = TenantIndex(o.Rows[i] / len(b.Pools))
 		}
-		if users != nil {
-			b.Jobs[i].User = int32(users[i])
-		}
-		b.see(i, all)
+		b.see(i, o.GPUs)
 		b.aside(i)
 	}
 }

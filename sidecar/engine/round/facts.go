@@ -13,7 +13,7 @@ type Facts struct {
 	Settings *cluster.Settings
 	Pools    []string // GPU models
 	Tenants  []string // of the ledger, in order
-	weights  map[string]int64
+	weights  []int64  // by tenant
 	spent    map[string]*cluster.TenantBudget
 	single   [][]int          // by pool: a list of that pool alone
 	keys     []cluster.JobKey // by case: cases are too large to search in them
@@ -30,41 +30,43 @@ type Owned struct {
 }
 
 // reset sets the facts of a snapshot and reuses the memory of old ones.
-func (f *Facts) reset(s *cluster.Snapshot, ledger *cluster.Ledger) {
+func (f *Facts) reset(s *cluster.Snapshot, o *Opening) {
 	f.Snapshot, f.Now, f.Settings = s, s.Now, &s.Settings
 	f.Orders = cluster.OverridesOf(s.Overrides, s.Now)
-	if f.weights == nil {
-		f.weights = make(map[string]int64, len(s.Tenants))
-	}
-	f.weigh(s.Tenants)
 	f.Pools = f.Pools[:0]
-	for p := range ledger.Pools {
-		f.Pools = append(f.Pools, ledger.Pools[p].Pool)
+	for p := range o.Ledger.Pools {
+		f.Pools = append(f.Pools, o.Ledger.Pools[p].Pool)
 		if p == len(f.single) {
 			f.single = append(f.single, []int{p})
 		}
 	}
-	f.keys = slices.Grow(f.keys[:0], len(s.Cases))
-	for i := range s.Cases {
-		f.keys = append(f.keys, s.Cases[i].Record.Key)
-	}
+	f.keys = o.Keys
 	n := len(f.Pools)
 	f.Tenants = f.Tenants[:0]
-	for i := 0; n > 0 && i < len(ledger.Tenants); i += n {
-		f.Tenants = append(f.Tenants, ledger.Tenants[i].Tenant)
+	for i := 0; n > 0 && i < len(o.Ledger.Tenants); i += n {
+		f.Tenants = append(f.Tenants, o.Ledger.Tenants[i].Tenant)
 	}
+	f.weigh(s.Tenants)
 }
 
 // weigh sets the weights. A tenant whose budget is used up has none, unless that holds for all tenants with a weight: they
 // then share by weight as ever.
 func (f *Facts) weigh(tenants []cluster.Tenant) {
+	f.weights = slices.Grow(f.weights[:0], len(f.Tenants))[:len(f.Tenants)]
 	clear(f.weights)
 	f.spent = nil
 	left := slices.ContainsFunc(tenants, func(t cluster.Tenant) bool { return t.Weight > 0 && t.Budget.Since == 0 })
+	at := 0 // both are by name
 	for i := range tenants {
 		t := &tenants[i]
+		for at < len(f.Tenants) && f.Tenants[at] != t.Name {
+			at++
+		}
+		if at == len(f.Tenants) { // there are no pools
+			return
+		}
 		if !left || t.Budget.Since == 0 {
-			f.weights[t.Name] = t.Weight
+			f.weights[at] = t.Weight
 			continue
 		}
 		if f.spent == nil {
@@ -78,7 +80,7 @@ func (f *Facts) weigh(tenants []cluster.Tenant) {
 func (f *Facts) Spent(tenant string) *cluster.TenantBudget { return f.spent[tenant] }
 
 // Weight returns the weight of a tenant; 0 = none.
-func (f *Facts) Weight(tenant string) int64 { return f.weights[tenant] }
+func (f *Facts) Weight(tenant TenantIndex) int64 { return f.weights[tenant] }
 
 // Pool returns the index of a GPU model, or -1.
 func (f *Facts) Pool(model string) int {

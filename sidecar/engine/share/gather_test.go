@@ -12,12 +12,9 @@ import (
 // A gang with gathered GPUs may find idle GPUs, or GPUs that others give up, in the same round. The journal
 // would reject two claims of one job.
 func TestGatheringEndsWhereThereIsAClaim(t *testing.T) {
-	snapshot := &cluster.Snapshot{Cases: make([]cluster.Case, 3)}
-	for i := range snapshot.Cases {
-		snapshot.Cases[i].Record.Key = cluster.JobKey(i + 1)
-	}
-	books := &round.Books{}
-	books.Open(snapshot, cluster.Ledger{}, make([]cluster.Record, 3), []*cluster.Lease{nil, {Job: 2}, nil}, nil, []int{-1, -1, -1}, nil)
+	books, none := &round.Books{}, []int{-1, -1, -1}
+	books.Open(&cluster.Snapshot{Cases: make([]cluster.Case, 3)}, &round.Opening{Records: make([]cluster.Record, 3), Keys: []cluster.JobKey{1, 2, 3},
+		Rows: none, Users: none, Leases: []*cluster.Lease{nil, {Job: 2}, nil}})
 	h := &contest{Field: &field.Field{Books: books}}
 	got := h.served([]cluster.Claim{
 		{Job: 1, Pool: "a100", Gathers: true},

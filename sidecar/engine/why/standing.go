@@ -18,7 +18,7 @@ func Tenants(b *round.Books, out []cluster.TenantStatus) []cluster.TenantStatus 
 		if b.Settings.Divide != "" {
 			pools = b.Ledger.Tenants[i-i%n : i-i%n+n]
 		}
-		out[i] = cluster.TenantStatus{Tenant: t.Tenant, Pool: t.Pool, Weight: b.Weight(t.Tenant),
+		out[i] = cluster.TenantStatus{Tenant: t.Tenant, Pool: t.Pool, Weight: b.Weight(round.TenantIndex(i / n)),
 			Base: t.Base, Entitlement: t.Entitlement, Demand: t.Demand, Deficit: t.Deficit,
 			Behind: ltgf.Behind(t.Deficit, t.Entitlement), Owed: t.Owed, Repays: t.Repays,
 			Rho: ltgf.Rho(pools, b.Now, b.Settings.HalfLife), RhoAll: ltgf.RhoAll(pools)}

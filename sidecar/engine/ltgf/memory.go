@@ -1,0 +1,125 @@
+package ltgf
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Memory is what Charge keeps for the next look: what it found out about nodes and jobs, and lists to reuse.
+type Memory struct {
+	Accounts
+	last  Accounts // of the last look
+	books books
+	nodes Nodes
+}
+
+// Accounts are where cases are in the ledger. They are valid until the next look.
+type Accounts struct {
+	Rows  []int            // by case: the first row of its tenant; -1 = none
+	Users []int            // by case: its user's account; -1 = none
+	Keys  []cluster.JobKey // by case
+}
+
+// lists hands out lists of zeros, which are valid until the next look.
+type lists struct {
+	all  []cluster.GPUTime
+	used int
+}
+
+func (l *lists) zeros(n int) []cluster.GPUTime {
+	if l.used+n > len(l.all) {
+		l.all, l.used = make([]cluster.GPUTime, 2*(len(l.all)+n)), 0
+	}
+	out := l.all[l.used : l.used+n : l.used+n]
+	clear(out)
+	l.used += n
+	return out
+}
+
+func (l *lists) usage(rows int) usage {
+	return usage{l.zeros(rows), l.zeros(rows), l.zeros(rows), l.zeros(rows)}
+}
+
+// GPUs returns the number of GPUs of all nodes at the last look.
+func (m *Memory) GPUs() int { return m.nodes.gpus }
+
+// open copies the ledger into the buffers of an unused one, and finds the accounts of cases.
+func (m *Memory) open(s *cluster.Snapshot, room cluster.Ledger) *books {
+	b := &m.books
+	*b = books{from: s.Ledger.At, now: s.Now, boot: s.Boot, settings: &s.Settings, pools: b.pools, lists: lists{all: b.lists.all}}
+	if b.from == 0 || b.from > b.now {
+		b.from = b.now
+	}
+	if m.nodes.bad {
+		b.badNode = map[string]bool{}
+		for i := range s.Nodes {
+			if s.Nodes[i].Bad != "" {
+				b.badNode[s.Nodes[i].Name] = true
+			}
+		}
+	}
+	b.ledger = cluster.Ledger{At: s.Now, Tenants: slices.Grow(room.Tenants[:0], len(s.Ledger.Tenants)), Pools: append(room.Pools[:0], s.Ledger.Pools...),
+		Conversions: s.Ledger.Conversions}
+	for i := range s.Ledger.Tenants {
+		var buckets []cluster.Bucket
+		var lots, lacks []cluster.Lot
+		if i < len(room.Tenants) {
+			buckets, lots, lacks = room.Tenants[i].Buckets[:0], room.Tenants[i].Lots[:0], room.Tenants[i].Lacks[:0]
+		}
+		b.ledger.Tenants = append(b.ledger.Tenants, s.Ledger.Tenants[i])
+		b.ledger.Tenants[i].Buckets = append(buckets, s.Ledger.Tenants[i].Buckets...)
+		b.ledger.Tenants[i].Lots = append(lots, s.Ledger.Tenants[i].Lots...)
+		b.ledger.Tenants[i].Lacks = append(lacks, s.Ledger.Tenants[i].Lacks...)
+	}
+	if !b.complete(s, m.nodes.models) {
+		b.addMissing(s)
+	}
+	b.usage = b.lists.usage(len(b.ledger.Tenants))
+	b.pools = slices.Grow(b.pools[:0], len(b.ledger.Pools))[:len(b.ledger.Pools)]
+	clear(b.pools)
+	b.openUsers(s, room.Users)
+	m.openAccounts(s)
+	return b
+}
+
+// openAccounts finds the accounts of cases: those of the last look if they are still of the same tenant and user. It opens accounts of new users.
+func (m *Memory) openAccounts(s *cluster.Snapshot) {
+	m.Accounts, m.last = m.last, m.Accounts
+	b, now, last := &m.books, &m.Accounts, &m.last
+	n := len(s.Cases)
+	now.Rows, now.Users, now.Keys = slices.Grow(now.Rows[:0], n)[:n], slices.Grow(now.Users[:0], n)[:n], slices.Grow(now.Keys[:0], n)[:n]
+	keeps, known, slice := s.Settings.Users != cluster.UsersByJob, len(b.ledger.Users), sliceOf(b.now, b.settings.Window)
+	k := 0
+	for i := range s.Cases {
+		r := &s.Cases[i].Record
+		for k < len(last.Keys) && last.Keys[k] < r.Key {
+			k++
+		}
+		row, user, tenant := -1, -1, r.Payer()
+		if k < len(last.Keys) && last.Keys[k] == r.Key {
+			row, user = last.Rows[k], last.Users[k]
+		}
+		if !b.isRow(row, tenant) {
+			row = b.row(tenant)
+		}
+		switch {
+		case !keeps:
+			user = -1
+		case user < 0 || user >= known || b.ledger.Users[user].User != r.User || b.ledger.Users[user].Tenant != tenant:
+			user = userRow(b, known, tenant, r.User)
+		}
+		if user >= 0 && !s.Cases[i].Gone {
+			b.ledger.Users[user].Seen = slice
+		}
+		now.Rows[i], now.Users[i], now.Keys[i] = row, user, r.Key
+	}
+	if len(b.ledger.Users) > known {
+		b.ledger.Users = sortUsers(b.ledger.Users, now.Users)
+	}
+	b.users.at = now.Users
+	if keeps {
+		n := len(b.ledger.Users) * len(b.ledger.Pools)
+		b.users.used, b.users.kept = b.lists.zeros(n), b.lists.zeros(n)
+	}
+}
