@@ -24,6 +24,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/actions"
 	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/entitle"
@@ -56,6 +57,7 @@ type Decider struct {
 	field   field.Field
 	share   share.Chooser
 	cells   vc.Chooser
+	actions actions.Workspace
 	buffers [2]*buffer
 	last    last
 }

@@ -52,7 +52,7 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	x.speeds.Price(b.Records)
 	b.Moves = x.market.Moves()
 	ends := endOverrides(b)
-	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: actions.List(b, choice.Fences), Ended: b.Ended, EndedOverrides: ends,
+	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: d.actions.List(b, choice.Fences), Ended: b.Ended, EndedOverrides: ends,
 		Losses: budget.Losses(b), Cells: choice.Cells, AllocationRequest: x.question}
 	events, noise := round.Quiet(b.Now, b.Snapshot.Noise, b.Events, b.Records)
 	p.Events = events
@@ -149,16 +149,14 @@ func lasting(b *round.Books, out []cluster.Lease) []cluster.Lease {
 		if in == nil {
 			continue
 		}
-		l := *in
-		if b.Jobs[i].Control == cluster.ObserveOnly {
-			switch {
-			case l.State == cluster.Granted && !b.Configures(i), l.State == cluster.Ending:
-				continue
-			case l.State == cluster.Noticed:
-				l.State, l.NoticedAt = cluster.Active, 0
-			}
+		watched := b.Jobs[i].Control == cluster.ObserveOnly
+		if watched && (in.State == cluster.Granted && !b.Configures(i) || in.State == cluster.Ending) {
+			continue
 		}
-		out = append(out, l)
+		out = append(out, *in)
+		if l := &out[len(out)-1]; watched && l.State == cluster.Noticed {
+			l.State, l.NoticedAt = cluster.Active, 0
+		}
 	}
 	return out
 }
@@ -193,15 +191,18 @@ func next(b *round.Books, choosing cluster.Instant, causes []cluster.Cause) clus
 			at(l.Granted.Add(2 * lease.Told(b.Settings)))
 		}
 	}
-	for i := range b.Snapshot.Cases {
-		r := &b.Records[i]
+	for i := range b.Jobs {
+		r, st := &b.Records[i], &b.Jobs[i]
 		at(r.AvoidUntil)
-		at(eligible.Settled(&b.Snapshot.Cases[i].Job))
 		at(lease.MayDisplace(r, b.Settings.Term))
 		at(r.UserBegin)
-		if st := &b.Jobs[i]; st.Waits && st.Ours(cluster.FullControl) && !b.Snapshot.Cases[i].Job.Locked {
-			gate := max(b.Snapshot.Cases[i].Job.Eligible, r.Gate)
-			at(gate - cluster.Instant(b.Settings.GateTTL/2))
+		if !st.Waits {
+			continue
+		}
+		j := &b.Snapshot.Cases[i].Job
+		at(eligible.Settled(j))
+		if st.Ours(cluster.FullControl) && !j.Locked {
+			at(max(j.Eligible, r.Gate) - cluster.Instant(b.Settings.GateTTL/2))
 		}
 	}
 	at(choosing)

@@ -10,16 +10,22 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
+// Workspace is memory for reuse, and what is known of unchanged cases. A List of the next round may use it again.
+type Workspace struct {
+	cases      []int
+	plain, old []bool // by case of this round, and of the last one: it concerns no gate and no reservation unless it waits
+}
+
 // List returns the actions in the order in which they must run. First come the lock, revoked grants and fences
 // of VCs, then hand-overs, each complete, then the fence of the next hand-overs, and then notices and the rest.
 // fences are the nodes to keep from jobs of unmanaged partitions, by VC. List updates the records of the jobs
 // and adds events.
-func List(b *round.Books, fences map[string][]string) []cluster.Action {
-	wanted := cellFences(b, fences)
-	if f, ok := nextFence(b); ok {
+func (x *Workspace) List(b *round.Books, fences map[string][]string) []cluster.Action {
+	wanted, inside := cellFences(b, fences), inFences(b)
+	if f, ok := nextFence(b, inside); ok {
 		wanted = append(wanted, f)
 	}
-	w := &writer{Books: b, beneficiaries: b.Beneficiaries(), wanted: wanted, fenced: fenced(b, wanted)}
+	w := &writer{Books: b, beneficiaries: b.Beneficiaries(), wanted: wanted, fenced: fenced(inside, wanted), cases: x.concerned(b)}
 	out := w.lock(nil)
 	out = w.takeBacks(out)
 	out = w.raise(out, cluster.ReasonFence)
@@ -37,9 +43,30 @@ type writer struct {
 	beneficiaries round.Beneficiaries
 	wanted        []fence
 	fenced        map[string]bool // nodes inside a fence, now or soon
+	cases         []int           // see concerned
 	grants        int             // still to be written
 	names         []string        // slabs of memory
 	bases         []cluster.Basis
+}
+
+// concerned returns the cases that gates and reservations concern: those that wait, and those that have something of ours, or a change of
+// their owner's.
+func (x *Workspace) concerned(b *round.Books) []int {
+	s := b.Snapshot
+	x.cases, x.plain, x.old = x.cases[:0], slices.Grow(x.old[:0], len(s.Cases))[:len(s.Cases)], x.plain
+	for i := range s.Cases {
+		st := &b.Jobs[i]
+		if was := st.Before; was >= 0 {
+			x.plain[i] = x.old[was]
+		} else {
+			c := &s.Cases[i]
+			x.plain[i] = !c.Job.Locked && !c.Job.UnsplitArray && c.Job.Reservation == "" && c.Changed == 0
+		}
+		if !x.plain[i] || st.Waits || b.Records[i].Locked || st.Live && s.License.Total > 0 {
+			x.cases = append(x.cases, i)
+		}
+	}
+	return x.cases
 }
 
 // add appends an action on a case, and returns the list and the action. An action is large: its caller fills it in
@@ -56,7 +83,7 @@ func (w *writer) add(out []cluster.Action, verb cluster.Verb, i int) ([]cluster.
 // start, a crash, or a requeue by others. A job that we no longer manage goes back to Slurm at once, because
 // its gate expires by itself but its pin does not. So does an exempt job, which is never gated.
 func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
-	for i := range w.Snapshot.Cases {
+	for _, i := range w.cases {
 		st, r := &w.Jobs[i], &w.Records[i]
 		j := &w.Snapshot.Cases[i].Job
 		acting := st.Control == cluster.FullControl || st.Control == cluster.NoReclaim
@@ -146,7 +173,7 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 		named[w.wanted[k].name] = true
 	}
 	named[cluster.GateReservation] = w.Snapshot.License.Total > 0
-	for i := range w.Snapshot.Cases {
+	for _, i := range w.cases {
 		st, name := &w.Jobs[i], w.Snapshot.Cases[i].Job.Reservation
 		if name == "" || !st.Live || !isOurs(name) {
 			continue

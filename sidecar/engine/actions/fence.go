@@ -62,8 +62,8 @@ func cellFences(b *round.Books, nodes map[string][]string) []fence {
 }
 
 // nextFence returns the fence of hand-overs; false = none is wanted. A node on which a job is about to start
-// without a reservation joins the fence when that job runs.
-func nextFence(b *round.Books) (fence, bool) {
+// without a reservation joins the fence when that job runs, unless it is inside of one.
+func nextFence(b *round.Books, inside map[string]bool) (fence, bool) {
 	f := fence{name: nextName, because: cluster.ReasonHandOver}
 	for k := range b.Claims {
 		cl := &b.Claims[k]
@@ -82,7 +82,6 @@ func nextFence(b *round.Books) (fence, bool) {
 	}
 	f.end = f.enough.Add(cluster.Minute)
 	f.accounts, f.nodes = set(f.accounts), set(f.nodes)
-	inside := inFences(b)
 	starts := map[string]bool{}
 	for i, l := range b.Leases {
 		if l != nil && l.State == cluster.Granted && !b.Configures(i) && l.Granted < b.Now {
@@ -125,9 +124,8 @@ func inFences(b *round.Books) map[string]bool {
 	return out
 }
 
-// fenced returns the nodes inside a fence now or soon.
-func fenced(b *round.Books, wanted []fence) map[string]bool {
-	out := inFences(b)
+// fenced returns the nodes inside a fence now or soon. It adds to those that are inside of one now.
+func fenced(out map[string]bool, wanted []fence) map[string]bool {
 	for k := range wanted {
 		for _, n := range wanted[k].nodes {
 			out[n] = true

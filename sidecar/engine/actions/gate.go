@@ -86,7 +86,7 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 			done[a.Record] = true
 		}
 	}
-	for i := range w.Snapshot.Cases {
+	for _, i := range w.cases {
 		c, r, st := &w.Snapshot.Cases[i], &w.Records[i], &w.Jobs[i]
 		j := &c.Job
 		if c.Changed != 0 {
@@ -165,7 +165,7 @@ const (
 func (w *writer) lockRunning(out []cluster.Action) []cluster.Action {
 	var acted map[cluster.JobKey]int // made for the first job that may get an action: mostly, there is none
 	late, lacked := 0, cluster.JobID{}
-	for i := range w.Jobs {
+	for _, i := range w.cases {
 		st := &w.Jobs[i]
 		if st.Waits {
 			continue

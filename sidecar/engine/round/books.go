@@ -24,6 +24,7 @@ type Books struct {
 	Queues    []Claimant
 	Rows      Table[QueueIndex, cluster.TenantPool]
 	JobsQueue bool
+	controls  []cluster.Control // that cases have
 	Divided
 	Moves map[int]Move // by case
 }
@@ -54,6 +55,7 @@ func (b *Books) Open(s *cluster.Snapshot, o *Opening) {
 	b.Moves = nil
 	b.Jobs = slices.Grow(b.Jobs[:0], len(s.Cases))[:len(s.Cases)]
 	clear(b.Jobs)
+	b.controls = b.controls[:0]
 	for i := range b.Jobs {
 		b.Jobs[i].Tenant, b.Jobs[i].User = -1, int32(o.Users[i])
 		if o.Rows[i] >= 0 {
@@ -69,9 +71,13 @@ func (b *Books) Open(s *cluster.Snapshot, o *Opening) {
 func (b *Books) see(i, all int) {
 	c, r, j := &b.Snapshot.Cases[i], &b.Records[i], &b.Jobs[i]
 	j.Control, j.Rho, j.Before = c.Control, cluster.RhoOf(r.Work()), int32(b.Snapshot.Before(i))
+	if !slices.Contains(b.controls, j.Control) {
+		b.controls = append(b.controls, j.Control)
+	}
 	j.GPUs = c.Job.Request.GPUs
 	j.Live = !c.Gone && c.Job.State != cluster.Done
 	j.Waits = j.Live && c.Job.State == cluster.Waiting
+	j.Readied = j.Live && c.Job.State == cluster.Configuring
 	j.Runs = j.Live && (c.Job.State == cluster.Running || c.Job.State == cluster.Suspended)
 	if l := b.Leases[i]; l != nil && j.Runs {
 		j.Held = l.GPUs // computed already
@@ -87,19 +93,11 @@ func (b *Books) see(i, all int) {
 }
 
 // Configures reports whether the nodes of a job are made ready: it holds them, and has not begun.
-func (b *Books) Configures(i int) bool {
-	c := &b.Snapshot.Cases[i]
-	return c.Job.State == cluster.Configuring && !c.Gone
-}
+func (b *Books) Configures(i int) bool { return b.Jobs[i].Readied }
 
 // Any reports whether a case belongs to a control level.
 func (b *Books) Any(touch cluster.Control) bool {
-	for i := range b.Jobs {
-		if b.Jobs[i].Ours(touch) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.controls, func(c cluster.Control) bool { return ours(c, touch) })
 }
 
 // Accounts returns the accounts of tenants.

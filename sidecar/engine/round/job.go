@@ -23,6 +23,7 @@ type Status struct {
 	Waits   bool  // live, with the state waiting
 	Runs    bool  // live, running or suspended
 	Boosted bool  // by an administrator
+	Readied bool  // its nodes are made ready: it holds them, and has not begun
 	User    int32 // a UserIndex; small, as there is one for each of many cases
 	Before  int32 // the index of the case in the last round if all of it but its record is the same: see cluster.Snapshot.Before; -1 = unknown
 	Tenant  TenantIndex
@@ -82,6 +83,8 @@ func (j *Job) Ordered(kind cluster.OverrideKind) bool {
 }
 
 // Ours reports whether a case belongs to a control level. NoReclaim jobs belong to FullControl.
-func (j *Job) Ours(touch cluster.Control) bool {
-	return j.Control == touch || touch == cluster.FullControl && j.Control == cluster.NoReclaim
+func (j *Job) Ours(touch cluster.Control) bool { return ours(j.Control, touch) }
+
+func ours(c, touch cluster.Control) bool {
+	return c == touch || touch == cluster.FullControl && c == cluster.NoReclaim
 }

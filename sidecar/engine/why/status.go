@@ -19,6 +19,7 @@ type writer struct {
 	next          []cluster.Instant // by pool: the earliest end of a lease
 	users         []cluster.GPUTime // by user: how far it is behind; nil = users do not matter
 	firsts        []round.UserIndex // by tenant: see firstUsers
+	claim         *cluster.Claim    // of the job whose reason is being written; nil = none
 }
 
 // Statuses returns the status of every live job, by key. It reuses the memory of out. refused is, by case,
@@ -29,13 +30,23 @@ func Statuses(b *round.Books, refused []round.Refusal, out []cluster.JobStatus) 
 		w.firsts = w.firstUsers()
 	}
 	out = slices.Grow(out[:0], len(w.Snapshot.Cases))
+	claims := w.Claims
 	for i := range w.Snapshot.Cases {
 		r, st := &w.Records[i], &w.Jobs[i]
 		if r.Done != 0 && r.Done != w.Now {
 			continue
 		}
-		out = append(out, cluster.JobStatus{Job: r.Key, Rho: st.Rho})
-		because := &out[len(out)-1].Reason
+		for len(claims) > 0 && claims[0].Job < r.Key {
+			claims = claims[1:]
+		}
+		if w.claim = nil; len(claims) > 0 && claims[0].Job == r.Key {
+			w.claim = &claims[0]
+		}
+		out = out[:len(out)+1]
+		status := &out[len(out)-1]
+		*status = cluster.JobStatus{}
+		status.Job, status.Rho = r.Key, st.Rho
+		because := &status.Reason
 		w.reason(because, i)
 		because.Rho = st.Rho
 		if need := w.Snapshot.Cases[i].Job.Request.GPUs; need > 0 {
@@ -85,7 +96,7 @@ func (w *writer) waits(i int) bool { return w.Jobs[i].Eligible && w.Leases[i] ==
 // reason fills in why a job runs or waits.
 func (w *writer) reason(because *cluster.Reason, i int) {
 	w.reasonOf(because, i)
-	if st := &w.Jobs[i]; w.users != nil && st.User >= 0 && w.waits(i) && w.ClaimOf(w.Records[i].Key) == nil {
+	if st := &w.Jobs[i]; w.users != nil && st.User >= 0 && w.waits(i) && w.claim == nil {
 		if first := w.firsts[st.Tenant]; w.users[first] > w.users[st.User] {
 			if because.Inside == nil {
 				because.Inside = &cluster.Inside{}
@@ -105,7 +116,7 @@ func (w *writer) reasonOf(because *cluster.Reason, i int) {
 		w.reasonOfLease(because, i, l)
 		return
 	}
-	if cl := w.ClaimOf(w.Records[i].Key); cl != nil && st.Eligible {
+	if cl := w.claim; cl != nil && st.Eligible {
 		if because.Code, because.Pool, because.Until = cluster.ReasonClaim, cl.Pool, cl.At; cl.Gathers {
 			because.Code, because.Until = cluster.ReasonGather, 0
 		}
