@@ -2,8 +2,6 @@ package entitle
 
 import (
 	"slices"
-	"sort"
-	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
@@ -64,9 +62,11 @@ func (x *shares) nest(base byTenant, active [][]ltgf.Claimant, own *round.Owned)
 // and all is those of the snapshot, by name.
 func relatives(names []string, all []cluster.Tenant) []relative {
 	var out []relative
-	for t, name := range names {
-		i, ok := sort.Find(len(all), func(k int) int { return strings.Compare(name, all[k].Name) })
-		if ok && len(all[i].Above) > 0 {
+	for i := range all {
+		if len(all[i].Above) == 0 {
+			continue
+		}
+		if t, ok := slices.BinarySearch(names, all[i].Name); ok {
 			out = append(out, relative{tenant: round.TenantIndex(t), above: all[i].Above})
 		}
 	}

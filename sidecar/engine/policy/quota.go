@@ -1,8 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"math"
-	"sort"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -32,7 +33,9 @@ func Quota(total cluster.MicroGPU, weights []int64) []cluster.MicroGPU {
 		left -= parts[i]
 		rests = append(rests, rest{i, remainder(int64(total), w, sum, part)})
 	}
-	sort.SliceStable(rests, func(a, b int) bool { return rests[a].rem > rests[b].rem })
+	if left > 0 {
+		slices.SortStableFunc(rests, func(a, b rest) int { return cmp.Compare(b.rem, a.rem) })
+	}
 	for k := 0; left > 0; k++ {
 		parts[rests[k%len(rests)].i]++
 		left--
