@@ -157,6 +157,7 @@ func (d *Decider) look(s *cluster.Snapshot, x *opened) [][]ltgf.Claimant {
 	eligible.RevokeOvertaken(b, d.nodes.Site)
 	eligible.RevokeBehind(b)
 	x.speeds = speeds.Learn(b)
+	d.stops.Brief = d.Brief
 	d.stops.Open(b)
 	return d.nodes.Active()
 }

@@ -17,6 +17,9 @@ import (
 
 // Account is the information about stops in a round.
 type Account struct {
+	// Brief means that the habits of a round are valid only until the round after the next one. Their memory is then reused.
+	Brief bool
+
 	*round.Books
 	habits stop.Habits
 	notes  notes
@@ -30,6 +33,7 @@ type Account struct {
 // Open updates the account of an earlier round: reports of jobs, and the budgets for stops.
 func (a *Account) Open(b *round.Books) {
 	a.Books = b
+	a.habits.Brief = a.Brief
 	a.habits.Reset(b.Snapshot.Habits)
 	a.notes.turn(b.Snapshot, a.habits.Evidence)
 	if len(a.kinds.known) > 2*len(a.kinds.jobs) { // most of them have left

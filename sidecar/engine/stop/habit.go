@@ -20,9 +20,11 @@ const (
 // Habits is the habits of all types of jobs during one round. Its input stays unchanged: the
 // first change makes a copy.
 type Habits struct {
-	Version  int // another one if a type's index may be another one
-	Evidence int // another one if some type may save or start in another way: see Resolve, Takes and Begin
+	Version  int  // another one if a type's index may be another one
+	Evidence int  // another one if some type may save or start in another way: see Resolve, Takes and Begin
+	Brief    bool // the habits of a round are valid only until the round after the next one: their memory is then reused
 
+	lists  [2][]cluster.Habit // memory of Brief
 	list   []cluster.Habit
 	index  map[cluster.JobType]int32
 	owned  bool // list is a copy
@@ -72,7 +74,7 @@ func (b *Habits) At(i int32) *cluster.Habit {
 // change gives a type's habit for an update with evidence of that time.
 func (b *Habits) change(t cluster.JobType, at cluster.Instant) *cluster.Habit {
 	if !b.owned {
-		b.list, b.owned = slices.Clone(b.list), true
+		b.list, b.owned = b.copied(), true
 	}
 	i, ok := b.index[t]
 	if !ok {
@@ -83,6 +85,19 @@ func (b *Habits) change(t cluster.JobType, at cluster.Instant) *cluster.Habit {
 	h := &b.list[i]
 	h.At = max(h.At, at)
 	return h
+}
+
+// copied gives a copy of the input.
+func (b *Habits) copied() []cluster.Habit {
+	if !b.Brief {
+		return slices.Clone(b.list)
+	}
+	to := &b.lists[0]
+	if len(*to) > 0 && len(b.list) > 0 && &(*to)[0] == &b.list[0] {
+		to = &b.lists[1]
+	}
+	*to = append((*to)[:0], b.list...)
+	return *to
 }
 
 // learn is change for evidence of how jobs save or start.
