@@ -49,7 +49,11 @@ func (o *observer) observe(reports []cluster.Progress) {
 		reports = slices.Clone(reports)
 		slices.SortStableFunc(reports, order)
 	}
+	late := len(o.Snapshot.Attempts) > 0
 	for i := range o.Snapshot.Cases {
+		if st := &o.Jobs[i]; st.Waits && st.Before >= 0 && !late {
+			continue // nothing of it has ended
+		}
 		c := &o.Snapshot.Cases[i]
 		if ran := o.Records[i].Ran - c.Record.Ran; ran > 0 {
 			o.attemptEnded(i, ran)
