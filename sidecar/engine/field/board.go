@@ -1,17 +1,21 @@
 package field
 
 import (
+	"slices"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
+// view is how boards of choosers see nodes.
+var view = place.View{Busy: true, Reserved: true, Occupied: true}
+
 // Fresh returns an empty board, in the memory of an old one. The caller puts all jobs on it.
 func (f *Field) Fresh(old *place.Board) *place.Board {
-	v := place.View{Busy: true, Reserved: true, Occupied: true}
 	if old == nil {
-		old = f.Site.Board(v)
+		old = f.Site.Board(view)
 	} else {
-		f.Site.Clear(old, v)
+		f.Site.Clear(old, view)
 	}
 	for _, node := range f.Closed {
 		old.Close(node)
@@ -26,25 +30,92 @@ type Soft struct {
 	End         cluster.Instant
 }
 
-// Lay puts all holdings on a board: leases of running jobs that may end are soft, the others fixed.
-func (f *Field) Lay(board *place.Board, may func(i int) (Soft, bool)) {
-	board.Await(len(f.Jobs))
-	for i := range f.Jobs {
-		st, l := &f.Jobs[i], f.Leases[i]
-		switch {
-		case !st.Live:
-			continue
-		case l != nil && l.State == cluster.Granted:
-			board.Hold(l.Nodes)
-			continue
-		case st.Waits:
-			continue
-		case l != nil && st.Runs:
-			if s, ok := may(i); ok {
-				board.Soften(i, s.Owner, s.Rank, s.End, f.Snapshot.Cases[i].Job.Holds)
-				continue
-			}
-		}
-		board.Hold(f.Snapshot.Cases[i].Job.Holds)
+// Lay returns a board with all holdings, in the memory of an old one: leases of running jobs that may end are soft, the others fixed.
+func (f *Field) Lay(old *place.Board, may func(i int) (Soft, bool)) *place.Board {
+	f.room.base.update(f)
+	if old == nil {
+		old = f.Site.Board(view)
 	}
+	place.Copy(old, f.room.base.board)
+	for _, node := range f.Closed {
+		old.Close(node)
+	}
+	old.Await(len(f.Jobs))
+	for i, l := range f.Leases {
+		if st := &f.Jobs[i]; l == nil || !st.Live || !st.Runs || l.State == cluster.Granted {
+			continue
+		}
+		if s, ok := may(i); ok {
+			place.Loosen(old, i, s.Owner, s.Rank, s.End, f.Snapshot.Cases[i].Job.Holds)
+		}
+	}
+	return old
+}
+
+// base is a board with all holdings fixed. It is kept from round to round: only the holdings that change are moved on it.
+type base struct {
+	board *place.Board
+	site  *place.Site // nil = the board must be filled anew
+	round int64
+	held  []holding // by case
+	was   []holding // of the round before
+}
+
+// holding is all that is on the board for a case.
+type holding struct {
+	granted bool // GPUs of its lease; else those of its job
+	nodes   []cluster.Holding
+}
+
+// open takes over, case by case, all that is on the board.
+func (b *base) open(f *Field) {
+	s := f.Snapshot
+	if b.site != f.Site || s.Round != b.round+1 {
+		b.site = nil
+		return
+	}
+	b.round, b.was, b.held = s.Round, b.held, slices.Grow(b.was[:0], len(s.Cases))[:len(s.Cases)]
+	for i := range s.Cases {
+		if b.held[i] = (holding{}); s.Cases[i].Was > 0 {
+			was := &b.was[s.Cases[i].Was-1]
+			b.held[i], *was = *was, holding{}
+		}
+	}
+	for i := range b.was {
+		place.Release(b.board, b.was[i].nodes)
+	}
+}
+
+// update brings the board to the present leases.
+func (b *base) update(f *Field) {
+	if b.site == nil {
+		if b.board == nil {
+			b.board = f.Site.Board(view)
+		} else {
+			f.Site.Clear(b.board, view)
+		}
+		b.site, b.round, b.held = f.Site, f.Snapshot.Round, slices.Grow(b.held[:0], len(f.Jobs))[:len(f.Jobs)]
+		clear(b.held)
+	}
+	for i := range f.Jobs {
+		var now holding
+		switch st, l := &f.Jobs[i], f.Leases[i]; {
+		case !st.Live:
+		case l != nil && l.State == cluster.Granted:
+			now = holding{true, l.Nodes}
+		case !st.Waits:
+			now.nodes = f.Snapshot.Cases[i].Job.Holds
+		}
+		if was := &b.held[i]; !now.same(was) {
+			place.Release(b.board, was.nodes)
+			b.board.Hold(now.nodes)
+			*was = now
+		}
+	}
+}
+
+// same reports whether two holdings of one case are the same.
+func (h *holding) same(o *holding) bool {
+	n := len(h.nodes)
+	return n == len(o.nodes) && (n == 0 || h.granted == o.granted && &h.nodes[0] == &o.nodes[0])
 }

@@ -31,11 +31,13 @@ type Room struct {
 	unsorted, sorted []lease.Candidate
 	refused          []round.Refusal
 	order            order
+	base             base
 }
 
 // Open sets the field of a round.
 func (f *Field) Open(b *round.Books, stops *budget.Account, site *place.Site, m *market.Market) {
 	f.Books, f.Stops, f.Site, f.Market, f.Closed, f.Limits = b, stops, site, m, nil, nil
+	f.room.base.open(f)
 }
 
 // Spec returns the requirements of a job on its nodes.

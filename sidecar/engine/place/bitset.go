@@ -26,6 +26,14 @@ func (sets bitsets) emptied() bitsets {
 	return sets
 }
 
+// all gives the words of all sets, which newBitsets put behind each other.
+func (sets bitsets) all() bitset {
+	if len(sets) == 0 {
+		return nil
+	}
+	return sets[0][:len(sets)*len(sets[0])]
+}
+
 // atLeast reports whether the sets have at least n members together.
 func (sets bitsets) atLeast(n int) bool {
 	for _, s := range sets {

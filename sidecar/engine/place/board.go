@@ -121,19 +121,8 @@ func (t *Site) Board(v View) *Board { return t.Clear(&Board{}, v) }
 
 // Clear resets an unused board to idle.
 func (t *Site) Clear(b *Board, v View) *Board {
-	if b.Site != t {
-		*b = Board{Site: t, avail: make([]bitsets, len(t.pools)), idle: make([]bitsets, len(t.pools)), free: make([]int, len(t.pools)),
-			softs: b.softs, made: b.made, seen: b.seen, tried: tried{attempts: b.tried.attempts, most: make([]int, len(t.pools))}}
-		for p := range t.pools {
-			b.avail[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
-			b.idle[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
-		}
-	}
-	b.view, b.used, b.room = v, 0, b.lists
+	reset(b, t, v)
 	b.nodes, b.slots = append(b.nodes[:0], t.nodes...), append(b.slots[:0], t.slots...)
-	b.softs = b.softs[:0]
-	b.tried.alive, b.tried.claims, b.tried.gathers = 0, b.tried.claims[:0], false
-	b.tried.round++
 	for i := range b.nodes {
 		m := &t.machines[i]
 		b.nodes[i].shut = m.bad || v.Busy && m.busy
@@ -145,6 +134,34 @@ func (t *Site) Clear(b *Board, v View) *Board {
 		b.index(p)
 	}
 	return b
+}
+
+// Copy makes a board the same as another one, on which no lease is soft and no node claimed.
+func Copy(b, o *Board) {
+	reset(b, o.Site, o.view)
+	b.nodes, b.slots = append(b.nodes[:0], o.nodes...), append(b.slots[:0], o.slots...)
+	copy(b.free, o.free)
+	copy(b.tried.most, o.tried.most)
+	for p := range b.pools {
+		copy(b.avail[p].all(), o.avail[p].all())
+		copy(b.idle[p].all(), o.idle[p].all())
+	}
+}
+
+// reset takes all leases off a board, and prepares it for the nodes of a site.
+func reset(b *Board, t *Site, v View) {
+	if b.Site != t {
+		*b = Board{Site: t, avail: make([]bitsets, len(t.pools)), idle: make([]bitsets, len(t.pools)), free: make([]int, len(t.pools)),
+			softs: b.softs, made: b.made, seen: b.seen, tried: tried{attempts: b.tried.attempts, most: make([]int, len(t.pools))}}
+		for p := range t.pools {
+			b.avail[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
+			b.idle[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
+		}
+	}
+	b.view, b.used, b.room = v, 0, b.lists
+	b.softs = b.softs[:0]
+	b.tried.alive, b.tried.claims, b.tried.gathers = 0, b.tried.claims[:0], false
+	b.tried.round++
 }
 
 func (b *Board) index(p int) {
@@ -231,6 +248,12 @@ func (b *Board) Await(n int) {
 // Soften adds a lease that may end. owner is a number of the caller's, -1 for none; rank is the
 // lease's position in the queue, end when its GPUs are free if it is displaced.
 func (b *Board) Soften(who, owner, rank int, end cluster.Instant, holds []cluster.Holding) {
+	b.Hold(holds)
+	Loosen(b, who, owner, rank, end, holds)
+}
+
+// Loosen makes holdings that are fixed a lease that may end: see Soften.
+func Loosen(b *Board, who, owner, rank int, end cluster.Instant, holds []cluster.Holding) {
 	f := b.newSoft()
 	f.who, f.owner, f.rank, f.end, f.holds = who, owner, rank, end, f.holds[:0]
 	for i := range holds {
@@ -240,12 +263,11 @@ func (b *Board) Soften(who, owner, rank int, end cluster.Instant, holds []cluste
 			continue
 		}
 		size := part{h.CPUs, h.MemoryMB}
-		b.nodes[n].free = b.nodes[n].free.less(size)
 		s := b.slotOf(n, h.Model)
 		if s < 0 {
 			continue
 		}
-		b.shift(s, -h.GPUs, h.GPUs)
+		b.shift(s, 0, h.GPUs)
 		at, _ := slices.BinarySearchFunc(b.slots[s].held, f, lastFirst)
 		b.slots[s].held = slices.Insert(b.roomFor(s), at, f)
 		b.slots[s].owners |= ownerBit(owner)

@@ -52,8 +52,7 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 			in.Candidates, in.Tenants = f.Line(candidates)
 			in.Trials = f.Market.Trials(in.Candidates)
 			in.Lanes = lanes(f, in.Tenants)
-			c.board = f.Fresh(c.board)
-			c.Contest(f, &in, c.board, touch, &out)
+			c.board = c.Contest(f, &in, c.board, touch, &out)
 		}
 		f.Dismiss(touch)
 	}
@@ -79,15 +78,16 @@ func (t table) Free(pool int) []int { return place.Free(t.Board, pool) }
 
 func (t table) Take(p lease.Placement) { t.Board.Take(place.Placement(p)) }
 
-// Contest gives leases to the candidates that are furthest behind. It records in out why the others got none.
-func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Control, out *field.Choice) {
+// Contest gives leases to the candidates that are furthest behind. It records in out why the others got none. It returns its board, which has
+// the memory of an old one.
+func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Control, out *field.Choice) *place.Board {
 	x := &contest{f, c, out}
 	passed := &x.passed[0]
 	if touch == cluster.ObserveOnly {
 		passed = &x.passed[1]
 	}
 	in.Workspace, in.Limits = *passed, f.Limits
-	x.occupy(board, in, touch)
+	board = x.occupy(board, in, touch)
 	moving := []cluster.Claim(nil)
 	if touch == cluster.FullControl {
 		in.Claims, moving = x.liveClaims(in)
@@ -114,6 +114,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 		x.gatherFor(in, choice.Due)
 	}
 	x.explain(in, &choice)
+	return board
 }
 
 // served drops the gathering for gangs that found GPUs elsewhere: idle GPUs or a claim, perhaps on another
@@ -131,8 +132,8 @@ func (x *contest) served(claims []cluster.Claim) []cluster.Claim {
 	})
 }
 
-// occupy fills the board: leases that end now are soft, all other holdings are fixed.
-func (x *contest) occupy(board *place.Board, in *lease.Input, touch cluster.Control) {
+// occupy returns the board, in the memory of an old one: leases that end now are soft, all other holdings are fixed.
+func (x *contest) occupy(old *place.Board, in *lease.Input, touch cluster.Control) *place.Board {
 	line := lease.LastFirst(in)
 	x.ranks = slices.Grow(x.ranks[:0], len(x.Jobs))[:len(x.Jobs)]
 	rank := x.ranks
@@ -144,7 +145,7 @@ func (x *contest) occupy(board *place.Board, in *lease.Input, touch cluster.Cont
 			rank[in.Candidates[k].Case] = len(line) // like frozen ones
 		}
 	}
-	x.Lay(board, func(i int) (field.Soft, bool) {
+	return x.Lay(old, func(i int) (field.Soft, bool) {
 		if !x.Ending(i) || !x.Jobs[i].Ours(touch) {
 			return field.Soft{}, false
 		}

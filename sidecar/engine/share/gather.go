@@ -88,9 +88,8 @@ func (x *contest) keep(board *place.Board) {
 // likely returns a board without the GPUs of existing claims and of others. Leases that are likely to last
 // longest are displaced last.
 func (x *contest) likely(others []cluster.Claim) *place.Board {
-	x.kept = x.Fresh(x.kept)
 	ends := drains(x)
-	x.Lay(x.kept, func(i int) (field.Soft, bool) {
+	x.kept = x.Lay(x.kept, func(i int) (field.Soft, bool) {
 		return field.Soft{Owner: int(x.Jobs[i].Queue), Rank: -int(ends[i] / cluster.Second), End: x.Now}, x.Leases[i].State != cluster.Ending
 	})
 	x.without(x.kept, others)
@@ -172,13 +171,11 @@ func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, 
 		spec.Require = append(spec.Require, n.Node)
 	}
 	shape := x.Site.Shape(spec)
-	x.kept = x.Fresh(x.kept)
-	board := x.kept
 	ends := func(i int) cluster.Instant { // as soon as possible, but not in its term
 		l := x.Leases[i]
 		return min(l.End, max(x.Now.Add(l.NoticeIn(x.Settings)), x.Stops.Boundary(i, max(l.Start, l.Granted))))
 	}
-	x.Lay(board, func(i int) (field.Soft, bool) {
+	x.kept = x.Lay(x.kept, func(i int) (field.Soft, bool) {
 		st, l := &x.Jobs[i], x.Leases[i]
 		if st.Control != cluster.FullControl || st.Ordered(cluster.Exempt) || l.State != cluster.Active {
 			return field.Soft{}, false
@@ -186,8 +183,8 @@ func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, 
 		at, j := ends(i), x.Stops.Stop(i)
 		return field.Soft{Owner: int(st.Queue), Rank: 0, End: at}, !st.Dear && j.May(x.Stops.Rule(), at, l.NoticeIn(x.Settings))
 	})
-	x.without(board, others)
-	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Stops: true, Max: -1})
+	x.without(x.kept, others)
+	found, ok := x.kept.Fit(place.Ask{Shape: shape, Pool: pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Stops: true, Max: -1})
 	if !ok {
 		return lease.Claimed{}, false
 	}

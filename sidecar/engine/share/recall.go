@@ -215,11 +215,10 @@ func (r *recalls) layOut(in *lease.Input) {
 		}
 	}
 	ranks := x.rank(&now)
-	x.kept = x.Fresh(x.kept)
-	r.board = x.kept
-	x.Lay(r.board, func(i int) (field.Soft, bool) {
+	x.kept = x.Lay(x.kept, func(i int) (field.Soft, bool) {
 		return field.Soft{Owner: int(x.Jobs[i].Queue), Rank: ranks[i], End: x.Now.Add(x.Settings.RecallNotice)}, r.may[i]
 	})
+	r.board = x.kept
 	x.keep(r.board)
 }
 

@@ -138,9 +138,8 @@ func commons(v *ground, in *lease.Input) {
 	of := lease.Input{Now: v.Now, Settings: v.Settings}
 	of.Candidates, of.Tenants = v.Line(rest)
 	of.Trials = v.Market.Trials(of.Candidates)
-	v.common = v.Fresh(v.common)
 	known := len(v.Claims)
-	v.Commons(v.Field, &of, v.common, v.touch, &v.out)
+	v.common = v.Commons(v.Field, &of, v.common, v.touch, &v.out)
 	for _, cl := range v.Claims[known:] {
 		v.Jobs[v.Find(cl.Job)].Claimed = true
 	}

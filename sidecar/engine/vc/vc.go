@@ -36,7 +36,7 @@ type Chooser struct {
 }
 
 // Contest grants leases to candidates by weighted shares.
-type Contest func(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Control, out *field.Choice)
+type Contest func(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Control, out *field.Choice) *place.Board
 
 // turn is one round of a chooser. It decides on the cells first, and changes the books only if the decision
 // is safe:
