@@ -24,6 +24,7 @@ type desk struct {
 	brief   bool           // that snapshot is no longer needed
 	settled *settled       // of the last round, if it was decided with these cases and committed; nil = it was not
 	acts    []act          // of ours since that round
+	nodes   []cluster.Node // of the last sighting, sorted
 	order   []int          // buffer for a register's order
 	met     []bool
 	watched watchlist
@@ -56,7 +57,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		return cluster.Snapshot{}, fmt.Errorf("the cluster reports no node with GPUs; nothing is decided (check GresTypes and the nodes' Gres in slurm.conf)")
 	}
 	seen.Limits.Recall(m.Limits)
-	sortSighting(&seen)
+	d.sortSighting(&seen)
 	again := d.tree != nil
 	if !d.tree.fits(seen.Accounts, rules.TenantLevel) {
 		d.tree = growTree(seen.Accounts, rules.TenantLevel)
@@ -112,15 +113,8 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 			met[k] = true
 		}
 		c := &s.Cases[k]
-		kept := c.Was > 0 && j.Version != 0 && j.Version == c.Job.Version && steady(c, &m.Records[k])
-		if kept {
-			tenant, uncharged := c.Record.Tenant, c.Record.Uncharged
-			c.Record = m.Records[k]
-			c.Record.Tenant, c.Record.Uncharged = tenant, uncharged
-		} else {
-			if k < len(m.Records) {
-				c.Record = m.Records[k]
-			}
+		kept := c.Was > 0 && j.Version != 0 && j.Version == c.Job.Version
+		if !kept {
 			c.Job, c.Gone, c.Changed, c.Was = *j, false, 0, 0
 			if j.Het != 0 {
 				if het == nil {
@@ -143,15 +137,17 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		if !kept || c.Record.State == cluster.Waiting {
 			note(&c.Record, &c.Job, s.Now)
 		}
-		recall(&c.Record, &c.Job, m.Had, s.Now)
+		if len(m.Had) > 0 {
+			recall(&c.Record, &c.Job, m.Had, s.Now)
+		}
 		if c.Record.UserPartitions != nil {
 			c.Record.UserPartitions = restorable(c.Record.UserPartitions, &c.Job, seen.Partitions)
 		}
 	}
 	s.Tenants = t.tenants(append(slices.Clip(seen.Jobs), moved...), &rules)
 	for k := range m.Records {
-		if c := &s.Cases[k]; !met[k] && c.Gone && c.Was > 0 {
-			c.Record, c.Record.Basis, c.Was = m.Records[k], nil, 0
+		if c := &s.Cases[k]; !met[k] && c.Was > 0 && c.Gone {
+			c.Record.Basis, c.Was = nil, 0
 		} else if !met[k] {
 			*c = gone(m.Records[k])
 		}
@@ -195,7 +191,8 @@ func (d *desk) preempted(seen *cluster.Observation, rules *Rules, was verdicts) 
 	return w.now
 }
 
-// resume gives a case to each record, with spare capacity. Where Was is above 0, it is the case of the last round; others have undefined contents.
+// resume gives a case to each record, with spare capacity. Where Was is above 0, the rest of the case is as in the last round; elsewhere it is
+// undefined.
 func (d *desk) resume(records []cluster.Record, now *settled) []cluster.Case {
 	last, n := d.cases, len(records)
 	if d.settled == nil || !now.alike(d.settled) {
@@ -208,30 +205,33 @@ func (d *desk) resume(records []cluster.Record, now *settled) []cluster.Case {
 	cases, d.settled = cases[:n], now
 	from := 0
 	for k := range records {
-		for from < len(last) && last[from].Record.Key < records[k].Key {
+		c, r := &cases[k], &records[k]
+		for from < len(last) && last[from].Record.Key < r.Key {
 			from++
 		}
-		if from >= len(last) || last[from].Record.Key != records[k].Key {
-			last, cases[k].Was = nil, 0
+		if from >= len(last) || last[from].Record.Key != r.Key {
+			last, c.Record, c.Was = nil, *r, 0
 			continue
 		}
-		if c := &last[from]; c.Job.Version == 0 && !c.Gone {
-			cases[k].Was = 0
-		} else {
-			if &cases[k] != c { // it moves up, over a case that has been read
-				cases[k] = *c
-			}
-			cases[k].Was = int32(from) + 1
-		}
+		was := &last[from]
 		from++
+		if !was.Gone && (was.Job.Version == 0 || !steady(&was.Record, r)) {
+			c.Record, c.Was = *r, 0
+			continue
+		}
+		tenant, uncharged := was.Record.Tenant, was.Record.Uncharged
+		if c != was { // it moves up, over a case that has been read
+			c.Job, c.Control, c.ControlWhy, c.Left, c.Way, c.Changed, c.Gone = was.Job, was.Control, was.ControlWhy, was.Left, was.Way, was.Changed, was.Gone
+		}
+		c.Record, c.Was = *r, int32(from)
+		c.Record.Tenant, c.Record.Uncharged = tenant, uncharged
 	}
 	return cases
 }
 
-// steady tells whether a job that is as in the last round makes the same case again, apart from its record. r is its record since that round, in
-// which its state is up to date.
-func steady(c *cluster.Case, r *cluster.Record) bool {
-	was := &c.Record
+// steady tells whether a job that is as in the last round makes the same case again, apart from its record. was is its record in the last
+// snapshot, and r that of now, in which its state is up to date.
+func steady(was, r *cluster.Record) bool {
 	if r.Restarts != was.Restarts || r.Configured != was.Configured || r.Basis != was.Basis || r.Account != was.Account || r.Name != was.Name {
 		return false
 	}
@@ -257,8 +257,11 @@ func gates(records []cluster.Record) map[int64]*cluster.Record {
 }
 
 // sortSighting sorts the cluster's lists, in copies: no order of arrival may reach a plan.
-func sortSighting(s *cluster.Observation) {
-	s.Nodes = sorted(s.Nodes, func(a, b *cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
+func (d *desk) sortSighting(s *cluster.Observation) {
+	if len(s.Nodes) != len(d.nodes) || len(s.Nodes) > 0 && &s.Nodes[0] != &d.nodes[0] { // sightings share unchanged lists
+		d.nodes = sorted(s.Nodes, func(a, b *cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	s.Nodes = d.nodes
 	s.Reservations = sorted(s.Reservations, func(a, b *cluster.Reservation) int { return cmp.Compare(a.Name, b.Name) })
 	s.Jobs = sorted(s.Jobs, func(a, b *cluster.Job) int { return a.ID.Compare(b.ID) })
 	byStart := func(a, b *cluster.Attempt) int { return cmp.Or(cmp.Compare(a.Start, b.Start), a.ID.Compare(b.ID)) }

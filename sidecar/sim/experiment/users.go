@@ -8,6 +8,7 @@ import (
 // userDays counts the days on which users received less than their equal parts inside their tenants.
 type userDays struct {
 	users        map[userKey]*userDay
+	rows         []*userDay // by row of the last ledger
 	lacking, due cluster.GPUTime
 	score.UserDays
 }
@@ -16,6 +17,7 @@ type userKey struct{ tenant, user string }
 
 // userDay is a user's present day.
 type userDay struct {
+	userKey
 	day     int64
 	now     cluster.UserTime    // of the day
 	account cluster.UserAccount // at the last turn
@@ -31,11 +33,18 @@ func (d *userDays) turn(ledger *cluster.Ledger) {
 	for i := range ledger.Users {
 		u := &ledger.Users[i]
 		key := userKey{u.Tenant, u.User}
-		x := d.users[key]
+		if i == len(d.rows) {
+			d.rows = append(d.rows, nil)
+		}
+		x := d.rows[i]
+		if x == nil || x.userKey != key {
+			x = d.users[key]
+		}
 		if x == nil {
-			x = &userDay{day: day, account: cluster.UserAccount{Since: u.Since}}
+			x = &userDay{userKey: key, day: day, account: cluster.UserAccount{Since: u.Since}}
 			d.users[key] = x
 		}
+		d.rows[i] = x
 		if x.day != day {
 			d.close(x)
 			x.day, x.now = day, cluster.UserTime{}
