@@ -44,7 +44,7 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 			leases, of = append(leases, s.Leases[k]), append(of, i)
 			k++
 			l, was := &leases[len(leases)-1], s.Leases[k-1].State
-			see(l, c, &records[i], s)
+			see(l, i, &records[i], s)
 			began := l.State == cluster.Active || l.State == cluster.Granted && c.Job.State == cluster.Configuring && c.Record.State != cluster.Configuring || c.Job.State == cluster.Done && c.Job.Start > 0 && c.Job.End > c.Job.Start
 			switch {
 			case brief(&s.Leases[k-1], c, &records[i], s) && l.State == cluster.Over:
@@ -83,8 +83,9 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 	return byCase, ended
 }
 
-// see updates one lease to the present state of its job.
-func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) {
+// see updates one lease to the present state of its job, which is that of case i.
+func see(l *cluster.Lease, i int, r *cluster.Record, s *cluster.Snapshot) {
+	c := &s.Cases[i]
 	j := &c.Job
 	switch {
 	case c.Gone:
@@ -111,8 +112,9 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 		if j.State == cluster.Configuring && l.State == cluster.Active {
 			l.State, l.Start = cluster.Granted, 0
 		}
-		l.Nodes = j.Holds
-		l.GPUs = j.GPUsHeld()
+		if s.Before(i) < 0 || !sameList(l.Nodes, j.Holds) {
+			l.Nodes, l.GPUs = j.Holds, j.GPUsHeld()
+		}
 		if r.SlurmSaid == cluster.RequeuedAtStart && s.Now >= Lasts(l, s) {
 			r.Failed, r.AvoidUntil, r.AvoidNodes, r.SlurmSaid = 0, 0, nil, ""
 		}
@@ -127,6 +129,9 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 		*l = end(*l, s.Now, "requeued by others")
 	}
 }
+
+// sameList reports whether two lists are one in memory.
+func sameList(a, b []cluster.Holding) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
 // lost returns the GPU time of a reclaimed lease since a moment; 0 = since its start.
 func lost(l *cluster.Lease, now, since cluster.Instant) cluster.GPUTime {

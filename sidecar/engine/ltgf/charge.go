@@ -25,6 +25,7 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 	records := slices.Grow(on.Records[:0], len(s.Cases))[:len(s.Cases)]
 	attempts := attemptsByCase(s)
 	leases, chained := s.Leases, openChains(s.Leases)
+	steady := chained == nil && b.badNode == nil && len(b.ledger.Pools) == len(s.Ledger.Pools)
 	for i := range s.Cases {
 		c, r := &s.Cases[i], &records[i]
 		*r = c.Record
@@ -36,9 +37,15 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 			l = &leases[0]
 		}
 		b.first, b.users.now, b.suspended = m.Rows[i], b.users.at[i], 0
+		if k := s.Before(i); k >= 0 && steady && m.last.courses[k] != unknown && len(attempts[i]) == 0 && r.Stopping == nil && r.Acted == 0 && l.State != cluster.Granted {
+			m.courses[i] = m.last.courses[k]
+			b.goOn(r, m.courses[i])
+			continue
+		}
 		if l == &noLease && len(attempts[i]) == 0 && idles(r, c) {
 			b.look(r, &c.Job)
 			b.accrueJob(r, c)
+			m.courses[i] = waits
 			continue
 		}
 		had, was, on := r.Alloc, r.State, r.Held
@@ -58,6 +65,7 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 			}
 		}
 		b.accrueJob(r, c)
+		m.courses[i] = b.courseOf(r, c)
 	}
 	reserveChains(b, chained)
 	b.keep(s, &m.nodes)
@@ -176,7 +184,7 @@ func (b *books) row(tenant string) int {
 		spot = 10*spot + int(tenant[i])
 	}
 	asked := &b.asked[spot%len(b.asked)]
-	if b.isRow(*asked-1, tenant) {
+	if isRow(&b.ledger, *asked-1, tenant) {
 		return *asked - 1
 	}
 	rows, n := b.ledger.Tenants, max(len(b.ledger.Pools), 1)
@@ -189,15 +197,14 @@ func (b *books) row(tenant string) int {
 }
 
 // isRow tells whether a row is the first one of a tenant.
-func (b *books) isRow(row int, tenant string) bool {
-	rows := b.ledger.Tenants
-	return row >= 0 && row < len(rows) && rows[row].Tenant == tenant && row%max(len(b.ledger.Pools), 1) == 0
+func isRow(l *cluster.Ledger, row int, tenant string) bool {
+	return row >= 0 && row < len(l.Tenants) && l.Tenants[row].Tenant == tenant && row%max(len(l.Pools), 1) == 0
 }
 
 // complete tells whether the ledger has its pools in order and a row for each tenant and pool, in
 // order, and lacks none of the snapshot's. models are those of its nodes.
-func (b *books) complete(s *cluster.Snapshot, models []string) bool {
-	pools, rows := b.ledger.Pools, b.ledger.Tenants
+func complete(l *cluster.Ledger, s *cluster.Snapshot, models []string) bool {
+	pools, rows := l.Pools, l.Tenants
 	n := len(pools)
 	if n == 0 || len(rows)%n != 0 {
 		return false
@@ -214,7 +221,7 @@ func (b *books) complete(s *cluster.Snapshot, models []string) bool {
 		}
 	}
 	for _, model := range models {
-		if b.pool(model) < 0 {
+		if !slices.ContainsFunc(pools, func(p cluster.PoolAccount) bool { return p.Pool == model }) {
 			return false
 		}
 	}
@@ -244,23 +251,23 @@ type tenantPool struct{ tenant, pool string }
 
 // addMissing opens an account for every pool, and for every tenant in every pool, also for
 // tenants that left: their time stays in the accounts.
-func (b *books) addMissing(s *cluster.Snapshot) {
+func addMissing(l *cluster.Ledger, s *cluster.Snapshot) {
 	pools := map[string]bool{}
-	for _, p := range b.ledger.Pools {
+	for _, p := range l.Pools {
 		pools[p.Pool] = true
 	}
 	for i := range s.Nodes {
 		for _, g := range s.Nodes[i].GPUs {
 			if !pools[g.Model] {
 				pools[g.Model] = true
-				b.ledger.Pools = append(b.ledger.Pools, cluster.PoolAccount{Pool: g.Model})
+				l.Pools = append(l.Pools, cluster.PoolAccount{Pool: g.Model})
 			}
 		}
 	}
-	sort.Slice(b.ledger.Pools, func(i, j int) bool { return b.ledger.Pools[i].Pool < b.ledger.Pools[j].Pool })
+	sort.Slice(l.Pools, func(i, j int) bool { return l.Pools[i].Pool < l.Pools[j].Pool })
 	have := map[tenantPool]bool{}
 	names := map[string]bool{}
-	for _, t := range b.ledger.Tenants {
+	for _, t := range l.Tenants {
 		have[tenantPool{t.Tenant, t.Pool}] = true
 		names[t.Tenant] = true
 	}
@@ -268,14 +275,14 @@ func (b *books) addMissing(s *cluster.Snapshot) {
 		names[t.Name] = true
 	}
 	for name := range names {
-		for _, p := range b.ledger.Pools {
+		for _, p := range l.Pools {
 			if !have[tenantPool{name, p.Pool}] {
-				b.ledger.Tenants = append(b.ledger.Tenants, cluster.TenantPool{Tenant: name, Pool: p.Pool})
+				l.Tenants = append(l.Tenants, cluster.TenantPool{Tenant: name, Pool: p.Pool})
 			}
 		}
 	}
-	sort.Slice(b.ledger.Tenants, func(i, j int) bool {
-		x, y := &b.ledger.Tenants[i], &b.ledger.Tenants[j]
+	sort.Slice(l.Tenants, func(i, j int) bool {
+		x, y := &l.Tenants[i], &l.Tenants[j]
 		if x.Tenant != y.Tenant {
 			return x.Tenant < y.Tenant
 		}
@@ -514,31 +521,35 @@ func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.GPUs, 
 	}
 	suspended = min(suspended, span)
 	for _, g := range gpus {
-		ran, idle := cluster.Times(g.Count, span-suspended), cluster.Times(g.Count, suspended)
-		r.Alloc += ran
-		r.Extra.Alloc += r.Extra.Of(ran)
-		p := b.pool(g.Model)
-		if p < 0 {
-			continue
-		}
-		b.pools[p].overhead += idle
-		if idle > 0 && b.first >= 0 {
-			b.granted[b.first+p] += idle
-			b.keptBy(b.users.now, p, idle)
-			b.suspended += idle
-		}
-		if r.Payer() == "" {
-			b.pools[p].untouchable += ran
-			continue
-		}
-		b.pools[p].tenants += ran
-		if b.first >= 0 {
-			b.used[b.first+p] += ran
-			b.usedBy(p, ran)
-		}
+		b.receive(r, b.pool(g.Model), g.Count, span-suspended, suspended)
 	}
 	b.chargeBad(c, span)
 	r.ChargedTo = end
+}
+
+// receive books GPUs of a pool that a job used for some time, and kept while it was suspended.
+func (b *books) receive(r *cluster.Record, p, gpus int, used, suspended cluster.Span) {
+	ran, idle := cluster.Times(gpus, used), cluster.Times(gpus, suspended)
+	r.Alloc += ran
+	r.Extra.Alloc += r.Extra.Of(ran)
+	if p < 0 {
+		return
+	}
+	b.pools[p].overhead += idle
+	if idle > 0 && b.first >= 0 {
+		b.granted[b.first+p] += idle
+		b.keptBy(b.users.now, p, idle)
+		b.suspended += idle
+	}
+	if r.Payer() == "" {
+		b.pools[p].untouchable += ran
+		return
+	}
+	b.pools[p].tenants += ran
+	if b.first >= 0 {
+		b.used[b.first+p] += ran
+		b.usedBy(p, ran)
+	}
 }
 
 // chargeBad records GPU time on bad nodes: it is not idle.
@@ -573,16 +584,45 @@ func (b *books) accrueJob(r *cluster.Record, c *cluster.Case) {
 	if !c.Gone && c.Job.State == cluster.Done && c.Job.End > 0 {
 		end = min(end, max(c.Job.End, b.from))
 	}
-	var due cluster.GPUTime
-	due, r.DueCarry = cluster.Accrue(r.DueRate, end.Sub(b.from), r.DueCarry)
-	r.Due += due
-	r.Extra.Due += r.Extra.Of(due)
+	accrue(r, end.Sub(b.from))
 	if c.Gone || c.Job.State == cluster.Done {
 		r.DueRate = 0
 		if r.Done == 0 {
 			r.Done = b.now
 		}
 	}
+}
+
+func accrue(r *cluster.Record, span cluster.Span) {
+	var due cluster.GPUTime
+	due, r.DueCarry = cluster.Accrue(r.DueRate, span, r.DueCarry)
+	r.Due += due
+	r.Extra.Due += r.Extra.Of(due)
+}
+
+// course is what a job does until it changes: it runs on GPUs of one pool, or has none and waits. So it is charged without
+// another look at it.
+type course struct{ pool, gpus int32 }
+
+var unknown, waits = course{}, course{gpus: -1}
+
+// courseOf returns the course of a job that has been charged.
+func (b *books) courseOf(r *cluster.Record, c *cluster.Case) course {
+	if !c.Gone && c.Job.State == cluster.Running && len(r.Held) == 1 {
+		if p := b.pool(r.Held[0].Model); p >= 0 {
+			return course{int32(p), int32(r.Held[0].Count)}
+		}
+	}
+	return unknown
+}
+
+// goOn charges a job that is as it was at the last look.
+func (b *books) goOn(r *cluster.Record, c course) {
+	if span := b.now.Sub(max(r.HeldSince, r.ChargedTo, b.from)); c.gpus > 0 && span > 0 {
+		b.receive(r, int(c.pool), int(c.gpus), span, 0)
+	}
+	r.ChargedTo = b.now
+	accrue(r, b.now.Sub(b.from))
 }
 
 // close books use and entitlements per tenant and pool, and balances.

@@ -44,9 +44,12 @@ func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant, use
 		}
 	}
 	npools := len(l.Pools)
+	var in []int // by claimant of a tenant: the pool in which its demand counts
+	weights := make([]int64, npools)
 	for t, claimants := range byTenant {
 		rows := l.Tenants[t*npools : (t+1)*npools]
-		in := dueOfTenant(rows, records, claimants)
+		in = slices.Grow(in[:0], len(claimants))[:len(claimants)]
+		dueOfTenant(rows, records, claimants, in, weights)
 		if faster != nil {
 			priceWork(rows, records, claimants, in, faster)
 		}
@@ -56,11 +59,10 @@ func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant, use
 	}
 }
 
-// dueOfTenant sets the rates of one tenant; rows are its accounts, one per pool. It gives, by claimant, the
-// pool in which its demand counts.
-func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants []Claimant) []int {
-	in := make([]int, len(claimants))
-	weights := make([]int64, len(rows))
+// dueOfTenant sets the rates of one tenant; rows are its accounts, one per pool. It sets in, by claimant, to the pool in
+// which its demand counts, and weights, by pool, to their sum.
+func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants []Claimant, in []int, weights []int64) {
+	clear(weights)
 	for k, c := range claimants {
 		best := c.Pools[0]
 		for _, p := range c.Pools[1:] {
@@ -78,7 +80,6 @@ func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants 
 		rate := cluster.MulDiv(int64(share), c.Weight, max(weights[in[k]], 1))
 		records[c.Case].DueRate = min(cluster.MicroGPU(rate), cluster.MicroGPU(c.GPUs)*cluster.WholeGPU)
 	}
-	return in
 }
 
 // priceWork sets the speedups at which work counts until the next look: of each job that of the pool in which its demand

@@ -19,6 +19,8 @@ type Accounts struct {
 	Rows  []int            // by case: the first row of its tenant; -1 = none
 	Users []int            // by case: its user's account; -1 = none
 	Keys  []cluster.JobKey // by case
+
+	courses []course // by case
 }
 
 // lists hands out lists of zeros, which are valid until the next look.
@@ -72,8 +74,8 @@ func (m *Memory) open(s *cluster.Snapshot, room cluster.Ledger) *books {
 		b.ledger.Tenants[i].Lots = append(lots, s.Ledger.Tenants[i].Lots...)
 		b.ledger.Tenants[i].Lacks = append(lacks, s.Ledger.Tenants[i].Lacks...)
 	}
-	if !b.complete(s, m.nodes.models) {
-		b.addMissing(s)
+	if !complete(&b.ledger, s, m.nodes.models) {
+		addMissing(&b.ledger, s)
 	}
 	b.usage = b.lists.usage(len(b.ledger.Tenants))
 	b.pools = slices.Grow(b.pools[:0], len(b.ledger.Pools))[:len(b.ledger.Pools)]
@@ -89,6 +91,7 @@ func (m *Memory) openAccounts(s *cluster.Snapshot) {
 	b, now, last := &m.books, &m.Accounts, &m.last
 	n := len(s.Cases)
 	now.Rows, now.Users, now.Keys = slices.Grow(now.Rows[:0], n)[:n], slices.Grow(now.Users[:0], n)[:n], slices.Grow(now.Keys[:0], n)[:n]
+	now.courses = slices.Grow(now.courses[:0], n)[:n]
 	keeps, known, slice := s.Settings.Users != cluster.UsersByJob, len(b.ledger.Users), sliceOf(b.now, b.settings.Window)
 	k := 0
 	for i := range s.Cases {
@@ -100,7 +103,7 @@ func (m *Memory) openAccounts(s *cluster.Snapshot) {
 		if k < len(last.Keys) && last.Keys[k] == r.Key {
 			row, user = last.Rows[k], last.Users[k]
 		}
-		if !b.isRow(row, tenant) {
+		if !isRow(&b.ledger, row, tenant) {
 			row = b.row(tenant)
 		}
 		switch {

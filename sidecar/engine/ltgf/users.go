@@ -192,11 +192,20 @@ func (b *books) settleUsers(dt cluster.Span) {
 // a surplus with which a user gets back what it lent is no debt. A user that is due less than G/n has lent the rest.
 func (b *books) divide(lo, hi, first, last int, dt cluster.Span) {
 	rows, n := b.ledger.Users[lo:hi], len(b.ledger.Pools)
+	var all, allUsed cluster.GPUTime
+	for i := lo; i < hi; i++ {
+		for p := first; p < last; p++ {
+			allUsed += b.users.used[i*n+p]
+			all += b.users.used[i*n+p] + b.users.kept[i*n+p]
+		}
+	}
+	if all == 0 {
+		return
+	}
 	mark := b.lists.used
 	defer func() { b.lists.used = mark }()
 	zeros := func() []cluster.GPUTime { return b.lists.zeros(len(rows)) }
 	got, used, wants, sorted := zeros(), zeros(), zeros(), zeros()
-	var all, allUsed cluster.GPUTime
 	members := 0
 	for i := range rows {
 		for p := first; p < last; p++ {
@@ -204,14 +213,10 @@ func (b *books) divide(lo, hi, first, last int, dt cluster.Span) {
 			got[i] += b.users.kept[(lo+i)*n+p]
 		}
 		got[i] += used[i]
-		all, allUsed = all+got[i], allUsed+used[i]
 		demand, member := demandIn(&rows[i], b.ledger.Pools[first:last])
 		if wants[i] = max(Credit(demand, dt), got[i]); member || got[i] > 0 {
 			members++
 		}
-	}
-	if all == 0 {
-		return
 	}
 	copy(sorted, wants)
 	slices.Sort(sorted)

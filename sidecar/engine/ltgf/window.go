@@ -24,13 +24,16 @@ func bucket(t *cluster.TenantPool, from, now cluster.Instant, got cluster.Bucket
 	for from < now {
 		start := from - from%width
 		end := min(start+width, now)
-		now := part(got, end-from, now-from)
-		got = plus(got, now, -1)
+		piece := got
+		if end < now {
+			piece = part(got, end-from, now-from)
+			got = plus(got, piece, -1)
+		}
 		if n := len(t.Buckets); n > 0 && t.Buckets[n-1].Start == start {
-			t.Buckets[n-1] = plus(t.Buckets[n-1], now, 1)
-		} else if now != (cluster.Bucket{}) {
-			now.Start = start
-			t.Buckets = append(t.Buckets, now)
+			t.Buckets[n-1] = plus(t.Buckets[n-1], piece, 1)
+		} else if piece != (cluster.Bucket{}) {
+			piece.Start = start
+			t.Buckets = append(t.Buckets, piece)
 		}
 		from = end
 	}
