@@ -125,11 +125,11 @@ type Input struct {
 	// claimed nodes.
 	Claims    []Claimed
 	Trials    []Trial
-	Lanes     []Lane         // by pool; nil = no lanes
-	Limits    Limits         // nil = no limits
-	Mechanism Mechanism      // nil = tenants queue for all GPUs
-	Parties   []int          // by candidate, with a mechanism
-	Workspace []round.Passed // memory for the Passed of the choice; its content is ignored
+	Lanes     []Lane    // by pool; nil = no lanes
+	Limits    Limits    // nil = no limits
+	Mechanism Mechanism // nil = tenants queue for all GPUs
+	Parties   []int     // by candidate, with a mechanism
+	Memory    *Memory   // of an earlier choice, which is void then; nil = none
 }
 
 // Claimed is a claim with its candidate, the pool's index, and the shape that asks for exactly its nodes.
@@ -170,6 +170,7 @@ type Due struct{ Candidate, Pool int }
 // chooser is the state of one Choose.
 type chooser struct {
 	Input
+	memory   *Memory
 	board    Board
 	choice   Choice
 	settled  []bool   // by candidate: it has a lease
@@ -213,22 +214,24 @@ type payment struct {
 // Choose gives the GPUs of the coming term to the tenants furthest behind, job by job (ASTRAEA Algorithm 1).
 // Running jobs whose leases end count as pending, and their GPUs as free. npools is the number of pools.
 func Choose(in Input, board Board, npools int) Choice {
-	c := &chooser{Input: in, board: board, burst: true,
-		settled: make([]bool, len(in.Candidates)),
-		served:  make([]served, npools),
-		claimed: make([][]int, len(in.Tenants)),
-
+	m := in.Memory
+	if m == nil {
+		m = new(Memory)
+	}
+	m.used = 0
+	m.passed, m.settled, m.claimed = zeroed(m.passed, len(in.Candidates)), zeroed(m.settled, len(in.Candidates)), zeroed(m.claimed, len(in.Tenants))
+	c := &chooser{Input: in, memory: m, board: board, burst: true,
+		settled: m.settled, served: make([]served, npools), claimed: m.claimed,
 		anySpent: slices.ContainsFunc(in.Tenants, func(t Tenant) bool { return t.Spent }),
 	}
 	for t := range c.claimed {
-		c.claimed[t] = make([]int, npools)
+		c.claimed[t] = m.zeros(npools)
 	}
-	c.choice.Passed = slices.Grow(in.Workspace[:0], len(in.Candidates))[:len(in.Candidates)]
-	clear(c.choice.Passed)
+	c.choice.Passed = m.passed
 	if in.Limits != nil {
 		c.kept = slices.Repeat([]Room{Never}, len(in.Candidates))
 	}
-	c.bound = openBindings(&in, npools)
+	c.bound = openBindings(&in, m, npools)
 	paid := c.serveClaims(c.Claims)
 	paid = append(paid, c.serveTrials(c.Trials)...)
 	queues := c.open(npools, paid)
@@ -243,12 +246,13 @@ func Choose(in Input, board Board, npools int) Choice {
 	c.choice.Renewed = c.better(c.choice.Renewed)
 	// A gang may have got its lease in another pool, or in another way.
 	c.choice.Due, c.choice.Scattered = c.without(c.choice.Due), c.without(c.choice.Scattered)
-	for _, cl := range c.Claims {
-		if !c.settled[cl.Candidate] {
-			c.choice.Kept = append(c.choice.Kept, cl.Claim)
+	m.kept = m.kept[:0]
+	for k := range c.Claims {
+		if cl := &c.Claims[k]; !c.settled[cl.Candidate] {
+			m.kept = append(m.kept, cl.Claim)
 		}
 	}
-	c.choice.by = c
+	c.choice.Kept, c.choice.by = m.kept, c
 	return c.choice
 }
 
@@ -351,10 +355,11 @@ const (
 
 // open returns a queue for every tenant in every pool, and charges the payments to them.
 func (c *chooser) open(npools int, paid []payment) []*queue {
-	var all []*queue
+	m := c.memory
+	m.queues, m.open = zeroed(m.queues, len(c.Tenants)*npools), m.open[:0]
+	all := m.open
 	for t := range c.Tenants {
-		tenant := &c.Tenants[t]
-		qs := make([]*queue, npools)
+		tenant, of, qs := &c.Tenants[t], m.queues[t*npools:(t+1)*npools], make([]*queue, npools)
 		tenant.Each(c.Candidates, func(i, p, at int) {
 			k := &c.Candidates[i]
 			if k.Resting {
@@ -362,8 +367,9 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 			}
 			if qs[p] == nil {
 				sh := &tenant.Shares[p]
-				qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost, spent: tenant.Spent,
-					behind: sh.Behind, lacks: sh.Lacks, owed: float64(sh.Owed) / float64(max(sh.Entitlement, 1)), entitled: sh.Entitlement, holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
+				qs[p] = &of[p]
+				of[p] = queue{tenant: t, pool: p, boost: tenant.Boost, spent: tenant.Spent,
+					behind: sh.Behind, lacks: sh.Lacks, owed: float64(sh.Owed) / float64(max(sh.Entitlement, 1)), entitled: sh.Entitlement, holds: sh.Holds, jobs: m.list(len(tenant.Jobs))}
 				all = append(all, qs[p])
 			}
 			switch {
@@ -384,6 +390,7 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 			}
 		}
 	}
+	m.open = all
 	for _, p := range paid {
 		for _, q := range all {
 			if q.tenant == p.tenant && q.pool == p.pool {
@@ -706,7 +713,7 @@ func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
 	}
 	ask := keptAsk{k.Shape, pool, k.Binds == Unbound}
 	if x, n := &c.before, len(c.choice.Grants)+len(c.choice.Renewed); x.found == nil || x.settled != n {
-		x.settled, x.found = n, map[keptAsk]cluster.JobKey{}
+		x.settled, x.found = n, c.memory.keeping()
 	}
 	job, known := c.before.found[ask]
 	if !known {

@@ -42,19 +42,16 @@ type bindings struct {
 }
 
 // openBindings counts the GPUs before the choice begins.
-func openBindings(in *Input, npools int) bindings {
+func openBindings(in *Input, m *Memory, npools int) bindings {
 	n := len(in.Tenants)
-	b := bindings{lanes: in.Lanes, paid: make([]cluster.GPUTime, npools), all: make([]int, npools), of: make([][]int, n), long: make([][]int, n), holds: make([][]int, n)}
+	m.rows = zeroed(m.rows, 3*n)
+	rows := m.rows
+	b := bindings{lanes: in.Lanes, paid: make([]cluster.GPUTime, npools), all: m.zeros(npools), of: rows[:n:n], long: rows[n : 2*n : 2*n], holds: rows[2*n:]}
 	for p := range in.Lanes {
 		b.all[p] = in.Lanes[p].Bound
 	}
-	cells := make([]int, 3*n*npools)
-	cut := func() (row []int) {
-		row, cells = cells[:npools], cells[npools:]
-		return row
-	}
 	for t := range in.Tenants {
-		b.of[t], b.long[t], b.holds[t] = cut(), cut(), cut()
+		b.of[t], b.long[t], b.holds[t] = m.zeros(npools), m.zeros(npools), m.zeros(npools)
 		for p := range in.Tenants[t].Shares {
 			sh := &in.Tenants[t].Shares[p]
 			b.of[t][p], b.long[t][p], b.holds[t][p] = sh.Bound, sh.Long, sh.Holds

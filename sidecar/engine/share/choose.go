@@ -12,16 +12,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
-	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // Chooser chooses leases by fair share. It is kept from round to round to reuse its memory.
 type Chooser struct {
-	board, kept *place.Board      // kept: the one for claims
-	ranks       []int             // by case
-	mayRecall   []bool            // by case
-	passed      [2][]round.Passed // of managed jobs, and of observed jobs
-	exact       [2][]exactShape   // by claim, of this round and the last one
+	board, kept *place.Board    // kept: the one for claims
+	ranks       []int           // by case
+	mayRecall   []bool          // by case
+	choices     [2]lease.Memory // of managed jobs, and of observed jobs
+	exact       [2][]exactShape // by claim, of this round and the last one
+	claims      []lease.Claimed // memory for liveClaims
 }
 
 // exactShape is the shape that asks for exactly the nodes of a claim.
@@ -82,11 +82,10 @@ func (t table) Take(p lease.Placement) { t.Board.Take(place.Placement(p)) }
 // the memory of an old one.
 func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Control, out *field.Choice) *place.Board {
 	x := &contest{f, c, out}
-	passed := &x.passed[0]
+	in.Memory, in.Limits = &x.choices[0], f.Limits
 	if touch == cluster.ObserveOnly {
-		passed = &x.passed[1]
+		in.Memory = &x.choices[1]
 	}
-	in.Workspace, in.Limits = *passed, f.Limits
 	board = x.occupy(board, in, touch)
 	moving := []cluster.Claim(nil)
 	if touch == cluster.FullControl {
@@ -98,7 +97,6 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	}
 	in.Mechanism = x.mechanism(in)
 	choice := lease.Choose(*in, table{board}, len(x.Pools))
-	*passed = choice.Passed
 	if touch == cluster.FullControl {
 		compact(x, in, board, &choice)
 	}
@@ -106,8 +104,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	noteResting(x, in, &choice)
 	x.grant(in, &choice)
 	if touch == cluster.FullControl {
-		x.Claims = x.served(x.Claims)
-		x.Claims = append(append(x.Claims, choice.Kept...), moving...)
+		x.Claims = slices.Concat(x.served(x.Claims), choice.Kept, moving)
 		follow(x, in, &choice, board)
 		x.recall(in, &choice)
 		x.claimFor(in, choice.Due)
@@ -120,6 +117,9 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 // served drops the gathering for gangs that found GPUs elsewhere: idle GPUs or a claim, perhaps on another
 // model.
 func (x *contest) served(claims []cluster.Claim) []cluster.Claim {
+	if !slices.ContainsFunc(claims, func(cl cluster.Claim) bool { return cl.Gathers }) {
+		return claims
+	}
 	elsewhere := map[cluster.JobKey]bool{}
 	for _, cl := range claims {
 		if !cl.Gathers {
@@ -166,6 +166,7 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 	x.ranks = slices.Grow(x.ranks[:0], len(x.Jobs))[:len(x.Jobs)]
 	at := x.ranks // by case: 1 + the candidate
 	clear(at)
+	out = x.claims[:0]
 	for i := range in.Candidates {
 		at[in.Candidates[i].Case] = 1 + i
 	}
@@ -192,6 +193,7 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 		}
 	}
 	x.exact[0], x.exact[1] = x.exact[1][:0], x.exact[0]
+	x.claims = out
 	slices.SortStableFunc(out, func(a, b lease.Claimed) int { // of equally old ones small ones would take what large ones wait for
 		if x.Settings.Divide != "" { // the order of turns carries out a division
 			return cmp.Compare(a.Made, b.Made)

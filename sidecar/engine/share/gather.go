@@ -19,6 +19,9 @@ import (
 // gathered continues to gather GPUs, beside the GPUs of all claims that continue: those of candidates, and
 // moving. It returns the claims of the gangs that may start.
 func (x *contest) gathered(in *lease.Input, board *place.Board, moving []cluster.Claim) (ready []lease.Claimed) {
+	if !slices.ContainsFunc(x.Snapshot.Claims, func(c cluster.Claim) bool { return c.Gathers }) {
+		return nil
+	}
 	others := moving
 	for k := range in.Claims {
 		others = append(others, in.Claims[k].Claim)
