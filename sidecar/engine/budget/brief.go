@@ -8,6 +8,12 @@ import (
 // longRun is how many intervals a job must have run to count as long while it still runs.
 const longRun = 2
 
+// getsLong reports whether a run that began at start has lasted for longRun intervals since the last round.
+func getsLong(a *Account, start cluster.Instant) bool {
+	long := start.Add(longRun * a.Settings.Interval)
+	return a.Snapshot.Ledger.At < long && long <= a.Now
+}
+
 // brief counts a job as short or long once: when it has ended, or when it has run for longRun intervals.
 func (o *observer) brief(i int) {
 	c, r := &o.Snapshot.Cases[i], &o.Records[i]
@@ -15,13 +21,13 @@ func (o *observer) brief(i int) {
 	if j.Start == 0 || interval <= 0 {
 		return
 	}
-	switch long := j.Start.Add(longRun * interval); {
-	case o.Jobs[i].Runs && o.Snapshot.Ledger.At < long && long <= o.Now:
+	switch {
+	case o.Jobs[i].Runs && getsLong(o.Account, j.Start):
 		o.briefly(j, o.Now.Sub(j.Start), false)
 	case j.Outcome == "CANCELLED": // nobody knows how long it would have run
 	case r.Done != 0 && c.Record.Done == 0 && j.State == cluster.Done && j.End >= j.Start:
 		// A longer run was counted before, unless it passed that moment between two looks.
-		if ran := max(j.End.Sub(j.Start), r.Ran); ran < longRun*interval || o.Snapshot.Ledger.At < long {
+		if ran := max(j.End.Sub(j.Start), r.Ran); ran < longRun*interval || o.Snapshot.Ledger.At < j.Start.Add(longRun*interval) {
 			o.briefly(j, ran, ran <= interval)
 		}
 	}

@@ -116,18 +116,18 @@ func Extend(a *Account) {
 // Opened reports whether a job runs only because somebody opened its gate, or had it ask for more than it was granted: its turn has not
 // come yet.
 func (a *Account) Opened(i int) bool {
-	l, basis := a.Leases[i], a.Records[i].Basis
-	return l != nil && l.Adopted && basis != nil && basis.Forced
+	l := a.Leases[i]
+	if l == nil || !l.Adopted {
+		return false
+	}
+	basis := a.Records[i].Basis
+	return basis != nil && basis.Forced
 }
 
 // Wished returns the time up to which a job wishes to run, within the bound of the site, if its attempt began at
 // start.
 func (a *Account) Wished(i int, start cluster.Instant) cluster.Instant {
-	h := a.Snapshot.Cases[i].Job.Hints
-	if h == nil {
-		return start
-	}
-	return start.Add(min(h.MinLease, a.Settings.Term*cluster.Span(a.Settings.MinLeaseTerms)))
+	return start.Add(min(a.stopBase(i).wish, a.Settings.Term*cluster.Span(a.Settings.MinLeaseTerms)))
 }
 
 // Boundary returns the first boundary at which a lease that begins at t may end: it has its minimum length then, and its
@@ -139,7 +139,7 @@ func (a *Account) Boundary(i int, t cluster.Instant) cluster.Instant {
 // wishedFrom is Wished for the attempt to which a lease that begins at t belongs.
 func (a *Account) wishedFrom(i int, t cluster.Instant) cluster.Instant {
 	if a.Jobs[i].Runs {
-		return a.Wished(i, a.Snapshot.Cases[i].Job.Start)
+		t = a.stopBase(i).start
 	}
 	return a.Wished(i, t)
 }
@@ -233,7 +233,7 @@ func CostAt(a *Account, i int, t cluster.Instant) cluster.Span {
 
 // costAt is CostAt for an attempt.
 func costAt(a *Account, i int, j *stop.Job, t cluster.Instant) cluster.Span {
-	if a.pays == nil || EndsSoon(a.Books, i) {
+	if a.pays == nil || EndsSoon(a, i) {
 		return 0
 	}
 	return j.Cost(late(a, t), a.Notice(i))
@@ -241,14 +241,11 @@ func costAt(a *Account, i int, j *stop.Job, t cluster.Instant) cluster.Span {
 
 // EndsSoon reports whether the time limit of a job that starts or continues now ends it within the horizon of binding
 // (bind.horizon). The run times of jobs like it do not count: a user could run many short ones first.
-func EndsSoon(a *round.Books, i int) bool {
+func EndsSoon(a *Account, i int) bool {
 	left := a.Limit(i)
-	if st := &a.Jobs[i]; st.Runs {
-		j := &a.Snapshot.Cases[i].Job
-		if left = j.Limit; j.State == cluster.Suspended { // its time stands still
-			left = 0
-		} else if left > 0 {
-			left = max(j.Start.Add(left+j.Suspend).Sub(a.Now), 1)
+	if a.Jobs[i].Runs {
+		if left = 0; a.stopBase(i).ends > 0 {
+			left = max(a.stopBase(i).ends.Sub(a.Now), 1)
 		}
 	}
 	return left > 0 && left <= a.Settings.Term*cluster.Span(a.Settings.BindHorizon)
@@ -345,12 +342,14 @@ func (a *Account) saving(i int) *cluster.Saving {
 
 // stopBase holds facts of a case that stay fixed once the round has observed.
 type stopBase struct {
-	known    bool
-	declared bool // saving is as the job declares
-	saving   *cluster.Saving
-	begin    cluster.Span     // cost of a start
-	start    cluster.Instant  // of the present attempt
-	conduct  *cluster.Conduct // on which these rest
+	known   bool
+	own     bool // saving lies in the snapshot
+	saving  *cluster.Saving
+	begin   cluster.Span     // cost of a start
+	start   cluster.Instant  // of the present attempt
+	ends    cluster.Instant  // by its time limit, if it runs; 0 = never, or its time stands still
+	wish    cluster.Span     // minimum lease
+	conduct *cluster.Conduct // on which these rest
 }
 
 // stopBase returns these facts. They are computed once per round because they are needed several times.
@@ -359,15 +358,20 @@ func (a *Account) stopBase(i int) *stopBase {
 	if b.known {
 		return b
 	}
-	j, own := &a.Snapshot.Cases[i].Job, a.Records[i].Conduct
-	if was := lastOf(a, i); was != nil && was.known && was.conduct == own && a.notes.lastBegan == a.habits.Evidence {
-		*b = was.stopBase
-	} else {
-		*b = stopBase{known: true, saving: a.saving(i), begin: a.begin(i, modelOf(j)), start: j.Start, conduct: own}
-		b.declared = b.saving == &j.Declares
+	j, conduct := &a.Snapshot.Cases[i].Job, a.Records[i].Conduct
+	if was := lastOf(a, i); was != nil && was.known && was.conduct == conduct && a.notes.lastBegan == a.habits.Evidence {
+		if *b = was.stopBase; b.own {
+			b.saving, b.own = a.notes.share(&j.Declares), false
+		}
+		return b
 	}
-	if b.declared {
-		b.saving = &j.Declares
+	*b = stopBase{known: true, saving: a.saving(i), begin: a.begin(i, modelOf(j)), start: j.Start, conduct: conduct}
+	b.own = b.saving == &j.Declares
+	if j.Limit > 0 && j.State != cluster.Suspended {
+		b.ends = j.Start.Add(j.Limit + j.Suspend)
+	}
+	if j.Hints != nil {
+		b.wish = j.Hints.MinLease
 	}
 	return b
 }

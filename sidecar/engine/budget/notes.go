@@ -22,6 +22,25 @@ type notes struct {
 	lastBegan int
 	startCost cluster.Span
 	saves     []cluster.SavingRule
+	declared  []*cluster.Saving // that jobs share
+}
+
+// maxDeclared is the maximum number of declarations that jobs share.
+const maxDeclared = 64
+
+// share returns a declaration that outlives the snapshot of a job, and is the same one for jobs that declare the same.
+func (x *notes) share(declared *cluster.Saving) *cluster.Saving {
+	for _, s := range x.declared {
+		if *s == *declared {
+			return s
+		}
+	}
+	if len(x.declared) == maxDeclared {
+		x.declared = nil
+	}
+	s := *declared
+	x.declared = append(x.declared, &s)
+	return &s
 }
 
 // turn opens the notes of a round; evidence is that of the habits at its beginning.

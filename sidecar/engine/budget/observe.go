@@ -49,10 +49,9 @@ func (o *observer) observe(reports []cluster.Progress) {
 		reports = slices.Clone(reports)
 		slices.SortStableFunc(reports, order)
 	}
-	late := len(o.Snapshot.Attempts) > 0
 	for i := range o.Snapshot.Cases {
-		if st := &o.Jobs[i]; st.Waits && st.Before >= 0 && !late {
-			continue // nothing of it has ended
+		if len(o.Snapshot.Attempts)+len(reports) == 0 && o.stays(i) {
+			continue
 		}
 		c := &o.Snapshot.Cases[i]
 		if ran := o.Records[i].Ran - c.Record.Ran; ran > 0 {
@@ -72,6 +71,12 @@ func (o *observer) observe(reports []cluster.Progress) {
 			}
 		}
 	}
+}
+
+// stays reports whether a job is what it was in the last round: then no attempt has ended since. One that gets long now is not.
+func (o *observer) stays(i int) bool {
+	was := lastOf(o.Account, i)
+	return was != nil && (!o.Jobs[i].Runs || was.known && !getsLong(o.Account, was.start))
 }
 
 // conduct returns a copy of a job's conduct that may be changed.

@@ -91,7 +91,7 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 	stops = slices.DeleteFunc(stops, func(x payment) bool {
 		last := cluster.Times(a.Leases[x.of].GPUs, x.last)
 		if !x.kept || last > left[x.pool] {
-			a.Jobs[x.of].Unpaid = !EndsSoon(a.Books, x.of)
+			a.Jobs[x.of].Unpaid = !EndsSoon(a, x.of)
 			return x.granted
 		}
 		left[x.pool] -= last
@@ -138,11 +138,15 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 	a.held, stops = a.held.Zeroed(int(accounts.Rows()), len(a.Pools)), a.stops[:0]
 	for i, l := range a.Leases {
 		st := &a.Jobs[i]
-		if l == nil || a.Pool(l.Pool) < 0 {
+		if l == nil {
+			continue
+		}
+		pool := a.Pool(l.Pool)
+		if pool < 0 {
 			continue
 		}
 		if l.Behind == 0 && st.Tenant >= 0 {
-			*a.held.At(st.Tenant, a.Pool(l.Pool)) += l.GPUs
+			*a.held.At(st.Tenant, pool) += l.GPUs
 		}
 		granted := l.State == cluster.Granted && l.Behind == 0 && st.Waits
 		if !st.Runs && !granted || st.Control != cluster.FullControl {
@@ -150,10 +154,10 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 		}
 		notice := a.Notice(i)
 		soon := a.Now.Add(notice)
-		x := payment{of: i, pool: a.Pool(l.Pool), later: max(l.End.Sub(soon), 0), granted: granted}
+		x := payment{of: i, pool: pool, later: max(l.End.Sub(soon), 0), granted: granted}
 		if granted {
 			j := a.Attempt(i, a.Now)
-			x.last, x.kept = j.Cost(late(a, l.End), notice), !EndsSoon(a.Books, i) && j.May(a.Rule(), l.End, notice)
+			x.last, x.kept = j.Cost(late(a, l.End), notice), !EndsSoon(a, i) && j.May(a.Rule(), l.End, notice)
 			stops = append(stops, x)
 			continue
 		}
@@ -164,7 +168,7 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 			left[x.pool] -= cluster.Times(l.GPUs, x.cost)
 		case l.State == cluster.Active:
 			end := soon.Add(x.later)
-			x.last, x.kept = costOf(a, i, &j, late(a, end), notice), !EndsSoon(a.Books, i) && (a.Opened(i) || j.May(a.Rule(), end, notice))
+			x.last, x.kept = costOf(a, i, &j, late(a, end), notice), !EndsSoon(a, i) && (a.Opened(i) || j.May(a.Rule(), end, notice))
 			stops = append(stops, x)
 		}
 	}

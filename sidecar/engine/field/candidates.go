@@ -80,7 +80,7 @@ func binding(f *Field, i int, binds bool) lease.Binding {
 	switch {
 	case !binds:
 		return lease.Unbound
-	case budget.EndsSoon(f.Books, i):
+	case budget.EndsSoon(f.Stops, i):
 		return lease.BindsShort
 	}
 	return lease.BindsLong

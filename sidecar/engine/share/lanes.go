@@ -59,7 +59,7 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 		out[p].Bound += gpus
 		if st.Queue >= 0 {
 			sh := &tenants[st.Queue].Shares[p]
-			if sh.Bound += gpus; !budget.EndsSoon(f.Books, i) {
+			if sh.Bound += gpus; !budget.EndsSoon(f.Stops, i) {
 				sh.Long += gpus
 			}
 		}

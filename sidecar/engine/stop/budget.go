@@ -29,7 +29,7 @@ const drift = 50
 // notice of the given length, and from when a later save counts (0 = none is foreseen).
 func (j *Job) base(t cluster.Instant, notice cluster.Span) (from, next cluster.Instant) {
 	switch {
-	case j.heeds(notice) && j.Saving.Manner == cluster.SavesOnTerm:
+	case j.Saving.Manner == cluster.SavesOnTerm:
 		return t, 0
 	case j.heeds(notice):
 		return max(t.Add(-notice), j.Start), 0 // work after the save is lost
