@@ -22,6 +22,8 @@ type Nodes struct {
 	sites    [2]surveyed
 	site     int // index of Site in sites
 	shapes   shapes
+	running  []int // cases
+	waiting  []int // cases that live and do not run
 	rules    admit.Book
 	alone    bool // eligible jobs must fit the limits all together: the chooser does not look at them
 	room     []ltgf.Claimant
@@ -34,7 +36,7 @@ func (f *Nodes) Survey(b *round.Books, causes []cluster.Cause) {
 	f.refused.open(causes, b.Tenants)
 	s := b.Snapshot
 	f.rules.Open(s.Now, s.Admission, s.Preempted)
-	f.shapes.turn(s)
+	f.shapes.turn(b)
 	if f.site = 0; len(s.Claims) > 0 {
 		f.site = 1
 	}
@@ -74,16 +76,21 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 	}
 	f.alone = f.Snapshot.Cells != nil
 	f.rules.Count(f.Books, func(i int) bool { return !f.alone && f.Expiring(i) })
+	f.running, f.waiting = f.running[:0], f.waiting[:0]
 	for i := range f.Jobs {
 		st := &f.Jobs[i]
 		if !st.Runs {
+			if st.Live {
+				f.waiting = append(f.waiting, i)
+			}
 			f.judgeWaiting(i, possible, open)
 			if len(f.refused.causes) > 0 {
 				f.refused.see(f, i)
 			}
 			continue
 		}
-		f.judgeRunning(i)
+		f.running = append(f.running, i)
+		st.Pools = f.shapes.held(f.Books, i)
 		if len(f.refused.causes) > 0 {
 			f.refused.seeRunning(f, i)
 		}
@@ -95,25 +102,23 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 	f.refused.thin(f)
 	f.holdBack(f.Leases)
 	byTenant := f.roomByTenant()
-	for _, running := range []bool{true, false} {
-		for i := range f.Jobs {
-			st := &f.Jobs[i]
-			if st.Runs != running {
-				continue
-			}
-			gpus := st.Held
-			if !running {
-				gpus, st.May = st.GPUs, st.Pools
-			}
-			if st.Tenant < 0 || len(st.Pools) == 0 || st.Probes != round.NoProbe || !running && !st.Eligible && st.Why != cluster.ReasonCompleting &&
-				st.Why != cluster.ReasonStarting {
-				continue
-			}
-			if !running && st.Eligible && !f.rules.Wants(&f.Snapshot.Cases[i].Job) {
-				continue // the limits leave its tenant less: it may have its turn, but is due no more
-			}
-			byTenant[st.Tenant] = append(byTenant[st.Tenant],
-				ltgf.Claimant{Case: i, GPUs: gpus, Weight: Weight(f.Books, i), Pools: st.Pools})
+	claim := func(i, gpus int) {
+		st := &f.Jobs[i]
+		byTenant[st.Tenant] = append(byTenant[st.Tenant], ltgf.Claimant{Case: i, GPUs: gpus, Weight: Weight(f.Books, i), Pools: st.Pools})
+	}
+	for _, i := range f.running {
+		if st := &f.Jobs[i]; st.Tenant >= 0 && len(st.Pools) > 0 && st.Probes == round.NoProbe {
+			claim(i, st.Held)
+		}
+	}
+	for _, i := range f.waiting {
+		st := &f.Jobs[i]
+		st.May = st.Pools
+		if st.Tenant < 0 || len(st.Pools) == 0 || st.Probes != round.NoProbe || !st.Eligible && st.Why != cluster.ReasonCompleting && st.Why != cluster.ReasonStarting {
+			continue
+		}
+		if !st.Eligible || f.rules.Wants(&f.Snapshot.Cases[i].Job) { // else the limits leave its tenant less: it may have its turn, but is due no more
+			claim(i, st.GPUs)
 		}
 	}
 	return byTenant
@@ -130,11 +135,12 @@ func (f *Nodes) Limits() lease.Limits {
 // roomByTenant returns an empty list with capacity for all its cases for every tenant.
 func (f *Nodes) roomByTenant() [][]ltgf.Claimant {
 	count := make([]int, len(f.Tenants))
-	all := 0
-	for i := range f.Jobs {
-		if st := &f.Jobs[i]; st.Tenant >= 0 && st.Live {
-			count[st.Tenant]++
-			all++
+	all := len(f.running) + len(f.waiting)
+	for _, list := range [...][]int{f.running, f.waiting} {
+		for _, i := range list {
+			if t := f.Jobs[i].Tenant; t >= 0 {
+				count[t]++
+			}
 		}
 	}
 	f.room = slices.Grow(f.room[:0], all)[:all]
@@ -143,17 +149,6 @@ func (f *Nodes) roomByTenant() [][]ltgf.Claimant {
 		lists[t], room = room[:0:n], room[n:]
 	}
 	return lists
-}
-
-// judgeRunning sets the pool of a running job: that of the first GPUs that it holds.
-func (f *Nodes) judgeRunning(i int) {
-	holds := f.Snapshot.Cases[i].Job.Holds
-	for k := range holds {
-		if p := f.Pool(holds[k].Model); p >= 0 && holds[k].GPUs > 0 {
-			f.Jobs[i].Pools = f.Just(p)
-			return
-		}
-	}
 }
 
 // judgeWaiting decides whether a job that does not run could be granted a lease now, and records the reason

@@ -11,19 +11,50 @@ import (
 // shapes are the shapes of the cases' requests, in this round and the last one.
 type shapes struct {
 	now, last []shape
+	pools     []string
 }
 
 // shape is that of a case's request on each of the sites that are kept, plus 1; 0 = it is not known, or its job's own request does not
 // determine it.
 type shape struct {
 	on    [2]int32
+	pool  int32 // that a running job holds, plus 1; 0 = not known, or none
 	limit cluster.Span
 }
 
 // turn opens a round.
-func (x *shapes) turn(s *cluster.Snapshot) {
-	x.now, x.last = slices.Grow(x.last[:0], len(s.Cases))[:len(s.Cases)], x.now
+func (x *shapes) turn(b *round.Books) {
+	n := len(b.Jobs)
+	x.now, x.last = slices.Grow(x.last[:0], n)[:n], x.now
 	clear(x.now)
+	if !slices.Equal(x.pools, b.Pools) {
+		x.pools, x.last = slices.Clone(b.Pools), nil
+	}
+}
+
+// lastOf returns the last round's notes of a case that is unchanged since; zero = there are none.
+func (x *shapes) lastOf(b *round.Books, i int) (was shape) {
+	if k := int(b.Jobs[i].Before); k >= 0 && k < len(x.last) {
+		was = x.last[k]
+	}
+	return was
+}
+
+// held returns the pool of a running job as a list: that of the first GPUs that it holds; nil = none.
+func (x *shapes) held(b *round.Books, i int) []int {
+	now := &x.now[i]
+	if now.pool = x.lastOf(b, i).pool; now.pool == 0 {
+		holds := b.Snapshot.Cases[i].Job.Holds
+		for k := 0; k < len(holds) && now.pool == 0; k++ {
+			if holds[k].GPUs > 0 {
+				now.pool = int32(b.Pool(holds[k].Model)) + 1
+			}
+		}
+	}
+	if now.pool == 0 {
+		return nil
+	}
+	return b.Just(int(now.pool) - 1)
 }
 
 // forget drops the shapes on a site that was replaced.
@@ -39,8 +70,8 @@ func (x *shapes) of(b *round.Books, i int, site *place.Site, at int) int {
 		return site.Shape(Spec(b, i))
 	}
 	now, limit := &x.now[i], limitOf(b, i)
-	if k := int(b.Jobs[i].Before); k >= 0 && k < len(x.last) && x.last[k].limit == limit {
-		*now = x.last[k]
+	if was := x.lastOf(b, i); was.limit == limit {
+		now.on, now.limit = was.on, limit
 	}
 	if now.on[at] == 0 {
 		now.on[at], now.limit = int32(site.Shape(Spec(b, i)))+1, limit
