@@ -191,9 +191,9 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 		}
 		newGPUs := cluster.MulDiv(int64(entitled), int64(f.Settings.NewSharePercent), 100*int64(cluster.WholeGPU))
 		if users == nil {
-			lease.Order(cs, jobs[t], int(newGPUs))
+			f.room.sorter.Order(cs, jobs[t], int(newGPUs))
 		} else {
-			lease.OrderUsers(cs, jobs[t], int(newGPUs), users, f.Settings)
+			f.room.sorter.OrderUsers(cs, jobs[t], int(newGPUs), users, f.Settings)
 		}
 		for at, i := range jobs[t] {
 			f.room.order.next(i)

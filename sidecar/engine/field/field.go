@@ -31,6 +31,7 @@ type Room struct {
 	unsorted, sorted []lease.Candidate
 	refused          []round.Refusal
 	order            order
+	sorter           lease.Sorter
 	base             base
 }
 

@@ -829,6 +829,9 @@ type Held struct {
 // to the tenant in turn, smallest rho first, or as the users take turns if users is set: those are used up. The further
 // ahead the tenant is then, the higher the rank. Rank sorts held.
 func Rank(ranks []int, held []Held, tenant *Tenant, users []UserTurn, term cluster.Span) {
+	if len(held) == 0 {
+		return
+	}
 	slices.SortFunc(held, func(a, b Held) int {
 		if a.Rho != b.Rho {
 			return cmp.Compare(a.Rho, b.Rho)

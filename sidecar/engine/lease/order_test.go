@@ -19,7 +19,7 @@ func ordered(newGPUs int, cs ...lease.Candidate) []cluster.JobKey {
 		cs[i].Key, jobs[i] = cluster.JobKey(i+1), i
 		cs[i].GPUs = max(cs[i].GPUs, 1)
 	}
-	lease.Order(cs, jobs, newGPUs)
+	new(lease.Sorter).Order(cs, jobs, newGPUs)
 	keys := make([]cluster.JobKey, len(jobs))
 	for at, i := range jobs {
 		keys[at] = cs[i].Key
@@ -75,7 +75,7 @@ func TestEqualScoresAreOrderedTheSameEveryTime(t *testing.T) {
 		for i := range jobs {
 			jobs[i] = (i*7 + turn) % len(cs)
 		}
-		lease.Order(cs, jobs, 0)
+		new(lease.Sorter).Order(cs, jobs, 0)
 		if want == nil {
 			want = jobs
 		}
@@ -120,7 +120,7 @@ func TestOrderOfJobsThatAreNearlySorted(t *testing.T) {
 				jobs = slices.Insert(slices.Delete(jobs, a, a+1), b, x)
 			}
 		}
-		if lease.Order(cs, jobs, 0); !slices.Equal(jobs, want) {
+		if new(lease.Sorter).Order(cs, jobs, 0); !slices.Equal(jobs, want) {
 			rt.Fatalf("%v, want %v", jobs, want)
 		}
 	})

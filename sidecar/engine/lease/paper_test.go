@@ -180,7 +180,7 @@ func (c *contest) ours() []int {
 				t.Jobs = append(t.Jobs, i)
 			}
 		}
-		Order(in.Candidates, t.Jobs, 0)
+		new(Sorter).Order(in.Candidates, t.Jobs, 0)
 		in.Tenants = append(in.Tenants, t)
 	}
 	for _, i := range LastFirst(&in) {
@@ -290,7 +290,7 @@ func TestAlgorithm2IsTheOrderOfATenantsJobs(t *testing.T) {
 				cs = append(cs, Candidate{Key: cluster.JobKey(i + 1), GPUs: 1, Priority: Priority{Rho: cluster.Rho(job.rho)}})
 				list, order = append(list, i), append(order, i)
 			}
-			Order(cs, order, 0)
+			new(Sorter).Order(cs, order, 0)
 			for _, got := range order {
 				want := selectJob(c.jobs, list)
 				if got != want {

@@ -86,16 +86,20 @@ func (k *Candidate) starves(term cluster.Span) bool {
 	return k.Unserved || k.Owed >= 4*cluster.Times(k.GPUs, term)
 }
 
+// Sorter orders candidates, and keeps its memory for the next ones.
+type Sorter struct{ line, late []turn }
+
 // Order sorts a tenant's candidates, given by their indices, as in Algorithm 2 and §5.2.1. Urgent jobs come
 // first, then new ones (at most newGPUs GPUs of them, but at least one job), then the smallest rho. A tie
 // goes to the running job, then to the job that has waited longest. New jobs beyond newGPUs are ordered by
 // Aged like the rest.
-func Order(cs []Candidate, jobs []int, newGPUs int) {
-	line := make([]turn, len(jobs))
-	for at, i := range jobs {
-		line[at] = turnOf(&cs[i], i)
+func (s *Sorter) Order(cs []Candidate, jobs []int, newGPUs int) {
+	line := s.line[:0]
+	for _, i := range jobs {
+		line = append(line, turnOf(&cs[i], i))
 	}
-	sortNearly(line)
+	s.line = line
+	s.late = sortNearly(line, s.late)
 	used, over := 0, false
 	for at := range line {
 		k := &cs[line[at].candidate]
@@ -109,7 +113,7 @@ func Order(cs []Candidate, jobs []int, newGPUs int) {
 		used += k.GPUs
 	}
 	if over {
-		sortNearly(line)
+		s.late = sortNearly(line, s.late)
 	}
 	for at := range line {
 		jobs[at] = line[at].candidate
@@ -160,9 +164,9 @@ func (a turn) compare(b turn) int {
 }
 
 // sortNearly sorts turns that are mostly in order, as they are if they come in the order of the last round. It sorts those that are not,
-// and merges them into the rest.
-func sortNearly(line []turn) {
-	kept, late := line[:0], []turn(nil)
+// and merges them into the rest. It returns its memory, which may be that of an earlier call.
+func sortNearly(line, memory []turn) []turn {
+	kept, late := line[:0], memory[:0]
 	for _, x := range line {
 		switch n := len(kept); {
 		case n == 0 || kept[n-1].compare(x) < 0:
@@ -173,6 +177,7 @@ func sortNearly(line []turn) {
 			late = append(late, x)
 		}
 	}
+	memory = late
 	slices.SortFunc(late, turn.compare)
 	for i, at := len(kept), len(line); len(late) > 0; at-- {
 		if n := len(late) - 1; i == 0 || kept[i-1].compare(late[n]) < 0 {
@@ -182,6 +187,7 @@ func sortNearly(line []turn) {
 			line[at-1] = kept[i]
 		}
 	}
+	return memory
 }
 
 // queue is the candidates of one tenant in one pool, in their order.

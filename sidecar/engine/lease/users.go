@@ -33,7 +33,7 @@ func (u *UserTurn) next(gpus int, term cluster.Span, ahead cluster.GPUTime) clus
 // user, the order is that of Order, with an equal part of newGPUs for each user. A running job goes before
 // waiting ones of users that are further behind by at most the threshold. Urgent jobs, and those of a higher level, go
 // first whoever their user is. users is by Candidate.User; the turns of those in jobs are used up.
-func OrderUsers(cs []Candidate, jobs []int, newGPUs int, users []UserTurn, s *cluster.Settings) {
+func (s *Sorter) OrderUsers(cs []Candidate, jobs []int, newGPUs int, users []UserTurn, settings *cluster.Settings) {
 	slices.SortStableFunc(jobs, func(a, b int) int { return cmp.Compare(cs[a].User, cs[b].User) })
 	var each [][]int
 	for lo, hi := 0, 1; hi <= len(jobs); hi++ {
@@ -42,10 +42,10 @@ func OrderUsers(cs []Candidate, jobs []int, newGPUs int, users []UserTurn, s *cl
 		}
 	}
 	for _, of := range each {
-		Order(cs, of, newGPUs/len(each))
+		s.Order(cs, of, newGPUs/len(each))
 	}
 	if len(each) > 1 {
-		TakeTurns(cs, jobs, users, s)
+		TakeTurns(cs, jobs, users, settings)
 	}
 }
 

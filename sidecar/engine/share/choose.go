@@ -22,6 +22,7 @@ type Chooser struct {
 	choices     [2]lease.Memory // of managed jobs, and of observed jobs
 	exact       [2][]exactShape // by claim, of this round and the last one
 	claims      []lease.Claimed // memory for liveClaims
+	held        [][]lease.Held  // memory for rank, by queue
 }
 
 // exactShape is the shape that asks for exactly the nodes of a claim.
@@ -311,19 +312,14 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 // rank returns, by case, how far ahead the tenants of the leases that can end are. The lease whose tenant is
 // furthest ahead goes first.
 func (x *contest) rank(in *lease.Input) []int {
-	n := make([]int, len(x.Queues))
-	for i, l := range x.Leases {
-		if t := x.Jobs[i].Queue; l != nil && t >= 0 {
-			n[t]++
-		}
+	held := slices.Grow(x.held, max(len(x.Queues)-len(x.held), 0))[:len(x.Queues)]
+	x.held = held
+	for t := range held {
+		held[t] = held[t][:0]
 	}
-	held := make([][]lease.Held, len(x.Queues))
 	for i, l := range x.Leases {
 		if !x.Fixed(i) {
 			t := x.Jobs[i].Queue
-			if held[t] == nil {
-				held[t] = make([]lease.Held, 0, n[t])
-			}
 			held[t] = append(held[t], lease.Held{Case: i, Pool: x.PoolOf(l)[0], GPUs: l.GPUs, Rho: x.Turn(i), User: int(x.Jobs[i].User)})
 		}
 	}
