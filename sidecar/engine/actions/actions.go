@@ -12,8 +12,15 @@ import (
 
 // Workspace is memory for reuse, and what is known of unchanged cases. A List of the next round may use it again.
 type Workspace struct {
-	cases      []int
+	concerned  concerned
 	plain, old []bool // by case of this round, and of the last one: it concerns no gate and no reservation unless it waits
+}
+
+// concerned are the cases that there may be something to do for.
+type concerned struct {
+	gating  []int // they wait, or have something of ours, or a change of their owner's
+	moving  []int // they have been granted a lease and wait, or their lease is over
+	noticed []int // their notice is due
 }
 
 // List returns the actions in the order in which they must run. First come the lock, revoked grants and fences
@@ -21,11 +28,12 @@ type Workspace struct {
 // fences are the nodes to keep from jobs of unmanaged partitions, by VC. List updates the records of the jobs
 // and adds events.
 func (x *Workspace) List(b *round.Books, fences map[string][]string) []cluster.Action {
+	x.look(b)
 	wanted, inside := cellFences(b, fences), inFences(b)
-	if f, ok := nextFence(b, inside); ok {
+	if f, ok := nextFence(b, inside, x.concerned.moving); ok {
 		wanted = append(wanted, f)
 	}
-	w := &writer{Books: b, beneficiaries: b.Beneficiaries(), wanted: wanted, fenced: fenced(inside, wanted), cases: x.concerned(b)}
+	w := &writer{Books: b, concerned: &x.concerned, beneficiaries: b.Beneficiaries(), wanted: wanted, fenced: fenced(inside, wanted)}
 	out := w.lock(nil)
 	out = w.takeBacks(out)
 	out = w.raise(out, cluster.ReasonFence)
@@ -40,21 +48,21 @@ func (x *Workspace) List(b *round.Books, fences map[string][]string) []cluster.A
 // writer lists actions. Each of its steps returns the list with its own actions appended.
 type writer struct {
 	*round.Books
+	*concerned
 	beneficiaries round.Beneficiaries
 	wanted        []fence
-	fenced        map[string]bool // nodes inside a fence, now or soon
-	cases         []int           // see concerned
-	grants        int             // still to be written
-	names         []string        // slabs of memory
+	fenced        []string // nodes inside a fence, now or soon; sorted
+	grants        int      // still to be written
+	names         []string // slabs of memory
 	bases         []cluster.Basis
 }
 
-// concerned returns the cases that gates and reservations concern: those that wait, and those that have something of ours, or a change of
-// their owner's.
-func (x *Workspace) concerned(b *round.Books) []int {
-	s := b.Snapshot
-	x.cases, x.plain, x.old = x.cases[:0], slices.Grow(x.old[:0], len(s.Cases))[:len(s.Cases)], x.plain
-	for i := range s.Cases {
+// look finds the cases that there may be something to do for.
+func (x *Workspace) look(b *round.Books) {
+	s, c := b.Snapshot, &x.concerned
+	c.gating, c.moving, c.noticed = c.gating[:0], c.moving[:0], c.noticed[:0]
+	x.plain, x.old = slices.Grow(x.old[:0], len(s.Cases))[:len(s.Cases)], x.plain
+	for i := range b.Jobs {
 		st := &b.Jobs[i]
 		if was := st.Before; was >= 0 {
 			x.plain[i] = x.old[was]
@@ -63,10 +71,19 @@ func (x *Workspace) concerned(b *round.Books) []int {
 			x.plain[i] = !c.Job.Locked && !c.Job.UnsplitArray && c.Job.Reservation == "" && c.Changed == 0
 		}
 		if !x.plain[i] || st.Waits || b.Records[i].Locked || st.Live && s.License.Total > 0 {
-			x.cases = append(x.cases, i)
+			c.gating = append(c.gating, i)
+		}
+		l := b.Leases[i]
+		if l == nil {
+			continue
+		}
+		if l.State == cluster.Granted && !st.Readied || l.State == cluster.Ending {
+			c.moving = append(c.moving, i)
+		}
+		if st.Noticed && l.State != cluster.Ending {
+			c.noticed = append(c.noticed, i)
 		}
 	}
-	return x.cases
 }
 
 // add appends an action on a case, and returns the list and the action. An action is large: its caller fills it in
@@ -83,7 +100,7 @@ func (w *writer) add(out []cluster.Action, verb cluster.Verb, i int) ([]cluster.
 // start, a crash, or a requeue by others. A job that we no longer manage goes back to Slurm at once, because
 // its gate expires by itself but its pin does not. So does an exempt job, which is never gated.
 func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
-	for _, i := range w.cases {
+	for _, i := range w.gating {
 		st, r := &w.Jobs[i], &w.Records[i]
 		j := &w.Snapshot.Cases[i].Job
 		acting := st.Control == cluster.FullControl || st.Control == cluster.NoReclaim
@@ -132,25 +149,12 @@ func narrowed(j *cluster.Job, r *cluster.Record) []string {
 	return r.UserPartitions
 }
 
-// noticed returns the number of notices that are due.
-func (w *writer) noticed() (n int) {
-	for i := range w.Jobs {
-		if w.Jobs[i].Noticed {
-			n++
-		}
-	}
-	return n
-}
-
 // notices notifies jobs whose lease will not be renewed.
 func (w *writer) notices(out []cluster.Action) []cluster.Action {
-	for i, l := range w.Leases {
-		if !w.Jobs[i].Noticed || l == nil || l.State == cluster.Ending {
-			continue
-		}
+	for _, i := range w.noticed {
 		var a *cluster.Action
 		out, a = w.add(out, cluster.Notify, i)
-		a.Reason.Code, a.Reason.Until, a.Reason.For = cluster.ReasonNotice, l.End, w.beneficiaries.Of(i)
+		a.Reason.Code, a.Reason.Until, a.Reason.For = cluster.ReasonNotice, w.Leases[i].End, w.beneficiaries.Of(i)
 		if m, ok := w.Moves[i]; ok {
 			a.Reason.To, a.Reason.Trial, a.Reason.Speed = m.To, m.Trial, m.Speed
 		}
@@ -173,7 +177,7 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 		named[w.wanted[k].name] = true
 	}
 	named[cluster.GateReservation] = w.Snapshot.License.Total > 0
-	for _, i := range w.cases {
+	for _, i := range w.gating {
 		st, name := &w.Jobs[i], w.Snapshot.Cases[i].Job.Reservation
 		if name == "" || !st.Live || !isOurs(name) {
 			continue

@@ -62,8 +62,8 @@ func cellFences(b *round.Books, nodes map[string][]string) []fence {
 }
 
 // nextFence returns the fence of hand-overs; false = none is wanted. A node on which a job is about to start
-// without a reservation joins the fence when that job runs, unless it is inside of one.
-func nextFence(b *round.Books, inside map[string]bool) (fence, bool) {
+// without a reservation joins the fence when that job runs, unless it is inside of one. moves are the cases that are about to start, or to end.
+func nextFence(b *round.Books, inside []string, moves []int) (fence, bool) {
 	f := fence{name: nextName, because: cluster.ReasonHandOver}
 	for k := range b.Claims {
 		cl := &b.Claims[k]
@@ -82,15 +82,17 @@ func nextFence(b *round.Books, inside map[string]bool) (fence, bool) {
 	}
 	f.end = f.enough.Add(cluster.Minute)
 	f.accounts, f.nodes = set(f.accounts), set(f.nodes)
-	starts := map[string]bool{}
-	for i, l := range b.Leases {
-		if l != nil && l.State == cluster.Granted && !b.Configures(i) && l.Granted < b.Now {
-			for _, n := range l.Nodes {
-				starts[n.Node] = !inside[n.Node]
+	for _, i := range moves {
+		l := b.Leases[i]
+		if l.State != cluster.Granted || l.Granted >= b.Now {
+			continue
+		}
+		for _, n := range l.Nodes {
+			if at, ok := slices.BinarySearch(f.nodes, n.Node); ok && !within(inside, n.Node) {
+				f.nodes = slices.Delete(f.nodes, at, at+1)
 			}
 		}
 	}
-	f.nodes = slices.DeleteFunc(f.nodes, func(n string) bool { return starts[n] })
 	return f, len(f.nodes) > 0
 }
 
@@ -111,27 +113,28 @@ func set(names []string) []string {
 	return slices.Compact(names)
 }
 
-// inFences returns the nodes inside the fences that stand.
-func inFences(b *round.Books) map[string]bool {
-	out := map[string]bool{}
+// inFences returns the nodes inside the fences that stand, sorted.
+func inFences(b *round.Books) (out []string) {
 	for i := range b.Snapshot.Reservations {
 		if r := &b.Snapshot.Reservations[i]; r.Ours && (r.Name == nextName || isCellFence(r.Name)) && r.End > b.Now {
-			for _, n := range r.Nodes {
-				out[n] = true
-			}
+			out = append(out, r.Nodes...)
 		}
 	}
-	return out
+	return set(out)
 }
 
-// fenced returns the nodes inside a fence now or soon. It adds to those that are inside of one now.
-func fenced(out map[string]bool, wanted []fence) map[string]bool {
+// fenced returns the nodes inside a fence now or soon, sorted. inside are those of now.
+func fenced(inside []string, wanted []fence) []string {
 	for k := range wanted {
-		for _, n := range wanted[k].nodes {
-			out[n] = true
-		}
+		inside = append(inside, wanted[k].nodes...)
 	}
-	return out
+	return set(inside)
+}
+
+// within reports whether a sorted list has a name.
+func within(list []string, name string) bool {
+	_, ok := slices.BinarySearch(list, name)
+	return ok
 }
 
 // raise creates, moves and prolongs the wanted fences, either those of VCs or that of hand-overs.

@@ -86,13 +86,16 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 			done[a.Record] = true
 		}
 	}
-	for _, i := range w.cases {
+	for _, i := range w.gating {
 		c, r, st := &w.Snapshot.Cases[i], &w.Records[i], &w.Jobs[i]
 		j := &c.Job
 		if c.Changed != 0 {
 			w.changed(i)
 		}
 		r.Locked = w.opened(i)
+		if st.Waits && w.stays(i) {
+			continue
+		}
 		if !st.Waits || done[j.Record] {
 			if until, ok := shut[j.Record]; ok && j.UnsplitArray {
 				r.Gate = until
@@ -123,11 +126,7 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 			}
 			continue
 		}
-		stays := j.Locked
-		if !w.lockable(j) {
-			stays = j.Eligible > w.Now.Add(w.Settings.GateTTL/2) && j.Eligible >= r.UserBegin
-		}
-		if stays && !j.Stranded {
+		if w.shuts(j, r) {
 			continue
 		}
 		done[j.Record] = true
@@ -139,6 +138,20 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 		}
 	}
 	return out
+}
+
+// shuts reports whether the gate of a waiting job is shut, and need not be prolonged yet.
+func (w *writer) shuts(j *cluster.Job, r *cluster.Record) bool {
+	if w.lockable(j) {
+		return j.Locked && !j.Stranded
+	}
+	return j.Eligible > w.Now.Add(w.Settings.GateTTL/2) && j.Eligible >= r.UserBegin && !j.Stranded
+}
+
+// stays reports whether a waiting job's gate is left as it is, whatever has been done for other jobs: most are.
+func (w *writer) stays(i int) bool {
+	j, st := &w.Snapshot.Cases[i].Job, &w.Jobs[i]
+	return st.Ours(cluster.FullControl) && !st.Ordered(cluster.Exempt) && !j.UnsplitArray && w.shuts(j, &w.Records[i])
 }
 
 // outlasts reports whether the gate of a job that is only observed is opened: the lock, which lasts while another partition is
@@ -165,7 +178,7 @@ const (
 func (w *writer) lockRunning(out []cluster.Action) []cluster.Action {
 	var acted map[cluster.JobKey]int // made for the first job that may get an action: mostly, there is none
 	late, lacked := 0, cluster.JobID{}
-	for _, i := range w.cases {
+	for _, i := range w.gating {
 		st := &w.Jobs[i]
 		if st.Waits {
 			continue

@@ -22,11 +22,11 @@ type handOver struct {
 // Hand-overs of jobs that are only observed form groups of their own, because they will not happen.
 func (w *writer) handOvers(out []cluster.Action) []cluster.Action {
 	for _, watched := range []bool{false, true} {
-		if watched && !w.Any(cluster.ObserveOnly) {
+		if len(w.moving) == 0 || watched && !w.Any(cluster.ObserveOnly) {
 			break
 		}
 		groups := w.group(watched)
-		n := len(groups) + w.noticed()
+		n := len(groups) + len(w.noticed)
 		for i := range groups {
 			w.grants += len(groups[i].grants)
 			n += len(groups[i].grants) + len(groups[i].reclaims)
@@ -45,11 +45,11 @@ func (w *writer) group(watched bool) []handOver {
 	var cases []int
 	of := map[string]int{} // node -> group
 	var groups []handOver
-	for i, l := range w.Leases {
-		if l == nil || (l.State != cluster.Granted || w.Configures(i)) && l.State != cluster.Ending || watched != (w.Jobs[i].Control == cluster.ObserveOnly) {
+	for _, i := range w.moving {
+		if watched != (w.Jobs[i].Control == cluster.ObserveOnly) {
 			continue
 		}
-		g := -1
+		l, g := w.Leases[i], -1
 		for _, n := range l.Nodes {
 			if was, ok := of[n.Node]; ok && was != g {
 				if g >= 0 {
@@ -65,14 +65,14 @@ func (w *writer) group(watched bool) []handOver {
 		}
 		for _, n := range l.Nodes {
 			if _, ok := of[n.Node]; !ok {
-				groups[g].nodes = appendIn(&names, groups[g].nodes, n.Node)
+				groups[g].nodes = appendIn(&names, groups[g].nodes, n.Node, len(w.moving))
 			}
 			of[n.Node] = g
 		}
 		if l.State == cluster.Granted {
-			groups[g].grants = appendIn(&cases, groups[g].grants, i)
+			groups[g].grants = appendIn(&cases, groups[g].grants, i, len(w.moving))
 		} else {
-			groups[g].reclaims = appendIn(&cases, groups[g].reclaims, i)
+			groups[g].reclaims = appendIn(&cases, groups[g].reclaims, i, len(w.moving))
 		}
 	}
 	for g := range groups {
@@ -86,10 +86,10 @@ func (w *writer) group(watched bool) []handOver {
 // slab is the maximum number of short lists that share an allocation.
 const slab = 64
 
-// appendIn appends an element to a list. The first element of each list comes from a slab of memory.
-func appendIn[T any](memory *[]T, list []T, x T) []T {
+// appendIn appends an element to one of at most n lists. The first element of each list comes from a slab of memory.
+func appendIn[T any](memory *[]T, list []T, x T, n int) []T {
 	if len(list) == 0 {
-		list = cut(memory, 1, slab)[:0]
+		list = cut(memory, 1, min(n, slab))[:0]
 	}
 	return append(list, x)
 }
@@ -122,7 +122,7 @@ func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 	frees := slices.ContainsFunc(o.reclaims, func(i int) bool { return w.Jobs[i].Runs })
 	name, reserve := "", len(out)
 	confined := w.Snapshot.Cells != nil && slices.ContainsFunc(o.grants, func(i int) bool { return w.Snapshot.Cases[i].Loose() }) // to its tenant's cells
-	if len(o.grants) > 0 && (frees || confined || slices.ContainsFunc(o.nodes, func(n string) bool { return w.fenced[n] })) {
+	if len(o.grants) > 0 && (frees || confined || slices.ContainsFunc(o.nodes, func(n string) bool { return within(w.fenced, n) })) {
 		first := w.Leases[o.grants[0]]
 		name = fmt.Sprintf("%s%d_%d", cluster.ReservationPrefix, first.Job, first.Term)
 		out = append(out, cluster.Action{})
