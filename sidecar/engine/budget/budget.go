@@ -28,17 +28,18 @@ type Account struct {
 	broke  []bool                              // by pool: no stop is affordable
 	pays   []cluster.GPUTime                   // by pool: what more stops may cost; nil = any
 	kinds  kinds
+	outset outset
 }
 
 // Open updates the account of an earlier round: reports of jobs, and the budgets for stops.
 func (a *Account) Open(b *round.Books) {
-	a.Books = b
+	a.Books, a.outset = b, outset{}
 	a.habits.Brief = a.Brief
 	a.habits.Reset(b.Snapshot.Habits)
-	a.notes.turn(b.Snapshot, a.habits.Evidence)
 	if len(a.kinds.known) > 2*len(a.kinds.jobs) { // most of them have left
-		a.kinds, a.notes.last = kinds{}, nil
+		a.kinds, a.notes.cases = kinds{}, nil
 	}
+	a.notes.turn(b, a.habits.Evidence)
 	a.kinds.open(b.Snapshot.Habits, len(b.Jobs))
 	o := observer{a}
 	o.observe(b.Snapshot.Progress)
@@ -164,12 +165,40 @@ func EndAndBinds(a *Account, i int, t cluster.Instant) (end cluster.Instant, bin
 		end = a.Boundary(i, t)
 		return end, st.Control == cluster.NoReclaim, CostAt(a, i, end)
 	}
+	if t == a.Now && st.Waits {
+		x, r := outsetOf(a, i), &a.Records[i]
+		if j := (stop.Job{Start: t, Ran: r.Ran, Spent: r.Spent}); x.cost <= j.Budget(rule, x.end) {
+			if counts(a, i) {
+				cost = x.late
+			}
+			return x.end, tooDear(a, i) || tooLong(a, x.end), cost
+		}
+	}
 	j := a.Attempt(i, t)
 	end = endOf(a, i, &j, t, rule)
 	if t != a.Now && j.Start == t {
 		j = a.Attempt(i, a.Now)
 	}
 	return end, bindsTo(a, i, &j, end, rule), costAt(a, i, &j, end)
+}
+
+// outset is what is the same for all jobs that start now, and save and start alike.
+type outset struct {
+	saving              *cluster.Saving
+	begin, wish, notice cluster.Span
+	end                 cluster.Instant // of their leases, if their budgets let them be stopped then
+	cost                cluster.Span    // of a stop then
+	late                cluster.Span    // of a stop a round later
+}
+
+// outsetOf returns the outset of a waiting job. It keeps the last one.
+func outsetOf(a *Account, i int) *outset {
+	x, b, notice := &a.outset, a.stopBase(i), a.Notice(i)
+	if x.saving != b.saving || x.begin != b.begin || x.wish != b.wish || x.notice != notice {
+		j, end := stop.Job{Saving: b.saving, Start: a.Now, Begin: b.begin}, a.Boundary(i, a.Now)
+		*x = outset{b.saving, b.begin, b.wish, notice, end, j.Cost(end, notice), j.Cost(late(a, end), notice)}
+	}
+	return x
 }
 
 // endOf is EndFor for an attempt that may be stopped.
@@ -210,10 +239,18 @@ func (a *Account) Binds(i int, t cluster.Instant) bool {
 
 // bindsTo is Binds for an attempt that may be stopped.
 func bindsTo(a *Account, i int, j *stop.Job, t cluster.Instant, rule stop.Rule) bool {
-	if pools := a.Jobs[i].Pools; len(pools) > 0 && a.broke[pools[0]] {
-		return true
-	}
-	return t.Sub(a.Now) > max(BoundFor, 2*a.Settings.Term) || !j.May(rule, t, a.Notice(i))
+	return tooDear(a, i) || tooLong(a, t) || !j.May(rule, t, a.Notice(i))
+}
+
+// tooDear reports whether the pool of a job can afford no stop.
+func tooDear(a *Account, i int) bool {
+	pools := a.Jobs[i].Pools
+	return len(pools) > 0 && a.broke[pools[0]]
+}
+
+// tooLong reports whether a lease that ends at t binds its GPUs, whatever its job.
+func tooLong(a *Account, t cluster.Instant) bool {
+	return t.Sub(a.Now) > max(BoundFor, 2*a.Settings.Term)
 }
 
 // Pays returns what stops of jobs that start now may cost in a pool.
@@ -233,11 +270,14 @@ func CostAt(a *Account, i int, t cluster.Instant) cluster.Span {
 
 // costAt is CostAt for an attempt.
 func costAt(a *Account, i int, j *stop.Job, t cluster.Instant) cluster.Span {
-	if a.pays == nil || EndsSoon(a, i) {
+	if !counts(a, i) {
 		return 0
 	}
 	return j.Cost(late(a, t), a.Notice(i))
 }
+
+// counts reports whether a pool may have to pay for the stop of a job that starts or continues now.
+func counts(a *Account, i int) bool { return a.pays != nil && !EndsSoon(a, i) }
 
 // EndsSoon reports whether the time limit of a job that starts or continues now ends it within the horizon of binding
 // (bind.horizon). The run times of jobs like it do not count: a user could run many short ones first.
@@ -354,13 +394,14 @@ type stopBase struct {
 
 // stopBase returns these facts. They are computed once per round because they are needed several times.
 func (a *Account) stopBase(i int) *stopBase {
-	b := &a.notes.cases[i].stopBase
+	n := &a.notes.cases[i]
+	b := &n.stopBase
 	if b.known {
 		return b
 	}
 	j, conduct := &a.Snapshot.Cases[i].Job, a.Records[i].Conduct
-	if was := lastOf(a, i); was != nil && was.known && was.conduct == conduct && a.notes.lastBegan == a.habits.Evidence {
-		if *b = was.stopBase; b.own {
+	if n.kept && b.conduct == conduct && a.notes.lastBegan == a.habits.Evidence {
+		if b.known = true; b.own {
 			b.saving, b.own = a.notes.share(&j.Declares), false
 		}
 		return b

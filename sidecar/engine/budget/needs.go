@@ -49,10 +49,6 @@ func kindOf(a *Account, i int) *kind {
 	if n.kind != nil {
 		return n.kind
 	}
-	if was := lastOf(a, i); was != nil && was.kind != nil {
-		n.kind = was.kind
-		return n.kind
-	}
 	j, at := &a.Snapshot.Cases[i].Job, &a.kinds.jobs[int(a.Records[i].Key)&(len(a.kinds.jobs)-1)]
 	if at.of == nil || at.gpus != j.Request.GPUs || at.user != j.User || at.command != j.Command || at.name != j.Name {
 		*at = kin{j.User, j.Command, j.Name, j.Request.GPUs, a.kinds.find(j)}

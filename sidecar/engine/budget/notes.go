@@ -4,12 +4,14 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // note is what an account finds out about a case.
 type note struct {
 	kind  *kind // nil = not looked up
 	habit int32 // of its type: see kind.habit
+	kept  bool  // stopBase is that of the last round
 	stopBase
 }
 
@@ -23,6 +25,25 @@ type notes struct {
 	startCost cluster.Span
 	saves     []cluster.SavingRule
 	declared  []*cluster.Saving // that jobs share
+}
+
+// turn opens the notes of a round; evidence is that of the habits at its beginning.
+func (x *notes) turn(b *round.Books, evidence int) {
+	n := len(b.Jobs)
+	x.cases, x.last = slices.Grow(x.last[:0], n)[:n], x.cases
+	x.began, x.lastBegan = evidence, x.began
+	if x.startCost != b.Settings.StartCost || !slices.Equal(x.saves, b.Settings.Saves) {
+		x.startCost, x.saves, x.last = b.Settings.StartCost, slices.Clone(b.Settings.Saves), nil
+	}
+	for i := range x.cases {
+		now := &x.cases[i]
+		if before := int(b.Jobs[i].Before); before >= 0 && before < len(x.last) {
+			*now = x.last[before]
+			now.kept, now.known, now.habit = now.known, false, 0
+		} else {
+			*now = note{}
+		}
+	}
 }
 
 // maxDeclared is the maximum number of declarations that jobs share.
@@ -41,22 +62,4 @@ func (x *notes) share(declared *cluster.Saving) *cluster.Saving {
 	s := *declared
 	x.declared = append(x.declared, &s)
 	return &s
-}
-
-// turn opens the notes of a round; evidence is that of the habits at its beginning.
-func (x *notes) turn(s *cluster.Snapshot, evidence int) {
-	x.cases, x.last = slices.Grow(x.last[:0], len(s.Cases))[:len(s.Cases)], x.cases
-	clear(x.cases)
-	x.began, x.lastBegan = evidence, x.began
-	if x.startCost != s.Settings.StartCost || !slices.Equal(x.saves, s.Settings.Saves) {
-		x.startCost, x.saves, x.last = s.Settings.StartCost, slices.Clone(s.Settings.Saves), nil
-	}
-}
-
-// lastOf returns the note of the last round on a case that is what it was then; nil = there is none.
-func lastOf(a *Account, i int) *note {
-	if k := int(a.Jobs[i].Before); k >= 0 && k < len(a.notes.last) {
-		return &a.notes.last[k]
-	}
-	return nil
 }

@@ -75,8 +75,8 @@ func (o *observer) observe(reports []cluster.Progress) {
 
 // stays reports whether a job is what it was in the last round: then no attempt has ended since. One that gets long now is not.
 func (o *observer) stays(i int) bool {
-	was := lastOf(o.Account, i)
-	return was != nil && (!o.Jobs[i].Runs || was.known && !getsLong(o.Account, was.start))
+	st, n := &o.Jobs[i], &o.notes.cases[i]
+	return st.Before >= 0 && (!st.Runs || n.kept && !getsLong(o.Account, n.start))
 }
 
 // conduct returns a copy of a job's conduct that may be changed.

@@ -26,24 +26,22 @@ type shape struct {
 func (x *shapes) turn(b *round.Books) {
 	n := len(b.Jobs)
 	x.now, x.last = slices.Grow(x.last[:0], n)[:n], x.now
-	clear(x.now)
 	if !slices.Equal(x.pools, b.Pools) {
 		x.pools, x.last = slices.Clone(b.Pools), nil
 	}
-}
-
-// lastOf returns the last round's notes of a case that is unchanged since; zero = there are none.
-func (x *shapes) lastOf(b *round.Books, i int) (was shape) {
-	if k := int(b.Jobs[i].Before); k >= 0 && k < len(x.last) {
-		was = x.last[k]
+	for i := range x.now {
+		if before := int(b.Jobs[i].Before); before >= 0 && before < len(x.last) {
+			x.now[i] = x.last[before]
+		} else {
+			x.now[i] = shape{}
+		}
 	}
-	return was
 }
 
 // held returns the pool of a running job as a list: that of the first GPUs that it holds; nil = none.
 func (x *shapes) held(b *round.Books, i int) []int {
 	now := &x.now[i]
-	if now.pool = x.lastOf(b, i).pool; now.pool == 0 {
+	if now.pool == 0 {
 		holds := b.Snapshot.Cases[i].Job.Holds
 		for k := 0; k < len(holds) && now.pool == 0; k++ {
 			if holds[k].GPUs > 0 {
@@ -59,8 +57,8 @@ func (x *shapes) held(b *round.Books, i int) []int {
 
 // forget drops the shapes on a site that was replaced.
 func (x *shapes) forget(site int) {
-	for i := range x.last {
-		x.last[i].on[site] = 0
+	for i := range x.now {
+		x.now[i].on[site] = 0
 	}
 }
 
@@ -70,11 +68,11 @@ func (x *shapes) of(b *round.Books, i int, site *place.Site, at int) int {
 		return site.Shape(Spec(b, i))
 	}
 	now, limit := &x.now[i], limitOf(b, i)
-	if was := x.lastOf(b, i); was.limit == limit {
-		now.on, now.limit = was.on, limit
+	if now.limit != limit {
+		now.on, now.limit = [2]int32{}, limit
 	}
 	if now.on[at] == 0 {
-		now.on[at], now.limit = int32(site.Shape(Spec(b, i)))+1, limit
+		now.on[at] = int32(site.Shape(Spec(b, i))) + 1
 	}
 	return int(now.on[at]) - 1
 }
