@@ -223,16 +223,22 @@ func (b *Board) Prefer(who int) {
 }
 
 // Hold removes a job's GPUs from the board: fixed.
-func (b *Board) Hold(holds []cluster.Holding) {
+func (b *Board) Hold(holds []cluster.Holding) { fill(b, holds, 1) }
+
+// Release undoes Hold.
+func Release(b *Board, holds []cluster.Holding) { fill(b, holds, -1) }
+
+// fill takes GPUs off a board, or puts them back if sign is -1.
+func fill(b *Board, holds []cluster.Holding, sign int) {
 	for i := range holds {
 		h := &holds[i]
 		n := b.nodeAt(h.Node)
 		if n < 0 {
 			continue
 		}
-		b.nodes[n].free = b.nodes[n].free.less(part{h.CPUs, h.MemoryMB})
+		b.nodes[n].free = b.nodes[n].free.less(part{sign * h.CPUs, int64(sign) * h.MemoryMB})
 		if s := b.slotOf(n, h.Model); s >= 0 {
-			b.shift(s, -h.GPUs, 0)
+			b.shift(s, -sign*h.GPUs, 0)
 		}
 	}
 }

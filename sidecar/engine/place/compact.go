@@ -127,11 +127,3 @@ func giveBack(b *Board, leases []*soft, places map[int]Placement) {
 		delete(places, f.who)
 	}
 }
-
-// Release undoes Hold.
-func Release(b *Board, holds []cluster.Holding) {
-	for _, h := range holds {
-		h.GPUs, h.CPUs, h.MemoryMB = -h.GPUs, -h.CPUs, -h.MemoryMB
-		b.Hold([]cluster.Holding{h})
-	}
-}
