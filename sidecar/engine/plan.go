@@ -51,14 +51,14 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	buf.standing = why.Tenants(b, buf.standing)
 	x.speeds.Price(b.Records)
 	b.Moves = x.market.Moves()
-	ends := endOverrides(b)
-	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: d.actions.List(b, choice.Fences), Ended: b.Ended, EndedOverrides: ends,
+	ends, beneficiaries := endOverrides(b), b.Beneficiaries()
+	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: d.actions.List(b, beneficiaries, choice.Fences), Ended: b.Ended, EndedOverrides: ends,
 		Losses: budget.Losses(b), Cells: choice.Cells, AllocationRequest: x.question}
 	events, noise := round.Quiet(b.Now, b.Snapshot.Noise, b.Events, b.Records)
 	p.Events = events
 	causes := d.nodes.Causes()
 	p.Next = next(b, choice.Next, causes)
-	buf.statuses = why.Statuses(b, choice.Refused, buf.statuses)
+	buf.statuses = why.Statuses(b, beneficiaries, choice.Refused, buf.statuses)
 	buf.leases = lasting(b, buf.leases)
 	buf.bound = budget.BoundJobs(&d.stops, buf.bound)
 	p.Statuses, p.Bound = buf.statuses, buf.bound

@@ -232,7 +232,7 @@ func (d *desk) resume(records []cluster.Record, now *settled) []cluster.Case {
 // steady tells whether a job that is as in the last round makes the same case again, apart from its record. was is its record in the last
 // snapshot, and r that of now, in which its state is up to date.
 func steady(was, r *cluster.Record) bool {
-	if r.Restarts != was.Restarts || r.Configured != was.Configured || r.Basis != was.Basis || r.Account != was.Account || r.Name != was.Name {
+	if r.Restarts != was.Restarts || r.Configured != was.Configured || r.Basis != was.Basis { // no decision changes its account and name
 		return false
 	}
 	switch r.State { // as in stand

@@ -400,10 +400,12 @@ func (v *Virtual) give(j *work) {
 
 // reserve records the reservation that a job uses; "" = none.
 func (v *Virtual) reserve(j *work, name string) {
+	if v.touch(j); name == j.job.Reservation {
+		return
+	}
 	v.holders[name]++
 	if v.holders[j.job.Reservation]--; v.holders[j.job.Reservation] <= 0 {
 		delete(v.holders, j.job.Reservation)
 	}
 	j.job.Reservation = name
-	v.touch(j)
 }

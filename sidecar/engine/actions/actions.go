@@ -19,6 +19,7 @@ type Workspace struct {
 // concerned are the cases that there may be something to do for.
 type concerned struct {
 	gating  []int // they wait, or have something of ours, or a change of their owner's
+	pinned  []int // they wait, and have a pin
 	moving  []int // they have been granted a lease and wait, or their lease is over
 	noticed []int // their notice is due
 }
@@ -27,13 +28,13 @@ type concerned struct {
 // of VCs, then hand-overs, each complete, then the fence of the next hand-overs, and then notices and the rest.
 // fences are the nodes to keep from jobs of unmanaged partitions, by VC. List updates the records of the jobs
 // and adds events.
-func (x *Workspace) List(b *round.Books, fences map[string][]string) []cluster.Action {
+func (x *Workspace) List(b *round.Books, beneficiaries *round.Beneficiaries, fences map[string][]string) []cluster.Action {
 	x.look(b)
 	wanted, inside := cellFences(b, fences), inFences(b)
 	if f, ok := nextFence(b, inside, x.concerned.moving); ok {
 		wanted = append(wanted, f)
 	}
-	w := &writer{Books: b, concerned: &x.concerned, beneficiaries: b.Beneficiaries(), wanted: wanted, fenced: fenced(inside, wanted)}
+	w := &writer{Books: b, concerned: &x.concerned, beneficiaries: beneficiaries, wanted: wanted, fenced: fenced(inside, wanted)}
 	out := w.lock(nil)
 	out = w.takeBacks(out)
 	out = w.raise(out, cluster.ReasonFence)
@@ -49,7 +50,7 @@ func (x *Workspace) List(b *round.Books, fences map[string][]string) []cluster.A
 type writer struct {
 	*round.Books
 	*concerned
-	beneficiaries round.Beneficiaries
+	beneficiaries *round.Beneficiaries
 	wanted        []fence
 	fenced        []string // nodes inside a fence, now or soon; sorted
 	grants        int      // still to be written
@@ -60,7 +61,7 @@ type writer struct {
 // look finds the cases that there may be something to do for.
 func (x *Workspace) look(b *round.Books) {
 	s, c := b.Snapshot, &x.concerned
-	c.gating, c.moving, c.noticed = c.gating[:0], c.moving[:0], c.noticed[:0]
+	c.gating, c.pinned, c.moving, c.noticed = c.gating[:0], c.pinned[:0], c.moving[:0], c.noticed[:0]
 	x.plain, x.old = slices.Grow(x.old[:0], len(s.Cases))[:len(s.Cases)], x.plain
 	for i := range b.Jobs {
 		st := &b.Jobs[i]
@@ -72,6 +73,9 @@ func (x *Workspace) look(b *round.Books) {
 		}
 		if !x.plain[i] || st.Waits || b.Records[i].Locked || st.Live && s.License.Total > 0 {
 			c.gating = append(c.gating, i)
+		}
+		if st.Waits && b.Records[i].Pinned {
+			c.pinned = append(c.pinned, i)
 		}
 		l := b.Leases[i]
 		if l == nil {
@@ -100,11 +104,11 @@ func (w *writer) add(out []cluster.Action, verb cluster.Verb, i int) ([]cluster.
 // start, a crash, or a requeue by others. A job that we no longer manage goes back to Slurm at once, because
 // its gate expires by itself but its pin does not. So does an exempt job, which is never gated.
 func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
-	for _, i := range w.gating {
+	for _, i := range w.pinned {
 		st, r := &w.Jobs[i], &w.Records[i]
 		j := &w.Snapshot.Cases[i].Job
 		acting := st.Control == cluster.FullControl || st.Control == cluster.NoReclaim
-		if !st.Waits || j.UnsplitArray || !r.Pinned {
+		if j.UnsplitArray {
 			continue
 		}
 		if l := w.Leases[i]; acting && l != nil && l.State == cluster.Granted {

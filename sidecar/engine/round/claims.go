@@ -26,7 +26,7 @@ type Beneficiaries struct {
 type gpusOn struct{ node, model string }
 
 // Beneficiaries returns an index of the claims. It is called after the choice.
-func (b *Books) Beneficiaries() Beneficiaries { return Beneficiaries{books: b} }
+func (b *Books) Beneficiaries() *Beneficiaries { return &Beneficiaries{books: b} }
 
 // claimed returns the claims by the GPUs that they are of.
 func (h *Beneficiaries) claimed() map[gpusOn]int {

@@ -15,7 +15,7 @@ import (
 type writer struct {
 	*round.Books
 	refused       []round.Refusal
-	beneficiaries round.Beneficiaries
+	beneficiaries *round.Beneficiaries
 	next          []cluster.Instant // by pool: the earliest end of a lease
 	users         []cluster.GPUTime // by user: how far it is behind; nil = users do not matter
 	firsts        []round.UserIndex // by tenant: see firstUsers
@@ -24,8 +24,8 @@ type writer struct {
 
 // Statuses returns the status of every live job, by key. It reuses the memory of out. refused is, by case,
 // the reason why a job got nothing; nil = unknown.
-func Statuses(b *round.Books, refused []round.Refusal, out []cluster.JobStatus) []cluster.JobStatus {
-	w := writer{Books: b, refused: refused, beneficiaries: b.Beneficiaries(), next: nextEnds(b), users: b.UsersBehind()}
+func Statuses(b *round.Books, beneficiaries *round.Beneficiaries, refused []round.Refusal, out []cluster.JobStatus) []cluster.JobStatus {
+	w := writer{Books: b, refused: refused, beneficiaries: beneficiaries, next: nextEnds(b), users: b.UsersBehind()}
 	if w.users != nil {
 		w.firsts = w.firstUsers()
 	}

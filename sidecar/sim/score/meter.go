@@ -26,6 +26,7 @@ type Meter struct {
 	opt     Options
 
 	tenants     map[string]*tenant
+	list        []*tenant // all tenants; those of a sample come mostly in this order
 	all         tally
 	firstWait   spread
 	slowdown    spread
@@ -100,6 +101,14 @@ func NewMeter(setting Setting, opt Options) *Meter {
 	return m
 }
 
+// at gives the tenant that is the i-th of a sample.
+func (m *Meter) at(i int, name string) *tenant {
+	if i < len(m.list) && m.list[i].name == name {
+		return m.list[i]
+	}
+	return m.tenant(name)
+}
+
 func (m *Meter) tenant(name string) *tenant {
 	t := m.tenants[name]
 	if t == nil {
@@ -111,7 +120,7 @@ func (m *Meter) tenant(name string) *tenant {
 		for i := range t.periods {
 			t.periods[i].noDue = m.closed[i] // it was due nothing before
 		}
-		m.tenants[name] = t
+		m.tenants[name], m.list = t, append(m.list, t)
 	}
 	return t
 }
@@ -203,8 +212,9 @@ func (m *Meter) Sample(s Sample) error {
 		return fmt.Errorf("score: a sample of %s comes after one of %s, or before the run began at %s", s.At, m.now, m.setting.From)
 	}
 	begin := m.now == 0
-	for _, x := range s.Tenants {
-		t := m.tenant(x.Tenant)
+	for i := range s.Tenants {
+		x := &s.Tenants[i]
+		t := m.at(i, x.Tenant)
 		if begin {
 			t.repaid = x.Repaid
 			t.alloc, t.due, t.alloc0, t.due0 = x.Alloc, x.DueTotal, x.Alloc, x.DueTotal
@@ -219,12 +229,13 @@ func (m *Meter) Sample(s Sample) error {
 	if !begin {
 		m.pass(s)
 	}
-	for _, x := range s.Tenants {
-		t := m.tenants[x.Tenant]
+	for i := range s.Tenants {
+		x := &s.Tenants[i]
+		t := m.at(i, x.Tenant)
 		copy(t.on, x.On)
 		t.holds, t.rate, t.alloc, t.due, t.repaid, t.seen = x.Holds, x.Due, x.Alloc, x.DueTotal, x.Repaid, s.At
 	}
-	for _, t := range m.tenants {
+	for _, t := range m.list {
 		if t.seen != s.At {
 			t.holds, t.rate = 0, 0 // not in this sample: idle
 			clear(t.on)
@@ -245,7 +256,7 @@ func (m *Meter) pass(s Sample) {
 	m.use.fill(m.useCap, m.now, s.At, m.state.Capacity)
 	m.use.fill(m.useUsed, m.now, s.At, m.state.Used)
 	m.use.fill(m.useFragmented, m.now, s.At, m.state.Fragmented)
-	for _, t := range m.tenants {
+	for _, t := range m.list {
 		m.use.fill(t.line, m.now, s.At, t.holds)
 		for i, n := range t.on {
 			m.use.fill(t.onLines[i], m.now, s.At, n)
