@@ -70,6 +70,7 @@ type Virtual struct {
 	holders      map[string]int // jobs by the reservation that they use
 	outages      []outage       // in the future, by time
 
+	names  map[string]string // of users, accounts and the like: names that share their bytes compare at once
 	jobs   map[cluster.JobID]*work
 	list   list
 	savers []*work // jobs that have saved since their last report
@@ -87,9 +88,12 @@ type Virtual struct {
 // NewVirtual makes an idle cluster at the moment now. Nodes are in the partitions that they name.
 func NewVirtual(now cluster.Instant, nodes []cluster.Node, accounts []cluster.Account) *Virtual {
 	v := &Virtual{Costs: Costs{Completing: cluster.Second, RequeueDelay: 2 * cluster.Minute}, now: now, nextID: 1,
-		jobs: map[cluster.JobID]*work{}, at: map[string]int{}, largest: map[string]int{}, holders: map[string]int{}, changed: true}
+		names: map[string]string{}, jobs: map[cluster.JobID]*work{}, at: map[string]int{}, largest: map[string]int{}, holders: map[string]int{}, changed: true}
 	v.accounts = sortedBy(accounts, func(a *cluster.Account) string { return a.Name })
 	v.nodes = sortedBy(nodes, func(n *cluster.Node) string { return n.Name })
+	for i := range v.accounts {
+		v.intern(v.accounts[i].Name)
+	}
 	byName := map[string]*cluster.Partition{}
 	var names []string
 	for i := range v.nodes {
@@ -118,6 +122,15 @@ func sortedBy[T any](in []T, name func(*T) string) []T {
 	out := slices.Clone(in)
 	slices.SortFunc(out, func(a, b T) int { return cmp.Compare(name(&a), name(&b)) })
 	return out
+}
+
+// intern gives a name with the bytes of the first one that was equal.
+func (v *Virtual) intern(name string) string {
+	if first, ok := v.names[name]; ok {
+		return first
+	}
+	v.names[name] = name
+	return name
 }
 
 // Now gives the simulated time.

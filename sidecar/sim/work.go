@@ -103,6 +103,7 @@ func (v *Virtual) SubmitArray(w Work, n int) []cluster.JobID {
 }
 
 func (v *Virtual) submit(id cluster.JobID, w *Work, of *array) {
+	w.User, w.Account, w.QOS, w.Partition = v.intern(w.User), v.intern(w.Account), v.intern(w.QOS), v.intern(w.Partition)
 	j := &work{Work: *w, array: of, slot: -1, job: cluster.Job{
 		ID: id, Record: id.ID, Name: w.Name, Hints: cluster.ParseHints(w.Comment, 0), Command: w.Command, Work: kinds.Command{Line: w.Line, Dir: w.Dir}.Label(), User: w.User, Account: w.Account, QOS: w.QOS,
 		Partitions: []string{w.Partition}, State: cluster.Waiting, Batch: !w.Interactive,
