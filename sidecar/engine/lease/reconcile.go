@@ -33,7 +33,7 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 			k++
 		}
 		leased := k < len(s.Leases) && s.Leases[k].Job == c.Record.Key
-		if c.Job.Restarts > c.Record.Restarts && !c.Gone {
+		if !c.Gone && c.Job.Restarts > c.Record.Restarts {
 			var last *cluster.Lease
 			if leased {
 				last = &s.Leases[k]
@@ -45,14 +45,13 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 			k++
 			l, was := &leases[len(leases)-1], s.Leases[k-1].State
 			see(l, i, &records[i], s)
-			began := l.State == cluster.Active || l.State == cluster.Granted && c.Job.State == cluster.Configuring && c.Record.State != cluster.Configuring || c.Job.State == cluster.Done && c.Job.Start > 0 && c.Job.End > c.Job.Start
-			switch {
-			case brief(&s.Leases[k-1], c, &records[i], s) && l.State == cluster.Over:
+			switch over := l.State == cluster.Over; {
+			case over && brief(&s.Leases[k-1], c, &records[i], s):
 				fates = append(fates, fate{i, requeued, l.Nodes})
 				fail(&records[i], cluster.RequeuedAtStart, l, s)
-			case was == cluster.Granted && began && c.Record.State != cluster.Configuring:
+			case was == cluster.Granted && c.Record.State != cluster.Configuring && began(l, &c.Job):
 				fates = append(fates, fate{i, started, l.Nodes})
-			case records[i].Failed > c.Record.Failed:
+			case over && records[i].Failed > c.Record.Failed:
 				fates = append(fates, fate{i, unstarted, l.Nodes})
 			}
 			if lasts(l, c, s) {
@@ -81,6 +80,11 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 		ended = append(ended, end(s.Leases[k], s.Now, "lost"))
 	}
 	return byCase, ended
+}
+
+// began reports whether the job of a granted lease has begun, or its nodes are configured.
+func began(l *cluster.Lease, j *cluster.Job) bool {
+	return l.State == cluster.Active || l.State == cluster.Granted && j.State == cluster.Configuring || j.State == cluster.Done && j.Start > 0 && j.End > j.Start
 }
 
 // see updates one lease to the present state of its job, which is that of case i.

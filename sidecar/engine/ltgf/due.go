@@ -2,6 +2,7 @@ package ltgf
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -125,17 +126,18 @@ func priceWork(rows []cluster.TenantPool, records []cluster.Record, claimants []
 func Settle(l *cluster.Ledger, base, entitled, untraded []cluster.MicroGPU, largest, holds []int, s *cluster.Settings, anew bool) {
 	writeOff(l, entitled, untraded)
 	limit := Most(entitled, untraded)
-	furthest := map[string]cluster.Span{}
+	n := len(l.Pools)
+	furthest := make([]cluster.Span, n)
 	for i := range l.Tenants {
 		t := &l.Tenants[i]
 		if !isNew(t) {
-			furthest[t.Pool] = max(furthest[t.Pool], Behind(t.Deficit, t.Entitlement))
+			furthest[i%n] = max(furthest[i%n], Behind(t.Deficit, t.Entitlement))
 		}
 	}
 	for i := range l.Tenants {
 		t := &l.Tenants[i]
 		if isNew(t) {
-			t.Deficit = Credit(entitled[i], min(furthest[t.Pool], s.CreditCap))
+			t.Deficit = Credit(entitled[i], min(furthest[i%n], s.CreditCap))
 		}
 		anew = anew || t.Own() != entitled[i]
 		t.Base, t.Entitlement = base[i], entitled[i]+t.Repays
@@ -208,25 +210,33 @@ func Portion(n, num, den int64) int64 {
 // A tenant that has sold its whole entitlement in a pool lacks no GPUs there, but it may owe GPU
 // time. In such a pool the common part is at most the sum of all deficits: the rest is owed.
 func writeOff(l *cluster.Ledger, entitled, untraded []cluster.MicroGPU) {
-	least := map[string]cluster.Span{}
+	n := len(l.Pools)
+	least := make([]cluster.Span, n) // by pool
+	for p := range least {
+		least[p] = none
+	}
 	for i := range l.Tenants {
 		if t := &l.Tenants[i]; t.Entitlement > 0 && wantsAll(t) {
-			behind := Behind(t.Deficit, entitled[i])
-			if known, ok := least[t.Pool]; !ok || behind < known {
-				least[t.Pool] = behind
-			}
+			least[i%n] = min(least[i%n], Behind(t.Deficit, entitled[i]))
+		}
+	}
+	for p := range least {
+		if least[p] == none {
+			least[p] = 0
 		}
 	}
 	for i := range l.Tenants {
 		if t := &l.Tenants[i]; soldOut(t, i, entitled, untraded) {
-			least[t.Pool] = min(least[t.Pool], common(l, t.Pool, entitled))
+			least[i%n] = min(least[i%n], common(l, t.Pool, entitled))
 		}
 	}
 	for i := range l.Tenants {
-		t := &l.Tenants[i]
-		t.Deficit -= Credit(entitled[i], least[t.Pool])
+		l.Tenants[i].Deficit -= Credit(entitled[i], least[i%n])
 	}
 }
+
+// none is more than any time by which a tenant may be behind.
+const none cluster.Span = math.MaxInt64
 
 // wantsAll tells whether a tenant wants its whole entitlement. Of a tenant below an account that follows from what it wants, where it wants
 // little, so that it must want more.

@@ -2,8 +2,6 @@ package ltgf
 
 import (
 	"slices"
-	"sort"
-	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -19,8 +17,11 @@ func Inherit(l *cluster.Ledger, tenants []cluster.Tenant, base []cluster.MicroGP
 	var places []string
 	for i := range l.Tenants {
 		t := &l.Tenants[i]
-		if k, ok := sort.Find(len(tenants), func(k int) int { return strings.Compare(t.Tenant, tenants[k].Name) }); ok {
-			t.Under = tenants[k].Under
+		for len(tenants) > 0 && tenants[0].Name < t.Tenant { // both are by name
+			tenants = tenants[1:]
+		}
+		if len(tenants) > 0 && tenants[0].Name == t.Tenant {
+			t.Under = tenants[0].Under
 		}
 		if t.Under != "" && !slices.Contains(places, t.Under) {
 			places = append(places, t.Under)

@@ -85,7 +85,8 @@ func (m *Memory) open(s *cluster.Snapshot, room cluster.Ledger) *books {
 	return b
 }
 
-// openAccounts finds the accounts of cases: those of the last look if they are still of the same tenant and user. It opens accounts of new users.
+// openAccounts finds the accounts of cases: those of the last look, for jobs that are as they were or still of the same tenant and user. It
+// opens accounts of new users.
 func (m *Memory) openAccounts(s *cluster.Snapshot) {
 	m.Accounts, m.last = m.last, m.Accounts
 	b, now, last := &m.books, &m.Accounts, &m.last
@@ -93,24 +94,29 @@ func (m *Memory) openAccounts(s *cluster.Snapshot) {
 	now.Rows, now.Users, now.Keys = slices.Grow(now.Rows[:0], n)[:n], slices.Grow(now.Users[:0], n)[:n], slices.Grow(now.Keys[:0], n)[:n]
 	now.courses = slices.Grow(now.courses[:0], n)[:n]
 	keeps, known, slice := s.Settings.Users != cluster.UsersByJob, len(b.ledger.Users), sliceOf(b.now, b.settings.Window)
+	sameRows := len(b.ledger.Tenants) == len(s.Ledger.Tenants) && len(b.ledger.Pools) == len(s.Ledger.Pools) // since that of the last look
+	sameUsers := known == len(s.Ledger.Users)
 	k := 0
 	for i := range s.Cases {
 		r := &s.Cases[i].Record
 		for k < len(last.Keys) && last.Keys[k] < r.Key {
 			k++
 		}
-		row, user, tenant := -1, -1, r.Payer()
+		row, user, same := -1, -1, s.Before(i) >= 0
 		if k < len(last.Keys) && last.Keys[k] == r.Key {
 			row, user = last.Rows[k], last.Users[k]
 		}
-		if !isRow(&b.ledger, row, tenant) {
-			row = b.row(tenant)
+		if !same || !sameRows || row < 0 {
+			if tenant := r.Payer(); !isRow(&b.ledger, row, tenant) {
+				row = b.row(tenant)
+			}
 		}
-		switch {
-		case !keeps:
+		if !keeps {
 			user = -1
-		case user < 0 || user >= known || b.ledger.Users[user].User != r.User || b.ledger.Users[user].Tenant != tenant:
-			user = userRow(b, known, tenant, r.User)
+		} else if !same || !sameUsers || user < 0 {
+			if tenant := r.Payer(); user < 0 || user >= known || b.ledger.Users[user].User != r.User || b.ledger.Users[user].Tenant != tenant {
+				user = userRow(b, known, tenant, r.User)
+			}
 		}
 		if user >= 0 && !s.Cases[i].Gone {
 			b.ledger.Users[user].Seen = slice

@@ -18,10 +18,10 @@ type Nodes struct {
 	idle   []int          // GPUs that no job holds, by node and entry of its GPUs
 	short  int            // how many sites are
 
-	holds, lastHolds []hold // of jobs, in the order of cases
-	ends, lastEnds   []int  // by case: the place after its last one in holds
-	stays            []bool // by case of the last look: it is as it was
-	taken            []hold // GPUs that are neither held nor idle
+	holds, last [][]hold // by case, now and at the last look: what the job holds
+	block       []hold   // memory for more
+	stays       []bool   // by case of the last look: it is as it was
+	taken       []hold   // GPUs that are neither held nor idle
 }
 
 // hold is a part of a node that is taken.
@@ -54,32 +54,23 @@ func (x *Nodes) open(s *cluster.Snapshot) {
 		x.survey(s.Nodes)
 	}
 	again := same && s.Follows
-	x.holds, x.lastHolds = x.lastHolds[:0], x.holds
-	x.ends, x.lastEnds = slices.Grow(x.lastEnds[:0], len(s.Cases)), x.ends
+	x.holds, x.last = slices.Grow(x.last[:0], len(s.Cases))[:len(s.Cases)], x.holds
 	if !again {
 		x.empty(s.Nodes)
 	}
-	x.stays = slices.Grow(x.stays[:0], len(x.lastEnds))[:len(x.lastEnds)]
+	x.stays = slices.Grow(x.stays[:0], len(x.last))[:len(x.last)]
 	clear(x.stays)
 	for i := range s.Cases {
-		c := &s.Cases[i]
 		if before := s.Before(i); again && before >= 0 {
-			x.stays[before] = true
-			x.holds = append(x.holds, x.lastOf(before)...)
-		} else if occupies(c) {
-			from := len(x.holds)
-			for k := range c.Job.Holds {
-				h := &c.Job.Holds[k]
-				node := x.find(h.Node)
-				x.holds = append(x.holds, hold{node, x.slot(node, h.Model), h.GPUs, h.CPUs, h.MemoryMB})
-			}
-			x.take(x.holds[from:], 1, again)
+			x.stays[before], x.holds[i] = true, x.last[before]
+			continue
 		}
-		x.ends = append(x.ends, len(x.holds))
+		x.holds[i] = x.of(&s.Cases[i])
+		x.take(x.holds[i], 1, again)
 	}
 	for k, stays := range x.stays {
 		if !stays {
-			x.take(x.lastOf(k), -1, true)
+			x.take(x.last[k], -1, true)
 		}
 	}
 	for i := 0; !again && i < len(x.sites); i++ {
@@ -123,7 +114,7 @@ func (x *Nodes) survey(nodes []cluster.Node) {
 // empty counts nodes as if no job held any of them.
 func (x *Nodes) empty(nodes []cluster.Node) {
 	clear(x.idle)
-	x.lastHolds, x.lastEnds = x.lastHolds[:0], x.lastEnds[:0]
+	x.last = x.last[:0]
 	for i := range nodes {
 		n, at := &nodes[i], &x.sites[i]
 		at.cpus, at.memory = n.CPUs, n.MemoryMB
@@ -135,13 +126,23 @@ func (x *Nodes) empty(nodes []cluster.Node) {
 	}
 }
 
-// lastOf returns what a case of the last look held.
-func (x *Nodes) lastOf(k int) []hold {
-	from := 0
-	if k > 0 {
-		from = x.lastEnds[k-1]
+// of returns what a job holds of nodes.
+func (x *Nodes) of(c *cluster.Case) []hold {
+	if !occupies(c) || len(c.Job.Holds) == 0 {
+		return nil
 	}
-	return x.lastHolds[from:x.lastEnds[k]]
+	n := len(c.Job.Holds)
+	if len(x.block) < n {
+		x.block = make([]hold, max(n, 64))
+	}
+	out := x.block[:n:n]
+	x.block = x.block[n:]
+	for k := range out {
+		h := &c.Job.Holds[k]
+		node := x.find(h.Node)
+		out[k] = hold{node, x.slot(node, h.Model), h.GPUs, h.CPUs, h.MemoryMB}
+	}
+	return out
 }
 
 // take counts what a job holds, times 1 or -1.

@@ -97,20 +97,18 @@ type occupant struct {
 
 // occupants returns what jobs hold of nodes with stranded GPUs.
 func (x *Nodes) occupants() (out []occupant) {
-	from := 0
-	for i, to := range x.ends {
-		for k := from; k < to; k++ {
-			h := &x.holds[k]
+	for i, holds := range x.holds {
+		for k := range holds {
+			h := &holds[k]
 			if h.node < 0 || !x.sites[h.node].short || x.sites[h.node].stranded <= 0 {
 				continue
 			}
-			if k == from || x.holds[k-1].node != h.node {
+			if k == 0 || holds[k-1].node != h.node {
 				out = append(out, occupant{job: i, hold: hold{node: h.node}})
 			}
 			o := &out[len(out)-1]
 			o.gpus, o.cpus, o.memory = o.gpus+h.gpus, o.cpus+h.cpus, o.memory+h.memory
 		}
-		from = to
 	}
 	return out
 }
