@@ -715,15 +715,22 @@ func attemptsByCase(s *cluster.Snapshot) map[int][]cluster.Attempt {
 	if len(s.Attempts) == 0 {
 		return nil
 	}
-	byID := map[cluster.JobID][]int{}
+	ids := make([]cluster.JobID, len(s.Attempts))
+	for k := range s.Attempts {
+		ids[k] = s.Attempts[k].ID
+	}
+	slices.SortFunc(ids, cluster.JobID.Compare)
+	cases := make([][]int, len(ids)) // of each id, by key: oldest first
 	for i := range s.Cases {
-		id := s.Cases[i].Record.ID
-		byID[id] = append(byID[id], i) // by key: oldest first
+		if k, ok := slices.BinarySearchFunc(ids, s.Cases[i].Record.ID, cluster.JobID.Compare); ok {
+			cases[k] = append(cases[k], i)
+		}
 	}
 	out := map[int][]cluster.Attempt{}
 	for _, a := range s.Attempts {
 		best := -1
-		for _, i := range byID[a.ID] {
+		at, _ := slices.BinarySearchFunc(ids, a.ID, cluster.JobID.Compare)
+		for _, i := range cases[at] {
 			r := &s.Cases[i].Record
 			if r.User != a.User || earlier(r, &a, s.Ledger.At) { // Slurm reuses ids
 				continue

@@ -34,7 +34,7 @@ func userRow(b *books, known int, tenant, user string) int {
 		spot = 31*spot + uint32(user[i])
 	}
 	users := b.ledger.Users
-	is := func(row int) bool { return users[row].User == user && users[row].Tenant == tenant }
+	is := func(row int) bool { return row < len(users) && users[row].User == user && users[row].Tenant == tenant }
 	asked := &b.users.asked[spot%uint32(len(b.users.asked))]
 	if *asked > 0 && is(int(*asked-1)) {
 		return int(*asked - 1)
@@ -292,9 +292,11 @@ func wantBy(l *cluster.Ledger, users []int, claimants []Claimant, in []int) {
 		}
 		u := &l.Users[users[c.Case]]
 		pool := l.Pools[in[k]].Pool
-		at := slices.IndexFunc(u.Wants, func(d cluster.UserDemand) bool { return d.Pool == pool })
-		if at < 0 {
-			at = len(u.Wants)
+		at := 0
+		for at < len(u.Wants) && u.Wants[at].Pool != pool {
+			at++
+		}
+		if at == len(u.Wants) {
 			u.Wants = append(u.Wants, cluster.UserDemand{Pool: pool})
 		}
 		u.Wants[at].GPUs += cluster.MicroGPU(c.GPUs) * cluster.WholeGPU
