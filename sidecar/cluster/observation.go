@@ -17,6 +17,7 @@ type Observation struct {
 	Clock        Instant       `json:"clock,omitempty"`      // the controller's own clock at Now, in whole seconds; 0 = unknown
 	Boot         Instant       `json:"boot,omitempty"`       // last start of the cluster's controller
 	Nodes        []Node        `json:"nodes"`
+	NodesVersion int64         `json:"-"` // tells apart the nodes that one cluster shows: where it is the same, they are the same, bit for bit; 0 = unknown
 	Partitions   []Partition   `json:"partitions"`
 	Accounts     []Account     `json:"accounts"`
 	Members      []Member      `json:"members,omitempty"` // of accounts, by Tenant (the account here), then User

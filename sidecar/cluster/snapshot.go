@@ -104,6 +104,7 @@ type Snapshot struct {
 	Now          Instant       `json:"now,omitzero"`
 	Settings     Settings      `json:"settings"`
 	Nodes        []Node        `json:"nodes"`
+	NodesVersion int64         `json:"-"` // see Observation; a decider sets it to 0 if its last decision was not that of the round before
 	Reservations []Reservation `json:"reservations,omitempty"`
 	// License is the licence that gates jobs; zero if the site has none, or no partition is acted
 	// on.

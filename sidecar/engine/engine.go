@@ -83,7 +83,9 @@ func (d *Decider) DecideBy(s cluster.Snapshot, chooser field.Chooser) cluster.Pl
 			*d = Decider{Brief: d.Brief}
 		}
 	}()
-	s.Follows = d.last.before(&s)
+	if s.Follows = d.last.before(&s); !s.Follows {
+		s.NodesVersion = 0
+	}
 	x := d.open(&s)
 	d.field.Open(&d.books, &d.stops, d.nodes.Site, x.market)
 	d.field.Limits = d.nodes.Limits()

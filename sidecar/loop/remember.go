@@ -65,7 +65,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	t := d.tree
 	s := cluster.Snapshot{
 		Round: m.Round + 1, Now: seen.Now, Settings: settings,
-		Nodes: seen.Nodes, Reservations: seen.Reservations,
+		Nodes: seen.Nodes, NodesVersion: seen.NodesVersion, Reservations: seen.Reservations,
 		Admission: cluster.Admit(seen.Partitions, seen.Accounts, seen.Limits),
 		Attempts:  seen.Attempts, NextKey: max(m.NextKey, 1),
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,

@@ -88,7 +88,7 @@ func (v *Virtual) Observe(_ context.Context, since cluster.Instant) (cluster.Obs
 	v.Advance(v.now)
 	v.list.refresh()
 	v.unlist()
-	s := cluster.Observation{Now: v.now, Cluster: "virtual", Nodes: v.nodes, Partitions: v.partitions, Accounts: v.accounts,
+	s := cluster.Observation{Now: v.now, Cluster: "virtual", Nodes: v.nodes, NodesVersion: v.nodesVersion, Partitions: v.partitions, Accounts: v.accounts,
 		Reservations: v.reservations, Limits: v.rules.limits, Jobs: v.list.rows, Unchanged: !v.changed}
 	s.Limits.Read = v.now
 	if v.License > 0 {
@@ -98,6 +98,7 @@ func (v *Virtual) Observe(_ context.Context, since cluster.Instant) (cluster.Obs
 		}
 	}
 	if !v.Lend {
+		s.NodesVersion = 0
 		s.Nodes, s.Partitions, s.Accounts = slices.Clone(s.Nodes), slices.Clone(s.Partitions), slices.Clone(s.Accounts)
 		s.Reservations, s.Jobs = slices.Clone(s.Reservations), slices.Clone(s.Jobs)
 		for i := range s.Jobs { // they may be modified

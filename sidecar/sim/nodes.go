@@ -40,6 +40,7 @@ func (v *Virtual) apart(holds []cluster.Holding) bool {
 func (v *Virtual) SetNode(name, bad string) {
 	if i, ok := v.at[name]; ok {
 		v.nodes[i].Bad = bad
+		v.nodesVersion++
 	}
 	for _, j := range v.list.jobs {
 		if bad == "" || j.job.State != cluster.Running ||

@@ -60,6 +60,7 @@ type Virtual struct {
 	now          cluster.Instant
 	reported     cluster.Instant
 	nodes        []cluster.Node
+	nodesVersion int64
 	at           map[string]int // nodes by name
 	every        []int          // all nodes
 	free         []room         // by node
@@ -88,7 +89,7 @@ type Virtual struct {
 // NewVirtual makes an idle cluster at the moment now. Nodes are in the partitions that they name.
 func NewVirtual(now cluster.Instant, nodes []cluster.Node, accounts []cluster.Account) *Virtual {
 	v := &Virtual{Costs: Costs{Completing: cluster.Second, RequeueDelay: 2 * cluster.Minute}, now: now, nextID: 1,
-		names: map[string]string{}, jobs: map[cluster.JobID]*work{}, at: map[string]int{}, largest: map[string]int{}, holders: map[string]int{}, changed: true}
+		names: map[string]string{}, jobs: map[cluster.JobID]*work{}, at: map[string]int{}, largest: map[string]int{}, holders: map[string]int{}, changed: true, nodesVersion: 1}
 	v.accounts = sortedBy(accounts, func(a *cluster.Account) string { return a.Name })
 	v.nodes = sortedBy(nodes, func(n *cluster.Node) string { return n.Name })
 	for i := range v.accounts {

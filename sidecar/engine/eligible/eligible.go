@@ -40,12 +40,17 @@ func (f *Nodes) Survey(b *round.Books, causes []cluster.Cause) {
 	if f.site = 0; len(s.Claims) > 0 {
 		f.site = 1
 	}
+	if s.NodesVersion == 0 {
+		f.sites[0].nodes, f.sites[1].nodes = 0, 0
+	}
 	old := &f.sites[f.site]
-	if site := place.Resurvey(old.site, b.Pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != old.site {
-		*old = surveyed{site, newProber(site, b.Pools, s.Now, place.View{})}
+	same := s.NodesVersion != 0 && s.NodesVersion == old.nodes
+	if site := place.Resurvey(old.site, b.Pools, s.Nodes, same, s.Reservations, s.Now, len(s.Claims) > 0); site != old.site {
+		*old = surveyed{site: site, possible: newProber(site, b.Pools, s.Now, place.View{})}
 		f.shapes.forget(f.site)
 		occupy(site, b) // a site with reservations of others is new in every round
 	}
+	old.nodes = s.NodesVersion
 	f.Site, f.possible = old.site, old.possible
 }
 
@@ -53,6 +58,7 @@ func (f *Nodes) Survey(b *round.Books, causes []cluster.Cause) {
 type surveyed struct {
 	site     *place.Site
 	possible *prober
+	nodes    int64 // version of its nodes
 }
 
 // occupy tells a site which jobs run in reservations of others.

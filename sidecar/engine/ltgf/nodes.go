@@ -9,14 +9,15 @@ import (
 // Nodes counts what jobs leave of nodes. It is kept from round to round: only what jobs hold that are not as they were is counted
 // anew, or all of it if the nodes are others.
 type Nodes struct {
-	nodes  []cluster.Node // copies
-	at     map[string]int // by name
-	models []string       // that some node has
-	gpus   int            // of all nodes
-	bad    bool           // some node is
-	sites  []site         // by node
-	idle   []int          // GPUs that no job holds, by node and entry of its GPUs
-	short  int            // how many sites are
+	nodes   []cluster.Node // copies
+	version int64          // of them: see cluster.Observation
+	at      map[string]int // by name
+	models  []string       // that some node has
+	gpus    int            // of all nodes
+	bad     bool           // some node is
+	sites   []site         // by node
+	idle    []int          // GPUs that no job holds, by node and entry of its GPUs
+	short   int            // how many sites are
 
 	holds, last [][]hold // by case, now and at the last look: what the job holds
 	block       []hold   // memory for more
@@ -49,10 +50,11 @@ func (x *Nodes) open(s *cluster.Snapshot) {
 		x.idle[h.slot] += h.gpus
 	}
 	x.taken = x.taken[:0]
-	same := sameNodes(x.nodes, s.Nodes)
+	same := s.NodesVersion != 0 && s.NodesVersion == x.version || sameNodes(x.nodes, s.Nodes)
 	if !same {
 		x.survey(s.Nodes)
 	}
+	x.version = s.NodesVersion
 	again := same && s.Follows
 	x.holds, x.last = slices.Grow(x.last[:0], len(s.Cases))[:len(s.Cases)], x.holds
 	if !again {

@@ -69,11 +69,11 @@ const manyShapes = 4096
 
 // Resurvey gives the same site as Survey, or the old one if its input is unchanged. Then its
 // shapes keep their numbers, and results for them stay valid. With claims, time limits
-// distinguish shapes.
-func Resurvey(old *Site, pools []string, nodes []cluster.Node, reservations []cluster.Reservation, now cluster.Instant, claims bool) *Site {
+// distinguish shapes. same means that the nodes are known to be those of old.
+func Resurvey(old *Site, pools []string, nodes []cluster.Node, same bool, reservations []cluster.Reservation, now cluster.Instant, claims bool) *Site {
 	foreign := slices.ContainsFunc(reservations, func(r cluster.Reservation) bool { return !r.Ours })
 	if old != nil && !foreign && old.limits == claims && len(old.specs) < manyShapes &&
-		slices.Equal(old.pools, pools) && sameNodes(old.surveyed, nodes) {
+		slices.Equal(old.pools, pools) && old.surveyed != nil && (same || sameNodes(old.surveyed, nodes)) {
 		old.now = now
 		return old
 	}

@@ -40,10 +40,10 @@ func TestResurvey(t *testing.T) {
 		},
 	} {
 		w := fresh()
-		old := place.Resurvey(nil, w.pools, w.nodes, w.reservations, now, w.claims)
+		old := place.Resurvey(nil, w.pools, w.nodes, false, w.reservations, now, w.claims)
 		w.nodes = slices.Clone(w.nodes)
 		change(&w) // the lists within the nodes in place, as who lent them may
-		if kept := place.Resurvey(old, w.pools, w.nodes, w.reservations, now+1, w.claims) == old; kept != (name == "") {
+		if kept := place.Resurvey(old, w.pools, w.nodes, false, w.reservations, now+1, w.claims) == old; kept != (name == "") {
 			t.Errorf("change %q: kept is %v", name, kept)
 		}
 	}
