@@ -54,6 +54,7 @@ type Decider struct {
 	leases  lease.Workspace
 	nodes   eligible.Nodes
 	stops   budget.Account
+	quotas  entitle.Quotas
 	field   field.Field
 	share   share.Chooser
 	cells   vc.Chooser
@@ -124,7 +125,7 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	entitle.Parties(b, x.speeds)
 	capacity := entitle.Capacity(b, d.nodes.Site)
 	x.market = market.Open(b, x.speeds)
-	x.question = entitle.Divide(b, x.speeds, active, capacity, d.cells.Own(b))
+	x.question = entitle.Divide(b, x.speeds, active, capacity, d.cells.Own(b), &d.quotas)
 	ltgf.Due(&b.Ledger, b.Records, active, d.charges.Users, x.speeds.Faster())
 	ltgf.Want(&b.Ledger, s.Ledger.At, s.Now, s.Settings.BindQuiet)
 	return x

@@ -3,6 +3,8 @@
 package entitle
 
 import (
+	"slices"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
@@ -32,7 +34,7 @@ type (
 //
 // active is the jobs that count as demand, by tenant. capacity is the number of GPUs by pool, as counted by Capacity. own is the GPUs that tenants have in cells of their
 // own; nil = no cells. Divide returns the request for a new allocation; nil = the last allocation stays in force.
-func Divide(b *round.Books, s *speeds.Speeds, active [][]ltgf.Claimant, capacity []int, own *round.Owned) *cluster.AllocationRequest {
+func Divide(b *round.Books, s *speeds.Speeds, active [][]ltgf.Claimant, capacity []int, own *round.Owned, kept *Quotas) *cluster.AllocationRequest {
 	x := &shares{Books: b, speeds: s, weights: make([]int64, len(b.Tenants))}
 	for t := range x.Tenants {
 		x.weights[t] = x.Weight(round.TenantIndex(t))
@@ -45,7 +47,7 @@ func Divide(b *round.Books, s *speeds.Speeds, active [][]ltgf.Claimant, capacity
 				commons -= gpus
 			}
 		}
-		for t, q := range policy.Quota(cluster.MicroGPU(max(commons, 0))*cluster.WholeGPU, x.weights) {
+		for t, q := range kept.of(p, cluster.MicroGPU(max(commons, 0))*cluster.WholeGPU, x.weights) {
 			*base.At(round.TenantIndex(t), p) = q
 		}
 	}
@@ -65,6 +67,28 @@ func Divide(b *round.Books, s *speeds.Speeds, active [][]ltgf.Claimant, capacity
 	ltgf.Settle(&x.Ledger, base.Cells, entitled.Cells, untraded, largest, x.held(), x.Settings, x.Snapshot.Ledger.At/cluster.Instant(x.Settings.Term) != x.Now/cluster.Instant(x.Settings.Term))
 	x.repay(entitled)
 	return question
+}
+
+// Quotas are the last quotas by weight, by pool.
+type Quotas []quotas
+
+// quotas are the parts of a total by weight.
+type quotas struct {
+	total   cluster.MicroGPU
+	weights []int64
+	parts   []cluster.MicroGPU
+}
+
+// of returns policy.Quota of a pool. It must not be changed.
+func (k *Quotas) of(pool int, total cluster.MicroGPU, weights []int64) []cluster.MicroGPU {
+	for pool >= len(*k) {
+		*k = append(*k, quotas{})
+	}
+	q := &(*k)[pool]
+	if q.parts == nil || q.total != total || !slices.Equal(q.weights, weights) {
+		*q = quotas{total, slices.Clone(weights), policy.Quota(total, weights)}
+	}
+	return q.parts
 }
 
 // withCells adds the GPUs of tenants' own cells; own nil = there are none.
