@@ -16,15 +16,23 @@ type kind struct {
 	habit   int32   // of its type: its index plus 1; -1 = nothing was observed, 0 = not looked up
 	version int     // of the habits, for habit
 	least   []int64 // by class: see Needs; 0 = not asked for
-	ended   int     // of the group, for least
+	ended   int     // of the size, for least
 }
 
 // group is the jobs of a user with as many GPUs, beside which everybody's count.
 type group struct {
 	like  cluster.JobType
+	size  *size
 	needs expect.Sum
-	ended int // another number once a job with as many GPUs has ended
-	of    int // that for which needs holds
+	ended int // of the size, for needs
+}
+
+// size is the jobs of everybody with as many GPUs.
+type size struct {
+	gpus  int
+	ended int // another number once one of them has ended
+	needs expect.Sum
+	of    int // the number of ended for which needs holds
 }
 
 // kin is the kind of a job.
@@ -39,8 +47,9 @@ type kinds struct {
 	of     []cluster.Habit // on which needs rest
 	known  map[cluster.JobType]*kind
 	groups map[cluster.JobType]*group
-	jobs   []kin // by key, modulo its length: jobs ask again and again, and a map of types is slower
-	old    []int // numbers of GPUs for which a job has ended in this round
+	sizes  map[int]*size // by GPUs
+	jobs   []kin         // by key, modulo its length: jobs ask again and again, and a map of types is slower
+	old    []int         // numbers of GPUs for which a job has ended in this round
 }
 
 // kindOf returns the kind of a case.
@@ -63,11 +72,11 @@ func (x *kinds) open(habits []cluster.Habit, jobs int) {
 		x.jobs = make([]kin, n)
 	}
 	if x.known == nil {
-		x.known, x.groups = map[cluster.JobType]*kind{}, map[cluster.JobType]*group{}
+		x.known, x.groups, x.sizes = map[cluster.JobType]*kind{}, map[cluster.JobType]*group{}, map[int]*size{}
 	}
 	if len(habits) == 0 || len(habits) != len(x.of) || &habits[0] != &x.of[0] {
-		for _, g := range x.groups {
-			g.ended++
+		for _, all := range x.sizes {
+			all.ended++
 		}
 	}
 	x.old = x.old[:0]
@@ -75,12 +84,9 @@ func (x *kinds) open(habits []cluster.Habit, jobs int) {
 
 // forget drops the answers for numbers of GPUs for which a job has ended.
 func (x *kinds) forget(gpus []int) {
-	if len(gpus) == 0 {
-		return
-	}
-	for _, g := range x.groups {
-		if slices.Contains(gpus, g.like.GPUs) {
-			g.ended++
+	for _, n := range gpus {
+		if all := x.sizes[n]; all != nil {
+			all.ended++
 		}
 	}
 }
@@ -112,15 +118,25 @@ func (x *kinds) find(j *cluster.Job) *kind {
 	}
 	k := x.known[own]
 	if k == nil {
-		all := x.groups[like[1]]
-		if all == nil {
-			all = &group{like: like[1], ended: 1}
-			x.groups[like[1]] = all
-		}
-		k = &kind{like: own, all: all}
+		k = &kind{like: own, all: x.group(like[1])}
 		x.known[own] = k
 	}
 	return k
+}
+
+// group returns the group of jobs like those of a user with as many GPUs.
+func (x *kinds) group(like cluster.JobType) *group {
+	g := x.groups[like]
+	if g == nil {
+		all := x.sizes[like.GPUs]
+		if all == nil {
+			all = &size{gpus: like.GPUs, ended: 1}
+			x.sizes[like.GPUs] = all
+		}
+		g = &group{like: like, size: all}
+		x.groups[like] = g
+	}
+	return g
 }
 
 // groups returns the groups of jobs whose past tells how much GPU time a job needs: of its type, of its user with as
@@ -163,8 +179,8 @@ func (a *Account) Needs(i int) int64 {
 		return unknown.Next(class)
 	}
 	k := kindOf(a, i)
-	if k.ended != k.all.ended {
-		k.ended = k.all.ended
+	if k.ended != k.all.size.ended {
+		k.ended = k.all.size.ended
 		clear(k.least)
 	}
 	for class >= len(k.least) {
@@ -195,12 +211,21 @@ func received(habits *stop.Habits, t cluster.JobType) []int32 {
 
 // sum returns the counts of the group and of everybody.
 func (g *group) sum(habits *stop.Habits) expect.Sum {
-	if g.of != g.ended {
-		g.needs, g.of = expect.Sum{}, g.ended
-		g.needs.Add(received(habits, g.like), 0)
-		if all := (cluster.JobType{GPUs: g.like.GPUs}); all != g.like {
-			g.needs.Add(received(habits, all), strangers)
+	if g.ended != g.size.ended {
+		g.ended, g.needs = g.size.ended, expect.Sum{}
+		if g.like.User != "" {
+			g.needs = g.size.sum(habits)
 		}
+		g.needs.Add(received(habits, g.like), 0)
 	}
 	return g.needs
+}
+
+// sum returns the counts of everybody.
+func (all *size) sum(habits *stop.Habits) expect.Sum {
+	if all.of != all.ended {
+		all.of, all.needs = all.ended, expect.Sum{}
+		all.needs.Add(received(habits, cluster.JobType{GPUs: all.gpus}), strangers)
+	}
+	return all.needs
 }

@@ -57,6 +57,7 @@ func late(a *Account, t cluster.Instant) cluster.Instant { return t.Add(a.Settin
 // payment is the stop of a lease that a pool may have to pay.
 type payment struct {
 	of, pool int
+	gpus     int
 	later    cluster.Span // from the notice's end to the lease's end
 	cost     cluster.Span // for each GPU, after a notice from now on
 	last     cluster.Span // at the lease's end
@@ -83,27 +84,30 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 	for p := range left {
 		broke[p] = left[p] <= 0
 	}
-	if !enough(a, stops, left, func(x *payment) cluster.Span { return x.last }) {
+	if !enough(stops, left, func(x *payment) cluster.Span { return x.last }) {
 		slices.SortFunc(stops, func(a, b payment) int {
 			return cmp.Or(cmp.Compare(a.later, b.later), first(a.beyond, b.beyond), cmp.Compare(a.last, b.last), cmp.Compare(a.of, b.of))
 		})
 	}
-	stops = slices.DeleteFunc(stops, func(x payment) bool {
-		last := cluster.Times(a.Leases[x.of].GPUs, x.last)
-		if !x.kept || last > left[x.pool] {
-			a.Jobs[x.of].Unpaid = !EndsSoon(a, x.of)
-			return x.granted
+	unpaid := stops[:0] // at the ends of leases: these stops may be paid now
+	for k := range stops {
+		x := &stops[k]
+		if last := cluster.Times(x.gpus, x.last); x.kept && last <= left[x.pool] {
+			left[x.pool] -= last
+			continue
 		}
-		left[x.pool] -= last
-		return true
-	})
-	if !enough(a, stops, left, func(x *payment) cluster.Span { return x.cost }) {
+		if a.Jobs[x.of].Unpaid = !EndsSoon(a, x.of); !x.granted {
+			unpaid = append(unpaid, *x)
+		}
+	}
+	stops = unpaid
+	if !enough(stops, left, func(x *payment) cluster.Span { return x.cost }) {
 		slices.SortFunc(stops, func(a, b payment) int {
 			return cmp.Or(cmp.Compare(min(a.later, 1), min(b.later, 1)), cmp.Compare(a.cost, b.cost), cmp.Compare(a.of, b.of))
 		})
 	}
 	for _, x := range stops {
-		cost := cluster.Times(a.Leases[x.of].GPUs, x.cost)
+		cost := cluster.Times(x.gpus, x.cost)
 		if a.Jobs[x.of].Dear = cost > left[x.pool]; !a.Jobs[x.of].Dear {
 			left[x.pool] -= cost
 		}
@@ -112,11 +116,11 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 }
 
 // enough reports whether all pools have left what all stops cost together: their order does not matter then.
-func enough(a *Account, stops []payment, left []cluster.GPUTime, price func(*payment) cluster.Span) bool {
+func enough(stops []payment, left []cluster.GPUTime, price func(*payment) cluster.Span) bool {
 	rest := slices.Clone(left)
 	for k := range stops {
 		x := &stops[k]
-		rest[x.pool] -= cluster.Times(a.Leases[x.of].GPUs, price(x))
+		rest[x.pool] -= cluster.Times(x.gpus, price(x))
 	}
 	return !slices.ContainsFunc(rest, func(r cluster.GPUTime) bool { return r < 0 })
 }
@@ -154,7 +158,7 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 		}
 		notice := a.Notice(i)
 		soon := a.Now.Add(notice)
-		x := payment{of: i, pool: pool, later: max(l.End.Sub(soon), 0), granted: granted}
+		x := payment{of: i, pool: pool, gpus: l.GPUs, later: max(l.End.Sub(soon), 0), granted: granted}
 		if granted {
 			j := a.Attempt(i, a.Now)
 			x.last, x.kept = j.Cost(late(a, l.End), notice), !EndsSoon(a, i) && j.May(a.Rule(), l.End, notice)
