@@ -3,6 +3,7 @@ package sim_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -19,10 +20,10 @@ import (
 // Case.Was tells the truth, and neither the snapshots nor the plans depend on it, while owners change their jobs, nodes fail, rules change, and
 // turns are lost.
 func TestUnchangedCases(t *testing.T) {
-	for seed := range seeds.Of(t, 3) {
+	for seed := range seeds.Of(t, 12) {
 		told, known := history(t, seed, true)
 		whole, _ := history(t, seed, false)
-		if known < 200 {
+		if known < 500 {
 			t.Errorf("seed %d: only %d cases are known to be unchanged", seed, known)
 		}
 		if len(told) != len(whole) {
@@ -43,7 +44,9 @@ func history(t *testing.T, seed uint64, lend bool) (rounds []string, known int) 
 	rng := rand.New(rand.NewPCG(seed, 7))
 	tenants := []string{"nlp", "speech", "vision"}
 	w := simtest.New(t, simtest.Product(), simtest.Nodes("n", "v100", 4, 8), tenants...)
-	w.Loop.Brief, w.Lend, w.Forget, w.Gate = lend, lend, true, cluster.Hour
+	w.Loop.Brief, w.Lend, w.Forget, w.Gate, w.License = lend, lend, true, cluster.Hour, int64(seed%2)
+	journal := &forgetful{Memory: sim.NewMemory()}
+	w.Loop.Journal = journal
 	var last []cluster.Case
 	d := &engine.Decider{Brief: true}
 	w.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
@@ -72,21 +75,40 @@ func history(t *testing.T, seed uint64, lend bool) (rounds []string, known int) 
 		return plan
 	}
 	var ids []cluster.JobID
-	for range 60 {
+	for range 400 {
 		tenant := tenants[rng.IntN(3)]
-		if len(ids) > 3 {
+		if len(ids) > 3 && rng.IntN(3) == 0 {
 			stir(w, rng, ids[rng.IntN(len(ids))], tenant)
 		}
-		for range rng.IntN(4) {
+		if rng.IntN(5) == 0 {
 			saves := []sim.Saves{sim.AtEnd, sim.Never, sim.OnTerm, sim.Periodic}[rng.IntN(4)]
 			ids = append(ids, w.Virtual.Submit(sim.Work{Name: "train", User: tenant + "_user", Account: tenant, Partition: "gpu", Request: simtest.Gang(1 << rng.IntN(4)),
 				Runs: cluster.Span(5+rng.IntN(90)) * cluster.Minute, Limit: cluster.Span(rng.IntN(3)) * cluster.Hour, Saves: saves, Every: 10 * cluster.Minute,
 				NoRequeue: rng.IntN(8) == 0, Interactive: rng.IntN(10) == 0}))
 		}
-		w.Run(cluster.Span(rng.IntN(900)) * cluster.Second)
+		journal.fails = rng.IntN(20) == 0
+		if _, err := w.Loop.Turn(context.Background()); (err != nil) != journal.failed {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		journal.failed = false
+		w.Advance(w.Now().Add(cluster.Span(1+rng.IntN(120)) * cluster.Second))
 		ids = slices.DeleteFunc(ids, func(id cluster.JobID) bool { return w.Job(id).State == cluster.Done || w.Job(id).ID == cluster.JobID{} })
 	}
 	return rounds, known
+}
+
+// forgetful is a journal whose commits may fail.
+type forgetful struct {
+	*sim.Memory
+	fails, failed bool
+}
+
+// Commit implements loop.Journal.
+func (f *forgetful) Commit(ctx context.Context, s cluster.Snapshot, p cluster.Plan) error {
+	if f.failed = f.fails; f.fails {
+		return errors.New("the disk is full")
+	}
+	return f.Memory.Commit(ctx, s, p)
 }
 
 // stir changes something of a job, the cluster or the configuration.
