@@ -58,10 +58,15 @@ func (sets bitsets) move(i, from, to int) {
 func (s bitset) set(i int)   { s[i/64] |= 1 << (i % 64) }
 func (s bitset) clear(i int) { s[i/64] &^= 1 << (i % 64) }
 
-// next gives the first member ≥ i, or -1.
-func (s bitset) next(i int) int {
+func (s bitset) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
+
+// next gives the first member ≥ i that is in only, too, or -1. An empty only has all.
+func (s bitset) next(i int, only bitset) int {
 	for w := i / 64; w < len(s); w++ {
 		word := s[w]
+		if len(only) > 0 {
+			word &= only[w]
+		}
 		if w == i/64 {
 			word &= ^uint64(0) << (i % 64)
 		}

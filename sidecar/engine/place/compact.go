@@ -73,9 +73,9 @@ func (x *search) price(s int, sl split, mover Mover) (c choice, cost cluster.GPU
 // cheapest lists the slots for a part of the gang, cheapest moves first.
 func (x *search) cheapest(sl split, mover Mover) []int {
 	var seen []priced
-	sets := x.avail[x.ask.Pool]
+	sets, only := x.avail[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
 	for k := max(sl.per, 1); k < len(sets); k++ {
-		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
+		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
 			s := x.byPool[x.ask.Pool].slots[at]
 			if c, cost, ok := x.price(s, sl, mover); ok {
 				seen = append(seen, priced{s, c.spare, cost})

@@ -145,9 +145,9 @@ func (x *search) onIdle(sl split, now bool) []choice {
 	}
 	found := x.seen[:0]
 	defer func() { x.seen = found }()
-	sets := x.idle[x.ask.Pool]
+	sets, only := x.idle[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
 	for k := max(sl.per, 1); k < len(sets); k++ {
-		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
+		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
 			s := x.byPool[x.ask.Pool].slots[at]
 			want := x.want(s, sl)
 			if want == 0 || x.slots[s].idle < want || !x.admits(s, want, x.slots[s].idle, none) || now && x.late(s, want) {
@@ -164,9 +164,9 @@ func (x *search) onIdle(sl split, now bool) []choice {
 // onEmptiest spreads a gang unevenly over the idle GPUs of the emptiest nodes.
 func (x *search) onEmptiest(sl split, now bool) []choice {
 	var seen []choice
-	sets := x.idle[x.ask.Pool]
+	sets, only := x.idle[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
 	for k := len(sets) - 1; k > 0; k-- {
-		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
+		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
 			s := x.byPool[x.ask.Pool].slots[at]
 			for want := min(k, x.sp.Request.GPUs); want > 0; want-- {
 				if x.admits(s, want, x.slots[s].idle, none) && (!now || !x.late(s, want)) {
@@ -222,7 +222,7 @@ func (x *search) want(s int, sl split) int {
 // ones: no lease first, then leases at the end of the queue, few freed GPUs, few left over, by
 // node.
 func (x *search) onSoft(sl split) []choice {
-	sets := x.avail[x.ask.Pool]
+	sets, only := x.avail[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
 	least := max(sl.per, 1)
 	if !sets[min(least, len(sets)):].atLeast(sl.nodes) {
 		return nil
@@ -231,7 +231,7 @@ func (x *search) onSoft(sl split) []choice {
 	seen := x.tried.soft[:0]
 	defer func() { x.tried.soft = seen }()
 	for k := least; k < len(sets); k++ {
-		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
+		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
 			s := x.byPool[x.ask.Pool].slots[at]
 			if sl.per == 0 {
 				if c, ok := x.makeMostRoom(s); ok {
@@ -417,7 +417,7 @@ func (x *search) admits(s, want, idle int, freed part) bool {
 	if cpus, memory := share(r, want); free.cpus < cpus || free.memory < memory {
 		return false
 	}
-	if x.sp.require != nil && !x.sp.require.Has(m.name) || x.sp.exclude != nil && x.sp.exclude.Has(m.name) {
+	if x.sp.only != nil && !x.sp.only[l.pool].has(l.at) {
 		return false
 	}
 	if !hasFeatures(m.features, r.Features) {

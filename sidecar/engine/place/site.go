@@ -284,8 +284,8 @@ type Spec struct {
 // spec is a Spec prepared for matching.
 type spec struct {
 	Spec
-	parts            uint64
-	require, exclude *hostlist.Set // nil = none
+	parts uint64
+	only  []bitset // by pool: the slots that its lists of nodes leave it; nil = all
 }
 
 // shapeKey is the part of a request that matters for placement.
@@ -347,11 +347,55 @@ func (t *Site) prepare(s Spec) spec {
 	for _, p := range s.Partitions {
 		sp.parts |= t.partition(p)
 	}
-	if len(s.Require) > 0 {
-		sp.require = hostlist.SetOf(s.Require)
-	}
-	if len(s.Exclude) > 0 {
-		sp.exclude = hostlist.SetOf(s.Exclude)
-	}
+	sp.only = t.only(&s)
 	return sp
+}
+
+// only gives the slots that a request's lists of nodes leave it; nil = it has none.
+func (t *Site) only(s *Spec) []bitset {
+	if len(s.Require)+len(s.Exclude) == 0 {
+		return nil
+	}
+	out := make([]bitset, len(t.pools))
+	for p := range out {
+		out[p] = newBitsets(1, len(t.byPool[p].slots))[0]
+	}
+	mark := func(i int, in bool) {
+		for at := t.machines[i].first; at < t.machines[i].last; at++ {
+			if l := &t.slots[at]; in {
+				out[l.pool].set(l.at)
+			} else {
+				out[l.pool].clear(l.at)
+			}
+		}
+	}
+	named := func(parts []string, in bool) {
+		for k, part := range parts {
+			if i := t.nodeAt(part); i >= 0 {
+				mark(i, in)
+			} else if strings.Contains(part, "[") {
+				set := hostlist.SetOf(parts[k : k+1])
+				for i := range t.machines {
+					if set.Has(t.machines[i].name) {
+						mark(i, in)
+					}
+				}
+			}
+		}
+	}
+	if named(s.Require, true); len(s.Require) == 0 {
+		for i := range t.machines {
+			mark(i, true)
+		}
+	}
+	named(s.Exclude, false)
+	return out
+}
+
+// onlyIn gives the slots of a pool that a request's lists of nodes leave it; empty = all.
+func (sp *spec) onlyIn(pool int) bitset {
+	if sp.only == nil {
+		return nil
+	}
+	return sp.only[pool]
 }
