@@ -53,7 +53,7 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	b.Moves = x.market.Moves()
 	ends, beneficiaries := endOverrides(b), b.Beneficiaries()
 	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: d.actions.List(b, beneficiaries, choice.Fences), Ended: b.Ended, EndedOverrides: ends,
-		Losses: budget.Losses(b), Cells: choice.Cells, AllocationRequest: x.question}
+		Losses: budget.Losses(&d.stops), Cells: choice.Cells, AllocationRequest: x.question}
 	events, noise := round.Quiet(b.Now, b.Snapshot.Noise, b.Events, b.Records)
 	p.Events = events
 	causes := d.nodes.Causes()

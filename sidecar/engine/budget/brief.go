@@ -2,6 +2,7 @@ package budget
 
 import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
@@ -9,9 +10,9 @@ import (
 const longRun = 2
 
 // getsLong reports whether a run that began at start has lasted for longRun intervals since the last round.
-func getsLong(a *Account, start cluster.Instant) bool {
-	long := start.Add(longRun * a.Settings.Interval)
-	return a.Snapshot.Ledger.At < long && long <= a.Now
+func getsLong(b *round.Books, start cluster.Instant) bool {
+	long := start.Add(longRun * b.Settings.Interval)
+	return b.Snapshot.Ledger.At < long && long <= b.Now
 }
 
 // brief counts a job as short or long once: when it has ended, or when it has run for longRun intervals.
@@ -22,7 +23,7 @@ func (o *observer) brief(i int) {
 		return
 	}
 	switch {
-	case o.Jobs[i].Runs && getsLong(o.Account, j.Start):
+	case o.Jobs[i].Runs && getsLong(o.Books, j.Start):
 		o.briefly(j, o.Now.Sub(j.Start), false)
 	case j.Outcome == "CANCELLED": // nobody knows how long it would have run
 	case r.Done != 0 && c.Record.Done == 0 && j.State == cluster.Done && j.End >= j.Start:

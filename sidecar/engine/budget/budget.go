@@ -348,9 +348,9 @@ func (a *Account) book(i int, j *stop.Job, t cluster.Instant, notice cluster.Spa
 }
 
 // Losses returns the work that stops destroyed, or may have destroyed, whose end was seen in this round.
-func Losses(b *round.Books) []cluster.Loss {
+func Losses(b *Account) []cluster.Loss {
 	var out []cluster.Loss
-	for i := range b.Records {
+	for _, i := range b.notes.open {
 		was, r := &b.Snapshot.Cases[i].Record, &b.Records[i]
 		x := cluster.Loss{Job: r.Key, Time: r.Lost - was.Lost, Most: r.MostLost - was.MostLost, Certainty: cluster.BoundedLoss}
 		if x.Time <= 0 && x.Most <= 0 {

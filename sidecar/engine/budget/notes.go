@@ -20,7 +20,8 @@ type note struct {
 type notes struct {
 	cases     []note
 	last      []note
-	began     int // the habits' evidence at the beginning of the round
+	open      []int // cases to observe: an attempt of theirs may have ended, or reported, or gets long
+	began     int   // the habits' evidence at the beginning of the round
 	lastBegan int
 	startCost cluster.Span
 	saves     []cluster.SavingRule
@@ -35,13 +36,18 @@ func (x *notes) turn(b *round.Books, evidence int) {
 	if x.startCost != b.Settings.StartCost || !slices.Equal(x.saves, b.Settings.Saves) {
 		x.startCost, x.saves, x.last = b.Settings.StartCost, slices.Clone(b.Settings.Saves), nil
 	}
+	x.open = x.open[:0]
+	news := len(b.Snapshot.Attempts)+len(b.Snapshot.Progress) > 0
 	for i := range x.cases {
-		now := &x.cases[i]
-		if before := int(b.Jobs[i].Before); before >= 0 && before < len(x.last) {
+		now, st := &x.cases[i], &b.Jobs[i]
+		if before := int(st.Before); before >= 0 && before < len(x.last) {
 			*now = x.last[before]
 			now.kept, now.known, now.habit = now.known, false, 0
 		} else {
 			*now = note{}
+		}
+		if news || st.Before < 0 || st.Runs && (!now.kept || getsLong(b, now.start)) {
+			x.open = append(x.open, i)
 		}
 	}
 }

@@ -49,10 +49,7 @@ func (o *observer) observe(reports []cluster.Progress) {
 		reports = slices.Clone(reports)
 		slices.SortStableFunc(reports, order)
 	}
-	for i := range o.Snapshot.Cases {
-		if len(o.Snapshot.Attempts)+len(reports) == 0 && o.stays(i) {
-			continue
-		}
+	for _, i := range o.notes.open {
 		c := &o.Snapshot.Cases[i]
 		if ran := o.Records[i].Ran - c.Record.Ran; ran > 0 {
 			o.attemptEnded(i, ran)
@@ -71,12 +68,6 @@ func (o *observer) observe(reports []cluster.Progress) {
 			}
 		}
 	}
-}
-
-// stays reports whether a job is what it was in the last round: then no attempt has ended since. One that gets long now is not.
-func (o *observer) stays(i int) bool {
-	st, n := &o.Jobs[i], &o.notes.cases[i]
-	return st.Before >= 0 && (!st.Runs || n.kept && !getsLong(o.Account, n.start))
 }
 
 // conduct returns a copy of a job's conduct that may be changed.

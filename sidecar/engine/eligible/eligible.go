@@ -22,11 +22,10 @@ type Nodes struct {
 	sites    [2]surveyed
 	site     int // index of Site in sites
 	shapes   shapes
-	running  []int // cases
 	waiting  []int // cases that live and do not run
 	rules    admit.Book
-	alone    bool // eligible jobs must fit the limits all together: the chooser does not look at them
-	room     []ltgf.Claimant
+	alone    bool              // eligible jobs must fit the limits all together: the chooser does not look at them
+	claims   [][]ltgf.Claimant // by tenant
 	refused  refused
 }
 
@@ -82,7 +81,14 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 	}
 	f.alone = f.Snapshot.Cells != nil
 	f.rules.Count(f.Books, func(i int) bool { return !f.alone && f.Expiring(i) })
-	f.running, f.waiting = f.running[:0], f.waiting[:0]
+	f.waiting = f.waiting[:0]
+	for len(f.claims) < len(f.Tenants) {
+		f.claims = append(f.claims, nil)
+	}
+	f.claims = f.claims[:len(f.Tenants)]
+	for t := range f.claims {
+		f.claims[t] = f.claims[t][:0]
+	}
 	for i := range f.Jobs {
 		st := &f.Jobs[i]
 		if !st.Runs {
@@ -95,8 +101,9 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 			}
 			continue
 		}
-		f.running = append(f.running, i)
-		st.Pools = f.shapes.held(f.Books, i)
+		if st.Pools = f.shapes.held(f.Books, i); st.Tenant >= 0 && len(st.Pools) > 0 {
+			f.claim(i, st.Held)
+		}
 		if len(f.refused.causes) > 0 {
 			f.refused.seeRunning(f, i)
 		}
@@ -107,16 +114,6 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 	}
 	f.refused.thin(f)
 	f.holdBack(f.Leases)
-	byTenant := f.roomByTenant()
-	claim := func(i, gpus int) {
-		st := &f.Jobs[i]
-		byTenant[st.Tenant] = append(byTenant[st.Tenant], ltgf.Claimant{Case: i, GPUs: gpus, Weight: Weight(f.Books, i), Pools: st.Pools})
-	}
-	for _, i := range f.running {
-		if st := &f.Jobs[i]; st.Tenant >= 0 && len(st.Pools) > 0 && st.Probes == round.NoProbe {
-			claim(i, st.Held)
-		}
-	}
 	for _, i := range f.waiting {
 		st := &f.Jobs[i]
 		st.May = st.Pools
@@ -124,10 +121,16 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 			continue
 		}
 		if !st.Eligible || f.rules.Wants(&f.Snapshot.Cases[i].Job) { // else the limits leave its tenant less: it may have its turn, but is due no more
-			claim(i, st.GPUs)
+			f.claim(i, st.GPUs)
 		}
 	}
-	return byTenant
+	return f.claims
+}
+
+// claim adds a case to the claimants of its tenant.
+func (f *Nodes) claim(i, gpus int) {
+	st := &f.Jobs[i]
+	f.claims[st.Tenant] = append(f.claims[st.Tenant], ltgf.Claimant{Case: i, GPUs: gpus, Weight: Weight(f.Books, i), Pools: st.Pools})
 }
 
 // Limits returns the limits that a chooser must look at; nil = none.
@@ -136,25 +139,6 @@ func (f *Nodes) Limits() lease.Limits {
 		return nil
 	}
 	return &f.rules
-}
-
-// roomByTenant returns an empty list with capacity for all its cases for every tenant.
-func (f *Nodes) roomByTenant() [][]ltgf.Claimant {
-	count := make([]int, len(f.Tenants))
-	all := len(f.running) + len(f.waiting)
-	for _, list := range [...][]int{f.running, f.waiting} {
-		for _, i := range list {
-			if t := f.Jobs[i].Tenant; t >= 0 {
-				count[t]++
-			}
-		}
-	}
-	f.room = slices.Grow(f.room[:0], all)[:all]
-	room, lists := f.room, make([][]ltgf.Claimant, len(f.Tenants))
-	for t, n := range count {
-		lists[t], room = room[:0:n], room[n:]
-	}
-	return lists
 }
 
 // judgeWaiting decides whether a job that does not run could be granted a lease now, and records the reason

@@ -106,7 +106,9 @@ func (b *Books) Accounts() Table[TenantIndex, cluster.TenantPool] {
 }
 
 // Comes reports whether a job is in its first round. One-time events about it are reported now.
-func (b *Books) Comes(i int) bool { return b.Snapshot.Cases[i].Record.ChargedTo == 0 }
+func (b *Books) Comes(i int) bool {
+	return b.Jobs[i].Before < 0 && b.Snapshot.Cases[i].Record.ChargedTo == 0
+}
 
 // Limit returns the time limit of a case's next attempt, which is what earlier ones have left, in whole minutes as Slurm counts it; 0 = none.
 func (b *Books) Limit(i int) cluster.Span {
