@@ -1,7 +1,5 @@
 package cluster
 
-import compare "cmp"
-
 // LeaseClass is the kind of right to the GPUs of a lease.
 type LeaseClass string
 
@@ -60,7 +58,12 @@ type Lease struct {
 }
 
 // NoticeIn returns the length of the notice before the lease's end.
-func (l *Lease) NoticeIn(s *Settings) Span { return compare.Or(l.Notice, s.Notice) }
+func (l *Lease) NoticeIn(s *Settings) Span {
+	if l.Notice != 0 {
+		return l.Notice
+	}
+	return s.Notice
+}
 
 // Claim keeps GPUs from being renewed until a waiting gang fits on them.
 type Claim struct {

@@ -14,7 +14,12 @@ type Workspace struct {
 	of     []int // the case of each
 	byCase []*cluster.Lease
 	fates  []fate
+	// begun and last are by case, now and in the last round: the start of a job that runs under its lease. Until the job changes, nothing
+	// about the lease does. 0 = another one; noGPUs = a job without a lease that needs none.
+	begun, last []cluster.Instant
 }
+
+const noGPUs cluster.Instant = -1
 
 // Reconcile compares the leases with the snapshot. A granted lease whose job runs becomes active; one whose nodes are configured
 // holds them, and has no timeout. A lease
@@ -25,14 +30,31 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 	leases := slices.Grow(room.leases[:0], len(s.Leases)+8)
 	of := slices.Grow(room.of[:0], len(s.Leases)+8)
 	fates := room.fates[:0]
+	begun, last := slices.Grow(room.last[:0], len(s.Cases))[:len(s.Cases)], room.begun
+	clear(begun)
 	k := 0
 	for i := range s.Cases {
-		c := &s.Cases[i]
-		for k < len(s.Leases) && s.Leases[k].Job < c.Record.Key {
+		c, key := &s.Cases[i], records[i].Key
+		for k < len(s.Leases) && s.Leases[k].Job < key {
 			ended = append(ended, end(s.Leases[k], s.Now, "lost")) // its job is forgotten
 			k++
 		}
-		leased := k < len(s.Leases) && s.Leases[k].Job == c.Record.Key
+		leased := k < len(s.Leases) && s.Leases[k].Job == key
+		if before := s.Before(i); before >= 0 {
+			switch at := last[before]; {
+			case leased && at > 0 && goesOn(&s.Leases[k], at) && records[i].SlurmSaid != cluster.RequeuedAtStart:
+				l := &s.Leases[k]
+				leases, of, begun[i] = append(leases, *l), append(of, i), at
+				if first := max(l.Start, at).Add(firstMinute(s)); first > s.Ledger.At && first <= s.Now {
+					fates = append(fates, fate{i, lasted, l.Nodes})
+				}
+				k++
+				continue
+			case !leased && at == noGPUs:
+				begun[i] = at
+				continue
+			}
+		}
 		if !c.Gone && c.Job.Restarts > c.Record.Restarts {
 			var last *cluster.Lease
 			if leased {
@@ -44,7 +66,7 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 			leases, of = append(leases, s.Leases[k]), append(of, i)
 			k++
 			l, was := &leases[len(leases)-1], s.Leases[k-1].State
-			see(l, i, &records[i], s)
+			see(l, c, &records[i], s)
 			switch over := l.State == cluster.Over; {
 			case over && brief(&s.Leases[k-1], c, &records[i], s):
 				fates = append(fates, fate{i, requeued, l.Nodes})
@@ -58,6 +80,9 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 				fates = append(fates, fate{i, lasted, l.Nodes})
 			}
 			if l.Job != 0 && l.State != cluster.Over {
+				if c.Job.State == cluster.Running && goesOn(l, c.Job.Start) {
+					begun[i] = c.Job.Start
+				}
 				continue
 			}
 			if l.State == cluster.Over {
@@ -67,12 +92,14 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 		}
 		if !c.Gone && c.Control != cluster.Unmanaged && c.Job.Started() && c.Job.GPUsHeld() > 0 {
 			leases, of = append(leases, adopt(c, &records[i], s)), append(of, i)
+		} else if !leased {
+			begun[i] = noGPUs
 		}
 	}
 	takeTurns(leases, of, s)
 	byCase = slices.Grow(room.byCase[:0], len(s.Cases))[:len(s.Cases)]
 	clear(byCase)
-	*room = Workspace{leases, of, byCase, fates}
+	*room = Workspace{leases, of, byCase, fates, begun, last}
 	for k, i := range of {
 		byCase[i] = &leases[k]
 	}
@@ -82,14 +109,18 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 	return byCase, ended
 }
 
+// goesOn reports whether a lease is that of a running job's present attempt, which began at a moment.
+func goesOn(l *cluster.Lease, begun cluster.Instant) bool {
+	return l.State == cluster.Active && (l.Start == 0 || begun <= max(l.Start, l.Granted))
+}
+
 // began reports whether the job of a granted lease has begun, or its nodes are configured.
 func began(l *cluster.Lease, j *cluster.Job) bool {
 	return l.State == cluster.Active || l.State == cluster.Granted && j.State == cluster.Configuring || j.State == cluster.Done && j.Start > 0 && j.End > j.Start
 }
 
-// see updates one lease to the present state of its job, which is that of case i.
-func see(l *cluster.Lease, i int, r *cluster.Record, s *cluster.Snapshot) {
-	c := &s.Cases[i]
+// see updates one lease to the present state of its job.
+func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) {
 	j := &c.Job
 	switch {
 	case c.Gone:
@@ -116,9 +147,7 @@ func see(l *cluster.Lease, i int, r *cluster.Record, s *cluster.Snapshot) {
 		if j.State == cluster.Configuring && l.State == cluster.Active {
 			l.State, l.Start = cluster.Granted, 0
 		}
-		if s.Before(i) < 0 || !sameList(l.Nodes, j.Holds) {
-			l.Nodes, l.GPUs = j.Holds, j.GPUsHeld()
-		}
+		l.Nodes, l.GPUs = j.Holds, j.GPUsHeld()
 		if r.SlurmSaid == cluster.RequeuedAtStart && s.Now >= Lasts(l, s) {
 			r.Failed, r.AvoidUntil, r.AvoidNodes, r.SlurmSaid = 0, 0, nil, ""
 		}
@@ -133,9 +162,6 @@ func see(l *cluster.Lease, i int, r *cluster.Record, s *cluster.Snapshot) {
 		*l = end(*l, s.Now, "requeued by others")
 	}
 }
-
-// sameList reports whether two lists are one in memory.
-func sameList(a, b []cluster.Holding) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
 // lost returns the GPU time of a reclaimed lease since a moment; 0 = since its start.
 func lost(l *cluster.Lease, now, since cluster.Instant) cluster.GPUTime {
