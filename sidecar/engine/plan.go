@@ -20,6 +20,7 @@ import (
 type buffer struct {
 	books    ltgf.Buffer
 	leases   []cluster.Lease
+	actions  []cluster.Action
 	statuses []cluster.JobStatus
 	bound    []cluster.BoundJob
 	standing []cluster.TenantStatus
@@ -52,7 +53,8 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	x.speeds.Price(b.Records)
 	b.Moves = x.market.Moves()
 	ends, beneficiaries := endOverrides(b), b.Beneficiaries()
-	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: d.actions.List(b, beneficiaries, choice.Fences), Ended: b.Ended, EndedOverrides: ends,
+	buf.actions = d.actions.List(b, beneficiaries, choice.Fences, buf.actions)
+	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: buf.actions, Ended: b.Ended, EndedOverrides: ends,
 		Losses: budget.Losses(&d.stops), Cells: choice.Cells, AllocationRequest: x.question}
 	events, noise := round.Quiet(b.Now, b.Snapshot.Noise, b.Events, b.Records)
 	p.Events = events

@@ -27,15 +27,18 @@ type concerned struct {
 // List returns the actions in the order in which they must run. First come the lock, revoked grants and fences
 // of VCs, then hand-overs, each complete, then the fence of the next hand-overs, and then notices and the rest.
 // fences are the nodes to keep from jobs of unmanaged partitions, by VC. List updates the records of the jobs
-// and adds events.
-func (x *Workspace) List(b *round.Books, beneficiaries *round.Beneficiaries, fences map[string][]string) []cluster.Action {
+// and adds events. It reuses the memory of out.
+func (x *Workspace) List(b *round.Books, beneficiaries *round.Beneficiaries, fences map[string][]string, out []cluster.Action) []cluster.Action {
 	x.look(b)
 	wanted, inside := cellFences(b, fences), inFences(b)
 	if f, ok := nextFence(b, inside, x.concerned.moving); ok {
 		wanted = append(wanted, f)
 	}
-	w := &writer{Books: b, concerned: &x.concerned, beneficiaries: beneficiaries, wanted: wanted, fenced: fenced(inside, wanted)}
-	out := w.lock(nil)
+	w := &writer{Books: b, concerned: &x.concerned, beneficiaries: beneficiaries, wanted: wanted}
+	if len(w.moving) > 0 {
+		w.fenced = fenced(inside, wanted)
+	}
+	out = w.lock(out[:0])
 	out = w.takeBacks(out)
 	out = w.raise(out, cluster.ReasonFence)
 	out = w.handOvers(out)
