@@ -11,12 +11,13 @@ import (
 
 // kind is what is known of a kind of jobs: those of a type, or those of a user with as many GPUs that have none.
 type kind struct {
-	like    cluster.JobType
-	all     *group
+	size    *size
+	ended   int     // of the size, for least
+	least   []int64 // by class: see Needs; 0 = not asked for
 	habit   int32   // of its type: its index plus 1; -1 = nothing was observed, 0 = not looked up
 	version int     // of the habits, for habit
-	least   []int64 // by class: see Needs; 0 = not asked for
-	ended   int     // of the size, for least
+	like    cluster.JobType
+	all     *group
 }
 
 // group is the jobs of a user with as many GPUs, beside which everybody's count.
@@ -118,7 +119,8 @@ func (x *kinds) find(j *cluster.Job) *kind {
 	}
 	k := x.known[own]
 	if k == nil {
-		k = &kind{like: own, all: x.group(like[1])}
+		all := x.group(like[1])
+		k = &kind{size: all.size, like: own, all: all}
 		x.known[own] = k
 	}
 	return k
@@ -179,8 +181,8 @@ func (a *Account) Needs(i int) int64 {
 		return unknown.Next(class)
 	}
 	k := kindOf(a, i)
-	if k.ended != k.all.size.ended {
-		k.ended = k.all.size.ended
+	if k.ended != k.size.ended {
+		k.ended = k.size.ended
 		clear(k.least)
 	}
 	for class >= len(k.least) {

@@ -17,9 +17,9 @@ type shapes struct {
 // shape is that of a case's request on each of the sites that are kept, plus 1; 0 = it is not known, or its job's own request does not
 // determine it.
 type shape struct {
-	on    [2]int32
-	pool  int32 // that a running job holds, plus 1; 0 = not known, or none
-	limit cluster.Span
+	on         [2]int32
+	pool       int32        // that a running job holds, plus 1; 0 = not known, or none
+	limit, ran cluster.Span // the user's time limit, and what counts to it
 }
 
 // turn opens a round.
@@ -64,12 +64,12 @@ func (x *shapes) forget(site int) {
 
 // of returns the shape of a case's request on a site.
 func (x *shapes) of(b *round.Books, i int, site *place.Site, at int) int {
-	if r := &b.Records[i]; b.Jobs[i].Gate != nil || len(r.AvoidNodes)+len(r.UserNodes) > 0 {
+	now, r := &x.now[i], &b.Records[i]
+	if b.Jobs[i].Gate != nil || len(r.AvoidNodes)+len(r.UserNodes) > 0 {
 		return site.Shape(Spec(b, i))
 	}
-	now, limit := &x.now[i], limitOf(b, i)
-	if now.limit != limit {
-		now.on, now.limit = [2]int32{}, limit
+	if ran := r.RanInLimit(); now.limit != r.UserLimit || now.ran != ran {
+		now.on, now.limit, now.ran = [2]int32{}, r.UserLimit, ran
 	}
 	if now.on[at] == 0 {
 		now.on[at] = int32(site.Shape(Spec(b, i))) + 1

@@ -3,7 +3,6 @@ package eligible
 import (
 	"slices"
 
-	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
@@ -28,17 +27,12 @@ func Spec(b *round.Books, i int) place.Spec {
 			request.MaxNodes = g.MaxNodes
 		}
 	}
-	return place.Spec{Request: request, Partitions: partitions, Require: r.UserNodes, Exclude: exclude,
-		Account: j.Account, User: j.User, Limit: limitOf(b, i)}
-}
-
-// limitOf returns the time limit for which a job needs nodes; 0 = none.
-func limitOf(b *round.Books, i int) cluster.Span {
-	limit, least := b.Limit(i), b.Snapshot.Cases[i].Job.MinLimit
-	if least > 0 && (limit == 0 || limit > least) {
-		return least // Slurm's backfill shortens it to end before a reservation
+	limit := b.Limit(i)
+	if j.MinLimit > 0 && (limit == 0 || limit > j.MinLimit) {
+		limit = j.MinLimit // Slurm's backfill shortens it to end before a reservation
 	}
-	return limit
+	return place.Spec{Request: request, Partitions: partitions, Require: r.UserNodes, Exclude: exclude,
+		Account: j.Account, User: j.User, Limit: limit}
 }
 
 // Weight returns a job's weight inside its tenant, in thousandths.
