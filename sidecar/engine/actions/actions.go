@@ -72,7 +72,7 @@ func (x *Workspace) look(b *round.Books) {
 			x.plain[i] = x.old[was]
 		} else {
 			c := &s.Cases[i]
-			x.plain[i] = !c.Job.Locked && !c.Job.UnsplitArray && c.Job.Reservation == "" && c.Changed == 0
+			x.plain[i] = !c.Job.UnsplitArray && c.Changed == 0 && (!st.Live || !c.Job.Locked && c.Job.Reservation == "")
 		}
 		if !x.plain[i] || st.Waits || b.Records[i].Locked || st.Live && s.License.Total > 0 {
 			c.gating = append(c.gating, i)

@@ -61,8 +61,9 @@ func (b *Books) Open(s *cluster.Snapshot, o *Opening) {
 		if o.Rows[i] >= 0 {
 			b.Jobs[i].Tenant = TenantIndex(o.Rows[i] / len(b.Pools))
 		}
-		b.see(i, o.GPUs)
-		b.aside(i)
+		if b.see(i, o.GPUs); b.Jobs[i].Before < 0 {
+			b.aside(i)
+		}
 	}
 }
 
