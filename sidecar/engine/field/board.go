@@ -46,7 +46,7 @@ func (f *Field) Lay(old *place.Board, may func(i int) (Soft, bool)) *place.Board
 			continue
 		}
 		if s, ok := may(i); ok {
-			place.Loosen(old, i, s.Owner, s.Rank, s.End, f.Snapshot.Cases[i].Job.Holds)
+			place.Loosen(old, i, s.Owner, s.Rank, s.End, f.room.base.held[i].spots)
 		}
 	}
 	return old
@@ -65,6 +65,7 @@ type base struct {
 type holding struct {
 	granted bool // GPUs of its lease; else those of its job
 	nodes   []cluster.Holding
+	spots   []place.Spot // of nodes
 }
 
 // open takes over, case by case, all that is on the board.
@@ -82,7 +83,7 @@ func (b *base) open(f *Field) {
 		}
 	}
 	for i := range b.was {
-		place.Release(b.board, b.was[i].nodes)
+		place.Fill(b.board, b.was[i].spots, -1)
 	}
 }
 
@@ -102,13 +103,14 @@ func (b *base) update(f *Field) {
 		switch st, l := &f.Jobs[i], f.Leases[i]; {
 		case !st.Live:
 		case l != nil && l.State == cluster.Granted:
-			now = holding{true, l.Nodes}
+			now.granted, now.nodes = true, l.Nodes
 		case !st.Waits:
 			now.nodes = f.Snapshot.Cases[i].Job.Holds
 		}
 		if was := &b.held[i]; !now.same(was) {
-			place.Release(b.board, was.nodes)
-			b.board.Hold(now.nodes)
+			place.Fill(b.board, was.spots, -1)
+			now.spots = b.site.Spots(now.nodes, nil)
+			place.Fill(b.board, now.spots, 1)
 			*was = now
 		}
 	}

@@ -23,6 +23,7 @@ type Board struct {
 	lists []*soft   // buffer for the lists of all slots
 	room  []*soft   // rest of lists: for the next slots
 	seen  []choice  // buffer for one attempt
+	spots []Spot    // buffer for the holdings of one job
 	tried tried
 }
 
@@ -152,7 +153,7 @@ func Copy(b, o *Board) {
 func reset(b *Board, t *Site, v View) {
 	if b.Site != t {
 		*b = Board{Site: t, avail: make([]bitsets, len(t.pools)), idle: make([]bitsets, len(t.pools)), free: make([]int, len(t.pools)),
-			softs: b.softs, made: b.made, seen: b.seen, tried: tried{attempts: b.tried.attempts, most: make([]int, len(t.pools))}}
+			softs: b.softs, made: b.made, seen: b.seen, spots: b.spots, tried: tried{attempts: b.tried.attempts, most: make([]int, len(t.pools))}}
 		for p := range t.pools {
 			b.avail[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
 			b.idle[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
@@ -222,25 +223,44 @@ func (b *Board) Prefer(who int) {
 	}
 }
 
-// Hold removes a job's GPUs from the board: fixed.
-func (b *Board) Hold(holds []cluster.Holding) { fill(b, holds, 1) }
+// Spot is where a holding is on the boards of a site: its node and slot, and all that it takes there.
+type Spot struct {
+	node int
+	hold // slot: -1 = the node has no GPUs of the model
+}
 
-// Release undoes Hold.
-func Release(b *Board, holds []cluster.Holding) { fill(b, holds, -1) }
-
-// fill takes GPUs off a board, or puts them back if sign is -1.
-func fill(b *Board, holds []cluster.Holding, sign int) {
+// Spots adds the spots of holdings to a list, but for nodes that the site does not have.
+func (t *Site) Spots(holds []cluster.Holding, out []Spot) []Spot {
 	for i := range holds {
 		h := &holds[i]
-		n := b.nodeAt(h.Node)
-		if n < 0 {
-			continue
-		}
-		b.nodes[n].free = b.nodes[n].free.less(part{sign * h.CPUs, int64(sign) * h.MemoryMB})
-		if s := b.slotOf(n, h.Model); s >= 0 {
-			b.shift(s, -sign*h.GPUs, 0)
+		if n := t.nodeAt(h.Node); n >= 0 {
+			out = append(out, Spot{n, hold{t.slotOf(n, h.Model), h.GPUs, part{h.CPUs, h.MemoryMB}}})
 		}
 	}
+	return out
+}
+
+// Fill takes all at spots off a board, or puts it back if sign is -1.
+func Fill(b *Board, spots []Spot, sign int) {
+	for i := range spots {
+		h := &spots[i]
+		b.nodes[h.node].free = b.nodes[h.node].free.less(part{sign * h.cpus, int64(sign) * h.memory})
+		if h.slot >= 0 {
+			b.shift(h.slot, -sign*h.gpus, 0)
+		}
+	}
+}
+
+// Hold removes a job's GPUs from the board: fixed.
+func (b *Board) Hold(holds []cluster.Holding) {
+	b.spots = b.Spots(holds, b.spots[:0])
+	Fill(b, b.spots, 1)
+}
+
+// Release undoes Hold.
+func Release(b *Board, holds []cluster.Holding) {
+	b.spots = b.Spots(holds, b.spots[:0])
+	Fill(b, b.spots, -1)
 }
 
 // Await allocates soft leases with numbers below n.
@@ -255,29 +275,24 @@ func (b *Board) Await(n int) {
 // lease's position in the queue, end when its GPUs are free if it is displaced.
 func (b *Board) Soften(who, owner, rank int, end cluster.Instant, holds []cluster.Holding) {
 	b.Hold(holds)
-	Loosen(b, who, owner, rank, end, holds)
+	Loosen(b, who, owner, rank, end, b.spots)
 }
 
 // Loosen makes holdings that are fixed a lease that may end: see Soften.
-func Loosen(b *Board, who, owner, rank int, end cluster.Instant, holds []cluster.Holding) {
+func Loosen(b *Board, who, owner, rank int, end cluster.Instant, spots []Spot) {
 	f := b.newSoft()
 	f.who, f.owner, f.rank, f.end, f.holds = who, owner, rank, end, f.holds[:0]
-	for i := range holds {
-		h := &holds[i]
-		n := b.nodeAt(h.Node)
-		if n < 0 {
+	for i := range spots {
+		h := &spots[i].hold
+		if h.slot < 0 {
 			continue
 		}
-		size := part{h.CPUs, h.MemoryMB}
-		s := b.slotOf(n, h.Model)
-		if s < 0 {
-			continue
-		}
-		b.shift(s, 0, h.GPUs)
-		at, _ := slices.BinarySearchFunc(b.slots[s].held, f, lastFirst)
-		b.slots[s].held = slices.Insert(b.roomFor(s), at, f)
-		b.slots[s].owners |= ownerBit(owner)
-		f.holds = append(f.holds, hold{s, h.GPUs, size})
+		l := &b.slots[h.slot]
+		b.shift(h.slot, 0, h.gpus)
+		at, _ := slices.BinarySearchFunc(l.held, f, lastFirst)
+		l.held = slices.Insert(b.roomFor(h.slot), at, f)
+		l.owners |= ownerBit(owner)
+		f.holds = append(f.holds, *h)
 	}
 	b.Await(who + 1)
 	b.softs[who] = f
