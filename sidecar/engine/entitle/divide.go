@@ -126,7 +126,7 @@ func (x *shares) repay(entitled byTenant) {
 func (x *shares) largest() []int {
 	largest := make([]int, len(x.Tenants))
 	for i := range x.Snapshot.Cases {
-		if st := &x.Jobs[i]; st.Tenant >= 0 && !x.Snapshot.Cases[i].Gone {
+		if st := &x.Jobs[i]; st.Tenant >= 0 && (st.Live || !x.Snapshot.Cases[i].Gone) {
 			largest[st.Tenant] = max(largest[st.Tenant], st.GPUs, st.Held)
 		}
 	}
@@ -161,7 +161,7 @@ func Capacity(b *round.Books, site *place.Site) []int {
 	}
 	for i := range b.Snapshot.Cases {
 		st := &b.Jobs[i]
-		if !st.Live || st.Waits || b.Records[i].Payer() != "" {
+		if !st.Live || st.Waits || st.Tenant >= 0 || b.Records[i].Payer() != "" {
 			continue
 		}
 		for _, hold := range b.Snapshot.Cases[i].Job.Holds {
