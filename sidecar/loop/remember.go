@@ -115,7 +115,8 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		c := &s.Cases[k]
 		kept := c.Was > 0 && j.Version != 0 && j.Version == c.Job.Version
 		if !kept {
-			c.Job, c.Gone, c.Changed, c.Was = *j, false, 0, 0
+			c.Job = *j
+			c.Gone, c.Changed, c.Was = false, 0, 0
 			if j.Het != 0 {
 				if het == nil {
 					het = carriers(seen.Jobs, rules.Partitions)
@@ -210,21 +211,24 @@ func (d *desk) resume(records []cluster.Record, now *settled) []cluster.Case {
 			from++
 		}
 		if from >= len(last) || last[from].Record.Key != r.Key {
-			last, c.Record, c.Was = nil, *r, 0
+			c.Record = *r // in an assignment of its own, which makes no other copy
+			last, c.Was = nil, 0
 			continue
 		}
 		was := &last[from]
 		from++
 		if !was.Gone && (was.Job.Version == 0 || !steady(&was.Record, r)) {
-			c.Record, c.Was = *r, 0
+			c.Record = *r
+			c.Was = 0
 			continue
 		}
 		tenant, uncharged := was.Record.Tenant, was.Record.Uncharged
 		if c != was { // it moves up, over a case that has been read
-			c.Job, c.Control, c.ControlWhy, c.Left, c.Way, c.Changed, c.Gone = was.Job, was.Control, was.ControlWhy, was.Left, was.Way, was.Changed, was.Gone
+			c.Job = was.Job
+			c.Control, c.ControlWhy, c.Left, c.Way, c.Changed, c.Gone = was.Control, was.ControlWhy, was.Left, was.Way, was.Changed, was.Gone
 		}
-		c.Record, c.Was = *r, int32(from)
-		c.Record.Tenant, c.Record.Uncharged = tenant, uncharged
+		c.Record = *r
+		c.Record.Tenant, c.Record.Uncharged, c.Was = tenant, uncharged, int32(from)
 	}
 	return cases
 }

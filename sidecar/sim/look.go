@@ -45,8 +45,8 @@ func (l *list) refresh() {
 	l.looks++
 	for _, j := range l.dirty {
 		row := &l.rows[l.row(j)]
-		*row, j.dirty = j.job, false
-		row.Version = l.looks
+		*row = j.job
+		row.Version, j.dirty = l.looks, false
 	}
 	clear(l.dirty)
 	l.dirty = l.dirty[:0]
