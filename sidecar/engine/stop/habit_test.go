@@ -164,3 +164,25 @@ func TestHabitsDoNotDependOnRounds(t *testing.T) {
 		}
 	})
 }
+
+// Habits whose memory is reused leave the input of a round as it was, also if the round is decided again.
+func TestBriefHabitsLeaveTheirInputAlone(t *testing.T) {
+	b := stop.Habits{Brief: true}
+	var list []cluster.Habit
+	for round := range 20 {
+		kept := slices.Clone(list)
+		var out []cluster.Habit
+		for try := range 1 + round%3 {
+			b.Reset(list)
+			b.Completed(cluster.JobType{User: "u", Command: fmt.Sprint(round / 4), GPUs: 1}, cluster.Instant(round), cluster.Span(round+1))
+			out = b.Entries()
+			if !reflect.DeepEqual(kept, list) {
+				t.Fatalf("round %d, decided %d times, has changed its input", round, try+1)
+			}
+		}
+		if h := out[round/4]; h.Completed != round%4+1 || h.Longest != cluster.Span(round+1) {
+			t.Fatalf("round %d: %+v", round, h)
+		}
+		list = out
+	}
+}
