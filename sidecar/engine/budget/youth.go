@@ -14,7 +14,7 @@ func Youth(a *Account) {
 		t := &a.Ledger.Tenants[at]
 		t.Young -= cluster.MicroGPU(int64(t.Young) * gone / int64(cluster.Day))
 	}
-	for i := range a.Jobs {
+	for _, i := range a.notes.open {
 		st := &a.Jobs[i]
 		if !a.Comes(i) || st.Tenant < 0 || !st.Live || len(st.Pools) == 0 {
 			continue
