@@ -148,7 +148,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	s.Tenants = t.tenants(append(slices.Clip(seen.Jobs), moved...), &rules)
 	for k := range m.Records {
 		if c := &s.Cases[k]; !met[k] && c.Was > 0 && c.Gone {
-			c.Record.Basis, c.Was = nil, 0
+			c.Record.Basis = nil
 		} else if !met[k] {
 			*c = gone(m.Records[k])
 		}
