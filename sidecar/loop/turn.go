@@ -125,6 +125,9 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	}
 	settled := l.desk.settled
 	l.desk.cases, l.desk.brief, l.desk.settled = snap.Cases, l.Brief, nil
+	if !l.Brief && !numbered(seen.Jobs) { // no case will be known to be as it was
+		l.desk.cases = nil
+	}
 	// Decide, and write down.
 	plan, err := l.commit(func(s cluster.Snapshot, p cluster.Plan) error { return l.Journal.Commit(ctx, s, p) }, snap)
 	var broke *Breakdown
@@ -363,6 +366,16 @@ func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outc
 		outcomes[at[k]] = o
 	}
 	return outcomes
+}
+
+// numbered tells whether jobs have versions.
+func numbered(jobs []cluster.Job) bool {
+	for i := range jobs {
+		if jobs[i].Version != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // act is a grant or a requeue that was carried out.
