@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -80,6 +81,46 @@ func TestADeciderServesTwoClusters(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Two clusters with the same nodes take turns with one decider, and the second is always a round ahead of the first: a case that is as it was
+// there is none of the other's, though their rounds follow each other.
+func TestADeciderTellsClustersApart(t *testing.T) {
+	d, rounds := &engine.Decider{}, 0
+	worlds := make([]*simtest.World, 2)
+	for k := range worlds {
+		w := simtest.New(t, simtest.Product(), simtest.Nodes("n", "v100", 2, 8), "x", "y")
+		w.Loop.Brief, w.Lend = true, true
+		w.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
+			fresh := encode(engine.Decide(s))
+			plan := d.Decide(s)
+			if got := encode(plan); got != fresh {
+				t.Fatalf("cluster %d, round %d is decided\n%s\nby a fresh decider, and by one that serves two\n%s", k, s.Round, fresh, got)
+			}
+			rounds++
+			return plan
+		}
+		worlds[k] = w
+	}
+	turn := func(k, gpus int) {
+		w := worlds[k]
+		w.Virtual.Submit(sim.Work{User: "u", Account: string("xy"[gpus%2]), Partition: "gpu", Request: simtest.Gang(gpus), Runs: cluster.Hour})
+		if _, err := w.Loop.Turn(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		w.Advance(w.Now().Add(20 * cluster.Second))
+	}
+	for range 3 {
+		worlds[1].Virtual.Submit(sim.Work{User: "u", Account: "x", Partition: "gpu", Request: simtest.Gang(2), Runs: 3 * cluster.Hour})
+	}
+	turn(1, 8)
+	for n := range 30 {
+		turn(0, 1+n%3)
+		turn(1, 1+n%2)
+	}
+	if rounds != 61 {
+		t.Errorf("%d rounds were decided", rounds)
+	}
 }
 
 // Plans belong to the caller: a decider that is not brief does not change them later.

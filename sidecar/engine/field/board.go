@@ -56,9 +56,8 @@ func (f *Field) Lay(old *place.Board, may func(i int) (Soft, bool)) *place.Board
 type base struct {
 	board *place.Board
 	site  *place.Site // nil = the board must be filled anew
-	round int64
-	held  []holding // by case
-	was   []holding // of the round before
+	held  []holding   // by case
+	was   []holding   // of the round before
 }
 
 // holding is all that is on the board for a case.
@@ -70,15 +69,14 @@ type holding struct {
 
 // open takes over, case by case, all that is on the board.
 func (b *base) open(f *Field) {
-	s := f.Snapshot
-	if b.site != f.Site || s.Round != b.round+1 {
+	if b.site != f.Site || !f.Snapshot.Follows {
 		b.site = nil
 		return
 	}
-	b.round, b.was, b.held = s.Round, b.held, slices.Grow(b.was[:0], len(s.Cases))[:len(s.Cases)]
-	for i := range s.Cases {
-		if b.held[i] = (holding{}); s.Cases[i].Was > 0 {
-			was := &b.was[s.Cases[i].Was-1]
+	b.was, b.held = b.held, slices.Grow(b.was[:0], len(f.Jobs))[:len(f.Jobs)]
+	for i := range f.Jobs {
+		if b.held[i] = (holding{}); f.Jobs[i].Before >= 0 {
+			was := &b.was[f.Jobs[i].Before]
 			b.held[i], *was = *was, holding{}
 		}
 	}
@@ -95,7 +93,7 @@ func (b *base) update(f *Field) {
 		} else {
 			f.Site.Clear(b.board, view)
 		}
-		b.site, b.round, b.held = f.Site, f.Snapshot.Round, slices.Grow(b.held[:0], len(f.Jobs))[:len(f.Jobs)]
+		b.site, b.held = f.Site, slices.Grow(b.held[:0], len(f.Jobs))[:len(f.Jobs)]
 		clear(b.held)
 	}
 	for i := range f.Jobs {
