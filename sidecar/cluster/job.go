@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -32,19 +33,9 @@ func (id JobID) String() string {
 // Compare orders by id, then task.
 func (id JobID) Compare(o JobID) int {
 	if id.ID != o.ID {
-		return cmp(id.ID, o.ID)
+		return cmp.Compare(id.ID, o.ID)
 	}
-	return cmp(int64(id.Task), int64(o.Task))
-}
-
-func cmp(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return cmp.Compare(id.Task, o.Task)
 }
 
 // ParseJobID reads "123" or "123_4".

@@ -117,6 +117,7 @@ type Snapshot struct {
 	Cases    []Case    `json:"cases"`   // by key
 	Attempts []Attempt `json:"attempts,omitempty"`
 	NextKey  JobKey    `json:"next_key"`
+	Former   []Record  `json:"former,omitempty"` // as in State; jobs that the look shows, or the history, are among Cases
 	Ledger   Ledger    `json:"ledger"`
 	Leases   []Lease   `json:"leases"` // in force, by job key
 	Claims   []Claim   `json:"claims,omitempty"`

@@ -1,5 +1,10 @@
 package cluster
 
+import (
+	"cmp"
+	"iter"
+)
+
 // Record is the state of a job that is kept from round to round. Records are sorted by Key.
 type Record struct {
 	Key     JobKey `json:"key"`
@@ -104,6 +109,34 @@ type Record struct {
 	Uncharged bool `json:"uncharged,omitempty"`
 	// Basis is what its lease was granted on; nil = it waits without a lease.
 	Basis *Basis `json:"base,omitempty"`
+}
+
+// A job is a former one from FormerAfter after it was seen finished or gone: by default Slurm lists it no longer. Its record is kept for
+// FormerFor, in case its id is used again, or the history has more of it.
+const (
+	FormerAfter = 5 * Minute
+	FormerFor   = Hour
+)
+
+// IsFormer tells whether the job is a former one at a moment.
+func (r *Record) IsFormer(at Instant) bool { return r.Done != 0 && at.Sub(r.Done) >= FormerAfter }
+
+// CompareFormer orders the records of former jobs.
+func CompareFormer(a, b Record) int {
+	return cmp.Or(cmp.Compare(a.Done, b.Done), cmp.Compare(a.Key, b.Key))
+}
+
+// All iterates over the records of all jobs, former ones last.
+func (m State) All() iter.Seq[*Record] {
+	return func(yield func(*Record) bool) {
+		for _, list := range [][]Record{m.Records, m.Former} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // ModelTime is run time on a GPU model.
@@ -375,8 +408,10 @@ type State struct {
 	NextKey JobKey   `json:"next_key"`
 	Ledger  Ledger   `json:"ledger"`
 	Records []Record `json:"records"` // sorted by key
-	Leases  []Lease  `json:"leases"`  // in force: sorted by job key
-	Claims  []Claim  `json:"claims,omitempty"`
+	// Former are the records of former jobs, which no round goes through, by Done, then by key. They are not among Records.
+	Former []Record `json:"former,omitempty"`
+	Leases []Lease  `json:"leases"` // in force: sorted by job key
+	Claims []Claim  `json:"claims,omitempty"`
 	// Lost counts the cells that VCs cannot use, by VC, chain and type.
 	Lost []CellLoss `json:"lost,omitempty"`
 	// Lent is how long VCs' GPUs stay lent, by pool.

@@ -127,8 +127,8 @@ func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
 		return
 	}
 	names := map[cluster.JobKey]string{}
-	for i := range r.Plan.State.Records {
-		names[r.Plan.State.Records[i].Key] = r.Plan.State.Records[i].ID.String()
+	for record := range r.Plan.State.All() {
+		names[record.Key] = record.ID.String()
 	}
 	done, failed, suppressed := d.actions(&r)
 	for i := range r.Plan.Events {

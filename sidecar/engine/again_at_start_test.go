@@ -94,8 +94,8 @@ func (w *world) restless(user string, length cluster.Span) (starts, notices int)
 		}
 	}
 	for end := w.Now().Add(length); w.Now() < end; w.Run(10 * second) {
-		for i := range w.Last.State.Records {
-			if x := &w.Last.State.Records[i]; x.User == user && w.Job(x.ID).State == cluster.Running {
+		for x := range w.Last.State.All() {
+			if x.User == user && w.Job(x.ID).State == cluster.Running {
 				w.Requeue(x.ID)
 				starts++
 			}

@@ -30,7 +30,7 @@ func TestTasksOfAnArrayDoNotTakeOurGateForTheUsers(t *testing.T) {
 		}
 		plan := engine.Decide(snap)
 		memory = plan.State
-		for _, r := range memory.Records {
+		for r := range memory.All() {
 			if r.UserBegin != 0 {
 				t.Fatalf("round %d: task %s takes %s for its user's begin time", round, r.ID, r.UserBegin)
 			}

@@ -171,9 +171,9 @@ func TestUsersDoNotShareATurn(t *testing.T) {
 
 // recordIn returns the record of a job in a plan.
 func recordIn(p *cluster.Plan, key cluster.JobKey) cluster.Record {
-	for i := range p.State.Records {
-		if p.State.Records[i].Key == key {
-			return p.State.Records[i]
+	for r := range p.State.All() {
+		if r.Key == key {
+			return *r
 		}
 	}
 	return cluster.Record{}

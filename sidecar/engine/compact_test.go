@@ -116,7 +116,7 @@ func TestMovingJobsKeepTheirGPUs(t *testing.T) {
 					moved++
 				}
 			}
-			for _, job := range r.Plan.State.Records {
+			for job := range r.Plan.State.All() {
 				end, moves := left[job.Key]
 				if l := leases[job.Key]; job.Done > 0 || moves && l != nil && l.End > end {
 					delete(left, job.Key)

@@ -60,6 +60,7 @@ type Decider struct {
 	cells   vc.Chooser
 	actions actions.Workspace
 	buffers [2]*buffer
+	former  former
 	last    last
 }
 

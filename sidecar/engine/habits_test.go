@@ -71,18 +71,18 @@ func (s *school) complete(id int64) {
 }
 
 func (s *school) key(id int64) cluster.JobKey {
-	for i := range s.m.Records {
-		if s.m.Records[i].ID.ID == id {
-			return s.m.Records[i].Key
+	for r := range s.m.All() {
+		if r.ID.ID == id {
+			return r.Key
 		}
 	}
 	return 0
 }
 
 func (s *school) record(id int64) *cluster.Record {
-	for i := range s.m.Records {
-		if s.m.Records[i].ID.ID == id {
-			return &s.m.Records[i]
+	for r := range s.m.All() {
+		if r.ID.ID == id {
+			return r
 		}
 	}
 	s.t.Fatalf("job %d is not remembered", id)

@@ -25,7 +25,7 @@ func TestJobsThatNeverSaveAllEnd(t *testing.T) {
 	}
 	for range 12 {
 		w.Run(hour)
-		for _, r := range w.Last.State.Records {
+		for r := range w.Last.State.All() {
 			if most := w.Settings.StopAllowance + r.Ran*cluster.Span(w.Settings.StopOverheadMilli)/1000 + w.Settings.Interval; r.Spent > most {
 				t.Errorf("job %s: its %d stops cost %s, at most %s are within its budget", r.ID, r.Stops, r.Spent, most)
 			}

@@ -363,9 +363,9 @@ func TestWhoWentBefore(t *testing.T) {
 
 // record returns the record of a job by its key.
 func (w *world) record(key cluster.JobKey) cluster.Record {
-	for _, r := range w.Last.State.Records {
+	for r := range w.Last.State.All() {
 		if r.Key == key {
-			return r
+			return *r
 		}
 	}
 	return cluster.Record{}

@@ -35,7 +35,7 @@ func (w *world) inForce() int {
 
 // newest gives the reason of the last job that got an id.
 func (w *world) newest(id cluster.JobID) (reason cluster.Reason) {
-	for _, r := range w.Last.State.Records {
+	for r := range w.Last.State.All() {
 		for _, v := range w.Last.Statuses {
 			if r.ID == id && v.Job == r.Key {
 				reason = v.Reason

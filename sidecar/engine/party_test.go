@@ -304,7 +304,7 @@ func TestWatchedJobsAreNotTried(t *testing.T) {
 		if n := len(r.Plan.State.Claims); n > 0 {
 			t.Fatalf("%d claims", n)
 		}
-		for _, x := range r.Plan.State.Records {
+		for x := range r.Plan.State.All() {
 			if x.Moved > 0 {
 				t.Fatalf("%s is said to have moved", x.ID)
 			}

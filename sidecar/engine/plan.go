@@ -66,37 +66,13 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	p.Statuses, p.Bound = buf.statuses, buf.bound
 	profiles, paces := x.speeds.Profiles()
 	completions, usages := x.speeds.Evidence()
+	records, former := d.former.keep(b)
 	p.State = cluster.State{
-		Round: b.Snapshot.Round, NextKey: b.Snapshot.NextKey, Ledger: b.Ledger, Records: remembered(b), Leases: buf.leases, Claims: b.Claims,
+		Round: b.Snapshot.Round, NextKey: b.Snapshot.NextKey, Ledger: b.Ledger, Records: records, Former: former, Leases: buf.leases, Claims: b.Claims,
 		Lost: choice.Lost, Lent: choice.Lent, CellTrades: choice.CellTrades, Parties: entitle.Accounts(b), Allocation: b.Snapshot.Allocation,
 		Profiles: profiles, Paces: paces, Completions: completions, Usages: usages, Habits: d.stops.Habits(), Causes: causes, Preempted: b.Snapshot.Preempted, Unpreempted: b.Snapshot.Unpreempted, Noise: noise,
 	}
 	return p
-}
-
-// keepDone is how long a finished job is remembered. It protects against a reused job id, and against late
-// records of the history.
-const keepDone = cluster.Hour
-
-// remembered drops expired records. It is the last step.
-func remembered(b *round.Books) []cluster.Record {
-	kept := 0
-	for i := range b.Records {
-		if forgotten(b, i) {
-			continue
-		}
-		if kept < i {
-			b.Records[kept] = b.Records[i]
-		}
-		kept++
-	}
-	clear(b.Records[kept:])
-	return b.Records[:kept]
-}
-
-func forgotten(b *round.Books, i int) bool {
-	done := b.Records[i].Done
-	return done != 0 && b.Now.Sub(done) >= keepDone
 }
 
 // endOverrides ends the overrides whose jobs have ended: those that Slurm has forgotten for as long as finished jobs are remembered,
@@ -107,11 +83,7 @@ func endOverrides(b *round.Books) (out []cluster.OverrideEnd) {
 	}
 	known, lives, heir := map[*cluster.Override]bool{}, map[*cluster.Override]bool{}, map[*cluster.Override]int{}
 	for i := range b.Jobs {
-		r := &b.Records[i]
-		if forgotten(b, i) {
-			continue
-		}
-		b.Orders.Meets(r, func(o *cluster.Override, means bool) {
+		b.Orders.Meets(&b.Records[i], func(o *cluster.Override, means bool) {
 			live := b.Jobs[i].Live
 			switch {
 			case means:
@@ -120,6 +92,11 @@ func endOverrides(b *round.Books) (out []cluster.OverrideEnd) {
 				heir[o] = i
 			}
 		})
+	}
+	for i := range b.Snapshot.Former {
+		if r := &b.Snapshot.Former[i]; !expired(r, b.Now) {
+			b.Orders.Meets(r, func(o *cluster.Override, means bool) { known[o] = known[o] || means })
+		}
 	}
 	for k := range b.Snapshot.Overrides {
 		o := &b.Snapshot.Overrides[k]

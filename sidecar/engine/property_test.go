@@ -231,7 +231,7 @@ func (c *chaos) safe(p *cluster.Plan) {
 		if total != l.GPUs {
 			c.Fatalf("job %d: lease of %d GPUs on %d", l.Job, l.GPUs, total)
 		}
-		for _, r := range p.State.Records {
+		for r := range p.State.All() {
 			if r.Key == l.Job && c.world.Job(r.ID).Request.GPUs != total {
 				c.Fatalf("job %d: a gang of %d got %d GPUs", l.Job, c.world.Job(r.ID).Request.GPUs, total)
 			}
@@ -356,7 +356,7 @@ func (c *chaos) shuffled(snap *cluster.Snapshot, plan *cluster.Plan) {
 		weights[t.Name] = t.Weight
 	}
 	m := cluster.State{Round: snap.Round - 1, NextKey: snap.NextKey, Ledger: snap.Ledger, Leases: snap.Leases, Claims: snap.Claims, Lost: snap.Lost, Lent: snap.Lent, CellTrades: snap.CellTrades,
-		Parties: snap.Parties, Allocation: snap.Allocation, Profiles: snap.Profiles, Paces: snap.Paces,
+		Former: snap.Former, Parties: snap.Parties, Allocation: snap.Allocation, Profiles: snap.Profiles, Paces: snap.Paces,
 		Completions: snap.Completions, Usages: snap.Usages, Habits: snap.Habits, Causes: snap.Causes, Noise: snap.Noise}
 	for i := range snap.Cases {
 		m.Records = append(m.Records, snap.Cases[i].Record)
@@ -439,9 +439,9 @@ func (c *chaos) conserving(snap *cluster.Snapshot, p *cluster.Plan) {
 }
 
 func recordOf(p *cluster.Plan, key cluster.JobKey) cluster.Record {
-	for _, r := range p.State.Records {
+	for r := range p.State.All() {
 		if r.Key == key {
-			return r
+			return *r
 		}
 	}
 	panic(fmt.Sprint("no record of job ", key))
@@ -468,7 +468,7 @@ func (c *chaos) balanced() {
 		}
 	}
 	var jobs, held cluster.GPUTime
-	for _, r := range c.world.Last.State.Records {
+	for r := range c.world.Last.State.All() {
 		jobs += r.Alloc
 	}
 	for _, id := range c.ids {

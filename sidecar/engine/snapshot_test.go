@@ -77,9 +77,9 @@ func after(s *cluster.Snapshot, p cluster.Plan, span cluster.Span) cluster.Snaps
 	next.Ledger, next.Leases, next.Claims, next.NextKey = p.State.Ledger, p.State.Leases, p.State.Claims, p.State.NextKey
 	next.Cases = slices.Clone(s.Cases)
 	for i := range next.Cases {
-		for _, r := range p.State.Records {
+		for r := range p.State.All() {
 			if r.Key == next.Cases[i].Record.Key {
-				next.Cases[i].Record = r
+				next.Cases[i].Record = *r
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 				booked[x.Job] += x.Time
 				most[x.Job] += x.Most
 			}
-			for _, r := range p.State.Records {
+			for r := range p.State.All() {
 				jobs[r.ID] = r.Key
 			}
 		}
@@ -106,7 +106,7 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 			w.Run(hour)
 		}
 		book(&w.Last)
-		for _, r := range w.Last.State.Records {
+		for r := range w.Last.State.All() {
 			if s := r.Stopping; s != nil && len(s.GPUs) > 0 { // it cleans up
 				booked[r.Key] += cluster.Times(s.GPUs[0].Count, s.Work)
 				most[r.Key] += cluster.Times(s.GPUs[0].Count, s.Most)

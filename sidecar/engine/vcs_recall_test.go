@@ -285,8 +285,8 @@ func TestRecallsGoBeyondTheBudgetTwiceAtMost(t *testing.T) {
 		}
 		spent := map[cluster.JobID]cluster.Record{}
 		w.Check = func(r loop.Report) {
-			for _, x := range r.Plan.State.Records {
-				spent[x.ID] = x
+			for x := range r.Plan.State.All() {
+				spent[x.ID] = *x
 			}
 		}
 		done := func() (n int) {

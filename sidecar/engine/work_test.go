@@ -37,8 +37,7 @@ func TestATradeDoesNotLowerRho(t *testing.T) {
 		}
 	}
 	work := map[string]cluster.GPUTime{}
-	for i := range w.Last.State.Records {
-		r := &w.Last.State.Records[i]
+	for r := range w.Last.State.All() {
 		received, _ := r.Work()
 		work[r.Tenant] += received
 	}

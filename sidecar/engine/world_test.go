@@ -146,7 +146,7 @@ func (w *world) lease(id cluster.JobID) *cluster.Lease {
 // order gives an order for the next hours. That for a job is for the one that has the id in the last round.
 func (w *world) order(kind cluster.OverrideKind, scope, name string, hours int) {
 	o := cluster.Override{Kind: kind, Scope: scope, Name: name, Until: w.Now().Add(cluster.Span(hours) * hour), Reason: "because"}
-	for _, r := range w.Last.State.Records {
+	for r := range w.Last.State.All() {
 		if scope != "job" || r.Done > 0 || r.ID.String() != name && r.ID.Array().String() != name {
 			continue
 		}

@@ -85,6 +85,8 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	if s.Cells != nil && rules.Mode == Act && s.Preempted == nil {
 		s.Managed = rules.Partitions
 	}
+	reviveFromHistory(&m, seen.Attempts)
+	s.Former = m.Former
 	// The cases of known records have the records' order, by key. New ones follow, since their
 	// keys are higher. Every one is set below.
 	s.Cases = d.resume(m.Records, &settled{rules, s.Preempted, t, settings.StopAllowance})
@@ -99,6 +101,10 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		if k < 0 {
 			if j.State == cluster.Done && (j.End <= m.Ledger.At || m.Ledger.At == 0) {
 				continue // it ended before the first look
+			}
+			if former := formerOf(&m, j); former != nil {
+				revive(&m, former)
+				return d.remember(m, seen, orders, rules, settings)
 			}
 			k = len(s.Cases)
 			s.Cases = append(s.Cases, cluster.Case{Record: newRecord(j, s.NextKey)})
@@ -322,10 +328,7 @@ func (d *desk) byID(records []cluster.Record) *register {
 	return &register{records: records, order: order}
 }
 
-// find gives the record that a job continues, or -1. The id alone proves nothing, since Slurm
-// reuses ids. It is the same job if its submit time is the same, or if it was requeued since:
-// then the restart count rises at once, but the submit time changes only when the job has cleaned
-// up.
+// find gives the record that a job continues, or -1.
 func (g *register) find(j *cluster.Job) int {
 	for g.at < len(g.records) && g.records[g.in(g.at)].ID.Compare(j.ID) < 0 {
 		g.at++
@@ -337,12 +340,19 @@ func (g *register) find(j *cluster.Job) int {
 		if r.ID != j.ID {
 			break
 		}
-		cleaned := r.State == cluster.Completing && j.Restarts == r.Restarts && j.Restarts > 0 && j.Submit > r.Submit
-		if r.User == j.User && (r.Submit == j.Submit || j.Restarts > r.Restarts || cleaned) {
+		if continues(r, j) {
 			found = k
 		}
 	}
 	return found
+}
+
+// continues tells whether a job that is listed is that of a record with its id. The id alone proves nothing, since Slurm reuses ids.
+// It is the same job if its submit time is the same, or if it was requeued since: then the restart count rises at once, but the
+// submit time changes only when the job has cleaned up.
+func continues(r *cluster.Record, j *cluster.Job) bool {
+	cleaned := r.State == cluster.Completing && j.Restarts == r.Restarts && j.Restarts > 0 && j.Submit > r.Submit
+	return r.User == j.User && (r.Submit == j.Submit || j.Restarts > r.Restarts || cleaned)
 }
 
 // newRecord makes the record of a new job. Its current request is its user's, unless our submit

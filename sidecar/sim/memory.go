@@ -82,7 +82,7 @@ func (m *Memory) Order(o cluster.Override) int64 {
 
 // apart gives a copy of a memory with its own lists: the caller may modify the other one.
 func apart(m cluster.State) cluster.State {
-	m.Records = slices.Clone(m.Records)
+	m.Records, m.Former = slices.Clone(m.Records), slices.Clone(m.Former)
 	m.Leases = slices.Clone(m.Leases)
 	m.Claims = slices.Clone(m.Claims)
 	m.Lost = slices.Clone(m.Lost)

@@ -137,13 +137,13 @@ func (w *written) charges(snap cluster.Snapshot, m cluster.State) []chargeRow {
 		key := accountKey{t.Tenant, t.Pool}
 		open[key] = t.Alloc - w.accounts[key]
 	}
-	for _, r := range m.Records {
+	for r := range m.All() {
 		was := w.holders[r.Key]
 		if r.Alloc == was.alloc || r.Payer() == "" {
 			continue
 		}
-		time := received(was, r, w.charged, m.Ledger.At)
-		byPool(r.Alloc-was.alloc, heldBy(r, was, caseOf(snap, r.Key)), func(pool string, part cluster.GPUTime) {
+		time := received(was, *r, w.charged, m.Ledger.At)
+		byPool(r.Alloc-was.alloc, heldBy(*r, was, caseOf(snap, r.Key)), func(pool string, part cluster.GPUTime) {
 			open[accountKey{r.Tenant, pool}] -= part
 			time.days(part, func(day date, t cluster.GPUTime) {
 				sums[chargeKey{day, r.Tenant, r.User, pool}] += t

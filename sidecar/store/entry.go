@@ -73,12 +73,12 @@ func nodeRows(snap cluster.Snapshot) []nodeRow {
 
 // jobRows gives the jobs with GPUs. For a job that Slurm no longer lists, the last report stays.
 func (w *written) jobRows(snap cluster.Snapshot, plan cluster.Plan) []jobRow {
-	rows := make([]jobRow, 0, len(plan.State.Records))
-	for _, r := range plan.State.Records {
+	rows := make([]jobRow, 0, len(plan.State.Records)+len(plan.State.Former))
+	for r := range plan.State.All() {
 		c := caseOf(snap, r.Key)
 		if c != nil && !c.Gone {
 			if j := &c.Job; j.Request.GPUs > 0 || len(r.Held) > 0 || j.GPUsHeld() > 0 || j.Aside != "" { // else it is irrelevant
-				rows = append(rows, jobRowOf(c, r))
+				rows = append(rows, jobRowOf(c, *r))
 			}
 			continue
 		}
@@ -87,7 +87,7 @@ func (w *written) jobRows(snap cluster.Snapshot, plan cluster.Plan) []jobRow {
 			was, known = left, true
 		}
 		if known || r.Key >= w.nextKey { // else it was written before; a new one came and went unseen
-			rows = append(rows, remembered(was, r))
+			rows = append(rows, remembered(was, *r))
 		}
 	}
 	return rows

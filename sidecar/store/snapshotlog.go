@@ -14,8 +14,8 @@ import (
 // A snapshot log stores the rounds' snapshots and plans as blobs. Now and then a round is a keyframe,
 // which is self-contained; the others are differences to the previous round.
 //
-// MaxRatio of a round is jobs, their records, leases and statuses: these are sheets. The rest is
-// JSON. A snapshot is predicted from the plan before it, and a plan from its snapshot: the
+// MaxRatio of a round is jobs, their records, leases and statuses: these are sheets, in which former jobs are rows
+// among the others. The rest is JSON. A snapshot is predicted from the plan before it, and a plan from its snapshot: the
 // entitlements of waiting jobs grow at their rates. A wrong prediction costs only space.
 type snapshotLog struct {
 	key   int64 // the keyframe's round; 0 = none yet
@@ -127,11 +127,12 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 		return frame{}, fmt.Errorf("telling the %s: %w", what, err)
 	}
 	known := len(w.texts)
-	jobs, err := jobShape.fill(w, was.jobs, len(snap.Cases), func(i int) reflect.Value { return reflect.ValueOf(&snap.Cases[i]).Elem() })
+	cases := casesWithFormer(&snap)
+	jobs, err := jobShape.fill(w, was.jobs, len(cases.records), cases.row)
 	if err != nil {
 		return failed("jobs", err)
 	}
-	records, err := recordShape.fill(w, was.records, len(snap.Cases), func(i int) reflect.Value { return reflect.ValueOf(&snap.Cases[i].Record).Elem() })
+	records, err := recordShape.fill(w, was.records, len(cases.records), func(i int) reflect.Value { return reflect.ValueOf(cases.records[i]).Elem() })
 	if err != nil {
 		return failed("records", err)
 	}
@@ -160,7 +161,8 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 
 	known = len(w.texts)
 	m := &plan.State
-	if encoded.scene.records, err = recordShape.fill(w, records, len(m.Records), func(i int) reflect.Value { return reflect.ValueOf(&m.Records[i]).Elem() }); err != nil {
+	all := withFormer(len(m.Records), func(i int) *cluster.Record { return &m.Records[i] }, m.Former)
+	if encoded.scene.records, err = recordShape.fill(w, records, len(all), func(i int) reflect.Value { return reflect.ValueOf(all[i]).Elem() }); err != nil {
 		return failed("records", err)
 	}
 	if encoded.scene.leases, err = leaseShape.fill(w, leases, len(m.Leases), func(i int) reflect.Value { return reflect.ValueOf(&m.Leases[i]).Elem() }); err != nil {
@@ -188,8 +190,8 @@ func (f *snapshotLog) keep(encoded frame) {
 
 // rest gives the JSON of what is neither in sheets nor carried.
 func rest(snap cluster.Snapshot, plan cluster.Plan) (snapshot, whole []byte, err error) {
-	snap.Cases, snap.Leases = snap.Cases[:0:0], snap.Leases[:0:0]
-	plan.State.Records, plan.State.Leases, plan.Statuses = plan.State.Records[:0:0], plan.State.Leases[:0:0], plan.Statuses[:0:0]
+	snap.Cases, snap.Former, snap.Leases = snap.Cases[:0:0], nil, snap.Leases[:0:0]
+	plan.State.Records, plan.State.Former, plan.State.Leases, plan.Statuses = plan.State.Records[:0:0], nil, plan.State.Leases[:0:0], plan.Statuses[:0:0]
 	snap.Ledger, snap.Claims, snap.Habits, snap.Completions, snap.Usages, snap.Causes, snap.Noise = cluster.Ledger{}, nil, nil, nil, nil, nil, nil
 	m := &plan.State
 	m.Ledger, m.Claims, m.Habits, m.Completions, m.Usages, m.Causes, m.Noise = cluster.Ledger{}, nil, nil, nil, nil, nil, nil
@@ -370,6 +372,7 @@ func (p *decoder) show() (snap cluster.Snapshot, plan cluster.Plan, err error) {
 		s.records.tell(recordShape, w, listOfRows(&m.Records, s.records)),
 		s.leases.tell(leaseShape, w, listOfRows(&m.Leases, s.leases)),
 		s.statuses.tell(statusShape, w, listOfRows(&plan.Statuses, s.statuses)))
+	partFormer(&snap, &plan)
 	return snap, plan, err
 }
 

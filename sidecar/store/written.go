@@ -383,9 +383,9 @@ func (w *written) keep(e entry, m cluster.State) {
 	if e.poolSamples != nil {
 		w.sampled = e.at
 	}
-	w.holders = make(map[cluster.JobKey]holder, len(m.Records))
-	for _, r := range m.Records {
-		w.holders[r.Key] = holderOf(r)
+	w.holders = make(map[cluster.JobKey]holder, len(m.Records)+len(m.Former))
+	for r := range m.All() {
+		w.holders[r.Key] = holderOf(*r)
 	}
 	w.accounts = make(map[accountKey]cluster.GPUTime, len(m.Ledger.Tenants))
 	for _, t := range m.Ledger.Tenants {

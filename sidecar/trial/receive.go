@@ -75,6 +75,11 @@ func (o *Request) read(ctx context.Context, s *store.Store, trials []*Trial) (cl
 // reports from before the job began do not count.
 func (o *Request) Learn(snap *cluster.Snapshot, plan *cluster.Plan, trials []*Trial) {
 	for _, x := range submitted(trials) {
+		for i := range snap.Former {
+			if r := &snap.Former[i]; r.ID == x.ID {
+				x.tenant = r.Tenant
+			}
+		}
 		for i := range snap.Cases {
 			if c := &snap.Cases[i]; c.Job.ID == x.ID {
 				x.tenant = c.Record.Tenant

@@ -196,8 +196,8 @@ func (s *surveyor) meet(snap *cluster.Snapshot, plan *cluster.Plan) {
 			s.jobs[c.Record.Key] = &JobInCell{Job: c.Record.Key, ID: c.Record.ID.String(), User: c.Record.User, Tenant: c.Record.Tenant, GPUs: n, Until: c.Job.End}
 		}
 	}
-	for i := range plan.State.Records {
-		if r := &plan.State.Records[i]; s.jobs[r.Key] == nil {
+	for r := range plan.State.All() {
+		if s.jobs[r.Key] == nil {
 			s.jobs[r.Key] = &JobInCell{Job: r.Key, ID: r.ID.String(), User: r.User, Tenant: r.Tenant}
 		}
 	}

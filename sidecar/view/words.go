@@ -16,9 +16,12 @@ import (
 type cases map[cluster.JobKey]cluster.Case
 
 func people(s *cluster.Snapshot) cases {
-	out := make(cases, len(s.Cases))
+	out := make(cases, len(s.Cases)+len(s.Former))
 	for i := range s.Cases {
 		out[s.Cases[i].Record.Key] = s.Cases[i]
+	}
+	for i := range s.Former {
+		out[s.Former[i].Key] = cluster.Case{Gone: true, Record: s.Former[i]}
 	}
 	return out
 }

@@ -156,8 +156,7 @@ func extra(w io.Writer, x cluster.Extra, usable cluster.MicroGPU) {
 
 func records(w io.Writer, p *cluster.Plan) {
 	fmt.Fprintln(w, p.State.NextKey)
-	for i := range p.State.Records {
-		r := &p.State.Records[i]
+	for r := range p.State.All() {
 		fmt.Fprintln(w, r.Key, r.ID, r.Tenant, r.Submit, r.Restarts, r.State, r.First, r.Done, r.UserBegin, r.UserNodes, r.UserLimit, r.SiteFactor)
 		fmt.Fprintln(w, r.Gate, r.Locked, r.Pinned, r.Alloc, r.Due, r.DueCarry, r.DueRate, r.ChargedTo, r.Held, r.HeldSince, r.Suspend, r.Ran)
 		fmt.Fprintln(w, r.Terms, r.Moved, r.Failed, r.AvoidUntil, r.AvoidNodes, r.Lost, r.KnownLost, r.UnknownLost, r.Stops, r.Spent, r.Saved, r.Beyond, r.Uncharged)

@@ -73,7 +73,7 @@ func saturated(t *testing.T, nlp, vision int) {
 			ledger, slurmdbd = ledger+float64(alloc)/1000, slurmdbd+of
 		}
 		within(t, "ledger / slurmdbd [GPU-s]", ledger, slurmdbd, 1)
-		for _, rec := range r.plan().State.Records {
+		for rec := range r.plan().State.All() {
 			if rec.Terms == 0 {
 				t.Errorf("job %s was never served", rec.ID)
 			}

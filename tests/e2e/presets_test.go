@@ -247,7 +247,7 @@ func (c *course) paysDues(r *rig) {
 func (r *rig) served(jobs map[string][]string) {
 	r.t.Helper()
 	patient := r.settings.Mechanism != "" || r.rules.Cells != nil
-	for _, rec := range r.plan().State.Records {
+	for rec := range r.plan().State.All() {
 		if rec.Terms == 0 && (!patient || rec.Due >= cluster.Times(r.lastCase(rec.ID.String()).Job.Request.GPUs, r.settings.Term*3/2)) {
 			r.t.Errorf("job %s of %s was never served, and was due %d GPU-s", rec.ID, rec.Tenant, rec.Due/1000)
 		}

@@ -143,7 +143,7 @@ func dividesCells(r *rig) {
 		}
 	}
 	kindOf := map[string]string{} // by party of a preset that divides between jobs
-	for _, rec := range c.after.State.Records {
+	for rec := range c.after.State.All() {
 		for kind, ids := range kinds {
 			if slices.Contains(ids, rec.ID.String()) {
 				kindOf[fmt.Sprintf("%s/%010d", rec.Tenant, rec.Key)] = kind

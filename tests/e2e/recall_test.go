@@ -60,7 +60,7 @@ func (r *rig) recalls(notice cluster.Span) {
 // lease gives the lease that a job has by the last plan; that of no job where it has none.
 func (r *rig) lease(id string) cluster.Lease {
 	p := r.plan()
-	for _, rec := range p.State.Records {
+	for rec := range p.State.All() {
 		for _, l := range p.State.Leases {
 			if rec.ID.String() == id && l.Job == rec.Key {
 				return l

@@ -142,7 +142,7 @@ func TestJobsThatSaveNothing(t *testing.T) {
 		b, bDue := r.used("vision")
 		t.Logf("received / due [GPU-s]: nlp %d / %d, vision %d / %d", a/1000, aDue/1000, b/1000, bDue/1000)
 		within(t, "nlp's share of what was used / was due [%]", 100*float64(a)/float64(a+b), 100*float64(aDue)/float64(aDue+bDue), 10)
-		for _, rec := range r.plan().State.Records {
+		for rec := range r.plan().State.All() {
 			if most := allowance*cluster.Second + rec.Ran*overhead/100 + cluster.Span(rec.Stops)*between; rec.Spent > most {
 				t.Errorf("job %s: %s is booked for its stops, its budget is %s", rec.ID, rec.Spent, most)
 			}
@@ -261,14 +261,14 @@ func TestSaversAndOthers(t *testing.T) {
 		end = r.serve(config)
 		r.until("the next daemon makes rounds", 40*time.Second, func() bool { return r.remembered().Round > was.Round })
 		is := r.remembered()
-		compared := 0
-		for _, old := range was.State.Records {
-			at := slices.IndexFunc(is.State.Records, func(rec cluster.Record) bool { return rec.Key == old.Key })
+		compared, known := 0, slices.Collect(is.State.All())
+		for old := range was.State.All() {
+			at := slices.IndexFunc(known, func(rec *cluster.Record) bool { return rec.Key == old.Key })
 			if at < 0 || old.Stops == 0 {
 				continue
 			}
 			compared++
-			if rec := is.State.Records[at]; rec.Stops < old.Stops || rec.Spent < old.Spent {
+			if rec := known[at]; rec.Stops < old.Stops || rec.Spent < old.Spent {
 				t.Errorf("job %s: %d stops that cost %s before the daemon was killed, %d that cost %s after it", rec.ID, old.Stops, old.Spent, rec.Stops, rec.Spent)
 			}
 		}

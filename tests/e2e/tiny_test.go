@@ -64,7 +64,7 @@ func TestTinyJobsBesideLongOnes(t *testing.T) {
 		t.Errorf("the other tenant used %v of its half of %v", b2-b, half)
 	}
 	failed := 0
-	for _, rec := range r.plan().State.Records {
+	for rec := range r.plan().State.All() {
 		if rec.Failed > 0 {
 			failed++
 		}

@@ -14,7 +14,7 @@ import (
 // status gives the last reason for a job; it has no code before the job was seen.
 func (r *rig) status(id string) cluster.Reason {
 	p := r.plan()
-	for _, rec := range p.State.Records {
+	for rec := range p.State.All() {
 		if rec.ID.String() != id {
 			continue
 		}

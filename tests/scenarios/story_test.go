@@ -440,7 +440,7 @@ func (s *story) note(r loop.Report) {
 }
 
 func (s *story) id(key cluster.JobKey) string {
-	for _, r := range s.last.State.Records {
+	for r := range s.last.State.All() {
 		if r.Key == key {
 			return r.ID.String()
 		}
@@ -517,7 +517,7 @@ func (s *story) leases(_ *cluster.Snapshot, p *cluster.Plan) []string {
 			nodes = append(nodes, h.Node)
 		}
 		tenant := ""
-		for _, r := range p.State.Records {
+		for r := range p.State.All() {
 			if r.Key == l.Job {
 				tenant = r.Tenant
 			}
@@ -557,9 +557,9 @@ func (s *story) jobs(snap *cluster.Snapshot, p *cluster.Plan) []string {
 }
 
 func (s *story) record(p *cluster.Plan, key cluster.JobKey) cluster.Record {
-	for _, r := range p.State.Records {
+	for r := range p.State.All() {
 		if r.Key == key {
-			return r
+			return *r
 		}
 	}
 	return cluster.Record{}

@@ -242,7 +242,7 @@ func TestWhatPeopleReadOfMoves(t *testing.T) {
 	var moves cluster.JobID
 	for _, v := range w.Last.Statuses {
 		if v.Reason.To == "v100" {
-			for _, r := range w.Last.State.Records {
+			for r := range w.Last.State.All() {
 				if r.Key == v.Job {
 					moves = r.ID
 				}

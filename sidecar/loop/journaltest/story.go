@@ -139,7 +139,7 @@ func (s *Story) arrive() {
 func (s *Story) snapshot() cluster.Snapshot {
 	m := s.copyMemory()
 	snap := cluster.Snapshot{
-		Round: m.Round + 1, Now: s.now, NextKey: m.NextKey,
+		Round: m.Round + 1, Now: s.now, NextKey: m.NextKey, Former: m.Former,
 		Settings: cluster.Settings{Preset: "astraea", Interval: s.Turn, Term: s.Term, RhoSelect: 16, Signal: "USR1", SignalTo: "batch"},
 		Nodes:    slices.Clone(s.nodes), Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims,
 		Cells: s.description(), Lost: m.Lost,
@@ -412,11 +412,18 @@ func (s *Story) record(key cluster.JobKey) *cluster.Record {
 	return &s.memory.Records[at]
 }
 
-// prune drops jobs that ended a quarter of an hour ago.
+// prune moves jobs to the former ones, and drops those that ended a quarter of an hour ago.
 func (s *Story) prune() {
-	s.memory.Records = slices.DeleteFunc(s.memory.Records, func(r cluster.Record) bool {
-		return r.Done != 0 && s.now.Sub(r.Done) > 15*cluster.Minute
+	m := &s.memory
+	m.Former = slices.DeleteFunc(slices.Clone(m.Former), func(r cluster.Record) bool { return s.now.Sub(r.Done) > 15*cluster.Minute })
+	m.Records = slices.DeleteFunc(m.Records, func(r cluster.Record) bool {
+		former := r.IsFormer(s.now)
+		if former {
+			m.Former = append(m.Former, r)
+		}
+		return former
 	})
+	slices.SortFunc(m.Former, cluster.CompareFormer)
 }
 
 func (s *Story) statuses() []cluster.JobStatus {

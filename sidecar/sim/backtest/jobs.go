@@ -27,7 +27,7 @@ func newBuilder(p *store.Past) *builder {
 	set := &p.End.Snapshot.Settings
 	return &builder{from: p.Begin.Plan.At, to: p.End.Plan.At, interval: set.Interval, budget: set.StopAllowance > 0 || set.StopOverheadMilli > 0,
 		next:  p.End.Plan.State.NextKey,
-		begin: byKey(p.Begin.Plan.State.Records), end: byKey(p.End.Plan.State.Records), commands: commands(p)}
+		begin: byKey(&p.Begin.Plan.State), end: byKey(&p.End.Plan.State), commands: commands(p)}
 }
 
 // commands gives the commands of jobs, by key.
@@ -41,10 +41,10 @@ func commands(p *store.Past) map[cluster.JobKey]string {
 	return out
 }
 
-func byKey(records []cluster.Record) map[cluster.JobKey]cluster.Record {
-	out := make(map[cluster.JobKey]cluster.Record, len(records))
-	for _, r := range records {
-		out[r.Key] = r
+func byKey(m *cluster.State) map[cluster.JobKey]cluster.Record {
+	out := make(map[cluster.JobKey]cluster.Record, len(m.Records)+len(m.Former))
+	for r := range m.All() {
+		out[r.Key] = *r
 	}
 	return out
 }

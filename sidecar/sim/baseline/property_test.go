@@ -190,7 +190,7 @@ func (c *chaos) busy(p *cluster.Plan) {
 		if holders[v.Job] || v.Reason.Code != cluster.ReasonBehind {
 			continue
 		}
-		for _, rec := range p.State.Records {
+		for rec := range p.State.All() {
 			j := c.Job(rec.ID)
 			for _, n := range c.nodes {
 				fits := !c.down[n.Name] && !slices.Contains(rec.AvoidNodes, n.Name) && idle[n.Name] >= j.Request.GPUs && (j.Request.Model == "" || j.Request.Model == n.GPUs[0].Model)

@@ -127,9 +127,9 @@ func (w *World) Used(tenant string) cluster.GPUTime {
 
 // Record gives a job's record.
 func (w *World) Record(id cluster.JobID) cluster.Record {
-	for _, r := range w.Last.State.Records {
+	for r := range w.Last.State.All() {
 		if r.ID == id {
-			return r
+			return *r
 		}
 	}
 	w.t.Fatalf("job %s is not remembered", id)
@@ -150,7 +150,7 @@ func (w *World) Reason(id cluster.JobID) cluster.Reason {
 
 // Alloc gives the GPU time that a job has received; 0 before it was seen.
 func (w *World) Alloc(id cluster.JobID) cluster.GPUTime {
-	for _, r := range w.Last.State.Records {
+	for r := range w.Last.State.All() {
 		if r.ID == id {
 			return r.Alloc
 		}

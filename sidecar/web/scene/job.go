@@ -79,10 +79,16 @@ func namesOf(snap *cluster.Snapshot, scope Scope) names { return names{snap, sco
 // find gives a job's case; nil = the round has none, or the person may not see it.
 func (n names) find(key cluster.JobKey) *cluster.Case {
 	i, ok := slices.BinarySearchFunc(n.snap.Cases, key, func(c cluster.Case, key cluster.JobKey) int { return cmp.Compare(c.Record.Key, key) })
-	if !ok || !n.scope.Sees(n.snap.Cases[i].Record.Tenant) {
+	var c *cluster.Case
+	if ok {
+		c = &n.snap.Cases[i]
+	} else if k := slices.IndexFunc(n.snap.Former, func(r cluster.Record) bool { return r.Key == key }); k >= 0 {
+		c = &cluster.Case{Gone: true, Record: n.snap.Former[k]}
+	}
+	if c == nil || !n.scope.Sees(c.Record.Tenant) {
 		return nil
 	}
-	return &n.snap.Cases[i]
+	return c
 }
 
 func (n names) name(key cluster.JobKey) string {
