@@ -282,11 +282,11 @@ func counts(a *Account, i int) bool { return a.pays != nil && !EndsSoon(a, i) }
 // EndsSoon reports whether the time limit of a job that starts or continues now ends it within the horizon of binding
 // (bind.horizon). The run times of jobs like it do not count: a user could run many short ones first.
 func EndsSoon(a *Account, i int) bool {
-	left := a.Limit(i)
-	if a.Jobs[i].Runs {
-		if left = 0; a.stopBase(i).ends > 0 {
-			left = max(a.stopBase(i).ends.Sub(a.Now), 1)
-		}
+	var left cluster.Span
+	if !a.Jobs[i].Runs {
+		left = a.Limit(i)
+	} else if ends := a.stopBase(i).ends; ends > 0 {
+		left = max(ends.Sub(a.Now), 1)
 	}
 	return left > 0 && left <= a.Settings.Term*cluster.Span(a.Settings.BindHorizon)
 }
@@ -328,7 +328,7 @@ func (a *Account) Stopped(i int, notice cluster.Span) {
 	j := a.Stop(i)
 	since, sure := j.Destroys(a.Now, notice)
 	a.Records[i].Stopping = &cluster.PendingStop{Since: since, Certainty: sure, Restarts: a.Snapshot.Cases[i].Job.Restarts, Saved: j.Saved}
-	a.Pay(a.Leases[i], costOf(a, i, &j, a.Now, notice))
+	a.Pay(a.Leases[i], costOf(&j, a.Now, notice, a.Opened(i)))
 	a.book(i, &j, a.Now, notice, a.forced(i))
 }
 

@@ -43,9 +43,9 @@ func mostOf(a *Account, pool *cluster.PoolAccount) cluster.GPUTime {
 }
 
 // costOf returns what a stop of a running job at t costs its pool, for each GPU: at most the work of its attempt and a start, however long
-// its owner says that a save takes. A job whose turn has not come costs nothing.
-func costOf(a *Account, i int, j *stop.Job, t cluster.Instant, notice cluster.Span) cluster.Span {
-	if a.Opened(i) {
+// its owner says that a save takes. A job whose turn has not come, which is opened, costs nothing.
+func costOf(j *stop.Job, t cluster.Instant, notice cluster.Span, opened bool) cluster.Span {
+	if opened {
 		return 0
 	}
 	return min(j.Cost(t, notice), max(t.Sub(j.Start), 0)+j.Begin)
@@ -56,7 +56,7 @@ func late(a *Account, t cluster.Instant) cluster.Instant { return t.Add(a.Settin
 
 // payment is the stop of a lease that a pool may have to pay.
 type payment struct {
-	of, pool int
+	of, pool int32
 	gpus     int
 	later    cluster.Span // from the notice's end to the lease's end
 	cost     cluster.Span // for each GPU, after a notice from now on
@@ -85,6 +85,12 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 		broke[p] = left[p] <= 0
 	}
 	if !enough(stops, left, func(x *payment) cluster.Span { return x.last }) {
+		accounts := a.Accounts()
+		for k := range stops {
+			x := &stops[k]
+			t, p := a.Jobs[x.of].Tenant, int(x.pool)
+			x.beyond = t >= 0 && cluster.MicroGPU(*a.held.At(t, p))*cluster.WholeGPU > accounts.At(t, p).Own()
+		}
 		slices.SortFunc(stops, func(a, b payment) int {
 			return cmp.Or(cmp.Compare(a.later, b.later), first(a.beyond, b.beyond), cmp.Compare(a.last, b.last), cmp.Compare(a.of, b.of))
 		})
@@ -96,7 +102,7 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 			left[x.pool] -= last
 			continue
 		}
-		if a.Jobs[x.of].Unpaid = !EndsSoon(a, x.of); !x.granted {
+		if a.Jobs[x.of].Unpaid = !EndsSoon(a, int(x.of)); !x.granted {
 			unpaid = append(unpaid, *x)
 		}
 	}
@@ -138,8 +144,8 @@ func first(a, b bool) int {
 
 // payments returns the stops that pools may have to pay. It takes those that are as good as made from what the pools have left.
 func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
-	accounts := a.Accounts()
-	a.held, stops = a.held.Zeroed(int(accounts.Rows()), len(a.Pools)), a.stops[:0]
+	rule := a.Rule()
+	a.held, stops = a.held.Zeroed(int(a.Accounts().Rows()), len(a.Pools)), a.stops[:0]
 	for i, l := range a.Leases {
 		st := &a.Jobs[i]
 		if l == nil {
@@ -158,28 +164,23 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 		}
 		notice := a.Notice(i)
 		soon := a.Now.Add(notice)
-		x := payment{of: i, pool: pool, gpus: l.GPUs, later: max(l.End.Sub(soon), 0), granted: granted}
+		x := payment{of: int32(i), pool: int32(pool), gpus: l.GPUs, later: max(l.End.Sub(soon), 0), granted: granted}
 		if granted {
 			j := a.Attempt(i, a.Now)
-			x.last, x.kept = j.Cost(late(a, l.End), notice), !EndsSoon(a, i) && j.May(a.Rule(), l.End, notice)
+			x.last, x.kept = j.Cost(late(a, l.End), notice), !EndsSoon(a, i) && j.May(rule, l.End, notice)
 			stops = append(stops, x)
 			continue
 		}
-		j := a.Stop(i)
-		x.cost = costOf(a, i, &j, soon, notice)
+		j, opened := a.Stop(i), a.Opened(i)
+		x.cost = costOf(&j, soon, notice, opened)
 		switch {
 		case l.State == cluster.Noticed || l.Why == round.Recalled: // as good as stopped
 			left[x.pool] -= cluster.Times(l.GPUs, x.cost)
 		case l.State == cluster.Active:
 			end := soon.Add(x.later)
-			x.last, x.kept = costOf(a, i, &j, late(a, end), notice), !EndsSoon(a, i) && (a.Opened(i) || j.May(a.Rule(), end, notice))
+			x.last, x.kept = costOf(&j, late(a, end), notice, opened), !EndsSoon(a, i) && (opened || j.May(rule, end, notice))
 			stops = append(stops, x)
 		}
-	}
-	for k := range stops {
-		x := &stops[k]
-		t := a.Jobs[x.of].Tenant
-		x.beyond = t >= 0 && cluster.MicroGPU(*a.held.At(t, x.pool))*cluster.WholeGPU > accounts.At(t, x.pool).Own()
 	}
 	a.stops = stops
 	return stops

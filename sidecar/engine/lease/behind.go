@@ -15,7 +15,11 @@ import (
 // the chain that runs holds them. Where the holder has ended and none runs, the first that waits holds them from now on,
 // as if it were granted now. leases are sorted by job; of has their cases.
 func takeTurns(leases []cluster.Lease, of []int, s *cluster.Snapshot) {
-	if !slices.ContainsFunc(leases, func(l cluster.Lease) bool { return l.Behind != 0 }) {
+	first := 0
+	for first < len(leases) && leases[first].Behind == 0 {
+		first++
+	}
+	if first == len(leases) {
 		return
 	}
 	runs := map[cluster.JobKey]cluster.JobKey{} // by holder at the last look: a job of the chain that has started since
