@@ -26,9 +26,11 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 	attempts := attemptsByCase(s)
 	leases, chained := s.Leases, openChains(s.Leases)
 	steady := chained == nil && b.badNode == nil && len(b.ledger.Pools) == len(s.Ledger.Pools)
+	for i := range s.Cases { // in a loop of their own, in which one copy does not wait for the other
+		records[i] = s.Cases[i].Record
+	}
 	for i := range s.Cases {
 		c, r := &s.Cases[i], &records[i]
-		*r = c.Record
 		for len(leases) > 0 && leases[0].Job < r.Key {
 			leases = leases[1:]
 		}
