@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -173,15 +174,17 @@ func TestAHungDaemonIsTakenOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	release, done := make(chan struct{}), make(chan error, 1)
+	held, done := make(chan struct{}), make(chan error, 1)
+	release := sync.OnceFunc(func() { close(held) })
+	defer release() // else closing the store waits for it
 	go func() {
 		done <- hung.inTerm(context.Background(), func(tx pgx.Tx) error {
-			<-release // with the lead's row locked
+			<-held // with the lead's row locked
 			_, err := tx.Exec(context.Background(), "insert into fairlease.tenants (name, weight) values ('ghost', 1)")
 			return err
 		})
 	}()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		_, err := s.Acquire(t.Context(), "next")
 		var taken *TakenError
@@ -192,7 +195,7 @@ func TestAHungDaemonIsTakenOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	close(release)
+	release()
 	if err := <-done; err == nil {
 		t.Error("the hung daemon could still write")
 	}
