@@ -17,8 +17,9 @@ import (
 
 var aboutSimulate = `Replay a job trace on a virtual cluster, in simulated time, under one or more schedulers, and compare them.
 "astraea" is fairlease itself: the daemon's loop and engine, with the settings of the configuration in force. Slurm
-and PostgreSQL are not needed. The baselines are fifo, slurm-multifactor, quota-static, quota-lend, tiresias-l,
-themis, allox, gandiva-fair, qssf, lucid, shockwave and srtf; "all" runs all of these.
+and PostgreSQL are not needed. The baselines are fifo, slurm-multifactor, slurm-preempt (Slurm's own fair preemption),
+quota-static, quota-lend, tiresias-l, themis, allox, gandiva-fair, karma, qssf, lucid, shockwave and srtf; "all" runs
+all of these.
 
 "hived" is fairlease with virtual clusters (preset hived); hived:fifo, hived:tiresias-l and hived:gandiva-fair
 use another cells.chooser. --cells describes the virtual clusters: by a cells.yaml for nodes named

@@ -8,12 +8,14 @@
 //	fifo               -                                     first come, first served; the first who waits blocks
 //	slurm-multifactor  Slurm's fair_tree.html,               priority of age, fair share with a half-life and size; EASY backfill
 //	                   priority_multifactor.html
+//	slurm-preempt      Slurm's preempt.html                  the same, with running jobs of lower priority requeued (WITHIN)
 //	quota-static       ASTRAEA §6.1.5 (its YARN-CS)          first come, first served within a tenant's quota; no lending
 //	quota-lend         HiveD §5.1 (its YARN-CS)              beyond the quota at low priority; preempted for the owner's affinity
 //	tiresias-l         Tiresias §3.2, ASTRAEA §6.1.5         least attained service in two queues; leases
 //	themis             Themis §3-5, ASTRAEA §4.1, §6.1.5     finish-time fairness: worst first at every end of a lease
 //	allox              AlloX, ASTRAEA §6.1.5                 min-cost matching, by one kind of machine; lowest progress first
 //	gandiva-fair       Gandiva_fair §3.1-3.2, eq. 1-3        gang-aware stride by tenants' tickets, one for all servers
+//	karma              Karma §3, Algorithm 1                 half of its share for sure; the rest by credits, earned by what it leaves to others
 //	qssf               Helios §4.2                           least GPU time first, predicted from what users' jobs took; no preemption
 //	lucid              Lucid §3.2, §3.4, §3.5                a short run in a profiler first; then as qssf, by an additive model
 //	shockwave          Shockwave §3-6                        a market over an hour ahead: Nash social welfare, by expected fairness

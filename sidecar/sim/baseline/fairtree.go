@@ -16,12 +16,13 @@ const halfLife = 14 * cluster.Day
 // half-life. Its state is that of the last committed round, so that a preview leaves no trace.
 type fairTree struct {
 	was, is used
+	period  cluster.Span // of priorities; 0 = they are updated in every round
 }
 
-// used is GPU time by user, up to at.
+// used is GPU time by user, up to at. seen is what priorities go by.
 type used struct {
-	at cluster.Instant
-	by map[user]float64
+	at       cluster.Instant
+	by, seen map[user]float64
 }
 
 type user struct{ tenant, name string }
@@ -42,6 +43,9 @@ func (f *fairTree) charge(r *round) {
 		if got := r.Records[i].Alloc - r.s.Cases[i].Record.Alloc; got > 0 {
 			f.is.by[user{r.Records[i].Tenant, r.Records[i].User}] += float64(got)
 		}
+	}
+	if f.is.seen = f.is.by; f.period > 0 && f.was.seen != nil && f.was.at/cluster.Instant(f.period) == r.now/cluster.Instant(f.period) {
+		f.is.seen = f.was.seen
 	}
 }
 
@@ -74,14 +78,14 @@ func (f *fairTree) factors(r *round) map[user]float64 {
 		if tenants[u.tenant] == nil { // it has left
 			tenants[u.tenant] = &sums{}
 		}
-		tenants[u.tenant].usage += f.is.by[u]
+		tenants[u.tenant].usage += f.is.seen[u]
 		tenants[u.tenant].users++
-		root.usage += f.is.by[u]
+		root.usage += f.is.seen[u]
 	}
 	line := make([]ranked, len(users))
 	for i, u := range users {
 		t := tenants[u.tenant]
-		line[i] = ranked{u, level(t.weight/root.weight, t.usage, root.usage), level(1/t.users, f.is.by[u], t.usage)}
+		line[i] = ranked{u, level(t.weight/root.weight, t.usage, root.usage), level(1/t.users, f.is.seen[u], t.usage)}
 	}
 	slices.SortStableFunc(line, ranked.compare)
 	factors, rank := make(map[user]float64, len(users)), len(line)

@@ -49,7 +49,7 @@ func newMultifactor(Options) rule {
 	}
 }
 
-// byPriority gives the waiting jobs, highest priority first, then in order of arrival.
+// byPriority gives the waiting jobs and those that may lose their GPUs, highest priority first, then in order of arrival.
 func byPriority(r *round, tree *fairTree) []int {
 	all := 0
 	for i := range r.Ledger.Pools {
@@ -60,7 +60,7 @@ func byPriority(r *round, tree *fairTree) []int {
 	line := make([]int, 0, len(r.jobs))
 	for k := range r.jobs {
 		j := &r.jobs[k]
-		if j.lease != nil {
+		if j.lease != nil && !j.soft {
 			continue
 		}
 		age := min(float64(r.now.Sub(r.Records[j.at].First))/float64(maxAge), 1)

@@ -18,9 +18,10 @@ type round struct {
 	pools int
 	site  *place.Site
 	board *place.Board
-	jobs  []job // waiting jobs and those with GPUs, in order of arrival
-	rest  []int // cases of the others with GPUs: cleaning up, or not ours
-	line  []int // buffer for an order of jobs, by index
+	jobs  []job           // waiting jobs and those with GPUs, in order of arrival
+	rest  []int           // cases of the others with GPUs: cleaning up, or not ours
+	line  []int           // buffer for an order of jobs, by index
+	next  cluster.Instant // when time alone changes the choice; 0 = never
 }
 
 // job is a job that waits for a lease, or has one.
@@ -41,7 +42,7 @@ type job struct {
 func (r *round) Choose(f *field.Field) field.Choice {
 	r.begin(f)
 	r.rule(r)
-	return field.Choice{}
+	return field.Choice{Next: r.next}
 }
 
 // begin lists the jobs. Cases are ordered by key, and keys are assigned in order of arrival.
@@ -57,7 +58,7 @@ func (r *round) begin(f *field.Field) {
 	} else {
 		r.board = r.site.Clear(r.board, freely)
 	}
-	r.jobs, r.rest = r.jobs[:0], r.rest[:0]
+	r.jobs, r.rest, r.next = r.jobs[:0], r.rest[:0], 0
 	for i := range s.Cases {
 		st, l := &f.Jobs[i], f.Leases[i]
 		if s.Cases[i].Gone {

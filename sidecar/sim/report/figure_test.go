@@ -126,6 +126,10 @@ func TestWinners(t *testing.T) {
 	if got := completionMean.winners(append(g.Runs, third)); got != "a and c (2.00 h)" {
 		t.Errorf("two that share the best: %s", got)
 	}
+	third.Completion.Mean, third.Jobs.Unfinished = hour, 100 // the long ones
+	if got := completionMean.winners(append(g.Runs[:2:2], third)); got != "a (2.00 h)" || completionMean.leads(third, append(g.Runs[:2:2], third)) {
+		t.Errorf("one that does not end: %s", got)
+	}
 }
 
 // A single run has no comparison: its titles give its values.

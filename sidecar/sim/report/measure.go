@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,10 +129,27 @@ func parts(runs []score.Scores) []part {
 	}}}
 }
 
-// best gives the text of the best value of some runs; "" if fewer than two values differ.
+// ended gives the runs that leave no more jobs unfinished than others, but for one in a hundred. The means of the others leave out the jobs
+// that would make them worse.
+func ended(runs []score.Scores) []score.Scores {
+	least := math.MaxInt
+	for i := range runs {
+		least = min(least, runs[i].Jobs.Unfinished)
+	}
+	return slices.DeleteFunc(slices.Clone(runs), func(s score.Scores) bool {
+		return (s.Jobs.Unfinished-least)*100 > s.Jobs.Finished+s.Jobs.Unfinished
+	})
+}
+
+// leads tells whether a run has the best value of some runs.
+func (m measure) leads(s score.Scores, runs []score.Scores) bool {
+	return m.Text(s) == m.best(runs) && slices.ContainsFunc(ended(runs), func(r score.Scores) bool { return r.Scheduler == s.Scheduler })
+}
+
+// best gives the text of the best value of some runs; "" if fewer than two values differ. Runs that do not end count for nothing.
 func (m measure) best(runs []score.Scores) string {
 	best, text, differ := 0.0, "", false
-	for _, s := range runs {
+	for _, s := range ended(runs) {
 		v, ok := m.of(s)
 		if !ok {
 			continue
@@ -165,7 +183,7 @@ func (m measure) winners(runs []score.Scores) string {
 	}
 	var names []string
 	for _, s := range runs {
-		if m.Text(s) == best {
+		if m.leads(s, runs) {
 			names = append(names, s.Scheduler)
 		}
 	}

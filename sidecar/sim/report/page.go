@@ -185,4 +185,4 @@ func unfinished(runs []score.Scores) string {
 }
 
 // Best tells whether a run's text of a measure is the best of its group.
-func (s sizePart) Best(m measure, r score.Scores) bool { return m.Text(r) == m.best(s.Runs) }
+func (s sizePart) Best(m measure, r score.Scores) bool { return m.leads(r, s.Runs) }

@@ -12,7 +12,7 @@ import (
 )
 
 // Table writes the scores for a terminal: a block for each trace and size of cluster, a line for
-// each scheduler. The heads have names and units, and "*" marks the best. The tenants that an
+// each scheduler. The heads have names and units, and "*" marks the best of those that end their jobs. The tenants that an
 // audit found to wait longer follow. The error is w's.
 func Table(w io.Writer, runs []score.Scores) error {
 	var b bytes.Buffer
@@ -49,7 +49,7 @@ func block(b *bytes.Buffer, p part, runs []score.Scores) {
 		row := []string{shorten(plain(s.Scheduler), 24)}
 		for _, m := range p.Measures {
 			text, mark := m.Text(s), " "
-			if text == m.best(runs) {
+			if m.leads(s, runs) {
 				mark = "*"
 			}
 			row = append(row, text+mark)
