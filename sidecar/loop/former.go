@@ -7,17 +7,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// formerOf gives the former jobs that a job continues which Slurm lists as not over; nil = none.
-func formerOf(m *cluster.State, j *cluster.Job) map[cluster.JobKey]bool {
-	if j.Restarts == 0 && j.Submit > m.Ledger.At.Add(-cluster.FormerAfter) { // it was submitted when they had ended
-		return nil
+// formerOf gives the former job that a job continues which Slurm lists as not over since; 0 = none.
+func formerOf(m *cluster.State, j *cluster.Job) cluster.JobKey {
+	if j.State != cluster.Done && j.Restarts == 0 && j.Submit > m.Ledger.At.Add(-cluster.FormerAfter) { // they had ended before
+		return 0
 	}
-	for i := range m.Former {
+	for i := len(m.Former) - 1; i >= 0; i-- { // the newest
 		if r := &m.Former[i]; r.ID == j.ID && continues(r, j) {
-			return map[cluster.JobKey]bool{r.Key: true}
+			return r.Key
 		}
 	}
-	return nil
+	return 0
 }
 
 // reviveFromHistory revives the former jobs with the ids of attempts.
@@ -29,23 +29,24 @@ func reviveFromHistory(m *cluster.State, attempts []cluster.Attempt) {
 	for i := range attempts {
 		ids[attempts[i].ID] = true
 	}
-	again := map[cluster.JobKey]bool{}
+	var again []cluster.JobKey
 	for i := range m.Former {
 		if r := &m.Former[i]; ids[r.ID] {
-			again[r.Key] = true
+			again = append(again, r.Key)
 		}
 	}
-	if len(again) > 0 {
+	if again != nil {
 		revive(m, again)
 	}
 }
 
 // revive makes former jobs of a memory ordinary ones, charged up to the last round, in lists of its own.
-func revive(m *cluster.State, again map[cluster.JobKey]bool) {
+func revive(m *cluster.State, again []cluster.JobKey) {
+	slices.Sort(again)
 	old := m.Former
 	m.Records, m.Former = slices.Clone(m.Records), make([]cluster.Record, 0, len(old))
 	for i := range old {
-		if !again[old[i].Key] {
+		if _, is := slices.BinarySearch(again, old[i].Key); !is {
 			m.Former = append(m.Former, old[i])
 			continue
 		}

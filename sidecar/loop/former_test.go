@@ -28,11 +28,14 @@ func TestAFormerJobOfWhichALookShowsMoreIsACaseAgain(t *testing.T) {
 		again   bool
 		news    int // other cases
 	}{
-		"nothing new":               {},
-		"its owner requeued it":     {job: listed(func(j *cluster.Job) { j.Restarts = 1 }), again: true},
-		"it was never over":         {job: listed(func(*cluster.Job) {}), again: true},
-		"it ran again and is over":  {job: listed(func(j *cluster.Job) { j.State, j.Restarts, j.End = cluster.Done, 1, noon.Add(cluster.Minute) }), again: true},
-		"still listed as over":      {job: listed(func(j *cluster.Job) { j.State, j.End = cluster.Done, over })},
+		"nothing new":              {},
+		"its owner requeued it":    {job: listed(func(j *cluster.Job) { j.Restarts = 1 }), again: true},
+		"it was never over":        {job: listed(func(*cluster.Job) {}), again: true},
+		"it ran again and is over": {job: listed(func(j *cluster.Job) { j.State, j.Restarts, j.End = cluster.Done, 1, noon.Add(cluster.Minute) }), again: true},
+		"still listed as over":     {job: listed(func(j *cluster.Job) { j.State, j.End = cluster.Done, over })},
+		"over by a fast clock": {job: listed(func(j *cluster.Job) {
+			j.State, j.Submit, j.End = cluster.Done, noon.Add(-cluster.Hour), noon.Add(cluster.Minute)
+		}), again: true},
 		"its id is another job's":   {job: listed(func(j *cluster.Job) { j.Submit = noon.Add(cluster.Second) }), news: 1},
 		"its id is another user's":  {job: listed(func(j *cluster.Job) { j.User = "bob" }), news: 1},
 		"slurmdbd is late":          {attempt: &cluster.Attempt{ID: cluster.JobID{ID: 7}, User: "alice", Account: "nlp", Start: over.Add(-cluster.Hour), End: over}, again: true},
@@ -69,5 +72,41 @@ func TestAFormerJobOfWhichALookShowsMoreIsACaseAgain(t *testing.T) {
 				t.Error("the memory has changed")
 			}
 		})
+	}
+}
+
+// Several former jobs are revived at once, also in the first look of a process: that look still counts as its first, before which gates may have
+// been opened by fairlease release.
+func TestFormerJobsAreRevivedInTheFirstLook(t *testing.T) {
+	m := cluster.State{Round: 9, NextKey: 9, Ledger: cluster.Ledger{At: noon}}
+	seen := sight(noon.Add(cluster.Minute))
+	opened := batch(1) // its gate was shut at the last look
+	opened.State, opened.Start = cluster.Running, noon.Add(30*cluster.Second)
+	m.Records = []cluster.Record{{Key: 1, ID: opened.ID, User: "alice", Account: "nlp", State: cluster.Waiting, Submit: noon, Gate: noon.Add(cluster.Hour)}}
+	seen.Jobs = append(seen.Jobs, opened)
+	for id := int64(2); id < 6; id++ {
+		j := batch(id)
+		m.Former = append(m.Former, cluster.Record{Key: cluster.JobKey(id), ID: j.ID, User: j.User, Account: "nlp", Submit: j.Submit, State: cluster.Done, Done: noon.Add(-10 * cluster.Minute)})
+		if j.Restarts = 1; id != 4 {
+			seen.Jobs = append(seen.Jobs, j)
+		}
+	}
+	for _, first := range []bool{true, false} {
+		d := new(desk)
+		if !first {
+			if _, err := d.remember(cluster.State{}, sight(noon), nil, everything, settings); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := d.remember(m, seen, nil, everything, settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Cases) != 4 || len(s.Former) != 1 || s.Former[0].Key != 4 || s.NextKey != 9 {
+			t.Fatalf("%d cases, %d former jobs, the next key is %d", len(s.Cases), len(s.Former), s.NextKey)
+		}
+		if forced := s.Cases[0].Record.Basis.Forced; forced == first {
+			t.Errorf("in the first look: %v; somebody opened the gate: %v", first, forced)
+		}
 	}
 }

@@ -58,7 +58,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	}
 	seen.Limits.Recall(m.Limits)
 	d.sortSighting(&seen)
-	again := d.tree != nil
+	before := d.tree
 	if !d.tree.fits(seen.Accounts, rules.TenantLevel) {
 		d.tree = growTree(seen.Accounts, rules.TenantLevel)
 	}
@@ -94,7 +94,8 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	met := d.met
 	clear(met)
 	known, gated, het := d.byID(m.Records), map[int64]*cluster.Record(nil), map[int64]carrier(nil)
-	var moved []cluster.Job // that count in another account than Slurm shows
+	var moved []cluster.Job      // that count in another account than Slurm shows
+	var revived []cluster.JobKey // former jobs that Slurm lists as not over
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]
 		k := known.find(j)
@@ -102,9 +103,9 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 			if j.State == cluster.Done && (j.End <= m.Ledger.At || m.Ledger.At == 0) {
 				continue // it ended before the first look
 			}
-			if former := formerOf(&m, j); former != nil {
-				revive(&m, former)
-				return d.remember(m, seen, orders, rules, settings)
+			if key := formerOf(&m, j); key != 0 {
+				revived = append(revived, key)
+				continue
 			}
 			k = len(s.Cases)
 			s.Cases = append(s.Cases, cluster.Case{Record: newRecord(j, s.NextKey)})
@@ -131,7 +132,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 				carries.carry(&c.Job)
 			}
 			begin(&c.Job, &c.Record)
-			stand(c, t, m.Leases, settings.StopAllowance, again)
+			stand(c, t, m.Leases, settings.StopAllowance, before != nil)
 			c.Record.Tenant = t.tenant(c.Job.Account)
 			rules.touch(c, s.Preempted)
 			if c.Job.Account != j.Account {
@@ -150,6 +151,11 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		if c.Record.UserPartitions != nil {
 			c.Record.UserPartitions = restorable(c.Record.UserPartitions, &c.Job, seen.Partitions)
 		}
+	}
+	if revived != nil {
+		revive(&m, revived)
+		d.tree = before
+		return d.remember(m, seen, orders, rules, settings)
 	}
 	s.Tenants = t.tenants(append(slices.Clip(seen.Jobs), moved...), &rules)
 	for k := range m.Records {
