@@ -17,9 +17,9 @@ import (
 
 var aboutSimulate = `Replay a job trace on a virtual cluster, in simulated time, under one or more schedulers, and compare them.
 "astraea" is fairlease itself: the daemon's loop and engine, with the settings of the configuration in force. Slurm
-and PostgreSQL are not needed. The baselines are fifo, slurm-multifactor, slurm-preempt (Slurm's own fair preemption),
-quota-static, quota-lend, tiresias-l, themis, allox, gandiva-fair, karma, qssf, lucid, shockwave and srtf; "all" runs
-all of these.
+and PostgreSQL are not needed. Without --schedulers it is compared with "slurm", Slurm without preemption. The
+baselines are fifo, slurm-multifactor (or slurm), slurm-preempt (Slurm's own fair preemption), quota-static, quota-lend,
+tiresias-l, themis, allox, gandiva-fair, karma, qssf, lucid, shockwave and srtf; "all" runs all of these.
 
 "hived" is fairlease with virtual clusters (preset hived); hived:fifo, hived:tiresias-l and hived:gandiva-fair
 use another cells.chooser. --cells describes the virtual clusters: by a cells.yaml for nodes named
@@ -119,7 +119,7 @@ func (p *program) simulate() *cobra.Command {
 		}}
 	worldFlags(c, &w)
 	f := c.Flags()
-	f.StringSliceVar(&schedulers, "schedulers", experiment.Schedulers()[:1], "`NAMES` of the schedulers to compare, separated by commas, or all")
+	f.StringSliceVar(&schedulers, "schedulers", nil, "`NAMES` of the schedulers to compare, separated by commas, or all (default: astraea,slurm; with --limits astraea)")
 	f.StringVar(&cells, "cells", "", "virtual clusters: `FILE|weights` (default for hived: weights)")
 	f.StringVar(&sizes, "sizes", "", "`LIST` of clusters to try instead of --nodes: 40x8,48x8,60x8")
 	f.StringVar(&interval, "interval", "", "`TIME` between two rounds (default: the configuration's, 10s)")

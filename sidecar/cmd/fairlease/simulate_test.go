@@ -111,7 +111,7 @@ func TestSimulateHeedsTheConfiguration(t *testing.T) {
 // Written files are complete, and parsable.
 func TestSimulateWritesFiles(t *testing.T) {
 	dir, env := folder(t)
-	r := run(t, time.Time{}, env, "simulate", "history.csv", "--sizes", "1x8,2x8", "--out", "out/new", "--html", "page.html", "--json")
+	r := run(t, time.Time{}, env, "simulate", "history.csv", "--sizes", "1x8,2x8", "--schedulers", "astraea", "--out", "out/new", "--html", "page.html", "--json")
 	if r.code != failure.OK {
 		t.Fatalf("exit code %d\n%s", r.code, r.err)
 	}
@@ -238,7 +238,7 @@ func TestSimulateInterrupted(t *testing.T) {
 	// The first line of the output is written just before the simulation begins.
 	p := &program{out: writer(func(b []byte) (int, error) { stop(); return out.Write(b) }), err: &errs, env: env, clock: time.Now}
 	code := p.run(ctx, []string{"simulate", "--generate", "philly", "--nodes", "8x8"}, strings.NewReader(""))
-	if code != failure.No || !strings.Contains(errs.String(), "fairlease: interrupted\n  0 of 1 runs had come to their end\n") {
+	if code != failure.No || !strings.Contains(errs.String(), "fairlease: interrupted\n  0 of 2 runs had come to their end\n") {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 }

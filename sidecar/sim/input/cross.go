@@ -15,7 +15,11 @@ import (
 // untyped is the model of GPUs without a type in Slurm.
 const untyped = "gpu"
 
-// Cross gives a setup for each size and scheduler.
+// plainSlurm is the scheduler that users mean by "slurm".
+const plainSlurm = "slurm-multifactor"
+
+// Cross gives a setup for each size and scheduler. Without schedulers these are fairlease and, where it can be compared, plain Slurm, which
+// is also "slurm".
 func Cross(base experiment.Setup, sizes string, schedulers []string, cells string) ([]experiment.Setup, error) {
 	fleets := []experiment.Fleet{base.Fleet}
 	if sizes != "" {
@@ -29,7 +33,12 @@ func Cross(base experiment.Setup, sizes string, schedulers []string, cells strin
 			fleets = append(fleets, f)
 		}
 	}
-	if len(schedulers) == 1 && schedulers[0] == "all" {
+	switch {
+	case len(schedulers) == 0 && base.Limits.Empty():
+		schedulers = []string{experiment.Schedulers()[0], plainSlurm}
+	case len(schedulers) == 0:
+		schedulers = experiment.Schedulers()[:1]
+	case len(schedulers) == 1 && schedulers[0] == "all":
 		schedulers = experiment.Schedulers()
 	}
 	var out []experiment.Setup
@@ -40,7 +49,10 @@ func Cross(base experiment.Setup, sizes string, schedulers []string, cells strin
 		}
 		for _, name := range schedulers {
 			s := base
-			s.Fleet, s.Scheduler, s.Cells = f, strings.TrimSpace(name), d
+			if name = strings.TrimSpace(name); name == "slurm" {
+				name = plainSlurm
+			}
+			s.Fleet, s.Scheduler, s.Cells = f, name, d
 			if s.Prices, err = Prices(base.Prices, f, s.Scheduler); err != nil {
 				return nil, err
 			}

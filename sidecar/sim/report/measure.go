@@ -59,6 +59,14 @@ var (
 	lossShare      = measure{"sharing loss", "% of jobs", -1, 1, func(s score.Scores) (float64, bool) { return stat(s.JobRho, s.Loss.Share, percent) }}
 )
 
+var lowestRho = measure{"lowest rho", "of a tenant", 1, 3, func(s score.Scores) (float64, bool) {
+	due := slices.DeleteFunc(slices.Clone(s.Tenants), func(t score.Tenant) bool { return t.Due == 0 })
+	if len(due) == 0 {
+		return 0, false
+	}
+	return slices.MinFunc(due, func(a, b score.Tenant) int { return cmp.Compare(a.Rho, b.Rho) }).Rho, true
+}}
+
 // unfair gives the share of a run's unfair tenant periods, of the i-th length.
 func unfair(i int, hours float64) measure {
 	return measure{"unfair " + length(hours), "% of periods", -1, 1, func(s score.Scores) (float64, bool) {
@@ -86,13 +94,7 @@ func parts(runs []score.Scores) []part {
 		}
 	}
 	fairness.Measures = append(fairness.Measures,
-		measure{"lowest rho", "of a tenant", 1, 3, func(s score.Scores) (float64, bool) {
-			due := slices.DeleteFunc(slices.Clone(s.Tenants), func(t score.Tenant) bool { return t.Due == 0 })
-			if len(due) == 0 {
-				return 0, false
-			}
-			return slices.MinFunc(due, func(a, b score.Tenant) int { return cmp.Compare(a.Rho, b.Rho) }).Rho, true
-		}},
+		lowestRho,
 		lossShare,
 		measure{"median rho", "of jobs", 0, 3, func(s score.Scores) (float64, bool) { return stat(s.JobRho, s.JobRho.Median, 1) }},
 		measure{"wait longer", "tenants", -1, 0, func(s score.Scores) (float64, bool) {

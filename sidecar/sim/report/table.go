@@ -33,6 +33,11 @@ func Table(w io.Writer, runs []score.Scores) error {
 			kindLines(&b, s)
 		}
 		b.WriteString("\n")
+		if len(g.Runs) > 1 {
+			b.WriteString("* the best; rho: GPU time received over GPU time due; sharing loss: jobs that took longer than alone with their share of the cluster\n")
+			verdicts(&b, g.Runs)
+			b.WriteString("\n")
+		}
 	}
 	_, err := w.Write(b.Bytes())
 	return err

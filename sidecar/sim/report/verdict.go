@@ -1,0 +1,79 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/sim/score"
+)
+
+// plainSlurm is the scheduler that a verdict compares others with.
+const plainSlurm = "slurm-multifactor"
+
+// opinion is a measure of a verdict, with words for a lower and a higher value than plain Slurm's.
+type opinion struct {
+	measure
+	lower, higher string
+}
+
+// opinions are the measures of a verdict, in the order of their weight.
+func opinions(runs []score.Scores) []opinion {
+	out := []opinion{
+		{lossShare, "fewer sharing-loss jobs", "more sharing-loss jobs"},
+		{delayMean, "shorter waits", "longer waits"},
+		{completionMean, "shorter completion times", "longer completion times"},
+		{lowestRho, "a lower lowest rho", "a higher lowest rho"},
+	}
+	for i, p := range runs[0].Periods {
+		name := "unfair tenant periods of " + length(p.Hours)
+		out = append(out, opinion{unfair(i, p.Hours), "fewer " + name, "more " + name})
+	}
+	return out
+}
+
+// verdicts says in words how each run of a group compares with plain Slurm, if that is one of them.
+func verdicts(b *bytes.Buffer, runs []score.Scores) {
+	for k := range runs {
+		if runs[k].Scheduler != plainSlurm || len(runs) < 2 {
+			continue
+		}
+		for i := range runs {
+			if i != k {
+				fmt.Fprintf(b, "%s\n", verdict(&runs[i], &runs[k], opinions(runs)))
+			}
+		}
+	}
+}
+
+// verdict words how a run compares with plain Slurm: what is better, then what is worse.
+func verdict(s, slurm *score.Scores, all []opinion) string {
+	if len(ended([]score.Scores{*s, *slurm})) < 2 {
+		return fmt.Sprintf("%s against plain Slurm\n  not to be compared: %d jobs did not end, and %d with plain Slurm", plain(s.Scheduler), s.Jobs.Unfinished, slurm.Jobs.Unfinished)
+	}
+	var better, worse []string
+	for _, o := range all {
+		x, known := o.of(*s)
+		y, there := o.of(*slurm)
+		mine, its := o.Text(*s), o.Text(*slurm)
+		if !known || !there || mine == its {
+			continue
+		}
+		word := o.lower
+		if x > y {
+			word = o.higher
+		}
+		unit, _, _ := strings.Cut(o.Unit, " ")
+		if o.Unit == lowestRho.Unit {
+			unit = ""
+		}
+		text := strings.TrimSpace(fmt.Sprintf("%s (%s, %s %s", word, mine, its, unit)) + ")"
+		if float64(o.Better)*(x-y) > 0 {
+			better = append(better, text)
+		} else {
+			worse = append(worse, text)
+		}
+	}
+	return fmt.Sprintf("%s against plain Slurm\n  better: %s\n  worse:  %s", plain(s.Scheduler), cmp.Or(strings.Join(better, ", "), "nothing"), cmp.Or(strings.Join(worse, ", "), "nothing"))
+}
