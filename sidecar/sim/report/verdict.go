@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/sim/score"
@@ -35,14 +36,13 @@ func opinions(runs []score.Scores) []opinion {
 
 // verdicts says in words how each run of a group compares with plain Slurm, if that is one of them.
 func verdicts(b *bytes.Buffer, runs []score.Scores) {
-	for k := range runs {
-		if runs[k].Scheduler != plainSlurm || len(runs) < 2 {
-			continue
-		}
-		for i := range runs {
-			if i != k {
-				fmt.Fprintf(b, "%s\n", verdict(&runs[i], &runs[k], opinions(runs)))
-			}
+	slurm := slices.IndexFunc(runs, func(s score.Scores) bool { return s.Scheduler == plainSlurm })
+	if slurm < 0 {
+		return
+	}
+	for i := range runs {
+		if runs[i].Scheduler != plainSlurm {
+			b.WriteString(verdict(&runs[i], &runs[slurm], opinions(runs)) + "\n")
 		}
 	}
 }
