@@ -136,25 +136,22 @@ func (k *karma) order(r *round, line []int) func(a, b int) int {
 		}
 	}
 	type turn struct {
-		rest    bool // beyond its tenant's slices
+		rest    int // 1 = beyond its tenant's slices
 		credits float64
 	}
 	turns := make(map[int]turn, len(line))
 	for _, i := range line {
 		j := &r.jobs[i]
 		if j.tenant < 0 {
-			turns[i] = turn{true, math.Inf(-1)}
+			turns[i] = turn{1, math.Inf(-1)}
 		} else if gpus := float64(j.gpus); left[j.tenant] > gpus-0.5 { // shares are no whole GPUs
 			left[j.tenant] -= gpus
 		} else {
-			turns[i] = turn{true, k.is.of[r.Tenants[j.tenant]].credits}
+			turns[i] = turn{1, k.is.of[r.Tenants[j.tenant]].credits}
 		}
 	}
 	return func(a, b int) int {
 		x, y := turns[a], turns[b]
-		if x.rest != y.rest {
-			return map[bool]int{true: 1, false: -1}[x.rest]
-		}
-		return cmp.Compare(y.credits, x.credits)
+		return cmp.Or(cmp.Compare(x.rest, y.rest), cmp.Compare(y.credits, x.credits))
 	}
 }
