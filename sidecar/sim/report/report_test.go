@@ -443,7 +443,7 @@ astraea against a private cluster for each tenant:
 slurm-multifactor against a private cluster for each tenant:
   no tenant waits longer
 
-* the best; rho: GPU time received over GPU time due; sharing loss: jobs that took longer than alone with their share of the cluster
+* the best; rho: GPU time received over GPU time due; sharing loss: jobs that received less than they were due
 astraea against plain Slurm
   better: fewer sharing-loss jobs (2.0, 50.0 %), shorter completion times (2.00, 2.50 h)
   worse:  nothing

@@ -34,7 +34,7 @@ func Table(w io.Writer, runs []score.Scores) error {
 		}
 		b.WriteString("\n")
 		if len(g.Runs) > 1 {
-			b.WriteString("* the best; rho: GPU time received over GPU time due; sharing loss: jobs that took longer than alone with their share of the cluster\n")
+			b.WriteString("* the best; rho: GPU time received over GPU time due; sharing loss: jobs that received less than they were due\n")
 			verdicts(&b, g.Runs)
 			b.WriteString("\n")
 		}
