@@ -49,6 +49,9 @@ func verdicts(b *bytes.Buffer, runs []score.Scores) {
 
 // verdict words how a run compares with plain Slurm: what is better, then what is worse.
 func verdict(s, slurm *score.Scores, all []opinion) string {
+	if s.CutShort || slurm.CutShort {
+		return plain(s.Scheduler) + " against plain Slurm\n  not to be compared: not both ran to the end"
+	}
 	if len(ended([]score.Scores{*s, *slurm})) < 2 {
 		return fmt.Sprintf("%s against plain Slurm\n  not to be compared: %d jobs did not end, and %d with plain Slurm", plain(s.Scheduler), s.Jobs.Unfinished, slurm.Jobs.Unfinished)
 	}

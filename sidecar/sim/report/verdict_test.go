@@ -27,6 +27,12 @@ func TestVerdict(t *testing.T) {
 	if got := b.String(); got != "astraea against plain Slurm\n  not to be compared: 0 jobs did not end, and 100 with plain Slurm\n" {
 		t.Errorf("one that does not end: %s", got)
 	}
+	runs[1].CutShort = true
+	b.Reset()
+	verdicts(&b, runs)
+	if got := b.String(); got != "astraea against plain Slurm\n  not to be compared: not both ran to the end\n" {
+		t.Errorf("one that was cut short: %s", got)
+	}
 	runs[1].Scheduler = "fifo"
 	b.Reset()
 	if verdicts(&b, runs); b.Len() > 0 {
