@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"iter"
+	"slices"
 )
 
 // Record is the state of a job that is kept from round to round. Records are sorted by Key.
@@ -124,6 +125,18 @@ func (r *Record) IsFormer(at Instant) bool { return r.Done != 0 && at.Sub(r.Done
 // CompareFormer orders the records of former jobs.
 func CompareFormer(a, b Record) int {
 	return cmp.Or(cmp.Compare(a.Done, b.Done), cmp.Compare(a.Key, b.Key))
+}
+
+// Part moves the records of jobs that are former ones at a moment from Records, which it changes in place, to Former.
+func (m *State) Part(at Instant) {
+	m.Records = slices.DeleteFunc(m.Records, func(r Record) bool {
+		former := r.IsFormer(at)
+		if former {
+			m.Former = append(m.Former, r)
+		}
+		return former
+	})
+	slices.SortFunc(m.Former, CompareFormer)
 }
 
 // All iterates over the records of all jobs, former ones last.

@@ -56,14 +56,6 @@ func partFormer(snap *cluster.Snapshot, plan *cluster.Plan) {
 		}
 		return former
 	})
-	m := &plan.State
-	m.Records = slices.DeleteFunc(m.Records, func(r cluster.Record) bool {
-		former := r.IsFormer(plan.At)
-		if former {
-			m.Former = append(m.Former, r)
-		}
-		return former
-	})
 	slices.SortFunc(snap.Former, cluster.CompareFormer)
-	slices.SortFunc(m.Former, cluster.CompareFormer)
+	plan.State.Part(plan.At)
 }

@@ -416,14 +416,7 @@ func (s *Story) record(key cluster.JobKey) *cluster.Record {
 func (s *Story) prune() {
 	m := &s.memory
 	m.Former = slices.DeleteFunc(slices.Clone(m.Former), func(r cluster.Record) bool { return s.now.Sub(r.Done) > 15*cluster.Minute })
-	m.Records = slices.DeleteFunc(m.Records, func(r cluster.Record) bool {
-		former := r.IsFormer(s.now)
-		if former {
-			m.Former = append(m.Former, r)
-		}
-		return former
-	})
-	slices.SortFunc(m.Former, cluster.CompareFormer)
+	m.Part(s.now)
 }
 
 func (s *Story) statuses() []cluster.JobStatus {
