@@ -37,6 +37,7 @@ func TestOthersRequeueJobs(t *testing.T) {
 			r.nextSecond()
 			begin := time.Now()
 			r.govern()
+			r.goesOn(1, time.Minute)
 			itself := r.submit("alice", "#!/bin/bash\n#SBATCH --open-mode=append\n[ -z \"$SLURM_RESTART_COUNT\" ] && { sleep 4; scontrol requeue $SLURM_JOB_ID; }\nexec sleep 3600\n",
 				"-A", "nlp", "--gres=gpu:2")
 			watched := r.submit("bob", "#!/bin/bash\n[ -z \"$SLURM_RESTART_COUNT\" ] && { sleep 5; touch failed.$SLURM_JOB_ID; }\nexec sleep 3600\n",

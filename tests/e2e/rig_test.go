@@ -268,18 +268,21 @@ func (r *rig) plan() cluster.Plan {
 	return r.last
 }
 
-// lastCase gives a job as the last round saw it.
-func (r *rig) lastCase(id string) cluster.Case {
+// lastCase gives a job as the last round saw it. Where that round was made before the job was submitted it waits for one that sees it.
+func (r *rig) lastCase(id string) (last cluster.Case) {
 	r.t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range r.cases {
-		if r.cases[i].Job.ID.String() == id {
-			return r.cases[i]
+	r.until("a round sees job "+id, 20*time.Second, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for i := range r.cases {
+			if r.cases[i].Job.ID.String() == id {
+				last = r.cases[i]
+				return true
+			}
 		}
-	}
-	r.t.Fatalf("the last round saw no job %s", id)
-	return cluster.Case{}
+		return false
+	})
+	return last
 }
 
 // count counts actions of a verb on a job that were carried out ("" = any job).

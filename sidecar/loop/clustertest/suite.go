@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,10 +157,16 @@ func (s *stage) submit(w Work) cluster.JobID {
 	return s.Submit(s.t, w)
 }
 
-// do carries out actions. All must succeed.
+// do carries out actions. All must succeed; one that may have been carried out is tried once more after a look, as the loop tries it.
 func (s *stage) do(actions ...cluster.Action) {
 	s.t.Helper()
-	for i, o := range s.Apply(context.Background(), actions) {
+	ctx := context.Background()
+	for i, o := range s.Apply(ctx, actions) {
+		if strings.Contains(o.Error, "it may have been carried out") {
+			s.t.Logf("%s of job %s once more: %s", actions[i].Verb, actions[i].ID, o.Error)
+			s.look()
+			o = s.Apply(ctx, actions[i:i+1])[0]
+		}
 		if !o.OK {
 			s.t.Fatalf("%s of job %s failed: %s", actions[i].Verb, actions[i].ID, o.Error)
 		}
