@@ -177,6 +177,26 @@ func TestVirtualClusters(t *testing.T) {
 	}
 }
 
+// A gang that is larger than the virtual cluster of its tenant starts only on GPUs that are idle, whatever its tenant is owed: it stops no jobs
+// of others.
+func TestAGangLargerThanItsVirtualCluster(t *testing.T) {
+	w := newWorld(3, "a", "b", "c")
+	w.snap.Cells = &cluster.Cells{}
+	w.add("a", 16, "", 30*cluster.Hour)
+	for n, ago := range []cluster.Span{3 * cluster.Hour, 2 * cluster.Hour, cluster.Hour} { // the last two are lent
+		w.add("b", 8, fmt.Sprintf("n%02d", n), ago)
+	}
+	w.snap.Cases[0].Record.Due = cluster.Times(16, 20*cluster.Hour)
+	of := &w.plan.State.Ledger.Tenants[0]
+	of.Repays = 8 * cluster.WholeGPU
+	of.Entitlement += of.Repays
+	q := w.ask()
+	for key := range cluster.JobKey(4) {
+		q.Known[key+1] = 6 * cluster.Hour
+	}
+	near(t, "the gang starts when two jobs of b have ended", w.forecast(t, q)[1].Start.P50, 4*cluster.Hour)
+}
+
 // Jobs that have no forecast say why; the others are not affected.
 func TestNone(t *testing.T) {
 	w := newWorld(1, "a")

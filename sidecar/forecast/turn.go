@@ -150,7 +150,7 @@ func (r *run) lend() {
 			return cmp.Or(cmp.Compare(r.lives[a].start, r.lives[b].start), cmp.Compare(a, b))
 		})
 		for p := range r.pools {
-			left := r.tenants[t].shares[p].entitled
+			left := r.tenants[t].shares[p].own
 			for _, id := range running {
 				if l := r.lives[id]; int(r.nodes[l.holds[0].node].pool) == p {
 					if l.lent = float64(l.gpus) > left+0.5; !l.lent {
@@ -445,7 +445,7 @@ func (r *run) serve(q *queue, burst bool) bool {
 		q.blocked.add(l.shape)
 		return true
 	}
-	if burst && r.isDue(q, l) && len(r.claims) < 32 {
+	if displace != nobody && r.isDue(q, l) && len(r.claims) < 32 {
 		r.claims = append(r.claims, l.id)
 	}
 	q.dead.add(l.shape)
@@ -479,7 +479,9 @@ func (r *run) overBurst(q *queue, l *life) bool {
 }
 
 // beyond tells whether a job would take its tenant beyond its cells.
-func (r *run) beyond(q *queue, gpus int32) bool { return q.holds+float64(gpus) > q.entitled+0.5 }
+func (r *run) beyond(q *queue, gpus int32) bool {
+	return q.holds+float64(gpus) > r.tenants[q.tenant].shares[q.pool].own+0.5
+}
 
 // isDue tells whether a gang that fits nowhere gets a claim.
 func (r *run) isDue(q *queue, l *life) bool {
@@ -505,7 +507,7 @@ func (r *run) serveClaims() {
 		}
 		for p := range r.pools {
 			q := &r.scratch.queues[int(l.tenant)*len(r.pools)+p]
-			if r.serves(&r.shapes[l.shape], int32(p)) && r.place(q, l, anybody) {
+			if r.serves(&r.shapes[l.shape], int32(p)) && (!r.cells || !r.beyond(q, l.gpus)) && r.place(q, l, anybody) {
 				break
 			}
 		}
