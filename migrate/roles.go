@@ -62,6 +62,7 @@ var ofTenant = map[string]string{
 	"gpu_use":             "job_key in (select key from jobs)",
 	"gpu_remarks":         "job_key in (select key from jobs)",
 	"forecasts":           "job_key in (select key from jobs)",
+	"forecast_classes":    "divided_by <> 'tenant' or class in (select tenant from members)",
 	"overrides": `case scope
 		when 'tenant' then name in (select tenant from members)
 		when 'user' then name in (select user_name from members)
@@ -84,7 +85,7 @@ var TenantViews = []string{
 	"bound_gpus", "work_lost", "work_lost_per_day", "work_lost_per_kind", "waiting_jobs", "pool_balance", "round_latency", "round_latency_per_hour",
 	"overrides_in_force", "actions_recent", "leader_now", "nodes_out_of_service", "vc_cells_now", "vc_cells_over_time", "fragmentation_over_time",
 	"entitlements_now", "entitlements_over_time", "effective_throughput", "effective_throughput_over_time", "effective_throughput_per_day",
-	"gpus_now", "gpu_nodes_now", "gpu_use_hourly", "idle_held", "gpu_remarks_now", "forecasts_now", "budgets",
+	"gpus_now", "gpu_nodes_now", "gpu_use_hourly", "idle_held", "gpu_remarks_now", "forecasts_now", "forecast_coverage", "budgets",
 }
 
 // tenantTables are the tables that the program reads for tenants, and those that the policies ask.

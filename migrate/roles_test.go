@@ -93,6 +93,7 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 			insert into gpus values ('n1', %[1]d, '', 'H100', 'fresh', '', %[1]d, 0, 0, 70, 1, 2, true, now());
 			insert into gpu_remarks values (%[1]d, 'stall', '', -1, now(), 'of %[3]s');
 			insert into forecasts (at, job_key, round, runs, horizon_ms, waits, why, raw_ms, kept) values ('2026-03-02', %[1]d, 2, 100, 777, true, '', '{0,0,0,0,0,0}', true);
+			insert into forecast_classes values ('running_end', 'tenant', '%[3]s', '2026-03-02', case '%[3]s' when 'bio' then 90 else 777 end, 20, 80, 70, 90);
 			insert into gpu_use values (now(), %[1]d, 'h100', 1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 5);
 			insert into entitlement_history values ('%[3]s', 'v100', now() - interval '1 hour', 1, 1, 1, 1, 1, 1)`, x.key, x.id, x.tenant, x.user, other))
 	}

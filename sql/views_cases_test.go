@@ -307,6 +307,19 @@ var views = []struct {
 		},
 	},
 	{
+		"forecast_coverage",
+		`insert into fairlease.forecast_classes (kind, divided_by, class, at, statements, forecasts, percent, low, high) values
+			('running_end', '', '', '2026-03-02 01:00', 200, 20, 80.5, 71, 88),
+			('waiting_start', '', '', '2026-03-02 01:00', 1200, 56, 78, 74.5, 81),
+			('waiting_start', 'tenant', 'bio', '2026-03-02 01:00', 60, 12, 91, 60, 97)`,
+		"kind, divided_by, class, at, statements, forecasts, percent, low, high",
+		[]string{
+			"waiting_start|||2026-03-02 01:00:00+00|1200|56|78|74.5|81",
+			"running_end|||2026-03-02 01:00:00+00|200|20|80.5|71|88",
+			"waiting_start|tenant|bio|2026-03-02 01:00:00+00|60|12|91|60|97",
+		},
+	},
+	{
 		"budgets", // bio had 140 GPU-hours in two days, and 10 more on the day before the last seven
 		`insert into fairlease.budget_periods values
 			('bio', '2026-03-01 00:00', '2026-04-01 00:00', true, 'month', 1000, '{"v100": 2}', 'idle-only', '{}', '{"v100": 360000000}', 800, '2026-03-10 00:00', '2026-03-09 12:00', null, 80),

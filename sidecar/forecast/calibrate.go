@@ -19,142 +19,165 @@ const (
 	kinds
 )
 
+// String names a kind as metrics and the journal do.
+func (k Kind) String() string { return [...]string{"waiting_start", "waiting_end", "running_end"}[k] }
+
 // Outcome is an earlier statement, made At, and what became of it.
 type Outcome struct {
 	Kind    Kind
+	Job     cluster.JobKey
+	Tenant  string
+	GPUs    int
 	At      cluster.Instant
 	Horizon cluster.Span
+	Raw     Times // before calibration
 	Said    Times
 	Was     cluster.Instant // 0 = it has not happened
 	Until   cluster.Instant // when that was looked up
 }
 
-// Calibration corrects statements by the errors of earlier ones. The zero value corrects nothing.
-type Calibration [kinds]Stretch
-
-// Stretch moves the quantiles of a statement. Distances are in the logarithm of the time ahead, in units of the distance
-// from P50 to P10 or P90.
-type Stretch struct {
-	Known          bool
-	P10, P50, P90  float64
-	Statements, In int // compared statements, and those of them whose moment was between P10 and P90
+// calibration corrects statements by what became of earlier ones. The zero value corrects nothing.
+//
+// P10 and P90 are moved by distances of their own: that by which, in as large a part of the earlier statements as they promise, the moment came
+// after them, or less (conformalised quantile regression: Romano, Patterson and Candès, 2019, one class at a time). Distances are in the
+// logarithm of the time ahead. So a statement whose quantiles are equal is widened, too. Classes are kinds of statements by how far ahead
+// the quantile is. Of two outcomes, one that was stated halfLife earlier weighs half, and few outcomes of a class are joined by those of all.
+//
+// P50 stays the median of the runs, within the interval. Moved likewise, half of the moments would come by it, but in the median it would be
+// farther from them: many jobs end much later than the others of their class, and pull it away from where most are.
+type calibration [kinds]struct {
+	known bool
+	move  [2][len(distances) + 2]float64 // of P10 and P90
 }
 
-// fewest is the number of outcomes from which a calibration is made.
-const fewest = 50
+const (
+	// fewest is the number of outcomes of a kind from which it is corrected.
+	fewest = 50
+	// strange is the number of recent outcomes as which all of a kind weigh beside those of a class.
+	strange  = 10
+	halfLife = 4 * cluster.Day
+)
 
-// Calibrate makes a calibration such that 10, 50 and 90 percent of the outcomes would have come by the quantiles. Outcomes that
-// have not come yet count as later than their time so far (Kaplan and Meier, 1958).
-func Calibrate(outcomes []Outcome) Calibration {
-	type seen struct {
-		z    float64
-		came bool
+// parts are the parts of outcomes that come by P10 and P90.
+var parts = [2]float64{0.1, 0.9}
+
+// distances divide statements by how far ahead they are. There are two more classes: farther ahead, and beyond the horizon.
+var distances = [...]cluster.Span{30 * cluster.Minute, 4 * cluster.Hour, 16 * cluster.Hour}
+
+// ends gives P10 and P90.
+func (t *Times) ends() [2]cluster.Instant { return [2]cluster.Instant{t.P10, t.P90} }
+
+// lead is the logarithm of the time ahead and a minute.
+func lead(ahead cluster.Span) float64 {
+	return math.Log(float64(max(ahead, 0) + cluster.Minute))
+}
+
+// leadOf gives the lead of a quantile, at most the horizon's, and its class.
+func leadOf(t, at cluster.Instant, horizon cluster.Span) (float64, int) {
+	ahead := t.Sub(at)
+	if t == 0 || ahead >= horizon {
+		return lead(horizon), len(distances) + 1
 	}
-	var all [kinds][]seen
-	var out Calibration
-	for i := range outcomes {
-		o := &outcomes[i]
-		if o.Said.P10 == 0 {
-			continue // it said nothing
-		}
-		x := scaleOf(o.Said, o.At, o.Horizon)
-		end := min(o.Until, o.At.Add(o.Horizon))
-		came := o.Was > 0 && o.Was <= end
-		at := end
-		if came {
-			at = o.Was
-		}
-		z := x.of(x.lead(at))
-		all[o.Kind] = append(all[o.Kind], seen{z, came})
-		if came {
-			out[o.Kind].Statements++
-			if z >= -1 && z <= 1 {
-				out[o.Kind].In++
+	class, _ := slices.BinarySearch(distances[:], ahead)
+	return lead(ahead), class
+}
+
+// residual is by how much a moment came after a quantile, or more if it has not come yet.
+type residual struct {
+	by, weight float64
+	class      int
+	came       bool
+}
+
+// calibrate makes a calibration.
+func calibrate(outcomes []Outcome) (out calibration) {
+	for kind := range out {
+		for q := range parts {
+			var list []residual
+			for i := range outcomes {
+				o := &outcomes[i]
+				if int(o.Kind) != kind {
+					continue
+				}
+				end := min(o.Until, o.At.Add(o.Horizon))
+				x := residual{weight: math.Exp2(-float64(o.Until.Sub(o.At)) / float64(halfLife)), came: o.Was > 0 && o.Was <= end}
+				if x.came {
+					end = o.Was
+				}
+				x.by, x.class = leadOf(o.Raw.ends()[q], o.At, o.Horizon)
+				x.by = lead(end.Sub(o.At)) - x.by
+				list = append(list, x)
 			}
-		}
-	}
-	for k := range all {
-		list, s := all[k], &out[k]
-		if len(list) < fewest {
-			continue
-		}
-		slices.SortFunc(list, func(a, b seen) int { return cmp.Compare(a.z, b.z) })
-		alive := 1.0
-		to := []*float64{&s.P10, &s.P50, &s.P90}
-		at := []float64{0.9, 0.5, 0.1}
-		*to[0], *to[1], *to[2] = -1, 0, 1
-		done := 0
-		for i, x := range list {
-			if x.came {
-				alive *= 1 - 1/float64(len(list)-i)
+			if out[kind].known = len(list) >= fewest; !out[kind].known {
+				break
 			}
-			for done < 3 && alive <= at[done] {
-				*to[done] = x.z
-				done++
+			slices.SortStableFunc(list, func(a, b residual) int { return cmp.Compare(a.by, b.by) })
+			for class := range out[kind].move[q] {
+				out[kind].move[q][class] = residualAt(list, class, parts[q])
 			}
-		}
-		if s.Known = done > 0; done < 3 { // later than any outcome so far
-			*to[2] = max(*to[2], list[len(list)-1].z)
 		}
 	}
 	return out
 }
 
-// scale measures times ahead of a statement by its quantiles.
-type scale struct {
-	at             cluster.Instant
-	low, mid, high float64
-	horizon        float64
-}
-
-// narrow is the smallest distance between two quantiles, in the logarithm of the time ahead.
-const narrow = 0.05
-
-func scaleOf(t Times, at cluster.Instant, horizon cluster.Span) scale {
-	x := scale{at: at}
-	x.horizon = x.lead(at.Add(horizon))
-	lead := func(t cluster.Instant) float64 {
-		if t == 0 {
-			return x.horizon
+// residualAt gives the residual by which a part of a class has come, of a sorted list. Moments that have not come yet count as later than that
+// (Kaplan and Meier, 1958). It is infinite if fewer have come.
+func residualAt(list []residual, class int, part float64) float64 {
+	total := 0.0
+	for i := range list {
+		total += list[i].weight
+	}
+	others := min(strange/total, 1)
+	weigh := func(x *residual) float64 {
+		if x.class == class {
+			return x.weight * (1 + others)
 		}
-		return x.lead(t)
+		return x.weight * others
 	}
-	x.mid = lead(t.P50)
-	x.low, x.high = max(x.mid-lead(t.P10), narrow), max(lead(t.P90)-x.mid, narrow)
-	return x
-}
-
-// lead is the logarithm of the time ahead and a minute.
-func (x *scale) lead(t cluster.Instant) float64 {
-	return math.Log(float64(max(t.Sub(x.at), 0) + cluster.Minute))
-}
-
-func (x *scale) of(lead float64) float64 {
-	if lead < x.mid {
-		return (lead - x.mid) / x.low
+	left := 0.0
+	for i := range list {
+		left += weigh(&list[i])
 	}
-	return (lead - x.mid) / x.high
+	waits := 1.0
+	for i := range list {
+		x := &list[i]
+		w := weigh(x)
+		if x.came {
+			if waits *= 1 - w/left; 1-waits >= part {
+				return x.by
+			}
+		}
+		if left -= w; left < 1e-12 {
+			break
+		}
+	}
+	return math.Inf(1)
 }
 
 // correct moves the quantiles of a statement.
-func (s *Stretch) correct(t Times, at cluster.Instant, horizon cluster.Span) Times {
-	if !s.Known || t.P10 == 0 {
+func (c *calibration) correct(kind Kind, t Times, at cluster.Instant, horizon cluster.Span) Times {
+	of := &c[kind]
+	if !of.known {
 		return t
 	}
-	x := scaleOf(t, at, horizon)
-	moment := func(z float64) cluster.Instant {
-		lead := x.mid + z*x.high
-		if z < 0 {
-			lead = x.mid + z*x.low
+	var to [2]cluster.Instant
+	for q, x := range t.ends() {
+		from, class := leadOf(x, at, horizon)
+		if ahead := from + of.move[q][class]; ahead < lead(horizon)-1e-9 {
+			to[q] = at.Add(cluster.Span(max(math.Exp(ahead)-float64(cluster.Minute), 0)/float64(cluster.Second)+0.5) * cluster.Second)
 		}
-		if lead >= x.horizon {
-			return 0
+	}
+	later := func(a, b cluster.Instant) cluster.Instant {
+		if a == 0 || b == 0 {
+			return 0 // after all others
 		}
-		return at.Add(cluster.Span(max(math.Exp(lead)-float64(cluster.Minute), 0)) / cluster.Second * cluster.Second)
+		return max(a, b)
 	}
-	out := Times{moment(s.P10), moment(s.P50), moment(s.P90)}
-	if t.P90 == 0 {
-		out.P90 = 0
+	early := to[0]
+	late := later(early, to[1])
+	mid := later(early, t.P50)
+	if late != 0 && (mid == 0 || mid > late) {
+		mid = late
 	}
-	return out
+	return Times{early, mid, late}
 }

@@ -26,9 +26,9 @@ type Question struct {
 	// run times; else they are drawn.
 	Known  map[cluster.JobKey]cluster.Span
 	Future []PastJob
-	// Calibration corrects the quantiles.
-	Calibration Calibration
-	Workers     int // parallel runs; 0 = number of cores. No result depends on it.
+	// Outcomes are what became of earlier statements. They correct the quantiles.
+	Outcomes []Outcome
+	Workers  int // parallel runs; 0 = number of cores. No result depends on it.
 }
 
 // Closed is nodes that are not used from From until Until. Jobs that run there at From are stopped.
@@ -50,6 +50,8 @@ type Forecast struct {
 	Runs    int             `json:"runs"`
 	Horizon cluster.Span    `json:"horizon_ms"`
 	Jobs    []Job           `json:"jobs"` // by key
+	// Kept is how many earlier statements kept their word, by class.
+	Kept []Coverage `json:"kept,omitempty"`
 }
 
 // Job is the forecast of a job.
@@ -120,14 +122,15 @@ func Make(ctx context.Context, q *Question) (*Forecast, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	out := &Forecast{At: s.now, Round: q.Snapshot.Round, Runs: runs, Horizon: horizon}
+	out := &Forecast{At: s.now, Round: q.Snapshot.Round, Runs: runs, Horizon: horizon, Kept: Cover(q.Outcomes)}
+	c := calibrate(q.Outcomes)
 	for i := range s.jobs {
-		j, c := Job{Key: s.jobs[i].key, Waits: !s.jobs[i].running, RawEnd: s.quantiles(ends, i)}, &q.Calibration
+		j := Job{Key: s.jobs[i].key, Waits: !s.jobs[i].running, RawEnd: s.quantiles(ends, i)}
 		if j.Waits {
 			j.RawStart = s.quantiles(starts, i)
-			j.Start, j.End = c[Starts].correct(j.RawStart, s.now, horizon), c[Returns].correct(j.RawEnd, s.now, horizon)
+			j.Start, j.End = c.correct(Starts, j.RawStart, s.now, horizon), c.correct(Returns, j.RawEnd, s.now, horizon)
 		} else {
-			j.End = c[Ends].correct(j.RawEnd, s.now, horizon)
+			j.End = c.correct(Ends, j.RawEnd, s.now, horizon)
 		}
 		out.Jobs = append(out.Jobs, j)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,9 @@ import (
 
 var (
 	forecastPut      = sql.Query("forecast_put")
+	classesClear     = sql.Query("forecast_classes_clear")
+	classesPut       = sql.Query("forecast_classes_put")
+	forecastClasses  = query[Coverage]("forecast_classes")
 	forecastReplace  = sql.Query("forecast_replace")
 	forecastOf       = query[JobForecast]("forecast_of")
 	forecastAt       = sql.Query("forecast_at")
@@ -155,9 +159,16 @@ func (s *Leadership) Forecast(ctx context.Context, f *forecast.Forecast) error {
 			[6]cluster.Instant{j.RawStart.P10, j.RawStart.P50, j.RawStart.P90, j.RawEnd.P10, j.RawEnd.P50, j.RawEnd.P90}}
 	}
 	text, err := json.Marshal(rows)
-	if err == nil {
+	kept, err2 := json.Marshal(append([]forecast.Coverage{}, f.Kept...)) // never null
+	if err = errors.Join(err, err2); err == nil {
 		err = s.inTerm(ctx, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, forecastPut, f.At, f.Round, f.Runs, f.Horizon, string(text)); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, classesClear); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, classesPut, f.At, string(kept)); err != nil {
 				return err
 			}
 			_, err := tx.Exec(ctx, forecastReplace, f.At)
@@ -182,11 +193,9 @@ func (s *Store) ForecastQuestion(ctx context.Context, last cluster.Span) (*forec
 	}
 	q := &forecast.Question{Snapshot: &snap, Plan: &plan, Seed: uint64(plan.Round)}
 	since := snap.Now.Add(-last)
-	outcomes, err := s.outcomes(ctx, since, snap.Now)
-	if err != nil {
+	if q.Outcomes, err = s.outcomes(ctx, since, snap.Now); err != nil {
 		return nil, err
 	}
-	q.Calibration = forecast.Calibrate(outcomes)
 	rows, err := collect[pastRow](ctx, s, "reading the jobs of the past", forecastPast, since.Time())
 	if err != nil {
 		return nil, err
@@ -258,28 +267,47 @@ func (s *Store) outcomes(ctx context.Context, since, now cluster.Instant) ([]for
 		var horizon int64
 		var raw []int64
 		var started, done *time.Time
-		if err := rows.Scan(&waits, &at, &horizon, &raw, &started, &done); err != nil {
+		var said [6]*time.Time
+		known := forecast.Outcome{Until: now}
+		if err := rows.Scan(&waits, &at, &horizon, &raw, &known.Job, &known.Tenant, &known.GPUs, &said[0], &said[1], &said[2], &said[3], &said[4], &said[5], &started, &done); err != nil {
 			return nil, fmt.Errorf("reading what became of forecasts: %w", err)
 		}
 		if len(raw) != 6 {
 			return nil, fmt.Errorf("reading what became of forecasts: %d moments instead of 6", len(raw))
 		}
-		add := func(kind forecast.Kind, raw []int64, was *time.Time) {
-			o := forecast.Outcome{Kind: kind, At: cluster.InstantOf(at), Horizon: cluster.Span(horizon), Until: now,
-				Said: forecast.Times{P10: cluster.Instant(raw[0]), P50: cluster.Instant(raw[1]), P90: cluster.Instant(raw[2])}}
-			if was != nil {
-				o.Was = cluster.InstantOf(*was)
-			}
+		known.At, known.Horizon = cluster.InstantOf(at), cluster.Span(horizon)
+		add := func(kind forecast.Kind, raw []int64, said []*time.Time, was *time.Time) {
+			o := known
+			o.Kind, o.Raw = kind, forecast.Times{P10: cluster.Instant(raw[0]), P50: cluster.Instant(raw[1]), P90: cluster.Instant(raw[2])}
+			o.Said, o.Was = forecast.Times{P10: instantOf(said[0]), P50: instantOf(said[1]), P90: instantOf(said[2])}, instantOf(was)
 			out = append(out, o)
 		}
 		if waits {
-			add(forecast.Starts, raw[:3], started)
-			add(forecast.Returns, raw[3:], done)
+			add(forecast.Starts, raw[:3], said[:3], started)
+			add(forecast.Returns, raw[3:], said[3:], done)
 		} else {
-			add(forecast.Ends, raw[3:], done)
+			add(forecast.Ends, raw[3:], said[3:], done)
 		}
 	}
 	return out, rows.Err()
+}
+
+// Coverage is how many statements of a class kept their word, as forecast.Coverage, counted At.
+type Coverage struct {
+	Kind       string    `json:"kind"`
+	By         string    `json:"by" db:"divided_by"` // tenant, gpus or ahead, which divides the kind; "" = the whole kind
+	Class      string    `json:"class"`
+	At         time.Time `json:"at"`
+	Statements int       `json:"statements"`
+	Forecasts  int       `json:"forecasts"`
+	Percent    float64   `json:"percent"`
+	Low        float64   `json:"low"`
+	High       float64   `json:"high"`
+}
+
+// ForecastCoverage lists how many statements kept their word, the whole kinds first.
+func (s *Store) ForecastCoverage(ctx context.Context) ([]Coverage, error) {
+	return collect[Coverage](ctx, s, "reading how often forecasts kept their word", forecastClasses)
 }
 
 // Forbidden tells whether there is none because Slurm's rules do not let the job start; Why then begins with "not before".

@@ -2,10 +2,12 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/forecast"
@@ -75,16 +77,37 @@ func TestForecasts(t *testing.T) {
 	if !q.Past.Jobs[0].Ended || q.Past.Jobs[0].Ran < 50*cluster.Minute || q.Past.Jobs[0].Ran > 70*cluster.Minute || q.Past.Jobs[1].Ended {
 		t.Errorf("%+v", q.Past.Jobs)
 	}
-	if s := q.Calibration[forecast.Ends].Statements + q.Calibration[forecast.Returns].Statements; s != 1 {
-		t.Errorf("%d of the statements about ends have come true, want 1: %+v", s, q.Calibration)
+	came := 0
+	for _, o := range q.Outcomes {
+		j := f.Jobs[slices.IndexFunc(f.Jobs, func(j forecast.Job) bool { return j.Key == o.Job })]
+		raw, said := j.RawEnd, j.End
+		if o.Kind == forecast.Starts {
+			raw, said = j.RawStart, j.Start
+		}
+		if o.Raw != raw || o.Said != said || o.At != f.At || o.Horizon != f.Horizon || o.Tenant != "nlp" || o.GPUs != 8 {
+			t.Errorf("%+v became of %+v", o, j)
+		}
+		if o.Kind != forecast.Starts && o.Was > 0 {
+			came++
+		}
+	}
+	if came != 1 {
+		t.Errorf("%d of the statements about ends have come true, want 1: %+v", came, q.Outcomes)
 	}
 	// A newer forecast has only what is live. The first one is kept for its outcomes.
 	second, err := forecast.Make(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lead.Forecast(t.Context(), second); err != nil {
-		t.Fatal(err)
+	second.Kept = []forecast.Coverage{{Kind: "waiting_start", Statements: 7, Forecasts: 3, Percent: 81.5, Low: 70, High: 90}, {Kind: "running_end", By: "tenant", Class: "nlp", Statements: 50, Forecasts: 4, Percent: 79, Low: 60, High: 92}}
+	for range 2 { // each replaces those before
+		if err := lead.Forecast(t.Context(), second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []store.Coverage{{Kind: "waiting_start", At: second.At.Time(), Statements: 7, Forecasts: 3, Percent: 81.5, Low: 70, High: 90}, {Kind: "running_end", By: "tenant", Class: "nlp", At: second.At.Time(), Statements: 50, Forecasts: 4, Percent: 79, Low: 60, High: 92}}
+	if kept, err := s.ForecastCoverage(t.Context()); err != nil || cmp.Diff(want, kept, cmpopts.EquateApproxTime(0)) != "" {
+		t.Errorf("%v %s", err, cmp.Diff(want, kept))
 	}
 	if got, err = s.Forecasts(t.Context(), 0); err != nil || len(got) != 1 || got[0].Key != f.Jobs[1].Key {
 		t.Errorf("%+v, %v", got, err)

@@ -58,6 +58,47 @@ delete from forecasts
 where not kept
 and at < to_timestamp($1::bigint / 1000.0);
 
+-- name: forecast_classes_clear
+delete from forecast_classes;
+
+-- name: forecast_classes_put
+insert into forecast_classes (
+    kind,
+    divided_by,
+    class,
+    at,
+    statements,
+    forecasts,
+    percent,
+    low,
+    high
+)
+select
+    r.kind,
+    coalesce(r.by, ''),
+    coalesce(r.class, ''),
+    to_timestamp($1::bigint / 1000.0),
+    r.statements,
+    r.forecasts,
+    r.percent,
+    r.low,
+    r.high
+from jsonb_to_recordset($2::jsonb) as r (
+    kind text,
+    by text,
+    class text,
+    statements integer,
+    forecasts integer,
+    percent double precision,
+    low double precision,
+    high double precision
+);
+
+-- name: forecast_classes
+select {columns}
+from forecast_coverage
+order by divided_by, kind desc, class;
+
 -- name: forecast_at
 select coalesce(max(at), '0001-01-01 00:00:00Z')
 from forecasts;
@@ -76,6 +117,15 @@ select
     f.at,
     f.horizon_ms,
     f.raw_ms,
+    f.job_key,
+    j.tenant,
+    j.gpus,
+    f.start_p10,
+    f.start_p50,
+    f.start_p90,
+    f.end_p10,
+    f.end_p50,
+    f.end_p90,
     (
         select min(l.started_at)
         from leases l

@@ -18,14 +18,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// The two weeks of a trace: forecasts of the first calibrate, those of the second are judged. Each looks three days ahead, and the last
-// ones end with the trace.
+// The two weeks of a trace: each forecast is corrected by what became of every other earlier one, as a daemon's is by one in six hours. Those from
+// the second week on are judged. Each looks three days ahead, and the last ones end with the trace.
 const (
-	learnFrom  = 2 * cluster.Day
-	judgeFrom  = 7 * cluster.Day
-	judgeUntil = 11 * cluster.Day
-	every      = 7 * cluster.Hour
-	lookAhead  = 3 * cluster.Day
+	learnFrom = 2 * cluster.Day
+	judgeFrom = 7 * cluster.Day
+	every     = 3 * cluster.Hour
+	lookAhead = 3 * cluster.Day
 )
 
 // course is a simulated run whose course is recorded.
@@ -102,21 +101,22 @@ type statement struct {
 
 // stated lists the statements of a forecast, without outcomes.
 func stated(f *forecast.Forecast, snap *cluster.Snapshot) (out []statement) {
-	ids := map[cluster.JobKey]cluster.JobID{}
+	of := map[cluster.JobKey]*cluster.Case{}
 	for i := range snap.Cases {
-		ids[snap.Cases[i].Record.Key] = snap.Cases[i].Record.ID
+		of[snap.Cases[i].Record.Key] = &snap.Cases[i]
 	}
 	for _, j := range f.Jobs {
-		add := func(kind forecast.Kind, said forecast.Times) {
-			out = append(out, statement{forecast.Outcome{Kind: kind, At: f.At, Horizon: f.Horizon, Said: said}, ids[j.Key]})
+		r := &of[j.Key].Record
+		add := func(kind forecast.Kind, raw, said forecast.Times) {
+			out = append(out, statement{forecast.Outcome{Kind: kind, Job: j.Key, Tenant: r.Tenant, GPUs: of[j.Key].Job.Request.GPUs, At: f.At, Horizon: f.Horizon, Raw: raw, Said: said}, r.ID})
 		}
 		switch {
 		case j.Why != "":
 		case j.Waits:
-			add(forecast.Starts, j.Start)
-			add(forecast.Returns, j.End)
+			add(forecast.Starts, j.RawStart, j.Start)
+			add(forecast.Returns, j.RawEnd, j.End)
 		default:
-			add(forecast.Ends, j.End)
+			add(forecast.Ends, j.RawEnd, j.End)
 		}
 	}
 	return out
@@ -136,38 +136,75 @@ func (c *course) known(list []statement, at cluster.Instant) []forecast.Outcome 
 	return out
 }
 
-// onForecasts measures how long a forecast takes, and in each scene how often the moment was in the interval for eight of ten, and
-// the median error beside that of Slurm's estimates. The figures without a scene's name are of the worse scene.
-//
-// With only, it measures instead one of forecastSites, on Venus.
-func onForecasts(dir, only string) error {
-	if only != "" {
-		change, ok := forecastSites[only]
-		if !ok {
-			return fmt.Errorf("-only: of -forecast there are %s", strings.Join(slices.Sorted(maps.Keys(forecastSites)), ", "))
-		}
-		_, _, err := onForecastScene(dir, &scenes[0], only, change)
-		return err
+// forecastWindow is a part of a trace on a fleet, whose forecasts are judged until a moment.
+type forecastWindow struct {
+	scene
+	site  string // one of forecastSites; "" = as it is
+	until cluster.Span
+}
+
+// judgedWindows are those of the figures. newWindows are other weeks, on fleets as congested: nothing was chosen by them.
+var (
+	judgedWindows = []forecastWindow{
+		{scenes[0], "", 11 * cluster.Day},
+		{scenes[2], "", 11 * cluster.Day},
+		{scenes[0], "cells", 11 * cluster.Day},
+		{scenes[2], "cells", 11 * cluster.Day},
 	}
-	forecastOf10k()
+	newWindows = []forecastWindow{
+		{scene{"venus_before", "venus_gpu_20d.csv.gz", "60x8", venus}, "", 11 * cluster.Day},
+		{scene{"venus_before", "venus_gpu_20d.csv.gz", "60x8", venus}, "cells", 11 * cluster.Day},
+		{scene{"philly_before", "philly_3w_before.csv.gz", "50x8", philly}, "", 14 * cluster.Day},
+		{scene{"philly_before", "philly_3w_before.csv.gz", "50x8", philly}, "cells", 14 * cluster.Day},
+		{scene{"philly_late", "philly_4w_late.csv.gz", "25x8", philly}, "", 16 * cluster.Day},
+		{scene{"philly_late", "philly_4w_late.csv.gz", "25x8", philly}, "cells", 16 * cluster.Day},
+	}
+)
+
+// enough is the number of statements from which a class counts in forecast_class_worst_pct.
+const enough = 1000
+
+// onForecasts measures how long a forecast takes, and in each window how many statements kept their word, and the median error beside that of
+// Slurm's estimates. The figures without a window's name are of the worst one.
+//
+// With only, it measures instead one of forecastSites, on Venus, or the new windows.
+func onForecasts(dir, only string) error {
+	windows := judgedWindows
+	switch {
+	case only == "new":
+		windows = newWindows
+	case only != "":
+		if forecastSites[only] == nil {
+			return fmt.Errorf("-only: of -forecast there are new, %s", strings.Join(slices.Sorted(maps.Keys(forecastSites)), ", "))
+		}
+		windows = []forecastWindow{{scenes[0], only, 11 * cluster.Day}}
+	default:
+		forecastOf10k()
+	}
 	if dir == "" {
 		fmt.Println("the figures of how good forecasts are are left out: FAIRLEASE_TRACES names no folder with the traces")
 		return nil
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(2, runtime.NumCPU())))
-	coverage, ratio := 80.0, 0.0
-	for _, i := range []int{0, 2} { // venus60, philly64
-		c, r, err := onForecastScene(dir, &scenes[i], scenes[i].name, nil)
+	coverage, class, ratio := float64(forecast.Promised), float64(forecast.Promised), 0.0
+	farther := func(a, b float64) float64 {
+		if math.Abs(b-forecast.Promised) > math.Abs(a-forecast.Promised) {
+			return b
+		}
+		return a
+	}
+	for i := range windows {
+		g, err := onForecastWindow(dir, &windows[i])
 		if err != nil {
 			return err
 		}
-		if math.Abs(c-80) > math.Abs(coverage-80) {
-			coverage = c
-		}
-		ratio = max(ratio, r)
+		coverage, class, ratio = farther(coverage, g.all), farther(class, g.worst), max(ratio, g.ratio)
 	}
-	figure("forecast_coverage_pct", coverage, "%")
-	figure("forecast_error_over_slurm", ratio, "")
+	if only == "" {
+		figure("forecast_coverage_pct", coverage, "%")
+		figure("forecast_class_worst_pct", class, "%")
+		figure("forecast_error_over_slurm", ratio, "")
+	}
 	return nil
 }
 
@@ -218,64 +255,62 @@ var forecastSites = map[string]func(*experiment.Setup) error{
 	},
 }
 
-// onForecastScene measures a scene, perhaps changed, and gives its coverage in percent and its error over Slurm's.
-func onForecastScene(dir string, x *scene, name string, change func(*experiment.Setup) error) (coverage, ratio float64, err error) {
+// onForecastWindow measures a window.
+func onForecastWindow(dir string, x *forecastWindow) (g grades, err error) {
 	s, err := x.setup(dir)
-	if err == nil && change != nil {
-		err = change(&s)
+	name := x.name
+	if x.site != "" && err == nil {
+		err = forecastSites[x.site](&s)
+		name += "_" + x.site
 	}
 	if err != nil {
-		return 0, 0, err
+		return g, err
 	}
 	s.Until = 0
 	likely, tight := askedLimits(&s), tightLimits(&s)
 	c := &course{jobs: map[cluster.JobID]*recorded{}}
 	run, err := experiment.Open(&s, c.see)
 	if err != nil {
-		return 0, 0, err
+		return g, err
 	}
 	defer run.Close()
 	ctx := context.Background()
 	var lessons, judged []statement
 	var byAsked, byTight []guess
 	var told []*forecast.Question
-	var calibration forecast.Calibration
-	for at := learnFrom; at <= judgeUntil; at += every {
+	for at := learnFrom; at <= x.until; at += every {
 		if err := run.To(ctx, at); err != nil {
-			return 0, 0, err
+			return g, err
 		}
 		snap, plan, err := run.Preview(ctx)
 		if err != nil {
-			return 0, 0, err
+			return g, err
 		}
-		q := &forecast.Question{Snapshot: &snap, Plan: &plan, Past: c.past(&snap), Seed: 1, Horizon: lookAhead}
-		if at >= judgeFrom {
-			if judged == nil {
-				calibration = forecast.Calibrate(c.known(lessons, snap.Now))
-			}
-			q.Calibration = calibration
-		}
-		f, err := forecast.Make(ctx, q)
+		f, err := forecast.Make(ctx, &forecast.Question{Snapshot: &snap, Plan: &plan, Past: c.past(&snap), Seed: 1, Horizon: lookAhead, Outcomes: c.known(lessons, snap.Now)})
 		if err != nil {
-			return 0, 0, err
+			return g, err
+		}
+		said := stated(f, &snap)
+		if (at-learnFrom)/every%2 == 0 {
+			lessons = append(lessons, said...)
 		}
 		if at < judgeFrom {
-			lessons = append(lessons, stated(f, &snap)...)
 			continue
 		}
-		judged = append(judged, stated(f, &snap)...)
-		told = append(told, apart(&snap, &plan))
+		judged = append(judged, said...)
+		if len(told) == 0 || snap.Now.Sub(told[len(told)-1].Snapshot.Now) >= 7*cluster.Hour {
+			told = append(told, apart(&snap, &plan))
+		}
 		byAsked, byTight = append(byAsked, likely.estimate(&snap)...), append(byTight, tight.estimate(&snap)...)
 	}
-	if err := run.To(ctx, judgeUntil+lookAhead); err != nil {
-		return 0, 0, err
+	if err := run.To(ctx, x.until+lookAhead); err != nil {
+		return g, err
 	}
-	fmt.Printf("%s on %s: forecasts of the second week by the first, %v ahead\n", s.Load.Name, s.Fleet, lookAhead)
+	fmt.Printf("%s on %s%s: forecasts from the second week on, %v ahead\n", s.Load.Name, s.Fleet, strings.TrimSuffix(", "+x.site, ", "), lookAhead)
 	if err := faithful(ctx, name, c, told); err != nil {
-		return 0, 0, err
+		return g, err
 	}
-	coverage, ratio = judge(name, c, judged, byAsked, byTight)
-	return coverage, ratio, nil
+	return judge(name, c, judged, byAsked, byTight), nil
 }
 
 // apart gives a question about a round whose buffers will be used again.
@@ -331,23 +366,31 @@ func faithful(ctx context.Context, name string, c *course, told []*forecast.Ques
 // kindNames are the ends of the figures' names; the last is all.
 var kindNames = [...]string{"_starts", "_returns", "_ends", ""}
 
-// tally sums up the statements of a kind.
-type tally struct {
-	in, early, late    int
-	ours, asked, tight []float64 // errors in hours
-}
+// grades are the figures of a window: how many statements kept their word, in percent, of all and of the class farthest from what is promised
+// that has enough; and the median error over Slurm's.
+type grades struct{ all, worst, ratio float64 }
 
-// judge prints the figures of a scene, and gives those of all its statements.
-func judge(name string, c *course, said []statement, byAsked, byTight []guess) (coverage, ratio float64) {
-	var sums [len(kindNames)]tally
+// judge prints the figures of a window.
+func judge(name string, c *course, said []statement, byAsked, byTight []guess) grades {
+	kept := forecast.Cover(c.known(said, said[len(said)-1].At.Add(lookAhead)))
+	out := grades{worst: forecast.Promised}
+	for _, x := range kept {
+		if x.By != "" {
+			fmt.Printf("    %s, %s %s: %.1f %% (%.0f to %.0f) of %d statements kept their word\n", x.Kind, x.By, x.Class, x.Percent, x.Low, x.High, x.Statements)
+			continue
+		}
+		fmt.Printf("  %s: %.1f %% (%.0f to %.0f) of %d statements of %d forecasts kept their word\n", x.Kind, x.Percent, x.Low, x.High, x.Statements, x.Forecasts)
+		figure("forecast_coverage_pct_"+name+"_"+x.Kind, x.Percent, "%")
+		if out.all += x.Percent * float64(x.Statements) / float64(len(said)); x.Statements >= enough && math.Abs(x.Percent-forecast.Promised) > math.Abs(out.worst-forecast.Promised) {
+			out.worst = x.Percent
+		}
+	}
+	var errors [len(kindNames)][3][]float64 // in hours: ours, Slurm's by limits as users ask for, and by tight ones
 	asked, tight := map[statementKey]cluster.Instant{}, map[statementKey]cluster.Instant{}
 	for i := range byAsked {
 		asked[byAsked[i].statementKey], tight[byTight[i].statementKey] = byAsked[i].at, byTight[i].at
 	}
 	for _, s := range said {
-		if s.Said.P10 == 0 {
-			continue // beyond the horizon: nothing is said
-		}
 		end := s.At.Add(s.Horizon)
 		within := func(t cluster.Instant) cluster.Instant {
 			if t == 0 || t > end {
@@ -356,35 +399,26 @@ func judge(name string, c *course, said []statement, byAsked, byTight []guess) (
 			return t
 		}
 		was, key := within(c.happened(s.job, s.Kind, s.At)), statementKey{s.At, s.job, s.Kind}
-		off := func(t cluster.Instant) float64 { return math.Abs(float64(was.Sub(within(t)))) / float64(cluster.Hour) }
-		for _, x := range []*tally{&sums[s.Kind], &sums[len(sums)-1]} {
-			switch {
-			case was < within(s.Said.P10):
-				x.early++
-			case was > within(s.Said.P90):
-				x.late++
-			default:
-				x.in++
+		for i, t := range []cluster.Instant{s.Said.P50, asked[key], tight[key]} {
+			off := math.Abs(float64(was.Sub(within(t)))) / float64(cluster.Hour)
+			for _, k := range []int{int(s.Kind), len(kindNames) - 1} {
+				errors[k][i] = append(errors[k][i], off)
 			}
-			x.ours, x.asked, x.tight = append(x.ours, off(s.Said.P50)), append(x.asked, off(asked[key])), append(x.tight, off(tight[key]))
 		}
 	}
-	for k := range sums {
-		x := &sums[k]
-		n := len(x.ours)
-		if n == 0 {
+	for k := range errors {
+		x := &errors[k]
+		if len(x[0]) == 0 {
 			continue
 		}
-		ours, theirs, best := median(x.ours), median(x.asked), median(x.tight)
-		fmt.Printf("  %d statements%s: %.1f %% came earlier, %.1f %% later than the interval; median error %.2f h, Slurm's %.2f h by limits as users ask for, %.2f h by tight ones\n",
-			n, kindNames[k], 100*float64(x.early)/float64(n), 100*float64(x.late)/float64(n), ours, theirs, best)
-		coverage, ratio = 100*float64(x.in)/float64(n), ours/theirs
-		figure("forecast_coverage_pct_"+name+kindNames[k], coverage, "%")
-		if theirs > 0 { // else both are beyond the horizon in most cases
-			figure("forecast_error_over_slurm_"+name+kindNames[k], ratio, "")
+		ours, theirs, best := median(x[0]), median(x[1]), median(x[2])
+		fmt.Printf("  %d statements%s: median error %.2f h, Slurm's %.2f h by limits as users ask for, %.2f h by tight ones\n", len(x[0]), kindNames[k], ours, theirs, best)
+		if out.ratio = ours / theirs; theirs > 0 { // else both are beyond the horizon in most cases
+			figure("forecast_error_over_slurm_"+name+kindNames[k], out.ratio, "")
 		}
 	}
-	return coverage, ratio
+	figure("forecast_coverage_pct_"+name, out.all, "%")
+	return out
 }
 
 func median(x []float64) float64 {

@@ -38,7 +38,7 @@ func main() {
 	gavel := flag.String("gavel", "", "repeat Gavel's simulated experiments instead (minutes each): all, single, single+ss, multiple, multiple+ss, ftf, makespan, makespan+ss, estimates or cost")
 	models := flag.Bool("models", false, "compare the presets that divide heterogeneous GPUs instead (minutes)")
 	figures := flag.String("figures", "", "make the papers' figures again instead, into this folder")
-	only := flag.String("only", "", "of -figures those of one paper: gandiva-fair, gavel or oef; of -rivals, -saving and -curves the traces so named: venus60, venus40, philly64, venus; of -forecast one kind of site: cells, models or users")
+	only := flag.String("only", "", "of -figures those of one paper: gandiva-fair, gavel or oef; of -rivals, -saving and -curves the traces so named: venus60, venus40, philly64, venus; of -forecast one kind of site (cells, limits, models or users), or new: other weeks of the traces")
 	saving := flag.String("saving", "", "measure instead what is left of fairness by how jobs save, on the traces in this folder (minutes)")
 	bound := flag.String("bound", "", "measure instead what the limit of jobs that cannot be stopped costs, on the traces in this folder; -only names weeks: judged, chosen or a name (minutes)")
 	binds := flag.String("binds", "", "of -bound, values of bind.quiet, bind.horizon and bind.max to compare, as in 24h:4:5,off; empty = the defaults")
