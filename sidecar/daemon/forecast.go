@@ -35,6 +35,7 @@ func (d *Daemon) foresee(ctx context.Context) {
 		return
 	}
 	d.said.clear("forecast")
+	d.Meter.Forecast(f.Kept)
 	d.Log.Debug().Int64("round", f.Round).Int("jobs", len(f.Jobs)).Dur("took_ms", time.Since(now)).Msg("forecast made")
 }
 

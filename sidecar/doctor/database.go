@@ -37,9 +37,10 @@ type Database struct {
 	OfErr     error
 	Leader    *store.Leader // nil = none
 	LeaderErr error
-	Past      *store.Past    // the last days; nil = none
-	InForce   []string       // settings of the leader's last round that differ from the configuration
-	Remarks   []store.Remark // on running jobs
+	Past      *store.Past      // the last days; nil = none
+	InForce   []string         // settings of the leader's last round that differ from the configuration
+	Remarks   []store.Remark   // on running jobs
+	Kept      []store.Coverage // how many statements of forecasts kept their word
 }
 
 // Reader is a user of the database that reads the journal for the web page.
@@ -73,6 +74,7 @@ func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Data
 		d.InForce = differing(ctx, cfg, s, now)
 	}
 	d.Remarks, _ = s.Remarks(ctx, 0, math.MaxInt32) // where they cannot be read, neither can what is checked above
+	d.Kept, _ = s.ForecastCoverage(ctx)
 	return d
 }
 

@@ -80,6 +80,8 @@ func Check(cfg *config.Config, seen *Seen) []Finding {
 	f.gpus(seen.GPUs, seen.Slurm.Sighting)
 	f.area = "postgresql"
 	f.database(cfg, &seen.Database, seen.Slurm.Sighting)
+	f.area = "forecasts"
+	f.forecasts(cfg, seen.Database.Kept)
 	f.area = "web"
 	f.web(cfg, seen)
 	f.area = "jobs"

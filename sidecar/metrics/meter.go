@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/spending"
 )
@@ -63,8 +64,9 @@ type Meter struct {
 	noise   []cluster.Noise
 	journal int64 // bytes; 0 = not measured yet
 	budgets spending.Book
-	younger time.Time      // when the journal was last found to have lost rounds; zero = never
-	nodes   map[string]int // nodes by the state of their GPUs' counters; nil = nobody looks
+	kept    []forecast.Coverage // by kind
+	younger time.Time           // when the journal was last found to have lost rounds; zero = never
+	nodes   map[string]int      // nodes by the state of their GPUs' counters; nil = nobody looks
 }
 
 // health is the result of the last beat of the daemon's clock.
@@ -182,6 +184,16 @@ func (m *Meter) Budgets(b spending.Book) {
 	m.budgets = slices.Clone(b)
 }
 
+// Forecast records how many statements of earlier forecasts kept their word, by kind.
+func (m *Meter) Forecast(kept []forecast.Coverage) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept = slices.DeleteFunc(slices.Clone(kept), func(c forecast.Coverage) bool { return c.By != "" })
+}
+
 // Nodes records how many nodes are in each state of their GPUs' counters, at the newest look.
 func (m *Meter) Nodes(states map[string]int) {
 	if m == nil {
@@ -268,7 +280,7 @@ func (m *Meter) Well(role Role, note string, interval time.Duration) {
 	defer m.mu.Unlock()
 	m.health = health{role: role, at: now, until: now.Add(max(3*interval, patience)), note: note}
 	if role == Standby {
-		m.last, m.journal, m.nodes, m.budgets = nil, 0, nil, nil // the leader tells about the cluster
+		m.last, m.journal, m.nodes, m.budgets, m.kept = nil, 0, nil, nil, nil // the leader tells about the cluster
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/spending"
 )
@@ -101,6 +102,7 @@ func TestMetricsOfARound(t *testing.T) {
 		{Budget: spending.Budget{Tenant: "nlp", Hours: 200, AtEnd: spending.IdleOnly, Zone: time.UTC}, Used: 250, Spent: noon, Told: 100},
 		{Budget: spending.Budget{Tenant: "starving", Hours: 200, Zone: time.UTC}, Used: 50},
 	})
+	m.Forecast([]forecast.Coverage{{Kind: "waiting_start", Statements: 1200, Percent: 78.5}, {Kind: "running_end", Statements: 30, Percent: 90}, {Kind: "waiting_start", By: "tenant", Class: "nlp", Statements: 60}})
 	m.Round(busy(), nil, 300*time.Millisecond)
 	m.Round(&loop.Report{Quiet: true}, nil, time.Millisecond)
 	m.Round(&loop.Report{}, errors.New("no look"), time.Millisecond)
@@ -205,6 +207,7 @@ func TestNoMeter(t *testing.T) {
 	m.Journal(1)
 	m.Nodes(nil)
 	m.Budgets(nil)
+	m.Forecast(nil)
 	m.Round(busy(), nil, 1)
 	m.Well(Leader, "", 1)
 	m.Ill(errors.New("no"))

@@ -102,6 +102,8 @@ var (
 	journal     = desc("journal_size_bytes", "Size of the journal's tables in PostgreSQL, with their indexes, measured every minute.")
 	restored    = desc("journal_restored_time_seconds", "When the daemon last found that the journal had lost rounds, in seconds since 1970; 0 = it never did.")
 	telemetry   = desc("telemetry_nodes", "Nodes by how well the counters of their GPUs are seen: fresh, stale, broken, unknown, silent.", "state")
+	keptWord    = desc("forecast_kept_ratio", "Part of the statements of earlier forecasts that kept their word, by kind, on the scale of intervals for 8 of 10: 0.8 is as promised. Kinds: waiting_start, waiting_end, running_end.", "statement")
+	stated      = desc("forecast_statements", "Statements of earlier forecasts whose word can be judged, by kind.", "statement")
 	policyWaits = desc("policy_wait_seconds", "Time since the policy was asked how to divide the GPUs; 0 = it has answered.")
 
 	holds       = desc("account_gpus", "GPUs of an account now: held; due; demanded; borrowed (held beyond the due); lent (due, held by others).", "account", "model", "kind")
@@ -133,7 +135,7 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	_, well := p.Ready()
 	now := p.now()
 	p.mu.Lock()
-	health, last, bytes, nodes, budgets, younger := p.health, p.last, p.journal, p.nodes, p.budgets, p.younger
+	health, last, bytes, nodes, budgets, kept, younger := p.health, p.last, p.journal, p.nodes, p.budgets, p.kept, p.younger
 	p.mu.Unlock()
 	gauge(ready, oneIf(well))
 	gauge(leader, oneIf(well && health.role == Leader))
@@ -155,6 +157,10 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 		b := &budgets[i]
 		gauge(budgetUsed, b.Percent()/100, b.Tenant)
 		gauge(budgetIdle, oneIf(b.State().Since > 0), b.Tenant)
+	}
+	for i := range kept {
+		gauge(keptWord, kept[i].Percent/100, kept[i].Kind)
+		gauge(stated, float64(kept[i].Statements), kept[i].Kind)
 	}
 	if last != nil {
 		last.collect(out, gauge)

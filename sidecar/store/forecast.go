@@ -297,7 +297,7 @@ type Coverage struct {
 	Kind       string    `json:"kind"`
 	By         string    `json:"by" db:"divided_by"` // tenant, gpus or ahead, which divides the kind; "" = the whole kind
 	Class      string    `json:"class"`
-	At         time.Time `json:"at"`
+	At         time.Time `json:"at,omitzero"`
 	Statements int       `json:"statements"`
 	Forecasts  int       `json:"forecasts"`
 	Percent    float64   `json:"percent"`

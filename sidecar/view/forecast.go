@@ -107,6 +107,34 @@ func (p *Page) ends(f *store.Forecast) string {
 	return p.quantiles("ends", f.EndP10, f.EndP50, f.EndP90, f.Horizon)
 }
 
+// statements names the kinds of statements of forecasts for people.
+var statements = map[string]string{"waiting_start": "starts of waiting jobs", "waiting_end": "ends of waiting jobs", "running_end": "ends of running jobs"}
+
+// Statements names a class of statements of forecasts.
+func Statements(c *store.Coverage) string {
+	kind := cmp.Or(statements[c.Kind], c.Kind)
+	switch c.By {
+	case "":
+		return kind
+	case "gpus":
+		return kind + " with " + c.Class + " GPUs"
+	case "ahead":
+		return kind + ", " + c.Class
+	}
+	return kind + " of " + c.By + " " + c.Class
+}
+
+// KeptWord says how many statements of a class kept their word.
+func KeptWord(c *store.Coverage) string {
+	return fmt.Sprintf("%.0f %% (%.0f to %.0f)", c.Percent, c.Low, c.High)
+}
+
+// The bounds, in percent, within which intervals for 8 of 10 keep their word.
+const lowest, highest = 75, 85
+
+// BreaksWord tells whether the statements of a class surely do not keep their word: all of the interval of confidence is out of bounds.
+func BreaksWord(c *store.Coverage) bool { return c.High < lowest || c.Low > highest }
+
 // mostSoon is the maximum length of Soonest.
 const mostSoon = 3
 

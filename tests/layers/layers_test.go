@@ -62,7 +62,7 @@ var allowed = map[string][]string{
 	"sidecar/failure":               {"sidecar/slurm"},
 	"sidecar/telemetry":             {"sidecar/cluster"},
 	"sidecar/daemon":                {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/forecast", "sidecar/hostlist", "sidecar/scheduler", "sidecar/slurm", "sidecar/store", "sidecar/explain", "sidecar/metrics", "sidecar/spending", "sidecar/telemetry", "sidecar/tune", "migrate"},
-	"sidecar/metrics":               {"sidecar/cluster", "sidecar/loop", "sidecar/spending"},
+	"sidecar/metrics":               {"sidecar/cluster", "sidecar/forecast", "sidecar/loop", "sidecar/spending"},
 	"sidecar/build":                 {"migrate", "sidecar/engine/policy/lp"},
 	"sidecar/beside":                {"sidecar/cluster", "sidecar/engine", "sidecar/forecast", "sidecar/tune"},
 	"sidecar/replay":                {"sidecar/cluster", "sidecar/daemon", "sidecar/engine", "sidecar/failure"},

@@ -23,6 +23,27 @@ type jobs struct {
 	States, Tenants, Codes          []string
 	Pager                           Pager
 	Rows                            []*scene.Job
+	Kept                            []kept
+}
+
+// kept is how many statements of a class of forecasts kept their word.
+type kept struct {
+	store.Coverage
+	Name, Text string
+	Level      Level // Warn if the class surely does not keep its word
+}
+
+// keptOf words how many statements kept their word.
+func keptOf(list []store.Coverage) (out []kept) {
+	for i := range list {
+		c := &list[i]
+		x := kept{*c, view.Statements(c), view.KeptWord(c), Good}
+		if view.BreaksWord(c) {
+			x.Level = Warn
+		}
+		out = append(out, x)
+	}
+	return out
 }
 
 const mostJobs = 100
@@ -63,7 +84,7 @@ func jobsPage(v *visit) (string, any, error) {
 	slices.SortStableFunc(l.Rows, order)
 	var from, to int
 	l.Pager, from, to = v.pager(len(l.Rows), mostJobs)
-	l.Rows = l.Rows[from:to]
+	l.Rows, l.Kept = l.Rows[from:to], keptOf(v.Coverage)
 	return "jobs", l, nil
 }
 

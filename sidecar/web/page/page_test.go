@@ -400,6 +400,25 @@ func TestListOfJobs(t *testing.T) {
 	}
 }
 
+// The list of jobs says how often forecasts kept their word: to a member of a tenant of its own and of the whole site.
+func TestForecastsKept(t *testing.T) {
+	d := newDesk(scenetest.Site{Nodes: 8, Jobs: 40})
+	me := d.member()
+	for who, others := range map[*rights.Person]bool{&operator: true, &me: false} {
+		_, text := d.ask(*who, "/jobs")
+		for _, want := range []string{"starts of waiting jobs</th><td class=\"n\">78 % (70 to 85)", "ends of running jobs</th><td class=\"n warn\">66 % (62 to 70)", "starts of waiting jobs of tenant " + me.Tenants[0] + "<"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the page lacks %q", want)
+			}
+		}
+		for i := range d.Scene().Coverage {
+			if c := &d.Scene().Coverage[i]; c.By == "tenant" && c.Class != me.Tenants[0] && strings.Contains(text, "of tenant "+c.Class+"<") != others {
+				t.Errorf("of tenant %s is on the page: %t", c.Class, !others)
+			}
+		}
+	}
+}
+
 // Assets have names with digests, and are kept; the theme of the cookie is in the page.
 func TestAssetsAndTheme(t *testing.T) {
 	d := newDesk(scenetest.Site{Nodes: 4, Jobs: 20})

@@ -248,6 +248,7 @@ func (f *Facts) read(ctx context.Context, s *store.Store) (err error) {
 	get("the trades", func() (e error) { f.Trades, e = s.Trades(ctx, false, MaxRows); return e })
 	get("the throughput", func() (e error) { f.Effective, e = s.Effective(ctx, ""); return e })
 	get("the events", func() (e error) { f.Events, e = s.EventsBefore(ctx, nil, 0, 0, MaxRows); return e })
+	get("how often forecasts kept their word", func() (e error) { f.Kept, e = s.ForecastCoverage(ctx); return e })
 	get("the GPUs", func() (e error) { f.GPUs, e = s.GPUs(ctx, "", mostGPUs); return e })
 	get("the GPUs", func() (e error) { f.GPULooks, f.Unseen, e = s.GPULooks(ctx); return e })
 	get("the remarks on jobs", func() (e error) { f.Remarks, e = s.Remarks(ctx, 0, MaxRows); return e })

@@ -36,6 +36,7 @@ type Facts struct {
 	Effective []store.Effective
 	Events    []store.Noted       // the newest
 	Forecasts []store.JobForecast // the newest, by key
+	Kept      []store.Coverage    // how many statements of forecasts kept their word
 	GPUs      []store.GPU
 	GPULooks  []store.GPULook
 	Unseen    []store.GPUNode
@@ -68,7 +69,8 @@ type Scene struct {
 	GPUs    []store.GPU           // by node, as their counters showed them last
 	// Forecasts are the newest, by key.
 	Forecasts []store.JobForecast
-	Cells     *view.Cells // nil = there are no cells
+	Coverage  []store.Coverage // how many statements of forecasts kept their word, the whole kinds first
+	Cells     *view.Cells      // nil = there are no cells
 	Market    Market
 	Events    []store.Noted // the newest, newest first
 	Orders    []store.Order // overrides in force
@@ -142,7 +144,7 @@ func Of(f Facts) *Scene {
 	s.Status = view.StatusOf(f.Leader, snap, plan, f.Effective)
 	s.Status.GPUs, s.Status.Unseen, s.Status.Remarks, s.Status.Mode, s.Status.Acting = f.GPULooks, f.Unseen, f.Remarks, f.Mode, f.Acting
 	s.Status.Budgets = f.Budgets
-	s.Forecasts = f.live()
+	s.Forecasts, s.Coverage = f.live(), f.Kept
 	s.Status.Soon = view.Soonest(s.Forecasts)
 	store.LookAhead(s.Leases, s.Forecasts)
 	s.Jobs = jobsOf(&f, s.scope)

@@ -76,6 +76,7 @@ func (s *Scene) part(scope Scope) *Scene {
 		}
 	}
 	status.Soon = view.Soonest(out.Forecasts)
+	out.Coverage = slices.DeleteFunc(slices.Clone(s.Coverage), func(c store.Coverage) bool { return c.By == "tenant" && !sees(c.Class) })
 	known := map[cluster.JobKey]bool{} // visible jobs
 	out.Jobs = jobsOf(s.facts, scope)
 	for i := range out.Jobs {
