@@ -55,7 +55,7 @@ const (
 	fewest = 50
 	// strange is the number of recent outcomes as which all of a kind weigh beside those of a class.
 	strange  = 10
-	halfLife = 4 * cluster.Day
+	halfLife = 3 * cluster.Day
 )
 
 // parts are the parts of outcomes that come by P10 and P90.

@@ -268,42 +268,16 @@ func onForecastWindow(dir string, x *forecastWindow) (g grades, err error) {
 	}
 	s.Until = 0
 	likely, tight := askedLimits(&s), tightLimits(&s)
-	c := &course{jobs: map[cluster.JobID]*recorded{}}
-	run, err := experiment.Open(&s, c.see)
-	if err != nil {
-		return g, err
-	}
-	defer run.Close()
-	ctx := context.Background()
-	var lessons, judged []statement
 	var byAsked, byTight []guess
 	var told []*forecast.Question
-	for at := learnFrom; at <= x.until; at += every {
-		if err := run.To(ctx, at); err != nil {
-			return g, err
-		}
-		snap, plan, err := run.Preview(ctx)
-		if err != nil {
-			return g, err
-		}
-		f, err := forecast.Make(ctx, &forecast.Question{Snapshot: &snap, Plan: &plan, Past: c.past(&snap), Seed: 1, Horizon: lookAhead, Outcomes: c.known(lessons, snap.Now)})
-		if err != nil {
-			return g, err
-		}
-		said := stated(f, &snap)
-		if (at-learnFrom)/every%2 == 0 {
-			lessons = append(lessons, said...)
-		}
-		if at < judgeFrom {
-			continue
-		}
-		judged = append(judged, said...)
+	ctx := context.Background()
+	c, judged, err := foretell(ctx, &s, forecast.DefaultRuns, judgeFrom, x.until, func(snap *cluster.Snapshot, plan *cluster.Plan) {
 		if len(told) == 0 || snap.Now.Sub(told[len(told)-1].Snapshot.Now) >= 7*cluster.Hour {
-			told = append(told, apart(&snap, &plan))
+			told = append(told, apart(snap, plan))
 		}
-		byAsked, byTight = append(byAsked, likely.estimate(&snap)...), append(byTight, tight.estimate(&snap)...)
-	}
-	if err := run.To(ctx, x.until+lookAhead); err != nil {
+		byAsked, byTight = append(byAsked, likely.estimate(snap)...), append(byTight, tight.estimate(snap)...)
+	})
+	if err != nil {
 		return g, err
 	}
 	fmt.Printf("%s on %s%s: forecasts from the second week on, %v ahead\n", s.Load.Name, s.Fleet, strings.TrimSuffix(", "+x.site, ", "), lookAhead)
@@ -311,6 +285,40 @@ func onForecastWindow(dir string, x *forecastWindow) (g grades, err error) {
 		return g, err
 	}
 	return judge(name, c, judged, byAsked, byTight), nil
+}
+
+// foretell runs a setup, makes forecasts, each corrected by what became of every other earlier one, and gives the statements that are
+// judged. It shows the rounds of these to see.
+func foretell(ctx context.Context, s *experiment.Setup, runs int, from, until cluster.Span, see func(*cluster.Snapshot, *cluster.Plan)) (*course, []statement, error) {
+	c := &course{jobs: map[cluster.JobID]*recorded{}}
+	run, err := experiment.Open(s, c.see)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer run.Close()
+	var lessons, judged []statement
+	for at := learnFrom; at <= until; at += every {
+		if err := run.To(ctx, at); err != nil {
+			return nil, nil, err
+		}
+		snap, plan, err := run.Preview(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		f, err := forecast.Make(ctx, &forecast.Question{Snapshot: &snap, Plan: &plan, Past: c.past(&snap), Runs: runs, Seed: 1, Horizon: lookAhead, Outcomes: c.known(lessons, snap.Now)})
+		if err != nil {
+			return nil, nil, err
+		}
+		said := stated(f, &snap)
+		if (at-learnFrom)/every%2 == 0 {
+			lessons = append(lessons, said...)
+		}
+		if at >= from {
+			judged = append(judged, said...)
+			see(&snap, &plan)
+		}
+	}
+	return c, judged, run.To(ctx, until+lookAhead)
 }
 
 // apart gives a question about a round whose buffers will be used again.
