@@ -111,7 +111,7 @@ func calibrate(outcomes []Outcome) (out calibration) {
 			if out[kind].known = len(list) >= fewest; !out[kind].known {
 				break
 			}
-			slices.SortStableFunc(list, func(a, b residual) int { return cmp.Compare(a.by, b.by) })
+			slices.SortFunc(list, func(a, b residual) int { return cmp.Compare(a.by, b.by) })
 			for class := range out[kind].move[q] {
 				out[kind].move[q][class] = residualAt(list, class, parts[q])
 			}

@@ -55,15 +55,38 @@ func (o *Outcome) kept() bool {
 
 // sum sums up the statements of a class.
 type sum struct {
-	n         int
-	kept      int
-	promised  float64
-	forecasts map[cluster.Instant]*part
-	jobs      map[cluster.JobKey]*part
+	n, kept         int
+	promised        float64
+	forecasts, jobs blocks
 }
 
-// part is the statements of a class in one forecast, or of one job.
-type part struct{ n, kept int }
+// blocks sums up squares over the statements of each forecast, or of each job: those of one follow each other.
+type blocks struct {
+	count      int
+	nn, nk, kk int
+	of         int64
+	n, kept    int // of the present one
+}
+
+func (b *blocks) add(of int64, kept int) {
+	if b.count == 0 || of != b.of {
+		b.close()
+		b.of, b.count = of, b.count+1
+	}
+	b.n, b.kept = b.n+1, b.kept+kept
+}
+
+// close ends the present one.
+func (b *blocks) close() {
+	b.nn, b.nk, b.kk = b.nn+b.n*b.n, b.nk+b.n*b.kept, b.kk+b.kept*b.kept
+	b.n, b.kept = 0, 0
+}
+
+// spread gives the sum of squares of how many more of each kept their word than a part of them.
+func (b *blocks) spread(part float64) float64 {
+	b.close()
+	return float64(b.kk) - 2*part*float64(b.nk) + part*part*float64(b.nn)
+}
 
 // fewestShown is the number of statements from which a part of a kind is shown.
 const fewestShown = 50
@@ -75,27 +98,42 @@ func Cover(outcomes []Outcome) []Coverage {
 		by, class string
 	}
 	sums := map[key]*sum{}
-	for i := range outcomes {
-		o := &outcomes[i]
-		promised, from := o.promise()
-		if from > o.Until {
-			continue
+	each := func(less func(a, b *Outcome) int, add func(s *sum, o *Outcome, promised float64, kept int)) {
+		var order []*Outcome
+		for i := range outcomes {
+			order = append(order, &outcomes[i])
 		}
-		for _, k := range []key{{o.Kind, "", ""}, {o.Kind, "tenant", o.Tenant}, {o.Kind, "gpus", sizeOf(o.GPUs)}, {o.Kind, "ahead", aheadOf(o)}} {
-			s := sums[k]
-			if s == nil {
-				s = &sum{forecasts: map[cluster.Instant]*part{}, jobs: map[cluster.JobKey]*part{}}
-				sums[k] = s
+		slices.SortStableFunc(order, less)
+		for _, o := range order {
+			promised, from := o.promise()
+			if from > o.Until {
+				continue
 			}
-			s.add(o, promised)
+			kept := 0
+			if o.kept() {
+				kept = 1
+			}
+			for _, k := range []key{{o.Kind, "", ""}, {o.Kind, "tenant", o.Tenant}, {o.Kind, "gpus", sizeOf(o.GPUs)}, {o.Kind, "ahead", aheadOf(o)}} {
+				s := sums[k]
+				if s == nil {
+					s = &sum{}
+					sums[k] = s
+				}
+				add(s, o, promised, kept)
+			}
 		}
 	}
+	each(func(a, b *Outcome) int { return cmp.Compare(a.At, b.At) }, func(s *sum, o *Outcome, promised float64, kept int) {
+		s.n, s.kept, s.promised = s.n+1, s.kept+kept, s.promised+promised
+		s.forecasts.add(int64(o.At), kept)
+	})
+	each(func(a, b *Outcome) int { return cmp.Compare(a.Job, b.Job) }, func(s *sum, o *Outcome, _ float64, kept int) { s.jobs.add(int64(o.Job), kept) })
 	var out []Coverage
 	for k, s := range sums {
 		if k.by != "" && s.n < fewestShown {
 			continue
 		}
-		c := Coverage{Kind: k.kind.String(), By: k.by, Class: k.class, Statements: s.n, Forecasts: len(s.forecasts)}
+		c := Coverage{Kind: k.kind.String(), By: k.by, Class: k.class, Statements: s.n, Forecasts: s.forecasts.count}
 		shift := Promised - 100*s.promised/float64(s.n)
 		low, high := s.interval()
 		c.Percent, c.Low, c.High = 100*float64(s.kept)/float64(s.n)+shift, 100*low+shift, 100*high+shift
@@ -107,45 +145,17 @@ func Cover(outcomes []Outcome) []Coverage {
 	return out
 }
 
-func (s *sum) add(o *Outcome, promised float64) {
-	s.n, s.promised = s.n+1, s.promised+promised
-	if s.forecasts[o.At] == nil {
-		s.forecasts[o.At] = &part{}
-	}
-	if s.jobs[o.Job] == nil {
-		s.jobs[o.Job] = &part{}
-	}
-	for _, p := range []*part{s.forecasts[o.At], s.jobs[o.Job]} {
-		if p.n++; o.kept() {
-			p.kept++
-		}
-	}
-	if o.kept() {
-		s.kept++
-	}
-}
-
 // interval gives the 95 % interval of confidence of the part that kept its word (Wilson, 1927). Statements of one forecast fail together, and so
 // do those of one job. They count as so many independent ones as have the variance that is seen between forecasts, or between jobs where that is
 // larger.
 func (s *sum) interval() (low, high float64) {
 	n, p := float64(s.n), float64(s.kept)/float64(s.n)
-	ofForecasts, ofJobs := spread(s.forecasts, p), spread(s.jobs, p)
-	if variance := max(ofForecasts, ofJobs); variance > n*p*(1-p) {
+	if variance := max(s.forecasts.spread(p), s.jobs.spread(p)); variance > n*p*(1-p) {
 		n = n * n * p * (1 - p) / variance
 	}
 	const z = 1.96
 	mid, half := p+z*z/(2*n), z*math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
 	return (mid - half) / (1 + z*z/n), (mid + half) / (1 + z*z/n)
-}
-
-// spread gives the sum of squares of how many more of each part kept their word than p of them. It adds integers: their order does not matter.
-func spread[K comparable](parts map[K]*part, p float64) float64 {
-	nn, nk, kk := 0, 0, 0
-	for _, x := range parts {
-		nn, nk, kk = nn+x.n*x.n, nk+x.n*x.kept, kk+x.kept*x.kept
-	}
-	return float64(kk) - 2*p*float64(nk) + p*p*float64(nn)
 }
 
 // sizeOf names the class of a number of GPUs.
