@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,10 +19,13 @@ import (
 // a folder of traces, its sharing audit with these.
 func onHiveD(seed uint64, traces string) error {
 	jobs := trace.LikeHiveD(seed).Jobs()
-	for _, f := range []func([]trace.Job) error{fullSize, bindings, highLoad, without, reshaped, relaxed, small} {
+	for _, f := range []func([]trace.Job) error{fullSize, highLoad, small} {
 		if err := f(jobs); err != nil {
 			return err
 		}
+	}
+	if err := claimed(seed); err != nil {
+		return err
 	}
 	if traces == "" {
 		return nil
@@ -31,20 +33,32 @@ func onHiveD(seed uint64, traces string) error {
 	return realTraces(traces)
 }
 
-// quotas gives the weights of Table 1, less some tenants.
-func quotas(less ...string) map[string]int64 {
-	out := map[string]int64{}
-	for _, t := range trace.HiveDTenants {
-		if !slices.Contains(less, t.Name) {
-			out[t.Name] = int64(t.Quota*100 + 0.5)
+// claimed prints the least and the most of the paper's claims over several seeds, in order of the paper's figures.
+func claimed(seed uint64) error {
+	fmt.Printf("\n| figure | claim | paper | here, seeds %d to %d |\n|---|---|---|---|\n", seed, seed+drawnSeeds-1)
+	var first []hived.Claim
+	var values [][]float64 // by claim
+	for k := range uint64(drawnSeeds) {
+		claims, err := hived.Claims(trace.LikeHiveD(seed + k).Jobs())
+		if err != nil {
+			return err
+		}
+		if k == 0 {
+			first, values = claims, make([][]float64, len(claims))
+		}
+		for i := range claims {
+			values[i] = append(values[i], claims[i].Here)
 		}
 	}
-	return out
+	for i, c := range first {
+		fmt.Printf("| %s | %s | %s | %s |\n", c.Figure, c.What, c.Theirs, spread("%.2f", values[i]))
+	}
+	return nil
 }
 
 // fullSize is §5.3, Figures 10 and 11, on 279 nodes.
 func fullSize(all []trace.Job) error {
-	jobs, site := cellworld.Gangs(all, 8), hived.Assign(hived.Nodes(279), quotas())
+	jobs, site := cellworld.Gangs(all, 8), hived.Assign(hived.Nodes(279), hived.Quotas())
 	rows, r, err := hived.Audit(site, jobs, site.Quota(), site.HiveD(), hived.Static(site), hived.Levels(site, jobs).HiveD())
 	if err != nil {
 		return err
@@ -60,28 +74,9 @@ func fullSize(all []trace.Job) error {
 	return nil
 }
 
-// bindings is Figure 10 on clusters that are fuller.
-func bindings(all []trace.Job) error {
-	fmt.Print("\n| nodes | GPUs preempted, dynamic | static | dynamic of static % |\n|---|---|---|---|\n")
-	jobs := cellworld.Gangs(all, 8)
-	for _, nodes := range []int{200, 220, 240, 260} {
-		site := hived.Assign(hived.Nodes(nodes), quotas())
-		dynamic, err := cellworld.Run(site.HiveD(), jobs)
-		if err != nil {
-			return err
-		}
-		static, err := cellworld.Run(hived.Static(site), jobs)
-		if err != nil {
-			return err
-		}
-		fmt.Printf("| %d | %d | %d | %.0f |\n", nodes, dynamic.Preempted, static.Preempted, 100*float64(dynamic.Preempted)/float64(static.Preempted))
-	}
-	return nil
-}
-
 // highLoad is §5.2, Figures 6 and 7, on 200 nodes.
 func highLoad(all []trace.Job) error {
-	jobs, site := cellworld.Gangs(all, 8), hived.Assign(hived.Nodes(200), quotas())
+	jobs, site := cellworld.Gangs(all, 8), hived.Assign(hived.Nodes(200), hived.Quotas())
 	rows, r, err := hived.Audit(site, jobs, site.Quota(), site.HiveD())
 	if err != nil {
 		return err
@@ -103,77 +98,6 @@ func highLoad(all []trace.Job) error {
 	return nil
 }
 
-// without is §5.2, Figure 7: prod-a leaves with its GPUs, then res-f.
-func without(all []trace.Job) error {
-	for _, less := range [][]string{{"prod-a"}, {"prod-a", "res-f"}} {
-		weights, nodes := quotas(less...), 0
-		for _, v := range hived.Assign(hived.Nodes(200), quotas()).VCs {
-			if weights[v.Name] > 0 {
-				nodes += v.Cells[0].Cells
-			}
-		}
-		jobs := cellworld.Gangs(slices.DeleteFunc(slices.Clone(all), func(j trace.Job) bool { return slices.Contains(less, j.Tenant) }), 8)
-		site := hived.Assign(hived.Nodes(nodes), weights)
-		rows, _, err := hived.Audit(site, jobs, site.Quota(), site.HiveD())
-		if err != nil {
-			return err
-		}
-		fmt.Printf("\n%d nodes, without %s\n", nodes, strings.Join(less, " and "))
-		audited(rows, "quota", "cells")
-	}
-	return nil
-}
-
-// reshaped is Figure 8, on 200 nodes.
-func reshaped(all []trace.Job) error {
-	fmt.Print("\nGPU affinity reshaped, 200 nodes: mean wait of res-f\n\n| tenants with jobs of 8 GPUs | workload fragmentation | private, min | quota | cells |\n|---|---|---|---|---|\n")
-	site := hived.Assign(hived.Nodes(200), quotas())
-	var eight []string
-	for _, name := range []string{"res-f", "prod-e", "prod-d", "prod-c"} {
-		eight = append(eight, name)
-		jobs := cellworld.Gangs(trace.Reshape(all, eight, 1), 8)
-		rows, _, err := hived.Audit(site, jobs, site.Quota(), site.HiveD())
-		if err != nil {
-			return err
-		}
-		gpus := 0
-		for _, j := range jobs {
-			gpus += j.GPUs
-		}
-		for _, r := range rows {
-			if r.Tenant == "res-f" {
-				fmt.Printf("| %s | %.2f | %.1f | %.2f | %.2f |\n", strings.Join(eight, ", "), float64(len(jobs))/float64(gpus), r.Private, r.Shared[0]/r.Private, r.Shared[1]/r.Private)
-			}
-		}
-	}
-	return nil
-}
-
-// relaxed is Figure 9, on 200 nodes.
-func relaxed(all []trace.Job) error {
-	fmt.Print("\nSoft affinity, 200 nodes: mean wait of prod-a\n\n| jobs of several GPUs that relax % | private, min | quota | cells |\n|---|---|---|---|\n")
-	site := hived.Assign(hived.Nodes(200), quotas())
-	for _, percent := range []int{0, 25, 50, 75} {
-		rng := rand.New(rand.NewPCG(1, 9))
-		jobs := cellworld.Gangs(all, 8)
-		for i := range jobs {
-			if jobs[i].Nodes*jobs[i].GPUs > 1 {
-				jobs[i].Soft = rng.IntN(100) < percent
-			}
-		}
-		rows, _, err := hived.Audit(site, jobs, site.Quota(), site.HiveD())
-		if err != nil {
-			return err
-		}
-		for _, r := range rows {
-			if r.Tenant == "prod-a" {
-				fmt.Printf("| %d | %.1f | %.2f | %.2f |\n", percent, r.Private, r.Shared[0]/r.Private, r.Shared[1]/r.Private)
-			}
-		}
-	}
-	return nil
-}
-
 // small is §5.1: ten days of the trace, thinned for 96 GPUs.
 func small(all []trace.Job) error {
 	days := slices.DeleteFunc(slices.Clone(all), func(j trace.Job) bool {
@@ -182,7 +106,7 @@ func small(all []trace.Job) error {
 	for i := range days {
 		days[i].Submit -= 30 * cluster.Day
 	}
-	site := hived.Assign(hived.Nodes(12), quotas())
+	site := hived.Assign(hived.Nodes(12), hived.Quotas())
 	jobs := cellworld.Gangs(trace.Sample(days, 96.0/2232, 1), 8)
 	rows, _, err := hived.Audit(site, jobs, site.Quota(), site.HiveD())
 	if err != nil {

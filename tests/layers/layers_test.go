@@ -118,7 +118,7 @@ var allowed = map[string][]string{
 
 	"research/figures": {"research/gavel", "research/steady", "sidecar/cluster", "sidecar/engine", "sidecar/engine/policy", "sidecar/engine/rounds", "sidecar/sim"},
 	"research/gavel":   {"sidecar/cluster", "sidecar/engine/profile", "sidecar/sim"},
-	"research/hived":   {"sidecar/cluster", "sidecar/sim/cellworld"},
+	"research/hived":   {"sidecar/cluster", "sidecar/sim/cellworld", "sidecar/sim/trace"},
 	"research/steady":  {"sidecar/cluster", "sidecar/sim"},
 }
 
