@@ -34,6 +34,7 @@ func All(data string, say func(run string)) []Figure {
 		{"gandiva-fair", "8, 10, 11", func(ctx context.Context) ([]report.Chart, error) {
 			return trading(ctx, 8*cluster.Hour, 30*cluster.Minute)
 		}},
+		{"gandiva-fair", "4, 5, 6, 7", shares},
 		{"oef", "4", lying},
 		{"oef", "5b", virtualTenants},
 		{"oef", "5a, 6", func(context.Context) ([]report.Chart, error) { return envyAndSharing() }},
@@ -49,6 +50,10 @@ func All(data string, say func(run string)) []Figure {
 			return l.las(ctx, "10", "multiple", "2.2 times shorter at 2.6 jobs an hour; with pairs 2.2 times shorter than with Gandiva's (§7.3).", multiple)
 		})},
 		{"gavel", "11", runs(func(l *lab, ctx context.Context) ([]report.Chart, error) { return l.fairness(ctx, multiple) })},
+		{"gavel", "7.3, FIFO", runs(func(l *lab, ctx context.Context) ([]report.Chart, error) {
+			return l.fifo(ctx, map[string][]float64{"single": single, "multiple": multiple})
+		})},
+		{"gavel", "7.3, priorities", runs(func(l *lab, ctx context.Context) ([]report.Chart, error) { return l.priorities(ctx, single[2:]) })},
 		{"gavel", "12, 13", func(context.Context) ([]report.Chart, error) { return entities() }},
 		{"gavel", "14", runs(func(l *lab, _ context.Context) ([]report.Chart, error) {
 			return l.scaling(512, 32, 64, 128, 256, 512, 1024, 2048)
@@ -71,7 +76,9 @@ func over(ctx context.Context, s experiment.Setup, by, fleet string, users []ste
 		return nil, err
 	}
 	s.Scheduler, s.Load, s.Fleet = by, steady.Load("users", users), f
-	s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
+	if s.Weights == nil {
+		s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
+	}
 	var moments []cluster.Span
 	for at := step; at <= until; at += step {
 		moments = append(moments, at)

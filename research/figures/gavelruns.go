@@ -43,12 +43,14 @@ func (l *lab) size() string {
 // way is a curve: a scheduler, and what is special of its runs.
 type way struct {
 	name, by string
-	round    cluster.Span // 0 = Gavel's
-	expected sim.Beside   // of pairs; nil = known
+	round    cluster.Span       // 0 = Gavel's
+	expected sim.Beside         // of pairs; nil = known
+	weighs   map[string]float64 // of jobs, by their ids; nil = 1
 }
 
-// outcome is what came of a run: its jobs' mean hours, sorted hours, and sorted finish-time fairness.
+// outcome is what came of a run: its jobs, their mean hours, sorted hours, and sorted finish-time fairness.
 type outcome struct {
+	jobs      []gavel.Done
 	hours     float64
 	took, rho []float64
 }
@@ -71,7 +73,7 @@ func (l *lab) run(ctx context.Context, stream string, perHour float64, w way) (o
 		return outcome{}, err
 	}
 	s := gavel.Setup(w.by, load, fleet, experiment.SpeedsOf(l.table, trace.GavelReference))
-	s.Beside, s.Expected = experiment.BesideOf(l.table, trace.GavelReference), w.expected
+	s.Beside, s.Expected, s.Weighs = experiment.BesideOf(l.table, trace.GavelReference), w.expected, w.weighs
 	if w.round > 0 {
 		s.Settings.Term = w.round
 	}
@@ -79,7 +81,7 @@ func (l *lab) run(ctx context.Context, stream string, perHour float64, w way) (o
 	if err != nil {
 		return outcome{}, err
 	}
-	out := outcome{hours: f.Hours()}
+	out := outcome{jobs: f.Jobs, hours: f.Hours()}
 	for i := range f.Jobs {
 		out.took, out.rho = append(out.took, f.Jobs[i].Took.Duration().Hours()), append(out.rho, f.Jobs[i].Fairness(&s))
 	}

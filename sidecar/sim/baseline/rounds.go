@@ -177,6 +177,9 @@ func (m *mechanism) problem(r *round, next *tally) policy.Problem {
 			}
 		}
 		job := &r.s.Cases[j.at].Job
+		if m.told.Weight != nil {
+			row.Weight = m.told.Weight(job)
+		}
 		if m.told.Within != nil {
 			// Rounds may run behind what is planned by one. 0 also where it is too late.
 			row.Within = max(0, (m.told.Within(job) - age - r.set.Term).Duration().Seconds())

@@ -58,6 +58,8 @@ type Options struct {
 	// Within gives the deadline of a job after its arrival (its SLO); 0 = none. nil = none for
 	// all.
 	Within func(*cluster.Job) cluster.Span
+	// Weight gives the weight of a job in Gavel's policies (its priority). nil = 1 for all.
+	Weight func(*cluster.Job) float64
 	// Prices are per GPU and hour, by model.
 	Prices map[string]float64
 }

@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"cmp"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
@@ -26,6 +28,9 @@ func (s *Setup) scheduler(v *sim.Virtual, runs func(*cluster.Job) cluster.Span) 
 		Within: func(j *cluster.Job) cluster.Span { return s.Within[j.Name] },
 		Left:   func(j *cluster.Job) cluster.Span { return v.Left(j.ID) },
 		Speed:  func(j *cluster.Job, model string) float64 { return times(v.Speed(j.ID, model)) },
+	}
+	if s.Weighs != nil {
+		o.Weight = func(j *cluster.Job) float64 { return cmp.Or(s.Weighs[j.Name], 1) }
 	}
 	if s.Beside != nil {
 		o.Share = v.Share

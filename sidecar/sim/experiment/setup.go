@@ -45,6 +45,9 @@ type Setup struct {
 	// Within is the deadline of a job after its arrival (its SLO), by its id in the trace; 0 =
 	// none.
 	Within map[string]cluster.Span
+	// Weighs is the weight of a job in Gavel's policies (its priority), by its id in the trace; not
+	// listed = 1.
+	Weighs map[string]float64
 	Prices map[string]float64 // per GPU and hour, by model; for cost policies
 	Mixed  bool               // gangs may span models; not with every scheduler
 	// Between and Repair are a node's mean times to failure and to repair; Between 0 = no
