@@ -25,7 +25,7 @@ FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -count 1 
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
-.PHONY: help deps browser-deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo demo-first bench bench-live chaos gain fuzz soak plugin-check clean
+.PHONY: help deps browser-deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo demo-first bench bench-live results chaos gain fuzz soak plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ demo-first:
 
 bench: build-deps ## benchmarks that need no root, some on the traces in TRACES; one line a figure; says what got slower since the run in docs/figures.md (BENCH="-record": records this one there; "-older": only decisions and the two simulations beside an older commit)
 	FAIRLEASE_TRACES=$(abspath $(TRACES)) go run ./tests/bench $(BENCH)
+
+results: build-deps ## tables and pictures of docs/results.md and research/results.md that are simulations of the traces in TRACES (hours; TABLE="order idle": some; WORKERS: runs at once); what is done is kept in out/results
+	FAIRLEASE_TRACES=$(if $(TRACES),$(abspath $(TRACES))) go run ./tests/results -workers $(or $(WORKERS),1) -tables "$(TABLE)"
 
 bench-live: deps browser-deps ## benchmarks on a real Slurm and a real PostgreSQL (root, 45 minutes); ends with one line a figure
 	go run ./tests/bench -live

@@ -237,7 +237,7 @@ func byStride(t *testing.T, d simtest.Division, n int) (c simtest.Course) {
 }
 
 // The test compares the mechanisms: how far tenants are from their entitlements over rounds. With all twelve divisions, as in
-// make soak, it makes the table of docs/results.md.
+// make soak, it makes the table of research/results.md.
 func TestMechanisms(t *testing.T) {
 	t.Parallel()
 	divisions := uint64(seeds.Some(1, 3))

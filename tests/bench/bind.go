@@ -8,11 +8,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/tests/traces"
 )
 
 // week is a week of a trace on a cluster.
 type week struct {
-	scene
+	traces.Scene
 	of int // from 1
 }
 
@@ -22,23 +23,23 @@ var weeksOfBinding = []struct {
 	week
 	judged bool
 }{
-	{week{scene{"venus60", "venus_2w.csv.gz", "60x8", venus}, 1}, false},
-	{week{scene{"venus60", "venus_2w.csv.gz", "60x8", venus}, 2}, true},
-	{week{scene{"philly64", "philly_2w_most_demand.csv.gz", "64x8", philly}, 1}, true},
-	{week{scene{"philly64", "philly_2w_most_demand.csv.gz", "64x8", philly}, 2}, false},
-	{week{scene{"before32", "philly_3w_before.csv.gz", "32x8", philly}, 1}, false},
-	{week{scene{"before32", "philly_3w_before.csv.gz", "32x8", philly}, 2}, true},
-	{week{scene{"late24", "philly_4w_late.csv.gz", "24x8", philly}, 2}, true},
-	{week{scene{"late24", "philly_4w_late.csv.gz", "24x8", philly}, 3}, false},
+	{week{traces.Venus(60), 1}, false},
+	{week{traces.Venus(60), 2}, true},
+	{week{traces.Philly(64), 1}, true},
+	{week{traces.Philly(64), 2}, false},
+	{week{traces.PhillyOf("before32", "philly_3w_before.csv.gz", 32), 1}, false},
+	{week{traces.PhillyOf("before32", "philly_3w_before.csv.gz", 32), 2}, true},
+	{week{traces.PhillyOf("late24", "philly_4w_late.csv.gz", 24), 2}, true},
+	{week{traces.PhillyOf("late24", "philly_4w_late.csv.gz", 24), 3}, false},
 }
 
 // setup reads the jobs of a week.
 func (x *week) setup(dir string) (experiment.Setup, error) {
-	s, err := x.scene.setup(dir)
+	s, err := scene(x.Scene, dir)
 	if err != nil {
 		return s, err
 	}
-	all, err := trace.Open(filepath.Join(dir, x.file), trace.Options{})
+	all, err := trace.Open(filepath.Join(dir, x.File), trace.Options{})
 	if err != nil {
 		return s, err
 	}
@@ -63,7 +64,7 @@ func onBinding(dir, only, variants string) error {
 	fmt.Printf("  %-12s %-9s %5s %4s %-8s %8s %7s %6s %12s %10s %10s\n", "week", "cluster", "save%", "seed", "bind", "idle_%", "JCT_h", "used%", "unfair_days%", "lowest_rho", "unfinished")
 	for i := range weeksOfBinding {
 		x := &weeksOfBinding[i]
-		name := fmt.Sprintf("%s.%d", x.name, x.of)
+		name := fmt.Sprintf("%s.%d", x.Name, x.of)
 		if only == "judged" && !x.judged || only == "chosen" && x.judged || only != "judged" && only != "chosen" && !strings.HasPrefix(name, only) {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
+	"github.com/fairlease/fairlease/tests/traces"
 )
 
 // The axes of the curves.
@@ -46,16 +47,15 @@ func onCurves(dir, folder, only string, seeds int) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	for i := range scenes {
-		x := &scenes[i]
-		if only != "" && !strings.HasPrefix(x.name, only) {
+	for _, x := range traces.Scenes {
+		if only != "" && !strings.HasPrefix(x.Name, only) {
 			continue
 		}
-		base, err := x.setup(dir)
+		base, err := scene(x, dir)
 		if err != nil {
 			return err
 		}
-		if err := drawCurves(x.name, folder, base, seeds); err != nil {
+		if err := drawCurves(x.Name, folder, base, seeds); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/tests/traces"
 )
 
 // The two weeks of a trace: each forecast is corrected by what became of every other earlier one, as a daemon's is by one in six hours. Those from
@@ -138,7 +139,7 @@ func (c *course) known(list []statement, at cluster.Instant) []forecast.Outcome 
 
 // forecastWindow is a part of a trace on a fleet, whose forecasts are judged until a moment.
 type forecastWindow struct {
-	scene
+	traces.Scene
 	site  string // one of forecastSites; "" = as it is
 	until cluster.Span
 }
@@ -146,18 +147,18 @@ type forecastWindow struct {
 // judgedWindows are those of the figures. newWindows are other weeks, on fleets as congested: nothing was chosen by them.
 var (
 	judgedWindows = []forecastWindow{
-		{scenes[0], "", 11 * cluster.Day},
-		{scenes[2], "", 11 * cluster.Day},
-		{scenes[0], "cells", 11 * cluster.Day},
-		{scenes[2], "cells", 11 * cluster.Day},
+		{traces.Scenes[0], "", 11 * cluster.Day},
+		{traces.Scenes[2], "", 11 * cluster.Day},
+		{traces.Scenes[0], "cells", 11 * cluster.Day},
+		{traces.Scenes[2], "cells", 11 * cluster.Day},
 	}
 	newWindows = []forecastWindow{
-		{scene{"venus_before", "venus_gpu_20d.csv.gz", "60x8", venus}, "", 11 * cluster.Day},
-		{scene{"venus_before", "venus_gpu_20d.csv.gz", "60x8", venus}, "cells", 11 * cluster.Day},
-		{scene{"philly_before", "philly_3w_before.csv.gz", "50x8", philly}, "", 14 * cluster.Day},
-		{scene{"philly_before", "philly_3w_before.csv.gz", "50x8", philly}, "cells", 14 * cluster.Day},
-		{scene{"philly_late", "philly_4w_late.csv.gz", "25x8", philly}, "", 16 * cluster.Day},
-		{scene{"philly_late", "philly_4w_late.csv.gz", "25x8", philly}, "cells", 16 * cluster.Day},
+		{traces.VenusOf("venus_before", "venus_gpu_20d.csv.gz", 60), "", 11 * cluster.Day},
+		{traces.VenusOf("venus_before", "venus_gpu_20d.csv.gz", 60), "cells", 11 * cluster.Day},
+		{traces.PhillyOf("philly_before", "philly_3w_before.csv.gz", 50), "", 14 * cluster.Day},
+		{traces.PhillyOf("philly_before", "philly_3w_before.csv.gz", 50), "cells", 14 * cluster.Day},
+		{traces.PhillyOf("philly_late", "philly_4w_late.csv.gz", 25), "", 16 * cluster.Day},
+		{traces.PhillyOf("philly_late", "philly_4w_late.csv.gz", 25), "cells", 16 * cluster.Day},
 	}
 )
 
@@ -177,7 +178,7 @@ func onForecasts(dir, only string) error {
 		if forecastSites[only] == nil {
 			return fmt.Errorf("-only: of -forecast there are new, %s", strings.Join(slices.Sorted(maps.Keys(forecastSites)), ", "))
 		}
-		windows = []forecastWindow{{scenes[0], only, 11 * cluster.Day}}
+		windows = []forecastWindow{{traces.Scenes[0], only, 11 * cluster.Day}}
 	default:
 		forecastOf10k()
 	}
@@ -257,8 +258,8 @@ var forecastSites = map[string]func(*experiment.Setup) error{
 
 // onForecastWindow measures a window.
 func onForecastWindow(dir string, x *forecastWindow) (g grades, err error) {
-	s, err := x.setup(dir)
-	name := x.name
+	s, err := scene(x.Scene, dir)
+	name := x.Name
 	if x.site != "" && err == nil {
 		err = forecastSites[x.site](&s)
 		name += "_" + x.site

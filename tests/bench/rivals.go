@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
+	"github.com/fairlease/fairlease/tests/traces"
 )
 
 // rivalMeasures are the measures by which astraea is compared with the baselines, with the end of the figures' names.
@@ -24,12 +25,11 @@ var rivalMeasures = []struct {
 // onRivals compares astraea with the best baseline by each measure, of those that are not told how long jobs run, on each
 // scene that only names, or all. All jobs save when their leases end, and are run to their end.
 func onRivals(dir, only string) error {
-	for i := range scenes {
-		x := &scenes[i]
-		if only != "" && !strings.HasPrefix(x.name, only) {
+	for _, x := range traces.Scenes {
+		if only != "" && !strings.HasPrefix(x.Name, only) {
 			continue
 		}
-		base, err := x.setup(dir)
+		base, err := scene(x, dir)
 		if err != nil {
 			return err
 		}
@@ -53,8 +53,8 @@ func onRivals(dir, only string) error {
 					best = k
 				}
 			}
-			figure("fair_"+x.name+"_"+m.name, m.of(valuesOf(&results[0].Scores)), m.unit)
-			figure("rival_"+x.name+"_"+m.name, m.of(valuesOf(&results[best].Scores)), m.unit+" ("+results[best].Scheduler+")")
+			figure("fair_"+x.Name+"_"+m.name, m.of(valuesOf(&results[0].Scores)), m.unit)
+			figure("rival_"+x.Name+"_"+m.name, m.of(valuesOf(&results[best].Scores)), m.unit+" ("+results[best].Scheduler+")")
 		}
 	}
 	return nil

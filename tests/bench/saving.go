@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -13,8 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
-	"github.com/fairlease/fairlease/sidecar/sim/simtest"
-	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/tests/traces"
 )
 
 // savingUntil is when a run of a trace ends: a month after the last jobs have come.
@@ -55,53 +52,20 @@ func (m *manner) onto(s *experiment.Setup) error {
 	return nil
 }
 
-// scene is a trace on a cluster.
-type scene struct {
-	name, file, fleet string
-	weights           func(dir string) (io.ReadCloser, error)
-}
-
-func philly(string) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader(simtest.Philly)), nil
-}
-func venus(dir string) (io.ReadCloser, error) {
-	return os.Open(filepath.Join(dir, "venus_tenants.csv"))
-}
-
-var scenes = []scene{
-	{"venus60", "venus_2w.csv.gz", "60x8", venus},
-	{"venus40", "venus_2w.csv.gz", "40x8", venus},
-	{"philly64", "philly_2w_most_demand.csv.gz", "64x8", philly},
-}
-
-// setup reads a scene's trace.
-func (x *scene) setup(dir string) (experiment.Setup, error) {
-	s := experiment.Default()
-	jobs, err := trace.Open(filepath.Join(dir, x.file), trace.Options{})
-	if err != nil {
-		return s, err
-	}
-	s.Load, s.Until = experiment.Of(jobs), savingUntil
-	f, err := x.weights(dir)
-	if err != nil {
-		return s, err
-	}
-	defer func() { _ = f.Close() }()
-	if s.Weights, err = experiment.ReadWeights(f, x.name); err != nil {
-		return s, err
-	}
-	s.Fleet, err = experiment.ParseFleet(x.fleet)
+// scene reads a scene's trace, until savingUntil.
+func scene(x traces.Scene, dir string) (experiment.Setup, error) {
+	s, err := x.Setup(dir)
+	s.Until = savingUntil
 	return s, err
 }
 
 // onSaving measures what is left of fairness when jobs do not save as the papers assume, on each scene that only names, or all.
 func onSaving(dir, only string) error {
-	for i := range scenes {
-		x := &scenes[i]
-		if only != "" && !strings.HasPrefix(x.name, only) {
+	for _, x := range traces.Scenes {
+		if only != "" && !strings.HasPrefix(x.Name, only) {
 			continue
 		}
-		base, err := x.setup(dir)
+		base, err := scene(x, dir)
 		if err != nil {
 			return err
 		}
@@ -135,7 +99,7 @@ func onSaving(dir, only string) error {
 			if manners[k].seed > 1 {
 				continue // the table has the spread
 			}
-			v, of := valuesOf(&results[k].Scores), x.name+manners[k].name
+			v, of := valuesOf(&results[k].Scores), x.Name+manners[k].name
 			figure("unfinished_"+of, v.unfinished, "jobs")
 			figure("overhead_"+of+"_pct", v.overhead, "%")
 			figure("jct_"+of+"_h", v.jct, "h")

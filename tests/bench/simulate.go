@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -12,8 +11,8 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
-	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/tests/traces"
 )
 
 // simulations measures fairlease simulate, with the product's settings: on one core on two
@@ -102,68 +101,25 @@ func year() (simulation, error) {
 	return simulation{"sim_1m_jobs", s, nil}, err
 }
 
-// published gives the simulations of the traces in a folder; without one those of what stands for them.
+// published gives the simulations of the traces in a folder; without one those of what stands for them, under other names.
 func published(dir string) ([]simulation, error) {
+	prefix := "sim_"
 	if dir == "" {
+		prefix = "sim_like_"
 		fmt.Println("simulate, one core: made-up jobs; set FAIRLEASE_TRACES to a folder with philly_2w_most_demand.csv.gz, venus_2w.csv.gz and venus_tenants.csv for the real ones")
-		return madeUp()
-	}
-	fmt.Println("simulate, one core: the traces in", dir)
-	quota, err := os.ReadFile(filepath.Join(dir, "venus_tenants.csv"))
-	if err != nil {
-		return nil, err
+	} else {
+		fmt.Println("simulate, one core: the traces in", dir)
 	}
 	var out []simulation
-	for _, x := range []struct{ name, file, fleet, weights string }{
-		{"sim_philly64_astraea", "philly_2w_most_demand.csv.gz", "64x8", simtest.Philly},
-		{"sim_venus40_astraea", "venus_2w.csv.gz", "40x8", string(quota)},
-	} {
-		jobs, err := trace.Open(filepath.Join(dir, x.file), trace.Options{})
+	for _, x := range []traces.Scene{traces.Philly(64), traces.Venus(40)} {
+		s, err := x.MadeUp()
+		if dir != "" {
+			s, err = x.Setup(dir)
+		}
 		if err != nil {
 			return nil, err
 		}
-		s := experiment.Default()
-		s.Load = experiment.Of(jobs)
-		if s.Weights, err = experiment.ReadWeights(strings.NewReader(x.weights), x.name); err != nil {
-			return nil, err
-		}
-		if s.Fleet, err = experiment.ParseFleet(x.fleet); err != nil {
-			return nil, err
-		}
-		out = append(out, simulation{x.name, s, nil})
-	}
-	return out, nil
-}
-
-// madeUp gives traces of the same numbers of jobs, tenants and days, and of about the same demand.
-func madeUp() ([]simulation, error) {
-	many := trace.LikePhilly(1, 1)
-	many.Durations = many.Durations[:5] // none of more than six days
-	large := many
-	large.Sizes = []trace.Size{{GPUs: 1, Share: 60}, {GPUs: 4, Share: 5}, {GPUs: 8, Share: 22}, {GPUs: 16, Share: 6}, {GPUs: 32, Share: 4}, {GPUs: 64, Share: 3}}
-	var out []simulation
-	for _, x := range []struct {
-		name, fleet   string
-		recipe        trace.Recipe
-		jobs, tenants int
-	}{
-		{"sim_like_philly64_astraea", "64x8", many, 22_009, 11},
-		{"sim_like_venus40_astraea", "40x8", large, 7791, 18},
-	} {
-		r := x.recipe
-		r.Jobs, r.Tenants = x.jobs, trace.Shifts(x.tenants, 0.8)
-		r.PerHour = float64(x.jobs) / (14 * cluster.Day).Duration().Hours()
-		jobs, err := trace.Generate(r)
-		if err != nil {
-			return nil, err
-		}
-		s := experiment.Default()
-		s.Load = experiment.Load{Name: "made-up jobs", Jobs: jobs}
-		s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
-		if s.Fleet, err = experiment.ParseFleet(x.fleet); err != nil {
-			return nil, err
-		}
-		out = append(out, simulation{x.name, s, nil})
+		out = append(out, simulation{prefix + x.Name + "_astraea", s, nil})
 	}
 	return out, nil
 }

@@ -6,6 +6,6 @@
 // errors are carried, so that over rounds every claimant gets its entitlement.
 //
 // Nearest is the engine's default: the only one of these whose errors have a bound with gangs
-// (docs/results.md, "How divisions are carried out"). Gavel and OEF are the papers'. models.chooser
+// (research/results.md, "How divisions are carried out"). Gavel and OEF are the papers'. models.chooser
 // selects one, and the simulator's baselines use the papers' too.
 package rounds

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/tests/seeds"
+)
+
+// Headline figures of the first three days, with rounds of 20 s, are within the spreads that research/results.md prints: those of real
+// jobs where FAIRLEASE_TRACES names the traces, those of made-up ones anywhere.
+func TestHeadlines(t *testing.T) {
+	seeds.Slow(t)
+	dir := os.Getenv("FAIRLEASE_TRACES")
+	printed := onPage(t, "window")
+	w := window()
+	if len(printed) != len(w.rows) {
+		t.Fatalf("the page has %d rows, the table %d: make results TABLE=window", len(printed), len(w.rows))
+	}
+	b := bank{traces: dir, dir: t.TempDir()}
+	for i, row := range w.rows {
+		r := row.runs[0][slices.IndexFunc(row.runs[0], func(r run) bool { return r.Round == 20 })]
+		t.Run(strings.Join(row.names, ", "), func(t *testing.T) {
+			if dir == "" && !r.MadeUp {
+				t.Skip("FAIRLEASE_TRACES names no folder with the traces")
+			}
+			s, err := b.one(context.Background(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, m := range w.measures {
+				least, most := bounds(t, printed[i][len(row.names)+k])
+				if got, _ := bounds(t, fmt.Sprintf(m.format, m.of(s))); got < least || got > most {
+					t.Errorf("%s is %v, the page has %s; where the change is meant, make results TABLE=window", m.head, got, printed[i][len(row.names)+k])
+				}
+			}
+		})
+	}
+}
+
+// onPage gives the rows of a table of the pages.
+func onPage(t *testing.T, name string) [][]string {
+	t.Helper()
+	for _, path := range pages {
+		text, err := os.ReadFile(filepath.Join("../..", path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range mark.FindAllStringSubmatch(string(text), -1) {
+			if m[1] == name {
+				return cells(m[4])
+			}
+		}
+	}
+	t.Fatalf("no page has the table %s", name)
+	return nil
+}
+
+// bounds reads a spread as it is printed.
+func bounds(t *testing.T, cell string) (least, most float64) {
+	t.Helper()
+	from, to, ok := strings.Cut(cell, " to ")
+	if !ok {
+		to = from
+	}
+	least, err := strconv.ParseFloat(from, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most, err = strconv.ParseFloat(to, 64); err != nil {
+		t.Fatal(err)
+	}
+	return least, most
+}
+
+// Every table has a place on a page, and every place a table: a start without names makes them all.
+func TestPlaces(t *testing.T) {
+	var names []string
+	for _, x := range tables() {
+		names = append(names, x.name)
+		if rows := onPage(t, x.name); len(rows) == 0 {
+			t.Errorf("the table %s is empty", x.name)
+		}
+	}
+	for _, path := range pages {
+		text, err := os.ReadFile(filepath.Join("../..", path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := mark.FindAllStringSubmatch(string(text), -1)
+		if n := strings.Count(string(text), "<!-- results: "); n != len(found) {
+			t.Errorf("%s: %d of %d marks have a table", path, len(found), n)
+		}
+		for _, m := range found {
+			if !slices.Contains(names, m[1]) {
+				t.Errorf("%s: the table %s is none of %v", path, m[1], names)
+			}
+		}
+	}
+	if _, err := choose([]string{"order", "nothing"}); err == nil || !strings.Contains(err.Error(), "comparison") {
+		t.Errorf("an unknown table: %v; want the names of all", err)
+	}
+}
+
+// Kept runs are not run again; those of another engine, or with another trace, are. An interrupted start leaves what is done.
+func TestKept(t *testing.T) {
+	dir := t.TempDir()
+	runs := rounds(run{Scene: "venus100", Scheduler: "fifo", MadeUp: true, Window: 1, Days: 1}, 600, 900)
+	first := bank{dir: dir, engine: "one"}
+	if err := first.missing(runs); err != nil || len(first.due) != 2 {
+		t.Fatalf("%d due, %v", len(first.due), err)
+	}
+	stopped, stop := context.WithCancel(context.Background())
+	stop()
+	if err := first.work(stopped, 1); err == nil {
+		t.Error("an interrupted start has no error")
+	}
+	if err := first.work(context.Background(), 2); err != nil {
+		t.Fatal(err)
+	}
+	for engine, want := range map[string]int{"one": 0, "two": 2} {
+		b := bank{dir: dir, engine: engine}
+		if err := b.missing(runs); err != nil || len(b.due) != want {
+			t.Errorf("engine %s: %d due, want %d, %v", engine, len(b.due), want, err)
+		}
+		if want == 0 && b.has[runs[0]].Completion != first.has[runs[0]].Completion {
+			t.Errorf("kept %+v, made %+v", b.has[runs[0]].Completion, first.has[runs[0]].Completion)
+		}
+	}
+	traced := bank{dir: dir, engine: "one", traces: t.TempDir()}
+	r := run{Scene: "philly64", Scheduler: "fifo", Round: 10}
+	var paths []string
+	for _, content := range []string{"a", "b"} {
+		if err := os.WriteFile(filepath.Join(traced.traces, "philly_2w_most_demand.csv.gz"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		traced.files = nil
+		path, err := traced.path(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	if paths[0] == paths[1] {
+		t.Error("runs of two traces have the same file")
+	}
+}
+
+// A table goes between its marks, and nothing else of the page changes.
+func TestReplace(t *testing.T) {
+	x := table{name: "order", about: "Text.", heads: []string{"trace"}, measures: []measure{meanJCT}, rows: []row{{[]string{"a"}, [][]run{{{Round: 1}, {Round: 2}}}}}}
+	scores := func(hours float64) *score.Scores {
+		var s score.Scores
+		s.Completion.Mean = 3600 * hours
+		return &s
+	}
+	body := x.markdown(map[run]*score.Scores{{Round: 1}: scores(2), {Round: 2}: scores(1)})
+	if want := "| trace | mean JCT h |\n|---|---|\n| a | 1.0 to 2.0 |\n"; body != want {
+		t.Fatalf("%q, want %q", body, want)
+	}
+	block := x.block(body, engine{"12ab", "34cd"})
+	const other = "before\nold <!-- results: idle, engine 1, commit 2 -->\n\n| a |\n\n"
+	page, want := other+"old <!-- results: order, engine unknown, commit 1 with changes -->\n\n| a |\n|---|\n\nafter\n", other+block+"\nafter\n"
+	for range 2 {
+		var ok bool
+		if page, ok = replace(page, "order", block); !ok || page != want {
+			t.Fatalf("%v, %q, want %q", ok, page, want)
+		}
+	}
+	if _, ok := replace(page, "window", block); ok {
+		t.Error("a table without marks was placed")
+	}
+}
