@@ -423,8 +423,11 @@ func judge(name string, c *course, said []statement, byAsked, byTight []guess) g
 		ours, theirs, best := median(x[0]), median(x[1]), median(x[2])
 		fmt.Printf("  %d statements%s: median error %.2f h, Slurm's %.2f h by limits as users ask for, %.2f h by tight ones\n", len(x[0]), kindNames[k], ours, theirs, best)
 		if theirs > 0 { // else both are beyond the horizon in most cases
-			out.ratio = ours / theirs
-			figure("forecast_error_over_slurm_"+name+kindNames[k], out.ratio, "")
+			ratio := ours / theirs
+			if kindNames[k] == "" {
+				out.ratio = ratio
+			}
+			figure("forecast_error_over_slurm_"+name+kindNames[k], ratio, "")
 		}
 	}
 	figure("forecast_coverage_pct_"+name, out.all, "%")
