@@ -53,6 +53,7 @@ func main() {
 	page := flag.Bool("page", false, "measure instead how fast a browser shows the web page (needs Chromium, node and npm's packages: make browser-deps)")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
 	seeds := flag.Int("seeds", 3, "of -curves, how many runs each point has")
+	asking := flag.Bool("asks", false, "measure instead what a tenant gains by asking for more than it needs, or later than it could (a minute)")
 	older := flag.Bool("older", false, "measure instead decisions, and simulations beside those of commit "+olderCommit+" (minutes)")
 	record := flag.Bool("record", false, "record the run's figures in "+figuresFile)
 	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived and -curves")
@@ -71,6 +72,8 @@ func main() {
 		measure = unreportedTrades
 	case *silent:
 		measure = unreported
+	case *asking:
+		measure = asks
 	case *older:
 		measure = func() error { decisions(); return besideOlder(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES"))) }
 	case *backlog:
@@ -136,6 +139,9 @@ func offline() error {
 		return err
 	}
 	if err := misreports(); err != nil {
+		return err
+	}
+	if err := asks(); err != nil {
 		return err
 	}
 	gateWrites()
