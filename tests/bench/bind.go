@@ -2,12 +2,10 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
-	"github.com/fairlease/fairlease/sidecar/sim/trace"
 	"github.com/fairlease/fairlease/tests/traces"
 )
 
@@ -35,25 +33,9 @@ var weeksOfBinding = []struct {
 
 // setup reads the jobs of a week.
 func (x *week) setup(dir string) (experiment.Setup, error) {
-	s, err := scene(x.Scene, dir)
-	if err != nil {
-		return s, err
-	}
-	all, err := trace.Open(filepath.Join(dir, x.File), trace.Options{})
-	if err != nil {
-		return s, err
-	}
-	const length = 7 * cluster.Day
-	from, cut := cluster.Span(x.of-1)*length, *all
-	cut.Jobs = nil
-	for _, j := range all.Jobs {
-		if j.Submit >= from && j.Submit < from+length {
-			j.Submit -= from
-			cut.Jobs = append(cut.Jobs, j)
-		}
-	}
-	s.Load, s.Until = experiment.Of(&cut), length
-	return s, nil
+	s, err := daysOf(x.Scene, dir, 7*(x.of-1), 7)
+	s.Until = 7 * cluster.Day
+	return s, err
 }
 
 // onBinding measures what the limit of jobs that cannot be stopped costs, on each week whose name begins with only, with

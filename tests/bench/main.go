@@ -6,8 +6,9 @@
 // PostgreSQL. With -hived it
 // repeats HiveD's experiments, with -gavel Gavel's; with -models it compares the presets for heterogeneous
 // GPU models, with -figures it makes the papers' figures. With -rivals it compares astraea with the best baselines, with
-// -saving it measures what is left of fairness by how jobs save, with -curves it compares all baselines by that. A figure
-// that misses its mark is printed all the same. At the end it says which figures are worse than in the recorded run of
+// -saving it measures what is left of fairness by how jobs save, with -curves it compares all baselines by that, with -windows it compares
+// astraea with plain Slurm on many weeks. A figure that misses its mark is printed all the same. At the end it says
+// which figures are worse than in the recorded run of
 // docs/figures.md, if that was on such a machine; with -record it records its own there.
 package main
 
@@ -42,6 +43,9 @@ func main() {
 	saving := flag.String("saving", "", "measure instead what is left of fairness by how jobs save, on the traces in this folder (minutes)")
 	bound := flag.String("bound", "", "measure instead what the limit of jobs that cannot be stopped costs, on the traces in this folder; -only names weeks: judged, chosen or a name (minutes)")
 	binds := flag.String("binds", "", "of -bound, values of bind.quiet, bind.horizon and bind.max to compare, as in 24h:4:5,off; empty = the defaults")
+	many := flag.String("windows", "", "compare instead astraea with plain Slurm on many windows of the traces in -traces: judged, chosen, all or the beginning of a name (minutes)")
+	set := flag.String("set", "", "of -windows, settings to compare the defaults with, as in 'bind: {max: 10}; jobs: {order: rho}'")
+	saves := flag.String("saves", "never", "of -windows, how jobs save, as for fairlease simulate")
 	curves := flag.String("curves", "", "compare instead astraea and all baselines by how many jobs save: tables, and curves into this folder, on the traces of -traces or FAIRLEASE_TRACES (hours)")
 	rivals := flag.String("rivals", "", "measure instead fairness, completion time and overhead beside the best baseline's, on the traces in this folder (minutes)")
 	backlog := flag.Bool("backlog", false, "measure instead what stops cost where far more jobs wait than can run (a minute)")
@@ -80,6 +84,10 @@ func main() {
 		measure = onBacklog
 	case *journal > 0:
 		measure = func() error { return onJournal(*journal) }
+	case *many != "":
+		measure = func() error {
+			return onWindows(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES")), strings.TrimPrefix(*many, "all"), *set, *saves)
+		}
 	case *rivals != "":
 		measure = func() error { return onRivals(*rivals, *only) }
 	case *saving != "":
