@@ -18,7 +18,7 @@ import (
 // by how much the simulator's exempt time is longer.
 const (
 	swingJobs = 60
-	swingRuns = 150 * time.Second
+	swingRuns = 240 * time.Second
 	slower    = 15
 )
 
@@ -68,16 +68,16 @@ func TestSlurmsOwnPreemptionSwings(t *testing.T) {
 		for range swingJobs {
 			r.submit("alice", sleeps(int(swingRuns.Seconds())), "-A", "nlp", "--gres=gpu:1")
 		}
-		r.until("the first tenant holds all GPUs", time.Minute, func() bool { return r.running("nlp") == 16 })
+		r.until("the first tenant holds all GPUs", 3*time.Minute, func() bool { return r.running("nlp") == 16 })
 		began := time.Now()
 		for range swingJobs {
 			r.submit("bob", sleeps(int(swingRuns.Seconds())), "-A", "vision", "--gres=gpu:1")
 		}
-		r.until("all GPUs go to the second tenant", 4*time.Minute, func() bool { return r.running("vision") >= 12 })
-		r.until("all GPUs go back", 4*time.Minute, func() bool { return r.running("nlp") >= 12 })
-		r.until("a job could have ended", 4*time.Minute, func() bool { return time.Since(began) > swingRuns+10*time.Second })
+		r.until("all GPUs go to the second tenant", 6*time.Minute, func() bool { return r.running("vision") >= 12 })
+		r.until("all GPUs go back", 6*time.Minute, func() bool { return r.running("nlp") >= 12 })
+		r.until("a job could have ended", 6*time.Minute, func() bool { return time.Since(began) > swingRuns+10*time.Second })
 		simulatedSwings(t, time.Since(began)).judge(t, "simulated")
-		r.until("slurmdbd has the preemptions", time.Minute, func() bool { s := r.swung(); return min(s.preempted[0], s.preempted[1]) >= 12 })
+		r.until("slurmdbd has the preemptions", 3*time.Minute, func() bool { s := r.swung(); return min(s.preempted[0], s.preempted[1]) >= 12 })
 		r.swung().judge(t, "Slurm")
 	})
 }
