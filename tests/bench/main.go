@@ -170,6 +170,9 @@ func offline() error {
 	if err := onBinding(dir, "judged", ""); err != nil {
 		return err
 	}
+	if err := onWindows(dir, "judged", "", "never"); err != nil {
+		return err
+	}
 	return onSaving(dir, "")
 }
 
