@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
+	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/tests/traces"
 )
@@ -142,11 +143,6 @@ func valuesOf(s *score.Scores) values {
 			v.repaying = 100 * float64(p.Repaying) / float64(max(p.Rho.Count, 1))
 		}
 	}
-	first := true
-	for _, t := range s.Tenants {
-		if t.Due > 0 && (first || t.Rho < v.lowest) {
-			v.lowest, first = t.Rho, false
-		}
-	}
+	v.lowest, _ = report.Lowest(*s)
 	return v
 }

@@ -90,16 +90,7 @@ func daysOf(x traces.Scene, dir string, first, days int) (experiment.Setup, erro
 	if err != nil {
 		return s, err
 	}
-	from, length, all := cluster.Span(first)*cluster.Day, cluster.Span(days)*cluster.Day, s.Load.Jobs
-	s.Load.Jobs = func(yield func(trace.Job) bool) {
-		for j := range all {
-			if j.Submit >= from && j.Submit < from+length {
-				if j.Submit -= from; !yield(j) {
-					return
-				}
-			}
-		}
-	}
+	s.Load = traces.Between(s.Load, cluster.Span(first)*cluster.Day, cluster.Span(first+days)*cluster.Day)
 	return s, nil
 }
 

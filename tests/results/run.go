@@ -76,7 +76,7 @@ func (r *run) setup(dir string) (experiment.Setup, error) {
 	}
 	s.Settings = experiment.Fit(s.Settings)
 	if r.Window > 0 {
-		s.Load = traces.First(s.Load, cluster.Span(r.Window)*cluster.Day)
+		s.Load = traces.Between(s.Load, 0, cluster.Span(r.Window)*cluster.Day)
 	}
 	return s, nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
+	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
@@ -17,7 +18,7 @@ type measure struct {
 var (
 	unfairHours = measure{"unfair tenant hours %", "%.1f", func(s *score.Scores) float64 { return unfair(s, 1) }}
 	unfairDays  = measure{"unfair tenant days %", "%.1f", func(s *score.Scores) float64 { return unfair(s, 24) }}
-	lowestRho   = measure{"lowest tenant ρ", "%.2f", lowest}
+	lowestRho   = measure{"lowest tenant ρ", "%.2f", func(s *score.Scores) float64 { rho, _ := report.Lowest(*s); return rho }}
 	lossJobs    = measure{"sharing-loss jobs %", "%.1f", func(s *score.Scores) float64 { return 100 * s.Loss.Share }}
 	meanJCT     = measure{"mean JCT h", "%.1f", func(s *score.Scores) float64 { return s.Completion.Mean / 3600 }}
 	p95JCT      = measure{"p95 JCT h", "%.0f", func(s *score.Scores) float64 { return s.Completion.P95 / 3600 }}
@@ -39,17 +40,6 @@ func unfair(s *score.Scores, hours float64) float64 {
 		}
 	}
 	return 0
-}
-
-// lowest is the smallest ρ of a tenant over the whole run, of those that were due something.
-func lowest(s *score.Scores) float64 {
-	out, first := 0.0, true
-	for _, t := range s.Tenants {
-		if t.Due > 0 && (first || t.Rho < out) {
-			out, first = t.Rho, false
-		}
-	}
-	return out
 }
 
 // table is a table of the pages: rows of runs, whose least and most it prints.

@@ -3,11 +3,10 @@
 package traces
 
 import (
+	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
@@ -18,7 +17,7 @@ import (
 // Scene is a trace on a cluster.
 type Scene struct {
 	Name, File, Fleet string
-	weights           func(dir string) (io.ReadCloser, error)
+	tenants           string // file with their weights; "" = Philly's, which are known
 }
 
 // Scenes are two weeks of Venus on so many nodes, and two of Philly.
@@ -31,7 +30,7 @@ func Venus(nodes int) Scene {
 
 // VenusOf is another window of Venus.
 func VenusOf(name, file string, nodes int) Scene {
-	return Scene{name, file, fmt.Sprintf("%dx8", nodes), venus}
+	return Scene{name, file, fmt.Sprintf("%dx8", nodes), "venus_tenants.csv"}
 }
 
 // Philly is two weeks of Microsoft's Philly on nodes of 8 GPUs.
@@ -41,23 +40,15 @@ func Philly(nodes int) Scene {
 
 // PhillyOf is another window of Philly.
 func PhillyOf(name, file string, nodes int) Scene {
-	return Scene{name, file, fmt.Sprintf("%dx8", nodes), philly}
+	return Scene{name, file, fmt.Sprintf("%dx8", nodes), ""}
 }
-
-func philly(string) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader(simtest.Philly)), nil
-}
-
-const venusTenants = "venus_tenants.csv"
-
-func venus(dir string) (io.ReadCloser, error) { return os.Open(filepath.Join(dir, venusTenants)) }
 
 // Files are the files of a folder that the scene reads.
 func (x *Scene) Files() []string {
-	if strings.HasPrefix(x.Name, "venus") {
-		return []string{x.File, venusTenants}
+	if x.tenants == "" {
+		return []string{x.File}
 	}
-	return []string{x.File}
+	return []string{x.File, x.tenants}
 }
 
 // Setup reads the scene's trace from a folder.
@@ -68,12 +59,13 @@ func (x *Scene) Setup(dir string) (experiment.Setup, error) {
 		return s, err
 	}
 	s.Load = experiment.Of(jobs)
-	f, err := x.weights(dir)
-	if err != nil {
-		return s, err
+	weights := []byte(simtest.Philly)
+	if x.tenants != "" {
+		if weights, err = os.ReadFile(filepath.Join(dir, x.tenants)); err != nil {
+			return s, err
+		}
 	}
-	defer func() { _ = f.Close() }()
-	if s.Weights, err = experiment.ReadWeights(f, x.Name); err != nil {
+	if s.Weights, err = experiment.ReadWeights(bytes.NewReader(weights), x.Name); err != nil {
 		return s, err
 	}
 	s.Fleet, err = experiment.ParseFleet(x.Fleet)
@@ -86,7 +78,7 @@ func (x *Scene) MadeUp() (experiment.Setup, error) {
 	r := trace.LikePhilly(1, 1)
 	r.Durations = r.Durations[:5] // none of more than six days
 	tenants := 11
-	if r.Jobs = 22_009; strings.HasPrefix(x.Name, "venus") {
+	if r.Jobs = 22_009; x.tenants != "" {
 		r.Jobs, tenants = 7791, 18
 		r.Sizes = []trace.Size{{GPUs: 1, Share: 60}, {GPUs: 4, Share: 5}, {GPUs: 8, Share: 22}, {GPUs: 16, Share: 6}, {GPUs: 32, Share: 4}, {GPUs: 64, Share: 3}}
 	}
@@ -102,12 +94,18 @@ func (x *Scene) MadeUp() (experiment.Setup, error) {
 	return s, err
 }
 
-// First cuts a load to the jobs that arrive before a moment.
-func First(l experiment.Load, until cluster.Span) experiment.Load {
+// Between cuts a load to the jobs that arrive from a moment on and before another one, which then count from the former.
+func Between(l experiment.Load, from, until cluster.Span) experiment.Load {
 	jobs := l.Jobs
 	l.Jobs = func(yield func(trace.Job) bool) {
 		for j := range jobs {
-			if j.Submit >= until || !yield(j) {
+			if j.Submit < from {
+				continue
+			}
+			if j.Submit >= until {
+				return
+			}
+			if j.Submit -= from; !yield(j) {
 				return
 			}
 		}

@@ -59,13 +59,16 @@ var (
 	lossShare      = measure{"sharing loss", "% of jobs", -1, 1, func(s score.Scores) (float64, bool) { return stat(s.JobRho, s.Loss.Share, percent) }}
 )
 
-var lowestRho = measure{"lowest rho", "of a tenant", 1, 3, func(s score.Scores) (float64, bool) {
+var lowestRho = measure{"lowest rho", "of a tenant", 1, 3, Lowest}
+
+// Lowest gives the smallest rho of a tenant over the whole run, of those that were due something; false if none was.
+func Lowest(s score.Scores) (float64, bool) {
 	due := slices.DeleteFunc(slices.Clone(s.Tenants), func(t score.Tenant) bool { return t.Due == 0 })
 	if len(due) == 0 {
 		return 0, false
 	}
 	return slices.MinFunc(due, func(a, b score.Tenant) int { return cmp.Compare(a.Rho, b.Rho) }).Rho, true
-}}
+}
 
 // unfair gives the share of a run's unfair tenant periods, of the i-th length.
 func unfair(i int, hours float64) measure {
