@@ -45,7 +45,7 @@ Cost policies use models.prices of the configuration.
   qos MaxTRESPerUser=gres/gpu=8                      of the partition, thus of all jobs
   partition AllowAccounts=vision,nlp MaxNodes=2
 
-TRACE is a file of your own, which root or an operator of Slurm writes with
+TRACE is a file of your own. Any user writes it (an operator of Slurm, where PrivateData hides jobs) with
 
   ` + trace.SacctCommand + ` > history.txt
 

@@ -59,6 +59,12 @@ func folder(t *testing.T) (dir string, env []string) {
 	write(t, filepath.Join(dir, "few.csv"), "vision,4\n")
 	write(t, filepath.Join(dir, "bad.csv"), "vision,4\nnlp,x\n")
 	write(t, filepath.Join(dir, "header.csv"), "a,b\n1,2\n")
+	const sacct = "JobID|User|Submit|ElapsedRaw|AllocTRES\n"
+	write(t, filepath.Join(dir, "cpus.txt"), sacct+"1|ann|2026-03-02T10:00:00|60|cpu=4\n")
+	write(t, filepath.Join(dir, "norows.txt"), sacct)
+	write(t, filepath.Join(dir, "waiting.txt"), sacct+"1|ann|2026-03-02T10:00:00|0|gres/gpu=4\n")
+	write(t, filepath.Join(dir, "bad.txt"), sacct+"1|ann|2026-03-02T10:00:00|x|gres/gpu=4\n")
+	write(t, filepath.Join(dir, "alone.txt"), sacct+"1|ann|2026-03-02T10:00:00|60|gres/gpu=4\n")
 	write(t, filepath.Join(dir, "cpus.csv"), "job_id,tenant,user,gpus,submit_time,duration_s,state\n1,a,b,0,0,60,COMPLETED\n")
 	write(t, filepath.Join(dir, "config.yaml"), "lease: {term: 30m}\n")
 	write(t, filepath.Join(dir, "weights.yaml"), "tenants: {weights: {nlp: 3, vision: 1, bio: 2}}\n")
@@ -108,6 +114,17 @@ func TestSimulateHeedsTheConfiguration(t *testing.T) {
 	}
 }
 
+// A history with one tenant compares nothing: Slurm may have hidden the others.
+func TestSimulateAloneSaysSo(t *testing.T) {
+	_, env := folder(t)
+	for name, want := range map[string]bool{"alone.txt": true, "history.csv": false} {
+		r := run(t, time.Time{}, env, "simulate", name, "--nodes", "1x8")
+		if r.code != failure.OK || strings.Contains(r.out+r.err, "PrivateData") != want {
+			t.Errorf("%s: exit code %d\n%s%s", name, r.code, r.out, r.err)
+		}
+	}
+}
+
 // Written files are complete, and parsable.
 func TestSimulateWritesFiles(t *testing.T) {
 	dir, env := folder(t)
@@ -151,7 +168,12 @@ func TestSimulateComplaints(t *testing.T) {
 		{"no trace", []string{"--nodes", "1x8"}, failure.Misuse, `^fairlease: what is to be simulated\? Name a trace`},
 		{"no such trace", []string{"none.csv", "--nodes", "1x8"}, failure.No, `^fairlease: the trace cannot be used\n  none.csv: cannot be read: no such file`},
 		{"no trace's header", []string{"header.csv", "--nodes", "1x8"}, failure.No, `^fairlease: the trace cannot be used\n  header.csv: `},
-		{"no GPUs", []string{"cpus.csv", "--nodes", "1x8"}, failure.No, `^fairlease: cpus has no job with GPUs and a run time\nnext: .*1 jobs without GPUs`},
+		{"no GPUs", []string{"cpus.csv", "--nodes", "1x8"}, failure.No, `^fairlease: cpus has no job with GPUs and a run time: 1 jobs without GPUs\nnext: name a trace of jobs that had GPUs`},
+		{"no GPUs recorded", []string{"cpus.txt", "--nodes", "1x8"}, failure.No, `1 jobs without GPUs\nnext: .*AccountingStorageTRES in slurm.conf`},
+		{"no rows", []string{"norows.txt", "--nodes", "1x8"}, failure.No, `^fairlease: norows has no job with GPUs and a run time: it is empty\nnext: ask for more: sacct -S`},
+		{"only waiting", []string{"waiting.txt", "--nodes", "1x8"}, failure.No, `^fairlease: waiting has no job with GPUs and a run time: 1 jobs that never ran\nnext: ask for more: sacct -S`},
+		{"bad rows", []string{"bad.txt", "--nodes", "1x8"}, failure.No, `1 rows that make no sense\nnext: look at line 2 of bad.txt: elapsedraw "x"`},
+		{"generates none", []string{"--generate", "philly", "--length", "1s", "--load", "0.001"}, failure.No, `it is empty\nnext: let more jobs arrive`},
 		{"two traces", []string{"history.csv", "b.csv", "--nodes", "1x8"}, failure.Misuse, `one trace at a time`},
 		{"trace and recipe", []string{"history.csv", "--generate", "philly", "--nodes", "1x8"}, failure.Misuse, `exclude each other`},
 		{"recipe", []string{"--generate", "x"}, failure.Misuse, `--generate x is not known; write gavel or philly`},

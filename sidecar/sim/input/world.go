@@ -88,7 +88,7 @@ func (w *World) Setup(cfg *config.Config, args []string, sizes string) (experime
 		return s, err
 	}
 	if w.census = experiment.Survey(s.Load); w.census.Jobs == 0 {
-		return s, &failure.Error{Code: failure.No, What: s.Load.Name + " has no job with GPUs and a run time", Next: "see what its rows are: " + w.counts()}
+		return s, w.none(s.Load.Name)
 	}
 	if s.Weights, err = w.weigh(cfg); err != nil {
 		return s, err
@@ -97,6 +97,30 @@ func (w *World) Setup(cfg *config.Config, args []string, sizes string) (experime
 		return s, err
 	}
 	return s, w.pace(&s)
+}
+
+// ofSlurm tells whether the jobs are the history of a Slurm.
+func (w *World) ofSlurm() bool {
+	return w.from != nil && (w.from.Format == trace.FormatSacct || w.from.Format == trace.FormatSlurmdb)
+}
+
+// none says why no job is left to be simulated.
+func (w *World) none(name string) error {
+	e := &failure.Error{Code: failure.No, What: name + " has no job with GPUs and a run time: " + cmp.Or(w.counts(), "it is empty")}
+	switch {
+	case w.from == nil: // generated
+		e.Next = "let more jobs arrive: --length, --load"
+	case w.from.Counts.Bad > 0:
+		b := &w.from.Bad[0]
+		e.Next = fmt.Sprintf("look at line %d of %s: %s", b.Line, b.File, b.What)
+	case !w.ofSlurm():
+		e.Next = "name a trace of jobs that had GPUs"
+	case w.from.Counts.CPUOnly > 0:
+		e.Next = "if jobs had GPUs, Slurm's accounting does not record them: AccountingStorageTRES in slurm.conf has to name gres/gpu"
+	default:
+		e.Next = "ask for more: sacct -S for a longer time, and -a for all users' jobs"
+	}
+	return e
 }
 
 // fleet gives the cluster, or the first of several sizes.
@@ -112,7 +136,7 @@ func (w *World) fleet(sizes string) (experiment.Fleet, error) {
 		text = "8x8"
 	}
 	if text == "" {
-		return experiment.Fleet{}, failure.Usage("--nodes is missing: how large is the cluster? As in --nodes 64x8")
+		return experiment.Fleet{}, failure.Usage("--nodes is missing: how large is the cluster? As in --nodes 64x8, for 64 nodes of 8 GPUs; sinfo -h -e -o '%%D nodes: %%G' lists yours")
 	}
 	f, err := experiment.ParseFleet(text)
 	if err != nil {
@@ -276,6 +300,9 @@ func (w *World) Tell(out io.Writer, s *experiment.Setup) {
 	fmt.Fprintf(out, "%s: %d jobs of %d tenants, submitted over %s; they want %.0f GPUs on average\n", s.Load.Name, c.Jobs, len(c.Tenants),
 		c.Last, float64(c.Demand())/float64(max(c.Last, cluster.Hour)))
 	w.LeftOut(out)
+	if w.ofSlurm() && len(c.Tenants) == 1 {
+		fmt.Fprintln(out, "  there is nobody to share with: where Slurm hides others' jobs (PrivateData), an operator has to write the history")
+	}
 	if w.Speeds != "" {
 		fmt.Fprintf(out, "  %s says how fast %d of them are on which model\n", w.Speeds, w.paced)
 	}

@@ -165,7 +165,7 @@ func detect(head []byte) (f Format, tasks bool, err error) {
 	text := strings.TrimSpace(string(head))
 	switch {
 	case text == "":
-		return "", false, errors.New("the file is empty")
+		return "", false, errors.New("the file is empty: look whether the command that wrote it had an error")
 	case text[0] == '[':
 		return FormatPhilly, false, nil
 	case text[0] == '{':
@@ -192,6 +192,9 @@ func detect(head []byte) (f Format, tasks bool, err error) {
 		return FormatPAI, false, nil
 	case lower == strings.Join(paiTaskColumns, ",") || len(row) == len(paiTaskColumns) && numeric(row[2]) && numeric(row[4]) && numeric(row[8]):
 		return FormatPAI, true, nil
+	}
+	if strings.Contains(line, "|") || strings.HasPrefix(lower, "jobid") || strings.Contains(lower, ",jobid") {
+		return "", false, fmt.Errorf("line 1 %.120q is not the header of sacct -P (without -n): run %s", line, SacctCommand)
 	}
 	return "", false, fmt.Errorf("line 1 %.120q is the start of no trace that can be read: %s", line, known)
 }

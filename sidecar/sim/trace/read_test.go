@@ -274,7 +274,7 @@ func TestUnreadable(t *testing.T) {
 	spoilt[len(spoilt)-6] ^= 1
 
 	for name, c := range map[string]struct{ in, want string }{
-		"empty":         {"", "x: the file is empty"},
+		"empty":         {"", "x: the file is empty: look whether the command that wrote it had an error"},
 		"blank":         {" \n\n", "x: the file is empty"},
 		"other":         {"tenant,gpus\na,4\n", `x: line 1 "tenant,gpus" is the start of no trace that can be read: known are Philly's`},
 		"zip":           {"PK\x03\x04aaaaaaaa", "x: packed with zip: unpack it"},
@@ -286,6 +286,9 @@ func TestUnreadable(t *testing.T) {
 		"no column":     {"job_id,gpus,submit_time\nj,1,1\n", "x: line 1: the header lacks the column tenant, duration_s"},
 		"column twice":  {"job_id,gpus,tenant,gpus\n", `x: line 1: the header names the column "gpus" twice`},
 		"helios column": {"job_id,gpu_num\n", "x: line 1: the header lacks the column user, vc, submit_time, start_time, end_time"},
+		"sacct -n":      {"1|ann|2026-03-02T10:00:00|60|gres/gpu=4\n", `x: line 1 "1|ann|2026-03-02T10:00:00|60|gres/gpu=4" is not the header of sacct -P (without -n): run TZ=UTC sacct -a -D`},
+		"sacct wide":    {"JobID           JobName  Partition\n------------ ----------\n", "is not the header of sacct -P (without -n): run "},
+		"sacct commas":  {"User,JobIDRaw,Submit\n", "is not the header of sacct -P (without -n): run "},
 		"sacct no GPUs": {"JobID|User|Submit|Elapsed\n", "x: line 1: the header lacks a column with the GPUs (AllocTRES or ReqTRES): run TZ=UTC sacct -a -D"},
 		"sacct no time": {"JobID|User|Submit|Start|AllocTRES\n", "x: line 1: the header lacks a column with the run time"},
 		"sacct no user": {"JobID|Submit|Elapsed|AllocTRES\n", "x: line 1: the header lacks a column Account or User"},

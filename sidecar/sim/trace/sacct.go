@@ -7,9 +7,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// SacctCommand is a shell command for a history with all columns that are read, in the default
-// zone.
-const SacctCommand = "TZ=UTC sacct -a -D -X -P -S 2026-01-01 -E now -o " +
+// SacctCommand is a shell command for the history of four weeks with all columns that are read, in the default zone.
+const SacctCommand = "TZ=UTC sacct -a -D -X -P -S now-28days -E now -o " +
 	"JobID,User,Account,State,Restarts,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocTRES,ReqTRES,JobName"
 
 // readSacct reads the output of sacct -P (or -p), with any sufficient columns.
