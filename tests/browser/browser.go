@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/fairlease/fairlease/sidecar/web/api"
 	"github.com/fairlease/fairlease/sidecar/web/page"
@@ -35,13 +36,18 @@ type Site struct {
 // Serve starts a site for one person, who is everybody that asks: an operator, or a user of the first tenant. The path /next makes a
 // new round.
 func Serve(made scenetest.Site, operator bool) *Site {
-	s := &Site{Keeper: scene.Hold(made.Scene()), Past: made.Past()}
+	return serveAt(made.Scene(), made.Past(), operator, nil)
+}
+
+// serveAt starts a site as of a time; nil = now.
+func serveAt(at *scene.Scene, past *scenetest.Past, operator bool, now func() time.Time) *Site {
+	s := &Site{Keeper: scene.Hold(at), Past: past}
 	who := rights.Person{User: "root", Operator: true}
 	if !operator {
 		who = rights.Person{User: "u", Tenants: []string{s.Keeper.Scene().Tenants[0].Tenant}}
 	}
 	src := source{s.Keeper, s.Past}
-	pages, answers := (&page.Pages{Source: src, Live: api.Root + "/live"}).Handler(), (&api.API{Source: src}).Handler()
+	pages, answers := (&page.Pages{Source: src, Live: api.Root + "/live", Now: now}).Handler(), (&api.API{Source: src}).Handler()
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", Policy)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
