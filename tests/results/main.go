@@ -17,6 +17,9 @@ import (
 // pages may have tables, between marks.
 var pages = []string{"docs/results.md", "research/results.md"}
 
+// pictures are beside the first of them.
+const pictures = "docs/results-*.svg"
+
 func main() {
 	only := flag.String("tables", "", "names of the tables to make, between spaces; empty = all")
 	dir := flag.String("traces", os.Getenv("FAIRLEASE_TRACES"), "folder with the traces")

@@ -3,16 +3,28 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
 
+// marked matches markOf: the table, the engine, the commit.
+const marked = `<!-- results: ([a-z-]+), engine ([0-9a-f]+|unknown), commit ([^>]*?) -->`
+
+// pictureMark ends a picture.
+var pictureMark = regexp.MustCompile(marked + `\n$`)
+
 // mark is a table on a page, with the line above it: that ends with its name, its engine and its commit, and is made, too.
-var mark = regexp.MustCompile(`(?m)^.*<!-- results: ([a-z-]+), engine ([0-9a-f]+|unknown), commit ([^>]*?) -->\n\n((?:\|.*\n)+)`)
+var mark = regexp.MustCompile(`(?m)^.*` + marked + `\n\n((?:\|.*\n)+)`)
+
+// markOf is the mark of what an engine made for a table.
+func markOf(table string, by engine) string {
+	return fmt.Sprintf("<!-- results: %s, engine %s, commit %s -->", table, by.key, by.commit)
+}
 
 // block is a table as it stands on a page.
 func (t *table) block(body string, by engine) string {
-	return fmt.Sprintf("Made by commit %[3]s (`make results TABLE=%[1]s`). %[4]s <!-- results: %[1]s, engine %[2]s, commit %[3]s -->\n\n%[5]s", t.name, by.key, by.commit, t.about, body)
+	return fmt.Sprintf("Made by commit %s (`make results TABLE=%s`). %s %s\n\n%s", by.commit, t.name, t.about, markOf(t.name, by), body)
 }
 
 // replace puts a table onto a page that has a place for it; ok = it has.
@@ -51,11 +63,29 @@ func (t *table) publish(b *bank, by engine) error {
 	if t.pictures == nil {
 		return nil
 	}
-	return t.pictures(b.has)
+	for _, p := range t.pictures(b.has) {
+		if err := p.draw(markOf(t.name, by)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// stale names the tables on the pages that another engine made.
+// stale names the tables on the pages, and the pictures beside them, that another engine made.
 func stale(now string) error {
+	drawn, err := filepath.Glob(pictures)
+	if err != nil {
+		return err
+	}
+	for _, path := range drawn {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if m := pictureMark.FindSubmatch(text); m == nil || string(m[2]) != now {
+			fmt.Printf("%s is stale: another engine made it\n", path)
+		}
+	}
 	for _, path := range pages {
 		text, err := os.ReadFile(path)
 		if err != nil {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -8,21 +10,33 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// draw writes a picture beside docs/results.md.
-func draw(name, title string, charts []report.Chart) error {
-	f, err := os.Create(filepath.Join("docs", name+".svg"))
-	if err != nil {
+// picture is an image beside docs/results.md.
+type picture struct {
+	name, title string
+	charts      []report.Chart
+}
+
+// draw writes a picture, with the mark of what made it at the end.
+func (p *picture) draw(mark string) error {
+	var b bytes.Buffer
+	if err := report.Picture(&b, p.title, p.charts); err != nil {
 		return err
 	}
-	if err := report.Picture(f, title, charts); err != nil {
-		_ = f.Close()
-		return err
+	fmt.Fprintln(&b, mark)
+	return os.WriteFile(filepath.Join("docs", p.name+".svg"), b.Bytes(), 0o644)
+}
+
+// mean is that of a measure over runs.
+func (m *measure) mean(runs []run, has map[run]*score.Scores) float64 {
+	sum := 0.0
+	for _, r := range runs {
+		sum += m.of(has[r])
 	}
-	return f.Close()
+	return sum / float64(len(runs))
 }
 
 // bySaving draws how scores depend on the part of jobs that save, as means over the runs of each group of each row.
-func bySaving(rows []row, has map[run]*score.Scores) error {
+func bySaving(rows []row, has map[run]*score.Scores) picture {
 	drawn := []measure{unfairDays, meanJCT, lost}
 	var charts []report.Chart
 	for _, r := range rows {
@@ -36,21 +50,54 @@ func bySaving(rows []row, has map[run]*score.Scores) error {
 		for p, m := range drawn {
 			c := report.Curve{Name: r.names[1], X: []float64{0, 50, 100}}
 			for _, group := range r.runs {
-				sum := 0.0
-				for _, x := range group {
-					sum += m.of(has[x])
-				}
-				c.Y = append(c.Y, sum/float64(len(group)))
+				c.Y = append(c.Y, m.mean(group, has))
 			}
 			panel := &charts[len(charts)-1].Panels[p]
 			panel.Curves = append(panel.Curves, c)
 		}
 	}
-	return draw("results-first-day", "Fairness, completion times and lost work by how many jobs save", charts)
+	return picture{"results-first-day", "Fairness, completion times and lost work by how many jobs save", charts}
+}
+
+// headline draws fairlease beside Slurm, where no job saves and where all do: bars are means, and a line is the spread of the runs. A mean
+// completion time leaves out jobs that are unfinished, so their part stands beside it.
+func headline(rows []row, has map[run]*score.Scores) picture {
+	c := report.Chart{Title: "Two weeks of two published traces, by how many of the jobs save"}
+	for _, m := range []struct {
+		measure
+		x, better string
+	}{{lowestRho, "GPU time received / GPU time due", "more is better"}, {unfairDays, "% of tenants' days below 99 % of the due", "less is better"}, {meanJCT, "hours from submission to end", "less is better"}} {
+		p := report.Panel{Title: m.head, X: m.x, Y: m.better}
+		for _, by := range []struct{ scheduler, name string }{{"astraea", "fairlease"}, {"slurm-multifactor", "plain Slurm"}, {"slurm-preempt", "Slurm's preemption"}} {
+			curve := report.Curve{Name: by.name}
+			p.Names = nil
+			for _, r := range rows {
+				if r.names[1] != by.scheduler {
+					continue
+				}
+				for g, group := range r.runs {
+					if saving[g].name == "half" {
+						continue
+					}
+					least, most := m.bounds(group, has)
+					text := m.spread(group, has)
+					if part := 100 * unfinished.mean(group, has) / float64(has[group[0]].Jobs.All); m.head == meanJCT.head && part >= 1 {
+						text += fmt.Sprintf(", %.0f %% unfinished", part)
+					}
+					p.Names = append(p.Names, r.names[0]+" nodes: "+saving[g].name)
+					curve.Y, curve.Low, curve.High = append(curve.Y, m.mean(group, has)), append(curve.Low, least), append(curve.High, most)
+					curve.Texts = append(curve.Texts, text)
+				}
+			}
+			p.Curves = append(p.Curves, curve)
+		}
+		c.Panels = append(c.Panels, p)
+	}
+	return picture{"results-headline", "Lowest tenant ρ, unfair tenant days and mean completion time of fairlease, plain Slurm and Slurm's preemption", []report.Chart{c}}
 }
 
 // distributions draws how jobs fare under each scheduler: ASTRAEA's Figures 10 and 12, of the runs with rounds of 10 s.
-func distributions(scenes []string, has map[run]*score.Scores) error {
+func distributions(scenes []string, has map[run]*score.Scores) picture {
 	var charts []report.Chart
 	for _, scene := range scenes {
 		rho := report.Panel{Title: "jobs by ρ", X: "ρ of a job", Y: "% of jobs at or below"}
@@ -62,7 +109,7 @@ func distributions(scenes []string, has map[run]*score.Scores) error {
 		}
 		charts = append(charts, report.Chart{Title: sceneName(scene) + " nodes", Panels: []report.Panel{rho, slow}})
 	}
-	return draw("results-jobs", "How jobs fare", charts)
+	return picture{"results-jobs", "How jobs fare", charts}
 }
 
 // cumulated makes a curve of values at equal steps of share, between bounds.

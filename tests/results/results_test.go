@@ -104,6 +104,20 @@ func TestPlaces(t *testing.T) {
 			}
 		}
 	}
+	drawn, err := filepath.Glob("../../" + pictures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range drawn {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := pictureMark.FindString(string(text))
+		if page, err := os.ReadFile("../../" + pages[0]); err != nil || m == "" || !strings.Contains(string(page), m) {
+			t.Errorf("%s is not by the engine of its table in %s (%v): make results", path, pages[0], err)
+		}
+	}
 	if _, err := choose([]string{"order", "nothing"}); err == nil || !strings.Contains(err.Error(), "comparison") {
 		t.Errorf("an unknown table: %v; want the names of all", err)
 	}
@@ -150,6 +164,32 @@ func TestKept(t *testing.T) {
 	}
 	if paths[0] == paths[1] {
 		t.Error("runs of two traces have the same file")
+	}
+}
+
+// The headline has a bar for each scheduler, trace and manner of saving, with its spread, and says where a mean leaves out jobs.
+func TestHeadlinePicture(t *testing.T) {
+	x, has := firstDay(), map[run]*score.Scores{}
+	for _, r := range x.runs() {
+		var s score.Scores
+		s.Completion.Mean, s.Jobs.All = 3600*float64(r.Round), 200
+		if r.Scheduler == "slurm-preempt" && r.Saves == "never" {
+			s.Jobs.Unfinished = 30
+		}
+		has[r] = &s
+	}
+	p := headline(x.rows, has)
+	if len(p.charts) != 1 || len(p.charts[0].Panels) != 3 {
+		t.Fatalf("%+v", p)
+	}
+	for _, panel := range p.charts[0].Panels {
+		if len(panel.Names) != 4 || len(panel.Curves) != 3 {
+			t.Errorf("%s has %d groups and %d schedulers, want 4 and 3", panel.Title, len(panel.Names), len(panel.Curves))
+		}
+	}
+	want := []string{"10.0 to 30.0, 15 % unfinished", "10.0 to 30.0", "10.0 to 30.0, 15 % unfinished", "10.0 to 30.0"}
+	if c := p.charts[0].Panels[2].Curves[2]; !slices.Equal(c.Texts, want) || c.Low[0] != 10 || c.Y[0] != 20 || c.High[0] != 30 {
+		t.Errorf("%+v, want %q", c, want)
 	}
 }
 

@@ -49,7 +49,7 @@ type table struct {
 	groups      []string // put before the measures' heads; nil = one group without
 	measures    []measure
 	rows        []row
-	pictures    func(has map[run]*score.Scores) error
+	pictures    func(has map[run]*score.Scores) []picture
 }
 
 // row is a line of a table: its names, and the runs of each group.
@@ -90,12 +90,18 @@ func (t *table) markdown(has map[run]*score.Scores) string {
 	return out.String()
 }
 
-// spread gives the least and the most over runs, or the one value that all have.
-func (m *measure) spread(runs []run, has map[run]*score.Scores) string {
-	least, most := m.of(has[runs[0]]), m.of(has[runs[0]])
+// bounds gives the least and the most over runs.
+func (m *measure) bounds(runs []run, has map[run]*score.Scores) (least, most float64) {
+	least, most = m.of(has[runs[0]]), m.of(has[runs[0]])
 	for _, r := range runs {
 		least, most = min(least, m.of(has[r])), max(most, m.of(has[r]))
 	}
+	return least, most
+}
+
+// spread writes the bounds, or the one value that all runs have.
+func (m *measure) spread(runs []run, has map[run]*score.Scores) string {
+	least, most := m.bounds(runs, has)
 	a, b := fmt.Sprintf(m.format, least), fmt.Sprintf(m.format, most)
 	if a == b {
 		return a
@@ -181,19 +187,19 @@ func comparison() table {
 		}
 		t.rows = append(t.rows, r)
 	}
-	t.pictures = func(has map[run]*score.Scores) error { return distributions(scenes, has) }
+	t.pictures = func(has map[run]*score.Scores) []picture { return []picture{distributions(scenes, has)} }
 	return t
 }
 
 // firstDay is a site on its first day, where no job saves yet, and later ones.
 func firstDay() table {
-	t := table{name: "first-day", heads: []string{"trace, nodes", "scheduler"}, measures: []measure{unfairDays, lowestRho, meanJCT},
-		about: "Rounds of 10, 20 and 30 s, each with other draws of the jobs that save: least to most; the runs end after 40 days."}
+	t := table{name: "first-day", heads: []string{"trace, nodes", "scheduler"}, measures: []measure{unfairDays, lowestRho, meanJCT, unfinished},
+		about: "Rounds of 10, 20 and 30 s, each with other draws of the jobs that save: least to most; the runs end after 40 days. A mean leaves out the jobs that are unfinished."}
 	for _, s := range saving {
 		t.groups = append(t.groups, "save: "+s.name)
 	}
 	for _, scene := range []string{"venus60", "philly64"} {
-		for _, by := range []string{"astraea", "slurm-multifactor", "quota-lend"} {
+		for _, by := range []string{"astraea", "slurm-multifactor", "slurm-preempt", "quota-lend"} {
 			r := row{names: []string{sceneName(scene), by}}
 			for _, s := range saving {
 				r.runs = append(r.runs, drawn(run{Scene: scene, Scheduler: by, Saves: s.saves, Days: 40}, 10, 20, 30))
@@ -201,7 +207,9 @@ func firstDay() table {
 			t.rows = append(t.rows, r)
 		}
 	}
-	t.pictures = func(has map[run]*score.Scores) error { return bySaving(t.rows, has) }
+	t.pictures = func(has map[run]*score.Scores) []picture {
+		return []picture{headline(t.rows, has), bySaving(t.rows, has)}
+	}
 	return t
 }
 

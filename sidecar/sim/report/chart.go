@@ -28,10 +28,13 @@ type Panel struct {
 	Curves      []Curve
 }
 
-// Curve is a line of a panel; X ascends, and Y is as long as X, or as the names.
+// Curve is a line of a panel; X ascends, and Y is as long as X, or as the names. Bars of a Picture end with a text, and with a
+// spread if there is one.
 type Curve struct {
-	Name string
-	X, Y []float64
+	Name      string
+	X, Y      []float64
+	Low, High []float64 // the spread of Y; nil = none
+	Texts     []string
 }
 
 // Charts writes one page with all charts. The error is w's.

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +15,8 @@ import (
 // Every panel is a plot, with a line for each curve or a bar for each of its values; the CSV has every value.
 func TestCharts(t *testing.T) {
 	c := Chart{Name: "x-1", Title: "A <figure>", Theirs: "theirs", Ours: "ours", Panels: []Panel{
-		{Title: "lines", X: "hours", Y: "GPUs", Curves: []Curve{{"a", []float64{1, 2}, []float64{3, 4}}, {"b", []float64{1, 2}, []float64{5, 0}}}},
-		{Title: "logs", Log: true, Curves: []Curve{{"a", []float64{1, 100}, []float64{0.5, 20}}}},
+		{Title: "lines", X: "hours", Y: "GPUs", Curves: []Curve{{Name: "a", X: []float64{1, 2}, Y: []float64{3, 4}}, {Name: "b", X: []float64{1, 2}, Y: []float64{5, 0}}}},
+		{Title: "logs", Log: true, Curves: []Curve{{Name: "a", X: []float64{1, 100}, Y: []float64{0.5, 20}}}},
 		{Title: "bars", Y: "GPUs", Names: []string{"u", "v"}, Curves: []Curve{{Name: "a", Y: []float64{1, 2}}, {Name: "b", Y: []float64{3, 4}}}}}}
 	var b bytes.Buffer
 	if err := Charts(&b, "Figures", []Chart{c}); err != nil {
@@ -58,7 +59,7 @@ bars,b,v,4
 
 // A picture has a row for each chart, a plot for each of its panels with a line for each curve, and a legend.
 func TestPicture(t *testing.T) {
-	curves := []Curve{{"a", []float64{1, 2}, []float64{3, 4}}, {"b", []float64{1, 2}, []float64{5, 0}}}
+	curves := []Curve{{Name: "a", X: []float64{1, 2}, Y: []float64{3, 4}}, {Name: "b", X: []float64{1, 2}, Y: []float64{5, 0}}}
 	c := Chart{Title: "A <row>", Panels: []Panel{{Title: "one", Y: "GPUs", Curves: curves}, {Title: "two", Y: "hours", Curves: curves}}}
 	var b bytes.Buffer
 	if err := Picture(&b, "All & more", []Chart{c, c, c}); err != nil {
@@ -70,6 +71,31 @@ func TestPicture(t *testing.T) {
 	}
 	if n := len(page.class("line")); n != 6*2+2 {
 		t.Errorf("%d lines, want 2 in each plot and 2 in the legend", n)
+	}
+	bars := Chart{Panels: []Panel{{Title: "bars", Names: []string{"u", "v", "w"}, Curves: []Curve{{Name: "a", Y: []float64{2, 1, 0}, Low: []float64{1, 1, 0}, High: []float64{4, 1, 0}, Texts: []string{"1 to 4", "1", "0"}}}}}}
+	b.Reset()
+	if err := Picture(&b, "bars", []Chart{bars}); err != nil {
+		t.Fatal(err)
+	}
+	barred := parse(t, b.String())
+	var lengths []float64
+	for _, bar := range barred.class("bar") {
+		var from, to, y float64
+		if _, err := fmt.Sscanf(bar.attr["d"], "M%g %gL%g", &from, &y, &to); err != nil {
+			t.Fatal(err)
+		}
+		lengths = append(lengths, to-from)
+	}
+	if len(lengths) != 3 || math.Abs(lengths[0]-2*lengths[1]) > 0.2 || lengths[1] <= 0 || lengths[2] != 0 {
+		t.Errorf("bars of 2, 1 and 0 are %v long", lengths)
+	}
+	for _, text := range []string{"u", "v", "w", "1 to 4"} {
+		if !slices.ContainsFunc(barred.class("tick"), func(e *element) bool {
+			x, _ := strconv.ParseFloat(e.attr["x"], 64)
+			return e.text() == text && x+letter*float64(len(text)) <= plotWidth
+		}) {
+			t.Errorf("no text %q inside the plot", text)
+		}
 	}
 	many := Chart{Title: "many", Panels: []Panel{{Title: "one"}}}
 	for range 13 {

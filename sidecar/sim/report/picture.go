@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/fairlease/fairlease/sidecar/chart"
 )
@@ -14,10 +15,13 @@ const (
 	rowTitle  = 26 // pixels of a row's title, and of the legend's first row
 	keyLength = 150
 	keyHeight = 18
+	barLeft   = 8
+	barName   = 14 // pixels of a name above its bars
+	barHeight = 11 // with the space below
 )
 
 // Picture writes an SVG image with a row of plots for each chart: documents in which no script runs show it. The charts
-// panels have lines, with the same curves in each. The error is w's.
+// panels have lines or, with Names, bars, with the same curves in each. The error is w's.
 func Picture(w io.Writer, title string, charts []Chart) error {
 	type place struct {
 		*plot
@@ -50,9 +54,7 @@ func Picture(w io.Writer, title string, charts []Chart) error {
 	for _, c := range charts {
 		r := row{Title: c.Title, Y: picture.H + rowTitle - 8}
 		for i := range c.Panels {
-			panel := c.Panels[i]
-			panel.Y = panel.Title + ", " + panel.Y
-			r.Plots = append(r.Plots, place{panel.plot(), plotWidth * i, picture.H + rowTitle})
+			r.Plots = append(r.Plots, place{c.Panels[i].picture(), plotWidth * i, picture.H + rowTitle})
 		}
 		picture.H += rowTitle + plotHeight
 		picture.Rows = append(picture.Rows, r)
@@ -64,10 +66,51 @@ func Picture(w io.Writer, title string, charts []Chart) error {
 	return safely(w, b.Bytes())
 }
 
-// plot draws a panel of lines.
-func (p *Panel) plot() *plot {
+// picture draws a panel.
+func (p *Panel) picture() *plot {
+	if p.Names != nil {
+		return p.bars()
+	}
+	return p.lines()
+}
+
+// bars draws a panel of bars from 0: a group for each name, and in it a bar for each curve.
+func (p *Panel) bars() *plot {
+	x, longest := axis{label: p.X, a: barLeft}, 0
+	for _, c := range p.Curves {
+		x.hi = max(x.hi, slices.Max(slices.Concat(c.Y, c.High)))
+		for _, text := range c.Texts {
+			longest = max(longest, utf8.RuneCountInString(text))
+		}
+	}
+	x.hi, x.b = max(x.hi, 1e-9), plotWidth-8-letter*float64(longest)
+	out := &plot{W: plotWidth, H: plotHeight, x: x}
+	out.text("axis", 2, 11, p.Title+", "+p.Y)
+	const top, bottom = 20, plotHeight - 40
+	out.xAxis(top, bottom)
+	for i, name := range p.Names {
+		y := top + (bottom-top)*float64(i)/float64(len(p.Names)) + barName
+		out.text("tick", barLeft, y-2, name)
+		for k, c := range p.Curves {
+			middle := y + barHeight*(float64(k)+0.5)
+			out.path(fmt.Sprintf("bar c%d", k%chart.Colours), line(x.a, middle, x.at(c.Y[i]), middle))
+			end := c.Y[i]
+			if c.High != nil {
+				end = max(end, c.High[i])
+				out.path("base", line(x.at(c.Low[i]), middle, x.at(c.High[i]), middle))
+			}
+			if c.Texts != nil {
+				out.text("tick", x.at(end)+5, middle+4, c.Texts[i])
+			}
+		}
+	}
+	return out
+}
+
+// lines draws a panel of lines.
+func (p *Panel) lines() *plot {
 	x, y := p.reach(p.Log || p.LogX, func(c Curve) []float64 { return c.X }), p.reach(p.Log, func(c Curve) []float64 { return c.Y })
-	x.label, y.label = p.X, p.Y
+	x.label, y.label = p.X, p.Title+", "+p.Y
 	if !p.Log {
 		y.lo, y.hi = 0, niceTop(y.hi, ySteps)
 	}
