@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,10 +14,11 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/forecast"
+	"github.com/fairlease/fairlease/sidecar/metrics"
 )
 
 // Every ten minutes the leader makes a forecast beside its rounds, and writes it down. One at a time: a slow one leaves out others.
-// One that fails is logged once, and the next one is made all the same.
+// One that fails is logged once, and the next one is made all the same. The metrics say how many statements kept their word by the newest one.
 func TestForesee(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -24,7 +27,7 @@ func TestForesee(t *testing.T) {
 		live.submit("nlp", 3, 4)
 		var made, takes atomic.Int64
 		var broken atomic.Bool
-		r := startAhead(t, on, live, dir, "mode: act\nforecast: {every: 10m}\n", func(ctx context.Context) (*forecast.Forecast, error) {
+		r := startAhead(t, on, live, dir, "mode: act\nforecast: {every: 10m}\nmetrics: {listen: ''}\n", func(ctx context.Context) (*forecast.Forecast, error) {
 			made.Add(1)
 			select {
 			case <-time.After(time.Duration(takes.Load())):
@@ -34,8 +37,8 @@ func TestForesee(t *testing.T) {
 			if broken.Load() {
 				panic("the forecast broke down")
 			}
-			return &forecast.Forecast{Round: made.Load()}, nil
-		})
+			return &forecast.Forecast{Round: made.Load(), Kept: []forecast.Coverage{{Kind: "running_end", Statements: 1000 + int(made.Load()), Percent: 78.5}}}, nil
+		}, metrics.New("test", time.Now))
 		kept := func() int {
 			on.mu.Lock()
 			defer on.mu.Unlock()
@@ -44,6 +47,13 @@ func TestForesee(t *testing.T) {
 		pass(time.Hour + time.Minute)
 		if n := kept(); n < 6 || n > 7 {
 			t.Errorf("%d forecasts in an hour", n)
+		}
+		w := httptest.NewRecorder()
+		r.Meter.Handler(r.Alive).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		for _, want := range []string{`fairlease_forecast_kept_ratio{statement="running_end"} 0.785`, fmt.Sprintf(`fairlease_forecast_statements{statement="running_end"} %d`, 1000+made.Load())} {
+			if !strings.Contains(w.Body.String(), want+"\n") {
+				t.Errorf("the metrics lack %s", want)
+			}
 		}
 		takes.Store(int64(25 * time.Minute))
 		was := made.Load()
@@ -76,7 +86,7 @@ func TestNoForecasts(t *testing.T) {
 		on, live := newShared(), newLive()
 		r := startAhead(t, on, live, dir, "mode: act\nforecast: {every: 0s}\n", func(context.Context) (*forecast.Forecast, error) {
 			return nil, errors.New("it was asked for")
-		})
+		}, nil)
 		pass(time.Hour)
 		if lines := r.log.with("forecast"); len(lines) != 0 {
 			t.Errorf("a forecast that nobody wants: %v", lines)

@@ -22,6 +22,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/metrics"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/spending"
@@ -557,10 +558,10 @@ func startWith(t *testing.T, on *shared, c loop.Cluster, dir, text string, open 
 }
 
 // startAhead starts a daemon that makes forecasts.
-func startAhead(t *testing.T, on *shared, c loop.Cluster, dir, text string, foresee func(context.Context) (*forecast.Forecast, error)) *rig {
+func startAhead(t *testing.T, on *shared, c loop.Cluster, dir, text string, foresee func(context.Context) (*forecast.Forecast, error), meter *metrics.Meter) *rig {
 	t.Helper()
 	r := &rig{log: &lines{}, desk: &desk{shared: on, name: "a"}, dir: dir, ended: make(chan error, 1)}
-	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Config: settings(t, dir, text), Foresee: foresee, Log: zerolog.New(r.log),
+	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Config: settings(t, dir, text), Foresee: foresee, Meter: meter, Log: zerolog.New(r.log),
 		Connect: func(context.Context) (Store, error) { return r.desk, on.gone }}
 	return r.serve(t)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/connect"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -37,10 +38,10 @@ type Database struct {
 	OfErr     error
 	Leader    *store.Leader // nil = none
 	LeaderErr error
-	Past      *store.Past      // the last days; nil = none
-	InForce   []string         // settings of the leader's last round that differ from the configuration
-	Remarks   []store.Remark   // on running jobs
-	Kept      []store.Coverage // how many statements of forecasts kept their word
+	Past      *store.Past         // the last days; nil = none
+	InForce   []string            // settings of the leader's last round that differ from the configuration
+	Remarks   []store.Remark      // on running jobs
+	Kept      []forecast.Coverage // how many statements of forecasts kept their word
 }
 
 // Reader is a user of the database that reads the journal for the web page.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
@@ -13,7 +13,7 @@ import (
 const partsNamed = 5
 
 // forecasts tells how many statements of forecasts kept their word, by kind, and names the parts of a kind that surely did not.
-func (f *findings) forecasts(cfg *config.Config, list []store.Coverage) {
+func (f *findings) forecasts(cfg *config.Config, list []forecast.Coverage) {
 	if cfg.Forecast.Every == 0 {
 		return
 	}
@@ -22,7 +22,7 @@ func (f *findings) forecasts(cfg *config.Config, list []store.Coverage) {
 		if c.By != "" {
 			continue
 		}
-		found := fmt.Sprintf("%s of %d statements of %d forecasts kept their word; 80 %% are promised", view.KeptWord(c), c.Statements, c.Forecasts)
+		found := fmt.Sprintf("%s of %d statements of %d forecasts kept their word; %d %% are promised", view.KeptWord(c), c.Statements, c.Forecasts, forecast.Promised)
 		var parts []string
 		for k := range list {
 			if p := &list[k]; p.Kind == c.Kind && p.By != "" && view.BreaksWord(p) {
@@ -33,7 +33,7 @@ func (f *findings) forecasts(cfg *config.Config, list []store.Coverage) {
 			parts = append(parts[:partsNamed], fmt.Sprintf("and %d more parts", more))
 		}
 		if len(parts) > 0 {
-			found += "; beyond 75 to 85 %: " + strings.Join(parts, "; ")
+			found += fmt.Sprintf("; beyond %d to %d %%: %s", forecast.Lowest, forecast.Highest, strings.Join(parts, "; "))
 		}
 		f.must(!view.BreaksWord(c), Warn, view.Statements(c), found, "intervals of such forecasts are too narrow if fewer keep their word, and too wide if more do",
 			"wait: each forecast is corrected by what became of those before, and a change of the load takes days to show; until then trust the median less")

@@ -8,12 +8,12 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/doctor"
-	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 )
 
 // Kinds of statements that surely miss what they promise are a warning, and parts that do are named.
 func TestForecastsThatKeepTheirWord(t *testing.T) {
-	kept := []store.Coverage{
+	kept := []forecast.Coverage{
 		{Kind: "waiting_start", Statements: 1200, Forecasts: 56, Percent: 78, Low: 70, High: 84},
 		{Kind: "running_end", Statements: 3000, Forecasts: 56, Percent: 66, Low: 62, High: 70},
 		{Kind: "waiting_start", By: "tenant", Class: "nlp", Statements: 90, Forecasts: 20, Percent: 50, Low: 40, High: 60},

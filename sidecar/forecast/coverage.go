@@ -12,7 +12,7 @@ import (
 type Coverage struct {
 	Kind string `json:"kind"`
 	// By divides the kind: tenant, gpus or ahead; "" = the whole kind. Class is the part.
-	By    string `json:"by,omitempty"`
+	By    string `json:"by,omitempty" db:"divided_by"`
 	Class string `json:"class,omitempty"`
 	// Statements are those whose word can be judged, of so many Forecasts.
 	Statements int `json:"statements"`

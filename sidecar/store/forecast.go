@@ -21,7 +21,7 @@ var (
 	forecastPut      = sql.Query("forecast_put")
 	classesClear     = sql.Query("forecast_classes_clear")
 	classesPut       = sql.Query("forecast_classes_put")
-	forecastClasses  = query[Coverage]("forecast_classes")
+	forecastClasses  = query[forecast.Coverage]("forecast_classes")
 	forecastReplace  = sql.Query("forecast_replace")
 	forecastOf       = query[JobForecast]("forecast_of")
 	forecastAt       = sql.Query("forecast_at")
@@ -292,22 +292,9 @@ func (s *Store) outcomes(ctx context.Context, since, now cluster.Instant) ([]for
 	return out, rows.Err()
 }
 
-// Coverage is how many statements of a class kept their word, as forecast.Coverage, counted At.
-type Coverage struct {
-	Kind       string    `json:"kind"`
-	By         string    `json:"by" db:"divided_by"` // tenant, gpus or ahead, which divides the kind; "" = the whole kind
-	Class      string    `json:"class"`
-	At         time.Time `json:"at,omitzero"`
-	Statements int       `json:"statements"`
-	Forecasts  int       `json:"forecasts"`
-	Percent    float64   `json:"percent"`
-	Low        float64   `json:"low"`
-	High       float64   `json:"high"`
-}
-
 // ForecastCoverage lists how many statements kept their word, the whole kinds first.
-func (s *Store) ForecastCoverage(ctx context.Context) ([]Coverage, error) {
-	return collect[Coverage](ctx, s, "reading how often forecasts kept their word", forecastClasses)
+func (s *Store) ForecastCoverage(ctx context.Context) ([]forecast.Coverage, error) {
+	return collect[forecast.Coverage](ctx, s, "reading how often forecasts kept their word", forecastClasses)
 }
 
 // Forbidden tells whether there is none because Slurm's rules do not let the job start; Why then begins with "not before".

@@ -105,7 +105,7 @@ func TestForecasts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []store.Coverage{{Kind: "waiting_start", At: second.At.Time(), Statements: 7, Forecasts: 3, Percent: 81.5, Low: 70, High: 90}, {Kind: "running_end", By: "tenant", Class: "nlp", At: second.At.Time(), Statements: 50, Forecasts: 4, Percent: 79, Low: 60, High: 92}}
+	want := []forecast.Coverage{{Kind: "waiting_start", Statements: 7, Forecasts: 3, Percent: 81.5, Low: 70, High: 90}, {Kind: "running_end", By: "tenant", Class: "nlp", Statements: 50, Forecasts: 4, Percent: 79, Low: 60, High: 92}}
 	if kept, err := s.ForecastCoverage(t.Context()); err != nil || cmp.Diff(want, kept, cmpopts.EquateApproxTime(0)) != "" {
 		t.Errorf("%v %s", err, cmp.Diff(want, kept))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -111,7 +112,7 @@ func (p *Page) ends(f *store.Forecast) string {
 var statements = map[string]string{"waiting_start": "starts of waiting jobs", "waiting_end": "ends of waiting jobs", "running_end": "ends of running jobs"}
 
 // Statements names a class of statements of forecasts.
-func Statements(c *store.Coverage) string {
+func Statements(c *forecast.Coverage) string {
 	kind := cmp.Or(statements[c.Kind], c.Kind)
 	switch c.By {
 	case "":
@@ -125,15 +126,14 @@ func Statements(c *store.Coverage) string {
 }
 
 // KeptWord says how many statements of a class kept their word.
-func KeptWord(c *store.Coverage) string {
+func KeptWord(c *forecast.Coverage) string {
 	return fmt.Sprintf("%.0f %% (%.0f to %.0f)", c.Percent, c.Low, c.High)
 }
 
-// The bounds, in percent, within which intervals for 8 of 10 keep their word.
-const lowest, highest = 75, 85
-
 // BreaksWord tells whether the statements of a class surely do not keep their word: all of the interval of confidence is out of bounds.
-func BreaksWord(c *store.Coverage) bool { return c.High < lowest || c.Low > highest }
+func BreaksWord(c *forecast.Coverage) bool {
+	return c.High < forecast.Lowest || c.Low > forecast.Highest
+}
 
 // mostSoon is the maximum length of Soonest.
 const mostSoon = 3

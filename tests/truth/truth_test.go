@@ -66,7 +66,7 @@ func tell(t testing.TB, f, past scene.Facts, now cluster.Instant) *told {
 	for _, at := range []string{"/", "/gpus", "/leases", "/places", "/jobs", "/market", "/rounds", fmt.Sprintf("/rounds/%d", s.Round)} {
 		d.text["page "+at] = get(pages, at)
 	}
-	for _, at := range []string{"status", "tenants", "debts", "bound", "budgets", "users", "jobs", "leases", "nodes", "gpus", "forecasts", "market", "rounds", "events"} {
+	for _, at := range []string{"status", "tenants", "debts", "bound", "budgets", "users", "jobs", "leases", "nodes", "gpus", "forecasts", "forecasts/coverage", "market", "rounds", "events"} {
 		d.text["API /"+at] = get(answers, api.Root+"/"+at)
 	}
 	command := func(name string, write func(*view.Page)) {

@@ -130,6 +130,20 @@ func TestForecast(t *testing.T) {
 			t.Errorf("%v: exit code %d, %q, want %q", args, r.code, r.err, words)
 		}
 	}
+
+	// The next forecast counts which statements of the first kept their word.
+	w.Run(8 * cluster.Hour)
+	s.end = w.Now().Time()
+	next, err := forecast.Parse([]byte(do(failure.OK, "forecast", "--all", "--now", "--json").out))
+	if err != nil || len(next.Kept) == 0 || next.Kept[0].Statements == 0 || next.Kept[0].Forecasts != 1 {
+		t.Fatalf("%+v, %v", next, err)
+	}
+	if err := lead.Forecast(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	if out := run(t, s.end, s.env, "doctor", "--json").out; !strings.Contains(out, "kept their word") {
+		t.Error(out)
+	}
 }
 
 // Commands that compute with the file say where the daemon has other values in force; the daemon's own processes compute with those.

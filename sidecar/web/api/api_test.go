@@ -206,6 +206,8 @@ func TestRights(t *testing.T) {
 		{me, "/forecasts?job=" + mine.SlurmID, http.StatusOK, `"slurm_id":"` + mine.SlurmID, "odd"},
 		{me, "/forecasts?job=" + other.SlurmID, http.StatusOK, "[]", "slurm_id"},
 		{rights.Person{}, "/forecasts", http.StatusOK, "[]", "slurm_id"},
+		{me, "/forecasts/coverage", http.StatusOK, `"class":"` + me.Tenants[0], `"class":"` + other.Tenant},
+		{operator, "/forecasts/coverage", http.StatusOK, `"class":"` + other.Tenant, "odd"},
 		{me, "/market", http.StatusOK, `"bert"`, "odd"},
 		{rights.Person{}, "/market", http.StatusOK, `"trades"`, `"bert"`},
 	} {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
@@ -103,6 +104,7 @@ var routes = []route{
 		{"of", "Only those of a node, of a user or of a job.", text, nil}}},
 	{path: "/forecasts", is: "The newest forecasts of live jobs, by fairlease's key, as fairlease forecast --all --json.", answer: forecasts, gives: []store.JobForecast{}, params: []param{byLimit, byAfter,
 		{"job", "Only this job, or the tasks of this array.", text, nil}}},
+	{path: "/forecasts/coverage", is: "How many statements of earlier forecasts kept their word, by class; the whole kinds first.", answer: func(c *call) (any, error) { return append([]forecast.Coverage{}, c.scene.Coverage...), nil }, gives: []forecast.Coverage{}},
 	{path: "/cells", is: "Cells of virtual clusters, as fairlease cells show --json.", answer: cells, gives: view.Cells{}, params: []param{{"vc", "Only this virtual cluster.", text, nil}}},
 	{path: "/market", is: "How heterogeneous GPUs are divided and traded.", answer: func(c *call) (any, error) { return market(c.scene.Market), nil }, gives: scene.Market{}},
 	{path: "/trades", is: "Present and past trades, as fairlease trades --all --json.", answer: trades, gives: []store.Trade{}, past: true, params: []param{byLimit}},

@@ -12,6 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
@@ -28,13 +29,13 @@ type jobs struct {
 
 // kept is how many statements of a class of forecasts kept their word.
 type kept struct {
-	store.Coverage
+	forecast.Coverage
 	Name, Text string
 	Level      Level // Warn if the class surely does not keep its word
 }
 
 // keptOf words how many statements kept their word.
-func keptOf(list []store.Coverage) (out []kept) {
+func keptOf(list []forecast.Coverage) (out []kept) {
 	for i := range list {
 		c := &list[i]
 		x := kept{*c, view.Statements(c), view.KeptWord(c), Good}

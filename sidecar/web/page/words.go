@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
@@ -35,6 +36,7 @@ var functions = template.FuncMap{
 	"duration": func(ns time.Duration) string { return human(ns) },
 	"reason":   func(code string) string { return explain.Short(cluster.Code(code)) },
 	"spaced":   func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+	"promised": func() int { return forecast.Promised },
 	"gib":      func(b int64) string { return fmt.Sprintf("%.0f GiB", float64(b)/(1<<30)) },
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
@@ -36,7 +37,7 @@ type Facts struct {
 	Effective []store.Effective
 	Events    []store.Noted       // the newest
 	Forecasts []store.JobForecast // the newest, by key
-	Kept      []store.Coverage    // how many statements of forecasts kept their word
+	Kept      []forecast.Coverage // how many statements of forecasts kept their word
 	GPUs      []store.GPU
 	GPULooks  []store.GPULook
 	Unseen    []store.GPUNode
@@ -69,8 +70,8 @@ type Scene struct {
 	GPUs    []store.GPU           // by node, as their counters showed them last
 	// Forecasts are the newest, by key.
 	Forecasts []store.JobForecast
-	Coverage  []store.Coverage // how many statements of forecasts kept their word, the whole kinds first
-	Cells     *view.Cells      // nil = there are no cells
+	Coverage  []forecast.Coverage // how many statements of forecasts kept their word, the whole kinds first
+	Cells     *view.Cells         // nil = there are no cells
 	Market    Market
 	Events    []store.Noted // the newest, newest first
 	Orders    []store.Order // overrides in force

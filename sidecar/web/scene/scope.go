@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
@@ -76,7 +77,7 @@ func (s *Scene) part(scope Scope) *Scene {
 		}
 	}
 	status.Soon = view.Soonest(out.Forecasts)
-	out.Coverage = slices.DeleteFunc(slices.Clone(s.Coverage), func(c store.Coverage) bool { return c.By == "tenant" && !sees(c.Class) })
+	out.Coverage = slices.DeleteFunc(slices.Clone(s.Coverage), func(c forecast.Coverage) bool { return c.By == "tenant" && !sees(c.Class) })
 	known := map[cluster.JobKey]bool{} // visible jobs
 	out.Jobs = jobsOf(s.facts, scope)
 	for i := range out.Jobs {

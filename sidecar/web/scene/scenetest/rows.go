@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
 )
@@ -70,10 +71,10 @@ func (site Site) rows(f *scene.Facts) {
 	}
 	f.Events = site.events(f)
 	f.Forecasts = forecasts(f)
-	f.Kept = []store.Coverage{{Kind: "waiting_start", At: plan.At.Time(), Statements: 1234, Forecasts: 56, Percent: 78.4, Low: 70.2, High: 84.8},
-		{Kind: "running_end", At: plan.At.Time(), Statements: 2345, Forecasts: 56, Percent: 66.1, Low: 62.3, High: 69.7}}
+	f.Kept = []forecast.Coverage{{Kind: "waiting_start", Statements: 1234, Forecasts: 56, Percent: 78.4, Low: 70.2, High: 84.8},
+		{Kind: "running_end", Statements: 2345, Forecasts: 56, Percent: 66.1, Low: 62.3, High: 69.7}}
 	for i := range snap.Tenants {
-		f.Kept = append(f.Kept, store.Coverage{Kind: "waiting_start", By: "tenant", Class: snap.Tenants[i].Name, At: plan.At.Time(), Statements: 60 + i, Forecasts: 12, Percent: 80, Low: 66, High: 89})
+		f.Kept = append(f.Kept, forecast.Coverage{Kind: "waiting_start", By: "tenant", Class: snap.Tenants[i].Name, Statements: 60 + i, Forecasts: 12, Percent: 80, Low: 66, High: 89})
 	}
 	if site.Market && len(snap.Tenants) > 1 {
 		site.market(f)
