@@ -42,11 +42,18 @@ func (f *Field) Lay(old *place.Board, may func(i int) (Soft, bool)) *place.Board
 	}
 	old.Await(len(f.Jobs))
 	for i, l := range f.Leases {
-		if st := &f.Jobs[i]; l == nil || !st.Live || !st.Runs || l.State == cluster.Granted {
+		st, spots := &f.Jobs[i], f.room.base.held[i].spots
+		if !st.Live || !st.Runs {
+			continue
+		}
+		if !st.Stoppable {
+			place.Bind(old, spots)
+		}
+		if l == nil || l.State == cluster.Granted {
 			continue
 		}
 		if s, ok := may(i); ok {
-			place.Loosen(old, i, s.Owner, s.Rank, s.End, f.room.base.held[i].spots)
+			place.Loosen(old, i, s.Owner, s.Rank, s.End, spots)
 		}
 	}
 	return old

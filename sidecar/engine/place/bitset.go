@@ -61,9 +61,16 @@ func (s bitset) clear(i int) { s[i/64] &^= 1 << (i % 64) }
 func (s bitset) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 
 // next gives the first member ≥ i that is in only, too, or -1. An empty only has all.
-func (s bitset) next(i int, only bitset) int {
+func (s bitset) next(i int, only bitset) int { return s.nextOf(i, only, s, true) }
+
+// nextOf is next of the members that are in bound, too, or of those that are not.
+func (s bitset) nextOf(i int, only, bound bitset, in bool) int {
+	not := ^uint64(0)
+	if in {
+		not = 0
+	}
 	for w := i / 64; w < len(s); w++ {
-		word := s[w]
+		word := s[w] & (bound[w] ^ not)
 		if len(only) > 0 {
 			word &= only[w]
 		}

@@ -16,13 +16,13 @@ type Board struct {
 	slots []slot
 	avail []bitsets // avail[pool][k]: slots with k GPUs idle or soft; index into byPool
 	idle  []bitsets // idle[pool][k]: slots with k GPUs idle
+	bound []bitset  // bound[pool]: slots with jobs that cannot be stopped; index into byPool
 	free  []int     // idle GPUs, by pool
 	softs []*soft   // by number; nil = none
 	made  [][]soft  // all that were ever allocated, in blocks
 	used  int       // of made
 	lists []*soft   // buffer for the lists of all slots
 	room  []*soft   // rest of lists: for the next slots
-	seen  []choice  // buffer for one attempt
 	spots []Spot    // buffer for the holdings of one job
 	tried tried
 }
@@ -34,6 +34,7 @@ type tried struct {
 	alive   int               // soft leases
 	claims  []cluster.Instant // of nodes, without repetition
 	gathers bool              // nodes are gathered for a gang
+	idle    []choice          // buffer for one attempt on idle GPUs
 	soft    []choice          // buffer for one attempt with soft leases
 	taken   []*soft           // buffer for the leases that its choices displace
 }
@@ -152,12 +153,16 @@ func Copy(b, o *Board) {
 // reset takes all leases off a board, and prepares it for the nodes of a site.
 func reset(b *Board, t *Site, v View) {
 	if b.Site != t {
-		*b = Board{Site: t, avail: make([]bitsets, len(t.pools)), idle: make([]bitsets, len(t.pools)), free: make([]int, len(t.pools)),
-			softs: b.softs, made: b.made, seen: b.seen, spots: b.spots, tried: tried{attempts: b.tried.attempts, most: make([]int, len(t.pools))}}
+		*b = Board{Site: t, avail: make([]bitsets, len(t.pools)), idle: make([]bitsets, len(t.pools)), bound: make([]bitset, len(t.pools)), free: make([]int, len(t.pools)),
+			softs: b.softs, made: b.made, spots: b.spots, tried: tried{attempts: b.tried.attempts, most: make([]int, len(t.pools))}}
 		for p := range t.pools {
 			b.avail[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
 			b.idle[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
+			b.bound[p] = newBitsets(1, len(t.byPool[p].slots))[0]
 		}
+	}
+	for _, slots := range b.bound {
+		clear(slots)
 	}
 	b.view, b.used, b.room = v, 0, b.lists
 	b.softs = b.softs[:0]
@@ -247,6 +252,15 @@ func Fill(b *Board, spots []Spot, sign int) {
 		b.nodes[h.node].free = b.nodes[h.node].free.less(part{sign * h.cpus, int64(sign) * h.memory})
 		if h.slot >= 0 {
 			b.shift(h.slot, -sign*h.gpus, 0)
+		}
+	}
+}
+
+// Bind marks the slots at spots: a job that cannot be stopped runs there.
+func Bind(b *Board, spots []Spot) {
+	for i := range spots {
+		if s := spots[i].slot; s >= 0 {
+			b.bound[b.slots[s].pool].set(b.slots[s].at)
 		}
 	}
 }

@@ -137,17 +137,19 @@ type choice struct {
 // scan is the number of nodes that are compared for the best.
 const scan = 64
 
-// onIdle takes the tightest idle nodes; for an uneven spread the emptiest. With now it excludes
-// GPUs that become idle later.
+// onIdle takes the tightest idle nodes; for an uneven spread the emptiest. Of nodes that are as tight, those come first on which a job
+// runs that cannot be stopped: whole nodes then become idle sooner on the others, where gangs need them. With now it excludes GPUs that
+// become idle later.
 func (x *search) onIdle(sl split, now bool) []choice {
 	if sl.per == 0 {
 		return x.onEmptiest(sl, now)
 	}
-	found := x.seen[:0]
-	defer func() { x.seen = found }()
-	sets, only := x.idle[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
-	for k := max(sl.per, 1); k < len(sets); k++ {
-		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
+	found := x.tried.idle[:0]
+	defer func() { x.tried.idle = found }()
+	sets, only, bound := x.idle[x.ask.Pool], x.sp.onlyIn(x.ask.Pool), x.bound[x.ask.Pool]
+	for k := 2 * max(sl.per, 1); k < 2*len(sets); k++ { // in turn, as tight and bound, as tight and not
+		set, in := sets[k/2], k%2 == 0
+		for at := set.nextOf(0, only, bound, in); at >= 0; at = set.nextOf(at+1, only, bound, in) {
 			s := x.byPool[x.ask.Pool].slots[at]
 			want := x.want(s, sl)
 			if want == 0 || x.slots[s].idle < want || !x.admits(s, want, x.slots[s].idle, none) || now && x.late(s, want) {

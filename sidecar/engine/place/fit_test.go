@@ -98,6 +98,23 @@ func TestFewestNodesThenTheTightest(t *testing.T) {
 	wants(t, "--gpus=6 -N1", b.find(s, v100), "none")
 }
 
+// A job goes beside one that cannot be stopped rather than beside one that soon ends: n1 is whole again sooner, for a gang. Tightness comes first.
+func TestOfNodesAsTightTheBoundOne(t *testing.T) {
+	b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4), room("n3", "v100", 4)}, nil, noon)
+	for _, node := range []string{"n1", "n2"} {
+		b.Hold(taken(node, "v100", 2))
+	}
+	wants(t, "by node", b.find(gang(1), v100), "n1:1")
+	Bind(b, b.Spots(taken("n2", "v100", 2), nil))
+	wants(t, "the bound one", b.find(gang(1), v100), "n2:1")
+	wants(t, "both", b.find(onNodes(2, 2), v100), "n1:2 n2:2")
+	b.Hold(taken("n1", "v100", 1))
+	wants(t, "the tighter one", b.find(gang(1), v100), "n1:1")
+	fresh := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4)}, nil, noon)
+	Copy(b, b.Site.Board(View{}))
+	wants(t, "a copied board has no bound nodes", b.find(gang(1), v100), fresh.find(gang(1), v100))
+}
+
 func TestCPUsAndMemoryMustFitToo(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4)}, nil, noon)
 	b.Hold([]cluster.Holding{{Node: "n1", CPUs: 13}})            // a job without GPUs
