@@ -418,6 +418,27 @@ func TestTheBurstLimit(t *testing.T) {
 	}
 }
 
+// A tenant's small jobs do not hold its large one back: it holds less than its quota, and the gang alone is above the limit, so that it gets
+// its turn like that of a tenant that holds nothing. Beyond its quota it waits.
+func TestASmallJobHoldsNoGangOfItsTenantBack(t *testing.T) {
+	for small, may := range map[int]bool{1: true, 5: false} {
+		set := simtest.Product()
+		set.BurstMaxMilli = 1500
+		w := newWorld(t, set, []int{8, 8}, "a", "b", "c", "d")
+		w.Submit("a", small, 1, forever)
+		w.Run(hour)
+		for _, other := range []string{"b", "c", "d"} {
+			w.Submit(other, 8, 1, forever)
+		}
+		w.Run(hour)
+		gang := w.Submit("a", 1, 8, forever)[0]
+		w.Run(8 * hour)
+		if ran := w.Job(gang).Start != 0; ran != may {
+			t.Errorf("beside %d small jobs of its tenant, whose quota is 4: a gang of 8 GPUs ran is %t, want %t", small, ran, may)
+		}
+	}
+}
+
 // A signal kills a program that does not handle it, and Slurm does not requeue the job then. So the notice has a
 // signal only for jobs that are known to save on it, and only once they have had the time to start.
 func TestTheNoticeHasASignalForThoseWhoHandleOne(t *testing.T) {

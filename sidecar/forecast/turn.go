@@ -466,7 +466,7 @@ func (r *run) pay(q *queue, l *life) {
 	}
 }
 
-// overBurst tells whether a job would take its tenant above the burst limit.
+// overBurst tells whether a job would take its tenant above the burst limit, as lease's does.
 func (r *run) overBurst(q *queue, l *life) bool {
 	if q.entitled == 0 {
 		return true
@@ -474,8 +474,11 @@ func (r *run) overBurst(q *queue, l *life) bool {
 	if r.set.BurstMaxMilli == 0 || q.holds == 0 {
 		return false
 	}
-	own := max(q.entitled, r.tenants[q.tenant].shares[q.pool].own)
-	return q.holds+float64(l.gpus) > own*float64(r.set.BurstMaxMilli)/1000
+	most := max(q.entitled, r.tenants[q.tenant].shares[q.pool].own) * float64(r.set.BurstMaxMilli) / 1000
+	if float64(l.gpus) > most {
+		return q.holds > q.entitled
+	}
+	return q.holds+float64(l.gpus) > most
 }
 
 // beyond tells whether a job would take its tenant beyond its cells.

@@ -467,17 +467,22 @@ func (c *chooser) next(q *queue) (int, bool) {
 }
 
 // overBurst reports whether a job would take its tenant above the burst limit. A tenant that holds nothing
-// may have one job of any size, unless its entitlement is zero. Jobs that are due by their party's share may
+// may have one job of any size, unless its entitlement is zero; one that holds no more than its entitlement may have a job that alone is
+// above the limit, so that its small jobs do not hold its large ones back. Jobs that are due by their party's share may
 // exceed the limit too. Repayments do not lower the limit, for the tenant that pays or the one that receives.
 func (c *chooser) overBurst(q *queue, i int) bool {
+	k := &c.Candidates[i]
 	most := cluster.MulDiv(int64(max(c.Tenants[q.tenant].Shares[q.pool].Own, q.entitled)), c.Settings.BurstMaxMilli, 1000)
+	micro := func(gpus int) int64 { return int64(gpus) * int64(cluster.WholeGPU) }
 	switch {
-	case q.entitled == 0 || c.Candidates[i].idles(q.pool):
+	case q.entitled == 0 || k.idles(q.pool):
 		return true
-	case c.Settings.BurstMaxMilli == 0 || q.holds == 0 || slices.Contains(c.Candidates[i].Due, q.pool):
+	case c.Settings.BurstMaxMilli == 0 || q.holds == 0 || slices.Contains(k.Due, q.pool):
 		return false
+	case micro(k.GPUs) > most:
+		return micro(q.holds) > int64(q.entitled)
 	}
-	return int64(q.holds+c.Candidates[i].GPUs)*int64(cluster.WholeGPU) > most
+	return micro(q.holds+k.GPUs) > most
 }
 
 // serve gives one candidate a lease or passes over it.
