@@ -59,7 +59,11 @@ func makeTables(ctx context.Context, names []string, dir, out string, workers in
 			return err
 		}
 	}
-	return stale(tip.key)
+	old, err := stale(tip.key)
+	for _, line := range old {
+		fmt.Println(line)
+	}
+	return err
 }
 
 // choose finds tables by name; no names = all.

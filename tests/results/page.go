@@ -72,32 +72,32 @@ func (t *table) publish(b *bank, by engine) error {
 }
 
 // stale names the tables on the pages, and the pictures beside them, that another engine made.
-func stale(now string) error {
+func stale(now string) (out []string, err error) {
+	for _, path := range pages {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range mark.FindAllStringSubmatch(string(text), -1) {
+			if m[2] != now {
+				out = append(out, fmt.Sprintf("%s: table %s is stale: another engine made it (commit %s)", path, m[1], m[3]))
+			}
+		}
+	}
 	drawn, err := filepath.Glob(pictures)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, path := range drawn {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if m := pictureMark.FindSubmatch(text); m == nil || string(m[2]) != now {
-			fmt.Printf("%s is stale: another engine made it\n", path)
+			out = append(out, path+" is stale: another engine made it")
 		}
 	}
-	for _, path := range pages {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		for _, m := range mark.FindAllStringSubmatch(string(text), -1) {
-			if m[2] != now {
-				fmt.Printf("%s: table %s is stale: another engine made it (commit %s)\n", path, m[1], m[3])
-			}
-		}
-	}
-	return nil
+	return out, nil
 }
 
 // cells reads the rows of a Markdown table, less its head.

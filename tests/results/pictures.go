@@ -62,11 +62,11 @@ func bySaving(rows []row, has map[run]*score.Scores) picture {
 // headline draws fairlease beside Slurm, where no job saves and where all do: bars are means, and a line is the spread of the runs. A mean
 // completion time leaves out jobs that are unfinished, so their part stands beside it.
 func headline(rows []row, has map[run]*score.Scores) picture {
-	c := report.Chart{Title: "Two weeks of two published traces, by how many of the jobs save"}
+	c := report.Chart{Title: "Two published traces of two weeks, on clusters that are too small for them"}
 	for _, m := range []struct {
 		measure
 		x, better string
-	}{{lowestRho, "GPU time received / GPU time due", "more is better"}, {unfairDays, "% of tenants' days below 99 % of the due", "less is better"}, {meanJCT, "hours from submission to end", "less is better"}} {
+	}{{lowestRho, "GPU time received / GPU time due", "more is better"}, {unfairDays, "% of days below 99 % of the due", "less is better"}, {meanJCT, "hours from submission to end", "less is better"}} {
 		p := report.Panel{Title: m.head, X: m.x, Y: m.better}
 		for _, by := range []struct{ scheduler, name string }{{"astraea", "fairlease"}, {"slurm-multifactor", "plain Slurm"}, {"slurm-preempt", "Slurm's preemption"}} {
 			curve := report.Curve{Name: by.name}
@@ -76,7 +76,8 @@ func headline(rows []row, has map[run]*score.Scores) picture {
 					continue
 				}
 				for g, group := range r.runs {
-					if saving[g].name == "half" {
+					words, ok := map[string]string{"none": "no job saves", "all": "all jobs save"}[saving[g].name]
+					if !ok {
 						continue
 					}
 					least, most := m.bounds(group, has)
@@ -84,7 +85,7 @@ func headline(rows []row, has map[run]*score.Scores) picture {
 					if part := 100 * unfinished.mean(group, has) / float64(has[group[0]].Jobs.All); m.head == meanJCT.head && part >= 1 {
 						text += fmt.Sprintf(", %.0f %% unfinished", part)
 					}
-					p.Names = append(p.Names, r.names[0]+" nodes: "+saving[g].name)
+					p.Names = append(p.Names, r.names[0]+" nodes: "+words)
 					curve.Y, curve.Low, curve.High = append(curve.Y, m.mean(group, has)), append(curve.Low, least), append(curve.High, most)
 					curve.Texts = append(curve.Texts, text)
 				}

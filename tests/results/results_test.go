@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -190,6 +191,25 @@ func TestHeadlinePicture(t *testing.T) {
 	want := []string{"10.0 to 30.0, 15 % unfinished", "10.0 to 30.0", "10.0 to 30.0, 15 % unfinished", "10.0 to 30.0"}
 	if c := p.charts[0].Panels[2].Curves[2]; !slices.Equal(c.Texts, want) || c.Low[0] != 10 || c.Y[0] != 20 || c.High[0] != 30 {
 		t.Errorf("%+v, want %q", c, want)
+	}
+}
+
+// Tables and pictures of another engine are named.
+func TestStale(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{
+		"docs/results.md":      "By " + markOf("order", engine{"12ab", "1"}) + "\n\n| a |\n",
+		"research/results.md":  "By " + markOf("idle", engine{"34cd", "2 with changes"}) + "\n\n| a |\n",
+		"docs/results-new.svg": "<svg/>\n" + markOf("order", engine{"12ab", "1"}) + "\n",
+		"docs/results-old.svg": "<svg/>\n" + markOf("order", engine{"34cd", "1"}) + "\n",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"research/results.md: table idle is stale: another engine made it (commit 2 with changes)", "docs/results-old.svg is stale: another engine made it"}
+	if got, err := stale("12ab"); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestPicture(t *testing.T) {
 	for _, text := range []string{"u", "v", "w", "1 to 4"} {
 		if !slices.ContainsFunc(barred.class("tick"), func(e *element) bool {
 			x, _ := strconv.ParseFloat(e.attr["x"], 64)
-			return e.text() == text && x+letter*float64(len(text)) <= plotWidth
+			return e.text() == text && x+letter*float64(len(text)) <= barsWidth
 		}) {
 			t.Errorf("no text %q inside the plot", text)
 		}

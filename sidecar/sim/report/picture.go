@@ -15,6 +15,7 @@ const (
 	rowTitle  = 26 // pixels of a row's title, and of the legend's first row
 	keyLength = 150
 	keyHeight = 18
+	barsWidth = 300
 	barLeft   = 8
 	barName   = 14 // pixels of a name above its bars
 	barHeight = 11 // with the space below
@@ -43,7 +44,11 @@ func Picture(w io.Writer, title string, charts []Chart) error {
 		Rows  []row
 	}{Title: title}
 	for _, c := range charts {
-		picture.W = max(picture.W, plotWidth*len(c.Panels))
+		width := 0
+		for i := range c.Panels {
+			width += c.Panels[i].width()
+		}
+		picture.W = max(picture.W, width)
 	}
 	inRow := max(picture.W/keyLength, 1) // names of the legend
 	for k, c := range charts[0].Panels[0].Curves {
@@ -53,8 +58,10 @@ func Picture(w io.Writer, title string, charts []Chart) error {
 	}
 	for _, c := range charts {
 		r := row{Title: c.Title, Y: picture.H + rowTitle - 8}
+		x := 0
 		for i := range c.Panels {
-			r.Plots = append(r.Plots, place{c.Panels[i].picture(), plotWidth * i, picture.H + rowTitle})
+			r.Plots = append(r.Plots, place{c.Panels[i].picture(), x, picture.H + rowTitle})
+			x += c.Panels[i].width()
 		}
 		picture.H += rowTitle + plotHeight
 		picture.Rows = append(picture.Rows, r)
@@ -64,6 +71,14 @@ func Picture(w io.Writer, title string, charts []Chart) error {
 		return err
 	}
 	return safely(w, b.Bytes())
+}
+
+// width is that of a panel's drawing, in pixels.
+func (p *Panel) width() int {
+	if p.Names != nil {
+		return barsWidth
+	}
+	return plotWidth
 }
 
 // picture draws a panel.
@@ -83,11 +98,11 @@ func (p *Panel) bars() *plot {
 			longest = max(longest, utf8.RuneCountInString(text))
 		}
 	}
-	x.hi, x.b = max(x.hi, 1e-9), plotWidth-8-letter*float64(longest)
-	out := &plot{W: plotWidth, H: plotHeight, x: x}
-	out.text("axis", 2, 11, p.Title+", "+p.Y)
+	x.hi, x.b = max(x.hi, 1e-9), barsWidth-12-letter*float64(longest)
+	out := &plot{W: barsWidth, H: plotHeight, x: x}
+	out.text("name", barLeft, 11, p.Title+", "+p.Y)
 	const top, bottom = 20, plotHeight - 40
-	out.xAxis(top, bottom)
+	out.xAxis(top, bottom, ySteps)
 	for i, name := range p.Names {
 		y := top + (bottom-top)*float64(i)/float64(len(p.Names)) + barName
 		out.text("tick", barLeft, y-2, name)

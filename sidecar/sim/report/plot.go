@@ -119,15 +119,15 @@ func newPlot(x, y axis) *plot {
 		p.path("grid", line(x.a, y.at(v), x.b, y.at(v)))
 		p.text("tick end", x.a-6, y.at(v)+4, texts[i])
 	}
-	p.xAxis(y.b, y.a)
+	p.xAxis(y.b, y.a, xSteps)
 	return p
 }
 
-// xAxis draws the grid of a horizontal axis from top to bottom and its labels. A tick whose text
+// xAxis draws the grid of a horizontal axis from top to bottom, with at most so many steps, and its labels. A tick whose text
 // would overlap the last one gets none.
-func (p *plot) xAxis(top, bottom float64) {
+func (p *plot) xAxis(top, bottom float64, steps int) {
 	x := p.x
-	values, texts := x.marks(xSteps)
+	values, texts := x.marks(steps)
 	end := math.Inf(-1)
 	for i, v := range values {
 		p.path("grid", line(x.at(v), top, x.at(v), bottom))
