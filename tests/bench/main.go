@@ -29,6 +29,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/words"
 )
 
 func main() {
@@ -118,6 +119,9 @@ func main() {
 // offline measures what needs no Slurm, on one core.
 func offline() error {
 	runtime.GOMAXPROCS(1)
+	if err := readme(); err != nil {
+		return err
+	}
 	decisions()
 	if err := telemetry(); err != nil {
 		return err
@@ -174,6 +178,16 @@ func offline() error {
 		return err
 	}
 	return onSaving(dir, "")
+}
+
+// readme counts the words of the README.
+func readme() error {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		return err
+	}
+	figure("readme_words", float64(words.Count(string(text))), "words")
+	return nil
 }
 
 // repayments measures what a tenant gets back in 48 h that another held of its due for 48 h, with a repay.floor of 50. The

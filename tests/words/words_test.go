@@ -1,4 +1,3 @@
-// Package words checks the plain English of comments and documents.
 package words
 
 import (

@@ -516,3 +516,16 @@ func TestCutRowsStayAlone(t *testing.T) {
 		}
 	}
 }
+
+// Documents have the command of the help.
+func TestDocsNameTheCommand(t *testing.T) {
+	for _, path := range []string{"README.md", "docs/simulate.md"} {
+		text, err := os.ReadFile("../../../" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), SacctCommand+" > history.txt\n") {
+			t.Errorf("%s lacks %s", path, SacctCommand)
+		}
+	}
+}
