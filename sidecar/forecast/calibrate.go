@@ -43,6 +43,9 @@ type Outcome struct {
 // logarithm of the time ahead. So a statement whose quantiles are equal is widened, too. Classes are kinds of statements by how far ahead
 // the quantile is. Of two outcomes, one that was stated halfLife earlier weighs half, and few outcomes of a class are joined by those of all.
 //
+// The load drifts, so statements thus corrected miss more than they promise, or less. Their own misses move the parts (adaptive conformal
+// inference: Gibbs and Candès, 2021): see partsOf.
+//
 // P50 stays the median of the runs, within the interval. Moved likewise, half of the moments would come by it, but in the median it would be
 // farther from them: many jobs end much later than the others of their class, and pull it away from where most are.
 type calibration [kinds]struct {
@@ -56,6 +59,9 @@ const (
 	// strange is the number of recent outcomes as which all of a kind weigh beside those of a class.
 	strange  = 10
 	halfLife = 3 * cluster.Day
+	// memory is the half-life of misses in partsOf. A forecast with n statements counts as n/(n+thin) of one in it.
+	memory = 12 * cluster.Hour
+	thin   = 100
 )
 
 // parts are the parts of outcomes that come by P10 and P90.
@@ -92,7 +98,7 @@ type residual struct {
 // calibrate makes a calibration.
 func calibrate(outcomes []Outcome) (out calibration) {
 	for kind := range out {
-		for q := range parts {
+		for q, part := range partsOf(outcomes, Kind(kind)) {
 			var list []residual
 			for i := range outcomes {
 				o := &outcomes[i]
@@ -113,16 +119,62 @@ func calibrate(outcomes []Outcome) (out calibration) {
 			}
 			slices.SortFunc(list, func(a, b residual) int { return cmp.Compare(a.by, b.by) })
 			for class := range out[kind].move[q] {
-				out[kind].move[q][class] = residualAt(list, class, parts[q])
+				out[kind].move[q][class] = residualAt(list, class, part)
 			}
 		}
 	}
 	return out
 }
 
+// partsOf gives the parts of outcomes by whose residuals P10 and P90 of a kind are moved. Each earlier forecast moves them by the part of its
+// corrected statements that missed, less the part that may. So P10 gets earlier while too many moments come before it. Parts may leave 0 to 1:
+// P10 is then the present, or P90 is open. A statement as the runs had it was not corrected, unless it is beyond the horizon.
+func partsOf(outcomes []Outcome, kind Kind) [2]float64 {
+	made := map[cluster.Instant]int{}
+	for i := range outcomes {
+		if o := &outcomes[i]; o.Kind == kind {
+			made[o.At]++
+		}
+	}
+	out := parts
+	for i := range outcomes {
+		if o := &outcomes[i]; o.Kind == kind && (o.Said != o.Raw || o.Said.P10 == 0) {
+			weight := math.Exp2(-float64(o.Until.Sub(o.At))/float64(memory)) / float64(made[o.At]+thin)
+			for q, by := range o.missed() {
+				out[q] += weight * by
+			}
+		}
+	}
+	return out
+}
+
+// missed gives by how much a statement moves the parts of P10 and P90. A moment before P10 counts as soon as it comes, one that is later than P90
+// as soon as P90 has passed, and what is promised once the quantile has passed.
+func (o *Outcome) missed() (by [2]float64) {
+	early := o.Said.P10
+	if early == 0 {
+		early = o.At.Add(o.Horizon)
+	}
+	if o.Was > 0 && o.Was < early {
+		by[0]--
+	}
+	if early <= o.Until {
+		by[0] += parts[0]
+	}
+	if late := o.Said.P90; late > 0 && late <= o.Until {
+		if by[1] += parts[1] - 1; o.Was == 0 || o.Was > late {
+			by[1]++
+		}
+	}
+	return by
+}
+
 // residualAt gives the residual by which a part of a class has come, of a sorted list. Moments that have not come yet count as later than that
-// (Kaplan and Meier, 1958). It is infinite if fewer have come.
+// (Kaplan and Meier, 1958). It is infinite if fewer have come, and before all of them if the part is not above 0.
 func residualAt(list []residual, class int, part float64) float64 {
+	if part <= 0 {
+		return math.Inf(-1)
+	}
 	total := 0.0
 	for i := range list {
 		total += list[i].weight
