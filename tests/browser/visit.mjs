@@ -44,7 +44,7 @@ for (const v of task.visits) {
 	}
 	if (task.shots) {
 		const high = await page.evaluate(() => document.documentElement.scrollHeight);
-		await page.setViewportSize({width: v.width || 1280, height: Math.min(high, 2500)}); // so that all charts are drawn
+		await page.setViewportSize({width: v.width || 1280, height: Math.min(high, 8000)}); // so that all charts are drawn
 		await page.waitForTimeout(300);
 		await page.screenshot({path: `${task.shots}/${v.name}.png`});
 	}
