@@ -110,6 +110,7 @@ type Found struct {
 	Violations []string `json:"violations"` // of accessibility
 	Paint      float64  `json:"paint"`      // first contentful paint, ms since the request
 	Wide       int      `json:"wide"`       // pixels beyond the window
+	Cut        []string `json:"cut"`        // sentences of tables that are not shown whole
 	Text       string   `json:"text"`
 }
 
@@ -125,6 +126,9 @@ func (f *Found) Wrong() (out []string) {
 	}
 	if f.Wide > 0 {
 		out = append(out, fmt.Sprintf("%s is %d pixels wider than its window", f.Name, f.Wide))
+	}
+	if len(f.Cut) > 0 {
+		out = append(out, fmt.Sprintf("%s cuts %q", f.Name, f.Cut))
 	}
 	return out
 }

@@ -1,6 +1,6 @@
 // Visits pages in Chromium and says what it found. Standard input is {base, shots, visits: [{name, path, width, height, scheme, wait}]}; the
 // last line of standard output is a list with, for each visit: console errors, refused by policy, requests to other hosts, axe's
-// violations, the time of the first paint in ms, the pixels that it is wider than the window, and its text.
+// violations, the time of the first paint in ms, the pixels that it is wider than the window, sentences that are cut, and its text.
 import {createRequire} from "node:module";
 import {readFileSync} from "node:fs";
 import {chromium} from "playwright-core";
@@ -30,6 +30,7 @@ for (const v of task.visits) {
 	await until(page, `[...document.querySelectorAll("[data-chart]")].every(c => c.querySelector("canvas") || c.getBoundingClientRect().top > innerHeight)`);
 	found.paint = await page.evaluate(() => (performance.getEntriesByName("first-contentful-paint")[0] || {}).startTime);
 	found.wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+	found.cut = await page.evaluate(() => [...document.querySelectorAll(".says")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent));
 	found.text = await page.evaluate(() => document.body.innerText);
 	for (const s of v.steps || []) {
 		if (s.click) await page.click(s.click);
