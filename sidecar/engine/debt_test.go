@@ -20,8 +20,29 @@ func holding(t *testing.T, set cluster.Settings, shares int64, held, asked int, 
 	}
 	w.Run(set.Interval)
 	w.Submit("creditor", asked, 1, 1000*hour)
-	w.Run(span)
+	w.Run(span - set.Interval)
 	return w
+}
+
+// GPU time that a creditor has beyond its due while nobody lacks any makes up for what it is owed: the debtor, which left its GPUs to it for so long, owes it
+// nothing more.
+func TestGPUsThatNobodyWantsMakeUpForADebt(t *testing.T) {
+	t.Parallel()
+	set := simtest.Product()
+	set.Interval = minute
+	w := holding(t, set, 1, 24, 64, 10*hour) // 8 of the creditor's 16 GPUs were held
+	near := func(want cluster.GPUTime) {
+		t.Helper()
+		c, d := w.Standing("creditor", "v100").Owed, w.Standing("debtor", "v100").Owed
+		if c+d != 0 || max(c-want, want-c) > cluster.Times(16, 3*minute) {
+			t.Errorf("the creditor is owed %.2f and the debtor %.2f GPU-hours, want %.2f of the creditor's", c.Hours(), d.Hours(), want.Hours())
+		}
+	}
+	near(cluster.Times(8, 10*hour))
+	w.Run(2 * hour) // the creditor has all 32
+	near(cluster.Times(8, 10*hour) - cluster.Times(16, 2*hour))
+	w.Run(5 * hour)
+	near(0)
 }
 
 // A debt is repaid within the time that the docs give: one and a half times the debt over the smaller of what the debtor gives above its floor and

@@ -33,7 +33,7 @@ func (b *books) accounts() *accounts {
 // sums S and U, and T = min(S, U), tenant j is owed s_j·T/S more and tenant i owes u_i·T/U more.
 // So the accounts of a pool sum to 0, to the GPU-millisecond. No tenant owes a shortfall without
 // a surplus (S > U: hand-overs, GPUs on which nothing fits). A surplus without a shortfall (U >
-// S) is no debt, and neither is a surplus with which a tenant gets back what it lent while it was
+// S) is no debt, but makes up for what its tenant is owed: see even. Neither is a surplus with which a tenant gets back what it lent while it was
 // idle (the deficit, up to credit.cap, beyond its debt). E is the entitlement without repayments.
 //
 // If a policy divides the models, a tenant may want GPUs of several pools at a time: then its
@@ -60,12 +60,34 @@ func (a *accounts) settle(dt cluster.Span) {
 		moved := min(short, more)
 		share(owed[p:], lacks[p:], a.pools, short, moved)
 		share(owed[p:], over[p:], a.pools, more, -moved)
+		a.even(p, owed, over, more, moved)
 	}
 	start := a.lotStart()
 	for i := range owed {
 		owe(&a.rows[i], owed[i], start)
 	}
 	a.forgive(dt)
+}
+
+// even books the rest of the surpluses in a pool, which nobody lacked, against what their tenants are owed: who was denied GPUs and then
+// had as much beyond its due at nobody's cost needs it from nobody. Else a tenant that asked for more than it used would be repaid by others what it already has.
+// The debts shrink by as much, in proportion. owed is the changes in the interval so far, over the surpluses, more their sum, moved the part that became debts.
+func (a *accounts) even(p int, owed, over []cluster.GPUTime, more, moved cluster.GPUTime) {
+	if more == moved {
+		return
+	}
+	offs, debts := a.zeros(), a.zeros()
+	var off, debt cluster.GPUTime
+	for i := p; i < len(owed); i += a.pools {
+		now := a.rows[i].Owed + owed[i]
+		if rest := over[i] - cluster.GPUTime(cluster.MulDiv(int64(over[i]), int64(moved), int64(more))); now > 0 {
+			offs[i] = min(now, rest)
+		}
+		debts[i] = max(-now, 0)
+		off, debt = off+offs[i], debt+debts[i]
+	}
+	share(owed[p:], offs[p:], a.pools, off, -min(off, debt))
+	share(owed[p:], debts[p:], a.pools, debt, min(off, debt))
 }
 
 // had gives, by row, the GPU time of tenants in an interval: used by their jobs, granted to them
