@@ -174,7 +174,7 @@ func offline() error {
 	if err := onBinding(dir, "judged", ""); err != nil {
 		return err
 	}
-	if err := onWindows(dir, "judged", "", "never"); err != nil {
+	if err := onWindows(dir, "judged", fewStops, "never"); err != nil {
 		return err
 	}
 	return onSaving(dir, "")

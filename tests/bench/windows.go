@@ -133,6 +133,7 @@ func onWindows(dir, only, variants, saves string) error {
 	if variants != "" {
 		list = append(list, strings.Split(variants, ";")...)
 	}
+	var noise float64
 	worst := make([]float64, len(list))
 	sums := make([][]float64, len(list))
 	for i := range windows {
@@ -140,8 +141,12 @@ func onWindows(dir, only, variants, saves string) error {
 		if !x.chosenFor(only) {
 			continue
 		}
-		if err := x.compare(dir, saves, list, worst, sums); err != nil {
+		apart, err := x.compare(dir, saves, list, worst, sums)
+		if err != nil {
 			return err
+		}
+		if x.made == nil {
+			noise = max(noise, apart)
 		}
 	}
 	fmt.Printf("worse than plain Slurm, means over the windows and the worst:\n")
@@ -157,8 +162,13 @@ func onWindows(dir, only, variants, saves string) error {
 		}
 		fmt.Println()
 	}
+	fmt.Printf("plain Slurm beside itself with rounds of other lengths: %.3f\n", noise)
 	if only == "judged" && saves == "never" {
 		figure("first_day_worst", worst[0], "")
+		figure("first_day_plain_slurm", noise, "")
+		if k := slices.Index(list, fewStops); k > 0 {
+			figure("first_day_few_stops_worst", worst[k], "")
+		}
 	}
 	return nil
 }
@@ -170,16 +180,20 @@ func orDefault(v string) string {
 	return v
 }
 
-// compare runs a window. By variant, it adds to sums how many times worse each score is, and to worst the most of them.
-func (x *period) compare(dir, saves string, list []string, worst []float64, sums [][]float64) error {
+// fewStops is the other side of the trade: a site whose jobs do not save chooses by it between its tenants' shares and the work of stopped jobs.
+const fewStops = "stop: {allowance: 1m}"
+
+// compare runs a window. By variant, it adds to sums how many times worse each score is, and to worst the most of them. It returns how many
+// times worse the worst run of plain Slurm is than its best, in the score in which these are farthest apart.
+func (x *period) compare(dir, saves string, list []string, worst []float64, sums [][]float64) (apart float64, err error) {
 	base, err := x.setup(dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	base.Until = 0
 	m := manner{saves: saves, byJob: true}
 	if err := m.onto(&base); err != nil {
-		return err
+		return 0, err
 	}
 	var setups []experiment.Setup
 	for k := -1; k < len(list); k++ {
@@ -188,7 +202,7 @@ func (x *period) compare(dir, saves string, list []string, worst []float64, sums
 			if k < 0 {
 				s.Scheduler = "slurm-multifactor"
 			} else if s.Settings, err = settingsOf(list[k]); err != nil {
-				return err
+				return 0, err
 			}
 			s.Settings.StartCost, s.Settings.Interval = base.Settings.StartCost, interval
 			s.Settings = experiment.Fit(s.Settings)
@@ -197,9 +211,16 @@ func (x *period) compare(dir, saves string, list []string, worst []float64, sums
 	}
 	results, err := together(setups)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	n := len(roundsOfWindows)
+	for _, s := range firstDayScores {
+		for a := range n {
+			for b := range n {
+				apart = max(apart, s.worse(s.of(&results[a].Scores, valuesOf(&results[a].Scores)), s.of(&results[b].Scores, valuesOf(&results[b].Scores))))
+			}
+		}
+	}
 	means := func(k int) []float64 {
 		out := make([]float64, len(firstDayScores))
 		for _, r := range results[k*n : (k+1)*n] {
@@ -227,7 +248,7 @@ func (x *period) compare(dir, saves string, list []string, worst []float64, sums
 		for i, s := range firstDayScores {
 			times := s.worse(ours[i], plain[i])
 			if math.IsNaN(times) {
-				return errors.New("jobs of " + x.Name + " did not end")
+				return 0, errors.New("jobs of " + x.Name + " did not end")
 			}
 			fmt.Printf("  %s %7.3f (%5.3f)", s.name, ours[i], times)
 			if sums[k] = append(sums[k], times); x.made == nil {
@@ -240,7 +261,7 @@ func (x *period) compare(dir, saves string, list []string, worst []float64, sums
 		}
 		fmt.Printf("  overhead %.2f %%\n", lost)
 	}
-	return nil
+	return apart, nil
 }
 
 // settingsOf gives the settings of a configuration with some keys.
