@@ -20,7 +20,7 @@ func holding(t *testing.T, set cluster.Settings, shares int64, held, asked int, 
 	}
 	w.Run(set.Interval)
 	w.Submit("creditor", asked, 1, 1000*hour)
-	w.Run(span - set.Interval)
+	w.Run(span)
 	return w
 }
 
@@ -75,13 +75,13 @@ func TestDebtsAreRepaidInTime(t *testing.T) {
 }
 
 // A tenant that asks for more than it is due is owed no more for it. One that asks for less is owed only what it asks for: so jobs that it does not
-// need raise what it is owed, where others' jobs on its GPUs cannot be stopped.
+// need raise what it is owed, where others' jobs on its GPUs cannot be stopped. In the last minute these have ended, and it has all that it asks for.
 func TestAskingRaisesADebtUpToTheDue(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		asked int
 		owed  cluster.GPUTime
-	}{{8, 0}, {12, cluster.Times(4, 10*hour)}, {16, cluster.Times(8, 10*hour)}, {64, cluster.Times(8, 10*hour)}} {
+	}{{8, 0}, {12, cluster.Times(4, 10*hour)}, {16, cluster.Times(8, 10*hour)}, {64, cluster.Times(8, 10*hour) - cluster.Times(16, minute)}} {
 		set := simtest.Product()
 		set.Interval = minute
 		w := holding(t, set, 1, 24, c.asked, 10*hour)

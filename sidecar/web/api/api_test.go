@@ -159,11 +159,19 @@ func (readCloser) Close() error { return nil }
 func TestRights(t *testing.T) {
 	d := newDesk(scenetest.Site{Nodes: 40, Jobs: 250, Market: true, Counters: true})
 	me := d.member()
+	counted := map[string]bool{} // users with GPUs that are
+	for _, g := range d.Scene().GPUs {
+		if g.User != nil {
+			counted[*g.User] = true
+		}
+	}
 	var mine, other *scene.Job
 	for i := range d.Scene().Jobs {
-		if j := &d.Scene().Jobs[i]; j.Tenant == me.Tenants[0] {
+		switch j := &d.Scene().Jobs[i]; {
+		case !counted[j.User]:
+		case j.Tenant == me.Tenants[0]:
 			mine = j
-		} else {
+		default:
 			other = j
 		}
 	}
