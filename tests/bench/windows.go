@@ -180,7 +180,7 @@ func orDefault(v string) string {
 	return v
 }
 
-// fewStops is the other side of the trade: a site whose jobs do not save chooses by it between its tenants' shares and the work of stopped jobs.
+// fewStops is a setting by which stopped jobs lose hardly any work. It is measured beside the defaults: a site whose jobs do not save may ask for it.
 const fewStops = "stop: {allowance: 1m}"
 
 // compare runs a window. By variant, it adds to sums how many times worse each score is, and to worst the most of them. It returns how many
@@ -214,10 +214,11 @@ func (x *period) compare(dir, saves string, list []string, worst []float64, sums
 		return 0, err
 	}
 	n := len(roundsOfWindows)
-	for _, s := range firstDayScores {
-		for a := range n {
-			for b := range n {
-				apart = max(apart, s.worse(s.of(&results[a].Scores, valuesOf(&results[a].Scores)), s.of(&results[b].Scores, valuesOf(&results[b].Scores))))
+	for a := range n {
+		for b := range n {
+			x, y := &results[a].Scores, &results[b].Scores
+			for _, s := range firstDayScores {
+				apart = max(apart, s.worse(s.of(x, valuesOf(x)), s.of(y, valuesOf(y))))
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // pages may have tables, between marks.
@@ -26,7 +27,7 @@ func main() {
 	workers := flag.Int("workers", 1, "runs at the same time")
 	out := flag.String("out", "out/results", "folder for the results of runs")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	debug.SetGCPercent(400)
 	if err := makeTables(ctx, strings.Fields(*only), *dir, *out, *workers); err != nil {
