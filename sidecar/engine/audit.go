@@ -43,18 +43,18 @@ func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
 	d := new(Decider)
 	x := d.open(&s)
 	h := &d.books
-	i := h.Find(job)
+	i := h.In.Find(job)
 	if i < 0 || h.Jobs[i].Party < 0 {
 		return Stake{}, false
 	}
 	st := &h.Jobs[i]
-	trials := make([]cluster.JobKey, len(h.Pools))
+	trials := make([]cluster.JobKey, len(h.In.Pools))
 	for p := range trials {
 		if k := x.market.Tried(p); k >= 0 && h.Jobs[k].Party == st.Party {
 			trials[p] = h.Records[k].Key
 		}
 	}
-	return Stake{h.Parties[st.Party].Name, x.speeds.Kinds[i], x.speeds.Speedups(i), trials}, true
+	return Stake{h.Divided.Parties[st.Party].Name, x.speeds.Kinds[i], x.speeds.Speedups(i), trials}, true
 }
 
 // SpeedupsOf returns the speedups of every job of a snapshot, by case and then pool; nil = a job of no tenant, or no policy divides GPU

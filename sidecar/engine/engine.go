@@ -214,7 +214,7 @@ func few(ids []string) string {
 // reportPreempted reports partitions that are only observed from this round on, since Slurm may stop their jobs by
 // itself, and those that no longer are.
 func reportPreempted(b *round.Books) {
-	now, was := b.Snapshot.Preempted, b.Snapshot.WasPreempted
+	now, was := b.In.Snapshot.Preempted, b.In.Snapshot.WasPreempted
 	for _, p := range now {
 		if !slices.Contains(was, p) {
 			b.Report(cluster.Event{Kind: cluster.EventPreemption, Text: fmt.Sprintf("partition %s is only observed: %s; change Slurm's configuration, or set preemption: known", p.Partition, p.Why)})

@@ -54,9 +54,9 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	b.Moves = x.market.Moves()
 	ends, beneficiaries := endOverrides(b), b.Beneficiaries()
 	buf.actions = d.actions.List(b, beneficiaries, choice.Fences, buf.actions)
-	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: buf.actions, Ended: b.Ended, EndedOverrides: ends,
+	p := cluster.Plan{Round: b.In.Snapshot.Round, At: b.In.Now, Tenants: buf.standing, Actions: buf.actions, Ended: b.Ended, EndedOverrides: ends,
 		Losses: budget.Losses(&d.stops), Cells: choice.Cells, AllocationRequest: x.question}
-	events, noise := round.Quiet(b.Now, b.Snapshot.Noise, b.Events, b.Records)
+	events, noise := round.Quiet(b.In.Now, b.In.Snapshot.Noise, b.Events, b.Records)
 	p.Events = events
 	causes := d.nodes.Causes()
 	p.Next = next(b, choice.Next, causes)
@@ -68,9 +68,9 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	completions, usages := x.speeds.Evidence()
 	records, former := d.former.keep(b)
 	p.State = cluster.State{
-		Round: b.Snapshot.Round, NextKey: b.Snapshot.NextKey, Ledger: b.Ledger, Records: records, Former: former, Leases: buf.leases, Claims: b.Claims,
-		Lost: choice.Lost, Lent: choice.Lent, CellTrades: choice.CellTrades, Parties: entitle.Accounts(b), Allocation: b.Snapshot.Allocation,
-		Profiles: profiles, Paces: paces, Completions: completions, Usages: usages, Habits: d.stops.Habits(), Causes: causes, Preempted: b.Snapshot.Preempted, Unpreempted: b.Snapshot.Unpreempted, Noise: noise,
+		Round: b.In.Snapshot.Round, NextKey: b.In.Snapshot.NextKey, Ledger: b.Ledger, Records: records, Former: former, Leases: buf.leases, Claims: b.Claims,
+		Lost: choice.Lost, Lent: choice.Lent, CellTrades: choice.CellTrades, Parties: entitle.Accounts(b), Allocation: b.In.Snapshot.Allocation,
+		Profiles: profiles, Paces: paces, Completions: completions, Usages: usages, Habits: d.stops.Habits(), Causes: causes, Preempted: b.In.Snapshot.Preempted, Unpreempted: b.In.Snapshot.Unpreempted, Noise: noise,
 	}
 	return p
 }
@@ -78,13 +78,13 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 // endOverrides ends the overrides whose jobs have ended: those that Slurm has forgotten for as long as finished jobs are remembered,
 // and at once those whose id another job has now. Slurm reuses ids, and an override must not pass to a job that nobody meant.
 func endOverrides(b *round.Books) (out []cluster.OverrideEnd) {
-	if !b.Orders.ForJobs() {
+	if !b.In.Orders.ForJobs() {
 		return nil
 	}
 	known, lives, heir := map[*cluster.Override]bool{}, map[*cluster.Override]bool{}, map[*cluster.Override]int{}
 	for i := range b.Jobs {
-		b.Orders.Meets(&b.Records[i], func(o *cluster.Override, means bool) {
-			live := b.Jobs[i].Live
+		b.In.Orders.Meets(&b.Records[i], func(o *cluster.Override, means bool) {
+			live := b.Jobs[i].Is.Live
 			switch {
 			case means:
 				known[o], lives[o] = true, lives[o] || live
@@ -93,15 +93,15 @@ func endOverrides(b *round.Books) (out []cluster.OverrideEnd) {
 			}
 		})
 	}
-	for i := range b.Snapshot.Former {
-		if r := &b.Snapshot.Former[i]; !expired(r, b.Now) {
-			b.Orders.Meets(r, func(o *cluster.Override, means bool) { known[o] = known[o] || means })
+	for i := range b.In.Snapshot.Former {
+		if r := &b.In.Snapshot.Former[i]; !expired(r, b.In.Now) {
+			b.In.Orders.Meets(r, func(o *cluster.Override, means bool) { known[o] = known[o] || means })
 		}
 	}
-	for k := range b.Snapshot.Overrides {
-		o := &b.Snapshot.Overrides[k]
+	for k := range b.In.Snapshot.Overrides {
+		o := &b.In.Snapshot.Overrides[k]
 		i, passes := heir[o]
-		if o.Scope != "job" || o.Job == 0 || o.Until <= b.Now || lives[o] || known[o] && !passes {
+		if o.Scope != "job" || o.Job == 0 || o.Until <= b.In.Now || lives[o] || known[o] && !passes {
 			continue
 		}
 		e := cluster.OverrideEnd{ID: o.ID, Why: "job " + o.Name + " of " + o.User + " has ended"}
@@ -128,7 +128,7 @@ func lasting(b *round.Books, out []cluster.Lease) []cluster.Lease {
 		if in == nil {
 			continue
 		}
-		watched := b.Jobs[i].Control == cluster.ObserveOnly
+		watched := b.Jobs[i].Is.Control == cluster.ObserveOnly
 		if watched && (in.State == cluster.Granted && !b.Configures(i) || in.State == cluster.Ending) {
 			continue
 		}
@@ -145,7 +145,7 @@ func lasting(b *round.Books, out []cluster.Lease) []cluster.Lease {
 func next(b *round.Books, choosing cluster.Instant, causes []cluster.Cause) cluster.Instant {
 	var first cluster.Instant
 	at := func(t cluster.Instant) {
-		if t > b.Now && (first == 0 || t < first) {
+		if t > b.In.Now && (first == 0 || t < first) {
 			first = t
 		}
 	}
@@ -155,53 +155,53 @@ func next(b *round.Books, choosing cluster.Instant, causes []cluster.Cause) clus
 			continue
 		}
 		if b.Configures(i) {
-			at(b.Now + 1) // each look tells that it has not begun yet
+			at(b.In.Now + 1) // each look tells that it has not begun yet
 		}
 		if again || b.Records[i].SlurmSaid == cluster.RequeuedAtStart {
-			at(lease.Lasts(l, b.Snapshot))
+			at(lease.Lasts(l, b.In.Snapshot))
 		}
 		at(l.End)
-		at(l.End - cluster.Instant(l.NoticeIn(b.Settings)))
+		at(l.End - cluster.Instant(l.NoticeIn(b.In.Settings)))
 		if l.Behind != 0 {
 			at(eligible.Patience(b, l))
 		} else if l.State == cluster.Granted && !b.Configures(i) {
-			at(l.Granted.Add(b.Settings.GrantTimeout))
-			at(l.Granted.Add(lease.Told(b.Settings)))
-			at(l.Granted.Add(2 * lease.Told(b.Settings)))
+			at(l.Granted.Add(b.In.Settings.GrantTimeout))
+			at(l.Granted.Add(lease.Told(b.In.Settings)))
+			at(l.Granted.Add(2 * lease.Told(b.In.Settings)))
 		}
 	}
 	for i := range b.Jobs {
 		r, st := &b.Records[i], &b.Jobs[i]
 		at(r.AvoidUntil)
-		at(lease.MayDisplace(r, b.Settings.Term))
+		at(lease.MayDisplace(r, b.In.Settings.Term))
 		at(r.UserBegin)
-		if !st.Waits {
+		if !st.Is.Waits {
 			continue
 		}
-		j := &b.Snapshot.Cases[i].Job
+		j := &b.In.Snapshot.Cases[i].Job
 		at(eligible.Settled(j))
 		if st.Ours(cluster.FullControl) && !j.Locked {
-			at(max(j.Eligible, r.Gate) - cluster.Instant(b.Settings.GateTTL/2))
+			at(max(j.Eligible, r.Gate) - cluster.Instant(b.In.Settings.GateTTL/2))
 		}
 	}
 	at(choosing)
 	for k := range causes {
 		at(causes[k].Until)
 		if causes[k].Admits > 0 {
-			at(lease.MayDisplaceFor(&causes[k], b.Settings.Term))
+			at(lease.MayDisplaceFor(&causes[k], b.In.Settings.Term))
 		}
 	}
 	for i := range b.Claims {
 		at(b.Claims[i].At)
 		at(actions.Overdue(b, &b.Claims[i]))
 	}
-	for i := range b.Snapshot.Overrides {
-		at(b.Snapshot.Overrides[i].Until)
+	for i := range b.In.Snapshot.Overrides {
+		at(b.In.Snapshot.Overrides[i].Until)
 	}
-	for i := range b.Snapshot.Reservations {
-		at(b.Snapshot.Reservations[i].Start)
-		at(b.Snapshot.Reservations[i].End)
-		if t, ok := actions.Prolong(b, &b.Snapshot.Reservations[i]); ok {
+	for i := range b.In.Snapshot.Reservations {
+		at(b.In.Snapshot.Reservations[i].Start)
+		at(b.In.Snapshot.Reservations[i].End)
+		if t, ok := actions.Prolong(b, &b.In.Snapshot.Reservations[i]); ok {
 			at(t)
 		}
 	}

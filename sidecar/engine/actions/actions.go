@@ -34,8 +34,8 @@ func (x *Workspace) List(b *round.Books, beneficiaries *round.Beneficiaries, fen
 	if f, ok := nextFence(b, inside, x.concerned.moving); ok {
 		wanted = append(wanted, f)
 	}
-	w := &writer{Books: b, concerned: &x.concerned, beneficiaries: beneficiaries, wanted: wanted}
-	if len(w.moving) > 0 {
+	w := &writer{b: b, of: &x.concerned, beneficiaries: beneficiaries, wanted: wanted}
+	if len(w.of.moving) > 0 {
 		w.fenced = fenced(inside, wanted)
 	}
 	out = w.lock(out[:0])
@@ -51,8 +51,8 @@ func (x *Workspace) List(b *round.Books, beneficiaries *round.Beneficiaries, fen
 
 // writer lists actions. Each of its steps returns the list with its own actions appended.
 type writer struct {
-	*round.Books
-	*concerned
+	b             *round.Books
+	of            *concerned
 	beneficiaries *round.Beneficiaries
 	wanted        []fence
 	fenced        []string // nodes inside a fence, now or soon; sorted
@@ -63,31 +63,31 @@ type writer struct {
 
 // look finds the cases that there may be something to do for.
 func (x *Workspace) look(b *round.Books) {
-	s, c := b.Snapshot, &x.concerned
+	s, c := b.In.Snapshot, &x.concerned
 	c.gating, c.pinned, c.moving, c.noticed = c.gating[:0], c.pinned[:0], c.moving[:0], c.noticed[:0]
 	x.plain, x.old = slices.Grow(x.old[:0], len(s.Cases))[:len(s.Cases)], x.plain
 	for i := range b.Jobs {
 		st := &b.Jobs[i]
-		if was := st.Before; was >= 0 {
+		if was := st.Is.Before; was >= 0 {
 			x.plain[i] = x.old[was]
 		} else {
 			c := &s.Cases[i]
-			x.plain[i] = !c.Job.UnsplitArray && c.Changed == 0 && (!st.Live || !c.Job.Locked && c.Job.Reservation == "")
+			x.plain[i] = !c.Job.UnsplitArray && c.Changed == 0 && (!st.Is.Live || !c.Job.Locked && c.Job.Reservation == "")
 		}
-		if !x.plain[i] || st.Waits || b.Records[i].Locked || st.Live && s.License.Total > 0 {
+		if !x.plain[i] || st.Is.Waits || b.Records[i].Locked || st.Is.Live && s.License.Total > 0 {
 			c.gating = append(c.gating, i)
 		}
-		if st.Waits && b.Records[i].Pinned {
+		if st.Is.Waits && b.Records[i].Pinned {
 			c.pinned = append(c.pinned, i)
 		}
 		l := b.Leases[i]
 		if l == nil {
 			continue
 		}
-		if l.State == cluster.Granted && !st.Readied || l.State == cluster.Ending {
+		if l.State == cluster.Granted && !st.Is.Readied || l.State == cluster.Ending {
 			c.moving = append(c.moving, i)
 		}
-		if st.Noticed && l.State != cluster.Ending {
+		if st.Mark.Noticed && l.State != cluster.Ending {
 			c.noticed = append(c.noticed, i)
 		}
 	}
@@ -97,9 +97,9 @@ func (x *Workspace) look(b *round.Books) {
 // where it lies.
 func (w *writer) add(out []cluster.Action, verb cluster.Verb, i int) ([]cluster.Action, *cluster.Action) {
 	out = append(out, cluster.Action{})
-	j, r, a := &w.Snapshot.Cases[i].Job, &w.Records[i], &out[len(out)-1]
+	j, r, a := &w.b.In.Snapshot.Cases[i].Job, &w.b.Records[i], &out[len(out)-1]
 	a.Verb, a.Job, a.ID, a.Record, a.UnsplitArray = verb, r.Key, j.ID, j.Record, j.UnsplitArray
-	a.Restarts, a.SiteFactor, a.Suppressed = j.Restarts, r.SiteFactor, w.Jobs[i].Control == cluster.ObserveOnly
+	a.Restarts, a.SiteFactor, a.Suppressed = j.Restarts, r.SiteFactor, w.b.Jobs[i].Is.Control == cluster.ObserveOnly
 	return out, a
 }
 
@@ -107,14 +107,14 @@ func (w *writer) add(out []cluster.Action, verb cluster.Verb, i int) ([]cluster.
 // start, a crash, or a requeue by others. A job that we no longer manage goes back to Slurm at once, because
 // its gate expires by itself but its pin does not. So does an exempt job, which is never gated.
 func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
-	for _, i := range w.pinned {
-		st, r := &w.Jobs[i], &w.Records[i]
-		j := &w.Snapshot.Cases[i].Job
-		acting := st.Control == cluster.FullControl || st.Control == cluster.NoReclaim
+	for _, i := range w.of.pinned {
+		st, r := &w.b.Jobs[i], &w.b.Records[i]
+		j := &w.b.In.Snapshot.Cases[i].Job
+		acting := st.Is.Control == cluster.FullControl || st.Is.Control == cluster.NoReclaim
 		if j.UnsplitArray {
 			continue
 		}
-		if l := w.Leases[i]; acting && l != nil && l.State == cluster.Granted {
+		if l := w.b.Leases[i]; acting && l != nil && l.State == cluster.Granted {
 			continue
 		}
 		because := cluster.Reason{Code: cluster.ReasonNoStart, Note: r.SlurmSaid}
@@ -126,7 +126,7 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 			because = cluster.Reason{Code: cluster.ReasonTidy} // it has had its lease
 		}
 		if !acting {
-			out = w.open(out, i, cluster.Reason{Code: cluster.ReasonTidy, Note: w.Snapshot.Cases[i].ControlWhy})
+			out = w.open(out, i, cluster.Reason{Code: cluster.ReasonTidy, Note: w.b.In.Snapshot.Cases[i].ControlWhy})
 			out[len(out)-1].Suppressed = false
 			continue
 		}
@@ -158,14 +158,14 @@ func narrowed(j *cluster.Job, r *cluster.Record) []string {
 
 // notices notifies jobs whose lease will not be renewed.
 func (w *writer) notices(out []cluster.Action) []cluster.Action {
-	for _, i := range w.noticed {
+	for _, i := range w.of.noticed {
 		var a *cluster.Action
 		out, a = w.add(out, cluster.Notify, i)
-		a.Reason.Code, a.Reason.Until, a.Reason.For = cluster.ReasonNotice, w.Leases[i].End, w.beneficiaries.Of(i)
-		if m, ok := w.Moves[i]; ok {
+		a.Reason.Code, a.Reason.Until, a.Reason.For = cluster.ReasonNotice, w.b.Leases[i].End, w.beneficiaries.Of(i)
+		if m, ok := w.b.Moves[i]; ok {
 			a.Reason.To, a.Reason.Trial, a.Reason.Speed = m.To, m.Trial, m.Speed
 		}
-		a.Signal, a.SignalTo = w.Jobs[i].Signal, w.Jobs[i].SignalTo
+		a.Signal, a.SignalTo = w.b.Jobs[i].Got.Signal, w.b.Jobs[i].Got.SignalTo
 	}
 	return out
 }
@@ -174,7 +174,7 @@ func (w *writer) notices(out []cluster.Action) []cluster.Action {
 // job or action names. Where we do not act, it removes only reservations of jobs that we pinned, and the fence of our last
 // round's claims. The others may belong to another instance.
 func (w *writer) tidy(out []cluster.Action) []cluster.Action {
-	named, given := map[string]bool{}, map[string]bool{nextName: len(w.Snapshot.Claims) > 0}
+	named, given := map[string]bool{}, map[string]bool{nextName: len(w.b.In.Snapshot.Claims) > 0}
 	for k := range out {
 		if name := out[k].Reservation; name != "" {
 			named[name] = true
@@ -183,14 +183,14 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 	for k := range w.wanted {
 		named[w.wanted[k].name] = true
 	}
-	named[cluster.GateReservation] = w.Snapshot.License.Total > 0
-	for _, i := range w.gating {
-		st, name := &w.Jobs[i], w.Snapshot.Cases[i].Job.Reservation
-		if name == "" || !st.Live || !isOurs(name) {
+	named[cluster.GateReservation] = w.b.In.Snapshot.License.Total > 0
+	for _, i := range w.of.gating {
+		st, name := &w.b.Jobs[i], w.b.In.Snapshot.Cases[i].Job.Reservation
+		if name == "" || !st.Is.Live || !isOurs(name) {
 			continue
 		}
-		ours := st.Control == cluster.ObserveOnly && w.Records[i].Pinned
-		if ours && st.Waits { // its pin was removed above
+		ours := st.Is.Control == cluster.ObserveOnly && w.b.Records[i].Pinned
+		if ours && st.Is.Waits { // its pin was removed above
 			given[name] = true
 			continue
 		}
@@ -198,17 +198,17 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 		if w.wants(name) { // it asked for that itself
 			continue
 		}
-		if l := w.Leases[i]; (st.Runs || w.Configures(i)) && !st.Noticed && (l == nil || l.State != cluster.Ending) { // else in the next round
+		if l := w.b.Leases[i]; (st.Is.Runs || w.b.Configures(i)) && !st.Mark.Noticed && (l == nil || l.State != cluster.Ending) { // else in the next round
 			var a *cluster.Action
 			out, a = w.add(out, cluster.Release, i)
 			a.Reason.Code, a.Reservation, a.Suppressed = cluster.ReasonTidy, name, a.Suppressed && !ours
 		}
 	}
-	for i := range w.Snapshot.Reservations {
-		r := &w.Snapshot.Reservations[i]
-		if r.Ours && !named[r.Name] && r.End > w.Now {
+	for i := range w.b.In.Snapshot.Reservations {
+		r := &w.b.In.Snapshot.Reservations[i]
+		if r.Ours && !named[r.Name] && r.End > w.b.In.Now {
 			out = append(out, cluster.Action{Verb: cluster.Unreserve, Reservation: r.Name,
-				Suppressed: !w.Any(cluster.FullControl) && !given[r.Name], Reason: cluster.Reason{Code: cluster.ReasonTidy}})
+				Suppressed: !w.b.Any(cluster.FullControl) && !given[r.Name], Reason: cluster.Reason{Code: cluster.ReasonTidy}})
 		}
 	}
 	return out

@@ -43,10 +43,10 @@ func isCellFence(name string) bool {
 // never.
 func Prolong(b *round.Books, r *cluster.Reservation) (cluster.Instant, bool) {
 	switch {
-	case r.Name == cluster.GateReservation && b.Snapshot.License.Total > 0:
-		return r.End - cluster.Instant(b.Settings.GateTTL/2) + 1, true
+	case r.Name == cluster.GateReservation && b.In.Snapshot.License.Total > 0:
+		return r.End - cluster.Instant(b.In.Settings.GateTTL/2) + 1, true
 	case r.Ours && isCellFence(r.Name):
-		return r.End - cluster.Instant(b.Settings.GateTTL) + 1, true
+		return r.End - cluster.Instant(b.In.Settings.GateTTL) + 1, true
 	}
 	return 0, false
 }
@@ -56,7 +56,7 @@ func cellFences(b *round.Books, nodes map[string][]string) []fence {
 	var out []fence
 	for _, vc := range slices.Sorted(maps.Keys(nodes)) {
 		out = append(out, fence{name: cellPrefix + vc, nodes: nodes[vc], accounts: []string{vc}, because: cluster.ReasonFence,
-			enough: b.Now.Add(b.Settings.GateTTL), end: b.Now.Add(2 * b.Settings.GateTTL)})
+			enough: b.In.Now.Add(b.In.Settings.GateTTL), end: b.In.Now.Add(2 * b.In.Settings.GateTTL)})
 	}
 	return out
 }
@@ -67,12 +67,12 @@ func nextFence(b *round.Books, inside []string, moves []int) (fence, bool) {
 	f := fence{name: nextName, because: cluster.ReasonHandOver}
 	for k := range b.Claims {
 		cl := &b.Claims[k]
-		i := b.Find(cl.Job)
+		i := b.In.Find(cl.Job)
 		if i < 0 || !b.Jobs[i].Ours(cluster.FullControl) || !soon(b, cl) {
 			continue
 		}
 		f.enough = max(f.enough, Overdue(b, cl))
-		f.accounts = append(f.accounts, b.Snapshot.Cases[i].Job.Account)
+		f.accounts = append(f.accounts, b.In.Snapshot.Cases[i].Job.Account)
 		for _, n := range cl.Nodes {
 			f.nodes = append(f.nodes, n.Node)
 		}
@@ -84,7 +84,7 @@ func nextFence(b *round.Books, inside []string, moves []int) (fence, bool) {
 	f.accounts, f.nodes = set(f.accounts), set(f.nodes)
 	for _, i := range moves {
 		l := b.Leases[i]
-		if l.State != cluster.Granted || l.Granted >= b.Now {
+		if l.State != cluster.Granted || l.Granted >= b.In.Now {
 			continue
 		}
 		for _, n := range l.Nodes {
@@ -98,13 +98,13 @@ func nextFence(b *round.Books, inside []string, moves []int) (fence, bool) {
 
 // soon reports whether the GPUs of a claim are handed over within the longest notice, and the claim is not overdue.
 func soon(b *round.Books, cl *cluster.Claim) bool {
-	notice := max(b.Settings.Notice, b.Settings.NoticeMax, b.Settings.RecallNotice)
-	return !cl.Gathers && cl.At.Sub(b.Now) <= notice && b.Now < Overdue(b, cl)
+	notice := max(b.In.Settings.Notice, b.In.Settings.NoticeMax, b.In.Settings.RecallNotice)
+	return !cl.Gathers && cl.At.Sub(b.In.Now) <= notice && b.In.Now < Overdue(b, cl)
 }
 
 // Overdue returns the moment from which no fence stands for a claim.
 func Overdue(b *round.Books, cl *cluster.Claim) cluster.Instant {
-	return cl.At.Add(b.Settings.GrantTimeout)
+	return cl.At.Add(b.In.Settings.GrantTimeout)
 }
 
 // set sorts names and drops repetitions.
@@ -115,8 +115,8 @@ func set(names []string) []string {
 
 // inFences returns the nodes inside the fences that stand, sorted.
 func inFences(b *round.Books) (out []string) {
-	for i := range b.Snapshot.Reservations {
-		if r := &b.Snapshot.Reservations[i]; r.Ours && (r.Name == nextName || isCellFence(r.Name)) && r.End > b.Now {
+	for i := range b.In.Snapshot.Reservations {
+		if r := &b.In.Snapshot.Reservations[i]; r.Ours && (r.Name == nextName || isCellFence(r.Name)) && r.End > b.In.Now {
 			out = append(out, r.Nodes...)
 		}
 	}
@@ -141,7 +141,7 @@ func within(list []string, name string) bool {
 func (w *writer) raise(out []cluster.Action, because cluster.Code) []cluster.Action {
 	for k := range w.wanted {
 		f := &w.wanted[k]
-		if f.because != because || slices.ContainsFunc(w.Snapshot.Reservations, func(r cluster.Reservation) bool {
+		if f.because != because || slices.ContainsFunc(w.b.In.Snapshot.Reservations, func(r cluster.Reservation) bool {
 			return r.Name == f.name && r.End >= f.enough && slices.Equal(set(slices.Clone(r.Accounts)), f.accounts) && slices.Equal(set(slices.Clone(r.Nodes)), f.nodes)
 		}) {
 			continue

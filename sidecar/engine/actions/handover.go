@@ -22,11 +22,11 @@ type handOver struct {
 // Hand-overs of jobs that are only observed form groups of their own, because they will not happen.
 func (w *writer) handOvers(out []cluster.Action) []cluster.Action {
 	for _, watched := range []bool{false, true} {
-		if len(w.moving) == 0 || watched && !w.Any(cluster.ObserveOnly) {
+		if len(w.of.moving) == 0 || watched && !w.b.Any(cluster.ObserveOnly) {
 			break
 		}
 		groups := w.group(watched)
-		n := len(groups) + len(w.noticed)
+		n := len(groups) + len(w.of.noticed)
 		for i := range groups {
 			w.grants += len(groups[i].grants)
 			n += len(groups[i].grants) + len(groups[i].reclaims)
@@ -45,11 +45,11 @@ func (w *writer) group(watched bool) []handOver {
 	var cases []int
 	of := map[string]int{} // node -> group
 	var groups []handOver
-	for _, i := range w.moving {
-		if watched != (w.Jobs[i].Control == cluster.ObserveOnly) {
+	for _, i := range w.of.moving {
+		if watched != (w.b.Jobs[i].Is.Control == cluster.ObserveOnly) {
 			continue
 		}
-		l, g := w.Leases[i], -1
+		l, g := w.b.Leases[i], -1
 		for _, n := range l.Nodes {
 			if was, ok := of[n.Node]; ok && was != g {
 				if g >= 0 {
@@ -65,14 +65,14 @@ func (w *writer) group(watched bool) []handOver {
 		}
 		for _, n := range l.Nodes {
 			if _, ok := of[n.Node]; !ok {
-				groups[g].nodes = appendIn(&names, groups[g].nodes, n.Node, len(w.moving))
+				groups[g].nodes = appendIn(&names, groups[g].nodes, n.Node, len(w.of.moving))
 			}
 			of[n.Node] = g
 		}
 		if l.State == cluster.Granted {
-			groups[g].grants = appendIn(&cases, groups[g].grants, i, len(w.moving))
+			groups[g].grants = appendIn(&cases, groups[g].grants, i, len(w.of.moving))
 		} else {
-			groups[g].reclaims = appendIn(&cases, groups[g].reclaims, i, len(w.moving))
+			groups[g].reclaims = appendIn(&cases, groups[g].reclaims, i, len(w.of.moving))
 		}
 	}
 	for g := range groups {
@@ -119,11 +119,11 @@ func merge(groups []handOver, of map[string]int, a, b int) int {
 
 // handOver appends the actions of a hand-over.
 func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
-	frees := slices.ContainsFunc(o.reclaims, func(i int) bool { return w.Jobs[i].Runs })
+	frees := slices.ContainsFunc(o.reclaims, func(i int) bool { return w.b.Jobs[i].Is.Runs })
 	name, reserve := "", len(out)
-	confined := w.Snapshot.Cells != nil && slices.ContainsFunc(o.grants, func(i int) bool { return w.Snapshot.Cases[i].Loose() }) // to its tenant's cells
+	confined := w.b.In.Snapshot.Cells != nil && slices.ContainsFunc(o.grants, func(i int) bool { return w.b.In.Snapshot.Cases[i].Loose() }) // to its tenant's cells
 	if len(o.grants) > 0 && (frees || confined || slices.ContainsFunc(o.nodes, func(n string) bool { return within(w.fenced, n) })) {
-		first := w.Leases[o.grants[0]]
+		first := w.b.Leases[o.grants[0]]
 		name = fmt.Sprintf("%s%d_%d", cluster.ReservationPrefix, first.Job, first.Term)
 		out = append(out, cluster.Action{})
 	}
@@ -131,7 +131,7 @@ func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 	var accounts []string
 	for _, i := range o.grants {
 		out = w.grant(out, i, name)
-		if account := w.Snapshot.Cases[i].Job.Account; name != "" && !slices.Contains(accounts, account) {
+		if account := w.b.In.Snapshot.Cases[i].Job.Account; name != "" && !slices.Contains(accounts, account) {
 			accounts = append(accounts, account)
 		}
 	}
@@ -141,7 +141,7 @@ func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 	case name != "":
 		slices.Sort(accounts)
 		out[reserve] = cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: o.nodes,
-			Accounts: accounts, Until: w.Now.Add(w.Settings.GrantTimeout + cluster.Minute), Suppressed: out[begin].Suppressed,
+			Accounts: accounts, Until: w.b.In.Now.Add(w.b.In.Settings.GrantTimeout + cluster.Minute), Suppressed: out[begin].Suppressed,
 			Reason: cluster.Reason{Code: cluster.ReasonHandOver}}
 	}
 	for _, i := range o.reclaims {
@@ -153,8 +153,8 @@ func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 // grant opens the gate of a job on the nodes of its lease, or on the user's own where only Slurm can choose them, unless
 // the gate is open already and the job is about to start.
 func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluster.Action {
-	c, r := &w.Snapshot.Cases[i], &w.Records[i]
-	l := w.Leases[i]
+	c, r := &w.b.In.Snapshot.Cases[i], &w.b.Records[i]
+	l := w.b.Leases[i]
 	if r.Basis == nil && c.Job.State == cluster.Waiting && c.Control != cluster.ObserveOnly {
 		r.Basis = &cut(&w.bases, 1, min(w.grants, 16))[0]
 		r.Basis.Set(&c.Job)
@@ -168,16 +168,16 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	if c.Control == cluster.ObserveOnly && r.Pinned { // its pin is being removed
 		return out
 	}
-	if c.Job.State != cluster.Waiting || !c.Job.UnsplitArray && c.Job.Eligible <= w.Now && !c.Job.Locked && (loose || hostlist.Same(c.Job.NodeList, nodes)) {
+	if c.Job.State != cluster.Waiting || !c.Job.UnsplitArray && c.Job.Eligible <= w.b.In.Now && !c.Job.Locked && (loose || hostlist.Same(c.Job.NodeList, nodes)) {
 		return out
 	}
 	out, a := w.add(out, cluster.Grant, i)
 	a.Reason.Code, a.Reason.Pool, a.Reason.Need, a.Reason.Until = cluster.ReasonGranted, l.Pool, l.GPUs, l.End
-	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, w.Settings.SiteFactor, r.UserNodes
+	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, w.b.In.Settings.SiteFactor, r.UserNodes
 	a.Unlock, a.Licenses = c.Job.Locked, c.Job.Licenses
 	if loose {
 		a.Nodes = nil
-	} else if g := w.Jobs[i].Gate; g != nil && len(g.Partitions) < len(c.Job.Partitions) {
+	} else if g := w.b.Jobs[i].Can.Gate; g != nil && len(g.Partitions) < len(c.Job.Partitions) {
 		a.Partitions = g.Partitions // Slurm tries the others, too, keeps the nodes for the job there, and never starts it
 	}
 	if l.Behind != 0 {
@@ -187,12 +187,12 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 		}
 	}
 	if r.Ran > 0 && r.UserLimit > 0 {
-		a.Limit = w.Limit(i)
+		a.Limit = w.b.Limit(i)
 	}
 	if a.Scatter = c.Scatters(); a.Scatter && !a.Suppressed {
 		scattered := *r.Basis // other records may share it
 		scattered.Unplaceable, r.Basis = "", &scattered
-		w.Report(cluster.Event{Kind: cluster.EventContiguous, Job: r.Key, Text: fmt.Sprintf("job %s of %s loses --contiguous with its grant (opt_out.contiguous: override)", r.ID, r.Tenant)})
+		w.b.Report(cluster.Event{Kind: cluster.EventContiguous, Job: r.Key, Text: fmt.Sprintf("job %s of %s loses --contiguous with its grant (opt_out.contiguous: override)", r.ID, r.Tenant)})
 	}
 	if !a.Suppressed {
 		if most := c.Job.Request.MostNodes(); !loose && (most == 0 || most > len(nodes)) {
@@ -208,14 +208,14 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 
 // reclaim requeues a job whose lease is over, if the job runs.
 func (w *writer) reclaim(out []cluster.Action, i int) []cluster.Action {
-	if !w.Jobs[i].Runs {
+	if !w.b.Jobs[i].Is.Runs {
 		return out
 	}
-	c, r, l := &w.Snapshot.Cases[i], &w.Records[i], w.Leases[i]
+	c, r, l := &w.b.In.Snapshot.Cases[i], &w.b.Records[i], w.b.Leases[i]
 	out, a := w.add(out, cluster.Reclaim, i)
 	a.Reason.Code, a.Reason.Pool, a.Reason.Until = cluster.ReasonEnding, l.Pool, l.End
 	if l.Why == round.Recalled {
-		a.Reason.Code, a.Reason.For = cluster.ReasonRecalled, w.Jobs[i].Beneficiary
+		a.Reason.Code, a.Reason.For = cluster.ReasonRecalled, w.b.Jobs[i].Got.Beneficiary
 	}
 	a.NodeList, a.MaxNodes, a.Resume = r.UserNodes, r.UserMaxNodes, c.Job.State == cluster.Suspended
 	if c.Changed&cluster.ChangedRequeue != 0 && !a.Suppressed {
@@ -223,7 +223,7 @@ func (w *writer) reclaim(out []cluster.Action, i int) []cluster.Action {
 		if r.Basis != nil && r.Basis.Forced {
 			why = "it started before its turn, as somebody opened its gate, or had it ask for more GPUs than it was granted"
 		}
-		w.Report(cluster.Event{Kind: cluster.EventRequeueSet, Job: r.Key, Text: fmt.Sprintf("job %s of %s gets Requeue=1 before it is requeued: %s", r.ID, r.Tenant, why)})
+		w.b.Report(cluster.Event{Kind: cluster.EventRequeueSet, Job: r.Key, Text: fmt.Sprintf("job %s of %s gets Requeue=1 before it is requeued: %s", r.ID, r.Tenant, why)})
 	}
 	w.shut(i, a)
 	return out

@@ -174,10 +174,10 @@ func TestABrokenTree(t *testing.T) {
 func limited(l cluster.Limits, partitions []cluster.Partition, running ...cluster.Job) *Book {
 	s := &cluster.Snapshot{Admission: cluster.Admit(partitions, accounts, l)}
 	x := &round.Books{}
-	x.Snapshot = s
+	x.In.Snapshot = s
 	for _, j := range running {
 		s.Cases = append(s.Cases, cluster.Case{Job: j})
-		x.Jobs = append(x.Jobs, round.Job{Status: round.Status{Live: true, Runs: true}})
+		x.Jobs = append(x.Jobs, round.Job{Is: round.Status{Live: true, Runs: true}})
 		x.Leases = append(x.Leases, nil)
 	}
 	b := new(Book)
@@ -315,8 +315,8 @@ func TestMinutesAreGrantedOnce(t *testing.T) {
 		for range 5 {
 			j := job("nlp")
 			j.State = cluster.Waiting
-			b.cases.Snapshot.Cases = append(b.cases.Snapshot.Cases, cluster.Case{Job: *j})
-			if i := len(b.cases.Snapshot.Cases) - 1; b.Room(i) == lease.Now {
+			b.cases.In.Snapshot.Cases = append(b.cases.In.Snapshot.Cases, cluster.Case{Job: *j})
+			if i := len(b.cases.In.Snapshot.Cases) - 1; b.Room(i) == lease.Now {
 				b.Take(i, true)
 				n++
 			}

@@ -15,10 +15,10 @@ const now = cluster.Instant(cluster.Hour)
 func licensed(granted int, counts []cluster.LicenseCount, waiting ...*cluster.Job) *Book {
 	s := &cluster.Snapshot{Now: now, Admission: cluster.Admit(nil, accounts, cluster.Limits{Licenses: counts})}
 	x := &round.Books{}
-	x.Snapshot = s
+	x.In.Snapshot = s
 	for i, j := range waiting {
 		s.Cases = append(s.Cases, cluster.Case{Job: *j})
-		x.Jobs = append(x.Jobs, round.Job{Status: round.Status{Live: true, Waits: true}})
+		x.Jobs = append(x.Jobs, round.Job{Is: round.Status{Live: true, Waits: true}})
 		x.Leases = append(x.Leases, nil)
 		if i < granted {
 			x.Leases[i] = &cluster.Lease{State: cluster.Granted}

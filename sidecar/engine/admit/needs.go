@@ -104,7 +104,7 @@ func InUse(b *Book) []int64 {
 		add(asJob(o), o.Amount)
 	}
 	for i := range b.cases.Jobs {
-		if j := &b.cases.Snapshot.Cases[i].Job; b.cases.Jobs[i].Live && j.Started() && len(j.Partitions) > 0 {
+		if j := &b.cases.In.Snapshot.Cases[i].Job; b.cases.Jobs[i].Is.Live && j.Started() && len(j.Partitions) > 0 {
 			add(j, func(tres string) int64 { return amount(j, tres) })
 		}
 	}

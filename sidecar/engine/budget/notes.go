@@ -33,20 +33,20 @@ func (x *notes) turn(b *round.Books, evidence int) {
 	n := len(b.Jobs)
 	x.cases, x.last = slices.Grow(x.last[:0], n)[:n], x.cases
 	x.began, x.lastBegan = evidence, x.began
-	if x.startCost != b.Settings.StartCost || !slices.Equal(x.saves, b.Settings.Saves) {
-		x.startCost, x.saves, x.last = b.Settings.StartCost, slices.Clone(b.Settings.Saves), nil
+	if x.startCost != b.In.Settings.StartCost || !slices.Equal(x.saves, b.In.Settings.Saves) {
+		x.startCost, x.saves, x.last = b.In.Settings.StartCost, slices.Clone(b.In.Settings.Saves), nil
 	}
 	x.open = x.open[:0]
-	news := len(b.Snapshot.Attempts)+len(b.Snapshot.Progress) > 0
+	news := len(b.In.Snapshot.Attempts)+len(b.In.Snapshot.Progress) > 0
 	for i := range x.cases {
 		now, st := &x.cases[i], &b.Jobs[i]
-		if before := int(st.Before); before >= 0 && before < len(x.last) {
+		if before := int(st.Is.Before); before >= 0 && before < len(x.last) {
 			*now = x.last[before]
 			now.kept, now.known, now.habit = now.known, false, 0
 		} else {
 			*now = note{}
 		}
-		if news || st.Before < 0 || st.Runs && (!now.kept || getsLong(b, now.start)) {
+		if news || st.Is.Before < 0 || st.Is.Runs && (!now.kept || getsLong(b, now.start)) {
 			x.open = append(x.open, i)
 		}
 	}

@@ -39,7 +39,7 @@ func modelOf(j *cluster.Job) string {
 
 // observer takes reports of jobs about stops.
 type observer struct {
-	*Account
+	a *Account
 }
 
 // observe updates the knowledge of how jobs save and start. Its sources are progress reports, and attempts
@@ -49,16 +49,16 @@ func (o *observer) observe(reports []cluster.Progress) {
 		reports = slices.Clone(reports)
 		slices.SortStableFunc(reports, order)
 	}
-	for _, i := range o.notes.open {
-		c := &o.Snapshot.Cases[i]
-		if ran := o.Records[i].Ran - c.Record.Ran; ran > 0 {
+	for _, i := range o.a.notes.open {
+		c := &o.a.Books.In.Snapshot.Cases[i]
+		if ran := o.a.Books.Records[i].Ran - c.Record.Ran; ran > 0 {
 			o.attemptEnded(i, ran)
 		}
-		if o.Settings.JobOrder == cluster.ByExpected && o.Records[i].Done != 0 && c.Record.Done == 0 {
+		if o.a.Books.In.Settings.JobOrder == cluster.ByExpected && o.a.Books.Records[i].Done != 0 && c.Record.Done == 0 {
 			o.ended(i)
 		}
 		o.brief(i)
-		if len(reports) == 0 || !o.Jobs[i].Runs || c.Job.Start == 0 {
+		if len(reports) == 0 || !o.a.Books.Jobs[i].Is.Runs || c.Job.Start == 0 {
 			continue
 		}
 		k, _ := slices.BinarySearchFunc(reports, c.Job.ID, func(p cluster.Progress, id cluster.JobID) int { return p.Job.Compare(id) })
@@ -72,7 +72,7 @@ func (o *observer) observe(reports []cluster.Progress) {
 
 // conduct returns a copy of a job's conduct that may be changed.
 func (o *observer) conduct(i int) *cluster.Conduct {
-	r, fresh := &o.Records[i], &cluster.Conduct{}
+	r, fresh := &o.a.Books.Records[i], &cluster.Conduct{}
 	if r.Conduct != nil {
 		*fresh = *r.Conduct
 	}
@@ -82,7 +82,7 @@ func (o *observer) conduct(i int) *cluster.Conduct {
 
 // attemptEnded handles attempts of a job that ended; ran is their length.
 func (o *observer) attemptEnded(i int, ran cluster.Span) {
-	c, r := &o.Snapshot.Cases[i], &o.Records[i]
+	c, r := &o.a.Books.In.Snapshot.Cases[i], &o.a.Books.Records[i]
 	j := &c.Job
 	switch {
 	case c.Gone || j.Outcome != "" && j.Outcome != "COMPLETED":
@@ -97,8 +97,8 @@ func (o *observer) attemptEnded(i int, ran cluster.Span) {
 	}
 	own := r.Conduct
 	if (own == nil || own.Attempts == 0) && j.Restarts == 0 && last == r.Ran {
-		if t, ok := cluster.TypeOf(j); ok && last >= o.Settings.MinLease { // shorter ones are never stopped
-			o.habits.Completed(t, o.Now, last)
+		if t, ok := cluster.TypeOf(j); ok && last >= o.a.Books.In.Settings.MinLease { // shorter ones are never stopped
+			o.a.habits.Completed(t, o.a.Books.In.Now, last)
 		}
 		return
 	}
@@ -106,7 +106,7 @@ func (o *observer) attemptEnded(i int, ran cluster.Span) {
 		return // its reports have given the verdict
 	}
 	model, earlier := held(c), r.Ran-last
-	verdict, redone := stop.Completion(own, model, o.habit(i), last, earlier, o.begin(i, model))
+	verdict, redone := stop.Completion(own, model, o.a.habit(i), last, earlier, o.a.begin(i, model))
 	o.judge(i, verdict, redone, earlier)
 }
 
@@ -120,7 +120,7 @@ func held(c *cluster.Case) string {
 
 // requeued handles an attempt that ended in a requeue; ran is its length.
 func (o *observer) requeued(i int, ran cluster.Span) {
-	c, r := &o.Snapshot.Cases[i], &o.Records[i]
+	c, r := &o.a.Books.In.Snapshot.Cases[i], &o.a.Books.Records[i]
 	own := o.conduct(i)
 	own.Attempts++
 	own.Ran, own.Longest = ran, max(own.Longest, ran)
@@ -128,14 +128,14 @@ func (o *observer) requeued(i int, ran cluster.Span) {
 		own.Model = model
 	}
 	own.Ours, own.Noticed = false, false
-	if k, ok := slices.BinarySearchFunc(o.Snapshot.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
-		l := &o.Snapshot.Leases[k]
-		base := &stopBase{saving: o.saving(i), begin: o.begin(i, held(c))}
+	if k, ok := slices.BinarySearchFunc(o.a.Books.In.Snapshot.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
+		l := &o.a.Books.In.Snapshot.Leases[k]
+		base := &stopBase{saving: o.a.saving(i), begin: o.a.begin(i, held(c))}
 		// A job that requeues itself at the notice, as some frameworks do, is reclaimed.
 		own.Ours = (l.State == cluster.Ending || l.State == cluster.Noticed) && !r.RequeuedByOthers()
-		own.Noticed = l.NoticedAt > 0 && o.signalled(&c.Job, base, l.NoticedAt.Sub(c.Record.HeldSince))
+		own.Noticed = l.NoticedAt > 0 && o.a.signalled(&c.Job, base, l.NoticedAt.Sub(c.Record.HeldSince))
 		if l.State == cluster.Noticed && own.Ours {
-			o.left(i, ran, o.Now.Sub(l.NoticedAt))
+			o.left(i, ran, o.a.Books.In.Now.Sub(l.NoticedAt))
 		}
 	}
 	own.Booked, own.Spent = max(r.Spent-own.Spent, 0), r.Spent
@@ -145,12 +145,12 @@ func (o *observer) requeued(i int, ran cluster.Span) {
 // left charges a job that requeued itself within its notice: the stop that was announced has happened.
 // notice is the time since the notice.
 func (o *observer) left(i int, ran, notice cluster.Span) {
-	c, r := &o.Snapshot.Cases[i], &o.Records[i]
-	if o.Rule().Off() || c.Control != cluster.FullControl {
+	c, r := &o.a.Books.In.Snapshot.Cases[i], &o.a.Books.Records[i]
+	if o.a.Rule().Off() || c.Control != cluster.FullControl {
 		return
 	}
 	begin := c.Record.HeldSince
-	o.book(i, &stop.Job{Saving: o.saving(i), Start: begin, Ran: r.Ran - ran, Spent: r.Spent, Saved: r.Saved, Begin: o.begin(i, held(c))},
+	o.a.book(i, &stop.Job{Saving: o.a.saving(i), Start: begin, Ran: r.Ran - ran, Spent: r.Spent, Saved: r.Saved, Begin: o.a.begin(i, held(c))},
 		begin.Add(ran), notice, "")
 }
 
@@ -162,7 +162,7 @@ func (o *observer) left(i int, ran, notice cluster.Span) {
 // also seem to have resumed. A report of zero steps is no progress: the job may be about to load its
 // checkpoint.
 func (o *observer) heard(i int, p *cluster.Progress) {
-	j := &o.Snapshot.Cases[i].Job
+	j := &o.a.Books.In.Snapshot.Cases[i].Job
 	t, typed := cluster.TypeOf(j)
 	if p.Steps > 0 {
 		o.progressed(i, p, t, typed)
@@ -172,11 +172,11 @@ func (o *observer) heard(i int, p *cluster.Progress) {
 
 // progressed takes the progress that a report shows.
 func (o *observer) progressed(i int, p *cluster.Progress, t cluster.JobType, typed bool) {
-	j, r := &o.Snapshot.Cases[i].Job, &o.Records[i]
+	j, r := &o.a.Books.In.Snapshot.Cases[i].Job, &o.a.Books.Records[i]
 	in, model := max(p.At.Sub(j.Start)-j.Suspend, 0), modelOf(j)
 	if before := r.Conduct; before == nil || before.At < j.Start { // the first of this attempt
 		if typed {
-			o.habits.Began(t, p.At, model, in)
+			o.a.habits.Began(t, p.At, model, in)
 		}
 		if before != nil && before.Attempts > 0 {
 			now := stop.Report{Steps: p.Steps, In: in, Model: model}
@@ -192,12 +192,12 @@ func (o *observer) progressed(i int, p *cluster.Progress, t cluster.JobType, typ
 
 // hasSaved takes the save that a report shows.
 func (o *observer) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed bool) {
-	j, r := &o.Snapshot.Cases[i].Job, &o.Records[i]
+	j, r := &o.a.Books.In.Snapshot.Cases[i].Job, &o.a.Books.Records[i]
 	if last := r.Conduct; p.Saved <= j.Start || last != nil && p.Saved <= last.Saved {
 		return
 	}
 	own := o.conduct(i)
-	since := j.Start.Add(o.begin(i, modelOf(j)))
+	since := j.Start.Add(o.a.begin(i, modelOf(j)))
 	if own.Saved >= j.Start {
 		since = own.Saved
 	}
@@ -205,9 +205,9 @@ func (o *observer) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed
 	if took := min(p.Took, p.Saved.Sub(j.Start)); took > 0 { // no save takes longer than its attempt has run
 		own.Takes = stop.Longest(own.Takes, took)
 		if typed {
-			o.habits.Took(t, p.Saved, took)
+			o.a.habits.Took(t, p.Saved, took)
 		}
-		o.notes.cases[i].habit = 0
+		o.a.notes.cases[i].habit = 0
 	}
 	if s := r.Stopping; s != nil { // the requeue is late
 		stopping := *s
@@ -216,16 +216,16 @@ func (o *observer) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed
 		}
 		r.Stopping = &stopping
 	}
-	if l := o.Leases[i]; l != nil && l.NoticedAt > 0 && p.Saved >= l.NoticedAt {
+	if l := o.a.Books.Leases[i]; l != nil && l.NoticedAt > 0 && p.Saved >= l.NoticedAt {
 		return // it may have saved because of the notice
 	}
 	if gap := p.Saved.Sub(since); gap >= cluster.Second {
 		own.Reports++
 		own.Every = stop.Longest(own.Every, gap)
 		if typed {
-			o.habits.Saved(t, p.Saved, gap)
+			o.a.habits.Saved(t, p.Saved, gap)
 		}
-		o.notes.cases[i].habit = 0
+		o.a.notes.cases[i].habit = 0
 	}
 }
 
@@ -235,17 +235,17 @@ func (o *observer) judge(i int, verdict cluster.Resumption, redone, earlier clus
 	if verdict == cluster.UnknownResumption {
 		return
 	}
-	j, r := &o.Snapshot.Cases[i].Job, &o.Records[i]
-	begin, habit := o.begin(i, modelOf(j)), o.habit(i)
+	j, r := &o.a.Books.In.Snapshot.Cases[i].Job, &o.a.Books.Records[i]
+	begin, habit := o.a.begin(i, modelOf(j)), o.a.habit(i)
 	if verdict == cluster.Restarted {
-		s := o.saving(i)
+		s := o.a.saving(i)
 		if !stop.Telling(s, r.Conduct, habit != nil && habit.Reports > 0, earlier, begin) {
 			return
 		}
 	}
 	own := o.conduct(i)
-	own.Last, own.LastAt = verdict, o.Now
-	if own.Ours && !o.Rule().Off() {
+	own.Last, own.LastAt = verdict, o.a.Books.In.Now
+	if own.Ours && !o.a.Rule().Off() {
 		cost := redone + begin
 		if verdict == cluster.Restarted {
 			cost = own.Ran
@@ -254,7 +254,7 @@ func (o *observer) judge(i int, verdict cluster.Resumption, redone, earlier clus
 		own.Booked, own.Spent = max(own.Booked, cost), r.Spent
 	}
 	if t, ok := cluster.TypeOf(j); ok {
-		o.habits.Judged(t, o.Now, verdict, redone, own)
-		o.notes.cases[i].habit = 0
+		o.a.habits.Judged(t, o.a.Books.In.Now, verdict, redone, own)
+		o.a.notes.cases[i].habit = 0
 	}
 }

@@ -18,7 +18,7 @@ const (
 
 // Patience returns the moment up to which a job may wait behind another lease.
 func Patience(b *round.Books, l *cluster.Lease) cluster.Instant {
-	return l.Granted.Add(patience * b.Settings.Interval)
+	return l.Granted.Add(patience * b.In.Settings.Interval)
 }
 
 // RevokeBehind ends leases behind others that do not get their turn: the job before them turns out long, its lease is about
@@ -37,17 +37,17 @@ func RevokeBehind(b *round.Books) {
 
 // stuck says why a job behind another lease gets no turn; "" = it does.
 func stuck(b *round.Books, l *cluster.Lease) string {
-	before := b.Find(l.Behind)
+	before := b.In.Find(l.Behind)
 	if before < 0 || b.Leases[before] == nil || b.Leases[before].Behind != 0 {
 		return "the job before it lost its lease"
 	}
 	name, holder, st := b.Records[before].ID, b.Leases[before], &b.Jobs[before]
 	switch {
-	case st.Runs && b.Now.Sub(b.Snapshot.Cases[before].Job.Start) >= longRun*b.Settings.Interval, Patience(b, l) <= b.Now:
+	case st.Is.Runs && b.In.Now.Sub(b.In.Snapshot.Cases[before].Job.Start) >= longRun*b.In.Settings.Interval, Patience(b, l) <= b.In.Now:
 		return fmt.Sprintf("job %s before it runs for longer than jobs like it", name)
 	case holder.State == cluster.Noticed || holder.State == cluster.Ending || holder.Why == round.Recalled:
 		return fmt.Sprintf("the lease of job %s before it ends", name)
-	case slices.ContainsFunc(b.Snapshot.Claims, func(cl cluster.Claim) bool {
+	case slices.ContainsFunc(b.In.Snapshot.Claims, func(cl cluster.Claim) bool {
 		return slices.ContainsFunc(cl.Nodes, func(h cluster.Holding) bool { return h.Node == l.Nodes[0].Node })
 	}):
 		return fmt.Sprintf("GPUs of %s are kept for another job", l.Nodes[0].Node)
@@ -57,6 +57,6 @@ func stuck(b *round.Books, l *cluster.Lease) string {
 
 // behind reports whether a case's lease was behind another one at the last look.
 func behind(b *round.Books, i int) bool {
-	k, ok := slices.BinarySearchFunc(b.Snapshot.Leases, b.Records[i].Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) })
-	return ok && b.Snapshot.Leases[k].Behind != 0
+	k, ok := slices.BinarySearchFunc(b.In.Snapshot.Leases, b.Records[i].Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) })
+	return ok && b.In.Snapshot.Leases[k].Behind != 0
 }

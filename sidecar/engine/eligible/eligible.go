@@ -16,7 +16,7 @@ import (
 // Nodes is the nodes of the cluster, with cached answers about which jobs could run on them. It is kept from
 // round to round, so that unchanged nodes are not examined again.
 type Nodes struct {
-	*round.Books
+	b        *round.Books
 	Site     *place.Site
 	possible *prober // on all nodes, without reservations of others
 	sites    [2]surveyed
@@ -31,9 +31,9 @@ type Nodes struct {
 
 // Survey takes the nodes of a round, and the causes for which Slurm does not start jobs, which it may change.
 func (f *Nodes) Survey(b *round.Books, causes []cluster.Cause) {
-	f.Books = b
-	f.refused.open(causes, b.Tenants)
-	s := b.Snapshot
+	f.b = b
+	f.refused.open(causes, b.In.Tenants)
+	s := b.In.Snapshot
 	f.rules.Open(s.Now, s.Admission, s.Preempted)
 	f.shapes.turn(b)
 	if f.site = 0; len(s.Claims) > 0 {
@@ -44,8 +44,8 @@ func (f *Nodes) Survey(b *round.Books, causes []cluster.Cause) {
 	}
 	old := &f.sites[f.site]
 	same := s.NodesVersion != 0 && s.NodesVersion == old.nodes
-	if site := place.Resurvey(old.site, b.Pools, s.Nodes, same, s.Reservations, s.Now, len(s.Claims) > 0); site != old.site {
-		*old = surveyed{site: site, possible: newProber(site, b.Pools, s.Now, place.View{})}
+	if site := place.Resurvey(old.site, b.In.Pools, s.Nodes, same, s.Reservations, s.Now, len(s.Claims) > 0); site != old.site {
+		*old = surveyed{site: site, possible: newProber(site, b.In.Pools, s.Now, place.View{})}
 		f.shapes.forget(f.site)
 		occupy(site, b) // a site with reservations of others is new in every round
 	}
@@ -62,11 +62,11 @@ type surveyed struct {
 
 // occupy tells a site which jobs run in reservations of others.
 func occupy(site *place.Site, b *round.Books) {
-	if !slices.ContainsFunc(b.Snapshot.Reservations, func(r cluster.Reservation) bool { return len(r.Parts) > 0 }) {
+	if !slices.ContainsFunc(b.In.Snapshot.Reservations, func(r cluster.Reservation) bool { return len(r.Parts) > 0 }) {
 		return
 	}
 	for i := range b.Jobs {
-		if j := &b.Snapshot.Cases[i].Job; j.Reservation != "" && b.Jobs[i].Live && !b.Jobs[i].Waits {
+		if j := &b.In.Snapshot.Cases[i].Job; j.Reservation != "" && b.Jobs[i].Is.Live && !b.Jobs[i].Is.Waits {
 			place.Occupy(site, j.Reservation, j.Holds)
 		}
 	}
@@ -77,22 +77,22 @@ func occupy(site *place.Site, b *round.Books) {
 func (f *Nodes) Active() [][]ltgf.Claimant {
 	possible, open := f.possible, f.possible
 	if place.Reserved(f.Site) {
-		open = newProber(f.Site, f.Pools, f.Now, place.View{Reserved: true})
+		open = newProber(f.Site, f.b.In.Pools, f.b.In.Now, place.View{Reserved: true})
 	}
-	f.alone = f.Snapshot.Cells != nil
-	f.rules.Count(f.Books, func(i int) bool { return !f.alone && f.Expiring(i) })
+	f.alone = f.b.In.Snapshot.Cells != nil
+	f.rules.Count(f.b, func(i int) bool { return !f.alone && f.b.Expiring(i) })
 	f.waiting = f.waiting[:0]
-	for len(f.claims) < len(f.Tenants) {
+	for len(f.claims) < len(f.b.In.Tenants) {
 		f.claims = append(f.claims, nil)
 	}
-	f.claims = f.claims[:len(f.Tenants)]
+	f.claims = f.claims[:len(f.b.In.Tenants)]
 	for t := range f.claims {
 		f.claims[t] = f.claims[t][:0]
 	}
-	for i := range f.Jobs {
-		st := &f.Jobs[i]
-		if !st.Runs {
-			if st.Live {
+	for i := range f.b.Jobs {
+		st := &f.b.Jobs[i]
+		if !st.Is.Runs {
+			if st.Is.Live {
 				f.waiting = append(f.waiting, i)
 			}
 			f.judgeWaiting(i, possible, open)
@@ -101,27 +101,27 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 			}
 			continue
 		}
-		if st.Pools = f.shapes.held(f.Books, i); st.Tenant >= 0 && len(st.Pools) > 0 {
-			f.claim(i, st.Held)
+		if st.Can.Pools = f.shapes.held(f.b, i); st.Is.Tenant >= 0 && len(st.Can.Pools) > 0 {
+			f.claim(i, st.Is.Held)
 		}
 		if len(f.refused.causes) > 0 {
 			f.refused.seeRunning(f, i)
 		}
-		if f.Settings.Divide != "" && len(st.Pools) > 0 {
-			st.Shape = f.shapes.of(f.Books, i, f.Site, f.site)
-			st.May = f.fitting(i, st.Pools[0], possible.Pools(st.Shape, f.Snapshot.Cases[i].Job.Request.Model))
+		if f.b.In.Settings.Divide != "" && len(st.Can.Pools) > 0 {
+			st.Can.Shape = f.shapes.of(f.b, i, f.Site, f.site)
+			st.Can.May = f.fitting(i, st.Can.Pools[0], possible.Pools(st.Can.Shape, f.b.In.Snapshot.Cases[i].Job.Request.Model))
 		}
 	}
 	f.refused.thin(f)
-	f.holdBack(f.Leases)
+	f.holdBack(f.b.Leases)
 	for _, i := range f.waiting {
-		st := &f.Jobs[i]
-		st.May = st.Pools
-		if st.Tenant < 0 || len(st.Pools) == 0 || st.Probes != round.NoProbe || !st.Eligible && st.Why != cluster.ReasonCompleting && st.Why != cluster.ReasonStarting {
+		st := &f.b.Jobs[i]
+		st.Can.May = st.Can.Pools
+		if st.Is.Tenant < 0 || len(st.Can.Pools) == 0 || st.Can.Probes != round.NoProbe || !st.Can.Eligible && st.Can.Why != cluster.ReasonCompleting && st.Can.Why != cluster.ReasonStarting {
 			continue
 		}
-		if !st.Eligible || f.rules.Wants(&f.Snapshot.Cases[i].Job) { // else the limits leave its tenant less: it may have its turn, but is due no more
-			f.claim(i, st.GPUs)
+		if !st.Can.Eligible || f.rules.Wants(&f.b.In.Snapshot.Cases[i].Job) { // else the limits leave its tenant less: it may have its turn, but is due no more
+			f.claim(i, st.Is.GPUs)
 		}
 	}
 	return f.claims
@@ -129,8 +129,8 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 
 // claim adds a case to the claimants of its tenant.
 func (f *Nodes) claim(i, gpus int) {
-	st := &f.Jobs[i]
-	f.claims[st.Tenant] = append(f.claims[st.Tenant], ltgf.Claimant{Case: i, GPUs: gpus, Weight: Weight(f.Books, i), Pools: st.Pools})
+	st := &f.b.Jobs[i]
+	f.claims[st.Is.Tenant] = append(f.claims[st.Is.Tenant], ltgf.Claimant{Case: i, GPUs: gpus, Weight: Weight(f.b, i), Pools: st.Can.Pools})
 }
 
 // Limits returns the limits that a chooser must look at; nil = none.
@@ -144,68 +144,68 @@ func (f *Nodes) Limits() lease.Limits {
 // judgeWaiting decides whether a job that does not run could be granted a lease now, and records the reason
 // if not.
 func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
-	c, r := &f.Snapshot.Cases[i], &f.Records[i]
-	st, j := &f.Jobs[i], &c.Job
-	switch l := f.Leases[i]; {
-	case !st.Live:
-		st.Why, st.Note = cluster.ReasonDone, j.Outcome
+	c, r := &f.b.In.Snapshot.Cases[i], &f.b.Records[i]
+	st, j := &f.b.Jobs[i], &c.Job
+	switch l := f.b.Leases[i]; {
+	case !st.Is.Live:
+		st.Can.Why, st.Can.Note = cluster.ReasonDone, j.Outcome
 	case c.Control == cluster.Unmanaged:
-		st.Why, st.Note = cluster.ReasonUntouched, c.ControlWhy
-	case j.State == cluster.Completing || f.Now < Settled(j):
-		st.Why = cluster.ReasonCompleting
-		st.Shape = f.shapes.of(f.Books, i, f.Site, f.site)
-		st.Pools = possible.Pools(st.Shape, j.Request.Model)
-		st.GPUs = possible.counts(st, j)
+		st.Can.Why, st.Can.Note = cluster.ReasonUntouched, c.ControlWhy
+	case j.State == cluster.Completing || f.b.In.Now < Settled(j):
+		st.Can.Why = cluster.ReasonCompleting
+		st.Can.Shape = f.shapes.of(f.b, i, f.Site, f.site)
+		st.Can.Pools = possible.Pools(st.Can.Shape, j.Request.Model)
+		st.Is.GPUs = possible.counts(st, j)
 	case l != nil && l.State == cluster.Granted:
-		st.Why, st.Until = cluster.ReasonStarting, l.Granted.Add(f.Settings.GrantTimeout)
-		if st.Pools = f.PoolOf(l); j.State == cluster.Configuring {
-			st.GPUs, st.Until = l.GPUs, 0
+		st.Can.Why, st.Can.Until = cluster.ReasonStarting, l.Granted.Add(f.b.In.Settings.GrantTimeout)
+		if st.Can.Pools = f.b.In.PoolOf(l); j.State == cluster.Configuring {
+			st.Is.GPUs, st.Can.Until = l.GPUs, 0
 		}
 		if j.Request.Exclusive {
-			st.GPUs = l.GPUs
+			st.Is.GPUs = l.GPUs
 		}
 	case j.Inactive != "":
-		st.Why, st.Note = cluster.ReasonInactive, j.Inactive
-	case r.UserBegin > f.Now:
-		st.Why, st.Note, st.Until = cluster.ReasonInactive, "begin", r.UserBegin
-	case r.AvoidUntil > f.Now:
-		st.Why, st.Note, st.Until = cluster.ReasonFailed, r.SlurmSaid, r.AvoidUntil
+		st.Can.Why, st.Can.Note = cluster.ReasonInactive, j.Inactive
+	case r.UserBegin > f.b.In.Now:
+		st.Can.Why, st.Can.Note, st.Can.Until = cluster.ReasonInactive, "begin", r.UserBegin
+	case r.AvoidUntil > f.b.In.Now:
+		st.Can.Why, st.Can.Note, st.Can.Until = cluster.ReasonFailed, r.SlurmSaid, r.AvoidUntil
 	case st.Ordered(cluster.Freeze):
-		st.Why, st.Note = cluster.ReasonFrozen, st.Order.Reason
+		st.Can.Why, st.Can.Note = cluster.ReasonFrozen, st.Is.Order.Reason
 	default:
-		if st.Gate, st.Note = f.rules.Of(j); st.Note != "" {
-			st.Why = cluster.ReasonRule
+		if st.Can.Gate, st.Can.Note = f.rules.Of(j); st.Can.Note != "" {
+			st.Can.Why = cluster.ReasonRule
 			return
 		}
-		if f.Now >= r.AvoidUntil.Add(f.Settings.Term) {
+		if f.b.In.Now >= r.AvoidUntil.Add(f.b.In.Settings.Term) {
 			r.AvoidNodes = nil // no other node took it for a term: a failure tells nothing for good
 		}
-		st.Shape = f.shapes.of(f.Books, i, f.Site, f.site)
-		st.Pools = possible.Pools(st.Shape, j.Request.Model)
-		if len(st.Pools) == 0 && len(r.AvoidNodes) > 0 {
+		st.Can.Shape = f.shapes.of(f.b, i, f.Site, f.site)
+		st.Can.Pools = possible.Pools(st.Can.Shape, j.Request.Model)
+		if len(st.Can.Pools) == 0 && len(r.AvoidNodes) > 0 {
 			r.AvoidNodes = nil // nowhere else to go: try the same nodes again
-			st.Shape = f.shapes.of(f.Books, i, f.Site, f.site)
-			st.Pools = possible.Pools(st.Shape, j.Request.Model)
+			st.Can.Shape = f.shapes.of(f.b, i, f.Site, f.site)
+			st.Can.Pools = possible.Pools(st.Can.Shape, j.Request.Model)
 		}
-		if len(st.Pools) == 0 {
-			st.Why, st.GPUs, st.Note = cluster.ReasonTooBig, 0, place.Unknown(f.Site, r.UserNodes)
+		if len(st.Can.Pools) == 0 {
+			st.Can.Why, st.Is.GPUs, st.Can.Note = cluster.ReasonTooBig, 0, place.Unknown(f.Site, r.UserNodes)
 			return
 		}
-		st.GPUs = possible.counts(st, j)
+		st.Is.GPUs = possible.counts(st, j)
 		if open != possible {
-			st.Pools = open.Pools(st.Shape, j.Request.Model)
+			st.Can.Pools = open.Pools(st.Can.Shape, j.Request.Model)
 		}
-		if len(st.Pools) == 0 {
-			st.Why, st.Note = cluster.ReasonReserved, f.reservationsAhead()
+		if len(st.Can.Pools) == 0 {
+			st.Can.Why, st.Can.Note = cluster.ReasonReserved, f.reservationsAhead()
 			return
 		}
-		st.Pools = f.fitting(i, -1, st.Pools)
-		st.Eligible = true
+		st.Can.Pools = f.fitting(i, -1, st.Can.Pools)
+		st.Can.Eligible = true
 		if f.alone && f.rules.Limits() {
 			f.rules.Take(i, true)
 		}
 		if r.First == 0 {
-			r.First = f.Now
+			r.First = f.b.In.Now
 		}
 	}
 }
@@ -213,8 +213,8 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 // reservationsAhead names the reservations that keep jobs off nodes.
 func (f *Nodes) reservationsAhead() string {
 	var names []string
-	for i := range f.Snapshot.Reservations {
-		if r := &f.Snapshot.Reservations[i]; !r.Ours && r.End > f.Now && len(r.Nodes) > 0 {
+	for i := range f.b.In.Snapshot.Reservations {
+		if r := &f.b.In.Snapshot.Reservations[i]; !r.Ours && r.End > f.b.In.Now && len(r.Nodes) > 0 {
 			names = append(names, r.Name)
 		}
 	}

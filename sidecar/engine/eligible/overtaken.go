@@ -16,7 +16,7 @@ import (
 func RevokeOvertaken(b *round.Books, site *place.Site) {
 	var waiting []int // cases with a grant, oldest grant first
 	for i, l := range b.Leases {
-		if l != nil && l.State == cluster.Granted && l.Behind == 0 && b.Jobs[i].Waits {
+		if l != nil && l.State == cluster.Granted && l.Behind == 0 && b.Jobs[i].Is.Waits {
 			waiting = append(waiting, i)
 		}
 	}
@@ -33,8 +33,8 @@ func RevokeOvertaken(b *round.Books, site *place.Site) {
 	slices.SortStableFunc(waiting, func(i, k int) int { return cmp.Compare(b.Leases[i].Granted, b.Leases[k].Granted) })
 	board := site.Board(place.View{})
 	for i := range b.Jobs {
-		if l := b.Leases[i]; b.Jobs[i].Runs && (l == nil || l.State == cluster.Active) || b.Configures(i) { // the others are leaving
-			board.Hold(b.Snapshot.Cases[i].Job.Holds)
+		if l := b.Leases[i]; b.Jobs[i].Is.Runs && (l == nil || l.State == cluster.Active) || b.Configures(i) { // the others are leaving
+			board.Hold(b.In.Snapshot.Cases[i].Job.Holds)
 		}
 	}
 	for _, i := range waiting {
@@ -44,7 +44,7 @@ func RevokeOvertaken(b *round.Books, site *place.Site) {
 		for _, h := range l.Nodes {
 			spec.Require = append(spec.Require, h.Node)
 		}
-		found, fits := board.Fit(place.Ask{Shape: site.Shape(spec), Pool: max(b.Pool(l.Pool), 0), Now: b.Now, End: b.Now, Max: -1})
+		found, fits := board.Fit(place.Ask{Shape: site.Shape(spec), Pool: max(b.In.Pool(l.Pool), 0), Now: b.In.Now, End: b.In.Now, Max: -1})
 		if fits {
 			board.Take(found)
 			continue
@@ -63,11 +63,11 @@ func RevokeOvertaken(b *round.Books, site *place.Site) {
 func starters(b *round.Books) map[string]int {
 	out := map[string]int{}
 	for i := range b.Jobs {
-		was := b.Snapshot.Cases[i].Record.State
-		if !b.Jobs[i].Runs && !b.Configures(i) || was == cluster.Running || was == cluster.Configuring || b.Leases[i] != nil && !b.Leases[i].Adopted && !behind(b, i) {
+		was := b.In.Snapshot.Cases[i].Record.State
+		if !b.Jobs[i].Is.Runs && !b.Configures(i) || was == cluster.Running || was == cluster.Configuring || b.Leases[i] != nil && !b.Leases[i].Adopted && !behind(b, i) {
 			continue
 		}
-		for _, h := range b.Snapshot.Cases[i].Job.Holds {
+		for _, h := range b.In.Snapshot.Cases[i].Job.Holds {
 			out[h.Node] = 1 + i
 		}
 	}

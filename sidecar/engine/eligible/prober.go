@@ -48,7 +48,7 @@ func (p *prober) Pools(shape int, model string) []int {
 // would do. Its shape's pools must be known.
 func (p *prober) counts(st *round.Job, j *cluster.Job) int {
 	if !j.Request.Exclusive {
-		return st.GPUs
+		return st.Is.GPUs
 	}
-	return max(st.GPUs, p.whole[st.Shape])
+	return max(st.Is.GPUs, p.whole[st.Can.Shape])
 }

@@ -26,11 +26,11 @@ type shape struct {
 func (x *shapes) turn(b *round.Books) {
 	n := len(b.Jobs)
 	x.now, x.last = slices.Grow(x.last[:0], n)[:n], x.now
-	if !slices.Equal(x.pools, b.Pools) {
-		x.pools, x.last = slices.Clone(b.Pools), nil
+	if !slices.Equal(x.pools, b.In.Pools) {
+		x.pools, x.last = slices.Clone(b.In.Pools), nil
 	}
 	for i := range x.now {
-		if before := int(b.Jobs[i].Before); before >= 0 && before < len(x.last) {
+		if before := int(b.Jobs[i].Is.Before); before >= 0 && before < len(x.last) {
 			x.now[i] = x.last[before]
 		} else {
 			x.now[i] = shape{}
@@ -42,17 +42,17 @@ func (x *shapes) turn(b *round.Books) {
 func (x *shapes) held(b *round.Books, i int) []int {
 	now := &x.now[i]
 	if now.pool == 0 {
-		holds := b.Snapshot.Cases[i].Job.Holds
+		holds := b.In.Snapshot.Cases[i].Job.Holds
 		for k := 0; k < len(holds) && now.pool == 0; k++ {
 			if holds[k].GPUs > 0 {
-				now.pool = int32(b.Pool(holds[k].Model)) + 1
+				now.pool = int32(b.In.Pool(holds[k].Model)) + 1
 			}
 		}
 	}
 	if now.pool == 0 {
 		return nil
 	}
-	return b.Just(int(now.pool) - 1)
+	return b.In.Just(int(now.pool) - 1)
 }
 
 // forget drops the shapes on a site that was replaced.
@@ -65,7 +65,7 @@ func (x *shapes) forget(site int) {
 // of returns the shape of a case's request on a site.
 func (x *shapes) of(b *round.Books, i int, site *place.Site, at int) int {
 	now, r := &x.now[i], &b.Records[i]
-	if b.Jobs[i].Gate != nil || len(r.AvoidNodes)+len(r.UserNodes) > 0 {
+	if b.Jobs[i].Can.Gate != nil || len(r.AvoidNodes)+len(r.UserNodes) > 0 {
 		return site.Shape(Spec(b, i))
 	}
 	if ran := r.RanInLimit(); now.limit != r.UserLimit || now.ran != ran {

@@ -11,7 +11,7 @@ import (
 // Spec returns the requirements of a job on its nodes. The next grant avoids the nodes of a grant that has
 // just failed.
 func Spec(b *round.Books, i int) place.Spec {
-	c, r := &b.Snapshot.Cases[i], &b.Records[i]
+	c, r := &b.In.Snapshot.Cases[i], &b.Records[i]
 	j := &c.Job
 	exclude := j.Exclude
 	if len(r.AvoidNodes) > 0 {
@@ -21,7 +21,7 @@ func Spec(b *round.Books, i int) place.Spec {
 	if request.Brackets() {
 		request.Features = ""
 	}
-	if g := b.Jobs[i].Gate; g != nil {
+	if g := b.Jobs[i].Can.Gate; g != nil {
 		partitions = g.Partitions
 		if g.MaxNodes > 0 && (request.MaxNodes == 0 || request.MaxNodes > g.MaxNodes) {
 			request.MaxNodes = g.MaxNodes
@@ -37,8 +37,8 @@ func Spec(b *round.Books, i int) place.Spec {
 
 // Weight returns a job's weight inside its tenant, in thousandths.
 func Weight(b *round.Books, i int) int64 {
-	for _, w := range b.Settings.JobWeights {
-		if w.QOS == b.Snapshot.Cases[i].Job.QOS {
+	for _, w := range b.In.Settings.JobWeights {
+		if w.QOS == b.In.Snapshot.Cases[i].Job.QOS {
 			return max(w.Milli, 1)
 		}
 	}
@@ -48,6 +48,6 @@ func Weight(b *round.Books, i int) int64 {
 // IdleOnly reports whether a waiting job takes only idle GPUs: its last grants did not start, or those of jobs like
 // it, or it asks for that.
 func IdleOnly(b *round.Books, i int) bool {
-	hints := b.Snapshot.Cases[i].Job.Hints
-	return !b.Jobs[i].Runs && (b.Jobs[i].Probes == round.IdleProbe || b.Now < lease.MayDisplace(&b.Records[i], b.Settings.Term) || hints != nil && hints.Idle)
+	hints := b.In.Snapshot.Cases[i].Job.Hints
+	return !b.Jobs[i].Is.Runs && (b.Jobs[i].Can.Probes == round.IdleProbe || b.In.Now < lease.MayDisplace(&b.Records[i], b.In.Settings.Term) || hints != nil && hints.Idle)
 }

@@ -15,7 +15,7 @@ import (
 
 // shares computes the entitlements of tenants and parties.
 type shares struct {
-	*round.Books
+	b       *round.Books
 	speeds  *speeds.Speeds
 	weights []int64 // by tenant; those below one account as they divide its weight now
 	several []bool  // by tenant: its active jobs are of several users
@@ -35,12 +35,12 @@ type (
 // active is the jobs that count as demand, by tenant. capacity is the number of GPUs by pool, as counted by Capacity. own is the GPUs that tenants have in cells of their
 // own; nil = no cells. Divide returns the request for a new allocation; nil = the last allocation stays in force.
 func Divide(b *round.Books, s *speeds.Speeds, active [][]ltgf.Claimant, capacity []int, own *round.Owned, kept *Quotas) *cluster.AllocationRequest {
-	x := &shares{Books: b, speeds: s, weights: make([]int64, len(b.Tenants))}
-	for t := range x.Tenants {
-		x.weights[t] = x.Weight(round.TenantIndex(t))
+	x := &shares{b: b, speeds: s, weights: make([]int64, len(b.In.Tenants))}
+	for t := range x.b.In.Tenants {
+		x.weights[t] = x.b.In.Weight(round.TenantIndex(t))
 	}
-	base := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.Tenants), len(x.Pools))
-	for p := range x.Pools {
+	base := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.b.In.Tenants), len(x.b.In.Pools))
+	for p := range x.b.In.Pools {
 		commons := capacity[p]
 		if own != nil {
 			for _, gpus := range own.Base[p] {
@@ -56,15 +56,15 @@ func Divide(b *round.Books, s *speeds.Speeds, active [][]ltgf.Claimant, capacity
 	withCells(entitled, own)
 	var untraded []cluster.MicroGPU
 	var question *cluster.AllocationRequest
-	if x.Settings.Divide != "" {
+	if x.b.In.Settings.Divide != "" {
 		question = x.ask(capacity, own)
 		entitled, untraded = x.market(capacity, entitled, own)
 		largest = owe(largest, ltgf.Most(entitled.Cells, untraded))
 	} else {
 		x.convert(byParty{}, entitled, nil, nil)
 	}
-	ltgf.Inherit(&x.Ledger, x.Snapshot.Tenants, base.Cells)
-	ltgf.Settle(&x.Ledger, base.Cells, entitled.Cells, untraded, largest, x.held(), x.Settings, x.Snapshot.Ledger.At/cluster.Instant(x.Settings.Term) != x.Now/cluster.Instant(x.Settings.Term))
+	ltgf.Inherit(&x.b.Ledger, x.b.In.Snapshot.Tenants, base.Cells)
+	ltgf.Settle(&x.b.Ledger, base.Cells, entitled.Cells, untraded, largest, x.held(), x.b.In.Settings, x.b.In.Snapshot.Ledger.At/cluster.Instant(x.b.In.Settings.Term) != x.b.In.Now/cluster.Instant(x.b.In.Settings.Term))
 	x.repay(entitled)
 	return question
 }
@@ -105,18 +105,18 @@ func withCells(to byTenant, own *round.Owned) {
 
 // repay gives the repayments of tenants to their parties, or takes them from these, in proportion to their entitlements.
 func (x *shares) repay(entitled byTenant) {
-	if x.JobsQueue {
+	if x.b.JobsQueue {
 		return
 	}
-	accounts := x.Accounts()
-	for k := range x.PartyRows.Rows() {
-		t := x.Parties[k].Tenant
-		for p := range x.Pools {
-			row, all := x.PartyRows.At(k, p), *entitled.At(t, p)
+	accounts := x.b.Accounts()
+	for k := range x.b.Divided.PartyRows.Rows() {
+		t := x.b.Divided.Parties[k].Tenant
+		for p := range x.b.In.Pools {
+			row, all := x.b.Divided.PartyRows.At(k, p), *entitled.At(t, p)
 			if repays := accounts.At(t, p).Repays; repays != 0 && all > 0 {
 				row.Repays = cluster.MicroGPU(ltgf.Portion(int64(repays), int64(row.Entitlement), int64(all)))
 				row.Entitlement += row.Repays
-				x.TenantRows.At(t, p).Entitlement += row.Repays
+				x.b.Divided.TenantRows.At(t, p).Entitlement += row.Repays
 			}
 		}
 	}
@@ -124,15 +124,15 @@ func (x *shares) repay(entitled byTenant) {
 
 // largest returns the largest gang of each tenant, by row of the ledger.
 func (x *shares) largest() []int {
-	largest := make([]int, len(x.Tenants))
-	for i := range x.Snapshot.Cases {
-		if st := &x.Jobs[i]; st.Tenant >= 0 && (st.Live || !x.Snapshot.Cases[i].Gone) {
-			largest[st.Tenant] = max(largest[st.Tenant], st.GPUs, st.Held)
+	largest := make([]int, len(x.b.In.Tenants))
+	for i := range x.b.In.Snapshot.Cases {
+		if st := &x.b.Jobs[i]; st.Is.Tenant >= 0 && (st.Is.Live || !x.b.In.Snapshot.Cases[i].Gone) {
+			largest[st.Is.Tenant] = max(largest[st.Is.Tenant], st.Is.GPUs, st.Is.Held)
 		}
 	}
-	out := round.NewTable[round.TenantIndex, int](len(x.Tenants), len(x.Pools))
+	out := round.NewTable[round.TenantIndex, int](len(x.b.In.Tenants), len(x.b.In.Pools))
 	for t := range out.Rows() {
-		for p := range x.Pools {
+		for p := range x.b.In.Pools {
 			*out.At(t, p) = largest[t]
 		}
 	}
@@ -141,10 +141,10 @@ func (x *shares) largest() []int {
 
 // held returns the GPUs that tenants hold, by row of the ledger.
 func (x *shares) held() []int {
-	out := round.NewTable[round.TenantIndex, int](len(x.Tenants), len(x.Pools))
-	for i := range x.Jobs {
-		if st := &x.Jobs[i]; st.Live && !st.Waits && st.Tenant >= 0 && len(st.Pools) > 0 {
-			*out.At(st.Tenant, st.Pools[0]) += st.Held
+	out := round.NewTable[round.TenantIndex, int](len(x.b.In.Tenants), len(x.b.In.Pools))
+	for i := range x.b.Jobs {
+		if st := &x.b.Jobs[i]; st.Is.Live && !st.Is.Waits && st.Is.Tenant >= 0 && len(st.Can.Pools) > 0 {
+			*out.At(st.Is.Tenant, st.Can.Pools[0]) += st.Is.Held
 		}
 	}
 	return out.Cells
@@ -153,19 +153,19 @@ func (x *shares) held() []int {
 // Capacity returns the number of GPUs in every pool that tenants can share. It also updates the ledger's
 // counts of all GPUs and of bad ones.
 func Capacity(b *round.Books, site *place.Site) []int {
-	capacity := make([]int, len(b.Pools))
-	for p := range b.Pools {
+	capacity := make([]int, len(b.In.Pools))
+	for p := range b.In.Pools {
 		row := &b.Ledger.Pools[p]
 		row.GPUs, row.BadGPUs = site.Count(p)
 		capacity[p] = row.GPUs - row.BadGPUs
 	}
-	for i := range b.Snapshot.Cases {
+	for i := range b.In.Snapshot.Cases {
 		st := &b.Jobs[i]
-		if !st.Live || st.Waits || st.Tenant >= 0 || b.Records[i].Payer() != "" {
+		if !st.Is.Live || st.Is.Waits || st.Is.Tenant >= 0 || b.Records[i].Payer() != "" {
 			continue
 		}
-		for _, hold := range b.Snapshot.Cases[i].Job.Holds {
-			if p := b.Pool(hold.Model); p >= 0 && !site.Bad(hold.Node) {
+		for _, hold := range b.In.Snapshot.Cases[i].Job.Holds {
+			if p := b.In.Pool(hold.Model); p >= 0 && !site.Bad(hold.Node) {
 				capacity[p] -= hold.GPUs
 			}
 		}

@@ -40,10 +40,10 @@ func (f *Field) Lay(old *place.Board, may func(i int) (Soft, bool)) *place.Board
 	for _, node := range f.Closed {
 		old.Close(node)
 	}
-	old.Await(len(f.Jobs))
-	for i, l := range f.Leases {
-		st, spots := &f.Jobs[i], f.room.base.held[i].spots
-		if !st.Live || !st.Runs {
+	old.Await(len(f.Books.Jobs))
+	for i, l := range f.Books.Leases {
+		st, spots := &f.Books.Jobs[i], f.room.base.held[i].spots
+		if !st.Is.Live || !st.Is.Runs {
 			continue
 		}
 		if !st.Stoppable {
@@ -76,14 +76,14 @@ type holding struct {
 
 // open takes over, case by case, all that is on the board.
 func (b *base) open(f *Field) {
-	if b.site != f.Site || !f.Snapshot.Follows {
+	if b.site != f.Site || !f.Books.In.Snapshot.Follows {
 		b.site = nil
 		return
 	}
-	b.was, b.held = b.held, slices.Grow(b.was[:0], len(f.Jobs))[:len(f.Jobs)]
-	for i := range f.Jobs {
-		if b.held[i] = (holding{}); f.Jobs[i].Before >= 0 {
-			was := &b.was[f.Jobs[i].Before]
+	b.was, b.held = b.held, slices.Grow(b.was[:0], len(f.Books.Jobs))[:len(f.Books.Jobs)]
+	for i := range f.Books.Jobs {
+		if b.held[i] = (holding{}); f.Books.Jobs[i].Is.Before >= 0 {
+			was := &b.was[f.Books.Jobs[i].Is.Before]
 			b.held[i], *was = *was, holding{}
 		}
 	}
@@ -100,17 +100,17 @@ func (b *base) update(f *Field) {
 		} else {
 			f.Site.Clear(b.board, view)
 		}
-		b.site, b.held = f.Site, slices.Grow(b.held[:0], len(f.Jobs))[:len(f.Jobs)]
+		b.site, b.held = f.Site, slices.Grow(b.held[:0], len(f.Books.Jobs))[:len(f.Books.Jobs)]
 		clear(b.held)
 	}
-	for i := range f.Jobs {
+	for i := range f.Books.Jobs {
 		var now holding
-		switch st, l := &f.Jobs[i], f.Leases[i]; {
-		case !st.Live:
+		switch st, l := &f.Books.Jobs[i], f.Books.Leases[i]; {
+		case !st.Is.Live:
 		case l != nil && l.State == cluster.Granted:
 			now.granted, now.nodes = true, l.Nodes
-		case !st.Waits:
-			now.nodes = f.Snapshot.Cases[i].Job.Holds
+		case !st.Is.Waits:
+			now.nodes = f.Books.In.Snapshot.Cases[i].Job.Holds
 		}
 		if was := &b.held[i]; !now.same(was) {
 			place.Fill(b.board, was.spots, -1)

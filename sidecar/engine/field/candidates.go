@@ -15,33 +15,33 @@ import (
 // Candidates lists the jobs that could hold a lease next.
 func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 	n := 0
-	for i := range f.Jobs {
-		if f.Jobs[i].Eligible || f.Leases[i] != nil {
+	for i := range f.Books.Jobs {
+		if f.Books.Jobs[i].Can.Eligible || f.Books.Leases[i] != nil {
 			n++
 		}
 	}
 	out := slices.Grow(f.room.unsorted[:0], n)
-	for i := range f.Jobs {
-		st, l := &f.Jobs[i], f.Leases[i]
-		runs := f.Ending(i) && !st.Ordered(cluster.Freeze)
-		if !st.Ours(touch) || !runs && (l != nil || !st.Eligible) {
+	for i := range f.Books.Jobs {
+		st, l := &f.Books.Jobs[i], f.Books.Leases[i]
+		runs := f.Books.Ending(i) && !st.Ordered(cluster.Freeze)
+		if !st.Ours(touch) || !runs && (l != nil || !st.Can.Eligible) {
 			continue
 		}
-		r := &f.Records[i]
+		r := &f.Books.Records[i]
 		out = append(out, lease.Candidate{})
 		k := &out[len(out)-1] // a candidate is large: it is filled in where it lies
-		*k = lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Queue), Pools: st.Pools, Shape: st.Shape, GPUs: st.GPUs,
+		*k = lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Queue), Pools: st.Can.Pools, Shape: st.Can.Shape, GPUs: st.Is.GPUs,
 			Running: runs, Priority: lease.Priority{
-				First: r.First, Owed: owed(f, i), User: st.User, Unserved: r.Terms == 0 && st.Probes == round.NoProbe, New: f.Settings.NewFirst && r.Terms == 0, Rho: st.Rho,
-				Urgent: st.Boosted || slices.Contains(f.Settings.UrgentQOS, f.Snapshot.Cases[i].Job.QOS)}}
-		if f.Spent(r.Tenant) != nil {
+				First: r.First, Owed: owed(f, i), User: st.Is.User, Unserved: r.Terms == 0 && st.Can.Probes == round.NoProbe, New: f.Books.In.Settings.NewFirst && r.Terms == 0, Rho: st.Is.Rho,
+				Urgent: st.Is.Boosted || slices.Contains(f.Books.In.Settings.UrgentQOS, f.Books.In.Snapshot.Cases[i].Job.QOS)}}
+		if f.Books.In.Spent(r.Tenant) != nil {
 			k.Owed = 0
 		}
 		if runs {
 			k.GPUs, k.Rho = l.GPUs, f.Steadied(r, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
-			k.Resting = Resting(f.Snapshot, i) || f.Stops.Opened(i)
-			end, binds, cost := budget.EndAndBinds(f.Stops, i, max(l.End, f.Now))
+			k.Resting = Resting(f.Books.In.Snapshot, i) || f.Stops.Opened(i)
+			end, binds, cost := budget.EndAndBinds(f.Stops, i, max(l.End, f.Books.In.Now))
 			k.Next = end
 			if k.Binds = binding(f, i, binds); k.Binds == lease.Unbound {
 				if k.Cost = cost; !st.Unpaid {
@@ -49,14 +49,14 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 				}
 			}
 		} else {
-			end, binds, cost := budget.EndAndBinds(f.Stops, i, f.Now)
+			end, binds, cost := budget.EndAndBinds(f.Stops, i, f.Books.In.Now)
 			k.End = end
 			if k.Binds = binding(f, i, binds); k.Binds != lease.Unbound {
 				k.End = lease.Unending
 			} else {
 				k.Cost = cost
 			}
-			k.IdleOnly, k.Loose = eligible.IdleOnly(f.Books, i), f.Snapshot.Cases[i].Loose()
+			k.IdleOnly, k.Loose = eligible.IdleOnly(f.Books, i), f.Books.In.Snapshot.Cases[i].Loose()
 		}
 		f.Order(k)
 	}
@@ -66,11 +66,11 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 
 // owed returns the GPU time that a job is owed: by its tenant, or by the division where jobs queue.
 func owed(f *Field, i int) (sum cluster.GPUTime) {
-	if !f.JobsQueue {
-		return f.Records[i].Due - f.Records[i].Alloc
+	if !f.Books.JobsQueue {
+		return f.Books.Records[i].Due - f.Books.Records[i].Alloc
 	}
-	for p := range f.Pools {
-		sum += f.Rows.At(f.Jobs[i].Queue, p).Deficit
+	for p := range f.Books.In.Pools {
+		sum += f.Books.Rows.At(f.Books.Jobs[i].Queue, p).Deficit
 	}
 	return sum
 }
@@ -90,9 +90,9 @@ func binding(f *Field, i int, binds bool) lease.Binding {
 // as if the job had received less by threshold, so that a waiting job must be behind by that much. Jobs with
 // many terms get another term off (ASTRAEA §5.2.1: renewed more readily).
 func (f *Field) Steadied(r *cluster.Record, l *cluster.Lease) cluster.Rho {
-	bonus := f.Settings.Threshold
-	if f.Settings.LongTerms > 0 && r.Terms >= f.Settings.LongTerms {
-		bonus += f.Settings.Term
+	bonus := f.Books.In.Settings.Threshold
+	if f.Books.In.Settings.LongTerms > 0 && r.Terms >= f.Books.In.Settings.LongTerms {
+		bonus += f.Books.In.Settings.Term
 	}
 	off := cluster.Times(l.GPUs, bonus)
 	received, due := r.Work()
@@ -113,20 +113,20 @@ func (f *Field) Order(k *lease.Candidate) {
 	rank, other := rankOf(f, k.Case)
 	if !other {
 		if !k.Running {
-			k.Aged = aged(&f.Records[k.Case], k.GPUs, f.Settings.Term)
+			k.Aged = aged(&f.Books.Records[k.Case], k.GPUs, f.Books.In.Settings.Term)
 		}
 		return
 	}
-	if k.Aged, k.New = rank, impatient(f.Settings, k.Owed, k.GPUs); !k.New {
+	if k.Aged, k.New = rank, impatient(f.Books.In.Settings, k.Owed, k.GPUs); !k.New {
 		k.Rho = rank
 	}
 }
 
 // rankOf returns the rank of a job among those of its tenant in the order of the settings; other = it is not by rho.
 func rankOf(f *Field, i int) (rank cluster.Rho, other bool) {
-	switch weight := eligible.Weight(f.Books, i); f.Settings.JobOrder {
+	switch weight := eligible.Weight(f.Books, i); f.Books.In.Settings.JobOrder {
 	case cluster.ByAttained:
-		return attained(&f.Records[i], weight, f.Settings.Term), true
+		return attained(&f.Books.Records[i], weight, f.Books.In.Settings.Term), true
 	case cluster.ByExpected:
 		return cluster.Rho(bits.Len64(uint64(f.Stops.Needs(i) * 1000 / weight))), true
 	}
@@ -140,11 +140,11 @@ func impatient(s *cluster.Settings, owed cluster.GPUTime, gpus int) bool {
 
 // Turn returns the rank of a running job among those of its tenant, by the order of the settings.
 func (f *Field) Turn(i int) cluster.Rho {
-	r, l := &f.Records[i], f.Leases[i]
+	r, l := &f.Books.Records[i], f.Books.Leases[i]
 	switch rank, other := rankOf(f, i); {
 	case !other:
 		return f.Steadied(r, l)
-	case impatient(f.Settings, r.Due-r.Alloc, l.GPUs):
+	case impatient(f.Books.In.Settings, r.Due-r.Alloc, l.GPUs):
 		return 0
 	default:
 		return rank
@@ -163,20 +163,20 @@ func attained(r *cluster.Record, weight int64, term cluster.Span) cluster.Rho {
 // returns the candidates in the same order, tenant by tenant.
 func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	sorted := slices.Grow(f.room.sorted[:0], len(cs))
-	tenants, shares := make([]lease.Tenant, len(f.Queues)), make([]lease.Share, len(f.Queues)*len(f.Pools))
-	debit, holds := round.Committed(f.Books, len(f.Queues), round.QueueOf)
+	tenants, shares := make([]lease.Tenant, len(f.Books.Queues)), make([]lease.Share, len(f.Books.Queues)*len(f.Books.In.Pools))
+	debit, holds := round.Committed(f.Books, len(f.Books.Queues), round.QueueOf)
 	jobs, users := f.byTenant(cs), f.Users()
 	f.room.order.open(cs)
-	lacks, gangs := Lacking(f, lease.Next(f.Now, f.Settings))
-	for t := range f.Rows.Rows() {
-		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Spent: f.Spent(f.Tenants[f.Queues[t].Tenant]) != nil, Shares: shares[:len(f.Pools):len(f.Pools)]}
-		shares = shares[len(f.Pools):]
+	lacks, gangs := Lacking(f, lease.Next(f.Books.In.Now, f.Books.In.Settings))
+	for t := range f.Books.Rows.Rows() {
+		tenants[t] = lease.Tenant{Name: f.Books.Queues[t].Name, Boost: f.boosted(f.Books.In.Tenants[f.Books.Queues[t].Tenant]), Spent: f.Books.In.Spent(f.Books.In.Tenants[f.Books.Queues[t].Tenant]) != nil, Shares: shares[:len(f.Books.In.Pools):len(f.Books.In.Pools)]}
+		shares = shares[len(f.Books.In.Pools):]
 		if gangs != nil {
 			tenants[t].Gang = gangs[t]
 		}
 		entitled := cluster.MicroGPU(0)
-		for p := range f.Pools {
-			row := f.Rows.At(t, p)
+		for p := range f.Books.In.Pools {
+			row := f.Books.Rows.At(t, p)
 			tenants[t].Shares[p] = lease.Share{
 				Behind:      ltgf.Behind(row.Deficit-*debit.At(t, p), row.Entitlement),
 				Entitlement: row.Entitlement, Own: row.Own(), Siblings: row.OfSiblings(), Holds: *holds.At(t, p), Owed: row.Owed,
@@ -189,11 +189,11 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 			}
 			entitled += row.Entitlement
 		}
-		newGPUs := cluster.MulDiv(int64(entitled), int64(f.Settings.NewSharePercent), 100*int64(cluster.WholeGPU))
+		newGPUs := cluster.MulDiv(int64(entitled), int64(f.Books.In.Settings.NewSharePercent), 100*int64(cluster.WholeGPU))
 		if users == nil {
 			f.room.sorter.Order(cs, jobs[t], int(newGPUs))
 		} else {
-			f.room.sorter.OrderUsers(cs, jobs[t], int(newGPUs), users, f.Settings)
+			f.room.sorter.OrderUsers(cs, jobs[t], int(newGPUs), users, f.Books.In.Settings)
 		}
 		for at, i := range jobs[t] {
 			f.room.order.next(i)
@@ -213,31 +213,31 @@ const without cluster.GPUTime = -1 << 60
 // Lacking returns, by queue and pool, what tenants will lack of their floors in the hour, or the four terms, that end at end, if only the
 // leases in force go on until they end, and the GPUs of each queue's largest live job. Both are empty if nobody repays.
 func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, cluster.GPUTime], gangs []int) {
-	repaid := make([]bool, len(f.Pools))
+	repaid := make([]bool, len(f.Books.In.Pools))
 	for p := range repaid {
-		repaid[p] = f.Settings.RepayFloorPercent > 0 && ltgf.Repaid(f.Rows.Cells, len(f.Pools), p)
+		repaid[p] = f.Books.In.Settings.RepayFloorPercent > 0 && ltgf.Repaid(f.Books.Rows.Cells, len(f.Books.In.Pools), p)
 	}
 	if !slices.Contains(repaid, true) {
 		return out, nil
 	}
-	gangs = make([]int, len(f.Queues))
-	for i := range f.Jobs {
-		if st := &f.Jobs[i]; st.Live && st.Queue >= 0 {
-			gangs[st.Queue] = max(gangs[st.Queue], st.GPUs)
+	gangs = make([]int, len(f.Books.Queues))
+	for i := range f.Books.Jobs {
+		if st := &f.Books.Jobs[i]; st.Is.Live && st.Queue >= 0 {
+			gangs[st.Queue] = max(gangs[st.Queue], st.Is.GPUs)
 		}
 	}
 	largest := slices.Max(gangs)
-	out = round.NewTable[round.QueueIndex, cluster.GPUTime](len(f.Queues), len(f.Pools))
+	out = round.NewTable[round.QueueIndex, cluster.GPUTime](len(f.Books.Queues), len(f.Books.In.Pools))
 	for q := range out.Rows() {
-		for p := range f.Pools {
+		for p := range f.Books.In.Pools {
 			if *out.At(q, p) = without; repaid[p] {
-				*out.At(q, p) = ltgf.Lacks(f.Rows.At(q, p), largest, f.Now, end, f.Settings)
+				*out.At(q, p) = ltgf.Lacks(f.Books.Rows.At(q, p), largest, f.Books.In.Now, end, f.Books.In.Settings)
 			}
 		}
 	}
-	for i, l := range f.Leases {
-		if l != nil && f.Jobs[i].Queue >= 0 && f.Pool(l.Pool) >= 0 {
-			*out.At(f.Jobs[i].Queue, f.Pool(l.Pool)) -= cluster.Times(l.GPUs, max(min(l.End, end).Sub(f.Now), 0))
+	for i, l := range f.Books.Leases {
+		if l != nil && f.Books.Jobs[i].Queue >= 0 && f.Books.In.Pool(l.Pool) >= 0 {
+			*out.At(f.Books.Jobs[i].Queue, f.Books.In.Pool(l.Pool)) -= cluster.Times(l.GPUs, max(min(l.End, end).Sub(f.Books.In.Now), 0))
 		}
 	}
 	return out, gangs
@@ -245,7 +245,7 @@ func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, c
 
 // Users returns how far each user is behind, before any turn; nil = users do not matter.
 func (f *Field) Users() []lease.UserTurn {
-	behind := f.UsersBehind()
+	behind := f.Books.UsersBehind()
 	if behind == nil {
 		return nil
 	}
@@ -258,11 +258,11 @@ func (f *Field) Users() []lease.UserTurn {
 
 // byTenant returns the indices of every tenant's candidates. Those that were candidates in the last round come in their order there, and first.
 func (f *Field) byTenant(cs []lease.Candidate) [][]int {
-	count := make([]int, len(f.Queues))
+	count := make([]int, len(f.Books.Queues))
 	for i := range cs {
 		count[cs[i].Tenant]++
 	}
-	all, jobs := make([]int, len(cs)), make([][]int, len(f.Queues))
+	all, jobs := make([]int, len(cs)), make([][]int, len(f.Books.Queues))
 	for t, n := range count {
 		jobs[t], all = all[:0:n], all[n:]
 	}
@@ -273,7 +273,7 @@ func (f *Field) byTenant(cs []lease.Candidate) [][]int {
 }
 
 func (f *Field) boosted(tenant string) bool {
-	return slices.ContainsFunc(f.Snapshot.Overrides, func(o cluster.Override) bool {
-		return o.Kind == cluster.Boost && o.Scope == "tenant" && o.Name == tenant && o.Until > f.Now
+	return slices.ContainsFunc(f.Books.In.Snapshot.Overrides, func(o cluster.Override) bool {
+		return o.Kind == cluster.Boost && o.Scope == "tenant" && o.Name == tenant && o.Until > f.Books.In.Now
 	})
 }

@@ -17,7 +17,7 @@ import (
 
 // Field is the input of a chooser. Indices are those of round.Books.
 type Field struct {
-	*round.Books
+	Books  *round.Books
 	Stops  *budget.Account
 	Site   *place.Site
 	Market *market.Market
@@ -66,7 +66,7 @@ type Choice struct {
 
 // Blank returns an empty choice, in the memory of an earlier round's.
 func (f *Field) Blank() Choice {
-	f.room.refused = slices.Grow(f.room.refused[:0], len(f.Jobs))[:len(f.Jobs)]
+	f.room.refused = slices.Grow(f.room.refused[:0], len(f.Books.Jobs))[:len(f.Books.Jobs)]
 	clear(f.room.refused)
 	return Choice{Refused: f.room.refused}
 }

@@ -18,21 +18,21 @@ type Debts struct {
 // Debts returns the debts to parties and tenants by their accounts. end is the end of the coming term.
 func (m *Market) Debts(end cluster.Instant) Debts {
 	d := Debts{
-		Due:     round.NewTable[round.PartyIndex, float64](len(m.Parties), len(m.Pools)),
-		Next:    next(m, m.PartyRows, round.PartyOf, end),
-		Tenants: next(m, m.TenantRows, round.TenantOf, end),
+		Due:     round.NewTable[round.PartyIndex, float64](len(m.b.Divided.Parties), len(m.b.In.Pools)),
+		Next:    next(m, m.b.Divided.PartyRows, round.PartyOf, end),
+		Tenants: next(m, m.b.Divided.TenantRows, round.TenantOf, end),
 	}
 	for at := range d.Due.Cells {
-		d.Due.Cells[at] = float64(m.PartyRows.Cells[at].Entitlement) / float64(cluster.WholeGPU)
+		d.Due.Cells[at] = float64(m.b.Divided.PartyRows.Cells[at].Entitlement) / float64(cluster.WholeGPU)
 	}
 	return d
 }
 
 // next returns what the owners of accounts are due until the end of the coming term. of returns the owner of a job.
 func next[Row ~int](m *Market, accounts round.Table[Row, cluster.TenantPool], of func(*round.Job) Row, end cluster.Instant) round.Table[Row, float64] {
-	span, term := end.Sub(m.Now), float64(m.Settings.Term)
-	out := round.NewTable[Row, float64](int(accounts.Rows()), len(m.Pools))
-	use, _ := round.Committed(m.Books, int(accounts.Rows()), of)
+	span, term := end.Sub(m.b.In.Now), float64(m.b.In.Settings.Term)
+	out := round.NewTable[Row, float64](int(accounts.Rows()), len(m.b.In.Pools))
+	use, _ := round.Committed(m.b, int(accounts.Rows()), of)
 	for at := range out.Cells {
 		row := &accounts.Cells[at]
 		due := float64(row.Entitlement) / float64(cluster.WholeGPU)
@@ -55,13 +55,13 @@ func (m *Market) FastestFirst() []int {
 
 // speedsOfPools adds up the speeds of all jobs by pool.
 func (m *Market) speedsOfPools() []float64 {
-	speed := make([]float64, len(m.Pools))
-	for i := range m.Jobs {
-		if m.Jobs[i].Party < 0 {
+	speed := make([]float64, len(m.b.In.Pools))
+	for i := range m.b.Jobs {
+		if m.b.Jobs[i].Party < 0 {
 			continue
 		}
 		speeds := m.speeds.Speedups(i)
-		for _, p := range m.Jobs[i].May {
+		for _, p := range m.b.Jobs[i].Can.May {
 			speed[p] += speeds[p].Value
 		}
 	}
@@ -70,7 +70,7 @@ func (m *Market) speedsOfPools() []float64 {
 
 // sorted returns the pools in an order.
 func (m *Market) sorted(by func(a, b int) int) []int {
-	order := make([]int, len(m.Pools))
+	order := make([]int, len(m.b.In.Pools))
 	for p := range order {
 		order[p] = p
 	}

@@ -11,15 +11,15 @@ import (
 // Market is the information about parties in a round. Without a policy for heterogeneous GPUs it does
 // nothing.
 type Market struct {
-	*round.Books
+	b      *round.Books
 	speeds *speeds.Speeds
 	tried  []int // by pool: the case that runs a trial there; -1 = none
 }
 
 // Open reads the parties of a round, once their accounts are open and capacity is counted.
 func Open(b *round.Books, x *speeds.Speeds) *Market {
-	m := &Market{Books: b, speeds: x}
-	if b.Settings.Divide != "" {
+	m := &Market{b: b, speeds: x}
+	if b.In.Settings.Divide != "" {
 		m.tried = m.explore()
 	}
 	return m

@@ -18,14 +18,14 @@ import (
 //
 // With users, the users of a tenant take turns first, and the backlog of parties orders the jobs of each.
 func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant, users []lease.UserTurn) {
-	if m.Settings.Divide == "" || m.JobsQueue {
+	if m.b.In.Settings.Divide == "" || m.b.JobsQueue {
 		return
 	}
-	debit, _ := round.Committed(m.Books, len(m.Parties), round.PartyOf)
-	n := len(m.Pools)
-	behind := round.NewTable[round.PartyIndex, cluster.Span](len(m.Parties), n)
+	debit, _ := round.Committed(m.b, len(m.b.Divided.Parties), round.PartyOf)
+	n := len(m.b.In.Pools)
+	behind := round.NewTable[round.PartyIndex, cluster.Span](len(m.b.Divided.Parties), n)
 	for at := range behind.Cells {
-		account := &m.PartyRows.Cells[at]
+		account := &m.b.Divided.PartyRows.Cells[at]
 		behind.Cells[at] = ltgf.Behind(account.Deficit-debit.Cells[at], account.Entitlement)
 	}
 	for t := range tenants {
@@ -33,8 +33,8 @@ func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant, users []lea
 		for _, i := range tenants[t].Jobs {
 			k := &cs[i]
 			for at, p := range k.Pools {
-				party := m.Jobs[k.Case].Party
-				account, late := m.PartyRows.At(party, p), behind.At(party, p)
+				party := m.b.Jobs[k.Case].Party
+				account, late := m.b.Divided.PartyRows.At(party, p), behind.At(party, p)
 				x := turn{i, *late}
 				switch {
 				case account.Entitlement == 0:
@@ -42,10 +42,10 @@ func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant, users []lea
 				case k.Urgent:
 					x.behind = math.MaxInt64
 				case k.Running && at == 0:
-					x.behind += m.Settings.Threshold
+					x.behind += m.b.In.Settings.Threshold
 				}
-				cost := lease.Cost(account.Entitlement, k.GPUs, m.Settings.Term)
-				if !k.Running && m.Leases[k.Case] != nil {
+				cost := lease.Cost(account.Entitlement, k.GPUs, m.b.In.Settings.Term)
+				if !k.Running && m.b.Leases[k.Case] != nil {
 					cost = 0 // charged as a lease in force
 				}
 				if !k.Running && cost > 0 && *late >= cost/2 {
@@ -64,10 +64,10 @@ func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant, users []lea
 				tenants[t].Turns[p] = append(tenants[t].Turns[p], x.candidate)
 			}
 			if users != nil {
-				lease.TakeTurns(cs, tenants[t].Turns[p], slices.Clone(users), m.Settings)
+				lease.TakeTurns(cs, tenants[t].Turns[p], slices.Clone(users), m.b.In.Settings)
 			}
 		}
-		if m.Snapshot.Cells != nil {
+		if m.b.In.Snapshot.Cells != nil {
 			tenants[t].Line = m.line(cs, lines)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 // aside reports an event if a case is set aside from this round on, or no longer.
 func (b *Books) aside(i int) {
-	r, c := &b.Records[i], &b.Snapshot.Cases[i]
+	r, c := &b.Records[i], &b.In.Snapshot.Cases[i]
 	if c.Gone || c.Job.Aside == r.Aside {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 
 // Books hold the findings and decisions of a round's steps.
 type Books struct {
-	Facts
+	In      Facts
 	Ledger  cluster.Ledger
 	Records []cluster.Record // by case
 	Leases  []*cluster.Lease // in force, by case; nil = none
@@ -25,8 +25,8 @@ type Books struct {
 	Rows      Table[QueueIndex, cluster.TenantPool]
 	JobsQueue bool
 	controls  []cluster.Control // that cases have
-	Divided
-	Moves map[int]Move // by case
+	Divided   Divided
+	Moves     map[int]Move // by case
 }
 
 // Divided holds the parties of a policy for heterogeneous GPUs, and the accounts of what the policy promises; empty = no policy.
@@ -50,18 +50,18 @@ type Opening struct {
 
 // Open sets the books of a round. It reuses the memory of earlier books.
 func (b *Books) Open(s *cluster.Snapshot, o *Opening) {
-	b.reset(s, o)
+	b.In.reset(s, o)
 	b.Ledger, b.Records, b.Leases, b.Ended, b.Claims, b.Events = o.Ledger, o.Records, o.Leases, o.Ended, nil, nil
 	b.Moves = nil
 	b.Jobs = slices.Grow(b.Jobs[:0], len(s.Cases))[:len(s.Cases)]
 	clear(b.Jobs)
 	b.controls = b.controls[:0]
 	for i := range b.Jobs {
-		b.Jobs[i].Tenant, b.Jobs[i].User = -1, int32(o.Users[i])
+		b.Jobs[i].Is.Tenant, b.Jobs[i].Is.User = -1, int32(o.Users[i])
 		if o.Rows[i] >= 0 {
-			b.Jobs[i].Tenant = TenantIndex(o.Rows[i] / len(b.Pools))
+			b.Jobs[i].Is.Tenant = TenantIndex(o.Rows[i] / len(b.In.Pools))
 		}
-		if b.see(i, o.GPUs); b.Jobs[i].Before < 0 {
+		if b.see(i, o.GPUs); b.Jobs[i].Is.Before < 0 {
 			b.aside(i)
 		}
 	}
@@ -70,31 +70,31 @@ func (b *Books) Open(s *cluster.Snapshot, o *Opening) {
 // see fills in a case's status from the snapshot, its record and its lease. all is the number of GPUs in the
 // cluster.
 func (b *Books) see(i, all int) {
-	c, r, j := &b.Snapshot.Cases[i], &b.Records[i], &b.Jobs[i]
-	j.Control, j.Rho, j.Before = c.Control, cluster.RhoOf(r.Work()), int32(b.Snapshot.Before(i))
-	if !slices.Contains(b.controls, j.Control) {
-		b.controls = append(b.controls, j.Control)
+	c, r, j := &b.In.Snapshot.Cases[i], &b.Records[i], &b.Jobs[i]
+	j.Is.Control, j.Is.Rho, j.Is.Before = c.Control, cluster.RhoOf(r.Work()), int32(b.In.Snapshot.Before(i))
+	if !slices.Contains(b.controls, j.Is.Control) {
+		b.controls = append(b.controls, j.Is.Control)
 	}
-	j.GPUs = c.Job.Request.GPUs
-	j.Live = !c.Gone && c.Job.State != cluster.Done
-	j.Waits = j.Live && c.Job.State == cluster.Waiting
-	j.Readied = j.Live && c.Job.State == cluster.Configuring
-	j.Runs = j.Live && (c.Job.State == cluster.Running || c.Job.State == cluster.Suspended)
-	if l := b.Leases[i]; l != nil && j.Runs {
-		j.Held = l.GPUs // computed already
+	j.Is.GPUs = c.Job.Request.GPUs
+	j.Is.Live = !c.Gone && c.Job.State != cluster.Done
+	j.Is.Waits = j.Is.Live && c.Job.State == cluster.Waiting
+	j.Is.Readied = j.Is.Live && c.Job.State == cluster.Configuring
+	j.Is.Runs = j.Is.Live && (c.Job.State == cluster.Running || c.Job.State == cluster.Suspended)
+	if l := b.Leases[i]; l != nil && j.Is.Runs {
+		j.Is.Held = l.GPUs // computed already
 	} else {
-		j.Held = c.Job.GPUsHeld()
+		j.Is.Held = c.Job.GPUsHeld()
 	}
-	if j.GPUs > all && j.Held == 0 {
-		j.GPUs = 0
+	if j.Is.GPUs > all && j.Is.Held == 0 {
+		j.Is.GPUs = 0
 	}
-	if !b.Orders.None() {
-		j.Order, j.Boosted = b.Orders.Of(r)
+	if !b.In.Orders.None() {
+		j.Is.Order, j.Is.Boosted = b.In.Orders.Of(r)
 	}
 }
 
 // Configures reports whether the nodes of a job are made ready: it holds them, and has not begun.
-func (b *Books) Configures(i int) bool { return b.Jobs[i].Readied }
+func (b *Books) Configures(i int) bool { return b.Jobs[i].Is.Readied }
 
 // Any reports whether a case belongs to a control level.
 func (b *Books) Any(touch cluster.Control) bool {
@@ -103,17 +103,17 @@ func (b *Books) Any(touch cluster.Control) bool {
 
 // Accounts returns the accounts of tenants.
 func (b *Books) Accounts() Table[TenantIndex, cluster.TenantPool] {
-	return TableOf[TenantIndex](b.Ledger.Tenants, len(b.Pools))
+	return TableOf[TenantIndex](b.Ledger.Tenants, len(b.In.Pools))
 }
 
 // Comes reports whether a job is in its first round. One-time events about it are reported now.
 func (b *Books) Comes(i int) bool {
-	return b.Jobs[i].Before < 0 && b.Snapshot.Cases[i].Record.ChargedTo == 0
+	return b.Jobs[i].Is.Before < 0 && b.In.Snapshot.Cases[i].Record.ChargedTo == 0
 }
 
 // Limit returns the time limit of a case's next attempt, which is what earlier ones have left, in whole minutes as Slurm counts it; 0 = none.
 func (b *Books) Limit(i int) cluster.Span {
-	c, r := &b.Snapshot.Cases[i], &b.Records[i]
+	c, r := &b.In.Snapshot.Cases[i], &b.Records[i]
 	switch {
 	case r.UserLimit == 0:
 		return c.Job.Limit
@@ -128,8 +128,8 @@ func (b *Books) Report(e cluster.Event) { b.Events = append(b.Events, e) }
 
 // Wants returns the GPUs that a job holds if it runs, else the GPUs that it asks for.
 func (b *Books) Wants(i int) int {
-	if st := &b.Jobs[i]; st.Runs {
-		return st.Held
+	if st := &b.Jobs[i]; st.Is.Runs {
+		return st.Is.Held
 	}
-	return b.Jobs[i].GPUs
+	return b.Jobs[i].Is.GPUs
 }

@@ -46,7 +46,7 @@ func (h *Beneficiaries) claimed() map[gpusOn]int {
 func (h *Beneficiaries) Of(i int) cluster.JobKey {
 	l, claims := h.books.Leases[i], h.books.Claims
 	if l.Parts != nil { // cells record it
-		return h.books.Jobs[i].Beneficiary
+		return h.books.Jobs[i].Got.Beneficiary
 	}
 	if len(claims) == 0 {
 		return 0

@@ -5,15 +5,15 @@ import "github.com/fairlease/fairlease/sidecar/cluster"
 // Job is the round's working data of a case, which the steps fill in. It repeats fields that many steps read,
 // because cases are large and walking over all of them costs most.
 type Job struct {
-	Status                 // written when the books are opened
-	Eligibility            // by eligible
-	Outcome                // by the chooser
-	Party       PartyIndex // by entitle
-	Queue       QueueIndex // by entitle
-	Marks                  // by the chooser
-	Dear        bool       // by budget: its pool cannot afford to stop it
-	Unpaid      bool       // by budget: its pool could not afford to stop it when its lease ends
-	Stoppable   bool       // by budget, and by the code that grants or recalls a lease: it may be stopped when its lease ends
+	Is        Status      // written when the books are opened
+	Can       Eligibility // by eligible
+	Got       Outcome     // by the chooser
+	Party     PartyIndex  // by entitle
+	Queue     QueueIndex  // by entitle
+	Mark      Marks       // by the chooser
+	Dear      bool        // by budget: its pool cannot afford to stop it
+	Unpaid    bool        // by budget: its pool could not afford to stop it when its lease ends
+	Stoppable bool        // by budget, and by the code that grants or recalls a lease: it may be stopped when its lease ends
 }
 
 // Status is the state of a case in the snapshot, its record and its lease.
@@ -79,11 +79,11 @@ type Outcome struct {
 
 // Ordered reports whether an administrator's order of a kind is in force for the case.
 func (j *Job) Ordered(kind cluster.OverrideKind) bool {
-	return j.Order != nil && j.Order.Kind == kind
+	return j.Is.Order != nil && j.Is.Order.Kind == kind
 }
 
 // Ours reports whether a case belongs to a control level. NoReclaim jobs belong to FullControl.
-func (j *Job) Ours(touch cluster.Control) bool { return ours(j.Control, touch) }
+func (j *Job) Ours(touch cluster.Control) bool { return ours(j.Is.Control, touch) }
 
 func ours(c, touch cluster.Control) bool {
 	return c == touch || touch == cluster.FullControl && c == cluster.NoReclaim

@@ -40,16 +40,16 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 	budget.Extend(f.Stops)
 	budget.Youth(f.Stops)
 	if f.Limits != nil {
-		f.Limits.Settle(f.Ending)
+		f.Limits.Settle(f.Books.Ending)
 	}
 	for _, touch := range field.ControlLevels {
-		if !f.Any(touch) {
+		if !f.Books.Any(touch) {
 			continue
 		}
 		f.ExtendFixed(touch)
 		candidates := f.Candidates(touch)
-		if len(candidates) > 0 || touch == cluster.FullControl && len(f.Snapshot.Claims) > 0 {
-			in := lease.Input{Now: f.Now, Settings: f.Settings}
+		if len(candidates) > 0 || touch == cluster.FullControl && len(f.Books.In.Snapshot.Claims) > 0 {
+			in := lease.Input{Now: f.Books.In.Now, Settings: f.Books.In.Settings}
 			in.Candidates, in.Tenants = f.Line(candidates)
 			in.Trials = f.Market.Trials(in.Candidates)
 			in.Lanes = lanes(f, in.Tenants)
@@ -62,8 +62,8 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 
 // contest is one contest for GPUs.
 type contest struct {
-	*field.Field
-	*Chooser
+	f   *field.Field
+	c   *Chooser
 	out *field.Choice
 }
 
@@ -83,9 +83,9 @@ func (t table) Take(p lease.Placement) { t.Board.Take(place.Placement(p)) }
 // the memory of an old one.
 func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Control, out *field.Choice) *place.Board {
 	x := &contest{f, c, out}
-	in.Memory, in.Limits = &x.choices[0], f.Limits
+	in.Memory, in.Limits = &x.c.choices[0], f.Limits
 	if touch == cluster.ObserveOnly {
-		in.Memory = &x.choices[1]
+		in.Memory = &x.c.choices[1]
 	}
 	board = x.occupy(board, in, touch)
 	moving := []cluster.Claim(nil)
@@ -97,7 +97,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 		}
 	}
 	in.Mechanism = x.mechanism(in)
-	choice := lease.Choose(*in, table{board}, len(x.Pools))
+	choice := lease.Choose(*in, table{board}, len(x.f.Books.In.Pools))
 	if touch == cluster.FullControl {
 		compact(x, in, board, &choice)
 	}
@@ -105,7 +105,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	noteResting(x, in, &choice)
 	x.grant(in, &choice)
 	if touch == cluster.FullControl {
-		x.Claims = slices.Concat(x.served(x.Claims), choice.Kept, moving)
+		x.f.Books.Claims = slices.Concat(x.served(x.f.Books.Claims), choice.Kept, moving)
 		follow(x, in, &choice, board)
 		x.recall(in, &choice)
 		x.claimFor(in, choice.Due)
@@ -128,16 +128,16 @@ func (x *contest) served(claims []cluster.Claim) []cluster.Claim {
 		}
 	}
 	return slices.DeleteFunc(claims, func(cl cluster.Claim) bool {
-		i := x.Find(cl.Job)
-		return cl.Gathers && (elsewhere[cl.Job] || i >= 0 && x.Leases[i] != nil)
+		i := x.f.Books.In.Find(cl.Job)
+		return cl.Gathers && (elsewhere[cl.Job] || i >= 0 && x.f.Books.Leases[i] != nil)
 	})
 }
 
 // occupy returns the board, in the memory of an old one: leases that end now are soft, all other holdings are fixed.
 func (x *contest) occupy(old *place.Board, in *lease.Input, touch cluster.Control) *place.Board {
 	line := lease.LastFirst(in)
-	x.ranks = slices.Grow(x.ranks[:0], len(x.Jobs))[:len(x.Jobs)]
-	rank := x.ranks
+	x.c.ranks = slices.Grow(x.c.ranks[:0], len(x.f.Books.Jobs))[:len(x.f.Books.Jobs)]
+	rank := x.c.ranks
 	for i := range rank {
 		rank[i] = len(line) // of jobs that are not candidates: frozen ones go first
 	}
@@ -146,57 +146,57 @@ func (x *contest) occupy(old *place.Board, in *lease.Input, touch cluster.Contro
 			rank[in.Candidates[k].Case] = len(line) // like frozen ones
 		}
 	}
-	return x.Lay(old, func(i int) (field.Soft, bool) {
-		if !x.Ending(i) || !x.Jobs[i].Ours(touch) {
+	return x.f.Lay(old, func(i int) (field.Soft, bool) {
+		if !x.f.Books.Ending(i) || !x.f.Books.Jobs[i].Ours(touch) {
 			return field.Soft{}, false
 		}
-		owner := int(x.Jobs[i].Queue)
+		owner := int(x.f.Books.Jobs[i].Queue)
 		if rank[i] == len(line) || in.Tenants[owner].Spent {
 			owner = -1 // no tenant relies on it any more
 		}
-		return field.Soft{Owner: owner, Rank: rank[i], End: x.Leases[i].End}, true
+		return field.Soft{Owner: owner, Rank: rank[i], End: x.f.Books.Leases[i].End}, true
 	})
 }
 
 // liveClaims returns the claims whose jobs still wait and whose nodes are still good, oldest first. moving
 // are the claims of jobs that are leaving other GPUs.
 func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []cluster.Claim) {
-	if len(x.Snapshot.Claims) == 0 {
+	if len(x.f.Books.In.Snapshot.Claims) == 0 {
 		return nil, nil
 	}
-	x.ranks = slices.Grow(x.ranks[:0], len(x.Jobs))[:len(x.Jobs)]
-	at := x.ranks // by case: 1 + the candidate
+	x.c.ranks = slices.Grow(x.c.ranks[:0], len(x.f.Books.Jobs))[:len(x.f.Books.Jobs)]
+	at := x.c.ranks // by case: 1 + the candidate
 	clear(at)
-	out = x.claims[:0]
+	out = x.c.claims[:0]
 	for i := range in.Candidates {
 		at[in.Candidates[i].Case] = 1 + i
 	}
-	for _, cl := range x.Snapshot.Claims {
-		c, p := x.Find(cl.Job), x.Pool(cl.Pool)
+	for _, cl := range x.f.Books.In.Snapshot.Claims {
+		c, p := x.f.Books.In.Find(cl.Job), x.f.Books.In.Pool(cl.Pool)
 		if cl.Gathers || cl.Parts != nil || c < 0 || p < 0 {
 			continue
 		}
 		if at[c] == 0 {
-			if x.Leaves(c) && x.Now.Sub(cl.At) <= x.Settings.Term {
+			if x.f.Leaves(c) && x.f.Books.In.Now.Sub(cl.At) <= x.f.Books.In.Settings.Term {
 				moving = append(moving, cl)
 			}
 			continue
 		}
 		i, ok := at[c]-1, true
-		if in.Candidates[i].Running && !compacts(x.Settings) || in.Candidates[i].IdleOnly || x.Spent(x.Records[c].Tenant) != nil || x.Now.Sub(cl.At) > x.Settings.Term {
+		if in.Candidates[i].Running && !compacts(x.f.Books.In.Settings) || in.Candidates[i].IdleOnly || x.f.Books.In.Spent(x.f.Books.Records[c].Tenant) != nil || x.f.Books.In.Now.Sub(cl.At) > x.f.Books.In.Settings.Term {
 			continue
 		}
 		for k := range cl.Nodes {
-			ok = ok && x.Site.Good(cl.Nodes[k].Node)
+			ok = ok && x.f.Site.Good(cl.Nodes[k].Node)
 		}
 		if ok {
 			out = append(out, lease.Claimed{Claim: cl, Candidate: i, InPool: p, Shape: exactly(x, &in.Candidates[i], &cl)})
 		}
 	}
-	x.exact[0], x.exact[1] = x.exact[1][:0], x.exact[0]
-	x.claims = out
+	x.c.exact[0], x.c.exact[1] = x.c.exact[1][:0], x.c.exact[0]
+	x.c.claims = out
 	slices.SortStableFunc(out, func(a, b lease.Claimed) int { // of equally old ones small ones would take what large ones wait for
-		if x.Settings.Divide != "" { // the order of turns carries out a division
+		if x.f.Books.In.Settings.Divide != "" { // the order of turns carries out a division
 			return cmp.Compare(a.Made, b.Made)
 		}
 		return cmp.Or(cmp.Compare(a.Made, b.Made), in.Candidates[b.Candidate].GPUs-in.Candidates[a.Candidate].GPUs)
@@ -207,27 +207,27 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 // exactly returns the shape that asks for exactly the nodes of a claim. Claims go on from round to round with the same nodes.
 func exactly(x *contest, k *lease.Candidate, cl *cluster.Claim) int {
 	known := func(e exactShape) bool {
-		return e.site == x.Site && e.job == cl.Job && e.asks == k.Shape && len(e.nodes) == len(cl.Nodes) && &e.nodes[0] == &cl.Nodes[0]
+		return e.site == x.f.Site && e.job == cl.Job && e.asks == k.Shape && len(e.nodes) == len(cl.Nodes) && &e.nodes[0] == &cl.Nodes[0]
 	}
-	if at := slices.IndexFunc(x.exact[1], known); at >= 0 && !k.Running {
-		x.exact[0] = append(x.exact[0], x.exact[1][at])
-		return x.exact[1][at].shape
+	if at := slices.IndexFunc(x.c.exact[1], known); at >= 0 && !k.Running {
+		x.c.exact[0] = append(x.c.exact[0], x.c.exact[1][at])
+		return x.c.exact[1][at].shape
 	}
-	spec := x.Spec(k.Case)
+	spec := x.f.Spec(k.Case)
 	spec.Require = make([]string, len(cl.Nodes))
 	for n := range cl.Nodes {
 		spec.Require[n] = cl.Nodes[n].Node
 	}
-	shape := x.Site.Shape(spec)
-	x.exact[0] = append(x.exact[0], exactShape{x.Site, cl.Job, k.Shape, cl.Nodes, shape})
+	shape := x.f.Site.Shape(spec)
+	x.c.exact[0] = append(x.c.exact[0], exactShape{x.f.Site, cl.Job, k.Shape, cl.Nodes, shape})
 	return shape
 }
 
 func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
-	x.Ended = slices.Grow(x.Ended, len(choice.Renewed))
+	x.f.Books.Ended = slices.Grow(x.f.Books.Ended, len(choice.Renewed))
 	for _, i := range choice.Renewed {
 		k := &in.Candidates[i]
-		x.Renew(k.Case, k.Next)
+		x.f.Renew(k.Case, k.Next)
 	}
 }
 
@@ -235,10 +235,10 @@ func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
 func noteResting(x *contest, in *lease.Input, choice *lease.Choice) {
 	for i := range in.Candidates {
 		k := &in.Candidates[i]
-		if k.Resting && choice.Passed[i].Code == cluster.ReasonNotice && field.Resting(x.Snapshot, k.Case) && x.Leases[k.Case].State == cluster.Active && x.Ending(k.Case) {
-			idle, since := field.Idle(x.Snapshot, k.Case)
-			x.Report(cluster.Event{Kind: cluster.EventIdleReclaim, Job: k.Key,
-				Text: fmt.Sprintf("its lease is not renewed, since others wait and its %d GPUs have been idle for %d min (idle.reclaim_after)", idle, x.Now.Sub(since)/cluster.Minute)})
+		if k.Resting && choice.Passed[i].Code == cluster.ReasonNotice && field.Resting(x.f.Books.In.Snapshot, k.Case) && x.f.Books.Leases[k.Case].State == cluster.Active && x.f.Books.Ending(k.Case) {
+			idle, since := field.Idle(x.f.Books.In.Snapshot, k.Case)
+			x.f.Books.Report(cluster.Event{Kind: cluster.EventIdleReclaim, Job: k.Key,
+				Text: fmt.Sprintf("its lease is not renewed, since others wait and its %d GPUs have been idle for %d min (idle.reclaim_after)", idle, x.f.Books.In.Now.Sub(since)/cluster.Minute)})
 		}
 	}
 }
@@ -249,17 +249,17 @@ func (x *contest) grant(in *lease.Input, choice *lease.Choice) {
 	for _, g := range choice.Grants {
 		k := &in.Candidates[g.Candidate]
 		if k.Running { // it moves when its lease ends
-			g.At = max(g.At, x.Leases[k.Case].End)
+			g.At = max(g.At, x.f.Books.Leases[k.Case].End)
 		}
-		if g.At > x.Now || k.Running {
-			cl := x.Claim(k.Key, x.Pools[g.Pool], g.Nodes, g.At)
-			if !lease.Promises(&cl, x.Settings) { // GPUs were kept for the job before: from now on, that is a promise
-				cl.Made = x.Now
+		if g.At > x.f.Books.In.Now || k.Running {
+			cl := x.f.Claim(k.Key, x.f.Books.In.Pools[g.Pool], g.Nodes, g.At)
+			if !lease.Promises(&cl, x.f.Books.In.Settings) { // GPUs were kept for the job before: from now on, that is a promise
+				cl.Made = x.f.Books.In.Now
 			}
-			x.Claims = append(x.Claims, cl)
+			x.f.Books.Claims = append(x.f.Books.Claims, cl)
 			continue
 		}
-		x.Grant(k.Case, x.Pools[g.Pool], g.Nodes, x.Stops.EndFor(k.Case, x.Now))
+		x.f.Grant(k.Case, x.f.Books.In.Pools[g.Pool], g.Nodes, x.f.Stops.EndFor(k.Case, x.f.Books.In.Now))
 	}
 }
 
@@ -271,31 +271,31 @@ const claimsARound = 32
 // is due, as if every lease that can end had ended. It disturbs as few leases as possible.
 func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 	due = due[:min(len(due), claimsARound)]
-	if !slices.ContainsFunc(due, func(d lease.Due) bool { return !x.IsClaimed(in.Candidates[d.Candidate].Key) }) {
+	if !slices.ContainsFunc(due, func(d lease.Due) bool { return !x.f.IsClaimed(in.Candidates[d.Candidate].Key) }) {
 		return
 	}
-	x.kept = x.Fresh(x.kept)
-	board := x.kept
-	board.Await(len(x.Jobs))
+	x.c.kept = x.f.Fresh(x.c.kept)
+	board := x.c.kept
+	board.Await(len(x.f.Books.Jobs))
 	ranks := x.rank(in)
-	for i, l := range x.Leases {
-		st := &x.Jobs[i]
+	for i, l := range x.f.Books.Leases {
+		st := &x.f.Books.Jobs[i]
 		switch {
-		case !x.Fixed(i):
+		case !x.f.Fixed(i):
 			board.Soften(i, int(st.Queue), ranks[i], l.End, l.Nodes)
-		case st.Live && !st.Waits:
-			board.Hold(x.Snapshot.Cases[i].Job.Holds)
+		case st.Is.Live && !st.Is.Waits:
+			board.Hold(x.f.Books.In.Snapshot.Cases[i].Job.Holds)
 		}
 	}
-	for k := range x.Claims {
-		board.Hold(x.Claims[k].Nodes)
+	for k := range x.f.Books.Claims {
+		board.Hold(x.f.Books.Claims[k].Nodes)
 	}
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]
-		if x.IsClaimed(k.Key) || x.Leases[k.Case] != nil || in.Limits != nil && in.Limits.Room(k.Case) == lease.Never {
+		if x.f.IsClaimed(k.Key) || x.f.Books.Leases[k.Case] != nil || in.Limits != nil && in.Limits.Room(k.Case) == lease.Never {
 			continue
 		}
-		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Max: -1}
+		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.f.Books.In.Now, End: x.f.Books.In.Now, Displace: place.Anybodys, Max: -1}
 		if in.Keeps(k.Tenant, d.Pool) {
 			ask.Spares = 1 + k.Tenant
 		}
@@ -304,7 +304,7 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 			if in.Limits != nil {
 				in.Limits.Take(k.Case, false)
 			}
-			x.Claims = append(x.Claims, x.Claim(k.Key, x.Pools[d.Pool], found.Nodes, found.At))
+			x.f.Books.Claims = append(x.f.Books.Claims, x.f.Claim(k.Key, x.f.Books.In.Pools[d.Pool], found.Nodes, found.At))
 		}
 	}
 }
@@ -312,42 +312,42 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 // rank returns, by case, how far ahead the tenants of the leases that can end are. The lease whose tenant is
 // furthest ahead goes first.
 func (x *contest) rank(in *lease.Input) []int {
-	held := slices.Grow(x.held, max(len(x.Queues)-len(x.held), 0))[:len(x.Queues)]
-	x.held = held
+	held := slices.Grow(x.c.held, max(len(x.f.Books.Queues)-len(x.c.held), 0))[:len(x.f.Books.Queues)]
+	x.c.held = held
 	for t := range held {
 		held[t] = held[t][:0]
 	}
-	for i, l := range x.Leases {
-		if !x.Fixed(i) {
-			t := x.Jobs[i].Queue
-			held[t] = append(held[t], lease.Held{Case: i, Pool: x.PoolOf(l)[0], GPUs: l.GPUs, Rho: x.Turn(i), User: int(x.Jobs[i].User)})
+	for i, l := range x.f.Books.Leases {
+		if !x.f.Fixed(i) {
+			t := x.f.Books.Jobs[i].Queue
+			held[t] = append(held[t], lease.Held{Case: i, Pool: x.f.Books.In.PoolOf(l)[0], GPUs: l.GPUs, Rho: x.f.Turn(i), User: int(x.f.Books.Jobs[i].Is.User)})
 		}
 	}
-	users := x.Users()
-	ranks := slices.Grow(x.ranks[:0], len(x.Leases))[:len(x.Leases)]
+	users := x.f.Users()
+	ranks := slices.Grow(x.c.ranks[:0], len(x.f.Books.Leases))[:len(x.f.Books.Leases)]
 	clear(ranks)
 	for t := range held {
-		lease.Rank(ranks, held[t], &in.Tenants[t], users, x.Settings.Term)
+		lease.Rank(ranks, held[t], &in.Tenants[t], users, x.f.Books.In.Settings.Term)
 	}
 	return ranks
 }
 
 // explain records for every candidate without a lease the reason, and its place among the jobs of its tenant that wait for the same pool.
 func (x *contest) explain(in *lease.Input, choice *lease.Choice) {
-	places := make([]int, len(x.Pools))
+	places := make([]int, len(x.f.Books.In.Pools))
 	for t := range in.Tenants {
 		tenant := &in.Tenants[t]
 		clear(places)
 		tenant.Each(in.Candidates, func(i, pool, _ int) {
 			k := &in.Candidates[i]
-			if x.Leases[k.Case] == nil {
+			if x.f.Books.Leases[k.Case] == nil {
 				places[pool]++
 			}
 			if p := &choice.Passed[i]; p.Code != "" && p.Pool == pool {
 				no := &x.out.Refused[k.Case]
 				no.Passed, no.Rank = p, places[pool]
 				if p.Bound != nil { // the earlier wants of others count less as time passes
-					x.out.Later(x.Now, x.Now.Add(x.Settings.Term))
+					x.out.Later(x.f.Books.In.Now, x.f.Books.In.Now.Add(x.f.Books.In.Settings.Term))
 				}
 			}
 		})

@@ -15,7 +15,7 @@ func TestGatheringEndsWhereThereIsAClaim(t *testing.T) {
 	books, none := &round.Books{}, []int{-1, -1, -1}
 	books.Open(&cluster.Snapshot{Cases: make([]cluster.Case, 3)}, &round.Opening{Records: make([]cluster.Record, 3), Keys: []cluster.JobKey{1, 2, 3},
 		Rows: none, Users: none, Leases: []*cluster.Lease{nil, {Job: 2}, nil}})
-	h := &contest{Field: &field.Field{Books: books}}
+	h := &contest{f: &field.Field{Books: books}}
 	got := h.served([]cluster.Claim{
 		{Job: 1, Pool: "a100", Gathers: true},
 		{Job: 2, Pool: "a100", Gathers: true},

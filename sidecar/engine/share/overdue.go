@@ -18,14 +18,14 @@ func (m *hand) overdue() (out []rounds.Grant) {
 	if slices.ContainsFunc(m.in.Tenants, func(t lease.Tenant) bool { return t.Boost }) {
 		return nil
 	}
-	least := leastGangs(m.contest)
+	least := leastGangs(m.x)
 	for p := range m.pools {
-		before := make([]float64, len(m.Parties))
+		before := make([]float64, len(m.x.f.Books.Divided.Parties))
 		for _, w := range slices.Clone(m.pools[p].Line) {
 			x, k := &m.wants[w], &m.in.Candidates[m.who[w]]
 			own, all := m.debts.Next.At(round.PartyIndex(x.Party), p), m.debts.Tenants.At(round.TenantIndex(x.Tenant), p)
 			over := *own - before[x.Party] // left by the jobs before it
-			if large(m.contest, k, least) && (over >= float64(x.Gang) || over >= 0 && late(m.contest, k)) && *all >= 0 && m.pools[p].Take(x.Gang) {
+			if large(m.x, k, least) && (over >= float64(x.Gang) || over >= 0 && late(m.x, k)) && *all >= 0 && m.pools[p].Take(x.Gang) {
 				*own, *all = *own-float64(x.Gang), *all-float64(x.Gang)
 				out = append(out, rounds.Grant{Row: w, Model: p})
 				m.leave(w)
@@ -39,21 +39,21 @@ func (m *hand) overdue() (out []rounds.Grant) {
 
 // large reports whether a job is larger than others of its tenant.
 func large(x *contest, k *lease.Candidate, least []int) bool {
-	return k.GPUs > least[x.Parties[x.Jobs[k.Case].Party].Tenant]
+	return k.GPUs > least[x.f.Books.Divided.Parties[x.f.Books.Jobs[k.Case].Party].Tenant]
 }
 
 // late reports whether a job is owed a term of its GPUs.
 func late(x *contest, k *lease.Candidate) bool {
-	return k.Owed >= cluster.Times(k.GPUs, x.Settings.Term)
+	return k.Owed >= cluster.Times(k.GPUs, x.f.Books.In.Settings.Term)
 }
 
 // leastGangs gives the smallest gang of each tenant among all its jobs, so that renewed leases change nothing; the largest number where there is none.
 func leastGangs(x *contest) []int {
-	least := slices.Repeat([]int{math.MaxInt}, len(x.Tenants))
-	for i := range x.Jobs {
-		if st := &x.Jobs[i]; st.Live && st.Party >= 0 {
-			n := &least[x.Parties[st.Party].Tenant]
-			*n = min(*n, st.GPUs)
+	least := slices.Repeat([]int{math.MaxInt}, len(x.f.Books.In.Tenants))
+	for i := range x.f.Books.Jobs {
+		if st := &x.f.Books.Jobs[i]; st.Is.Live && st.Party >= 0 {
+			n := &least[x.f.Books.Divided.Parties[st.Party].Tenant]
+			*n = min(*n, st.Is.GPUs)
 		}
 	}
 	return least

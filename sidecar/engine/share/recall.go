@@ -21,15 +21,15 @@ const recallsARound = 32
 // tenant, up to the share of new jobs in its entitlement. Every job keeps its GPUs for at least the minimum
 // lease.
 func (x *contest) recall(in *lease.Input, choice *lease.Choice) {
-	if !x.Settings.RecallFirst {
+	if !x.f.Books.In.Settings.RecallFirst {
 		return
 	}
 	line := x.unserved(in, choice)
 	if len(line) == 0 {
 		return
 	}
-	may := x.recallables(x.mayRecall)
-	if x.mayRecall = may; !slices.Contains(may, true) {
+	may := x.recallables(x.c.mayRecall)
+	if x.c.mayRecall = may; !slices.Contains(may, true) {
 		return
 	}
 	r := x.openRecalls(choice, may)
@@ -62,7 +62,7 @@ func (x *contest) unserved(in *lease.Input, choice *lease.Choice) []int {
 	for t := range in.Tenants {
 		for _, i := range in.Tenants[t].Jobs {
 			k := &in.Candidates[i]
-			if k.Unserved && !k.Running && !k.IdleOnly && choice.Passed[i].Code != "" && !x.IsClaimed(k.Key) {
+			if k.Unserved && !k.Running && !k.IdleOnly && choice.Passed[i].Code != "" && !x.f.IsClaimed(k.Key) {
 				line = append(line, i)
 			}
 		}
@@ -72,7 +72,7 @@ func (x *contest) unserved(in *lease.Input, choice *lease.Choice) []int {
 
 // recalls holds data for all recalls of a round.
 type recalls struct {
-	*contest
+	x       *contest
 	may     []bool // by case: its lease may be recalled
 	board   *place.Board
 	behind  byQueue[cluster.Span]    // with every lease charged to its end
@@ -107,18 +107,18 @@ const nobody cluster.Span = 1 << 62
 type refusal struct{ tenant, shape, pool int }
 
 func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
-	n, queues := len(x.Pools), len(x.Queues)
-	r := &recalls{contest: x, may: may, most: reclaimsLeft(x.Settings, choice), users: x.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
+	n, queues := len(x.f.Books.In.Pools), len(x.f.Books.Queues)
+	r := &recalls{x: x, may: may, most: reclaimsLeft(x.f.Books.In.Settings, choice), users: x.f.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
 		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
 		firsts: round.NewTable[round.QueueIndex, int](queues, n), holds: round.NewTable[round.QueueIndex, int](queues, n)}
-	r.lacks, r.gangs = field.Lacking(x.Field, r.ends())
-	debit, _ := round.Committed(x.Books, queues, round.QueueOf)
+	r.lacks, r.gangs = field.Lacking(x.f, r.ends())
+	debit, _ := round.Committed(x.f.Books, queues, round.QueueOf)
 	for at := range r.behind.Cells {
-		row := &x.Rows.Cells[at]
+		row := &x.f.Books.Rows.Cells[at]
 		r.behind.Cells[at] = ltgf.Behind(row.Deficit-debit.Cells[at], row.Entitlement)
 	}
-	for i, l := range x.Leases {
-		if l == nil || x.Jobs[i].Queue < 0 || x.Pool(l.Pool) < 0 {
+	for i, l := range x.f.Books.Leases {
+		if l == nil || x.f.Books.Jobs[i].Queue < 0 || x.f.Books.In.Pool(l.Pool) < 0 {
 			continue
 		}
 		at := r.accountOf(i)
@@ -131,11 +131,11 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 			r.least[at.pool] = min(r.least[at.pool], *r.behind.At(at.queue, at.pool))
 		}
 	}
-	for k := range x.Claims {
-		cl := &x.Claims[k]
-		i, p := x.Find(cl.Job), x.Pool(cl.Pool)
-		if i >= 0 && p >= 0 && x.Records[i].Terms == 0 && cl.At <= x.Now.Add(x.Settings.RecallNotice) {
-			*r.firsts.At(x.Jobs[i].Queue, p) += round.GPUs(cl.Nodes)
+	for k := range x.f.Books.Claims {
+		cl := &x.f.Books.Claims[k]
+		i, p := x.f.Books.In.Find(cl.Job), x.f.Books.In.Pool(cl.Pool)
+		if i >= 0 && p >= 0 && x.f.Books.Records[i].Terms == 0 && cl.At <= x.f.Books.In.Now.Add(x.f.Books.In.Settings.RecallNotice) {
+			*r.firsts.At(x.f.Books.Jobs[i].Queue, p) += round.GPUs(cl.Nodes)
 		}
 	}
 	return r
@@ -157,7 +157,7 @@ func reclaimsLeft(s *cluster.Settings, choice *lease.Choice) int {
 func (r *recalls) mayHope(k *lease.Candidate) bool {
 	found := false
 	for _, p := range k.Pools {
-		if q := queueOf(k); r.Rows.At(q, p).Entitlement > 0 && !slices.Contains(k.Idle, p) {
+		if q := queueOf(k); r.x.f.Books.Rows.At(q, p).Entitlement > 0 && !slices.Contains(k.Idle, p) {
 			found = r.ahead(k, p) || r.lacking(k, p) || *r.has.At(q, p) && r.mayOwn(k, p) || found
 		}
 	}
@@ -167,9 +167,9 @@ func (r *recalls) mayHope(k *lease.Candidate) bool {
 // ahead reports whether the queue furthest ahead in a pool may have to give way to a job. If not yet, it
 // notes the time from which it may.
 func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
-	gap := r.least[pool] + r.Settings.Threshold - r.behindWith(k, pool)
+	gap := r.least[pool] + r.x.f.Books.In.Settings.Threshold - r.behindWith(k, pool)
 	if gap > 0 {
-		r.ripens(gap, lease.Cost(r.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, r.Settings.Term))
+		r.x.ripens(gap, lease.Cost(r.x.f.Books.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, r.x.f.Books.In.Settings.Term))
 	}
 	return gap <= 0
 }
@@ -177,56 +177,56 @@ func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
 // behindWith returns how far a tenant is behind after its job gets its first lease.
 func (r *recalls) behindWith(k *lease.Candidate, pool int) cluster.Span {
 	q := queueOf(k)
-	return *r.behind.At(q, pool) - lease.Cost(r.Rows.At(q, pool).Entitlement, k.GPUs, r.ends().Sub(r.Now))
+	return *r.behind.At(q, pool) - lease.Cost(r.x.f.Books.Rows.At(q, pool).Entitlement, k.GPUs, r.ends().Sub(r.x.f.Books.In.Now))
 }
 
 // lacking reports whether a job's tenant lacks more of its floor in a pool than its largest gang for one term.
 func (r *recalls) lacking(k *lease.Candidate, pool int) bool {
-	return r.gangs != nil && *r.lacks.At(queueOf(k), pool) > cluster.Times(r.gangs[k.Tenant], r.Settings.Term)
+	return r.gangs != nil && *r.lacks.At(queueOf(k), pool) > cluster.Times(r.gangs[k.Tenant], r.x.f.Books.In.Settings.Term)
 }
 
 // holdsFor counts GPUs that a tenant gets, or gives up if negative, from now until an end.
 func (r *recalls) holdsFor(at account, gpus int, end cluster.Instant) {
 	*r.holds.At(at.queue, at.pool) += gpus
 	if r.gangs != nil {
-		*r.lacks.At(at.queue, at.pool) -= cluster.Times(gpus, max(min(end, r.ends()).Sub(r.Now), 0))
+		*r.lacks.At(at.queue, at.pool) -= cluster.Times(gpus, max(min(end, r.ends()).Sub(r.x.f.Books.In.Now), 0))
 	}
 }
 
 // keeps reports whether a tenant keeps its floor, if debts are repaid, and at least so many GPUs without leases of gpus.
 func (r *recalls) keeps(at account, gpus int, least cluster.MicroGPU) bool {
 	left := cluster.MicroGPU(*r.holds.At(at.queue, at.pool)-gpus) * cluster.WholeGPU
-	return left >= least && (r.gangs == nil || *r.lacks.At(at.queue, at.pool)+cluster.Times(gpus, r.ends().Sub(r.Now)) <= 0)
+	return left >= least && (r.gangs == nil || *r.lacks.At(at.queue, at.pool)+cluster.Times(gpus, r.ends().Sub(r.x.f.Books.In.Now)) <= 0)
 }
 
 // ends returns the end of a lease that starts after a recall now.
 func (r *recalls) ends() cluster.Instant {
-	return lease.Next(r.Now.Add(r.Settings.RecallNotice), r.Settings)
+	return lease.Next(r.x.f.Books.In.Now.Add(r.x.f.Books.In.Settings.RecallNotice), r.x.f.Books.In.Settings)
 }
 
 // layOut fills the board.
 func (r *recalls) layOut(in *lease.Input) {
-	x := r.contest
-	now := lease.Input{Settings: x.Settings, Tenants: make([]lease.Tenant, len(in.Tenants))}
+	x := r.x
+	now := lease.Input{Settings: x.f.Books.In.Settings, Tenants: make([]lease.Tenant, len(in.Tenants))}
 	for t := range r.behind.Rows() {
 		now.Tenants[t].Shares = slices.Clone(in.Tenants[t].Shares)
-		for p := range x.Pools {
+		for p := range x.f.Books.In.Pools {
 			now.Tenants[t].Shares[p].Behind = *r.behind.At(t, p)
 		}
 	}
 	ranks := x.rank(&now)
-	x.kept = x.Lay(x.kept, func(i int) (field.Soft, bool) {
-		return field.Soft{Owner: int(x.Jobs[i].Queue), Rank: ranks[i], End: x.Now.Add(x.Settings.RecallNotice)}, r.may[i]
+	x.c.kept = x.f.Lay(x.c.kept, func(i int) (field.Soft, bool) {
+		return field.Soft{Owner: int(x.f.Books.Jobs[i].Queue), Rank: ranks[i], End: x.f.Books.In.Now.Add(x.f.Books.In.Settings.RecallNotice)}, r.may[i]
 	})
-	r.board = x.kept
+	r.board = x.c.kept
 	x.keep(r.board)
 }
 
 // recallables returns, by case, whether a lease may be recalled, and notes when the next may be. It reuses
 // the memory of out.
 func (x *contest) recallables(out []bool) []bool {
-	out = slices.Grow(out[:0], len(x.Leases))
-	for i := range x.Leases {
+	out = slices.Grow(out[:0], len(x.f.Books.Leases))
+	for i := range x.f.Books.Leases {
 		out = append(out, x.recallable(i))
 	}
 	return out
@@ -236,44 +236,44 @@ func (x *contest) recallables(out []bool) []bool {
 // have had its GPUs for the minimum lease. A lease renewed at this very moment, in this round or a repeated
 // one, has been weighed against all waiting jobs already.
 func (x *contest) recallable(i int) bool {
-	if x.Leases[i] == nil || x.Jobs[i].Control != cluster.FullControl || x.Jobs[i].Ordered(cluster.Exempt) || !x.Jobs[i].Runs || x.Jobs[i].Queue < 0 || x.Leases[i].State != cluster.Active || x.Ending(i) ||
-		x.Pool(x.Leases[i].Pool) < 0 {
+	if x.f.Books.Leases[i] == nil || x.f.Books.Jobs[i].Is.Control != cluster.FullControl || x.f.Books.Jobs[i].Ordered(cluster.Exempt) || !x.f.Books.Jobs[i].Is.Runs || x.f.Books.Jobs[i].Queue < 0 || x.f.Books.Leases[i].State != cluster.Active || x.f.Books.Ending(i) ||
+		x.f.Books.In.Pool(x.f.Books.Leases[i].Pool) < 0 {
 		return false
 	}
-	if l := x.Leases[i]; l.Granted == x.Now && !l.Adopted {
-		return !x.out.Later(x.Now, x.Now.Add(x.Settings.Interval))
+	if l := x.f.Books.Leases[i]; l.Granted == x.f.Books.In.Now && !l.Adopted {
+		return !x.out.Later(x.f.Books.In.Now, x.f.Books.In.Now.Add(x.f.Books.In.Settings.Interval))
 	}
-	if x.out.Later(x.Now, x.Snapshot.Cases[i].Job.Start.Add(x.Settings.MinLease)) {
+	if x.out.Later(x.f.Books.In.Now, x.f.Books.In.Snapshot.Cases[i].Job.Start.Add(x.f.Books.In.Settings.MinLease)) {
 		return false
 	}
-	rule := x.Stops.Rule()
+	rule := x.f.Stops.Rule()
 	if rule.Off() {
 		return true
 	}
-	if x.Jobs[i].Dear {
+	if x.f.Books.Jobs[i].Dear {
 		return false
 	}
-	j := x.Stops.Stop(i)
-	return j.May(rule, x.Now.Add(x.Settings.RecallNotice), x.Settings.RecallNotice)
+	j := x.f.Stops.Stop(i)
+	return j.May(rule, x.f.Books.In.Now.Add(x.f.Books.In.Settings.RecallNotice), x.f.Books.In.Settings.RecallNotice)
 }
 
 // ripens notes when a gap between two tenants will have closed, unless a term ends before. Charges for leases
 // shrink over time, by closing in a whole term.
 func (x *contest) ripens(gap, closing cluster.Span) {
 	if gap < closing {
-		x.out.Later(x.Now, x.Now.Add(cluster.Span(cluster.MulDiv(int64(gap), int64(x.Settings.Term), int64(closing)))+1))
+		x.out.Later(x.f.Books.In.Now, x.f.Books.In.Now.Add(cluster.Span(cluster.MulDiv(int64(gap), int64(x.f.Books.In.Settings.Term), int64(closing)))+1))
 	}
 }
 
 // serve recalls leases for a job, and reports whether it got GPUs.
 func (r *recalls) serve(k *lease.Candidate, pool int) bool {
-	x := r.contest
+	x := r.x
 	q := queueOf(k)
-	if x.Limits != nil && x.Limits.Room(k.Case) != lease.Now || x.Rows.At(q, pool).Entitlement == 0 || r.most == 0 || slices.Contains(k.Idle, pool) {
+	if x.f.Limits != nil && x.f.Limits.Room(k.Case) != lease.Now || x.f.Books.Rows.At(q, pool).Entitlement == 0 || r.most == 0 || slices.Contains(k.Idle, pool) {
 		return false
 	}
 	end := r.ends()
-	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: x.Now, End: max(k.End, end), Displace: place.Anybodys, Stops: k.Binds == lease.Unbound, Max: r.most}
+	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: x.f.Books.In.Now, End: max(k.End, end), Displace: place.Anybodys, Stops: k.Binds == lease.Unbound, Max: r.most}
 	behind := r.behindWith(k, pool)
 	own := r.mayOwn(k, pool)
 	found, ok := place.Placement{}, false
@@ -292,8 +292,8 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 		return false
 	}
 	r.board.Take(found)
-	if x.Limits != nil {
-		x.Limits.Take(k.Case, true)
+	if x.f.Limits != nil {
+		x.f.Limits.Take(k.Case, true)
 	}
 	r.served++
 	*r.behind.At(q, pool) = behind
@@ -303,10 +303,10 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	for _, i := range found.Displaced {
 		r.end(i, k.Key)
 	}
-	if found.At > x.Now {
-		x.Claims = append(x.Claims, x.Claim(k.Key, x.Pools[pool], found.Nodes, found.At))
+	if found.At > x.f.Books.In.Now {
+		x.f.Books.Claims = append(x.f.Books.Claims, x.f.Claim(k.Key, x.f.Books.In.Pools[pool], found.Nodes, found.At))
 	} else {
-		x.Grant(k.Case, x.Pools[pool], found.Nodes, x.Stops.EndFor(k.Case, x.Now))
+		x.f.Grant(k.Case, x.f.Books.In.Pools[pool], found.Nodes, x.f.Stops.EndFor(k.Case, x.f.Books.In.Now))
 	}
 	return true
 }
@@ -315,18 +315,18 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 // must stay within the share of new jobs in its entitlement. A single first lease may use the whole
 // entitlement.
 func (r *recalls) mayOwn(k *lease.Candidate, pool int) bool {
-	share, firsts := int64(r.Settings.NewSharePercent), *r.firsts.At(queueOf(k), pool)
+	share, firsts := int64(r.x.f.Books.In.Settings.NewSharePercent), *r.firsts.At(queueOf(k), pool)
 	if firsts == 0 {
 		share = 100
 	}
-	return int64(firsts+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.Rows.At(queueOf(k), pool).Entitlement)
+	return int64(firsts+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.x.f.Books.Rows.At(queueOf(k), pool).Entitlement)
 }
 
 // yield reports whether all leases must give way to a tenant that is behind by the given span once it has
 // their GPUs. Each other tenant must be further ahead by the threshold even without its leases, and keep its floor.
 // A job of a tenant that lacks GPUs of its floor gets those that others hold beyond their dues.
 func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind cluster.Span, own bool) bool {
-	x := r.contest
+	x := r.x
 	type sum struct {
 		behind, closing cluster.Span
 		gpus            int
@@ -335,7 +335,7 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 	without := map[account]sum{}
 	own = own && r.ownYield(leases, k)
 	for _, i := range leases {
-		if x.Jobs[i].Queue == queueOf(k) {
+		if x.f.Books.Jobs[i].Queue == queueOf(k) {
 			if !own {
 				return false
 			}
@@ -344,14 +344,14 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 		at := r.accountOf(i) // in another pool if its CPUs are in the way
 		w, ok := without[at]
 		if !ok {
-			w = sum{*r.behind.At(at.queue, at.pool), lease.Cost(x.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, x.Settings.Term), 0}
+			w = sum{*r.behind.At(at.queue, at.pool), lease.Cost(x.f.Books.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, x.f.Books.In.Settings.Term), 0}
 		}
-		row := x.Rows.At(at.queue, at.pool)
+		row := x.f.Books.Rows.At(at.queue, at.pool)
 		w.behind += r.rest(i)
-		w.closing += lease.Cost(row.Entitlement, x.Leases[i].GPUs, x.Settings.Term)
-		w.gpus += x.Leases[i].GPUs
+		w.closing += lease.Cost(row.Entitlement, x.f.Books.Leases[i].GPUs, x.f.Books.In.Settings.Term)
+		w.gpus += x.f.Books.Leases[i].GPUs
 		without[at] = w
-		switch gap := w.behind + x.Settings.Threshold - behind; {
+		switch gap := w.behind + x.f.Books.In.Settings.Threshold - behind; {
 		case !r.keeps(at, w.gpus, 0):
 			return false
 		case gap > 0 && (!lacks || !r.keeps(at, w.gpus, row.Own())):
@@ -368,20 +368,20 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 func (r *recalls) ownYield(leases []int, k *lease.Candidate) bool {
 	behind := cluster.GPUTime(0)
 	if r.users != nil {
-		behind = r.users[k.User].Behind - cluster.Times(k.GPUs, r.ends().Sub(r.Now))
+		behind = r.users[k.User].Behind - cluster.Times(k.GPUs, r.ends().Sub(r.x.f.Books.In.Now))
 	}
 	for _, i := range leases {
-		if r.Jobs[i].Queue != queueOf(k) {
+		if r.x.f.Books.Jobs[i].Queue != queueOf(k) {
 			continue
 		}
-		if r.out.Later(r.Now, r.Stops.Wished(i, r.Snapshot.Cases[i].Job.Start)) {
+		if r.x.out.Later(r.x.f.Books.In.Now, r.x.f.Stops.Wished(i, r.x.f.Books.In.Snapshot.Cases[i].Job.Start)) {
 			return false
 		}
-		if u := r.Jobs[i].User; r.users != nil && u != k.User {
-			if r.users[u].Behind+cluster.Times(r.Leases[i].GPUs, r.Leases[i].End.Sub(r.Now)) > behind {
+		if u := r.x.f.Books.Jobs[i].Is.User; r.users != nil && u != k.User {
+			if r.users[u].Behind+cluster.Times(r.x.f.Books.Leases[i].GPUs, r.x.f.Books.Leases[i].End.Sub(r.x.f.Books.In.Now)) > behind {
 				return false
 			}
-		} else if r.Settings.JobOrder != cluster.ByRho && r.Turn(i) <= k.Rho {
+		} else if r.x.f.Books.In.Settings.JobOrder != cluster.ByRho && r.x.f.Turn(i) <= k.Rho {
 			return false
 		}
 	}
@@ -389,32 +389,34 @@ func (r *recalls) ownYield(leases []int, k *lease.Candidate) bool {
 }
 
 // accountOf returns the account that a lease is charged to.
-func (r *recalls) accountOf(i int) account { return account{r.Jobs[i].Queue, r.Pool(r.Leases[i].Pool)} }
+func (r *recalls) accountOf(i int) account {
+	return account{r.x.f.Books.Jobs[i].Queue, r.x.f.Books.In.Pool(r.x.f.Books.Leases[i].Pool)}
+}
 
 // rest returns the remaining part of a lease as time at its tenant's entitlement.
 func (r *recalls) rest(i int) cluster.Span {
-	l, at := r.Leases[i], r.accountOf(i)
-	return lease.Cost(r.Rows.At(at.queue, at.pool).Entitlement, l.GPUs, l.End.Sub(r.Now))
+	l, at := r.x.f.Books.Leases[i], r.accountOf(i)
+	return lease.Cost(r.x.f.Books.Rows.At(at.queue, at.pool).Entitlement, l.GPUs, l.End.Sub(r.x.f.Books.In.Now))
 }
 
 // charge books GPUs until end on a user.
 func (r *recalls) charge(user, gpus int, end cluster.Instant) {
 	if r.users != nil {
-		r.users[user].Behind -= cluster.Times(gpus, end.Sub(r.Now))
+		r.users[user].Behind -= cluster.Times(gpus, end.Sub(r.x.f.Books.In.Now))
 	}
 }
 
 // end recalls one lease.
 func (r *recalls) end(i int, beneficiary cluster.JobKey) {
-	l, st := r.Leases[i], &r.Jobs[i]
+	l, st := r.x.f.Books.Leases[i], &r.x.f.Books.Jobs[i]
 	at := r.accountOf(i)
 	*r.behind.At(at.queue, at.pool) += r.rest(i)
-	r.charge(int(st.User), -l.GPUs, l.End)
+	r.charge(int(st.Is.User), -l.GPUs, l.End)
 	if r.holdsFor(at, -l.GPUs, l.End); l.Term == 1 {
 		*r.firsts.At(at.queue, at.pool) -= l.GPUs
 	}
 	if r.most > 0 {
 		r.most--
 	}
-	l.End, l.Why, st.Beneficiary, st.Stoppable = r.Now.Add(r.Settings.RecallNotice), round.Recalled, beneficiary, true
+	l.End, l.Why, st.Got.Beneficiary, st.Stoppable = r.x.f.Books.In.Now.Add(r.x.f.Books.In.Settings.RecallNotice), round.Recalled, beneficiary, true
 }

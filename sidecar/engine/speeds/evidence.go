@@ -12,11 +12,11 @@ import (
 // learnt returns the evidence with what jobs show that report nothing: run times of jobs that ended since the last round, and GPU
 // counters.
 func (x *Speeds) learnt() evidence.Book {
-	x.shown = evidence.Book{Completions: x.Snapshot.Completions, Usages: x.Snapshot.Usages}
-	if !x.Settings.NoCompletions {
-		x.past(x.Snapshot.History)
-		for i := range x.Snapshot.Cases {
-			c, r := &x.Snapshot.Cases[i], &x.Records[i]
+	x.shown = evidence.Book{Completions: x.Books.In.Snapshot.Completions, Usages: x.Books.In.Snapshot.Usages}
+	if !x.Books.In.Settings.NoCompletions {
+		x.past(x.Books.In.Snapshot.History)
+		for i := range x.Books.In.Snapshot.Cases {
+			c, r := &x.Books.In.Snapshot.Cases[i], &x.Books.Records[i]
 			switch {
 			case r.Done != 0 && c.Record.Done == 0:
 				x.ended(i)
@@ -24,13 +24,13 @@ func (x *Speeds) learnt() evidence.Book {
 				x.requeued(i)
 			}
 		}
-		if len(x.Snapshot.Attempts) > 0 {
+		if len(x.Books.In.Snapshot.Attempts) > 0 {
 			x.past(x.unseen())
 		}
 	}
-	x.shown.Fit(x.Now, x.unfinished())
-	if !x.Settings.NoCounters {
-		x.measure(x.Snapshot.Uses)
+	x.shown.Fit(x.Books.In.Now, x.unfinished())
+	if !x.Books.In.Settings.NoCounters {
+		x.measure(x.Books.In.Snapshot.Uses)
 	}
 	return x.shown
 }
@@ -50,7 +50,7 @@ func held(c *cluster.Case) (cluster.GPUs, bool) {
 
 // requeued takes an attempt that a requeue ended: it adds its run time to that on its model.
 func (x *Speeds) requeued(i int) {
-	c, r := &x.Snapshot.Cases[i], &x.Records[i]
+	c, r := &x.Books.In.Snapshot.Cases[i], &x.Books.Records[i]
 	on := cluster.ModelTime{Ran: r.Ran - c.Record.Ran}
 	if len(c.Record.Held) == 1 {
 		on.Model = c.Record.Held[0].Model
@@ -66,7 +66,7 @@ func (x *Speeds) requeued(i int) {
 // ended takes a job that ended. Of a job that went on from its saves all attempts count, by model, less what stops cost it. Of one
 // that begins anew the last attempt did all the work. If neither is known, the work takes longer than the last attempt.
 func (x *Speeds) ended(i int) {
-	c := &x.Snapshot.Cases[i]
+	c := &x.Books.In.Snapshot.Cases[i]
 	j := &c.Job
 	if c.Gone || j.Outcome == "" || j.Start == 0 || j.End <= j.Start {
 		return // nothing is known of its end
@@ -84,7 +84,7 @@ func chooses(j *cluster.Job) bool { return j.Request.Model != "" || j.Request.Fe
 
 // attempts returns the run times in which a job did its work, given those of its last attempt; false = it may have done more.
 func (x *Speeds) attempts(i int, last []cluster.ModelTime) (ran []cluster.ModelTime, whole bool) {
-	c, r := &x.Snapshot.Cases[i], &x.Records[i]
+	c, r := &x.Books.In.Snapshot.Cases[i], &x.Books.Records[i]
 	if c.Job.Restarts == 0 && c.Record.Ran == 0 {
 		return last, true
 	}
@@ -103,16 +103,16 @@ func (x *Speeds) unfinished() func(cluster.Kind, int) [][]cluster.ModelTime {
 	return func(kind cluster.Kind, gang int) [][]cluster.ModelTime {
 		if all == nil {
 			all = map[runs][][]cluster.ModelTime{}
-			for i := range x.Snapshot.Cases {
-				j, r := &x.Snapshot.Cases[i].Job, &x.Records[i]
-				if !x.Jobs[i].Live || x.Kinds[i] == "" || chooses(j) {
+			for i := range x.Books.In.Snapshot.Cases {
+				j, r := &x.Books.In.Snapshot.Cases[i].Job, &x.Books.Records[i]
+				if !x.Books.Jobs[i].Is.Live || x.Kinds[i] == "" || chooses(j) {
 					continue
 				}
 				var last []cluster.ModelTime
 				count := j.Request.GPUs
-				if x.Jobs[i].Runs && len(j.Holds) > 0 {
+				if x.Books.Jobs[i].Is.Runs && len(j.Holds) > 0 {
 					count = j.GPUsHeld()
-					last = []cluster.ModelTime{{Model: j.Holds[0].Model, Ran: max(x.Now.Sub(j.Start)-j.Suspend, 0)}}
+					last = []cluster.ModelTime{{Model: j.Holds[0].Model, Ran: max(x.Books.In.Now.Sub(j.Start)-j.Suspend, 0)}}
 				} else if len(r.RanOn) == 0 {
 					continue
 				}
@@ -142,7 +142,7 @@ func less(ran []cluster.ModelTime, cost cluster.Span) []cluster.ModelTime {
 
 // kindOf returns the kind of a job.
 func (x *Speeds) kindOf(j *cluster.Job, tenant string) cluster.Kind {
-	return profile.KindOf(x.Settings.Kinds, tenant, j.User, j.Name, hintsOf(j).Kind, j.Work)
+	return profile.KindOf(x.Books.In.Settings.Kinds, tenant, j.User, j.Name, hintsOf(j).Kind, j.Work)
 }
 
 // The number of jobs that are let begin on a model to learn how fast it is; and of the new jobs of a kind that is known on others, one in
@@ -157,29 +157,29 @@ const (
 // Home returns the pool in which a job should stay, because run times are learnt from: the one in which it began, for a day at most, and no
 // longer than its work would surely take elsewhere. A new job should begin where the fewest of its kind were seen. -1 = anywhere.
 func (x *Speeds) Home(i int) int {
-	if x.Settings.NoCompletions || x.Settings.NoEstimates || x.Kinds[i] == "" || x.Book.Reports(x.Kinds[i]) {
+	if x.Books.In.Settings.NoCompletions || x.Books.In.Settings.NoEstimates || x.Kinds[i] == "" || x.Book.Reports(x.Kinds[i]) {
 		return -1
 	}
-	r := &x.Records[i]
+	r := &x.Books.Records[i]
 	began, ran := "", cluster.Span(0)
 	if len(r.Held) > 0 {
-		began, ran = r.Held[0].Model, x.Now.Sub(r.HeldSince)
+		began, ran = r.Held[0].Model, x.Books.In.Now.Sub(r.HeldSince)
 	}
 	if len(r.RanOn) > 0 {
 		began, ran = r.RanOn[0].Model, ran+r.RanOn[0].Ran
 	}
 	switch {
 	case began == "":
-	case ran > longest || ran.Duration().Seconds()*x.shown.Fastest(x.Kinds[i], x.Wants(i)) > slow:
+	case ran > longest || ran.Duration().Seconds()*x.shown.Fastest(x.Kinds[i], x.Books.Wants(i)) > slow:
 		return -1
 	default:
-		return x.Pool(began)
+		return x.Books.In.Pool(began)
 	}
 	home, fewest, known := -1, beginners, false
-	for _, p := range x.Jobs[i].May {
+	for _, p := range x.Books.Jobs[i].Can.May {
 		if x.Speedups(i)[p].Shown() {
 			known = true
-		} else if n := x.shown.Jobs(x.Kinds[i], x.Jobs[i].GPUs, x.Pools[p]); n < fewest {
+		} else if n := x.shown.Jobs(x.Kinds[i], x.Books.Jobs[i].Is.GPUs, x.Books.In.Pools[p]); n < fewest {
 			home, fewest = p, n
 		}
 	}
@@ -191,26 +191,26 @@ func (x *Speeds) Home(i int) int {
 
 // manner returns how a job saves, as is known from its declaration, the site, and the conduct of jobs of its type.
 func (x *Speeds) manner(i int) cluster.Manner {
-	j := &x.Snapshot.Cases[i].Job
+	j := &x.Books.In.Snapshot.Cases[i].Job
 	var habit *cluster.Habit
 	if t, ok := cluster.TypeOf(j); ok {
-		if k, ok := slices.BinarySearchFunc(x.Snapshot.Habits, t, func(h cluster.Habit, t cluster.JobType) int { return h.Type.Compare(t) }); ok {
-			habit = &x.Snapshot.Habits[k]
+		if k, ok := slices.BinarySearchFunc(x.Books.In.Snapshot.Habits, t, func(h cluster.Habit, t cluster.JobType) int { return h.Type.Compare(t) }); ok {
+			habit = &x.Books.In.Snapshot.Habits[k]
 		}
 	}
-	s := stop.Resolve(x.Records[i].Conduct, habit, j.Declares, stop.Site(x.Settings.Saves, j))
+	s := stop.Resolve(x.Books.Records[i].Conduct, habit, j.Declares, stop.Site(x.Books.In.Settings.Saves, j))
 	return s.Manner
 }
 
 // unseen returns the attempts of jobs that no case tells more about.
 func (x *Speeds) unseen() []cluster.Attempt {
-	told := make(map[cluster.JobID]bool, len(x.Snapshot.Cases))
-	for i := range x.Snapshot.Cases {
-		if c := &x.Snapshot.Cases[i]; !c.Gone || c.Record.Ran > 0 {
+	told := make(map[cluster.JobID]bool, len(x.Books.In.Snapshot.Cases))
+	for i := range x.Books.In.Snapshot.Cases {
+		if c := &x.Books.In.Snapshot.Cases[i]; !c.Gone || c.Record.Ran > 0 {
 			told[c.Record.ID] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(x.Snapshot.Attempts), func(a cluster.Attempt) bool { return told[a.ID] })
+	return slices.DeleteFunc(slices.Clone(x.Books.In.Snapshot.Attempts), func(a cluster.Attempt) bool { return told[a.ID] })
 }
 
 // past takes attempts of the history. It is not known whether later attempts of a job went on from saves: such a job takes longer than its
@@ -225,7 +225,7 @@ func (x *Speeds) past(list []cluster.Attempt) {
 		if a.Outcome == "REQUEUED" || a.End <= a.Start || len(a.GPUs) != 1 {
 			continue
 		}
-		kind := profile.KindOf(x.Settings.Kinds, a.Tenant, a.User, a.Name, a.Kind, a.Work)
+		kind := profile.KindOf(x.Books.In.Settings.Kinds, a.Tenant, a.User, a.Name, a.Kind, a.Work)
 		ran := []cluster.ModelTime{{Model: a.GPUs[0].Model, Ran: max(a.End.Sub(a.Start)-a.Suspend, 0)}}
 		x.shown.Ended(cluster.Completion{Kind: kind, Gang: a.GPUs[0].Count}, ran, evidence.End{Done: a.Outcome == completed && attempts[a.ID] == 1, Chosen: true}, a.End)
 	}
@@ -236,9 +236,9 @@ func (x *Speeds) measure(use []cluster.GPUUse) {
 	if len(use) == 0 {
 		return
 	}
-	for i := range x.Snapshot.Cases {
-		j, r := &x.Snapshot.Cases[i].Job, &x.Records[i]
-		if !x.Jobs[i].Runs || x.Kinds[i] == "" || r.Measured == j.Start || len(j.Holds) == 0 {
+	for i := range x.Books.In.Snapshot.Cases {
+		j, r := &x.Books.In.Snapshot.Cases[i].Job, &x.Books.Records[i]
+		if !x.Books.Jobs[i].Is.Runs || x.Kinds[i] == "" || r.Measured == j.Start || len(j.Holds) == 0 {
 			continue
 		}
 		of := cluster.GPUUse{Job: j.ID, Model: j.Holds[0].Model}
@@ -256,7 +256,7 @@ func (x *Speeds) measure(use []cluster.GPUUse) {
 // Evidence returns the evidence to remember.
 func (x *Speeds) Evidence() ([]cluster.Completion, []cluster.Usage) {
 	if x.Book == nil {
-		return x.Snapshot.Completions, x.Snapshot.Usages
+		return x.Books.In.Snapshot.Completions, x.Books.In.Snapshot.Usages
 	}
 	return x.shown.Completions, x.shown.Usages
 }

@@ -17,7 +17,7 @@ import (
 // Speeds holds the known speeds of jobs. Without a policy for heterogeneous GPUs it learns nothing, and Book
 // is nil.
 type Speeds struct {
-	*round.Books
+	Books *round.Books
 	Book  *profile.Book
 	Kinds []cluster.Kind // by case; "" = a job of no tenant
 	known map[runs][]profile.Speedup
@@ -36,50 +36,50 @@ type runs struct {
 // last round.
 func Learn(b *round.Books) *Speeds {
 	x := &Speeds{Books: b}
-	if x.Settings.Divide == "" {
-		x.read(x.Snapshot.Cases)
+	if x.Books.In.Settings.Divide == "" {
+		x.read(x.Books.In.Snapshot.Cases)
 		return x
 	}
 	set := profile.Default()
-	set.Estimate, set.Reference = !x.Settings.NoEstimates, x.Settings.Reference
-	n := len(x.Snapshot.Cases)
-	x.Book, x.Kinds, x.Total = profile.New(set, x.Snapshot.Profiles, x.Snapshot.Paces), make([]cluster.Kind, n), make([]float64, n)
+	set.Estimate, set.Reference = !x.Books.In.Settings.NoEstimates, x.Books.In.Settings.Reference
+	n := len(x.Books.In.Snapshot.Cases)
+	x.Book, x.Kinds, x.Total = profile.New(set, x.Books.In.Snapshot.Profiles, x.Books.In.Snapshot.Paces), make([]cluster.Kind, n), make([]float64, n)
 	x.known, x.sure = map[runs][]profile.Speedup{}, map[runs][]profile.Speedup{}
 	x.Book.Withdraw(profile.File)
-	for _, p := range x.Snapshot.Declared {
+	for _, p := range x.Books.In.Snapshot.Declared {
 		p.Basis = profile.File
 		if err := x.Book.Declare(p); err != nil {
-			x.Report(cluster.Event{Kind: cluster.EventProfile, Text: err.Error()})
+			x.Books.Report(cluster.Event{Kind: cluster.EventProfile, Text: err.Error()})
 		}
 	}
 	byID := map[cluster.JobID]int{}
 	said := declared{users: map[voice]int{}, at: map[subject]int{}}
-	for i := range x.Snapshot.Cases {
-		st, c := &x.Jobs[i], &x.Snapshot.Cases[i]
-		if !st.Live || st.Tenant < 0 {
+	for i := range x.Books.In.Snapshot.Cases {
+		st, c := &x.Books.Jobs[i], &x.Books.In.Snapshot.Cases[i]
+		if !st.Is.Live || st.Is.Tenant < 0 {
 			continue
 		}
 		hints := hintsOf(&c.Job)
-		tenant := x.Tenants[st.Tenant]
+		tenant := x.Books.In.Tenants[st.Is.Tenant]
 		x.Kinds[i] = x.kindOf(&c.Job, tenant)
 		x.Total[i] = hints.Steps
 		left := x.declare(i, hints.Rates, &said)
-		if x.Comes(i) {
+		if x.Books.Comes(i) {
 			x.object(i, slices.Concat(hints.Wrong, x.why(left, c.Job.User)))
 		}
-		if len(x.Snapshot.Progress) > 0 {
+		if len(x.Books.In.Snapshot.Progress) > 0 {
 			byID[c.Job.ID] = i
 		}
 	}
 	x.Book.Hear(said.rates)
-	for _, r := range x.Snapshot.Progress {
-		if i, ok := byID[r.Job]; ok && x.Jobs[i].Runs {
+	for _, r := range x.Books.In.Snapshot.Progress {
+		if i, ok := byID[r.Job]; ok && x.Books.Jobs[i].Is.Runs {
 			x.hear(i, r)
 		}
 	}
 	x.Book.Forget(func(key cluster.JobKey) bool {
-		i := x.Find(key)
-		return i < 0 || !x.Jobs[i].Live
+		i := x.Books.In.Find(key)
+		return i < 0 || !x.Books.Jobs[i].Is.Live
 	})
 	shown := x.learnt()
 	x.Book.Consider(shown.Completions, shown.Usages)
@@ -110,7 +110,7 @@ type subject struct {
 // read reports mistakes in jobs' hints if the other hints are not used.
 func (x *Speeds) read(cases []cluster.Case) {
 	for i := range cases {
-		if x.Comes(i) && x.Jobs[i].Live {
+		if x.Books.Comes(i) && x.Books.Jobs[i].Is.Live {
 			x.object(i, hintsOf(&cases[i].Job).Wrong)
 		}
 	}
@@ -129,7 +129,7 @@ func (x *Speeds) object(i int, wrong []string) {
 	if len(wrong) == 0 {
 		return
 	}
-	x.Report(cluster.Event{Kind: cluster.EventProfile, Job: x.Snapshot.Cases[i].Record.Key,
+	x.Books.Report(cluster.Event{Kind: cluster.EventProfile, Job: x.Books.In.Snapshot.Cases[i].Record.Key,
 		Text: "ignored hints: " + cluster.CutWrong(strings.Join(wrong, "; "))})
 }
 
@@ -142,17 +142,17 @@ type untaken struct {
 
 // declare takes a job's rates for its own type, if the cluster has the model and the user's limit allows it.
 func (x *Speeds) declare(i int, rates []cluster.Rate, said *declared) (left untaken) {
-	c := &x.Snapshot.Cases[i]
-	by := voice{x.Tenants[x.Jobs[i].Tenant], c.Job.User}
+	c := &x.Books.In.Snapshot.Cases[i]
+	by := voice{x.Books.In.Tenants[x.Books.Jobs[i].Is.Tenant], c.Job.User}
 	for _, r := range rates {
-		p := cluster.Profile{Kind: x.Kinds[i], Model: r.Model, Gang: x.Jobs[i].GPUs, Rate: r.Rate,
+		p := cluster.Profile{Kind: x.Kinds[i], Model: r.Model, Gang: x.Books.Jobs[i].Is.GPUs, Rate: r.Rate,
 			At: c.Record.First, Basis: "job " + c.Job.ID.String()}
 		of := subject{p.Kind, p.Model, p.Gang}
 		at, known := said.at[of]
 		switch {
 		case known:
 			said.rates[at] = p
-		case x.Pool(r.Model) < 0:
+		case x.Books.In.Pool(r.Model) < 0:
 			left.lacking = append(left.lacking, "steps/s."+r.Model)
 		case profile.Check(p) != nil: // it asks for no GPUs
 		case said.users[by] == userRates:
@@ -168,7 +168,7 @@ func (x *Speeds) declare(i int, rates []cluster.Rate, said *declared) (left unta
 // why returns the reasons why rates were ignored; empty = none was.
 func (x *Speeds) why(left untaken, user string) (wrong []string) {
 	if len(left.lacking) > 0 {
-		wrong = append(wrong, fmt.Sprintf("%s: the cluster has no such GPUs; it has %s", few(left.lacking), strings.Join(x.Pools, ", ")))
+		wrong = append(wrong, fmt.Sprintf("%s: the cluster has no such GPUs; it has %s", few(left.lacking), strings.Join(x.Books.In.Pools, ", ")))
 	}
 	if left.many > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d rates: those of %s's earlier jobs are %d, as many as a user's may be", left.many, user, userRates))
@@ -187,7 +187,7 @@ func few(names []string) string {
 
 // hear takes a progress report of a job.
 func (x *Speeds) hear(i int, r cluster.Progress) {
-	c := &x.Snapshot.Cases[i]
+	c := &x.Books.In.Snapshot.Cases[i]
 	holds := c.Job.Holds
 	if c.Job.State == cluster.Suspended { // the report is older than the suspension, by an unknown time
 		return
@@ -199,19 +199,19 @@ func (x *Speeds) hear(i int, r cluster.Progress) {
 		Gang: c.Job.GPUsHeld(), Since: c.Job.Start, Suspended: c.Job.Suspend}, r)
 	switch {
 	case err != nil:
-		x.Report(cluster.Event{Kind: cluster.EventProfile, Job: c.Record.Key, Text: err.Error()})
+		x.Books.Report(cluster.Event{Kind: cluster.EventProfile, Job: c.Record.Key, Text: err.Error()})
 	case change != nil:
-		x.Report(cluster.Event{Kind: cluster.EventProfile, Job: c.Record.Key, Text: fmt.Sprintf(
+		x.Books.Report(cluster.Event{Kind: cluster.EventProfile, Job: c.Record.Key, Text: fmt.Sprintf(
 			"%s runs otherwise than it did: %.4g steps a second on %s, no longer %.4g", change.Kind, change.After, change.Model, change.Before)})
 	}
 }
 
 // Speedups returns, by pool, a job's speed relative to the reference model; 1 = unknown.
 func (x *Speeds) Speedups(i int) []profile.Speedup {
-	of := runs{x.Kinds[i], x.Jobs[i].GPUs}
+	of := runs{x.Kinds[i], x.Books.Jobs[i].Is.GPUs}
 	known, ok := x.known[of]
 	if !ok {
-		known = x.Book.Speedups(of.kind, max(of.gang, 1), x.Pools)
+		known = x.Book.Speedups(of.kind, max(of.gang, 1), x.Books.In.Pools)
 		x.known[of] = known
 	}
 	return known
@@ -223,12 +223,12 @@ func (x *Speeds) Faster() func(i int) []int64 {
 	if x.Book == nil {
 		return nil
 	}
-	out := make([]int64, len(x.Pools))
+	out := make([]int64, len(x.Books.In.Pools))
 	return func(i int) []int64 {
 		known := x.Speedups(i)
 		for p := range out {
 			out[p] = -int64(cluster.WholeGPU)
-			if slices.Contains(x.Jobs[i].May, p) || slices.Contains(x.Jobs[i].Pools, p) {
+			if slices.Contains(x.Books.Jobs[i].Can.May, p) || slices.Contains(x.Books.Jobs[i].Can.Pools, p) {
 				out[p] += int64(math.Round(known[p].Value * float64(cluster.WholeGPU)))
 			}
 		}
@@ -242,11 +242,11 @@ func (x *Speeds) Price(records []cluster.Record) {
 	if faster == nil {
 		return
 	}
-	for i, l := range x.Leases {
+	for i, l := range x.Books.Leases {
 		if l == nil || l.State != cluster.Granted {
 			continue
 		}
-		if p := x.Pool(l.Pool); p >= 0 {
+		if p := x.Books.In.Pool(l.Pool); p >= 0 {
 			records[i].Extra.Faster = faster(i)[p]
 		}
 	}
@@ -254,10 +254,10 @@ func (x *Speeds) Price(records []cluster.Record) {
 
 // Priced returns, by pool, a job's speed as prices of trades may count it; nil = as Speedups.
 func (x *Speeds) Priced(i int) []profile.Speedup {
-	of := runs{x.Kinds[i], x.Jobs[i].GPUs}
+	of := runs{x.Kinds[i], x.Books.Jobs[i].Is.GPUs}
 	sure, ok := x.sure[of]
 	if !ok {
-		sure = profile.Priced(x.Book, of.kind, max(of.gang, 1), x.Pools)
+		sure = profile.Priced(x.Book, of.kind, max(of.gang, 1), x.Books.In.Pools)
 		x.sure[of] = sure
 	}
 	return sure
@@ -266,7 +266,7 @@ func (x *Speeds) Priced(i int) []profile.Speedup {
 // Profiles returns the profiles and paces to remember.
 func (x *Speeds) Profiles() ([]cluster.Profile, []cluster.Pace) {
 	if x.Book == nil {
-		return x.Snapshot.Profiles, x.Snapshot.Paces
+		return x.Books.In.Snapshot.Profiles, x.Books.In.Snapshot.Paces
 	}
 	entries := slices.DeleteFunc(x.Book.Entries(), func(p cluster.Profile) bool { return p.Basis == profile.File })
 	return entries, x.Book.Paces()

@@ -12,23 +12,23 @@ const endless = 30 * cluster.Day
 // Steps returns a job's remaining work, in GPU-seconds on the reference model of speedups. It uses the declared steps less
 // the reported ones, else the rest of the time limit on the fastest model.
 func (x *Speeds) Steps(i int) float64 {
-	left := x.Limit(i)
+	left := x.Books.Limit(i)
 	if left == 0 {
 		left = endless
 	}
-	if st := &x.Jobs[i]; st.Runs {
-		left -= x.Now.Sub(x.Snapshot.Cases[i].Job.Start)
+	if st := &x.Books.Jobs[i]; st.Is.Runs {
+		left -= x.Books.In.Now.Sub(x.Books.In.Snapshot.Cases[i].Job.Start)
 	}
-	gang := max(x.Wants(i), 1)
+	gang := max(x.Books.Wants(i), 1)
 	fastest, slowest, base := 0.0, 0.0, 0.0 // base: steps/s on the reference model
 	for p, s := range x.Speedups(i) {
 		fastest = max(fastest, s.Value)
-		if r, ok := x.Book.Rate(x.Kinds[i], x.Pools[p], gang); ok && r.Rate > 0 && !r.Relative && (slowest == 0 || r.Rate < slowest) {
+		if r, ok := x.Book.Rate(x.Kinds[i], x.Books.In.Pools[p], gang); ok && r.Rate > 0 && !r.Relative && (slowest == 0 || r.Rate < slowest) {
 			slowest, base = r.Rate, r.Rate/s.Value
 		}
 	}
 	seconds := float64(max(left, cluster.Minute)) / float64(cluster.Second) * cmp.Or(fastest, 1)
-	if steps, estimated := x.Book.Remaining(x.Records[i].Key, x.Total[i], left, slowest); !estimated && base > 0 {
+	if steps, estimated := x.Book.Remaining(x.Books.Records[i].Key, x.Total[i], left, slowest); !estimated && base > 0 {
 		seconds = max(steps/base, 1)
 	}
 	return seconds * float64(gang)
@@ -38,8 +38,8 @@ func (x *Speeds) Steps(i int) float64 {
 // it may use.
 func (x *Speeds) Did(i int) float64 {
 	speeds, sum := x.Speedups(i), 0.0
-	for _, p := range x.Jobs[i].May {
+	for _, p := range x.Books.Jobs[i].Can.May {
 		sum += speeds[p].Value
 	}
-	return float64(x.Records[i].Alloc) / float64(cluster.Second) * sum / float64(max(len(x.Jobs[i].May), 1))
+	return float64(x.Books.Records[i].Alloc) / float64(cluster.Second) * sum / float64(max(len(x.Books.Jobs[i].Can.May), 1))
 }

@@ -15,10 +15,10 @@ import (
 // lives between two rounds. The GPU indices that Slurm reports take precedence over the planned ones. build
 // also sets the ground's claims, the jobs inside cells, the stale holders and the recalls that they cause.
 func build(v *ground, d *cluster.Cells) *cells.State {
-	b := &builder{ground: v, masks: make(map[string]*mask, len(v.Snapshot.Nodes)),
-		leases: make([]cells.Lease, 0, len(v.Snapshot.Leases)+len(v.Snapshot.Claims))}
+	b := &builder{g: v, masks: make(map[string]*mask, len(v.turn.f.Books.In.Snapshot.Nodes)),
+		leases: make([]cells.Lease, 0, len(v.turn.f.Books.In.Snapshot.Leases)+len(v.turn.f.Books.In.Snapshot.Claims))}
 	b.hardware(d.Tops)
-	record := cells.Record{Leases: b.stand(), Bad: b.bad(d.Tops), Lost: v.Snapshot.Lost}
+	record := cells.Record{Leases: b.stand(), Bad: b.bad(d.Tops), Lost: v.turn.f.Books.In.Snapshot.Lost}
 	var changes cells.Changes
 	v.state, changes = v.trade(record).Rebuild(record)
 	v.keepIn(changes.Demoted)
@@ -29,7 +29,7 @@ func build(v *ground, d *cluster.Cells) *cells.State {
 
 // builder collects the leases and bad GPUs that occupy the cells.
 type builder struct {
-	*ground
+	g      *ground
 	masks  map[string]*mask // by node
 	last   string           // node that was looked up last: often the next one too
 	at     *mask            // its mask
@@ -50,7 +50,7 @@ func (b *builder) on(node string) *mask {
 	}
 	m, ok := b.masks[node]
 	if !ok {
-		if at, known := b.plain.Place(node); known {
+		if at, known := b.g.turn.c.plain.Place(node); known {
 			m = &mask{all: ^uint64(0) >> (64 - at.GPUs)}
 		}
 		b.masks[node] = m
@@ -65,13 +65,13 @@ func (b *builder) on(node string) *mask {
 func (b *builder) hardware(tops []cluster.TopCell) {
 	for _, t := range tops {
 		for _, name := range t.Nodes {
-			i, ok := slices.BinarySearchFunc(b.Snapshot.Nodes, name, func(n cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
-			if !ok || b.Snapshot.Nodes[i].Bad != "" {
+			i, ok := slices.BinarySearchFunc(b.g.turn.f.Books.In.Snapshot.Nodes, name, func(n cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
+			if !ok || b.g.turn.f.Books.In.Snapshot.Nodes[i].Bad != "" {
 				b.on(name).bad = b.on(name).all
 				continue
 			}
-			at, _ := b.plain.Place(name)
-			n, there := &b.Snapshot.Nodes[i], 0
+			at, _ := b.g.turn.c.plain.Place(name)
+			n, there := &b.g.turn.f.Books.In.Snapshot.Nodes[i], 0
 			for _, g := range n.GPUs {
 				if g.Model == at.Model {
 					there = g.Count
@@ -96,17 +96,17 @@ func (b *builder) hardware(tops []cluster.TopCell) {
 func (b *builder) stand() []cells.Lease {
 	for turn := range 3 {
 		if turn == 2 {
-			b.plan(b.Snapshot.Claims)
+			b.plan(b.g.turn.f.Books.In.Snapshot.Claims)
 		}
-		for i := range b.Jobs {
-			st, j := &b.Jobs[i], &b.Snapshot.Cases[i].Job
-			if !st.Live || st.Waits || len(j.Holds) == 0 {
+		for i := range b.g.turn.f.Books.Jobs {
+			st, j := &b.g.turn.f.Books.Jobs[i], &b.g.turn.f.Books.In.Snapshot.Cases[i].Job
+			if !st.Is.Live || st.Is.Waits || len(j.Holds) == 0 {
 				continue
 			}
 			its := 2
 			if told(j.Holds) {
 				its = 0
-			} else if l := b.Leases[i]; l != nil && l.Parts != nil {
+			} else if l := b.g.turn.f.Books.Leases[i]; l != nil && l.Parts != nil {
 				its = 1
 			}
 			if turn == its {
@@ -115,8 +115,8 @@ func (b *builder) stand() []cells.Lease {
 		}
 	}
 	for _, l := range b.leases {
-		if l.Job < len(b.Jobs) {
-			b.inside[l.Job] = true
+		if l.Job < len(b.g.turn.f.Books.Jobs) {
+			b.g.inside[l.Job] = true
 		}
 	}
 	return b.leases
@@ -149,7 +149,7 @@ func told(holds []cluster.Holding) bool {
 // count as bad. A gang may also hold nodes in no cell. Its remaining nodes are then bound to its VC while it
 // runs, and cost no other VC a cell.
 func (b *builder) standIn(i int) {
-	st, l, j := &b.Jobs[i], b.Leases[i], &b.Snapshot.Cases[i].Job
+	st, l, j := &b.g.turn.f.Books.Jobs[i], b.g.turn.f.Books.Leases[i], &b.g.turn.f.Books.In.Snapshot.Cases[i].Job
 	holds := b.within(j.Holds)
 	if len(holds) == 0 {
 		return
@@ -160,22 +160,22 @@ func (b *builder) standIn(i int) {
 	}
 	parts := b.parts(holds, planned)
 	cleans := j.State == cluster.Completing
-	if !cleans && (l == nil || !st.Runs && !b.Configures(i) || !st.Ours(b.touch)) {
+	if !cleans && (l == nil || !st.Is.Runs && !b.g.turn.f.Books.Configures(i) || !st.Ours(b.g.touch)) {
 		for _, p := range parts {
 			b.on(p.Node).bad |= p.GPUs
 		}
 		return
 	}
-	f := cells.Lease{Job: i, VC: b.Records[i].Tenant, Right: cluster.Opportunistic, Parts: parts, Priority: 3}
+	f := cells.Lease{Job: i, VC: b.g.turn.f.Books.Records[i].Tenant, Right: cluster.Opportunistic, Parts: parts, Priority: 3}
 	switch {
 	case cleans || l.State == cluster.Ending:
 		f.Leaving = true
 	case l.Class != cluster.Opportunistic:
 		f.Right = cluster.Guaranteed // a lease that is shared becomes guaranteed here
-		if b.Ending(i) {
+		if b.g.turn.f.Books.Ending(i) {
 			f.Priority = 1
 		}
-		if st.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt) {
+		if st.Is.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt) {
 			f.Priority = 4
 		}
 	}
@@ -255,45 +255,45 @@ func (m *mask) pick(n int) uint64 {
 // plan places jobs that do not run yet: granted leases that have not begun, and claims. Slurm may have chosen
 // their GPUs for other jobs since. They then take other GPUs of the same nodes.
 func (b *builder) plan(claims []cluster.Claim) {
-	for i, l := range b.Leases {
-		if l == nil || l.State != cluster.Granted || !b.Jobs[i].Ours(b.touch) || b.Configures(i) || l.Parts == nil && len(b.within(l.Nodes)) == 0 {
+	for i, l := range b.g.turn.f.Books.Leases {
+		if l == nil || l.State != cluster.Granted || !b.g.turn.f.Books.Jobs[i].Ours(b.g.touch) || b.g.turn.f.Books.Configures(i) || l.Parts == nil && len(b.within(l.Nodes)) == 0 {
 			continue
 		}
 		if l.Parts == nil {
-			b.RevokeGrant(i, "taken back: its nodes are in cells now")
+			b.g.turn.f.Books.RevokeGrant(i, "taken back: its nodes are in cells now")
 			continue
 		}
-		if b.inside[i] = b.planned(i, i, l.Class, l.Parts); !b.inside[i] {
-			b.RevokeGrant(i, "taken back: its GPUs are not there any more")
+		if b.g.inside[i] = b.planned(i, i, l.Class, l.Parts); !b.g.inside[i] {
+			b.g.turn.f.Books.RevokeGrant(i, "taken back: its GPUs are not there any more")
 		}
 	}
-	if b.touch != cluster.FullControl {
+	if b.g.touch != cluster.FullControl {
 		return
 	}
 	for k := range claims {
 		cl := &claims[k]
-		i := b.Find(cl.Job)
-		if cl.Parts == nil || i < 0 || b.Now.Sub(cl.At) > b.Settings.Term {
+		i := b.g.turn.f.Books.In.Find(cl.Job)
+		if cl.Parts == nil || i < 0 || b.g.turn.f.Books.In.Now.Sub(cl.At) > b.g.turn.f.Books.In.Settings.Term {
 			continue
 		}
 		if b.moves(i, cl) {
-			if b.planned(b.moved(i), i, cluster.Guaranteed, cl.Parts) {
-				b.moving[i] = cl
+			if b.planned(b.g.moved(i), i, cluster.Guaranteed, cl.Parts) {
+				b.g.moving[i] = cl
 			}
 			continue
 		}
-		if b.Jobs[i].Eligible && b.Leases[i] == nil && b.planned(i, i, cluster.Guaranteed, cl.Parts) {
-			b.claims[i] = cl
+		if b.g.turn.f.Books.Jobs[i].Can.Eligible && b.g.turn.f.Books.Leases[i] == nil && b.planned(i, i, cluster.Guaranteed, cl.Parts) {
+			b.g.claims[i] = cl
 		}
 	}
 }
 
 // moves reports whether a claim is that of a job that leaves GPUs of another model.
 func (b *builder) moves(i int, cl *cluster.Claim) bool {
-	if b.Settings.Divide == "" {
+	if b.g.turn.f.Books.In.Settings.Divide == "" {
 		return false
 	}
-	return b.Ending(i) && b.Leases[i].Pool != cl.Pool || b.Leaves(i)
+	return b.g.turn.f.Books.Ending(i) && b.g.turn.f.Books.Leases[i].Pool != cl.Pool || b.g.turn.f.Leaves(i)
 }
 
 // planned places one job, by its number in the cells and its case, on its planned GPUs and reports whether its nodes
@@ -301,11 +301,11 @@ func (b *builder) moves(i int, cl *cluster.Claim) bool {
 // fairlease leaves alone may have got them.
 func (b *builder) planned(job, i int, right cluster.LeaseClass, parts []cells.Part) bool {
 	for _, p := range parts {
-		if m := b.on(p.Node); m == nil || !b.Site.Good(p.Node) {
+		if m := b.on(p.Node); m == nil || !b.g.turn.f.Site.Good(p.Node) {
 			return false
 		}
 	}
-	claim := job != i || b.Leases[i] == nil
+	claim := job != i || b.g.turn.f.Books.Leases[i] == nil
 	parts = slices.Clone(parts)
 	for k := range parts {
 		p := &parts[k]
@@ -318,7 +318,7 @@ func (b *builder) planned(job, i int, right cluster.LeaseClass, parts []cells.Pa
 		}
 		m.taken |= p.GPUs
 	}
-	b.leases = append(b.leases, cells.Lease{Job: job, VC: b.Records[i].Tenant, Right: right, Parts: parts, Priority: 2})
+	b.leases = append(b.leases, cells.Lease{Job: job, VC: b.g.turn.f.Books.Records[i].Tenant, Right: right, Parts: parts, Priority: 2})
 	return true
 }
 
@@ -336,18 +336,18 @@ func indices(gpus uint64) []int {
 // requeued keeps its GPUs, which then count as bad. A claim that cannot be kept is dropped.
 func (v *ground) keepIn(demoted []int) {
 	for _, i := range demoted {
-		if i >= len(v.Jobs) {
+		if i >= len(v.turn.f.Books.Jobs) {
 			v.state.Release(i)
 			delete(v.moving, v.caseOf(i))
 			continue
 		}
-		st := &v.Jobs[i]
+		st := &v.turn.f.Books.Jobs[i]
 		switch {
 		case v.claims[i] != nil:
 			v.state.Release(i)
 			delete(v.claims, i)
-		case st.Runs && v.relabel(i):
-		case st.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt):
+		case st.Is.Runs && v.relabel(i):
+		case st.Is.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt):
 			parts := v.state.Parts(i)
 			v.state.Release(i)
 			v.inside[i] = false
@@ -373,10 +373,10 @@ func (v *ground) relabel(i int) bool {
 	}
 	at, _ := v.state.Place(nodes[0])
 	v.state.Release(i)
-	grant, err := v.state.Request(cells.Request{Job: i, VC: v.Records[i].Tenant, Chain: at.Chain, Nodes: len(nodes), GPUs: gpus, Apart: true,
+	grant, err := v.state.Request(cells.Request{Job: i, VC: v.turn.f.Books.Records[i].Tenant, Chain: at.Chain, Nodes: len(nodes), GPUs: gpus, Apart: true,
 		Priority: -inTerm, Admits: func(node string, _ int) bool { return slices.Contains(nodes, node) }})
 	if err != nil {
-		v.state.Stay(i, v.Records[i].Tenant, parts)
+		v.state.Stay(i, v.turn.f.Books.Records[i].Tenant, parts)
 		return false
 	}
 	for _, guest := range grant.Recall {
@@ -384,9 +384,9 @@ func (v *ground) relabel(i int) bool {
 			v.state.Shift(guest, node)
 		}
 	}
-	if v.Snapshot.Cases[i].Job.Start > v.Snapshot.Ledger.At-cluster.Instant(cluster.Second) { // Slurm reports whole seconds
-		v.Events = append(v.Events, cluster.Event{Kind: cluster.EventCellsBroken, Job: v.Records[i].Key,
-			Text: fmt.Sprintf("job %s of %s has GPUs that are in no one cell of its virtual cluster: Slurm chose them", v.Records[i].ID, v.Records[i].Tenant)})
+	if v.turn.f.Books.In.Snapshot.Cases[i].Job.Start > v.turn.f.Books.In.Snapshot.Ledger.At-cluster.Instant(cluster.Second) { // Slurm reports whole seconds
+		v.turn.f.Books.Events = append(v.turn.f.Books.Events, cluster.Event{Kind: cluster.EventCellsBroken, Job: v.turn.f.Books.Records[i].Key,
+			Text: fmt.Sprintf("job %s of %s has GPUs that are in no one cell of its virtual cluster: Slurm chose them", v.turn.f.Books.Records[i].ID, v.turn.f.Books.Records[i].Tenant)})
 	}
 	return true
 }
@@ -398,8 +398,8 @@ func (v *ground) entitle(leaving []cellRecall) {
 	for _, r := range leaving {
 		goes[r.of] = true
 	}
-	trading := v.Settings.Divide != "" && v.Snapshot.Cells.Tradable()
-	for i, l := range v.Leases {
+	trading := v.turn.f.Books.In.Settings.Divide != "" && v.turn.f.Books.In.Snapshot.Cells.Tradable()
+	for i, l := range v.turn.f.Books.Leases {
 		if l == nil || !v.inside[i] {
 			continue
 		}
@@ -407,8 +407,8 @@ func (v *ground) entitle(leaving []cellRecall) {
 		ends := goes[i] || l.State == cluster.Ending || trading && l.Class == cluster.Guaranteed && v.mayGo(i) // its cell may have changed hands
 		if right := v.right(i); right == cluster.Guaranteed || !ends {
 			if l.Class == cluster.Guaranteed && right == cluster.Opportunistic {
-				v.Events = append(v.Events, cluster.Event{Kind: cluster.EventCellsDemoted, Job: l.Job,
-					Text: fmt.Sprintf("job %s no longer stands in cells of %s: its lease is opportunistic now", v.Records[i].ID, v.Records[i].Tenant)})
+				v.turn.f.Books.Events = append(v.turn.f.Books.Events, cluster.Event{Kind: cluster.EventCellsDemoted, Job: l.Job,
+					Text: fmt.Sprintf("job %s no longer stands in cells of %s: its lease is opportunistic now", v.turn.f.Books.Records[i].ID, v.turn.f.Books.Records[i].Tenant)})
 			}
 			l.Class = right
 		}
@@ -429,8 +429,8 @@ func (v *ground) findStaleHolders() (staleHolders map[int][]int, leaving []cellR
 			beneficiaries[p.Node] = append(beneficiaries[p.Node], job)
 		}
 	}
-	for i := range v.Jobs {
-		if v.claims[i] != nil || v.Leases[i] != nil && v.Leases[i].State == cluster.Granted && !v.Configures(i) && v.right(i) == cluster.Guaranteed {
+	for i := range v.turn.f.Books.Jobs {
+		if v.claims[i] != nil || v.turn.f.Books.Leases[i] != nil && v.turn.f.Books.Leases[i].State == cluster.Granted && !v.turn.f.Books.Configures(i) && v.right(i) == cluster.Guaranteed {
 			gets(i)
 		}
 		if v.moving[i] != nil {
@@ -441,7 +441,7 @@ func (v *ground) findStaleHolders() (staleHolders map[int][]int, leaving []cellR
 		for n, beneficiary := range v.beneficiariesOf(i, beneficiaries) {
 			if staleHolders[beneficiary] = append(staleHolders[beneficiary], i); n == 0 {
 				v.state.Leave(i)
-				leaving = append(leaving, cellRecall{i, v.Records[v.caseOf(beneficiary)].Key})
+				leaving = append(leaving, cellRecall{i, v.turn.f.Books.Records[v.caseOf(beneficiary)].Key})
 			}
 		}
 	}

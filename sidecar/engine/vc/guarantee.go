@@ -12,7 +12,7 @@ import (
 
 // decision is a decision on the cells of VCs that has not been applied yet.
 type decision struct {
-	*ground
+	g                 *ground
 	in                *lease.Input
 	renewed, promoted []int // cases
 	demoted           []int
@@ -48,37 +48,37 @@ const (
 
 // guarantee gives every VC's cells to the jobs of its tenant, in their order.
 func guarantee(g *ground, in *lease.Input) *decision {
-	v := &decision{ground: g, in: in, granted: g.lastGrants[:0], recalls: g.leaving, refused: map[int]cells.Refusal{}, places: map[int]cluster.VCTurn{}}
-	for i, l := range v.Leases {
-		if l == nil || !v.inside[i] {
+	v := &decision{g: g, in: in, granted: g.turn.c.lastGrants[:0], recalls: g.leaving, refused: map[int]cells.Refusal{}, places: map[int]cluster.VCTurn{}}
+	for i, l := range v.g.turn.f.Books.Leases {
+		if l == nil || !v.g.inside[i] {
 			continue
 		}
 		p := inTerm
-		if v.Stops.Gone(i) { // the job can borrow no more GPUs, so not even an urgent job of its VC takes its right
+		if v.g.turn.f.Stops.Gone(i) { // the job can borrow no more GPUs, so not even an urgent job of its VC takes its right
 			p = inTerm + urgent
 		}
-		if v.mayGo(i) {
+		if v.g.mayGo(i) {
 			p = -inTerm // the priority of a job that is not in the queue
 		}
-		if len(v.Settings.UrgentQOS) > 0 && slices.Contains(v.Settings.UrgentQOS, v.Snapshot.Cases[i].Job.QOS) {
+		if len(v.g.turn.f.Books.In.Settings.UrgentQOS) > 0 && slices.Contains(v.g.turn.f.Books.In.Settings.UrgentQOS, v.g.turn.f.Books.In.Snapshot.Cases[i].Job.QOS) {
 			p += urgent
 		}
-		v.state.Prefer(i, p)
+		v.g.state.Prefer(i, p)
 	}
-	for i := range v.moving { // nothing takes the cells for which a job has had its notice
-		v.state.Prefer(v.moved(i), inTerm+2*urgent)
+	for i := range v.g.moving { // nothing takes the cells for which a job has had its notice
+		v.g.state.Prefer(v.g.moved(i), inTerm+2*urgent)
 	}
 	for t := range in.Tenants {
-		if !v.state.Has(in.Tenants[t].Name) {
+		if !v.g.state.Has(in.Tenants[t].Name) {
 			continue
 		}
-		if v.failed = map[attempt]cells.Refusal{}; v.Settings.Divide == "" {
+		if v.failed = map[attempt]cells.Refusal{}; v.g.turn.f.Books.In.Settings.Divide == "" {
 			v.guaranteeVC(t)
 		} else {
 			v.guaranteeModels(t)
 		}
 	}
-	g.lastGrants = v.granted
+	g.turn.c.lastGrants = v.granted
 	return v
 }
 
@@ -92,17 +92,17 @@ func (v *decision) guaranteeVC(t int) {
 		return p
 	}
 	for at, x := range line {
-		if k := &v.in.Candidates[x.Candidate]; k.Running && v.right(k.Case) == cluster.Guaranteed {
-			v.state.Prefer(k.Case, priority(at))
+		if k := &v.in.Candidates[x.Candidate]; k.Running && v.g.right(k.Case) == cluster.Guaranteed {
+			v.g.state.Prefer(k.Case, priority(at))
 		}
 	}
 	for at, x := range line {
 		k := &v.in.Candidates[x.Candidate]
 		c := k.Case
 		switch {
-		case v.Leases[c] != nil:
+		case v.g.turn.f.Books.Leases[c] != nil:
 			v.keep(k, tenant.Name)
-		case v.claims[c] != nil:
+		case v.g.claims[c] != nil:
 			v.confirm(c)
 		default:
 			v.serve(k, tenant.Name, priority(at), x.Pool)
@@ -112,7 +112,7 @@ func (v *decision) guaranteeVC(t int) {
 
 // confirm grants the cells that are claimed for a job.
 func (v *decision) confirm(i int) {
-	v.granted = append(v.granted, cellGrant{of: i, class: cluster.Guaranteed, parts: v.state.Parts(i), recall: v.staleHolders[i]})
+	v.granted = append(v.granted, cellGrant{of: i, class: cluster.Guaranteed, parts: v.g.state.Parts(i), recall: v.g.staleHolders[i]})
 }
 
 // serve requests a VC's cells in a pool for a waiting job. It records a refusal, and reports whether there was none.
@@ -132,18 +132,18 @@ func (v *decision) serve(k *lease.Candidate, vc string, priority, pool int) bool
 // keep renews a guaranteed lease. It makes an opportunistic lease guaranteed in place if the VC has the cells
 // for it.
 func (v *decision) keep(k *lease.Candidate, vc string) {
-	switch v.right(k.Case) {
+	switch v.g.right(k.Case) {
 	case cluster.Guaranteed:
 		if k.Running {
 			v.renewed = append(v.renewed, k.Case)
-			v.board.Renew(k.Case)
+			v.g.board.Renew(k.Case)
 		}
 	case cluster.Opportunistic:
-		if v.Leases[k.Case].State == cluster.Ending || !v.state.Promote(k.Case, vc, true) {
+		if v.g.turn.f.Books.Leases[k.Case].State == cluster.Ending || !v.g.state.Promote(k.Case, vc, true) {
 			return
 		}
-		v.state.Prefer(k.Case, inTerm)
-		v.board.Renew(k.Case)
+		v.g.state.Prefer(k.Case, inTerm)
+		v.g.board.Renew(k.Case)
 		if v.promoted = append(v.promoted, k.Case); k.Running {
 			v.renewed = append(v.renewed, k.Case)
 		}
@@ -155,9 +155,9 @@ const anyPool = -1
 
 // request requests a VC's cells in a pool for a waiting job, on the given nodes only; nil = on any.
 func (v *decision) request(k *lease.Candidate, vc string, priority, pool int, on []string) (cells.Refusal, bool) {
-	refusal, soft := cells.Refusal{Code: cells.UnknownLevel, VC: vc}, v.soft(k.Case)
-	for n, c := range v.chains {
-		if !v.uses(k, &c) || pool != anyPool && v.Pools[pool] != c.Model {
+	refusal, soft := cells.Refusal{Code: cells.UnknownLevel, VC: vc}, v.g.soft(k.Case)
+	for n, c := range v.g.chains {
+		if !v.g.uses(k, &c) || pool != anyPool && v.g.turn.f.Books.In.Pools[pool] != c.Model {
 			continue
 		}
 		try := attempt{n, k.Shape, soft, k.Urgent, k.IdleOnly}
@@ -165,11 +165,11 @@ func (v *decision) request(k *lease.Candidate, vc string, priority, pool int, on
 			refusal = no
 			continue
 		}
-		q := v.ask(k, &c, vc, priority, place.Anybodys)
+		q := v.g.ask(k, &c, vc, priority, place.Anybodys)
 		if admits := q.Admits; on != nil {
 			q.Admits = func(node string, gpus int) bool { return slices.Contains(on, node) && admits(node, gpus) }
 		}
-		grant, err := v.state.Request(q)
+		grant, err := v.g.state.Request(q)
 		if err != nil {
 			if errors.As(err, &refusal); on == nil {
 				v.failed[try] = refusal
@@ -178,9 +178,9 @@ func (v *decision) request(k *lease.Candidate, vc string, priority, pool int, on
 		}
 		g := cellGrant{of: k.Case, class: cluster.Guaranteed, parts: grant.Parts, recall: grant.Recall}
 		if k.IdleOnly && len(g.recall) > 0 { // the job must not recall others
-			v.state.Release(k.Case)
+			v.g.state.Release(k.Case)
 			for _, i := range grant.Demoted {
-				v.state.Promote(i, vc, false)
+				v.g.state.Promote(i, vc, false)
 			}
 			if refusal = (cells.Refusal{Code: cells.NoneToLend, VC: vc}); on == nil {
 				v.failed[try] = refusal
@@ -197,40 +197,40 @@ func (v *decision) request(k *lease.Candidate, vc string, priority, pool int, on
 // forgiving repeats a refused request without the nodes that the job avoids because its last grant did not
 // start there. These nodes may be all that the VC has.
 func (v *decision) forgiving(k *lease.Candidate, vc string, priority, pool int) bool {
-	r := &v.Records[k.Case]
+	r := &v.g.turn.f.Books.Records[k.Case]
 	if len(r.AvoidNodes) == 0 {
 		return false
 	}
 	shun, shape := r.AvoidNodes, k.Shape
 	r.AvoidNodes = nil
-	k.Shape = v.Site.Shape(v.Spec(k.Case))
+	k.Shape = v.g.turn.f.Site.Shape(v.g.turn.f.Spec(k.Case))
 	_, ok := v.request(k, vc, priority, pool, nil)
 	if !ok {
 		r.AvoidNodes, k.Shape = shun, shape
 	}
-	v.Jobs[k.Case].Shape = k.Shape
+	v.g.turn.f.Books.Jobs[k.Case].Can.Shape = k.Shape
 	return ok
 }
 
 // settle puts a grant on the board, and recalls the jobs whose CPUs and memory it needs.
 func (v *decision) settle(k *lease.Candidate, g *cellGrant) {
 	for _, i := range g.recall {
-		v.board.Displace(i)
+		v.g.board.Displace(i)
 	}
-	g.nodes = v.holdings(g.parts, k.Shape)
-	v.board.Hold(g.nodes)
+	g.nodes = v.g.holdings(g.parts, k.Shape)
+	v.g.board.Hold(g.nodes)
 	for n := range g.nodes {
-		for i := v.board.Crowded(g.nodes[n].Node); i >= 0; i = v.board.Crowded(g.nodes[n].Node) {
-			v.board.Displace(i)
-			if v.right(i) == cluster.Guaranteed {
-				v.state.Demote(i)
+		for i := v.g.board.Crowded(g.nodes[n].Node); i >= 0; i = v.g.board.Crowded(g.nodes[n].Node) {
+			v.g.board.Displace(i)
+			if v.g.right(i) == cluster.Guaranteed {
+				v.g.state.Demote(i)
 				v.demoted = append(v.demoted, i)
 			}
 			g.recall = append(g.recall, i)
 		}
 	}
 	for _, i := range g.recall {
-		v.state.Leave(i)
+		v.g.state.Leave(i)
 		v.recalls = append(v.recalls, cellRecall{i, k.Key})
 	}
 	v.granted = append(v.granted, *g)

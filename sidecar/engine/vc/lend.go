@@ -15,30 +15,30 @@ import (
 // tenants (HiveD §3.3), with entitlements as weights. GPUs left after all shares go to any job that can use
 // them.
 func lend(g *ground, in *lease.Input) {
-	v := &lender{forecast: &forecast{ground: g}, in: in, waits: make([][]int, len(in.Tenants)), up: make([][]int, len(in.Tenants))}
+	v := &lender{forecast: &forecast{g: g}, in: in, waits: make([][]int, len(in.Tenants)), up: make([][]int, len(in.Tenants))}
 	for t := range in.Tenants {
 		for _, i := range in.Tenants[t].Jobs {
 			switch k := &in.Candidates[i]; {
-			case v.Leases[k.Case] == nil && !k.Running && v.mayBorrow(k):
+			case v.forecast.g.turn.f.Books.Leases[k.Case] == nil && !k.Running && v.mayBorrow(k):
 				v.waits[t] = append(v.waits[t], i)
-			case k.Running && v.lent(k.Case) && v.Ending(k.Case) && !v.Jobs[k.Case].Claimed: // else it moves
+			case k.Running && v.forecast.g.lent(k.Case) && v.forecast.g.turn.f.Books.Ending(k.Case) && !v.forecast.g.turn.f.Books.Jobs[k.Case].Mark.Claimed: // else it moves
 				v.up[t] = append(v.up[t], i)
 			}
 		}
 	}
-	for i := range v.Leases {
-		if v.Jobs[i].Tenant >= 0 && v.lent(i) && !v.Ending(i) {
+	for i := range v.forecast.g.turn.f.Books.Leases {
+		if v.forecast.g.turn.f.Books.Jobs[i].Is.Tenant >= 0 && v.forecast.g.lent(i) && !v.forecast.g.turn.f.Books.Ending(i) {
 			v.borrowed = append(v.borrowed, i)
 		}
 	}
-	for p := range v.Pools {
+	for p := range v.forecast.g.turn.f.Books.In.Pools {
 		v.lendPool(p)
 	}
 }
 
 // lender lends GPUs.
 type lender struct {
-	*forecast
+	forecast  *forecast
 	in        *lease.Input
 	waits, up [][]int // by tenant: candidates that may borrow, and candidates whose borrowed GPUs are up for renewal
 	borrowed  []int   // cases that keep borrowed GPUs
@@ -56,18 +56,18 @@ type borrower struct {
 func (v *lender) lendPool(p int) {
 	bs := make([]borrower, len(v.in.Tenants))
 	demands, weights := make([]int, len(bs)), make([]int64, len(bs))
-	gpus := v.state.Idle(v.Pools[p])
+	gpus := v.forecast.g.state.Idle(v.forecast.g.turn.f.Books.In.Pools[p])
 	var up []int // candidates up for renewal, in their tenants' order
 	for t := range bs {
 		b := &bs[t]
 		b.weight = v.weight(round.TenantIndex(t), p)
 		for _, i := range v.waitsIn(t, p) {
 			k := &v.in.Candidates[i]
-			if v.Leases[k.Case] != nil || !slices.Contains(k.Pools, p) { // it got GPUs of an earlier pool, or uses others
+			if v.forecast.g.turn.f.Books.Leases[k.Case] != nil || !slices.Contains(k.Pools, p) { // it got GPUs of an earlier pool, or uses others
 				continue
 			}
-			switch gone := v.Stops.Gone(k.Case) && !v.over(k.Case, p); {
-			case gone && v.owns(k.Case): // it waits for cells of its VC
+			switch gone := v.forecast.g.turn.f.Stops.Gone(k.Case) && !v.forecast.over(k.Case, p); {
+			case gone && v.forecast.owns(k.Case): // it waits for cells of its VC
 			case gone || slices.Contains(k.Idle, p):
 				b.last = append(b.last, i)
 			default:
@@ -85,8 +85,8 @@ func (v *lender) lendPool(p int) {
 		weights[t] = b.weight
 	}
 	for _, i := range v.borrowed {
-		if l := v.Leases[i]; v.Pool(l.Pool) == p {
-			t := v.Jobs[i].Tenant
+		if l := v.forecast.g.turn.f.Books.Leases[i]; v.forecast.g.turn.f.Books.In.Pool(l.Pool) == p {
+			t := v.forecast.g.turn.f.Books.Jobs[i].Is.Tenant
 			bs[t].held += l.GPUs
 			demands[t] += l.GPUs
 			gpus += l.GPUs
@@ -96,7 +96,7 @@ func (v *lender) lendPool(p int) {
 		bs[t].share = share
 	}
 	v.renewLent(p, bs, up)
-	if gpus = v.state.Idle(v.Pools[p]); gpus > 0 {
+	if gpus = v.forecast.g.state.Idle(v.forecast.g.turn.f.Books.In.Pools[p]); gpus > 0 {
 		failed := map[loan]bool{}
 		v.lendTo(p, bs, true, failed)
 		v.lendTo(p, bs, false, failed)
@@ -110,9 +110,9 @@ func (v *lender) lendPool(p int) {
 // weight returns the weight of a tenant where idle GPUs of a pool are lent: its entitlement. Where a policy divides the
 // models, what it is entitled to beyond its cells counts.
 func (v *lender) weight(t round.TenantIndex, p int) int64 {
-	gpus := v.Accounts().At(t, p).Entitlement
-	if v.Settings.Divide != "" {
-		gpus = max(gpus-cluster.MicroGPU(v.state.GPUs(v.Tenants[t], v.Pools[p]))*cluster.WholeGPU, 0)
+	gpus := v.forecast.g.turn.f.Books.Accounts().At(t, p).Entitlement
+	if v.forecast.g.turn.f.Books.In.Settings.Divide != "" {
+		gpus = max(gpus-cluster.MicroGPU(v.forecast.g.state.GPUs(v.forecast.g.turn.f.Books.In.Tenants[t], v.forecast.g.turn.f.Books.In.Pools[p]))*cluster.WholeGPU, 0)
 	}
 	return int64(gpus)
 }
@@ -135,9 +135,9 @@ type loan struct {
 // mayBorrow reports whether a waiting job may have a lease that ends when another job wants its GPUs. It does
 // not look at the stop budget.
 func (v *lender) mayBorrow(k *lease.Candidate) bool {
-	st := &v.Jobs[k.Case]
-	return (st.Control == cluster.FullControl || st.Control == cluster.ObserveOnly) && !st.Ordered(cluster.Exempt) && !st.Claimed &&
-		(len(v.Settings.StrictQOS) == 0 || !slices.Contains(v.Settings.StrictQOS, v.Snapshot.Cases[k.Case].Job.QOS))
+	st := &v.forecast.g.turn.f.Books.Jobs[k.Case]
+	return (st.Is.Control == cluster.FullControl || st.Is.Control == cluster.ObserveOnly) && !st.Ordered(cluster.Exempt) && !st.Mark.Claimed &&
+		(len(v.forecast.g.turn.f.Books.In.Settings.StrictQOS) == 0 || !slices.Contains(v.forecast.g.turn.f.Books.In.Settings.StrictQOS, v.forecast.g.turn.f.Books.In.Snapshot.Cases[k.Case].Job.QOS))
 }
 
 // renewLent renews opportunistic leases within their tenants' shares. Beyond a share it renews only leases
@@ -148,12 +148,12 @@ func (v *lender) renewLent(p int, bs []borrower, up []int) {
 		k := &v.in.Candidates[i]
 		if b := &bs[k.Tenant]; b.held == 0 || b.held+k.GPUs <= b.share {
 			b.held += k.GPUs
-			v.Renew(k.Case, v.NextEnd(k.Case))
+			v.forecast.g.turn.f.Renew(k.Case, v.forecast.g.turn.f.NextEnd(k.Case))
 		} else {
 			over = append(over, i)
 		}
 	}
-	missing := -v.state.Idle(v.Pools[p])
+	missing := -v.forecast.g.state.Idle(v.forecast.g.turn.f.Books.In.Pools[p])
 	for t := range bs {
 		wants := 0
 		for _, i := range bs[t].waits {
@@ -168,7 +168,7 @@ func (v *lender) renewLent(p int, bs []borrower, up []int) {
 			continue
 		}
 		bs[k.Tenant].held += k.GPUs
-		v.Renew(k.Case, v.NextEnd(k.Case))
+		v.forecast.g.turn.f.Renew(k.Case, v.forecast.g.turn.f.NextEnd(k.Case))
 	}
 }
 
@@ -202,13 +202,13 @@ func (v *lender) lendTo(p int, bs []borrower, within bool, failed map[loan]bool)
 		}
 		k := &v.in.Candidates[b.waits[b.at]]
 		b.at++
-		if v.Leases[k.Case] != nil || within && b.held > 0 && b.held+k.GPUs > b.share {
+		if v.forecast.g.turn.f.Books.Leases[k.Case] != nil || within && b.held > 0 && b.held+k.GPUs > b.share {
 			continue
 		}
-		if try := (loan{k.Shape, v.soft(k.Case)}); !failed[try] {
+		if try := (loan{k.Shape, v.forecast.g.soft(k.Case)}); !failed[try] {
 			if !v.borrow(k, p) {
 				failed[try] = true
-			} else if b.held += k.GPUs; v.state.Idle(v.Pools[p]) == 0 {
+			} else if b.held += k.GPUs; v.forecast.g.state.Idle(v.forecast.g.turn.f.Books.In.Pools[p]) == 0 {
 				return
 			}
 		}
@@ -217,14 +217,14 @@ func (v *lender) lendTo(p int, bs []borrower, within bool, failed map[loan]bool)
 
 // borrow gives a job an opportunistic lease in a pool, and reports whether it fits.
 func (v *lender) borrow(k *lease.Candidate, p int) bool {
-	for _, c := range v.chains {
-		if c.Model != v.Pools[p] || !v.uses(k, &c) {
+	for _, c := range v.forecast.g.chains {
+		if c.Model != v.forecast.g.turn.f.Books.In.Pools[p] || !v.forecast.g.uses(k, &c) {
 			continue
 		}
-		if grant, err := v.state.Lend(v.ask(k, &c, v.in.Tenants[k.Tenant].Name, 0, place.Nobodys)); err == nil {
-			g := cellGrant{of: k.Case, class: cluster.Opportunistic, parts: grant.Parts, nodes: v.holdings(grant.Parts, k.Shape)}
-			v.board.Hold(g.nodes)
-			v.grant(&g)
+		if grant, err := v.forecast.g.state.Lend(v.forecast.g.ask(k, &c, v.in.Tenants[k.Tenant].Name, 0, place.Nobodys)); err == nil {
+			g := cellGrant{of: k.Case, class: cluster.Opportunistic, parts: grant.Parts, nodes: v.forecast.g.holdings(grant.Parts, k.Shape)}
+			v.forecast.g.board.Hold(g.nodes)
+			v.forecast.g.grant(&g)
 			return true
 		}
 	}

@@ -25,13 +25,13 @@ func (v *decision) guaranteeModels(t int) {
 		return p
 	}
 	for at, x := range line {
-		if k := &v.in.Candidates[x.Candidate]; k.Running && k.Pools[0] == x.Pool && v.right(k.Case) == cluster.Guaranteed {
-			v.state.Prefer(k.Case, priority(at))
+		if k := &v.in.Candidates[x.Candidate]; k.Running && k.Pools[0] == x.Pool && v.g.right(k.Case) == cluster.Guaranteed {
+			v.g.state.Prefer(k.Case, priority(at))
 		}
 	}
 	served := make(map[int]bool, len(tenant.Jobs)) // by case: it has its GPUs for the next term
 	v.goOn(tenant.Name, served)
-	if v.orders[t] == nil {
+	if v.g.turn.orders[t] == nil {
 		v.try(t, served)
 	}
 	for at, x := range line {
@@ -39,13 +39,13 @@ func (v *decision) guaranteeModels(t int) {
 		c := k.Case
 		switch {
 		case served[c]:
-		case v.claims[c] != nil:
+		case v.g.claims[c] != nil:
 			v.confirm(c)
 			g := &v.granted[len(v.granted)-1]
-			g.nodes = v.holdings(g.parts, k.Shape)
+			g.nodes = v.g.holdings(g.parts, k.Shape)
 			v.clear(g)
 			served[c] = true
-		case v.Leases[c] == nil:
+		case v.g.turn.f.Books.Leases[c] == nil:
 			served[c] = v.serve(k, tenant.Name, priority(at), x.Pool)
 		case k.Pools[0] == x.Pool:
 			v.keep(k, tenant.Name) // it may still move where it gets more done
@@ -57,20 +57,20 @@ func (v *decision) guaranteeModels(t int) {
 
 // goOn keeps the cells to which jobs of a VC are moving.
 func (v *decision) goOn(vc string, served map[int]bool) {
-	for _, i := range slices.Sorted(maps.Keys(v.moving)) {
-		if v.Records[i].Tenant != vc {
+	for _, i := range slices.Sorted(maps.Keys(v.g.moving)) {
+		if v.g.turn.f.Books.Records[i].Tenant != vc {
 			continue
 		}
-		parts := v.state.Parts(v.moved(i))
+		parts := v.g.state.Parts(v.g.moved(i))
 		g := cellGrant{of: i, class: cluster.Guaranteed, parts: parts, moves: true,
-			nodes: v.holdings(parts, v.Site.Shape(v.Spec(i))), recall: v.staleHolders[v.moved(i)]}
+			nodes: v.g.holdings(parts, v.g.turn.f.Site.Shape(v.g.turn.f.Spec(i))), recall: v.g.staleHolders[v.g.moved(i)]}
 		if !v.clear(&g) { // Slurm has started another job there
-			v.state.Release(v.moved(i))
-			delete(v.moving, i)
+			v.g.state.Release(v.g.moved(i))
+			delete(v.g.moving, i)
 			continue
 		}
 		v.granted = append(v.granted, g)
-		v.state.Prefer(i, -inTerm)
+		v.g.state.Prefer(i, -inTerm)
 		served[i] = true
 	}
 }
@@ -79,25 +79,25 @@ func (v *decision) goOn(vc string, served map[int]bool) {
 // reports whether the GPUs of the claim can be had.
 func (v *decision) clear(g *cellGrant) bool {
 	for _, i := range g.recall {
-		v.board.Displace(i)
+		v.g.board.Displace(i)
 	}
 	for n := range g.nodes {
 		for {
-			i, short := v.board.Short(g.nodes[n].Node, g.nodes[n].Model)
+			i, short := v.g.board.Short(g.nodes[n].Node, g.nodes[n].Model)
 			if i < 0 {
 				if short {
 					return false
 				}
 				break
 			}
-			v.board.Displace(i)
-			if v.right(i) == cluster.Guaranteed {
-				v.state.Demote(i)
+			v.g.board.Displace(i)
+			if v.g.right(i) == cluster.Guaranteed {
+				v.g.state.Demote(i)
 				v.demoted = append(v.demoted, i)
 			}
-			v.state.Leave(i)
+			v.g.state.Leave(i)
 			g.recall = append(g.recall, i)
-			v.recalls = append(v.recalls, cellRecall{i, v.Records[g.of].Key})
+			v.recalls = append(v.recalls, cellRecall{i, v.g.turn.f.Books.Records[g.of].Key})
 		}
 	}
 	return true
@@ -107,11 +107,11 @@ func (v *decision) clear(g *cellGrant) bool {
 func (v *decision) try(t int, served map[int]bool) {
 	for _, trial := range v.in.Trials {
 		k := &v.in.Candidates[trial.Candidate]
-		if k.Tenant != t || served[k.Case] || v.claims[k.Case] != nil {
+		if k.Tenant != t || served[k.Case] || v.g.claims[k.Case] != nil {
 			continue
 		}
 		const first = 1
-		if v.Leases[k.Case] == nil {
+		if v.g.turn.f.Books.Leases[k.Case] == nil {
 			served[k.Case] = v.serve(k, v.in.Tenants[t].Name, first, trial.Pool)
 		} else if k.Pools[0] != trial.Pool {
 			served[k.Case] = v.move(k, v.in.Tenants[t].Name, first, trial.Pool)
@@ -121,23 +121,23 @@ func (v *decision) try(t int, served map[int]bool) {
 
 // move requests a VC's cells in another pool for a running job whose lease ends, and reports whether it moves.
 func (v *decision) move(k *lease.Candidate, vc string, priority, pool int) bool {
-	if !k.Running || !v.inside[k.Case] || v.touch != cluster.FullControl {
+	if !k.Running || !v.g.inside[k.Case] || v.g.touch != cluster.FullControl {
 		return false
 	}
-	for _, c := range v.chains {
-		if c.Model != v.Pools[pool] {
+	for _, c := range v.g.chains {
+		if c.Model != v.g.turn.f.Books.In.Pools[pool] {
 			continue
 		}
-		q := v.ask(k, &c, vc, priority, place.Anybodys)
-		q.Job = v.moved(k.Case)
-		grant, err := v.state.Request(q)
+		q := v.g.ask(k, &c, vc, priority, place.Anybodys)
+		q.Job = v.g.moved(k.Case)
+		grant, err := v.g.state.Request(q)
 		if err != nil {
 			continue
 		}
 		v.demoted = append(v.demoted, grant.Demoted...)
 		v.settle(k, &cellGrant{of: k.Case, class: cluster.Guaranteed, parts: grant.Parts, recall: grant.Recall, moves: true})
 		v.renewed = slices.DeleteFunc(v.renewed, func(i int) bool { return i == k.Case })
-		v.state.Prefer(k.Case, -inTerm) // its present cells are the next job's
+		v.g.state.Prefer(k.Case, -inTerm) // its present cells are the next job's
 		return true
 	}
 	return false

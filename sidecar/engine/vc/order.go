@@ -20,9 +20,9 @@ type order func(v *decision, tenant int) []lease.Turn
 // orderOf returns the order of a tenant's VC.
 func (h *turn) orderOf(tenant int) order {
 	switch {
-	case h.Settings.Divide == "":
+	case h.f.Books.In.Settings.Divide == "":
 		return anywhere
-	case h.choosers[tenant] != cluster.CellsByShare || h.UsersBehind() != nil && h.users(tenant) > 1:
+	case h.choosers[tenant] != cluster.CellsByShare || h.f.Books.UsersBehind() != nil && h.users(tenant) > 1:
 		return byJobs
 	}
 	return byParties
@@ -31,12 +31,12 @@ func (h *turn) orderOf(tenant int) order {
 // users counts the users with live jobs of a tenant, up to two.
 func (h *turn) users(tenant int) int {
 	one := int32(-1)
-	for i := range h.Jobs {
-		if st := &h.Jobs[i]; int(st.Tenant) == tenant && st.Live && st.User >= 0 {
-			if one >= 0 && one != st.User {
+	for i := range h.f.Books.Jobs {
+		if st := &h.f.Books.Jobs[i]; int(st.Is.Tenant) == tenant && st.Is.Live && st.Is.User >= 0 {
+			if one >= 0 && one != st.Is.User {
 				return 2
 			}
-			one = st.User
+			one = st.Is.User
 		}
 	}
 	return btoi(one >= 0)
@@ -44,8 +44,8 @@ func (h *turn) users(tenant int) int {
 
 // turns returns the turns of a tenant's jobs in its VC.
 func (v *decision) turns(tenant int) []lease.Turn {
-	line := v.orderOf(tenant)(v, tenant)
-	if o := v.orders[tenant]; o != nil {
+	line := v.g.turn.orderOf(tenant)(v, tenant)
+	if o := v.g.turn.orders[tenant]; o != nil {
 		return v.bySite(o, line)
 	}
 	return line
@@ -54,11 +54,11 @@ func (v *decision) turns(tenant int) []lease.Turn {
 // anywhere is the order of the tenant's jobs, on GPUs of any model.
 func anywhere(v *decision, tenant int) []lease.Turn {
 	jobs := v.in.Tenants[tenant].Jobs
-	v.line = slices.Grow(v.line[:0], len(jobs))[:len(jobs)]
+	v.g.turn.c.line = slices.Grow(v.g.turn.c.line[:0], len(jobs))[:len(jobs)]
 	for at, i := range jobs {
-		v.line[at] = lease.Turn{Candidate: i, Pool: anyPool}
+		v.g.turn.c.line[at] = lease.Turn{Candidate: i, Pool: anyPool}
 	}
-	return v.line
+	return v.g.turn.c.line
 }
 
 // byJobs is the order of the tenant's jobs by the VC's chooser where a policy divides GPU models. Each job takes the model first on which its
@@ -80,7 +80,7 @@ func byJobs(v *decision, tenant int) []lease.Turn {
 		}
 		out = append(out, lease.Turn{Candidate: i, Pool: k.Pools[0]})
 		for _, p := range pools[i] {
-			if p != k.Pools[0] && v.choosers[tenant] != cluster.CellsFirstCome {
+			if p != k.Pools[0] && v.g.turn.choosers[tenant] != cluster.CellsFirstCome {
 				out = append(out, lease.Turn{Candidate: i, Pool: p})
 			}
 		}
@@ -91,10 +91,10 @@ func byJobs(v *decision, tenant int) []lease.Turn {
 // byParties is the order where a policy divides GPU models between parties: the jobs that the mechanism of the settings picks, then by debt.
 func byParties(v *decision, tenant int) []lease.Turn {
 	line := v.in.Tenants[tenant].Line
-	if v.Picks != nil && len(line) > 0 {
-		line = picksFirst(v, line, v.Picks(v.Field, v.in, tenant, v.free(tenant), v.taken()))
+	if v.g.turn.c.Picks != nil && len(line) > 0 {
+		line = picksFirst(v, line, v.g.turn.c.Picks(v.g.turn.f, v.in, tenant, v.free(tenant), v.taken()))
 	}
-	if v.levels != nil {
+	if v.g.turn.levels != nil {
 		line = slices.Clone(line)
 		slices.SortStableFunc(line, func(a, b lease.Turn) int {
 			x, y := &v.in.Candidates[a.Candidate], &v.in.Candidates[b.Candidate]
@@ -129,8 +129,8 @@ func picksFirst(v *decision, line []lease.Turn, picks []lease.Pick) []lease.Turn
 func (v *decision) taken() []int {
 	out := slices.Repeat([]int{-1}, len(v.in.Candidates))
 	for i := range v.in.Candidates {
-		if cl := v.claims[v.in.Candidates[i].Case]; cl != nil {
-			out[i] = v.Pool(cl.Pool)
+		if cl := v.g.claims[v.in.Candidates[i].Case]; cl != nil {
+			out[i] = v.g.turn.f.Books.In.Pool(cl.Pool)
 		}
 	}
 	return out
@@ -139,20 +139,20 @@ func (v *decision) taken() []int {
 // free returns the GPUs of a tenant's cells by pool and node, without those of guaranteed leases in the middle of their terms, of claims and
 // of jobs that move.
 func (v *decision) free(tenant int) [][]int {
-	vc, out := v.in.Tenants[tenant].Name, make([][]int, len(v.Pools))
-	for p, pool := range v.Pools {
-		out[p] = v.state.Chunks(vc, pool)
+	vc, out := v.in.Tenants[tenant].Name, make([][]int, len(v.g.turn.f.Books.In.Pools))
+	for p, pool := range v.g.turn.f.Books.In.Pools {
+		out[p] = v.g.state.Chunks(vc, pool)
 	}
-	for i := range v.Jobs {
-		if int(v.Jobs[i].Tenant) != tenant {
+	for i := range v.g.turn.f.Books.Jobs {
+		if int(v.g.turn.f.Books.Jobs[i].Is.Tenant) != tenant {
 			continue
 		}
-		if l := v.Leases[i]; l != nil && v.inside[i] && v.right(i) == cluster.Guaranteed && !v.mayGo(i) {
-			out[v.Pool(l.Pool)] = without(out[v.Pool(l.Pool)], l.GPUs)
+		if l := v.g.turn.f.Books.Leases[i]; l != nil && v.g.inside[i] && v.g.right(i) == cluster.Guaranteed && !v.g.mayGo(i) {
+			out[v.g.turn.f.Books.In.Pool(l.Pool)] = without(out[v.g.turn.f.Books.In.Pool(l.Pool)], l.GPUs)
 		}
-		for _, cl := range []*cluster.Claim{v.claims[i], v.moving[i]} {
+		for _, cl := range []*cluster.Claim{v.g.claims[i], v.g.moving[i]} {
 			if cl != nil {
-				out[v.Pool(cl.Pool)] = without(out[v.Pool(cl.Pool)], v.Jobs[i].GPUs)
+				out[v.g.turn.f.Books.In.Pool(cl.Pool)] = without(out[v.g.turn.f.Books.In.Pool(cl.Pool)], v.g.turn.f.Books.Jobs[i].Is.GPUs)
 			}
 		}
 	}

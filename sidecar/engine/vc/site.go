@@ -13,18 +13,18 @@ import (
 
 // siteOrders returns, by tenant, the answer of its VC's own scheduler; nil = the built-in order decides.
 func siteOrders(h *turn) []*cluster.VCOrder {
-	out := make([]*cluster.VCOrder, len(h.Tenants))
-	for i := range h.Snapshot.Cells.VCs {
-		x := &h.Snapshot.Cells.VCs[i]
-		t, ok := slices.BinarySearch(h.Tenants, x.Name)
+	out := make([]*cluster.VCOrder, len(h.f.Books.In.Tenants))
+	for i := range h.f.Books.In.Snapshot.Cells.VCs {
+		x := &h.f.Books.In.Snapshot.Cells.VCs[i]
+		t, ok := slices.BinarySearch(h.f.Books.In.Tenants, x.Name)
 		if !ok || x.Scheduler == nil {
 			continue
 		}
-		next := h.Now.Add(h.Settings.Term) // it is asked again after each round
-		if out[t], _ = h.Snapshot.OrderOf(x); out[t] != nil {
-			next = out[t].At.Add(cluster.OrderTerms * h.Settings.Term)
+		next := h.f.Books.In.Now.Add(h.f.Books.In.Settings.Term) // it is asked again after each round
+		if out[t], _ = h.f.Books.In.Snapshot.OrderOf(x); out[t] != nil {
+			next = out[t].At.Add(cluster.OrderTerms * h.f.Books.In.Settings.Term)
 		}
-		h.out.Later(h.Now, next)
+		h.out.Later(h.f.Books.In.Now, next)
 	}
 	return out
 }
@@ -45,23 +45,23 @@ func (v *decision) bySite(o *cluster.VCOrder, line []lease.Turn) []lease.Turn {
 		models[x.Candidate] = anyPool
 		w := o.Turns[len(o.Turns)+at]
 		if w.Model == "" && len(w.Nodes) > 0 {
-			at, _ := v.state.Place(w.Nodes[0])
+			at, _ := v.g.state.Place(w.Nodes[0])
 			w.Model = at.Model
 		}
 		if w.Model == "" {
 			continue
 		}
-		p := v.Pool(w.Model)
-		switch l := v.Leases[k.Case]; {
+		p := v.g.turn.f.Books.In.Pool(w.Model)
+		switch l := v.g.turn.f.Books.Leases[k.Case]; {
 		case p < 0:
-			v.drop(o.VC, cluster.DroppedModel)
+			v.g.turn.drop(o.VC, cluster.DroppedModel)
 		case l == nil:
 			v.places[k.Case], models[x.Candidate] = w, p
-		case len(w.Nodes) > 0 && !holdsOn(l, w.Nodes), l.Pool != w.Model && v.Settings.Divide == "":
-			v.drop(o.VC, cluster.DroppedRuns)
+		case len(w.Nodes) > 0 && !holdsOn(l, w.Nodes), l.Pool != w.Model && v.g.turn.f.Books.In.Settings.Divide == "":
+			v.g.turn.drop(o.VC, cluster.DroppedRuns)
 		default:
-			if models[x.Candidate] = p; v.Settings.Divide != "" && !slices.Contains(line, lease.Turn{Candidate: x.Candidate, Pool: p}) {
-				v.drop(o.VC, cluster.DroppedModel)
+			if models[x.Candidate] = p; v.g.turn.f.Books.In.Settings.Divide != "" && !slices.Contains(line, lease.Turn{Candidate: x.Candidate, Pool: p}) {
+				v.g.turn.drop(o.VC, cluster.DroppedModel)
 			}
 		}
 	}
@@ -90,9 +90,9 @@ func (v *decision) place(k *lease.Candidate, vc string, priority, pool int) bool
 		return false
 	}
 	delete(v.places, k.Case)
-	p := v.Pool(w.Model)
+	p := v.g.turn.f.Books.In.Pool(w.Model)
 	if pool != anyPool && pool != p {
-		v.drop(vc, cluster.DroppedModel)
+		v.g.turn.drop(vc, cluster.DroppedModel)
 		return false
 	}
 	on := w.Nodes
@@ -100,7 +100,7 @@ func (v *decision) place(k *lease.Candidate, vc string, priority, pool int) bool
 		on = nil
 	}
 	if _, ok = v.request(k, vc, priority, p, on); !ok {
-		v.drop(vc, cluster.DroppedCells)
+		v.g.turn.drop(vc, cluster.DroppedCells)
 		return false
 	}
 	delete(v.refused, k.Case)

@@ -11,39 +11,39 @@ import (
 
 // teller explains for every job why it has no GPUs.
 type teller struct {
-	*decision
+	d        *decision
 	forecast forecast
 }
 
 // explain gives each waiting job the reason why it has neither cells of its VC nor borrowed GPUs.
 func explain(d *decision) {
-	v := &teller{decision: d, forecast: forecast{ground: d.ground}}
+	v := &teller{d: d, forecast: forecast{g: d.g}}
 	holders, broken, highest := v.holders(), v.broken(), v.highest()
-	places := make([]int, len(v.Pools))
-	for t := range v.in.Tenants {
+	places := make([]int, len(v.d.g.turn.f.Books.In.Pools))
+	for t := range v.d.in.Tenants {
 		clear(places)
-		for _, i := range v.in.Tenants[t].Jobs {
-			c, level := v.in.Candidates[i].Case, v.in.Candidates[i].Level
-			st := &v.Jobs[c]
-			if !st.Eligible || v.Leases[c] != nil || st.Claimed {
+		for _, i := range v.d.in.Tenants[t].Jobs {
+			c, level := v.d.in.Candidates[i].Case, v.d.in.Candidates[i].Level
+			st := &v.d.g.turn.f.Books.Jobs[c]
+			if !st.Can.Eligible || v.d.g.turn.f.Books.Leases[c] != nil || st.Mark.Claimed {
 				continue
 			}
 			rank := 0 // among the jobs of its tenant that wait for the same pool
-			for at, p := range st.Pools {
+			for at, p := range st.Can.Pools {
 				if places[p]++; at == 0 {
 					rank = places[p]
 				}
 			}
-			no, own := v.refused[c]
-			if !own && v.out.Refused[c].Passed != nil && v.unsafe == nil {
+			no, own := v.d.refused[c]
+			if !own && v.d.g.turn.out.Refused[c].Passed != nil && v.d.g.turn.unsafe == nil {
 				continue // it has its turn on nodes in no cell
 			}
 			why := &cluster.Reason{Code: cluster.ReasonCells, Rank: rank, Cell: no.Level, Chain: no.Chain, Free: no.There, Cut: no.Cut}
-			if len(st.Pools) > 0 {
-				why.Pool = v.Pools[st.Pools[0]]
+			if len(st.Can.Pools) > 0 {
+				why.Pool = v.d.g.turn.f.Books.In.Pools[st.Can.Pools[0]]
 			}
 			switch {
-			case v.orders[t] != nil:
+			case v.d.g.turn.orders[t] != nil:
 				why.Inside = &cluster.Inside{Site: true}
 			case highest != nil && highest[t] > level:
 				why.Inside = &cluster.Inside{Level: level, Above: highest[t]}
@@ -54,16 +54,16 @@ func explain(d *decision) {
 			if nodes := broken[cellsOf{vc: no.VC, chain: no.Chain}]; own && nodes != "" {
 				why.Code, why.Note = cluster.ReasonLost, nodes
 			}
-			if v.Stops.Gone(c) && v.forecast.owns(c) && !slices.ContainsFunc(st.Pools, func(p int) bool { return v.forecast.over(c, p) }) {
-				why.Code, why.Spent = cluster.ReasonBudget, v.Records[c].Spent
-				for _, p := range st.Pools {
+			if v.d.g.turn.f.Stops.Gone(c) && v.forecast.owns(c) && !slices.ContainsFunc(st.Can.Pools, func(p int) bool { return v.forecast.over(c, p) }) {
+				why.Code, why.Spent = cluster.ReasonBudget, v.d.g.turn.f.Books.Records[c].Spent
+				for _, p := range st.Can.Pools {
 					why.Fits = max(why.Fits, v.forecast.fits(c, p))
 				}
 			}
-			if v.unsafe != nil {
-				why.Code, why.Note = cluster.ReasonUnsafe, strings.Join(v.unsafe, "; ")
+			if v.d.g.turn.unsafe != nil {
+				why.Code, why.Note = cluster.ReasonUnsafe, strings.Join(v.d.g.turn.unsafe, "; ")
 			}
-			v.out.Refused[c].Cell = why
+			v.d.g.turn.out.Refused[c].Cell = why
 		}
 	}
 }
@@ -71,13 +71,13 @@ func explain(d *decision) {
 // highest returns, by tenant, the highest level of the jobs that wait for cells of its VC or hold some; nil = there are no
 // levels.
 func (v *teller) highest() []int32 {
-	if v.levels == nil {
+	if v.d.g.turn.levels == nil {
 		return nil
 	}
-	out := slices.Repeat([]int32{math.MinInt32}, len(v.Tenants))
-	for i := range v.Jobs {
-		if st := &v.Jobs[i]; st.Tenant >= 0 && (st.Eligible || v.inside[i] && v.right(i) == cluster.Guaranteed) {
-			out[st.Tenant] = max(out[st.Tenant], v.level(i))
+	out := slices.Repeat([]int32{math.MinInt32}, len(v.d.g.turn.f.Books.In.Tenants))
+	for i := range v.d.g.turn.f.Books.Jobs {
+		if st := &v.d.g.turn.f.Books.Jobs[i]; st.Is.Tenant >= 0 && (st.Can.Eligible || v.d.g.inside[i] && v.d.g.right(i) == cluster.Guaranteed) {
+			out[st.Is.Tenant] = max(out[st.Is.Tenant], v.d.g.turn.level(i))
 		}
 	}
 	return out
@@ -89,14 +89,14 @@ type cellsOf struct{ vc, chain, typ string }
 // holders returns, for a VC's cells of each type or larger, the guaranteed lease that ends first.
 func (v *teller) holders() map[cellsOf]*cluster.Lease {
 	out := map[cellsOf]*cluster.Lease{}
-	for i, l := range v.Leases {
-		if l == nil || !v.inside[i] || l.Class != cluster.Guaranteed || l.State == cluster.Granted {
+	for i, l := range v.d.g.turn.f.Books.Leases {
+		if l == nil || !v.d.g.inside[i] || l.Class != cluster.Guaranteed || l.State == cluster.Granted {
 			continue
 		}
 		for _, p := range l.Parts {
-			at, _ := v.state.Place(p.Node)
-			for _, typ := range v.state.Within(at.Chain, p.Type) {
-				key := cellsOf{v.Records[i].Tenant, at.Chain, typ}
+			at, _ := v.d.g.state.Place(p.Node)
+			for _, typ := range v.d.g.state.Within(at.Chain, p.Type) {
+				key := cellsOf{v.d.g.turn.f.Books.Records[i].Tenant, at.Chain, typ}
 				if f := out[key]; f == nil || l.End < f.End {
 					out[key] = l
 				}
@@ -109,13 +109,13 @@ func (v *teller) holders() map[cellsOf]*cluster.Lease {
 // broken names the bad nodes of every chain in which a VC has lost cells.
 func (v *teller) broken() map[cellsOf]string {
 	out := map[cellsOf]string{}
-	losses := v.state.Losses()
+	losses := v.d.g.state.Losses()
 	if losses == nil {
 		return out
 	}
 	nodes := map[string][]string{} // by chain
-	for _, b := range v.state.Export().Bad {
-		at, _ := v.state.Place(b.Node)
+	for _, b := range v.d.g.state.Export().Bad {
+		at, _ := v.d.g.state.Place(b.Node)
 		nodes[at.Chain] = append(nodes[at.Chain], b.Node)
 	}
 	for _, f := range losses {
@@ -131,12 +131,12 @@ func (v *teller) broken() map[cellsOf]string {
 
 // report returns the state of the cells, and adds events for losses that changed.
 func report(v *ground) *cluster.CellReport {
-	if lost := v.state.Losses(); !slices.Equal(lost, v.Snapshot.Lost) {
-		v.Events = append(v.Events, lossEvents(v.Snapshot.Lost, lost)...)
+	if lost := v.state.Losses(); !slices.Equal(lost, v.turn.f.Books.In.Snapshot.Lost) {
+		v.turn.f.Books.Events = append(v.turn.f.Books.Events, lossEvents(v.turn.f.Books.In.Snapshot.Lost, lost)...)
 	}
-	out := &cluster.CellReport{Fragmentation: v.state.Fragmentation(), Dropped: v.dropped, Unsafe: v.unsafe}
-	if !v.Brief {
-		out.Views, out.Bound = v.state.Views(), v.state.Bound(func(job int) cluster.JobKey { return v.Records[v.caseOf(job)].Key })
+	out := &cluster.CellReport{Fragmentation: v.state.Fragmentation(), Dropped: v.turn.dropped, Unsafe: v.turn.unsafe}
+	if !v.turn.c.Brief {
+		out.Views, out.Bound = v.state.Views(), v.state.Bound(func(job int) cluster.JobKey { return v.turn.f.Books.Records[v.caseOf(job)].Key })
 	}
 	return out
 }

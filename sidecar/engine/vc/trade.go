@@ -16,37 +16,37 @@ import (
 // trade decides which trades of cells are in force, and returns the healthy and free cells after them. The record is
 // that of the leases and the hardware. Trades that are not agreed any more are undone first, the newest first.
 func (v *ground) trade(record cells.Record) *cells.State {
-	if v.layoutAfter(v.Snapshot.Cells, v.cellTrades) == nil { // the description has changed
-		v.cellTrades = nil
+	if v.turn.c.layoutAfter(v.turn.f.Books.In.Snapshot.Cells, v.turn.cellTrades) == nil { // the description has changed
+		v.turn.cellTrades = nil
 	}
-	if v.touch == cluster.FullControl && !v.decided {
-		v.decided = true
+	if v.touch == cluster.FullControl && !v.turn.decided {
+		v.turn.decided = true
 		v.settleTrades(record)
 	}
-	return v.layoutAfter(v.Snapshot.Cells, v.cellTrades)
+	return v.turn.c.layoutAfter(v.turn.f.Books.In.Snapshot.Cells, v.turn.cellTrades)
 }
 
 func (v *ground) settleTrades(record cells.Record) {
 	agreed := v.agreed()
-	if slices.EqualFunc(agreed, v.cellTrades, same) {
+	if slices.EqualFunc(agreed, v.turn.cellTrades, same) {
 		return
 	}
-	now := v.trial(record, v.cellTrades)
-	for i := len(v.cellTrades) - 1; i >= 0; i-- {
-		if t := v.cellTrades[i]; !contains(agreed, t) {
-			now = v.change(record, now, slices.Delete(slices.Clone(v.cellTrades), i, i+1), cluster.EventCellsReturned, &t)
+	now := v.trial(record, v.turn.cellTrades)
+	for i := len(v.turn.cellTrades) - 1; i >= 0; i-- {
+		if t := v.turn.cellTrades[i]; !contains(agreed, t) {
+			now = v.change(record, now, slices.Delete(slices.Clone(v.turn.cellTrades), i, i+1), cluster.EventCellsReturned, &t)
 		}
 	}
 	for i := range agreed {
-		if !contains(v.cellTrades, agreed[i]) {
-			now = v.change(record, now, append(slices.Clip(v.cellTrades), agreed[i]), cluster.EventCellsTraded, &agreed[i])
+		if !contains(v.turn.cellTrades, agreed[i]) {
+			now = v.change(record, now, append(slices.Clip(v.turn.cellTrades), agreed[i]), cluster.EventCellsTraded, &agreed[i])
 		}
 	}
 }
 
 // agreed returns the trades of cells in the allocation.
 func (v *ground) agreed() []cluster.CellTrade {
-	if d := v.Snapshot.Allocation; d != nil && d.Policy == v.Settings.Divide {
+	if d := v.turn.f.Books.In.Snapshot.Allocation; d != nil && d.Policy == v.turn.f.Books.In.Settings.Divide {
 		return d.CellTrades
 	}
 	return nil
@@ -64,7 +64,7 @@ type trial struct {
 
 // trial rebuilds the cells after trades.
 func (v *ground) trial(record cells.Record, trades []cluster.CellTrade) *trial {
-	plain := v.layoutAfter(v.Snapshot.Cells, trades)
+	plain := v.turn.c.layoutAfter(v.turn.f.Books.In.Snapshot.Cells, trades)
 	if plain == nil {
 		return nil
 	}
@@ -80,14 +80,14 @@ func (v *ground) change(record cells.Record, now *trial, trades []cluster.CellTr
 		return now
 	}
 	for _, i := range next.demoted {
-		if !slices.Contains(now.demoted, i) && (i >= len(v.Jobs) || !v.mayGo(i)) {
+		if !slices.Contains(now.demoted, i) && (i >= len(v.turn.f.Books.Jobs) || !v.mayGo(i)) {
 			return now
 		}
 	}
-	v.cellTrades = trades
+	v.turn.cellTrades = trades
 	c := t.Cells
 	gets := map[string]string{cluster.EventCellsTraded: "gets", cluster.EventCellsReturned: "gives back"}[kind]
-	v.Events = append(v.Events, cluster.Event{Kind: kind, Text: fmt.Sprintf("trade %d: the virtual cluster %s %s %d cells of type %s (%s) of %s for %d of type %s (%s), at %.2f GPUs each",
+	v.turn.f.Books.Events = append(v.turn.f.Books.Events, cluster.Event{Kind: kind, Text: fmt.Sprintf("trade %d: the virtual cluster %s %s %d cells of type %s (%s) of %s for %d of type %s (%s), at %.2f GPUs each",
 		t.ID, t.FastTo.Tenant, gets, c.FastCells, c.FastType, t.Fast, t.SlowTo.Tenant, c.SlowCells, c.SlowType, t.Slow, t.Price)})
 	return next
 }

@@ -12,27 +12,27 @@ import (
 // pools: it may have given one model for another. Tenants reuses the memory of out.
 func Tenants(b *round.Books, out []cluster.TenantStatus) []cluster.TenantStatus {
 	out = slices.Grow(out[:0], len(b.Ledger.Tenants))[:len(b.Ledger.Tenants)]
-	n := len(b.Pools)
+	n := len(b.In.Pools)
 	for i := range b.Ledger.Tenants {
 		t, pools := &b.Ledger.Tenants[i], b.Ledger.Tenants[i:i+1]
-		if b.Settings.Divide != "" {
+		if b.In.Settings.Divide != "" {
 			pools = b.Ledger.Tenants[i-i%n : i-i%n+n]
 		}
-		out[i] = cluster.TenantStatus{Tenant: t.Tenant, Pool: t.Pool, Weight: b.Weight(round.TenantIndex(i / n)),
+		out[i] = cluster.TenantStatus{Tenant: t.Tenant, Pool: t.Pool, Weight: b.In.Weight(round.TenantIndex(i / n)),
 			Base: t.Base, Entitlement: t.Entitlement, Demand: t.Demand, Deficit: t.Deficit,
 			Behind: ltgf.Behind(t.Deficit, t.Entitlement), Owed: t.Owed, Repays: t.Repays,
-			Rho: ltgf.Rho(pools, b.Now, b.Settings.HalfLife), RhoAll: ltgf.RhoAll(pools)}
+			Rho: ltgf.Rho(pools, b.In.Now, b.In.Settings.HalfLife), RhoAll: ltgf.RhoAll(pools)}
 	}
-	rows := round.TableOf[round.TenantIndex](out, len(b.Pools))
-	for i := range b.Snapshot.Cases {
+	rows := round.TableOf[round.TenantIndex](out, len(b.In.Pools))
+	for i := range b.In.Snapshot.Cases {
 		st := &b.Jobs[i]
-		if st.Tenant < 0 || !st.Live {
+		if st.Is.Tenant < 0 || !st.Is.Live {
 			continue
 		}
-		for _, p := range st.Pools {
-			if row := rows.At(st.Tenant, p); st.Runs || b.Configures(i) {
-				row.Holds += st.Held
-			} else if st.Eligible && b.Leases[i] == nil {
+		for _, p := range st.Can.Pools {
+			if row := rows.At(st.Is.Tenant, p); st.Is.Runs || b.Configures(i) {
+				row.Holds += st.Is.Held
+			} else if st.Can.Eligible && b.Leases[i] == nil {
 				row.Waiting++
 			}
 		}

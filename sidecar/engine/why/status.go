@@ -13,7 +13,7 @@ import (
 
 // writer writes the reasons of jobs.
 type writer struct {
-	*round.Books
+	b             *round.Books
 	refused       []round.Refusal
 	beneficiaries *round.Beneficiaries
 	next          []cluster.Instant // by pool: the earliest end of a lease
@@ -25,15 +25,15 @@ type writer struct {
 // Statuses returns the status of every live job, by key. It reuses the memory of out. refused is, by case,
 // the reason why a job got nothing; nil = unknown.
 func Statuses(b *round.Books, beneficiaries *round.Beneficiaries, refused []round.Refusal, out []cluster.JobStatus) []cluster.JobStatus {
-	w := writer{Books: b, refused: refused, beneficiaries: beneficiaries, next: nextEnds(b), users: b.UsersBehind()}
+	w := writer{b: b, refused: refused, beneficiaries: beneficiaries, next: nextEnds(b), users: b.UsersBehind()}
 	if w.users != nil {
 		w.firsts = w.firstUsers()
 	}
-	out = slices.Grow(out[:0], len(w.Snapshot.Cases))
-	claims := w.Claims
-	for i := range w.Snapshot.Cases {
-		r, st := &w.Records[i], &w.Jobs[i]
-		if r.Done != 0 && r.Done != w.Now {
+	out = slices.Grow(out[:0], len(w.b.In.Snapshot.Cases))
+	claims := w.b.Claims
+	for i := range w.b.In.Snapshot.Cases {
+		r, st := &w.b.Records[i], &w.b.Jobs[i]
+		if r.Done != 0 && r.Done != w.b.In.Now {
 			continue
 		}
 		for len(claims) > 0 && claims[0].Job < r.Key {
@@ -45,11 +45,11 @@ func Statuses(b *round.Books, beneficiaries *round.Beneficiaries, refused []roun
 		out = out[:len(out)+1]
 		status := &out[len(out)-1]
 		*status = cluster.JobStatus{}
-		status.Job, status.Rho = r.Key, st.Rho
+		status.Job, status.Rho = r.Key, st.Is.Rho
 		because := &status.Reason
 		w.reason(because, i)
-		because.Rho = st.Rho
-		if need := w.Snapshot.Cases[i].Job.Request.GPUs; need > 0 {
+		because.Rho = st.Is.Rho
+		if need := w.b.In.Snapshot.Cases[i].Job.Request.GPUs; need > 0 {
 			because.Need = need
 		}
 	}
@@ -59,18 +59,18 @@ func Statuses(b *round.Books, beneficiaries *round.Beneficiaries, refused []roun
 // nextEnds returns, by pool, the earliest possible end of a lease; 0 = unknown. A job that its pool cannot
 // afford to stop keeps its GPUs until its time limit.
 func nextEnds(b *round.Books) []cluster.Instant {
-	next := make([]cluster.Instant, len(b.Pools))
+	next := make([]cluster.Instant, len(b.In.Pools))
 	for i, l := range b.Leases {
 		if l == nil {
 			continue
 		}
 		end := l.End
 		if b.Jobs[i].Dear && l.State == cluster.Active {
-			if end = 0; b.Snapshot.Cases[i].Job.Limit > 0 {
-				end = b.Snapshot.Cases[i].Job.End
+			if end = 0; b.In.Snapshot.Cases[i].Job.Limit > 0 {
+				end = b.In.Snapshot.Cases[i].Job.End
 			}
 		}
-		if p := b.Pool(l.Pool); p >= 0 && end > 0 && (next[p] == 0 || end < next[p]) {
+		if p := b.In.Pool(l.Pool); p >= 0 && end > 0 && (next[p] == 0 || end < next[p]) {
 			next[p] = end
 		}
 	}
@@ -79,11 +79,11 @@ func nextEnds(b *round.Books) []cluster.Instant {
 
 // firstUsers returns, by tenant, the user with waiting jobs that is furthest behind; -1 = none.
 func (w *writer) firstUsers() []round.UserIndex {
-	out := slices.Repeat([]round.UserIndex{-1}, len(w.Tenants))
-	for i := range w.Jobs {
-		if st := &w.Jobs[i]; st.User >= 0 && w.waits(i) {
-			if first := &out[st.Tenant]; *first < 0 || w.users[st.User] > w.users[*first] {
-				*first = round.UserIndex(st.User)
+	out := slices.Repeat([]round.UserIndex{-1}, len(w.b.In.Tenants))
+	for i := range w.b.Jobs {
+		if st := &w.b.Jobs[i]; st.Is.User >= 0 && w.waits(i) {
+			if first := &out[st.Is.Tenant]; *first < 0 || w.users[st.Is.User] > w.users[*first] {
+				*first = round.UserIndex(st.Is.User)
 			}
 		}
 	}
@@ -91,32 +91,32 @@ func (w *writer) firstUsers() []round.UserIndex {
 }
 
 // waits reports whether a job waits for its turn.
-func (w *writer) waits(i int) bool { return w.Jobs[i].Eligible && w.Leases[i] == nil }
+func (w *writer) waits(i int) bool { return w.b.Jobs[i].Can.Eligible && w.b.Leases[i] == nil }
 
 // reason fills in why a job runs or waits.
 func (w *writer) reason(because *cluster.Reason, i int) {
 	w.reasonOf(because, i)
-	if st := &w.Jobs[i]; w.users != nil && st.User >= 0 && w.waits(i) && w.claim == nil {
-		if first := w.firsts[st.Tenant]; w.users[first] > w.users[st.User] {
+	if st := &w.b.Jobs[i]; w.users != nil && st.Is.User >= 0 && w.waits(i) && w.claim == nil {
+		if first := w.firsts[st.Is.Tenant]; w.users[first] > w.users[st.Is.User] {
 			if because.Inside == nil {
 				because.Inside = &cluster.Inside{}
 			}
 			if because.Inside.Site {
 				return
 			}
-			because.Inside.User = w.Ledger.Users[first].User
+			because.Inside.User = w.b.Ledger.Users[first].User
 		}
 	}
 }
 
 // reasonOf fills in why a job runs or waits, as between tenants and jobs.
 func (w *writer) reasonOf(because *cluster.Reason, i int) {
-	st := &w.Jobs[i]
-	if l := w.Leases[i]; l != nil {
+	st := &w.b.Jobs[i]
+	if l := w.b.Leases[i]; l != nil {
 		w.reasonOfLease(because, i, l)
 		return
 	}
-	if cl := w.claim; cl != nil && st.Eligible {
+	if cl := w.claim; cl != nil && st.Can.Eligible {
 		if because.Code, because.Pool, because.Until = cluster.ReasonClaim, cl.Pool, cl.At; cl.Gathers {
 			because.Code, because.Until = cluster.ReasonGather, 0
 		}
@@ -126,56 +126,56 @@ func (w *writer) reasonOf(because *cluster.Reason, i int) {
 	if w.refused != nil {
 		no = w.refused[i]
 	}
-	if no.Cell != nil && st.Eligible {
+	if no.Cell != nil && st.Can.Eligible {
 		*because = *no.Cell
 		return
 	}
-	if !st.Eligible {
-		because.Code, because.Note, because.Until, because.For = st.Why, st.Note, st.Until, st.For
-		if st.Control == cluster.Unmanaged {
-			because.Code, because.Note = cluster.ReasonUntouched, w.Snapshot.Cases[i].ControlWhy
+	if !st.Can.Eligible {
+		because.Code, because.Note, because.Until, because.For = st.Can.Why, st.Can.Note, st.Can.Until, st.Can.For
+		if st.Is.Control == cluster.Unmanaged {
+			because.Code, because.Note = cluster.ReasonUntouched, w.b.In.Snapshot.Cases[i].ControlWhy
 		}
 		return
 	}
 	because.Code, because.Rank = cluster.ReasonBehind, no.Rank
-	for _, p := range st.Pools {
+	for _, p := range st.Can.Pools {
 		if because.Until == 0 || w.next[p] > 0 && w.next[p] < because.Until {
 			because.Until = w.next[p]
 		}
 	}
 	if p := no.Passed; p != nil {
-		because.Code, because.Pool, because.Free = p.Code, w.Pools[p.Pool], p.Free
+		because.Code, because.Pool, because.Free = p.Code, w.b.In.Pools[p.Pool], p.Free
 		because.Behind, because.OtherBehind, because.For = p.Behind, p.OtherBehind, p.For
 		w.queue(because, p.Other)
 		if because.Bound = p.Bound; p.Bound != nil {
 			because.Until = p.Bound.Until
 		}
-		if p.Code == cluster.ReasonFailed && st.Probes == round.IdleProbe {
-			because.Note, because.Until = w.Records[i].SlurmSaid, 0
+		if p.Code == cluster.ReasonFailed && st.Can.Probes == round.IdleProbe {
+			because.Note, because.Until = w.b.Records[i].SlurmSaid, 0
 		} else if p.Code == cluster.ReasonFailed {
-			because.Note, because.Until = w.Records[i].SlurmSaid, lease.MayDisplace(&w.Records[i], w.Settings.Term)
-			if because.Until <= w.Now {
+			because.Note, because.Until = w.b.Records[i].SlurmSaid, lease.MayDisplace(&w.b.Records[i], w.b.In.Settings.Term)
+			if because.Until <= w.b.In.Now {
 				because.Code, because.Note, because.Until = cluster.ReasonIdleOnly, "", 0
 			}
 		}
 	}
-	if budget := w.Spent(w.Records[i].Tenant); budget != nil && because.Code == cluster.ReasonBehind {
+	if budget := w.b.In.Spent(w.b.Records[i].Tenant); budget != nil && because.Code == cluster.ReasonBehind {
 		because.Code, because.Budget, because.Until = cluster.ReasonSpent, budget, budget.Until
 	}
 }
 
 // reasonOfLease fills in why a job has its lease.
 func (w *writer) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
-	c, st := &w.Snapshot.Cases[i], &w.Jobs[i]
+	c, st := &w.b.In.Snapshot.Cases[i], &w.b.Jobs[i]
 	because.Pool, because.Until = l.Pool, l.End
-	if w.Snapshot.Cells != nil {
+	if w.b.In.Snapshot.Cells != nil {
 		because.Right = l.Class
 	}
 	switch {
 	case st.Ordered(cluster.Exempt):
-		because.Code, because.Note = cluster.ReasonExempt, st.Order.Reason
+		because.Code, because.Note = cluster.ReasonExempt, st.Is.Order.Reason
 	case l.State == cluster.Ending && l.Why == round.Recalled:
-		because.Code, because.For = cluster.ReasonRecalled, st.Beneficiary
+		because.Code, because.For = cluster.ReasonRecalled, st.Got.Beneficiary
 	case l.State == cluster.Ending:
 		because.Code, because.For = cluster.ReasonEnding, w.beneficiaries.Of(i)
 		w.goes(because, i)
@@ -184,13 +184,13 @@ func (w *writer) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease)
 		w.goes(because, i)
 	case l.Behind != 0:
 		because.Code, because.For, because.Note = cluster.ReasonFollows, l.Behind, l.Nodes[0].Node
-	case w.Configures(i) && l.State == cluster.Granted:
+	case w.b.Configures(i) && l.State == cluster.Granted:
 		because.Code, because.Note, because.Until = cluster.ReasonStarting, "CONFIGURING, its nodes boot or are prepared; the term begins when the job does", 0
-	case l.State == cluster.Granted && !st.Began:
+	case l.State == cluster.Granted && !st.Mark.Began:
 		because.Code, because.Note = cluster.ReasonStarting, c.Job.PendingReason
 	case l.State == cluster.Granted:
 		because.Code = cluster.ReasonGranted
-	case st.Began:
+	case st.Mark.Began:
 		because.Code = cluster.ReasonRenewed
 	case c.Control == cluster.NoReclaim:
 		because.Code, because.Note = cluster.ReasonKept, c.ControlWhy
@@ -200,8 +200,8 @@ func (w *writer) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease)
 		because.Code = cluster.ReasonHolding
 	}
 	if t := st.Queue; t >= 0 {
-		if p := w.Pool(l.Pool); p >= 0 {
-			row := w.Rows.At(t, p)
+		if p := w.b.In.Pool(l.Pool); p >= 0 {
+			row := w.b.Rows.At(t, p)
 			because.Behind = ltgf.Behind(row.Deficit, row.Entitlement)
 			w.queue(because, "")
 		}
@@ -210,22 +210,22 @@ func (w *writer) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease)
 
 // queue fills in the kind of queue, and the party served before the job's own; "" = none.
 func (w *writer) queue(because *cluster.Reason, other string) {
-	if !w.JobsQueue {
+	if !w.b.JobsQueue {
 		because.Other = other
 		return
 	}
 	because.Queue, because.Rank = cluster.JobQueues, 0
-	k, ok := slices.BinarySearchFunc(w.Queues, other, func(p round.Claimant, name string) int { return cmp.Compare(p.Name, name) })
+	k, ok := slices.BinarySearchFunc(w.b.Queues, other, func(p round.Claimant, name string) int { return cmp.Compare(p.Name, name) })
 	if !ok {
 		return
 	}
-	went := &w.Queues[k]
-	because.Other, because.OtherJob = w.Tenants[went.Tenant], w.Records[went.Cases[0]].Key
+	went := &w.b.Queues[k]
+	because.Other, because.OtherJob = w.b.In.Tenants[went.Tenant], w.b.Records[went.Cases[0]].Key
 }
 
 // goes fills in the model to which a job moves when its lease is not renewed.
 func (w *writer) goes(because *cluster.Reason, i int) {
-	if m, ok := w.Moves[i]; ok {
+	if m, ok := w.b.Moves[i]; ok {
 		because.To, because.Trial, because.Speed = m.To, m.Trial, m.Speed
 	}
 }

@@ -23,7 +23,7 @@ func TestNextEndsOfJobsThatAreTooDearToStop(t *testing.T) {
 		{"one that is too dear and has no limit", true, 0, cluster.Active, 0},
 		{"one that was told to end before", true, cluster.Hour, cluster.Noticed, term},
 	} {
-		b := &round.Books{Facts: round.Facts{Pools: []string{"a100"}, Snapshot: &cluster.Snapshot{Cases: []cluster.Case{{Job: cluster.Job{Limit: c.limit, End: limit}}}}},
+		b := &round.Books{In: round.Facts{Pools: []string{"a100"}, Snapshot: &cluster.Snapshot{Cases: []cluster.Case{{Job: cluster.Job{Limit: c.limit, End: limit}}}}},
 			Leases: []*cluster.Lease{{Pool: "a100", State: c.state, End: term}}, Jobs: []round.Job{{Dear: c.dear}}}
 		if got := nextEnds(b)[0]; got != c.want {
 			t.Errorf("%s: the next lease ends at %d, want %d", c.name, got, c.want)

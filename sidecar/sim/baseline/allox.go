@@ -43,18 +43,18 @@ func newAlloX(o Options) rule {
 // leastProgress marks a tenth of the tenants of the jobs in a line, at least one: those with the
 // lowest received over due GPU time.
 func (r *round) leastProgress(line []int) []bool {
-	behind := make([]bool, len(r.Tenants))
+	behind := make([]bool, len(r.f.Books.In.Tenants))
 	var tenants []int
 	for _, k := range line {
 		if t := r.jobs[k].tenant; t >= 0 && !slices.Contains(tenants, t) {
 			tenants = append(tenants, t)
 		}
 	}
-	progress := make([]cluster.Rho, len(r.Tenants))
-	n := len(r.Pools)
+	progress := make([]cluster.Rho, len(r.f.Books.In.Tenants))
+	n := len(r.f.Books.In.Pools)
 	for _, t := range tenants {
 		var alloc, due cluster.GPUTime
-		for _, row := range r.Ledger.Tenants[t*n : (t+1)*n] {
+		for _, row := range r.f.Books.Ledger.Tenants[t*n : (t+1)*n] {
 			alloc, due = alloc+row.Alloc, due+row.Due
 		}
 		progress[t] = cluster.RhoOf(alloc, due)

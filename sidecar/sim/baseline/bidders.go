@@ -31,11 +31,11 @@ func (u *bidders) divide(r *round) (list []bidder, gpus []int) {
 	may, at := map[cluster.JobKey][]int{}, map[string]int{}
 	gpus = make([]int, r.pools)
 	for p := range gpus {
-		gpus[p] = r.Ledger.Pools[p].GPUs - r.Ledger.Pools[p].BadGPUs
+		gpus[p] = r.f.Books.Ledger.Pools[p].GPUs - r.f.Books.Ledger.Pools[p].BadGPUs
 	}
 	for k := range r.jobs {
 		j := &r.jobs[k]
-		key := r.Records[j.at].Key
+		key := r.f.Books.Records[j.at].Key
 		if may[key] = u.may[key]; j.waits || may[key] == nil {
 			may[key] = slices.Clone(j.pools)
 		}
@@ -46,12 +46,12 @@ func (u *bidders) divide(r *round) (list []bidder, gpus []int) {
 			continue
 		}
 		speeds := u.speeds(r, j, may[key])
-		name := fmt.Sprintf("%s %.6g", r.Tenants[j.tenant], speeds)
+		name := fmt.Sprintf("%s %.6g", r.f.Books.In.Tenants[j.tenant], speeds)
 		i, ok := at[name]
 		if !ok {
 			i = len(list)
 			at[name] = i
-			list = append(list, bidder{Bid: cluster.Bid{Party: name, Tenant: r.Tenants[j.tenant], Weight: r.weight(j.tenant), Milli: 1000,
+			list = append(list, bidder{Bid: cluster.Bid{Party: name, Tenant: r.f.Books.In.Tenants[j.tenant], Weight: r.weight(j.tenant), Milli: 1000,
 				Speeds: speeds, Margins: slices.Repeat([]float64{1}, r.pools)}, due: make([]float64, r.pools)})
 		}
 		list[i].jobs = append(list[i].jobs, k)
@@ -61,7 +61,7 @@ func (u *bidders) divide(r *round) (list []bidder, gpus []int) {
 	slices.SortFunc(list, func(a, b bidder) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Party, b.Party)) })
 	q := cluster.AllocationRequest{Policy: u.policy, Trades: u.last.Trades, NextTrade: u.last.NextTrade}
 	for p, n := range gpus {
-		q.Pools = append(q.Pools, cluster.GPUs{Model: r.Pools[p], Count: n})
+		q.Pools = append(q.Pools, cluster.GPUs{Model: r.f.Books.In.Pools[p], Count: n})
 	}
 	for i := range list {
 		q.Bids = append(q.Bids, list[i].Bid)
@@ -81,7 +81,7 @@ func (u *bidders) speeds(r *round, j *job, may []int) []float64 {
 	least := 0.0
 	for _, p := range may {
 		if speeds[p] = 1; u.told.Speed != nil {
-			speeds[p] = u.told.Speed(&r.s.Cases[j.at].Job, r.Pools[p])
+			speeds[p] = u.told.Speed(&r.s.Cases[j.at].Job, r.f.Books.In.Pools[p])
 		}
 		if s := speeds[p]; s > 0 && (least == 0 || s < least) {
 			least = s
@@ -95,7 +95,7 @@ func (u *bidders) speeds(r *round, j *job, may []int) []float64 {
 
 // weight gives the weight of a tenant.
 func (r *round) weight(tenant int) int64 {
-	i := slices.IndexFunc(r.s.Tenants, func(t cluster.Tenant) bool { return t.Name == r.Tenants[tenant] })
+	i := slices.IndexFunc(r.s.Tenants, func(t cluster.Tenant) bool { return t.Name == r.f.Books.In.Tenants[tenant] })
 	return r.s.Tenants[i].Weight
 }
 

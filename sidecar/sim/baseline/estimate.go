@@ -21,7 +21,7 @@ func (r *round) remaining(j *job, runs func(*cluster.Job) cluster.Span) cluster.
 		all = runs(&r.s.Cases[j.at].Job)
 	}
 	if all == 0 {
-		all = r.Records[j.at].UserLimit
+		all = r.f.Books.Records[j.at].UserLimit
 	}
 	if all == 0 {
 		all = ran + max(ran, guess)
@@ -52,7 +52,7 @@ func (e *ended) learn(r *round, learn func(j *cluster.Job, ran cluster.Span)) {
 		e.seen = map[cluster.JobKey]bool{}
 	}
 	for i := range r.s.Cases {
-		j, rec := &r.s.Cases[i].Job, &r.Records[i]
+		j, rec := &r.s.Cases[i].Job, &r.f.Books.Records[i]
 		if rec.Done == 0 || rec.Alloc == 0 || j.Request.GPUs < 1 || e.seen[rec.Key] {
 			continue
 		}
@@ -62,7 +62,7 @@ func (e *ended) learn(r *round, learn func(j *cluster.Job, ran cluster.Span)) {
 	if len(e.seen) > 2*len(r.s.Cases)+1000 { // most are no longer remembered
 		there := map[cluster.JobKey]bool{}
 		for i := range r.s.Cases {
-			if key := r.Records[i].Key; e.seen[key] {
+			if key := r.f.Books.Records[i].Key; e.seen[key] {
 				there[key] = true
 			}
 		}

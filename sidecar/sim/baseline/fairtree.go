@@ -27,7 +27,9 @@ type used struct {
 
 type user struct{ tenant, name string }
 
-func (r *round) userOf(j *job) user { return user{r.Records[j.at].Tenant, r.Records[j.at].User} }
+func (r *round) userOf(j *job) user {
+	return user{r.f.Books.Records[j.at].Tenant, r.f.Books.Records[j.at].User}
+}
 
 // charge brings the usage up to now.
 func (f *fairTree) charge(r *round) {
@@ -39,9 +41,9 @@ func (f *fairTree) charge(r *round) {
 	for u, gpus := range f.was.by {
 		f.is.by[u] = gpus * decay
 	}
-	for i := range r.Records {
-		if got := r.Records[i].Alloc - r.s.Cases[i].Record.Alloc; got > 0 {
-			f.is.by[user{r.Records[i].Tenant, r.Records[i].User}] += float64(got)
+	for i := range r.f.Books.Records {
+		if got := r.f.Books.Records[i].Alloc - r.s.Cases[i].Record.Alloc; got > 0 {
+			f.is.by[user{r.f.Books.Records[i].Tenant, r.f.Books.Records[i].User}] += float64(got)
 		}
 	}
 	if f.is.seen = f.is.by; f.period > 0 && f.was.seen != nil && f.was.at/cluster.Instant(f.period) == r.now/cluster.Instant(f.period) {

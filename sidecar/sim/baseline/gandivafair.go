@@ -54,7 +54,7 @@ func (g *passes) find(key cluster.JobKey) (int, bool) {
 }
 
 func (g *passes) pass(r *round, k int) stride.Pass {
-	i, _ := g.find(r.Records[r.jobs[k].at].Key)
+	i, _ := g.find(r.f.Books.Records[r.jobs[k].at].Key)
 	return g.jobs[i].Pass
 }
 
@@ -65,7 +65,7 @@ func (g *passes) advance(r *round) {
 	var known []stride.Job
 	for k := range r.jobs { // by key
 		j := &r.jobs[k]
-		p := stride.Job{Key: r.Records[j.at].Key, GPUs: j.gpus, Pass: stride.Never}
+		p := stride.Job{Key: r.f.Books.Records[j.at].Key, GPUs: j.gpus, Pass: stride.Never}
 		if i, ok := g.find(p.Key); ok {
 			p = g.jobs[i].After(cluster.Span(r.alloc(j)-g.alloc[i])/cluster.Span(max(j.gpus, 1)), r.set.Term)
 			known = append(known, p)
@@ -84,10 +84,10 @@ func (g *passes) advance(r *round) {
 
 // strides gives the stride of every tenant's jobs, by their effective tickets.
 func (r *round) strides() []stride.Pass {
-	wanted, weights := make([]int, len(r.Tenants)), make([]int64, len(r.Tenants))
-	wants := make([]cluster.MicroGPU, len(r.Tenants))
+	wanted, weights := make([]int, len(r.f.Books.In.Tenants)), make([]int64, len(r.f.Books.In.Tenants))
+	wants := make([]cluster.MicroGPU, len(r.f.Books.In.Tenants))
 	for _, t := range r.s.Tenants {
-		if i, ok := slices.BinarySearch(r.Tenants, t.Name); ok {
+		if i, ok := slices.BinarySearch(r.f.Books.In.Tenants, t.Name); ok {
 			weights[i] = t.Weight
 		}
 	}
@@ -98,10 +98,10 @@ func (r *round) strides() []stride.Pass {
 		}
 	}
 	capacity := cluster.MicroGPU(0)
-	for i := range r.Ledger.Pools {
-		capacity += cluster.MicroGPU(r.Ledger.Pools[i].GPUs-r.Ledger.Pools[i].BadGPUs) * cluster.WholeGPU
+	for i := range r.f.Books.Ledger.Pools {
+		capacity += cluster.MicroGPU(r.f.Books.Ledger.Pools[i].GPUs-r.f.Books.Ledger.Pools[i].BadGPUs) * cluster.WholeGPU
 	}
-	strides := make([]stride.Pass, len(r.Tenants))
+	strides := make([]stride.Pass, len(r.f.Books.In.Tenants))
 	for t, tickets := range policy.Readjust(capacity, weights, wants) {
 		strides[t] = max(stride.Stride(wanted[t], tickets), stride.One)
 	}

@@ -44,7 +44,7 @@ type server struct{ node, model string }
 func (s *servers) turn(r *round) map[cluster.JobKey]spot {
 	list, _ := s.divide(r)
 	order := poolsBySpeed(list, r.pools)
-	state := stride.State{Models: len(order), Users: make([]stride.User, len(r.Tenants))}
+	state := stride.State{Models: len(order), Users: make([]stride.User, len(r.f.Books.In.Tenants))}
 	for t := range state.Users {
 		state.Users[t].Tickets = make([]cluster.MicroGPU, len(order))
 	}
@@ -53,7 +53,7 @@ func (s *servers) turn(r *round) map[cluster.JobKey]spot {
 	for m, p := range order {
 		for i := range r.s.Nodes {
 			for _, g := range r.s.Nodes[i].GPUs {
-				if name := (server{r.s.Nodes[i].Name, g.Model}); g.Model == r.Pools[p] && r.site.Good(name.node) {
+				if name := (server{r.s.Nodes[i].Name, g.Model}); g.Model == r.f.Books.In.Pools[p] && r.site.Good(name.node) {
 					at[name] = len(names)
 					names, state.Servers = append(names, name), append(state.Servers, stride.Server{Model: m, GPUs: g.Count})
 				}
@@ -71,7 +71,7 @@ func (s *servers) place(r *round, list []bidder, order []int, state *stride.Stat
 	stayed = map[cluster.JobKey]bool{}
 	for i := range list {
 		speed, may := make([]float64, len(order)), make([]bool, len(order))
-		tenant := slices.Index(r.Tenants, list[i].Tenant)
+		tenant := slices.Index(r.f.Books.In.Tenants, list[i].Tenant)
 		for m, p := range order {
 			speed[m], may[m] = list[i].Speeds[p], list[i].Speeds[p] > 0
 			state.Users[tenant].Tickets[m] += cluster.MicroGPU(list[i].due[p] * float64(cluster.WholeGPU))
@@ -80,7 +80,7 @@ func (s *servers) place(r *round, list []bidder, order []int, state *stride.Stat
 			speed = nil
 		}
 		for _, k := range list[i].jobs {
-			key := r.Records[r.jobs[k].at].Key
+			key := r.f.Books.Records[r.jobs[k].at].Key
 			var on []stride.Part
 			for _, h := range s.homes[key] {
 				if n, ok := at[server{h.Node, h.Model}]; ok {
@@ -154,7 +154,7 @@ func (s *servers) split(r *round, state *stride.State, names []server, stayed ma
 	turn := all.Next()
 	spots := map[cluster.JobKey]spot{}
 	run := func(key cluster.JobKey) {
-		to := spot{pool: slices.Index(r.Pools, s.homes[key][0].Model)}
+		to := spot{pool: slices.Index(r.f.Books.In.Pools, s.homes[key][0].Model)}
 		for _, h := range s.homes[key] {
 			to.nodes = append(to.nodes, h.Node)
 		}

@@ -113,7 +113,7 @@ func newAtRandom(o Options) rule {
 			if len(pools) == 0 {
 				return
 			}
-			at := pools[rand.New(rand.NewPCG(uint64(r.Records[j.at].Key), 0)).IntN(len(pools))]
+			at := pools[rand.New(rand.NewPCG(uint64(r.f.Books.Records[j.at].Key), 0)).IntN(len(pools))]
 			if r.start(j, 0, func(p int) bool { return p == at }) < 0 {
 				return
 			}

@@ -45,9 +45,9 @@ type account struct{ credits, wants float64 }
 
 // shares gives the tenants' shares, in GPUs.
 func (r *round) shares() []float64 {
-	shares := make([]float64, len(r.Tenants))
-	for i := range r.Ledger.Tenants {
-		shares[i/len(r.Pools)] += float64(r.Ledger.Tenants[i].Base) / float64(cluster.WholeGPU)
+	shares := make([]float64, len(r.f.Books.In.Tenants))
+	for i := range r.f.Books.Ledger.Tenants {
+		shares[i/len(r.f.Books.In.Pools)] += float64(r.f.Books.Ledger.Tenants[i].Base) / float64(cluster.WholeGPU)
 	}
 	return shares
 }
@@ -57,10 +57,10 @@ func (k *karma) charge(r *round) {
 	if k.is.at == r.s.Ledger.At {
 		k.was = k.is
 	}
-	k.is = credits{at: r.now, of: make(map[string]account, len(r.Tenants))}
-	shares, got := r.shares(), make(map[string]float64, len(r.Tenants))
-	for i := range r.Records {
-		got[r.Records[i].Tenant] += float64(r.Records[i].Alloc - r.s.Cases[i].Record.Alloc)
+	k.is = credits{at: r.now, of: make(map[string]account, len(r.f.Books.In.Tenants))}
+	shares, got := r.shares(), make(map[string]float64, len(r.f.Books.In.Tenants))
+	for i := range r.f.Books.Records {
+		got[r.f.Books.Records[i].Tenant] += float64(r.f.Books.Records[i].Alloc - r.s.Cases[i].Record.Alloc)
 	}
 	span := float64(r.now.Sub(max(k.was.at, r.s.Ledger.At)))
 	if k.was.at == 0 {
@@ -68,7 +68,7 @@ func (k *karma) charge(r *round) {
 	}
 	borrowed := 0.0
 	var donors []int
-	for t, name := range r.Tenants {
+	for t, name := range r.f.Books.In.Tenants {
 		a := k.was.of[name]
 		if sure := guaranteedPart * shares[t]; shares[t] > 0 {
 			more := max(got[name]-sure*span, 0)
@@ -80,21 +80,23 @@ func (k *karma) charge(r *round) {
 		}
 		k.is.of[name] = a
 	}
-	slices.SortStableFunc(donors, func(a, b int) int { return cmp.Compare(k.is.of[r.Tenants[a]].credits, k.is.of[r.Tenants[b]].credits) })
+	slices.SortStableFunc(donors, func(a, b int) int {
+		return cmp.Compare(k.is.of[r.f.Books.In.Tenants[a]].credits, k.is.of[r.f.Books.In.Tenants[b]].credits)
+	})
 	for _, t := range donors {
-		a := k.is.of[r.Tenants[t]]
+		a := k.is.of[r.f.Books.In.Tenants[t]]
 		used := min(borrowed, (guaranteedPart*shares[t]-a.wants)*span)
 		borrowed -= used
 		a.credits += used / shares[t]
-		k.is.of[r.Tenants[t]] = a
+		k.is.of[r.f.Books.In.Tenants[t]] = a
 	}
-	wants := make([]float64, len(r.Tenants))
+	wants := make([]float64, len(r.f.Books.In.Tenants))
 	for i := range r.jobs {
 		if j := &r.jobs[i]; j.tenant >= 0 {
 			wants[j.tenant] += float64(j.gpus)
 		}
 	}
-	for t, name := range r.Tenants {
+	for t, name := range r.f.Books.In.Tenants {
 		a := k.is.of[name]
 		a.wants = wants[t]
 		k.is.of[name] = a
@@ -103,16 +105,16 @@ func (k *karma) charge(r *round) {
 
 // slices gives how many GPUs each tenant has in the next quantum.
 func (k *karma) slices(r *round) []float64 {
-	shares, out, left := r.shares(), make([]float64, len(r.Tenants)), 0.0
-	have := make([]float64, len(r.Tenants))
-	for t, name := range r.Tenants {
+	shares, out, left := r.shares(), make([]float64, len(r.f.Books.In.Tenants)), 0.0
+	have := make([]float64, len(r.f.Books.In.Tenants))
+	for t, name := range r.f.Books.In.Tenants {
 		a := k.is.of[name]
 		out[t], have[t] = min(guaranteedPart*shares[t], a.wants), a.credits
 		left += shares[t] - out[t]
 	}
 	for left > 0 {
 		best := -1
-		for t, name := range r.Tenants {
+		for t, name := range r.f.Books.In.Tenants {
 			if shares[t] > 0 && out[t] < k.is.of[name].wants && (best < 0 || have[t] > have[best]) {
 				best = t
 			}
@@ -120,7 +122,7 @@ func (k *karma) slices(r *round) []float64 {
 		if best < 0 {
 			return out
 		}
-		slice := min(1, left, k.is.of[r.Tenants[best]].wants-out[best])
+		slice := min(1, left, k.is.of[r.f.Books.In.Tenants[best]].wants-out[best])
 		out[best], left = out[best]+slice, left-slice
 		have[best] -= slice * float64(r.set.Term) / shares[best]
 	}
@@ -147,7 +149,7 @@ func (k *karma) order(r *round, line []int) func(a, b int) int {
 		} else if gpus := float64(j.gpus); left[j.tenant] > gpus-0.5 { // shares are no whole GPUs
 			left[j.tenant] -= gpus
 		} else {
-			turns[i] = turn{1, k.is.of[r.Tenants[j.tenant]].credits}
+			turns[i] = turn{1, k.is.of[r.f.Books.In.Tenants[j.tenant]].credits}
 		}
 	}
 	return func(a, b int) int {

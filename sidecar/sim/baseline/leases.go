@@ -9,10 +9,10 @@ import (
 // dismiss ends the lease of a displaced job: first the notice, then the requeue.
 func (r *round) dismiss(j *job) {
 	if j.lease.State == cluster.Active {
-		r.Notify(j.at, max(j.lease.End, r.now.Add(r.set.Notice)))
+		r.f.Notify(j.at, max(j.lease.End, r.now.Add(r.set.Notice)))
 	}
 	if j.lease.End <= r.now {
-		r.Reclaim(j.at)
+		r.f.Reclaim(j.at)
 	}
 }
 
@@ -33,7 +33,7 @@ func (r *round) upForRenewal() {
 		if j := &r.jobs[k]; j.lease != nil && j.runs {
 			ends := j.lease.End.Sub(r.now) <= r.set.Notice && (j.lease.State == cluster.Active || j.lease.State == cluster.Noticed)
 			if ends && !j.movable {
-				r.Renew(j.at, r.term(max(j.lease.End, r.now)))
+				r.f.Renew(j.at, r.term(max(j.lease.End, r.now)))
 			}
 			j.soft = ends && j.movable
 		}
@@ -68,7 +68,7 @@ func (r *round) contest(line []int) {
 		case j.lease == nil:
 			r.displace(j, r.term(r.now), nil)
 		case r.board.Renew(j.at):
-			r.Renew(j.at, r.term(max(j.lease.End, r.now)))
+			r.f.Renew(j.at, r.term(max(j.lease.End, r.now)))
 		default:
 			r.dismiss(j)
 		}
@@ -99,4 +99,4 @@ func (r *round) displace(j *job, end cluster.Instant, may func(pool int) bool) i
 }
 
 // alloc gives the GPU time that a job has received.
-func (r *round) alloc(j *job) cluster.GPUTime { return r.Records[j.at].Alloc }
+func (r *round) alloc(j *job) cluster.GPUTime { return r.f.Books.Records[j.at].Alloc }

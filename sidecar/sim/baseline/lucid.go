@@ -104,7 +104,7 @@ func (r *round) profile(aside []string) {
 	slices.SortStableFunc(r.line, func(a, b int) int { return cmp.Compare(r.jobs[a].gpus, r.jobs[b].gpus) })
 	for _, k := range r.line {
 		j := &r.jobs[k]
-		spec := r.Spec(j.at)
+		spec := r.f.Spec(j.at)
 		if len(spec.Require) > 0 {
 			continue
 		}

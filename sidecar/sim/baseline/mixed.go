@@ -28,7 +28,7 @@ var onePool = []int{0}
 
 // merge puts a job on the merged site. A job that names a model may use only nodes of that model.
 func (r *round) merge(j *job) {
-	spec := r.Spec(j.at)
+	spec := r.f.Spec(j.at)
 	if model := spec.Request.Model; model != "" {
 		spec.Require = r.having(model, spec.Require)
 	}

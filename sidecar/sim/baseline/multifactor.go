@@ -52,8 +52,8 @@ func newMultifactor(Options) rule {
 // byPriority gives the waiting jobs and those that may lose their GPUs, highest priority first, then in order of arrival.
 func byPriority(r *round, tree *fairTree) []int {
 	all := 0
-	for i := range r.Ledger.Pools {
-		all += r.Ledger.Pools[i].GPUs
+	for i := range r.f.Books.Ledger.Pools {
+		all += r.f.Books.Ledger.Pools[i].GPUs
 	}
 	share := tree.factors(r)
 	priority := make([]float64, len(r.jobs))
@@ -63,7 +63,7 @@ func byPriority(r *round, tree *fairTree) []int {
 		if j.lease != nil && !j.soft {
 			continue
 		}
-		age := min(float64(r.now.Sub(r.Records[j.at].First))/float64(maxAge), 1)
+		age := min(float64(r.now.Sub(r.f.Books.Records[j.at].First))/float64(maxAge), 1)
 		size := float64(j.gpus) / float64(max(all, 1))
 		priority[k] = weightAge*age + weightFairshare*share[r.userOf(j)] + weightJobSize*size
 		line = append(line, k)

@@ -44,7 +44,7 @@ func (m *market) turn(r *round) map[cluster.JobKey]spot {
 			tenants[i].Dev = append(tenants[i].Dev, owed)
 		}
 		for _, k := range list[i].jobs {
-			key := r.Records[r.jobs[k].at].Key
+			key := r.f.Books.Records[r.jobs[k].at].Key
 			can := make([]bool, len(order))
 			for n, p := range order {
 				can[n] = list[i].Speeds[p] > 0

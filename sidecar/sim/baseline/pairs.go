@@ -18,7 +18,7 @@ type pairer func(m *mechanism, r *round, next *tally) bool
 // couple is two jobs, the one with the smaller key first.
 type couple [2]cluster.JobKey
 
-func (r *round) key(k int) cluster.JobKey { return r.Records[r.jobs[k].at].Key }
+func (r *round) key(k int) cluster.JobKey { return r.f.Books.Records[r.jobs[k].at].Key }
 func (r *round) id(k int) cluster.JobID   { return r.s.Cases[r.jobs[k].at].Job.ID }
 
 // together gives the throughputs of two jobs on the same GPUs, a before b in the round; false if
@@ -44,7 +44,7 @@ func (m *mechanism) together(r *round, next *tally, a, b int) (policy.Pair, bool
 
 // beside gives the throughputs of two jobs on the same GPUs of a pool; met = measured there.
 func (m *mechanism) beside(r *round, a, b, pool int, met bool) (float64, float64) {
-	return m.told.Beside(&r.s.Cases[r.jobs[a].at].Job, &r.s.Cases[r.jobs[b].at].Job, r.Pools[pool], met)
+	return m.told.Beside(&r.s.Cases[r.jobs[a].at].Job, &r.s.Cases[r.jobs[b].at].Job, r.f.Books.In.Pools[pool], met)
 }
 
 // met gives the pairs that shared GPUs in the previous round, with the pool.

@@ -52,7 +52,7 @@ func newPreempt(Options) rule {
 			switch {
 			case j.soft:
 				if !r.board.Renew(j.at) {
-					r.Reclaim(j.at)
+					r.f.Reclaim(j.at)
 				}
 			case r.backfill(j, kept), waits:
 			case r.displace(j, 0, nil) < 0:

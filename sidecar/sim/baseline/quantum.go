@@ -46,10 +46,10 @@ func (m *rota) choose(r *round) {
 	lend := !m.awaited(r)
 	for _, k := range line {
 		j := &r.jobs[k]
-		to, ok := m.spots[r.Records[j.at].Key]
+		to, ok := m.spots[r.f.Books.Records[j.at].Key]
 		switch {
 		case j.lease != nil && (!ok || r.isOn(j, to)) && r.board.Renew(j.at):
-			r.Renew(j.at, r.term(max(j.lease.End, r.now)))
+			r.f.Renew(j.at, r.term(max(j.lease.End, r.now)))
 		case j.lease != nil:
 			if r.dismiss(j); ok {
 				r.find(j, to)
@@ -68,7 +68,7 @@ func (m *rota) choose(r *round) {
 
 // rank gives 0 for an assigned job, 1 for others.
 func (m *rota) rank(r *round, j *job) int {
-	if _, ok := m.spots[r.Records[j.at].Key]; ok {
+	if _, ok := m.spots[r.f.Books.Records[j.at].Key]; ok {
 		return 0
 	}
 	return 1
@@ -77,12 +77,12 @@ func (m *rota) rank(r *round, j *job) int {
 // awaited tells whether an assigned job has given up other GPUs, and will wait then.
 func (m *rota) awaited(r *round) bool {
 	for _, i := range r.rest {
-		if _, ok := m.spots[r.Records[i].Key]; ok && r.s.Cases[i].Job.State == cluster.Completing {
+		if _, ok := m.spots[r.f.Books.Records[i].Key]; ok && r.s.Cases[i].Job.State == cluster.Completing {
 			return true
 		}
 	}
 	return slices.ContainsFunc(r.jobs, func(j job) bool {
-		to, ok := m.spots[r.Records[j.at].Key]
+		to, ok := m.spots[r.f.Books.Records[j.at].Key]
 		return ok && j.lease != nil && !r.isOn(&j, to)
 	})
 }
@@ -95,7 +95,7 @@ func (r *round) isOn(j *job, to spot) bool {
 // find finds GPUs for a job at its assigned place. They are reserved for it while it still runs
 // elsewhere.
 func (r *round) find(j *job, to spot) (place.Placement, bool) {
-	spec := r.Spec(j.at)
+	spec := r.f.Spec(j.at)
 	if to.nodes != nil {
 		spec.Require = to.nodes
 	}

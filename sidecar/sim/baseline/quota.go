@@ -14,7 +14,7 @@ type budget struct{ quota, holds [][]int }
 func (r *round) budgets(counts func(*job) bool) *budget {
 	b := &budget{make([][]int, r.pools), make([][]int, r.pools)}
 	for p := range r.pools {
-		b.quota[p], b.holds[p] = r.quotas(p), make([]int, len(r.Tenants))
+		b.quota[p], b.holds[p] = r.quotas(p), make([]int, len(r.f.Books.In.Tenants))
 	}
 	for k := range r.jobs {
 		if j := &r.jobs[k]; j.lease != nil && j.tenant >= 0 && counts(j) {
@@ -32,12 +32,12 @@ func (b *budget) within(j *job, gpus, p int) bool {
 // quotas gives every tenant's whole GPUs of a pool: its share by weight (ASTRAEA eq. 6), rounded
 // by largest remainders so that none is left.
 func (r *round) quotas(pool int) []int {
-	exact := make([]cluster.MicroGPU, len(r.Tenants))
+	exact := make([]cluster.MicroGPU, len(r.f.Books.In.Tenants))
 	left := cluster.MicroGPU(0)
-	for i := range r.Ledger.Tenants {
-		if p := i % len(r.Pools); r.mixed || p == pool {
-			exact[i/len(r.Pools)] += r.Ledger.Tenants[i].Base
-			left += r.Ledger.Tenants[i].Base
+	for i := range r.f.Books.Ledger.Tenants {
+		if p := i % len(r.f.Books.In.Pools); r.mixed || p == pool {
+			exact[i/len(r.f.Books.In.Pools)] += r.f.Books.Ledger.Tenants[i].Base
+			left += r.f.Books.Ledger.Tenants[i].Base
 		}
 	}
 	whole, order := make([]int, len(exact)), make([]int, len(exact))
@@ -58,5 +58,5 @@ func (r *round) pool(j *job) int {
 	if r.mixed {
 		return 0
 	}
-	return max(slices.Index(r.Pools, j.lease.Pool), 0)
+	return max(slices.Index(r.f.Books.In.Pools, j.lease.Pool), 0)
 }

@@ -39,7 +39,7 @@ func newQuotaLend(Options) rule {
 			case !r.board.Renew(j.at):
 				r.dismiss(j)
 			case j.lease.State == cluster.Noticed:
-				r.Renew(j.at, 0)
+				r.f.Renew(j.at, 0)
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func (r *round) byPriority() *budget {
 		}
 		b.holds[p][j.tenant] += j.lease.GPUs
 		if j.lease.State == cluster.Noticed {
-			r.Renew(j.at, 0)
+			r.f.Renew(j.at, 0)
 		}
 	}
 	return b
@@ -93,10 +93,10 @@ func (r *round) lend(low []int) {
 	if !r.idle() || len(low) == 0 {
 		return
 	}
-	has, quota := make([]int, len(r.Tenants)), make([]int, len(r.Tenants))
-	waiting := make([][]int, len(r.Tenants))
+	has, quota := make([]int, len(r.f.Books.In.Tenants)), make([]int, len(r.f.Books.In.Tenants))
+	waiting := make([][]int, len(r.f.Books.In.Tenants))
 	all := r.budgets(func(*job) bool { return true })
-	for t := range r.Tenants {
+	for t := range r.f.Books.In.Tenants {
 		for p := range r.pools {
 			has[t] += all.holds[p][t]
 			quota[t] += all.quota[p][t]

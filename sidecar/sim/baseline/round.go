@@ -8,7 +8,7 @@ import (
 
 // round is a scheduler's view of one round, and its decisions. Its lists are reused in the next.
 type round struct {
-	*field.Field
+	f     *field.Field
 	rule  rule
 	s     *cluster.Snapshot
 	now   cluster.Instant
@@ -47,9 +47,9 @@ func (r *round) Choose(f *field.Field) field.Choice {
 
 // begin lists the jobs. Cases are ordered by key, and keys are assigned in order of arrival.
 func (r *round) begin(f *field.Field) {
-	s := f.Snapshot
-	r.Field, r.s, r.now, r.set = f, s, s.Now, &s.Settings
-	r.site, r.pools = f.Site, len(f.Pools)
+	s := f.Books.In.Snapshot
+	r.f, r.s, r.now, r.set = f, s, s.Now, &s.Settings
+	r.site, r.pools = f.Site, len(f.Books.In.Pools)
 	if r.mixed {
 		r.site, r.pools = r.merged(), 1
 	}
@@ -60,18 +60,18 @@ func (r *round) begin(f *field.Field) {
 	}
 	r.jobs, r.rest, r.next = r.jobs[:0], r.rest[:0], 0
 	for i := range s.Cases {
-		st, l := &f.Jobs[i], f.Leases[i]
+		st, l := &f.Books.Jobs[i], f.Books.Leases[i]
 		if s.Cases[i].Gone {
 			continue
 		}
-		if waits := st.Eligible && st.Ours(cluster.FullControl); waits || l != nil && (st.Runs || l.State == cluster.Granted) {
-			j := job{at: i, lease: l, waits: waits, runs: st.Runs, movable: st.Control == cluster.FullControl && !st.Ordered(cluster.Exempt),
-				tenant: int(st.Tenant), gpus: st.GPUs, shape: st.Shape, pools: st.Pools}
+		if waits := st.Can.Eligible && st.Ours(cluster.FullControl); waits || l != nil && (st.Is.Runs || l.State == cluster.Granted) {
+			j := job{at: i, lease: l, waits: waits, runs: st.Is.Runs, movable: st.Is.Control == cluster.FullControl && !st.Ordered(cluster.Exempt),
+				tenant: int(st.Is.Tenant), gpus: st.Is.GPUs, shape: st.Can.Shape, pools: st.Can.Pools}
 			if r.mixed {
 				r.merge(&j)
 			}
 			r.jobs = append(r.jobs, j)
-		} else if st.Live && !st.Waits {
+		} else if st.Is.Live && !st.Is.Waits {
 			r.rest = append(r.rest, i)
 			r.board.Hold(r.onSite(s.Cases[i].Job.Holds))
 		}
@@ -136,6 +136,6 @@ func (r *round) take(j *job, found place.Placement, end cluster.Instant) {
 	if r.mixed {
 		nodes = r.offSite(nodes)
 	}
-	r.Grant(j.at, nodes[0].Model, nodes, end)
-	j.lease = r.Leases[j.at]
+	r.f.Grant(j.at, nodes[0].Model, nodes, end)
+	j.lease = r.f.Books.Leases[j.at]
 }

@@ -62,7 +62,7 @@ func (m *mechanism) choose(r *round) {
 	if r.now == m.now.began { // the same moment again
 		m.now = m.was
 	}
-	under := slices.ContainsFunc(r.jobs, func(j job) bool { return j.lease != nil || m.now.starts[r.Records[j.at].Key] > 0 })
+	under := slices.ContainsFunc(r.jobs, func(j job) bool { return j.lease != nil || m.now.starts[r.f.Books.Records[j.at].Key] > 0 })
 	if r.now < m.now.until && under {
 		m.arrive(r)
 		return
@@ -77,7 +77,7 @@ func (m *mechanism) arrive(r *round) {
 	for k := range r.jobs {
 		j := &r.jobs[k]
 		if noticed := j.lease != nil && j.lease.State == cluster.Noticed; noticed && j.lease.End <= r.now {
-			r.Reclaim(j.at)
+			r.f.Reclaim(j.at)
 			j.soft = true // so it is not held
 		} else if noticed {
 			leave = true
@@ -86,7 +86,7 @@ func (m *mechanism) arrive(r *round) {
 	r.hold()
 	for k := range r.jobs {
 		j := &r.jobs[k]
-		key := r.Records[j.at].Key
+		key := r.f.Books.Records[j.at].Key
 		to := m.now.starts[key]
 		if to > 0 && j.lease == nil && r.start(j, m.now.until, func(p int) bool { return p == to-1 }) < 0 && !leave {
 			delete(m.now.starts, key) // its GPUs are gone: it waits for the next round
@@ -101,17 +101,17 @@ func (m *mechanism) count(r *round) tally {
 		at: make(map[cluster.JobKey]int, len(r.jobs)), starts: map[cluster.JobKey]int{}, hosts: map[cluster.JobKey]int{},
 		may: make([][]int, len(r.jobs)), alone: make([]alone, len(r.jobs))}
 	for p := range next.gpus {
-		next.gpus[p] = r.Ledger.Pools[p].GPUs - r.Ledger.Pools[p].BadGPUs
+		next.gpus[p] = r.f.Books.Ledger.Pools[p].GPUs - r.f.Books.Ledger.Pools[p].BadGPUs
 	}
 	for k := range r.jobs {
-		next.at[r.Records[r.jobs[k].at].Key] = k
+		next.at[r.f.Books.Records[r.jobs[k].at].Key] = k
 	}
 	gone := r.now.Sub(was.began)
 	pairs := next.keep(was, gone)
 	changed := len(r.jobs) != len(was.at) || !slices.Equal(next.gpus, was.gpus)
 	for k := range r.jobs {
 		j, row := &r.jobs[k], &next.rows[k]
-		key := r.Records[j.at].Key
+		key := r.f.Books.Records[j.at].Key
 		i, ok := was.at[key]
 		if ok {
 			next.may[k] = was.may[i]
@@ -151,8 +151,8 @@ func (m *mechanism) count(r *round) tally {
 
 // newRow gives the row of a job without past service.
 func newRow(r *round, j *job) rounds.Row {
-	return rounds.Row{Job: r.Records[j.at].Key, Gang: j.gpus, Share: make([]float64, r.pools),
-		Due: make([]cluster.Span, r.pools), Time: make([]cluster.Span, r.pools), First: r.Records[j.at].First}
+	return rounds.Row{Job: r.f.Books.Records[j.at].Key, Gang: j.gpus, Share: make([]float64, r.pools),
+		Due: make([]cluster.Span, r.pools), Time: make([]cluster.Span, r.pools), First: r.f.Books.Records[j.at].First}
 }
 
 // problem makes the policy's input. Models are the pools, jobs those of the round, entities the
@@ -160,16 +160,16 @@ func newRow(r *round, j *job) rounds.Row {
 func (m *mechanism) problem(r *round, next *tally) policy.Problem {
 	p := policy.Problem{Models: make([]policy.Model, r.pools), Jobs: make([]policy.Job, len(r.jobs))}
 	for i := range p.Models {
-		p.Models[i] = policy.Model{Name: r.Pools[i], GPUs: float64(next.gpus[i]), Price: m.told.Prices[r.Pools[i]]}
+		p.Models[i] = policy.Model{Name: r.f.Books.In.Pools[i], GPUs: float64(next.gpus[i]), Price: m.told.Prices[r.f.Books.In.Pools[i]]}
 	}
-	for _, tenant := range r.Tenants {
+	for _, tenant := range r.f.Books.In.Tenants {
 		i := slices.IndexFunc(r.s.Tenants, func(t cluster.Tenant) bool { return t.Name == tenant })
 		p.Entities = append(p.Entities, policy.Entity{Name: tenant, Weight: max(1, float64(r.s.Tenants[i].Weight))})
 	}
 	for k := range r.jobs {
 		j, row := &r.jobs[k], &p.Jobs[k]
-		age := r.now.Sub(r.Records[j.at].First)
-		*row = policy.Job{ID: int64(r.Records[j.at].Key), Gang: j.gpus, Weight: 1, Speed: make([]float64, r.pools), Elapsed: age.Duration().Seconds(),
+		age := r.now.Sub(r.f.Books.Records[j.at].First)
+		*row = policy.Job{ID: int64(r.f.Books.Records[j.at].Key), Gang: j.gpus, Weight: 1, Speed: make([]float64, r.pools), Elapsed: age.Duration().Seconds(),
 			Entity: max(0, j.tenant)}
 		for i := range row.Speed {
 			if slices.Contains(next.may[k], i) && (!j.stays() || r.on(j) == i) {
@@ -214,7 +214,7 @@ func (m *mechanism) speed(r *round, j *job, p int) float64 {
 	if m.told.Speed == nil {
 		return 1
 	}
-	return m.told.Speed(&r.s.Cases[j.at].Job, r.Pools[p])
+	return m.told.Speed(&r.s.Cases[j.at].Job, r.f.Books.In.Pools[p])
 }
 
 // on gives the pool of a job's lease; -1 = it has none.
@@ -222,7 +222,7 @@ func (r *round) on(j *job) int {
 	if j.lease == nil {
 		return -1
 	}
-	return slices.Index(r.Pools, j.lease.Pool)
+	return slices.Index(r.f.Books.In.Pools, j.lease.Pool)
 }
 
 // begin assigns the GPUs for a round. A job that must not be requeued stays.
@@ -266,7 +266,7 @@ func (m *mechanism) begin(r *round) {
 		case j.lease == nil:
 		case j.stays():
 			r.board.Hold(r.holds(j))
-			r.Renew(j.at, m.now.until)
+			r.f.Renew(j.at, m.now.until)
 		case r.on(j) == goes[k]:
 			r.board.Soften(j.at, j.tenant, -j.gpus, max(j.lease.End, r.now.Add(r.set.Notice)), r.holds(j))
 		default:
@@ -290,18 +290,18 @@ func (m *mechanism) begin(r *round) {
 func (m *mechanism) place(r *round, j *job, pool int) {
 	if r.on(j) == pool {
 		if r.board.Renew(j.at) {
-			r.Renew(j.at, m.now.until)
+			r.f.Renew(j.at, m.now.until)
 			return
 		}
 		r.dismiss(j)
 	}
-	m.now.starts[r.Records[j.at].Key] = pool + 1
+	m.now.starts[r.f.Books.Records[j.at].Key] = pool + 1
 	only := func(p int) bool { return p == pool }
 	if j.lease == nil {
 		r.displace(j, m.now.until, only)
 		return
 	}
-	ask := place.Ask{Shape: r.site.Shape(r.Spec(j.at)), Pool: pool, Now: r.now, End: m.now.until, Displace: place.Anybodys, Max: -1}
+	ask := place.Ask{Shape: r.site.Shape(r.f.Spec(j.at)), Pool: pool, Now: r.now, End: m.now.until, Displace: place.Anybodys, Max: -1}
 	if found, ok := r.board.Fit(ask); ok {
 		r.board.Take(found)
 	}

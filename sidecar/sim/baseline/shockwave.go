@@ -51,7 +51,7 @@ func newShockwave(Options) rule {
 			j := &r.jobs[k]
 			ran := r.ran(j)
 			b := bid{gpus: j.gpus, ran: float64(ran), left: float64(past.left(&r.s.Cases[j.at].Job, ran))}
-			b.rho = (float64(r.now.Sub(r.Records[j.at].First)) + b.left*crowd.now) / ((b.ran + b.left) * crowd.since(r, j))
+			b.rho = (float64(r.now.Sub(r.f.Books.Records[j.at].First)) + b.left*crowd.now) / ((b.ran + b.left) * crowd.since(r, j))
 			bids[i] = b
 		}
 		order := plan(bids, r.open(), int(max(horizon/r.set.Term, 1)), float64(r.set.Term))
@@ -76,8 +76,8 @@ func (r *round) open() int {
 // capacity gives the healthy GPUs.
 func (r *round) capacity() int {
 	n := 0
-	for i := range r.Ledger.Pools {
-		n += r.Ledger.Pools[i].GPUs - r.Ledger.Pools[i].BadGPUs
+	for i := range r.f.Books.Ledger.Pools {
+		n += r.f.Books.Ledger.Pools[i].GPUs - r.f.Books.Ledger.Pools[i].BadGPUs
 	}
 	return n
 }
@@ -102,7 +102,7 @@ func (c *crowd) count(r *round) {
 	if len(c.came) > 2*len(r.jobs)+1000 { // most are gone
 		there := map[cluster.JobKey]crowd{}
 		for k := range r.jobs {
-			key := r.Records[r.jobs[k].at].Key
+			key := r.f.Books.Records[r.jobs[k].at].Key
 			if was, ok := c.came[key]; ok {
 				there[key] = was
 			}
@@ -115,7 +115,7 @@ func (c *crowd) count(r *round) {
 
 // since gives the mean since a job was first seen.
 func (c *crowd) since(r *round, j *job) float64 {
-	key := r.Records[j.at].Key
+	key := r.f.Books.Records[j.at].Key
 	was, ok := c.came[key]
 	if !ok {
 		c.came[key] = crowd{at: c.at, sum: c.sum}

@@ -26,7 +26,7 @@ func newThemis(o Options) rule {
 		for _, k := range line {
 			j := &r.jobs[k]
 			remaining := r.remaining(j, o.Runs)
-			age := r.now.Sub(r.Records[j.at].First)
+			age := r.now.Sub(r.f.Books.Records[j.at].First)
 			rho[k] = float64(age+remaining) / float64(r.ran(j)+remaining)
 		}
 		slices.SortStableFunc(line, func(a, b int) int { return cmp.Compare(rho[b], rho[a]) })
