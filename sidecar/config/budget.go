@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/spending"
+	"github.com/fairlease/fairlease/sidecar/cluster/spending"
 )
 
 // Budget is what a tenant may use in a period of the calendar.

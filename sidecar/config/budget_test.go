@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fairlease/fairlease/sidecar/cluster/spending"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/spending"
 )
 
 func TestBudgets(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
-	"github.com/fairlease/fairlease/sidecar/scheduler"
+	"github.com/fairlease/fairlease/sidecar/loop/scheduler"
 )
 
 // CellFile is a cells file, usually cells.yaml: the cluster's structure, and the reservation of

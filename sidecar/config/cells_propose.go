@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/localtime"
+	"github.com/fairlease/fairlease/sidecar/cluster/localtime"
 )
 
 // Schedule is settings that replace those of the file for a while, again and again.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/localtime"
-	"github.com/fairlease/fairlease/sidecar/tune"
+	"github.com/fairlease/fairlease/sidecar/cluster/localtime"
+	"github.com/fairlease/fairlease/sidecar/sim/tune"
 )
 
 // Tune says when the term of leases is chosen anew by the journal's last days, and within which bounds.

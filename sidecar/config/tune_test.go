@@ -10,7 +10,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/tune"
+	"github.com/fairlease/fairlease/sidecar/sim/tune"
 )
 
 const tuned = `

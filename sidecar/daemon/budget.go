@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/cluster/spending"
 	"github.com/fairlease/fairlease/sidecar/loop"
-	"github.com/fairlease/fairlease/sidecar/spending"
 )
 
 // purse is what a leading daemon knows of budgets.

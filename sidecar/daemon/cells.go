@@ -12,8 +12,8 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/daemon/metrics"
 	"github.com/fairlease/fairlease/sidecar/loop"
-	"github.com/fairlease/fairlease/sidecar/metrics"
 )
 
 // ErrCells marks an error of the cells file: it does not match the cluster that Slurm reports.

@@ -15,12 +15,12 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/daemon/metrics"
 	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/loop"
-	"github.com/fairlease/fairlease/sidecar/metrics"
+	"github.com/fairlease/fairlease/sidecar/sim/tune"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
-	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
 // Daemon runs rounds. Set the exported fields, then call Serve or Once.

@@ -5,7 +5,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/metrics"
+	"github.com/fairlease/fairlease/sidecar/daemon/metrics"
 )
 
 // weighEvery is how often the size of the journal is measured.

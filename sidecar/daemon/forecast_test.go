@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/daemon/metrics"
 	"github.com/fairlease/fairlease/sidecar/forecast"
-	"github.com/fairlease/fairlease/sidecar/metrics"
 )
 
 // Every ten minutes the leader makes a forecast beside its rounds, and writes it down. One at a time: a slow one leaves out others.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"
-	"github.com/fairlease/fairlease/sidecar/scheduler"
+	"github.com/fairlease/fairlease/sidecar/loop/scheduler"
 )
 
 // mostSchedulers is how many virtual clusters' own schedulers run at once.

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/daemon/metrics"
 	"github.com/fairlease/fairlease/sidecar/loop"
-	"github.com/fairlease/fairlease/sidecar/metrics"
-	"github.com/fairlease/fairlease/sidecar/tune"
+	"github.com/fairlease/fairlease/sidecar/sim/tune"
 )
 
 // ordered is a journal that reads the term in force, and counts what budgets are left, with the orders in force.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/tune"
+	"github.com/fairlease/fairlease/sidecar/sim/tune"
 )
 
 // tuned is a configuration that chooses the term at 03:00 of each night.

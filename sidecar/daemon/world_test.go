@@ -18,18 +18,18 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/cluster/spending"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/daemon/metrics"
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/loop"
-	"github.com/fairlease/fairlease/sidecar/metrics"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
-	"github.com/fairlease/fairlease/sidecar/spending"
+	"github.com/fairlease/fairlease/sidecar/sim/tune"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
 	"github.com/fairlease/fairlease/sidecar/telemetry/remark"
-	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
 // pass lets simulated time pass, and waits until all goroutines are idle.

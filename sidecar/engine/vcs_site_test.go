@@ -8,8 +8,8 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
-	"github.com/fairlease/fairlease/sidecar/explain"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/show/explain"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 

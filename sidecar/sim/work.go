@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/kinds"
+	"github.com/fairlease/fairlease/sidecar/cluster/kinds"
 )
 
 // Work is a job's request and behaviour.

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
-	"github.com/fairlease/fairlease/sidecar/kinds"
+	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
+	"github.com/fairlease/fairlease/sidecar/cluster/kinds"
 )
 
 // attempts reads the accounting history between two moments (until 0 = now): one Attempt for each run that held GPUs,

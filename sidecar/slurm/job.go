@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
-	"github.com/fairlease/fairlease/sidecar/kinds"
+	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
+	"github.com/fairlease/fairlease/sidecar/cluster/kinds"
 )
 
 // record is a job record of Slurm as kept between two looks: translated, with a few additional

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
 )
 
 // Layout is the location of GPUs, if Slurm reports it.

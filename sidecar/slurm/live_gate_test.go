@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
 )
 
 func gates(l *live) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
 )
 
 // requests: every spelling of a request for GPUs.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
 )
 
 // node reads one node record. Its GPUs are those of gres.conf without drained ones,

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/spending"
+	"github.com/fairlease/fairlease/sidecar/cluster/spending"
 	"github.com/fairlease/fairlease/sql"
 )
 

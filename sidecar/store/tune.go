@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/tune"
+	"github.com/fairlease/fairlease/sidecar/sim/tune"
 	"github.com/fairlease/fairlease/sql"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/doctor"
+	"github.com/fairlease/fairlease/sidecar/operate/doctor"
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 

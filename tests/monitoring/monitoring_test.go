@@ -19,7 +19,7 @@ var units = []string{"none", "s", "bytes", "ops", "reqps"}
 // exported lists the metrics that the daemon has, from the package's own test.
 func exported(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../sidecar/metrics/testdata/round.txt")
+	text, err := os.ReadFile("../../sidecar/daemon/metrics/testdata/round.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

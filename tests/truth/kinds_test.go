@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/show/explain"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the lists of docs/operations.md anew")

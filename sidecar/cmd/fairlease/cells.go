@@ -3,10 +3,10 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/sidecar/cellfile"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/operate/cellfile"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 )
 
 func (p *program) cells() *cobra.Command {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 

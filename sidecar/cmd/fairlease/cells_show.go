@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 

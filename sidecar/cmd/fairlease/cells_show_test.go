@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 

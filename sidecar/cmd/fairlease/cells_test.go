@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/cellfile"
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/operate/cellfile"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
 )
 
 // A valid file shows its levels, an invalid one all its problems with lines.

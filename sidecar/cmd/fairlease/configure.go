@@ -7,8 +7,8 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
-	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 )
 
 func (p *program) configuration() *cobra.Command {

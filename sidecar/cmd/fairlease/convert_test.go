@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
 )
 
 func TestConvert(t *testing.T) {

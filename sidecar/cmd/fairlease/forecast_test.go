@@ -11,9 +11,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
-	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/forecast"
-	"github.com/fairlease/fairlease/sidecar/outlook"
+	"github.com/fairlease/fairlease/sidecar/operate/outlook"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 )

@@ -5,8 +5,8 @@ import (
 
 	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/connect"
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/operate/connect"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
 )
 
 func (p *program) migrate() *cobra.Command {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/trial"
+	"github.com/fairlease/fairlease/sidecar/operate/trial"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
 )
 
 // login is a folder with fake Slurm commands. Jobs get the model of their --gres. One waits at

@@ -8,8 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
-	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 

@@ -15,14 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/cluster/spending"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
-	"github.com/fairlease/fairlease/sidecar/spending"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
-	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite golden files")

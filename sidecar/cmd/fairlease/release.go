@@ -3,8 +3,8 @@ package main
 import (
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/handback"
-	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/operate/handback"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/spf13/cobra"
 )
 

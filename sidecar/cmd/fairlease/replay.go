@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/replay"
+	"github.com/fairlease/fairlease/sidecar/operate/replay"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/spf13/cobra"
 )

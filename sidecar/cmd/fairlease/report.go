@@ -4,9 +4,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/monthly"
+	"github.com/fairlease/fairlease/sidecar/show/monthly"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/store"
-	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 func (p *program) report() *cobra.Command {

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/rehearsal"
+	"github.com/fairlease/fairlease/sidecar/operate/rehearsal"
+	"github.com/fairlease/fairlease/sidecar/operate/wrap"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/slurm"
-	"github.com/fairlease/fairlease/sidecar/view"
-	"github.com/fairlease/fairlease/sidecar/wrap"
 )
 
 func (p *program) wrapper() *cobra.Command {

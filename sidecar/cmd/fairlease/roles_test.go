@@ -8,10 +8,10 @@ import (
 
 	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
-	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // users gives the story to users of each role, which the program made, and the environment of

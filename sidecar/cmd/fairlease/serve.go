@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/sidecar/beside"
-	"github.com/fairlease/fairlease/sidecar/build"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/daemon"
+	"github.com/fairlease/fairlease/sidecar/daemon/metrics"
 	"github.com/fairlease/fairlease/sidecar/engine"
-	"github.com/fairlease/fairlease/sidecar/metrics"
+	"github.com/fairlease/fairlease/sidecar/operate/beside"
+	"github.com/fairlease/fairlease/sidecar/operate/build"
+	"github.com/fairlease/fairlease/sidecar/operate/connect"
 )
 
 func (p *program) serve() *cobra.Command {

@@ -6,9 +6,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/connect"
-	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/moment"
+	"github.com/fairlease/fairlease/sidecar/operate/connect"
+	"github.com/fairlease/fairlease/sidecar/operate/moment"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/outlet"
 	"github.com/fairlease/fairlease/sidecar/sim/session"

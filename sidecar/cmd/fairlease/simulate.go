@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/outlet"
 	"github.com/fairlease/fairlease/sidecar/sim/session"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
-	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 var aboutSimulate = `Replay a job trace on a virtual cluster, in simulated time, under one or more schedulers, and compare them.

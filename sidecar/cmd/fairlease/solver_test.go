@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
 )
 
 // In a build without COIN-OR CLP the check, the doctor and the daemon refuse a preset that needs it.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 )
 
 // Jobs that are set aside are a line of status.

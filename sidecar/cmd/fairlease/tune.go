@@ -6,14 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/override"
+	"github.com/fairlease/fairlease/sidecar/operate/override"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/session"
 	"github.com/fairlease/fairlease/sidecar/sim/terms"
 	"github.com/fairlease/fairlease/sidecar/store"
-	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 const aboutTune = `Replay a trace with several lease terms, intervals and windows. Show the effect of each setting on

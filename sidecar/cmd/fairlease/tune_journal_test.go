@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/beside"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/operate/beside"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/sidecar/sim/tune"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
-	"github.com/fairlease/fairlease/sidecar/tune"
 )
 
 // acted is a journal of 26 hours of a crowded cluster on which fairlease acts, and a function that gives the

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
 )
 
 // sweepArgs is a small sweep with different terms.

@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/sidecar/build"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/daemon"
+	"github.com/fairlease/fairlease/sidecar/operate/build"
 	"github.com/fairlease/fairlease/sidecar/web/api"
 	"github.com/fairlease/fairlease/sidecar/web/page"
 	"github.com/fairlease/fairlease/sidecar/web/site"

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
 // Workspace is memory for reuse, and what is known of unchanged cases. A List of the next round may use it again.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
 // A handOver is a set of grants and reclaims that share nodes. Its actions run in the only order in which no

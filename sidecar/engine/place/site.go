@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
 )
 
 // Site is the part of the cluster that stays constant during a round: its machines, their

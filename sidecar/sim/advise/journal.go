@@ -7,11 +7,11 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/sim/backtest"
 	"github.com/fairlease/fairlease/sidecar/sim/cellworld"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 	"github.com/fairlease/fairlease/sidecar/store"
-	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // Line is one line of advice.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/sim/advise"
-	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // A proposal is a table, and text for a cells file.

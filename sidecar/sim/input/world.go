@@ -14,11 +14,11 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/notes"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
-	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // World holds the flags for jobs and clusters, as text, and the jobs.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )

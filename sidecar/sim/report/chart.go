@@ -6,7 +6,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/fairlease/fairlease/sidecar/chart"
+	"github.com/fairlease/fairlease/sidecar/show/chart"
 )
 
 // Chart is a reproduced figure of a paper.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fairlease/fairlease/sidecar/chart"
+	"github.com/fairlease/fairlease/sidecar/show/chart"
 )
 
 // Every panel is a plot, with a line for each curve or a bar for each of its values; the CSV has every value.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fairlease/fairlease/sidecar/chart"
+	"github.com/fairlease/fairlease/sidecar/show/chart"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/show/chart"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 

@@ -9,7 +9,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/fairlease/fairlease/sidecar/chart"
+	"github.com/fairlease/fairlease/sidecar/show/chart"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/fairlease/fairlease/sidecar/chart"
+	"github.com/fairlease/fairlease/sidecar/show/chart"
 )
 
 const (

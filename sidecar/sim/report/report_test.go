@@ -22,8 +22,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/show/chart"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/notes"
 	"github.com/fairlease/fairlease/sidecar/sim/outlet"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
-	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // Session is the environment and the output of experiments.

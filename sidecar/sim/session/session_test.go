@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/outlet"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/session"
 	"github.com/fairlease/fairlease/sidecar/sim/sweep"
-	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // small is a day of generated jobs on two nodes.

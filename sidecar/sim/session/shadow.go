@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/backtest"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/input"

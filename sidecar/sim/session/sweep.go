@@ -6,12 +6,12 @@ import (
 	"os"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/sweep"
-	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // Tuning is what fairlease tune is asked for.

@@ -10,10 +10,10 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/cluster/kinds"
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
-	"github.com/fairlease/fairlease/sidecar/kinds"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 )

@@ -10,13 +10,13 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/outlet"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
-	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // Sweep is the settings to try, as text; an empty list is the configured value.

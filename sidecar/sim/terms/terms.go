@@ -14,16 +14,16 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/sim/backtest"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/notes"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/tune"
 	"github.com/fairlease/fairlease/sidecar/store"
-	"github.com/fairlease/fairlease/sidecar/tune"
-	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // watchedFor is the minimum time since a takeover for what happened since to be measured.

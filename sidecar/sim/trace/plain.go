@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/show/chart"
 )
 
 // The columns of the plain CSV: required and optional ones, with durations in seconds.

@@ -27,7 +27,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/web/rights"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
 )

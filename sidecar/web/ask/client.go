@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/store"
-	"github.com/fairlease/fairlease/sidecar/view"
 	"github.com/fairlease/fairlease/sidecar/web/api"
 	"github.com/fairlease/fairlease/sidecar/web/rights"
 	"github.com/fairlease/fairlease/sidecar/web/scene"

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/explain"
 	"github.com/fairlease/fairlease/sidecar/forecast"
+	"github.com/fairlease/fairlease/sidecar/show/chart"
+	"github.com/fairlease/fairlease/sidecar/show/explain"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/store"
-	"github.com/fairlease/fairlease/sidecar/view"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/localtime"
+	"github.com/fairlease/fairlease/sidecar/cluster/localtime"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
 )

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fairlease/fairlease/sidecar/chart"
-	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/show/chart"
+	"github.com/fairlease/fairlease/sidecar/show/explain"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
 )

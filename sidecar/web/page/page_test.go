@@ -17,8 +17,8 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/store"
-	"github.com/fairlease/fairlease/sidecar/view"
 	"github.com/fairlease/fairlease/sidecar/web/page"
 	"github.com/fairlease/fairlease/sidecar/web/rights"
 	"github.com/fairlease/fairlease/sidecar/web/scene"

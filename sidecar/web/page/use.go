@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/chart"
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/show/chart"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
 	"github.com/fairlease/fairlease/sidecar/forecast"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
-	"github.com/fairlease/fairlease/sidecar/view"
+	"github.com/fairlease/fairlease/sidecar/show/explain"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 )
 
 var functions = template.FuncMap{

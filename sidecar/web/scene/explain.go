@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/show/explain"
+	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/store"
-	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // Explain explains a job: a live one from the Scene, one that has ended from the past. Of a live job there is an explanation even if the

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/show/explain"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 

@@ -1,0 +1,141 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/cluster/spending"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/daemon"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim/tune"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// leaders is the daemon's view of a store.
+type leaders struct {
+	*store.Store
+	holder string
+}
+
+// Daemon opens the daemon's store.
+func Daemon(c *config.Config) func(context.Context) (daemon.Store, error) {
+	return func(ctx context.Context) (daemon.Store, error) {
+		s, err := JournalOf(ctx, c, Serve)
+		if errors.Is(err, store.ErrSchema) || c.Database.URL == "" {
+			return nil, fmt.Errorf("%w: %w", daemon.ErrSchema, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return leaders{s, Holder()}, nil
+	}
+}
+
+// Holder names this process, for people and for other hosts.
+func Holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+func (s leaders) Acquire(ctx context.Context, above int64) (daemon.Leadership, error) {
+	lead, err := s.AcquireAbove(ctx, s.holder, above)
+	var taken *store.TakenError
+	if errors.As(err, &taken) {
+		return nil, fmt.Errorf("%w: %s, in its term %d", daemon.ErrTaken, taken.Holder, taken.Term)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Leadership(lead, s.Store), nil
+}
+
+func (s leaders) Claim(ctx context.Context, is cluster.Identity) error {
+	err := s.Store.Claim(ctx, is)
+	var other *store.AnotherError
+	if errors.As(err, &other) {
+		return fmt.Errorf("%w: %w", daemon.ErrCluster, other)
+	}
+	return err
+}
+
+func (s leaders) Known(ctx context.Context) (of cluster.Identity, records []cluster.Record, at cluster.Instant, err error) {
+	if of, _, err = s.Identity(ctx); err != nil {
+		return of, nil, 0, err
+	}
+	_, plan, err := s.Last(ctx)
+	return of, plan.State.Records, plan.At, err
+}
+
+func (s leaders) Prune(ctx context.Context, rounds, history time.Duration) (int, int64, error) {
+	return s.Store.Prune(ctx, store.Keep{Blobs: rounds, History: history})
+}
+
+// Leadership adapts a store's lead to the daemon's interface.
+func Leadership(lead *store.Leadership, s *store.Store) daemon.Leadership { return leadership{lead, s} }
+
+type leadership struct {
+	*store.Leadership
+	store *store.Store
+}
+
+func (c leadership) Clock(ctx context.Context) (time.Time, error) { return c.store.Clock(ctx) }
+
+func (c leadership) Tuning(ctx context.Context) (*tune.Change, error) { return c.store.Tuning(ctx) }
+
+func (c leadership) Tunings(ctx context.Context, since time.Time, limit int) ([]tune.Change, error) {
+	return c.store.Tunings(ctx, since, limit)
+}
+
+func (c leadership) Accounts(ctx context.Context) (spending.Book, error) {
+	return c.store.Accounts(ctx)
+}
+
+func (c leadership) OpenAccount(ctx context.Context, b spending.Budget, at cluster.Instant) (spending.Account, error) {
+	return c.store.OpenAccount(ctx, b, at)
+}
+
+func (c leadership) Term() int64 { return c.Leadership.Term }
+
+func (c leadership) Journal() loop.Journal { return c.Leadership.Journal() }
+
+// ReadOnlyJournal gives a journal that can be read but not written, for previews without a lead.
+// Without a store (nil) it is empty.
+func ReadOnlyJournal(s *store.Store) loop.Journal { return readOnly{s} }
+
+type readOnly struct{ *store.Store }
+
+func (o readOnly) Open(ctx context.Context) (cluster.State, error) {
+	if o.Store == nil {
+		return cluster.State{}, nil
+	}
+	snap, plan, err := o.Last(ctx)
+	plan.State.Limits = snap.Limits()
+	return plan.State, err
+}
+
+func (o readOnly) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
+	if o.Store == nil {
+		return nil, nil
+	}
+	return o.OverridesAt(ctx, now)
+}
+
+var errReadOnly = errors.New("this journal is for looking only")
+
+func (readOnly) Commit(context.Context, cluster.Snapshot, cluster.Plan) error {
+	return errReadOnly
+}
+
+func (readOnly) Enrol(context.Context, []cluster.Member) error { return errReadOnly }
+
+func (readOnly) Settle(context.Context, cluster.Plan, []cluster.Outcome) error {
+	return errReadOnly
+}

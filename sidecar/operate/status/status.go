@@ -1,0 +1,69 @@
+// Package status reads from the journal what fairlease status shows.
+package status
+
+import (
+	"context"
+	"math"
+
+	"github.com/fairlease/fairlease/sidecar/show/view"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// Read reads the state of all tenants or, for a user who may not read whole rounds, of its
+// own tenants.
+func Read(ctx context.Context, s *store.Store) (*view.Status, error) {
+	st, err := read(ctx, s)
+	if err == nil {
+		st.GPUs, st.Unseen, err = s.GPULooks(ctx)
+	}
+	if err == nil {
+		st.Budgets, err = s.Budgets(ctx, "")
+	}
+	if err == nil {
+		st.Remarks, err = s.Remarks(ctx, 0, math.MaxInt32)
+	}
+	if err == nil {
+		var all []store.JobForecast
+		all, err = s.Forecasts(ctx, 0)
+		st.Soon = view.Soonest(all)
+	}
+	return st, err
+}
+
+func read(ctx context.Context, s *store.Store) (*view.Status, error) {
+	lead, err := s.Leader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.ReadsAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !all {
+		mine, err := own(ctx, s)
+		return view.OwnStatusOf(lead, &mine), err
+	}
+	snap, plan, err := s.Last(ctx)
+	if err != nil {
+		return nil, err
+	}
+	worth, err := s.Effective(ctx, "")
+	return view.StatusOf(lead, &snap, &plan, worth), err
+}
+
+func own(ctx context.Context, s *store.Store) (out view.Own, err error) {
+	if out.Round, out.At, err = s.Newest(ctx); err != nil || out.Round == 0 {
+		return out, err
+	}
+	if out.Jobs, err = s.OwnJobs(ctx); err != nil {
+		return out, err
+	}
+	if out.Leases, err = s.Leases(ctx, false, math.MaxInt32); err != nil {
+		return out, err
+	}
+	if out.Orders, err = s.Overrides(ctx, math.MaxInt32); err != nil {
+		return out, err
+	}
+	out.Effective, err = s.Effective(ctx, "")
+	return out, err
+}
