@@ -61,7 +61,7 @@ func BenchmarkDecideDivided(b *testing.B) {
 					s := simtest.Crowd(n, 100)
 					s.Settings.Divide, s.Settings.DivideJobs = by, preset.OfJobs(by)
 					if reports {
-						report(&s)
+						simtest.Report(&s)
 					}
 					warm := engine.Decide(s) // opens the accounts, and asks
 					at := s.Ledger.At
@@ -77,29 +77,6 @@ func BenchmarkDecideDivided(b *testing.B) {
 						engine.Decide(s)
 					}
 				})
-			}
-		}
-	}
-}
-
-// report gives the jobs of a snapshot types with some observations, and adds reports of running jobs.
-func report(s *cluster.Snapshot) {
-	for i := range s.Cases {
-		c := &s.Cases[i]
-		c.Job.Hints = &cluster.Hints{Kind: fmt.Sprintf("k%02d", i%20)}
-		if c.Job.State == cluster.Running {
-			s.Progress = append(s.Progress, cluster.Progress{Job: c.Job.ID, Steps: float64(i), At: s.Now})
-		}
-	}
-	for _, t := range s.Tenants {
-		for k := range 20 {
-			for _, gang := range []int{1, 2, 4, 8} {
-				for m, model := range []string{"a100", "h100", "k80", "v100"} {
-					if (k+m)%2 == 0 {
-						s.Profiles = append(s.Profiles, cluster.Profile{Kind: cluster.KindOf(t.Name, fmt.Sprintf("k%02d", k)), Model: model, Gang: gang,
-							Rate: float64(1+k%5+m) * float64(gang), Source: cluster.Observed, Samples: 5, Spread: 0.1, At: s.Now})
-					}
-				}
 			}
 		}
 	}

@@ -9,18 +9,16 @@ import (
 // Crowd makes the hard case: a boundary at which every lease ends, on a full cluster of 8-GPU
 // nodes of four models, with waiting jobs of all sizes, some with a model, and multi-node gangs.
 // njobs is the number of running and waiting jobs; there is one node for every five jobs.
-func Crowd(njobs, ntenants int) cluster.Snapshot {
-	models := []string{"a100", "h100", "k80", "v100"}
+func Crowd(njobs, ntenants int) cluster.Snapshot { return CrowdOn(njobs/5, njobs, ntenants) }
+
+// CrowdOn is Crowd on so many nodes.
+func CrowdOn(nodes, njobs, ntenants int) cluster.Snapshot {
 	s := cluster.Snapshot{Round: 7, Now: Start.Add(14 * cluster.Minute), Settings: Product()}
 	s.Settings.Notice = cluster.Minute
 	for t := range ntenants {
-		s.Tenants = append(s.Tenants, cluster.Tenant{Name: fmt.Sprintf("t%03d", t), Weight: int64(1 + t%7)})
+		s.Tenants = append(s.Tenants, cluster.Tenant{Name: tenantName(t), Weight: int64(1 + t%7)})
 	}
-	for i := range njobs / 5 {
-		s.Nodes = append(s.Nodes, cluster.Node{Name: fmt.Sprintf("n%05d", i), CPUs: 128, MemoryMB: 1 << 20,
-			GPUs: []cluster.GPUs{{Model: models[i%4], Count: 8}}, Partitions: []string{"gpu"}})
-	}
-	sizes := []int{1, 1, 2, 1, 4, 8, 1, 2, 16, 1, 4, 32}
+	s.Nodes = crowdNodes(nodes)
 	rng := uint64(42)
 	next := func(n int) int {
 		rng = rng*6364136223846793005 + 1442695040888963407
@@ -29,11 +27,11 @@ func Crowd(njobs, ntenants int) cluster.Snapshot {
 	node, used := 0, 0
 	for i := range njobs {
 		key := cluster.JobKey(i + 1)
-		size := sizes[next(len(sizes))]
+		size := crowdSizes[next(len(crowdSizes))]
 		tenant := s.Tenants[next(ntenants)].Name
-		req := cluster.Request{GPUs: size, Nodes: max(1, size/8), PerNode: min(size, 8), CPUs: 4 * size, MemoryMB: int64(size) * 16384}
+		req := crowdRequest(size)
 		if next(4) == 0 {
-			req.Model = models[next(4)]
+			req.Model = crowdModels[next(4)]
 		}
 		c := cluster.Case{Control: cluster.FullControl, Job: cluster.Job{ID: cluster.JobID{ID: int64(key)}, Record: int64(key), User: tenant,
 			Account: tenant, Partitions: []string{"gpu"}, State: cluster.Waiting, Batch: true, Requeueable: true, Request: req,
@@ -62,6 +60,51 @@ func Crowd(njobs, ntenants int) cluster.Snapshot {
 	s.NextKey = cluster.JobKey(njobs + 1)
 	s.Ledger.At = s.Now.Add(-10 * cluster.Second)
 	return s
+}
+
+// Models of a crowd's nodes, and the numbers of GPUs that its jobs want.
+var (
+	crowdModels = []string{"a100", "h100", "k80", "v100"}
+	crowdSizes  = []int{1, 1, 2, 1, 4, 8, 1, 2, 16, 1, 4, 32}
+)
+
+func tenantName(t int) string { return fmt.Sprintf("t%03d", t) }
+
+func crowdNodes(n int) []cluster.Node {
+	out := make([]cluster.Node, n)
+	for i := range out {
+		out[i] = cluster.Node{Name: fmt.Sprintf("n%05d", i), CPUs: 128, MemoryMB: 1 << 20,
+			GPUs: []cluster.GPUs{{Model: crowdModels[i%4], Count: 8}}, Partitions: []string{"gpu"}}
+	}
+	return out
+}
+
+func crowdRequest(gpus int) cluster.Request {
+	return cluster.Request{GPUs: gpus, Nodes: max(1, gpus/8), PerNode: min(gpus, 8), CPUs: 4 * gpus, MemoryMB: int64(gpus) * 16384}
+}
+
+// Report gives the jobs of a snapshot types with some observations, and adds reports of running jobs: each tenant has jobs of 20 types that
+// were measured on two models of four.
+func Report(s *cluster.Snapshot) {
+	for i := range s.Cases {
+		c := &s.Cases[i]
+		c.Job.Hints = &cluster.Hints{Kind: fmt.Sprintf("k%02d", i%20)}
+		if c.Job.State == cluster.Running {
+			s.Progress = append(s.Progress, cluster.Progress{Job: c.Job.ID, Steps: float64(i), At: s.Now})
+		}
+	}
+	for _, t := range s.Tenants {
+		for k := range 20 {
+			for _, gang := range []int{1, 2, 4, 8} {
+				for m, model := range crowdModels {
+					if (k+m)%2 == 0 {
+						s.Profiles = append(s.Profiles, cluster.Profile{Kind: cluster.KindOf(t.Name, fmt.Sprintf("k%02d", k)), Model: model, Gang: gang,
+							Rate: float64(1+k%5+m) * float64(gang), Source: cluster.Observed, Samples: 5, Spread: 0.1, At: s.Now})
+					}
+				}
+			}
+		}
+	}
 }
 
 // CrowdInCells is Crowd with racks of 50 nodes of a model, sockets and pairs of GPUs inside them,
