@@ -111,7 +111,7 @@ demo: demo-first deps build ## a real Slurm, two tenants, a few minutes of lease
 demo-first:
 	@echo "demo: packages are installed and fairlease is compiled first, both only where needed. That takes some silent minutes the first time."
 
-bench: build-deps ## benchmarks that need no root, some on the traces in TRACES; one line a figure; says what got slower since the run in docs/figures.md (BENCH="-record": records this one there; "-older": only decisions and the two simulations beside an older commit)
+bench: build-deps ## benchmarks that need no root, some on the traces in TRACES; one line a figure; says what got slower since the run in docs/figures.md (BENCH="-record": records this one there; "-decisions": what must stay fast, minutes; "-older": this and two simulations beside older commits; "-years": a million jobs)
 	FAIRLEASE_TRACES=$(abspath $(TRACES)) go run ./tests/bench $(BENCH)
 
 results: build-deps ## tables and pictures of docs/results.md and research/results.md that are simulations of the traces in TRACES (hours; TABLE="order idle": some; WORKERS: runs at once); what is done is kept in out/results

@@ -37,7 +37,7 @@ func onEnvy() error {
 			return fmt.Errorf("%d tenants: the sum is %v, the optimum %v; %s", c.tenants, got.Objective, c.optimum, got.Why)
 		}
 		name := fmt.Sprintf("oef_coop_%d", c.tenants)
-		timed(name+"_ms", took, "ms")
+		timed(name+"_ms", took)
 		if !c.clp {
 			continue
 		}
@@ -55,7 +55,7 @@ func onEnvy() error {
 		if math.Abs(sum/c.optimum-1) > 1e-7 {
 			return fmt.Errorf("%d tenants: the optimum is %v, CLP's %v", c.tenants, c.optimum, sum)
 		}
-		timed("clp_"+name+"_ms", took, "ms")
+		timed("clp_"+name+"_ms", took)
 	}
 	return onDemands()
 }
@@ -79,7 +79,7 @@ func onDemands() error {
 	if got.Why != "" {
 		return fmt.Errorf("%d tenants whose demands bind: %s", tenants, got.Why)
 	}
-	timed("oef_coop_demands_200_ms", took, "ms")
+	timed("oef_coop_demands_200_ms", took)
 	figure("oef_coop_demands_200_proven_pct", 100*min(1, got.Objective/max(got.Bound, 1e-9)), "%")
 	return nil
 }

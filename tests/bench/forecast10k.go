@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/forecast"
@@ -71,18 +70,18 @@ func questionOf10k(tb testing.TB) (*forecast.Question, int) {
 // forecastOf10k measures a forecast of the default number of runs and horizon for 10,000 waiting jobs, on two cores.
 func forecastOf10k() {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	var took, cpu time.Duration
+	var took timing
 	testing.Benchmark(func(b *testing.B) {
 		q, waiting := questionOf10k(b)
 		for range b.N {
-			begin, before := time.Now(), used()
+			begin := meter()
 			f, err := forecast.Make(context.Background(), q)
 			if err != nil {
 				b.Fatal(err)
 			}
-			took, cpu = time.Since(begin), used()-before
+			took = meter().over(begin, 1)
 			fmt.Printf("%d jobs wait on 2,000 GPUs: a forecast of %d runs, %v ahead\n", waiting, f.Runs, f.Horizon)
 		}
 	})
-	timed("forecast_10k_s", timing{took.Seconds(), cpu.Seconds()}, "s")
+	timed("forecast_10k_s", took)
 }

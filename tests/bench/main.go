@@ -1,7 +1,8 @@
 // Command bench measures what the project promises, and prints one line a figure:
 //
-//	figure NAME VALUE UNIT [cpu VALUE]
+//	figure NAME VALUE UNIT [allocs COUNT mib MIB]
 //
+// A figure with allocations is CPU time; its wall time follows under a name with _wall_.
 // Without -live it needs no root. With -live it measures on a real Slurm, with -journal how the journal grows in a real
 // PostgreSQL. With -hived it
 // repeats HiveD's experiments, with -gavel Gavel's; with -models it compares the presets for heterogeneous
@@ -17,15 +18,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
@@ -59,7 +58,11 @@ func main() {
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
 	seeds := flag.Int("seeds", 3, "of -curves, how many runs each point has")
 	asking := flag.Bool("asks", false, "measure instead what a tenant gains by asking for more than it needs, or later than it could (a minute)")
-	older := flag.Bool("older", false, "measure instead decisions, and simulations beside those of commit "+olderCommit+" (minutes)")
+	older := flag.Bool("older", false, "measure instead what -decisions measures, beside that of -than, and simulations beside those of commit "+olderCommit+" (minutes)")
+	than := flag.String("than", firstWithDecisions, "of -older, the commit whose decisions are measured beside these")
+	deciding := flag.Bool("decisions", false, "measure instead decisions, divisions, Scenes, telemetry and two simulations (minutes)")
+	long := flag.Bool("years", false, "measure instead two simulations of a year, one with a round a minute and one with the default interval (half an hour)")
+	check := flag.Bool("check", false, "measure make check, too; -record always does")
 	record := flag.Bool("record", false, "record the run's figures in "+figuresFile)
 	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived and -curves")
 	flag.Parse()
@@ -80,7 +83,16 @@ func main() {
 	case *asking:
 		measure = asks
 	case *older:
-		measure = func() error { decisions(); return besideOlder(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES"))) }
+		measure = func() error {
+			if err := besideDecisions(*than); err != nil {
+				return err
+			}
+			return besideOlder(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES")))
+		}
+	case *deciding:
+		measure = steps
+	case *long:
+		measure = years
 	case *backlog:
 		measure = onBacklog
 	case *journal > 0:
@@ -107,6 +119,9 @@ func main() {
 		measure = offline
 	}
 	err := measure()
+	if err == nil && (*check || *record) {
+		err = checks()
+	}
 	if err == nil {
 		err = compare(*record)
 	}
@@ -122,7 +137,9 @@ func offline() error {
 	if err := readme(); err != nil {
 		return err
 	}
-	decisions()
+	if err := decisions(); err != nil {
+		return err
+	}
 	if err := telemetry(); err != nil {
 		return err
 	}
@@ -178,6 +195,35 @@ func offline() error {
 		return err
 	}
 	return onSaving(dir, "")
+}
+
+// steps measures what people wait for: decisions, Scenes, telemetry and simulations, on one core.
+func steps() error {
+	runtime.GOMAXPROCS(1)
+	if err := decisions(); err != nil {
+		return err
+	}
+	if err := looks(); err != nil {
+		return err
+	}
+	return twoWeeks()
+}
+
+// checks measures make check when everything is built and no test has been run.
+func checks() error {
+	var took time.Duration
+	for range 2 { // the first builds
+		if out, err := exec.Command("go", "clean", "-testcache").CombinedOutput(); err != nil {
+			return fmt.Errorf("go clean: %w\n%s", err, out)
+		}
+		begin := time.Now()
+		if out, err := exec.Command("make", "check").CombinedOutput(); err != nil {
+			return fmt.Errorf("make check: %w\n%s", err, out)
+		}
+		took = time.Since(begin)
+	}
+	figure("check_s", took.Seconds(), "s")
+	return nil
 }
 
 // readme counts the words of the README.
@@ -265,123 +311,4 @@ func gateWrites() {
 		})
 		figure(gate.name, float64(writes), "writes")
 	}
-}
-
-// decisions measures Decide at a boundary where every lease ends, as the daemon decides: by
-// one decider, whose room is used again.
-func decisions() {
-	fmt.Printf("Decide at a boundary, one core, 100 tenants, a node of 8 GPUs for every 5 jobs (%s)\n", machine())
-	for _, n := range []int{1000, 10_000, 50_000} {
-		var d engine.Decider
-		s := simtest.Crowd(n, 100)
-		at := s.Ledger.At
-		s.Ledger = d.Decide(s).State.Ledger // opens the accounts
-		s.Ledger.At = at
-		var cpu time.Duration
-		r := testing.Benchmark(func(b *testing.B) {
-			begin := used()
-			for b.Loop() {
-				d.Decide(s)
-			}
-			cpu = (used() - begin) / time.Duration(b.N)
-		})
-		name := fmt.Sprintf("decide_%dk", n/1000)
-		fmt.Printf("%6d jobs: %.1f ms wall, %.1f ms CPU, %.1f MiB allocated a decision\n", n,
-			float64(r.NsPerOp())/1e6, cpu.Seconds()*1e3, float64(r.AllocedBytesPerOp())/(1<<20))
-		timed(name+"_ms", timing{float64(r.NsPerOp()) / 1e6, cpu.Seconds() * 1e3}, "ms")
-	}
-	figure("decide_50k_mib", peakMiB(), "MiB") // the whole process, snapshot and benchmark included
-	inCells()
-}
-
-// inCells measures Decide at such a boundary with a virtual cluster for every tenant, and about as
-// many of the leases in cells of their own as are lent.
-func inCells() {
-	var d engine.Decider
-	s := simtest.CrowdInCells(50_000)
-	at := s.Ledger.At
-	first := d.Decide(s).State // puts the leases into cells
-	ends := s.Leases[0].End
-	s.Ledger, s.Lost, s.Leases = first.Ledger, first.Lost, nil
-	s.Ledger.At = at
-	lent := 0
-	for _, l := range first.Leases {
-		if l.State == cluster.Granted {
-			continue
-		}
-		if l.Class == cluster.Opportunistic {
-			lent++
-		}
-		l.State, l.End, l.NoticedAt, l.Why = cluster.Active, ends, 0, ""
-		s.Leases = append(s.Leases, l)
-	}
-	var cpu time.Duration
-	r := testing.Benchmark(func(b *testing.B) {
-		begin := used()
-		for b.Loop() {
-			d.Decide(s)
-		}
-		cpu = (used() - begin) / time.Duration(b.N)
-	})
-	fmt.Printf("50000 jobs, 100 VCs on %d GPUs, %d leases of which %d are lent: %.1f ms\n", 8*len(s.Nodes), len(s.Leases), lent, float64(r.NsPerOp())/1e6)
-	timed("decide_cells_50k_ms", timing{float64(r.NsPerOp()) / 1e6, cpu.Seconds() * 1e3}, "ms")
-}
-
-func figure(name string, value float64, unit string) {
-	measured = append(measured, fmt.Sprintf("figure %s %.4g %s", name, value, unit))
-	fmt.Println(measured[len(measured)-1])
-}
-
-// timed prints a figure of time, and the CPU time beside it: on a machine that is shared, wall time says little.
-func timed(name string, t timing, unit string) {
-	measured = append(measured, fmt.Sprintf("figure %s %.4g %s cpu %.4g", name, t.wall, unit, t.cpu))
-	fmt.Println(measured[len(measured)-1])
-}
-
-var measured []string
-
-// used gives the CPU time so far of this process and of the children that it has
-// waited for: scontrol, where that is needed.
-func used() time.Duration {
-	var sum time.Duration
-	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
-		var u syscall.Rusage
-		if err := syscall.Getrusage(who, &u); err != nil {
-			return 0
-		}
-		sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
-	return sum
-}
-
-// resetPeak lets peakMiB count from here.
-func resetPeak() error { return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o600) }
-
-// peakMiB gives the most memory that this process has held since resetPeak.
-func peakMiB() float64 {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(status)) {
-		if kb, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			n, _ := strconv.ParseFloat(strings.Fields(kb)[0], 64)
-			return n / 1024
-		}
-	}
-	return 0
-}
-
-// machine names the processor.
-func machine() string {
-	info, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	for line := range strings.Lines(string(info)) {
-		if name, ok := strings.CutPrefix(line, "model name"); ok {
-			return strings.TrimSpace(strings.TrimLeft(name, " \t:")) + fmt.Sprintf(", %d cores", runtime.NumCPU())
-		}
-	}
-	return runtime.GOARCH
 }

@@ -6,12 +6,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // olderCommit is the commit whose simulations are timed beside those of this one: a slow loss of speed shows in no comparison with the
 // run before.
 const olderCommit = "51c4ec1"
+
+// firstWithDecisions is the first commit that has -decisions.
+const firstWithDecisions = "HEAD"
 
 // besideOlder times two simulations by the program of this commit and of the older one, in turn, and prints the ratios of their CPU
 // times. It says so where git has no older commit, or a trace is missing.
@@ -26,9 +30,8 @@ func besideOlder(traces string) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	program, older := filepath.Join(dir, "now"), filepath.Join(dir, "older")
-	script := `set -e; go build -o "$1" ./sidecar/cmd/fairlease; mkdir "$3"; git archive "$4" | tar -x -C "$3"; cd "$3"; go build -o "$2" ./sidecar/cmd/fairlease`
-	if out, err := exec.Command("bash", "-o", "pipefail", "-c", script, "bash", program, older, filepath.Join(dir, "source"), olderCommit).CombinedOutput(); err != nil {
-		return fmt.Errorf("building both programs: %w\n%s", err, out)
+	if err := buildBoth("./sidecar/cmd/fairlease", program, older, olderCommit, filepath.Join(dir, "source")); err != nil {
+		return err
 	}
 	for _, x := range []struct {
 		name string
@@ -54,6 +57,51 @@ func besideOlder(traces string) error {
 		}
 		fmt.Printf("%s, least CPU of three runs in turn: %.2f s, by commit %s %.2f s\n", x.name, least[0], olderCommit, least[1])
 		figure(x.name+"_over_"+olderCommit, least[0]/least[1], "x")
+	}
+	return nil
+}
+
+// buildBoth builds a program of this tree and that of a commit, whose files it puts into source.
+func buildBoth(pkg, now, older, commit, source string) error {
+	script := `set -e; go build -o "$1" "$5"; mkdir "$3"; git archive "$4" | tar -x -C "$3"; cd "$3"; go build -o "$2" "$5"`
+	if out, err := exec.Command("bash", "-o", "pipefail", "-c", script, "bash", now, older, source, commit, pkg).CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s of this tree and of commit %s: %w\n%s", pkg, commit, err, out)
+	}
+	return nil
+}
+
+// besideDecisions runs -decisions of this tree and of a commit, and prints by how many times the figures differ.
+func besideDecisions(commit string) error {
+	dir, err := os.MkdirTemp("", "fairlease-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	now, older, source := filepath.Join(dir, "now"), filepath.Join(dir, "older"), filepath.Join(dir, "source")
+	if err := buildBoth("./tests/bench", now, older, commit, source); err != nil {
+		return err
+	}
+	was := map[string]float64{}
+	for _, program := range []string{older, now} {
+		run := exec.Command(program, "-decisions")
+		if program == older {
+			run.Dir = source
+		}
+		out, err := run.Output()
+		if err != nil {
+			return fmt.Errorf("-decisions: %w\n%s", err, out)
+		}
+		lines := strings.Split(string(out), "\n")
+		for _, c := range costs(lines) {
+			if program == older {
+				was[c.name] = c.value
+			} else if old, known := was[c.name]; known {
+				fmt.Printf("%s %.4g%s, by commit %s %.4g: %.2f times\n", c.name, c.value, c.unit, commit, old, c.value/old)
+			}
+		}
+		if program == now {
+			measured = append(measured, slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "figure ") })...)
+		}
 	}
 	return nil
 }

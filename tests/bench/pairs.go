@@ -39,8 +39,8 @@ func onPairs() error {
 		if math.Abs(ours-clp) > 1e-6*clp {
 			return fmt.Errorf("%s: the smallest level is %v, CLP's on the whole program %v", c.name, ours, clp)
 		}
-		timed(c.name+"_ms", took, "ms")
-		timed("clp_"+c.name+"_ms", clpTook, "ms")
+		timed(c.name+"_ms", took)
+		timed("clp_"+c.name+"_ms", clpTook)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
@@ -36,7 +35,7 @@ func onPrices() error {
 			return fmt.Errorf("%s: between %v and %v", c.name, got.Low, got.High)
 		}
 		fmt.Printf("%s: %d looks at prices, level %.12g to %.12g\n", c.name, got.Rounds, got.Low, got.High)
-		timed(c.name+"_ms", took, "ms")
+		timed(c.name+"_ms", took)
 		if c.clp {
 			if err := beside(c.name, got, func() *lp.Program { return simtest.MaxMinProgram(in, got.High) }); err != nil {
 				return err
@@ -59,13 +58,13 @@ func onPrices() error {
 				return fmt.Errorf("water filling of %d models, %s, ended early", models, c.kind)
 			}
 			fmt.Printf("water filling of 2048 jobs, %d models, %s: %d phases, %d looks at prices, %.1f ms\n", models, c.kind, got.Phases, got.Rounds, took.wall)
-			worst = timing{max(worst.wall, took.wall), max(worst.cpu, took.cpu)}
+			worst = worst.most(took)
 		}
 		name := "hier_2048_ms"
 		if models == 8 {
 			name = "hier_2048_k8_ms"
 		}
-		timed(name, worst, "ms") // of all four kinds
+		timed(name, worst) // of all four kinds
 		if _, err := byCLP("hierarchical", strings.TrimSuffix(name, "_ms"), scarce(2048, models, simtest.Teams(2048, 0))); err != nil {
 			return err
 		}
@@ -76,7 +75,7 @@ func onPrices() error {
 		if err != nil {
 			return err
 		}
-		timed(figures+"_ms", took, "ms")
+		timed(figures+"_ms", took)
 	}
 	gpus, speedup := simtest.Tenants(1000, 10)
 	weight := make([]float64, 1000)
@@ -88,7 +87,7 @@ func onPrices() error {
 	if err != nil {
 		return err
 	}
-	timed("oef_noncoop_1000_ms", took, "ms")
+	timed("oef_noncoop_1000_ms", took)
 	return beside("oef_noncoop_1000", got, func() *lp.Program { return simtest.EqualProgram(gpus, speedup, got.High) })
 }
 
@@ -136,7 +135,7 @@ func byCLP(name, figures string, p policy.Problem) (took timing, err error) {
 	if math.Abs(theirs-ours) > 1e-7*ours {
 		return took, fmt.Errorf("%s: the objective is %v, CLP's %v", name, ours, theirs)
 	}
-	timed("clp_"+figures+"_ms", clp, "ms")
+	timed("clp_"+figures+"_ms", clp)
 	return took, nil
 }
 
@@ -156,25 +155,6 @@ func beside(name string, ours price.Answer, program func() *lp.Program) error {
 	if math.Abs(level-ours.Low) > 1e-7*level {
 		return fmt.Errorf("%s: the optimum is %v, CLP's %v", name, ours.Low, level)
 	}
-	timed("clp_"+name+"_ms", took, "ms")
+	timed("clp_"+name+"_ms", took)
 	return nil
 }
-
-// timing is milliseconds of wall time and of CPU.
-type timing struct{ wall, cpu float64 }
-
-// least gives the fastest of some runs.
-func least(times int, f func() error) (timing, error) {
-	took := timing{math.Inf(1), math.Inf(1)}
-	for range times {
-		begin, cpu := time.Now(), used()
-		if err := f(); err != nil {
-			return timing{}, err
-		}
-		took = took.least(timing{time.Since(begin).Seconds() * 1e3, (used() - cpu).Seconds() * 1e3})
-	}
-	return took, nil
-}
-
-// least gives the smaller of each.
-func (t timing) least(o timing) timing { return timing{min(t.wall, o.wall), min(t.cpu, o.cpu)} }

@@ -45,22 +45,20 @@ func compare(record bool) error {
 // allowed is by what factor a figure may be larger than the recorded one: runs of one commit differ by that much.
 const allowed = 1.15
 
-// losses tells which measured figures of time and memory are larger than those of a recorded run, by more than runs differ. CPU time counts
-// where it is known.
+// losses tells which measured figures of CPU time, allocations and memory are larger than those of a recorded run, by more than runs differ.
 func losses(recorded, machine string, measured []string) (out []string) {
-	was := map[string]float64{}
 	for line := range strings.Lines(recorded) {
 		if on, ok := strings.CutPrefix(strings.TrimSpace(line), "machine "); ok && on != machine {
 			return []string{fmt.Sprintf("not compared with the recorded run: that was on another machine (%s), this is %s", on, machine)}
 		}
-		if name, value, _, ok := cost(line); ok {
-			was[name] = value
-		}
 	}
-	for _, line := range measured {
-		name, value, unit, ok := cost(line)
-		if old, known := was[name]; ok && known && value > allowed*old {
-			out = append(out, fmt.Sprintf("worse than recorded: %s %.4g %s, was %.4g: %.2f times", name, value, unit, old, value/old))
+	was := map[string]float64{}
+	for _, c := range costs(strings.Split(recorded, "\n")) {
+		was[c.name] = c.value
+	}
+	for _, c := range costs(measured) {
+		if old, known := was[c.name]; known && c.value > allowed*old {
+			out = append(out, fmt.Sprintf("worse than recorded: %s %.4g%s, was %.4g: %.2f times", c.name, c.value, c.unit, old, c.value/old))
 		}
 	}
 	if out == nil {
@@ -69,21 +67,32 @@ func losses(recorded, machine string, measured []string) (out []string) {
 	return out
 }
 
-// cost reads a line of a figure that is worse if it is larger: of time, memory, or a ratio to an older commit.
-func cost(line string) (name string, value float64, unit string, ok bool) {
-	f := strings.Fields(line)
-	if len(f) < 4 || f[0] != "figure" {
-		return "", 0, "", false
+// cost is a value that is worse if it is larger: of time, allocations, memory, or a ratio to an older commit.
+type cost struct {
+	name, unit string
+	value      float64
+}
+
+// costs reads those in lines of figures. The allocations of a figure have its name and their unit. Wall time is left out.
+func costs(lines []string) (out []cost) {
+	for _, line := range lines {
+		f := strings.Fields(line)
+		if len(f) < 4 || f[0] != "figure" || strings.Contains(f[1], wall) {
+			continue
+		}
+		add := func(name, number, unit string) {
+			if value, err := strconv.ParseFloat(number, 64); err == nil {
+				out = append(out, cost{name, unit, value})
+			}
+		}
+		switch f[3] {
+		case "s", "ms", "us", "MiB", "x":
+			add(f[1], f[2], " "+f[3])
+		}
+		if len(f) == 8 && f[4] == "allocs" && f[6] == "mib" {
+			add(f[1]+" allocations", f[5], "")
+			add(f[1]+" allocated", f[7], " MiB")
+		}
 	}
-	name, number, unit := f[1], f[2], f[3]
-	switch unit {
-	case "s", "ms", "us", "MiB", "x":
-	default:
-		return "", 0, "", false
-	}
-	if len(f) == 6 && f[4] == "cpu" {
-		number, unit = f[5], unit+" of CPU"
-	}
-	value, err := strconv.ParseFloat(number, 64)
-	return name, value, unit, err == nil
+	return out
 }

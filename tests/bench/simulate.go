@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
@@ -25,11 +24,37 @@ func simulations() error {
 	if err != nil {
 		return err
 	}
-	long, err := year()
+	long, err := year(cluster.Minute)
 	if err != nil {
 		return err
 	}
-	for _, x := range append(all, everybody(all[len(all)-1]), long) {
+	return measureAll(append(all, everybody(all[len(all)-1]), long))
+}
+
+// twoWeeks measures those of two weeks by the defaults alone.
+func twoWeeks() error {
+	all, err := published(os.Getenv("FAIRLEASE_TRACES"))
+	if err != nil {
+		return err
+	}
+	return measureAll(all)
+}
+
+// years measures those of a year: with a round a minute, and as often as by default.
+func years() error {
+	var all []simulation
+	for _, interval := range []cluster.Span{cluster.Minute, experiment.Default().Settings.Interval} {
+		x, err := year(interval)
+		if err != nil {
+			return err
+		}
+		all = append(all, x)
+	}
+	return measureAll(all)
+}
+
+func measureAll(all []simulation) error {
+	for _, x := range all {
 		if err := x.measure(); err != nil {
 			return err
 		}
@@ -57,20 +82,23 @@ func (x *simulation) measure() error {
 	if err := resetPeak(); err != nil {
 		return err
 	}
-	begin, cpu := time.Now(), used()
+	begin := meter()
 	results, err := experiment.All(context.Background(), setups, cores, nil)
 	if err != nil {
 		return err
 	}
-	wall, spent := time.Since(begin), used()-cpu
+	took := meter().over(begin, 1)
 	for i := range results {
 		r := &results[i]
 		fmt.Printf("%s on %s by %s, a round every %v: %d jobs, %d rounds; mean JCT %.0f s, in use %.1f %%, sharing loss %.2f %%, unfair hours %.2f %%\n",
 			x.setup.Load.Name, x.setup.Fleet, r.Scheduler, x.setup.Settings.Interval, r.Jobs.Finished, r.Turns, r.Completion.Mean,
 			100*r.Utilisation, 100*r.Loss.Share, 100*r.Periods[0].Ratio())
 	}
-	timed(x.name+"_s", timing{wall.Seconds(), spent.Seconds()}, "s")
+	timed(x.name+"_s", took)
 	figure(x.name+"_mib", peakMiB(), "MiB")
+	if prefix, venus := strings.CutSuffix(x.name, "venus40_astraea"); venus {
+		timed(prefix+"round_us", took.over(timing{}, results[0].Turns))
+	}
 	return nil
 }
 
@@ -80,8 +108,8 @@ func everybody(x simulation) simulation {
 }
 
 // year gives a million jobs in a year on 10,000 GPUs, with 65 % of them in use. Most jobs are
-// small, but most of the GPU time goes to gangs on many nodes. The rounds are a minute apart.
-func year() (simulation, error) {
+// small, but most of the GPU time goes to gangs on many nodes.
+func year(interval cluster.Span) (simulation, error) {
 	const jobs = 1_000_000
 	r := trace.LikePhilly(1, jobs/(365*cluster.Day).Duration().Hours())
 	r.Jobs, r.Tenants = jobs, trace.Shifts(20, 0.8)
@@ -93,12 +121,16 @@ func year() (simulation, error) {
 		return simulation{}, err
 	}
 	s := experiment.Default()
-	s.Settings.Interval = cluster.Minute
+	s.Settings.Interval = interval
 	s.Settings = experiment.Fit(s.Settings)
 	s.Load = experiment.Load{Name: "a made-up year", Jobs: made}
 	s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
 	s.Fleet, err = experiment.ParseFleet("1250x8")
-	return simulation{"sim_1m_jobs", s, nil}, err
+	name := "sim_1m_jobs"
+	if interval != cluster.Minute {
+		name = fmt.Sprintf("%s_%ds", name, interval/cluster.Second)
+	}
+	return simulation{name, s, nil}, err
 }
 
 // published gives the simulations of the traces in a folder; without one those of what stands for them, under other names.
