@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/operate/cellfile"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 )
@@ -47,7 +47,7 @@ tenants match Slurm. Without FILE, check the file that the configuration names.
 			if file == "" {
 				return &failure.Error{Code: failure.Misuse, What: "no file of cells is configured", Next: "name one: fairlease cells check FILE; or set cells.file"}
 			}
-			found, err := cellfile.Check(c.Context(), cfg, file, offline)
+			found, err := operate.CheckCells(c.Context(), cfg, file, offline)
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ switches or blocks of equal size.`,
 			if err != nil {
 				return err
 			}
-			text, err := cellfile.Propose(c.Context(), cfg, p.err)
+			text, err := operate.ProposeCells(c.Context(), cfg, p.err)
 			if err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ switches or blocks of equal size.`,
 				p.printf("%s", text)
 				return nil
 			}
-			if err := cellfile.WriteNew(output, text, force); err != nil {
+			if err := operate.WriteNewFile(output, text, force); err != nil {
 				return err
 			}
 			p.printf("%s is written; edit it, then: fairlease cells check %s\n", output, output)

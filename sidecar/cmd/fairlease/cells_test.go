@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/operate/cellfile"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 )
 
@@ -44,7 +44,7 @@ func TestCellsCheck(t *testing.T) {
 	if r.code != failure.No || r.err != want || r.out != "" {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	var found cellfile.Found
+	var found operate.CellsCheck
 	r = run(t, time.Time{}, env, "cells", "check", "bad.yaml", "--json")
 	if err := json.Unmarshal([]byte(r.out), &found); err != nil || r.code != failure.No || len(found.Problems) != 2 || found.Levels == nil || found.Remarks == nil {
 		t.Errorf("exit code %d, %v\n%s", r.code, err, r.out)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
-	"github.com/fairlease/fairlease/sidecar/operate/round"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/sim"
@@ -99,7 +99,7 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	round.LookAhead(&snap, &plan, true).Write(&view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}, &snap)
+	operate.LookAhead(&snap, &plan, true).Write(&view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}, &snap)
 	golden(t, "divided-audited", out.String())
 	var x struct{ Models *view.Stake }
 	if r := s.run(t, "explain", "3", "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Models == nil || x.Models.Party != "nlp/bert" || len(x.Models.Trades) == 0 {
@@ -194,7 +194,7 @@ func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	round.LookAhead(&snap, &plan, false).Write(&view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}, &snap)
+	operate.LookAhead(&snap, &plan, false).Write(&view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}, &snap)
 	golden(t, "divided-late", out.String())
 }
 
@@ -284,7 +284,7 @@ func TestWhatARoundWouldDivide(t *testing.T) {
 		}
 		var out bytes.Buffer
 		p := &view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}
-		next := round.LookAhead(&snap, &plan, audit)
+		next := operate.LookAhead(&snap, &plan, audit)
 		next.Write(p, &snap)
 		golden(t, name, out.String())
 		if text, err := json.Marshal(next); err != nil || !bytes.Contains(text, []byte(`"round":`)) {
@@ -308,7 +308,7 @@ func TestWhatARoundWouldDivide(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	round.LookAhead(&snap, &plan, true).Write(&view.Page{Out: &out}, &snap)
+	operate.LookAhead(&snap, &plan, true).Write(&view.Page{Out: &out}, &snap)
 	if out.Len() > 0 {
 		t.Errorf("of nothing that is divided: %s", &out)
 	}

@@ -12,9 +12,8 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/operate/connect"
-	"github.com/fairlease/fairlease/sidecar/operate/moment"
-	"github.com/fairlease/fairlease/sidecar/operate/override"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -36,7 +35,7 @@ the next round. One for a job ends with the job: another job that Slurm gives th
 of it. fairlease override lists and ends overrides.`,
 		Example: fmt.Sprintf("  fairlease %s 4711 --until 2h --reason 'paper deadline'\n  fairlease %s tenant:nlp --until 2030-01-31T18:00 --reason 'as agreed'", kind, kind),
 		RunE: func(c *cobra.Command, args []string) error {
-			end, err := moment.Ahead(until, p.clock().In(p.zone()))
+			end, err := operate.ParseFuture(until, p.clock().In(p.zone()))
 			if err != nil {
 				return &failure.Error{Code: failure.Misuse, What: "--until " + err.Error()}
 			}
@@ -44,7 +43,7 @@ of it. fairlease override lists and ends overrides.`,
 				return &failure.Error{Code: failure.Misuse, What: "an override needs a reason", Next: "add --reason 'why'"}
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
-				scope, name, err := override.Target(args[0], func() (cluster.Snapshot, error) {
+				scope, name, err := operate.OverrideTarget(args[0], func() (cluster.Snapshot, error) {
 					snap, _, err := s.Last(c.Context())
 					return snap, err
 				})
@@ -52,7 +51,7 @@ of it. fairlease override lists and ends overrides.`,
 					return err
 				}
 				o := cluster.Override{Kind: cluster.OverrideKind(kind), Scope: scope, Name: name,
-					Until: cluster.InstantOf(end), Reason: strings.TrimSpace(reason), By: override.By(p.getenv("SUDO_USER"))}
+					Until: cluster.InstantOf(end), Reason: strings.TrimSpace(reason), By: operate.Author(p.getenv("SUDO_USER"))}
 				var to store.Target
 				if scope == "job" {
 					if to, err = p.target(c.Context(), s, &o); err != nil {
@@ -64,7 +63,7 @@ of it. fairlease override lists and ends overrides.`,
 					return &failure.Error{Code: failure.No, What: "the override was not recorded", Err: err, Next: connect.OrRole(err, "")}
 				}
 				p.printf("override %d: %s %s %s until %s; it takes effect in the next round\n", id, kind, scope, name, p.page(view.Form{}).Time(cluster.InstantOf(end)))
-				for _, line := range override.Effect(o.Kind, scope, name, to.Waiting, to.Running) {
+				for _, line := range operate.OverrideEffect(o.Kind, scope, name, to.Waiting, to.Running) {
 					p.printf("%s\n", line)
 				}
 				return nil
@@ -146,18 +145,18 @@ func (p *program) overrideEnd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				var inForce []override.Given
+				var inForce []operate.Override
 				for _, o := range orders {
 					if o.Ended == nil && !o.Until.Before(p.clock()) {
-						inForce = append(inForce, override.Given{ID: o.ID, Kind: o.Kind, Scope: o.Scope, Name: o.Name})
+						inForce = append(inForce, operate.Override{ID: o.ID, Kind: o.Kind, Scope: o.Scope, Name: o.Name})
 					}
 				}
 				slices.Reverse(inForce)
-				o, err := override.Find(args[0], inForce)
+				o, err := operate.FindOverride(args[0], inForce)
 				if err != nil {
 					return err
 				}
-				if err := s.EndOverride(c.Context(), o.ID, override.By(p.getenv("SUDO_USER"))); err != nil {
+				if err := s.EndOverride(c.Context(), o.ID, operate.Author(p.getenv("SUDO_USER"))); err != nil {
 					return &failure.Error{Code: failure.No, What: fmt.Sprintf("override %d was not ended", o.ID), Err: err, Next: connect.OrRole(err, "fairlease override list shows those in force")}
 				}
 				p.printf("%s has ended; this takes effect in the next round\n", o)

@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/operate/handback"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/spf13/cobra"
 )
@@ -33,7 +33,7 @@ Slurm. While PostgreSQL cannot be asked, it releases nothing. During the release
 			if err != nil {
 				return err
 			}
-			b := &handback.Back{Config: cfg, Patience: patience, DryRun: dry, Errors: p.err}
+			b := &operate.Release{Config: cfg, Patience: patience, DryRun: dry, Errors: p.err}
 			if afterCrash {
 				return b.AfterCrash(c.Context(), p.page(l))
 			}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/operate/connect"
-	"github.com/fairlease/fairlease/sidecar/operate/override"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -99,7 +99,7 @@ func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.C
 				return err
 			}
 			defer func() { err = errors.Join(err, lead.Resign(context.WithoutCancel(c.Context()))) }()
-			return mend(c.Context(), cfg, s, lead, store.Repair{By: override.By(p.getenv("SUDO_USER")), Reason: strings.TrimSpace(reason)})
+			return mend(c.Context(), cfg, s, lead, store.Repair{By: operate.Author(p.getenv("SUDO_USER")), Reason: strings.TrimSpace(reason)})
 		})
 	}
 	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that the table repairs keeps")

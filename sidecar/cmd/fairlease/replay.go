@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/operate/replay"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/spf13/cobra"
@@ -26,7 +26,7 @@ FILE is a snapshot on which the engine failed. The daemon keeps it beside files.
 broken-ROUND.json.gz. replay decides it again and reports the result.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if strings.HasSuffix(args[0], ".gz") {
-				said, err := replay.Kept(args[0])
+				said, err := operate.ReplayKept(args[0])
 				p.printf("%s", said)
 				return err
 			}
@@ -42,12 +42,12 @@ broken-ROUND.json.gz. replay decides it again and reports the result.`,
 				if err != nil {
 					return err
 				}
-				again, err := replay.Decide(snap)
+				again, err := operate.Replay(snap)
 				if err != nil {
 					return &failure.Error{Code: failure.No, What: fmt.Sprintf("round %d cannot be read", round), Err: err}
 				}
 				if dir != "" {
-					if err := replay.Save(dir, round, map[string][]byte{"snapshot": snap, "plan": plan, "replayed": again}); err != nil {
+					if err := operate.SaveReplay(dir, round, map[string][]byte{"snapshot": snap, "plan": plan, "replayed": again}); err != nil {
 						return &failure.Error{Code: failure.No, What: "the texts cannot be saved", Err: err}
 					}
 					p.printf("saved: %s\n", filepath.Join(dir, fmt.Sprintf("round-%d-*.json", round)))
@@ -56,7 +56,7 @@ broken-ROUND.json.gz. replay decides it again and reports the result.`,
 					p.printf("round %d: the same plan, byte for byte (%d bytes from %d)\n", round, len(plan), len(snap))
 					return nil
 				}
-				p.printf("round %d: the plan differs; first at %s\n", round, replay.Difference(plan, again))
+				p.printf("round %d: the plan differs; first at %s\n", round, operate.Difference(plan, again))
 				return failure.Quiet(failure.No)
 			})
 		}}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/operate/rehearsal"
-	"github.com/fairlease/fairlease/sidecar/operate/wrap"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/slurm"
@@ -16,13 +16,13 @@ import (
 
 func (p *program) wrapper() *cobra.Command {
 	return &cobra.Command{Use: "run [--signal NAME] [--notice NAME] [--hold SECONDS] -- COMMAND [ARGUMENT ...]",
-		Short: "run a training command in a job, and save in time when its lease ends", Long: wrap.About, DisableFlagParsing: true,
+		Short: "run a training command in a job, and save in time when its lease ends", Long: operate.WrapperAbout, DisableFlagParsing: true,
 		Example: "  srun fairlease run -- torchrun --nproc-per-node 4 train.py\n  srun fairlease run --signal USR2 -- python train.py",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {
 				return c.Help()
 			}
-			return wrap.Exec(args, os.Environ())
+			return operate.ExecWrapper(args, os.Environ())
 		}}
 }
 

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/sidecar/operate/round"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 )
@@ -32,12 +32,12 @@ each tenant would be due of each model, and the trades; with --audit also how fa
 				return err
 			}
 			if dry {
-				return round.Preview(c.Context(), cfg, p.page(l), audit)
+				return operate.PreviewRound(c.Context(), cfg, p.page(l), audit)
 			}
 			if audit {
 				return &failure.Error{Code: failure.Misuse, What: "--audit goes with --dry-run only", Next: "see " + c.CommandPath() + " --help"}
 			}
-			return round.Once(c.Context(), cfg, p.page(l))
+			return operate.Round(c.Context(), cfg, p.page(l))
 		}}
 	c.Flags().BoolVar(&dry, "dry-run", false, "show the plan and change nothing")
 	c.Flags().BoolVar(&audit, "audit", false, "with --dry-run, measure how fair the division is")

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/operate/connect"
-	"github.com/fairlease/fairlease/sidecar/operate/moment"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/outlet"
@@ -70,10 +70,10 @@ func (p *program) shadow() *cobra.Command {
 // window reads a past window of time.
 func (p *program) window(since, until string) (from, to time.Time, err error) {
 	now := p.clock().In(p.zone())
-	if from, err = moment.Ago(since, now); err != nil {
+	if from, err = operate.ParsePast(since, now); err != nil {
 		return from, to, failure.Usage("--since: %v", err)
 	}
-	if to, err = moment.Ago(until, now); err != nil {
+	if to, err = operate.ParsePast(until, now); err != nil {
 		return from, to, failure.Usage("--until: %v", err)
 	}
 	return from, to, nil

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/operate/override"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
@@ -75,7 +75,7 @@ func (p *program) tuneJournal() *cobra.Command {
 	c := &cobra.Command{Use: "journal [--last TIME] [--apply]", Short: "replay the journal's last days with several lease terms, and propose one",
 		Long: aboutTuneJournal, Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.Now, o.By, o.Run = p.clock(), override.By(p.getenv("SUDO_USER")), p.session(workers).All
+			o.Now, o.By, o.Run = p.clock(), operate.Author(p.getenv("SUDO_USER")), p.session(workers).All
 			return p.computing(c.Context(), func(cfg *config.Config, s *store.Store) error {
 				report, err := terms.Look(c.Context(), s, cfg, &o)
 				if err != nil {
@@ -112,7 +112,7 @@ func (p *program) tuneUndo() *cobra.Command {
 	c := &cobra.Command{Use: "undo --reason TEXT", Short: "put lease.term of the configuration back in force", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.computing(c.Context(), func(cfg *config.Config, s *store.Store) error {
-				return terms.Undo(c.Context(), p.page(view.Form{}), s, cfg, override.By(p.getenv("SUDO_USER")), reason)
+				return terms.Undo(c.Context(), p.page(view.Form{}), s, cfg, operate.Author(p.getenv("SUDO_USER")), reason)
 			})
 		}}
 	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that tune list shows")

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/operate/moment"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -73,7 +73,7 @@ func (w *WhatIf) drain(ctx context.Context, p *view.Page, s *store.Store, cfg *c
 	}
 	d := Drain{Nodes: nodes, From: cluster.InstantOf(w.Now)}
 	if w.At != "" {
-		at, err := moment.Ahead(w.At, w.Now)
+		at, err := operate.ParseFuture(w.At, w.Now)
 		if err != nil {
 			return failure.Usage("--at %v", err)
 		}

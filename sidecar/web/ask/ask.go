@@ -11,7 +11,6 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/operate/connect"
-	"github.com/fairlease/fairlease/sidecar/operate/status"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -79,7 +78,7 @@ type journal struct {
 }
 
 func (j journal) Status(ctx context.Context) (*view.Status, error) {
-	st, err := status.Read(ctx, j.Store)
+	st, err := readStatus(ctx, j.Store)
 	if err == nil {
 		st.Mode, st.Acting = j.config.Stance()
 	}

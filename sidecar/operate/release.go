@@ -1,7 +1,4 @@
-// Package handback returns every job to Slurm and removes all traces, by hand or after a daemon's
-// crash. It finds fairlease's changes in the local state file, in Slurm and, if reachable, in the
-// journal. It acts only if no daemon would gate the jobs again.
-package handback
+package operate
 
 import (
 	"context"
@@ -21,8 +18,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// Back holds the options for returning jobs.
-type Back struct {
+// Release holds the options for returning jobs.
+type Release struct {
 	Config   *config.Config
 	Patience time.Duration // maximum wait for jobs that still clean up after a requeue
 	DryRun   bool          // only show the actions
@@ -33,7 +30,7 @@ type Back struct {
 
 // ByHand returns jobs unless a daemon leads, which would gate them again; with force it does
 // so anyway.
-func (b *Back) ByHand(ctx context.Context, p *view.Page, force bool) error {
+func (b *Release) ByHand(ctx context.Context, p *view.Page, force bool) error {
 	b.readState()
 	if err := b.remember(ctx, b.DryRun || force); err != nil {
 		return err
@@ -42,7 +39,7 @@ func (b *Back) ByHand(ctx context.Context, p *view.Page, force bool) error {
 }
 
 // readState starts a release with the state file of this host's daemon.
-func (b *Back) readState() {
+func (b *Release) readState() {
 	b.release.Patience = b.Patience
 	var err error
 	if b.release.State, err = daemon.ReadState(b.Config.Files.State); err != nil {
@@ -52,7 +49,7 @@ func (b *Back) readState() {
 
 // AfterCrash returns jobs after the daemon's crash. It takes over the daemon's lead, and only if
 // that daemon had it last.
-func (b *Back) AfterCrash(ctx context.Context, p *view.Page) error {
+func (b *Release) AfterCrash(ctx context.Context, p *view.Page) error {
 	b.readState()
 	not := func(format string, args ...any) error {
 		p.Printf("nothing is released: %s; gates lapse by themselves within %v, reservations at their end\n",
@@ -97,7 +94,7 @@ func (b *Back) AfterCrash(ctx context.Context, p *view.Page) error {
 }
 
 // recall gives a release the memory of the journal's newest round, if it can be read.
-func (b *Back) recall(ctx context.Context, s *store.Store) {
+func (b *Release) recall(ctx context.Context, s *store.Store) {
 	_, plan, err := s.Last(ctx)
 	if err == nil {
 		b.release.Memory = plan.State
@@ -114,7 +111,7 @@ func firstLine(err error) string {
 }
 
 // letGo releases, or shows the actions with DryRun.
-func (b *Back) letGo(ctx context.Context, p *view.Page) error {
+func (b *Release) letGo(ctx context.Context, p *view.Page) error {
 	client, err := connect.Slurm(b.Config)
 	if err != nil {
 		return err
@@ -139,7 +136,7 @@ func (b *Back) letGo(ctx context.Context, p *view.Page) error {
 	if p.JSON {
 		err = p.Encode(done)
 	} else {
-		released(p, &done)
+		writeReleased(p, &done)
 	}
 	if err == nil && len(done.Failed) > 0 {
 		return failure.Quiet(failure.No)
@@ -147,7 +144,7 @@ func (b *Back) letGo(ctx context.Context, p *view.Page) error {
 	return err
 }
 
-func released(p *view.Page, done *daemon.Released) {
+func writeReleased(p *view.Page, done *daemon.Released) {
 	p.Printf("released: %d waiting jobs opened, %d running jobs freed of a reservation, %d reservations removed\n", done.Opened, done.Freed, done.Reservations)
 	for _, f := range done.Failed {
 		p.Printf("%s %s\n", p.Paint("failed:", "red"), f)
@@ -161,7 +158,7 @@ func released(p *view.Page, done *daemon.Released) {
 	}
 }
 
-func (b *Back) wouldRelease(ctx context.Context, p *view.Page) error {
+func (b *Release) wouldRelease(ctx context.Context, p *view.Page) error {
 	actions, err := b.release.Plan(ctx)
 	if errors.Is(err, daemon.ErrCluster) {
 		return connect.Mismatch(err)
@@ -182,7 +179,7 @@ func (b *Back) wouldRelease(ctx context.Context, p *view.Page) error {
 
 // remember is recall if the journal is reachable. It refuses while a daemon is alive, except with
 // anyway.
-func (b *Back) remember(ctx context.Context, anyway bool) error {
+func (b *Release) remember(ctx context.Context, anyway bool) error {
 	if b.Config.Database.URL == "" {
 		return nil
 	}

@@ -1,6 +1,4 @@
-// Package wrap runs a training command under fairlease's notice. The wrapper itself is a program of the job-side library,
-// contrib/python/fairlease/run.py, so that nodes without this binary have the same one.
-package wrap
+package operate
 
 import (
 	"archive/zip"
@@ -17,8 +15,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 )
 
-// About is the help of the command.
-const About = `Run a training command in a job. Without a notice it is invisible: signals pass to the command, and it ends as the
+// WrapperAbout is the help of the command.
+const WrapperAbout = `Run a training command in a job. Without a notice it is invisible: signals pass to the command, and it ends as the
 command does. At the notice that the job's lease will not be renewed (USR1) it sends the command the signal on which its
 framework saves, and waits for its end. Then it waits for the requeue: a job that saved and ended by itself would be
 COMPLETED, and never go on. Without a requeue in time it starts the command again.
@@ -38,33 +36,33 @@ The steps of a PyTorch 2 script that does not import the library are counted at 
 Put it behind srun: the notice goes to a job's steps. Declare --comment=saves=notice, so that it is sent. It needs python3
 on the node. Outside a job it is the command itself; "python -m fairlease run" is the same program.`
 
-// Exec replaces this process by the wrapper. args are its options, -- and the command. It returns only an error.
+// ExecWrapper replaces this process by the wrapper. args are its options, -- and the command. It returns only an error.
 //
 // The library lies in memory, as a zip archive that Python runs. The wrapper, which keeps this process's number, holds it
 // open as long as the command runs, so that Python finds modules for the command there.
-func Exec(args, env []string) error {
+func ExecWrapper(args, env []string) error {
 	path, err := exec.LookPath("python3")
 	if err != nil {
-		return broken(err, "fairlease run needs python3 on the node")
+		return noWrapper(err, "fairlease run needs python3 on the node")
 	}
 	fd, err := unix.MemfdCreate("fairlease", 0)
 	if err != nil {
-		return broken(err, "it needs some memory")
+		return noWrapper(err, "it needs some memory")
 	}
 	library := os.NewFile(uintptr(fd), "fairlease")
-	if err := archive(library); err != nil {
-		return broken(err, "it needs some memory")
+	if err := archiveLibrary(library); err != nil {
+		return noWrapper(err, "it needs some memory")
 	}
 	name := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), fd)
-	return broken(syscall.Exec(path, slices.Concat([]string{"python3", "-I", name}, args), env), "look at the permissions of "+path)
+	return noWrapper(syscall.Exec(path, slices.Concat([]string{"python3", "-I", name}, args), env), "look at the permissions of "+path)
 }
 
-func broken(err error, next string) error {
+func noWrapper(err error, next string) error {
 	return &failure.Error{Code: failure.No, What: "the wrapper cannot start", Err: err, Next: next}
 }
 
-// archive writes the library as a zip archive that is a Python program.
-func archive(to io.Writer) error {
+// archiveLibrary writes the library as a zip archive that is a Python program.
+func archiveLibrary(to io.Writer) error {
 	z := zip.NewWriter(to)
 	if err := z.AddFS(python.Library); err != nil {
 		return err

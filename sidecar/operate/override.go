@@ -1,6 +1,4 @@
-// Package override finds the target and the author of an administrator's order (exempt, boost,
-// freeze).
-package override
+package operate
 
 import (
 	"fmt"
@@ -14,9 +12,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 )
 
-// Target tells whether a word names a job, a user or a tenant. last reads the newest round; it is
+// OverrideTarget tells whether a word names a job, a user or a tenant. last reads the newest round; it is
 // called only if the word is ambiguous.
-func Target(word string, last func() (cluster.Snapshot, error)) (scope, name string, err error) {
+func OverrideTarget(word string, last func() (cluster.Snapshot, error)) (scope, name string, err error) {
 	if scope, name, ok := strings.Cut(word, ":"); ok {
 		if !slices.Contains([]string{"job", "user", "tenant"}, scope) || name == "" {
 			return "", "", &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q names nobody", word), Next: "write job:ID, user:NAME or tenant:NAME"}
@@ -44,17 +42,17 @@ func Target(word string, last func() (cluster.Snapshot, error)) (scope, name str
 		Next: fmt.Sprintf("if you mean it all the same: user:%s or tenant:%s", word, word)}
 }
 
-// Effect says what an override does and does not do, in a line for each state. waiting and running are the numbers of jobs, or of an array's
+// OverrideEffect says what an override does and does not do, in a line for each state. waiting and running are the numbers of jobs, or of an array's
 // tasks, that an override for a job is for. Overrides for users and tenants are also for jobs to come.
-func Effect(kind cluster.OverrideKind, scope, name string, waiting, running int) (lines []string) {
+func OverrideEffect(kind cluster.OverrideKind, scope, name string, waiting, running int) (lines []string) {
 	if scope != "job" {
-		return []string{effects[kind][scope]}
+		return []string{overrideEffects[kind][scope]}
 	}
 	for _, x := range []struct {
 		n          int
 		verb, what string
 	}{{waiting, "wait", "waits"}, {running, "run", "runs"}} {
-		what := strings.ReplaceAll(effects[kind][x.what], "JOB", name)
+		what := strings.ReplaceAll(overrideEffects[kind][x.what], "JOB", name)
 		switch {
 		case x.n == 1 && waiting+running == 1:
 			lines = append(lines, fmt.Sprintf("job %s %ss: %s", name, x.verb, what))
@@ -67,7 +65,7 @@ func Effect(kind cluster.OverrideKind, scope, name string, waiting, running int)
 	return lines
 }
 
-var effects = map[cluster.OverrideKind]map[string]string{
+var overrideEffects = map[cluster.OverrideKind]map[string]string{
 	cluster.Exempt: {
 		"waits":  "an exemption does not start it sooner; `fairlease boost JOB` does, and both may be in force together",
 		"runs":   "it is not requeued while the override is in force",
@@ -88,27 +86,27 @@ var effects = map[cluster.OverrideKind]map[string]string{
 	},
 }
 
-// Given is an override in force.
-type Given struct {
+// Override is an override in force.
+type Override struct {
 	ID                int64
 	Kind, Scope, Name string
 }
 
-func (g Given) String() string {
+func (g Override) String() string {
 	return fmt.Sprintf("override %d (%s %s %s)", g.ID, g.Kind, g.Scope, g.Name)
 }
 
-// Find gives the override in force that a word means: its number, or the job, user or tenant that it is for. A number may be that of an override and the
+// FindOverride gives the override in force that a word means: its number, or the job, user or tenant that it is for. A number may be that of an override and the
 // id of a job: id:NUMBER and job:NUMBER tell them apart.
-func Find(word string, inForce []Given) (Given, error) {
+func FindOverride(word string, inForce []Override) (Override, error) {
 	scope, name, scoped := strings.Cut(word, ":")
 	if !scoped {
 		scope, name = "", word
 	}
 	if scoped && !slices.Contains([]string{"id", "job", "user", "tenant"}, scope) || name == "" {
-		return Given{}, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q names no override", word), Next: "write its number, or job:ID, user:NAME or tenant:NAME; fairlease override list shows those in force"}
+		return Override{}, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q names no override", word), Next: "write its number, or job:ID, user:NAME or tenant:NAME; fairlease override list shows those in force"}
 	}
-	var found, array []Given
+	var found, array []Override
 	for _, g := range inForce {
 		numbered := (scope == "" || scope == "id") && strconv.FormatInt(g.ID, 10) == name
 		if numbered || g.Name == name && (scope == "" || scope == g.Scope) {
@@ -122,14 +120,14 @@ func Find(word string, inForce []Given) (Given, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return Given{}, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%s may be any of %s", word, list(found)), Next: "end each by its number, as in fairlease override end id:" + strconv.FormatInt(found[0].ID, 10)}
+		return Override{}, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%s may be any of %s", word, listOverrides(found)), Next: "end each by its number, as in fairlease override end id:" + strconv.FormatInt(found[0].ID, 10)}
 	case len(array) > 0:
-		return Given{}, &failure.Error{Code: failure.No, What: fmt.Sprintf("no override in force is for %s alone: %s is for the whole array", word, list(array)), Next: "end that, or freeze, exempt or boost the one task: the narrowest override counts"}
+		return Override{}, &failure.Error{Code: failure.No, What: fmt.Sprintf("no override in force is for %s alone: %s is for the whole array", word, listOverrides(array)), Next: "end that, or freeze, exempt or boost the one task: the narrowest override counts"}
 	}
-	return Given{}, &failure.Error{Code: failure.No, What: fmt.Sprintf("no override in force has the number %s, or is for a job, user or tenant of that name", name), Next: "fairlease override list -a shows all, with those that have ended"}
+	return Override{}, &failure.Error{Code: failure.No, What: fmt.Sprintf("no override in force has the number %s, or is for a job, user or tenant of that name", name), Next: "fairlease override list -a shows all, with those that have ended"}
 }
 
-func list(all []Given) string {
+func listOverrides(all []Override) string {
 	words := make([]string, len(all))
 	for i, g := range all {
 		words[i] = g.String()
@@ -137,9 +135,9 @@ func list(all []Given) string {
 	return strings.Join(words, ", ")
 }
 
-// By names the author of an order: the user of this process and, beside it, the value of
+// Author names the author of an override: the user of this process and, beside it, the value of
 // SUDO_USER. Anyone can set that variable, so it never stands alone.
-func By(sudoUser string) string {
+func Author(sudoUser string) string {
 	who := "uid " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
 		who = u.Username

@@ -1,4 +1,4 @@
-package round_test
+package operate_test
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/operate/round"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 )
@@ -18,14 +18,14 @@ func TestNobodyThere(t *testing.T) {
 	var out bytes.Buffer
 	p := &view.Page{Out: &out}
 	var f *failure.Error
-	if err := round.Preview(t.Context(), cfg, p, false); !errors.As(err, &f) || f.Code != failure.Absent {
+	if err := operate.PreviewRound(t.Context(), cfg, p, false); !errors.As(err, &f) || f.Code != failure.Absent {
 		t.Errorf("without Slurm: %v", err)
 	}
-	if err := round.Once(t.Context(), cfg, p); !errors.As(err, &f) || f.Code != failure.Misuse {
+	if err := operate.Round(t.Context(), cfg, p); !errors.As(err, &f) || f.Code != failure.Misuse {
 		t.Errorf("without a database: %v", err)
 	}
 	cfg.Database.URL = "postgresql://u@/f?host=" + t.TempDir()
-	if err := round.Preview(t.Context(), cfg, p, false); !errors.As(err, &f) || f.Code != failure.Absent {
+	if err := operate.PreviewRound(t.Context(), cfg, p, false); !errors.As(err, &f) || f.Code != failure.Absent {
 		t.Errorf("without PostgreSQL: %v", err)
 	}
 	if out.Len() > 0 {

@@ -1,4 +1,4 @@
-package replay_test
+package operate_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/engine"
-	"github.com/fairlease/fairlease/sidecar/operate/replay"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
@@ -22,7 +22,7 @@ func TestDifference(t *testing.T) {
 		{`{"a":1,"b":2}`, `{"b":2,"a":1}`, "the order of keys or the form of numbers"},
 		{`{`, `{}`, "its form: one of them is no JSON"},
 	} {
-		if got := replay.Difference([]byte(c.was), []byte(c.is)); got != c.want {
+		if got := operate.Difference([]byte(c.was), []byte(c.is)); got != c.want {
 			t.Errorf("%s against %s: %s", c.was, c.is, got)
 		}
 	}
@@ -39,15 +39,15 @@ func TestDecide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := replay.Decide(snap)
+	again, err := operate.Replay(snap)
 	if err != nil || !bytes.Equal(plan, again) {
-		t.Errorf("%v: it differs at %s", err, replay.Difference(plan, again))
+		t.Errorf("%v: it differs at %s", err, operate.Difference(plan, again))
 	}
-	if _, err := replay.Decide([]byte("{")); err == nil {
+	if _, err := operate.Replay([]byte("{")); err == nil {
 		t.Error("half a snapshot is decided over")
 	}
 	dir := filepath.Join(t.TempDir(), "new")
-	if err := replay.Save(dir, 7, map[string][]byte{"plan": plan}); err != nil {
+	if err := operate.SaveReplay(dir, 7, map[string][]byte{"plan": plan}); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "round-7-plan.json")); err != nil || !json.Valid(text) || !bytes.Contains(text, []byte("\n ")) {

@@ -1,4 +1,4 @@
-package handback_test
+package operate_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/operate/handback"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -35,7 +35,7 @@ func TestMayLive(t *testing.T) {
 		{here, false, true},
 	} {
 		lead := &store.LastLeadership{Holder: c.holder, Ended: c.ended}
-		if got := handback.MayLive(lead); got != c.want {
+		if got := operate.MayLive(lead); got != c.want {
 			t.Errorf("%s, ended %v: %v", c.holder, c.ended, got)
 		}
 	}
@@ -49,13 +49,13 @@ func TestWithoutAJournal(t *testing.T) {
 	cfg.Files.State = filepath.Join(dir, "state.json")
 	cfg.Slurm.Address, cfg.Slurm.Retries = "unix://"+dir+"/none", 0
 	var out, errs bytes.Buffer
-	b := &handback.Back{Config: cfg, Errors: &errs}
+	b := &operate.Release{Config: cfg, Errors: &errs}
 	if err := b.AfterCrash(t.Context(), &view.Page{Out: &out}); err != nil || !strings.HasPrefix(out.String(), "nothing is released: PostgreSQL cannot say whether another daemon leads") {
 		t.Errorf("%v\n%s", err, &out)
 	}
 	var f *failure.Error
 	for _, dry := range []bool{true, false} {
-		b = &handback.Back{Config: cfg, Errors: &errs, DryRun: dry}
+		b = &operate.Release{Config: cfg, Errors: &errs, DryRun: dry}
 		if err := b.ByHand(t.Context(), &view.Page{Out: &out}, false); !errors.As(err, &f) || f.Code != failure.Absent || !strings.HasPrefix(f.What, "Slurm does not answer") {
 			t.Errorf("%v", err)
 		}

@@ -1,5 +1,4 @@
-// Package status reads from the journal what fairlease status shows.
-package status
+package ask
 
 import (
 	"context"
@@ -9,10 +8,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// Read reads the state of all tenants or, for a user who may not read whole rounds, of its
+// readStatus reads the state of all tenants or, for a user who may not read whole rounds, of its
 // own tenants.
-func Read(ctx context.Context, s *store.Store) (*view.Status, error) {
-	st, err := read(ctx, s)
+func readStatus(ctx context.Context, s *store.Store) (*view.Status, error) {
+	st, err := readStanding(ctx, s)
 	if err == nil {
 		st.GPUs, st.Unseen, err = s.GPULooks(ctx)
 	}
@@ -30,7 +29,7 @@ func Read(ctx context.Context, s *store.Store) (*view.Status, error) {
 	return st, err
 }
 
-func read(ctx context.Context, s *store.Store) (*view.Status, error) {
+func readStanding(ctx context.Context, s *store.Store) (*view.Status, error) {
 	lead, err := s.Leader(ctx)
 	if err != nil {
 		return nil, err
@@ -40,7 +39,7 @@ func read(ctx context.Context, s *store.Store) (*view.Status, error) {
 		return nil, err
 	}
 	if !all {
-		mine, err := own(ctx, s)
+		mine, err := readOwn(ctx, s)
 		return view.OwnStatusOf(lead, &mine), err
 	}
 	snap, plan, err := s.Last(ctx)
@@ -51,7 +50,7 @@ func read(ctx context.Context, s *store.Store) (*view.Status, error) {
 	return view.StatusOf(lead, &snap, &plan, worth), err
 }
 
-func own(ctx context.Context, s *store.Store) (out view.Own, err error) {
+func readOwn(ctx context.Context, s *store.Store) (out view.Own, err error) {
 	if out.Round, out.At, err = s.Newest(ctx); err != nil || out.Round == 0 {
 		return out, err
 	}

@@ -1,6 +1,4 @@
-// Package cellfile checks cells files, which reserve cells for tenants' virtual clusters, and
-// proposes one. It compares what package config reads with what Slurm reports.
-package cellfile
+package operate
 
 import (
 	"context"
@@ -17,8 +15,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
-// Found is the result of a check.
-type Found struct {
+// CellsCheck is the result of a check.
+type CellsCheck struct {
 	File     string         `json:"file"`
 	Levels   []cells.Supply `json:"levels"`
 	Problems []string       `json:"problems"`
@@ -27,10 +25,10 @@ type Found struct {
 	wrong config.Problems // Problems, with their places
 }
 
-// Check tests whether every reservation in a file is possible and, unless offline, whether the
+// CheckCells tests whether every reservation in a file is possible and, unless offline, whether the
 // file matches Slurm. The error is about an unreadable file.
-func Check(ctx context.Context, cfg *config.Config, file string, offline bool) (*Found, error) {
-	found := &Found{File: file, Levels: []cells.Supply{}, Problems: []string{}, Remarks: []string{}}
+func CheckCells(ctx context.Context, cfg *config.Config, file string, offline bool) (*CellsCheck, error) {
+	found := &CellsCheck{File: file, Levels: []cells.Supply{}, Problems: []string{}, Remarks: []string{}}
 	f, err := config.LoadCells(file)
 	if err != nil && !errors.As(err, &found.wrong) {
 		return nil, &failure.Error{Code: failure.Misuse, What: "the file of cells cannot be read", Err: err, Next: "`fairlease cells init` writes one"}
@@ -38,7 +36,7 @@ func Check(ctx context.Context, cfg *config.Config, file string, offline bool) (
 	if f != nil {
 		found.Levels = f.Supply
 		if !offline {
-			found.wrong, found.Remarks = against(ctx, cfg, f)
+			found.wrong, found.Remarks = againstSlurm(ctx, cfg, f)
 		}
 		for _, x := range f.Untrusted() {
 			found.Remarks = append(found.Remarks, x.String())
@@ -50,8 +48,8 @@ func Check(ctx context.Context, cfg *config.Config, file string, offline bool) (
 	return found, nil
 }
 
-// against compares a cells file with Slurm, if Slurm answers.
-func against(ctx context.Context, cfg *config.Config, f *config.CellFile) (config.Problems, []string) {
+// againstSlurm compares a cells file with Slurm, if Slurm answers.
+func againstSlurm(ctx context.Context, cfg *config.Config, f *config.CellFile) (config.Problems, []string) {
 	away := func(err error) (config.Problems, []string) {
 		return nil, []string{fmt.Sprintf("Slurm could not be asked (%s), so nodes and tenants were not checked", failure.Cause(err))}
 	}
@@ -70,7 +68,7 @@ func against(ctx context.Context, cfg *config.Config, f *config.CellFile) (confi
 }
 
 // Write writes the result. Problems are an error.
-func (found *Found) Write(p *view.Page) error {
+func (found *CellsCheck) Write(p *view.Page) error {
 	if p.JSON {
 		if err := p.Encode(found); err != nil {
 			return err
@@ -99,8 +97,8 @@ func (found *Found) Write(p *view.Page) error {
 	return nil
 }
 
-// Propose makes a usable cells file.
-func Propose(ctx context.Context, cfg *config.Config, warn io.Writer) (string, error) {
+// ProposeCells makes a usable cells file.
+func ProposeCells(ctx context.Context, cfg *config.Config, warn io.Writer) (string, error) {
 	client, err := connect.Slurm(cfg)
 	if err != nil {
 		return "", err
@@ -139,8 +137,8 @@ func racks(groups []slurm.Group) []config.Rack {
 	return out
 }
 
-// WriteNew writes a new file. It replaces an existing one only with force.
-func WriteNew(path, text string, force bool) error {
+// WriteNewFile writes a new file. It replaces an existing one only with force.
+func WriteNewFile(path, text string, force bool) error {
 	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if force {
 		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC

@@ -1,4 +1,4 @@
-package wrap
+package operate
 
 import (
 	"bufio"
@@ -15,7 +15,7 @@ import (
 // TestMain is the wrapper itself in the process that a test starts.
 func TestMain(m *testing.M) {
 	if os.Getenv("WRAP") != "" {
-		if err := Exec(os.Args[1:], os.Environ()); err != nil {
+		if err := ExecWrapper(os.Args[1:], os.Environ()); err != nil {
 			_, _ = os.Stderr.WriteString(err.Error())
 			os.Exit(1)
 		}
@@ -82,7 +82,7 @@ func TestTheWrapperRunsFromTheBinary(t *testing.T) {
 
 func TestWithoutPython(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if err := Exec([]string{"--", "true"}, nil); err == nil || !strings.Contains(err.Error(), "python3") {
+	if err := ExecWrapper([]string{"--", "true"}, nil); err == nil || !strings.Contains(err.Error(), "python3") {
 		t.Errorf("without python3: %v", err)
 	}
 }

@@ -1,6 +1,4 @@
-// Package moment parses moments: a duration from now (2h, 1-12:00:00), or a date with or without
-// a time of day. Its errors continue after the name of a flag.
-package moment
+package operate
 
 import (
 	"fmt"
@@ -11,8 +9,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 )
 
-// Ahead reads a moment in the future.
-func Ahead(text string, now time.Time) (time.Time, error) {
+// ParseFuture reads a moment in the future.
+func ParseFuture(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, fmt.Errorf("is missing: write when the order ends, as in 2h or 2030-01-31T18:00")
 	}
@@ -22,7 +20,7 @@ func Ahead(text string, now time.Time) (time.Time, error) {
 		}
 		return now.Add(d.Span().Duration()), nil
 	}
-	if at, ok := parse(text, now.Location()); ok {
+	if at, ok := parseDate(text, now.Location()); ok {
 		if !at.After(now) {
 			return time.Time{}, fmt.Errorf("%s is past: give an end to come", text)
 		}
@@ -31,8 +29,8 @@ func Ahead(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is no time: write 2h, 1-12:00:00, 2030-01-31 or 2030-01-31T18:00", text)
 }
 
-// parse reads a date in one of the supported forms.
-func parse(text string, zone *time.Location) (time.Time, bool) {
+// parseDate reads a date in one of the supported forms.
+func parseDate(text string, zone *time.Location) (time.Time, bool) {
 	if at, err := time.ParseInLocation(time.RFC3339, text, zone); err == nil {
 		return at, true
 	}
@@ -44,15 +42,15 @@ func parse(text string, zone *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Ago reads a past moment, or a duration before now; "" = the zero time.
-func Ago(text string, now time.Time) (time.Time, error) {
+// ParsePast reads a past moment, or a duration before now; "" = the zero time.
+func ParsePast(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	if d, err := config.ParseDuration(text); err == nil && d >= 0 {
 		return now.Add(-d.Span().Duration()), nil
 	}
-	if at, ok := parse(text, now.Location()); ok {
+	if at, ok := parseDate(text, now.Location()); ok {
 		return at, nil
 	}
 	return time.Time{}, fmt.Errorf("%q is no time: write 2h or 7d (ago), 2030-01-31 or 2030-01-31T18:00", text)

@@ -1,4 +1,4 @@
-package cellfile_test
+package operate_test
 
 import (
 	"bytes"
@@ -8,26 +8,26 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/operate/cellfile"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 )
 
 // An existing file is kept unless --force is given.
 func TestWriteNew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cells.yaml")
-	if err := cellfile.WriteNew(path, "one", false); err != nil {
+	if err := operate.WriteNewFile(path, "one", false); err != nil {
 		t.Fatal(err)
 	}
-	if err := cellfile.WriteNew(path, "two", false); err == nil || !strings.Contains(err.Error(), "already exists") {
+	if err := operate.WriteNewFile(path, "two", false); err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("overwritten: %v", err)
 	}
-	if err := cellfile.WriteNew(path, "3", true); err != nil {
+	if err := operate.WriteNewFile(path, "3", true); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "3" {
 		t.Errorf("%q %v", text, err)
 	}
-	if err := cellfile.WriteNew(filepath.Join(path, "x"), "", false); err == nil {
+	if err := operate.WriteNewFile(filepath.Join(path, "x"), "", false); err == nil {
 		t.Error("written below a file")
 	}
 }
@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 		if err := os.WriteFile(path, []byte(strings.Replace(racks, "%s", c.number, 1)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		found, err := cellfile.Check(t.Context(), config.Default(), path, true)
+		found, err := operate.CheckCells(t.Context(), config.Default(), path, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("as JSON: %v", err)
 		}
 	}
-	if _, err := cellfile.Check(t.Context(), config.Default(), path+"x", true); err == nil {
+	if _, err := operate.CheckCells(t.Context(), config.Default(), path+"x", true); err == nil {
 		t.Error("a file that is not there")
 	}
 }

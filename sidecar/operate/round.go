@@ -1,6 +1,4 @@
-// Package round makes one round by hand, or previews it. It observes and decides; unless it is a
-// preview it also takes the lead, commits and acts as the daemon does.
-package round
+package operate
 
 import (
 	"context"
@@ -21,8 +19,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// Preview writes the decisions of a round now. It changes nothing.
-func Preview(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) error {
+// PreviewRound writes the decisions of a round now. It changes nothing.
+func PreviewRound(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) error {
 	client, err := connect.Slurm(cfg)
 	if err != nil {
 		return err
@@ -91,8 +89,8 @@ func LookAhead(snap *cluster.Snapshot, plan *cluster.Plan, audit bool) *view.Ahe
 	return a
 }
 
-// Once makes a round and writes its results.
-func Once(ctx context.Context, cfg *config.Config, p *view.Page) error {
+// Round makes a round and writes its results.
+func Round(ctx context.Context, cfg *config.Config, p *view.Page) error {
 	client, err := connect.Slurm(cfg)
 	if err != nil {
 		return err
@@ -104,7 +102,7 @@ func Once(ctx context.Context, cfg *config.Config, p *view.Page) error {
 		Decide: func(s cluster.Snapshot) cluster.Plan { snap = s; return engine.Decide(s) }, Divide: engine.Divide}
 	report, err := d.Once(ctx)
 	if errors.Is(err, daemon.ErrTaken) {
-		return &failure.Error{Code: failure.No, What: "no round was made", Err: whoSits(ctx, cfg, p, err),
+		return &failure.Error{Code: failure.No, What: "no round was made", Err: holder(ctx, cfg, p, err),
 			Next: "that daemon makes the rounds; to see the next one: fairlease round --dry-run"}
 	}
 	if err != nil {
@@ -126,8 +124,8 @@ func Once(ctx context.Context, cfg *config.Config, p *view.Page) error {
 	return nil
 }
 
-// whoSits names the holder of the lead and its start.
-func whoSits(ctx context.Context, cfg *config.Config, p *view.Page, taken error) error {
+// holder names the holder of the lead and its start.
+func holder(ctx context.Context, cfg *config.Config, p *view.Page, taken error) error {
 	s, err := connect.Journal(ctx, cfg)
 	if err != nil {
 		return taken

@@ -1,6 +1,4 @@
-// Package replay repeats the decision on a kept snapshot, and reports where two plans differ. A
-// replay is exact: the same snapshot and the same engine give the same plan, byte for byte.
-package replay
+package operate
 
 import (
 	"bytes"
@@ -19,8 +17,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 )
 
-// Decide decides on a snapshot and returns the plan, both as JSON.
-func Decide(snapshot []byte) ([]byte, error) {
+// Replay decides on a snapshot and returns the plan, both as JSON.
+func Replay(snapshot []byte) ([]byte, error) {
 	var s cluster.Snapshot
 	if err := json.Unmarshal(snapshot, &s); err != nil {
 		return nil, err
@@ -28,8 +26,8 @@ func Decide(snapshot []byte) ([]byte, error) {
 	return json.Marshal(engine.Decide(s))
 }
 
-// Save writes a round's texts into a folder.
-func Save(dir string, round int64, texts map[string][]byte) error {
+// SaveReplay writes a round's texts into a folder.
+func SaveReplay(dir string, round int64, texts map[string][]byte) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -47,8 +45,8 @@ func Save(dir string, round int64, texts map[string][]byte) error {
 
 // Difference gives the path of the first difference between two JSON texts.
 func Difference(was, is []byte) string {
-	a, err1 := loose(was)
-	b, err2 := loose(is)
+	a, err1 := parseLoose(was)
+	b, err2 := parseLoose(is)
 	if err1 != nil || err2 != nil {
 		return "its form: one of them is no JSON"
 	}
@@ -58,8 +56,8 @@ func Difference(was, is []byte) string {
 	return "the order of keys or the form of numbers"
 }
 
-// loose parses any JSON, and keeps numbers as written.
-func loose(text []byte) (v any, err error) {
+// parseLoose parses any JSON, and keeps numbers as written.
+func parseLoose(text []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	err = d.Decode(&v)
@@ -113,9 +111,9 @@ func brief(v any) string {
 	return string(text)
 }
 
-// Kept replays a snapshot that the daemon kept, and describes the result. It is an error if the
+// ReplayKept replays a snapshot that the daemon kept, and describes the result. It is an error if the
 // engine panics.
-func Kept(path string) (said string, err error) {
+func ReplayKept(path string) (said string, err error) {
 	text, err := daemon.ReadKept(path)
 	if err != nil {
 		return "", &failure.Error{Code: failure.No, What: "the snapshot cannot be read", Err: err}
@@ -125,7 +123,7 @@ func Kept(path string) (said string, err error) {
 			said, err = fmt.Sprintf("%s: the engine fails: %v\n%s", path, cause, debug.Stack()), failure.Quiet(failure.No)
 		}
 	}()
-	plan, err := Decide(text)
+	plan, err := Replay(text)
 	if err != nil {
 		return "", &failure.Error{Code: failure.No, What: "the snapshot cannot be read", Err: err}
 	}
