@@ -18,21 +18,27 @@ func (m *hand) overdue() (out []rounds.Grant) {
 	if slices.ContainsFunc(m.in.Tenants, func(t lease.Tenant) bool { return t.Boost }) {
 		return nil
 	}
-	least := leastGangs(m.x)
+	least, gone := leastGangs(m.x), make([]bool, len(m.wants))
 	for p := range m.pools {
 		before := make([]float64, len(m.x.f.Books.Divided.Parties))
-		for _, w := range slices.Clone(m.pools[p].Line) {
+		for _, w := range m.pools[p].Line {
+			if gone[w] {
+				continue
+			}
 			x, k := &m.wants[w], &m.in.Candidates[m.who[w]]
 			own, all := m.debts.Next.At(round.PartyIndex(x.Party), p), m.debts.Tenants.At(round.TenantIndex(x.Tenant), p)
 			over := *own - before[x.Party] // left by the jobs before it
 			if large(m.x, k, least) && (over >= float64(x.Gang) || over >= 0 && late(m.x, k)) && *all >= 0 && m.pools[p].Take(x.Gang) {
 				*own, *all = *own-float64(x.Gang), *all-float64(x.Gang)
 				out = append(out, rounds.Grant{Row: w, Model: p})
-				m.leave(w)
+				gone[w] = true
 				continue
 			}
 			before[x.Party] += float64(x.Gang)
 		}
+	}
+	for p := range m.pools {
+		m.pools[p].Line = slices.DeleteFunc(m.pools[p].Line, func(w int) bool { return gone[w] })
 	}
 	return out
 }
@@ -63,11 +69,4 @@ func leastGangs(x *contest) []int {
 func anyOverdue(x *contest, in *lease.Input) bool {
 	least := leastGangs(x)
 	return slices.ContainsFunc(in.Candidates, func(k lease.Candidate) bool { return large(x, &k, least) && late(x, &k) })
-}
-
-// leave takes a want out of all lines.
-func (m *hand) leave(want int) {
-	for p := range m.pools {
-		m.pools[p].Line = slices.DeleteFunc(m.pools[p].Line, func(w int) bool { return w == want })
-	}
 }
