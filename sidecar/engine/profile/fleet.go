@@ -42,7 +42,7 @@ func (b *Book) fleetOf(models []string) *fleet {
 
 // rates lists what was measured or declared by the administrator, by tenant.
 func (f *facts) rates(models []string) (out []rates) {
-	seen := map[runs]bool{}
+	seen, at := map[runs]bool{}, map[string]int{}
 	for i := range f.entries {
 		e := &f.entries[i]
 		of := runs{e.Kind, e.Gang}
@@ -59,9 +59,10 @@ func (f *facts) rates(models []string) (out []rates) {
 		if !sure {
 			continue
 		}
-		t := slices.IndexFunc(out, func(r rates) bool { return r.tenant == e.Kind.Tenant() })
-		if t < 0 {
-			t, out = len(out), append(out, rates{tenant: e.Kind.Tenant()})
+		t, known := at[e.Kind.Tenant()]
+		if !known {
+			t = len(out)
+			at[e.Kind.Tenant()], out = t, append(out, rates{tenant: e.Kind.Tenant()})
 		}
 		out[t].rows = append(out[t].rows, row)
 	}
