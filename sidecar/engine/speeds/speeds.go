@@ -20,8 +20,7 @@ type Speeds struct {
 	Books *round.Books
 	Book  *profile.Book
 	Kinds []cluster.Kind // by case; "" = a job of no tenant
-	known map[runs][]profile.Speedup
-	sure  map[runs][]profile.Speedup // as known, for prices; nil = the same
+	types types
 	shown evidence.Book
 	Total []float64 // by case: the total steps that its job declares; 0 = not declared
 }
@@ -44,7 +43,7 @@ func Learn(b *round.Books) *Speeds {
 	set.Estimate, set.Reference = !x.Books.In.Settings.NoEstimates, x.Books.In.Settings.Reference
 	n := len(x.Books.In.Snapshot.Cases)
 	x.Book, x.Kinds, x.Total = profile.New(set, x.Books.In.Snapshot.Profiles, x.Books.In.Snapshot.Paces), make([]cluster.Kind, n), make([]float64, n)
-	x.known, x.sure = map[runs][]profile.Speedup{}, map[runs][]profile.Speedup{}
+	x.types = types{of: make([]int32, n), at: map[runs]int32{}}
 	x.Book.Withdraw(profile.File)
 	for _, p := range x.Books.In.Snapshot.Declared {
 		p.Basis = profile.File
@@ -206,17 +205,6 @@ func (x *Speeds) hear(i int, r cluster.Progress) {
 	}
 }
 
-// Speedups returns, by pool, a job's speed relative to the reference model; 1 = unknown.
-func (x *Speeds) Speedups(i int) []profile.Speedup {
-	of := runs{x.Kinds[i], x.Books.Jobs[i].Is.GPUs}
-	known, ok := x.known[of]
-	if !ok {
-		known = x.Book.Speedups(of.kind, max(of.gang, 1), x.Books.In.Pools)
-		x.known[of] = known
-	}
-	return known
-}
-
 // Faster returns a function that gives, by pool, a job's speedup less 1, in millionths: -1_000_000 = its job cannot use
 // the pool. It is nil if no policy divides GPU models.
 func (x *Speeds) Faster() func(i int) []int64 {
@@ -250,17 +238,6 @@ func (x *Speeds) Price(records []cluster.Record) {
 			records[i].Extra.Faster = faster(i)[p]
 		}
 	}
-}
-
-// Priced returns, by pool, a job's speed as prices of trades may count it; nil = as Speedups.
-func (x *Speeds) Priced(i int) []profile.Speedup {
-	of := runs{x.Kinds[i], x.Books.Jobs[i].Is.GPUs}
-	sure, ok := x.sure[of]
-	if !ok {
-		sure = profile.Priced(x.Book, of.kind, max(of.gang, 1), x.Books.In.Pools)
-		x.sure[of] = sure
-	}
-	return sure
 }
 
 // Profiles returns the profiles and paces to remember.
