@@ -45,7 +45,7 @@ func boundaries() error {
 		}
 		var d engine.Decider
 		s := simtest.CrowdOn(x.nodes, x.jobs, x.tenants)
-		opened(&d, &s)
+		simtest.Opened(&d, &s)
 		fmt.Printf("%d jobs, %d nodes of 8 GPUs, %d tenants:\n", x.jobs, x.nodes, x.tenants)
 		timed(x.name+"_ms", mean(func() { d.Decide(s) }))
 		if x.peak {
@@ -55,21 +55,13 @@ func boundaries() error {
 	return nil
 }
 
-// opened opens the accounts of a snapshot.
-func opened(d *engine.Decider, s *cluster.Snapshot) cluster.Plan {
-	at, p := s.Ledger.At, d.Decide(*s)
-	s.Ledger = p.State.Ledger
-	s.Ledger.At = at
-	return p
-}
-
 // inCells measures Decide at such a boundary with a virtual cluster for every tenant, and about as
 // many of the leases in cells of their own as are lent.
 func inCells() {
 	var d engine.Decider
 	s := simtest.CrowdInCells(50_000)
 	ends := s.Leases[0].End
-	first := opened(&d, &s).State // puts the leases into cells
+	first := simtest.Opened(&d, &s).State // puts the leases into cells
 	s.Lost, s.Leases = first.Lost, nil
 	lent := 0
 	for _, l := range first.Leases {
@@ -92,7 +84,7 @@ func byPolicy() error {
 	s := simtest.Crowd(50_000, 100)
 	s.Settings.Divide, s.Settings.DivideJobs = "gavel:las", preset.OfJobs("gavel:las")
 	simtest.Report(&s)
-	p := opened(&d, &s)
+	p := simtest.Opened(&d, &s)
 	if p.AllocationRequest == nil {
 		return errors.New("the policy was not asked")
 	}

@@ -15,7 +15,7 @@ import (
 const olderCommit = "51c4ec1"
 
 // firstWithDecisions is the first commit that has -decisions.
-const firstWithDecisions = "HEAD"
+const firstWithDecisions = "75aa904c"
 
 // besideOlder times two simulations by the program of this commit and of the older one, in turn, and prints the ratios of their CPU
 // times. It says so where git has no older commit, or a trace is missing.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
 )
 
 // Crowd makes the hard case: a boundary at which every lease ends, on a full cluster of 8-GPU
@@ -81,6 +82,14 @@ func crowdNodes(n int) []cluster.Node {
 
 func crowdRequest(gpus int) cluster.Request {
 	return cluster.Request{GPUs: gpus, Nodes: max(1, gpus/8), PerNode: min(gpus, 8), CPUs: 4 * gpus, MemoryMB: int64(gpus) * 16384}
+}
+
+// Opened opens the accounts of a snapshot by a first decision, and gives that.
+func Opened(d *engine.Decider, s *cluster.Snapshot) cluster.Plan {
+	at, p := s.Ledger.At, d.Decide(*s)
+	s.Ledger = p.State.Ledger
+	s.Ledger.At = at
+	return p
 }
 
 // Report gives the jobs of a snapshot types with some observations, and adds reports of running jobs: each tenant has jobs of 20 types that

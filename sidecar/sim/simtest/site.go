@@ -54,15 +54,7 @@ func (x Site) Open() (*Live, error) {
 	}
 	journal := sim.NewMemory()
 	journal.Trust = s.Lend
-	for i := range x.Overrides {
-		tenant := tenantName(i % x.Tenants)
-		o := cluster.Override{Kind: cluster.Boost, Scope: "job", Name: strconv.Itoa(1 + i%x.Jobs), Until: Start.Add(cluster.Day), Reason: "a deadline", By: "root"}
-		switch i % 3 {
-		case 1:
-			o.Scope, o.Name = "user", fmt.Sprintf("%s_%d", tenant, i%20)
-		case 2:
-			o.Scope, o.Name = "tenant", tenant
-		}
+	for _, o := range x.Orders() {
 		journal.Order(o)
 	}
 	s.Loop = &loop.Loop{Cluster: s.Virtual, Journal: journal, Decide: (&engine.Decider{Brief: s.Lend}).Decide, Divide: engine.Divide, Brief: s.Lend,
@@ -75,6 +67,23 @@ func (x Site) Open() (*Live, error) {
 		}
 	}
 	return s, nil
+}
+
+// Orders gives the overrides: of jobs, users and tenants in turn.
+func (x Site) Orders() []cluster.Override {
+	out := make([]cluster.Override, x.Overrides)
+	for i := range out {
+		tenant := tenantName(i % x.Tenants)
+		o := cluster.Override{ID: int64(1 + i), Kind: cluster.Boost, Scope: "job", Name: strconv.Itoa(1 + i%x.Jobs), Until: Start.Add(cluster.Day), Reason: "a deadline", By: "root"}
+		switch i % 3 {
+		case 1:
+			o.Scope, o.Name = "user", fmt.Sprintf("%s_%d", tenant, i%20)
+		case 2:
+			o.Scope, o.Name = "tenant", tenant
+		}
+		out[i] = o
+	}
+	return out
 }
 
 // arrive submits a job of any tenant.
