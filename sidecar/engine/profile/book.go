@@ -44,6 +44,7 @@ type Book struct {
 type facts struct {
 	settings Settings
 	entries
+	places map[cluster.Kind]place // of entries; nil = not listed yet
 }
 
 // New opens a book with what was remembered. Entries that make no sense are left out.
@@ -161,7 +162,7 @@ func (b *Book) put(p *cluster.Profile) {
 
 // set makes these the entries, and forgets what was worked out of others.
 func (b *Book) set(x entries) {
-	b.entries, b.guess, b.fleet, b.shown.works = x, newEstimates(b.facts), nil, nil
+	b.entries, b.places, b.guess, b.fleet, b.shown.works = x, nil, newEstimates(b.facts), nil, nil
 }
 
 // changed forgets what was worked out of a kind's entries.

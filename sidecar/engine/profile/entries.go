@@ -117,14 +117,6 @@ func (x entries) begin(kind cluster.Kind) int {
 	return at
 }
 
-// of gives the range of a kind's entries.
-func (x entries) of(kind cluster.Kind) (from, to int) {
-	from = x.begin(kind)
-	for to = from; to < len(x) && x[to].Kind == kind; to++ {
-	}
-	return from, to
-}
-
 // tenant gives a range with all entries of a tenant's kinds. It may contain others; the site's
 // are anywhere.
 func (x entries) tenant(tenant string) (from, to int) {
@@ -141,25 +133,48 @@ func (x entries) tenant(tenant string) (from, to int) {
 // company gives the kind under which a job that shares GPUs counts: the site's kind of its name
 // if there is one, so that measurements beside one tenant's job apply to another's.
 func (x entries) company(with cluster.Kind) cluster.Kind {
-	if site := cluster.Kind(with.Name()); x.mentions(site) {
+	site := cluster.Kind(with.Name())
+	if at := x.begin(site); at < len(x) && x[at].Kind == site {
 		return site
 	}
 	return with
 }
 
+// place is where the entries of a kind are.
+type place struct{ from, to int }
+
+// of gives the range of a kind's entries.
+func (f *facts) of(kind cluster.Kind) (from, to int) {
+	if f.places == nil {
+		f.places = map[cluster.Kind]place{}
+		for i := 0; i < len(f.entries); {
+			k := f.entries[i].Kind
+			p := place{from: i}
+			for i < len(f.entries) && f.entries[i].Kind == k {
+				i++
+			}
+			p.to = i
+			f.places[k] = p
+		}
+	}
+	p := f.places[kind]
+	return p.from, p.to
+}
+
 // mentions tells whether a kind has any entry.
-func (x entries) mentions(kind cluster.Kind) bool {
-	at := x.begin(kind)
-	return at < len(x) && x[at].Kind == kind
+func (f *facts) mentions(kind cluster.Kind) bool {
+	from, to := f.of(kind)
+	return from < to
 }
 
 // look finds an entry.
-func (x entries) look(kind, with cluster.Kind, model string, gang int, source cluster.Source) *cluster.Profile {
-	at, there := x.find(&cluster.Profile{Kind: kind, With: with, Model: model, Gang: gang, Source: source})
+func (f *facts) look(kind, with cluster.Kind, model string, gang int, source cluster.Source) *cluster.Profile {
+	from, to := f.of(kind)
+	at, there := f.entries[from:to].find(&cluster.Profile{Kind: kind, With: with, Model: model, Gang: gang, Source: source})
 	if !there {
 		return nil
 	}
-	return &x[at]
+	return &f.entries[from+at]
 }
 
 // models gives the models of all entries, sorted.

@@ -160,7 +160,7 @@ func TestPricedIgnoresGuesses(t *testing.T) {
 		}
 		b := New(Default(), entries, nil)
 		b.Consider(old, usages)
-		got := Priced(b, "t/k", 1, models)
+		got := Priced(b, "t/k", 1, models, b.Speedups("t/k", 1, models))
 		if got == nil {
 			got = b.Speedups("t/k", 1, models)
 		}
@@ -224,7 +224,7 @@ func TestOthersCannotMoveAPrice(t *testing.T) {
 		slices.SortFunc(usages, func(a, b cluster.Usage) int { return a.CompareSubject(&b) })
 		b := New(Default(), entries, nil)
 		b.Consider(list, usages)
-		got := Priced(b, "honest/k", 1, models)
+		got := Priced(b, "honest/k", 1, models, b.Speedups("honest/k", 1, models))
 		for f := range got {
 			for s := range got {
 				fast, slow := &got[f], &got[s]
@@ -318,7 +318,7 @@ func TestOtherKindsFillGaps(t *testing.T) {
 			t.Errorf("%s on %s: %+v, %v", x.kind, x.model, p, ok)
 		}
 	}
-	if s := Priced(b, "x/seen", 1, []string{"k80", "v100"}); s == nil || s[0].Source != "" {
+	if s := Priced(b, "x/seen", 1, []string{"k80", "v100"}, b.Speedups("x/seen", 1, []string{"k80", "v100"})); s == nil || s[0].Source != "" {
 		t.Errorf("what others gain prices trades: %+v", s)
 	}
 }

@@ -14,6 +14,7 @@ type Speedup struct {
 	// Low and High bound Value by two standard errors: a trade uses one for the party that gains,
 	// and the other for the one that gives.
 	Low, High float64
+	Rate      float64        // steps/s; 0 = unknown, or known relative to other models only
 	Source    cluster.Source // "" = unknown
 	Method    cluster.Method
 }
@@ -28,9 +29,9 @@ func (b *Book) Speedups(kind cluster.Kind, gang int, models []string) []Speedup 
 }
 
 // Priced is Speedups for prices of trades. Run times of the kind itself count as measurements; what counters say counts for nothing, as its factors
-// are those of other kinds, and so do the gains of other kinds. nil = neither counts in Speedups.
-func Priced(b *Book, kind cluster.Kind, gang int, models []string) []Speedup {
-	if !slices.ContainsFunc(models, func(m string) bool { p, _ := b.Rate(kind, m, gang); return p.Method != "" }) {
+// are those of other kinds, and so do the gains of other kinds. nil = neither counts in known, which are the kind's Speedups.
+func Priced(b *Book, kind cluster.Kind, gang int, models []string, known []Speedup) []Speedup {
+	if !slices.ContainsFunc(known, func(s Speedup) bool { return s.Method != "" }) {
 		return nil
 	}
 	out := speedups(b, kind, gang, models, true)
@@ -49,6 +50,9 @@ func speedups(b *Book, kind cluster.Kind, gang int, models []string, prices bool
 		out[i] = Speedup{Model: m, Value: 1, Low: 1, High: 1}
 		if p, known := best(b, kind, m, gang, prices); known {
 			out[i].Source, out[i].Method, out[i].Value = p.Source, p.Method, p.Rate
+			if !p.Relative {
+				out[i].Rate = p.Rate
+			}
 			errs[i] = standardError(&p, b.settings.Recent)
 		}
 	}

@@ -20,13 +20,17 @@ func (x *Speeds) Steps(i int) float64 {
 		left -= x.Books.In.Now.Sub(x.Books.In.Snapshot.Cases[i].Job.Start)
 	}
 	gang := max(x.Books.Wants(i), 1)
-	fastest, rates := 0.0, baseOf(x, i)
-	for _, s := range x.Speedups(i) {
-		fastest = max(fastest, s.Value)
+	speeds, rates := x.Speedups(i), x.types.list[x.types.number(x, runs{x.Kinds[i], gang})-1].known
+	fastest, slowest, base := 0.0, 0.0, 0.0 // base: steps/s on the reference model
+	for p, r := range rates {
+		fastest = max(fastest, speeds[p].Value)
+		if r.Rate > 0 && (slowest == 0 || r.Rate < slowest) {
+			slowest, base = r.Rate, r.Rate/speeds[p].Value
+		}
 	}
 	seconds := float64(max(left, cluster.Minute)) / float64(cluster.Second) * cmp.Or(fastest, 1)
-	if steps, estimated := x.Book.Remaining(x.Books.Records[i].Key, x.Total[i], left, rates.slowest); !estimated && rates.reference > 0 {
-		seconds = max(steps/rates.reference, 1)
+	if steps, estimated := x.Book.Remaining(x.Books.Records[i].Key, x.Total[i], left, slowest); !estimated && base > 0 {
+		seconds = max(steps/base, 1)
 	}
 	return seconds * float64(gang)
 }
