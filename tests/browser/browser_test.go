@@ -85,7 +85,7 @@ func paths(s *scene.Scene) map[string]string {
 		out["place"] = "/places/" + s.Nodes[0].Name
 	}
 	for i := range s.Jobs {
-		out[s.Jobs[i].State] = page.JobPath(s.Jobs[i].SlurmID)
+		out[string(s.Jobs[i].State)] = page.JobPath(s.Jobs[i].ID.String())
 	}
 	return out
 }

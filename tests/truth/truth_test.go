@@ -92,7 +92,7 @@ func tell(t testing.TB, f, past scene.Facts, now cluster.Instant) *told {
 		command("fairlease cells show", func(p *view.Page) { s.Cells.Write(p, true) })
 	}
 	for i := range s.Jobs[:min(len(s.Jobs), mostJobs)] {
-		id := s.Jobs[i].SlurmID
+		id := s.Jobs[i].ID.String()
 		d.text["page of job "+id] = get(pages, page.JobPath(id))
 		key, err := cluster.ParseJobID(id)
 		if err != nil {
@@ -191,7 +191,7 @@ func (d *told) reasoned(t testing.TB) {
 		most[st.Tenant] = max(most[st.Tenant], st.Waiting)
 	}
 	for i := range s.Jobs {
-		j := &s.Jobs[i]
+		j := s.Jobs[i].Job()
 		if j.Why == nil {
 			continue
 		}
@@ -276,7 +276,7 @@ func (d *told) agreed(t testing.TB) {
 	jobs := rowsOf(d.text["page /jobs"], "jobs")
 	received := regexp.MustCompile(`Received .*\(rho (\S+)\)`)
 	for i := range s.Jobs {
-		id := s.Jobs[i].SlurmID
+		id := s.Jobs[i].ID.String()
 		said := received.FindStringSubmatch(d.text["fairlease explain "+id])
 		if x := jobs[id]; x != nil && said != nil && x["Rho"] != said[1] {
 			t.Fatalf("job %s has rho %q in the list of jobs, and %q by fairlease explain", id, x["Rho"], said[1])

@@ -141,15 +141,20 @@ const mostSoon = 3
 // Soonest gives the waiting jobs that start first by their forecasts.
 func Soonest(all []store.JobForecast) []store.JobForecast {
 	var out []store.JobForecast
-	for _, f := range all {
-		if f.State == string(cluster.Waiting) && f.StartP50 != nil {
-			out = append(out, f)
+	for i := range all {
+		f := &all[i]
+		if f.State != string(cluster.Waiting) || f.StartP50 == nil {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(out, f, func(a store.JobForecast, b *store.JobForecast) int {
+			return cmp.Or(a.StartP50.Compare(*b.StartP50), cmp.Compare(a.Key, b.Key))
+		})
+		if at < mostSoon {
+			out = slices.Insert(out, at, *f)
+			out = out[:min(len(out), mostSoon)]
 		}
 	}
-	slices.SortFunc(out, func(a, b store.JobForecast) int {
-		return cmp.Or(a.StartP50.Compare(*b.StartP50), cmp.Compare(a.Key, b.Key))
-	})
-	return out[:min(len(out), mostSoon)]
+	return out
 }
 
 // ForecastTable lists forecasts.

@@ -138,20 +138,20 @@ func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, ef
 		at := plan.At.Time()
 		st.At = &at
 	}
-	waits := map[cluster.JobKey]bool{}
+	reasons := plan.Statuses // by key, as the cases
 	for i := range snap.Cases {
 		c := &snap.Cases[i]
 		if c.Job.State != cluster.Done {
 			st.Jobs[c.Job.State]++
 		}
-		waits[c.Record.Key] = c.Job.State == cluster.Waiting
+		for len(reasons) > 0 && reasons[0].Job < c.Record.Key {
+			reasons = reasons[1:]
+		}
+		if len(reasons) > 0 && reasons[0].Job == c.Record.Key && c.Job.State == cluster.Waiting {
+			st.Reasons[reasons[0].Reason.Code]++
+		}
 		if c.Job.Aside != "" && c.Job.State != cluster.Done {
 			st.Aside = append(st.Aside, AsideJob{c.Job.ID.String(), c.Record.Key, c.Job.User, c.Job.Aside})
-		}
-	}
-	for i := range plan.Statuses {
-		if waits[plan.Statuses[i].Job] {
-			st.Reasons[plan.Statuses[i].Reason.Code]++
 		}
 	}
 	var next cluster.Instant

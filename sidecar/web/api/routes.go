@@ -148,18 +148,18 @@ func jobs(c *call) (any, error) {
 	}
 	fits := func(arg, value string) bool { want, ok := c.args[arg]; return !ok || want == value }
 	list := c.scene.Jobs
-	at, _ := slices.BinarySearchFunc(list, after+1, func(j scene.Job, key cluster.JobKey) int { return cmp.Compare(j.Key, key) })
+	at, _ := slices.BinarySearchFunc(list, after+1, func(j scene.Row, key cluster.JobKey) int { return cmp.Compare(j.Key, key) })
 	out, limit := []*scene.Job{}, c.limit()
 	for i := at; i < len(list); i++ {
 		j := &list[i]
-		if !fits("state", j.State) || !fits("tenant", j.Tenant) || !fits("user", j.User) || !fits("code", string(j.Code)) {
+		if !fits("state", string(j.State)) || !fits("tenant", j.Tenant) || !fits("user", j.User) || !fits("code", string(j.Code())) {
 			continue
 		}
 		if len(out) == limit {
 			c.next(strconv.FormatInt(int64(out[limit-1].Key), 10))
 			break
 		}
-		out = append(out, j)
+		out = append(out, j.Job())
 	}
 	return out, nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/forecast"
@@ -50,20 +49,20 @@ func keptOf(list []forecast.Coverage) (out []kept) {
 const mostJobs = 100
 
 // orders are the orders of the list.
-var orders = map[string]func(a, b *scene.Job) int{
-	"":     func(a, b *scene.Job) int { return cmp.Compare(a.Key, b.Key) },
-	"gpus": func(a, b *scene.Job) int { return cmp.Compare(b.GPUs, a.GPUs) },
-	"rho":  func(a, b *scene.Job) int { return cmp.Compare(a.Rho, b.Rho) },
-	"wait": func(a, b *scene.Job) int { return since(a).Compare(since(b)) },
-	"user": func(a, b *scene.Job) int { return strings.Compare(a.User, b.User) },
+var orders = map[string]func(a, b *scene.Row) int{
+	"":     func(a, b *scene.Row) int { return cmp.Compare(a.Key, b.Key) },
+	"gpus": func(a, b *scene.Row) int { return cmp.Compare(b.GPUs(), a.GPUs()) },
+	"rho":  func(a, b *scene.Row) int { return cmp.Compare(a.Rho(), b.Rho()) },
+	"wait": func(a, b *scene.Row) int { return cmp.Compare(since(a), since(b)) },
+	"user": func(a, b *scene.Row) int { return strings.Compare(a.User, b.User) },
 }
 
 // since is when a job's wait began; jobs that do not wait come last.
-func since(j *scene.Job) time.Time {
-	if j.State != string(cluster.Waiting) || j.Eligible == nil {
-		return time.Unix(math.MaxInt32, 0)
+func since(j *scene.Row) cluster.Instant {
+	if j.State != cluster.Waiting || j.First == 0 {
+		return math.MaxInt64
 	}
-	return *j.Eligible
+	return j.First
 }
 
 func jobsPage(v *visit) (string, any, error) {
@@ -74,27 +73,31 @@ func jobsPage(v *visit) (string, any, error) {
 		l.Sort, order = "", orders[""]
 	}
 	states, tenants, codes := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	var found []*scene.Row
 	for i := range v.Jobs {
 		j := &v.Jobs[i]
-		states[j.State], tenants[j.Tenant], codes[string(j.Code)] = true, true, true
+		states[string(j.State)], tenants[j.Tenant], codes[string(j.Code())] = true, true, true
 		if l.has(j) {
-			l.Rows = append(l.Rows, j)
+			found = append(found, j)
 		}
 	}
 	l.States, l.Tenants, l.Codes = sorted(states), sorted(tenants), sorted(codes)
-	slices.SortStableFunc(l.Rows, order)
+	slices.SortStableFunc(found, order)
 	var from, to int
-	l.Pager, from, to = v.pager(len(l.Rows), mostJobs)
-	l.Rows, l.Kept = l.Rows[from:to], keptOf(v.Coverage)
+	l.Pager, from, to = v.pager(len(found), mostJobs)
+	for _, j := range found[from:to] {
+		l.Rows = append(l.Rows, j.Job())
+	}
+	l.Kept = keptOf(v.Coverage)
 	return "jobs", l, nil
 }
 
 // has tells whether a job is in the list that the filters select.
-func (l *jobs) has(j *scene.Job) bool {
-	if l.State != "" && j.State != l.State || l.Tenant != "" && j.Tenant != l.Tenant || l.Code != "" && string(j.Code) != l.Code {
+func (l *jobs) has(j *scene.Row) bool {
+	if l.State != "" && string(j.State) != l.State || l.Tenant != "" && j.Tenant != l.Tenant || l.Code != "" && string(j.Code()) != l.Code {
 		return false
 	}
-	return l.Find == "" || strings.HasPrefix(j.SlurmID, l.Find) || strings.Contains(j.Name, l.Find) || strings.Contains(j.User, l.Find)
+	return l.Find == "" || strings.HasPrefix(j.ID.String(), l.Find) || strings.Contains(j.Name, l.Find) || strings.Contains(j.User, l.Find)
 }
 
 func sorted(set map[string]bool) (out []string) {

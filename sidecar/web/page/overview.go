@@ -112,10 +112,14 @@ func overviewPage(v *visit) (string, any, error) {
 		o.GPUs.All, o.GPUs.Busy, o.GPUs.Idle, o.GPUs.Bad, o.GPUs.Out = o.GPUs.All+p.GPUs, o.GPUs.Busy+p.Busy, o.GPUs.Idle+p.Idle, o.GPUs.Bad+p.Bad, o.GPUs.Out+p.Out
 	}
 	o.Running, o.Waiting = v.Status.Jobs[cluster.Running]+v.Status.Jobs[cluster.Configuring]+v.Status.Jobs[cluster.Suspended], v.Status.Jobs[cluster.Waiting]
+	var longest *scene.Row
 	for i := range v.Jobs {
-		if j := &v.Jobs[i]; j.State == string(cluster.Waiting) && j.Inactive == "" && j.Eligible != nil && (o.Longest == nil || j.Eligible.Before(*o.Longest.Eligible)) {
-			o.Longest = j
+		if j := &v.Jobs[i]; j.State == cluster.Waiting && j.Inactive() == "" && j.First != 0 && (longest == nil || j.First < longest.First) {
+			longest = j
 		}
+	}
+	if longest != nil {
+		o.Longest = longest.Job()
 	}
 	o.Budgets = len(v.Budgets) > 0
 	for i := range o.Tenants {

@@ -44,7 +44,7 @@ var operator = rights.Person{User: "root", Operator: true}
 
 // member gives a user of the tenant of the first job.
 func (d *desk) member() rights.Person {
-	j := &d.Scene().Jobs[0]
+	j := d.Scene().Jobs[0].Job()
 	return rights.Person{User: j.User, Tenants: []string{j.Tenant}}
 }
 
@@ -62,7 +62,7 @@ func (d *desk) addresses() []string {
 		"/jobs", "/jobs?state=waiting&sort=wait&page=2", "/jobs?find=train", "/rounds", "/rounds?before=3", fmt.Sprintf("/rounds/%d", s.Round), fmt.Sprintf("/rounds/%d", s.Round-1), "/jobs/900001"}
 	seen := map[string]bool{}
 	for i := range s.Jobs {
-		if j := &s.Jobs[i]; !seen[j.State] {
+		if j := s.Jobs[i].Job(); !seen[j.State] {
 			seen[j.State] = true
 			out = append(out, page.JobPath(j.SlurmID), "/jobs?tenant="+url.QueryEscape(j.Tenant))
 		}
@@ -165,8 +165,8 @@ func TestOthersJobsAreNotShown(t *testing.T) {
 	s := d.Scene()
 	var other *scene.Job
 	for i := range s.Jobs {
-		if s.Jobs[i].Tenant != me.Tenants[0] && s.Jobs[i].State == string(cluster.Running) {
-			other = &s.Jobs[i]
+		if s.Jobs[i].Tenant != me.Tenants[0] && s.Jobs[i].State == cluster.Running {
+			other = s.Jobs[i].Job()
 		}
 	}
 	for _, at := range d.addresses() {
@@ -190,7 +190,7 @@ func TestOthersJobsAreNotShown(t *testing.T) {
 // Links from past leases name the job by its key, so that they do not lead to a later job with the same id.
 func TestJobsByKey(t *testing.T) {
 	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60})
-	live := d.Scene().Jobs[0]
+	live := d.Scene().Jobs[0].Job()
 	for at, want := range map[string]int{
 		page.JobKeyPath(live.SlurmID, live.Key):     http.StatusOK,
 		page.JobKeyPath(live.SlurmID, live.Key+999): http.StatusNotFound, // another job had the id, and the journal has it no more
@@ -213,8 +213,8 @@ func older(t *testing.T) {
 	site := scenetest.Site{Nodes: 10, Jobs: 60, Counters: true}
 	f := site.Facts()
 	all := scene.Of(f)
-	at := slices.IndexFunc(all.Jobs, func(j scene.Job) bool { return j.State == string(cluster.Running) && len(j.Nodes) > 0 })
-	live, before := all.Jobs[at], all.Jobs[at].Key+999
+	at := slices.IndexFunc(all.Jobs, func(j scene.Row) bool { return j.State == cluster.Running && len(j.Job().Nodes) > 0 })
+	live, before := all.Jobs[at].Job(), all.Jobs[at].Key+999
 	f.GPUs = slices.DeleteFunc(f.GPUs, func(g store.GPU) bool { return g.Key == nil || *g.Key != live.Key })
 	if len(f.GPUs) < 2 {
 		t.Fatalf("job %s has %d GPUs", live.SlurmID, len(f.GPUs))
@@ -243,9 +243,9 @@ func older(t *testing.T) {
 // The page of a live job has its forecast and the remarks on it; that of an ended job has neither.
 func TestForecastAndRemarks(t *testing.T) {
 	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60})
-	live := slices.IndexFunc(d.Scene().Jobs, func(j scene.Job) bool { return j.State == string(cluster.Waiting) })
+	live := slices.IndexFunc(d.Scene().Jobs, func(j scene.Row) bool { return j.State == cluster.Waiting })
 	wants := []string{"<h3>Forecast</h3><ul><li>starts about ", " in 8 of 10 runs</li>", "GPU 3 of n00001 has done half"}
-	for at, shown := range map[string]bool{page.JobPath(d.Scene().Jobs[live].SlurmID): true, "/jobs/900001": false} {
+	for at, shown := range map[string]bool{page.JobPath(d.Scene().Jobs[live].ID.String()): true, "/jobs/900001": false} {
 		_, text := d.ask(operator, at)
 		for _, want := range wants {
 			if strings.Contains(text, want) != shown {
@@ -393,7 +393,7 @@ func TestListOfJobs(t *testing.T) {
 	if len(seen) != len(d.Scene().Jobs) {
 		t.Errorf("%d of %d jobs are on the pages", len(seen), len(d.Scene().Jobs))
 	}
-	j := &d.Scene().Jobs[41]
+	j := d.Scene().Jobs[41].Job()
 	_, text := d.ask(operator, "/jobs?state="+j.State+"&tenant="+j.Tenant+"&code="+string(j.Code)+"&find="+j.SlurmID)
 	if got := rows.FindAllStringSubmatch(text, -1); !slices.ContainsFunc(got, func(row []string) bool { return row[1] == j.SlurmID }) {
 		t.Errorf("the filters do not find job %s: %v", j.SlurmID, got)

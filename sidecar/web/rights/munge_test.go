@@ -123,7 +123,7 @@ func TestOperators(t *testing.T) {
 			t.Errorf("%+v: %+v", c, got)
 		}
 	}
-	j := &s.Jobs[0]
+	j := s.Jobs[0].Job()
 	who := p.Person(j.User, true, s)
 	if part := who.See(s); len(part.Jobs) == 0 || len(part.Jobs) == len(s.Jobs) || part.Job(cluster.JobID{ID: 4711}) != nil {
 		t.Errorf("%s sees %d of %d jobs", j.User, len(part.Jobs), len(s.Jobs))

@@ -15,16 +15,16 @@ import (
 // past does not answer; err then says why its leases and actions are missing. Without an explanation it is ErrNone, or says why the past
 // does not answer.
 func (s *Scene) Explain(ctx context.Context, past Past, id cluster.JobID) (*view.Explanation, error) {
-	j := s.Job(id)
-	if j == nil {
+	r := s.row(id)
+	if r == nil {
 		x, err := past.Job(ctx, s.scope, id)
 		if err != nil {
 			return nil, err
 		}
 		return s.only(view.Explain(x)), nil
 	}
-	x := s.explanation(j)
-	told, err := past.Told(ctx, &j.Job)
+	x := s.explanation(r)
+	told, err := past.Told(ctx, &x.Job)
 	if err != nil {
 		err = fmt.Errorf("the leases and actions of job %s: %w", id, err)
 	}
@@ -39,17 +39,12 @@ func (s *Scene) Explain(ctx context.Context, past Past, id cluster.JobID) (*view
 }
 
 // explanation gives what the round tells of a live job.
-func (s *Scene) explanation(j *Job) store.Explanation {
-	snap, plan := &s.facts.Snapshot, &s.facts.Plan
-	x := store.Explanation{Job: j.Job, Round: s.Round, At: plan.At, NumbersAt: plan.At, Record: record(plan, j.Key), Lease: leasesOf(plan)[j.Key], SlurmSays: j.Says, Overrides: []store.Order{}}
+func (s *Scene) explanation(r *Row) store.Explanation {
+	snap, plan, j := &s.facts.Snapshot, &s.facts.Plan, r.Job()
+	x := store.Explanation{Job: j.Job, Round: s.Round, At: plan.At, NumbersAt: plan.At, Record: r.Record, Lease: r.lease, Status: r.status, SlurmSays: j.Says, Overrides: []store.Order{}}
 	for i := range plan.State.Claims {
 		if plan.State.Claims[i].Job == j.Key {
 			x.Claim = &plan.State.Claims[i]
-		}
-	}
-	for i := range plan.Statuses {
-		if plan.Statuses[i].Job == j.Key {
-			x.Status = &plan.Statuses[i]
 		}
 	}
 	for i := range plan.Tenants {

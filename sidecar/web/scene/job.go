@@ -9,49 +9,106 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// jobsOf lists the live jobs that a scope shows, with their reasons.
-func jobsOf(f *Facts, scope Scope) []Job {
+// Row is a live job: what lists are selected and sorted by. Job makes what is shown of it, with its reason in words.
+type Row struct {
+	*cluster.Record // after the round
+	seen            *cluster.Case
+	status          *cluster.JobStatus // nil = the round did not decide on it
+	lease           *cluster.Lease     // nil = it has none
+	of              *roster
+}
+
+// roster is what the rows of a Scene have in common.
+type roster struct {
+	facts *Facts
+	names names
+}
+
+// rowsOf lists the live jobs that a scope shows.
+func rowsOf(f *Facts, scope Scope) []Row {
 	snap, plan := &f.Snapshot, &f.Plan
-	statuses := make(map[cluster.JobKey]*cluster.JobStatus, len(plan.Statuses))
-	for i := range plan.Statuses {
-		statuses[plan.Statuses[i].Job] = &plan.Statuses[i]
-	}
-	leases := leasesOf(plan)
-	names := namesOf(snap, scope)
-	words := explain.Words{Job: names.name}
-	out := []Job{}
+	of := &roster{f, namesOf(snap, scope)}
+	records := cursor(plan.State.Records, func(r *cluster.Record) cluster.JobKey { return r.Key })
+	statuses := cursor(plan.Statuses, func(v *cluster.JobStatus) cluster.JobKey { return v.Job })
+	leases := cursor(plan.State.Leases, func(l *cluster.Lease) cluster.JobKey { return l.Job })
+	out := make([]Row, 0, len(snap.Cases))
 	for i := range snap.Cases {
 		c := &snap.Cases[i]
 		if c.Gone || c.Job.State == cluster.Done || c.Job.Request.GPUs == 0 && c.Job.GPUsHeld() == 0 || !scope.Sees(c.Record.Tenant) {
 			continue
 		}
-		j := Job{Job: jobOf(c, record(plan, c.Record.Key)), Says: c.Job.PendingReason, Ahead: f.ahead(c.Record.Key, c.Job.State)}
-		if j.Says == "None" {
-			j.Says = ""
-		}
-		for _, h := range c.Job.Holds {
-			j.Nodes = append(j.Nodes, h.Node)
-		}
-		slices.Sort(j.Nodes)
-		j.Nodes = slices.Compact(j.Nodes)
-		if l := leases[j.Key]; l != nil {
-			j.Class, j.Ends = string(l.Class), moment(l.End)
-		}
-		if v := statuses[j.Key]; v != nil {
-			why := names.only(v.Reason)
-			j.Rho, j.Code, j.Until, j.Why = v.Rho, why.Code, moment(why.Until), &why
-			j.Reason = words.Reason(why)
-		}
-		out = append(out, j)
+		key := c.Record.Key
+		out = append(out, Row{cmp.Or(records(key), &c.Record), c, statuses(key), leases(key), of})
 	}
 	return out
 }
 
+// cursor gives a function that finds by key in a list that is sorted by key. It must be asked for rising keys; nil = the list has none.
+func cursor[T any](list []T, of func(*T) cluster.JobKey) func(key cluster.JobKey) *T {
+	return func(key cluster.JobKey) *T {
+		for len(list) > 0 && of(&list[0]) < key {
+			list = list[1:]
+		}
+		if len(list) > 0 && of(&list[0]) == key {
+			return &list[0]
+		}
+		return nil
+	}
+}
+
+// GPUs gives how many a job wants or holds.
+func (r *Row) GPUs() int { return cmp.Or(r.seen.Job.Request.GPUs, r.seen.Job.GPUsHeld()) }
+
+// Inactive says why a job cannot start; "" = it can.
+func (r *Row) Inactive() string { return r.seen.Job.Inactive }
+
+// Rho gives a job's finish-time fairness.
+func (r *Row) Rho() cluster.Rho {
+	if r.status == nil {
+		return 0
+	}
+	return r.status.Rho
+}
+
+// Code gives that of a job's reason; "" = the round did not decide on it.
+func (r *Row) Code() cluster.Code {
+	if r.status == nil {
+		return ""
+	}
+	return r.status.Reason.Code
+}
+
+// has tells whether an order is for a job.
+func (r *Row) has(o *store.Order) bool {
+	j := jobOf(r.seen, r.Record)
+	return o.For(&j)
+}
+
+// Job makes what is shown of a job.
+func (r *Row) Job() *Job {
+	c := r.seen
+	j := &Job{Job: jobOf(c, r.Record), Says: c.Job.PendingReason, Ahead: r.of.facts.ahead(r.Key, c.Job.State)}
+	if j.Says == "None" {
+		j.Says = ""
+	}
+	for _, h := range c.Job.Holds {
+		j.Nodes = append(j.Nodes, h.Node)
+	}
+	slices.Sort(j.Nodes)
+	j.Nodes = slices.Compact(j.Nodes)
+	if l := r.lease; l != nil {
+		j.Class, j.Ends = string(l.Class), moment(l.End)
+	}
+	if v := r.status; v != nil {
+		why := r.of.names.only(v.Reason)
+		j.Rho, j.Code, j.Until, j.Why = v.Rho, why.Code, moment(why.Until), &why
+		j.Reason = explain.Words{Job: r.of.names.name}.Reason(why)
+	}
+	return j
+}
+
 // jobOf gives the journal's data of a job as the round has it.
 func jobOf(c *cluster.Case, r *cluster.Record) store.Job {
-	if r == nil {
-		r = &c.Record
-	}
 	j := &c.Job
 	out := store.Job{Key: r.Key, SlurmID: r.ID.String(), Name: r.Name, User: r.User, Account: r.Account, Tenant: r.Tenant, QOS: j.QOS,
 		Partitions: j.Partitions, State: string(r.State), Inactive: j.Inactive, Outcome: j.Outcome, Touch: string(c.Control), TouchWhy: c.ControlWhy,

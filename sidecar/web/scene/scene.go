@@ -64,7 +64,7 @@ type Scene struct {
 	Budgets []store.Budget        // by tenant
 	Bound   []store.Bound         // running jobs whose GPUs cannot be taken back soon, by tenant
 	Users   []cluster.UserAccount // of tenants that share equally between users
-	Jobs    []Job                 // waiting, configuring, running, suspended and completing, by key
+	Jobs    []Row                 // waiting, configuring, running, suspended and completing, by key
 	Leases  []store.Lease         // in force, newest first
 	Nodes   []Node                // by name
 	GPUs    []store.GPU           // by node, as their counters showed them last
@@ -148,7 +148,7 @@ func Of(f Facts) *Scene {
 	s.Forecasts, s.Coverage = f.live(), f.Kept
 	s.Status.Soon = view.Soonest(s.Forecasts)
 	store.LookAhead(s.Leases, s.Forecasts)
-	s.Jobs = jobsOf(&f, s.scope)
+	s.Jobs = rowsOf(&f, s.scope)
 	s.Nodes = nodesOf(snap, plan)
 	s.look()
 	if snap.Cells != nil && plan.Cells != nil {
@@ -172,7 +172,7 @@ func (f *Facts) ahead(key cluster.JobKey, state cluster.JobState) *store.Forecas
 
 // live gives the forecasts of live jobs, with their states in the round.
 func (f *Facts) live() []store.JobForecast {
-	out := []store.JobForecast{}
+	out := make([]store.JobForecast, 0, len(f.Forecasts))
 	cases, at := f.Snapshot.Cases, 0
 	for _, x := range f.Forecasts {
 		for at < len(cases) && cases[at].Record.Key < x.Key {
@@ -209,9 +209,15 @@ func (s *Scene) TenantsOf(user string) []string {
 
 // Job gives a live job by its id in Slurm; nil = this Scene shows none.
 func (s *Scene) Job(id cluster.JobID) *Job {
-	name := id.String()
+	if r := s.row(id); r != nil {
+		return r.Job()
+	}
+	return nil
+}
+
+func (s *Scene) row(id cluster.JobID) *Row {
 	for i := range slices.Backward(s.Jobs) { // ids are used again, keys are not
-		if s.Jobs[i].SlurmID == name {
+		if s.Jobs[i].ID == id {
 			return &s.Jobs[i]
 		}
 	}
@@ -264,7 +270,7 @@ func nodesOf(snap *cluster.Snapshot, plan *cluster.Plan) []Node {
 	for i := range out {
 		at[out[i].Name] = i
 	}
-	leases := leasesOf(plan)
+	leases := cursor(plan.State.Leases, func(l *cluster.Lease) cluster.JobKey { return l.Job })
 	for i := range snap.Cases {
 		c := &snap.Cases[i]
 		if c.Gone || c.Job.State == cluster.Waiting || c.Job.State == cluster.Done {
@@ -276,28 +282,11 @@ func nodesOf(snap *cluster.Snapshot, plan *cluster.Plan) []Node {
 				continue
 			}
 			x := Holder{Model: h.Model, Index: h.Index, JobInCell: view.JobInCell{Job: c.Record.Key, ID: c.Record.ID.String(), User: c.Job.User, Tenant: c.Record.Tenant, GPUs: h.GPUs}}
-			if l := leases[c.Record.Key]; l != nil {
+			if l := leases(c.Record.Key); l != nil {
 				x.Right, x.Until, x.State = l.Class, l.End, l.State
 			}
 			out[n].Jobs = append(out[n].Jobs, x)
 		}
 	}
 	return out
-}
-
-// leasesOf gives the leases in force by job.
-func leasesOf(plan *cluster.Plan) map[cluster.JobKey]*cluster.Lease {
-	out := make(map[cluster.JobKey]*cluster.Lease, len(plan.State.Leases))
-	for i := range plan.State.Leases {
-		out[plan.State.Leases[i].Job] = &plan.State.Leases[i]
-	}
-	return out
-}
-
-// record gives a job's record in a plan; nil = none.
-func record(plan *cluster.Plan, key cluster.JobKey) *cluster.Record {
-	if i, ok := slices.BinarySearchFunc(plan.State.Records, key, func(r cluster.Record, key cluster.JobKey) int { return cmp.Compare(r.Key, key) }); ok {
-		return &plan.State.Records[i]
-	}
-	return nil
 }

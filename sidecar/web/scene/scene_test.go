@@ -18,7 +18,11 @@ var _ scene.Past = &scenetest.Past{}
 // all gives everything that a Scene shows, as JSON.
 func all(t *testing.T, s *scene.Scene) string {
 	t.Helper()
-	text, err := json.Marshal([]any{s.Status, s.Tenants, s.Debts, s.Users, s.Jobs, s.Leases, s.Nodes, s.GPUs, s.Forecasts, s.Cells, s.Market, s.Events, s.Orders, s.Snapshot, s.Plan})
+	var jobs []*scene.Job
+	for i := range s.Jobs {
+		jobs = append(jobs, s.Jobs[i].Job())
+	}
+	text, err := json.Marshal([]any{s.Status, s.Tenants, s.Debts, s.Users, jobs, s.Leases, s.Nodes, s.GPUs, s.Forecasts, s.Cells, s.Market, s.Events, s.Orders, s.Snapshot, s.Plan})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +55,7 @@ func TestAPartNamesNobodyElse(t *testing.T) {
 		}
 		text := all(t, part)
 		for i := range s.Jobs {
-			j := &s.Jobs[i]
+			j := s.Jobs[i].Job()
 			if j.Tenant != mine && strings.Contains(text, `"user":"`+j.User+`"`) {
 				t.Fatalf("user %s of %s is named", j.User, j.Tenant)
 			}
@@ -90,7 +94,7 @@ func TestAPartNamesNobodyElse(t *testing.T) {
 // Jobs and nodes are found by their names, and members by user.
 func TestLookUp(t *testing.T) {
 	s := scenetest.Site{Nodes: 10, Jobs: 60}.Scene()
-	j := &s.Jobs[7]
+	j := s.Jobs[7].Job()
 	if s.TenantsOf("nobody") != nil || !slices.Contains(s.TenantsOf(j.User), j.Tenant) {
 		t.Errorf("%s is of tenants %v, not only of %s", j.User, s.TenantsOf(j.User), j.Tenant)
 	}
@@ -99,10 +103,11 @@ func TestLookUp(t *testing.T) {
 	}
 	waits := 0
 	for i := range s.Jobs {
-		if s.Jobs[i].State == "waiting" && s.Jobs[i].Reason == "" {
-			t.Errorf("job %s waits for no reason", s.Jobs[i].SlurmID)
+		j := s.Jobs[i].Job()
+		if j.State == "waiting" && j.Reason == "" {
+			t.Errorf("job %s waits for no reason", j.SlurmID)
 		}
-		if s.Jobs[i].State == "waiting" {
+		if j.State == "waiting" {
 			waits++
 		}
 	}

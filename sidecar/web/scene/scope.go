@@ -79,7 +79,7 @@ func (s *Scene) part(scope Scope) *Scene {
 	status.Soon = view.Soonest(out.Forecasts)
 	out.Coverage = slices.DeleteFunc(slices.Clone(s.Coverage), func(c forecast.Coverage) bool { return c.By == "tenant" && !sees(c.Class) })
 	known := map[cluster.JobKey]bool{} // visible jobs
-	out.Jobs = jobsOf(s.facts, scope)
+	out.Jobs = rowsOf(s.facts, scope)
 	for i := range out.Jobs {
 		known[out.Jobs[i].Key] = true
 	}
@@ -123,7 +123,7 @@ func (s *Scene) part(scope Scope) *Scene {
 	}
 	for i := range s.Orders {
 		o := &s.Orders[i]
-		if o.Scope == "tenant" && sees(o.Name) || o.Scope == "job" && slices.ContainsFunc(out.Jobs, func(j Job) bool { return o.For(&j.Job) }) {
+		if o.Scope == "tenant" && sees(o.Name) || o.Scope == "job" && slices.ContainsFunc(out.Jobs, func(r Row) bool { return r.has(o) }) {
 			out.Orders = append(out.Orders, *o)
 		}
 	}
