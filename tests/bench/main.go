@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/fairlease/fairlease/research/papers"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"

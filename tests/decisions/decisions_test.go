@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/fairlease/fairlease/research/papers"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/engine/preset"

@@ -20,7 +20,7 @@ type engine struct {
 
 // engineNow reads the sources of all packages that a simulated run is made of.
 func engineNow(ctx context.Context) (engine, error) {
-	list, err := exec.CommandContext(ctx, "go", "list", "-deps", "-f", "{{if .Module}}{{if .Module.Main}}{{.Dir}}{{end}}{{end}}", "./sidecar/sim/experiment").Output()
+	list, err := exec.CommandContext(ctx, "go", "list", "-deps", "-f", "{{if .Module}}{{if .Module.Main}}{{.Dir}}{{end}}{{end}}", "./sidecar/sim/experiment", "./research/papers").Output()
 	if err != nil {
 		return engine{}, fmt.Errorf("go list: %w", err)
 	}

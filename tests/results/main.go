@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	_ "github.com/fairlease/fairlease/research/papers"
 )
 
 // pages may have tables, between marks.

@@ -3,6 +3,7 @@ package truth
 import (
 	"testing"
 
+	_ "github.com/fairlease/fairlease/research/papers"
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 

@@ -103,7 +103,7 @@ func TestTextsNamePresets(t *testing.T) {
 			t.Errorf("the section PRESETS of docs/fairlease.1 lacks %s, or words it otherwise than the program:%s", p.Name, entry)
 		}
 	}
-	if list := "one of\n" + strings.Join(preset.Dividing(), ",\n") + ". "; !strings.Contains(all["docs/fairlease.1"], list) {
+	if list := "one of\n" + strings.Join(preset.Dividing(), ",\n") + ".\n"; !strings.Contains(all["docs/fairlease.1"], list) {
 		t.Errorf("the scheduler fairlease:PRESET of docs/fairlease.1 is not %s", list)
 	}
 }

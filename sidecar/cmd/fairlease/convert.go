@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/cmd/simulate"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
@@ -36,7 +37,7 @@ func (p *program) convert() *cobra.Command {
 			}
 			return nil
 		}}
-	traceFlags(c, &w)
+	simulate.TraceFlags(c, &w)
 	f := c.Flags()
 	f.BoolVar(&anonymous, "anonymous", false, "replace jobs, tenants, users and job names by numbers")
 	f.BoolVar(&brief, "brief", false, "write only the seven columns that every such file has")

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/cmd/simulate"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/operate/connect"
 	"github.com/fairlease/fairlease/sidecar/operate/outlook"
@@ -75,7 +76,7 @@ func (p *program) forecast() *cobra.Command {
 		}}
 	c.Flags().BoolVar(&all, "all", false, "all jobs")
 	c.Flags().BoolVar(&now, "now", false, "make a forecast now, and write nothing down")
-	workersFlag(c, &workers)
+	simulate.WorkersFlag(c, &workers)
 	listFlags(c, &l)
 	serverFlag(c, &server)
 	return c
@@ -147,8 +148,8 @@ func (p *program) whatif() *cobra.Command {
 	f.StringVar(&o.Term, "term", "", "another lease.term `TIME`")
 	f.StringVar(&since, "since", "", "`WHEN` the replayed time begins: 30d (ago), 2030-01-31 (default: as far back as the journal goes)")
 	f.IntVar(&o.Repetitions, "repetitions", 4, "`N` replays that leave out a tenth of the jobs each")
-	savingFlags(f, &o.Saving)
-	workersFlag(c, &workers)
+	simulate.SavingFlags(f, &o.Saving)
+	simulate.WorkersFlag(c, &workers)
 	listFlags(c, &l)
 	return c
 }

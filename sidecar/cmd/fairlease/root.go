@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/cmd/simulate"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/operate/build"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
@@ -57,7 +58,7 @@ func (p *program) root() *cobra.Command {
 	add("order", p.order("exempt", "never gate or requeue a job, or the jobs of a user or tenant"),
 		p.order("boost", "put a job first within its tenant, or a tenant first"),
 		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override())
-	add("try", p.simulate(), p.tune(), p.shadow(), p.whatif(), p.convert(), p.profile(), p.tryRequeue())
+	add("try", simulate.Command(simulate.Program{Config: p.config, Session: p.session}), p.tune(), p.shadow(), p.whatif(), p.convert(), p.profile(), p.tryRequeue())
 	add("run", p.serve(), p.web(), p.round(), p.release(), p.repair(), p.wrapper())
 	add("set", p.doctor(), p.migrate(), p.configuration(), p.cells(), p.version())
 	root.AddCommand(p.beside())

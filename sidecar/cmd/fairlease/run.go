@@ -16,6 +16,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
+	"github.com/fairlease/fairlease/sidecar/sim/session"
 )
 
 // Run is the whole program: it parses and executes args and returns the exit code. env is a list
@@ -146,3 +147,8 @@ func (p *program) zone() *time.Location {
 }
 
 func (p *program) now() cluster.Instant { return cluster.InstantOf(p.clock()) }
+
+// session gives the environment of experiments.
+func (p *program) session(workers int) *session.Session {
+	return &session.Session{Out: p.out, Errors: p.err, Terminal: p.terminal(), Workers: workers}
+}

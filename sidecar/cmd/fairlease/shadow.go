@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/cmd/simulate"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/operate/connect"
@@ -60,10 +61,10 @@ func (p *program) shadow() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&since, "since", "", "`WHEN` the window begins: 7d (ago), 2030-01-31, 2030-01-31T18:00 (default: as far back as the journal goes)")
 	f.StringVar(&until, "until", "", "`WHEN` it ends (default: now)")
-	shadowFlags(f, &times)
-	savingFlags(f, &sv)
+	simulate.ShadowFlags(f, &times)
+	simulate.SavingFlags(f, &sv)
 	f.Uint64Var(&seed, "seed", 1, "seed `N` for drawing how jobs save")
-	outletFlags(c, &o)
+	simulate.OutletFlags(c, &o)
 	return c
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/cmd/simulate"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
@@ -184,8 +185,7 @@ func TestSimulateComplaints(t *testing.T) {
 		{"nodes and sizes", []string{"history.csv", "--nodes", "8x8", "--sizes", "8x8"}, failure.Misuse, `--nodes and --sizes exclude each other`},
 		{"cpus", []string{"history.csv", "--nodes", "8x8", "--cpus", "-1"}, failure.Misuse, `cannot be less than 0`},
 		{"scheduler", []string{"history.csv", "--nodes", "1x8", "--schedulers", "x"}, failure.Misuse, `there is no scheduler "x"; there are (.|\n)*\nnext: see fairlease simulate --help\n$`},
-		{"no prices", []string{"history.csv", "--nodes", "1x8:v100", "--schedulers", "gavel:cost"}, failure.Misuse, `^fairlease: gavel:cost weighs throughput against cost, and no price is known\nnext: write .* models.prices`},
-		{"no prices for fairlease", []string{"history.csv", "--nodes", "1x8:v100", "--schedulers", "fairlease:gavel:cost-slo"}, failure.Misuse, `no price is known`},
+		{"no prices", []string{"history.csv", "--nodes", "1x8:v100", "--schedulers", "fairlease:gavel:cost"}, failure.Misuse, `^fairlease: fairlease:gavel:cost weighs throughput against cost, and no price is known\nnext: write .* models.prices`},
 		{"no such cells", []string{"history.csv", "--nodes", "2x8", "--cells", "none.yaml"}, failure.Misuse, `^fairlease: --cells none.yaml cannot be used\n  .*no such file`},
 		{"bad cells", []string{"history.csv", "--nodes", "2x8", "--cells", "weights.yaml"}, failure.Misuse, `^fairlease: --cells weights.yaml cannot be used\n  weights.yaml`},
 		{"cells of another cluster", []string{"history.csv", "--nodes", "1x8", "--cells", "cells.yaml"}, failure.Misuse, `a node n000002, which is none of the cluster 1x8: its nodes are n000001 to n000001`},
@@ -233,9 +233,9 @@ func TestSimulateGavel(t *testing.T) {
 	dir, env := folder(t)
 	write(t, filepath.Join(dir, "table.json"), `{"v100": {"('A3C', 1)": {"null": 10}}, "k80": {"('A3C', 1)": {"null": 5}}}`)
 	write(t, filepath.Join(dir, "gavel.csv"), "job,job_type,scale_factor,steps,unit_arrival\n0,A3C,1,36000,0\n1,A3C,1,36000,0\n")
-	args := []string{"simulate", "gavel.csv", "--throughputs", "table.json", "--per-hour", "2", "--nodes", "1x1:v100+1x1:k80", "--schedulers", "fifo:fastest,gavel:las"}
+	args := []string{"simulate", "gavel.csv", "--throughputs", "table.json", "--per-hour", "2", "--nodes", "1x1:v100+1x1:k80", "--schedulers", "fifo,fairlease:gavel:las"}
 	r := run(t, time.Time{}, env, args...)
-	if r.code != failure.OK || !strings.Contains(r.out, "fifo:fastest") || !strings.Contains(r.out, "gavel:las") || !strings.Contains(r.out, "gavel: 2 jobs of 1 tenants") {
+	if r.code != failure.OK || !strings.Contains(r.out, "fifo") || !strings.Contains(r.out, "fairlease:gavel:las") || !strings.Contains(r.out, "gavel: 2 jobs of 1 tenants") {
 		t.Errorf("%d\n%s\n%s", r.code, r.out, r.err)
 	}
 	for _, c := range []struct {
@@ -283,7 +283,7 @@ func TestSimulateHelpNamesTheSchedulers(t *testing.T) {
 	manual := strings.ReplaceAll(string(page), `\-`, "-")
 	for _, name := range everybody() {
 		base := strings.TrimSuffix(strings.TrimSuffix(name, "+ss"), "-blind")
-		if !strings.Contains(aboutSimulate, base) {
+		if !strings.Contains(simulate.About(), base) {
 			t.Errorf("%s is not in the help", name)
 		}
 		if base = strings.TrimPrefix(base, "fairlease:"); !strings.Contains(manual, base) {
@@ -317,7 +317,7 @@ func TestEverySchedulerSimulates(t *testing.T) {
 			}
 		}
 	}
-	if r := run(t, time.Time{}, env, "tune", "tiny.csv", "--nodes", "1x2:v100+1x2:k80", "--scheduler", "gavel:cost"); r.code != failure.Misuse || !strings.Contains(r.err, "no price is known") {
+	if r := run(t, time.Time{}, env, "tune", "tiny.csv", "--nodes", "1x2:v100+1x2:k80", "--scheduler", "fairlease:gavel:cost"); r.code != failure.Misuse || !strings.Contains(r.err, "no price is known") {
 		t.Errorf("tune without prices: exit code %d\n%s", r.code, r.err)
 	}
 	r := run(t, time.Time{}, env, "simulate", "tiny.csv", "--nodes", "1x2", "--schedulers", "gavel")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/cmd/simulate"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/show/view"
@@ -43,8 +44,8 @@ must see the program, the trace and the configuration.`,
 			}
 			return p.session(workers).Tune(c.Context(), &w, p.config, &s, p.page(l))
 		}}
-	worldFlags(c, &w)
-	workersFlag(c, &workers)
+	simulate.WorldFlags(c, &w)
+	simulate.WorkersFlag(c, &workers)
 	f := c.Flags()
 	f.StringVar(&s.Scheduler, "scheduler", experiment.Schedulers()[0], "`NAME` of the scheduler")
 	f.StringSliceVar(&s.Terms, "terms", []string{"5m", "10m", "15m", "20m", "30m", "1h"}, "`LIST` of lease terms to try")
@@ -86,7 +87,7 @@ func (p *program) tuneJournal() *cobra.Command {
 		}}
 	c.Flags().StringVar(&o.Last, "last", "", "`TIME` to replay (default: tune.last, 7d)")
 	c.Flags().BoolVar(&o.Apply, "apply", false, "take the proposal over, or undo a takeover that is worse")
-	workersFlag(c, &workers)
+	simulate.WorkersFlag(c, &workers)
 	listFlags(c, &l)
 	return c
 }

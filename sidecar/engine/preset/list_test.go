@@ -48,7 +48,7 @@ func TestListsOfPresets(t *testing.T) {
 
 // The man page lists the presets that the simulator takes for heterogeneous GPUs.
 func TestListOfDividingPresets(t *testing.T) {
-	const file, begin, end = "../../../docs/fairlease.1", "it takes the given throughputs as declared: one of\n", ". The papers' own mechanisms"
+	const file, begin, end = "../../../docs/fairlease.1", "it takes the given throughputs as declared: one of\n", ".\nCost policies"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -27,26 +27,26 @@ type used struct {
 
 type user struct{ tenant, name string }
 
-func (r *round) userOf(j *job) user {
-	return user{r.f.Books.Records[j.at].Tenant, r.f.Books.Records[j.at].User}
+func (r *Round) userOf(j *Job) user {
+	return user{r.Field.Books.Records[j.Case].Tenant, r.Field.Books.Records[j.Case].User}
 }
 
 // charge brings the usage up to now.
-func (f *fairTree) charge(r *round) {
-	if f.is.at == r.s.Ledger.At {
+func (f *fairTree) charge(r *Round) {
+	if f.is.at == r.Snapshot.Ledger.At {
 		f.was = f.is
 	}
-	f.is = used{at: r.now, by: make(map[user]float64, len(f.was.by)+1)}
-	decay := math.Exp2(-float64(r.now.Sub(f.was.at)) / float64(halfLife))
+	f.is = used{at: r.Now, by: make(map[user]float64, len(f.was.by)+1)}
+	decay := math.Exp2(-float64(r.Now.Sub(f.was.at)) / float64(halfLife))
 	for u, gpus := range f.was.by {
 		f.is.by[u] = gpus * decay
 	}
-	for i := range r.f.Books.Records {
-		if got := r.f.Books.Records[i].Alloc - r.s.Cases[i].Record.Alloc; got > 0 {
-			f.is.by[user{r.f.Books.Records[i].Tenant, r.f.Books.Records[i].User}] += float64(got)
+	for i := range r.Field.Books.Records {
+		if got := r.Field.Books.Records[i].Alloc - r.Snapshot.Cases[i].Record.Alloc; got > 0 {
+			f.is.by[user{r.Field.Books.Records[i].Tenant, r.Field.Books.Records[i].User}] += float64(got)
 		}
 	}
-	if f.is.seen = f.is.by; f.period > 0 && f.was.seen != nil && f.was.at/cluster.Instant(f.period) == r.now/cluster.Instant(f.period) {
+	if f.is.seen = f.is.by; f.period > 0 && f.was.seen != nil && f.was.at/cluster.Instant(f.period) == r.Now/cluster.Instant(f.period) {
 		f.is.seen = f.was.seen
 	}
 }
@@ -69,10 +69,10 @@ type sums struct{ usage, users, weight float64 }
 // root and visits the child with the highest level fair share first; the position is the rank,
 // and rank / number of users the factor. Users of tenants with equal level fair shares are ranked
 // together.
-func (f *fairTree) factors(r *round) map[user]float64 {
+func (f *fairTree) factors(r *Round) map[user]float64 {
 	users := f.users(r)
-	tenants, root := make(map[string]*sums, len(r.s.Tenants)), sums{}
-	for _, t := range r.s.Tenants {
+	tenants, root := make(map[string]*sums, len(r.Snapshot.Tenants)), sums{}
+	for _, t := range r.Snapshot.Tenants {
 		tenants[t.Name] = &sums{weight: float64(t.Weight)}
 		root.weight += float64(t.Weight)
 	}
@@ -112,13 +112,13 @@ func level(share, usage, all float64) float64 {
 }
 
 // users gives all users with usage or a job, in order.
-func (f *fairTree) users(r *round) []user {
+func (f *fairTree) users(r *Round) []user {
 	all := make(map[user]bool, len(f.is.by))
 	for u := range f.is.by {
 		all[u] = true
 	}
-	for k := range r.jobs {
-		if j := &r.jobs[k]; j.tenant >= 0 {
+	for k := range r.Jobs {
+		if j := &r.Jobs[k]; j.Tenant >= 0 {
 			all[r.userOf(j)] = true
 		}
 	}

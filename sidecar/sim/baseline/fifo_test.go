@@ -11,15 +11,15 @@ import (
 
 func TestFIFOServesInTheOrderOfArrival(t *testing.T) {
 	w := newWorld(t, scheduler(t, "fifo", baseline.Options{}), nodes(1, 4), "a", "b")
-	first := w.submit("a", 3, hour, nil)
-	second := w.submit("b", 2, hour, nil)
-	third := w.submit("a", 1, hour, nil) // would fit beside the first
+	first := w.Queue("a", 3, hour, nil)
+	second := w.Queue("b", 2, hour, nil)
+	third := w.Queue("a", 1, hour, nil) // would fit beside the first
 	w.Run(minute)
-	w.runs("the head of the queue blocks", map[cluster.JobID]bool{first: true, second: false, third: false})
+	w.WantRunning("the head of the queue blocks", map[cluster.JobID]bool{first: true, second: false, third: false})
 	w.Run(hour)
-	w.runs("then both", map[cluster.JobID]bool{second: true, third: true})
+	w.WantRunning("then both", map[cluster.JobID]bool{second: true, third: true})
 	w.Run(10 * hour)
-	if got := w.started(second); got < hour || got > hour+20*cluster.Second {
+	if got := w.Started(second); got < hour || got > hour+20*cluster.Second {
 		t.Errorf("the second started after %s, want when the first ended", got)
 	}
 }
@@ -28,11 +28,11 @@ func TestFIFOServesInTheOrderOfArrival(t *testing.T) {
 func TestFIFOBlocksOnlyItsModel(t *testing.T) {
 	w := newWorld(t, scheduler(t, "fifo", baseline.Options{}), append(nodes(1, 4), simtest.Nodes("o", "k80", 1, 4)...), "a")
 	v100 := func(w *sim.Work) { w.Request.Model = "v100" }
-	first := w.submit("a", 4, hour, v100)
-	second := w.submit("a", 4, hour, v100)
-	either := w.submit("a", 4, hour, nil)
+	first := w.Queue("a", 4, hour, v100)
+	second := w.Queue("a", 4, hour, v100)
+	either := w.Queue("a", 4, hour, nil)
 	w.Run(minute)
-	w.runs("two models", map[cluster.JobID]bool{first: true, second: false, either: true})
+	w.WantRunning("two models", map[cluster.JobID]bool{first: true, second: false, either: true})
 }
 
 // With Options.Mixed a gang takes idle GPUs of both models, and runs at the pace of the slower
@@ -44,12 +44,12 @@ func TestMixedGangsSpanModels(t *testing.T) {
 		w.Speeds = sim.Speeds{{Kind: "dnn"}: {"k80": {Speed: sim.Reference / 4}}}
 		typed := map[cluster.JobID]bool{}
 		for _, model := range []string{"v100", "k80"} {
-			typed[w.submit("a", 2, forever, func(w *sim.Work) { w.Request.Model = model })] = true
+			typed[w.Queue("a", 2, forever, func(w *sim.Work) { w.Request.Model = model })] = true
 		}
-		gang := w.submit("a", 4, hour, func(w *sim.Work) { spread(4)(w); w.Kind = "dnn" })
+		gang := w.Queue("a", 4, hour, func(w *sim.Work) { simtest.Anywhere(4)(w); w.Kind = "dnn" })
 		w.Run(minute)
-		w.runs("jobs that name their model", typed)
-		w.runs("a gang over two models", map[cluster.JobID]bool{gang: mixed})
+		w.WantRunning("jobs that name their model", typed)
+		w.WantRunning("a gang over two models", map[cluster.JobID]bool{gang: mixed})
 		w.Run(2 * hour)
 		if got := w.Progress(gang); mixed && (got < 29*minute || got > 31*minute) {
 			t.Errorf("after two hours the gang has done %s of its work, want a quarter of that", got)

@@ -6,97 +6,97 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// dismiss ends the lease of a displaced job: first the notice, then the requeue.
-func (r *round) dismiss(j *job) {
-	if j.lease.State == cluster.Active {
-		r.f.Notify(j.at, max(j.lease.End, r.now.Add(r.set.Notice)))
+// Dismiss ends the lease of a displaced job: first the notice, then the requeue.
+func (r *Round) Dismiss(j *Job) {
+	if j.Lease.State == cluster.Active {
+		r.Field.Notify(j.Case, max(j.Lease.End, r.Now.Add(r.Settings.Notice)))
 	}
-	if j.lease.End <= r.now {
-		r.f.Reclaim(j.at)
+	if j.Lease.End <= r.Now {
+		r.Field.Reclaim(j.Case)
 	}
 }
 
-// term gives the end of a term that begins at t. Each lease has its own end, as in Themis and in
+// Term gives the end of a term that begins at t. Each lease has its own end, as in Themis and in
 // ASTRAEA's evaluation; ends are rounded up to the notice, to limit their number. With
 // Options.Grid all end together as the product's do.
-func (r *round) term(t cluster.Instant) cluster.Instant {
-	if r.grid {
-		return lease.Next(t, r.set)
+func (r *Round) Term(t cluster.Instant) cluster.Instant {
+	if r.Grid {
+		return lease.Next(t, r.Settings)
 	}
-	step := cluster.Instant(max(r.set.Notice, r.set.Interval, 1))
-	return (t.Add(r.set.Term) + step - 1) / step * step
+	step := cluster.Instant(max(r.Settings.Notice, r.Settings.Interval, 1))
+	return (t.Add(r.Settings.Term) + step - 1) / step * step
 }
 
-// upForRenewal marks the jobs whose lease ends within the notice.
-func (r *round) upForRenewal() {
-	for k := range r.jobs {
-		if j := &r.jobs[k]; j.lease != nil && j.runs {
-			ends := j.lease.End.Sub(r.now) <= r.set.Notice && (j.lease.State == cluster.Active || j.lease.State == cluster.Noticed)
-			if ends && !j.movable {
-				r.f.Renew(j.at, r.term(max(j.lease.End, r.now)))
+// UpForRenewal marks the jobs whose lease ends within the notice.
+func (r *Round) UpForRenewal() {
+	for k := range r.Jobs {
+		if j := &r.Jobs[k]; j.Lease != nil && j.Runs {
+			ends := j.Lease.End.Sub(r.Now) <= r.Settings.Notice && (j.Lease.State == cluster.Active || j.Lease.State == cluster.Noticed)
+			if ends && !j.Movable {
+				r.Field.Renew(j.Case, r.Term(max(j.Lease.End, r.Now)))
 			}
-			j.soft = ends && j.movable
+			j.Soft = ends && j.Movable
 		}
 	}
 }
 
-// contenders gives the waiting jobs and those that may lose their lease, in order of arrival.
-func (r *round) contenders() []int {
-	r.line = r.line[:0]
-	for k := range r.jobs {
-		if j := &r.jobs[k]; j.soft || j.lease == nil {
-			r.line = append(r.line, k)
+// Contenders gives the waiting jobs and those that may lose their lease, in order of arrival.
+func (r *Round) Contenders() []int {
+	r.Line = r.Line[:0]
+	for k := range r.Jobs {
+		if j := &r.Jobs[k]; j.Soft || j.Lease == nil {
+			r.Line = append(r.Line, k)
 		}
 	}
-	return r.line
+	return r.Line
 }
 
-// contest gives the jobs of a line their turns, best first. A job with an ending lease keeps its
+// Contest gives the jobs of a line their turns, best first. A job with an ending lease keeps its
 // GPUs for the next term, unless an earlier one has displaced it. A waiting job takes idle GPUs,
 // else those of the last jobs in the line. A job that does not fit is skipped. The line must
 // contain all ending leases.
-func (r *round) contest(line []int) {
-	r.hold()
-	r.board.Await(len(r.s.Cases))
+func (r *Round) Contest(line []int) {
+	r.Hold()
+	r.Board.Await(len(r.Snapshot.Cases))
 	for rank, k := range line {
-		if j := &r.jobs[k]; j.lease != nil {
-			r.board.Soften(j.at, j.tenant, rank, max(j.lease.End, r.now), r.holds(j))
+		if j := &r.Jobs[k]; j.Lease != nil {
+			r.Board.Soften(j.Case, j.Tenant, rank, max(j.Lease.End, r.Now), r.Holds(j))
 		}
 	}
 	for _, k := range line {
-		switch j := &r.jobs[k]; {
-		case j.lease == nil:
-			r.displace(j, r.term(r.now), nil)
-		case r.board.Renew(j.at):
-			r.f.Renew(j.at, r.term(max(j.lease.End, r.now)))
+		switch j := &r.Jobs[k]; {
+		case j.Lease == nil:
+			r.Displace(j, r.Term(r.Now), nil)
+		case r.Board.Renew(j.Case):
+			r.Field.Renew(j.Case, r.Term(max(j.Lease.End, r.Now)))
 		default:
-			r.dismiss(j)
+			r.Dismiss(j)
 		}
 	}
 }
 
-// displace gives a waiting job GPUs like start: idle ones, else those of leases that are not
+// Displace gives a waiting job GPUs like start: idle ones, else those of leases that are not
 // renewed.
-func (r *round) displace(j *job, end cluster.Instant, may func(pool int) bool) int {
-	if p := r.start(j, end, may); p >= 0 {
+func (r *Round) Displace(j *Job, end cluster.Instant, may func(pool int) bool) int {
+	if p := r.Start(j, end, may); p >= 0 {
 		return p
 	}
 	var best place.Placement
 	pool := -1
-	for _, p := range j.pools {
+	for _, p := range j.Pools {
 		if may != nil && !may(p) {
 			continue
 		}
-		found, ok := r.board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: end, Displace: place.Anybodys, Max: -1})
+		found, ok := r.Board.Fit(place.Ask{Shape: j.Shape, Pool: p, Now: r.Now, End: end, Displace: place.Anybodys, Max: -1})
 		if ok && (pool < 0 || found.At < best.At) {
 			best, pool = found, p
 		}
 	}
 	if pool >= 0 {
-		r.take(j, best, end)
+		r.Take(j, best, end)
 	}
 	return pool
 }
 
-// alloc gives the GPU time that a job has received.
-func (r *round) alloc(j *job) cluster.GPUTime { return r.f.Books.Records[j.at].Alloc }
+// Alloc gives the GPU time that a job has received.
+func (r *Round) Alloc(j *Job) cluster.GPUTime { return r.Field.Books.Records[j.Case].Alloc }

@@ -31,18 +31,18 @@ const (
 //
 // Slurm leaves much open. Here priorities are updated in every round rather than every
 // PriorityCalcPeriod, and every job is tried for backfill, not only the first of each user.
-func newMultifactor(Options) rule {
+func newMultifactor(Options) Rule {
 	tree := &fairTree{}
-	return func(r *round) {
+	return func(r *Round) {
 		tree.charge(r)
-		r.hold()
-		if !r.idle() {
+		r.Hold()
+		if !r.Idle() {
 			return
 		}
-		kept := make([]cluster.Instant, r.pools) // until when the first waiting job can wait
+		kept := make([]cluster.Instant, r.Pools) // until when the first waiting job can wait
 		for _, k := range byPriority(r, tree) {
-			j := &r.jobs[k]
-			if !r.backfill(j, kept) && !slices.ContainsFunc(j.pools, func(p int) bool { return kept[p] > 0 }) {
+			j := &r.Jobs[k]
+			if !r.backfill(j, kept) && !slices.ContainsFunc(j.Pools, func(p int) bool { return kept[p] > 0 }) {
 				r.keep(j, kept)
 			}
 		}
@@ -50,21 +50,21 @@ func newMultifactor(Options) rule {
 }
 
 // byPriority gives the waiting jobs and those that may lose their GPUs, highest priority first, then in order of arrival.
-func byPriority(r *round, tree *fairTree) []int {
+func byPriority(r *Round, tree *fairTree) []int {
 	all := 0
-	for i := range r.f.Books.Ledger.Pools {
-		all += r.f.Books.Ledger.Pools[i].GPUs
+	for i := range r.Field.Books.Ledger.Pools {
+		all += r.Field.Books.Ledger.Pools[i].GPUs
 	}
 	share := tree.factors(r)
-	priority := make([]float64, len(r.jobs))
-	line := make([]int, 0, len(r.jobs))
-	for k := range r.jobs {
-		j := &r.jobs[k]
-		if j.lease != nil && !j.soft {
+	priority := make([]float64, len(r.Jobs))
+	line := make([]int, 0, len(r.Jobs))
+	for k := range r.Jobs {
+		j := &r.Jobs[k]
+		if j.Lease != nil && !j.Soft {
 			continue
 		}
-		age := min(float64(r.now.Sub(r.f.Books.Records[j.at].First))/float64(maxAge), 1)
-		size := float64(j.gpus) / float64(max(all, 1))
+		age := min(float64(r.Now.Sub(r.Field.Books.Records[j.Case].First))/float64(maxAge), 1)
+		size := float64(j.GPUs) / float64(max(all, 1))
 		priority[k] = weightAge*age + weightFairshare*share[r.userOf(j)] + weightJobSize*size
 		line = append(line, k)
 	}
@@ -73,17 +73,17 @@ func byPriority(r *round, tree *fairTree) []int {
 }
 
 // backfill starts a waiting job if it delays no claim.
-func (r *round) backfill(j *job, kept []cluster.Instant) bool {
-	for _, p := range j.pools {
-		if r.board.Idle(p) == 0 {
+func (r *Round) backfill(j *Job, kept []cluster.Instant) bool {
+	for _, p := range j.Pools {
+		if r.Board.Idle(p) == 0 {
 			continue
 		}
 		end := kept[p] // jobs that end by then are equivalent
-		if end > 0 && r.now.Add(r.limit(j)) > end {
+		if end > 0 && r.Now.Add(r.limit(j)) > end {
 			end++
 		}
-		if found, ok := r.board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: end, Max: -1}); ok {
-			r.take(j, found, 0)
+		if found, ok := r.Board.Fit(place.Ask{Shape: j.Shape, Pool: p, Now: r.Now, End: end, Max: -1}); ok {
+			r.Take(j, found, 0)
 			return true
 		}
 	}
@@ -91,49 +91,49 @@ func (r *round) backfill(j *job, kept []cluster.Instant) bool {
 }
 
 // keep reserves the nodes on which a job that does not fit now can start soonest.
-func (r *round) keep(j *job, kept []cluster.Instant) {
-	board := r.empty()
-	for _, i := range r.rest {
-		board.Hold(r.onSite(r.s.Cases[i].Job.Holds))
+func (r *Round) keep(j *Job, kept []cluster.Instant) {
+	board := r.Empty()
+	for _, i := range r.Rest {
+		board.Hold(r.onSite(r.Snapshot.Cases[i].Job.Holds))
 	}
 	var running []int
-	for k := range r.jobs {
-		if r.jobs[k].lease != nil {
+	for k := range r.Jobs {
+		if r.Jobs[k].Lease != nil {
 			running = append(running, k)
 		}
 	}
-	slices.SortStableFunc(running, func(a, b int) int { return cmp.Compare(r.ends(&r.jobs[b]), r.ends(&r.jobs[a])) })
-	board.Await(len(r.s.Cases))
+	slices.SortStableFunc(running, func(a, b int) int { return cmp.Compare(r.ends(&r.Jobs[b]), r.ends(&r.Jobs[a])) })
+	board.Await(len(r.Snapshot.Cases))
 	for rank, k := range running {
-		o := &r.jobs[k]
-		board.Soften(o.at, o.tenant, rank, r.ends(o), r.holds(o))
+		o := &r.Jobs[k]
+		board.Soften(o.Case, o.Tenant, rank, r.ends(o), r.Holds(o))
 	}
 	var best place.Placement
-	for _, p := range j.pools {
-		found, ok := board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: r.now, Displace: place.Anybodys, Max: -1})
+	for _, p := range j.Pools {
+		found, ok := board.Fit(place.Ask{Shape: j.Shape, Pool: p, Now: r.Now, End: r.Now, Displace: place.Anybodys, Max: -1})
 		if ok && (best.Nodes == nil || found.At < best.At) {
 			best = found
 		}
 	}
-	for _, p := range j.pools {
-		kept[p] = max(best.At, r.now+1)
+	for _, p := range j.Pools {
+		kept[p] = max(best.At, r.Now+1)
 	}
-	r.board.Claim(best.Nodes, max(best.At, r.now+1))
+	r.Board.Claim(best.Nodes, max(best.At, r.Now+1))
 }
 
 // limit gives a job's time limit.
-func (r *round) limit(j *job) cluster.Span {
-	if limit := r.s.Cases[j.at].Job.Limit; limit > 0 {
+func (r *Round) limit(j *Job) cluster.Span {
+	if limit := r.Snapshot.Cases[j.Case].Job.Limit; limit > 0 {
 		return limit
 	}
 	return noLimit
 }
 
 // ends gives the latest end of a running job; an overdue one ends soon.
-func (r *round) ends(j *job) cluster.Instant {
-	start := r.now
-	if j.runs {
-		start = r.s.Cases[j.at].Job.Start
+func (r *Round) ends(j *Job) cluster.Instant {
+	start := r.Now
+	if j.Runs {
+		start = r.Snapshot.Cases[j.Case].Job.Start
 	}
-	return max(start.Add(r.limit(j)), r.now.Add(r.set.Interval))
+	return max(start.Add(r.limit(j)), r.Now.Add(r.Settings.Interval))
 }

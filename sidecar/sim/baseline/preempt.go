@@ -22,40 +22,40 @@ const (
 // Priorities are updated every PriorityCalcPeriod, since the swings follow it: the jobs of a user have one fair-share factor, so all
 // of them lose their GPUs as soon as its usage is higher. As in slurm-multifactor, a job that cannot start even so has a claim on whole
 // nodes, and every job is tried for backfill.
-func newPreempt(Options) rule {
+func newPreempt(Options) Rule {
 	tree := &fairTree{period: calcPeriod}
-	return func(r *round) {
+	return func(r *Round) {
 		tree.charge(r)
 		calc := cluster.Instant(calcPeriod)
-		r.next = (r.now/calc + 1) * calc
-		for k := range r.jobs {
-			if j := &r.jobs[k]; j.lease != nil && j.runs && j.movable && j.lease.State == cluster.Active {
-				if from := r.s.Cases[j.at].Job.Start.Add(exemptTime); from > r.now {
+		r.next = (r.Now/calc + 1) * calc
+		for k := range r.Jobs {
+			if j := &r.Jobs[k]; j.Lease != nil && j.Runs && j.Movable && j.Lease.State == cluster.Active {
+				if from := r.Snapshot.Cases[j.Case].Job.Start.Add(exemptTime); from > r.Now {
 					r.next = min(r.next, from)
 				} else {
-					j.soft = true
+					j.Soft = true
 				}
 			}
 		}
-		r.hold()
-		r.board.Await(len(r.s.Cases))
+		r.Hold()
+		r.Board.Await(len(r.Snapshot.Cases))
 		line := byPriority(r, tree)
 		for rank, k := range line {
-			if j := &r.jobs[k]; j.soft {
-				r.board.Soften(j.at, j.tenant, rank, r.now, r.holds(j))
+			if j := &r.Jobs[k]; j.Soft {
+				r.Board.Soften(j.Case, j.Tenant, rank, r.Now, r.Holds(j))
 			}
 		}
-		kept := make([]cluster.Instant, r.pools)
+		kept := make([]cluster.Instant, r.Pools)
 		for _, k := range line {
-			j := &r.jobs[k]
-			waits := slices.ContainsFunc(j.pools, func(p int) bool { return kept[p] > 0 })
+			j := &r.Jobs[k]
+			waits := slices.ContainsFunc(j.Pools, func(p int) bool { return kept[p] > 0 })
 			switch {
-			case j.soft:
-				if !r.board.Renew(j.at) {
-					r.f.Reclaim(j.at)
+			case j.Soft:
+				if !r.Board.Renew(j.Case) {
+					r.Field.Reclaim(j.Case)
 				}
 			case r.backfill(j, kept), waits:
-			case r.displace(j, 0, nil) < 0:
+			case r.Displace(j, 0, nil) < 0:
 				r.keep(j, kept)
 			}
 		}

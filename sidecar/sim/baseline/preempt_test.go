@@ -13,17 +13,17 @@ func TestPreemptExemptTime(t *testing.T) {
 	w := newWorld(t, scheduler(t, "slurm-preempt", baseline.Options{}), nodes(2, 4), "a", "b")
 	var old []cluster.JobID
 	for range 4 {
-		old = append(old, w.submit("a", 1, forever, nil))
+		old = append(old, w.Queue("a", 1, forever, nil))
 	}
 	w.Run(10 * minute)
-	young := w.submit("a", 4, forever, nil)
+	young := w.Queue("a", 4, forever, nil)
 	w.Run(minute)
-	w.runs("all GPUs are its", map[cluster.JobID]bool{old[0]: true, old[3]: true, young: true})
-	own := w.submit("b", 2, forever, nil)
+	w.WantRunning("all GPUs are its", map[cluster.JobID]bool{old[0]: true, old[3]: true, young: true})
+	own := w.Queue("b", 2, forever, nil)
 	w.Run(2 * minute)
-	w.runs("no job has run for the exempt time", map[cluster.JobID]bool{own: false, young: true})
+	w.WantRunning("no job has run for the exempt time", map[cluster.JobID]bool{own: false, young: true})
 	w.Run(4 * minute)
-	w.runs("those that have make room", map[cluster.JobID]bool{own: true, young: true})
+	w.WantRunning("those that have make room", map[cluster.JobID]bool{own: true, young: true})
 	left := 0
 	for _, id := range old {
 		if w.Job(id).State == cluster.Running {
@@ -42,7 +42,7 @@ func TestPreemptSwings(t *testing.T) {
 	ids := map[string][]cluster.JobID{}
 	for _, tenant := range []string{"a", "b"} {
 		for range 60 {
-			ids[tenant] = append(ids[tenant], w.submit(tenant, 1, 37*minute+30*second, func(x *sim.Work) { x.Saves = sim.Never }))
+			ids[tenant] = append(ids[tenant], w.Queue(tenant, 1, 37*minute+30*second, func(x *sim.Work) { x.Saves = sim.Never }))
 		}
 		w.Run(15 * minute)
 	}

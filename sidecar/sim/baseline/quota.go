@@ -11,33 +11,33 @@ import (
 type budget struct{ quota, holds [][]int }
 
 // budgets sums the tenants' use over the jobs that counts selects.
-func (r *round) budgets(counts func(*job) bool) *budget {
-	b := &budget{make([][]int, r.pools), make([][]int, r.pools)}
-	for p := range r.pools {
-		b.quota[p], b.holds[p] = r.quotas(p), make([]int, len(r.f.Books.In.Tenants))
+func (r *Round) budgets(counts func(*Job) bool) *budget {
+	b := &budget{make([][]int, r.Pools), make([][]int, r.Pools)}
+	for p := range r.Pools {
+		b.quota[p], b.holds[p] = r.quotas(p), make([]int, len(r.Field.Books.In.Tenants))
 	}
-	for k := range r.jobs {
-		if j := &r.jobs[k]; j.lease != nil && j.tenant >= 0 && counts(j) {
-			b.holds[r.pool(j)][j.tenant] += j.lease.GPUs
+	for k := range r.Jobs {
+		if j := &r.Jobs[k]; j.Lease != nil && j.Tenant >= 0 && counts(j) {
+			b.holds[r.pool(j)][j.Tenant] += j.Lease.GPUs
 		}
 	}
 	return b
 }
 
 // within tells whether a job with so many GPUs of a pool stays within its tenant's quota.
-func (b *budget) within(j *job, gpus, p int) bool {
-	return b.holds[p][j.tenant]+gpus <= b.quota[p][j.tenant]
+func (b *budget) within(j *Job, gpus, p int) bool {
+	return b.holds[p][j.Tenant]+gpus <= b.quota[p][j.Tenant]
 }
 
 // quotas gives every tenant's whole GPUs of a pool: its share by weight (ASTRAEA eq. 6), rounded
 // by largest remainders so that none is left.
-func (r *round) quotas(pool int) []int {
-	exact := make([]cluster.MicroGPU, len(r.f.Books.In.Tenants))
+func (r *Round) quotas(pool int) []int {
+	exact := make([]cluster.MicroGPU, len(r.Field.Books.In.Tenants))
 	left := cluster.MicroGPU(0)
-	for i := range r.f.Books.Ledger.Tenants {
-		if p := i % len(r.f.Books.In.Pools); r.mixed || p == pool {
-			exact[i/len(r.f.Books.In.Pools)] += r.f.Books.Ledger.Tenants[i].Base
-			left += r.f.Books.Ledger.Tenants[i].Base
+	for i := range r.Field.Books.Ledger.Tenants {
+		if p := i % len(r.Field.Books.In.Pools); r.Mixed || p == pool {
+			exact[i/len(r.Field.Books.In.Pools)] += r.Field.Books.Ledger.Tenants[i].Base
+			left += r.Field.Books.Ledger.Tenants[i].Base
 		}
 	}
 	whole, order := make([]int, len(exact)), make([]int, len(exact))
@@ -54,9 +54,9 @@ func (r *round) quotas(pool int) []int {
 }
 
 // pool gives the pool of a job's GPUs.
-func (r *round) pool(j *job) int {
-	if r.mixed {
+func (r *Round) pool(j *Job) int {
+	if r.Mixed {
 		return 0
 	}
-	return max(slices.Index(r.f.Books.In.Pools, j.lease.Pool), 0)
+	return max(slices.Index(r.Field.Books.In.Pools, j.Lease.Pool), 0)
 }

@@ -14,26 +14,26 @@ func TestQuotaStaticLendsNothing(t *testing.T) {
 	w.SetShares("a", 3) // six GPUs of eight
 	var ids []cluster.JobID
 	for range 3 {
-		ids = append(ids, w.submit("a", 3, hour, nil))
+		ids = append(ids, w.Queue("a", 3, hour, nil))
 	}
 	w.Run(minute)
-	w.runs("the third is beyond the quota", map[cluster.JobID]bool{ids[0]: true, ids[1]: true, ids[2]: false})
-	own := w.submit("b", 2, hour, nil)
+	w.WantRunning("the third is beyond the quota", map[cluster.JobID]bool{ids[0]: true, ids[1]: true, ids[2]: false})
+	own := w.Queue("b", 2, hour, nil)
 	w.Run(minute)
-	w.runs("what was not lent is there for its owner", map[cluster.JobID]bool{own: true})
+	w.WantRunning("what was not lent is there for its owner", map[cluster.JobID]bool{own: true})
 }
 
 // A job larger than its tenant's quota runs when the tenant has no other job; later jobs that fit
 // overtake it.
 func TestQuotaStaticServesTheOversized(t *testing.T) {
 	w := newWorld(t, scheduler(t, "quota-static", baseline.Options{}), nodes(1, 8), "a", "b")
-	w.submit("a", 2, hour, nil)
-	big := w.submit("a", 6, hour, nil)
-	small := w.submit("a", 2, hour, nil)
+	w.Queue("a", 2, hour, nil)
+	big := w.Queue("a", 6, hour, nil)
+	small := w.Queue("a", 2, hour, nil)
 	w.Run(minute)
-	w.runs("while its tenant has others", map[cluster.JobID]bool{big: false, small: true})
+	w.WantRunning("while its tenant has others", map[cluster.JobID]bool{big: false, small: true})
 	w.Run(hour)
-	w.runs("when they have ended", map[cluster.JobID]bool{big: true})
+	w.WantRunning("when they have ended", map[cluster.JobID]bool{big: true})
 }
 
 // GPUs that do not divide evenly are assigned by largest remainders: each has an owner.
@@ -42,11 +42,11 @@ func TestQuotasAreWholeGPUs(t *testing.T) {
 	ids := map[cluster.JobID]bool{}
 	for _, tenant := range []string{"a", "b", "c"} { // 2.67 each: 3, 3 and 2
 		for i := range 3 {
-			ids[w.submit(tenant, 1, hour, nil)] = tenant != "c" || i < 2
+			ids[w.Queue(tenant, 1, hour, nil)] = tenant != "c" || i < 2
 		}
 	}
 	w.Run(minute)
-	w.runs("eight GPUs for three", ids)
+	w.WantRunning("eight GPUs for three", ids)
 }
 
 // Idle GPUs are lent, and return when the owner needs them.
@@ -54,19 +54,19 @@ func TestQuotaLendPreemptsTheBorrower(t *testing.T) {
 	w := newWorld(t, scheduler(t, "quota-lend", baseline.Options{}), nodes(2, 4), "a", "b")
 	var ids []cluster.JobID
 	for range 4 {
-		ids = append(ids, w.submit("a", 2, forever, nil))
+		ids = append(ids, w.Queue("a", 2, forever, nil))
 	}
 	w.Run(minute)
-	w.runs("it borrows the other half", map[cluster.JobID]bool{ids[0]: true, ids[1]: true, ids[2]: true, ids[3]: true})
-	own := w.submit("b", 2, forever, nil)
+	w.WantRunning("it borrows the other half", map[cluster.JobID]bool{ids[0]: true, ids[1]: true, ids[2]: true, ids[3]: true})
+	own := w.Queue("b", 2, forever, nil)
 	w.Run(2 * minute) // a notice
-	w.runs("one of the two that borrowed goes, none of the others", map[cluster.JobID]bool{ids[0]: true, ids[1]: true, own: true})
+	w.WantRunning("one of the two that borrowed goes, none of the others", map[cluster.JobID]bool{ids[0]: true, ids[1]: true, own: true})
 	if got := w.Job(ids[2]).Restarts + w.Job(ids[3]).Restarts; got != 1 {
 		t.Errorf("%d jobs were preempted, want one", got)
 	}
-	more := w.submit("b", 4, forever, nil) // beyond the quota of b: it cannot preempt
+	more := w.Queue("b", 4, forever, nil) // beyond the quota of b: it cannot preempt
 	w.Run(hour)
-	w.runs("beyond its quota nobody preempts", map[cluster.JobID]bool{ids[0]: true, ids[1]: true, own: true, more: false})
+	w.WantRunning("beyond its quota nobody preempts", map[cluster.JobID]bool{ids[0]: true, ids[1]: true, own: true, more: false})
 }
 
 // The preempted jobs are those that make space for the requested affinity: here one job of four
@@ -74,30 +74,30 @@ func TestQuotaLendPreemptsTheBorrower(t *testing.T) {
 func TestQuotaLendPreemptsForAffinity(t *testing.T) {
 	w := newWorld(t, scheduler(t, "quota-lend", baseline.Options{}), nodes(3, 4), "a", "b")
 	w.SetShares("b", 2) // eight GPUs of twelve
-	w.submit("a", 4, forever, nil)
-	whole := w.submit("a", 4, forever, nil)
+	w.Queue("a", 4, forever, nil)
+	whole := w.Queue("a", 4, forever, nil)
 	w.Run(minute)
 	var own, late []cluster.JobID
-	own = append(own, w.submit("b", 2, forever, nil))
+	own = append(own, w.Queue("b", 2, forever, nil))
 	w.Run(minute)
 	for range 2 {
-		late = append(late, w.submit("a", 1, forever, nil))
+		late = append(late, w.Queue("a", 1, forever, nil))
 	}
 	w.Run(minute)
-	own = append(own, w.submit("b", 4, forever, nil)) // in the quota, on one node
+	own = append(own, w.Queue("b", 4, forever, nil)) // in the quota, on one node
 	w.Run(2 * minute)
-	w.runs("the job on a whole node goes", map[cluster.JobID]bool{own[0]: true, own[1]: true, whole: false, late[0]: true, late[1]: true})
+	w.WantRunning("the job on a whole node goes", map[cluster.JobID]bool{own[0]: true, own[1]: true, whole: false, late[0]: true, late[1]: true})
 }
 
 // A borrower whose tenant gets within its quota becomes guaranteed.
 func TestQuotaLendPromotes(t *testing.T) {
 	w := newWorld(t, scheduler(t, "quota-lend", baseline.Options{}), nodes(1, 4), "a", "b")
-	w.submit("a", 2, hour, nil)
-	borrowed := w.submit("a", 2, forever, nil)
+	w.Queue("a", 2, hour, nil)
+	borrowed := w.Queue("a", 2, forever, nil)
 	w.Run(hour + minute)
-	own := w.submit("b", 2, forever, nil)
+	own := w.Queue("b", 2, forever, nil)
 	w.Run(minute)
-	w.runs("both are within their quotas", map[cluster.JobID]bool{borrowed: true, own: true})
+	w.WantRunning("both are within their quotas", map[cluster.JobID]bool{borrowed: true, own: true})
 	if got := w.Job(borrowed).Restarts; got != 0 {
 		t.Errorf("the borrower was preempted %d times, want never", got)
 	}
@@ -107,12 +107,12 @@ func TestQuotaLendPromotes(t *testing.T) {
 func TestQuotaLendTakesNoticeBack(t *testing.T) {
 	for _, promoted := range []bool{false, true} {
 		w := newWorld(t, scheduler(t, "quota-lend", baseline.Options{}), nodes(1, 4), "a", "b")
-		first := w.submit("a", 2, forever, nil)
-		borrowed := w.submit("a", 2, forever, func(w *sim.Work) { w.Saves = sim.AtEnd })
+		first := w.Queue("a", 2, forever, nil)
+		borrowed := w.Queue("a", 2, forever, func(w *sim.Work) { w.Saves = sim.AtEnd })
 		w.Run(minute)
-		own := w.submit("b", 2, forever, nil)
+		own := w.Queue("b", 2, forever, nil)
 		w.Run(30 * second)
-		if got := w.lease(borrowed).State; got != cluster.Noticed {
+		if got := w.LeaseOf(borrowed).State; got != cluster.Noticed {
 			t.Fatalf("the borrower's lease is %s, want it to be told", got)
 		}
 		if promoted {
@@ -121,7 +121,7 @@ func TestQuotaLendTakesNoticeBack(t *testing.T) {
 			w.Cancel(own)
 		}
 		w.Run(10 * minute)
-		if j, l := w.Job(borrowed), w.lease(borrowed); j.Restarts != 0 || l.State != cluster.Active {
+		if j, l := w.Job(borrowed), w.LeaseOf(borrowed); j.Restarts != 0 || l.State != cluster.Active {
 			t.Errorf("promoted %v: the borrower was requeued %d times, its lease is %s; want it to run on", promoted, j.Restarts, l.State)
 		}
 	}
@@ -131,14 +131,14 @@ func TestQuotaLendTakesNoticeBack(t *testing.T) {
 // the notice.
 func TestQuotaLendKeepsToItsNotice(t *testing.T) {
 	w := newWorld(t, scheduler(t, "quota-lend", baseline.Options{}), nodes(3, 4), "a", "b")
-	w.submit("a", 4, forever, nil)
-	one := w.submit("a", 1, forever, nil)
-	three := w.submit("a", 3, forever, nil) // beyond its six, beside the one
-	told := w.submit("a", 4, forever, nil)
+	w.Queue("a", 4, forever, nil)
+	one := w.Queue("a", 1, forever, nil)
+	three := w.Queue("a", 3, forever, nil) // beyond its six, beside the one
+	told := w.Queue("a", 4, forever, nil)
 	w.Run(minute)
-	own := w.submit("b", 4, forever, nil)
+	own := w.Queue("b", 4, forever, nil)
 	w.Run(30 * second)
 	w.Cancel(one) // now the three GPUs would be the better choice
 	w.Run(45 * second)
-	w.runs("when the notice is over", map[cluster.JobID]bool{own: true, told: false, three: true})
+	w.WantRunning("when the notice is over", map[cluster.JobID]bool{own: true, told: false, three: true})
 }

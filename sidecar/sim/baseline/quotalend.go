@@ -17,54 +17,54 @@ import (
 // Left open by the paper, and chosen for the baseline: priorities are recomputed in every round,
 // oldest grant first, so that a job is promoted when its tenant's others end. Within a tenant, a
 // job that does not fit is skipped. A preempted job gets the site's notice to save.
-func newQuotaLend(Options) rule {
-	return func(r *round) {
+func newQuotaLend(Options) Rule {
+	return func(r *Round) {
 		b := r.byPriority()
-		r.hold()
-		r.board.Await(len(r.s.Cases))
-		for k := range r.jobs {
-			if j := &r.jobs[k]; j.soft {
-				rank, end := 0, r.now.Add(r.set.Notice)
-				if j.lease.State == cluster.Noticed { // a job with a notice goes first
-					rank, end = 1, max(j.lease.End, r.now)
+		r.Hold()
+		r.Board.Await(len(r.Snapshot.Cases))
+		for k := range r.Jobs {
+			if j := &r.Jobs[k]; j.Soft {
+				rank, end := 0, r.Now.Add(r.Settings.Notice)
+				if j.Lease.State == cluster.Noticed { // a job with a notice goes first
+					rank, end = 1, max(j.Lease.End, r.Now)
 				}
-				r.board.Soften(j.at, j.tenant, rank, end, r.holds(j))
+				r.Board.Soften(j.Case, j.Tenant, rank, end, r.Holds(j))
 			}
 		}
 		low := r.guaranteed(b)
 		r.lend(low)
-		for k := range r.jobs {
-			switch j := &r.jobs[k]; {
-			case !j.soft:
-			case !r.board.Renew(j.at):
-				r.dismiss(j)
-			case j.lease.State == cluster.Noticed:
-				r.f.Renew(j.at, 0)
+		for k := range r.Jobs {
+			switch j := &r.Jobs[k]; {
+			case !j.Soft:
+			case !r.Board.Renew(j.Case):
+				r.Dismiss(j)
+			case j.Lease.State == cluster.Noticed:
+				r.Field.Renew(j.Case, 0)
 			}
 		}
 	}
 }
 
 // byPriority marks the low-priority jobs among those with GPUs, and gives the use of the others.
-func (r *round) byPriority() *budget {
-	b := r.budgets(func(*job) bool { return false })
+func (r *Round) byPriority() *budget {
+	b := r.budgets(func(*Job) bool { return false })
 	var running []int
-	for k := range r.jobs {
-		if r.jobs[k].lease != nil && r.jobs[k].tenant >= 0 {
+	for k := range r.Jobs {
+		if r.Jobs[k].Lease != nil && r.Jobs[k].Tenant >= 0 {
 			running = append(running, k)
 		}
 	}
-	slices.SortStableFunc(running, func(a, c int) int { return cmp.Compare(r.jobs[a].lease.Granted, r.jobs[c].lease.Granted) })
+	slices.SortStableFunc(running, func(a, c int) int { return cmp.Compare(r.Jobs[a].Lease.Granted, r.Jobs[c].Lease.Granted) })
 	for _, k := range running {
-		j := &r.jobs[k]
+		j := &r.Jobs[k]
 		p := r.pool(j)
-		if !b.within(j, j.lease.GPUs, p) {
-			j.soft = j.movable && j.runs && j.lease.State != cluster.Ending
+		if !b.within(j, j.Lease.GPUs, p) {
+			j.Soft = j.Movable && j.Runs && j.Lease.State != cluster.Ending
 			continue
 		}
-		b.holds[p][j.tenant] += j.lease.GPUs
-		if j.lease.State == cluster.Noticed {
-			r.f.Renew(j.at, 0)
+		b.holds[p][j.Tenant] += j.Lease.GPUs
+		if j.Lease.State == cluster.Noticed {
+			r.Field.Renew(j.Case, 0)
 		}
 	}
 	return b
@@ -72,41 +72,41 @@ func (r *round) byPriority() *budget {
 
 // guaranteed starts the waiting jobs within their tenants' quotas, preempting low-priority jobs
 // if needed, and gives the other waiting jobs.
-func (r *round) guaranteed(b *budget) []int {
-	r.line = r.line[:0]
-	for k := range r.jobs {
-		j := &r.jobs[k]
-		if j.lease != nil || j.tenant < 0 {
+func (r *Round) guaranteed(b *budget) []int {
+	r.Line = r.Line[:0]
+	for k := range r.Jobs {
+		j := &r.Jobs[k]
+		if j.Lease != nil || j.Tenant < 0 {
 			continue
 		}
-		if p := r.displace(j, 0, func(p int) bool { return b.within(j, j.gpus, p) }); p >= 0 {
-			b.holds[p][j.tenant] += j.gpus
+		if p := r.Displace(j, 0, func(p int) bool { return b.within(j, j.GPUs, p) }); p >= 0 {
+			b.holds[p][j.Tenant] += j.GPUs
 		} else {
-			r.line = append(r.line, k)
+			r.Line = append(r.Line, k)
 		}
 	}
-	return r.line
+	return r.Line
 }
 
 // lend gives idle GPUs to low-priority jobs.
-func (r *round) lend(low []int) {
-	if !r.idle() || len(low) == 0 {
+func (r *Round) lend(low []int) {
+	if !r.Idle() || len(low) == 0 {
 		return
 	}
-	has, quota := make([]int, len(r.f.Books.In.Tenants)), make([]int, len(r.f.Books.In.Tenants))
-	waiting := make([][]int, len(r.f.Books.In.Tenants))
-	all := r.budgets(func(*job) bool { return true })
-	for t := range r.f.Books.In.Tenants {
-		for p := range r.pools {
+	has, quota := make([]int, len(r.Field.Books.In.Tenants)), make([]int, len(r.Field.Books.In.Tenants))
+	waiting := make([][]int, len(r.Field.Books.In.Tenants))
+	all := r.budgets(func(*Job) bool { return true })
+	for t := range r.Field.Books.In.Tenants {
+		for p := range r.Pools {
 			has[t] += all.holds[p][t]
 			quota[t] += all.quota[p][t]
 		}
 	}
 	for _, k := range low {
-		t := r.jobs[k].tenant
+		t := r.Jobs[k].Tenant
 		waiting[t] = append(waiting[t], k)
 	}
-	for r.idle() {
+	for r.Idle() {
 		next := -1
 		for t := range waiting { // least of its quota: a/b < c/d as a*d < c*b
 			if len(waiting[t]) > 0 && (next < 0 || has[t]*quota[next] < has[next]*quota[t]) {
@@ -116,10 +116,10 @@ func (r *round) lend(low []int) {
 		if next < 0 {
 			return
 		}
-		j := &r.jobs[waiting[next][0]]
+		j := &r.Jobs[waiting[next][0]]
 		waiting[next] = waiting[next][1:]
-		if r.start(j, 0, nil) >= 0 {
-			has[next] += j.gpus
+		if r.Start(j, 0, nil) >= 0 {
+			has[next] += j.GPUs
 		}
 	}
 }

@@ -9,21 +9,21 @@ package baseline
 // (waiting behind it more than doubles the mean completion time on our traces). A job with more
 // GPUs than its tenant's quota, which could never run, runs once its tenant has no other job on
 // that model.
-func newQuotaStatic(Options) rule {
-	return func(r *round) {
-		r.hold()
-		if !r.idle() {
+func newQuotaStatic(Options) Rule {
+	return func(r *Round) {
+		r.Hold()
+		if !r.Idle() {
 			return
 		}
-		b := r.budgets(func(*job) bool { return true })
-		for k := range r.jobs {
-			j := &r.jobs[k]
-			if j.lease != nil || j.tenant < 0 {
+		b := r.budgets(func(*Job) bool { return true })
+		for k := range r.Jobs {
+			j := &r.Jobs[k]
+			if j.Lease != nil || j.Tenant < 0 {
 				continue
 			}
-			may := func(p int) bool { return b.within(j, j.gpus, p) || b.holds[p][j.tenant] == 0 }
-			if p := r.start(j, 0, may); p >= 0 {
-				b.holds[p][j.tenant] += j.gpus
+			may := func(p int) bool { return b.within(j, j.GPUs, p) || b.holds[p][j.Tenant] == 0 }
+			if p := r.Start(j, 0, may); p >= 0 {
+				b.holds[p][j.Tenant] += j.GPUs
 			}
 		}
 	}

@@ -6,136 +6,136 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// round is a scheduler's view of one round, and its decisions. Its lists are reused in the next.
-type round struct {
-	f     *field.Field
-	rule  rule
-	s     *cluster.Snapshot
-	now   cluster.Instant
-	set   *cluster.Settings
-	mixed bool // gangs may span models: one pool of all GPUs
-	grid  bool // leases end together
-	pools int
-	site  *place.Site
-	board *place.Board
-	jobs  []job           // waiting jobs and those with GPUs, in order of arrival
-	rest  []int           // cases of the others with GPUs: cleaning up, or not ours
-	line  []int           // buffer for an order of jobs, by index
-	next  cluster.Instant // when time alone changes the choice; 0 = never
+// Round is a scheduler's view of one round, and its decisions. Its lists are reused in the next.
+type Round struct {
+	Field    *field.Field
+	rule     Rule
+	Snapshot *cluster.Snapshot
+	Now      cluster.Instant
+	Settings *cluster.Settings
+	Mixed    bool // gangs may span models: one pool of all GPUs
+	Grid     bool // leases end together
+	Pools    int
+	Site     *place.Site
+	Board    *place.Board
+	Jobs     []Job           // waiting jobs and those with GPUs, in order of arrival
+	Rest     []int           // cases of the others with GPUs: cleaning up, or not ours
+	Line     []int           // buffer for an order of jobs, by index
+	next     cluster.Instant // when time alone changes the choice; 0 = never
 }
 
-// job is a job that waits for a lease, or has one.
-type job struct {
-	at      int // index of its case
-	lease   *cluster.Lease
-	soft    bool  // it may lose its lease in this round
-	waits   bool  // it could be granted a lease now
-	runs    bool  // it is running or suspended
-	movable bool  // it may be requeued
-	tenant  int   // -1 = none
-	gpus    int   // requested
-	shape   int   // on the site, of a waiting job
-	pools   []int // that could serve it; of a running job its own
+// Job is a job that waits for a lease, or has one.
+type Job struct {
+	Case    int // index of its case
+	Lease   *cluster.Lease
+	Soft    bool  // it may lose its lease in this round
+	Waits   bool  // it could be granted a lease now
+	Runs    bool  // it is running or suspended
+	Movable bool  // it may be requeued
+	Tenant  int   // -1 = none
+	GPUs    int   // requested
+	Shape   int   // on the site, of a waiting job
+	Pools   []int // that could serve it; of a running job its own
 }
 
 // Choose implements field.Chooser.
-func (r *round) Choose(f *field.Field) field.Choice {
+func (r *Round) Choose(f *field.Field) field.Choice {
 	r.begin(f)
 	r.rule(r)
 	return field.Choice{Next: r.next}
 }
 
 // begin lists the jobs. Cases are ordered by key, and keys are assigned in order of arrival.
-func (r *round) begin(f *field.Field) {
+func (r *Round) begin(f *field.Field) {
 	s := f.Books.In.Snapshot
-	r.f, r.s, r.now, r.set = f, s, s.Now, &s.Settings
-	r.site, r.pools = f.Site, len(f.Books.In.Pools)
-	if r.mixed {
-		r.site, r.pools = r.merged(), 1
+	r.Field, r.Snapshot, r.Now, r.Settings = f, s, s.Now, &s.Settings
+	r.Site, r.Pools = f.Site, len(f.Books.In.Pools)
+	if r.Mixed {
+		r.Site, r.Pools = r.merged(), 1
 	}
-	if r.board == nil {
-		r.board = r.empty()
+	if r.Board == nil {
+		r.Board = r.Empty()
 	} else {
-		r.board = r.site.Clear(r.board, freely)
+		r.Board = r.Site.Clear(r.Board, freely)
 	}
-	r.jobs, r.rest, r.next = r.jobs[:0], r.rest[:0], 0
+	r.Jobs, r.Rest, r.next = r.Jobs[:0], r.Rest[:0], 0
 	for i := range s.Cases {
 		st, l := &f.Books.Jobs[i], f.Books.Leases[i]
 		if s.Cases[i].Gone {
 			continue
 		}
 		if waits := st.Can.Eligible && st.Ours(cluster.FullControl); waits || l != nil && (st.Is.Runs || l.State == cluster.Granted) {
-			j := job{at: i, lease: l, waits: waits, runs: st.Is.Runs, movable: st.Is.Control == cluster.FullControl && !st.Ordered(cluster.Exempt),
-				tenant: int(st.Is.Tenant), gpus: st.Is.GPUs, shape: st.Can.Shape, pools: st.Can.Pools}
-			if r.mixed {
+			j := Job{Case: i, Lease: l, Waits: waits, Runs: st.Is.Runs, Movable: st.Is.Control == cluster.FullControl && !st.Ordered(cluster.Exempt),
+				Tenant: int(st.Is.Tenant), GPUs: st.Is.GPUs, Shape: st.Can.Shape, Pools: st.Can.Pools}
+			if r.Mixed {
 				r.merge(&j)
 			}
-			r.jobs = append(r.jobs, j)
+			r.Jobs = append(r.Jobs, j)
 		} else if st.Is.Live && !st.Is.Waits {
-			r.rest = append(r.rest, i)
-			r.board.Hold(r.onSite(s.Cases[i].Job.Holds))
+			r.Rest = append(r.Rest, i)
+			r.Board.Hold(r.onSite(s.Cases[i].Job.Holds))
 		}
 	}
 }
 
-// empty gives an empty board.
-func (r *round) empty() *place.Board { return r.site.Board(freely) }
+// Empty gives an empty board.
+func (r *Round) Empty() *place.Board { return r.Site.Board(freely) }
 
 // freely is the view of a board for grants.
 var freely = place.View{Busy: true, Reserved: true}
 
-// idle tells whether any GPU is idle.
-func (r *round) idle() bool {
-	for p := range r.pools {
-		if r.board.Idle(p) > 0 {
+// Idle tells whether any GPU is idle.
+func (r *Round) Idle() bool {
+	for p := range r.Pools {
+		if r.Board.Idle(p) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// holds gives a job's holdings, or those promised to it.
-func (r *round) holds(j *job) []cluster.Holding {
-	if j.lease.State == cluster.Granted {
-		return r.onSite(j.lease.Nodes)
+// Holds gives a job's holdings, or those promised to it.
+func (r *Round) Holds(j *Job) []cluster.Holding {
+	if j.Lease.State == cluster.Granted {
+		return r.onSite(j.Lease.Nodes)
 	}
-	return r.onSite(r.s.Cases[j.at].Job.Holds)
+	return r.onSite(r.Snapshot.Cases[j.Case].Job.Holds)
 }
 
-// hold puts holdings on the board that no job can lose in this round.
-func (r *round) hold() {
-	for k := range r.jobs {
-		if j := &r.jobs[k]; j.lease != nil && !j.soft {
-			r.board.Hold(r.holds(j))
+// Hold puts holdings on the board that no job can lose in this round.
+func (r *Round) Hold() {
+	for k := range r.Jobs {
+		if j := &r.Jobs[k]; j.Lease != nil && !j.Soft {
+			r.Board.Hold(r.Holds(j))
 		}
 	}
 }
 
-// start gives a waiting job idle GPUs, consolidated, of the pools that it may use (nil = any),
+// Start gives a waiting job idle GPUs, consolidated, of the pools that it may use (nil = any),
 // until end (0 = without end). It gives the pool; -1 = no pool has enough where it fits.
-func (r *round) start(j *job, end cluster.Instant, may func(pool int) bool) int {
-	for _, p := range j.pools {
-		if r.board.Idle(p) == 0 || may != nil && !may(p) {
+func (r *Round) Start(j *Job, end cluster.Instant, may func(pool int) bool) int {
+	for _, p := range j.Pools {
+		if r.Board.Idle(p) == 0 || may != nil && !may(p) {
 			continue
 		}
-		if found, ok := r.board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: end, Max: -1}); ok {
-			r.take(j, found, end)
+		if found, ok := r.Board.Fit(place.Ask{Shape: j.Shape, Pool: p, Now: r.Now, End: end, Max: -1}); ok {
+			r.Take(j, found, end)
 			return p
 		}
 	}
 	return -1
 }
 
-// take carries out a placement. GPUs that become free later are reserved for the job until then.
-func (r *round) take(j *job, found place.Placement, end cluster.Instant) {
-	r.board.Take(found)
-	if found.At > r.now {
+// Take carries out a placement. GPUs that become free later are reserved for the job until then.
+func (r *Round) Take(j *Job, found place.Placement, end cluster.Instant) {
+	r.Board.Take(found)
+	if found.At > r.Now {
 		return
 	}
 	nodes := found.Nodes
-	if r.mixed {
+	if r.Mixed {
 		nodes = r.offSite(nodes)
 	}
-	r.f.Grant(j.at, nodes[0].Model, nodes, end)
-	j.lease = r.f.Books.Leases[j.at]
+	r.Field.Grant(j.Case, nodes[0].Model, nodes, end)
+	j.Lease = r.Field.Books.Leases[j.Case]
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 )
 
@@ -67,61 +66,54 @@ type Options struct {
 // product is the name of fairlease, which the others are compared with.
 const product = "astraea"
 
-// entry is a baseline of this package.
-type entry struct {
-	name   string
-	leases bool
-	make   func(Options) rule
+// Entry is a scheduler that New makes by its name.
+type Entry struct {
+	Name   string
+	Leases bool // it grants leases of Settings.Term
+	Told   bool // it uses Options.Runs
+	Models bool // it is for heterogeneous GPUs, and in tables only on request
+	Make   func(Options) Rule
 }
+
+// Rule assigns GPUs in a round.
+type Rule func(*Round)
 
 // known lists the schedulers in the order of tables.
-var known = []entry{
-	{"fifo", false, newFIFO},
-	{"slurm-multifactor", false, newMultifactor},
-	{"slurm-preempt", false, newPreempt},
-	{"quota-static", false, newQuotaStatic},
-	{"quota-lend", false, newQuotaLend},
-	{"tiresias-l", true, newTiresias},
-	{"themis", true, newThemis},
-	{"allox", true, newAlloX},
-	{"gandiva-fair", true, newGandivaFair},
-	{"karma", true, newKarma},
-	{"qssf", false, newQSSF},
-	{"lucid", false, newLucid},
-	{"shockwave", true, newShockwave},
-	{"srtf", true, newSRTF},
+var known = []Entry{
+	{Name: "fifo", Make: newFIFO},
+	{Name: "slurm-multifactor", Make: newMultifactor},
+	{Name: "slurm-preempt", Make: newPreempt},
+	{Name: "quota-static", Make: newQuotaStatic},
+	{Name: "quota-lend", Make: newQuotaLend},
 }
 
-// heterogeneous lists the schedulers for heterogeneous GPUs, which tables show only on request.
-var heterogeneous = []entry{
-	{"fifo:random", false, newAtRandom},
-	{"fifo:settled", true, newSettled},
-	{"fifo:fastest", true, newMechanism(greedy, nil)},
-	{"las:interior", true, newMechanism(lasInterior, nil)},
-	{"gandiva:packing", true, newMechanism(packed, newPacking)},
-	{"gandiva-fair:split", true, newGandivaSplit},
-	{"oef:coop", true, newOEF("oef:coop")},
-	{"oef:noncoop", true, newOEF("oef:noncoop")},
-}
+// Register adds schedulers. Programs of research have those of package research/papers by it, which the installed program does not have.
+func Register(entries ...Entry) { known = append(known, entries...) }
 
-// rule assigns GPUs in a round.
-type rule func(*round)
-
-// Names lists the schedulers, in the order in which tables show them.
-func Names() []string {
-	names := []string{product}
+// named lists the schedulers with or without models.
+func named(models bool) (names []string) {
 	for i := range known {
-		names = append(names, known[i].name)
+		if known[i].Models == models {
+			names = append(names, known[i].Name)
+		}
 	}
 	return names
 }
 
-// told lists the schedulers that use Options.Runs.
-var told = []string{"themis", "allox", "srtf"}
+// Names lists the schedulers, in the order in which tables show them.
+func Names() []string { return append([]string{product}, named(false)...) }
 
 // Untold lists the baselines that are not told how long jobs run.
 func Untold() []string {
-	return slices.DeleteFunc(Names()[1:], func(name string) bool { return slices.Contains(told, name) })
+	return slices.DeleteFunc(named(false), func(name string) bool { return known[index(name)].Told })
+}
+
+// Heterogeneous lists the schedulers for heterogeneous GPUs, sorted.
+func Heterogeneous() []string { return slices.Sorted(slices.Values(named(true))) }
+
+// index gives the place of a scheduler in known; -1 = there is none.
+func index(name string) int {
+	return slices.IndexFunc(known, func(e Entry) bool { return e.Name == name })
 }
 
 // cellular is the name of the product with virtual clusters. A colon and the chooser within a VC
@@ -145,22 +137,6 @@ func Dividing() []string {
 	return names
 }
 
-// Heterogeneous lists the schedulers for heterogeneous GPUs. Gavel's policies have its mechanism, a
-// variant -blind that treats all models as one, and +ss where jobs may share GPUs.
-func Heterogeneous() []string {
-	var names []string
-	for i := range heterogeneous {
-		names = append(names, heterogeneous[i].name)
-	}
-	for _, name := range policy.Names() {
-		if names = append(names, gavelPrefix+name); !strings.HasSuffix(name, unmodelled) {
-			names = append(names, gavelPrefix+name+unmodelled, gavelPrefix+name+spaceSharing)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 func errMixed(name string) error {
 	return fmt.Errorf("%s keeps every gang on one GPU model; only %s can be told to mix", name, strings.Join(Names()[1:], ", "))
 }
@@ -182,19 +158,12 @@ func New(name string, o Options) (Scheduler, error) {
 		}
 		return s, nil
 	}
-	entries := known
-	if slices.Contains(Heterogeneous(), name) {
-		if o.Mixed {
+	if i := index(name); i >= 0 {
+		if o.Mixed && known[i].Models {
 			return Scheduler{}, errMixed(name)
 		}
-		entries = slices.Concat(heterogeneous, gavel(name))
-	}
-	for _, k := range entries {
-		if k.name != name {
-			continue
-		}
-		r := &round{rule: k.make(o), mixed: o.Mixed, grid: o.Grid}
-		return Scheduler{Name: name, Leases: k.leases, Decide: func(s cluster.Snapshot) cluster.Plan { return decider.DecideBy(s, r) }}, nil
+		r := &Round{rule: known[i].Make(o), Mixed: o.Mixed, Grid: o.Grid}
+		return Scheduler{Name: name, Leases: known[i].Leases, Decide: func(s cluster.Snapshot) cluster.Plan { return decider.DecideBy(s, r) }}, nil
 	}
 	names := slices.Sorted(slices.Values(slices.Concat(Names(), Cellular(), Dividing(), Heterogeneous())))
 	return Scheduler{}, fmt.Errorf("there is no scheduler %q; there are %s", name, strings.Join(names, ", "))

@@ -3,6 +3,7 @@ package simtest_test
 import (
 	"testing"
 
+	_ "github.com/fairlease/fairlease/research/papers"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
