@@ -1,7 +1,6 @@
 package forecast
 
 import (
-	"container/heap"
 	"math"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -12,10 +11,12 @@ import (
 type line struct {
 	shape int32
 	quota int32
-	jobs  int32   // that wait
-	gone  bool    // stops have used up their budgets: they borrow no cells of other tenants
-	turns entries // by the settings' order
-	owed  entries // by what they are owed
+	jobs  int32 // that wait
+	// settled means that no entry that comes first is stale.
+	settled bool
+	gone    bool           // stops have used up their budgets: they borrow no cells of other tenants
+	turns   queueOf[entry] // by the settings' order
+	owed    queueOf[entry] // by what they are owed
 }
 
 // entry is a waiting job in a line. It is stale if the job has another version.
@@ -25,6 +26,7 @@ type entry struct {
 	first   cluster.Instant
 	id      int32
 	version int32
+	gpus    int32
 }
 
 func (a entry) before(b entry) bool {
@@ -39,33 +41,54 @@ func (a entry) before(b entry) bool {
 	return a.id < b.id
 }
 
-type entries []entry
-
-func (e entries) Len() int           { return len(e) }
-func (e entries) Less(i, k int) bool { return e[i].before(e[k]) }
-func (e entries) Swap(i, k int)      { e[i], e[k] = e[k], e[i] }
-
-// Push implements heap.Interface.
-func (e *entries) Push(x any) { *e = append(*e, x.(entry)) }
-
-// Pop implements heap.Interface.
-func (e *entries) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	*e = (*e)[:last]
-	return x
+// refresh drops the entries of a line that are stale and come first.
+func (r *run) refresh(in *line) {
+	for _, q := range []*queueOf[entry]{&in.turns, &in.owed} {
+		for len(*q) > 0 && r.stale(&(*q)[0]) {
+			q.pop()
+		}
+	}
+	in.settled = true
 }
 
-// head gives the first entry that is not stale.
-func (e *entries) head(r *run) (entry, bool) {
-	for len(*e) > 0 {
-		x := (*e)[0]
-		if l := r.lives[x.id]; l.phase == waits && l.version == x.version {
-			return x, true
-		}
-		heap.Pop(e)
+func (r *run) stale(e *entry) bool {
+	l := r.lives[e.id]
+	return l.phase != waits || l.version != e.version
+}
+
+// queueOf is a heap. That of container/heap converts, and allocates, each element.
+type queueOf[T ordered[T]] []T
+
+type ordered[T any] interface{ before(other T) bool }
+
+func (h *queueOf[T]) push(x T) {
+	*h = append(*h, x)
+	all, i := *h, len(*h)-1
+	for up := (i - 1) / 2; i > 0 && x.before(all[up]); up = (i - 1) / 2 {
+		all[i], i = all[up], up
 	}
-	return entry{}, false
+	all[i] = x
+}
+
+func (h *queueOf[T]) pop() T {
+	all, last := *h, len(*h)-1
+	first, x := all[0], all[last]
+	all = all[:last]
+	*h = all
+	i := 0
+	for down := 1; down < last; down = 2*i + 1 {
+		if down+1 < last && all[down+1].before(all[down]) {
+			down++
+		}
+		if !all[down].before(x) {
+			break
+		}
+		all[i], i = all[down], down
+	}
+	if last > 0 {
+		all[i] = x
+	}
+	return first
 }
 
 // rank gives the key of a job in the order of the settings, by what it has received.
@@ -104,11 +127,11 @@ func (r *run) wait(l *life) {
 		in = &line{shape: l.shape, quota: l.quota, gone: gone}
 		c.lines = append(c.lines, in)
 	}
-	e := entry{urgent: l.urgent, key: r.rank(l), first: l.job.first, id: l.id, version: l.version}
-	heap.Push(&in.turns, e)
+	e := entry{urgent: l.urgent, key: r.rank(l), first: l.job.first, id: l.id, version: l.version, gpus: l.gpus}
+	in.turns.push(e)
 	if r.set.Patience > 0 && l.order != nil {
 		e.key = -l.owed
-		heap.Push(&in.owed, e)
+		in.owed.push(e)
 	}
 	if !l.served {
 		c.fresh = append(c.fresh, l.id)
@@ -118,7 +141,10 @@ func (r *run) wait(l *life) {
 }
 
 // unwait takes a job out of its line.
-func (r *run) unwait(l *life) { r.count(l, -1) }
+func (r *run) unwait(l *life) {
+	r.count(l, -1)
+	l.line.settled = false
+}
 
 // count counts a waiting job, times by. demand counts those that use something of Slurm's limits.
 func (r *run) count(l *life, by int32) {

@@ -1,7 +1,10 @@
 package forecast
 
 import (
+	"cmp"
+	"iter"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -48,7 +51,11 @@ func (r *run) find(pool int32, l *life, displace int32) []hold {
 	if !ok {
 		return nil
 	}
-	if displace == nobody && !r.room(pool, nodes, each) {
+	have := r.rooms[pool]
+	if displace != nobody {
+		have = r.taken[pool]
+	}
+	if !enough(have, nodes, each) {
 		return nil
 	}
 	if nodes == 1 {
@@ -59,31 +66,19 @@ func (r *run) find(pool int32, l *life, displace int32) []hold {
 		r.scratch.holds = append(r.scratch.holds[:0], hold{n, each})
 		return r.scratch.holds
 	}
-	type found struct {
-		node  int32
-		score float64
-	}
-	var all []found
-	for i := range r.nodes {
-		n := &r.nodes[i]
-		if n.pool != pool || x.groups>>n.group&1 == 0 || r.closed[i] {
-			continue
-		}
-		if score, ok := r.score(int32(i), each, displace); ok {
-			all = append(all, found{int32(i), score})
+	all := r.scratch.found[:0]
+	for i := range from(have, each) {
+		if r.usable(i, x.groups) {
+			if score, ok := r.score(i, each, displace); ok {
+				all = append(all, found{i, score})
+			}
 		}
 	}
+	r.scratch.found = all
 	if len(all) < int(nodes) {
 		return nil
 	}
-	slices.SortStableFunc(all, func(a, b found) int {
-		if a.score < b.score {
-			return -1
-		} else if a.score > b.score {
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, found.compare)
 	out, left := r.scratch.holds[:0], x.gpus
 	for _, f := range all[:nodes] {
 		take := min(each, left)
@@ -94,83 +89,136 @@ func (r *run) find(pool int32, l *life, displace int32) []hold {
 	return out
 }
 
-// room tells whether enough nodes of a pool have idle GPUs.
-func (r *run) room(pool, nodes, each int32) bool {
-	for g := len(r.rooms[pool]) - 1; g >= int(each) && nodes > 0; g-- {
-		nodes -= r.rooms[pool][g]
+// found is a node that would do for a part of a gang; the least score is the best.
+type found struct {
+	node  int32
+	score int64
+}
+
+func (a found) compare(b found) int {
+	return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.node, b.node))
+}
+
+// level is the nodes of a pool that have so many GPUs.
+type level struct {
+	nodes int32
+	set   []uint64 // by node
+}
+
+func (x *level) add(n int32)  { x.nodes, x.set[n>>6] = x.nodes+1, x.set[n>>6]|1<<(n&63) }
+func (x *level) drop(n int32) { x.nodes, x.set[n>>6] = x.nodes-1, x.set[n>>6]&^(1<<(n&63)) }
+
+// levelsOf gives empty levels for each pool.
+func levelsOf(s *site) [][]level {
+	out := make([][]level, len(s.pools))
+	for p := range out {
+		out[p] = make([]level, s.largest[p]+1)
+		for g := range out[p] {
+			out[p][g].set = make([]uint64, (len(s.nodes)+63)/64)
+		}
+	}
+	return out
+}
+
+// move changes the GPUs of a node. A closed one may have less than none.
+func move(levels []level, n, had, by int32) {
+	levels[max(had, 0)].drop(n)
+	levels[max(had+by, 0)].add(n)
+}
+
+// enough tells whether so many nodes have at least so many GPUs each.
+func enough(levels []level, nodes, each int32) bool {
+	for g := len(levels) - 1; g >= int(each) && nodes > 0; g-- {
+		nodes -= levels[g].nodes
 	}
 	return nodes <= 0
 }
 
-// best gives the best node for GPUs on one node; -1 = none.
-func (r *run) best(pool int32, groups uint64, gpus, displace int32) int32 {
-	best, least := int32(-1), math.Inf(1)
-	idle := r.room(pool, 1, gpus)
-	for i := range r.nodes {
-		n := &r.nodes[i]
-		free := r.free[i]
-		if n.pool != pool || groups>>n.group&1 == 0 || r.closed[i] || free < gpus && (displace == nobody || free+r.soft[i] < gpus) {
-			continue
-		}
-		if free >= gpus {
-			if score := float64(free-gpus) - 1e12; score < least {
-				if best, least = int32(i), score; free == gpus {
-					return best
+// from gives the nodes with at least so many GPUs, those with the fewest first.
+func from(levels []level, gpus int32) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for g := gpus; g < int32(len(levels)); g++ {
+			for at, word := range levels[g].set {
+				for ; word != 0; word &= word - 1 {
+					if !yield(int32(at<<6 + bits.TrailingZeros64(word))) {
+						return
+					}
 				}
 			}
-			continue
-		}
-		if idle {
-			continue // some node has idle GPUs
-		}
-		if score, ok := r.score(int32(i), gpus, displace); ok && score < least {
-			best, least = int32(i), score
 		}
 	}
-	return best
+}
+
+// usable tells whether a node is open, and in one of some groups.
+func (r *run) usable(n int32, groups uint64) bool {
+	return groups>>r.nodes[n].group&1 != 0 && !r.closed[n]
+}
+
+// best gives the best node for GPUs on one node; -1 = none. Where some node has them idle, nobody is displaced.
+func (r *run) best(pool int32, groups uint64, gpus, displace int32) int32 {
+	if enough(r.rooms[pool], 1, gpus) {
+		for n := range from(r.rooms[pool], gpus) {
+			if r.usable(n, groups) {
+				return n
+			}
+		}
+		return -1
+	}
+	best := found{-1, math.MaxInt64}
+	for n := range from(r.taken[pool], gpus) {
+		if r.usable(n, groups) {
+			if score, ok := r.score(n, gpus, displace); ok && (found{n, score}).compare(best) < 0 {
+				best = found{n, score}
+			}
+		}
+	}
+	return best.node
 }
 
 // score rates a node: idle GPUs first, the fewest that suffice; then by the place of the first lease that must end.
-func (r *run) score(n, gpus, displace int32) (float64, bool) {
-	if r.free[n] >= gpus {
-		return float64(r.free[n]-gpus) - 1e12, true
+func (r *run) score(n, gpus, displace int32) (int64, bool) {
+	free := r.free[n]
+	if free >= gpus {
+		return int64(free-gpus) - math.MaxInt32*2, true
 	}
-	if displace == nobody || r.free[n]+r.soft[n] < gpus {
+	if displace == nobody || free+r.soft[n] < gpus {
 		return 0, false
 	}
-	worst, free := int32(math.MaxInt32), r.free[n]
-	for free < gpus {
-		last := r.lastOn(n, displace, worst)
-		if last == nil {
-			return 0, false
-		}
-		worst = last.place
-		for _, h := range last.holds {
-			if h.node == n {
-				free += h.gpus
+	for i := range r.undecided[n] {
+		if c := &r.undecided[n][i]; r.displaces(displace, c) {
+			if free += c.gpus; free >= gpus {
+				return -int64(c.place), true
 			}
 		}
 	}
-	return -float64(worst), true
+	return 0, false
 }
 
-// lastOn gives the candidate on a node that is displaced next: the last one before a place.
-func (r *run) lastOn(n, displace, before int32) *life {
-	var last *life
-	for _, id := range r.on[n] {
-		l := r.lives[id]
-		yields := l.tenant == displace || displace == anybody && (!r.cells || l.lent || l.tenant == r.scratch.mover)
-		if l.candidate && l.place < before && yields && (last == nil || l.place > last.place) {
-			last = l
-		}
+// undecided is a candidate's GPUs on a node. Those that are displaced first come first.
+type undecided struct {
+	place, gpus, tenant, id int32
+	lent                    bool
+}
+
+// displaces tells whether a candidate may be displaced.
+func (r *run) displaces(displace int32, c *undecided) bool {
+	return c.tenant == displace || displace == anybody && (!r.cells || c.lent || c.tenant == r.scratch.mover)
+}
+
+// decide takes a candidate off the lists of its nodes.
+func (r *run) decide(l *life) {
+	l.candidate = false
+	for _, h := range l.holds {
+		r.soften(h.node, -h.gpus)
+		r.undecided[h.node] = slices.DeleteFunc(r.undecided[h.node], func(c undecided) bool { return c.id == l.id })
 	}
-	return last
 }
 
 // clear displaces candidates until a hold is free.
 func (r *run) clear(h hold, displace int32) {
 	for r.free[h.node] < h.gpus {
-		l := r.lastOn(h.node, displace, math.MaxInt32)
+		at := slices.IndexFunc(r.undecided[h.node], func(c undecided) bool { return r.displaces(displace, &c) })
+		l := r.lives[r.undecided[h.node][at].id]
 		r.keep(l)
 		r.halt(l)
 	}
@@ -242,17 +290,19 @@ func (r *run) behindNow(t, pool int32, more float64) float64 {
 func (r *run) victims(pool int32, l *life, groups uint64, gpus int32, own bool) (hold, bool) {
 	rank := r.rank(l)
 	mine := r.behindNow(l.tenant, pool, float64(l.gpus))
-	var gives []bool // by tenant
+	gives := r.scratch.gives[:0] // by tenant
 	some := own
 	for t := range r.tenants {
 		give := !r.cells && int32(t) != l.tenant && r.behindNow(int32(t), pool, -float64(gpus))+float64(r.set.Threshold) <= mine
 		gives = append(gives, give)
 		some = some || give
 	}
+	r.scratch.gives = gives
 	if !some || r.set.StopTotalMilli > 0 && r.stops[pool] <= 0 {
 		return hold{}, false
 	}
-	seen := map[int32]int32{} // GPUs that may be freed, by node
+	seen := r.scratch.seen // GPUs that may be freed, by node
+	clear(seen)
 	best := int32(-1)
 	for t := range r.tenants {
 		if !gives[t] && (int32(t) != l.tenant || !own) {

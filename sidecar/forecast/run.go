@@ -1,7 +1,6 @@
 package forecast
 
 import (
-	"container/heap"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -41,7 +40,6 @@ type life struct {
 	candidate bool  // its lease ends at this boundary and is undecided: what it uses of Slurm's limits is not in use
 	line      *line // where it waits
 	lent      bool  // it holds GPUs beyond the cells of its tenant: their owner takes them at once
-	place     int32 // among the leases of a boundary: the last are displaced first
 }
 
 // run is one run.
@@ -53,26 +51,29 @@ type run struct {
 	now     cluster.Instant
 	horizon cluster.Instant
 	lives   []*life
-	ends    endings
+	ends    queueOf[ending]
 	comes   arrivals
 	gone    []closure
 	changed bool // something may start
 
-	free     []int32
-	closed   []bool
-	on       [][]int32 // lives by node
-	soft     []int32   // GPUs by node whose lease is undecided
-	idle     []int32   // by pool
-	rooms    [][]int32 // by pool: nodes by their number of free GPUs
-	accounts []account // by tenant, then pool
-	clocks   []clock   // by tenant
-	stops    []float64 // by pool
-	inUse    []int64   // of Slurm's limits
-	charged  cluster.Instant
-	claims   []int32
-	bound    cluster.Instant // the next boundary
-	scratch  turnRoom
-	check    func() // of tests, after each step; nil = none
+	free   []int32
+	closed []bool
+	on     [][]int32 // lives by node
+	soft   []int32   // GPUs by node whose lease is undecided
+	idle   []int32   // by pool
+	rooms  [][]level // by pool: nodes by their number of free GPUs
+	taken  [][]level // likewise, by the GPUs that are free or whose lease is undecided
+	// undecided is the leases that end, by node.
+	undecided [][]undecided
+	accounts  []account // by tenant, then pool
+	clocks    []clock   // by tenant
+	stops     []float64 // by pool
+	inUse     []int64   // of Slurm's limits
+	charged   cluster.Instant
+	claims    []int32
+	bound     cluster.Instant // the next boundary
+	scratch   turnRoom
+	check     func() // of tests, after each step; nil = none
 
 	startAt, endAt []uint32 // of the site's jobs, in seconds from the beginning; beyond = not within the horizon
 }
@@ -93,10 +94,16 @@ type account struct {
 type clock struct {
 	at      cluster.Instant
 	active  int32
-	due     map[int32]float64 // GPU-ms due to a job of so many GPUs since the beginning
+	due     []due
 	lines   []*line
 	running []int32
 	fresh   []int32 // waiting jobs that never had a lease
+}
+
+// due is the GPU-ms due to a job of so many GPUs since the beginning.
+type due struct {
+	gpus int32
+	time float64
 }
 
 // ending is the end of a job's work.
@@ -106,24 +113,7 @@ type ending struct {
 	version int32
 }
 
-type endings []ending
-
-func (e endings) Len() int { return len(e) }
-func (e endings) Less(i, k int) bool {
-	return e[i].at < e[k].at || e[i].at == e[k].at && e[i].id < e[k].id
-}
-func (e endings) Swap(i, k int) { e[i], e[k] = e[k], e[i] }
-
-// Push implements heap.Interface.
-func (e *endings) Push(x any) { *e = append(*e, x.(ending)) }
-
-// Pop implements heap.Interface.
-func (e *endings) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	*e = (*e)[:last]
-	return x
-}
+func (a ending) before(b ending) bool { return a.at < b.at || a.at == b.at && a.id < b.id }
 
 // arrivals is the next arrivals of a run: its own jobs that come later, and days of the past.
 type arrivals struct {
@@ -145,23 +135,20 @@ func newRun(s *site, h *history, number, seed uint64, horizon cluster.Span, clos
 	r := &run{site: s, history: h, number: mix(seed ^ mix(number)), rng: rand.New(rand.NewPCG(seed, number)), now: s.now, horizon: s.now.Add(horizon), charged: s.now}
 	r.gone = slices.Clone(closures)
 	r.free, r.closed, r.on, r.soft = make([]int32, len(s.nodes)), make([]bool, len(s.nodes)), make([][]int32, len(s.nodes)), make([]int32, len(s.nodes))
-	r.idle, r.rooms, r.stops = make([]int32, len(s.pools)), make([][]int32, len(s.pools)), slices.Clone(s.stops)
+	r.idle, r.rooms, r.stops = make([]int32, len(s.pools)), levelsOf(s), slices.Clone(s.stops)
 	r.inUse = slices.Clone(s.inUse)
-	for p := range r.rooms {
-		r.rooms[p] = make([]int32, 1)
-	}
+	r.taken = levelsOf(s)
+	r.undecided, r.scratch.seen = make([][]undecided, len(s.nodes)), make([]int32, len(s.nodes))
 	for i := range s.nodes {
 		n := &s.nodes[i]
 		r.free[i] = n.size
 		r.idle[n.pool] += n.size
-		for len(r.rooms[n.pool]) <= int(n.size) {
-			r.rooms[n.pool] = append(r.rooms[n.pool], 0)
-		}
-		r.rooms[n.pool][n.size]++
+		r.rooms[n.pool][n.size].add(int32(i))
+		r.taken[n.pool][n.size].add(int32(i))
 	}
 	r.accounts, r.clocks = make([]account, len(s.tenants)*len(s.pools)), make([]clock, len(s.tenants))
 	for t := range s.tenants {
-		r.clocks[t] = clock{at: s.now, due: map[int32]float64{}}
+		r.clocks[t] = clock{at: s.now}
 		for p := range s.pools {
 			r.account(int32(t), int32(p)).deficit = s.tenants[t].shares[p].deficit
 		}
@@ -261,7 +248,7 @@ func (r *run) do() {
 			r.close(&r.gone[i])
 		}
 		for len(r.ends) > 0 && r.ends[0].at <= r.now {
-			e := heap.Pop(&r.ends).(ending)
+			e := r.ends.pop()
 			if l := r.lives[e.id]; l.phase == runs && l.version == e.version {
 				r.end(l)
 			}
@@ -347,10 +334,13 @@ func (r *run) join(l *life) {
 
 // of gives what has been due to a job of so many GPUs since the beginning.
 func (c *clock) of(gpus int32) float64 {
-	if _, ok := c.due[gpus]; !ok {
-		c.due[gpus] = 0
+	for i := range c.due {
+		if c.due[i].gpus == gpus {
+			return c.due[i].time
+		}
 	}
-	return c.due[gpus]
+	c.due = append(c.due, due{gpus: gpus})
+	return 0
 }
 
 // tick brings a tenant's clock up to now.
@@ -367,8 +357,8 @@ func (c *clock) tick(r *run, t int32) {
 		demand += a.holds + a.waiting
 	}
 	each := min(entitled, demand) / float64(c.active)
-	for gpus := range c.due {
-		c.due[gpus] += min(each, float64(gpus)) * gone
+	for i := range c.due {
+		c.due[i].time += min(each, float64(c.due[i].gpus)) * gone
 	}
 }
 
@@ -402,16 +392,22 @@ func (r *run) begin(l *life) {
 		l.listed = int32(len(c.running))
 		c.running = append(c.running, l.id)
 	}
-	heap.Push(&r.ends, ending{max(l.start.Add(l.lag+cluster.Span(float64(l.left)/l.speed)), r.now), l.id, l.version})
+	r.ends.push(ending{max(l.start.Add(l.lag+cluster.Span(float64(l.left)/l.speed)), r.now), l.id, l.version})
 }
 
 // fill changes the free GPUs of a node.
 func (r *run) fill(n, by int32) {
-	rooms := r.rooms[r.nodes[n].pool]
-	rooms[max(r.free[n], 0)]--
+	pool := r.nodes[n].pool
+	move(r.rooms[pool], n, r.free[n], by)
+	move(r.taken[pool], n, r.free[n]+r.soft[n], by)
 	r.free[n] += by
-	rooms[max(r.free[n], 0)]++
-	r.idle[r.nodes[n].pool] += by
+	r.idle[pool] += by
+}
+
+// soften changes the GPUs of a node whose lease is undecided.
+func (r *run) soften(n, by int32) {
+	move(r.taken[r.nodes[n].pool], n, r.free[n]+r.soft[n], by)
+	r.soft[n] += by
 }
 
 // leave takes a job off its GPUs.
@@ -423,14 +419,12 @@ func (r *run) leave(l *life) {
 		at := slices.Index(list, l.id)
 		list[at] = list[len(list)-1]
 		r.on[h.node] = list[:len(list)-1]
-		if l.candidate {
-			r.soft[h.node] -= h.gpus
-		}
 	}
-	if !l.candidate {
+	if l.candidate {
+		r.decide(l)
+	} else {
 		use(r.inUse, r.quotas[l.quota], -1)
 	}
-	l.candidate = false
 	if l.tenant >= 0 {
 		r.account(l.tenant, pool).holds -= float64(l.gpus)
 		if l.first {

@@ -24,6 +24,7 @@ type site struct {
 	at      map[string][]int32 // nodes by name
 	groups  []group
 	inPool  []uint64 // groups of nodes, by pool
+	largest []int32  // GPUs of a node, by pool
 	tenants []tenant
 	named   map[string]int32 // tenants by name
 	shapes  []shape
@@ -156,8 +157,10 @@ func (s *site) addNodes(nodes []cluster.Node) {
 			pool := slices.Index(s.pools, g.Model)
 			if pool < 0 {
 				pool, s.pools, s.inPool = len(s.pools), append(s.pools, g.Model), append(s.inPool, 0)
+				s.largest = append(s.largest, 0)
 			}
 			s.inPool[pool] |= 1 << at
+			s.largest[pool] = max(s.largest[pool], int32(g.Count))
 			s.at[n.Name] = append(s.at[n.Name], int32(len(s.nodes)))
 			s.nodes = append(s.nodes, node{n.Name, int32(pool), at, int32(g.Count)})
 		}

@@ -15,7 +15,12 @@ type turnRoom struct {
 	heap   []*queue
 	soft   []int32
 	holds  []hold
+	found  []found
+	gives  []bool
+	seen   []int32 // by node
 	inUse  []int64
+	turns  []turnKey
+	places []place
 }
 
 // queue is a tenant in a pool, as in package lease.
@@ -214,7 +219,11 @@ func (r *run) rho(l *life) float64 {
 
 // aged tells whether a job is owed so much that it goes first.
 func (r *run) aged(l *life) bool {
-	return r.set.Patience > 0 && l.order != nil && r.owes(l) >= float64(l.gpus)*float64(r.set.Patience)
+	return r.set.Patience > 0 && l.order != nil && r.isAged(r.owes(l), l.gpus)
+}
+
+func (r *run) isAged(owes float64, gpus int32) bool {
+	return owes >= float64(gpus)*float64(r.set.Patience)
 }
 
 func compareTurns(a, b turnKey) int {
@@ -223,53 +232,59 @@ func compareTurns(a, b turnKey) int {
 
 // sortRunning puts the candidates of a queue in their order.
 func (r *run) sortRunning(q *queue) {
-	turns := make([]turnKey, len(q.running))
-	for i, id := range q.running {
-		turns[i] = r.turnOf(r.lives[id])
+	turns := r.scratch.turns[:0]
+	for _, id := range q.running {
+		turns = append(turns, r.turnOf(r.lives[id]))
 	}
+	r.scratch.turns = turns
 	slices.SortFunc(turns, compareTurns)
 	for i := range turns {
 		q.running[i] = turns[i].id
 	}
 }
 
+// place is a candidate's in the order of all.
+type place struct {
+	behind float64
+	tenant int32
+	id     int32
+	at     int32 // before
+}
+
 // lay marks the GPUs of candidates, and orders these: the last are displaced first.
 func (r *run) lay() {
 	x := &r.scratch
-	type place struct {
-		behind float64
-		tenant int32
-		id     int32
-	}
-	var all []place
+	all := x.places[:0]
 	for i := range x.queues {
 		q := &x.queues[i]
 		behind := q.behind
 		for _, id := range q.running {
-			all = append(all, place{behind, q.tenant, id})
+			all = append(all, place{behind, q.tenant, id, int32(len(all))})
 			if q.entitled > 0 {
 				behind -= float64(r.lives[id].gpus) * float64(r.set.Term) / q.entitled
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b place) int { return cmp.Or(cmp.Compare(b.behind, a.behind), cmp.Compare(a.tenant, b.tenant)) })
+	slices.SortFunc(all, func(a, b place) int {
+		return cmp.Or(cmp.Compare(b.behind, a.behind), cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.at, b.at))
+	})
+	x.places = all
 	for at := range all {
-		l := r.lives[all[at].id]
-		l.place = int32(at)
+		x.soft = append(x.soft, all[at].id)
+	}
+	for at, p := range slices.Backward(all) {
+		l := r.lives[p.id]
 		for _, h := range l.holds {
-			r.soft[h.node] += h.gpus
+			r.soften(h.node, h.gpus)
+			r.undecided[h.node] = append(r.undecided[h.node], undecided{int32(at), h.gpus, l.tenant, l.id, l.lent})
 		}
-		x.soft = append(x.soft, l.id)
 	}
 }
 
 // keep renews a candidate's lease.
 func (r *run) keep(l *life) {
-	l.candidate = false
+	r.decide(l)
 	use(r.inUse, r.quotas[l.quota], 1)
-	for _, h := range l.holds {
-		r.soft[h.node] -= h.gpus
-	}
 }
 
 // key is the place of a queue among all; the largest goes first.
@@ -362,19 +377,25 @@ func (r *run) first(q *queue) (*life, turnKey) {
 	var turn turnKey
 	for _, line := range r.clocks[q.tenant].lines {
 		x := &r.shapes[line.shape]
-		if q.dead.has(line.shape) || q.blocked.has(line.shape) || !r.serves(x, q.pool) || !r.fits(line.quota) || line.gone && r.beyond(q, x.gpus) && q.entitled > 0 {
+		if line.jobs == 0 || q.dead.has(line.shape) || q.blocked.has(line.shape) || !r.serves(x, q.pool) || !r.fits(line.quota) || line.gone && r.beyond(q, x.gpus) && q.entitled > 0 {
 			continue
 		}
-		if e, ok := line.turns.head(r); ok {
-			t := turnKey{2, e.key, e.first, e.id}
-			if e.urgent {
-				t.class = 0
-			}
-			if best == nil || compareTurns(t, turn) < 0 {
-				best, turn = r.lives[e.id], t
-			}
+		if !line.settled {
+			r.refresh(line)
 		}
-		if e, ok := line.owed.head(r); ok && r.mayAge(q, r.lives[e.id]) {
+		e := &line.turns[0]
+		t := turnKey{2, e.key, e.first, e.id}
+		if e.urgent {
+			t.class = 0
+		}
+		if best == nil || compareTurns(t, turn) < 0 {
+			best, turn = r.lives[e.id], t
+		}
+		if len(line.owed) == 0 {
+			continue
+		}
+		e = &line.owed[0]
+		if owes := r.clocks[q.tenant].of(e.gpus) - e.key; r.isAged(owes, e.gpus) && q.admits(e.gpus, r.set.NewSharePercent) {
 			if t := (turnKey{1, r.rho(r.lives[e.id]), e.first, e.id}); best == nil || compareTurns(t, turn) < 0 {
 				best, turn = r.lives[e.id], t
 			}
@@ -385,7 +406,12 @@ func (r *run) first(q *queue) (*life, turnKey) {
 
 // mayAge tells whether a job that is owed much may go first, with those that did.
 func (r *run) mayAge(q *queue, l *life) bool {
-	return r.aged(l) && (q.aged == 0 || q.aged+float64(l.gpus) <= q.entitled*float64(r.set.NewSharePercent)/100)
+	return r.aged(l) && q.admits(l.gpus, r.set.NewSharePercent)
+}
+
+// admits tells whether one more job may go first since it is owed much.
+func (q *queue) admits(gpus int32, percent int) bool {
+	return q.aged == 0 || q.aged+float64(gpus) <= q.entitled*float64(percent)/100
 }
 
 // serve decides on the first job of a queue; false = there is none.
