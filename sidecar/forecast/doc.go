@@ -20,6 +20,7 @@
 //
 // It leaves out what changes the order of few jobs: cells (their owners are due the same GPUs, on any node), the turns of users,
 // parties and models inside a tenant, moves of running jobs, CPUs and memory, features of nodes, rounding to rounds. Debts are those of now.
+// TestRunsStartJobsInTheEnginesOrder holds it to the engine.
 // From six hours on, only every second boundary is decided, and from a day on every fourth.
 //
 // # Draws
