@@ -77,7 +77,7 @@ func (x *simulation) measure() error {
 	}
 	cores := min(2, len(setups))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
-	defer debug.SetGCPercent(debug.SetGCPercent(800)) // as fairlease simulate does
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as fairlease simulate does
 	debug.FreeOSMemory()
 	if err := resetPeak(); err != nil {
 		return err

@@ -86,9 +86,9 @@ func whole(results []experiment.Result) int {
 	return n
 }
 
-// moreMemory lets a simulation, whose memory is mostly short-lived, use nine times the live
+// moreMemory lets a simulation, whose memory is mostly short-lived, use five times the live
 // memory to spend less time on garbage collection.
 func moreMemory() (restore func()) {
-	was := debug.SetGCPercent(800)
+	was := debug.SetGCPercent(400)
 	return func() { debug.SetGCPercent(was) }
 }
