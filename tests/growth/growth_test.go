@@ -93,13 +93,18 @@ func TestRoundsGrowInProportion(t *testing.T) {
 				r := k.round
 				r.Site = x.Site
 				for size := range row.at {
-					row.at[size], r.Dir = len(rounds), filepath.Join(dir, strconv.Itoa(len(rounds)))
-					rounds = append(rounds, r)
+					if row.at[size] = slices.Index(rounds, r); row.at[size] < 0 {
+						row.at[size] = len(rounds)
+						rounds = append(rounds, r)
+					}
 					how.grow(&r.Site)
 				}
 				rows = append(rows, row)
 			}
 		}
+	}
+	for i := range rounds {
+		rounds[i].Dir = filepath.Join(dir, strconv.Itoa(i))
 	}
 	run(t, dir, rounds)
 	ran := make([]map[string]float64, len(rounds))
