@@ -39,7 +39,9 @@ const one = 0x6661_6972_6c65_6173
 type Progress func(step string)
 
 // Latest gives the version of the schema that this program was built for.
-func Latest() int64 {
+func Latest() int64 { return latest(files) }
+
+func latest(files fs.FS) int64 {
 	all, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {
 		panic(err) // the pattern is wrong
@@ -74,6 +76,12 @@ func missing(err error) bool {
 // nothing that is up to date. It gives the versions before and after. Concurrent calls wait for each other. A schema newer
 // than this program is an error, and Up leaves it alone.
 func Up(ctx context.Context, dsn, schema string, say Progress) (from, to int64, err error) {
+	return up(ctx, dsn, schema, files, say)
+}
+
+// up is Up with the folder of migrations in files.
+func up(ctx context.Context, dsn, schema string, files fs.FS, say Progress) (from, to int64, err error) {
+	to = latest(files)
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading the address of PostgreSQL: %w", err)
@@ -87,10 +95,10 @@ func Up(ctx context.Context, dsn, schema string, say Progress) (from, to int64, 
 	if _, err := db.Exec(ctx, "select pg_advisory_lock($1)", one); err != nil {
 		return 0, 0, fmt.Errorf("waiting for another migration to end: %w", err)
 	}
-	if from, err = prepare(ctx, db, schema); err != nil {
+	if from, err = prepare(ctx, db, schema, to); err != nil {
 		return 0, 0, err
 	}
-	if from < Latest() {
+	if from < to {
 		if from > 0 {
 			if err := takeLead(ctx, db, say); err != nil {
 				return from, from, err
@@ -101,7 +109,7 @@ func Up(ctx context.Context, dsn, schema string, say Progress) (from, to int64, 
 		}
 		pool := stdlib.OpenDB(*config)
 		defer pool.Close()
-		if err := apply(ctx, pool, schema, Latest(), say); err != nil {
+		if err := apply(ctx, pool, schema, files, say); err != nil {
 			return from, from, err
 		}
 	}
@@ -112,7 +120,7 @@ func Up(ctx context.Context, dsn, schema string, say Progress) (from, to int64, 
 	if changed > 0 {
 		say(fmt.Sprintf("views and their functions: %d new, changed or dropped", changed))
 	}
-	return from, Latest(), nil
+	return from, to, nil
 }
 
 // commitLimit is how long a migration waits for a leader to end its commit.
@@ -122,26 +130,17 @@ const commitLimit = "60s"
 // the connection lives. It waits for a commit that is under way. The leader notices at its next sign of life and stops
 // acting; the newer schema does not let it lead again.
 func takeLead(ctx context.Context, db *pgx.Conn, say Progress) error {
-	for _, table := range []string{"seats", "leaders"} { // before version 15, and since
-		// Daemons take this lock to lead.
-		if _, err := db.Exec(ctx, "select pg_advisory_lock(hashtext(current_schema() || '.' || $1::text))", table); err != nil {
-			return fmt.Errorf("waiting for a daemon that begins to lead: %w", err)
-		}
+	// Daemons take this lock to lead.
+	if _, err := db.Exec(ctx, "select pg_advisory_lock(hashtext(current_schema() || '.leaders'))"); err != nil {
+		return fmt.Errorf("waiting for a daemon that begins to lead: %w", err)
 	}
 	return step(ctx, db, func(ctx context.Context, tx pgx.Tx) error {
-		var table *string
-		if err := tx.QueryRow(ctx, "select coalesce(to_regclass('leaders'), to_regclass('seats'))::text").Scan(&table); err != nil {
-			return fmt.Errorf("looking for the leader: %w", err)
-		}
-		if table == nil {
-			return nil
-		}
 		if _, err := tx.Exec(ctx, "set local lock_timeout = '"+commitLimit+"'"); err != nil {
 			return err
 		}
 		var holder string
-		err := tx.QueryRow(ctx, `with open as (select term from `+*table+` where ended_at is null for update)
-			update `+*table+` t set ended_at = clock_timestamp(), why = 'migrated' from open where t.term = open.term returning holder`).Scan(&holder)
+		err := tx.QueryRow(ctx, `with open as (select term from leaders where ended_at is null for update)
+			update leaders t set ended_at = clock_timestamp(), why = 'migrated' from open where t.term = open.term returning holder`).Scan(&holder)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -154,7 +153,7 @@ func takeLead(ctx context.Context, db *pgx.Conn, say Progress) error {
 }
 
 // prepare refuses what we cannot work with and makes an empty schema if there is none.
-func prepare(ctx context.Context, db *pgx.Conn, schema string) (version int64, err error) {
+func prepare(ctx context.Context, db *pgx.Conn, schema string, latest int64) (version int64, err error) {
 	var server int
 	if err := db.QueryRow(ctx, "select current_setting('server_version_num')::int").Scan(&server); err != nil {
 		return 0, fmt.Errorf("asking PostgreSQL for its version: %w", err)
@@ -165,8 +164,8 @@ func prepare(ctx context.Context, db *pgx.Conn, schema string) (version int64, e
 	if version, err = Version(ctx, db); err != nil {
 		return 0, err
 	}
-	if version > Latest() {
-		return 0, fmt.Errorf("the schema is version %d, made by a newer fairlease; this one knows %d: run the newer one", version, Latest())
+	if version > latest {
+		return 0, fmt.Errorf("the schema is version %d, made by a newer fairlease; this one knows %d: run the newer one", version, latest)
 	}
 	if _, err := db.Exec(ctx, "create schema if not exists "+pgx.Identifier{schema}.Sanitize()); err != nil {
 		return 0, fmt.Errorf("making schema %s (the user must own the database or the schema): %w", schema, err)
@@ -174,7 +173,7 @@ func prepare(ctx context.Context, db *pgx.Conn, schema string) (version int64, e
 	return version, nil
 }
 
-func apply(ctx context.Context, db *dbsql.DB, schema string, last int64, say Progress) error {
+func apply(ctx context.Context, db *dbsql.DB, schema string, files fs.FS, say Progress) error {
 	texts, err := fs.Sub(files, "migrations")
 	if err != nil {
 		return err
@@ -183,7 +182,7 @@ func apply(ctx context.Context, db *dbsql.DB, schema string, last int64, say Pro
 	if err != nil {
 		return fmt.Errorf("reading the migrations: %w", err)
 	}
-	for version := int64(0); version < last; {
+	for {
 		done, err := runner.UpByOne(ctx)
 		if errors.Is(err, goose.ErrNoNextVersion) {
 			return nil
@@ -191,10 +190,8 @@ func apply(ctx context.Context, db *dbsql.DB, schema string, last int64, say Pro
 		if err != nil {
 			return fmt.Errorf("migrating the schema (nothing of the failed step was kept): %w", err)
 		}
-		version = done.Source.Version
 		say(fmt.Sprintf("schema: %s applied in %s", done.Source.Path, done.Duration.Round(1e6)))
 	}
-	return nil
 }
 
 // step does all works in one transaction.

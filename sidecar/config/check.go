@@ -179,11 +179,7 @@ func (k *checker) times() {
 
 func (k *checker) fairness() {
 	c := k.c
-	if now := preset.Renamed(c.Preset); now != "" {
-		k.must(false, "preset", "%s is now called %s; write that", c.Preset, now)
-	} else {
-		k.oneOf("preset", c.Preset, append(preset.Names(), preset.Papers()...)...)
-	}
+	k.oneOf("preset", c.Preset, append(preset.Names(), preset.Papers()...)...)
 	row, _ := preset.Of(c.Preset)
 	k.must(lp.Available || !row.Solver, "preset", "%s needs the solver COIN-OR CLP, and this fairlease was built without it (CGO_ENABLED=0); install one built by `make build`, or choose another preset", c.Preset)
 	k.models()

@@ -21,7 +21,6 @@ var ErrNone = errors.New("not in the journal")
 var (
 	roundLink    = sql.Query("round_link")
 	roundFrames  = sql.Query("round_frames")
-	roundTexts   = sql.Query("round_texts")
 	readRounds   = query[Round]("rounds")
 	readPools    = query[Pool]("pools")
 	readTenants  = query[Tenant]("tenants")
@@ -101,24 +100,18 @@ func (v *viewer) round(ctx context.Context, number int64) (snap cluster.Snapshot
 
 func (v *viewer) read(ctx context.Context, number int64) (snap cluster.Snapshot, plan cluster.Plan, err error) {
 	var keyframe int64
-	var link *int
+	var link int
 	err = v.store.pool.QueryRow(ctx, roundLink, number).Scan(&keyframe, &link)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return snap, plan, ErrNone
 	case err != nil:
 		return snap, plan, denied(err)
-	case link == nil:
-		t, err := v.store.texts(ctx, number)
-		if err != nil {
-			return snap, plan, err
-		}
-		return t.read()
 	}
-	if v.keyframe != keyframe || v.link > *link {
+	if v.keyframe != keyframe || v.link > link {
 		v.frames, v.keyframe, v.link = decoder{}, keyframe, -1
 	}
-	rows, err := v.store.pool.Query(ctx, roundFrames, keyframe, v.link, *link)
+	rows, err := v.store.pool.Query(ctx, roundFrames, keyframe, v.link, link)
 	if err != nil {
 		return snap, plan, denied(err)
 	}
@@ -131,7 +124,7 @@ func (v *viewer) read(ctx context.Context, number int64) (snap cluster.Snapshot,
 		v.link = at
 		return v.frames.next(snapshot, told)
 	})
-	if err == nil && v.link != *link {
+	if err == nil && v.link != link {
 		err = fmt.Errorf("frame %d after its keyframe, round %d, is missing", v.link+1, keyframe)
 	}
 	if err != nil {
@@ -139,28 +132,6 @@ func (v *viewer) read(ctx context.Context, number int64) (snap cluster.Snapshot,
 		return snap, plan, err
 	}
 	return v.frames.show()
-}
-
-// texts reads a round from before schema 9.
-func (s *Store) texts(ctx context.Context, number int64) (texts, error) {
-	var round, keyframe int64
-	var snapshot, plan, keySnapshot, keyPlan blob
-	var key texts
-	err := s.pool.QueryRow(ctx, roundTexts, number).
-		Scan(&round, &keyframe, &snapshot.packed, &snapshot.bytes, &plan.packed, &plan.bytes,
-			&keySnapshot.packed, &keySnapshot.bytes, &keyPlan.packed, &keyPlan.bytes)
-	if err != nil {
-		return texts{}, denied(err)
-	}
-	if keyframe != round {
-		if keyPlan.packed == nil {
-			return texts{}, fmt.Errorf("its keyframe, round %d, is missing", keyframe)
-		}
-		if key, err = decode(keySnapshot, keyPlan, texts{}); err != nil {
-			return texts{}, fmt.Errorf("its keyframe, round %d: %w", keyframe, err)
-		}
-	}
-	return decode(snapshot, plan, key)
 }
 
 // Last gives the newest round's snapshot and plan; both empty if there is none.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
@@ -72,35 +71,6 @@ func TestRoundsAreToldByteForByte(t *testing.T) {
 	rounds, err := l.store.Rounds(t.Context(), 3)
 	if err != nil || len(rounds) != 3 || rounds[0].Number != 130 || !rounds[0].Replayable {
 		t.Errorf("the newest rounds are %+v (%v)", rounds, err)
-	}
-}
-
-// TestRoundsOfBefore reads rounds written before schema 9, as JSON, and continues from there.
-func TestRoundsOfBefore(t *testing.T) {
-	t.Parallel()
-	l := newLife(t, store.Config{}, journaltest.NewStory(1, 4, 30))
-	encoder, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[int64]told{}
-	for range 3 {
-		snap, plan := l.round()
-		was := tell(t, snap, plan)
-		all[plan.Round] = was
-		_, err := l.db.Exec(t.Context(), "update fairlease.round_blobs set keyframe = round, link = null, snapshot = $2, plan = $3, snapshot_bytes = $4, plan_bytes = $5 where round = $1",
-			plan.Round, encoder.EncodeAll(was.snapshot, nil), encoder.EncodeAll(was.plan, nil), len(was.snapshot), len(was.plan))
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	l.restart()
-	for range 2 {
-		snap, plan := l.round()
-		all[plan.Round] = tell(t, snap, plan)
-	}
-	for number, want := range all {
-		l.isTold(number, want)
 	}
 }
 

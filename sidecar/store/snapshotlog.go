@@ -14,7 +14,7 @@ import (
 // A snapshot log stores the rounds' snapshots and plans as blobs. Now and then a round is a keyframe,
 // which is self-contained; the others are differences to the previous round.
 //
-// MaxRatio of a round is jobs, their records, leases and statuses: these are sheets, in which former jobs are rows
+// Most of a round is jobs, their records, leases and statuses: these are sheets, in which former jobs are rows
 // among the others. The rest is JSON. A snapshot is predicted from the plan before it, and a plan from its snapshot: the
 // entitlements of waiting jobs grow at their rates. A wrong prediction costs only space.
 type snapshotLog struct {
@@ -100,16 +100,12 @@ func ourColumns() [4][]column {
 //
 //	snapshot  keyOfAll|frameOfAll words jobs records leases carried rest
 //	plan      from at words records leases statuses carried rest digest
-//
-// In frames of older versions carried is part of rest.
 const (
-	oldKey = iota
-	oldFrame
-	keyOfAll
+	keyOfAll = iota
 	frameOfAll
 )
 
-// shoot encodes a round.
+// encode encodes a round.
 func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, error) {
 	encoded := frame{round: plan.Round, keyframe: f.key, link: f.link + 1, at: plan.At, day: dateOf(plan.At)}
 	was := f.last
@@ -124,7 +120,7 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 	}
 	w := was.words
 	failed := func(what string, err error) (frame, error) {
-		return frame{}, fmt.Errorf("telling the %s: %w", what, err)
+		return frame{}, fmt.Errorf("encoding the %s: %w", what, err)
 	}
 	known := len(w.texts)
 	cases := casesWithFormer(&snap)
@@ -301,22 +297,19 @@ func (p *decoder) next(snapshot, plan blob) error {
 	}
 	r := &reader{left: told}
 	how := r.number()
-	if how == oldKey || how == keyOfAll {
+	if how == keyOfAll {
 		p.last, p.begun = newScene(r.columns()), true
 	}
 	if !p.begun || r.broken || how > frameOfAll {
 		return errFrame
 	}
-	carries := how >= keyOfAll
 	s := &p.last
 	r.words(s.words)
 	s.jobs = r.sheet(s.jobs, plain)
 	s.records = r.sheet(s.records, plain)
 	s.leases = r.sheet(s.leases, plain)
 	p.snapshotRecords, p.snapshotLeases = s.records, s.leases
-	if p.snapshotCarried = nil; carries {
-		p.snapshotCarried = r.text(s.carried)
-	}
+	p.snapshotCarried = r.text(s.carried)
 	if s.snapshot = r.text(s.snapshot); r.broken {
 		return fmt.Errorf("reading the snapshot: %w", errFrame)
 	}
@@ -329,9 +322,7 @@ func (p *decoder) next(snapshot, plan blob) error {
 	s.records = r.sheet(s.records, accruing(from, at))
 	s.leases = r.sheet(s.leases, plain)
 	s.statuses = r.sheet(s.statuses, judging(s.jobs, s.records))
-	if s.carried = nil; carries {
-		s.carried = r.text(p.snapshotCarried)
-	}
+	s.carried = r.text(p.snapshotCarried)
 	s.plan = r.text(s.plan)
 	if p.sum = r.number(); r.broken || len(r.left) > 0 {
 		return fmt.Errorf("reading the plan: %w", errFrame)

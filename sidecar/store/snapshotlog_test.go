@@ -31,6 +31,9 @@ func (r reel) told(t *testing.T) []texts {
 	return all
 }
 
+// texts are a round's snapshot and plan as JSON.
+type texts struct{ snapshot, plan []byte }
+
 func textsOf(t *testing.T, snap cluster.Snapshot, plan cluster.Plan) texts {
 	t.Helper()
 	s, err := json.Marshal(snap)
@@ -268,33 +271,6 @@ func FuzzFrames(f *testing.F) {
 				_, _, _ = p.show() // an error is fine
 			}
 		}
-	})
-}
-
-// FuzzDevelop decodes arbitrary blobs of before schema 9: at most an error.
-func FuzzDevelop(f *testing.F) {
-	story := journaltest.NewStory(1, 2, 5)
-	var key texts
-	for i := range 2 {
-		snap, plan := story.Next()
-		s, _ := json.Marshal(snap)
-		p, _ := json.Marshal(plan)
-		if i == 0 {
-			key = texts{s, p}
-			f.Add(pack(s).packed, pack(p).packed, []byte(nil), int64(len(s)), int64(len(p)))
-			continue
-		}
-		f.Add(pack(newOriginal(key.plan).delta(s)).packed, pack(newOriginal(key.plan).delta(p)).packed, key.plan, int64(len(s)), int64(len(p)))
-	}
-	f.Fuzz(func(t *testing.T, snapshot, plan, key []byte, snapshotBytes, planBytes int64) {
-		out, err := decode(blob{snapshot, snapshotBytes % (1 << 20)}, blob{plan, planBytes % (1 << 20)}, texts{key, key})
-		if err != nil {
-			return
-		}
-		if int64(len(out.snapshot)) != snapshotBytes%(1<<20) {
-			t.Errorf("%d bytes of %d", len(out.snapshot), snapshotBytes)
-		}
-		_, _, _ = out.read() // an error is fine
 	})
 }
 

@@ -19,22 +19,6 @@ and link > $2
 and link <= $3
 order by link;
 
--- name: round_texts
-select
-    b.round,
-    b.keyframe,
-    b.snapshot,
-    b.snapshot_bytes,
-    b.plan,
-    b.plan_bytes,
-    k.snapshot,
-    coalesce(k.snapshot_bytes, 0),
-    k.plan,
-    coalesce(k.plan_bytes, 0)
-from round_blobs b
-left join round_blobs k on k.round = b.keyframe and b.keyframe <> b.round
-where b.round = $1;
-
 -- name: rounds
 select
     {columns but replayable},

@@ -85,9 +85,6 @@ func TestTextsNamePresets(t *testing.T) {
 	named, baselines := 0, baseline.Heterogeneous()
 	all := texts(t)
 	for path, text := range all {
-		if path == "sidecar/engine/preset/preset.go" { // it has the old names of presets
-			continue
-		}
 		for _, m := range name.FindAllString(text, -1) {
 			named++
 			if _, ok := preset.Of(m); !ok && !slices.Contains(baselines, m) {

@@ -153,15 +153,6 @@ func Of(name string) (Preset, bool) {
 	return all[i], true
 }
 
-// renamed has the new names of presets, by the old ones.
-var renamed = map[string]string{
-	"gavel:cost-ratio": "gavel:cost", "gavel:cost-ratio-slo": "gavel:cost-slo",
-	"gavel:hierarchical": "gavel:las", "gavel:hierarchical-fifo": "gavel:las-fifo", "gavel:las-weights": "gavel:las",
-}
-
-// Renamed gives the new name of a preset; "" = it has none.
-func Renamed(name string) string { return renamed[name] }
-
 // OfJobs tells whether a preset divides GPU models between single jobs.
 func OfJobs(name string) bool {
 	p, _ := Of(name)
