@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -99,8 +98,11 @@ func besideDecisions(commit string) error {
 				fmt.Printf("%s %.4g%s, by commit %s %.4g: %.2f times\n", c.name, c.value, c.unit, commit, old, c.value/old)
 			}
 		}
-		if program == now {
-			measured = append(measured, slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "figure ") })...)
+		for _, line := range lines {
+			if program == now && strings.HasPrefix(line, "figure ") {
+				measured = append(measured, line)
+				fmt.Println(line)
+			}
 		}
 	}
 	return nil
