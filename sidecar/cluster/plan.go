@@ -65,6 +65,9 @@ const (
 	Open Verb = "open"
 )
 
+// Verbs are all of them: a cluster, real or virtual, refuses any other.
+var Verbs = []Verb{Lock, Gate, Reserve, Grant, RevokeGrant, Notify, Reclaim, Release, Unreserve, Open}
+
 // Action is one change of Slurm's state. Actions are idempotent.
 type Action struct {
 	Verb         Verb   `json:"verb"`

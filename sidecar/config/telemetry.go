@@ -75,10 +75,10 @@ type Idle struct {
 func (k *checker) telemetry() {
 	g, idle := &k.c.Telemetry.GPU, &k.c.Idle
 	const gpus = "telemetry.gpu."
-	k.must(g.Exporters == "" || g.Prometheus == "", gpus+"prometheus", "stands beside %s; keep the one that should be asked", k.where(gpus+"exporters", g.Exporters))
+	k.must(g.Exporters == "" || g.Prometheus == "", gpus+"prometheus", "conflicts with %s: set only one", k.where(gpus+"exporters", g.Exporters))
 	k.must((g.TLS.CertFile == "") == (g.TLS.KeyFile == ""), gpus+"tls.cert_file", "telemetry.gpu.tls.cert_file and telemetry.gpu.tls.key_file go together; set both or neither")
 	k.must((g.User == "") == (g.PasswordFile == ""), gpus+"password_file", "telemetry.gpu.user and telemetry.gpu.password_file go together; set both or neither")
-	k.must(g.User == "" || g.TokenFile == "", gpus+"token_file", "stands beside %s; keep one way to authenticate", k.where(gpus+"user", g.User))
+	k.must(g.User == "" || g.TokenFile == "", gpus+"token_file", "conflicts with %s: set only one way to authenticate", k.where(gpus+"user", g.User))
 	for key, path := range map[string]string{"password_file": g.PasswordFile, "token_file": g.TokenFile, "tls.ca_file": g.TLS.CAFile, "tls.cert_file": g.TLS.CertFile, "tls.key_file": g.TLS.KeyFile} {
 		k.must(path == "" || filepath.IsAbs(path), gpus+key, "must be an absolute path, got %q", path)
 	}

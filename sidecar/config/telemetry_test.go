@@ -7,7 +7,7 @@ import (
 
 func TestTelemetryIsChecked(t *testing.T) {
 	for text, want := range map[string]string{
-		"telemetry: {gpu: {exporters: 'http://{node}:9400/metrics', prometheus: 'http://p:9090'}}": "telemetry.gpu.prometheus: stands beside telemetry.gpu.exporters",
+		"telemetry: {gpu: {exporters: 'http://{node}:9400/metrics', prometheus: 'http://p:9090'}}": "telemetry.gpu.prometheus: conflicts with telemetry.gpu.exporters",
 		"telemetry: {gpu: {exporters: 'http://gpu:9400/metrics'}}":                                 "telemetry.gpu.exporters: \"http://gpu:9400/metrics\" is no URL of exporters",
 		"telemetry: {gpu: {prometheus: 'p:9090'}}":                                                 "telemetry.gpu.prometheus: \"p:9090\" is no URL",
 		"telemetry: {gpu: {every: 1s}}":                                                            "telemetry.gpu.every: 1s is too short",

@@ -91,7 +91,7 @@ func TestCellsAtTheFirstLook(t *testing.T) {
 			Connect: func(context.Context) (Store, error) { return &desk{shared: newShared(), name: "a"}, nil }}
 		ended := make(chan error, 1)
 		go func() { ended <- d.Serve(t.Context()) }()
-		until(t, "it says that Slurm is away", func() bool { return len(log.with("no round; nothing is changed meanwhile")) > 0 })
+		until(t, "it says that Slurm is away", func() bool { return len(log.with("round failed; nothing is changed until one succeeds")) > 0 })
 		on.mu.Lock()
 		on.away = nil
 		on.mu.Unlock()

@@ -52,12 +52,12 @@ func TestClocksThatDisagree(t *testing.T) {
 				if after := committed(); after != before {
 					t.Errorf("round %d was committed", after)
 				}
-				lines := r.log.with("no round; nothing is changed meanwhile")
+				lines := r.log.with("round failed; nothing is changed until one succeeds")
 				if len(lines) != 1 || !strings.Contains(fmt.Sprint(lines), c.want) {
 					t.Errorf("%d lines, want one that says %q: %v", len(lines), c.want, lines)
 				}
 				set(0, 0, 0)
-				until(t, "rounds go on", func() bool { return committed() > before })
+				until(t, "rounds succeed again", func() bool { return committed() > before })
 				r.end(t)
 			})
 		})

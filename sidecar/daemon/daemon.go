@@ -550,7 +550,7 @@ func (d *Daemon) sit(ctx context.Context) error {
 	d.unkeep = cancel
 	go keeper(keep, lead, keepEvery)
 	d.beats.beats = append([]string(nil), d.config.Load().Partitions...) // whatever an earlier process left
-	d.Log.Info().Msg("leads")
+	d.Log.Info().Msg("leadership acquired")
 	return nil
 }
 

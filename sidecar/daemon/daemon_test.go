@@ -138,10 +138,10 @@ func TestTrouble(t *testing.T) {
 		if tries < 4 || tries > 12 {
 			t.Errorf("%d attempts in the first minute", tries)
 		}
-		if n := len(r.log.with("no round")); n != 2 {
+		if n := len(r.log.with("round failed")); n != 2 {
 			t.Errorf("two troubles gave %d lines", n)
 		}
-		if n := len(r.log.with("rounds go on")); n != 1 {
+		if n := len(r.log.with("rounds succeed again")); n != 1 {
 			t.Errorf("%d lines about the end of the trouble", n)
 		}
 	})
@@ -159,7 +159,7 @@ func TestChangeSeenInAFailedRound(t *testing.T) {
 		journal.mu.Unlock()
 		on.submit("nlp", 3, 4)
 		looks := on.rounds()
-		until(t, "a round that saw the jobs has failed", func() bool { return on.rounds() > looks && len(r.log.with("no round")) == 1 })
+		until(t, "a round that saw the jobs has failed", func() bool { return on.rounds() > looks && len(r.log.with("round failed")) == 1 })
 		journal.mu.Lock()
 		journal.gone = nil
 		journal.mu.Unlock()
@@ -230,7 +230,7 @@ func TestTwoDaemons(t *testing.T) {
 		// b resigns: a need not wait for the timeout.
 		b.end(t)
 		left := time.Now()
-		until(t, "a leads again", func() bool { return len(a.log.with("leads")) >= 3 })
+		until(t, "a leads again", func() bool { return len(a.log.with("leadership acquired")) >= 2 })
 		if after := time.Since(left); after > 2*time.Second {
 			t.Errorf("a led again after %v", after)
 		}
@@ -246,7 +246,7 @@ func TestAStandbyOfLongRounds(t *testing.T) {
 		const long = "mode: act\ninterval: 1m\n"
 		journal := newShared()
 		a := start(t, "a", journal, newLive(), dirA, long)
-		until(t, "a leads", func() bool { return len(a.log.with("leads")) == 1 })
+		until(t, "a leads", func() bool { return len(a.log.with("leadership acquired")) == 1 })
 		pass(6 * time.Second)
 		b := start(t, "b", journal, newLive(), dirB, long)
 		pass(10 * time.Second)
@@ -261,7 +261,7 @@ func TestAStandbyOfLongRounds(t *testing.T) {
 		a.desk.cutOff = true
 		journal.mu.Unlock()
 		pass(21 * time.Second)
-		if n := len(b.log.with("leads")); n == 0 || len(a.log.with("leads")) > 1 {
+		if n := len(b.log.with("leadership acquired")); n == 0 || len(a.log.with("leadership acquired")) > 1 {
 			t.Error("b does not lead")
 		}
 		b.end(t)
@@ -487,7 +487,7 @@ func TestNoStateNoAction(t *testing.T) {
 		if len(on.applied) != 0 {
 			t.Error("acts without writing down what jobs had")
 		}
-		if len(r.log.with("no round")) != 1 {
+		if len(r.log.with("round failed")) != 1 {
 			t.Error("does not say why")
 		}
 	})
@@ -575,7 +575,7 @@ func TestOnce(t *testing.T) {
 		d := &Daemon{Cluster: on, Decide: nil, Config: settings(t, dir, short),
 			Connect: func(context.Context) (Store, error) { return &desk{shared: journal, name: "hand"}, nil }}
 		r := start(t, "a", journal, newLive(), t.TempDir(), short)
-		until(t, "a daemon leads", func() bool { return len(r.log.with("leads")) > 0 })
+		until(t, "a daemon leads", func() bool { return len(r.log.with("leadership acquired")) > 0 })
 		if _, err := d.Once(t.Context()); !errors.Is(err, ErrTaken) {
 			t.Errorf("a round by hand beside a leading daemon: %v", err)
 		}
@@ -600,7 +600,7 @@ func TestAPolicyThatFails(t *testing.T) {
 		matter string
 		says   string
 	}{
-		"breaks down": {func(cluster.AllocationRequest) cluster.Allocation { panic("no such pivot") }, "the policy, or the question to a scheduler, broke down", "no such pivot"},
+		"breaks down": {func(cluster.AllocationRequest) cluster.Allocation { panic("no such pivot") }, "the policy or a scheduler failed", "no such pivot"},
 		"hangs": {func(cluster.AllocationRequest) cluster.Allocation {
 			time.Sleep(24 * time.Hour)
 			return cluster.Allocation{}

@@ -59,7 +59,7 @@ func TestAnEngineThatBreaksDownOverAJob(t *testing.T) {
 		until(t, "the others are granted their leases", func() bool { return live.verbs(cluster.Grant) >= 2 })
 		pass(30 * time.Second)
 		r.end(t)
-		if n := len(r.log.with("no round")); n != 0 {
+		if n := len(r.log.with("round failed")); n != 0 {
 			t.Errorf("%d rounds failed", n)
 		}
 		if n := len(r.log.with("the engine broke down; ")); n != 1 {
@@ -96,7 +96,7 @@ func TestAnEngineThatBreaksDown(t *testing.T) {
 		pass(2 * time.Second)
 		mad.Store(true)
 		live.submit("vision", 1, 4) // news
-		until(t, "it has broken down", func() bool { return len(r.log.with("no round")) > 0 })
+		until(t, "it has broken down", func() bool { return len(r.log.with("round failed")) > 0 })
 		if _, there := r.heartbeat("gpu"); there {
 			t.Error("jobs are still gated at submission")
 		}
@@ -113,7 +113,7 @@ func TestAnEngineThatBreaksDown(t *testing.T) {
 			t.Errorf("%q are kept of the same trouble", kept)
 		}
 		mad.Store(false)
-		until(t, "rounds go on", func() bool { return len(r.log.with("rounds go on")) == 1 })
+		until(t, "rounds succeed again", func() bool { return len(r.log.with("rounds succeed again")) == 1 })
 		until(t, "jobs are gated again", func() bool { _, there := r.heartbeat("gpu"); return there })
 		r.end(t)
 	})

@@ -47,8 +47,8 @@ func TestAStandbyKnowsItsCluster(t *testing.T) {
 		relays, leads bool
 		says, saysNot string
 	}{
-		{"the journal's", 3, true, true, true, "leads", ErrStranger.Error()},
-		{"another one", 3, false, false, false, "no round; nothing is changed meanwhile", "no heartbeat is relayed yet"},
+		{"the journal's", 3, true, true, true, "leadership acquired", ErrStranger.Error()},
+		{"another one", 3, false, false, false, "round failed; nothing is changed until one succeeds", "no heartbeat is relayed yet"},
 		{"empty", 0, false, false, true, "no heartbeat is relayed yet", ErrStranger.Error()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestAStandbyKnowsItsCluster(t *testing.T) {
 				journal.mu.Unlock()
 				applied := its.verbs(cluster.Gate) + its.verbs(cluster.Grant)
 				pass(2 * time.Minute)
-				if leads := len(b.log.with("leads")) > 0 && journal.now != nil && journal.now.name == "b"; leads != c.leads {
+				if leads := len(b.log.with("leadership acquired")) > 0 && journal.now != nil && journal.now.name == "b"; leads != c.leads {
 					t.Errorf("b leads: %v", leads)
 				}
 				if n := its.verbs(cluster.Gate) + its.verbs(cluster.Grant); !c.leads && n != applied {
@@ -108,12 +108,12 @@ func TestALeaderOfAnotherCluster(t *testing.T) {
 		if journal.now != nil || len(other.applied) > 0 {
 			t.Errorf("it leads, or has changed the other cluster %d times", len(other.applied))
 		}
-		if n := len(b.log.with("leads")); n != 1 {
+		if n := len(b.log.with("leadership acquired")); n != 1 {
 			t.Errorf("it took the lead %d times", n)
 		}
 		b.end(t)
 		c := start(t, "c", journal, on, dir, short)
-		until(t, "the right one leads", func() bool { return len(c.log.with("leads")) == 1 })
+		until(t, "the right one leads", func() bool { return len(c.log.with("leadership acquired")) == 1 })
 		c.end(t)
 	})
 }

@@ -40,15 +40,15 @@ func (d *Daemon) listen(ctx context.Context) (closing func(), err error) {
 		Every: p.Every.Span().Duration(), AtOnce: 2, Patience: 5 * time.Second}
 	on, err := new(net.ListenConfig).Listen(ctx, "tcp", p.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("taking reports of progress (models.progress.listen): %w", err)
+		return nil, fmt.Errorf("accepting progress reports (models.progress.listen): %w", err)
 	}
 	server := d.ears.inbox.Server()
 	go func() {
 		if err := server.Serve(d.ears.inbox.Door(on)); !errors.Is(err, http.ErrServerClosed) {
-			d.Log.Error().Err(err).Msg("reports of progress are taken no longer")
+			d.Log.Error().Err(err).Msg("no longer accepting progress reports")
 		}
 	}()
-	d.Log.Info().Stringer("address", on.Addr()).Msg("taking reports of progress")
+	d.Log.Info().Stringer("address", on.Addr()).Msg("accepting progress reports")
 	return func() { _ = server.Close() }, nil
 }
 
@@ -83,7 +83,7 @@ func (d *Daemon) hear(seen *cluster.Observation) {
 		reports, refused := e.inbox.Take()
 		seen.Progress = append(seen.Progress, reports...)
 		if refused > 0 {
-			d.Log.Debug().Int("refused", refused).Msg("reports of progress")
+			d.Log.Debug().Int("refused", refused).Msg("progress reports refused")
 		}
 	}
 	if e.drop != nil {

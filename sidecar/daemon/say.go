@@ -83,7 +83,7 @@ func (d *Daemon) fail(err error) {
 	rest := min(interval<<min(p.failures-1, 10), longest)
 	p.until = time.Now().Add(rest - interval/2)
 	if d.said.trouble("round", err) {
-		d.Log.Error().Str("error", brief(err.Error(), mostText)).Int("failures", p.failures).Msg("no round; nothing is changed meanwhile")
+		d.Log.Error().Str("error", brief(err.Error(), mostText)).Int("failures", p.failures).Msg("round failed; nothing is changed until one succeeds")
 	}
 	d.tell("STATUS=no rounds: " + firstLine(err.Error()))
 }
@@ -91,7 +91,7 @@ func (d *Daemon) fail(err error) {
 // recover records that rounds succeed again.
 func (d *Daemon) recover() {
 	if d.pause.failures > 0 {
-		d.Log.Info().Int("failures", d.pause.failures).Dur("after_ms", time.Since(d.pause.since)).Msg("rounds go on")
+		d.Log.Info().Int("failures", d.pause.failures).Dur("after_ms", time.Since(d.pause.since)).Msg("rounds succeed again")
 		d.said.clear("round")
 		d.pause = pause{}
 	}
@@ -256,7 +256,7 @@ func aside(p *cluster.Plan) int {
 func (d *Daemon) answer(r *loop.Report) {
 	const patiences = 10
 	if cause, where, _ := strings.Cut(r.Broke, "\n"); cause != "" && d.said.is("policy", cause) {
-		d.Log.Error().Str("error", cause).Str("stack", where).Msg("the policy, or the question to a scheduler, broke down: shares by weight, or the built-in order, hold until the question is another one; please report it")
+		d.Log.Error().Str("error", cause).Str("stack", where).Msg("the policy or a scheduler failed: tenants get weighted shares, or the built-in order, until the job mix changes; please report it")
 	} else if now := r.Plan.State.Allocation; now != nil && now.Why == "" {
 		d.said.clear("policy")
 	}

@@ -12,7 +12,7 @@ import (
 // ParseFuture reads a moment in the future.
 func ParseFuture(text string, now time.Time) (time.Time, error) {
 	if text == "" {
-		return time.Time{}, fmt.Errorf("is missing: write when the order ends, as in 2h or 2030-01-31T18:00")
+		return time.Time{}, fmt.Errorf("is missing: write when the override ends, as in 2h or 2030-01-31T18:00")
 	}
 	if d, err := config.ParseDuration(strings.TrimPrefix(text, "now+")); err == nil {
 		if d <= 0 {

@@ -81,6 +81,8 @@ func (v *Virtual) change(j *work, a *cluster.Action) error {
 		if v.requeue(j, true, true) {
 			v.steer(j, a)
 		}
+	default:
+		return fmt.Errorf("no such action: %q", a.Verb)
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func outcomeOf(err error, at cluster.Instant, took cluster.Span) cluster.Outcome
 	case errors.As(err, &s):
 		o.Skipped, o.Error = true, err.Error()
 	case errors.As(err, &e) && e.Unknown:
-		o.Error = err.Error() + " (it may have been carried out all the same; not repeated, the next look will tell)"
+		o.Error = err.Error() + " (outcome unknown; not repeated, the next round checks)"
 	default:
 		o.Error = err.Error()
 	}
@@ -167,7 +167,7 @@ func (b *batch) do(ctx context.Context, a cluster.Action, stopped *cluster.Insta
 		return skip(why)
 	}
 	if why := b.broken[a.Reservation]; why != "" && (a.Verb == cluster.Grant || a.Verb == cluster.Reclaim) {
-		return skip(fmt.Sprintf("what it hangs on failed: reservation %s: %s", a.Reservation, why))
+		return skip(fmt.Sprintf("skipped: reservation %s could not be made: %s", a.Reservation, why))
 	}
 	switch a.Verb {
 	case cluster.Gate:

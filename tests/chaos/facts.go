@@ -305,7 +305,7 @@ func (c *campaign) journal(ctx context.Context, f *Facts) error {
 }
 
 // never is what a sidecar must not log, whatever fails.
-var never = regexp.MustCompile(`panic:|fatal error:|the engine broke down|the policy broke down|the policy, or the question to a scheduler, broke down|DATA RACE`)
+var never = regexp.MustCompile(`panic:|fatal error:|the engine broke down|the policy broke down|the policy or a scheduler failed|DATA RACE`)
 
 func forbidden(name, path string) []string {
 	text, err := os.ReadFile(path)

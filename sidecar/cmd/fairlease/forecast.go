@@ -123,7 +123,7 @@ func (p *program) whatif() *cobra.Command {
 	var o outlook.WhatIf
 	var since string
 	var workers int
-	c := &cobra.Command{Use: "whatif [--submit JOB | --drain NODES --at WHEN | --weights … --since WHEN]", Short: "say what other settings, a maintenance or another job would change",
+	c := &cobra.Command{Use: "whatif [--submit JOB | --drain NODES --at WHEN | --weights … --since WHEN]", Short: "estimate the effect of other settings, drains or another job",
 		Long: aboutWhatif, Args: exactly(),
 		Example: "  fairlease whatif --submit '8 gpus 24h as nlp'\n  fairlease whatif --drain 'node[1-8]' --at 2030-01-31T08:00 --for 10h\n  fairlease whatif --weights nlp=x3 --add 8x8:h100 --term 30m --since 30d",
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -45,8 +45,8 @@ func (p *program) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &failure.Error{Code: failure.Misuse, What: err.Error(), Next: "see " + c.CommandPath() + " --help"}
 	})
-	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "order", Title: "Order:"},
-		&cobra.Group{ID: "try", Title: "Try:"}, &cobra.Group{ID: "run", Title: "Run:"}, &cobra.Group{ID: "set", Title: "Set up:"})
+	root.AddGroup(&cobra.Group{ID: "inspect", Title: "Inspect:"}, &cobra.Group{ID: "override", Title: "Override:"},
+		&cobra.Group{ID: "simulate", Title: "Simulate:"}, &cobra.Group{ID: "operate", Title: "Operate:"}, &cobra.Group{ID: "configure", Title: "Configure:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
@@ -54,16 +54,16 @@ func (p *program) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("look", p.status(), p.tenants(), p.budgets(), p.report(), p.leases(), p.explain(), p.forecast(), p.gpus(), p.habits(), p.profiles(), p.trades(), p.cells(), p.replay())
-	add("order", p.order("exempt", "never gate or requeue a job, or the jobs of a user or tenant"),
+	add("inspect", p.status(), p.tenants(), p.budgets(), p.report(), p.leases(), p.explain(), p.forecast(), p.gpus(), p.habits(), p.profiles(), p.trades(), p.cells(), p.replay())
+	add("override", p.order("exempt", "never gate or requeue a job, or the jobs of a user or tenant"),
 		p.order("boost", "put a job first within its tenant, or a tenant first"),
 		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override())
-	add("try", simulate.Command(simulate.Program{Config: p.config, Session: p.session}), p.tune(), p.shadow(), p.whatif(), p.convert(), p.profile(), p.tryRequeue())
-	add("run", p.serve(), p.web(), p.round(), p.release(), p.repair(), p.wrapper())
-	add("set", p.doctor(), p.migrate(), p.configuration(), p.cells(), p.version())
+	add("simulate", simulate.Command(simulate.Program{Config: p.config, Session: p.session}), p.tune(), p.shadow(), p.whatif(), p.convert(), p.profile(), p.tryRequeue())
+	add("operate", p.serve(), p.web(), p.round(), p.release(), p.repair(), p.wrapper())
+	add("configure", p.doctor(), p.migrate(), p.configuration(), p.cells(), p.version())
 	root.AddCommand(p.beside())
-	root.SetHelpCommandGroupID("set")
-	root.SetCompletionCommandGroupID("set")
+	root.SetHelpCommandGroupID("configure")
+	root.SetCompletionCommandGroupID("configure")
 	return root
 }
 

@@ -64,7 +64,7 @@ func TestServe(t *testing.T) {
 		ended <- Run(ctx, []string{"-c", file, "serve"}, strings.NewReader(""), io.Discard, &log, []string{"FAIRLEASE_DATABASE_URL=" + dsn})
 	}()
 	says := func(text string) func() bool { return func() bool { return strings.Contains(log.String(), text) } }
-	until(t, "says that Slurm is away", says("no round; nothing is changed meanwhile"))
+	until(t, "says that Slurm is away", says("round failed; nothing is changed until one succeeds"))
 	until(t, "tells where its metrics are", says("metrics can be read"))
 	at := regexp.MustCompile(`"address":"([^"]+)"`).FindStringSubmatch(log.String())[1]
 	if status, text := get(t, "http://"+at+"/readyz"); status != http.StatusServiceUnavailable || !strings.HasPrefix(text, "no round yet: look at the cluster: ") ||

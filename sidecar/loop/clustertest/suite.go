@@ -60,6 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) World) {
 		{"open lifts gate and pin", opens},
 		{"everything may be done twice", idempotent},
 		{"the history tells what nobody saw", history},
+		{"an unknown verb is refused", refusesOthers},
 	} {
 		for _, license := range []bool{false, true} {
 			t.Run(map[bool]string{false: "begin times/", true: "licence/"}[license]+c.name, func(t *testing.T) {
@@ -162,7 +163,7 @@ func (s *stage) do(actions ...cluster.Action) {
 	s.t.Helper()
 	ctx := context.Background()
 	for i, o := range s.Apply(ctx, actions) {
-		if strings.Contains(o.Error, "it may have been carried out") {
+		if strings.Contains(o.Error, "outcome unknown") {
 			s.t.Logf("%s of job %s once more: %s", actions[i].Verb, actions[i].ID, o.Error)
 			s.look()
 			o = s.Apply(ctx, actions[i:i+1])[0]
@@ -193,6 +194,14 @@ func done(j cluster.Job) bool    { return j.State == cluster.Done }
 
 func on(j cluster.Job, node string) bool {
 	return slices.ContainsFunc(j.Holds, func(h cluster.Holding) bool { return h.Node == node })
+}
+
+// refusesOthers asks for an action that is none of cluster.Verbs.
+func refusesOthers(t *testing.T, s *stage) {
+	a := s.action("unheard", s.submit(Work{Account: "nlp", GPUs: 1, Gated: true}))
+	if o := s.Apply(context.Background(), []cluster.Action{a})[0]; o.OK || !strings.Contains(o.Error, "no such action") {
+		t.Errorf("an unknown verb: %+v", o)
+	}
 }
 
 func seesTheCluster(t *testing.T, s *stage) {
