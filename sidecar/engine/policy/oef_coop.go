@@ -67,6 +67,7 @@ func OEFCooperative(m Market) (Parts, error) {
 		}
 		m.finish(&p)
 	}
+	p.Gap = max(more-1, 0)
 	if p.Objective = m.total(&p); more > 1+1e-4 {
 		p.Bound = p.Objective * more
 	}

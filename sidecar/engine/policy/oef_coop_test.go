@@ -177,6 +177,9 @@ func TestCooperativeIsWhatCLPFindsForReplicas(t *testing.T) {
 				if want := allRows(t, r); !near(p.Objective, want, 1e-8) {
 					t.Fatalf("the sum is %v; that of replicas by CLP is %v", p.Objective, want)
 				}
+				if p.Gap > 1e-9 {
+					t.Fatalf("the sum is only proven to be within %v of the largest", p.Gap)
+				}
 				if got := must(t, OEFCooperative, r).Objective; !near(p.Objective, got, 1e-9) {
 					t.Fatalf("the sum is %v; that of replicas is %v", p.Objective, got)
 				}
@@ -216,6 +219,9 @@ func TestCooperativeOfManyTenants(t *testing.T) {
 			}
 		}
 		p := must(t, OEFCooperative, m)
+		if kind < 4 && p.Gap > 1e-9 || kind >= 4 && p.Gap == 0 {
+			t.Errorf("kind %d: the proven distance from the largest sum is %v", kind, p.Gap)
+		}
 		if kind < 4 && !near(p.Objective, want, 1e-8) {
 			t.Errorf("seed %d: the sum is %v, and %v by CLP", seed, p.Objective, want)
 		}

@@ -108,6 +108,9 @@ type Parts struct {
 	// Bound is an upper bound of the largest sum, where it is not proven that Objective is the
 	// largest; else 0.
 	Bound float64
+	// Gap is how far the largest sum may be above Objective, relatively, as multipliers of the program that OEFCooperative
+	// solved prove; 0 for other policies. Without binding demands it is at most 1e-9, unless numbers of the program are nearly alike.
+	Gap float64
 	// Why is as in Shares.
 	Why string
 }
