@@ -179,15 +179,19 @@ func (k Kind) lie(factor float64) Kind {
 
 // worstEnvy gives the maximum relative envy.
 func (m Market) worstEnvy(present []int, gpus [][]float64) float64 {
-	worst := 0.0
+	worst, seen := 0.0, make([]float64, len(m.Models))
 	for _, i := range present {
 		t := &m.Tenants[i]
 		kinds := t.uses()
-		own := value.Of(kinds, gpus[i]).Worth
+		own := value.Worth(kinds, gpus[i])
 		for _, l := range present {
-			if l != i {
-				worst = max(worst, ratio(value.Of(kinds, times(gpus[l], t.Weight/m.Tenants[l].Weight)).Worth, own)-1)
+			if l == i {
+				continue
 			}
+			for j, n := range gpus[l] {
+				seen[j] = n * (t.Weight / m.Tenants[l].Weight)
+			}
+			worst = max(worst, ratio(value.Worth(kinds, seen), own)-1)
 		}
 	}
 	return worst

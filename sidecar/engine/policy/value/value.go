@@ -49,6 +49,21 @@ func Of(kinds []Kind, gpus []float64) Plan {
 	return p
 }
 
+// Worth gives the worth of the best use. A single kind that can use all of the GPUs needs no search.
+func Worth(kinds []Kind, gpus []float64) float64 {
+	all, worth := 0.0, 0.0
+	for j, n := range gpus {
+		all += n
+		if len(kinds) == 1 {
+			worth += kinds[0].Speed[j] * n
+		}
+	}
+	if len(kinds) == 1 && all <= kinds[0].Most {
+		return worth
+	}
+	return Of(kinds, gpus).Worth
+}
+
 // step is how one GPU more on a model is used: by a kind that has it from another model, or from nowhere (-1).
 type step struct{ kind, from int }
 

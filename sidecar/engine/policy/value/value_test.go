@@ -35,6 +35,9 @@ func TestTheBestUseIsProven(t *testing.T) {
 			}
 		}
 		p := value.Of(kinds, gpus)
+		if w := value.Worth(kinds, gpus); math.Abs(w-p.Worth) > 1e-9*max(1, w) {
+			t.Fatalf("it is worth %v, and %v without its plan", p.Worth, w)
+		}
 		used, worth := make([]float64, k), 0.0
 		for i, part := range p.GPUs {
 			sum := 0.0
