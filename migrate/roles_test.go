@@ -70,14 +70,14 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 	}{{1, "1_2", "bio", "ann"}, {777, "777", "astro", "eve"}} {
 		other := map[string]string{"bio": "astro", "astro": "bio"}[x.tenant]
 		execute(t, db, fmt.Sprintf(`
-			insert into jobs (key, slurm_id, slurm_job, name, user_name, account, tenant, qos, partitions, state, inactive, outcome, touch, touch_why, gpus, model, nodes, cpus, memory_mb, limit_ms,
+			insert into jobs (key, slurm_id, slurm_job, name, user_name, account, tenant, qos, partitions, state, inactive, outcome, control, control_why, gpus, model, nodes, cpus, memory_mb, limit_ms,
 				submitted_at, eligible_at, restarts, terms, failed, said, alloc_gpu_ms, due_gpu_ms, lost_gpu_ms)
 			values (%[1]d, '%[2]s', split_part('%[2]s', '_', 1)::int, '%[3]s', '%[4]s', '%[3]s', '%[3]s', 'normal', '{gpu}', 'waiting', '', '', 'act', '', 4, 'v100', 1, 1, 1, 0, now(), now(), 0, 1, 0, '', 5, 900, 0);
 			insert into job_statuses (job_key, round, at, code, pool, need_gpus, free_gpus, behind_ms, other, other_behind_ms, rank, until_at, for_job, note, rho, alloc_gpu_ms, due_gpu_ms, queue, other_job)
 			values (%[1]d, 2, now(), 'behind', 'v100', 4, 0, 0, '%[5]s', 777000, 1, now(), 778 - %[1]d, '', 0, 5, 900, '', 778 - %[1]d);
 			insert into leases (job_key, term, slurm_id, tenant, user_name, state, class, pool, gpus, nodes, holdings, granted_at, started_at, ends_at, ended_at, adopted, why, granted_round, ended_round)
 			values (%[1]d, 1, '%[2]s', '%[3]s', '%[4]s', 'over', 'shared', 'v100', 4, '{n1}', '[]', now(), now(), now(), now(), false, 'recalled', 1, 2);
-			insert into actions (round, ordinal, verb, job_key, slurm_id, nodes, reservation, limit_ms, signal, suppressed, because) values
+			insert into actions (round, ordinal, verb, job_key, slurm_id, nodes, reservation, limit_ms, signal, suppressed, reason) values
 			(2, %[1]d, 'reclaim', %[1]d, '%[2]s', '{n1}', '', 0, '', false, '{"code":"recalled","for":777,"other":"astro"}');
 			insert into ledger values ('%[3]s', 'v100', now(), 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 0, 900, 0, 900, 0, 0, case '%[3]s' when 'bio' then 9 else -777 end, 0);
 			insert into bound_jobs values (%[1]d, 'age', 'v100', 4, now(), now() + interval '1 day');

@@ -368,14 +368,14 @@ var views = []struct {
 	},
 	{
 		"actions_recent",
-		rounds + `insert into fairlease.actions (round, ordinal, verb, job_key, slurm_id, until_at, nodes, reservation, limit_ms, signal, suppressed, because, ok, skipped, error, took_ms) values
+		rounds + `insert into fairlease.actions (round, ordinal, verb, job_key, slurm_id, until_at, nodes, reservation, limit_ms, signal, suppressed, reason, ok, skipped, error, took_ms) values
 			(1, 0, 'grant', 1, '11', null, '{n1}', '', 0, '', false, '{"code":"granted"}', true, false, '', 40),
 			(1, 1, 'reclaim', 2, '12', '2026-03-02 01:00', '{}', '', 0, '', false, '{"code":"notice"}', false, false, 'no', 1500),
 			(1, 2, 'gate', 3, '13', null, '{}', '', 0, '', false, '{"code":"gate"}', false, true, 'moved on', 0),
 			(1, 3, 'gate', 4, '14', null, '{}', '', 0, '', true, '{"code":"gate"}', false, true, '', 0),
 			(2, 0, 'grant', 5, '15', null, '{}', '', 0, '', false, '{"code":"granted"}', null, null, null, null),
 			(3, 0, 'unreserve', null, '', null, '{}', 'fairlease_1', 0, '', false, '{"code":"tidy"}', null, null, null, null)`,
-		"at, round, ordinal, verb, slurm_id, nodes, until_at, because, status, error, took, job_key",
+		"at, round, ordinal, verb, slurm_id, nodes, until_at, reason, status, error, took, job_key",
 		[]string{
 			"2026-03-02 00:01:00+00|3|0|unreserve||{}||tidy|under way|||",
 			"2026-03-02 00:00:20+00|2|0|grant|15|{}||granted|unknown|||5",

@@ -47,7 +47,7 @@ var recalls = rounds +
 	lease(5, 1, "noticed", "class = 'opportunistic', why = 'recalled'") +
 	lease(9, 1, "over", "started_at = '2026-03-02 00:00', ended_at = '2026-03-02 00:00:10', why = 'reclaimed'") +
 	lease(9, 2, "active", "class = 'guaranteed', started_at = '2026-03-02 00:01'") +
-	`insert into fairlease.actions (round, ordinal, verb, job_key, slurm_id, nodes, reservation, limit_ms, signal, suppressed, because) values
+	`insert into fairlease.actions (round, ordinal, verb, job_key, slurm_id, nodes, reservation, limit_ms, signal, suppressed, reason) values
 		(1, 0, 'notice', 1, '11', '{}', '', 0, '', false, '{"code":"notice","for":7}'),
 		(2, 0, 'grant', 1, '11', '{}', '', 0, '', false, '{"code":"granted","for":7}'),
 		(2, 1, 'notice', 1, '11', '{}', '', 0, '', false, '{"code":"notice","for":9}'),

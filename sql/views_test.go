@@ -122,7 +122,7 @@ func TestReasonsInWords(t *testing.T) {
 		"granted":    "granted in the last round",
 		"unheard_of": "unheard_of: note",
 	}
-	set := map[string]string{"inactive": "inactive = 'dependency'", "failed": "said = 'Resources'", "untouched": "touch_why = 'interactive'"}
+	set := map[string]string{"inactive": "inactive = 'dependency'", "failed": "said = 'Resources'", "untouched": "control_why = 'interactive'"}
 	note := map[string]string{"cells": "cell = 'rack', chain = 'rack-v100'", "lost": "cell = 'rack', chain = 'rack-v100', note = 'n3 is down'", "unsafe": "note = 'rack'", "burst": "behind_ms = -2999", "threshold": "behind_ms = 60000", "frozen": "note = 'runaway'", "refused": "note = 'AssocGrpGRES'", "reserved": "note = 'maint'", "rule": "note = 'partition gpu has MaxTime=01:00:00'", "unheard_of": "note = 'note'", "follows": "note = 'n1'"}
 	if _, err := db.Exec(t.Context(), "insert into fairlease.violations (what, since) values ('rack', now())"); err != nil {
 		t.Fatal(err)

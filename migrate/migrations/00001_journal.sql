@@ -165,8 +165,8 @@ create table jobs (
     state text not null,
     inactive text not null,
     outcome text not null,
-    touch text not null,
-    touch_why text not null,
+    control text not null,
+    control_why text not null,
     gpus bigint not null,
     model text not null,
     nodes bigint not null,
@@ -211,8 +211,8 @@ comment on column jobs.partitions is 'Partitions asked for.';
 comment on column jobs.state is 'waiting, running, suspended, completing or done.';
 comment on column jobs.inactive is 'Why it could not start even on an empty cluster (held, dependency, ...); empty = it could.';
 comment on column jobs.outcome is 'Slurm''s final state of a done job (COMPLETED, TIMEOUT, ...); empty before, or where it was not seen.';
-comment on column jobs.touch is 'Control of fairlease over it: act, watch (record only), keep (never requeue), leave (only count its GPUs as taken).';
-comment on column jobs.touch_why is 'Why it is not act, in words.';
+comment on column jobs.control is 'Control of fairlease over it: act, watch (record only), keep (never requeue), leave (only count its GPUs as taken).';
+comment on column jobs.control_why is 'Why it is not act, in words.';
 comment on column jobs.gpus is 'GPUs asked for: all or none.';
 comment on column jobs.model is 'GPU model asked for; empty = any.';
 comment on column jobs.nodes is 'Least number of nodes asked for; 0 = not said.';
@@ -635,7 +635,7 @@ create table actions (
     limit_ms bigint not null,
     signal text not null,
     suppressed boolean not null,
-    because jsonb not null,
+    reason jsonb not null,
     ok boolean,
     skipped boolean,
     error text,
@@ -659,7 +659,7 @@ comment on column actions.reservation is 'Reservation used, made or deleted.';
 comment on column actions.limit_ms is 'Time limit set; 0 = left alone.';
 comment on column actions.signal is 'Signal sent as notice.';
 comment on column actions.suppressed is 'Recorded only: the mode or the partition forbids acting.';
-comment on column actions.because is 'Why, in numbers: {"code": ..., "pool": ..., ...}; spans and instants in milliseconds.';
+comment on column actions.reason is 'Why, in numbers: {"code": ..., "pool": ..., ...}; spans and instants in milliseconds.';
 comment on column actions.ok is 'Whether it succeeded; null = not known: not tried yet, or the daemon died in between.';
 comment on column actions.skipped is 'Not tried: suppressed, the job had moved on, or what it needed had failed.';
 comment on column actions.error is 'Error message.';

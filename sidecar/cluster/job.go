@@ -158,7 +158,7 @@ type Job struct {
 	// "dependency", "array limit", …); "" = it waits only for GPUs and its gate.
 	Inactive string `json:"inactive,omitempty"`
 	// PendingReason is Slurm's own reason, for display.
-	PendingReason string `json:"because,omitempty"`
+	PendingReason string `json:"pending_reason,omitempty"`
 	// Aside says why the job is set aside: its record is unreadable, or the engine or the journal
 	// failed on it. Such a job is reported, and not changed; "" = not set aside.
 	Aside string `json:"aside,omitempty"`

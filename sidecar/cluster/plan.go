@@ -5,7 +5,7 @@ type Plan struct {
 	Round int64   `json:"round"`
 	At    Instant `json:"at,omitzero"`
 	// State is the state to keep for the next round.
-	State State `json:"memory"`
+	State State `json:"state"`
 	// Ended lists the leases that ended in this round, with their reasons.
 	Ended []Lease `json:"ended,omitempty"`
 	// Losses lists, by job, the work destroyed by stops that were seen to end in this round.
@@ -13,7 +13,7 @@ type Plan struct {
 	// Actions must be carried out in this order.
 	Actions []Action `json:"actions,omitempty"`
 	// Statuses says why each live job runs or waits, by key.
-	Statuses []JobStatus `json:"verdicts"`
+	Statuses []JobStatus `json:"statuses"`
 	// Bound lists the running jobs whose GPUs cannot be taken back soon, by key.
 	Bound []BoundJob `json:"bound,omitempty"`
 	// Tenants reports the state of every tenant, by tenant and pool.
@@ -24,7 +24,7 @@ type Plan struct {
 	// EndedOverrides lists the overrides that end before their time, since their jobs have ended.
 	EndedOverrides []OverrideEnd `json:"ended_overrides,omitempty"`
 	// AllocationRequest is the next input of the policy; nil = the known division stays in force.
-	AllocationRequest *AllocationRequest `json:"question,omitempty"`
+	AllocationRequest *AllocationRequest `json:"allocation_request,omitempty"`
 	// Next is the first moment at which time alone changes a decision. Until then, and while the
 	// cluster does not change, no round is needed. 0 = never.
 	Next Instant `json:"next,omitempty"`
@@ -100,8 +100,8 @@ type Action struct {
 
 	// Suppressed is true if the mode or the job's partition forbids acting: the action is recorded,
 	// not carried out.
-	Suppressed bool   `json:"withheld,omitempty"`
-	Reason     Reason `json:"because"`
+	Suppressed bool   `json:"suppressed,omitempty"`
+	Reason     Reason `json:"reason"`
 }
 
 // Outcome is the result of an action.

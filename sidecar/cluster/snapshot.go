@@ -72,9 +72,9 @@ const (
 type Case struct {
 	Job     Job     `json:"job"`
 	Record  Record  `json:"record"`
-	Control Control `json:"touch"`
+	Control Control `json:"control"`
 	// ControlWhy says in words why the job is not under FullControl.
-	ControlWhy string `json:"touch_why,omitempty"`
+	ControlWhy string `json:"control_why,omitempty"`
 	// Left is the kind of reason why the job is left alone; "" = it is not, or requests no GPUs.
 	Left Left `json:"left,omitempty"`
 	// Way is the way in which its user keeps its GPUs from leases or from reclaims; "" = none.
@@ -128,7 +128,7 @@ type Snapshot struct {
 	Lent       []Lending   `json:"lent,omitempty"`
 	CellTrades []CellTrade `json:"cell_trades,omitempty"` // that changed the VCs' cells, in the order in which they took effect
 	Parties    []PartyPool `json:"parties,omitempty"`
-	Allocation *Allocation `json:"division,omitempty"`
+	Allocation *Allocation `json:"allocation,omitempty"`
 	// Profiles holds the jobs' declarations and the observations; Declared holds the
 	// administrator's declarations. Paces is the state of jobs that report progress; Progress
 	// their reports since the last round.

@@ -77,8 +77,8 @@ type Record struct {
 	// Failed counts consecutive grants that did not start, or whose start did not last. The job gets no grant before Avoid.
 	Failed     int      `json:"failed,omitempty"`
 	AvoidUntil Instant  `json:"avoid,omitempty"`
-	AvoidNodes []string `json:"shun,omitempty"` // nodes of the last failed grant
-	SlurmSaid  string   `json:"said,omitempty"` // Slurm's message about it, or RequeuedAtStart
+	AvoidNodes []string `json:"avoid_nodes,omitempty"` // nodes of the last failed grant
+	SlurmSaid  string   `json:"said,omitempty"`        // Slurm's message about it, or RequeuedAtStart
 
 	// Lost is the GPU time that our stops destroyed so far. KnownLost and UnknownLost are parts
 	// of it, by Certainty; the rest is bounded. None of it is in Alloc. Without a stop budget,
@@ -434,7 +434,7 @@ type State struct {
 	// Parties are the accounts of the parties of a policy, by party, then pool. Allocation is the
 	// policy's last answer.
 	Parties    []PartyPool `json:"parties,omitempty"`
-	Allocation *Allocation `json:"division,omitempty"`
+	Allocation *Allocation `json:"allocation,omitempty"`
 	// Profiles is the throughput of each kind of job on each model; Paces is of jobs that report
 	// progress.
 	Profiles []Profile `json:"profiles,omitempty"`

@@ -97,7 +97,7 @@ func (w *written) jobRows(snap cluster.Snapshot, plan cluster.Plan) []jobRow {
 func jobRowOf(c *cluster.Case, r cluster.Record) jobRow {
 	j := &c.Job
 	row := jobRow{
-		QOS: j.QOS, Partitions: listOf(j.Partitions), Inactive: j.Inactive, Outcome: j.Outcome, Touch: c.Control, TouchWhy: c.ControlWhy,
+		QOS: j.QOS, Partitions: listOf(j.Partitions), Inactive: j.Inactive, Outcome: j.Outcome, Control: c.Control, ControlWhy: c.ControlWhy,
 		GPUs: j.Request.GPUs, Model: j.Request.Model, Nodes: j.Request.Nodes, CPUs: j.Request.CPUs, MemoryMB: j.Request.MemoryMB,
 		Limit: j.Limit,
 	}
@@ -252,7 +252,7 @@ func actionRowOf(plan cluster.Plan, i int) actionRow {
 	a := plan.Actions[i]
 	row := actionRow{
 		Round: plan.Round, Ordinal: i, At: stamp(plan.At), Verb: a.Verb, Job: optional(a.Job), Until: stamp(a.Until), Nodes: listOf(a.Nodes),
-		Reservation: a.Reservation, Limit: a.Limit, Signal: a.Signal, Suppressed: a.Suppressed, Because: documentOf(a.Reason),
+		Reservation: a.Reservation, Limit: a.Limit, Signal: a.Signal, Suppressed: a.Suppressed, Reason: documentOf(a.Reason),
 	}
 	if a.ID.ID != 0 {
 		row.SlurmID = a.ID.String()

@@ -28,13 +28,13 @@ var (
 // details is the journal's data of a job beside its columns, without the numbers that change
 // every round.
 type details struct {
-	Job    *cluster.Job    `json:"job,omitempty"`
-	Record *cluster.Record `json:"record,omitempty"`
-	Touch  cluster.Control `json:"touch,omitempty"`
-	Lease  *cluster.Lease  `json:"lease,omitempty"`
-	Claim  *cluster.Claim  `json:"claim,omitempty"`
-	Habit  *cluster.Habit  `json:"habit,omitempty"`
-	Reason *cluster.Reason `json:"reason,omitempty"`
+	Job     *cluster.Job    `json:"job,omitempty"`
+	Record  *cluster.Record `json:"record,omitempty"`
+	Control cluster.Control `json:"control,omitempty"`
+	Lease   *cluster.Lease  `json:"lease,omitempty"`
+	Claim   *cluster.Claim  `json:"claim,omitempty"`
+	Habit   *cluster.Habit  `json:"habit,omitempty"`
+	Reason  *cluster.Reason `json:"reason,omitempty"`
 }
 
 // detailer finds the data of jobs, which must be requested in the order of their keys.
@@ -76,7 +76,7 @@ func (d *detailer) of(c *cluster.Case, r *cluster.Record, reason *cluster.Reason
 	record.Alloc, record.Due, record.DueCarry, record.DueRate, record.ChargedTo, record.Gate = 0, 0, 0, 0, 0, 0
 	record.Extra = cluster.Extra{}
 	j.PendingReason = "" // has a column
-	out.Job, out.Record, out.Touch = &j, &record, c.Control
+	out.Job, out.Record, out.Control = &j, &record, c.Control
 	if extra || reason.Inside != nil || reason.Budget != nil {
 		other := *reason
 		other.Free, other.Behind, other.OtherBehind, other.Rank, other.Rho, other.OtherJob = 0, 0, 0, 0, 0, 0
@@ -212,7 +212,7 @@ func (e *Edge) add(job *Job, v *statusNow) error {
 		Record: &cluster.Record{Key: job.Key, ID: id, Tenant: job.Tenant, User: job.User, Account: job.Account, Name: job.Name,
 			Submit: instantOf(job.Submitted), Restarts: job.Restarts, State: cluster.JobState(job.State), First: instantOf(job.Eligible),
 			Done: instantOf(job.Done), Terms: job.Terms, Failed: job.Failed, AvoidUntil: instantOf(job.Avoid), SlurmSaid: job.Said, Lost: job.Lost},
-		Touch: cluster.Control(job.Touch),
+		Control: cluster.Control(job.Control),
 	}
 	reason := v.reason()
 	if v.Details != nil {
@@ -221,7 +221,7 @@ func (e *Edge) add(job *Job, v *statusNow) error {
 			return fmt.Errorf("reading the details of job %s: %w", job.SlurmID, err)
 		}
 		if more.Job == nil { // the columns have the rest
-			more.Job, more.Record, more.Touch = d.Job, d.Record, d.Touch
+			more.Job, more.Record, more.Control = d.Job, d.Record, d.Control
 		}
 		d = more
 	}
@@ -232,7 +232,7 @@ func (e *Edge) add(job *Job, v *statusNow) error {
 	d.Job.PendingReason = v.SlurmSays
 	d.Record.Alloc, d.Record.Due, d.Record.Gate = v.Alloc, v.Due, instantOf(v.Gate)
 	d.Record.Extra = cluster.Extra{Alloc: v.Extra, Due: v.ExtraDue}
-	e.Snapshot.Cases = []cluster.Case{{Job: *d.Job, Record: *d.Record, Control: d.Touch, ControlWhy: job.TouchWhy}}
+	e.Snapshot.Cases = []cluster.Case{{Job: *d.Job, Record: *d.Record, Control: d.Control, ControlWhy: job.ControlWhy}}
 	m := &e.Plan.State
 	m.Records = []cluster.Record{*d.Record}
 	if d.Lease != nil {

@@ -49,7 +49,7 @@ type PastJob struct {
 	Name      string
 	User      string `db:"user_name"`
 	Tenant    string // "" = none
-	Touch     cluster.Control
+	Control   cluster.Control
 	GPUs      int    `db:"gpus"` // allocated, else requested; 0 = never seen in time
 	Model     string // requested; "" = any
 	Outcome   string

@@ -424,7 +424,7 @@ type Action struct {
 	Reservation string          `json:"reservation,omitempty"`
 	Signal      string          `json:"signal,omitempty"`
 	Suppressed  bool            `json:"suppressed,omitempty"`
-	Because     string          `json:"because"`
+	Reason      string          `json:"reason"`
 	OK          *bool           `json:"ok,omitempty" db:"ok"` // nil: unknown
 	Skipped     *bool           `json:"skipped,omitempty"`
 	Error       *string         `json:"error,omitempty"`
@@ -464,8 +464,8 @@ type Job struct {
 	State      string         `json:"state"`
 	Inactive   string         `json:"inactive,omitempty"`
 	Outcome    string         `json:"outcome,omitempty"`
-	Touch      string         `json:"touch"`
-	TouchWhy   string         `json:"touch_why,omitempty"`
+	Control    string         `json:"control"`
+	ControlWhy string         `json:"control_why,omitempty"`
 	GPUs       int            `json:"gpus" db:"gpus"`
 	Model      string         `json:"model,omitempty"`
 	Limit      cluster.Span   `json:"limit_ms,omitempty" db:"limit_ms"`

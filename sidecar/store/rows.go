@@ -176,8 +176,8 @@ type jobRow struct {
 	State      cluster.JobState `json:"state"`
 	Inactive   string           `json:"inactive"`
 	Outcome    string           `json:"outcome"`
-	Touch      cluster.Control  `json:"touch"`
-	TouchWhy   string           `json:"touch_why"`
+	Control    cluster.Control  `json:"control"`
+	ControlWhy string           `json:"control_why"`
 	GPUs       int              `json:"gpus"`
 	Model      string           `json:"model"`
 	Nodes      int              `json:"nodes"`
@@ -449,7 +449,7 @@ type actionRow struct {
 	Limit       cluster.Span `json:"limit_ms"`
 	Signal      string       `json:"signal"`
 	Suppressed  bool         `json:"suppressed"`
-	Because     document     `json:"because"`
+	Reason      document     `json:"reason"`
 }
 
 // failedGate is a gate that could not be shut.

@@ -108,9 +108,9 @@ where key = any($1);
 -- name: actions
 -- Of one job, or of all.
 select
-    {columns but at, because},
+    {columns but at, reason},
     seen_at as at,
-    because ->> 'code' as because
+    reason ->> 'code' as reason
 from actions
 join (select number, at as seen_at from rounds) r on number = round
 where $1 = 0

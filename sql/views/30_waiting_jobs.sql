@@ -96,7 +96,7 @@ select
         when 'too_big' then case when note <> '' then format('cannot start: its list of required nodes has %s, and Slurm has no node with GPUs of that name', note)
             else format('wants %s GPUs (%s); no healthy nodes could ever hold it', need_gpus, pool_words) end
         when 'rule' then format('Slurm''s rules do not let it start: %s', coalesce(nullif(note, ''), 'no word which'))
-        when 'untouched' then format('not ours to lease: %s', coalesce(nullif(touch_why, ''), note))
+        when 'untouched' then format('not ours to lease: %s', coalesce(nullif(control_why, ''), note))
         when 'completing' then 'its last attempt still cleans up'
         when 'starting' then format('granted; Slurm is starting it, at the latest by %s', until_words)
         when 'follows' then format('granted behind job %s on %s: it starts when that ends', coalesce(for_slurm_id, 'of its tenant'), note)

@@ -55,7 +55,7 @@ select
     a.slurm_id,
     a.nodes,
     a.until_at,
-    a.because ->> 'code' as because,
+    a.reason ->> 'code' as reason,
     case
         when a.suppressed then 'suppressed'
         when a.skipped then 'skipped'
@@ -80,7 +80,7 @@ comment on column actions_recent.verb is 'gate, reserve, grant, take_back, notic
 comment on column actions_recent.slurm_id is 'The job; empty = none.';
 comment on column actions_recent.nodes is 'Nodes granted or reserved.';
 comment on column actions_recent.until_at is 'Until when.';
-comment on column actions_recent.because is 'The reason by name.';
+comment on column actions_recent.reason is 'The reason by name.';
 comment on column actions_recent.status is 'done, failed, skipped, suppressed, under way, or unknown: the daemon died in between.';
 comment on column actions_recent.error is 'Error message.';
 comment on column actions_recent.took is 'How long it took.';

@@ -22,14 +22,14 @@ from leases l
 join lateral (
     select
         r.at,
-        (a.because ->> 'for')::bigint as for_job
+        (a.reason ->> 'for')::bigint as for_job
     from actions a
     join rounds r on r.number = a.round
     where a.job_key = l.job_key
     and a.round between l.granted_round and coalesce(l.ended_round, a.round)
     and a.verb in ('notice', 'reclaim')
     and not a.suppressed
-    and a.because ? 'for'
+    and a.reason ? 'for'
     order by a.round, a.ordinal
     limit 1
 ) d on true

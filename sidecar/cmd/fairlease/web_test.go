@@ -162,7 +162,7 @@ func TestWeb(t *testing.T) {
 	for path, has := range map[string]string{
 		"/status": `"read":`, "/person": `"operator":true`, "/tenants": `"tenant":"nlp"`, "/debts": "[", "/users": "[", "/jobs?limit=3": `"slurm_id"`, "/jobs/" + id: `"words"`,
 		"/jobs/" + id + "/gpus": "[", "/leases": `"nodes":["v`, "/leases?all=true&since=2020-01-01T00:00:00Z&limit=5": `"why"`, "/nodes": `"name":"v`, "/nodes/v01": `"jobs":[`,
-		"/market": `"trades":[]`, "/trades": "[]", "/rounds?limit=2": `"number":`, fmt.Sprintf("/rounds/%d", plan.Round): `"memory"`, "/events": "[",
+		"/market": `"trades":[]`, "/trades": "[]", "/rounds?limit=2": `"number":`, fmt.Sprintf("/rounds/%d", plan.Round): `"state"`, "/events": "[",
 		"/shares?since=2020-01-01T00:00:00Z": "[", "/shares?until=2027-01-16T00:00:00Z": `"tenant":"nlp"`,
 	} {
 		if status, _, text := w.ask(t, "/api/v1"+path); status != http.StatusOK || !strings.Contains(text, has) {

@@ -38,13 +38,13 @@ type Process struct {
 
 // task is the input of the process: one of both.
 type task struct {
-	Question *cluster.AllocationRequest `json:"question,omitempty"`
+	Question *cluster.AllocationRequest `json:"allocation_request,omitempty"`
 	Snapshot *cluster.Snapshot          `json:"snapshot,omitempty"`
 }
 
 // answer is the output of the process.
 type answer struct {
-	Division *cluster.Allocation `json:"division,omitempty"`
+	Division *cluster.Allocation `json:"allocation,omitempty"`
 	Audit    *cluster.Audit      `json:"audit,omitempty"`
 }
 

@@ -108,8 +108,8 @@ func (x *Explanation) Write(p *Page) {
 	if x.SlurmSays != "" {
 		say("Slurm says", "%s", x.SlurmSays)
 	}
-	if j.Touch != string(cluster.FullControl) && j.TouchWhy != "" {
-		say("Note", "%s", j.TouchWhy)
+	if j.Control != string(cluster.FullControl) && j.ControlWhy != "" {
+		say("Note", "%s", j.ControlWhy)
 	}
 	if s := snap.Settings.Schedule; s != nil {
 		say("Schedule", "%s", scheduleWords(p, s))

@@ -247,11 +247,11 @@ func TestOddPasts(t *testing.T) {
 	p := &store.Past{
 		Begin: edge(from, 100, both, node, dead), End: edge(to, 900, both, down, dead),
 		Jobs: []store.PastJob{
-			{Key: 1, SlurmID: "1", Tenant: "a", GPUs: 2, Eligible: when(10), Done: when(20)},                          // cancelled
-			{Key: 2, SlurmID: "2", Tenant: "a", GPUs: 2, Submitted: when(10)},                                         // held
-			{Key: 3, SlurmID: "3", Tenant: "a", Submitted: when(10), Done: when(20), Alloc: 3_600_000},                // unseen
-			{Key: 4, SlurmID: "4", GPUs: 1, Submitted: when(10), Started: when(10), Done: when(70), Alloc: 3_600_000}, // of no tenant
-			{Key: 5, SlurmID: "5", Tenant: "a", GPUs: 2, Done: when(20), Alloc: 1_200_000, Touch: cluster.Unmanaged},  // without a lease
+			{Key: 1, SlurmID: "1", Tenant: "a", GPUs: 2, Eligible: when(10), Done: when(20)},                           // cancelled
+			{Key: 2, SlurmID: "2", Tenant: "a", GPUs: 2, Submitted: when(10)},                                          // held
+			{Key: 3, SlurmID: "3", Tenant: "a", Submitted: when(10), Done: when(20), Alloc: 3_600_000},                 // unseen
+			{Key: 4, SlurmID: "4", GPUs: 1, Submitted: when(10), Started: when(10), Done: when(70), Alloc: 3_600_000},  // of no tenant
+			{Key: 5, SlurmID: "5", Tenant: "a", GPUs: 2, Done: when(20), Alloc: 1_200_000, Control: cluster.Unmanaged}, // without a lease
 			{Key: 6, SlurmID: "6", Tenant: "a", GPUs: 2, Started: when(30), Eligible: when(10), Done: when(50), Alloc: 1_800_000, Lost: 600_000, Restarts: 4, Others: new(3), Preempted: new(1)},
 			{Key: 100, SlurmID: "7", Tenant: "a", GPUs: 2, Eligible: when(59)}, // it came later
 		},

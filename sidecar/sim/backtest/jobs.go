@@ -84,7 +84,7 @@ func (b *builder) job(p *store.PastJob) {
 	if there && j.Submit == b.from {
 		b.jobs.There++
 	}
-	if p.Touch == cluster.Unmanaged {
+	if p.Control == cluster.Unmanaged {
 		b.jobs.Alone++
 	}
 	runs := j.Runs

@@ -111,7 +111,7 @@ func (r *Row) Job() *Job {
 func jobOf(c *cluster.Case, r *cluster.Record) store.Job {
 	j := &c.Job
 	out := store.Job{Key: r.Key, SlurmID: r.ID.String(), Name: r.Name, User: r.User, Account: r.Account, Tenant: r.Tenant, QOS: j.QOS,
-		Partitions: j.Partitions, State: string(r.State), Inactive: j.Inactive, Outcome: j.Outcome, Touch: string(c.Control), TouchWhy: c.ControlWhy,
+		Partitions: j.Partitions, State: string(r.State), Inactive: j.Inactive, Outcome: j.Outcome, Control: string(c.Control), ControlWhy: c.ControlWhy,
 		GPUs: cmp.Or(j.Request.GPUs, j.GPUsHeld()), Model: j.Request.Model, Limit: j.Limit, Submitted: moment(r.Submit), Eligible: moment(r.First), Done: moment(r.Done),
 		Restarts: r.Restarts, Terms: r.Terms, Failed: r.Failed, Avoid: moment(r.AvoidUntil), Said: r.SlurmSaid, Alloc: r.Alloc, Due: r.Due, Lost: r.Lost}
 	out.Work, out.WorkDue = r.Work()

@@ -48,7 +48,7 @@ func (p *Past) Told(_ context.Context, job *store.Job) (scene.Told, error) {
 	ended, ok := p.Facts.Plan.At.Time().Add(-time.Hour), true
 	key, soon, later := job.Key, ended.Add(2*time.Hour), ended.Add(9*time.Hour)
 	l := store.Lease{Job: key, SlurmID: job.SlurmID, Term: 1, Class: "shared", State: "over", Pool: "v100", GPUs: 4, Nodes: []string{"n00001"}, Granted: ended.Add(-time.Hour), Ends: ended, Ended: &ended, Why: "renewed"}
-	a := store.Action{Round: 3, At: l.Granted, Verb: "grant", Job: &key, SlurmID: l.SlurmID, Nodes: l.Nodes, Because: "granted", OK: &ok}
+	a := store.Action{Round: 3, At: l.Granted, Verb: "grant", Job: &key, SlurmID: l.SlurmID, Nodes: l.Nodes, Reason: "granted", OK: &ok}
 	if p.Err != nil {
 		return scene.Told{}, p.Err
 	}
