@@ -189,7 +189,7 @@ func granted(ctx context.Context, dsn string, from, to time.Time) (grants, faile
 	}
 	defer db.Close(ctx)
 	err = db.QueryRow(ctx, `select count(*) filter (where verb = 'grant'), count(*) filter (where verb = 'take_back')
-		from (select verb, done_at, because->>'code' as code, lag(because->>'code') over (partition by slurm_id order by round, ordinal) as before
+		from (select verb, done_at, reason->>'code' as code, lag(reason->>'code') over (partition by slurm_id order by round, ordinal) as before
 			from fairlease.actions where ok and not skipped and not suppressed and verb in ('grant', 'take_back')) as a
 		where done_at between $1 and $2 and (verb = 'grant' and code = 'granted' or code = 'no_start' and before = 'granted')`, from, to).Scan(&grants, &failed)
 	return grants, failed, err
