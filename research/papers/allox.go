@@ -45,18 +45,18 @@ func newAlloX(o baseline.Options) rule {
 // leastProgress marks a tenth of the tenants of the jobs in a line, at least one: those with the
 // lowest received over due GPU time.
 func (r *round) leastProgress(line []int) []bool {
-	behind := make([]bool, len(r.Field.Books.In.Tenants))
+	behind := make([]bool, len(r.Field.In.Tenants))
 	var tenants []int
 	for _, k := range line {
 		if t := r.Jobs[k].Tenant; t >= 0 && !slices.Contains(tenants, t) {
 			tenants = append(tenants, t)
 		}
 	}
-	progress := make([]cluster.Rho, len(r.Field.Books.In.Tenants))
-	n := len(r.Field.Books.In.Pools)
+	progress := make([]cluster.Rho, len(r.Field.In.Tenants))
+	n := len(r.Field.In.Pools)
 	for _, t := range tenants {
 		var alloc, due cluster.GPUTime
-		for _, row := range r.Field.Books.Ledger.Tenants[t*n : (t+1)*n] {
+		for _, row := range r.Field.Due.Ledger.Tenants[t*n : (t+1)*n] {
 			alloc, due = alloc+row.Alloc, due+row.Due
 		}
 		progress[t] = cluster.RhoOf(alloc, due)

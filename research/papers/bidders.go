@@ -33,11 +33,11 @@ func (u *bidders) divide(r *round) (list []bidder, gpus []int) {
 	may, at := map[cluster.JobKey][]int{}, map[string]int{}
 	gpus = make([]int, r.Pools)
 	for p := range gpus {
-		gpus[p] = r.Field.Books.Ledger.Pools[p].GPUs - r.Field.Books.Ledger.Pools[p].BadGPUs
+		gpus[p] = r.Field.Due.Ledger.Pools[p].GPUs - r.Field.Due.Ledger.Pools[p].BadGPUs
 	}
 	for k := range r.Jobs {
 		j := &r.Jobs[k]
-		key := r.Field.Books.Records[j.Case].Key
+		key := r.Field.In.Records[j.Case].Key
 		if may[key] = u.may[key]; j.Waits || may[key] == nil {
 			may[key] = slices.Clone(j.Pools)
 		}
@@ -48,12 +48,12 @@ func (u *bidders) divide(r *round) (list []bidder, gpus []int) {
 			continue
 		}
 		speeds := u.speeds(r, j, may[key])
-		name := fmt.Sprintf("%s %.6g", r.Field.Books.In.Tenants[j.Tenant], speeds)
+		name := fmt.Sprintf("%s %.6g", r.Field.In.Tenants[j.Tenant], speeds)
 		i, ok := at[name]
 		if !ok {
 			i = len(list)
 			at[name] = i
-			list = append(list, bidder{Bid: cluster.Bid{Party: name, Tenant: r.Field.Books.In.Tenants[j.Tenant], Weight: r.weight(j.Tenant), Milli: 1000,
+			list = append(list, bidder{Bid: cluster.Bid{Party: name, Tenant: r.Field.In.Tenants[j.Tenant], Weight: r.weight(j.Tenant), Milli: 1000,
 				Speeds: speeds, Margins: slices.Repeat([]float64{1}, r.Pools)}, due: make([]float64, r.Pools)})
 		}
 		list[i].jobs = append(list[i].jobs, k)
@@ -63,7 +63,7 @@ func (u *bidders) divide(r *round) (list []bidder, gpus []int) {
 	slices.SortFunc(list, func(a, b bidder) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Party, b.Party)) })
 	q := cluster.AllocationRequest{Policy: u.policy, Trades: u.last.Trades, NextTrade: u.last.NextTrade}
 	for p, n := range gpus {
-		q.Pools = append(q.Pools, cluster.GPUs{Model: r.Field.Books.In.Pools[p], Count: n})
+		q.Pools = append(q.Pools, cluster.GPUs{Model: r.Field.In.Pools[p], Count: n})
 	}
 	for i := range list {
 		q.Bids = append(q.Bids, list[i].Bid)
@@ -83,7 +83,7 @@ func (u *bidders) speeds(r *round, j *job, may []int) []float64 {
 	least := 0.0
 	for _, p := range may {
 		if speeds[p] = 1; u.told.Speed != nil {
-			speeds[p] = u.told.Speed(&r.Snapshot.Cases[j.Case].Job, r.Field.Books.In.Pools[p])
+			speeds[p] = u.told.Speed(&r.Snapshot.Cases[j.Case].Job, r.Field.In.Pools[p])
 		}
 		if s := speeds[p]; s > 0 && (least == 0 || s < least) {
 			least = s
@@ -97,7 +97,7 @@ func (u *bidders) speeds(r *round, j *job, may []int) []float64 {
 
 // weight gives the weight of a tenant.
 func (r *round) weight(tenant int) int64 {
-	i := slices.IndexFunc(r.Snapshot.Tenants, func(t cluster.Tenant) bool { return t.Name == r.Field.Books.In.Tenants[tenant] })
+	i := slices.IndexFunc(r.Snapshot.Tenants, func(t cluster.Tenant) bool { return t.Name == r.Field.In.Tenants[tenant] })
 	return r.Snapshot.Tenants[i].Weight
 }
 

@@ -21,7 +21,7 @@ func (r *round) remaining(j *job, runs func(*cluster.Job) cluster.Span) cluster.
 		all = runs(&r.Snapshot.Cases[j.Case].Job)
 	}
 	if all == 0 {
-		all = r.Field.Books.Records[j.Case].UserLimit
+		all = r.Field.In.Records[j.Case].UserLimit
 	}
 	if all == 0 {
 		all = ran + max(ran, guess)
@@ -52,7 +52,7 @@ func (e *ended) learn(r *round, learn func(j *cluster.Job, ran cluster.Span)) {
 		e.seen = map[cluster.JobKey]bool{}
 	}
 	for i := range r.Snapshot.Cases {
-		j, rec := &r.Snapshot.Cases[i].Job, &r.Field.Books.Records[i]
+		j, rec := &r.Snapshot.Cases[i].Job, &r.Field.In.Records[i]
 		if rec.Done == 0 || rec.Alloc == 0 || j.Request.GPUs < 1 || e.seen[rec.Key] {
 			continue
 		}
@@ -62,7 +62,7 @@ func (e *ended) learn(r *round, learn func(j *cluster.Job, ran cluster.Span)) {
 	if len(e.seen) > 2*len(r.Snapshot.Cases)+1000 { // most are no longer remembered
 		there := map[cluster.JobKey]bool{}
 		for i := range r.Snapshot.Cases {
-			if key := r.Field.Books.Records[i].Key; e.seen[key] {
+			if key := r.Field.In.Records[i].Key; e.seen[key] {
 				there[key] = true
 			}
 		}

@@ -56,7 +56,7 @@ func (g *passes) find(key cluster.JobKey) (int, bool) {
 }
 
 func (g *passes) pass(r *round, k int) stride.Pass {
-	i, _ := g.find(r.Field.Books.Records[r.Jobs[k].Case].Key)
+	i, _ := g.find(r.Field.In.Records[r.Jobs[k].Case].Key)
 	return g.jobs[i].Pass
 }
 
@@ -67,7 +67,7 @@ func (g *passes) advance(r *round) {
 	var known []stride.Job
 	for k := range r.Jobs { // by key
 		j := &r.Jobs[k]
-		p := stride.Job{Key: r.Field.Books.Records[j.Case].Key, GPUs: j.GPUs, Pass: stride.Never}
+		p := stride.Job{Key: r.Field.In.Records[j.Case].Key, GPUs: j.GPUs, Pass: stride.Never}
 		if i, ok := g.find(p.Key); ok {
 			p = g.jobs[i].After(cluster.Span(r.Alloc(j)-g.alloc[i])/cluster.Span(max(j.GPUs, 1)), r.Settings.Term)
 			known = append(known, p)
@@ -86,10 +86,10 @@ func (g *passes) advance(r *round) {
 
 // strides gives the stride of every tenant's jobs, by their effective tickets.
 func (r *round) strides() []stride.Pass {
-	wanted, weights := make([]int, len(r.Field.Books.In.Tenants)), make([]int64, len(r.Field.Books.In.Tenants))
-	wants := make([]cluster.MicroGPU, len(r.Field.Books.In.Tenants))
+	wanted, weights := make([]int, len(r.Field.In.Tenants)), make([]int64, len(r.Field.In.Tenants))
+	wants := make([]cluster.MicroGPU, len(r.Field.In.Tenants))
 	for _, t := range r.Snapshot.Tenants {
-		if i, ok := slices.BinarySearch(r.Field.Books.In.Tenants, t.Name); ok {
+		if i, ok := slices.BinarySearch(r.Field.In.Tenants, t.Name); ok {
 			weights[i] = t.Weight
 		}
 	}
@@ -100,10 +100,10 @@ func (r *round) strides() []stride.Pass {
 		}
 	}
 	capacity := cluster.MicroGPU(0)
-	for i := range r.Field.Books.Ledger.Pools {
-		capacity += cluster.MicroGPU(r.Field.Books.Ledger.Pools[i].GPUs-r.Field.Books.Ledger.Pools[i].BadGPUs) * cluster.WholeGPU
+	for i := range r.Field.Due.Ledger.Pools {
+		capacity += cluster.MicroGPU(r.Field.Due.Ledger.Pools[i].GPUs-r.Field.Due.Ledger.Pools[i].BadGPUs) * cluster.WholeGPU
 	}
-	strides := make([]stride.Pass, len(r.Field.Books.In.Tenants))
+	strides := make([]stride.Pass, len(r.Field.In.Tenants))
 	for t, tickets := range policy.Readjust(capacity, weights, wants) {
 		strides[t] = max(stride.Stride(wanted[t], tickets), stride.One)
 	}

@@ -46,7 +46,7 @@ type server struct{ node, model string }
 func (s *servers) turn(r *round) map[cluster.JobKey]spot {
 	list, _ := s.divide(r)
 	order := poolsBySpeed(list, r.Pools)
-	state := stride.State{Models: len(order), Users: make([]stride.User, len(r.Field.Books.In.Tenants))}
+	state := stride.State{Models: len(order), Users: make([]stride.User, len(r.Field.In.Tenants))}
 	for t := range state.Users {
 		state.Users[t].Tickets = make([]cluster.MicroGPU, len(order))
 	}
@@ -55,7 +55,7 @@ func (s *servers) turn(r *round) map[cluster.JobKey]spot {
 	for m, p := range order {
 		for i := range r.Snapshot.Nodes {
 			for _, g := range r.Snapshot.Nodes[i].GPUs {
-				if name := (server{r.Snapshot.Nodes[i].Name, g.Model}); g.Model == r.Field.Books.In.Pools[p] && r.Site.Good(name.node) {
+				if name := (server{r.Snapshot.Nodes[i].Name, g.Model}); g.Model == r.Field.In.Pools[p] && r.Site.Good(name.node) {
 					at[name] = len(names)
 					names, state.Servers = append(names, name), append(state.Servers, stride.Server{Model: m, GPUs: g.Count})
 				}
@@ -73,7 +73,7 @@ func (s *servers) place(r *round, list []bidder, order []int, state *stride.Stat
 	stayed = map[cluster.JobKey]bool{}
 	for i := range list {
 		speed, may := make([]float64, len(order)), make([]bool, len(order))
-		tenant := slices.Index(r.Field.Books.In.Tenants, list[i].Tenant)
+		tenant := slices.Index(r.Field.In.Tenants, list[i].Tenant)
 		for m, p := range order {
 			speed[m], may[m] = list[i].Speeds[p], list[i].Speeds[p] > 0
 			state.Users[tenant].Tickets[m] += cluster.MicroGPU(list[i].due[p] * float64(cluster.WholeGPU))
@@ -82,7 +82,7 @@ func (s *servers) place(r *round, list []bidder, order []int, state *stride.Stat
 			speed = nil
 		}
 		for _, k := range list[i].jobs {
-			key := r.Field.Books.Records[r.Jobs[k].Case].Key
+			key := r.Field.In.Records[r.Jobs[k].Case].Key
 			var on []stride.Part
 			for _, h := range s.homes[key] {
 				if n, ok := at[server{h.Node, h.Model}]; ok {
@@ -156,7 +156,7 @@ func (s *servers) split(r *round, state *stride.State, names []server, stayed ma
 	turn := all.Next()
 	spots := map[cluster.JobKey]spot{}
 	run := func(key cluster.JobKey) {
-		to := spot{pool: slices.Index(r.Field.Books.In.Pools, s.homes[key][0].Model)}
+		to := spot{pool: slices.Index(r.Field.In.Pools, s.homes[key][0].Model)}
 		for _, h := range s.homes[key] {
 			to.nodes = append(to.nodes, h.Node)
 		}

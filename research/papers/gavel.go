@@ -108,7 +108,7 @@ func newAtRandom(o baseline.Options) rule {
 			if len(pools) == 0 {
 				return
 			}
-			at := pools[rand.New(rand.NewPCG(uint64(r.Field.Books.Records[j.Case].Key), 0)).IntN(len(pools))]
+			at := pools[rand.New(rand.NewPCG(uint64(r.Field.In.Records[j.Case].Key), 0)).IntN(len(pools))]
 			if r.Start(j, 0, func(p int) bool { return p == at }) < 0 {
 				return
 			}

@@ -47,9 +47,9 @@ type account struct{ credits, wants float64 }
 
 // shares gives the tenants' shares, in GPUs.
 func (r *round) shares() []float64 {
-	shares := make([]float64, len(r.Field.Books.In.Tenants))
-	for i := range r.Field.Books.Ledger.Tenants {
-		shares[i/len(r.Field.Books.In.Pools)] += float64(r.Field.Books.Ledger.Tenants[i].Base) / float64(cluster.WholeGPU)
+	shares := make([]float64, len(r.Field.In.Tenants))
+	for i := range r.Field.Due.Ledger.Tenants {
+		shares[i/len(r.Field.In.Pools)] += float64(r.Field.Due.Ledger.Tenants[i].Base) / float64(cluster.WholeGPU)
 	}
 	return shares
 }
@@ -59,10 +59,10 @@ func (k *karma) charge(r *round) {
 	if k.is.at == r.Snapshot.Ledger.At {
 		k.was = k.is
 	}
-	k.is = credits{at: r.Now, of: make(map[string]account, len(r.Field.Books.In.Tenants))}
-	shares, got := r.shares(), make(map[string]float64, len(r.Field.Books.In.Tenants))
-	for i := range r.Field.Books.Records {
-		got[r.Field.Books.Records[i].Tenant] += float64(r.Field.Books.Records[i].Alloc - r.Snapshot.Cases[i].Record.Alloc)
+	k.is = credits{at: r.Now, of: make(map[string]account, len(r.Field.In.Tenants))}
+	shares, got := r.shares(), make(map[string]float64, len(r.Field.In.Tenants))
+	for i := range r.Field.In.Records {
+		got[r.Field.In.Records[i].Tenant] += float64(r.Field.In.Records[i].Alloc - r.Snapshot.Cases[i].Record.Alloc)
 	}
 	span := float64(r.Now.Sub(max(k.was.at, r.Snapshot.Ledger.At)))
 	if k.was.at == 0 {
@@ -70,7 +70,7 @@ func (k *karma) charge(r *round) {
 	}
 	borrowed := 0.0
 	var donors []int
-	for t, name := range r.Field.Books.In.Tenants {
+	for t, name := range r.Field.In.Tenants {
 		a := k.was.of[name]
 		if sure := guaranteedPart * shares[t]; shares[t] > 0 {
 			more := max(got[name]-sure*span, 0)
@@ -83,22 +83,22 @@ func (k *karma) charge(r *round) {
 		k.is.of[name] = a
 	}
 	slices.SortStableFunc(donors, func(a, b int) int {
-		return cmp.Compare(k.is.of[r.Field.Books.In.Tenants[a]].credits, k.is.of[r.Field.Books.In.Tenants[b]].credits)
+		return cmp.Compare(k.is.of[r.Field.In.Tenants[a]].credits, k.is.of[r.Field.In.Tenants[b]].credits)
 	})
 	for _, t := range donors {
-		a := k.is.of[r.Field.Books.In.Tenants[t]]
+		a := k.is.of[r.Field.In.Tenants[t]]
 		used := min(borrowed, (guaranteedPart*shares[t]-a.wants)*span)
 		borrowed -= used
 		a.credits += used / shares[t]
-		k.is.of[r.Field.Books.In.Tenants[t]] = a
+		k.is.of[r.Field.In.Tenants[t]] = a
 	}
-	wants := make([]float64, len(r.Field.Books.In.Tenants))
+	wants := make([]float64, len(r.Field.In.Tenants))
 	for i := range r.Jobs {
 		if j := &r.Jobs[i]; j.Tenant >= 0 {
 			wants[j.Tenant] += float64(j.GPUs)
 		}
 	}
-	for t, name := range r.Field.Books.In.Tenants {
+	for t, name := range r.Field.In.Tenants {
 		a := k.is.of[name]
 		a.wants = wants[t]
 		k.is.of[name] = a
@@ -107,16 +107,16 @@ func (k *karma) charge(r *round) {
 
 // slices gives how many GPUs each tenant has in the next quantum.
 func (k *karma) slices(r *round) []float64 {
-	shares, out, left := r.shares(), make([]float64, len(r.Field.Books.In.Tenants)), 0.0
-	have := make([]float64, len(r.Field.Books.In.Tenants))
-	for t, name := range r.Field.Books.In.Tenants {
+	shares, out, left := r.shares(), make([]float64, len(r.Field.In.Tenants)), 0.0
+	have := make([]float64, len(r.Field.In.Tenants))
+	for t, name := range r.Field.In.Tenants {
 		a := k.is.of[name]
 		out[t], have[t] = min(guaranteedPart*shares[t], a.wants), a.credits
 		left += shares[t] - out[t]
 	}
 	for left > 0 {
 		best := -1
-		for t, name := range r.Field.Books.In.Tenants {
+		for t, name := range r.Field.In.Tenants {
 			if shares[t] > 0 && out[t] < k.is.of[name].wants && (best < 0 || have[t] > have[best]) {
 				best = t
 			}
@@ -124,7 +124,7 @@ func (k *karma) slices(r *round) []float64 {
 		if best < 0 {
 			return out
 		}
-		slice := min(1, left, k.is.of[r.Field.Books.In.Tenants[best]].wants-out[best])
+		slice := min(1, left, k.is.of[r.Field.In.Tenants[best]].wants-out[best])
 		out[best], left = out[best]+slice, left-slice
 		have[best] -= slice * float64(r.Settings.Term) / shares[best]
 	}
@@ -151,7 +151,7 @@ func (k *karma) order(r *round, line []int) func(a, b int) int {
 		} else if gpus := float64(j.GPUs); left[j.Tenant] > gpus-0.5 { // shares are no whole GPUs
 			left[j.Tenant] -= gpus
 		} else {
-			turns[i] = turn{1, k.is.of[r.Field.Books.In.Tenants[j.Tenant]].credits}
+			turns[i] = turn{1, k.is.of[r.Field.In.Tenants[j.Tenant]].credits}
 		}
 	}
 	return func(a, b int) int {

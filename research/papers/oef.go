@@ -46,7 +46,7 @@ func (m *market) turn(r *round) map[cluster.JobKey]spot {
 			tenants[i].Dev = append(tenants[i].Dev, owed)
 		}
 		for _, k := range list[i].jobs {
-			key := r.Field.Books.Records[r.Jobs[k].Case].Key
+			key := r.Field.In.Records[r.Jobs[k].Case].Key
 			can := make([]bool, len(order))
 			for n, p := range order {
 				can[n] = list[i].Speeds[p] > 0

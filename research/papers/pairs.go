@@ -18,7 +18,7 @@ type pairer func(m *mechanism, r *round, next *tally) bool
 // couple is two jobs, the one with the smaller key first.
 type couple [2]cluster.JobKey
 
-func (r *round) key(k int) cluster.JobKey { return r.Field.Books.Records[r.Jobs[k].Case].Key }
+func (r *round) key(k int) cluster.JobKey { return r.Field.In.Records[r.Jobs[k].Case].Key }
 func (r *round) id(k int) cluster.JobID   { return r.Snapshot.Cases[r.Jobs[k].Case].Job.ID }
 
 // together gives the throughputs of two jobs on the same GPUs, a before b in the round; false if
@@ -44,7 +44,7 @@ func (m *mechanism) together(r *round, next *tally, a, b int) (policy.Pair, bool
 
 // beside gives the throughputs of two jobs on the same GPUs of a pool; met = measured there.
 func (m *mechanism) beside(r *round, a, b, pool int, met bool) (float64, float64) {
-	return m.told.Beside(&r.Snapshot.Cases[r.Jobs[a].Case].Job, &r.Snapshot.Cases[r.Jobs[b].Case].Job, r.Field.Books.In.Pools[pool], met)
+	return m.told.Beside(&r.Snapshot.Cases[r.Jobs[a].Case].Job, &r.Snapshot.Cases[r.Jobs[b].Case].Job, r.Field.In.Pools[pool], met)
 }
 
 // met gives the pairs that shared GPUs in the previous round, with the pool.

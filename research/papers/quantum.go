@@ -46,7 +46,7 @@ func (m *rota) choose(r *round) {
 	lend := !m.awaited(r)
 	for _, k := range line {
 		j := &r.Jobs[k]
-		to, ok := m.spots[r.Field.Books.Records[j.Case].Key]
+		to, ok := m.spots[r.Field.In.Records[j.Case].Key]
 		switch {
 		case j.Lease != nil && (!ok || r.isOn(j, to)) && r.Board.Renew(j.Case):
 			r.Field.Renew(j.Case, r.Term(max(j.Lease.End, r.Now)))
@@ -68,7 +68,7 @@ func (m *rota) choose(r *round) {
 
 // rank gives 0 for an assigned job, 1 for others.
 func (m *rota) rank(r *round, j *job) int {
-	if _, ok := m.spots[r.Field.Books.Records[j.Case].Key]; ok {
+	if _, ok := m.spots[r.Field.In.Records[j.Case].Key]; ok {
 		return 0
 	}
 	return 1
@@ -77,12 +77,12 @@ func (m *rota) rank(r *round, j *job) int {
 // awaited tells whether an assigned job has given up other GPUs, and will wait then.
 func (m *rota) awaited(r *round) bool {
 	for _, i := range r.Rest {
-		if _, ok := m.spots[r.Field.Books.Records[i].Key]; ok && r.Snapshot.Cases[i].Job.State == cluster.Completing {
+		if _, ok := m.spots[r.Field.In.Records[i].Key]; ok && r.Snapshot.Cases[i].Job.State == cluster.Completing {
 			return true
 		}
 	}
 	return slices.ContainsFunc(r.Jobs, func(j job) bool {
-		to, ok := m.spots[r.Field.Books.Records[j.Case].Key]
+		to, ok := m.spots[r.Field.In.Records[j.Case].Key]
 		return ok && j.Lease != nil && !r.isOn(&j, to)
 	})
 }

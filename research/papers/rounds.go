@@ -64,7 +64,7 @@ func (m *mechanism) choose(r *round) {
 	if r.Now == m.now.began { // the same moment again
 		m.now = m.was
 	}
-	under := slices.ContainsFunc(r.Jobs, func(j job) bool { return j.Lease != nil || m.now.starts[r.Field.Books.Records[j.Case].Key] > 0 })
+	under := slices.ContainsFunc(r.Jobs, func(j job) bool { return j.Lease != nil || m.now.starts[r.Field.In.Records[j.Case].Key] > 0 })
 	if r.Now < m.now.until && under {
 		m.arrive(r)
 		return
@@ -88,7 +88,7 @@ func (m *mechanism) arrive(r *round) {
 	r.Hold()
 	for k := range r.Jobs {
 		j := &r.Jobs[k]
-		key := r.Field.Books.Records[j.Case].Key
+		key := r.Field.In.Records[j.Case].Key
 		to := m.now.starts[key]
 		if to > 0 && j.Lease == nil && r.Start(j, m.now.until, func(p int) bool { return p == to-1 }) < 0 && !leave {
 			delete(m.now.starts, key) // its GPUs are gone: it waits for the next round
@@ -103,17 +103,17 @@ func (m *mechanism) count(r *round) tally {
 		at: make(map[cluster.JobKey]int, len(r.Jobs)), starts: map[cluster.JobKey]int{}, hosts: map[cluster.JobKey]int{},
 		may: make([][]int, len(r.Jobs)), alone: make([]alone, len(r.Jobs))}
 	for p := range next.gpus {
-		next.gpus[p] = r.Field.Books.Ledger.Pools[p].GPUs - r.Field.Books.Ledger.Pools[p].BadGPUs
+		next.gpus[p] = r.Field.Due.Ledger.Pools[p].GPUs - r.Field.Due.Ledger.Pools[p].BadGPUs
 	}
 	for k := range r.Jobs {
-		next.at[r.Field.Books.Records[r.Jobs[k].Case].Key] = k
+		next.at[r.Field.In.Records[r.Jobs[k].Case].Key] = k
 	}
 	gone := r.Now.Sub(was.began)
 	pairs := next.keep(was, gone)
 	changed := len(r.Jobs) != len(was.at) || !slices.Equal(next.gpus, was.gpus)
 	for k := range r.Jobs {
 		j, row := &r.Jobs[k], &next.rows[k]
-		key := r.Field.Books.Records[j.Case].Key
+		key := r.Field.In.Records[j.Case].Key
 		i, ok := was.at[key]
 		if ok {
 			next.may[k] = was.may[i]
@@ -153,8 +153,8 @@ func (m *mechanism) count(r *round) tally {
 
 // newRow gives the row of a job without past service.
 func newRow(r *round, j *job) rounds.Row {
-	return rounds.Row{Job: r.Field.Books.Records[j.Case].Key, Gang: j.GPUs, Share: make([]float64, r.Pools),
-		Due: make([]cluster.Span, r.Pools), Time: make([]cluster.Span, r.Pools), First: r.Field.Books.Records[j.Case].First}
+	return rounds.Row{Job: r.Field.In.Records[j.Case].Key, Gang: j.GPUs, Share: make([]float64, r.Pools),
+		Due: make([]cluster.Span, r.Pools), Time: make([]cluster.Span, r.Pools), First: r.Field.Can[j.Case].First}
 }
 
 // problem makes the policy's input. Models are the pools, jobs those of the round, entities the
@@ -162,16 +162,16 @@ func newRow(r *round, j *job) rounds.Row {
 func (m *mechanism) problem(r *round, next *tally) policy.Problem {
 	p := policy.Problem{Models: make([]policy.Model, r.Pools), Jobs: make([]policy.Job, len(r.Jobs))}
 	for i := range p.Models {
-		p.Models[i] = policy.Model{Name: r.Field.Books.In.Pools[i], GPUs: float64(next.gpus[i]), Price: m.told.Prices[r.Field.Books.In.Pools[i]]}
+		p.Models[i] = policy.Model{Name: r.Field.In.Pools[i], GPUs: float64(next.gpus[i]), Price: m.told.Prices[r.Field.In.Pools[i]]}
 	}
-	for _, tenant := range r.Field.Books.In.Tenants {
+	for _, tenant := range r.Field.In.Tenants {
 		i := slices.IndexFunc(r.Snapshot.Tenants, func(t cluster.Tenant) bool { return t.Name == tenant })
 		p.Entities = append(p.Entities, policy.Entity{Name: tenant, Weight: max(1, float64(r.Snapshot.Tenants[i].Weight))})
 	}
 	for k := range r.Jobs {
 		j, row := &r.Jobs[k], &p.Jobs[k]
-		age := r.Now.Sub(r.Field.Books.Records[j.Case].First)
-		*row = policy.Job{ID: int64(r.Field.Books.Records[j.Case].Key), Gang: j.GPUs, Weight: 1, Speed: make([]float64, r.Pools), Elapsed: age.Duration().Seconds(),
+		age := r.Now.Sub(r.Field.Can[j.Case].First)
+		*row = policy.Job{ID: int64(r.Field.In.Records[j.Case].Key), Gang: j.GPUs, Weight: 1, Speed: make([]float64, r.Pools), Elapsed: age.Duration().Seconds(),
 			Entity: max(0, j.Tenant)}
 		for i := range row.Speed {
 			if slices.Contains(next.may[k], i) && (!stays(j) || r.on(j) == i) {
@@ -216,7 +216,7 @@ func (m *mechanism) speed(r *round, j *job, p int) float64 {
 	if m.told.Speed == nil {
 		return 1
 	}
-	return m.told.Speed(&r.Snapshot.Cases[j.Case].Job, r.Field.Books.In.Pools[p])
+	return m.told.Speed(&r.Snapshot.Cases[j.Case].Job, r.Field.In.Pools[p])
 }
 
 // on gives the pool of a job's lease; -1 = it has none.
@@ -224,7 +224,7 @@ func (r *round) on(j *job) int {
 	if j.Lease == nil {
 		return -1
 	}
-	return slices.Index(r.Field.Books.In.Pools, j.Lease.Pool)
+	return slices.Index(r.Field.In.Pools, j.Lease.Pool)
 }
 
 // begin assigns the GPUs for a round. A job that must not be requeued stays.
@@ -297,7 +297,7 @@ func (m *mechanism) place(r *round, j *job, pool int) {
 		}
 		r.Dismiss(j)
 	}
-	m.now.starts[r.Field.Books.Records[j.Case].Key] = pool + 1
+	m.now.starts[r.Field.In.Records[j.Case].Key] = pool + 1
 	only := func(p int) bool { return p == pool }
 	if j.Lease == nil {
 		r.Displace(j, m.now.until, only)

@@ -53,7 +53,7 @@ func newShockwave(baseline.Options) rule {
 			j := &r.Jobs[k]
 			ran := r.ran(j)
 			b := bid{gpus: j.GPUs, ran: float64(ran), left: float64(past.left(&r.Snapshot.Cases[j.Case].Job, ran))}
-			b.rho = (float64(r.Now.Sub(r.Field.Books.Records[j.Case].First)) + b.left*crowd.now) / ((b.ran + b.left) * crowd.since(r, j))
+			b.rho = (float64(r.Now.Sub(r.Field.Can[j.Case].First)) + b.left*crowd.now) / ((b.ran + b.left) * crowd.since(r, j))
 			bids[i] = b
 		}
 		order := plan(bids, r.open(), int(max(horizon/r.Settings.Term, 1)), float64(r.Settings.Term))
@@ -78,8 +78,8 @@ func (r *round) open() int {
 // capacity gives the healthy GPUs.
 func (r *round) capacity() int {
 	n := 0
-	for i := range r.Field.Books.Ledger.Pools {
-		n += r.Field.Books.Ledger.Pools[i].GPUs - r.Field.Books.Ledger.Pools[i].BadGPUs
+	for i := range r.Field.Due.Ledger.Pools {
+		n += r.Field.Due.Ledger.Pools[i].GPUs - r.Field.Due.Ledger.Pools[i].BadGPUs
 	}
 	return n
 }
@@ -104,7 +104,7 @@ func (c *crowd) count(r *round) {
 	if len(c.came) > 2*len(r.Jobs)+1000 { // most are gone
 		there := map[cluster.JobKey]crowd{}
 		for k := range r.Jobs {
-			key := r.Field.Books.Records[r.Jobs[k].Case].Key
+			key := r.Field.In.Records[r.Jobs[k].Case].Key
 			if was, ok := c.came[key]; ok {
 				there[key] = was
 			}
@@ -117,7 +117,7 @@ func (c *crowd) count(r *round) {
 
 // since gives the mean since a job was first seen.
 func (c *crowd) since(r *round, j *job) float64 {
-	key := r.Field.Books.Records[j.Case].Key
+	key := r.Field.In.Records[j.Case].Key
 	was, ok := c.came[key]
 	if !ok {
 		c.came[key] = crowd{at: c.at, sum: c.sum}

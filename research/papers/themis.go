@@ -28,7 +28,7 @@ func newThemis(o baseline.Options) rule {
 		for _, k := range line {
 			j := &r.Jobs[k]
 			remaining := r.remaining(j, o.Runs)
-			age := r.Now.Sub(r.Field.Books.Records[j.Case].First)
+			age := r.Now.Sub(r.Field.Can[j.Case].First)
 			rho[k] = float64(age+remaining) / float64(r.ran(j)+remaining)
 		}
 		slices.SortStableFunc(line, func(a, b int) int { return cmp.Compare(rho[b], rho[a]) })

@@ -16,8 +16,9 @@ func Audit(s cluster.Snapshot) (cluster.Audit, bool) {
 		return cluster.Audit{}, false
 	}
 	s.Allocation = nil // forces a request, even if it has been answered already
-	x := new(Decider).open(&s)
-	q := x.question
+	d := new(Decider)
+	x := d.open(&s)
+	q := d.due.Request
 	if len(q.Bids) == 0 {
 		return cluster.Audit{}, false
 	}
@@ -42,19 +43,19 @@ func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
 	}
 	d := new(Decider)
 	x := d.open(&s)
-	h := &d.books
-	i := h.In.Find(job)
-	if i < 0 || h.Jobs[i].Party < 0 {
+	in := &d.facts
+	i := in.Find(job)
+	if i < 0 || d.due.Queued[i].Party < 0 {
 		return Stake{}, false
 	}
-	st := &h.Jobs[i]
-	trials := make([]cluster.JobKey, len(h.In.Pools))
+	party := d.due.Queued[i].Party
+	trials := make([]cluster.JobKey, len(in.Pools))
 	for p := range trials {
-		if k := x.market.Tried(p); k >= 0 && h.Jobs[k].Party == st.Party {
-			trials[p] = h.Records[k].Key
+		if k := x.market.Tried(p); k >= 0 && d.due.Queued[k].Party == party {
+			trials[p] = in.Records[k].Key
 		}
 	}
-	return Stake{h.Divided.Parties[st.Party].Name, x.speeds.Kinds[i], x.speeds.Speedups(i), trials}, true
+	return Stake{d.due.Parties[party].Name, x.speeds.Kinds[i], x.speeds.Speedups(i), trials}, true
 }
 
 // SpeedupsOf returns the speedups of every job of a snapshot, by case and then pool; nil = a job of no tenant, or no policy divides GPU

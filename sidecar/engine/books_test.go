@@ -14,9 +14,9 @@ import (
 type harsh struct{}
 
 func (harsh) Choose(f *field.Field) field.Choice {
-	for i, l := range f.Books.Leases {
-		if l != nil && f.Books.Jobs[i].Is.Control == cluster.FullControl {
-			f.Notify(i, f.Books.In.Now)
+	for i, l := range f.Hand.Leases {
+		if l != nil && f.In.Cases[i].Control == cluster.FullControl {
+			f.Notify(i, f.In.Now)
 			f.Reclaim(i)
 		}
 	}

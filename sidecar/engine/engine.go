@@ -1,17 +1,18 @@
 // Package engine decides. Decide receives all its inputs as a snapshot and returns all its outputs as a plan.
 // It has no clock, no I/O, no log and no goroutine, and equal snapshots give equal plans, byte for byte.
 //
-// A round is a pipeline of steps. Each step is a package, and records its results in the books (package
-// round):
+// A round is a chain of steps. Each step is a package. It reads the results of those before it, and gives one of its own, which nobody else
+// changes:
 //
 //	account   ltgf      GPU time received and due since the last round
-//	          lease     leases in force
-//	see       eligible  jobs that could be granted a lease now, and where
-//	learn     speeds    speed of each job type on each GPU model
-//	          budget    how each job saves, and the budget for its stops
-//	divide    entitle   entitlements of tenants and parties by GPU model
-//	choose    share, vc jobs that hold a lease next, and where (field.Chooser)
-//	plan      actions   actions on the cluster
+//	          lease     leases in force, and grants that failed
+//	          round     Facts: all that is known before anything is decided
+//	see       eligible  Found: jobs that could be granted a lease now, and where
+//	learn     speeds    Speeds of each job type on each GPU model
+//	          budget    Account: how each job saves, and the budget for its stops
+//	divide    entitle   Due: entitlements of tenants and parties by GPU model
+//	choose    share, vc jobs that hold a lease next, and where (field.Chooser), as a Hand and a Choice
+//	plan      actions   actions on the cluster, and what they change of gates
 //	          why       reasons why every job runs or waits
 //
 // Outside the rounds, package answer computes the allocation of a policy for heterogeneous GPUs.
@@ -49,12 +50,12 @@ type Decider struct {
 	// from the plan, they are valid until the one after it. Their memory is then reused.
 	Brief bool
 
-	books   round.Books
 	charges ltgf.Memory
 	leases  lease.Workspace
+	facts   round.Facts
 	nodes   eligible.Nodes
 	stops   budget.Account
-	quotas  entitle.Quotas
+	due     entitle.Due
 	field   field.Field
 	share   share.Chooser
 	cells   vc.Chooser
@@ -89,10 +90,9 @@ func (d *Decider) DecideBy(s cluster.Snapshot, chooser field.Chooser) cluster.Pl
 		s.NodesVersion = 0
 	}
 	x := d.open(&s)
-	d.field.Open(&d.books, &d.stops, d.nodes.Site, x.market)
-	d.field.Limits = d.nodes.Limits()
+	d.field.Open(&d.facts, x.found, &d.due, &d.stops, x.market, x.ended)
 	choice := chooser.Choose(&d.field)
-	slices.SortFunc(d.books.Claims, func(a, b cluster.Claim) int { return cmp.Compare(a.Job, b.Job) })
+	slices.SortFunc(d.field.Hand.Claims, func(a, b cluster.Claim) int { return cmp.Compare(a.Job, b.Job) })
 	p := d.plan(x, &choice)
 	d.last = last{p.Round, p.State.Ledger.Pools}
 	done = true
@@ -111,59 +111,74 @@ func (l *last) before(s *cluster.Snapshot) bool {
 	return s.Round == l.round+1 && len(now) > 0 && len(l.pools) > 0 && &now[0] == &l.pools[0]
 }
 
-// opened is the state of a round before the choice, besides the books.
+// opened is the state of a round before the choice.
 type opened struct {
-	buffer   *buffer
-	speeds   *speeds.Speeds
-	market   *market.Market
-	question *cluster.AllocationRequest // nil = the last allocation stays in force
+	buffer *buffer
+	ended  []cluster.Lease // leases that ended since the last round
+	found  *eligible.Found
+	speeds *speeds.Speeds
+	market *market.Market
+	events []cluster.Event
 }
 
 // open runs the steps before the choice.
 func (d *Decider) open(s *cluster.Snapshot) opened {
-	x := opened{buffer: d.buffer(s)}
-	active, b := d.look(s, &x), &d.books
-	entitle.Parties(b, x.speeds)
-	capacity := entitle.Capacity(b, d.nodes.Site)
-	x.market = market.Open(b, x.speeds)
-	x.question = entitle.Divide(b, x.speeds, active, capacity, d.cells.Own(b), &d.quotas)
-	ltgf.Due(&b.Ledger, b.Records, active, d.charges.Users, x.speeds.Faster())
-	ltgf.Want(&b.Ledger, s.Ledger.At, s.Now, s.Settings.BindQuiet)
+	x := d.look(s)
+	capacity := d.due.Open(&d.facts, x.found, x.speeds, x.buffer.ledger)
+	x.buffer.ledger = d.due.Ledger
+	x.market = market.Open(&d.facts, x.found, &d.due, x.speeds)
+	d.due.Divide(&d.facts, x.found, x.speeds, capacity, d.cells.Own(&d.facts), d.charges.Users)
 	return x
 }
 
-// look charges the time since the last round, and finds out who may hold GPUs in this one. It returns the claimants by tenant.
-func (d *Decider) look(s *cluster.Snapshot, x *opened) [][]ltgf.Claimant {
-	b := &d.books
+// look charges the time since the last round, and finds out who may hold GPUs in this one.
+func (d *Decider) look(s *cluster.Snapshot) opened {
+	x := opened{buffer: d.buffer(s)}
 	charged := ltgf.Charge(s, x.buffer.books, &d.charges)
 	x.buffer.books = charged
-	leases, ended := lease.Reconcile(s, charged.Records, &d.leases)
+	leases, ended, failures := lease.Reconcile(s, charged.Records, &d.leases)
 	of := &d.charges.Accounts
-	b.Open(s, &round.Opening{Ledger: charged.Ledger, Records: charged.Records, Keys: of.Keys, Rows: of.Rows, Users: of.Users, GPUs: d.charges.GPUs(), Leases: leases, Ended: ended})
-	b.Stranded = charged.Stranded
+	x.ended = ended
+	x.events = d.facts.Open(s, &round.Opening{Ledger: charged.Ledger, Records: charged.Records, Failures: failures, Stranded: charged.Stranded,
+		Keys: of.Keys, Rows: of.Rows, Users: of.Users, GPUs: d.charges.GPUs(), Leases: leases})
+	x.events = append(x.events, news(s)...)
+	x.found = d.nodes.Find(&d.facts, leases, lease.Learn(s, &d.leases))
+	x.speeds = speeds.Learn(&d.facts, x.found)
+	d.stops.Brief = d.Brief
+	x.events = slices.Concat(x.events, x.speeds.News().Events, d.stops.Open(&d.facts, x.found))
+	return x
+}
+
+// news returns the events that a snapshot brings.
+func news(s *cluster.Snapshot) (out []cluster.Event) {
+	tell := func(kind, text string) { out = append(out, cluster.Event{Kind: kind, Text: text}) }
 	if r := s.Restored; r != nil {
-		b.Report(cluster.Event{Kind: cluster.EventJournalRestored, Text: fmt.Sprintf("the journal got younger: its newest round was %d, and this daemon had seen round %d; "+
-			"a dump was restored, or another database is in use. What ran since then is read from Slurm; overrides given since then are lost", r.Found, r.Knew)})
+		tell(cluster.EventJournalRestored, fmt.Sprintf("the journal got younger: its newest round was %d, and this daemon had seen round %d; "+
+			"a dump was restored, or another database is in use. What ran since then is read from Slurm; overrides given since then are lost", r.Found, r.Knew))
 	}
 	if text := lost(s); text != "" {
-		b.Report(cluster.Event{Kind: cluster.EventSlurmStateLost, Text: text})
+		tell(cluster.EventSlurmStateLost, text)
 	}
 	if t := s.Settings.Tuned; t != nil && t.News != "" {
-		b.Report(cluster.Event{Kind: cluster.EventTune, Text: t.News})
+		tell(cluster.EventTune, t.News)
 	}
 	for i := range s.Tenants {
 		if news := s.Tenants[i].Budget.News; news != "" {
-			b.Report(cluster.Event{Kind: cluster.EventBudget, Text: news})
+			tell(cluster.EventBudget, news)
 		}
 	}
-	reportPreempted(b)
-	d.nodes.Survey(b, lease.Learn(s, &d.leases))
-	eligible.RevokeOvertaken(b, d.nodes.Site)
-	eligible.RevokeBehind(b)
-	x.speeds = speeds.Learn(b)
-	d.stops.Brief = d.Brief
-	d.stops.Open(b)
-	return d.nodes.Active()
+	now, was := s.Preempted, s.WasPreempted
+	for _, p := range now {
+		if !slices.Contains(was, p) {
+			tell(cluster.EventPreemption, fmt.Sprintf("partition %s is only observed: %s; change Slurm's configuration, or set preemption: known", p.Partition, p.Why))
+		}
+	}
+	for _, p := range was {
+		if !slices.ContainsFunc(now, func(x cluster.Preempted) bool { return x.Partition == p.Partition }) {
+			tell(cluster.EventPreemption, fmt.Sprintf("partition %s is no longer only observed for Slurm's preemption", p.Partition))
+		}
+	}
+	return out
 }
 
 // lost says that slurmctld was started without its state, or with an older one: it does not know jobs that ran. "" = it was not. A job that
@@ -209,20 +224,4 @@ func few(ids []string) string {
 		return fmt.Sprintf("%d (%s, …)", n, strings.Join(ids[:most], ", "))
 	}
 	return fmt.Sprintf("%d (%s)", len(ids), strings.Join(ids, ", "))
-}
-
-// reportPreempted reports partitions that are only observed from this round on, since Slurm may stop their jobs by
-// itself, and those that no longer are.
-func reportPreempted(b *round.Books) {
-	now, was := b.In.Snapshot.Preempted, b.In.Snapshot.WasPreempted
-	for _, p := range now {
-		if !slices.Contains(was, p) {
-			b.Report(cluster.Event{Kind: cluster.EventPreemption, Text: fmt.Sprintf("partition %s is only observed: %s; change Slurm's configuration, or set preemption: known", p.Partition, p.Why)})
-		}
-	}
-	for _, p := range was {
-		if !slices.ContainsFunc(now, func(x cluster.Preempted) bool { return x.Partition == p.Partition }) {
-			b.Report(cluster.Event{Kind: cluster.EventPreemption, Text: fmt.Sprintf("partition %s is no longer only observed for Slurm's preemption", p.Partition)})
-		}
-	}
 }

@@ -11,25 +11,25 @@ import (
 type former []cluster.Record
 
 // keep returns the records of a round, and those of former jobs, which are taken from them in place. It is the last step.
-func (f *former) keep(b *round.Books) (records, old []cluster.Record) {
-	old = b.In.Snapshot.Former
+func (f *former) keep(b *round.Facts, all []cluster.Record) (records, old []cluster.Record) {
+	old = b.Snapshot.Former
 	if was := *f; len(was) == len(old) && len(was) > 0 && &was[0] == &old[0] {
 		old = was
 	} else { // another plan may continue it in its memory
 		old = slices.Clip(old)
 	}
-	for len(old) > 0 && expired(&old[0], b.In.Now) {
+	for len(old) > 0 && expired(&old[0], b.Now) {
 		old = old[1:]
 	}
 	had, kept := len(old), 0
-	for i := range b.Records {
-		switch r := &b.Records[i]; {
-		case expired(r, b.In.Now):
-		case r.IsFormer(b.In.Now):
+	for i := range all {
+		switch r := &all[i]; {
+		case expired(r, b.Now):
+		case r.IsFormer(b.Now):
 			old = append(old, *r)
 		default:
 			if kept < i {
-				b.Records[kept] = *r
+				all[kept] = *r
 			}
 			kept++
 		}
@@ -39,9 +39,9 @@ func (f *former) keep(b *round.Books) (records, old []cluster.Record) {
 		old = slices.Clone(old)
 		slices.SortFunc(old, cluster.CompareFormer)
 	}
-	clear(b.Records[kept:])
+	clear(all[kept:])
 	*f = old
-	return b.Records[:kept], old
+	return all[:kept], old
 }
 
 func expired(r *cluster.Record, now cluster.Instant) bool {

@@ -8,7 +8,6 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/actions"
 	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/eligible"
-	"github.com/fairlease/fairlease/sidecar/engine/entitle"
 	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
@@ -19,6 +18,7 @@ import (
 // buffer holds the lists of a plan.
 type buffer struct {
 	books    ltgf.Buffer
+	ledger   cluster.Ledger
 	leases   []cluster.Lease
 	actions  []cluster.Action
 	statuses []cluster.JobStatus
@@ -40,7 +40,7 @@ func (d *Decider) buffer(s *cluster.Snapshot) *buffer {
 		d.buffers = [2]*buffer{newBuffer(), newBuffer()}
 	}
 	p := d.buffers[0]
-	if on := p.books.Ledger.Pools; len(on) > 0 && len(s.Ledger.Pools) > 0 && &on[0] == &s.Ledger.Pools[0] {
+	if on := p.ledger.Pools; len(on) > 0 && len(s.Ledger.Pools) > 0 && &on[0] == &s.Ledger.Pools[0] {
 		p = d.buffers[1]
 	}
 	return p
@@ -48,43 +48,78 @@ func (d *Decider) buffer(s *cluster.Snapshot) *buffer {
 
 // plan derives actions from the leases and the snapshot, and a reason for every job.
 func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
-	b, buf := &d.books, x.buffer
-	buf.standing = why.Tenants(b, buf.standing)
-	x.speeds.Price(b.Records)
-	b.Moves = x.market.Moves()
-	ends, beneficiaries := endOverrides(b), b.Beneficiaries()
-	buf.actions = d.actions.List(b, beneficiaries, choice.Fences, buf.actions)
-	p := cluster.Plan{Round: b.In.Snapshot.Round, At: b.In.Now, Tenants: buf.standing, Actions: buf.actions, Ended: b.Ended, EndedOverrides: ends,
-		Losses: budget.Losses(&d.stops), Cells: choice.Cells, AllocationRequest: x.question}
-	events, noise := round.Quiet(b.In.Now, b.In.Snapshot.Noise, b.Events, b.Records)
+	in, hand, buf := &d.facts, &d.field.Hand, x.buffer
+	moves, beneficiaries := x.market.Moves(hand.Leases, hand.Claims), round.BeneficiariesOf(hand.Leases, hand.Claims, hand.Marks)
+	reasons := &why.Input{In: in, Found: x.found, Due: &d.due, Owes: d.stops.Owes, Leases: hand.Leases, Claims: hand.Claims, Marks: hand.Marks,
+		Refused: choice.Refused, Moves: moves, Users: d.field.UsersBehind()}
+	buf.standing = why.Tenants(reasons, buf.standing)
+	ends, endings := endOverrides(in)
+	var gates []actions.Gate
+	var acted []cluster.Event
+	buf.actions, gates, acted = d.actions.List(&actions.Input{In: in, Found: x.found, Leases: hand.Leases, Claims: hand.Claims, Marks: hand.Marks, Moves: moves,
+		Fences: choice.Fences}, beneficiaries, buf.actions)
+	p := cluster.Plan{Round: in.Snapshot.Round, At: in.Now, Tenants: buf.standing, Actions: buf.actions, Ended: hand.Ended, EndedOverrides: ends,
+		Losses: budget.Losses(&d.stops), Cells: choice.Cells, AllocationRequest: d.due.Request}
+	events, noise := round.Quiet(in.Now, in.Snapshot.Noise, slices.Concat(x.events, hand.Events, endings, acted), in.Records)
 	p.Events = events
 	causes := d.nodes.Causes()
-	p.Next = next(b, choice.Next, causes)
-	buf.statuses = why.Statuses(b, beneficiaries, choice.Refused, buf.statuses)
-	buf.leases = lasting(b, buf.leases)
-	buf.bound = budget.BoundJobs(&d.stops, buf.bound)
+	buf.statuses = why.Statuses(reasons, beneficiaries, buf.statuses)
+	d.write(x, gates)
+	p.Next = next(in, x.found, hand, choice.Next, causes)
+	buf.leases = lasting(in, hand.Leases, buf.leases)
+	buf.bound = budget.BoundJobs(&d.stops, hand.Marks, buf.bound)
 	p.Statuses, p.Bound = buf.statuses, buf.bound
 	profiles, paces := x.speeds.Profiles()
 	completions, usages := x.speeds.Evidence()
-	records, former := d.former.keep(b)
+	records, former := d.former.keep(in, in.Records)
 	p.State = cluster.State{
-		Round: b.In.Snapshot.Round, NextKey: b.In.Snapshot.NextKey, Ledger: b.Ledger, Records: records, Former: former, Leases: buf.leases, Claims: b.Claims,
-		Lost: choice.Lost, Lent: choice.Lent, CellTrades: choice.CellTrades, Parties: entitle.Accounts(b), Allocation: b.In.Snapshot.Allocation,
-		Profiles: profiles, Paces: paces, Completions: completions, Usages: usages, Habits: d.stops.Habits(), Causes: causes, Preempted: b.In.Snapshot.Preempted, Unpreempted: b.In.Snapshot.Unpreempted, Noise: noise,
+		Round: in.Snapshot.Round, NextKey: in.Snapshot.NextKey, Ledger: d.due.Ledger, Records: records, Former: former, Leases: buf.leases, Claims: hand.Claims,
+		Lost: choice.Lost, Lent: choice.Lent, CellTrades: choice.CellTrades, Parties: d.due.Remembered(), Allocation: in.Snapshot.Allocation,
+		Profiles: profiles, Paces: paces, Completions: completions, Usages: usages, Habits: d.stops.Habits(), Causes: causes, Preempted: in.Snapshot.Preempted, Unpreempted: in.Snapshot.Unpreempted, Noise: noise,
 	}
 	return p
 }
 
+// write makes the state of the round to remember, which the plan takes over, from the results of all steps: records in the memory of the facts',
+// and the rest of the ledger.
+func (d *Decider) write(x opened, gates []actions.Gate) {
+	hand, records := &d.field.Hand, d.facts.Records
+	for i := range records {
+		r, rate := &records[i], &d.due.Rates[i]
+		r.DueRate, r.Extra.Faster, r.First = rate.Due, rate.Faster, x.found.Can[i].First
+		r.Terms += hand.Marks[i].Terms
+		if hand.Passes != nil {
+			r.Pass = hand.Passes[i]
+		}
+	}
+	x.found.Put(records)
+	for i := range hand.Marks {
+		if hand.Marks[i].Forgiven {
+			records[i].AvoidNodes = nil
+		}
+	}
+	x.speeds.Put(records, hand.Leases)
+	d.stops.Put(records)
+	x.market.PutMoves(records)
+	for k := range gates {
+		gates[k].Put(records)
+	}
+	d.stops.PutPools(d.due.Ledger.Pools)
+	for at, young := range hand.Young {
+		d.due.Ledger.Tenants[at].Young = young
+	}
+}
+
 // endOverrides ends the overrides whose jobs have ended: those that Slurm has forgotten for as long as finished jobs are remembered,
 // and at once those whose id another job has now. Slurm reuses ids, and an override must not pass to a job that nobody meant.
-func endOverrides(b *round.Books) (out []cluster.OverrideEnd) {
-	if !b.In.Orders.ForJobs() {
-		return nil
+func endOverrides(b *round.Facts) (out []cluster.OverrideEnd, events []cluster.Event) {
+	if !b.Orders.ForJobs() {
+		return nil, nil
 	}
 	known, lives, heir := map[*cluster.Override]bool{}, map[*cluster.Override]bool{}, map[*cluster.Override]int{}
-	for i := range b.Jobs {
-		b.In.Orders.Meets(&b.Records[i], func(o *cluster.Override, means bool) {
-			live := b.Jobs[i].Is.Live
+	for i := range b.Cases {
+		b.Orders.Meets(&b.Records[i], func(o *cluster.Override, means bool) {
+			live := b.Cases[i].Live
 			switch {
 			case means:
 				known[o], lives[o] = true, lives[o] || live
@@ -93,15 +128,15 @@ func endOverrides(b *round.Books) (out []cluster.OverrideEnd) {
 			}
 		})
 	}
-	for i := range b.In.Snapshot.Former {
-		if r := &b.In.Snapshot.Former[i]; !expired(r, b.In.Now) {
-			b.In.Orders.Meets(r, func(o *cluster.Override, means bool) { known[o] = known[o] || means })
+	for i := range b.Snapshot.Former {
+		if r := &b.Snapshot.Former[i]; !expired(r, b.Now) {
+			b.Orders.Meets(r, func(o *cluster.Override, means bool) { known[o] = known[o] || means })
 		}
 	}
-	for k := range b.In.Snapshot.Overrides {
-		o := &b.In.Snapshot.Overrides[k]
+	for k := range b.Snapshot.Overrides {
+		o := &b.Snapshot.Overrides[k]
 		i, passes := heir[o]
-		if o.Scope != "job" || o.Job == 0 || o.Until <= b.In.Now || lives[o] || known[o] && !passes {
+		if o.Scope != "job" || o.Job == 0 || o.Until <= b.Now || lives[o] || known[o] && !passes {
 			continue
 		}
 		e := cluster.OverrideEnd{ID: o.ID, Why: "job " + o.Name + " of " + o.User + " has ended"}
@@ -109,26 +144,26 @@ func endOverrides(b *round.Books) (out []cluster.OverrideEnd) {
 			e.Why += fmt.Sprintf(", and Slurm gave its id to a job of %s", b.Records[i].User)
 		}
 		out = append(out, e)
-		b.Report(cluster.Event{Kind: cluster.EventOverrideEnded, Job: o.Job, Text: fmt.Sprintf("override %d (%s) has ended: %s", o.ID, o.Kind, e.Why)})
+		events = append(events, cluster.Event{Kind: cluster.EventOverrideEnded, Job: o.Job, Text: fmt.Sprintf("override %d (%s) has ended: %s", o.ID, o.Kind, e.Why)})
 	}
-	return out
+	return out, events
 }
 
 // lasting returns the leases to remember. For observed jobs it keeps only their real state. It reuses the
 // memory of out.
-func lasting(b *round.Books, out []cluster.Lease) []cluster.Lease {
+func lasting(b *round.Facts, leases []*cluster.Lease, out []cluster.Lease) []cluster.Lease {
 	n := 0
-	for _, l := range b.Leases {
+	for _, l := range leases {
 		if l != nil {
 			n++
 		}
 	}
 	out = slices.Grow(out[:0], n)
-	for i, in := range b.Leases {
+	for i, in := range leases {
 		if in == nil {
 			continue
 		}
-		watched := b.Jobs[i].Is.Control == cluster.ObserveOnly
+		watched := b.Cases[i].Control == cluster.ObserveOnly
 		if watched && (in.State == cluster.Granted && !b.Configures(i) || in.State == cluster.Ending) {
 			continue
 		}
@@ -142,66 +177,66 @@ func lasting(b *round.Books, out []cluster.Lease) []cluster.Lease {
 
 // next returns the first moment after now at which time alone changes the plan. choosing is that moment for
 // the choice; 0 = none.
-func next(b *round.Books, choosing cluster.Instant, causes []cluster.Cause) cluster.Instant {
+func next(b *round.Facts, found *eligible.Found, hand *field.Hand, choosing cluster.Instant, causes []cluster.Cause) cluster.Instant {
 	var first cluster.Instant
 	at := func(t cluster.Instant) {
-		if t > b.In.Now && (first == 0 || t < first) {
+		if t > b.Now && (first == 0 || t < first) {
 			first = t
 		}
 	}
 	again := slices.ContainsFunc(causes, func(x cluster.Cause) bool { return x.Reason == cluster.RequeuedAtStart })
-	for i, l := range b.Leases {
+	for i, l := range hand.Leases {
 		if l == nil {
 			continue
 		}
 		if b.Configures(i) {
-			at(b.In.Now + 1) // each look tells that it has not begun yet
+			at(b.Now + 1) // each look tells that it has not begun yet
 		}
-		if again || b.Records[i].SlurmSaid == cluster.RequeuedAtStart {
-			at(lease.Lasts(l, b.In.Snapshot))
+		if again || found.Said(i) == cluster.RequeuedAtStart {
+			at(lease.Lasts(l, b.Snapshot))
 		}
 		at(l.End)
-		at(l.End - cluster.Instant(l.NoticeIn(b.In.Settings)))
+		at(l.End - cluster.Instant(l.NoticeIn(b.Settings)))
 		if l.Behind != 0 {
 			at(eligible.Patience(b, l))
 		} else if l.State == cluster.Granted && !b.Configures(i) {
-			at(l.Granted.Add(b.In.Settings.GrantTimeout))
-			at(l.Granted.Add(lease.Told(b.In.Settings)))
-			at(l.Granted.Add(2 * lease.Told(b.In.Settings)))
+			at(l.Granted.Add(b.Settings.GrantTimeout))
+			at(l.Granted.Add(lease.Told(b.Settings)))
+			at(l.Granted.Add(2 * lease.Told(b.Settings)))
 		}
 	}
-	for i := range b.Jobs {
-		r, st := &b.Records[i], &b.Jobs[i]
+	for i := range b.Cases {
+		r, st := &b.Records[i], &b.Cases[i]
 		at(r.AvoidUntil)
-		at(lease.MayDisplace(r, b.In.Settings.Term))
+		at(lease.MayDisplace(r, b.Settings.Term))
 		at(r.UserBegin)
-		if !st.Is.Waits {
+		if !st.Waits {
 			continue
 		}
-		j := &b.In.Snapshot.Cases[i].Job
+		j := &b.Snapshot.Cases[i].Job
 		at(eligible.Settled(j))
 		if st.Ours(cluster.FullControl) && !j.Locked {
-			at(max(j.Eligible, r.Gate) - cluster.Instant(b.In.Settings.GateTTL/2))
+			at(max(j.Eligible, r.Gate) - cluster.Instant(b.Settings.GateTTL/2))
 		}
 	}
 	at(choosing)
 	for k := range causes {
 		at(causes[k].Until)
 		if causes[k].Admits > 0 {
-			at(lease.MayDisplaceFor(&causes[k], b.In.Settings.Term))
+			at(lease.MayDisplaceFor(&causes[k], b.Settings.Term))
 		}
 	}
-	for i := range b.Claims {
-		at(b.Claims[i].At)
-		at(actions.Overdue(b, &b.Claims[i]))
+	for i := range hand.Claims {
+		at(hand.Claims[i].At)
+		at(actions.Overdue(b, &hand.Claims[i]))
 	}
-	for i := range b.In.Snapshot.Overrides {
-		at(b.In.Snapshot.Overrides[i].Until)
+	for i := range b.Snapshot.Overrides {
+		at(b.Snapshot.Overrides[i].Until)
 	}
-	for i := range b.In.Snapshot.Reservations {
-		at(b.In.Snapshot.Reservations[i].Start)
-		at(b.In.Snapshot.Reservations[i].End)
-		if t, ok := actions.Prolong(b, &b.In.Snapshot.Reservations[i]); ok {
+	for i := range b.Snapshot.Reservations {
+		at(b.Snapshot.Reservations[i].Start)
+		at(b.Snapshot.Reservations[i].End)
+		if t, ok := actions.Prolong(b, &b.Snapshot.Reservations[i]); ok {
 			at(t)
 		}
 	}

@@ -18,7 +18,7 @@ func RulesOf(s cluster.Snapshot) *Rules {
 		return nil
 	}
 	d := new(Decider)
-	d.look(&s, &opened{buffer: d.buffer(&s)})
+	d.look(&s)
 	return &Rules{d.nodes.Rules()}
 }
 

@@ -7,12 +7,25 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
+
+// Input is what the actions of a round follow from.
+type Input struct {
+	In     *round.Facts
+	Found  *eligible.Found
+	Leases []*cluster.Lease // in force after the choice, by case; nil = none
+	Claims []cluster.Claim
+	Marks  []round.Mark        // by case
+	Moves  map[int]round.Move  // by case: of jobs whose leases are not renewed
+	Fences map[string][]string // by VC: the nodes to keep from jobs of unmanaged partitions
+}
 
 // Workspace is memory for reuse, and what is known of unchanged cases. A List of the next round may use it again.
 type Workspace struct {
 	concerned  concerned
+	gates      gates
 	plain, old []bool // by case of this round, and of the last one: it concerns no gate and no reservation unless it waits
 }
 
@@ -26,15 +39,15 @@ type concerned struct {
 
 // List returns the actions in the order in which they must run. First come the lock, revoked grants and fences
 // of VCs, then hand-overs, each complete, then the fence of the next hand-overs, and then notices and the rest.
-// fences are the nodes to keep from jobs of unmanaged partitions, by VC. List updates the records of the jobs
-// and adds events. It reuses the memory of out.
-func (x *Workspace) List(b *round.Books, beneficiaries *round.Beneficiaries, fences map[string][]string, out []cluster.Action) []cluster.Action {
-	x.look(b)
-	wanted, inside := cellFences(b, fences), inFences(b)
-	if f, ok := nextFence(b, inside, x.concerned.moving); ok {
+// It also returns what they change of the jobs' gates, which is valid until the next round's, and events. It reuses the memory of out.
+func (x *Workspace) List(in *Input, beneficiaries *round.Beneficiaries, out []cluster.Action) ([]cluster.Action, []Gate, []cluster.Event) {
+	x.look(in)
+	x.gates.open(in.In)
+	wanted, inside := cellFences(in.In, in.Fences), inFences(in.In)
+	if f, ok := nextFence(in, inside, x.concerned.moving); ok {
 		wanted = append(wanted, f)
 	}
-	w := &writer{b: b, of: &x.concerned, beneficiaries: beneficiaries, wanted: wanted}
+	w := &writer{in: in, of: &x.concerned, gate: &x.gates, beneficiaries: beneficiaries, wanted: wanted}
 	if len(w.of.moving) > 0 {
 		w.fenced = fenced(inside, wanted)
 	}
@@ -46,13 +59,16 @@ func (x *Workspace) List(b *round.Books, beneficiaries *round.Beneficiaries, fen
 	out = w.notices(out)
 	out = w.gates(out)
 	out = w.tidy(out)
-	return w.lockRunning(out)
+	out = w.lockRunning(out)
+	return out, x.gates.changed, w.events
 }
 
 // writer lists actions. Each of its steps returns the list with its own actions appended.
 type writer struct {
-	b             *round.Books
+	in            *Input
 	of            *concerned
+	gate          *gates
+	events        []cluster.Event
 	beneficiaries *round.Beneficiaries
 	wanted        []fence
 	fenced        []string // nodes inside a fence, now or soon; sorted
@@ -62,44 +78,47 @@ type writer struct {
 }
 
 // look finds the cases that there may be something to do for.
-func (x *Workspace) look(b *round.Books) {
-	s, c := b.In.Snapshot, &x.concerned
+func (x *Workspace) look(in *Input) {
+	s, c := in.In.Snapshot, &x.concerned
 	c.gating, c.pinned, c.moving, c.noticed = c.gating[:0], c.pinned[:0], c.moving[:0], c.noticed[:0]
 	x.plain, x.old = slices.Grow(x.old[:0], len(s.Cases))[:len(s.Cases)], x.plain
-	for i := range b.Jobs {
-		st := &b.Jobs[i]
-		if was := st.Is.Before; was >= 0 {
+	for i := range in.In.Cases {
+		st, mark := &in.In.Cases[i], &in.Marks[i]
+		if was := st.Before; was >= 0 {
 			x.plain[i] = x.old[was]
 		} else {
 			c := &s.Cases[i]
-			x.plain[i] = !c.Job.UnsplitArray && c.Changed == 0 && (!st.Is.Live || !c.Job.Locked && c.Job.Reservation == "")
+			x.plain[i] = !c.Job.UnsplitArray && c.Changed == 0 && (!st.Live || !c.Job.Locked && c.Job.Reservation == "")
 		}
-		if !x.plain[i] || st.Is.Waits || b.Records[i].Locked || st.Is.Live && s.License.Total > 0 {
+		if !x.plain[i] || st.Waits || in.In.Records[i].Locked || st.Live && s.License.Total > 0 {
 			c.gating = append(c.gating, i)
 		}
-		if st.Is.Waits && b.Records[i].Pinned {
+		if st.Waits && in.In.Records[i].Pinned {
 			c.pinned = append(c.pinned, i)
 		}
-		l := b.Leases[i]
+		l := in.Leases[i]
 		if l == nil {
 			continue
 		}
-		if l.State == cluster.Granted && !st.Is.Readied || l.State == cluster.Ending {
+		if l.State == cluster.Granted && !st.Readied || l.State == cluster.Ending {
 			c.moving = append(c.moving, i)
 		}
-		if st.Mark.Noticed && l.State != cluster.Ending {
+		if mark.Noticed && l.State != cluster.Ending {
 			c.noticed = append(c.noticed, i)
 		}
 	}
 }
 
+// report adds an event.
+func (w *writer) report(e cluster.Event) { w.events = append(w.events, e) }
+
 // add appends an action on a case, and returns the list and the action. An action is large: its caller fills it in
 // where it lies.
 func (w *writer) add(out []cluster.Action, verb cluster.Verb, i int) ([]cluster.Action, *cluster.Action) {
 	out = append(out, cluster.Action{})
-	j, r, a := &w.b.In.Snapshot.Cases[i].Job, &w.b.Records[i], &out[len(out)-1]
+	j, r, a := &w.in.In.Snapshot.Cases[i].Job, &w.in.In.Records[i], &out[len(out)-1]
 	a.Verb, a.Job, a.ID, a.Record, a.UnsplitArray = verb, r.Key, j.ID, j.Record, j.UnsplitArray
-	a.Restarts, a.SiteFactor, a.Suppressed = j.Restarts, r.SiteFactor, w.b.Jobs[i].Is.Control == cluster.ObserveOnly
+	a.Restarts, a.SiteFactor, a.Suppressed = j.Restarts, r.SiteFactor, w.in.In.Cases[i].Control == cluster.ObserveOnly
 	return out, a
 }
 
@@ -108,25 +127,27 @@ func (w *writer) add(out []cluster.Action, verb cluster.Verb, i int) ([]cluster.
 // its gate expires by itself but its pin does not. So does an exempt job, which is never gated.
 func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 	for _, i := range w.of.pinned {
-		st, r := &w.b.Jobs[i], &w.b.Records[i]
-		j := &w.b.In.Snapshot.Cases[i].Job
-		acting := st.Is.Control == cluster.FullControl || st.Is.Control == cluster.NoReclaim
+		st, r := &w.in.In.Cases[i], &w.in.In.Records[i]
+		j := &w.in.In.Snapshot.Cases[i].Job
+		acting := st.Control == cluster.FullControl || st.Control == cluster.NoReclaim
 		if j.UnsplitArray {
 			continue
 		}
-		if l := w.b.Leases[i]; acting && l != nil && l.State == cluster.Granted {
+		if l := w.in.Leases[i]; acting && l != nil && l.State == cluster.Granted {
 			continue
 		}
-		because := cluster.Reason{Code: cluster.ReasonNoStart, Note: r.SlurmSaid}
-		if hostlist.Same(j.NodeList, r.UserNodes) && !lowered(j, r) && !isOurs(j.Reservation) {
-			if narrowed(j, r) == nil {
-				r.Pinned = false
+		g := w.gate.of(i)
+		because := cluster.Reason{Code: cluster.ReasonNoStart, Note: w.in.Found.Said(i)}
+		if hostlist.Same(j.NodeList, r.UserNodes) && !lowered(j, &g) && !isOurs(j.Reservation) {
+			if narrowed(j, &g) == nil {
+				g.Pinned = false
+				w.gate.set(g)
 				continue
 			}
 			because = cluster.Reason{Code: cluster.ReasonTidy} // it has had its lease
 		}
 		if !acting {
-			out = w.open(out, i, cluster.Reason{Code: cluster.ReasonTidy, Note: w.b.In.Snapshot.Cases[i].ControlWhy})
+			out = w.open(out, i, cluster.Reason{Code: cluster.ReasonTidy, Note: w.in.In.Snapshot.Cases[i].ControlWhy})
 			out[len(out)-1].Suppressed = false
 			continue
 		}
@@ -137,23 +158,23 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 		var a *cluster.Action
 		out, a = w.add(out, cluster.RevokeGrant, i)
 		a.Reason = because
-		a.NodeList, a.MaxNodes, a.Partitions = r.UserNodes, r.UserMaxNodes, narrowed(j, r)
+		a.NodeList, a.MaxNodes, a.Partitions = r.UserNodes, g.UserMaxNodes, narrowed(j, &g)
 		w.shut(i, a)
 	}
 	return out
 }
 
 // lowered reports whether a job still has the maximum number of nodes of its grant instead of its user's.
-func lowered(j *cluster.Job, r *cluster.Record) bool {
-	return r.UserMaxNodes != 0 && j.Request.MaxNodes != max(r.UserMaxNodes, 0)
+func lowered(j *cluster.Job, g *Gate) bool {
+	return g.UserMaxNodes != 0 && j.Request.MaxNodes != max(g.UserMaxNodes, 0)
 }
 
 // narrowed returns the user's partitions of a job that still has those of its grant instead; nil = it has its user's.
-func narrowed(j *cluster.Job, r *cluster.Record) []string {
-	if slices.Equal(j.Partitions, r.UserPartitions) {
+func narrowed(j *cluster.Job, g *Gate) []string {
+	if slices.Equal(j.Partitions, g.UserPartitions) {
 		return nil
 	}
-	return r.UserPartitions
+	return g.UserPartitions
 }
 
 // notices notifies jobs whose lease will not be renewed.
@@ -161,11 +182,11 @@ func (w *writer) notices(out []cluster.Action) []cluster.Action {
 	for _, i := range w.of.noticed {
 		var a *cluster.Action
 		out, a = w.add(out, cluster.Notify, i)
-		a.Reason.Code, a.Reason.Until, a.Reason.For = cluster.ReasonNotice, w.b.Leases[i].End, w.beneficiaries.Of(i)
-		if m, ok := w.b.Moves[i]; ok {
+		a.Reason.Code, a.Reason.Until, a.Reason.For = cluster.ReasonNotice, w.in.Leases[i].End, w.beneficiaries.Of(i)
+		if m, ok := w.in.Moves[i]; ok {
 			a.Reason.To, a.Reason.Trial, a.Reason.Speed = m.To, m.Trial, m.Speed
 		}
-		a.Signal, a.SignalTo = w.b.Jobs[i].Got.Signal, w.b.Jobs[i].Got.SignalTo
+		a.Signal, a.SignalTo = w.in.Marks[i].Signal, w.in.Marks[i].SignalTo
 	}
 	return out
 }
@@ -174,7 +195,7 @@ func (w *writer) notices(out []cluster.Action) []cluster.Action {
 // job or action names. Where we do not act, it removes only reservations of jobs that we pinned, and the fence of our last
 // round's claims. The others may belong to another instance.
 func (w *writer) tidy(out []cluster.Action) []cluster.Action {
-	named, given := map[string]bool{}, map[string]bool{nextName: len(w.b.In.Snapshot.Claims) > 0}
+	named, given := map[string]bool{}, map[string]bool{nextName: len(w.in.In.Snapshot.Claims) > 0}
 	for k := range out {
 		if name := out[k].Reservation; name != "" {
 			named[name] = true
@@ -183,14 +204,14 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 	for k := range w.wanted {
 		named[w.wanted[k].name] = true
 	}
-	named[cluster.GateReservation] = w.b.In.Snapshot.License.Total > 0
+	named[cluster.GateReservation] = w.in.In.Snapshot.License.Total > 0
 	for _, i := range w.of.gating {
-		st, name := &w.b.Jobs[i], w.b.In.Snapshot.Cases[i].Job.Reservation
-		if name == "" || !st.Is.Live || !isOurs(name) {
+		st, mark, name := &w.in.In.Cases[i], &w.in.Marks[i], w.in.In.Snapshot.Cases[i].Job.Reservation
+		if name == "" || !st.Live || !isOurs(name) {
 			continue
 		}
-		ours := st.Is.Control == cluster.ObserveOnly && w.b.Records[i].Pinned
-		if ours && st.Is.Waits { // its pin was removed above
+		ours := st.Control == cluster.ObserveOnly && w.in.In.Records[i].Pinned
+		if ours && st.Waits { // its pin was removed above
 			given[name] = true
 			continue
 		}
@@ -198,17 +219,17 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 		if w.wants(name) { // it asked for that itself
 			continue
 		}
-		if l := w.b.Leases[i]; (st.Is.Runs || w.b.Configures(i)) && !st.Mark.Noticed && (l == nil || l.State != cluster.Ending) { // else in the next round
+		if l := w.in.Leases[i]; (st.Runs || w.in.In.Configures(i)) && !mark.Noticed && (l == nil || l.State != cluster.Ending) { // else in the next round
 			var a *cluster.Action
 			out, a = w.add(out, cluster.Release, i)
 			a.Reason.Code, a.Reservation, a.Suppressed = cluster.ReasonTidy, name, a.Suppressed && !ours
 		}
 	}
-	for i := range w.b.In.Snapshot.Reservations {
-		r := &w.b.In.Snapshot.Reservations[i]
-		if r.Ours && !named[r.Name] && r.End > w.b.In.Now {
+	for i := range w.in.In.Snapshot.Reservations {
+		r := &w.in.In.Snapshot.Reservations[i]
+		if r.Ours && !named[r.Name] && r.End > w.in.In.Now {
 			out = append(out, cluster.Action{Verb: cluster.Unreserve, Reservation: r.Name,
-				Suppressed: !w.b.Any(cluster.FullControl) && !given[r.Name], Reason: cluster.Reason{Code: cluster.ReasonTidy}})
+				Suppressed: !w.in.In.Any(cluster.FullControl) && !given[r.Name], Reason: cluster.Reason{Code: cluster.ReasonTidy}})
 		}
 	}
 	return out

@@ -41,38 +41,39 @@ func isCellFence(name string) bool {
 
 // Prolong returns the first moment at which a reservation of ours is prolonged if it is still wanted; false =
 // never.
-func Prolong(b *round.Books, r *cluster.Reservation) (cluster.Instant, bool) {
+func Prolong(b *round.Facts, r *cluster.Reservation) (cluster.Instant, bool) {
 	switch {
-	case r.Name == cluster.GateReservation && b.In.Snapshot.License.Total > 0:
-		return r.End - cluster.Instant(b.In.Settings.GateTTL/2) + 1, true
+	case r.Name == cluster.GateReservation && b.Snapshot.License.Total > 0:
+		return r.End - cluster.Instant(b.Settings.GateTTL/2) + 1, true
 	case r.Ours && isCellFence(r.Name):
-		return r.End - cluster.Instant(b.In.Settings.GateTTL) + 1, true
+		return r.End - cluster.Instant(b.Settings.GateTTL) + 1, true
 	}
 	return 0, false
 }
 
 // cellFences returns the fences of VCs, by name. nodes are their nodes, by VC.
-func cellFences(b *round.Books, nodes map[string][]string) []fence {
+func cellFences(b *round.Facts, nodes map[string][]string) []fence {
 	var out []fence
 	for _, vc := range slices.Sorted(maps.Keys(nodes)) {
 		out = append(out, fence{name: cellPrefix + vc, nodes: nodes[vc], accounts: []string{vc}, because: cluster.ReasonFence,
-			enough: b.In.Now.Add(b.In.Settings.GateTTL), end: b.In.Now.Add(2 * b.In.Settings.GateTTL)})
+			enough: b.Now.Add(b.Settings.GateTTL), end: b.Now.Add(2 * b.Settings.GateTTL)})
 	}
 	return out
 }
 
 // nextFence returns the fence of hand-overs; false = none is wanted. A node on which a job is about to start
 // without a reservation joins the fence when that job runs, unless it is inside of one. moves are the cases that are about to start, or to end.
-func nextFence(b *round.Books, inside []string, moves []int) (fence, bool) {
+func nextFence(in *Input, inside []string, moves []int) (fence, bool) {
+	b := in.In
 	f := fence{name: nextName, because: cluster.ReasonHandOver}
-	for k := range b.Claims {
-		cl := &b.Claims[k]
-		i := b.In.Find(cl.Job)
-		if i < 0 || !b.Jobs[i].Ours(cluster.FullControl) || !soon(b, cl) {
+	for k := range in.Claims {
+		cl := &in.Claims[k]
+		i := b.Find(cl.Job)
+		if i < 0 || !b.Cases[i].Ours(cluster.FullControl) || !soon(b, cl) {
 			continue
 		}
 		f.enough = max(f.enough, Overdue(b, cl))
-		f.accounts = append(f.accounts, b.In.Snapshot.Cases[i].Job.Account)
+		f.accounts = append(f.accounts, b.Snapshot.Cases[i].Job.Account)
 		for _, n := range cl.Nodes {
 			f.nodes = append(f.nodes, n.Node)
 		}
@@ -83,8 +84,8 @@ func nextFence(b *round.Books, inside []string, moves []int) (fence, bool) {
 	f.end = f.enough.Add(cluster.Minute)
 	f.accounts, f.nodes = set(f.accounts), set(f.nodes)
 	for _, i := range moves {
-		l := b.Leases[i]
-		if l.State != cluster.Granted || l.Granted >= b.In.Now {
+		l := in.Leases[i]
+		if l.State != cluster.Granted || l.Granted >= b.Now {
 			continue
 		}
 		for _, n := range l.Nodes {
@@ -97,14 +98,14 @@ func nextFence(b *round.Books, inside []string, moves []int) (fence, bool) {
 }
 
 // soon reports whether the GPUs of a claim are handed over within the longest notice, and the claim is not overdue.
-func soon(b *round.Books, cl *cluster.Claim) bool {
-	notice := max(b.In.Settings.Notice, b.In.Settings.NoticeMax, b.In.Settings.RecallNotice)
-	return !cl.Gathers && cl.At.Sub(b.In.Now) <= notice && b.In.Now < Overdue(b, cl)
+func soon(b *round.Facts, cl *cluster.Claim) bool {
+	notice := max(b.Settings.Notice, b.Settings.NoticeMax, b.Settings.RecallNotice)
+	return !cl.Gathers && cl.At.Sub(b.Now) <= notice && b.Now < Overdue(b, cl)
 }
 
 // Overdue returns the moment from which no fence stands for a claim.
-func Overdue(b *round.Books, cl *cluster.Claim) cluster.Instant {
-	return cl.At.Add(b.In.Settings.GrantTimeout)
+func Overdue(b *round.Facts, cl *cluster.Claim) cluster.Instant {
+	return cl.At.Add(b.Settings.GrantTimeout)
 }
 
 // set sorts names and drops repetitions.
@@ -114,9 +115,9 @@ func set(names []string) []string {
 }
 
 // inFences returns the nodes inside the fences that stand, sorted.
-func inFences(b *round.Books) (out []string) {
-	for i := range b.In.Snapshot.Reservations {
-		if r := &b.In.Snapshot.Reservations[i]; r.Ours && (r.Name == nextName || isCellFence(r.Name)) && r.End > b.In.Now {
+func inFences(b *round.Facts) (out []string) {
+	for i := range b.Snapshot.Reservations {
+		if r := &b.Snapshot.Reservations[i]; r.Ours && (r.Name == nextName || isCellFence(r.Name)) && r.End > b.Now {
 			out = append(out, r.Nodes...)
 		}
 	}
@@ -141,7 +142,7 @@ func within(list []string, name string) bool {
 func (w *writer) raise(out []cluster.Action, because cluster.Code) []cluster.Action {
 	for k := range w.wanted {
 		f := &w.wanted[k]
-		if f.because != because || slices.ContainsFunc(w.b.In.Snapshot.Reservations, func(r cluster.Reservation) bool {
+		if f.because != because || slices.ContainsFunc(w.in.In.Snapshot.Reservations, func(r cluster.Reservation) bool {
 			return r.Name == f.name && r.End >= f.enough && slices.Equal(set(slices.Clone(r.Accounts)), f.accounts) && slices.Equal(set(slices.Clone(r.Nodes)), f.nodes)
 		}) {
 			continue

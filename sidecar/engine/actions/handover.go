@@ -22,7 +22,7 @@ type handOver struct {
 // Hand-overs of jobs that are only observed form groups of their own, because they will not happen.
 func (w *writer) handOvers(out []cluster.Action) []cluster.Action {
 	for _, watched := range []bool{false, true} {
-		if len(w.of.moving) == 0 || watched && !w.b.Any(cluster.ObserveOnly) {
+		if len(w.of.moving) == 0 || watched && !w.in.In.Any(cluster.ObserveOnly) {
 			break
 		}
 		groups := w.group(watched)
@@ -46,10 +46,10 @@ func (w *writer) group(watched bool) []handOver {
 	of := map[string]int{} // node -> group
 	var groups []handOver
 	for _, i := range w.of.moving {
-		if watched != (w.b.Jobs[i].Is.Control == cluster.ObserveOnly) {
+		if watched != (w.in.In.Cases[i].Control == cluster.ObserveOnly) {
 			continue
 		}
-		l, g := w.b.Leases[i], -1
+		l, g := w.in.Leases[i], -1
 		for _, n := range l.Nodes {
 			if was, ok := of[n.Node]; ok && was != g {
 				if g >= 0 {
@@ -119,11 +119,11 @@ func merge(groups []handOver, of map[string]int, a, b int) int {
 
 // handOver appends the actions of a hand-over.
 func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
-	frees := slices.ContainsFunc(o.reclaims, func(i int) bool { return w.b.Jobs[i].Is.Runs })
+	frees := slices.ContainsFunc(o.reclaims, func(i int) bool { return w.in.In.Cases[i].Runs })
 	name, reserve := "", len(out)
-	confined := w.b.In.Snapshot.Cells != nil && slices.ContainsFunc(o.grants, func(i int) bool { return w.b.In.Snapshot.Cases[i].Loose() }) // to its tenant's cells
+	confined := w.in.In.Snapshot.Cells != nil && slices.ContainsFunc(o.grants, func(i int) bool { return w.in.In.Snapshot.Cases[i].Loose() }) // to its tenant's cells
 	if len(o.grants) > 0 && (frees || confined || slices.ContainsFunc(o.nodes, func(n string) bool { return within(w.fenced, n) })) {
-		first := w.b.Leases[o.grants[0]]
+		first := w.in.Leases[o.grants[0]]
 		name = fmt.Sprintf("%s%d_%d", cluster.ReservationPrefix, first.Job, first.Term)
 		out = append(out, cluster.Action{})
 	}
@@ -131,7 +131,7 @@ func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 	var accounts []string
 	for _, i := range o.grants {
 		out = w.grant(out, i, name)
-		if account := w.b.In.Snapshot.Cases[i].Job.Account; name != "" && !slices.Contains(accounts, account) {
+		if account := w.in.In.Snapshot.Cases[i].Job.Account; name != "" && !slices.Contains(accounts, account) {
 			accounts = append(accounts, account)
 		}
 	}
@@ -141,7 +141,7 @@ func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 	case name != "":
 		slices.Sort(accounts)
 		out[reserve] = cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: o.nodes,
-			Accounts: accounts, Until: w.b.In.Now.Add(w.b.In.Settings.GrantTimeout + cluster.Minute), Suppressed: out[begin].Suppressed,
+			Accounts: accounts, Until: w.in.In.Now.Add(w.in.In.Settings.GrantTimeout + cluster.Minute), Suppressed: out[begin].Suppressed,
 			Reason: cluster.Reason{Code: cluster.ReasonHandOver}}
 	}
 	for _, i := range o.reclaims {
@@ -153,11 +153,13 @@ func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 // grant opens the gate of a job on the nodes of its lease, or on the user's own where only Slurm can choose them, unless
 // the gate is open already and the job is about to start.
 func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluster.Action {
-	c, r := &w.b.In.Snapshot.Cases[i], &w.b.Records[i]
-	l := w.b.Leases[i]
-	if r.Basis == nil && c.Job.State == cluster.Waiting && c.Control != cluster.ObserveOnly {
-		r.Basis = &cut(&w.bases, 1, min(w.grants, 16))[0]
-		r.Basis.Set(&c.Job)
+	c, r := &w.in.In.Snapshot.Cases[i], &w.in.In.Records[i]
+	l := w.in.Leases[i]
+	g := w.gate.of(i)
+	if g.Basis == nil && c.Job.State == cluster.Waiting && c.Control != cluster.ObserveOnly {
+		g.Basis = &cut(&w.bases, 1, min(w.grants, 16))[0]
+		g.Basis.Set(&c.Job)
+		w.gate.set(g)
 	}
 	loose := c.Loose()
 	nodes := cut(&w.names, len(l.Nodes), min(w.grants, slab))
@@ -165,20 +167,20 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	for k := range l.Nodes {
 		nodes[k] = l.Nodes[k].Node
 	}
-	if c.Control == cluster.ObserveOnly && r.Pinned { // its pin is being removed
+	if c.Control == cluster.ObserveOnly && g.Pinned { // its pin is being removed
 		return out
 	}
-	if c.Job.State != cluster.Waiting || !c.Job.UnsplitArray && c.Job.Eligible <= w.b.In.Now && !c.Job.Locked && (loose || hostlist.Same(c.Job.NodeList, nodes)) {
+	if c.Job.State != cluster.Waiting || !c.Job.UnsplitArray && c.Job.Eligible <= w.in.In.Now && !c.Job.Locked && (loose || hostlist.Same(c.Job.NodeList, nodes)) {
 		return out
 	}
 	out, a := w.add(out, cluster.Grant, i)
 	a.Reason.Code, a.Reason.Pool, a.Reason.Need, a.Reason.Until = cluster.ReasonGranted, l.Pool, l.GPUs, l.End
-	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, w.b.In.Settings.SiteFactor, r.UserNodes
+	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, w.in.In.Settings.SiteFactor, r.UserNodes
 	a.Unlock, a.Licenses = c.Job.Locked, c.Job.Licenses
 	if loose {
 		a.Nodes = nil
-	} else if g := w.b.Jobs[i].Can.Gate; g != nil && len(g.Partitions) < len(c.Job.Partitions) {
-		a.Partitions = g.Partitions // Slurm tries the others, too, keeps the nodes for the job there, and never starts it
+	} else if rule := w.in.Found.Can[i].Gate; rule != nil && len(rule.Partitions) < len(c.Job.Partitions) {
+		a.Partitions = rule.Partitions // Slurm tries the others, too, keeps the nodes for the job there, and never starts it
 	}
 	if l.Behind != 0 {
 		a.Reason.Code, a.Reason.For, a.Reason.Note, a.Reason.Need = cluster.ReasonFollows, l.Behind, nodes[0], c.Job.Request.GPUs
@@ -187,43 +189,45 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 		}
 	}
 	if r.Ran > 0 && r.UserLimit > 0 {
-		a.Limit = w.b.Limit(i)
+		a.Limit = w.in.In.Limit(i)
 	}
 	if a.Scatter = c.Scatters(); a.Scatter && !a.Suppressed {
-		scattered := *r.Basis // other records may share it
-		scattered.Unplaceable, r.Basis = "", &scattered
-		w.b.Report(cluster.Event{Kind: cluster.EventContiguous, Job: r.Key, Text: fmt.Sprintf("job %s of %s loses --contiguous with its grant (opt_out.contiguous: override)", r.ID, r.Tenant)})
+		scattered := *g.Basis // other records may share it
+		scattered.Unplaceable, g.Basis = "", &scattered
+		w.report(cluster.Event{Kind: cluster.EventContiguous, Job: r.Key, Text: fmt.Sprintf("job %s of %s loses --contiguous with its grant (opt_out.contiguous: override)", r.ID, r.Tenant)})
 	}
 	if !a.Suppressed {
 		if most := c.Job.Request.MostNodes(); !loose && (most == 0 || most > len(nodes)) {
-			r.UserMaxNodes = cmp.Or(most, -1)
+			g.UserMaxNodes = cmp.Or(most, -1)
 		}
 		if a.Partitions != nil {
-			r.UserPartitions = c.Job.Partitions
+			g.UserPartitions = c.Job.Partitions
 		}
-		r.Pinned, r.Gate, r.Locked = true, 0, false
+		g.Pinned, g.Until, g.Locked = true, 0, false
+		w.gate.set(g)
 	}
 	return out
 }
 
 // reclaim requeues a job whose lease is over, if the job runs.
 func (w *writer) reclaim(out []cluster.Action, i int) []cluster.Action {
-	if !w.b.Jobs[i].Is.Runs {
+	if !w.in.In.Cases[i].Runs {
 		return out
 	}
-	c, r, l := &w.b.In.Snapshot.Cases[i], &w.b.Records[i], w.b.Leases[i]
+	c, r, l := &w.in.In.Snapshot.Cases[i], &w.in.In.Records[i], w.in.Leases[i]
+	g := w.gate.of(i)
 	out, a := w.add(out, cluster.Reclaim, i)
 	a.Reason.Code, a.Reason.Pool, a.Reason.Until = cluster.ReasonEnding, l.Pool, l.End
 	if l.Why == round.Recalled {
-		a.Reason.Code, a.Reason.For = cluster.ReasonRecalled, w.b.Jobs[i].Got.Beneficiary
+		a.Reason.Code, a.Reason.For = cluster.ReasonRecalled, w.in.Marks[i].Beneficiary
 	}
-	a.NodeList, a.MaxNodes, a.Resume = r.UserNodes, r.UserMaxNodes, c.Job.State == cluster.Suspended
+	a.NodeList, a.MaxNodes, a.Resume = r.UserNodes, g.UserMaxNodes, c.Job.State == cluster.Suspended
 	if c.Changed&cluster.ChangedRequeue != 0 && !a.Suppressed {
 		why := "it could be requeued when it was granted its lease, and its owner set Requeue=0 since"
-		if r.Basis != nil && r.Basis.Forced {
+		if g.Basis != nil && g.Basis.Forced {
 			why = "it started before its turn, as somebody opened its gate, or had it ask for more GPUs than it was granted"
 		}
-		w.b.Report(cluster.Event{Kind: cluster.EventRequeueSet, Job: r.Key, Text: fmt.Sprintf("job %s of %s gets Requeue=1 before it is requeued: %s", r.ID, r.Tenant, why)})
+		w.report(cluster.Event{Kind: cluster.EventRequeueSet, Job: r.Key, Text: fmt.Sprintf("job %s of %s gets Requeue=1 before it is requeued: %s", r.ID, r.Tenant, why)})
 	}
 	w.shut(i, a)
 	return out

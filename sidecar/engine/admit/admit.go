@@ -24,7 +24,7 @@ type Book struct {
 	recent  [256]*class // cache: the last class of jobs with similar names
 	meters  []meter
 	byKey   map[meterKey]int
-	cases   *round.Books
+	facts   *round.Facts
 	ending  []int // cases whose leases may end now
 	site    licenses
 }

@@ -173,16 +173,14 @@ func TestABrokenTree(t *testing.T) {
 // limited makes the book of a site with limits, and counts running jobs.
 func limited(l cluster.Limits, partitions []cluster.Partition, running ...cluster.Job) *Book {
 	s := &cluster.Snapshot{Admission: cluster.Admit(partitions, accounts, l)}
-	x := &round.Books{}
-	x.In.Snapshot = s
+	x := &round.Facts{Snapshot: s}
 	for _, j := range running {
 		s.Cases = append(s.Cases, cluster.Case{Job: j})
-		x.Jobs = append(x.Jobs, round.Job{Is: round.Status{Live: true, Runs: true}})
-		x.Leases = append(x.Leases, nil)
+		x.Cases = append(x.Cases, round.Status{Live: true, Runs: true})
 	}
 	b := new(Book)
 	b.Open(s.Now, s.Admission, nil)
-	b.Count(x, func(int) bool { return false })
+	b.Count(x, make([]*cluster.Lease, len(x.Cases)), func(int) bool { return false })
 	return b
 }
 
@@ -315,8 +313,8 @@ func TestMinutesAreGrantedOnce(t *testing.T) {
 		for range 5 {
 			j := job("nlp")
 			j.State = cluster.Waiting
-			b.cases.In.Snapshot.Cases = append(b.cases.In.Snapshot.Cases, cluster.Case{Job: *j})
-			if i := len(b.cases.In.Snapshot.Cases) - 1; b.Room(i) == lease.Now {
+			b.facts.Snapshot.Cases = append(b.facts.Snapshot.Cases, cluster.Case{Job: *j})
+			if i := len(b.facts.Snapshot.Cases) - 1; b.Room(i) == lease.Now {
 				b.Take(i, true)
 				n++
 			}

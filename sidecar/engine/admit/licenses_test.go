@@ -14,19 +14,17 @@ const now = cluster.Instant(cluster.Hour)
 // licensed makes the book of a site with licences and these cases. The first of them are granted.
 func licensed(granted int, counts []cluster.LicenseCount, waiting ...*cluster.Job) *Book {
 	s := &cluster.Snapshot{Now: now, Admission: cluster.Admit(nil, accounts, cluster.Limits{Licenses: counts})}
-	x := &round.Books{}
-	x.In.Snapshot = s
+	x, leases := &round.Facts{Snapshot: s}, make([]*cluster.Lease, len(waiting))
 	for i, j := range waiting {
 		s.Cases = append(s.Cases, cluster.Case{Job: *j})
-		x.Jobs = append(x.Jobs, round.Job{Is: round.Status{Live: true, Waits: true}})
-		x.Leases = append(x.Leases, nil)
+		x.Cases = append(x.Cases, round.Status{Live: true, Waits: true})
 		if i < granted {
-			x.Leases[i] = &cluster.Lease{State: cluster.Granted}
+			leases[i] = &cluster.Lease{State: cluster.Granted}
 		}
 	}
 	var b Book
 	b.Open(now, s.Admission, nil)
-	b.Count(x, func(int) bool { return false })
+	b.Count(x, leases, func(int) bool { return false })
 	return &b
 }
 

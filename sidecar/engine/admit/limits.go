@@ -308,9 +308,9 @@ func onANode(j *cluster.Job, tres string) int64 {
 	return 0
 }
 
-// Count opens the meters: jobs that run, or were granted a lease, use their part. ends tells whether a case's lease is up
+// Count opens the meters: jobs that run, or were granted a lease, use their part. leases are by case, and ends tells whether a case's is up
 // for renewal. Slurm counts the licences of running jobs itself.
-func (b *Book) Count(x *round.Books, ends func(i int) bool) {
+func (b *Book) Count(x *round.Facts, leases []*cluster.Lease, ends func(i int) bool) {
 	if !b.limits && len(b.site.counts) == 0 {
 		return
 	}
@@ -320,12 +320,12 @@ func (b *Book) Count(x *round.Books, ends func(i int) bool) {
 			b.other(o)
 		}
 	}
-	b.cases, b.ending = x, b.ending[:0]
-	for i := range x.Jobs {
-		st := &x.Jobs[i]
-		j := &x.In.Snapshot.Cases[i].Job
-		granted := st.Is.Waits && x.Leases[i] != nil && x.Leases[i].State == cluster.Granted
-		if !st.Is.Live || !st.Is.Runs && !granted && j.State != cluster.Configuring || len(j.Partitions) == 0 {
+	b.facts, b.ending = x, b.ending[:0]
+	for i := range x.Cases {
+		st := &x.Cases[i]
+		j := &x.Snapshot.Cases[i].Job
+		granted := st.Waits && leases[i] != nil && leases[i].State == cluster.Granted
+		if !st.Live || !st.Runs && !granted && j.State != cluster.Configuring || len(j.Partitions) == 0 {
 			continue
 		}
 		if b.limits {
@@ -355,13 +355,13 @@ func (b *Book) Settle(ends func(i int) bool) {
 		return
 	}
 	left := b.ending
-	for i := range b.cases.Jobs {
+	for i := range b.facts.Cases {
 		was := len(left) > 0 && left[0] == i
 		if was {
 			left = left[1:]
 		}
-		j := &b.cases.In.Snapshot.Cases[i].Job
-		if st := &b.cases.Jobs[i]; !st.Is.Live || !st.Is.Runs || len(j.Partitions) == 0 || ends(i) == was {
+		j := &b.facts.Snapshot.Cases[i].Job
+		if st := &b.facts.Cases[i]; !st.Live || !st.Runs || len(j.Partitions) == 0 || ends(i) == was {
 			continue
 		}
 		for _, at := range b.first(j).counts {
@@ -469,7 +469,7 @@ func (m *meter) says() string {
 // Room tells whether the limits leave room for a case's job: now, when leases that end now have ended, or neither. Licences
 // must be free now.
 func (b *Book) Room(i int) lease.Room {
-	j := &b.cases.In.Snapshot.Cases[i].Job
+	j := &b.facts.Snapshot.Cases[i].Job
 	if n := b.site.of(j); n != nil && !b.site.room(n, j) {
 		return lease.Never
 	}
@@ -505,7 +505,7 @@ func (b *Book) entrance(j *cluster.Job) (*door, lease.Room) {
 
 // Take counts a case's job from now on, or from the time when leases that end now have ended.
 func (b *Book) Take(i int, now bool) {
-	j := &b.cases.In.Snapshot.Cases[i].Job
+	j := &b.facts.Snapshot.Cases[i].Job
 	if n := b.site.of(j); n != nil {
 		b.site.take(n, j)
 	}

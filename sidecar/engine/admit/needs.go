@@ -103,8 +103,8 @@ func InUse(b *Book) []int64 {
 		o := &b.rules.Others[i]
 		add(asJob(o), o.Amount)
 	}
-	for i := range b.cases.Jobs {
-		if j := &b.cases.In.Snapshot.Cases[i].Job; b.cases.Jobs[i].Is.Live && j.Started() && len(j.Partitions) > 0 {
+	for i := range b.facts.Cases {
+		if j := &b.facts.Snapshot.Cases[i].Job; b.facts.Cases[i].Live && j.Started() && len(j.Partitions) > 0 {
 			add(j, func(tres string) int64 { return amount(j, tres) })
 		}
 	}

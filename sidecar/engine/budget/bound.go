@@ -8,27 +8,27 @@ import (
 )
 
 // BoundJobs lists the running jobs whose GPUs cannot be taken back soon, and those without GPUs that keep others' idle, by key. It
-// reuses the memory of out.
-func BoundJobs(a *Account, out []cluster.BoundJob) []cluster.BoundJob {
+// reuses the memory of out. marks are by case.
+func BoundJobs(a *Account, marks []round.Mark, out []cluster.BoundJob) []cluster.BoundJob {
 	out = out[:0]
-	idle := idleGPUs{left: a.Books.Stranded, kept: make([]cluster.MicroGPU, len(a.Books.In.Pools))}
-	for i := range a.Books.Jobs {
-		st := &a.Books.Jobs[i]
-		if st.Is.Held == 0 && len(idle.left) > 0 {
+	idle := idleGPUs{left: a.in.Stranded, kept: make([]cluster.MicroGPU, len(a.in.Pools))}
+	for i := range a.in.Cases {
+		st, can := &a.in.Cases[i], &a.can[i]
+		if st.Held == 0 && len(idle.left) > 0 {
 			if x := idle.by(a, i); x.GPUs > 0 {
 				x.Since, x.Until = boundFrom(a, i, x.Way), boundUntil(a, i, x.Way)
 				out = append(out, x)
 			}
 		}
-		if !st.Is.Runs || st.Is.Held == 0 || len(st.Can.Pools) == 0 {
+		if !st.Runs || st.Held == 0 || len(can.Pools) == 0 {
 			continue
 		}
-		way := wayOf(a, i)
+		way := wayOf(a, i, marks[i].Stoppable)
 		if way == "" {
 			continue
 		}
-		x := cluster.BoundJob{Job: a.Books.Records[i].Key, Way: way, Pool: a.Books.In.Pools[st.Can.Pools[0]], GPUs: st.Is.Held}
-		if l := a.Books.Leases[i]; l != nil {
+		x := cluster.BoundJob{Job: a.in.Records[i].Key, Way: way, Pool: a.in.Pools[can.Pools[0]], GPUs: st.Held}
+		if l := a.leases[i]; l != nil {
 			x.Pool = l.Pool
 		}
 		x.Since, x.Until = boundFrom(a, i, way), boundUntil(a, i, way)
@@ -49,10 +49,10 @@ func (x *idleGPUs) by(a *Account, i int) cluster.BoundJob {
 	for len(x.left) > 0 && x.left[0].Case < i {
 		x.left = x.left[1:]
 	}
-	out := cluster.BoundJob{Job: a.Books.Records[i].Key, Way: cluster.WayNoGPUs}
+	out := cluster.BoundJob{Job: a.in.Records[i].Key, Way: cluster.WayNoGPUs}
 	for ; len(x.left) > 0 && x.left[0].Case == i; x.left = x.left[1:] {
 		s := &x.left[0]
-		p := slices.Index(a.Books.In.Pools, s.Pool)
+		p := slices.Index(a.in.Pools, s.Pool)
 		if p < 0 {
 			continue
 		}
@@ -69,25 +69,25 @@ func (x *idleGPUs) by(a *Account, i int) cluster.BoundJob {
 }
 
 // Soon is the time within which GPUs that can be taken back are not bound.
-func Soon(b *round.Books) cluster.Span { return max(BoundFor, 2*b.In.Settings.Term) }
+func Soon(b *round.Facts) cluster.Span { return max(BoundFor, 2*b.Settings.Term) }
 
 // wayOf returns the way in which a running job keeps its GPUs; "" = they can be taken back soon.
-func wayOf(a *Account, i int) cluster.Way {
-	c, st, l := &a.Books.In.Snapshot.Cases[i], &a.Books.Jobs[i], a.Books.Leases[i]
+func wayOf(a *Account, i int, stoppable bool) cluster.Way {
+	c, st, owes, l := &a.in.Snapshot.Cases[i], &a.in.Cases[i], &a.Owes[i], a.leases[i]
 	switch {
-	case (st.Is.Control == cluster.Unmanaged || st.Is.Control == cluster.NoReclaim) && c.Way != "":
+	case (st.Control == cluster.Unmanaged || st.Control == cluster.NoReclaim) && c.Way != "":
 		return c.Way
-	case st.Is.Control == cluster.Unmanaged:
+	case st.Control == cluster.Unmanaged:
 		return cluster.Way(c.Left)
 	case l == nil || l.State != cluster.Active || l.Why == round.Recalled || st.Ordered(cluster.Freeze):
 		return ""
 	case st.Ordered(cluster.Exempt):
 		return cluster.WayExempt
-	case st.Dear:
+	case owes.Dear:
 		return cluster.WayPool
-	case st.Stoppable && l.End.Sub(a.Books.In.Now) <= Soon(a.Books):
+	case stoppable && l.End.Sub(a.in.Now) <= Soon(a.in):
 		return ""
-	case a.Wished(i, c.Job.Start).Sub(a.Books.In.Now) > Soon(a.Books):
+	case a.Wished(i, c.Job.Start).Sub(a.in.Now) > Soon(a.in):
 		return cluster.WayMinLease
 	}
 	switch a.stopBase(i).saving.Manner {
@@ -99,32 +99,32 @@ func wayOf(a *Account, i int) cluster.Way {
 
 // boundFrom returns the moment since which a running job keeps its GPUs in a way.
 func boundFrom(a *Account, i int, way cluster.Way) cluster.Instant {
-	start := a.Books.In.Snapshot.Cases[i].Job.Start
+	start := a.in.Snapshot.Cases[i].Job.Start
 	if way != cluster.WayAge && way != cluster.WaySaves {
-		return min(start, a.Books.In.Now)
+		return min(start, a.in.Now)
 	}
 	j, rule, notice := a.Stop(i), a.Rule(), a.Notice(i)
 	saved := max(j.Start, j.Saved)
 	if last := j.Until(rule, saved, notice); last > saved {
 		saved = last
 	}
-	return min(saved, a.Books.In.Now)
+	return min(saved, a.in.Now)
 }
 
 // boundUntil returns the moment at which a running job ends by its time limit, or can be stopped; 0 = unknown.
 func boundUntil(a *Account, i int, way cluster.Way) (end cluster.Instant) {
-	j, st := &a.Books.In.Snapshot.Cases[i].Job, &a.Books.Jobs[i]
+	j, st, owes := &a.in.Snapshot.Cases[i].Job, &a.in.Cases[i], &a.Owes[i]
 	if j.Limit > 0 {
 		end = j.Start.Add(j.Limit + j.Suspend)
 	}
 	var free cluster.Instant
-	switch l := a.Books.Leases[i]; way {
+	switch l := a.leases[i]; way {
 	case cluster.WayExempt:
-		free = st.Is.Order.Until
+		free = st.Order.Until
 	case cluster.WayMinLease:
 		free = l.End
 	case cluster.WaySaves:
-		if j := a.Stop(i); !st.Dear && j.May(a.Rule(), l.End, a.Notice(i)) {
+		if j := a.Stop(i); !owes.Dear && j.May(a.Rule(), l.End, a.Notice(i)) {
 			free = l.End
 		}
 	}

@@ -10,25 +10,25 @@ import (
 const longRun = 2
 
 // getsLong reports whether a run that began at start has lasted for longRun intervals since the last round.
-func getsLong(b *round.Books, start cluster.Instant) bool {
-	long := start.Add(longRun * b.In.Settings.Interval)
-	return b.In.Snapshot.Ledger.At < long && long <= b.In.Now
+func getsLong(b *round.Facts, start cluster.Instant) bool {
+	long := start.Add(longRun * b.Settings.Interval)
+	return b.Snapshot.Ledger.At < long && long <= b.Now
 }
 
 // brief counts a job as short or long once: when it has ended, or when it has run for longRun intervals.
 func (o *observer) brief(i int) {
-	c, r := &o.a.Books.In.Snapshot.Cases[i], &o.a.Books.Records[i]
-	j, interval := &c.Job, o.a.Books.In.Settings.Interval
+	c, r := &o.a.in.Snapshot.Cases[i], &o.a.in.Records[i]
+	j, interval := &c.Job, o.a.in.Settings.Interval
 	if j.Start == 0 || interval <= 0 {
 		return
 	}
 	switch {
-	case o.a.Books.Jobs[i].Is.Runs && getsLong(o.a.Books, j.Start):
-		o.briefly(j, o.a.Books.In.Now.Sub(j.Start), false)
+	case o.a.in.Cases[i].Runs && getsLong(o.a.in, j.Start):
+		o.briefly(j, o.a.in.Now.Sub(j.Start), false)
 	case j.Outcome == "CANCELLED": // nobody knows how long it would have run
 	case r.Done != 0 && c.Record.Done == 0 && j.State == cluster.Done && j.End >= j.Start:
 		// A longer run was counted before, unless it passed that moment between two looks.
-		if ran := max(j.End.Sub(j.Start), r.Ran); ran < longRun*interval || o.a.Books.In.Snapshot.Ledger.At < j.Start.Add(longRun*interval) {
+		if ran := max(j.End.Sub(j.Start), r.Ran); ran < longRun*interval || o.a.in.Snapshot.Ledger.At < j.Start.Add(longRun*interval) {
 			o.briefly(j, ran, ran <= interval)
 		}
 	}
@@ -38,7 +38,7 @@ func (o *observer) briefly(j *cluster.Job, ran cluster.Span, short bool) {
 	like := groups(j)
 	for _, g := range like[:2] {
 		if g.GPUs > 0 {
-			o.a.habits.Briefly(g, o.a.Books.In.Now, ran, short)
+			o.a.habits.Briefly(g, o.a.in.Now, ran, short)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func Brief(a *Account, i int) (ran cluster.Span, short bool) {
 	if h != nil && h.Brief == nil && (h.Completed > 0 || len(h.Needed) > 0) {
 		return 0, false
 	}
-	j := &a.Books.In.Snapshot.Cases[i].Job
+	j := &a.in.Snapshot.Cases[i].Job
 	ran, short, _ = stop.Short(a.habits.At(a.habits.Find(cluster.JobType{User: j.User, GPUs: j.Request.GPUs})))
 	return ran, short
 }

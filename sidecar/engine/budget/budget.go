@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
@@ -20,7 +21,15 @@ type Account struct {
 	// Brief means that the habits of a round are valid only until the round after the next one. Their memory is then reused.
 	Brief bool
 
-	Books  *round.Books
+	// Owes is, by case, what the case's pool cannot afford.
+	Owes   []Owe
+	in     *round.Facts
+	can    []round.Eligibility
+	leases []*cluster.Lease      // by case: in force now; nil = none
+	gpus   []cluster.PoolAccount // the pools
+	events []cluster.Event
+	pools  []cluster.GPUTime  // by pool: what all stops may cost
+	young  []cluster.MicroGPU // by row of the ledger's tenants: see Youth
 	habits stop.Habits
 	notes  notes
 	held   round.Table[round.TenantIndex, int] // GPUs of leases, for afford
@@ -31,21 +40,36 @@ type Account struct {
 	outset outset
 }
 
-// Open updates the account of an earlier round: reports of jobs, and the budgets for stops.
-func (a *Account) Open(b *round.Books) {
-	a.Books, a.outset = b, outset{}
+// Owe is what a pool cannot afford for one of its jobs.
+type Owe struct {
+	Dear   bool // to stop it
+	Unpaid bool // to have stopped it when its lease ended
+}
+
+// Open updates the account of an earlier round: reports of jobs, and the budgets for stops. It returns events.
+func (a *Account) Open(in *round.Facts, found *eligible.Found) []cluster.Event {
+	a.in, a.can, a.events, a.outset = in, found.Can, nil, outset{}
+	a.Follow(found.Leases, in.Ledger.Pools)
+	a.Owes = slices.Grow(a.Owes[:0], len(in.Cases))[:len(in.Cases)]
+	clear(a.Owes)
 	a.habits.Brief = a.Brief
-	a.habits.Reset(b.In.Snapshot.Habits)
+	a.habits.Reset(in.Snapshot.Habits)
 	if len(a.kinds.known) > 2*len(a.kinds.jobs) { // most of them have left
 		a.kinds, a.notes.cases = kinds{}, nil
 	}
-	a.notes.turn(b, a.habits.Evidence)
-	a.kinds.open(b.In.Snapshot.Habits, len(b.Jobs))
+	a.notes.turn(in, a.habits.Evidence)
+	a.kinds.open(in.Snapshot.Habits, len(in.Cases))
 	o := observer{a}
-	o.observe(b.In.Snapshot.Progress)
+	o.observe(in.Snapshot.Progress)
 	a.kinds.forget(a.kinds.old)
 	saveUp(a)
 	a.broke, a.pays = afford(a)
+	return a.events
+}
+
+// Follow tells the account of the leases in force, by case, which a chooser changes as it goes, and of the pools with their present GPUs.
+func (a *Account) Follow(leases []*cluster.Lease, pools []cluster.PoolAccount) {
+	a.leases, a.gpus = leases, pools
 }
 
 // Habits returns the habits of job types to remember.
@@ -58,88 +82,41 @@ func (a *Account) Habits() []cluster.Habit {
 
 // Rule returns the site's stop budget.
 func (a *Account) Rule() stop.Rule {
-	return stop.Rule{Allowance: a.Books.In.Settings.StopAllowance, OverheadMilli: a.Books.In.Settings.StopOverheadMilli}
+	return stop.Rule{Allowance: a.in.Settings.StopAllowance, OverheadMilli: a.in.Settings.StopOverheadMilli}
 }
 
 // Stop returns the inputs of the stop budget for a case.
 func (a *Account) Stop(i int) stop.Job {
-	r, b := &a.Books.Records[i], a.stopBase(i)
-	return stop.Job{Saving: b.saving, Start: b.start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: b.begin}
-}
-
-// Extend marks the jobs that may be stopped when their leases end. A job whose owner opened its gate may be, whatever that costs
-// it, until it has had its turn. It postpones the end of other leases until
-// their jobs may be stopped, or by a term if that is never. A lease whose term is over ends as soon as its
-// job may be stopped. A lease that expired while fairlease was away ends after a notice: no job is reclaimed
-// without one.
-func Extend(a *Account) {
-	rule := a.Rule()
-	for i, l := range a.Books.Leases {
-		if l == nil {
-			continue
-		}
-		opened := a.Opened(i)
-		if l.Adopted && l.Granted == a.Books.In.Now && !opened {
-			l.End = max(l.End, a.Boundary(i, a.Books.In.Now))
-		}
-		st, notice := &a.Books.Jobs[i], a.Notice(i)
-		soon := a.Books.In.Now.Add(notice)
-		if l.State == cluster.Active {
-			if l.Notice = notice; notice == a.Books.In.Settings.Notice {
-				l.Notice = 0
-			}
-		}
-		switch {
-		case l.State == cluster.Granted:
-			if a.Books.Configures(i) && !opened { // its term begins when its job does
-				l.End = max(l.End, a.EndFor(i, a.Books.In.Now))
-			}
-			st.Stoppable = !a.Binds(i, l.End)
-			continue
-		case l.State == cluster.Active && l.End <= a.Books.In.Now && st.Is.Runs && st.Is.Control == cluster.FullControl && !st.Ordered(cluster.Exempt):
-			l.End = soon
-		}
-		if st.Stoppable = opened || rule.Off() || l.State != cluster.Active || l.Why == round.Recalled || st.Ordered(cluster.Freeze); st.Stoppable {
-			continue
-		}
-		j := a.Stop(i)
-		if l.End > soon && a.Boundary(i, max(l.Start, l.Granted)) <= a.Books.In.Now && j.May(rule, soon, notice) {
-			l.End = soon
-		}
-		st.Stoppable = !st.Dear && j.May(rule, max(l.End, a.Books.In.Now), notice)
-		if !st.Stoppable && l.End <= soon {
-			a.Books.Prolong(i, a.EndFor(i, max(l.End, a.Books.In.Now)))
-			st.Stoppable = !st.Dear && j.May(rule, l.End, notice)
-		}
-	}
+	r, b := a.Of(i), a.stopBase(i)
+	return stop.Job{Saving: b.saving, Start: b.start, Ran: a.in.Records[i].Ran, Spent: r.Spent, Saved: r.Saved, Begin: b.begin}
 }
 
 // Opened reports whether a job runs only because somebody opened its gate, or had it ask for more than it was granted: its turn has not
 // come yet.
 func (a *Account) Opened(i int) bool {
-	l := a.Books.Leases[i]
+	l := a.leases[i]
 	if l == nil || !l.Adopted {
 		return false
 	}
-	basis := a.Books.Records[i].Basis
+	basis := a.in.Records[i].Basis
 	return basis != nil && basis.Forced
 }
 
 // Wished returns the time up to which a job wishes to run, within the bound of the site, if its attempt began at
 // start.
 func (a *Account) Wished(i int, start cluster.Instant) cluster.Instant {
-	return start.Add(min(a.stopBase(i).wish, a.Books.In.Settings.Term*cluster.Span(a.Books.In.Settings.MinLeaseTerms)))
+	return start.Add(min(a.stopBase(i).wish, a.in.Settings.Term*cluster.Span(a.in.Settings.MinLeaseTerms)))
 }
 
 // Boundary returns the first boundary at which a lease that begins at t may end: it has its minimum length then, and its
 // job has run as long as it wishes.
 func (a *Account) Boundary(i int, t cluster.Instant) cluster.Instant {
-	return max(lease.Next(t, a.Books.In.Settings), lease.From(a.wishedFrom(i, t), a.Books.In.Settings.Term))
+	return max(lease.Next(t, a.in.Settings), lease.From(a.wishedFrom(i, t), a.in.Settings.Term))
 }
 
 // wishedFrom is Wished for the attempt to which a lease that begins at t belongs.
 func (a *Account) wishedFrom(i int, t cluster.Instant) cluster.Instant {
-	if a.Books.Jobs[i].Is.Runs {
+	if a.in.Cases[i].Runs {
 		t = a.stopBase(i).start
 	}
 	return a.Wished(i, t)
@@ -150,7 +127,7 @@ func (a *Account) wishedFrom(i int, t cluster.Instant) cluster.Instant {
 // after, else the boundary.
 func (a *Account) EndFor(i int, t cluster.Instant) cluster.Instant {
 	rule := a.Rule()
-	if rule.Off() || a.Books.Jobs[i].Is.Control == cluster.NoReclaim {
+	if rule.Off() || a.in.Cases[i].Control == cluster.NoReclaim {
 		return a.Boundary(i, t)
 	}
 	j := a.Attempt(i, t)
@@ -160,14 +137,14 @@ func (a *Account) EndFor(i int, t cluster.Instant) cluster.Instant {
 // EndAndBinds returns the end of a lease that begins at t for a job that starts or continues now, whether it binds its
 // GPUs, and the cost of its stop then: see EndFor, Binds and CostAt. The job's attempt is computed once for all.
 func EndAndBinds(a *Account, i int, t cluster.Instant) (end cluster.Instant, binds bool, cost cluster.Span) {
-	rule, st := a.Rule(), &a.Books.Jobs[i]
-	if rule.Off() || st.Is.Control == cluster.NoReclaim {
+	rule, st := a.Rule(), &a.in.Cases[i]
+	if rule.Off() || st.Control == cluster.NoReclaim {
 		end = a.Boundary(i, t)
-		return end, st.Is.Control == cluster.NoReclaim, CostAt(a, i, end)
+		return end, st.Control == cluster.NoReclaim, CostAt(a, i, end)
 	}
-	if t == a.Books.In.Now && st.Is.Waits {
-		x, r := outsetOf(a, i), &a.Books.Records[i]
-		if j := (stop.Job{Start: t, Ran: r.Ran, Spent: r.Spent}); x.cost <= j.Budget(rule, x.end) {
+	if t == a.in.Now && st.Waits {
+		x := outsetOf(a, i)
+		if j := (stop.Job{Start: t, Ran: a.in.Records[i].Ran, Spent: a.Of(i).Spent}); x.cost <= j.Budget(rule, x.end) {
 			if counts(a, i) {
 				cost = x.late
 			}
@@ -176,8 +153,8 @@ func EndAndBinds(a *Account, i int, t cluster.Instant) (end cluster.Instant, bin
 	}
 	j := a.Attempt(i, t)
 	end = endOf(a, i, &j, t, rule)
-	if t != a.Books.In.Now && j.Start == t {
-		j = a.Attempt(i, a.Books.In.Now)
+	if t != a.in.Now && j.Start == t {
+		j = a.Attempt(i, a.in.Now)
 	}
 	return end, bindsTo(a, i, &j, end, rule), costAt(a, i, &j, end)
 }
@@ -195,7 +172,7 @@ type outset struct {
 func outsetOf(a *Account, i int) *outset {
 	x, b, notice := &a.outset, a.stopBase(i), a.Notice(i)
 	if x.saving != b.saving || x.begin != b.begin || x.wish != b.wish || x.notice != notice {
-		j, end := stop.Job{Saving: b.saving, Start: a.Books.In.Now, Begin: b.begin}, a.Boundary(i, a.Books.In.Now)
+		j, end := stop.Job{Saving: b.saving, Start: a.in.Now, Begin: b.begin}, a.Boundary(i, a.in.Now)
 		*x = outset{b.saving, b.begin, b.wish, notice, end, j.Cost(end, notice), j.Cost(late(a, end), notice)}
 	}
 	return x
@@ -207,14 +184,14 @@ func endOf(a *Account, i int, j *stop.Job, t cluster.Instant, rule stop.Rule) cl
 	if j.May(rule, end, notice) {
 		return end
 	}
-	least := max(t.Add(max(a.Books.In.Settings.MinLease, notice+a.Books.In.Settings.Interval)), a.wishedFrom(i, t))
+	least := max(t.Add(max(a.in.Settings.MinLease, notice+a.in.Settings.Interval)), a.wishedFrom(i, t))
 	if j.May(rule, least, notice) {
-		if last := j.Until(rule, least, notice) - cluster.Instant(a.Books.In.Settings.Interval); last >= least {
-			return last - last%cluster.Instant(a.Books.In.Settings.Interval)
+		if last := j.Until(rule, least, notice) - cluster.Instant(a.in.Settings.Interval); last >= least {
+			return last - last%cluster.Instant(a.in.Settings.Interval)
 		}
 	}
 	if from := j.From(rule, end, notice); from > 0 {
-		if at := from + (cluster.Instant(a.Books.In.Settings.Term)-from%cluster.Instant(a.Books.In.Settings.Term))%cluster.Instant(a.Books.In.Settings.Term); j.May(rule, at, notice) {
+		if at := from + (cluster.Instant(a.in.Settings.Term)-from%cluster.Instant(a.in.Settings.Term))%cluster.Instant(a.in.Settings.Term); j.May(rule, at, notice) {
 			return at
 		}
 		return from
@@ -230,10 +207,10 @@ const BoundFor = cluster.Hour
 // does if the job may not be stopped at t, or if t is long from now.
 func (a *Account) Binds(i int, t cluster.Instant) bool {
 	rule := a.Rule()
-	if rule.Off() || a.Books.Jobs[i].Is.Control == cluster.NoReclaim {
-		return a.Books.Jobs[i].Is.Control == cluster.NoReclaim
+	if rule.Off() || a.in.Cases[i].Control == cluster.NoReclaim {
+		return a.in.Cases[i].Control == cluster.NoReclaim
 	}
-	j := a.Attempt(i, a.Books.In.Now)
+	j := a.Attempt(i, a.in.Now)
 	return bindsTo(a, i, &j, t, rule)
 }
 
@@ -244,13 +221,13 @@ func bindsTo(a *Account, i int, j *stop.Job, t cluster.Instant, rule stop.Rule) 
 
 // tooDear reports whether the pool of a job can afford no stop.
 func tooDear(a *Account, i int) bool {
-	pools := a.Books.Jobs[i].Can.Pools
+	pools := a.can[i].Pools
 	return len(pools) > 0 && a.broke[pools[0]]
 }
 
 // tooLong reports whether a lease that ends at t binds its GPUs, whatever its job.
 func tooLong(a *Account, t cluster.Instant) bool {
-	return t.Sub(a.Books.In.Now) > max(BoundFor, 2*a.Books.In.Settings.Term)
+	return t.Sub(a.in.Now) > max(BoundFor, 2*a.in.Settings.Term)
 }
 
 // Pays returns what stops of jobs that start now may cost in a pool.
@@ -264,7 +241,7 @@ func Pays(a *Account, pool int) cluster.GPUTime {
 // CostAt returns what the stop of a job that starts or continues now will cost at t, for each of its GPUs; 0 if stops have no
 // total, or if its time limit ends it within bind.horizon.
 func CostAt(a *Account, i int, t cluster.Instant) cluster.Span {
-	j := a.Attempt(i, a.Books.In.Now)
+	j := a.Attempt(i, a.in.Now)
 	return costAt(a, i, &j, t)
 }
 
@@ -283,19 +260,19 @@ func counts(a *Account, i int) bool { return a.pays != nil && !EndsSoon(a, i) }
 // (bind.horizon). The run times of jobs like it do not count: a user could run many short ones first.
 func EndsSoon(a *Account, i int) bool {
 	var left cluster.Span
-	if !a.Books.Jobs[i].Is.Runs {
-		left = a.Books.Limit(i)
+	if !a.in.Cases[i].Runs {
+		left = a.in.Limit(i)
 	} else if ends := a.stopBase(i).ends; ends > 0 {
-		left = max(ends.Sub(a.Books.In.Now), 1)
+		left = max(ends.Sub(a.in.Now), 1)
 	}
-	return left > 0 && left <= a.Books.In.Settings.Term*cluster.Span(a.Books.In.Settings.BindHorizon)
+	return left > 0 && left <= a.in.Settings.Term*cluster.Span(a.in.Settings.BindHorizon)
 }
 
 // Attempt returns the present attempt of a running case, or the attempt of a waiting case that would begin at
 // t.
 func (a *Account) Attempt(i int, t cluster.Instant) stop.Job {
 	j := a.Stop(i)
-	if a.Books.Jobs[i].Is.Waits || j.Start == 0 {
+	if a.in.Cases[i].Waits || j.Start == 0 {
 		j.Start, j.Saved = t, 0
 	}
 	return j
@@ -304,14 +281,14 @@ func (a *Account) Attempt(i int, t cluster.Instant) stop.Job {
 // Gone reports whether stops have used up a job's budget. For a running job it is the budget at the start of
 // the present attempt.
 func (a *Account) Gone(i int) bool {
-	j := a.Attempt(i, a.Books.In.Now)
+	j := a.Attempt(i, a.in.Now)
 	return j.Gone(a.Rule())
 }
 
 // forced returns the reason why a stop could not wait for the budget; "" = it could.
 func (a *Account) forced(i int) string {
-	switch l := a.Books.Leases[i]; {
-	case a.Books.Jobs[i].Ordered(cluster.Freeze):
+	switch l := a.leases[i]; {
+	case a.in.Cases[i].Ordered(cluster.Freeze):
 		return "an administrator ordered it (freeze)"
 	case l.Why == round.Recalled && l.Class == cluster.Opportunistic:
 		return "its GPUs were lent, and their owner needs them"
@@ -319,39 +296,40 @@ func (a *Account) forced(i int) string {
 	return ""
 }
 
-// Stopped charges a stop to the job, and records the work that it destroys, which is booked when the stop has
-// happened. A stop that could not wait may exceed the budget, which is counted and reported as an event.
-func (a *Account) Stopped(i int, notice cluster.Span) {
-	if a.Rule().Off() || a.Books.Jobs[i].Is.Control == cluster.ObserveOnly || !a.Books.Jobs[i].Is.Runs {
-		return
+// Stopped charges a stop to the job and its pool, and records the work that it destroys, which is booked when the stop has
+// happened. A stop that could not wait may exceed the budget, which is counted. It returns events of that.
+func (a *Account) Stopped(i int, notice cluster.Span) []cluster.Event {
+	if a.Rule().Off() || a.in.Cases[i].Control == cluster.ObserveOnly || !a.in.Cases[i].Runs {
+		return nil
 	}
-	j := a.Stop(i)
-	since, sure := j.Destroys(a.Books.In.Now, notice)
-	a.Books.Records[i].Stopping = &cluster.PendingStop{Since: since, Certainty: sure, Restarts: a.Books.In.Snapshot.Cases[i].Job.Restarts, Saved: j.Saved}
-	a.Pay(a.Books.Leases[i], costOf(&j, a.Books.In.Now, notice, a.Opened(i)))
-	a.book(i, &j, a.Books.In.Now, notice, a.forced(i))
+	j, told := a.Stop(i), len(a.events)
+	since, sure := j.Destroys(a.in.Now, notice)
+	a.change(i).Stopping = &cluster.PendingStop{Since: since, Certainty: sure, Restarts: a.in.Snapshot.Cases[i].Job.Restarts, Saved: j.Saved}
+	pay(a, a.leases[i], costOf(&j, a.in.Now, notice, a.Opened(i)))
+	a.book(i, &j, a.in.Now, notice, a.forced(i))
+	return a.events[told:]
 }
 
 // book charges a stop at t, after a notice of the given length. why is the reason why it could not wait; "" =
 // it could.
 func (a *Account) book(i int, j *stop.Job, t cluster.Instant, notice cluster.Span, why string) {
-	r, cost := &a.Books.Records[i], j.Cost(t, notice)
+	r, own, cost := &a.in.Records[i], a.change(i), j.Cost(t, notice)
 	if why != "" && !j.May(a.Rule(), t, notice) {
-		r.Beyond++
-		a.Books.Events = append(a.Books.Events, cluster.Event{Kind: cluster.EventStopBeyondBudget, Job: r.Key, Text: fmt.Sprintf(
+		own.Beyond++
+		a.events = append(a.events, cluster.Event{Kind: cluster.EventStopBeyondBudget, Job: r.Key, Text: fmt.Sprintf(
 			"job %s of %s was stopped beyond its stop budget: the stop cost it %s, its budget was %s; %s",
 			r.ID, r.Tenant, cost, max(j.Budget(a.Rule(), t), 0), why)})
 	}
-	r.Spent += cost
-	r.Stops++
-	r.Saved = 0
+	own.Spent += cost
+	own.Stops++
+	own.Saved = 0
 }
 
 // Losses returns the work that stops destroyed, or may have destroyed, whose end was seen in this round.
 func Losses(b *Account) []cluster.Loss {
 	var out []cluster.Loss
 	for _, i := range b.notes.open {
-		was, r := &b.Books.In.Snapshot.Cases[i].Record, &b.Books.Records[i]
+		was, r := &b.in.Snapshot.Cases[i].Record, &b.in.Records[i]
 		x := cluster.Loss{Job: r.Key, Time: r.Lost - was.Lost, Most: r.MostLost - was.MostLost, Certainty: cluster.BoundedLoss}
 		if x.Time <= 0 && x.Most <= 0 {
 			continue
@@ -363,11 +341,11 @@ func Losses(b *Account) []cluster.Loss {
 			x.Certainty = cluster.UnknownLoss
 		}
 		var typed bool
-		if x.Type, typed = cluster.TypeOf(&b.Books.In.Snapshot.Cases[i].Job); !typed {
+		if x.Type, typed = cluster.TypeOf(&b.in.Snapshot.Cases[i].Job); !typed {
 			x.Type.Command = cluster.Untyped
 		}
-		if k, ok := slices.BinarySearchFunc(b.Books.In.Snapshot.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
-			x.Term, x.Pool = b.Books.In.Snapshot.Leases[k].Term, b.Books.In.Snapshot.Leases[k].Pool
+		if k, ok := slices.BinarySearchFunc(b.in.Snapshot.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
+			x.Term, x.Pool = b.in.Snapshot.Leases[k].Term, b.in.Snapshot.Leases[k].Pool
 		}
 		out = append(out, x)
 	}
@@ -376,8 +354,8 @@ func Losses(b *Account) []cluster.Loss {
 
 // saving returns how a job saves, by the best evidence available.
 func (a *Account) saving(i int) *cluster.Saving {
-	j := &a.Books.In.Snapshot.Cases[i].Job
-	return resolve(a.Books.In.Settings, j, a.Books.Records[i].Conduct, a.habit(i))
+	j := &a.in.Snapshot.Cases[i].Job
+	return resolve(a.in.Settings, j, a.Of(i).Conduct, a.habit(i))
 }
 
 // stopBase holds facts of a case that stay fixed once the round has observed.
@@ -399,7 +377,7 @@ func (a *Account) stopBase(i int) *stopBase {
 	if b.known {
 		return b
 	}
-	j, conduct := &a.Books.In.Snapshot.Cases[i].Job, a.Books.Records[i].Conduct
+	j, conduct := &a.in.Snapshot.Cases[i].Job, a.Of(i).Conduct
 	if n.kept && b.conduct == conduct && a.notes.lastBegan == a.habits.Evidence {
 		if b.known = true; b.own {
 			b.saving, b.own = a.notes.share(&j.Declares), false
@@ -420,7 +398,7 @@ func (a *Account) stopBase(i int) *stopBase {
 // begin returns the cost of a start on a GPU model: the learnt value of the job's type, else the configured
 // one.
 func (a *Account) begin(i int, model string) cluster.Span {
-	return stop.Begin(a.habit(i), model, a.Books.In.Settings.StartCost)
+	return stop.Begin(a.habit(i), model, a.in.Settings.StartCost)
 }
 
 // habit returns the habit of a job's type; nil = nothing was observed.

@@ -59,7 +59,7 @@ func kindOf(a *Account, i int) *kind {
 	if n.kind != nil {
 		return n.kind
 	}
-	j, at := &a.Books.In.Snapshot.Cases[i].Job, &a.kinds.jobs[int(a.Books.Records[i].Key)&(len(a.kinds.jobs)-1)]
+	j, at := &a.in.Snapshot.Cases[i].Job, &a.kinds.jobs[int(a.in.Records[i].Key)&(len(a.kinds.jobs)-1)]
 	if at.of == nil || at.gpus != j.Request.GPUs || at.user != j.User || at.command != j.Command || at.name != j.Name {
 		*at = kin{j.User, j.Command, j.Name, j.Request.GPUs, a.kinds.find(j)}
 	}
@@ -154,17 +154,17 @@ func groups(j *cluster.Job) (groups [3]cluster.JobType) {
 
 // ended remembers the GPU time of a job that ended.
 func (o *observer) ended(i int) {
-	got := o.a.Books.Records[i].Alloc
+	got := o.a.in.Records[i].Alloc
 	if got == 0 {
 		return
 	}
-	if gpus := o.a.Books.In.Snapshot.Cases[i].Job.Request.GPUs; !slices.Contains(o.a.kinds.old, gpus) {
+	if gpus := o.a.in.Snapshot.Cases[i].Job.Request.GPUs; !slices.Contains(o.a.kinds.old, gpus) {
 		o.a.kinds.old = append(o.a.kinds.old, gpus)
 	}
 	last := cluster.JobType{}
-	for _, g := range groups(&o.a.Books.In.Snapshot.Cases[i].Job) {
+	for _, g := range groups(&o.a.in.Snapshot.Cases[i].Job) {
 		if g.GPUs > 0 && g != last {
-			o.a.habits.Needed(g, o.a.Books.In.Now, got)
+			o.a.habits.Needed(g, o.a.in.Now, got)
 			last = g
 		}
 	}
@@ -175,7 +175,7 @@ const strangers = 3
 
 // Needs returns the GPU time for which a job is expected to end, in seconds of one GPU; see expect.Sum.Next.
 func (a *Account) Needs(i int) int64 {
-	class := expect.ClassOf(a.Books.Records[i].Alloc)
+	class := expect.ClassOf(a.in.Records[i].Alloc)
 	if a.habits.Len() == 0 {
 		var unknown expect.Sum
 		return unknown.Next(class)

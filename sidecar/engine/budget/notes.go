@@ -9,9 +9,10 @@ import (
 
 // note is what an account finds out about a case.
 type note struct {
-	kind  *kind // nil = not looked up
-	habit int32 // of its type: see kind.habit
-	kept  bool  // stopBase is that of the last round
+	kind  *kind  // nil = not looked up
+	habit int32  // of its type: see kind.habit
+	kept  bool   // stopBase is that of the last round
+	own   *Stops // nil = as in the case's record
 	stopBase
 }
 
@@ -20,6 +21,7 @@ type note struct {
 type notes struct {
 	cases     []note
 	last      []note
+	changed   []int // cases with own
 	open      []int // cases to observe: an attempt of theirs may have ended, or reported, or gets long
 	began     int   // the habits' evidence at the beginning of the round
 	lastBegan int
@@ -29,24 +31,24 @@ type notes struct {
 }
 
 // turn opens the notes of a round; evidence is that of the habits at its beginning.
-func (x *notes) turn(b *round.Books, evidence int) {
-	n := len(b.Jobs)
+func (x *notes) turn(b *round.Facts, evidence int) {
+	n := len(b.Cases)
 	x.cases, x.last = slices.Grow(x.last[:0], n)[:n], x.cases
 	x.began, x.lastBegan = evidence, x.began
-	if x.startCost != b.In.Settings.StartCost || !slices.Equal(x.saves, b.In.Settings.Saves) {
-		x.startCost, x.saves, x.last = b.In.Settings.StartCost, slices.Clone(b.In.Settings.Saves), nil
+	if x.startCost != b.Settings.StartCost || !slices.Equal(x.saves, b.Settings.Saves) {
+		x.startCost, x.saves, x.last = b.Settings.StartCost, slices.Clone(b.Settings.Saves), nil
 	}
-	x.open = x.open[:0]
-	news := len(b.In.Snapshot.Attempts)+len(b.In.Snapshot.Progress) > 0
+	x.open, x.changed = x.open[:0], x.changed[:0]
+	news := len(b.Snapshot.Attempts)+len(b.Snapshot.Progress) > 0
 	for i := range x.cases {
-		now, st := &x.cases[i], &b.Jobs[i]
-		if before := int(st.Is.Before); before >= 0 && before < len(x.last) {
+		now, st := &x.cases[i], &b.Cases[i]
+		if before := int(st.Before); before >= 0 && before < len(x.last) {
 			*now = x.last[before]
-			now.kept, now.known, now.habit = now.known, false, 0
+			now.kept, now.known, now.habit, now.own = now.known, false, 0, nil
 		} else {
 			*now = note{}
 		}
-		if news || st.Is.Before < 0 || st.Is.Runs && (!now.kept || getsLong(b, now.start)) {
+		if news || st.Before < 0 || st.Runs && (!now.kept || getsLong(b, now.start)) {
 			x.open = append(x.open, i)
 		}
 	}

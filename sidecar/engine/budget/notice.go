@@ -10,30 +10,30 @@ import (
 // Signal returns the signal of a notice to a running job, and the processes that get it; "" = none is sent: see
 // signalled.
 func (a *Account) Signal(i int) (signal, to string) {
-	j, b := &a.Books.In.Snapshot.Cases[i].Job, a.stopBase(i)
-	if !a.signalled(j, b, a.Books.In.Now.Sub(j.Start)) {
+	j, b := &a.in.Snapshot.Cases[i].Job, a.stopBase(i)
+	if !a.signalled(j, b, a.in.Now.Sub(j.Start)) {
 		return "", ""
 	}
 	if s := &j.Declares; s.Signal != "" {
-		return s.Signal, cmp.Or(s.SignalTo, a.Books.In.Settings.SignalTo)
+		return s.Signal, cmp.Or(s.SignalTo, a.in.Settings.SignalTo)
 	}
-	if r := signalRule(a.Books.In.Settings, j); r != nil {
+	if r := signalRule(a.in.Settings, j); r != nil {
 		return r.Signal, r.To
 	}
-	return a.Books.In.Settings.Signal, a.Books.In.Settings.SignalTo
+	return a.in.Settings.Signal, a.in.Settings.SignalTo
 }
 
 // Notice returns the length of the notice that a job gets. If the time that its save takes is known, it is that time
 // and half of it, and two rounds: one until the decision is carried out, and one until the end is seen. The settings
 // bound it. A lease whose notice was given keeps its length.
 func (a *Account) Notice(i int) cluster.Span {
-	if a.Books.In.Settings.NoticeMax == 0 {
-		return a.Books.In.Settings.Notice
+	if a.in.Settings.NoticeMax == 0 {
+		return a.in.Settings.Notice
 	}
-	if l := a.Books.Leases[i]; l != nil && l.State == cluster.Noticed {
-		return l.NoticeIn(a.Books.In.Settings)
+	if l := a.leases[i]; l != nil && l.State == cluster.Noticed {
+		return l.NoticeIn(a.in.Settings)
 	}
-	return noticeFor(a.Books.In.Settings, a.stopBase(i).saving)
+	return noticeFor(a.in.Settings, a.stopBase(i).saving)
 }
 
 // noticeFor returns the notice of a job that saves in a way.
@@ -55,7 +55,7 @@ func (a *Account) SavesAtEnd(i int) bool {
 // matched by a rule for signals, or save on the notice: by its own declaration, whatever was observed, or by the
 // best evidence. It must not have asked for notices without one. A job that is still starting has neither a handler nor anything to save.
 func (a *Account) signalled(j *cluster.Job, b *stopBase, ran cluster.Span) bool {
-	return ran >= b.begin && j.Declares.Signal != cluster.NoSignal && (j.Declares.Signal != "" || signalRule(a.Books.In.Settings, j) != nil || j.Declares.Manner == cluster.SavesOnNotice || b.saving.Manner == cluster.SavesOnNotice)
+	return ran >= b.begin && j.Declares.Signal != cluster.NoSignal && (j.Declares.Signal != "" || signalRule(a.in.Settings, j) != nil || j.Declares.Manner == cluster.SavesOnNotice || b.saving.Manner == cluster.SavesOnNotice)
 }
 
 // signalRule returns the first rule for signals that matches a job; nil = none does.

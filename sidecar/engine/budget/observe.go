@@ -50,15 +50,15 @@ func (o *observer) observe(reports []cluster.Progress) {
 		slices.SortStableFunc(reports, order)
 	}
 	for _, i := range o.a.notes.open {
-		c := &o.a.Books.In.Snapshot.Cases[i]
-		if ran := o.a.Books.Records[i].Ran - c.Record.Ran; ran > 0 {
+		c := &o.a.in.Snapshot.Cases[i]
+		if ran := o.a.in.Records[i].Ran - c.Record.Ran; ran > 0 {
 			o.attemptEnded(i, ran)
 		}
-		if o.a.Books.In.Settings.JobOrder == cluster.ByExpected && o.a.Books.Records[i].Done != 0 && c.Record.Done == 0 {
+		if o.a.in.Settings.JobOrder == cluster.ByExpected && o.a.in.Records[i].Done != 0 && c.Record.Done == 0 {
 			o.ended(i)
 		}
 		o.brief(i)
-		if len(reports) == 0 || !o.a.Books.Jobs[i].Is.Runs || c.Job.Start == 0 {
+		if len(reports) == 0 || !o.a.in.Cases[i].Runs || c.Job.Start == 0 {
 			continue
 		}
 		k, _ := slices.BinarySearchFunc(reports, c.Job.ID, func(p cluster.Progress, id cluster.JobID) int { return p.Job.Compare(id) })
@@ -72,7 +72,7 @@ func (o *observer) observe(reports []cluster.Progress) {
 
 // conduct returns a copy of a job's conduct that may be changed.
 func (o *observer) conduct(i int) *cluster.Conduct {
-	r, fresh := &o.a.Books.Records[i], &cluster.Conduct{}
+	r, fresh := o.a.change(i), &cluster.Conduct{}
 	if r.Conduct != nil {
 		*fresh = *r.Conduct
 	}
@@ -82,7 +82,7 @@ func (o *observer) conduct(i int) *cluster.Conduct {
 
 // attemptEnded handles attempts of a job that ended; ran is their length.
 func (o *observer) attemptEnded(i int, ran cluster.Span) {
-	c, r := &o.a.Books.In.Snapshot.Cases[i], &o.a.Books.Records[i]
+	c, r := &o.a.in.Snapshot.Cases[i], &o.a.in.Records[i]
 	j := &c.Job
 	switch {
 	case c.Gone || j.Outcome != "" && j.Outcome != "COMPLETED":
@@ -95,10 +95,10 @@ func (o *observer) attemptEnded(i int, ran cluster.Span) {
 	if j.Start > 0 && j.End > j.Start {
 		last = min(ran, max(j.End.Sub(j.Start)-j.Suspend, 0))
 	}
-	own := r.Conduct
+	own := o.a.Of(i).Conduct
 	if (own == nil || own.Attempts == 0) && j.Restarts == 0 && last == r.Ran {
-		if t, ok := cluster.TypeOf(j); ok && last >= o.a.Books.In.Settings.MinLease { // shorter ones are never stopped
-			o.a.habits.Completed(t, o.a.Books.In.Now, last)
+		if t, ok := cluster.TypeOf(j); ok && last >= o.a.in.Settings.MinLease { // shorter ones are never stopped
+			o.a.habits.Completed(t, o.a.in.Now, last)
 		}
 		return
 	}
@@ -120,7 +120,7 @@ func held(c *cluster.Case) string {
 
 // requeued handles an attempt that ended in a requeue; ran is its length.
 func (o *observer) requeued(i int, ran cluster.Span) {
-	c, r := &o.a.Books.In.Snapshot.Cases[i], &o.a.Books.Records[i]
+	c, r := &o.a.in.Snapshot.Cases[i], &o.a.in.Records[i]
 	own := o.conduct(i)
 	own.Attempts++
 	own.Ran, own.Longest = ran, max(own.Longest, ran)
@@ -128,29 +128,30 @@ func (o *observer) requeued(i int, ran cluster.Span) {
 		own.Model = model
 	}
 	own.Ours, own.Noticed = false, false
-	if k, ok := slices.BinarySearchFunc(o.a.Books.In.Snapshot.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
-		l := &o.a.Books.In.Snapshot.Leases[k]
+	if k, ok := slices.BinarySearchFunc(o.a.in.Snapshot.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
+		l := &o.a.in.Snapshot.Leases[k]
 		base := &stopBase{saving: o.a.saving(i), begin: o.a.begin(i, held(c))}
 		// A job that requeues itself at the notice, as some frameworks do, is reclaimed.
 		own.Ours = (l.State == cluster.Ending || l.State == cluster.Noticed) && !r.RequeuedByOthers()
 		own.Noticed = l.NoticedAt > 0 && o.a.signalled(&c.Job, base, l.NoticedAt.Sub(c.Record.HeldSince))
 		if l.State == cluster.Noticed && own.Ours {
-			o.left(i, ran, o.a.Books.In.Now.Sub(l.NoticedAt))
+			o.left(i, ran, o.a.in.Now.Sub(l.NoticedAt))
 		}
 	}
-	own.Booked, own.Spent = max(r.Spent-own.Spent, 0), r.Spent
-	r.Saved = 0
+	now := o.a.change(i)
+	own.Booked, own.Spent = max(now.Spent-own.Spent, 0), now.Spent
+	now.Saved = 0
 }
 
 // left charges a job that requeued itself within its notice: the stop that was announced has happened.
 // notice is the time since the notice.
 func (o *observer) left(i int, ran, notice cluster.Span) {
-	c, r := &o.a.Books.In.Snapshot.Cases[i], &o.a.Books.Records[i]
+	c, r := &o.a.in.Snapshot.Cases[i], &o.a.in.Records[i]
 	if o.a.Rule().Off() || c.Control != cluster.FullControl {
 		return
 	}
-	begin := c.Record.HeldSince
-	o.a.book(i, &stop.Job{Saving: o.a.saving(i), Start: begin, Ran: r.Ran - ran, Spent: r.Spent, Saved: r.Saved, Begin: o.a.begin(i, held(c))},
+	begin, own := c.Record.HeldSince, o.a.Of(i)
+	o.a.book(i, &stop.Job{Saving: o.a.saving(i), Start: begin, Ran: r.Ran - ran, Spent: own.Spent, Saved: own.Saved, Begin: o.a.begin(i, held(c))},
 		begin.Add(ran), notice, "")
 }
 
@@ -162,7 +163,7 @@ func (o *observer) left(i int, ran, notice cluster.Span) {
 // also seem to have resumed. A report of zero steps is no progress: the job may be about to load its
 // checkpoint.
 func (o *observer) heard(i int, p *cluster.Progress) {
-	j := &o.a.Books.In.Snapshot.Cases[i].Job
+	j := &o.a.in.Snapshot.Cases[i].Job
 	t, typed := cluster.TypeOf(j)
 	if p.Steps > 0 {
 		o.progressed(i, p, t, typed)
@@ -172,9 +173,9 @@ func (o *observer) heard(i int, p *cluster.Progress) {
 
 // progressed takes the progress that a report shows.
 func (o *observer) progressed(i int, p *cluster.Progress, t cluster.JobType, typed bool) {
-	j, r := &o.a.Books.In.Snapshot.Cases[i].Job, &o.a.Books.Records[i]
+	j, r := &o.a.in.Snapshot.Cases[i].Job, &o.a.in.Records[i]
 	in, model := max(p.At.Sub(j.Start)-j.Suspend, 0), modelOf(j)
-	if before := r.Conduct; before == nil || before.At < j.Start { // the first of this attempt
+	if before := o.a.Of(i).Conduct; before == nil || before.At < j.Start { // the first of this attempt
 		if typed {
 			o.a.habits.Began(t, p.At, model, in)
 		}
@@ -192,11 +193,11 @@ func (o *observer) progressed(i int, p *cluster.Progress, t cluster.JobType, typ
 
 // hasSaved takes the save that a report shows.
 func (o *observer) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed bool) {
-	j, r := &o.a.Books.In.Snapshot.Cases[i].Job, &o.a.Books.Records[i]
-	if last := r.Conduct; p.Saved <= j.Start || last != nil && p.Saved <= last.Saved {
+	j := &o.a.in.Snapshot.Cases[i].Job
+	if last := o.a.Of(i).Conduct; p.Saved <= j.Start || last != nil && p.Saved <= last.Saved {
 		return
 	}
-	own := o.conduct(i)
+	own, r := o.conduct(i), o.a.change(i)
 	since := j.Start.Add(o.a.begin(i, modelOf(j)))
 	if own.Saved >= j.Start {
 		since = own.Saved
@@ -216,7 +217,7 @@ func (o *observer) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed
 		}
 		r.Stopping = &stopping
 	}
-	if l := o.a.Books.Leases[i]; l != nil && l.NoticedAt > 0 && p.Saved >= l.NoticedAt {
+	if l := o.a.leases[i]; l != nil && l.NoticedAt > 0 && p.Saved >= l.NoticedAt {
 		return // it may have saved because of the notice
 	}
 	if gap := p.Saved.Sub(since); gap >= cluster.Second {
@@ -235,16 +236,16 @@ func (o *observer) judge(i int, verdict cluster.Resumption, redone, earlier clus
 	if verdict == cluster.UnknownResumption {
 		return
 	}
-	j, r := &o.a.Books.In.Snapshot.Cases[i].Job, &o.a.Books.Records[i]
+	j := &o.a.in.Snapshot.Cases[i].Job
 	begin, habit := o.a.begin(i, modelOf(j)), o.a.habit(i)
 	if verdict == cluster.Restarted {
 		s := o.a.saving(i)
-		if !stop.Telling(s, r.Conduct, habit != nil && habit.Reports > 0, earlier, begin) {
+		if !stop.Telling(s, o.a.Of(i).Conduct, habit != nil && habit.Reports > 0, earlier, begin) {
 			return
 		}
 	}
-	own := o.conduct(i)
-	own.Last, own.LastAt = verdict, o.a.Books.In.Now
+	own, r := o.conduct(i), o.a.change(i)
+	own.Last, own.LastAt = verdict, o.a.in.Now
 	if own.Ours && !o.a.Rule().Off() {
 		cost := redone + begin
 		if verdict == cluster.Restarted {
@@ -254,7 +255,7 @@ func (o *observer) judge(i int, verdict cluster.Resumption, redone, earlier clus
 		own.Booked, own.Spent = max(own.Booked, cost), r.Spent
 	}
 	if t, ok := cluster.TypeOf(j); ok {
-		o.a.habits.Judged(t, o.a.Books.In.Now, verdict, redone, own)
+		o.a.habits.Judged(t, o.a.in.Now, verdict, redone, own)
 		o.a.notes.cases[i].habit = 0
 	}
 }

@@ -16,22 +16,23 @@ import (
 
 // saveUp adds to each pool's budget for the time since the last round. A new pool begins with the maximum.
 func saveUp(a *Account) {
-	milli := cluster.GPUTime(a.Books.In.Settings.StopTotalMilli)
-	for p := range a.Books.Ledger.Pools {
-		now := &a.Books.Ledger.Pools[p]
+	milli := cluster.GPUTime(a.in.Settings.StopTotalMilli)
+	a.pools = slices.Grow(a.pools[:0], len(a.in.Pools))[:len(a.in.Pools)]
+	for p := range a.pools {
+		now := &a.in.Ledger.Pools[p]
 		if milli == 0 || a.Rule().Off() {
-			now.Stops = 0
+			a.pools[p] = 0
 			continue
 		}
 		most := mostOf(a, now)
 		ran, known := now.Tenants+now.Untouchable, false
-		for q := range a.Books.In.Snapshot.Ledger.Pools {
-			if was := &a.Books.In.Snapshot.Ledger.Pools[q]; was.Pool == now.Pool {
+		for q := range a.in.Snapshot.Ledger.Pools {
+			if was := &a.in.Snapshot.Ledger.Pools[q]; was.Pool == now.Pool {
 				ran, known = ran-was.Tenants-was.Untouchable, was.Capacity > 0
 			}
 		}
-		if now.Stops = min(now.Stops+max(ran, 0)*milli/1000, most); !known {
-			now.Stops = most
+		if a.pools[p] = min(now.Stops+max(ran, 0)*milli/1000, most); !known {
+			a.pools[p] = most
 		}
 	}
 }
@@ -39,7 +40,7 @@ func saveUp(a *Account) {
 // mostOf is the maximum that a pool saves for stops, and the maximum by which stops that cannot wait may overdraw it: else one of them
 // would keep all other jobs from being stopped for days.
 func mostOf(a *Account, pool *cluster.PoolAccount) cluster.GPUTime {
-	return cluster.Times(pool.GPUs, max(a.Books.In.Settings.StopAllowance, a.Books.In.Settings.StartCost))
+	return cluster.Times(pool.GPUs, max(a.in.Settings.StopAllowance, a.in.Settings.StartCost))
 }
 
 // costOf returns what a stop of a running job at t costs its pool, for each GPU: at most the work of its attempt and a start, however long
@@ -52,7 +53,7 @@ func costOf(j *stop.Job, t cluster.Instant, notice cluster.Span, opened bool) cl
 }
 
 // late returns the last moment at which a job is stopped whose lease ends at t: a round later.
-func late(a *Account, t cluster.Instant) cluster.Instant { return t.Add(a.Books.In.Settings.Interval) }
+func late(a *Account, t cluster.Instant) cluster.Instant { return t.Add(a.in.Settings.Interval) }
 
 // payment is the stop of a lease that a pool may have to pay.
 type payment struct {
@@ -72,23 +73,21 @@ type payment struct {
 // are due, and of these the cheapest. The rest pays for stops now, first of leases that end now. No money is kept for a job that ends soon by
 // itself, or that its own budget does not let be stopped when its lease ends.
 func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
-	broke = make([]bool, len(a.Books.In.Pools))
-	if a.Books.In.Settings.StopTotalMilli == 0 || a.Rule().Off() {
+	broke = make([]bool, len(a.in.Pools))
+	if a.in.Settings.StopTotalMilli == 0 || a.Rule().Off() {
 		return broke, nil
 	}
-	left = make([]cluster.GPUTime, len(a.Books.In.Pools))
-	for p := range left {
-		left[p] = a.Books.Ledger.Pools[p].Stops
-	}
+	left = make([]cluster.GPUTime, len(a.in.Pools))
+	copy(left, a.pools)
 	stops := payments(a, left)
 	for p := range left {
 		broke[p] = left[p] <= 0
 	}
 	if !enough(stops, left, func(x *payment) cluster.Span { return x.last }) {
-		accounts := a.Books.Accounts()
+		accounts := a.in.Accounts()
 		for k := range stops {
 			x := &stops[k]
-			t, p := a.Books.Jobs[x.of].Is.Tenant, int(x.pool)
+			t, p := a.in.Cases[x.of].Tenant, int(x.pool)
 			x.beyond = t >= 0 && cluster.MicroGPU(*a.held.At(t, p))*cluster.WholeGPU > accounts.At(t, p).Own()
 		}
 		slices.SortFunc(stops, func(a, b payment) int {
@@ -102,7 +101,7 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 			left[x.pool] -= last
 			continue
 		}
-		if a.Books.Jobs[x.of].Unpaid = !EndsSoon(a, int(x.of)); !x.granted {
+		if a.Owes[x.of].Unpaid = !EndsSoon(a, int(x.of)); !x.granted {
 			unpaid = append(unpaid, *x)
 		}
 	}
@@ -114,7 +113,7 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 	}
 	for _, x := range stops {
 		cost := cluster.Times(x.gpus, x.cost)
-		if a.Books.Jobs[x.of].Dear = cost > left[x.pool]; !a.Books.Jobs[x.of].Dear {
+		if a.Owes[x.of].Dear = cost > left[x.pool]; !a.Owes[x.of].Dear {
 			left[x.pool] -= cost
 		}
 	}
@@ -145,28 +144,28 @@ func first(a, b bool) int {
 // payments returns the stops that pools may have to pay. It takes those that are as good as made from what the pools have left.
 func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 	rule := a.Rule()
-	a.held, stops = a.held.Zeroed(int(a.Books.Accounts().Rows()), len(a.Books.In.Pools)), a.stops[:0]
-	for i, l := range a.Books.Leases {
-		st := &a.Books.Jobs[i]
+	a.held, stops = a.held.Zeroed(int(a.in.Accounts().Rows()), len(a.in.Pools)), a.stops[:0]
+	for i, l := range a.leases {
+		st := &a.in.Cases[i]
 		if l == nil {
 			continue
 		}
-		pool := a.Books.In.Pool(l.Pool)
+		pool := a.in.Pool(l.Pool)
 		if pool < 0 {
 			continue
 		}
-		if l.Behind == 0 && st.Is.Tenant >= 0 {
-			*a.held.At(st.Is.Tenant, pool) += l.GPUs
+		if l.Behind == 0 && st.Tenant >= 0 {
+			*a.held.At(st.Tenant, pool) += l.GPUs
 		}
-		granted := l.State == cluster.Granted && l.Behind == 0 && st.Is.Waits
-		if !st.Is.Runs && !granted || st.Is.Control != cluster.FullControl {
+		granted := l.State == cluster.Granted && l.Behind == 0 && st.Waits
+		if !st.Runs && !granted || st.Control != cluster.FullControl {
 			continue
 		}
 		notice := a.Notice(i)
-		soon := a.Books.In.Now.Add(notice)
+		soon := a.in.Now.Add(notice)
 		x := payment{of: int32(i), pool: int32(pool), gpus: l.GPUs, later: max(l.End.Sub(soon), 0), granted: granted}
 		if granted {
-			j := a.Attempt(i, a.Books.In.Now)
+			j := a.Attempt(i, a.in.Now)
 			x.last, x.kept = j.Cost(late(a, l.End), notice), !EndsSoon(a, i) && j.May(rule, l.End, notice)
 			stops = append(stops, x)
 			continue
@@ -186,10 +185,9 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 	return stops
 }
 
-// Pay subtracts the cost of a stop from the pool's budget.
-func (a *Account) Pay(l *cluster.Lease, cost cluster.Span) {
-	if p := a.Books.In.Pool(l.Pool); p >= 0 && a.Books.In.Settings.StopTotalMilli > 0 {
-		now := &a.Books.Ledger.Pools[p]
-		now.Stops = max(now.Stops-cluster.Times(l.GPUs, cost), -mostOf(a, now))
+// pay subtracts the cost of a stop from the pool's budget.
+func pay(a *Account, l *cluster.Lease, cost cluster.Span) {
+	if p := a.in.Pool(l.Pool); p >= 0 && a.in.Settings.StopTotalMilli > 0 {
+		a.pools[p] = max(a.pools[p]-cluster.Times(l.GPUs, cost), -mostOf(a, &a.gpus[p]))
 	}
 }

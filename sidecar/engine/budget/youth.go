@@ -1,27 +1,36 @@
 package budget
 
-import "github.com/fairlease/fairlease/sidecar/cluster"
+import (
+	"slices"
 
-// Youth updates the average number of GPUs that each tenant's young jobs need: each new job counts for its
-// stop allowance (stop.allowance). The average is over about a day. Gangs larger than their tenant's share
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Youth returns the average number of GPUs that each tenant's young jobs need, by row of the ledger's accounts, given these: each new job
+// counts for its stop allowance (stop.allowance). The average is over about a day. Gangs larger than their tenant's share
 // fit no lane and do not count.
-func Youth(a *Account) {
-	if a.Rule().Off() || a.Books.In.Snapshot.Ledger.At == 0 {
-		return
+func Youth(a *Account, rows []cluster.TenantPool) []cluster.MicroGPU {
+	young := slices.Grow(a.young[:0], len(rows))[:len(rows)]
+	a.young = young
+	for at := range rows {
+		young[at] = rows[at].Young
 	}
-	gone := int64(min(a.Books.In.Now.Sub(a.Books.In.Snapshot.Ledger.At), cluster.Day))
-	for at := range a.Books.Ledger.Tenants {
-		t := &a.Books.Ledger.Tenants[at]
-		t.Young -= cluster.MicroGPU(int64(t.Young) * gone / int64(cluster.Day))
+	if a.Rule().Off() || a.in.Snapshot.Ledger.At == 0 {
+		return young
+	}
+	gone := int64(min(a.in.Now.Sub(a.in.Snapshot.Ledger.At), cluster.Day))
+	for at := range young {
+		young[at] -= cluster.MicroGPU(int64(young[at]) * gone / int64(cluster.Day))
 	}
 	for _, i := range a.notes.open {
-		st := &a.Books.Jobs[i]
-		if !a.Books.Comes(i) || st.Is.Tenant < 0 || !st.Is.Live || len(st.Can.Pools) == 0 {
+		st, can := &a.in.Cases[i], &a.can[i]
+		if !a.in.Comes(i) || st.Tenant < 0 || !st.Live || len(can.Pools) == 0 {
 			continue
 		}
-		t := a.Books.Accounts().At(st.Is.Tenant, st.Can.Pools[0])
-		if gpus := cluster.MicroGPU(st.Is.GPUs) * cluster.WholeGPU; gpus <= t.Own() {
-			t.Young += cluster.MicroGPU(int64(gpus) * int64(a.Books.In.Settings.StopAllowance) / int64(cluster.Day))
+		at := int(st.Tenant)*len(a.in.Pools) + can.Pools[0]
+		if gpus := cluster.MicroGPU(can.GPUs) * cluster.WholeGPU; gpus <= rows[at].Own() {
+			young[at] += cluster.MicroGPU(int64(gpus) * int64(a.in.Settings.StopAllowance) / int64(cluster.Day))
 		}
 	}
+	return young
 }

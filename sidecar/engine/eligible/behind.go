@@ -17,37 +17,37 @@ const (
 )
 
 // Patience returns the moment up to which a job may wait behind another lease.
-func Patience(b *round.Books, l *cluster.Lease) cluster.Instant {
-	return l.Granted.Add(patience * b.In.Settings.Interval)
+func Patience(in *round.Facts, l *cluster.Lease) cluster.Instant {
+	return l.Granted.Add(patience * in.Settings.Interval)
 }
 
-// RevokeBehind ends leases behind others that do not get their turn: the job before them turns out long, its lease is about
+// revokeBehind ends leases behind others that do not get their turn: the job before them turns out long, its lease is about
 // to end, its GPUs are kept for another job, or it has no lease any more. The jobs have no back-off.
-func RevokeBehind(b *round.Books) {
-	for i, l := range b.Leases {
+func (f *Nodes) revokeBehind() {
+	for i, l := range f.found.Leases {
 		if l == nil || l.Behind == 0 {
 			continue
 		}
-		if why := stuck(b, l); why != "" {
-			b.Records[i].SlurmSaid = why
-			b.RevokeGrant(i, "taken back: "+why)
+		if why := stuck(&f.found, l); why != "" {
+			f.found.revoke(i, why)
 		}
 	}
 }
 
 // stuck says why a job behind another lease gets no turn; "" = it does.
-func stuck(b *round.Books, l *cluster.Lease) string {
-	before := b.In.Find(l.Behind)
-	if before < 0 || b.Leases[before] == nil || b.Leases[before].Behind != 0 {
+func stuck(f *Found, l *cluster.Lease) string {
+	in := f.facts
+	before := in.Find(l.Behind)
+	if before < 0 || f.Leases[before] == nil || f.Leases[before].Behind != 0 {
 		return "the job before it lost its lease"
 	}
-	name, holder, st := b.Records[before].ID, b.Leases[before], &b.Jobs[before]
+	name, holder, st := in.Records[before].ID, f.Leases[before], &in.Cases[before]
 	switch {
-	case st.Is.Runs && b.In.Now.Sub(b.In.Snapshot.Cases[before].Job.Start) >= longRun*b.In.Settings.Interval, Patience(b, l) <= b.In.Now:
+	case st.Runs && in.Now.Sub(in.Snapshot.Cases[before].Job.Start) >= longRun*in.Settings.Interval, Patience(in, l) <= in.Now:
 		return fmt.Sprintf("job %s before it runs for longer than jobs like it", name)
 	case holder.State == cluster.Noticed || holder.State == cluster.Ending || holder.Why == round.Recalled:
 		return fmt.Sprintf("the lease of job %s before it ends", name)
-	case slices.ContainsFunc(b.In.Snapshot.Claims, func(cl cluster.Claim) bool {
+	case slices.ContainsFunc(in.Snapshot.Claims, func(cl cluster.Claim) bool {
 		return slices.ContainsFunc(cl.Nodes, func(h cluster.Holding) bool { return h.Node == l.Nodes[0].Node })
 	}):
 		return fmt.Sprintf("GPUs of %s are kept for another job", l.Nodes[0].Node)
@@ -56,7 +56,7 @@ func stuck(b *round.Books, l *cluster.Lease) string {
 }
 
 // behind reports whether a case's lease was behind another one at the last look.
-func behind(b *round.Books, i int) bool {
-	k, ok := slices.BinarySearchFunc(b.In.Snapshot.Leases, b.Records[i].Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) })
-	return ok && b.In.Snapshot.Leases[k].Behind != 0
+func behind(in *round.Facts, i int) bool {
+	k, ok := slices.BinarySearchFunc(in.Snapshot.Leases, in.Records[i].Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) })
+	return ok && in.Snapshot.Leases[k].Behind != 0
 }

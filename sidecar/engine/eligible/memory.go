@@ -12,8 +12,8 @@ import (
 // models is compared with what the model has. If nothing would be left, nothing is left out: frameworks reserve more
 // memory than they need. own is the pool that the job holds, which stays; -1 = none.
 func (f *Nodes) fitting(i, own int, pools []int) []int {
-	j := &f.b.In.Snapshot.Cases[i].Job
-	if len(f.b.In.Snapshot.Sizes) == 0 || len(pools) < 2 || j.Request.Model != "" {
+	j := &f.in.Snapshot.Cases[i].Job
+	if len(f.in.Snapshot.Sizes) == 0 || len(pools) < 2 || j.Request.Model != "" {
 		return pools
 	}
 	used := f.used(j)
@@ -26,7 +26,7 @@ func (f *Nodes) fitting(i, own int, pools []int) []int {
 	}
 	var fits []int
 	for _, p := range pools {
-		if p == own || f.fits(f.b.In.Pools[p], used, declared) {
+		if p == own || f.fits(f.in.Pools[p], used, declared) {
 			fits = append(fits, p)
 		}
 	}
@@ -38,7 +38,7 @@ func (f *Nodes) fitting(i, own int, pools []int) []int {
 
 // used gives the memory that a job's type used, by model.
 func (f *Nodes) used(j *cluster.Job) []cluster.MemoryUse {
-	all := f.b.In.Snapshot.Memory
+	all := f.in.Snapshot.Memory
 	kind, ok := cluster.TypeOf(j)
 	if len(all) == 0 || !ok {
 		return nil
@@ -72,7 +72,7 @@ func (f *Nodes) fits(model string, used []cluster.MemoryUse, declared []cluster.
 
 // size gives the memory of one GPU of a model in bytes; 0 = unknown.
 func (f *Nodes) size(model string) int64 {
-	for _, s := range f.b.In.Snapshot.Sizes {
+	for _, s := range f.in.Snapshot.Sizes {
 		if s.Model == model {
 			return s.Bytes
 		}

@@ -46,9 +46,9 @@ func (p *prober) Pools(shape int, model string) []int {
 
 // counts gives the GPUs that a waiting job counts for: those that it asks for, or all of the nodes that it takes, the smallest that
 // would do. Its shape's pools must be known.
-func (p *prober) counts(st *round.Job, j *cluster.Job) int {
+func (p *prober) counts(can *round.Eligibility, j *cluster.Job) int {
 	if !j.Request.Exclusive {
-		return st.Is.GPUs
+		return can.GPUs
 	}
-	return max(st.Is.GPUs, p.whole[st.Can.Shape])
+	return max(can.GPUs, p.whole[can.Shape])
 }

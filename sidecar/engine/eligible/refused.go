@@ -46,12 +46,12 @@ func (x *refused) open(causes []cluster.Cause, tenants []string) {
 
 // of calls f for every class of a job.
 func (x *refused) of(f *Nodes, i int, do func(k int)) {
-	t := f.b.Jobs[i].Is.Tenant
+	t := f.in.Cases[i].Tenant
 	if len(x.causes) == 0 || t < 0 {
 		return
 	}
 	for k := x.first[t]; k < x.first[t+1]; k++ {
-		if lease.Concerns(&x.causes[k], &f.b.In.Snapshot.Cases[i]) {
+		if lease.Concerns(&x.causes[k], &f.in.Snapshot.Cases[i]) {
 			do(k)
 		}
 	}
@@ -59,8 +59,8 @@ func (x *refused) of(f *Nodes, i int, do func(k int)) {
 
 // see notes a job that waits. A job of a class that gets no grants now is not eligible.
 func (x *refused) see(f *Nodes, i int) {
-	st, granted := &f.b.Jobs[i], f.b.Leases[i] != nil && f.b.Leases[i].State == cluster.Granted
-	if !st.Is.Waits {
+	st, can, granted := &f.in.Cases[i], &f.found.Can[i], f.found.Leases[i] != nil && f.found.Leases[i].State == cluster.Granted
+	if !st.Waits {
 		return
 	}
 	member := -1
@@ -68,7 +68,7 @@ func (x *refused) see(f *Nodes, i int) {
 		c := &x.causes[k]
 		if x.waits[k] = true; granted {
 			x.stands[k]++
-		} else if st.Can.Eligible && c.Admits > 0 && (member < 0 || c.Admits < x.causes[member].Admits) {
+		} else if can.Eligible && c.Admits > 0 && (member < 0 || c.Admits < x.causes[member].Admits) {
 			member = k
 		}
 	})
@@ -81,7 +81,7 @@ func (x *refused) see(f *Nodes, i int) {
 			closed = k
 		}
 	})
-	if x.causes[closed].Until > f.b.In.Now {
+	if x.causes[closed].Until > f.in.Now {
 		x.refuse(f, i, closed, 0)
 		return
 	}
@@ -90,7 +90,7 @@ func (x *refused) see(f *Nodes, i int) {
 
 // seeRunning notes a job that runs. Where jobs of its class were requeued at their start, its grant stands until it has stayed.
 func (x *refused) seeRunning(f *Nodes, i int) {
-	if l := f.b.Leases[i]; l != nil && f.b.In.Now < lease.Lasts(l, f.b.In.Snapshot) {
+	if l := f.found.Leases[i]; l != nil && f.in.Now < lease.Lasts(l, f.in.Snapshot) {
 		x.of(f, i, func(k int) {
 			if x.causes[k].Reason == cluster.RequeuedAtStart {
 				x.stands[k]++
@@ -102,10 +102,10 @@ func (x *refused) seeRunning(f *Nodes, i int) {
 // refuse leaves a job out of the round, since Slurm does not start jobs of its class. probe is the job of the class that is
 // granted or tried now; 0 = none.
 func (x *refused) refuse(f *Nodes, i, k int, probe cluster.JobKey) {
-	st, c := &f.b.Jobs[i], &x.causes[k]
-	st.Can.Eligible, st.Can.Why, st.Can.Note, st.Can.Until, st.Can.For = false, cluster.ReasonRefused, c.Reason, max(c.Until, 0), cmp.Or(probe, c.Last)
-	if c.Until <= f.b.In.Now {
-		st.Can.Until = 0
+	can, c := &f.found.Can[i], &x.causes[k]
+	can.Eligible, can.Why, can.Note, can.Until, can.For = false, cluster.ReasonRefused, c.Reason, max(c.Until, 0), cmp.Or(probe, c.Last)
+	if c.Until <= f.in.Now {
+		can.Until = 0
 	}
 }
 
@@ -118,13 +118,13 @@ func (x *refused) thin(f *Nodes) {
 	left := make([]int, len(x.causes)) // places, by cause
 	for k := range x.causes {
 		if left[k] = max(x.causes[k].Admits-x.stands[k], 0); x.causes[k].Admits == 0 {
-			left[k] = len(f.b.Jobs)
+			left[k] = len(f.in.Cases)
 		}
 	}
 	for k := range x.causes {
 		c, list := &x.causes[k], x.members[k]
 		slices.SortFunc(list, func(a, b int) int {
-			return cmp.Or(cmp.Compare(f.b.Records[a].Failed, f.b.Records[b].Failed), cmp.Compare(f.b.Jobs[a].Is.GPUs, f.b.Jobs[b].Is.GPUs), cmp.Compare(a, b))
+			return cmp.Or(cmp.Compare(f.in.Records[a].Failed, f.in.Records[b].Failed), cmp.Compare(f.found.Can[a].GPUs, f.found.Can[b].GPUs), cmp.Compare(a, b))
 		})
 		probe, rest := cluster.JobKey(0), list[:0]
 		for _, i := range list {
@@ -132,10 +132,10 @@ func (x *refused) thin(f *Nodes) {
 				rest = append(rest, i)
 				continue
 			}
-			if f.b.Jobs[i].Can.Probes = round.IdleProbe; c.Admits == 1 && f.b.In.Now >= lease.MayDisplaceFor(c, f.b.In.Settings.Term) {
-				f.b.Jobs[i].Can.Probes = round.TermProbe
+			if f.found.Can[i].Probes = round.IdleProbe; c.Admits == 1 && f.in.Now >= lease.MayDisplaceFor(c, f.in.Settings.Term) {
+				f.found.Can[i].Probes = round.TermProbe
 			}
-			probe = cmp.Or(probe, f.b.Records[i].Key)
+			probe = cmp.Or(probe, f.in.Records[i].Key)
 		}
 		for _, i := range rest {
 			x.refuse(f, i, k, probe)
@@ -161,7 +161,7 @@ func (f *Nodes) Causes() []cluster.Cause {
 		case x.waits[k]:
 			c.Empty = 0
 		case c.Empty == 0:
-			c.Empty = f.b.In.Now
+			c.Empty = f.in.Now
 		}
 	}
 	return x.causes

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine/place"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
@@ -23,14 +22,14 @@ type shape struct {
 }
 
 // turn opens a round.
-func (x *shapes) turn(b *round.Books) {
-	n := len(b.Jobs)
+func (x *shapes) turn(in *round.Facts) {
+	n := len(in.Cases)
 	x.now, x.last = slices.Grow(x.last[:0], n)[:n], x.now
-	if !slices.Equal(x.pools, b.In.Pools) {
-		x.pools, x.last = slices.Clone(b.In.Pools), nil
+	if !slices.Equal(x.pools, in.Pools) {
+		x.pools, x.last = slices.Clone(in.Pools), nil
 	}
 	for i := range x.now {
-		if before := int(b.Jobs[i].Is.Before); before >= 0 && before < len(x.last) {
+		if before := int(in.Cases[i].Before); before >= 0 && before < len(x.last) {
 			x.now[i] = x.last[before]
 		} else {
 			x.now[i] = shape{}
@@ -39,20 +38,20 @@ func (x *shapes) turn(b *round.Books) {
 }
 
 // held returns the pool of a running job as a list: that of the first GPUs that it holds; nil = none.
-func (x *shapes) held(b *round.Books, i int) []int {
+func (x *shapes) held(in *round.Facts, i int) []int {
 	now := &x.now[i]
 	if now.pool == 0 {
-		holds := b.In.Snapshot.Cases[i].Job.Holds
+		holds := in.Snapshot.Cases[i].Job.Holds
 		for k := 0; k < len(holds) && now.pool == 0; k++ {
 			if holds[k].GPUs > 0 {
-				now.pool = int32(b.In.Pool(holds[k].Model)) + 1
+				now.pool = int32(in.Pool(holds[k].Model)) + 1
 			}
 		}
 	}
 	if now.pool == 0 {
 		return nil
 	}
-	return b.In.Just(int(now.pool) - 1)
+	return in.Just(int(now.pool) - 1)
 }
 
 // forget drops the shapes on a site that was replaced.
@@ -62,17 +61,17 @@ func (x *shapes) forget(site int) {
 	}
 }
 
-// of returns the shape of a case's request on a site.
-func (x *shapes) of(b *round.Books, i int, site *place.Site, at int) int {
-	now, r := &x.now[i], &b.Records[i]
-	if b.Jobs[i].Can.Gate != nil || len(r.AvoidNodes)+len(r.UserNodes) > 0 {
-		return site.Shape(Spec(b, i))
+// of returns the shape of a case's request on the site of a round; at is the index of the site.
+func (x *shapes) of(f *Found, i int, at int) int {
+	now, r := &x.now[i], &f.facts.Records[i]
+	if f.Can[i].Gate != nil || len(r.UserNodes) > 0 || len(f.Avoids(i)) > 0 {
+		return f.Site.Shape(f.Spec(i))
 	}
 	if ran := r.RanInLimit(); now.limit != r.UserLimit || now.ran != ran {
 		now.on, now.limit, now.ran = [2]int32{}, r.UserLimit, ran
 	}
 	if now.on[at] == 0 {
-		now.on[at] = int32(site.Shape(Spec(b, i))) + 1
+		now.on[at] = int32(f.Site.Shape(f.Spec(i))) + 1
 	}
 	return int(now.on[at]) - 1
 }

@@ -33,8 +33,8 @@ func (f *Nodes) holdBack(leases []*cluster.Lease) {
 	var tenants map[round.TenantIndex]late
 	var free map[string]int
 	for i, l := range leases {
-		st := &f.b.Jobs[i]
-		if l == nil || l.State != cluster.Granted || !st.Is.Waits || st.Is.Tenant < 0 || f.b.In.Now.Sub(l.Granted) < max(usualStart, f.b.In.Settings.Interval+1) {
+		st := &f.in.Cases[i]
+		if l == nil || l.State != cluster.Granted || !st.Waits || st.Tenant < 0 || f.in.Now.Sub(l.Granted) < max(usualStart, f.in.Settings.Interval+1) {
 			continue
 		}
 		if free == nil {
@@ -43,26 +43,26 @@ func (f *Nodes) holdBack(leases []*cluster.Lease) {
 		if slices.ContainsFunc(l.Nodes, func(h cluster.Holding) bool { return free[h.Node] < h.GPUs }) {
 			continue // others have not left yet
 		}
-		key := tenantUser{st.Is.Tenant, f.b.Records[i].User}
-		users[key], tenants[st.Is.Tenant] = users[key].with(l.GPUs), tenants[st.Is.Tenant].with(l.GPUs)
+		key := tenantUser{st.Tenant, f.in.Records[i].User}
+		users[key], tenants[st.Tenant] = users[key].with(l.GPUs), tenants[st.Tenant].with(l.GPUs)
 	}
 	if free == nil {
 		return
 	}
 	all := 0
-	for i := range f.b.In.Snapshot.Nodes {
-		for _, g := range f.b.In.Snapshot.Nodes[i].GPUs {
+	for i := range f.in.Snapshot.Nodes {
+		for _, g := range f.in.Snapshot.Nodes[i].GPUs {
 			all += g.Count
 		}
 	}
 	most := max(leastUnstarted, all/unstartedShare)
-	for i := range f.b.Jobs {
-		st := &f.b.Jobs[i]
-		if !st.Can.Eligible || st.Is.Runs || st.Is.Tenant < 0 {
+	for i := range f.in.Cases {
+		st, can := &f.in.Cases[i], &f.found.Can[i]
+		if !can.Eligible || st.Runs || st.Tenant < 0 {
 			continue
 		}
-		if tenants[st.Is.Tenant].beyond() >= 2*most || users[tenantUser{st.Is.Tenant, f.b.Records[i].User}].beyond() >= most {
-			st.Can.Eligible, st.Can.Why, st.Can.Note, st.Can.Until, st.Can.Probes = false, cluster.ReasonUnstarted, "", 0, round.NoProbe
+		if tenants[st.Tenant].beyond() >= 2*most || users[tenantUser{st.Tenant, f.in.Records[i].User}].beyond() >= most {
+			can.Eligible, can.Why, can.Note, can.Until, can.Probes = false, cluster.ReasonUnstarted, "", 0, round.NoProbe
 		}
 	}
 }
@@ -71,15 +71,15 @@ func (l late) with(gpus int) late { return late{l.sum + gpus, max(l.largest, gpu
 
 // idleGPUs counts by node the GPUs that no job holds.
 func (f *Nodes) idleGPUs() map[string]int {
-	free := make(map[string]int, len(f.b.In.Snapshot.Nodes))
-	for i := range f.b.In.Snapshot.Nodes {
-		for _, g := range f.b.In.Snapshot.Nodes[i].GPUs {
-			free[f.b.In.Snapshot.Nodes[i].Name] += g.Count
+	free := make(map[string]int, len(f.in.Snapshot.Nodes))
+	for i := range f.in.Snapshot.Nodes {
+		for _, g := range f.in.Snapshot.Nodes[i].GPUs {
+			free[f.in.Snapshot.Nodes[i].Name] += g.Count
 		}
 	}
-	for i := range f.b.In.Snapshot.Cases {
-		if f.b.Jobs[i].Is.Live {
-			for _, h := range f.b.In.Snapshot.Cases[i].Job.Holds {
+	for i := range f.in.Snapshot.Cases {
+		if f.in.Cases[i].Live {
+			for _, h := range f.in.Snapshot.Cases[i].Job.Holds {
 				free[h.Node] -= h.GPUs
 			}
 		}

@@ -14,32 +14,32 @@ import (
 // are none), by row.
 func (x *shares) convert(due byParty, entitled byTenant, parties, tenants []cluster.MicroGPU) {
 	var trades []cluster.Trade
-	if d := x.b.In.Snapshot.Allocation; d != nil && x.b.In.Settings.Divide != "" && d.Policy == x.b.In.Settings.Divide {
+	if d := x.in.Snapshot.Allocation; d != nil && x.in.Settings.Divide != "" && d.Policy == x.in.Settings.Divide {
 		trades = d.Trades
 	}
-	if len(trades)+len(x.b.Ledger.Conversions) == 0 {
+	if len(trades)+len(x.due.Ledger.Conversions) == 0 {
 		return
 	}
 	c := &converter{s: x, parties: ltgf.Most(due.Cells, parties), tenants: ltgf.Most(entitled.Cells, tenants)}
 	c.largest, c.gang = x.largest(), x.largestGang()
-	if x.b.In.Settings.Divide != "" {
+	if x.in.Settings.Divide != "" {
 		c.largest = owe(c.largest, c.tenants)
 	}
 	was := x.deficits()
 	kept := c.revert(trades)
-	x.b.Ledger.Conversions = c.make(trades, kept, slices.Clone(parties), slices.Clone(tenants))
+	x.due.Ledger.Conversions = c.make(trades, kept, slices.Clone(parties), slices.Clone(tenants))
 	for row, now := range x.deficits() {
-		x.b.Divided.TenantRows.Cells[row].Deficit += now - was[row]
+		x.due.TenantRows.Cells[row].Deficit += now - was[row]
 	}
 }
 
 // deficits returns the deficits of each tenant's parties together, by row.
 func (x *shares) deficits() []cluster.GPUTime {
-	n := len(x.b.In.Pools)
-	out := make([]cluster.GPUTime, len(x.b.Divided.TenantRows.Cells))
-	for k := range x.b.Divided.Parties {
+	n := len(x.in.Pools)
+	out := make([]cluster.GPUTime, len(x.due.TenantRows.Cells))
+	for k := range x.due.Parties {
 		for p := range n {
-			out[int(x.b.Divided.Parties[k].Tenant)*n+p] += x.b.Divided.PartyRows.Cells[k*n+p].Deficit
+			out[int(x.due.Parties[k].Tenant)*n+p] += x.due.PartyRows.Cells[k*n+p].Deficit
 		}
 	}
 	return out
@@ -55,14 +55,14 @@ type converter struct {
 
 // revert moves back what trades that are over or smaller had moved, and returns the conversions of the others.
 func (c *converter) revert(trades []cluster.Trade) (kept []cluster.Conversion) {
-	span := max(c.s.b.In.Now.Sub(c.s.b.In.Snapshot.Ledger.At), 0)
+	span := max(c.s.in.Now.Sub(c.s.in.Snapshot.Ledger.At), 0)
 	var leads []ltgf.Sides
-	for _, old := range slices.Backward(c.s.b.Ledger.Conversions) {
+	for _, old := range slices.Backward(c.s.due.Ledger.Conversions) {
 		left := cluster.MicroGPU(0)
 		if k := slices.IndexFunc(trades, func(t cluster.Trade) bool { return isOf(&old, &t) }); k >= 0 && trades[k].FastGPUs > 0 {
 			left = trades[k].SlowGPUs
 		}
-		old.Tenants, old.Parties = ltgf.Age(old.Tenants, c.s.b.In.Now, span, c.s.b.In.Settings), ltgf.Age(old.Parties, c.s.b.In.Now, span, c.s.b.In.Settings)
+		old.Tenants, old.Parties = ltgf.Age(old.Tenants, c.s.in.Now, span, c.s.in.Settings), ltgf.Age(old.Parties, c.s.in.Now, span, c.s.in.Settings)
 		if left < old.Left {
 			ended := ltgf.Given{GPUs: old.Left - left, Of: old.Left}
 			if s, ok := c.ofTenants(&old); ok {
@@ -103,13 +103,13 @@ func (c *converter) make(trades []cluster.Trade, kept []cluster.Conversion, part
 			x = kept[at]
 		}
 		if s, ok := c.ofTenants(&x); ok {
-			moved := give(tenants, c.tenantRow(t.FastTo), c.tenantRow(t.SlowTo), c.s.b.In.Pool(t.Fast), c.s.b.In.Pool(t.Slow), t)
+			moved := give(tenants, c.tenantRow(t.FastTo), c.tenantRow(t.SlowTo), c.s.in.Pool(t.Fast), c.s.in.Pool(t.Slow), t)
 			if !known {
 				x.Tenants = s.Convert(moved[0], moved[1])
 			}
 		}
 		if s, ok := c.ofParties(&x); ok {
-			moved := give(parties, c.partyRow(t.FastTo), c.partyRow(t.SlowTo), c.s.b.In.Pool(t.Fast), c.s.b.In.Pool(t.Slow), t)
+			moved := give(parties, c.partyRow(t.FastTo), c.partyRow(t.SlowTo), c.s.in.Pool(t.Fast), c.s.in.Pool(t.Slow), t)
 			if !known {
 				x.Parties = s.Convert(moved[0], moved[1])
 			}
@@ -139,15 +139,15 @@ func (c *converter) ofTenants(x *cluster.Conversion) (ltgf.Sides, bool) {
 	if x.FastTo.Tenant == x.SlowTo.Tenant {
 		return ltgf.Sides{}, false
 	}
-	return c.sides(c.s.b.Ledger.Tenants, c.tenantRow(x.FastTo), c.tenantRow(x.SlowTo), x, func(row int) cluster.GPUTime {
-		return ltgf.Ahead(&c.s.b.Ledger.Tenants[row], c.largest[row], c.tenants[row], c.s.b.In.Settings)
+	return c.sides(c.s.due.Ledger.Tenants, c.tenantRow(x.FastTo), c.tenantRow(x.SlowTo), x, func(row int) cluster.GPUTime {
+		return ltgf.Ahead(&c.s.due.Ledger.Tenants[row], c.largest[row], c.tenants[row], c.s.in.Settings)
 	})
 }
 
 // ofParties returns the accounts of the two parties of a trade; false = one has left.
 func (c *converter) ofParties(x *cluster.Conversion) (ltgf.Sides, bool) {
-	s, ok := c.sides(c.s.b.Divided.PartyRows.Cells, c.partyRow(x.FastTo), c.partyRow(x.SlowTo), x, func(row int) cluster.GPUTime {
-		return ltgf.PartyAhead(c.gang, c.parties[row], c.s.b.In.Settings)
+	s, ok := c.sides(c.s.due.PartyRows.Cells, c.partyRow(x.FastTo), c.partyRow(x.SlowTo), x, func(row int) cluster.GPUTime {
+		return ltgf.PartyAhead(c.gang, c.parties[row], c.s.in.Settings)
 	})
 	if ok { // a party that sells all is not new, though nothing is left on its account
 		for _, row := range []*cluster.TenantPool{s.FastTo.Slow, s.SlowTo.Fast} {
@@ -158,7 +158,7 @@ func (c *converter) ofParties(x *cluster.Conversion) (ltgf.Sides, bool) {
 }
 
 func (c *converter) sides(rows []cluster.TenantPool, fastTo, slowTo int, x *cluster.Conversion, ahead func(row int) cluster.GPUTime) (ltgf.Sides, bool) {
-	fast, slow := c.s.b.In.Pool(x.Fast), c.s.b.In.Pool(x.Slow)
+	fast, slow := c.s.in.Pool(x.Fast), c.s.in.Pool(x.Slow)
 	if min(fastTo, slowTo, fast, slow) < 0 {
 		return ltgf.Sides{}, false
 	}
@@ -170,18 +170,18 @@ func (c *converter) sides(rows []cluster.TenantPool, fastTo, slowTo int, x *clus
 
 // tenantRow returns the first row of a side's tenant in the ledger; -1 = there is none.
 func (c *converter) tenantRow(side cluster.PartyName) int {
-	t, ok := slices.BinarySearch(c.s.b.In.Tenants, side.Tenant)
+	t, ok := slices.BinarySearch(c.s.in.Tenants, side.Tenant)
 	if !ok {
 		return -1
 	}
-	return t * len(c.s.b.In.Pools)
+	return t * len(c.s.in.Pools)
 }
 
 // partyRow returns the first row of a side in the accounts of parties; -1 = there is none.
 func (c *converter) partyRow(side cluster.PartyName) int {
-	k, ok := slices.BinarySearchFunc(c.s.b.Divided.Parties, side.Kind, func(p round.Claimant, name string) int { return cmp.Compare(p.Name, name) })
+	k, ok := slices.BinarySearchFunc(c.s.due.Parties, side.Kind, func(p round.Claimant, name string) int { return cmp.Compare(p.Name, name) })
 	if !ok {
 		return -1
 	}
-	return k * len(c.s.b.In.Pools)
+	return k * len(c.s.in.Pools)
 }

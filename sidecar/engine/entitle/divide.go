@@ -6,17 +6,63 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
-	"github.com/fairlease/fairlease/sidecar/engine/place"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 	"github.com/fairlease/fairlease/sidecar/engine/speeds"
 )
 
+// Due is what tenants and parties are due. It is valid until the next round's.
+type Due struct {
+	// Ledger is that of the facts with the entitlements of this round, and what tenants ask for.
+	Ledger cluster.Ledger
+	// Queues are the tenants that queue for GPUs, or the jobs if JobsQueue. Rows are their accounts, by
+	// queue, then pool.
+	Queues    []round.Claimant
+	Rows      round.Table[round.QueueIndex, cluster.TenantPool]
+	JobsQueue bool
+	// Parties are those of a policy for heterogeneous GPUs, with the accounts of what it promises; empty = no policy.
+	Parties    []round.Claimant
+	PartyRows  round.Table[round.PartyIndex, cluster.TenantPool]
+	TenantRows round.Table[round.TenantIndex, cluster.TenantPool] // of each tenant's parties together, with those that have left
+	Queued     []round.Queued                                     // by case
+	Rates      []ltgf.Rate                                        // by case
+	// Request asks for a new allocation; nil = the last one stays in force.
+	Request *cluster.AllocationRequest
+
+	kept Quotas
+}
+
+// Accounts returns the accounts of tenants.
+func (d *Due) Accounts() round.Table[round.TenantIndex, cluster.TenantPool] {
+	return round.TableOf[round.TenantIndex](d.Ledger.Tenants, len(d.Ledger.Pools))
+}
+
+// UsersBehind returns by how much GPU time each user is behind an equal part of what its tenant receives, with every lease
+// in force and claim charged to its end; nil = users do not matter. Where jobs queue, tenants have no turns that users
+// could share.
+func (d *Due) UsersBehind(in *round.Facts, taken round.Taken) []cluster.GPUTime {
+	if in.Settings.Users != cluster.UsersEqual || d.JobsQueue {
+		return nil
+	}
+	use, _ := round.Committed(in, d.Queued, taken, len(d.Ledger.Users), round.UserOf)
+	out := make([]cluster.GPUTime, len(d.Ledger.Users))
+	for u := range out {
+		out[u] = d.Ledger.Users[u].Credit()
+		for p := range in.Pools {
+			out[u] -= *use.At(round.UserIndex(u), p)
+		}
+	}
+	return out
+}
+
 // shares computes the entitlements of tenants and parties.
 type shares struct {
-	b       *round.Books
+	in      *round.Facts
+	found   *eligible.Found
 	speeds  *speeds.Speeds
+	due     *Due
 	weights []int64 // by tenant; those below one account as they divide its weight now
 	several []bool  // by tenant: its active jobs are of several users
 }
@@ -32,41 +78,43 @@ type (
 // (SEMANTICS §1). Tenants below one account (cluster.Tenant.Under) divide the sum of their quotas by what they want, so that it does
 // not matter to others which of them want GPUs.
 //
-// active is the jobs that count as demand, by tenant. capacity is the number of GPUs by pool, as counted by Capacity. own is the GPUs that tenants have in cells of their
-// own; nil = no cells. Divide returns the request for a new allocation; nil = the last allocation stays in force.
-func Divide(b *round.Books, s *speeds.Speeds, active [][]ltgf.Claimant, capacity []int, own *round.Owned, kept *Quotas) *cluster.AllocationRequest {
-	x := &shares{b: b, speeds: s, weights: make([]int64, len(b.In.Tenants))}
-	for t := range x.b.In.Tenants {
-		x.weights[t] = x.b.In.Weight(round.TenantIndex(t))
+// capacity is the number of GPUs by pool, as counted by Open. own is the GPUs that tenants have in cells of their
+// own; nil = no cells. users is the account of each case's user in the ledger; nil = there are none.
+func (d *Due) Divide(in *round.Facts, found *eligible.Found, s *speeds.Speeds, capacity []int, own *round.Owned, users []int) {
+	x := &shares{in: in, found: found, speeds: s, due: d, weights: make([]int64, len(in.Tenants))}
+	for t := range x.in.Tenants {
+		x.weights[t] = x.in.Weight(round.TenantIndex(t))
 	}
-	base := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.b.In.Tenants), len(x.b.In.Pools))
-	for p := range x.b.In.Pools {
+	base := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.in.Tenants), len(x.in.Pools))
+	for p := range x.in.Pools {
 		commons := capacity[p]
 		if own != nil {
 			for _, gpus := range own.Base[p] {
 				commons -= gpus
 			}
 		}
-		for t, q := range kept.of(p, cluster.MicroGPU(max(commons, 0))*cluster.WholeGPU, x.weights) {
+		for t, q := range d.kept.of(p, cluster.MicroGPU(max(commons, 0))*cluster.WholeGPU, x.weights) {
 			*base.At(round.TenantIndex(t), p) = q
 		}
 	}
-	entitled, largest := x.nest(base, active, own), x.largest()
+	entitled, largest := x.nest(base, found.Claimants, own), x.largest()
 	withCells(base, own)
 	withCells(entitled, own)
 	var untraded []cluster.MicroGPU
-	var question *cluster.AllocationRequest
-	if x.b.In.Settings.Divide != "" {
-		question = x.ask(capacity, own)
+	d.Request = nil
+	if x.in.Settings.Divide != "" {
+		d.Request = x.ask(capacity, own)
 		entitled, untraded = x.market(capacity, entitled, own)
 		largest = owe(largest, ltgf.Most(entitled.Cells, untraded))
 	} else {
 		x.convert(byParty{}, entitled, nil, nil)
 	}
-	ltgf.Inherit(&x.b.Ledger, x.b.In.Snapshot.Tenants, base.Cells)
-	ltgf.Settle(&x.b.Ledger, base.Cells, entitled.Cells, untraded, largest, x.held(), x.b.In.Settings, x.b.In.Snapshot.Ledger.At/cluster.Instant(x.b.In.Settings.Term) != x.b.In.Now/cluster.Instant(x.b.In.Settings.Term))
+	ltgf.Inherit(&x.due.Ledger, x.in.Snapshot.Tenants, base.Cells)
+	ltgf.Settle(&x.due.Ledger, base.Cells, entitled.Cells, untraded, largest, x.held(), x.in.Settings, x.in.Snapshot.Ledger.At/cluster.Instant(x.in.Settings.Term) != x.in.Now/cluster.Instant(x.in.Settings.Term))
 	x.repay(entitled)
-	return question
+	d.Rates = slices.Grow(d.Rates[:0], len(in.Cases))[:len(in.Cases)]
+	ltgf.Due(&d.Ledger, d.Rates, found.Claimants, users, s.Faster())
+	ltgf.Want(&d.Ledger, in.Snapshot.Ledger.At, in.Now, in.Settings.BindQuiet)
 }
 
 // Quotas are the last quotas by weight, by pool.
@@ -105,18 +153,18 @@ func withCells(to byTenant, own *round.Owned) {
 
 // repay gives the repayments of tenants to their parties, or takes them from these, in proportion to their entitlements.
 func (x *shares) repay(entitled byTenant) {
-	if x.b.JobsQueue {
+	if x.due.JobsQueue {
 		return
 	}
-	accounts := x.b.Accounts()
-	for k := range x.b.Divided.PartyRows.Rows() {
-		t := x.b.Divided.Parties[k].Tenant
-		for p := range x.b.In.Pools {
-			row, all := x.b.Divided.PartyRows.At(k, p), *entitled.At(t, p)
+	accounts := x.due.Accounts()
+	for k := range x.due.PartyRows.Rows() {
+		t := x.due.Parties[k].Tenant
+		for p := range x.in.Pools {
+			row, all := x.due.PartyRows.At(k, p), *entitled.At(t, p)
 			if repays := accounts.At(t, p).Repays; repays != 0 && all > 0 {
 				row.Repays = cluster.MicroGPU(ltgf.Portion(int64(repays), int64(row.Entitlement), int64(all)))
 				row.Entitlement += row.Repays
-				x.b.Divided.TenantRows.At(t, p).Entitlement += row.Repays
+				x.due.TenantRows.At(t, p).Entitlement += row.Repays
 			}
 		}
 	}
@@ -124,15 +172,15 @@ func (x *shares) repay(entitled byTenant) {
 
 // largest returns the largest gang of each tenant, by row of the ledger.
 func (x *shares) largest() []int {
-	largest := make([]int, len(x.b.In.Tenants))
-	for i := range x.b.In.Snapshot.Cases {
-		if st := &x.b.Jobs[i]; st.Is.Tenant >= 0 && (st.Is.Live || !x.b.In.Snapshot.Cases[i].Gone) {
-			largest[st.Is.Tenant] = max(largest[st.Is.Tenant], st.Is.GPUs, st.Is.Held)
+	largest := make([]int, len(x.in.Tenants))
+	for i := range x.in.Snapshot.Cases {
+		if st, can := &x.in.Cases[i], &x.found.Can[i]; st.Tenant >= 0 && (st.Live || !x.in.Snapshot.Cases[i].Gone) {
+			largest[st.Tenant] = max(largest[st.Tenant], can.GPUs, st.Held)
 		}
 	}
-	out := round.NewTable[round.TenantIndex, int](len(x.b.In.Tenants), len(x.b.In.Pools))
+	out := round.NewTable[round.TenantIndex, int](len(x.in.Tenants), len(x.in.Pools))
 	for t := range out.Rows() {
-		for p := range x.b.In.Pools {
+		for p := range x.in.Pools {
 			*out.At(t, p) = largest[t]
 		}
 	}
@@ -141,31 +189,31 @@ func (x *shares) largest() []int {
 
 // held returns the GPUs that tenants hold, by row of the ledger.
 func (x *shares) held() []int {
-	out := round.NewTable[round.TenantIndex, int](len(x.b.In.Tenants), len(x.b.In.Pools))
-	for i := range x.b.Jobs {
-		if st := &x.b.Jobs[i]; st.Is.Live && !st.Is.Waits && st.Is.Tenant >= 0 && len(st.Can.Pools) > 0 {
-			*out.At(st.Is.Tenant, st.Can.Pools[0]) += st.Is.Held
+	out := round.NewTable[round.TenantIndex, int](len(x.in.Tenants), len(x.in.Pools))
+	for i := range x.in.Cases {
+		if st, can := &x.in.Cases[i], &x.found.Can[i]; st.Live && !st.Waits && st.Tenant >= 0 && len(can.Pools) > 0 {
+			*out.At(st.Tenant, can.Pools[0]) += st.Held
 		}
 	}
 	return out.Cells
 }
 
-// Capacity returns the number of GPUs in every pool that tenants can share. It also updates the ledger's
+// count returns the number of GPUs in every pool that tenants can share. It also updates the ledger's
 // counts of all GPUs and of bad ones.
-func Capacity(b *round.Books, site *place.Site) []int {
-	capacity := make([]int, len(b.In.Pools))
-	for p := range b.In.Pools {
-		row := &b.Ledger.Pools[p]
+func (x *shares) count() []int {
+	site, capacity := x.found.Site, make([]int, len(x.in.Pools))
+	for p := range capacity {
+		row := &x.due.Ledger.Pools[p]
 		row.GPUs, row.BadGPUs = site.Count(p)
 		capacity[p] = row.GPUs - row.BadGPUs
 	}
-	for i := range b.In.Snapshot.Cases {
-		st := &b.Jobs[i]
-		if !st.Is.Live || st.Is.Waits || st.Is.Tenant >= 0 || b.Records[i].Payer() != "" {
+	for i := range x.in.Snapshot.Cases {
+		st := &x.in.Cases[i]
+		if !st.Live || st.Waits || st.Tenant >= 0 || x.in.Records[i].Payer() != "" {
 			continue
 		}
-		for _, hold := range b.In.Snapshot.Cases[i].Job.Holds {
-			if p := b.In.Pool(hold.Model); p >= 0 && !site.Bad(hold.Node) {
+		for _, hold := range x.in.Snapshot.Cases[i].Job.Holds {
+			if p := x.in.Pool(hold.Model); p >= 0 && !site.Bad(hold.Node) {
 				capacity[p] -= hold.GPUs
 			}
 		}

@@ -22,12 +22,12 @@ import (
 // weight. capacity is the number of GPUs by pool; base is the weighted share of each tenant; own is the GPUs in tenants'
 // cells (nil = no cells). market returns the tenants' entitlements, with trades and without them (nil = there are none).
 func (x *shares) market(capacity []int, base byTenant, own *round.Owned) (entitled byTenant, untraded []cluster.MicroGPU) {
-	n := len(x.b.In.Pools)
-	due := round.NewTable[round.PartyIndex, cluster.MicroGPU](len(x.b.Divided.Parties), n)
+	n := len(x.in.Pools)
+	due := round.NewTable[round.PartyIndex, cluster.MicroGPU](len(x.due.Parties), n)
 	known := x.divided(due)
-	entitled = round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.b.In.Tenants), n)
+	entitled = round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.in.Tenants), n)
 	asked := x.asked()
-	for p := range x.b.In.Pools {
+	for p := range x.in.Pools {
 		room := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
 		var cells, promised []int
 		if own != nil {
@@ -42,7 +42,7 @@ func (x *shares) market(capacity []int, base byTenant, own *round.Owned) (entitl
 		x.blind(due, p, known, asked, base, promised, room)
 		left := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
 		for k := range due.Rows() {
-			*entitled.At(x.b.Divided.Parties[k].Tenant, p) += *due.At(k, p)
+			*entitled.At(x.due.Parties[k].Tenant, p) += *due.At(k, p)
 			left -= *due.At(k, p)
 		}
 		left -= idleCells(entitled, p, cells, left)
@@ -53,8 +53,8 @@ func (x *shares) market(capacity []int, base byTenant, own *round.Owned) (entitl
 	parties, untraded := x.untraded(due, entitled)
 	x.convert(due, entitled, parties, untraded)
 	largest := x.largestGang()
-	ltgf.SettleParties(x.b.Divided.PartyRows.Cells, n, due.Cells, parties, largest, x.b.In.Settings)
-	ltgf.SettleParties(x.b.Divided.TenantRows.Cells, n, x.sums(due.Cells), x.sums(parties), largest, x.b.In.Settings)
+	ltgf.SettleParties(x.due.PartyRows.Cells, n, due.Cells, parties, largest, x.in.Settings)
+	ltgf.SettleParties(x.due.TenantRows.Cells, n, x.sums(due.Cells), x.sums(parties), largest, x.in.Settings)
 	return entitled, untraded
 }
 
@@ -63,10 +63,10 @@ func (x *shares) sums(parties []cluster.MicroGPU) []cluster.MicroGPU {
 	if parties == nil {
 		return nil
 	}
-	n := len(x.b.In.Pools)
-	out := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.b.In.Tenants), n)
+	n := len(x.in.Pools)
+	out := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.in.Tenants), n)
 	for at, gpus := range parties {
-		*out.At(x.b.Divided.Parties[at/n].Tenant, at%n) += gpus
+		*out.At(x.due.Parties[at/n].Tenant, at%n) += gpus
 	}
 	return out.Cells
 }
@@ -74,17 +74,17 @@ func (x *shares) sums(parties []cluster.MicroGPU) []cluster.MicroGPU {
 // untraded returns the entitlements of parties and of tenants without the trades in force; nil = no trade is
 // in force or was undone.
 func (x *shares) untraded(due byParty, entitled byTenant) (parties, tenants []cluster.MicroGPU) {
-	d := x.b.In.Snapshot.Allocation
-	if d == nil || d.Policy != x.b.In.Settings.Divide || len(d.Trades)+len(d.Undone) == 0 {
+	d := x.in.Snapshot.Allocation
+	if d == nil || d.Policy != x.in.Settings.Divide || len(d.Trades)+len(d.Undone) == 0 {
 		return nil, nil
 	}
 	parties, tenants = slices.Clone(due.Cells), slices.Clone(entitled.Cells)
-	ofParty, ofTenant := round.TableOf[round.PartyIndex](parties, len(x.b.In.Pools)), round.TableOf[round.TenantIndex](tenants, len(x.b.In.Pools))
+	ofParty, ofTenant := round.TableOf[round.PartyIndex](parties, len(x.in.Pools)), round.TableOf[round.TenantIndex](tenants, len(x.in.Pools))
 	give := func(party cluster.PartyName, model string, gpus cluster.MicroGPU) {
-		k, ok := slices.BinarySearchFunc(x.b.Divided.Parties, party.Kind, func(c round.Claimant, name string) int { return cmp.Compare(c.Name, name) })
-		if p := x.b.In.Pool(model); ok && p >= 0 {
+		k, ok := slices.BinarySearchFunc(x.due.Parties, party.Kind, func(c round.Claimant, name string) int { return cmp.Compare(c.Name, name) })
+		if p := x.in.Pool(model); ok && p >= 0 {
 			*ofParty.At(round.PartyIndex(k), p) += gpus
-			*ofTenant.At(x.b.Divided.Parties[k].Tenant, p) += gpus
+			*ofTenant.At(x.due.Parties[k].Tenant, p) += gpus
 		}
 	}
 	for i := range d.Trades {
@@ -99,26 +99,26 @@ func (x *shares) untraded(due byParty, entitled byTenant) (parties, tenants []cl
 
 // divided fills in the entitlements of the allocation, and returns the parties that it includes.
 func (x *shares) divided(due byParty) (known []bool) {
-	known = make([]bool, len(x.b.Divided.Parties))
-	d := x.b.In.Snapshot.Allocation
-	if d == nil || d.Policy != x.b.In.Settings.Divide {
+	known = make([]bool, len(x.due.Parties))
+	d := x.in.Snapshot.Allocation
+	if d == nil || d.Policy != x.in.Settings.Divide {
 		return known
 	}
 	pools := make([]int, len(d.Pools))
 	for i, name := range d.Pools {
-		pools[i] = x.b.In.Pool(name)
+		pools[i] = x.in.Pool(name)
 	}
 	k := round.PartyIndex(0)
 	for i := range d.Parts {
 		part := &d.Parts[i]
-		for k < due.Rows() && x.b.Divided.Parties[k].Name < part.Party {
+		for k < due.Rows() && x.due.Parties[k].Name < part.Party {
 			k++
 		}
-		if k == due.Rows() || x.b.Divided.Parties[k].Name != part.Party {
+		if k == due.Rows() || x.due.Parties[k].Name != part.Party {
 			continue // the party has left
 		}
 		known[k] = true
-		if x.b.In.Spent(x.b.In.Tenants[x.b.Divided.Parties[k].Tenant]) != nil {
+		if x.in.Spent(x.in.Tenants[x.due.Parties[k].Tenant]) != nil {
 			continue // the answer is older than the end of its budget
 		}
 		for at, gpus := range part.GPUs {
@@ -151,7 +151,7 @@ func fit(due byParty, p int, room cluster.MicroGPU) {
 func (x *shares) fitCells(due byParty, p int, known []bool, asked []int64, cells []int, room cluster.MicroGPU) {
 	sum, free := make([]cluster.MicroGPU, len(cells)), make([]cluster.MicroGPU, len(cells))
 	for k := range due.Rows() {
-		sum[x.b.Divided.Parties[k].Tenant] += *due.At(k, p)
+		sum[x.due.Parties[k].Tenant] += *due.At(k, p)
 	}
 	var beyond cluster.MicroGPU
 	for t, gpus := range cells {
@@ -162,7 +162,7 @@ func (x *shares) fitCells(due byParty, p int, known []bool, asked []int64, cells
 		beyond += sum[t] - inside
 	}
 	for k := range due.Rows() {
-		if t := x.b.Divided.Parties[k].Tenant; !known[k] {
+		if t := x.due.Parties[k].Tenant; !known[k] {
 			gpus := min(part(cluster.MicroGPU(cells[t])*cluster.WholeGPU, x.demand(k), asked[t]), free[t])
 			free[t] -= gpus
 			room -= gpus
@@ -173,7 +173,7 @@ func (x *shares) fitCells(due byParty, p int, known []bool, asked []int64, cells
 		return
 	}
 	for k := range due.Rows() {
-		t, d := x.b.Divided.Parties[k].Tenant, due.At(k, p)
+		t, d := x.due.Parties[k].Tenant, due.At(k, p)
 		if over := sum[t] - cluster.MicroGPU(cells[t])*cluster.WholeGPU; known[k] && over > 0 {
 			kept := sum[t] - over + cluster.MicroGPU(cluster.MulDiv(int64(over), int64(max(room, 0)), int64(beyond)))
 			*d = cluster.MicroGPU(cluster.MulDiv(int64(*d), int64(kept), int64(sum[t])))
@@ -202,13 +202,13 @@ func idleCells(entitled byTenant, p int, cells []int, left cluster.MicroGPU) (ba
 // blind gives each party that is not in the allocation its part of the tenant's weighted share of the GPUs in no
 // cell, in proportion to demand.
 func (x *shares) blind(due byParty, p int, known []bool, asked []int64, base byTenant, cells []int, room cluster.MicroGPU) {
-	shares := make([]cluster.MicroGPU, len(x.b.Divided.Parties))
+	shares := make([]cluster.MicroGPU, len(x.due.Parties))
 	var sum cluster.MicroGPU
 	for k := range due.Rows() {
 		if known[k] {
 			continue
 		}
-		t := x.b.Divided.Parties[k].Tenant
+		t := x.due.Parties[k].Tenant
 		share := *base.At(t, p)
 		if cells != nil {
 			share -= cluster.MicroGPU(cells[t]) * cluster.WholeGPU
@@ -231,9 +231,9 @@ func part(gpus cluster.MicroGPU, demand int, asked int64) cluster.MicroGPU {
 
 // asked returns the GPUs that all parties of each tenant ask for.
 func (x *shares) asked() []int64 {
-	asked := make([]int64, len(x.b.In.Tenants))
-	for k := range x.b.Divided.Parties {
-		asked[x.b.Divided.Parties[k].Tenant] += int64(x.demand(round.PartyIndex(k)))
+	asked := make([]int64, len(x.in.Tenants))
+	for k := range x.due.Parties {
+		asked[x.due.Parties[k].Tenant] += int64(x.demand(round.PartyIndex(k)))
 	}
 	return asked
 }
@@ -241,8 +241,8 @@ func (x *shares) asked() []int64 {
 // demand returns the GPUs that all jobs of a party ask for.
 func (x *shares) demand(k round.PartyIndex) int {
 	gpus := 0
-	for _, i := range x.b.Divided.Parties[k].Cases {
-		gpus += x.b.Wants(i)
+	for _, i := range x.due.Parties[k].Cases {
+		gpus += x.found.Wants(i)
 	}
 	return gpus
 }
@@ -260,7 +260,7 @@ func owe(gangs []int, due []cluster.MicroGPU) []int {
 // largestGang returns the largest gang of all parties.
 func (x *shares) largestGang() int {
 	largest := 0
-	for k := range x.b.Divided.Parties {
+	for k := range x.due.Parties {
 		largest = max(largest, x.gang(k))
 	}
 	return largest
@@ -269,41 +269,41 @@ func (x *shares) largestGang() int {
 // gang returns the largest gang of a party.
 func (x *shares) gang(k int) int {
 	largest := 0
-	for _, i := range x.b.Divided.Parties[k].Cases {
-		largest = max(largest, x.b.Wants(i))
+	for _, i := range x.due.Parties[k].Cases {
+		largest = max(largest, x.found.Wants(i))
 	}
 	return largest
 }
 
 // ask builds the allocation request; nil = the last allocation answers the same request.
 func (x *shares) ask(capacity []int, own *round.Owned) *cluster.AllocationRequest {
-	q := cluster.AllocationRequest{Policy: x.b.In.Settings.Divide, At: x.b.In.Now, MostKinds: x.b.In.Settings.MostKinds, Cells: x.cells(own)}
-	for p, name := range x.b.In.Pools {
+	q := cluster.AllocationRequest{Policy: x.in.Settings.Divide, At: x.in.Now, MostKinds: x.in.Settings.MostKinds, Cells: x.cells(own)}
+	for p, name := range x.in.Pools {
 		q.Pools = append(q.Pools, cluster.GPUs{Model: name, Count: capacity[p]})
 	}
-	if d := x.b.In.Snapshot.Allocation; d != nil && d.Policy == x.b.In.Settings.Divide {
+	if d := x.in.Snapshot.Allocation; d != nil && d.Policy == x.in.Settings.Divide {
 		q.Trades, q.CellTrades, q.NextTrade = d.Trades, d.CellTrades, d.NextTrade
 	}
-	if len(x.b.In.Settings.Prices) > 0 {
-		q.Prices = slices.Repeat([]float64{1}, len(x.b.In.Pools))
-		for _, price := range x.b.In.Settings.Prices {
-			if p := x.b.In.Pool(price.Model); p >= 0 {
+	if len(x.in.Settings.Prices) > 0 {
+		q.Prices = slices.Repeat([]float64{1}, len(x.in.Pools))
+		for _, price := range x.in.Settings.Prices {
+			if p := x.in.Pool(price.Model); p >= 0 {
 				q.Prices[p] = price.Price
 			}
 		}
 	}
 	x.several = severalUsers(x)
-	for k := range x.b.Divided.Parties {
+	for k := range x.due.Parties {
 		if bid, ok := x.bid(k); ok {
 			q.Bids = append(q.Bids, bid)
 		}
 	}
 	epoch := int64(0)
-	if x.b.In.Settings.DivideEvery > 0 {
-		epoch = x.b.In.Snapshot.Round / x.b.In.Settings.DivideEvery
+	if x.in.Settings.DivideEvery > 0 {
+		epoch = x.in.Snapshot.Round / x.in.Settings.DivideEvery
 	}
 	q.Digest = digest(&q, epoch)
-	if d := x.b.In.Snapshot.Allocation; d != nil && d.Digest == q.Digest {
+	if d := x.in.Snapshot.Allocation; d != nil && d.Digest == q.Digest {
 		return nil
 	}
 	return &q
@@ -314,15 +314,15 @@ func (x *shares) cells(own *round.Owned) (out []cluster.CellGPUs) {
 	if own == nil {
 		return nil
 	}
-	for t, name := range x.b.In.Tenants {
+	for t, name := range x.in.Tenants {
 		c, some := cluster.CellGPUs{Tenant: name}, false
-		for p := range x.b.In.Pools {
+		for p := range x.in.Pools {
 			c.GPUs = append(c.GPUs, own.GPUs[p][t])
 			some = some || own.GPUs[p][t] > 0
 		}
 		if own.Lots != nil {
 			c.Lots = own.Lots[t]
-			for p := range x.b.In.Pools {
+			for p := range x.in.Pools {
 				c.Base = append(c.Base, own.Base[p][t])
 			}
 		}
@@ -335,23 +335,23 @@ func (x *shares) cells(own *round.Owned) (out []cluster.CellGPUs) {
 
 // bid returns the demand of a party; false = none of its jobs is active.
 func (x *shares) bid(k int) (cluster.Bid, bool) {
-	party := &x.b.Divided.Parties[k]
-	b := cluster.Bid{Party: party.Name, Tenant: x.b.In.Tenants[party.Tenant], User: userOf(x, party), Weight: x.weights[party.Tenant]}
+	party := &x.due.Parties[k]
+	b := cluster.Bid{Party: party.Name, Tenant: x.in.Tenants[party.Tenant], User: userOf(x, party), Weight: x.weights[party.Tenant]}
 	terms, weight := x.terms(), int64(0)
 	var priced *cluster.Terms
-	if slices.ContainsFunc(party.Cases, func(i int) bool { return len(x.b.Jobs[i].Can.May) > 0 && x.speeds.Priced(i) != nil }) {
+	if slices.ContainsFunc(party.Cases, func(i int) bool { return len(x.found.Can[i].May) > 0 && x.speeds.Priced(i) != nil }) {
 		t := x.terms()
 		priced = &t
 	}
 	for _, i := range party.Cases {
-		st := &x.b.Jobs[i]
-		if len(st.Can.May) == 0 {
+		can := &x.found.Can[i]
+		if len(can.May) == 0 {
 			continue
 		}
-		gpus := x.b.Wants(i)
+		gpus := x.found.Wants(i)
 		b.Gang, b.Demand = max(b.Gang, gpus), b.Demand+gpus
-		weight += eligible.Weight(x.b, i) * int64(gpus)
-		b.Pinned = x.b.In.Snapshot.Cases[i].Job.Request.Model != ""
+		weight += eligible.Weight(x.in, i) * int64(gpus)
+		b.Pinned = x.in.Snapshot.Cases[i].Job.Request.Model != ""
 		speeds, may := x.speeds.Speedups(i), x.may(i)
 		count(&terms, x.rooted(i, speeds), may, gpus)
 		if priced != nil {
@@ -371,10 +371,10 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 		b.Priced = priced
 	}
 	b.Milli = weight / int64(b.Demand)
-	if x.b.In.Settings.DivideJobs {
+	if x.in.Settings.DivideJobs {
 		i := party.Cases[0]
-		b.Job = x.b.Records[i].Key
-		b.Elapsed = max(x.b.In.Now.Sub(x.b.Records[i].First), 0)
+		b.Job = x.in.Records[i].Key
+		b.Elapsed = max(x.in.Now.Sub(x.found.Can[i].First), 0)
 		b.Steps, b.Did = x.speeds.Steps(i), x.speeds.Did(i)
 		b.Deadline = x.deadline(i, &b)
 	}
@@ -384,15 +384,15 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 // userOf returns the user of all active jobs of a party, where users share equally; "" = several, or users do not matter, as where a
 // tenant has only one.
 func userOf(x *shares, party *round.Claimant) string {
-	if x.b.In.Settings.Users != cluster.UsersEqual || !x.several[party.Tenant] {
+	if x.in.Settings.Users != cluster.UsersEqual || !x.several[party.Tenant] {
 		return ""
 	}
 	user := ""
 	for _, i := range party.Cases {
-		if len(x.b.Jobs[i].Can.May) == 0 {
+		if len(x.found.Can[i].May) == 0 {
 			continue
 		}
-		if u := x.b.Records[i].User; user == "" {
+		if u := x.in.Records[i].User; user == "" {
 			user = u
 		} else if u != user {
 			return ""
@@ -403,18 +403,18 @@ func userOf(x *shares, party *round.Claimant) string {
 
 // severalUsers reports for each tenant whether its active jobs are of several users.
 func severalUsers(x *shares) []bool {
-	several, first := make([]bool, len(x.b.In.Tenants)), make([]string, len(x.b.In.Tenants))
-	for i := range x.b.Jobs {
-		st := &x.b.Jobs[i]
-		if st.Is.Tenant < 0 || len(st.Can.May) == 0 {
+	several, first := make([]bool, len(x.in.Tenants)), make([]string, len(x.in.Tenants))
+	for i := range x.in.Cases {
+		st, can := &x.in.Cases[i], &x.found.Can[i]
+		if st.Tenant < 0 || len(can.May) == 0 {
 			continue
 		}
-		switch user := x.b.Records[i].User; first[st.Is.Tenant] {
+		switch user := x.in.Records[i].User; first[st.Tenant] {
 		case "":
-			first[st.Is.Tenant] = user
+			first[st.Tenant] = user
 		case user:
 		default:
-			several[st.Is.Tenant] = true
+			several[st.Tenant] = true
 		}
 	}
 	return several
@@ -424,7 +424,7 @@ func severalUsers(x *shares) []bool {
 func (x *shares) rooted(i int, speeds []profile.Speedup) []profile.Speedup {
 	const away = 0.95
 	home := -1
-	if x.b.In.Settings.DivideJobs {
+	if x.in.Settings.DivideJobs {
 		home = x.speeds.Home(i)
 	}
 	if home < 0 || speeds[home].Shown() {
@@ -441,7 +441,7 @@ func (x *shares) rooted(i int, speeds []profile.Speedup) []profile.Speedup {
 
 // terms returns empty terms.
 func (x *shares) terms() cluster.Terms {
-	n := len(x.b.In.Pools)
+	n := len(x.in.Pools)
 	return cluster.Terms{Speeds: make([]float64, n), Margins: make([]float64, n), Basis: slices.Repeat([]cluster.Source{cluster.Observed}, n)}
 }
 
@@ -467,12 +467,12 @@ func mean(t *cluster.Terms, gpus int) {
 // may returns the pools that a job may use. A job that starts is bound to the nodes of its grant, for seconds: where
 // tenants trade cells, it counts as before that, so that the grants of a term's start undo no trade.
 func (x *shares) may(i int) []int {
-	l, st := x.b.Leases[i], &x.b.Jobs[i]
-	if l == nil || l.State != cluster.Granted || x.b.In.Snapshot.Cases[i].Job.Request.Model != "" || !x.b.In.Snapshot.Cells.Tradable() {
-		return st.Can.May
+	l, can := x.found.Leases[i], &x.found.Can[i]
+	if l == nil || l.State != cluster.Granted || x.in.Snapshot.Cases[i].Job.Request.Model != "" || !x.in.Snapshot.Cells.Tradable() {
+		return can.May
 	}
 	var all []int
-	for p := range x.b.In.Pools {
+	for p := range x.in.Pools {
 		all = append(all, p)
 	}
 	return all
@@ -491,12 +491,12 @@ func lessSure(a, b cluster.Source) cluster.Source {
 // deadline returns the time by which a job should finish; 0 = any time. It aims one term before the user's
 // deadline if that is still possible, because jobs take turns by terms.
 func (x *shares) deadline(i int, b *cluster.Bid) cluster.Instant {
-	last := x.b.In.Snapshot.Cases[i].Job.Deadline
+	last := x.in.Snapshot.Cases[i].Job.Deadline
 	if last == 0 {
 		return 0
 	}
 	fastest := slices.Max(b.Speeds) * float64(max(b.Gang, 1))
-	if ahead := last.Add(-x.b.In.Settings.Term); b.Steps*float64(cluster.Second) <= fastest*float64(ahead.Sub(x.b.In.Now)) {
+	if ahead := last.Add(-x.in.Settings.Term); b.Steps*float64(cluster.Second) <= fastest*float64(ahead.Sub(x.in.Now)) {
 		return ahead
 	}
 	return last

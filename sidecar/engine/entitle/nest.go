@@ -23,9 +23,9 @@ type relative struct {
 // whose jobs are spread over all its sub-accounts would get more than one with a few busy ones. nest also sets the weights in that
 // proportion. active is the jobs that count as demand, by tenant; base is the quotas by weight, without cells of tenants' own.
 func (x *shares) nest(base byTenant, active [][]ltgf.Claimant, own *round.Owned) byTenant {
-	nested := round.TableOf[round.TenantIndex](slices.Clone(base.Cells), len(x.b.In.Pools))
-	families := groups(relatives(x.b.In.Tenants, x.b.In.Snapshot.Tenants), 0)
-	for p := range x.b.In.Pools {
+	nested := round.TableOf[round.TenantIndex](slices.Clone(base.Cells), len(x.in.Pools))
+	families := groups(relatives(x.in.Tenants, x.in.Snapshot.Tenants), 0)
+	for p := range x.in.Pools {
 		for _, family := range families {
 			total := cluster.MicroGPU(0)
 			for i := range family {

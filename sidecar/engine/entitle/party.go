@@ -6,57 +6,71 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 	"github.com/fairlease/fairlease/sidecar/engine/speeds"
 )
 
-// Parties sets the queues and the parties, with their accounts in every pool.
-func Parties(b *round.Books, s *speeds.Speeds) {
-	x := &shares{b: b, speeds: s}
-	x.b.Queues, x.b.Divided.Parties, x.b.JobsQueue = x.b.Queues[:0], x.b.Divided.Parties[:0], false
-	for t, name := range x.b.In.Tenants {
-		x.b.Queues = append(x.b.Queues, round.Claimant{Name: name, Tenant: round.TenantIndex(t)})
+// Open sets the queues and the parties, with their accounts in every pool, and takes the ledger of the facts over into the memory of an earlier
+// one. It returns the number of GPUs in every pool that tenants can share.
+func (d *Due) Open(in *round.Facts, found *eligible.Found, s *speeds.Speeds, memory cluster.Ledger) []int {
+	x := &shares{in: in, found: found, speeds: s, due: d}
+	d.Ledger = in.Ledger
+	d.Ledger.Tenants = append(memory.Tenants[:0], in.Ledger.Tenants...)
+	d.Ledger.Pools = append(memory.Pools[:0], in.Ledger.Pools...)
+	d.Queued = slices.Grow(d.Queued[:0], len(in.Cases))[:len(in.Cases)]
+	d.Queues, d.Parties, d.JobsQueue = d.Queues[:0], d.Parties[:0], false
+	d.PartyRows, d.TenantRows = d.PartyRows.Zeroed(0, 0), d.TenantRows.Zeroed(0, 0)
+	x.queue()
+	return x.count()
+}
+
+// queue sets the queues and the parties.
+func (x *shares) queue() {
+	for t, name := range x.in.Tenants {
+		x.due.Queues = append(x.due.Queues, round.Claimant{Name: name, Tenant: round.TenantIndex(t)})
 	}
-	for i := range x.b.Jobs {
-		x.b.Jobs[i].Party, x.b.Jobs[i].Queue = -1, round.QueueIndex(x.b.Jobs[i].Is.Tenant)
+	for i := range x.in.Cases {
+		st := &x.in.Cases[i]
+		x.due.Queued[i] = round.Queued{Tenant: st.Tenant, User: round.UserIndex(st.User), Party: -1, Queue: round.QueueIndex(st.Tenant)}
 	}
-	x.b.Rows = round.TableOf[round.QueueIndex](x.b.Ledger.Tenants, len(x.b.In.Pools))
-	if x.b.In.Settings.Divide == "" {
+	x.due.Rows = round.TableOf[round.QueueIndex](x.due.Ledger.Tenants, len(x.in.Pools))
+	if x.in.Settings.Divide == "" {
 		return
 	}
 	at := map[string]round.PartyIndex{}
-	names := make([]string, len(x.b.Jobs))
-	for i := range x.b.Jobs {
-		st := &x.b.Jobs[i]
-		if st.Is.Tenant < 0 || !st.Is.Live {
+	names := make([]string, len(x.in.Cases))
+	for i := range x.in.Cases {
+		st := &x.in.Cases[i]
+		if st.Tenant < 0 || !st.Live {
 			continue
 		}
 		name := x.partyName(i)
 		names[i] = name
 		if _, ok := at[name]; !ok {
 			at[name] = 0
-			x.b.Divided.Parties = append(x.b.Divided.Parties, round.Claimant{Name: name, Tenant: st.Is.Tenant})
+			x.due.Parties = append(x.due.Parties, round.Claimant{Name: name, Tenant: st.Tenant})
 		}
 	}
-	slices.SortFunc(x.b.Divided.Parties, func(a, b round.Claimant) int { return cmp.Compare(a.Name, b.Name) })
-	for k := range x.b.Divided.Parties {
-		at[x.b.Divided.Parties[k].Name] = round.PartyIndex(k)
+	slices.SortFunc(x.due.Parties, func(a, b round.Claimant) int { return cmp.Compare(a.Name, b.Name) })
+	for k := range x.due.Parties {
+		at[x.due.Parties[k].Name] = round.PartyIndex(k)
 	}
-	for i := range x.b.Jobs {
+	for i := range x.in.Cases {
 		if names[i] != "" {
-			st := &x.b.Jobs[i]
-			st.Party = at[names[i]]
-			x.b.Divided.Parties[st.Party].Cases = append(x.b.Divided.Parties[st.Party].Cases, i)
+			who := &x.due.Queued[i]
+			who.Party = at[names[i]]
+			x.due.Parties[who.Party].Cases = append(x.due.Parties[who.Party].Cases, i)
 		}
 	}
 	x.openAccounts(at)
 	// Cells belong to tenants, so there tenants queue even if the policy knows jobs only.
-	if x.b.JobsQueue = preset.TenantBlind(x.b.In.Settings.Divide) && x.b.In.Snapshot.Cells == nil; x.b.JobsQueue {
-		x.b.Queues, x.b.Rows = append(x.b.Queues[:0], x.b.Divided.Parties...), round.TableOf[round.QueueIndex](x.b.Divided.PartyRows.Cells, len(x.b.In.Pools))
-		for i := range x.b.Jobs {
-			x.b.Jobs[i].Queue = round.QueueIndex(x.b.Jobs[i].Party)
+	if x.due.JobsQueue = preset.TenantBlind(x.in.Settings.Divide) && x.in.Snapshot.Cells == nil; x.due.JobsQueue {
+		x.due.Queues, x.due.Rows = append(x.due.Queues[:0], x.due.Parties...), round.TableOf[round.QueueIndex](x.due.PartyRows.Cells, len(x.in.Pools))
+		for i := range x.in.Cases {
+			x.due.Queued[i].Queue = round.QueueIndex(x.due.Queued[i].Party)
 		}
 	}
 }
@@ -64,9 +78,9 @@ func Parties(b *round.Books, s *speeds.Speeds) {
 // partyName returns the party of a job. Jobs that name a GPU model form parties of their own, because they
 // stay on it whatever the market does.
 func (x *shares) partyName(i int) string {
-	c := &x.b.In.Snapshot.Cases[i]
-	if x.b.In.Settings.DivideJobs {
-		return fmt.Sprintf("%s/%010d", x.b.Records[i].Tenant, x.b.Records[i].Key)
+	c := &x.in.Snapshot.Cases[i]
+	if x.in.Settings.DivideJobs {
+		return fmt.Sprintf("%s/%010d", x.in.Records[i].Tenant, x.in.Records[i].Key)
 	}
 	kind := string(x.speeds.Kinds[i])
 	if m := c.Job.Request.Model; m != "" {
@@ -83,73 +97,73 @@ const trials = 10
 // openAccounts updates the accounts of parties and of tenants: it adds their entitlement since the last round and subtracts
 // what their jobs received. A tenant's account goes on when its parties leave, with what jobs received that are over.
 func (x *shares) openAccounts(at map[string]round.PartyIndex) {
-	x.b.Divided.PartyRows = x.b.Divided.PartyRows.Zeroed(len(x.b.Divided.Parties), len(x.b.In.Pools))
-	x.b.Divided.TenantRows = x.b.Divided.TenantRows.Zeroed(len(x.b.In.Tenants), len(x.b.In.Pools))
-	for t, name := range x.b.In.Tenants {
-		for p, pool := range x.b.In.Pools {
-			*x.b.Divided.TenantRows.At(round.TenantIndex(t), p) = cluster.TenantPool{Tenant: ofTenant(name), Pool: pool}
+	x.due.PartyRows = x.due.PartyRows.Zeroed(len(x.due.Parties), len(x.in.Pools))
+	x.due.TenantRows = x.due.TenantRows.Zeroed(len(x.in.Tenants), len(x.in.Pools))
+	for t, name := range x.in.Tenants {
+		for p, pool := range x.in.Pools {
+			*x.due.TenantRows.At(round.TenantIndex(t), p) = cluster.TenantPool{Tenant: ofTenant(name), Pool: pool}
 		}
 	}
-	for k := range x.b.Divided.PartyRows.Rows() {
-		for p, pool := range x.b.In.Pools {
+	for k := range x.due.PartyRows.Rows() {
+		for p, pool := range x.in.Pools {
 			demand := cluster.MicroGPU(x.demand(k)) * cluster.WholeGPU
-			*x.b.Divided.PartyRows.At(k, p) = cluster.TenantPool{Tenant: x.b.Divided.Parties[k].Name, Pool: pool, Demand: demand}
-			x.b.Divided.TenantRows.At(x.b.Divided.Parties[k].Tenant, p).Demand += demand
+			*x.due.PartyRows.At(k, p) = cluster.TenantPool{Tenant: x.due.Parties[k].Name, Pool: pool, Demand: demand}
+			x.due.TenantRows.At(x.due.Parties[k].Tenant, p).Demand += demand
 		}
 	}
-	span := x.b.In.Now.Sub(x.b.In.Snapshot.Ledger.At)
-	if x.b.In.Snapshot.Ledger.At == 0 {
+	span := x.in.Now.Sub(x.in.Snapshot.Ledger.At)
+	if x.in.Snapshot.Ledger.At == 0 {
 		span = 0
 	}
 	tenants := map[string]round.TenantIndex{}
-	for t, name := range x.b.In.Tenants {
+	for t, name := range x.in.Tenants {
 		tenants[ofTenant(name)] = round.TenantIndex(t)
 	}
 	largest := x.largestGang()
-	for k := range x.b.In.Snapshot.Parties {
-		old := &x.b.In.Snapshot.Parties[k]
-		p := x.b.In.Pool(old.Pool)
+	for k := range x.in.Snapshot.Parties {
+		old := &x.in.Snapshot.Parties[k]
+		p := x.in.Pool(old.Pool)
 		if p < 0 {
 			continue
 		}
 		var row *cluster.TenantPool
 		party, ok := at[old.Party]
 		if ok {
-			row = x.b.Divided.PartyRows.At(party, p)
+			row = x.due.PartyRows.At(party, p)
 		} else if t, ok := tenants[old.Party]; ok {
-			row = x.b.Divided.TenantRows.At(t, p)
+			row = x.due.TenantRows.At(t, p)
 		} else {
 			continue
 		}
 		var due cluster.GPUTime
 		due, row.SelCarry = cluster.Accrue(old.Entitlement, span, old.Carry)
 		row.Entitlement, row.Base, row.Deficit = old.Entitlement, old.Entitlement, old.Deficit+due
-		if ok && old.Entitlement < round.Crumb && x.speeds.Book.Observed(x.speeds.Kinds[x.b.Divided.Parties[party].Cases[0]], old.Pool) {
+		if ok && old.Entitlement < round.Crumb && x.speeds.Book.Observed(x.speeds.Kinds[x.due.Parties[party].Cases[0]], old.Pool) {
 			row.Deficit = min(row.Deficit+cluster.Times(x.gang(int(party)), span)/trials, max(row.Deficit, 0))
 		}
-		if ceiling := max(ltgf.Credit(old.Entitlement, x.b.In.Settings.CreditCap), 2*cluster.Times(largest, x.b.In.Settings.Term)); row.Deficit > ceiling {
+		if ceiling := max(ltgf.Credit(old.Entitlement, x.in.Settings.CreditCap), 2*cluster.Times(largest, x.in.Settings.Term)); row.Deficit > ceiling {
 			row.Deficit = max(ceiling, old.Deficit)
 		}
 	}
-	for i := range x.b.Jobs {
-		st := &x.b.Jobs[i]
-		if st.Is.Tenant < 0 {
+	for i := range x.in.Cases {
+		st, who := &x.in.Cases[i], &x.due.Queued[i]
+		if st.Tenant < 0 {
 			continue
 		}
-		had := x.b.In.Snapshot.Cases[i].Record.Held
+		had := x.in.Snapshot.Cases[i].Record.Held
 		if len(had) == 0 {
-			had = x.b.Records[i].Held // it began after the last round
+			had = x.in.Records[i].Held // it began after the last round
 		}
-		if s := x.b.In.Snapshot.Cases[i].Record.Stopping; len(had) == 0 && s != nil {
+		if s := x.in.Snapshot.Cases[i].Record.Stopping; len(had) == 0 && s != nil {
 			had = s.GPUs // the time that a stop destroyed is given back
 		}
 		if len(had) == 0 {
 			continue
 		}
-		if p := x.b.In.Pool(had[0].Model); p >= 0 {
-			used := x.b.Records[i].Alloc - x.b.In.Snapshot.Cases[i].Record.Alloc
-			if x.b.Divided.TenantRows.At(st.Is.Tenant, p).Deficit -= used; st.Party >= 0 {
-				x.b.Divided.PartyRows.At(st.Party, p).Deficit -= used
+		if p := x.in.Pool(had[0].Model); p >= 0 {
+			used := x.in.Records[i].Alloc - x.in.Snapshot.Cases[i].Record.Alloc
+			if x.due.TenantRows.At(st.Tenant, p).Deficit -= used; who.Party >= 0 {
+				x.due.PartyRows.At(who.Party, p).Deficit -= used
 			}
 		}
 	}
@@ -158,13 +172,13 @@ func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 // ofTenant names a tenant's account among those of parties. No party has such a name.
 func ofTenant(name string) string { return "/" + name }
 
-// Accounts returns the accounts of parties to remember.
-func Accounts(b *round.Books) []cluster.PartyPool {
-	if b.In.Settings.Divide == "" {
+// Remembered returns the accounts of parties to remember.
+func (d *Due) Remembered() []cluster.PartyPool {
+	if len(d.TenantRows.Cells) == 0 {
 		return nil
 	}
-	out := make([]cluster.PartyPool, 0, len(b.Divided.TenantRows.Cells)+len(b.Divided.PartyRows.Cells))
-	for _, rows := range [][]cluster.TenantPool{b.Divided.TenantRows.Cells, b.Divided.PartyRows.Cells} {
+	out := make([]cluster.PartyPool, 0, len(d.TenantRows.Cells)+len(d.PartyRows.Cells))
+	for _, rows := range [][]cluster.TenantPool{d.TenantRows.Cells, d.PartyRows.Cells} {
 		for i := range rows {
 			r := &rows[i]
 			if r.Entitlement != 0 || r.Deficit != 0 || r.SelCarry != 0 {

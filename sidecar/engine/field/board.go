@@ -40,13 +40,13 @@ func (f *Field) Lay(old *place.Board, may func(i int) (Soft, bool)) *place.Board
 	for _, node := range f.Closed {
 		old.Close(node)
 	}
-	old.Await(len(f.Books.Jobs))
-	for i, l := range f.Books.Leases {
-		st, spots := &f.Books.Jobs[i], f.room.base.held[i].spots
-		if !st.Is.Live || !st.Is.Runs {
+	old.Await(len(f.In.Cases))
+	for i, l := range f.Hand.Leases {
+		st, mark, spots := &f.In.Cases[i], &f.Hand.Marks[i], f.room.base.held[i].spots
+		if !st.Live || !st.Runs {
 			continue
 		}
-		if !st.Stoppable {
+		if !mark.Stoppable {
 			place.Bind(old, spots)
 		}
 		if l == nil || l.State == cluster.Granted {
@@ -76,14 +76,14 @@ type holding struct {
 
 // open takes over, case by case, all that is on the board.
 func (b *base) open(f *Field) {
-	if b.site != f.Site || !f.Books.In.Snapshot.Follows {
+	if b.site != f.Site || !f.In.Snapshot.Follows {
 		b.site = nil
 		return
 	}
-	b.was, b.held = b.held, slices.Grow(b.was[:0], len(f.Books.Jobs))[:len(f.Books.Jobs)]
-	for i := range f.Books.Jobs {
-		if b.held[i] = (holding{}); f.Books.Jobs[i].Is.Before >= 0 {
-			was := &b.was[f.Books.Jobs[i].Is.Before]
+	b.was, b.held = b.held, slices.Grow(b.was[:0], len(f.In.Cases))[:len(f.In.Cases)]
+	for i := range f.In.Cases {
+		if b.held[i] = (holding{}); f.In.Cases[i].Before >= 0 {
+			was := &b.was[f.In.Cases[i].Before]
 			b.held[i], *was = *was, holding{}
 		}
 	}
@@ -100,17 +100,17 @@ func (b *base) update(f *Field) {
 		} else {
 			f.Site.Clear(b.board, view)
 		}
-		b.site, b.held = f.Site, slices.Grow(b.held[:0], len(f.Books.Jobs))[:len(f.Books.Jobs)]
+		b.site, b.held = f.Site, slices.Grow(b.held[:0], len(f.In.Cases))[:len(f.In.Cases)]
 		clear(b.held)
 	}
-	for i := range f.Books.Jobs {
+	for i := range f.In.Cases {
 		var now holding
-		switch st, l := &f.Books.Jobs[i], f.Books.Leases[i]; {
-		case !st.Is.Live:
+		switch st, l := &f.In.Cases[i], f.Hand.Leases[i]; {
+		case !st.Live:
 		case l != nil && l.State == cluster.Granted:
 			now.granted, now.nodes = true, l.Nodes
-		case !st.Is.Waits:
-			now.nodes = f.Books.In.Snapshot.Cases[i].Job.Holds
+		case !st.Waits:
+			now.nodes = f.In.Snapshot.Cases[i].Job.Holds
 		}
 		if was := &b.held[i]; !now.same(was) {
 			place.Fill(b.board, was.spots, -1)

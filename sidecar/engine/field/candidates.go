@@ -15,48 +15,48 @@ import (
 // Candidates lists the jobs that could hold a lease next.
 func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 	n := 0
-	for i := range f.Books.Jobs {
-		if f.Books.Jobs[i].Can.Eligible || f.Books.Leases[i] != nil {
+	for i := range f.In.Cases {
+		if f.Can[i].Eligible || f.Hand.Leases[i] != nil {
 			n++
 		}
 	}
 	out := slices.Grow(f.room.unsorted[:0], n)
-	for i := range f.Books.Jobs {
-		st, l := &f.Books.Jobs[i], f.Books.Leases[i]
-		runs := f.Books.Ending(i) && !st.Ordered(cluster.Freeze)
-		if !st.Ours(touch) || !runs && (l != nil || !st.Can.Eligible) {
+	for i := range f.In.Cases {
+		st, can, who, owes, l := &f.In.Cases[i], &f.Can[i], &f.Due.Queued[i], &f.Stops.Owes[i], f.Hand.Leases[i]
+		runs := f.Ending(i) && !st.Ordered(cluster.Freeze)
+		if !st.Ours(touch) || !runs && (l != nil || !can.Eligible) {
 			continue
 		}
-		r := &f.Books.Records[i]
+		r := &f.In.Records[i]
 		out = append(out, lease.Candidate{})
 		k := &out[len(out)-1] // a candidate is large: it is filled in where it lies
-		*k = lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Queue), Pools: st.Can.Pools, Shape: st.Can.Shape, GPUs: st.Is.GPUs,
+		*k = lease.Candidate{Case: i, Key: r.Key, Tenant: int(who.Queue), Pools: can.Pools, Shape: can.Shape, GPUs: can.GPUs,
 			Running: runs, Priority: lease.Priority{
-				First: r.First, Owed: owed(f, i), User: st.Is.User, Unserved: r.Terms == 0 && st.Can.Probes == round.NoProbe, New: f.Books.In.Settings.NewFirst && r.Terms == 0, Rho: st.Is.Rho,
-				Urgent: st.Is.Boosted || slices.Contains(f.Books.In.Settings.UrgentQOS, f.Books.In.Snapshot.Cases[i].Job.QOS)}}
-		if f.Books.In.Spent(r.Tenant) != nil {
+				First: can.First, Owed: owed(f, i), User: st.User, Unserved: f.Terms(i) == 0 && can.Probes == round.NoProbe, New: f.In.Settings.NewFirst && f.Terms(i) == 0, Rho: st.Rho,
+				Urgent: st.Boosted || slices.Contains(f.In.Settings.UrgentQOS, f.In.Snapshot.Cases[i].Job.QOS)}}
+		if f.In.Spent(r.Tenant) != nil {
 			k.Owed = 0
 		}
 		if runs {
-			k.GPUs, k.Rho = l.GPUs, f.Steadied(r, l)
+			k.GPUs, k.Rho = l.GPUs, f.steadied(i, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
-			k.Resting = Resting(f.Books.In.Snapshot, i) || f.Stops.Opened(i)
-			end, binds, cost := budget.EndAndBinds(f.Stops, i, max(l.End, f.Books.In.Now))
+			k.Resting = Resting(f.In.Snapshot, i) || f.Stops.Opened(i)
+			end, binds, cost := budget.EndAndBinds(f.Stops, i, max(l.End, f.In.Now))
 			k.Next = end
 			if k.Binds = binding(f, i, binds); k.Binds == lease.Unbound {
-				if k.Cost = cost; !st.Unpaid {
+				if k.Cost = cost; !owes.Unpaid {
 					k.Cost -= budget.CostAt(f.Stops, i, l.End)
 				}
 			}
 		} else {
-			end, binds, cost := budget.EndAndBinds(f.Stops, i, f.Books.In.Now)
+			end, binds, cost := budget.EndAndBinds(f.Stops, i, f.In.Now)
 			k.End = end
 			if k.Binds = binding(f, i, binds); k.Binds != lease.Unbound {
 				k.End = lease.Unending
 			} else {
 				k.Cost = cost
 			}
-			k.IdleOnly, k.Loose = eligible.IdleOnly(f.Books, i), f.Books.In.Snapshot.Cases[i].Loose()
+			k.IdleOnly, k.Loose = f.Found.IdleOnly(i), f.In.Snapshot.Cases[i].Loose()
 		}
 		f.Order(k)
 	}
@@ -66,11 +66,11 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 
 // owed returns the GPU time that a job is owed: by its tenant, or by the division where jobs queue.
 func owed(f *Field, i int) (sum cluster.GPUTime) {
-	if !f.Books.JobsQueue {
-		return f.Books.Records[i].Due - f.Books.Records[i].Alloc
+	if !f.Due.JobsQueue {
+		return f.In.Records[i].Due - f.In.Records[i].Alloc
 	}
-	for p := range f.Books.In.Pools {
-		sum += f.Books.Rows.At(f.Books.Jobs[i].Queue, p).Deficit
+	for p := range f.In.Pools {
+		sum += f.Due.Rows.At(f.Due.Queued[i].Queue, p).Deficit
 	}
 	return sum
 }
@@ -86,26 +86,31 @@ func binding(f *Field, i int, binds bool) lease.Binding {
 	return lease.BindsLong
 }
 
-// Steadied returns the rho by which a running job is compared with waiting jobs of its tenant. It is computed
+// steadied returns the rho by which a running job is compared with waiting jobs of its tenant. It is computed
 // as if the job had received less by threshold, so that a waiting job must be behind by that much. Jobs with
 // many terms get another term off (ASTRAEA §5.2.1: renewed more readily).
-func (f *Field) Steadied(r *cluster.Record, l *cluster.Lease) cluster.Rho {
-	bonus := f.Books.In.Settings.Threshold
-	if f.Books.In.Settings.LongTerms > 0 && r.Terms >= f.Books.In.Settings.LongTerms {
-		bonus += f.Books.In.Settings.Term
+func (f *Field) steadied(i int, l *cluster.Lease) cluster.Rho {
+	bonus := f.In.Settings.Threshold
+	if f.In.Settings.LongTerms > 0 && f.Terms(i) >= f.In.Settings.LongTerms {
+		bonus += f.In.Settings.Term
 	}
 	off := cluster.Times(l.GPUs, bonus)
-	received, due := r.Work()
-	return cluster.RhoOf(received-off-r.Extra.Of(off), due)
+	received, due := f.In.Records[i].Work()
+	return cluster.RhoOf(received-f.work(i, off), due)
 }
 
 // aged returns the rho of a new job that does not go first. It is computed as if the job had received and
 // been due one term, so that the job rises in the queue as it waits.
-func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
-	one := cluster.Times(gpus, term)
-	one += r.Extra.Of(one)
-	received, due := r.Work()
+func (f *Field) aged(i, gpus int) cluster.Rho {
+	one := f.work(i, cluster.Times(gpus, f.In.Settings.Term))
+	received, due := f.In.Records[i].Work()
 	return cluster.RhoOf(received+one, due+one)
+}
+
+// work returns the work that GPU time of a job is at its present speedup.
+func (f *Field) work(i int, time cluster.GPUTime) cluster.GPUTime {
+	x := cluster.Extra{Faster: f.Due.Rates[i].Faster}
+	return time + x.Of(time)
 }
 
 // Order replaces a candidate's rho by its rank in the order of the settings, if that is another one.
@@ -113,20 +118,20 @@ func (f *Field) Order(k *lease.Candidate) {
 	rank, other := rankOf(f, k.Case)
 	if !other {
 		if !k.Running {
-			k.Aged = aged(&f.Books.Records[k.Case], k.GPUs, f.Books.In.Settings.Term)
+			k.Aged = f.aged(k.Case, k.GPUs)
 		}
 		return
 	}
-	if k.Aged, k.New = rank, impatient(f.Books.In.Settings, k.Owed, k.GPUs); !k.New {
+	if k.Aged, k.New = rank, impatient(f.In.Settings, k.Owed, k.GPUs); !k.New {
 		k.Rho = rank
 	}
 }
 
 // rankOf returns the rank of a job among those of its tenant in the order of the settings; other = it is not by rho.
 func rankOf(f *Field, i int) (rank cluster.Rho, other bool) {
-	switch weight := eligible.Weight(f.Books, i); f.Books.In.Settings.JobOrder {
+	switch weight := eligible.Weight(f.In, i); f.In.Settings.JobOrder {
 	case cluster.ByAttained:
-		return attained(&f.Books.Records[i], weight, f.Books.In.Settings.Term), true
+		return attained(&f.In.Records[i], weight, f.In.Settings.Term), true
 	case cluster.ByExpected:
 		return cluster.Rho(bits.Len64(uint64(f.Stops.Needs(i) * 1000 / weight))), true
 	}
@@ -140,11 +145,11 @@ func impatient(s *cluster.Settings, owed cluster.GPUTime, gpus int) bool {
 
 // Turn returns the rank of a running job among those of its tenant, by the order of the settings.
 func (f *Field) Turn(i int) cluster.Rho {
-	r, l := &f.Books.Records[i], f.Books.Leases[i]
+	r, l := &f.In.Records[i], f.Hand.Leases[i]
 	switch rank, other := rankOf(f, i); {
 	case !other:
-		return f.Steadied(r, l)
-	case impatient(f.Books.In.Settings, r.Due-r.Alloc, l.GPUs):
+		return f.steadied(i, l)
+	case impatient(f.In.Settings, r.Due-r.Alloc, l.GPUs):
 		return 0
 	default:
 		return rank
@@ -163,20 +168,20 @@ func attained(r *cluster.Record, weight int64, term cluster.Span) cluster.Rho {
 // returns the candidates in the same order, tenant by tenant.
 func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	sorted := slices.Grow(f.room.sorted[:0], len(cs))
-	tenants, shares := make([]lease.Tenant, len(f.Books.Queues)), make([]lease.Share, len(f.Books.Queues)*len(f.Books.In.Pools))
-	debit, holds := round.Committed(f.Books, len(f.Books.Queues), round.QueueOf)
+	tenants, shares := make([]lease.Tenant, len(f.Due.Queues)), make([]lease.Share, len(f.Due.Queues)*len(f.In.Pools))
+	debit, holds := round.Committed(f.In, f.Due.Queued, f.Taken(), len(f.Due.Queues), round.QueueOf)
 	jobs, users := f.byTenant(cs), f.Users()
 	f.room.order.open(cs)
-	lacks, gangs := Lacking(f, lease.Next(f.Books.In.Now, f.Books.In.Settings))
-	for t := range f.Books.Rows.Rows() {
-		tenants[t] = lease.Tenant{Name: f.Books.Queues[t].Name, Boost: f.boosted(f.Books.In.Tenants[f.Books.Queues[t].Tenant]), Spent: f.Books.In.Spent(f.Books.In.Tenants[f.Books.Queues[t].Tenant]) != nil, Shares: shares[:len(f.Books.In.Pools):len(f.Books.In.Pools)]}
-		shares = shares[len(f.Books.In.Pools):]
+	lacks, gangs := Lacking(f, lease.Next(f.In.Now, f.In.Settings))
+	for t := range f.Due.Rows.Rows() {
+		tenants[t] = lease.Tenant{Name: f.Due.Queues[t].Name, Boost: f.boosted(f.In.Tenants[f.Due.Queues[t].Tenant]), Spent: f.In.Spent(f.In.Tenants[f.Due.Queues[t].Tenant]) != nil, Shares: shares[:len(f.In.Pools):len(f.In.Pools)]}
+		shares = shares[len(f.In.Pools):]
 		if gangs != nil {
 			tenants[t].Gang = gangs[t]
 		}
 		entitled := cluster.MicroGPU(0)
-		for p := range f.Books.In.Pools {
-			row := f.Books.Rows.At(t, p)
+		for p := range f.In.Pools {
+			row := f.Due.Rows.At(t, p)
 			tenants[t].Shares[p] = lease.Share{
 				Behind:      ltgf.Behind(row.Deficit-*debit.At(t, p), row.Entitlement),
 				Entitlement: row.Entitlement, Own: row.Own(), Siblings: row.OfSiblings(), Holds: *holds.At(t, p), Owed: row.Owed,
@@ -189,11 +194,11 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 			}
 			entitled += row.Entitlement
 		}
-		newGPUs := cluster.MulDiv(int64(entitled), int64(f.Books.In.Settings.NewSharePercent), 100*int64(cluster.WholeGPU))
+		newGPUs := cluster.MulDiv(int64(entitled), int64(f.In.Settings.NewSharePercent), 100*int64(cluster.WholeGPU))
 		if users == nil {
 			f.room.sorter.Order(cs, jobs[t], int(newGPUs))
 		} else {
-			f.room.sorter.OrderUsers(cs, jobs[t], int(newGPUs), users, f.Books.In.Settings)
+			f.room.sorter.OrderUsers(cs, jobs[t], int(newGPUs), users, f.In.Settings)
 		}
 		for at, i := range jobs[t] {
 			f.room.order.next(i)
@@ -203,7 +208,7 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 		tenants[t].Jobs = jobs[t]
 	}
 	f.room.sorted = sorted
-	f.Market.Turns(sorted, tenants, f.Users())
+	f.Market.Turns(f.Taken(), sorted, tenants, f.Users())
 	return sorted, tenants
 }
 
@@ -213,31 +218,31 @@ const without cluster.GPUTime = -1 << 60
 // Lacking returns, by queue and pool, what tenants will lack of their floors in the hour, or the four terms, that end at end, if only the
 // leases in force go on until they end, and the GPUs of each queue's largest live job. Both are empty if nobody repays.
 func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, cluster.GPUTime], gangs []int) {
-	repaid := make([]bool, len(f.Books.In.Pools))
+	repaid := make([]bool, len(f.In.Pools))
 	for p := range repaid {
-		repaid[p] = f.Books.In.Settings.RepayFloorPercent > 0 && ltgf.Repaid(f.Books.Rows.Cells, len(f.Books.In.Pools), p)
+		repaid[p] = f.In.Settings.RepayFloorPercent > 0 && ltgf.Repaid(f.Due.Rows.Cells, len(f.In.Pools), p)
 	}
 	if !slices.Contains(repaid, true) {
 		return out, nil
 	}
-	gangs = make([]int, len(f.Books.Queues))
-	for i := range f.Books.Jobs {
-		if st := &f.Books.Jobs[i]; st.Is.Live && st.Queue >= 0 {
-			gangs[st.Queue] = max(gangs[st.Queue], st.Is.GPUs)
+	gangs = make([]int, len(f.Due.Queues))
+	for i := range f.In.Cases {
+		if st, can, who := &f.In.Cases[i], &f.Can[i], &f.Due.Queued[i]; st.Live && who.Queue >= 0 {
+			gangs[who.Queue] = max(gangs[who.Queue], can.GPUs)
 		}
 	}
 	largest := slices.Max(gangs)
-	out = round.NewTable[round.QueueIndex, cluster.GPUTime](len(f.Books.Queues), len(f.Books.In.Pools))
+	out = round.NewTable[round.QueueIndex, cluster.GPUTime](len(f.Due.Queues), len(f.In.Pools))
 	for q := range out.Rows() {
-		for p := range f.Books.In.Pools {
+		for p := range f.In.Pools {
 			if *out.At(q, p) = without; repaid[p] {
-				*out.At(q, p) = ltgf.Lacks(f.Books.Rows.At(q, p), largest, f.Books.In.Now, end, f.Books.In.Settings)
+				*out.At(q, p) = ltgf.Lacks(f.Due.Rows.At(q, p), largest, f.In.Now, end, f.In.Settings)
 			}
 		}
 	}
-	for i, l := range f.Books.Leases {
-		if l != nil && f.Books.Jobs[i].Queue >= 0 && f.Books.In.Pool(l.Pool) >= 0 {
-			*out.At(f.Books.Jobs[i].Queue, f.Books.In.Pool(l.Pool)) -= cluster.Times(l.GPUs, max(min(l.End, end).Sub(f.Books.In.Now), 0))
+	for i, l := range f.Hand.Leases {
+		if l != nil && f.Due.Queued[i].Queue >= 0 && f.In.Pool(l.Pool) >= 0 {
+			*out.At(f.Due.Queued[i].Queue, f.In.Pool(l.Pool)) -= cluster.Times(l.GPUs, max(min(l.End, end).Sub(f.In.Now), 0))
 		}
 	}
 	return out, gangs
@@ -245,7 +250,7 @@ func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, c
 
 // Users returns how far each user is behind, before any turn; nil = users do not matter.
 func (f *Field) Users() []lease.UserTurn {
-	behind := f.Books.UsersBehind()
+	behind := f.UsersBehind()
 	if behind == nil {
 		return nil
 	}
@@ -258,11 +263,11 @@ func (f *Field) Users() []lease.UserTurn {
 
 // byTenant returns the indices of every tenant's candidates. Those that were candidates in the last round come in their order there, and first.
 func (f *Field) byTenant(cs []lease.Candidate) [][]int {
-	count := make([]int, len(f.Books.Queues))
+	count := make([]int, len(f.Due.Queues))
 	for i := range cs {
 		count[cs[i].Tenant]++
 	}
-	all, jobs := make([]int, len(cs)), make([][]int, len(f.Books.Queues))
+	all, jobs := make([]int, len(cs)), make([][]int, len(f.Due.Queues))
 	for t, n := range count {
 		jobs[t], all = all[:0:n], all[n:]
 	}
@@ -273,7 +278,7 @@ func (f *Field) byTenant(cs []lease.Candidate) [][]int {
 }
 
 func (f *Field) boosted(tenant string) bool {
-	return slices.ContainsFunc(f.Books.In.Snapshot.Overrides, func(o cluster.Override) bool {
-		return o.Kind == cluster.Boost && o.Scope == "tenant" && o.Name == tenant && o.Until > f.Books.In.Now
+	return slices.ContainsFunc(f.In.Snapshot.Overrides, func(o cluster.Override) bool {
+		return o.Kind == cluster.Boost && o.Scope == "tenant" && o.Name == tenant && o.Until > f.In.Now
 	})
 }

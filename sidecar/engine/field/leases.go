@@ -9,55 +9,81 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
+// Ending reports whether a lease is up for renewal: it ends within the notice, and its job may be reclaimed.
+func (f *Field) Ending(i int) bool {
+	return f.Hand.Marks[i].Stoppable && f.In.Expiring(i, f.Hand.Leases[i])
+}
+
+// Prolong ends the lease of a case as renewed, and replaces it with a term that ends at end.
+func (f *Field) Prolong(i int, end cluster.Instant) {
+	h := &f.Hand
+	l := h.Leases[i]
+	h.Ended = append(h.Ended, *l)
+	old := &h.Ended[len(h.Ended)-1]
+	old.State, old.Ended, old.Why = cluster.Over, l.End, "renewed"
+	h.Marks[i].Terms++
+	l.Term, l.State, l.Granted, l.Start = f.Terms(i), cluster.Active, f.In.Now, max(l.End, f.In.Now)
+	l.NoticedAt, l.Adopted, l.Why = 0, false, ""
+	l.End = end
+}
+
+// RevokeGrant ends a lease that has not begun.
+func (f *Field) RevokeGrant(i int, why string) {
+	l := *f.Hand.Leases[i]
+	l.State, l.Ended, l.Why = cluster.Over, f.In.Now, why
+	f.Hand.Ended = append(f.Hand.Ended, l)
+	f.Hand.Leases[i] = nil
+}
+
 // ExtendFixed renews the leases of jobs that are never reclaimed.
 func (f *Field) ExtendFixed(touch cluster.Control) {
-	for i, l := range f.Books.Leases {
-		st := &f.Books.Jobs[i]
-		if l == nil || !st.Ours(touch) || l.State == cluster.Granted || l.State == cluster.Ending || l.End.Sub(f.Books.In.Now) > l.NoticeIn(f.Books.In.Settings) {
+	for i, l := range f.Hand.Leases {
+		st := &f.In.Cases[i]
+		if l == nil || !st.Ours(touch) || l.State == cluster.Granted || l.State == cluster.Ending || l.End.Sub(f.In.Now) > l.NoticeIn(f.In.Settings) {
 			continue
 		}
-		if st.Is.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt) {
-			f.Books.Prolong(i, f.NextEnd(i))
+		if st.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt) {
+			f.Prolong(i, f.NextEnd(i))
 		}
 	}
 }
 
 // NextEnd returns the end of the term that follows the present one of a lease.
 func (f *Field) NextEnd(i int) cluster.Instant {
-	return f.Stops.EndFor(i, max(f.Books.Leases[i].End, f.Books.In.Now))
+	return f.Stops.EndFor(i, max(f.Hand.Leases[i].End, f.In.Now))
 }
 
 // Renew replaces the present term of a lease with one that ends at end.
 func (f *Field) Renew(i int, end cluster.Instant) {
-	f.Books.Prolong(i, end)
-	f.Books.Jobs[i].Mark.Began = true
+	f.Prolong(i, end)
+	f.Hand.Marks[i].Began = true
 }
 
 // Grant makes a lease from now until end; 0 = as long as its job runs.
 func (f *Field) Grant(i int, pool string, nodes []cluster.Holding, end cluster.Instant) {
-	r := &f.Books.Records[i]
-	term := r.Terms + 1
-	if f.Books.Jobs[i].Is.Control != cluster.ObserveOnly { // an observed job does not get the lease
-		r.Terms = term
+	r := &f.In.Records[i]
+	term := f.Terms(i) + 1
+	if f.In.Cases[i].Control != cluster.ObserveOnly { // an observed job does not get the lease
+		f.Hand.Marks[i].Terms++
 	}
-	f.Books.Jobs[i].Mark.Began, f.Books.Jobs[i].Stoppable = true, !f.Stops.Binds(i, end)
-	f.Books.Leases[i] = &cluster.Lease{
+	f.Hand.Marks[i].Began, f.Hand.Marks[i].Stoppable = true, !f.Stops.Binds(i, end)
+	f.Hand.Leases[i] = &cluster.Lease{
 		Job: r.Key, Term: term, State: cluster.Granted, Class: cluster.Shared, Pool: pool,
-		GPUs: round.GPUs(nodes), Nodes: nodes, Granted: f.Books.In.Now, End: end,
+		GPUs: round.GPUs(nodes), Nodes: nodes, Granted: f.In.Now, End: end,
 	}
 }
 
 // Follow makes a lease for a job behind that of another case, whose GPUs it takes over when the other job has ended.
 func Follow(f *Field, i, holder int) {
-	l := f.Books.Leases[holder]
+	l := f.Hand.Leases[holder]
 	f.Grant(i, l.Pool, nil, l.End)
-	*f.Books.Leases[i] = lease.Behind(*f.Books.Leases[i], l)
+	*f.Hand.Leases[i] = lease.Behind(*f.Hand.Leases[i], l)
 }
 
 // Claim returns a claim. A repeated claim keeps its age.
 func (f *Field) Claim(key cluster.JobKey, pool string, nodes []cluster.Holding, at cluster.Instant) cluster.Claim {
-	cl := cluster.Claim{Job: key, Pool: pool, Nodes: nodes, At: at, Made: f.Books.In.Now}
-	for _, old := range f.Books.In.Snapshot.Claims {
+	cl := cluster.Claim{Job: key, Pool: pool, Nodes: nodes, At: at, Made: f.In.Now}
+	for _, old := range f.In.Snapshot.Claims {
 		if old.Job == key {
 			cl.Made = old.Made
 		}
@@ -70,38 +96,38 @@ func (f *Field) Claim(key cluster.JobKey, pool string, nodes []cluster.Holding, 
 // (NoticeConcurrent), the next notice waits, and so does the end of its lease.
 func (f *Field) Dismiss(touch cluster.Control) {
 	slots := f.saveSlots()
-	for i, l := range f.Books.Leases {
-		if !f.Books.Jobs[i].Ours(touch) || !f.Books.Ending(i) {
+	for i, l := range f.Hand.Leases {
+		if !f.In.Cases[i].Ours(touch) || !f.Ending(i) {
 			continue
 		}
 		if l.State == cluster.Active {
 			end := l.End
-			if f.Books.In.Settings.NoticeConcurrent > 0 && f.Stops.SavesAtEnd(i) {
+			if f.In.Settings.NoticeConcurrent > 0 && f.Stops.SavesAtEnd(i) {
 				if slots--; slots < 0 {
 					continue
 				}
-				end = max(end, f.Books.In.Now.Add(l.NoticeIn(f.Books.In.Settings)-f.Books.In.Settings.Interval)) // it may have waited
+				end = max(end, f.In.Now.Add(l.NoticeIn(f.In.Settings)-f.In.Settings.Interval)) // it may have waited
 			}
 			f.Notify(i, end)
 			// A notice to an observed job is not stored, so it is reported in the first round of the notice.
-			f.Books.Jobs[i].Mark.Noticed = touch == cluster.FullControl || f.Books.In.Snapshot.Ledger.At < l.End-cluster.Instant(l.NoticeIn(f.Books.In.Settings))
+			f.Hand.Marks[i].Noticed = touch == cluster.FullControl || f.In.Snapshot.Ledger.At < l.End-cluster.Instant(l.NoticeIn(f.In.Settings))
 		}
-		if l.End <= f.Books.In.Now {
+		if l.End <= f.In.Now {
 			f.Reclaim(i)
-			f.Stops.Stopped(i, f.Books.In.Now.Sub(l.NoticedAt))
-			f.Market.NoteMove(i, l)
+			f.Hand.Events = append(f.Hand.Events, f.Stops.Stopped(i, f.In.Now.Sub(l.NoticedAt))...)
+			f.Market.NoteMove(i, l, f.Hand.Claims)
 		}
 	}
 }
 
 // saveSlots returns how many more jobs may save at the end of their leases now.
 func (f *Field) saveSlots() int {
-	slots := f.Books.In.Settings.NoticeConcurrent
+	slots := f.In.Settings.NoticeConcurrent
 	if slots == 0 {
 		return 0
 	}
-	for i, l := range f.Books.Leases {
-		if l != nil && (l.State == cluster.Noticed || l.State == cluster.Ending) && f.Books.Jobs[i].Is.Control == cluster.FullControl && f.Stops.SavesAtEnd(i) {
+	for i, l := range f.Hand.Leases {
+		if l != nil && (l.State == cluster.Noticed || l.State == cluster.Ending) && f.In.Cases[i].Control == cluster.FullControl && f.Stops.SavesAtEnd(i) {
 			slots--
 		}
 	}
@@ -110,29 +136,29 @@ func (f *Field) saveSlots() int {
 
 // Notify gives a job notice that its lease ends at end.
 func (f *Field) Notify(i int, end cluster.Instant) {
-	l := f.Books.Leases[i]
-	l.State, l.NoticedAt, l.End = cluster.Noticed, f.Books.In.Now, end
-	f.Books.Jobs[i].Mark.Noticed = true
-	f.Books.Jobs[i].Got.Signal, f.Books.Jobs[i].Got.SignalTo = f.Stops.Signal(i)
+	l := f.Hand.Leases[i]
+	l.State, l.NoticedAt, l.End = cluster.Noticed, f.In.Now, end
+	f.Hand.Marks[i].Noticed = true
+	f.Hand.Marks[i].Signal, f.Hand.Marks[i].SignalTo = f.Stops.Signal(i)
 }
 
 // Reclaim ends the lease of a job, which is then requeued. Choosers that keep stop budgets charge them; see
 // Dismiss.
-func (f *Field) Reclaim(i int) { f.Books.Leases[i].State = cluster.Ending }
+func (f *Field) Reclaim(i int) { f.Hand.Leases[i].State = cluster.Ending }
 
 // Fixed reports whether a job's GPUs stay taken whatever is decided.
 func (f *Field) Fixed(i int) bool {
-	st := &f.Books.Jobs[i]
-	return f.Books.Leases[i] == nil || f.Books.Leases[i].Behind != 0 || st.Is.Control != cluster.FullControl || !st.Stoppable || st.Ordered(cluster.Exempt)
+	st, mark := &f.In.Cases[i], &f.Hand.Marks[i]
+	return f.Hand.Leases[i] == nil || f.Hand.Leases[i].Behind != 0 || st.Control != cluster.FullControl || !mark.Stoppable || st.Ordered(cluster.Exempt)
 }
 
 // IsClaimed reports whether GPUs are claimed for a job.
 func (f *Field) IsClaimed(key cluster.JobKey) bool {
-	return slices.ContainsFunc(f.Books.Claims, func(c cluster.Claim) bool { return c.Job == key })
+	return slices.ContainsFunc(f.Hand.Claims, func(c cluster.Claim) bool { return c.Job == key })
 }
 
 // Leaves reports whether a job is giving up GPUs and will wait afterwards.
 func (f *Field) Leaves(i int) bool {
-	j, l := &f.Books.In.Snapshot.Cases[i].Job, f.Books.Leases[i]
-	return f.Books.Jobs[i].Is.Live && (l != nil && l.State == cluster.Ending || j.State == cluster.Completing || f.Books.In.Now < eligible.Settled(j))
+	j, l := &f.In.Snapshot.Cases[i].Job, f.Hand.Leases[i]
+	return f.In.Cases[i].Live && (l != nil && l.State == cluster.Ending || j.State == cluster.Completing || f.In.Now < eligible.Settled(j))
 }

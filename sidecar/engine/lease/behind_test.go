@@ -61,7 +61,7 @@ func TestGPUsOfAChainPassOn(t *testing.T) {
 					s.Leases[k] = lease.Behind(s.Leases[k], &s.Leases[holder-2])
 				}
 			}
-			leases, _ := lease.Reconcile(&s, records, &lease.Workspace{})
+			leases, _, _ := lease.Reconcile(&s, records, &lease.Workspace{})
 			var got []string
 			for _, l := range leases {
 				if l == nil {

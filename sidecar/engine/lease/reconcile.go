@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // Workspace holds the leases of a round. The next round reuses its memory.
@@ -14,6 +15,8 @@ type Workspace struct {
 	of     []int // the case of each
 	byCase []*cluster.Lease
 	fates  []fate
+	record cluster.Record // of the case that is looked at
+	fails  []round.Failure
 	// begun and last are by case, now and in the last round: the start of a job that runs under its lease. Until the job changes, nothing
 	// about the lease does. 0 = another one; noGPUs = a job without a lease that needs none.
 	begun, last []cluster.Instant
@@ -24,12 +27,13 @@ const noGPUs cluster.Instant = -1
 // Reconcile compares the leases with the snapshot. A granted lease whose job runs becomes active; one whose nodes are configured
 // holds them, and has no timeout. A lease
 // ends if its job finished, was requeued by others or did not start. A job that runs without a lease gets
-// one. Reconcile returns every case's lease, or nil, and the leases that ended. It changes records, which
-// belong to the cases, where a grant failed. byCase is valid until room is used again.
-func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (byCase []*cluster.Lease, ended []cluster.Lease) {
+// one. Reconcile returns every case's lease, or nil, the leases that ended, and what it found out about grants that failed, which the
+// records by case do not have. All is valid until room is used again.
+func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (byCase []*cluster.Lease, ended []cluster.Lease, failures []round.Failure) {
 	leases := slices.Grow(room.leases[:0], len(s.Leases)+8)
 	of := slices.Grow(room.of[:0], len(s.Leases)+8)
-	fates := room.fates[:0]
+	fates, failures := room.fates[:0], room.fails[:0]
+	r := &room.record
 	begun, last := slices.Grow(room.last[:0], len(s.Cases))[:len(s.Cases)], room.begun
 	clear(begun)
 	k := 0
@@ -55,58 +59,75 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 				continue
 			}
 		}
-		if !c.Gone && c.Job.Restarts > c.Record.Restarts {
-			var last *cluster.Lease
-			if leased {
-				last = &s.Leases[k]
-			}
-			others(c, &records[i], last, s)
-		}
-		if leased {
-			leases, of = append(leases, s.Leases[k]), append(of, i)
-			k++
-			l, was := &leases[len(leases)-1], s.Leases[k-1].State
-			see(l, c, &records[i], s)
-			switch over := l.State == cluster.Over; {
-			case over && brief(&s.Leases[k-1], c, &records[i], s):
-				fates = append(fates, fate{i, requeued, l.Nodes})
-				fail(&records[i], cluster.RequeuedAtStart, l, s)
-			case was == cluster.Granted && c.Record.State != cluster.Configuring && began(l, &c.Job):
-				fates = append(fates, fate{i, started, l.Nodes})
-			case over && records[i].Failed > c.Record.Failed:
-				fates = append(fates, fate{i, unstarted, l.Nodes})
-			}
-			if lasts(l, c, s) {
-				fates = append(fates, fate{i, lasted, l.Nodes})
-			}
-			if l.Job != 0 && l.State != cluster.Over {
-				if c.Job.State == cluster.Running && goesOn(l, c.Job.Start) {
-					begun[i] = c.Job.Start
-				}
-				continue
-			}
-			if l.State == cluster.Over {
-				ended = append(ended, *l)
-			}
-			leases, of = leases[:len(leases)-1], of[:len(of)-1]
-		}
-		if !c.Gone && c.Control != cluster.Unmanaged && c.Job.Started() && c.Job.GPUsHeld() > 0 {
-			leases, of = append(leases, adopt(c, &records[i], s)), append(of, i)
-		} else if !leased {
+		again := !c.Gone && c.Job.Restarts > c.Record.Restarts
+		starts := !c.Gone && c.Control != cluster.Unmanaged && c.Job.Started() && c.Job.GPUsHeld() > 0
+		if !leased && !again && !starts {
 			begun[i] = noGPUs
+			continue
+		}
+		*r = records[i]
+		var l *cluster.Lease
+		if leased {
+			l = &s.Leases[k]
+			k++
+		}
+		if again {
+			others(c, r, l, s)
+		}
+		stays := false
+		if leased {
+			leases, of = append(leases, *l), append(of, i)
+			now := &leases[len(leases)-1]
+			see(now, c, r, s)
+			fates = append(fates, fatesOf(l, now, c, r, i, s)...)
+			if stays = now.Job != 0 && now.State != cluster.Over; !stays {
+				if now.State == cluster.Over {
+					ended = append(ended, *now)
+				}
+				leases, of = leases[:len(leases)-1], of[:len(of)-1]
+			} else if c.Job.State == cluster.Running && goesOn(now, c.Job.Start) {
+				begun[i] = c.Job.Start
+			}
+		}
+		switch {
+		case stays:
+		case starts:
+			leases, of = append(leases, adopt(c, r, s)), append(of, i)
+		case !leased:
+			begun[i] = noGPUs
+		}
+		if now, was := round.TroubleOf(r), round.TroubleOf(&records[i]); !now.Same(&was) {
+			failures = append(failures, round.Failure{Case: i, Trouble: now})
 		}
 	}
 	takeTurns(leases, of, s)
 	byCase = slices.Grow(room.byCase[:0], len(s.Cases))[:len(s.Cases)]
 	clear(byCase)
-	*room = Workspace{leases, of, byCase, fates, begun, last}
+	room.leases, room.of, room.byCase, room.fates, room.fails, room.begun, room.last = leases, of, byCase, fates, failures, begun, last
 	for k, i := range of {
 		byCase[i] = &leases[k]
 	}
 	for ; k < len(s.Leases); k++ {
 		ended = append(ended, end(s.Leases[k], s.Now, "lost"))
 	}
-	return byCase, ended
+	return byCase, ended, failures
+}
+
+// fatesOf returns what became of a grant, by a case's lease at the last look and now. It notes a start that failed in the record.
+func fatesOf(was, now *cluster.Lease, c *cluster.Case, r *cluster.Record, i int, s *cluster.Snapshot) (out []fate) {
+	switch over := now.State == cluster.Over; {
+	case over && brief(was, c, r, s):
+		out = append(out, fate{i, requeued, now.Nodes})
+		fail(r, cluster.RequeuedAtStart, now, s)
+	case was.State == cluster.Granted && c.Record.State != cluster.Configuring && began(now, &c.Job):
+		out = append(out, fate{i, started, now.Nodes})
+	case over && r.Failed > c.Record.Failed:
+		out = append(out, fate{i, unstarted, now.Nodes})
+	}
+	if lasts(now, c, s) {
+		out = append(out, fate{i, lasted, now.Nodes})
+	}
+	return out
 }
 
 // goesOn reports whether a lease is that of a running job's present attempt, which began at a moment.

@@ -28,7 +28,10 @@ func look(c cluster.Case, l *cluster.Lease) (*cluster.Lease, []cluster.Lease, cl
 		s.Leases = []cluster.Lease{*l}
 	}
 	records := []cluster.Record{c.Record}
-	leases, ended := Reconcile(&s, records, &Workspace{})
+	leases, ended, failures := Reconcile(&s, records, &Workspace{})
+	for k := range failures {
+		failures[k].Put(&records[failures[k].Case])
+	}
 	return leases[0], ended, records[0]
 }
 
@@ -97,7 +100,7 @@ func TestALeaseWhoseJobIsGoneIsLost(t *testing.T) {
 		t.Errorf("got %+v, ended %+v", got, ended)
 	}
 	s := cluster.Snapshot{Now: at, Leases: []cluster.Lease{*lease(cluster.Active)}} // its job is forgotten
-	if leases, ended := Reconcile(&s, nil, &Workspace{}); len(leases) != 0 || len(ended) != 1 || ended[0].Why != "lost" {
+	if leases, ended, _ := Reconcile(&s, nil, &Workspace{}); len(leases) != 0 || len(ended) != 1 || ended[0].Why != "lost" {
 		t.Errorf("a lease without a case: %+v", ended)
 	}
 }
@@ -233,8 +236,8 @@ func TestNoWorkIsLostToARequeueByOthersAfterTheNotice(t *testing.T) {
 			l.Job, l.Term, l.NoticedAt, c.Control, c.Record.Key = 1, 3, at.Add(-30*cluster.Second), cluster.FullControl, 1
 			s := cluster.Snapshot{Now: at, Settings: set, Cases: []cluster.Case{c}, Leases: []cluster.Lease{*l}}
 			records := []cluster.Record{c.Record}
-			if _, ended := Reconcile(&s, records, &Workspace{}); len(ended) != 1 || records[0].Lost != 0 || records[0].MostLost != 0 {
-				t.Errorf("%s: lost %d GPU-ms, at most %d, ended %+v", state, records[0].Lost, records[0].MostLost, ended)
+			if _, ended, failures := Reconcile(&s, records, &Workspace{}); len(ended) != 1 || len(failures) != 0 {
+				t.Errorf("%s: ended %+v, found %+v: want no loss", state, ended, failures)
 			}
 		}
 	}

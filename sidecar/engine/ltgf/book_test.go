@@ -79,9 +79,11 @@ func (b *book) due(quota cluster.MicroGPU, cases ...cluster.Case) {
 			}
 		}
 	}
-	Due(&b.s.Ledger, records, claimants, nil, nil)
+	rates := make([]Rate, len(records))
+	Due(&b.s.Ledger, rates, claimants, nil, nil)
 	for i := range records {
 		b.s.Cases[i].Record = records[i]
+		b.s.Cases[i].Record.DueRate, b.s.Cases[i].Record.Extra.Faster = rates[i].Due, rates[i].Faster
 	}
 }
 

@@ -19,11 +19,16 @@ type Claimant struct {
 	Pools []int
 }
 
+// Rate is at what rate a job is due GPU time until the next look, and its speedup; see cluster.Record.
+type Rate struct {
+	Due    cluster.MicroGPU
+	Faster int64
+}
+
 // Due sets the rates until the next look: every tenant's demand per pool (eq. 7), and every
 // active job's due rate (eq. 13 with eq. 8, capped by its demand as in eq. 14). A job that may
 // use several pools counts in the one where its tenant has the most space left, so each GPU of
-// demand counts once. The ledger's entitlements must be set; ledger and records are modified in
-// place.
+// demand counts once. The ledger's entitlements must be set; it is modified in place. rates are by case.
 //
 // It also sets the demand of users if users is set: by case, the account of the job's user in the ledger.
 //
@@ -31,14 +36,12 @@ type Claimant struct {
 //
 // faster gives, by pool, the speedup of a case's job less 1, in millionths (cluster.Extra.Faster); nil = no policy divides
 // GPU models, and work is GPU time.
-func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant, users []int, faster func(i int) []int64) {
+func Due(l *cluster.Ledger, rates []Rate, byTenant [][]Claimant, users []int, faster func(i int) []int64) {
 	for i := range l.Tenants {
 		t := &l.Tenants[i]
 		t.Demand, t.Usable, t.Extra.Faster = 0, 0, 0
 	}
-	for i := range records {
-		records[i].DueRate, records[i].Extra.Faster = 0, 0
-	}
+	clear(rates)
 	for i := range l.Users {
 		for k := range l.Users[i].Wants {
 			l.Users[i].Wants[k].GPUs = 0
@@ -50,9 +53,9 @@ func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant, use
 	for t, claimants := range byTenant {
 		rows := l.Tenants[t*npools : (t+1)*npools]
 		in = slices.Grow(in[:0], len(claimants))[:len(claimants)]
-		dueOfTenant(rows, records, claimants, in, weights)
+		dueOfTenant(rows, rates, claimants, in, weights)
 		if faster != nil {
-			priceWork(rows, records, claimants, in, faster)
+			priceWork(rows, rates, claimants, in, faster)
 		}
 		if users != nil {
 			wantBy(l, users, claimants, in)
@@ -62,7 +65,7 @@ func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant, use
 
 // dueOfTenant sets the rates of one tenant; rows are its accounts, one per pool. It sets in, by claimant, to the pool in
 // which its demand counts, and weights, by pool, to their sum.
-func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants []Claimant, in []int, weights []int64) {
+func dueOfTenant(rows []cluster.TenantPool, rates []Rate, claimants []Claimant, in []int, weights []int64) {
 	clear(weights)
 	for k, c := range claimants {
 		best := c.Pools[0]
@@ -79,19 +82,19 @@ func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants 
 		row := &rows[in[k]]
 		share := min(row.Demand, row.Own()) // eq. 8
 		rate := cluster.MulDiv(int64(share), c.Weight, max(weights[in[k]], 1))
-		records[c.Case].DueRate = min(cluster.MicroGPU(rate), cluster.MicroGPU(c.GPUs)*cluster.WholeGPU)
+		rates[c.Case].Due = min(cluster.MicroGPU(rate), cluster.MicroGPU(c.GPUs)*cluster.WholeGPU)
 	}
 }
 
 // priceWork sets the speedups at which work counts until the next look: of each job that of the pool in which its demand
 // counts, and of the tenant in each pool the mean of all jobs that can use it, by GPUs. It also sets what the
 // tenant could use of its base: as many GPUs as its jobs ask for, fastest models first.
-func priceWork(rows []cluster.TenantPool, records []cluster.Record, claimants []Claimant, in []int, faster func(i int) []int64) {
+func priceWork(rows []cluster.TenantPool, rates []Rate, claimants []Claimant, in []int, faster func(i int) []int64) {
 	const one = int64(cluster.WholeGPU)
 	sums, gpus := make([]int64, len(rows)), make([]int64, len(rows))
 	for k, c := range claimants {
 		more := faster(c.Case)
-		records[c.Case].Extra.Faster = more[in[k]]
+		rates[c.Case].Faster = more[in[k]]
 		for p, m := range more {
 			if m > -one {
 				sums[p], gpus[p] = sums[p]+(m+one)*int64(c.GPUs), gpus[p]+int64(c.GPUs)

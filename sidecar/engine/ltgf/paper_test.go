@@ -16,17 +16,17 @@ const gpu = cluster.WholeGPU
 func rates(quota cluster.MicroGPU, jobs ...Claimant) (cluster.MicroGPU, []cluster.MicroGPU) {
 	l := cluster.Ledger{Pools: []cluster.PoolAccount{{Pool: "v100"}},
 		Tenants: []cluster.TenantPool{{Tenant: "t", Pool: "v100", Entitlement: quota}}}
-	records := make([]cluster.Record, len(jobs))
+	rates := make([]Rate, len(jobs))
 	for i := range jobs {
 		jobs[i].Case, jobs[i].Pools = i, []int{0}
 		if jobs[i].Weight == 0 {
 			jobs[i].Weight = 1000
 		}
 	}
-	Due(&l, records, [][]Claimant{jobs}, nil, nil)
+	Due(&l, rates, [][]Claimant{jobs}, nil, nil)
 	out := make([]cluster.MicroGPU, len(jobs))
-	for i := range records {
-		out[i] = records[i].DueRate
+	for i := range rates {
+		out[i] = rates[i].Due
 	}
 	return l.Tenants[0].Demand, out
 }

@@ -28,7 +28,7 @@ func (b *books) wants(faster []int64, gpus ...int) {
 	for i, n := range gpus {
 		jobs = append(jobs, Claimant{Case: i, GPUs: n, Weight: 1000, Pools: upTo(len(b.ledger.Pools))})
 	}
-	Due(&b.ledger, make([]cluster.Record, len(gpus)), [][]Claimant{jobs}, nil, func(int) []int64 { return faster })
+	Due(&b.ledger, make([]Rate, len(gpus)), [][]Claimant{jobs}, nil, func(int) []int64 { return faster })
 }
 
 // use lets the tenant have GPUs of each pool for a while.
@@ -129,15 +129,15 @@ func TestATenantsSpeedupIsTheMeanOfItsJobs(t *testing.T) {
 	b := worker(2)
 	speeds := [][]int64{{0, 3 * one}, {one, -one}}
 	jobs := []Claimant{{Case: 0, GPUs: 1, Weight: 1000, Pools: []int{1}}, {Case: 1, GPUs: 3, Weight: 1000, Pools: []int{0}}}
-	records := make([]cluster.Record, 2)
-	Due(&b.ledger, records, [][]Claimant{jobs}, nil, func(i int) []int64 { return speeds[i] })
+	rates := make([]Rate, 2)
+	Due(&b.ledger, rates, [][]Claimant{jobs}, nil, func(i int) []int64 { return speeds[i] })
 	for p, want := range []int64{3 * one / 4, 3 * one} {
 		if got := b.ledger.Tenants[p].Extra.Faster; got != want {
 			t.Errorf("pool %d: faster by %d millionths, want %d", p, got, want)
 		}
 	}
-	if records[0].Extra.Faster != 3*one || records[1].Extra.Faster != one {
-		t.Errorf("jobs: faster by %d and %d, want those of the pools in which they count", records[0].Extra.Faster, records[1].Extra.Faster)
+	if rates[0].Faster != 3*one || rates[1].Faster != one {
+		t.Errorf("jobs: faster by %d and %d, want those of the pools in which they count", rates[0].Faster, rates[1].Faster)
 	}
 }
 

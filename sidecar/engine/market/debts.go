@@ -16,23 +16,23 @@ type Debts struct {
 }
 
 // Debts returns the debts to parties and tenants by their accounts. end is the end of the coming term.
-func (m *Market) Debts(end cluster.Instant) Debts {
+func (m *Market) Debts(taken round.Taken, end cluster.Instant) Debts {
 	d := Debts{
-		Due:     round.NewTable[round.PartyIndex, float64](len(m.b.Divided.Parties), len(m.b.In.Pools)),
-		Next:    next(m, m.b.Divided.PartyRows, round.PartyOf, end),
-		Tenants: next(m, m.b.Divided.TenantRows, round.TenantOf, end),
+		Due:     round.NewTable[round.PartyIndex, float64](len(m.due.Parties), len(m.in.Pools)),
+		Next:    next(m, taken, m.due.PartyRows, round.PartyOf, end),
+		Tenants: next(m, taken, m.due.TenantRows, round.TenantOf, end),
 	}
 	for at := range d.Due.Cells {
-		d.Due.Cells[at] = float64(m.b.Divided.PartyRows.Cells[at].Entitlement) / float64(cluster.WholeGPU)
+		d.Due.Cells[at] = float64(m.due.PartyRows.Cells[at].Entitlement) / float64(cluster.WholeGPU)
 	}
 	return d
 }
 
 // next returns what the owners of accounts are due until the end of the coming term. of returns the owner of a job.
-func next[Row ~int](m *Market, accounts round.Table[Row, cluster.TenantPool], of func(*round.Job) Row, end cluster.Instant) round.Table[Row, float64] {
-	span, term := end.Sub(m.b.In.Now), float64(m.b.In.Settings.Term)
-	out := round.NewTable[Row, float64](int(accounts.Rows()), len(m.b.In.Pools))
-	use, _ := round.Committed(m.b, int(accounts.Rows()), of)
+func next[Row ~int](m *Market, taken round.Taken, accounts round.Table[Row, cluster.TenantPool], of func(*round.Queued) Row, end cluster.Instant) round.Table[Row, float64] {
+	span, term := end.Sub(m.in.Now), float64(m.in.Settings.Term)
+	out := round.NewTable[Row, float64](int(accounts.Rows()), len(m.in.Pools))
+	use, _ := round.Committed(m.in, m.due.Queued, taken, int(accounts.Rows()), of)
 	for at := range out.Cells {
 		row := &accounts.Cells[at]
 		due := float64(row.Entitlement) / float64(cluster.WholeGPU)
@@ -55,13 +55,13 @@ func (m *Market) FastestFirst() []int {
 
 // speedsOfPools adds up the speeds of all jobs by pool.
 func (m *Market) speedsOfPools() []float64 {
-	speed := make([]float64, len(m.b.In.Pools))
-	for i := range m.b.Jobs {
-		if m.b.Jobs[i].Party < 0 {
+	speed := make([]float64, len(m.in.Pools))
+	for i := range m.in.Cases {
+		if m.due.Queued[i].Party < 0 {
 			continue
 		}
 		speeds := m.speeds.Speedups(i)
-		for _, p := range m.b.Jobs[i].Can.May {
+		for _, p := range m.found.Can[i].May {
 			speed[p] += speeds[p].Value
 		}
 	}
@@ -70,7 +70,7 @@ func (m *Market) speedsOfPools() []float64 {
 
 // sorted returns the pools in an order.
 func (m *Market) sorted(by func(a, b int) int) []int {
-	order := make([]int, len(m.b.In.Pools))
+	order := make([]int, len(m.in.Pools))
 	for p := range order {
 		order[p] = p
 	}

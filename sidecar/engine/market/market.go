@@ -4,6 +4,9 @@
 package market
 
 import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/entitle"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 	"github.com/fairlease/fairlease/sidecar/engine/speeds"
 )
@@ -11,16 +14,26 @@ import (
 // Market is the information about parties in a round. Without a policy for heterogeneous GPUs it does
 // nothing.
 type Market struct {
-	b      *round.Books
+	in     *round.Facts
+	found  *eligible.Found
+	due    *entitle.Due
 	speeds *speeds.Speeds
-	tried  []int // by pool: the case that runs a trial there; -1 = none
+	tried  []int                   // by pool: the case that runs a trial there; -1 = none
+	moved  map[int]cluster.Instant // by case: it moves now
 }
 
 // Open reads the parties of a round, once their accounts are open and capacity is counted.
-func Open(b *round.Books, x *speeds.Speeds) *Market {
-	m := &Market{b: b, speeds: x}
-	if b.In.Settings.Divide != "" {
+func Open(in *round.Facts, found *eligible.Found, due *entitle.Due, x *speeds.Speeds) *Market {
+	m := &Market{in: in, found: found, due: due, speeds: x}
+	if in.Settings.Divide != "" {
 		m.tried = m.explore()
 	}
 	return m
+}
+
+// PutMoves writes when jobs moved in this round into records, which are by case.
+func (m *Market) PutMoves(records []cluster.Record) {
+	for i, at := range m.moved {
+		records[i].Moved = at
+	}
 }

@@ -15,22 +15,22 @@ const settling = 10
 
 // moveCost returns the cost of a job's move to another model: the notice, in which it saves, and a minute to
 // be requeued and start again.
-func (m *Market) moveCost() cluster.Span { return m.b.In.Settings.Notice + cluster.Minute }
+func (m *Market) moveCost() cluster.Span { return m.in.Settings.Notice + cluster.Minute }
 
 // MayMove returns the pool of a lease, followed by the pools to which its job may move when the lease ends.
 // The party must be entitled to GPUs there, and the move must pay, or repay the party's deficit. better lists
 // the pools in which it pays.
 func (m *Market) MayMove(i int, l *cluster.Lease) (pools []int, better []lease.Better) {
-	pools, st := m.b.In.PoolOf(l), &m.b.Jobs[i]
-	if m.b.In.Settings.Divide == "" || len(pools) == 0 || st.Is.Control != cluster.FullControl {
+	pools, st, can, who := m.in.PoolOf(l), &m.in.Cases[i], &m.found.Can[i], &m.due.Queued[i]
+	if m.in.Settings.Divide == "" || len(pools) == 0 || st.Control != cluster.FullControl {
 		return pools, nil
 	}
 	if m.settling(i) {
 		return pools, nil
 	}
 	from := pools[0]
-	for _, p := range st.Can.May {
-		if p == from || m.b.Divided.PartyRows.At(st.Party, p).Entitlement == 0 {
+	for _, p := range can.May {
+		if p == from || m.due.PartyRows.At(who.Party, p).Entitlement == 0 {
 			continue
 		}
 		gain := m.gain(i, from, p)
@@ -46,8 +46,8 @@ func (m *Market) MayMove(i int, l *cluster.Lease) (pools []int, better []lease.B
 
 // settling reports whether a job moved a short time ago and must stay.
 func (m *Market) settling(i int) bool {
-	moved := m.b.Records[i].Moved
-	return moved > 0 && m.b.In.Now.Sub(moved) < settling*m.moveCost()
+	moved := m.in.Records[i].Moved
+	return moved > 0 && m.in.Now.Sub(moved) < settling*m.moveCost()
 }
 
 // gain returns a job's gain from a move in the coming term, as time at its present speed. If less than a term
@@ -59,9 +59,9 @@ func (m *Market) gain(i, from, to int) cluster.Span {
 	if here <= 0 || there <= here {
 		return 0
 	}
-	left := float64(m.b.In.Settings.Term)
-	if m.b.Limit(i) > 0 || m.speeds.Total[i] > 0 {
-		left = min(left, m.speeds.Steps(i)/(speeds[from].Value*float64(max(m.b.Wants(i), 1)))*float64(cluster.Second))
+	left := float64(m.in.Settings.Term)
+	if m.in.Limit(i) > 0 || m.speeds.Total[i] > 0 {
+		left = min(left, m.speeds.Steps(i)/(speeds[from].Value*float64(max(m.found.Wants(i), 1)))*float64(cluster.Second))
 	}
 	return max(cluster.Span((there/here-1)*left)-m.moveCost(), 0)
 }
@@ -69,35 +69,38 @@ func (m *Market) gain(i, from, to int) cluster.Span {
 // settles reports whether a job should leave a pool in which its party is due nothing, for one in which it has not received too much. (A
 // deficit there is not required, because deficits that all parties share in a pool are written off.)
 func (m *Market) settles(i, from, to int) bool {
-	party := m.b.Jobs[i].Party
-	return m.b.Divided.PartyRows.At(party, from).Entitlement == 0 && m.b.Divided.PartyRows.At(party, to).Deficit >= 0
+	party := m.due.Queued[i].Party
+	return m.due.PartyRows.At(party, from).Entitlement == 0 && m.due.PartyRows.At(party, to).Deficit >= 0
 }
 
 // NoteMove records the time of a move for a job whose lease is over and for which GPUs of another model are
 // claimed.
-func (m *Market) NoteMove(i int, l *cluster.Lease) {
-	if m.b.In.Settings.Divide == "" {
+func (m *Market) NoteMove(i int, l *cluster.Lease, claims []cluster.Claim) {
+	if m.in.Settings.Divide == "" {
 		return
 	}
-	key := m.b.Records[i].Key
-	if slices.ContainsFunc(m.b.Claims, func(c cluster.Claim) bool { return c.Job == key && c.Pool != l.Pool }) {
-		m.b.Records[i].Moved = m.b.In.Now
+	key := m.in.Records[i].Key
+	if slices.ContainsFunc(claims, func(c cluster.Claim) bool { return c.Job == key && c.Pool != l.Pool }) {
+		if m.moved == nil {
+			m.moved = map[int]cluster.Instant{}
+		}
+		m.moved[i] = m.in.Now
 	}
 }
 
 // Moves returns the moves of jobs whose leases are not renewed, by case.
-func (m *Market) Moves() map[int]round.Move {
-	if m.b.In.Settings.Divide == "" {
+func (m *Market) Moves(leases []*cluster.Lease, claims []cluster.Claim) map[int]round.Move {
+	if m.in.Settings.Divide == "" {
 		return nil
 	}
 	out := map[int]round.Move{}
-	for k := range m.b.Claims {
-		cl := &m.b.Claims[k]
-		i := m.b.In.Find(cl.Job)
-		if i < 0 || m.b.Leases[i] == nil {
+	for k := range claims {
+		cl := &claims[k]
+		i := m.in.Find(cl.Job)
+		if i < 0 || leases[i] == nil {
 			continue
 		}
-		from, to := m.b.In.Pool(m.b.Leases[i].Pool), m.b.In.Pool(cl.Pool)
+		from, to := m.in.Pool(leases[i].Pool), m.in.Pool(cl.Pool)
 		if from < 0 || from == to {
 			continue
 		}

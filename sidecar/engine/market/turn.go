@@ -17,15 +17,15 @@ import (
 // only idle GPUs.
 //
 // With users, the users of a tenant take turns first, and the backlog of parties orders the jobs of each.
-func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant, users []lease.UserTurn) {
-	if m.b.In.Settings.Divide == "" || m.b.JobsQueue {
+func (m *Market) Turns(taken round.Taken, cs []lease.Candidate, tenants []lease.Tenant, users []lease.UserTurn) {
+	if m.in.Settings.Divide == "" || m.due.JobsQueue {
 		return
 	}
-	debit, _ := round.Committed(m.b, len(m.b.Divided.Parties), round.PartyOf)
-	n := len(m.b.In.Pools)
-	behind := round.NewTable[round.PartyIndex, cluster.Span](len(m.b.Divided.Parties), n)
+	debit, _ := round.Committed(m.in, m.due.Queued, taken, len(m.due.Parties), round.PartyOf)
+	n := len(m.in.Pools)
+	behind := round.NewTable[round.PartyIndex, cluster.Span](len(m.due.Parties), n)
 	for at := range behind.Cells {
-		account := &m.b.Divided.PartyRows.Cells[at]
+		account := &m.due.PartyRows.Cells[at]
 		behind.Cells[at] = ltgf.Behind(account.Deficit-debit.Cells[at], account.Entitlement)
 	}
 	for t := range tenants {
@@ -33,8 +33,8 @@ func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant, users []lea
 		for _, i := range tenants[t].Jobs {
 			k := &cs[i]
 			for at, p := range k.Pools {
-				party := m.b.Jobs[k.Case].Party
-				account, late := m.b.Divided.PartyRows.At(party, p), behind.At(party, p)
+				party := m.due.Queued[k.Case].Party
+				account, late := m.due.PartyRows.At(party, p), behind.At(party, p)
 				x := turn{i, *late}
 				switch {
 				case account.Entitlement == 0:
@@ -42,10 +42,10 @@ func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant, users []lea
 				case k.Urgent:
 					x.behind = math.MaxInt64
 				case k.Running && at == 0:
-					x.behind += m.b.In.Settings.Threshold
+					x.behind += m.in.Settings.Threshold
 				}
-				cost := lease.Cost(account.Entitlement, k.GPUs, m.b.In.Settings.Term)
-				if !k.Running && m.b.Leases[k.Case] != nil {
+				cost := lease.Cost(account.Entitlement, k.GPUs, m.in.Settings.Term)
+				if !k.Running && taken.Leases[k.Case] != nil {
 					cost = 0 // charged as a lease in force
 				}
 				if !k.Running && cost > 0 && *late >= cost/2 {
@@ -64,10 +64,10 @@ func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant, users []lea
 				tenants[t].Turns[p] = append(tenants[t].Turns[p], x.candidate)
 			}
 			if users != nil {
-				lease.TakeTurns(cs, tenants[t].Turns[p], slices.Clone(users), m.b.In.Settings)
+				lease.TakeTurns(cs, tenants[t].Turns[p], slices.Clone(users), m.in.Settings)
 			}
 		}
-		if m.b.In.Snapshot.Cells != nil {
+		if m.in.Snapshot.Cells != nil {
 			tenants[t].Line = m.line(cs, lines)
 		}
 	}

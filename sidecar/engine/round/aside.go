@@ -6,16 +6,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// aside reports an event if a case is set aside from this round on, or no longer.
-func (b *Books) aside(i int) {
-	r, c := &b.Records[i], &b.In.Snapshot.Cases[i]
+// aside adds an event if a case is set aside from this round on, or no longer.
+func (f *Facts) aside(i int, events []cluster.Event) []cluster.Event {
+	r, c := &f.Records[i], &f.Snapshot.Cases[i]
 	if c.Gone || c.Job.Aside == r.Aside {
-		return
+		return events
 	}
 	text := "it is no longer set aside"
 	if c.Job.Aside != "" {
 		text = fmt.Sprintf("it is set aside, charged to its tenant and left alone: %s", c.Job.Aside)
 	}
 	r.Aside = c.Job.Aside
-	b.Report(cluster.Event{Kind: cluster.EventAside, Job: r.Key, Text: text})
+	return append(events, cluster.Event{Kind: cluster.EventAside, Job: r.Key, Text: text})
 }

@@ -1,40 +1,29 @@
 package round
 
-import (
-	"cmp"
-	"sort"
-
-	"github.com/fairlease/fairlease/sidecar/cluster"
-)
-
-// ClaimOf returns the claim of a job, or nil. The claims must be sorted by job, as they are after the choice.
-func (b *Books) ClaimOf(key cluster.JobKey) *cluster.Claim {
-	k, ok := sort.Find(len(b.Claims), func(k int) int { return cmp.Compare(key, b.Claims[k].Job) })
-	if !ok {
-		return nil
-	}
-	return &b.Claims[k]
-}
+import "github.com/fairlease/fairlease/sidecar/cluster"
 
 // Beneficiaries finds the jobs that claim GPUs.
 type Beneficiaries struct {
-	books *Books
-	first map[gpusOn]int // claim; nil = not asked for yet
+	leases []*cluster.Lease
+	claims []cluster.Claim
+	marks  []Mark
+	first  map[gpusOn]int // claim; nil = not asked for yet
 }
 
 // gpusOn is the GPUs of a model on a node.
 type gpusOn struct{ node, model string }
 
-// Beneficiaries returns an index of the claims. It is called after the choice.
-func (b *Books) Beneficiaries() *Beneficiaries { return &Beneficiaries{books: b} }
+// BeneficiariesOf returns an index of the claims after the choice. leases and marks are by case.
+func BeneficiariesOf(leases []*cluster.Lease, claims []cluster.Claim, marks []Mark) *Beneficiaries {
+	return &Beneficiaries{leases: leases, claims: claims, marks: marks}
+}
 
 // claimed returns the claims by the GPUs that they are of.
 func (h *Beneficiaries) claimed() map[gpusOn]int {
 	if h.first == nil {
-		b := h.books
-		h.first = make(map[gpusOn]int, len(b.Claims))
-		for k := len(b.Claims) - 1; k >= 0; k-- {
-			for _, n := range b.Claims[k].Nodes {
+		h.first = make(map[gpusOn]int, len(h.claims))
+		for k := len(h.claims) - 1; k >= 0; k-- {
+			for _, n := range h.claims[k].Nodes {
 				h.first[gpusOn{n.Node, n.Model}] = k
 			}
 		}
@@ -44,23 +33,23 @@ func (h *Beneficiaries) claimed() map[gpusOn]int {
 
 // Of returns the first job that claims nodes of a case's lease, or 0.
 func (h *Beneficiaries) Of(i int) cluster.JobKey {
-	l, claims := h.books.Leases[i], h.books.Claims
+	l := h.leases[i]
 	if l.Parts != nil { // cells record it
-		return h.books.Jobs[i].Got.Beneficiary
+		return h.marks[i].Beneficiary
 	}
-	if len(claims) == 0 {
+	if len(h.claims) == 0 {
 		return 0
 	}
-	first := len(claims)
+	first := len(h.claims)
 	for _, n := range l.Nodes {
 		if k, ok := h.claimed()[gpusOn{n.Node, n.Model}]; ok {
 			first = min(first, k)
 		}
 	}
-	if first == len(claims) {
+	if first == len(h.claims) {
 		return 0
 	}
-	return claims[first].Job
+	return h.claims[first].Job
 }
 
 // Move is the destination of a job whose lease is not renewed: GPUs of another model, which are claimed for

@@ -2,21 +2,8 @@ package round
 
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
-// Job is the round's working data of a case, which the steps fill in. It repeats fields that many steps read,
-// because cases are large and walking over all of them costs most.
-type Job struct {
-	Is        Status      // written when the books are opened
-	Can       Eligibility // by eligible
-	Got       Outcome     // by the chooser
-	Party     PartyIndex  // by entitle
-	Queue     QueueIndex  // by entitle
-	Mark      Marks       // by the chooser
-	Dear      bool        // by budget: its pool cannot afford to stop it
-	Unpaid    bool        // by budget: its pool could not afford to stop it when its lease ends
-	Stoppable bool        // by budget, and by the code that grants or recalls a lease: it may be stopped when its lease ends
-}
-
-// Status is the state of a case in the snapshot, its record and its lease.
+// Status is the state of a case in the snapshot, its record and its lease. It repeats what many steps read, because cases are large and
+// walking over all of them costs most.
 type Status struct {
 	Control cluster.Control
 	Live    bool  // in Slurm, and not done
@@ -27,10 +14,22 @@ type Status struct {
 	User    int32 // a UserIndex; small, as there is one for each of many cases
 	Before  int32 // the index of the case in the last round if all of it but its record is the same: see cluster.Snapshot.Before; -1 = unknown
 	Tenant  TenantIndex
-	GPUs    int               // that it asks for; 0 if it can never have them: it costs the books nothing
+	Asks    int               // GPUs that it asks for; 0 if it can never have them: it costs the accounts nothing
 	Held    int               // GPUs that it holds
 	Rho     cluster.Rho       // its own
 	Order   *cluster.Override // the administrator's order that counts for it: see cluster.Overrides.Of; nil = none
+}
+
+// Ordered reports whether an administrator's order of a kind is in force for the case.
+func (st *Status) Ordered(kind cluster.OverrideKind) bool {
+	return st.Order != nil && st.Order.Kind == kind
+}
+
+// Ours reports whether a case belongs to a control level. NoReclaim jobs belong to FullControl.
+func (st *Status) Ours(touch cluster.Control) bool { return ours(st.Control, touch) }
+
+func ours(c, touch cluster.Control) bool {
+	return c == touch || touch == cluster.FullControl && c == cluster.NoReclaim
 }
 
 // Eligibility is where a job could run, and why a waiting job could not be granted a lease now.
@@ -38,13 +37,15 @@ type Eligibility struct {
 	Eligible bool // it could be granted a lease now
 	Probes   Probe
 	Shape    int   // of its request; set where it may be placed
+	GPUs     int   // that it counts for: it asks for them, or for whole nodes
 	Pools    []int // that could serve it; for a running job its own
 	May      []int // pools that could serve it, wherever it runs; set if a policy allocates them
 	Gate     *Gate // where Slurm's rules let a waiting job start; nil = no rule concerns it
 	Why      cluster.Code
 	Note     string
 	Until    cluster.Instant
-	For      cluster.JobKey // with ReasonRefused: the job of its kind that was tried last
+	For      cluster.JobKey  // with ReasonRefused: the job of its kind that was tried last
+	First    cluster.Instant // when it first became eligible; 0 = not yet
 }
 
 // Gate is where Slurm's rules let a job start.
@@ -63,28 +64,23 @@ const (
 	TermProbe
 )
 
-// Marks are the results of the choice for a job that are true or false. They lie beside others, to save memory.
-type Marks struct {
-	Began   bool // its lease begins in this round
-	Noticed bool // its notice is due in this round
-	Claimed bool // GPUs are kept for it; set for cells only
+// Queued is where a case queues for GPUs.
+type Queued struct {
+	Tenant TenantIndex
+	User   UserIndex
+	Party  PartyIndex // -1 = none
+	Queue  QueueIndex // -1 = none
 }
 
-// Outcome is the result of the choice for a job.
-type Outcome struct {
+// Mark is what the choice finds for a case.
+type Mark struct {
 	Signal      string         // of the notice; "" = no signal is sent
 	SignalTo    string         // the processes that get it (see cluster.Settings)
 	Beneficiary cluster.JobKey // the job for which its lease was recalled in this round
-}
-
-// Ordered reports whether an administrator's order of a kind is in force for the case.
-func (j *Job) Ordered(kind cluster.OverrideKind) bool {
-	return j.Is.Order != nil && j.Is.Order.Kind == kind
-}
-
-// Ours reports whether a case belongs to a control level. NoReclaim jobs belong to FullControl.
-func (j *Job) Ours(touch cluster.Control) bool { return ours(j.Is.Control, touch) }
-
-func ours(c, touch cluster.Control) bool {
-	return c == touch || touch == cluster.FullControl && c == cluster.NoReclaim
+	Terms       int            // leases of this round
+	Stoppable   bool           // it may be stopped when its lease ends
+	Began       bool           // its lease begins in this round
+	Noticed     bool           // its notice is due in this round
+	Claimed     bool           // GPUs are kept for it; set for cells only
+	Forgiven    bool           // it may have the nodes of its last failed grant again
 }

@@ -5,11 +5,11 @@ import "slices"
 type (
 	// TenantIndex is a place in Facts.Tenants; -1 = none.
 	TenantIndex int
-	// QueueIndex is a place in Books.Queues; -1 = none.
+	// QueueIndex is a place in Due.Queues; -1 = none.
 	QueueIndex int
-	// UserIndex is a place in Books.Ledger.Users; -1 = none, or no accounts of users are kept.
+	// UserIndex is a place in Facts.Ledger.Users; -1 = none, or no accounts of users are kept.
 	UserIndex int
-	// PartyIndex is a place in Books.Parties; -1 = none.
+	// PartyIndex is a place in Due.Parties; -1 = none.
 	PartyIndex int
 )
 

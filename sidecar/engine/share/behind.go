@@ -25,10 +25,10 @@ const (
 // too, and that ask for the same. The lease in front was due to the tenant up to its end, and those behind it end then too:
 // so the tenant gets no GPUs that others are due.
 func follow(x *contest, in *lease.Input, choice *lease.Choice, board *place.Board) {
-	if x.f.Books.In.Snapshot.Cells != nil || x.f.Books.JobsQueue || x.f.Books.In.Settings.Divide != "" || !budget.AnyBrief(x.f.Stops) {
+	if x.f.In.Snapshot.Cells != nil || x.f.Due.JobsQueue || x.f.In.Settings.Divide != "" || !budget.AnyBrief(x.f.Stops) {
 		return
 	}
-	f := &follower{x: x, in: in, choice: choice, board: board, users: x.f.Books.In.Settings.Users == cluster.UsersEqual,
+	f := &follower{x: x, in: in, choice: choice, board: board, users: x.f.In.Settings.Users == cluster.UsersEqual,
 		open: make([]int, len(in.Tenants))}
 	if f.lines = f.lead(); f.lines == nil {
 		return
@@ -83,14 +83,14 @@ func (f *follower) key(tenant, pool, user int) lineKey {
 // lead returns the leases behind which there are places, and counts the lines of each tenant.
 func (f *follower) lead() (lines map[lineKey]*behindLine) {
 	behind := map[cluster.JobKey]int{} // jobs behind each lease
-	for _, l := range f.x.f.Books.Leases {
+	for _, l := range f.x.f.Hand.Leases {
 		if l != nil && l.Behind != 0 {
 			behind[l.Behind]++
 		}
 	}
 	var kept map[string]bool
 	var turn []bool
-	for i, l := range f.x.f.Books.Leases {
+	for i, l := range f.x.f.Hand.Leases {
 		if l == nil || !f.mayLead(i) {
 			continue
 		}
@@ -101,17 +101,17 @@ func (f *follower) lead() (lines map[lineKey]*behindLine) {
 		if kept == nil {
 			kept, turn = f.kept(), f.turns()
 		}
-		st, p := &f.x.f.Books.Jobs[i], f.x.f.Books.In.Pool(l.Pool)
+		st, who, mark, p := &f.x.f.In.Cases[i], &f.x.f.Due.Queued[i], &f.x.f.Hand.Marks[i], f.x.f.In.Pool(l.Pool)
 		// On other idle GPUs of the node Slurm would start the jobs at once.
-		if kept[l.Nodes[0].Node] || place.IdleOn(f.board, l.Nodes[0].Node, p) > 0 || l.State == cluster.Active && !turn[int(st.Queue)*len(f.x.f.Books.In.Pools)+p] {
+		if kept[l.Nodes[0].Node] || place.IdleOn(f.board, l.Nodes[0].Node, p) > 0 || l.State == cluster.Active && !turn[int(who.Queue)*len(f.x.f.In.Pools)+p] {
 			continue
 		}
 		each := max(ran, 0) + startTime
-		places := min((f.x.f.Books.In.Settings.Interval+each-1)/each, mostBehind, l.End.Sub(f.x.f.Books.In.Now)/each) - cluster.Span(behind[l.Job])
+		places := min((f.x.f.In.Settings.Interval+each-1)/each, mostBehind, l.End.Sub(f.x.f.In.Now)/each) - cluster.Span(behind[l.Job])
 		if places <= 0 {
 			continue
 		}
-		key := f.key(int(st.Queue), p, int(st.Is.User))
+		key := f.key(int(who.Queue), p, int(st.User))
 		if lines == nil {
 			lines = map[lineKey]*behindLine{}
 		}
@@ -119,9 +119,9 @@ func (f *follower) lead() (lines map[lineKey]*behindLine) {
 		if n == nil {
 			n = &behindLine{}
 			lines[key] = n
-			f.open[st.Queue]++
+			f.open[who.Queue]++
 		}
-		n.holders = append(n.holders, holder{item: i, shape: f.x.f.Site.Shape(f.x.f.Spec(i)), gpus: l.GPUs, free: int(places), binds: !st.Stoppable})
+		n.holders = append(n.holders, holder{item: i, shape: f.x.f.Site.Shape(f.x.f.Spec(i)), gpus: l.GPUs, free: int(places), binds: !mark.Stoppable})
 		n.left++
 	}
 	return lines
@@ -130,12 +130,12 @@ func (f *follower) lead() (lines map[lineKey]*behindLine) {
 // mayLead reports whether jobs may be granted leases behind a lease: it holds GPUs of one node that are not in cells, does
 // not end soon, and its job has not run for long.
 func (f *follower) mayLead(i int) bool {
-	l, st, j := f.x.f.Books.Leases[i], &f.x.f.Books.Jobs[i], &f.x.f.Books.In.Snapshot.Cases[i].Job
-	starts := l.State == cluster.Granted && st.Is.Waits
-	runs := l.State == cluster.Active && st.Is.Runs && f.x.f.Books.In.Now.Sub(j.Start) < f.x.f.Books.In.Settings.Interval && !f.x.f.Books.Ending(i)
+	l, st, who, j := f.x.f.Hand.Leases[i], &f.x.f.In.Cases[i], &f.x.f.Due.Queued[i], &f.x.f.In.Snapshot.Cases[i].Job
+	starts := l.State == cluster.Granted && st.Waits
+	runs := l.State == cluster.Active && st.Runs && f.x.f.In.Now.Sub(j.Start) < f.x.f.In.Settings.Interval && !f.x.f.Ending(i)
 	return (starts || runs) && l.Behind == 0 && l.Parts == nil && len(l.Nodes) == 1 && l.Why != round.Recalled &&
-		st.Is.Control == cluster.FullControl && st.Is.Order == nil && st.Queue >= 0 && f.x.f.Books.In.Pool(l.Pool) >= 0 &&
-		!j.Request.Exclusive && !f.in.Tenants[st.Queue].Spent
+		st.Control == cluster.FullControl && st.Order == nil && who.Queue >= 0 && f.x.f.In.Pool(l.Pool) >= 0 &&
+		!j.Request.Exclusive && !f.in.Tenants[who.Queue].Spent
 }
 
 // kept returns the nodes on which GPUs are handed over, kept for a job, or reserved.
@@ -146,16 +146,16 @@ func (f *follower) kept() map[string]bool {
 			out[nodes[k].Node] = true
 		}
 	}
-	for _, l := range f.x.f.Books.Leases {
+	for _, l := range f.x.f.Hand.Leases {
 		if l != nil && l.State == cluster.Ending {
 			add(l.Nodes)
 		}
 	}
-	for k := range f.x.f.Books.Claims {
-		add(f.x.f.Books.Claims[k].Nodes)
+	for k := range f.x.f.Hand.Claims {
+		add(f.x.f.Hand.Claims[k].Nodes)
 	}
-	for k := range f.x.f.Books.In.Snapshot.Reservations {
-		if r := &f.x.f.Books.In.Snapshot.Reservations[k]; r.End == 0 || r.End > f.x.f.Books.In.Now {
+	for k := range f.x.f.In.Snapshot.Reservations {
+		if r := &f.x.f.In.Snapshot.Reservations[k]; r.End == 0 || r.End > f.x.f.In.Now {
 			for _, n := range r.Nodes {
 				out[n] = true
 			}
@@ -167,7 +167,7 @@ func (f *follower) kept() map[string]bool {
 // turns returns, by tenant, then pool, whether GPUs of the tenant that become free now would be its own again: no other
 // tenant with waiting jobs is further behind by more than the threshold, with all leases charged.
 func (f *follower) turns() []bool {
-	n, all := len(f.x.f.Books.In.Pools), f.in.Tenants
+	n, all := len(f.x.f.In.Pools), f.in.Tenants
 	behind, waits := make([]cluster.Span, n*len(all)), make([]bool, n*len(all))
 	for t := range all {
 		for p := range n {
@@ -183,10 +183,10 @@ func (f *follower) turns() []bool {
 		pay(g.Candidate, g.Pool, g.End.Sub(g.At))
 	}
 	for _, i := range f.choice.Renewed {
-		pay(i, f.in.Candidates[i].Pools[0], f.x.f.Books.In.Settings.Term)
+		pay(i, f.in.Candidates[i].Pools[0], f.x.f.In.Settings.Term)
 	}
 	for i := range f.in.Candidates {
-		if k := &f.in.Candidates[i]; !k.Running && !k.IdleOnly && f.x.f.Books.Leases[k.Case] == nil {
+		if k := &f.in.Candidates[i]; !k.Running && !k.IdleOnly && f.x.f.Hand.Leases[k.Case] == nil {
 			for _, p := range k.Pools {
 				waits[k.Tenant*n+p] = true
 			}
@@ -198,7 +198,7 @@ func (f *follower) turns() []bool {
 			out[t*n+p] = true
 			for o := range all {
 				due := all[o].Shares[p].Entitlement > 0 && !all[o].Spent
-				ahead := behind[o*n+p] > behind[t*n+p]+f.x.f.Books.In.Settings.Threshold || all[t].Shares[p].Entitlement == 0
+				ahead := behind[o*n+p] > behind[t*n+p]+f.x.f.In.Settings.Threshold || all[t].Shares[p].Entitlement == 0
 				if o != t && waits[o*n+p] && due && ahead {
 					out[t*n+p] = false
 				}
@@ -213,7 +213,7 @@ func (f *follower) turns() []bool {
 func (f *follower) offer(tenant, i, pool int) {
 	k := &f.in.Candidates[i]
 	n := f.lines[f.key(tenant, pool, int(k.User))]
-	if n == nil || n.left == 0 || k.Running || k.IdleOnly || f.x.f.Books.Leases[k.Case] != nil {
+	if n == nil || n.left == 0 || k.Running || k.IdleOnly || f.x.f.Hand.Leases[k.Case] != nil {
 		return
 	}
 	short := false
@@ -231,7 +231,7 @@ func (f *follower) offer(tenant, i, pool int) {
 				h.free, n.left = 0, n.left-1
 			}
 			continue
-		case !h.binds && f.x.f.Stops.Binds(k.Case, f.x.f.Books.Leases[h.item].End), !f.admitted(k, h.item):
+		case !h.binds && f.x.f.Stops.Binds(k.Case, f.x.f.Hand.Leases[h.item].End), !f.admitted(k, h.item):
 			continue
 		}
 		field.Follow(f.x.f, k.Case, h.item)
@@ -250,7 +250,7 @@ func (f *follower) offer(tenant, i, pool int) {
 // admitted reports whether Slurm's limits let a job start when the one in front has ended, and counts it if need be. Jobs to
 // which the same limits apply take each other's part.
 func (f *follower) admitted(k *lease.Candidate, holder int) bool {
-	j, o := &f.x.f.Books.In.Snapshot.Cases[k.Case].Job, &f.x.f.Books.In.Snapshot.Cases[holder].Job
+	j, o := &f.x.f.In.Snapshot.Cases[k.Case].Job, &f.x.f.In.Snapshot.Cases[holder].Job
 	if f.in.Limits == nil || j.Account == o.Account && j.User == o.User && j.QOS == o.QOS && j.Licenses == o.Licenses &&
 		slices.Equal(j.Partitions, o.Partitions) && j.Request == o.Request {
 		return true

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
@@ -37,21 +36,20 @@ type exactShape struct {
 // Choose implements field.Chooser.
 func (c *Chooser) Choose(f *field.Field) field.Choice {
 	out := f.Blank()
-	budget.Extend(f.Stops)
-	budget.Youth(f.Stops)
+	field.Extend(f)
 	if f.Limits != nil {
-		f.Limits.Settle(f.Books.Ending)
+		f.Limits.Settle(f.Ending)
 	}
 	for _, touch := range field.ControlLevels {
-		if !f.Books.Any(touch) {
+		if !f.In.Any(touch) {
 			continue
 		}
 		f.ExtendFixed(touch)
 		candidates := f.Candidates(touch)
-		if len(candidates) > 0 || touch == cluster.FullControl && len(f.Books.In.Snapshot.Claims) > 0 {
-			in := lease.Input{Now: f.Books.In.Now, Settings: f.Books.In.Settings}
+		if len(candidates) > 0 || touch == cluster.FullControl && len(f.In.Snapshot.Claims) > 0 {
+			in := lease.Input{Now: f.In.Now, Settings: f.In.Settings}
 			in.Candidates, in.Tenants = f.Line(candidates)
-			in.Trials = f.Market.Trials(in.Candidates)
+			in.Trials = f.Market.Trials(f.Taken(), in.Candidates)
 			in.Lanes = lanes(f, in.Tenants)
 			c.board = c.Contest(f, &in, c.board, touch, &out)
 		}
@@ -97,7 +95,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 		}
 	}
 	in.Mechanism = x.mechanism(in)
-	choice := lease.Choose(*in, table{board}, len(x.f.Books.In.Pools))
+	choice := lease.Choose(*in, table{board}, len(x.f.In.Pools))
 	if touch == cluster.FullControl {
 		compact(x, in, board, &choice)
 	}
@@ -105,7 +103,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	noteResting(x, in, &choice)
 	x.grant(in, &choice)
 	if touch == cluster.FullControl {
-		x.f.Books.Claims = slices.Concat(x.served(x.f.Books.Claims), choice.Kept, moving)
+		x.f.Hand.Claims = slices.Concat(x.served(x.f.Hand.Claims), choice.Kept, moving)
 		follow(x, in, &choice, board)
 		x.recall(in, &choice)
 		x.claimFor(in, choice.Due)
@@ -128,15 +126,15 @@ func (x *contest) served(claims []cluster.Claim) []cluster.Claim {
 		}
 	}
 	return slices.DeleteFunc(claims, func(cl cluster.Claim) bool {
-		i := x.f.Books.In.Find(cl.Job)
-		return cl.Gathers && (elsewhere[cl.Job] || i >= 0 && x.f.Books.Leases[i] != nil)
+		i := x.f.In.Find(cl.Job)
+		return cl.Gathers && (elsewhere[cl.Job] || i >= 0 && x.f.Hand.Leases[i] != nil)
 	})
 }
 
 // occupy returns the board, in the memory of an old one: leases that end now are soft, all other holdings are fixed.
 func (x *contest) occupy(old *place.Board, in *lease.Input, touch cluster.Control) *place.Board {
 	line := lease.LastFirst(in)
-	x.c.ranks = slices.Grow(x.c.ranks[:0], len(x.f.Books.Jobs))[:len(x.f.Books.Jobs)]
+	x.c.ranks = slices.Grow(x.c.ranks[:0], len(x.f.In.Cases))[:len(x.f.In.Cases)]
 	rank := x.c.ranks
 	for i := range rank {
 		rank[i] = len(line) // of jobs that are not candidates: frozen ones go first
@@ -147,43 +145,43 @@ func (x *contest) occupy(old *place.Board, in *lease.Input, touch cluster.Contro
 		}
 	}
 	return x.f.Lay(old, func(i int) (field.Soft, bool) {
-		if !x.f.Books.Ending(i) || !x.f.Books.Jobs[i].Ours(touch) {
+		if !x.f.Ending(i) || !x.f.In.Cases[i].Ours(touch) {
 			return field.Soft{}, false
 		}
-		owner := int(x.f.Books.Jobs[i].Queue)
+		owner := int(x.f.Due.Queued[i].Queue)
 		if rank[i] == len(line) || in.Tenants[owner].Spent {
 			owner = -1 // no tenant relies on it any more
 		}
-		return field.Soft{Owner: owner, Rank: rank[i], End: x.f.Books.Leases[i].End}, true
+		return field.Soft{Owner: owner, Rank: rank[i], End: x.f.Hand.Leases[i].End}, true
 	})
 }
 
 // liveClaims returns the claims whose jobs still wait and whose nodes are still good, oldest first. moving
 // are the claims of jobs that are leaving other GPUs.
 func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []cluster.Claim) {
-	if len(x.f.Books.In.Snapshot.Claims) == 0 {
+	if len(x.f.In.Snapshot.Claims) == 0 {
 		return nil, nil
 	}
-	x.c.ranks = slices.Grow(x.c.ranks[:0], len(x.f.Books.Jobs))[:len(x.f.Books.Jobs)]
+	x.c.ranks = slices.Grow(x.c.ranks[:0], len(x.f.In.Cases))[:len(x.f.In.Cases)]
 	at := x.c.ranks // by case: 1 + the candidate
 	clear(at)
 	out = x.c.claims[:0]
 	for i := range in.Candidates {
 		at[in.Candidates[i].Case] = 1 + i
 	}
-	for _, cl := range x.f.Books.In.Snapshot.Claims {
-		c, p := x.f.Books.In.Find(cl.Job), x.f.Books.In.Pool(cl.Pool)
+	for _, cl := range x.f.In.Snapshot.Claims {
+		c, p := x.f.In.Find(cl.Job), x.f.In.Pool(cl.Pool)
 		if cl.Gathers || cl.Parts != nil || c < 0 || p < 0 {
 			continue
 		}
 		if at[c] == 0 {
-			if x.f.Leaves(c) && x.f.Books.In.Now.Sub(cl.At) <= x.f.Books.In.Settings.Term {
+			if x.f.Leaves(c) && x.f.In.Now.Sub(cl.At) <= x.f.In.Settings.Term {
 				moving = append(moving, cl)
 			}
 			continue
 		}
 		i, ok := at[c]-1, true
-		if in.Candidates[i].Running && !compacts(x.f.Books.In.Settings) || in.Candidates[i].IdleOnly || x.f.Books.In.Spent(x.f.Books.Records[c].Tenant) != nil || x.f.Books.In.Now.Sub(cl.At) > x.f.Books.In.Settings.Term {
+		if in.Candidates[i].Running && !compacts(x.f.In.Settings) || in.Candidates[i].IdleOnly || x.f.In.Spent(x.f.In.Records[c].Tenant) != nil || x.f.In.Now.Sub(cl.At) > x.f.In.Settings.Term {
 			continue
 		}
 		for k := range cl.Nodes {
@@ -196,7 +194,7 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 	x.c.exact[0], x.c.exact[1] = x.c.exact[1][:0], x.c.exact[0]
 	x.c.claims = out
 	slices.SortStableFunc(out, func(a, b lease.Claimed) int { // of equally old ones small ones would take what large ones wait for
-		if x.f.Books.In.Settings.Divide != "" { // the order of turns carries out a division
+		if x.f.In.Settings.Divide != "" { // the order of turns carries out a division
 			return cmp.Compare(a.Made, b.Made)
 		}
 		return cmp.Or(cmp.Compare(a.Made, b.Made), in.Candidates[b.Candidate].GPUs-in.Candidates[a.Candidate].GPUs)
@@ -224,7 +222,7 @@ func exactly(x *contest, k *lease.Candidate, cl *cluster.Claim) int {
 }
 
 func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
-	x.f.Books.Ended = slices.Grow(x.f.Books.Ended, len(choice.Renewed))
+	x.f.Hand.Ended = slices.Grow(x.f.Hand.Ended, len(choice.Renewed))
 	for _, i := range choice.Renewed {
 		k := &in.Candidates[i]
 		x.f.Renew(k.Case, k.Next)
@@ -235,10 +233,10 @@ func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
 func noteResting(x *contest, in *lease.Input, choice *lease.Choice) {
 	for i := range in.Candidates {
 		k := &in.Candidates[i]
-		if k.Resting && choice.Passed[i].Code == cluster.ReasonNotice && field.Resting(x.f.Books.In.Snapshot, k.Case) && x.f.Books.Leases[k.Case].State == cluster.Active && x.f.Books.Ending(k.Case) {
-			idle, since := field.Idle(x.f.Books.In.Snapshot, k.Case)
-			x.f.Books.Report(cluster.Event{Kind: cluster.EventIdleReclaim, Job: k.Key,
-				Text: fmt.Sprintf("its lease is not renewed, since others wait and its %d GPUs have been idle for %d min (idle.reclaim_after)", idle, x.f.Books.In.Now.Sub(since)/cluster.Minute)})
+		if k.Resting && choice.Passed[i].Code == cluster.ReasonNotice && field.Resting(x.f.In.Snapshot, k.Case) && x.f.Hand.Leases[k.Case].State == cluster.Active && x.f.Ending(k.Case) {
+			idle, since := field.Idle(x.f.In.Snapshot, k.Case)
+			x.f.Hand.Report(cluster.Event{Kind: cluster.EventIdleReclaim, Job: k.Key,
+				Text: fmt.Sprintf("its lease is not renewed, since others wait and its %d GPUs have been idle for %d min (idle.reclaim_after)", idle, x.f.In.Now.Sub(since)/cluster.Minute)})
 		}
 	}
 }
@@ -249,17 +247,17 @@ func (x *contest) grant(in *lease.Input, choice *lease.Choice) {
 	for _, g := range choice.Grants {
 		k := &in.Candidates[g.Candidate]
 		if k.Running { // it moves when its lease ends
-			g.At = max(g.At, x.f.Books.Leases[k.Case].End)
+			g.At = max(g.At, x.f.Hand.Leases[k.Case].End)
 		}
-		if g.At > x.f.Books.In.Now || k.Running {
-			cl := x.f.Claim(k.Key, x.f.Books.In.Pools[g.Pool], g.Nodes, g.At)
-			if !lease.Promises(&cl, x.f.Books.In.Settings) { // GPUs were kept for the job before: from now on, that is a promise
-				cl.Made = x.f.Books.In.Now
+		if g.At > x.f.In.Now || k.Running {
+			cl := x.f.Claim(k.Key, x.f.In.Pools[g.Pool], g.Nodes, g.At)
+			if !lease.Promises(&cl, x.f.In.Settings) { // GPUs were kept for the job before: from now on, that is a promise
+				cl.Made = x.f.In.Now
 			}
-			x.f.Books.Claims = append(x.f.Books.Claims, cl)
+			x.f.Hand.Claims = append(x.f.Hand.Claims, cl)
 			continue
 		}
-		x.f.Grant(k.Case, x.f.Books.In.Pools[g.Pool], g.Nodes, x.f.Stops.EndFor(k.Case, x.f.Books.In.Now))
+		x.f.Grant(k.Case, x.f.In.Pools[g.Pool], g.Nodes, x.f.Stops.EndFor(k.Case, x.f.In.Now))
 	}
 }
 
@@ -276,26 +274,26 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 	}
 	x.c.kept = x.f.Fresh(x.c.kept)
 	board := x.c.kept
-	board.Await(len(x.f.Books.Jobs))
+	board.Await(len(x.f.In.Cases))
 	ranks := x.rank(in)
-	for i, l := range x.f.Books.Leases {
-		st := &x.f.Books.Jobs[i]
+	for i, l := range x.f.Hand.Leases {
+		st, who := &x.f.In.Cases[i], &x.f.Due.Queued[i]
 		switch {
 		case !x.f.Fixed(i):
-			board.Soften(i, int(st.Queue), ranks[i], l.End, l.Nodes)
-		case st.Is.Live && !st.Is.Waits:
-			board.Hold(x.f.Books.In.Snapshot.Cases[i].Job.Holds)
+			board.Soften(i, int(who.Queue), ranks[i], l.End, l.Nodes)
+		case st.Live && !st.Waits:
+			board.Hold(x.f.In.Snapshot.Cases[i].Job.Holds)
 		}
 	}
-	for k := range x.f.Books.Claims {
-		board.Hold(x.f.Books.Claims[k].Nodes)
+	for k := range x.f.Hand.Claims {
+		board.Hold(x.f.Hand.Claims[k].Nodes)
 	}
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]
-		if x.f.IsClaimed(k.Key) || x.f.Books.Leases[k.Case] != nil || in.Limits != nil && in.Limits.Room(k.Case) == lease.Never {
+		if x.f.IsClaimed(k.Key) || x.f.Hand.Leases[k.Case] != nil || in.Limits != nil && in.Limits.Room(k.Case) == lease.Never {
 			continue
 		}
-		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.f.Books.In.Now, End: x.f.Books.In.Now, Displace: place.Anybodys, Max: -1}
+		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.f.In.Now, End: x.f.In.Now, Displace: place.Anybodys, Max: -1}
 		if in.Keeps(k.Tenant, d.Pool) {
 			ask.Spares = 1 + k.Tenant
 		}
@@ -304,7 +302,7 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 			if in.Limits != nil {
 				in.Limits.Take(k.Case, false)
 			}
-			x.f.Books.Claims = append(x.f.Books.Claims, x.f.Claim(k.Key, x.f.Books.In.Pools[d.Pool], found.Nodes, found.At))
+			x.f.Hand.Claims = append(x.f.Hand.Claims, x.f.Claim(k.Key, x.f.In.Pools[d.Pool], found.Nodes, found.At))
 		}
 	}
 }
@@ -312,42 +310,42 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 // rank returns, by case, how far ahead the tenants of the leases that can end are. The lease whose tenant is
 // furthest ahead goes first.
 func (x *contest) rank(in *lease.Input) []int {
-	held := slices.Grow(x.c.held, max(len(x.f.Books.Queues)-len(x.c.held), 0))[:len(x.f.Books.Queues)]
+	held := slices.Grow(x.c.held, max(len(x.f.Due.Queues)-len(x.c.held), 0))[:len(x.f.Due.Queues)]
 	x.c.held = held
 	for t := range held {
 		held[t] = held[t][:0]
 	}
-	for i, l := range x.f.Books.Leases {
+	for i, l := range x.f.Hand.Leases {
 		if !x.f.Fixed(i) {
-			t := x.f.Books.Jobs[i].Queue
-			held[t] = append(held[t], lease.Held{Case: i, Pool: x.f.Books.In.PoolOf(l)[0], GPUs: l.GPUs, Rho: x.f.Turn(i), User: int(x.f.Books.Jobs[i].Is.User)})
+			t := x.f.Due.Queued[i].Queue
+			held[t] = append(held[t], lease.Held{Case: i, Pool: x.f.In.PoolOf(l)[0], GPUs: l.GPUs, Rho: x.f.Turn(i), User: int(x.f.In.Cases[i].User)})
 		}
 	}
 	users := x.f.Users()
-	ranks := slices.Grow(x.c.ranks[:0], len(x.f.Books.Leases))[:len(x.f.Books.Leases)]
+	ranks := slices.Grow(x.c.ranks[:0], len(x.f.Hand.Leases))[:len(x.f.Hand.Leases)]
 	clear(ranks)
 	for t := range held {
-		lease.Rank(ranks, held[t], &in.Tenants[t], users, x.f.Books.In.Settings.Term)
+		lease.Rank(ranks, held[t], &in.Tenants[t], users, x.f.In.Settings.Term)
 	}
 	return ranks
 }
 
 // explain records for every candidate without a lease the reason, and its place among the jobs of its tenant that wait for the same pool.
 func (x *contest) explain(in *lease.Input, choice *lease.Choice) {
-	places := make([]int, len(x.f.Books.In.Pools))
+	places := make([]int, len(x.f.In.Pools))
 	for t := range in.Tenants {
 		tenant := &in.Tenants[t]
 		clear(places)
 		tenant.Each(in.Candidates, func(i, pool, _ int) {
 			k := &in.Candidates[i]
-			if x.f.Books.Leases[k.Case] == nil {
+			if x.f.Hand.Leases[k.Case] == nil {
 				places[pool]++
 			}
 			if p := &choice.Passed[i]; p.Code != "" && p.Pool == pool {
 				no := &x.out.Refused[k.Case]
 				no.Passed, no.Rank = p, places[pool]
 				if p.Bound != nil { // the earlier wants of others count less as time passes
-					x.out.Later(x.f.Books.In.Now, x.f.Books.In.Now.Add(x.f.Books.In.Settings.Term))
+					x.out.Later(x.f.In.Now, x.f.In.Now.Add(x.f.In.Settings.Term))
 				}
 			}
 		})

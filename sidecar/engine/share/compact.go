@@ -20,23 +20,23 @@ func compacts(s *cluster.Settings) bool { return s.CompactPercent > 0 && s.Divid
 // that other tenants lose is the cost of the moves: at most CompactPercent of the GPU time of the gang in a term. The
 // stop budget holds as for all leases that end.
 func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choice) {
-	if !compacts(x.f.Books.In.Settings) || len(choice.Renewed) == 0 || len(choice.Scattered) == 0 {
+	if !compacts(x.f.In.Settings) || len(choice.Renewed) == 0 || len(choice.Scattered) == 0 {
 		return
 	}
 	at := make(map[int]int, len(choice.Renewed)) // candidates by case
 	for _, i := range choice.Renewed {
 		c := in.Candidates[i].Case
 		at[c] = i
-		place.Release(board, x.f.Books.In.Snapshot.Cases[c].Job.Holds)
-		board.Soften(c, int(x.f.Books.Jobs[c].Queue), 0, x.f.Books.Leases[c].End, x.f.Books.In.Snapshot.Cases[c].Job.Holds)
+		place.Release(board, x.f.In.Snapshot.Cases[c].Job.Holds)
+		board.Soften(c, int(x.f.Due.Queued[c].Queue), 0, x.f.Hand.Leases[c].End, x.f.In.Snapshot.Cases[c].Job.Holds)
 	}
 	mover := func(c int) (place.Ask, cluster.GPUTime) {
-		k, l, j := &in.Candidates[at[c]], x.f.Books.Leases[c], x.f.Stops.Stop(c)
-		return place.Ask{Shape: x.f.Site.Shape(x.f.Spec(c)), Pool: k.Pools[0], Now: x.f.Books.In.Now, End: lease.Next(l.End, x.f.Books.In.Settings), Stops: k.Binds == lease.Unbound, Max: -1},
-			cluster.Times(k.GPUs, j.Cost(l.End, x.f.Books.In.Settings.Notice))
+		k, l, j := &in.Candidates[at[c]], x.f.Hand.Leases[c], x.f.Stops.Stop(c)
+		return place.Ask{Shape: x.f.Site.Shape(x.f.Spec(c)), Pool: k.Pools[0], Now: x.f.In.Now, End: lease.Next(l.End, x.f.In.Settings), Stops: k.Binds == lease.Unbound, Max: -1},
+			cluster.Times(k.GPUs, j.Cost(l.End, x.f.In.Settings.Notice))
 	}
 	type kind struct{ shape, pool int }
-	refused, left := map[kind]bool{}, reclaimsLeft(x.f.Books.In.Settings, choice)
+	refused, left := map[kind]bool{}, reclaimsLeft(x.f.In.Settings, choice)
 	for _, d := range choice.Scattered[:min(len(choice.Scattered), compactionsARound)] {
 		k := &in.Candidates[d.Candidate]
 		if in.Limits != nil && in.Limits.Room(k.Case) != lease.Now {
@@ -45,8 +45,8 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 		if refused[kind{k.Shape, d.Pool}] || left == 0 || x.f.IsClaimed(k.Key) || slices.Contains([]cluster.Code{"", cluster.ReasonClaim}, choice.Passed[d.Candidate].Code) {
 			continue
 		}
-		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.f.Books.In.Now, End: max(k.End, lease.Next(x.f.Books.In.Now, x.f.Books.In.Settings)), Displace: place.Anybodys, Stops: true, Max: left}
-		most := cluster.GPUTime(cluster.MulDiv(int64(cluster.Times(k.GPUs, x.f.Books.In.Settings.Term)), int64(x.f.Books.In.Settings.CompactPercent), 100))
+		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.f.In.Now, End: max(k.End, lease.Next(x.f.In.Now, x.f.In.Settings)), Displace: place.Anybodys, Stops: true, Max: left}
+		most := cluster.GPUTime(cluster.MulDiv(int64(cluster.Times(k.GPUs, x.f.In.Settings.Term)), int64(x.f.In.Settings.CompactPercent), 100))
 		gang, moves, ok := place.Compact(board, ask, most, mover)
 		if !ok {
 			refused[kind{k.Shape, d.Pool}] = true

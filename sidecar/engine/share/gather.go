@@ -19,20 +19,20 @@ import (
 // gathered continues to gather GPUs, beside the GPUs of all claims that continue: those of candidates, and
 // moving. It returns the claims of the gangs that may start.
 func (x *contest) gathered(in *lease.Input, board *place.Board, moving []cluster.Claim) (ready []lease.Claimed) {
-	if !slices.ContainsFunc(x.f.Books.In.Snapshot.Claims, func(c cluster.Claim) bool { return c.Gathers }) {
+	if !slices.ContainsFunc(x.f.In.Snapshot.Claims, func(c cluster.Claim) bool { return c.Gathers }) {
 		return nil
 	}
 	others := moving
 	for k := range in.Claims {
 		others = append(others, in.Claims[k].Claim)
 	}
-	for _, cl := range x.f.Books.In.Snapshot.Claims {
+	for _, cl := range x.f.In.Snapshot.Claims {
 		if !cl.Gathers {
 			continue
 		}
-		i := x.f.Books.In.Find(cl.Job)
+		i := x.f.In.Find(cl.Job)
 		k := slices.IndexFunc(in.Candidates, func(k lease.Candidate) bool { return k.Case == i && !k.Running && !k.IdleOnly })
-		p := x.f.Books.In.Pool(cl.Pool)
+		p := x.f.In.Pool(cl.Pool)
 		if i < 0 || k < 0 || p < 0 {
 			continue
 		}
@@ -46,7 +46,7 @@ func (x *contest) gathered(in *lease.Input, board *place.Board, moving []cluster
 			continue
 		}
 		board.Gather(nodes)
-		x.f.Books.Claims = append(x.f.Books.Claims, cl)
+		x.f.Hand.Claims = append(x.f.Hand.Claims, cl)
 		x.bar(in, nodes)
 	}
 	return ready
@@ -60,8 +60,8 @@ func (x *contest) gatherFor(in *lease.Input, due []lease.Due) {
 	var board *place.Board // made late: many gangs are tried, and few find nodes
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]
-		busy := slices.ContainsFunc(x.f.Books.Claims, func(c cluster.Claim) bool { return c.Gathers && c.Pool == x.f.Books.In.Pools[d.Pool] })
-		if busy || x.f.IsClaimed(k.Key) || x.f.Books.Leases[k.Case] != nil || k.Running {
+		busy := slices.ContainsFunc(x.f.Hand.Claims, func(c cluster.Claim) bool { return c.Gathers && c.Pool == x.f.In.Pools[d.Pool] })
+		if busy || x.f.IsClaimed(k.Key) || x.f.Hand.Leases[k.Case] != nil || k.Running {
 			continue
 		}
 		if !mayGather(in, k, d.Pool, true) {
@@ -72,15 +72,15 @@ func (x *contest) gatherFor(in *lease.Input, due []lease.Due) {
 		}
 		if nodes, ok := x.soonest(board, in, k, d.Pool); ok {
 			board.Hold(nodes)
-			x.f.Books.Claims = append(x.f.Books.Claims, cluster.Claim{Job: k.Key, Pool: x.f.Books.In.Pools[d.Pool], Nodes: nodes, At: x.f.Books.In.Now, Made: x.f.Books.In.Now, Gathers: true})
+			x.f.Hand.Claims = append(x.f.Hand.Claims, cluster.Claim{Job: k.Key, Pool: x.f.In.Pools[d.Pool], Nodes: nodes, At: x.f.In.Now, Made: x.f.In.Now, Gathers: true})
 		}
 	}
 }
 
 // keep puts the claims on a board.
 func (x *contest) keep(board *place.Board) {
-	for k := range x.f.Books.Claims {
-		if cl := &x.f.Books.Claims[k]; cl.Gathers {
+	for k := range x.f.Hand.Claims {
+		if cl := &x.f.Hand.Claims[k]; cl.Gathers {
 			board.Gather(cl.Nodes)
 		} else {
 			board.Claim(cl.Nodes, cl.At)
@@ -93,7 +93,7 @@ func (x *contest) keep(board *place.Board) {
 func (x *contest) likely(others []cluster.Claim) *place.Board {
 	ends := drains(x)
 	x.c.kept = x.f.Lay(x.c.kept, func(i int) (field.Soft, bool) {
-		return field.Soft{Owner: int(x.f.Books.Jobs[i].Queue), Rank: -int(ends[i] / cluster.Second), End: x.f.Books.In.Now}, x.f.Books.Leases[i].State != cluster.Ending
+		return field.Soft{Owner: int(x.f.Due.Queued[i].Queue), Rank: -int(ends[i] / cluster.Second), End: x.f.In.Now}, x.f.Hand.Leases[i].State != cluster.Ending
 	})
 	x.without(x.c.kept, others)
 	return x.c.kept
@@ -104,18 +104,18 @@ func (x *contest) likely(others []cluster.Claim) *place.Board {
 // another h with probability a/(a+h). So until several jobs have ended it takes about as long as all of them together
 // have run: eight jobs are likely to hold a node for longer than one job that has run twice as long.
 func drains(x *contest) []cluster.Span {
-	out := make([]cluster.Span, len(x.f.Books.Leases))
+	out := make([]cluster.Span, len(x.f.Hand.Leases))
 	var line []int
-	for i, l := range x.f.Books.Leases {
-		if l != nil && x.f.Books.Jobs[i].Is.Runs {
+	for i, l := range x.f.Hand.Leases {
+		if l != nil && x.f.In.Cases[i].Runs {
 			out[i], line = x.lasts(i), append(line, i)
 		}
 	}
 	slices.SortStableFunc(line, func(a, b int) int { return cmp.Compare(out[a], out[b]) })
 	on := map[string]cluster.Span{}
 	for _, i := range line {
-		for lasts, k := out[i], 0; k < len(x.f.Books.Leases[i].Nodes); k++ {
-			node := x.f.Books.Leases[i].Nodes[k].Node
+		for lasts, k := out[i], 0; k < len(x.f.Hand.Leases[i].Nodes); k++ {
+			node := x.f.Hand.Leases[i].Nodes[k].Node
 			on[node] += lasts
 			out[i] = max(out[i], on[node])
 		}
@@ -125,7 +125,7 @@ func drains(x *contest) []cluster.Span {
 
 // without takes the GPUs of existing claims and of others off a board.
 func (x *contest) without(board *place.Board, others []cluster.Claim) {
-	for _, claims := range [][]cluster.Claim{x.f.Books.Claims, others} {
+	for _, claims := range [][]cluster.Claim{x.f.Hand.Claims, others} {
 		for k := range claims {
 			board.Hold(claims[k].Nodes)
 		}
@@ -136,7 +136,7 @@ func (x *contest) without(board *place.Board, others []cluster.Claim) {
 // lease of ours there ended by itself. For a gang beyond its tenant's share it returns none if that is likely to
 // take longer than GPUs may idle for the gang.
 func (x *contest) soonest(board *place.Board, in *lease.Input, k *lease.Candidate, pool int) ([]cluster.Holding, bool) {
-	found, ok := board.Fit(place.Ask{Shape: k.Shape, Pool: pool, Now: x.f.Books.In.Now, End: x.f.Books.In.Now, Displace: place.Anybodys, Stops: true, Max: -1})
+	found, ok := board.Fit(place.Ask{Shape: k.Shape, Pool: pool, Now: x.f.In.Now, End: x.f.In.Now, Displace: place.Anybodys, Stops: true, Max: -1})
 	takes := cluster.Span(0)
 	for _, i := range found.Displaced {
 		takes = max(takes, x.lasts(i))
@@ -147,17 +147,17 @@ func (x *contest) soonest(board *place.Board, in *lease.Input, k *lease.Candidat
 // patience returns how long GPUs may idle for a waiting gang beyond its tenant's share: a twentieth of its wait, at least
 // 30 minutes. So gathering costs others little, and no gang waits for ever.
 func (x *contest) patience(i int) cluster.Span {
-	return max(30*cluster.Minute, x.f.Books.In.Now.Sub(x.f.Books.In.Snapshot.Cases[i].Job.Submit)/20)
+	return max(30*cluster.Minute, x.f.In.Now.Sub(x.f.In.Snapshot.Cases[i].Job.Submit)/20)
 }
 
 // lasts returns how long a lease is likely to last: 0 if it can be ended. Otherwise it is as long as the job
 // has run so far, because run times have long tails, but at most what its limit leaves.
 func (x *contest) lasts(i int) cluster.Span {
-	if x.f.Books.Jobs[i].Stoppable {
+	if x.f.Hand.Marks[i].Stoppable {
 		return 0
 	}
-	j := &x.f.Books.In.Snapshot.Cases[i].Job
-	age := x.f.Books.In.Now.Sub(j.Start)
+	j := &x.f.In.Snapshot.Cases[i].Job
+	age := x.f.In.Now.Sub(j.Start)
 	if j.Limit > 0 {
 		age = min(age, max(j.Limit-age, 0))
 	}
@@ -175,26 +175,26 @@ func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, 
 	}
 	shape := x.f.Site.Shape(spec)
 	ends := func(i int) cluster.Instant { // as soon as possible, but not in its term
-		l := x.f.Books.Leases[i]
-		return min(l.End, max(x.f.Books.In.Now.Add(l.NoticeIn(x.f.Books.In.Settings)), x.f.Stops.Boundary(i, max(l.Start, l.Granted))))
+		l := x.f.Hand.Leases[i]
+		return min(l.End, max(x.f.In.Now.Add(l.NoticeIn(x.f.In.Settings)), x.f.Stops.Boundary(i, max(l.Start, l.Granted))))
 	}
 	x.c.kept = x.f.Lay(x.c.kept, func(i int) (field.Soft, bool) {
-		st, l := &x.f.Books.Jobs[i], x.f.Books.Leases[i]
-		if st.Is.Control != cluster.FullControl || st.Ordered(cluster.Exempt) || l.State != cluster.Active {
+		st, who, owes, l := &x.f.In.Cases[i], &x.f.Due.Queued[i], &x.f.Stops.Owes[i], x.f.Hand.Leases[i]
+		if st.Control != cluster.FullControl || st.Ordered(cluster.Exempt) || l.State != cluster.Active {
 			return field.Soft{}, false
 		}
 		at, j := ends(i), x.f.Stops.Stop(i)
-		return field.Soft{Owner: int(st.Queue), Rank: 0, End: at}, !st.Dear && j.May(x.f.Stops.Rule(), at, l.NoticeIn(x.f.Books.In.Settings))
+		return field.Soft{Owner: int(who.Queue), Rank: 0, End: at}, !owes.Dear && j.May(x.f.Stops.Rule(), at, l.NoticeIn(x.f.In.Settings))
 	})
 	x.without(x.c.kept, others)
-	found, ok := x.c.kept.Fit(place.Ask{Shape: shape, Pool: pool, Now: x.f.Books.In.Now, End: x.f.Books.In.Now, Displace: place.Anybodys, Stops: true, Max: -1})
+	found, ok := x.c.kept.Fit(place.Ask{Shape: shape, Pool: pool, Now: x.f.In.Now, End: x.f.In.Now, Displace: place.Anybodys, Stops: true, Max: -1})
 	if !ok {
 		return lease.Claimed{}, false
 	}
 	for _, i := range found.Displaced {
-		x.f.Books.Leases[i].End, x.f.Books.Jobs[i].Stoppable = ends(i), true
+		x.f.Hand.Leases[i].End, x.f.Hand.Marks[i].Stoppable = ends(i), true
 	}
-	cl.Gathers, cl.Nodes, cl.At, cl.Made = false, found.Nodes, found.At, x.f.Books.In.Now
+	cl.Gathers, cl.Nodes, cl.At, cl.Made = false, found.Nodes, found.At, x.f.In.Now
 	return lease.Claimed{Claim: cl, Candidate: candidate, InPool: pool, Shape: shape}, true
 }
 
@@ -206,7 +206,7 @@ func (x *contest) bar(in *lease.Input, nodes []cluster.Holding) {
 	}
 	for i := range in.Candidates {
 		if k := &in.Candidates[i]; k.Running {
-			for _, o := range x.f.Books.Leases[k.Case].Nodes {
+			for _, o := range x.f.Hand.Leases[k.Case].Nodes {
 				k.Barred = k.Barred || on[o.Node]
 			}
 		}

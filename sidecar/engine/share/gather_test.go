@@ -12,10 +12,11 @@ import (
 // A gang with gathered GPUs may find idle GPUs, or GPUs that others give up, in the same round. The journal
 // would reject two claims of one job.
 func TestGatheringEndsWhereThereIsAClaim(t *testing.T) {
-	books, none := &round.Books{}, []int{-1, -1, -1}
-	books.Open(&cluster.Snapshot{Cases: make([]cluster.Case, 3)}, &round.Opening{Records: make([]cluster.Record, 3), Keys: []cluster.JobKey{1, 2, 3},
-		Rows: none, Users: none, Leases: []*cluster.Lease{nil, {Job: 2}, nil}})
-	h := &contest{f: &field.Field{Books: books}}
+	facts, none := &round.Facts{}, []int{-1, -1, -1}
+	leases := []*cluster.Lease{nil, {Job: 2}, nil}
+	facts.Open(&cluster.Snapshot{Cases: make([]cluster.Case, 3)}, &round.Opening{Records: make([]cluster.Record, 3), Keys: []cluster.JobKey{1, 2, 3},
+		Rows: none, Users: none, Leases: leases})
+	h := &contest{f: &field.Field{In: facts, Hand: field.Hand{Leases: leases}}}
 	got := h.served([]cluster.Claim{
 		{Job: 1, Pool: "a100", Gathers: true},
 		{Job: 2, Pool: "a100", Gathers: true},

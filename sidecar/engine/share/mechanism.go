@@ -19,19 +19,19 @@ import (
 // mechanism returns the mechanism of the settings; nil = there is none, since no policy divides GPU models, or the order of jobs decides: by
 // debt unless a job is overdue, and where users share equally, since parties are not users.
 func (x *contest) mechanism(in *lease.Input) lease.Mechanism {
-	if x.f.Books.In.Settings.Divide == "" || haveUsers(x) || x.f.Books.In.Settings.Mechanism == cluster.ByDebt && !anyOverdue(x, in) {
+	if x.f.In.Settings.Divide == "" || haveUsers(x) || x.f.In.Settings.Mechanism == cluster.ByDebt && !anyOverdue(x, in) {
 		return nil
 	}
 	for i := range in.Candidates {
-		in.Parties = append(in.Parties, int(x.f.Books.Jobs[in.Candidates[i].Case].Party))
+		in.Parties = append(in.Parties, int(x.f.Due.Queued[in.Candidates[i].Case].Party))
 	}
 	return func(free [][]int, taken []int) []lease.Pick {
 		if !anyFree(free) {
 			return nil
 		}
-		term := cluster.Instant(x.f.Books.In.Settings.Term)
-		boundary := (x.f.Books.In.Now + term - 1) / term * term
-		m := &hand{x: x, in: in, debts: x.f.Market.Debts(boundary + term)}
+		term := cluster.Instant(x.f.In.Settings.Term)
+		boundary := (x.f.In.Now + term - 1) / term * term
+		m := &hand{x: x, in: in, debts: x.f.Market.Debts(x.f.Taken(), boundary+term)}
 		for p := range free {
 			m.pools = append(m.pools, rounds.Pool{Free: free[p], Node: x.f.Site.Largest(p)})
 		}
@@ -83,7 +83,7 @@ func less(list []int, by int) []int {
 
 // choose chooses jobs by the mechanism of the settings.
 func (m *hand) choose() []rounds.Grant {
-	switch m.x.f.Books.In.Settings.Mechanism {
+	switch m.x.f.In.Settings.Mechanism {
 	case cluster.ByStride:
 		return m.stride(nil)
 	case cluster.ByGavel:
@@ -98,19 +98,19 @@ func (m *hand) choose() []rounds.Grant {
 
 // haveUsers reports whether users share equally in a tenant that has several.
 func haveUsers(x *contest) bool {
-	if x.f.Books.UsersBehind() == nil {
+	if x.f.UsersBehind() == nil {
 		return false
 	}
-	one := make([]int32, len(x.f.Books.Queues)) // by queue: 1 + its user
-	for i := range x.f.Books.Jobs {
-		st := &x.f.Books.Jobs[i]
-		if st.Queue < 0 || st.Is.User < 0 || !st.Is.Live {
+	one := make([]int32, len(x.f.Due.Queues)) // by queue: 1 + its user
+	for i := range x.f.In.Cases {
+		st, who := &x.f.In.Cases[i], &x.f.Due.Queued[i]
+		if who.Queue < 0 || st.User < 0 || !st.Live {
 			continue
 		}
-		if was := one[st.Queue]; was != 0 && was != st.Is.User+1 {
+		if was := one[who.Queue]; was != 0 && was != st.User+1 {
 			return true
 		}
-		one[st.Queue] = st.Is.User + 1
+		one[who.Queue] = st.User + 1
 	}
 	return false
 }
@@ -142,13 +142,13 @@ func (m *hand) gather(taken []int) {
 	at := make([]int, len(cs)) // 1 + the want
 	for i := range cs {
 		k := &cs[i]
-		party := m.x.f.Books.Jobs[k.Case].Party
+		party := m.x.f.Due.Queued[k.Case].Party
 		switch {
 		case taken[i] >= 0:
 			*m.debts.Next.At(party, taken[i]) -= float64(k.GPUs)
-			*m.debts.Tenants.At(m.x.f.Books.Divided.Parties[party].Tenant, taken[i]) -= float64(k.GPUs)
+			*m.debts.Tenants.At(m.x.f.Due.Parties[party].Tenant, taken[i]) -= float64(k.GPUs)
 		case !k.IdleOnly && !k.Resting:
-			w := rounds.Want{Party: int(party), Tenant: int(m.x.f.Books.Divided.Parties[party].Tenant), Gang: k.GPUs, On: -1}
+			w := rounds.Want{Party: int(party), Tenant: int(m.x.f.Due.Parties[party].Tenant), Gang: k.GPUs, On: -1}
 			if k.Running {
 				w.On = k.Pools[0]
 			}
@@ -162,7 +162,7 @@ func (m *hand) gather(taken []int) {
 		m.in.Tenants[t].Each(cs, func(i, p, in int) {
 			w := at[i] - 1
 			switch {
-			case w < 0 || *m.debts.Due.At(m.x.f.Books.Jobs[cs[i].Case].Party, p) <= 0:
+			case w < 0 || *m.debts.Due.At(m.x.f.Due.Queued[cs[i].Case].Party, p) <= 0:
 			case cs[i].Running && in > 0:
 				movers[p] = append(movers[p], w)
 			default:
@@ -179,16 +179,16 @@ func (m *hand) gather(taken []int) {
 // put first: boosted tenants before all, and urgent jobs before others of their tenant, whose debts in the pool they use.
 func limit(m *hand) {
 	free := m.gpus()
-	for p := range m.x.f.Books.In.Pools {
+	for p := range m.x.f.In.Pools {
 		for k := range m.debts.Next.Rows() {
 			next := m.debts.Next.At(k, p)
-			m.burst(next, m.x.f.Books.Divided.PartyRows.At(k, p))
+			m.burst(next, m.x.f.Due.PartyRows.At(k, p))
 			if m.in.Tenants[m.queue(k)].Boost {
 				*next += float64(8 * free[p])
 			}
 		}
 		for t := range m.debts.Tenants.Rows() {
-			m.burst(m.debts.Tenants.At(t, p), m.x.f.Books.Divided.TenantRows.At(t, p))
+			m.burst(m.debts.Tenants.At(t, p), m.x.f.Due.TenantRows.At(t, p))
 		}
 	}
 	for p := range m.pools {
@@ -203,17 +203,17 @@ func limit(m *hand) {
 
 // burst keeps a debt within burst.max and one gang.
 func (m *hand) burst(debt *float64, of *cluster.TenantPool) {
-	if m.x.f.Books.In.Settings.BurstMaxMilli > 0 {
-		*debt = min(*debt, m.gang+float64(of.Entitlement)/float64(cluster.WholeGPU)*float64(m.x.f.Books.In.Settings.BurstMaxMilli)/1000)
+	if m.x.f.In.Settings.BurstMaxMilli > 0 {
+		*debt = min(*debt, m.gang+float64(of.Entitlement)/float64(cluster.WholeGPU)*float64(m.x.f.In.Settings.BurstMaxMilli)/1000)
 	}
 }
 
 // queue returns the queue of a party.
 func (m *hand) queue(k round.PartyIndex) int {
-	if m.x.f.Books.JobsQueue {
+	if m.x.f.Due.JobsQueue {
 		return int(k)
 	}
-	return int(m.x.f.Books.Divided.Parties[k].Tenant)
+	return int(m.x.f.Due.Parties[k].Tenant)
 }
 
 // urge moves what an urgent job lacks from the debts of its tenant's other parties, the last in line first.
@@ -234,7 +234,7 @@ func (m *hand) urge(line []int, urgent, p int) {
 // tenants that would give one of them the faster model again and again.
 func (m *hand) nearest() []rounds.Grant {
 	order := m.x.f.Market.FastestFirst()
-	if m.x.f.Books.In.Snapshot.Cells == nil {
+	if m.x.f.In.Snapshot.Cells == nil {
 		slices.Sort(order)
 	}
 	pools, place := make([]rounds.Pool, len(order)), make([]int, len(order))
@@ -248,7 +248,7 @@ func (m *hand) nearest() []rounds.Grant {
 		}
 	}
 	debts := rounds.Debts{Parties: inOrder(m.debts.Next.Lines(), order), Tenants: inOrder(m.debts.Tenants.Lines(), order)}
-	out := rounds.Nearest(pools, debts, wants, float64(m.x.f.Books.In.Settings.Threshold)/float64(m.x.f.Books.In.Settings.Term))
+	out := rounds.Nearest(pools, debts, wants, float64(m.x.f.In.Settings.Threshold)/float64(m.x.f.In.Settings.Term))
 	for i := range out {
 		out[i].Model = order[out[i].Model]
 	}
@@ -269,19 +269,19 @@ func inOrder(table [][]float64, order []int) [][]float64 {
 // gavel chooses by Gavel's Algorithm 1 with moves. A row's target is its job's part of what the party is due. The time that it
 // ran is read from the party's debt: the first jobs in line are owed it.
 func (m *hand) gavel() []rounds.Grant {
-	n, term := len(m.x.f.Books.In.Pools), float64(m.x.f.Books.In.Settings.Term)
+	n, term := len(m.x.f.In.Pools), float64(m.x.f.In.Settings.Term)
 	rows := make([]rounds.Row, len(m.wants))
 	for w := range rows {
 		k := &m.in.Candidates[m.who[w]]
 		rows[w] = rounds.Row{Job: k.Key, Gang: k.GPUs, Share: make([]float64, n), Due: make([]cluster.Span, n), Time: make([]cluster.Span, n)}
 	}
 	for p := range m.pools {
-		before := make([]int, len(m.x.f.Books.Divided.Parties)) // GPUs of the party's jobs that come first in line
+		before := make([]int, len(m.x.f.Due.Parties)) // GPUs of the party's jobs that come first in line
 		for at, w := range m.pools[p].Line {
 			row, k := &rows[w], &m.in.Candidates[m.who[w]]
 			party := round.PartyIndex(m.wants[w].Party)
-			gang, age := float64(row.Gang), max(m.x.f.Books.In.Now.Sub(k.First), m.x.f.Books.In.Settings.Term)
-			row.Share[p] = *m.debts.Due.At(party, p) / (float64(m.x.f.Books.Divided.PartyRows.At(party, p).Demand) / float64(cluster.WholeGPU))
+			gang, age := float64(row.Gang), max(m.x.f.In.Now.Sub(k.First), m.x.f.In.Settings.Term)
+			row.Share[p] = *m.debts.Due.At(party, p) / (float64(m.x.f.Due.PartyRows.At(party, p).Demand) / float64(cluster.WholeGPU))
 			owed := (*m.debts.Next.At(party, p)-float64(before[party]))/gang - row.Share[p]
 			row.Due[p] = cluster.Span(row.Share[p] * float64(age))
 			row.Time[p] = max(row.Due[p]-cluster.Span(owed*term), 0)
@@ -289,7 +289,7 @@ func (m *hand) gavel() []rounds.Grant {
 			before[party] += row.Gang
 		}
 	}
-	return rounds.Gavel(m.gpus(), rows, m.x.f.Books.In.Settings.Term)
+	return rounds.Gavel(m.gpus(), rows, m.x.f.In.Settings.Term)
 }
 
 // oef chooses by OEF's rounding. Deviations are the parties' debts; the first jobs in line count as starved longest.
@@ -301,7 +301,7 @@ func (m *hand) oef() []rounds.Grant {
 	for n, p := range order {
 		gpus[n] = m.gpus()[p]
 	}
-	tenants, wants := make([]rounds.Tenant, len(m.x.f.Books.Divided.Parties)), make([][]int, len(m.x.f.Books.Divided.Parties)) // by party: the want of each job
+	tenants, wants := make([]rounds.Tenant, len(m.x.f.Due.Parties)), make([][]int, len(m.x.f.Due.Parties)) // by party: the want of each job
 	for k := range tenants {
 		k, due := round.PartyIndex(k), 0.0
 		for _, p := range order {

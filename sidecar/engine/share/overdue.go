@@ -20,7 +20,7 @@ func (m *hand) overdue() (out []rounds.Grant) {
 	}
 	least, gone := leastGangs(m.x), make([]bool, len(m.wants))
 	for p := range m.pools {
-		before := make([]float64, len(m.x.f.Books.Divided.Parties))
+		before := make([]float64, len(m.x.f.Due.Parties))
 		for _, w := range m.pools[p].Line {
 			if gone[w] {
 				continue
@@ -45,21 +45,21 @@ func (m *hand) overdue() (out []rounds.Grant) {
 
 // large reports whether a job is larger than others of its tenant.
 func large(x *contest, k *lease.Candidate, least []int) bool {
-	return k.GPUs > least[x.f.Books.Divided.Parties[x.f.Books.Jobs[k.Case].Party].Tenant]
+	return k.GPUs > least[x.f.Due.Parties[x.f.Due.Queued[k.Case].Party].Tenant]
 }
 
 // late reports whether a job is owed a term of its GPUs.
 func late(x *contest, k *lease.Candidate) bool {
-	return k.Owed >= cluster.Times(k.GPUs, x.f.Books.In.Settings.Term)
+	return k.Owed >= cluster.Times(k.GPUs, x.f.In.Settings.Term)
 }
 
 // leastGangs gives the smallest gang of each tenant among all its jobs, so that renewed leases change nothing; the largest number where there is none.
 func leastGangs(x *contest) []int {
-	least := slices.Repeat([]int{math.MaxInt}, len(x.f.Books.In.Tenants))
-	for i := range x.f.Books.Jobs {
-		if st := &x.f.Books.Jobs[i]; st.Is.Live && st.Party >= 0 {
-			n := &least[x.f.Books.Divided.Parties[st.Party].Tenant]
-			*n = min(*n, st.Is.GPUs)
+	least := slices.Repeat([]int{math.MaxInt}, len(x.f.In.Tenants))
+	for i := range x.f.In.Cases {
+		if st, can, who := &x.f.In.Cases[i], &x.f.Can[i], &x.f.Due.Queued[i]; st.Live && who.Party >= 0 {
+			n := &least[x.f.Due.Parties[who.Party].Tenant]
+			*n = min(*n, can.GPUs)
 		}
 	}
 	return least

@@ -21,7 +21,7 @@ const recallsARound = 32
 // tenant, up to the share of new jobs in its entitlement. Every job keeps its GPUs for at least the minimum
 // lease.
 func (x *contest) recall(in *lease.Input, choice *lease.Choice) {
-	if !x.f.Books.In.Settings.RecallFirst {
+	if !x.f.In.Settings.RecallFirst {
 		return
 	}
 	line := x.unserved(in, choice)
@@ -107,18 +107,18 @@ const nobody cluster.Span = 1 << 62
 type refusal struct{ tenant, shape, pool int }
 
 func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
-	n, queues := len(x.f.Books.In.Pools), len(x.f.Books.Queues)
-	r := &recalls{x: x, may: may, most: reclaimsLeft(x.f.Books.In.Settings, choice), users: x.f.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
+	n, queues := len(x.f.In.Pools), len(x.f.Due.Queues)
+	r := &recalls{x: x, may: may, most: reclaimsLeft(x.f.In.Settings, choice), users: x.f.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
 		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
 		firsts: round.NewTable[round.QueueIndex, int](queues, n), holds: round.NewTable[round.QueueIndex, int](queues, n)}
 	r.lacks, r.gangs = field.Lacking(x.f, r.ends())
-	debit, _ := round.Committed(x.f.Books, queues, round.QueueOf)
+	debit, _ := round.Committed(x.f.In, x.f.Due.Queued, x.f.Taken(), queues, round.QueueOf)
 	for at := range r.behind.Cells {
-		row := &x.f.Books.Rows.Cells[at]
+		row := &x.f.Due.Rows.Cells[at]
 		r.behind.Cells[at] = ltgf.Behind(row.Deficit-debit.Cells[at], row.Entitlement)
 	}
-	for i, l := range x.f.Books.Leases {
-		if l == nil || x.f.Books.Jobs[i].Queue < 0 || x.f.Books.In.Pool(l.Pool) < 0 {
+	for i, l := range x.f.Hand.Leases {
+		if l == nil || x.f.Due.Queued[i].Queue < 0 || x.f.In.Pool(l.Pool) < 0 {
 			continue
 		}
 		at := r.accountOf(i)
@@ -131,11 +131,11 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 			r.least[at.pool] = min(r.least[at.pool], *r.behind.At(at.queue, at.pool))
 		}
 	}
-	for k := range x.f.Books.Claims {
-		cl := &x.f.Books.Claims[k]
-		i, p := x.f.Books.In.Find(cl.Job), x.f.Books.In.Pool(cl.Pool)
-		if i >= 0 && p >= 0 && x.f.Books.Records[i].Terms == 0 && cl.At <= x.f.Books.In.Now.Add(x.f.Books.In.Settings.RecallNotice) {
-			*r.firsts.At(x.f.Books.Jobs[i].Queue, p) += round.GPUs(cl.Nodes)
+	for k := range x.f.Hand.Claims {
+		cl := &x.f.Hand.Claims[k]
+		i, p := x.f.In.Find(cl.Job), x.f.In.Pool(cl.Pool)
+		if i >= 0 && p >= 0 && x.f.Terms(i) == 0 && cl.At <= x.f.In.Now.Add(x.f.In.Settings.RecallNotice) {
+			*r.firsts.At(x.f.Due.Queued[i].Queue, p) += round.GPUs(cl.Nodes)
 		}
 	}
 	return r
@@ -157,7 +157,7 @@ func reclaimsLeft(s *cluster.Settings, choice *lease.Choice) int {
 func (r *recalls) mayHope(k *lease.Candidate) bool {
 	found := false
 	for _, p := range k.Pools {
-		if q := queueOf(k); r.x.f.Books.Rows.At(q, p).Entitlement > 0 && !slices.Contains(k.Idle, p) {
+		if q := queueOf(k); r.x.f.Due.Rows.At(q, p).Entitlement > 0 && !slices.Contains(k.Idle, p) {
 			found = r.ahead(k, p) || r.lacking(k, p) || *r.has.At(q, p) && r.mayOwn(k, p) || found
 		}
 	}
@@ -167,9 +167,9 @@ func (r *recalls) mayHope(k *lease.Candidate) bool {
 // ahead reports whether the queue furthest ahead in a pool may have to give way to a job. If not yet, it
 // notes the time from which it may.
 func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
-	gap := r.least[pool] + r.x.f.Books.In.Settings.Threshold - r.behindWith(k, pool)
+	gap := r.least[pool] + r.x.f.In.Settings.Threshold - r.behindWith(k, pool)
 	if gap > 0 {
-		r.x.ripens(gap, lease.Cost(r.x.f.Books.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, r.x.f.Books.In.Settings.Term))
+		r.x.ripens(gap, lease.Cost(r.x.f.Due.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, r.x.f.In.Settings.Term))
 	}
 	return gap <= 0
 }
@@ -177,46 +177,46 @@ func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
 // behindWith returns how far a tenant is behind after its job gets its first lease.
 func (r *recalls) behindWith(k *lease.Candidate, pool int) cluster.Span {
 	q := queueOf(k)
-	return *r.behind.At(q, pool) - lease.Cost(r.x.f.Books.Rows.At(q, pool).Entitlement, k.GPUs, r.ends().Sub(r.x.f.Books.In.Now))
+	return *r.behind.At(q, pool) - lease.Cost(r.x.f.Due.Rows.At(q, pool).Entitlement, k.GPUs, r.ends().Sub(r.x.f.In.Now))
 }
 
 // lacking reports whether a job's tenant lacks more of its floor in a pool than its largest gang for one term.
 func (r *recalls) lacking(k *lease.Candidate, pool int) bool {
-	return r.gangs != nil && *r.lacks.At(queueOf(k), pool) > cluster.Times(r.gangs[k.Tenant], r.x.f.Books.In.Settings.Term)
+	return r.gangs != nil && *r.lacks.At(queueOf(k), pool) > cluster.Times(r.gangs[k.Tenant], r.x.f.In.Settings.Term)
 }
 
 // holdsFor counts GPUs that a tenant gets, or gives up if negative, from now until an end.
 func (r *recalls) holdsFor(at account, gpus int, end cluster.Instant) {
 	*r.holds.At(at.queue, at.pool) += gpus
 	if r.gangs != nil {
-		*r.lacks.At(at.queue, at.pool) -= cluster.Times(gpus, max(min(end, r.ends()).Sub(r.x.f.Books.In.Now), 0))
+		*r.lacks.At(at.queue, at.pool) -= cluster.Times(gpus, max(min(end, r.ends()).Sub(r.x.f.In.Now), 0))
 	}
 }
 
 // keeps reports whether a tenant keeps its floor, if debts are repaid, and at least so many GPUs without leases of gpus.
 func (r *recalls) keeps(at account, gpus int, least cluster.MicroGPU) bool {
 	left := cluster.MicroGPU(*r.holds.At(at.queue, at.pool)-gpus) * cluster.WholeGPU
-	return left >= least && (r.gangs == nil || *r.lacks.At(at.queue, at.pool)+cluster.Times(gpus, r.ends().Sub(r.x.f.Books.In.Now)) <= 0)
+	return left >= least && (r.gangs == nil || *r.lacks.At(at.queue, at.pool)+cluster.Times(gpus, r.ends().Sub(r.x.f.In.Now)) <= 0)
 }
 
 // ends returns the end of a lease that starts after a recall now.
 func (r *recalls) ends() cluster.Instant {
-	return lease.Next(r.x.f.Books.In.Now.Add(r.x.f.Books.In.Settings.RecallNotice), r.x.f.Books.In.Settings)
+	return lease.Next(r.x.f.In.Now.Add(r.x.f.In.Settings.RecallNotice), r.x.f.In.Settings)
 }
 
 // layOut fills the board.
 func (r *recalls) layOut(in *lease.Input) {
 	x := r.x
-	now := lease.Input{Settings: x.f.Books.In.Settings, Tenants: make([]lease.Tenant, len(in.Tenants))}
+	now := lease.Input{Settings: x.f.In.Settings, Tenants: make([]lease.Tenant, len(in.Tenants))}
 	for t := range r.behind.Rows() {
 		now.Tenants[t].Shares = slices.Clone(in.Tenants[t].Shares)
-		for p := range x.f.Books.In.Pools {
+		for p := range x.f.In.Pools {
 			now.Tenants[t].Shares[p].Behind = *r.behind.At(t, p)
 		}
 	}
 	ranks := x.rank(&now)
 	x.c.kept = x.f.Lay(x.c.kept, func(i int) (field.Soft, bool) {
-		return field.Soft{Owner: int(x.f.Books.Jobs[i].Queue), Rank: ranks[i], End: x.f.Books.In.Now.Add(x.f.Books.In.Settings.RecallNotice)}, r.may[i]
+		return field.Soft{Owner: int(x.f.Due.Queued[i].Queue), Rank: ranks[i], End: x.f.In.Now.Add(x.f.In.Settings.RecallNotice)}, r.may[i]
 	})
 	r.board = x.c.kept
 	x.keep(r.board)
@@ -225,8 +225,8 @@ func (r *recalls) layOut(in *lease.Input) {
 // recallables returns, by case, whether a lease may be recalled, and notes when the next may be. It reuses
 // the memory of out.
 func (x *contest) recallables(out []bool) []bool {
-	out = slices.Grow(out[:0], len(x.f.Books.Leases))
-	for i := range x.f.Books.Leases {
+	out = slices.Grow(out[:0], len(x.f.Hand.Leases))
+	for i := range x.f.Hand.Leases {
 		out = append(out, x.recallable(i))
 	}
 	return out
@@ -236,32 +236,32 @@ func (x *contest) recallables(out []bool) []bool {
 // have had its GPUs for the minimum lease. A lease renewed at this very moment, in this round or a repeated
 // one, has been weighed against all waiting jobs already.
 func (x *contest) recallable(i int) bool {
-	if x.f.Books.Leases[i] == nil || x.f.Books.Jobs[i].Is.Control != cluster.FullControl || x.f.Books.Jobs[i].Ordered(cluster.Exempt) || !x.f.Books.Jobs[i].Is.Runs || x.f.Books.Jobs[i].Queue < 0 || x.f.Books.Leases[i].State != cluster.Active || x.f.Books.Ending(i) ||
-		x.f.Books.In.Pool(x.f.Books.Leases[i].Pool) < 0 {
+	if x.f.Hand.Leases[i] == nil || x.f.In.Cases[i].Control != cluster.FullControl || x.f.In.Cases[i].Ordered(cluster.Exempt) || !x.f.In.Cases[i].Runs || x.f.Due.Queued[i].Queue < 0 || x.f.Hand.Leases[i].State != cluster.Active || x.f.Ending(i) ||
+		x.f.In.Pool(x.f.Hand.Leases[i].Pool) < 0 {
 		return false
 	}
-	if l := x.f.Books.Leases[i]; l.Granted == x.f.Books.In.Now && !l.Adopted {
-		return !x.out.Later(x.f.Books.In.Now, x.f.Books.In.Now.Add(x.f.Books.In.Settings.Interval))
+	if l := x.f.Hand.Leases[i]; l.Granted == x.f.In.Now && !l.Adopted {
+		return !x.out.Later(x.f.In.Now, x.f.In.Now.Add(x.f.In.Settings.Interval))
 	}
-	if x.out.Later(x.f.Books.In.Now, x.f.Books.In.Snapshot.Cases[i].Job.Start.Add(x.f.Books.In.Settings.MinLease)) {
+	if x.out.Later(x.f.In.Now, x.f.In.Snapshot.Cases[i].Job.Start.Add(x.f.In.Settings.MinLease)) {
 		return false
 	}
 	rule := x.f.Stops.Rule()
 	if rule.Off() {
 		return true
 	}
-	if x.f.Books.Jobs[i].Dear {
+	if x.f.Stops.Owes[i].Dear {
 		return false
 	}
 	j := x.f.Stops.Stop(i)
-	return j.May(rule, x.f.Books.In.Now.Add(x.f.Books.In.Settings.RecallNotice), x.f.Books.In.Settings.RecallNotice)
+	return j.May(rule, x.f.In.Now.Add(x.f.In.Settings.RecallNotice), x.f.In.Settings.RecallNotice)
 }
 
 // ripens notes when a gap between two tenants will have closed, unless a term ends before. Charges for leases
 // shrink over time, by closing in a whole term.
 func (x *contest) ripens(gap, closing cluster.Span) {
 	if gap < closing {
-		x.out.Later(x.f.Books.In.Now, x.f.Books.In.Now.Add(cluster.Span(cluster.MulDiv(int64(gap), int64(x.f.Books.In.Settings.Term), int64(closing)))+1))
+		x.out.Later(x.f.In.Now, x.f.In.Now.Add(cluster.Span(cluster.MulDiv(int64(gap), int64(x.f.In.Settings.Term), int64(closing)))+1))
 	}
 }
 
@@ -269,11 +269,11 @@ func (x *contest) ripens(gap, closing cluster.Span) {
 func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	x := r.x
 	q := queueOf(k)
-	if x.f.Limits != nil && x.f.Limits.Room(k.Case) != lease.Now || x.f.Books.Rows.At(q, pool).Entitlement == 0 || r.most == 0 || slices.Contains(k.Idle, pool) {
+	if x.f.Limits != nil && x.f.Limits.Room(k.Case) != lease.Now || x.f.Due.Rows.At(q, pool).Entitlement == 0 || r.most == 0 || slices.Contains(k.Idle, pool) {
 		return false
 	}
 	end := r.ends()
-	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: x.f.Books.In.Now, End: max(k.End, end), Displace: place.Anybodys, Stops: k.Binds == lease.Unbound, Max: r.most}
+	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: x.f.In.Now, End: max(k.End, end), Displace: place.Anybodys, Stops: k.Binds == lease.Unbound, Max: r.most}
 	behind := r.behindWith(k, pool)
 	own := r.mayOwn(k, pool)
 	found, ok := place.Placement{}, false
@@ -303,10 +303,10 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	for _, i := range found.Displaced {
 		r.end(i, k.Key)
 	}
-	if found.At > x.f.Books.In.Now {
-		x.f.Books.Claims = append(x.f.Books.Claims, x.f.Claim(k.Key, x.f.Books.In.Pools[pool], found.Nodes, found.At))
+	if found.At > x.f.In.Now {
+		x.f.Hand.Claims = append(x.f.Hand.Claims, x.f.Claim(k.Key, x.f.In.Pools[pool], found.Nodes, found.At))
 	} else {
-		x.f.Grant(k.Case, x.f.Books.In.Pools[pool], found.Nodes, x.f.Stops.EndFor(k.Case, x.f.Books.In.Now))
+		x.f.Grant(k.Case, x.f.In.Pools[pool], found.Nodes, x.f.Stops.EndFor(k.Case, x.f.In.Now))
 	}
 	return true
 }
@@ -315,11 +315,11 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 // must stay within the share of new jobs in its entitlement. A single first lease may use the whole
 // entitlement.
 func (r *recalls) mayOwn(k *lease.Candidate, pool int) bool {
-	share, firsts := int64(r.x.f.Books.In.Settings.NewSharePercent), *r.firsts.At(queueOf(k), pool)
+	share, firsts := int64(r.x.f.In.Settings.NewSharePercent), *r.firsts.At(queueOf(k), pool)
 	if firsts == 0 {
 		share = 100
 	}
-	return int64(firsts+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.x.f.Books.Rows.At(queueOf(k), pool).Entitlement)
+	return int64(firsts+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.x.f.Due.Rows.At(queueOf(k), pool).Entitlement)
 }
 
 // yield reports whether all leases must give way to a tenant that is behind by the given span once it has
@@ -335,7 +335,7 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 	without := map[account]sum{}
 	own = own && r.ownYield(leases, k)
 	for _, i := range leases {
-		if x.f.Books.Jobs[i].Queue == queueOf(k) {
+		if x.f.Due.Queued[i].Queue == queueOf(k) {
 			if !own {
 				return false
 			}
@@ -344,14 +344,14 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 		at := r.accountOf(i) // in another pool if its CPUs are in the way
 		w, ok := without[at]
 		if !ok {
-			w = sum{*r.behind.At(at.queue, at.pool), lease.Cost(x.f.Books.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, x.f.Books.In.Settings.Term), 0}
+			w = sum{*r.behind.At(at.queue, at.pool), lease.Cost(x.f.Due.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, x.f.In.Settings.Term), 0}
 		}
-		row := x.f.Books.Rows.At(at.queue, at.pool)
+		row := x.f.Due.Rows.At(at.queue, at.pool)
 		w.behind += r.rest(i)
-		w.closing += lease.Cost(row.Entitlement, x.f.Books.Leases[i].GPUs, x.f.Books.In.Settings.Term)
-		w.gpus += x.f.Books.Leases[i].GPUs
+		w.closing += lease.Cost(row.Entitlement, x.f.Hand.Leases[i].GPUs, x.f.In.Settings.Term)
+		w.gpus += x.f.Hand.Leases[i].GPUs
 		without[at] = w
-		switch gap := w.behind + x.f.Books.In.Settings.Threshold - behind; {
+		switch gap := w.behind + x.f.In.Settings.Threshold - behind; {
 		case !r.keeps(at, w.gpus, 0):
 			return false
 		case gap > 0 && (!lacks || !r.keeps(at, w.gpus, row.Own())):
@@ -368,20 +368,20 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 func (r *recalls) ownYield(leases []int, k *lease.Candidate) bool {
 	behind := cluster.GPUTime(0)
 	if r.users != nil {
-		behind = r.users[k.User].Behind - cluster.Times(k.GPUs, r.ends().Sub(r.x.f.Books.In.Now))
+		behind = r.users[k.User].Behind - cluster.Times(k.GPUs, r.ends().Sub(r.x.f.In.Now))
 	}
 	for _, i := range leases {
-		if r.x.f.Books.Jobs[i].Queue != queueOf(k) {
+		if r.x.f.Due.Queued[i].Queue != queueOf(k) {
 			continue
 		}
-		if r.x.out.Later(r.x.f.Books.In.Now, r.x.f.Stops.Wished(i, r.x.f.Books.In.Snapshot.Cases[i].Job.Start)) {
+		if r.x.out.Later(r.x.f.In.Now, r.x.f.Stops.Wished(i, r.x.f.In.Snapshot.Cases[i].Job.Start)) {
 			return false
 		}
-		if u := r.x.f.Books.Jobs[i].Is.User; r.users != nil && u != k.User {
-			if r.users[u].Behind+cluster.Times(r.x.f.Books.Leases[i].GPUs, r.x.f.Books.Leases[i].End.Sub(r.x.f.Books.In.Now)) > behind {
+		if u := r.x.f.In.Cases[i].User; r.users != nil && u != k.User {
+			if r.users[u].Behind+cluster.Times(r.x.f.Hand.Leases[i].GPUs, r.x.f.Hand.Leases[i].End.Sub(r.x.f.In.Now)) > behind {
 				return false
 			}
-		} else if r.x.f.Books.In.Settings.JobOrder != cluster.ByRho && r.x.f.Turn(i) <= k.Rho {
+		} else if r.x.f.In.Settings.JobOrder != cluster.ByRho && r.x.f.Turn(i) <= k.Rho {
 			return false
 		}
 	}
@@ -390,33 +390,33 @@ func (r *recalls) ownYield(leases []int, k *lease.Candidate) bool {
 
 // accountOf returns the account that a lease is charged to.
 func (r *recalls) accountOf(i int) account {
-	return account{r.x.f.Books.Jobs[i].Queue, r.x.f.Books.In.Pool(r.x.f.Books.Leases[i].Pool)}
+	return account{r.x.f.Due.Queued[i].Queue, r.x.f.In.Pool(r.x.f.Hand.Leases[i].Pool)}
 }
 
 // rest returns the remaining part of a lease as time at its tenant's entitlement.
 func (r *recalls) rest(i int) cluster.Span {
-	l, at := r.x.f.Books.Leases[i], r.accountOf(i)
-	return lease.Cost(r.x.f.Books.Rows.At(at.queue, at.pool).Entitlement, l.GPUs, l.End.Sub(r.x.f.Books.In.Now))
+	l, at := r.x.f.Hand.Leases[i], r.accountOf(i)
+	return lease.Cost(r.x.f.Due.Rows.At(at.queue, at.pool).Entitlement, l.GPUs, l.End.Sub(r.x.f.In.Now))
 }
 
 // charge books GPUs until end on a user.
 func (r *recalls) charge(user, gpus int, end cluster.Instant) {
 	if r.users != nil {
-		r.users[user].Behind -= cluster.Times(gpus, end.Sub(r.x.f.Books.In.Now))
+		r.users[user].Behind -= cluster.Times(gpus, end.Sub(r.x.f.In.Now))
 	}
 }
 
 // end recalls one lease.
 func (r *recalls) end(i int, beneficiary cluster.JobKey) {
-	l, st := r.x.f.Books.Leases[i], &r.x.f.Books.Jobs[i]
+	l, st, mark := r.x.f.Hand.Leases[i], &r.x.f.In.Cases[i], &r.x.f.Hand.Marks[i]
 	at := r.accountOf(i)
 	*r.behind.At(at.queue, at.pool) += r.rest(i)
-	r.charge(int(st.Is.User), -l.GPUs, l.End)
+	r.charge(int(st.User), -l.GPUs, l.End)
 	if r.holdsFor(at, -l.GPUs, l.End); l.Term == 1 {
 		*r.firsts.At(at.queue, at.pool) -= l.GPUs
 	}
 	if r.most > 0 {
 		r.most--
 	}
-	l.End, l.Why, st.Got.Beneficiary, st.Stoppable = r.x.f.Books.In.Now.Add(r.x.f.Books.In.Settings.RecallNotice), round.Recalled, beneficiary, true
+	l.End, l.Why, mark.Beneficiary, mark.Stoppable = r.x.f.In.Now.Add(r.x.f.In.Settings.RecallNotice), round.Recalled, beneficiary, true
 }

@@ -18,7 +18,7 @@ import (
 // smallest pass chooses first, and a job that it does not take is still in line for the others.
 func (m *hand) stride(chosen []rounds.Grant) []rounds.Grant {
 	free, runs := m.gpus(), make([]bool, len(m.wants))
-	given := round.NewTable[round.PartyIndex, int](len(m.x.f.Books.Divided.Parties), len(m.pools))
+	given := round.NewTable[round.PartyIndex, int](len(m.x.f.Due.Parties), len(m.pools))
 	take := func(g rounds.Grant) {
 		w := &m.wants[g.Row]
 		runs[g.Row], free[g.Model] = true, free[g.Model]-w.Gang
@@ -53,8 +53,8 @@ func (m *hand) stride(chosen []rounds.Grant) []rounds.Grant {
 // that runs there goes on until one of another party is further behind by the threshold; in its own party's line that counts already.
 func (m *hand) passes(p int, runs []bool, given round.Table[round.PartyIndex, int]) []stride.Job {
 	const most = 1e9 // keeps passes in range
-	stay := float64(m.x.f.Books.In.Settings.Threshold) / float64(m.x.f.Books.In.Settings.Term)
-	before, last := make([]int, len(m.x.f.Books.Divided.Parties)), slices.Repeat([]float64{-most}, len(m.x.f.Books.Divided.Parties))
+	stay := float64(m.x.f.In.Settings.Threshold) / float64(m.x.f.In.Settings.Term)
+	before, last := make([]int, len(m.x.f.Due.Parties)), slices.Repeat([]float64{-most}, len(m.x.f.Due.Parties))
 	out := make([]stride.Job, len(m.pools[p].Line))
 	for i, w := range m.pools[p].Line {
 		want := &m.wants[w]

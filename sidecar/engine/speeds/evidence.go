@@ -12,11 +12,11 @@ import (
 // learnt returns the evidence with what jobs show that report nothing: run times of jobs that ended since the last round, and GPU
 // counters.
 func (x *Speeds) learnt() evidence.Book {
-	x.shown = evidence.Book{Completions: x.Books.In.Snapshot.Completions, Usages: x.Books.In.Snapshot.Usages}
-	if !x.Books.In.Settings.NoCompletions {
-		x.past(x.Books.In.Snapshot.History)
-		for i := range x.Books.In.Snapshot.Cases {
-			c, r := &x.Books.In.Snapshot.Cases[i], &x.Books.Records[i]
+	x.shown = evidence.Book{Completions: x.in.Snapshot.Completions, Usages: x.in.Snapshot.Usages}
+	if !x.in.Settings.NoCompletions {
+		x.past(x.in.Snapshot.History)
+		for i := range x.in.Snapshot.Cases {
+			c, r := &x.in.Snapshot.Cases[i], &x.in.Records[i]
 			switch {
 			case r.Done != 0 && c.Record.Done == 0:
 				x.ended(i)
@@ -24,13 +24,13 @@ func (x *Speeds) learnt() evidence.Book {
 				x.requeued(i)
 			}
 		}
-		if len(x.Books.In.Snapshot.Attempts) > 0 {
+		if len(x.in.Snapshot.Attempts) > 0 {
 			x.past(x.unseen())
 		}
 	}
-	x.shown.Fit(x.Books.In.Now, x.unfinished())
-	if !x.Books.In.Settings.NoCounters {
-		x.measure(x.Books.In.Snapshot.Uses)
+	x.shown.Fit(x.in.Now, x.unfinished())
+	if !x.in.Settings.NoCounters {
+		x.measure(x.in.Snapshot.Uses)
 	}
 	return x.shown
 }
@@ -50,23 +50,27 @@ func held(c *cluster.Case) (cluster.GPUs, bool) {
 
 // requeued takes an attempt that a requeue ended: it adds its run time to that on its model.
 func (x *Speeds) requeued(i int) {
-	c, r := &x.Books.In.Snapshot.Cases[i], &x.Books.Records[i]
+	c, r := &x.in.Snapshot.Cases[i], &x.in.Records[i]
 	on := cluster.ModelTime{Ran: r.Ran - c.Record.Ran}
 	if len(c.Record.Held) == 1 {
 		on.Model = c.Record.Held[0].Model
 	}
-	r.RanOn = slices.Clone(r.RanOn)
-	if k := slices.IndexFunc(r.RanOn, func(t cluster.ModelTime) bool { return t.Model == on.Model }); k >= 0 {
-		r.RanOn[k].Ran += on.Ran
+	all := slices.Clone(r.RanOn)
+	if k := slices.IndexFunc(all, func(t cluster.ModelTime) bool { return t.Model == on.Model }); k >= 0 {
+		all[k].Ran += on.Ran
 	} else {
-		r.RanOn = append(r.RanOn, on)
+		all = append(all, on)
 	}
+	if x.news.RanOn == nil {
+		x.news.RanOn = map[int][]cluster.ModelTime{}
+	}
+	x.news.RanOn[i] = all
 }
 
 // ended takes a job that ended. Of a job that went on from its saves all attempts count, by model, less what stops cost it. Of one
 // that begins anew the last attempt did all the work. If neither is known, the work takes longer than the last attempt.
 func (x *Speeds) ended(i int) {
-	c := &x.Books.In.Snapshot.Cases[i]
+	c := &x.in.Snapshot.Cases[i]
 	j := &c.Job
 	if c.Gone || j.Outcome == "" || j.Start == 0 || j.End <= j.Start {
 		return // nothing is known of its end
@@ -84,17 +88,17 @@ func chooses(j *cluster.Job) bool { return j.Request.Model != "" || j.Request.Fe
 
 // attempts returns the run times in which a job did its work, given those of its last attempt; false = it may have done more.
 func (x *Speeds) attempts(i int, last []cluster.ModelTime) (ran []cluster.ModelTime, whole bool) {
-	c, r := &x.Books.In.Snapshot.Cases[i], &x.Books.Records[i]
+	c, r := &x.in.Snapshot.Cases[i], &x.in.Records[i]
 	if c.Job.Restarts == 0 && c.Record.Ran == 0 {
 		return last, true
 	}
 	switch manner := x.manner(i); {
 	case manner == cluster.SavesNever:
 		return last, true
-	case manner == cluster.UnknownManner || len(r.RanOn) == 0:
+	case manner == cluster.UnknownManner || len(x.ranOn(i)) == 0:
 		return last, false
 	}
-	return less(slices.Concat(r.RanOn, last), r.Spent), true
+	return less(slices.Concat(x.ranOn(i), last), r.Spent), true
 }
 
 // unfinished returns what gives the run times, so far, of the jobs of a type that run or wait to go on.
@@ -103,17 +107,17 @@ func (x *Speeds) unfinished() func(cluster.Kind, int) [][]cluster.ModelTime {
 	return func(kind cluster.Kind, gang int) [][]cluster.ModelTime {
 		if all == nil {
 			all = map[runs][][]cluster.ModelTime{}
-			for i := range x.Books.In.Snapshot.Cases {
-				j, r := &x.Books.In.Snapshot.Cases[i].Job, &x.Books.Records[i]
-				if !x.Books.Jobs[i].Is.Live || x.Kinds[i] == "" || chooses(j) {
+			for i := range x.in.Snapshot.Cases {
+				j := &x.in.Snapshot.Cases[i].Job
+				if !x.in.Cases[i].Live || x.Kinds[i] == "" || chooses(j) {
 					continue
 				}
 				var last []cluster.ModelTime
 				count := j.Request.GPUs
-				if x.Books.Jobs[i].Is.Runs && len(j.Holds) > 0 {
+				if x.in.Cases[i].Runs && len(j.Holds) > 0 {
 					count = j.GPUsHeld()
-					last = []cluster.ModelTime{{Model: j.Holds[0].Model, Ran: max(x.Books.In.Now.Sub(j.Start)-j.Suspend, 0)}}
-				} else if len(r.RanOn) == 0 {
+					last = []cluster.ModelTime{{Model: j.Holds[0].Model, Ran: max(x.in.Now.Sub(j.Start)-j.Suspend, 0)}}
+				} else if len(x.ranOn(i)) == 0 {
 					continue
 				}
 				ran, _ := x.attempts(i, last)
@@ -142,7 +146,7 @@ func less(ran []cluster.ModelTime, cost cluster.Span) []cluster.ModelTime {
 
 // kindOf returns the kind of a job.
 func (x *Speeds) kindOf(j *cluster.Job, tenant string) cluster.Kind {
-	return profile.KindOf(x.Books.In.Settings.Kinds, tenant, j.User, j.Name, hintsOf(j).Kind, j.Work)
+	return profile.KindOf(x.in.Settings.Kinds, tenant, j.User, j.Name, hintsOf(j).Kind, j.Work)
 }
 
 // The number of jobs that are let begin on a model to learn how fast it is; and of the new jobs of a kind that is known on others, one in
@@ -157,29 +161,29 @@ const (
 // Home returns the pool in which a job should stay, because run times are learnt from: the one in which it began, for a day at most, and no
 // longer than its work would surely take elsewhere. A new job should begin where the fewest of its kind were seen. -1 = anywhere.
 func (x *Speeds) Home(i int) int {
-	if x.Books.In.Settings.NoCompletions || x.Books.In.Settings.NoEstimates || x.Kinds[i] == "" || x.Book.Reports(x.Kinds[i]) {
+	if x.in.Settings.NoCompletions || x.in.Settings.NoEstimates || x.Kinds[i] == "" || x.Book.Reports(x.Kinds[i]) {
 		return -1
 	}
-	r := &x.Books.Records[i]
+	r := &x.in.Records[i]
 	began, ran := "", cluster.Span(0)
 	if len(r.Held) > 0 {
-		began, ran = r.Held[0].Model, x.Books.In.Now.Sub(r.HeldSince)
+		began, ran = r.Held[0].Model, x.in.Now.Sub(r.HeldSince)
 	}
-	if len(r.RanOn) > 0 {
-		began, ran = r.RanOn[0].Model, ran+r.RanOn[0].Ran
+	if was := x.ranOn(i); len(was) > 0 {
+		began, ran = was[0].Model, ran+was[0].Ran
 	}
 	switch {
 	case began == "":
-	case ran > longest || ran.Duration().Seconds()*x.shown.Fastest(x.Kinds[i], x.Books.Wants(i)) > slow:
+	case ran > longest || ran.Duration().Seconds()*x.shown.Fastest(x.Kinds[i], x.found.Wants(i)) > slow:
 		return -1
 	default:
-		return x.Books.In.Pool(began)
+		return x.in.Pool(began)
 	}
 	home, fewest, known := -1, beginners, false
-	for _, p := range x.Books.Jobs[i].Can.May {
+	for _, p := range x.found.Can[i].May {
 		if x.Speedups(i)[p].Shown() {
 			known = true
-		} else if n := x.shown.Jobs(x.Kinds[i], x.Books.Jobs[i].Is.GPUs, x.Books.In.Pools[p]); n < fewest {
+		} else if n := x.shown.Jobs(x.Kinds[i], x.found.Can[i].GPUs, x.in.Pools[p]); n < fewest {
 			home, fewest = p, n
 		}
 	}
@@ -191,26 +195,26 @@ func (x *Speeds) Home(i int) int {
 
 // manner returns how a job saves, as is known from its declaration, the site, and the conduct of jobs of its type.
 func (x *Speeds) manner(i int) cluster.Manner {
-	j := &x.Books.In.Snapshot.Cases[i].Job
+	j := &x.in.Snapshot.Cases[i].Job
 	var habit *cluster.Habit
 	if t, ok := cluster.TypeOf(j); ok {
-		if k, ok := slices.BinarySearchFunc(x.Books.In.Snapshot.Habits, t, func(h cluster.Habit, t cluster.JobType) int { return h.Type.Compare(t) }); ok {
-			habit = &x.Books.In.Snapshot.Habits[k]
+		if k, ok := slices.BinarySearchFunc(x.in.Snapshot.Habits, t, func(h cluster.Habit, t cluster.JobType) int { return h.Type.Compare(t) }); ok {
+			habit = &x.in.Snapshot.Habits[k]
 		}
 	}
-	s := stop.Resolve(x.Books.Records[i].Conduct, habit, j.Declares, stop.Site(x.Books.In.Settings.Saves, j))
+	s := stop.Resolve(x.in.Records[i].Conduct, habit, j.Declares, stop.Site(x.in.Settings.Saves, j))
 	return s.Manner
 }
 
 // unseen returns the attempts of jobs that no case tells more about.
 func (x *Speeds) unseen() []cluster.Attempt {
-	told := make(map[cluster.JobID]bool, len(x.Books.In.Snapshot.Cases))
-	for i := range x.Books.In.Snapshot.Cases {
-		if c := &x.Books.In.Snapshot.Cases[i]; !c.Gone || c.Record.Ran > 0 {
+	told := make(map[cluster.JobID]bool, len(x.in.Snapshot.Cases))
+	for i := range x.in.Snapshot.Cases {
+		if c := &x.in.Snapshot.Cases[i]; !c.Gone || c.Record.Ran > 0 {
 			told[c.Record.ID] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(x.Books.In.Snapshot.Attempts), func(a cluster.Attempt) bool { return told[a.ID] })
+	return slices.DeleteFunc(slices.Clone(x.in.Snapshot.Attempts), func(a cluster.Attempt) bool { return told[a.ID] })
 }
 
 // past takes attempts of the history. It is not known whether later attempts of a job went on from saves: such a job takes longer than its
@@ -225,7 +229,7 @@ func (x *Speeds) past(list []cluster.Attempt) {
 		if a.Outcome == "REQUEUED" || a.End <= a.Start || len(a.GPUs) != 1 {
 			continue
 		}
-		kind := profile.KindOf(x.Books.In.Settings.Kinds, a.Tenant, a.User, a.Name, a.Kind, a.Work)
+		kind := profile.KindOf(x.in.Settings.Kinds, a.Tenant, a.User, a.Name, a.Kind, a.Work)
 		ran := []cluster.ModelTime{{Model: a.GPUs[0].Model, Ran: max(a.End.Sub(a.Start)-a.Suspend, 0)}}
 		x.shown.Ended(cluster.Completion{Kind: kind, Gang: a.GPUs[0].Count}, ran, evidence.End{Done: a.Outcome == completed && attempts[a.ID] == 1, Chosen: true}, a.End)
 	}
@@ -236,9 +240,9 @@ func (x *Speeds) measure(use []cluster.GPUUse) {
 	if len(use) == 0 {
 		return
 	}
-	for i := range x.Books.In.Snapshot.Cases {
-		j, r := &x.Books.In.Snapshot.Cases[i].Job, &x.Books.Records[i]
-		if !x.Books.Jobs[i].Is.Runs || x.Kinds[i] == "" || r.Measured == j.Start || len(j.Holds) == 0 {
+	for i := range x.in.Snapshot.Cases {
+		j, r := &x.in.Snapshot.Cases[i].Job, &x.in.Records[i]
+		if !x.in.Cases[i].Runs || x.Kinds[i] == "" || r.Measured == j.Start || len(j.Holds) == 0 {
 			continue
 		}
 		of := cluster.GPUUse{Job: j.ID, Model: j.Holds[0].Model}
@@ -247,7 +251,10 @@ func (x *Speeds) measure(use []cluster.GPUUse) {
 			continue
 		}
 		if u := &use[k]; u.Start == j.Start && evidence.Telling(u) {
-			r.Measured = j.Start
+			if x.news.Measured == nil {
+				x.news.Measured = map[int]cluster.Instant{}
+			}
+			x.news.Measured[i] = j.Start
 			x.shown.Used(cluster.Usage{Kind: x.Kinds[i], Model: of.Model, Gang: j.GPUsHeld()}, u)
 		}
 	}
@@ -256,7 +263,7 @@ func (x *Speeds) measure(use []cluster.GPUUse) {
 // Evidence returns the evidence to remember.
 func (x *Speeds) Evidence() ([]cluster.Completion, []cluster.Usage) {
 	if x.Book == nil {
-		return x.Books.In.Snapshot.Completions, x.Books.In.Snapshot.Usages
+		return x.in.Snapshot.Completions, x.in.Snapshot.Usages
 	}
 	return x.shown.Completions, x.shown.Usages
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/evidence"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
@@ -17,12 +18,21 @@ import (
 // Speeds holds the known speeds of jobs. Without a policy for heterogeneous GPUs it learns nothing, and Book
 // is nil.
 type Speeds struct {
-	Books *round.Books
+	in    *round.Facts
+	found *eligible.Found
 	Book  *profile.Book
 	Kinds []cluster.Kind // by case; "" = a job of no tenant
 	types types
 	shown evidence.Book
 	Total []float64 // by case: the total steps that its job declares; 0 = not declared
+	news  News
+}
+
+// News is what a round learns about speeds, besides profiles and evidence.
+type News struct {
+	Events   []cluster.Event
+	RanOn    map[int][]cluster.ModelTime // by case: run times of ended attempts, where one has ended
+	Measured map[int]cluster.Instant     // by case: the start of the attempt whose counters were taken
 }
 
 // runs identifies the conditions of a speed.
@@ -33,52 +43,52 @@ type runs struct {
 
 // Learn updates the speeds of job types: declarations by the administrator and by jobs, and reports since the
 // last round.
-func Learn(b *round.Books) *Speeds {
-	x := &Speeds{Books: b}
-	if x.Books.In.Settings.Divide == "" {
-		x.read(x.Books.In.Snapshot.Cases)
+func Learn(in *round.Facts, found *eligible.Found) *Speeds {
+	x := &Speeds{in: in, found: found}
+	if x.in.Settings.Divide == "" {
+		x.read(x.in.Snapshot.Cases)
 		return x
 	}
 	set := profile.Default()
-	set.Estimate, set.Reference = !x.Books.In.Settings.NoEstimates, x.Books.In.Settings.Reference
-	n := len(x.Books.In.Snapshot.Cases)
-	x.Book, x.Kinds, x.Total = profile.New(set, x.Books.In.Snapshot.Profiles, x.Books.In.Snapshot.Paces), make([]cluster.Kind, n), make([]float64, n)
+	set.Estimate, set.Reference = !x.in.Settings.NoEstimates, x.in.Settings.Reference
+	n := len(x.in.Snapshot.Cases)
+	x.Book, x.Kinds, x.Total = profile.New(set, x.in.Snapshot.Profiles, x.in.Snapshot.Paces), make([]cluster.Kind, n), make([]float64, n)
 	x.types = types{of: make([]int32, n), at: map[runs]int32{}}
 	x.Book.Withdraw(profile.File)
-	for _, p := range x.Books.In.Snapshot.Declared {
+	for _, p := range x.in.Snapshot.Declared {
 		p.Basis = profile.File
 		if err := x.Book.Declare(p); err != nil {
-			x.Books.Report(cluster.Event{Kind: cluster.EventProfile, Text: err.Error()})
+			x.report(cluster.Event{Kind: cluster.EventProfile, Text: err.Error()})
 		}
 	}
 	byID := map[cluster.JobID]int{}
 	said := declared{users: map[voice]int{}, at: map[subject]int{}}
-	for i := range x.Books.In.Snapshot.Cases {
-		st, c := &x.Books.Jobs[i], &x.Books.In.Snapshot.Cases[i]
-		if !st.Is.Live || st.Is.Tenant < 0 {
+	for i := range x.in.Snapshot.Cases {
+		st, c := &x.in.Cases[i], &x.in.Snapshot.Cases[i]
+		if !st.Live || st.Tenant < 0 {
 			continue
 		}
 		hints := hintsOf(&c.Job)
-		tenant := x.Books.In.Tenants[st.Is.Tenant]
+		tenant := x.in.Tenants[st.Tenant]
 		x.Kinds[i] = x.kindOf(&c.Job, tenant)
 		x.Total[i] = hints.Steps
 		left := x.declare(i, hints.Rates, &said)
-		if x.Books.Comes(i) {
+		if x.in.Comes(i) {
 			x.object(i, slices.Concat(hints.Wrong, x.why(left, c.Job.User)))
 		}
-		if len(x.Books.In.Snapshot.Progress) > 0 {
+		if len(x.in.Snapshot.Progress) > 0 {
 			byID[c.Job.ID] = i
 		}
 	}
 	x.Book.Hear(said.rates)
-	for _, r := range x.Books.In.Snapshot.Progress {
-		if i, ok := byID[r.Job]; ok && x.Books.Jobs[i].Is.Runs {
+	for _, r := range x.in.Snapshot.Progress {
+		if i, ok := byID[r.Job]; ok && x.in.Cases[i].Runs {
 			x.hear(i, r)
 		}
 	}
 	x.Book.Forget(func(key cluster.JobKey) bool {
-		i := x.Books.In.Find(key)
-		return i < 0 || !x.Books.Jobs[i].Is.Live
+		i := x.in.Find(key)
+		return i < 0 || !x.in.Cases[i].Live
 	})
 	shown := x.learnt()
 	x.Book.Consider(shown.Completions, shown.Usages)
@@ -109,7 +119,7 @@ type subject struct {
 // read reports mistakes in jobs' hints if the other hints are not used.
 func (x *Speeds) read(cases []cluster.Case) {
 	for i := range cases {
-		if x.Books.Comes(i) && x.Books.Jobs[i].Is.Live {
+		if x.in.Comes(i) && x.in.Cases[i].Live {
 			x.object(i, hintsOf(&cases[i].Job).Wrong)
 		}
 	}
@@ -128,7 +138,7 @@ func (x *Speeds) object(i int, wrong []string) {
 	if len(wrong) == 0 {
 		return
 	}
-	x.Books.Report(cluster.Event{Kind: cluster.EventProfile, Job: x.Books.In.Snapshot.Cases[i].Record.Key,
+	x.report(cluster.Event{Kind: cluster.EventProfile, Job: x.in.Snapshot.Cases[i].Record.Key,
 		Text: "ignored hints: " + cluster.CutWrong(strings.Join(wrong, "; "))})
 }
 
@@ -141,17 +151,17 @@ type untaken struct {
 
 // declare takes a job's rates for its own type, if the cluster has the model and the user's limit allows it.
 func (x *Speeds) declare(i int, rates []cluster.Rate, said *declared) (left untaken) {
-	c := &x.Books.In.Snapshot.Cases[i]
-	by := voice{x.Books.In.Tenants[x.Books.Jobs[i].Is.Tenant], c.Job.User}
+	c := &x.in.Snapshot.Cases[i]
+	by := voice{x.in.Tenants[x.in.Cases[i].Tenant], c.Job.User}
 	for _, r := range rates {
-		p := cluster.Profile{Kind: x.Kinds[i], Model: r.Model, Gang: x.Books.Jobs[i].Is.GPUs, Rate: r.Rate,
+		p := cluster.Profile{Kind: x.Kinds[i], Model: r.Model, Gang: x.in.Cases[i].Asks, Rate: r.Rate,
 			At: c.Record.First, Basis: "job " + c.Job.ID.String()}
 		of := subject{p.Kind, p.Model, p.Gang}
 		at, known := said.at[of]
 		switch {
 		case known:
 			said.rates[at] = p
-		case x.Books.In.Pool(r.Model) < 0:
+		case x.in.Pool(r.Model) < 0:
 			left.lacking = append(left.lacking, "steps/s."+r.Model)
 		case profile.Check(p) != nil: // it asks for no GPUs
 		case said.users[by] == userRates:
@@ -167,7 +177,7 @@ func (x *Speeds) declare(i int, rates []cluster.Rate, said *declared) (left unta
 // why returns the reasons why rates were ignored; empty = none was.
 func (x *Speeds) why(left untaken, user string) (wrong []string) {
 	if len(left.lacking) > 0 {
-		wrong = append(wrong, fmt.Sprintf("%s: the cluster has no such GPUs; it has %s", few(left.lacking), strings.Join(x.Books.In.Pools, ", ")))
+		wrong = append(wrong, fmt.Sprintf("%s: the cluster has no such GPUs; it has %s", few(left.lacking), strings.Join(x.in.Pools, ", ")))
 	}
 	if left.many > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d rates: those of %s's earlier jobs are %d, as many as a user's may be", left.many, user, userRates))
@@ -186,7 +196,7 @@ func few(names []string) string {
 
 // hear takes a progress report of a job.
 func (x *Speeds) hear(i int, r cluster.Progress) {
-	c := &x.Books.In.Snapshot.Cases[i]
+	c := &x.in.Snapshot.Cases[i]
 	holds := c.Job.Holds
 	if c.Job.State == cluster.Suspended { // the report is older than the suspension, by an unknown time
 		return
@@ -198,9 +208,9 @@ func (x *Speeds) hear(i int, r cluster.Progress) {
 		Gang: c.Job.GPUsHeld(), Since: c.Job.Start, Suspended: c.Job.Suspend}, r)
 	switch {
 	case err != nil:
-		x.Books.Report(cluster.Event{Kind: cluster.EventProfile, Job: c.Record.Key, Text: err.Error()})
+		x.report(cluster.Event{Kind: cluster.EventProfile, Job: c.Record.Key, Text: err.Error()})
 	case change != nil:
-		x.Books.Report(cluster.Event{Kind: cluster.EventProfile, Job: c.Record.Key, Text: fmt.Sprintf(
+		x.report(cluster.Event{Kind: cluster.EventProfile, Job: c.Record.Key, Text: fmt.Sprintf(
 			"%s runs otherwise than it did: %.4g steps a second on %s, no longer %.4g", change.Kind, change.After, change.Model, change.Before)})
 	}
 }
@@ -211,12 +221,12 @@ func (x *Speeds) Faster() func(i int) []int64 {
 	if x.Book == nil {
 		return nil
 	}
-	out := make([]int64, len(x.Books.In.Pools))
+	out := make([]int64, len(x.in.Pools))
 	return func(i int) []int64 {
 		known := x.Speedups(i)
 		for p := range out {
 			out[p] = -int64(cluster.WholeGPU)
-			if slices.Contains(x.Books.Jobs[i].Can.May, p) || slices.Contains(x.Books.Jobs[i].Can.Pools, p) {
+			if slices.Contains(x.found.Can[i].May, p) || slices.Contains(x.found.Can[i].Pools, p) {
 				out[p] += int64(math.Round(known[p].Value * float64(cluster.WholeGPU)))
 			}
 		}
@@ -224,26 +234,47 @@ func (x *Speeds) Faster() func(i int) []int64 {
 	}
 }
 
-// Price sets the speedups at which the work of jobs with new leases counts in records: of the GPUs that they are granted.
-func (x *Speeds) Price(records []cluster.Record) {
+// Put writes what the round has learnt into records, by case: run times by model, whose counters were taken, and at what speedup the work of jobs
+// with new leases counts, on the GPUs that they are granted. leases are those after the choice.
+func (x *Speeds) Put(records []cluster.Record, leases []*cluster.Lease) {
+	for i, ran := range x.news.RanOn {
+		records[i].RanOn = ran
+	}
+	for i, at := range x.news.Measured {
+		records[i].Measured = at
+	}
 	faster := x.Faster()
 	if faster == nil {
 		return
 	}
-	for i, l := range x.Books.Leases {
+	for i, l := range leases {
 		if l == nil || l.State != cluster.Granted {
 			continue
 		}
-		if p := x.Books.In.Pool(l.Pool); p >= 0 {
+		if p := x.in.Pool(l.Pool); p >= 0 {
 			records[i].Extra.Faster = faster(i)[p]
 		}
 	}
 }
 
+// News returns what the round has learnt, besides profiles and evidence.
+func (x *Speeds) News() News { return x.news }
+
+// report adds an event.
+func (x *Speeds) report(e cluster.Event) { x.news.Events = append(x.news.Events, e) }
+
+// ranOn returns the run times of a case's ended attempts, by model.
+func (x *Speeds) ranOn(i int) []cluster.ModelTime {
+	if ran, ok := x.news.RanOn[i]; ok {
+		return ran
+	}
+	return x.in.Records[i].RanOn
+}
+
 // Profiles returns the profiles and paces to remember.
 func (x *Speeds) Profiles() ([]cluster.Profile, []cluster.Pace) {
 	if x.Book == nil {
-		return x.Books.In.Snapshot.Profiles, x.Books.In.Snapshot.Paces
+		return x.in.Snapshot.Profiles, x.in.Snapshot.Paces
 	}
 	entries := slices.DeleteFunc(x.Book.Entries(), func(p cluster.Profile) bool { return p.Basis == profile.File })
 	return entries, x.Book.Paces()

@@ -19,7 +19,7 @@ type jobType struct {
 // typeOf returns the type of a case.
 func (x *Speeds) typeOf(i int) *jobType {
 	if x.types.of[i] == 0 {
-		x.types.of[i] = x.types.number(x, runs{x.Kinds[i], x.Books.Jobs[i].Is.GPUs})
+		x.types.of[i] = x.types.number(x, runs{x.Kinds[i], x.found.Can[i].GPUs})
 	}
 	return &x.types.list[x.types.of[i]-1]
 }
@@ -28,7 +28,7 @@ func (x *Speeds) typeOf(i int) *jobType {
 func (t *types) number(x *Speeds, of runs) int32 {
 	at, known := t.at[of]
 	if !known {
-		t.list = append(t.list, jobType{runs: of, known: x.Book.Speedups(of.kind, max(of.gang, 1), x.Books.In.Pools)})
+		t.list = append(t.list, jobType{runs: of, known: x.Book.Speedups(of.kind, max(of.gang, 1), x.in.Pools)})
 		at = int32(len(t.list))
 		t.at[of] = at
 	}
@@ -42,7 +42,7 @@ func (x *Speeds) Speedups(i int) []profile.Speedup { return x.typeOf(i).known }
 func (x *Speeds) Priced(i int) []profile.Speedup {
 	t := x.typeOf(i)
 	if t.sure == nil {
-		sure := profile.Priced(x.Book, t.kind, max(t.gang, 1), x.Books.In.Pools, t.known)
+		sure := profile.Priced(x.Book, t.kind, max(t.gang, 1), x.in.Pools, t.known)
 		t.sure = &sure
 	}
 	return *t.sure

@@ -12,14 +12,14 @@ const endless = 30 * cluster.Day
 // Steps returns a job's remaining work, in GPU-seconds on the reference model of speedups. It uses the declared steps less
 // the reported ones, else the rest of the time limit on the fastest model.
 func (x *Speeds) Steps(i int) float64 {
-	left := x.Books.Limit(i)
+	left := x.in.Limit(i)
 	if left == 0 {
 		left = endless
 	}
-	if st := &x.Books.Jobs[i]; st.Is.Runs {
-		left -= x.Books.In.Now.Sub(x.Books.In.Snapshot.Cases[i].Job.Start)
+	if st := &x.in.Cases[i]; st.Runs {
+		left -= x.in.Now.Sub(x.in.Snapshot.Cases[i].Job.Start)
 	}
-	gang := max(x.Books.Wants(i), 1)
+	gang := max(x.found.Wants(i), 1)
 	speeds, rates := x.Speedups(i), x.types.list[x.types.number(x, runs{x.Kinds[i], gang})-1].known
 	fastest, slowest, base := 0.0, 0.0, 0.0 // base: steps/s on the reference model
 	for p, r := range rates {
@@ -29,7 +29,7 @@ func (x *Speeds) Steps(i int) float64 {
 		}
 	}
 	seconds := float64(max(left, cluster.Minute)) / float64(cluster.Second) * cmp.Or(fastest, 1)
-	if steps, estimated := x.Book.Remaining(x.Books.Records[i].Key, x.Total[i], left, slowest); !estimated && base > 0 {
+	if steps, estimated := x.Book.Remaining(x.in.Records[i].Key, x.Total[i], left, slowest); !estimated && base > 0 {
 		seconds = max(steps/base, 1)
 	}
 	return seconds * float64(gang)
@@ -39,8 +39,8 @@ func (x *Speeds) Steps(i int) float64 {
 // it may use.
 func (x *Speeds) Did(i int) float64 {
 	speeds, sum := x.Speedups(i), 0.0
-	for _, p := range x.Books.Jobs[i].Can.May {
+	for _, p := range x.found.Can[i].May {
 		sum += speeds[p].Value
 	}
-	return float64(x.Books.Records[i].Alloc) / float64(cluster.Second) * sum / float64(max(len(x.Books.Jobs[i].Can.May), 1))
+	return float64(x.in.Records[i].Alloc) / float64(cluster.Second) * sum / float64(max(len(x.found.Can[i].May), 1))
 }

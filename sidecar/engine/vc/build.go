@@ -15,10 +15,10 @@ import (
 // lives between two rounds. The GPU indices that Slurm reports take precedence over the planned ones. build
 // also sets the ground's claims, the jobs inside cells, the stale holders and the recalls that they cause.
 func build(v *ground, d *cluster.Cells) *cells.State {
-	b := &builder{g: v, masks: make(map[string]*mask, len(v.turn.f.Books.In.Snapshot.Nodes)),
-		leases: make([]cells.Lease, 0, len(v.turn.f.Books.In.Snapshot.Leases)+len(v.turn.f.Books.In.Snapshot.Claims))}
+	b := &builder{g: v, masks: make(map[string]*mask, len(v.turn.f.In.Snapshot.Nodes)),
+		leases: make([]cells.Lease, 0, len(v.turn.f.In.Snapshot.Leases)+len(v.turn.f.In.Snapshot.Claims))}
 	b.hardware(d.Tops)
-	record := cells.Record{Leases: b.stand(), Bad: b.bad(d.Tops), Lost: v.turn.f.Books.In.Snapshot.Lost}
+	record := cells.Record{Leases: b.stand(), Bad: b.bad(d.Tops), Lost: v.turn.f.In.Snapshot.Lost}
 	var changes cells.Changes
 	v.state, changes = v.trade(record).Rebuild(record)
 	v.keepIn(changes.Demoted)
@@ -65,13 +65,13 @@ func (b *builder) on(node string) *mask {
 func (b *builder) hardware(tops []cluster.TopCell) {
 	for _, t := range tops {
 		for _, name := range t.Nodes {
-			i, ok := slices.BinarySearchFunc(b.g.turn.f.Books.In.Snapshot.Nodes, name, func(n cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
-			if !ok || b.g.turn.f.Books.In.Snapshot.Nodes[i].Bad != "" {
+			i, ok := slices.BinarySearchFunc(b.g.turn.f.In.Snapshot.Nodes, name, func(n cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
+			if !ok || b.g.turn.f.In.Snapshot.Nodes[i].Bad != "" {
 				b.on(name).bad = b.on(name).all
 				continue
 			}
 			at, _ := b.g.turn.c.plain.Place(name)
-			n, there := &b.g.turn.f.Books.In.Snapshot.Nodes[i], 0
+			n, there := &b.g.turn.f.In.Snapshot.Nodes[i], 0
 			for _, g := range n.GPUs {
 				if g.Model == at.Model {
 					there = g.Count
@@ -96,17 +96,17 @@ func (b *builder) hardware(tops []cluster.TopCell) {
 func (b *builder) stand() []cells.Lease {
 	for turn := range 3 {
 		if turn == 2 {
-			b.plan(b.g.turn.f.Books.In.Snapshot.Claims)
+			b.plan(b.g.turn.f.In.Snapshot.Claims)
 		}
-		for i := range b.g.turn.f.Books.Jobs {
-			st, j := &b.g.turn.f.Books.Jobs[i], &b.g.turn.f.Books.In.Snapshot.Cases[i].Job
-			if !st.Is.Live || st.Is.Waits || len(j.Holds) == 0 {
+		for i := range b.g.turn.f.In.Cases {
+			st, j := &b.g.turn.f.In.Cases[i], &b.g.turn.f.In.Snapshot.Cases[i].Job
+			if !st.Live || st.Waits || len(j.Holds) == 0 {
 				continue
 			}
 			its := 2
 			if told(j.Holds) {
 				its = 0
-			} else if l := b.g.turn.f.Books.Leases[i]; l != nil && l.Parts != nil {
+			} else if l := b.g.turn.f.Hand.Leases[i]; l != nil && l.Parts != nil {
 				its = 1
 			}
 			if turn == its {
@@ -115,7 +115,7 @@ func (b *builder) stand() []cells.Lease {
 		}
 	}
 	for _, l := range b.leases {
-		if l.Job < len(b.g.turn.f.Books.Jobs) {
+		if l.Job < len(b.g.turn.f.In.Cases) {
 			b.g.inside[l.Job] = true
 		}
 	}
@@ -149,7 +149,7 @@ func told(holds []cluster.Holding) bool {
 // count as bad. A gang may also hold nodes in no cell. Its remaining nodes are then bound to its VC while it
 // runs, and cost no other VC a cell.
 func (b *builder) standIn(i int) {
-	st, l, j := &b.g.turn.f.Books.Jobs[i], b.g.turn.f.Books.Leases[i], &b.g.turn.f.Books.In.Snapshot.Cases[i].Job
+	st, l, j := &b.g.turn.f.In.Cases[i], b.g.turn.f.Hand.Leases[i], &b.g.turn.f.In.Snapshot.Cases[i].Job
 	holds := b.within(j.Holds)
 	if len(holds) == 0 {
 		return
@@ -160,22 +160,22 @@ func (b *builder) standIn(i int) {
 	}
 	parts := b.parts(holds, planned)
 	cleans := j.State == cluster.Completing
-	if !cleans && (l == nil || !st.Is.Runs && !b.g.turn.f.Books.Configures(i) || !st.Ours(b.g.touch)) {
+	if !cleans && (l == nil || !st.Runs && !b.g.turn.f.In.Configures(i) || !st.Ours(b.g.touch)) {
 		for _, p := range parts {
 			b.on(p.Node).bad |= p.GPUs
 		}
 		return
 	}
-	f := cells.Lease{Job: i, VC: b.g.turn.f.Books.Records[i].Tenant, Right: cluster.Opportunistic, Parts: parts, Priority: 3}
+	f := cells.Lease{Job: i, VC: b.g.turn.f.In.Records[i].Tenant, Right: cluster.Opportunistic, Parts: parts, Priority: 3}
 	switch {
 	case cleans || l.State == cluster.Ending:
 		f.Leaving = true
 	case l.Class != cluster.Opportunistic:
 		f.Right = cluster.Guaranteed // a lease that is shared becomes guaranteed here
-		if b.g.turn.f.Books.Ending(i) {
+		if b.g.turn.f.Ending(i) {
 			f.Priority = 1
 		}
-		if st.Is.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt) {
+		if st.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt) {
 			f.Priority = 4
 		}
 	}
@@ -255,16 +255,16 @@ func (m *mask) pick(n int) uint64 {
 // plan places jobs that do not run yet: granted leases that have not begun, and claims. Slurm may have chosen
 // their GPUs for other jobs since. They then take other GPUs of the same nodes.
 func (b *builder) plan(claims []cluster.Claim) {
-	for i, l := range b.g.turn.f.Books.Leases {
-		if l == nil || l.State != cluster.Granted || !b.g.turn.f.Books.Jobs[i].Ours(b.g.touch) || b.g.turn.f.Books.Configures(i) || l.Parts == nil && len(b.within(l.Nodes)) == 0 {
+	for i, l := range b.g.turn.f.Hand.Leases {
+		if l == nil || l.State != cluster.Granted || !b.g.turn.f.In.Cases[i].Ours(b.g.touch) || b.g.turn.f.In.Configures(i) || l.Parts == nil && len(b.within(l.Nodes)) == 0 {
 			continue
 		}
 		if l.Parts == nil {
-			b.g.turn.f.Books.RevokeGrant(i, "taken back: its nodes are in cells now")
+			b.g.turn.f.RevokeGrant(i, "taken back: its nodes are in cells now")
 			continue
 		}
 		if b.g.inside[i] = b.planned(i, i, l.Class, l.Parts); !b.g.inside[i] {
-			b.g.turn.f.Books.RevokeGrant(i, "taken back: its GPUs are not there any more")
+			b.g.turn.f.RevokeGrant(i, "taken back: its GPUs are not there any more")
 		}
 	}
 	if b.g.touch != cluster.FullControl {
@@ -272,8 +272,8 @@ func (b *builder) plan(claims []cluster.Claim) {
 	}
 	for k := range claims {
 		cl := &claims[k]
-		i := b.g.turn.f.Books.In.Find(cl.Job)
-		if cl.Parts == nil || i < 0 || b.g.turn.f.Books.In.Now.Sub(cl.At) > b.g.turn.f.Books.In.Settings.Term {
+		i := b.g.turn.f.In.Find(cl.Job)
+		if cl.Parts == nil || i < 0 || b.g.turn.f.In.Now.Sub(cl.At) > b.g.turn.f.In.Settings.Term {
 			continue
 		}
 		if b.moves(i, cl) {
@@ -282,7 +282,7 @@ func (b *builder) plan(claims []cluster.Claim) {
 			}
 			continue
 		}
-		if b.g.turn.f.Books.Jobs[i].Can.Eligible && b.g.turn.f.Books.Leases[i] == nil && b.planned(i, i, cluster.Guaranteed, cl.Parts) {
+		if b.g.turn.f.Can[i].Eligible && b.g.turn.f.Hand.Leases[i] == nil && b.planned(i, i, cluster.Guaranteed, cl.Parts) {
 			b.g.claims[i] = cl
 		}
 	}
@@ -290,10 +290,10 @@ func (b *builder) plan(claims []cluster.Claim) {
 
 // moves reports whether a claim is that of a job that leaves GPUs of another model.
 func (b *builder) moves(i int, cl *cluster.Claim) bool {
-	if b.g.turn.f.Books.In.Settings.Divide == "" {
+	if b.g.turn.f.In.Settings.Divide == "" {
 		return false
 	}
-	return b.g.turn.f.Books.Ending(i) && b.g.turn.f.Books.Leases[i].Pool != cl.Pool || b.g.turn.f.Leaves(i)
+	return b.g.turn.f.Ending(i) && b.g.turn.f.Hand.Leases[i].Pool != cl.Pool || b.g.turn.f.Leaves(i)
 }
 
 // planned places one job, by its number in the cells and its case, on its planned GPUs and reports whether its nodes
@@ -305,7 +305,7 @@ func (b *builder) planned(job, i int, right cluster.LeaseClass, parts []cells.Pa
 			return false
 		}
 	}
-	claim := job != i || b.g.turn.f.Books.Leases[i] == nil
+	claim := job != i || b.g.turn.f.Hand.Leases[i] == nil
 	parts = slices.Clone(parts)
 	for k := range parts {
 		p := &parts[k]
@@ -318,7 +318,7 @@ func (b *builder) planned(job, i int, right cluster.LeaseClass, parts []cells.Pa
 		}
 		m.taken |= p.GPUs
 	}
-	b.leases = append(b.leases, cells.Lease{Job: job, VC: b.g.turn.f.Books.Records[i].Tenant, Right: right, Parts: parts, Priority: 2})
+	b.leases = append(b.leases, cells.Lease{Job: job, VC: b.g.turn.f.In.Records[i].Tenant, Right: right, Parts: parts, Priority: 2})
 	return true
 }
 
@@ -336,18 +336,18 @@ func indices(gpus uint64) []int {
 // requeued keeps its GPUs, which then count as bad. A claim that cannot be kept is dropped.
 func (v *ground) keepIn(demoted []int) {
 	for _, i := range demoted {
-		if i >= len(v.turn.f.Books.Jobs) {
+		if i >= len(v.turn.f.In.Cases) {
 			v.state.Release(i)
 			delete(v.moving, v.caseOf(i))
 			continue
 		}
-		st := &v.turn.f.Books.Jobs[i]
+		st := &v.turn.f.In.Cases[i]
 		switch {
 		case v.claims[i] != nil:
 			v.state.Release(i)
 			delete(v.claims, i)
-		case st.Is.Runs && v.relabel(i):
-		case st.Is.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt):
+		case st.Runs && v.relabel(i):
+		case st.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt):
 			parts := v.state.Parts(i)
 			v.state.Release(i)
 			v.inside[i] = false
@@ -373,10 +373,10 @@ func (v *ground) relabel(i int) bool {
 	}
 	at, _ := v.state.Place(nodes[0])
 	v.state.Release(i)
-	grant, err := v.state.Request(cells.Request{Job: i, VC: v.turn.f.Books.Records[i].Tenant, Chain: at.Chain, Nodes: len(nodes), GPUs: gpus, Apart: true,
+	grant, err := v.state.Request(cells.Request{Job: i, VC: v.turn.f.In.Records[i].Tenant, Chain: at.Chain, Nodes: len(nodes), GPUs: gpus, Apart: true,
 		Priority: -inTerm, Admits: func(node string, _ int) bool { return slices.Contains(nodes, node) }})
 	if err != nil {
-		v.state.Stay(i, v.turn.f.Books.Records[i].Tenant, parts)
+		v.state.Stay(i, v.turn.f.In.Records[i].Tenant, parts)
 		return false
 	}
 	for _, guest := range grant.Recall {
@@ -384,9 +384,9 @@ func (v *ground) relabel(i int) bool {
 			v.state.Shift(guest, node)
 		}
 	}
-	if v.turn.f.Books.In.Snapshot.Cases[i].Job.Start > v.turn.f.Books.In.Snapshot.Ledger.At-cluster.Instant(cluster.Second) { // Slurm reports whole seconds
-		v.turn.f.Books.Events = append(v.turn.f.Books.Events, cluster.Event{Kind: cluster.EventCellsBroken, Job: v.turn.f.Books.Records[i].Key,
-			Text: fmt.Sprintf("job %s of %s has GPUs that are in no one cell of its virtual cluster: Slurm chose them", v.turn.f.Books.Records[i].ID, v.turn.f.Books.Records[i].Tenant)})
+	if v.turn.f.In.Snapshot.Cases[i].Job.Start > v.turn.f.In.Snapshot.Ledger.At-cluster.Instant(cluster.Second) { // Slurm reports whole seconds
+		v.turn.f.Hand.Events = append(v.turn.f.Hand.Events, cluster.Event{Kind: cluster.EventCellsBroken, Job: v.turn.f.In.Records[i].Key,
+			Text: fmt.Sprintf("job %s of %s has GPUs that are in no one cell of its virtual cluster: Slurm chose them", v.turn.f.In.Records[i].ID, v.turn.f.In.Records[i].Tenant)})
 	}
 	return true
 }
@@ -398,8 +398,8 @@ func (v *ground) entitle(leaving []cellRecall) {
 	for _, r := range leaving {
 		goes[r.of] = true
 	}
-	trading := v.turn.f.Books.In.Settings.Divide != "" && v.turn.f.Books.In.Snapshot.Cells.Tradable()
-	for i, l := range v.turn.f.Books.Leases {
+	trading := v.turn.f.In.Settings.Divide != "" && v.turn.f.In.Snapshot.Cells.Tradable()
+	for i, l := range v.turn.f.Hand.Leases {
 		if l == nil || !v.inside[i] {
 			continue
 		}
@@ -407,8 +407,8 @@ func (v *ground) entitle(leaving []cellRecall) {
 		ends := goes[i] || l.State == cluster.Ending || trading && l.Class == cluster.Guaranteed && v.mayGo(i) // its cell may have changed hands
 		if right := v.right(i); right == cluster.Guaranteed || !ends {
 			if l.Class == cluster.Guaranteed && right == cluster.Opportunistic {
-				v.turn.f.Books.Events = append(v.turn.f.Books.Events, cluster.Event{Kind: cluster.EventCellsDemoted, Job: l.Job,
-					Text: fmt.Sprintf("job %s no longer stands in cells of %s: its lease is opportunistic now", v.turn.f.Books.Records[i].ID, v.turn.f.Books.Records[i].Tenant)})
+				v.turn.f.Hand.Events = append(v.turn.f.Hand.Events, cluster.Event{Kind: cluster.EventCellsDemoted, Job: l.Job,
+					Text: fmt.Sprintf("job %s no longer stands in cells of %s: its lease is opportunistic now", v.turn.f.In.Records[i].ID, v.turn.f.In.Records[i].Tenant)})
 			}
 			l.Class = right
 		}
@@ -429,8 +429,8 @@ func (v *ground) findStaleHolders() (staleHolders map[int][]int, leaving []cellR
 			beneficiaries[p.Node] = append(beneficiaries[p.Node], job)
 		}
 	}
-	for i := range v.turn.f.Books.Jobs {
-		if v.claims[i] != nil || v.turn.f.Books.Leases[i] != nil && v.turn.f.Books.Leases[i].State == cluster.Granted && !v.turn.f.Books.Configures(i) && v.right(i) == cluster.Guaranteed {
+	for i := range v.turn.f.In.Cases {
+		if v.claims[i] != nil || v.turn.f.Hand.Leases[i] != nil && v.turn.f.Hand.Leases[i].State == cluster.Granted && !v.turn.f.In.Configures(i) && v.right(i) == cluster.Guaranteed {
 			gets(i)
 		}
 		if v.moving[i] != nil {
@@ -441,7 +441,7 @@ func (v *ground) findStaleHolders() (staleHolders map[int][]int, leaving []cellR
 		for n, beneficiary := range v.beneficiariesOf(i, beneficiaries) {
 			if staleHolders[beneficiary] = append(staleHolders[beneficiary], i); n == 0 {
 				v.state.Leave(i)
-				leaving = append(leaving, cellRecall{i, v.turn.f.Books.Records[v.caseOf(beneficiary)].Key})
+				leaving = append(leaving, cellRecall{i, v.turn.f.In.Records[v.caseOf(beneficiary)].Key})
 			}
 		}
 	}

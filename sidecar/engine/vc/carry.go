@@ -19,12 +19,12 @@ func carryOut(v *decision) {
 		v.g.end(r)
 	}
 	for _, i := range v.demoted {
-		if v.g.turn.f.Books.Leases[i] != nil && !goes[i] {
-			v.g.turn.f.Books.Leases[i].Class, v.g.turn.f.Books.Leases[i].Parts = cluster.Opportunistic, v.g.state.Parts(i)
+		if v.g.turn.f.Hand.Leases[i] != nil && !goes[i] {
+			v.g.turn.f.Hand.Leases[i].Class, v.g.turn.f.Hand.Leases[i].Parts = cluster.Opportunistic, v.g.state.Parts(i)
 		}
 	}
 	for _, i := range v.promoted {
-		v.g.turn.f.Books.Leases[i].Class, v.g.turn.f.Books.Leases[i].Parts = cluster.Guaranteed, v.g.state.Parts(i)
+		v.g.turn.f.Hand.Leases[i].Class, v.g.turn.f.Hand.Leases[i].Parts = cluster.Guaranteed, v.g.state.Parts(i)
 	}
 	for _, i := range v.renewed {
 		v.g.turn.f.Renew(i, v.g.turn.f.NextEnd(i))
@@ -37,21 +37,21 @@ func carryOut(v *decision) {
 // end recalls one lease. A guaranteed lease whose renewal is being decided ends with its term. Any other
 // lease ends after the recall notice.
 func (v *ground) end(r cellRecall) {
-	l, st := v.turn.f.Books.Leases[r.of], &v.turn.f.Books.Jobs[r.of]
+	l, st, mark := v.turn.f.Hand.Leases[r.of], &v.turn.f.In.Cases[r.of], &v.turn.f.Hand.Marks[r.of]
 	switch {
-	case l == nil || l.State != cluster.Granted && !st.Is.Runs, v.turn.f.Books.Configures(r.of): // it cleans up, or begins
+	case l == nil || l.State != cluster.Granted && !st.Runs, v.turn.f.In.Configures(r.of): // it cleans up, or begins
 		return
 	case l.State == cluster.Granted:
-		v.turn.f.Books.RevokeGrant(r.of, round.Recalled)
+		v.turn.f.RevokeGrant(r.of, round.Recalled)
 	case l.State == cluster.Ending:
-		st.Got.Beneficiary = r.beneficiary
-	case l.Class != cluster.Opportunistic && v.turn.f.Books.Ending(r.of) && l.Why == "": // its term is over anyway
-		st.Got.Beneficiary = r.beneficiary
+		mark.Beneficiary = r.beneficiary
+	case l.Class != cluster.Opportunistic && v.turn.f.Ending(r.of) && l.Why == "": // its term is over anyway
+		mark.Beneficiary = r.beneficiary
 	default:
 		if l.Class == cluster.Opportunistic && l.Why != round.Recalled && v.touch == cluster.FullControl {
 			v.turn.recalledFrom(l.Pool)
 		}
-		l.End, l.Why, st.Got.Beneficiary, st.Stoppable = min(l.End, v.turn.f.Books.In.Now.Add(v.turn.f.Books.In.Settings.RecallNotice)), round.Recalled, r.beneficiary, true
+		l.End, l.Why, mark.Beneficiary, mark.Stoppable = min(l.End, v.turn.f.In.Now.Add(v.turn.f.In.Settings.RecallNotice)), round.Recalled, r.beneficiary, true
 	}
 }
 
@@ -73,75 +73,75 @@ func trim(parts []cells.Part, gpus int) bool {
 // grant makes a lease, or a claim while the jobs that hold the GPUs have not left, or the job itself has not left its
 // present ones.
 func (v *ground) grant(g *cellGrant) {
-	st := &v.turn.f.Books.Jobs[g.of]
+	mark := &v.turn.f.Hand.Marks[g.of]
 	nodes := g.nodes
-	if r := &v.turn.f.Books.In.Snapshot.Cases[g.of].Job.Request; !r.Exclusive && trim(g.parts, r.GPUs) || nodes == nil {
-		nodes = v.holdings(g.parts, st.Can.Shape)
+	if r := &v.turn.f.In.Snapshot.Cases[g.of].Job.Request; !r.Exclusive && trim(g.parts, r.GPUs) || nodes == nil {
+		nodes = v.holdings(g.parts, v.turn.f.Shape(g.of))
 	}
-	pool, at := nodes[0].Model, v.turn.f.Books.In.Now
+	pool, at := nodes[0].Model, v.turn.f.In.Now
 	for _, i := range g.recall {
-		if l := v.turn.f.Books.Leases[i]; l != nil && l.State != cluster.Ending {
+		if l := v.turn.f.Hand.Leases[i]; l != nil && l.State != cluster.Ending {
 			at = max(at, l.End)
 		}
 	}
-	if g.moves && v.turn.f.Books.Leases[g.of] != nil {
-		at = max(at, v.turn.f.Books.Leases[g.of].End)
+	if g.moves && v.turn.f.Hand.Leases[g.of] != nil {
+		at = max(at, v.turn.f.Hand.Leases[g.of].End)
 	}
-	if at > v.turn.f.Books.In.Now || g.moves {
-		cl := cluster.Claim{Job: v.turn.f.Books.Records[g.of].Key, Pool: pool, Nodes: nodes, At: at, Made: v.turn.f.Books.In.Now, Parts: g.parts}
+	if at > v.turn.f.In.Now || g.moves {
+		cl := cluster.Claim{Job: v.turn.f.In.Records[g.of].Key, Pool: pool, Nodes: nodes, At: at, Made: v.turn.f.In.Now, Parts: g.parts}
 		if old := v.claims[g.of]; old != nil {
 			cl.Made = old.Made
 		}
 		if old := v.moving[g.of]; old != nil {
 			cl.Made = old.Made
-			if v.turn.f.Books.Leases[g.of] == nil { // the claim lapses if the job does not come
+			if v.turn.f.Hand.Leases[g.of] == nil { // the claim lapses if the job does not come
 				cl.At = old.At
 			}
 		}
-		v.turn.f.Books.Claims, st.Mark.Claimed = append(v.turn.f.Books.Claims, cl), true
+		v.turn.f.Hand.Claims, mark.Claimed = append(v.turn.f.Hand.Claims, cl), true
 		return
 	}
-	v.turn.f.Grant(g.of, pool, nodes, v.turn.f.Stops.Boundary(g.of, v.turn.f.Books.In.Now))
-	v.turn.f.Books.Leases[g.of].Class, v.turn.f.Books.Leases[g.of].Parts = g.class, g.parts
+	v.turn.f.Grant(g.of, pool, nodes, v.turn.f.Stops.Boundary(g.of, v.turn.f.In.Now))
+	v.turn.f.Hand.Leases[g.of].Class, v.turn.f.Hand.Leases[g.of].Parts = g.class, g.parts
 }
 
 // safePlan is the plan when promises to VCs do not add up. All leases and claims stay as they are, and
 // nothing is granted. It returns the reasons it was given.
 func safePlan(v *ground, unsafe ...string) []string {
-	for i, l := range v.turn.f.Books.Leases {
-		if l != nil && v.turn.f.Books.Jobs[i].Ours(v.touch) && l.State != cluster.Granted && l.State != cluster.Ending && v.turn.f.Books.Ending(i) {
+	for i, l := range v.turn.f.Hand.Leases {
+		if l != nil && v.turn.f.In.Cases[i].Ours(v.touch) && l.State != cluster.Granted && l.State != cluster.Ending && v.turn.f.Ending(i) {
 			v.turn.f.Renew(i, v.turn.f.NextEnd(i))
 		}
 	}
-	for i := range v.turn.f.Books.Jobs {
+	for i := range v.turn.f.In.Cases {
 		if cl := v.claims[i]; cl != nil {
-			v.turn.f.Books.Claims, v.turn.f.Books.Jobs[i].Mark.Claimed = append(v.turn.f.Books.Claims, *cl), true
+			v.turn.f.Hand.Claims, v.turn.f.Hand.Marks[i].Claimed = append(v.turn.f.Hand.Claims, *cl), true
 		}
 	}
-	v.turn.f.Books.Events = append(v.turn.f.Books.Events, cluster.Event{Kind: cluster.EventCellsUnsafe,
+	v.turn.f.Hand.Events = append(v.turn.f.Hand.Events, cluster.Event{Kind: cluster.EventCellsUnsafe,
 		Text: "promises to virtual clusters do not add up, nothing is granted: " + strings.Join(unsafe, "; ")})
 	return unsafe
 }
 
 // commons grants nodes that are in no cell, by weighted shares, as on a cluster without cells.
 func commons(v *ground, in *lease.Input) {
-	if !slices.ContainsFunc(v.turn.f.Books.In.Snapshot.Nodes, func(n cluster.Node) bool { _, in := v.state.Place(n.Name); return !in && len(n.GPUs) > 0 }) {
+	if !slices.ContainsFunc(v.turn.f.In.Snapshot.Nodes, func(n cluster.Node) bool { _, in := v.state.Place(n.Name); return !in && len(n.GPUs) > 0 }) {
 		return
 	}
 	in.Candidates = slices.Clone(in.Candidates) // rebuilt below
-	for _, t := range v.turn.f.Books.In.Snapshot.Cells.Tops {
+	for _, t := range v.turn.f.In.Snapshot.Cells.Tops {
 		v.turn.f.Closed = append(v.turn.f.Closed, t.Nodes...)
 	}
 	rest := slices.DeleteFunc(v.turn.f.Candidates(v.touch), func(k lease.Candidate) bool {
-		return k.Running && v.inside[k.Case] || !k.Running && v.turn.f.Books.Leases[k.Case] != nil || v.turn.f.Books.Jobs[k.Case].Mark.Claimed
+		return k.Running && v.inside[k.Case] || !k.Running && v.turn.f.Hand.Leases[k.Case] != nil || v.turn.f.Hand.Marks[k.Case].Claimed
 	})
-	of := lease.Input{Now: v.turn.f.Books.In.Now, Settings: v.turn.f.Books.In.Settings}
+	of := lease.Input{Now: v.turn.f.In.Now, Settings: v.turn.f.In.Settings}
 	of.Candidates, of.Tenants = v.turn.f.Line(rest)
-	of.Trials = v.turn.f.Market.Trials(of.Candidates)
-	known := len(v.turn.f.Books.Claims)
+	of.Trials = v.turn.f.Market.Trials(v.turn.f.Taken(), of.Candidates)
+	known := len(v.turn.f.Hand.Claims)
 	v.turn.c.common = v.turn.c.Commons(v.turn.f, &of, v.turn.c.common, v.touch, &v.turn.out)
-	for _, cl := range v.turn.f.Books.Claims[known:] {
-		v.turn.f.Books.Jobs[v.turn.f.Books.In.Find(cl.Job)].Mark.Claimed = true
+	for _, cl := range v.turn.f.Hand.Claims[known:] {
+		v.turn.f.Hand.Marks[v.turn.f.In.Find(cl.Job)].Claimed = true
 	}
 	v.turn.f.Closed = v.turn.f.Closed[:0]
 }

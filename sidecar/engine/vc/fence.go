@@ -7,13 +7,13 @@ import (
 
 // fences returns the nodes inside each VC's fence, by VC; nil = no node needs one.
 func fences(v *ground) map[string][]string {
-	if len(v.turn.f.Books.In.Snapshot.Managed) == 0 {
+	if len(v.turn.f.In.Snapshot.Managed) == 0 {
 		return nil
 	}
 	open := map[string]bool{}
-	for i := range v.turn.f.Books.In.Snapshot.Nodes {
-		if slices.ContainsFunc(v.turn.f.Books.In.Snapshot.Nodes[i].Partitions, func(p string) bool { return !slices.Contains(v.turn.f.Books.In.Snapshot.Managed, p) }) {
-			open[v.turn.f.Books.In.Snapshot.Nodes[i].Name] = true
+	for i := range v.turn.f.In.Snapshot.Nodes {
+		if slices.ContainsFunc(v.turn.f.In.Snapshot.Nodes[i].Partitions, func(p string) bool { return !slices.Contains(v.turn.f.In.Snapshot.Managed, p) }) {
+			open[v.turn.f.In.Snapshot.Nodes[i].Name] = true
 		}
 	}
 	if len(open) == 0 {

@@ -31,10 +31,10 @@ type ground struct {
 }
 
 // moved returns the number of a case in the cells as a job that moves there.
-func (v *ground) moved(i int) int { return len(v.turn.f.Books.Jobs) + i }
+func (v *ground) moved(i int) int { return len(v.turn.f.In.Cases) + i }
 
 // caseOf returns the case of a number in the cells.
-func (v *ground) caseOf(job int) int { return job % len(v.turn.f.Books.Jobs) }
+func (v *ground) caseOf(job int) int { return job % len(v.turn.f.In.Cases) }
 
 // cellRecall is a lease that ends for a guaranteed one.
 type cellRecall struct {
@@ -46,16 +46,16 @@ type cellRecall struct {
 // middle of an opportunistic lease. In cells, it also applies orders other than ASTRAEA's.
 func (v *ground) candidates() []lease.Candidate {
 	cs := v.turn.f.Candidates(v.touch)
-	for i, l := range v.turn.f.Books.Leases {
-		st := &v.turn.f.Books.Jobs[i]
-		if l == nil || !st.Ours(v.touch) || !st.Is.Runs || v.turn.f.Books.Ending(i) || st.Is.Tenant < 0 || !v.inside[i] ||
-			v.right(i) != cluster.Opportunistic || l.State != cluster.Active || st.Is.Order != nil {
+	for i, l := range v.turn.f.Hand.Leases {
+		st := &v.turn.f.In.Cases[i]
+		if l == nil || !st.Ours(v.touch) || !st.Runs || v.turn.f.Ending(i) || st.Tenant < 0 || !v.inside[i] ||
+			v.right(i) != cluster.Opportunistic || l.State != cluster.Active || st.Order != nil {
 			continue
 		}
-		r := &v.turn.f.Books.Records[i]
-		k := lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Is.Tenant), Pools: v.turn.f.Books.In.PoolOf(l), GPUs: l.GPUs,
-			Priority: lease.Priority{First: r.First, Owed: r.Due - r.Alloc, User: st.Is.User, Rho: st.Is.Rho,
-				Urgent: slices.Contains(v.turn.f.Books.In.Settings.UrgentQOS, v.turn.f.Books.In.Snapshot.Cases[i].Job.QOS)}}
+		r := &v.turn.f.In.Records[i]
+		k := lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Tenant), Pools: v.turn.f.In.PoolOf(l), GPUs: l.GPUs,
+			Priority: lease.Priority{First: v.turn.f.Can[i].First, Owed: r.Due - r.Alloc, User: st.User, Rho: st.Rho,
+				Urgent: slices.Contains(v.turn.f.In.Settings.UrgentQOS, v.turn.f.In.Snapshot.Cases[i].Job.QOS)}}
 		v.turn.f.Order(&k)
 		cs = append(cs, k)
 	}
@@ -74,9 +74,9 @@ const SecondQueue = cluster.GPUTime(18000 * cluster.Second)
 // rank sets the keys that order a candidate in its VC: its level, and within a level the VC's chooser. At equal
 // keys, running jobs go before waiting ones, and then the order is first come, first served.
 func (v *ground) rank(k *lease.Candidate) {
-	r := &v.turn.f.Books.Records[k.Case]
-	chooser := v.turn.f.Books.In.Settings.Chooser
-	if t := v.turn.f.Books.Jobs[k.Case].Is.Tenant; t >= 0 {
+	r := &v.turn.f.In.Records[k.Case]
+	chooser := v.turn.f.In.Settings.Chooser
+	if t := v.turn.f.In.Cases[k.Case].Tenant; t >= 0 {
 		chooser = v.turn.choosers[t]
 	}
 	k.Level = v.turn.level(k.Case)
@@ -92,7 +92,7 @@ func (v *ground) rank(k *lease.Candidate) {
 			k.Rho = 1
 		}
 	case cluster.CellsByStride: // stride: see advance
-		k.New, k.Rho = false, cluster.Rho(r.Pass)
+		k.New, k.Rho = false, cluster.Rho(v.turn.f.Hand.Passes[k.Case])
 	}
 }
 
@@ -103,22 +103,22 @@ func (v *ground) right(i int) cluster.LeaseClass { return v.state.Right(i) }
 func (v *ground) occupy() *place.Board {
 	board := v.turn.f.Fresh(v.turn.c.board)
 	v.turn.c.board = board
-	board.Await(len(v.turn.f.Books.Jobs))
-	for i := range v.turn.f.Books.Jobs {
-		st, l := &v.turn.f.Books.Jobs[i], v.turn.f.Books.Leases[i]
+	board.Await(len(v.turn.f.In.Cases))
+	for i := range v.turn.f.In.Cases {
+		st, l := &v.turn.f.In.Cases[i], v.turn.f.Hand.Leases[i]
 		switch {
-		case !st.Is.Live:
+		case !st.Live:
 		case l != nil && l.State == cluster.Granted:
-			if v.right(i) == cluster.Opportunistic && !v.turn.f.Books.Configures(i) {
-				board.Soften(i, -1, 0, v.turn.f.Books.In.Now, l.Nodes)
+			if v.right(i) == cluster.Opportunistic && !v.turn.f.In.Configures(i) {
+				board.Soften(i, -1, 0, v.turn.f.In.Now, l.Nodes)
 			} else {
 				board.Hold(l.Nodes)
 			}
-		case st.Is.Waits:
+		case st.Waits:
 		case v.right(i) == cluster.Opportunistic, v.mayGo(i):
-			board.Soften(i, -1, btoi(v.right(i) == cluster.Opportunistic), v.turn.f.Books.In.Now, v.turn.f.Books.In.Snapshot.Cases[i].Job.Holds)
+			board.Soften(i, -1, btoi(v.right(i) == cluster.Opportunistic), v.turn.f.In.Now, v.turn.f.In.Snapshot.Cases[i].Job.Holds)
 		default:
-			board.Hold(v.turn.f.Books.In.Snapshot.Cases[i].Job.Holds)
+			board.Hold(v.turn.f.In.Snapshot.Cases[i].Job.Holds)
 		}
 	}
 	for _, cl := range v.claims {
@@ -131,7 +131,7 @@ func (v *ground) occupy() *place.Board {
 }
 
 // mayGo reports whether a guaranteed lease ends now if its VC wants its GPUs.
-func (v *ground) mayGo(i int) bool { return v.inside[i] && v.turn.f.Books.Ending(i) }
+func (v *ground) mayGo(i int) bool { return v.inside[i] && v.turn.f.Ending(i) }
 
 func btoi(b bool) int {
 	if b {
@@ -160,15 +160,15 @@ func (v *ground) holdings(parts []cells.Part, shape int) []cluster.Holding {
 
 // uses reports whether a job may have nodes of a chain.
 func (v *ground) uses(k *lease.Candidate, c *cells.Place) bool {
-	model := v.turn.f.Books.In.Snapshot.Cases[k.Case].Job.Request.Model
-	return (model == "" || model == c.Model) && slices.Contains(k.Pools, v.turn.f.Books.In.Pool(c.Model))
+	model := v.turn.f.In.Snapshot.Cases[k.Case].Job.Request.Model
+	return (model == "" || model == c.Model) && slices.Contains(k.Pools, v.turn.f.In.Pool(c.Model))
 }
 
 // ask converts a job's request to a request for cells of a chain: a number of nodes and GPUs per node. A job
 // that asks for nodes gets exactly those (hard). A job that asks only for GPUs gets the fewest nodes that split
 // them evenly, and after settings.AffinityWait any nodes (soft).
 func (v *ground) ask(k *lease.Candidate, c *cells.Place, tenant string, priority, displace int) cells.Request {
-	r := &v.turn.f.Books.In.Snapshot.Cases[k.Case].Job.Request
+	r := &v.turn.f.In.Snapshot.Cases[k.Case].Job.Request
 	q := cells.Request{Job: k.Case, VC: tenant, Chain: c.Chain, Model: c.Model, Apart: r.Nodes > 0, Priority: priority, Soft: v.soft(k.Case)}
 	switch {
 	case r.Exclusive:
@@ -185,22 +185,22 @@ func (v *ground) ask(k *lease.Candidate, c *cells.Place, tenant string, priority
 		}
 		q.GPUs = r.GPUs / q.Nodes
 	}
-	ask := place.Ask{Shape: k.Shape, Pool: v.turn.f.Books.In.Pool(c.Model), Now: v.turn.f.Books.In.Now, End: lease.Next(v.turn.f.Books.In.Now, v.turn.f.Books.In.Settings), Displace: displace}
+	ask := place.Ask{Shape: k.Shape, Pool: v.turn.f.In.Pool(c.Model), Now: v.turn.f.In.Now, End: lease.Next(v.turn.f.In.Now, v.turn.f.In.Settings), Displace: displace}
 	q.Admits = func(node string, gpus int) bool { return v.board.Admits(ask, node, gpus) }
 	return q
 }
 
 // soft reports whether a job accepts GPUs on any nodes.
 func (v *ground) soft(i int) bool {
-	r := &v.turn.f.Books.In.Snapshot.Cases[i].Job.Request
+	r := &v.turn.f.In.Snapshot.Cases[i].Job.Request
 	if r.PerNode > 0 || r.Nodes > 0 || r.Exclusive {
 		return false
 	}
-	return !v.turn.out.Later(v.turn.f.Books.In.Now, v.turn.f.Books.Records[i].First.Add(v.turn.f.Books.In.Settings.AffinityWait))
+	return !v.turn.out.Later(v.turn.f.In.Now, v.turn.f.Can[i].First.Add(v.turn.f.In.Settings.AffinityWait))
 }
 
 // lent reports whether a job has an opportunistic lease that it may keep.
 func (v *ground) lent(i int) bool {
-	l := v.turn.f.Books.Leases[i]
+	l := v.turn.f.Hand.Leases[i]
 	return l != nil && v.inside[i] && l.Class == cluster.Opportunistic && l.State != cluster.Ending && l.Why != round.Recalled
 }

@@ -49,7 +49,7 @@ const (
 // guarantee gives every VC's cells to the jobs of its tenant, in their order.
 func guarantee(g *ground, in *lease.Input) *decision {
 	v := &decision{g: g, in: in, granted: g.turn.c.lastGrants[:0], recalls: g.leaving, refused: map[int]cells.Refusal{}, places: map[int]cluster.VCTurn{}}
-	for i, l := range v.g.turn.f.Books.Leases {
+	for i, l := range v.g.turn.f.Hand.Leases {
 		if l == nil || !v.g.inside[i] {
 			continue
 		}
@@ -60,7 +60,7 @@ func guarantee(g *ground, in *lease.Input) *decision {
 		if v.g.mayGo(i) {
 			p = -inTerm // the priority of a job that is not in the queue
 		}
-		if len(v.g.turn.f.Books.In.Settings.UrgentQOS) > 0 && slices.Contains(v.g.turn.f.Books.In.Settings.UrgentQOS, v.g.turn.f.Books.In.Snapshot.Cases[i].Job.QOS) {
+		if len(v.g.turn.f.In.Settings.UrgentQOS) > 0 && slices.Contains(v.g.turn.f.In.Settings.UrgentQOS, v.g.turn.f.In.Snapshot.Cases[i].Job.QOS) {
 			p += urgent
 		}
 		v.g.state.Prefer(i, p)
@@ -72,7 +72,7 @@ func guarantee(g *ground, in *lease.Input) *decision {
 		if !v.g.state.Has(in.Tenants[t].Name) {
 			continue
 		}
-		if v.failed = map[attempt]cells.Refusal{}; v.g.turn.f.Books.In.Settings.Divide == "" {
+		if v.failed = map[attempt]cells.Refusal{}; v.g.turn.f.In.Settings.Divide == "" {
 			v.guaranteeVC(t)
 		} else {
 			v.guaranteeModels(t)
@@ -100,7 +100,7 @@ func (v *decision) guaranteeVC(t int) {
 		k := &v.in.Candidates[x.Candidate]
 		c := k.Case
 		switch {
-		case v.g.turn.f.Books.Leases[c] != nil:
+		case v.g.turn.f.Hand.Leases[c] != nil:
 			v.keep(k, tenant.Name)
 		case v.g.claims[c] != nil:
 			v.confirm(c)
@@ -139,7 +139,7 @@ func (v *decision) keep(k *lease.Candidate, vc string) {
 			v.g.board.Renew(k.Case)
 		}
 	case cluster.Opportunistic:
-		if v.g.turn.f.Books.Leases[k.Case].State == cluster.Ending || !v.g.state.Promote(k.Case, vc, true) {
+		if v.g.turn.f.Hand.Leases[k.Case].State == cluster.Ending || !v.g.state.Promote(k.Case, vc, true) {
 			return
 		}
 		v.g.state.Prefer(k.Case, inTerm)
@@ -157,7 +157,7 @@ const anyPool = -1
 func (v *decision) request(k *lease.Candidate, vc string, priority, pool int, on []string) (cells.Refusal, bool) {
 	refusal, soft := cells.Refusal{Code: cells.UnknownLevel, VC: vc}, v.g.soft(k.Case)
 	for n, c := range v.g.chains {
-		if !v.g.uses(k, &c) || pool != anyPool && v.g.turn.f.Books.In.Pools[pool] != c.Model {
+		if !v.g.uses(k, &c) || pool != anyPool && v.g.turn.f.In.Pools[pool] != c.Model {
 			continue
 		}
 		try := attempt{n, k.Shape, soft, k.Urgent, k.IdleOnly}
@@ -197,18 +197,17 @@ func (v *decision) request(k *lease.Candidate, vc string, priority, pool int, on
 // forgiving repeats a refused request without the nodes that the job avoids because its last grant did not
 // start there. These nodes may be all that the VC has.
 func (v *decision) forgiving(k *lease.Candidate, vc string, priority, pool int) bool {
-	r := &v.g.turn.f.Books.Records[k.Case]
-	if len(r.AvoidNodes) == 0 {
+	f := v.g.turn.f
+	mark := &f.Hand.Marks[k.Case]
+	if mark.Forgiven || len(f.Found.Avoids(k.Case)) == 0 {
 		return false
 	}
-	shun, shape := r.AvoidNodes, k.Shape
-	r.AvoidNodes = nil
-	k.Shape = v.g.turn.f.Site.Shape(v.g.turn.f.Spec(k.Case))
+	shape := k.Shape
+	mark.Forgiven, k.Shape = true, f.Site.Shape(f.Found.SpecAnywhere(k.Case))
 	_, ok := v.request(k, vc, priority, pool, nil)
 	if !ok {
-		r.AvoidNodes, k.Shape = shun, shape
+		mark.Forgiven, k.Shape = false, shape
 	}
-	v.g.turn.f.Books.Jobs[k.Case].Can.Shape = k.Shape
 	return ok
 }
 

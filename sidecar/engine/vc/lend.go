@@ -19,19 +19,19 @@ func lend(g *ground, in *lease.Input) {
 	for t := range in.Tenants {
 		for _, i := range in.Tenants[t].Jobs {
 			switch k := &in.Candidates[i]; {
-			case v.forecast.g.turn.f.Books.Leases[k.Case] == nil && !k.Running && v.mayBorrow(k):
+			case v.forecast.g.turn.f.Hand.Leases[k.Case] == nil && !k.Running && v.mayBorrow(k):
 				v.waits[t] = append(v.waits[t], i)
-			case k.Running && v.forecast.g.lent(k.Case) && v.forecast.g.turn.f.Books.Ending(k.Case) && !v.forecast.g.turn.f.Books.Jobs[k.Case].Mark.Claimed: // else it moves
+			case k.Running && v.forecast.g.lent(k.Case) && v.forecast.g.turn.f.Ending(k.Case) && !v.forecast.g.turn.f.Hand.Marks[k.Case].Claimed: // else it moves
 				v.up[t] = append(v.up[t], i)
 			}
 		}
 	}
-	for i := range v.forecast.g.turn.f.Books.Leases {
-		if v.forecast.g.turn.f.Books.Jobs[i].Is.Tenant >= 0 && v.forecast.g.lent(i) && !v.forecast.g.turn.f.Books.Ending(i) {
+	for i := range v.forecast.g.turn.f.Hand.Leases {
+		if v.forecast.g.turn.f.In.Cases[i].Tenant >= 0 && v.forecast.g.lent(i) && !v.forecast.g.turn.f.Ending(i) {
 			v.borrowed = append(v.borrowed, i)
 		}
 	}
-	for p := range v.forecast.g.turn.f.Books.In.Pools {
+	for p := range v.forecast.g.turn.f.In.Pools {
 		v.lendPool(p)
 	}
 }
@@ -56,14 +56,14 @@ type borrower struct {
 func (v *lender) lendPool(p int) {
 	bs := make([]borrower, len(v.in.Tenants))
 	demands, weights := make([]int, len(bs)), make([]int64, len(bs))
-	gpus := v.forecast.g.state.Idle(v.forecast.g.turn.f.Books.In.Pools[p])
+	gpus := v.forecast.g.state.Idle(v.forecast.g.turn.f.In.Pools[p])
 	var up []int // candidates up for renewal, in their tenants' order
 	for t := range bs {
 		b := &bs[t]
 		b.weight = v.weight(round.TenantIndex(t), p)
 		for _, i := range v.waitsIn(t, p) {
 			k := &v.in.Candidates[i]
-			if v.forecast.g.turn.f.Books.Leases[k.Case] != nil || !slices.Contains(k.Pools, p) { // it got GPUs of an earlier pool, or uses others
+			if v.forecast.g.turn.f.Hand.Leases[k.Case] != nil || !slices.Contains(k.Pools, p) { // it got GPUs of an earlier pool, or uses others
 				continue
 			}
 			switch gone := v.forecast.g.turn.f.Stops.Gone(k.Case) && !v.forecast.over(k.Case, p); {
@@ -85,8 +85,8 @@ func (v *lender) lendPool(p int) {
 		weights[t] = b.weight
 	}
 	for _, i := range v.borrowed {
-		if l := v.forecast.g.turn.f.Books.Leases[i]; v.forecast.g.turn.f.Books.In.Pool(l.Pool) == p {
-			t := v.forecast.g.turn.f.Books.Jobs[i].Is.Tenant
+		if l := v.forecast.g.turn.f.Hand.Leases[i]; v.forecast.g.turn.f.In.Pool(l.Pool) == p {
+			t := v.forecast.g.turn.f.In.Cases[i].Tenant
 			bs[t].held += l.GPUs
 			demands[t] += l.GPUs
 			gpus += l.GPUs
@@ -96,7 +96,7 @@ func (v *lender) lendPool(p int) {
 		bs[t].share = share
 	}
 	v.renewLent(p, bs, up)
-	if gpus = v.forecast.g.state.Idle(v.forecast.g.turn.f.Books.In.Pools[p]); gpus > 0 {
+	if gpus = v.forecast.g.state.Idle(v.forecast.g.turn.f.In.Pools[p]); gpus > 0 {
 		failed := map[loan]bool{}
 		v.lendTo(p, bs, true, failed)
 		v.lendTo(p, bs, false, failed)
@@ -110,9 +110,9 @@ func (v *lender) lendPool(p int) {
 // weight returns the weight of a tenant where idle GPUs of a pool are lent: its entitlement. Where a policy divides the
 // models, what it is entitled to beyond its cells counts.
 func (v *lender) weight(t round.TenantIndex, p int) int64 {
-	gpus := v.forecast.g.turn.f.Books.Accounts().At(t, p).Entitlement
-	if v.forecast.g.turn.f.Books.In.Settings.Divide != "" {
-		gpus = max(gpus-cluster.MicroGPU(v.forecast.g.state.GPUs(v.forecast.g.turn.f.Books.In.Tenants[t], v.forecast.g.turn.f.Books.In.Pools[p]))*cluster.WholeGPU, 0)
+	gpus := v.forecast.g.turn.f.Due.Accounts().At(t, p).Entitlement
+	if v.forecast.g.turn.f.In.Settings.Divide != "" {
+		gpus = max(gpus-cluster.MicroGPU(v.forecast.g.state.GPUs(v.forecast.g.turn.f.In.Tenants[t], v.forecast.g.turn.f.In.Pools[p]))*cluster.WholeGPU, 0)
 	}
 	return int64(gpus)
 }
@@ -135,9 +135,9 @@ type loan struct {
 // mayBorrow reports whether a waiting job may have a lease that ends when another job wants its GPUs. It does
 // not look at the stop budget.
 func (v *lender) mayBorrow(k *lease.Candidate) bool {
-	st := &v.forecast.g.turn.f.Books.Jobs[k.Case]
-	return (st.Is.Control == cluster.FullControl || st.Is.Control == cluster.ObserveOnly) && !st.Ordered(cluster.Exempt) && !st.Mark.Claimed &&
-		(len(v.forecast.g.turn.f.Books.In.Settings.StrictQOS) == 0 || !slices.Contains(v.forecast.g.turn.f.Books.In.Settings.StrictQOS, v.forecast.g.turn.f.Books.In.Snapshot.Cases[k.Case].Job.QOS))
+	st, mark := &v.forecast.g.turn.f.In.Cases[k.Case], &v.forecast.g.turn.f.Hand.Marks[k.Case]
+	return (st.Control == cluster.FullControl || st.Control == cluster.ObserveOnly) && !st.Ordered(cluster.Exempt) && !mark.Claimed &&
+		(len(v.forecast.g.turn.f.In.Settings.StrictQOS) == 0 || !slices.Contains(v.forecast.g.turn.f.In.Settings.StrictQOS, v.forecast.g.turn.f.In.Snapshot.Cases[k.Case].Job.QOS))
 }
 
 // renewLent renews opportunistic leases within their tenants' shares. Beyond a share it renews only leases
@@ -153,7 +153,7 @@ func (v *lender) renewLent(p int, bs []borrower, up []int) {
 			over = append(over, i)
 		}
 	}
-	missing := -v.forecast.g.state.Idle(v.forecast.g.turn.f.Books.In.Pools[p])
+	missing := -v.forecast.g.state.Idle(v.forecast.g.turn.f.In.Pools[p])
 	for t := range bs {
 		wants := 0
 		for _, i := range bs[t].waits {
@@ -202,13 +202,13 @@ func (v *lender) lendTo(p int, bs []borrower, within bool, failed map[loan]bool)
 		}
 		k := &v.in.Candidates[b.waits[b.at]]
 		b.at++
-		if v.forecast.g.turn.f.Books.Leases[k.Case] != nil || within && b.held > 0 && b.held+k.GPUs > b.share {
+		if v.forecast.g.turn.f.Hand.Leases[k.Case] != nil || within && b.held > 0 && b.held+k.GPUs > b.share {
 			continue
 		}
 		if try := (loan{k.Shape, v.forecast.g.soft(k.Case)}); !failed[try] {
 			if !v.borrow(k, p) {
 				failed[try] = true
-			} else if b.held += k.GPUs; v.forecast.g.state.Idle(v.forecast.g.turn.f.Books.In.Pools[p]) == 0 {
+			} else if b.held += k.GPUs; v.forecast.g.state.Idle(v.forecast.g.turn.f.In.Pools[p]) == 0 {
 				return
 			}
 		}
@@ -218,7 +218,7 @@ func (v *lender) lendTo(p int, bs []borrower, within bool, failed map[loan]bool)
 // borrow gives a job an opportunistic lease in a pool, and reports whether it fits.
 func (v *lender) borrow(k *lease.Candidate, p int) bool {
 	for _, c := range v.forecast.g.chains {
-		if c.Model != v.forecast.g.turn.f.Books.In.Pools[p] || !v.forecast.g.uses(k, &c) {
+		if c.Model != v.forecast.g.turn.f.In.Pools[p] || !v.forecast.g.uses(k, &c) {
 			continue
 		}
 		if grant, err := v.forecast.g.state.Lend(v.forecast.g.ask(k, &c, v.in.Tenants[k.Tenant].Name, 0, place.Nobodys)); err == nil {

@@ -45,7 +45,7 @@ func (v *decision) guaranteeModels(t int) {
 			g.nodes = v.g.holdings(g.parts, k.Shape)
 			v.clear(g)
 			served[c] = true
-		case v.g.turn.f.Books.Leases[c] == nil:
+		case v.g.turn.f.Hand.Leases[c] == nil:
 			served[c] = v.serve(k, tenant.Name, priority(at), x.Pool)
 		case k.Pools[0] == x.Pool:
 			v.keep(k, tenant.Name) // it may still move where it gets more done
@@ -58,7 +58,7 @@ func (v *decision) guaranteeModels(t int) {
 // goOn keeps the cells to which jobs of a VC are moving.
 func (v *decision) goOn(vc string, served map[int]bool) {
 	for _, i := range slices.Sorted(maps.Keys(v.g.moving)) {
-		if v.g.turn.f.Books.Records[i].Tenant != vc {
+		if v.g.turn.f.In.Records[i].Tenant != vc {
 			continue
 		}
 		parts := v.g.state.Parts(v.g.moved(i))
@@ -97,7 +97,7 @@ func (v *decision) clear(g *cellGrant) bool {
 			}
 			v.g.state.Leave(i)
 			g.recall = append(g.recall, i)
-			v.recalls = append(v.recalls, cellRecall{i, v.g.turn.f.Books.Records[g.of].Key})
+			v.recalls = append(v.recalls, cellRecall{i, v.g.turn.f.In.Records[g.of].Key})
 		}
 	}
 	return true
@@ -111,7 +111,7 @@ func (v *decision) try(t int, served map[int]bool) {
 			continue
 		}
 		const first = 1
-		if v.g.turn.f.Books.Leases[k.Case] == nil {
+		if v.g.turn.f.Hand.Leases[k.Case] == nil {
 			served[k.Case] = v.serve(k, v.in.Tenants[t].Name, first, trial.Pool)
 		} else if k.Pools[0] != trial.Pool {
 			served[k.Case] = v.move(k, v.in.Tenants[t].Name, first, trial.Pool)
@@ -125,7 +125,7 @@ func (v *decision) move(k *lease.Candidate, vc string, priority, pool int) bool 
 		return false
 	}
 	for _, c := range v.g.chains {
-		if c.Model != v.g.turn.f.Books.In.Pools[pool] {
+		if c.Model != v.g.turn.f.In.Pools[pool] {
 			continue
 		}
 		q := v.g.ask(k, &c, vc, priority, place.Anybodys)

@@ -20,9 +20,9 @@ type order func(v *decision, tenant int) []lease.Turn
 // orderOf returns the order of a tenant's VC.
 func (h *turn) orderOf(tenant int) order {
 	switch {
-	case h.f.Books.In.Settings.Divide == "":
+	case h.f.In.Settings.Divide == "":
 		return anywhere
-	case h.choosers[tenant] != cluster.CellsByShare || h.f.Books.UsersBehind() != nil && h.users(tenant) > 1:
+	case h.choosers[tenant] != cluster.CellsByShare || h.f.UsersBehind() != nil && h.users(tenant) > 1:
 		return byJobs
 	}
 	return byParties
@@ -31,12 +31,12 @@ func (h *turn) orderOf(tenant int) order {
 // users counts the users with live jobs of a tenant, up to two.
 func (h *turn) users(tenant int) int {
 	one := int32(-1)
-	for i := range h.f.Books.Jobs {
-		if st := &h.f.Books.Jobs[i]; int(st.Is.Tenant) == tenant && st.Is.Live && st.Is.User >= 0 {
-			if one >= 0 && one != st.Is.User {
+	for i := range h.f.In.Cases {
+		if st := &h.f.In.Cases[i]; int(st.Tenant) == tenant && st.Live && st.User >= 0 {
+			if one >= 0 && one != st.User {
 				return 2
 			}
-			one = st.Is.User
+			one = st.User
 		}
 	}
 	return btoi(one >= 0)
@@ -130,7 +130,7 @@ func (v *decision) taken() []int {
 	out := slices.Repeat([]int{-1}, len(v.in.Candidates))
 	for i := range v.in.Candidates {
 		if cl := v.g.claims[v.in.Candidates[i].Case]; cl != nil {
-			out[i] = v.g.turn.f.Books.In.Pool(cl.Pool)
+			out[i] = v.g.turn.f.In.Pool(cl.Pool)
 		}
 	}
 	return out
@@ -139,20 +139,20 @@ func (v *decision) taken() []int {
 // free returns the GPUs of a tenant's cells by pool and node, without those of guaranteed leases in the middle of their terms, of claims and
 // of jobs that move.
 func (v *decision) free(tenant int) [][]int {
-	vc, out := v.in.Tenants[tenant].Name, make([][]int, len(v.g.turn.f.Books.In.Pools))
-	for p, pool := range v.g.turn.f.Books.In.Pools {
+	vc, out := v.in.Tenants[tenant].Name, make([][]int, len(v.g.turn.f.In.Pools))
+	for p, pool := range v.g.turn.f.In.Pools {
 		out[p] = v.g.state.Chunks(vc, pool)
 	}
-	for i := range v.g.turn.f.Books.Jobs {
-		if int(v.g.turn.f.Books.Jobs[i].Is.Tenant) != tenant {
+	for i := range v.g.turn.f.In.Cases {
+		if int(v.g.turn.f.In.Cases[i].Tenant) != tenant {
 			continue
 		}
-		if l := v.g.turn.f.Books.Leases[i]; l != nil && v.g.inside[i] && v.g.right(i) == cluster.Guaranteed && !v.g.mayGo(i) {
-			out[v.g.turn.f.Books.In.Pool(l.Pool)] = without(out[v.g.turn.f.Books.In.Pool(l.Pool)], l.GPUs)
+		if l := v.g.turn.f.Hand.Leases[i]; l != nil && v.g.inside[i] && v.g.right(i) == cluster.Guaranteed && !v.g.mayGo(i) {
+			out[v.g.turn.f.In.Pool(l.Pool)] = without(out[v.g.turn.f.In.Pool(l.Pool)], l.GPUs)
 		}
 		for _, cl := range []*cluster.Claim{v.g.claims[i], v.g.moving[i]} {
 			if cl != nil {
-				out[v.g.turn.f.Books.In.Pool(cl.Pool)] = without(out[v.g.turn.f.Books.In.Pool(cl.Pool)], v.g.turn.f.Books.Jobs[i].Is.GPUs)
+				out[v.g.turn.f.In.Pool(cl.Pool)] = without(out[v.g.turn.f.In.Pool(cl.Pool)], v.g.turn.f.Can[i].GPUs)
 			}
 		}
 	}

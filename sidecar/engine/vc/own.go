@@ -39,8 +39,8 @@ func same(a, b cluster.CellTrade) bool {
 }
 
 // Own returns the GPUs that tenants have in cells of their own; nil = no cells.
-func (c *Chooser) Own(b *round.Books) *round.Owned {
-	d := b.In.Snapshot.Cells
+func (c *Chooser) Own(b *round.Facts) *round.Owned {
+	d := b.Snapshot.Cells
 	if d == nil {
 		return nil
 	}
@@ -50,22 +50,22 @@ func (c *Chooser) Own(b *round.Books) *round.Owned {
 	}
 	own := &round.Owned{Base: owned(b, plain), Lots: lots(b, plain, d)}
 	own.GPUs = own.Base
-	if after := c.layoutAfter(d, b.In.Snapshot.CellTrades); after != nil && after != plain {
+	if after := c.layoutAfter(d, b.Snapshot.CellTrades); after != nil && after != plain {
 		own.GPUs = owned(b, after)
 	}
 	return own
 }
 
 // owned returns the GPUs in the cells of tenants, less what they have lost, by pool, then tenant.
-func owned(b *round.Books, s *cells.State) [][]int {
-	own := make([][]int, len(b.In.Pools))
-	for p, pool := range b.In.Pools {
-		own[p] = make([]int, len(b.In.Tenants))
-		for t, name := range b.In.Tenants {
+func owned(b *round.Facts, s *cells.State) [][]int {
+	own := make([][]int, len(b.Pools))
+	for p, pool := range b.Pools {
+		own[p] = make([]int, len(b.Tenants))
+		for t, name := range b.Tenants {
 			own[p][t] = s.GPUs(name, pool)
 		}
-		for _, f := range b.In.Snapshot.Lost {
-			if t, ok := slices.BinarySearch(b.In.Tenants, f.VC); ok {
+		for _, f := range b.Snapshot.Lost {
+			if t, ok := slices.BinarySearch(b.Tenants, f.VC); ok {
 				own[p][t] = max(own[p][t]-f.Cells*s.Size(f.Chain, f.Type, pool), 0)
 			}
 		}
@@ -74,20 +74,20 @@ func owned(b *round.Books, s *cells.State) [][]int {
 }
 
 // lots returns the cells that tenants may trade, by tenant; nil = no tenant may, or no policy divides the models.
-func lots(b *round.Books, s *cells.State, d *cluster.Cells) (out [][]cluster.CellLot) {
-	if b.In.Settings.Divide == "" {
+func lots(b *round.Facts, s *cells.State, d *cluster.Cells) (out [][]cluster.CellLot) {
+	if b.Settings.Divide == "" {
 		return nil
 	}
 	for i := range d.VCs {
-		t, known := slices.BinarySearch(b.In.Tenants, d.VCs[i].Name)
+		t, known := slices.BinarySearch(b.Tenants, d.VCs[i].Name)
 		for _, q := range d.VCs[i].Cells {
-			for _, model := range b.In.Pools {
+			for _, model := range b.Pools {
 				size := s.Size(q.Chain, q.Type, model)
 				if !known || q.Tradable == 0 || size == 0 {
 					continue
 				}
 				if out == nil {
-					out = make([][]cluster.CellLot, len(b.In.Tenants))
+					out = make([][]cluster.CellLot, len(b.Tenants))
 				}
 				out[t] = append(out[t], cluster.CellLot{Chain: q.Chain, Type: q.Type, Model: model, GPUs: size, Cells: q.Tradable})
 			}

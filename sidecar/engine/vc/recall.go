@@ -30,21 +30,21 @@ func lending(f *field.Field) []cluster.Lending {
 	if f.Stops.Rule().Off() {
 		return nil
 	}
-	lent := slices.Clone(f.Books.In.Snapshot.Lent)
+	lent := slices.Clone(f.In.Snapshot.Lent)
 	for k := range lent {
-		if x := &lent[k]; f.Books.In.Settings.Window > 0 && f.Books.In.Now.Sub(x.Since) >= f.Books.In.Settings.Window {
-			x.Since, x.Earlier, x.Now = f.Books.In.Now, x.Now, cluster.Lent{}
+		if x := &lent[k]; f.In.Settings.Window > 0 && f.In.Now.Sub(x.Since) >= f.In.Settings.Window {
+			x.Since, x.Earlier, x.Now = f.In.Now, x.Now, cluster.Lent{}
 		}
 	}
-	ran := f.Books.In.Now.Sub(f.Books.In.Snapshot.Ledger.At)
-	if f.Books.In.Snapshot.Ledger.At == 0 || ran <= 0 {
+	ran := f.In.Now.Sub(f.In.Snapshot.Ledger.At)
+	if f.In.Snapshot.Ledger.At == 0 || ran <= 0 {
 		return lent
 	}
-	for i, l := range f.Books.Leases {
-		if l != nil && l.Class == cluster.Opportunistic && f.Books.Jobs[i].Is.Runs && f.Books.Jobs[i].Is.Control == cluster.FullControl {
+	for i, l := range f.Hand.Leases {
+		if l != nil && l.Class == cluster.Opportunistic && f.In.Cases[i].Runs && f.In.Cases[i].Control == cluster.FullControl {
 			var of *cluster.Lent
-			lent, of = lentOf(lent, l.Pool, f.Books.In.Now)
-			of.Time += min(ran, max(f.Books.In.Now.Sub(f.Books.In.Snapshot.Cases[i].Job.Start), 0))
+			lent, of = lentOf(lent, l.Pool, f.In.Now)
+			of.Time += min(ran, max(f.In.Now.Sub(f.In.Snapshot.Cases[i].Job.Start), 0))
 		}
 	}
 	return lent
@@ -63,7 +63,7 @@ func lentOf(lent []cluster.Lending, pool string, now cluster.Instant) ([]cluster
 func (h *turn) recalledFrom(pool string) {
 	if !h.f.Stops.Rule().Off() {
 		var of *cluster.Lent
-		h.out.Lent, of = lentOf(h.out.Lent, pool, h.f.Books.In.Now)
+		h.out.Lent, of = lentOf(h.out.Lent, pool, h.f.In.Now)
 		of.Recalls++
 	}
 }
@@ -82,15 +82,15 @@ type forecast struct {
 func (v *forecast) staysLent(pool int) cluster.Span {
 	lent := cluster.Lent{}
 	for _, x := range v.g.turn.out.Lent {
-		if x.Pool == v.g.turn.f.Books.In.Pools[pool] {
+		if x.Pool == v.g.turn.f.In.Pools[pool] {
 			lent = cluster.Lent{Time: x.Now.Time + x.Earlier.Time, Recalls: x.Now.Recalls + x.Earlier.Recalls}
 		}
 	}
-	stays := v.g.turn.f.Books.In.Settings.StopAllowance + lent.Time/cluster.Span(lent.Recalls+1)*69/100 // ln 2
-	for i := range v.g.turn.f.Books.Jobs {
-		at, r := v.g.turn.f.Books.Records[i].UserBegin, &v.g.turn.f.Books.In.Snapshot.Cases[i].Job.Request
-		if at > v.g.turn.f.Books.In.Now && v.g.turn.f.Books.Jobs[i].Is.Waits && (r.Model == "" || r.Model == v.g.turn.f.Books.In.Pools[pool]) && v.g.state.Has(v.g.turn.f.Books.Records[i].Tenant) {
-			stays = min(stays, at.Sub(v.g.turn.f.Books.In.Now))
+	stays := v.g.turn.f.In.Settings.StopAllowance + lent.Time/cluster.Span(lent.Recalls+1)*69/100 // ln 2
+	for i := range v.g.turn.f.In.Cases {
+		at, r := v.g.turn.f.In.Records[i].UserBegin, &v.g.turn.f.In.Snapshot.Cases[i].Job.Request
+		if at > v.g.turn.f.In.Now && v.g.turn.f.In.Cases[i].Waits && (r.Model == "" || r.Model == v.g.turn.f.In.Pools[pool]) && v.g.state.Has(v.g.turn.f.In.Records[i].Tenant) {
+			stays = min(stays, at.Sub(v.g.turn.f.In.Now))
 		}
 	}
 	return stays
@@ -99,11 +99,11 @@ func (v *forecast) staysLent(pool int) cluster.Span {
 // fits returns the longest time limit with which a job whose budget is gone can borrow GPUs of a pool; 0 =
 // none.
 func (v *forecast) fits(i, pool int) cluster.Span {
-	if v.g.turn.f.Books.Records[i].Beyond >= forecasts {
+	if v.g.turn.f.Stops.Of(i).Beyond >= forecasts {
 		return 0
 	}
 	if v.stays == nil {
-		v.stays = make([]cluster.Span, len(v.g.turn.f.Books.In.Pools))
+		v.stays = make([]cluster.Span, len(v.g.turn.f.In.Pools))
 		for p := range v.stays {
 			v.stays[p] = v.staysLent(p)
 		}
@@ -114,13 +114,13 @@ func (v *forecast) fits(i, pool int) cluster.Span {
 // owns reports whether the VC of a job's tenant is promised enough GPUs for the job, of one model that the
 // job may use.
 func (v *forecast) owns(i int) bool {
-	return slices.ContainsFunc(v.g.turn.f.Books.Jobs[i].Can.Pools, func(p int) bool {
-		return v.g.state.Promised(v.g.turn.f.Books.Records[i].Tenant, v.g.turn.f.Books.In.Pools[p]) >= v.g.turn.f.Books.In.Snapshot.Cases[i].Job.Request.GPUs
+	return slices.ContainsFunc(v.g.turn.f.Can[i].Pools, func(p int) bool {
+		return v.g.state.Promised(v.g.turn.f.In.Records[i].Tenant, v.g.turn.f.In.Pools[p]) >= v.g.turn.f.In.Snapshot.Cases[i].Job.Request.GPUs
 	})
 }
 
 // over reports whether a job's time limit ends before GPUs of a pool are likely to be recalled.
 func (v *forecast) over(i, pool int) bool {
-	limit := v.g.turn.f.Books.Limit(i)
+	limit := v.g.turn.f.In.Limit(i)
 	return limit > 0 && limit <= v.fits(i, pool)
 }

@@ -13,18 +13,18 @@ import (
 
 // siteOrders returns, by tenant, the answer of its VC's own scheduler; nil = the built-in order decides.
 func siteOrders(h *turn) []*cluster.VCOrder {
-	out := make([]*cluster.VCOrder, len(h.f.Books.In.Tenants))
-	for i := range h.f.Books.In.Snapshot.Cells.VCs {
-		x := &h.f.Books.In.Snapshot.Cells.VCs[i]
-		t, ok := slices.BinarySearch(h.f.Books.In.Tenants, x.Name)
+	out := make([]*cluster.VCOrder, len(h.f.In.Tenants))
+	for i := range h.f.In.Snapshot.Cells.VCs {
+		x := &h.f.In.Snapshot.Cells.VCs[i]
+		t, ok := slices.BinarySearch(h.f.In.Tenants, x.Name)
 		if !ok || x.Scheduler == nil {
 			continue
 		}
-		next := h.f.Books.In.Now.Add(h.f.Books.In.Settings.Term) // it is asked again after each round
-		if out[t], _ = h.f.Books.In.Snapshot.OrderOf(x); out[t] != nil {
-			next = out[t].At.Add(cluster.OrderTerms * h.f.Books.In.Settings.Term)
+		next := h.f.In.Now.Add(h.f.In.Settings.Term) // it is asked again after each round
+		if out[t], _ = h.f.In.Snapshot.OrderOf(x); out[t] != nil {
+			next = out[t].At.Add(cluster.OrderTerms * h.f.In.Settings.Term)
 		}
-		h.out.Later(h.f.Books.In.Now, next)
+		h.out.Later(h.f.In.Now, next)
 	}
 	return out
 }
@@ -51,16 +51,16 @@ func (v *decision) bySite(o *cluster.VCOrder, line []lease.Turn) []lease.Turn {
 		if w.Model == "" {
 			continue
 		}
-		p := v.g.turn.f.Books.In.Pool(w.Model)
-		switch l := v.g.turn.f.Books.Leases[k.Case]; {
+		p := v.g.turn.f.In.Pool(w.Model)
+		switch l := v.g.turn.f.Hand.Leases[k.Case]; {
 		case p < 0:
 			v.g.turn.drop(o.VC, cluster.DroppedModel)
 		case l == nil:
 			v.places[k.Case], models[x.Candidate] = w, p
-		case len(w.Nodes) > 0 && !holdsOn(l, w.Nodes), l.Pool != w.Model && v.g.turn.f.Books.In.Settings.Divide == "":
+		case len(w.Nodes) > 0 && !holdsOn(l, w.Nodes), l.Pool != w.Model && v.g.turn.f.In.Settings.Divide == "":
 			v.g.turn.drop(o.VC, cluster.DroppedRuns)
 		default:
-			if models[x.Candidate] = p; v.g.turn.f.Books.In.Settings.Divide != "" && !slices.Contains(line, lease.Turn{Candidate: x.Candidate, Pool: p}) {
+			if models[x.Candidate] = p; v.g.turn.f.In.Settings.Divide != "" && !slices.Contains(line, lease.Turn{Candidate: x.Candidate, Pool: p}) {
 				v.g.turn.drop(o.VC, cluster.DroppedModel)
 			}
 		}
@@ -90,7 +90,7 @@ func (v *decision) place(k *lease.Candidate, vc string, priority, pool int) bool
 		return false
 	}
 	delete(v.places, k.Case)
-	p := v.g.turn.f.Books.In.Pool(w.Model)
+	p := v.g.turn.f.In.Pool(w.Model)
 	if pool != anyPool && pool != p {
 		v.g.turn.drop(vc, cluster.DroppedModel)
 		return false

@@ -11,27 +11,28 @@ import (
 // waits for their past nor makes up for it. The pass of an inactive job is raised to that least pass, because a job
 // that returns must not make up for its absence either.
 func advance(f *field.Field, choosers []string) {
-	least := make([]cluster.Span, len(f.Books.In.Tenants)) // of the active jobs that have a pass; 0 = there is none
-	for i := range f.Books.Jobs {
-		st, r := &f.Books.Jobs[i], &f.Books.Records[i]
+	least, passes := make([]cluster.Span, len(f.In.Tenants)), make([]cluster.Span, len(f.In.Cases)) // least: of the active jobs that have a pass; 0 = there is none
+	for i := range f.In.Cases {
+		st, can, r := &f.In.Cases[i], &f.Can[i], &f.In.Records[i]
 		if r.Pass == 0 {
 			continue
 		}
-		r.Pass += cluster.Span(int64(r.Alloc-f.Books.In.Snapshot.Cases[i].Record.Alloc) / int64(max(st.Is.GPUs, 1)))
-		if t := st.Is.Tenant; t >= 0 && (st.Can.Eligible || st.Is.Runs) && (least[t] == 0 || r.Pass < least[t]) {
-			least[t] = r.Pass
+		passes[i] = r.Pass + cluster.Span(int64(r.Alloc-f.In.Snapshot.Cases[i].Record.Alloc)/int64(max(can.GPUs, 1)))
+		if t := st.Tenant; t >= 0 && (can.Eligible || st.Runs) && (least[t] == 0 || passes[i] < least[t]) {
+			least[t] = passes[i]
 		}
 	}
-	for i := range f.Books.Jobs {
-		st, r := &f.Books.Jobs[i], &f.Books.Records[i]
+	for i := range f.In.Cases {
+		st, can := &f.In.Cases[i], &f.Can[i]
 		switch {
-		case st.Is.Tenant < 0 || !st.Is.Live || choosers[st.Is.Tenant] != cluster.CellsByStride:
-		case st.Can.Eligible || st.Is.Runs:
-			if r.Pass == 0 {
-				r.Pass = max(least[st.Is.Tenant], 1)
+		case st.Tenant < 0 || !st.Live || choosers[st.Tenant] != cluster.CellsByStride:
+		case can.Eligible || st.Runs:
+			if passes[i] == 0 {
+				passes[i] = max(least[st.Tenant], 1)
 			}
-		case r.Pass > 0:
-			r.Pass = max(r.Pass, least[st.Is.Tenant])
+		case passes[i] > 0:
+			passes[i] = max(passes[i], least[st.Tenant])
 		}
 	}
+	f.Hand.Passes = passes
 }

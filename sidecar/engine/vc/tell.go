@@ -19,17 +19,17 @@ type teller struct {
 func explain(d *decision) {
 	v := &teller{d: d, forecast: forecast{g: d.g}}
 	holders, broken, highest := v.holders(), v.broken(), v.highest()
-	places := make([]int, len(v.d.g.turn.f.Books.In.Pools))
+	places := make([]int, len(v.d.g.turn.f.In.Pools))
 	for t := range v.d.in.Tenants {
 		clear(places)
 		for _, i := range v.d.in.Tenants[t].Jobs {
 			c, level := v.d.in.Candidates[i].Case, v.d.in.Candidates[i].Level
-			st := &v.d.g.turn.f.Books.Jobs[c]
-			if !st.Can.Eligible || v.d.g.turn.f.Books.Leases[c] != nil || st.Mark.Claimed {
+			can, mark := &v.d.g.turn.f.Can[c], &v.d.g.turn.f.Hand.Marks[c]
+			if !can.Eligible || v.d.g.turn.f.Hand.Leases[c] != nil || mark.Claimed {
 				continue
 			}
 			rank := 0 // among the jobs of its tenant that wait for the same pool
-			for at, p := range st.Can.Pools {
+			for at, p := range can.Pools {
 				if places[p]++; at == 0 {
 					rank = places[p]
 				}
@@ -39,8 +39,8 @@ func explain(d *decision) {
 				continue // it has its turn on nodes in no cell
 			}
 			why := &cluster.Reason{Code: cluster.ReasonCells, Rank: rank, Cell: no.Level, Chain: no.Chain, Free: no.There, Cut: no.Cut}
-			if len(st.Can.Pools) > 0 {
-				why.Pool = v.d.g.turn.f.Books.In.Pools[st.Can.Pools[0]]
+			if len(can.Pools) > 0 {
+				why.Pool = v.d.g.turn.f.In.Pools[can.Pools[0]]
 			}
 			switch {
 			case v.d.g.turn.orders[t] != nil:
@@ -54,9 +54,9 @@ func explain(d *decision) {
 			if nodes := broken[cellsOf{vc: no.VC, chain: no.Chain}]; own && nodes != "" {
 				why.Code, why.Note = cluster.ReasonLost, nodes
 			}
-			if v.d.g.turn.f.Stops.Gone(c) && v.forecast.owns(c) && !slices.ContainsFunc(st.Can.Pools, func(p int) bool { return v.forecast.over(c, p) }) {
-				why.Code, why.Spent = cluster.ReasonBudget, v.d.g.turn.f.Books.Records[c].Spent
-				for _, p := range st.Can.Pools {
+			if v.d.g.turn.f.Stops.Gone(c) && v.forecast.owns(c) && !slices.ContainsFunc(can.Pools, func(p int) bool { return v.forecast.over(c, p) }) {
+				why.Code, why.Spent = cluster.ReasonBudget, v.d.g.turn.f.Stops.Of(c).Spent
+				for _, p := range can.Pools {
 					why.Fits = max(why.Fits, v.forecast.fits(c, p))
 				}
 			}
@@ -74,10 +74,10 @@ func (v *teller) highest() []int32 {
 	if v.d.g.turn.levels == nil {
 		return nil
 	}
-	out := slices.Repeat([]int32{math.MinInt32}, len(v.d.g.turn.f.Books.In.Tenants))
-	for i := range v.d.g.turn.f.Books.Jobs {
-		if st := &v.d.g.turn.f.Books.Jobs[i]; st.Is.Tenant >= 0 && (st.Can.Eligible || v.d.g.inside[i] && v.d.g.right(i) == cluster.Guaranteed) {
-			out[st.Is.Tenant] = max(out[st.Is.Tenant], v.d.g.turn.level(i))
+	out := slices.Repeat([]int32{math.MinInt32}, len(v.d.g.turn.f.In.Tenants))
+	for i := range v.d.g.turn.f.In.Cases {
+		if st, can := &v.d.g.turn.f.In.Cases[i], &v.d.g.turn.f.Can[i]; st.Tenant >= 0 && (can.Eligible || v.d.g.inside[i] && v.d.g.right(i) == cluster.Guaranteed) {
+			out[st.Tenant] = max(out[st.Tenant], v.d.g.turn.level(i))
 		}
 	}
 	return out
@@ -89,14 +89,14 @@ type cellsOf struct{ vc, chain, typ string }
 // holders returns, for a VC's cells of each type or larger, the guaranteed lease that ends first.
 func (v *teller) holders() map[cellsOf]*cluster.Lease {
 	out := map[cellsOf]*cluster.Lease{}
-	for i, l := range v.d.g.turn.f.Books.Leases {
+	for i, l := range v.d.g.turn.f.Hand.Leases {
 		if l == nil || !v.d.g.inside[i] || l.Class != cluster.Guaranteed || l.State == cluster.Granted {
 			continue
 		}
 		for _, p := range l.Parts {
 			at, _ := v.d.g.state.Place(p.Node)
 			for _, typ := range v.d.g.state.Within(at.Chain, p.Type) {
-				key := cellsOf{v.d.g.turn.f.Books.Records[i].Tenant, at.Chain, typ}
+				key := cellsOf{v.d.g.turn.f.In.Records[i].Tenant, at.Chain, typ}
 				if f := out[key]; f == nil || l.End < f.End {
 					out[key] = l
 				}
@@ -131,12 +131,12 @@ func (v *teller) broken() map[cellsOf]string {
 
 // report returns the state of the cells, and adds events for losses that changed.
 func report(v *ground) *cluster.CellReport {
-	if lost := v.state.Losses(); !slices.Equal(lost, v.turn.f.Books.In.Snapshot.Lost) {
-		v.turn.f.Books.Events = append(v.turn.f.Books.Events, lossEvents(v.turn.f.Books.In.Snapshot.Lost, lost)...)
+	if lost := v.state.Losses(); !slices.Equal(lost, v.turn.f.In.Snapshot.Lost) {
+		v.turn.f.Hand.Events = append(v.turn.f.Hand.Events, lossEvents(v.turn.f.In.Snapshot.Lost, lost)...)
 	}
 	out := &cluster.CellReport{Fragmentation: v.state.Fragmentation(), Dropped: v.turn.dropped, Unsafe: v.turn.unsafe}
 	if !v.turn.c.Brief {
-		out.Views, out.Bound = v.state.Views(), v.state.Bound(func(job int) cluster.JobKey { return v.turn.f.Books.Records[v.caseOf(job)].Key })
+		out.Views, out.Bound = v.state.Views(), v.state.Bound(func(job int) cluster.JobKey { return v.turn.f.In.Records[v.caseOf(job)].Key })
 	}
 	return out
 }

@@ -16,14 +16,14 @@ import (
 // trade decides which trades of cells are in force, and returns the healthy and free cells after them. The record is
 // that of the leases and the hardware. Trades that are not agreed any more are undone first, the newest first.
 func (v *ground) trade(record cells.Record) *cells.State {
-	if v.turn.c.layoutAfter(v.turn.f.Books.In.Snapshot.Cells, v.turn.cellTrades) == nil { // the description has changed
+	if v.turn.c.layoutAfter(v.turn.f.In.Snapshot.Cells, v.turn.cellTrades) == nil { // the description has changed
 		v.turn.cellTrades = nil
 	}
 	if v.touch == cluster.FullControl && !v.turn.decided {
 		v.turn.decided = true
 		v.settleTrades(record)
 	}
-	return v.turn.c.layoutAfter(v.turn.f.Books.In.Snapshot.Cells, v.turn.cellTrades)
+	return v.turn.c.layoutAfter(v.turn.f.In.Snapshot.Cells, v.turn.cellTrades)
 }
 
 func (v *ground) settleTrades(record cells.Record) {
@@ -46,7 +46,7 @@ func (v *ground) settleTrades(record cells.Record) {
 
 // agreed returns the trades of cells in the allocation.
 func (v *ground) agreed() []cluster.CellTrade {
-	if d := v.turn.f.Books.In.Snapshot.Allocation; d != nil && d.Policy == v.turn.f.Books.In.Settings.Divide {
+	if d := v.turn.f.In.Snapshot.Allocation; d != nil && d.Policy == v.turn.f.In.Settings.Divide {
 		return d.CellTrades
 	}
 	return nil
@@ -64,7 +64,7 @@ type trial struct {
 
 // trial rebuilds the cells after trades.
 func (v *ground) trial(record cells.Record, trades []cluster.CellTrade) *trial {
-	plain := v.turn.c.layoutAfter(v.turn.f.Books.In.Snapshot.Cells, trades)
+	plain := v.turn.c.layoutAfter(v.turn.f.In.Snapshot.Cells, trades)
 	if plain == nil {
 		return nil
 	}
@@ -80,14 +80,14 @@ func (v *ground) change(record cells.Record, now *trial, trades []cluster.CellTr
 		return now
 	}
 	for _, i := range next.demoted {
-		if !slices.Contains(now.demoted, i) && (i >= len(v.turn.f.Books.Jobs) || !v.mayGo(i)) {
+		if !slices.Contains(now.demoted, i) && (i >= len(v.turn.f.In.Cases) || !v.mayGo(i)) {
 			return now
 		}
 	}
 	v.turn.cellTrades = trades
 	c := t.Cells
 	gets := map[string]string{cluster.EventCellsTraded: "gets", cluster.EventCellsReturned: "gives back"}[kind]
-	v.turn.f.Books.Events = append(v.turn.f.Books.Events, cluster.Event{Kind: kind, Text: fmt.Sprintf("trade %d: the virtual cluster %s %s %d cells of type %s (%s) of %s for %d of type %s (%s), at %.2f GPUs each",
+	v.turn.f.Hand.Events = append(v.turn.f.Hand.Events, cluster.Event{Kind: kind, Text: fmt.Sprintf("trade %d: the virtual cluster %s %s %d cells of type %s (%s) of %s for %d of type %s (%s), at %.2f GPUs each",
 		t.ID, t.FastTo.Tenant, gets, c.FastCells, c.FastType, t.Fast, t.SlowTo.Tenant, c.SlowCells, c.SlowType, t.Slow, t.Price)})
 	return next
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
@@ -62,16 +61,15 @@ type turn struct {
 
 // Choose implements field.Chooser.
 func (c *Chooser) Choose(f *field.Field) field.Choice {
-	budget.Extend(f.Stops)
-	budget.Youth(f.Stops)
-	h := &turn{f: f, c: c, out: f.Blank(), cellTrades: f.Books.In.Snapshot.CellTrades}
+	field.Extend(f)
+	h := &turn{f: f, c: c, out: f.Blank(), cellTrades: f.In.Snapshot.CellTrades}
 	h.out.Lent = lending(f)
 	if h.choosers = choosers(f); slices.Contains(h.choosers, cluster.CellsByStride) {
 		advance(f, h.choosers)
 	}
 	h.levels, h.orders = levels(f), siteOrders(h)
 	for _, touch := range field.ControlLevels {
-		if f.Books.Any(touch) {
+		if f.In.Any(touch) {
 			f.ExtendFixed(touch)
 			h.choose(touch)
 		}
@@ -85,10 +83,10 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 
 // choosers returns by tenant how the jobs of its VC are ordered.
 func choosers(f *field.Field) []string {
-	out := slices.Repeat([]string{f.Books.In.Settings.Chooser}, len(f.Books.In.Tenants))
-	for i := range f.Books.In.Snapshot.Cells.VCs {
-		x := &f.Books.In.Snapshot.Cells.VCs[i]
-		if t, ok := slices.BinarySearch(f.Books.In.Tenants, x.Name); ok && x.Chooser != "" {
+	out := slices.Repeat([]string{f.In.Settings.Chooser}, len(f.In.Tenants))
+	for i := range f.In.Snapshot.Cells.VCs {
+		x := &f.In.Snapshot.Cells.VCs[i]
+		if t, ok := slices.BinarySearch(f.In.Tenants, x.Name); ok && x.Chooser != "" {
 			out[t] = x.Chooser
 		}
 	}
@@ -98,10 +96,10 @@ func choosers(f *field.Field) []string {
 // levels returns by tenant the levels of its VC's jobs; nil = there are none.
 func levels(f *field.Field) [][]cluster.QOSLevel {
 	var out [][]cluster.QOSLevel
-	for i := range f.Books.In.Snapshot.Cells.VCs {
-		x := &f.Books.In.Snapshot.Cells.VCs[i]
-		t, ok := slices.BinarySearch(f.Books.In.Tenants, x.Name)
-		its := f.Books.In.Settings.Levels
+	for i := range f.In.Snapshot.Cells.VCs {
+		x := &f.In.Snapshot.Cells.VCs[i]
+		t, ok := slices.BinarySearch(f.In.Tenants, x.Name)
+		its := f.In.Settings.Levels
 		if x.Levels != nil {
 			its = x.Levels
 		}
@@ -109,7 +107,7 @@ func levels(f *field.Field) [][]cluster.QOSLevel {
 			continue
 		}
 		if out == nil {
-			out = make([][]cluster.QOSLevel, len(f.Books.In.Tenants))
+			out = make([][]cluster.QOSLevel, len(f.In.Tenants))
 		}
 		out[t] = its
 	}
@@ -118,12 +116,12 @@ func levels(f *field.Field) [][]cluster.QOSLevel {
 
 // level returns the level of a job in its tenant's VC.
 func (h *turn) level(i int) int32 {
-	t := h.f.Books.Jobs[i].Is.Tenant
+	t := h.f.In.Cases[i].Tenant
 	if h.levels == nil || t < 0 {
 		return 0
 	}
 	for _, l := range h.levels[t] {
-		if l.QOS == h.f.Books.In.Snapshot.Cases[i].Job.QOS {
+		if l.QOS == h.f.In.Snapshot.Cases[i].Job.QOS {
 			return int32(l.Level)
 		}
 	}
@@ -132,17 +130,17 @@ func (h *turn) level(i int) int32 {
 
 // choose grants leases to the jobs of one control level.
 func (h *turn) choose(touch cluster.Control) {
-	v := &ground{turn: h, touch: touch, claims: map[int]*cluster.Claim{}, moving: map[int]*cluster.Claim{}, inside: make([]bool, len(h.f.Books.In.Snapshot.Cases))}
-	if _, err := h.c.layout(h.f.Books.In.Snapshot.Cells); err != nil {
+	v := &ground{turn: h, touch: touch, claims: map[int]*cluster.Claim{}, moving: map[int]*cluster.Claim{}, inside: make([]bool, len(h.f.In.Snapshot.Cases))}
+	if _, err := h.c.layout(h.f.In.Snapshot.Cells); err != nil {
 		h.unsafe = safePlan(v, err.Error())
-		h.out.Cells, h.out.Lost = &cluster.CellReport{Unsafe: h.unsafe}, h.f.Books.In.Snapshot.Lost
+		h.out.Cells, h.out.Lost = &cluster.CellReport{Unsafe: h.unsafe}, h.f.In.Snapshot.Lost
 		return
 	}
-	v.state = build(v, h.f.Books.In.Snapshot.Cells)
+	v.state = build(v, h.f.In.Snapshot.Cells)
 	v.chains = v.state.Chains()
-	in := lease.Input{Now: h.f.Books.In.Now, Settings: h.f.Books.In.Settings}
+	in := lease.Input{Now: h.f.In.Now, Settings: h.f.In.Settings}
 	in.Candidates, in.Tenants = h.f.Line(v.candidates())
-	in.Trials = h.f.Market.Trials(in.Candidates)
+	in.Trials = h.f.Market.Trials(h.f.Taken(), in.Candidates)
 	v.board = v.occupy()
 	d := guarantee(v, &in)
 	if unsafe := v.state.Unsafe(); unsafe != nil { // HiveD Theorem 1, invariant (2)

@@ -10,13 +10,13 @@ import (
 
 // Tenants returns every tenant's status in every pool. Where a policy divides GPU models, rho is the tenant's over all
 // pools: it may have given one model for another. Tenants reuses the memory of out.
-func Tenants(b *round.Books, out []cluster.TenantStatus) []cluster.TenantStatus {
-	out = slices.Grow(out[:0], len(b.Ledger.Tenants))[:len(b.Ledger.Tenants)]
+func Tenants(b *Input, out []cluster.TenantStatus) []cluster.TenantStatus {
+	out = slices.Grow(out[:0], len(b.Due.Ledger.Tenants))[:len(b.Due.Ledger.Tenants)]
 	n := len(b.In.Pools)
-	for i := range b.Ledger.Tenants {
-		t, pools := &b.Ledger.Tenants[i], b.Ledger.Tenants[i:i+1]
+	for i := range b.Due.Ledger.Tenants {
+		t, pools := &b.Due.Ledger.Tenants[i], b.Due.Ledger.Tenants[i:i+1]
 		if b.In.Settings.Divide != "" {
-			pools = b.Ledger.Tenants[i-i%n : i-i%n+n]
+			pools = b.Due.Ledger.Tenants[i-i%n : i-i%n+n]
 		}
 		out[i] = cluster.TenantStatus{Tenant: t.Tenant, Pool: t.Pool, Weight: b.In.Weight(round.TenantIndex(i / n)),
 			Base: t.Base, Entitlement: t.Entitlement, Demand: t.Demand, Deficit: t.Deficit,
@@ -25,14 +25,14 @@ func Tenants(b *round.Books, out []cluster.TenantStatus) []cluster.TenantStatus 
 	}
 	rows := round.TableOf[round.TenantIndex](out, len(b.In.Pools))
 	for i := range b.In.Snapshot.Cases {
-		st := &b.Jobs[i]
-		if st.Is.Tenant < 0 || !st.Is.Live {
+		st, can := &b.In.Cases[i], &b.Found.Can[i]
+		if st.Tenant < 0 || !st.Live {
 			continue
 		}
-		for _, p := range st.Can.Pools {
-			if row := rows.At(st.Is.Tenant, p); st.Is.Runs || b.Configures(i) {
-				row.Holds += st.Is.Held
-			} else if st.Can.Eligible && b.Leases[i] == nil {
+		for _, p := range can.Pools {
+			if row := rows.At(st.Tenant, p); st.Runs || b.In.Configures(i) {
+				row.Holds += st.Held
+			} else if can.Eligible && b.Leases[i] == nil {
 				row.Waiting++
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
@@ -23,8 +24,8 @@ func TestNextEndsOfJobsThatAreTooDearToStop(t *testing.T) {
 		{"one that is too dear and has no limit", true, 0, cluster.Active, 0},
 		{"one that was told to end before", true, cluster.Hour, cluster.Noticed, term},
 	} {
-		b := &round.Books{In: round.Facts{Pools: []string{"a100"}, Snapshot: &cluster.Snapshot{Cases: []cluster.Case{{Job: cluster.Job{Limit: c.limit, End: limit}}}}},
-			Leases: []*cluster.Lease{{Pool: "a100", State: c.state, End: term}}, Jobs: []round.Job{{Dear: c.dear}}}
+		b := &Input{In: &round.Facts{Pools: []string{"a100"}, Snapshot: &cluster.Snapshot{Cases: []cluster.Case{{Job: cluster.Job{Limit: c.limit, End: limit}}}}},
+			Leases: []*cluster.Lease{{Pool: "a100", State: c.state, End: term}}, Owes: []budget.Owe{{Dear: c.dear}}}
 		if got := nextEnds(b)[0]; got != c.want {
 			t.Errorf("%s: the next lease ends at %d, want %d", c.name, got, c.want)
 		}

@@ -28,7 +28,7 @@ type used struct {
 type user struct{ tenant, name string }
 
 func (r *Round) userOf(j *Job) user {
-	return user{r.Field.Books.Records[j.Case].Tenant, r.Field.Books.Records[j.Case].User}
+	return user{r.Field.In.Records[j.Case].Tenant, r.Field.In.Records[j.Case].User}
 }
 
 // charge brings the usage up to now.
@@ -41,9 +41,9 @@ func (f *fairTree) charge(r *Round) {
 	for u, gpus := range f.was.by {
 		f.is.by[u] = gpus * decay
 	}
-	for i := range r.Field.Books.Records {
-		if got := r.Field.Books.Records[i].Alloc - r.Snapshot.Cases[i].Record.Alloc; got > 0 {
-			f.is.by[user{r.Field.Books.Records[i].Tenant, r.Field.Books.Records[i].User}] += float64(got)
+	for i := range r.Field.In.Records {
+		if got := r.Field.In.Records[i].Alloc - r.Snapshot.Cases[i].Record.Alloc; got > 0 {
+			f.is.by[user{r.Field.In.Records[i].Tenant, r.Field.In.Records[i].User}] += float64(got)
 		}
 	}
 	if f.is.seen = f.is.by; f.period > 0 && f.was.seen != nil && f.was.at/cluster.Instant(f.period) == r.Now/cluster.Instant(f.period) {

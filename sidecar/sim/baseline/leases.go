@@ -99,4 +99,4 @@ func (r *Round) Displace(j *Job, end cluster.Instant, may func(pool int) bool) i
 }
 
 // Alloc gives the GPU time that a job has received.
-func (r *Round) Alloc(j *Job) cluster.GPUTime { return r.Field.Books.Records[j.Case].Alloc }
+func (r *Round) Alloc(j *Job) cluster.GPUTime { return r.Field.In.Records[j.Case].Alloc }

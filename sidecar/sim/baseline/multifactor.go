@@ -52,8 +52,8 @@ func newMultifactor(Options) Rule {
 // byPriority gives the waiting jobs and those that may lose their GPUs, highest priority first, then in order of arrival.
 func byPriority(r *Round, tree *fairTree) []int {
 	all := 0
-	for i := range r.Field.Books.Ledger.Pools {
-		all += r.Field.Books.Ledger.Pools[i].GPUs
+	for i := range r.Field.Due.Ledger.Pools {
+		all += r.Field.Due.Ledger.Pools[i].GPUs
 	}
 	share := tree.factors(r)
 	priority := make([]float64, len(r.Jobs))
@@ -63,7 +63,7 @@ func byPriority(r *Round, tree *fairTree) []int {
 		if j.Lease != nil && !j.Soft {
 			continue
 		}
-		age := min(float64(r.Now.Sub(r.Field.Books.Records[j.Case].First))/float64(maxAge), 1)
+		age := min(float64(r.Now.Sub(r.Field.Can[j.Case].First))/float64(maxAge), 1)
 		size := float64(j.GPUs) / float64(max(all, 1))
 		priority[k] = weightAge*age + weightFairshare*share[r.userOf(j)] + weightJobSize*size
 		line = append(line, k)

@@ -14,7 +14,7 @@ type budget struct{ quota, holds [][]int }
 func (r *Round) budgets(counts func(*Job) bool) *budget {
 	b := &budget{make([][]int, r.Pools), make([][]int, r.Pools)}
 	for p := range r.Pools {
-		b.quota[p], b.holds[p] = r.quotas(p), make([]int, len(r.Field.Books.In.Tenants))
+		b.quota[p], b.holds[p] = r.quotas(p), make([]int, len(r.Field.In.Tenants))
 	}
 	for k := range r.Jobs {
 		if j := &r.Jobs[k]; j.Lease != nil && j.Tenant >= 0 && counts(j) {
@@ -32,12 +32,12 @@ func (b *budget) within(j *Job, gpus, p int) bool {
 // quotas gives every tenant's whole GPUs of a pool: its share by weight (ASTRAEA eq. 6), rounded
 // by largest remainders so that none is left.
 func (r *Round) quotas(pool int) []int {
-	exact := make([]cluster.MicroGPU, len(r.Field.Books.In.Tenants))
+	exact := make([]cluster.MicroGPU, len(r.Field.In.Tenants))
 	left := cluster.MicroGPU(0)
-	for i := range r.Field.Books.Ledger.Tenants {
-		if p := i % len(r.Field.Books.In.Pools); r.Mixed || p == pool {
-			exact[i/len(r.Field.Books.In.Pools)] += r.Field.Books.Ledger.Tenants[i].Base
-			left += r.Field.Books.Ledger.Tenants[i].Base
+	for i := range r.Field.Due.Ledger.Tenants {
+		if p := i % len(r.Field.In.Pools); r.Mixed || p == pool {
+			exact[i/len(r.Field.In.Pools)] += r.Field.Due.Ledger.Tenants[i].Base
+			left += r.Field.Due.Ledger.Tenants[i].Base
 		}
 	}
 	whole, order := make([]int, len(exact)), make([]int, len(exact))
@@ -58,5 +58,5 @@ func (r *Round) pool(j *Job) int {
 	if r.Mixed {
 		return 0
 	}
-	return max(slices.Index(r.Field.Books.In.Pools, j.Lease.Pool), 0)
+	return max(slices.Index(r.Field.In.Pools, j.Lease.Pool), 0)
 }

@@ -93,10 +93,10 @@ func (r *Round) lend(low []int) {
 	if !r.Idle() || len(low) == 0 {
 		return
 	}
-	has, quota := make([]int, len(r.Field.Books.In.Tenants)), make([]int, len(r.Field.Books.In.Tenants))
-	waiting := make([][]int, len(r.Field.Books.In.Tenants))
+	has, quota := make([]int, len(r.Field.In.Tenants)), make([]int, len(r.Field.In.Tenants))
+	waiting := make([][]int, len(r.Field.In.Tenants))
 	all := r.budgets(func(*Job) bool { return true })
-	for t := range r.Field.Books.In.Tenants {
+	for t := range r.Field.In.Tenants {
 		for p := range r.Pools {
 			has[t] += all.holds[p][t]
 			quota[t] += all.quota[p][t]

@@ -47,9 +47,9 @@ func (r *Round) Choose(f *field.Field) field.Choice {
 
 // begin lists the jobs. Cases are ordered by key, and keys are assigned in order of arrival.
 func (r *Round) begin(f *field.Field) {
-	s := f.Books.In.Snapshot
+	s := f.In.Snapshot
 	r.Field, r.Snapshot, r.Now, r.Settings = f, s, s.Now, &s.Settings
-	r.Site, r.Pools = f.Site, len(f.Books.In.Pools)
+	r.Site, r.Pools = f.Site, len(f.In.Pools)
 	if r.Mixed {
 		r.Site, r.Pools = r.merged(), 1
 	}
@@ -60,18 +60,18 @@ func (r *Round) begin(f *field.Field) {
 	}
 	r.Jobs, r.Rest, r.next = r.Jobs[:0], r.Rest[:0], 0
 	for i := range s.Cases {
-		st, l := &f.Books.Jobs[i], f.Books.Leases[i]
+		st, can, l := &f.In.Cases[i], &f.Can[i], f.Hand.Leases[i]
 		if s.Cases[i].Gone {
 			continue
 		}
-		if waits := st.Can.Eligible && st.Ours(cluster.FullControl); waits || l != nil && (st.Is.Runs || l.State == cluster.Granted) {
-			j := Job{Case: i, Lease: l, Waits: waits, Runs: st.Is.Runs, Movable: st.Is.Control == cluster.FullControl && !st.Ordered(cluster.Exempt),
-				Tenant: int(st.Is.Tenant), GPUs: st.Is.GPUs, Shape: st.Can.Shape, Pools: st.Can.Pools}
+		if waits := can.Eligible && st.Ours(cluster.FullControl); waits || l != nil && (st.Runs || l.State == cluster.Granted) {
+			j := Job{Case: i, Lease: l, Waits: waits, Runs: st.Runs, Movable: st.Control == cluster.FullControl && !st.Ordered(cluster.Exempt),
+				Tenant: int(st.Tenant), GPUs: can.GPUs, Shape: can.Shape, Pools: can.Pools}
 			if r.Mixed {
 				r.merge(&j)
 			}
 			r.Jobs = append(r.Jobs, j)
-		} else if st.Is.Live && !st.Is.Waits {
+		} else if st.Live && !st.Waits {
 			r.Rest = append(r.Rest, i)
 			r.Board.Hold(r.onSite(s.Cases[i].Job.Holds))
 		}
@@ -137,5 +137,5 @@ func (r *Round) Take(j *Job, found place.Placement, end cluster.Instant) {
 		nodes = r.offSite(nodes)
 	}
 	r.Field.Grant(j.Case, nodes[0].Model, nodes, end)
-	j.Lease = r.Field.Books.Leases[j.Case]
+	j.Lease = r.Field.Hand.Leases[j.Case]
 }
