@@ -46,7 +46,7 @@ func (o *observer) briefly(j *cluster.Job, ran cluster.Span, short bool) {
 // Brief returns the run time that is expected of a job if nine of ten jobs like it ended within a round's interval: jobs
 // of its type, or of its user with as many GPUs where none of its type has ended or too few of them are known to be short.
 func Brief(a *Account, i int) (ran cluster.Span, short bool) {
-	h := a.habit(i)
+	h := habit(a, i)
 	if ran, short, known := stop.Short(h); known {
 		return ran, short
 	}

@@ -28,16 +28,21 @@ type Account struct {
 	leases []*cluster.Lease      // by case: in force now; nil = none
 	gpus   []cluster.PoolAccount // the pools
 	events []cluster.Event
-	pools  []cluster.GPUTime  // by pool: what all stops may cost
 	young  []cluster.MicroGPU // by row of the ledger's tenants: see Youth
 	habits stop.Habits
 	notes  notes
-	held   round.Table[round.TenantIndex, int] // GPUs of leases, for afford
-	stops  []payment                           // memory for afford
-	broke  []bool                              // by pool: no stop is affordable
-	pays   []cluster.GPUTime                   // by pool: what more stops may cost; nil = any
+	funds  funds
 	kinds  kinds
 	outset outset
+}
+
+// funds are the pools' budgets for stops.
+type funds struct {
+	pools []cluster.GPUTime                   // by pool: what all stops may cost
+	pays  []cluster.GPUTime                   // by pool: what more stops may cost; nil = any
+	broke []bool                              // by pool: no stop is affordable
+	held  round.Table[round.TenantIndex, int] // GPUs of leases, for afford
+	stops []payment                           // memory for afford
 }
 
 // Owe is what a pool cannot afford for one of its jobs.
@@ -63,7 +68,7 @@ func (a *Account) Open(in *round.Facts, found *eligible.Found) []cluster.Event {
 	o.observe(in.Snapshot.Progress)
 	a.kinds.forget(a.kinds.old)
 	saveUp(a)
-	a.broke, a.pays = afford(a)
+	a.funds.broke, a.funds.pays = afford(a)
 	return a.events
 }
 
@@ -222,7 +227,7 @@ func bindsTo(a *Account, i int, j *stop.Job, t cluster.Instant, rule stop.Rule) 
 // tooDear reports whether the pool of a job can afford no stop.
 func tooDear(a *Account, i int) bool {
 	pools := a.can[i].Pools
-	return len(pools) > 0 && a.broke[pools[0]]
+	return len(pools) > 0 && a.funds.broke[pools[0]]
 }
 
 // tooLong reports whether a lease that ends at t binds its GPUs, whatever its job.
@@ -232,10 +237,10 @@ func tooLong(a *Account, t cluster.Instant) bool {
 
 // Pays returns what stops of jobs that start now may cost in a pool.
 func Pays(a *Account, pool int) cluster.GPUTime {
-	if a.pays == nil {
+	if a.funds.pays == nil {
 		return math.MaxInt64
 	}
-	return a.pays[pool]
+	return a.funds.pays[pool]
 }
 
 // CostAt returns what the stop of a job that starts or continues now will cost at t, for each of its GPUs; 0 if stops have no
@@ -254,7 +259,7 @@ func costAt(a *Account, i int, j *stop.Job, t cluster.Instant) cluster.Span {
 }
 
 // counts reports whether a pool may have to pay for the stop of a job that starts or continues now.
-func counts(a *Account, i int) bool { return a.pays != nil && !EndsSoon(a, i) }
+func counts(a *Account, i int) bool { return a.funds.pays != nil && !EndsSoon(a, i) }
 
 // EndsSoon reports whether the time limit of a job that starts or continues now ends it within the horizon of binding
 // (bind.horizon). The run times of jobs like it do not count: a user could run many short ones first.
@@ -286,7 +291,7 @@ func (a *Account) Gone(i int) bool {
 }
 
 // forced returns the reason why a stop could not wait for the budget; "" = it could.
-func (a *Account) forced(i int) string {
+func forced(a *Account, i int) string {
 	switch l := a.leases[i]; {
 	case a.in.Cases[i].Ordered(cluster.Freeze):
 		return "an administrator ordered it (freeze)"
@@ -304,16 +309,16 @@ func (a *Account) Stopped(i int, notice cluster.Span) []cluster.Event {
 	}
 	j, told := a.Stop(i), len(a.events)
 	since, sure := j.Destroys(a.in.Now, notice)
-	a.change(i).Stopping = &cluster.PendingStop{Since: since, Certainty: sure, Restarts: a.in.Snapshot.Cases[i].Job.Restarts, Saved: j.Saved}
+	change(a, i).Stopping = &cluster.PendingStop{Since: since, Certainty: sure, Restarts: a.in.Snapshot.Cases[i].Job.Restarts, Saved: j.Saved}
 	pay(a, a.leases[i], costOf(&j, a.in.Now, notice, a.Opened(i)))
-	a.book(i, &j, a.in.Now, notice, a.forced(i))
+	a.book(i, &j, a.in.Now, notice, forced(a, i))
 	return a.events[told:]
 }
 
 // book charges a stop at t, after a notice of the given length. why is the reason why it could not wait; "" =
 // it could.
 func (a *Account) book(i int, j *stop.Job, t cluster.Instant, notice cluster.Span, why string) {
-	r, own, cost := &a.in.Records[i], a.change(i), j.Cost(t, notice)
+	r, own, cost := &a.in.Records[i], change(a, i), j.Cost(t, notice)
 	if why != "" && !j.May(a.Rule(), t, notice) {
 		own.Beyond++
 		a.events = append(a.events, cluster.Event{Kind: cluster.EventStopBeyondBudget, Job: r.Key, Text: fmt.Sprintf(
@@ -353,9 +358,9 @@ func Losses(b *Account) []cluster.Loss {
 }
 
 // saving returns how a job saves, by the best evidence available.
-func (a *Account) saving(i int) *cluster.Saving {
+func saving(a *Account, i int) *cluster.Saving {
 	j := &a.in.Snapshot.Cases[i].Job
-	return resolve(a.in.Settings, j, a.Of(i).Conduct, a.habit(i))
+	return resolve(a.in.Settings, j, a.Of(i).Conduct, habit(a, i))
 }
 
 // stopBase holds facts of a case that stay fixed once the round has observed.
@@ -384,7 +389,7 @@ func (a *Account) stopBase(i int) *stopBase {
 		}
 		return b
 	}
-	*b = stopBase{known: true, saving: a.saving(i), begin: a.begin(i, modelOf(j)), start: j.Start, conduct: conduct}
+	*b = stopBase{known: true, saving: saving(a, i), begin: a.begin(i, modelOf(j)), start: j.Start, conduct: conduct}
 	b.own = b.saving == &j.Declares
 	if j.Limit > 0 && j.State != cluster.Suspended {
 		b.ends = j.Start.Add(j.Limit + j.Suspend)
@@ -398,11 +403,11 @@ func (a *Account) stopBase(i int) *stopBase {
 // begin returns the cost of a start on a GPU model: the learnt value of the job's type, else the configured
 // one.
 func (a *Account) begin(i int, model string) cluster.Span {
-	return stop.Begin(a.habit(i), model, a.in.Settings.StartCost)
+	return stop.Begin(habit(a, i), model, a.in.Settings.StartCost)
 }
 
 // habit returns the habit of a job's type; nil = nothing was observed.
-func (a *Account) habit(i int) *cluster.Habit {
+func habit(a *Account, i int) *cluster.Habit {
 	if a.habits.Len() == 0 {
 		return nil
 	}

@@ -72,7 +72,7 @@ func (o *observer) observe(reports []cluster.Progress) {
 
 // conduct returns a copy of a job's conduct that may be changed.
 func (o *observer) conduct(i int) *cluster.Conduct {
-	r, fresh := o.a.change(i), &cluster.Conduct{}
+	r, fresh := change(o.a, i), &cluster.Conduct{}
 	if r.Conduct != nil {
 		*fresh = *r.Conduct
 	}
@@ -106,7 +106,7 @@ func (o *observer) attemptEnded(i int, ran cluster.Span) {
 		return // its reports have given the verdict
 	}
 	model, earlier := held(c), r.Ran-last
-	verdict, redone := stop.Completion(own, model, o.a.habit(i), last, earlier, o.a.begin(i, model))
+	verdict, redone := stop.Completion(own, model, habit(o.a, i), last, earlier, o.a.begin(i, model))
 	o.judge(i, verdict, redone, earlier)
 }
 
@@ -130,7 +130,7 @@ func (o *observer) requeued(i int, ran cluster.Span) {
 	own.Ours, own.Noticed = false, false
 	if k, ok := slices.BinarySearchFunc(o.a.in.Snapshot.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
 		l := &o.a.in.Snapshot.Leases[k]
-		base := &stopBase{saving: o.a.saving(i), begin: o.a.begin(i, held(c))}
+		base := &stopBase{saving: saving(o.a, i), begin: o.a.begin(i, held(c))}
 		// A job that requeues itself at the notice, as some frameworks do, is reclaimed.
 		own.Ours = (l.State == cluster.Ending || l.State == cluster.Noticed) && !r.RequeuedByOthers()
 		own.Noticed = l.NoticedAt > 0 && o.a.signalled(&c.Job, base, l.NoticedAt.Sub(c.Record.HeldSince))
@@ -138,7 +138,7 @@ func (o *observer) requeued(i int, ran cluster.Span) {
 			o.left(i, ran, o.a.in.Now.Sub(l.NoticedAt))
 		}
 	}
-	now := o.a.change(i)
+	now := change(o.a, i)
 	own.Booked, own.Spent = max(now.Spent-own.Spent, 0), now.Spent
 	now.Saved = 0
 }
@@ -151,7 +151,7 @@ func (o *observer) left(i int, ran, notice cluster.Span) {
 		return
 	}
 	begin, own := c.Record.HeldSince, o.a.Of(i)
-	o.a.book(i, &stop.Job{Saving: o.a.saving(i), Start: begin, Ran: r.Ran - ran, Spent: own.Spent, Saved: own.Saved, Begin: o.a.begin(i, held(c))},
+	o.a.book(i, &stop.Job{Saving: saving(o.a, i), Start: begin, Ran: r.Ran - ran, Spent: own.Spent, Saved: own.Saved, Begin: o.a.begin(i, held(c))},
 		begin.Add(ran), notice, "")
 }
 
@@ -197,7 +197,7 @@ func (o *observer) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed
 	if last := o.a.Of(i).Conduct; p.Saved <= j.Start || last != nil && p.Saved <= last.Saved {
 		return
 	}
-	own, r := o.conduct(i), o.a.change(i)
+	own, r := o.conduct(i), change(o.a, i)
 	since := j.Start.Add(o.a.begin(i, modelOf(j)))
 	if own.Saved >= j.Start {
 		since = own.Saved
@@ -237,14 +237,14 @@ func (o *observer) judge(i int, verdict cluster.Resumption, redone, earlier clus
 		return
 	}
 	j := &o.a.in.Snapshot.Cases[i].Job
-	begin, habit := o.a.begin(i, modelOf(j)), o.a.habit(i)
+	begin, habit := o.a.begin(i, modelOf(j)), habit(o.a, i)
 	if verdict == cluster.Restarted {
-		s := o.a.saving(i)
+		s := saving(o.a, i)
 		if !stop.Telling(s, o.a.Of(i).Conduct, habit != nil && habit.Reports > 0, earlier, begin) {
 			return
 		}
 	}
-	own, r := o.conduct(i), o.a.change(i)
+	own, r := o.conduct(i), change(o.a, i)
 	own.Last, own.LastAt = verdict, o.a.in.Now
 	if own.Ours && !o.a.Rule().Off() {
 		cost := redone + begin

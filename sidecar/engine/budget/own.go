@@ -22,7 +22,7 @@ func (a *Account) Of(i int) Stops {
 }
 
 // change returns that of a case to change it.
-func (a *Account) change(i int) *Stops {
+func change(a *Account, i int) *Stops {
 	n := &a.notes.cases[i]
 	if n.own == nil {
 		own := a.Of(i)
@@ -43,6 +43,6 @@ func (a *Account) Put(records []cluster.Record) {
 // PutPools writes what all stops of each pool may cost now into its account.
 func (a *Account) PutPools(pools []cluster.PoolAccount) {
 	for p := range pools {
-		pools[p].Stops = a.pools[p]
+		pools[p].Stops = a.funds.pools[p]
 	}
 }

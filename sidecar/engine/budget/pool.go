@@ -17,11 +17,11 @@ import (
 // saveUp adds to each pool's budget for the time since the last round. A new pool begins with the maximum.
 func saveUp(a *Account) {
 	milli := cluster.GPUTime(a.in.Settings.StopTotalMilli)
-	a.pools = slices.Grow(a.pools[:0], len(a.in.Pools))[:len(a.in.Pools)]
-	for p := range a.pools {
+	a.funds.pools = slices.Grow(a.funds.pools[:0], len(a.in.Pools))[:len(a.in.Pools)]
+	for p := range a.funds.pools {
 		now := &a.in.Ledger.Pools[p]
 		if milli == 0 || a.Rule().Off() {
-			a.pools[p] = 0
+			a.funds.pools[p] = 0
 			continue
 		}
 		most := mostOf(a, now)
@@ -31,8 +31,8 @@ func saveUp(a *Account) {
 				ran, known = ran-was.Tenants-was.Untouchable, was.Capacity > 0
 			}
 		}
-		if a.pools[p] = min(now.Stops+max(ran, 0)*milli/1000, most); !known {
-			a.pools[p] = most
+		if a.funds.pools[p] = min(now.Stops+max(ran, 0)*milli/1000, most); !known {
+			a.funds.pools[p] = most
 		}
 	}
 }
@@ -78,7 +78,7 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 		return broke, nil
 	}
 	left = make([]cluster.GPUTime, len(a.in.Pools))
-	copy(left, a.pools)
+	copy(left, a.funds.pools)
 	stops := payments(a, left)
 	for p := range left {
 		broke[p] = left[p] <= 0
@@ -88,7 +88,7 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 		for k := range stops {
 			x := &stops[k]
 			t, p := a.in.Cases[x.of].Tenant, int(x.pool)
-			x.beyond = t >= 0 && cluster.MicroGPU(*a.held.At(t, p))*cluster.WholeGPU > accounts.At(t, p).Own()
+			x.beyond = t >= 0 && cluster.MicroGPU(*a.funds.held.At(t, p))*cluster.WholeGPU > accounts.At(t, p).Own()
 		}
 		slices.SortFunc(stops, func(a, b payment) int {
 			return cmp.Or(cmp.Compare(a.later, b.later), first(a.beyond, b.beyond), cmp.Compare(a.last, b.last), cmp.Compare(a.of, b.of))
@@ -144,7 +144,7 @@ func first(a, b bool) int {
 // payments returns the stops that pools may have to pay. It takes those that are as good as made from what the pools have left.
 func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 	rule := a.Rule()
-	a.held, stops = a.held.Zeroed(int(a.in.Accounts().Rows()), len(a.in.Pools)), a.stops[:0]
+	a.funds.held, stops = a.funds.held.Zeroed(int(a.in.Accounts().Rows()), len(a.in.Pools)), a.funds.stops[:0]
 	for i, l := range a.leases {
 		st := &a.in.Cases[i]
 		if l == nil {
@@ -155,7 +155,7 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 			continue
 		}
 		if l.Behind == 0 && st.Tenant >= 0 {
-			*a.held.At(st.Tenant, pool) += l.GPUs
+			*a.funds.held.At(st.Tenant, pool) += l.GPUs
 		}
 		granted := l.State == cluster.Granted && l.Behind == 0 && st.Waits
 		if !st.Runs && !granted || st.Control != cluster.FullControl {
@@ -181,13 +181,13 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 			stops = append(stops, x)
 		}
 	}
-	a.stops = stops
+	a.funds.stops = stops
 	return stops
 }
 
 // pay subtracts the cost of a stop from the pool's budget.
 func pay(a *Account, l *cluster.Lease, cost cluster.Span) {
 	if p := a.in.Pool(l.Pool); p >= 0 && a.in.Settings.StopTotalMilli > 0 {
-		a.pools[p] = max(a.pools[p]-cluster.Times(l.GPUs, cost), -mostOf(a, &a.gpus[p]))
+		a.funds.pools[p] = max(a.funds.pools[p]-cluster.Times(l.GPUs, cost), -mostOf(a, &a.gpus[p]))
 	}
 }

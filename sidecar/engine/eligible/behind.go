@@ -23,13 +23,13 @@ func Patience(in *round.Facts, l *cluster.Lease) cluster.Instant {
 
 // revokeBehind ends leases behind others that do not get their turn: the job before them turns out long, its lease is about
 // to end, its GPUs are kept for another job, or it has no lease any more. The jobs have no back-off.
-func (f *Nodes) revokeBehind() {
-	for i, l := range f.found.Leases {
+func revokeBehind(f *Found) {
+	for i, l := range f.Leases {
 		if l == nil || l.Behind == 0 {
 			continue
 		}
-		if why := stuck(&f.found, l); why != "" {
-			f.found.revoke(i, why)
+		if why := stuck(f, l); why != "" {
+			f.revoke(i, why)
 		}
 	}
 }

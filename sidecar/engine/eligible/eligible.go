@@ -34,8 +34,8 @@ func (f *Nodes) Find(in *round.Facts, leases []*cluster.Lease, causes []cluster.
 	f.in = in
 	f.found.open(in, leases)
 	f.survey(causes)
-	f.revokeOvertaken()
-	f.revokeBehind()
+	revokeOvertaken(&f.found)
+	revokeBehind(&f.found)
 	f.active()
 	f.found.Limits = f.limits()
 	return &f.found

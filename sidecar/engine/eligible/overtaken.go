@@ -12,8 +12,8 @@ import (
 // revokeOvertaken ends grants whose GPUs, CPUs or memory went to jobs that started first: ungated jobs, or
 // jobs that fairlease does not manage. The granted job and its nodes are not at fault. So the job has no
 // grant timeout and no back-off, and may be granted other GPUs in this round.
-func (f *Nodes) revokeOvertaken() {
-	in, leases, site := f.in, f.found.Leases, f.found.Site
+func revokeOvertaken(f *Found) {
+	in, leases, site := f.facts, f.Leases, f.Site
 	var waiting []int // cases with a grant, oldest grant first
 	for i, l := range leases {
 		if l != nil && l.State == cluster.Granted && l.Behind == 0 && in.Cases[i].Waits {
@@ -23,7 +23,7 @@ func (f *Nodes) revokeOvertaken() {
 	if len(waiting) == 0 {
 		return
 	}
-	starter := starters(&f.found)
+	starter := starters(f)
 	overtaken := func(i int) bool {
 		return slices.ContainsFunc(leases[i].Nodes, func(h cluster.Holding) bool { return starter[h.Node] != 0 })
 	}
@@ -39,7 +39,7 @@ func (f *Nodes) revokeOvertaken() {
 	}
 	for _, i := range waiting {
 		l := leases[i]
-		spec := f.found.Spec(i)
+		spec := f.Spec(i)
 		spec.Require = nil
 		for _, h := range l.Nodes {
 			spec.Require = append(spec.Require, h.Node)
@@ -51,7 +51,7 @@ func (f *Nodes) revokeOvertaken() {
 		}
 		for _, h := range l.Nodes {
 			if k := starter[h.Node]; k != 0 {
-				f.found.revoke(i, fmt.Sprintf("job %s started on %s first", in.Records[k-1].ID, h.Node))
+				f.revoke(i, fmt.Sprintf("job %s started on %s first", in.Records[k-1].ID, h.Node))
 				break
 			}
 		}

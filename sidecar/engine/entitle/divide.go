@@ -198,9 +198,9 @@ func (x *shares) held() []int {
 	return out.Cells
 }
 
-// count returns the number of GPUs in every pool that tenants can share. It also updates the ledger's
+// countPools returns the number of GPUs in every pool that tenants can share. It also updates the ledger's
 // counts of all GPUs and of bad ones.
-func (x *shares) count() []int {
+func countPools(x *shares) []int {
 	site, capacity := x.found.Site, make([]int, len(x.in.Pools))
 	for p := range capacity {
 		row := &x.due.Ledger.Pools[p]

@@ -23,12 +23,12 @@ func (d *Due) Open(in *round.Facts, found *eligible.Found, s *speeds.Speeds, mem
 	d.Queued = slices.Grow(d.Queued[:0], len(in.Cases))[:len(in.Cases)]
 	d.Queues, d.Parties, d.JobsQueue = d.Queues[:0], d.Parties[:0], false
 	d.PartyRows, d.TenantRows = d.PartyRows.Zeroed(0, 0), d.TenantRows.Zeroed(0, 0)
-	x.queue()
-	return x.count()
+	queue(x)
+	return countPools(x)
 }
 
 // queue sets the queues and the parties.
-func (x *shares) queue() {
+func queue(x *shares) {
 	for t, name := range x.in.Tenants {
 		x.due.Queues = append(x.due.Queues, round.Claimant{Name: name, Tenant: round.TenantIndex(t)})
 	}

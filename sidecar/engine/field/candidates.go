@@ -38,7 +38,7 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			k.Owed = 0
 		}
 		if runs {
-			k.GPUs, k.Rho = l.GPUs, f.steadied(i, l)
+			k.GPUs, k.Rho = l.GPUs, steadied(f, i, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
 			k.Resting = Resting(f.In.Snapshot, i) || f.Stops.Opened(i)
 			end, binds, cost := budget.EndAndBinds(f.Stops, i, max(l.End, f.In.Now))
@@ -89,26 +89,26 @@ func binding(f *Field, i int, binds bool) lease.Binding {
 // steadied returns the rho by which a running job is compared with waiting jobs of its tenant. It is computed
 // as if the job had received less by threshold, so that a waiting job must be behind by that much. Jobs with
 // many terms get another term off (ASTRAEA §5.2.1: renewed more readily).
-func (f *Field) steadied(i int, l *cluster.Lease) cluster.Rho {
+func steadied(f *Field, i int, l *cluster.Lease) cluster.Rho {
 	bonus := f.In.Settings.Threshold
 	if f.In.Settings.LongTerms > 0 && f.Terms(i) >= f.In.Settings.LongTerms {
 		bonus += f.In.Settings.Term
 	}
 	off := cluster.Times(l.GPUs, bonus)
 	received, due := f.In.Records[i].Work()
-	return cluster.RhoOf(received-f.work(i, off), due)
+	return cluster.RhoOf(received-work(f, i, off), due)
 }
 
 // aged returns the rho of a new job that does not go first. It is computed as if the job had received and
 // been due one term, so that the job rises in the queue as it waits.
-func (f *Field) aged(i, gpus int) cluster.Rho {
-	one := f.work(i, cluster.Times(gpus, f.In.Settings.Term))
+func aged(f *Field, i, gpus int) cluster.Rho {
+	one := work(f, i, cluster.Times(gpus, f.In.Settings.Term))
 	received, due := f.In.Records[i].Work()
 	return cluster.RhoOf(received+one, due+one)
 }
 
 // work returns the work that GPU time of a job is at its present speedup.
-func (f *Field) work(i int, time cluster.GPUTime) cluster.GPUTime {
+func work(f *Field, i int, time cluster.GPUTime) cluster.GPUTime {
 	x := cluster.Extra{Faster: f.Due.Rates[i].Faster}
 	return time + x.Of(time)
 }
@@ -118,7 +118,7 @@ func (f *Field) Order(k *lease.Candidate) {
 	rank, other := rankOf(f, k.Case)
 	if !other {
 		if !k.Running {
-			k.Aged = f.aged(k.Case, k.GPUs)
+			k.Aged = aged(f, k.Case, k.GPUs)
 		}
 		return
 	}
@@ -148,7 +148,7 @@ func (f *Field) Turn(i int) cluster.Rho {
 	r, l := &f.In.Records[i], f.Hand.Leases[i]
 	switch rank, other := rankOf(f, i); {
 	case !other:
-		return f.steadied(i, l)
+		return steadied(f, i, l)
 	case impatient(f.In.Settings, r.Due-r.Alloc, l.GPUs):
 		return 0
 	default:
@@ -170,11 +170,11 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	sorted := slices.Grow(f.room.sorted[:0], len(cs))
 	tenants, shares := make([]lease.Tenant, len(f.Due.Queues)), make([]lease.Share, len(f.Due.Queues)*len(f.In.Pools))
 	debit, holds := round.Committed(f.In, f.Due.Queued, f.Taken(), len(f.Due.Queues), round.QueueOf)
-	jobs, users := f.byTenant(cs), f.Users()
+	jobs, users := byTenant(f, cs), f.Users()
 	f.room.order.open(cs)
 	lacks, gangs := Lacking(f, lease.Next(f.In.Now, f.In.Settings))
 	for t := range f.Due.Rows.Rows() {
-		tenants[t] = lease.Tenant{Name: f.Due.Queues[t].Name, Boost: f.boosted(f.In.Tenants[f.Due.Queues[t].Tenant]), Spent: f.In.Spent(f.In.Tenants[f.Due.Queues[t].Tenant]) != nil, Shares: shares[:len(f.In.Pools):len(f.In.Pools)]}
+		tenants[t] = lease.Tenant{Name: f.Due.Queues[t].Name, Boost: boosted(f, f.In.Tenants[f.Due.Queues[t].Tenant]), Spent: f.In.Spent(f.In.Tenants[f.Due.Queues[t].Tenant]) != nil, Shares: shares[:len(f.In.Pools):len(f.In.Pools)]}
 		shares = shares[len(f.In.Pools):]
 		if gangs != nil {
 			tenants[t].Gang = gangs[t]
@@ -262,7 +262,7 @@ func (f *Field) Users() []lease.UserTurn {
 }
 
 // byTenant returns the indices of every tenant's candidates. Those that were candidates in the last round come in their order there, and first.
-func (f *Field) byTenant(cs []lease.Candidate) [][]int {
+func byTenant(f *Field, cs []lease.Candidate) [][]int {
 	count := make([]int, len(f.Due.Queues))
 	for i := range cs {
 		count[cs[i].Tenant]++
@@ -277,7 +277,7 @@ func (f *Field) byTenant(cs []lease.Candidate) [][]int {
 	return jobs
 }
 
-func (f *Field) boosted(tenant string) bool {
+func boosted(f *Field, tenant string) bool {
 	return slices.ContainsFunc(f.In.Snapshot.Overrides, func(o cluster.Override) bool {
 		return o.Kind == cluster.Boost && o.Scope == "tenant" && o.Name == tenant && o.Until > f.In.Now
 	})

@@ -133,7 +133,7 @@ type Choice struct {
 }
 
 // Blank returns an empty choice, in the memory of an earlier round's.
-func (f *Field) Blank() Choice {
+func Blank(f *Field) Choice {
 	f.room.refused = slices.Grow(f.room.refused[:0], len(f.In.Cases))[:len(f.In.Cases)]
 	clear(f.room.refused)
 	return Choice{Refused: f.room.refused}

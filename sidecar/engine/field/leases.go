@@ -95,7 +95,7 @@ func (f *Field) Claim(key cluster.JobKey, pool string, nodes []cluster.Holding, 
 // is over. A lease that was not prolonged is still up for renewal. If as many jobs save as may at once
 // (NoticeConcurrent), the next notice waits, and so does the end of its lease.
 func (f *Field) Dismiss(touch cluster.Control) {
-	slots := f.saveSlots()
+	slots := saveSlots(f)
 	for i, l := range f.Hand.Leases {
 		if !f.In.Cases[i].Ours(touch) || !f.Ending(i) {
 			continue
@@ -121,7 +121,7 @@ func (f *Field) Dismiss(touch cluster.Control) {
 }
 
 // saveSlots returns how many more jobs may save at the end of their leases now.
-func (f *Field) saveSlots() int {
+func saveSlots(f *Field) int {
 	slots := f.In.Settings.NoticeConcurrent
 	if slots == 0 {
 		return 0
@@ -153,12 +153,12 @@ func (f *Field) Fixed(i int) bool {
 }
 
 // IsClaimed reports whether GPUs are claimed for a job.
-func (f *Field) IsClaimed(key cluster.JobKey) bool {
-	return slices.ContainsFunc(f.Hand.Claims, func(c cluster.Claim) bool { return c.Job == key })
+func (h *Hand) IsClaimed(key cluster.JobKey) bool {
+	return slices.ContainsFunc(h.Claims, func(c cluster.Claim) bool { return c.Job == key })
 }
 
 // Leaves reports whether a job is giving up GPUs and will wait afterwards.
-func (f *Field) Leaves(i int) bool {
+func Leaves(f *Field, i int) bool {
 	j, l := &f.In.Snapshot.Cases[i].Job, f.Hand.Leases[i]
 	return f.In.Cases[i].Live && (l != nil && l.State == cluster.Ending || j.State == cluster.Completing || f.In.Now < eligible.Settled(j))
 }

@@ -217,7 +217,7 @@ func (f *follower) offer(tenant, i, pool int) {
 		return
 	}
 	short := false
-	if slices.ContainsFunc(n.holders, func(h holder) bool { return h.shape == k.Shape }) && !f.x.f.IsClaimed(k.Key) {
+	if slices.ContainsFunc(n.holders, func(h holder) bool { return h.shape == k.Shape }) && !f.x.f.Hand.IsClaimed(k.Key) {
 		_, short = budget.Brief(f.x.f.Stops, k.Case)
 	}
 	for step := range n.holders {

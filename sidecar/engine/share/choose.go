@@ -35,7 +35,7 @@ type exactShape struct {
 
 // Choose implements field.Chooser.
 func (c *Chooser) Choose(f *field.Field) field.Choice {
-	out := f.Blank()
+	out := field.Blank(f)
 	field.Extend(f)
 	if f.Limits != nil {
 		f.Limits.Settle(f.Ending)
@@ -175,7 +175,7 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 			continue
 		}
 		if at[c] == 0 {
-			if x.f.Leaves(c) && x.f.In.Now.Sub(cl.At) <= x.f.In.Settings.Term {
+			if field.Leaves(x.f, c) && x.f.In.Now.Sub(cl.At) <= x.f.In.Settings.Term {
 				moving = append(moving, cl)
 			}
 			continue
@@ -269,7 +269,7 @@ const claimsARound = 32
 // is due, as if every lease that can end had ended. It disturbs as few leases as possible.
 func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 	due = due[:min(len(due), claimsARound)]
-	if !slices.ContainsFunc(due, func(d lease.Due) bool { return !x.f.IsClaimed(in.Candidates[d.Candidate].Key) }) {
+	if !slices.ContainsFunc(due, func(d lease.Due) bool { return !x.f.Hand.IsClaimed(in.Candidates[d.Candidate].Key) }) {
 		return
 	}
 	x.c.kept = x.f.Fresh(x.c.kept)
@@ -290,7 +290,7 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 	}
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]
-		if x.f.IsClaimed(k.Key) || x.f.Hand.Leases[k.Case] != nil || in.Limits != nil && in.Limits.Room(k.Case) == lease.Never {
+		if x.f.Hand.IsClaimed(k.Key) || x.f.Hand.Leases[k.Case] != nil || in.Limits != nil && in.Limits.Room(k.Case) == lease.Never {
 			continue
 		}
 		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.f.In.Now, End: x.f.In.Now, Displace: place.Anybodys, Max: -1}

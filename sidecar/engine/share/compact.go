@@ -42,7 +42,7 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 		if in.Limits != nil && in.Limits.Room(k.Case) != lease.Now {
 			continue
 		}
-		if refused[kind{k.Shape, d.Pool}] || left == 0 || x.f.IsClaimed(k.Key) || slices.Contains([]cluster.Code{"", cluster.ReasonClaim}, choice.Passed[d.Candidate].Code) {
+		if refused[kind{k.Shape, d.Pool}] || left == 0 || x.f.Hand.IsClaimed(k.Key) || slices.Contains([]cluster.Code{"", cluster.ReasonClaim}, choice.Passed[d.Candidate].Code) {
 			continue
 		}
 		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.f.In.Now, End: max(k.End, lease.Next(x.f.In.Now, x.f.In.Settings)), Displace: place.Anybodys, Stops: true, Max: left}

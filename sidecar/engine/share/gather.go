@@ -61,7 +61,7 @@ func (x *contest) gatherFor(in *lease.Input, due []lease.Due) {
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]
 		busy := slices.ContainsFunc(x.f.Hand.Claims, func(c cluster.Claim) bool { return c.Gathers && c.Pool == x.f.In.Pools[d.Pool] })
-		if busy || x.f.IsClaimed(k.Key) || x.f.Hand.Leases[k.Case] != nil || k.Running {
+		if busy || x.f.Hand.IsClaimed(k.Key) || x.f.Hand.Leases[k.Case] != nil || k.Running {
 			continue
 		}
 		if !mayGather(in, k, d.Pool, true) {

@@ -25,7 +25,7 @@ func (x *Speeds) learnt() evidence.Book {
 			}
 		}
 		if len(x.in.Snapshot.Attempts) > 0 {
-			x.past(x.unseen())
+			x.past(unseen(x))
 		}
 	}
 	x.shown.Fit(x.in.Now, x.unfinished())
@@ -92,13 +92,13 @@ func (x *Speeds) attempts(i int, last []cluster.ModelTime) (ran []cluster.ModelT
 	if c.Job.Restarts == 0 && c.Record.Ran == 0 {
 		return last, true
 	}
-	switch manner := x.manner(i); {
+	switch manner := manner(x, i); {
 	case manner == cluster.SavesNever:
 		return last, true
-	case manner == cluster.UnknownManner || len(x.ranOn(i)) == 0:
+	case manner == cluster.UnknownManner || len(ranOn(x, i)) == 0:
 		return last, false
 	}
-	return less(slices.Concat(x.ranOn(i), last), r.Spent), true
+	return less(slices.Concat(ranOn(x, i), last), r.Spent), true
 }
 
 // unfinished returns what gives the run times, so far, of the jobs of a type that run or wait to go on.
@@ -117,7 +117,7 @@ func (x *Speeds) unfinished() func(cluster.Kind, int) [][]cluster.ModelTime {
 				if x.in.Cases[i].Runs && len(j.Holds) > 0 {
 					count = j.GPUsHeld()
 					last = []cluster.ModelTime{{Model: j.Holds[0].Model, Ran: max(x.in.Now.Sub(j.Start)-j.Suspend, 0)}}
-				} else if len(x.ranOn(i)) == 0 {
+				} else if len(ranOn(x, i)) == 0 {
 					continue
 				}
 				ran, _ := x.attempts(i, last)
@@ -169,7 +169,7 @@ func (x *Speeds) Home(i int) int {
 	if len(r.Held) > 0 {
 		began, ran = r.Held[0].Model, x.in.Now.Sub(r.HeldSince)
 	}
-	if was := x.ranOn(i); len(was) > 0 {
+	if was := ranOn(x, i); len(was) > 0 {
 		began, ran = was[0].Model, ran+was[0].Ran
 	}
 	switch {
@@ -194,7 +194,7 @@ func (x *Speeds) Home(i int) int {
 }
 
 // manner returns how a job saves, as is known from its declaration, the site, and the conduct of jobs of its type.
-func (x *Speeds) manner(i int) cluster.Manner {
+func manner(x *Speeds, i int) cluster.Manner {
 	j := &x.in.Snapshot.Cases[i].Job
 	var habit *cluster.Habit
 	if t, ok := cluster.TypeOf(j); ok {
@@ -207,7 +207,7 @@ func (x *Speeds) manner(i int) cluster.Manner {
 }
 
 // unseen returns the attempts of jobs that no case tells more about.
-func (x *Speeds) unseen() []cluster.Attempt {
+func unseen(x *Speeds) []cluster.Attempt {
 	told := make(map[cluster.JobID]bool, len(x.in.Snapshot.Cases))
 	for i := range x.in.Snapshot.Cases {
 		if c := &x.in.Snapshot.Cases[i]; !c.Gone || c.Record.Ran > 0 {

@@ -264,7 +264,7 @@ func (x *Speeds) News() News { return x.news }
 func (x *Speeds) report(e cluster.Event) { x.news.Events = append(x.news.Events, e) }
 
 // ranOn returns the run times of a case's ended attempts, by model.
-func (x *Speeds) ranOn(i int) []cluster.ModelTime {
+func ranOn(x *Speeds, i int) []cluster.ModelTime {
 	if ran, ok := x.news.RanOn[i]; ok {
 		return ran
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
@@ -293,7 +294,7 @@ func (b *builder) moves(i int, cl *cluster.Claim) bool {
 	if b.g.turn.f.In.Settings.Divide == "" {
 		return false
 	}
-	return b.g.turn.f.Ending(i) && b.g.turn.f.Hand.Leases[i].Pool != cl.Pool || b.g.turn.f.Leaves(i)
+	return b.g.turn.f.Ending(i) && b.g.turn.f.Hand.Leases[i].Pool != cl.Pool || field.Leaves(b.g.turn.f, i)
 }
 
 // planned places one job, by its number in the cells and its case, on its planned GPUs and reports whether its nodes

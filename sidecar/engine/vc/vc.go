@@ -62,7 +62,7 @@ type turn struct {
 // Choose implements field.Chooser.
 func (c *Chooser) Choose(f *field.Field) field.Choice {
 	field.Extend(f)
-	h := &turn{f: f, c: c, out: f.Blank(), cellTrades: f.In.Snapshot.CellTrades}
+	h := &turn{f: f, c: c, out: field.Blank(f), cellTrades: f.In.Snapshot.CellTrades}
 	h.out.Lent = lending(f)
 	if h.choosers = choosers(f); slices.Contains(h.choosers, cluster.CellsByStride) {
 		advance(f, h.choosers)
