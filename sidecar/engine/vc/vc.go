@@ -37,7 +37,7 @@ type Chooser struct {
 // Contest grants leases to candidates by weighted shares.
 type Contest func(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Control, out *field.Choice) *place.Board
 
-// turn is one round of a chooser. It decides on the cells first, and changes the books only if the decision
+// turn is one round of a chooser. It decides on the cells first, and plays the hand only if the decision
 // is safe:
 //
 //	build      the cells, with the leases and claims inside them
