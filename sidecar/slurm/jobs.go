@@ -268,8 +268,10 @@ func (c *Client) patch(ctx context.Context, now cluster.Instant, ids []int64) er
 			if err := c.spellOut(ctx, rec); err != nil {
 				return err
 			}
-			s.changed = s.changed || !reflect.DeepEqual(before, rec)
-			s.records[w.id] = rec
+			if reflect.DeepEqual(before, rec) {
+				continue // the record that is known tells that it has not changed
+			}
+			s.changed, s.records[w.id] = true, rec
 		}
 	}
 	s.calm(ids, now)

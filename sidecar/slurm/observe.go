@@ -37,6 +37,7 @@ type seen struct {
 	gpuNodes map[string]cluster.Node
 	unread   []cluster.Node // those whose records make no sense, with their names and partitions where these are known
 	records  map[int64]*record
+	versions versions
 	states   uint64          // hash of the list of states that matches the records; 0 = none
 	fullAt   cluster.Instant // when the full job list was last known to be correct
 	// touched are the records that our actions changed, and the moments until which they are read
@@ -109,7 +110,7 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 	}
 	s := &c.seen
 	c.lookFactors(ctx, now)
-	s.last.Jobs = s.factor(s.assemble(now))
+	s.last.Jobs = s.number(s.factor(s.assemble(now)))
 	if limits := &s.last.Limits; limits.Read == 0 || len(limits.Associations)+len(limits.QOS) > 0 { // 0: the last known ones may hold
 		if s.changed || s.gone || !s.given {
 			replace(&s.last.Limits.Others, s.others(), &s.changed)
