@@ -66,7 +66,6 @@ var kinds = []struct {
 // faster has the files with statements that grow faster, and why. One that no longer has any must leave the list.
 var faster = map[string]string{
 	"sidecar/engine/expect/expect.go": "at most all classes of a sum for each job: more of them as jobs differ more",
-	"sidecar/engine/lease/lane.go":    "all tenants for each candidate of a pool with a limit",
 }
 
 // Statements of a round run in proportion to what a site has: of each, the program built with -cover tells how often it ran.

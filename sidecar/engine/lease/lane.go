@@ -39,6 +39,7 @@ type bindings struct {
 	lanes []Lane                 // by pool; nil = no lanes
 	fits  [][]cluster.MicroGPU   // by tenant, then pool: of what it wants, its waiting jobs could take that within its share; -1 = not known
 	paid  []cluster.GPUTime      // by pool: what stops of new leases will cost
+	rest  []besides               // by pool: for limitOf; nil = it was not asked for
 }
 
 // openBindings counts the GPUs before the choice begins.
@@ -72,6 +73,9 @@ func (b *bindings) binds(k *Candidate, pool int) Binding {
 // take counts the GPUs of a candidate's lease.
 func (b *bindings) take(k *Candidate, pool int) {
 	b.holds[k.Tenant][pool] += k.GPUs
+	if b.rest != nil {
+		b.rest[pool].changed = append(b.rest[pool].changed, k.Tenant)
+	}
 	binds := b.binds(k, pool)
 	if binds == Unbound {
 		b.paid[pool] += cluster.Times(k.GPUs, k.Cost)
@@ -196,33 +200,80 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 		return nil
 	}
 	lane := &c.Lanes[pool]
-	var wanted, lacked, kept, most cluster.MicroGPU // wanted: of what others are due, now or lately; lacked: of this, what they do not hold
-	at := -1
-	for t := range c.Tenants {
-		sh, long := &c.Tenants[t].Shares[pool], c.bound.long[t][pool]
-		holds := min(cluster.MicroGPU(c.bound.holds[t][pool])*cluster.WholeGPU, sh.lasting())
-		if t == k.Tenant {
-			long += k.GPUs
-		} else if wants := sh.Away.GPUs + sh.Wants; wants > 0 {
-			wanted += wants
-			lacked += sh.Away.GPUs + min(max(sh.Wants-holds, 0), fitting(c, t, pool))
-			if wants > most {
-				most, at = wants, t
-			}
-		}
-		kept += max(cluster.MicroGPU(long)*cluster.WholeGPU, holds)
-	}
+	x := c.bound.besides(c, k.Tenant, pool)
+	own, part := &c.Tenants[k.Tenant].Shares[pool], x.of[k.Tenant]
+	long := cluster.MicroGPU(c.bound.long[k.Tenant][pool]+k.GPUs) * cluster.WholeGPU
+	wanted, lacked, kept := x.sum.wants-part.wants, x.sum.lacks-part.lacks, x.sum.keeps-part.keeps+max(long, part.holds)
 	wanted, lacked = whole(wanted), whole(lacked) // nobody holds a part of a GPU
 	over := min(wanted, kept+lacked-cluster.MicroGPU(lane.GPUs)*cluster.WholeGPU)
-	own := &c.Tenants[k.Tenant].Shares[pool]
 	within := Beyond(own.lasting(), c.bound.long[k.Tenant][pool]+k.GPUs) < cluster.WholeGPU // parts of a GPU do not count
 	if within || over <= lane.Most {
 		return nil
 	}
 	return c.bound.tell(k.Tenant, pool, func() *cluster.BindLimit {
+		at := x.most[0]
+		if at == k.Tenant {
+			at = x.most[1]
+		}
 		return &cluster.BindLimit{Tenant: c.Tenants[at].Name, Kept: wanted, Until: c.Tenants[at].Shares[pool].Away.Until,
 			Held: max(over-cluster.MicroGPU(k.GPUs)*cluster.WholeGPU, 0), Max: lane.Most}
 	})
+}
+
+// besides is what tenants are due in a pool and do not hold, and what they keep. It is brought up to date where a lease has changed it.
+type besides struct {
+	of      []otherPart // by tenant
+	sum     otherPart
+	most    [2]int // the tenants that want most
+	unknown int    // the tenant whose waiting jobs were not counted, since it asked itself; -1 = none
+	changed []int  // tenants that got leases since then
+}
+
+// otherPart is one tenant's.
+type otherPart struct {
+	wants, lacks cluster.MicroGPU // of what it is due, now or lately, and of this, what it does not hold
+	keeps, holds cluster.MicroGPU // what it binds for long or holds of its share, and the latter
+}
+
+// besides returns those beside a tenant, for whom alone its part need not be known.
+func (b *bindings) besides(c *chooser, tenant, pool int) *besides {
+	if b.rest == nil {
+		b.rest = make([]besides, len(c.Lanes))
+	}
+	x := &b.rest[pool]
+	if x.of == nil {
+		*x = besides{of: make([]otherPart, len(c.Tenants)), most: [2]int{-1, -1}, unknown: tenant}
+		for t := range c.Tenants {
+			x.count(c, t, pool, t != tenant)
+			switch wants := x.of[t].wants; {
+			case wants <= 0:
+			case x.most[0] < 0 || wants > x.of[x.most[0]].wants:
+				x.most = [2]int{t, x.most[0]}
+			case x.most[1] < 0 || wants > x.of[x.most[1]].wants:
+				x.most[1] = t
+			}
+		}
+	}
+	if x.unknown >= 0 && x.unknown != tenant {
+		x.changed, x.unknown = append(x.changed, x.unknown), -1
+	}
+	for _, t := range x.changed {
+		x.count(c, t, pool, t != x.unknown)
+	}
+	x.changed = x.changed[:0]
+	return x
+}
+
+// count brings a tenant's part up to date, without what it lacks if that is not asked for.
+func (x *besides) count(c *chooser, t, pool int, lacks bool) {
+	sh, was := &c.Tenants[t].Shares[pool], x.of[t]
+	now := otherPart{wants: max(sh.Away.GPUs+sh.Wants, 0), holds: min(cluster.MicroGPU(c.bound.holds[t][pool])*cluster.WholeGPU, sh.lasting())}
+	now.keeps = max(cluster.MicroGPU(c.bound.long[t][pool])*cluster.WholeGPU, now.holds)
+	if lacks && now.wants > 0 {
+		now.lacks = sh.Away.GPUs + min(max(sh.Wants-now.holds, 0), fitting(c, t, pool))
+	}
+	x.of[t] = now
+	x.sum = otherPart{x.sum.wants + now.wants - was.wants, x.sum.lacks + now.lacks - was.lacks, x.sum.keeps + now.keeps - was.keeps, x.sum.holds + now.holds - was.holds}
 }
 
 // whole rounds a number of GPUs.
