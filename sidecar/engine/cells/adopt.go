@@ -205,35 +205,35 @@ func (s *roster) demote(l int32) []part {
 // returns their cells, so that idle ones may be bound. If that does not suffice, it keeps them,
 // since the rest of a broken cell is better than none.
 func (t *trial) preempt() bool {
-	f := &t.leases[t.l]
+	f := &t.state.leases[t.l]
 	v := f.vc
 	var below []int32
-	for _, g := range t.vcs[v].leases {
-		if o := &t.leases[g]; o.priority < f.priority && t.touches(o.parts) {
+	for _, g := range t.state.vcs[v].leases {
+		if o := &t.state.leases[g]; o.priority < f.priority && t.touches(o.parts) {
 			below = append(below, g)
 		}
 	}
 	slices.SortFunc(below, func(a, b int32) int {
-		x, y := &t.leases[a], &t.leases[b]
+		x, y := &t.state.leases[a], &t.state.leases[b]
 		return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(y.job, x.job))
 	})
 	least := 1
 	if a := &t.asks[0]; len(t.asks) == 1 && !t.q.Soft && a.within < 0 && !a.passed && !a.c.dead() {
-		below, least = t.vcs[v].useful(t.State, a, t.q.Nodes, below)
+		below, least = t.state.vcs[v].useful(t.state, a, t.q.Nodes, below)
 	}
 	if len(below) < least {
 		return false
 	}
-	t.trying = true
+	t.state.trying = true
 	ok := t.preemptOf(below, least, v)
 	if !ok && slices.ContainsFunc(t.asks, func(a ask) bool { return a.c.dead() }) {
-		t.hold = true
+		t.state.hold = true
 		ok = t.preemptOf(below, least, v)
-		t.letGo(v)
+		t.state.letGo(v)
 	}
-	t.trying = false
+	t.state.trying = false
 	for i := range t.asks {
-		t.settle(t.asks[i].ci)
+		t.state.settle(t.asks[i].ci)
 	}
 	return ok
 }
@@ -330,22 +330,22 @@ type room struct{ now, more int }
 
 // preemptOf is preempt among these leases of VC v. At least least of them must go.
 func (t *trial) preemptOf(below []int32, least int, v int32) bool {
-	allow := make([]int, len(t.chains))
-	for ci, c := range t.chains {
+	allow := make([]int, len(t.state.chains))
+	for ci, c := range t.state.chains {
 		_, allow[ci] = c.short()
 	}
 	had := make([][]part, 0, len(below))
 	ok := false
 	for step, more := least, 1; len(had) < len(below) && !ok; step, more = more, more+more/2+1 {
 		for _, g := range below[len(had):min(len(had)+step, len(below))] {
-			parts := t.demote(g)
-			t.shun(parts, 1)
+			parts := t.state.demote(g)
+			t.state.shun(parts, 1)
 			had = append(had, parts)
 		}
 		ok = t.try()
 	}
 	for _, parts := range had {
-		t.shun(parts, -1)
+		t.state.shun(parts, -1)
 	}
 	for ci := range allow {
 		if !ok {
@@ -354,8 +354,8 @@ func (t *trial) preemptOf(below []int32, least int, v int32) bool {
 	}
 	for i := len(had) - 1; i >= 0; i-- {
 		g := below[i]
-		if t.leases[g].leaving || !t.restore(g, v, had[i], allow) {
-			t.grant.Demoted = append(t.grant.Demoted, t.leases[g].job)
+		if t.state.leases[g].leaving || !t.state.restore(g, v, had[i], allow) {
+			t.grant.Demoted = append(t.grant.Demoted, t.state.leases[g].job)
 		}
 	}
 	return ok

@@ -140,7 +140,7 @@ func (s *State) Request(q Request) (Grant, error) {
 	if len(asks) == 0 {
 		return Grant{}, refusal
 	}
-	t := trial{State: s, q: &q, l: s.open(q.Job, q.VC, q.Priority, cluster.Guaranteed), asks: asks}
+	t := trial{state: s, q: &q, l: s.open(q.Job, q.VC, q.Priority, cluster.Guaranteed), asks: asks}
 	s.join(t.l, v)
 	if !t.try() && !t.preempt() {
 		s.quit(t.l)
@@ -155,7 +155,7 @@ func (s *State) Request(q Request) (Grant, error) {
 
 // trial is a VC's request while it is tried on a state.
 type trial struct {
-	*State
+	state   *State
 	q       *Request
 	asks    []ask
 	l       int32   // the lease, with what it has been given so far
@@ -168,16 +168,16 @@ func (t *trial) try() bool {
 	q := t.q
 	for i := range t.asks {
 		a := &t.asks[i]
-		a.v = t.leases[t.l].vc
+		a.v = t.state.leases[t.l].vc
 		placed := t.fill(a, q.Nodes, t.gangOf)
 		if placed == q.Nodes {
 			return true
 		}
 		t.grant = t.undone()
-		if t.refusal.Code == "" || a.unsafe && !t.trying {
+		if t.refusal.Code == "" || a.unsafe && !t.state.trying {
 			k := max(a.c.fit(q.GPUs), a.within)
 			t.refusal = Refusal{Lacking, q.VC, a.c.name, a.c.levels[k].name, q.Nodes, placed, a.cut}
-			if a.unsafe && !t.trying {
+			if a.unsafe && !t.state.trying {
 				t.refusal.Code = Unsafe
 			}
 		}
@@ -204,19 +204,19 @@ func (t *trial) fill(a *ask, n int, place func(*ask, int) int) int {
 		return placed
 	}
 	t.grant = t.undone()
-	cells, most := t.cells(a, n)
+	cells, most := t.state.cells(a, n)
 	if most < n {
 		return most
 	}
 	for _, at := range cells {
-		t.bind(a.v, a.ci, at.level, at.index)
+		t.state.bind(a.v, a.ci, at.level, at.index)
 	}
 	a.chosen = true
 	placed = place(a, n)
 	a.chosen = false
 	for _, at := range cells {
 		if a.c.levels[at.level].used[at.index] == 0 {
-			t.unbind(a.v, a.ci, at.level, at.index)
+			t.state.unbind(a.v, a.ci, at.level, at.index)
 		}
 	}
 	return placed
@@ -225,7 +225,7 @@ func (t *trial) fill(a *ask, n int, place func(*ask, int) int) int {
 // spreadOf places n GPUs wherever there are some, on few nodes, and gives the number of placed
 // ones.
 func (t *trial) spreadOf(a *ask, n int) int {
-	a.gang = t.nextGang()
+	a.gang = t.state.nextGang()
 	left := n
 	for g := min(left, a.c.levels[a.level].size); left > 0 && g > 0; g = min(g, left) {
 		a.gpus = g
@@ -246,8 +246,8 @@ func (s *State) nextGang() uint32 {
 
 // gangOf places the parts of a gang, and gives the number of placed ones.
 func (t *trial) gangOf(a *ask, n int) int {
-	a.gang = t.nextGang()
-	if a.within >= 0 && !t.enclose(a, n) {
+	a.gang = t.state.nextGang()
+	if a.within >= 0 && !t.state.enclose(a, n) {
 		return 0
 	}
 	for placed := range n {
@@ -260,13 +260,13 @@ func (t *trial) gangOf(a *ask, n int) int {
 
 // undone reverts the parts placed in vain and their recalls, and gives the rest of the grant.
 func (t *trial) undone() Grant {
-	f := &t.leases[t.l]
+	f := &t.state.leases[t.l]
 	for _, p := range f.parts {
-		t.leave(f.vc, p)
+		t.state.leave(f.vc, p)
 	}
 	f.parts = f.parts[:0]
 	for _, g := range t.grant.recalled {
-		t.recall(g, false)
+		t.state.recall(g, false)
 	}
 	left := t.grant
 	left.Recall, left.recalled = nil, nil
@@ -280,14 +280,14 @@ func (t *trial) place(a *ask) bool {
 		low = a.within
 	}
 	for k := low; k <= a.c.top(); k++ {
-		if p := t.bound(a, k); p.gpus != 0 {
+		if p := t.state.bound(a, k); p.gpus != 0 {
 			t.put(a, p)
 			return true
 		}
 		if a.chosen || a.within >= 0 {
 			continue // its cell is bound
 		}
-		if p := t.fresh(a, k); p.gpus != 0 {
+		if p := t.state.fresh(a, k); p.gpus != 0 {
 			t.put(a, p)
 			return true
 		}
@@ -373,7 +373,7 @@ func (s *State) fresh(a *ask, k int) part {
 
 // put places a part, and recalls the opportunistic leases in its way.
 func (t *trial) put(a *ask, p part) {
-	t.use(t.l, p)
+	t.state.use(t.l, p)
 	grant := &t.grant
 	d := &a.c.nodes[p.node]
 	a.note(d)
@@ -382,13 +382,13 @@ func (t *trial) put(a *ask, p part) {
 	}
 	found := len(grant.Recall)
 	for _, g := range d.guests {
-		if key := t.leases[g.lease].job; g.gpus&p.gpus != 0 && !slices.Contains(grant.Recall, key) {
+		if key := t.state.leases[g.lease].job; g.gpus&p.gpus != 0 && !slices.Contains(grant.Recall, key) {
 			grant.Recall = append(grant.Recall, key)
 		}
 	}
 	for _, key := range grant.Recall[found:] {
-		if g, _ := t.find(key); !t.leases[g].leaving {
-			t.recall(g, true)
+		if g, _ := t.state.find(key); !t.state.leases[g].leaving {
+			t.state.recall(g, true)
 			grant.recalled = append(grant.recalled, g)
 		}
 	}

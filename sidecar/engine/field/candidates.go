@@ -35,12 +35,12 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 				First: can.First, Owed: owed(f, i), User: st.User, Unserved: f.Terms(i) == 0 && can.Probes == round.NoProbe, New: f.In.Settings.NewFirst && f.Terms(i) == 0, Rho: st.Rho,
 				Urgent: st.Boosted || slices.Contains(f.In.Settings.UrgentQOS, f.In.Snapshot.Cases[i].Job.QOS)}}
 		if f.In.Spent(r.Tenant) != nil {
-			k.Owed = 0
+			k.Priority.Owed = 0
 		}
 		if runs {
-			k.GPUs, k.Rho = l.GPUs, steadied(f, i, l)
+			k.GPUs, k.Priority.Rho = l.GPUs, steadied(f, i, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
-			k.Resting = Resting(f.In.Snapshot, i) || f.Stops.Opened(i)
+			k.Priority.Resting = Resting(f.In.Snapshot, i) || f.Stops.Opened(i)
 			end, binds, cost := budget.EndAndBinds(f.Stops, i, max(l.End, f.In.Now))
 			k.Next = end
 			if k.Binds = binding(f, i, binds); k.Binds == lease.Unbound {
@@ -118,12 +118,12 @@ func (f *Field) Order(k *lease.Candidate) {
 	rank, other := rankOf(f, k.Case)
 	if !other {
 		if !k.Running {
-			k.Aged = aged(f, k.Case, k.GPUs)
+			k.Priority.Aged = aged(f, k.Case, k.GPUs)
 		}
 		return
 	}
-	if k.Aged, k.New = rank, impatient(f.In.Settings, k.Owed, k.GPUs); !k.New {
-		k.Rho = rank
+	if k.Priority.Aged, k.Priority.New = rank, impatient(f.In.Settings, k.Priority.Owed, k.GPUs); !k.Priority.New {
+		k.Priority.Rho = rank
 	}
 }
 

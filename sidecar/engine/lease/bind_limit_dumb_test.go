@@ -11,14 +11,14 @@ import (
 
 // dumbLimit is limitOf by going through all tenants.
 func dumbLimit(c *chooser, k *Candidate, pool int) *cluster.BindLimit {
-	lane := &c.Lanes[pool]
+	lane := &c.in.Lanes[pool]
 	if !lane.Limited || c.bound.binds(k, pool) != BindsLong {
 		return nil
 	}
 	var wanted, lacked, kept, most cluster.MicroGPU
 	at := -1
-	for t := range c.Tenants {
-		sh, long := &c.Tenants[t].Shares[pool], c.bound.long[t][pool]
+	for t := range c.in.Tenants {
+		sh, long := &c.in.Tenants[t].Shares[pool], c.bound.long[t][pool]
 		holds := min(cluster.MicroGPU(c.bound.holds[t][pool])*cluster.WholeGPU, sh.lasting())
 		if t == k.Tenant {
 			long += k.GPUs
@@ -33,12 +33,12 @@ func dumbLimit(c *chooser, k *Candidate, pool int) *cluster.BindLimit {
 	}
 	wanted, lacked = whole(wanted), whole(lacked)
 	over := min(wanted, kept+lacked-cluster.MicroGPU(lane.GPUs)*cluster.WholeGPU)
-	own := &c.Tenants[k.Tenant].Shares[pool]
+	own := &c.in.Tenants[k.Tenant].Shares[pool]
 	if Beyond(own.lasting(), c.bound.long[k.Tenant][pool]+k.GPUs) < cluster.WholeGPU || over <= lane.Most {
 		return nil
 	}
 	return c.bound.tell(k.Tenant, pool, func() *cluster.BindLimit {
-		return &cluster.BindLimit{Tenant: c.Tenants[at].Name, Kept: wanted, Until: c.Tenants[at].Shares[pool].Away.Until,
+		return &cluster.BindLimit{Tenant: c.in.Tenants[at].Name, Kept: wanted, Until: c.in.Tenants[at].Shares[pool].Away.Until,
 			Held: max(over-cluster.MicroGPU(k.GPUs)*cluster.WholeGPU, 0), Max: lane.Most}
 	})
 }
@@ -71,7 +71,7 @@ func TestPropertyTheLimitOfBoundGPUsIsThatOfAllTenants(t *testing.T) {
 			return
 		}
 		open := func() *chooser {
-			return &chooser{Input: in, settled: make([]bool, len(in.Candidates)), bound: openBindings(&in, &Memory{}, pools)}
+			return &chooser{in: in, settled: make([]bool, len(in.Candidates)), bound: openBindings(&in, &Memory{}, pools)}
 		}
 		clever, dumb := open(), open()
 		for range 12 {

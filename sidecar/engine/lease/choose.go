@@ -169,7 +169,7 @@ type Due struct{ Candidate, Pool int }
 
 // chooser is the state of one Choose.
 type chooser struct {
-	Input
+	in       Input
 	memory   *Memory
 	board    Board
 	choice   Choice
@@ -220,7 +220,7 @@ func Choose(in Input, board Board, npools int) Choice {
 	}
 	m.used = 0
 	m.passed, m.settled, m.claimed = zeroed(m.passed, len(in.Candidates)), zeroed(m.settled, len(in.Candidates)), zeroed(m.claimed, len(in.Tenants))
-	c := &chooser{Input: in, memory: m, board: board, burst: true,
+	c := &chooser{in: in, memory: m, board: board, burst: true,
 		settled: m.settled, served: make([]served, npools), claimed: m.claimed,
 		anySpent: slices.ContainsFunc(in.Tenants, func(t Tenant) bool { return t.Spent }),
 	}
@@ -232,8 +232,8 @@ func Choose(in Input, board Board, npools int) Choice {
 		c.kept = slices.Repeat([]Room{Never}, len(in.Candidates))
 	}
 	c.bound = openBindings(&in, m, npools)
-	paid := c.serveClaims(c.Claims)
-	paid = append(paid, c.serveTrials(c.Trials)...)
+	paid := c.serveClaims(c.in.Claims)
+	paid = append(paid, c.serveTrials(c.in.Trials)...)
 	queues := c.open(npools, paid)
 	serveFloors(c, queues)
 	c.servePicks(queues, npools)
@@ -247,8 +247,8 @@ func Choose(in Input, board Board, npools int) Choice {
 	// A gang may have got its lease in another pool, or in another way.
 	c.choice.Due, c.choice.Scattered = c.without(c.choice.Due), c.without(c.choice.Scattered)
 	m.kept = m.kept[:0]
-	for k := range c.Claims {
-		if cl := &c.Claims[k]; !c.settled[cl.Candidate] {
+	for k := range c.in.Claims {
+		if cl := &c.in.Claims[k]; !c.settled[cl.Candidate] {
 			m.kept = append(m.kept, cl.Claim)
 		}
 	}
@@ -266,12 +266,12 @@ func (c *chooser) without(gangs []Due) []Due {
 // is a promise for this boundary. A claim for a job's first lease is served even if its tenant is far ahead. None is
 // served beyond the limit of bound GPUs. Claims of tenants that lack GPUs of their floors go first: one may find its GPUs taken.
 func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
-	if !slices.ContainsFunc(claims, func(cl Claimed) bool { return lacking(c, c.Candidates[cl.Candidate].Tenant, cl.InPool, nil) }) {
+	if !slices.ContainsFunc(claims, func(cl Claimed) bool { return lacking(c, c.in.Candidates[cl.Candidate].Tenant, cl.InPool, nil) }) {
 		return serveClaimsOf(c, claims, nil)
 	}
 	var later []Claimed
 	for _, cl := range claims {
-		if !lacking(c, c.Candidates[cl.Candidate].Tenant, cl.InPool, paid) {
+		if !lacking(c, c.in.Candidates[cl.Candidate].Tenant, cl.InPool, paid) {
 			later = append(later, cl)
 			continue
 		}
@@ -284,8 +284,8 @@ func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
 func serveClaimsOf(c *chooser, claims []Claimed, paid []payment) []payment {
 	for at := range claims {
 		cl := &claims[at]
-		k := &c.Candidates[cl.Candidate]
-		if !Promises(&cl.Claim, c.Settings) && !k.Unserved && !lacking(c, k.Tenant, cl.InPool, paid) && c.unfair(k, cl.InPool) {
+		k := &c.in.Candidates[cl.Candidate]
+		if !Promises(&cl.Claim, c.in.Settings) && !k.Priority.Unserved && !lacking(c, k.Tenant, cl.InPool, paid) && c.unfair(k, cl.InPool) {
 			continue
 		}
 		if c.limitOf(k, cl.InPool) != nil {
@@ -318,7 +318,7 @@ func Promises(cl *cluster.Claim, s *cluster.Settings) bool {
 // serveTrials gives trials their leases, and returns the charges to their tenants, as for any lease.
 func (c *chooser) serveTrials(trials []Trial) (paid []payment) {
 	for _, t := range trials {
-		k := &c.Candidates[t.Candidate]
+		k := &c.in.Candidates[t.Candidate]
 		if c.settled[t.Candidate] || k.IdleOnly || !t.Even && c.unfair(k, t.Pool) || c.limitOf(k, t.Pool) != nil {
 			continue
 		}
@@ -336,10 +336,10 @@ func (c *chooser) serveTrials(trials []Trial) (paid []payment) {
 // unfair reports whether another tenant is further behind than the candidate's tenant by more than the cost
 // of the lease. The candidate then waits for its tenant's turn.
 func (c *chooser) unfair(k *Candidate, pool int) bool {
-	own := &c.Tenants[k.Tenant].Shares[pool]
-	for t := range c.Tenants {
-		other := &c.Tenants[t]
-		if t != k.Tenant && len(other.Jobs) > 0 && other.Shares[pool].Behind-own.Behind > Cost(own.Entitlement, k.GPUs, c.Settings.Term) {
+	own := &c.in.Tenants[k.Tenant].Shares[pool]
+	for t := range c.in.Tenants {
+		other := &c.in.Tenants[t]
+		if t != k.Tenant && len(other.Jobs) > 0 && other.Shares[pool].Behind-own.Behind > Cost(own.Entitlement, k.GPUs, c.in.Settings.Term) {
 			return true
 		}
 	}
@@ -356,13 +356,13 @@ const (
 // open returns a queue for every tenant in every pool, and charges the payments to them.
 func (c *chooser) open(npools int, paid []payment) []*queue {
 	m := c.memory
-	m.queues, m.open = zeroed(m.queues, len(c.Tenants)*npools), m.open[:0]
+	m.queues, m.open = zeroed(m.queues, len(c.in.Tenants)*npools), m.open[:0]
 	all := m.open
-	for t := range c.Tenants {
-		tenant, of, qs := &c.Tenants[t], m.queues[t*npools:(t+1)*npools], make([]*queue, npools)
-		tenant.Each(c.Candidates, func(i, p, at int) {
-			k := &c.Candidates[i]
-			if k.Resting {
+	for t := range c.in.Tenants {
+		tenant, of, qs := &c.in.Tenants[t], m.queues[t*npools:(t+1)*npools], make([]*queue, npools)
+		tenant.Each(c.in.Candidates, func(i, p, at int) {
+			k := &c.in.Candidates[i]
+			if k.Priority.Resting {
 				return
 			}
 			if qs[p] == nil {
@@ -404,9 +404,9 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 // renewResting renews the leases of resting jobs whose GPUs nobody took, unless a gang waits in their pool, or they would bind the GPUs
 // and may not. It adds them to the renewed ones.
 func renewResting(c *chooser, renewed []int) []int {
-	for i := range c.Candidates {
-		k := &c.Candidates[i]
-		if !k.Resting || c.settled[i] {
+	for i := range c.in.Candidates {
+		k := &c.in.Candidates[i]
+		if !k.Priority.Resting || c.settled[i] {
 			continue
 		}
 		gang := slices.ContainsFunc(c.choice.Due, func(d Due) bool { return d.Pool == k.Pools[0] && !c.settled[d.Candidate] })
@@ -428,7 +428,7 @@ func renewResting(c *chooser, renewed []int) []int {
 
 // walk serves queues until no job fits any more, and returns the queues that reached their burst limit.
 func (c *chooser) walk(all []*queue) (later []*queue) {
-	h := newQueues(all, c.Settings.Threshold)
+	h := newQueues(all, c.in.Settings.Threshold)
 	for len(h.all) > 0 {
 		q := h.all[0]
 		switch i, ok := c.next(q); {
@@ -460,7 +460,7 @@ func (c *chooser) next(q *queue) (int, bool) {
 		if !c.settled[i] {
 			return i, true
 		}
-		if k := &c.Candidates[i]; k.Running && k.Pools[0] == q.pool && !k.idles(q.pool) {
+		if k := &c.in.Candidates[i]; k.Running && k.Pools[0] == q.pool && !k.idles(q.pool) {
 			q.running-- // it moves
 		}
 	}
@@ -471,13 +471,13 @@ func (c *chooser) next(q *queue) (int, bool) {
 // above the limit, so that its small jobs do not hold its large ones back. Jobs that are due by their party's share may
 // exceed the limit too. Repayments do not lower the limit, for the tenant that pays or the one that receives.
 func (c *chooser) overBurst(q *queue, i int) bool {
-	k := &c.Candidates[i]
-	most := cluster.MulDiv(int64(max(c.Tenants[q.tenant].Shares[q.pool].Own, q.entitled)), c.Settings.BurstMaxMilli, 1000)
+	k := &c.in.Candidates[i]
+	most := cluster.MulDiv(int64(max(c.in.Tenants[q.tenant].Shares[q.pool].Own, q.entitled)), c.in.Settings.BurstMaxMilli, 1000)
 	micro := func(gpus int) int64 { return int64(gpus) * int64(cluster.WholeGPU) }
 	switch {
 	case q.entitled == 0 || k.idles(q.pool):
 		return true
-	case c.Settings.BurstMaxMilli == 0 || q.holds == 0 || slices.Contains(k.Due, q.pool):
+	case c.in.Settings.BurstMaxMilli == 0 || q.holds == 0 || slices.Contains(k.Due, q.pool):
 		return false
 	case micro(k.GPUs) > most:
 		return micro(q.holds) > int64(q.entitled)
@@ -487,7 +487,7 @@ func (c *chooser) overBurst(q *queue, i int) bool {
 
 // serve gives one candidate a lease or passes over it.
 func (c *chooser) serve(h *queues, q *queue, i int) {
-	k := &c.Candidates[i]
+	k := &c.in.Candidates[i]
 	if k.Running && q.pool != k.Pools[0] {
 		c.move(q, i)
 		return
@@ -504,7 +504,7 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 
 // lease gives one candidate a lease, or records why it gets none.
 func (c *chooser) lease(h *queues, q *queue, i int) {
-	k := &c.Candidates[i]
+	k := &c.in.Candidates[i]
 	if k.Running {
 		if renewable(c, k) {
 			c.renew(q, i)
@@ -518,12 +518,12 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 	case c.rest && q.entitled > 0 && !q.spent && !k.IdleOnly:
 		// also the GPUs of ending leases whose jobs were denied, too
 	case !c.burst && !q.spent && !k.IdleOnly && c.anySpent:
-		displace = ofOwner + len(c.Tenants) // only what has no owner
+		displace = ofOwner + len(c.in.Tenants) // only what has no owner
 	case !c.burst || k.IdleOnly:
 		displace = ofNobody
 	case q.holding() && !h.leads(q):
 		displace = ofOwner + q.tenant
-	case c.Keeps(q.tenant, q.pool):
+	case c.in.Keeps(q.tenant, q.pool):
 		spares = 1 + q.tenant
 	}
 	if g, ok := c.try(i, k.Shape, q.pool, displace, spares); ok {
@@ -542,7 +542,7 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 		code = cluster.ReasonFailed
 	}
 	c.passOver(q, i, code)
-	if c.burst && c.Mechanism == nil && !k.IdleOnly && c.isDue(q, k) {
+	if c.burst && c.in.Mechanism == nil && !k.IdleOnly && c.isDue(q, k) {
 		c.choice.Due = append(c.choice.Due, Due{i, q.pool})
 		c.claimed[q.tenant][q.pool] += k.GPUs
 	}
@@ -551,7 +551,7 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 // move gives a running job GPUs of another pool, in which its party is entitled to more. The job moves when
 // its lease ends. If it gets none, its own pool decides on it.
 func (c *chooser) move(q *queue, i int) {
-	k := &c.Candidates[i]
+	k := &c.in.Candidates[i]
 	if !c.burst || q.entitled == 0 {
 		return
 	}
@@ -566,17 +566,17 @@ func (c *chooser) better(renewed []int) []int {
 	type way struct{ candidate, at int }
 	var ways []way
 	for _, i := range renewed {
-		for at := range c.Candidates[i].Better {
+		for at := range c.in.Candidates[i].Better {
 			ways = append(ways, way{i, at})
 		}
 	}
-	gain := func(w way) cluster.Span { return c.Candidates[w.candidate].Better[w.at].Gain }
+	gain := func(w way) cluster.Span { return c.in.Candidates[w.candidate].Better[w.at].Gain }
 	slices.SortStableFunc(ways, func(a, b way) int {
-		return cmp.Or(cmp.Compare(gain(b), gain(a)), cmp.Compare(c.Candidates[a.candidate].Key, c.Candidates[b.candidate].Key))
+		return cmp.Or(cmp.Compare(gain(b), gain(a)), cmp.Compare(c.in.Candidates[a.candidate].Key, c.in.Candidates[b.candidate].Key))
 	})
 	moved := map[int]bool{}
 	for _, w := range ways {
-		k := &c.Candidates[w.candidate]
+		k := &c.in.Candidates[w.candidate]
 		if !moved[w.candidate] {
 			_, moved[w.candidate] = c.try(w.candidate, k.Shape, k.Better[w.at].Pool, ofNobody, 0)
 		}
@@ -598,52 +598,52 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 	if claimed > 0 && int64(claimed+k.GPUs)*int64(cluster.WholeGPU) > int64(q.entitled) {
 		return false
 	}
-	cost := Cost(q.entitled, k.GPUs, c.Settings.Term)
-	if k.UserSide < 0 {
+	cost := Cost(q.entitled, k.GPUs, c.in.Settings.Term)
+	if k.Priority.UserSide < 0 {
 		return false
 	}
 	if misses(c, q, claimed) {
 		return true
 	}
-	if q.behind >= cost/2 || q.behind >= -cost && (k.UserSide > 0 || slices.Contains(k.Due, q.pool)) {
+	if q.behind >= cost/2 || q.behind >= -cost && (k.Priority.UserSide > 0 || slices.Contains(k.Due, q.pool)) {
 		return true
 	}
 	// The second case needs a tenant that is about even, because the coming term's leases are charged
 	// already. A starving job is exempt.
-	even := q.behind >= -c.Settings.Term/2
-	return (even || k.starves(c.Settings.Term)) && k.Owed >= cluster.Times(k.GPUs, c.Settings.Term)/2
+	even := q.behind >= -c.in.Settings.Term/2
+	return (even || k.starves(c.in.Settings.Term)) && k.Priority.Owed >= cluster.Times(k.GPUs, c.in.Settings.Term)/2
 }
 
 // try looks for GPUs and takes them if they fit.
 func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	most := -1
-	if c.Settings.MaxReclaims > 0 && c.reclaims > 0 {
+	if c.in.Settings.MaxReclaims > 0 && c.reclaims > 0 {
 		// The first gang of a round may displace as many leases as it needs. Otherwise a large one would
 		// never get GPUs.
-		if most = c.Settings.MaxReclaims - c.reclaims; most <= 0 {
+		if most = c.in.Settings.MaxReclaims - c.reclaims; most <= 0 {
 			displace = ofNobody
 		}
 	}
-	k := &c.Candidates[i]
+	k := &c.in.Candidates[i]
 	when := room(c, i)
 	if when == Never {
 		return Grant{}, false
 	}
-	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.Now, End: max(k.End, Next(c.Now, c.Settings)),
+	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.in.Now, End: max(k.End, Next(c.in.Now, c.in.Settings)),
 		Displace: displace, Spares: spares, Stops: k.Binds == Unbound, Max: most})
 	if !ok {
 		return Grant{}, false
 	}
-	if when == Later && !k.Running && p.At <= c.Now {
+	if when == Later && !k.Running && p.At <= c.in.Now {
 		keep(c, i) // a lease that ends now makes room for it, and is not renewed
 		return Grant{}, false
 	}
-	if c.Limits != nil && !c.settled[i] && c.kept[i] == Never {
-		c.Limits.Take(k.Case, !k.Running && p.At <= c.Now)
+	if c.in.Limits != nil && !c.settled[i] && c.kept[i] == Never {
+		c.in.Limits.Take(k.Case, !k.Running && p.At <= c.in.Now)
 	}
 	c.board.Take(p)
 	c.reclaims += len(p.Displaced)
-	g := Grant{Candidate: i, Pool: pool, Placement: p, End: Next(p.At, c.Settings)}
+	g := Grant{Candidate: i, Pool: pool, Placement: p, End: Next(p.At, c.in.Settings)}
 	c.settled[i] = true
 	c.bound.take(k, pool)
 	c.choice.Passed[i] = round.Passed{}
@@ -654,42 +654,42 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 // room tells when the limits have room for a candidate's new lease.
 func room(c *chooser, i int) Room {
 	switch {
-	case c.Limits == nil || c.settled[i]: // a job that moves counts already
+	case c.in.Limits == nil || c.settled[i]: // a job that moves counts already
 		return Now
 	case c.kept[i] != Never:
 		return c.kept[i]
 	}
-	return c.Limits.Room(c.Candidates[i].Case)
+	return c.in.Limits.Room(c.in.Candidates[i].Case)
 }
 
 // keep keeps the limits' room for a waiting candidate without a lease.
 func keep(c *chooser, i int) {
-	if k := &c.Candidates[i]; c.Limits != nil && !k.Running && c.kept[i] == Never {
-		if c.kept[i] = c.Limits.Room(k.Case); c.kept[i] != Never {
-			c.Limits.Take(k.Case, c.kept[i] == Now)
+	if k := &c.in.Candidates[i]; c.in.Limits != nil && !k.Running && c.kept[i] == Never {
+		if c.kept[i] = c.in.Limits.Room(k.Case); c.kept[i] != Never {
+			c.in.Limits.Take(k.Case, c.kept[i] == Now)
 		}
 	}
 }
 
 // renewable renews a running candidate's lease on the board, if the limits leave it its part.
 func renewable(c *chooser, k *Candidate) bool {
-	return (c.Limits == nil || c.Limits.Room(k.Case) != Never) && c.board.Renew(k.Case)
+	return (c.in.Limits == nil || c.in.Limits.Room(k.Case) != Never) && c.board.Renew(k.Case)
 }
 
 // counts counts a renewed lease.
 func counts(c *chooser, k *Candidate) {
-	if c.Limits != nil {
-		c.Limits.Take(k.Case, false)
+	if c.in.Limits != nil {
+		c.in.Limits.Take(k.Case, false)
 	}
 }
 
 // passOver records why a candidate has got nothing so far.
 func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
-	k := &c.Candidates[i]
+	k := &c.in.Candidates[i]
 	s := c.served[q.pool]
 	p := round.Passed{Code: code, Pool: q.pool, Free: c.board.Idle(q.pool),
 		Behind: q.behind, Other: s.name, OtherBehind: s.behind}
-	if s.name == c.Tenants[q.tenant].Name { // no other went first: its place in the queue says all
+	if s.name == c.in.Tenants[q.tenant].Name { // no other went first: its place in the queue says all
 		p.Other, p.OtherBehind = "", 0
 	}
 	switch {
@@ -699,9 +699,9 @@ func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 		if p.For = c.keptFor(k, q.pool); p.For != 0 {
 			p.Code = cluster.ReasonClaimed
 		}
-	case c.Settings.MaxReclaims > 0 && c.reclaims >= c.Settings.MaxReclaims:
+	case c.in.Settings.MaxReclaims > 0 && c.reclaims >= c.in.Settings.MaxReclaims:
 		p.Code = cluster.ReasonLimit
-	case s.renewed && s.name != c.Tenants[q.tenant].Name && q.behind > s.behind && q.behind <= s.behind+c.Settings.Threshold:
+	case s.renewed && s.name != c.in.Tenants[q.tenant].Name && q.behind > s.behind && q.behind <= s.behind+c.in.Settings.Threshold:
 		p.Code = cluster.ReasonThreshold
 	}
 	c.choice.Passed[i] = p
@@ -713,7 +713,7 @@ func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 // keptFor returns the job whose claim alone keeps a candidate off idle GPUs that it fits; 0 = it fits
 // nowhere.
 func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
-	if len(c.Claims) == 0 {
+	if len(c.in.Claims) == 0 {
 		return 0
 	}
 	ask := keptAsk{k.Shape, pool, k.Binds == Unbound}
@@ -731,11 +731,11 @@ func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
 // keeper is keptFor for a shape.
 func keeper(c *chooser, ask keptAsk) cluster.JobKey {
 	// Claims keep off only leases that end after them, so they keep off no lease that has ended.
-	p, ok := c.board.Fit(Ask{Shape: ask.shape, Pool: ask.pool, Now: c.Now, Displace: ofNobody, Stops: ask.stops, Max: -1})
+	p, ok := c.board.Fit(Ask{Shape: ask.shape, Pool: ask.pool, Now: c.in.Now, Displace: ofNobody, Stops: ask.stops, Max: -1})
 	if !ok {
 		return 0
 	}
-	for _, cl := range c.Claims {
+	for _, cl := range c.in.Claims {
 		if !c.settled[cl.Candidate] && slices.ContainsFunc(p.Nodes, func(h cluster.Holding) bool {
 			return slices.ContainsFunc(cl.Nodes, func(o cluster.Holding) bool { return o.Node == h.Node })
 		}) {
@@ -747,7 +747,7 @@ func keeper(c *chooser, ask keptAsk) cluster.JobKey {
 
 // charge books a lease on its tenant before the next choice (lines 14-15).
 func (c *chooser) charge(q *queue, gpus int, span cluster.Span) {
-	c.served[q.pool] = served{name: c.Tenants[q.tenant].Name, behind: q.behind}
+	c.served[q.pool] = served{name: c.in.Tenants[q.tenant].Name, behind: q.behind}
 	q.holds += gpus
 	q.behind -= Cost(q.entitled, gpus, span)
 	q.lacks -= cluster.Times(gpus, span)

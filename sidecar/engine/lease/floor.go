@@ -24,7 +24,7 @@ func serveFloors(c *chooser, queues []*queue) {
 		}
 		jobs := slices.Clone(q.jobs)
 		if !q.boost {
-			slices.SortStableFunc(jobs, func(a, b int) int { return c.Candidates[b].GPUs - c.Candidates[a].GPUs })
+			slices.SortStableFunc(jobs, func(a, b int) int { return c.in.Candidates[b].GPUs - c.in.Candidates[a].GPUs })
 		}
 		all = append(all, floor{q, at, shortfall(c, q), jobs})
 	}
@@ -36,10 +36,13 @@ func serveFloors(c *chooser, queues []*queue) {
 			heap.Pop(&all)
 			continue
 		}
-		k := &c.Candidates[f.jobs[0]]
+		k := &c.in.Candidates[f.jobs[0]]
 		fits := keepFloor(c, f.queue, f.jobs[0])
 		if f.jobs = f.jobs[1:]; !fits {
-			f.jobs = slices.DeleteFunc(f.jobs, func(i int) bool { x := &c.Candidates[i]; return x.Shape == k.Shape && x.Binds == k.Binds && !x.Running })
+			f.jobs = slices.DeleteFunc(f.jobs, func(i int) bool {
+				x := &c.in.Candidates[i]
+				return x.Shape == k.Shape && x.Binds == k.Binds && !x.Running
+			})
 		}
 		f.short = shortfall(c, f.queue)
 		heap.Fix(&all, 0)
@@ -82,7 +85,7 @@ func lacks(c *chooser, q *queue) bool { return misses(c, q, 0) && q.entitled > 0
 // keepFloor gives a candidate a lease before others, if it may have one here and now; else it waits for its turn. It reports whether others
 // like it may fit.
 func keepFloor(c *chooser, q *queue, i int) bool {
-	k := &c.Candidates[i]
+	k := &c.in.Candidates[i]
 	if c.settled[i] || k.IdleOnly || k.idles(q.pool) || k.Running && !k.stays(q.pool) || c.overBurst(q, i) ||
 		c.bound.binds(k, q.pool) != Unbound && (k.Barred || !c.mayBind(k, q.pool)) {
 		return true
@@ -105,17 +108,17 @@ func keepFloor(c *chooser, q *queue, i int) bool {
 
 // shortfall returns what a queue lacks of its floor as time at its tenant's due.
 func shortfall(c *chooser, q *queue) cluster.Span {
-	return Cost(cmp.Or(c.Tenants[q.tenant].Shares[q.pool].Own, q.entitled), 1, cluster.Span(max(q.lacks, 0)))
+	return Cost(cmp.Or(c.in.Tenants[q.tenant].Shares[q.pool].Own, q.entitled), 1, cluster.Span(max(q.lacks, 0)))
 }
 
 // misses reports whether a queue lacks more of its floor than its tenant's largest gang, and so many GPUs, for one term.
 func misses(c *chooser, q *queue, gpus int) bool {
-	return q.lacks > cluster.Times(c.Tenants[q.tenant].Gang+gpus, c.Settings.Term)
+	return q.lacks > cluster.Times(c.in.Tenants[q.tenant].Gang+gpus, c.in.Settings.Term)
 }
 
 // lacking reports the same of a tenant in a pool before it has a queue, less what is paid already.
 func lacking(c *chooser, tenant, pool int, paid []payment) bool {
-	lacks := c.Tenants[tenant].Shares[pool].Lacks - cluster.Times(c.Tenants[tenant].Gang, c.Settings.Term)
+	lacks := c.in.Tenants[tenant].Shares[pool].Lacks - cluster.Times(c.in.Tenants[tenant].Gang, c.in.Settings.Term)
 	for _, p := range paid {
 		if p.tenant == tenant && p.pool == pool {
 			lacks -= cluster.Times(p.gpus, p.span)

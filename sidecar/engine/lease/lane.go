@@ -39,7 +39,7 @@ type bindings struct {
 	lanes []Lane                 // by pool; nil = no lanes
 	fits  [][]cluster.MicroGPU   // by tenant, then pool: of what it wants, its waiting jobs could take that within its share; -1 = not known
 	paid  []cluster.GPUTime      // by pool: what stops of new leases will cost
-	rest  []besides               // by pool: for limitOf; nil = it was not asked for
+	rest  []besides              // by pool: for limitOf; nil = it was not asked for
 }
 
 // openBindings counts the GPUs before the choice begins.
@@ -96,7 +96,7 @@ const beyondFor = cluster.Day
 // that, the tenant, or the job within its tenant, must be owed at least the excess for a day, so that no job
 // starves. Slurm may start a loose candidate in any of its pools, so that it must be allowed in all.
 func (c *chooser) mayBind(k *Candidate, pool int) bool {
-	if len(c.Lanes) == 0 {
+	if len(c.in.Lanes) == 0 {
 		return true
 	}
 	if k.Loose {
@@ -106,9 +106,9 @@ func (c *chooser) mayBind(k *Candidate, pool int) bool {
 }
 
 func mayBindIn(c *chooser, k *Candidate, pool int) bool {
-	sh := &c.Tenants[k.Tenant].Shares[pool]
+	sh := &c.in.Tenants[k.Tenant].Shares[pool]
 	beyond := Beyond(sh.Entitlement-sh.Siblings, c.bound.of[k.Tenant][pool]+sh.Lane+k.GPUs)
-	return beyond == 0 || max(sh.Owed, k.Owed) >= Worth(beyond, beyondFor)
+	return beyond == 0 || max(sh.Owed, k.Priority.Owed) >= Worth(beyond, beyondFor)
 }
 
 // mayBindRest reports whether a candidate may bind GPUs that no other candidate took, except all tenants' lanes and what is
@@ -127,7 +127,7 @@ func (c *chooser) mayBindRest(k *Candidate, pool int) (limit *cluster.BindLimit,
 }
 
 func mayBindRestIn(c *chooser, k *Candidate, pool int) (limit *cluster.BindLimit, may bool) {
-	if k.Barred || c.bound.all[pool] > 0 && c.bound.all[pool]+k.GPUs > c.Lanes[pool].GPUs-c.Lanes[pool].Keeps {
+	if k.Barred || c.bound.all[pool] > 0 && c.bound.all[pool]+k.GPUs > c.in.Lanes[pool].GPUs-c.in.Lanes[pool].Keeps {
 		return nil, false
 	}
 	limit = c.limitOf(k, pool)
@@ -136,7 +136,7 @@ func mayBindRestIn(c *chooser, k *Candidate, pool int) (limit *cluster.BindLimit
 
 // MayBind reports whether a candidate that has got nothing may have GPUs of a pool after the choice, if it would bind them.
 func (c *Choice) MayBind(candidate, pool int) bool {
-	_, may := admits(c.by, &c.by.Candidates[candidate], pool)
+	_, may := admits(c.by, &c.by.in.Candidates[candidate], pool)
 	return may
 }
 
@@ -158,7 +158,7 @@ func unbound(c *chooser, pool int, limit *cluster.BindLimit) round.Passed {
 }
 
 // Late counts the GPUs that a candidate has got after the choice.
-func (c *Choice) Late(candidate, pool int) { c.by.bound.take(&c.by.Candidates[candidate], pool) }
+func (c *Choice) Late(candidate, pool int) { c.by.bound.take(&c.by.in.Candidates[candidate], pool) }
 
 // Beyond returns the part of some GPUs that exceeds a share.
 func Beyond(due cluster.MicroGPU, gpus int) cluster.MicroGPU {
@@ -175,9 +175,9 @@ func Worth(gpus cluster.MicroGPU, span cluster.Span) cluster.GPUTime {
 func (c *chooser) bindRest(denied []denial) {
 	c.rest, c.bound.fits = true, nil
 	defer func() { c.rest = false }()
-	h := newQueues(nil, c.Settings.Threshold)
+	h := newQueues(nil, c.in.Settings.Threshold)
 	for _, d := range denied {
-		k, pool := &c.Candidates[d.candidate], d.queue.pool
+		k, pool := &c.in.Candidates[d.candidate], d.queue.pool
 		if c.settled[d.candidate] {
 			continue
 		}
@@ -196,12 +196,12 @@ func (c *chooser) bindRest(denied []denial) {
 // free at this instant, or may have wanted it lately. These GPUs and the bound ones may take at most Most of what others are due
 // and do not hold.
 func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
-	if len(c.Lanes) == 0 || !c.Lanes[pool].Limited || c.bound.binds(k, pool) != BindsLong {
+	if len(c.in.Lanes) == 0 || !c.in.Lanes[pool].Limited || c.bound.binds(k, pool) != BindsLong {
 		return nil
 	}
-	lane := &c.Lanes[pool]
+	lane := &c.in.Lanes[pool]
 	x := c.bound.besides(c, k.Tenant, pool)
-	own, part := &c.Tenants[k.Tenant].Shares[pool], x.of[k.Tenant]
+	own, part := &c.in.Tenants[k.Tenant].Shares[pool], x.of[k.Tenant]
 	long := cluster.MicroGPU(c.bound.long[k.Tenant][pool]+k.GPUs) * cluster.WholeGPU
 	wanted, lacked, kept := x.sum.wants-part.wants, x.sum.lacks-part.lacks, x.sum.keeps-part.keeps+max(long, part.holds)
 	wanted, lacked = whole(wanted), whole(lacked) // nobody holds a part of a GPU
@@ -215,7 +215,7 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 		if at == k.Tenant {
 			at = x.most[1]
 		}
-		return &cluster.BindLimit{Tenant: c.Tenants[at].Name, Kept: wanted, Until: c.Tenants[at].Shares[pool].Away.Until,
+		return &cluster.BindLimit{Tenant: c.in.Tenants[at].Name, Kept: wanted, Until: c.in.Tenants[at].Shares[pool].Away.Until,
 			Held: max(over-cluster.MicroGPU(k.GPUs)*cluster.WholeGPU, 0), Max: lane.Most}
 	})
 }
@@ -232,18 +232,18 @@ type besides struct {
 // otherPart is one tenant's.
 type otherPart struct {
 	wants, lacks cluster.MicroGPU // of what it is due, now or lately, and of this, what it does not hold
-	keeps, holds cluster.MicroGPU // what it binds for long or holds of its share, and the latter
+	keeps, holds cluster.MicroGPU // GPUs that it binds for long or holds of its share, and the latter
 }
 
-// besides returns those beside a tenant, for whom alone its part need not be known.
+// besides returns those of all tenants. The part of the tenant that asks need not be known.
 func (b *bindings) besides(c *chooser, tenant, pool int) *besides {
 	if b.rest == nil {
-		b.rest = make([]besides, len(c.Lanes))
+		b.rest = make([]besides, len(c.in.Lanes))
 	}
 	x := &b.rest[pool]
 	if x.of == nil {
-		*x = besides{of: make([]otherPart, len(c.Tenants)), most: [2]int{-1, -1}, unknown: tenant}
-		for t := range c.Tenants {
+		*x = besides{of: make([]otherPart, len(c.in.Tenants)), most: [2]int{-1, -1}, unknown: tenant}
+		for t := range c.in.Tenants {
 			x.count(c, t, pool, t != tenant)
 			switch wants := x.of[t].wants; {
 			case wants <= 0:
@@ -266,7 +266,7 @@ func (b *bindings) besides(c *chooser, tenant, pool int) *besides {
 
 // count brings a tenant's part up to date, without what it lacks if that is not asked for.
 func (x *besides) count(c *chooser, t, pool int, lacks bool) {
-	sh, was := &c.Tenants[t].Shares[pool], x.of[t]
+	sh, was := &c.in.Tenants[t].Shares[pool], x.of[t]
 	now := otherPart{wants: max(sh.Away.GPUs+sh.Wants, 0), holds: min(cluster.MicroGPU(c.bound.holds[t][pool])*cluster.WholeGPU, sh.lasting())}
 	now.keeps = max(cluster.MicroGPU(c.bound.long[t][pool])*cluster.WholeGPU, now.holds)
 	if lacks && now.wants > 0 {
@@ -286,22 +286,22 @@ func whole(gpus cluster.MicroGPU) cluster.MicroGPU {
 // tenants take turns.
 func fitting(c *chooser, tenant, pool int) cluster.MicroGPU {
 	if c.bound.fits == nil {
-		c.bound.fits = make([][]cluster.MicroGPU, len(c.Tenants))
-		for t := range c.Tenants {
-			c.bound.fits[t] = slices.Repeat([]cluster.MicroGPU{-1}, len(c.Lanes))
+		c.bound.fits = make([][]cluster.MicroGPU, len(c.in.Tenants))
+		for t := range c.in.Tenants {
+			c.bound.fits[t] = slices.Repeat([]cluster.MicroGPU{-1}, len(c.in.Lanes))
 		}
 	}
 	gpus := &c.bound.fits[tenant][pool]
 	if *gpus >= 0 {
 		return *gpus
 	}
-	sh := &c.Tenants[tenant].Shares[pool]
+	sh := &c.in.Tenants[tenant].Shares[pool]
 	*gpus = 0
-	for _, i := range c.Tenants[tenant].Jobs {
+	for _, i := range c.in.Tenants[tenant].Jobs {
 		if *gpus >= sh.Wants {
 			break
 		}
-		k := &c.Candidates[i]
+		k := &c.in.Candidates[i]
 		if !k.Running && !c.settled[i] && slices.Contains(k.Pools, pool) &&
 			(c.bound.binds(k, pool) != BindsLong || Beyond(sh.lasting(), c.bound.long[tenant][pool]+k.GPUs) < cluster.WholeGPU) {
 			*gpus += cluster.MicroGPU(k.GPUs) * cluster.WholeGPU

@@ -99,14 +99,14 @@ func TestOrderOfJobsThatAreNearlySorted(t *testing.T) {
 		before := func(a, b int) int {
 			x, y := &cs[a], &cs[b]
 			switch {
-			case x.Urgent != y.Urgent:
-				return map[bool]int{true: -1, false: 1}[x.Urgent]
-			case x.Rho != y.Rho:
-				return cmp.Compare(x.Rho, y.Rho)
+			case x.Priority.Urgent != y.Priority.Urgent:
+				return map[bool]int{true: -1, false: 1}[x.Priority.Urgent]
+			case x.Priority.Rho != y.Priority.Rho:
+				return cmp.Compare(x.Priority.Rho, y.Priority.Rho)
 			case x.Running != y.Running:
 				return map[bool]int{true: -1, false: 1}[x.Running]
 			}
-			return cmp.Or(cmp.Compare(x.First, y.First), cmp.Compare(x.Key, y.Key))
+			return cmp.Or(cmp.Compare(x.Priority.First, y.Priority.First), cmp.Compare(x.Key, y.Key))
 		}
 		want := slices.Clone(jobs)
 		slices.SortFunc(want, before)

@@ -18,41 +18,41 @@ type Mechanism func(free [][]int, taken []int) []Pick
 // servePicks gives leases to the candidates that the mechanism chooses, larger gangs first and running jobs before waiting ones. The rest
 // of the GPUs is shared as without a mechanism. A gang that fits nowhere, because the free GPUs are scattered, is due.
 func (c *chooser) servePicks(queues []*queue, npools int) {
-	if c.Mechanism == nil {
+	if c.in.Mechanism == nil {
 		return
 	}
 	free := make([][]int, npools)
 	for p := range free {
 		free[p] = c.board.Free(p)
 	}
-	taken := slices.Repeat([]int{-1}, len(c.Candidates))
-	for i := range c.Claims {
-		taken[c.Claims[i].Candidate] = c.Claims[i].InPool
+	taken := slices.Repeat([]int{-1}, len(c.in.Candidates))
+	for i := range c.in.Claims {
+		taken[c.in.Claims[i].Candidate] = c.in.Claims[i].InPool
 	}
 	for i := range c.choice.Grants {
 		taken[c.choice.Grants[i].Candidate] = c.choice.Grants[i].Pool
 	}
 	for _, i := range c.choice.Renewed {
-		taken[i] = c.Candidates[i].Pools[0]
+		taken[i] = c.in.Candidates[i].Pools[0]
 	}
-	picks := c.Mechanism(free, taken)
+	picks := c.in.Mechanism(free, taken)
 	slices.SortStableFunc(picks, func(a, b Pick) int {
-		x, y := &c.Candidates[a.Candidate], &c.Candidates[b.Candidate]
+		x, y := &c.in.Candidates[a.Candidate], &c.in.Candidates[b.Candidate]
 		return cmp.Or(cmp.Compare(y.GPUs, x.GPUs), cmp.Compare(last(x.stays(a.Pool)), last(y.stays(b.Pool))))
 	})
 	at := make(map[account]*queue, len(queues))
 	for _, q := range queues {
 		at[account{q.tenant, q.pool}] = q
 	}
-	picked := make([]bool, len(c.Candidates))
+	picked := make([]bool, len(c.in.Candidates))
 	for _, x := range picks {
 		picked[x.Candidate] = true
-		if k := &c.Candidates[x.Candidate]; k.stays(x.Pool) {
+		if k := &c.in.Candidates[x.Candidate]; k.stays(x.Pool) {
 			c.board.Prefer(k.Case)
 		}
 	}
 	for _, x := range picks {
-		k := &c.Candidates[x.Candidate]
+		k := &c.in.Candidates[x.Candidate]
 		q := at[account{k.Tenant, x.Pool}]
 		if q == nil || c.bound.binds(k, q.pool) != Unbound && (k.Barred || !c.mayBind(k, q.pool)) {
 			continue
@@ -69,14 +69,14 @@ func (k *Candidate) stays(pool int) bool { return k.Running && k.Pools[0] == poo
 
 // pick gives one chosen candidate its lease.
 func (c *chooser) pick(q *queue, x Pick, picked []bool) {
-	k := &c.Candidates[x.Candidate]
+	k := &c.in.Candidates[x.Candidate]
 	if k.stays(x.Pool) {
 		if renewable(c, k) {
 			c.renew(q, x.Candidate)
 			return
 		}
 		if i := c.instead(x, picked); i >= 0 {
-			x.Candidate, k = i, &c.Candidates[i]
+			x.Candidate, k = i, &c.in.Candidates[i]
 		}
 	}
 	if g, ok := c.try(x.Candidate, k.Shape, x.Pool, ofAnybody, 0); ok {
@@ -89,10 +89,10 @@ func (c *chooser) pick(q *queue, x Pick, picked []bool) {
 // instead returns a waiting candidate of the same party and size for one that a larger gang displaces; -1 = none. It starts at once,
 // while the other would have to stop first.
 func (c *chooser) instead(x Pick, picked []bool) int {
-	k := &c.Candidates[x.Candidate]
-	for _, i := range c.Tenants[k.Tenant].Jobs {
-		o := &c.Candidates[i]
-		if c.Parties[i] == c.Parties[x.Candidate] && o.GPUs == k.GPUs && !o.Running && !o.IdleOnly && o.Binds == Unbound && !picked[i] && !c.settled[i] && slices.Contains(o.Pools, x.Pool) {
+	k := &c.in.Candidates[x.Candidate]
+	for _, i := range c.in.Tenants[k.Tenant].Jobs {
+		o := &c.in.Candidates[i]
+		if c.in.Parties[i] == c.in.Parties[x.Candidate] && o.GPUs == k.GPUs && !o.Running && !o.IdleOnly && o.Binds == Unbound && !picked[i] && !c.settled[i] && slices.Contains(o.Pools, x.Pool) {
 			picked[i] = true
 			return i
 		}
@@ -102,12 +102,12 @@ func (c *chooser) instead(x Pick, picked []bool) int {
 
 // renew records the renewal of a running candidate.
 func (c *chooser) renew(q *queue, i int) {
-	k := &c.Candidates[i]
+	k := &c.in.Candidates[i]
 	c.settled[i] = true
 	counts(c, k)
 	c.choice.Renewed = append(c.choice.Renewed, i)
 	c.choice.Passed[i] = round.Passed{}
 	c.bound.take(k, q.pool)
-	c.charge(q, k.GPUs, c.Settings.Term)
+	c.charge(q, k.GPUs, c.in.Settings.Term)
 	c.served[q.pool].renewed = true
 }

@@ -27,7 +27,7 @@ type Candidate struct {
 	IdleOnly bool // it takes only idle GPUs: it asks for that, or its last grants did not start
 	Keeping
 	Ahead
-	Priority
+	Priority Priority
 }
 
 // Ahead is how a candidate's new lease ends.
@@ -83,7 +83,7 @@ type Better struct {
 // starves reports whether a job never had a lease, or is owed at least four terms. Its tenant may be ahead
 // and hold its whole share, on nodes that are never free together.
 func (k *Candidate) starves(term cluster.Span) bool {
-	return k.Unserved || k.Owed >= 4*cluster.Times(k.GPUs, term)
+	return k.Priority.Unserved || k.Priority.Owed >= 4*cluster.Times(k.GPUs, term)
 }
 
 // Sorter orders candidates, and keeps its memory for the next ones.
@@ -103,11 +103,11 @@ func (s *Sorter) Order(cs []Candidate, jobs []int, newGPUs int) {
 	used, over := 0, false
 	for at := range line {
 		k := &cs[line[at].candidate]
-		if !k.New {
+		if !k.Priority.New {
 			continue
 		}
 		if used > 0 && used+k.GPUs > newGPUs {
-			k.New, k.Rho, over = false, k.Aged, true
+			k.Priority.New, k.Priority.Rho, over = false, k.Priority.Aged, true
 			line[at] = turnOf(k, line[at].candidate)
 		}
 		used += k.GPUs
@@ -134,12 +134,12 @@ type turn struct {
 const MaxLevel = 1_000_000
 
 func turnOf(k *Candidate, candidate int) turn {
-	return turn{class: class(k) + int32(last(k.New)), rho: k.Rho, waits: last(k.Running),
-		first: k.First, key: k.Key, candidate: candidate}
+	return turn{class: class(k) + int32(last(k.Priority.New)), rho: k.Priority.Rho, waits: last(k.Running),
+		first: k.Priority.First, key: k.Key, candidate: candidate}
 }
 
 // class ranks a candidate by urgency and level: those of a smaller class go first.
-func class(k *Candidate) int32 { return int32(last(k.Urgent))*8*MaxLevel - 2*k.Level }
+func class(k *Candidate) int32 { return int32(last(k.Priority.Urgent))*8*MaxLevel - 2*k.Priority.Level }
 
 // last returns 0 for jobs that go first, 1 for the rest.
 func last(first bool) int8 {

@@ -34,10 +34,10 @@ func (u *UserTurn) next(gpus int, term cluster.Span, ahead cluster.GPUTime) clus
 // waiting ones of users that are further behind by at most the threshold. Urgent jobs, and those of a higher level, go
 // first whoever their user is. users is by Candidate.User; the turns of those in jobs are used up.
 func (s *Sorter) OrderUsers(cs []Candidate, jobs []int, newGPUs int, users []UserTurn, settings *cluster.Settings) {
-	slices.SortStableFunc(jobs, func(a, b int) int { return cmp.Compare(cs[a].User, cs[b].User) })
+	slices.SortStableFunc(jobs, func(a, b int) int { return cmp.Compare(cs[a].Priority.User, cs[b].Priority.User) })
 	var each [][]int
 	for lo, hi := 0, 1; hi <= len(jobs); hi++ {
-		if hi == len(jobs) || cs[jobs[hi]].User != cs[jobs[lo]].User {
+		if hi == len(jobs) || cs[jobs[hi]].Priority.User != cs[jobs[lo]].Priority.User {
 			each, lo = append(each, jobs[lo:hi]), hi
 		}
 	}
@@ -59,14 +59,14 @@ func TakeTurns(cs []Candidate, jobs []int, users []UserTurn, s *cluster.Settings
 		if k.Running {
 			ahead = cluster.Times(k.GPUs, s.Threshold)
 		}
-		own := users[k.User].next(k.GPUs, s.Term, ahead)
+		own := users[k.Priority.User].next(k.GPUs, s.Term, ahead)
 		switch half := cluster.Times(k.GPUs, s.Term) / 2; {
 		case own >= half:
-			k.UserSide = 1
+			k.Priority.UserSide = 1
 		case own < -half:
-			k.UserSide = -1
+			k.Priority.UserSide = -1
 		default:
-			k.UserSide = 0
+			k.Priority.UserSide = 0
 		}
 		line[at] = turnOf(k, i)
 		line[at].class, line[at].rho = class(k), cluster.Rho(-own)

@@ -39,7 +39,7 @@ func (m *Market) Turns(taken round.Taken, cs []lease.Candidate, tenants []lease.
 				switch {
 				case account.Entitlement == 0:
 					k.Idle = append(k.Idle, p)
-				case k.Urgent:
+				case k.Priority.Urgent:
 					x.behind = math.MaxInt64
 				case k.Running && at == 0:
 					x.behind += m.in.Settings.Threshold

@@ -43,19 +43,19 @@ func (x *search) movable(sl split, most cluster.GPUTime, mover Mover) ([]choice,
 			continue
 		}
 		found, most = append(found, c), most-cost
-		x.nodes[x.slots[s].node].shut = true // to the leases of the other nodes
+		x.board.nodes[x.board.slots[s].node].shut = true // to the leases of the other nodes
 		if len(found) == sl.nodes {
 			break
 		}
 	}
 	for i := range found {
-		x.nodes[x.slots[found[i].slot].node].shut = false
+		x.board.nodes[x.board.slots[found[i].slot].node].shut = false
 	}
 	if len(found) == sl.nodes {
 		return found, places
 	}
 	for i := range found {
-		giveBack(x.Board, found[i].displaced, places)
+		giveBack(x.board, found[i].displaced, places)
 	}
 	return nil, nil
 }
@@ -73,10 +73,10 @@ func (x *search) price(s int, sl split, mover Mover) (c choice, cost cluster.GPU
 // cheapest lists the slots for a part of the gang, cheapest moves first.
 func (x *search) cheapest(sl split, mover Mover) []int {
 	var seen []priced
-	sets, only := x.avail[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
+	sets, only := x.board.avail[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
 	for k := max(sl.per, 1); k < len(sets); k++ {
 		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
-			s := x.byPool[x.ask.Pool].slots[at]
+			s := x.board.byPool[x.ask.Pool].slots[at]
 			if c, cost, ok := x.price(s, sl, mover); ok {
 				seen = append(seen, priced{s, c.spare, cost})
 			}
@@ -98,12 +98,12 @@ type priced struct {
 
 // clear holds idle GPUs of other nodes for all leases that a choice displaces, or for none of them.
 func (x *search) clear(c choice, places map[int]Placement, mover Mover) bool {
-	n := &x.nodes[x.slots[c.slot].node]
+	n := &x.board.nodes[x.board.slots[c.slot].node]
 	n.shut = true
 	defer func() { n.shut = false }()
 	for k, f := range c.displaced {
 		a, _ := mover(f.who)
-		y := x.search(a)
+		y := x.board.search(a)
 		var nodes []choice
 		for _, sl := range y.splits(nil) {
 			if nodes = y.onIdle(sl, true); nodes != nil {
@@ -111,11 +111,11 @@ func (x *search) clear(c choice, places map[int]Placement, mover Mover) bool {
 			}
 		}
 		if nodes == nil {
-			giveBack(x.Board, c.displaced[:k], places)
+			giveBack(x.board, c.displaced[:k], places)
 			return false
 		}
 		places[f.who] = y.placement(nodes)
-		x.Hold(places[f.who].Nodes)
+		x.board.Hold(places[f.who].Nodes)
 	}
 	return true
 }

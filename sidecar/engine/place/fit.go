@@ -42,9 +42,9 @@ type Placement struct {
 
 // search is the search for an ask on a board.
 type search struct {
-	*Board
-	sp  *spec
-	ask Ask
+	board *Board
+	sp    *spec
+	ask   Ask
 }
 
 func (b *Board) search(a Ask) *search { return &search{b, &b.specs[a.Shape], a} }
@@ -93,7 +93,7 @@ const mostSplits = 2 * 9
 
 // splits appends the ways to spread the gang, fewest nodes first.
 func (x *search) splits(out []split) []split {
-	r, pool := &x.sp.Request, &x.byPool[x.ask.Pool]
+	r, pool := &x.sp.Request, &x.board.byPool[x.ask.Pool]
 	if r.Exclusive {
 		return append(out, split{wholeNodes(r, pool.most), wholeNode})
 	}
@@ -144,15 +144,15 @@ func (x *search) onIdle(sl split, now bool) []choice {
 	if sl.per == 0 {
 		return x.onEmptiest(sl, now)
 	}
-	found := x.tried.idle[:0]
-	defer func() { x.tried.idle = found }()
-	sets, only, bound := x.idle[x.ask.Pool], x.sp.onlyIn(x.ask.Pool), x.bound[x.ask.Pool]
+	found := x.board.tried.idle[:0]
+	defer func() { x.board.tried.idle = found }()
+	sets, only, bound := x.board.idle[x.ask.Pool], x.sp.onlyIn(x.ask.Pool), x.board.bound[x.ask.Pool]
 	for k := 2 * max(sl.per, 1); k < 2*len(sets); k++ { // in turn, as tight and bound, as tight and not
 		set, in := sets[k/2], k%2 == 0
 		for at := set.nextOf(0, only, bound, in); at >= 0; at = set.nextOf(at+1, only, bound, in) {
-			s := x.byPool[x.ask.Pool].slots[at]
+			s := x.board.byPool[x.ask.Pool].slots[at]
 			want := x.want(s, sl)
-			if want == 0 || x.slots[s].idle < want || !x.admits(s, want, x.slots[s].idle, none) || now && x.late(s, want) {
+			if want == 0 || x.board.slots[s].idle < want || !x.admits(s, want, x.board.slots[s].idle, none) || now && x.late(s, want) {
 				continue
 			}
 			if found = append(found, choice{slot: s, gpus: want}); len(found) == sl.nodes {
@@ -166,12 +166,12 @@ func (x *search) onIdle(sl split, now bool) []choice {
 // onEmptiest spreads a gang unevenly over the idle GPUs of the emptiest nodes.
 func (x *search) onEmptiest(sl split, now bool) []choice {
 	var seen []choice
-	sets, only := x.idle[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
+	sets, only := x.board.idle[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
 	for k := len(sets) - 1; k > 0; k-- {
 		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
-			s := x.byPool[x.ask.Pool].slots[at]
+			s := x.board.byPool[x.ask.Pool].slots[at]
 			for want := min(k, x.sp.Request.GPUs); want > 0; want-- {
-				if x.admits(s, want, x.slots[s].idle, none) && (!now || !x.late(s, want)) {
+				if x.admits(s, want, x.board.slots[s].idle, none) && (!now || !x.late(s, want)) {
 					seen = append(seen, choice{slot: s, gpus: want})
 					break
 				}
@@ -214,7 +214,7 @@ func (x *search) want(s int, sl split) int {
 		return sl.per
 	}
 	r := &x.sp.Request
-	if l := &x.slots[s]; l.total >= max(r.PerNode, (r.GPUs+sl.nodes-1)/sl.nodes) {
+	if l := &x.board.slots[s]; l.total >= max(r.PerNode, (r.GPUs+sl.nodes-1)/sl.nodes) {
 		return l.total
 	}
 	return 0
@@ -224,17 +224,17 @@ func (x *search) want(s int, sl split) int {
 // ones: no lease first, then leases at the end of the queue, few freed GPUs, few left over, by
 // node.
 func (x *search) onSoft(sl split) []choice {
-	sets, only := x.avail[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
+	sets, only := x.board.avail[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
 	least := max(sl.per, 1)
 	if !sets[min(least, len(sets)):].atLeast(sl.nodes) {
 		return nil
 	}
-	x.tried.taken = x.tried.taken[:0]
-	seen := x.tried.soft[:0]
-	defer func() { x.tried.soft = seen }()
+	x.board.tried.taken = x.board.tried.taken[:0]
+	seen := x.board.tried.soft[:0]
+	defer func() { x.board.tried.soft = seen }()
 	for k := least; k < len(sets); k++ {
 		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
-			s := x.byPool[x.ask.Pool].slots[at]
+			s := x.board.byPool[x.ask.Pool].slots[at]
 			if sl.per == 0 {
 				if c, ok := x.makeMostRoom(s); ok {
 					seen = append(seen, c)
@@ -272,7 +272,7 @@ const noRank = math.MaxInt
 
 // makeMostRoom gives the displacements that free as much of a slot as possible.
 func (x *search) makeMostRoom(s int) (choice, bool) {
-	for want := min(x.sp.Request.GPUs, x.slots[s].idle+x.slots[s].soft); want > 0; want-- {
+	for want := min(x.sp.Request.GPUs, x.board.slots[s].idle+x.board.slots[s].soft); want > 0; want-- {
 		if c, ok := x.makeRoom(s, want); ok {
 			return c, true
 		}
@@ -282,26 +282,26 @@ func (x *search) makeMostRoom(s int) (choice, bool) {
 
 // makeRoom gives the displacements that free a slot for its part of the gang.
 func (x *search) makeRoom(s, want int) (choice, bool) {
-	c := choice{slot: s, gpus: want, worst: noRank, spare: x.slots[s].idle - want}
-	if want == 0 || c.spare < 0 && !x.slots[s].mayHaveOf(x.ask.Displace) {
+	c := choice{slot: s, gpus: want, worst: noRank, spare: x.board.slots[s].idle - want}
+	if want == 0 || c.spare < 0 && !x.board.slots[s].mayHaveOf(x.ask.Displace) {
 		return c, false
 	}
 	var freed part
-	from := len(x.tried.taken)
-	for _, f := range x.lastHere(s) {
+	from := len(x.board.tried.taken)
+	for _, f := range x.board.lastHere(s) {
 		if c.spare >= 0 && x.admits(s, want, c.spare+want, freed) {
 			break
 		}
 		if !f.isOf(x.ask.Displace) || x.ask.Spares > 0 && x.ask.Spares == 1+f.owner && f.gpus() >= x.sp.Request.GPUs {
 			continue
 		}
-		x.tried.taken = append(x.tried.taken, f)
+		x.board.tried.taken = append(x.board.tried.taken, f)
 		c.worst = min(c.worst, f.rank)
-		gpus, part := x.freedOn(f, s)
+		gpus, part := x.board.freedOn(f, s)
 		c.spare += gpus
 		freed = freed.plus(part)
 	}
-	c.displaced = x.tried.taken[from:len(x.tried.taken):len(x.tried.taken)]
+	c.displaced = x.board.tried.taken[from:len(x.board.tried.taken):len(x.board.tried.taken)]
 	if c.spare < 0 || !x.admits(s, want, c.spare+want, freed) {
 		return c, false
 	}
@@ -369,15 +369,15 @@ func (x *search) needed(found []choice) []choice {
 	spare := make([]int, len(found)) // GPUs
 	freed := make([]part, len(found))
 	for i := range found {
-		spare[i] = x.slots[found[i].slot].idle - found[i].gpus
+		spare[i] = x.board.slots[found[i].slot].idle - found[i].gpus
 		for _, f := range all {
-			gpus, part := x.freedOn(f, found[i].slot)
+			gpus, part := x.board.freedOn(f, found[i].slot)
 			spare[i], freed[i] = spare[i]+gpus, freed[i].plus(part)
 		}
 	}
 	without := func(f *soft) bool {
 		for i := range found {
-			gpus, part := x.freedOn(f, found[i].slot)
+			gpus, part := x.board.freedOn(f, found[i].slot)
 			if part == none && gpus == 0 {
 				continue
 			}
@@ -392,7 +392,7 @@ func (x *search) needed(found []choice) []choice {
 			continue
 		}
 		for i := range found {
-			gpus, part := x.freedOn(f, found[i].slot)
+			gpus, part := x.board.freedOn(f, found[i].slot)
 			spare[i], freed[i] = spare[i]-gpus, freed[i].less(part)
 			found[i].displaced = slices.DeleteFunc(found[i].displaced, func(k *soft) bool { return k == f })
 		}
@@ -406,8 +406,8 @@ func (x *search) needed(found []choice) []choice {
 // admits tells whether a node takes want GPUs of the job, of idle ones: partition, node lists, features, CPUs
 // and memory (with what would be freed), future reservations and claims. It does not compare the two numbers.
 func (x *search) admits(s, want, idle int, freed part) bool {
-	l := &x.slots[s]
-	n, m := &x.nodes[l.node], &x.machines[l.node]
+	l := &x.board.slots[s]
+	n, m := &x.board.nodes[l.node], &x.board.machines[l.node]
 	r := &x.sp.Request
 	if n.shut || !m.shares(x.sp) {
 		return false
@@ -431,7 +431,7 @@ func (x *search) admits(s, want, idle int, freed part) bool {
 	if n.gathers && !x.ask.Stops {
 		return false
 	}
-	return !x.view.Reserved || len(m.windows) == 0 || x.unreserved(m, want, idle, free.cpus)
+	return !x.board.view.Reserved || len(m.windows) == 0 || x.unreserved(m, want, idle, free.cpus)
 }
 
 // unreserved tells whether reservations of others leave the job the GPUs and CPUs that it needs on a node. On a board with the jobs of
@@ -447,7 +447,7 @@ func (x *search) unreserved(m *machine, want, idle, free int) bool {
 			return false
 		}
 		counts = true
-		if x.view.Occupied {
+		if x.board.view.Occupied {
 			free, gpus = free-max(w.cpus-w.usedCPUs, 0), gpus+max(w.gpus-w.usedGPUs, 0)
 		} else {
 			free, gpus = free-w.cpus, gpus+w.gpus
@@ -494,23 +494,23 @@ func share(r *cluster.Request, gpus int) (int, int64) {
 
 // late tells whether a part of a job's GPUs on a slot is not free yet.
 func (x *search) late(s, want int) bool {
-	l := &x.slots[s]
-	n := &x.nodes[l.node]
+	l := &x.board.slots[s]
+	n := &x.board.nodes[l.node]
 	cpus, memory := share(&x.sp.Request, want)
 	return l.idle-l.later < want || n.free.cpus-n.later.cpus < cpus || n.free.memory-n.later.memory < memory
 }
 
 // placement converts choices to holdings.
 func (x *search) placement(found []choice) Placement {
-	p := Placement{At: x.now, Nodes: make([]cluster.Holding, 0, len(found))}
+	p := Placement{At: x.board.now, Nodes: make([]cluster.Holding, 0, len(found))}
 	for _, c := range found {
-		l := &x.slots[c.slot]
+		l := &x.board.slots[c.slot]
 		cpus, memory := share(&x.sp.Request, c.gpus)
 		if x.late(c.slot, c.gpus) {
-			p.At = max(p.At, x.nodes[l.node].freeAt)
+			p.At = max(p.At, x.board.nodes[l.node].freeAt)
 		}
 		p.Nodes = append(p.Nodes, cluster.Holding{
-			Node: x.machines[l.node].name, Model: x.pools[l.pool], GPUs: c.gpus, CPUs: cpus, MemoryMB: memory})
+			Node: x.board.machines[l.node].name, Model: x.board.pools[l.pool], GPUs: c.gpus, CPUs: cpus, MemoryMB: memory})
 		for _, f := range c.displaced {
 			p.At = max(p.At, f.end)
 			if !slices.Contains(p.Displaced, f.who) {

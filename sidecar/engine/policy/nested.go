@@ -94,7 +94,7 @@ func (d *division) nested() error {
 	if len(entities) == 0 {
 		return nil
 	}
-	n := nest{division: d, one: d.ones(false)}
+	n := nest{whole: d, one: d.ones(false)}
 	x, err := n.divide(entities, 1)
 	if err != nil {
 		return err
@@ -114,8 +114,8 @@ func (d *division) nested() error {
 
 // nest is a nested division: throughputs of level 1 by job.
 type nest struct {
-	*division
-	one []float64
+	whole *division
+	one   []float64
 }
 
 // divide gives the parts of the time of the entities' jobs, which have this part of all GPUs, in the order of jobsOf.
@@ -150,9 +150,9 @@ func (n *nest) evenly(jobs []int, part float64) []float64 {
 	for i, m := range jobs {
 		at[m] = i
 	}
-	k := len(n.p.Models)
+	k := len(n.whole.p.Models)
 	x := make([]float64, len(jobs)*k)
-	for _, u := range n.even([]price.Entity{{Weight: 1, Jobs: jobs}}, part) {
+	for _, u := range n.whole.even([]price.Entity{{Weight: 1, Jobs: jobs}}, part) {
 		x[at[u.a]*k+u.model] = u.part
 	}
 	return x
@@ -160,11 +160,11 @@ func (n *nest) evenly(jobs []int, part float64) []float64 {
 
 // instance is the entities' jobs as the price solver has them.
 func (n *nest) instance(entities []price.Entity, part float64) (in price.Instance, weight []float64) {
-	for _, m := range n.p.Models {
+	for _, m := range n.whole.p.Models {
 		in.GPUs = append(in.GPUs, m.GPUs*part)
 	}
 	for _, m := range jobsOf(entities) {
-		j := &n.p.Jobs[m]
+		j := &n.whole.p.Jobs[m]
 		in.Gang, weight = append(in.Gang, float64(j.Gang)), append(weight, j.Weight)
 		for _, v := range j.Speed {
 			in.Speed = append(in.Speed, v/n.one[m])

@@ -15,7 +15,7 @@ const likeness = 0.35
 
 // estimates are the results computed from facts, on demand.
 type estimates struct {
-	*facts
+	known  *facts
 	tables map[int]*table  // by gang size
 	pairs  map[int]*prints // by gang size
 }
@@ -25,7 +25,7 @@ func newEstimates(f *facts) *estimates { return &estimates{f, map[int]*table{}, 
 // changed drops the results from a kind's entries.
 func (s *estimates) changed(kind cluster.Kind) {
 	if kind.Tenant() == "" {
-		*s = *newEstimates(s.facts)
+		*s = *newEstimates(s.known)
 	}
 	for _, t := range s.tables {
 		delete(t.of, kind.Tenant())
@@ -52,7 +52,7 @@ type family struct {
 func (s *estimates) table(gang int) *table {
 	t := s.tables[gang]
 	if t == nil {
-		t = &table{models: s.models(), of: map[string]*family{}}
+		t = &table{models: s.known.models(), of: map[string]*family{}}
 		s.tables[gang] = t
 	}
 	return t
@@ -65,9 +65,9 @@ func (s *estimates) family(t *table, tenant string, gang int) *family {
 		return f
 	}
 	f = &family{}
-	from, to := s.tenant(tenant)
+	from, to := s.known.tenant(tenant)
 	for i := from; i < to; i++ {
-		k := s.entries[i].Kind
+		k := s.known.entries[i].Kind
 		if k.Tenant() == tenant && (len(f.kinds) == 0 || f.kinds[len(f.kinds)-1] != k) {
 			f.kinds = append(f.kinds, k)
 			f.rows = append(f.rows, s.logs(t, k, gang))
@@ -82,7 +82,7 @@ func (s *estimates) logs(t *table, kind cluster.Kind, gang int) []float64 {
 	row := make([]float64, len(t.models))
 	for j, m := range t.models {
 		row[j] = math.NaN()
-		if p := s.known(kind, "", m, gang); p != nil && p.Rate > 0 {
+		if p := s.known.known(kind, "", m, gang); p != nil && p.Rate > 0 {
 			row[j] = math.Log(p.Rate)
 		}
 	}
@@ -158,13 +158,13 @@ func (s *estimates) otherGang(kind cluster.Kind, model string, gang int) *cluste
 	var best *cluster.Profile
 	least := math.Inf(1)
 	for _, of := range []cluster.Kind{kind, cluster.Kind(kind.Name())} { // the tenant's, and the site's of its name
-		from, to := s.of(of)
+		from, to := s.known.of(of)
 		for i := from; i < to; i++ {
-			e := &s.entries[i]
+			e := &s.known.entries[i]
 			if e.With != "" || e.Model != model || e.Gang == gang {
 				continue
 			}
-			p := s.known(kind, "", model, e.Gang)
+			p := s.known.known(kind, "", model, e.Gang)
 			apart := math.Abs(math.Log(float64(e.Gang) / float64(gang)))
 			if p.Rate > 0 && (apart < least || apart == least && p.Gang < best.Gang) {
 				best, least = p, apart

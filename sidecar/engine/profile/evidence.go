@@ -12,7 +12,7 @@ import (
 
 // evidence is what jobs show that report nothing.
 type evidence struct {
-	*facts
+	known       *facts
 	completions []cluster.Completion // sorted
 	usages      []cluster.Usage      // sorted
 	works       *works               // of both and of what is known; nil = not compared yet
@@ -65,13 +65,13 @@ func (s *evidence) byCompletions(kind cluster.Kind, model string, gang int) (clu
 		if others++; name == model {
 			own = r
 		}
-		if p := s.known(kind, "", name, gang); p != nil && p.Rate > 0 {
+		if p := s.known.known(kind, "", name, gang); p != nil && p.Rate > 0 {
 			anchors++
 			level += math.Log(p.Rate / r.Rate)
-			off = max(off, math.Hypot(c.Apart(at, m), standardError(p, s.settings.Recent)))
+			off = max(off, math.Hypot(c.Apart(at, m), standardError(p, s.known.settings.Recent)))
 		}
 	}
-	if own == nil || others < 2 || anchors == 0 && s.knows(kind, gang) {
+	if own == nil || others < 2 || anchors == 0 && s.known.knows(kind, gang) {
 		return out, false
 	}
 	if anchors > 0 {
@@ -231,8 +231,8 @@ func (s *evidence) measures() *works {
 // subjects gives all kinds with gang sizes that anything is known about, in order; not the site's.
 func (s *evidence) subjects() []runs {
 	var out []runs
-	for i := range s.entries {
-		if e := &s.entries[i]; e.With == "" {
+	for i := range s.known.entries {
+		if e := &s.known.entries[i]; e.With == "" {
 			out = append(out, runs{e.Kind, e.Gang})
 		}
 	}
@@ -308,8 +308,8 @@ func balanced(values []float64, tenants []string, but int) float64 {
 // measured gives ln of how much faster a kind runs on a model than on another, by reports on both, else by completion times on both,
 // and when that was last seen.
 func (s *evidence) measured(kind cluster.Kind, from, to string, gang int) (gain float64, at cluster.Instant, ok bool) {
-	x, y := s.look(kind, "", from, gang, cluster.Observed), s.look(kind, "", to, gang, cluster.Observed)
-	if x != nil && y != nil && min(x.Samples, y.Samples) >= s.settings.Trust {
+	x, y := s.known.look(kind, "", from, gang, cluster.Observed), s.known.look(kind, "", to, gang, cluster.Observed)
+	if x != nil && y != nil && min(x.Samples, y.Samples) >= s.known.settings.Trust {
 		return math.Log(y.Rate / x.Rate), min(x.At, y.At), true
 	}
 	c := s.completionOf(kind, gang)
@@ -332,9 +332,9 @@ func (s *evidence) measured(kind cluster.Kind, from, to string, gang int) (gain 
 
 // modelsOf gives the models on which anything is known of a kind at a gang size, in order.
 func (s *evidence) modelsOf(of runs) (out []string) {
-	from, to := s.of(of.kind)
+	from, to := s.known.of(of.kind)
 	for i := from; i < to; i++ {
-		if e := &s.entries[i]; e.With == "" && e.Gang == of.gang {
+		if e := &s.known.entries[i]; e.With == "" && e.Gang == of.gang {
 			out = append(out, e.Model)
 		}
 	}
@@ -375,7 +375,7 @@ func (s *evidence) byCounters(kind cluster.Kind, model string, gang int) (cluste
 	if own < 0 {
 		return cluster.Profile{}, false
 	}
-	best, found, settled := cluster.Profile{}, false, s.knows(kind, gang)
+	best, found, settled := cluster.Profile{}, false, s.known.knows(kind, gang)
 	for i := range all {
 		p, ok := s.settled(kind, all[i].Model, gang)
 		if !ok {
@@ -414,9 +414,9 @@ func (s *evidence) byCounters(kind cluster.Kind, model string, gang int) (cluste
 
 // settled gives the rate of a kind that is known, or shown by completion times, with its standard error.
 func (s *evidence) settled(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
-	if k := s.known(kind, "", model, gang); k != nil {
+	if k := s.known.known(kind, "", model, gang); k != nil {
 		p := *k
-		p.Spread = standardError(k, s.settings.Recent)
+		p.Spread = standardError(k, s.known.settings.Recent)
 		return p, p.Rate > 0
 	}
 	return s.byCompletions(kind, model, gang)
@@ -476,7 +476,7 @@ func (s *evidence) byOthers(kind cluster.Kind, model string, gang int) (cluster.
 	if len(s.completions)+len(s.usages) == 0 {
 		return cluster.Profile{}, false
 	}
-	best, found, anchored := cluster.Profile{}, false, s.knows(kind, gang)
+	best, found, anchored := cluster.Profile{}, false, s.known.knows(kind, gang)
 	for _, from := range s.modelsOf(runs{kind, gang}) {
 		p, ok := s.settled(kind, from, gang)
 		if !ok {

@@ -27,11 +27,11 @@ const alike = 0.1
 // not at all.
 func (s *estimates) estimatePair(kind, with cluster.Kind, model string, gang int) (cluster.Profile, bool) {
 	out := cluster.Profile{Kind: kind, With: with, Model: model, Gang: gang, Source: cluster.Estimated}
-	if with = s.company(with); with.Tenant() != "" && with.Tenant() != kind.Tenant() {
+	if with = s.known.company(with); with.Tenant() != "" && with.Tenant() != kind.Tenant() {
 		return out, false
 	}
 	f := s.prints(gang)
-	alone := s.known(kind, "", model, gang)
+	alone := s.known.known(kind, "", model, gang)
 	like, other := s.like(f, kind, gang), closest(s.like(f, with, gang))
 	m, there := slices.BinarySearch(f.models, model)
 	if alone == nil || like == nil || other < 0 || !there {
@@ -52,7 +52,7 @@ func (s *estimates) estimatePair(kind, with cluster.Kind, model string, gang int
 
 // part gives the fraction of its rate that a kind keeps beside another; NaN = unknown.
 func (s *estimates) part(kind, with cluster.Kind, model string, gang int) float64 {
-	alone, beside := s.known(kind, "", model, gang), s.known(kind, with, model, gang)
+	alone, beside := s.known.known(kind, "", model, gang), s.known.known(kind, with, model, gang)
 	if alone == nil || beside == nil || alone.Rate == 0 {
 		return math.NaN()
 	}
@@ -114,9 +114,9 @@ func (s *estimates) prints(gang int) *prints {
 	if f := s.pairs[gang]; f != nil {
 		return f
 	}
-	f := &prints{models: s.models(), like: map[cluster.Kind][]float64{}}
-	for i := range s.entries {
-		e := &s.entries[i]
+	f := &prints{models: s.known.models(), like: map[cluster.Kind][]float64{}}
+	for i := range s.known.entries {
+		e := &s.known.entries[i]
 		profiled := e.Kind.Tenant() == "" && e.With != "" && e.Gang == gang
 		if profiled && !slices.Contains(f.kinds, e.Kind) {
 			f.kinds = append(f.kinds, e.Kind)

@@ -212,7 +212,7 @@ func (f *follower) turns() []bool {
 // these are the candidate's next: nobody else is granted a lease there.
 func (f *follower) offer(tenant, i, pool int) {
 	k := &f.in.Candidates[i]
-	n := f.lines[f.key(tenant, pool, int(k.User))]
+	n := f.lines[f.key(tenant, pool, int(k.Priority.User))]
 	if n == nil || n.left == 0 || k.Running || k.IdleOnly || f.x.f.Hand.Leases[k.Case] != nil {
 		return
 	}

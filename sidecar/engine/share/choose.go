@@ -66,16 +66,24 @@ type contest struct {
 }
 
 // table adapts a place.Board to lease.Board.
-type table struct{ *place.Board }
+type table struct{ board *place.Board }
 
 func (t table) Fit(a lease.Ask) (lease.Placement, bool) {
-	p, ok := t.Board.Fit(place.Ask(a))
+	p, ok := t.board.Fit(place.Ask(a))
 	return lease.Placement(p), ok
 }
 
-func (t table) Free(pool int) []int { return place.Free(t.Board, pool) }
+func (t table) Free(pool int) []int { return place.Free(t.board, pool) }
 
-func (t table) Take(p lease.Placement) { t.Board.Take(place.Placement(p)) }
+func (t table) Take(p lease.Placement) { t.board.Take(place.Placement(p)) }
+
+func (t table) Claim(nodes []cluster.Holding, at cluster.Instant) { t.board.Claim(nodes, at) }
+
+func (t table) Idle(pool int) int { return t.board.Idle(pool) }
+
+func (t table) Renew(who int) bool { return t.board.Renew(who) }
+
+func (t table) Prefer(who int) { t.board.Prefer(who) }
 
 // Contest gives leases to the candidates that are furthest behind. It records in out why the others got none. It returns its board, which has
 // the memory of an old one.
@@ -140,7 +148,7 @@ func (x *contest) occupy(old *place.Board, in *lease.Input, touch cluster.Contro
 		rank[i] = len(line) // of jobs that are not candidates: frozen ones go first
 	}
 	for at, k := range line {
-		if rank[in.Candidates[k].Case] = at; in.Candidates[k].Resting {
+		if rank[in.Candidates[k].Case] = at; in.Candidates[k].Priority.Resting {
 			rank[in.Candidates[k].Case] = len(line) // like frozen ones
 		}
 	}
@@ -233,7 +241,7 @@ func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
 func noteResting(x *contest, in *lease.Input, choice *lease.Choice) {
 	for i := range in.Candidates {
 		k := &in.Candidates[i]
-		if k.Resting && choice.Passed[i].Code == cluster.ReasonNotice && field.Resting(x.f.In.Snapshot, k.Case) && x.f.Hand.Leases[k.Case].State == cluster.Active && x.f.Ending(k.Case) {
+		if k.Priority.Resting && choice.Passed[i].Code == cluster.ReasonNotice && field.Resting(x.f.In.Snapshot, k.Case) && x.f.Hand.Leases[k.Case].State == cluster.Active && x.f.Ending(k.Case) {
 			idle, since := field.Idle(x.f.In.Snapshot, k.Case)
 			x.f.Hand.Report(cluster.Event{Kind: cluster.EventIdleReclaim, Job: k.Key,
 				Text: fmt.Sprintf("its lease is not renewed, since others wait and its %d GPUs have been idle for %d min (idle.reclaim_after)", idle, x.f.In.Now.Sub(since)/cluster.Minute)})

@@ -219,7 +219,7 @@ func (x *contest) bar(in *lease.Input, nodes []cluster.Holding) {
 // is true for a new gathering; one that continues needs only some time owed. Gathered GPUs reduce what the tenant is owed.
 func mayGather(in *lease.Input, k *lease.Candidate, pool int, anew bool) bool {
 	owed, excess := in.Tenants[k.Tenant].Shares[pool].Owed, beyond(in, k, pool)
-	if excess == 0 || !anew || k.Unserved {
+	if excess == 0 || !anew || k.Priority.Unserved {
 		return excess == 0 || owed > 0
 	}
 	return owed >= lease.Worth(excess, cluster.Day)

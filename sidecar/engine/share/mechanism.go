@@ -147,7 +147,7 @@ func (m *hand) gather(taken []int) {
 		case taken[i] >= 0:
 			*m.debts.Next.At(party, taken[i]) -= float64(k.GPUs)
 			*m.debts.Tenants.At(m.x.f.Due.Parties[party].Tenant, taken[i]) -= float64(k.GPUs)
-		case !k.IdleOnly && !k.Resting:
+		case !k.IdleOnly && !k.Priority.Resting:
 			w := rounds.Want{Party: int(party), Tenant: int(m.x.f.Due.Parties[party].Tenant), Gang: k.GPUs, On: -1}
 			if k.Running {
 				w.On = k.Pools[0]
@@ -194,7 +194,7 @@ func limit(m *hand) {
 	for p := range m.pools {
 		line := m.pools[p].Line
 		for _, w := range line {
-			if k := &m.in.Candidates[m.who[w]]; k.Urgent {
+			if k := &m.in.Candidates[m.who[w]]; k.Priority.Urgent {
 				m.urge(line, w, p)
 			}
 		}
@@ -222,7 +222,7 @@ func (m *hand) urge(line []int, urgent, p int) {
 	own := m.debts.Next.At(round.PartyIndex(m.wants[urgent].Party), p)
 	for _, w := range slices.Backward(line) {
 		other := &m.in.Candidates[m.who[w]]
-		if party := m.wants[w].Party; other.Tenant == k.Tenant && !other.Urgent && party != m.wants[urgent].Party {
+		if party := m.wants[w].Party; other.Tenant == k.Tenant && !other.Priority.Urgent && party != m.wants[urgent].Party {
 			from := m.debts.Next.At(round.PartyIndex(party), p)
 			part := max(min(float64(k.GPUs)-*own, *from), 0)
 			*own, *from = *own+part, *from-part
@@ -280,7 +280,7 @@ func (m *hand) gavel() []rounds.Grant {
 		for at, w := range m.pools[p].Line {
 			row, k := &rows[w], &m.in.Candidates[m.who[w]]
 			party := round.PartyIndex(m.wants[w].Party)
-			gang, age := float64(row.Gang), max(m.x.f.In.Now.Sub(k.First), m.x.f.In.Settings.Term)
+			gang, age := float64(row.Gang), max(m.x.f.In.Now.Sub(k.Priority.First), m.x.f.In.Settings.Term)
 			row.Share[p] = *m.debts.Due.At(party, p) / (float64(m.x.f.Due.PartyRows.At(party, p).Demand) / float64(cluster.WholeGPU))
 			owed := (*m.debts.Next.At(party, p)-float64(before[party]))/gang - row.Share[p]
 			row.Due[p] = cluster.Span(row.Share[p] * float64(age))

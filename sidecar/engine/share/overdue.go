@@ -50,7 +50,7 @@ func large(x *contest, k *lease.Candidate, least []int) bool {
 
 // late reports whether a job is owed a term of its GPUs.
 func late(x *contest, k *lease.Candidate) bool {
-	return k.Owed >= cluster.Times(k.GPUs, x.f.In.Settings.Term)
+	return k.Priority.Owed >= cluster.Times(k.GPUs, x.f.In.Settings.Term)
 }
 
 // leastGangs gives the smallest gang of each tenant among all its jobs, so that renewed leases change nothing; the largest number where there is none.

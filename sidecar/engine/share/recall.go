@@ -62,7 +62,7 @@ func (x *contest) unserved(in *lease.Input, choice *lease.Choice) []int {
 	for t := range in.Tenants {
 		for _, i := range in.Tenants[t].Jobs {
 			k := &in.Candidates[i]
-			if k.Unserved && !k.Running && !k.IdleOnly && choice.Passed[i].Code != "" && !x.f.Hand.IsClaimed(k.Key) {
+			if k.Priority.Unserved && !k.Running && !k.IdleOnly && choice.Passed[i].Code != "" && !x.f.Hand.IsClaimed(k.Key) {
 				line = append(line, i)
 			}
 		}
@@ -297,7 +297,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	}
 	r.served++
 	*r.behind.At(q, pool) = behind
-	r.charge(int(k.User), k.GPUs, end)
+	r.charge(int(k.Priority.User), k.GPUs, end)
 	*r.firsts.At(q, pool) += k.GPUs
 	r.holdsFor(account{q, pool}, k.GPUs, end)
 	for _, i := range found.Displaced {
@@ -368,7 +368,7 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 func (r *recalls) ownYield(leases []int, k *lease.Candidate) bool {
 	behind := cluster.GPUTime(0)
 	if r.users != nil {
-		behind = r.users[k.User].Behind - cluster.Times(k.GPUs, r.ends().Sub(r.x.f.In.Now))
+		behind = r.users[k.Priority.User].Behind - cluster.Times(k.GPUs, r.ends().Sub(r.x.f.In.Now))
 	}
 	for _, i := range leases {
 		if r.x.f.Due.Queued[i].Queue != queueOf(k) {
@@ -377,11 +377,11 @@ func (r *recalls) ownYield(leases []int, k *lease.Candidate) bool {
 		if r.x.out.Later(r.x.f.In.Now, r.x.f.Stops.Wished(i, r.x.f.In.Snapshot.Cases[i].Job.Start)) {
 			return false
 		}
-		if u := r.x.f.In.Cases[i].User; r.users != nil && u != k.User {
+		if u := r.x.f.In.Cases[i].User; r.users != nil && u != k.Priority.User {
 			if r.users[u].Behind+cluster.Times(r.x.f.Hand.Leases[i].GPUs, r.x.f.Hand.Leases[i].End.Sub(r.x.f.In.Now)) > behind {
 				return false
 			}
-		} else if r.x.f.In.Settings.JobOrder != cluster.ByRho && r.x.f.Turn(i) <= k.Rho {
+		} else if r.x.f.In.Settings.JobOrder != cluster.ByRho && r.x.f.Turn(i) <= k.Priority.Rho {
 			return false
 		}
 	}

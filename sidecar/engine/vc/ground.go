@@ -79,20 +79,20 @@ func (v *ground) rank(k *lease.Candidate) {
 	if t := v.turn.f.In.Cases[k.Case].Tenant; t >= 0 {
 		chooser = v.turn.choosers[t]
 	}
-	k.Level = v.turn.level(k.Case)
+	k.Priority.Level = v.turn.level(k.Case)
 	switch chooser {
 	case cluster.CellsFirstCome: // no preemption
-		k.New, k.Rho = false, cluster.Fair
+		k.Priority.New, k.Priority.Rho = false, cluster.Fair
 		if k.Running && v.right(k.Case) == cluster.Guaranteed {
-			k.Rho = 0
+			k.Priority.Rho = 0
 		}
 	case cluster.CellsByService:
-		k.New, k.Rho = false, 0
+		k.Priority.New, k.Priority.Rho = false, 0
 		if r.Alloc >= SecondQueue {
-			k.Rho = 1
+			k.Priority.Rho = 1
 		}
 	case cluster.CellsByStride: // stride: see advance
-		k.New, k.Rho = false, cluster.Rho(v.turn.f.Hand.Passes[k.Case])
+		k.Priority.New, k.Priority.Rho = false, cluster.Rho(v.turn.f.Hand.Passes[k.Case])
 	}
 }
 

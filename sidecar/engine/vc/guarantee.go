@@ -86,7 +86,7 @@ func (v *decision) guaranteeVC(t int) {
 	tenant, line := &v.in.Tenants[t], v.turns(t)
 	priority := func(at int) int {
 		p := -at
-		if v.in.Candidates[line[at].Candidate].Urgent {
+		if v.in.Candidates[line[at].Candidate].Priority.Urgent {
 			p += urgent
 		}
 		return p
@@ -160,7 +160,7 @@ func (v *decision) request(k *lease.Candidate, vc string, priority, pool int, on
 		if !v.g.uses(k, &c) || pool != anyPool && v.g.turn.f.In.Pools[pool] != c.Model {
 			continue
 		}
-		try := attempt{n, k.Shape, soft, k.Urgent, k.IdleOnly}
+		try := attempt{n, k.Shape, soft, k.Priority.Urgent, k.IdleOnly}
 		if no, known := v.failed[try]; known {
 			refusal = no
 			continue

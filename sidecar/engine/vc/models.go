@@ -19,7 +19,7 @@ func (v *decision) guaranteeModels(t int) {
 	tenant, line := &v.in.Tenants[t], v.turns(t)
 	priority := func(at int) int {
 		p := -at
-		if v.in.Candidates[line[at].Candidate].Urgent {
+		if v.in.Candidates[line[at].Candidate].Priority.Urgent {
 			p += urgent
 		}
 		return p

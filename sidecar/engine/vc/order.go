@@ -98,7 +98,7 @@ func byParties(v *decision, tenant int) []lease.Turn {
 		line = slices.Clone(line)
 		slices.SortStableFunc(line, func(a, b lease.Turn) int {
 			x, y := &v.in.Candidates[a.Candidate], &v.in.Candidates[b.Candidate]
-			return cmp.Or(btoi(y.Urgent)-btoi(x.Urgent), cmp.Compare(y.Level, x.Level))
+			return cmp.Or(btoi(y.Priority.Urgent)-btoi(x.Priority.Urgent), cmp.Compare(y.Priority.Level, x.Priority.Level))
 		})
 	}
 	return line

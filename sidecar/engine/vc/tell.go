@@ -23,7 +23,7 @@ func explain(d *decision) {
 	for t := range v.d.in.Tenants {
 		clear(places)
 		for _, i := range v.d.in.Tenants[t].Jobs {
-			c, level := v.d.in.Candidates[i].Case, v.d.in.Candidates[i].Level
+			c, level := v.d.in.Candidates[i].Case, v.d.in.Candidates[i].Priority.Level
 			can, mark := &v.d.g.turn.f.Can[c], &v.d.g.turn.f.Hand.Marks[c]
 			if !can.Eligible || v.d.g.turn.f.Hand.Leases[c] != nil || mark.Claimed {
 				continue
