@@ -146,6 +146,9 @@ var writers = map[string][]string{
 func TestEachStepWritesItsOwnResult(t *testing.T) {
 	fset, found := token.NewFileSet(), map[string]bool{}
 	for _, u := range checked(t, fset, "./sidecar/engine/...") {
+		if strings.HasSuffix(u.path, "test") { // it makes input of steps
+			continue
+		}
 		for _, file := range u.files {
 			for _, d := range file.Decls {
 				fn, ok := d.(*ast.FuncDecl)
