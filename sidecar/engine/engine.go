@@ -77,7 +77,7 @@ func (d *Decider) chooser(s *cluster.Snapshot) field.Chooser {
 	return &d.cells
 }
 
-// DecideBy decides as Decide does, with another chooser. All choosers share the same books, and their choices
+// DecideBy decides as Decide does, with another chooser. All choosers get the same field, and their choices
 // are carried out in the same way.
 func (d *Decider) DecideBy(s cluster.Snapshot, chooser field.Chooser) cluster.Plan {
 	done := false

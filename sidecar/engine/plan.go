@@ -80,8 +80,8 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	return p
 }
 
-// write makes the state of the round to remember, which the plan takes over, from the results of all steps: records in the memory of the facts',
-// and the rest of the ledger.
+// write makes the records and accounts to remember from the results of all steps. The plan takes over the records of the facts, which are of no use
+// afterwards.
 func (d *Decider) write(x opened, gates []actions.Gate) {
 	hand, records := &d.field.Hand, d.facts.Records
 	for i := range records {
