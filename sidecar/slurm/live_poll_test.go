@@ -71,7 +71,7 @@ func statePolls(l *live) {
 func told(s cluster.Observation) []cluster.Job {
 	jobs := slices.Clone(s.Jobs)
 	for i := range jobs {
-		jobs[i].PendingReason, jobs[i].Request.MaxNodes = "", 0
+		jobs[i].PendingReason, jobs[i].Request.MaxNodes, jobs[i].Version = "", 0, 0 // versions are of one client
 	}
 	return jobs
 }
