@@ -18,7 +18,7 @@ import (
 // mostKept is the maximum number of kept snapshots on which the engine panicked: the newest.
 const mostKept = 3
 
-// keep stores a snapshot on which the engine panicked beside the state file, for `fairlease
+// keep stores a snapshot on which the engine panicked, or made a wrong plan, beside the state file, for `fairlease
 // replay`. A repeated panic is not stored again.
 func (d *Daemon) keep(s cluster.Snapshot, b *loop.Breakdown) {
 	if !d.broken(b) {

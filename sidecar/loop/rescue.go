@@ -44,6 +44,7 @@ func (l *Loop) decide(snap cluster.Snapshot) (cluster.Snapshot, cluster.Plan, er
 	snap = without(snap, l.aside)
 	plan, broke := l.try(snap)
 	if broke == nil {
+		l.keepDiffering(snap, plan.Events)
 		return snap, plan, nil
 	}
 	l.Keep(snap, broke)
@@ -65,6 +66,14 @@ func (l *Loop) decide(snap cluster.Snapshot) (cluster.Snapshot, cluster.Plan, er
 		broke = again
 	}
 	return snap, plan, broke
+}
+
+// keepDiffering gives the snapshot of a plan that the engine corrected, by its events, to Keep.
+func (l *Loop) keepDiffering(snap cluster.Snapshot, events []cluster.Event) {
+	at := slices.IndexFunc(events, func(e cluster.Event) bool { return e.Kind == cluster.EventDecisionDiffers })
+	if at >= 0 && l.Keep != nil {
+		l.Keep(snap, &Breakdown{Cause: events[at].Text})
+	}
 }
 
 // jobsOf gives all jobs of a user that are not set aside yet, with the reason for setting them

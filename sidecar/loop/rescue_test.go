@@ -203,3 +203,17 @@ func TestABreakdownIsAPanicWhereNobodyKeepsIt(t *testing.T) {
 	}()
 	b.turn(t)
 }
+
+// A plan that the engine has corrected is made and committed, and its snapshot is kept.
+func TestASnapshotOfACorrectedPlanIsKept(t *testing.T) {
+	b, kept, _ := poisoned(t, 5, []int64{9}, nil)
+	decide := b.Decide
+	b.Decide = func(s cluster.Snapshot) cluster.Plan {
+		p := decide(s)
+		p.Events = []cluster.Event{{Kind: cluster.EventDrift, Text: "slow"}, {Kind: cluster.EventDecisionDiffers, Text: "it differs"}}
+		return p
+	}
+	if _, did, err := b.turn(t); err != nil || !strings.Contains(did, "commit") || len(*kept) != 1 || (*kept)[0].Cause != "it differs" {
+		t.Errorf("%v: %s, %d kept", err, did, len(*kept))
+	}
+}

@@ -35,7 +35,8 @@ type Loop struct {
 	// only: its buffers are then reused.
 	Brief bool
 	// Keep receives a snapshot on which the engine panicked, and the panic. The round is made
-	// without the jobs that caused it. nil = a breakdown is a panic.
+	// without the jobs that caused it. nil = a breakdown is a panic. It receives one for which the engine made a wrong plan, too, and has corrected
+	// it.
 	Keep func(cluster.Snapshot, *Breakdown)
 
 	aside  map[cluster.JobKey]string // jobs that are set aside, and why

@@ -91,7 +91,7 @@ func govern(ctx context.Context, c *testcluster.Cluster, dsn string) (*site, fun
 	}
 	s := &site{Cluster: c, settings: simtest.Product(), rules: loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}}
 	s.settings.Interval = 2 * cluster.Second
-	s.loop = &loop.Loop{Cluster: client, Journal: lead.Journal(), Decide: new(engine.Decider).Decide,
+	s.loop = &loop.Loop{Cluster: client, Journal: lead.Journal(), Decide: new(engine.Checked).Decide,
 		Configure: func() (loop.Rules, cluster.Settings) { return s.rules, s.settings }}
 	return s, func() { client.Close(); st.Close() }, nil
 }

@@ -53,7 +53,7 @@ pause and nothing changes.`,
 			study.In, ahead.In = d.InForce, d.InForce
 			*d = daemon.Daemon{
 				Cluster: client, Identify: client.Identity, Probe: func(ctx context.Context) (cluster.Observation, error) { return client.Observe(ctx, 0) },
-				Notes: client.Notes, Connect: connect.Daemon(cfg), Decide: new(engine.Decider).Decide, Divide: aside.Divide, Audit: aside.Audit, Study: study.Study, Foresee: ahead.Forecast, Config: cfg,
+				Notes: client.Notes, Connect: connect.Daemon(cfg), Decide: new(engine.Checked).Decide, Divide: aside.Divide, Audit: aside.Audit, Study: study.Study, Foresee: ahead.Forecast, Config: cfg,
 				Reload: func() (*config.Config, error) { return config.Load(p.file, p.env) },
 				Hangup: hangup, Notify: daemon.NewNotifier(p.getenv), Log: log, Meter: meter,
 			}

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// checkedEach is the number of decisions from one check to the next. A check costs about two decisions.
+const checkedEach = 64
+
+// Checked decides as Decider does, and checks itself: each 64th plan is compared with that of Decide, which keeps nothing between rounds. If
+// they differ, which is a fault of the program, the plan of Decide is made instead, with an event, and all that was kept is forgotten. It is
+// not safe for concurrent use.
+type Checked struct {
+	decider Decider
+	since   int // decisions since the last check
+}
+
+// Decide makes the plan for one round.
+func (c *Checked) Decide(s cluster.Snapshot) cluster.Plan {
+	p := c.decider.Decide(s)
+	if c.since++; c.since < checkedEach {
+		return p
+	}
+	c.since = 0
+	anew := Decide(s)
+	parts := differences(reflect.ValueOf(&p).Elem(), reflect.ValueOf(&anew).Elem(), "")
+	if len(parts) == 0 {
+		return p
+	}
+	c.decider = Decider{}
+	anew.Events = append(anew.Events, cluster.Event{Kind: cluster.EventDecisionDiffers, Text: fmt.Sprintf("the plan of round %d from what the engine keeps differs "+
+		"from one made from the snapshot alone in: %s; the latter holds, and nothing is kept from before. It is a fault of fairlease: please report it", s.Round, strings.Join(parts, ", "))})
+	return anew
+}
+
+// differences names the fields of two structs whose JSON differs, those of State one by one.
+func differences(a, b reflect.Value, prefix string) (out []string) {
+	for i := range a.NumField() {
+		name := prefix + a.Type().Field(i).Name
+		if x := a.Field(i); x.Type() == reflect.TypeFor[cluster.State]() {
+			out = append(out, differences(x, b.Field(i), name+".")...)
+		} else if a.Type().Field(i).Tag.Get("json") != "-" && !bytes.Equal(encoded(x), encoded(b.Field(i))) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// encoded gives the JSON of a value. One that has none, such as an infinite number, differs from none like it.
+func encoded(v reflect.Value) []byte {
+	text, err := json.Marshal(v.Interface())
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return text
+}
