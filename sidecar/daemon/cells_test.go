@@ -14,7 +14,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
 const goodCells = `cellHierarchy:
@@ -87,7 +87,7 @@ func TestCellsAtTheFirstLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on, log := newLive(), &lines{}
 		on.away = errors.New("no answer")
-		d := &Daemon{Cluster: on, Decide: engine.Decide, Config: c, Log: zerolog.New(log),
+		d := &Daemon{Cluster: on, Decide: simtest.Checked(t), Config: c, Log: zerolog.New(log),
 			Connect: func(context.Context) (Store, error) { return &desk{shared: newShared(), name: "a"}, nil }}
 		ended := make(chan error, 1)
 		go func() { ended <- d.Serve(t.Context()) }()
@@ -111,7 +111,7 @@ func TestAnotherClustersDaemon(t *testing.T) {
 		journal := newShared()
 		first := start(t, "a", journal, newLive(), dir, short)
 		until(t, "the first leads", func() bool { journal.mu.Lock(); defer journal.mu.Unlock(); return journal.of.Name == "virtual" })
-		d := &Daemon{Cluster: newLive(), Decide: engine.Decide, Config: settings(t, dir, short), Log: zerolog.Nop(),
+		d := &Daemon{Cluster: newLive(), Decide: simtest.Checked(t), Config: settings(t, dir, short), Log: zerolog.Nop(),
 			Identify: func(context.Context) (cluster.Identity, error) { return cluster.Identity{Name: "beta"}, nil },
 			Connect:  func(context.Context) (Store, error) { return &desk{shared: journal, name: "b"}, nil }}
 		if err := d.Serve(t.Context()); !errors.Is(err, ErrCluster) || !strings.Contains(err.Error(), "virtual, not beta") {

@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
 func listen(t *testing.T) (*net.UnixConn, string) {
@@ -109,7 +109,7 @@ func TestWhatTheServiceManagerHears(t *testing.T) {
 	dir := t.TempDir()
 	hangup := make(chan os.Signal, 1)
 	cfg := settings(t, dir, short)
-	d := &Daemon{Cluster: newLive(), Decide: engine.Decide, Config: cfg, Hangup: hangup, Log: zerolog.Nop(),
+	d := &Daemon{Cluster: newLive(), Decide: simtest.Checked(t), Config: cfg, Hangup: hangup, Log: zerolog.Nop(),
 		Notify:  Notifier{socket: path, Watchdog: time.Second},
 		Connect: func(context.Context) (Store, error) { return &desk{shared: newShared(), name: "a"}, nil },
 		Reload:  func() (*config.Config, error) { return cfg, nil }}

@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
 // A virtual cluster's own scheduler orders its jobs from its first answer on. While it fails the built-in order does, the reason is known, and
@@ -37,7 +37,7 @@ func TestASchedulerOfTheSite(t *testing.T) {
 		c.submit("nlp", 2, 4)
 		on := newShared()
 		r := &rig{log: &lines{}, desk: &desk{shared: on, name: "a"}, dir: dir, ended: make(chan error, 1)}
-		r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Config: cfg, Log: zerolog.New(r.log), Connect: func(context.Context) (Store, error) { return r.desk, on.gone }}
+		r.Daemon = &Daemon{Cluster: c, Decide: simtest.Checked(t), Config: cfg, Log: zerolog.New(r.log), Connect: func(context.Context) (Store, error) { return r.desk, on.gone }}
 		r.serve(t)
 		order := func() cluster.VCOrder {
 			r.turns.enter()

@@ -528,7 +528,7 @@ func settings(t *testing.T, dir, text string) *config.Config {
 func start(t *testing.T, name string, on *shared, c loop.Cluster, dir, text string, study ...func(context.Context) (tune.Study, error)) *rig {
 	t.Helper()
 	r := &rig{log: &lines{}, desk: &desk{shared: on, name: name}, hangup: make(chan os.Signal, 1), dir: dir, ended: make(chan error, 1)}
-	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Divide: engine.Divide, Audit: engine.Audit, Config: settings(t, dir, text), Hangup: r.hangup,
+	r.Daemon = &Daemon{Cluster: c, Decide: simtest.Checked(t), Divide: engine.Divide, Audit: engine.Audit, Config: settings(t, dir, text), Hangup: r.hangup,
 		Connect: func(context.Context) (Store, error) { return r.desk, on.gone },
 		Reload:  func() (*config.Config, error) { return nil, errors.New("there is nothing to reload") },
 		Log:     zerolog.New(r.log)}
@@ -542,7 +542,7 @@ func start(t *testing.T, name string, on *shared, c loop.Cluster, dir, text stri
 func startBeside(t *testing.T, name string, on *shared, c *live, dir, text string) *rig {
 	t.Helper()
 	r := &rig{log: &lines{}, desk: &desk{shared: on, name: name}, dir: dir, ended: make(chan error, 1)}
-	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Divide: engine.Divide, Config: settings(t, dir, text), Log: zerolog.New(r.log),
+	r.Daemon = &Daemon{Cluster: c, Decide: simtest.Checked(t), Divide: engine.Divide, Config: settings(t, dir, text), Log: zerolog.New(r.log),
 		Connect: func(context.Context) (Store, error) { return r.desk, on.gone },
 		Probe:   func(ctx context.Context) (cluster.Observation, error) { return c.Observe(ctx, 0) }}
 	return r.serve(t)
@@ -552,7 +552,7 @@ func startBeside(t *testing.T, name string, on *shared, c *live, dir, text strin
 func startWith(t *testing.T, on *shared, c loop.Cluster, dir, text string, open func(*config.GPUCounters) (gpu.Source, error)) *rig {
 	t.Helper()
 	r := &rig{log: &lines{}, desk: &desk{shared: on, name: "a"}, dir: dir, ended: make(chan error, 1)}
-	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Config: settings(t, dir, text), Counters: open, Log: zerolog.New(r.log),
+	r.Daemon = &Daemon{Cluster: c, Decide: simtest.Checked(t), Config: settings(t, dir, text), Counters: open, Log: zerolog.New(r.log),
 		Connect: func(context.Context) (Store, error) { return r.desk, on.gone }}
 	return r.serve(t)
 }
@@ -561,7 +561,7 @@ func startWith(t *testing.T, on *shared, c loop.Cluster, dir, text string, open 
 func startAhead(t *testing.T, on *shared, c loop.Cluster, dir, text string, foresee func(context.Context) (*forecast.Forecast, error), meter *metrics.Meter) *rig {
 	t.Helper()
 	r := &rig{log: &lines{}, desk: &desk{shared: on, name: "a"}, dir: dir, ended: make(chan error, 1)}
-	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Config: settings(t, dir, text), Foresee: foresee, Meter: meter, Log: zerolog.New(r.log),
+	r.Daemon = &Daemon{Cluster: c, Decide: simtest.Checked(t), Config: settings(t, dir, text), Foresee: foresee, Meter: meter, Log: zerolog.New(r.log),
 		Connect: func(context.Context) (Store, error) { return r.desk, on.gone }}
 	return r.serve(t)
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -10,21 +11,19 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// checkedEach is the number of decisions from one check to the next. A check costs about two decisions.
-const checkedEach = 64
-
 // Checked decides as Decider does, and checks itself: each 64th plan is compared with that of Decide, which keeps nothing between rounds. If
 // they differ, which is a fault of the program, the plan of Decide is made instead, with an event, and all that was kept is forgotten. It is
 // not safe for concurrent use.
 type Checked struct {
+	Each    int // plans from one check to the next; 0 = 64. A check costs about two decisions.
 	decider Decider
-	since   int // decisions since the last check
+	since   int // plans since the last check
 }
 
 // Decide makes the plan for one round.
 func (c *Checked) Decide(s cluster.Snapshot) cluster.Plan {
 	p := c.decider.Decide(s)
-	if c.since++; c.since < checkedEach {
+	if c.since++; c.since < cmp.Or(c.Each, 64) {
 		return p
 	}
 	c.since = 0

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
@@ -72,7 +71,7 @@ func TestARunIsFed(t *testing.T) {
 			}
 		}
 	})()
-	l := &loop.Loop{Cluster: v, Journal: sim.NewMemory(), Decide: engine.Decide, Configure: func() (loop.Rules, cluster.Settings) {
+	l := &loop.Loop{Cluster: v, Journal: sim.NewMemory(), Decide: simtest.Checked(t), Configure: func() (loop.Rules, cluster.Settings) {
 		return loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}, simtest.Product()
 	}}
 	var last loop.Report
@@ -179,7 +178,7 @@ func live(t *testing.T, seed uint64, lend bool, most cluster.Span) *week {
 	memory := sim.NewMemory()
 	memory.Trust = lend
 	set := simtest.Product()
-	l := &loop.Loop{Cluster: v, Journal: memory, Decide: engine.Decide, Configure: func() (loop.Rules, cluster.Settings) {
+	l := &loop.Loop{Cluster: v, Journal: memory, Decide: simtest.Checked(t), Configure: func() (loop.Rules, cluster.Settings) {
 		return loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}, set
 	}}
 	defer v.Feed(w.arrivals(seed, weekJobs()))()

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
@@ -114,7 +114,7 @@ func govern(t *testing.T, journal loop.Journal, fields []byte) cluster.Plan {
 	settings := cluster.Settings{Preset: "astraea", Interval: 10 * cluster.Second, Term: 15 * cluster.Minute, MinLease: cluster.Minute, Notice: cluster.Minute,
 		GrantTimeout: cluster.Minute, GateTTL: 10 * cluster.Minute, RhoSelect: 16, CreditCap: cluster.Hour, BurstMaxMilli: 2000, Window: 14 * cluster.Day,
 		StopAllowance: 15 * cluster.Minute, StopOverheadMilli: 20, NewFirst: true, NewSharePercent: 50, Signal: "USR1", SignalTo: "steps"}
-	l := &loop.Loop{Cluster: world, Journal: journal, Decide: engine.Decide, Configure: func() (loop.Rules, cluster.Settings) {
+	l := &loop.Loop{Cluster: world, Journal: journal, Decide: simtest.Checked(t), Configure: func() (loop.Rules, cluster.Settings) {
 		return loop.Rules{Mode: loop.Act, Partitions: []string{"main"}, TenantLevel: 1}, settings
 	}}
 	var plan cluster.Plan

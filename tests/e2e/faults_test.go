@@ -9,8 +9,8 @@ import (
 
 	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
@@ -59,7 +59,7 @@ func (c *crashing) Apply(ctx context.Context, actions []cluster.Action) []cluste
 func (r *rig) crash(c *crashing) {
 	r.t.Helper()
 	c.Cluster, c.Journal = r.newClient(), r.lead().Journal()
-	l := &loop.Loop{Cluster: c, Journal: c, Decide: engine.Decide,
+	l := &loop.Loop{Cluster: c, Journal: c, Decide: simtest.Checked(r.t),
 		Configure: func() (loop.Rules, cluster.Settings) { return r.rules, r.settings }}
 	r.until("the sidecar crashes", time.Minute, func() (crashed bool) {
 		defer func() {
@@ -253,7 +253,7 @@ func twoSidecars(t *testing.T, r *rig) {
 		t.Fatalf("the second sidecar took the lead of one that lives: %v", err)
 	}
 	r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4")
-	stale := &loop.Loop{Cluster: r.newClient(), Journal: first.Journal(), Decide: engine.Decide,
+	stale := &loop.Loop{Cluster: r.newClient(), Journal: first.Journal(), Decide: simtest.Checked(r.t),
 		Configure: func() (loop.Rules, cluster.Settings) { return r.rules, r.settings }}
 	if _, err := stale.Turn(r.ctx()); err != nil {
 		t.Fatal(err)

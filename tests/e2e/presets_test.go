@@ -143,11 +143,25 @@ type course struct {
 }
 
 // terms lets so many terms pass.
-func (r *rig) terms(n int) (c course) {
+func (r *rig) terms(n int) course {
 	r.t.Helper()
-	began, span, ran := time.Now(), time.Duration(n)*r.settings.Term.Duration(), r.ran()
+	return r.measure(n, 3)
+}
+
+// measure lets so many terms pass, and again, in so many tries at most, if the machine stood still meanwhile: then nobody got what it was due.
+func (r *rig) measure(n, tries int) (c course) {
+	r.t.Helper()
+	span, ran, began := time.Duration(n)*r.settings.Term.Duration(), r.ran(), time.Now()
 	c.before = r.plan()
-	r.until(fmt.Sprint(n, " terms are over"), span+time.Minute, func() bool { return time.Since(began) >= span })
+	looked, stood := began, time.Duration(0)
+	r.until(fmt.Sprint(n, " terms are over"), span+time.Minute, func() bool {
+		stood, looked = max(stood, time.Since(looked)), time.Now()
+		return time.Since(began) >= span
+	})
+	if stood > r.settings.Term.Duration()/4 && tries > 1 {
+		r.t.Logf("this machine stood still for %s: these terms are measured again", stood.Round(time.Second))
+		return r.measure(n, tries-1)
+	}
 	c.after, c.ran, c.span = r.plan(), r.ran(), time.Since(began).Seconds()
 	for id, on := range ran {
 		for model, before := range on {

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/slurm"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
@@ -126,7 +126,7 @@ func (r *rig) newClient() *slurm.Client {
 // govern starts the loop: a turn every interval, until halt or the end of the test.
 func (r *rig) govern() {
 	r.t.Helper()
-	lead, decide := r.lead(), decisions.Sampled(r.t, engine.Decide)
+	lead, decide := r.lead(), decisions.Sampled(r.t, simtest.Checked(r.t))
 	l := &loop.Loop{Cluster: r.client, Journal: lead.Journal(), Decide: func(s cluster.Snapshot) cluster.Plan {
 		r.mu.Lock()
 		r.cases = s.Cases

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
@@ -50,7 +49,7 @@ type entry struct {
 func newStory(t *testing.T) *story {
 	set := simtest.Product()
 	set.RecallFirst, set.Threshold, set.CreditCap = false, cluster.Minute, cluster.Day
-	return &story{t: t, shares: map[string]int64{}, settings: set, mode: loop.Act, decide: engine.Decide, gated: map[cluster.JobID]bool{}}
+	return &story{t: t, shares: map[string]int64{}, settings: set, mode: loop.Act, decide: simtest.Checked(t), gated: map[cluster.JobID]bool{}}
 }
 
 // commands are all that a story can be told with.
