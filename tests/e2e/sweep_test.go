@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,10 +22,6 @@ func (r *rig) lends(user string) string {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	program, err := os.ReadFile(path)
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	var jobs strings.Builder
 	jobs.WriteString("job_id,tenant,user,gpus,submit_time,duration_s,state\n")
 	for i := range 120 {
@@ -32,7 +29,11 @@ func (r *rig) lends(user string) string {
 		fmt.Fprintf(&jobs, "%d,%s,%s,%d,%d,%d,COMPLETED\n", i, tenant, tenant, 1<<(i*7%4), i*611, 900+i*7919%14400)
 	}
 	home := r.Home(user)
-	for name, text := range map[string]string{"fairlease": string(program), "history.csv": jobs.String(), "sweep.yaml": "credit: {cap: 2h}\n"} {
+	// A program that this process wrote could not be run while a child of another test, just forked, has it open.
+	if out, err := exec.Command("cp", path, filepath.Join(home, "fairlease")).CombinedOutput(); err != nil {
+		r.t.Fatalf("%v: %s", err, out)
+	}
+	for name, text := range map[string]string{"history.csv": jobs.String(), "sweep.yaml": "credit: {cap: 2h}\n"} {
 		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o755); err != nil {
 			r.t.Fatal(err)
 		}
