@@ -33,6 +33,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/market"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 	"github.com/fairlease/fairlease/sidecar/engine/share"
 	"github.com/fairlease/fairlease/sidecar/engine/speeds"
@@ -54,6 +55,7 @@ type Decider struct {
 	leases  lease.Workspace
 	facts   round.Facts
 	nodes   eligible.Nodes
+	rates   profile.Memory
 	stops   budget.Account
 	due     entitle.Due
 	field   field.Field
@@ -143,7 +145,7 @@ func (d *Decider) look(s *cluster.Snapshot) opened {
 		Keys: of.Keys, Rows: of.Rows, Users: of.Users, GPUs: d.charges.GPUs(), Leases: leases})
 	x.events = append(x.events, news(s)...)
 	x.found = d.nodes.Find(&d.facts, leases, lease.Learn(s, &d.leases))
-	x.speeds = speeds.Learn(&d.facts, x.found)
+	x.speeds = speeds.Learn(&d.facts, x.found, &d.rates)
 	d.stops.Brief = d.Brief
 	x.events = slices.Concat(x.events, x.speeds.News().Events, d.stops.Open(&d.facts, x.found))
 	return x

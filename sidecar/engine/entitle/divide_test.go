@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 	"github.com/fairlease/fairlease/sidecar/engine/round/roundtest"
 	"github.com/fairlease/fairlease/sidecar/engine/speeds"
@@ -17,7 +18,7 @@ const gpu = cluster.WholeGPU
 func due(s *cluster.Snapshot, own *round.Owned) (*Due, *round.Facts) {
 	in, leases := roundtest.Facts(s)
 	found, d := new(eligible.Nodes).Find(in, leases, nil), new(Due)
-	learnt := speeds.Learn(in, found)
+	learnt := speeds.Learn(in, found, new(profile.Memory))
 	d.Divide(in, found, learnt, d.Open(in, found, learnt, cluster.Ledger{}), own, nil)
 	return d, in
 }

@@ -86,43 +86,40 @@ func (m *Market) trials() [][]profile.Trial {
 			idle[can.Pools[0]] -= st.Held
 		}
 	}
-	type like struct {
-		kind       cluster.Kind
-		gang, from int
-		to         int
-	}
-	reports, tried := map[cluster.Kind]bool{}, map[like]bool{}
+	n := len(m.in.Pools)
+	var tried [][]bool // by type, pool from which a job comes (n = it waits) and pool that it tries
 	for i := range m.in.Cases {
 		st, can, who := &m.in.Cases[i], &m.found.Can[i], &m.due.Queued[i]
 		if who.Party < 0 || len(can.May) == 0 {
 			continue
 		}
 		idler := m.in.Weight(st.Tenant) == 0
-		kind := m.speeds.Kinds[i]
-		says, known := reports[kind]
-		if !known {
-			says = m.speeds.Book.Reports(kind)
-			reports[kind] = says
-		}
-		if !says {
+		if !m.speeds.Types.Reports(i) {
 			continue
 		}
-		t := profile.Trial{Key: m.in.Records[i].Key, Kind: kind, Gang: m.found.Wants(i), Move: m.moveCost(), Term: m.in.Settings.Term}
-		from := -1
+		gang, from := m.found.Wants(i), n
 		if st.Runs && len(can.Pools) > 0 {
 			from = can.Pools[0]
-			t.From = m.in.Pools[from]
+		}
+		number := m.speeds.Types.At(i, gang)
+		for number >= len(tried) {
+			tried = append(tried, nil)
+		}
+		if tried[number] == nil {
+			tried[number] = make([]bool, (n+1)*n)
 		}
 		for _, p := range can.May {
-			if p == from {
-				continue // it measures this pool without a trial
+			was := &tried[number][from*n+p]
+			if p == from || *was {
+				continue // it measures its own pool without a trial
 			}
-			if key := (like{kind, t.Gang, from, p}); !tried[key] {
-				tried[key] = true
-				t.Model, t.Idle = m.in.Pools[p], idle[p] >= t.Gang
-				if (t.Idle || !idler) && !m.seen(i, p, t.Gang) {
-					out[p] = append(out[p], t)
+			*was = true
+			if may := idle[p] >= gang; (may || !idler) && !m.seen(i, p, gang) {
+				t := profile.Trial{Key: m.in.Records[i].Key, Kind: m.speeds.Kinds[i], Model: m.in.Pools[p], Gang: gang, Idle: may, Move: m.moveCost(), Term: m.in.Settings.Term}
+				if from < n {
+					t.From = m.in.Pools[from]
 				}
+				out[p] = append(out[p], t)
 			}
 		}
 	}

@@ -34,10 +34,11 @@ func Default() Settings {
 // equal order make equal books.
 type Book struct {
 	*facts
-	paces []cluster.Pace // sorted by key
-	guess *estimates     // of facts as they are
-	fleet *fleet         // of facts as they are; nil = not compared yet
-	shown evidence
+	paces  []cluster.Pace // sorted by key
+	guess  *estimates     // of facts as they are
+	fleet  *fleet         // of facts as they are; nil = not compared yet
+	shown  evidence
+	memory *Memory // of speedups; nil = none is used
 }
 
 // facts is what was declared and observed.
@@ -162,11 +163,13 @@ func (b *Book) put(p *cluster.Profile) {
 
 // set makes these the entries, and forgets what was worked out of others.
 func (b *Book) set(x entries) {
+	b.forget()
 	b.entries, b.places, b.guess, b.fleet, b.shown.works = x, nil, newEstimates(b.facts), nil, nil
 }
 
 // changed forgets what was worked out of a kind's entries.
 func (b *Book) changed(kind cluster.Kind) {
+	b.forget()
 	b.guess.changed(kind)
 	b.fleet, b.shown.works = nil, nil
 }

@@ -20,6 +20,7 @@ type evidence struct {
 
 // Consider lets estimates go by what jobs show that report nothing. Rate and Speedups use it all, Priced run times alone.
 func (b *Book) Consider(completions []cluster.Completion, usages []cluster.Usage) {
+	b.forget()
 	b.shown = evidence{b.facts, completions, usages, nil}
 }
 

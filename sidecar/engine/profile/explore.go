@@ -62,21 +62,20 @@ func (b *Book) Explore(trials []Trial) []Cost {
 	counts := map[runs]int{}
 	known := func(c Cost) int {
 		t := &trials[c.Trial]
-		n, counted := counts[runs{t.Kind, t.Gang}]
-		if counted {
-			return n
+		of := runs{t.Kind, t.Gang}
+		n, counted := counts[of]
+		if !counted {
+			n = b.knownOn(of)
+			counts[of] = n
 		}
-		for _, x := range b.guess.own(b.guess.table(t.Gang), t.Kind, t.Gang) {
-			if !math.IsNaN(x) {
-				n++
-			}
-		}
-		counts[runs{t.Kind, t.Gang}] = n
 		return n
 	}
 	slices.SortStableFunc(out, func(x, y Cost) int {
+		if x.GPUs != y.GPUs {
+			return cmp.Compare(x.GPUs, y.GPUs)
+		}
 		s, t := &trials[x.Trial], &trials[y.Trial]
-		return cmp.Or(cmp.Compare(x.GPUs, y.GPUs), cmp.Compare(known(x), known(y)), cmp.Compare(s.Key, t.Key), cmp.Compare(s.Model, t.Model))
+		return cmp.Or(cmp.Compare(known(x), known(y)), cmp.Compare(s.Key, t.Key), cmp.Compare(s.Model, t.Model))
 	})
 	seen := map[cluster.Profile]bool{}
 	return slices.DeleteFunc(out, func(c Cost) bool {
@@ -112,10 +111,38 @@ func (b *Book) Reports(kind cluster.Kind) bool {
 // slower gives the fraction of its speed that a job is expected to lose by a trial; half if
 // unknown.
 func (b *Book) slower(t *Trial) float64 {
-	here, ok := b.Rate(t.Kind, t.From, t.Gang)
-	there, guess := b.Rate(t.Kind, t.Model, t.Gang)
-	if !ok || !guess || here.Rate == 0 {
+	here, there := b.rate(runs{t.Kind, t.Gang}, t.From), b.rate(runs{t.Kind, t.Gang}, t.Model)
+	if !here.known || !there.known || here.steps == 0 {
 		return 0.5
 	}
-	return max(1-there.Rate/here.Rate, 0)
+	return max(1-there.steps/here.steps, 0)
+}
+
+// rate gives the rate of a kind on a model.
+func (b *Book) rate(of runs, model string) rate {
+	if m := b.memory; m != nil {
+		if at := slices.Index(m.models, model); at >= 0 {
+			b.Speedups(of.kind, of.gang, m.models)
+			return m.now[of].rates[at]
+		}
+	}
+	p, known := b.Rate(of.kind, model, of.gang)
+	return rate{p.Rate, known}
+}
+
+// knownOn counts the models on which a kind is known to run.
+func (b *Book) knownOn(of runs) (n int) {
+	k := b.memory.kept(of)
+	if k != nil && k.models >= 0 {
+		return k.models
+	}
+	for _, x := range b.guess.own(b.guess.table(of.gang), of.kind, of.gang) {
+		if !math.IsNaN(x) {
+			n++
+		}
+	}
+	if k != nil {
+		k.models = n
+	}
+	return n
 }

@@ -18,6 +18,7 @@ type fleet struct {
 // rates is the rates of a tenant's kinds.
 type rates struct {
 	tenant string
+	first  runs        // of the rows
 	rows   [][]float64 // by kind and gang size, then model; NaN = unknown
 	ratios []float64   // by model: see ratio, with the reference
 }
@@ -27,26 +28,55 @@ func (b *Book) fleetOf(models []string) *fleet {
 	if b.fleet != nil && slices.Equal(b.fleet.models, models) {
 		return b.fleet
 	}
-	x := &fleet{models: slices.Clone(models), tenants: b.rates(models)}
+	b.fleet = b.compare(models, func(string) *rates { return nil })
+	return b.fleet
+}
+
+// compare compares models. was gives the rates of a tenant whose entries are as they were when models were compared last; nil = they are not.
+func (b *Book) compare(models []string, was func(tenant string) *rates) *fleet {
+	x := &fleet{models: slices.Clone(models), tenants: b.rates(models, was)}
 	if x.reference = slices.Index(models, b.settings.Reference); x.reference < 0 {
 		x.reference = x.slowest()
 	}
 	for t := range x.tenants {
+		x.tenants[t].ratios = nil
 		for m := range models {
 			x.tenants[t].ratios = append(x.tenants[t].ratios, x.tenants[t].ratio(m, max(x.reference, 0)))
 		}
 	}
-	b.fleet = x
 	return x
 }
 
+// same reports whether two comparisons give the same base for every kind.
+func (x *fleet) same(y *fleet) bool {
+	return x.reference == y.reference && slices.EqualFunc(x.tenants, y.tenants, func(a, b rates) bool {
+		return a.tenant == b.tenant && slices.EqualFunc(a.ratios, b.ratios, func(p, q float64) bool { return p == q || math.IsNaN(p) && math.IsNaN(q) })
+	})
+}
+
 // rates lists what was measured or declared by the administrator, by tenant.
-func (f *facts) rates(models []string) (out []rates) {
-	seen, at := map[runs]bool{}, map[string]int{}
+func (f *facts) rates(models []string, was func(tenant string) *rates) (out []rates) {
+	seen, at, before := map[runs]bool{}, map[string]int{}, map[string]*rates{}
 	for i := range f.entries {
 		e := &f.entries[i]
 		of := runs{e.Kind, e.Gang}
-		if e.With != "" || seen[of] {
+		if e.With != "" {
+			continue
+		}
+		tenant := e.Kind.Tenant()
+		old, asked := before[tenant]
+		if !asked {
+			old = was(tenant)
+			before[tenant] = old
+		}
+		if old != nil {
+			if of == old.first {
+				out = append(out, *old)
+				before[tenant] = &rates{} // it is listed
+			}
+			continue
+		}
+		if seen[of] {
 			continue
 		}
 		seen[of] = true
@@ -59,10 +89,10 @@ func (f *facts) rates(models []string) (out []rates) {
 		if !sure {
 			continue
 		}
-		t, known := at[e.Kind.Tenant()]
+		t, known := at[tenant]
 		if !known {
 			t = len(out)
-			at[e.Kind.Tenant()], out = t, append(out, rates{tenant: e.Kind.Tenant()})
+			at[tenant], out = t, append(out, rates{tenant: tenant, first: of})
 		}
 		out[t].rows = append(out[t].rows, row)
 	}

@@ -134,13 +134,12 @@ func (b *Book) rest(e *cluster.Profile) int {
 	return max(last-last/max(jobs, 1), 1)
 }
 
-// Remaining gives a job's remaining steps: its declared total, from reports or its comment (said, 0 =
+// Remaining gives a job's remaining steps by its pace (nil = it reports nothing): its declared total, from reports or its comment (said, 0 =
 // none), less its progress. Without a total it estimates the steps that fit into the rest of the time
 // limit at the present rate (0 if the rate is unknown too).
-func (b *Book) Remaining(key cluster.JobKey, said float64, left cluster.Span, rate float64) (steps float64, estimated bool) {
+func Remaining(p *cluster.Pace, said float64, left cluster.Span, rate float64) (steps float64, estimated bool) {
 	done := 0.0
-	if at, there := b.pace(key); there {
-		p := &b.paces[at]
+	if p != nil {
 		done = p.Steps
 		if p.Total > 0 {
 			said = p.Total

@@ -267,18 +267,26 @@ func TestStepsThatRemain(t *testing.T) {
 		said, want float64
 		estimated  bool
 	}{{5000, 4400, false}, {100, 0, false}, {0, 7200, true}} {
-		got, estimated := b.Remaining(1, x.said, 12*cluster.Minute, 10)
+		got, estimated := Remaining(paceOf(b, 1), x.said, 12*cluster.Minute, 10)
 		if got != x.want || estimated != x.estimated {
 			t.Errorf("said %g: %g steps remain, estimated %v; want %g, %v", x.said, got, estimated, x.want, x.estimated)
 		}
 	}
-	if got, estimated := b.Remaining(2, 0, -cluster.Minute, 10); got != 0 || !estimated {
+	if got, estimated := Remaining(paceOf(b, 2), 0, -cluster.Minute, 10); got != 0 || !estimated {
 		t.Errorf("a job past its limit has %g steps left", got)
 	}
 	if _, err := b.Report(run(), cluster.Progress{Steps: 700, Total: 1000, At: at(70)}); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := b.Remaining(1, 5000, 0, 0); got != 300 {
+	if got, _ := Remaining(paceOf(b, 1), 5000, 0, 0); got != 300 {
 		t.Errorf("its reports say 1,000, its comment 5,000: %g remain, want 300", got)
 	}
+}
+
+// paceOf gives the pace of a job; nil = it has none.
+func paceOf(b *Book, key cluster.JobKey) *cluster.Pace {
+	if at, there := b.pace(key); there {
+		return &b.paces[at]
+	}
+	return nil
 }

@@ -25,7 +25,18 @@ func (s *Speedup) Shown() bool { return s.Source != "" && s.Method != cluster.By
 // Speedups gives a kind's speedups on some models, in their order. All kinds have the same reference model (OEF §3.1 takes
 // the slowest): a kind with another one would gain from declaring that it does not run on the reference.
 func (b *Book) Speedups(kind cluster.Kind, gang int, models []string) []Speedup {
-	return speedups(b, kind, gang, models, false)
+	m := b.memory
+	if m == nil || !slices.Equal(models, m.models) {
+		list, _, _ := speedups(b, kind, gang, models, false)
+		return list
+	}
+	of := runs{kind, gang}
+	if k := m.kept(of); k != nil {
+		return k.list
+	}
+	list, rates, means := speedups(b, kind, gang, models, false)
+	m.now[of] = &kept{list, rates, -1, means}
+	return list
 }
 
 // Priced is Speedups for prices of trades. Run times of the kind itself count as measurements; what counters say counts for nothing, as its factors
@@ -34,7 +45,7 @@ func Priced(b *Book, kind cluster.Kind, gang int, models []string, known []Speed
 	if !slices.ContainsFunc(known, func(s Speedup) bool { return s.Method != "" }) {
 		return nil
 	}
-	out := speedups(b, kind, gang, models, true)
+	out, _, _ := speedups(b, kind, gang, models, true)
 	for i := range out {
 		if out[i].Method == cluster.ByCompletions {
 			out[i].Source = cluster.Observed
@@ -43,13 +54,14 @@ func Priced(b *Book, kind cluster.Kind, gang int, models []string, known []Speed
 	return out
 }
 
-func speedups(b *Book, kind cluster.Kind, gang int, models []string, prices bool) []Speedup {
-	out := make([]Speedup, len(models))
+// speedups gives those of a kind with the rates that they come from, and whether they rest on the comparison of models.
+func speedups(b *Book, kind cluster.Kind, gang int, models []string, prices bool) (out []Speedup, rates []rate, means bool) {
+	out, rates = make([]Speedup, len(models)), make([]rate, len(models))
 	errs := make([]float64, len(models))
 	for i, m := range models {
 		out[i] = Speedup{Model: m, Value: 1, Low: 1, High: 1}
 		if p, known := best(b, kind, m, gang, prices); known {
-			out[i].Source, out[i].Method, out[i].Value = p.Source, p.Method, p.Rate
+			out[i].Source, out[i].Method, out[i].Value, rates[i] = p.Source, p.Method, p.Rate, rate{p.Rate, true}
 			if !p.Relative {
 				out[i].Rate = p.Rate
 			}
@@ -57,7 +69,8 @@ func speedups(b *Book, kind cluster.Kind, gang int, models []string, prices bool
 		}
 	}
 	fastest := max(b.settings.Fastest, 1)
-	base, at := b.fleetOf(models).base(kind, out, fastest)
+	fleet := b.fleetOf(models)
+	base, at := fleet.base(kind, out, fastest)
 	baseErr := 0.0
 	if at >= 0 {
 		baseErr = errs[at]
@@ -81,7 +94,7 @@ func speedups(b *Book, kind cluster.Kind, gang int, models []string, prices bool
 			}
 		}
 	}
-	return out
+	return out, rates, at < 0 || at != fleet.reference
 }
 
 // standardError gives that of an entry's rate, in the logarithm. For an estimate it is its

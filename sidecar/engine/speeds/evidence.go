@@ -161,7 +161,7 @@ const (
 // Home returns the pool in which a job should stay, because run times are learnt from: the one in which it began, for a day at most, and no
 // longer than its work would surely take elsewhere. A new job should begin where the fewest of its kind were seen. -1 = anywhere.
 func (x *Speeds) Home(i int) int {
-	if x.in.Settings.NoCompletions || x.in.Settings.NoEstimates || x.Kinds[i] == "" || x.Book.Reports(x.Kinds[i]) {
+	if x.in.Settings.NoCompletions || x.in.Settings.NoEstimates || x.Kinds[i] == "" || x.Types.Reports(i) {
 		return -1
 	}
 	r := &x.in.Records[i]

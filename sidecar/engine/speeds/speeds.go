@@ -18,14 +18,16 @@ import (
 // Speeds holds the known speeds of jobs. Without a policy for heterogeneous GPUs it learns nothing, and Book
 // is nil.
 type Speeds struct {
-	in    *round.Facts
-	found *eligible.Found
-	Book  *profile.Book
-	Kinds []cluster.Kind // by case; "" = a job of no tenant
-	types types
-	shown evidence.Book
-	Total []float64 // by case: the total steps that its job declares; 0 = not declared
-	news  News
+	in     *round.Facts
+	found  *eligible.Found
+	Book   *profile.Book
+	Kinds  []cluster.Kind // by case; "" = a job of no tenant
+	Types  Types
+	shown  evidence.Book
+	Total  []float64 // by case: the total steps that its job declares; 0 = not declared
+	news   News
+	paces  []cluster.Pace
+	paceAt []int32 // by case: its pace; -1 = none; nil = not asked yet
 }
 
 // News is what a round learns about speeds, besides profiles and evidence.
@@ -42,8 +44,8 @@ type runs struct {
 }
 
 // Learn updates the speeds of job types: declarations by the administrator and by jobs, and reports since the
-// last round.
-func Learn(in *round.Facts, found *eligible.Found) *Speeds {
+// last round. memory is that of the last round.
+func Learn(in *round.Facts, found *eligible.Found, memory *profile.Memory) *Speeds {
 	x := &Speeds{in: in, found: found}
 	if x.in.Settings.Divide == "" {
 		x.read(x.in.Snapshot.Cases)
@@ -53,7 +55,7 @@ func Learn(in *round.Facts, found *eligible.Found) *Speeds {
 	set.Estimate, set.Reference = !x.in.Settings.NoEstimates, x.in.Settings.Reference
 	n := len(x.in.Snapshot.Cases)
 	x.Book, x.Kinds, x.Total = profile.New(set, x.in.Snapshot.Profiles, x.in.Snapshot.Paces), make([]cluster.Kind, n), make([]float64, n)
-	x.types = types{of: make([]int32, n), at: map[runs]int32{}}
+	x.Types = newTypes(x.Book, found, in.Pools, n)
 	x.Book.Withdraw(profile.File)
 	for _, p := range x.in.Snapshot.Declared {
 		p.Basis = profile.File
@@ -71,6 +73,7 @@ func Learn(in *round.Facts, found *eligible.Found) *Speeds {
 		hints := hintsOf(&c.Job)
 		tenant := x.in.Tenants[st.Tenant]
 		x.Kinds[i] = x.kindOf(&c.Job, tenant)
+		x.Types.set(i, x.Kinds[i])
 		x.Total[i] = hints.Steps
 		left := x.declare(i, hints.Rates, &said)
 		if x.in.Comes(i) {
@@ -92,6 +95,7 @@ func Learn(in *round.Facts, found *eligible.Found) *Speeds {
 	})
 	shown := x.learnt()
 	x.Book.Consider(shown.Completions, shown.Usages)
+	x.Book.Keep(memory, in.Pools)
 	return x
 }
 

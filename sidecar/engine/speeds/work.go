@@ -2,8 +2,10 @@ package speeds
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
 )
 
 // endless is the assumed run time of a job without a time limit.
@@ -20,7 +22,7 @@ func (x *Speeds) Steps(i int) float64 {
 		left -= x.in.Now.Sub(x.in.Snapshot.Cases[i].Job.Start)
 	}
 	gang := max(x.found.Wants(i), 1)
-	speeds, rates := x.Speedups(i), x.types.list[x.types.number(x, runs{x.Kinds[i], gang})-1].known
+	speeds, rates := x.Speedups(i), x.Types.Speedups(x.Types.At(i, gang))
 	fastest, slowest, base := 0.0, 0.0, 0.0 // base: steps/s on the reference model
 	for p, r := range rates {
 		fastest = max(fastest, speeds[p].Value)
@@ -29,10 +31,36 @@ func (x *Speeds) Steps(i int) float64 {
 		}
 	}
 	seconds := float64(max(left, cluster.Minute)) / float64(cluster.Second) * cmp.Or(fastest, 1)
-	if steps, estimated := x.Book.Remaining(x.in.Records[i].Key, x.Total[i], left, slowest); !estimated && base > 0 {
+	if steps, estimated := profile.Remaining(x.paceOf(i), x.Total[i], left, slowest); !estimated && base > 0 {
 		seconds = max(steps/base, 1)
 	}
 	return seconds * float64(gang)
+}
+
+// Speedups returns, by pool, a job's speed relative to the reference model; 1 = unknown.
+func (x *Speeds) Speedups(i int) []profile.Speedup { return x.Types.Speedups(x.Types.Of(i)) }
+
+// Priced returns, by pool, a job's speed as prices of trades may count it; nil = as Speedups.
+func (x *Speeds) Priced(i int) []profile.Speedup { return x.Types.Priced(x.Types.Of(i)) }
+
+// paceOf returns what is remembered of a job that reports; nil = it reports nothing.
+func (x *Speeds) paceOf(i int) *cluster.Pace {
+	if x.paceAt == nil { // cases and paces are both by key
+		x.paces, x.paceAt = x.Book.Paces(), slices.Repeat([]int32{-1}, len(x.in.Records))
+		c := 0
+		for k := range x.paces {
+			for c < len(x.in.Records) && x.in.Records[c].Key < x.paces[k].Key {
+				c++
+			}
+			if c < len(x.in.Records) && x.in.Records[c].Key == x.paces[k].Key {
+				x.paceAt[c] = int32(k)
+			}
+		}
+	}
+	if at := x.paceAt[i]; at >= 0 {
+		return &x.paces[at]
+	}
+	return nil
 }
 
 // Did returns a job's finished work in the unit of Steps: its GPU time at the mean speed of the models that
