@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
@@ -63,6 +64,22 @@ func TestADeciderDecidesAsAFreshOneDoes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The same holds where a policy divides GPU models: names, types, speeds and demands are kept too.
+func TestADeciderDividesAsAFreshOneDoes(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newChaos(rt, t)
+		c.share()
+		c.divide(rapid.SampledFrom(preset.Dividing()).Draw(rt, "preset"))
+		c.world.Settings.Mechanism = rapid.SampledFrom(cluster.Mechanisms).Draw(rt, "mechanism")
+		c.alike(&engine.Decider{Brief: rapid.Bool().Draw(rt, "brief")})
+		c.submit()
+		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
+			c.disturb()
+			c.world.Run(cluster.Span(rapid.IntRange(1, 300).Draw(rt, "seconds")) * cluster.Second)
+		}
+	})
 }
 
 // A decider's data of one cluster does not affect another cluster.

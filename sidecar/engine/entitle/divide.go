@@ -31,7 +31,9 @@ type Due struct {
 	// Request asks for a new allocation; nil = the last one stays in force.
 	Request *cluster.AllocationRequest
 
-	kept Quotas
+	kept    Quotas
+	demands []demand // memory
+	labels  labels
 }
 
 // Accounts returns the accounts of tenants.
@@ -64,7 +66,6 @@ type shares struct {
 	speeds  *speeds.Speeds
 	due     *Due
 	weights []int64 // by tenant; those below one account as they divide its weight now
-	several []bool  // by tenant: its active jobs are of several users
 }
 
 // Entitlements of tenants and parties, by pool.

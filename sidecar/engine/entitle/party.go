@@ -40,32 +40,17 @@ func queue(x *shares) {
 	if x.in.Settings.Divide == "" {
 		return
 	}
-	at := map[string]round.PartyIndex{}
-	names := make([]string, len(x.in.Cases))
-	for i := range x.in.Cases {
-		st := &x.in.Cases[i]
-		if st.Tenant < 0 || !st.Live {
-			continue
-		}
-		name := x.partyName(i)
-		names[i] = name
-		if _, ok := at[name]; !ok {
-			at[name] = 0
-			x.due.Parties = append(x.due.Parties, round.Claimant{Name: name, Tenant: st.Tenant})
-		}
+	if x.in.Settings.DivideJobs {
+		jobParties(x)
+	} else {
+		kindParties(x)
 	}
-	slices.SortFunc(x.due.Parties, func(a, b round.Claimant) int { return cmp.Compare(a.Name, b.Name) })
 	for k := range x.due.Parties {
-		at[x.due.Parties[k].Name] = round.PartyIndex(k)
-	}
-	for i := range x.in.Cases {
-		if names[i] != "" {
-			who := &x.due.Queued[i]
-			who.Party = at[names[i]]
-			x.due.Parties[who.Party].Cases = append(x.due.Parties[who.Party].Cases, i)
+		for _, i := range x.due.Parties[k].Cases {
+			x.due.Queued[i].Party = round.PartyIndex(k)
 		}
 	}
-	x.openAccounts(at)
+	x.openAccounts()
 	// Cells belong to tenants, so there tenants queue even if the policy knows jobs only.
 	if x.due.JobsQueue = preset.TenantBlind(x.in.Settings.Divide) && x.in.Snapshot.Cells == nil; x.due.JobsQueue {
 		x.due.Queues, x.due.Rows = append(x.due.Queues[:0], x.due.Parties...), round.TableOf[round.QueueIndex](x.due.PartyRows.Cells, len(x.in.Pools))
@@ -75,18 +60,82 @@ func queue(x *shares) {
 	}
 }
 
-// partyName returns the party of a job. Jobs that name a GPU model form parties of their own, because they
+// kindParties makes a party of each kind of jobs. Jobs that name a GPU model form parties of their own, because they
 // stay on it whatever the market does.
-func (x *shares) partyName(i int) string {
-	c := &x.in.Snapshot.Cases[i]
-	if x.in.Settings.DivideJobs {
-		return fmt.Sprintf("%s/%010d", x.in.Records[i].Tenant, x.in.Records[i].Key)
+func kindParties(x *shares) {
+	at := map[string]int{}
+	for i := range x.in.Cases {
+		st := &x.in.Cases[i]
+		if st.Tenant < 0 || !st.Live {
+			continue
+		}
+		name := string(x.speeds.Kinds[i])
+		if m := x.in.Snapshot.Cases[i].Job.Request.Model; m != "" {
+			name += "@" + m
+		}
+		k, known := at[name]
+		if !known {
+			k = len(x.due.Parties)
+			at[name], x.due.Parties = k, append(x.due.Parties, round.Claimant{Name: name, Tenant: st.Tenant})
+		}
+		x.due.Parties[k].Cases = append(x.due.Parties[k].Cases, i)
 	}
-	kind := string(x.speeds.Kinds[i])
-	if m := c.Job.Request.Model; m != "" {
-		return kind + "@" + m
+	slices.SortFunc(x.due.Parties, byName)
+}
+
+func byName(a, b round.Claimant) int { return cmp.Compare(a.Name, b.Name) }
+
+// labels are the names of the last round's parties that are single jobs, by case.
+type labels struct {
+	keys    []cluster.JobKey
+	tenants []string
+	names   []string
+}
+
+// jobParties makes a party of each job. Cases are by key, so parties are by name where tenants are, and keys have at most ten digits.
+func jobParties(x *shares) {
+	n, was := len(x.in.Cases), x.due.labels
+	now := labels{make([]cluster.JobKey, n), make([]string, n), make([]string, n)}
+	order := make([]int, len(x.in.Tenants)) // of tenants, as they are in names
+	for t := range order {
+		order[t] = t
 	}
-	return kind
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x.in.Tenants[a]+"/", x.in.Tenants[b]+"/") })
+	places, all, k := make([]int, len(order)), 0, 0
+	for i := range x.in.Cases {
+		st, r := &x.in.Cases[i], &x.in.Records[i]
+		if st.Tenant < 0 || !st.Live {
+			continue
+		}
+		for k < len(was.keys) && was.keys[k] < r.Key {
+			k++
+		}
+		if now.keys[i], now.tenants[i] = r.Key, r.Tenant; k < len(was.keys) && was.keys[k] == r.Key && was.tenants[k] == r.Tenant {
+			now.names[i] = was.names[k]
+		} else {
+			now.names[i] = fmt.Sprintf("%s/%010d", r.Tenant, r.Key)
+		}
+		places[st.Tenant]++
+		all++
+	}
+	first := 0
+	for _, t := range order {
+		places[t], first = first, first+places[t]
+	}
+	x.due.Parties = slices.Grow(x.due.Parties, all)[:all]
+	cases := make([]int, all)
+	for i := range x.in.Cases {
+		if st := &x.in.Cases[i]; now.names[i] != "" {
+			at := places[st.Tenant]
+			places[st.Tenant]++
+			cases[at] = i
+			x.due.Parties[at] = round.Claimant{Name: now.names[i], Tenant: st.Tenant, Cases: cases[at : at+1 : at+1]}
+		}
+	}
+	if !slices.IsSortedFunc(x.due.Parties, byName) {
+		slices.SortFunc(x.due.Parties, byName)
+	}
+	x.due.labels = now
 }
 
 // trials says how long a party without an entitlement in a pool waits before its jobs of another gang size are tried there, in
@@ -96,7 +145,7 @@ const trials = 10
 
 // openAccounts updates the accounts of parties and of tenants: it adds their entitlement since the last round and subtracts
 // what their jobs received. A tenant's account goes on when its parties leave, with what jobs received that are over.
-func (x *shares) openAccounts(at map[string]round.PartyIndex) {
+func (x *shares) openAccounts() {
 	x.due.PartyRows = x.due.PartyRows.Zeroed(len(x.due.Parties), len(x.in.Pools))
 	x.due.TenantRows = x.due.TenantRows.Zeroed(len(x.in.Tenants), len(x.in.Pools))
 	for t, name := range x.in.Tenants {
@@ -105,8 +154,9 @@ func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 		}
 	}
 	for k := range x.due.PartyRows.Rows() {
+		gpus := x.demand(k)
 		for p, pool := range x.in.Pools {
-			demand := cluster.MicroGPU(x.demand(k)) * cluster.WholeGPU
+			demand := cluster.MicroGPU(gpus) * cluster.WholeGPU
 			*x.due.PartyRows.At(k, p) = cluster.TenantPool{Tenant: x.due.Parties[k].Name, Pool: pool, Demand: demand}
 			x.due.TenantRows.At(x.due.Parties[k].Tenant, p).Demand += demand
 		}
@@ -119,7 +169,7 @@ func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 	for t, name := range x.in.Tenants {
 		tenants[ofTenant(name)] = round.TenantIndex(t)
 	}
-	largest := x.largestGang()
+	largest, at := x.largestGang(), round.PartyIndex(0) // accounts are by party, as they were remembered
 	for k := range x.in.Snapshot.Parties {
 		old := &x.in.Snapshot.Parties[k]
 		p := x.in.Pool(old.Pool)
@@ -127,8 +177,9 @@ func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 			continue
 		}
 		var row *cluster.TenantPool
-		party, ok := at[old.Party]
+		party, ok := x.partyAt(old.Party, at)
 		if ok {
+			at = party
 			row = x.due.PartyRows.At(party, p)
 		} else if t, ok := tenants[old.Party]; ok {
 			row = x.due.TenantRows.At(t, p)
@@ -167,6 +218,17 @@ func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 			}
 		}
 	}
+}
+
+// partyAt finds a party by its name. It looks at one place, and at the next one, first.
+func (x *shares) partyAt(name string, place round.PartyIndex) (round.PartyIndex, bool) {
+	for at := place; at < min(place+2, round.PartyIndex(len(x.due.Parties))); at++ {
+		if x.due.Parties[at].Name == name {
+			return at, true
+		}
+	}
+	k, ok := slices.BinarySearchFunc(x.due.Parties, name, func(p round.Claimant, name string) int { return cmp.Compare(p.Name, name) })
+	return round.PartyIndex(k), ok
 }
 
 // ofTenant names a tenant's account among those of parties. No party has such a name.
