@@ -33,7 +33,7 @@ func Default() Settings {
 // Book is what is known. It is filled from values and gives values back; equal calls in
 // equal order make equal books.
 type Book struct {
-	*facts
+	facts  *facts
 	paces  []cluster.Pace // sorted by key
 	guess  *estimates     // of facts as they are
 	fleet  *fleet         // of facts as they are; nil = not compared yet
@@ -62,7 +62,7 @@ func New(s Settings, entries []cluster.Profile, paces []cluster.Pace) *Book {
 }
 
 // Entries gives what was declared and observed, sorted.
-func (b *Book) Entries() []cluster.Profile { return slices.Clone(b.entries) }
+func (b *Book) Entries() []cluster.Profile { return slices.Clone(b.facts.entries) }
 
 // Paces gives what is remembered of jobs that report, by key.
 func (b *Book) Paces() []cluster.Pace { return slices.Clone(b.paces) }
@@ -74,15 +74,15 @@ const File = "file"
 // an earlier one, the administrator's replaces both.
 func (b *Book) Declare(p cluster.Profile) error {
 	p.Source, p.Samples, p.Spread = cluster.Declared, 0, 0
-	p.With = b.company(p.With)
+	p.With = b.facts.company(p.With)
 	if err := check(&p); err != nil {
 		return err
 	}
 	if p.Kind.Tenant() == "" && p.Basis != File {
 		return fmt.Errorf("kind %s: only the administrator declares what holds for every tenant", p.Kind)
 	}
-	at, there := b.find(&p)
-	if there && b.entries[at].Basis == File && p.Basis != File {
+	at, there := b.facts.find(&p)
+	if there && b.facts.entries[at].Basis == File && p.Basis != File {
 		return nil
 	}
 	b.put(&p)
@@ -104,9 +104,9 @@ func (b *Book) Hear(rates []cluster.Profile) {
 		return
 	}
 	slices.SortStableFunc(said, func(x, y cluster.Profile) int { return x.Compare(&y) })
-	merged := make([]cluster.Profile, 0, len(b.entries)+len(said))
+	merged := make([]cluster.Profile, 0, len(b.facts.entries)+len(said))
 	fresh := make([]bool, 0, cap(merged))
-	for old := b.entries; len(old) > 0 || len(said) > 0; {
+	for old := b.facts.entries; len(old) > 0 || len(said) > 0; {
 		order := 1
 		if len(said) == 0 {
 			order = -1
@@ -126,12 +126,12 @@ func (b *Book) Hear(rates []cluster.Profile) {
 			merged, fresh, said = append(merged, said[0]), append(fresh, true), said[1:]
 		}
 	}
-	b.set(entries(merged).bounded(b.settings.Entries, fresh))
+	b.set(entries(merged).bounded(b.facts.settings.Entries, fresh))
 }
 
 // Withdraw takes back all that somebody declared.
 func (b *Book) Withdraw(basis string) {
-	b.set(slices.DeleteFunc(b.entries, func(p cluster.Profile) bool {
+	b.set(slices.DeleteFunc(b.facts.entries, func(p cluster.Profile) bool {
 		return p.Source == cluster.Declared && p.Basis == basis
 	}))
 }
@@ -148,14 +148,14 @@ func (b *Book) pace(key cluster.JobKey) (int, bool) {
 // put writes an entry in, in the place of one about the same. If that is one too many on its shelf, the oldest there
 // goes.
 func (b *Book) put(p *cluster.Profile) {
-	at, there := b.find(p)
+	at, there := b.facts.find(p)
 	if there {
-		b.entries[at] = *p
+		b.facts.entries[at] = *p
 		b.changed(p.Kind)
 		return
 	}
-	more := slices.Insert(b.entries, at, *p)
-	if oldest, n := more.oldest(at); n > max(b.settings.Entries, 1) {
+	more := slices.Insert(b.facts.entries, at, *p)
+	if oldest, n := more.oldest(at); n > max(b.facts.settings.Entries, 1) {
 		more = slices.Delete(more, oldest, oldest+1)
 	}
 	b.set(more)
@@ -163,13 +163,13 @@ func (b *Book) put(p *cluster.Profile) {
 
 // set makes these the entries, and forgets what was worked out of others.
 func (b *Book) set(x entries) {
-	b.forget()
-	b.entries, b.places, b.guess, b.fleet, b.shown.works = x, nil, newEstimates(b.facts), nil, nil
+	forget(b)
+	b.facts.entries, b.facts.places, b.guess, b.fleet, b.shown.works = x, nil, newEstimates(b.facts), nil, nil
 }
 
 // changed forgets what was worked out of a kind's entries.
 func (b *Book) changed(kind cluster.Kind) {
-	b.forget()
+	forget(b)
 	b.guess.changed(kind)
 	b.fleet, b.shown.works = nil, nil
 }
@@ -202,10 +202,10 @@ func (b *Book) Beside(kind, with cluster.Kind, model string, gang int) (cluster.
 	if with == "" {
 		return b.Rate(kind, model, gang)
 	}
-	if !b.mentions(kind) && !b.mentions(cluster.Kind(kind.Name())) { // there is nothing to go by
+	if !b.facts.mentions(kind) && !b.facts.mentions(cluster.Kind(kind.Name())) { // there is nothing to go by
 		return cluster.Profile{}, false
 	}
-	if p := b.known(kind, b.company(with), model, gang); p != nil {
+	if p := b.facts.known(kind, b.facts.company(with), model, gang); p != nil {
 		out := *p
 		out.Kind, out.With = kind, with
 		return out, true

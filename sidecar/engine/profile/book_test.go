@@ -195,7 +195,7 @@ func TestSpeedups(t *testing.T) {
 	if got := b.Speedups("ml/a", 1, models)[1]; got.Source != cluster.Estimated || math.Abs(got.Value-2) > 1e-9 {
 		t.Errorf("with a reference: %+v, want an estimate of 2", got)
 	}
-	b.settings.Estimate = false
+	b.facts.settings.Estimate = false
 	if got := b.Speedups("ml/a", 1, models)[1]; got.Source != "" || got.Value != 1 {
 		t.Errorf("switched off: %+v, want 1, not known", got)
 	}

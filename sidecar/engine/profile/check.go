@@ -63,7 +63,7 @@ func Test(b *Book, models []string) []Quality {
 // the logarithm. Nothing is told where that is not known.
 func hide(b *Book, of runs, model string, tell func(rung int, off float64)) {
 	observed := func(m string) float64 {
-		if p := b.look(of.kind, "", m, of.gang, cluster.Observed); p != nil && p.Samples >= b.settings.Trust {
+		if p := b.facts.look(of.kind, "", m, of.gang, cluster.Observed); p != nil && p.Samples >= b.facts.settings.Trust {
 			return p.Rate
 		}
 		return 0
@@ -74,7 +74,7 @@ func hide(b *Book, of runs, model string, tell func(rung int, off float64)) {
 	}
 	rate, completions := observed, b.shown.completions
 	entries := b.Entries()
-	if b.knows(of.kind, of.gang) {
+	if b.facts.knows(of.kind, of.gang) {
 		entries = slices.DeleteFunc(entries, func(e cluster.Profile) bool {
 			return e.Kind == of.kind && e.Gang == of.gang && e.Model == model && e.With == ""
 		})
@@ -95,10 +95,10 @@ func hide(b *Book, of runs, model string, tell func(rung int, off float64)) {
 	if truth == 0 || base == "" {
 		return
 	}
-	rest := New(b.settings, entries, nil)
+	rest := New(b.facts.settings, entries, nil)
 	rest.Consider(completions, b.shown.usages)
 	from, ok := rest.Rate(of.kind, base, of.gang)
-	if !ok || from.Rate == 0 || rest.known(of.kind, "", model, of.gang) != nil {
+	if !ok || from.Rate == 0 || rest.facts.known(of.kind, "", model, of.gang) != nil {
 		return
 	}
 	for i := range ladder[1:] {

@@ -20,7 +20,7 @@ type evidence struct {
 
 // Consider lets estimates go by what jobs show that report nothing. Rate and Speedups use it all, Priced run times alone.
 func (b *Book) Consider(completions []cluster.Completion, usages []cluster.Usage) {
-	b.forget()
+	forget(b)
 	b.shown = evidence{b.facts, completions, usages, nil}
 }
 
@@ -457,7 +457,7 @@ func Contradictions(b *Book) (out []Contradiction) {
 		for i := range same {
 			for k := range same {
 				x, y := &same[i], &same[k]
-				slow, fast := b.known(x.Kind, "", x.Model, x.Gang), b.known(x.Kind, "", y.Model, x.Gang)
+				slow, fast := b.facts.known(x.Kind, "", x.Model, x.Gang), b.facts.known(x.Kind, "", y.Model, x.Gang)
 				if i == k || slow == nil || fast == nil || slow.Rate == 0 || !(fast.Rate > (1+tolerance)*slow.Rate) {
 					continue
 				}

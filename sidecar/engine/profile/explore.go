@@ -55,7 +55,7 @@ func (b *Book) Explore(trials []Trial) []Cost {
 		}
 		cost := t.Least()
 		if t.From != "" {
-			cost += cluster.GPUTime(b.slower(t) * float64(cluster.Times(t.Gang, max(t.Term, 0))))
+			cost += cluster.GPUTime(slower(b, t) * float64(cluster.Times(t.Gang, max(t.Term, 0))))
 		}
 		out = append(out, Cost{i, cost})
 	}
@@ -65,7 +65,7 @@ func (b *Book) Explore(trials []Trial) []Cost {
 		of := runs{t.Kind, t.Gang}
 		n, counted := counts[of]
 		if !counted {
-			n = b.knownOn(of)
+			n = knownOn(b, of)
 			counts[of] = n
 		}
 		return n
@@ -90,36 +90,36 @@ func (b *Book) Explore(trials []Trial) []Cost {
 // Seen tells whether the speed of a kind on a model is known without a trial: observed, or
 // declared by the administrator.
 func (b *Book) Seen(kind cluster.Kind, model string, gang int) bool {
-	p := b.known(kind, "", model, gang)
+	p := b.facts.known(kind, "", model, gang)
 	return p != nil && (p.Source == cluster.Observed || p.Basis == File)
 }
 
 // Observed tells whether a kind was ever observed on a model, at any gang size.
 func (b *Book) Observed(kind cluster.Kind, model string) bool {
-	from, to := b.of(kind)
-	return slices.ContainsFunc(b.entries[from:to], func(e cluster.Profile) bool {
+	from, to := b.facts.of(kind)
+	return slices.ContainsFunc(b.facts.entries[from:to], func(e cluster.Profile) bool {
 		return e.Source == cluster.Observed && e.Model == model && e.With == ""
 	})
 }
 
 // Reports tells whether a kind's jobs report progress: otherwise a trial measures nothing.
 func (b *Book) Reports(kind cluster.Kind) bool {
-	from, to := b.of(kind)
-	return slices.ContainsFunc(b.entries[from:to], func(e cluster.Profile) bool { return e.Source == cluster.Observed })
+	from, to := b.facts.of(kind)
+	return slices.ContainsFunc(b.facts.entries[from:to], func(e cluster.Profile) bool { return e.Source == cluster.Observed })
 }
 
 // slower gives the fraction of its speed that a job is expected to lose by a trial; half if
 // unknown.
-func (b *Book) slower(t *Trial) float64 {
-	here, there := b.rate(runs{t.Kind, t.Gang}, t.From), b.rate(runs{t.Kind, t.Gang}, t.Model)
+func slower(b *Book, t *Trial) float64 {
+	here, there := rateOf(b, runs{t.Kind, t.Gang}, t.From), rateOf(b, runs{t.Kind, t.Gang}, t.Model)
 	if !here.known || !there.known || here.steps == 0 {
 		return 0.5
 	}
 	return max(1-there.steps/here.steps, 0)
 }
 
-// rate gives the rate of a kind on a model.
-func (b *Book) rate(of runs, model string) rate {
+// rateOf gives the rate of a kind on a model.
+func rateOf(b *Book, of runs, model string) rate {
 	if m := b.memory; m != nil {
 		if at := slices.Index(m.models, model); at >= 0 {
 			b.Speedups(of.kind, of.gang, m.models)
@@ -131,7 +131,7 @@ func (b *Book) rate(of runs, model string) rate {
 }
 
 // knownOn counts the models on which a kind is known to run.
-func (b *Book) knownOn(of runs) (n int) {
+func knownOn(b *Book, of runs) (n int) {
 	k := b.memory.kept(of)
 	if k != nil && k.models >= 0 {
 		return k.models

@@ -28,14 +28,14 @@ func (b *Book) fleetOf(models []string) *fleet {
 	if b.fleet != nil && slices.Equal(b.fleet.models, models) {
 		return b.fleet
 	}
-	b.fleet = b.compare(models, func(string) *rates { return nil })
+	b.fleet = compareModels(b.facts, models, func(string) *rates { return nil })
 	return b.fleet
 }
 
-// compare compares models. was gives the rates of a tenant whose entries are as they were when models were compared last; nil = they are not.
-func (b *Book) compare(models []string, was func(tenant string) *rates) *fleet {
-	x := &fleet{models: slices.Clone(models), tenants: b.rates(models, was)}
-	if x.reference = slices.Index(models, b.settings.Reference); x.reference < 0 {
+// compareModels compares models. was gives the rates of a tenant whose entries are as they were when models were compared last; nil = they are not.
+func compareModels(f *facts, models []string, was func(tenant string) *rates) *fleet {
+	x := &fleet{models: slices.Clone(models), tenants: f.rates(models, was)}
+	if x.reference = slices.Index(models, f.settings.Reference); x.reference < 0 {
 		x.reference = x.slowest()
 	}
 	for t := range x.tenants {

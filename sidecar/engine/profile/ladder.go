@@ -33,7 +33,7 @@ func (b *Book) Rate(kind cluster.Kind, model string, gang int) (cluster.Profile,
 // best gives a rate by the best source; for prices of trades, by those that may price them.
 func best(b *Book, kind cluster.Kind, model string, gang int, prices bool) (cluster.Profile, bool) {
 	for i := range ladder {
-		if i > 0 && !b.settings.Estimate {
+		if i > 0 && !b.facts.settings.Estimate {
 			break
 		}
 		if s := &ladder[i]; !prices || s.prices && (s.method != cluster.ByCompletions || b.shown.bounded(kind, gang)) {
@@ -47,7 +47,7 @@ func best(b *Book, kind cluster.Kind, model string, gang int, prices bool) (clus
 
 // recorded gives what was observed or declared.
 func recorded(b *Book, kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
-	p := b.known(kind, "", model, gang)
+	p := b.facts.known(kind, "", model, gang)
 	if p == nil {
 		return cluster.Profile{}, false
 	}
@@ -58,7 +58,7 @@ func recorded(b *Book, kind cluster.Kind, model string, gang int) (cluster.Profi
 
 // similar estimates by what was observed and declared of similar kinds.
 func similar(b *Book, kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
-	if !b.mentions(kind) && !b.mentions(cluster.Kind(kind.Name())) { // there is nothing to go by
+	if !b.facts.mentions(kind) && !b.facts.mentions(cluster.Kind(kind.Name())) { // there is nothing to go by
 		return cluster.Profile{}, false
 	}
 	return b.guess.estimate(kind, model, gang)

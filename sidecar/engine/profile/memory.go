@@ -49,7 +49,7 @@ func (c *changes) drop(kind cluster.Kind, k *kept) bool {
 // what is known empties the memory.
 func (b *Book) Keep(m *Memory, models []string) {
 	was := *m
-	*m = Memory{settings: b.settings, models: slices.Clone(models), entries: b.entries, now: map[runs]*kept{}, old: was.now, changes: changes{tenants: map[string]bool{}}}
+	*m = Memory{settings: b.facts.settings, models: slices.Clone(models), entries: b.facts.entries, now: map[runs]*kept{}, old: was.now, changes: changes{tenants: map[string]bool{}}}
 	m.completions, m.usages = slices.Clone(b.shown.completions), slices.Clone(b.shown.usages)
 	for i := range m.completions {
 		m.completions[i].Rates = cloneRates(m.completions[i].Rates)
@@ -69,7 +69,7 @@ func (b *Book) Keep(m *Memory, models []string) {
 	case len(c.tenants) == 0:
 		b.fleet = was.fleet
 	default:
-		b.fleet = b.compare(models, func(tenant string) *rates {
+		b.fleet = compareModels(b.facts, models, func(tenant string) *rates {
 			k := slices.IndexFunc(was.fleet.tenants, func(r rates) bool { return r.tenant == tenant })
 			if c.tenants[tenant] || k < 0 {
 				return nil
@@ -99,7 +99,7 @@ func (m *Memory) kept(of runs) *kept {
 }
 
 // forget empties the memory of a book.
-func (b *Book) forget() {
+func forget(b *Book) {
 	if b.memory != nil {
 		*b.memory = Memory{}
 		b.memory = nil

@@ -38,7 +38,7 @@ func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
 	if run.Kind.Tenant() == "" {
 		return nil, fmt.Errorf("job %s is of no tenant: nothing is learned from it", r.Job)
 	}
-	run.With = b.company(run.With)
+	run.With = b.facts.company(run.With)
 	entry := cluster.Profile{Kind: run.Kind, With: run.With, Model: run.Model, Gang: run.Gang, Source: cluster.Observed, Samples: 1, Rate: 1}
 	if err := check(&entry); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
 	}
 	span := r.At.Sub(p.At) - max(run.Suspended-p.Suspended, 0)
 	rate := (r.Steps - p.Steps) / max(span, 1).Duration().Seconds()
-	if span < b.settings.Least || span <= 0 || rate < cluster.SlowestRate {
+	if span < b.facts.settings.Least || span <= 0 || rate < cluster.SlowestRate {
 		return nil, nil // the rest counts in the next sample
 	}
 	p.Steps, p.At, p.Suspended = r.Steps, r.At, run.Suspended
@@ -92,20 +92,20 @@ func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
 // learn adds a sample to the average of its kind. Where its job's manner changed, only the rest of what is
 // remembered goes on counting.
 func (b *Book) learn(e *cluster.Profile, rate float64, at cluster.Instant, changed bool) {
-	i, there := b.find(e)
+	i, there := b.facts.find(e)
 	if !there {
 		e.Rate, e.Samples, e.At = round(rate), 1, at
 		b.put(e)
 		return
 	}
 	b.changed(e.Kind)
-	e = &b.entries[i]
-	trusted := e.Samples >= b.settings.Trust
+	e = &b.facts.entries[i]
+	trusted := e.Samples >= b.facts.settings.Trust
 	if changed {
 		e.Samples = b.rest(e)
 	}
 	mean, x := math.Log(e.Rate), math.Log(rate)
-	n := float64(min(e.Samples, max(b.settings.Recent, 2)-1) + 1)
+	n := float64(min(e.Samples, max(b.facts.settings.Recent, 2)-1) + 1)
 	off := x - mean
 	if trusted && !changed { // one far off is no news yet
 		most := max(5*e.Spread, math.Ln2)
@@ -115,7 +115,7 @@ func (b *Book) learn(e *cluster.Profile, rate float64, at cluster.Instant, chang
 	e.Rate, e.Spread = round(math.Exp(mean)), round(e.Spread)
 	e.Samples++
 	if trusted { // a trusted observation stays trusted
-		e.Samples = max(e.Samples, b.settings.Trust)
+		e.Samples = max(e.Samples, b.facts.settings.Trust)
 	}
 	e.At = max(e.At, at)
 }
@@ -130,7 +130,7 @@ func (b *Book) rest(e *cluster.Profile) int {
 			jobs++
 		}
 	}
-	last := min(e.Samples, max(b.settings.Recent, 2))
+	last := min(e.Samples, max(b.facts.settings.Recent, 2))
 	return max(last-last/max(jobs, 1), 1)
 }
 

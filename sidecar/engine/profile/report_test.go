@@ -47,7 +47,7 @@ func TestReportsBecomeSamples(t *testing.T) {
 		{"a counter that restarts", [][2]float64{{0, 0}, {60, 600}, {120, 50}, {180, 650}}, 2, 10},
 	} {
 		b := reported(t, run(), x.reports...)
-		p := b.look("ml/a", "", "v100", 2, cluster.Observed)
+		p := b.facts.look("ml/a", "", "v100", 2, cluster.Observed)
 		switch {
 		case x.samples == 0 && p != nil:
 			t.Errorf("%s: %+v, want no entry", x.what, p)

@@ -65,10 +65,10 @@ func speedups(b *Book, kind cluster.Kind, gang int, models []string, prices bool
 			if !p.Relative {
 				out[i].Rate = p.Rate
 			}
-			errs[i] = standardError(&p, b.settings.Recent)
+			errs[i] = standardError(&p, b.facts.settings.Recent)
 		}
 	}
-	fastest := max(b.settings.Fastest, 1)
+	fastest := max(b.facts.settings.Fastest, 1)
 	fleet := b.fleetOf(models)
 	base, at := fleet.base(kind, out, fastest)
 	baseErr := 0.0
@@ -127,12 +127,12 @@ const tolerance = 0.1
 // which the kind would gain. Steps of another size make the rates wrong, not the speedups.
 func (b *Book) Misreports() []Misreport {
 	var out []Misreport
-	for i := range b.entries {
-		seen := &b.entries[i]
-		if seen.Source != cluster.Observed || seen.Samples < b.settings.Trust {
+	for i := range b.facts.entries {
+		seen := &b.facts.entries[i]
+		if seen.Source != cluster.Observed || seen.Samples < b.facts.settings.Trust {
 			continue
 		}
-		said := b.look(seen.Kind, seen.With, seen.Model, seen.Gang, cluster.Declared)
+		said := b.facts.look(seen.Kind, seen.With, seen.Model, seen.Gang, cluster.Declared)
 		if said == nil {
 			continue
 		}
@@ -141,7 +141,7 @@ func (b *Book) Misreports() []Misreport {
 		if beyond(&m) {
 			out = append(out, m)
 		}
-		slow := b.slowestSeen(seen)
+		slow := b.facts.slowestSeen(seen)
 		if slow == nil || slow.Model == m.Model || slow.Said == 0 {
 			continue
 		}
