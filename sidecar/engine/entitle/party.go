@@ -50,7 +50,7 @@ func queue(x *shares) {
 			x.due.Queued[i].Party = round.PartyIndex(k)
 		}
 	}
-	x.openAccounts()
+	openAccounts(x)
 	// Cells belong to tenants, so there tenants queue even if the policy knows jobs only.
 	if x.due.JobsQueue = preset.TenantBlind(x.in.Settings.Divide) && x.in.Snapshot.Cells == nil; x.due.JobsQueue {
 		x.due.Queues, x.due.Rows = append(x.due.Queues[:0], x.due.Parties...), round.TableOf[round.QueueIndex](x.due.PartyRows.Cells, len(x.in.Pools))
@@ -145,7 +145,7 @@ const trials = 10
 
 // openAccounts updates the accounts of parties and of tenants: it adds their entitlement since the last round and subtracts
 // what their jobs received. A tenant's account goes on when its parties leave, with what jobs received that are over.
-func (x *shares) openAccounts() {
+func openAccounts(x *shares) {
 	x.due.PartyRows = x.due.PartyRows.Zeroed(len(x.due.Parties), len(x.in.Pools))
 	x.due.TenantRows = x.due.TenantRows.Zeroed(len(x.in.Tenants), len(x.in.Pools))
 	for t, name := range x.in.Tenants {
