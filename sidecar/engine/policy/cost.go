@@ -19,16 +19,18 @@ func costSum(d *division) error {
 	if err := d.cheapest(); err != nil {
 		return err
 	}
-	d.objective = d.over(func(u use, speed float64) float64 { return speed / d.price(u) })
+	d.objective = d.over(func(u use, speed float64) float64 { return speed / d.in.price(u) })
 	return nil
 }
 
 // cheapest takes an answer with the maximum sum of throughputs per dollar.
 func (d *division) cheapest() error {
-	if d.plain() && !d.slo {
-		return d.sell(func(m, model int) float64 { return d.p.Jobs[m].Speed[model] / d.price(use{a: m, model: model}) })
+	if d.in.plain() && !d.in.slo {
+		return d.sell(func(m, model int) float64 {
+			return d.in.p.Jobs[m].Speed[model] / d.in.price(use{a: m, model: model})
+		})
 	}
-	v := d.solve(d.space(nil), nil)
+	v := d.solve(d.in.space(nil), nil)
 	if err := v.deadlines(); err != nil {
 		return err
 	}
@@ -46,7 +48,7 @@ func (d *division) cheapest() error {
 // a better ratio, which its answer has. The last answer is, among the best, one with the maximum
 // throughput.
 func costRatio(d *division) error {
-	v := d.solve(d.space(nil), nil)
+	v := d.solve(d.in.space(nil), nil)
 	if err := v.deadlines(); err != nil {
 		return err
 	}
@@ -55,7 +57,7 @@ func costRatio(d *division) error {
 		if err := v.best(func(x way) float64 { return x.speedA + x.speedB - ratio*v.price(x) }); err != nil {
 			return err
 		}
-		steps, dollars := d.over(func(_ use, speed float64) float64 { return speed }), d.over(func(u use, _ float64) float64 { return d.price(u) })
+		steps, dollars := d.over(func(_ use, speed float64) float64 { return speed }), d.over(func(u use, _ float64) float64 { return d.in.price(u) })
 		if dollars == 0 || steps/dollars <= ratio*(1+1e-9) {
 			if before != nil {
 				d.take(before)
@@ -69,19 +71,19 @@ func costRatio(d *division) error {
 
 // leastCost minimises the hourly cost of meeting the SLOs; jobs without one get nothing.
 func leastCost(d *division) error {
-	v := d.solve(d.space(nil), nil)
+	v := d.solve(d.in.space(nil), nil)
 	if err := v.deadlines(); err != nil {
 		return err
 	}
 	if err := v.best(func(x way) float64 { return -v.price(x) }); err != nil {
 		return err
 	}
-	d.objective = d.over(func(u use, _ float64) float64 { return d.price(u) })
+	d.objective = d.over(func(u use, _ float64) float64 { return d.in.price(u) })
 	return nil
 }
 
 // price gives the hourly cost of a way.
-func (v *solver) price(x way) float64 { return v.d.p.Models[x.model].Price * v.gang(x) }
+func (v *solver) price(x way) float64 { return v.d.in.p.Models[x.model].Price * v.gang(x) }
 
 func (g *given) price(u use) float64 {
 	return g.p.Models[u.model].Price * float64(g.p.Jobs[u.a].Gang)
@@ -109,7 +111,7 @@ func (d *division) over(of func(u use, speed float64) float64) float64 {
 	sum := 0.0
 	d.shares()
 	for _, u := range d.uses {
-		x, y := d.speeds(u)
+		x, y := d.in.speeds(u)
 		sum += u.part * of(u, x+y)
 	}
 	return sum
@@ -119,16 +121,16 @@ func (d *division) over(of func(u use, speed float64) float64) float64 {
 // infeasible, the minimum number of jobs with the least slack is left out.
 func (v *solver) deadlines() error {
 	d := v.d
-	if !d.slo {
+	if !d.in.slo {
 		return nil
 	}
 	var jobs []int
-	slack := make([]float64, len(d.p.Jobs)) // the time left after a job's run alone
-	for m, j := range d.p.Jobs {
+	slack := make([]float64, len(d.in.p.Jobs)) // the time left after a job's run alone
+	for m, j := range d.in.p.Jobs {
 		if j.Within > 0 {
 			jobs = append(jobs, m)
 			slack[m] = math.Inf(-1)
-			if d.top[m] > 0 {
+			if d.in.top[m] > 0 {
 				slack[m] = 1 - j.Steps/(v.most(m)*j.Within)
 			}
 		}
@@ -138,7 +140,7 @@ func (v *solver) deadlines() error {
 		for i, m := range jobs {
 			want := 0.0
 			if i < n {
-				want = d.p.Jobs[m].Steps / d.p.Jobs[m].Within
+				want = d.in.p.Jobs[m].Steps / d.in.p.Jobs[m].Within
 			}
 			v.floor(m, want)
 		}
@@ -156,7 +158,7 @@ func (v *solver) deadlines() error {
 	}
 	keep(n)
 	for _, m := range jobs[n:] {
-		d.late = append(d.late, d.p.Jobs[m].ID)
+		d.late = append(d.late, d.in.p.Jobs[m].ID)
 	}
 	slices.Sort(d.late)
 	return nil

@@ -17,7 +17,7 @@ type given struct {
 
 // division is a problem during its solution.
 type division struct {
-	given
+	in     given
 	solver *solver
 
 	uses      []use   // the answer
@@ -36,11 +36,11 @@ type use struct {
 }
 
 func newDivision(p Problem, o Options, slo bool) *division {
-	d := &division{given: given{p: p, o: o, slo: slo, top: make([]float64, len(p.Jobs))}}
+	d := &division{in: given{p: p, o: o, slo: slo, top: make([]float64, len(p.Jobs))}}
 	for m, j := range p.Jobs {
-		d.top[m] = slices.Max(j.Speed)
+		d.in.top[m] = slices.Max(j.Speed)
 		if j.Apart != nil {
-			d.top[m] = max(d.top[m], slices.Max(j.Apart))
+			d.in.top[m] = max(d.in.top[m], slices.Max(j.Apart))
 		}
 	}
 	return d
@@ -164,7 +164,7 @@ func (d *division) shares() Shares {
 
 // lay rounds the uses to whole grains, removes the excess, and lays them out.
 func (d *division) lay() Shares {
-	n, k := len(d.p.Jobs), len(d.p.Models)
+	n, k := len(d.in.p.Jobs), len(d.in.p.Models)
 	grains := make([]int64, len(d.uses))
 	for i, u := range d.uses {
 		grains[i] = int64(math.Round(u.part * grain))
@@ -183,15 +183,15 @@ func (d *division) lay() Shares {
 			time[u.b] = append(time[u.b], i)
 		}
 		gpus[u.model] = append(gpus[u.model], i)
-		if d.confined(u.a, u.b, u.model, u.apart) {
+		if d.in.confined(u.a, u.b, u.model, u.apart) {
 			together[u.model] = append(together[u.model], i)
 		}
 	}
-	gang := func(i int) int64 { return int64(d.p.Jobs[d.uses[i].a].Gang) }
+	gang := func(i int) int64 { return int64(d.in.p.Jobs[d.uses[i].a].Gang) }
 	for _, uses := range time {
 		trim(grains, uses, func(int) int64 { return 1 }, grain)
 	}
-	for j, m := range d.p.Models {
+	for j, m := range d.in.p.Models {
 		trim(grains, gpus[j], gang, int64(m.GPUs*grain))
 		trim(grains, together[j], gang, int64(m.Together*grain))
 	}
@@ -201,8 +201,8 @@ func (d *division) lay() Shares {
 	}
 	s := Shares{Time: table(n, k)}
 	var none []float64 // of all pairs that do not run
-	if len(d.p.Pairs) > 0 {
-		s.PairTime, none = make([][]float64, len(d.p.Pairs)), make([]float64, k)
+	if len(d.in.p.Pairs) > 0 {
+		s.PairTime, none = make([][]float64, len(d.in.p.Pairs)), make([]float64, k)
 		for i := range s.PairTime {
 			s.PairTime[i] = none
 		}
@@ -229,9 +229,9 @@ func (d *division) lay() Shares {
 // throughputs gives the effective throughput of every job, as the shares have it.
 func (d *division) throughputs() []float64 {
 	d.shares()
-	out := make([]float64, len(d.p.Jobs))
+	out := make([]float64, len(d.in.p.Jobs))
 	for _, u := range d.uses {
-		a, b := d.speeds(u)
+		a, b := d.in.speeds(u)
 		out[u.a] += u.part * a
 		if u.b >= 0 {
 			out[u.b] += u.part * b

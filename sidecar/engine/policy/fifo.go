@@ -6,11 +6,11 @@ import "math"
 //
 //	max Σ_m (n-m) · throughput(m, X) / throughput(m, X_fastest)
 func fifo(d *division) error {
-	order := make([]int, len(d.p.Jobs))
+	order := make([]int, len(d.in.p.Jobs))
 	for m := range order {
 		order[m] = m
 	}
-	gain := d.queued(order)
+	gain := d.in.queued(order)
 	if err := d.total(gain); err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (g *given) queued(order []int) []float64 {
 func (v *solver) total(gain []float64) error {
 	largest := 0.0
 	for m, g := range gain {
-		largest = max(largest, g*v.d.top[m])
+		largest = max(largest, g*v.d.in.top[m])
 	}
 	if largest == 0 {
 		return nil

@@ -11,14 +11,14 @@ import "math"
 // and rises with rho. It is looked for between bounds, by the false position of Illinois:
 // it nears the optimum faster than by halves.
 func ftf(d *division) error {
-	n := len(d.p.Jobs)
+	n := len(d.in.p.Jobs)
 	alone := make([]float64, n) // seconds from arrival to the end, with one nth of the cluster
 	low, high := 0.0, 0.0
-	for m, j := range d.p.Jobs {
-		if d.top[m] > 0 {
-			alone[m] = j.ElapsedAlone + j.Steps/d.alone(m)
-			low = max(low, (j.Elapsed+j.Steps/d.top[m])/alone[m])
-			high = max(high, (j.Elapsed+j.Steps/d.alone(m))/alone[m])
+	for m, j := range d.in.p.Jobs {
+		if d.in.top[m] > 0 {
+			alone[m] = j.ElapsedAlone + j.Steps/d.in.alone(m)
+			low = max(low, (j.Elapsed+j.Steps/d.in.top[m])/alone[m])
+			high = max(high, (j.Elapsed+j.Steps/d.in.alone(m))/alone[m])
 		}
 	}
 	if low == 0 {
@@ -26,14 +26,14 @@ func ftf(d *division) error {
 	}
 	need := func(rho float64) []float64 {
 		out := make([]float64, n)
-		for m, j := range d.p.Jobs {
-			if d.top[m] > 0 {
-				out[m] = j.Steps / max(rho*alone[m]-j.Elapsed, j.Steps/d.top[m])
+		for m, j := range d.in.p.Jobs {
+			if d.in.top[m] > 0 {
+				out[m] = j.Steps / max(rho*alone[m]-j.Elapsed, j.Steps/d.in.top[m])
 			}
 		}
 		return out
 	}
-	key := func(m int) []float64 { j := d.p.Jobs[m]; return []float64{j.Steps, j.Elapsed, alone[m]} }
+	key := func(m int) []float64 { j := d.in.p.Jobs[m]; return []float64{j.Steps, j.Elapsed, alone[m]} }
 	l := d.leveled(need(high), key)
 	spare := func(rho float64) (float64, error) {
 		h, err := l.height(need(rho))
@@ -58,7 +58,7 @@ func ftf(d *division) error {
 		return err
 	}
 	for m, x := range d.throughputs() {
-		if j := d.p.Jobs[m]; d.top[m] > 0 {
+		if j := d.in.p.Jobs[m]; d.in.top[m] > 0 {
 			d.objective = max(d.objective, (j.Elapsed+j.Steps/x)/alone[m])
 		}
 	}

@@ -78,7 +78,7 @@ func Gavel(name string, p Problem, o Options) (Shares, error) {
 	err := obj.divide(d)
 	d.keep(nil)
 	if err != nil {
-		d.take(d.fixed(nil))
+		d.take(d.in.fixed(nil))
 		d.objective, d.late = 0, nil
 	}
 	s := d.shares()

@@ -103,12 +103,12 @@ func TestSharingIncentive(t *testing.T) {
 		p := drawn(t)
 		d := newDivision(p, Options{}, false)
 		las, ftf, makespan := math.Inf(1), 0.0, 0.0
-		need := d.ones(true)
+		need := d.in.ones(true)
 		for m, j := range p.Jobs {
-			if d.top[m] == 0 {
+			if d.in.top[m] == 0 {
 				continue
 			}
-			alone := d.alone(m)
+			alone := d.in.alone(m)
 			if j.Apart != nil && p.Models[0].Together > 0 {
 				return // an nth of confined GPUs is not an nth of all
 			}
@@ -151,13 +151,13 @@ func efficient(t *rapid.T, name string, p Problem, s Shares) {
 		before = 0
 		d := newDivision(p, Options{}, false)
 		defer d.keep(nil)
-		v := d.solve(d.space(nil), nil)
+		v := d.solve(d.in.space(nil), nil)
 		v.add(v.absent())
 		gain := make([]float64, len(p.Jobs))
 		for m, x := range achieved(p, s) {
-			if d.top[m] > 0 {
-				gain[m] = 1 / d.top[m]
-				before += x / d.top[m]
+			if d.in.top[m] > 0 {
+				gain[m] = 1 / d.in.top[m]
+				before += x / d.in.top[m]
 			}
 			v.floor(m, x*(1-part))
 		}
@@ -257,7 +257,7 @@ func TestAlikeJobsShareARow(t *testing.T) {
 	}
 	key := func(int) []float64 { return nil }
 	d := newDivision(p, Options{}, false)
-	if rows := d.space(key).rows; !reflect.DeepEqual(rows, [][]int{{0, 1, 3}, {2, 4}}) {
+	if rows := d.in.space(key).rows; !reflect.DeepEqual(rows, [][]int{{0, 1, 3}, {2, 4}}) {
 		t.Errorf("rows %v", rows)
 	}
 	s := solved(t, "las", p)
@@ -268,7 +268,7 @@ func TestAlikeJobsShareARow(t *testing.T) {
 	// One pair that differs, and its rows fall apart.
 	p.Pairs[0].SpeedA = []float64{3.9, 0}
 	d = newDivision(p, Options{}, false)
-	if rows := d.space(key).rows; len(rows) != 4 {
+	if rows := d.in.space(key).rows; len(rows) != 4 {
 		t.Errorf("with an odd pair: rows %v", rows)
 	}
 }
@@ -424,12 +424,12 @@ func TestLateJobsAreNamed(t *testing.T) {
 func TestFixedShares(t *testing.T) {
 	needsCLP(t)
 	objectives["broken"] = objective{divide: func(d *division) error {
-		v := d.solve(d.space(nil), nil)
+		v := d.solve(d.in.space(nil), nil)
 		v.floor(0, 1e6)
 		return v.total([]float64{1, 1, 1})
 	}}
 	objectives["broken too"] = objective{divide: func(d *division) error {
-		v := d.solve(d.space(nil), nil)
+		v := d.solve(d.in.space(nil), nil)
 		v.height(1, math.Inf(1))
 		return v.run()
 	}}

@@ -11,20 +11,20 @@ import (
 // water filling (Gavel §4.3) of the levels gang_m·throughput(m, X)/throughput(m, X_equal).
 // The objective is the smallest level by what the job weighs at first.
 func hierarchical(d *division) error {
-	members := make([][]int, len(d.p.Entities))
-	for m, j := range d.p.Jobs {
-		if d.top[m] > 0 {
+	members := make([][]int, len(d.in.p.Entities))
+	for m, j := range d.in.p.Jobs {
+		if d.in.top[m] > 0 {
 			members[j.Entity] = append(members[j.Entity], m)
 		}
 	}
-	one, frozen := d.ones(false), make([]bool, len(d.p.Jobs))
-	due := func() []float64 { return d.due(members, frozen) }
+	one, frozen := d.in.ones(false), make([]bool, len(d.in.p.Jobs))
+	due := func() []float64 { return d.in.due(members, frozen) }
 	first := due()
 	if !slices.ContainsFunc(first, func(w float64) bool { return w > 0 }) {
 		return nil
 	}
 	fill := func() error { return d.pour(one, frozen, due) }
-	if d.plain() {
+	if d.in.plain() {
 		fill = func() error { return d.entities(one, members) }
 	}
 	if err := fill(); err != nil {
@@ -65,13 +65,13 @@ func (g *given) due(members [][]int, frozen []bool) []float64 {
 
 // entities pours by prices.
 func (d *division) entities(one []float64, members [][]int) error {
-	in, jobs := d.instance(one)
+	in, jobs := d.in.instance(one)
 	number, weight := make([]int, len(one)), make([]float64, len(jobs))
 	for i, m := range jobs {
-		number[m], weight[i] = i, d.p.Jobs[m].Weight
+		number[m], weight[i] = i, d.in.p.Jobs[m].Weight
 	}
 	var groups []price.Entity
-	for e, entity := range d.p.Entities {
+	for e, entity := range d.in.p.Entities {
 		if len(members[e]) == 0 {
 			continue
 		}
@@ -90,7 +90,7 @@ func (d *division) entities(one []float64, members [][]int) error {
 // lowering another. A job whose row has a price is a bottleneck: its level is the same in every
 // answer with the others at theirs. So finding bottlenecks does not need a program per job.
 func (d *division) pour(one []float64, frozen []bool, due func() []float64) error {
-	v := d.solve(d.space(nil), nil)
+	v := d.solve(d.in.space(nil), nil)
 	v.gain(func(way) float64 { return 0 })
 	at := make([]float64, len(one)) // levels
 	for weight := due(); slices.ContainsFunc(weight, func(w float64) bool { return w > 0 }); weight = due() {

@@ -4,7 +4,7 @@ package policy
 //
 //	max min_m gang_m/w_m · throughput(m, X) / throughput(m, X_equal)
 func las(d *division) (err error) {
-	d.objective, err = d.maxMin(d.ones(true))
+	d.objective, err = d.maxMin(d.in.ones(true))
 	return err
 }
 

@@ -7,9 +7,9 @@ package policy
 // which is the largest smallest throughput(m, X) / steps_m: one program, and exact.
 // The objective is that time, in seconds.
 func makespan(d *division) error {
-	need := make([]float64, len(d.p.Jobs))
-	for m, j := range d.p.Jobs {
-		if d.top[m] > 0 {
+	need := make([]float64, len(d.in.p.Jobs))
+	for m, j := range d.in.p.Jobs {
+		if d.in.top[m] > 0 {
 			need[m] = j.Steps
 		}
 	}

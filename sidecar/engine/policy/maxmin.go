@@ -21,10 +21,10 @@ type levels struct {
 // leveled begins max-min programs with needs about so. Jobs with equal keys are alike but for gangs
 // and throughputs.
 func (d *division) leveled(need []float64, key func(m int) []float64) levels {
-	if d.plain() {
+	if d.in.plain() {
 		return levels{d: d}
 	}
-	return levels{d, d.solve(d.space(key), need)}
+	return levels{d, d.solve(d.in.space(key), need)}
 }
 
 // instance is the jobs with a need as the price solver has them.
@@ -46,7 +46,7 @@ func (g *given) instance(need []float64) (in price.Instance, jobs []int) {
 
 // takeX takes the price solver's answer.
 func (d *division) takeX(x []float64, jobs []int) {
-	k := len(d.p.Models)
+	k := len(d.in.p.Models)
 	var out []use
 	for i, v := range x {
 		if v > 0 {
@@ -61,7 +61,7 @@ func (l levels) height(need []float64) (float64, error) {
 	if l.v != nil {
 		return l.v.rise(need)
 	}
-	in, _ := l.d.instance(need)
+	in, _ := l.d.in.instance(need)
 	a, err := price.MaxMin(in)
 	return a.Low, err
 }
@@ -69,7 +69,7 @@ func (l levels) height(need []float64) (float64, error) {
 // fill takes an answer with the largest smallest level.
 func (l levels) fill(need []float64) error {
 	if l.v == nil {
-		in, jobs := l.d.instance(need)
+		in, jobs := l.d.in.instance(need)
 		f, err := price.Fill(in, nil, nil)
 		l.d.takeX(f.X, jobs)
 		return err
@@ -78,7 +78,7 @@ func (l levels) fill(need []float64) error {
 	if err != nil {
 		return err
 	}
-	if !l.d.o.Whole {
+	if !l.d.in.o.Whole {
 		if err := l.v.spread(func(m int) float64 { return need[l.v.s.rows[m][0]] * t }); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (v *solver) rise(need []float64) (t float64, err error) {
 // of one for every model would let it be.
 func (v *solver) unit(need []float64) float64 {
 	unit, cost := math.Inf(1), 0.0
-	models := v.d.p.Models
+	models := v.d.in.p.Models
 	cheapest := make([]float64, len(v.s.rows)) // a step a second
 	for m := range cheapest {
 		cheapest[m] = math.Inf(1)

@@ -46,7 +46,7 @@ func Nested(p Problem, w Ways) (Shares, error) {
 	d := newDivision(p, Options{Eligible: true}, false)
 	err := d.nested()
 	if err != nil {
-		d.take(d.fixed(d.users()))
+		d.take(d.in.fixed(d.in.users()))
 		d.objective = 0
 	}
 	s := d.shares()
@@ -90,11 +90,11 @@ func (g *given) users() []price.Entity {
 
 // nested takes the answer of Nested.
 func (d *division) nested() error {
-	entities := d.users()
+	entities := d.in.users()
 	if len(entities) == 0 {
 		return nil
 	}
-	n := nest{whole: d, one: d.ones(false)}
+	n := nest{whole: d, one: d.in.ones(false)}
 	x, err := n.divide(entities, 1)
 	if err != nil {
 		return err
@@ -150,9 +150,9 @@ func (n *nest) evenly(jobs []int, part float64) []float64 {
 	for i, m := range jobs {
 		at[m] = i
 	}
-	k := len(n.whole.p.Models)
+	k := len(n.whole.in.p.Models)
 	x := make([]float64, len(jobs)*k)
-	for _, u := range n.whole.even([]price.Entity{{Weight: 1, Jobs: jobs}}, part) {
+	for _, u := range n.whole.in.even([]price.Entity{{Weight: 1, Jobs: jobs}}, part) {
 		x[at[u.a]*k+u.model] = u.part
 	}
 	return x
@@ -160,11 +160,11 @@ func (n *nest) evenly(jobs []int, part float64) []float64 {
 
 // instance is the entities' jobs as the price solver has them.
 func (n *nest) instance(entities []price.Entity, part float64) (in price.Instance, weight []float64) {
-	for _, m := range n.whole.p.Models {
+	for _, m := range n.whole.in.p.Models {
 		in.GPUs = append(in.GPUs, m.GPUs*part)
 	}
 	for _, m := range jobsOf(entities) {
-		j := &n.whole.p.Jobs[m]
+		j := &n.whole.in.p.Jobs[m]
 		in.Gang, weight = append(in.Gang, float64(j.Gang)), append(weight, j.Weight)
 		for _, v := range j.Speed {
 			in.Speed = append(in.Speed, v/n.one[m])

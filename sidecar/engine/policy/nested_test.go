@@ -47,7 +47,7 @@ func seen(name string, p Problem) (Problem, *division, []float64) {
 		p = blind(p)
 	}
 	d := newDivision(p, Options{Eligible: true}, false)
-	return p, d, d.ones(false)
+	return p, d, d.in.ones(false)
 }
 
 // heights gives the level of each job.
@@ -55,7 +55,7 @@ func heights(name string, p Problem, s Shares) []float64 {
 	p, d, one := seen(name, p)
 	out := achieved(p, s)
 	for m := range out {
-		if out[m] /= one[m]; d.top[m] == 0 {
+		if out[m] /= one[m]; d.in.top[m] == 0 {
 			out[m] = 0
 		}
 	}
@@ -99,10 +99,10 @@ func TestEveryTenantHasItsShare(t *testing.T) {
 			}
 			present := map[int]map[string]bool{}
 			for m, j := range p.Jobs {
-				if d.top[m] > 0 && present[j.Entity] == nil {
+				if d.in.top[m] > 0 && present[j.Entity] == nil {
 					present[j.Entity], weights = map[string]bool{}, weights+p.Entities[j.Entity].Weight
 				}
-				if d.top[m] > 0 {
+				if d.in.top[m] > 0 {
 					present[j.Entity][j.User] = true
 				}
 			}
@@ -175,7 +175,7 @@ func TestTheSiblingsHaveTheRest(t *testing.T) {
 			for e := range p.Entities {
 				x := part{weight: p.Entities[e].Weight}
 				for m, j := range p.Jobs {
-					if j.Entity == e && d.top[m] > 0 {
+					if j.Entity == e && d.in.top[m] > 0 {
 						x.jobs, x.cap = append(x.jobs, m), x.cap+float64(j.Gang)
 					}
 				}
@@ -239,7 +239,7 @@ func TestFixedSharesOfTenants(t *testing.T) {
 		p.Jobs[m].Gang, p.Jobs[m].Entity = gang, m/3
 	}
 	d := newDivision(p, Options{Eligible: true}, false)
-	d.take(d.fixed(d.users()))
+	d.take(d.in.fixed(d.in.users()))
 	got := make([]float64, 4)
 	for m, row := range d.shares().Time {
 		got[m] = (row[0] + row[1]) * float64(p.Jobs[m].Gang)

@@ -194,8 +194,8 @@ func reaches(t *testing.T, what string, s Shares, want float64) {
 // fills compares levels, which are unique.
 func fills(t *testing.T, d *division, s Shares, want []float64) {
 	t.Helper()
-	one := d.ones(false)
-	for m, x := range achieved(d.p, s) {
+	one := d.in.ones(false)
+	for m, x := range achieved(d.in.p, s) {
 		if got := x / one[m]; math.Abs(got-want[m]) > 1e-6*max(1e-3, want[m]) {
 			t.Errorf("job %d: level %.10g, want %.10g", m, got, want[m])
 		}

@@ -37,13 +37,13 @@ const pivots = 5_000_000
 
 // solve begins a program; need is what the jobs will need about, or nil.
 func (d *division) solve(s *space, need []float64) *solver {
-	n, k := len(s.rows), len(d.p.Models)
+	n, k := len(s.rows), len(d.in.p.Models)
 	v := &solver{d: d, s: s, p: lp.New().Maximise(), top: make([]float64, n), scale: make([]float64, n), gains: make([]float64, len(s.ways)), column: make([]int, len(s.ways))}
 	d.keep(v)
 	v.p.Set(lp.Options{PrimalTolerance: tolerance, DualTolerance: tolerance, MaxIterations: pivots})
 	rows := make([]lp.Row, 2*n+2*k)
 	for m, jobs := range s.rows {
-		v.top[m] = d.top[jobs[0]]
+		v.top[m] = d.in.top[jobs[0]]
 		if v.top[m] == 0 {
 			v.top[m] = 1
 		}
@@ -70,7 +70,7 @@ func (d *division) solve(s *space, need []float64) *solver {
 		all[w] = w
 	}
 	v.add(all)
-	if d.o.Whole {
+	if d.in.o.Whole {
 		v.add(v.absent())
 	}
 	return v
@@ -78,7 +78,7 @@ func (d *division) solve(s *space, need []float64) *solver {
 
 // add makes columns of ways.
 func (v *solver) add(ways []int) {
-	n, k := len(v.s.rows), len(v.d.p.Models)
+	n, k := len(v.s.rows), len(v.d.in.p.Models)
 	columns := make([]lp.Column, len(ways))
 	entries := make([]lp.Entry, 0, 6*len(ways))
 	for i, w := range ways {
@@ -94,7 +94,7 @@ func (v *solver) add(ways []int) {
 			entries = append(entries, lp.Entry{At: x.a, Value: x.speedA / v.scale[x.a]}, lp.Entry{At: x.b, Value: x.speedB / v.scale[x.b]},
 				lp.Entry{At: n + x.a, Value: 1}, lp.Entry{At: n + x.b, Value: 1})
 		}
-		model := v.d.p.Models[x.model]
+		model := v.d.in.p.Models[x.model]
 		gang := v.gang(x)
 		entries = append(entries, lp.Entry{At: 2*n + x.model, Value: gang / model.GPUs})
 		if v.confined(x) {
@@ -105,14 +105,14 @@ func (v *solver) add(ways []int) {
 	v.p.AddColumns(columns...)
 }
 
-func (v *solver) gang(x way) float64 { return float64(v.d.p.Jobs[v.s.rows[x.a][0]].Gang) }
+func (v *solver) gang(x way) float64 { return float64(v.d.in.p.Jobs[v.s.rows[x.a][0]].Gang) }
 
 func (v *solver) confined(x way) bool {
 	b := -1
 	if x.b >= 0 {
 		b = v.s.rows[x.b][0]
 	}
-	return v.d.confined(v.s.rows[x.a][0], b, x.model, x.apart)
+	return v.d.in.confined(v.s.rows[x.a][0], b, x.model, x.apart)
 }
 
 // gain sets what a unit of each way adds to the objective.
@@ -144,7 +144,7 @@ func (v *solver) height(worth, high float64) {
 // run solves, and adds pairs until none pays.
 func (v *solver) run() error {
 	for {
-		if v.d.o.Whole {
+		if v.d.in.o.Whole {
 			_ = v.p.Solve(lp.Presolve) // its result is a start, to 1e-6 or so
 		}
 		err := v.p.Solve(lp.Primal)
@@ -180,7 +180,7 @@ const best = 4
 // paying gives for each row the pairs that are not there and would raise the objective
 // most, by the prices of the last solution.
 func (v *solver) paying() []int {
-	n, k := len(v.s.rows), len(v.d.p.Models)
+	n, k := len(v.s.rows), len(v.d.in.p.Models)
 	worth := make([]float64, n) // of a step a second of a row
 	for m := range worth {
 		worth[m] = -v.duals[m] / v.scale[m]
@@ -201,9 +201,9 @@ func (v *solver) paying() []int {
 			continue
 		}
 		gang := v.gang(*x)
-		profit -= gang / v.d.p.Models[x.model].GPUs * v.duals[2*n+x.model]
+		profit -= gang / v.d.in.p.Models[x.model].GPUs * v.duals[2*n+x.model]
 		if v.confined(*x) {
-			profit -= gang / v.d.p.Models[x.model].Together * v.duals[2*n+k+x.model]
+			profit -= gang / v.d.in.p.Models[x.model].Together * v.duals[2*n+k+x.model]
 		}
 		if profit <= tolerance {
 			continue
@@ -248,7 +248,7 @@ func (v *solver) uses() []use {
 			out = append(out, use{a: min(t.a, t.b), b: max(t.a, t.b), model: y.model, pair: y.pair, part: t.part * x[1+i]})
 		}
 	}
-	if len(v.s.rows) < len(v.d.p.Jobs) {
+	if len(v.s.rows) < len(v.d.in.p.Jobs) {
 		v.find(out)
 	}
 	return out
@@ -257,7 +257,7 @@ func (v *solver) uses() []use {
 // find sets the pair of every use by two jobs, where way.pair is one of many of the same rows.
 func (v *solver) find(uses []use) {
 	n := len(v.s.rows)
-	row := make([]int, len(v.d.p.Jobs))
+	row := make([]int, len(v.d.in.p.Jobs))
 	for r, jobs := range v.s.rows {
 		for _, m := range jobs {
 			row[m] = r
@@ -270,7 +270,7 @@ func (v *solver) find(uses []use) {
 			some[row[u.a]*n+row[u.b]] = true
 		}
 	}
-	for p, q := range v.d.p.Pairs {
+	for p, q := range v.d.in.p.Pairs {
 		if some[row[q.A]*n+row[q.B]] {
 			for _, i := range of[[2]int{q.A, q.B}] {
 				uses[i].pair = p

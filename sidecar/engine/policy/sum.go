@@ -10,10 +10,10 @@ import (
 // total takes an answer with the maximum Σ gain_m·throughput_m that leaves no useful GPU idle,
 // however little it gains. With SLOs, it meets as many as possible.
 func (d *division) total(gain []float64) error {
-	if d.plain() && !d.slo {
-		return d.sell(func(m, j int) float64 { return gain[m] * d.p.Jobs[m].Speed[j] })
+	if d.in.plain() && !d.in.slo {
+		return d.sell(func(m, j int) float64 { return gain[m] * d.in.p.Jobs[m].Speed[j] })
 	}
-	v := d.solve(d.space(nil), nil)
+	v := d.solve(d.in.space(nil), nil)
 	if err := v.deadlines(); err != nil {
 		return err
 	}
@@ -37,9 +37,9 @@ type lot struct {
 
 // lot is all time of all jobs, and all GPUs.
 func (d *division) lot() *lot {
-	n, k := len(d.p.Jobs), len(d.p.Models)
+	n, k := len(d.in.p.Jobs), len(d.in.p.Models)
 	l := &lot{d: d, time: slices.Repeat([]float64{1}, n), x: make([]float64, n*k)}
-	for _, m := range d.p.Models {
+	for _, m := range d.in.p.Models {
 		l.gpus = append(l.gpus, m.GPUs)
 	}
 	return l
@@ -51,15 +51,15 @@ func (l *lot) sell(worth func(m, model int) float64) error {
 	if err := l.auction(worth); err != nil {
 		return err
 	}
-	if err := l.auction(func(m, j int) float64 { return d.p.Jobs[m].Speed[j] / d.top[m] }); err != nil {
+	if err := l.auction(func(m, j int) float64 { return d.in.p.Jobs[m].Speed[j] / d.in.top[m] }); err != nil {
 		return err
 	}
-	for m := range d.p.Jobs {
+	for m := range d.in.p.Jobs {
 		if parts, more, _ := l.solo(m); more > 0 {
 			l.take(m, parts)
 		}
 	}
-	jobs := make([]int, len(d.p.Jobs))
+	jobs := make([]int, len(d.in.p.Jobs))
 	for m := range jobs {
 		jobs[m] = m
 	}
@@ -73,7 +73,7 @@ func (l *lot) auction(worth func(m, model int) float64) error {
 	var in price.Instance
 	var models, jobs []int
 	for j, n := range l.gpus {
-		if n > l.d.p.Models[j].GPUs/grain {
+		if n > l.d.in.p.Models[j].GPUs/grain {
 			models, in.GPUs = append(models, j), append(in.GPUs, n)
 		}
 	}
@@ -82,7 +82,7 @@ func (l *lot) auction(worth func(m, model int) float64) error {
 			continue
 		}
 		jobs = append(jobs, m)
-		in.Gang = append(in.Gang, float64(l.d.p.Jobs[m].Gang)*time)
+		in.Gang = append(in.Gang, float64(l.d.in.p.Jobs[m].Gang)*time)
 		for _, j := range models {
 			in.Speed = append(in.Speed, worth(m, j)*time)
 		}
@@ -113,13 +113,13 @@ func (l *lot) take(m int, parts []float64) {
 func (l *lot) give(m, model int, part float64) {
 	l.x[m*len(l.gpus)+model] += part
 	l.time[m] = max(0, l.time[m]-part)
-	l.gpus[model] = max(0, l.gpus[model]-part*float64(l.d.p.Jobs[m].Gang))
+	l.gpus[model] = max(0, l.gpus[model]-part*float64(l.d.in.p.Jobs[m].Gang))
 }
 
 // solo gives the parts of a job's time on each model, and its throughput with them, if it has all that it can use of
 // what is left: its fastest models first. It is sure if there is no other way to as much.
 func (l *lot) solo(m int) (parts []float64, throughput float64, sure bool) {
-	j := &l.d.p.Jobs[m]
+	j := &l.d.in.p.Jobs[m]
 	order := make([]int, 0, len(j.Speed))
 	for i, v := range j.Speed {
 		if v > 0 {

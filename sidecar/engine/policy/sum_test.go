@@ -24,12 +24,14 @@ func plainly(t *rapid.T) Problem {
 func TestSalesAreWorthWhatCLPFinds(t *testing.T) {
 	needsCLP(t)
 	for name, worth := range map[string]func(d *division, m, j int) float64{
-		"throughput": func(d *division, m, j int) float64 { return d.p.Jobs[m].Speed[j] },
-		"cost-sum":   func(d *division, m, j int) float64 { return d.p.Jobs[m].Speed[j] / d.price(use{a: m, model: j}) },
-		"fifo": func(d *division, m, j int) float64 {
-			return float64(len(d.p.Jobs)-m) * d.p.Jobs[m].Speed[j] / max(d.top[m], 1)
+		"throughput": func(d *division, m, j int) float64 { return d.in.p.Jobs[m].Speed[j] },
+		"cost-sum": func(d *division, m, j int) float64 {
+			return d.in.p.Jobs[m].Speed[j] / d.in.price(use{a: m, model: j})
 		},
-		"trifles": func(d *division, m, j int) float64 { return math.Pow(10, -3*float64(m)) * d.p.Jobs[m].Speed[j] },
+		"fifo": func(d *division, m, j int) float64 {
+			return float64(len(d.in.p.Jobs)-m) * d.in.p.Jobs[m].Speed[j] / max(d.in.top[m], 1)
+		},
+		"trifles": func(d *division, m, j int) float64 { return math.Pow(10, -3*float64(m)) * d.in.p.Jobs[m].Speed[j] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -39,7 +41,7 @@ func TestSalesAreWorthWhatCLPFinds(t *testing.T) {
 				if err := l.sell(func(m, j int) float64 { return worth(d, m, j) }); err != nil {
 					t.Fatal(err)
 				}
-				got, largest, k := 0.0, 0.0, len(d.p.Models)
+				got, largest, k := 0.0, 0.0, len(d.in.p.Models)
 				for i, x := range l.x {
 					got += x * worth(d, i/k, i%k)
 					largest = max(largest, worth(d, i/k, i%k))
@@ -61,7 +63,7 @@ func TestSalesAreWorthWhatCLPFinds(t *testing.T) {
 
 // judged gives the largest sum by CLP. Where floors of throughputs are given, by job, they are kept.
 func (d *division) judged(t *rapid.T, worth func(m, j int) float64, floors ...float64) float64 {
-	v := d.solve(d.space(nil), nil)
+	v := d.solve(d.in.space(nil), nil)
 	largest := 1e-30
 	for _, x := range v.s.ways {
 		largest = max(largest, worth(x.a, x.model))
@@ -103,17 +105,17 @@ func TestShortestFirstIsAsCLPHasIt(t *testing.T) {
 		}
 		slices.SortStableFunc(order, func(a, b int) int {
 			one, other := math.Inf(1), math.Inf(1)
-			if d.top[a] > 0 {
+			if d.in.top[a] > 0 {
 				_, x, _ := d.lot().solo(a)
 				one = p.Jobs[a].Steps / x
 			}
-			if d.top[b] > 0 {
+			if d.in.top[b] > 0 {
 				_, x, _ := d.lot().solo(b)
 				other = p.Jobs[b].Steps / x
 			}
 			return cmp.Compare(one, other)
 		})
-		gain := d.queued(order)
+		gain := d.in.queued(order)
 		sum := func(part float64) float64 {
 			floors := make([]float64, len(p.Jobs))
 			floors[first] = p.Jobs[first].Steps / shortest * (1 - part)
@@ -125,7 +127,7 @@ func TestShortestFirstIsAsCLPHasIt(t *testing.T) {
 		}
 		rounding := sum(2e-9) - want
 		for m := range p.Jobs { // to grains
-			rounding += gain[m] * d.top[m] * float64(len(p.Models)) / grain
+			rounding += gain[m] * d.in.top[m] * float64(len(p.Models)) / grain
 		}
 		if math.Abs(now-want) > 1e-9*want+4*rounding {
 			t.Fatalf("%.12g, and %.12g by CLP", now, want)

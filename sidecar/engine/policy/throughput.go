@@ -3,7 +3,7 @@ package policy
 // throughput maximises Σ_m throughput(m, X), the steps/s of all jobs (Gavel §3.1). With SLOs, it
 // meets as many as possible.
 func throughput(d *division) error {
-	one := make([]float64, len(d.p.Jobs))
+	one := make([]float64, len(d.in.p.Jobs))
 	for m := range one {
 		one[m] = 1
 	}
