@@ -23,7 +23,7 @@ type purse struct {
 func (d *Daemon) spend(ctx context.Context, now cluster.Instant) error {
 	p := &d.purse
 	if !p.read {
-		book, err := d.lead.Accounts(ctx)
+		book, err := d.lead.Budgets.Accounts(ctx)
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (d *Daemon) spend(ctx context.Context, now cluster.Instant) error {
 	for _, b := range missing {
 		// A round in the period must come first: the GPU time before the period is read between two samples.
 		if start, _ := b.Period(now); p.at > start {
-			a, err := d.lead.OpenAccount(ctx, b, now)
+			a, err := d.lead.Budgets.OpenAccount(ctx, b, now)
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func (d *Daemon) spend(ctx context.Context, now cluster.Instant) error {
 	if len(p.book) == had && slices.Equal(p.reached(), reached) && (had == 0 || p.written > 0 && now.Sub(p.written) < cluster.Minute) {
 		return nil
 	}
-	if err := d.lead.Spend(ctx, p.book); err != nil {
+	if err := d.lead.Budgets.Spend(ctx, p.book); err != nil {
 		return err
 	}
 	p.written = now

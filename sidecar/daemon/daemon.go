@@ -70,7 +70,7 @@ type Daemon struct {
 	late   atomic.Int64               // beats that were skipped because a turn was running, since the last log line
 
 	store  Store
-	lead   Leadership
+	lead   *Leadership
 	unkeep context.CancelFunc // ends the lead's keeper
 	loop   *loop.Loop
 	mine   cluster.Identity // the cluster that last matched the journal
@@ -457,7 +457,7 @@ func (d *Daemon) beaten(err error) {
 // turn makes one turn of the loop with the lead.
 func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 	if d.loop == nil {
-		journal, err := record(d.lead.Journal(), d.config.Load().Files.State, d.lead.Term(), &d.top, d.restored)
+		journal, err := record(d.lead.Journal, d.config.Load().Files.State, d.lead.Term, &d.top, d.restored)
 		if err != nil {
 			return loop.Report{}, err
 		}
@@ -543,8 +543,8 @@ func (d *Daemon) sit(ctx context.Context) error {
 		return err
 	}
 	d.lead, d.mine, d.heard = lead, cluster.Identity{}, heard{}
-	d.top.see(lead.Term(), 0)
-	d.leads.Store(&lead)
+	d.top.see(lead.Term, 0)
+	d.leads.Store(lead)
 	d.said.clear("leader")
 	keep, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.unkeep = cancel

@@ -25,9 +25,9 @@ func (d *Daemon) foresee(ctx context.Context) {
 	}
 	defer d.ahead.busy.Store(false)
 	d.ahead.began.Store(now.UnixMilli())
-	leading, cancel := acting(ctx, *lead)
+	leading, cancel := acting(ctx, lead)
 	defer cancel()
-	f, err := d.foreseen(leading, *lead)
+	f, err := d.foreseen(leading, lead)
 	if err != nil {
 		if ctx.Err() == nil {
 			d.once("forecast", err)
@@ -40,7 +40,7 @@ func (d *Daemon) foresee(ctx context.Context) {
 }
 
 // foreseen makes a forecast and writes it down. A panic is an error.
-func (d *Daemon) foreseen(ctx context.Context, lead Leadership) (f *forecast.Forecast, err error) {
+func (d *Daemon) foreseen(ctx context.Context, lead *Leadership) (f *forecast.Forecast, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			f, err = nil, loop.BreakdownOf(cause)

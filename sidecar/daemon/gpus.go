@@ -30,7 +30,7 @@ type gauges struct {
 	// Of the loop alone:
 	watch *gpu.Watch         // nil = off
 	of    config.GPUCounters // the section that its source was made for
-	lead  Leadership         // that it was filled from
+	lead  *Leadership        // that it was filled from
 	judge remark.Judge
 	wrote cluster.Instant // when a look was last written down
 	noise noises
@@ -99,7 +99,7 @@ func (d *Daemon) look(ctx context.Context) (err error) {
 		g.report.Store(nil)
 		return nil
 	}
-	if err := g.prepare(ctx, c, d.Counters, *lead); err != nil {
+	if err := g.prepare(ctx, c, d.Counters, lead); err != nil {
 		return err
 	}
 	now := func() cluster.Instant { return cluster.InstantOf(time.Now()) }
@@ -120,10 +120,10 @@ func (d *Daemon) look(ctx context.Context) (err error) {
 	if report.At.Sub(g.wrote) < writeEvery {
 		return nil
 	}
-	acting, cancel := acting(ctx, *lead)
+	acting, cancel := acting(ctx, lead)
 	defer cancel()
 	told := g.noise.limit(report.At, g.watch.Book.Remarks())
-	if err := (*lead).Look(acting, &store.Look{Report: &report, Owners: gpu.Owners(in.holders), Hours: g.watch.Book.Hours(), Remarks: told.rows,
+	if err := lead.GPUs.Look(acting, &store.Look{Report: &report, Owners: gpu.Owners(in.holders), Hours: g.watch.Book.Hours(), Remarks: told.rows,
 		Stand: g.judge.Remarks(), Usual: g.judge.Baselines()}); err != nil {
 		return err
 	}
@@ -141,18 +141,18 @@ func (d *Daemon) look(ctx context.Context) (err error) {
 }
 
 // prepare makes a watch for a configuration, and fills it with what the journal knows of memory.
-func (g *gauges) prepare(ctx context.Context, c *config.Config, open func(*config.GPUCounters) (gpu.Source, error), lead Leadership) error {
+func (g *gauges) prepare(ctx context.Context, c *config.Config, open func(*config.GPUCounters) (gpu.Source, error), lead *Leadership) error {
 	section := &c.Telemetry.GPU
 	if g.watch == nil || g.lead != lead || !section.Same(&g.of) {
 		source, err := open(section)
 		if err != nil {
 			return err
 		}
-		memory, sizes, err := lead.Memory(ctx)
+		memory, sizes, err := lead.GPUs.Memory(ctx)
 		if err != nil {
 			return err
 		}
-		usual, err := lead.Baselines(ctx)
+		usual, err := lead.GPUs.Baselines(ctx)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 // Store holds the lead and the journal.
 type Store interface {
 	// Acquire takes the lead, with a term above one that is known. It fails with ErrTaken while another holds it.
-	Acquire(ctx context.Context, above int64) (Leadership, error)
+	Acquire(ctx context.Context, above int64) (*Leadership, error)
 	// Claim assigns the journal to this cluster if it belongs to none yet. It fails with
 	// ErrCluster if it belongs to another one.
 	Claim(ctx context.Context, is cluster.Identity) error
@@ -32,10 +32,23 @@ type Store interface {
 	Prune(ctx context.Context, keepRounds, keep time.Duration) (days int, rows int64, err error)
 }
 
-// Leadership is leadership: the right to act, for as long as signs of life are given.
-type Leadership interface {
-	// Term is the number of this leadership; it grows from holder to holder.
-	Term() int64
+// Leadership is the right to act, for as long as signs of life are given. The writers among its parts fail once another daemon leads.
+type Leadership struct {
+	Lead
+	Term int64 // it grows from holder to holder
+	// Clock gives the time of the journal's own clock.
+	Clock   func(context.Context) (time.Time, error)
+	Journal loop.Journal
+	GPUs    GPUs
+	Terms   Terms
+	Budgets Budgets
+	// Audit and Forecast write one down.
+	Audit    func(context.Context, cluster.Audit) error
+	Forecast func(context.Context, *forecast.Forecast) error
+}
+
+// Lead is what keeps and gives up a leadership.
+type Lead interface {
 	// Keep gives a sign of life; every commit to the journal is another.
 	Keep(ctx context.Context) error
 	// Turned counts a turn that succeeded; the next sign of life tells it to standbys.
@@ -47,30 +60,33 @@ type Leadership interface {
 	// Sure is the moment until which no other daemon can get the lead. All actions must end by
 	// then.
 	Sure() time.Time
-	// Clock gives the time of the journal's own clock.
-	Clock(ctx context.Context) (time.Time, error)
-	// Journal is the journal of the leading daemon.
-	Journal() loop.Journal
-	// Audit stores an audit, if this is still the leading daemon.
-	Audit(ctx context.Context, a cluster.Audit) error
-	// Look writes down a look at all GPUs, if this is still the leading daemon. Memory gives what was written down of the
-	// memory that types of jobs used, and that models have.
+}
+
+// GPUs is what the journal knows of GPUs.
+type GPUs interface {
+	// Look writes down a look at all GPUs.
 	Look(ctx context.Context, l *store.Look) error
+	// Memory gives the memory that types of jobs used, and that models have.
 	Memory(ctx context.Context) ([]cluster.MemoryUse, []cluster.GPUMemory, error)
-	// Baselines gives the baselines of types of jobs, as written down last.
+	// Baselines gives the newest baselines of types of jobs.
 	Baselines(ctx context.Context) ([]remark.Baseline, error)
+}
+
+// Terms is what the journal knows of changes of the lease term.
+type Terms interface {
 	// Tuning gives the newest change that determines the term in force, without its study; nil = none.
 	Tuning(ctx context.Context) (*tune.Change, error)
 	// Tunings gives the changes since a time, newest first, at most limit; among them always the one of Tuning.
 	Tunings(ctx context.Context, since time.Time, limit int) ([]tune.Change, error)
-	// Tune records a change, if this is still the leading daemon; Told the first round that named a change.
+	// Tune records a change; Told the first round that named a change.
 	Tune(ctx context.Context, c tune.Change) error
 	Told(ctx context.Context, id, round int64) error
-	// Forecast writes a forecast down, if this is still the leading daemon.
-	Forecast(ctx context.Context, f *forecast.Forecast) error
-	// Accounts gives what the journal has of the present periods of budgets, and OpenAccount the account of one that it does
-	// not have. Spend writes them down, if this is still the leading daemon.
+}
+
+// Budgets is what the journal has of the present periods of budgets.
+type Budgets interface {
 	Accounts(ctx context.Context) (spending.Book, error)
+	// OpenAccount gives the account of a budget that Accounts does not have.
 	OpenAccount(ctx context.Context, b spending.Budget, at cluster.Instant) (spending.Account, error)
 	Spend(ctx context.Context, b spending.Book) error
 }
@@ -92,7 +108,7 @@ var errDeposed = errors.New("leadership was lost: another daemon may act now")
 
 // acting gives a context that ends at once when the lead is lost, or when it can no longer be
 // proved that this daemon has it.
-func acting(ctx context.Context, s Leadership) (context.Context, context.CancelFunc) {
+func acting(ctx context.Context, s Lead) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for {
@@ -115,7 +131,7 @@ func acting(ctx context.Context, s Leadership) (context.Context, context.CancelF
 }
 
 // lost tells whether it is known that another daemon has the lead.
-func lost(s Leadership) bool {
+func lost(s Lead) bool {
 	select {
 	case <-s.Lost():
 		return true
@@ -126,7 +142,7 @@ func lost(s Leadership) bool {
 
 // Hold keeps the lead with signs of life until the returned function is called. The context ends
 // at once when the lead is lost, or when it can no longer be proved that this daemon has it.
-func Hold(ctx context.Context, s Leadership) (context.Context, func()) {
+func Hold(ctx context.Context, s Lead) (context.Context, func()) {
 	keep, unkeep := context.WithCancel(context.WithoutCancel(ctx))
 	go keeper(keep, s, keepEvery)
 	act, cancel := acting(ctx, s)
@@ -135,7 +151,7 @@ func Hold(ctx context.Context, s Leadership) (context.Context, func()) {
 
 // keeper gives signs of life between rounds, and during long ones, until ctx ends or the lead is
 // lost. One failure does not matter if a later attempt succeeds.
-func keeper(ctx context.Context, s Leadership, every time.Duration) {
+func keeper(ctx context.Context, s Lead, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {

@@ -37,18 +37,18 @@ func (o ordered) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster
 
 // readTerm reads which term is in force for a turn, and ends a takeover that the configuration no longer allows.
 func (d *Daemon) readTerm(ctx context.Context) error {
-	newest, err := d.lead.Tuning(ctx)
+	newest, err := d.lead.Terms.Tuning(ctx)
 	if err != nil {
 		return err
 	}
 	c := d.config.Load()
 	rule, file := c.Tune.Rule(), c.Lease.Term.Span()
 	if _, why := rule.Holds(file, newest); why != "" {
-		err := d.lead.Tune(ctx, tune.Change{Kind: tune.Ended, File: file, Before: newest.Term, Term: file, By: tune.Daemon, Why: why})
+		err := d.lead.Terms.Tune(ctx, tune.Change{Kind: tune.Ended, File: file, Before: newest.Term, Term: file, By: tune.Daemon, Why: why})
 		if err != nil {
 			return err
 		}
-		if newest, err = d.lead.Tuning(ctx); err != nil {
+		if newest, err = d.lead.Terms.Tuning(ctx); err != nil {
 			return err
 		}
 	}
@@ -61,7 +61,7 @@ func (d *Daemon) told(ctx context.Context, r *loop.Report) {
 	if r.Quiet || d.tuned == nil || d.tuned.Round > 0 {
 		return
 	}
-	if err := d.lead.Told(ctx, d.tuned.ID, r.Plan.Round); err != nil {
+	if err := d.lead.Terms.Told(ctx, d.tuned.ID, r.Plan.Round); err != nil {
 		d.once("term", err)
 		return
 	}
@@ -76,10 +76,10 @@ func (d *Daemon) tune(ctx context.Context) {
 		return
 	}
 	defer d.nights.Store(false)
-	leading, cancel := acting(ctx, *lead)
+	leading, cancel := acting(ctx, lead)
 	defer cancel()
 	began := time.Now()
-	change, err := d.night(leading, *lead)
+	change, err := d.night(leading, lead)
 	if err != nil {
 		if ctx.Err() == nil {
 			d.once("tune", err)
@@ -94,7 +94,7 @@ func (d *Daemon) tune(ctx context.Context) {
 
 // night studies the last days, decides and records the decision; nil = tuning was switched off meanwhile. A panic is an
 // error. The configuration and the record are read after the study, since that may take hours.
-func (d *Daemon) night(ctx context.Context, lead Leadership) (change *tune.Change, err error) {
+func (d *Daemon) night(ctx context.Context, lead *Leadership) (change *tune.Change, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			change, err = nil, loop.BreakdownOf(cause)
@@ -109,11 +109,11 @@ func (d *Daemon) night(ctx context.Context, lead Leadership) (change *tune.Chang
 	if rule.Off {
 		return nil, nil
 	}
-	record, err := lead.Tunings(ctx, now.Add(-rule.Rest).Time(), tune.MostChanges)
+	record, err := lead.Terms.Tunings(ctx, now.Add(-rule.Rest).Time(), tune.MostChanges)
 	if err != nil {
 		return nil, err
 	}
 	n := tune.Night{Now: now, File: c.Lease.Term.Span(), Rule: rule, Take: rule.Apply && len(d.acting()) > 0, By: tune.Daemon, Study: study, Record: record}
 	decided := n.Decide()
-	return &decided, lead.Tune(ctx, decided)
+	return &decided, lead.Terms.Tune(ctx, decided)
 }

@@ -178,7 +178,7 @@ type desk struct {
 
 func newShared() *shared { return &shared{memory: sim.NewMemory()} }
 
-func (d *desk) Acquire(_ context.Context, above int64) (Leadership, error) {
+func (d *desk) Acquire(_ context.Context, above int64) (*Leadership, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.gone != nil {
@@ -195,7 +195,8 @@ func (d *desk) Acquire(_ context.Context, above int64) (Leadership, error) {
 	}
 	d.terms = max(d.terms, above) + 1
 	d.now = &sitting{shared: d.shared, desk: d, term: d.terms, name: d.name, lost: make(chan struct{}), heard: time.Now()}
-	return d.now, nil
+	s := d.now
+	return &Leadership{Lead: s, Term: s.term, Clock: s.Clock, Journal: paper{s}, GPUs: s, Terms: s, Budgets: s, Audit: s.Audit, Forecast: s.Forecast}, nil
 }
 
 func (d *desk) Claim(_ context.Context, is cluster.Identity) error {
@@ -283,15 +284,11 @@ func (s *sitting) Sure() time.Time {
 	return s.heard.Add(takeover)
 }
 
-func (s *sitting) Term() int64 { return s.term }
-
 func (s *sitting) Clock(context.Context) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Now().Add(s.ahead), nil
 }
-
-func (s *sitting) Journal() loop.Journal { return paper{s} }
 
 func (s *sitting) Audit(_ context.Context, a cluster.Audit) error {
 	if err := s.alive(); err != nil {

@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/cluster/spending"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/loop"
-	"github.com/fairlease/fairlease/sidecar/sim/tune"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -45,7 +43,7 @@ func Holder() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-func (s leaders) Acquire(ctx context.Context, above int64) (daemon.Leadership, error) {
+func (s leaders) Acquire(ctx context.Context, above int64) (*daemon.Leadership, error) {
 	lead, err := s.AcquireAbove(ctx, s.holder, above)
 	var taken *store.TakenError
 	if errors.As(err, &taken) {
@@ -78,33 +76,17 @@ func (s leaders) Prune(ctx context.Context, rounds, history time.Duration) (int,
 	return s.Store.Prune(ctx, store.Keep{Blobs: rounds, History: history})
 }
 
-// Leadership adapts a store's lead to the daemon's interface.
-func Leadership(lead *store.Leadership, s *store.Store) daemon.Leadership { return leadership{lead, s} }
+// Leadership adapts a store's lead to the daemon's.
+func Leadership(lead *store.Leadership, s *store.Store) *daemon.Leadership {
+	return &daemon.Leadership{Lead: lead, Term: lead.Term, Clock: s.Clock, Journal: lead.Journal(), GPUs: lead, Terms: both{lead, s}, Budgets: both{lead, s},
+		Audit: lead.Audit, Forecast: lead.Forecast}
+}
 
-type leadership struct {
+// both reads by the store what the lead writes.
+type both struct {
 	*store.Leadership
-	store *store.Store
+	*store.Store
 }
-
-func (c leadership) Clock(ctx context.Context) (time.Time, error) { return c.store.Clock(ctx) }
-
-func (c leadership) Tuning(ctx context.Context) (*tune.Change, error) { return c.store.Tuning(ctx) }
-
-func (c leadership) Tunings(ctx context.Context, since time.Time, limit int) ([]tune.Change, error) {
-	return c.store.Tunings(ctx, since, limit)
-}
-
-func (c leadership) Accounts(ctx context.Context) (spending.Book, error) {
-	return c.store.Accounts(ctx)
-}
-
-func (c leadership) OpenAccount(ctx context.Context, b spending.Budget, at cluster.Instant) (spending.Account, error) {
-	return c.store.OpenAccount(ctx, b, at)
-}
-
-func (c leadership) Term() int64 { return c.Leadership.Term }
-
-func (c leadership) Journal() loop.Journal { return c.Leadership.Journal() }
 
 // ReadOnlyJournal gives a journal that can be read but not written, for previews without a lead.
 // Without a store (nil) it is empty.
