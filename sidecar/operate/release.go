@@ -95,7 +95,7 @@ func (b *Release) AfterCrash(ctx context.Context, p *view.Page) error {
 
 // recall gives a release the memory of the journal's newest round, if it can be read.
 func (b *Release) recall(ctx context.Context, s *store.Store) {
-	_, plan, err := s.Last(ctx)
+	_, plan, err := s.Rounds.Last(ctx)
 	if err == nil {
 		b.release.Memory = plan.State
 		b.release.Of, _, err = s.Identity(ctx)

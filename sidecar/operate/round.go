@@ -36,10 +36,10 @@ func PreviewRound(ctx context.Context, cfg *config.Config, p *view.Page, audit b
 	var newest *tune.Change
 	var book spending.Book
 	if journal != nil {
-		if newest, err = journal.Tuning(ctx); err != nil {
+		if newest, err = journal.Terms.Tuning(ctx); err != nil {
 			return connect.JournalFailed(err)
 		}
-		if book, err = journal.Accounts(ctx); err != nil {
+		if book, err = journal.Tenants.Accounts(ctx); err != nil {
 			return connect.JournalFailed(err)
 		}
 		book, _ = book.Configure(cfg.Spending(), cluster.InstantOf(time.Now()))

@@ -39,14 +39,14 @@ func FuzzRecordToPostgreSQL(f *testing.F) {
 	f.Fuzz(func(t *testing.T, fields []byte) {
 		plan := govern(t, lead.Journal(), fields)
 		for _, v := range plan.Statuses[:min(len(plan.Statuses), 4)] {
-			if _, err := s.ExplainKey(t.Context(), v.Job); err != nil && !strings.Contains(err.Error(), store.ErrNone.Error()) {
+			if _, err := s.Jobs.ExplainKey(t.Context(), v.Job); err != nil && !strings.Contains(err.Error(), store.ErrNone.Error()) {
 				t.Error(err)
 			}
 		}
-		if _, err := s.Waiting(t.Context(), 100); err != nil {
+		if _, err := s.Jobs.Waiting(t.Context(), 100); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.Actions(t.Context(), 100); err != nil {
+		if _, err := s.Rounds.Actions(t.Context(), 100); err != nil {
 			t.Error(err)
 		}
 	})

@@ -47,7 +47,7 @@ type Bound struct {
 	Beyond  cluster.MicroGPU `json:"beyond_micro_gpus" db:"beyond_gpus"`
 }
 
-// BoundGPUs gives the running jobs whose GPUs cannot be taken back soon, by tenant and pool, the longest bound first.
-func (s *Store) BoundGPUs(ctx context.Context) ([]Bound, error) {
-	return collect[Bound](ctx, s, "reading the GPUs that cannot be taken back", boundNow)
+// Bound gives the running jobs whose GPUs cannot be taken back soon, by tenant and pool, the longest bound first.
+func (s Jobs) Bound(ctx context.Context) ([]Bound, error) {
+	return collect[Bound](ctx, s.base, "reading the GPUs that cannot be taken back", boundNow)
 }

@@ -40,7 +40,7 @@ var (
 )
 
 // Accounts gives what the journal has of the present periods of budgets. Their calendar is that of the host.
-func (s *Store) Accounts(ctx context.Context) (spending.Book, error) {
+func (s Tenants) Accounts(ctx context.Context) (spending.Book, error) {
 	rows, err := s.pool.Query(ctx, budgetAccounts)
 	if err != nil {
 		return nil, fmt.Errorf("reading the budgets: %w", denied(err))
@@ -64,7 +64,7 @@ func (s *Store) Accounts(ctx context.Context) (spending.Book, error) {
 
 // OpenAccount gives the account of a budget in the period that contains a moment. The GPU time that the tenant
 // had received before is read from the history. Count the account before use.
-func (s *Store) OpenAccount(ctx context.Context, b spending.Budget, at cluster.Instant) (spending.Account, error) {
+func (s Tenants) OpenAccount(ctx context.Context, b spending.Budget, at cluster.Instant) (spending.Account, error) {
 	a := spending.Account{Budget: b, Base: map[string]cluster.GPUTime{}}
 	a.Start, a.End = b.Period(at)
 	rows, err := s.pool.Query(ctx, budgetBase, b.Tenant, a.Start.Time())
@@ -134,6 +134,6 @@ type Budget struct {
 }
 
 // Budgets gives the budgets of all tenants, by name, or of one; "" = all.
-func (s *Store) Budgets(ctx context.Context, tenant string) ([]Budget, error) {
-	return collect[Budget](ctx, s, "reading the budgets", budgetsNow, tenant)
+func (s Tenants) Budgets(ctx context.Context, tenant string) ([]Budget, error) {
+	return collect[Budget](ctx, s.base, "reading the budgets", budgetsNow, tenant)
 }

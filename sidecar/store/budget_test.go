@@ -33,7 +33,7 @@ func TestBudgets(t *testing.T) {
 	base := func(tenant string, at cluster.Instant) float64 {
 		t.Helper()
 		b := spending.Budget{Tenant: tenant, Hours: 1, Per: spending.Week, Zone: time.FixedZone("there", int(-monday(at)/cluster.Instant(cluster.Second)))}
-		a, err := s.OpenAccount(t.Context(), b, at)
+		a, err := s.Tenants.OpenAccount(t.Context(), b, at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestBudgets(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := s.Accounts(t.Context())
+		got, err := s.Tenants.Accounts(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,11 +79,11 @@ func TestBudgets(t *testing.T) {
 			t.Error(d)
 		}
 	}
-	now, err := s.Budgets(t.Context(), "")
+	now, err := s.Tenants.Budgets(t.Context(), "")
 	if err != nil || len(now) != 1 || now[0].Tenant != "nlp" || now[0].Used != 90 || now[0].Percent != 90 || now[0].Warned == nil || now[0].Spent != nil || now[0].IdleOnly || now[0].PerDay <= 0 || now[0].Prices["v100"] != 2 {
 		t.Errorf("%+v, %v", now, err)
 	}
-	if none, err := s.Budgets(t.Context(), "idle"); err != nil || len(none) != 0 {
+	if none, err := s.Tenants.Budgets(t.Context(), "idle"); err != nil || len(none) != 0 {
 		t.Errorf("%+v, %v", none, err)
 	}
 	// A waiting job says that the budget of its tenant is used up.
@@ -92,7 +92,7 @@ func TestBudgets(t *testing.T) {
 	w.Submit("idle", 2, 8, cluster.Day)
 	waits := w.Submit("nlp", 1, 8, cluster.Day)
 	w.Run(cluster.Minute)
-	x, err := s.ExplainJob(t.Context(), waits[0])
+	x, err := s.Jobs.Explain(t.Context(), waits[0])
 	if err != nil || x.Status == nil || x.Status.Reason.Code != cluster.ReasonSpent || x.Status.Reason.Until != account.End || x.Status.Reason.Budget == nil || *x.Status.Reason.Budget != budget {
 		t.Errorf("%+v, %v", x.Status, err)
 	}
@@ -106,7 +106,7 @@ func TestBudgets(t *testing.T) {
 	if err := second.Spend(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Accounts(t.Context()); err != nil || len(got) != 0 {
+	if got, err := s.Tenants.Accounts(t.Context()); err != nil || len(got) != 0 {
 		t.Errorf("after the configuration lost all budgets: %+v, %v", got, err)
 	}
 }

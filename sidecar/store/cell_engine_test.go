@@ -48,17 +48,17 @@ func TestTheCellsOfARealEngine(t *testing.T) {
 		w.Run(28*cluster.Minute + 7*cluster.Second)
 		w.SetNode("v05", "")
 	}
-	snap, plan, err := s.Last(t.Context())
+	snap, plan, err := s.Rounds.Last(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &life{t: t, store: s, db: db}
-	rounds, err := s.Rounds(t.Context(), 10_000)
+	rounds, err := s.Rounds.List(t.Context(), 10_000)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range rounds {
-		snapshot, was, err := s.Round(t.Context(), r.Number)
+		snapshot, was, err := s.Rounds.Round(t.Context(), r.Number)
 		if err != nil {
 			t.Fatal(err)
 		}

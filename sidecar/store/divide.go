@@ -270,7 +270,7 @@ var (
 )
 
 // speeds reads the throughput of one GPU for tenants' jobs.
-func (s *Store) speeds(ctx context.Context) (map[accountKey]float64, error) {
+func (s Tenants) speeds(ctx context.Context) (map[accountKey]float64, error) {
 	rows, err := s.pool.Query(ctx, readSpeeds)
 	if err != nil {
 		return nil, err

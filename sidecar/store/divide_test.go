@@ -397,20 +397,20 @@ func TestTheMarketOfARealEngine(t *testing.T) {
 	same(l, "kinds in force", []yes{{true}}, "select count(*) = 4 and max(speedup) = 5 from fairlease.job_profiles where basis = 'file'")
 	same(l, "divisions that were none", []yes{}, "select true from fairlease.allocation_history where why_not <> '' or held < interval '0'")
 	same(l, "days", []yes{{true}}, "select bool_and(ratio > 0.5) and count(distinct tenant) = 2 from fairlease.effective_throughput_per_day")
-	trades, err := s.Trades(t.Context(), true, 100)
+	trades, err := s.Jobs.Trades(t.Context(), true, 100)
 	if err != nil || len(trades) == 0 {
 		t.Fatalf("%d trades (%v)", len(trades), err)
 	}
-	inForce, err := s.Trades(t.Context(), false, 100)
+	inForce, err := s.Jobs.Trades(t.Context(), false, 100)
 	if err != nil || slices.ContainsFunc(inForce, func(tr store.Trade) bool { return !tr.InForce }) || len(inForce) >= len(trades) {
 		t.Errorf("%d trades in force of %d (%v)", len(inForce), len(trades), err)
 	}
-	worth, err := s.Effective(t.Context(), "")
+	worth, err := s.Tenants.Effective(t.Context(), "")
 	if err != nil || len(worth) != 2 || worth[1].Tenant != "nlp" || worth[1].Rho == nil {
 		t.Fatalf("what GPUs do for tenants: %+v (%v)", worth, err)
 	}
 	same(l, "what GPUs do for tenants", worth, "select tenant, sum(holds_gpus * speed), sum(entitlement_gpus * speed), sum(usable_gpus * speed), sum(holds_gpus * speed) / nullif(sum(usable_gpus * speed), 0) from fairlease.entitlements group by 1 order by 1")
-	x, err := s.ExplainJob(t.Context(), cluster.JobID{ID: 1})
+	x, err := s.Jobs.Explain(t.Context(), cluster.JobID{ID: 1})
 	if err != nil || x.Job.Tenant != "nlp" || x.Effective == nil || x.Effective.Throughput != worth[1].Throughput || *x.Effective.Rho != *worth[1].Rho {
 		t.Errorf("the explanation has %+v, want %+v (%v)", x.Effective, worth[1], err)
 	}
@@ -432,11 +432,11 @@ func TestWhoGoesFirstWhereModelsAreDivided(t *testing.T) {
 			w.Submit("nlp", 12, 1, 3*cluster.Hour)
 			w.Submit("bio", 12, 1, 3*cluster.Hour)
 			w.Run(cluster.Hour + 10*cluster.Second) // to the end of a term: otherwise nothing went first
-			_, plan, err := s.Last(t.Context())
+			_, plan, err := s.Rounds.Last(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			waiting, err := s.Waiting(t.Context(), 100)
+			waiting, err := s.Jobs.Waiting(t.Context(), 100)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -30,7 +30,7 @@ func TestTheBooksOfARealEngine(t *testing.T) {
 		w.Run(cluster.Hour + 7*cluster.Second)
 	}
 	l := &life{t: t, store: s, db: db}
-	_, plan, err := s.Last(t.Context())
+	_, plan, err := s.Rounds.Last(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

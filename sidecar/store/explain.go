@@ -150,7 +150,7 @@ type standingNow struct {
 // lease, claim and habit, its tenant's standing, and the names of jobs in the status, as cases
 // that are gone. It reads the whole round only if needed: if a policy divides GPU models, for
 // hardware that virtual clusters lost, and for rounds of older versions, which wrote less.
-func (s *Store) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, error) {
+func (s Jobs) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, error) {
 	var e Edge
 	var at time.Time
 	var settings []byte
@@ -161,7 +161,7 @@ func (s *Store) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, 
 	if err != nil {
 		return e, 0, err
 	}
-	statuses, err := collect[statusNow](ctx, s, "reading the status", statusOf, job.Key)
+	statuses, err := collect[statusNow](ctx, s.base, "reading the status", statusOf, job.Key)
 	if err != nil {
 		return e, 0, err
 	}
@@ -171,13 +171,13 @@ func (s *Store) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, 
 		}
 	}
 	if settings == nil || e.Snapshot.Settings.Divide != "" || len(statuses) > 0 && statuses[0].Code == cluster.ReasonLost {
-		e.Snapshot, e.Plan, err = s.Last(ctx)
+		e.Snapshot, e.Plan, err = Rounds{s.base}.Last(ctx)
 		return e, e.Plan.At, err
 	}
 	e.Plan.At = cluster.InstantOf(at)
 	e.Snapshot.Round, e.Snapshot.Now = e.Plan.Round, e.Plan.At
 	numbers := e.Plan.At
-	rows, err := collect[standingNow](ctx, s, "reading how the tenant stands", standingsOf, job.Tenant)
+	rows, err := collect[standingNow](ctx, s.base, "reading how the tenant stands", standingsOf, job.Tenant)
 	if err != nil {
 		return e, 0, err
 	}
@@ -193,7 +193,7 @@ func (s *Store) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, 
 	if err := e.add(job, v); err != nil {
 		return e, 0, err
 	}
-	if err := s.name(ctx, &e); err != nil {
+	if err := (Rounds{s.base}).name(ctx, &e); err != nil {
 		return e, 0, err
 	}
 	return e, cluster.InstantOf(v.At), nil
@@ -249,7 +249,7 @@ func (e *Edge) add(job *Job, v *statusNow) error {
 }
 
 // name adds cases of the jobs in the status.
-func (s *Store) name(ctx context.Context, e *Edge) error {
+func (s Rounds) name(ctx context.Context, e *Edge) error {
 	reason, own := &e.Plan.Statuses[0].Reason, e.Plan.Statuses[0].Job
 	keys := []int64{int64(reason.For), int64(reason.OtherJob)}
 	rows, err := s.pool.Query(ctx, jobNames, keys)

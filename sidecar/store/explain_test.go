@@ -34,7 +34,7 @@ func TestAJobsRowsTellWhatTheRoundTells(t *testing.T) {
 	turns := seeds.Some(10, 30)
 	for range turns {
 		w.Run(90 * cluster.Minute / cluster.Span(turns))
-		snap, plan, err := s.Last(t.Context())
+		snap, plan, err := s.Rounds.Last(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestAJobsRowsTellWhatTheRoundTells(t *testing.T) {
 			says[snap.Cases[i].Record.Key] = snap.Cases[i].Job.PendingReason
 		}
 		for _, v := range plan.Statuses {
-			x, err := s.ExplainKey(t.Context(), v.Job)
+			x, err := s.Jobs.ExplainKey(t.Context(), v.Job)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,17 +107,17 @@ func TestAJobIsExplainedWithoutItsRound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want, err := l.store.ExplainKey(t.Context(), key)
+	want, err := l.store.Jobs.ExplainKey(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	do("update fairlease.round_blobs set plan = 'x'")
-	got, err := l.store.ExplainKey(t.Context(), key)
+	got, err := l.store.Jobs.ExplainKey(t.Context(), key)
 	if diff := cmp.Diff(toJSON(t, want), toJSON(t, got)); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	do("delete from fairlease.settings")
-	if _, err := l.store.ExplainKey(t.Context(), key); err == nil {
+	if _, err := l.store.Jobs.ExplainKey(t.Context(), key); err == nil {
 		t.Error("without settings the round is read, and it cannot be read here")
 	}
 }

@@ -111,26 +111,26 @@ func LookAhead(leases []Lease, list []JobForecast) {
 	}
 }
 
-// ForecastAt gives the moment of the newest forecast; zero = there is none.
-func (s *Store) ForecastAt(ctx context.Context) (at time.Time, err error) {
+// At gives the moment of the newest forecast; zero = there is none.
+func (s Forecasts) At(ctx context.Context) (at time.Time, err error) {
 	if err = s.pool.QueryRow(ctx, forecastAt).Scan(&at); err != nil {
 		err = fmt.Errorf("reading when the newest forecast was made: %w", denied(err))
 	}
 	return at, err
 }
 
-// Forecasts gives the newest forecast of all jobs, by key, or of one, as their present states leave it; key 0 = all.
-func (s *Store) Forecasts(ctx context.Context, key cluster.JobKey) ([]JobForecast, error) {
-	all, err := collect[JobForecast](ctx, s, "reading forecasts", forecastOf, key)
+// List gives the newest forecast of all jobs, by key, or of one, as their present states leave it; key 0 = all.
+func (s Forecasts) List(ctx context.Context, key cluster.JobKey) ([]JobForecast, error) {
+	all, err := collect[JobForecast](ctx, s.base, "reading forecasts", forecastOf, key)
 	for i := range all {
 		all[i].Forecast = all[i].As(all[i].State)
 	}
 	return all, err
 }
 
-// ForecastOf gives the newest forecast of a job; nil = there is none.
-func (s *Store) ForecastOf(ctx context.Context, key cluster.JobKey) (*JobForecast, error) {
-	all, err := s.Forecasts(ctx, key)
+// Of gives the newest forecast of a job; nil = there is none.
+func (s Forecasts) Of(ctx context.Context, key cluster.JobKey) (*JobForecast, error) {
+	all, err := s.List(ctx, key)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -181,10 +181,10 @@ func (s *Leadership) Forecast(ctx context.Context, f *forecast.Forecast) error {
 	return nil
 }
 
-// ForecastQuestion reads what a forecast is made from: the newest round, the jobs of the last time, and what became of earlier
+// Question reads what a forecast is made from: the newest round, the jobs of the last time, and what became of earlier
 // forecasts in it. It fails with ErrNone if there is no round.
-func (s *Store) ForecastQuestion(ctx context.Context, last cluster.Span) (*forecast.Question, error) {
-	snap, plan, err := s.Last(ctx)
+func (s Forecasts) Question(ctx context.Context, last cluster.Span) (*forecast.Question, error) {
+	snap, plan, err := Rounds{s.base}.Last(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (s *Store) ForecastQuestion(ctx context.Context, last cluster.Span) (*forec
 	if q.Outcomes, err = s.outcomes(ctx, since, snap.Now); err != nil {
 		return nil, err
 	}
-	rows, err := collect[pastRow](ctx, s, "reading the jobs of the past", forecastPast, since.Time())
+	rows, err := collect[pastRow](ctx, s.base, "reading the jobs of the past", forecastPast, since.Time())
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func pastOf(rows []pastRow, since cluster.Instant, snap *cluster.Snapshot) forec
 }
 
 // outcomes gives what became of the statements of the kept forecasts since a moment.
-func (s *Store) outcomes(ctx context.Context, since, now cluster.Instant) ([]forecast.Outcome, error) {
+func (s Forecasts) outcomes(ctx context.Context, since, now cluster.Instant) ([]forecast.Outcome, error) {
 	rows, err := s.pool.Query(ctx, forecastOutcomes, since.Time())
 	if err != nil {
 		return nil, fmt.Errorf("reading what became of forecasts: %w", denied(err))
@@ -292,9 +292,9 @@ func (s *Store) outcomes(ctx context.Context, since, now cluster.Instant) ([]for
 	return out, rows.Err()
 }
 
-// ForecastCoverage lists how many statements kept their word, the whole kinds first.
-func (s *Store) ForecastCoverage(ctx context.Context) ([]forecast.Coverage, error) {
-	return collect[forecast.Coverage](ctx, s, "reading how often forecasts kept their word", forecastClasses)
+// Coverage lists how many statements kept their word, the whole kinds first.
+func (s Forecasts) Coverage(ctx context.Context) ([]forecast.Coverage, error) {
+	return collect[forecast.Coverage](ctx, s.base, "reading how often forecasts kept their word", forecastClasses)
 }
 
 // Forbidden tells whether there is none because Slurm's rules do not let the job start; Why then begins with "not before".

@@ -24,7 +24,7 @@ func TestForecasts(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	if _, err := s.ForecastQuestion(t.Context(), cluster.Day); !errors.Is(err, store.ErrNone) {
+	if _, err := s.Forecasts.Question(t.Context(), cluster.Day); !errors.Is(err, store.ErrNone) {
 		t.Errorf("of an empty journal: %v", err)
 	}
 	lead, err := s.Acquire(t.Context(), "a")
@@ -37,7 +37,7 @@ func TestForecasts(t *testing.T) {
 	w.Run(30 * cluster.Minute)
 	w.Submit("nlp", 1, 8, 5*cluster.Hour)
 	w.Run(10 * cluster.Minute)
-	q, err := s.ForecastQuestion(t.Context(), cluster.Day)
+	q, err := s.Forecasts.Question(t.Context(), cluster.Day)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestForecasts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := s.Forecasts(t.Context(), 0)
+	got, err := s.Forecasts.List(t.Context(), 0)
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -66,12 +66,12 @@ func TestForecasts(t *testing.T) {
 			t.Errorf("%+v, want %+v\n%s", got[i], j, d)
 		}
 	}
-	if one, err := s.Forecasts(t.Context(), f.Jobs[1].Key); err != nil || len(one) != 1 || one[0].Key != f.Jobs[1].Key {
+	if one, err := s.Forecasts.List(t.Context(), f.Jobs[1].Key); err != nil || len(one) != 1 || one[0].Key != f.Jobs[1].Key {
 		t.Errorf("%+v, %v", one, err)
 	}
 	// Both jobs go on: the first ends, the second continues.
 	w.Run(3 * cluster.Hour)
-	if q, err = s.ForecastQuestion(t.Context(), cluster.Day); err != nil {
+	if q, err = s.Forecasts.Question(t.Context(), cluster.Day); err != nil {
 		t.Fatal(err)
 	}
 	if !q.Past.Jobs[0].Ended || q.Past.Jobs[0].Ran < 50*cluster.Minute || q.Past.Jobs[0].Ran > 70*cluster.Minute || q.Past.Jobs[1].Ended {
@@ -106,10 +106,10 @@ func TestForecasts(t *testing.T) {
 		}
 	}
 	want := []forecast.Coverage{{Kind: "waiting_start", Statements: 7, Forecasts: 3, Percent: 81.5, Low: 70, High: 90}, {Kind: "running_end", By: "tenant", Class: "nlp", Statements: 50, Forecasts: 4, Percent: 79, Low: 60, High: 92}}
-	if kept, err := s.ForecastCoverage(t.Context()); err != nil || cmp.Diff(want, kept, cmpopts.EquateApproxTime(0)) != "" {
+	if kept, err := s.Forecasts.Coverage(t.Context()); err != nil || cmp.Diff(want, kept, cmpopts.EquateApproxTime(0)) != "" {
 		t.Errorf("%v %s", err, cmp.Diff(want, kept))
 	}
-	if got, err = s.Forecasts(t.Context(), 0); err != nil || len(got) != 1 || got[0].Key != f.Jobs[1].Key {
+	if got, err = s.Forecasts.List(t.Context(), 0); err != nil || len(got) != 1 || got[0].Key != f.Jobs[1].Key {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if err := lead.Resign(t.Context()); err != nil {

@@ -367,7 +367,7 @@ type baselineNow struct {
 
 // Baselines gives what is usual for jobs of each type on each model, as written last.
 func (s *Leadership) Baselines(ctx context.Context) ([]remark.Baseline, error) {
-	rows, err := collect[baselineNow](ctx, s.store, "reading what is usual for types of jobs", readBaselines)
+	rows, err := collect[baselineNow](ctx, s.store.base, "reading what is usual for types of jobs", readBaselines)
 	var out []remark.Baseline
 	for _, r := range rows {
 		out = append(out, remark.Baseline{Type: cluster.JobType{User: r.User, Command: r.Command, GPUs: r.GPUs}, Model: r.Model, Measure: r.Measure,
@@ -391,11 +391,11 @@ type memoryNow struct {
 // Memory gives how much memory of a GPU each type of job used, and how much each model has, as written last.
 func (s *Leadership) Memory(ctx context.Context) ([]cluster.MemoryUse, []cluster.GPUMemory, error) {
 	const doing = "reading the memory that jobs used"
-	rows, err := collect[memoryNow](ctx, s.store, doing, readMemory)
+	rows, err := collect[memoryNow](ctx, s.store.base, doing, readMemory)
 	if err != nil {
 		return nil, nil, err
 	}
-	sizes, err := collect[gpuSizeRow](ctx, s.store, doing, readSizes)
+	sizes, err := collect[gpuSizeRow](ctx, s.store.base, doing, readSizes)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -449,14 +449,14 @@ type Remark struct {
 }
 
 // Remarks lists those that hold now, the oldest first, at most limit: on a job, by its key; 0 = on all.
-func (s *Store) Remarks(ctx context.Context, job cluster.JobKey, limit int) ([]Remark, error) {
-	return collect[Remark](ctx, s, "reading the remarks on jobs", readRemarks, job, limit)
+func (s GPUs) Remarks(ctx context.Context, job cluster.JobKey, limit int) ([]Remark, error) {
+	return collect[Remark](ctx, s.base, "reading the remarks on jobs", readRemarks, job, limit)
 }
 
-// GPUs lists the GPUs by node and index, at most limit: those of a node, of a user or of the newest job with an id; "" = all.
-func (s *Store) GPUs(ctx context.Context, of string, limit int) ([]GPU, error) {
+// List lists the GPUs by node and index, at most limit: those of a node, of a user or of the newest job with an id; "" = all.
+func (s GPUs) List(ctx context.Context, of string, limit int) ([]GPU, error) {
 	id, _ := cluster.ParseJobID(of) // else it is no job's
-	return collect[GPU](ctx, s, "reading the GPUs", readGPUs, of, limit, id.ID)
+	return collect[GPU](ctx, s.base, "reading the GPUs", readGPUs, of, limit, id.ID)
 }
 
 // GPUNode is a node whose GPUs are not seen well.
@@ -475,12 +475,12 @@ type GPULook struct {
 	Read  *time.Time `json:"read_at,omitempty" db:"read_at"` // the newest
 }
 
-// GPULooks says how well the GPUs of all nodes are seen, by state, and lists the nodes that are not fresh; both are empty
+// Looks says how well the GPUs of all nodes are seen, by state, and lists the nodes that are not fresh; both are empty
 // where GPUs are not looked at.
-func (s *Store) GPULooks(ctx context.Context) (states []GPULook, nodes []GPUNode, err error) {
+func (s GPUs) Looks(ctx context.Context) (states []GPULook, nodes []GPUNode, err error) {
 	const doing = "reading how well GPUs are seen"
-	if states, err = collect[GPULook](ctx, s, doing, readGPULooks); err == nil {
-		nodes, err = collect[GPUNode](ctx, s, doing, readGPUNodes)
+	if states, err = collect[GPULook](ctx, s.base, doing, readGPULooks); err == nil {
+		nodes, err = collect[GPUNode](ctx, s.base, doing, readGPUNodes)
 	}
 	return states, nodes, err
 }

@@ -55,7 +55,7 @@ func TestGPUs(t *testing.T) {
 		}
 	}
 	write()
-	list, err := l.store.GPUs(t.Context(), "", 10)
+	list, err := l.store.GPUs.List(t.Context(), "", 10)
 	if err != nil || len(list) != 3 {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -69,7 +69,7 @@ func TestGPUs(t *testing.T) {
 		t.Errorf("third GPU is %+v", g)
 	}
 	for of, n := range map[string]int{"b": 1, job.Job.User: 1, job.Job.ID.String(): 1, "nobody": 0} {
-		if list, err := l.store.GPUs(t.Context(), of, 10); err != nil || len(list) != n {
+		if list, err := l.store.GPUs.List(t.Context(), of, 10); err != nil || len(list) != n {
 			t.Errorf("%d GPUs of %s, want %d (%v)", len(list), of, n, err)
 		}
 	}
@@ -83,11 +83,11 @@ func TestGPUs(t *testing.T) {
 		if _, err := l.db.Exec(t.Context(), query, args[:1-i]...); err != nil {
 			t.Fatal(err)
 		}
-		if list, err := l.store.GPUs(t.Context(), job.Job.ID.String(), 10); err != nil || len(list) != i {
+		if list, err := l.store.GPUs.List(t.Context(), job.Job.ID.String(), 10); err != nil || len(list) != i {
 			t.Errorf("%d GPUs of the newest job with the id, want %d (%v)", len(list), i, err)
 		}
 	}
-	x, err := l.store.ExplainKey(t.Context(), job.Record.Key)
+	x, err := l.store.Jobs.ExplainKey(t.Context(), job.Record.Key)
 	if err != nil || len(x.GPUs) != 1 || x.GPUs[0].Node != "a" {
 		t.Errorf("explained with %+v, %v", x.GPUs, err)
 	}
@@ -97,7 +97,7 @@ func TestGPUs(t *testing.T) {
 	if g := list[0]; g.Remarks == nil || *g.Remarks != remark.Stall {
 		t.Errorf("the GPU's remarks are %v", g.Remarks)
 	}
-	states, nodes, err := l.store.GPULooks(t.Context())
+	states, nodes, err := l.store.GPUs.Looks(t.Context())
 	if err != nil || len(states) != 2 || states[1].State != "silent" || states[1].Nodes != 1 || len(nodes) != 1 || nodes[0].Node != "b" || nodes[0].Why != "no answer" {
 		t.Errorf("%+v, %+v, %v", states, nodes, err)
 	}
@@ -114,14 +114,14 @@ func TestGPUs(t *testing.T) {
 	look.Report.GPUs, look.Report.Nodes, look.Remarks = look.Report.GPUs[:1], look.Report.Nodes[:1], nil
 	look.Stand = look.Stand[1:]
 	write()
-	if r, err := l.store.Remarks(t.Context(), 0, 10); err != nil || len(r) != 1 || r[0].Kind != remark.Straggler {
+	if r, err := l.store.GPUs.Remarks(t.Context(), 0, 10); err != nil || len(r) != 1 || r[0].Kind != remark.Straggler {
 		t.Errorf("%+v are left, %v", r, err)
 	}
 	if usual, err := lead.Baselines(t.Context()); err != nil || cmp.Diff(look.Usual, usual) != "" {
 		t.Errorf("%+v, %v", usual, err)
 	}
 	same(l, "idle", []idle{{800}}, "select idle_gpu_ms from fairlease.idle_held")
-	if list, _ := l.store.GPUs(t.Context(), "", 10); len(list) != 1 {
+	if list, _ := l.store.GPUs.List(t.Context(), "", 10); len(list) != 1 {
 		t.Errorf("%d GPUs are left, want 1", len(list))
 	}
 	uses, sizes, err := lead.Memory(t.Context())
@@ -138,10 +138,10 @@ func TestGPUs(t *testing.T) {
 	lead = takeLead(t, l.store)
 	look.Report.GPUs, look.Report.Nodes, look.Stand = nil, nil, nil
 	write()
-	if r, _ := l.store.Remarks(t.Context(), 0, 10); len(r) != 0 {
+	if r, _ := l.store.GPUs.Remarks(t.Context(), 0, 10); len(r) != 0 {
 		t.Errorf("a new leader keeps %+v", r)
 	}
-	if list, _ := l.store.GPUs(t.Context(), "", 10); len(list) != 0 {
+	if list, _ := l.store.GPUs.List(t.Context(), "", 10); len(list) != 0 {
 		t.Errorf("a new leader keeps %d GPUs of gone nodes", len(list))
 	}
 }

@@ -85,7 +85,7 @@ func TestSchemasAreApart(t *testing.T) {
 	}
 	for i, schema := range []string{"alpha", "beta"} {
 		s := openStore(t, store.Config{DSN: dsn, Schema: schema})
-		rounds, err := s.Rounds(t.Context(), 10)
+		rounds, err := s.Rounds.List(t.Context(), 10)
 		if err != nil || len(rounds) != i+1 {
 			t.Errorf("%s has %d rounds (%v)", schema, len(rounds), err)
 		}

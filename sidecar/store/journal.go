@@ -33,13 +33,13 @@ func (s *Leadership) Journal() *Journal { return &Journal{lead: s} }
 // Open gives back the memory of the newest round; an empty one if there is none.
 func (j *Journal) Open(ctx context.Context) (cluster.State, error) {
 	j.was = nil
-	snap, plan, err := j.lead.store.Last(ctx)
+	snap, plan, err := j.lead.store.Rounds.Last(ctx)
 	if err != nil {
 		return cluster.State{}, fmt.Errorf("opening the journal: %w", err)
 	}
 	w := newWritten(cluster.SpanOf(j.lead.store.config.Refresh))
 	if plan.Round > 0 {
-		if w.speeds, err = j.lead.store.speeds(ctx); err != nil {
+		if w.speeds, err = j.lead.store.Tenants.speeds(ctx); err != nil {
 			return cluster.State{}, fmt.Errorf("opening the journal: reading what GPUs are worth to tenants: %w", err)
 		}
 		// The tables match that round; its differences to nothing are not written again. Yet the
@@ -47,7 +47,7 @@ func (j *Journal) Open(ctx context.Context) (cluster.State, error) {
 		w.nextKey = snap.NextKey
 		w.keep(w.entry(snap, plan, 0), plan.State)
 		w.doubt()
-		if w.boundaries, err = j.lead.store.boundaries(ctx); err != nil {
+		if w.boundaries, err = j.lead.store.Rounds.boundaries(ctx); err != nil {
 			return cluster.State{}, fmt.Errorf("opening the journal: reading the leases that are renewed: %w", err)
 		}
 	}
@@ -63,7 +63,7 @@ var (
 )
 
 // boundaries reads the future ends of leases.
-func (s *Store) boundaries(ctx context.Context) ([]boundary, error) {
+func (s Rounds) boundaries(ctx context.Context) ([]boundary, error) {
 	rows, err := s.pool.Query(ctx, boundaries)
 	if err != nil {
 		return nil, err
@@ -196,5 +196,5 @@ func (j *Journal) Settle(ctx context.Context, plan cluster.Plan, outcomes []clus
 
 // Overrides gives the orders in force at now, sorted by id.
 func (j *Journal) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
-	return j.lead.store.OverridesAt(ctx, now)
+	return j.lead.store.Overrides.At(ctx, now)
 }

@@ -55,8 +55,8 @@ var (
 	overrideList = query[Order]("override_list")
 )
 
-// OverridesAt gives the orders in force at now, sorted by id.
-func (s *Store) OverridesAt(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
+// At gives the orders in force at now, sorted by id.
+func (s Overrides) At(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
 	rows, err := s.pool.Query(ctx, overridesAt, now.Time())
 	if err != nil {
 		return nil, fmt.Errorf("reading the overrides: %w", err)
@@ -87,9 +87,9 @@ type Target struct {
 }
 
 // TargetOf gives the newest job with an id, or all tasks of the newest array with it; ErrNone if there never was one.
-func (s *Store) TargetOf(ctx context.Context, id cluster.JobID) (Target, error) {
+func (s Overrides) TargetOf(ctx context.Context, id cluster.JobID) (Target, error) {
 	_, task := id.Index()
-	all, err := collect[Target](ctx, s, "looking for job "+id.String(), jobOfID, id.ID, id.String(), !task)
+	all, err := collect[Target](ctx, s.base, "looking for job "+id.String(), jobOfID, id.ID, id.String(), !task)
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("job %s: %w", id, ErrNone)
 	}
@@ -99,9 +99,9 @@ func (s *Store) TargetOf(ctx context.Context, id cluster.JobID) (Target, error) 
 	return all[0], nil
 }
 
-// AddOverride adds an order and returns its id; o.ID is ignored. It refuses orders without a
+// Add adds an order and returns its id; o.ID is ignored. It refuses orders without a
 // name, a future end or a reason, and those for an id without a job (see TargetOf).
-func (s *Store) AddOverride(ctx context.Context, o cluster.Override) (int64, error) {
+func (s Overrides) Add(ctx context.Context, o cluster.Override) (int64, error) {
 	if err := checkOverride(o); err != nil {
 		return 0, err
 	}
@@ -159,8 +159,8 @@ func endOverrides(ctx context.Context, tx pgx.Tx, ends []cluster.OverrideEnd) er
 	return nil
 }
 
-// EndOverride ends an order early.
-func (s *Store) EndOverride(ctx context.Context, id int64, by string) error {
+// End ends an order early.
+func (s Overrides) End(ctx context.Context, id int64, by string) error {
 	done, err := s.pool.Exec(ctx, overrideEnd, id, by)
 	if err != nil {
 		return fmt.Errorf("ending override %d: %w", id, denied(err))
@@ -171,7 +171,7 @@ func (s *Store) EndOverride(ctx context.Context, id int64, by string) error {
 	return nil
 }
 
-// Overrides lists all orders, newest first, at most limit.
-func (s *Store) Overrides(ctx context.Context, limit int) ([]Order, error) {
-	return collect[Order](ctx, s, "reading the overrides", overrideList, limit)
+// List lists all orders, newest first, at most limit.
+func (s Overrides) List(ctx context.Context, limit int) ([]Order, error) {
+	return collect[Order](ctx, s.base, "reading the overrides", overrideList, limit)
 }

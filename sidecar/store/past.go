@@ -126,12 +126,12 @@ var endless = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 // Past gives the window from since until until; where these are zero, from the oldest round with
 // a kept snapshot, until the newest. It fails with ErrNone if there is no round at all, and with
 // a WindowError if there are none in the window.
-func (s *Store) Past(ctx context.Context, since, until time.Time) (Past, error) {
+func (s Rounds) Past(ctx context.Context, since, until time.Time) (Past, error) {
 	const doing = "reading what became of jobs"
 	if until.IsZero() {
 		until = endless
 	}
-	found, err := collect[edges](ctx, s, doing, pastEdges, since, until)
+	found, err := collect[edges](ctx, s.base, doing, pastEdges, since, until)
 	if err != nil {
 		return Past{}, err
 	}
@@ -151,17 +151,17 @@ func (s *Store) Past(ctx context.Context, since, until time.Time) (Past, error) 
 		return Past{}, err
 	}
 	from, to := p.Begin.Plan.At.Time(), p.End.Plan.At.Time()
-	if p.Jobs, err = collect[PastJob](ctx, s, doing, pastJobs, from, to); err != nil {
+	if p.Jobs, err = collect[PastJob](ctx, s.base, doing, pastJobs, from, to); err != nil {
 		return Past{}, err
 	}
 	if p.Seen, err = s.seen(ctx, &p); err != nil {
 		return Past{}, err
 	}
 	p.Tenants = s.each(ctx, from, to)
-	if p.GPUs, err = collect[GPUsThen](ctx, s, doing, pastGPUs, e.First, e.Last); err != nil {
+	if p.GPUs, err = collect[GPUsThen](ctx, s.base, doing, pastGPUs, e.First, e.Last); err != nil {
 		return Past{}, err
 	}
-	acted, err := collect[Acted](ctx, s, doing, pastActed, e.First, e.Last)
+	acted, err := collect[Acted](ctx, s.base, doing, pastActed, e.First, e.Last)
 	if err != nil {
 		return Past{}, err
 	}
@@ -170,7 +170,7 @@ func (s *Store) Past(ctx context.Context, since, until time.Time) (Past, error) 
 }
 
 // each reads the tenants' states row by row; an error is the last item.
-func (s *Store) each(ctx context.Context, from, to time.Time) iter.Seq2[PastTenant, error] {
+func (s Rounds) each(ctx context.Context, from, to time.Time) iter.Seq2[PastTenant, error] {
 	return func(yield func(PastTenant, error) bool) {
 		rows, err := s.pool.Query(ctx, pastStood, from, to)
 		if err == nil {
@@ -199,7 +199,7 @@ func (s *Store) each(ctx context.Context, from, to time.Time) iter.Seq2[PastTena
 const looks = 14
 
 // seen reads jobs from rounds that are evenly spaced in a window.
-func (s *Store) seen(ctx context.Context, p *Past) ([]cluster.Case, error) {
+func (s Rounds) seen(ctx context.Context, p *Past) ([]cluster.Case, error) {
 	first, last := p.Begin.Plan.Round, p.End.Plan.Round
 	of := map[cluster.JobKey]cluster.Case{}
 	take := func(cases []cluster.Case) {

@@ -19,7 +19,7 @@ func TestThePast(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Database(t)
 	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
-	if _, err := s.Past(t.Context(), time.Time{}, time.Time{}); !errors.Is(err, store.ErrNone) {
+	if _, err := s.Rounds.Past(t.Context(), time.Time{}, time.Time{}); !errors.Is(err, store.ErrNone) {
 		t.Errorf("of an empty journal: %v", err)
 	}
 	w := simtest.New(t, simtest.Product(), simtest.Nodes("v", "v100", 2, 4), "bio", "chem")
@@ -43,7 +43,7 @@ func TestThePast(t *testing.T) {
 		t.Fatal(err)
 	}
 	hour(func() { w.Rules.Mode = loop.Act; w.Submit("bio", 2, 4, cluster.Hour) })
-	p, err := s.Past(t.Context(), at(1), at(4))
+	p, err := s.Rounds.Past(t.Context(), at(1), at(4))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestThePast(t *testing.T) {
 		break // returns the connection
 	}
 	gone, cancel := context.WithCancel(t.Context())
-	broken, err := s.Past(gone, at(1), at(4))
+	broken, err := s.Rounds.Past(gone, at(1), at(4))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,27 +98,27 @@ func TestThePast(t *testing.T) {
 	if p.Acted != (store.Acted{}) {
 		t.Errorf("it watched only, but acted: %+v", p.Acted)
 	}
-	p, err = s.Past(t.Context(), time.Time{}, time.Time{})
+	p, err = s.Rounds.Past(t.Context(), time.Time{}, time.Time{})
 	if err != nil || p.Acted.Rounds == 0 || p.Acted.First.Before(at(5)) || p.Acted.Last.Before(*p.Acted.First) || len(p.Jobs) != 6 {
 		t.Errorf("%v: acted %+v, %d jobs", err, p.Acted, len(p.Jobs))
 	}
 	var none *store.WindowError
-	if _, err := s.Past(t.Context(), at(7), time.Time{}); !errors.As(err, &none) || none.Pruned || !none.Oldest.Equal(at(0)) || none.Newest.Before(at(5)) {
+	if _, err := s.Rounds.Past(t.Context(), at(7), time.Time{}); !errors.As(err, &none) || none.Pruned || !none.Oldest.Equal(at(0)) || none.Newest.Before(at(5)) {
 		t.Errorf("of the future: %v", err)
 	}
-	if _, err := s.Past(t.Context(), at(-9), at(-8)); !errors.As(err, &none) || none.Pruned {
+	if _, err := s.Rounds.Past(t.Context(), at(-9), at(-8)); !errors.As(err, &none) || none.Pruned {
 		t.Errorf("of the time before: %v", err)
 	}
-	if _, err := s.Past(t.Context(), at(-9), at(1)); err != nil {
+	if _, err := s.Rounds.Past(t.Context(), at(-9), at(1)); err != nil {
 		t.Errorf("from before the first round: %v", err)
 	}
 	if _, err := db.Exec(t.Context(), "delete from fairlease.round_blobs where keyframe < (select max(keyframe) from fairlease.round_blobs)"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Past(t.Context(), at(1), time.Time{}); !errors.As(err, &none) || !none.Pruned {
+	if _, err := s.Rounds.Past(t.Context(), at(1), time.Time{}); !errors.As(err, &none) || !none.Pruned {
 		t.Errorf("of what is pruned: %v", err)
 	}
-	if p, err := s.Past(t.Context(), time.Time{}, time.Time{}); err != nil || !p.Begin.Plan.At.Time().Equal(none.Oldest) {
+	if p, err := s.Rounds.Past(t.Context(), time.Time{}, time.Time{}); err != nil || !p.Begin.Plan.At.Time().Equal(none.Oldest) {
 		t.Errorf("of what is left: %v", err)
 	}
 }

@@ -42,8 +42,8 @@ var (
 )
 
 // collect runs a query and reads its rows into structs by the columns' names.
-func collect[T any](ctx context.Context, s *Store, doing, query string, args ...any) ([]T, error) {
-	rows, err := s.pool.Query(ctx, query, args...)
+func collect[T any](ctx context.Context, b *base, doing, query string, args ...any) ([]T, error) {
+	rows, err := b.pool.Query(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
@@ -65,7 +65,7 @@ func denied(err error) error {
 }
 
 // Round gives the JSON of a round's snapshot and plan; ErrNone if it was pruned or never was.
-func (s *Store) Round(ctx context.Context, number int64) (snapshot, plan []byte, err error) {
+func (s Rounds) Round(ctx context.Context, number int64) (snapshot, plan []byte, err error) {
 	snap, did, err := s.viewer().round(ctx, number)
 	if err != nil {
 		return nil, nil, err
@@ -82,13 +82,13 @@ func (s *Store) Round(ctx context.Context, number int64) (snapshot, plan []byte,
 // viewer reads rounds. Reading the rounds of one keyframe in order is fastest: it continues from
 // the last one.
 type viewer struct {
-	store    *Store
+	store    *base
 	frames   decoder
 	keyframe int64
 	link     int // of its current frame
 }
 
-func (s *Store) viewer() *viewer { return &viewer{store: s} }
+func (s Rounds) viewer() *viewer { return &viewer{store: s.base} }
 
 // round reads a round; ErrNone if it is not kept.
 func (v *viewer) round(ctx context.Context, number int64) (snap cluster.Snapshot, plan cluster.Plan, err error) {
@@ -135,7 +135,7 @@ func (v *viewer) read(ctx context.Context, number int64) (snap cluster.Snapshot,
 }
 
 // Last gives the newest round's snapshot and plan; both empty if there is none.
-func (s *Store) Last(ctx context.Context) (snap cluster.Snapshot, plan cluster.Plan, err error) {
+func (s Rounds) Last(ctx context.Context) (snap cluster.Snapshot, plan cluster.Plan, err error) {
 	var number int64
 	if err := s.pool.QueryRow(ctx, lastRound).Scan(&number); err != nil {
 		return snap, plan, fmt.Errorf("looking for the newest round: %w", err)
@@ -147,7 +147,7 @@ func (s *Store) Last(ctx context.Context) (snap cluster.Snapshot, plan cluster.P
 }
 
 // Newest gives the number and time of the newest round; 0 if there is none.
-func (s *Store) Newest(ctx context.Context) (number int64, at time.Time, err error) {
+func (s Rounds) Newest(ctx context.Context) (number int64, at time.Time, err error) {
 	err = s.pool.QueryRow(ctx, newestRound).Scan(&number, &at)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, at, nil
@@ -163,7 +163,7 @@ var ErrDenied = errors.New("this database user may not do that")
 
 // ReadsAll tells whether this database user may read whole rounds. A user that may only see its
 // own tenants' rows may not: Last fails then.
-func (s *Store) ReadsAll(ctx context.Context) (yes bool, err error) {
+func (s Tenants) ReadsAll(ctx context.Context) (yes bool, err error) {
 	if err := s.pool.QueryRow(ctx, mayRead).Scan(&yes); err != nil {
 		return false, fmt.Errorf("asking what this user may read: %w", err)
 	}
@@ -177,9 +177,9 @@ type Count struct {
 	Jobs  int
 }
 
-// OwnJobs counts the live jobs that are visible to this database user.
-func (s *Store) OwnJobs(ctx context.Context) ([]Count, error) {
-	return collect[Count](ctx, s, "counting the jobs", ownJobs)
+// Own counts the live jobs that are visible to this database user.
+func (s Jobs) Own(ctx context.Context) ([]Count, error) {
+	return collect[Count](ctx, s.base, "counting the jobs", ownJobs)
 }
 
 // Leader describes the holder of the lead.
@@ -194,7 +194,7 @@ type Leader struct {
 
 // Leader gives the holder of the lead; nil = none.
 func (s *Store) Leader(ctx context.Context) (*Leader, error) {
-	all, err := collect[Leader](ctx, s, "reading the leader", leaderNow)
+	all, err := collect[Leader](ctx, s.base, "reading the leader", leaderNow)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -223,9 +223,9 @@ type Round struct {
 	Replayable  bool       `json:"replayable"`
 }
 
-// Rounds lists the newest rounds.
-func (s *Store) Rounds(ctx context.Context, limit int) ([]Round, error) {
-	return collect[Round](ctx, s, "reading the rounds", readRounds, limit)
+// List lists the newest rounds.
+func (s Rounds) List(ctx context.Context, limit int) ([]Round, error) {
+	return collect[Round](ctx, s.base, "reading the rounds", readRounds, limit)
 }
 
 // Pool shows how the GPU time of a pool was used.
@@ -243,8 +243,8 @@ type Pool struct {
 }
 
 // Pools gives the use of GPU time of every pool.
-func (s *Store) Pools(ctx context.Context) ([]Pool, error) {
-	return collect[Pool](ctx, s, "reading the pools", readPools)
+func (s Tenants) Pools(ctx context.Context) ([]Pool, error) {
+	return collect[Pool](ctx, s.base, "reading the pools", readPools)
 }
 
 // Tenant is the state of a tenant in one pool.
@@ -293,9 +293,9 @@ func (t *Tenant) Late() cluster.Span {
 	return cluster.SpanOf(*t.Behind)
 }
 
-// Tenants gives the state of every tenant in every pool.
-func (s *Store) Tenants(ctx context.Context) ([]Tenant, error) {
-	return collect[Tenant](ctx, s, "reading how tenants stand", readTenants)
+// List gives the state of every tenant in every pool.
+func (s Tenants) List(ctx context.Context) ([]Tenant, error) {
+	return collect[Tenant](ctx, s.base, "reading how tenants stand", readTenants)
 }
 
 // Debt is GPU time that one tenant owes another, in thousandths of a GPU-millisecond. A pool has
@@ -309,8 +309,8 @@ type Debt struct {
 }
 
 // Debts gives the debts between tenants, in each pool the largest first.
-func (s *Store) Debts(ctx context.Context) ([]Debt, error) {
-	return collect[Debt](ctx, s, "reading the debts", readDebts)
+func (s Tenants) Debts(ctx context.Context) ([]Debt, error) {
+	return collect[Debt](ctx, s.base, "reading the debts", readDebts)
 }
 
 // Lease is a current or past lease.
@@ -339,8 +339,8 @@ type Lease struct {
 }
 
 // Leases lists leases, newest first: those in force, or all.
-func (s *Store) Leases(ctx context.Context, all bool, limit int) ([]Lease, error) {
-	return collect[Lease](ctx, s, "reading the leases", readLeases, all, int64(0), limit)
+func (s Jobs) Leases(ctx context.Context, all bool, limit int) ([]Lease, error) {
+	return collect[Lease](ctx, s.base, "reading the leases", readLeases, all, int64(0), limit)
 }
 
 // Trade is a current or past swap of entitlements between two tenants' kinds of jobs.
@@ -368,8 +368,8 @@ type Trade struct {
 }
 
 // Trades lists trades: those in force, or all, with past ones last, newest first.
-func (s *Store) Trades(ctx context.Context, all bool, limit int) ([]Trade, error) {
-	return collect[Trade](ctx, s, "reading the trades", readTrades, all, limit)
+func (s Jobs) Trades(ctx context.Context, all bool, limit int) ([]Trade, error) {
+	return collect[Trade](ctx, s.base, "reading the trades", readTrades, all, limit)
 }
 
 // Effective is the throughput of a tenant where a policy divides heterogeneous GPUs, by the
@@ -386,8 +386,8 @@ type Effective struct {
 
 // Effective gives the throughput of a tenant, or of all with "", in the newest round; none if
 // there is no division.
-func (s *Store) Effective(ctx context.Context, tenant string) ([]Effective, error) {
-	return collect[Effective](ctx, s, "reading what tenants' GPUs do for them", effective, tenant)
+func (s Tenants) Effective(ctx context.Context, tenant string) ([]Effective, error) {
+	return collect[Effective](ctx, s.base, "reading what tenants' GPUs do for them", effective, tenant)
 }
 
 // Waiting is a waiting job with its reason.
@@ -408,8 +408,8 @@ type Waiting struct {
 }
 
 // Waiting lists the waiting jobs, longest first.
-func (s *Store) Waiting(ctx context.Context, limit int) ([]Waiting, error) {
-	return collect[Waiting](ctx, s, "reading the waiting jobs", readWaiting, limit)
+func (s Jobs) Waiting(ctx context.Context, limit int) ([]Waiting, error) {
+	return collect[Waiting](ctx, s.base, "reading the waiting jobs", readWaiting, limit)
 }
 
 // Action is a requested change of Slurm, with its outcome.
@@ -432,8 +432,8 @@ type Action struct {
 }
 
 // Actions lists the newest actions.
-func (s *Store) Actions(ctx context.Context, limit int) ([]Action, error) {
-	return collect[Action](ctx, s, "reading the actions", readActions, int64(0), limit)
+func (s Rounds) Actions(ctx context.Context, limit int) ([]Action, error) {
+	return collect[Action](ctx, s.base, "reading the actions", readActions, int64(0), limit)
 }
 
 // Event is a row for a line of the log.
@@ -447,8 +447,8 @@ type Event struct {
 }
 
 // Events lists the newest events, 1000 at most.
-func (s *Store) Events(ctx context.Context, limit int) ([]Event, error) {
-	return collect[Event](ctx, s, "reading the events", readEvents, limit)
+func (s Rounds) Events(ctx context.Context, limit int) ([]Event, error) {
+	return collect[Event](ctx, s.base, "reading the events", readEvents, limit)
 }
 
 // Job is the journal's data of a job.
@@ -553,23 +553,23 @@ type Explanation struct {
 	Newest Edge `json:"-"`
 }
 
-// ExplainJob explains the newest job with that Slurm id; ErrNone if there is none.
-func (s *Store) ExplainJob(ctx context.Context, id cluster.JobID) (Explanation, error) {
+// Explain explains the newest job with that Slurm id; ErrNone if there is none.
+func (s Jobs) Explain(ctx context.Context, id cluster.JobID) (Explanation, error) {
 	return s.explain(ctx, "job "+id.String(), id.ID, id.String(), 0)
 }
 
-// JobOf gives the newest job with that Slurm id; ErrNone if there is none.
-func (s *Store) JobOf(ctx context.Context, id cluster.JobID) (Job, error) {
+// Of gives the newest job with that Slurm id; ErrNone if there is none.
+func (s Jobs) Of(ctx context.Context, id cluster.JobID) (Job, error) {
 	return s.job(ctx, "job "+id.String(), id.ID, id.String(), 0)
 }
 
-// JobsOf lists the jobs that have or had that Slurm id, which Slurm reuses, newest first, at most limit.
-func (s *Store) JobsOf(ctx context.Context, id cluster.JobID, limit int) ([]Job, error) {
-	return collect[Job](ctx, s, "looking for job "+id.String(), jobsByID, id.ID, id.String(), 0, limit)
+// AllOf lists the jobs that have or had that Slurm id, which Slurm reuses, newest first, at most limit.
+func (s Jobs) AllOf(ctx context.Context, id cluster.JobID, limit int) ([]Job, error) {
+	return collect[Job](ctx, s.base, "looking for job "+id.String(), jobsByID, id.ID, id.String(), 0, limit)
 }
 
-func (s *Store) job(ctx context.Context, what string, id int64, slurmID string, key cluster.JobKey) (Job, error) {
-	jobs, err := collect[Job](ctx, s, "looking for "+what, jobsByID, id, slurmID, key, 1)
+func (s Jobs) job(ctx context.Context, what string, id int64, slurmID string, key cluster.JobKey) (Job, error) {
+	jobs, err := collect[Job](ctx, s.base, "looking for "+what, jobsByID, id, slurmID, key, 1)
 	if err == nil && len(jobs) == 0 {
 		err = fmt.Errorf("%s: %w", what, ErrNone)
 	}
@@ -580,48 +580,48 @@ func (s *Store) job(ctx context.Context, what string, id int64, slurmID string, 
 }
 
 // ExplainKey explains a job by fairlease's own key.
-func (s *Store) ExplainKey(ctx context.Context, key cluster.JobKey) (Explanation, error) {
+func (s Jobs) ExplainKey(ctx context.Context, key cluster.JobKey) (Explanation, error) {
 	return s.explain(ctx, fmt.Sprintf("job with key %d", key), 0, "", key)
 }
 
 // told is the maximum number of leases and actions of a job in an explanation.
 const told = 20
 
-func (s *Store) explain(ctx context.Context, what string, id int64, slurmID string, key cluster.JobKey) (Explanation, error) {
+func (s Jobs) explain(ctx context.Context, what string, id int64, slurmID string, key cluster.JobKey) (Explanation, error) {
 	doing := "looking for " + what
 	job, err := s.job(ctx, what, id, slurmID, key)
 	if err != nil {
 		return Explanation{}, err
 	}
 	x := Explanation{Job: job}
-	if x.Leases, err = collect[Lease](ctx, s, doing, readLeases, true, x.Job.Key, told); err != nil {
+	if x.Leases, err = collect[Lease](ctx, s.base, doing, readLeases, true, x.Job.Key, told); err != nil {
 		return Explanation{}, err
 	}
-	all, err := s.ReadsAll(ctx)
+	all, err := Tenants{s.base}.ReadsAll(ctx)
 	if err != nil {
 		return Explanation{}, err
 	}
 	if all {
-		x.Actions, err = collect[Action](ctx, s, doing, readActions, x.Job.Key, told)
+		x.Actions, err = collect[Action](ctx, s.base, doing, readActions, x.Job.Key, told)
 	} else {
-		x.Actions, err = collect[Action](ctx, s, doing, ownActions, x.Job.Key, told)
+		x.Actions, err = collect[Action](ctx, s.base, doing, ownActions, x.Job.Key, told)
 	}
 	if err != nil {
 		return Explanation{}, err
 	}
-	if x.Overrides, err = collect[Order](ctx, s, doing, jobOverrides, x.Job.SlurmID, x.Job.User, x.Job.Tenant, x.Job.Key, x.Job.Submitted); err != nil {
+	if x.Overrides, err = collect[Order](ctx, s.base, doing, jobOverrides, x.Job.SlurmID, x.Job.User, x.Job.Tenant, x.Job.Key, x.Job.Submitted); err != nil {
 		return Explanation{}, err
 	}
-	if x.GPUs, err = collect[GPU](ctx, s, doing, readJobGPUs, x.Job.Key); err != nil {
+	if x.GPUs, err = collect[GPU](ctx, s.base, doing, readJobGPUs, x.Job.Key); err != nil {
 		return Explanation{}, err
 	}
-	if x.Remarks, err = s.Remarks(ctx, x.Job.Key, math.MaxInt32); err != nil {
+	if x.Remarks, err = (GPUs{s.base}).Remarks(ctx, x.Job.Key, math.MaxInt32); err != nil {
 		return Explanation{}, err
 	}
-	if x.Forecast, err = s.ForecastOf(ctx, x.Job.Key); err != nil {
+	if x.Forecast, err = (Forecasts{s.base}).Of(ctx, x.Job.Key); err != nil {
 		return Explanation{}, err
 	}
-	worth, err := s.Effective(ctx, x.Job.Tenant)
+	worth, err := Tenants{s.base}.Effective(ctx, x.Job.Tenant)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -649,21 +649,21 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 }
 
 // explainOwn adds the views' data of the job, for users who may not read whole rounds.
-func (s *Store) explainOwn(ctx context.Context, doing string, x *Explanation) error {
-	number, at, err := s.Newest(ctx)
+func (s Jobs) explainOwn(ctx context.Context, doing string, x *Explanation) error {
+	number, at, err := Rounds{s.base}.Newest(ctx)
 	if err != nil {
 		return err
 	}
 	x.Round, x.At = number, cluster.InstantOf(at)
 	x.NumbersAt = x.At
-	waits, err := collect[Waiting](ctx, s, doing, ownWaiting, x.Job.Key)
+	waits, err := collect[Waiting](ctx, s.base, doing, ownWaiting, x.Job.Key)
 	if err != nil {
 		return err
 	}
 	if len(waits) > 0 {
 		x.Waiting = &waits[0]
 	}
-	tenants, err := s.Tenants(ctx)
+	tenants, err := Tenants{s.base}.List(ctx)
 	for _, t := range tenants {
 		if t.Tenant == x.Job.Tenant {
 			x.Standing = append(x.Standing, cluster.TenantStatus{Tenant: t.Tenant, Pool: t.Pool, Weight: t.Weight, Entitlement: t.Entitlement, Demand: t.Demand,

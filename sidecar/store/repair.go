@@ -73,7 +73,7 @@ func (s *Leadership) SetBack(ctx context.Context, now time.Time, r Repair) (SetB
 	if err != nil {
 		return b, err
 	}
-	snap, plan, back, err := s.store.goBack(ctx, b.Right)
+	snap, plan, back, err := s.store.Rounds.goBack(ctx, b.Right)
 	if err != nil {
 		return b, err
 	}
@@ -127,7 +127,7 @@ func (s *Leadership) SetBack(ctx context.Context, now time.Time, r Repair) (SetB
 
 // goBack gives the original round right, and the entry that reverts the daily sums of the later
 // rounds.
-func (s *Store) goBack(ctx context.Context, right int64) (snap cluster.Snapshot, plan cluster.Plan, back entry, err error) {
+func (s Rounds) goBack(ctx context.Context, right int64) (snap cluster.Snapshot, plan cluster.Plan, back entry, err error) {
 	rows, err := s.pool.Query(ctx, clockRounds, right)
 	if err != nil {
 		return snap, plan, back, fmt.Errorf("listing the rounds: %w", err)

@@ -98,8 +98,8 @@ var (
 )
 
 // MonthTenants gives the tenants that received or lent GPU time between two days, by name.
-func (s *Store) MonthTenants(ctx context.Context, from, until time.Time) ([]string, error) {
-	rows, err := collect[struct{ Tenant string }](ctx, s, "reading the tenants of a month", reportTenants, from, until)
+func (s Tenants) MonthTenants(ctx context.Context, from, until time.Time) ([]string, error) {
+	rows, err := collect[struct{ Tenant string }](ctx, s.base, "reading the tenants of a month", reportTenants, from, until)
 	var out []string
 	for _, r := range rows {
 		out = append(out, r.Tenant)
@@ -108,20 +108,20 @@ func (s *Store) MonthTenants(ctx context.Context, from, until time.Time) ([]stri
 }
 
 // Month gives what the journal tells of a tenant between two midnights, UTC.
-func (s *Store) Month(ctx context.Context, tenant string, from, until time.Time) (*Month, error) {
+func (s Tenants) Month(ctx context.Context, tenant string, from, until time.Time) (*Month, error) {
 	m := &Month{Tenant: tenant}
 	var rho []struct{ Received, Due float64 }
 	var budgets []PastBudget
 	var err error
-	readMonth(ctx, s, reportCharges, m, from, until, &m.Charges, &err)
-	readMonth(ctx, s, reportLending, m, from, until, &m.Lending, &err)
-	readMonth(ctx, s, reportTrades, m, from, until, &m.Trades, &err)
-	readMonth(ctx, s, reportWaits, m, from, until, &m.Waits, &err)
-	readMonth(ctx, s, reportLost, m, from, until, &m.Lost, &err)
-	readMonth(ctx, s, reportIdle, m, from, until, &m.Idle, &err)
-	readMonth(ctx, s, reportShares, m, from, until, &m.Steps, &err)
-	readMonth(ctx, s, reportRho, m, from, until, &rho, &err)
-	readMonth(ctx, s, reportBudget, m, from, until, &budgets, &err)
+	readMonth(ctx, s.base, reportCharges, m, from, until, &m.Charges, &err)
+	readMonth(ctx, s.base, reportLending, m, from, until, &m.Lending, &err)
+	readMonth(ctx, s.base, reportTrades, m, from, until, &m.Trades, &err)
+	readMonth(ctx, s.base, reportWaits, m, from, until, &m.Waits, &err)
+	readMonth(ctx, s.base, reportLost, m, from, until, &m.Lost, &err)
+	readMonth(ctx, s.base, reportIdle, m, from, until, &m.Idle, &err)
+	readMonth(ctx, s.base, reportShares, m, from, until, &m.Steps, &err)
+	readMonth(ctx, s.base, reportRho, m, from, until, &rho, &err)
+	readMonth(ctx, s.base, reportBudget, m, from, until, &budgets, &err)
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +135,8 @@ func (s *Store) Month(ctx context.Context, tenant string, from, until time.Time)
 }
 
 // readMonth reads the rows of a query into a part of a report, unless another part could not be read.
-func readMonth[T any](ctx context.Context, s *Store, query string, m *Month, from, until time.Time, into *[]T, err *error) {
+func readMonth[T any](ctx context.Context, b *base, query string, m *Month, from, until time.Time, into *[]T, err *error) {
 	if *err == nil {
-		*into, *err = collect[T](ctx, s, "reading the report of a month", query, m.Tenant, from, until)
+		*into, *err = collect[T](ctx, b, "reading the report of a month", query, m.Tenant, from, until)
 	}
 }

@@ -53,7 +53,7 @@ func TestRestoreOfAnHourOldDump(t *testing.T) {
 		}
 	}
 	order := func(s *store.Store, name string) {
-		if _, err := s.AddOverride(t.Context(), cluster.Override{Kind: cluster.Boost, Scope: "tenant", Name: name, Until: cluster.InstantOf(w.Now().Time()).Add(cluster.Day), Reason: "r", By: "root"}); err != nil {
+		if _, err := s.Overrides.Add(t.Context(), cluster.Override{Kind: cluster.Boost, Scope: "tenant", Name: name, Until: cluster.InstantOf(w.Now().Time()).Add(cluster.Day), Reason: "r", By: "root"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestRestoreOfAnHourOldDump(t *testing.T) {
 	db := storetest.Connect(t, restored)
 	lapse(t, db)
 	s = openStore(t, store.Config{DSN: restored})
-	_, plan, err := s.Last(t.Context())
+	_, plan, err := s.Rounds.Last(t.Context())
 	if err != nil || plan.Round >= before || plan.Round == 0 {
 		t.Fatalf("the dump's newest round is %d, the last before it was %d (%v)", plan.Round, before, err)
 	}

@@ -34,7 +34,7 @@ func tell(t *testing.T, snap cluster.Snapshot, plan cluster.Plan) told {
 
 func (l *life) isTold(number int64, want told) {
 	l.t.Helper()
-	snapshot, plan, err := l.store.Round(l.t.Context(), number)
+	snapshot, plan, err := l.store.Rounds.Round(l.t.Context(), number)
 	if err != nil {
 		l.t.Error(err)
 		return
@@ -47,7 +47,7 @@ func (l *life) isTold(number int64, want told) {
 func TestRoundsAreToldByteForByte(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(1, 4, 30))
-	if _, _, err := l.store.Round(t.Context(), 1); !errors.Is(err, store.ErrNone) {
+	if _, _, err := l.store.Rounds.Round(t.Context(), 1); !errors.Is(err, store.ErrNone) {
 		t.Errorf("a round that never was: %v", err)
 	}
 	all := map[int64]told{}
@@ -68,7 +68,7 @@ func TestRoundsAreToldByteForByte(t *testing.T) {
 	if k.Keyframes != 3 || k.Differences < 100 {
 		t.Errorf("%d keyframes and %d differences", k.Keyframes, k.Differences)
 	}
-	rounds, err := l.store.Rounds(t.Context(), 3)
+	rounds, err := l.store.Rounds.List(t.Context(), 3)
 	if err != nil || len(rounds) != 3 || rounds[0].Number != 130 || !rounds[0].Replayable {
 		t.Errorf("the newest rounds are %+v (%v)", rounds, err)
 	}
@@ -127,7 +127,7 @@ func TestPrune(t *testing.T) {
 			l.isTold(number, want)
 		}
 	}
-	if _, _, err := l.store.Round(t.Context(), third-1); !errors.Is(err, store.ErrNone) {
+	if _, _, err := l.store.Rounds.Round(t.Context(), third-1); !errors.Is(err, store.ErrNone) {
 		t.Errorf("round %d is still told (%v)", third-1, err)
 	}
 	if n := count("select count(*) from fairlease.rounds"); n != 60 {

@@ -68,10 +68,34 @@ func (c Config) withDefaults() Config {
 // Store is the journal's database. It is safe for concurrent use, and reconnects when PostgreSQL
 // was away.
 type Store struct {
+	*base
+	Rounds    Rounds
+	Jobs      Jobs
+	Tenants   Tenants
+	Forecasts Forecasts
+	GPUs      GPUs
+	Overrides Overrides
+	Terms     Terms
+
+	watch watch // of another's lead
+}
+
+// base is what all parts of the journal have.
+type base struct {
 	pool   *pgxpool.Pool
 	config Config
-	watch  watch // of another's lead
 }
+
+// The parts of the journal, by who asks.
+type (
+	Rounds    struct{ *base } // snapshots, plans, actions and events
+	Jobs      struct{ *base } // with their leases and trades
+	Tenants   struct{ *base } // with their users, budgets and months
+	Forecasts struct{ *base }
+	GPUs      struct{ *base } // what the GPUs' counters showed
+	Overrides struct{ *base }
+	Terms     struct{ *base } // changes of the lease term
+)
 
 // Open connects to the database and checks that its schema is the version of this program. Errors
 // say what to do; those about the schema wrap ErrSchema.
@@ -97,7 +121,8 @@ func open(ctx context.Context, c Config, dial pgconn.DialFunc) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing to reach %s: %w", where, err)
 	}
-	s := &Store{pool: pool, config: c}
+	b := &base{pool, c}
+	s := &Store{b, Rounds{b}, Jobs{b}, Tenants{b}, Forecasts{b}, GPUs{b}, Overrides{b}, Terms{b}, watch{}}
 	if err := s.check(ctx, where); err != nil {
 		pool.Close()
 		return nil, err

@@ -87,25 +87,25 @@ func TestOverrides(t *testing.T) {
 	} {
 		o := good
 		spoil(&o)
-		if _, err := s.AddOverride(t.Context(), o); err == nil || !strings.Contains(err.Error(), what) {
+		if _, err := s.Overrides.Add(t.Context(), o); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("an override was refused with %v, not with %q", err, what)
 		}
 	}
-	first, err := s.AddOverride(t.Context(), good)
+	first, err := s.Overrides.Add(t.Context(), good)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.AddOverride(t.Context(), good)
+	second, err := s.Overrides.Add(t.Context(), good)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.EndOverride(t.Context(), first, "ann"); err != nil {
+	if err := s.Overrides.End(t.Context(), first, "ann"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.EndOverride(t.Context(), first, "ann"); err == nil {
+	if err := s.Overrides.End(t.Context(), first, "ann"); err == nil {
 		t.Error("an override was ended twice")
 	}
-	inForce, err := s.OverridesAt(t.Context(), cluster.InstantOf(time.Now()))
+	inForce, err := s.Overrides.At(t.Context(), cluster.InstantOf(time.Now()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestOverrides(t *testing.T) {
 	if diff := cmp.Diff([]cluster.Override{good}, inForce); diff != "" {
 		t.Errorf("in force (-want +got):\n%s", diff)
 	}
-	all, err := s.Overrides(t.Context(), 10)
+	all, err := s.Overrides.List(t.Context(), 10)
 	if err != nil || len(all) != 2 || all[0].ID != second || all[1].Ended == nil || *all[1].EndedBy != "ann" {
 		t.Errorf("all are %+v (%v)", all, err)
 	}
@@ -160,26 +160,26 @@ func TestOrdersAreForOneJob(t *testing.T) {
 		{cluster.TaskID(9, 1), store.Target{Key: last, User: "eve", Submitted: moment(at - 300), Waiting: 1}},
 		{cluster.JobID{ID: 7}, store.Target{Key: plan.State.Records[4].Key, User: "ann", Submitted: moment(at - 9000), Done: ended}},
 	} {
-		got, err := s.TargetOf(t.Context(), c.id)
+		got, err := s.Overrides.TargetOf(t.Context(), c.id)
 		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
 			t.Errorf("job %s: %v (-want +got):\n%s", c.id, err, diff)
 		}
 	}
-	if all, err := s.JobsOf(t.Context(), cluster.JobID{ID: 5}, 9); err != nil || len(all) != 2 || all[0].Key != is || all[1].Key != was {
+	if all, err := s.Jobs.AllOf(t.Context(), cluster.JobID{ID: 5}, 9); err != nil || len(all) != 2 || all[0].Key != is || all[1].Key != was {
 		t.Errorf("jobs with the id: %+v (%v)", all, err)
 	}
 	for _, id := range []cluster.JobID{{ID: 4711}, cluster.TaskID(9, 2), cluster.TaskID(5, 0)} {
-		if _, err := s.TargetOf(t.Context(), id); !errors.Is(err, store.ErrNone) {
+		if _, err := s.Overrides.TargetOf(t.Context(), id); !errors.Is(err, store.ErrNone) {
 			t.Errorf("job %s: %v", id, err)
 		}
 	}
 	o := cluster.Override{Kind: cluster.Exempt, Scope: "job", Name: "5", Until: cluster.InstantOf(time.Now().Add(time.Hour)), Reason: "paper", By: "root", Job: was, User: "ann", Submit: at - 9000}
-	id, err := s.AddOverride(t.Context(), o)
+	id, err := s.Overrides.Add(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[cluster.JobKey]int{was: 1, is: 0} {
-		x, err := s.ExplainKey(t.Context(), key)
+		x, err := s.Jobs.ExplainKey(t.Context(), key)
 		if err != nil || len(x.Overrides) != want {
 			t.Errorf("of the job with key %d %d orders are shown, want %d (%v)", key, len(x.Overrides), want, err)
 		}
@@ -189,7 +189,7 @@ func TestOrdersAreForOneJob(t *testing.T) {
 	if err := j.Commit(t.Context(), snap, plan); err != nil {
 		t.Fatal(err)
 	}
-	all, err := s.Overrides(t.Context(), 10)
+	all, err := s.Overrides.List(t.Context(), 10)
 	if err != nil || len(all) != 1 || all[0].Ended == nil || *all[0].EndedBy != "fairlease: job 5 of ann has ended, and Slurm gave its id to a job of bob" {
 		t.Errorf("all are %+v (%v)", all, err)
 	}
@@ -218,15 +218,15 @@ func TestExplain(t *testing.T) {
 		if o.Kind, o.Until, o.Reason, o.By = cluster.Exempt, soon, "x", "y"; o.Scope == "job" {
 			o.Job, o.User, o.Submit = record.Key, record.User, record.Submit
 		}
-		if _, err := l.store.AddOverride(t.Context(), o); err != nil {
+		if _, err := l.store.Overrides.Add(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	byID, err := l.store.ExplainJob(t.Context(), record.ID)
+	byID, err := l.store.Jobs.Explain(t.Context(), record.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	byKey, err := l.store.ExplainKey(t.Context(), record.Key)
+	byKey, err := l.store.Jobs.ExplainKey(t.Context(), record.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestExplain(t *testing.T) {
 	if byID.Round != plan.Round || byID.Job.Key != record.Key || byID.Job.State != "running" {
 		t.Errorf("round %d, job %+v", byID.Round, byID.Job)
 	}
-	if _, err := l.store.ExplainJob(t.Context(), cluster.JobID{ID: 1}); !errors.Is(err, store.ErrNone) {
+	if _, err := l.store.Jobs.Explain(t.Context(), cluster.JobID{ID: 1}); !errors.Is(err, store.ErrNone) {
 		t.Errorf("an unknown job: %v", err)
 	}
 }
@@ -264,7 +264,7 @@ func TestLists(t *testing.T) {
 	l.commit(snap, plan)
 	ctx := t.Context()
 
-	tenants, err := l.store.Tenants(ctx)
+	tenants, err := l.store.Tenants.List(ctx)
 	if err != nil || len(tenants) != len(plan.Tenants) {
 		t.Fatalf("%d tenants (%v)", len(tenants), err)
 	}
@@ -277,15 +277,15 @@ func TestLists(t *testing.T) {
 			t.Errorf("a tenant as of %s:\n%s", row.AsOf, diff)
 		}
 	}
-	pools, err := l.store.Pools(ctx)
+	pools, err := l.store.Tenants.Pools(ctx)
 	if err != nil || len(pools) != 2 || pools[0].Capacity != plan.State.Ledger.Pools[0].Capacity {
 		t.Errorf("pools %+v (%v)", pools, err)
 	}
-	leases, err := l.store.Leases(ctx, false, 100)
+	leases, err := l.store.Jobs.Leases(ctx, false, 100)
 	if err != nil || len(leases) != len(plan.State.Leases) {
 		t.Errorf("%d leases in force, want %d (%v)", len(leases), len(plan.State.Leases), err)
 	}
-	all, err := l.store.Leases(ctx, true, 100)
+	all, err := l.store.Jobs.Leases(ctx, true, 100)
 	if err != nil || len(all) < len(leases) {
 		t.Errorf("%d leases in all (%v)", len(all), err)
 	}
@@ -293,15 +293,15 @@ func TestLists(t *testing.T) {
 	for _, s := range plan.Tenants {
 		wait += s.Waiting
 	}
-	waiting, err := l.store.Waiting(ctx, 100)
+	waiting, err := l.store.Jobs.Waiting(ctx, 100)
 	if err != nil || wait == 0 || len(waiting) != wait || !strings.HasPrefix(waiting[0].Reason, "tenant bio goes first, being even") {
 		t.Errorf("waiting %+v (%v)", waiting, err)
 	}
-	actions, err := l.store.Actions(ctx, 1)
+	actions, err := l.store.Rounds.Actions(ctx, 1)
 	if err != nil || len(actions) != 1 || actions[0].Round != plan.Round {
 		t.Errorf("actions %+v (%v)", actions, err)
 	}
-	events, err := l.store.Events(ctx, 1)
+	events, err := l.store.Rounds.Events(ctx, 1)
 	if err != nil || len(events) != 1 || events[0].Text != plan.Events[len(plan.Events)-1].Text {
 		t.Errorf("events %+v (%v)", events, err)
 	}

@@ -40,8 +40,8 @@ var (
 )
 
 // Tuning gives the change that determines the term in force, without its study; nil = the configuration's term is.
-func (s *Store) Tuning(ctx context.Context) (*tune.Change, error) {
-	rows, err := collect[studiedRow](ctx, s, "reading which term is in force", tuningNewest)
+func (s Terms) Tuning(ctx context.Context) (*tune.Change, error) {
+	rows, err := collect[studiedRow](ctx, s.base, "reading which term is in force", tuningNewest)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func (s *Store) Tuning(ctx context.Context) (*tune.Change, error) {
 
 // Tunings gives the changes since a time, newest first, at most limit; among them always the one that determines the
 // term in force.
-func (s *Store) Tunings(ctx context.Context, since time.Time, limit int) ([]tune.Change, error) {
-	rows, err := collect[studiedRow](ctx, s, "reading how the term was chosen", tuningList, since, limit)
+func (s Terms) Tunings(ctx context.Context, since time.Time, limit int) ([]tune.Change, error) {
+	rows, err := collect[studiedRow](ctx, s.base, "reading how the term was chosen", tuningList, since, limit)
 	return tuned(rows), err
 }
 
@@ -64,8 +64,8 @@ func tuned(rows []studiedRow) []tune.Change {
 	return out
 }
 
-// AddTuning records a change and gives its number; the database dates it. A person's change needs no lead.
-func (s *Store) AddTuning(ctx context.Context, c tune.Change) (id int64, err error) {
+// Add records a change and gives its number; the database dates it. A person's change needs no lead.
+func (s Terms) Add(ctx context.Context, c tune.Change) (id int64, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { id, err = addTuning(ctx, tx, c); return err })
 	if err != nil {
 		return 0, fmt.Errorf("recording the term: %w", denied(err))

@@ -21,7 +21,7 @@ func TestTunings(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	if c, err := s.Tuning(t.Context()); c != nil || err != nil {
+	if c, err := s.Terms.Tuning(t.Context()); c != nil || err != nil {
 		t.Errorf("of nothing: %+v, %v", c, err)
 	}
 	lead, err := s.Acquire(t.Context(), "a")
@@ -40,7 +40,7 @@ func TestTunings(t *testing.T) {
 	}
 	want[1].Study = study
 	began := time.Now().Add(-time.Second)
-	if _, err := s.AddTuning(t.Context(), want[2]); err != nil {
+	if _, err := s.Terms.Add(t.Context(), want[2]); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []tune.Change{want[1], want[0]} {
@@ -50,7 +50,7 @@ func TestTunings(t *testing.T) {
 	}
 	check := func(round int64) {
 		t.Helper()
-		got, err := s.Tunings(t.Context(), began, 10)
+		got, err := s.Terms.Tunings(t.Context(), began, 10)
 		if err != nil || len(got) != len(want) {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -64,7 +64,7 @@ func TestTunings(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		newest, err := s.Tuning(t.Context())
+		newest, err := s.Terms.Tuning(t.Context())
 		decisive := want[1]
 		decisive.Study = nil
 		if diff := cmp.Diff(&decisive, newest); diff != "" || err != nil {
@@ -78,10 +78,10 @@ func TestTunings(t *testing.T) {
 		}
 	}
 	check(7)
-	if got, err := s.Tunings(t.Context(), time.Now().Add(time.Hour), 10); err != nil || len(got) != 1 || got[0].ID != 2 {
+	if got, err := s.Terms.Tunings(t.Context(), time.Now().Add(time.Hour), 10); err != nil || len(got) != 1 || got[0].ID != 2 {
 		t.Errorf("of later: %+v, %v", got, err)
 	}
-	if got, err := s.Tunings(t.Context(), began, 1); err != nil || len(got) != 1 || got[0].ID != 3 {
+	if got, err := s.Terms.Tunings(t.Context(), began, 1); err != nil || len(got) != 1 || got[0].ID != 3 {
 		t.Errorf("at most one: %+v, %v", got, err)
 	}
 	if err := lead.Resign(t.Context()); err != nil {
@@ -94,7 +94,7 @@ func TestTunings(t *testing.T) {
 		t.Errorf("without the lead: %v", err)
 	}
 	check(7)
-	if _, err := s.AddTuning(t.Context(), tune.Change{Kind: "odd", File: 1, Before: 1, Term: 1, By: "x", Why: "x"}); err == nil {
+	if _, err := s.Terms.Add(t.Context(), tune.Change{Kind: "odd", File: 1, Before: 1, Term: 1, By: "x", Why: "x"}); err == nil {
 		t.Error("an odd kind is recorded")
 	}
 }

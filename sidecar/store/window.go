@@ -23,11 +23,11 @@ var (
 type Follower struct{ view *viewer }
 
 // Follow gives a Follower.
-func (s *Store) Follow() *Follower { return &Follower{s.viewer()} }
+func (s Rounds) Follow() *Follower { return &Follower{s.viewer()} }
 
 // Last gives the newest round, as Store.Last does.
 func (f *Follower) Last(ctx context.Context) (snap cluster.Snapshot, plan cluster.Plan, err error) {
-	number, _, err := f.view.store.Newest(ctx)
+	number, _, err := Rounds{f.view.store}.Newest(ctx)
 	if err != nil || number == 0 {
 		return snap, plan, err
 	}
@@ -35,7 +35,7 @@ func (f *Follower) Last(ctx context.Context) (snap cluster.Snapshot, plan cluste
 }
 
 // Decided gives what a round knew and decided; ErrNone if it is not kept.
-func (s *Store) Decided(ctx context.Context, number int64) (Edge, error) {
+func (s Rounds) Decided(ctx context.Context, number int64) (Edge, error) {
 	return s.viewer().edge(ctx, number)
 }
 
@@ -46,8 +46,8 @@ type memberNow struct {
 }
 
 // Members lists the Slurm users of every tenant, as the daemon wrote them last.
-func (s *Store) Members(ctx context.Context) ([]cluster.Member, error) {
-	rows, err := collect[memberNow](ctx, s, "reading the users of tenants", membersNow)
+func (s Tenants) Members(ctx context.Context) ([]cluster.Member, error) {
+	rows, err := collect[memberNow](ctx, s.base, "reading the users of tenants", membersNow)
 	var out []cluster.Member
 	for _, r := range rows {
 		out = append(out, cluster.Member(r))
@@ -74,7 +74,7 @@ type LeaseName struct {
 }
 
 // LeasesBetween lists leases that were in force between two moments, newest first.
-func (s *Store) LeasesBetween(ctx context.Context, w *LeaseWindow) ([]Lease, error) {
+func (s Jobs) LeasesBetween(ctx context.Context, w *LeaseWindow) ([]Lease, error) {
 	before := LeaseName{Granted: endless, Job: math.MaxInt64, Term: math.MaxInt32}
 	if w.Before != nil {
 		before = *w.Before
@@ -83,15 +83,15 @@ func (s *Store) LeasesBetween(ctx context.Context, w *LeaseWindow) ([]Lease, err
 	if until.IsZero() {
 		until = endless
 	}
-	return collect[Lease](ctx, s, "reading the leases", leasesBetween, w.Tenants, w.Since, until, w.Nodes, w.Job, before.Granted, before.Job, before.Term, w.Limit)
+	return collect[Lease](ctx, s.base, "reading the leases", leasesBetween, w.Tenants, w.Since, until, w.Nodes, w.Job, before.Granted, before.Job, before.Term, w.Limit)
 }
 
-// RoundsBefore lists the rounds before a number, newest first; 0 = the newest ones.
-func (s *Store) RoundsBefore(ctx context.Context, number int64, limit int) ([]Round, error) {
+// Before lists the rounds before a number, newest first; 0 = the newest ones.
+func (s Rounds) Before(ctx context.Context, number int64, limit int) ([]Round, error) {
 	if number <= 0 {
 		number = math.MaxInt64
 	}
-	return collect[Round](ctx, s, "reading the rounds", roundsBefore, number, limit)
+	return collect[Round](ctx, s.base, "reading the rounds", roundsBefore, number, limit)
 }
 
 // Noted is an event with its place in its round, and the tenant of its job ("" = none).
@@ -104,11 +104,11 @@ type Noted struct {
 
 // EventsBefore lists the events before one, newest first; round 0 = the newest ones. Tenants selects those of their jobs, and those
 // of nodes; nil = all events.
-func (s *Store) EventsBefore(ctx context.Context, tenants []string, round int64, ordinal, limit int) ([]Noted, error) {
+func (s Rounds) EventsBefore(ctx context.Context, tenants []string, round int64, ordinal, limit int) ([]Noted, error) {
 	if round <= 0 {
 		round = math.MaxInt64
 	}
-	return collect[Noted](ctx, s, "reading the events", eventsBefore, tenants, round, ordinal, limit)
+	return collect[Noted](ctx, s.base, "reading the events", eventsBefore, tenants, round, ordinal, limit)
 }
 
 // Share is the mean of what a tenant had and was due in a pool, in a step of time from At on, in GPUs.
@@ -124,8 +124,8 @@ type Share struct {
 
 // Shares gives the means of steps between two moments, by tenant, pool and time, at most limit. A step without a row is like the one
 // before.
-func (s *Store) Shares(ctx context.Context, since, until time.Time, step time.Duration, limit int) ([]Share, error) {
-	return collect[Share](ctx, s, "reading how tenants stood", sharesBetween, since, until, step, limit)
+func (s Tenants) Shares(ctx context.Context, since, until time.Time, step time.Duration, limit int) ([]Share, error) {
+	return collect[Share](ctx, s.base, "reading how tenants stood", sharesBetween, since, until, step, limit)
 }
 
 // GPUHour is what the GPUs of a job did in an hour, from Hour on, on one model. Means of counters are nil where none was seen.
@@ -141,12 +141,12 @@ type GPUHour struct {
 	Memory int64           `json:"memory_bytes" db:"memory_bytes"` // the most
 }
 
-// GPUHours gives what the GPUs of a job did, the newest hour first.
-func (s *Store) GPUHours(ctx context.Context, key cluster.JobKey, limit int) ([]GPUHour, error) {
-	return collect[GPUHour](ctx, s, "reading what a job's GPUs did", gpuUseOfJob, key, limit)
+// Hours gives what the GPUs of a job did, the newest hour first.
+func (s GPUs) Hours(ctx context.Context, key cluster.JobKey, limit int) ([]GPUHour, error) {
+	return collect[GPUHour](ctx, s.base, "reading what a job's GPUs did", gpuUseOfJob, key, limit)
 }
 
-// ActionsOf lists the newest actions on a job.
-func (s *Store) ActionsOf(ctx context.Context, key cluster.JobKey, limit int) ([]Action, error) {
-	return collect[Action](ctx, s, "reading the actions", readActions, key, limit)
+// Actions lists the newest actions on a job.
+func (s Jobs) Actions(ctx context.Context, key cluster.JobKey, limit int) ([]Action, error) {
+	return collect[Action](ctx, s.base, "reading the actions", readActions, key, limit)
 }

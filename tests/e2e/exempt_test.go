@@ -28,11 +28,11 @@ func TestExemptJobKeepsItsTurn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		to, err := s.TargetOf(r.ctx(), number)
+		to, err := s.Overrides.TargetOf(r.ctx(), number)
 		if err != nil || to.User != "bob" || to.Waiting != 1 {
 			t.Fatalf("the job is %+v (%v)", to, err)
 		}
-		if _, err := s.AddOverride(r.ctx(), cluster.Override{Kind: cluster.Exempt, Scope: "job", Name: id, Job: to.Key, User: to.User, Submit: cluster.InstantOf(*to.Submitted),
+		if _, err := s.Overrides.Add(r.ctx(), cluster.Override{Kind: cluster.Exempt, Scope: "job", Name: id, Job: to.Key, User: to.User, Submit: cluster.InstantOf(*to.Submitted),
 			Until: cluster.InstantOf(time.Now().Add(time.Hour)), Reason: "demo", By: "me"}); err != nil {
 			t.Fatal(err)
 		}

@@ -96,7 +96,7 @@ func TestGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	snap, _, err := s.Last(r.ctx())
+	snap, _, err := s.Rounds.Last(r.ctx())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -244,7 +244,7 @@ func (r *rig) toldOfAll() {
 		if i%step != 0 {
 			continue
 		}
-		if _, err := s.ExplainKey(r.ctx(), rec.Key); err != nil {
+		if _, err := s.Jobs.ExplainKey(r.ctx(), rec.Key); err != nil {
 			if !strings.Contains(err.Error(), store.ErrNone.Error()) {
 				r.t.Errorf("job %s cannot be explained: %v", rec.ID, err)
 			}
@@ -253,8 +253,8 @@ func (r *rig) toldOfAll() {
 		explained++
 	}
 	for what, err := range map[string]error{
-		"waiting": second(s.Waiting(r.ctx(), 1000)), "actions": second(s.Actions(r.ctx(), 1000)), "events": second(s.Events(r.ctx(), 1000)),
-		"leases": second(s.Leases(r.ctx(), true, 1000)), "tenants": second(s.Tenants(r.ctx())), "rounds": second(s.Rounds(r.ctx(), 1000)),
+		"waiting": second(s.Jobs.Waiting(r.ctx(), 1000)), "actions": second(s.Rounds.Actions(r.ctx(), 1000)), "events": second(s.Rounds.Events(r.ctx(), 1000)),
+		"leases": second(s.Jobs.Leases(r.ctx(), true, 1000)), "tenants": second(s.Tenants.List(r.ctx())), "rounds": second(s.Rounds.List(r.ctx(), 1000)),
 	} {
 		if err != nil {
 			r.t.Errorf("%s cannot be read: %v", what, err)

@@ -316,7 +316,7 @@ func (r *rig) remembered() cluster.Plan {
 		r.t.Fatal(err)
 	}
 	defer s.Close()
-	_, plan, err := s.Last(r.ctx())
+	_, plan, err := s.Rounds.Last(r.ctx())
 	if err != nil {
 		r.t.Fatal(err)
 	}

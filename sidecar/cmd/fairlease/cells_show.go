@@ -25,7 +25,7 @@ each virtual cluster (VC) at each level:
 A guaranteed lease holds cells of the job's own tenant. An opportunistic lease holds GPUs that
 are lent, and is recalled at once when their owner needs them.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withSite(c.Context(), server, func(s ask.Site) error {
+			return p.withSite(c.Context(), server, func(s *ask.Site) error {
 				f, err := s.Cells(c.Context())
 				if err != nil {
 					return err

@@ -27,7 +27,7 @@ func (p *program) explain() *cobra.Command {
 			if err != nil {
 				return &failure.Error{Code: failure.Misuse, What: err.Error()}
 			}
-			return p.withSite(c.Context(), server, func(s ask.Site) error {
+			return p.withSite(c.Context(), server, func(s *ask.Site) error {
 				x, err := s.Explain(c.Context(), id)
 				if errors.Is(err, store.ErrNone) && !failure.Worded(err) {
 					return p.notInJournal(c.Context(), s, id)
@@ -49,7 +49,7 @@ func (p *program) explain() *cobra.Command {
 
 // notInJournal says of a job that is not in the journal where it was searched, and what Slurm
 // reports of it.
-func (p *program) notInJournal(ctx context.Context, s ask.Site, id cluster.JobID) error {
+func (p *program) notInJournal(ctx context.Context, s *ask.Site, id cluster.JobID) error {
 	f := &failure.Error{Code: failure.No, What: fmt.Sprintf("job %s is not in the journal", id)}
 	looked := "the journal was searched"
 	if number, at, err := s.Newest(ctx); err == nil && number > 0 {

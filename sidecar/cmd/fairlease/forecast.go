@@ -45,7 +45,7 @@ func (p *program) forecast() *cobra.Command {
 				return failure.Usage("--now needs a reader's rights in the journal: leave --server out")
 			}
 			if !now {
-				return p.withSite(c.Context(), server, func(s ask.Site) error {
+				return p.withSite(c.Context(), server, func(s *ask.Site) error {
 					list, err := s.Forecasts(c.Context(), id)
 					if err != nil {
 						return err

@@ -19,7 +19,7 @@ which a kernel ran; TENSOR the activity of the tensor cores. REMARKS names what 
 misreport); fairlease explain JOB says more. Only fresh GPUs count; WHY says why others are
 stale (their values do not change), broken (they contradict each other) or unknown.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withSite(c.Context(), server, func(s ask.Site) error {
+			return p.withSite(c.Context(), server, func(s *ask.Site) error {
 				list, err := s.GPUs(c.Context(), strings.Join(args, ""))
 				if err != nil {
 					return err

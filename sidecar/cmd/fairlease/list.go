@@ -76,7 +76,7 @@ type remembered[T any] struct {
 // show writes the list, or the entries that match the command's argument.
 func (r remembered[T]) show(c *cobra.Command, p *program, l view.Form, args []string) error {
 	return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
-		snap, plan, err := s.Last(c.Context())
+		snap, plan, err := s.Rounds.Last(c.Context())
 		if err != nil {
 			return err
 		}
@@ -94,12 +94,12 @@ func (r remembered[T]) show(c *cobra.Command, p *program, l view.Form, args []st
 			}
 		}
 		page := p.page(l)
-		return p.list(c, page, s, r.table(all, page.Now), all)
+		return p.list(c, page, s.Rounds, r.table(all, page.Now), all)
 	})
 }
 
 // withSite runs work with the state of the site: from the journal, or from a web server.
-func (p *program) withSite(ctx context.Context, server string, work func(ask.Site) error) error {
+func (p *program) withSite(ctx context.Context, server string, work func(*ask.Site) error) error {
 	c, err := p.userConfig()
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ of it. fairlease override lists and ends overrides.`,
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				scope, name, err := operate.OverrideTarget(args[0], func() (cluster.Snapshot, error) {
-					snap, _, err := s.Last(c.Context())
+					snap, _, err := s.Rounds.Last(c.Context())
 					return snap, err
 				})
 				if err != nil {
@@ -58,7 +58,7 @@ of it. fairlease override lists and ends overrides.`,
 						return err
 					}
 				}
-				id, err := s.AddOverride(c.Context(), o)
+				id, err := s.Overrides.Add(c.Context(), o)
 				if err != nil {
 					return &failure.Error{Code: failure.No, What: "the override was not recorded", Err: err, Next: connect.OrRole(err, "")}
 				}
@@ -80,7 +80,7 @@ func (p *program) target(ctx context.Context, s *store.Store, o *cluster.Overrid
 	if err != nil {
 		return store.Target{}, &failure.Error{Code: failure.Misuse, What: err.Error()}
 	}
-	to, err := s.TargetOf(ctx, id)
+	to, err := s.Overrides.TargetOf(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNone):
 		f := &failure.Error{Code: failure.No, What: fmt.Sprintf("there is no job %s to %s", id, o.Kind), Err: errors.New("the journal has no job with GPUs of that id"),
@@ -115,7 +115,7 @@ func (p *program) overrideList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "list the overrides in force", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
-				orders, err := s.Overrides(c.Context(), 1000)
+				orders, err := s.Overrides.List(c.Context(), 1000)
 				if err != nil {
 					return err
 				}
@@ -141,7 +141,7 @@ func (p *program) overrideEnd() *cobra.Command {
   TENANT   the tenant that it is for; tenant:NAME where a user has the same name`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
-				orders, err := s.Overrides(c.Context(), math.MaxInt32)
+				orders, err := s.Overrides.List(c.Context(), math.MaxInt32)
 				if err != nil {
 					return err
 				}
@@ -156,7 +156,7 @@ func (p *program) overrideEnd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := s.EndOverride(c.Context(), o.ID, operate.Author(p.getenv("SUDO_USER"))); err != nil {
+				if err := s.Overrides.End(c.Context(), o.ID, operate.Author(p.getenv("SUDO_USER"))); err != nil {
 					return &failure.Error{Code: failure.No, What: fmt.Sprintf("override %d was not ended", o.ID), Err: err, Next: connect.OrRole(err, "fairlease override list shows those in force")}
 				}
 				p.printf("%s has ended; this takes effect in the next round\n", o)

@@ -12,7 +12,7 @@ import (
 func TestPagesOfAJournal(t *testing.T) {
 	s := tell(t)
 	w := serveWeb(t, s, "")
-	_, plan, err := s.store.Last(t.Context())
+	_, plan, err := s.store.Rounds.Last(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

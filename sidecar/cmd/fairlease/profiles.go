@@ -83,7 +83,7 @@ cells of their virtual clusters. Trades in force come first, then the newest:
   GAINS      gain of each side, in GPUs of its slowest model
   UNDONE     amount that went back, when, and why`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withSite(c.Context(), server, func(s ask.Site) error {
+			return p.withSite(c.Context(), server, func(s *ask.Site) error {
 				list, err := s.Trades(c.Context(), all, limit)
 				if err != nil {
 					return err

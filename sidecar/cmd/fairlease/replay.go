@@ -35,7 +35,7 @@ broken-ROUND.json.gz. replay decides it again and reports the result.`,
 				return &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q is not the number of a round", args[0]), Next: "fairlease status shows the newest"}
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
-				snap, plan, err := s.Round(c.Context(), round)
+				snap, plan, err := s.Rounds.Round(c.Context(), round)
 				if errors.Is(err, store.ErrNone) {
 					return &failure.Error{Code: failure.No, What: fmt.Sprintf("round %d is not in the journal", round), Next: "choose another round: this one is older than database.keep_rounds, or nothing changed in it and it was not recorded"}
 				}

@@ -125,7 +125,7 @@ func TestTheDaemonsRightsSuffice(t *testing.T) {
 	if err := s.store.Claim(t.Context(), cluster.Identity{Name: "test", ID: 1}); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.store.AddOverride(t.Context(), cluster.Override{Kind: cluster.Boost, Scope: "job", Name: "1", Until: cluster.InstantOf(time.Now().Add(time.Hour)), Reason: "r", By: "me"}); err == nil {
+	if _, err := s.store.Overrides.Add(t.Context(), cluster.Override{Kind: cluster.Boost, Scope: "job", Name: "1", Until: cluster.InstantOf(time.Now().Add(time.Hour)), Reason: "r", By: "me"}); err == nil {
 		t.Error("the daemon gives orders")
 	}
 }

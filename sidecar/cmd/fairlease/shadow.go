@@ -51,7 +51,7 @@ func (p *program) shadow() *cobra.Command {
 				return err
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
-				past, err := s.Past(c.Context(), from, to)
+				past, err := s.Rounds.Past(c.Context(), from, to)
 				if err != nil {
 					return connect.NoWindow(err, p.date)
 				}

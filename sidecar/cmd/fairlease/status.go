@@ -24,7 +24,7 @@ tenant's throughput on:
 
 The exit code is 1 when no daemon gives signs of life.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withSite(c.Context(), server, func(s ask.Site) error {
+			return p.withSite(c.Context(), server, func(s *ask.Site) error {
 				st, err := s.Status(c.Context())
 				if err != nil {
 					return err

@@ -12,7 +12,7 @@ import (
 // Jobs that are set aside are a line of status.
 func TestStatusTellsOfJobsThatAreSetAside(t *testing.T) {
 	s := tell(t)
-	snap, plan, err := s.store.Last(t.Context())
+	snap, plan, err := s.store.Rounds.Last(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestStatusTellsOfJobsThatAreSetAside(t *testing.T) {
 // GPUs of jobs that are left alone, and idle GPUs in others' reservations, count as out of reach.
 func TestStatusCountsGPUsOutOfReach(t *testing.T) {
 	s := tell(t)
-	snap, plan, err := s.store.Last(t.Context())
+	snap, plan, err := s.store.Rounds.Last(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ With --bound, list the GPUs of running jobs that cannot be taken back soon, by t
 			if err != nil {
 				return err
 			}
-			return p.withSite(c.Context(), server, func(s ask.Site) error {
+			return p.withSite(c.Context(), server, func(s *ask.Site) error {
 				if c.Flags().Changed("bound") {
 					return p.bound(c, p.page(l), s, span)
 				}
@@ -127,7 +127,7 @@ func boundSpan(c *cobra.Command, text string) (cluster.Span, error) {
 }
 
 // bound lists the GPUs that cannot be taken back soon.
-func (p *program) bound(c *cobra.Command, page *view.Page, s ask.Site, span cluster.Span) error {
+func (p *program) bound(c *cobra.Command, page *view.Page, s *ask.Site, span cluster.Span) error {
 	jobs, err := s.BoundGPUs(c.Context())
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (p *program) budgets() *cobra.Command {
   AT_END    what follows when it is used up; idle-only (now) = the tenant gets only GPUs that no
             other tenant wants`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withSite(c.Context(), server, func(s ask.Site) error {
+			return p.withSite(c.Context(), server, func(s *ask.Site) error {
 				list, err := s.Budgets(c.Context())
 				if err != nil {
 					return err
@@ -179,7 +179,7 @@ func (p *program) leases() *cobra.Command {
 	var limit int
 	c := &cobra.Command{Use: "leases", Short: "list the jobs that hold GPUs, and the ends of their leases", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withSite(c.Context(), server, func(s ask.Site) error {
+			return p.withSite(c.Context(), server, func(s *ask.Site) error {
 				list, err := s.Leases(c.Context(), all, limit)
 				if err != nil {
 					return err

@@ -97,7 +97,7 @@ func (p *program) tuneList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "list what was decided about the lease term, and why", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
-				record, err := s.Tunings(c.Context(), time.Unix(0, 0), 1000)
+				record, err := s.Terms.Tunings(c.Context(), time.Unix(0, 0), 1000)
 				if err != nil {
 					return err
 				}

@@ -96,7 +96,7 @@ func TestCommandsWithoutADatabase(t *testing.T) {
 	s := tell(t)
 	w := serveWeb(t, s, "")
 	env := w.offline(t)
-	_, plan, err := s.store.Last(t.Context())
+	_, plan, err := s.store.Rounds.Last(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestCommandsWithoutADatabase(t *testing.T) {
 func TestWeb(t *testing.T) {
 	s := tell(t)
 	w := serveWeb(t, s, "")
-	snap, plan, err := s.store.Last(t.Context())
+	snap, plan, err := s.store.Rounds.Last(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,11 +261,11 @@ func TestWebOfATenant(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	bio, err := s.LeasesBetween(t.Context(), &store.LeaseWindow{Tenants: []string{"bio"}, Limit: 1000})
+	bio, err := s.Jobs.LeasesBetween(t.Context(), &store.LeaseWindow{Tenants: []string{"bio"}, Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := s.LeasesBetween(t.Context(), &store.LeaseWindow{Limit: 1000})
+	all, err := s.Jobs.LeasesBetween(t.Context(), &store.LeaseWindow{Limit: 1000})
 	if err != nil || len(bio) == 0 || len(bio) >= len(all) {
 		t.Fatalf("%d of %d leases are bio's, %v", len(bio), len(all), err)
 	}
@@ -275,12 +275,12 @@ func TestWebOfATenant(t *testing.T) {
 		}
 	}
 	for i, l := range all { // a page after each lease, too
-		rest, err := s.LeasesBetween(t.Context(), &store.LeaseWindow{Before: &store.LeaseName{Granted: l.Granted, Job: l.Job, Term: l.Term}, Limit: 1})
+		rest, err := s.Jobs.LeasesBetween(t.Context(), &store.LeaseWindow{Before: &store.LeaseName{Granted: l.Granted, Job: l.Job, Term: l.Term}, Limit: 1})
 		if err != nil || len(rest) != min(1, len(all)-i-1) || len(rest) == 1 && (rest[0].Job != all[i+1].Job || rest[0].Term != all[i+1].Term) {
 			t.Fatalf("after lease %d: %+v, %v", i, rest, err)
 		}
 	}
-	some, err := s.EventsBefore(t.Context(), []string{"bio"}, 0, 0, 1000)
+	some, err := s.Rounds.EventsBefore(t.Context(), []string{"bio"}, 0, 0, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,12 +294,12 @@ func TestWebOfATenant(t *testing.T) {
 		t.Fatal(err)
 	}
 	for who, tenants := range map[string][]string{"a tenant": {"bio"}, "an operator": nil} {
-		list, err := s.EventsBefore(t.Context(), tenants, 0, 0, 1)
+		list, err := s.Rounds.EventsBefore(t.Context(), tenants, 0, 0, 1)
 		if err != nil || len(list) != 1 || (list[0].Ordinal == 9999) != (tenants == nil) || tenants == nil && list[0].SlurmID == nil {
 			t.Errorf("%s reads of a job that is pruned: %+v, %v", who, list, err)
 		}
 	}
-	shares, err := s.Shares(t.Context(), plan.At.Time().Add(-time.Hour), plan.At.Time().Add(time.Hour), 5*time.Minute, 1000)
+	shares, err := s.Tenants.Shares(t.Context(), plan.At.Time().Add(-time.Hour), plan.At.Time().Add(time.Hour), 5*time.Minute, 1000)
 	if err != nil || len(shares) == 0 {
 		t.Errorf("%d shares, %v", len(shares), err)
 	}
@@ -312,7 +312,7 @@ func TestWebOfATenant(t *testing.T) {
 	if _, err := db.Exec(t.Context(), `insert into gpu_use values ('2027-01-01T10:00Z', $1, 'v100', 7200000, 3600000, 100, 1800000, 3600000, 0, 0, 0, 0, 0, 0, 3.6e8, 3600000, 77)`, key); err != nil {
 		t.Fatal(err)
 	}
-	hours, err := s.GPUHours(t.Context(), key, 10)
+	hours, err := s.GPUs.Hours(t.Context(), key, 10)
 	if err != nil || len(hours) != 1 || hours[0].Held != 7_200_000 || hours[0].Util == nil || *hours[0].Util != 0.5 || *hours[0].Power != 100 || hours[0].Tensor != nil || hours[0].Memory != 77 {
 		t.Errorf("%+v, %v", hours, err)
 	}

@@ -68,7 +68,7 @@ func (s leaders) Known(ctx context.Context) (of cluster.Identity, records []clus
 	if of, _, err = s.Identity(ctx); err != nil {
 		return of, nil, 0, err
 	}
-	_, plan, err := s.Last(ctx)
+	_, plan, err := s.Store.Rounds.Last(ctx)
 	return of, plan.State.Records, plan.At, err
 }
 
@@ -78,14 +78,16 @@ func (s leaders) Prune(ctx context.Context, rounds, history time.Duration) (int,
 
 // Leadership adapts a store's lead to the daemon's.
 func Leadership(lead *store.Leadership, s *store.Store) *daemon.Leadership {
-	return &daemon.Leadership{Lead: lead, Term: lead.Term, Clock: s.Clock, Journal: lead.Journal(), GPUs: lead, Terms: both{lead, s}, Budgets: both{lead, s},
+	return &daemon.Leadership{Lead: lead, Term: lead.Term, Clock: s.Clock, Journal: lead.Journal(), GPUs: lead,
+		Terms: struct {
+			store.Terms
+			*store.Leadership
+		}{s.Terms, lead},
+		Budgets: struct {
+			store.Tenants
+			*store.Leadership
+		}{s.Tenants, lead},
 		Audit: lead.Audit, Forecast: lead.Forecast}
-}
-
-// both reads by the store what the lead writes.
-type both struct {
-	*store.Leadership
-	*store.Store
 }
 
 // ReadOnlyJournal gives a journal that can be read but not written, for previews without a lead.
@@ -98,7 +100,7 @@ func (o readOnly) Open(ctx context.Context) (cluster.State, error) {
 	if o.Store == nil {
 		return cluster.State{}, nil
 	}
-	snap, plan, err := o.Last(ctx)
+	snap, plan, err := o.Store.Rounds.Last(ctx)
 	plan.State.Limits = snap.Limits()
 	return plan.State, err
 }
@@ -107,7 +109,7 @@ func (o readOnly) Overrides(ctx context.Context, now cluster.Instant) ([]cluster
 	if o.Store == nil {
 		return nil, nil
 	}
-	return o.OverridesAt(ctx, now)
+	return o.Store.Overrides.At(ctx, now)
 }
 
 var errReadOnly = errors.New("this journal is for looking only")

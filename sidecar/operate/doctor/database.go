@@ -74,16 +74,16 @@ func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Data
 	if d.Leader != nil {
 		d.InForce = differing(ctx, cfg, s, now)
 	}
-	d.Remarks, _ = s.Remarks(ctx, 0, math.MaxInt32) // where they cannot be read, neither can what is checked above
-	d.Kept, _ = s.ForecastCoverage(ctx)
+	d.Remarks, _ = s.GPUs.Remarks(ctx, 0, math.MaxInt32) // where they cannot be read, neither can what is checked above
+	d.Kept, _ = s.Forecasts.Coverage(ctx)
 	return d
 }
 
 // differing lists the settings, by their names in snapshots, that the last round of the leader had otherwise than the
 // configuration has them now.
 func differing(ctx context.Context, cfg *config.Config, s *store.Store, now time.Time) (names []string) {
-	last, plan, err := s.Last(ctx)
-	tuning, err2 := s.Tuning(ctx)
+	last, plan, err := s.Rounds.Last(ctx)
+	tuning, err2 := s.Terms.Tuning(ctx)
 	if err != nil || err2 != nil || plan.Round == 0 {
 		return nil // no round yet, or no rights to read it
 	}

@@ -43,10 +43,10 @@ func (f *findings) saves(cfg *config.Config, past *store.Past, seen *cluster.Obs
 
 // recent reads the last days of the journal, or the part that is kept.
 func recent(ctx context.Context, s *store.Store, now time.Time) (store.Past, error) {
-	past, err := s.Past(ctx, now.Add(-savesWindow), time.Time{})
+	past, err := s.Rounds.Past(ctx, now.Add(-savesWindow), time.Time{})
 	var w *store.WindowError
 	if errors.As(err, &w) {
-		return s.Past(ctx, time.Time{}, time.Time{})
+		return s.Rounds.Past(ctx, time.Time{}, time.Time{})
 	}
 	return past, err
 }

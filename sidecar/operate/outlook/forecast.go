@@ -17,7 +17,7 @@ import (
 // Ask reads what a forecast is made from, with the settings of a configuration. history gives the ended attempts of the accounting
 // history between two moments, for the time before the journal.
 func Ask(ctx context.Context, s *store.Store, c *config.Config, workers int, history func(ctx context.Context, since, until cluster.Instant) []cluster.Attempt) (*forecast.Question, error) {
-	q, err := s.ForecastQuestion(ctx, c.Forecast.Last.Span())
+	q, err := s.Forecasts.Question(ctx, c.Forecast.Last.Span())
 	if errors.Is(err, store.ErrNone) {
 		return nil, &failure.Error{Code: failure.No, What: "no round has been recorded yet", Next: "see fairlease status, whether the daemon runs"}
 	}

@@ -39,7 +39,7 @@ func (w *WhatIf) Answer(ctx context.Context, p *view.Page, s *store.Store, cfg *
 	case w.Drain != "":
 		return w.drain(ctx, p, s, cfg)
 	}
-	past, err := s.Past(ctx, since, time.Time{})
+	past, err := s.Rounds.Past(ctx, since, time.Time{})
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (d *Desk) source(ctx context.Context, o *Request) (*source, error) {
 		s, err := connect.Journal(ctx, d.Config)
 		if err == nil {
 			var snap cluster.Snapshot
-			if snap, _, err = s.Last(ctx); err == nil && snap.Settings.Divide != "" {
+			if snap, _, err = s.Rounds.Last(ctx); err == nil && snap.Settings.Divide != "" {
 				return &source{receive: func(ctx context.Context, trials []*Trial) (cluster.Instant, error) { return o.read(ctx, s, trials) }, close: s.Close}, nil
 			}
 			s.Close()
@@ -63,7 +63,7 @@ func (d *Desk) source(ctx context.Context, o *Request) (*source, error) {
 
 // read reads the journal's newest round.
 func (o *Request) read(ctx context.Context, s *store.Store, trials []*Trial) (cluster.Instant, error) {
-	snap, plan, err := s.Last(ctx)
+	snap, plan, err := s.Rounds.Last(ctx)
 	if err != nil {
 		return 0, err
 	}

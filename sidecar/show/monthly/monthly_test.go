@@ -109,7 +109,7 @@ func TestReportsAddUp(t *testing.T) {
 	}
 	got := read(t, folder)
 	last := w.Last.State.Ledger
-	if _, plan, err := s.Last(t.Context()); err == nil {
+	if _, plan, err := s.Rounds.Last(t.Context()); err == nil {
 		last = plan.State.Ledger
 	} else {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func (o *Order) Save(ctx context.Context, s *store.Store) (paths []string, err e
 	if begin.After(o.Now) {
 		return nil, &failure.Error{Code: failure.Misuse, What: o.Month + " has not begun", Next: "name a month that has"}
 	}
-	had, err := s.MonthTenants(ctx, begin, end)
+	had, err := s.Tenants.MonthTenants(ctx, begin, end)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (o *Order) Save(ctx context.Context, s *store.Store) (paths []string, err e
 		}
 	}
 	for _, t := range tenants {
-		m, err := s.Month(ctx, t, begin, end)
+		m, err := s.Tenants.Month(ctx, t, begin, end)
 		if err != nil {
 			return paths, err
 		}

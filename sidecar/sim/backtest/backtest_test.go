@@ -49,7 +49,7 @@ func look(t *testing.T, w *simtest.World) {
 // scores gives the scores of both worlds for the whole journal.
 func scores(t *testing.T, s *store.Store) (sh Window, was, wouldBe score.Scores) {
 	t.Helper()
-	past, err := s.Past(t.Context(), cluster.Instant(0).Time(), simtest.Start.Add(cluster.Day).Time())
+	past, err := s.Rounds.Past(t.Context(), cluster.Instant(0).Time(), simtest.Start.Add(cluster.Day).Time())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestJobsAcrossTheEdges(t *testing.T) {
 	w.Run(30 * cluster.Minute)
 	look(t, w)
 	from := simtest.Start.Add(2 * cluster.Hour)
-	past, err := s.Past(t.Context(), from.Time(), simtest.Start.Add(cluster.Day).Time())
+	past, err := s.Rounds.Past(t.Context(), from.Time(), simtest.Start.Add(cluster.Day).Time())
 	if err != nil {
 		t.Fatal(err)
 	}

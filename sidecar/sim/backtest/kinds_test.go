@@ -47,7 +47,7 @@ func TestKindsOfJobs(t *testing.T) {
 	submit("late", "saver2", sim.AtEnd, 4, 2*cluster.Hour)
 	w.Run(11 * cluster.Hour)
 	look(t, w)
-	past, err := s.Past(t.Context(), cluster.Instant(0).Time(), simtest.Start.Add(cluster.Day).Time())
+	past, err := s.Rounds.Past(t.Context(), cluster.Instant(0).Time(), simtest.Start.Add(cluster.Day).Time())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func Look(ctx context.Context, s *store.Store, c *config.Config, o *Order) (*Rep
 		return nil, err
 	}
 	now := cluster.InstantOf(o.Now)
-	record, err := s.Tunings(ctx, now.Add(-c.Tune.Rest.Span()).Time(), tune.MostChanges)
+	record, err := s.Terms.Tunings(ctx, now.Add(-c.Tune.Rest.Span()).Time(), tune.MostChanges)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func Look(ctx context.Context, s *store.Store, c *config.Config, o *Order) (*Rep
 	out := &Report{Study: &n.Study, Decision: n.Decide(), Rule: score.StandardRule().String()}
 	_, out.Verdicts = tune.Verdicts(n.Study.Trials)
 	if d := &out.Decision; o.Apply && d.Kind != tune.Kept {
-		if d.ID, err = s.AddTuning(ctx, *d); err != nil {
+		if d.ID, err = s.Terms.Add(ctx, *d); err != nil {
 			return nil, err
 		}
 	}
@@ -97,7 +97,7 @@ func allowed(c *config.Config, apply bool) error {
 
 // past reads a window of the journal as both worlds of a backtest.
 func past(ctx context.Context, s *store.Store, from, to cluster.Instant) (*backtest.Window, score.Scores, error) {
-	p, err := s.Past(ctx, from.Time(), to.Time())
+	p, err := s.Rounds.Past(ctx, from.Time(), to.Time())
 	var short *store.WindowError
 	if errors.Is(err, store.ErrNone) || errors.As(err, &short) {
 		return nil, score.Scores{}, &failure.Error{Code: failure.No, What: "the journal does not cover that time", Err: err, Next: "name a shorter one with --last, or let the daemon run for some days"}
@@ -225,7 +225,7 @@ func Undo(ctx context.Context, p *view.Page, s *store.Store, c *config.Config, b
 	if strings.TrimSpace(reason) == "" {
 		return failure.Usage("the end of a takeover needs a reason: add --reason 'why'")
 	}
-	newest, err := s.Tuning(ctx)
+	newest, err := s.Terms.Tuning(ctx)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func Undo(ctx context.Context, p *view.Page, s *store.Store, c *config.Config, b
 		return &failure.Error{Code: failure.No, What: "no term is in place of lease.term", Next: "fairlease tune list shows what was decided"}
 	}
 	change := tune.Change{Kind: tune.Undone, File: file, Before: newest.Term, Term: file, By: by, Why: strings.TrimSpace(reason)}
-	if _, err := s.AddTuning(ctx, change); err != nil {
+	if _, err := s.Terms.Add(ctx, change); err != nil {
 		return err
 	}
 	p.Printf("%s; this takes effect in the next round\n", change.Words())

@@ -17,42 +17,53 @@ import (
 )
 
 // Site tells the state of a site. Lists are as in package store.
-type Site interface {
+type Site struct {
+	People
+	Work
+	Close func()
+}
+
+// People tells how tenants and users stand.
+type People interface {
 	Status(ctx context.Context) (*view.Status, error)
 	// Tenants lists tenants; whole = these are all.
 	Tenants(ctx context.Context) (list []store.Tenant, whole bool, err error)
 	Debts(ctx context.Context) ([]store.Debt, error)
 	Users(ctx context.Context) ([]cluster.UserAccount, error)
-	// BoundGPUs lists the running jobs whose GPUs cannot be taken back soon, of the tenants that the person may see.
-	BoundGPUs(ctx context.Context) ([]store.Bound, error)
 	// Budgets lists the budgets of all tenants, or of those that the person may see.
 	Budgets(ctx context.Context) ([]store.Budget, error)
+	// Trading tells which policy divides GPU models, "" = none, and whether virtual clusters may trade cells.
+	Trading(ctx context.Context) (policy string, tradable bool, err error)
+	// Newest gives the number and time of the newest round; 0 = none.
+	Newest(ctx context.Context) (int64, time.Time, error)
+}
+
+// Work tells of jobs and GPUs.
+type Work interface {
+	// BoundGPUs lists the running jobs whose GPUs cannot be taken back soon, of the tenants that the person may see.
+	BoundGPUs(ctx context.Context) ([]store.Bound, error)
 	Leases(ctx context.Context, all bool, limit int) ([]store.Lease, error)
 	// GPUs lists GPUs: those of a node, of a user or of a job; "" = all.
 	GPUs(ctx context.Context, of string) ([]store.GPU, error)
 	// Cells gives the cells of virtual clusters; nil = there are none in the newest round.
 	Cells(ctx context.Context) (*view.Cells, error)
 	Trades(ctx context.Context, all bool, limit int) ([]store.Trade, error)
-	// Trading tells which policy divides GPU models, "" = none, and whether virtual clusters may trade cells.
-	Trading(ctx context.Context) (policy string, tradable bool, err error)
 	// Forecasts lists the newest forecasts by job: of a job, or of all if it is zero.
 	Forecasts(ctx context.Context, id cluster.JobID) ([]store.JobForecast, error)
 	// Explain explains a job; store.ErrNone if it is not known.
 	Explain(ctx context.Context, id cluster.JobID) (*view.Explanation, error)
-	// Newest gives the number and time of the newest round; 0 = none.
-	Newest(ctx context.Context) (int64, time.Time, error)
-	Close()
 }
 
 // Open gives the site of a configuration: that of a server if one is named (a URL, or unix:/path; "" = none), else that of the journal.
 // Without a database, or if the journal cannot be reached, it is that of web.server or web.socket, if there is one.
-func Open(ctx context.Context, cfg *config.Config, server string) (Site, error) {
+func Open(ctx context.Context, cfg *config.Config, server string) (*Site, error) {
 	if server != "" {
 		return open(server)
 	}
 	s, err := connect.Journal(ctx, cfg)
 	if err == nil {
-		return journal{s, cfg}, nil
+		j := journal{s, cfg}
+		return &Site{j, j, s.Close}, nil
 	}
 	if cfg.Web.Server != "" {
 		return open(cfg.Web.Server)
@@ -63,22 +74,22 @@ func Open(ctx context.Context, cfg *config.Config, server string) (Site, error) 
 	return nil, err
 }
 
-func open(server string) (Site, error) {
+func open(server string) (*Site, error) {
 	c, err := NewClient(server)
 	if err != nil {
 		return nil, &failure.Error{Code: failure.Misuse, What: "there is no such server", Err: err, Next: "write https://HOST:PORT, http://HOST:PORT or unix:/PATH"}
 	}
-	return c, nil
+	return &Site{c, c, c.Close}, nil
 }
 
-// journal is the Site of a store.
+// journal tells the state of a site from its journal.
 type journal struct {
-	*store.Store
+	store  *store.Store
 	config *config.Config
 }
 
 func (j journal) Status(ctx context.Context) (*view.Status, error) {
-	st, err := readStatus(ctx, j.Store)
+	st, err := readStatus(ctx, j.store)
 	if err == nil {
 		st.Mode, st.Acting = j.config.Stance()
 	}
@@ -86,30 +97,44 @@ func (j journal) Status(ctx context.Context) (*view.Status, error) {
 }
 
 func (j journal) Tenants(ctx context.Context) (list []store.Tenant, whole bool, err error) {
-	if list, err = j.Store.Tenants(ctx); err == nil {
-		whole, err = j.ReadsAll(ctx)
+	if list, err = j.store.Tenants.List(ctx); err == nil {
+		whole, err = j.store.Tenants.ReadsAll(ctx)
 	}
 	return list, whole, err
 }
 
+func (j journal) Debts(ctx context.Context) ([]store.Debt, error) { return j.store.Tenants.Debts(ctx) }
+
+func (j journal) Newest(ctx context.Context) (int64, time.Time, error) {
+	return j.store.Rounds.Newest(ctx)
+}
+
+func (j journal) BoundGPUs(ctx context.Context) ([]store.Bound, error) {
+	return j.store.Jobs.Bound(ctx)
+}
+
+func (j journal) Trades(ctx context.Context, all bool, limit int) ([]store.Trade, error) {
+	return j.store.Jobs.Trades(ctx, all, limit)
+}
+
 func (j journal) Users(ctx context.Context) ([]cluster.UserAccount, error) {
-	_, plan, err := j.Last(ctx)
+	_, plan, err := j.store.Rounds.Last(ctx)
 	return plan.State.Ledger.Users, err
 }
 
 func (j journal) Budgets(ctx context.Context) ([]store.Budget, error) {
-	return j.Store.Budgets(ctx, "")
+	return j.store.Tenants.Budgets(ctx, "")
 }
 
 // mostGPUs is the maximum number of GPUs in a list.
 const mostGPUs = 1_000_000
 
 func (j journal) GPUs(ctx context.Context, of string) ([]store.GPU, error) {
-	return j.Store.GPUs(ctx, of, mostGPUs)
+	return j.store.GPUs.List(ctx, of, mostGPUs)
 }
 
 func (j journal) Cells(ctx context.Context) (*view.Cells, error) {
-	snap, plan, err := j.Last(ctx)
+	snap, plan, err := j.store.Rounds.Last(ctx)
 	if err != nil || snap.Cells == nil || plan.Cells == nil {
 		return nil, err
 	}
@@ -117,27 +142,27 @@ func (j journal) Cells(ctx context.Context) (*view.Cells, error) {
 }
 
 func (j journal) Trading(ctx context.Context) (string, bool, error) {
-	snap, _, err := j.Last(ctx)
+	snap, _, err := j.store.Rounds.Last(ctx)
 	return snap.Settings.Divide, snap.Cells.Tradable(), err
 }
 
 func (j journal) Forecasts(ctx context.Context, id cluster.JobID) ([]store.JobForecast, error) {
-	list, err := j.Store.Forecasts(ctx, 0)
+	list, err := j.store.Forecasts.List(ctx, 0)
 	return store.ForecastsOf(list, id), err
 }
 
 func (j journal) Leases(ctx context.Context, all bool, limit int) ([]store.Lease, error) {
-	list, err := j.Store.Leases(ctx, all, limit)
+	list, err := j.store.Jobs.Leases(ctx, all, limit)
 	if err != nil {
 		return nil, err
 	}
-	ahead, err := j.Store.Forecasts(ctx, 0)
+	ahead, err := j.store.Forecasts.List(ctx, 0)
 	store.LookAhead(list, ahead)
 	return list, err
 }
 
 func (j journal) Explain(ctx context.Context, id cluster.JobID) (*view.Explanation, error) {
-	x, err := j.ExplainJob(ctx, id)
+	x, err := j.store.Jobs.Explain(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -13,17 +13,17 @@ import (
 func readStatus(ctx context.Context, s *store.Store) (*view.Status, error) {
 	st, err := readStanding(ctx, s)
 	if err == nil {
-		st.GPUs, st.Unseen, err = s.GPULooks(ctx)
+		st.GPUs, st.Unseen, err = s.GPUs.Looks(ctx)
 	}
 	if err == nil {
-		st.Budgets, err = s.Budgets(ctx, "")
+		st.Budgets, err = s.Tenants.Budgets(ctx, "")
 	}
 	if err == nil {
-		st.Remarks, err = s.Remarks(ctx, 0, math.MaxInt32)
+		st.Remarks, err = s.GPUs.Remarks(ctx, 0, math.MaxInt32)
 	}
 	if err == nil {
 		var all []store.JobForecast
-		all, err = s.Forecasts(ctx, 0)
+		all, err = s.Forecasts.List(ctx, 0)
 		st.Soon = view.Soonest(all)
 	}
 	return st, err
@@ -34,7 +34,7 @@ func readStanding(ctx context.Context, s *store.Store) (*view.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.ReadsAll(ctx)
+	all, err := s.Tenants.ReadsAll(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -42,27 +42,27 @@ func readStanding(ctx context.Context, s *store.Store) (*view.Status, error) {
 		mine, err := readOwn(ctx, s)
 		return view.OwnStatusOf(lead, &mine), err
 	}
-	snap, plan, err := s.Last(ctx)
+	snap, plan, err := s.Rounds.Last(ctx)
 	if err != nil {
 		return nil, err
 	}
-	worth, err := s.Effective(ctx, "")
+	worth, err := s.Tenants.Effective(ctx, "")
 	return view.StatusOf(lead, &snap, &plan, worth), err
 }
 
 func readOwn(ctx context.Context, s *store.Store) (out view.Own, err error) {
-	if out.Round, out.At, err = s.Newest(ctx); err != nil || out.Round == 0 {
+	if out.Round, out.At, err = s.Rounds.Newest(ctx); err != nil || out.Round == 0 {
 		return out, err
 	}
-	if out.Jobs, err = s.OwnJobs(ctx); err != nil {
+	if out.Jobs, err = s.Jobs.Own(ctx); err != nil {
 		return out, err
 	}
-	if out.Leases, err = s.Leases(ctx, false, math.MaxInt32); err != nil {
+	if out.Leases, err = s.Jobs.Leases(ctx, false, math.MaxInt32); err != nil {
 		return out, err
 	}
-	if out.Orders, err = s.Overrides(ctx, math.MaxInt32); err != nil {
+	if out.Orders, err = s.Overrides.List(ctx, math.MaxInt32); err != nil {
 		return out, err
 	}
-	out.Effective, err = s.Effective(ctx, "")
+	out.Effective, err = s.Tenants.Effective(ctx, "")
 	return out, err
 }

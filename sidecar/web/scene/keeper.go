@@ -174,7 +174,7 @@ func (k *Keeper) look(ctx context.Context, rounds **store.Follower) error {
 		}
 		s = opened
 		k.store.Store(s)
-		*rounds = s.Follow()
+		*rounds = s.Rounds.Follow()
 	}
 	number, lead, err := glance(ctx, s)
 	if err != nil {
@@ -206,7 +206,7 @@ func (k *Keeper) look(ctx context.Context, rounds **store.Follower) error {
 func glance(ctx context.Context, s *store.Store) (number int64, lead *store.Leader, err error) {
 	ctx, cancel := context.WithTimeout(ctx, maxQuery)
 	defer cancel()
-	if number, _, err = s.Newest(ctx); err == nil {
+	if number, _, err = s.Rounds.Newest(ctx); err == nil {
 		lead, err = s.Leader(ctx)
 	}
 	return number, lead, err
@@ -224,10 +224,10 @@ func (s *Scene) leads(lead *store.Leader) bool {
 
 // forecasts reads the newest forecasts unless they are known: there are new ones only every some minutes.
 func forecasts(ctx context.Context, s *store.Store, known []store.JobForecast) ([]store.JobForecast, error) {
-	if at, err := s.ForecastAt(ctx); err != nil || len(known) > 0 && known[0].AsOf.Equal(at) {
+	if at, err := s.Forecasts.At(ctx); err != nil || len(known) > 0 && known[0].AsOf.Equal(at) {
 		return known, err
 	}
-	return s.Forecasts(ctx, 0)
+	return s.Forecasts.List(ctx, 0)
 }
 
 // read reads what is not in the round.
@@ -240,20 +240,20 @@ func (f *Facts) read(ctx context.Context, s *store.Store) (err error) {
 			}
 		}
 	}
-	get("the tenants", func() (e error) { f.Tenants, e = s.Tenants(ctx); return e })
-	get("the debts", func() (e error) { f.Debts, e = s.Debts(ctx); return e })
-	get("the budgets", func() (e error) { f.Budgets, e = s.Budgets(ctx, ""); return e })
-	get("the GPUs that cannot be taken back", func() (e error) { f.Bound, e = s.BoundGPUs(ctx); return e })
-	get("the leases", func() (e error) { f.Leases, e = s.Leases(ctx, false, mostLeases); return e })
-	get("the trades", func() (e error) { f.Trades, e = s.Trades(ctx, false, MaxRows); return e })
-	get("the throughput", func() (e error) { f.Effective, e = s.Effective(ctx, ""); return e })
-	get("the events", func() (e error) { f.Events, e = s.EventsBefore(ctx, nil, 0, 0, MaxRows); return e })
-	get("how often forecasts kept their word", func() (e error) { f.Kept, e = s.ForecastCoverage(ctx); return e })
-	get("the GPUs", func() (e error) { f.GPUs, e = s.GPUs(ctx, "", mostGPUs); return e })
-	get("the GPUs", func() (e error) { f.GPULooks, f.Unseen, e = s.GPULooks(ctx); return e })
-	get("the remarks on jobs", func() (e error) { f.Remarks, e = s.Remarks(ctx, 0, MaxRows); return e })
-	get("the users", func() (e error) { f.Members, e = s.Members(ctx); return e })
-	get("the overrides", func() (e error) { f.Orders, e = s.Overrides(ctx, MaxRows); return e })
+	get("the tenants", func() (e error) { f.Tenants, e = s.Tenants.List(ctx); return e })
+	get("the debts", func() (e error) { f.Debts, e = s.Tenants.Debts(ctx); return e })
+	get("the budgets", func() (e error) { f.Budgets, e = s.Tenants.Budgets(ctx, ""); return e })
+	get("the GPUs that cannot be taken back", func() (e error) { f.Bound, e = s.Jobs.Bound(ctx); return e })
+	get("the leases", func() (e error) { f.Leases, e = s.Jobs.Leases(ctx, false, mostLeases); return e })
+	get("the trades", func() (e error) { f.Trades, e = s.Jobs.Trades(ctx, false, MaxRows); return e })
+	get("the throughput", func() (e error) { f.Effective, e = s.Tenants.Effective(ctx, ""); return e })
+	get("the events", func() (e error) { f.Events, e = s.Rounds.EventsBefore(ctx, nil, 0, 0, MaxRows); return e })
+	get("how often forecasts kept their word", func() (e error) { f.Kept, e = s.Forecasts.Coverage(ctx); return e })
+	get("the GPUs", func() (e error) { f.GPUs, e = s.GPUs.List(ctx, "", mostGPUs); return e })
+	get("the GPUs", func() (e error) { f.GPULooks, f.Unseen, e = s.GPUs.Looks(ctx); return e })
+	get("the remarks on jobs", func() (e error) { f.Remarks, e = s.GPUs.Remarks(ctx, 0, MaxRows); return e })
+	get("the users", func() (e error) { f.Members, e = s.Tenants.Members(ctx); return e })
+	get("the overrides", func() (e error) { f.Orders, e = s.Overrides.List(ctx, MaxRows); return e })
 	f.Orders = slices.DeleteFunc(f.Orders, func(o store.Order) bool { return o.Ended != nil || o.Until.Before(f.Read) })
 	slices.SortFunc(f.Members, func(a, b cluster.Member) int { return strings.Compare(a.User+"\x00"+a.Tenant, b.User+"\x00"+b.Tenant) })
 	return err

@@ -95,7 +95,7 @@ func ask[T any](ctx context.Context, p *past, slots chan struct{}, query func(co
 const maxNamesakes = 20
 
 func (p *past) Find(ctx context.Context, scope Scope, id cluster.JobID, key cluster.JobKey) (store.Job, error) {
-	all, err := ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Job, error) { return s.JobsOf(ctx, id, maxNamesakes) })
+	all, err := ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Job, error) { return s.Jobs.AllOf(ctx, id, maxNamesakes) })
 	if err != nil {
 		return store.Job{}, err
 	}
@@ -114,7 +114,7 @@ func (p *past) Job(ctx context.Context, scope Scope, id cluster.JobID) (store.Ex
 	if err != nil {
 		return store.Explanation{}, err
 	}
-	return ask(ctx, p, p.whole, func(ctx context.Context, s *store.Store) (store.Explanation, error) { return s.ExplainKey(ctx, j.Key) })
+	return ask(ctx, p, p.whole, func(ctx context.Context, s *store.Store) (store.Explanation, error) { return s.Jobs.ExplainKey(ctx, j.Key) })
 }
 
 // told is the number of leases and actions in the history of a job, as in store.Explanation.
@@ -122,23 +122,23 @@ const told = 20
 
 func (p *past) Told(ctx context.Context, job *store.Job) (Told, error) {
 	return ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) (out Told, err error) {
-		if out.Actions, err = s.ActionsOf(ctx, job.Key, told); err != nil {
+		if out.Actions, err = s.Jobs.Actions(ctx, job.Key, told); err != nil {
 			return Told{}, err
 		}
-		if out.Remarks, err = s.Remarks(ctx, job.Key, MaxRows); err != nil {
+		if out.Remarks, err = s.GPUs.Remarks(ctx, job.Key, MaxRows); err != nil {
 			return Told{}, err
 		}
-		if out.Forecast, err = s.ForecastOf(ctx, job.Key); err != nil {
+		if out.Forecast, err = s.Forecasts.Of(ctx, job.Key); err != nil {
 			return Told{}, err
 		}
-		out.Leases, err = s.LeasesBetween(ctx, &store.LeaseWindow{Job: job.Key, Limit: told})
+		out.Leases, err = s.Jobs.LeasesBetween(ctx, &store.LeaseWindow{Job: job.Key, Limit: told})
 		return out, err
 	})
 }
 
 func (p *past) GPUHours(ctx context.Context, key cluster.JobKey, limit int) ([]store.GPUHour, error) {
 	return ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.GPUHour, error) {
-		return s.GPUHours(ctx, key, rows(limit))
+		return s.GPUs.Hours(ctx, key, rows(limit))
 	})
 }
 
@@ -147,12 +147,12 @@ func (p *past) Leases(ctx context.Context, scope Scope, w store.LeaseWindow) ([]
 	if w.Limit <= 0 || w.Limit > MaxLeases {
 		w.Limit = MaxLeases
 	}
-	return ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Lease, error) { return s.LeasesBetween(ctx, &w) })
+	return ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Lease, error) { return s.Jobs.LeasesBetween(ctx, &w) })
 }
 
 func (p *past) Rounds(ctx context.Context, before int64, limit int) ([]store.Round, error) {
 	return ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Round, error) {
-		return s.RoundsBefore(ctx, before, rows(limit))
+		return s.Rounds.Before(ctx, before, rows(limit))
 	})
 }
 
@@ -160,18 +160,18 @@ func (p *past) Decided(ctx context.Context, scope Scope, number int64) (store.Ed
 	if !scope.All {
 		return store.Edge{}, fmt.Errorf("round %d: %w", number, ErrNone)
 	}
-	return ask(ctx, p, p.whole, func(ctx context.Context, s *store.Store) (store.Edge, error) { return s.Decided(ctx, number) })
+	return ask(ctx, p, p.whole, func(ctx context.Context, s *store.Store) (store.Edge, error) { return s.Rounds.Decided(ctx, number) })
 }
 
 func (p *past) Events(ctx context.Context, scope Scope, round int64, ordinal, limit int) ([]store.Noted, error) {
 	return ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Noted, error) {
-		return s.EventsBefore(ctx, scope.Names(), round, ordinal, rows(limit))
+		return s.Rounds.EventsBefore(ctx, scope.Names(), round, ordinal, rows(limit))
 	})
 }
 
 func (p *past) Trades(ctx context.Context, scope Scope, limit int) ([]store.Trade, error) {
 	all, err := ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Trade, error) {
-		return s.Trades(ctx, true, rows(limit))
+		return s.Jobs.Trades(ctx, true, rows(limit))
 	})
 	return marketFor(Market{Trades: all}, scope.Sees).Trades, err
 }
@@ -179,7 +179,7 @@ func (p *past) Trades(ctx context.Context, scope Scope, limit int) ([]store.Trad
 func (p *past) Shares(ctx context.Context, since, until time.Time, step time.Duration) ([]store.Share, error) {
 	since, step = Steps(since, until, step)
 	return ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Share, error) {
-		return s.Shares(ctx, since, until, step, MaxShares)
+		return s.Tenants.Shares(ctx, since, until, step, MaxShares)
 	})
 }
 

@@ -68,7 +68,7 @@ func open(ctx context.Context, cfg *config.Config) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.ReadsAll(ctx)
+	all, err := s.Tenants.ReadsAll(ctx)
 	if err == nil && !all {
 		err = errors.New("this database user may not read whole rounds: give it the role fairlease_reader (see ROLES in fairlease(1))")
 	}
