@@ -34,7 +34,7 @@ func (c *Client) Apply(ctx context.Context, actions []cluster.Action) []cluster.
 			c.touch(a.Record)
 		}
 	}
-	c.splitOff(ctx, actions)
+	arrays{c.link}.splitOff(ctx, actions)
 	for from := 0; from < len(actions); {
 		to := from + 1
 		if actions[from].Verb == cluster.Gate {
@@ -84,11 +84,11 @@ func (b *batch) carryOut(ctx context.Context, actions []cluster.Action, out []cl
 }
 
 // shut shuts gates, over the line if REST can do that.
-func (b *batch) shut(ctx context.Context, l *line, gates []cluster.Action, out []cluster.Outcome) {
+func (b *batch) shut(ctx context.Context, l *line, actions []cluster.Action, out []cluster.Outcome) {
 	var posts []post
 	var at []int
-	for i, a := range gates {
-		ch, err := b.client.gateChange(a)
+	for i, a := range actions {
+		ch, err := gates{b.client.link}.gateChange(a)
 		if a.Suppressed || ctx.Err() != nil || err != nil || ch == nil || b.courier.stopped() != "" {
 			out[i] = b.one(ctx, a)
 			continue
@@ -101,7 +101,7 @@ func (b *batch) shut(ctx context.Context, l *line, gates []cluster.Action, out [
 	b.courier.heard(errs...)
 	for k, err := range errs {
 		if err != nil {
-			err = b.client.looked(ctx, gates[at[k]].Record, posts[k].body, err)
+			err = b.client.looked(ctx, actions[at[k]].Record, posts[k].body, err)
 		}
 		out[at[k]] = outcomeOf(moot(err), now, each)
 	}
@@ -171,31 +171,31 @@ func (b *batch) do(ctx context.Context, a cluster.Action, stopped *cluster.Insta
 	}
 	switch a.Verb {
 	case cluster.Gate:
-		return c.gate(ctx, a)
+		return gates{c.link}.gate(ctx, a)
 	case cluster.Reserve:
-		return c.reserve(ctx, a)
+		return reservations{c.link}.reserve(ctx, a)
 	case cluster.Lock:
-		return c.lock(ctx, a)
+		return gates{c.link}.lock(ctx, a)
 	case cluster.Grant:
-		c.settle(ctx, a.Record)
-		return c.grant(ctx, a)
+		grants{c.link}.settle(ctx, a.Record)
+		return grants{c.link}.grant(ctx, a)
 	case cluster.RevokeGrant:
-		return c.putBack(ctx, a, beginAt(a.Until))
+		return grants{c.link}.putBack(ctx, a, beginAt(a.Until))
 	case cluster.Open:
-		c.settle(ctx, a.Record)
+		grants{c.link}.settle(ctx, a.Record)
 		begin := beginNow(c.now())
 		if a.Until > c.now() { // the user's own begin time
 			begin = beginAt(a.Until)
 		}
-		return c.putBack(ctx, a, begin)
+		return grants{c.link}.putBack(ctx, a, begin)
 	case cluster.Notify:
-		return c.notify(ctx, a)
+		return stops{c.link}.notify(ctx, a)
 	case cluster.Reclaim:
-		return c.reclaim(ctx, a, stopped)
+		return stops{c.link}.reclaim(ctx, a, stopped)
 	case cluster.Release:
-		return c.release(ctx, a)
+		return reservations{c.link}.release(ctx, a)
 	case cluster.Unreserve:
-		return c.unreserve(ctx, a)
+		return reservations{c.link}.unreserve(ctx, a)
 	}
 	return fmt.Errorf("no such action: %q", a.Verb)
 }
@@ -229,7 +229,7 @@ func nodeList(nodes []string) []string {
 // siteFactor is the REST value for a site factor of n: Slurm's raw number, an offset from 1<<31.
 func siteFactor(n int64) int64 { return 1<<31 + n }
 
-func (c *Client) update(ctx context.Context, record int64, ch change) error {
+func (c *link) update(ctx context.Context, record int64, ch change) error {
 	err := moot(c.rest.put(ctx, http.MethodPost, c.path("job/%d", record), ch, nil))
 	return c.looked(ctx, record, ch, err)
 }
@@ -248,7 +248,7 @@ func moot(err error) error {
 }
 
 // gate shuts the gate of one job.
-func (c *Client) gate(ctx context.Context, a cluster.Action) error {
+func (c gates) gate(ctx context.Context, a cluster.Action) error {
 	ch, err := c.gateChange(a)
 	switch {
 	case err != nil:
@@ -268,7 +268,7 @@ func (c *Client) gate(ctx context.Context, a cluster.Action) error {
 }
 
 // gateChange gives the change that shuts the gate; nil = REST cannot do it, use scontrol.
-func (c *Client) gateChange(a cluster.Action) (change, error) {
+func (c gates) gateChange(a cluster.Action) (change, error) {
 	rec := c.seen.records[a.Record]
 	if !a.Lock && rec != nil && len(rec.jobs) > 0 && rec.jobs[0].State == cluster.Completing && !c.speech.version.gatesCompleting() {
 		return nil, skip("it still cleans up")
@@ -295,7 +295,7 @@ func (c *Client) gateChange(a cluster.Action) (change, error) {
 
 // gateUntil is a.Until, or less if the job's deadline comes first: Slurm kills a job that still
 // waits then. A moment in the past would open the gate.
-func (c *Client) gateUntil(a cluster.Action) (cluster.Instant, error) {
+func (c gates) gateUntil(a cluster.Action) (cluster.Instant, error) {
 	last := c.seen.records[a.Record].lastStart()
 	if last == 0 || a.Until <= last {
 		return a.Until, nil
@@ -316,12 +316,12 @@ func (r *record) lastStart() cluster.Instant {
 
 // gateTask shuts the gate of one task of a waiting array. The task gets a record of its own,
 // which REST can address from then on.
-func (c *Client) gateTask(ctx context.Context, id cluster.JobID, until cluster.Instant) error {
+func (c gates) gateTask(ctx context.Context, id cluster.JobID, until cluster.Instant) error {
 	return c.gateTasks(ctx, id.String(), until)
 }
 
 // gateTasks is gateTask for several tasks, separated by commas.
-func (c *Client) gateTasks(ctx context.Context, tasks string, until cluster.Instant) error {
+func (c gates) gateTasks(ctx context.Context, tasks string, until cluster.Instant) error {
 	_, err := c.scontrol(ctx, "update", "jobid="+tasks, "StartTime="+scontrolTime(until))
 	return moot(err)
 }
@@ -332,7 +332,7 @@ func scontrolTime(t cluster.Instant) string { return fmt.Sprintf("uts%d", ceil(i
 // job that starts again within it ("Job credential revoked"), and the job fails. Slurm gives a
 // requeued job a new submit time, at most a second late. If that is further ahead, our clock is
 // behind Slurm's and tells nothing.
-func (c *Client) settle(ctx context.Context, id int64) {
+func (c grants) settle(ctx context.Context, id int64) {
 	rec := c.seen.records[id]
 	if rec == nil {
 		return
@@ -351,17 +351,17 @@ func (c *Client) settle(ctx context.Context, id int64) {
 }
 
 // grant opens the gate on the given nodes, in one call.
-func (c *Client) grant(ctx context.Context, a cluster.Action) error {
-	id, err := c.ownRecord(ctx, a)
+func (c grants) grant(ctx context.Context, a cluster.Action) error {
+	id, err := arrays{c.link}.ownRecord(ctx, a)
 	if err != nil {
 		return err
 	}
-	ch := c.licensed(a, change{})
-	if !a.Unlock || a.UnsplitArray || c.putOff(a.Record) {
+	ch := gates{c.link}.licensed(a, change{})
+	if !a.Unlock || a.UnsplitArray || (gates{c.link}).putOff(a.Record) {
 		ch["begin_time"] = beginNow(c.now())
 	}
 	if len(a.Nodes) > 0 {
-		if err := c.narrow(ctx, id, a); err != nil {
+		if err := (arrays{c.link}).narrow(ctx, id, a); err != nil {
 			return err
 		}
 		ch["required_nodes"] = a.Nodes
@@ -381,14 +381,14 @@ func (c *Client) grant(ctx context.Context, a cluster.Action) error {
 }
 
 // putBack returns the job to its gate or to Slurm, with its user's settings.
-func (c *Client) putBack(ctx context.Context, a cluster.Action, begin any) error {
-	id, err := c.ownRecord(ctx, a)
+func (c grants) putBack(ctx context.Context, a cluster.Action, begin any) error {
+	id, err := arrays{c.link}.ownRecord(ctx, a)
 	if err != nil {
 		return err
 	}
 	ch := c.asTheUserHadIt(a, begin)
 	if c.cuts(a) {
-		if err := c.shutFirst(ctx, id, a, ch); err != nil {
+		if err := (gates{c.link}).shutFirst(ctx, id, a, ch); err != nil {
 			return err
 		}
 	}
@@ -396,7 +396,7 @@ func (c *Client) putBack(ctx context.Context, a cluster.Action, begin any) error
 }
 
 // shorten adds a new time limit. Slurm refuses one that is shorter than --time-min.
-func (c *Client) shorten(ch change, a cluster.Action) {
+func (c grants) shorten(ch change, a cluster.Action) {
 	if a.Limit <= 0 {
 		return
 	}
@@ -414,8 +414,8 @@ func partitioned(ch change, a cluster.Action) {
 	}
 }
 
-func (c *Client) asTheUserHadIt(a cluster.Action, begin any) change {
-	ch := c.licensed(a, change{"required_nodes": nodeList(a.NodeList)})
+func (c grants) asTheUserHadIt(a cluster.Action, begin any) change {
+	ch := gates{c.link}.licensed(a, change{"required_nodes": nodeList(a.NodeList)})
 	if c.cfg.SiteFactor != 0 || a.Lock || a.Unlock {
 		ch["site_factor"] = siteFactor(a.SiteFactor)
 	}
@@ -440,7 +440,7 @@ func (c *Client) asTheUserHadIt(a cluster.Action, begin any) change {
 var whom = map[string]string{"steps": "FULL_STEPS_ONLY", "batch": "BATCH_JOB", "all": "FULL_JOB"}
 
 // notify sends the notice's signal, if it has one. Slurm answers 200 for every result; the real one is in status[].
-func (c *Client) notify(ctx context.Context, a cluster.Action) error {
+func (c stops) notify(ctx context.Context, a cluster.Action) error {
 	if a.Signal == "" {
 		return nil
 	}
@@ -504,7 +504,7 @@ func (r *reader) status() problem {
 // begin time that is set while the job cleans up survives that; "now" would not. If the version
 // forbids this (see gatesCompleting), Slurm's own delay of two minutes after a requeue must last
 // until the next round's gate. A job that its owner has made not requeueable since its grant is made requeueable first.
-func (c *Client) reclaim(ctx context.Context, a cluster.Action, stopped *cluster.Instant) error {
+func (c stops) reclaim(ctx context.Context, a cluster.Action, stopped *cluster.Instant) error {
 	w, err := c.readJob(ctx, a.Record, a.ID)
 	if err != nil {
 		return err
@@ -540,12 +540,12 @@ func (c *Client) reclaim(ctx context.Context, a cluster.Action, stopped *cluster
 			return fmt.Errorf("requeue of %v: Slurm agreed, but the job is %s and was restarted %d times as before", a.ID, strings.Join(w.states, ","), w.restarts)
 		}
 	}
-	ch := c.asTheUserHadIt(a, beginAt(a.Until))
+	ch := grants{c.link}.asTheUserHadIt(a, beginAt(a.Until))
 	if w.is("COMPLETING") && !c.speech.version.gatesCompleting() {
 		delete(ch, "begin_time")
 	}
-	if c.cuts(a) {
-		err = c.shutFirst(ctx, w.id, a, ch)
+	if (grants{c.link}).cuts(a) {
+		err = gates{c.link}.shutFirst(ctx, w.id, a, ch)
 	}
 	if err == nil {
 		err = c.update(ctx, w.id, ch)
@@ -564,7 +564,7 @@ func finished(w *wireJob) bool { return !w.is("PENDING") && !w.is("RUNNING") && 
 
 // requeue uses the one request that never revives a job which has just finished. A suspended job
 // is resumed first: otherwise it would not receive the signal, and would come out of it held.
-func (c *Client) requeue(ctx context.Context, a cluster.Action, w *wireJob) error {
+func (c stops) requeue(ctx context.Context, a cluster.Action, w *wireJob) error {
 	if w.is("SUSPENDED") {
 		if _, err := c.scontrol(ctx, "resume", a.ID.String()); err != nil {
 			return fmt.Errorf("resuming %v before its requeue: %w", a.ID, err)
@@ -579,7 +579,7 @@ func (c *Client) requeue(ctx context.Context, a cluster.Action, w *wireJob) erro
 }
 
 // readJob reads one job again. It is a skip if Slurm no longer knows the job.
-func (c *Client) readJob(ctx context.Context, id int64, job cluster.JobID) (*wireJob, error) {
+func (c stops) readJob(ctx context.Context, id int64, job cluster.JobID) (*wireJob, error) {
 	all, err := c.readRecord(ctx, id)
 	if err != nil {
 		return nil, moot(err)
@@ -603,7 +603,7 @@ var reservationFlags = []string{"IGNORE_JOBS", "FLEX", "NO_HOLD_JOBS_AFTER_END",
 
 // reserve makes the reservation, or changes an existing one. It may have changed since the last
 // look, so the other request is tried too.
-func (c *Client) reserve(ctx context.Context, a cluster.Action) error {
+func (c reservations) reserve(ctx context.Context, a cluster.Action) error {
 	c.seen.reservations.ask = 0
 	reserve := c.reserveByREST
 	if !c.speech.version.reserves() {
@@ -618,7 +618,7 @@ func (c *Client) reserve(ctx context.Context, a cluster.Action) error {
 	return err
 }
 
-func (c *Client) reserveByREST(ctx context.Context, a cluster.Action, create bool) error {
+func (c reservations) reserveByREST(ctx context.Context, a cluster.Action, create bool) error {
 	body := map[string]any{
 		"name":      a.Reservation,
 		"accounts":  a.Accounts,
@@ -632,7 +632,7 @@ func (c *Client) reserveByREST(ctx context.Context, a cluster.Action, create boo
 	return c.rest.put(ctx, http.MethodPost, c.path("reservation"), body, nil)
 }
 
-func (c *Client) reserveByScontrol(ctx context.Context, a cluster.Action, create bool) error {
+func (c reservations) reserveByScontrol(ctx context.Context, a cluster.Action, create bool) error {
 	args := []string{
 		"update", "reservation",
 		"ReservationName=" + a.Reservation,
@@ -648,7 +648,7 @@ func (c *Client) reserveByScontrol(ctx context.Context, a cluster.Action, create
 	return err
 }
 
-func (c *Client) knowsReservation(name string) bool {
+func (c reservations) knowsReservation(name string) bool {
 	for _, r := range c.seen.last.Reservations {
 		if r.Name == name {
 			return true
@@ -659,8 +659,8 @@ func (c *Client) knowsReservation(name string) bool {
 
 // release removes a running job from its reservation, so that the reservation can be deleted
 // while the job continues.
-func (c *Client) release(ctx context.Context, a cluster.Action) error {
-	ch := c.licensed(a, change{"reservation": ""})
+func (c reservations) release(ctx context.Context, a cluster.Action) error {
+	ch := gates{c.link}.licensed(a, change{"reservation": ""})
 	if c.cfg.SiteFactor != 0 {
 		ch["site_factor"] = siteFactor(a.SiteFactor)
 	}
@@ -677,7 +677,7 @@ func (c *Client) release(ctx context.Context, a cluster.Action) error {
 }
 
 // unreserve deletes a reservation after taking it from all jobs that name it.
-func (c *Client) unreserve(ctx context.Context, a cluster.Action) error {
+func (c reservations) unreserve(ctx context.Context, a cluster.Action) error {
 	for _, id := range slices.Sorted(maps.Keys(c.seen.records)) {
 		if c.seen.records[id].resv != a.Reservation {
 			continue
@@ -692,7 +692,7 @@ func (c *Client) unreserve(ctx context.Context, a cluster.Action) error {
 	return c.deleteReservation(ctx, a.Reservation)
 }
 
-func (c *Client) deleteReservation(ctx context.Context, name string) error {
+func (c reservations) deleteReservation(ctx context.Context, name string) error {
 	c.seen.reservations.ask = 0
 	var err error
 	if c.speech.version.reserves() {
@@ -710,7 +710,7 @@ func (c *Client) deleteReservation(ctx context.Context, name string) error {
 // granted job that does not start gets its true reason only seconds later.
 const watchTouched = 2 * cluster.Minute
 
-func (c *Client) touch(record int64) {
+func (c *link) touch(record int64) {
 	if c.seen.touched == nil {
 		c.seen.touched = map[int64]cluster.Instant{}
 	}

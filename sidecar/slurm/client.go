@@ -11,7 +11,10 @@ import (
 
 // Client observes one Slurm and acts on it. It is safe for concurrent use; looks and actions run
 // one at a time.
-type Client struct {
+type Client struct{ *link }
+
+// link is what all parts of a client share: requests, and the newest look.
+type link struct {
 	cfg  Config
 	rest *rest
 
@@ -22,6 +25,20 @@ type Client struct {
 	split  map[cluster.JobID]bool // tasks that the current Apply has split off
 }
 
+// The parts of a client, by what they do.
+type (
+	site         struct{ *link } // looks at nodes, partitions and the controller
+	queue        struct{ *link } // looks at jobs
+	accounting   struct{ *link } // looks at accounts, QOS and limits
+	history      struct{ *link } // reads attempts of slurmdbd
+	setup        struct{ *link } // tells what the client's user may do
+	gates        struct{ *link } // keep jobs from starting
+	grants       struct{ *link } // let jobs start
+	arrays       struct{ *link } // split tasks off arrays
+	stops        struct{ *link } // notify and requeue jobs
+	reservations struct{ *link } // reservations
+)
+
 // New checks cfg and gives a client. It does not connect: the first Observe does.
 func New(cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
@@ -29,7 +46,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg, rest: r}, nil
+	return &Client{&link{cfg: cfg, rest: r}}, nil
 }
 
 // Close drops the connections.
@@ -71,10 +88,10 @@ func (c *Client) Notes() []string {
 	return out
 }
 
-func (c *Client) now() cluster.Instant { return cluster.InstantOf(c.cfg.Now()) }
+func (c *link) now() cluster.Instant { return cluster.InstantOf(c.cfg.Now()) }
 
 // talk negotiates the version if that has not happened yet or no longer holds.
-func (c *Client) talk(ctx context.Context) error {
+func (c *link) talk(ctx context.Context) error {
 	if c.speech != nil {
 		return nil
 	}
@@ -88,24 +105,24 @@ func (c *Client) talk(ctx context.Context) error {
 }
 
 // path is a path of slurmctld's API in the negotiated version.
-func (c *Client) path(format string, args ...any) string {
+func (c *link) path(format string, args ...any) string {
 	return fmt.Sprintf("/slurm/%v/", c.speech.version) + fmt.Sprintf(format, args...)
 }
 
 // jobsPath is path in the version in which jobs are read.
-func (c *Client) jobsPath(format string, args ...any) string {
+func (c *link) jobsPath(format string, args ...any) string {
 	return fmt.Sprintf("/slurm/%v/", c.speech.jobs) + fmt.Sprintf(format, args...)
 }
 
 // dbPath is a path of slurmdbd's API.
-func (c *Client) dbPath(format string, args ...any) string {
+func (c *link) dbPath(format string, args ...any) string {
 	return fmt.Sprintf("/slurmdb/%v/", c.speech.version) + fmt.Sprintf(format, args...)
 }
 
 // list reads one list of records. With update > 0 it reads it only if it is newer than that
 // second. each must read exactly one value; an error from it, or an entry in r.junk, costs only
 // that record.
-func (c *Client) list(ctx context.Context, path, member string, update int64, each func(*reader) error, reset func()) (reply, error) {
+func (c *link) list(ctx context.Context, path, member string, update int64, each func(*reader) error, reset func()) (reply, error) {
 	return c.listUnless(ctx, path, member, update, nil, each, reset)
 }
 
@@ -124,7 +141,7 @@ func misread(member string, all, bad int) bool {
 
 // listUnless is list, but skips a list with a known text. known receives the text; nil = none is
 // known.
-func (c *Client) listUnless(ctx context.Context, path, member string, update int64, known func([]byte) bool, each func(*reader) error, reset func()) (reply, error) {
+func (c *link) listUnless(ctx context.Context, path, member string, update int64, known func([]byte) bool, each func(*reader) error, reset func()) (reply, error) {
 	if update > 0 {
 		path += fmt.Sprintf("?update_time=%d", update)
 	}

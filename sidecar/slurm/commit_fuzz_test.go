@@ -95,7 +95,7 @@ func govern(t *testing.T, journal loop.Journal, fields []byte) cluster.Plan {
 	world := &governed{cluster.Observation{Nodes: []cluster.Node{node("v1"), node("v2")},
 		Accounts: []cluster.Account{{Name: "root"}, {Name: "nlp", Parent: "root", Shares: 1}, {Name: "vision", Parent: "root", Shares: 1}}}}
 	gpuNodes := map[string]cluster.Node{"v1": world.seen.Nodes[0], "v2": world.seen.Nodes[1]}
-	c := &Client{cfg: Config{ArrayCap: 100}, seen: seen{gpuNodes: gpuNodes, records: map[int64]*record{}}}
+	c := &Client{&link{cfg: Config{ArrayCap: 100}, seen: seen{gpuNodes: gpuNodes, records: map[int64]*record{}}}}
 	tr := translator{nodes: gpuNodes, arrayCap: 100, now: 1_800_000_000_000}
 	fuzzed := `{"job_id":7,"user_name":"carol","account":"vision","partition":"main","batch_flag":true,"requeue":true,` + string(fields) + `}`
 	for _, text := range []string{waitingJob(1, ""), strings.Replace(runningJob(2, ""), `"v1"`, `"v2"`, 2), fuzzed} {
@@ -107,7 +107,7 @@ func govern(t *testing.T, journal loop.Journal, fields []byte) cluster.Plan {
 		if w.id == 1 && c.seen.records[1] != nil || w.id == 2 && c.seen.records[2] != nil {
 			return cluster.Plan{} // it claims another identity
 		}
-		if rec := c.translate(&tr, &w, &c.notes); rec != nil {
+		if rec := (queue{c.link}).translate(&tr, &w, &c.notes); rec != nil {
 			c.seen.records[w.id] = rec
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // lookFactors reads the site factors of waiting jobs before we set ours; job records do not
 // contain them. sprio shows them for jobs whose begin time has come, and runs only if such a job
 // is new. The site factor of a job that requests our licence is ours.
-func (c *Client) lookFactors(ctx context.Context, now cluster.Instant) {
+func (c queue) lookFactors(ctx context.Context, now cluster.Instant) {
 	s := &c.seen
 	if c.cfg.SiteFactor == 0 {
 		return // we set none
@@ -74,7 +74,7 @@ func (s *seen) factor(jobs []cluster.Job) []cluster.Job {
 
 // sprio gives the site factors of waiting jobs by record. It is beside scontrol and runs in the
 // same way.
-func (c *Client) sprio(ctx context.Context) (map[int64]int64, error) {
+func (c queue) sprio(ctx context.Context) (map[int64]int64, error) {
 	line := slices.Clone(c.cfg.Scontrol)
 	last := len(line) - 1
 	if filepath.Base(line[last]) != "scontrol" {

@@ -87,10 +87,10 @@ func (c *Client) Facts(ctx context.Context) (Facts, error) {
 	if err := c.talk(ctx); err != nil {
 		return Facts{Token: c.rest.token.warning(c.cfg.Now())}, err
 	}
-	if _, err := c.lookController(ctx); err != nil {
+	if _, err := (site{c.link}).lookController(ctx); err != nil {
 		return Facts{}, err
 	}
-	if err := c.lookNodes(ctx, 0); err != nil {
+	if err := (site{c.link}).lookNodes(ctx, 0); err != nil {
 		return Facts{}, err
 	}
 	f := Facts{
@@ -121,16 +121,16 @@ func (c *Client) Facts(ctx context.Context) (Facts, error) {
 	}
 	f.MinJobAge = minJobAge(conf)
 	f.Cluster, f.Release = c.seen.cluster, c.seen.release
-	f.Operator = c.operator()
-	f.Rights = c.adminLevel(ctx, f.Operator)
-	f.QOS, f.NoSubmit = c.qos(ctx)
-	f.RestDenied, f.ScontrolDenied = c.denied(ctx)
+	f.Operator = setup{c.link}.operator()
+	f.Rights = setup{c.link}.adminLevel(ctx, f.Operator)
+	f.QOS, f.NoSubmit = setup{c.link}.qos(ctx)
+	f.RestDenied, f.ScontrolDenied = setup{c.link}.denied(ctx)
 	return f, nil
 }
 
 // operator gives the name of the user that slurmrestd uses for us: the one in our headers, or
 // else, on a unix socket, the user that slurmrestd runs as.
-func (c *Client) operator() string {
+func (c setup) operator() string {
 	if c.cfg.User != "" {
 		return c.cfg.User
 	}
@@ -153,7 +153,7 @@ func (c *Client) operator() string {
 var submitLimits = map[string]string{"max/jobs/count": "GrpSubmitJobs", "max/jobs/per/user": "MaxSubmitJobsPerUser", "max/jobs/per/account": "MaxSubmitJobsPerAccount"}
 
 // qos asks slurmdbd for the names of all QOS, and for those in which no job can be submitted, with the limit; nil if it does not answer.
-func (c *Client) qos(ctx context.Context) (names []string, none map[string]string) {
+func (c setup) qos(ctx context.Context) (names []string, none map[string]string) {
 	none = map[string]string{}
 	_, err := c.rest.get(ctx, c.cfg.Timeout, c.dbPath("qos/"), func(r *reader, member string) bool {
 		if member != "qos" {
@@ -193,7 +193,7 @@ func (c *Client) qos(ctx context.Context) (names []string, none map[string]strin
 }
 
 // adminLevel asks slurmdbd for the rights of a user; "" if it does not answer.
-func (c *Client) adminLevel(ctx context.Context, name string) string {
+func (c setup) adminLevel(ctx context.Context, name string) string {
 	if name == "" {
 		return ""
 	}
@@ -221,7 +221,7 @@ func (c *Client) adminLevel(ctx context.Context, name string) string {
 
 // denied tries a harmless operation that only an operator may do: deleting a reservation that
 // does not exist. Slurm checks the rights first.
-func (c *Client) denied(ctx context.Context) (rest, scontrol string) {
+func (c setup) denied(ctx context.Context) (rest, scontrol string) {
 	const nobodys = cluster.ReservationPrefix + "doctor_asks"
 	words := func(err error) string {
 		if err == nil || codeOf(err) == codeUnknownResv {
@@ -237,7 +237,7 @@ func (c *Client) denied(ctx context.Context) (rest, scontrol string) {
 }
 
 // conf reads slurmctld's configuration. REST cannot.
-func (c *Client) conf(ctx context.Context) (map[string]string, error) {
+func (c *link) conf(ctx context.Context) (map[string]string, error) {
 	out, err := c.scontrol(ctx, "show", "config")
 	if err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func unanswered(err error) bool {
 // looked checks in the job's record whether a change was made that slurmctld refused. Some
 // refusals, such as 2015 for a job whose partition has changed, come after the change. It returns
 // nil if all of it was made, else the error, with Unknown set unless none of it was made.
-func (c *Client) looked(ctx context.Context, record int64, ch change, err error) error {
+func (c *link) looked(ctx context.Context, record int64, ch change, err error) error {
 	var e *Error
 	if !errors.As(err, &e) || !refused(e.Code) || !e.Unknown {
 		return err
@@ -86,7 +86,7 @@ func (c *Client) looked(ctx context.Context, record int64, ch change, err error)
 }
 
 // shows tells whether a record shows the change of a field, and whether records show that field.
-func (c *Client) shows(w *wireJob, field string, ch change) (done, told bool) {
+func (c *link) shows(w *wireJob, field string, ch change) (done, told bool) {
 	switch field {
 	case "begin_time":
 		want, ok := ch[field].(map[string]any)["number"].(int64)

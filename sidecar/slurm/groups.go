@@ -32,7 +32,7 @@ const (
 
 // census is the questions of one look about users and groups. A name without an answer in time stays unknown, or as it was.
 type census struct {
-	*Client
+	*link
 	ctx           context.Context
 	now           cluster.Instant
 	answered, cut bool
@@ -40,14 +40,14 @@ type census struct {
 
 // lookGroups finds the users of waiting jobs that are in none of the groups of a partition. Without such a partition it asks
 // nothing.
-func (c *Client) lookGroups(ctx context.Context, now cluster.Instant) {
+func (c queue) lookGroups(ctx context.Context, now cluster.Instant) {
 	s := &c.seen
 	if !s.changed && now < s.groupsDue || !slices.ContainsFunc(s.last.Partitions, func(p cluster.Partition) bool { return len(p.Rules.AllowGroups) > 0 }) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.groupTime)
 	defer cancel()
-	x := census{Client: c, ctx: ctx, now: now, cut: now < s.groupsPause}
+	x := census{link: c.link, ctx: ctx, now: now, cut: now < s.groupsPause}
 	outside := map[string][]string{} // users, by partition
 	for _, rec := range s.records {
 		if len(rec.jobs) == 0 || rec.jobs[0].State != cluster.Waiting {

@@ -14,7 +14,7 @@ import (
 
 // attempts reads the accounting history between two moments (until 0 = now): one Attempt for each run that held GPUs,
 // sorted by start and id.
-func (c *Client) attempts(ctx context.Context, since, until cluster.Instant) ([]cluster.Attempt, error) {
+func (c history) attempts(ctx context.Context, since, until cluster.Instant) ([]cluster.Attempt, error) {
 	var out []cluster.Attempt
 	path := c.dbPath("jobs?show_duplicates=true&skip_steps=true&disable_truncate_usage_time=true&start_time=%d", int64(since)/1000)
 	if until > 0 {
@@ -44,7 +44,7 @@ func (c *Client) History(ctx context.Context, since, until cluster.Instant) ([]c
 	var out []cluster.Attempt
 	for to := until; to > since && len(out) < mostHistory; to = to.Add(-cluster.Day) {
 		from := max(to.Add(-cluster.Day), since)
-		list, err := c.day(ctx, from, to)
+		list, err := history{c.link}.day(ctx, from, to)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func (c *Client) History(ctx context.Context, since, until cluster.Instant) ([]c
 }
 
 // day gives the attempts that ended after from, up to to.
-func (c *Client) day(ctx context.Context, from, to cluster.Instant) ([]cluster.Attempt, error) {
+func (c history) day(ctx context.Context, from, to cluster.Instant) ([]cluster.Attempt, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.talk(ctx); err != nil {
@@ -65,7 +65,7 @@ func (c *Client) day(ctx context.Context, from, to cluster.Instant) ([]cluster.A
 }
 
 // attempt reads one row; false if it never held GPUs.
-func (c *Client) attempt(r *reader) (cluster.Attempt, bool) {
+func (c history) attempt(r *reader) (cluster.Attempt, bool) {
 	var a cluster.Attempt
 	var array int64
 	var task number
@@ -236,7 +236,7 @@ func (r *reader) allocated() []cluster.GPUs {
 
 // nameModels derives a model that the accounting does not know from the attempt's nodes, and
 // sorts.
-func (c *Client) nameModels(a *cluster.Attempt, nodes string) {
+func (c history) nameModels(a *cluster.Attempt, nodes string) {
 	names, _ := hostlist.Expand(nodes)
 	for i := range a.GPUs {
 		if a.GPUs[i].Model != "" {

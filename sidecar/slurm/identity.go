@@ -43,7 +43,7 @@ func (c *Client) Identity(ctx context.Context) (cluster.Identity, error) {
 	if err := c.talk(ctx); err != nil {
 		return cluster.Identity{}, err
 	}
-	if _, err := c.lookController(ctx); err != nil {
+	if _, err := (site{c.link}).lookController(ctx); err != nil {
 		return cluster.Identity{}, err
 	}
 	return cluster.Identity{Name: c.seen.cluster, ID: c.seen.clusterID}, nil

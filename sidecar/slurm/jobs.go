@@ -15,7 +15,7 @@ import (
 )
 
 // lookJobs updates the job records, as cheaply as correctness allows.
-func (c *Client) lookJobs(ctx context.Context, now cluster.Instant, server int64) error {
+func (c queue) lookJobs(ctx context.Context, now cluster.Instant, server int64) error {
 	s := &c.seen
 	full := s.records == nil || s.fullAt == 0 || now.Sub(s.fullAt) >= cluster.SpanOf(c.cfg.FullEvery) || len(s.records) <= c.cfg.SmallList
 	if !full {
@@ -38,7 +38,7 @@ func (c *Client) lookJobs(ctx context.Context, now cluster.Instant, server int64
 }
 
 // readAll reads the full list, unless nothing is newer than the known one.
-func (c *Client) readAll(ctx context.Context, now cluster.Instant, server int64) error {
+func (c queue) readAll(ctx context.Context, now cluster.Instant, server int64) error {
 	s := &c.seen
 	t := c.translator(now)
 	var fresh map[int64]*record
@@ -77,7 +77,7 @@ func (c *Client) readAll(ctx context.Context, now cluster.Instant, server int64)
 
 // translate gives the record for w. An invalid one is set aside; it is nil if nothing at all is
 // known of it.
-func (c *Client) translate(t *translator, w *wireJob, notes *notes) *record {
+func (c queue) translate(t *translator, w *wireJob, notes *notes) *record {
 	if w.wrong == "" && len(w.states) > 0 && state(w) == "" {
 		w.wrong = "its state is not known: " + strings.Join(w.states, ",")
 	}
@@ -103,13 +103,13 @@ func (s *seen) known(w *wireJob) *record {
 	return s.records[w.array]
 }
 
-func (c *Client) translator(now cluster.Instant) translator {
+func (c queue) translator(now cluster.Instant) translator {
 	return translator{nodes: c.seen.gpuNodes, arrayCap: c.cfg.ArrayCap, license: c.cfg.License, now: now}
 }
 
 // changedRecords reads all ids and states (80 bytes a job) and forgets the records that are gone.
 // It gives the records that must be read again, and the list's hash.
-func (c *Client) changedRecords(ctx context.Context) ([]int64, uint64, error) {
+func (c queue) changedRecords(ctx context.Context) ([]int64, uint64, error) {
 	s := &c.seen
 	was := s.states
 	s.states = 0
@@ -173,7 +173,7 @@ type stateOf struct {
 
 // states reads the list of states, and gives its hash; query restricts it. A list with the hash
 // known is not parsed: nothing has changed, the usual case while many jobs wait.
-func (c *Client) states(ctx context.Context, query string, known uint64) (states map[int64]stateOf, list uint64, err error) {
+func (c *link) states(ctx context.Context, query string, known uint64) (states map[int64]stateOf, list uint64, err error) {
 	states = map[int64]stateOf{}
 	same := func(text []byte) bool {
 		list = maphash.Bytes(hashSeed, text)
@@ -233,7 +233,7 @@ func (r *reader) jobState() stateEntry {
 }
 
 // spellOut reads the tasks of a waiting array whose list Slurm truncated.
-func (c *Client) spellOut(ctx context.Context, rec *record) error {
+func (c queue) spellOut(ctx context.Context, rec *record) error {
 	if !rec.cut || len(rec.jobs) == 0 {
 		return nil
 	}
@@ -246,7 +246,7 @@ func (c *Client) spellOut(ctx context.Context, rec *record) error {
 }
 
 // patch reads the given records singly.
-func (c *Client) patch(ctx context.Context, now cluster.Instant, ids []int64) error {
+func (c queue) patch(ctx context.Context, now cluster.Instant, ids []int64) error {
 	s := &c.seen
 	t := c.translator(now)
 	for _, id := range ids {
@@ -292,7 +292,7 @@ func (s *seen) calm(ids []int64, now cluster.Instant) {
 }
 
 // readRecord reads one record, or all records of an array.
-func (c *Client) readRecord(ctx context.Context, id int64) ([]wireJob, error) {
+func (c *link) readRecord(ctx context.Context, id int64) ([]wireJob, error) {
 	var all []wireJob
 	rep, err := c.rest.get(ctx, c.cfg.Timeout, c.jobsPath("job/%d", id), func(r *reader, name string) bool {
 		if name != "jobs" || r.kind() != '[' {

@@ -22,7 +22,7 @@ func PlansLicenses(conf map[string]string) bool {
 // lookLicenses reads how many licences for gates exist and are reserved, and the counts of the licences that waiting jobs ask
 // for. It comes after the jobs: a grant that starts between the two counts twice for one look, and never not at all. Without a
 // licence for gates, and without jobs that ask for one, it asks nothing.
-func (c *Client) lookLicenses(ctx context.Context) error {
+func (c site) lookLicenses(ctx context.Context) error {
 	s := &c.seen
 	gated := c.cfg.License != "" && !s.plansLicenses
 	if s.changed {
@@ -124,7 +124,7 @@ func (s *seen) reservedLicenses(name string) []cluster.ReservedLicenses {
 // lock makes or extends the reservation of all licences for gates. No REST version before 26.05's
 // can reserve licences, so it uses scontrol, once per half gate.ttl. The reservation is root's,
 // so that no job may request it.
-func (c *Client) lock(ctx context.Context, a cluster.Action) error {
+func (c gates) lock(ctx context.Context, a cluster.Action) error {
 	c.seen.reservations.ask = 0
 	change := func(there bool) error {
 		args := []string{"create", "reservation", "ReservationName=" + a.Reservation, "StartTime=now", "Users=root", "Flags=ANY_NODES"}
@@ -134,7 +134,7 @@ func (c *Client) lock(ctx context.Context, a cluster.Action) error {
 		_, err := c.scontrol(ctx, append(args, "Licenses="+a.Licenses, "EndTime="+scontrolTime(a.Until))...)
 		return err
 	}
-	there := c.knowsReservation(a.Reservation)
+	there := reservations{c.link}.knowsReservation(a.Reservation)
 	err := change(there)
 	switch code := codeOf(err); {
 	case there && code == codeUnknownResv, !there && (code == codeResvStarted || code == codeDuplicateResv):
@@ -147,7 +147,7 @@ func (c *Client) lock(ctx context.Context, a cluster.Action) error {
 }
 
 // locked gives the licences of a job with a shut gate.
-func (c *Client) locked(a cluster.Action) string {
+func (c gates) locked(a cluster.Action) string {
 	ours := c.cfg.License + ":1"
 	if a.Licenses == "" {
 		return ours
@@ -156,7 +156,7 @@ func (c *Client) locked(a cluster.Action) string {
 }
 
 // licensed adds the new licences to a change of a job.
-func (c *Client) licensed(a cluster.Action, ch change) change {
+func (c gates) licensed(a cluster.Action, ch change) change {
 	switch {
 	case a.Lock:
 		ch["licenses"] = c.locked(a)
@@ -170,7 +170,7 @@ func (c *Client) licensed(a cluster.Action, ch change) change {
 }
 
 // putOff tells whether a job's begin time is still in the future, as after a recent requeue.
-func (c *Client) putOff(id int64) bool {
+func (c gates) putOff(id int64) bool {
 	rec := c.seen.records[id]
 	return rec == nil || len(rec.jobs) == 0 || rec.jobs[0].Eligible > c.now()
 }

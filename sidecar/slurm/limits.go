@@ -28,7 +28,7 @@ func EnforcesLimits(conf map[string]string) bool {
 type unreadTRES map[string]bool
 
 // lookQOS reads the QOS: those with limits or flags, and which QOS each of them preempts.
-func (c *Client) lookQOS(ctx context.Context, unread unreadTRES) ([]cluster.QOS, []cluster.PreemptingQOS, error) {
+func (c accounting) lookQOS(ctx context.Context, unread unreadTRES) ([]cluster.QOS, []cluster.PreemptingQOS, error) {
 	var limited []cluster.QOS
 	var all []cluster.PreemptingQOS
 	_, err := c.list(ctx, c.dbPath("qos/"), "qos", 0, func(r *reader) error {
@@ -48,7 +48,7 @@ func (c *Client) lookQOS(ctx context.Context, unread unreadTRES) ([]cluster.QOS,
 }
 
 // noteUnread says which limits are not read.
-func (c *Client) noteUnread(unread unreadTRES) {
+func (c accounting) noteUnread(unread unreadTRES) {
 	if len(unread) == 0 {
 		return
 	}

@@ -23,7 +23,7 @@ func enforcesSafe(conf map[string]string) bool {
 
 // lookMinutes fills in the minutes of limits that are set. Where they are not known the limits are left out: jobs that wait for
 // them are found by grants that do not start.
-func (c *Client) lookMinutes(ctx context.Context, limits *cluster.Limits) {
+func (c accounting) lookMinutes(ctx context.Context, limits *cluster.Limits) {
 	limits.Safe = c.seen.safe
 	var accounts, qos []string
 	for i := range limits.Associations {

@@ -97,10 +97,10 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.notes = notes{}
-	now, err := c.look(ctx)
+	now, err := site{c.link}.look(ctx)
 	if isPlain404(err) { // an upgrade removed our API version
 		c.speech = nil
-		now, err = c.look(ctx)
+		now, err = site{c.link}.look(ctx)
 	}
 	if err != nil {
 		return cluster.Observation{}, err
@@ -109,7 +109,7 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 		c.notes.add("%s", warning)
 	}
 	s := &c.seen
-	c.lookFactors(ctx, now)
+	queue{c.link}.lookFactors(ctx, now)
 	s.last.Jobs = s.number(s.factor(s.assemble(now)))
 	if limits := &s.last.Limits; limits.Read == 0 || len(limits.Associations)+len(limits.QOS) > 0 { // 0: the last known ones may hold
 		if s.changed || s.gone || !s.given {
@@ -125,12 +125,12 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 	if s.changedAt <= since {
 		from = max(since, s.lookedAt)
 	}
-	if long := since > 0 && now.Sub(from) > c.minJobAge(ctx)/2; long || since > 0 && s.boot.Add(blink) > since {
+	if long := since > 0 && now.Sub(from) > (site{c.link}).minJobAge(ctx)/2; long || since > 0 && s.boot.Add(blink) > since {
 		asking, cancel := ctx, context.CancelFunc(func() {})
 		if !long { // do not wait for a slurmdbd that hangs
 			asking, cancel = context.WithTimeout(ctx, c.cfg.Timeout)
 		}
-		out.Attempts, err = c.attempts(asking, since, 0)
+		out.Attempts, err = history{c.link}.attempts(asking, since, 0)
 		cancel()
 		switch {
 		case err != nil && long:
@@ -150,7 +150,7 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 // look updates everything, and gives the moment that it describes: just before the query for
 // jobs. Earlier queries may have waited for a restarting slurmctld, and jobs may have ended
 // meanwhile. So time is charged no further than that moment.
-func (c *Client) look(ctx context.Context) (now cluster.Instant, err error) {
+func (c site) look(ctx context.Context) (now cluster.Instant, err error) {
 	if err := c.talk(ctx); err != nil {
 		return 0, err
 	}
@@ -172,19 +172,19 @@ func (c *Client) look(ctx context.Context) (now cluster.Instant, err error) {
 	if c.seen.clock > 0 {
 		c.seen.clock = c.seen.clock.Add(now.Sub(asked))
 	}
-	if err := c.lookJobs(ctx, now, server); err != nil {
+	if err := (queue{c.link}).lookJobs(ctx, now, server); err != nil {
 		return 0, err
 	}
 	if err := c.lookLicenses(ctx); err != nil {
 		return 0, err
 	}
-	c.lookGroups(ctx, now)
-	return now, c.lookAccounts(ctx, now)
+	queue{c.link}.lookGroups(ctx, now)
+	return now, accounting{c.link}.lookAccounts(ctx, now)
 }
 
 // lookController reads slurmctld's last start and its clock. After a restart everything is read
 // again, because ids may have been reused.
-func (c *Client) lookController(ctx context.Context) (serverNow int64, err error) {
+func (c site) lookController(ctx context.Context) (serverNow int64, err error) {
 	var since int64
 	rep, err := c.rest.get(ctx, c.cfg.Timeout, c.path("diag"), func(r *reader, name string) bool {
 		if name != "statistics" {
@@ -215,7 +215,7 @@ func (c *Client) lookController(ctx context.Context) (serverNow int64, err error
 }
 
 // lookConf reads Slurm's configuration, and keeps what matters to later looks.
-func (c *Client) lookConf(ctx context.Context) (map[string]string, error) {
+func (c site) lookConf(ctx context.Context) (map[string]string, error) {
 	conf, err := c.conf(ctx)
 	s := &c.seen
 	if err != nil {
@@ -231,7 +231,7 @@ func (c *Client) lookConf(ctx context.Context) (map[string]string, error) {
 
 // lookBoot finds out whether slurmctld was restarted. Its statistics restart with it, but also at
 // midnight and by sdiag --reset; its configuration shows the start.
-func (c *Client) lookBoot(ctx context.Context, statsSince cluster.Instant) {
+func (c site) lookBoot(ctx context.Context, statsSince cluster.Instant) {
 	s := &c.seen
 	boot := statsSince
 	if conf, err := c.lookConf(ctx); err == nil {
@@ -247,7 +247,7 @@ func (c *Client) lookBoot(ctx context.Context, statsSince cluster.Instant) {
 	}
 }
 
-func (c *Client) lookNodes(ctx context.Context, server int64) error {
+func (c site) lookNodes(ctx context.Context, server int64) error {
 	var all, unread []cluster.Node
 	read := func(update int64) (reply, error) {
 		return c.list(ctx, c.path("nodes/"), "nodes", update, func(r *reader) error {
@@ -292,7 +292,7 @@ func (c *Client) lookNodes(ctx context.Context, server int64) error {
 	return nil
 }
 
-func (c *Client) lookPartitions(ctx context.Context, server int64) error {
+func (c site) lookPartitions(ctx context.Context, server int64) error {
 	var all []cluster.Partition
 	rep, err := c.list(ctx, c.path("partitions/"), "partitions", c.seen.partitions.ask, func(r *reader) error {
 		if p := r.partition(); r.junk == "" {
@@ -320,7 +320,7 @@ func (c *Client) lookPartitions(ctx context.Context, server int64) error {
 	return nil
 }
 
-func (c *Client) lookReservations(ctx context.Context, server int64) error {
+func (c site) lookReservations(ctx context.Context, server int64) error {
 	var all []cluster.Reservation
 	rep, err := c.list(ctx, c.path("reservations/"), "reservations", c.seen.reservations.ask, func(r *reader) error {
 		v := r.reservation()
@@ -355,7 +355,7 @@ func replace[T any](known *T, read T, changed *bool) {
 
 // lookAccounts reads the account tree when it is due or a job names an unknown account. Once it
 // was read, it is kept while slurmdbd is away.
-func (c *Client) lookAccounts(ctx context.Context, now cluster.Instant) error {
+func (c accounting) lookAccounts(ctx context.Context, now cluster.Instant) error {
 	s := &c.seen
 	if now < s.accountsDue && (s.given && !s.changed || s.stranger() == "") {
 		return nil
@@ -366,7 +366,7 @@ func (c *Client) lookAccounts(ctx context.Context, now cluster.Instant) error {
 		defer cancel()
 	}
 	if !s.configured {
-		_, _ = c.lookConf(ctx) // else no limit is known to hold; tried again when they are due
+		_, _ = site{c.link}.lookConf(ctx) // else no limit is known to hold; tried again when they are due
 	}
 	next := cluster.SpanOf(c.cfg.AccountsEvery)
 	limits, preempting := s.last.Limits, s.last.Preemption
@@ -432,7 +432,7 @@ func (s *seen) stranger() string {
 
 // accounts reads slurmdbd's association tree: the accounts, and the users of each account. It sets the limits to which Slurm
 // holds jobs, and which QOS preempt others. It tells whether all limits were read.
-func (c *Client) accounts(ctx context.Context, limits *cluster.Limits, preempting *cluster.Preemption) (accounts []cluster.Account, members []cluster.Member, read bool, err error) {
+func (c accounting) accounts(ctx context.Context, limits *cluster.Limits, preempting *cluster.Preemption) (accounts []cluster.Account, members []cluster.Member, read bool, err error) {
 	t, unread := tree{cluster: c.seen.cluster}, unreadTRES{}
 	_, err = c.list(ctx, c.dbPath("associations/"), "associations", 0, func(r *reader) error {
 		t.add(r, r.association(unread))
@@ -467,7 +467,7 @@ func (c *Client) accounts(ctx context.Context, limits *cluster.Limits, preemptin
 }
 
 // cachedAccounts reads the same from slurmctld, which caches it while slurmdbd is away.
-func (c *Client) cachedAccounts(ctx context.Context) ([]cluster.Account, []cluster.Member, error) {
+func (c accounting) cachedAccounts(ctx context.Context) ([]cluster.Account, []cluster.Member, error) {
 	t := tree{cluster: c.seen.cluster}
 	_, err := c.rest.get(ctx, c.cfg.Timeout, c.path("shares"), func(r *reader, name string) bool {
 		if name != "shares" || r.kind() != '{' {
@@ -526,7 +526,7 @@ func (t *tree) sorted(err error) ([]cluster.Account, []cluster.Member, error) {
 }
 
 // minJobAge is how long Slurm lists a finished job.
-func (c *Client) minJobAge(ctx context.Context) cluster.Span {
+func (c site) minJobAge(ctx context.Context) cluster.Span {
 	if c.seen.minJobAge == 0 {
 		conf, err := c.conf(ctx)
 		if err != nil {

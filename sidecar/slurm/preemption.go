@@ -35,7 +35,7 @@ func (s *seen) preempts(conf map[string]string) {
 
 // lookPartitionPreemption completes partitions by what they say about preemption. Where that cannot be read, the last known
 // words hold, and the next look tries again.
-func (c *Client) lookPartitionPreemption(ctx context.Context, partitions []cluster.Partition) {
+func (c site) lookPartitionPreemption(ctx context.Context, partitions []cluster.Partition) {
 	if p := &c.seen.last.Preemption; p.None() || p.Unread {
 		return
 	}
@@ -54,7 +54,7 @@ func (c *Client) lookPartitionPreemption(ctx context.Context, partitions []clust
 }
 
 // partitionPreemption gives what partitions say, by name.
-func (c *Client) partitionPreemption(ctx context.Context) (map[string]cluster.PartitionPreemption, error) {
+func (c site) partitionPreemption(ctx context.Context) (map[string]cluster.PartitionPreemption, error) {
 	out, err := c.scontrol(ctx, "show", "partition")
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func parsePartitionPreemption(text string) map[string]cluster.PartitionPreemptio
 
 // preemptingQOS adds the modes of QOS, which scontrol tells, to who preempts whom. Where they cannot be read, the last known
 // ones hold; nil = there are none.
-func (c *Client) preemptingQOS(ctx context.Context, all []cluster.PreemptingQOS) []cluster.PreemptingQOS {
+func (c accounting) preemptingQOS(ctx context.Context, all []cluster.PreemptingQOS) []cluster.PreemptingQOS {
 	modes := map[string]string{}
 	out, err := c.scontrol(ctx, "show", "assoc_mgr", "flags=qos")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // scontrol runs one scontrol command as the configured user. It is expensive (about 10 ms) and
 // used only where REST lacks the operation.
-func (c *Client) scontrol(ctx context.Context, args ...string) (string, error) {
+func (c *link) scontrol(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	line := append(append([]string(nil), c.cfg.Scontrol...), args...)

@@ -20,7 +20,7 @@ func needsRecord(a *cluster.Action) bool {
 
 // splitOff gives the tasks of the actions records of their own, with one scontrol for many. Tasks
 // for which that fails are retried singly in their turn.
-func (c *Client) splitOff(ctx context.Context, actions []cluster.Action) {
+func (c arrays) splitOff(ctx context.Context, actions []cluster.Action) {
 	clear(c.split)
 	tasks := map[int64][]string{} // by record
 	ids := map[int64][]cluster.JobID{}
@@ -32,7 +32,7 @@ func (c *Client) splitOff(ctx context.Context, actions []cluster.Action) {
 	for _, record := range slices.Sorted(maps.Keys(tasks)) {
 		for from := 0; from < len(tasks[record]); from += mostSplit {
 			to := min(from+mostSplit, len(tasks[record]))
-			if ctx.Err() != nil || c.gateTasks(ctx, strings.Join(tasks[record][from:to], ","), c.splitUntil(record)) != nil {
+			if ctx.Err() != nil || (gates{c.link}).gateTasks(ctx, strings.Join(tasks[record][from:to], ","), c.splitUntil(record)) != nil {
 				continue
 			}
 			for _, id := range ids[record][from:to] {
@@ -46,7 +46,7 @@ func (c *Client) splitOff(ctx context.Context, actions []cluster.Action) {
 }
 
 // splitUntil is the begin time of split-off tasks, so that the split does not start them.
-func (c *Client) splitUntil(record int64) cluster.Instant {
+func (c arrays) splitUntil(record int64) cluster.Instant {
 	gate := c.now().Add(cluster.Minute)
 	if rec := c.seen.records[record]; rec != nil && len(rec.jobs) > 0 {
 		gate = max(gate, rec.jobs[0].Eligible)
@@ -56,12 +56,12 @@ func (c *Client) splitUntil(record int64) cluster.Instant {
 
 // ownRecord is the record by which REST addresses this job alone. A task of a waiting array gets
 // one when it is split off, which does not start it.
-func (c *Client) ownRecord(ctx context.Context, a cluster.Action) (int64, error) {
+func (c arrays) ownRecord(ctx context.Context, a cluster.Action) (int64, error) {
 	if !a.UnsplitArray || a.Array {
 		return a.Record, nil
 	}
 	if !c.split[a.ID] {
-		if err := c.gateTask(ctx, a.ID, c.splitUntil(a.Record)); err != nil {
+		if err := (gates{c.link}).gateTask(ctx, a.ID, c.splitUntil(a.Record)); err != nil {
 			return 0, err
 		}
 	}

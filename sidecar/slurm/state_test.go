@@ -74,7 +74,7 @@ func TestRecordsOfSeveralFlags(t *testing.T) {
 			"time_limit":10,"submit_time":90,"start_time":100,"end_time":700}`))
 		w := r.job()
 		c := &Client{}
-		rec := c.translate(&tr, &w, &notes{})
+		rec := queue{c.link}.translate(&tr, &w, &notes{})
 		if rec == nil || len(rec.jobs) != 1 {
 			t.Fatalf("%s: %+v", states, rec)
 		}
@@ -112,7 +112,7 @@ func TestAJobThatStagesOut(t *testing.T) {
 			"job_resources":{"nodes":{"count":1,"list":"v1","allocation":[{"name":"v1","cpus":{"count":1,"used":0},"memory":{"used":0,"allocated":100}}]}},
 			"time_limit":{"set":true,"number":10},"submit_time":{"set":true,"number":1795803183},"start_time":{"set":true,"number":1795803184},"end_time":{"set":true,"number":1795803199}}`))
 		w := r.job()
-		rec := (&Client{}).translate(&tr, &w, &notes{})
+		rec := queue{(&Client{}).link}.translate(&tr, &w, &notes{})
 		if rec == nil || len(rec.jobs) != 1 {
 			t.Fatalf("%s: %+v", states, rec)
 		}

@@ -23,7 +23,7 @@ import (
 const anyWidth = 60_000
 
 // most is the maximum number of nodes that a job may have started on since the last look; 0 = no limit.
-func (c *Client) most(record int64) int {
+func (c arrays) most(record int64) int {
 	rec := c.seen.records[record]
 	if rec == nil || len(rec.jobs) == 0 {
 		return 0
@@ -33,14 +33,14 @@ func (c *Client) most(record int64) int {
 
 // narrow limits a job to the number of nodes of its grant, unless it is limited to that already, and
 // reads it back.
-func (c *Client) narrow(ctx context.Context, id int64, a cluster.Action) error {
+func (c arrays) narrow(ctx context.Context, id int64, a cluster.Action) error {
 	if most := c.most(a.Record); most > 0 && most <= len(a.Nodes) {
 		return nil
 	}
 	if err := c.update(ctx, id, change{"maximum_nodes": len(a.Nodes)}); err != nil {
 		return err
 	}
-	w, err := c.waits(ctx, id)
+	w, err := grants{c.link}.waits(ctx, id)
 	if err == nil && w.maxNodes != len(a.Nodes) {
 		return fmt.Errorf("grant of %v on %d nodes: Slurm agreed to that maximum, but the job has %d", a.ID, len(a.Nodes), w.maxNodes)
 	}
@@ -48,18 +48,18 @@ func (c *Client) narrow(ctx context.Context, id int64, a cluster.Action) error {
 }
 
 // cuts tells whether the user's own list of nodes names fewer nodes than the job may have started on.
-func (c *Client) cuts(a cluster.Action) bool {
+func (c grants) cuts(a cluster.Action) bool {
 	list, err := hostlist.Expand(strings.Join(a.NodeList, ","))
 	if len(a.NodeList) == 0 {
 		return false
 	}
-	most := c.most(a.Record)
+	most := arrays{c.link}.most(a.Record)
 	return err != nil || most == 0 || most > len(list)
 }
 
 // shutFirst shuts a job's gate by a request of its own, without a list of nodes, and makes sure that
 // the job waits behind it.
-func (c *Client) shutFirst(ctx context.Context, id int64, a cluster.Action, ch change) error {
+func (c gates) shutFirst(ctx context.Context, id int64, a cluster.Action, ch change) error {
 	gate := maps.Clone(ch)
 	delete(gate, "required_nodes")
 	if a.Verb == cluster.Open {
@@ -68,12 +68,12 @@ func (c *Client) shutFirst(ctx context.Context, id int64, a cluster.Action, ch c
 	if err := c.update(ctx, id, gate); err != nil {
 		return err
 	}
-	_, err := c.waits(ctx, id)
+	_, err := grants{c.link}.waits(ctx, id)
 	return err
 }
 
 // waits reads a record again. It is a skip unless the job waits.
-func (c *Client) waits(ctx context.Context, id int64) (*wireJob, error) {
+func (c grants) waits(ctx context.Context, id int64) (*wireJob, error) {
 	all, err := c.readRecord(ctx, id)
 	if err != nil {
 		return nil, moot(err)
@@ -88,7 +88,7 @@ func (c *Client) waits(ctx context.Context, id int64) (*wireJob, error) {
 
 // listed makes a change that has a list of nodes. Slurm refuses the list where the job has started on
 // other nodes.
-func (c *Client) listed(ctx context.Context, id int64, ch change) error {
+func (c grants) listed(ctx context.Context, id int64, ch change) error {
 	err := c.update(ctx, id, ch)
 	if codeOf(err) != codeInvalidNodes {
 		return err
