@@ -125,7 +125,7 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 	if s.changedAt <= since {
 		from = max(since, s.lookedAt)
 	}
-	if long := since > 0 && now.Sub(from) > (site{c.link}).minJobAge(ctx)/2; long || since > 0 && s.boot.Add(blink) > since {
+	if long := since > 0 && now.Sub(from) > (accounting{c.link}).minJobAge(ctx)/2; long || since > 0 && s.boot.Add(blink) > since {
 		asking, cancel := ctx, context.CancelFunc(func() {})
 		if !long { // do not wait for a slurmdbd that hangs
 			asking, cancel = context.WithTimeout(ctx, c.cfg.Timeout)
@@ -526,7 +526,7 @@ func (t *tree) sorted(err error) ([]cluster.Account, []cluster.Member, error) {
 }
 
 // minJobAge is how long Slurm lists a finished job.
-func (c site) minJobAge(ctx context.Context) cluster.Span {
+func (c accounting) minJobAge(ctx context.Context) cluster.Span {
 	if c.seen.minJobAge == 0 {
 		conf, err := c.conf(ctx)
 		if err != nil {

@@ -92,7 +92,7 @@ type (
 	Jobs      struct{ *base } // with their leases and trades
 	Tenants   struct{ *base } // with their users, budgets and months
 	Forecasts struct{ *base }
-	GPUs      struct{ *base } // what the GPUs' counters showed
+	GPUs      struct{ *base } // counters of GPUs
 	Overrides struct{ *base }
 	Terms     struct{ *base } // changes of the lease term
 )

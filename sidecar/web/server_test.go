@@ -30,7 +30,7 @@ type source struct {
 	past *scenetest.Past
 }
 
-func (s source) Past() scene.Past { return s.past }
+func (s source) Past() scene.Past { return scene.Past{PastJobs: s.past, PastRounds: s.past} }
 
 // newServer gives a server of a made-up site. It knows users 1000 (ann, an operator) and 1001 (of the first job).
 func newServer() *web.Server {

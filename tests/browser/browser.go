@@ -46,7 +46,7 @@ func serveAt(at *scene.Scene, past *scenetest.Past, operator bool, now func() ti
 	if !operator {
 		who = rights.Person{User: "u", Tenants: []string{s.Keeper.Scene().Tenants[0].Tenant}}
 	}
-	src := source{s.Keeper, s.Past}
+	src := source{s.Keeper, scene.Past{PastJobs: s.Past, PastRounds: s.Past}}
 	pages, answers := (&page.Pages{Source: src, Live: api.Root + "/live", Now: now}).Handler(), (&api.API{Source: src}).Handler()
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", Policy)

@@ -41,7 +41,7 @@ type told struct {
 	text map[string]string
 }
 
-func (d *told) Past() scene.Past { return d.past }
+func (d *told) Past() scene.Past { return scene.Past{PastJobs: d.past, PastRounds: d.past} }
 
 // mostJobs is the number of jobs whose pages are read.
 const mostJobs = 12

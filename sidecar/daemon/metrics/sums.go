@@ -122,7 +122,7 @@ var (
 )
 
 // present collects the metrics of the present.
-type present struct{ *Meter }
+type present struct{ meter *Meter }
 
 // Describe implements prometheus.Collector. It describes nothing, so that the collector's metrics may be absent.
 func (present) Describe(chan<- *prometheus.Desc) {}
@@ -132,11 +132,11 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	_, well := p.Ready()
-	now := p.now()
-	p.mu.Lock()
-	health, last, bytes, nodes, budgets, kept, younger := p.health, p.last, p.journal, p.nodes, p.budgets, p.kept, p.younger
-	p.mu.Unlock()
+	_, well := p.meter.Ready()
+	now := p.meter.now()
+	p.meter.mu.Lock()
+	health, last, bytes, nodes, budgets, kept, younger := p.meter.health, p.meter.last, p.meter.journal, p.meter.nodes, p.meter.budgets, p.meter.kept, p.meter.younger
+	p.meter.mu.Unlock()
 	gauge(ready, oneIf(well))
 	gauge(leader, oneIf(well && health.role == Leader))
 	if health.role != "" {

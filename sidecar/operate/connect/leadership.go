@@ -94,22 +94,22 @@ func Leadership(lead *store.Leadership, s *store.Store) *daemon.Leadership {
 // Without a store (nil) it is empty.
 func ReadOnlyJournal(s *store.Store) loop.Journal { return readOnly{s} }
 
-type readOnly struct{ *store.Store }
+type readOnly struct{ store *store.Store }
 
 func (o readOnly) Open(ctx context.Context) (cluster.State, error) {
-	if o.Store == nil {
+	if o.store == nil {
 		return cluster.State{}, nil
 	}
-	snap, plan, err := o.Store.Rounds.Last(ctx)
+	snap, plan, err := o.store.Rounds.Last(ctx)
 	plan.State.Limits = snap.Limits()
 	return plan.State, err
 }
 
 func (o readOnly) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
-	if o.Store == nil {
+	if o.store == nil {
 		return nil, nil
 	}
-	return o.Store.Overrides.At(ctx, now)
+	return o.store.Overrides.At(ctx, now)
 }
 
 var errReadOnly = errors.New("this journal is for looking only")

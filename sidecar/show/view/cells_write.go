@@ -50,39 +50,39 @@ func merge(all []branch) []branch {
 }
 
 // cellWriter writes cells and the jobs in them.
-type cellWriter struct{ *Page }
+type cellWriter struct{ page *Page }
 
 // Write writes the state of the cells. Long parts are summarised unless all is set.
 func (f *Cells) Write(page *Page, all bool) {
 	p := cellWriter{page}
 	for group := range chunk(f.Cluster, func(c *Cell) string { return c.Chain }) {
-		p.Printf("%s  %s\n", p.Paint("chain "+group[0].Chain, "bold"), sums(group))
+		p.page.Printf("%s  %s\n", p.page.Paint("chain "+group[0].Chain, "bold"), sums(group))
 		tree := p.branches(group, all)
 		if !all && lines(tree) > foldAt {
 			tree = fold(group)
 		}
 		p.tree(tree, "  ", all)
-		p.Printf("\n")
+		p.page.Printf("\n")
 	}
 	for i := range f.VCs {
-		p.Printf("%s\n", p.Paint("VC "+f.VCs[i].VC, "bold"))
+		p.page.Printf("%s\n", p.page.Paint("VC "+f.VCs[i].VC, "bold"))
 		p.levels(f.VCs[i].Levels, all)
-		p.Printf("\n")
+		p.page.Printf("\n")
 	}
 	for i := range f.Trades {
-		p.Printf("trade %d: %s\n", f.Trades[i].ID, explain.CellTrade(&f.Trades[i]))
+		p.page.Printf("trade %d: %s\n", f.Trades[i].ID, explain.CellTrade(&f.Trades[i]))
 	}
 	for group := range chunk(f.Fragmentation, func(x *cluster.Fragmentation) string { return x.Chain }) {
 		var parts []string
 		for i := len(group) - 1; i >= 0; i-- {
 			parts = append(parts, fmt.Sprintf("%s %d of %d", group[i].Type, group[i].Broken, group[i].Cells))
 		}
-		p.Printf("chain %s, cells that cannot give their full affinity to a guaranteed lease: %s\n", group[0].Chain, strings.Join(parts, ", "))
+		p.page.Printf("chain %s, cells that cannot give their full affinity to a guaranteed lease: %s\n", group[0].Chain, strings.Join(parts, ", "))
 	}
 	for _, what := range f.Unsafe {
-		p.Printf("%s\n", p.Paint("UNSAFE, nothing is granted: "+what, "red"))
+		p.page.Printf("%s\n", p.page.Paint("UNSAFE, nothing is granted: "+what, "red"))
 	}
-	p.Printf("%s\n", p.Paint(fmt.Sprintf("as of round %d at %s", f.Round, p.Time(f.At)), "dim"))
+	p.page.Printf("%s\n", p.page.Paint(fmt.Sprintf("as of round %d at %s", f.Round, p.page.Time(f.At)), "dim"))
 }
 
 // chunk iterates over runs of equal keys.
@@ -163,10 +163,10 @@ func (p cellWriter) tree(all []branch, indent string, unfold bool) {
 	}
 	for i := range all {
 		if i == foldAt && !unfold {
-			p.Printf("%s… %d more: fairlease cells show --all\n", indent, len(all)-i)
+			p.page.Printf("%s… %d more: fairlease cells show --all\n", indent, len(all)-i)
 			return
 		}
-		p.Printf("%s\n", strings.TrimRight(fmt.Sprintf("%s%-*s  %s", indent, width, hostlist.Compress(all[i].names), all[i].says), " "))
+		p.page.Printf("%s\n", strings.TrimRight(fmt.Sprintf("%s%-*s  %s", indent, width, hostlist.Compress(all[i].names), all[i].says), " "))
 		p.tree(all[i].kids, indent+"  ", unfold)
 	}
 }
@@ -204,7 +204,7 @@ func (p cellWriter) jobWords(j *JobInCell) string {
 		out += ", " + string(j.Right)
 	}
 	if j.Until != 0 {
-		out += " until " + clock(p.words(nil), j.Until)
+		out += " until " + clock(p.page.words(nil), j.Until)
 	}
 	if j.State == cluster.Noticed || j.State == cluster.Ending {
 		out += " at the latest"
@@ -238,13 +238,13 @@ func (p cellWriter) levels(all []VCLevel, unfold bool) {
 		if l.Chain != l.Type {
 			name += " of chain " + l.Chain
 		}
-		p.Printf("  %s, %s: %s\n", name, gpuWords(l.CellGPUs, ""), said)
+		p.page.Printf("  %s, %s: %s\n", name, gpuWords(l.CellGPUs, ""), said)
 		for k := range l.Cells {
 			if k == few && n > foldAt && !unfold {
-				p.Printf("    … %d more: fairlease cells show --all\n", len(l.Cells)-k)
+				p.page.Printf("    … %d more: fairlease cells show --all\n", len(l.Cells)-k)
 				break
 			}
-			p.Printf("    %s\n", p.boundWords(&l.Cells[k], l.CellGPUs))
+			p.page.Printf("    %s\n", p.boundWords(&l.Cells[k], l.CellGPUs))
 		}
 	}
 }

@@ -66,7 +66,7 @@ func plan(setups []Setup) ([]task, [][]private) {
 		}
 		privates[i] = setups[i].privates()
 		for k := range privates[i] {
-			p := &privates[i][k].Setup
+			p := &privates[i][k].setup
 			p.Audit = true // to keep its jobs
 			tasks = append(tasks, task{setup: p, jobs: Survey(p.Load).Jobs})
 		}

@@ -13,7 +13,7 @@ import (
 
 // private is a tenant's run on a fleet of its own.
 type private struct {
-	Setup
+	setup  Setup
 	tenant string
 	gpus   int
 	share  float64 // in GPUs
@@ -35,12 +35,12 @@ func (s *Setup) privates() []private {
 		if weight == 0 {
 			continue
 		}
-		p := private{Setup: *s, tenant: t.Tenant}
-		p.Load, p.Weights, p.Audit = s.Load.of(t.Tenant), map[string]int64{t.Tenant: 1}, false
+		p := private{setup: *s, tenant: t.Tenant}
+		p.setup.Load, p.setup.Weights, p.setup.Audit = s.Load.of(t.Tenant), map[string]int64{t.Tenant: 1}, false
 		_, all := s.Fleet.Count()
 		p.share = float64(all) * weight / sum
-		p.Fleet = s.own(weight/sum, p.Load)
-		_, p.gpus = p.Fleet.Count()
+		p.setup.Fleet = s.own(weight/sum, p.setup.Load)
+		_, p.gpus = p.setup.Fleet.Count()
 		out = append(out, p)
 	}
 	return out

@@ -82,11 +82,11 @@ func (s *Setup) privateVCs(d *cluster.Cells) []private {
 		if i < 0 {
 			continue
 		}
-		p := private{Setup: *s, tenant: t.Tenant}
-		p.Weights, p.Audit, p.Cells = map[string]int64{t.Tenant: 1}, false, nil
-		p.Fleet.Racks = s.racks(d, &d.VCs[i])
-		_, p.gpus = p.Fleet.Count()
-		p.share, p.Load = float64(p.gpus), s.alike(s.Load.of(t.Tenant), p.Fleet)
+		p := private{setup: *s, tenant: t.Tenant}
+		p.setup.Weights, p.setup.Audit, p.setup.Cells = map[string]int64{t.Tenant: 1}, false, nil
+		p.setup.Fleet.Racks = s.racks(d, &d.VCs[i])
+		_, p.gpus = p.setup.Fleet.Count()
+		p.share, p.setup.Load = float64(p.gpus), s.alike(s.Load.of(t.Tenant), p.setup.Fleet)
 		out = append(out, p)
 	}
 	return out

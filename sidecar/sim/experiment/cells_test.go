@@ -69,8 +69,8 @@ func TestPrivateVirtualClusters(t *testing.T) {
 	}
 	var got []string
 	for _, p := range s.privates() {
-		text := p.tenant + " " + p.Fleet.String()
-		for j := range p.Load.Jobs {
+		text := p.tenant + " " + p.setup.Fleet.String()
+		for j := range p.setup.Load.Jobs {
 			text += " " + j.ID
 		}
 		got = append(got, text)

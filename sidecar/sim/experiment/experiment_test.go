@@ -302,7 +302,7 @@ func TestPrivateFleets(t *testing.T) {
 	s.Weights = map[string]int64{"small": 1, "large": 30, "k": 1, "nobody": 0}
 	var got []string
 	for _, p := range s.privates() {
-		got = append(got, p.tenant+" "+p.Fleet.String())
+		got = append(got, p.tenant+" "+p.setup.Fleet.String())
 	}
 	// 32 V100 and 16 K80: a share of 1/32 is 1 and 0 (0.5 rounds to 1: half a GPU up).
 	want := []string{"k 2x4:k80+1x1:v100", "large 3x4:k80+1x3:k80+3x8:v100+1x6:v100", "small 1x1:k80+1x8:v100+1x6:v100"}

@@ -299,7 +299,7 @@ func TestAJobSavesTheSameEverywhere(t *testing.T) {
 		t.Error(d)
 	}
 	for _, p := range s.privates() {
-		for id, how := range manners(p.Setup) {
+		for id, how := range manners(p.setup) {
 			if all[id] != how {
 				t.Errorf("on its private fleet job %s saves as %d, else as %d", id, how, all[id])
 			}

@@ -60,13 +60,13 @@ type API struct {
 
 // call is one question.
 type call struct {
-	*http.Request
-	out    http.Header
-	api    *API
-	person rights.Person
-	scene  *scene.Scene // the part for the person
-	past   scene.Past
-	args   map[string]string // the query's parameters, checked
+	request *http.Request
+	out     http.Header
+	api     *API
+	person  rights.Person
+	scene   *scene.Scene // the part for the person
+	past    scene.Past
+	args    map[string]string // the query's parameters, checked
 }
 
 // problem is an answer that says what is wrong, and what to do.
@@ -118,7 +118,7 @@ func (a *API) serve(r route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		person := rights.From(req.Context())
 		now := a.Source.Scene()
-		c := &call{Request: req, out: w.Header(), api: a, person: person, scene: person.See(now), past: a.Source.Past()}
+		c := &call{request: req, out: w.Header(), api: a, person: person, scene: person.See(now), past: a.Source.Past()}
 		c.out.Set("Cache-Control", "private, no-cache")
 		c.out.Set("Vary", "Authorization")
 		c.out.Set("Fairlease-Round", strconv.FormatInt(now.Round, 10))
@@ -167,7 +167,7 @@ func matches(header, tag string) bool {
 
 // parse checks the query's parameters against the route.
 func (c *call) parse(r route) error {
-	query, err := url.ParseQuery(c.URL.RawQuery)
+	query, err := url.ParseQuery(c.request.URL.RawQuery)
 	if err != nil {
 		return wrong("the query cannot be read: %v", err)
 	}
@@ -210,9 +210,9 @@ func (c *call) limit() int { return int(c.number("limit", defaultLimit)) }
 
 // next links to the rest of a list.
 func (c *call) next(cursor string) {
-	query := c.URL.Query()
+	query := c.request.URL.Query()
 	query.Set("after", cursor)
-	u := url.URL{Path: c.URL.Path, RawQuery: query.Encode()}
+	u := url.URL{Path: c.request.URL.Path, RawQuery: query.Encode()}
 	c.out.Set("Link", fmt.Sprintf("<%s>; rel=\"next\"", u.String()))
 }
 

@@ -174,7 +174,7 @@ type Explained struct {
 
 // jobID gives the job that the path names.
 func (c *call) jobID() (cluster.JobID, error) {
-	id, err := cluster.ParseJobID(c.PathValue("id"))
+	id, err := cluster.ParseJobID(c.request.PathValue("id"))
 	if err != nil {
 		return id, wrong("%v", err)
 	}
@@ -186,7 +186,7 @@ func job(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := c.scene.Explain(c.Context(), c.past, id)
+	x, err := c.scene.Explain(c.request.Context(), c.past, id)
 	if x == nil {
 		return nil, err
 	}
@@ -203,13 +203,13 @@ func jobGPUs(c *call) (any, error) {
 		return nil, err
 	}
 	if j := c.scene.Job(id); j != nil {
-		return c.past.GPUHours(c.Context(), j.Key, c.limit())
+		return c.past.GPUHours(c.request.Context(), j.Key, c.limit())
 	}
-	j, err := c.past.Find(c.Context(), c.scene.Scope(), id, 0)
+	j, err := c.past.Find(c.request.Context(), c.scene.Scope(), id, 0)
 	if err != nil {
 		return nil, err
 	}
-	return c.past.GPUHours(c.Context(), j.Key, c.limit())
+	return c.past.GPUHours(c.request.Context(), j.Key, c.limit())
 }
 
 // A cursor of leases is the last one's name: when it was granted in microseconds, its job's key and its term.
@@ -259,7 +259,7 @@ func leases(c *call) (any, error) {
 		if node != "" {
 			w.Nodes = []string{node}
 		}
-		if out, err = c.past.Leases(c.Context(), c.scene.Scope(), w); err != nil {
+		if out, err = c.past.Leases(c.request.Context(), c.scene.Scope(), w); err != nil {
 			return nil, err
 		}
 		store.LookAhead(out, c.scene.Forecasts)
@@ -294,9 +294,9 @@ func nodes(c *call) (any, error) {
 }
 
 func node(c *call) (any, error) {
-	n := c.scene.Node(c.PathValue("name"))
+	n := c.scene.Node(c.request.PathValue("name"))
 	if n == nil {
-		return nil, missing("the newest round has no node %q with GPUs", c.PathValue("name"))
+		return nil, missing("the newest round has no node %q with GPUs", c.request.PathValue("name"))
 	}
 	return *n, nil
 }
@@ -366,7 +366,9 @@ func market(m scene.Market) scene.Market {
 	return m
 }
 
-func trades(c *call) (any, error) { return c.past.Trades(c.Context(), c.scene.Scope(), c.limit()) }
+func trades(c *call) (any, error) {
+	return c.past.Trades(c.request.Context(), c.scene.Scope(), c.limit())
+}
 
 func rounds(c *call) (any, error) {
 	before := int64(0)
@@ -377,7 +379,7 @@ func rounds(c *call) (any, error) {
 		}
 		before = n[0]
 	}
-	out, err := c.past.Rounds(c.Context(), before, c.limit())
+	out, err := c.past.Rounds(c.request.Context(), before, c.limit())
 	if err == nil && len(out) == c.limit() {
 		c.next(strconv.FormatInt(out[len(out)-1].Number, 10))
 	}
@@ -391,14 +393,14 @@ type Decided struct {
 }
 
 func round(c *call) (any, error) {
-	n, err := strconv.ParseInt(c.PathValue("number"), 10, 64)
+	n, err := strconv.ParseInt(c.request.PathValue("number"), 10, 64)
 	if err != nil || n <= 0 {
-		return nil, wrong("%q is no number of a round", c.PathValue("number"))
+		return nil, wrong("%q is no number of a round", c.request.PathValue("number"))
 	}
 	if !c.person.Operator {
 		return nil, &problem{status: http.StatusForbidden, What: "a whole round names the jobs of all tenants: only operators may see it", Next: "an administrator can name you in web.operators"}
 	}
-	e, err := c.past.Decided(c.Context(), c.scene.Scope(), n)
+	e, err := c.past.Decided(c.request.Context(), c.scene.Scope(), n)
 	return Decided{e.Snapshot, e.Plan}, err
 }
 
@@ -411,7 +413,7 @@ func events(c *call) (any, error) {
 		}
 		round, ordinal = n[0], int(n[1])
 	}
-	out, err := c.past.Events(c.Context(), c.scene.Scope(), round, ordinal, c.limit())
+	out, err := c.past.Events(c.request.Context(), c.scene.Scope(), round, ordinal, c.limit())
 	if err == nil && len(out) == c.limit() {
 		last := &out[len(out)-1]
 		c.next(fmt.Sprintf("%d.%d", last.Round, last.Ordinal))
@@ -429,5 +431,5 @@ func shares(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.past.Shares(c.Context(), since, until, step)
+	return c.past.Shares(c.request.Context(), since, until, step)
 }

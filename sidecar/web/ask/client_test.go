@@ -28,7 +28,7 @@ type source struct {
 	past *scenetest.Past
 }
 
-func (s source) Past() scene.Past { return s.past }
+func (s source) Past() scene.Past { return scene.Past{PastJobs: s.past, PastRounds: s.past} }
 
 // program puts a munge of our own in front of the host's. It makes the credential that its script says.
 func program(t *testing.T, script string) {

@@ -32,7 +32,7 @@ type desk struct {
 	pages http.Handler
 }
 
-func (d *desk) Past() scene.Past { return d.past }
+func (d *desk) Past() scene.Past { return scene.Past{PastJobs: d.past, PastRounds: d.past} }
 
 func newDesk(site scenetest.Site) *desk {
 	d := &desk{Keeper: scene.Hold(site.Scene()), past: site.Past()}

@@ -14,7 +14,7 @@ import (
 // Explain explains a job: a live one from the Scene, one that has ended from the past. Of a live job there is an explanation even if the
 // past does not answer; err then says why its leases and actions are missing. Without an explanation it is ErrNone, or says why the past
 // does not answer.
-func (s *Scene) Explain(ctx context.Context, past Past, id cluster.JobID) (*view.Explanation, error) {
+func (s *Scene) Explain(ctx context.Context, past PastJobs, id cluster.JobID) (*view.Explanation, error) {
 	r := s.row(id)
 	if r == nil {
 		x, err := past.Job(ctx, s.scope, id)

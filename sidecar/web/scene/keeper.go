@@ -67,7 +67,7 @@ func (k *Keeper) Past() Past {
 	if k.history == nil {
 		k.history = newPast(k.store.Load)
 	}
-	return k.history
+	return Past{k.history, k.history}
 }
 
 // Put makes a Scene the newest, and tells those who wait for one.

@@ -23,7 +23,13 @@ const (
 // Past is history in the journal. Its methods show what a scope may see, and fail with ErrNone if that is nothing, and with ErrBusy
 // while too many ask. All other errors mean that the journal does not answer. Lists are newest first and have at most MaxRows rows,
 // unless they say otherwise.
-type Past interface {
+type Past struct {
+	PastJobs
+	PastRounds
+}
+
+// PastJobs is the history of jobs, with their leases and trades.
+type PastJobs interface {
 	// Job explains the newest job with that id in Slurm, also one that has ended.
 	Job(ctx context.Context, scope Scope, id cluster.JobID) (store.Explanation, error)
 	// Find gives the newest job with that id in Slurm, also one that has ended.
@@ -34,14 +40,18 @@ type Past interface {
 	GPUHours(ctx context.Context, key cluster.JobKey, limit int) ([]store.GPUHour, error)
 	// Leases lists leases that were in force in a window, at most MaxLeases. Its Tenants are set from the scope.
 	Leases(ctx context.Context, scope Scope, w store.LeaseWindow) ([]store.Lease, error)
+	// Trades lists present and past trades.
+	Trades(ctx context.Context, scope Scope, limit int) ([]store.Trade, error)
+}
+
+// PastRounds is the history of rounds and tenants.
+type PastRounds interface {
 	// Rounds lists rounds before a number; 0 = the newest.
 	Rounds(ctx context.Context, before int64, limit int) ([]store.Round, error)
 	// Decided gives what a round knew and decided, for those who may see everything.
 	Decided(ctx context.Context, scope Scope, number int64) (store.Edge, error)
 	// Events lists the events before one; round 0 = the newest.
 	Events(ctx context.Context, scope Scope, round int64, ordinal, limit int) ([]store.Noted, error)
-	// Trades lists present and past trades.
-	Trades(ctx context.Context, scope Scope, limit int) ([]store.Trade, error)
 	// Shares gives what every tenant had and was due, as means of steps; a step without a row is like the one before. A window is
 	// shortened to MaxWindow, and a step lengthened so that there are at most 500.
 	Shares(ctx context.Context, since, until time.Time, step time.Duration) ([]store.Share, error)
@@ -95,7 +105,9 @@ func ask[T any](ctx context.Context, p *past, slots chan struct{}, query func(co
 const maxNamesakes = 20
 
 func (p *past) Find(ctx context.Context, scope Scope, id cluster.JobID, key cluster.JobKey) (store.Job, error) {
-	all, err := ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Job, error) { return s.Jobs.AllOf(ctx, id, maxNamesakes) })
+	all, err := ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Job, error) {
+		return s.Jobs.AllOf(ctx, id, maxNamesakes)
+	})
 	if err != nil {
 		return store.Job{}, err
 	}
@@ -114,7 +126,9 @@ func (p *past) Job(ctx context.Context, scope Scope, id cluster.JobID) (store.Ex
 	if err != nil {
 		return store.Explanation{}, err
 	}
-	return ask(ctx, p, p.whole, func(ctx context.Context, s *store.Store) (store.Explanation, error) { return s.Jobs.ExplainKey(ctx, j.Key) })
+	return ask(ctx, p, p.whole, func(ctx context.Context, s *store.Store) (store.Explanation, error) {
+		return s.Jobs.ExplainKey(ctx, j.Key)
+	})
 }
 
 // told is the number of leases and actions in the history of a job, as in store.Explanation.

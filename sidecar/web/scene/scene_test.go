@@ -13,7 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/web/scene/scenetest"
 )
 
-var _ scene.Past = &scenetest.Past{}
+var _ = scene.Past{PastJobs: &scenetest.Past{}, PastRounds: &scenetest.Past{}}
 
 // all gives everything that a Scene shows, as JSON.
 func all(t *testing.T, s *scene.Scene) string {
