@@ -352,16 +352,16 @@ func (c grants) settle(ctx context.Context, id int64) {
 
 // grant opens the gate on the given nodes, in one call.
 func (c grants) grant(ctx context.Context, a cluster.Action) error {
-	id, err := arrays{c.link}.ownRecord(ctx, a)
+	id, err := arrays(c).ownRecord(ctx, a)
 	if err != nil {
 		return err
 	}
-	ch := gates{c.link}.licensed(a, change{})
-	if !a.Unlock || a.UnsplitArray || (gates{c.link}).putOff(a.Record) {
+	ch := gates(c).licensed(a, change{})
+	if !a.Unlock || a.UnsplitArray || (gates(c)).putOff(a.Record) {
 		ch["begin_time"] = beginNow(c.now())
 	}
 	if len(a.Nodes) > 0 {
-		if err := (arrays{c.link}).narrow(ctx, id, a); err != nil {
+		if err := (arrays(c)).narrow(ctx, id, a); err != nil {
 			return err
 		}
 		ch["required_nodes"] = a.Nodes
@@ -382,13 +382,13 @@ func (c grants) grant(ctx context.Context, a cluster.Action) error {
 
 // putBack returns the job to its gate or to Slurm, with its user's settings.
 func (c grants) putBack(ctx context.Context, a cluster.Action, begin any) error {
-	id, err := arrays{c.link}.ownRecord(ctx, a)
+	id, err := arrays(c).ownRecord(ctx, a)
 	if err != nil {
 		return err
 	}
 	ch := c.asTheUserHadIt(a, begin)
 	if c.cuts(a) {
-		if err := (gates{c.link}).shutFirst(ctx, id, a, ch); err != nil {
+		if err := (gates(c)).shutFirst(ctx, id, a, ch); err != nil {
 			return err
 		}
 	}
@@ -415,7 +415,7 @@ func partitioned(ch change, a cluster.Action) {
 }
 
 func (c grants) asTheUserHadIt(a cluster.Action, begin any) change {
-	ch := gates{c.link}.licensed(a, change{"required_nodes": nodeList(a.NodeList)})
+	ch := gates(c).licensed(a, change{"required_nodes": nodeList(a.NodeList)})
 	if c.cfg.SiteFactor != 0 || a.Lock || a.Unlock {
 		ch["site_factor"] = siteFactor(a.SiteFactor)
 	}
@@ -540,12 +540,12 @@ func (c stops) reclaim(ctx context.Context, a cluster.Action, stopped *cluster.I
 			return fmt.Errorf("requeue of %v: Slurm agreed, but the job is %s and was restarted %d times as before", a.ID, strings.Join(w.states, ","), w.restarts)
 		}
 	}
-	ch := grants{c.link}.asTheUserHadIt(a, beginAt(a.Until))
+	ch := grants(c).asTheUserHadIt(a, beginAt(a.Until))
 	if w.is("COMPLETING") && !c.speech.version.gatesCompleting() {
 		delete(ch, "begin_time")
 	}
-	if (grants{c.link}).cuts(a) {
-		err = gates{c.link}.shutFirst(ctx, w.id, a, ch)
+	if (grants(c)).cuts(a) {
+		err = gates(c).shutFirst(ctx, w.id, a, ch)
 	}
 	if err == nil {
 		err = c.update(ctx, w.id, ch)
@@ -660,7 +660,7 @@ func (c reservations) knowsReservation(name string) bool {
 // release removes a running job from its reservation, so that the reservation can be deleted
 // while the job continues.
 func (c reservations) release(ctx context.Context, a cluster.Action) error {
-	ch := gates{c.link}.licensed(a, change{"reservation": ""})
+	ch := gates(c).licensed(a, change{"reservation": ""})
 	if c.cfg.SiteFactor != 0 {
 		ch["site_factor"] = siteFactor(a.SiteFactor)
 	}

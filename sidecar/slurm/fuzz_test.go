@@ -122,7 +122,7 @@ func FuzzOthers(f *testing.F) {
 					}
 				})
 			case "jobs":
-				r.array(func() { history{c.link}.attempt(r) })
+				r.array(func() { history(c).attempt(r) })
 			default:
 				return false
 			}

@@ -134,7 +134,7 @@ func (c gates) lock(ctx context.Context, a cluster.Action) error {
 		_, err := c.scontrol(ctx, append(args, "Licenses="+a.Licenses, "EndTime="+scontrolTime(a.Until))...)
 		return err
 	}
-	there := reservations{c.link}.knowsReservation(a.Reservation)
+	there := reservations(c).knowsReservation(a.Reservation)
 	err := change(there)
 	switch code := codeOf(err); {
 	case there && code == codeUnknownResv, !there && (code == codeResvStarted || code == codeDuplicateResv):

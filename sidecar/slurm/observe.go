@@ -172,14 +172,14 @@ func (c site) look(ctx context.Context) (now cluster.Instant, err error) {
 	if c.seen.clock > 0 {
 		c.seen.clock = c.seen.clock.Add(now.Sub(asked))
 	}
-	if err := (queue{c.link}).lookJobs(ctx, now, server); err != nil {
+	if err := (queue(c)).lookJobs(ctx, now, server); err != nil {
 		return 0, err
 	}
 	if err := c.lookLicenses(ctx); err != nil {
 		return 0, err
 	}
-	queue{c.link}.lookGroups(ctx, now)
-	return now, accounting{c.link}.lookAccounts(ctx, now)
+	queue(c).lookGroups(ctx, now)
+	return now, accounting(c).lookAccounts(ctx, now)
 }
 
 // lookController reads slurmctld's last start and its clock. After a restart everything is read
@@ -366,7 +366,7 @@ func (c accounting) lookAccounts(ctx context.Context, now cluster.Instant) error
 		defer cancel()
 	}
 	if !s.configured {
-		_, _ = site{c.link}.lookConf(ctx) // else no limit is known to hold; tried again when they are due
+		_, _ = site(c).lookConf(ctx) // else no limit is known to hold; tried again when they are due
 	}
 	next := cluster.SpanOf(c.cfg.AccountsEvery)
 	limits, preempting := s.last.Limits, s.last.Preemption

@@ -32,7 +32,7 @@ func (c arrays) splitOff(ctx context.Context, actions []cluster.Action) {
 	for _, record := range slices.Sorted(maps.Keys(tasks)) {
 		for from := 0; from < len(tasks[record]); from += mostSplit {
 			to := min(from+mostSplit, len(tasks[record]))
-			if ctx.Err() != nil || (gates{c.link}).gateTasks(ctx, strings.Join(tasks[record][from:to], ","), c.splitUntil(record)) != nil {
+			if ctx.Err() != nil || (gates(c)).gateTasks(ctx, strings.Join(tasks[record][from:to], ","), c.splitUntil(record)) != nil {
 				continue
 			}
 			for _, id := range ids[record][from:to] {
@@ -61,7 +61,7 @@ func (c arrays) ownRecord(ctx context.Context, a cluster.Action) (int64, error) 
 		return a.Record, nil
 	}
 	if !c.split[a.ID] {
-		if err := (gates{c.link}).gateTask(ctx, a.ID, c.splitUntil(a.Record)); err != nil {
+		if err := (gates(c)).gateTask(ctx, a.ID, c.splitUntil(a.Record)); err != nil {
 			return 0, err
 		}
 	}

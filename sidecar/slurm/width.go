@@ -40,7 +40,7 @@ func (c arrays) narrow(ctx context.Context, id int64, a cluster.Action) error {
 	if err := c.update(ctx, id, change{"maximum_nodes": len(a.Nodes)}); err != nil {
 		return err
 	}
-	w, err := grants{c.link}.waits(ctx, id)
+	w, err := grants(c).waits(ctx, id)
 	if err == nil && w.maxNodes != len(a.Nodes) {
 		return fmt.Errorf("grant of %v on %d nodes: Slurm agreed to that maximum, but the job has %d", a.ID, len(a.Nodes), w.maxNodes)
 	}
@@ -53,7 +53,7 @@ func (c grants) cuts(a cluster.Action) bool {
 	if len(a.NodeList) == 0 {
 		return false
 	}
-	most := arrays{c.link}.most(a.Record)
+	most := arrays(c).most(a.Record)
 	return err != nil || most == 0 || most > len(list)
 }
 
@@ -68,7 +68,7 @@ func (c gates) shutFirst(ctx context.Context, id int64, a cluster.Action, ch cha
 	if err := c.update(ctx, id, gate); err != nil {
 		return err
 	}
-	_, err := grants{c.link}.waits(ctx, id)
+	_, err := grants(c).waits(ctx, id)
 	return err
 }
 

@@ -171,7 +171,7 @@ func (s Jobs) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, er
 		}
 	}
 	if settings == nil || e.Snapshot.Settings.Divide != "" || len(statuses) > 0 && statuses[0].Code == cluster.ReasonLost {
-		e.Snapshot, e.Plan, err = Rounds{s.base}.Last(ctx)
+		e.Snapshot, e.Plan, err = Rounds(s).Last(ctx)
 		return e, e.Plan.At, err
 	}
 	e.Plan.At = cluster.InstantOf(at)
@@ -193,7 +193,7 @@ func (s Jobs) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, er
 	if err := e.add(job, v); err != nil {
 		return e, 0, err
 	}
-	if err := (Rounds{s.base}).name(ctx, &e); err != nil {
+	if err := (Rounds(s)).name(ctx, &e); err != nil {
 		return e, 0, err
 	}
 	return e, cluster.InstantOf(v.At), nil

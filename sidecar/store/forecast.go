@@ -184,7 +184,7 @@ func (s *Leadership) Forecast(ctx context.Context, f *forecast.Forecast) error {
 // Question reads what a forecast is made from: the newest round, the jobs of the last time, and what became of earlier
 // forecasts in it. It fails with ErrNone if there is no round.
 func (s Forecasts) Question(ctx context.Context, last cluster.Span) (*forecast.Question, error) {
-	snap, plan, err := Rounds{s.base}.Last(ctx)
+	snap, plan, err := Rounds(s).Last(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -597,7 +597,7 @@ func (s Jobs) explain(ctx context.Context, what string, id int64, slurmID string
 	if x.Leases, err = collect[Lease](ctx, s.base, doing, readLeases, true, x.Job.Key, told); err != nil {
 		return Explanation{}, err
 	}
-	all, err := Tenants{s.base}.ReadsAll(ctx)
+	all, err := Tenants(s).ReadsAll(ctx)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -615,13 +615,13 @@ func (s Jobs) explain(ctx context.Context, what string, id int64, slurmID string
 	if x.GPUs, err = collect[GPU](ctx, s.base, doing, readJobGPUs, x.Job.Key); err != nil {
 		return Explanation{}, err
 	}
-	if x.Remarks, err = (GPUs{s.base}).Remarks(ctx, x.Job.Key, math.MaxInt32); err != nil {
+	if x.Remarks, err = (GPUs(s)).Remarks(ctx, x.Job.Key, math.MaxInt32); err != nil {
 		return Explanation{}, err
 	}
-	if x.Forecast, err = (Forecasts{s.base}).Of(ctx, x.Job.Key); err != nil {
+	if x.Forecast, err = (Forecasts(s)).Of(ctx, x.Job.Key); err != nil {
 		return Explanation{}, err
 	}
-	worth, err := Tenants{s.base}.Effective(ctx, x.Job.Tenant)
+	worth, err := Tenants(s).Effective(ctx, x.Job.Tenant)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -650,7 +650,7 @@ func (s Jobs) explain(ctx context.Context, what string, id int64, slurmID string
 
 // explainOwn adds the views' data of the job, for users who may not read whole rounds.
 func (s Jobs) explainOwn(ctx context.Context, doing string, x *Explanation) error {
-	number, at, err := Rounds{s.base}.Newest(ctx)
+	number, at, err := Rounds(s).Newest(ctx)
 	if err != nil {
 		return err
 	}
@@ -663,7 +663,7 @@ func (s Jobs) explainOwn(ctx context.Context, doing string, x *Explanation) erro
 	if len(waits) > 0 {
 		x.Waiting = &waits[0]
 	}
-	tenants, err := Tenants{s.base}.List(ctx)
+	tenants, err := Tenants(s).List(ctx)
 	for _, t := range tenants {
 		if t.Tenant == x.Job.Tenant {
 			x.Standing = append(x.Standing, cluster.TenantStatus{Tenant: t.Tenant, Pool: t.Pool, Weight: t.Weight, Entitlement: t.Entitlement, Demand: t.Demand,

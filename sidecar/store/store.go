@@ -88,13 +88,20 @@ type base struct {
 
 // The parts of the journal, by who asks.
 type (
-	Rounds    struct{ *base } // snapshots, plans, actions and events
-	Jobs      struct{ *base } // with their leases and trades
-	Tenants   struct{ *base } // with their users, budgets and months
+	// Rounds has snapshots, plans, actions and events.
+	Rounds struct{ *base }
+	// Jobs has jobs with their leases and trades.
+	Jobs struct{ *base }
+	// Tenants has tenants with their users, budgets and months.
+	Tenants struct{ *base }
+	// Forecasts has when jobs start and end.
 	Forecasts struct{ *base }
-	GPUs      struct{ *base } // counters of GPUs
+	// GPUs has what the GPUs' counters showed.
+	GPUs struct{ *base }
+	// Overrides has administrators' overrides.
 	Overrides struct{ *base }
-	Terms     struct{ *base } // changes of the lease term
+	// Terms has changes of the lease term.
+	Terms struct{ *base }
 )
 
 // Open connects to the database and checks that its schema is the version of this program. Errors

@@ -68,7 +68,7 @@ func (s leaders) Known(ctx context.Context) (of cluster.Identity, records []clus
 	if of, _, err = s.Identity(ctx); err != nil {
 		return of, nil, 0, err
 	}
-	_, plan, err := s.Store.Rounds.Last(ctx)
+	_, plan, err := s.Rounds.Last(ctx)
 	return of, plan.State.Records, plan.At, err
 }
 
