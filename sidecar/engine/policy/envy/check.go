@@ -13,6 +13,9 @@ const exact = 1e-9
 // errGap tells that an answer breaks no row, and is not proven to be the best.
 var errGap = errors.New("envy: the sum is below its bound")
 
+// errCentral tells that the interior point does not get to the optimum.
+var errCentral = errors.New("envy: no interior point gets to the optimum")
+
 // fits tells which of the program's rows parts break, by its formulas alone.
 func (p *Program) fits(y []float64) error {
 	n, k := p.size()
@@ -82,6 +85,12 @@ func (p *Program) bound(own []float64, pairs []pair, z, models []float64) float6
 	return bound
 }
 
+// bound gives an upper bound of the sum, by the multipliers of the point.
+func (q *interior) bound() float64 {
+	models := q.n + len(q.pairs)
+	return q.p.bound(q.z[:q.n], q.pairs, q.z[q.n:models], q.z[models:][:q.k])
+}
+
 // bound gives an upper bound of the sum, by the multipliers of the last optimum.
 func (r *rows) bound() float64 {
 	z := r.lp.Duals(nil)
@@ -95,13 +104,18 @@ func (r *rows) bound() float64 {
 // check tells what is wrong with parts. Where GPUs are limited rows are read at one point, and
 // there is no bound.
 func (r *rows) check(y []float64) error {
-	if err := r.p.fits(y); err != nil {
+	if r.p.limited() {
+		return r.p.fits(y)
+	}
+	return r.p.proves(y, r.bound())
+}
+
+// proves tells what is wrong with parts that should be the best, with an upper bound of the sum.
+func (p *Program) proves(y []float64, bound float64) error {
+	if err := p.fits(y); err != nil {
 		return err
 	}
-	if r.p.limited() {
-		return nil
-	}
-	if value, bound := r.p.Value(y), r.bound(); !(math.Abs(bound-value) <= exact*math.Abs(bound)) {
+	if value := p.Value(y); !(math.Abs(bound-value) <= exact*math.Abs(bound)) {
 		return fmt.Errorf("%w: it is %v, and might be %v", errGap, value, bound)
 	}
 	return nil

@@ -25,15 +25,17 @@
 // There are n² rows, and only about two per tenant bind. Finding these is nearly the whole
 // problem: tenants of similar tastes compete. So
 //
-//  1. an interior point on the rows between each tenant and those nearest to it in taste,
-//     with the rows that its answer breaks added once, comes within 1e-4 of the optimum
-//     and tells which rows bind (interior.go, cholesky.go);
-//  2. a dual simplex starts from those rows at that point, and is given the rows that its
-//     answers break until there is none (simplex.go);
-//  3. the answer is held against every row of the program, and its sum against what the
-//     simplex's multipliers prove to be the most (check.go).
+//  1. an interior point begins with the rows between each tenant and those nearest to it in taste. Before a
+//     step would break other rows it stops, and takes them as well. With 15 rows per tenant it gets
+//     to the optimum (interior.go);
+//  2. the answer is held against every row of the program, and its sum against what the
+//     multipliers prove to be the most (check.go).
 //
-// Few tenants, and those in a total order of taste, whose binding rows are known before,
-// go to the simplex at once. The interior point also solves the program with less envy, to 1e-4: by weak
+// Many divisions may have the largest sum. The simplex gives a corner of them, the interior point one in their middle; nothing needs a corner.
+//
+// A dual simplex, which is given the rows that its answers break until there is none (simplex.go), solves the rest: few tenants;
+// tenants in a total order of taste, whose binding rows are known before; tastes so much alike that the interior point's numbers are
+// not exact enough; and, from a basis that the interior point suggests 1e-4 from the optimum, limited tenants, whose floors and caps may leave no
+// interior. The interior point also solves the program with less envy, to 1e-4: by weak
 // duality, its multipliers prove the bound.
 package envy

@@ -186,9 +186,9 @@ func TestTheLimitOfIterationsHolds(t *testing.T) {
 	if answers < 3 || refusals < 3 {
 		t.Errorf("%d answers, %d refusals: too few to show anything", answers, refusals)
 	}
-	w, m = seeded(60, false)
+	w, m = seeded(few, false)
 	p := scaled(w, m)
-	p.spent = budget(60) - 20
+	p.spent = budget(few) - 20
 	if _, _, err := p.solve(); !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), "% of the largest sum") {
 		t.Error(err)
 	}

@@ -1,14 +1,33 @@
 package envy
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/engine/policy/factor"
+)
 
 const (
 	startSlack  = 0.3 // of every row; values are about 1
 	refinements = 1   // of every step
+
+	// Near the optimum the Newton system is nearly singular, and without terms beside its diagonal no factor of it is exact enough. They
+	// are the proximal method of multipliers': a step is off by them times its length, so they do not change where steps end.
+	proximalRows  = 1e-7
+	proximalParts = 3e-9
+
+	// A step ends before a row that is not there would be broken by more than leeway: 3e-10, or part of the mean product of a row's slack and multiplier.
+	leeway     = 3e-10
+	leewayPart = .01
+	mostNew    = 8 // rows of a part in a step
+
+	newSlack = .1 // of the root of that product: the least slack with which a row begins
 )
 
 // interior is a primal-dual interior point method (Mehrotra's predictor and corrector) for the
-// program with some of its envy rows: a start for the simplex.
+// program. It begins with some of the envy rows, and takes others when a step would break them: a
+// step ends before that, so the point keeps to all rows, and few ever count.
 //
 // Rows are G·(y, v) + s = h with multipliers z: first n own rows v_i - Own_i·y_i <= 0, then
 // the pairs Own_i·y_l - v_i <= 0 and, as pair (i, i), the caps Unit·y_i / Cap_i <= 1; then k models
@@ -20,12 +39,14 @@ const (
 type interior struct {
 	p     *Program
 	n, k  int
-	mass  float64   // of all
 	pairs []pair    // by l, then i
 	from  []int     // those of l are pairs[from[l]:from[l+1]]
 	eyes  []float64 // k numbers a pair: what a part counts in its row
 	h     []float64 // of every row
 	floor bool      // there are rows of floors
+	own   []float64 // k×n: the program's Own, by model
+	there []bool    // n×n: the pairs that have rows
+	begin float64   // the part that is left of the distance of all rows from a slack of startSlack at the equal division
 
 	point
 	move point // the Newton step from there
@@ -49,58 +70,81 @@ type residual struct {
 
 // system is the factors of the Newton system at a point.
 type system struct {
-	d          []float64 // z/s of every row
-	h          []float64 // n blocks of k×k
-	schur      *cholesky
-	edge, back []float64 // k×n: the border, and schur⁻¹ times it
-	corner     []float64 // k×k: of the models' own Schur complement
+	d             []float64 // 1 / (s/z + proximalRows) of every row
+	h             []float64 // n blocks of k×k
+	back          []float64 // k×n: A⁻¹ times the border
+	factor.System           // of the values, bordered by the models' rows
 }
 
 // newInterior starts at the equal division.
 func newInterior(p *Program, pairs []pair) *interior {
 	n, k := p.size()
-	rows := n + len(pairs) + k
-	if p.limited() {
-		rows += n
-	}
 	zeros := func(n int) []float64 { return make([]float64, n) }
-	newPoint := func() point {
-		return point{y: zeros(n * k), zy: zeros(n * k), v: zeros(n), s: zeros(rows), z: zeros(rows)}
+	q := &interior{p: p, n: n, k: k, floor: p.limited(), own: zeros(k * n), there: make([]bool, n*n), begin: 1,
+		miss: residual{y: zeros(n * k), v: zeros(n)},
+		newton: system{h: zeros(n * k * k), back: zeros(k * n),
+			System: factor.System{N: n, A: zeros(n * n), Edge: zeros(k * n), Corner: zeros(k * k)}},
 	}
-	q := &interior{p: p, n: n, k: k, mass: sum(p.Mass), pairs: pairs, from: make([]int, n+1),
-		eyes: zeros(len(pairs) * k), h: zeros(rows), floor: p.limited(),
-		point: newPoint(), move: newPoint(),
-		miss: residual{rows: zeros(rows), y: zeros(n * k), v: zeros(n)},
-		newton: system{d: zeros(rows), h: zeros(n * k * k), schur: newCholesky(n),
-			edge: zeros(n * k), back: zeros(n * k), corner: zeros(k * k)},
+	for i := range n {
+		for j, w := range row(p.Own, k, i) {
+			q.own[j*n+i] = w
+		}
 	}
-	for at, e := range pairs {
+	q.move = point{y: zeros(n * k), zy: zeros(n * k), v: zeros(n)}
+	q.point = point{y: slices.Repeat([]float64{1}, n*k), zy: zeros(n * k), v: slices.Repeat([]float64{1}, n), s: zeros(n + k), z: zeros(n + k)}
+	if q.floor {
+		q.s, q.z = zeros(n+k+n), zeros(n+k+n)
+	}
+	gain := sum(p.Gain)
+	price := gain / (sum(p.Mass) * float64(k))
+	for i := range q.zy {
+		q.zy[i] = price
+	}
+	for r := range q.s {
+		q.s[r], q.z[r] = startSlack, gain/float64(n)
+		if r >= n && r < n+k {
+			q.z[r] = price
+		}
+	}
+	q.take(pairs, func(pair) (s, z float64) { return startSlack, gain / float64(n) })
+	return q
+}
+
+// take adds rows, with the slacks and multipliers that at gives.
+func (q *interior) take(more []pair, at func(pair) (s, z float64)) {
+	n, k, old := q.n, q.k, q.pairs
+	q.pairs = tidy(slices.Concat(old, more))
+	rows := n + len(q.pairs) + len(q.s) - n - len(old)
+	s, z, eyes := make([]float64, rows), make([]float64, rows), make([]float64, len(q.pairs)*k)
+	q.h, q.from = make([]float64, rows), make([]int, n+1)
+	copy(s, q.s[:n])
+	copy(z, q.z[:n])
+	was := 0
+	for r, e := range q.pairs {
 		q.from[e.l+1]++
-		q.h[n+at] = p.reads(e, row(q.eyes, k, at))
-	}
-	for j := range k {
-		q.h[n+len(pairs)+j] = q.mass
-	}
-	for i := range rows - n - len(pairs) - k {
-		q.h[n+len(pairs)+k+i] = -p.Floor[i]
+		q.there[int(e.i)*n+int(e.l)] = true
+		q.h[n+r] = q.p.reads(e, row(eyes, k, r))
+		if was < len(old) && old[was] == e {
+			s[n+r], z[n+r] = q.s[n+was], q.z[n+was]
+			was++
+			continue
+		}
+		s[n+r], z[n+r] = at(e)
 	}
 	for l := range n {
 		q.from[l+1] += q.from[l]
 	}
-	gain := sum(p.Gain)
-	for i := range q.y {
-		q.y[i], q.zy[i] = 1, gain/(q.mass*float64(k))
+	rest := n + len(q.pairs) // the rows of models and floors
+	copy(s[rest:], q.s[n+len(old):])
+	copy(z[rest:], q.z[n+len(old):])
+	for j := range k {
+		q.h[rest+j] = sum(q.p.Mass)
 	}
-	for i := range q.v {
-		q.v[i] = 1
+	for i := range rows - rest - k {
+		q.h[rest+k+i] = -q.p.Floor[i]
 	}
-	for r := range q.s {
-		q.s[r], q.z[r] = startSlack, gain/float64(n)
-		if r >= n+len(pairs) && r < n+len(pairs)+k {
-			q.z[r] = gain / (q.mass * float64(k))
-		}
-	}
-	return q
+	q.s, q.z, q.eyes = s, z, eyes
+	q.move.s, q.move.z, q.miss.rows, q.newton.d = make([]float64, rows), make([]float64, rows), make([]float64, rows), make([]float64, rows)
 }
 
 // times sets out to G·(y, v).
@@ -171,123 +215,77 @@ func (q *interior) residuals() (worst, gap, value float64) {
 
 // factor prepares steps from the point. It gives false where the numbers do not allow it.
 func (q *interior) factor() bool {
-	n, k, p := q.n, q.k, q.p
-	for r := range q.newton.d {
-		q.newton.d[r] = q.z[r] / q.s[r]
+	n, k, p, w := q.n, q.k, q.p, &q.newton
+	for r := range w.d {
+		w.d[r] = q.z[r] / (q.s[r] + proximalRows*q.z[r])
 	}
-	clear(q.newton.schur.a)
-	clear(q.newton.edge)
-	clear(q.newton.corner)
+	clear(w.A)
+	clear(w.Edge)
+	clear(w.Corner)
 	for j := range k {
-		q.newton.corner[j*k+j] = 1 / q.newton.d[n+len(q.pairs)+j]
+		w.Corner[j*k+j] = q.s[n+len(q.pairs)+j] / q.z[n+len(q.pairs)+j]
 	}
-	var who []int      // the enviers of a part and its owner, in order
-	var seen []float64 // their values of it times their row's d, forward solved
-	unit := make([]float64, k)
+	var who []int32 // the enviers of a part and its owner, in order
+	var x []float64 // k rows: what they see in it times their row's d, and then a column of each model's row
 	for l := range n {
-		h := q.newton.h[l*k*k : (l+1)*k*k]
+		h := w.h[l*k*k : (l+1)*k*k]
 		clear(h)
 		for j := range k {
-			h[j*k+j] = q.zy[l*k+j] / q.y[l*k+j]
+			h[j*k+j] = q.zy[l*k+j]/q.y[l*k+j] + proximalParts
 		}
-		who, seen = who[:0], seen[:0]
-		add := func(i int, d float64, w []float64) {
-			who = append(who, i)
-			for _, x := range w {
-				seen = append(seen, d*x)
+		width := (q.from[l+1] - q.from[l] + 1 + k + 3) / 4 * 4
+		who, x = who[:0], append(x[:0], make([]float64, k*width)...)
+		add := func(i int32, d float64, eye []float64) {
+			for t, v := range eye {
+				x[t*width+len(who)] = d * v
 			}
-			outer(h, d, w)
-			q.newton.schur.a[i*n+i] += d
+			who = append(who, i)
+			outer(h, d, eye)
+			w.A[int(i)*n+int(i)] += d
 		}
 		owned := false
 		for at := q.from[l]; at < q.from[l+1]; at++ {
-			i := int(q.pairs[at].i)
-			if i >= l && !owned {
+			i := q.pairs[at].i
+			if int(i) >= l && !owned {
 				owned = true
-				add(l, q.newton.d[l], row(p.Own, k, l))
+				add(int32(l), w.d[l], row(p.Own, k, l))
 			}
-			if i == l {
-				outer(h, q.newton.d[n+at], row(q.eyes, k, at))
+			if int(i) == l {
+				outer(h, w.d[n+at], row(q.eyes, k, at))
 				continue
 			}
-			add(i, q.newton.d[n+at], row(q.eyes, k, at))
+			add(i, w.d[n+at], row(q.eyes, k, at))
 		}
 		if !owned {
-			add(l, q.newton.d[l], row(p.Own, k, l))
+			add(int32(l), w.d[l], row(p.Own, k, l))
+		}
+		for j := range k {
+			x[j*width+len(who)+j] = p.Mass[l]
 		}
 		if !factorSmall(h, k) {
 			return false
 		}
-		for a := range who {
-			forward(h, k, row(seen, k, a))
-		}
-		q.spread(who, seen)
-		for j := range k {
-			clear(unit)
-			unit[j] = p.Mass[l]
-			forward(h, k, unit)
-			for a, i := range who {
-				q.newton.edge[j*n+i] += dot(unit, row(seen, k, a))
-			}
-			backward(h, k, unit)
-			for j2 := range k {
-				q.newton.corner[j*k+j2] += p.Mass[l] * unit[j2]
-			}
-		}
+		factor.Eliminate(&w.System, who, h, k, x)
 	}
 	if q.floor {
-		for i, d := range q.newton.d[n+len(q.pairs)+k:] {
-			q.newton.schur.a[i*n+i] += d
+		for i, d := range w.d[n+len(q.pairs)+k:] {
+			w.A[i*n+i] += d
 		}
 	}
-	if !q.newton.schur.factor(1e-13) {
+	for i := range n {
+		w.A[i*n+i] *= 1 + 1e-13
+	}
+	if !factor.Cholesky(w.A, n) {
 		return false
 	}
-	copy(q.newton.back, q.newton.edge)
+	copy(w.back, w.Edge)
+	factor.Solve(w.A, n, w.back)
 	for j := range k {
-		q.newton.schur.solve(q.newton.back[j*n : (j+1)*n])
-	}
-	for j := range k {
-		for j2 := range k {
-			q.newton.corner[j*k+j2] += dot(q.newton.edge[j*n:(j+1)*n], q.newton.back[j2*n:(j2+1)*n])
+		for j2 := range j + 1 {
+			w.Corner[j*k+j2] += dot(w.Edge[j*n:(j+1)*n], w.back[j2*n:(j2+1)*n])
 		}
 	}
-	return factorSmall(q.newton.corner, k)
-}
-
-// spread subtracts the products of all rows of seen from the lines of their enviers, two by two,
-// so that two rows are read for four products. Its results above the diagonal are meaningless.
-func (q *interior) spread(who []int, seen []float64) {
-	n, k := q.n, q.k
-	for a := 0; a < len(who); a += 2 {
-		a1 := min(a+1, len(who)-1) // the last by itself, twice
-		x0, x1 := row(seen, k, a), row(seen, k, a1)
-		line0, line1 := q.newton.schur.a[who[a]*n:][:n], q.newton.schur.a[who[a1]*n:][:n]
-		for b := 0; b <= a; b += 2 {
-			b1 := min(b+1, len(who)-1)
-			y0, y1 := row(seen, k, b)[:len(x0)], row(seen, k, b1)[:len(x0)]
-			x1 := x1[:len(x0)]
-			var s00, s01, s10, s11 float64
-			for t, v := range x0 {
-				w, c, d := x1[t], y0[t], y1[t]
-				s00 += v * c
-				s01 += v * d
-				s10 += w * c
-				s11 += w * d
-			}
-			i, i1 := who[b], who[b1]
-			line0[i] -= s00
-			if b1 > b {
-				line0[i1] -= s01
-			}
-			if a1 > a {
-				line1[i] -= s10
-				if b1 > b {
-					line1[i1] -= s11
-				}
-			}
-		}
-	}
+	return factorSmall(w.Corner, k)
 }
 
 // reduced solves the Newton system for the right sides y, v and c, which it replaces by the steps
@@ -309,12 +307,12 @@ func (q *interior) reduced(y, v, c []float64) {
 		}
 		plus(right, p.Mass[l], part)
 	}
-	q.newton.schur.solve(v)
+	factor.Solve(q.newton.A, n, v)
 	for j := range k {
-		right[j] += dot(q.newton.edge[j*n:(j+1)*n], v) - c[j]
+		right[j] += dot(q.newton.Edge[j*n:(j+1)*n], v) - c[j]
 	}
-	forward(q.newton.corner, k, right)
-	backward(q.newton.corner, k, right)
+	forward(q.newton.Corner, k, right)
+	backward(q.newton.Corner, k, right)
 	copy(c, right)
 	for j := range k {
 		plus(v, -c[j], q.newton.back[j*n:(j+1)*n])
@@ -347,7 +345,7 @@ func (q *interior) step(target, targetY []float64) {
 	}
 	// The right sides once the multipliers are eliminated, the models' excepted.
 	g := make([]float64, len(q.s))
-	others(func(r int) { g[r] = (target[r] - q.s[r]*q.z[r] - q.z[r]*q.miss.rows[r]) / q.s[r] })
+	others(func(r int) { g[r] = q.newton.d[r] * (target[r]/q.z[r] - q.s[r] - q.miss.rows[r]) })
 	rightY, rightV, rightC := make([]float64, n*k), make([]float64, n), make([]float64, k)
 	copy(rightY, q.miss.y)
 	copy(rightV, q.miss.v)
@@ -386,10 +384,11 @@ func (q *interior) step(target, targetY []float64) {
 		plus(dc, 1, c)
 	}
 	q.times(q.move.y, q.move.v, q.move.s)
+	others(func(r int) { q.move.z[r] = g[r] + q.newton.d[r]*q.move.s[r] })
 	for r := range q.move.s {
 		q.move.s[r] = q.miss.rows[r] - q.move.s[r]
 	}
-	others(func(r int) { q.move.z[r] = (target[r] - q.s[r]*q.z[r] - q.z[r]*q.move.s[r]) / q.s[r] })
+	others(func(r int) { q.move.s[r] += proximalRows * q.move.z[r] })
 	for i := range q.move.zy {
 		q.move.zy[i] = (targetY[i] - q.y[i]*q.zy[i] - q.zy[i]*q.move.y[i]) / q.y[i]
 	}
@@ -405,24 +404,21 @@ func reach(most float64, a, da []float64) float64 {
 	return most
 }
 
-// solve goes on until gap and infeasibility are below tolerance, relatively. It gives
-// false where it does not get there.
+// solve goes on until gap and infeasibility are below tolerance, relatively, and no row is broken by more
+// than leeway. It gives false where it does not get there.
 func (q *interior) solve(tolerance float64) bool {
-	const most = 60
-	target, targetY := make([]float64, len(q.s)), make([]float64, len(q.y))
+	const most = 100
 	for range most {
 		worst, gap, value := q.residuals()
-		if gap <= tolerance*math.Abs(value) && worst <= tolerance {
+		if gap <= tolerance*math.Abs(value) && worst <= 4*tolerance && q.bound() <= value*(1+2*tolerance) {
 			return true
 		}
 		if !q.factor() {
 			return false
 		}
-		clear(target)
-		clear(targetY)
+		target, targetY := make([]float64, len(q.s)), make([]float64, len(q.y))
 		q.step(target, targetY)
-		primal := reach(reach(1, q.s, q.move.s), q.y, q.move.y)
-		dual := reach(reach(1, q.z, q.move.z), q.zy, q.move.zy)
+		primal, dual := q.reach(1)
 		ahead := 0.0
 		for r := range q.s {
 			ahead += (q.s[r] + primal*q.move.s[r]) * (q.z[r] + dual*q.move.z[r])
@@ -430,8 +426,8 @@ func (q *interior) solve(tolerance float64) bool {
 		for i := range q.y {
 			ahead += (q.y[i] + primal*q.move.y[i]) * (q.zy[i] + dual*q.move.zy[i])
 		}
-		ratio := ahead / gap
-		mu := ratio * ratio * ratio * gap / float64(len(q.s)+len(q.y))
+		ratio, mean := ahead/gap, gap/float64(len(q.s)+len(q.y))
+		mu := ratio * ratio * ratio * mean
 		for r := range target {
 			target[r] = mu - q.move.s[r]*q.move.z[r]
 		}
@@ -439,15 +435,79 @@ func (q *interior) solve(tolerance float64) bool {
 			targetY[i] = mu - q.move.y[i]*q.move.zy[i]
 		}
 		q.step(target, targetY)
-		primal = min(1, .995*reach(reach(1/.995, q.s, q.move.s), q.y, q.move.y))
-		dual = min(1, .995*reach(reach(1/.995, q.z, q.move.z), q.zy, q.move.zy))
+		primal, dual = q.reach(1 / .995)
+		primal, dual = min(1, .995*primal), min(1, .995*dual)
+		primal, more := q.block(primal, max(leeway, leewayPart*mean))
+		q.begin *= 1 - primal
 		plus(q.y, primal, q.move.y)
 		plus(q.v, primal, q.move.v)
 		plus(q.s, primal, q.move.s)
 		plus(q.z, dual, q.move.z)
 		plus(q.zy, dual, q.move.zy)
+		if len(more) > 0 {
+			q.take(more, func(e pair) (s, z float64) {
+				eye := make([]float64, q.k)
+				s = q.p.reads(e, eye) + q.v[e.i] - dot(eye, row(q.y, q.k, int(e.l))) + startSlack*q.begin
+				s = max(s, newSlack*math.Sqrt(mean))
+				return s, mean / s
+			})
+		}
 	}
 	return false
+}
+
+// reach gives how far the step can go, at most, with slacks, parts and multipliers positive.
+func (q *interior) reach(most float64) (primal, dual float64) {
+	return reach(reach(most, q.s, q.move.s), q.y, q.move.y), reach(reach(most, q.z, q.move.z), q.zy, q.move.zy)
+}
+
+// block gives how far the step can go, at most primal, before it breaks rows that are not there by more than leeway, and of
+// each part those that it would break most.
+func (q *interior) block(primal, leeway float64) (step float64, more []pair) {
+	type broken struct {
+		by float64
+		i  int32
+	}
+	var worst []broken
+	step = primal
+	slack, moves := make([]float64, q.n), make([]float64, q.n)
+	for l := range q.n {
+		worst = worst[:0]
+		q.slacks(l, slack, moves)
+		for i, s := range slack {
+			by := -s - primal*moves[i]
+			if by <= leeway || i == l || q.there[i*q.n+l] {
+				continue
+			}
+			worst = append(worst, broken{by, int32(i)})
+			step = min(step, .9*max(s+leeway, 0)/-moves[i])
+		}
+		slices.SortFunc(worst, func(a, b broken) int { return cmp.Or(cmp.Compare(b.by, a.by), cmp.Compare(a.i, b.i)) })
+		for _, w := range worst[:min(mostNew, len(worst))] {
+			more = append(more, pair{w.i, int32(l)})
+		}
+	}
+	return step, more
+}
+
+// slacks sets the slacks of all rows that see l's part, also of those that are not there, and how the step moves them.
+func (q *interior) slacks(l int, slack, moves []float64) {
+	y, dy := row(q.y, q.k, l), row(q.move.y, q.k, l)
+	if q.floor {
+		eye := make([]float64, q.k)
+		for i := range slack {
+			right := q.p.reads(pair{int32(i), int32(l)}, eye)
+			slack[i], moves[i] = dot(eye, y)-right, dot(eye, dy)
+		}
+	} else {
+		factor.Combine(slack, q.own, y)
+		factor.Combine(moves, q.own, dy)
+	}
+	begin := startSlack * q.begin
+	for i := range slack {
+		slack[i] = q.v[i] - slack[i] + begin
+		moves[i] = q.move.v[i] - moves[i] - begin
+	}
 }
 
 func sum(a []float64) float64 {
@@ -495,5 +555,30 @@ func backward(l []float64, k int, b []float64) {
 	for i := k - 1; i >= 0; i-- {
 		b[i] /= l[i*k+i]
 		plus(b[:i], -b[i], l[i*k:i*k+i])
+	}
+}
+
+// dot gives a·b, of equal lengths.
+func dot(a, b []float64) float64 {
+	var s0, s1, s2, s3 float64
+	b = b[:len(a)]
+	for len(a) >= 4 {
+		s0 += a[0] * b[0]
+		s1 += a[1] * b[1]
+		s2 += a[2] * b[2]
+		s3 += a[3] * b[3]
+		a, b = a[4:], b[4:]
+	}
+	for i, x := range a {
+		s0 += x * b[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+// plus adds f times b to a.
+func plus(a []float64, f float64, b []float64) {
+	b = b[:len(a)]
+	for i := range a {
+		a[i] += f * b[i]
 	}
 }

@@ -73,12 +73,34 @@ func (p *Program) solve() (y []float64, bound float64, err error) {
 
 // reading gives the best parts as the rows read them, and an upper bound of the sum as they do.
 func (p *Program) reading() (y []float64, bound float64, err error) {
+	if n, _ := p.size(); n > few && !p.limited() && ladder(p) == nil {
+		if y, bound, err = p.central(); err == nil {
+			return y, bound, nil
+		}
+	}
 	r := start(p)
 	defer r.lp.Close()
 	if y, err = r.solve(); err != nil {
 		return nil, 0, err
 	}
 	return y, max(r.bound(), p.Value(y)), nil
+}
+
+// central gives the best parts, in the middle of all that are, and an upper bound of the sum; the interior point gets there by itself. The
+// error is that the numbers do not allow it.
+func (p *Program) central() (y []float64, bound float64, err error) {
+	q := newInterior(p, p.first())
+	if !q.solve(exact / 4) {
+		return nil, 0, errCentral
+	}
+	y = slices.Clone(q.y)
+	for i, zy := range q.zy {
+		if y[i] < min(zy, exact/100) {
+			y[i] = 0
+		}
+	}
+	bound = max(q.bound(), p.Value(y))
+	return y, bound, p.proves(y, bound)
 }
 
 // equal gives the equal division.
@@ -107,28 +129,17 @@ func (p *Program) read(largest float64) (bound float64) {
 // approach gives the interior point at the optimum of the program as its rows are read, nil if it does
 // not get there, and the least upper bound of the sum that it finds on the way.
 func (p *Program) approach() (q *interior, bound float64) {
-	const rounds = 4
 	n, k := p.size()
-	pairs := p.first()
 	bound = p.bound(make([]float64, n), nil, nil, make([]float64, k)) // by no row but the models
-	for range rounds {
-		q = newInterior(p, pairs)
-		if !q.solve(proven) {
-			return nil, bound
-		}
-		bound = min(bound, p.bound(q.z[:n], pairs, q.z[n:], q.z[n+len(pairs):][:k]))
-		more := broken(p, q.y, q.v, 12, keepSlack)
-		if len(more) == 0 {
-			break
-		}
-		pairs = tidy(append(pairs, more...))
+	if q = newInterior(p, p.first()); !q.solve(proven) {
+		return nil, bound
 	}
-	return q, bound
+	return q, min(bound, q.bound())
 }
 
 // first gives the rows between each tenant and those nearest to it in taste, and all caps.
 func (p *Program) first() []pair {
-	pairs := near(p, 15+len(p.Gain)/100)
+	pairs := near(p, 8)
 	for i, c := range p.Cap {
 		if !math.IsInf(c, 1) {
 			pairs = append(pairs, pair{int32(i), int32(i)})
@@ -146,17 +157,12 @@ func start(p *Program) *rows {
 	if n <= few {
 		return newRows(p, near(p, 6))
 	}
-	// First with the nearest only, then with the rows that this breaks as well.
-	pairs := p.first()
-	q := newInterior(p, pairs)
-	if q.solve(1e-3) {
-		q = newInterior(p, tidy(append(pairs, broken(p, q.y, q.v, 12, keepSlack)...)))
-	}
+	q := newInterior(p, p.first())
 	if !q.solve(1e-4) {
 		return newRows(p, near(p, 6))
 	}
 	pairs, z := likely(q)
-	r := newRows(p, append(pairs, broken(p, q.y, q.v, 12, keepSlack)...))
+	r := newRows(p, pairs)
 	r.crash(q, z)
 	return r
 }

@@ -103,19 +103,108 @@ static inline __attribute__((always_inline)) int factor(double *a, size_t n, str
 	return 1;
 }
 
-static int factor_plain(double *a, size_t n, strip *panel) { return factor(a, n, panel); }
-
-#ifdef __x86_64__
-// The same sums in the same order, four at a time.
-__attribute__((target("avx2"))) static int factor_avx2(double *a, size_t n, strip *panel) { return factor(a, n, panel); }
-
-static int factor_best(double *a, size_t n, strip *panel)
+// solve solves L·Lᵀ·x = b for m vectors, a line of b each, m at most TILE.
+static inline __attribute__((always_inline)) void solve(const double *l, size_t n, double *b, size_t m)
 {
-	return __builtin_cpu_supports("avx2") ? factor_avx2(a, n, panel) : factor_plain(a, n, panel);
+	for (size_t i = 0; i < n; i++) {
+		const double *row = l + i * n;
+		four sum[TILE] = {{0}};
+		size_t t = 0;
+		for (; t + 4 <= i; t += 4)
+			for (size_t r = 0; r < m; r++)
+				sum[r] += *(four *)(row + t) * *(four *)(b + r * n + t);
+		for (size_t r = 0; r < m; r++) {
+			for (size_t u = t; u < i; u++)
+				sum[r][0] += row[u] * b[r * n + u];
+			b[r * n + i] = (b[r * n + i] - ((sum[r][0] + sum[r][1]) + (sum[r][2] + sum[r][3]))) / row[i];
+		}
+	}
+	for (size_t i = n; i-- > 0;) {
+		const double *row = l + i * n;
+		double x[TILE];
+		for (size_t r = 0; r < m; r++)
+			x[r] = b[r * n + i] /= row[i];
+		size_t t = 0;
+		for (; t + 4 <= i; t += 4)
+			for (size_t r = 0; r < m; r++)
+				*(four *)(b + r * n + t) -= x[r] * *(four *)(row + t);
+		for (; t < i; t++)
+			for (size_t r = 0; r < m; r++)
+				b[r * n + t] -= x[r] * row[t];
+	}
 }
+
+static inline __attribute__((always_inline)) void solve_all(const double *l, size_t n, double *b, size_t m)
+{
+	for (; m >= TILE; m -= TILE, b += TILE * n)
+		solve(l, n, b, TILE);
+	for (; m > 0; m--, b += n)
+		solve(l, n, b, 1);
+}
+
+// eliminate is that of plain.go. width is the columns of x, rounded up to a multiple of four.
+static inline __attribute__((always_inline)) void eliminate(double *a, double *edge, double *corner, size_t n, const int *who, size_t rows,
+	const double *l, size_t k, double *x, size_t width)
+{
+	for (size_t i = 0; i < k; i++)
+		for (size_t c = 0; c < width; c += 4) {
+			four *to = (four *)(x + i * width + c), sum = *to;
+			for (size_t t = 0; t < i; t++)
+				sum -= l[i * k + t] * *(four *)(x + t * width + c);
+			*to = sum / l[i * k + i];
+		}
+	for (size_t p = 0; p < rows + k; p++)
+		for (size_t c = 0; c <= p; c += 4) {
+			four sum = {0};
+			for (size_t t = 0; t < k; t++)
+				sum += x[t * width + p] * *(four *)(x + t * width + c);
+			for (size_t q = c; q < c + 4 && q <= p; q++)
+				if (p < rows)
+					a[(size_t)who[p] * n + who[q]] -= sum[q - c];
+				else if (q < rows)
+					edge[(p - rows) * n + who[q]] += sum[q - c];
+				else
+					corner[(p - rows) * k + q - rows] += sum[q - c];
+		}
+}
+
+// times sets out to the sum of k lines of a of n numbers, each times its x.
+static inline __attribute__((always_inline)) void combine(double *out, const double *a, size_t n, const double *x, size_t k)
+{
+	size_t i = 0;
+	for (; i + 8 <= n; i += 8) {
+		four low = {0}, high = {0};
+		for (size_t j = 0; j < k; j++) {
+			low += x[j] * *(four *)(a + j * n + i);
+			high += x[j] * *(four *)(a + j * n + i + 4);
+		}
+		*(four *)(out + i) = low;
+		*(four *)(out + i + 4) = high;
+	}
+	for (; i < n; i++) {
+		double sum = 0;
+		for (size_t j = 0; j < k; j++)
+			sum += x[j] * a[j * n + i];
+		out[i] = sum;
+	}
+}
+
+// KERNEL makes best_name, which runs the same sums in the same order, four at a time where the processor can.
+#ifdef __x86_64__
+#define KERNEL(type, give, name, parameters, ...) \
+	__attribute__((target("avx2"))) static type name##_avx2 parameters { give name(__VA_ARGS__); } \
+	static type name##_plain parameters { give name(__VA_ARGS__); } \
+	static type best_##name parameters { give __builtin_cpu_supports("avx2") ? name##_avx2(__VA_ARGS__) : name##_plain(__VA_ARGS__); }
 #else
-static int factor_best(double *a, size_t n, strip *panel) { return factor_plain(a, n, panel); }
+#define KERNEL(type, give, name, parameters, ...) \
+	static type best_##name parameters { give name(__VA_ARGS__); }
 #endif
+
+KERNEL(int, return, factor, (double *a, size_t n, strip *panel), a, n, panel)
+KERNEL(void, , solve_all, (const double *l, size_t n, double *b, size_t m), l, n, b, m)
+KERNEL(void, , eliminate, (double *a, double *edge, double *corner, size_t n, const int *who, size_t rows, const double *l, size_t k, double *x, size_t width),
+	a, edge, corner, n, who, rows, l, k, x, width)
+KERNEL(void, , combine, (double *out, const double *a, size_t n, const double *x, size_t k), out, a, n, x, k)
 */
 import "C"
 
@@ -129,5 +218,21 @@ func Cholesky(a []float64, n int) bool {
 		return plain(a, n) // too small to be worth a call of C
 	}
 	panel := make([]float64, (n+C.STRIP-1)/C.STRIP*C.STRIP*C.BLOCK)
-	return C.factor_best((*C.double)(&a[0]), C.size_t(n), (*C.strip)(unsafe.Pointer(&panel[0]))) != 0
+	return C.best_factor((*C.double)(&a[0]), C.size_t(n), (*C.strip)(unsafe.Pointer(&panel[0]))) != 0
+}
+
+// Solve replaces each line of n numbers of b by the solution x of L·Lᵀ·x = b.
+func Solve(l []float64, n int, b []float64) {
+	C.best_solve_all((*C.double)(&l[0]), C.size_t(n), (*C.double)(&b[0]), C.size_t(len(b)/n))
+}
+
+// Eliminate takes k unknowns out of a system: see plain.go.
+func Eliminate(s *System, who []int32, l []float64, k int, x []float64) {
+	C.best_eliminate((*C.double)(&s.A[0]), (*C.double)(&s.Edge[0]), (*C.double)(&s.Corner[0]), C.size_t(s.N), (*C.int)(&who[0]), C.size_t(len(who)),
+		(*C.double)(&l[0]), C.size_t(k), (*C.double)(&x[0]), C.size_t(len(x)/k))
+}
+
+// Combine sets out to Σ_j x_j·a_j, with a line of a for each x.
+func Combine(out, a, x []float64) {
+	C.best_combine((*C.double)(&out[0]), (*C.double)(&a[0]), C.size_t(len(out)), (*C.double)(&x[0]), C.size_t(len(x)))
 }
