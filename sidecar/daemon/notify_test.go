@@ -27,60 +27,10 @@ func listen(t *testing.T) (*net.UnixConn, string) {
 	return conn, path
 }
 
-func hear(t *testing.T, conn *net.UnixConn) string {
-	t.Helper()
-	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	b := make([]byte, 4096)
-	n, err := conn.Read(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b[:n])
-}
-
-func TestNotify(t *testing.T) {
-	conn, path := listen(t)
-	env := map[string]string{"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "30000000"}
-	n := NewNotifier(func(k string) string { return env[k] })
-	if n.Watchdog != 30*time.Second {
-		t.Errorf("watchdog %v", n.Watchdog)
-	}
-	if err := n.Tell("READY=1", "STATUS=started"); err != nil {
-		t.Fatal(err)
-	}
-	if got := hear(t, conn); got != "READY=1\nSTATUS=started" {
-		t.Errorf("heard %q", got)
-	}
-	if err := (Notifier{}).Tell("READY=1"); err != nil {
-		t.Error("without a service manager:", err)
-	}
-	n.socket += "x"
-	if err := n.Tell("READY=1"); err == nil {
-		t.Error("told nobody, and all is well")
-	}
-}
-
-// An @ marks the abstract namespace.
-func TestNotifyAbstract(t *testing.T) {
-	name := "@fairlease-test-" + filepath.Base(t.TempDir()) + t.Name()
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := NewNotifier(func(k string) string { return map[string]string{"NOTIFY_SOCKET": name}[k] }).Tell("WATCHDOG=1"); err != nil {
-		t.Fatal(err)
-	}
-	if got := hear(t, conn); got != "WATCHDOG=1" {
-		t.Errorf("heard %q", got)
-	}
-}
-
 // The messages to the service manager in the life of a daemon.
 func TestWhatTheServiceManagerHears(t *testing.T) {
 	conn, path := listen(t)
+	t.Setenv("NOTIFY_SOCKET", path)
 	heard := make(chan string, 1000)
 	go func() {
 		b := make([]byte, 4096)
@@ -110,9 +60,9 @@ func TestWhatTheServiceManagerHears(t *testing.T) {
 	hangup := make(chan os.Signal, 1)
 	cfg := settings(t, dir, short)
 	d := &Daemon{Cluster: newLive(), Decide: simtest.Checked(t), Config: cfg, Hangup: hangup, Log: zerolog.Nop(),
-		Notify:  Notifier{socket: path, Watchdog: time.Second},
-		Connect: func(context.Context) (Store, error) { return &desk{shared: newShared(), name: "a"}, nil },
-		Reload:  func() (*config.Config, error) { return cfg, nil }}
+		Watchdog: time.Second,
+		Connect:  func(context.Context) (Store, error) { return &desk{shared: newShared(), name: "a"}, nil },
+		Reload:   func() (*config.Config, error) { return cfg, nil }}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- d.Serve(ctx) }()

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -46,6 +47,10 @@ pause and nothing changes.`,
 			aside := beside.Process{Context: c.Context(), Path: "/proc/self/exe", Args: []string{"beside"}, Limit: beside.Limit}
 			study := beside.Process{Path: aside.Path, Args: studyArgs, Limit: beside.StudyLimit}
 			ahead := beside.Process{Path: aside.Path, Args: forecastArgs, Limit: beside.ForecastLimit}
+			watchdog, err := systemd.SdWatchdogEnabled(false)
+			if err != nil {
+				log.Warn().Err(err).Msg("watchdog")
+			}
 			hangup := make(chan os.Signal, 1)
 			signal.Notify(hangup, syscall.SIGHUP)
 			defer signal.Stop(hangup)
@@ -55,7 +60,7 @@ pause and nothing changes.`,
 				Cluster: client, Identify: client.Identity, Probe: func(ctx context.Context) (cluster.Observation, error) { return client.Observe(ctx, 0) },
 				Notes: client.Notes, Connect: connect.Daemon(cfg), Decide: new(engine.Checked).Decide, Divide: aside.Divide, Audit: aside.Audit, Study: study.Study, Foresee: ahead.Forecast, Config: cfg,
 				Reload: func() (*config.Config, error) { return config.Load(p.file, p.env) },
-				Hangup: hangup, Notify: daemon.NewNotifier(p.getenv), Log: log, Meter: meter,
+				Hangup: hangup, Watchdog: watchdog, Log: log, Meter: meter,
 			}
 			return connect.Mismatch(d.Serve(c.Context()))
 		}}

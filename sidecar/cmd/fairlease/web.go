@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 
+	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -28,8 +29,8 @@ docs/web.md. While the journal does not answer, the last good state is shown, wi
 			}
 			log := daemon.NewLog(&cfg.Log, p.err, p.terminal() != nil, p.getenv("NO_COLOR") == "")
 			ready := func() {
-				if err := daemon.NewNotifier(p.getenv).Tell("READY=1"); err != nil {
-					log.Warn().Msg(err.Error())
+				if _, err := systemd.SdNotify(false, systemd.SdNotifyReady); err != nil {
+					log.Warn().Err(err).Msg("tell the service manager")
 				}
 			}
 			return site.Serve(c.Context(), cfg, build.Of().Version, pages(cfg.Forecast.Every.Span()), ready,
