@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
@@ -148,11 +150,8 @@ func (w *wanted) answer(body []byte) (warnings []string, err error) {
 		Error    string   `json:"error"`
 		Warnings []string `json:"warnings"`
 		Data     struct {
-			Type   string `json:"resultType"`
-			Result []struct {
-				Metric map[string]string `json:"metric"`
-				Value  [2]json.RawMessage
-			} `json:"result"`
+			Type   string       `json:"resultType"`
+			Result model.Vector `json:"result"`
 		} `json:"data"`
 	}
 	// Series are counted before they are read: each takes several times its text.
@@ -168,39 +167,28 @@ func (w *wanted) answer(body []byte) (warnings []string, err error) {
 	points := map[string]*point{} // by counter and GPU
 	var order []*point
 	stamps := map[string]float64{} // by counter and all labels
-	keys := make([]string, len(a.Data.Result))
-	for i := range a.Data.Result {
-		r := &a.Data.Result[i]
-		if r.Metric == nil {
-			return nil, errors.New("a series has no labels")
+	var values []*model.Sample
+	for _, r := range a.Data.Result {
+		if r == nil || r.Metric == nil || r.Timestamp == 0 || r.Histogram != nil {
+			return nil, errors.New("a series has no labels, or no value")
 		}
 		name, isStamp := r.Metric[stampLabel]
 		if !isStamp {
-			name = r.Metric["__name__"]
-		}
-		delete(r.Metric, stampLabel)
-		delete(r.Metric, "__name__")
-		labels, err := json.Marshal(r.Metric) // sorted
-		if err != nil {
-			return nil, err
-		}
-		keys[i] = name + string(labels)
-		if !isStamp {
-			r.Metric["__name__"] = name
+			values = append(values, r)
 			continue
 		}
-		if stamps[keys[i]], err = number(r.Value[1]); err != nil {
-			return nil, err
-		}
+		delete(r.Metric, stampLabel)
+		r.Metric[model.MetricNameLabel] = name
+		stamps[r.Metric.String()] = float64(r.Value)
 	}
-	for i := range a.Data.Result {
-		r := &a.Data.Result[i]
-		e := w.parser.entries[r.Metric["__name__"]]
+	for _, r := range values {
+		name := string(r.Metric[model.MetricNameLabel])
+		e := w.parser.entries[name]
 		node := w.node(r.Metric)
 		if e == nil || node < 0 {
 			continue
 		}
-		x := point{node: node, x: sample{entry: e, instance: []byte(r.Metric["GPU_I_ID"]), model: []byte(r.Metric["modelName"]), job: []byte(r.Metric["hpc_job"])}}
+		x := point{node: node, x: sample{entry: e, value: float64(r.Value), instance: []byte(r.Metric["GPU_I_ID"]), model: []byte(r.Metric["modelName"]), job: []byte(r.Metric["hpc_job"])}}
 		text, ok := r.Metric["gpu"]
 		if !ok {
 			text = r.Metric["minor_number"]
@@ -208,10 +196,7 @@ func (w *wanted) answer(body []byte) (warnings []string, err error) {
 		if x.x.index, err = index([]byte(text)); err != nil {
 			continue // of a CPU or a switch
 		}
-		if x.x.value, err = number(r.Value[1]); err != nil {
-			return nil, err
-		}
-		stamp, ok := stamps[keys[i]]
+		stamp, ok := stamps[r.Metric.String()]
 		if !ok || !(stamp <= w.latest) {
 			continue // its age is unknown
 		}
@@ -220,7 +205,7 @@ func (w *wanted) answer(body []byte) (warnings []string, err error) {
 		if stamp < w.oldest {
 			continue
 		}
-		gpu := fmt.Sprintf("%s %d %d %s %s", r.Metric["__name__"], node, x.x.index, x.x.instance, x.x.job)
+		gpu := fmt.Sprintf("%s %d %d %s %s", name, node, x.x.index, x.x.instance, x.x.job)
 		if was, ok := points[gpu]; !ok {
 			points[gpu] = &x
 			order = append(order, &x)
@@ -240,9 +225,9 @@ func (w *wanted) answer(body []byte) (warnings []string, err error) {
 
 // node gives the node that labels name; -1 = none that is known. Labels that collide with those of the target are
 // called exported_….
-func (w *wanted) node(labels map[string]string) int {
-	for _, label := range []string{"exported_hostname", "exported_Hostname", "hostname", "Hostname", "exported_node", "node", "instance"} {
-		name := labels[label]
+func (w *wanted) node(labels model.Metric) int {
+	for _, label := range []model.LabelName{"exported_hostname", "exported_Hostname", "hostname", "Hostname", "exported_node", "node", "instance"} {
+		name := string(labels[label])
 		if name == "" {
 			continue
 		}
@@ -254,17 +239,4 @@ func (w *wanted) node(labels map[string]string) int {
 		}
 	}
 	return -1
-}
-
-// number reads a value, which the API gives as text.
-func number(text json.RawMessage) (float64, error) {
-	var s string
-	if err := json.Unmarshal(text, &s); err != nil {
-		return 0, fmt.Errorf("a value is no text: %w", err)
-	}
-	n, err := strconv.ParseFloat(s, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0, fmt.Errorf("%.40q is no number", s)
-	}
-	return n, nil
 }
