@@ -18,41 +18,45 @@ type Pool struct {
 	Free []int // by node
 	Node int   // GPUs of its largest node; larger gangs take whole nodes
 	Line []int // indices of wants; of a party, the first ones run first
+
+	nodes [][]int // by free GPUs: the nodes, by index; nil = not listed yet
 }
 
-// Take takes the GPUs of a gang: of the node with the fewest that suffice, or of several if no node is large enough. It reports whether they are
+// Take takes the GPUs of a gang: of a node with the fewest that suffice, or of several if no node is large enough. It reports whether they are
 // free.
 func (p *Pool) Take(gang int) bool {
-	best := -1
-	for i, n := range p.Free {
-		if n >= gang && (best < 0 || n < p.Free[best]) {
-			best = i
+	if p.nodes == nil {
+		most := p.Node
+		for _, n := range p.Free {
+			most = max(most, n)
+		}
+		p.nodes = make([][]int, most+1)
+		for i, n := range p.Free {
+			p.nodes[n] = append(p.nodes[n], i)
 		}
 	}
-	if best >= 0 {
-		p.Free[best] -= gang
-		return true
+	for n := gang; n < len(p.nodes); n++ {
+		if len(p.nodes[n]) > 0 {
+			p.takeOf(n, gang)
+			return true
+		}
 	}
-	if whole := (gang + p.Node - 1) / max(p.Node, 1); gang <= p.Node || p.count(p.Node) < whole {
+	if whole := (gang + p.Node - 1) / max(p.Node, 1); gang <= p.Node || len(p.nodes[p.Node]) < whole {
 		return false
 	}
-	for i, n := range p.Free {
-		if n == p.Node && gang > 0 {
-			p.Free[i] -= min(n, gang)
-			gang -= min(n, gang)
-		}
+	for ; gang > 0; gang -= p.Node {
+		p.takeOf(p.Node, min(p.Node, gang))
 	}
 	return true
 }
 
-// count gives the number of nodes with so many free GPUs.
-func (p *Pool) count(gpus int) (n int) {
-	for _, free := range p.Free {
-		if free == gpus {
-			n++
-		}
-	}
-	return n
+// takeOf takes GPUs of a node with so many free ones.
+func (p *Pool) takeOf(free, gpus int) {
+	last := len(p.nodes[free]) - 1
+	i := p.nodes[free][last]
+	p.nodes[free] = p.nodes[free][:last]
+	p.Free[i] -= gpus
+	p.nodes[p.Free[i]] = append(p.nodes[p.Free[i]], i)
 }
 
 // Debts are the GPUs that each party, and each tenant, is due of each model in the coming round, with the errors of earlier rounds. A
@@ -194,6 +198,7 @@ type group struct {
 	value       float64
 	left, right *group
 	want        int // if it is a single job; else none
+	at          int // in line, of a single job
 }
 
 func (g *group) each(f func(want int)) {
@@ -210,6 +215,7 @@ func (g *group) each(f func(want int)) {
 // seat is a job in line for GPUs of a model.
 type seat struct {
 	want int
+	at   int     // in line
 	own  float64 // value for its party
 	rank float64 // in its tenant: higher ones come first
 }
@@ -229,11 +235,16 @@ func (n *nearest) fill(p int) {
 			continue
 		}
 		if own, gang := n.own(i, p), float64(w.Gang); n.value(i, p, own) > 0 {
-			n.line = append(n.line, seat{i, own, (1-ofTenants)*own/gang - ofTenants*gang/n.gangs[w.Tenant]})
+			n.line = append(n.line, seat{i, len(n.line), own, (1-ofTenants)*own/gang - ofTenants*gang/n.gangs[w.Tenant]})
 			n.given[w.Party] += w.Gang
 		}
 	}
-	slices.SortStableFunc(n.line, func(a, b seat) int { return cmp.Compare(b.rank, a.rank) })
+	slices.SortFunc(n.line, func(a, b seat) int {
+		if a.rank != b.rank {
+			return cmp.Compare(b.rank, a.rank)
+		}
+		return a.at - b.at
+	})
 	if n.choose(p); n.effort <= 0 {
 		return
 	}
@@ -256,18 +267,27 @@ func (n *nearest) choose(p int) {
 	n.groups = n.groups[:0]
 	blocks := n.blocks[p]
 	levels := make([][]*group, len(blocks))
-	for _, x := range n.line {
+	for at, x := range n.line {
 		w := &n.wants[x.want]
 		n.on[x.want] = none
 		if v := n.value(x.want, p, x.own); v > 0 {
-			levels[size(w.Gang)] = append(levels[size(w.Gang)], n.group(group{value: v, want: x.want}))
+			levels[size(w.Gang)] = append(levels[size(w.Gang)], n.group(group{value: v, want: x.want, at: at}))
 			n.had[w.Tenant] += w.Gang
 		}
 	}
+	room := make([]int, len(blocks)+1) // by size: groups that have a place in blocks of that size and larger ones
+	for k := len(blocks) - 1; k >= 0; k-- {
+		room[k] = blocks[k] + 2*room[k+1]
+	}
 	var pairs []*group
 	for k, singles := range levels {
-		all := append(pairs, singles...)
-		slices.SortStableFunc(all, func(a, b *group) int { return cmp.Compare(b.value, a.value) })
+		slices.SortFunc(singles, func(a, b *group) int {
+			if a.value != b.value {
+				return cmp.Compare(b.value, a.value)
+			}
+			return a.at - b.at
+		})
+		all := merged(pairs, singles, room[k])
 		take := min(blocks[k], len(all))
 		for _, g := range all[:take] {
 			g.each(func(i int) { n.on[i] = p })
@@ -281,6 +301,19 @@ func (n *nearest) choose(p int) {
 			pairs = append(pairs, pair)
 		}
 	}
+}
+
+// merged merges two lists of groups that are by value, those of a before equal ones of b, up to a number of groups.
+func merged(a, b []*group, most int) []*group {
+	out := make([]*group, 0, min(len(a)+len(b), most))
+	for len(out) < cap(out) {
+		if len(b) == 0 || len(a) > 0 && a[0].value >= b[0].value {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out, b = append(out, b[0]), b[1:]
+		}
+	}
+	return out
 }
 
 // group returns a group in the memory of the model.

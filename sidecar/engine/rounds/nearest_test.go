@@ -182,3 +182,46 @@ func TestNearestOfNothing(t *testing.T) {
 		t.Errorf("got %v without GPUs", got)
 	}
 }
+
+// Gangs take GPUs as a search through all nodes does: of a node with the fewest that suffice, or of several whole ones.
+func TestTake(t *testing.T) {
+	dumb := func(free []int, node, gang int) bool {
+		best := -1
+		for i, n := range free {
+			if n >= gang && (best < 0 || n < free[best]) {
+				best = i
+			}
+		}
+		if best >= 0 {
+			free[best] -= gang
+			return true
+		}
+		whole := 0
+		for _, n := range free {
+			if n == node {
+				whole++
+			}
+		}
+		if gang <= node || whole*node < gang {
+			return false
+		}
+		for i, n := range free {
+			if n == node {
+				free[i] -= min(n, gang)
+				gang -= min(n, gang)
+			}
+		}
+		return true
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		free := rapid.SliceOfN(rapid.IntRange(0, 8), 0, 6).Draw(t, "free")
+		p := Pool{Free: slices.Clone(free), Node: 8}
+		for _, gang := range rapid.SliceOfN(rapid.IntRange(1, 30), 1, 9).Draw(t, "gangs") {
+			took, want := p.Take(gang), dumb(free, 8, gang)
+			now, all := slices.Sorted(slices.Values(p.Free)), slices.Sorted(slices.Values(free))
+			if took != want || !slices.Equal(now, all) {
+				t.Fatalf("a gang of %d: %v, free are %v, want %v and %v", gang, took, now, want, all)
+			}
+		}
+	})
+}
