@@ -95,7 +95,7 @@ func (f *Field) Claim(key cluster.JobKey, pool string, nodes []cluster.Holding, 
 // is over. A lease that was not prolonged is still up for renewal. If as many jobs save as may at once
 // (NoticeConcurrent), the next notice waits, and so does the end of its lease.
 func (f *Field) Dismiss(touch cluster.Control) {
-	slots := saveSlots(f)
+	slots, over := saveSlots(f), []int(nil)
 	for i, l := range f.Hand.Leases {
 		if !f.In.Cases[i].Ours(touch) || !f.Ending(i) {
 			continue
@@ -115,9 +115,10 @@ func (f *Field) Dismiss(touch cluster.Control) {
 		if l.End <= f.In.Now {
 			f.Reclaim(i)
 			f.Hand.Events = append(f.Hand.Events, f.Stops.Stopped(i, f.In.Now.Sub(l.NoticedAt))...)
-			f.Market.NoteMove(i, l, f.Hand.Claims)
+			over = append(over, i)
 		}
 	}
+	f.Market.NoteMoves(over, f.Hand.Leases, f.Hand.Claims)
 }
 
 // saveSlots returns how many more jobs may save at the end of their leases now.

@@ -20,6 +20,8 @@ type Market struct {
 	speeds *speeds.Speeds
 	tried  []int                   // by pool: the case that runs a trial there; -1 = none
 	moved  map[int]cluster.Instant // by case: it moves now
+	own    []belongings            // by tenant; nil = not asked yet
+	sums   []float64               // by pool: speeds of all jobs; nil = not asked yet
 }
 
 // Open reads the parties of a round, once their accounts are open and capacity is counted.

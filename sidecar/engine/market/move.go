@@ -73,18 +73,20 @@ func (m *Market) settles(i, from, to int) bool {
 	return m.due.PartyRows.At(party, from).Entitlement == 0 && m.due.PartyRows.At(party, to).Deficit >= 0
 }
 
-// NoteMove records the time of a move for a job whose lease is over and for which GPUs of another model are
-// claimed.
-func (m *Market) NoteMove(i int, l *cluster.Lease, claims []cluster.Claim) {
-	if m.in.Settings.Divide == "" {
+// NoteMoves records the time of a move for jobs whose leases are over and for which GPUs of another model are claimed. over lists the cases of such
+// leases in order; leases are by case.
+func (m *Market) NoteMoves(over []int, leases []*cluster.Lease, claims []cluster.Claim) {
+	if m.in.Settings.Divide == "" || len(over) == 0 {
 		return
 	}
-	key := m.in.Records[i].Key
-	if slices.ContainsFunc(claims, func(c cluster.Claim) bool { return c.Job == key && c.Pool != l.Pool }) {
-		if m.moved == nil {
-			m.moved = map[int]cluster.Instant{}
+	for k := range claims {
+		i := m.in.Find(claims[k].Job)
+		if _, ends := slices.BinarySearch(over, i); ends && claims[k].Pool != leases[i].Pool {
+			if m.moved == nil {
+				m.moved = map[int]cluster.Instant{}
+			}
+			m.moved[i] = m.in.Now
 		}
-		m.moved[i] = m.in.Now
 	}
 }
 

@@ -19,25 +19,34 @@ type Taken struct {
 	Leases []*cluster.Lease // in force, by case; nil = none
 	Claims []cluster.Claim
 	Ending func(i int) bool // a case's lease is up for renewal
+	Cases  []int            // those that count; nil = all
 }
 
 // Committed returns two tables with the given number of rows: the GPU time that leases in force and claims
 // will still use, and the GPUs of leases that do not end now. Stranded GPUs count as leased to the end of the
-// term. of returns the queue or party of a job.
+// term. of returns the queue or party of a job; -1 = it does not count.
 func Committed[Row ~int](f *Facts, queued []Queued, x Taken, rows int, of func(*Queued) Row) (use Table[Row, cluster.GPUTime], holds Table[Row, int]) {
 	use, holds = NewTable[Row, cluster.GPUTime](rows, len(f.Pools)), NewTable[Row, int](rows, len(f.Pools))
-	for i, l := range x.Leases {
+	count := func(i int, l *cluster.Lease) {
 		if l == nil {
-			continue
+			return
 		}
 		t, p := of(&queued[i]), f.Pool(l.Pool)
 		if t < 0 || p < 0 {
-			continue
+			return
 		}
 		*use.At(t, p) += cluster.Times(l.GPUs, max(l.End.Sub(f.Now), 0))
 		if !x.Ending(i) {
 			*holds.At(t, p) += l.GPUs
 		}
+	}
+	if x.Cases == nil {
+		for i, l := range x.Leases {
+			count(i, l)
+		}
+	}
+	for _, i := range x.Cases {
+		count(i, x.Leases[i])
 	}
 	for k := range x.Claims {
 		cl := &x.Claims[k]

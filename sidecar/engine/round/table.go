@@ -44,6 +44,3 @@ func (t Table[Row, V]) Zeroed(rows, pools int) Table[Row, V] {
 	clear(cells)
 	return Table[Row, V]{cells, pools}
 }
-
-// Lines gives the cells of each row.
-func (t Table[Row, V]) Lines() [][]V { return slices.Collect(slices.Chunk(t.Cells, max(t.pools, 1))) }

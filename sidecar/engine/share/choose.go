@@ -102,7 +102,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 			board.Claim(moving[k].Nodes, moving[k].At)
 		}
 	}
-	in.Mechanism = x.mechanism(in)
+	in.Mechanism = x.mechanism(in, -1)
 	choice := lease.Choose(*in, table{board}, len(x.f.In.Pools))
 	if touch == cluster.FullControl {
 		compact(x, in, board, &choice)

@@ -17,8 +17,8 @@ import (
 // neither forgives nor doubles a debt.
 
 // mechanism returns the mechanism of the settings; nil = there is none, since no policy divides GPU models, or the order of jobs decides: by
-// debt unless a job is overdue, and where users share equally, since parties are not users.
-func (x *contest) mechanism(in *lease.Input) lease.Mechanism {
+// debt unless a job is overdue, and where users share equally, since parties are not users. alone is the only tenant with candidates; -1 = all have some.
+func (x *contest) mechanism(in *lease.Input, alone round.TenantIndex) lease.Mechanism {
 	if x.f.In.Settings.Divide == "" || haveUsers(x) || x.f.In.Settings.Mechanism == cluster.ByDebt && !anyOverdue(x, in) {
 		return nil
 	}
@@ -31,7 +31,11 @@ func (x *contest) mechanism(in *lease.Input) lease.Mechanism {
 		}
 		term := cluster.Instant(x.f.In.Settings.Term)
 		boundary := (x.f.In.Now + term - 1) / term * term
-		m := &hand{x: x, in: in, debts: x.f.Market.Debts(x.f.Taken(), boundary+term)}
+		m := &hand{x: x, in: in, taken: x.f.Taken(), last: round.PartyIndex(len(x.f.Due.Parties))}
+		if alone >= 0 && x.f.In.Settings.Mechanism != cluster.ByOEF {
+			m.taken.Cases, m.first, m.last = x.f.Market.Of(alone)
+		}
+		m.debts = x.f.Market.Debts(m.taken, boundary+term, m.first, m.last)
 		for p := range free {
 			m.pools = append(m.pools, rounds.Pool{Free: free[p], Node: x.f.Site.Largest(p)})
 		}
@@ -61,11 +65,11 @@ func (c *Chooser) Picks(f *field.Field, in *lease.Input, tenant int, free [][]in
 	}
 	own.Tenants[tenant] = mine
 	x := &contest{f, c, nil}
-	mechanism := x.mechanism(&own)
+	mechanism := x.mechanism(&own, round.TenantIndex(tenant))
 	if mechanism == nil {
 		return nil
 	}
-	picks := mechanism(free, taken[first:first+len(jobs)])
+	picks := mechanism(free, taken)
 	for i := range picks {
 		picks[i].Candidate += first
 	}
@@ -128,8 +132,11 @@ func anyFree(free [][]int) bool {
 type hand struct {
 	x     *contest
 	in    *lease.Input
+	taken round.Taken
+	first round.PartyIndex // debts are those of this party and the next ones, up to the one before last
+	last  round.PartyIndex
 	debts market.Debts
-	wants []rounds.Want
+	wants []rounds.Want // Party counts from first
 	who   []int         // by want: the candidate
 	gang  float64       // the largest
 	pools []rounds.Pool // in line: the wants that have a part of their tenant's share there, in their tenant's order
@@ -142,13 +149,13 @@ func (m *hand) gather(taken []int) {
 	at := make([]int, len(cs)) // 1 + the want
 	for i := range cs {
 		k := &cs[i]
-		party := m.x.f.Due.Queued[k.Case].Party
+		party := m.x.f.Due.Queued[k.Case].Party - m.first
 		switch {
 		case taken[i] >= 0:
 			*m.debts.Next.At(party, taken[i]) -= float64(k.GPUs)
-			*m.debts.Tenants.At(m.x.f.Due.Parties[party].Tenant, taken[i]) -= float64(k.GPUs)
+			*m.debts.Tenants.At(m.x.f.Due.Parties[m.first+party].Tenant, taken[i]) -= float64(k.GPUs)
 		case !k.IdleOnly && !k.Priority.Resting:
-			w := rounds.Want{Party: int(party), Tenant: int(m.x.f.Due.Parties[party].Tenant), Gang: k.GPUs, On: -1}
+			w := rounds.Want{Party: int(party), Tenant: int(m.x.f.Due.Parties[m.first+party].Tenant), Gang: k.GPUs, On: -1}
 			if k.Running {
 				w.On = k.Pools[0]
 			}
@@ -162,7 +169,7 @@ func (m *hand) gather(taken []int) {
 		m.in.Tenants[t].Each(cs, func(i, p, in int) {
 			w := at[i] - 1
 			switch {
-			case w < 0 || *m.debts.Due.At(m.x.f.Due.Queued[cs[i].Case].Party, p) <= 0:
+			case w < 0 || *m.debts.Due.At(m.x.f.Due.Queued[cs[i].Case].Party-m.first, p) <= 0:
 			case cs[i].Running && in > 0:
 				movers[p] = append(movers[p], w)
 			default:
@@ -182,8 +189,8 @@ func limit(m *hand) {
 	for p := range m.x.f.In.Pools {
 		for k := range m.debts.Next.Rows() {
 			next := m.debts.Next.At(k, p)
-			m.burst(next, m.x.f.Due.PartyRows.At(k, p))
-			if m.in.Tenants[m.queue(k)].Boost {
+			m.burst(next, m.x.f.Due.PartyRows.At(m.first+k, p))
+			if m.in.Tenants[m.queue(m.first+k)].Boost {
 				*next += float64(8 * free[p])
 			}
 		}
@@ -247,7 +254,7 @@ func (m *hand) nearest() []rounds.Grant {
 			wants[w].On = place[on]
 		}
 	}
-	debts := rounds.Debts{Parties: inOrder(m.debts.Next.Lines(), order), Tenants: inOrder(m.debts.Tenants.Lines(), order)}
+	debts := rounds.Debts{Parties: inOrder(m.debts.Next, order), Tenants: inOrder(m.debts.Tenants, order)}
 	out := rounds.Nearest(pools, debts, wants, float64(m.x.f.In.Settings.Threshold)/float64(m.x.f.In.Settings.Term))
 	for i := range out {
 		out[i].Model = order[out[i].Model]
@@ -256,12 +263,14 @@ func (m *hand) nearest() []rounds.Grant {
 }
 
 // inOrder gives the columns of a table in another order.
-func inOrder(table [][]float64, order []int) [][]float64 {
-	out := make([][]float64, len(table))
-	for i, line := range table {
+func inOrder[Row ~int](table round.Table[Row, float64], order []int) [][]float64 {
+	n, out := len(order), make([][]float64, table.Rows())
+	cells := make([]float64, 0, len(table.Cells))
+	for i := range out {
 		for _, p := range order {
-			out[i] = append(out[i], line[p])
+			cells = append(cells, *table.At(Row(i), p))
 		}
+		out[i] = cells[i*n : i*n+n : i*n+n]
 	}
 	return out
 }
@@ -276,12 +285,12 @@ func (m *hand) gavel() []rounds.Grant {
 		rows[w] = rounds.Row{Job: k.Key, Gang: k.GPUs, Share: make([]float64, n), Due: make([]cluster.Span, n), Time: make([]cluster.Span, n)}
 	}
 	for p := range m.pools {
-		before := make([]int, len(m.x.f.Due.Parties)) // GPUs of the party's jobs that come first in line
+		before := make([]int, m.last-m.first) // GPUs of the party's jobs that come first in line
 		for at, w := range m.pools[p].Line {
 			row, k := &rows[w], &m.in.Candidates[m.who[w]]
 			party := round.PartyIndex(m.wants[w].Party)
 			gang, age := float64(row.Gang), max(m.x.f.In.Now.Sub(k.Priority.First), m.x.f.In.Settings.Term)
-			row.Share[p] = *m.debts.Due.At(party, p) / (float64(m.x.f.Due.PartyRows.At(party, p).Demand) / float64(cluster.WholeGPU))
+			row.Share[p] = *m.debts.Due.At(party, p) / (float64(m.x.f.Due.PartyRows.At(m.first+party, p).Demand) / float64(cluster.WholeGPU))
 			owed := (*m.debts.Next.At(party, p)-float64(before[party]))/gang - row.Share[p]
 			row.Due[p] = cluster.Span(row.Share[p] * float64(age))
 			row.Time[p] = max(row.Due[p]-cluster.Span(owed*term), 0)

@@ -18,9 +18,9 @@ func (m *hand) overdue() (out []rounds.Grant) {
 	if slices.ContainsFunc(m.in.Tenants, func(t lease.Tenant) bool { return t.Boost }) {
 		return nil
 	}
-	least, gone := leastGangs(m.x), make([]bool, len(m.wants))
+	least, gone := leastGangs(m.x, m.taken.Cases), make([]bool, len(m.wants))
 	for p := range m.pools {
-		before := make([]float64, len(m.x.f.Due.Parties))
+		before := make([]float64, m.last-m.first)
 		for _, w := range m.pools[p].Line {
 			if gone[w] {
 				continue
@@ -53,20 +53,29 @@ func late(x *contest, k *lease.Candidate) bool {
 	return k.Priority.Owed >= cluster.Times(k.GPUs, x.f.In.Settings.Term)
 }
 
-// leastGangs gives the smallest gang of each tenant among all its jobs, so that renewed leases change nothing; the largest number where there is none.
-func leastGangs(x *contest) []int {
+// leastGangs gives the smallest gang of each tenant among its jobs in cases (nil = all), so that renewed leases change nothing; the largest number where there
+// is none.
+func leastGangs(x *contest, cases []int) []int {
 	least := slices.Repeat([]int{math.MaxInt}, len(x.f.In.Tenants))
-	for i := range x.f.In.Cases {
+	count := func(i int) {
 		if st, can, who := &x.f.In.Cases[i], &x.f.Can[i], &x.f.Due.Queued[i]; st.Live && who.Party >= 0 {
 			n := &least[x.f.Due.Parties[who.Party].Tenant]
 			*n = min(*n, can.GPUs)
 		}
+	}
+	if cases == nil {
+		for i := range x.f.In.Cases {
+			count(i)
+		}
+	}
+	for _, i := range cases {
+		count(i)
 	}
 	return least
 }
 
 // anyOverdue reports whether a job may be overdue.
 func anyOverdue(x *contest, in *lease.Input) bool {
-	least := leastGangs(x)
+	least := leastGangs(x, nil)
 	return slices.ContainsFunc(in.Candidates, func(k lease.Candidate) bool { return large(x, &k, least) && late(x, &k) })
 }

@@ -18,7 +18,7 @@ import (
 // smallest pass chooses first, and a job that it does not take is still in line for the others.
 func (m *hand) stride(chosen []rounds.Grant) []rounds.Grant {
 	free, runs := m.gpus(), make([]bool, len(m.wants))
-	given := round.NewTable[round.PartyIndex, int](len(m.x.f.Due.Parties), len(m.pools))
+	given := round.NewTable[round.PartyIndex, int](int(m.last-m.first), len(m.pools))
 	take := func(g rounds.Grant) {
 		w := &m.wants[g.Row]
 		runs[g.Row], free[g.Model] = true, free[g.Model]-w.Gang
@@ -54,7 +54,7 @@ func (m *hand) stride(chosen []rounds.Grant) []rounds.Grant {
 func (m *hand) passes(p int, runs []bool, given round.Table[round.PartyIndex, int]) []stride.Job {
 	const most = 1e9 // keeps passes in range
 	stay := float64(m.x.f.In.Settings.Threshold) / float64(m.x.f.In.Settings.Term)
-	before, last := make([]int, len(m.x.f.Due.Parties)), slices.Repeat([]float64{-most}, len(m.x.f.Due.Parties))
+	before, last := make([]int, m.last-m.first), slices.Repeat([]float64{-most}, int(m.last-m.first))
 	out := make([]stride.Job, len(m.pools[p].Line))
 	for i, w := range m.pools[p].Line {
 		want := &m.wants[w]

@@ -7,10 +7,11 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // Picks chooses jobs of a tenant for the coming term by the mechanism of the settings, as on a cluster without cells. free lists the GPUs of the
-// cells that may be given anew, by pool and node; taken is the pool in which a candidate has a claim, -1 = none. It returns candidates of in.
+// cells that may be given anew, by pool and node; taken is the pool in which each candidate of the tenant has a claim, -1 = none. It returns candidates of in.
 type Picks func(f *field.Field, in *lease.Input, tenant int, free [][]int, taken []int) []lease.Pick
 
 // order decides in which order the jobs of a tenant get the cells of its VC: the turns are served one after the other, and an earlier one takes
@@ -91,8 +92,8 @@ func byJobs(v *decision, tenant int) []lease.Turn {
 // byParties is the order where a policy divides GPU models between parties: the jobs that the mechanism of the settings picks, then by debt.
 func byParties(v *decision, tenant int) []lease.Turn {
 	line := v.in.Tenants[tenant].Line
-	if v.g.turn.c.Picks != nil && len(line) > 0 {
-		line = picksFirst(v, line, v.g.turn.c.Picks(v.g.turn.f, v.in, tenant, v.free(tenant), v.taken()))
+	if v.g.turn.c.Picks != nil && len(line) > 0 && len(v.in.Tenants[tenant].Jobs) > 0 {
+		line = picksFirst(v, line, v.g.turn.c.Picks(v.g.turn.f, v.in, tenant, v.free(tenant), v.taken(tenant)))
 	}
 	if v.g.turn.levels != nil {
 		line = slices.Clone(line)
@@ -125,12 +126,13 @@ func picksFirst(v *decision, line []lease.Turn, picks []lease.Pick) []lease.Turn
 	return out
 }
 
-// taken returns, by candidate, the pool in which it has a claim; -1 = none.
-func (v *decision) taken() []int {
-	out := slices.Repeat([]int{-1}, len(v.in.Candidates))
-	for i := range v.in.Candidates {
-		if cl := v.g.claims[v.in.Candidates[i].Case]; cl != nil {
-			out[i] = v.g.turn.f.In.Pool(cl.Pool)
+// taken returns, by candidate of a tenant, the pool in which it has a claim; -1 = none.
+func (v *decision) taken(tenant int) []int {
+	jobs := v.in.Tenants[tenant].Jobs
+	first, out := slices.Min(jobs), make([]int, len(jobs)) // a tenant's candidates follow each other
+	for i := range out {
+		if out[i] = -1; v.g.claims[v.in.Candidates[first+i].Case] != nil {
+			out[i] = v.g.turn.f.In.Pool(v.g.claims[v.in.Candidates[first+i].Case].Pool)
 		}
 	}
 	return out
@@ -143,10 +145,8 @@ func (v *decision) free(tenant int) [][]int {
 	for p, pool := range v.g.turn.f.In.Pools {
 		out[p] = v.g.state.Chunks(vc, pool)
 	}
-	for i := range v.g.turn.f.In.Cases {
-		if int(v.g.turn.f.In.Cases[i].Tenant) != tenant {
-			continue
-		}
+	cases, _, _ := v.g.turn.f.Market.Of(round.TenantIndex(tenant))
+	for _, i := range cases {
 		if l := v.g.turn.f.Hand.Leases[i]; l != nil && v.g.inside[i] && v.g.right(i) == cluster.Guaranteed && !v.g.mayGo(i) {
 			out[v.g.turn.f.In.Pool(l.Pool)] = without(out[v.g.turn.f.In.Pool(l.Pool)], l.GPUs)
 		}
