@@ -29,8 +29,12 @@ func (x *shares) ask(capacity []int, own *round.Owned) *cluster.AllocationReques
 	}
 	r := &bidder{in: x.in, found: x.found, speeds: x.speeds, parties: x.due.Parties, weights: x.weights, several: severalUsers(x), tradable: x.in.Snapshot.Cells.Tradable(), known: map[offerKey]*offer{}}
 	demands, digests := x.due.demands[:0], make([]digest, 0, len(x.due.Parties))
-	for k := range x.due.Parties {
-		if d, ok := r.demand(k); ok {
+	for i := range x.due.Queued { // in the order in which cases are in memory
+		k := x.due.Queued[i].Party
+		if k < 0 || x.due.Parties[k].Cases[0] != i {
+			continue
+		}
+		if d, ok := r.demand(int(k)); ok {
 			demands, digests = append(demands, d), append(digests, r.digest(&d))
 		}
 	}
@@ -43,6 +47,7 @@ func (x *shares) ask(capacity []int, own *round.Owned) *cluster.AllocationReques
 	if d := x.in.Snapshot.Allocation; d != nil && d.Digest == q.Digest {
 		return nil
 	}
+	slices.SortFunc(demands, func(a, b demand) int { return a.party - b.party })
 	q.Bids = make([]cluster.Bid, len(demands))
 	for n := range demands {
 		q.Bids[n] = r.bid(&demands[n])

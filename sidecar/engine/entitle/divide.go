@@ -33,6 +33,7 @@ type Due struct {
 
 	kept    Quotas
 	demands []demand // memory
+	wants   []int    // by party: the GPUs that its jobs ask for
 	labels  labels
 }
 

@@ -233,13 +233,7 @@ func (x *shares) asked() []int64 {
 }
 
 // demand returns the GPUs that all jobs of a party ask for.
-func (x *shares) demand(k round.PartyIndex) int {
-	gpus := 0
-	for _, i := range x.due.Parties[k].Cases {
-		gpus += x.found.Wants(i)
-	}
-	return gpus
-}
+func (x *shares) demand(k round.PartyIndex) int { return x.due.wants[k] }
 
 // owe returns, by row, how far ahead a tenant or party may be, in GPUs for one term: its largest gang plus
 // twice its entitlement. It changes gangs. The threshold allows a lead or lag of one term. A lower limit

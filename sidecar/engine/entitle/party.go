@@ -45,9 +45,12 @@ func queue(x *shares) {
 	} else {
 		kindParties(x)
 	}
+	x.due.wants = slices.Grow(x.due.wants[:0], len(x.due.Parties))[:len(x.due.Parties)]
 	for k := range x.due.Parties {
+		x.due.wants[k] = 0
 		for _, i := range x.due.Parties[k].Cases {
 			x.due.Queued[i].Party = round.PartyIndex(k)
+			x.due.wants[k] += x.found.Wants(i)
 		}
 	}
 	openAccounts(x)

@@ -79,13 +79,13 @@ func Learn(in *round.Facts, found *eligible.Found, memory *profile.Memory) *Spee
 		if x.in.Comes(i) {
 			x.object(i, slices.Concat(hints.Wrong, x.why(left, c.Job.User)))
 		}
-		if len(x.in.Snapshot.Progress) > 0 {
+		if st.Runs && len(x.in.Snapshot.Progress) > 0 {
 			byID[c.Job.ID] = i
 		}
 	}
 	x.Book.Hear(said.rates)
 	for _, r := range x.in.Snapshot.Progress {
-		if i, ok := byID[r.Job]; ok && x.in.Cases[i].Runs {
+		if i, ok := byID[r.Job]; ok {
 			x.hear(i, r)
 		}
 	}
