@@ -41,8 +41,8 @@ func (s *State) adoptPart(l, v int32, p part, allow []int) bool {
 	if p.level >= 0 && s.adoptIn(l, v, p, allow) {
 		return true
 	}
-	low := c.around(p.gpus)
-	for k := low; k <= c.top(); k++ {
+	low := c.tree.around(p.gpus)
+	for k := low; k <= c.tree.top(); k++ {
 		if p.level = int16(k); s.adoptIn(l, v, p, allow) {
 			return true
 		}
@@ -50,7 +50,7 @@ func (s *State) adoptPart(l, v int32, p part, allow []int) bool {
 	if low == 0 {
 		return false
 	}
-	half, rest := p.halves(c.levels[low-1].size)
+	half, rest := p.halves(c.tree.levels[low-1].size)
 	return s.adoptPart(l, v, half, allow) && s.adoptPart(l, v, rest, allow)
 }
 
@@ -77,10 +77,10 @@ func (s *State) adoptIn(l, v int32, p part, allow []int) bool {
 	if !s.binds(v, p) {
 		return false
 	}
-	if i := c.cellOf(k, int(p.node), p.gpus); c.levels[k].owner[i] != v+1 {
-		_, before := c.short()
+	if i := c.tree.cellOf(k, int(p.node), p.gpus); c.tree.levels[k].owner[i] != v+1 {
+		_, before := c.tree.short()
 		s.bind(v, int(p.chain), k, i)
-		if _, after := c.short(); after > max(before, allow[p.chain]) {
+		if _, after := c.tree.short(); after > max(before, allow[p.chain]) {
 			s.unbind(v, int(p.chain), k, i)
 			return false
 		}
@@ -93,14 +93,14 @@ func (s *State) adoptIn(l, v int32, p part, allow []int) bool {
 // what other VCs are promised.
 func (s *State) binds(v int32, p part) bool {
 	c, k := s.chains[p.chain], int(p.level)
-	i := c.cellOf(k, int(p.node), p.gpus)
-	if k <= c.nodeAt {
-		if _, gpus := c.part(k, i); p.gpus&^gpus != 0 {
+	i := c.tree.cellOf(k, int(p.node), p.gpus)
+	if k <= c.tree.nodeAt {
+		if _, gpus := c.tree.part(k, i); p.gpus&^gpus != 0 {
 			return false
 		}
 	}
-	return c.levels[k].owner[i] == v+1 || s.vcs[v].accounts[p.chain][k].unbound() > 0 && c.vacant(k, i) &&
-		(!s.snug || bits.OnesCount64(p.gpus)+int(c.levels[k].dead[i]) >= c.levels[k].size)
+	return c.tree.levels[k].owner[i] == v+1 || s.vcs[v].accounts[p.chain][k].unbound() > 0 && c.vacant(k, i) &&
+		(!s.snug || bits.OnesCount64(p.gpus)+int(c.tree.levels[k].dead[i]) >= c.tree.levels[k].size)
 }
 
 // adoptable tells whether adoptPart may succeed, and changes nothing. Most leases cannot be adopted, and to try costs
@@ -113,8 +113,8 @@ func (s *State) adoptable(v int32, p part) bool {
 	if p.level >= 0 && s.binds(v, p) {
 		return true
 	}
-	low := c.around(p.gpus)
-	for k := low; k <= c.top(); k++ {
+	low := c.tree.around(p.gpus)
+	for k := low; k <= c.tree.top(); k++ {
 		if p.level = int16(k); s.binds(v, p) {
 			return true
 		}
@@ -122,7 +122,7 @@ func (s *State) adoptable(v int32, p part) bool {
 	if low == 0 {
 		return false
 	}
-	half, rest := p.halves(c.levels[low-1].size)
+	half, rest := p.halves(c.tree.levels[low-1].size)
 	return s.adoptable(v, half) && s.adoptable(v, rest)
 }
 
@@ -218,7 +218,7 @@ func (t *trial) preempt() bool {
 		return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(y.job, x.job))
 	})
 	least := 1
-	if a := &t.asks[0]; len(t.asks) == 1 && !t.q.Soft && a.within < 0 && !a.passed && !a.c.dead() {
+	if a := &t.asks[0]; len(t.asks) == 1 && !t.q.Soft && a.within < 0 && !a.passed && !a.c.tree.dead() {
 		below, least = t.state.vcs[v].useful(t.state, a, t.q.Nodes, below)
 	}
 	if len(below) < least {
@@ -226,7 +226,7 @@ func (t *trial) preempt() bool {
 	}
 	t.state.trying = true
 	ok := t.preemptOf(below, least, v)
-	if !ok && slices.ContainsFunc(t.asks, func(a ask) bool { return a.c.dead() }) {
+	if !ok && slices.ContainsFunc(t.asks, func(a ask) bool { return a.c.tree.dead() }) {
 		t.state.hold = true
 		ok = t.preemptOf(below, least, v)
 		t.state.letGo(v)
@@ -277,13 +277,13 @@ func (v *vc) useful(s *State, a *ask, n int, below []int32) ([]int32, int) {
 		}
 		return gpus
 	}
-	for k := range c.levels {
-		account, size := &v.accounts[a.ci][k], c.levels[k].size
+	for k := range c.tree.levels {
+		account, size := &v.accounts[a.ci][k], c.tree.levels[k].size
 		if size >= a.gpus {
-			n -= max(account.unbound(), 0) * max(parts(size), min(size/a.gpus, c.nodesIn(k)))
+			n -= max(account.unbound(), 0) * max(parts(size), min(size/a.gpus, c.tree.nodesIn(k)))
 		}
 		for _, key := range account.open {
-			at, _ := c.part(min(k, c.nodeAt), int(uint32(key)))
+			at, _ := c.tree.part(min(k, c.tree.nodeAt), int(uint32(key)))
 			on(int32(at)).now += int(key >> freeBits)
 		}
 	}
@@ -332,7 +332,7 @@ type room struct{ now, more int }
 func (t *trial) preemptOf(below []int32, least int, v int32) bool {
 	allow := make([]int, len(t.state.chains))
 	for ci, c := range t.state.chains {
-		_, allow[ci] = c.short()
+		_, allow[ci] = c.tree.short()
 	}
 	had := make([][]part, 0, len(below))
 	ok := false
@@ -366,14 +366,14 @@ func (t *trial) preemptOf(below []int32, least int, v int32) bool {
 func (s *State) shun(parts []part, sign int) {
 	for _, p := range parts {
 		c := s.chains[p.chain]
-		for k := range c.levels {
+		for k := range c.tree.levels {
 			for left := p.gpus; left != 0; {
-				i := c.cellOf(k, int(p.node), left)
-				c.stay(k, i, sign*NodeGPUs)
-				if k >= c.nodeAt {
+				i := c.tree.cellOf(k, int(p.node), left)
+				c.tree.stay(k, i, sign*NodeGPUs)
+				if k >= c.tree.nodeAt {
 					break
 				}
-				_, in := c.part(k, i)
+				_, in := c.tree.part(k, i)
 				left &^= in
 			}
 		}

@@ -15,45 +15,45 @@ type allotment struct {
 func (s *allotment) bind(v int32, ci, k, i int) {
 	c := s.chains[ci]
 	c.bury(k, i, -1)
-	l, a := &c.levels[k], &s.vcs[v].accounts[ci][k]
+	l, a := &c.tree.levels[k], &s.vcs[v].accounts[ci][k]
 	l.owner[i] = v + 1
 	l.bound++
 	a.bound++
-	c.take(k, i)
+	c.tree.take(k, i)
 	c.fence(k, i, a)
 }
 
 // unbind returns a cell. Its dead GPUs stay out of the free lists.
 func (s *allotment) unbind(v int32, ci, k, i int) {
 	c := s.chains[ci]
-	l, a := &c.levels[k], &s.vcs[v].accounts[ci][k]
+	l, a := &c.tree.levels[k], &s.vcs[v].accounts[ci][k]
 	c.unfence(k, i, a)
 	l.owner[i] = 0
 	l.bound--
 	a.bound--
-	c.give(k, i)
+	c.tree.give(k, i)
 	c.bury(k, i, +1)
-	if l.dead[i] > 0 || c.lossy() {
+	if l.dead[i] > 0 || c.tree.lossy() {
 		s.settle(ci)
 	}
 }
 
 // bury removes the dead GPUs of a cell from the free lists, or restores them.
 func (c *chain) bury(k, i int, sign int) {
-	if c.levels[k].dead[i] == 0 {
+	if c.tree.levels[k].dead[i] == 0 {
 		return
 	}
-	size := c.levels[c.nodeAt].size
-	_, gpus := c.part(min(k, c.nodeAt), i)
-	if k > c.nodeAt {
+	size := c.tree.levels[c.tree.nodeAt].size
+	_, gpus := c.tree.part(min(k, c.tree.nodeAt), i)
+	if k > c.tree.nodeAt {
 		gpus = ones(0, size)
 	}
-	for n, last := c.span(k, i); n < last; n++ {
+	for n, last := c.tree.span(k, i); n < last; n++ {
 		for m := c.nodes[n].bad & gpus; m != 0; m &= m - 1 {
 			if g := n*size + bits.TrailingZeros64(m); sign > 0 {
-				c.take(0, g)
+				c.tree.take(0, g)
 			} else {
-				c.give(0, g)
+				c.tree.give(0, g)
 			}
 		}
 	}
@@ -81,9 +81,9 @@ func (c *tree) slots(k, i int) (level, first, n int) {
 
 // fence opens a cell that was bound to leases of its VC.
 func (c *chain) fence(k, i int, a *account) {
-	level, first, n := c.slots(k, i)
+	level, first, n := c.tree.slots(k, i)
 	for slot := first; slot < first+n; slot++ {
-		at, gpus := c.part(level, slot)
+		at, gpus := c.tree.part(level, slot)
 		d := &c.nodes[at]
 		d.fenced |= gpus
 		if key := d.slotKey(gpus, slot); n == 1 {
@@ -100,9 +100,9 @@ func (c *chain) fence(k, i int, a *account) {
 
 // unfence closes a cell.
 func (c *chain) unfence(k, i int, a *account) {
-	level, first, n := c.slots(k, i)
+	level, first, n := c.tree.slots(k, i)
 	for slot := first; slot < first+n; slot++ {
-		at, gpus := c.part(level, slot)
+		at, gpus := c.tree.part(level, slot)
 		d := &c.nodes[at]
 		d.fenced &^= gpus
 		if n == 1 {
@@ -135,9 +135,9 @@ func (d *node) slotKey(gpus uint64, slot int) uint64 {
 func (s *allotment) change(v int32, ci, k, at int, gpus, used, bad, stays uint64) {
 	c := s.chains[ci]
 	d := &c.nodes[at]
-	level := min(k, c.nodeAt)
-	slot := c.cellOf(level, at, gpus)
-	_, whole := c.part(level, slot)
+	level := min(k, c.tree.nodeAt)
+	slot := c.tree.cellOf(level, at, gpus)
+	_, whole := c.tree.part(level, slot)
 	was := d.slotKey(whole, slot)
 	d.used, d.bad, d.stays = used, bad, stays
 	s.vcs[v].accounts[ci][k].move(was, d.slotKey(whole, slot))
@@ -161,7 +161,7 @@ func (s *allotment) Allocate(name, chain, typ string) (Cell, error) {
 	if s.vcs[v].accounts[ci][k].unbound() < 1 {
 		return Cell{}, Refusal{Code: Lacking, VC: name, Chain: s.chains[ci].name, Level: typ, Needed: 1}
 	}
-	i, ok := s.chains[ci].find(k)
+	i, ok := s.chains[ci].tree.find(k)
 	if !ok {
 		return Cell{}, Refusal{Code: Unsafe, VC: name, Chain: s.chains[ci].name, Level: typ, Needed: 1}
 	}
@@ -172,11 +172,11 @@ func (s *allotment) Allocate(name, chain, typ string) (Cell, error) {
 // Free returns an allocated cell without leases: ReleaseCell of Algorithm 1. It tells whether it
 // did.
 func (s *allotment) Free(at Cell) bool {
-	if at.Chain < 0 || at.Chain >= len(s.chains) || at.Level < 0 || at.Level > s.chains[at.Chain].top() {
+	if at.Chain < 0 || at.Chain >= len(s.chains) || at.Level < 0 || at.Level > s.chains[at.Chain].tree.top() {
 		return false
 	}
 	c := s.chains[at.Chain]
-	l := &c.levels[at.Level]
+	l := &c.tree.levels[at.Level]
 	if at.Index < 0 || at.Index >= l.n || l.owner[at.Index] < 1 || l.used[at.Index] > 0 || c.pinned[cell{at.Level, at.Index}] {
 		return false
 	}

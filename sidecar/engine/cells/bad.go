@@ -12,7 +12,7 @@ func (s *allotment) SetBad(name string, gpus uint64) bool {
 	ci, i := int(at.chain), int(at.node)
 	c := s.chains[ci]
 	d := &c.nodes[i]
-	size := c.levels[c.nodeAt].size
+	size := c.tree.levels[c.tree.nodeAt].size
 	gpus &= ones(0, size)
 	for m := d.bad ^ gpus; m != 0; m &= m - 1 {
 		s.flip(ci, i, m&-m)
@@ -26,24 +26,24 @@ func (s *allotment) SetBad(name string, gpus uint64) bool {
 func (s *allotment) flip(ci, at int, gpu uint64) {
 	c := s.chains[ci]
 	d := &c.nodes[at]
-	size := c.levels[c.nodeAt].size
+	size := c.tree.levels[c.tree.nodeAt].size
 	g := at*size + bits.TrailingZeros64(gpu)
 	n := int32(1)
 	if d.bad&gpu != 0 {
 		n = -1
 	}
-	for k := range c.levels {
-		c.levels[k].dead[g/c.levels[k].size] += n
+	for k := range c.tree.levels {
+		c.tree.levels[k].dead[g/c.tree.levels[k].size] += n
 	}
 	if d.fenced&gpu != 0 {
-		k, i := c.holder(g)
-		s.change(c.levels[k].owner[i]-1, ci, k, at, gpu, d.used, d.bad^gpu, d.stays)
+		k, i := c.tree.holder(g)
+		s.change(c.tree.levels[k].owner[i]-1, ci, k, at, gpu, d.used, d.bad^gpu, d.stays)
 	} else if d.bad ^= gpu; n > 0 {
-		c.take(0, g)
+		c.tree.take(0, g)
 	} else {
-		c.give(0, g)
+		c.tree.give(0, g)
 	}
-	c.regroupNode(at) // it may be broken now, or whole
+	c.tree.regroupNode(at) // it may be broken now, or whole
 }
 
 // holder gives the bound cell that contains a GPU.
@@ -64,21 +64,21 @@ func (s *allotment) settle(ci int) {
 		return
 	}
 	c := s.chains[ci]
-	row := c.gaps(nil)
-	for k := c.top(); k >= 0; k-- {
+	row := c.tree.gaps(nil)
+	for k := c.tree.top(); k >= 0; k-- {
 		for row[k].needed > row[k].there {
 			a := s.most(ci, k, (*account).unbound)
 			a.lost++
-			c.levels[k].lost++
-			row = c.gaps(row)
+			c.tree.levels[k].lost++
+			row = c.tree.gaps(row)
 		}
 	}
-	for k := c.top(); k >= 0; k-- {
-		for c.levels[k].lost > 0 {
-			c.levels[k].lost--
-			row = c.gaps(row)
+	for k := c.tree.top(); k >= 0; k-- {
+		for c.tree.levels[k].lost > 0 {
+			c.tree.levels[k].lost--
+			row = c.tree.gaps(row)
 			if !holds(row) {
-				c.levels[k].lost++
+				c.tree.levels[k].lost++
 				break
 			}
 			s.most(ci, k, func(a *account) int { return a.lost }).lost--

@@ -9,7 +9,7 @@ import (
 // level is split into the same number of cells (hierarchical uniform composability, §3.2).
 // Cell i of level k has the cells i*split and on of level k-1, and the GPUs i*size and on.
 type chain struct {
-	tree
+	tree        tree
 	name, model string
 	nodes       []node
 	pinned      map[cell]bool
@@ -129,31 +129,31 @@ func (c *tree) span(k, i int) (first, last int) {
 
 // build makes the cells, all free except those of nodes that are not there.
 func (c *chain) build(nodes []string) {
-	whole := c.levels[c.nodeAt].size
+	whole := c.tree.levels[c.tree.nodeAt].size
 	c.nodes = make([]node, len(nodes))
 	c.pinned = map[cell]bool{}
-	top := c.top()
-	c.levels[top].free = len(nodes) * whole / c.levels[top].size
-	for k := range c.levels {
-		l := &c.levels[k]
+	top := c.tree.top()
+	c.tree.levels[top].free = len(nodes) * whole / c.tree.levels[top].size
+	for k := range c.tree.levels {
+		l := &c.tree.levels[k]
 		l.n = len(nodes) * whole / l.size
 		counts := make([]int32, 5*l.n)
 		l.taken, l.dead, l.stays, l.owner, l.used = counts[:l.n], counts[l.n:2*l.n], counts[2*l.n:3*l.n], counts[3*l.n:4*l.n], counts[4*l.n:]
 		if k < top {
-			l.order = newRanking(l.n/c.levels[k+1].split, c.levels[k+1].split)
+			l.order = newRanking(l.n/c.tree.levels[k+1].split, c.tree.levels[k+1].split)
 		} else {
 			l.order = newRanking(1, l.n)
 		}
 		for i := range l.n {
-			c.rank(k, i)
+			c.tree.rank(k, i)
 		}
 	}
-	if c.levels[top].n > 0 {
-		c.regroup(top, 0)
+	if c.tree.levels[top].n > 0 {
+		c.tree.regroup(top, 0)
 	}
 	above := 1
-	if c.nodeAt < top {
-		above = c.levels[c.nodeAt+1].n
+	if c.tree.nodeAt < top {
+		above = c.tree.levels[c.tree.nodeAt+1].n
 	}
 	c.lend = make([]ranking, whole)
 	for g := range c.lend {
@@ -164,8 +164,8 @@ func (c *chain) build(nodes []string) {
 	for i, name := range nodes {
 		c.nodes[i].name = name
 		if name == "" {
-			c.levels[c.nodeAt].owner[i] = absent
-			c.take(c.nodeAt, i)
+			c.tree.levels[c.tree.nodeAt].owner[i] = absent
+			c.tree.take(c.tree.nodeAt, i)
 		} else {
 			c.touch(i)
 		}
@@ -307,14 +307,14 @@ func (c *tree) regroupNode(at int) {
 // vacant tells whether a cell could be bound: all of it exists, and neither a part of it nor a
 // cell that contains it is bound. Dead GPUs do not count.
 func (c *chain) vacant(k, i int) bool {
-	if c.levels[k].taken[i] != c.levels[k].dead[i] {
+	if c.tree.levels[k].taken[i] != c.tree.levels[k].dead[i] {
 		return false
 	}
 	gpus := ones(0, len(c.lend))
-	if k < c.nodeAt {
-		_, gpus = c.part(k, i)
+	if k < c.tree.nodeAt {
+		_, gpus = c.tree.part(k, i)
 	}
-	for n, last := c.span(k, i); n < last; n++ {
+	for n, last := c.tree.span(k, i); n < last; n++ {
 		if c.nodes[n].fenced&gpus != 0 {
 			return false
 		}
@@ -323,7 +323,7 @@ func (c *chain) vacant(k, i int) bool {
 }
 
 // isFree tells whether all of a cell is there, healthy and not bound.
-func (c *chain) isFree(k, i int) bool { return c.levels[k].taken[i] == 0 && c.vacant(k, i) }
+func (c *chain) isFree(k, i int) bool { return c.tree.levels[k].taken[i] == 0 && c.vacant(k, i) }
 
 // gap is one row of invariant (2).
 type gap struct{ needed, there int }

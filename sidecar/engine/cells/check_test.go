@@ -25,23 +25,23 @@ func (s *State) checkChain(ci int) []Violation {
 	var out []Violation
 	wrong := func(what string, k int, cell string, needed, there int) {
 		if needed != there {
-			out = append(out, Violation{what, c.name, c.levels[k].name, cell, needed, there})
+			out = append(out, Violation{what, c.name, c.tree.levels[k].name, cell, needed, there})
 		}
 	}
 	size := len(c.lend)
 	taken := make([]int, len(c.nodes)*size) // by GPU
 	fenced := make([]uint64, len(c.nodes))
-	for k := range c.levels {
-		l := &c.levels[k]
+	for k := range c.tree.levels {
+		l := &c.tree.levels[k]
 		bound := make([]int, len(s.vcs))
 		open := make([][]uint64, len(s.vcs))
 		for i, owner := range l.owner {
 			if owner == 0 {
 				continue
 			}
-			level, first, n := c.slots(k, i)
+			level, first, n := c.tree.slots(k, i)
 			for slot := first; slot < first+n && owner > 0; slot++ {
-				at, gpus := c.part(level, slot)
+				at, gpus := c.tree.part(level, slot)
 				if key := c.nodes[at].slotKey(gpus, slot); key != 0 {
 					open[owner-1] = append(open[owner-1], key)
 				}
@@ -70,7 +70,7 @@ func (s *State) checkChain(ci int) []Violation {
 	}
 	for i := range c.nodes {
 		d := &c.nodes[i]
-		wrong("a cell's GPUs are not those of its VC", c.nodeAt, d.name, int(fenced[i]), int(d.fenced))
+		wrong("a cell's GPUs are not those of its VC", c.tree.nodeAt, d.name, int(fenced[i]), int(d.fenced))
 		for m := d.bad &^ fenced[i]; m != 0; m &= m - 1 {
 			taken[i*size+bits.TrailingZeros64(m)]++
 		}
@@ -86,8 +86,8 @@ func (s *State) checkChain(ci int) []Violation {
 // checkFree counts free cells anew from the GPUs that are taken.
 func (c *chain) checkFree(taken []int) []Violation {
 	var out []Violation
-	for k := range c.levels {
-		l := &c.levels[k]
+	for k := range c.tree.levels {
+		l := &c.tree.levels[k]
 		free := 0
 		whole := make([]bool, l.n)
 		for i := range whole {
@@ -102,8 +102,8 @@ func (c *chain) checkFree(taken []int) []Violation {
 				continue
 			}
 			in := false // a larger cell that is free
-			if k < c.top() {
-				up := c.levels[k+1]
+			if k < c.tree.top() {
+				up := c.tree.levels[k+1]
 				n := 0
 				for g := i / up.split * up.size; g < (i/up.split+1)*up.size; g++ {
 					n += taken[g]
@@ -113,7 +113,7 @@ func (c *chain) checkFree(taken []int) []Violation {
 			if !in {
 				free++
 			}
-			if group, at := c.buddies(k, i); l.order.kids.keys[2*group*l.order.kids.width+l.order.kids.width+at] == none {
+			if group, at := c.tree.buddies(k, i); l.order.kids.keys[2*group*l.order.kids.width+l.order.kids.width+at] == none {
 				out = append(out, Violation{"a free cell cannot be found", c.name, l.name, fmt.Sprint(i), 1, 0})
 			}
 		}
@@ -149,12 +149,12 @@ func (s *State) checkLeases() []Violation {
 				continue
 			}
 			k := int(p.level)
-			j := c.cellOf(k, int(p.node), p.gpus)
-			if c.levels[k].owner[j] != f.vc+1 {
-				out = append(out, Violation{"a guaranteed lease stands outside its VC", c.name, c.levels[k].name, fmt.Sprint(f.job), int(f.vc + 1), int(c.levels[k].owner[j])})
+			j := c.tree.cellOf(k, int(p.node), p.gpus)
+			if c.tree.levels[k].owner[j] != f.vc+1 {
+				out = append(out, Violation{"a guaranteed lease stands outside its VC", c.name, c.tree.levels[k].name, fmt.Sprint(f.job), int(f.vc + 1), int(c.tree.levels[k].owner[j])})
 			}
 			if m.used&p.gpus != 0 {
-				out = append(out, Violation{"a GPU has two guaranteed leases", c.name, c.levels[k].name, c.nodes[p.node].name, 1, 2})
+				out = append(out, Violation{"a GPU has two guaranteed leases", c.name, c.tree.levels[k].name, c.nodes[p.node].name, 1, 2})
 			}
 			m.used |= p.gpus
 			on[at] = m
@@ -165,22 +165,22 @@ func (s *State) checkLeases() []Violation {
 		for i := range c.nodes {
 			d := &c.nodes[i]
 			if m := on[place{int16(ci), int32(i)}]; m != (masks{d.used, d.lent, d.stays}) {
-				out = append(out, Violation{"a node's GPUs in use are miscounted", c.name, c.levels[c.nodeAt].name, d.name, bits.OnesCount64(m.used | m.lent), bits.OnesCount64(d.used | d.lent)})
+				out = append(out, Violation{"a node's GPUs in use are miscounted", c.name, c.tree.levels[c.tree.nodeAt].name, d.name, bits.OnesCount64(m.used | m.lent), bits.OnesCount64(d.used | d.lent)})
 			}
 		}
-		for k := range c.levels {
-			stays := make([]int32, c.levels[k].n)
-			for g := range c.levels[0].n {
+		for k := range c.tree.levels {
+			stays := make([]int32, c.tree.levels[k].n)
+			for g := range c.tree.levels[0].n {
 				if c.nodes[g/len(c.lend)].stays&(1<<(g%len(c.lend))) != 0 {
-					stays[g/c.levels[k].size]++
+					stays[g/c.tree.levels[k].size]++
 				}
 			}
-			for i, n := range c.levels[k].used {
-				if n != used[key{ci, k, i}] || stays[i] != c.levels[k].stays[i] {
-					out = append(out, Violation{"a cell's GPUs in use are miscounted", c.name, c.levels[k].name, fmt.Sprint(i), int(used[key{ci, k, i}]), int(n)})
+			for i, n := range c.tree.levels[k].used {
+				if n != used[key{ci, k, i}] || stays[i] != c.tree.levels[k].stays[i] {
+					out = append(out, Violation{"a cell's GPUs in use are miscounted", c.name, c.tree.levels[k].name, fmt.Sprint(i), int(used[key{ci, k, i}]), int(n)})
 				}
-				if owner := c.levels[k].owner[i]; owner > 0 && n == 0 && !c.pinned[cell{k, i}] {
-					out = append(out, Violation{"a cell is bound that nobody uses", c.name, c.levels[k].name, fmt.Sprint(i), 0, 1})
+				if owner := c.tree.levels[k].owner[i]; owner > 0 && n == 0 && !c.pinned[cell{k, i}] {
+					out = append(out, Violation{"a cell is bound that nobody uses", c.name, c.tree.levels[k].name, fmt.Sprint(i), 0, 1})
 				}
 			}
 		}

@@ -26,9 +26,9 @@ func (s *State) clone() *State {
 func (c *chain) clone() *chain {
 	out := *c
 	out.nodes, out.dirty = slices.Clone(c.nodes), slices.Clone(c.dirty)
-	out.levels, out.lend = slices.Clone(c.levels), slices.Clone(c.lend)
-	for k := range out.levels {
-		l := &out.levels[k]
+	out.tree.levels, out.lend = slices.Clone(c.tree.levels), slices.Clone(c.lend)
+	for k := range out.tree.levels {
+		l := &out.tree.levels[k]
 		for _, counts := range []*[]int32{&l.taken, &l.dead, &l.stays, &l.owner, &l.used} {
 			*counts = slices.Clone(*counts)
 		}

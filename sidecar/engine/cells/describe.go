@@ -163,33 +163,33 @@ func (s *layout) chain(t *Type, byName map[string]*Type) Faults {
 	c := &chain{name: t.Name, tree: tree{nodeAt: -1}}
 	nodes, size := 0, 1
 	for ; t != nil; t = byName[t.Child] {
-		c.levels = append(c.levels, level{name: t.Name, split: t.Split})
+		c.tree.levels = append(c.tree.levels, level{name: t.Name, split: t.Split})
 		if t.Node {
 			nodes++
-			c.nodeAt = len(c.levels)
+			c.tree.nodeAt = len(c.tree.levels)
 		}
 		c.model = t.Model
 	}
-	c.nodeAt = len(c.levels) - c.nodeAt
-	slices.Reverse(c.levels)
-	if n := len(c.levels); n > Levels {
+	c.tree.nodeAt = len(c.tree.levels) - c.tree.nodeAt
+	slices.Reverse(c.tree.levels)
+	if n := len(c.tree.levels); n > Levels {
 		return Faults{{Kind: TooDeep, Chain: c.name, Needed: Levels, There: n}}
 	}
 	if nodes != 1 {
 		return Faults{{Kind: NoNodeLevel, Chain: c.name, Needed: 1, There: nodes}}
 	}
-	for k := range c.levels {
+	for k := range c.tree.levels {
 		if k > 0 {
-			size = int(cluster.MulDiv(int64(size), int64(c.levels[k].split), 1)) // no overflow
+			size = int(cluster.MulDiv(int64(size), int64(c.tree.levels[k].split), 1)) // no overflow
 		}
 		limit := ChainGPUs
-		if k <= c.nodeAt {
+		if k <= c.tree.nodeAt {
 			limit = NodeGPUs
 		}
 		if size > limit {
-			return Faults{{Kind: TooLarge, Chain: c.name, Type: c.levels[k].name, Needed: limit, There: size}}
+			return Faults{{Kind: TooLarge, Chain: c.name, Type: c.tree.levels[k].name, Needed: limit, There: size}}
 		}
-		c.levels[k].size = size
+		c.tree.levels[k].size = size
 	}
 	s.chains = append(s.chains, c)
 	return nil
@@ -205,7 +205,7 @@ func (s *layout) levelOf(chain, name string) (ci, k int, wrong FaultKind) {
 		if chain != "" && chain != c.name {
 			continue
 		}
-		if l := c.levelOf(name); l >= 0 {
+		if l := c.tree.levelOf(name); l >= 0 {
 			if ci >= 0 {
 				return ci, k, ManyChains
 			}
@@ -223,7 +223,7 @@ func (s *layout) tops(tops []Top) Faults {
 	var faults Faults
 	at := make([][][]item, len(s.chains)) // by chain and level
 	for i, c := range s.chains {
-		at[i] = make([][]item, len(c.levels))
+		at[i] = make([][]item, len(c.tree.levels))
 	}
 	seen, names := map[string]bool{}, map[string]bool{}
 	for i := range tops {
@@ -253,8 +253,8 @@ func (s *layout) tops(tops []Top) Faults {
 			}
 			continue
 		}
-		switch want := s.chains[ci].nodesIn(k); {
-		case k < s.chains[ci].nodeAt:
+		switch want := s.chains[ci].tree.nodesIn(k); {
+		case k < s.chains[ci].tree.nodeAt:
 			bad(BelowNode, t.Name, 0, 0)
 		case len(t.Nodes) != want:
 			bad(NodeCount, t.Name, want, len(t.Nodes))
@@ -289,25 +289,25 @@ type item struct {
 // if that exceeds ChainGPUs. Units too small for a top cell become part of one that is never
 // whole.
 func (c *chain) join(at [][]item) (nodes []string, gpus int) {
-	for k := c.nodeAt; k < len(c.levels); k++ {
+	for k := c.tree.nodeAt; k < len(c.tree.levels); k++ {
 		slices.SortStableFunc(at[k], func(a, b item) int { return cmp.Compare(a.name, b.name) })
-		gpus = len(at[k]) * c.levels[k].size
+		gpus = len(at[k]) * c.tree.levels[k].size
 		if gpus > ChainGPUs {
 			return nil, gpus
 		}
-		if k == len(c.levels)-1 {
+		if k == len(c.tree.levels)-1 {
 			for _, t := range at[k] {
 				nodes = append(nodes, t.nodes...)
 			}
 			break
 		}
-		if groups := len(at[k]) / max(c.levels[k+1].split-1, 1); groups*c.levels[k+1].size > ChainGPUs {
-			return nil, groups * c.levels[k+1].size
+		if groups := len(at[k]) / max(c.tree.levels[k+1].split-1, 1); groups*c.tree.levels[k+1].size > ChainGPUs {
+			return nil, groups * c.tree.levels[k+1].size
 		}
-		for group := range slices.Chunk(at[k], max(c.levels[k+1].split-1, 1)) {
-			whole := make([]string, c.nodesIn(k+1))
+		for group := range slices.Chunk(at[k], max(c.tree.levels[k+1].split-1, 1)) {
+			whole := make([]string, c.tree.nodesIn(k+1))
 			for i, t := range group {
-				copy(whole[i*c.nodesIn(k):], t.nodes)
+				copy(whole[i*c.tree.nodesIn(k):], t.nodes)
 			}
 			at[k+1] = append(at[k+1], item{"\xff" + group[0].name, whole}) // after all that are whole
 		}
@@ -337,7 +337,7 @@ func (s *allotment) assign(vcs []VC, built bool) Faults {
 		}
 		v := &vc{name: d.Name, accounts: make([][]account, len(s.chains))}
 		for ci, c := range s.chains {
-			v.accounts[ci] = make([]account, len(c.levels))
+			v.accounts[ci] = make([]account, len(c.tree.levels))
 		}
 		s.byName[d.Name] = int32(len(s.vcs))
 		s.vcs = append(s.vcs, v)
@@ -354,7 +354,7 @@ func (s *allotment) assign(vcs []VC, built bool) Faults {
 				continue
 			default:
 				v.accounts[ci][k].reserved += q.Cells
-				s.chains[ci].levels[k].reserved += q.Cells
+				s.chains[ci].tree.levels[k].reserved += q.Cells
 				continue
 			}
 			faults = append(faults, f)
@@ -380,16 +380,16 @@ func (s *allotment) pin(name string, p *Pin) Fault {
 		return f
 	}
 	c := s.chains[at.chain]
-	k := c.levelOf(p.Type)
+	k := c.tree.levelOf(p.Type)
 	if k < 0 {
 		f.Kind = UnknownType
 		return f
 	}
-	if n := c.levels[c.nodeAt].size; p.GPU < 0 || p.GPU >= n {
+	if n := c.tree.levels[c.tree.nodeAt].size; p.GPU < 0 || p.GPU >= n {
 		f.Kind, f.Needed, f.There = NoSuchGPU, p.GPU+1, n
 		return f
 	}
-	i := c.cellOf(k, int(at.node), 1<<p.GPU)
+	i := c.tree.cellOf(k, int(at.node), 1<<p.GPU)
 	if !c.vacant(k, i) {
 		f.Kind = Overlap
 		return f
@@ -398,7 +398,7 @@ func (s *allotment) pin(name string, p *Pin) Fault {
 	a := &s.vcs[v].accounts[at.chain][k]
 	s.bind(v, int(at.chain), k, i)
 	a.bound--
-	c.levels[k].bound--
+	c.tree.levels[k].bound--
 	a.pinned++
 	c.pinned[cell{k, i}] = true
 	return Fault{}

@@ -51,7 +51,7 @@ func (w *world) lower(v int32, ci, priority int) []uint64 {
 
 // bound gives a cell that is bound to a VC.
 func (p *private) bound(k, i int, low []uint64) privateCell {
-	l, size := &p.c.levels[k], len(p.c.lend)
+	l, size := &p.c.tree.levels[k], len(p.c.lend)
 	cell := privateCell{level: k, base: i * l.size % size, node: i * l.size / size}
 	for n := cell.node; n*size < (i+1)*l.size; n++ {
 		whole := ones(0, size)
@@ -67,8 +67,8 @@ func (p *private) bound(k, i int, low []uint64) privateCell {
 func (w *world) privately(v int32, ci, priority int) *private {
 	p := &private{c: w.chains[ci]}
 	size, low := len(p.c.lend), w.lower(v, ci, priority)
-	for k := range p.c.levels {
-		l := &p.c.levels[k]
+	for k := range p.c.tree.levels {
+		l := &p.c.tree.levels[k]
 		for i, owner := range l.owner {
 			if owner == v+1 {
 				p.cells = append(p.cells, p.bound(k, i, low))
@@ -91,10 +91,10 @@ func (w *world) physically(v int32, ci, priority int, back bool, legal func(*pri
 	c := w.chains[ci]
 	p := &private{c: c}
 	low, size := w.lower(v, ci, priority), len(c.lend)
-	taken := make([]bool, c.levels[0].n)
-	promised, free := make([]int, len(c.levels)), make([]int, len(c.levels))
-	for k := range c.levels {
-		l := &c.levels[k]
+	taken := make([]bool, c.tree.levels[0].n)
+	promised, free := make([]int, len(c.tree.levels)), make([]int, len(c.tree.levels))
+	for k := range c.tree.levels {
+		l := &c.tree.levels[k]
 		promised[k] = l.reserved - l.bound - l.lost
 		free[k] = w.vcs[v].accounts[ci][k].unbound()
 		for i, owner := range l.owner {
@@ -127,8 +127,8 @@ func (w *world) physically(v int32, ci, priority int, back bool, legal func(*pri
 		if packs(c, promised, 0, slices.Clone(taken)) && legal(p) {
 			return true
 		}
-		for ; k < len(c.levels); k, from = k+1, 0 {
-			l := &c.levels[k]
+		for ; k < len(c.tree.levels); k, from = k+1, 0 {
+			l := &c.tree.levels[k]
 			for i := from; i < l.n && free[k] > 0; i++ {
 				gpus := taken[i*l.size : (i+1)*l.size]
 				if slices.Contains(gpus, true) {
@@ -164,14 +164,14 @@ func (p *private) legal(q *Request, level int) bool {
 // fits tries to place n parts of g GPUs each, every way.
 func (p *private) fits(n, g, level int, apart bool) bool {
 	within := 0
-	part := min(level, p.c.nodeAt)
-	if level > p.c.nodeAt {
+	part := min(level, p.c.tree.nodeAt)
+	if level > p.c.tree.nodeAt {
 		within = level
 	}
 	if within == 0 {
 		return p.place(n, g, part, apart, map[[2]int]int{}, func(int, int) bool { return true })
 	}
-	per := p.c.nodesIn(within)
+	per := p.c.tree.nodesIn(within)
 	for i, cell := range p.cells {
 		for first := 0; cell.level >= within && first < len(cell.free); first += per {
 			if p.place(n, g, part, apart, map[[2]int]int{}, func(j, at int) bool { return i == j && first <= at && at < first+per }) {
@@ -194,8 +194,8 @@ func (p *private) place(n, g, level int, apart bool, used map[[2]int]int, may fu
 				continue
 			}
 			free := cell.free[at]
-			size := p.c.levels[min(level, cell.level)].size
-			for from := cell.base; from < cell.base+min(p.c.levels[cell.level].size, len(p.c.lend)); from += size {
+			size := p.c.tree.levels[min(level, cell.level)].size
+			for from := cell.base; from < cell.base+min(p.c.tree.levels[cell.level].size, len(p.c.lend)); from += size {
 				for set := free & ones(from, size); set != 0; set = (set - 1) & free & ones(from, size) {
 					if bits.OnesCount64(set) != g {
 						continue
@@ -283,11 +283,11 @@ func TestWhatASearchFindsIsGranted(t *testing.T) {
 				}
 				continue
 			}
-			k := rng.IntN(len(c.levels))
+			k := rng.IntN(len(c.tree.levels))
 			v := rng.IntN(len(w.vcs))
-			q := Request{Job: w.key(), VC: w.vcs[v].name, Chain: c.name, Level: c.levels[k].name, Nodes: 1 + rng.IntN(3),
-				GPUs: 1 + rng.IntN(c.levels[min(k, c.nodeAt)].size), Apart: rng.IntN(4) == 0, Soft: rng.IntN(4) == 0, Priority: rng.IntN(2)}
-			if k > c.nodeAt && q.Nodes*q.GPUs > c.levels[k].size {
+			q := Request{Job: w.key(), VC: w.vcs[v].name, Chain: c.name, Level: c.tree.levels[k].name, Nodes: 1 + rng.IntN(3),
+				GPUs: 1 + rng.IntN(c.tree.levels[min(k, c.tree.nodeAt)].size), Apart: rng.IntN(4) == 0, Soft: rng.IntN(4) == 0, Priority: rng.IntN(2)}
+			if k > c.tree.nodeAt && q.Nodes*q.GPUs > c.tree.levels[k].size {
 				continue
 			}
 			q.Admits = w.admits(rng, c)
@@ -296,7 +296,7 @@ func TestWhatASearchFindsIsGranted(t *testing.T) {
 			}
 			free, held, lower := legal(0, false), legal(q.Priority, false), legal(q.Priority, true)
 			// Two cells smaller than a node may be in one node: only cells are promised.
-			small := q.Apart && slices.ContainsFunc(w.vcs[v].accounts[ci][:c.nodeAt], func(a account) bool { return a.reserved+a.pinned > 0 })
+			small := q.Apart && slices.ContainsFunc(w.vcs[v].accounts[ci][:c.tree.nodeAt], func(a account) bool { return a.reserved+a.pinned > 0 })
 			broken := w.Export().Bad != nil
 			if q.Admits == nil && !small && free != w.privately(int32(v), ci, 0).legal(&q, k) {
 				t.Fatalf("%v: on the VC's own nodes and on any legal is not the same", q)
@@ -334,8 +334,8 @@ func packs(c *chain, cells []int, from int, taken []bool) bool {
 	if k < 0 {
 		return true
 	}
-	size := c.levels[k].size
-	for i := from; i < c.levels[k].n; i++ {
+	size := c.tree.levels[k].size
+	for i := from; i < c.tree.levels[k].n; i++ {
 		gpus := taken[i*size : (i+1)*size]
 		if slices.Contains(gpus, true) {
 			continue
@@ -370,22 +370,22 @@ func TestFeasibleIsWhatASearchCanPack(t *testing.T) {
 			w.SetBad(n, rng.Uint64()&rng.Uint64()&rng.Uint64())
 		}
 		for _, c := range w.chains {
-			if c.levels[0].n > 16 {
+			if c.tree.levels[0].n > 16 {
 				continue
 			}
-			want := make([]int, len(c.levels))
-			left := c.levels[0].n
+			want := make([]int, len(c.tree.levels))
+			left := c.tree.levels[0].n
 			for k := len(want) - 1; k >= 0; k-- {
-				want[k] = rng.IntN(left/c.levels[k].size + 1)
-				left -= want[k] * c.levels[k].size
-				c.levels[k].reserved = want[k]
+				want[k] = rng.IntN(left/c.tree.levels[k].size + 1)
+				left -= want[k] * c.tree.levels[k].size
+				c.tree.levels[k].reserved = want[k]
 			}
-			taken := make([]bool, c.levels[0].n)
+			taken := make([]bool, c.tree.levels[0].n)
 			for g := range taken {
 				d := &c.nodes[g/len(c.lend)]
 				taken[g] = d.name == "" || d.bad&(1<<(g%len(c.lend))) != 0
 			}
-			_, short := c.short()
+			_, short := c.tree.short()
 			if can := packs(c, want, 0, taken); can != (short == 0) {
 				t.Fatalf("chain %s: cells %v: can be packed is %v, short are %d GPUs", c.name, want, can, short)
 			} else if can {

@@ -15,26 +15,26 @@ type loose struct {
 // under opportunistic leases that stay. Nodes that take no part are not looked into: there may be very many of them.
 func (f *search) stock() (by [Levels][]loose) {
 	c := f.c
-	for k := min(f.floor, c.nodeAt); k <= c.top(); k++ {
+	for k := min(f.floor, c.tree.nodeAt); k <= c.tree.top(); k++ {
 		if f.lanes[k] == never {
 			continue
 		}
-		l := &c.levels[k]
+		l := &c.tree.levels[k]
 		offer := func(i, parts int) {
 			if parts > 0 && f.free(k, i) {
 				by[k] = append(by[k], loose{cell{k, i}, parts})
 			}
 		}
-		if k > c.nodeAt {
+		if k > c.tree.nodeAt {
 			for i := range l.n {
 				parts := 0
-				for at := i * c.nodesIn(k); at < (i+1)*c.nodesIn(k); at++ {
-					parts += f.room(c.nodeAt, at)
+				for at := i * c.tree.nodesIn(k); at < (i+1)*c.tree.nodesIn(k); at++ {
+					parts += f.room(c.tree.nodeAt, at)
 				}
 				offer(i, parts)
 			}
 		} else {
-			each := c.levels[c.nodeAt].size / l.size
+			each := c.tree.levels[c.tree.nodeAt].size / l.size
 			for at, most := range f.most {
 				for i := at * each; most > 0 && i < (at+1)*each; i++ {
 					offer(i, f.room(k, at))
@@ -50,21 +50,21 @@ func (f *search) stock() (by [Levels][]loose) {
 
 // room gives how many parts have room in a cell of level k, at most a node, if all of it is bound.
 func (f *search) room(k, at int) int {
-	return min(f.most[at], f.c.parts(ones(0, f.c.levels[k].size), min(f.a.level, k), f.a.gpus))
+	return min(f.most[at], f.c.tree.parts(ones(0, f.c.tree.levels[k].size), min(f.a.level, k), f.a.gpus))
 }
 
 // free tells whether all of a cell is.
 func (f *search) free(k, i int) bool {
 	c := f.c
-	if k <= c.nodeAt {
-		at, gpus := c.part(k, i)
+	if k <= c.tree.nodeAt {
+		at, gpus := c.tree.part(k, i)
 		return c.loose(at)&gpus == gpus
 	}
 	is, known := f.whole[cell{k, i}]
 	if !known {
 		is = true
-		for at := i * c.nodesIn(k); is && at < (i+1)*c.nodesIn(k); at++ {
-			is = f.free(c.nodeAt, at)
+		for at := i * c.tree.nodesIn(k); is && at < (i+1)*c.tree.nodesIn(k); at++ {
+			is = f.free(c.tree.nodeAt, at)
 		}
 		f.whole[cell{k, i}] = is
 	}
@@ -99,8 +99,8 @@ func (f *search) guess() (bind []cell, parts, most int) {
 	// opens tells whether a cell is in none that is bound, and splits the larger ones that are free.
 	opens := func(x cell) bool {
 		was, opened := left, []cell(nil)
-		for k, i := x.level+1, x.index; k <= c.top(); k++ {
-			i /= c.levels[k].split
+		for k, i := x.level+1, x.index; k <= c.tree.top(); k++ {
+			i /= c.tree.levels[k].split
 			if bound[k][i] || !split[k][i] && f.free(k, i) && !spend(f.lanes[Levels+k]) {
 				left = was
 				return false
@@ -113,13 +113,13 @@ func (f *search) guess() (bind []cell, parts, most int) {
 		return true
 	}
 	var chosen []loose
-	for k := c.top(); k >= f.floor; k-- {
+	for k := c.tree.top(); k >= f.floor; k-- {
 		for n, x := range by[k] {
 			if n < f.limits.get(f.lanes[k]) {
 				most += x.parts
 			}
-			at, _ := c.span(k, x.index)
-			if k <= c.nodeAt {
+			at, _ := c.tree.span(k, x.index)
+			if k <= c.tree.nodeAt {
 				x.parts = min(x.parts, f.most[at]-taken[at])
 			}
 			if parts >= f.n || left.get(f.lanes[k]) == 0 || x.parts == 0 || !opens(x.cell) {
@@ -129,7 +129,7 @@ func (f *search) guess() (bind []cell, parts, most int) {
 			bound[k][x.index] = true
 			chosen = append(chosen, x)
 			parts += x.parts
-			if k <= c.nodeAt {
+			if k <= c.tree.nodeAt {
 				taken[at] += x.parts
 			}
 		}

@@ -66,10 +66,10 @@ func (s *layout) vcAt(name string) int32 {
 func (s *layout) Short() Faults {
 	var faults Faults
 	for _, c := range s.chains {
-		cells, _ := c.short()
-		for k := c.top(); k >= 0; k-- {
-			if n := c.levels[k].reserved - c.levels[k].bound; cells[k] > 0 {
-				faults = append(faults, Fault{Kind: Infeasible, Chain: c.name, Type: c.levels[k].name, Needed: n, There: n - cells[k]})
+		cells, _ := c.tree.short()
+		for k := c.tree.top(); k >= 0; k-- {
+			if n := c.tree.levels[k].reserved - c.tree.levels[k].bound; cells[k] > 0 {
+				faults = append(faults, Fault{Kind: Infeasible, Chain: c.name, Type: c.tree.levels[k].name, Needed: n, There: n - cells[k]})
 			}
 		}
 	}

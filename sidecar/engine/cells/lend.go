@@ -26,7 +26,7 @@ func (s *State) Lend(q Request) (Grant, error) {
 		}
 		s.depart(l)
 		if refusal.Code == "" {
-			refusal = Refusal{NoneToLend, q.VC, a.c.name, a.c.levels[max(a.level, a.within)].name, q.Nodes, placed, false}
+			refusal = Refusal{NoneToLend, q.VC, a.c.name, a.c.tree.levels[max(a.level, a.within)].name, q.Nodes, placed, false}
 		}
 	}
 	for i := range asks {
@@ -64,7 +64,7 @@ func (s *State) lendGang(l int32, a *ask, n int) int {
 
 // lendSpread places GPUs wherever some are idle, on few nodes.
 func (s *State) lendSpread(l int32, a *ask, left int) bool {
-	spread := ask{ci: a.ci, c: a.c, level: a.c.nodeAt, admits: a.admits, within: -1, gpus: a.c.levels[a.c.nodeAt].size}
+	spread := ask{ci: a.ci, c: a.c, level: a.c.tree.nodeAt, admits: a.admits, within: -1, gpus: a.c.tree.levels[a.c.tree.nodeAt].size}
 	for left > 0 && spread.gpus > 0 {
 		spread.gpus = min(spread.gpus, left)
 		if s.lendGang(l, &spread, 1) == 1 {
@@ -79,10 +79,10 @@ func (s *State) lendSpread(l int32, a *ask, left int) bool {
 // lendWithin places all parts in one cell larger than a node, the farthest that will do.
 func (s *State) lendWithin(l int32, a *ask, n int) int {
 	c := a.c
-	up, best, most := &c.levels[a.within], -1, 0
+	up, best, most := &c.tree.levels[a.within], -1, 0
 	for i := up.n - 1; i >= 0; i-- {
 		parts := 0
-		for at, last := c.span(a.within, i); at < last; at++ {
+		for at, last := c.tree.span(a.within, i); at < last; at++ {
 			parts += a.fits(&c.nodes[at])
 		}
 		most = max(most, parts)
@@ -93,7 +93,7 @@ func (s *State) lendWithin(l int32, a *ask, n int) int {
 	if best < 0 {
 		return most
 	}
-	first, last := c.span(a.within, best)
+	first, last := c.tree.span(a.within, best)
 	order := make([]int, 0, last-first)
 	for at := last - 1; at >= first; at-- {
 		order = append(order, at)
@@ -103,7 +103,7 @@ func (s *State) lendWithin(l int32, a *ask, n int) int {
 	for _, at := range order {
 		for range min(a.fits(&c.nodes[at]), n-placed) {
 			d := &c.nodes[at]
-			gpus, _ := c.pick(ones(0, len(c.lend)), d.idle(c), d.fenced, a.gpus, a.level, true)
+			gpus, _ := c.tree.pick(ones(0, len(c.lend)), d.idle(c), d.fenced, a.gpus, a.level, true)
 			s.visit(l, part{int16(a.ci), -1, int32(at), gpus})
 			placed++
 		}
@@ -150,7 +150,7 @@ func (c *chain) lendable(a *ask, passed *[]int) (at int, gpus uint64) {
 		at = group*r.width + r.kids.width - 1 - int(uint32(r.kids.least(group)))
 		d := &c.nodes[at]
 		if a.takes(d) {
-			if gpus, _ = c.pick(ones(0, len(c.lend)), d.idle(c), d.fenced, a.gpus, a.level, true); gpus != 0 {
+			if gpus, _ = c.tree.pick(ones(0, len(c.lend)), d.idle(c), d.fenced, a.gpus, a.level, true); gpus != 0 {
 				return at, gpus
 			}
 		}
@@ -187,8 +187,8 @@ func (c *chain) rankLend(g, at int, key uint64) {
 	r.kids.set(group, at%r.width, key)
 	if key = r.kids.least(group); key != none {
 		full := uint64(0)
-		if c.nodeAt < c.top() {
-			full = uint64(c.levels[c.nodeAt+1].taken[group])
+		if c.tree.nodeAt < c.tree.top() {
+			full = uint64(c.tree.levels[c.tree.nodeAt+1].taken[group])
 		}
 		key >>= 32
 		key = key>>8<<50 | min(full, ChainGPUs-1)<<29 | key&0xff<<21 | uint64(r.best.width-1-group)
@@ -238,24 +238,24 @@ func (s *roster) host(p part) {
 	}
 	more, less := stays&^d.stays, d.stays&^stays
 	for left := d.fenced & (more | less); left != 0; {
-		k, i := c.holder(int(p.node)*len(c.lend) + bits.TrailingZeros64(left))
-		_, gpus := c.part(min(k, c.nodeAt), c.cellOf(min(k, c.nodeAt), int(p.node), left))
-		s.change(c.levels[k].owner[i]-1, int(p.chain), k, int(p.node), left, d.used, d.bad, d.stays&^gpus|stays&gpus)
+		k, i := c.tree.holder(int(p.node)*len(c.lend) + bits.TrailingZeros64(left))
+		_, gpus := c.tree.part(min(k, c.tree.nodeAt), c.tree.cellOf(min(k, c.tree.nodeAt), int(p.node), left))
+		s.change(c.tree.levels[k].owner[i]-1, int(p.chain), k, int(p.node), left, d.used, d.bad, d.stays&^gpus|stays&gpus)
 		left &^= gpus
 	}
 	d.stays = stays
 	c.touch(int(p.node))
-	for k := range c.levels {
-		size := c.levels[k].size
-		if k >= c.nodeAt {
-			c.stay(k, int(p.node)*len(c.lend)/size, bits.OnesCount64(more)-bits.OnesCount64(less))
+	for k := range c.tree.levels {
+		size := c.tree.levels[k].size
+		if k >= c.tree.nodeAt {
+			c.tree.stay(k, int(p.node)*len(c.lend)/size, bits.OnesCount64(more)-bits.OnesCount64(less))
 			continue
 		}
 		for left := more | less; left != 0; {
 			at := bits.TrailingZeros64(left) / size
 			in := ones(at*size, size)
 			left &^= in
-			c.stay(k, int(p.node)*len(c.lend)/size+at, bits.OnesCount64(more&in)-bits.OnesCount64(less&in))
+			c.tree.stay(k, int(p.node)*len(c.lend)/size+at, bits.OnesCount64(more&in)-bits.OnesCount64(less&in))
 		}
 	}
 }

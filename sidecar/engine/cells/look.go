@@ -49,9 +49,9 @@ func (s *layout) Chunks(name, model string) (out []int) {
 		if c.model != model {
 			continue
 		}
-		node := c.levels[c.nodeAt].size
+		node := c.tree.levels[c.tree.nodeAt].size
 		for k := range s.vcs[v].accounts[ci] {
-			a, size := &s.vcs[v].accounts[ci][k], c.levels[k].size
+			a, size := &s.vcs[v].accounts[ci][k], c.tree.levels[k].size
 			for range a.reserved + a.pinned - a.lost {
 				for left := size; left > 0; left -= node {
 					out = append(out, min(left, node))
@@ -78,7 +78,7 @@ func (s *layout) sum(name, model string, of func(*account) int) (n int) {
 			continue
 		}
 		for k := range s.vcs[v].accounts[ci] {
-			n += of(&s.vcs[v].accounts[ci][k]) * c.levels[k].size
+			n += of(&s.vcs[v].accounts[ci][k]) * c.tree.levels[k].size
 		}
 	}
 	return n
@@ -161,16 +161,16 @@ func (s *layout) Size(chain, typ, model string) int {
 	if wrong != "" || s.chains[ci].model != model {
 		return 0
 	}
-	return s.chains[ci].levels[k].size
+	return s.chains[ci].tree.levels[k].size
 }
 
 // Within gives the types of the cells that one of a type has in it, and its own.
 func (s *layout) Within(chain, typ string) []string {
 	for _, c := range s.chains {
-		if k := c.levelOf(typ); c.name == chain && k >= 0 {
+		if k := c.tree.levelOf(typ); c.name == chain && k >= 0 {
 			out := make([]string, k+1)
 			for i := range out {
-				out[i] = c.levels[i].name
+				out[i] = c.tree.levels[i].name
 			}
 			return out
 		}

@@ -58,8 +58,8 @@ func at(name string) func(*Request) { return func(q *Request) { q.Level = name }
 // free gives f_k from the GPU up.
 func (w *world) free() []int {
 	var out []int
-	for k := range w.chains[0].levels {
-		out = append(out, w.chains[0].levels[k].free)
+	for k := range w.chains[0].tree.levels {
+		out = append(out, w.chains[0].tree.levels[k].free)
 	}
 	return out
 }
@@ -182,7 +182,7 @@ func TestInvariant2(t *testing.T) {
 	w := start(t, figure3())
 	// F_4 = (1+0-0)*4 = 4; F_3 = (0+4-2)*2 = 4; F_2 = (4-2)*2 = 4; F_1 = (4-3)*2 = 2
 	want := []gap{{2, 2}, {3, 4}, {2, 4}, {2, 4}, {0, 1}}
-	if got := w.chains[0].gaps(nil); !slices.Equal(got, want) {
+	if got := w.chains[0].tree.gaps(nil); !slices.Equal(got, want) {
 		t.Errorf("invariant (2) reads %v, want %v", got, want)
 	}
 	d := figure3()

@@ -63,7 +63,7 @@ func (s *layout) Losses() []Loss {
 		for ci, accounts := range v.accounts {
 			for k := range accounts {
 				if n := accounts[k].lost; n > 0 {
-					out = append(out, Loss{VC: v.name, Chain: s.chains[ci].name, Type: s.chains[ci].levels[k].name, Cells: n})
+					out = append(out, Loss{VC: v.name, Chain: s.chains[ci].name, Type: s.chains[ci].tree.levels[k].name, Cells: n})
 				}
 			}
 		}
@@ -78,7 +78,7 @@ func (s *roster) parts(f *lease) []Part {
 		c := s.chains[p.chain]
 		out[i] = Part{Node: c.nodes[p.node].name, GPUs: p.gpus}
 		if p.level >= 0 {
-			out[i].Type = c.levels[p.level].name
+			out[i].Type = c.tree.levels[p.level].name
 		}
 	}
 	return out
@@ -94,7 +94,7 @@ func (s *State) Rebuild(r Record) (*State, Changes) {
 	// A safe state must be safe again. If all bindings together leave more cells missing than
 	// were lost, each must be checked separately.
 	for ci, lost := range out.lostGPUs(r.Lost) {
-		if _, gpus := out.chains[ci].short(); gpus > lost {
+		if _, gpus := out.chains[ci].tree.short(); gpus > lost {
 			return s.rebuild(r, true)
 		}
 	}
@@ -194,7 +194,7 @@ func (s *layout) at(out []part, parts []Part) ([]part, bool) {
 		if p.GPUs == 0 || p.GPUs&^ones(0, len(c.lend)) != 0 {
 			return out, false
 		}
-		out = append(out, part{at.chain, int16(c.levelOf(p.Type)), at.node, p.GPUs})
+		out = append(out, part{at.chain, int16(c.tree.levelOf(p.Type)), at.node, p.GPUs})
 	}
 	return out, true
 }
@@ -204,7 +204,7 @@ func (s *layout) lostGPUs(lost []Loss) []int {
 	allow := make([]int, len(s.chains))
 	for _, f := range lost {
 		if ci, k, wrong := s.levelOf(f.Chain, f.Type); wrong == "" {
-			allow[ci] += f.Cells * s.chains[ci].levels[k].size
+			allow[ci] += f.Cells * s.chains[ci].tree.levels[k].size
 		}
 	}
 	return allow
@@ -221,6 +221,6 @@ func (s *allotment) lose(lost []Loss) {
 		a := &s.vcs[v].accounts[ci][k]
 		n := min(f.Cells, a.unbound())
 		a.lost += n
-		s.chains[ci].levels[k].lost += n
+		s.chains[ci].tree.levels[k].lost += n
 	}
 }

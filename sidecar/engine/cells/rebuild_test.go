@@ -121,22 +121,22 @@ func TestTheFullestParent(t *testing.T) {
 			w.Free(c)
 		}
 	}
-	if i, _ := w.chains[0].find(1); i != 5 {
+	if i, _ := w.chains[0].tree.find(1); i != 5 {
 		t.Errorf("the PCIe switch chosen is %d: 5 is beside a full one", i)
 	}
 	w.SetBad("n2", 1<<7)
-	if i, _ := w.chains[0].find(1); i != 1 {
+	if i, _ := w.chains[0].tree.find(1); i != 1 {
 		t.Errorf("the PCIe switch chosen is %d: n2 is broken, so 1", i)
 	}
 	w.SetBad("n2", 0)
 	w.Free(got[9])
-	if i, _ := w.chains[0].find(0); i != 1 {
+	if i, _ := w.chains[0].tree.find(0); i != 1 {
 		t.Errorf("the GPU chosen is %d: 1 and 9 are each beside one, 1 is the first", i)
 	}
-	if w.bind(0, 0, 0, 12); w.chains[0].levels[0].owner[12] != 1 {
+	if w.bind(0, 0, 0, 12); w.chains[0].tree.levels[0].owner[12] != 1 {
 		t.Fatal("GPU 12 is not bound")
 	}
-	if i, _ := w.chains[0].find(0); i != 9 {
+	if i, _ := w.chains[0].tree.find(0); i != 9 {
 		t.Errorf("the GPU chosen is %d: 9 is beside one in use, on the fuller node", i)
 	}
 }

@@ -104,20 +104,20 @@ func (s *State) asks(q *Request) ([]ask, Refusal) {
 		if q.Chain != "" && q.Chain != c.name || q.Model != "" && q.Model != c.model {
 			continue
 		}
-		k := c.nodeAt
+		k := c.tree.nodeAt
 		if q.Level != "" {
-			k = c.levelOf(q.Level)
+			k = c.tree.levelOf(q.Level)
 		}
 		if k < 0 {
 			continue
 		}
-		if part := c.levels[min(k, c.nodeAt)].size; q.Nodes < 1 || q.GPUs < 1 || q.GPUs > part ||
-			q.Nodes > ChainGPUs/q.GPUs || k > c.nodeAt && q.Nodes*q.GPUs > c.levels[k].size {
+		if part := c.tree.levels[min(k, c.tree.nodeAt)].size; q.Nodes < 1 || q.GPUs < 1 || q.GPUs > part ||
+			q.Nodes > ChainGPUs/q.GPUs || k > c.tree.nodeAt && q.Nodes*q.GPUs > c.tree.levels[k].size {
 			refusal.Code = Malformed
 			continue
 		}
-		a := ask{ci: ci, c: c, level: min(k, c.nodeAt), gpus: q.GPUs, apart: q.Apart, admits: q.Admits, within: -1}
-		if k > c.nodeAt {
+		a := ask{ci: ci, c: c, level: min(k, c.tree.nodeAt), gpus: q.GPUs, apart: q.Apart, admits: q.Admits, within: -1}
+		if k > c.tree.nodeAt {
 			a.within = k
 		}
 		asks = append(asks, a)
@@ -175,8 +175,8 @@ func (t *trial) try() bool {
 		}
 		t.grant = t.undone()
 		if t.refusal.Code == "" || a.unsafe && !t.state.trying {
-			k := max(a.c.fit(q.GPUs), a.within)
-			t.refusal = Refusal{Lacking, q.VC, a.c.name, a.c.levels[k].name, q.Nodes, placed, a.cut}
+			k := max(a.c.tree.fit(q.GPUs), a.within)
+			t.refusal = Refusal{Lacking, q.VC, a.c.name, a.c.tree.levels[k].name, q.Nodes, placed, a.cut}
 			if a.unsafe && !t.state.trying {
 				t.refusal.Code = Unsafe
 			}
@@ -186,7 +186,7 @@ func (t *trial) try() bool {
 		return false
 	}
 	for i := range t.asks {
-		spread := ask{v: t.asks[i].v, ci: t.asks[i].ci, c: t.asks[i].c, level: t.asks[i].c.nodeAt, admits: q.Admits, within: -1}
+		spread := ask{v: t.asks[i].v, ci: t.asks[i].ci, c: t.asks[i].c, level: t.asks[i].c.tree.nodeAt, admits: q.Admits, within: -1}
 		if all := q.Nodes * q.GPUs; t.fill(&spread, all, t.spreadOf) == all {
 			t.grant.Relaxed = true
 			return true
@@ -215,7 +215,7 @@ func (t *trial) fill(a *ask, n int, place func(*ask, int) int) int {
 	placed = place(a, n)
 	a.chosen = false
 	for _, at := range cells {
-		if a.c.levels[at.level].used[at.index] == 0 {
+		if a.c.tree.levels[at.level].used[at.index] == 0 {
 			t.state.unbind(a.v, a.ci, at.level, at.index)
 		}
 	}
@@ -227,7 +227,7 @@ func (t *trial) fill(a *ask, n int, place func(*ask, int) int) int {
 func (t *trial) spreadOf(a *ask, n int) int {
 	a.gang = t.state.nextGang()
 	left := n
-	for g := min(left, a.c.levels[a.level].size); left > 0 && g > 0; g = min(g, left) {
+	for g := min(left, a.c.tree.levels[a.level].size); left > 0 && g > 0; g = min(g, left) {
 		a.gpus = g
 		if t.place(a) {
 			left -= g
@@ -275,11 +275,11 @@ func (t *trial) undone() Grant {
 
 // place places one part: in the smallest sufficient cell, first in bound ones.
 func (t *trial) place(a *ask) bool {
-	low := a.c.fit(a.gpus)
+	low := a.c.tree.fit(a.gpus)
 	if a.within >= 0 {
 		low = a.within
 	}
-	for k := low; k <= a.c.top(); k++ {
+	for k := low; k <= a.c.tree.top(); k++ {
 		if p := t.state.bound(a, k); p.gpus != 0 {
 			t.put(a, p)
 			return true
@@ -301,19 +301,19 @@ func (s *State) bound(a *ask, k int) part {
 	c := a.c
 	open := s.vcs[a.v].accounts[a.ci][k].open
 	best, least := part{chain: int16(a.ci), level: int16(k)}, a.gpus+1
-	level := min(k, c.nodeAt)
-	for free := a.gpus; free <= c.levels[level].size && least > 0; free++ {
+	level := min(k, c.tree.nodeAt)
+	for free := a.gpus; free <= c.tree.levels[level].size && least > 0; free++ {
 		i, _ := slices.BinarySearch(open, uint64(free)<<freeBits)
 		for open = open[i:]; len(open) > 0 && int(open[0]>>freeBits) == free; open = open[1:] {
 			if lent := int(uint8(open[0] >> lentBits)); a.gpus-(free-lent) >= least {
 				break // later ones are no better
 			}
-			at, whole := c.part(level, int(uint32(open[0])))
+			at, whole := c.tree.part(level, int(uint32(open[0])))
 			d := &c.nodes[at]
-			if !a.takes(d) || a.within >= 0 && at/c.nodesIn(a.within) != a.inside {
+			if !a.takes(d) || a.within >= 0 && at/c.tree.nodesIn(a.within) != a.inside {
 				continue
 			}
-			gpus, cost := c.pick(whole, whole&^(d.used|d.bad), d.stays, a.gpus, min(a.level, level), false)
+			gpus, cost := c.tree.pick(whole, whole&^(d.used|d.bad), d.stays, a.gpus, min(a.level, level), false)
 			if gpus != 0 && cost < least {
 				best.node, best.gpus, least = int32(at), gpus, cost
 			}
@@ -355,7 +355,7 @@ func (s *State) fresh(a *ask, k int) part {
 	var passed []int
 	var got part
 	for s.vcs[a.v].accounts[a.ci][k].unbound() > 0 && got.gpus == 0 {
-		i, ok := a.c.find(k)
+		i, ok := a.c.tree.find(k)
 		if !ok {
 			a.unsafe = true
 			break
@@ -399,22 +399,22 @@ func (t *trial) put(a *ask, p part) {
 func (s *State) enclose(a *ask, n int) bool {
 	c := a.c
 	accounts := s.vcs[a.v].accounts[a.ci]
-	for k := a.within; k <= c.top(); k++ {
+	for k := a.within; k <= c.tree.top(); k++ {
 		open := accounts[k].open
-		room := make([]int, c.levels[a.within].n)
+		room := make([]int, c.tree.levels[a.within].n)
 		i, _ := slices.BinarySearch(open, uint64(a.gpus)<<freeBits)
 		for _, key := range open[i:] {
-			room[int(uint32(key))/c.nodesIn(a.within)] += a.most(&c.nodes[uint32(key)], int(key>>freeBits)/a.gpus)
+			room[int(uint32(key))/c.tree.nodesIn(a.within)] += a.most(&c.nodes[uint32(key)], int(key>>freeBits)/a.gpus)
 		}
 		if a.inside = fullest(room, n); a.inside >= 0 {
 			return true
 		}
 	}
-	for k := a.within; k <= c.top(); k++ {
+	for k := a.within; k <= c.tree.top(); k++ {
 		if accounts[k].unbound() < 1 {
 			continue
 		}
-		i, ok := c.find(k)
+		i, ok := c.tree.find(k)
 		if !ok {
 			a.unsafe = true
 			return false
@@ -444,10 +444,10 @@ func fullest(room []int, n int) int {
 // roomIn gives the cell in a free one of level k that has room for n parts, or -1.
 func (a *ask) roomIn(k, i, n int) int {
 	c := a.c
-	first := i * c.levels[k].size / c.levels[a.within].size
-	room := make([]int, c.levels[k].size/c.levels[a.within].size)
+	first := i * c.tree.levels[k].size / c.tree.levels[a.within].size
+	room := make([]int, c.tree.levels[k].size/c.tree.levels[a.within].size)
 	for x := range room {
-		for at, last := c.span(a.within, first+x); at < last; at++ {
+		for at, last := c.tree.span(a.within, first+x); at < last; at++ {
 			room[x] += a.most(&c.nodes[at], len(c.lend)/a.gpus)
 		}
 	}
@@ -461,14 +461,14 @@ func (a *ask) roomIn(k, i, n int) int {
 // leases that may be bound without breaking invariant (2), or -1.
 func (a *ask) roomy(k, n int) int {
 	c := a.c
-	rows, best := c.gaps(nil), -1
-	for i, stays := range c.levels[k].stays {
-		if best >= 0 && stays >= c.levels[k].stays[best] || !c.isFree(k, i) {
+	rows, best := c.tree.gaps(nil), -1
+	for i, stays := range c.tree.levels[k].stays {
+		if best >= 0 && stays >= c.tree.levels[k].stays[best] || !c.isFree(k, i) {
 			continue
 		}
 		may := true
-		for l, x := k, i; l < c.top() && may; l++ {
-			x /= c.levels[l+1].split
+		for l, x := k, i; l < c.tree.top() && may; l++ {
+			x /= c.tree.levels[l+1].split
 			may = !c.isFree(l+1, x) || rows[l+1].there > rows[l+1].needed
 		}
 		if may {

@@ -92,7 +92,7 @@ func (s *roster) use(l int32, p part) {
 	f, c := &s.leases[l], s.chains[p.chain]
 	k, d := int(p.level), &c.nodes[p.node]
 	s.change(f.vc, int(p.chain), k, int(p.node), p.gpus, d.used|p.gpus, d.bad, d.stays)
-	c.levels[k].used[c.cellOf(k, int(p.node), p.gpus)] += int32(bits.OnesCount64(p.gpus))
+	c.tree.levels[k].used[c.tree.cellOf(k, int(p.node), p.gpus)] += int32(bits.OnesCount64(p.gpus))
 	f.parts = append(f.parts, p)
 }
 
@@ -101,8 +101,8 @@ func (s *roster) leave(v int32, p part) {
 	c := s.chains[p.chain]
 	k, d := int(p.level), &c.nodes[p.node]
 	s.change(v, int(p.chain), k, int(p.node), p.gpus, d.used&^p.gpus, d.bad, d.stays)
-	i := c.cellOf(k, int(p.node), p.gpus)
-	used := &c.levels[k].used[i]
+	i := c.tree.cellOf(k, int(p.node), p.gpus)
+	used := &c.tree.levels[k].used[i]
 	*used -= int32(bits.OnesCount64(p.gpus))
 	switch {
 	case *used > 0 || c.pinned[cell{k, i}]:
@@ -117,7 +117,7 @@ func (s *roster) leave(v int32, p part) {
 func (s *roster) letGo(v int32) {
 	for _, p := range s.held {
 		c, k := s.chains[p.chain], int(p.level)
-		if i := c.cellOf(k, int(p.node), p.gpus); c.levels[k].owner[i] == v+1 && c.levels[k].used[i] == 0 {
+		if i := c.tree.cellOf(k, int(p.node), p.gpus); c.tree.levels[k].owner[i] == v+1 && c.tree.levels[k].used[i] == 0 {
 			s.unbind(v, int(p.chain), k, i)
 		}
 	}

@@ -110,7 +110,7 @@ type option struct {
 // Among several answers it takes one that binds the fewest GPUs.
 func (s *State) cells(a *ask, n int) (bind []cell, best int) {
 	f := &search{looks: &s.looks, a: a, c: a.c, n: n, floor: -1, whole: map[cell]bool{}, frees: map[shape]int{}, groups: map[string]int{}, work: min(perSearch, s.work)}
-	rows := a.c.gaps(nil)
+	rows := a.c.tree.gaps(nil)
 	lanes := 0
 	lane := func(k, n int) {
 		if f.lanes[k] = never; n > 0 {
@@ -121,7 +121,7 @@ func (s *State) cells(a *ask, n int) (bind []cell, best int) {
 	}
 	for k := range Levels {
 		bound, split := 0, 0
-		if k >= a.c.fit(a.gpus) && k <= a.c.top() {
+		if k >= a.c.tree.fit(a.gpus) && k <= a.c.tree.top() {
 			bound, split = s.vcs[a.v].accounts[a.ci][k].unbound(), rows[k].there-rows[k].needed
 		}
 		if f.floor < 0 && bound > 0 {
@@ -139,12 +139,12 @@ func (s *State) cells(a *ask, n int) (bind []cell, best int) {
 		return nil, best
 	}
 	defer func(work int) { s.work -= work - max(f.work, 0) }(f.work)
-	top := a.c.top()
-	all := f.together(f.below(top+1, 0, len(a.c.levels[top].owner)))
+	top := a.c.tree.top()
+	all := f.together(f.below(top+1, 0, len(a.c.tree.levels[top].owner)))
 	weight := func(o *option) (gpus int) {
-		for k := range a.c.levels {
+		for k := range a.c.tree.levels {
 			if lane := f.lanes[k]; lane != never {
-				gpus += o.cost.get(lane) * a.c.levels[k].size
+				gpus += o.cost.get(lane) * a.c.tree.levels[k].size
 			}
 		}
 		return gpus
@@ -158,7 +158,7 @@ func (s *State) cells(a *ask, n int) (bind []cell, best int) {
 	}
 	switch {
 	case chosen != nil:
-		return f.carryOut(chosen, top+1, 0, len(a.c.levels[top].owner), nil), best
+		return f.carryOut(chosen, top+1, 0, len(a.c.tree.levels[top].owner), nil), best
 	case best == n:
 		return guess, best
 	}
@@ -170,17 +170,17 @@ func (s *State) cells(a *ask, n int) (bind []cell, best int) {
 func (f *search) look(accounts []account) {
 	c, a := f.c, f.a
 	f.most, f.has = zeros(f.most, len(c.nodes)), zeros(f.has, len(c.nodes))
-	for k := c.fit(a.gpus); k < len(accounts); k++ {
-		level := min(k, c.nodeAt)
+	for k := c.tree.fit(a.gpus); k < len(accounts); k++ {
+		level := min(k, c.tree.nodeAt)
 		for _, key := range accounts[k].open {
-			at, whole := c.part(level, int(uint32(key)))
+			at, whole := c.tree.part(level, int(uint32(key)))
 			d := &c.nodes[at]
-			f.has[at] += c.parts(whole&^(d.used|d.bad), min(a.level, level), a.gpus)
+			f.has[at] += c.tree.parts(whole&^(d.used|d.bad), min(a.level, level), a.gpus)
 		}
 	}
 	for at := range c.nodes {
 		if d := &c.nodes[at]; f.has[at] > 0 || c.loose(at) != 0 {
-			f.most[at] = a.most(d, min(f.n, c.parts(ones(0, len(c.lend)), a.level, a.gpus)))
+			f.most[at] = a.most(d, min(f.n, c.tree.parts(ones(0, len(c.lend)), a.level, a.gpus)))
 			f.has[at] = min(f.has[at], f.most[at])
 		}
 	}
@@ -234,12 +234,12 @@ func (f *search) below(k, first, last int) []int {
 // kindOf gives the kind of a cell.
 func (f *search) kindOf(k, i int) int {
 	c := f.c
-	if k > c.nodeAt {
-		split := c.levels[k].split
+	if k > c.tree.nodeAt {
+		split := c.tree.levels[k].split
 		return f.group(k, f.below(k, i*split, (i+1)*split))
 	}
-	at, gpus := c.part(k, i)
-	if k == c.nodeAt {
+	at, gpus := c.tree.part(k, i)
+	if k == c.tree.nodeAt {
 		return f.inNode(shape{k, c.loose(at), f.most[at], f.has[at]})
 	}
 	return f.inNode(shape{k, c.loose(at) & gpus >> bits.TrailingZeros64(gpus), f.n, 0})
@@ -247,7 +247,7 @@ func (f *search) kindOf(k, i int) int {
 
 // inNode gives the kind of a cell that is at most a node.
 func (f *search) inNode(x shape) int {
-	all := ones(0, f.c.levels[x.level].size)
+	all := ones(0, f.c.tree.levels[x.level].size)
 	if x.free != all && (x.level <= f.floor || x.most == 0) {
 		x.free = 0
 	}
@@ -255,12 +255,12 @@ func (f *search) inNode(x shape) int {
 	if ok {
 		return at
 	}
-	y := kind{whole: x.free == all, full: min(x.most, f.c.parts(all, min(f.a.level, x.level), f.a.gpus))}
+	y := kind{whole: x.free == all, full: min(x.most, f.c.tree.parts(all, min(f.a.level, x.level), f.a.gpus))}
 	used := []*option{{parts: min(x.has, f.n)}}
 	if x.level > f.floor && x.free != 0 && x.most > 0 {
 		var kinds []int
-		size := f.c.levels[x.level-1].size
-		for i := range f.c.levels[x.level].split {
+		size := f.c.tree.levels[x.level-1].size
+		for i := range f.c.tree.levels[x.level].split {
 			kinds = append(kinds, f.inNode(shape{x.level - 1, x.free >> (i * size) & ones(0, size), f.n, 0}))
 		}
 		used = f.add(used, f.together(kinds), x.most)
@@ -441,7 +441,7 @@ func (f *search) carryOut(o *option, k, first, last int, out []cell) []cell {
 			order = append(order, i)
 		}
 	}
-	stays := f.c.levels[k-1].stays
+	stays := f.c.tree.levels[k-1].stays
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(stays[a], stays[b]) })
 	for _, i := range order {
 		at := kinds[i-first]
@@ -454,7 +454,7 @@ func (f *search) carryOut(o *option, k, first, last int, out []cell) []cell {
 			out = append(out, cell{k - 1, i})
 			continue
 		}
-		split := f.c.levels[k-1].split
+		split := f.c.tree.levels[k-1].split
 		out = f.carryOut(way, k-1, i*split, (i+1)*split, out)
 	}
 	return out

@@ -72,9 +72,9 @@ func theorem(t rapid.TB, d Description, seed uint64, steps, checks int) {
 			o := views[rng.IntN(len(views))]
 			ci, k, _ := w.levelOf(o.Chain, o.Type)
 			c := w.chains[ci]
-			q := Request{Job: w.key(), VC: v.Name, Chain: o.Chain, Level: o.Type, Nodes: 1, GPUs: c.levels[k].size, Priority: rng.IntN(2)}
-			if k > c.nodeAt {
-				q.Nodes, q.GPUs = c.nodesIn(k), len(c.lend)
+			q := Request{Job: w.key(), VC: v.Name, Chain: o.Chain, Level: o.Type, Nodes: 1, GPUs: c.tree.levels[k].size, Priority: rng.IntN(2)}
+			if k > c.tree.nodeAt {
+				q.Nodes, q.GPUs = c.tree.nodesIn(k), len(c.lend)
 			}
 			g, err := w.request(t, q)
 			if err != nil {
@@ -87,8 +87,8 @@ func theorem(t rapid.TB, d Description, seed uint64, steps, checks int) {
 			recalled += len(g.Recall)
 		case 3: // any gang
 			c := w.chains[rng.IntN(len(w.chains))]
-			k := rng.IntN(len(c.levels))
-			q := Request{Job: w.key(), VC: v.Name, Chain: c.name, Level: c.levels[k].name, Nodes: 1 + rng.IntN(4), GPUs: 1 + rng.IntN(len(c.lend)),
+			k := rng.IntN(len(c.tree.levels))
+			q := Request{Job: w.key(), VC: v.Name, Chain: c.name, Level: c.tree.levels[k].name, Nodes: 1 + rng.IntN(4), GPUs: 1 + rng.IntN(len(c.lend)),
 				Apart: rng.IntN(2) == 0, Soft: rng.IntN(2) == 0, Priority: rng.IntN(3)}
 			_, _ = w.request(t, q)
 		case 4, 5: // opportunistic

@@ -19,13 +19,13 @@ func (v Violation) Error() string {
 func (s *layout) Unsafe() []Violation {
 	var out []Violation
 	for ci, c := range s.chains {
-		for k, row := range c.gaps(nil) {
+		for k, row := range c.tree.gaps(nil) {
 			if row.needed > row.there {
-				out = append(out, Violation{"more cells promised than can be had", c.name, c.levels[k].name, "", row.needed, row.there})
+				out = append(out, Violation{"more cells promised than can be had", c.name, c.tree.levels[k].name, "", row.needed, row.there})
 			}
 			for _, v := range s.vcs {
 				if a := &v.accounts[ci][k]; a.unbound() < 0 {
-					out = append(out, Violation{"more cells bound than reserved", c.name, c.levels[k].name, v.name, a.bound, a.reserved - a.lost})
+					out = append(out, Violation{"more cells bound than reserved", c.name, c.tree.levels[k].name, v.name, a.bound, a.reserved - a.lost})
 				}
 			}
 		}

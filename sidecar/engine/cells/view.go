@@ -13,16 +13,16 @@ func (s *layout) Views() []View {
 	var out []View
 	clean := make([][]int, len(s.chains))
 	for ci, c := range s.chains {
-		for k := range c.levels {
+		for k := range c.tree.levels {
 			clean[ci] = append(clean[ci], c.clean(k))
 		}
 	}
 	for _, v := range s.vcs {
 		for ci, accounts := range v.accounts {
 			c := s.chains[ci]
-			for k := c.top(); k >= 0; k-- {
+			for k := c.tree.top(); k >= 0; k-- {
 				if a := &accounts[k]; a.reserved+a.pinned > 0 {
-					out = append(out, View{VC: v.name, Chain: c.name, Type: c.levels[k].name, Reserved: a.reserved, Pinned: a.pinned,
+					out = append(out, View{VC: v.name, Chain: c.name, Type: c.tree.levels[k].name, Reserved: a.reserved, Pinned: a.pinned,
 						Bound: a.bound, Lost: a.lost, Free: a.unbound(), Lent: max(a.unbound()-clean[ci][k], 0)})
 				}
 			}
@@ -47,9 +47,9 @@ type Supply struct {
 func (s *layout) Supply() []Supply {
 	var out []Supply
 	for ci, c := range s.chains {
-		rows := c.gaps(nil)
-		for k := c.top(); k >= 0; k-- {
-			l := &c.levels[k]
+		rows := c.tree.gaps(nil)
+		for k := c.tree.top(); k >= 0; k-- {
+			l := &c.tree.levels[k]
 			x := Supply{Chain: c.name, Type: l.name, GPUs: l.size, Needed: rows[k].needed, There: rows[k].there}
 			for i := range l.n {
 				x.Cells += btoi(c.exists(k, i))
@@ -65,7 +65,7 @@ func (s *layout) Supply() []Supply {
 
 // exists tells whether all nodes of a cell are there.
 func (c *chain) exists(k, i int) bool {
-	for n, last := c.span(k, i); n < last; n++ {
+	for n, last := c.tree.span(k, i); n < last; n++ {
 		if c.nodes[n].name == "" {
 			return false
 		}
@@ -77,9 +77,9 @@ func (c *chain) exists(k, i int) bool {
 // in them.
 func (c *chain) clean(k int) int {
 	n := 0
-	for i, taken := range c.levels[k].taken {
+	for i, taken := range c.tree.levels[k].taken {
 		// Inside a bound cell nothing is counted as taken.
-		if taken == 0 && c.levels[k].stays[i] == 0 && c.vacant(k, i) {
+		if taken == 0 && c.tree.levels[k].stays[i] == 0 && c.vacant(k, i) {
 			n++
 		}
 	}
@@ -98,7 +98,7 @@ func (s *roster) Bound(key func(job int) cluster.JobKey) []Binding {
 		f := &s.leases[i]
 		for _, p := range f.parts {
 			if f.right == cluster.Guaranteed && key != nil {
-				at := s.chains[p.chain].cellOf(int(p.level), int(p.node), p.gpus)
+				at := s.chains[p.chain].tree.cellOf(int(p.level), int(p.node), p.gpus)
 				holders = append(holders, holder{int(p.chain), int(p.level), at, key(f.job)})
 			}
 		}
@@ -108,21 +108,21 @@ func (s *roster) Bound(key func(job int) cluster.JobKey) []Binding {
 	})
 	var out []Binding
 	for ci, c := range s.chains {
-		for k := c.top(); k >= 0; k-- {
-			out = slices.Grow(out, c.levels[k].bound)
-			for i, owner := range c.levels[k].owner {
+		for k := c.tree.top(); k >= 0; k-- {
+			out = slices.Grow(out, c.tree.levels[k].bound)
+			for i, owner := range c.tree.levels[k].owner {
 				if owner < 1 {
 					continue
 				}
-				h := Binding{VC: s.vcs[owner-1].name, Chain: c.name, Type: c.levels[k].name, Pinned: c.pinned[cell{k, i}]}
+				h := Binding{VC: s.vcs[owner-1].name, Chain: c.name, Type: c.tree.levels[k].name, Pinned: c.pinned[cell{k, i}]}
 				for ; len(holders) > 0 && holders[0].chain == ci && holders[0].level == k && holders[0].index == i; holders = holders[1:] {
 					h.Holders = append(h.Holders, holders[0].job)
 				}
-				level, first, n := c.slots(k, i)
+				level, first, n := c.tree.slots(k, i)
 				for slot := first; slot < first+n; slot++ {
-					at, gpus := c.part(level, slot)
+					at, gpus := c.tree.part(level, slot)
 					d := &c.nodes[at]
-					h.Parts = append(h.Parts, Part{Node: d.name, GPUs: gpus, Type: c.levels[k].name})
+					h.Parts = append(h.Parts, Part{Node: d.name, GPUs: gpus, Type: c.tree.levels[k].name})
 					h.Used += bits.OnesCount64(d.used & gpus)
 					h.Bad += bits.OnesCount64(d.bad & gpus)
 					for _, g := range d.guests {
@@ -148,14 +148,14 @@ func sorted[K cmp.Ordered](keys []K) []K {
 func (s *layout) Fragmentation() []Fragmentation {
 	var out []Fragmentation
 	for _, c := range s.chains {
-		for k := range c.levels {
-			l := &c.levels[k]
+		for k := range c.tree.levels {
+			l := &c.tree.levels[k]
 			f := Fragmentation{Chain: c.name, Type: l.name}
 			for i := range l.n {
-				level, first, n := c.slots(k, i)
+				level, first, n := c.tree.slots(k, i)
 				there, broken := true, false
 				for slot := first; slot < first+n; slot++ {
-					at, gpus := c.part(level, slot)
+					at, gpus := c.tree.part(level, slot)
 					d := &c.nodes[at]
 					there = there && d.name != ""
 					broken = broken || (d.used|d.bad)&gpus != 0

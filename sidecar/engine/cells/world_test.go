@@ -176,8 +176,8 @@ func same(t rapid.TB, what string, a, b *State) {
 		o := b.chains[i]
 		c.lendings()
 		o.lendings()
-		for k := range c.levels {
-			x, y := &c.levels[k], &o.levels[k]
+		for k := range c.tree.levels {
+			x, y := &c.tree.levels[k], &o.tree.levels[k]
 			if x.free != y.free || x.bound != y.bound || x.lost != y.lost ||
 				!slices.Equal(x.taken, y.taken) || !slices.Equal(x.dead, y.dead) || !slices.Equal(x.stays, y.stays) ||
 				!slices.Equal(x.owner, y.owner) || !slices.Equal(x.used, y.used) ||
