@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -109,25 +110,27 @@ func (g *given) even(entities []price.Entity, part float64) []use {
 	for _, e := range entities {
 		weights += e.Weight
 	}
-	weight, most := make([]float64, len(g.p.Jobs)), make([]float64, len(g.p.Jobs))
-	for m, j := range g.p.Jobs {
-		weight[m] = j.Weight
-		if g.top[m] > 0 {
+	jobs := jobsOf(entities)
+	weight, most := make([]float64, len(jobs)), make([]float64, len(jobs))
+	for k, m := range jobs {
+		j := &g.p.Jobs[m]
+		if weight[k] = j.Weight; g.top[m] > 0 {
 			usable := 0.0
 			for i := range g.p.Models {
 				usable += g.usable(m, i)
 			}
-			most[m] = float64(j.Gang) * gpus / usable
+			most[k] = float64(j.Gang) * gpus / usable
 		}
 	}
 	var out []use
-	for m, has := range price.Pour(entities, weight, most, part*gpus/max(weights, 1e-300)) {
+	for k, has := range price.Pour(numbered(entities, new(int)), weight, most, part*gpus/max(weights, 1e-300)) {
 		for i := range g.p.Models {
-			if x := g.usable(m, i) * has / gpus / float64(g.p.Jobs[m].Gang); x > 0 {
-				out = append(out, use{a: m, b: -1, model: i, part: x})
+			if x := g.usable(jobs[k], i) * has / gpus / float64(g.p.Jobs[jobs[k]].Gang); x > 0 {
+				out = append(out, use{a: jobs[k], b: -1, model: i, part: x})
 			}
 		}
 	}
+	slices.SortStableFunc(out, func(a, b use) int { return cmp.Compare(a.a, b.a) })
 	return out
 }
 
