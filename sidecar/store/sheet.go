@@ -299,7 +299,8 @@ type foretold struct {
 	ordered  []string // columns whose numbers are ranks
 }
 
-// guess is the predictor of a column's changed numbers.
+// guess is the predictor of a column's changed numbers. With asBefore alone a round of 50,000 waiting jobs takes 236 kB instead of 13, without
+// byFormula and the odd groups 46.
 type guess byte
 
 const (

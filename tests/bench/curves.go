@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fairlease/fairlease/research/svg"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
@@ -86,7 +87,7 @@ func drawCurves(scene, folder string, base experiment.Setup, seeds int) error {
 	if err := into(filepath.Join(folder, "saving-"+scene+".html"), func(w io.Writer) error { return report.Charts(w, title, charts) }); err != nil {
 		return err
 	}
-	return into(filepath.Join(folder, "saving-"+scene+".svg"), func(w io.Writer) error { return report.Picture(w, title, pictures) })
+	return into(filepath.Join(folder, "saving-"+scene+".svg"), func(w io.Writer) error { return svg.Write(w, title, pictures) })
 }
 
 // curve runs every scheduler at every point, prints the table and gives the chart.

@@ -113,6 +113,7 @@ var allowed = map[string][]string{
 	"research/figures":  {"research/gavel", "research/papers", "research/steady", "sidecar/cluster", "sidecar/engine", "sidecar/sim"},
 	"research/gavel":    {"research/papers", "sidecar/cluster", "sidecar/engine/profile", "sidecar/sim"},
 	"research/hived":    {"sidecar/cluster", "sidecar/sim/cellworld", "sidecar/sim/trace"},
+	"research/svg":      {"sidecar/show/chart", "sidecar/sim/report"},
 	"research/steady":   {"sidecar/cluster", "sidecar/sim"},
 	"sql":               {},
 	"third_party/uplot": {},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/fairlease/fairlease/research/svg"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
@@ -19,7 +20,7 @@ type picture struct {
 // draw writes a picture, with the mark of what made it at the end.
 func (p *picture) draw(mark string) error {
 	var b bytes.Buffer
-	if err := report.Picture(&b, p.title, p.charts); err != nil {
+	if err := svg.Write(&b, p.title, p.charts); err != nil {
 		return err
 	}
 	fmt.Fprintln(&b, mark)

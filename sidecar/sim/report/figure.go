@@ -53,7 +53,7 @@ func cdf(title string, runs []score.Scores, p palette, x chart.Axis, values func
 }
 
 func jobRho(g group, p palette) figure {
-	top := min(max(1.5, niceTop(largest(g.Runs, func(s score.Scores) float64 { return s.JobRho.Q3 }), xSteps)), 4)
+	top := min(max(1.5, NiceTop(largest(g.Runs, func(s score.Scores) float64 { return s.JobRho.Q3 }), xSteps)), 4)
 	below := g.Runs[0].Loss.Below
 	f := figure{Title: lossShare.title(fmt.Sprintf("Jobs by rho, fewest left of %g", below), g.Runs),
 		Caption: fmt.Sprintf("Rho of jobs: GPU time received over GPU time due. Left of the mark at %g is a sharing loss; the lower a curve is there, the fairer.", below)}
@@ -214,7 +214,7 @@ func boxes(g group) []figure {
 			top = max(top, t.Periods[0].Rho.Q3)
 		}
 	}
-	top = min(niceTop(top, xSteps), 5)
+	top = min(NiceTop(top, xSteps), 5)
 	var out []figure
 	for _, s := range g.Runs {
 		f := figure{Title: s.Scheduler, Caption: m.Text(s) + " " + m.Unit + " are unfair"}
@@ -243,7 +243,7 @@ func use(g group) []figure {
 	for _, s := range g.Runs {
 		f := figure{Title: s.Scheduler, Caption: fmt.Sprintf("%.1f %% of GPU time in use", 100*s.Utilisation)}
 		f.Chart = layers(g, s, s.Use.Used, s.Use.Capacity, s.Use.Tenants)
-		f.Chart.Title, f.Chart.Y.Max = "GPUs in use over time with "+s.Scheduler, niceTop(top, ySteps)
+		f.Chart.Title, f.Chart.Y.Max = "GPUs in use over time with "+s.Scheduler, NiceTop(top, ySteps)
 		out = append(out, f)
 	}
 	return out
@@ -262,7 +262,7 @@ func useByModel(g group) []figure {
 			hours := float64(max(s.To.Sub(s.From), 1)) / float64(cluster.Hour)
 			f := figure{Title: m.Model + " with " + s.Scheduler, Caption: fmt.Sprintf("%.1f of %d GPUs held on average", held/hours, gpus)}
 			f.Chart = layers(g, s, m.Used, slices.Repeat([]float64{float64(gpus)}, len(m.Used)), m.Tenants)
-			f.Chart.Title, f.Chart.Y.Max = "GPUs of model "+m.Model+" in use over time with "+s.Scheduler, niceTop(float64(gpus), ySteps)
+			f.Chart.Title, f.Chart.Y.Max = "GPUs of model "+m.Model+" in use over time with "+s.Scheduler, NiceTop(float64(gpus), ySteps)
 			out = append(out, f)
 		}
 	}
@@ -351,4 +351,48 @@ func sweep(title string, m measure, sizes []group, p palette) figure {
 		f.Chart.Series = append(f.Chart.Series, curve)
 	}
 	return f
+}
+
+// thin averages neighbours until at most n values are left, and gives the number of values per
+// result. A NaN is no value.
+func thin(values []float64, n int) ([]float64, int) {
+	k := (len(values) + n - 1) / n
+	if k <= 1 {
+		return values, 1
+	}
+	var out []float64
+	for i := 0; i < len(values); i += k {
+		part := values[i:min(i+k, len(values))]
+		sum, count := 0.0, 0.0
+		for _, v := range part {
+			if !math.IsNaN(v) {
+				sum, count = sum+v, count+1
+			}
+		}
+		out = append(out, sum/count) // 0/0 is NaN again
+	}
+	return out, k
+}
+
+// Steps between ticks, at most.
+const xSteps, ySteps = 8, 5
+
+// NiceStep gives 1, 2 or 5 times a power of ten that cuts a range into at most n steps.
+func NiceStep(width float64, n int) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(width/float64(n))))
+	for _, f := range []float64{1, 2, 5} {
+		if f*power*float64(n) >= width*(1-1e-9) {
+			return f * power
+		}
+	}
+	return 10 * power
+}
+
+// NiceTop gives an end on a tick for an axis from 0.
+func NiceTop(v float64, n int) float64 {
+	if v <= 0 {
+		return 1
+	}
+	step := NiceStep(v, n)
+	return math.Ceil(v/step-1e-6) * step
 }

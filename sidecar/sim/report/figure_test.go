@@ -152,3 +152,17 @@ func TestTitlesOfOneRun(t *testing.T) {
 		t.Errorf("caption %q of one scheduler on two sizes", f.Caption)
 	}
 }
+
+func TestShapesByHand(t *testing.T) {
+	nan := math.NaN()
+	for got, want := range map[string]string{
+		shorten("department-of-biology-17", 12):                                 "depart…gy-17",
+		fmt.Sprint(thin([]float64{1, 3, 5, 7, 9}, 3)):                           "[2 6 9] 2",
+		fmt.Sprint(thin([]float64{1, nan, nan, nan, 9}, 3)):                     "[1 NaN 9] 2",
+		strings.Join([]string{grouped("1234567.5"), grouped("-123"), "!"}, " "): "1,234,567.5 -123 !",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-//go:embed page.html tradeoff.html chart.html picture.html
+//go:embed page.html tradeoff.html chart.html
 var pages embed.FS
 
 // The script and the style go into each page, which is one file. Both are ours or the chart library's: nothing of a run is in them.

@@ -1,12 +1,14 @@
-package report
+package svg
 
 import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/sim/report"
 )
 
-// plot is a drawing of a Picture, in units of about a CSS pixel: marks, from back to front. It has geometry and
+// plot is a drawing, in units of about a CSS pixel: marks, from back to front. It has geometry and
 // text only; the template writes the markup.
 type plot struct {
 	W, H  float64
@@ -48,7 +50,7 @@ func (x axis) marks(n int) (values []float64, texts []string) {
 			values = append(values, v)
 		}
 	} else {
-		step = niceStep(x.hi-x.lo, n)
+		step = report.NiceStep(x.hi-x.lo, n)
 		for i := math.Ceil(x.lo/step - 1e-9); i*step <= x.hi+step*1e-9; i++ {
 			values = append(values, i*step+0) // + 0: never -0
 		}
@@ -57,26 +59,6 @@ func (x axis) marks(n int) (values []float64, texts []string) {
 		texts = append(texts, tickText(v, step))
 	}
 	return values, texts
-}
-
-// niceStep gives 1, 2 or 5 times a power of ten that cuts a range into at most n steps.
-func niceStep(width float64, n int) float64 {
-	power := math.Pow(10, math.Floor(math.Log10(width/float64(n))))
-	for _, f := range []float64{1, 2, 5} {
-		if f*power*float64(n) >= width*(1-1e-9) {
-			return f * power
-		}
-	}
-	return 10 * power
-}
-
-// niceTop gives an end on a tick for an axis from 0.
-func niceTop(v float64, n int) float64 {
-	if v <= 0 {
-		return 1
-	}
-	step := niceStep(v, n)
-	return math.Ceil(v/step-1e-6) * step
 }
 
 // tickText formats a tick's value with the digits of its step (0 = its own).
@@ -180,25 +162,4 @@ func polyline(xs, ys []float64) string {
 		pen = "L"
 	}
 	return b.String()
-}
-
-// thin averages neighbours until at most n values are left, and gives the number of values per
-// result. A NaN is no value.
-func thin(values []float64, n int) ([]float64, int) {
-	k := (len(values) + n - 1) / n
-	if k <= 1 {
-		return values, 1
-	}
-	var out []float64
-	for i := 0; i < len(values); i += k {
-		part := values[i:min(i+k, len(values))]
-		sum, count := 0.0, 0.0
-		for _, v := range part {
-			if !math.IsNaN(v) {
-				sum, count = sum+v, count+1
-			}
-		}
-		out = append(out, sum/count) // 0/0 is NaN again
-	}
-	return out, k
 }

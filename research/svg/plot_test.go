@@ -1,7 +1,6 @@
-package report
+package svg
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -9,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/sim/report"
 )
 
 func TestTicksByHand(t *testing.T) {
@@ -50,12 +51,8 @@ func TestScaleByHand(t *testing.T) {
 func TestShapesByHand(t *testing.T) {
 	nan := math.NaN()
 	for got, want := range map[string]string{
-		polyline([]float64{0, 1, 2, 3, 4}, []float64{1, 2, nan, 3, 4.55}):       "M0 1L1 2M3 3L4 4.6",
-		px(-0.01) + " " + px(12.345):                                            "0 12.3",
-		shorten("department-of-biology-17", 12):                                 "depart…gy-17",
-		fmt.Sprint(thin([]float64{1, 3, 5, 7, 9}, 3)):                           "[2 6 9] 2",
-		fmt.Sprint(thin([]float64{1, nan, nan, nan, 9}, 3)):                     "[1 NaN 9] 2",
-		strings.Join([]string{grouped("1234567.5"), grouped("-123"), "!"}, " "): "1,234,567.5 -123 !",
+		polyline([]float64{0, 1, 2, 3, 4}, []float64{1, 2, nan, 3, 4.55}): "M0 1L1 2M3 3L4 4.6",
+		px(-0.01) + " " + px(12.345):                                      "0 12.3",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -66,7 +63,7 @@ func TestShapesByHand(t *testing.T) {
 func TestTicksAreSensible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(3, 8).Draw(t, "n")
-		top := niceTop(math.Pow(10, rapid.Float64Range(-3, 9).Draw(t, "magnitude")), n)
+		top := report.NiceTop(math.Pow(10, rapid.Float64Range(-3, 9).Draw(t, "magnitude")), n)
 		x := axis{hi: top, a: 50, b: 350}
 		values, texts := x.marks(n)
 		if len(values) < 2 || len(values) > n+1 || values[len(values)-1] != top && math.Abs(values[len(values)-1]/top-1) > 1e-9 {
@@ -107,7 +104,7 @@ func TestTextsDoNotOverlap(t *testing.T) {
 	const rounded = 0.1 // of a pixel
 	rapid.Check(t, func(t *rapid.T) {
 		top := func(name string) float64 {
-			return niceTop(math.Pow(10, rapid.Float64Range(-2, 8).Draw(t, name)), 5)
+			return report.NiceTop(math.Pow(10, rapid.Float64Range(-2, 8).Draw(t, name)), 5)
 		}
 		x := axis{label: "GPUs in the cluster", hi: top("x")}
 		p := newPlot(x, axis{label: "mean delay, h", hi: top("y")})

@@ -1,15 +1,23 @@
-package report
+// Package svg draws the charts of docs and research as SVG images: documents in which no script runs show them.
+package svg
 
 import (
-	"bytes"
+	_ "embed"
 	"fmt"
+	"html/template"
 	"io"
 	"math"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/fairlease/fairlease/sidecar/show/chart"
+	"github.com/fairlease/fairlease/sidecar/sim/report"
 )
+
+//go:embed picture.html
+var markup string
+
+var page = template.Must(template.New("picture").Parse(markup))
 
 const (
 	rowTitle  = 26 // pixels of a row's title, and of the legend's first row
@@ -21,9 +29,9 @@ const (
 	barHeight = 11 // with the space below
 )
 
-// Picture writes an SVG image with a row of plots for each chart: documents in which no script runs show it. The charts
+// Write writes an SVG image with a row of plots for each chart. Its
 // panels have lines or, with Names, bars, with the same curves in each. The error is w's.
-func Picture(w io.Writer, title string, charts []Chart) error {
+func Write(w io.Writer, title string, charts []report.Chart) error {
 	type place struct {
 		*plot
 		X, Y int
@@ -45,8 +53,8 @@ func Picture(w io.Writer, title string, charts []Chart) error {
 	}{Title: title}
 	for _, c := range charts {
 		width := 0
-		for i := range c.Panels {
-			width += c.Panels[i].width()
+		for _, p := range c.Panels {
+			width += (*panel)(&p).width()
 		}
 		picture.W = max(picture.W, width)
 	}
@@ -60,21 +68,21 @@ func Picture(w io.Writer, title string, charts []Chart) error {
 		r := row{Title: c.Title, Y: picture.H + rowTitle - 8}
 		x := 0
 		for i := range c.Panels {
-			r.Plots = append(r.Plots, place{c.Panels[i].picture(), x, picture.H + rowTitle})
-			x += c.Panels[i].width()
+			p := (*panel)(&c.Panels[i])
+			r.Plots = append(r.Plots, place{p.picture(), x, picture.H + rowTitle})
+			x += p.width()
 		}
 		picture.H += rowTitle + plotHeight
 		picture.Rows = append(picture.Rows, r)
 	}
-	var b bytes.Buffer
-	if err := pageTemplate.ExecuteTemplate(&b, "picture.html", picture); err != nil {
-		return err
-	}
-	return safely(w, b.Bytes())
+	return page.Execute(w, picture)
 }
 
+// panel is a panel to draw.
+type panel report.Panel
+
 // width is that of a panel's drawing, in pixels.
-func (p *Panel) width() int {
+func (p *panel) width() int {
 	if p.Names != nil {
 		return barsWidth
 	}
@@ -82,7 +90,7 @@ func (p *Panel) width() int {
 }
 
 // picture draws a panel.
-func (p *Panel) picture() *plot {
+func (p *panel) picture() *plot {
 	if p.Names != nil {
 		return p.bars()
 	}
@@ -90,7 +98,7 @@ func (p *Panel) picture() *plot {
 }
 
 // bars draws a panel of bars from 0: a group for each name, and in it a bar for each curve.
-func (p *Panel) bars() *plot {
+func (p *panel) bars() *plot {
 	x, longest := axis{label: p.X, a: barLeft}, 0
 	for _, c := range p.Curves {
 		x.hi = max(x.hi, slices.Max(slices.Concat(c.Y, c.High)))
@@ -123,11 +131,11 @@ func (p *Panel) bars() *plot {
 }
 
 // lines draws a panel of lines.
-func (p *Panel) lines() *plot {
-	x, y := p.reach(p.Log || p.LogX, func(c Curve) []float64 { return c.X }), p.reach(p.Log, func(c Curve) []float64 { return c.Y })
+func (p *panel) lines() *plot {
+	x, y := p.reach(p.Log || p.LogX, func(c report.Curve) []float64 { return c.X }), p.reach(p.Log, func(c report.Curve) []float64 { return c.Y })
 	x.label, y.label = p.X, p.Title+", "+p.Y
 	if !p.Log {
-		y.lo, y.hi = 0, niceTop(y.hi, ySteps)
+		y.lo, y.hi = 0, report.NiceTop(y.hi, ySteps)
 	}
 	out := newPlot(x, y)
 	for k, c := range p.Curves {
@@ -146,7 +154,7 @@ func lineClass(k int) string {
 }
 
 // reach gives an axis for all values of the curves, from decade to decade if it is logarithmic.
-func (p *Panel) reach(log bool, of func(Curve) []float64) axis {
+func (p *panel) reach(log bool, of func(report.Curve) []float64) axis {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, c := range p.Curves {
 		lo, hi = min(lo, slices.Min(of(c))), max(hi, slices.Max(of(c)))
