@@ -87,7 +87,8 @@ func (m *Market) trials() [][]profile.Trial {
 		}
 	}
 	n := len(m.in.Pools)
-	var tried [][]bool // by type, pool from which a job comes (n = it waits) and pool that it tries
+	least := slices.Repeat([]cluster.GPUTime{math.MaxInt64}, n) // by pool: what the cheapest trial of a waiting job costs
+	var tried [][]bool                                          // by type, pool from which a job comes (n = it waits) and pool that it tries
 	for i := range m.in.Cases {
 		st, can, who := &m.in.Cases[i], &m.found.Can[i], &m.due.Queued[i]
 		if who.Party < 0 || len(can.May) == 0 {
@@ -114,9 +115,11 @@ func (m *Market) trials() [][]profile.Trial {
 				continue // it measures its own pool without a trial
 			}
 			*was = true
-			if may := idle[p] >= gang; (may || !idler) && !m.seen(i, p, gang) {
-				t := profile.Trial{Key: m.in.Records[i].Key, Kind: m.speeds.Kinds[i], Model: m.in.Pools[p], Gang: gang, Idle: may, Move: m.moveCost(), Term: m.in.Settings.Term}
-				if from < n {
+			t := profile.Trial{Key: m.in.Records[i].Key, Kind: m.speeds.Kinds[i], Model: m.in.Pools[p], Gang: gang, Idle: idle[p] >= gang, Move: m.moveCost(), Term: m.in.Settings.Term}
+			if cost := t.Least(); (t.Idle || !idler) && cost <= least[p] && !m.seen(i, p, gang) {
+				if from == n {
+					least[p] = cost
+				} else {
 					t.From = m.in.Pools[from]
 				}
 				out[p] = append(out[p], t)
@@ -124,13 +127,7 @@ func (m *Market) trials() [][]profile.Trial {
 		}
 	}
 	for p := range out { // trials that surely cost more than another are dropped
-		least := cluster.GPUTime(math.MaxInt64)
-		for i := range out[p] {
-			if t := &out[p][i]; t.From == "" {
-				least = min(least, t.Least())
-			}
-		}
-		out[p] = slices.DeleteFunc(out[p], func(t profile.Trial) bool { return t.Least() > least })
+		out[p] = slices.DeleteFunc(out[p], func(t profile.Trial) bool { return t.Least() > least[p] })
 	}
 	return out
 }

@@ -35,7 +35,7 @@ func (m *Market) Turns(taken round.Taken, cs []lease.Candidate, tenants []lease.
 			for at, p := range k.Pools {
 				party := m.due.Queued[k.Case].Party
 				account, late := m.due.PartyRows.At(party, p), behind.At(party, p)
-				x := turn{i, *late}
+				x := turn{i, *late, len(lines[p])}
 				switch {
 				case account.Entitlement == 0:
 					k.Idle = append(k.Idle, p)
@@ -57,9 +57,13 @@ func (m *Market) Turns(taken round.Taken, cs []lease.Candidate, tenants []lease.
 		}
 		tenants[t].Turns = make([][]int, n)
 		for p, line := range lines {
-			slices.SortStableFunc(line, func(a, b turn) int {
-				return cmp.Compare(b.behind, a.behind)
+			slices.SortFunc(line, func(a, b turn) int {
+				if a.behind != b.behind {
+					return cmp.Compare(b.behind, a.behind)
+				}
+				return a.at - b.at
 			})
+			tenants[t].Turns[p] = slices.Grow([]int(nil), len(line))
 			for _, x := range line {
 				tenants[t].Turns[p] = append(tenants[t].Turns[p], x.candidate)
 			}
@@ -77,6 +81,7 @@ func (m *Market) Turns(taken round.Taken, cs []lease.Candidate, tenants []lease.
 type turn struct {
 	candidate int
 	behind    cluster.Span
+	at        int // among the tenant's candidates in the pool
 }
 
 // line returns the turns of all pools in one order, as Gavel orders jobs and models (Gavel §5, Algorithm 1): the

@@ -51,7 +51,7 @@ type facts struct {
 // New opens a book with what was remembered. Entries that make no sense are left out.
 func New(s Settings, entries []cluster.Profile, paces []cluster.Pace) *Book {
 	b := &Book{facts: &facts{settings: s, entries: sorted(entries, s.Entries)}}
-	b.guess = newEstimates(b.facts)
+	b.guess, b.paces = newEstimates(b.facts), make([]cluster.Pace, 0, len(paces))
 	for i := range paces {
 		at, there := b.pace(paces[i].Key)
 		if !there {
