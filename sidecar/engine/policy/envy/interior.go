@@ -20,7 +20,7 @@ const (
 	// A step ends before a row that is not there would be broken by more than leeway: 3e-10, or part of the mean product of a row's slack and multiplier.
 	leeway     = 3e-10
 	leewayPart = .01
-	mostNew    = 8 // rows of a part in a step
+	mostNew    = 4 // rows of a part in a step
 
 	newSlack = .1 // of the root of that product: the least slack with which a row begins
 )
@@ -113,7 +113,7 @@ func newInterior(p *Program, pairs []pair) *interior {
 // take adds rows, with the slacks and multipliers that at gives.
 func (q *interior) take(more []pair, at func(pair) (s, z float64)) {
 	n, k, old := q.n, q.k, q.pairs
-	q.pairs = tidy(slices.Concat(old, more))
+	q.pairs = merged(old, more)
 	rows := n + len(q.pairs) + len(q.s) - n - len(old)
 	s, z, eyes := make([]float64, rows), make([]float64, rows), make([]float64, len(q.pairs)*k)
 	q.h, q.from = make([]float64, rows), make([]int, n+1)
@@ -145,6 +145,19 @@ func (q *interior) take(more []pair, at func(pair) (s, z float64)) {
 	}
 	q.s, q.z, q.eyes = s, z, eyes
 	q.move.s, q.move.z, q.miss.rows, q.newton.d = make([]float64, rows), make([]float64, rows), make([]float64, rows), make([]float64, rows)
+}
+
+// merged gives two lists without a common pair as one; both are in tidy's order.
+func merged(a, b []pair) []pair {
+	all := make([]pair, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if byPart(a[0], b[0]) < 0 {
+			all, a = append(all, a[0]), a[1:]
+		} else {
+			all, b = append(all, b[0]), b[1:]
+		}
+	}
+	return append(append(all, a...), b...)
 }
 
 // times sets out to G·(y, v).
@@ -462,7 +475,7 @@ func (q *interior) reach(most float64) (primal, dual float64) {
 }
 
 // block gives how far the step can go, at most primal, before it breaks rows that are not there by more than leeway, and of
-// each part those that it would break most.
+// each part those that it would break most, in tidy's order.
 func (q *interior) block(primal, leeway float64) (step float64, more []pair) {
 	type broken struct {
 		by float64
@@ -483,7 +496,9 @@ func (q *interior) block(primal, leeway float64) (step float64, more []pair) {
 			step = min(step, .9*max(s+leeway, 0)/-moves[i])
 		}
 		slices.SortFunc(worst, func(a, b broken) int { return cmp.Or(cmp.Compare(b.by, a.by), cmp.Compare(a.i, b.i)) })
-		for _, w := range worst[:min(mostNew, len(worst))] {
+		worst = worst[:min(mostNew, len(worst))]
+		slices.SortFunc(worst, func(a, b broken) int { return cmp.Compare(a.i, b.i) })
+		for _, w := range worst {
 			more = append(more, pair{w.i, int32(l)})
 		}
 	}

@@ -31,22 +31,29 @@ func near(p *Program, count int) []pair {
 		far float64
 		l   int32
 	}
-	others := make([]other, 0, n)
+	others := make([]other, 0, count+1) // the nearest so far, in order
 	var pairs []pair
 	for i := range n {
 		others = others[:0]
 		for l := range n {
-			if l != i {
-				far := 0.0
-				for j, t := range row(taste, k, i) {
-					d := t - taste[l*k+j]
-					far += d * d
-				}
-				others = append(others, other{far, int32(l)})
+			if l == i {
+				continue
+			}
+			far := 0.0
+			for j, t := range row(taste, k, i) {
+				d := t - taste[l*k+j]
+				far += d * d
+			}
+			at := len(others)
+			for at > 0 && far < others[at-1].far {
+				at--
+			}
+			if at < count {
+				others = slices.Insert(others, at, other{far, int32(l)})
+				others = others[:min(count, len(others))]
 			}
 		}
-		slices.SortFunc(others, func(a, b other) int { return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(a.l, b.l)) })
-		for _, o := range others[:min(count, len(others))] {
+		for _, o := range others {
 			pairs = append(pairs, pair{int32(i), o.l}, pair{o.l, int32(i)})
 		}
 	}
@@ -55,9 +62,11 @@ func near(p *Program, count int) []pair {
 
 // tidy sorts pairs by the one who is envied, and drops what is there twice.
 func tidy(pairs []pair) []pair {
-	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Or(cmp.Compare(a.l, b.l), cmp.Compare(a.i, b.i)) })
+	slices.SortFunc(pairs, byPart)
 	return slices.Compact(pairs)
 }
+
+func byPart(a, b pair) int { return cmp.Or(cmp.Compare(a.l, b.l), cmp.Compare(a.i, b.i)) }
 
 // broken gives up to most envy rows of each tenant that y and v break by more than slack,
 // worst first; pair{i, i} is tenant i's cap.
