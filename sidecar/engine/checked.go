@@ -44,16 +44,32 @@ func differences(a, b reflect.Value, prefix string) (out []string) {
 		name := prefix + a.Type().Field(i).Name
 		if x := a.Field(i); x.Type() == reflect.TypeFor[cluster.State]() {
 			out = append(out, differences(x, b.Field(i), name+".")...)
-		} else if a.Type().Field(i).Tag.Get("json") != "-" && !bytes.Equal(encoded(x), encoded(b.Field(i))) {
+		} else if a.Type().Field(i).Tag.Get("json") != "-" && !same(x, b.Field(i)) {
 			out = append(out, name)
 		}
 	}
 	return out
 }
 
-// encoded gives the JSON of a value. One that has none, such as an infinite number, differs from none like it.
+// same tells whether two values have the same JSON. The elements of lists, which may be of all jobs, are compared one by one.
+func same(a, b reflect.Value) bool {
+	if a.Kind() != reflect.Slice {
+		return bytes.Equal(encoded(a), encoded(b))
+	}
+	if a.IsNil() != b.IsNil() || a.Len() != b.Len() {
+		return false
+	}
+	for i := range a.Len() {
+		if !bytes.Equal(encoded(a.Index(i)), encoded(b.Index(i))) {
+			return false
+		}
+	}
+	return true
+}
+
+// encoded gives the JSON of a variable, or the error if it has none, such as an infinite number.
 func encoded(v reflect.Value) []byte {
-	text, err := json.Marshal(v.Interface())
+	text, err := json.Marshal(v.Addr().Interface())
 	if err != nil {
 		return []byte(err.Error())
 	}
