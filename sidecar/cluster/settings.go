@@ -226,6 +226,9 @@ type Tuned struct {
 	News  string  `json:"news,omitempty"` // the change in words, in the first round with it; "" = no news
 }
 
+// Divides tells whether a policy divides heterogeneous GPUs.
+func (s *Settings) Divides() bool { return s.Divide != "" }
+
 // Orders in which the jobs of a virtual cluster get its cells.
 const (
 	CellsByShare   = "astraea"      // by JobOrder; where a policy divides GPU models, by Mechanism

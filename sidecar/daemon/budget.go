@@ -9,8 +9,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// purse is what a leading daemon knows of budgets.
-type purse struct {
+// budgets is what a leading daemon knows of budgets.
+type budgets struct {
 	book     spending.Book
 	read     bool                           // from the journal
 	written  cluster.Instant                // 0 = not since it changed
@@ -21,7 +21,7 @@ type purse struct {
 // spend brings the accounts of budgets up to a turn. They are written down every minute, and when a limit was reached: so the
 // next leader goes on from there.
 func (d *Daemon) spend(ctx context.Context, now cluster.Instant) error {
-	p := &d.purse
+	p := &d.budgets
 	if !p.read {
 		book, err := d.lead.Budgets.Accounts(ctx)
 		if err != nil {
@@ -59,7 +59,7 @@ func (d *Daemon) spend(ctx context.Context, now cluster.Instant) error {
 }
 
 // reached gives the limits that have been reached, by account.
-func (p *purse) reached() []int {
+func (p *budgets) reached() []int {
 	var out []int
 	for i := range p.book {
 		out = append(out, p.book[i].Reached())
@@ -69,7 +69,7 @@ func (p *purse) reached() []int {
 
 // spent takes over the GPU time of tenants from a round that was decided. That round has told which limits were reached.
 func (d *Daemon) spent(r *loop.Report) {
-	p := &d.purse
+	p := &d.budgets
 	if r.Quiet || len(d.config.Load().Budgets)+len(p.book) == 0 {
 		return
 	}

@@ -71,22 +71,22 @@ type Daemon struct {
 	waits  atomic.Pointer[time.Time]  // when another daemon was last seen to lead; nil = this one may
 	late   atomic.Int64               // beats that were skipped because a turn was running, since the last log line
 
-	store  Store
-	lead   *Leadership
-	unkeep context.CancelFunc // ends the lead's keeper
-	loop   *loop.Loop
-	mine   cluster.Identity // the cluster that last matched the journal
-	single bool             // one round only: an answer of Divide after this round would be lost
-	beats  heartbeats
-	pause  pause
-	heard  heard
-	kin    kin
-	top    top
-	last   cluster.Snapshot // of the last round
-	tuned  *tune.Change     // the newest change that determines the term in force
-	purse  purse
-	audits cluster.Instant // the day that has an audit, or is about to have one
-	said   changes         // safe for concurrent use
+	store   Store
+	lead    *Leadership
+	unkeep  context.CancelFunc // ends the lead's keeper
+	loop    *loop.Loop
+	mine    cluster.Identity // the cluster that last matched the journal
+	single  bool             // one round only: an answer of Divide after this round would be lost
+	beats   heartbeats
+	pause   pause
+	heard   heard
+	kin     kin
+	top     top
+	last    cluster.Snapshot // of the last round
+	tuned   *tune.Change     // the newest change that determines the term in force
+	budgets budgets
+	audits  cluster.Instant // the day that has an audit, or is about to have one
+	said    changes         // safe for concurrent use
 
 	// Of Serve's goroutine alone:
 	accepted *config.Accepted // the configuration that was taken over last; nil = none
@@ -168,11 +168,11 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	if d.Counters == nil {
 		d.Counters = (*config.GPUCounters).Open
 	}
-	deafen, err := d.listen(ctx)
+	stopListening, err := d.listen(ctx)
 	if err != nil {
 		return err
 	}
-	defer deafen()
+	defer stopListening()
 	d.expose(ctx)
 	fatal := make(chan error, 1)
 	turn := func() {
@@ -304,7 +304,7 @@ func (d *Daemon) leave() {
 	if d.unkeep != nil {
 		d.unkeep()
 	}
-	d.lead, d.unkeep, d.loop, d.purse = nil, nil, nil, purse{}
+	d.lead, d.unkeep, d.loop, d.budgets = nil, nil, nil, budgets{}
 	d.leads.Store(nil)
 	d.ears.leases.Store(nil)
 }
@@ -496,7 +496,7 @@ func (d *Daemon) decide(s cluster.Snapshot) cluster.Plan {
 func (d *Daemon) configure() (loop.Rules, cluster.Settings) {
 	c, settings := d.config.Load().At(time.Now(), d.tuned)
 	rules := c.Rules()
-	rules.Budgets = d.purse.book.States()
+	rules.Budgets = d.budgets.book.States()
 	return rules, settings
 }
 

@@ -234,7 +234,7 @@ func (d *Daemon) hold(s *cluster.Snapshot) {
 
 // claimsOf takes what a round knew of speeds.
 func claimsOf(s *cluster.Snapshot) claims {
-	if s.Settings.Divide == "" || len(s.Usages) == 0 {
+	if !s.Settings.Divides() || len(s.Usages) == 0 {
 		return claims{}
 	}
 	set := profile.Default()

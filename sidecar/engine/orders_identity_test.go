@@ -139,7 +139,7 @@ func TestAnOrderSurvivesRequeues(t *testing.T) {
 		submitted := w.Record(id).Submit
 		w.Run(20 * minute)
 		if what == "its end of lease" { // a job's own order would count before its tenant's
-			w.journal.Order(cluster.Override{Kind: cluster.Freeze, Scope: "job", Name: id.String(), Job: w.Record(id).Key, User: "a_user", Submit: submitted, Until: w.Now().Add(hour), Reason: "because"})
+			w.journal.Override(cluster.Override{Kind: cluster.Freeze, Scope: "job", Name: id.String(), Job: w.Record(id).Key, User: "a_user", Submit: submitted, Until: w.Now().Add(hour), Reason: "because"})
 		}
 		requeue(w, id)
 		w.Run(10 * minute)

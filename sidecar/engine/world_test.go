@@ -158,7 +158,7 @@ func (w *world) order(kind cluster.OverrideKind, scope, name string, hours int) 
 	if scope == "job" && o.Job == 0 {
 		w.t.Fatalf("an order for job %s, which the last round does not know", name)
 	}
-	w.journal.Order(o)
+	w.journal.Override(o)
 }
 
 // coldStart loses all jobs of Slurm, which then gives ids from 1 again.

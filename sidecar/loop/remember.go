@@ -57,7 +57,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		return cluster.Snapshot{}, fmt.Errorf("the cluster reports no node with GPUs; nothing is decided (check GresTypes and the nodes' Gres in slurm.conf)")
 	}
 	seen.Limits.Recall(m.Limits)
-	d.sortSighting(&seen)
+	d.sortObservation(&seen)
 	before := d.tree
 	if !d.tree.fits(seen.Accounts, rules.TenantLevel) {
 		d.tree = growTree(seen.Accounts, rules.TenantLevel)
@@ -272,8 +272,8 @@ func gates(records []cluster.Record) map[int64]*cluster.Record {
 	return gated
 }
 
-// sortSighting sorts the cluster's lists, in copies: no order of arrival may reach a plan.
-func (d *desk) sortSighting(s *cluster.Observation) {
+// sortObservation sorts the cluster's lists, in copies: no order of arrival may reach a plan.
+func (d *desk) sortObservation(s *cluster.Observation) {
 	if len(s.Nodes) != len(d.nodes) || len(s.Nodes) > 0 && &s.Nodes[0] != &d.nodes[0] { // sightings share unchanged lists
 		d.nodes = sorted(s.Nodes, func(a, b *cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
 	}

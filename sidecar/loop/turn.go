@@ -235,7 +235,7 @@ func (l *Loop) hear() {
 
 // remind adds the accounting history to a look, if run times can be learnt from it. No round waits for it.
 func (l *Loop) remind(seen *cluster.Observation, s *cluster.Settings) {
-	if l.Past == nil || s.Divide == "" || s.NoEstimates || s.NoCompletions {
+	if l.Past == nil || !s.Divides() || s.NoEstimates || s.NoCompletions {
 		return
 	}
 	if l.recall == nil {

@@ -72,8 +72,8 @@ func (m *Memory) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.
 // Enrol stores nothing, since nothing reads it.
 func (m *Memory) Enrol(ctx context.Context, _ []cluster.Member) error { return ctx.Err() }
 
-// Order adds an override and gives its id; o.ID is ignored.
-func (m *Memory) Order(o cluster.Override) int64 {
+// Override adds an override and gives its id; o.ID is ignored.
+func (m *Memory) Override(o cluster.Override) int64 {
 	m.given++
 	o.ID = m.given
 	m.orders = append(m.orders, o)

@@ -13,8 +13,8 @@ func TestMemoryIsAJournal(t *testing.T) {
 	journaltest.Run(t, func(*testing.T) journaltest.Ground {
 		memory := sim.NewMemory()
 		return journaltest.Ground{
-			Start: func(*testing.T) loop.Journal { return memory },
-			Order: func(_ *testing.T, o cluster.Override) int64 { return memory.Order(o) },
+			Start:    func(*testing.T) loop.Journal { return memory },
+			Override: func(_ *testing.T, o cluster.Override) int64 { return memory.Override(o) },
 		}
 	})
 }

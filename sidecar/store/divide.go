@@ -94,7 +94,7 @@ type auditRow struct {
 
 // allocationOf gives the division in force in a round; nil = none, or one of another policy.
 func allocationOf(snap cluster.Snapshot) *cluster.Allocation {
-	if d := snap.Allocation; snap.Settings.Divide != "" && d != nil && d.Policy == snap.Settings.Divide {
+	if d := snap.Allocation; snap.Settings.Divides() && d != nil && d.Policy == snap.Settings.Divide {
 		return d
 	}
 	return nil
@@ -112,7 +112,7 @@ func allocationRows(snap cluster.Snapshot) []allocationRow {
 }
 
 func profileRows(snap cluster.Snapshot, plan cluster.Plan) []profileRow {
-	if snap.Settings.Divide == "" {
+	if !snap.Settings.Divides() {
 		return nil
 	}
 	rows := make([]profileRow, 0, len(snap.Declared)+len(plan.State.Profiles))
@@ -134,7 +134,7 @@ func profileRows(snap cluster.Snapshot, plan cluster.Plan) []profileRow {
 
 // entitlementRows gives the tenants' entitlements and their throughput.
 func entitlementRows(snap cluster.Snapshot, plan cluster.Plan, speeds map[accountKey]float64) []entitlementRow {
-	if snap.Settings.Divide == "" {
+	if !snap.Settings.Divides() {
 		return nil
 	}
 	holds := make(map[accountKey]int, len(plan.Tenants))

@@ -170,7 +170,7 @@ func (s Jobs) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, er
 			return e, 0, fmt.Errorf("reading the settings: %w", err)
 		}
 	}
-	if settings == nil || e.Snapshot.Settings.Divide != "" || len(statuses) > 0 && statuses[0].Code == cluster.ReasonLost {
+	if settings == nil || e.Snapshot.Settings.Divides() || len(statuses) > 0 && statuses[0].Code == cluster.ReasonLost {
 		e.Snapshot, e.Plan, err = Rounds(s).Last(ctx)
 		return e, e.Plan.At, err
 	}

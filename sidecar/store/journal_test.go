@@ -44,7 +44,7 @@ func TestStoreIsAJournal(t *testing.T) {
 				}
 				return takeLead(t, openStore(t, store.Config{DSN: dsn})).Journal()
 			},
-			Order: func(t *testing.T, o cluster.Override) int64 {
+			Override: func(t *testing.T, o cluster.Override) int64 {
 				id, err := admin.Overrides.Add(t.Context(), o)
 				if err != nil {
 					t.Fatal(err)

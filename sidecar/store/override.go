@@ -13,8 +13,8 @@ import (
 	"github.com/fairlease/fairlease/sql"
 )
 
-// Order is an override with its history.
-type Order struct {
+// Override is one with its history.
+type Override struct {
 	ID      int64      `json:"id"`
 	Kind    string     `json:"kind"`
 	Scope   string     `json:"scope"`
@@ -32,7 +32,7 @@ type Order struct {
 }
 
 // For reports whether an order is for a job, or for its user or tenant.
-func (o *Order) For(j *Job) bool {
+func (o *Override) For(j *Job) bool {
 	switch o.Scope {
 	case "user":
 		return o.Name == j.User
@@ -52,7 +52,7 @@ var (
 	overrideEnd  = sql.Query("override_end")
 	overrideOver = sql.Query("override_lapse")
 	jobOfID      = query[Target]("override_target")
-	overrideList = query[Order]("override_list")
+	overrideList = query[Override]("override_list")
 )
 
 // At gives the orders in force at now, sorted by id.
@@ -172,6 +172,6 @@ func (s Overrides) End(ctx context.Context, id int64, by string) error {
 }
 
 // List lists all orders, newest first, at most limit.
-func (s Overrides) List(ctx context.Context, limit int) ([]Order, error) {
-	return collect[Order](ctx, s.base, "reading the overrides", overrideList, limit)
+func (s Overrides) List(ctx context.Context, limit int) ([]Override, error) {
+	return collect[Override](ctx, s.base, "reading the overrides", overrideList, limit)
 }

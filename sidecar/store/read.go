@@ -30,7 +30,7 @@ var (
 	jobsByID     = query[Job]("jobs_by_id")
 	readActions  = query[Action]("actions")
 	readEvents   = query[Event]("events")
-	jobOverrides = query[Order]("job_overrides")
+	jobOverrides = query[Override]("job_overrides")
 	leaderNow    = query[Leader]("leader_now")
 	readTrades   = query[Trade]("trades")
 	effective    = query[Effective]("effective")
@@ -537,7 +537,7 @@ type Explanation struct {
 	Effective *Effective             `json:"effective,omitempty"`
 	Leases    []Lease                `json:"leases"`  // newest first
 	Actions   []Action               `json:"actions"` // newest first
-	Overrides []Order                `json:"overrides"`
+	Overrides []Override             `json:"overrides"`
 	// NumbersAt is when the journal last wrote the numbers of Record and Status that change
 	// every round; it refreshes jobs in turn. It equals At if they are the newest round's.
 	NumbersAt cluster.Instant `json:"numbers_at,omitzero"`
@@ -609,7 +609,7 @@ func (s Jobs) explain(ctx context.Context, what string, id int64, slurmID string
 	if err != nil {
 		return Explanation{}, err
 	}
-	if x.Overrides, err = collect[Order](ctx, s.base, doing, jobOverrides, x.Job.SlurmID, x.Job.User, x.Job.Tenant, x.Job.Key, x.Job.Submitted); err != nil {
+	if x.Overrides, err = collect[Override](ctx, s.base, doing, jobOverrides, x.Job.SlurmID, x.Job.User, x.Job.Tenant, x.Job.Key, x.Job.Submitted); err != nil {
 		return Explanation{}, err
 	}
 	if x.GPUs, err = collect[GPU](ctx, s.base, doing, readJobGPUs, x.Job.Key); err != nil {

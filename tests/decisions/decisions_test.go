@@ -209,7 +209,7 @@ func (d *driver) step(at int) {
 }
 
 func (d *driver) order(kind cluster.OverrideKind, scope, name string) {
-	d.journal.Order(cluster.Override{Kind: kind, Scope: scope, Name: name, Until: d.Now().Add(40 * cluster.Minute), Reason: "as ordered"})
+	d.journal.Override(cluster.Override{Kind: kind, Scope: scope, Name: name, Until: d.Now().Add(40 * cluster.Minute), Reason: "as ordered"})
 }
 
 // submit queues a job of a random sort.

@@ -369,7 +369,7 @@ func (s *story) order(kind cluster.OverrideKind, words []string) ([]string, erro
 		return nil, err
 	}
 	s.live()
-	s.journal.Order(cluster.Override{Kind: kind, Scope: words[0], Name: words[1], Until: s.live().Now().Add(d), Reason: "as ordered"})
+	s.journal.Override(cluster.Override{Kind: kind, Scope: words[0], Name: words[1], Until: s.live().Now().Add(d), Reason: "as ordered"})
 	return nil, nil
 }
 

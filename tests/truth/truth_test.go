@@ -84,7 +84,7 @@ func tell(t testing.TB, f, past scene.Facts, now cluster.Instant) *told {
 	command("fairlease gpus", func(p *view.Page) { p.Table(p.GPUTable(s.GPUs)) })
 	command("fairlease forecast --all", func(p *view.Page) { _ = outlook.Show(p, s.Forecasts, cluster.JobID{}) })
 	command("fairlease trades", func(p *view.Page) { p.Table(p.TradeTable(s.Market.Trades)) })
-	command("fairlease override list", func(p *view.Page) { p.Table(p.OrderTable(s.Orders)) })
+	command("fairlease override list", func(p *view.Page) { p.Table(p.OverrideTable(s.Overrides)) })
 	command("fairlease habits", func(p *view.Page) { p.Table(view.HabitTable(view.Habits(s.Plan.State.Habits), now)) })
 	command("fairlease profiles", func(p *view.Page) { p.Table(view.ProfileTable(view.Profiles(s.Snapshot, s.Plan), now)) })
 	command("fairlease round", (&view.Decisions{Snapshot: s.Snapshot, Plan: s.Plan}).Write)
@@ -215,7 +215,7 @@ func (d *told) reasoned(t testing.TB) {
 		if j.Why.Code == cluster.ReasonClaim && !kept {
 			t.Fatalf("job %s: %s, but no GPUs are kept for it", j.SlurmID, j.Reason)
 		}
-		frozen := slices.ContainsFunc(s.Orders, func(o store.Order) bool { return o.Kind == string(cluster.Freeze) && o.For(&j.Job) })
+		frozen := slices.ContainsFunc(s.Overrides, func(o store.Override) bool { return o.Kind == string(cluster.Freeze) && o.For(&j.Job) })
 		if j.Why.Code == cluster.ReasonFrozen && !frozen {
 			t.Fatalf("job %s: %s, but nobody froze it", j.SlurmID, j.Reason)
 		}
@@ -381,7 +381,7 @@ func drawn(rt *rapid.T, t testing.TB) (cluster.Snapshot, cluster.Plan) {
 			case "tenant":
 				o.Scope, o.Name = "tenant", "nlp"
 			}
-			journal.Order(o)
+			journal.Override(o)
 		}
 		w.Run(cluster.Span(rapid.IntRange(1, 900).Draw(rt, "seconds")) * cluster.Second)
 	}
@@ -471,7 +471,7 @@ func TestUnknownMomentsAreNotTold(t *testing.T) {
 		f := site.Facts()
 		f.Plan.State.Habits = []cluster.Habit{{Type: cluster.JobType{User: "ann", Command: "train"}, Resumed: 1, At: f.Plan.At}}
 		f.Plan.State.Profiles = []cluster.Profile{{Kind: "a", Model: "v100", Gang: 1, Rate: 3, Samples: 2, Source: cluster.Observed, At: f.Plan.At}}
-		f.Orders = []store.Order{{ID: 1, Kind: "boost", Scope: "user", Name: "ann", Until: f.Plan.At.Time(), By: "root"}}
+		f.Overrides = []store.Override{{ID: 1, Kind: "boost", Scope: "user", Name: "ann", Until: f.Plan.At.Time(), By: "root"}}
 		if len(f.Plan.State.Leases) > 0 {
 			l := &f.Plan.State.Leases[0]
 			f.Plan.State.Claims = []cluster.Claim{{Job: l.Job, Pool: l.Pool, Nodes: l.Nodes, At: f.Plan.At, Made: f.Plan.At}}

@@ -173,7 +173,7 @@ func TestWhoGivesAnOrder(t *testing.T) {
 			t.Fatalf("exit code %d\n%s", r.code, r.err)
 		}
 		r := run(t, time.Time{}, s.env, "override", "list", "--json")
-		var orders []store.Order
+		var orders []store.Override
 		if err := json.Unmarshal([]byte(r.out), &orders); err != nil || len(orders) == 0 || orders[0].By != c.want {
 			t.Errorf("with %q it is by %+v (%v), want %s", c.sudo, orders, err, c.want)
 		}

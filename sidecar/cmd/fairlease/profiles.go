@@ -36,7 +36,7 @@ hidden and estimated: TESTED counts such estimates, ERROR is the median of their
 most P90 off. Observations are hidden; of job types that report nothing, run times.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			divides := func(snap *cluster.Snapshot) error {
-				if snap.Settings.Divide != "" {
+				if snap.Settings.Divides() {
 					return nil
 				}
 				return &failure.Error{Code: failure.No, What: "no policy divided heterogeneous GPU models in the newest round",

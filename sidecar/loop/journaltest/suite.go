@@ -19,8 +19,8 @@ type Ground struct {
 	// Start gives a journal as a daemon gets it after a restart. The previous daemon is dead
 	// then: it never resigned.
 	Start func(*testing.T) loop.Journal
-	// Order adds an override as an administrator does, and gives its id.
-	Order func(*testing.T, cluster.Override) int64
+	// Override adds an override as an administrator does, and gives its id.
+	Override func(*testing.T, cluster.Override) int64
 }
 
 // Run runs the suite; each part uses new ground.
@@ -309,7 +309,7 @@ func overrides(t *testing.T, g Ground) {
 		{Kind: cluster.Freeze, Scope: "user", Name: "eve", Until: start.Add(year), Reason: "runaway", By: "root"},
 	}
 	for i := range orders {
-		orders[i].ID = g.Order(t, orders[i])
+		orders[i].ID = g.Override(t, orders[i])
 	}
 	for at, want := range map[cluster.Instant][]cluster.Override{
 		start:                   orders,
@@ -335,7 +335,7 @@ func overrideEnds(t *testing.T, g Ground) {
 	o := cluster.Override{Kind: cluster.Exempt, Scope: "job", Name: "5", Until: soon, Reason: "paper", By: "root", Job: 7, User: "ann", Submit: soon - 1000}
 	var ids []int64
 	for range 3 {
-		ids = append(ids, g.Order(t, o))
+		ids = append(ids, g.Override(t, o))
 	}
 	inForce := func() (left []int64) {
 		all, err := j.Overrides(t.Context(), soon-1)

@@ -33,7 +33,7 @@ func (d *Desk) source(ctx context.Context, o *Request) (*source, error) {
 		s, err := connect.Journal(ctx, d.Config)
 		if err == nil {
 			var snap cluster.Snapshot
-			if snap, _, err = s.Rounds.Last(ctx); err == nil && snap.Settings.Divide != "" {
+			if snap, _, err = s.Rounds.Last(ctx); err == nil && snap.Settings.Divides() {
 				return &source{receive: func(ctx context.Context, trials []*Trial) (cluster.Instant, error) { return o.read(ctx, s, trials) }, close: s.Close}, nil
 			}
 			s.Close()

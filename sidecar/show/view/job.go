@@ -159,7 +159,7 @@ func (x *Explanation) Write(p *Page) {
 			name = "Tenant"
 		}
 		over := ""
-		if set.Divide != "" {
+		if set.Divides() {
 			over = " of all models"
 		}
 		say(name, "%s in %s: due %s GPUs, wants %s, has %d; %s; rho%s %s", st.Tenant, st.Pool, gpuCount(st.Entitlement), gpuCount(st.Demand), st.Holds,
@@ -292,7 +292,7 @@ func limit(s cluster.Span) string {
 
 // currency names the unit of what a job received and was due, if it is not GPU time.
 func currency(set *cluster.Settings) string {
-	if set.Divide == "" {
+	if !set.Divides() {
 		return ""
 	}
 	return ", as GPU time of the reference model"

@@ -131,7 +131,7 @@ type Ahead struct {
 
 // Write writes the entitlements to each model, and the trades.
 func (a *Ahead) Write(p *Page, snap *cluster.Snapshot) {
-	if snap.Settings.Divide == "" {
+	if !snap.Settings.Divides() {
 		return
 	}
 	d, when := a.Answer, "from the next round on"

@@ -165,7 +165,7 @@ func TestExplanation(t *testing.T) {
 	snap, plan := small()
 	yes, no := true, false
 	x := store.Explanation{Job: store.Job{Key: 2, SlurmID: "102", User: "ann", Account: "nlp", GPUs: 1, Model: "v100", State: "waiting"}, Status: &plan.Statuses[1], Round: 9, At: at, NumbersAt: at,
-		Newest: store.Edge{Snapshot: *snap, Plan: *plan}, Overrides: []store.Order{{Kind: "boost", Scope: "user", Name: "ann", Until: at.Time(), By: "bob", Reason: "r"}},
+		Newest: store.Edge{Snapshot: *snap, Plan: *plan}, Overrides: []store.Override{{Kind: "boost", Scope: "user", Name: "ann", Until: at.Time(), By: "bob", Reason: "r"}},
 		Actions: []store.Action{{Verb: "gate", OK: &yes, At: at.Time()}, {Verb: "open", OK: &no, Skipped: &yes, At: at.Time()}, {Verb: "open", OK: &no, At: at.Time()}, {Verb: "grant", Suppressed: true, At: at.Time()}, {Verb: "lock", At: at.Time()}}}
 	var out bytes.Buffer
 	view.Explain(x).Write(&view.Page{Out: &out, Now: at})

@@ -164,11 +164,11 @@ func TestTenants(t *testing.T) {
 }
 
 // Past orders say when they ended, and who ended them.
-func TestOrderTable(t *testing.T) {
+func TestOverrideTable(t *testing.T) {
 	end, by := at.Time(), "root"
 	var out bytes.Buffer
 	p := &view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}, Now: at}
-	p.Table(p.OrderTable([]store.Order{{ID: 1, Kind: "boost", Scope: "user", Name: "ann", Until: at.Add(cluster.Hour).Time(), By: "bob", Reason: "r"},
+	p.Table(p.OverrideTable([]store.Override{{ID: 1, Kind: "boost", Scope: "user", Name: "ann", Until: at.Add(cluster.Hour).Time(), By: "bob", Reason: "r"},
 		{ID: 2, Kind: "freeze", Scope: "job", Name: "7", Until: at.Add(cluster.Hour).Time(), Ended: &end, EndedBy: &by}}))
 	if want := "1|boost|user|ann|09:00:00|bob||r\n2|freeze|job|7|08:00:00||root|\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
@@ -180,7 +180,7 @@ func TestEmptyLists(t *testing.T) {
 	p := &view.Page{Now: at}
 	for name, table := range map[string]*view.Table{
 		"tenants": view.TenantTable(nil, true), "users": view.UserTable(nil), "debts": view.DebtTable(nil, nil), "leases": p.LeaseTable(nil, false), "past leases": p.LeaseTable(nil, true),
-		"gpus": p.GPUTable(nil), "forecasts": p.ForecastTable(nil), "overrides": p.OrderTable(nil), "released": p.ReleaseTable(nil), "budgets": p.BudgetTable(nil),
+		"gpus": p.GPUTable(nil), "forecasts": p.ForecastTable(nil), "overrides": p.OverrideTable(nil), "released": p.ReleaseTable(nil), "budgets": p.BudgetTable(nil),
 		"habits": view.HabitTable(nil, at), "profiles": view.ProfileTable(nil, at), "sources of profiles": view.ProfileCheckTable(nil, at), "trades": p.TradeTable(nil), "bound": p.BoundTable(nil),
 	} {
 		for _, form := range []view.Form{{}, {Parsable: true}} {

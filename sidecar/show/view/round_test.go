@@ -100,10 +100,10 @@ func TestStatus(t *testing.T) {
 // be more.
 func TestOwnStatus(t *testing.T) {
 	own := view.Own{Round: 9, At: at.Time(), Jobs: []store.Count{{State: string(cluster.Waiting), Jobs: 3}, {Code: string(cluster.ReasonLost), Jobs: 2}},
-		Leases: []store.Lease{{Ends: at.Add(cluster.Hour).Time()}, {Ends: at.Add(cluster.Minute).Time()}},
-		Orders: []store.Order{{Until: at.Add(cluster.Minute).Time()}, {Until: at.Time()}}}
+		Leases:    []store.Lease{{Ends: at.Add(cluster.Hour).Time()}, {Ends: at.Add(cluster.Minute).Time()}},
+		Overrides: []store.Override{{Until: at.Add(cluster.Minute).Time()}, {Until: at.Time()}}}
 	st := view.OwnStatusOf(lead(0), &own)
-	if st.Jobs[cluster.Waiting] != 3 || st.Reasons[cluster.ReasonLost] != 2 || st.Leases != 2 || st.Orders != 1 || !st.Next.Equal(at.Add(cluster.Minute).Time()) {
+	if st.Jobs[cluster.Waiting] != 3 || st.Reasons[cluster.ReasonLost] != 2 || st.Leases != 2 || st.Overrides != 1 || !st.Next.Equal(at.Add(cluster.Minute).Time()) {
 		t.Errorf("%+v", st)
 	}
 	var out bytes.Buffer

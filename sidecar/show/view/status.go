@@ -28,13 +28,13 @@ type Status struct {
 	At        *time.Time          `json:"at"`
 	Pools     []PoolStatus        `json:"pools"`
 	// Jobs counts the jobs of the newest round, by state.
-	Jobs    map[cluster.JobState]int `json:"jobs"`
-	Reasons map[cluster.Code]int     `json:"reasons"` // of waiting jobs
-	Leases  int                      `json:"leases"`
-	Claims  int                      `json:"claims"`
-	Bad     []string                 `json:"bad_nodes"`
-	Orders  int                      `json:"overrides"`
-	Aside   []AsideJob               `json:"aside,omitempty"`
+	Jobs      map[cluster.JobState]int `json:"jobs"`
+	Reasons   map[cluster.Code]int     `json:"reasons"` // of waiting jobs
+	Leases    int                      `json:"leases"`
+	Claims    int                      `json:"claims"`
+	Bad       []string                 `json:"bad_nodes"`
+	Overrides int                      `json:"overrides"`
+	Aside     []AsideJob               `json:"aside,omitempty"`
 	// Stranded lists the jobs that hold the CPUs or memory without which GPUs idle, most GPUs first.
 	Stranded []StrandedGPUs `json:"stranded,omitempty"`
 	// Own is true if this database user only sees its own tenants' jobs, leases and orders: then
@@ -122,7 +122,7 @@ type PoolStatus struct {
 // Acting.
 func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
 	st := &Status{Divided: snap.Settings.Divide, Differs: snap.Settings.Differs, Schedule: snap.Settings.Schedule, Tuned: snap.Settings.Tuned, Term: snap.Settings.Term, Effective: effective, Leader: lead, Alive: lives(lead), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
-		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Orders: len(snap.Overrides), CellTrades: len(plan.State.CellTrades)}
+		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Overrides: len(snap.Overrides), CellTrades: len(plan.State.CellTrades)}
 	if len(st.Differs) > 0 {
 		st.Preset = snap.Settings.Preset
 	}
@@ -184,7 +184,7 @@ type Own struct {
 	At        time.Time
 	Jobs      []store.Count
 	Leases    []store.Lease
-	Orders    []store.Order
+	Overrides []store.Override
 	Effective []store.Effective
 }
 
@@ -208,9 +208,9 @@ func OwnStatusOf(lead *store.Leader, own *Own) *Status {
 			st.Next = &end
 		}
 	}
-	for _, o := range own.Orders {
+	for _, o := range own.Overrides {
 		if o.Ended == nil && o.Until.After(own.At) {
-			st.Orders++
+			st.Overrides++
 		}
 	}
 	return st
@@ -416,8 +416,8 @@ func (st *Status) Write(p *Page) {
 	for _, note := range p.BudgetNotes(st.Budgets) {
 		say("budget", "%s", note)
 	}
-	if st.Orders > 0 {
-		say("overrides", "%d in force (fairlease override list)", st.Orders)
+	if st.Overrides > 0 {
+		say("overrides", "%d in force (fairlease override list)", st.Overrides)
 	}
 	if st.CellTrades > 0 {
 		say("cells", "%s of cells in force (fairlease cells show)", Plural(st.CellTrades, "trade"))

@@ -21,7 +21,7 @@ type witness struct {
 
 	at      cluster.Instant // time of the fields below
 	changed bool            // since the last sample
-	tenants []purse         // by name, as in the ledger
+	tenants []standing      // by name, as in the ledger
 	place   map[string]int  // of tenants
 	models  []string        // if there are several
 	speeds  sim.Speeds      // the truth; nil = all models are alike
@@ -47,8 +47,8 @@ type life struct {
 	outcome string // in the trace
 }
 
-// purse is a tenant's account, extrapolated from the last turn to at.
-type purse struct {
+// standing is a tenant's account, extrapolated from the last turn to at.
+type standing struct {
 	score.TenantSample
 	carry      int64
 	repays     cluster.MicroGPU // rate of Repaid
@@ -137,12 +137,12 @@ func (w *witness) note(err error) {
 }
 
 // tenant gives a tenant's account.
-func (w *witness) tenant(name string) *purse {
+func (w *witness) tenant(name string) *standing {
 	i, ok := w.place[name]
 	if !ok {
 		i = len(w.tenants)
 		w.place[name] = i
-		w.tenants = append(w.tenants, purse{TenantSample: score.TenantSample{Tenant: name, On: make([]int, len(w.models))}})
+		w.tenants = append(w.tenants, standing{TenantSample: score.TenantSample{Tenant: name, On: make([]int, len(w.models))}})
 		if w.speeds != nil && len(w.models) > 0 {
 			w.tenants[i].work = newWork(len(w.models))
 		}

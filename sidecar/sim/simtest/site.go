@@ -55,7 +55,7 @@ func (x Site) Open() (*Live, error) {
 	journal := sim.NewMemory()
 	journal.Trust = s.Lend
 	for _, o := range x.Orders() {
-		journal.Order(o)
+		journal.Override(o)
 	}
 	s.Loop = &loop.Loop{Cluster: s.Virtual, Journal: journal, Decide: (&engine.Decider{Brief: s.Lend}).Decide, Divide: engine.Divide, Brief: s.Lend,
 		Configure: func() (loop.Rules, cluster.Settings) {

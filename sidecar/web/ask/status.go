@@ -60,7 +60,7 @@ func readOwn(ctx context.Context, s *store.Store) (out view.Own, err error) {
 	if out.Leases, err = s.Jobs.Leases(ctx, false, math.MaxInt32); err != nil {
 		return out, err
 	}
-	if out.Orders, err = s.Overrides.List(ctx, math.MaxInt32); err != nil {
+	if out.Overrides, err = s.Overrides.List(ctx, math.MaxInt32); err != nil {
 		return out, err
 	}
 	out.Effective, err = s.Tenants.Effective(ctx, "")

@@ -239,8 +239,8 @@ func notes(s *scene.Scene, now time.Time) []Note {
 			say(Warn, "", "The budget of %s for the %s is used up%s.", b.Tenant, b.Per, map[bool]string{true: ": it gets idle GPUs only"}[b.IdleOnly])
 		}
 	}
-	if st.Orders > 0 {
-		say(Good, "", "%s in force.", plural(st.Orders, "override is", "overrides are"))
+	if st.Overrides > 0 {
+		say(Good, "", "%s in force.", plural(st.Overrides, "override is", "overrides are"))
 	}
 	rank := map[Level]int{Bad: 0, Warn: 1, Good: 2}
 	slices.SortStableFunc(out, func(a, b Note) int { return rank[a.Level] - rank[b.Level] })

@@ -41,7 +41,7 @@ func (s *Scene) Explain(ctx context.Context, past PastJobs, id cluster.JobID) (*
 // explanation gives what the round tells of a live job.
 func (s *Scene) explanation(r *Row) store.Explanation {
 	snap, plan, j := &s.facts.Snapshot, &s.facts.Plan, r.Job()
-	x := store.Explanation{Job: j.Job, Round: s.Round, At: plan.At, NumbersAt: plan.At, Record: r.Record, Lease: r.lease, Status: r.status, SlurmSays: j.Says, Overrides: []store.Order{}}
+	x := store.Explanation{Job: j.Job, Round: s.Round, At: plan.At, NumbersAt: plan.At, Record: r.Record, Lease: r.lease, Status: r.status, SlurmSays: j.Says, Overrides: []store.Override{}}
 	for i := range plan.State.Claims {
 		if plan.State.Claims[i].Job == j.Key {
 			x.Claim = &plan.State.Claims[i]
@@ -55,7 +55,7 @@ func (s *Scene) explanation(r *Row) store.Explanation {
 	if i := slices.IndexFunc(s.facts.Effective, func(e store.Effective) bool { return e.Tenant == j.Tenant }); i >= 0 && j.Tenant != "" {
 		x.Effective = &s.facts.Effective[i]
 	}
-	for _, o := range s.facts.Orders {
+	for _, o := range s.facts.Overrides {
 		if o.For(&j.Job) {
 			x.Overrides = append(x.Overrides, o)
 		}
@@ -66,7 +66,7 @@ func (s *Scene) explanation(r *Row) store.Explanation {
 		}
 	}
 	x.Newest = store.Edge{Snapshot: *snap, Plan: *plan}
-	if snap.Settings.Divide == "" { // then only the jobs in the reason are needed: a large site has thousands of others
+	if !snap.Settings.Divides() { // then only the jobs in the reason are needed: a large site has thousands of others
 		all := names{snap, Scope{All: true}}
 		x.Newest.Snapshot.Cases = nil
 		keys := []cluster.JobKey{j.Key}

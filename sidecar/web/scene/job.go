@@ -79,7 +79,7 @@ func (r *Row) Code() cluster.Code {
 }
 
 // has tells whether an order is for a job.
-func (r *Row) has(o *store.Order) bool {
+func (r *Row) has(o *store.Override) bool {
 	j := jobOf(r.seen, r.Record)
 	return o.For(&j)
 }

@@ -253,8 +253,8 @@ func (f *Facts) read(ctx context.Context, s *store.Store) (err error) {
 	get("the GPUs", func() (e error) { f.GPULooks, f.Unseen, e = s.GPUs.Looks(ctx); return e })
 	get("the remarks on jobs", func() (e error) { f.Remarks, e = s.GPUs.Remarks(ctx, 0, MaxRows); return e })
 	get("the users", func() (e error) { f.Members, e = s.Tenants.Members(ctx); return e })
-	get("the overrides", func() (e error) { f.Orders, e = s.Overrides.List(ctx, MaxRows); return e })
-	f.Orders = slices.DeleteFunc(f.Orders, func(o store.Order) bool { return o.Ended != nil || o.Until.Before(f.Read) })
+	get("the overrides", func() (e error) { f.Overrides, e = s.Overrides.List(ctx, MaxRows); return e })
+	f.Overrides = slices.DeleteFunc(f.Overrides, func(o store.Override) bool { return o.Ended != nil || o.Until.Before(f.Read) })
 	slices.SortFunc(f.Members, func(a, b cluster.Member) int { return strings.Compare(a.User+"\x00"+a.Tenant, b.User+"\x00"+b.Tenant) })
 	return err
 }

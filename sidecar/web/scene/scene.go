@@ -43,7 +43,7 @@ type Facts struct {
 	Unseen    []store.GPUNode
 	Remarks   []store.Remark // on running jobs
 	Members   []cluster.Member
-	Orders    []store.Order // overrides in force
+	Overrides []store.Override // overrides in force
 	// Mode and Acting are those of Keeper.Stance.
 	Mode   string
 	Acting []string
@@ -73,8 +73,8 @@ type Scene struct {
 	Coverage  []forecast.Coverage // how many statements of forecasts kept their word, the whole kinds first
 	Cells     *view.Cells         // nil = there are no cells
 	Market    Market
-	Events    []store.Noted // the newest, newest first
-	Orders    []store.Order // overrides in force
+	Events    []store.Noted    // the newest, newest first
+	Overrides []store.Override // overrides in force
 
 	// Snapshot and Plan are the whole round; nil for people who may not see all.
 	Snapshot *cluster.Snapshot
@@ -141,7 +141,7 @@ type Market struct {
 func Of(f Facts) *Scene {
 	snap, plan := &f.Snapshot, &f.Plan
 	s := &Scene{facts: &f, scope: Scope{All: true}, lock: new(sync.Mutex), Round: plan.Round, At: plan.At.Time(), Read: f.Read,
-		Tenants: f.Tenants, Debts: f.Debts, Budgets: f.Budgets, Bound: f.Bound, Users: plan.State.Ledger.Users, Leases: slices.Clone(f.Leases), GPUs: f.GPUs, Events: f.Events, Orders: f.Orders, Snapshot: snap, Plan: plan}
+		Tenants: f.Tenants, Debts: f.Debts, Budgets: f.Budgets, Bound: f.Bound, Users: plan.State.Ledger.Users, Leases: slices.Clone(f.Leases), GPUs: f.GPUs, Events: f.Events, Overrides: f.Overrides, Snapshot: snap, Plan: plan}
 	s.Status = view.StatusOf(f.Leader, snap, plan, f.Effective)
 	s.Status.GPUs, s.Status.Unseen, s.Status.Remarks, s.Status.Mode, s.Status.Acting = f.GPULooks, f.Unseen, f.Remarks, f.Mode, f.Acting
 	s.Status.Budgets = f.Budgets

@@ -22,7 +22,7 @@ func all(t *testing.T, s *scene.Scene) string {
 	for i := range s.Jobs {
 		jobs = append(jobs, s.Jobs[i].Job())
 	}
-	text, err := json.Marshal([]any{s.Status, s.Tenants, s.Debts, s.Users, jobs, s.Leases, s.Nodes, s.GPUs, s.Forecasts, s.Cells, s.Market, s.Events, s.Orders, s.Snapshot, s.Plan})
+	text, err := json.Marshal([]any{s.Status, s.Tenants, s.Debts, s.Users, jobs, s.Leases, s.Nodes, s.GPUs, s.Forecasts, s.Cells, s.Market, s.Events, s.Overrides, s.Snapshot, s.Plan})
 	if err != nil {
 		t.Fatal(err)
 	}

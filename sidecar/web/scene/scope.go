@@ -121,10 +121,10 @@ func (s *Scene) part(scope Scope) *Scene {
 			out.Events = append(out.Events, *e)
 		}
 	}
-	for i := range s.Orders {
-		o := &s.Orders[i]
+	for i := range s.Overrides {
+		o := &s.Overrides[i]
 		if o.Scope == "tenant" && sees(o.Name) || o.Scope == "job" && slices.ContainsFunc(out.Jobs, func(r Row) bool { return r.has(o) }) {
-			out.Orders = append(out.Orders, *o)
+			out.Overrides = append(out.Overrides, *o)
 		}
 	}
 	for _, x := range s.Status.Remarks {

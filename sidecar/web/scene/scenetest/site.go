@@ -48,14 +48,14 @@ func Of(snap cluster.Snapshot, plan cluster.Plan) scene.Facts {
 	f := scene.Facts{Read: at, Snapshot: snap, Plan: plan, Mode: "act", Acting: []string{"gpu"},
 		Leader: &store.Leader{Term: 3, Holder: "ctl1:4711", Acquired: at.Add(-time.Hour), Renewed: at, Takeover: at.Add(15 * time.Second)}}
 	Site{}.rows(&f)
-	f.Orders = nil
+	f.Overrides = nil
 	for _, o := range snap.Overrides {
-		x := store.Order{ID: o.ID, Kind: string(o.Kind), Scope: o.Scope, Name: o.Name, Until: o.Until.Time(), Reason: o.Reason, By: "root", Created: at}
+		x := store.Override{ID: o.ID, Kind: string(o.Kind), Scope: o.Scope, Name: o.Name, Until: o.Until.Time(), Reason: o.Reason, By: "root", Created: at}
 		if o.Job != 0 {
 			submitted := o.Submit.Time()
 			x.JobKey, x.JobUser, x.Submitted = &o.Job, &o.User, &submitted
 		}
-		f.Orders = append(f.Orders, x)
+		f.Overrides = append(f.Overrides, x)
 	}
 	return f
 }

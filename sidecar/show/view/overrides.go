@@ -8,8 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// OrderTable lists the orders of administrators.
-func (p *Page) OrderTable(orders []store.Order) *Table {
+// OverrideTable lists the orders of administrators.
+func (p *Page) OverrideTable(orders []store.Override) *Table {
 	w := p.words(nil)
 	t := &Table{Head: []string{">ID", "OVERRIDE", "FOR", "NAME", "UNTIL", "BY", "ENDED_BY", "REASON"},
 		None: "No override is in force; --all lists those that have ended, too."}

@@ -120,10 +120,10 @@ func (p *program) overrideList() *cobra.Command {
 					return err
 				}
 				if !all {
-					orders = slices.DeleteFunc(orders, func(o store.Order) bool { return o.Ended != nil || o.Until.Before(p.clock()) })
+					orders = slices.DeleteFunc(orders, func(o store.Override) bool { return o.Ended != nil || o.Until.Before(p.clock()) })
 				}
 				page := p.page(l)
-				return page.List(page.OrderTable(orders), orders)
+				return page.List(page.OverrideTable(orders), orders)
 			})
 		}}
 	c.Flags().BoolVarP(&all, "all", "a", false, "include overrides that have ended")
