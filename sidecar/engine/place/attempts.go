@@ -59,6 +59,6 @@ func attemptOf(b *Board, a Ask) attempt {
 
 // tooFew reports whether a pool has fewer idle and soft GPUs than an ask wants.
 func tooFew(b *Board, a Ask) bool {
-	r := &b.specs[a.Shape].Request
+	r := &b.site.specs[a.Shape].Request
 	return !r.Exclusive && b.tried.most[a.Pool] < r.GPUs
 }

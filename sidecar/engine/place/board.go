@@ -10,7 +10,7 @@ import (
 // Board is the cluster for one question: could a job ever run, which jobs get which GPUs, which
 // GPUs are kept for a gang. The caller numbers the leases on it that may end.
 type Board struct {
-	*Site
+	site  *Site
 	view  View
 	nodes []node
 	slots []slot
@@ -140,11 +140,11 @@ func (t *Site) Clear(b *Board, v View) *Board {
 
 // Copy makes a board the same as another one, on which no lease is soft and no node claimed.
 func Copy(b, o *Board) {
-	reset(b, o.Site, o.view)
+	reset(b, o.site, o.view)
 	b.nodes, b.slots = append(b.nodes[:0], o.nodes...), append(b.slots[:0], o.slots...)
 	copy(b.free, o.free)
 	copy(b.tried.most, o.tried.most)
-	for p := range b.pools {
+	for p := range b.site.pools {
 		copy(b.avail[p].all(), o.avail[p].all())
 		copy(b.idle[p].all(), o.idle[p].all())
 	}
@@ -152,8 +152,8 @@ func Copy(b, o *Board) {
 
 // reset takes all leases off a board, and prepares it for the nodes of a site.
 func reset(b *Board, t *Site, v View) {
-	if b.Site != t {
-		*b = Board{Site: t, avail: make([]bitsets, len(t.pools)), idle: make([]bitsets, len(t.pools)), bound: make([]bitset, len(t.pools)), free: make([]int, len(t.pools)),
+	if b.site != t {
+		*b = Board{site: t, avail: make([]bitsets, len(t.pools)), idle: make([]bitsets, len(t.pools)), bound: make([]bitset, len(t.pools)), free: make([]int, len(t.pools)),
 			softs: b.softs, made: b.made, spots: b.spots, tried: tried{attempts: b.tried.attempts, most: make([]int, len(t.pools))}}
 		for p := range t.pools {
 			b.avail[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
@@ -173,7 +173,7 @@ func reset(b *Board, t *Site, v View) {
 func (b *Board) index(p int) {
 	avail, idle := b.avail[p].emptied(), b.idle[p].emptied()
 	b.free[p], b.tried.most[p] = 0, 0
-	for at, s := range b.byPool[p].slots {
+	for at, s := range b.site.byPool[p].slots {
 		if b.slots[s].open {
 			avail[b.slots[s].idle].set(at)
 			idle[b.slots[s].idle].set(at)
@@ -188,11 +188,11 @@ func (b *Board) Idle(p int) int { return b.free[p] }
 
 // IdleOn gives the idle GPUs of pool p on a node that is open for grants; else 0.
 func IdleOn(b *Board, node string, p int) int {
-	n := b.nodeAt(node)
+	n := b.site.nodeAt(node)
 	if n < 0 {
 		return 0
 	}
-	for s := b.machines[n].first; s < b.machines[n].last; s++ {
+	for s := b.site.machines[n].first; s < b.site.machines[n].last; s++ {
 		if b.slots[s].pool == p && b.slots[s].open {
 			return b.slots[s].idle
 		}
@@ -203,7 +203,7 @@ func IdleOn(b *Board, node string, p int) int {
 // Free lists the idle and soft GPUs of pool p by node, of nodes that are open for grants and not claimed.
 func Free(b *Board, p int) []int {
 	var out []int
-	for _, s := range b.byPool[p].slots {
+	for _, s := range b.site.byPool[p].slots {
 		if l := &b.slots[s]; l.open && b.nodes[l.node].claimed == 0 && l.idle+l.soft > 0 {
 			out = append(out, l.idle+l.soft)
 		}
@@ -267,13 +267,13 @@ func Bind(b *Board, spots []Spot) {
 
 // Hold removes a job's GPUs from the board: fixed.
 func (b *Board) Hold(holds []cluster.Holding) {
-	b.spots = b.Spots(holds, b.spots[:0])
+	b.spots = b.site.Spots(holds, b.spots[:0])
 	Fill(b, b.spots, 1)
 }
 
 // Release undoes Hold.
 func Release(b *Board, holds []cluster.Holding) {
-	b.spots = b.Spots(holds, b.spots[:0])
+	b.spots = b.site.Spots(holds, b.spots[:0])
 	Fill(b, b.spots, -1)
 }
 
@@ -370,7 +370,7 @@ func (b *Board) displace(who int) {
 		b.drop(h.slot, f)
 		n := &b.nodes[b.slots[h.slot].node]
 		n.free = n.free.plus(h.part)
-		if f.end > b.now {
+		if f.end > b.site.now {
 			b.slots[h.slot].later += h.gpus
 			n.later = n.later.plus(h.part)
 			n.freeAt = max(n.freeAt, f.end)
@@ -383,17 +383,17 @@ func (b *Board) displace(who int) {
 
 // Close closes a node for grants.
 func (b *Board) Close(node string) {
-	n := b.nodeAt(node)
+	n := b.site.nodeAt(node)
 	if n < 0 || b.nodes[n].shut {
 		return
 	}
 	b.nodes[n].shut = true
-	for s := b.machines[n].first; s < b.machines[n].last; s++ {
+	for s := b.site.machines[n].first; s < b.site.machines[n].last; s++ {
 		l := &b.slots[s]
 		b.free[l.pool] -= l.idle
-		b.tried.most[l.pool] -= clamp(l.idle+l.soft, b.byPool[l.pool].most)
-		b.idle[l.pool][clamp(l.idle, b.byPool[l.pool].most)].clear(l.at)
-		b.avail[l.pool][clamp(l.idle+l.soft, b.byPool[l.pool].most)].clear(l.at)
+		b.tried.most[l.pool] -= clamp(l.idle+l.soft, b.site.byPool[l.pool].most)
+		b.idle[l.pool][clamp(l.idle, b.site.byPool[l.pool].most)].clear(l.at)
+		b.avail[l.pool][clamp(l.idle+l.soft, b.site.byPool[l.pool].most)].clear(l.at)
 		l.open = false
 	}
 }
@@ -401,13 +401,13 @@ func (b *Board) Close(node string) {
 // Admits tells whether a node takes GPUs of a shape, ignoring the GPUs themselves but those that reservations keep. Unless the ask
 // displaces nobody, all soft leases there count as displaced.
 func (b *Board) Admits(a Ask, node string, gpus int) bool {
-	n := b.nodeAt(node)
+	n := b.site.nodeAt(node)
 	if n < 0 {
 		return false
 	}
 	var freed part
 	own := -1
-	for s := b.machines[n].first; s < b.machines[n].last; s++ {
+	for s := b.site.machines[n].first; s < b.site.machines[n].last; s++ {
 		if b.slots[s].pool == a.Pool {
 			own = s
 		}
@@ -439,11 +439,11 @@ func (b *Board) Displace(who int) {
 // Crowded gives the last soft lease on a node whose CPUs or memory do not suffice for all its
 // leases; -1 = they do, or there is none.
 func (b *Board) Crowded(node string) int {
-	n := b.nodeAt(node)
+	n := b.site.nodeAt(node)
 	if n < 0 || b.nodes[n].free.cpus >= 0 && b.nodes[n].free.memory >= 0 {
 		return -1
 	}
-	for s := b.machines[n].first; s < b.machines[n].last; s++ {
+	for s := b.site.machines[n].first; s < b.site.machines[n].last; s++ {
 		if held := b.slots[s].held; len(held) > 0 {
 			return held[0].who
 		}
@@ -454,11 +454,11 @@ func (b *Board) Crowded(node string) int {
 // Short tells whether more GPUs than there are of a model of a node are held, and gives the last soft lease there;
 // -1 = there is none.
 func (b *Board) Short(node, model string) (who int, short bool) {
-	n := b.nodeAt(node)
+	n := b.site.nodeAt(node)
 	if n < 0 {
 		return -1, false
 	}
-	s := b.slotOf(n, model)
+	s := b.site.slotOf(n, model)
 	if s < 0 || b.slots[s].idle >= 0 {
 		return -1, false
 	}
@@ -470,13 +470,13 @@ func (b *Board) Short(node, model string) (who int, short bool) {
 
 // Parts gives the CPUs and memory that go with GPUs of a shape.
 func (b *Board) Parts(shape, gpus int) (cpus int, memoryMB int64) {
-	return share(&b.specs[shape].Request, gpus)
+	return share(&b.site.specs[shape].Request, gpus)
 }
 
 // Claim requires new leases on these nodes, or their jobs' limits, to end by at.
 func (b *Board) Claim(nodes []cluster.Holding, at cluster.Instant) {
 	for i := range nodes {
-		if n := b.nodeAt(nodes[i].Node); n >= 0 {
+		if n := b.site.nodeAt(nodes[i].Node); n >= 0 {
 			b.nodes[n].claimed = at
 		}
 	}
@@ -489,7 +489,7 @@ func (b *Board) Claim(nodes []cluster.Holding, at cluster.Instant) {
 // Gather requires new leases on these nodes to be stoppable.
 func (b *Board) Gather(nodes []cluster.Holding) {
 	for i := range nodes {
-		if n := b.nodeAt(nodes[i].Node); n >= 0 {
+		if n := b.site.nodeAt(nodes[i].Node); n >= 0 {
 			b.nodes[n].gathers = true
 		}
 	}
@@ -508,16 +508,16 @@ func (b *Board) drop(s int, f *soft) {
 func (b *Board) shift(s, idle, soft int) {
 	l := &b.slots[s]
 	p := l.pool
-	wasIdle, wasAvail := clamp(l.idle, b.byPool[p].most), clamp(l.idle+l.soft, b.byPool[p].most)
+	wasIdle, wasAvail := clamp(l.idle, b.site.byPool[p].most), clamp(l.idle+l.soft, b.site.byPool[p].most)
 	l.idle += idle
 	l.soft += soft
 	if !l.open {
 		return
 	}
 	b.free[p] += idle
-	isAvail := clamp(l.idle+l.soft, b.byPool[p].most)
+	isAvail := clamp(l.idle+l.soft, b.site.byPool[p].most)
 	b.tried.most[p] += isAvail - wasAvail
-	b.idle[p].move(l.at, wasIdle, clamp(l.idle, b.byPool[p].most))
+	b.idle[p].move(l.at, wasIdle, clamp(l.idle, b.site.byPool[p].most))
 	b.avail[p].move(l.at, wasAvail, isAvail)
 }
 

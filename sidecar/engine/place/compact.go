@@ -76,7 +76,7 @@ func (x *search) cheapest(sl split, mover Mover) []int {
 	sets, only := x.board.avail[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
 	for k := max(sl.per, 1); k < len(sets); k++ {
 		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
-			s := x.board.byPool[x.ask.Pool].slots[at]
+			s := x.board.site.byPool[x.ask.Pool].slots[at]
 			if c, cost, ok := x.price(s, sl, mover); ok {
 				seen = append(seen, priced{s, c.spare, cost})
 			}

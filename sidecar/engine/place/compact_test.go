@@ -13,9 +13,9 @@ import (
 
 // compacted places a gang by moves that cost a GPU-minute for each GPU, and shows the result. Leases want GPUs anyhow.
 func (b *Board) compacted(s Spec, size map[int]int, most cluster.Span) string {
-	p, moves, ok := Compact(b, Ask{Shape: b.Shape(s), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Displace: Anybodys, Max: -1}, cluster.Times(1, most),
+	p, moves, ok := Compact(b, Ask{Shape: b.site.Shape(s), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Displace: Anybodys, Max: -1}, cluster.Times(1, most),
 		func(who int) (Ask, cluster.GPUTime) {
-			return Ask{Shape: b.Shape(gang(size[who])), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1}, cluster.Times(size[who], cluster.Minute)
+			return Ask{Shape: b.site.Shape(gang(size[who])), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1}, cluster.Times(size[who], cluster.Minute)
 		})
 	parts := []string{show(p, ok)}
 	for i := range moves {
@@ -87,9 +87,9 @@ func (s *small) compact() bool {
 	most, limit := cluster.Times(1, rapid.SampledFrom([]cluster.Span{1, 3, 100}).Draw(s.T, "most")*cluster.Minute), rapid.IntRange(-1, 2).Draw(s.T, "limit")
 	cost := func(key int) cluster.GPUTime { return cluster.Times(s.specOf(key).Request.GPUs, cluster.Minute) }
 	before := fmt.Sprint(s.b.nodes, s.b.idleAndSoft())
-	p, moves, ok := Compact(s.b, Ask{Shape: s.b.Shape(spec), Pool: v100, Now: noon, End: end, Displace: Anybodys, Max: limit}, most,
+	p, moves, ok := Compact(s.b, Ask{Shape: s.b.site.Shape(spec), Pool: v100, Now: noon, End: end, Displace: Anybodys, Max: limit}, most,
 		func(who int) (Ask, cluster.GPUTime) {
-			return Ask{Shape: s.b.Shape(s.specOf(who)), Pool: v100, Now: noon, End: end, Max: -1}, cost(who)
+			return Ask{Shape: s.b.site.Shape(s.specOf(who)), Pool: v100, Now: noon, End: end, Max: -1}, cost(who)
 		})
 	if !ok {
 		if after := fmt.Sprint(s.b.nodes, s.b.idleAndSoft()); after != before {
@@ -163,9 +163,9 @@ func TestMovesAreFound(t *testing.T) {
 			missing := max(want-(size-stay[i]-soft[i]), 0)
 			found = found || missing <= min(most, soft[i]) && idle >= want
 		}
-		ask := Ask{Shape: b.Shape(onNodes(1, want)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Displace: Anybodys, Max: -1}
+		ask := Ask{Shape: b.site.Shape(onNodes(1, want)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Displace: Anybodys, Max: -1}
 		p, _, ok := Compact(b, ask, cluster.Times(most, cluster.Minute), func(int) (Ask, cluster.GPUTime) {
-			return Ask{Shape: b.Shape(gang(1)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1}, cluster.Times(1, cluster.Minute)
+			return Ask{Shape: b.site.Shape(gang(1)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1}, cluster.Times(1, cluster.Minute)
 		})
 		if ok != found {
 			rt.Fatalf("%d GPUs with at most %d moves, of nodes with %v fixed and %v ending: %v %v, want %v", want, most, stay, soft, ok, p, found)

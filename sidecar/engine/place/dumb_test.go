@@ -196,7 +196,7 @@ func newSmall(t *rapid.T) *small {
 		nodes = append(nodes, s.d.nodes[i].Node)
 	}
 	s.b = New([]string{"k80", "v100"}, nodes, s.reservations(), noon)
-	s.b.limits = true
+	s.b.site.limits = true
 	for range rapid.IntRange(2, 10).Draw(t, "leases") {
 		s.hold()
 	}
@@ -251,7 +251,7 @@ func (s *small) hold() {
 // occupy says that a job with these holdings may be in a reservation.
 func (s *small) occupy(holds []cluster.Holding) {
 	within := pick(s.T, "within", "", "maint0", "maint1")
-	Occupy(s.b.Site, within, holds)
+	Occupy(s.b.site, within, holds)
 	for _, h := range holds {
 		n := s.d.node(h.Node)
 		if n.used == nil {
@@ -334,7 +334,7 @@ func (s *small) place() {
 	spec := s.spec()
 	pool := pick(s.T, "pool", 1, 0)
 	var may []int
-	ask := Ask{Shape: s.b.Shape(spec), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Max: -1}
+	ask := Ask{Shape: s.b.site.Shape(spec), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Max: -1}
 	if pick(s.T, "displace", true, false) {
 		odd := rapid.IntRange(0, 1).Draw(s.T, "whom")
 		ask.Displace = []int{Own, Anybodys}[odd] // those with even keys, or all
@@ -344,15 +344,15 @@ func (s *small) place() {
 			}
 		}
 	}
-	idle := s.d.spreads(&spec, s.b.pools[pool], ask.End)
-	all := s.d.without(may...).spreads(&spec, s.b.pools[pool], ask.End)
+	idle := s.d.spreads(&spec, s.b.site.pools[pool], ask.End)
+	all := s.d.without(may...).spreads(&spec, s.b.site.pools[pool], ask.End)
 	p, ok := s.b.Fit(ask)
 	again, _ := s.b.Fit(ask)
 	if fmt.Sprint(p) != fmt.Sprint(again) {
 		s.Fatalf("asked twice: %v, then %v", p, again)
 	}
 	if ok != (len(all) > 0) {
-		s.Fatalf("%+v in %s, may displace %v: found %t %v, want %t (say %v) on\n%+v", spec, s.b.pools[pool], may, ok, p, !ok, all, s.d.nodes)
+		s.Fatalf("%+v in %s, may displace %v: found %t %v, want %t (say %v) on\n%+v", spec, s.b.site.pools[pool], may, ok, p, !ok, all, s.d.nodes)
 	}
 	if !ok {
 		return
@@ -449,7 +449,7 @@ func (s *small) mild(spec *Spec, p *Placement, end cluster.Instant, all [][]int,
 
 // agree checks that both count the same idle GPUs.
 func (s *small) agree() {
-	for pool, model := range s.b.pools {
+	for pool, model := range s.b.site.pools {
 		want := 0
 		for i := range s.d.nodes {
 			if n := &s.d.nodes[i]; n.GPUs[0].Model == model && n.Bad == "" && n.Busy == "" {

@@ -47,7 +47,7 @@ type search struct {
 	ask   Ask
 }
 
-func (b *Board) search(a Ask) *search { return &search{b, &b.specs[a.Shape], a} }
+func (b *Board) search(a Ask) *search { return &search{b, &b.site.specs[a.Shape], a} }
 
 // Fit finds GPUs for a gang, all or nothing, without taking them: idle GPUs if it fits there,
 // else by displacing soft leases.
@@ -93,7 +93,7 @@ const mostSplits = 2 * 9
 
 // splits appends the ways to spread the gang, fewest nodes first.
 func (x *search) splits(out []split) []split {
-	r, pool := &x.sp.Request, &x.board.byPool[x.ask.Pool]
+	r, pool := &x.sp.Request, &x.board.site.byPool[x.ask.Pool]
 	if r.Exclusive {
 		return append(out, split{wholeNodes(r, pool.most), wholeNode})
 	}
@@ -150,7 +150,7 @@ func (x *search) onIdle(sl split, now bool) []choice {
 	for k := 2 * max(sl.per, 1); k < 2*len(sets); k++ { // in turn, as tight and bound, as tight and not
 		set, in := sets[k/2], k%2 == 0
 		for at := set.nextOf(0, only, bound, in); at >= 0; at = set.nextOf(at+1, only, bound, in) {
-			s := x.board.byPool[x.ask.Pool].slots[at]
+			s := x.board.site.byPool[x.ask.Pool].slots[at]
 			want := x.want(s, sl)
 			if want == 0 || x.board.slots[s].idle < want || !x.admits(s, want, x.board.slots[s].idle, none) || now && x.late(s, want) {
 				continue
@@ -169,7 +169,7 @@ func (x *search) onEmptiest(sl split, now bool) []choice {
 	sets, only := x.board.idle[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
 	for k := len(sets) - 1; k > 0; k-- {
 		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
-			s := x.board.byPool[x.ask.Pool].slots[at]
+			s := x.board.site.byPool[x.ask.Pool].slots[at]
 			for want := min(k, x.sp.Request.GPUs); want > 0; want-- {
 				if x.admits(s, want, x.board.slots[s].idle, none) && (!now || !x.late(s, want)) {
 					seen = append(seen, choice{slot: s, gpus: want})
@@ -234,7 +234,7 @@ func (x *search) onSoft(sl split) []choice {
 	defer func() { x.board.tried.soft = seen }()
 	for k := least; k < len(sets); k++ {
 		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
-			s := x.board.byPool[x.ask.Pool].slots[at]
+			s := x.board.site.byPool[x.ask.Pool].slots[at]
 			if sl.per == 0 {
 				if c, ok := x.makeMostRoom(s); ok {
 					seen = append(seen, c)
@@ -320,7 +320,7 @@ func (x *search) makeRoom(s, want int) (choice, bool) {
 // models of its node, which may free CPUs and memory.
 func (b *Board) lastHere(s int) []*soft {
 	here := b.slots[s].held
-	m := &b.machines[b.slots[s].node]
+	m := &b.site.machines[b.slots[s].node]
 	if m.last-m.first == 1 {
 		return here
 	}
@@ -407,7 +407,7 @@ func (x *search) needed(found []choice) []choice {
 // and memory (with what would be freed), future reservations and claims. It does not compare the two numbers.
 func (x *search) admits(s, want, idle int, freed part) bool {
 	l := &x.board.slots[s]
-	n, m := &x.board.nodes[l.node], &x.board.machines[l.node]
+	n, m := &x.board.nodes[l.node], &x.board.site.machines[l.node]
 	r := &x.sp.Request
 	if n.shut || !m.shares(x.sp) {
 		return false
@@ -502,7 +502,7 @@ func (x *search) late(s, want int) bool {
 
 // placement converts choices to holdings.
 func (x *search) placement(found []choice) Placement {
-	p := Placement{At: x.board.now, Nodes: make([]cluster.Holding, 0, len(found))}
+	p := Placement{At: x.board.site.now, Nodes: make([]cluster.Holding, 0, len(found))}
 	for _, c := range found {
 		l := &x.board.slots[c.slot]
 		cpus, memory := share(&x.sp.Request, c.gpus)
@@ -510,7 +510,7 @@ func (x *search) placement(found []choice) Placement {
 			p.At = max(p.At, x.board.nodes[l.node].freeAt)
 		}
 		p.Nodes = append(p.Nodes, cluster.Holding{
-			Node: x.board.machines[l.node].name, Model: x.board.pools[l.pool], GPUs: c.gpus, CPUs: cpus, MemoryMB: memory})
+			Node: x.board.site.machines[l.node].name, Model: x.board.site.pools[l.pool], GPUs: c.gpus, CPUs: cpus, MemoryMB: memory})
 		for _, f := range c.displaced {
 			p.At = max(p.At, f.end)
 			if !slices.Contains(p.Displaced, f.who) {
@@ -530,8 +530,8 @@ func (b *Board) Take(p Placement) {
 	}
 	for i := range p.Nodes {
 		h := &p.Nodes[i]
-		n := b.nodeAt(h.Node)
-		d, l := &b.nodes[n], &b.slots[b.slotOf(n, h.Model)]
+		n := b.site.nodeAt(h.Node)
+		d, l := &b.nodes[n], &b.slots[b.site.slotOf(n, h.Model)]
 		if p.At >= d.freeAt { // GPUs that are free now stay free
 			l.later = max(l.later-h.GPUs, 0)
 			d.later = part{max(d.later.cpus-h.CPUs, 0), max(d.later.memory-h.MemoryMB, 0)}

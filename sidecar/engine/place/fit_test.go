@@ -43,12 +43,12 @@ func New(pools []string, nodes []cluster.Node, reservations []cluster.Reservatio
 }
 
 func (b *Board) find(s Spec, pool int) string {
-	return show(b.Fit(Ask{Shape: b.Shape(s), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Max: -1}))
+	return show(b.Fit(Ask{Shape: b.site.Shape(s), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Max: -1}))
 }
 
 // oust is find with leave to displace anyone.
 func (b *Board) oust(s Spec, pool, most int) string {
-	return show(b.Fit(Ask{Shape: b.Shape(s), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Max: most, Displace: Anybodys}))
+	return show(b.Fit(Ask{Shape: b.site.Shape(s), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Max: most, Displace: Anybodys}))
 }
 
 // show writes a placement as "n1:4 n2:4", with whom it displaces and, if that is
@@ -105,12 +105,12 @@ func TestOfNodesAsTightTheBoundOne(t *testing.T) {
 		b.Hold(taken(node, "v100", 2))
 	}
 	wants(t, "by node", b.find(gang(1), v100), "n1:1")
-	Bind(b, b.Spots(taken("n2", "v100", 2), nil))
+	Bind(b, b.site.Spots(taken("n2", "v100", 2), nil))
 	wants(t, "the bound one", b.find(gang(1), v100), "n2:1")
 	wants(t, "both", b.find(onNodes(2, 2), v100), "n1:2 n2:2")
 	b.Hold(taken("n1", "v100", 1))
 	wants(t, "the tighter one", b.find(gang(1), v100), "n1:1")
-	Copy(b, b.Board(View{}))
+	Copy(b, b.site.Board(View{}))
 	wants(t, "by node on a board that was filled anew", b.find(gang(1), v100), "n1:1")
 }
 
@@ -273,11 +273,11 @@ func TestAReservationInUse(t *testing.T) {
 		b := New(models, []cluster.Node{n}, []cluster.Reservation{half}, noon)
 		holds := []cluster.Holding{{Node: "n1", CPUs: c.holds}, {Node: "gone", CPUs: 1}}
 		b.Hold(holds)
-		Occupy(b.Site, c.within, holds)
+		Occupy(b.site, c.within, holds)
 		s := gang(4)
 		s.Account, s.Request.CPUs = "nlp", c.asks
 		wants(t, c.name, b.find(s, v100), c.want)
-		ever := b.Board(View{Reserved: true}) // nobody is on it
+		ever := b.site.Board(View{Reserved: true}) // nobody is on it
 		for _, cpus := range []int{16, 17} {
 			s.Request.CPUs = cpus
 			wants(t, c.name+", on an empty board", ever.find(s, v100), map[int]string{16: "n1:4", 17: "none"}[cpus])
@@ -307,7 +307,7 @@ func TestAReservationOfGPUs(t *testing.T) {
 		for _, soft := range []bool{false, true} {
 			b := New(models, []cluster.Node{room("n1", "v100", 4)}, []cluster.Reservation{two}, noon)
 			holds := []cluster.Holding{{Node: "n1", Model: "v100", GPUs: c.holds, CPUs: 1}}
-			Occupy(b.Site, c.within, holds)
+			Occupy(b.site, c.within, holds)
 			if soft {
 				b.Soften(1, 0, 1, noon, holds)
 			} else {
@@ -316,7 +316,7 @@ func TestAReservationOfGPUs(t *testing.T) {
 			s := gang(c.asks)
 			s.Account, s.Request.CPUs = "nlp", 1
 			wants(t, c.name, b.find(s, v100), c.want)
-			ask := Ask{Shape: b.Shape(s), Pool: v100, Now: noon, Max: -1}
+			ask := Ask{Shape: b.site.Shape(s), Pool: v100, Now: noon, Max: -1}
 			if got := b.Admits(ask, "n1", c.asks); got != (c.want != "none") {
 				t.Errorf("%s: the node admits it: %v", c.name, got)
 			}
@@ -324,7 +324,7 @@ func TestAReservationOfGPUs(t *testing.T) {
 	}
 	b := New(models, []cluster.Node{room("n1", "v100", 4)}, []cluster.Reservation{two}, noon)
 	b.Soften(1, 0, 1, noon, []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 2, CPUs: 1}})
-	ask := Ask{Shape: b.Shape(gang(2)), Pool: v100, Now: noon, Displace: Anybodys, Max: -1}
+	ask := Ask{Shape: b.site.Shape(gang(2)), Pool: v100, Now: noon, Displace: Anybodys, Max: -1}
 	if p, ok := b.Fit(ask); !ok || len(p.Displaced) != 1 || !b.Admits(ask, "n1", 2) || b.Admits(ask, "n1", 3) {
 		t.Errorf("a lease beside the reservation is displaced: %+v, %v", p, ok)
 	}
@@ -337,7 +337,7 @@ func TestAGangIsOnOneModel(t *testing.T) {
 	wants(t, "four on v100", b.find(gang(4), v100), "n2:2 n3:2")
 	wants(t, "four on k80", b.find(gang(4), k80), "n1:2 n3:2")
 	wants(t, "five on neither", b.find(gang(5), v100), "none")
-	p, _ := b.Fit(Ask{Shape: b.Shape(gang(4)), Pool: k80, Now: noon, Max: -1})
+	p, _ := b.Fit(Ask{Shape: b.site.Shape(gang(4)), Pool: k80, Now: noon, Max: -1})
 	for _, h := range p.Nodes {
 		if h.Model != "k80" {
 			t.Errorf("%d GPUs of %s on %s", h.GPUs, h.Model, h.Node)
@@ -378,7 +378,7 @@ func TestExclusiveTakesEnoughNodes(t *testing.T) {
 func TestAClaimKeepsLongerLeasesOff(t *testing.T) {
 	board := func() *Board {
 		b := New(models, []cluster.Node{room("n1", "v100", 4)}, nil, noon)
-		b.limits = true
+		b.site.limits = true
 		return b
 	}
 	short, long := gang(1), gang(1)
@@ -386,7 +386,7 @@ func TestAClaimKeepsLongerLeasesOff(t *testing.T) {
 	for _, order := range [][]Spec{{short, long}, {long, short}} {
 		b := board()
 		for _, s := range order {
-			b.Shape(s)
+			b.site.Shape(s)
 		}
 		b.Claim([]cluster.Holding{{Node: "n1", Model: "v100", GPUs: 4}}, noon.Add(30*cluster.Minute))
 		wants(t, "surely over before", b.find(short, v100), "n1:1")
@@ -454,7 +454,7 @@ func TestWhoIsSpared(t *testing.T) {
 		b := New(models, []cluster.Node{room("n1", "v100", 2), room("n2", "v100", 2)}, nil, noon)
 		b.Soften(1, noOwner, 1, noon, taken("n1", "v100", 2))
 		b.Soften(2, 0, 5, noon, taken("n2", "v100", 2)) // it stands last
-		p, ok := b.Fit(Ask{Shape: b.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1, Displace: Anybodys, Spares: spares})
+		p, ok := b.Fit(Ask{Shape: b.site.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1, Displace: Anybodys, Spares: spares})
 		wants(t, fmt.Sprint("spares ", spares), show(p, ok), want)
 	}
 }
@@ -464,12 +464,12 @@ func TestWhoIsSpared(t *testing.T) {
 func TestWhatIsFreeOnlyLater(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4)}, nil, noon)
 	b.Soften(1, 0, 1, noon.Add(cluster.Minute), taken("n1", "v100", 3))
-	p, ok := b.Fit(Ask{Shape: b.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1, Displace: Anybodys})
+	p, ok := b.Fit(Ask{Shape: b.site.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1, Displace: Anybodys})
 	wants(t, "the first", show(p, ok), "n1:2 displacing [1] in 00:01:00")
 	b.Take(p)
 	wants(t, "one is idle now", b.find(gang(1), v100), "n1:1")
 	wants(t, "two are not", b.find(gang(2), v100), "n1:2 in 00:01:00")
-	p, _ = b.Fit(Ask{Shape: b.Shape(gang(1)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1})
+	p, _ = b.Fit(Ask{Shape: b.site.Shape(gang(1)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1})
 	b.Take(p)
 	wants(t, "the last is not free yet", b.find(gang(1), v100), "n1:1 in 00:01:00")
 	wants(t, "and is the last", b.find(gang(2), v100), "none")
