@@ -349,16 +349,12 @@ func (q *interior) reduced(y, v, c []float64) {
 func (q *interior) step(target, targetY []float64) {
 	n, k := q.n, q.k
 	models := n + len(q.pairs) // their rows begin there
-	others := func(f func(r int)) {
-		for r := range q.s {
-			if r < models || r >= models+k {
-				f(r)
-			}
-		}
-	}
 	// The right sides once the multipliers are eliminated, the models' excepted.
 	g := make([]float64, len(q.s))
-	others(func(r int) { g[r] = q.newton.d[r] * (target[r]/q.z[r] - q.s[r] - q.miss.rows[r]) })
+	for r, d := range q.newton.d {
+		g[r] = d * (target[r]/q.z[r] - q.s[r] - q.miss.rows[r])
+	}
+	clear(g[models:][:k])
 	rightY, rightV, rightC := make([]float64, n*k), make([]float64, n), make([]float64, k)
 	copy(rightY, q.miss.y)
 	copy(rightV, q.miss.v)
@@ -384,7 +380,11 @@ func (q *interior) step(target, targetY []float64) {
 			c[j] = rightC[j] - moved[r] + q.s[r]/q.z[r]*dc[j]
 			moved[r] = dc[j]
 		}
-		others(func(r int) { moved[r] *= q.newton.d[r] })
+		for r, d := range q.newton.d {
+			if r < models || r >= models+k {
+				moved[r] *= d
+			}
+		}
 		copy(y, rightY)
 		copy(v, rightV)
 		q.transposed(-1, moved, y, v)
@@ -397,11 +397,13 @@ func (q *interior) step(target, targetY []float64) {
 		plus(dc, 1, c)
 	}
 	q.times(q.move.y, q.move.v, q.move.s)
-	others(func(r int) { q.move.z[r] = g[r] + q.newton.d[r]*q.move.s[r] })
-	for r := range q.move.s {
-		q.move.s[r] = q.miss.rows[r] - q.move.s[r]
+	for r, moved := range q.move.s {
+		q.move.s[r] = q.miss.rows[r] - moved
+		if r < models || r >= models+k {
+			q.move.z[r] = g[r] + q.newton.d[r]*moved
+			q.move.s[r] += proximalRows * q.move.z[r]
+		}
 	}
-	others(func(r int) { q.move.s[r] += proximalRows * q.move.z[r] })
 	for i := range q.move.zy {
 		q.move.zy[i] = (targetY[i] - q.y[i]*q.zy[i] - q.zy[i]*q.move.y[i]) / q.y[i]
 	}
@@ -536,8 +538,11 @@ func sum(a []float64) float64 {
 // outer adds d·w·wᵀ to the lower triangle of h.
 func outer(h []float64, d float64, w []float64) {
 	k := len(w)
-	for a := range k {
-		plus(h[a*k:a*k+a+1], d*w[a], w[:a+1])
+	for a, x := range w {
+		f, line := d*x, h[a*k:a*k+a+1]
+		for b := range line {
+			line[b] += f * w[b]
+		}
 	}
 }
 
