@@ -147,33 +147,54 @@ func (r *reader) path(at string, c *caps, f func(path string) bool) {
 	})
 }
 
+// ruled is how a limit is read, and the rule that it sets.
+type ruled struct {
+	read func(*caps, *reader, string)
+	rule string
+}
+
+// Limits of an association and of a QOS, by path.
+var (
+	ofAssociation = map[string]ruled{
+		"max/jobs/per/count":         {(*caps).number, cluster.GrpJobs},
+		"max/jobs/active":            {(*caps).number, cluster.MaxJobs},
+		"max/jobs/per/wall_clock":    {(*caps).number, cluster.MaxWall},
+		"max/tres/total":             {(*caps).tres, cluster.GrpTRES},
+		"max/tres/per/job":           {(*caps).tres, cluster.MaxTRESPerJob},
+		"max/tres/per/node":          {(*caps).tres, cluster.MaxTRESPerNode},
+		"max/tres/group/minutes":     {(*caps).tres, cluster.GrpTRESMins},
+		"max/tres/minutes/per/job":   {(*caps).tres, cluster.MaxTRESMins},
+		"max/per/account/wall_clock": {(*caps).number, cluster.GrpWall},
+	}
+	ofQOS = map[string]ruled{
+		"max/active_jobs/count":            {(*caps).number, cluster.GrpJobs},
+		"max/jobs/active_jobs/per/user":    {(*caps).number, cluster.MaxJobsPerUser},
+		"max/jobs/active_jobs/per/account": {(*caps).number, cluster.MaxJobsPerAccount},
+		"max/wall_clock/per/job":           {(*caps).number, cluster.MaxWall},
+		"max/tres/total":                   {(*caps).tres, cluster.GrpTRES},
+		"max/tres/per/user":                {(*caps).tres, cluster.MaxTRESPerUser},
+		"max/tres/per/account":             {(*caps).tres, cluster.MaxTRESPerAccount},
+		"max/tres/per/job":                 {(*caps).tres, cluster.MaxTRESPerJob},
+		"max/tres/per/node":                {(*caps).tres, cluster.MaxTRESPerNode},
+		"max/tres/minutes/total":           {(*caps).tres, cluster.GrpTRESMins},
+		"max/tres/minutes/per/job":         {(*caps).tres, cluster.MaxTRESMins},
+		"max/wall_clock/per/qos":           {(*caps).number, cluster.GrpWall},
+		"min/tres/per/job":                 {(*caps).tres, cluster.MinTRESPerJob},
+	}
+)
+
+// read reads the limit at a path; false = there is none.
+func (c *caps) read(r *reader, of map[string]ruled, path string) bool {
+	l, ok := of[path]
+	if ok {
+		l.read(c, r, l.rule)
+	}
+	return ok
+}
+
 // limits reads "max" of an association; a user's has what it inherits.
 func (r *reader) limits(c *caps) {
-	r.path("max/", c, func(path string) bool {
-		switch path {
-		case "max/jobs/per/count":
-			c.number(r, cluster.GrpJobs)
-		case "max/jobs/active":
-			c.number(r, cluster.MaxJobs)
-		case "max/jobs/per/wall_clock":
-			c.number(r, cluster.MaxWall)
-		case "max/tres/total":
-			c.tres(r, cluster.GrpTRES)
-		case "max/tres/per/job":
-			c.tres(r, cluster.MaxTRESPerJob)
-		case "max/tres/per/node":
-			c.tres(r, cluster.MaxTRESPerNode)
-		case "max/tres/group/minutes":
-			c.tres(r, cluster.GrpTRESMins)
-		case "max/tres/minutes/per/job":
-			c.tres(r, cluster.MaxTRESMins)
-		case "max/per/account/wall_clock":
-			c.number(r, cluster.GrpWall)
-		default:
-			return false
-		}
-		return true
-	})
+	r.path("max/", c, func(path string) bool { return c.read(r, ofAssociation, path) })
 }
 
 // qos reads a QOS with its limits, and the names of the QOS that it preempts.
@@ -198,39 +219,7 @@ func (r *reader) qos(unread unreadTRES) (q cluster.QOS, preempts []string) {
 				}
 			})
 		case "limits":
-			r.path("", &c, func(path string) bool {
-				switch path {
-				case "max/active_jobs/count":
-					c.number(r, cluster.GrpJobs)
-				case "max/jobs/active_jobs/per/user":
-					c.number(r, cluster.MaxJobsPerUser)
-				case "max/jobs/active_jobs/per/account":
-					c.number(r, cluster.MaxJobsPerAccount)
-				case "max/wall_clock/per/job":
-					c.number(r, cluster.MaxWall)
-				case "max/tres/total":
-					c.tres(r, cluster.GrpTRES)
-				case "max/tres/per/user":
-					c.tres(r, cluster.MaxTRESPerUser)
-				case "max/tres/per/account":
-					c.tres(r, cluster.MaxTRESPerAccount)
-				case "max/tres/per/job":
-					c.tres(r, cluster.MaxTRESPerJob)
-				case "max/tres/per/node":
-					c.tres(r, cluster.MaxTRESPerNode)
-				case "max/tres/minutes/total":
-					c.tres(r, cluster.GrpTRESMins)
-				case "max/tres/minutes/per/job":
-					c.tres(r, cluster.MaxTRESMins)
-				case "max/wall_clock/per/qos":
-					c.number(r, cluster.GrpWall)
-				case "min/tres/per/job":
-					c.tres(r, cluster.MinTRESPerJob)
-				default:
-					return false
-				}
-				return true
-			})
+			r.path("", &c, func(path string) bool { return c.read(r, ofQOS, path) })
 		default:
 			r.skip()
 		}

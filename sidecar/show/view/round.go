@@ -92,8 +92,7 @@ func (d *Decisions) summary(p *Page) {
 		}
 	}
 	var parts []string
-	for _, v := range []cluster.Verb{cluster.Lock, cluster.Gate, cluster.Reserve, cluster.Grant, cluster.RevokeGrant, cluster.Notify,
-		cluster.Reclaim, cluster.Release, cluster.Unreserve, cluster.Open} {
+	for _, v := range cluster.Verbs {
 		if verbs[v] > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", v, verbs[v]))
 		}
