@@ -168,7 +168,7 @@ static inline __attribute__((always_inline)) void eliminate(double *a, double *e
 		}
 }
 
-// times sets out to the sum of k lines of a of n numbers, each times its x.
+// combine sets out to the sum of k lines of a of n numbers, each times its x.
 static inline __attribute__((always_inline)) void combine(double *out, const double *a, size_t n, const double *x, size_t k)
 {
 	size_t i = 0;
