@@ -650,7 +650,7 @@ comment on table actions is 'Every change that fairlease wanted in Slurm, record
 comment on index actions_job is 'For the story of one job.';
 comment on column actions.round is 'Round that decided it.';
 comment on column actions.ordinal is 'Place in the round''s order, from 0.';
-comment on column actions.verb is 'gate, reserve, grant, take_back, notice, reclaim, release, unreserve or open.';
+comment on column actions.verb is 'lock, gate, reserve, grant, take_back, notice, reclaim, release, unreserve or open.';
 comment on column actions.job_key is 'The job; null for an action on none.';
 comment on column actions.slurm_id is 'The job''s id in Slurm then; empty for an action on no job.';
 comment on column actions.until_at is 'Until when: the gate''s begin time, the end of a reservation; null = none.';
