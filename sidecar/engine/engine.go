@@ -19,7 +19,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,8 +92,7 @@ func (d *Decider) DecideBy(s cluster.Snapshot, chooser field.Chooser) cluster.Pl
 	}
 	x := d.open(&s)
 	d.field.Open(&d.facts, x.found, &d.due, &d.stops, x.market, x.ended)
-	choice := chooser.Choose(&d.field)
-	slices.SortFunc(d.field.Hand.Claims, func(a, b cluster.Claim) int { return cmp.Compare(a.Job, b.Job) })
+	choice := field.Play(&d.field, chooser)
 	p := d.plan(x, &choice)
 	d.last = last{p.Round, p.State.Ledger.Pools}
 	done = true

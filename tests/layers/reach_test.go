@@ -219,15 +219,31 @@ func writes(body ast.Node, info *types.Info) (out []write) {
 		case *ast.IncDecStmt:
 			note(n.X)
 		case *ast.CallExpr:
-			if id, ok := n.Fun.(*ast.Ident); ok && (id.Name == "clear" || id.Name == "copy") {
-				if _, built := info.Uses[id].(*types.Builtin); built {
-					note(&ast.IndexExpr{X: n.Args[0], Index: n.Args[0]})
-				}
+			if inPlace(n, info) {
+				note(&ast.IndexExpr{X: n.Args[0], Index: n.Args[0]})
+				note(n.Args[0]) // a list is a part of the struct that has it
 			}
 		}
 		return true
 	})
 	return out
+}
+
+// inPlace reports whether a call changes the elements of its first argument.
+func inPlace(n *ast.CallExpr, info *types.Info) bool {
+	switch f := n.Fun.(type) {
+	case *ast.Ident:
+		_, built := info.Uses[f].(*types.Builtin)
+		return built && (f.Name == "clear" || f.Name == "copy")
+	case *ast.SelectorExpr:
+		fn, ok := info.Uses[f.Sel].(*types.Func)
+		if !ok || fn.Pkg() == nil || len(n.Args) == 0 {
+			return false
+		}
+		list := fn.Pkg().Path() == "slices" && slices.ContainsFunc([]string{"Sort", "Reverse", "Delete", "Insert", "Compact", "Replace"}, func(p string) bool { return strings.HasPrefix(fn.Name(), p) })
+		return list && fn.Name() != "Sorted" || fn.Pkg().Path() == "sort" && (strings.HasPrefix(fn.Name(), "Slice") && fn.Name() != "SliceIsSorted")
+	}
+	return false
 }
 
 // shared returns the structs whose fields or elements an assignment to an expression changes in memory that is not the function's own.

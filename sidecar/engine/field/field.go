@@ -4,6 +4,7 @@
 package field
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -117,6 +118,13 @@ func (f *Field) UsersBehind() []cluster.GPUTime { return f.Due.UsersBehind(f.In,
 // Choice.
 type Chooser interface {
 	Choose(f *Field) Choice
+}
+
+// Play lets a chooser choose, and puts the claims in the order of their jobs, as plans have them.
+func Play(f *Field, c Chooser) Choice {
+	out := c.Choose(f)
+	slices.SortFunc(f.Hand.Claims, func(a, b cluster.Claim) int { return cmp.Compare(a.Job, b.Job) })
+	return out
 }
 
 // Choice is the result of a chooser, besides leases and claims.
