@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/robfig/cron/v3"
 	"github.com/rs/zerolog"
 
@@ -51,10 +50,9 @@ type Daemon struct {
 	Reload func() (*config.Config, error)
 	Hangup <-chan os.Signal
 	// Notes gives what the last look at the cluster omitted; nil = nothing ever.
-	Notes func() []string
-	// Watchdog is the service manager's maximum time between two signs of life; 0 = it has no watchdog.
-	Watchdog time.Duration
-	Log      zerolog.Logger
+	Notes   func() []string
+	Manager Manager
+	Log     zerolog.Logger
 	// Meter measures rounds; nil = nothing is measured.
 	Meter *metrics.Meter
 
@@ -226,7 +224,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 			if looked := d.waits.Load(); looked != nil && time.Since(*looked) >= keepEvery {
 				go turn() // a standby sees a silent leader soon, however long rounds are apart
 			}
-			if d.Watchdog > 0 && time.Since(lastPing) >= d.Watchdog/3 && d.alive(now) {
+			if d.Manager.Watchdog > 0 && time.Since(lastPing) >= d.Manager.Watchdog/3 && d.alive(now) {
 				lastPing = now
 				d.tell("WATCHDOG=1")
 			}
@@ -265,9 +263,9 @@ func (d *Daemon) alive(now time.Time) bool {
 	return began == 0 || now.Sub(time.UnixMilli(began)) < turnLimit+time.Minute
 }
 
-// tell sends the service manager newline-separated assignments like "READY=1", as in sd_notify(3).
+// tell tells the service manager.
 func (d *Daemon) tell(words ...string) {
-	if _, err := systemd.SdNotify(false, strings.Join(words, "\n")); err != nil {
+	if err := d.Manager.tell(words...); err != nil {
 		d.once("notify", err)
 	}
 }

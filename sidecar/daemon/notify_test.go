@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -60,9 +61,9 @@ func TestWhatTheServiceManagerHears(t *testing.T) {
 	hangup := make(chan os.Signal, 1)
 	cfg := settings(t, dir, short)
 	d := &Daemon{Cluster: newLive(), Decide: simtest.Checked(t), Config: cfg, Hangup: hangup, Log: zerolog.Nop(),
-		Watchdog: time.Second,
-		Connect:  func(context.Context) (Store, error) { return &desk{shared: newShared(), name: "a"}, nil },
-		Reload:   func() (*config.Config, error) { return cfg, nil }}
+		Manager: Manager{Watchdog: time.Second},
+		Connect: func(context.Context) (Store, error) { return &desk{shared: newShared(), name: "a"}, nil },
+		Reload:  func() (*config.Config, error) { return cfg, nil }}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- d.Serve(ctx) }()
@@ -114,5 +115,35 @@ func TestStalledBeats(t *testing.T) {
 	d.began.Store(1)
 	if d.stalled(now) {
 		t.Error("stalled in the middle of a turn")
+	}
+}
+
+// A service manager that does not read holds nobody up for long, whatever is told; one that reads again hears again.
+func TestAServiceManagerThatDoesNotRead(t *testing.T) {
+	conn, path := listen(t)
+	t.Setenv("NOTIFY_SOCKET", path)
+	m := &Manager{}
+	silent, begin := 0, time.Now()
+	for range 2000 {
+		if err := m.tell("STATUS=a round"); errors.Is(err, errSilent) {
+			silent++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(begin); silent == 0 || took > 30*time.Second {
+		t.Errorf("%d messages were not taken, in %s", silent, took)
+	}
+	b := make([]byte, 100)
+	for deadline := time.Now().Add(20 * time.Second); m.tell("READY=1") != nil; {
+		if time.Now().After(deadline) {
+			t.Fatal("it is told nothing, though it reads")
+		}
+		for range 100 {
+			_ = conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+			if _, err := conn.Read(b); err != nil {
+				break
+			}
+		}
 	}
 }

@@ -60,7 +60,7 @@ pause and nothing changes.`,
 				Cluster: client, Identify: client.Identity, Probe: func(ctx context.Context) (cluster.Observation, error) { return client.Observe(ctx, 0) },
 				Notes: client.Notes, Connect: connect.Daemon(cfg), Decide: new(engine.Checked).Decide, Divide: aside.Divide, Audit: aside.Audit, Study: study.Study, Foresee: ahead.Forecast, Config: cfg,
 				Reload: func() (*config.Config, error) { return config.Load(p.file, p.env) },
-				Hangup: hangup, Watchdog: watchdog, Log: log, Meter: meter,
+				Hangup: hangup, Manager: daemon.Manager{Watchdog: watchdog}, Log: log, Meter: meter,
 			}
 			return connect.Mismatch(d.Serve(c.Context()))
 		}}
