@@ -12,7 +12,7 @@ import (
 // over its jobs. Audit computes many allocations and may take long. False = no policy allocates GPUs there.
 func Audit(s cluster.Snapshot) (cluster.Audit, bool) {
 	known := s.Allocation
-	if s.Settings.Divide == "" {
+	if !s.Settings.Divides() {
 		return cluster.Audit{}, false
 	}
 	s.Allocation = nil // forces a request, even if it has been answered already
@@ -38,7 +38,7 @@ type Stake struct {
 
 // StakeOf returns a job's stake; false = it has none, or no policy applies.
 func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
-	if s.Settings.Divide == "" {
+	if !s.Settings.Divides() {
 		return Stake{}, false
 	}
 	d := new(Decider)
@@ -62,7 +62,7 @@ func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
 // models. Jobs of a type share a list.
 func SpeedupsOf(s cluster.Snapshot) [][]profile.Speedup {
 	out := make([][]profile.Speedup, len(s.Cases))
-	if s.Settings.Divide == "" {
+	if !s.Settings.Divides() {
 		return out
 	}
 	d := new(Decider)

@@ -214,7 +214,7 @@ func (c *chaos) safe(p *cluster.Plan) {
 			c.Fatalf("job %d is leased twice", l.Job)
 		}
 		holders[l.Job] = true
-		leaving[l.Job] = c.world.Settings.Divide != "" && (l.State == cluster.Noticed || l.State == cluster.Ending)
+		leaving[l.Job] = c.world.Settings.Divides() && (l.State == cluster.Noticed || l.State == cluster.Ending)
 		total, model := 0, ""
 		for _, h := range l.Nodes {
 			total += h.GPUs
@@ -308,7 +308,7 @@ func (c *chaos) settled() {
 	}
 	for _, a := range plan.Actions {
 		relocks := a.Verb == cluster.Gate && c.world.Job(a.ID).State == cluster.Running                            // it has just started, and gets the licence back
-		if a.Verb != cluster.Release && a.Verb != cluster.Unreserve && !relocks && c.world.Settings.Divide == "" { // a new division may ask for more
+		if a.Verb != cluster.Release && a.Verb != cluster.Unreserve && !relocks && !c.world.Settings.Divides() { // a new division may ask for more
 			c.Fatalf("deciding again right after acting wants: %+v", a)
 		}
 	}

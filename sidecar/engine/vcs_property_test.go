@@ -68,7 +68,7 @@ func (c *chaos) assign(d *cluster.Cells) {
 		}
 	}
 	d.VCs = slices.DeleteFunc(d.VCs, func(v cluster.VC) bool { return v.Cells == nil })
-	if c.world.Settings.Divide == "" {
+	if !c.world.Settings.Divides() {
 		return
 	}
 	for v := range d.VCs {

@@ -142,7 +142,7 @@ func check(t *testing.T, of choice) {
 				more = more || !v.shown
 			}
 			// Until there is a division of them, jobs share by weight.
-			if divided := s.Settings.Divide == "" || s.Allocation != nil && !d.anew; refused != nil && divided && round%8 == 0 {
+			if divided := !s.Settings.Divides() || s.Allocation != nil && !d.anew; refused != nil && divided && round%8 == 0 {
 				if e := decides(refused.in(*s)); !e.same(d) {
 					t.Fatalf("%v: world %s, round %d: one of %v changes what is decided, and the check says that none does", of, k.name, round, refused.of)
 				}

@@ -111,7 +111,7 @@ func (f *Nodes) active() *Found {
 		if len(f.refused.causes) > 0 {
 			f.refused.seeRunning(f, i)
 		}
-		if f.in.Settings.Divide != "" && len(can.Pools) > 0 {
+		if f.in.Settings.Divides() && len(can.Pools) > 0 {
 			can.Shape = f.shapes.of(&f.found, i, f.site)
 			can.May = f.fitting(i, can.Pools[0], possible.Pools(can.Shape, f.in.Snapshot.Cases[i].Job.Request.Model))
 		}

@@ -14,7 +14,7 @@ import (
 // are none), by row.
 func (x *shares) convert(due byParty, entitled byTenant, parties, tenants []cluster.MicroGPU) {
 	var trades []cluster.Trade
-	if d := x.in.Snapshot.Allocation; d != nil && x.in.Settings.Divide != "" && d.Policy == x.in.Settings.Divide {
+	if d := x.in.Snapshot.Allocation; d != nil && x.in.Settings.Divides() && d.Policy == x.in.Settings.Divide {
 		trades = d.Trades
 	}
 	if len(trades)+len(x.due.Ledger.Conversions) == 0 {
@@ -22,7 +22,7 @@ func (x *shares) convert(due byParty, entitled byTenant, parties, tenants []clus
 	}
 	c := &converter{s: x, parties: ltgf.Most(due.Cells, parties), tenants: ltgf.Most(entitled.Cells, tenants)}
 	c.largest, c.gang = x.largest(), x.largestGang()
-	if x.in.Settings.Divide != "" {
+	if x.in.Settings.Divides() {
 		c.largest = owe(c.largest, c.tenants)
 	}
 	was := x.deficits()

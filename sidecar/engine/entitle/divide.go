@@ -104,7 +104,7 @@ func (d *Due) Divide(in *round.Facts, found *eligible.Found, s *speeds.Speeds, c
 	withCells(entitled, own)
 	var untraded []cluster.MicroGPU
 	d.Request = nil
-	if x.in.Settings.Divide != "" {
+	if x.in.Settings.Divides() {
 		d.Request = x.ask(capacity, own)
 		entitled, untraded = x.market(capacity, entitled, own)
 		largest = owe(largest, ltgf.Most(entitled.Cells, untraded))

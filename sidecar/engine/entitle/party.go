@@ -37,7 +37,7 @@ func queue(x *shares) {
 		x.due.Queued[i] = round.Queued{Tenant: st.Tenant, User: round.UserIndex(st.User), Party: -1, Queue: round.QueueIndex(st.Tenant)}
 	}
 	x.due.Rows = round.TableOf[round.QueueIndex](x.due.Ledger.Tenants, len(x.in.Pools))
-	if x.in.Settings.Divide == "" {
+	if !x.in.Settings.Divides() {
 		return
 	}
 	if x.in.Settings.DivideJobs {
@@ -192,7 +192,7 @@ func openAccounts(x *shares) {
 		var due cluster.GPUTime
 		due, row.SelCarry = cluster.Accrue(old.Entitlement, span, old.Carry)
 		row.Entitlement, row.Base, row.Deficit = old.Entitlement, old.Entitlement, old.Deficit+due
-		if ok && old.Entitlement < round.Crumb && x.speeds.Book.Observed(x.speeds.Kinds[x.due.Parties[party].Cases[0]], old.Pool) {
+		if ok && old.Entitlement < round.Negligible && x.speeds.Book.Observed(x.speeds.Kinds[x.due.Parties[party].Cases[0]], old.Pool) {
 			row.Deficit = min(row.Deficit+cluster.Times(x.gang(int(party)), span)/trials, max(row.Deficit, 0))
 		}
 		if ceiling := max(ltgf.Credit(old.Entitlement, x.in.Settings.CreditCap), 2*cluster.Times(largest, x.in.Settings.Term)); row.Deficit > ceiling {

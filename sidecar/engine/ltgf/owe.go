@@ -109,7 +109,7 @@ func (a *accounts) had() []cluster.GPUTime {
 // demand gives the demand of a row's tenant in its pool. If a policy divides the models, a job is
 // entitled to parts of several pools at a time: then the tenant's whole demand counts in each.
 func (a *accounts) demand(i int) cluster.MicroGPU {
-	if a.settings.Divide == "" {
+	if !a.settings.Divides() {
 		return a.rows[i].Demand
 	}
 	n, sum := a.pools, cluster.MicroGPU(0)
@@ -122,7 +122,7 @@ func (a *accounts) demand(i int) cluster.MicroGPU {
 // limit reduces each tenant's shortfalls to its unmet demand, if a policy divides the models.
 func (a *accounts) limit(lacks, had []cluster.GPUTime, dt cluster.Span) {
 	n := a.pools
-	if a.settings.Divide == "" || n < 2 {
+	if !a.settings.Divides() || n < 2 {
 		return
 	}
 	for first := 0; first < len(lacks); first += n {

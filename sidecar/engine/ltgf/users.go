@@ -177,7 +177,7 @@ func (b *books) settleUsers(dt cluster.Span) {
 	for lo, hi := range byTenant(b.ledger.Users) {
 		for first := 0; first < pools; {
 			last := first + 1
-			if b.settings.Divide != "" {
+			if b.settings.Divides() {
 				last = pools
 			}
 			b.divide(lo, hi, first, last, dt)

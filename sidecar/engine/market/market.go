@@ -27,7 +27,7 @@ type Market struct {
 // Open reads the parties of a round, once their accounts are open and capacity is counted.
 func Open(in *round.Facts, found *eligible.Found, due *entitle.Due, x *speeds.Speeds) *Market {
 	m := &Market{in: in, found: found, due: due, speeds: x}
-	if in.Settings.Divide != "" {
+	if in.Settings.Divides() {
 		m.tried = m.explore()
 	}
 	return m

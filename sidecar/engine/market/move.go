@@ -22,7 +22,7 @@ func (m *Market) moveCost() cluster.Span { return m.in.Settings.Notice + cluster
 // the pools in which it pays.
 func (m *Market) MayMove(i int, l *cluster.Lease) (pools []int, better []lease.Better) {
 	pools, st, can, who := m.in.PoolOf(l), &m.in.Cases[i], &m.found.Can[i], &m.due.Queued[i]
-	if m.in.Settings.Divide == "" || len(pools) == 0 || st.Control != cluster.FullControl {
+	if !m.in.Settings.Divides() || len(pools) == 0 || st.Control != cluster.FullControl {
 		return pools, nil
 	}
 	if m.settling(i) {
@@ -76,7 +76,7 @@ func (m *Market) settles(i, from, to int) bool {
 // NoteMoves records the time of a move for jobs whose leases are over and for which GPUs of another model are claimed. over lists the cases of such
 // leases in order; leases are by case.
 func (m *Market) NoteMoves(over []int, leases []*cluster.Lease, claims []cluster.Claim) {
-	if m.in.Settings.Divide == "" || len(over) == 0 {
+	if !m.in.Settings.Divides() || len(over) == 0 {
 		return
 	}
 	for k := range claims {
@@ -92,7 +92,7 @@ func (m *Market) NoteMoves(over []int, leases []*cluster.Lease, claims []cluster
 
 // Moves returns the moves of jobs whose leases are not renewed, by case.
 func (m *Market) Moves(leases []*cluster.Lease, claims []cluster.Claim) map[int]round.Move {
-	if m.in.Settings.Divide == "" {
+	if !m.in.Settings.Divides() {
 		return nil
 	}
 	out := map[int]round.Move{}

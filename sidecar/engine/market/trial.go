@@ -40,7 +40,7 @@ func (m *Market) evenIn(i, p int) bool {
 func (m *Market) soldOut(i, p int) bool {
 	const terms = 8
 	row := m.due.PartyRows.At(m.due.Queued[i].Party, p)
-	return row.Entitlement < round.Crumb && row.Deficit >= -terms*cluster.Times(m.found.Can[i].GPUs, m.in.Settings.Term)
+	return row.Entitlement < round.Negligible && row.Deficit >= -terms*cluster.Times(m.found.Can[i].GPUs, m.in.Settings.Term)
 }
 
 // Tried returns the case that runs a trial in a pool; -1 = none.
@@ -52,7 +52,7 @@ func (m *Market) tries(i, p int) bool { return m.tried[p] == i }
 // Trials returns the trials among candidates. Their tenants pay for the leases as for any other. A running
 // job that is only observed stays where it is.
 func (m *Market) Trials(taken round.Taken, cs []lease.Candidate) (out []lease.Trial) {
-	if m.in.Settings.Divide == "" {
+	if !m.in.Settings.Divides() {
 		return nil
 	}
 	debit, _ := round.Committed(m.in, m.due.Queued, taken, len(m.due.Queues), round.QueueOf)
@@ -66,7 +66,7 @@ func (m *Market) Trials(taken round.Taken, cs []lease.Candidate) (out []lease.Tr
 		queue, party := m.due.Queued[i].Queue, m.due.Queued[i].Party
 		if row := m.due.PartyRows.At(party, p); m.soldOut(i, p) || row.Deficit+ltgf.Credit(row.Entitlement, left) >= *own.At(party, p) {
 			tenant := m.due.Rows.At(queue, p)
-			out = append(out, lease.Trial{Candidate: k, Pool: p, Even: tenant.Entitlement < round.Crumb || tenant.Deficit >= *debit.At(queue, p),
+			out = append(out, lease.Trial{Candidate: k, Pool: p, Even: tenant.Entitlement < round.Negligible || tenant.Deficit >= *debit.At(queue, p),
 				Idle: m.in.Weight(m.in.Cases[i].Tenant) == 0})
 		}
 	}

@@ -18,7 +18,7 @@ import (
 //
 // With users, the users of a tenant take turns first, and the backlog of parties orders the jobs of each.
 func (m *Market) Turns(taken round.Taken, cs []lease.Candidate, tenants []lease.Tenant, users []lease.UserTurn) {
-	if m.in.Settings.Divide == "" || m.due.JobsQueue {
+	if !m.in.Settings.Divides() || m.due.JobsQueue {
 		return
 	}
 	debit, _ := round.Committed(m.in, m.due.Queued, taken, len(m.due.Parties), round.PartyOf)

@@ -13,8 +13,8 @@ type Claimant struct {
 	Cases  []int // the active ones; empty for a tenant
 }
 
-// Crumb is the entitlement below which a claimant counts as without one where trials are concerned. Trades leave such rests.
-const Crumb = cluster.WholeGPU / 100
+// Negligible is the entitlement below which a claimant counts as without one where trials are concerned. Trades leave such rests.
+const Negligible = cluster.WholeGPU / 100
 
 // Refusal is the reason why a job got nothing; empty = it got GPUs, or is no candidate.
 type Refusal struct {

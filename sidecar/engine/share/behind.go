@@ -25,7 +25,7 @@ const (
 // too, and that ask for the same. The lease in front was due to the tenant up to its end, and those behind it end then too:
 // so the tenant gets no GPUs that others are due.
 func follow(x *contest, in *lease.Input, choice *lease.Choice, board *place.Board) {
-	if x.f.In.Snapshot.Cells != nil || x.f.Due.JobsQueue || x.f.In.Settings.Divide != "" || !budget.AnyBrief(x.f.Stops) {
+	if x.f.In.Snapshot.Cells != nil || x.f.Due.JobsQueue || x.f.In.Settings.Divides() || !budget.AnyBrief(x.f.Stops) {
 		return
 	}
 	f := &follower{x: x, in: in, choice: choice, board: board, users: x.f.In.Settings.Users == cluster.UsersEqual,

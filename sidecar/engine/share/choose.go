@@ -202,7 +202,7 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 	x.c.exact[0], x.c.exact[1] = x.c.exact[1][:0], x.c.exact[0]
 	x.c.claims = out
 	slices.SortStableFunc(out, func(a, b lease.Claimed) int { // of equally old ones small ones would take what large ones wait for
-		if x.f.In.Settings.Divide != "" { // the order of turns carries out a division
+		if x.f.In.Settings.Divides() { // the order of turns carries out a division
 			return cmp.Compare(a.Made, b.Made)
 		}
 		return cmp.Or(cmp.Compare(a.Made, b.Made), in.Candidates[b.Candidate].GPUs-in.Candidates[a.Candidate].GPUs)

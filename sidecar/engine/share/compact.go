@@ -13,7 +13,7 @@ import (
 const compactionsARound = 32
 
 // compacts reports whether jobs move for gangs. Policies for GPU models move jobs themselves.
-func compacts(s *cluster.Settings) bool { return s.CompactPercent > 0 && s.Divide == "" }
+func compacts(s *cluster.Settings) bool { return s.CompactPercent > 0 && !s.Divides() }
 
 // compact gives idle GPUs to gangs that they fit in number but not on their nodes, in the order of turns: jobs whose
 // leases were just renewed move to idle GPUs of other nodes when their terms end. They keep their number of GPUs, so all

@@ -19,7 +19,7 @@ import (
 // mechanism returns the mechanism of the settings; nil = there is none, since no policy divides GPU models, or the order of jobs decides: by
 // debt unless a job is overdue, and where users share equally, since parties are not users. alone is the only tenant with candidates; -1 = all have some.
 func (x *contest) mechanism(in *lease.Input, alone round.TenantIndex) lease.Mechanism {
-	if x.f.In.Settings.Divide == "" || haveUsers(x) || x.f.In.Settings.Mechanism == cluster.ByDebt && !anyOverdue(x, in) {
+	if !x.f.In.Settings.Divides() || haveUsers(x) || x.f.In.Settings.Mechanism == cluster.ByDebt && !anyOverdue(x, in) {
 		return nil
 	}
 	for i := range in.Candidates {

@@ -47,7 +47,7 @@ type runs struct {
 // last round. memory is that of the last round.
 func Learn(in *round.Facts, found *eligible.Found, memory *profile.Memory) *Speeds {
 	x := &Speeds{in: in, found: found}
-	if x.in.Settings.Divide == "" {
+	if !x.in.Settings.Divides() {
 		x.read(x.in.Snapshot.Cases)
 		return x
 	}

@@ -291,7 +291,7 @@ func (b *builder) plan(claims []cluster.Claim) {
 
 // moves reports whether a claim is that of a job that leaves GPUs of another model.
 func (b *builder) moves(i int, cl *cluster.Claim) bool {
-	if b.g.turn.f.In.Settings.Divide == "" {
+	if !b.g.turn.f.In.Settings.Divides() {
 		return false
 	}
 	return b.g.turn.f.Ending(i) && b.g.turn.f.Hand.Leases[i].Pool != cl.Pool || field.Leaves(b.g.turn.f, i)
@@ -399,7 +399,7 @@ func (v *ground) entitle(leaving []cellRecall) {
 	for _, r := range leaving {
 		goes[r.of] = true
 	}
-	trading := v.turn.f.In.Settings.Divide != "" && v.turn.f.In.Snapshot.Cells.Tradable()
+	trading := v.turn.f.In.Settings.Divides() && v.turn.f.In.Snapshot.Cells.Tradable()
 	for i, l := range v.turn.f.Hand.Leases {
 		if l == nil || !v.inside[i] {
 			continue

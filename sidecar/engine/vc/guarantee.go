@@ -72,7 +72,7 @@ func guarantee(g *ground, in *lease.Input) *decision {
 		if !v.g.state.Has(in.Tenants[t].Name) {
 			continue
 		}
-		if v.failed = map[attempt]cells.Refusal{}; v.g.turn.f.In.Settings.Divide == "" {
+		if v.failed = map[attempt]cells.Refusal{}; !v.g.turn.f.In.Settings.Divides() {
 			v.guaranteeVC(t)
 		} else {
 			v.guaranteeModels(t)

@@ -111,7 +111,7 @@ func (v *lender) lendPool(p int) {
 // models, what it is entitled to beyond its cells counts.
 func (v *lender) weight(t round.TenantIndex, p int) int64 {
 	gpus := v.forecast.g.turn.f.Due.Accounts().At(t, p).Entitlement
-	if v.forecast.g.turn.f.In.Settings.Divide != "" {
+	if v.forecast.g.turn.f.In.Settings.Divides() {
 		gpus = max(gpus-cluster.MicroGPU(v.forecast.g.state.GPUs(v.forecast.g.turn.f.In.Tenants[t], v.forecast.g.turn.f.In.Pools[p]))*cluster.WholeGPU, 0)
 	}
 	return int64(gpus)

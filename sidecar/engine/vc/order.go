@@ -21,7 +21,7 @@ type order func(v *decision, tenant int) []lease.Turn
 // orderOf returns the order of a tenant's VC.
 func (h *turn) orderOf(tenant int) order {
 	switch {
-	case h.f.In.Settings.Divide == "":
+	case !h.f.In.Settings.Divides():
 		return anywhere
 	case h.choosers[tenant] != cluster.CellsByShare || h.f.UsersBehind() != nil && h.users(tenant) > 1:
 		return byJobs

@@ -75,7 +75,7 @@ func owned(b *round.Facts, s *cells.State) [][]int {
 
 // lots returns the cells that tenants may trade, by tenant; nil = no tenant may, or no policy divides the models.
 func lots(b *round.Facts, s *cells.State, d *cluster.Cells) (out [][]cluster.CellLot) {
-	if b.Settings.Divide == "" {
+	if !b.Settings.Divides() {
 		return nil
 	}
 	for i := range d.VCs {

@@ -57,10 +57,10 @@ func (v *decision) bySite(o *cluster.VCOrder, line []lease.Turn) []lease.Turn {
 			v.g.turn.drop(o.VC, cluster.DroppedModel)
 		case l == nil:
 			v.places[k.Case], models[x.Candidate] = w, p
-		case len(w.Nodes) > 0 && !holdsOn(l, w.Nodes), l.Pool != w.Model && v.g.turn.f.In.Settings.Divide == "":
+		case len(w.Nodes) > 0 && !holdsOn(l, w.Nodes), l.Pool != w.Model && !v.g.turn.f.In.Settings.Divides():
 			v.g.turn.drop(o.VC, cluster.DroppedRuns)
 		default:
-			if models[x.Candidate] = p; v.g.turn.f.In.Settings.Divide != "" && !slices.Contains(line, lease.Turn{Candidate: x.Candidate, Pool: p}) {
+			if models[x.Candidate] = p; v.g.turn.f.In.Settings.Divides() && !slices.Contains(line, lease.Turn{Candidate: x.Candidate, Pool: p}) {
 				v.g.turn.drop(o.VC, cluster.DroppedModel)
 			}
 		}

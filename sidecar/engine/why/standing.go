@@ -15,7 +15,7 @@ func Tenants(b *Input, out []cluster.TenantStatus) []cluster.TenantStatus {
 	n := len(b.In.Pools)
 	for i := range b.Due.Ledger.Tenants {
 		t, pools := &b.Due.Ledger.Tenants[i], b.Due.Ledger.Tenants[i:i+1]
-		if b.In.Settings.Divide != "" {
+		if b.In.Settings.Divides() {
 			pools = b.Due.Ledger.Tenants[i-i%n : i-i%n+n]
 		}
 		out[i] = cluster.TenantStatus{Tenant: t.Tenant, Pool: t.Pool, Weight: b.In.Weight(round.TenantIndex(i / n)),
