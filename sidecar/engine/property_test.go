@@ -307,7 +307,7 @@ func (c *chaos) settled() {
 		c.Fatal(err)
 	}
 	for _, a := range plan.Actions {
-		relocks := a.Verb == cluster.Gate && c.world.Job(a.ID).State == cluster.Running                            // it has just started, and gets the licence back
+		relocks := a.Verb == cluster.Gate && c.world.Job(a.ID).State == cluster.Running                          // it has just started, and gets the licence back
 		if a.Verb != cluster.Release && a.Verb != cluster.Unreserve && !relocks && !c.world.Settings.Divides() { // a new division may ask for more
 			c.Fatalf("deciding again right after acting wants: %+v", a)
 		}
