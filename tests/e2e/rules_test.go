@@ -342,9 +342,9 @@ func TestPartitionsThatRefuse(t *testing.T) {
 		Partitions: []testcluster.Partition{{Name: "gpu", Default: true}, {Name: "closed", Extra: "AllowAccounts=vision PriorityTier=10"}, {Name: "wide", Extra: "MinNodes=2"}}},
 		func(t *testing.T, r *rig) {
 			r.rules.Partitions = []string{"gpu", "closed", "wide"}
-			var before []string // they hold all GPUs, so that the others wait for grants
+			var before []string // they hold all GPUs until they end, so that the others wait for grants
 			for range 2 {
-				before = append(before, r.submit("bob", sleeps(40), "--gres=gpu:4"))
+				before = append(before, r.submit("bob", sleeps(40), "--gres=gpu:4", "--no-requeue"))
 			}
 			r.until("all GPUs are held", time.Minute, func() bool { return r.runs(before) == 2 })
 			r.govern()
