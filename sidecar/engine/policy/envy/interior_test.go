@@ -92,7 +92,7 @@ func TestTheSimplexSolvesWhatTheInteriorPointDoesNot(t *testing.T) {
 // Without CLP the interior point divides between many tenants all the same.
 func TestManyTenantsNeedNoCLP(t *testing.T) {
 	if lp.Available {
-		t.Skip("this build has CLP")
+		t.Skip("this build has CLP: make check-nocgo tests one without")
 	}
 	w, m := seeded(100, false)
 	if _, _, err := Solve(scaled(w, m)); err != nil {
