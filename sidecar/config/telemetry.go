@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/slurm/certs"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
 )
 
@@ -58,8 +59,7 @@ func (g *GPUCounters) Open() (gpu.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	web := gpu.Web{CAFile: g.TLS.CAFile, CertFile: g.TLS.CertFile, KeyFile: g.TLS.KeyFile, ServerName: g.TLS.ServerName,
-		User: g.User, PasswordFile: g.PasswordFile, TokenFile: g.TokenFile}
+	web := gpu.Web{Files: certs.Files(g.TLS), User: g.User, PasswordFile: g.PasswordFile, TokenFile: g.TokenFile}
 	if g.Prometheus != "" {
 		return gpu.NewPrometheus(g.Prometheus, g.Match, table, web, gpu.PrometheusLimits, g.MaxAge.Span(), time.Now)
 	}

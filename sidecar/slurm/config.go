@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"time"
+
+	"github.com/fairlease/fairlease/sidecar/slurm/certs"
 )
 
 // Config says how to reach Slurm and how to use it. Zero values mean the defaults given beside
@@ -11,7 +13,7 @@ import (
 type Config struct {
 	// Address of slurmrestd: unix:///run/slurmrestd/slurmrestd.socket, http://host:port or https://host:port.
 	Address string
-	TLS     TLS
+	TLS     certs.Files
 	// User and TokenFile fill the X-SLURM-USER-NAME and X-SLURM-USER-TOKEN headers; leave them
 	// empty if the socket's owner is sufficient proof. The file is read again whenever it
 	// changes.
@@ -49,14 +51,6 @@ type Config struct {
 	// Called is told of every request: its kind ("get_jobs", "post_job", "scontrol_update"), its duration, and its error; nil =
 	// nobody is. It must be safe for concurrent use.
 	Called func(call string, took time.Duration, err error)
-}
-
-// TLS is for https addresses.
-type TLS struct {
-	CAFile     string // "" = the system's
-	CertFile   string // client certificate and key; "" = none
-	KeyFile    string
-	ServerName string // "" = the address's host
 }
 
 func (c Config) withDefaults() Config {

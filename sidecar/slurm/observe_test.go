@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/slurm/certs"
 )
 
 func TestNegotiation(t *testing.T) {
@@ -184,7 +185,7 @@ func TestTLS(t *testing.T) {
 	if s := f.see(f.client(https, func(c *Config) { c.TLS.CAFile, c.TLS.ServerName = ca, "example.com" })); len(s.Jobs) != 1 {
 		t.Errorf("jobs: %+v", s.Jobs)
 	}
-	for _, bad := range []TLS{{CAFile: "/nowhere"}, {CertFile: ca, KeyFile: "/nowhere"}} {
+	for _, bad := range []certs.Files{{CAFile: "/nowhere"}, {CertFile: ca, KeyFile: "/nowhere"}} {
 		if _, err := New(Config{Address: s.URL, TLS: bad}); err == nil || !strings.Contains(err.Error(), "slurm TLS") {
 			t.Errorf("%+v: %v", bad, err)
 		}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,9 +49,9 @@ func newREST(cfg Config) (*rest, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", withPort(u, "80"))
 		}
 	case "https":
-		secrets, err := cfg.TLS.load()
+		secrets, err := cfg.TLS.Load()
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("slurm TLS: %w", err)
 		}
 		r.dial = func(ctx context.Context) (net.Conn, error) {
 			return (&tls.Dialer{Config: secrets}).DialContext(ctx, "tcp", withPort(u, "443"))
@@ -73,28 +72,6 @@ func newREST(cfg Config) (*rest, error) {
 
 func withPort(u *url.URL, otherwise string) string {
 	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), otherwise))
-}
-
-func (t TLS) load() (*tls.Config, error) {
-	c := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
-	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("slurm TLS authority: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("slurm TLS authority: %s holds no certificate in PEM form", t.CAFile)
-		}
-	}
-	if t.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("slurm TLS client certificate: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
 }
 
 // get reads path, and take reads the reply's members. It retries with growing pauses if that may

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/operate/build"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/slurm"
+	"github.com/fairlease/fairlease/sidecar/slurm/certs"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -29,7 +30,7 @@ func Measured(c *config.Config, called func(call string, took time.Duration, err
 	s := &c.Slurm
 	client, err := slurm.New(slurm.Config{
 		Address: s.Address, User: s.User, TokenFile: s.TokenFile, APIVersion: s.APIVersion, Scontrol: s.Scontrol, License: c.Gate.License,
-		TLS:     slurm.TLS{CAFile: s.TLS.CAFile, CertFile: s.TLS.CertFile, KeyFile: s.TLS.KeyFile, ServerName: s.TLS.ServerName},
+		TLS:     certs.Files(s.TLS),
 		Timeout: s.Timeout.Span().Duration(), ListTimeout: s.ListTimeout.Span().Duration(), Retries: orNever(s.Retries),
 		FullEvery: s.FullEvery.Span().Duration(), AccountsEvery: s.AccountsEvery.Span().Duration(),
 		SmallList: orNever(s.SmallList), Singles: s.Singles, ArrayCap: s.ArrayCap, SiteFactor: c.Gate.SiteFactor, Called: called,

@@ -3,8 +3,6 @@ package gpu
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -15,14 +13,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/fairlease/fairlease/sidecar/slurm/certs"
 )
 
 // Web says how to reach an HTTP server. Every field may be empty.
 type Web struct {
-	CAFile     string // certificate authority; "" = the system's
-	CertFile   string // client certificate
-	KeyFile    string
-	ServerName string // in the server's certificate; "" = the address's host
+	certs.Files
 	// User and PasswordFile are for basic authentication, TokenFile for a bearer token. Files are read again for every look.
 	User         string
 	PasswordFile string
@@ -69,23 +66,9 @@ func NewExporters(template string, table Table, web Web, limits Limits) (Source,
 
 // client makes a client that follows no redirect: what another address says is not known to be the node's.
 func (w *Web) client(limits Limits) (*http.Client, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: w.ServerName}
-	if w.CAFile != "" {
-		pem, err := os.ReadFile(w.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("reading the certificate authority: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s has no certificate in PEM form", w.CAFile)
-		}
-	}
-	if w.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(w.CertFile, w.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("reading the client certificate: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
+	config, err := w.Load()
+	if err != nil {
+		return nil, err
 	}
 	return &http.Client{
 		Timeout:       limits.Timeout,

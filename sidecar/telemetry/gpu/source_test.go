@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/slurm/certs"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu/gputest"
 )
 
@@ -180,12 +181,12 @@ func TestExportersWithTLS(t *testing.T) {
 		web  Web
 		want string
 	}{
-		{Web{CAFile: ca, TokenFile: secret}, ""},
-		{Web{CAFile: ca, User: "me", PasswordFile: secret}, ""},
-		{Web{CAFile: ca}, "401"},
+		{Web{Files: certs.Files{CAFile: ca}, TokenFile: secret}, ""},
+		{Web{Files: certs.Files{CAFile: ca}, User: "me", PasswordFile: secret}, ""},
+		{Web{Files: certs.Files{CAFile: ca}}, "401"},
 		{Web{TokenFile: secret}, "certificate"},
-		{Web{CAFile: ca, TokenFile: secret, ServerName: "other.example.org"}, "certificate is valid for"},
-		{Web{CAFile: ca, TokenFile: filepath.Join(dir, "absent")}, "reading the password or token"},
+		{Web{Files: certs.Files{CAFile: ca, ServerName: "other.example.org"}, TokenFile: secret}, "certificate is valid for"},
+		{Web{Files: certs.Files{CAFile: ca}, TokenFile: filepath.Join(dir, "absent")}, "reading the password or token"},
 	} {
 		out, _ := source(t, s.URL+"/{node}/metrics", c.web, ExporterLimits).Read(t.Context(), []Node{{Name: "a"}})
 		if err := out[0].Err; c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -203,7 +204,7 @@ func TestURLsOfSources(t *testing.T) {
 	if _, err := NewPrometheus("prometheus", "", DefaultTable(), Web{}, PrometheusLimits, cluster.Minute, time.Now); err == nil {
 		t.Error("prometheus is no URL")
 	}
-	if _, err := NewExporters("https://{node}/", DefaultTable(), Web{CAFile: os.DevNull}, ExporterLimits); err == nil || !strings.Contains(err.Error(), "no certificate") {
+	if _, err := NewExporters("https://{node}/", DefaultTable(), Web{Files: certs.Files{CAFile: os.DevNull}}, ExporterLimits); err == nil || !strings.Contains(err.Error(), "no certificate") {
 		t.Errorf("no certificate: %v", err)
 	}
 }
