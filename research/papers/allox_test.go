@@ -5,6 +5,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
 // matched gives the minimum sum of completion times of one-GPU jobs on m machines, by trying
@@ -36,7 +37,7 @@ func matched(m int, runs []cluster.Span) cluster.Span {
 func TestAlloXIsTheMatchingOfLeastCost(t *testing.T) {
 	length := []cluster.Span{50 * minute, 10 * minute, 40 * minute, 20 * minute, 30 * minute}
 	runs := map[cluster.JobID]cluster.Span{}
-	w := newWorld(t, scheduler(t, "allox", baseline.Options{Runs: told(runs)}), nodes(1, 2), "a")
+	w := simtest.Compare(t, simtest.Baseline(t, "allox", baseline.Options{Runs: told(runs)}), simtest.V100s(1, 2), "a")
 	w.Settings.Interval = second
 	var ids []cluster.JobID
 	for _, l := range length {
@@ -56,7 +57,7 @@ func TestAlloXIsTheMatchingOfLeastCost(t *testing.T) {
 // A gang counts with its GPU time.
 func TestAlloXCountsAllMachinesOfAGang(t *testing.T) {
 	runs := map[cluster.JobID]cluster.Span{}
-	w := newWorld(t, scheduler(t, "allox", baseline.Options{Runs: told(runs)}), nodes(1, 4), "a")
+	w := simtest.Compare(t, simtest.Baseline(t, "allox", baseline.Options{Runs: told(runs)}), simtest.V100s(1, 4), "a")
 	wide := w.Queue("a", 4, 20*minute, nil)
 	thin := w.Queue("a", 1, hour, nil)
 	runs[wide], runs[thin] = 20*minute, hour
@@ -67,7 +68,7 @@ func TestAlloXCountsAllMachinesOfAGang(t *testing.T) {
 // The tenant with the lowest progress goes first, however long its jobs are.
 func TestAlloXTenantWithTheLowestProgress(t *testing.T) {
 	runs := map[cluster.JobID]cluster.Span{}
-	w := newWorld(t, scheduler(t, "allox", baseline.Options{Runs: told(runs)}), nodes(1, 2), "has", "has-not")
+	w := simtest.Compare(t, simtest.Baseline(t, "allox", baseline.Options{Runs: told(runs)}), simtest.V100s(1, 2), "has", "has-not")
 	ids := w.Submit("has", 2, 1, 4*hour)
 	for _, id := range ids {
 		runs[id] = 4 * hour

@@ -5,12 +5,13 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
 // A tenant that left its GPUs to another has them back later: all but half of the other's share, until both have had the same. Then each
 // has its share.
 func TestKarmaPaysBack(t *testing.T) {
-	w := newWorld(t, scheduler(t, "karma", baseline.Options{}), nodes(2, 4), "a", "b")
+	w := simtest.Compare(t, simtest.Baseline(t, "karma", baseline.Options{}), simtest.V100s(2, 4), "a", "b")
 	had := map[string]cluster.GPUTime{}
 	ids := map[string][]cluster.JobID{}
 	part := func(span cluster.Span) float64 { // that a receives
@@ -26,13 +27,13 @@ func TestKarmaPaysBack(t *testing.T) {
 		return float64(got["a"]) / float64(got["a"]+got["b"])
 	}
 	for range 16 {
-		ids["b"] = append(ids["b"], w.Queue("b", 1, forever, nil))
+		ids["b"] = append(ids["b"], w.Queue("b", 1, simtest.Forever, nil))
 	}
 	if got := part(4 * hour); got != 0 {
 		t.Errorf("alone, b leaves %.2f", got)
 	}
 	for range 16 {
-		ids["a"] = append(ids["a"], w.Queue("a", 1, forever, nil))
+		ids["a"] = append(ids["a"], w.Queue("a", 1, simtest.Forever, nil))
 	}
 	part(15 * minute) // the term that has begun
 	if got := part(2 * hour); got < 0.7 || got > 0.8 {
@@ -46,15 +47,15 @@ func TestKarmaPaysBack(t *testing.T) {
 
 // Shares follow weights, and no tenant is below half of its share however many credits the others have.
 func TestKarmaGuaranteesHalf(t *testing.T) {
-	w := newWorld(t, scheduler(t, "karma", baseline.Options{}), nodes(4, 4), "a", "b")
+	w := simtest.Compare(t, simtest.Baseline(t, "karma", baseline.Options{}), simtest.V100s(4, 4), "a", "b")
 	w.SetShares("a", 3)
 	for range 24 {
-		w.Queue("a", 1, forever, nil)
+		w.Queue("a", 1, simtest.Forever, nil)
 	}
 	w.Run(24 * hour)
 	var ids []cluster.JobID
 	for range 24 {
-		ids = append(ids, w.Queue("b", 1, forever, nil))
+		ids = append(ids, w.Queue("b", 1, simtest.Forever, nil))
 	}
 	w.Run(hour)
 	count := func() (n int) {

@@ -11,7 +11,7 @@ import (
 
 // New jobs run in the profiler while the cluster is full: debugging jobs end there, others wait again after T_prof (§3.2).
 func TestLucidsProfiler(t *testing.T) {
-	w := newWorld(t, scheduler(t, "lucid", baseline.Options{}), nodes(20, 4), "a")
+	w := simtest.Compare(t, simtest.Baseline(t, "lucid", baseline.Options{}), simtest.V100s(20, 4), "a")
 	full := w.Submit("a", 20, 4, 10*hour)
 	w.Run(10 * minute)
 	running := 0
@@ -40,7 +40,7 @@ func TestLucidsProfiler(t *testing.T) {
 
 // A gang that needs the profiler's nodes gets them.
 func TestLucidRunsGangsOnAllNodes(t *testing.T) {
-	w := newWorld(t, scheduler(t, "lucid", baseline.Options{}), nodes(20, 4), "a")
+	w := simtest.Compare(t, simtest.Baseline(t, "lucid", baseline.Options{}), simtest.V100s(20, 4), "a")
 	all := w.Queue("a", 80, hour, simtest.Anywhere(80))
 	w.Run(minute)
 	w.WantRunning("on all 20 nodes", map[cluster.JobID]bool{all: true})
@@ -50,7 +50,7 @@ func TestLucidRunsGangsOnAllNodes(t *testing.T) {
 // long command from the user's usual jobs. qssf knows the user only. Nothing is preempted.
 func TestLucidAddsFeatures(t *testing.T) {
 	for name, want := range map[string]bool{"lucid": true, "qssf": false} {
-		w := newWorld(t, scheduler(t, name, baseline.Options{}), nodes(1, 8), "a", "b")
+		w := simtest.Compare(t, simtest.Baseline(t, name, baseline.Options{}), simtest.V100s(1, 8), "a", "b")
 		name := func(name string) func(*sim.Work) { return func(j *sim.Work) { j.Name = name } }
 		for range 5 {
 			w.Queue("a", 1, 20*minute, name("eval"))

@@ -37,7 +37,7 @@ func newChaos(rt *rapid.T, t *testing.T, name string) *chaos {
 	if name == "lucid" && rapid.Bool().Draw(rt, "profiler") { // it needs twenty nodes
 		v100 += 18
 	}
-	c.nodes = append(nodes(v100, size), simtest.Nodes("o", "k80", rapid.IntRange(0, 2).Draw(rt, "k80"), 4)...)
+	c.nodes = append(simtest.V100s(v100, size), simtest.Nodes("o", "k80", rapid.IntRange(0, 2).Draw(rt, "k80"), 4)...)
 	tenants := []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(rt, "tenants")]
 	o := baseline.Options{Mixed: c.mixed, Grid: rapid.Bool().Draw(rt, "grid")}
 	pairs := sim.Beside{}
@@ -49,10 +49,10 @@ func newChaos(rt *rapid.T, t *testing.T, name string) *chaos {
 		own, its := c.Together(pairs, j.ID, other.ID, model)
 		return float64(own) / float64(sim.Reference), float64(its) / float64(sim.Reference)
 	}
-	c.twin = scheduler(t, name, o)
+	c.twin = simtest.Baseline(t, name, o)
 	o.Brief, o.Share = true, func(host, guest cluster.JobID) { c.Share(host, guest) }
-	s := scheduler(t, name, o)
-	c.Scheduled = newWorld(t, s, c.nodes, tenants...)
+	s := simtest.Baseline(t, name, o)
+	c.Scheduled = simtest.Compare(t, s, c.nodes, tenants...)
 	c.Loop.Decide = func(snap cluster.Snapshot) cluster.Plan {
 		plan := s.Decide(snap)
 		if a, b := c.encode(plan), c.encode(c.twin.Decide(snap)); !bytes.Equal(a, b) {
@@ -271,10 +271,10 @@ func (c *chaos) unserved() []cluster.JobStatus {
 func TestUntold(t *testing.T) {
 	for _, name := range baseline.Names()[1:] {
 		asked := false
-		w := newWorld(t, scheduler(t, name, baseline.Options{Runs: func(*cluster.Job) cluster.Span {
+		w := simtest.Compare(t, simtest.Baseline(t, name, baseline.Options{Runs: func(*cluster.Job) cluster.Span {
 			asked = true
 			return hour
-		}}), nodes(1, 2), "a")
+		}}), simtest.V100s(1, 2), "a")
 		w.Submit("a", 3, 1, hour)
 		w.Run(20 * minute)
 		if asked == slices.Contains(baseline.Untold(), name) {

@@ -6,11 +6,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
 // Jobs are predicted by what their user's jobs of that name took, else by the user's others, and nothing is preempted.
 func TestQSSFPredictsFromThePast(t *testing.T) {
-	w := newWorld(t, scheduler(t, "qssf", baseline.Options{}), nodes(1, 4), "quick", "slow")
+	w := simtest.Compare(t, simtest.Baseline(t, "qssf", baseline.Options{}), simtest.V100s(1, 4), "quick", "slow")
 	name := func(name string) func(*sim.Work) { return func(j *sim.Work) { j.Name = name } }
 	w.Queue("slow", 1, 3*hour, name("train"))
 	w.Queue("slow", 1, 10*minute, name("eval"))
@@ -33,7 +34,7 @@ func TestQSSFPredictsFromThePast(t *testing.T) {
 // The bound knows run times, and preempts for shorter jobs at the end of a lease.
 func TestSRTF(t *testing.T) {
 	runs := map[string]cluster.Span{}
-	w := newWorld(t, scheduler(t, "srtf", baseline.Options{Runs: func(j *cluster.Job) cluster.Span { return runs[j.Name] }}), nodes(1, 2), "a")
+	w := simtest.Compare(t, simtest.Baseline(t, "srtf", baseline.Options{Runs: func(j *cluster.Job) cluster.Span { return runs[j.Name] }}), simtest.V100s(1, 2), "a")
 	submit := func(name string, gpus int, of cluster.Span) cluster.JobID {
 		runs[name] = of
 		return w.Queue("a", gpus, of, func(j *sim.Work) { j.Name = name })

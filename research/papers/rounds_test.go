@@ -45,7 +45,7 @@ func heterogeneous(t *testing.T, name string, nodes []cluster.Node, speeds map[s
 		}
 	}
 	var w *simtest.Scheduled
-	w = newWorld(t, scheduler(t, name, baseline.Options{
+	w = simtest.Compare(t, simtest.Baseline(t, name, baseline.Options{
 		Speed: func(j *cluster.Job, model string) float64 { return speeds[j.Name][model] },
 		Left:  func(j *cluster.Job) cluster.Span { return w.Left(j.ID) },
 		Share: func(host, guest cluster.JobID) { w.Share(host, guest) },

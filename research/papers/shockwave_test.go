@@ -5,12 +5,13 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
 // Equal jobs with equal budgets get equal parts of the window, whether by one GPU each or by gangs.
 func TestShockwaveSharesOverTime(t *testing.T) {
 	for _, gpus := range []int{1, 4} {
-		w := newWorld(t, scheduler(t, "shockwave", baseline.Options{}), nodes(1, gpus), "a")
+		w := simtest.Compare(t, simtest.Baseline(t, "shockwave", baseline.Options{}), simtest.V100s(1, gpus), "a")
 		ids := w.Submit("a", 3, gpus, 10*hour)
 		had := map[cluster.JobID]int{}
 		for _, run := range rounds(w, 24, ids...) {
@@ -29,7 +30,7 @@ func TestShockwaveSharesOverTime(t *testing.T) {
 
 // A job that has waited for long is expected to end unfairly late, and goes before new ones of the same length (§6).
 func TestShockwavePutsUnfairJobsFirst(t *testing.T) {
-	w := newWorld(t, scheduler(t, "shockwave", baseline.Options{}), nodes(1, 2), "a")
+	w := simtest.Compare(t, simtest.Baseline(t, "shockwave", baseline.Options{}), simtest.V100s(1, 2), "a")
 	w.Queue("a", 2, 10*minute, nil)
 	w.Run(hour) // so that jobs are expected to take 10 minutes
 	w.Queue("a", 1, 10*hour, nil)

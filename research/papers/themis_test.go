@@ -36,7 +36,7 @@ func told(runs map[cluster.JobID]cluster.Span) func(*cluster.Job) cluster.Span {
 // alternatively until their completion" (ASTRAEA §4.1, Fig. 6b).
 func TestThemisFig6(t *testing.T) {
 	runs := map[cluster.JobID]cluster.Span{}
-	w := newWorld(t, scheduler(t, "themis", baseline.Options{Grid: true, Runs: told(runs)}), nodes(1, 6), "a")
+	w := simtest.Compare(t, simtest.Baseline(t, "themis", baseline.Options{Grid: true, Runs: told(runs)}), simtest.V100s(1, 6), "a")
 	w.Settings.Term, w.Settings.Notice = 10*minute, 0
 	var ids []cluster.JobID
 	for _, gpus := range []int{6, 3, 3} {
@@ -51,7 +51,7 @@ func TestThemisFig6(t *testing.T) {
 // Of two jobs with equal waits the short one is worse off: an hour is a small part of a day.
 func TestThemisPutsShortJobsThatWaitFirst(t *testing.T) {
 	runs := map[cluster.JobID]cluster.Span{}
-	w := newWorld(t, scheduler(t, "themis", baseline.Options{Runs: told(runs)}), nodes(1, 1), "a", "b")
+	w := simtest.Compare(t, simtest.Baseline(t, "themis", baseline.Options{Runs: told(runs)}), simtest.V100s(1, 1), "a", "b")
 	first := w.Queue("a", 1, 2*hour, nil)
 	runs[first] = 2 * hour
 	w.Run(minute)
@@ -65,7 +65,7 @@ func TestThemisPutsShortJobsThatWaitFirst(t *testing.T) {
 
 // Without Options.Runs, the time limit gives the run time, else the past does.
 func TestThemisWithoutBeingTold(t *testing.T) {
-	w := newWorld(t, scheduler(t, "themis", baseline.Options{}), nodes(1, 1), "a")
+	w := simtest.Compare(t, simtest.Baseline(t, "themis", baseline.Options{}), simtest.V100s(1, 1), "a")
 	w.Queue("a", 1, hour, nil)
 	w.Run(2 * minute)
 	long := w.Queue("a", 1, hour, func(w *sim.Work) { w.Limit = 10 * hour })

@@ -12,9 +12,9 @@ import (
 // A job that has received five GPU-hours yields, at the end of its lease, to one that has not;
 // more GPUs reach that limit sooner.
 func TestTiresiasDemotesByServiceInTwoDimensions(t *testing.T) {
-	w := newWorld(t, scheduler(t, "tiresias-l", baseline.Options{}), nodes(1, 4), "a", "b")
-	wide := w.Queue("a", 3, forever, nil)
-	thin := w.Queue("a", 1, forever, nil)
+	w := simtest.Compare(t, simtest.Baseline(t, "tiresias-l", baseline.Options{}), simtest.V100s(1, 4), "a", "b")
+	wide := w.Queue("a", 3, simtest.Forever, nil)
+	thin := w.Queue("a", 1, simtest.Forever, nil)
 	w.Run(2 * hour) // six GPU-hours and two
 	fresh := w.Queue("b", 3, 2*hour, nil)
 	one := w.Queue("b", 1, hour, nil)
@@ -27,7 +27,7 @@ func TestTiresiasDemotesByServiceInTwoDimensions(t *testing.T) {
 
 // In the first queue no job is preempted for later ones, whatever it has received.
 func TestTiresiasServesAQueueInOrder(t *testing.T) {
-	w := newWorld(t, scheduler(t, "tiresias-l", baseline.Options{}), nodes(1, 1), "a")
+	w := simtest.Compare(t, simtest.Baseline(t, "tiresias-l", baseline.Options{}), simtest.V100s(1, 1), "a")
 	first := w.Queue("a", 1, 4*hour, nil)
 	second := w.Queue("a", 1, hour, nil)
 	w.Run(3*hour + 59*minute)
@@ -37,7 +37,7 @@ func TestTiresiasServesAQueueInOrder(t *testing.T) {
 // A lease that is not renewed has a notice, so that a job that saves then loses nothing.
 func TestPreemptionIsAnnounced(t *testing.T) {
 	for _, grid := range []bool{false, true} {
-		w := newWorld(t, scheduler(t, "tiresias-l", baseline.Options{Grid: grid}), nodes(1, 1), "a", "b")
+		w := simtest.Compare(t, simtest.Baseline(t, "tiresias-l", baseline.Options{Grid: grid}), simtest.V100s(1, 1), "a", "b")
 		w.Costs = sim.DefaultCosts()
 		var lost, worked cluster.Span
 		w.Watch = func(e sim.Event) { lost, worked = lost+e.Lost, worked+e.Worked }
@@ -54,7 +54,7 @@ func TestPreemptionIsAnnounced(t *testing.T) {
 // Leases end a term after they began, or together.
 func TestGrid(t *testing.T) {
 	for grid, want := range map[bool]cluster.Instant{true: simtest.Start.Add(term), false: simtest.Start.Add(term + 5*minute)} {
-		w := newWorld(t, scheduler(t, "tiresias-l", baseline.Options{Grid: grid}), nodes(1, 1), "a")
+		w := simtest.Compare(t, simtest.Baseline(t, "tiresias-l", baseline.Options{Grid: grid}), simtest.V100s(1, 1), "a")
 		w.Run(5 * minute)
 		w.Queue("a", 1, hour, nil)
 		w.Run(minute)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestFIFOServesInTheOrderOfArrival(t *testing.T) {
-	w := newWorld(t, scheduler(t, "fifo", baseline.Options{}), nodes(1, 4), "a", "b")
+	w := simtest.Compare(t, simtest.Baseline(t, "fifo", baseline.Options{}), simtest.V100s(1, 4), "a", "b")
 	first := w.Queue("a", 3, hour, nil)
 	second := w.Queue("b", 2, hour, nil)
 	third := w.Queue("a", 1, hour, nil) // would fit beside the first
@@ -26,7 +26,7 @@ func TestFIFOServesInTheOrderOfArrival(t *testing.T) {
 
 // A job that waits for one model does not block jobs for another.
 func TestFIFOBlocksOnlyItsModel(t *testing.T) {
-	w := newWorld(t, scheduler(t, "fifo", baseline.Options{}), append(nodes(1, 4), simtest.Nodes("o", "k80", 1, 4)...), "a")
+	w := simtest.Compare(t, simtest.Baseline(t, "fifo", baseline.Options{}), append(simtest.V100s(1, 4), simtest.Nodes("o", "k80", 1, 4)...), "a")
 	v100 := func(w *sim.Work) { w.Request.Model = "v100" }
 	first := w.Queue("a", 4, hour, v100)
 	second := w.Queue("a", 4, hour, v100)
@@ -39,12 +39,12 @@ func TestFIFOBlocksOnlyItsModel(t *testing.T) {
 // one; without it, it waits.
 func TestMixedGangsSpanModels(t *testing.T) {
 	for _, mixed := range []bool{false, true} {
-		w := newWorld(t, scheduler(t, "fifo", baseline.Options{Mixed: mixed}), append(nodes(1, 4), simtest.Nodes("o", "k80", 1, 4)...), "a")
+		w := simtest.Compare(t, simtest.Baseline(t, "fifo", baseline.Options{Mixed: mixed}), append(simtest.V100s(1, 4), simtest.Nodes("o", "k80", 1, 4)...), "a")
 		w.Mixed = mixed
 		w.Speeds = sim.Speeds{{Kind: "dnn"}: {"k80": {Speed: sim.Reference / 4}}}
 		typed := map[cluster.JobID]bool{}
 		for _, model := range []string{"v100", "k80"} {
-			typed[w.Queue("a", 2, forever, func(w *sim.Work) { w.Request.Model = model })] = true
+			typed[w.Queue("a", 2, simtest.Forever, func(w *sim.Work) { w.Request.Model = model })] = true
 		}
 		gang := w.Queue("a", 4, hour, func(w *sim.Work) { simtest.Anywhere(4)(w); w.Kind = "dnn" })
 		w.Run(minute)

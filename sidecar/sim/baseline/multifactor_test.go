@@ -6,6 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
 func limited(limit cluster.Span) func(*sim.Work) {
@@ -14,7 +15,7 @@ func limited(limit cluster.Span) func(*sim.Work) {
 
 // The tenant with the least usage for its share goes first, and so does the user within it.
 func TestMultifactorFairTree(t *testing.T) {
-	w := newWorld(t, scheduler(t, "slurm-multifactor", baseline.Options{}), nodes(1, 4), "a", "b")
+	w := simtest.Compare(t, simtest.Baseline(t, "slurm-multifactor", baseline.Options{}), simtest.V100s(1, 4), "a", "b")
 	as := func(name string) func(*sim.Work) { return func(w *sim.Work) { w.User = name } }
 	w.Queue("a", 4, hour, as("ann"))
 	w.Run(minute)
@@ -30,7 +31,7 @@ func TestMultifactorFairTree(t *testing.T) {
 
 // Usage decays by halves: old usage counts less than recent usage, even if it was more.
 func TestMultifactorForgets(t *testing.T) {
-	w := newWorld(t, scheduler(t, "slurm-multifactor", baseline.Options{}), nodes(1, 1), "old", "new")
+	w := simtest.Compare(t, simtest.Baseline(t, "slurm-multifactor", baseline.Options{}), simtest.V100s(1, 1), "old", "new")
 	w.Queue("old", 1, 10*cluster.Day, nil)
 	w.Run(60 * cluster.Day)
 	w.Queue("new", 1, 5*cluster.Day, nil) // 10 days, halved more than thrice since, are less
@@ -46,7 +47,7 @@ func TestMultifactorForgets(t *testing.T) {
 // EASY backfill: the first waiting job has a claim on nodes from the end of running jobs' limits;
 // others overtake only without delaying it.
 func TestMultifactorBackfill(t *testing.T) {
-	w := newWorld(t, scheduler(t, "slurm-multifactor", baseline.Options{}), nodes(2, 4), "a")
+	w := simtest.Compare(t, simtest.Baseline(t, "slurm-multifactor", baseline.Options{}), simtest.V100s(2, 4), "a")
 	w.Queue("a", 4, 2*hour, limited(2*hour)) // on one node
 	w.Queue("a", 2, 2*hour, limited(2*hour)) // on half of the other
 	w.Run(minute)

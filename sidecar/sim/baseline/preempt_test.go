@@ -6,20 +6,21 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
 // A job that has run for less than the exempt time is not preempted, and jobs of lower priority make room for exactly those that need it.
 func TestPreemptExemptTime(t *testing.T) {
-	w := newWorld(t, scheduler(t, "slurm-preempt", baseline.Options{}), nodes(2, 4), "a", "b")
+	w := simtest.Compare(t, simtest.Baseline(t, "slurm-preempt", baseline.Options{}), simtest.V100s(2, 4), "a", "b")
 	var old []cluster.JobID
 	for range 4 {
-		old = append(old, w.Queue("a", 1, forever, nil))
+		old = append(old, w.Queue("a", 1, simtest.Forever, nil))
 	}
 	w.Run(10 * minute)
-	young := w.Queue("a", 4, forever, nil)
+	young := w.Queue("a", 4, simtest.Forever, nil)
 	w.Run(minute)
 	w.WantRunning("all GPUs are its", map[cluster.JobID]bool{old[0]: true, old[3]: true, young: true})
-	own := w.Queue("b", 2, forever, nil)
+	own := w.Queue("b", 2, simtest.Forever, nil)
 	w.Run(2 * minute)
 	w.WantRunning("no job has run for the exempt time", map[cluster.JobID]bool{own: false, young: true})
 	w.Run(4 * minute)
@@ -38,7 +39,7 @@ func TestPreemptExemptTime(t *testing.T) {
 // Jobs that save nothing and need longer than the swings never end: GPU time is even, and all work is lost. A real slurmctld with a
 // fifteenth of all times did the same (60 jobs of 150 s each, an exempt time of 1 min): 144 preemptions in waves of 16, and 3,921 to 4,089 GPU-s.
 func TestPreemptSwings(t *testing.T) {
-	w := newWorld(t, scheduler(t, "slurm-preempt", baseline.Options{}), nodes(2, 8), "a", "b")
+	w := simtest.Compare(t, simtest.Baseline(t, "slurm-preempt", baseline.Options{}), simtest.V100s(2, 8), "a", "b")
 	ids := map[string][]cluster.JobID{}
 	for _, tenant := range []string{"a", "b"} {
 		for range 60 {

@@ -19,10 +19,10 @@ func TestCharts(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := parse(t, b.String())
-	if h := page.all("h2"); len(h) != 1 || h[0].text() != "A <figure>" {
+	if h := page.All("h2"); len(h) != 1 || h[0].Text() != "A <figure>" {
 		t.Errorf("%+v", h)
 	}
-	figures := page.all("figure")
+	figures := page.All("figure")
 	if len(figures) != 3 {
 		t.Fatalf("%d figures, want 3", len(figures))
 	}

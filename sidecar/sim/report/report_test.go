@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"encoding/xml"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -24,6 +22,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/show/chart"
+	"github.com/fairlease/fairlease/sidecar/sim/report/reporttest"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
@@ -175,14 +174,14 @@ func TestPage(t *testing.T) {
 		t.Errorf("the page has %q: it must need nothing else, and every number must be one", bad)
 	}
 	root := parse(t, text)
-	figures := root.all("figure")
+	figures := root.All("figure")
 	// For each size: 6 plots, and a box and a use for each scheduler; then 3 sweeps.
 	if want := len(sizes)*(6+2*len(schedulers)) + 3; len(figures) != want {
 		t.Errorf("%d figures, want %d", len(figures), want)
 	}
 	kinds := map[string]int{}
 	for _, f := range figures {
-		title, c := f.all("h4")[0].text(), chartOf(t, f)
+		title, c := f.All("h4")[0].Text(), chartOf(t, f)
 		var names []string
 		for _, s := range c.Series {
 			names = append(names, s.Name)
@@ -218,11 +217,11 @@ func TestPage(t *testing.T) {
 	if n := len(sizes); kinds["sweep"] != 3 || kinds["box"] != 8*n || kinds["use"] != 8*n || kinds["bars"] != 3*n || kinds["curves"] != 3*n {
 		t.Errorf("figures: %v", kinds)
 	}
-	if n := len(root.all("table")) - len(figures); n != len(sizes)*(3+2+2) { // three parts, two of tenants and two audits
+	if n := len(root.All("table")) - len(figures); n != len(sizes)*(3+2+2) { // three parts, two of tenants and two audits
 		t.Errorf("%d tables beside those of the charts", n)
 	}
 	for _, m := range parts(runs)[1].Measures { // the table shows the numbers
-		if text := m.Text(runs[0]); !slices.ContainsFunc(root.all("td"), func(x *element) bool { return x.text() == text }) {
+		if text := m.Text(runs[0]); !slices.ContainsFunc(root.All("td"), func(x *reporttest.Element) bool { return x.Text() == text }) {
 			t.Errorf("the tables lack %s %s", m.Name, text)
 		}
 	}
@@ -237,83 +236,30 @@ func TestTenantsByHand(t *testing.T) {
 	}
 }
 
-// element is a node of a page.
-type element struct {
-	name  string
-	attr  map[string]string
-	words string
-	in    []*element
-}
-
 // ours gives a page without the contents of its script and its style.
 func ours(text string) string {
 	return regexp.MustCompile(`(?s)(<(script|style)>).*?(</(?:script|style)>)`).ReplaceAllString(text, "$1$3")
 }
 
 // chartOf gives the chart in a figure.
-func chartOf(t *testing.T, figure *element) *chart.Chart {
+func chartOf(t *testing.T, figure *reporttest.Element) *chart.Chart {
 	t.Helper()
 	c := new(chart.Chart)
-	hosts := figure.class("chart")
+	hosts := figure.Class("chart")
 	if len(hosts) != 1 {
 		t.Fatalf("%d charts in a figure", len(hosts))
 	}
-	if err := json.Unmarshal([]byte(hosts[0].attr["data-chart"]), c); err != nil {
+	if err := json.Unmarshal([]byte(hosts[0].Attr["data-chart"]), c); err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// parse fails the test unless the page is well-formed, tag by tag.
-func parse(t *testing.T, text string) *element {
+// parse reads a page.
+func parse(t *testing.T, text string) *reporttest.Element {
 	t.Helper()
-	d := xml.NewDecoder(strings.NewReader(ours(text)))
-	open := []*element{{}}
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) && len(open) == 1 {
-			return open[0]
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		top := open[len(open)-1]
-		switch x := token.(type) {
-		case xml.StartElement:
-			e := &element{name: x.Name.Local, attr: map[string]string{}}
-			for _, a := range x.Attr {
-				e.attr[a.Name.Local] = a.Value
-			}
-			top.in = append(top.in, e)
-			open = append(open, e)
-		case xml.EndElement:
-			open = open[:len(open)-1]
-		case xml.CharData:
-			top.words += string(x)
-		}
-	}
+	return reporttest.Parse(t, ours(text))
 }
-
-func (e *element) find(match func(*element) bool) []*element {
-	var out []*element
-	for _, x := range e.in {
-		if match(x) {
-			out = append(out, x)
-		}
-		out = append(out, x.find(match)...)
-	}
-	return out
-}
-
-func (e *element) all(name string) []*element {
-	return e.find(func(x *element) bool { return x.name == name })
-}
-
-func (e *element) class(class string) []*element {
-	return e.find(func(x *element) bool { return slices.Contains(strings.Fields(x.attr["class"]), class) })
-}
-
-func (e *element) text() string { return strings.TrimSpace(e.words) }
 
 // Whatever a name is, it comes out as text.
 func TestNamesAreEscaped(t *testing.T) {
@@ -325,11 +271,11 @@ func TestNamesAreEscaped(t *testing.T) {
 	second.Trace = evil[1]
 	page := html(t, []score.Scores{run, second})
 	root := parse(t, page)
-	if n := len(root.all("script")) - 1 + len(root.all("b")); n != 0 {
+	if n := len(root.All("script")) - 1 + len(root.All("b")); n != 0 {
 		t.Errorf("a name has become %d elements", n)
 	}
-	names := func(x *element) bool { return x.text() == evil[0] || strings.Contains(x.words, evil[0]+":") }
-	if len(root.find(names)) < 5 {
+	names := func(x *reporttest.Element) bool { return x.Text() == evil[0] || strings.Contains(x.Words, evil[0]+":") }
+	if len(root.Find(names)) < 5 {
 		t.Error("the name is not there as text")
 	}
 	var b bytes.Buffer

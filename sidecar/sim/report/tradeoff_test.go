@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/report/reporttest"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
@@ -23,7 +24,7 @@ func sweepOf(terms ...int) []score.Trial {
 	return out
 }
 
-func tradeoffPage(t *testing.T, trials []score.Trial) *element {
+func tradeoffPage(t *testing.T, trials []score.Trial) *reporttest.Element {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Tradeoff(&b, "A <sweep>", trials, score.StandardRule()); err != nil {
@@ -42,13 +43,13 @@ func TestTradeoff(t *testing.T) {
 		other[i].Scores.Loss.Jobs += 10
 	}
 	page := tradeoffPage(t, append(trials, other...))
-	if h := page.all("h1"); len(h) != 1 || h[0].text() != "A <sweep>" {
+	if h := page.All("h1"); len(h) != 1 || h[0].Text() != "A <sweep>" {
 		t.Errorf("%+v", h)
 	}
-	if figures := page.all("figure"); len(figures) != 5 {
+	if figures := page.All("figure"); len(figures) != 5 {
 		t.Fatalf("%d figures: want one against the other, and four by term", len(figures))
 	}
-	for _, f := range page.all("figure") {
+	for _, f := range page.All("figure") {
 		c, points, large := chartOf(t, f), 0, 0
 		for _, s := range c.Series {
 			switch {
@@ -65,17 +66,17 @@ func TestTradeoff(t *testing.T) {
 			t.Errorf("%s: %d marks, want one for each setting, and %d large ones, want 1", c.Title, points, large)
 		}
 	}
-	if strong := page.all("strong"); len(strong) != 1 || strong[0].text() != "term 15 min, interval 10 s, window 14 d" {
+	if strong := page.All("strong"); len(strong) != 1 || strong[0].Text() != "term 15 min, interval 10 s, window 14 d" {
 		t.Errorf("chosen: %+v", strong)
 	}
-	tables := page.all("table")
-	rows := tables[len(tables)-1].all("tr") // the others are of charts
+	tables := page.All("table")
+	rows := tables[len(tables)-1].All("tr") // the others are of charts
 	if len(rows) != 7 {
 		t.Fatalf("%d rows", len(rows))
 	}
 	for i, want := range []string{"overhead above 1 %", "chosen", "1 sharing-loss jobs more", "2 sharing-loss jobs more"} {
-		cells := rows[i+1].all("td")
-		if got := cells[len(cells)-1].text(); got != want {
+		cells := rows[i+1].All("td")
+		if got := cells[len(cells)-1].Text(); got != want {
 			t.Errorf("row %d: %q, want %q", i, got, want)
 		}
 	}
@@ -83,7 +84,7 @@ func TestTradeoff(t *testing.T) {
 
 // With one setting, or none, there is still a page.
 func TestTradeoffOfLittle(t *testing.T) {
-	if figures := tradeoffPage(t, sweepOf(15)).all("figure"); len(figures) != 5 {
+	if figures := tradeoffPage(t, sweepOf(15)).All("figure"); len(figures) != 5 {
 		t.Errorf("%d figures of one setting", len(figures))
 	}
 	var b bytes.Buffer
