@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/fairlease/fairlease/sidecar/config"
 )
@@ -29,49 +30,51 @@ func WriteAccepted(path string, a config.Accepted) error {
 	return nil
 }
 
-// wish tells whether a configuration can be meant: an empty or cut file is nobody's wish. It is compared with what this
-// process took over last, else with what the one before it did, unless an administrator has accepted it since.
-func (d *Daemon) wish(c *config.Config) error {
-	was := d.accepted
-	if kept := config.ReadAccepted(d.path()); kept != nil && (was == nil || len(kept.Drops(c)) == 0) {
+// acceptance decides whether a configuration can be meant: an empty or cut file is nobody's wish.
+type acceptance struct {
+	path string // of the file that config.ReadAccepted reads: beside files.state of the start, which a reload does not change
+
+	was     *config.Accepted // the configuration that was taken over last; nil = none
+	refused *config.Config   // one that was refused for what it leaves out; nil = none
+	looked  time.Time        // change of the file, when it was read last
+}
+
+// wish compares a configuration with what this process took over last, else with what the one before it did, unless an
+// administrator has accepted it since.
+func (a *acceptance) wish(c *config.Config) error {
+	was := a.was
+	if kept := config.ReadAccepted(a.path); kept != nil && (was == nil || len(kept.Drops(c)) == 0) {
 		was = kept
 	}
 	if was == nil {
 		return nil
 	}
 	if drops := was.Drops(c); len(drops) > 0 {
+		a.refused = c
 		return fmt.Errorf("%w:\n%w\nif that is meant: fairlease config accept", ErrDropped, drops)
 	}
 	return nil
 }
 
 // taken notes that a configuration is in force.
-func (d *Daemon) taken(c *config.Config) {
-	a := c.Accept()
-	d.accepted, d.refused = &a, nil
-	if err := WriteAccepted(d.path(), a); err != nil {
-		d.Log.Warn().Err(err).Msg("a start with an empty or cut configuration would not be noticed")
-	}
+func (a *acceptance) taken(c *config.Config) error {
+	now := c.Accept()
+	a.was, a.refused = &now, nil
+	return WriteAccepted(a.path, now)
 }
 
-// InForce gives the configuration in force, as JSON of its texts, for processes beside the daemon: the file may be another one by now.
-func (d *Daemon) InForce() ([]byte, error) { return json.Marshal(d.config.Load().Texts()) }
-
-// path is that of the file beside files.state of the start, which a reload does not change.
-func (d *Daemon) path() string { return d.Config.AcceptedPath() }
-
 // reconsider tells whether a configuration that was refused has been accepted since.
-func (d *Daemon) reconsider() bool {
-	if d.refused == nil {
+func (a *acceptance) reconsider() bool {
+	if a.refused == nil {
 		return false
 	}
-	info, err := os.Stat(d.path())
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.ModTime().Equal(d.looked) {
+	info, err := os.Stat(a.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.ModTime().Equal(a.looked) {
 		return false
 	}
 	if err == nil {
-		d.looked = info.ModTime()
+		a.looked = info.ModTime()
 	}
-	kept := config.ReadAccepted(d.path())
-	return kept != nil && len(kept.Drops(d.refused)) == 0
+	kept := config.ReadAccepted(a.path)
+	return kept != nil && len(kept.Drops(a.refused)) == 0
 }

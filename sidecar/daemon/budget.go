@@ -6,11 +6,13 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/cluster/spending"
+	"github.com/fairlease/fairlease/sidecar/daemon/metrics"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
 // budgets is what a leading daemon knows of budgets.
 type budgets struct {
+	meter    *metrics.Meter
 	book     spending.Book
 	read     bool                           // from the journal
 	written  cluster.Instant                // 0 = not since it changed
@@ -18,24 +20,23 @@ type budgets struct {
 	standing map[string][]spending.Standing // by tenant
 }
 
-// spend brings the accounts of budgets up to a turn. They are written down every minute, and when a limit was reached: so the
+// spend brings the accounts of all budgets, which are in the journal, up to a turn. They are written down every minute, and when a limit was reached: so the
 // next leader goes on from there.
-func (d *Daemon) spend(ctx context.Context, now cluster.Instant) error {
-	p := &d.budgets
+func (p *budgets) spend(ctx context.Context, in Budgets, all []spending.Budget, now cluster.Instant) error {
 	if !p.read {
-		book, err := d.lead.Budgets.Accounts(ctx)
+		book, err := in.Accounts(ctx)
 		if err != nil {
 			return err
 		}
 		p.book, p.read = book, true
 	}
 	had, reached := len(p.book), p.reached()
-	book, missing := p.book.Configure(d.config.Load().Spending(), now)
+	book, missing := p.book.Configure(all, now)
 	p.book = book
 	for _, b := range missing {
 		// A round in the period must come first: the GPU time before the period is read between two samples.
 		if start, _ := b.Period(now); p.at > start {
-			a, err := d.lead.Budgets.OpenAccount(ctx, b, now)
+			a, err := in.OpenAccount(ctx, b, now)
 			if err != nil {
 				return err
 			}
@@ -50,11 +51,11 @@ func (d *Daemon) spend(ctx context.Context, now cluster.Instant) error {
 	if len(p.book) == had && slices.Equal(p.reached(), reached) && (had == 0 || p.written > 0 && now.Sub(p.written) < cluster.Minute) {
 		return nil
 	}
-	if err := d.lead.Budgets.Spend(ctx, p.book); err != nil {
+	if err := in.Spend(ctx, p.book); err != nil {
 		return err
 	}
 	p.written = now
-	d.Meter.Budgets(p.book)
+	p.meter.Budgets(p.book)
 	return nil
 }
 
@@ -67,10 +68,9 @@ func (p *budgets) reached() []int {
 	return out
 }
 
-// spent takes over the GPU time of tenants from a round that was decided. That round has told which limits were reached.
-func (d *Daemon) spent(r *loop.Report) {
-	p := &d.budgets
-	if r.Quiet || len(d.config.Load().Budgets)+len(p.book) == 0 {
+// spent takes over the GPU time of tenants from a round that was decided. configured is how many budgets there are. That round has told which limits were reached.
+func (p *budgets) spent(r *loop.Report, configured int) {
+	if r.Quiet || configured+len(p.book) == 0 {
 		return
 	}
 	p.at, p.standing = r.Plan.At, map[string][]spending.Standing{}

@@ -11,9 +11,9 @@ import (
 
 // idleOnly gives since when a tenant gets idle GPUs only, in the last round.
 func (r *rig) idleOnly(tenant string) cluster.Instant {
-	r.turns.enter()
-	defer r.turns.leave()
-	for _, t := range r.last.Tenants {
+	r.service.gate.enter()
+	defer r.service.gate.leave()
+	for _, t := range r.service.rounds.last.Tenants {
 		if t.Name == tenant {
 			return t.Budget.Since
 		}

@@ -4,92 +4,69 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
-	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/daemon/metrics"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
 // ErrCells marks an error of the cells file: it does not match the cluster that Slurm reports.
 var ErrCells = errors.New("the file of cells does not fit Slurm")
 
-// sight is the daemon's last observation.
+// sight is the last observation, against which the cells of configurations are checked.
 type sight struct {
+	remark func([]string) // takes remarks on cells that fit; nil = nobody does
 	last   atomic.Pointer[cluster.Observation]
-	fitted atomic.Pointer[config.Config] // the configuration that was checked against a sighting
+	fitted atomic.Pointer[config.Config] // the configuration that was checked against one
 }
 
-// watched is the cluster of the daemon's rounds. The first look under a configuration checks its
-// cells.
-type watched struct {
+// check takes over an observation. The first one under a configuration checks its cells.
+func (x *sight) check(seen *cluster.Observation, c *config.Config) error {
+	x.last.Store(&cluster.Observation{Nodes: seen.Nodes, Accounts: seen.Accounts})
+	if x.fitted.Load() == c {
+		return nil
+	}
+	err := x.fits(c)
+	if err == nil {
+		x.fitted.Store(c)
+	}
+	return err
+}
+
+// fits checks the cells of a configuration against the last observation. Without one, the first look does that.
+func (x *sight) fits(c *config.Config) error {
+	seen, f := x.last.Load(), c.VCs()
+	if f == nil || seen == nil {
+		return nil
+	}
+	rules := c.Rules()
+	wrong, remarks := f.Against(seen, &rules)
+	if len(wrong) > 0 {
+		return fmt.Errorf("%w\n%w", ErrCells, wrong)
+	}
+	if x.remark != nil {
+		x.remark(remarks)
+	}
+	return nil
+}
+
+// sighted is a cluster whose looks fail if they contradict the cells of a configuration.
+type sighted struct {
 	loop.Cluster
-	d *Daemon
+	cells *sight
+	cfg   *config.Config
 }
 
-func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
-	began := time.Now()
+// Observe implements loop.Cluster.
+func (w sighted) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	seen, err := w.Cluster.Observe(ctx, since)
-	w.d.Meter.Phase(metrics.Observe, time.Since(began))
-	if err != nil {
-		return seen, err
-	}
-	if w.d.lead != nil {
-		if err := w.d.claim(ctx, seen.Identity()); err != nil {
-			return seen, err
-		}
-		if err := w.d.recognise(ctx, &seen); err != nil {
-			return seen, err
-		}
-		if err := w.d.agree(ctx, &seen, began); err != nil {
-			return seen, err
-		}
-	}
-	w.d.hear(&seen)
-	w.d.measure(&seen)
-	w.d.sight.last.Store(&cluster.Observation{Nodes: seen.Nodes, Accounts: seen.Accounts})
-	if c := w.d.config.Load(); w.d.sight.fitted.Load() != c {
-		if err = w.d.fits(c); err == nil {
-			w.d.sight.fitted.Store(c)
-		}
+	if err == nil {
+		err = w.cells.check(&seen, w.cfg)
 	}
 	return seen, err
 }
 
-func (w watched) Apply(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
-	began := time.Now()
-	defer func() { w.d.Meter.Phase(metrics.Act, time.Since(began)) }()
-	return w.Cluster.Apply(ctx, actions)
-}
-
 // Watch gives the cluster for rounds beside a daemon. A look fails if it contradicts the
 // configuration's cells.
-func Watch(c loop.Cluster, cfg *config.Config) loop.Cluster {
-	d := &Daemon{Log: zerolog.Nop()}
-	d.config.Store(cfg)
-	return watched{c, d}
-}
-
-// fits checks the cells of a configuration against the last observation. Without one, the first
-// look does that.
-func (d *Daemon) fits(c *config.Config) error {
-	seen := d.sight.last.Load()
-	if f := c.VCs(); f != nil && seen != nil {
-		rules := c.Rules()
-		wrong, remarks := f.Against(seen, &rules)
-		if len(wrong) > 0 {
-			return fmt.Errorf("%w\n%w", ErrCells, wrong)
-		}
-		if d.said.is("cells", strings.Join(remarks, "\n")) {
-			for _, r := range remarks {
-				d.Log.Warn().Msg("cells: " + r)
-			}
-		}
-	}
-	return nil
-}
+func Watch(c loop.Cluster, cfg *config.Config) loop.Cluster { return sighted{c, new(sight), cfg} }

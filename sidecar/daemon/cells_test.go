@@ -48,7 +48,7 @@ func TestCellsThatAreNotThere(t *testing.T) {
 		r := start(t, "a", newShared(), newLive(), dir, short)
 		until(t, "a round is made", func() bool { _, there := r.heartbeat("gpu"); return there })
 		reload := func(cells, says string) {
-			r.Reload = func() (*config.Config, error) { return hived(t, dir, cells) }
+			r.service.read = func() (*config.Config, error) { return hived(t, dir, cells) }
 			n := len(r.log.with(says))
 			r.hangup <- syscall.SIGHUP
 			until(t, "it says: "+says, func() bool { return len(r.log.with(says)) > n })
@@ -57,20 +57,20 @@ func TestCellsThatAreNotThere(t *testing.T) {
 		if line := r.log.with("not taken over")[1]["error"]; line != dir+"/cells.yaml:5: physicalCluster[0].nodes: Slurm has no node with GPUs named v03; correct the list, or add the node to slurm.conf" {
 			t.Error(line)
 		}
-		if r.config.Load().Preset != "astraea" {
+		if r.inForce.Load().Preset != "astraea" {
 			t.Error("a configuration was taken over that was refused")
 		}
 		reload(goodCells, "configuration taken over")
-		if r.config.Load().Rules().Cells == nil || len(r.log.with("cells: vision: without a virtual cluster")) != 1 {
+		if r.inForce.Load().Rules().Cells == nil || len(r.log.with("cells: vision: without a virtual cluster")) != 1 {
 			t.Error("the cells were not taken over, or it was not said who has none")
 		}
-		was := r.config.Load().Rules().Cells
+		was := r.inForce.Load().Rules().Cells
 		reload(goodCells, "configuration taken over")
-		if r.config.Load().Rules().Cells != was {
+		if r.inForce.Load().Rules().Cells != was {
 			t.Error("a reload without a change makes another description")
 		}
 		reload(missing, "is not taken over, the old one stays")
-		if r.config.Load().Rules().Cells != was {
+		if r.inForce.Load().Rules().Cells != was {
 			t.Error("the old description did not stay")
 		}
 		r.end(t)
@@ -120,7 +120,7 @@ func TestAnotherClustersDaemon(t *testing.T) {
 		journal.mu.Lock()
 		journal.of = cluster.Identity{Name: "gamma"} // as if the journal had been replaced
 		journal.mu.Unlock()
-		first.mine = cluster.Identity{}
+		first.service.rounds.candidate.mine = cluster.Identity{}
 		if err := <-first.ended; !errors.Is(err, ErrCluster) || !strings.Contains(err.Error(), "gamma, not virtual") {
 			t.Errorf("the leading daemon ended with %v", err)
 		}

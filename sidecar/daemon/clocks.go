@@ -53,8 +53,8 @@ func agree(clocks ...clock) error {
 }
 
 // agree compares the clock of a look, which started at began, with slurmctld's and PostgreSQL's.
-func (d *Daemon) agree(ctx context.Context, seen *cluster.Observation, began time.Time) error {
-	there, err := d.lead.Clock(ctx)
+func (c *candidate) agree(ctx context.Context, seen *cluster.Observation, began time.Time) error {
+	there, err := c.lead.Clock(ctx)
 	if err != nil {
 		return err
 	}

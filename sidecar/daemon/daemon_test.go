@@ -348,7 +348,7 @@ func TestReload(t *testing.T) {
 		until(t, "a heartbeat is there", func() bool { _, there := r.heartbeat("gpu"); return there })
 		reload := func(c *config.Config, err error) {
 			said := len(r.log.with("taken over"))
-			r.Reload = func() (*config.Config, error) { return c, err }
+			r.service.read = func() (*config.Config, error) { return c, err }
 			r.hangup <- syscall.SIGHUP
 			until(t, "it says what becomes of the new configuration", func() bool { return len(r.log.with("taken over")) > said })
 		}
@@ -397,7 +397,7 @@ func TestSchedule(t *testing.T) {
 			term  cluster.Span
 		}{{19*time.Hour + 58*time.Minute, "", 15 * cluster.Minute}, {3 * time.Minute, "night", cluster.Hour}, {11*time.Hour + 57*time.Minute, "night", cluster.Hour}, {3 * time.Minute, "", 15 * cluster.Minute}} {
 			pass(x.after)
-			s := r.last.Settings
+			s := r.service.rounds.last.Settings
 			name := ""
 			if s.Schedule != nil {
 				name = s.Schedule.Name
@@ -613,9 +613,9 @@ func TestAPolicyThatFails(t *testing.T) {
 				c.submit("vision", 4, 1)
 				r := start(t, "one", on, c, t.TempDir(), short+"preset: gandiva-fair\n")
 				pass(100 * time.Millisecond)
-				r.turns.enter()
-				r.Divide, r.loop = x.divide, nil
-				r.turns.leave()
+				r.service.gate.enter()
+				r.service.rounds.divide, r.service.rounds.loop = x.divide, nil
+				r.service.gate.leave()
 				pass(5 * time.Minute)
 				c.submit("nlp", 1, 1) // another question
 				pass(5 * time.Minute)

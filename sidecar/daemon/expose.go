@@ -5,6 +5,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon/metrics"
 )
 
@@ -12,34 +13,31 @@ import (
 const weighEvery = time.Minute
 
 // expose answers questions for metrics and health until ctx ends. If it cannot, rounds are made all the same.
-func (d *Daemon) expose(ctx context.Context) {
-	m := &d.Config.Metrics
-	if d.Meter == nil || m.Listen == "" {
+func (d *service) expose(ctx context.Context, m *config.Metrics) {
+	if d.report.meter == nil || m.Listen == "" {
 		return
 	}
 	go func() {
-		err := metrics.Serve(ctx, m.Listen, m.WebConfig, d.Meter.Handler(d.Alive), func(on net.Addr) {
-			d.Log.Info().Stringer("address", on).Msg("metrics can be read")
+		err := metrics.Serve(ctx, m.Listen, m.WebConfig, d.report.meter.Handler(d.alive), func(on net.Addr) {
+			d.report.log.Info().Stringer("address", on).Msg("metrics can be read")
 		})
 		if err != nil {
-			d.Log.Error().Err(err).Msg("metrics and health cannot be read; rounds go on")
+			d.report.log.Error().Err(err).Msg("metrics and health cannot be read; rounds go on")
 		}
 	}()
 }
 
+// alive tells whether no turn hangs. It is safe for concurrent use.
+func (d *service) alive() bool { return d.rounds.turns.alive(time.Now()) }
+
 // weigh measures the size of the journal.
-func (d *Daemon) weigh(ctx context.Context) {
-	d.turns.enter()
-	store, leading := d.store, d.lead != nil
-	d.turns.leave()
-	if d.Meter == nil || !leading {
+func (d *service) weigh(ctx context.Context) {
+	store := d.leading()
+	if d.report.meter == nil || store == nil {
 		return
 	}
 	bytes, err := store.Size(ctx)
-	if err != nil {
-		d.once("size", err)
-		return
+	if d.report.about("size", err); err == nil {
+		d.report.meter.Journal(bytes)
 	}
-	d.said.clear("size")
-	d.Meter.Journal(bytes)
 }

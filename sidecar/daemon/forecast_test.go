@@ -49,7 +49,7 @@ func TestForesee(t *testing.T) {
 			t.Errorf("%d forecasts in an hour", n)
 		}
 		w := httptest.NewRecorder()
-		r.Meter.Handler(r.Alive).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		r.Meter.Handler(r.service.alive).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		for _, want := range []string{`fairlease_forecast_kept_ratio{statement="running_end"} 0.785`, fmt.Sprintf(`fairlease_forecast_statements{statement="running_end"} %d`, 1000+made.Load())} {
 			if !strings.Contains(w.Body.String(), want+"\n") {
 				t.Errorf("the metrics lack %s", want)

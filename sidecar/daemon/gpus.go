@@ -22,6 +22,9 @@ import (
 // gauges looks at the GPUs in a loop of its own. Rounds hand it the jobs that hold GPUs, and take its newest report:
 // neither waits for the other.
 type gauges struct {
+	source func(*config.GPUCounters) (gpu.Source, error) // makes the source of counters
+	to     *reporter
+
 	report atomic.Pointer[gpu.Report] // of the newest look; nil = none
 
 	mu    sync.Mutex
@@ -67,28 +70,24 @@ const (
 	handEvery = 5 * cluster.Minute
 )
 
-// gauge makes looks until ctx ends. Their times vary a little, so that the daemons of several clusters do not ask a
+// run makes looks until ctx ends. Their times vary a little, so that the daemons of several clusters do not ask a
 // server at the same time for ever.
-func (d *Daemon) gauge(ctx context.Context) {
+func (g *gauges) run(ctx context.Context, inForce func() *config.Config, leads func() *Leadership) {
 	for {
-		every := d.config.Load().Telemetry.GPU.Every.Span().Duration()
+		every := inForce().Telemetry.GPU.Every.Span().Duration()
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(every - every/10 + rand.N(every/5)):
 		}
-		switch err := d.look(ctx); {
-		case err != nil && ctx.Err() == nil:
-			d.once("gpus", err)
-		case err == nil:
-			d.said.clear("gpus")
+		if err := g.look(ctx, inForce(), leads()); err == nil || ctx.Err() == nil {
+			g.to.about("gpus", err)
 		}
 	}
 }
 
 // look looks at all GPUs once, if the configuration says where and this daemon leads. A panic is an error.
-func (d *Daemon) look(ctx context.Context) (err error) {
-	g, c, lead := &d.gauges, d.config.Load(), d.leads.Load()
+func (g *gauges) look(ctx context.Context, c *config.Config, lead *Leadership) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err, g.watch = loop.BreakdownOf(cause), nil
@@ -99,7 +98,7 @@ func (d *Daemon) look(ctx context.Context) (err error) {
 		g.report.Store(nil)
 		return nil
 	}
-	if err := g.prepare(ctx, c, d.Counters, lead); err != nil {
+	if err := g.prepare(ctx, c, lead); err != nil {
 		return err
 	}
 	now := func() cluster.Instant { return cluster.InstantOf(time.Now()) }
@@ -113,7 +112,7 @@ func (d *Daemon) look(ctx context.Context) (err error) {
 		return nil
 	}
 	g.report.Store(&report)
-	d.noteNodes(&report)
+	g.to.nodes(&report)
 	g.judge.Look(&report, in.holders, in.reports)
 	g.judge.Accuse(report.At, in.claims.contradicted(), in.claims.kinds)
 	g.watch.Book.Add(g.judge.News()...)
@@ -129,9 +128,9 @@ func (d *Daemon) look(ctx context.Context) (err error) {
 	}
 	g.watch.Book.Settle()
 	g.wrote, g.noise = report.At, told.is
-	d.Meter.LeftOut(told.left)
+	g.to.meter.LeftOut(told.left)
 	for _, r := range told.lines {
-		line := d.Log.Info().Str("event", r.Kind)
+		line := g.to.log.Info().Str("event", r.Kind)
 		if r.Job != 0 {
 			line.Stringer("job", r.ID)
 		}
@@ -141,10 +140,10 @@ func (d *Daemon) look(ctx context.Context) (err error) {
 }
 
 // prepare makes a watch for a configuration, and fills it with what the journal knows of memory.
-func (g *gauges) prepare(ctx context.Context, c *config.Config, open func(*config.GPUCounters) (gpu.Source, error), lead *Leadership) error {
+func (g *gauges) prepare(ctx context.Context, c *config.Config, lead *Leadership) error {
 	section := &c.Telemetry.GPU
 	if g.watch == nil || g.lead != lead || !section.Same(&g.of) {
-		source, err := open(section)
+		source, err := g.source(section)
 		if err != nil {
 			return err
 		}
@@ -167,8 +166,8 @@ func (g *gauges) prepare(ctx context.Context, c *config.Config, open func(*confi
 	return nil
 }
 
-// noteNodes logs which nodes are not seen well, when that changes.
-func (d *Daemon) noteNodes(r *gpu.Report) {
+// nodes logs which nodes are not seen well, when that changes.
+func (to *reporter) nodes(r *gpu.Report) {
 	bad, first, states := 0, "", map[string]int{}
 	for i := range r.Nodes {
 		states[string(r.Nodes[i].State)]++
@@ -178,16 +177,12 @@ func (d *Daemon) noteNodes(r *gpu.Report) {
 			}
 		}
 	}
-	d.Meter.Nodes(states)
+	to.meter.Nodes(states)
 	err := r.Incomplete
 	if bad > 0 {
 		err = errors.Join(err, fmt.Errorf("the GPUs of %d of %d nodes are not seen well (fairlease status); the first, %s", bad, len(r.Nodes), first))
 	}
-	if err != nil {
-		d.once("telemetry", err)
-	} else {
-		d.said.clear("telemetry")
-	}
+	to.about("telemetry", err)
 }
 
 // take gives the newest round. Its ended jobs are given once.
@@ -200,10 +195,7 @@ func (g *gauges) take() inRound {
 }
 
 // hold keeps what the looks need of a round.
-func (d *Daemon) hold(s *cluster.Snapshot) {
-	if !d.config.Load().Telemetry.GPU.On() {
-		return
-	}
+func (g *gauges) hold(s *cluster.Snapshot) {
 	now := inRound{holders: gpu.HoldersOf(s), reports: map[cluster.JobID]cluster.Progress{}, claims: claimsOf(s)}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; len(n.GPUs) > 0 {
@@ -215,7 +207,6 @@ func (d *Daemon) hold(s *cluster.Snapshot) {
 			now.ended = append(now.ended, gpu.Ended{Key: c.Record.Key, Outcome: c.Job.Outcome})
 		}
 	}
-	g := &d.gauges
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now.ended = append(g.round.ended, now.ended...)
@@ -272,15 +263,15 @@ func (c *claims) contradicted() map[cluster.Kind]string {
 	return out
 }
 
-// measure adds the newest report on the GPUs to an observation: at once when it changes whose idleness counts, else now
-// and then.
-func (d *Daemon) measure(seen *cluster.Observation) {
-	g, newest := &d.gauges, d.gauges.report.Load()
+// measure adds the newest report on the GPUs to an observation: at once when it changes whose idleness counts, which it does after
+// idle, else now and then.
+func (g *gauges) measure(seen *cluster.Observation, idle cluster.Span) {
+	newest := g.report.Load()
 	if newest == nil || seen.Now.Sub(newest.At) > handEvery {
 		g.handed, g.rests = nil, nil // there is no longer one that could be believed
 		return
 	}
-	rests := resting(newest, seen.Now, d.config.Load().Idle.ReclaimAfter.Span())
+	rests := resting(newest, seen.Now, idle)
 	if g.handed == nil || newest.At.Sub(g.handed.At) >= handEvery || !slices.Equal(rests, g.rests) {
 		g.handed, g.rests = newest, rests
 	}

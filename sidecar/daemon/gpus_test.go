@@ -112,9 +112,9 @@ func TestGPUsAreLookedAtBesideRounds(t *testing.T) {
 		if key, ok := last.Owners(&last.Report.GPUs[0]); !ok || key == 0 {
 			t.Error("no job holds the first GPU")
 		}
-		r.turns.enter()
-		uses := r.last.Uses
-		r.turns.leave()
+		r.service.gate.enter()
+		uses := r.service.rounds.last.Uses
+		r.service.gate.leave()
 		if len(uses) != 2 || uses[0].Idle+uses[1].Idle != 4 {
 			t.Errorf("a round has %+v", uses)
 		}
@@ -129,9 +129,9 @@ func TestGPUsAreLookedAtBesideRounds(t *testing.T) {
 		}
 		pass(5*time.Minute + 10*time.Second)
 		seen := cluster.Observation{Now: cluster.InstantOf(time.Now())}
-		r.turns.enter()
-		r.measure(&seen)
-		r.turns.leave()
+		r.service.gate.enter()
+		r.service.rounds.gauges.measure(&seen, r.inForce.Load().Idle.ReclaimAfter.Span())
+		r.service.gate.leave()
 		if seen.Uses != nil {
 			t.Error("rounds get what was seen long ago")
 		}

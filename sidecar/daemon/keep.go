@@ -20,24 +20,24 @@ const mostKept = 3
 
 // keep stores a snapshot on which the engine panicked, or made a wrong plan, beside the state file, for `fairlease
 // replay`. A repeated panic is not stored again.
-func (d *Daemon) keep(s cluster.Snapshot, b *loop.Breakdown) {
-	if !d.broken(b) {
+func (x *rounds) keep(s cluster.Snapshot, b *loop.Breakdown) {
+	if !x.report.broken(b) {
 		return
 	}
-	path, err := KeepSnapshot(filepath.Dir(d.config.Load().Files.State), s)
+	path, err := KeepSnapshot(filepath.Dir(x.inForce().Files.State), s)
 	if err != nil {
-		d.Log.Warn().Err(err).Msg("the snapshot over which the engine broke down could not be kept")
+		x.report.log.Warn().Err(err).Msg("the snapshot over which the engine broke down could not be kept")
 		return
 	}
-	d.Log.Error().Str("file", path).Msg("the snapshot over which the engine broke down is kept: fairlease replay " + path)
+	x.report.log.Error().Str("file", path).Msg("the snapshot over which the engine broke down is kept: fairlease replay " + path)
 }
 
 // broken logs a panic, if it is news.
-func (d *Daemon) broken(b *loop.Breakdown) bool {
-	if !d.said.is("engine", b.Cause) {
+func (to *reporter) broken(b *loop.Breakdown) bool {
+	if !to.said.is("engine", b.Cause) {
 		return false
 	}
-	d.Log.Error().Str("error", b.Cause).Str("stack", brief(b.Stack, 4000)).Msg("the engine broke down; please report it")
+	to.log.Error().Str("error", b.Cause).Str("stack", brief(b.Stack, 4000)).Msg("the engine broke down; please report it")
 	return true
 }
 

@@ -127,9 +127,11 @@ func TestAnAuditThatBreaksDown(t *testing.T) {
 		live.submit("nlp", 1, 1)
 		r := fragile(t, newShared(), live, dir, func(*cluster.Snapshot) bool { return false })
 		until(t, "rounds are made", func() bool { return live.rounds() > 3 })
-		if _, ok := r.audited(cluster.Snapshot{Round: 3}); ok {
-			t.Error("there is an audit")
+		r.service.gate.enter()
+		if x := r.service.rounds; !r.service.audits.audit(t.Context(), x.candidate.lead, cluster.Snapshot{Round: 3}, x.keep) {
+			t.Error("it is tried again on the same day")
 		}
+		r.service.gate.leave()
 		r.end(t)
 		if lines := r.log.with("the engine broke down; "); len(lines) != 1 || lines[0]["error"] != "the audit is off its head" {
 			t.Errorf("%v", lines)

@@ -59,49 +59,49 @@ func meet(seen *cluster.Observation, records []cluster.Record, at cluster.Instan
 
 // recognise decides from a look whether Slurm is the journal's cluster, unless that is known or cannot be told. It fails with
 // ErrStranger if it is another one.
-func (d *Daemon) recognise(ctx context.Context, seen *cluster.Observation) error {
-	if d.kin.sure {
+func (c *candidate) recognise(ctx context.Context, seen *cluster.Observation) error {
+	if c.kin.sure {
 		return nil
 	}
 	is := seen.Identity()
-	of, records, at, err := d.store.Known(ctx)
+	of, records, at, err := c.store.Known(ctx)
 	if err != nil {
 		return err
 	}
 	known, strange := meet(seen, records, at)
 	switch {
 	case known > 0 || of.ID != 0 && of.ID == is.ID:
-		d.kin = kin{sure: true}
+		c.kin = kin{sure: true}
 	case strange >= strangers:
-		d.kin.not = fmt.Errorf("%w: the journal of cluster %v knows none of the %d jobs that wait or run here and were submitted before its newest round (%s); "+
+		c.kin.not = fmt.Errorf("%w: the journal of cluster %v knows none of the %d jobs that wait or run here and were submitted before its newest round (%s); "+
 			"this daemon has no effect. Give this cluster a journal of its own: set database.schema and run fairlease migrate", ErrStranger, is, strange, at.Time().UTC().Format(time.RFC3339))
-		return d.kin.not
+		return c.kin.not
 	default:
-		d.kin.not = nil
+		c.kin.not = nil
 	}
 	return nil
 }
 
 // probe looks at Slurm, read-only, until this daemon knows whether it is the journal's cluster. While Slurm is away, or has no
 // job that tells, that stays unknown.
-func (d *Daemon) probe(ctx context.Context) error {
-	if d.kin.sure {
+func (c *candidate) probe(ctx context.Context) error {
+	if c.kin.sure {
 		return nil
 	}
-	if d.Probe == nil {
-		d.kin.sure = true
+	if c.look == nil {
+		c.kin.sure = true
 		return nil
 	}
-	if !d.kin.probed.IsZero() && time.Since(d.kin.probed) < probeEvery {
-		return d.kin.not
+	if !c.kin.probed.IsZero() && time.Since(c.kin.probed) < probeEvery {
+		return c.kin.not
 	}
-	d.kin.probed = time.Now()
-	seen, err := d.Probe(ctx)
+	c.kin.probed = time.Now()
+	seen, err := c.look(ctx)
 	if err != nil {
-		return d.kin.not
+		return c.kin.not
 	}
-	if err := d.claim(ctx, seen.Identity()); err != nil {
+	if err := c.claim(ctx, seen.Identity()); err != nil {
 		return err
 	}
-	return d.recognise(ctx, &seen)
+	return c.recognise(ctx, &seen)
 }

@@ -33,7 +33,7 @@ func leased(s *cluster.Snapshot, leases []cluster.Lease) map[cluster.JobID]telem
 }
 
 // lease implements the inbox's Lease.
-func (e *ears) lease(job cluster.JobID) (telemetry.Term, bool) {
+func (e *progress) lease(job cluster.JobID) (telemetry.Term, bool) {
 	leases := e.leases.Load()
 	if leases == nil {
 		return telemetry.Term{}, false
@@ -42,15 +42,14 @@ func (e *ears) lease(job cluster.JobID) (telemetry.Term, bool) {
 	return t, ok
 }
 
-// publish makes the leases of a round known to their jobs. It does not wait for the folder's file system: leases that
+// publish makes the leases of a round known to their jobs. s is the last snapshot. It does not wait for the folder's file system: leases that
 // change meanwhile are written after the next round.
-func (d *Daemon) publish(r *loop.Report) {
-	e := &d.ears
+func (e *progress) publish(s *cluster.Snapshot, r *loop.Report) {
 	if e.inbox == nil && e.notices == nil {
 		return
 	}
 	if !r.Quiet {
-		leases := leased(&d.last, r.Plan.State.Leases)
+		leases := leased(s, r.Plan.State.Leases)
 		e.leases.Store(&leases)
 	}
 	leases := e.leases.Load()
@@ -62,11 +61,9 @@ func (d *Daemon) publish(r *loop.Report) {
 		if e.wrote == leases {
 			return
 		}
-		if err := e.notices.Write(*leases); err != nil {
-			d.once("leases", err)
-			return
+		err := e.notices.Write(*leases)
+		if e.report.about("leases", err); err == nil {
+			e.wrote = leases
 		}
-		e.wrote = leases
-		d.said.clear("leases")
 	}()
 }

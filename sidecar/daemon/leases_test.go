@@ -56,33 +56,33 @@ func TestLeasesArePublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Daemon{Config: cfg, Log: zerolog.Nop()}
-	closing, err := d.listen(t.Context())
+	rounds := (&Daemon{Config: cfg, Log: zerolog.Nop()}).open().rounds
+	d := &rounds.progress
+	closing, err := d.listen(t.Context(), &cfg.Models.Progress)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closing()
 	written := func() string {
-		for d.ears.writing.Load() {
+		for d.writing.Load() {
 			runtime.Gosched()
 		}
 		text, _ := os.ReadFile(filepath.Join(cfg.Models.Progress.Leases, "100.json"))
 		return string(text)
 	}
-	_, known := d.ears.lease(cluster.JobID{ID: 100})
-	d.publish(&loop.Report{Quiet: true})
+	_, known := d.lease(cluster.JobID{ID: 100})
+	d.publish(&cluster.Snapshot{}, &loop.Report{Quiet: true})
 	if known || written() != "" {
 		t.Error("a lease is known before any round")
 	}
 	s, leases := leasedWorld()
-	d.last = s
-	d.publish(&loop.Report{Plan: cluster.Plan{State: cluster.State{Leases: leases}}})
-	d.publish(&loop.Report{Quiet: true})
-	if got, ok := d.ears.lease(cluster.JobID{ID: 100}); !ok || got.End != 1000 || !strings.Contains(written(), `"ends":1,`) {
+	d.publish(&s, &loop.Report{Plan: cluster.Plan{State: cluster.State{Leases: leases}}})
+	d.publish(&s, &loop.Report{Quiet: true})
+	if got, ok := d.lease(cluster.JobID{ID: 100}); !ok || got.End != 1000 || !strings.Contains(written(), `"ends":1,`) {
 		t.Errorf("job 100 learns %+v, %v; its file says %s", got, ok, written())
 	}
-	d.leave()
-	if _, ok := d.ears.lease(cluster.JobID{ID: 100}); ok {
+	rounds.leave()
+	if _, ok := d.lease(cluster.JobID{ID: 100}); ok {
 		t.Error("a daemon that does not lead tells jobs their leases")
 	}
 }

@@ -82,7 +82,7 @@ func TestWhatTheServiceManagerHears(t *testing.T) {
 
 // While a turn hangs, the watchdog gets no sign of life.
 func TestWatchdogSeesAHangingTurn(t *testing.T) {
-	d := &Daemon{}
+	d := &turns{}
 	now := time.Now()
 	if !d.alive(now) {
 		t.Error("no turn is on, and all is not well")
@@ -99,7 +99,7 @@ func TestWatchdogSeesAHangingTurn(t *testing.T) {
 
 // After the clock was set back the next beat is far ahead: the daemon notices.
 func TestStalledBeats(t *testing.T) {
-	d := &Daemon{}
+	d := &turns{}
 	now := time.Now()
 	if d.stalled(now) {
 		t.Error("stalled before the first turn")

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/telemetry"
 )
 
-// ears receives the progress reports of running jobs, and tells them their leases.
-type ears struct {
+// progress receives the reports of running jobs, and tells them their leases.
+type progress struct {
+	report  *reporter
 	inbox   *telemetry.Inbox // nil = not open
 	drop    *fetch           // nil = none
 	running atomic.Pointer[map[cluster.JobID]uint32]
@@ -25,35 +27,34 @@ type ears struct {
 }
 
 // listen opens the inbox and the folder that the configuration names. closing closes the inbox.
-func (d *Daemon) listen(ctx context.Context) (closing func(), err error) {
-	p := &d.Config.Models.Progress
+func (e *progress) listen(ctx context.Context, p *config.Progress) (closing func(), err error) {
 	if p.Folder != "" {
-		d.ears.drop = &fetch{read: (&telemetry.Spool{Folder: p.Folder}).Read, folder: p.Folder}
+		e.drop = &fetch{read: (&telemetry.Spool{Folder: p.Folder}).Read, folder: p.Folder}
 	}
 	if p.Leases != "" {
-		d.ears.notices = &telemetry.Notices{Folder: p.Leases}
+		e.notices = &telemetry.Notices{Folder: p.Leases}
 	}
 	if p.Listen == "" {
 		return func() {}, nil
 	}
-	d.ears.inbox = &telemetry.Inbox{Open: telemetry.Munge{Socket: p.Munge}.Open, Owner: d.ears.owner, Lease: d.ears.lease, Now: time.Now,
+	e.inbox = &telemetry.Inbox{Open: telemetry.Munge{Socket: p.Munge}.Open, Owner: e.owner, Lease: e.lease, Now: time.Now,
 		Every: p.Every.Span().Duration(), AtOnce: 2, Patience: 5 * time.Second}
 	on, err := new(net.ListenConfig).Listen(ctx, "tcp", p.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("accepting progress reports (models.progress.listen): %w", err)
 	}
-	server := d.ears.inbox.Server()
+	server := e.inbox.Server()
 	go func() {
-		if err := server.Serve(d.ears.inbox.Door(on)); !errors.Is(err, http.ErrServerClosed) {
-			d.Log.Error().Err(err).Msg("no longer accepting progress reports")
+		if err := server.Serve(e.inbox.Door(on)); !errors.Is(err, http.ErrServerClosed) {
+			e.report.log.Error().Err(err).Msg("no longer accepting progress reports")
 		}
 	}()
-	d.Log.Info().Stringer("address", on.Addr()).Msg("accepting progress reports")
+	e.report.log.Info().Stringer("address", on.Addr()).Msg("accepting progress reports")
 	return func() { _ = server.Close() }, nil
 }
 
 // owner implements telemetry.Owner.
-func (e *ears) owner(job cluster.JobID) (uint32, bool) {
+func (e *progress) owner(job cluster.JobID) (uint32, bool) {
 	running := e.running.Load()
 	if running == nil {
 		return 0, false
@@ -63,8 +64,7 @@ func (e *ears) owner(job cluster.JobID) (uint32, bool) {
 }
 
 // hear adds the reports since the last look to seen.
-func (d *Daemon) hear(seen *cluster.Observation) {
-	e := &d.ears
+func (e *progress) hear(seen *cluster.Observation) {
 	if e.inbox == nil && e.drop == nil {
 		return
 	}
@@ -83,11 +83,11 @@ func (d *Daemon) hear(seen *cluster.Observation) {
 		reports, refused := e.inbox.Take()
 		seen.Progress = append(seen.Progress, reports...)
 		if refused > 0 {
-			d.Log.Debug().Int("refused", refused).Msg("progress reports refused")
+			e.report.log.Debug().Int("refused", refused).Msg("progress reports refused")
 		}
 	}
 	if e.drop != nil {
-		d.fetch(e.drop, seen, holders)
+		e.drop.fetch(e.report, seen, holders)
 	}
 }
 
@@ -112,24 +112,20 @@ const patience = cluster.Minute
 
 // fetch takes the result of the last read, and starts another one for the jobs that run now, for
 // the next round.
-func (d *Daemon) fetch(f *fetch, seen *cluster.Observation, running []telemetry.Holder) {
+func (f *fetch) fetch(report *reporter, seen *cluster.Observation, running []telemetry.Holder) {
 	if f.got != nil {
 		select {
 		case all := <-f.got:
 			seen.Progress = append(seen.Progress, all.reports...)
 			if f.late {
-				d.Log.Info().Str("folder", f.folder).Msg("the folder of reports answers again")
+				report.log.Info().Str("folder", f.folder).Msg("the folder of reports answers again")
 			}
 			f.got, f.late = nil, false
-			if err := errors.Join(all.wrong...); err != nil {
-				d.once("progress", err)
-			} else {
-				d.said.clear("progress")
-			}
+			report.about("progress", errors.Join(all.wrong...))
 		default:
 			if on := seen.Now.Sub(f.since); on >= patience && !f.late {
 				f.late = true
-				d.once("progress", fmt.Errorf("the folder of reports %s has not answered for %d s: what jobs leave there is not heard; is its file system there?", f.folder, on/cluster.Second))
+				report.once("progress", fmt.Errorf("the folder of reports %s has not answered for %d s: what jobs leave there is not heard; is its file system there?", f.folder, on/cluster.Second))
 			}
 			return
 		}

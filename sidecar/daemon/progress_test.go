@@ -29,8 +29,8 @@ func TestReportsFromTheFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Daemon{Config: cfg, Log: zerolog.New(log)}
-	closing, err := d.listen(context.Background())
+	d := &progress{report: &reporter{log: zerolog.New(log)}}
+	closing, err := d.listen(context.Background(), &cfg.Models.Progress)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +43,11 @@ func TestReportsFromTheFolder(t *testing.T) {
 			{ID: cluster.JobID{ID: 9}, User: "alice", UID: me, State: cluster.Waiting},
 		}}
 		d.hear(&s) // starts a read of the folder
-		all := <-d.ears.drop.got
-		d.ears.drop.got <- all
+		all := <-d.drop.got
+		d.drop.got <- all
 		d.hear(&s) // takes its result
-		<-d.ears.drop.got
-		d.ears.drop.got = nil
+		<-d.drop.got
+		d.drop.got = nil
 		return s.Progress
 	}
 	if got := seen(); got != nil || log.Len() > 0 {
@@ -83,9 +83,8 @@ func TestReportsByAddress(t *testing.T) {
 	if answer.StatusCode < 400 {
 		t.Errorf("a report without a credential is answered with %s", answer.Status)
 	}
-	other := &Daemon{Config: config.Default(), Log: zerolog.Nop()}
-	other.Config.Models.Progress.Listen = address
-	if _, err := other.listen(context.Background()); err == nil || !strings.Contains(err.Error(), "models.progress.listen") {
+	other := &progress{report: &reporter{log: zerolog.Nop()}}
+	if _, err := other.listen(context.Background(), &config.Progress{Listen: address}); err == nil || !strings.Contains(err.Error(), "models.progress.listen") {
 		t.Errorf("the same address twice: %v", err)
 	}
 	closing()
@@ -96,7 +95,7 @@ func TestReportsByAddress(t *testing.T) {
 func TestReportsInAFlood(t *testing.T) {
 	d, address, closing := listening(t)
 	defer closing()
-	d.ears.inbox.Open = func(context.Context, []byte) (uint32, []byte, error) { return 7, []byte(`{"job":"1","steps":12}`), nil }
+	d.inbox.Open = func(context.Context, []byte) (uint32, []byte, error) { return 7, []byte(`{"job":"1","steps":12}`), nil }
 	round := func() []cluster.Progress {
 		s := cluster.Observation{Now: cluster.InstantOf(time.Now()), Jobs: []cluster.Job{{ID: cluster.JobID{ID: 1}, User: "alice", UID: 7, State: cluster.Running}}}
 		d.hear(&s)
@@ -121,13 +120,14 @@ func TestReportsInAFlood(t *testing.T) {
 	}
 }
 
-// listening gives a daemon that receives reports, and its address.
-func listening(t *testing.T) (d *Daemon, address string, closing func()) {
+// listening gives what receives reports, and its address.
+func listening(t *testing.T) (d *progress, address string, closing func()) {
 	t.Helper()
 	log := &bytes.Buffer{}
-	d = &Daemon{Config: config.Default(), Log: zerolog.New(log)}
-	d.Config.Models.Progress.Listen = "127.0.0.1:0"
-	closing, err := d.listen(context.Background())
+	d = &progress{report: &reporter{log: zerolog.New(log)}}
+	c := config.Default().Models.Progress
+	c.Listen = "127.0.0.1:0"
+	closing, err := d.listen(context.Background(), &c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ type stuck struct {
 func (s stuck) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	d := <-s.d
 	s.d <- d
-	d.ears.drop.read = func([]telemetry.Holder, cluster.Instant) ([]cluster.Progress, []error) {
+	d.service.rounds.progress.drop.read = func([]telemetry.Holder, cluster.Instant) ([]cluster.Progress, []error) {
 		<-s.answers
 		return []cluster.Progress{{Job: cluster.JobID{ID: 1}, Steps: 5}}, nil
 	}

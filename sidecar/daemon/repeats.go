@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -44,8 +45,20 @@ func newRepeats(out io.Writer, now func() time.Time) *repeats {
 // volatile matches the fields of a line that differ although it says the same.
 var volatile = regexp.MustCompile(`,?"(time|took_ms|round|failures|skipped|until|age_ms|count|first_jobs)":("[^"]*"|[0-9.]+)`)
 
-// answers matches lines that answer an administrator, or say that the daemon's part has changed: they always come at once.
-var answers = regexp.MustCompile(`"message":"(configuration taken over|the new configuration is not taken over|these changes need a restart|started|stopped|leads|waiting: |rounds go on)`)
+// Lines that answer an administrator, or say that the daemon's part has changed, always come at once.
+const (
+	saysTaken   = "configuration taken over"
+	saysRefused = "the new configuration is not taken over, the old one stays"
+	saysRestart = "these changes need a restart: systemctl restart fairlease"
+	saysStarted = "started"
+	saysStopped = "stopped; running jobs run on, gates lapse by themselves"
+	saysLeads   = "leadership acquired"
+	saysWaits   = "waiting: "
+	saysAgain   = "rounds succeed again"
+)
+
+// answers matches these lines.
+var answers = regexp.MustCompile(`"message":"(` + strings.Join([]string{saysTaken, saysRefused, saysRestart, saysStarted, saysStopped, saysLeads, saysWaits, saysAgain}, "|") + `)`)
 
 // Write takes one line, as zerolog gives them.
 func (r *repeats) Write(line []byte) (int, error) {

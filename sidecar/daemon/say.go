@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
+	"github.com/fairlease/fairlease/sidecar/daemon/metrics"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/show/explain"
 )
@@ -53,9 +54,34 @@ func (c *changes) clear(matter string) {
 	delete(c.last, matter)
 }
 
-func (d *Daemon) once(matter string, err error) {
-	if d.said.trouble(matter, err) {
-		d.Log.Warn().Str("error", brief(err.Error(), mostText)).Msg(matter)
+// reporter says what happens: in the log, where a lasting problem has one line, in the metrics, and to the service manager.
+type reporter struct {
+	log     zerolog.Logger
+	meter   *metrics.Meter
+	manager *Manager
+	said    changes
+}
+
+// once logs a problem, if it is news.
+func (to *reporter) once(matter string, err error) {
+	if to.said.trouble(matter, err) {
+		to.log.Warn().Str("error", brief(err.Error(), mostText)).Msg(matter)
+	}
+}
+
+// about logs a problem, if it is news; nil = there is none any more.
+func (to *reporter) about(matter string, err error) {
+	if err != nil {
+		to.once(matter, err)
+	} else {
+		to.said.clear(matter)
+	}
+}
+
+// tell tells the service manager.
+func (to *reporter) tell(words ...string) {
+	if err := to.manager.tell(words...); err != nil {
+		to.once("notify", err)
 	}
 }
 
@@ -70,39 +96,38 @@ type pause struct {
 // meanwhile.
 const longestPause = time.Minute
 
-// fail logs a failed round, once for each kind of error, and pauses rounds.
-func (d *Daemon) fail(err error) {
-	c := d.config.Load()
-	p := &d.pause
+// fail notes a failure, and pauses rounds.
+func (p *pause) fail(interval, ttl time.Duration) {
 	if p.failures == 0 {
 		p.since = time.Now()
 	}
 	p.failures++
-	interval := c.Interval.Span().Duration()
-	longest := max(min(longestPause, c.Gate.TTL.Span().Duration()/4), interval)
+	longest := max(min(longestPause, ttl/4), interval)
 	rest := min(interval<<min(p.failures-1, 10), longest)
 	p.until = time.Now().Add(rest - interval/2)
-	if d.said.trouble("round", err) {
-		d.Log.Error().Str("error", brief(err.Error(), mostText)).Int("failures", p.failures).Msg("round failed; nothing is changed until one succeeds")
-	}
-	d.tell("STATUS=no rounds: " + firstLine(err.Error()))
 }
 
-// recover records that rounds succeed again.
-func (d *Daemon) recover() {
-	if d.pause.failures > 0 {
-		d.Log.Info().Int("failures", d.pause.failures).Dur("after_ms", time.Since(d.pause.since)).Msg("rounds succeed again")
-		d.said.clear("round")
-		d.pause = pause{}
+// failed logs a failed round, once for each kind of error. failures counts those in a row.
+func (to *reporter) failed(err error, failures int) {
+	if to.said.trouble("round", err) {
+		to.log.Error().Str("error", brief(err.Error(), mostText)).Int("failures", failures).Msg("round failed; nothing is changed until one succeeds")
+	}
+	to.tell("STATUS=no rounds: " + firstLine(err.Error()))
+}
+
+// succeeds logs that rounds succeed again after a pause.
+func (to *reporter) succeeds(p pause) {
+	if p.failures > 0 {
+		to.log.Info().Int("failures", p.failures).Dur("after_ms", time.Since(p.since)).Msg(saysAgain)
+		to.said.clear("round")
 	}
 }
 
-// wait records that another daemon has the lead.
-func (d *Daemon) wait(err error) {
-	d.recover()
-	if d.said.is("leader", err.Error()) {
-		d.Log.Info().Msg("waiting: " + err.Error())
-		d.tell("STATUS=waiting: " + firstLine(err.Error()))
+// waits logs that another daemon has the lead.
+func (to *reporter) waits(err error) {
+	if to.said.is("leader", err.Error()) {
+		to.log.Info().Msg(saysWaits + err.Error())
+		to.tell("STATUS=waiting: " + firstLine(err.Error()))
 	}
 }
 
@@ -111,29 +136,24 @@ func firstLine(s string) string {
 	return line
 }
 
-// report logs one round: a line for the round, one for each action with its outcome, and the
-// events.
-func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
-	d.notes()
-	if err != nil && len(r.Outcomes) == 0 {
-		return
-	}
-	d.answer(&r)
-	d.recalled(&r)
-	late := d.late.Swap(0)
-	d.Meter.Skipped(late)
+// round logs one round: a line for the round, one for each action with its outcome, and the events. late is how many beats were
+// skipped since the last line, and patience how long a policy may take to answer.
+func (to *reporter) round(r *loop.Report, took time.Duration, late int64, patience cluster.Span) {
+	to.answer(r, patience)
+	to.recalled(r)
+	to.meter.Skipped(late)
 	if r.Quiet {
-		d.Log.Debug().Int("jobs", r.Jobs).Dur("took_ms", took).Int64("skipped", late).Msg("quiet round")
+		to.log.Debug().Int("jobs", r.Jobs).Dur("took_ms", took).Int64("skipped", late).Msg("quiet round")
 		return
 	}
 	names := map[cluster.JobKey]string{}
 	for record := range r.Plan.State.All() {
 		names[record.Key] = record.ID.String()
 	}
-	done, failed, suppressed := d.actions(&r)
+	done, failed, suppressed := to.actions(r)
 	for i := range r.Plan.Events {
 		e := &r.Plan.Events[i]
-		line := d.Log.Info().Int64("round", r.Plan.Round).Str("event", e.Kind)
+		line := to.log.Info().Int64("round", r.Plan.Round).Str("event", e.Kind)
 		if e.Job != 0 {
 			line.Str("job", names[e.Job])
 		}
@@ -142,14 +162,14 @@ func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
 		}
 		line.Msg(brief(e.Text, mostText))
 	}
-	d.Log.WithLevel(levelOf(done, failed, len(r.Plan.Ended))).Int64("round", r.Plan.Round).Int("jobs", r.Jobs).
+	to.log.WithLevel(levelOf(done, failed, len(r.Plan.Ended))).Int64("round", r.Plan.Round).Int("jobs", r.Jobs).
 		Int("aside", aside(&r.Plan)).Int("leases", len(r.Plan.State.Leases)).Int("ended", len(r.Plan.Ended)).Int("claims", len(r.Plan.State.Claims)).
 		Int("actions", done).Int("failed", failed).Int("suppressed", suppressed).Int64("skipped", late).Dur("took_ms", took).Msg("round")
-	d.tell(fmt.Sprintf("STATUS=round %d: %d jobs, %d leases, %d actions", r.Plan.Round, r.Jobs, len(r.Plan.State.Leases), done+failed))
+	to.tell(fmt.Sprintf("STATUS=round %d: %d jobs, %d leases, %d actions", r.Plan.Round, r.Jobs, len(r.Plan.State.Leases), done+failed))
 }
 
 // actions logs the actions of a round, and counts them.
-func (d *Daemon) actions(r *loop.Report) (done, failed, suppressed int) {
+func (to *reporter) actions(r *loop.Report) (done, failed, suppressed int) {
 	folds := map[fold]*folded{}
 	for i := range r.Outcomes {
 		if f := foldOf(&r.Plan.Actions[i], &r.Outcomes[i]); f != (fold{}) {
@@ -171,9 +191,9 @@ func (d *Daemon) actions(r *loop.Report) (done, failed, suppressed int) {
 		}
 		switch f := folds[foldOf(a, o)]; {
 		case f == nil || f.n == 1:
-			d.action(r.Plan.Round, a, o, nil)
+			to.action(r.Plan.Round, a, o, nil)
 		case f.first == i:
-			d.action(r.Plan.Round, a, o, f)
+			to.action(r.Plan.Round, a, o, f)
 		}
 	}
 	return done, failed, suppressed
@@ -252,33 +272,32 @@ func aside(p *cluster.Plan) int {
 	return n
 }
 
-// answer logs, once, a policy or a question to a scheduler that panicked, and a policy that has not answered for patiences intervals.
-func (d *Daemon) answer(r *loop.Report) {
-	const patiences = 10
-	if cause, where, _ := strings.Cut(r.Broke, "\n"); cause != "" && d.said.is("policy", cause) {
-		d.Log.Error().Str("error", cause).Str("stack", where).Msg("the policy or a scheduler failed: tenants get weighted shares, or the built-in order, until the job mix changes; please report it")
+// answer logs, once, a policy or a question to a scheduler that panicked, and a policy that has not answered for patience.
+func (to *reporter) answer(r *loop.Report, patience cluster.Span) {
+	if cause, where, _ := strings.Cut(r.Broke, "\n"); cause != "" && to.said.is("policy", cause) {
+		to.log.Error().Str("error", cause).Str("stack", where).Msg("the policy or a scheduler failed: tenants get weighted shares, or the built-in order, until the job mix changes; please report it")
 	} else if now := r.Plan.State.Allocation; now != nil && now.Why == "" {
-		d.said.clear("policy")
+		to.said.clear("policy")
 	}
-	if text := explain.Bound(r.Plan.State.Allocation); text != "" && d.said.is("bound", text) {
-		d.Log.Info().Str("policy", r.Plan.State.Allocation.Policy).Msg(text)
+	if text := explain.Bound(r.Plan.State.Allocation); text != "" && to.said.is("bound", text) {
+		to.log.Info().Str("policy", r.Plan.State.Allocation.Policy).Msg(text)
 	}
-	if r.Waits <= patiences*d.config.Load().Interval.Span() {
-		d.said.clear("division")
+	if r.Waits <= patience {
+		to.said.clear("division")
 		return
 	}
-	d.once("division", fmt.Errorf("the policy has not answered for %d s: what was divided before holds, and what comes is divided by weight; "+
+	to.once("division", fmt.Errorf("the policy has not answered for %d s: what was divided before holds, and what comes is divided by weight; "+
 		"another preset may be faster (preset, models.divide_every)", r.Waits/cluster.Second))
 }
 
 // recalled logs, once, that limits hold which were read before the daemon started.
-func (d *Daemon) recalled(r *loop.Report) {
+func (to *reporter) recalled(r *loop.Report) {
 	switch limits := r.Recalled; {
 	case r.Quiet:
 	case limits == nil || len(limits.Associations)+len(limits.QOS) == 0:
-		d.said.clear("limits")
-	case d.said.is("limits", limits.Read.String()):
-		d.Log.Warn().Time("read", limits.Read.Time()).Dur("age_ms", r.Plan.At.Sub(limits.Read).Duration()).
+		to.said.clear("limits")
+	case to.said.is("limits", limits.Read.String()):
+		to.log.Warn().Time("read", limits.Read.Time()).Dur("age_ms", r.Plan.At.Sub(limits.Read).Duration()).
 			Msg("slurmdbd has given no limits since the start: the last known ones of accounts, users and QOS hold")
 	}
 }
@@ -296,7 +315,7 @@ func levelOf(done, failed, ended int) zerolog.Level {
 
 // action logs one action, or the first of many that one line tells of. Gates and recorded-only actions are frequent and rarely
 // interesting.
-func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome, f *folded) {
+func (to *reporter) action(round int64, a *cluster.Action, o *cluster.Outcome, f *folded) {
 	level, outcome := zerolog.InfoLevel, "done"
 	switch {
 	case a.Suppressed:
@@ -308,7 +327,7 @@ func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome, f *f
 	case a.Verb == cluster.Gate || a.Verb == cluster.Lock:
 		level = zerolog.DebugLevel
 	}
-	line := d.Log.WithLevel(level).Int64("round", round).Str("outcome", outcome).Str("because", string(a.Reason.Code))
+	line := to.log.WithLevel(level).Int64("round", round).Str("outcome", outcome).Str("because", string(a.Reason.Code))
 	if f != nil {
 		line.Int("count", f.n).Str("first_jobs", strings.Join(f.jobs, ", "))
 	} else {
@@ -343,19 +362,15 @@ func about(line *zerolog.Event, a *cluster.Action) {
 	}
 }
 
-// notes logs what the look at the cluster omitted, when that changes.
-func (d *Daemon) notes() {
-	if d.Notes == nil {
-		return
-	}
-	all := d.Notes()
+// notes logs what a look at the cluster omitted, when that changes.
+func (to *reporter) notes(all []string) {
 	if len(all) == 0 {
-		d.said.clear("look")
+		to.said.clear("look")
 		return
 	}
-	if d.said.is("look", strings.Join(all, "\n")) {
+	if to.said.is("look", strings.Join(all, "\n")) {
 		for _, n := range all {
-			d.Log.Warn().Msg(brief(n, mostText))
+			to.log.Warn().Msg(brief(n, mostText))
 		}
 	}
 }
@@ -373,8 +388,17 @@ func brief(text string, most int) string {
 }
 
 // restored tells that the journal has got younger.
-func (d *Daemon) restored(r cluster.Restored) {
-	d.Log.Error().Int64("knew", r.Knew).Int64("found", r.Found).
+func (to *reporter) restored(r cluster.Restored) {
+	to.log.Error().Int64("knew", r.Knew).Int64("found", r.Found).
 		Msg("the journal got younger: a dump was restored, or another database is in use; what ran since then is read from Slurm, and overrides given since then are lost")
-	d.Meter.Restored()
+	to.meter.Restored()
+}
+
+// cells logs remarks on the cells of a configuration, if they are news.
+func (to *reporter) cells(remarks []string) {
+	if to.said.is("cells", strings.Join(remarks, "\n")) {
+		for _, x := range remarks {
+			to.log.Warn().Msg("cells: " + x)
+		}
+	}
 }

@@ -43,7 +43,7 @@ func TestFailedActionsOfARound(t *testing.T) {
 	add(cluster.Grant, 12, cluster.Outcome{Skipped: true, Error: "held"})
 	var out bytes.Buffer
 	now := time.Unix(1_000_000, 0)
-	d := &Daemon{Log: zerolog.New(newRepeats(&out, func() time.Time { return now }))}
+	d := &reporter{log: zerolog.New(newRepeats(&out, func() time.Time { return now }))}
 	for range 10 {
 		if done, failed, suppressed := d.actions(&r); done != 2 || failed != 1002 || suppressed != 0 {
 			t.Errorf("%d done, %d failed, %d suppressed", done, failed, suppressed)

@@ -13,7 +13,7 @@ import (
 const mostSchedulers = 16
 
 // schedulers gives the virtual clusters' own schedulers, with the views of a round.
-func (d *Daemon) schedulers() func(cluster.Snapshot, cluster.Plan) []loop.Scheduler {
+func schedulers(to *reporter) func(cluster.Snapshot, cluster.Plan) []loop.Scheduler {
 	slots := make(chan struct{}, mostSchedulers)
 	return func(s cluster.Snapshot, p cluster.Plan) []loop.Scheduler {
 		var out []loop.Scheduler
@@ -23,7 +23,7 @@ func (d *Daemon) schedulers() func(cluster.Snapshot, cluster.Plan) []loop.Schedu
 					out = append(out, loop.Scheduler{VC: v.VC, Ask: func() cluster.VCOrder {
 						slots <- struct{}{}
 						defer func() { <-slots }()
-						return d.order(by, &v)
+						return order(to, by, &v)
 					}})
 				}
 			}
@@ -33,13 +33,13 @@ func (d *Daemon) schedulers() func(cluster.Snapshot, cluster.Plan) []loop.Schedu
 }
 
 // order asks a virtual cluster's own scheduler, and logs a failure at most once a minute.
-func (d *Daemon) order(by *cluster.VCScheduler, v *scheduler.View) cluster.VCOrder {
+func order(to *reporter, by *cluster.VCScheduler, v *scheduler.View) cluster.VCOrder {
 	turns, said, err := scheduler.Ask(context.Background(), by, v)
 	if err == nil {
 		return cluster.VCOrder{Turns: turns}
 	}
-	if now := time.Now(); d.said.is("scheduler of "+v.VC, now.Truncate(repeatAfter).String()) {
-		d.Log.Warn().Str("vc", v.VC).Str("error", brief(err.Error(), mostText)).Str("stderr", brief(said, mostText)).
+	if now := time.Now(); to.said.is("scheduler of "+v.VC, now.Truncate(repeatAfter).String()) {
+		to.log.Warn().Str("vc", v.VC).Str("error", brief(err.Error(), mostText)).Str("stderr", brief(said, mostText)).
 			Msg("the scheduler of a virtual cluster failed; the built-in order decides there")
 	}
 	return cluster.VCOrder{Why: brief(err.Error(), mostText)}

@@ -40,12 +40,12 @@ func TestASchedulerOfTheSite(t *testing.T) {
 		r.Daemon = &Daemon{Cluster: c, Decide: simtest.Checked(t), Config: cfg, Log: zerolog.New(r.log), Connect: func(context.Context) (Store, error) { return r.desk, on.gone }}
 		r.serve(t)
 		order := func() cluster.VCOrder {
-			r.turns.enter()
-			defer r.turns.leave()
-			if len(r.last.VCOrders) == 0 {
+			r.service.gate.enter()
+			defer r.service.gate.leave()
+			if len(r.service.rounds.last.VCOrders) == 0 {
 				return cluster.VCOrder{}
 			}
-			return r.last.VCOrders[0]
+			return r.service.rounds.last.VCOrders[0]
 		}
 		until(t, "its answer is in a snapshot", func() bool { return len(order().Turns) == 2 && order().Turns[0].Job == 2 })
 		view, err := os.ReadFile(dir + "/view")

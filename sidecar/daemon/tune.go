@@ -3,108 +3,83 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/daemon/metrics"
+	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim/tune"
 )
 
-// ordered is a journal that reads the term in force, and counts what budgets are left, with the orders in force.
-type ordered struct {
-	loop.Journal
-	daemon *Daemon
+// terms is the lease term as nightly studies choose it.
+type terms struct {
+	study  func(context.Context) (tune.Study, error) // nil = no tuning
+	report *reporter
+	busy   atomic.Bool
+	tuned  *tune.Change // the newest change that determines the term in force
 }
 
-// Overrides implements loop.Journal.
-func (o ordered) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
-	if err := o.daemon.readTerm(ctx); err != nil {
-		return nil, err
-	}
-	if err := o.daemon.spend(ctx, now); err != nil {
-		return nil, err
-	}
-	return o.Journal.Overrides(ctx, now)
-}
-
-// Commit implements loop.Journal.
-func (o ordered) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.Plan) error {
-	began := time.Now()
-	defer func() { o.daemon.Meter.Phase(metrics.Commit, time.Since(began)) }()
-	return o.Journal.Commit(ctx, snap, plan)
-}
-
-// readTerm reads which term is in force for a turn, and ends a takeover that the configuration no longer allows.
-func (d *Daemon) readTerm(ctx context.Context) error {
-	newest, err := d.lead.Terms.Tuning(ctx)
+// read reads which term is in force for a turn, and ends a takeover that the configuration no longer allows.
+func (x *terms) read(ctx context.Context, in Terms, c *config.Config) error {
+	newest, err := in.Tuning(ctx)
 	if err != nil {
 		return err
 	}
-	c := d.config.Load()
 	rule, file := c.Tune.Rule(), c.Lease.Term.Span()
 	if _, why := rule.Holds(file, newest); why != "" {
-		err := d.lead.Terms.Tune(ctx, tune.Change{Kind: tune.Ended, File: file, Before: newest.Term, Term: file, By: tune.Daemon, Why: why})
+		err := in.Tune(ctx, tune.Change{Kind: tune.Ended, File: file, Before: newest.Term, Term: file, By: tune.Daemon, Why: why})
 		if err != nil {
 			return err
 		}
-		if newest, err = d.lead.Terms.Tuning(ctx); err != nil {
+		if newest, err = in.Tuning(ctx); err != nil {
 			return err
 		}
 	}
-	d.tuned = newest
+	x.tuned = newest
 	return nil
 }
 
 // told records that a round has said what has changed about the term. After an error the next round says it again.
-func (d *Daemon) told(ctx context.Context, r *loop.Report) {
-	if r.Quiet || d.tuned == nil || d.tuned.Round > 0 {
+func (x *terms) told(ctx context.Context, in Terms, r *loop.Report) {
+	if r.Quiet || x.tuned == nil || x.tuned.Round > 0 {
 		return
 	}
-	if err := d.lead.Terms.Told(ctx, d.tuned.ID, r.Plan.Round); err != nil {
-		d.once("term", err)
-		return
-	}
-	d.said.clear("term")
+	x.report.about("term", in.Told(ctx, x.tuned.ID, r.Plan.Round))
 }
 
 // tune chooses the term anew, beside the rounds, if a time of tune.at has come and this daemon leads. Without a leader
 // at that time, the night is left out.
-func (d *Daemon) tune(ctx context.Context) {
-	c, lead := d.config.Load(), d.leads.Load()
-	if d.Study == nil || lead == nil || !c.Tune.Due(time.Now().Truncate(time.Minute)) || !d.nights.CompareAndSwap(false, true) {
+func (x *terms) tune(ctx context.Context, inForce func() *config.Config, lead *Leadership) {
+	if x.study == nil || lead == nil || !inForce().Tune.Due(time.Now().Truncate(time.Minute)) || !x.busy.CompareAndSwap(false, true) {
 		return
 	}
-	defer d.nights.Store(false)
+	defer x.busy.Store(false)
 	leading, cancel := acting(ctx, lead)
 	defer cancel()
 	began := time.Now()
-	change, err := d.night(leading, lead)
-	if err != nil {
-		if ctx.Err() == nil {
-			d.once("tune", err)
-		}
-		return
+	change, err := x.night(leading, inForce, lead)
+	if err == nil || ctx.Err() == nil {
+		x.report.about("tune", err)
 	}
-	d.said.clear("tune")
 	if change != nil {
-		d.Log.Info().Str("decision", string(change.Kind)).Dur("took_ms", time.Since(began)).Msg(change.Words())
+		x.report.log.Info().Str("decision", string(change.Kind)).Dur("took_ms", time.Since(began)).Msg(change.Words())
 	}
 }
 
 // night studies the last days, decides and records the decision; nil = tuning was switched off meanwhile. A panic is an
 // error. The configuration and the record are read after the study, since that may take hours.
-func (d *Daemon) night(ctx context.Context, lead *Leadership) (change *tune.Change, err error) {
+func (x *terms) night(ctx context.Context, inForce func() *config.Config, lead *Leadership) (change *tune.Change, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			change, err = nil, loop.BreakdownOf(cause)
 		}
 	}()
-	study, err := d.Study(ctx)
+	study, err := x.study(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("the last days could not be studied: %w", err)
 	}
-	c, now := d.config.Load(), cluster.InstantOf(time.Now())
+	c, now := inForce(), cluster.InstantOf(time.Now())
 	rule := c.Tune.Rule()
 	if rule.Off {
 		return nil, nil
@@ -113,7 +88,11 @@ func (d *Daemon) night(ctx context.Context, lead *Leadership) (change *tune.Chan
 	if err != nil {
 		return nil, err
 	}
-	n := tune.Night{Now: now, File: c.Lease.Term.Span(), Rule: rule, Take: rule.Apply && len(d.acting()) > 0, By: tune.Daemon, Study: study, Record: record}
+	rules := c.Rules()
+	n := tune.Night{Now: now, File: c.Lease.Term.Span(), Rule: rule, Take: rule.Apply && len(rules.Acting()) > 0, By: tune.Daemon, Study: study, Record: record}
 	decided := n.Decide()
-	return &decided, lead.Terms.Tune(ctx, decided)
+	if err := lead.Terms.Tune(ctx, decided); err != nil {
+		return nil, err
+	}
+	return &decided, nil
 }

@@ -50,9 +50,9 @@ func (s *shared) kinds() string {
 
 // settings gives those of the last round.
 func (r *rig) settings() cluster.Settings {
-	r.turns.enter()
-	defer r.turns.leave()
-	return r.last.Settings
+	r.service.gate.enter()
+	defer r.service.gate.leave()
+	return r.service.rounds.last.Settings
 }
 
 // toMidnight passes the time until the next midnight, UTC.
@@ -135,7 +135,7 @@ func TestNights(t *testing.T) {
 		}
 
 		// The file has the last word.
-		r.Reload = func() (*config.Config, error) {
+		r.service.read = func() (*config.Config, error) {
 			return settings(t, dir, strings.Replace(tuned, "term: 15m", "term: 20m", 1)), nil
 		}
 		r.hangup <- syscall.SIGHUP

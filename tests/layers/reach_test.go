@@ -77,7 +77,7 @@ const mostReached, mostFieldsReached, mostAsked = 25, 20, 7
 var far = map[string][2]int{
 	"cells.State": {85, mostFieldsReached}, "cells.allotment": {37, mostFieldsReached}, "cells.roster": {60, mostFieldsReached},
 
-	"main.program": {81, mostFieldsReached}, "daemon.Daemon": {72, 48}, "metrics.Meter": {mostReached, 22}, "loop.Loop": {mostReached, 24},
+	"main.program": {81, mostFieldsReached}, "metrics.Meter": {mostReached, 22}, "loop.Loop": {mostReached, 24},
 	"doctor.findings": {56, mostFieldsReached}, "slurm.reader": {47, mostFieldsReached}, "slurm.seen": {mostReached, 38}, "store.written": {mostReached, 33},
 	"config.Config": {40, 46}, "view.Page": {34, mostFieldsReached}, "page.visit": {56, 38}, "scene.Row": {mostReached, 60}, "scene.Scene": {mostReached, 27},
 	"forecast.run": {89, 57}, "forecast.site": {mostReached, 23}, "sim.Virtual": {81, 45}, "baseline.Round": {31, mostFieldsReached}, "score.Meter": {mostReached, 34},
