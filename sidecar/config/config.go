@@ -150,6 +150,7 @@ type Signal struct {
 type Gate struct {
 	TTL        Duration `yaml:"ttl"`
 	License    string   `yaml:"license"`
+	BeginTimes int      `yaml:"begin_times"`
 	PluginConf string   `yaml:"plugin_conf"`
 	SiteFactor int64    `yaml:"site_factor"`
 }
@@ -316,7 +317,7 @@ func Default() *Config {
 		Interval:   10 * second,
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, MinTerms: 2, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
-		Gate:      Gate{TTL: 10 * minute, License: "fairlease", SiteFactor: 1_000_000},
+		Gate:      Gate{TTL: 10 * minute, License: "fairlease", BeginTimes: 2000, SiteFactor: 1_000_000},
 		Stop:      Stop{Allowance: 15 * minute, Overhead: 2, Total: 3},
 		Bind:      Bind{Quiet: 12 * hour, Horizon: 4, Max: 5},
 		Start:     Begin{Cost: 5 * minute},
@@ -351,7 +352,7 @@ func (c *Config) Rules() loop.Rules {
 	r := loop.Rules{
 		Mode: c.Mode, Partitions: c.Partitions, QOS: c.QOS, Canary: c.Canary,
 		ExcludeAccounts: c.Exclude.Accounts, ExcludeUsers: c.Exclude.Users, ExcludeQOS: c.Exclude.QOS,
-		OptOut: c.OptOut, Preemption: c.Preemption,
+		OptOut: c.OptOut, Preemption: c.Preemption, MaxBeginTimes: c.Gate.BeginTimes,
 		TenantLevel: c.Tenants.Level, Weights: c.Tenants.Weights,
 	}
 	if c.vcs != nil {

@@ -66,45 +66,18 @@ func (b *batch) carryOut(ctx context.Context, actions []cluster.Action, out []cl
 	}
 	next := make(chan int)
 	var all sync.WaitGroup
-	for range min(connections, 1+(len(actions)-1)/together) {
+	for range min(connections, len(actions)) {
 		all.Go(func() {
-			l := &line{rest: b.client.rest, said: newReader(http.NoBody)}
-			defer l.hangUp()
-			for from := range next {
-				to := min(from+together, len(actions))
-				b.shut(ctx, l, actions[from:to], out[from:to])
+			for i := range next {
+				out[i] = b.one(ctx, actions[i])
 			}
 		})
 	}
-	for from := 0; from < len(actions); from += together {
-		next <- from
+	for i := range actions {
+		next <- i
 	}
 	close(next)
 	all.Wait()
-}
-
-// shut shuts gates, over the line if REST can do that.
-func (b *batch) shut(ctx context.Context, l *line, actions []cluster.Action, out []cluster.Outcome) {
-	var posts []post
-	var at []int
-	for i, a := range actions {
-		ch, err := gates{b.client.link}.gateChange(a)
-		if a.Suppressed || ctx.Err() != nil || err != nil || ch == nil || b.courier.stopped() != "" {
-			out[i] = b.one(ctx, a)
-			continue
-		}
-		posts, at = append(posts, post{b.client.path("job/%d", a.Record), ch}), append(at, i)
-	}
-	now, began := b.client.now(), time.Now()
-	errs := l.put(ctx, posts)
-	each := cluster.SpanOf(time.Since(began) / time.Duration(max(len(posts), 1)))
-	b.courier.heard(errs...)
-	for k, err := range errs {
-		if err != nil {
-			err = b.client.looked(ctx, actions[at[k]].Record, posts[k].body, err)
-		}
-		out[at[k]] = outcomeOf(moot(err), now, each)
-	}
 }
 
 // skip is the error of an action that was rightly not carried out.

@@ -39,10 +39,9 @@ func (c *courier) stopped() string {
 	return ""
 }
 
-// heard records the results of changes that were sent together; one broken connection is one
-// failure.
-func (c *courier) heard(errs ...error) {
-	if slices.ContainsFunc(errs, unanswered) {
+// heard records the result of a change.
+func (c *courier) heard(err error) {
+	if unanswered(err) {
 		c.lost.Add(1)
 	}
 }

@@ -44,7 +44,7 @@ func TestARefusalIsJudgedByLooking(t *testing.T) {
 			}
 			a, b := c.action, c.action
 			a.Record, a.ID, b.Record, b.ID = 7, cluster.JobID{ID: 7}, 8, cluster.JobID{ID: 8}
-			for _, o := range cl.Apply(t.Context(), []cluster.Action{a, b}) { // gates are pipelined on a line
+			for _, o := range cl.Apply(t.Context(), []cluster.Action{a, b}) {
 				if o.OK != c.ok || !strings.Contains(o.Error, c.want) || strings.Contains(o.Error, "outcome unknown") != c.unsure {
 					t.Errorf("%+v", o)
 				}

@@ -155,10 +155,11 @@ func (w *writer) stays(i int) bool {
 }
 
 // outlasts reports whether the gate of a job that is only observed is opened: the lock, which lasts while another partition is
-// acted on, or any gate of ours where Slurm preempts. Other gates end by themselves.
+// acted on; a licence that slurm.conf no longer has, for which Slurm may hold the job; or any gate of ours where Slurm preempts. Other
+// gates end by themselves.
 func (w *writer) outlasts(i int) bool {
 	j := &w.in.In.Snapshot.Cases[i].Job
-	return j.Locked && w.in.In.Snapshot.License.Total > 0 || (j.Marked || j.Locked || w.gate.of(i).Until > 0) && w.preempted(j)
+	return j.Locked && (w.in.In.Snapshot.License.Total > 0 || w.in.In.Snapshot.Crowded) || (j.Marked || j.Locked || w.gate.of(i).Until > 0) && w.preempted(j)
 }
 
 // preempted reports whether a job that is only observed names a partition in which Slurm may stop jobs by itself. In an acting mode

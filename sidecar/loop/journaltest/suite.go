@@ -164,6 +164,7 @@ func oddValues(t *testing.T, g Ground) {
 					Admits: 3, Until: math.MaxInt64, Facts: math.MaxUint64, Empty: -1}}
 			p.State.Preempted = []cluster.Preempted{{Partition: "gpu\x00", Why: "Slurm may requeue its jobs"}}
 			p.State.Unpreempted = []string{"clear\x00"}
+			p.State.Crowded = true
 			p.State.Noise = []cluster.Noise{{User: "a\x00", Since: 1, Told: 20, Left: math.MaxInt32}, {User: "b", Since: math.MaxInt64}}
 		},
 		func(s *cluster.Snapshot, p *cluster.Plan) { // Slurm's limits, which a daemon must know that starts without slurmdbd
