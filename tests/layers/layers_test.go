@@ -89,6 +89,7 @@ var allowed = map[string][]string{
 	"sidecar/show/explain":           {"sidecar/cluster"},
 	"sidecar/show/failure":           {"sidecar/slurm"},
 	"sidecar/show/monthly":           {"sidecar/cluster", "sidecar/show/chart", "sidecar/show/failure", "sidecar/show/view", "sidecar/store"},
+	"sidecar/show/top":               {"sidecar/cluster", "sidecar/show/failure", "sidecar/show/view", "sidecar/store"},
 	"sidecar/show/view":              {"sidecar/cluster", "sidecar/config", "sidecar/engine", "sidecar/forecast", "sidecar/show/explain", "sidecar/store"},
 	"sidecar/operate":                {"contrib/python", "sidecar/cluster", "sidecar/config", "sidecar/daemon", "sidecar/engine", "sidecar/loop", "sidecar/operate/connect", "sidecar/show/failure", "sidecar/show/view", "sidecar/sim/tune", "sidecar/slurm", "sidecar/store"},
 	"sidecar/operate/beside":         {"sidecar/cluster", "sidecar/engine", "sidecar/forecast", "sidecar/sim/tune"},

@@ -54,7 +54,7 @@ func (p *program) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("inspect", p.status(), p.tenants(), p.budgets(), p.report(), p.leases(), p.explain(), p.forecast(), p.gpus(), p.habits(), p.profiles(), p.trades(), p.cells(), p.replay())
+	add("inspect", p.status(), topCommand(p), p.tenants(), p.budgets(), p.report(), p.leases(), p.explain(), p.forecast(), p.gpus(), p.habits(), p.profiles(), p.trades(), p.cells(), p.replay())
 	add("override", p.order("exempt", "never gate or requeue a job, or the jobs of a user or tenant"),
 		p.order("boost", "put a job first within its tenant, or a tenant first"),
 		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override())

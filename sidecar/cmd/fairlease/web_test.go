@@ -182,31 +182,7 @@ func TestWeb(t *testing.T) {
 		return header.Get("Fairlease-Round") == fmt.Sprint(plan.Round) && header.Get("ETag") != tag
 	})
 
-	var dsn string
-	for _, kv := range s.env {
-		if v, ok := strings.CutPrefix(kv, "FAIRLEASE_DATABASE_URL="); ok {
-			dsn = v
-		}
-	}
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := config.Database
-	config.Database = "postgres"
-	db, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close(context.Background())
-	allow := func(yes bool) {
-		t.Helper()
-		for _, text := range []string{fmt.Sprintf("alter database %s allow_connections %v", name, yes), fmt.Sprintf("select pg_terminate_backend(pid) from pg_stat_activity where datname = '%s' and not %v", name, yes)} {
-			if _, err := db.Exec(t.Context(), text); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	allow := s.gate(t)
 	allow(false)
 	until(t, "the server says that the journal is away", func() bool {
 		status, _, text := w.ask(t, "/readyz")
@@ -225,6 +201,36 @@ func TestWeb(t *testing.T) {
 	})
 	if !strings.Contains(w.log.String(), "the journal cannot be read") {
 		t.Errorf("the log does not tell of it:\n%s", w.log)
+	}
+}
+
+// gate gives a function that lets nobody into the story's database, or lets all in again.
+func (s *story) gate(t *testing.T) func(open bool) {
+	t.Helper()
+	var dsn string
+	for _, kv := range s.env {
+		if v, ok := strings.CutPrefix(kv, "FAIRLEASE_DATABASE_URL="); ok {
+			dsn = v
+		}
+	}
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := config.Database
+	config.Database = "postgres"
+	db, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close(context.Background()) })
+	return func(yes bool) {
+		t.Helper()
+		for _, text := range []string{fmt.Sprintf("alter database %s allow_connections %v", name, yes), fmt.Sprintf("select pg_terminate_backend(pid) from pg_stat_activity where datname = '%s' and not %v", name, yes)} {
+			if _, err := db.Exec(t.Context(), text); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

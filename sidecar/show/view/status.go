@@ -123,7 +123,7 @@ type PoolStatus struct {
 // StatusOf sums up the newest round, and the tenants' throughput. The caller sets Mode and
 // Acting.
 func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
-	st := &Status{Divided: snap.Settings.Divide, Differs: snap.Settings.Differs, Schedule: snap.Settings.Schedule, Tuned: snap.Settings.Tuned, Term: snap.Settings.Term, Effective: effective, Leader: lead, Alive: lives(lead), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
+	st := &Status{Divided: snap.Settings.Divide, Differs: snap.Settings.Differs, Schedule: snap.Settings.Schedule, Tuned: snap.Settings.Tuned, Term: snap.Settings.Term, Effective: effective, Leader: lead, Alive: Lives(lead), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
 		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Overrides: len(snap.Overrides), CellTrades: len(plan.State.CellTrades)}
 	if len(st.Differs) > 0 {
 		st.Preset = snap.Settings.Preset
@@ -175,8 +175,8 @@ func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, ef
 	return st
 }
 
-// lives tells whether a daemon has the lead and gives signs of life.
-func lives(lead *store.Leader) bool {
+// Lives tells whether a daemon has the lead and gives signs of life.
+func Lives(lead *store.Leader) bool {
 	return lead != nil && lead.Renewed.Add(lead.Silent).Before(lead.Takeover)
 }
 
@@ -192,7 +192,7 @@ type Own struct {
 
 // OwnStatusOf sums up what a user may read. The caller sets Mode and Acting.
 func OwnStatusOf(lead *store.Leader, own *Own) *Status {
-	st := &Status{Own: true, Leader: lead, Alive: lives(lead), Round: own.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
+	st := &Status{Own: true, Leader: lead, Alive: Lives(lead), Round: own.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
 		Leases: len(own.Leases), Effective: own.Effective}
 	if own.Round == 0 {
 		return st

@@ -154,7 +154,7 @@ func (p *Page) LeaseTable(all []store.Lease, over bool) *Table {
 		if t.Head[column] != "STATE" {
 			return ""
 		}
-		return map[string]string{"granted": "yellow", "active": "green", "noticed": "yellow", "ending": "red"}[all[row].State]
+		return stateTints[all[row].State]
 	}
 	return t
 }

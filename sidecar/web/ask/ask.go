@@ -20,6 +20,7 @@ import (
 type Site struct {
 	People
 	Work
+	Live
 	Close func()
 }
 
@@ -63,7 +64,7 @@ func Open(ctx context.Context, cfg *config.Config, server string) (*Site, error)
 	s, err := connect.Journal(ctx, cfg)
 	if err == nil {
 		j := journal{s, cfg}
-		return &Site{j, j, s.Close}, nil
+		return &Site{j, j, j, s.Close}, nil
 	}
 	if cfg.Web.Server != "" {
 		return open(cfg.Web.Server)
@@ -79,7 +80,7 @@ func open(server string) (*Site, error) {
 	if err != nil {
 		return nil, &failure.Error{Code: failure.Misuse, What: "there is no such server", Err: err, Next: "write https://HOST:PORT, http://HOST:PORT or unix:/PATH"}
 	}
-	return &Site{c, c, c.Close}, nil
+	return &Site{c, c, c, c.Close}, nil
 }
 
 // journal tells the state of a site from its journal.
