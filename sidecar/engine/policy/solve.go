@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 )
@@ -174,11 +176,20 @@ func (v *solver) absent() []int {
 	return rest
 }
 
-// best is how many pairs a row may add at a time.
-const best = 4
+// In a round a row offers its best pairs, and takes part in few of those that are added: else all rows would
+// add pairs with the same partners, which have time for few of them.
+const (
+	best = 16
+	few  = 2
+)
 
-// paying gives for each row the pairs that are not there and would raise the objective
-// most, by the prices of the last solution.
+// offer is a pair that would raise the objective.
+type offer struct {
+	profit float64
+	way    int
+}
+
+// paying gives pairs that are not there and would raise the objective most, by the prices of the last solution.
 func (v *solver) paying() []int {
 	n, k := len(v.s.rows), len(v.d.in.p.Models)
 	worth := make([]float64, n) // of a step a second of a row
@@ -186,10 +197,6 @@ func (v *solver) paying() []int {
 		worth[m] = -v.duals[m] / v.scale[m]
 	}
 	time := v.duals[n:]
-	type offer struct {
-		profit float64
-		way    int
-	}
 	offers := make([][best]offer, n)
 	for w := v.s.alone; w < len(v.s.ways); w++ {
 		if v.column[w] >= 0 {
@@ -205,28 +212,42 @@ func (v *solver) paying() []int {
 		if v.confined(*x) {
 			profit -= gang / v.d.in.p.Models[x.model].Together * v.duals[2*n+k+x.model]
 		}
-		if profit <= tolerance {
-			continue
+		if profit > tolerance {
+			hold(&offers[x.a], offer{profit, w})
+			hold(&offers[x.b], offer{profit, w})
 		}
-		for _, m := range [2]int{x.a, x.b} {
-			o := offer{profit, w}
-			for i := range offers[m] {
-				if o.profit > offers[m][i].profit {
-					o, offers[m][i] = offers[m][i], o
-				}
+	}
+	var all []offer
+	for m := range offers {
+		for _, o := range offers[m] {
+			if o.profit > 0 {
+				all = append(all, o)
 			}
 		}
 	}
+	slices.SortFunc(all, func(a, b offer) int { return cmp.Or(cmp.Compare(b.profit, a.profit), cmp.Compare(a.way, b.way)) })
+	takes := make([]int, n)
 	var out []int
-	for _, of := range offers {
-		for _, o := range of {
-			if o.profit > 0 && v.column[o.way] < 0 {
-				v.column[o.way] = 0 // chosen
-				out = append(out, o.way)
-			}
+	for _, o := range slices.Compact(all) {
+		if x := &v.s.ways[o.way]; takes[x.a] < few && takes[x.b] < few {
+			takes[x.a]++
+			takes[x.b]++
+			out = append(out, o.way)
 		}
 	}
 	return out
+}
+
+// hold puts an offer among the best of a row, in order.
+func hold(offers *[best]offer, o offer) {
+	if o.profit <= offers[best-1].profit {
+		return
+	}
+	for i := range offers {
+		if o.profit > offers[i].profit {
+			o, offers[i] = offers[i], o
+		}
+	}
 }
 
 // uses gives the last solution, by jobs.
