@@ -184,7 +184,7 @@ func TestTurns(t *testing.T) {
 	}{
 		{"the one further behind goes first", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1}, {Case: 1, Pools: both, GPUs: 1}}, [][4]int{{1, 1, 0, 9}, {1, 1, 1, 8}}, nil, nil, [2][]int{{1, 0}, {0, 1}}, "due:0[1] due:1[1] "},
 		{"equal ones keep their order", []lease.Candidate{{Case: 1, Pools: both, GPUs: 1}, {Case: 0, Pools: both, GPUs: 1}}, [][4]int{{1, 1, 3, -3}, {1, 1, 3, -3}}, nil, nil, [2][]int{{0, 1}, {0, 1}}, ""},
-		{"who runs keeps its GPUs up to the threshold", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1, Running: true}, {Case: 1, Pools: both, GPUs: 1}}, [][4]int{{1, 1, 0, 0}, {1, 1, 5, 5}}, nil, nil, [2][]int{{0, 1}, {1, 0}}, ""},
+		{"a running one keeps its GPUs up to the threshold", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1, Running: true}, {Case: 1, Pools: both, GPUs: 1}}, [][4]int{{1, 1, 0, 0}, {1, 1, 5, 5}}, nil, nil, [2][]int{{0, 1}, {1, 0}}, ""},
 		{"and no further", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1, Running: true}, {Case: 1, Pools: both, GPUs: 1}}, [][4]int{{1, 1, 0, 0}, {1, 1, 6, 5}}, nil, nil, [2][]int{{1, 0}, {1, 0}}, ""},
 		{"an urgent one goes first", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1}, {Case: 1, Pools: both, GPUs: 1, Priority: lease.Priority{Urgent: true}}}, [][4]int{{1, 1, 99, 99}, {1, 1, -9, -9}}, nil, nil, [2][]int{{1, 0}, {1, 0}}, "due:0[0 1] "},
 		{"an urgent one without an entitlement takes idle GPUs", []lease.Candidate{{Case: 0, Pools: []int{v100}, GPUs: 1}, {Case: 1, Pools: []int{v100}, GPUs: 1, Priority: lease.Priority{Urgent: true}}}, [][4]int{{1, 1, 0, 0}, {1, 0, 0, 99}}, nil, nil, [2][]int{{}, {0, 1}}, "idle:1[1] "},
@@ -286,7 +286,7 @@ func TestWhichJobIsTried(t *testing.T) {
 		{"its party owes there", seen, [][4]int{{0, 1, 0, -1}}, nil, []cluster.Case{waits(7, "bio", 2, "x")}, -1, lease.Trial{}},
 		{"its party has sold its share, and owes eight terms", seen, [][4]int{{0, 0, 0, -240}}, nil, []cluster.Case{waits(7, "bio", 2, "x")}, 0, lease.Trial{Pool: v100, Even: true}},
 		{"its party has sold its share, and owes a minute more", seen, [][4]int{{0, 0, 0, -241}}, nil, []cluster.Case{waits(7, "bio", 2, "x")}, -1, lease.Trial{}},
-		{"who owes nothing goes before who has sold", slices.Concat(seen, observed("bio/y", 2, "k80")), [][4]int{{0, 0, 0, -1}, {0, 1, 0, 0}}, nil, []cluster.Case{waits(7, "bio", 2, "x"), waits(8, "bio", 2, "y")}, 1, lease.Trial{Pool: v100, Even: true}},
+		{"a party that owes nothing goes before one that has sold", slices.Concat(seen, observed("bio/y", 2, "k80")), [][4]int{{0, 0, 0, -1}, {0, 1, 0, 0}}, nil, []cluster.Case{waits(7, "bio", 2, "x"), waits(8, "bio", 2, "y")}, 1, lease.Trial{Pool: v100, Even: true}},
 		{"it takes idle GPUs only", seen, even, func(s *cluster.Snapshot) { s.Cases[0].Job.Hints.Idle = true }, []cluster.Case{waits(7, "bio", 2, "x")}, -1, lease.Trial{}},
 		{"it has just moved", seen, even, func(s *cluster.Snapshot) { s.Cases[0].Record.Moved = now - 1 }, []cluster.Case{waits(7, "bio", 2, "x")}, -1, lease.Trial{}},
 		{"its tenant has no weight, and GPUs are idle", seen, even, func(s *cluster.Snapshot) { s.Tenants[0].Weight = 0 }, []cluster.Case{waits(7, "bio", 2, "x")}, 0, lease.Trial{Pool: v100, Even: true, Idle: true}},
