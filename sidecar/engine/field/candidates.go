@@ -161,7 +161,7 @@ func (f *Field) Turn(i int) cluster.Rho {
 // class keep their GPUs from each other, so that long jobs do not take turns all the time (a multi-level feedback queue
 // of least attained service; Tiresias §3.2 has two levels).
 func attained(r *cluster.Record, weight int64, term cluster.Span) cluster.Rho {
-	return cluster.Rho(bits.Len64(uint64(max(cluster.MulDiv(int64(r.Alloc), 1000, weight)/int64(max(term, 1)), 0))))
+	return cluster.Rho(bits.Len64(uint64(cluster.MulDiv(int64(max(r.Alloc, 0)), 1000, weight) / int64(max(term, 1)))))
 }
 
 // Line returns the tenants with their entitlements and holdings, and each tenant's candidates in order. It
