@@ -246,6 +246,8 @@ func TestStopsThatAPoolCanAfford(t *testing.T) {
 	never := cluster.Saving{Manner: cluster.SavesNever}
 	// A job that is four minutes old costs five at a notice from now, and a lease that ends at the boundary as much and a round more.
 	young := func(id int64) cluster.Case { return runs(id, 4*minute, never) }
+	holder := runs(10, 10*second, never) // a grant follows it
+	holder.Control = cluster.NoReclaim
 	granted := func(end cluster.Span, behind cluster.JobKey) cluster.Lease {
 		return cluster.Lease{Job: 1, Term: 1, Pool: "v100", GPUs: 1, State: cluster.Granted, Granted: now, End: after(end), Behind: behind}
 	}
@@ -280,11 +282,11 @@ func TestStopsThatAPoolCanAfford(t *testing.T) {
 		{"and so is a recall", 6 * minute, []cluster.Case{young(7), young(8)}, []cluster.Lease{active(1, minute), func() cluster.Lease { l := active(2, minute); l.Why = round.Recalled; return l }()}, nil,
 			[]budget.Owe{{Dear: true, Unpaid: true}, {}}},
 		{"money is kept for a grant, too", 10*minute + 9*second, []cluster.Case{waits(never), young(8)}, []cluster.Lease{granted(5*minute, 0), active(2, minute)}, nil, []budget.Owe{{Unpaid: true}, {}}},
-		{"but not for one that follows a job", 10*minute + 9*second, []cluster.Case{waits(never), young(8)}, []cluster.Lease{granted(5*minute, 2), active(2, minute)}, nil, []budget.Owe{{}, {}}},
-		{"nor does its tenant hold GPUs by that", 7 * minute, []cluster.Case{waits(never), young(8), young(9)}, []cluster.Lease{granted(5*minute, 2), active(2, minute), active(3, minute)}, func(s *cluster.Snapshot) {
+		{"but not for one that follows a job", 10*minute + 9*second, []cluster.Case{waits(never), young(8), holder}, []cluster.Lease{granted(5*minute, 3), active(2, minute), active(3, minute)}, nil, []budget.Owe{{}, {}, {}}},
+		{"nor does its tenant hold GPUs by that", 7 * minute, []cluster.Case{waits(never), young(8), young(9), holder}, []cluster.Lease{granted(5*minute, 4), active(2, minute), active(3, minute), active(4, minute)}, func(s *cluster.Snapshot) {
 			s.Cases[2].Record.Tenant = "nlp"
-			s.Ledger.Tenants[1].Entitlement = cluster.WholeGPU
-		}, []budget.Owe{{}, {Dear: true, Unpaid: true}, {}}},
+			s.Ledger.Tenants[1].Entitlement = 2 * cluster.WholeGPU
+		}, []budget.Owe{{}, {Dear: true, Unpaid: true}, {}, {}}},
 		{"a job that is opened costs nothing", 0, []cluster.Case{young(7)}, []cluster.Lease{func() cluster.Lease { l := active(1, minute); l.Adopted = true; return l }()}, func(s *cluster.Snapshot) {
 			s.Cases[0].Record.Basis = &cluster.Basis{Forced: true}
 		}, []budget.Owe{{}}},
