@@ -25,6 +25,8 @@ func TestWhatKeepsAJobFromALease(t *testing.T) {
 		{"a partition without nodes", 2, func(_ *cluster.Snapshot, c *cluster.Case) { c.Job.Partitions = []string{"cpu"} }, cluster.ReasonTooBig, nil},
 		{"a hold", 2, func(_ *cluster.Snapshot, c *cluster.Case) { c.Job.Inactive = "held" }, cluster.ReasonInactive, nil},
 		{"its user's begin time", 2, func(_ *cluster.Snapshot, c *cluster.Case) { c.Record.UserBegin = now.Add(cluster.Minute) }, cluster.ReasonInactive, nil},
+		{"its user's begin time, which has come", 2, func(_ *cluster.Snapshot, c *cluster.Case) { c.Record.UserBegin = now }, "", []int{0, 1}},
+		{"its attempt, which cleans up", 2, func(_ *cluster.Snapshot, c *cluster.Case) { c.Job.State = cluster.Completing }, cluster.ReasonCompleting, []int{0, 1}},
 		{"a grant that failed just now", 2, func(_ *cluster.Snapshot, c *cluster.Case) { c.Record.AvoidUntil = now.Add(cluster.Minute) }, cluster.ReasonFailed, nil},
 		{"the node of a failed grant", 2, func(_ *cluster.Snapshot, c *cluster.Case) {
 			c.Record.AvoidUntil, c.Record.AvoidNodes = now, []string{"a"}
