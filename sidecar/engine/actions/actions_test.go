@@ -55,6 +55,7 @@ func TestWhatIsDone(t *testing.T) {
 		{"it runs in its term", runs(), nil, lease(cluster.Active), nil, ""},
 		{"it gets notice", runs(), func(_ *cluster.Snapshot, _ *cluster.Case, m *round.Mark) { m.Noticed, m.Signal = true, "USR1" }, lease(cluster.Noticed), []string{"notice"}, ""},
 		{"its lease is over", runs(), nil, lease(cluster.Ending), []string{"reclaim"}, "begins later"},
+		{"its lease is over before its notice", runs(), func(_ *cluster.Snapshot, _ *cluster.Case, m *round.Mark) { m.Noticed = true }, lease(cluster.Ending), []string{"reclaim"}, "begins later"},
 		{"its lease is over, and it has left", waits(), nil, lease(cluster.Ending), nil, ""},
 		{"a reservation of ours is left", runs(), func(s *cluster.Snapshot, _ *cluster.Case, _ *round.Mark) {
 			s.Reservations = []cluster.Reservation{{Name: cluster.ReservationPrefix + "9_1", Ours: true, End: now.Add(cluster.Minute)}}
