@@ -104,6 +104,7 @@ func TestReasonsInWords(t *testing.T) {
 		"unsafe":     "promises to virtual clusters do not add up, nothing is granted until they do: rack",
 		"burst":      "its tenant holds the most that it may while others wait; it is 00:00:02 ahead of its due",
 		"limit":      "its turn, but the limit of reclaims a round is reached: next round",
+		"stops":      "its turn, but as many GPUs were taken from running jobs within the hour as may be (stop.per_hour); more may be at a time not known yet",
 		"threshold":  "its tenant is 00:01:00 behind its due, not far enough behind the others to end a running lease",
 		"inactive":   "could not start even on an empty cluster: dependency",
 		"failed":     "was granted GPUs, but Slurm did not start it (Resources); tried again at a time not known yet",

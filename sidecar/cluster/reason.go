@@ -34,6 +34,7 @@ const (
 	ReasonBound      Code = "bound"      // it could never be stopped, and such jobs hold what they may of the due of absent tenants; see Bound
 	ReasonGather     Code = "gather"     // GPUs are gathered for it as unstoppable jobs end
 	ReasonLimit      Code = "limit"      // the limit of reclaims per round is reached
+	ReasonStops      Code = "stops"      // as many GPUs as may be were taken from running jobs within the hour; see Until
 	ReasonThreshold  Code = "threshold"  // not far enough behind to reclaim
 	ReasonInactive   Code = "inactive"   // held, dependency, begin time, array limit
 	ReasonFailed     Code = "failed"     // a grant did not start; tried again at Until

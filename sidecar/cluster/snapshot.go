@@ -164,6 +164,9 @@ type Snapshot struct {
 	Overrides  []Override `json:"overrides,omitempty"`
 	// Noise counts the events that users have caused within the last hour, by user.
 	Noise []Noise `json:"noise,omitempty"`
+	// Stops and Shadow are as in State.
+	Stops  []Stopped `json:"stops,omitempty"`
+	Shadow Shadow    `json:"shadow,omitzero"`
 	// Restored is set in the first round after the journal got younger.
 	Restored *Restored `json:"restored,omitempty"`
 	// Follows is set by a decider whose last decision was that of the round before: what it has kept of its cases holds by Before.

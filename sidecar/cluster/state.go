@@ -460,4 +460,8 @@ type State struct {
 	Crowded bool `json:"crowded,omitempty"`
 	// Noise counts the events that users have caused within the last hour, by user.
 	Noise []Noise `json:"noise,omitempty"`
+	// Stops are the jobs that fairlease has stopped within the last hour, or is about to stop, by job. Shadow is what it would have stopped
+	// where it only observes.
+	Stops  []Stopped `json:"stops,omitempty"`
+	Shadow Shadow    `json:"shadow,omitzero"`
 }

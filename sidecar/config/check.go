@@ -168,6 +168,12 @@ func (k *checker) times() {
 	k.must(c.Recall.Notice <= l.Notice, "recall.notice", "%v is longer than %s; shorten it", c.Recall.Notice, k.where("lease.notice", l.Notice))
 	k.must(c.Stop.Overhead < 50, "stop.overhead", "must be 0 to 49 percent, got %v: with more, jobs that restart from the beginning might never end", c.Stop.Overhead)
 	k.must(c.Stop.Total < 50, "stop.total", "must be 1 to 49 percent, or 0 for no limit beyond each job's own, got %v", c.Stop.Total)
+	for _, x := range []struct {
+		key   string
+		limit int
+	}{{"stop.per_hour", int(c.Stop.PerHour)}, {"stop.per_hour_tenant", int(c.Stop.PerHourTenant)}, {"stop.per_hour_user", int(c.Stop.PerHourUser)}} {
+		k.must(x.limit <= 1000, x.key, "must be 0 (no limit) to 1000 percent of the GPUs within an hour, got %d", x.limit)
+	}
 	k.must(c.Bind.Horizon >= 0 && c.Bind.Horizon <= 1000, "bind.horizon", "must be 0 to 1000 terms, got %d", c.Bind.Horizon)
 	k.must(c.Bind.Max <= 100, "bind.max", "must be 0 to 100 percent, got %v", c.Bind.Max)
 	for i, r := range c.Saves {

@@ -160,6 +160,15 @@ type Stop struct {
 	Allowance Duration `yaml:"allowance"`
 	Overhead  Percent  `yaml:"overhead"`
 	Total     Percent  `yaml:"total"`
+	// PerHour, PerHourTenant and PerHourUser limit the GPUs whose jobs are stopped within an hour.
+	PerHour       Limit   `yaml:"per_hour"`
+	PerHourTenant Percent `yaml:"per_hour_tenant"`
+	PerHourUser   Percent `yaml:"per_hour_user"`
+}
+
+// perHour gives the limits within an hour.
+func (s *Stop) perHour() cluster.StopsPerHour {
+	return cluster.StopsPerHour{Site: max(int(s.PerHour), 0), Auto: s.PerHour == Auto, Tenant: int(s.PerHourTenant), User: int(s.PerHourUser)}
 }
 
 // Bind limits jobs that cannot be stopped, beyond what their tenants are due.
@@ -318,7 +327,7 @@ func Default() *Config {
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, MinTerms: 2, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
 		Gate:      Gate{TTL: 10 * minute, License: "fairlease", BeginTimes: 2000, SiteFactor: 1_000_000},
-		Stop:      Stop{Allowance: 15 * minute, Overhead: 2, Total: 3},
+		Stop:      Stop{Allowance: 15 * minute, Overhead: 2, Total: 3, PerHour: Auto},
 		Bind:      Bind{Quiet: 12 * hour, Horizon: 4, Max: 5},
 		Start:     Begin{Cost: 5 * minute},
 		Reclaim:   Reclaim{Threshold: 15 * minute, Max: 100},
@@ -415,7 +424,8 @@ func (c *Config) Settings() cluster.Settings {
 		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,
 		RepayFloorPercent: int(c.Repay.Floor), CompactPercent: int(c.Compact.MaxCost),
 		StopAllowance: c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StopTotalMilli: 10 * int64(c.Stop.Total), StartCost: c.Start.Cost.Span(),
-		BindQuiet: c.Bind.Quiet.Span(), BindHorizon: c.Bind.Horizon, BindMaxPercent: int(c.Bind.Max),
+		StopsPerHour: c.Stop.perHour(),
+		BindQuiet:    c.Bind.Quiet.Span(), BindHorizon: c.Bind.Horizon, BindMaxPercent: int(c.Bind.Max),
 		RecallFirst: c.Recall.FirstLease, RecallNotice: c.Recall.Notice.Span(),
 		NewFirst: c.Jobs.NewFirst, NewSharePercent: int(c.Jobs.NewShare),
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,

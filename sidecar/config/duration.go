@@ -61,6 +61,33 @@ func (p *Percent) UnmarshalText(text []byte) error {
 
 func (p Percent) String() string { return strconv.Itoa(int(p)) }
 
+// Limit is a percentage, or Auto; 0 = no limit.
+type Limit int
+
+// Auto is a Limit that follows from what was observed.
+const Auto Limit = -1
+
+// UnmarshalText reads auto, and what Percent reads.
+func (l *Limit) UnmarshalText(text []byte) error {
+	if string(text) == "auto" {
+		*l = Auto
+		return nil
+	}
+	var p Percent
+	if p.UnmarshalText(text) != nil {
+		return fmt.Errorf("%q is no limit: write auto, a percentage like 25, or 0 for none", text)
+	}
+	*l = Limit(p)
+	return nil
+}
+
+func (l Limit) String() string {
+	if l == Auto {
+		return "auto"
+	}
+	return Percent(l).String()
+}
+
 // Factor is a number in thousandths, written 2, 1.5 or 0.125.
 type Factor int64
 

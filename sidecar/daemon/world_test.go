@@ -508,7 +508,7 @@ type rig struct {
 	ended  chan error
 }
 
-const short = "mode: act\ninterval: 1s\nlease: {term: 20s, min: 10s, notice: 5s, grant_timeout: 10s}\ngate: {ttl: 1m}\nreclaim: {threshold: 1s}\njobs: {order: rho}\n"
+const short = "mode: act\ninterval: 1s\nlease: {term: 20s, min: 10s, notice: 5s, grant_timeout: 10s}\ngate: {ttl: 1m}\nreclaim: {threshold: 1s}\njobs: {order: rho}\nstop: {per_hour: 0}\n"
 
 // settings makes a configuration whose files are in dir.
 func settings(t *testing.T, dir, text string) *config.Config {

@@ -72,10 +72,12 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	profiles, paces := x.speeds.Profiles()
 	completions, usages := x.speeds.Evidence()
 	records, former := d.former.keep(in, in.Records)
+	stops, shadow := field.Stopped(&d.field, beneficiaries.Of)
 	p.State = cluster.State{
 		Round: in.Snapshot.Round, NextKey: in.Snapshot.NextKey, Ledger: d.due.Ledger, Records: records, Former: former, Leases: buf.leases, Claims: hand.Claims,
 		Lost: choice.Lost, Lent: choice.Lent, CellTrades: choice.CellTrades, Parties: d.due.Remembered(), Allocation: in.Snapshot.Allocation,
 		Profiles: profiles, Paces: paces, Completions: completions, Usages: usages, Habits: d.stops.Habits(), Causes: causes, Preempted: in.Snapshot.Preempted, Unpreempted: in.Snapshot.Unpreempted, Crowded: in.Snapshot.Crowded, Noise: noise,
+		Stops: stops, Shadow: shadow,
 	}
 	return p
 }

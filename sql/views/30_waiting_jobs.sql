@@ -68,6 +68,7 @@ select
         when 'lane' then 'could not be stopped once it runs, and such jobs hold what its tenant is due; the rest is for young jobs and other tenants'
         when 'bound' then format('could not be stopped once it runs, and such jobs hold what they may beyond their tenants'' due (bind.max); GPUs (%s) are kept for absent tenants, at the latest until %s', pool_words, until_words)
         when 'limit' then 'its turn, but the limit of reclaims a round is reached: next round'
+        when 'stops' then format('its turn, but as many GPUs were taken from running jobs within the hour as may be (stop.per_hour); more may be at %s', until_words)
         when 'threshold' then format('%s is %s, not far enough behind the others to end a running lease', queuer, stands(behind_ms))
         when 'inactive' then format('could not start even on an empty cluster: %s', coalesce(nullif(inactive, ''), note))
         when 'failed' then

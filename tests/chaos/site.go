@@ -121,7 +121,7 @@ recall: {notice: 2s}
 gate: {ttl: %s, license: %q}
 reclaim: {threshold: 1s}
 credit: {cap: 1m}
-stop: {allowance: 15s, total: 0}
+stop: {allowance: 15s, total: 0, per_hour: 0}
 start: {cost: 1s}
 slurm:
   address: unix://%s

@@ -67,6 +67,9 @@ var variants = map[string]struct {
 	"astraea, few stops": {"astraea", func(w *simtest.World) {
 		w.Settings.MaxReclaims, w.Settings.LongTerms, w.Settings.StopTotalMilli = 2, 3, 20
 	}},
+	"astraea, few stops an hour": {"astraea", func(w *simtest.World) {
+		w.Settings.StopsPerHour = cluster.StopsPerHour{Site: 15, Tenant: 30, User: 40}
+	}},
 	"astraea, by rho":          {"astraea", func(w *simtest.World) { w.Settings.JobOrder = cluster.ByRho }},
 	"astraea, equal users":     {"astraea", func(w *simtest.World) { w.Settings.Users = cluster.UsersEqual }},
 	"astraea, least attained":  {"astraea", func(w *simtest.World) { w.Settings.JobOrder = cluster.ByAttained }},

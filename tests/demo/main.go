@@ -217,6 +217,7 @@ gate: {ttl: 2m}
 reclaim: {threshold: 1s}
 credit: {cap: 1m}
 start: {cost: 1s}
+stop: {per_hour: 0}
 slurm:
   address: unix://%s
   scontrol: [%s]

@@ -33,7 +33,7 @@ func TestOthersRequeueJobs(t *testing.T) {
 			r := newRig(t, suite, usual[suite], o)
 			r.settings.StopAllowance, r.settings.StopOverheadMilli, r.settings.StopTotalMilli = 15*cluster.Minute, 20, 30
 			r.settings.MinLease = 9 * cluster.Second // so long may a start take to last
-			config := r.configure("stop: {allowance: 15m}\n")
+			config := r.configure("stop: {allowance: 15m, per_hour: 0}\n")
 			r.nextSecond()
 			begin := time.Now()
 			r.govern()

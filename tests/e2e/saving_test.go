@@ -193,7 +193,7 @@ func TestSaversAndOthers(t *testing.T) {
 	o := testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC, Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}}
 	onBoth(t, o, func(t *testing.T, r *rig) {
 		const allowance, overhead = 15, 2
-		config := r.configure(fmt.Sprintf("stop: {allowance: %ds, overhead: %d, total: 0}\nmodels: {progress: {folder: %s}}\n", allowance, overhead, filepath.Dir(r.Home("alice"))))
+		config := r.configure(fmt.Sprintf("stop: {allowance: %ds, overhead: %d, total: 0, per_hour: 0}\nmodels: {progress: {folder: %s}}\n", allowance, overhead, filepath.Dir(r.Home("alice"))))
 		edit(t, config, "min: 6s", "min: 10s") // a busy machine starts a step in seconds, and a saver must trap the notice by then
 		end := r.serve(config)
 		r.heard()

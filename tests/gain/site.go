@@ -216,7 +216,7 @@ lease: {term: %s, min: %s, notice: %s, grant_timeout: 4s}
 gate: {ttl: %s, license: %q}
 reclaim: {threshold: %s}
 credit: {cap: %s}
-stop: {allowance: %s}
+stop: {allowance: %s, per_hour: 0}
 start: {cost: %s}
 jobs: {patience: %s}
 bind: {quiet: %s}

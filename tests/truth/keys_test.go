@@ -24,6 +24,7 @@ var choices = []choice{
 	{"lease.notice_concurrent": "1"}, {"lease.grant_timeout": "3m"}, {"lease.signal": "USR2"}, {"lease.signal": "none"}, {"lease.signal_to": "batch"},
 	{"lease.signals": "[{qos: high, signal: TERM, to: all}]"},
 	{"stop.allowance": "0s"}, {"stop.allowance": "2m"}, {"stop.allowance": "0s", "stop.overhead": "0"}, {"stop.overhead": "9"}, {"stop.total": "0"}, {"stop.total": "1"},
+	{"stop.per_hour": "5"}, {"stop.per_hour_tenant": "10"}, {"stop.per_hour_user": "10"},
 	{"bind.quiet": "0s"}, {"bind.quiet": "1h"}, {"bind.horizon": "0"}, {"bind.max": "35"}, {"bind.max": "60"},
 	{"start.cost": "8m"}, {"saves": "[{partition: gpu, saves: notice}]"}, {"saves": "[{qos: high, saves: 30m}]"},
 	{"reclaim.threshold": "0s"}, {"reclaim.threshold": "2h"}, {"reclaim.max": "1"}, {"recall.first_lease": "false"}, {"recall.notice": "1m"},

@@ -28,6 +28,7 @@ type Field struct {
 	Market *market.Market
 	Closed []string     // nodes that are granted only as cells
 	Limits lease.Limits // Slurm's; nil = none, or eligible jobs fit all together
+	Hourly Hourly       // stops within the hour
 	Hand   Hand
 	room   Room
 }
@@ -83,6 +84,7 @@ func (f *Field) Open(in *round.Facts, found *eligible.Found, due *entitle.Due, s
 	f.Closed, f.Limits = nil, found.Limits
 	f.Hand.open(found.Leases, slices.Concat(ended, found.Revoked))
 	stops.Follow(f.Hand.Leases, due.Ledger.Pools)
+	f.Hourly.open(f)
 	f.room.base.open(f)
 }
 

@@ -101,6 +101,12 @@ func (f *Field) Dismiss(touch cluster.Control) {
 			continue
 		}
 		if l.State == cluster.Active {
+			if touch == cluster.FullControl {
+				if !mustEnd(f, i) && !f.Hourly.May(-1, []int{i}) {
+					continue
+				}
+				f.Hourly.Count(-1, []int{i})
+			}
 			end := l.End
 			if f.In.Settings.NoticeConcurrent > 0 && f.Stops.SavesAtEnd(i) {
 				if slots--; slots < 0 {
@@ -119,6 +125,13 @@ func (f *Field) Dismiss(touch cluster.Control) {
 		}
 	}
 	f.Market.NoteMoves(over, f.Hand.Leases, f.Hand.Claims)
+}
+
+// mustEnd reports whether the end of a lease waits for no limit of stops: an administrator ordered it, its user opened its gate, it was recalled, which was
+// counted or is for a guaranteed cell, or it holds cells.
+func mustEnd(f *Field, i int) bool {
+	l := f.Hand.Leases[i]
+	return f.In.Cases[i].Ordered(cluster.Freeze) || f.Stops.Opened(i) || l.Why == round.Recalled || l.Parts != nil
 }
 
 // saveSlots returns how many more jobs may save at the end of their leases now.

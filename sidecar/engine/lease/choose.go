@@ -59,6 +59,18 @@ type Limits interface {
 	Settle(ends func(i int) bool)
 }
 
+// Stops limits what is stopped within an hour. Jobs and leases are cases. Package field implements it.
+type Stops interface {
+	// May reports whether leases may end for a job.
+	May(who int, leases []int) bool
+	// Count counts leases that end for it.
+	Count(who int, leases []int)
+	// Shut reports whether none may end for others any more.
+	Shut() bool
+	// Until is when more may end; 0 = unknown.
+	Until() cluster.Instant
+}
+
 // Share is a tenant's entitlement in a pool, and its use of it.
 type Share struct {
 	Behind      cluster.Span // with every lease in force charged to its end
@@ -127,6 +139,7 @@ type Input struct {
 	Trials    []Trial
 	Lanes     []Lane    // by pool; nil = no lanes
 	Limits    Limits    // nil = no limits
+	Stops     Stops     // nil = no limit
 	Mechanism Mechanism // nil = tenants queue for all GPUs
 	Parties   []int     // by candidate, with a mechanism
 	Memory    *Memory   // of an earlier choice, which is void then; nil = none
@@ -228,6 +241,9 @@ func Choose(in Input, board Board, npools int) Choice {
 		c.claimed[t] = m.zeros(npools)
 	}
 	c.choice.Passed = m.passed
+	if in.Stops != nil {
+		m.waits = zeroed(m.waits, len(in.Candidates))
+	}
 	if in.Limits != nil {
 		c.kept = slices.Repeat([]Room{Never}, len(in.Candidates))
 	}
@@ -624,6 +640,9 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 			displace = ofNobody
 		}
 	}
+	if c.in.Stops != nil && c.in.Stops.Shut() {
+		displace = ofNobody
+	}
 	k := &c.in.Candidates[i]
 	when := room(c, i)
 	if when == Never {
@@ -634,6 +653,10 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	if !ok {
 		return Grant{}, false
 	}
+	if c.in.Stops != nil && !c.in.Stops.May(k.Case, p.Displaced) {
+		c.memory.waits[i] = true
+		return Grant{}, false
+	}
 	if when == Later && !k.Running && p.At <= c.in.Now {
 		keep(c, i) // a lease that ends now makes room for it, and is not renewed
 		return Grant{}, false
@@ -642,6 +665,9 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 		c.in.Limits.Take(k.Case, !k.Running && p.At <= c.in.Now)
 	}
 	c.board.Take(p)
+	if c.in.Stops != nil {
+		c.in.Stops.Count(k.Case, p.Displaced)
+	}
 	c.reclaims += len(p.Displaced)
 	g := Grant{Candidate: i, Pool: pool, Placement: p, End: Next(p.At, c.in.Settings)}
 	c.settled[i] = true
@@ -694,6 +720,8 @@ func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 	}
 	switch {
 	case code != cluster.ReasonBehind:
+	case c.in.Stops != nil && (c.memory.waits[i] || p.Free < k.GPUs && c.in.Stops.Shut()):
+		p.Code, p.Until = cluster.ReasonStops, c.in.Stops.Until()
 	case p.Free >= k.GPUs:
 		p.Code = cluster.ReasonShape
 		if p.For = c.keptFor(k, q.pool); p.For != 0 {

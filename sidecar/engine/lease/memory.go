@@ -10,6 +10,7 @@ import (
 // Memory is lists that Choose reuses from choice to choice.
 type Memory struct {
 	passed  []round.Passed
+	waits   []bool // by candidate, with limits of stops: it would have GPUs of leases that may not end within this hour
 	settled []bool
 	claimed [][]int
 	rows    [][]int

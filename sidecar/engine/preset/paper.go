@@ -14,7 +14,7 @@ var papers = map[string]string{
 }
 
 const asInPapers = `
-stop: {allowance: 0s, overhead: 0, total: 0}
+stop: {allowance: 0s, overhead: 0, total: 0, per_hour: 0}
 reclaim: {threshold: 0s}
 recall: {first_lease: false}
 compact: {max_cost: 0}

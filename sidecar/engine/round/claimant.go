@@ -31,6 +31,7 @@ type Passed struct {
 	Behind      cluster.Span
 	Other       string // the tenant served last in the pool
 	OtherBehind cluster.Span
-	For         cluster.JobKey // the job for which the free GPUs are kept
+	For         cluster.JobKey  // the job for which the free GPUs are kept
+	Until       cluster.Instant // when more jobs may be stopped, with ReasonStops; 0 = unknown
 	Bound       *cluster.BindLimit
 }

@@ -89,7 +89,7 @@ func (t table) Prefer(who int) { t.board.Prefer(who) }
 // the memory of an old one.
 func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Control, out *field.Choice) *place.Board {
 	x := &contest{f, c, out}
-	in.Memory, in.Limits = &x.c.choices[0], f.Limits
+	in.Memory, in.Limits, in.Stops = &x.c.choices[0], f.Limits, stopsOf(f, touch)
 	if touch == cluster.ObserveOnly {
 		in.Memory = &x.c.choices[1]
 	}
@@ -119,6 +119,14 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	}
 	x.explain(in, &choice)
 	return board
+}
+
+// stopsOf returns the limit of stops for a control level; nil for observed jobs, which are not stopped.
+func stopsOf(f *field.Field, touch cluster.Control) lease.Stops {
+	if touch != cluster.FullControl {
+		return nil
+	}
+	return &f.Hourly
 }
 
 // served drops the gathering for gangs that found GPUs elsewhere: idle GPUs or a claim, perhaps on another
@@ -352,6 +360,9 @@ func (x *contest) explain(in *lease.Input, choice *lease.Choice) {
 			if p := &choice.Passed[i]; p.Code != "" && p.Pool == pool {
 				no := &x.out.Refused[k.Case]
 				no.Passed, no.Rank = p, places[pool]
+				if p.Until > 0 {
+					x.out.Later(x.f.In.Now, p.Until)
+				}
 				if p.Bound != nil { // the earlier wants of others count less as time passes
 					x.out.Later(x.f.In.Now, x.f.In.Now.Add(x.f.In.Settings.Term))
 				}

@@ -48,9 +48,12 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.f.In.Now, End: max(k.End, lease.Next(x.f.In.Now, x.f.In.Settings)), Displace: place.Anybodys, Stops: true, Max: left}
 		most := cluster.GPUTime(cluster.MulDiv(int64(cluster.Times(k.GPUs, x.f.In.Settings.Term)), int64(x.f.In.Settings.CompactPercent), 100))
 		gang, moves, ok := place.Compact(board, ask, most, mover)
-		if !ok {
+		if !ok || in.Stops != nil && !in.Stops.May(k.Case, gang.Displaced) {
 			refused[kind{k.Shape, d.Pool}] = true
 			continue
+		}
+		if in.Stops != nil {
+			in.Stops.Count(k.Case, gang.Displaced)
 		}
 		if in.Limits != nil {
 			in.Limits.Take(k.Case, true)

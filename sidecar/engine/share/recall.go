@@ -21,7 +21,7 @@ const recallsARound = 32
 // tenant, up to the share of new jobs in its entitlement. Every job keeps its GPUs for at least the minimum
 // lease.
 func (x *contest) recall(in *lease.Input, choice *lease.Choice) {
-	if !x.f.In.Settings.RecallFirst {
+	if !x.f.In.Settings.RecallFirst || x.f.Hourly.Shut() {
 		return
 	}
 	line := x.unserved(in, choice)
@@ -246,6 +246,9 @@ func (x *contest) recallable(i int) bool {
 	if x.out.Later(x.f.In.Now, x.f.In.Snapshot.Cases[i].Job.Start.Add(x.f.In.Settings.MinLease)) {
 		return false
 	}
+	if x.f.Hourly.Spent(i) {
+		return false
+	}
 	rule := x.f.Stops.Rule()
 	if rule.Off() {
 		return true
@@ -291,6 +294,11 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	if !ok {
 		return false
 	}
+	if !x.f.Hourly.May(k.Case, found.Displaced) {
+		x.out.Later(x.f.In.Now, x.f.Hourly.Until())
+		return false
+	}
+	x.f.Hourly.Count(k.Case, found.Displaced)
 	r.board.Take(found)
 	if x.f.Limits != nil {
 		x.f.Limits.Take(k.Case, true)

@@ -164,6 +164,9 @@ func (w *writer) reasonOf(because *cluster.Reason, i int) {
 		if because.Bound = p.Bound; p.Bound != nil {
 			because.Until = p.Bound.Until
 		}
+		if p.Code == cluster.ReasonStops {
+			because.Until = p.Until
+		}
 		if p.Code == cluster.ReasonFailed && can.Probes == round.IdleProbe {
 			because.Note, because.Until = w.in.Found.Said(i), 0
 		} else if p.Code == cluster.ReasonFailed {

@@ -143,6 +143,13 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.ReasonLimit: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits: it is its turn, but this round has ended the maximum number of leases (reclaim.max)", w.comparison(r), w.chance(r))
 	},
+	cluster.ReasonStops: func(w Words, r *cluster.Reason) string {
+		more := ""
+		if r.Until > 0 {
+			more = "more may be" + w.at(r)
+		}
+		return join("; ", "waits: it is its turn, but as many GPUs were taken from running jobs within the hour as may be (stop.per_hour)", more, w.comparison(r))
+	},
 	cluster.ReasonThreshold: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits: "+queuer(r)+" is not far enough behind to take GPUs from running jobs (reclaim.threshold)", w.comparison(r), w.chance(r))
 	},

@@ -40,6 +40,7 @@ var short = map[cluster.Code]string{
 	cluster.ReasonLane:       "could not be stopped: its tenant's due is bound",
 	cluster.ReasonBound:      "could not be stopped: bound GPUs are at their limit",
 	cluster.ReasonGather:     "next: GPUs are gathered for it",
+	cluster.ReasonStops:      "limit of stops within an hour",
 	cluster.ReasonLimit:      "limit of reclaims per round",
 	cluster.ReasonThreshold:  "not far enough behind to reclaim",
 	cluster.ReasonInactive:   "held or not eligible yet",

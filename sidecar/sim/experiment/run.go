@@ -104,6 +104,9 @@ func newRun(s *Setup) (*run, error) {
 	// Nothing can die here, so gates need no extension.
 	v.Gate = 2 * Forever
 	settings := s.Settings
+	if settings.StopsPerHour.Auto { // it follows from what was observed before, and nothing was
+		settings.StopsPerHour.Auto = false
+	}
 	settings.GateTTL = v.Gate
 	if settings.Users == cluster.UsersByJob {
 		settings.Users = cluster.UsersBooked
