@@ -144,7 +144,7 @@ func ParseCells(name string, text []byte) (*CellFile, error) {
 	if len(r.problems) > 0 {
 		return nil, r.problems.sorted()
 	}
-	f.Supply = state.Supply()
+	f.Supply = state.Cells.Supply()
 	return f, nil
 }
 

@@ -5,17 +5,23 @@ import (
 	"slices"
 )
 
-// allotment is the cells that are bound to VCs.
+// allotment binds cells to VCs, and counts what is used of them. It knows of no leases.
 type allotment struct {
-	layout
+	cells  *Layout
 	trying bool // losses are not settled now
+}
+
+// try says whether losses are settled only later, and gives what was said before.
+func (s *allotment) try(later bool) (before bool) {
+	before, s.trying = s.trying, later
+	return before
 }
 
 // bind binds a vacant cell to a VC.
 func (s *allotment) bind(v int32, ci, k, i int) {
-	c := s.chains[ci]
+	c := s.cells.chains[ci]
 	c.bury(k, i, -1)
-	l, a := &c.tree.levels[k], &s.vcs[v].accounts[ci][k]
+	l, a := &c.tree.levels[k], &s.cells.vcs[v].accounts[ci][k]
 	l.owner[i] = v + 1
 	l.bound++
 	a.bound++
@@ -25,8 +31,8 @@ func (s *allotment) bind(v int32, ci, k, i int) {
 
 // unbind returns a cell. Its dead GPUs stay out of the free lists.
 func (s *allotment) unbind(v int32, ci, k, i int) {
-	c := s.chains[ci]
-	l, a := &c.tree.levels[k], &s.vcs[v].accounts[ci][k]
+	c := s.cells.chains[ci]
+	l, a := &c.tree.levels[k], &s.cells.vcs[v].accounts[ci][k]
 	c.unfence(k, i, a)
 	l.owner[i] = 0
 	l.bound--
@@ -133,53 +139,80 @@ func (d *node) slotKey(gpus uint64, slot int) uint64 {
 // change sets which GPUs of a node are used, bad and lent to leases that stay: some GPUs
 // in one bound cell of level k, whose slot it moves.
 func (s *allotment) change(v int32, ci, k, at int, gpus, used, bad, stays uint64) {
-	c := s.chains[ci]
+	c := s.cells.chains[ci]
 	d := &c.nodes[at]
 	level := min(k, c.tree.nodeAt)
 	slot := c.tree.cellOf(level, at, gpus)
 	_, whole := c.tree.part(level, slot)
 	was := d.slotKey(whole, slot)
 	d.used, d.bad, d.stays = used, bad, stays
-	s.vcs[v].accounts[ci][k].move(was, d.slotKey(whole, slot))
+	s.cells.vcs[v].accounts[ci][k].move(was, d.slotKey(whole, slot))
 	c.touch(at)
 }
 
-// Cell is a physical cell.
-type Cell struct{ Chain, Level, Index int }
-
-// Allocate binds a cell of a type to a VC: AllocateCell of Algorithm 1, after the check that it
-// is legal. An error is a Refusal. The cell stays bound until Free.
-func (s *allotment) Allocate(name, chain, typ string) (Cell, error) {
-	v := s.vcAt(name)
-	if v < 0 {
-		return Cell{}, Refusal{Code: UnknownVC, VC: name}
-	}
-	ci, k, wrong := s.levelOf(chain, typ)
-	if wrong != "" {
-		return Cell{}, Refusal{Code: UnknownLevel, VC: name, Chain: chain, Level: typ}
-	}
-	if s.vcs[v].accounts[ci][k].unbound() < 1 {
-		return Cell{}, Refusal{Code: Lacking, VC: name, Chain: s.chains[ci].name, Level: typ, Needed: 1}
-	}
-	i, ok := s.chains[ci].tree.find(k)
-	if !ok {
-		return Cell{}, Refusal{Code: Unsafe, VC: name, Chain: s.chains[ci].name, Level: typ, Needed: 1}
-	}
-	s.bind(v, ci, k, i)
-	return Cell{ci, k, i}, nil
+// use counts GPUs of a cell that is bound to a VC as those of a guaranteed lease.
+func (s *allotment) use(v int32, p part) {
+	c, k := s.cells.chains[p.chain], int(p.level)
+	d := &c.nodes[p.node]
+	s.change(v, int(p.chain), k, int(p.node), p.gpus, d.used|p.gpus, d.bad, d.stays)
+	c.tree.levels[k].used[c.tree.cellOf(k, int(p.node), p.gpus)] += int32(bits.OnesCount64(p.gpus))
 }
 
-// Free returns an allocated cell without leases: ReleaseCell of Algorithm 1. It tells whether it
-// did.
-func (s *allotment) Free(at Cell) bool {
-	if at.Chain < 0 || at.Chain >= len(s.chains) || at.Level < 0 || at.Level > s.chains[at.Chain].tree.top() {
-		return false
+// leave counts them as free again, and gives their cell, if nothing keeps it bound now.
+func (s *allotment) leave(v int32, p part) (i int, idle bool) {
+	c, k := s.cells.chains[p.chain], int(p.level)
+	d := &c.nodes[p.node]
+	s.change(v, int(p.chain), k, int(p.node), p.gpus, d.used&^p.gpus, d.bad, d.stays)
+	i = c.tree.cellOf(k, int(p.node), p.gpus)
+	used := &c.tree.levels[k].used[i]
+	*used -= int32(bits.OnesCount64(p.gpus))
+	return i, *used == 0 && !c.pinned[cell{k, i}]
+}
+
+// host sets which GPUs of a node are lent, and which of these to leases that stay.
+func (s *allotment) host(ci, at int, lent, stays uint64) {
+	c := s.cells.chains[ci]
+	d := &c.nodes[at]
+	d.lent = lent
+	more, less := stays&^d.stays, d.stays&^stays
+	for left := d.fenced & (more | less); left != 0; {
+		k, i := c.tree.holder(at*len(c.lend) + bits.TrailingZeros64(left))
+		_, gpus := c.tree.part(min(k, c.tree.nodeAt), c.tree.cellOf(min(k, c.tree.nodeAt), at, left))
+		s.change(c.tree.levels[k].owner[i]-1, ci, k, at, left, d.used, d.bad, d.stays&^gpus|stays&gpus)
+		left &^= gpus
 	}
-	c := s.chains[at.Chain]
-	l := &c.tree.levels[at.Level]
-	if at.Index < 0 || at.Index >= l.n || l.owner[at.Index] < 1 || l.used[at.Index] > 0 || c.pinned[cell{at.Level, at.Index}] {
-		return false
+	d.stays = stays
+	c.touch(at)
+	for k := range c.tree.levels {
+		size := c.tree.levels[k].size
+		if k >= c.tree.nodeAt {
+			c.tree.stay(k, at*len(c.lend)/size, bits.OnesCount64(more)-bits.OnesCount64(less))
+			continue
+		}
+		for left := more | less; left != 0; {
+			i := bits.TrailingZeros64(left) / size
+			in := ones(i*size, size)
+			left &^= in
+			c.tree.stay(k, at*len(c.lend)/size+i, bits.OnesCount64(more&in)-bits.OnesCount64(less&in))
+		}
 	}
-	s.unbind(l.owner[at.Index]-1, at.Chain, at.Level, at.Index)
-	return true
+}
+
+// shun makes cells with these GPUs the last to be bound (sign 1), or undoes that (-1): GPUs lent
+// to others go first, since they would be idle in a private cluster.
+func (s *allotment) shun(parts []part, sign int) {
+	for _, p := range parts {
+		c := s.cells.chains[p.chain]
+		for k := range c.tree.levels {
+			for left := p.gpus; left != 0; {
+				i := c.tree.cellOf(k, int(p.node), left)
+				c.tree.stay(k, i, sign*NodeGPUs)
+				if k >= c.tree.nodeAt {
+					break
+				}
+				_, in := c.tree.part(k, i)
+				left &^= in
+			}
+		}
+	}
 }

@@ -4,27 +4,37 @@ import "math/bits"
 
 // SetBad sets the bad GPUs of a node (all bits = the node), and tells whether the node exists.
 // Leases on them stay until they are released.
-func (s *allotment) SetBad(name string, gpus uint64) bool {
-	at, ok := s.places[name]
-	if !ok {
-		return false
+func (s *State) SetBad(name string, gpus uint64) bool {
+	at, ok := s.Cells.places[name]
+	if ok {
+		s.allot.spoil(at, gpus)
 	}
+	return ok
+}
+
+// Spoil makes further GPUs of a node bad.
+func (s *State) Spoil(node string, gpus uint64) {
+	if at, ok := s.Cells.places[node]; ok {
+		s.allot.spoil(at, s.Cells.chains[at.chain].nodes[at.node].bad|gpus)
+	}
+}
+
+// spoil sets the bad GPUs of a node.
+func (s *allotment) spoil(at place, gpus uint64) {
 	ci, i := int(at.chain), int(at.node)
-	c := s.chains[ci]
+	c := s.cells.chains[ci]
 	d := &c.nodes[i]
-	size := c.tree.levels[c.tree.nodeAt].size
-	gpus &= ones(0, size)
+	gpus &= ones(0, c.tree.levels[c.tree.nodeAt].size)
 	for m := d.bad ^ gpus; m != 0; m &= m - 1 {
 		s.flip(ci, i, m&-m)
 	}
 	c.touch(i)
 	s.settle(ci)
-	return true
 }
 
 // flip makes a good GPU of a node bad, or a bad one good.
 func (s *allotment) flip(ci, at int, gpu uint64) {
-	c := s.chains[ci]
+	c := s.cells.chains[ci]
 	d := &c.nodes[at]
 	size := c.tree.levels[c.tree.nodeAt].size
 	g := at*size + bits.TrailingZeros64(gpu)
@@ -63,7 +73,7 @@ func (s *allotment) settle(ci int) {
 	if s.trying {
 		return
 	}
-	c := s.chains[ci]
+	c := s.cells.chains[ci]
 	row := c.tree.gaps(nil)
 	for k := c.tree.top(); k >= 0; k-- {
 		for row[k].needed > row[k].there {
@@ -99,7 +109,7 @@ func holds(row []gap) bool {
 // most gives the account of a level with the maximum of of, the first by name.
 func (s *allotment) most(ci, k int, of func(*account) int) *account {
 	var best *account
-	for _, v := range s.vcs {
+	for _, v := range s.cells.vcs {
 		if a := &v.accounts[ci][k]; best == nil || of(a) > of(best) {
 			best = a
 		}

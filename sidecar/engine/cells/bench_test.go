@@ -66,7 +66,7 @@ func BenchmarkConstrained(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				q := cells.Request{Job: 1, VC: s.Views()[0].VC, Nodes: nodes, GPUs: 8, Apart: true,
+				q := cells.Request{Job: 1, VC: s.Cells.Views()[0].VC, Nodes: nodes, GPUs: 8, Apart: true,
 					Admits: func(node string, _ int) bool { return node[len(node)-1] == '7' }}
 				for b.Loop() {
 					if _, err := s.Request(q); err == nil {

@@ -70,16 +70,9 @@ type node struct {
 	used   uint64 // under guaranteed leases
 	lent   uint64 // under opportunistic leases
 	stays  uint64 // of these: of leases that have not been recalled
-	guests []guest
 	mark   uint32 // of the gang that was placed here last
 	marked int    // GPUs of it
 	dirty  bool
-}
-
-// guest is an opportunistic lease on a node.
-type guest struct {
-	lease int32
-	gpus  uint64
 }
 
 func (c *tree) top() int { return len(c.levels) - 1 }

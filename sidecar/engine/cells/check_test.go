@@ -12,8 +12,8 @@ import (
 // safety condition, free, bound and dead cells partition the cluster, guaranteed leases are in
 // cells of their own VC and share no GPU, and free cells are at the highest level.
 func (s *State) check() []Violation {
-	out := s.Unsafe()
-	for ci := range s.chains {
+	out := s.Cells.Unsafe()
+	for ci := range s.Cells.chains {
 		out = append(out, s.checkChain(ci)...)
 	}
 	return append(out, s.checkLeases()...)
@@ -21,7 +21,7 @@ func (s *State) check() []Violation {
 
 // checkChain counts a chain anew.
 func (s *State) checkChain(ci int) []Violation {
-	c := s.chains[ci]
+	c := s.Cells.chains[ci]
 	var out []Violation
 	wrong := func(what string, k int, cell string, needed, there int) {
 		if needed != there {
@@ -33,8 +33,8 @@ func (s *State) checkChain(ci int) []Violation {
 	fenced := make([]uint64, len(c.nodes))
 	for k := range c.tree.levels {
 		l := &c.tree.levels[k]
-		bound := make([]int, len(s.vcs))
-		open := make([][]uint64, len(s.vcs))
+		bound := make([]int, len(s.Cells.vcs))
+		open := make([][]uint64, len(s.Cells.vcs))
 		for i, owner := range l.owner {
 			if owner == 0 {
 				continue
@@ -58,10 +58,10 @@ func (s *State) checkChain(ci int) []Violation {
 		}
 		sum, reserved, lost := 0, 0, 0
 		for v, n := range bound {
-			a := &s.vcs[v].accounts[ci][k]
-			wrong("cells bound are miscounted", k, s.vcs[v].name, n, a.bound)
+			a := &s.Cells.vcs[v].accounts[ci][k]
+			wrong("cells bound are miscounted", k, s.Cells.vcs[v].name, n, a.bound)
 			slices.Sort(open[v])
-			wrong("GPUs to use in bound cells are miscounted", k, s.vcs[v].name, 0, slices.Compare(open[v], a.open))
+			wrong("GPUs to use in bound cells are miscounted", k, s.Cells.vcs[v].name, 0, slices.Compare(open[v], a.open))
 			sum, reserved, lost = sum+n, reserved+a.reserved, lost+a.lost
 		}
 		wrong("cells bound are miscounted", k, "all", sum, l.bound)
@@ -131,13 +131,13 @@ func (s *State) checkLeases() []Violation {
 	type masks struct{ used, lent, stays uint64 }
 	used := map[key]int32{}
 	on := map[place]masks{}
-	for i := range s.leases {
-		f := &s.leases[i]
+	for i := range s.Leases.leases {
+		f := &s.Leases.leases[i]
 		for _, p := range f.parts {
 			if f.right == "" {
 				break
 			}
-			c := s.chains[p.chain]
+			c := s.Cells.chains[p.chain]
 			at := place{p.chain, p.node}
 			m := on[at]
 			if f.right != cluster.Guaranteed {
@@ -161,7 +161,7 @@ func (s *State) checkLeases() []Violation {
 			used[key{int(p.chain), k, j}] += int32(bits.OnesCount64(p.gpus))
 		}
 	}
-	for ci, c := range s.chains {
+	for ci, c := range s.Cells.chains {
 		for i := range c.nodes {
 			d := &c.nodes[i]
 			if m := on[place{int16(ci), int32(i)}]; m != (masks{d.used, d.lent, d.stays}) {

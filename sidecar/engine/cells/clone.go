@@ -4,6 +4,12 @@ import "slices"
 
 // clone copies an unused state made by New. Data that no use of a state changes is shared.
 func (s *State) clone() *State {
+	cells := s.Cells.clone()
+	allot := &allotment{cells: cells}
+	return &State{Cells: cells, Leases: newRoster(cells, allot), allot: allot, work: perState}
+}
+
+func (s *Layout) clone() *Layout {
 	out := *s
 	out.chains, out.vcs = make([]*chain, len(s.chains)), make([]*vc, len(s.vcs))
 	for i, c := range s.chains {

@@ -29,7 +29,7 @@ func TestAPlainStateStaysPlain(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.SetBad(d.Tops[0].Nodes[0], 1<<round)
-		if r = s.Export(); len(r.Leases) != 2*(round+1) || len(r.Bad) == 0 {
+		if r = s.Leases.Export(); len(r.Leases) != 2*(round+1) || len(r.Bad) == 0 {
 			t.Fatalf("round %d: %+v", round, r)
 		}
 		if !reflect.DeepEqual(plain, untouched) {

@@ -107,7 +107,7 @@ func (fs Faults) Error() string {
 
 // types checks the types and gives the chains, by name: one for each type that no larger one
 // contains.
-func (s *layout) types(types []Type) Faults {
+func (s *Layout) types(types []Type) Faults {
 	var faults Faults
 	byName := make(map[string]*Type, len(types))
 	inner := map[string]bool{}
@@ -159,7 +159,7 @@ func (s *layout) types(types []Type) Faults {
 }
 
 // chain adds the chain whose largest type is t.
-func (s *layout) chain(t *Type, byName map[string]*Type) Faults {
+func (s *Layout) chain(t *Type, byName map[string]*Type) Faults {
 	c := &chain{name: t.Name, tree: tree{nodeAt: -1}}
 	nodes, size := 0, 1
 	for ; t != nil; t = byName[t.Child] {
@@ -196,7 +196,7 @@ func (s *layout) chain(t *Type, byName map[string]*Type) Faults {
 }
 
 // levelOf finds the chain and the level of a type.
-func (s *layout) levelOf(chain, name string) (ci, k int, wrong FaultKind) {
+func (s *Layout) levelOf(chain, name string) (ci, k int, wrong FaultKind) {
 	if s.named[name] != nil {
 		return -1, 0, unchecked
 	}
@@ -219,7 +219,7 @@ func (s *layout) levelOf(chain, name string) (ci, k int, wrong FaultKind) {
 }
 
 // tops builds the cells of all chains, if nothing is wrong so far.
-func (s *layout) tops(tops []Top) Faults {
+func (s *Layout) tops(tops []Top) Faults {
 	var faults Faults
 	at := make([][][]item, len(s.chains)) // by chain and level
 	for i, c := range s.chains {
@@ -329,22 +329,22 @@ func (s *allotment) assign(vcs []VC, built bool) Faults {
 		switch {
 		case d.Name == "":
 			faults = append(faults, Fault{Kind: NoName, At: where})
-		case s.vcAt(d.Name) >= 0:
+		case s.cells.vcAt(d.Name) >= 0:
 			faults = append(faults, Fault{Kind: Twice, At: where, VC: d.Name})
 			continue
 		case len(d.Cells)+len(d.Pins) == 0:
 			faults = append(faults, Fault{Kind: NoCells, At: where, VC: d.Name, Needed: 1})
 		}
-		v := &vc{name: d.Name, accounts: make([][]account, len(s.chains))}
-		for ci, c := range s.chains {
+		v := &vc{name: d.Name, accounts: make([][]account, len(s.cells.chains))}
+		for ci, c := range s.cells.chains {
 			v.accounts[ci] = make([]account, len(c.tree.levels))
 		}
-		s.byName[d.Name] = int32(len(s.vcs))
-		s.vcs = append(s.vcs, v)
+		s.cells.byName[d.Name] = int32(len(s.cells.vcs))
+		s.cells.vcs = append(s.cells.vcs, v)
 		for j := range d.Cells {
 			q := &d.Cells[j]
 			f := Fault{At: fmt.Sprintf("%s.cells[%d]", where, j), VC: d.Name, Chain: q.Chain, Type: q.Type}
-			ci, k, wrong := s.levelOf(q.Chain, q.Type)
+			ci, k, wrong := s.cells.levelOf(q.Chain, q.Type)
 			switch {
 			case wrong != "" && wrong != unchecked:
 				f.Kind = wrong
@@ -354,7 +354,7 @@ func (s *allotment) assign(vcs []VC, built bool) Faults {
 				continue
 			default:
 				v.accounts[ci][k].reserved += q.Cells
-				s.chains[ci].tree.levels[k].reserved += q.Cells
+				s.cells.chains[ci].tree.levels[k].reserved += q.Cells
 				continue
 			}
 			faults = append(faults, f)
@@ -374,12 +374,12 @@ func (s *allotment) assign(vcs []VC, built bool) Faults {
 // pin binds a pinned cell for ever.
 func (s *allotment) pin(name string, p *Pin) Fault {
 	f := Fault{VC: name, Type: p.Type, Cell: p.Node}
-	at, ok := s.places[p.Node]
+	at, ok := s.cells.places[p.Node]
 	if !ok {
 		f.Kind = NoSuchNode
 		return f
 	}
-	c := s.chains[at.chain]
+	c := s.cells.chains[at.chain]
 	k := c.tree.levelOf(p.Type)
 	if k < 0 {
 		f.Kind = UnknownType
@@ -394,8 +394,8 @@ func (s *allotment) pin(name string, p *Pin) Fault {
 		f.Kind = Overlap
 		return f
 	}
-	v := s.byName[name]
-	a := &s.vcs[v].accounts[at.chain][k]
+	v := s.cells.byName[name]
+	a := &s.cells.vcs[v].accounts[at.chain][k]
 	s.bind(v, int(at.chain), k, i)
 	a.bound--
 	c.tree.levels[k].bound--

@@ -187,7 +187,7 @@ func TestSupply(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]Supply{}
-	for _, x := range s.Supply() {
+	for _, x := range s.Cells.Supply() {
 		got[x.Type] = x
 	}
 	for _, want := range []Supply{

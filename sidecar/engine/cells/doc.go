@@ -18,10 +18,10 @@
 //	r_tk, a_tk                      account.reserved, account.bound
 //	r_k, a_k, f_k, h_k              level.reserved, .bound, .free, .split
 //	AllocateCell, ReleaseCell       State.Allocate, State.Free; chain.find, take, give
-//	F_k, invariant (2)              chain.gaps; State.Unsafe
+//	F_k, invariant (2)              chain.gaps; Layout.Unsafe
 //	low-priority cells, §3.3        State.Lend
 //	faulty hardware, §4             State.SetBad; a dead GPU is a cell that nobody can free
-//	fault tolerance, §4             State.Export, Rebuild
+//	fault tolerance, §4             roster.Export, State.Rebuild
 //	reconfiguration, §4             Rebuild with another Description
 //
 // A dead GPU is removed from the free lists as if it were allocated for ever, so the rest of its

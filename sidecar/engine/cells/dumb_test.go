@@ -36,10 +36,10 @@ func (p *private) on(i, at, gpus int) (node [2]int, takes bool) {
 
 // lower gives the GPUs of a VC's leases of lower priority, by node.
 func (w *world) lower(v int32, ci, priority int) []uint64 {
-	low := make([]uint64, len(w.chains[ci].nodes))
-	for _, l := range w.vcs[v].leases {
-		if w.leases[l].priority < int32(priority) {
-			for _, part := range w.leases[l].parts {
+	low := make([]uint64, len(w.Cells.chains[ci].nodes))
+	for _, l := range w.Leases.ofVC[v] {
+		if w.Leases.leases[l].priority < int32(priority) {
+			for _, part := range w.Leases.leases[l].parts {
 				if int(part.chain) == ci {
 					low[part.node] |= part.gpus
 				}
@@ -65,7 +65,7 @@ func (p *private) bound(k, i int, low []uint64) privateCell {
 
 // privately gives the private cluster of a VC; leases of lower priority count as free.
 func (w *world) privately(v int32, ci, priority int) *private {
-	p := &private{c: w.chains[ci]}
+	p := &private{c: w.Cells.chains[ci]}
 	size, low := len(p.c.lend), w.lower(v, ci, priority)
 	for k := range p.c.tree.levels {
 		l := &p.c.tree.levels[k]
@@ -74,7 +74,7 @@ func (w *world) privately(v int32, ci, priority int) *private {
 				p.cells = append(p.cells, p.bound(k, i, low))
 			}
 		}
-		for range w.vcs[v].accounts[ci][k].unbound() {
+		for range w.Cells.vcs[v].accounts[ci][k].unbound() {
 			cell := privateCell{level: k, node: -1, free: []uint64{ones(0, min(l.size, size))}}
 			for len(cell.free)*size < l.size {
 				cell.free = append(cell.free, cell.free[0])
@@ -88,7 +88,7 @@ func (w *world) privately(v int32, ci, priority int) *private {
 // physically binds cells of a VC in every way that leaves a place for all that is promised, and
 // tells whether one of them is legal. Leases of lower priority go, and give cells back that nobody else uses.
 func (w *world) physically(v int32, ci, priority int, back bool, legal func(*private) bool) bool {
-	c := w.chains[ci]
+	c := w.Cells.chains[ci]
 	p := &private{c: c}
 	low, size := w.lower(v, ci, priority), len(c.lend)
 	taken := make([]bool, c.tree.levels[0].n)
@@ -96,7 +96,7 @@ func (w *world) physically(v int32, ci, priority int, back bool, legal func(*pri
 	for k := range c.tree.levels {
 		l := &c.tree.levels[k]
 		promised[k] = l.reserved - l.bound - l.lost
-		free[k] = w.vcs[v].accounts[ci][k].unbound()
+		free[k] = w.Cells.vcs[v].accounts[ci][k].unbound()
 		for i, owner := range l.owner {
 			if owner < 1 {
 				continue
@@ -263,8 +263,8 @@ func TestWhatASearchFindsIsGranted(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		names := w.allNodes()
 		for range 25 {
-			ci := rng.IntN(len(w.chains))
-			c := w.chains[ci]
+			ci := rng.IntN(len(w.Cells.chains))
+			c := w.Cells.chains[ci]
 			switch rng.IntN(6) {
 			case 0:
 				w.SetBad(names[rng.IntN(len(names))], rng.Uint64()&rng.Uint64())
@@ -284,8 +284,8 @@ func TestWhatASearchFindsIsGranted(t *testing.T) {
 				continue
 			}
 			k := rng.IntN(len(c.tree.levels))
-			v := rng.IntN(len(w.vcs))
-			q := Request{Job: w.key(), VC: w.vcs[v].name, Chain: c.name, Level: c.tree.levels[k].name, Nodes: 1 + rng.IntN(3),
+			v := rng.IntN(len(w.Cells.vcs))
+			q := Request{Job: w.key(), VC: w.Cells.vcs[v].name, Chain: c.name, Level: c.tree.levels[k].name, Nodes: 1 + rng.IntN(3),
 				GPUs: 1 + rng.IntN(c.tree.levels[min(k, c.tree.nodeAt)].size), Apart: rng.IntN(4) == 0, Soft: rng.IntN(4) == 0, Priority: rng.IntN(2)}
 			if k > c.tree.nodeAt && q.Nodes*q.GPUs > c.tree.levels[k].size {
 				continue
@@ -296,8 +296,8 @@ func TestWhatASearchFindsIsGranted(t *testing.T) {
 			}
 			free, held, lower := legal(0, false), legal(q.Priority, false), legal(q.Priority, true)
 			// Two cells smaller than a node may be in one node: only cells are promised.
-			small := q.Apart && slices.ContainsFunc(w.vcs[v].accounts[ci][:c.tree.nodeAt], func(a account) bool { return a.reserved+a.pinned > 0 })
-			broken := w.Export().Bad != nil
+			small := q.Apart && slices.ContainsFunc(w.Cells.vcs[v].accounts[ci][:c.tree.nodeAt], func(a account) bool { return a.reserved+a.pinned > 0 })
+			broken := w.Leases.Export().Bad != nil
 			if q.Admits == nil && !small && free != w.privately(int32(v), ci, 0).legal(&q, k) {
 				t.Fatalf("%v: on the VC's own nodes and on any legal is not the same", q)
 			}
@@ -369,7 +369,7 @@ func TestFeasibleIsWhatASearchCanPack(t *testing.T) {
 		for _, n := range w.allNodes() {
 			w.SetBad(n, rng.Uint64()&rng.Uint64()&rng.Uint64())
 		}
-		for _, c := range w.chains {
+		for _, c := range w.Cells.chains {
 			if c.tree.levels[0].n > 16 {
 				continue
 			}

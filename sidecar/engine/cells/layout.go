@@ -2,8 +2,9 @@ package cells
 
 import "slices"
 
-// layout is the cells that there are, and the VCs that have some of them.
-type layout struct {
+// Layout is the cells that there are, and the VCs that have some of them. Others read it; allotment alone changes what
+// is in it.
+type Layout struct {
 	chains []*chain
 	vcs    []*vc // by name
 	byName map[string]int32
@@ -21,7 +22,6 @@ type place struct {
 type vc struct {
 	name     string
 	accounts [][]account // by chain and level
-	leases   []int32     // guaranteed ones
 }
 
 // account is a VC's cells of one level.
@@ -54,7 +54,7 @@ func (a *account) move(was, is uint64) {
 }
 
 // vcAt gives the number of a VC, or -1.
-func (s *layout) vcAt(name string) int32 {
+func (s *Layout) vcAt(name string) int32 {
 	if i, ok := s.byName[name]; ok {
 		return i
 	}
@@ -63,7 +63,7 @@ func (s *layout) vcAt(name string) int32 {
 
 // Short gives the levels at which more cells are reserved than can be had of healthy
 // hardware, with the numbers: nil on a new cluster, if its assignment is feasible.
-func (s *layout) Short() Faults {
+func (s *Layout) Short() Faults {
 	var faults Faults
 	for _, c := range s.chains {
 		cells, _ := c.tree.short()

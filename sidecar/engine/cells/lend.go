@@ -17,25 +17,25 @@ func (s *State) Lend(q Request) (Grant, error) {
 		return Grant{}, refusal
 	}
 	refusal = Refusal{}
-	l := s.open(q.Job, q.VC, q.Priority, cluster.Opportunistic)
+	l := s.Leases.open(q.Job, q.VC, q.Priority, cluster.Opportunistic)
 	for i := range asks {
 		a := &asks[i]
 		placed := s.lendGang(l, a, q.Nodes)
 		if placed == q.Nodes {
-			return Grant{Parts: s.parts(&s.leases[l])}, nil
+			return Grant{Parts: s.Leases.parts(&s.Leases.leases[l])}, nil
 		}
-		s.depart(l)
+		s.Leases.depart(l)
 		if refusal.Code == "" {
 			refusal = Refusal{NoneToLend, q.VC, a.c.name, a.c.tree.levels[max(a.level, a.within)].name, q.Nodes, placed, false}
 		}
 	}
 	for i := range asks {
 		if q.Soft && s.lendSpread(l, &asks[i], q.Nodes*q.GPUs) {
-			return Grant{Parts: s.parts(&s.leases[l]), Relaxed: true}, nil
+			return Grant{Parts: s.Leases.parts(&s.Leases.leases[l]), Relaxed: true}, nil
 		}
-		s.depart(l)
+		s.Leases.depart(l)
 	}
-	s.close(l)
+	s.Leases.close(l)
 	return Grant{}, refusal
 }
 
@@ -52,7 +52,7 @@ func (s *State) lendGang(l int32, a *ask, n int) int {
 		if gpus == 0 {
 			break
 		}
-		s.visit(l, part{int16(a.ci), -1, int32(at), gpus})
+		s.Leases.visit(l, part{int16(a.ci), -1, int32(at), gpus})
 		a.note(&a.c.nodes[at])
 		placed++
 	}
@@ -104,7 +104,7 @@ func (s *State) lendWithin(l int32, a *ask, n int) int {
 		for range min(a.fits(&c.nodes[at]), n-placed) {
 			d := &c.nodes[at]
 			gpus, _ := c.tree.pick(ones(0, len(c.lend)), d.idle(c), d.fenced, a.gpus, a.level, true)
-			s.visit(l, part{int16(a.ci), -1, int32(at), gpus})
+			s.Leases.visit(l, part{int16(a.ci), -1, int32(at), gpus})
 			placed++
 		}
 	}
@@ -199,8 +199,8 @@ func (c *chain) rankLend(g, at int, key uint64) {
 // visit puts an opportunistic lease on GPUs of a node.
 func (s *roster) visit(l int32, p part) {
 	s.leases[l].parts = append(s.leases[l].parts, p)
-	d := &s.chains[p.chain].nodes[p.node]
-	d.guests = append(d.guests, guest{l, p.gpus})
+	on := &s.guests[p.chain][p.node]
+	*on = append(*on, guest{l, p.gpus})
 	s.host(p)
 }
 
@@ -208,8 +208,8 @@ func (s *roster) visit(l int32, p part) {
 func (s *roster) depart(l int32) {
 	f := &s.leases[l]
 	for _, p := range f.parts {
-		d := &s.chains[p.chain].nodes[p.node]
-		d.guests = slices.DeleteFunc(d.guests, func(g guest) bool { return g.lease == l })
+		on := &s.guests[p.chain][p.node]
+		*on = slices.DeleteFunc(*on, func(g guest) bool { return g.lease == l })
 		s.host(p)
 	}
 	f.parts = f.parts[:0]
@@ -226,38 +226,14 @@ func (s *roster) recall(l int32, leaving bool) {
 
 // host recounts the opportunistic leases on the node of a part.
 func (s *roster) host(p part) {
-	c := s.chains[p.chain]
-	d := &c.nodes[p.node]
-	d.lent = 0
-	var stays uint64
-	for _, g := range d.guests {
-		d.lent |= g.gpus
+	var lent, stays uint64
+	for _, g := range s.guests[p.chain][p.node] {
+		lent |= g.gpus
 		if !s.leases[g.lease].leaving {
 			stays |= g.gpus
 		}
 	}
-	more, less := stays&^d.stays, d.stays&^stays
-	for left := d.fenced & (more | less); left != 0; {
-		k, i := c.tree.holder(int(p.node)*len(c.lend) + bits.TrailingZeros64(left))
-		_, gpus := c.tree.part(min(k, c.tree.nodeAt), c.tree.cellOf(min(k, c.tree.nodeAt), int(p.node), left))
-		s.change(c.tree.levels[k].owner[i]-1, int(p.chain), k, int(p.node), left, d.used, d.bad, d.stays&^gpus|stays&gpus)
-		left &^= gpus
-	}
-	d.stays = stays
-	c.touch(int(p.node))
-	for k := range c.tree.levels {
-		size := c.tree.levels[k].size
-		if k >= c.tree.nodeAt {
-			c.tree.stay(k, int(p.node)*len(c.lend)/size, bits.OnesCount64(more)-bits.OnesCount64(less))
-			continue
-		}
-		for left := more | less; left != 0; {
-			at := bits.TrailingZeros64(left) / size
-			in := ones(at*size, size)
-			left &^= in
-			c.tree.stay(k, int(p.node)*len(c.lend)/size+at, bits.OnesCount64(more&in)-bits.OnesCount64(less&in))
-		}
-	}
+	s.allot.host(int(p.chain), int(p.node), lent, stays)
 }
 
 // stay adds n to the GPUs of a cell under opportunistic leases that stay.

@@ -13,7 +13,7 @@ type Place struct {
 }
 
 // Place gives the place of a node, and whether it is in the description.
-func (s *layout) Place(node string) (Place, bool) {
+func (s *Layout) Place(node string) (Place, bool) {
 	at, ok := s.places[node]
 	if !ok {
 		return Place{}, false
@@ -23,7 +23,7 @@ func (s *layout) Place(node string) (Place, bool) {
 }
 
 // Chains gives the chains, with the GPUs of a node of each.
-func (s *layout) Chains() []Place {
+func (s *Layout) Chains() []Place {
 	out := make([]Place, len(s.chains))
 	for i, c := range s.chains {
 		out[i] = Place{c.name, c.model, len(c.lend)}
@@ -32,15 +32,15 @@ func (s *layout) Chains() []Place {
 }
 
 // Has tells whether there is a VC of that name.
-func (s *layout) Has(name string) bool { return s.vcAt(name) >= 0 }
+func (s *Layout) Has(name string) bool { return s.vcAt(name) >= 0 }
 
 // GPUs gives the GPUs that a VC has reserved, by model, less what it has lost.
-func (s *layout) GPUs(name, model string) int {
+func (s *Layout) GPUs(name, model string) int {
 	return s.sum(name, model, func(a *account) int { return a.reserved + a.pinned - a.lost })
 }
 
 // Chunks gives the GPUs that a VC has, by model, in the pieces in which it can use them: nodes of its cells, or smaller cells.
-func (s *layout) Chunks(name, model string) (out []int) {
+func (s *Layout) Chunks(name, model string) (out []int) {
 	v := s.vcAt(name)
 	if v < 0 {
 		return nil
@@ -63,12 +63,12 @@ func (s *layout) Chunks(name, model string) (out []int) {
 }
 
 // Promised gives the GPUs that a VC has reserved, by model, with what it has lost.
-func (s *layout) Promised(name, model string) int {
+func (s *Layout) Promised(name, model string) int {
 	return s.sum(name, model, func(a *account) int { return a.reserved + a.pinned })
 }
 
 // sum gives the GPUs of a model in so many of a VC's cells.
-func (s *layout) sum(name, model string, of func(*account) int) (n int) {
+func (s *Layout) sum(name, model string, of func(*account) int) (n int) {
 	v := s.vcAt(name)
 	if v < 0 {
 		return 0
@@ -85,7 +85,7 @@ func (s *layout) sum(name, model string, of func(*account) int) (n int) {
 }
 
 // Idle gives how many GPUs of a model nobody uses.
-func (s *layout) Idle(model string) int {
+func (s *Layout) Idle(model string) int {
 	n := 0
 	for _, c := range s.chains {
 		for i := range c.nodes {
@@ -118,13 +118,13 @@ func (s *roster) Parts(job int) []Part {
 // StaleHolders gives the opportunistic leases on GPUs of guaranteed ones: they have to go.
 func (s *roster) StaleHolders() []int {
 	var out []int
-	for _, c := range s.chains {
+	for ci, c := range s.cells.chains {
 		for i := range c.nodes {
 			d := &c.nodes[i]
 			if d.used&d.lent == 0 {
 				continue
 			}
-			for _, g := range d.guests {
+			for _, g := range s.guests[ci][i] {
 				if g.gpus&d.used != 0 {
 					out = append(out, s.leases[g.lease].job)
 				}
@@ -148,15 +148,8 @@ func (s *roster) Leave(job int) {
 	}
 }
 
-// Spoil makes further GPUs of a node bad.
-func (s *allotment) Spoil(node string, gpus uint64) {
-	if at, ok := s.places[node]; ok {
-		s.SetBad(node, s.chains[at.chain].nodes[at.node].bad|gpus)
-	}
-}
-
 // Size gives the GPUs of a cell of a type, 0 if it has none of a model.
-func (s *layout) Size(chain, typ, model string) int {
+func (s *Layout) Size(chain, typ, model string) int {
 	ci, k, wrong := s.levelOf(chain, typ)
 	if wrong != "" || s.chains[ci].model != model {
 		return 0
@@ -165,7 +158,7 @@ func (s *layout) Size(chain, typ, model string) int {
 }
 
 // Within gives the types of the cells that one of a type has in it, and its own.
-func (s *layout) Within(chain, typ string) []string {
+func (s *Layout) Within(chain, typ string) []string {
 	for _, c := range s.chains {
 		if k := c.tree.levelOf(typ); c.name == chain && k >= 0 {
 			out := make([]string, k+1)

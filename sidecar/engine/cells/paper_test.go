@@ -58,8 +58,8 @@ func at(name string) func(*Request) { return func(q *Request) { q.Level = name }
 // free gives f_k from the GPU up.
 func (w *world) free() []int {
 	var out []int
-	for k := range w.chains[0].tree.levels {
-		out = append(out, w.chains[0].tree.levels[k].free)
+	for k := range w.Cells.chains[0].tree.levels {
+		out = append(out, w.Cells.chains[0].tree.levels[k].free)
 	}
 	return out
 }
@@ -89,7 +89,7 @@ func TestFigure3(t *testing.T) {
 	w.ask(t, "C", 1, 2, nil)
 	// 4+4 fill a node; 2+1+2+1+2 fill another.
 	w.expectFree(t, "all reserved cells bound", 0, 0, 0, 0, 0)
-	for _, v := range w.Views() {
+	for _, v := range w.Cells.Views() {
 		if v.Free != 0 || v.Bound != v.Reserved {
 			t.Errorf("%+v: not all is bound", v)
 		}
@@ -111,7 +111,7 @@ func TestTheSharingAnomaly(t *testing.T) {
 			w.Release(key)
 		}
 	}
-	for _, f := range w.Fragmentation() {
+	for _, f := range w.Cells.Fragmentation() {
 		if f.Type == "node" && (f.Broken != 8 || f.Cells != 16) {
 			t.Errorf("%d of %d nodes cannot give 8 GPUs, want 8 of 16", f.Broken, f.Cells)
 		}
@@ -182,7 +182,7 @@ func TestInvariant2(t *testing.T) {
 	w := start(t, figure3())
 	// F_4 = (1+0-0)*4 = 4; F_3 = (0+4-2)*2 = 4; F_2 = (4-2)*2 = 4; F_1 = (4-3)*2 = 2
 	want := []gap{{2, 2}, {3, 4}, {2, 4}, {2, 4}, {0, 1}}
-	if got := w.chains[0].tree.gaps(nil); !slices.Equal(got, want) {
+	if got := w.Cells.chains[0].tree.gaps(nil); !slices.Equal(got, want) {
 		t.Errorf("invariant (2) reads %v, want %v", got, want)
 	}
 	d := figure3()
@@ -235,7 +235,7 @@ func TestMultiLevelCellsFragmentLess(t *testing.T) {
 		for _, v := range vcs {
 			w.ask(t, v.Name, 1, 1, nil)
 		}
-		for _, f := range w.Fragmentation() {
+		for _, f := range w.Cells.Fragmentation() {
 			if f.Type == "node" {
 				return f.Broken
 			}

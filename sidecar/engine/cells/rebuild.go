@@ -45,19 +45,19 @@ func (s *roster) Export() Record {
 		}
 	}
 	slices.SortFunc(r.Leases, func(a, b Lease) int { return cmp.Compare(a.Job, b.Job) })
-	for _, c := range s.chains {
+	for _, c := range s.cells.chains {
 		for i := range c.nodes {
 			if d := &c.nodes[i]; d.bad != 0 {
 				r.Bad = append(r.Bad, Bad{d.name, d.bad})
 			}
 		}
 	}
-	r.Lost = s.Losses()
+	r.Lost = s.cells.Losses()
 	return r
 }
 
 // Losses gives the VCs' losses by bad hardware.
-func (s *layout) Losses() []Loss {
+func (s *Layout) Losses() []Loss {
 	var out []Loss
 	for _, v := range s.vcs {
 		for ci, accounts := range v.accounts {
@@ -75,7 +75,7 @@ func (s *layout) Losses() []Loss {
 func (s *roster) parts(f *lease) []Part {
 	out := make([]Part, len(f.parts))
 	for i, p := range f.parts {
-		c := s.chains[p.chain]
+		c := s.cells.chains[p.chain]
 		out[i] = Part{Node: c.nodes[p.node].name, GPUs: p.gpus}
 		if p.level >= 0 {
 			out[i].Type = c.tree.levels[p.level].name
@@ -93,8 +93,8 @@ func (s *State) Rebuild(r Record) (*State, Changes) {
 	out, changes := s.rebuild(r, false)
 	// A safe state must be safe again. If all bindings together leave more cells missing than
 	// were lost, each must be checked separately.
-	for ci, lost := range out.lostGPUs(r.Lost) {
-		if _, gpus := out.chains[ci].tree.short(); gpus > lost {
+	for ci, lost := range out.Cells.lostGPUs(r.Lost) {
+		if _, gpus := out.Cells.chains[ci].tree.short(); gpus > lost {
 			return s.rebuild(r, true)
 		}
 	}
@@ -104,44 +104,39 @@ func (s *State) Rebuild(r Record) (*State, Changes) {
 // rebuild makes the state; careful: a lease that leaves more cells short is not bound.
 func (s *State) rebuild(r Record, careful bool) (*State, Changes) {
 	s = s.clone()
-	s.trying = true
+	s.allot.try(true)
 	for _, b := range r.Bad {
 		s.SetBad(b.Node, b.GPUs)
 	}
-	allow := s.lostGPUs(r.Lost)
-	for ci := range allow {
+	in := adoption{leases: s.Leases, allot: s.allot, allow: s.Cells.lostGPUs(r.Lost)}
+	for ci := range in.allow {
 		if !careful {
-			allow[ci] = ChainGPUs
+			in.allow[ci] = ChainGPUs
 		}
 	}
-	s.leases = make([]lease, 0, len(r.Leases)+len(r.Leases)/4+16)
-	most := -1
-	for i := range r.Leases {
-		most = max(most, r.Leases[i].Job)
-	}
-	s.byJob = make([]int32, most+1)
+	s.Leases.expect(r.Leases)
 	var changes Changes
 	var at []part
-	for _, f := range s.byRank(r.Leases) {
-		parts, ok := s.at(at[:0], f.Parts)
+	for _, f := range s.Cells.byRank(r.Leases) {
+		parts, ok := s.Cells.at(at[:0], f.Parts)
 		at = parts
-		if _, twice := s.find(f.Job); !ok || twice {
+		if _, twice := s.Leases.find(f.Job); !ok || twice {
 			changes.Outside = append(changes.Outside, f.Job)
 			continue
 		}
-		l := s.open(f.Job, f.VC, f.Priority, f.Right)
+		l := s.Leases.open(f.Job, f.VC, f.Priority, f.Right)
 		if f.Right == cluster.Guaranteed {
-			if v := s.vcAt(f.VC); v >= 0 && s.adopt(l, v, parts, allow) {
+			if v := s.Cells.vcAt(f.VC); v >= 0 && in.adopt(l, v, parts) {
 				continue
 			}
 			changes.Demoted = append(changes.Demoted, f.Job)
 		}
-		s.lendAt(l, parts, f.Leaving && f.Right != cluster.Guaranteed)
+		s.Leases.lendAt(l, parts, f.Leaving && f.Right != cluster.Guaranteed)
 	}
-	s.lose(r.Lost)
-	s.trying = false
-	for ci := range s.chains {
-		s.settle(ci)
+	s.allot.lose(r.Lost)
+	s.allot.try(false)
+	for ci := range s.Cells.chains {
+		s.allot.settle(ci)
 	}
 	slices.Sort(changes.Demoted)
 	slices.Sort(changes.Outside)
@@ -150,7 +145,7 @@ func (s *State) rebuild(r Record, careful bool) (*State, Changes) {
 
 // byRank gives leases in the order of their restoration: those on bad GPUs first, since other
 // leases cannot use these, then by priority.
-func (s *layout) byRank(leases []Lease) []*Lease {
+func (s *Layout) byRank(leases []Lease) []*Lease {
 	type ranked struct {
 		f   *Lease
 		bad bool
@@ -184,7 +179,7 @@ func btoi(b bool) int {
 }
 
 // at appends parts by number to out, and tells whether all nodes are there.
-func (s *layout) at(out []part, parts []Part) ([]part, bool) {
+func (s *Layout) at(out []part, parts []Part) ([]part, bool) {
 	for _, p := range parts {
 		at, ok := s.places[p.Node]
 		if !ok {
@@ -200,7 +195,7 @@ func (s *layout) at(out []part, parts []Part) ([]part, bool) {
 }
 
 // lostGPUs gives how many GPUs VCs had lost, by chain.
-func (s *layout) lostGPUs(lost []Loss) []int {
+func (s *Layout) lostGPUs(lost []Loss) []int {
 	allow := make([]int, len(s.chains))
 	for _, f := range lost {
 		if ci, k, wrong := s.levelOf(f.Chain, f.Type); wrong == "" {
@@ -213,14 +208,14 @@ func (s *layout) lostGPUs(lost []Loss) []int {
 // lose applies the VCs' recorded losses to cells that they have free.
 func (s *allotment) lose(lost []Loss) {
 	for _, f := range lost {
-		ci, k, wrong := s.levelOf(f.Chain, f.Type)
-		v := s.vcAt(f.VC)
+		ci, k, wrong := s.cells.levelOf(f.Chain, f.Type)
+		v := s.cells.vcAt(f.VC)
 		if wrong != "" || v < 0 {
 			continue
 		}
-		a := &s.vcs[v].accounts[ci][k]
+		a := &s.cells.vcs[v].accounts[ci][k]
 		n := min(f.Cells, a.unbound())
 		a.lost += n
-		s.chains[ci].tree.levels[k].lost += n
+		s.cells.chains[ci].tree.levels[k].lost += n
 	}
 }

@@ -41,7 +41,7 @@ func TestLosses(t *testing.T) {
 	lost := func(what string, want ...string) {
 		t.Helper()
 		w.sound(t)
-		if got := w.Export().Lost; !slices.Equal(got, nodes(want...)) {
+		if got := w.Leases.Export().Lost; !slices.Equal(got, nodes(want...)) {
 			t.Errorf("%s: lost are %v, want %v", what, got, want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestLosses(t *testing.T) {
 	w.Release(one)
 	lost("the job has left: a has two unallocated now", "a", "b")
 	w.SetBad("n2", ^uint64(0))
-	if got := w.Views(); got[0].Free != 0 || got[1].Free != 1 || got[0].Lost != 2 || got[1].Lost != 1 {
+	if got := w.Cells.Views(); got[0].Free != 0 || got[1].Free != 1 || got[0].Lost != 2 || got[1].Lost != 1 {
 		t.Errorf("of four cells one is left, and a is first by name: %+v", got)
 	}
 	w.SetBad("n0", 0)
@@ -76,9 +76,9 @@ func TestALossStays(t *testing.T) {
 	w.SetBad("n03", 1)
 	w.Release(one)
 	want := []Loss{{VC: "b", Chain: "rack", Type: "node", Cells: 1}} // b had more unallocated then; a would be first now
-	again, _, err := restored(d, w.Export())
-	if got := w.Export().Lost; err != nil || !slices.Equal(got, want) || !slices.Equal(again.Export().Lost, want) {
-		t.Errorf("lost are %v, after a restart %v (%v), want %v", got, again.Export().Lost, err, want)
+	again, _, err := restored(d, w.Leases.Export())
+	if got := w.Leases.Export().Lost; err != nil || !slices.Equal(got, want) || !slices.Equal(again.Leases.Export().Lost, want) {
+		t.Errorf("lost are %v, after a restart %v (%v), want %v", got, again.Leases.Export().Lost, err, want)
 	}
 }
 
@@ -91,14 +91,14 @@ func TestABrokenCellIsHeld(t *testing.T) {
 	if g, err := w.Lend(Request{Job: key, VC: "a", Nodes: 1, GPUs: 7}); err != nil || g.Parts[0].Node != "n2" {
 		t.Fatalf("7 GPUs are lent on %+v, %v", g, err)
 	}
-	if v := w.Views()[0]; v.Lost != 1 || v.Free != 1 {
+	if v := w.Cells.Views()[0]; v.Lost != 1 || v.Free != 1 {
 		t.Errorf("one of two nodes is broken: %+v", v)
 	}
 	if !w.Promote(key, "a", false) {
 		t.Error("a has a node cell unallocated, and its lease on n2 is not promoted")
 	}
 	w.sound(t)
-	if v := w.Views()[0]; v.Lost != 0 || v.Free != 1 || v.Bound != 1 {
+	if v := w.Cells.Views()[0]; v.Lost != 0 || v.Free != 1 || v.Bound != 1 {
 		t.Errorf("a holds the broken node: %+v", v)
 	}
 }
@@ -121,22 +121,22 @@ func TestTheFullestParent(t *testing.T) {
 			w.Free(c)
 		}
 	}
-	if i, _ := w.chains[0].tree.find(1); i != 5 {
+	if i, _ := w.Cells.chains[0].tree.find(1); i != 5 {
 		t.Errorf("the PCIe switch chosen is %d: 5 is beside a full one", i)
 	}
 	w.SetBad("n2", 1<<7)
-	if i, _ := w.chains[0].tree.find(1); i != 1 {
+	if i, _ := w.Cells.chains[0].tree.find(1); i != 1 {
 		t.Errorf("the PCIe switch chosen is %d: n2 is broken, so 1", i)
 	}
 	w.SetBad("n2", 0)
 	w.Free(got[9])
-	if i, _ := w.chains[0].tree.find(0); i != 1 {
+	if i, _ := w.Cells.chains[0].tree.find(0); i != 1 {
 		t.Errorf("the GPU chosen is %d: 1 and 9 are each beside one, 1 is the first", i)
 	}
-	if w.bind(0, 0, 0, 12); w.chains[0].tree.levels[0].owner[12] != 1 {
+	if w.allot.bind(0, 0, 0, 12); w.Cells.chains[0].tree.levels[0].owner[12] != 1 {
 		t.Fatal("GPU 12 is not bound")
 	}
-	if i, _ := w.chains[0].tree.find(0); i != 9 {
+	if i, _ := w.Cells.chains[0].tree.find(0); i != 9 {
 		t.Errorf("the GPU chosen is %d: 9 is beside one in use, on the fuller node", i)
 	}
 }
@@ -193,7 +193,7 @@ func TestThreeQuartersOfTheNodesVanish(t *testing.T) {
 	w.sound(t)
 	var keys []int
 	free := 0
-	for _, v := range w.Views() {
+	for _, v := range w.Cells.Views() {
 		for range v.Free {
 			size := map[string]int{"node": 8, "gpu": 1}[v.Type]
 			q := Request{Job: w.key(), VC: v.VC, Level: v.Type, Nodes: 1, GPUs: size}
@@ -211,7 +211,7 @@ func TestThreeQuartersOfTheNodesVanish(t *testing.T) {
 		w.SetBad(n, 0)
 	}
 	w.sound(t)
-	if lost := w.Export().Lost; lost != nil {
+	if lost := w.Leases.Export().Lost; lost != nil {
 		t.Errorf("all nodes are back, lost are still %v", lost)
 	}
 	for _, key := range keys {
@@ -242,7 +242,7 @@ func TestReconfigure(t *testing.T) {
 		d := was
 		d.Tops, d.VCs = slices.Clone(was.Tops), slices.Clone(was.VCs)
 		change(&d)
-		s, changes, err := restored(d, w.Export())
+		s, changes, err := restored(d, w.Leases.Export())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +278,7 @@ func TestReconfigure(t *testing.T) {
 	if changes.Demoted != nil {
 		t.Errorf("another hierarchy: %+v", changes)
 	}
-	gone := w.Parts(high)[0].Node
+	gone := w.Leases.Parts(high)[0].Node
 	out, changes := rebuild(func(d *Description) { // a node is removed, the others are single
 		d.Tops, d.VCs[0].Cells = nil, []Quota{{Type: "node", Cells: 1}}
 		for _, n := range was.Tops[0].Nodes {
@@ -293,7 +293,7 @@ func TestReconfigure(t *testing.T) {
 	if _, err := out.request(t, Request{Job: out.key(), VC: "b", Nodes: 1, GPUs: 8}); err != nil {
 		t.Errorf("b's node in the smaller cluster: %v", err)
 	}
-	if _, _, err := restored(Description{Types: was.Types, Tops: was.Tops[:0], VCs: was.VCs}, w.Export()); err == nil {
+	if _, _, err := restored(Description{Types: was.Types, Tops: was.Tops[:0], VCs: was.VCs}, w.Leases.Export()); err == nil {
 		t.Error("no node is left, and it is not refused")
 	}
 }
@@ -329,15 +329,15 @@ func TestJobsShareACell(t *testing.T) {
 	w := start(t, twoNodes())
 	one, _ := w.ask(t, "a", 1, 2, nil)
 	two, g := w.ask(t, "a", 1, 4, nil)
-	if g.Parts[0].Node != "n1" || w.Views()[0].Bound != 1 {
-		t.Errorf("a's second job is on %v with %d cells bound, want the first's cell", g.Parts, w.Views()[0].Bound)
+	if g.Parts[0].Node != "n1" || w.Cells.Views()[0].Bound != 1 {
+		t.Errorf("a's second job is on %v with %d cells bound, want the first's cell", g.Parts, w.Cells.Views()[0].Bound)
 	}
 	w.Release(one)
-	if w.Views()[0].Bound != 1 {
+	if w.Cells.Views()[0].Bound != 1 {
 		t.Error("the cell is given back while a job is in it")
 	}
 	w.Release(two)
-	if w.Views()[0].Bound != 0 {
+	if w.Cells.Views()[0].Bound != 0 {
 		t.Error("the cell is bound with nobody in it")
 	}
 }
@@ -375,7 +375,7 @@ func TestLeastDisturbance(t *testing.T) {
 		{y, []part{{0, -1, 1, 3}}},
 		{z, []part{{0, -1, 2, 7}}},
 	} {
-		w.lendAt(w.open(l.key, "g", 0, cluster.Opportunistic), l.parts, false)
+		w.Leases.lendAt(w.Leases.open(l.key, "g", 0, cluster.Opportunistic), l.parts, false)
 	}
 	w.sound(t)
 	_, g := w.ask(t, "a", 2, 8, func(q *Request) { q.Apart = true })
@@ -445,7 +445,7 @@ func TestWhoHoldsWhat(t *testing.T) {
 		}
 	}
 	lent := 0
-	for _, f := range w.Export().Leases {
+	for _, f := range w.Leases.Export().Leases {
 		if f.Right == cluster.Opportunistic && f.VC == "guest" {
 			for _, p := range f.Parts {
 				lent += bits.OnesCount64(p.GPUs)
@@ -455,12 +455,12 @@ func TestWhoHoldsWhat(t *testing.T) {
 	if lent != 21 {
 		t.Errorf("%d GPUs are lent", lent)
 	}
-	held := w.Bound(func(job int) cluster.JobKey { return cluster.JobKey(job) })
+	held := w.Leases.Bound(func(job int) cluster.JobKey { return cluster.JobKey(job) })
 	if len(held) != 2 || held[0].VC != "A" || held[0].Type != "socket" || held[0].Used != 3 || !slices.Equal(held[0].Holders, []cluster.JobKey{cluster.JobKey(one)}) ||
 		held[1].VC != "B" || held[1].Type != "gpu" || !slices.Equal(held[1].Holders, []cluster.JobKey{cluster.JobKey(two)}) {
 		t.Errorf("bound are %+v", held)
 	}
-	for _, v := range w.Views() {
+	for _, v := range w.Cells.Views() {
 		if v.VC == "C" && v.Type == "node" && (v.Free != 2 || v.Lent != 2) {
 			t.Errorf("C's nodes: %+v, want 2 free, both lent", v)
 		}

@@ -100,7 +100,7 @@ type ask struct {
 func (s *State) asks(q *Request) ([]ask, Refusal) {
 	refusal := Refusal{Code: UnknownLevel, VC: q.VC, Chain: q.Chain, Level: q.Level}
 	var asks []ask
-	for ci, c := range s.chains {
+	for ci, c := range s.Cells.chains {
 		if q.Chain != "" && q.Chain != c.name || q.Model != "" && q.Model != c.model {
 			continue
 		}
@@ -122,7 +122,7 @@ func (s *State) asks(q *Request) ([]ask, Refusal) {
 		}
 		asks = append(asks, a)
 	}
-	if _, ok := s.find(q.Job); ok {
+	if _, ok := s.Leases.find(q.Job); ok {
 		return nil, Refusal{Code: Held, VC: q.VC}
 	}
 	return asks, refusal
@@ -132,7 +132,7 @@ func (s *State) asks(q *Request) ([]ask, Refusal) {
 // changed. It succeeds whenever the VC's own cells, seen as a private cluster, have space for it;
 // if needed, leases of the VC with lower priority become opportunistic.
 func (s *State) Request(q Request) (Grant, error) {
-	v := s.vcAt(q.VC)
+	v := s.Cells.vcAt(q.VC)
 	if v < 0 {
 		return Grant{}, Refusal{Code: UnknownVC, VC: q.VC}
 	}
@@ -140,14 +140,14 @@ func (s *State) Request(q Request) (Grant, error) {
 	if len(asks) == 0 {
 		return Grant{}, refusal
 	}
-	t := trial{state: s, q: &q, l: s.open(q.Job, q.VC, q.Priority, cluster.Guaranteed), asks: asks}
-	s.join(t.l, v)
+	t := trial{state: s, q: &q, l: s.Leases.open(q.Job, q.VC, q.Priority, cluster.Guaranteed), asks: asks}
+	s.Leases.join(t.l, v)
 	if !t.try() && !t.preempt() {
-		s.quit(t.l)
-		s.close(t.l)
+		s.Leases.quit(t.l)
+		s.Leases.close(t.l)
 		return Grant{}, t.refusal
 	}
-	t.grant.Parts = s.parts(&s.leases[t.l])
+	t.grant.Parts = s.Leases.parts(&s.Leases.leases[t.l])
 	slices.Sort(t.grant.Recall)
 	slices.Sort(t.grant.Demoted)
 	return t.grant, nil
@@ -168,16 +168,16 @@ func (t *trial) try() bool {
 	q := t.q
 	for i := range t.asks {
 		a := &t.asks[i]
-		a.v = t.state.leases[t.l].vc
+		a.v = t.state.Leases.leases[t.l].vc
 		placed := t.fill(a, q.Nodes, t.gangOf)
 		if placed == q.Nodes {
 			return true
 		}
 		t.grant = t.undone()
-		if t.refusal.Code == "" || a.unsafe && !t.state.trying {
+		if t.refusal.Code == "" || a.unsafe && !t.state.allot.trying {
 			k := max(a.c.tree.fit(q.GPUs), a.within)
 			t.refusal = Refusal{Lacking, q.VC, a.c.name, a.c.tree.levels[k].name, q.Nodes, placed, a.cut}
-			if a.unsafe && !t.state.trying {
+			if a.unsafe && !t.state.allot.trying {
 				t.refusal.Code = Unsafe
 			}
 		}
@@ -209,14 +209,14 @@ func (t *trial) fill(a *ask, n int, place func(*ask, int) int) int {
 		return most
 	}
 	for _, at := range cells {
-		t.state.bind(a.v, a.ci, at.level, at.index)
+		t.state.allot.bind(a.v, a.ci, at.level, at.index)
 	}
 	a.chosen = true
 	placed = place(a, n)
 	a.chosen = false
 	for _, at := range cells {
 		if a.c.tree.levels[at.level].used[at.index] == 0 {
-			t.state.unbind(a.v, a.ci, at.level, at.index)
+			t.state.allot.unbind(a.v, a.ci, at.level, at.index)
 		}
 	}
 	return placed
@@ -260,13 +260,9 @@ func (t *trial) gangOf(a *ask, n int) int {
 
 // undone reverts the parts placed in vain and their recalls, and gives the rest of the grant.
 func (t *trial) undone() Grant {
-	f := &t.state.leases[t.l]
-	for _, p := range f.parts {
-		t.state.leave(f.vc, p)
-	}
-	f.parts = f.parts[:0]
+	t.state.Leases.empty(t.l)
 	for _, g := range t.grant.recalled {
-		t.state.recall(g, false)
+		t.state.Leases.recall(g, false)
 	}
 	left := t.grant
 	left.Recall, left.recalled = nil, nil
@@ -299,7 +295,7 @@ func (t *trial) place(a *ask) bool {
 // leases, in the fullest, by name.
 func (s *State) bound(a *ask, k int) part {
 	c := a.c
-	open := s.vcs[a.v].accounts[a.ci][k].open
+	open := s.Cells.vcs[a.v].accounts[a.ci][k].open
 	best, least := part{chain: int16(a.ci), level: int16(k)}, a.gpus+1
 	level := min(k, c.tree.nodeAt)
 	for free := a.gpus; free <= c.tree.levels[level].size && least > 0; free++ {
@@ -354,26 +350,26 @@ func (a *ask) note(d *node) {
 func (s *State) fresh(a *ask, k int) part {
 	var passed []int
 	var got part
-	for s.vcs[a.v].accounts[a.ci][k].unbound() > 0 && got.gpus == 0 {
+	for s.Cells.vcs[a.v].accounts[a.ci][k].unbound() > 0 && got.gpus == 0 {
 		i, ok := a.c.tree.find(k)
 		if !ok {
 			a.unsafe = true
 			break
 		}
-		s.bind(a.v, a.ci, k, i)
+		s.allot.bind(a.v, a.ci, k, i)
 		if got = s.bound(a, k); got.gpus == 0 {
 			passed = append(passed, i)
 		}
 	}
 	for _, i := range passed {
-		s.unbind(a.v, a.ci, k, i)
+		s.allot.unbind(a.v, a.ci, k, i)
 	}
 	return got
 }
 
 // put places a part, and recalls the opportunistic leases in its way.
 func (t *trial) put(a *ask, p part) {
-	t.state.use(t.l, p)
+	t.state.Leases.use(t.l, p)
 	grant := &t.grant
 	d := &a.c.nodes[p.node]
 	a.note(d)
@@ -381,14 +377,14 @@ func (t *trial) put(a *ask, p part) {
 		return
 	}
 	found := len(grant.Recall)
-	for _, g := range d.guests {
-		if key := t.state.leases[g.lease].job; g.gpus&p.gpus != 0 && !slices.Contains(grant.Recall, key) {
+	for _, g := range t.state.Leases.guests[a.ci][p.node] {
+		if key := t.state.Leases.leases[g.lease].job; g.gpus&p.gpus != 0 && !slices.Contains(grant.Recall, key) {
 			grant.Recall = append(grant.Recall, key)
 		}
 	}
 	for _, key := range grant.Recall[found:] {
-		if g, _ := t.state.find(key); !t.state.leases[g].leaving {
-			t.state.recall(g, true)
+		if g, _ := t.state.Leases.find(key); !t.state.Leases.leases[g].leaving {
+			t.state.Leases.recall(g, true)
 			grant.recalled = append(grant.recalled, g)
 		}
 	}
@@ -398,7 +394,7 @@ func (t *trial) put(a *ask, p part) {
 // sufficient one, else one with a cell that it binds.
 func (s *State) enclose(a *ask, n int) bool {
 	c := a.c
-	accounts := s.vcs[a.v].accounts[a.ci]
+	accounts := s.Cells.vcs[a.v].accounts[a.ci]
 	for k := a.within; k <= c.tree.top(); k++ {
 		open := accounts[k].open
 		room := make([]int, c.tree.levels[a.within].n)
@@ -423,7 +419,7 @@ func (s *State) enclose(a *ask, n int) bool {
 			i = a.roomy(k, n)
 		}
 		if i >= 0 {
-			s.bind(a.v, a.ci, k, i)
+			s.allot.bind(a.v, a.ci, k, i)
 			return true
 		}
 	}

@@ -1,19 +1,33 @@
 package cells
 
-import (
-	"math/bits"
+import "github.com/fairlease/fairlease/sidecar/cluster"
 
-	"github.com/fairlease/fairlease/sidecar/cluster"
-)
-
-// roster is the leases, and where they stand.
+// roster is the leases, and where they stand. Cells are bound for them by the allotment.
 type roster struct {
-	allotment
+	cells  *Layout
+	allot  *allotment
 	leases []lease
-	spare  []int32 // of leases: not in use
-	byJob  []int32 // 1 + the lease of a job; 0 = none
-	hold   bool    // cells are not to be given back now, but are noted
-	held   []part  // in such cells
+	spare  []int32     // of leases: not in use
+	byJob  []int32     // 1 + the lease of a job; 0 = none
+	ofVC   [][]int32   // by VC: its guaranteed leases
+	guests [][][]guest // by chain and node: the opportunistic leases there
+	hold   bool        // cells are not to be given back now, but are noted
+	held   []part      // in such cells
+}
+
+// newRoster makes the list of no leases.
+func newRoster(cells *Layout, allot *allotment) *roster {
+	s := &roster{cells: cells, allot: allot, ofVC: make([][]int32, len(cells.vcs)), guests: make([][][]guest, len(cells.chains))}
+	for ci, c := range cells.chains {
+		s.guests[ci] = make([][]guest, len(c.nodes))
+	}
+	return s
+}
+
+// guest is an opportunistic lease on a node.
+type guest struct {
+	lease int32
+	gpus  uint64
 }
 
 // lease is who holds what.
@@ -21,7 +35,7 @@ type lease struct {
 	job      int
 	tenant   string
 	vc       int32 // of a guaranteed one
-	at       int32 // its place in vc.leases
+	at       int32 // its place among those of the VC
 	priority int32
 	right    cluster.LeaseClass // guaranteed or opportunistic; "" = not in use
 	leaving  bool               // recalled
@@ -33,6 +47,15 @@ type part struct {
 	chain, level int16
 	node         int32
 	gpus         uint64
+}
+
+// expect makes room for these leases, and for some more.
+func (s *roster) expect(leases []Lease) {
+	most := -1
+	for i := range leases {
+		most = max(most, leases[i].Job)
+	}
+	s.leases, s.byJob = make([]lease, 0, len(leases)+len(leases)/4+16), make([]int32, most+1)
 }
 
 // find gives the lease of a job, and whether it has one.
@@ -69,57 +92,55 @@ func (s *roster) close(l int32) {
 // join makes a lease one of its VC's.
 func (s *roster) join(l, v int32) {
 	f := &s.leases[l]
-	f.vc, f.at, f.right, f.leaving = v, int32(len(s.vcs[v].leases)), cluster.Guaranteed, false
-	s.vcs[v].leases = append(s.vcs[v].leases, l)
+	f.vc, f.at, f.right, f.leaving = v, int32(len(s.ofVC[v])), cluster.Guaranteed, false
+	s.ofVC[v] = append(s.ofVC[v], l)
 }
 
 // quit makes a lease none of its VC's any more, which holds nothing then.
 func (s *roster) quit(l int32) {
 	f := &s.leases[l]
-	v := s.vcs[f.vc]
-	for _, p := range f.parts {
-		s.leave(f.vc, p)
-	}
-	last := v.leases[len(v.leases)-1]
-	v.leases[f.at] = last
+	s.empty(l)
+	its := s.ofVC[f.vc]
+	last := its[len(its)-1]
+	its[f.at] = last
 	s.leases[last].at = f.at
-	v.leases = v.leases[:len(v.leases)-1]
+	s.ofVC[f.vc] = its[:len(its)-1]
 	f.vc = -1
+}
+
+// empty takes a lease off all its cells, and unbinds each cell with its last GPU.
+func (s *roster) empty(l int32) {
+	f := &s.leases[l]
+	for _, p := range f.parts {
+		i, idle := s.allot.leave(f.vc, p)
+		switch {
+		case !idle:
+		case s.hold:
+			s.held = append(s.held, p)
+		default:
+			s.allot.unbind(f.vc, int(p.chain), int(p.level), i)
+		}
+	}
+	f.parts = f.parts[:0]
 }
 
 // use puts a lease on GPUs of a cell that is bound to its VC.
 func (s *roster) use(l int32, p part) {
-	f, c := &s.leases[l], s.chains[p.chain]
-	k, d := int(p.level), &c.nodes[p.node]
-	s.change(f.vc, int(p.chain), k, int(p.node), p.gpus, d.used|p.gpus, d.bad, d.stays)
-	c.tree.levels[k].used[c.tree.cellOf(k, int(p.node), p.gpus)] += int32(bits.OnesCount64(p.gpus))
+	f := &s.leases[l]
+	s.allot.use(f.vc, p)
 	f.parts = append(f.parts, p)
 }
 
-// leave takes a lease off a cell, and unbinds the cell with its last GPU.
-func (s *roster) leave(v int32, p part) {
-	c := s.chains[p.chain]
-	k, d := int(p.level), &c.nodes[p.node]
-	s.change(v, int(p.chain), k, int(p.node), p.gpus, d.used&^p.gpus, d.bad, d.stays)
-	i := c.tree.cellOf(k, int(p.node), p.gpus)
-	used := &c.tree.levels[k].used[i]
-	*used -= int32(bits.OnesCount64(p.gpus))
-	switch {
-	case *used > 0 || c.pinned[cell{k, i}]:
-	case s.hold:
-		s.held = append(s.held, p)
-	default:
-		s.unbind(v, int(p.chain), k, i)
-	}
-}
-
-// letGo gives the cells back that were held and that nobody uses.
-func (s *roster) letGo(v int32) {
+// keeping does something while cells of a VC stay bound though their last lease leaves, and then returns those that nobody uses.
+func (s *roster) keeping(v int32, do func() bool) bool {
+	s.hold = true
+	done := do()
 	for _, p := range s.held {
-		c, k := s.chains[p.chain], int(p.level)
+		c, k := s.cells.chains[p.chain], int(p.level)
 		if i := c.tree.cellOf(k, int(p.node), p.gpus); c.tree.levels[k].owner[i] == v+1 && c.tree.levels[k].used[i] == 0 {
-			s.unbind(v, int(p.chain), k, i)
+			s.allot.unbind(v, int(p.chain), k, i)
 		}
 	}
 	s.hold, s.held = false, s.held[:0]
+	return done
 }

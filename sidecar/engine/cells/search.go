@@ -122,7 +122,7 @@ func (s *State) cells(a *ask, n int) (bind []cell, best int) {
 	for k := range Levels {
 		bound, split := 0, 0
 		if k >= a.c.tree.fit(a.gpus) && k <= a.c.tree.top() {
-			bound, split = s.vcs[a.v].accounts[a.ci][k].unbound(), rows[k].there-rows[k].needed
+			bound, split = s.Cells.vcs[a.v].accounts[a.ci][k].unbound(), rows[k].there-rows[k].needed
 		}
 		if f.floor < 0 && bound > 0 {
 			f.floor = k
@@ -133,7 +133,7 @@ func (s *State) cells(a *ask, n int) (bind []cell, best int) {
 	if f.floor < 0 {
 		return nil, 0
 	}
-	f.look(s.vcs[a.v].accounts[a.ci])
+	f.look(s.Cells.vcs[a.v].accounts[a.ci])
 	guess, best, most := f.guess()
 	if most < n {
 		return nil, best

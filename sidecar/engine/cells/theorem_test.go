@@ -65,13 +65,13 @@ func theorem(t rapid.TB, d Description, seed uint64, steps, checks int) {
 		}
 		switch v := &d.VCs[rng.IntN(len(d.VCs))]; rng.IntN(10) {
 		case 0, 1, 2: // a whole cell that the VC has free
-			views := slices.DeleteFunc(w.Views(), func(o View) bool { return o.VC != v.Name || o.Free < 1 })
+			views := slices.DeleteFunc(w.Cells.Views(), func(o View) bool { return o.VC != v.Name || o.Free < 1 })
 			if len(views) == 0 {
 				continue
 			}
 			o := views[rng.IntN(len(views))]
-			ci, k, _ := w.levelOf(o.Chain, o.Type)
-			c := w.chains[ci]
+			ci, k, _ := w.Cells.levelOf(o.Chain, o.Type)
+			c := w.Cells.chains[ci]
 			q := Request{Job: w.key(), VC: v.Name, Chain: o.Chain, Level: o.Type, Nodes: 1, GPUs: c.tree.levels[k].size, Priority: rng.IntN(2)}
 			if k > c.tree.nodeAt {
 				q.Nodes, q.GPUs = c.tree.nodesIn(k), len(c.lend)
@@ -86,13 +86,13 @@ func theorem(t rapid.TB, d Description, seed uint64, steps, checks int) {
 			legal++
 			recalled += len(g.Recall)
 		case 3: // any gang
-			c := w.chains[rng.IntN(len(w.chains))]
+			c := w.Cells.chains[rng.IntN(len(w.Cells.chains))]
 			k := rng.IntN(len(c.tree.levels))
 			q := Request{Job: w.key(), VC: v.Name, Chain: c.name, Level: c.tree.levels[k].name, Nodes: 1 + rng.IntN(4), GPUs: 1 + rng.IntN(len(c.lend)),
 				Apart: rng.IntN(2) == 0, Soft: rng.IntN(2) == 0, Priority: rng.IntN(3)}
 			_, _ = w.request(t, q)
 		case 4, 5: // opportunistic
-			c := w.chains[rng.IntN(len(w.chains))]
+			c := w.Cells.chains[rng.IntN(len(w.Cells.chains))]
 			q := Request{Job: w.key(), VC: "guest", Chain: c.name, Nodes: 1 + rng.IntN(2), GPUs: 1 + rng.IntN(len(c.lend)), Soft: rng.IntN(2) == 0}
 			if _, err := w.Lend(q); err == nil {
 				w.keys = append(w.keys, q.Job)
@@ -116,7 +116,7 @@ func theorem(t rapid.TB, d Description, seed uint64, steps, checks int) {
 					w.Promote(key, v.Name, false)
 				}
 			} else if rng.IntN(10) == 0 {
-				r := w.Export() // in any order
+				r := w.Leases.Export() // in any order
 				rng.Shuffle(len(r.Leases), func(i, j int) { r.Leases[i], r.Leases[j] = r.Leases[j], r.Leases[i] })
 				rng.Shuffle(len(r.Bad), func(i, j int) { r.Bad[i], r.Bad[j] = r.Bad[j], r.Bad[i] })
 				again, changes, err := restored(d, r)
@@ -130,7 +130,7 @@ func theorem(t rapid.TB, d Description, seed uint64, steps, checks int) {
 		if step%checks == 0 {
 			w.sound(t)
 		}
-		for _, o := range w.Views() {
+		for _, o := range w.Cells.Views() {
 			lost += o.Lost
 		}
 	}

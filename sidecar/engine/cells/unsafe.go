@@ -16,7 +16,7 @@ func (v Violation) Error() string {
 
 // Unsafe evaluates the safety condition, invariant (2), with what each VC has lost: nil if
 // every cell that some VC has free can be had.
-func (s *layout) Unsafe() []Violation {
+func (s *Layout) Unsafe() []Violation {
 	var out []Violation
 	for ci, c := range s.chains {
 		for k, row := range c.tree.gaps(nil) {

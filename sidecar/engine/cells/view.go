@@ -9,7 +9,7 @@ import (
 )
 
 // Views gives what every VC has at each level where it has something.
-func (s *layout) Views() []View {
+func (s *Layout) Views() []View {
 	var out []View
 	clean := make([][]int, len(s.chains))
 	for ci, c := range s.chains {
@@ -44,7 +44,7 @@ type Supply struct {
 }
 
 // Supply gives it for each level, by chain, from the largest down.
-func (s *layout) Supply() []Supply {
+func (s *Layout) Supply() []Supply {
 	var out []Supply
 	for ci, c := range s.chains {
 		rows := c.tree.gaps(nil)
@@ -98,7 +98,7 @@ func (s *roster) Bound(key func(job int) cluster.JobKey) []Binding {
 		f := &s.leases[i]
 		for _, p := range f.parts {
 			if f.right == cluster.Guaranteed && key != nil {
-				at := s.chains[p.chain].tree.cellOf(int(p.level), int(p.node), p.gpus)
+				at := s.cells.chains[p.chain].tree.cellOf(int(p.level), int(p.node), p.gpus)
 				holders = append(holders, holder{int(p.chain), int(p.level), at, key(f.job)})
 			}
 		}
@@ -107,14 +107,14 @@ func (s *roster) Bound(key func(job int) cluster.JobKey) []Binding {
 		return cmp.Or(cmp.Compare(a.chain, b.chain), cmp.Compare(b.level, a.level), cmp.Compare(a.index, b.index), cmp.Compare(a.job, b.job))
 	})
 	var out []Binding
-	for ci, c := range s.chains {
+	for ci, c := range s.cells.chains {
 		for k := c.tree.top(); k >= 0; k-- {
 			out = slices.Grow(out, c.tree.levels[k].bound)
 			for i, owner := range c.tree.levels[k].owner {
 				if owner < 1 {
 					continue
 				}
-				h := Binding{VC: s.vcs[owner-1].name, Chain: c.name, Type: c.tree.levels[k].name, Pinned: c.pinned[cell{k, i}]}
+				h := Binding{VC: s.cells.vcs[owner-1].name, Chain: c.name, Type: c.tree.levels[k].name, Pinned: c.pinned[cell{k, i}]}
 				for ; len(holders) > 0 && holders[0].chain == ci && holders[0].level == k && holders[0].index == i; holders = holders[1:] {
 					h.Holders = append(h.Holders, holders[0].job)
 				}
@@ -125,7 +125,7 @@ func (s *roster) Bound(key func(job int) cluster.JobKey) []Binding {
 					h.Parts = append(h.Parts, Part{Node: d.name, GPUs: gpus, Type: c.tree.levels[k].name})
 					h.Used += bits.OnesCount64(d.used & gpus)
 					h.Bad += bits.OnesCount64(d.bad & gpus)
-					for _, g := range d.guests {
+					for _, g := range s.guests[ci][at] {
 						if g.gpus&gpus != 0 && key != nil {
 							h.Guests = append(h.Guests, key(s.leases[g.lease].job))
 						}
@@ -145,7 +145,7 @@ func sorted[K cmp.Ordered](keys []K) []K {
 }
 
 // Fragmentation gives it for each level.
-func (s *layout) Fragmentation() []Fragmentation {
+func (s *Layout) Fragmentation() []Fragmentation {
 	var out []Fragmentation
 	for _, c := range s.chains {
 		for k := range c.tree.levels {

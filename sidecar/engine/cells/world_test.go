@@ -90,7 +90,7 @@ func (w *world) key() int { w.next++; return w.next }
 // gpus gives a lease's GPUs by node.
 func (w *world) gpus(key int) map[string]uint64 {
 	out := map[string]uint64{}
-	for _, p := range w.Parts(key) {
+	for _, p := range w.Leases.Parts(key) {
 		out[p.Node] |= p.GPUs
 	}
 	return out
@@ -109,15 +109,15 @@ func (w *world) allNodes() []string {
 func (w *world) request(t rapid.TB, q Request) (Grant, error) {
 	t.Helper()
 	guests := map[int]map[string]uint64{}
-	for key := range w.byJob {
-		if w.Right(key) == cluster.Opportunistic {
+	for key := range w.Leases.byJob {
+		if w.Leases.Right(key) == cluster.Opportunistic {
 			guests[key] = w.gpus(key)
 		}
 	}
-	before := w.Export()
+	before := w.Leases.Export()
 	g, err := w.Request(q)
 	if err != nil {
-		if after := w.Export(); fmt.Sprint(before) != fmt.Sprint(after) {
+		if after := w.Leases.Export(); fmt.Sprint(before) != fmt.Sprint(after) {
 			t.Fatalf("a refusal (%v) changed the state:\n%v\n%v", err, before, after)
 		}
 		return g, err
@@ -129,8 +129,8 @@ func (w *world) request(t rapid.TB, q Request) (Grant, error) {
 	}
 	for _, p := range g.Parts {
 		n += bits.OnesCount64(p.GPUs)
-		at := w.places[p.Node]
-		d := &w.chains[at.chain].nodes[at.node]
+		at := w.Cells.places[p.Node]
+		d := &w.Cells.chains[at.chain].nodes[at.node]
 		if d.bad&p.GPUs != 0 {
 			t.Fatalf("%v got a bad GPU of %s", q, p.Node)
 		}
@@ -169,11 +169,11 @@ func (w *world) sound(t rapid.TB) {
 // same fails unless two states are the same in all that decisions depend on.
 func same(t rapid.TB, what string, a, b *State) {
 	t.Helper()
-	if x, y := fmt.Sprint(a.Export()), fmt.Sprint(b.Export()); x != y {
+	if x, y := fmt.Sprint(a.Leases.Export()), fmt.Sprint(b.Leases.Export()); x != y {
 		t.Fatalf("%s: leases, bad hardware or losses differ:\n%s\n%s", what, x, y)
 	}
-	for i, c := range a.chains {
-		o := b.chains[i]
+	for i, c := range a.Cells.chains {
+		o := b.Cells.chains[i]
 		c.lendings()
 		o.lendings()
 		for k := range c.tree.levels {
@@ -191,11 +191,11 @@ func same(t rapid.TB, what string, a, b *State) {
 			}
 		}
 	}
-	for v := range a.vcs {
-		for ci := range a.chains {
-			for k := range a.vcs[v].accounts[ci] {
-				if x, y := fmt.Sprint(a.vcs[v].accounts[ci][k]), fmt.Sprint(b.vcs[v].accounts[ci][k]); x != y {
-					t.Fatalf("%s: VC %s: %s, %s", what, a.vcs[v].name, x, y)
+	for v := range a.Cells.vcs {
+		for ci := range a.Cells.chains {
+			for k := range a.Cells.vcs[v].accounts[ci] {
+				if x, y := fmt.Sprint(a.Cells.vcs[v].accounts[ci][k]), fmt.Sprint(b.Cells.vcs[v].accounts[ci][k]); x != y {
+					t.Fatalf("%s: VC %s: %s, %s", what, a.Cells.vcs[v].name, x, y)
 				}
 			}
 		}

@@ -51,7 +51,7 @@ func (b *builder) on(node string) *mask {
 	}
 	m, ok := b.masks[node]
 	if !ok {
-		if at, known := b.g.turn.c.plain.Place(node); known {
+		if at, known := b.g.turn.c.plain.Cells.Place(node); known {
 			m = &mask{all: ^uint64(0) >> (64 - at.GPUs)}
 		}
 		b.masks[node] = m
@@ -71,7 +71,7 @@ func (b *builder) hardware(tops []cluster.TopCell) {
 				b.on(name).bad = b.on(name).all
 				continue
 			}
-			at, _ := b.g.turn.c.plain.Place(name)
+			at, _ := b.g.turn.c.plain.Cells.Place(name)
 			n, there := &b.g.turn.f.In.Snapshot.Nodes[i], 0
 			for _, g := range n.GPUs {
 				if g.Model == at.Model {
@@ -349,7 +349,7 @@ func (v *ground) keepIn(demoted []int) {
 			delete(v.claims, i)
 		case st.Runs && v.relabel(i):
 		case st.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt):
-			parts := v.state.Parts(i)
+			parts := v.state.Leases.Parts(i)
 			v.state.Release(i)
 			v.inside[i] = false
 			for _, p := range parts {
@@ -364,7 +364,7 @@ func (v *ground) keepIn(demoted []int) {
 // would get the cell and could be split in the same way. The books swap the GPUs with any job that borrows
 // the ones taken: that job holds the others in fact.
 func (v *ground) relabel(i int) bool {
-	parts := v.state.Parts(i)
+	parts := v.state.Leases.Parts(i)
 	gpus := bits.OnesCount64(parts[0].GPUs)
 	nodes := make([]string, len(parts))
 	for k, p := range parts {
@@ -372,12 +372,12 @@ func (v *ground) relabel(i int) bool {
 			return false
 		}
 	}
-	at, _ := v.state.Place(nodes[0])
+	at, _ := v.state.Cells.Place(nodes[0])
 	v.state.Release(i)
 	grant, err := v.state.Request(cells.Request{Job: i, VC: v.turn.f.In.Records[i].Tenant, Chain: at.Chain, Nodes: len(nodes), GPUs: gpus, Apart: true,
 		Priority: -inTerm, Admits: func(node string, _ int) bool { return slices.Contains(nodes, node) }})
 	if err != nil {
-		v.state.Stay(i, v.turn.f.In.Records[i].Tenant, parts)
+		v.state.Leases.Stay(i, v.turn.f.In.Records[i].Tenant, parts)
 		return false
 	}
 	for _, guest := range grant.Recall {
@@ -404,7 +404,7 @@ func (v *ground) entitle(leaving []cellRecall) {
 		if l == nil || !v.inside[i] {
 			continue
 		}
-		l.Parts = v.state.Parts(i)
+		l.Parts = v.state.Leases.Parts(i)
 		ends := goes[i] || l.State == cluster.Ending || trading && l.Class == cluster.Guaranteed && v.mayGo(i) // its cell may have changed hands
 		if right := v.right(i); right == cluster.Guaranteed || !ends {
 			if l.Class == cluster.Guaranteed && right == cluster.Opportunistic {
@@ -419,14 +419,14 @@ func (v *ground) entitle(leaving []cellRecall) {
 // findStaleHolders returns the jobs that still hold GPUs given to another job, by that job's number in the cells, and
 // the recalls they cause.
 func (v *ground) findStaleHolders() (staleHolders map[int][]int, leaving []cellRecall) {
-	holders := v.state.StaleHolders()
+	holders := v.state.Leases.StaleHolders()
 	if len(holders) == 0 {
 		return nil, nil
 	}
 	staleHolders = map[int][]int{}
 	beneficiaries := map[string][]int{} // by node
 	gets := func(job int) {
-		for _, p := range v.state.Parts(job) {
+		for _, p := range v.state.Leases.Parts(job) {
 			beneficiaries[p.Node] = append(beneficiaries[p.Node], job)
 		}
 	}
@@ -441,7 +441,7 @@ func (v *ground) findStaleHolders() (staleHolders map[int][]int, leaving []cellR
 	for _, i := range holders {
 		for n, beneficiary := range v.beneficiariesOf(i, beneficiaries) {
 			if staleHolders[beneficiary] = append(staleHolders[beneficiary], i); n == 0 {
-				v.state.Leave(i)
+				v.state.Leases.Leave(i)
 				leaving = append(leaving, cellRecall{i, v.turn.f.In.Records[v.caseOf(beneficiary)].Key})
 			}
 		}
@@ -453,9 +453,9 @@ func (v *ground) findStaleHolders() (staleHolders map[int][]int, leaving []cellR
 // a node.
 func (v *ground) beneficiariesOf(i int, beneficiaries map[string][]int) []int {
 	var out []int
-	for _, p := range v.state.Parts(i) {
+	for _, p := range v.state.Leases.Parts(i) {
 		for _, beneficiary := range beneficiaries[p.Node] {
-			for _, q := range v.state.Parts(beneficiary) {
+			for _, q := range v.state.Leases.Parts(beneficiary) {
 				if p.Node == q.Node && p.GPUs&q.GPUs != 0 && !slices.Contains(out, beneficiary) {
 					out = append(out, beneficiary)
 				}

@@ -20,11 +20,11 @@ func carryOut(v *decision) {
 	}
 	for _, i := range v.demoted {
 		if v.g.turn.f.Hand.Leases[i] != nil && !goes[i] {
-			v.g.turn.f.Hand.Leases[i].Class, v.g.turn.f.Hand.Leases[i].Parts = cluster.Opportunistic, v.g.state.Parts(i)
+			v.g.turn.f.Hand.Leases[i].Class, v.g.turn.f.Hand.Leases[i].Parts = cluster.Opportunistic, v.g.state.Leases.Parts(i)
 		}
 	}
 	for _, i := range v.promoted {
-		v.g.turn.f.Hand.Leases[i].Class, v.g.turn.f.Hand.Leases[i].Parts = cluster.Guaranteed, v.g.state.Parts(i)
+		v.g.turn.f.Hand.Leases[i].Class, v.g.turn.f.Hand.Leases[i].Parts = cluster.Guaranteed, v.g.state.Leases.Parts(i)
 	}
 	for _, i := range v.renewed {
 		v.g.turn.f.Renew(i, v.g.turn.f.NextEnd(i))
@@ -125,7 +125,7 @@ func safePlan(v *ground, unsafe ...string) []string {
 
 // commons grants nodes that are in no cell, by weighted shares, as on a cluster without cells.
 func commons(v *ground, in *lease.Input) {
-	if !slices.ContainsFunc(v.turn.f.In.Snapshot.Nodes, func(n cluster.Node) bool { _, in := v.state.Place(n.Name); return !in && len(n.GPUs) > 0 }) {
+	if !slices.ContainsFunc(v.turn.f.In.Snapshot.Nodes, func(n cluster.Node) bool { _, in := v.state.Cells.Place(n.Name); return !in && len(n.GPUs) > 0 }) {
 		return
 	}
 	in.Candidates = slices.Clone(in.Candidates) // rebuilt below

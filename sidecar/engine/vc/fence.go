@@ -21,11 +21,11 @@ func fences(v *ground) map[string][]string {
 	}
 	out := map[string][]string{}
 	bound := map[[2]string]uint64{} // by VC and node
-	for _, b := range v.state.Bound(nil) {
+	for _, b := range v.state.Leases.Bound(nil) {
 		for _, p := range b.Parts {
 			key := [2]string{b.VC, p.Node}
 			bound[key] |= p.GPUs
-			if at, _ := v.state.Place(p.Node); open[p.Node] && bits.OnesCount64(bound[key]) == at.GPUs {
+			if at, _ := v.state.Cells.Place(p.Node); open[p.Node] && bits.OnesCount64(bound[key]) == at.GPUs {
 				out[b.VC] = append(out[b.VC], p.Node)
 			}
 		}

@@ -97,7 +97,7 @@ func (v *ground) rank(k *lease.Candidate) {
 }
 
 // right returns the class of a job's lease in the cells; "" = the job is not in the cells.
-func (v *ground) right(i int) cluster.LeaseClass { return v.state.Right(i) }
+func (v *ground) right(i int) cluster.LeaseClass { return v.state.Leases.Right(i) }
 
 // occupy fills the board: jobs that may have to leave are soft, all others are fixed.
 func (v *ground) occupy() *place.Board {
@@ -144,7 +144,7 @@ func btoi(b bool) int {
 func (v *ground) holdings(parts []cells.Part, shape int) []cluster.Holding {
 	var out []cluster.Holding
 	for _, p := range parts {
-		at, _ := v.state.Place(p.Node)
+		at, _ := v.state.Cells.Place(p.Node)
 		index := indices(p.GPUs)
 		if n := len(out); n > 0 && out[n-1].Node == p.Node {
 			index = append(out[n-1].Index, index...)

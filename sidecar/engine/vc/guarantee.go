@@ -63,13 +63,13 @@ func guarantee(g *ground, in *lease.Input) *decision {
 		if len(v.g.turn.f.In.Settings.UrgentQOS) > 0 && slices.Contains(v.g.turn.f.In.Settings.UrgentQOS, v.g.turn.f.In.Snapshot.Cases[i].Job.QOS) {
 			p += urgent
 		}
-		v.g.state.Prefer(i, p)
+		v.g.state.Leases.Prefer(i, p)
 	}
 	for i := range v.g.moving { // nothing takes the cells for which a job has had its notice
-		v.g.state.Prefer(v.g.moved(i), inTerm+2*urgent)
+		v.g.state.Leases.Prefer(v.g.moved(i), inTerm+2*urgent)
 	}
 	for t := range in.Tenants {
-		if !v.g.state.Has(in.Tenants[t].Name) {
+		if !v.g.state.Cells.Has(in.Tenants[t].Name) {
 			continue
 		}
 		if v.failed = map[attempt]cells.Refusal{}; !v.g.turn.f.In.Settings.Divides() {
@@ -93,7 +93,7 @@ func (v *decision) guaranteeVC(t int) {
 	}
 	for at, x := range line {
 		if k := &v.in.Candidates[x.Candidate]; k.Running && v.g.right(k.Case) == cluster.Guaranteed {
-			v.g.state.Prefer(k.Case, priority(at))
+			v.g.state.Leases.Prefer(k.Case, priority(at))
 		}
 	}
 	for at, x := range line {
@@ -112,7 +112,7 @@ func (v *decision) guaranteeVC(t int) {
 
 // confirm grants the cells that are claimed for a job.
 func (v *decision) confirm(i int) {
-	v.granted = append(v.granted, cellGrant{of: i, class: cluster.Guaranteed, parts: v.g.state.Parts(i), recall: v.g.staleHolders[i]})
+	v.granted = append(v.granted, cellGrant{of: i, class: cluster.Guaranteed, parts: v.g.state.Leases.Parts(i), recall: v.g.staleHolders[i]})
 }
 
 // serve requests a VC's cells in a pool for a waiting job. It records a refusal, and reports whether there was none.
@@ -142,7 +142,7 @@ func (v *decision) keep(k *lease.Candidate, vc string) {
 		if v.g.turn.f.Hand.Leases[k.Case].State == cluster.Ending || !v.g.state.Promote(k.Case, vc, true) {
 			return
 		}
-		v.g.state.Prefer(k.Case, inTerm)
+		v.g.state.Leases.Prefer(k.Case, inTerm)
 		v.g.board.Renew(k.Case)
 		if v.promoted = append(v.promoted, k.Case); k.Running {
 			v.renewed = append(v.renewed, k.Case)
@@ -229,7 +229,7 @@ func (v *decision) settle(k *lease.Candidate, g *cellGrant) {
 		}
 	}
 	for _, i := range g.recall {
-		v.g.state.Leave(i)
+		v.g.state.Leases.Leave(i)
 		v.recalls = append(v.recalls, cellRecall{i, k.Key})
 	}
 	v.granted = append(v.granted, *g)

@@ -56,7 +56,7 @@ type borrower struct {
 func (v *lender) lendPool(p int) {
 	bs := make([]borrower, len(v.in.Tenants))
 	demands, weights := make([]int, len(bs)), make([]int64, len(bs))
-	gpus := v.forecast.g.state.Idle(v.forecast.g.turn.f.In.Pools[p])
+	gpus := v.forecast.g.state.Cells.Idle(v.forecast.g.turn.f.In.Pools[p])
 	var up []int // candidates up for renewal, in their tenants' order
 	for t := range bs {
 		b := &bs[t]
@@ -96,7 +96,7 @@ func (v *lender) lendPool(p int) {
 		bs[t].share = share
 	}
 	v.renewLent(p, bs, up)
-	if gpus = v.forecast.g.state.Idle(v.forecast.g.turn.f.In.Pools[p]); gpus > 0 {
+	if gpus = v.forecast.g.state.Cells.Idle(v.forecast.g.turn.f.In.Pools[p]); gpus > 0 {
 		failed := map[loan]bool{}
 		v.lendTo(p, bs, true, failed)
 		v.lendTo(p, bs, false, failed)
@@ -112,7 +112,7 @@ func (v *lender) lendPool(p int) {
 func (v *lender) weight(t round.TenantIndex, p int) int64 {
 	gpus := v.forecast.g.turn.f.Due.Accounts().At(t, p).Entitlement
 	if v.forecast.g.turn.f.In.Settings.Divides() {
-		gpus = max(gpus-cluster.MicroGPU(v.forecast.g.state.GPUs(v.forecast.g.turn.f.In.Tenants[t], v.forecast.g.turn.f.In.Pools[p]))*cluster.WholeGPU, 0)
+		gpus = max(gpus-cluster.MicroGPU(v.forecast.g.state.Cells.GPUs(v.forecast.g.turn.f.In.Tenants[t], v.forecast.g.turn.f.In.Pools[p]))*cluster.WholeGPU, 0)
 	}
 	return int64(gpus)
 }
@@ -153,7 +153,7 @@ func (v *lender) renewLent(p int, bs []borrower, up []int) {
 			over = append(over, i)
 		}
 	}
-	missing := -v.forecast.g.state.Idle(v.forecast.g.turn.f.In.Pools[p])
+	missing := -v.forecast.g.state.Cells.Idle(v.forecast.g.turn.f.In.Pools[p])
 	for t := range bs {
 		wants := 0
 		for _, i := range bs[t].waits {
@@ -208,7 +208,7 @@ func (v *lender) lendTo(p int, bs []borrower, within bool, failed map[loan]bool)
 		if try := (loan{k.Shape, v.forecast.g.soft(k.Case)}); !failed[try] {
 			if !v.borrow(k, p) {
 				failed[try] = true
-			} else if b.held += k.GPUs; v.forecast.g.state.Idle(v.forecast.g.turn.f.In.Pools[p]) == 0 {
+			} else if b.held += k.GPUs; v.forecast.g.state.Cells.Idle(v.forecast.g.turn.f.In.Pools[p]) == 0 {
 				return
 			}
 		}

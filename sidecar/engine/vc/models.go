@@ -26,7 +26,7 @@ func (v *decision) guaranteeModels(t int) {
 	}
 	for at, x := range line {
 		if k := &v.in.Candidates[x.Candidate]; k.Running && k.Pools[0] == x.Pool && v.g.right(k.Case) == cluster.Guaranteed {
-			v.g.state.Prefer(k.Case, priority(at))
+			v.g.state.Leases.Prefer(k.Case, priority(at))
 		}
 	}
 	served := make(map[int]bool, len(tenant.Jobs)) // by case: it has its GPUs for the next term
@@ -61,7 +61,7 @@ func (v *decision) goOn(vc string, served map[int]bool) {
 		if v.g.turn.f.In.Records[i].Tenant != vc {
 			continue
 		}
-		parts := v.g.state.Parts(v.g.moved(i))
+		parts := v.g.state.Leases.Parts(v.g.moved(i))
 		g := cellGrant{of: i, class: cluster.Guaranteed, parts: parts, moves: true,
 			nodes: v.g.holdings(parts, v.g.turn.f.Site.Shape(v.g.turn.f.Spec(i))), recall: v.g.staleHolders[v.g.moved(i)]}
 		if !v.clear(&g) { // Slurm has started another job there
@@ -70,7 +70,7 @@ func (v *decision) goOn(vc string, served map[int]bool) {
 			continue
 		}
 		v.granted = append(v.granted, g)
-		v.g.state.Prefer(i, -inTerm)
+		v.g.state.Leases.Prefer(i, -inTerm)
 		served[i] = true
 	}
 }
@@ -95,7 +95,7 @@ func (v *decision) clear(g *cellGrant) bool {
 				v.g.state.Demote(i)
 				v.demoted = append(v.demoted, i)
 			}
-			v.g.state.Leave(i)
+			v.g.state.Leases.Leave(i)
 			g.recall = append(g.recall, i)
 			v.recalls = append(v.recalls, cellRecall{i, v.g.turn.f.In.Records[g.of].Key})
 		}
@@ -137,7 +137,7 @@ func (v *decision) move(k *lease.Candidate, vc string, priority, pool int) bool 
 		v.demoted = append(v.demoted, grant.Demoted...)
 		v.settle(k, &cellGrant{of: k.Case, class: cluster.Guaranteed, parts: grant.Parts, recall: grant.Recall, moves: true})
 		v.renewed = slices.DeleteFunc(v.renewed, func(i int) bool { return i == k.Case })
-		v.g.state.Prefer(k.Case, -inTerm) // its present cells are the next job's
+		v.g.state.Leases.Prefer(k.Case, -inTerm) // its present cells are the next job's
 		return true
 	}
 	return false

@@ -143,7 +143,7 @@ func (v *decision) taken(tenant int) []int {
 func (v *decision) free(tenant int) [][]int {
 	vc, out := v.in.Tenants[tenant].Name, make([][]int, len(v.g.turn.f.In.Pools))
 	for p, pool := range v.g.turn.f.In.Pools {
-		out[p] = v.g.state.Chunks(vc, pool)
+		out[p] = v.g.state.Cells.Chunks(vc, pool)
 	}
 	cases, _, _ := v.g.turn.f.Market.Of(round.TenantIndex(tenant))
 	for _, i := range cases {

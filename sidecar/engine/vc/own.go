@@ -62,11 +62,11 @@ func owned(b *round.Facts, s *cells.State) [][]int {
 	for p, pool := range b.Pools {
 		own[p] = make([]int, len(b.Tenants))
 		for t, name := range b.Tenants {
-			own[p][t] = s.GPUs(name, pool)
+			own[p][t] = s.Cells.GPUs(name, pool)
 		}
 		for _, f := range b.Snapshot.Lost {
 			if t, ok := slices.BinarySearch(b.Tenants, f.VC); ok {
-				own[p][t] = max(own[p][t]-f.Cells*s.Size(f.Chain, f.Type, pool), 0)
+				own[p][t] = max(own[p][t]-f.Cells*s.Cells.Size(f.Chain, f.Type, pool), 0)
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func lots(b *round.Facts, s *cells.State, d *cluster.Cells) (out [][]cluster.Cel
 		t, known := slices.BinarySearch(b.Tenants, d.VCs[i].Name)
 		for _, q := range d.VCs[i].Cells {
 			for _, model := range b.Pools {
-				size := s.Size(q.Chain, q.Type, model)
+				size := s.Cells.Size(q.Chain, q.Type, model)
 				if !known || q.Tradable == 0 || size == 0 {
 					continue
 				}

@@ -89,7 +89,7 @@ func (v *forecast) staysLent(pool int) cluster.Span {
 	stays := v.g.turn.f.In.Settings.StopAllowance + lent.Time/cluster.Span(lent.Recalls+1)*69/100 // ln 2
 	for i := range v.g.turn.f.In.Cases {
 		at, r := v.g.turn.f.In.Records[i].UserBegin, &v.g.turn.f.In.Snapshot.Cases[i].Job.Request
-		if at > v.g.turn.f.In.Now && v.g.turn.f.In.Cases[i].Waits && (r.Model == "" || r.Model == v.g.turn.f.In.Pools[pool]) && v.g.state.Has(v.g.turn.f.In.Records[i].Tenant) {
+		if at > v.g.turn.f.In.Now && v.g.turn.f.In.Cases[i].Waits && (r.Model == "" || r.Model == v.g.turn.f.In.Pools[pool]) && v.g.state.Cells.Has(v.g.turn.f.In.Records[i].Tenant) {
 			stays = min(stays, at.Sub(v.g.turn.f.In.Now))
 		}
 	}
@@ -115,7 +115,7 @@ func (v *forecast) fits(i, pool int) cluster.Span {
 // job may use.
 func (v *forecast) owns(i int) bool {
 	return slices.ContainsFunc(v.g.turn.f.Can[i].Pools, func(p int) bool {
-		return v.g.state.Promised(v.g.turn.f.In.Records[i].Tenant, v.g.turn.f.In.Pools[p]) >= v.g.turn.f.In.Snapshot.Cases[i].Job.Request.GPUs
+		return v.g.state.Cells.Promised(v.g.turn.f.In.Records[i].Tenant, v.g.turn.f.In.Pools[p]) >= v.g.turn.f.In.Snapshot.Cases[i].Job.Request.GPUs
 	})
 }
 

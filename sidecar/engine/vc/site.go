@@ -45,7 +45,7 @@ func (v *decision) bySite(o *cluster.VCOrder, line []lease.Turn) []lease.Turn {
 		models[x.Candidate] = anyPool
 		w := o.Turns[len(o.Turns)+at]
 		if w.Model == "" && len(w.Nodes) > 0 {
-			at, _ := v.g.state.Place(w.Nodes[0])
+			at, _ := v.g.state.Cells.Place(w.Nodes[0])
 			w.Model = at.Model
 		}
 		if w.Model == "" {

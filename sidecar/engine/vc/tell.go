@@ -94,8 +94,8 @@ func (v *teller) holders() map[cellsOf]*cluster.Lease {
 			continue
 		}
 		for _, p := range l.Parts {
-			at, _ := v.d.g.state.Place(p.Node)
-			for _, typ := range v.d.g.state.Within(at.Chain, p.Type) {
+			at, _ := v.d.g.state.Cells.Place(p.Node)
+			for _, typ := range v.d.g.state.Cells.Within(at.Chain, p.Type) {
 				key := cellsOf{v.d.g.turn.f.In.Records[i].Tenant, at.Chain, typ}
 				if f := out[key]; f == nil || l.End < f.End {
 					out[key] = l
@@ -109,13 +109,13 @@ func (v *teller) holders() map[cellsOf]*cluster.Lease {
 // broken names the bad nodes of every chain in which a VC has lost cells.
 func (v *teller) broken() map[cellsOf]string {
 	out := map[cellsOf]string{}
-	losses := v.d.g.state.Losses()
+	losses := v.d.g.state.Cells.Losses()
 	if losses == nil {
 		return out
 	}
 	nodes := map[string][]string{} // by chain
-	for _, b := range v.d.g.state.Export().Bad {
-		at, _ := v.d.g.state.Place(b.Node)
+	for _, b := range v.d.g.state.Leases.Export().Bad {
+		at, _ := v.d.g.state.Cells.Place(b.Node)
 		nodes[at.Chain] = append(nodes[at.Chain], b.Node)
 	}
 	for _, f := range losses {
@@ -131,12 +131,12 @@ func (v *teller) broken() map[cellsOf]string {
 
 // report returns the state of the cells, and adds events for losses that changed.
 func report(v *ground) *cluster.CellReport {
-	if lost := v.state.Losses(); !slices.Equal(lost, v.turn.f.In.Snapshot.Lost) {
+	if lost := v.state.Cells.Losses(); !slices.Equal(lost, v.turn.f.In.Snapshot.Lost) {
 		v.turn.f.Hand.Events = append(v.turn.f.Hand.Events, lossEvents(v.turn.f.In.Snapshot.Lost, lost)...)
 	}
-	out := &cluster.CellReport{Fragmentation: v.state.Fragmentation(), Dropped: v.turn.dropped, Unsafe: v.turn.unsafe}
+	out := &cluster.CellReport{Fragmentation: v.state.Cells.Fragmentation(), Dropped: v.turn.dropped, Unsafe: v.turn.unsafe}
 	if !v.turn.c.Brief {
-		out.Views, out.Bound = v.state.Views(), v.state.Bound(func(job int) cluster.JobKey { return v.turn.f.In.Records[v.caseOf(job)].Key })
+		out.Views, out.Bound = v.state.Cells.Views(), v.state.Leases.Bound(func(job int) cluster.JobKey { return v.turn.f.In.Records[v.caseOf(job)].Key })
 	}
 	return out
 }

@@ -76,7 +76,7 @@ func (v *ground) trial(record cells.Record, trades []cluster.CellTrade) *trial {
 // cell to bad hardware, and every promise can be kept. It returns the cells as they are then.
 func (v *ground) change(record cells.Record, now *trial, trades []cluster.CellTrade, kind string, t *cluster.CellTrade) *trial {
 	next := v.trial(record, trades)
-	if next == nil || next.state.Unsafe() != nil || !slices.Equal(next.state.Losses(), now.state.Losses()) {
+	if next == nil || next.state.Cells.Unsafe() != nil || !slices.Equal(next.state.Cells.Losses(), now.state.Cells.Losses()) {
 		return now
 	}
 	for _, i := range next.demoted {

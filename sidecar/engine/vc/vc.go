@@ -137,13 +137,13 @@ func (h *turn) choose(touch cluster.Control) {
 		return
 	}
 	v.state = build(v, h.f.In.Snapshot.Cells)
-	v.chains = v.state.Chains()
+	v.chains = v.state.Cells.Chains()
 	in := lease.Input{Now: h.f.In.Now, Settings: h.f.In.Settings}
 	in.Candidates, in.Tenants = h.f.Line(v.candidates())
 	in.Trials = h.f.Market.Trials(h.f.Taken(), in.Candidates)
 	v.board = v.occupy()
 	d := guarantee(v, &in)
-	if unsafe := v.state.Unsafe(); unsafe != nil { // HiveD Theorem 1, invariant (2)
+	if unsafe := v.state.Cells.Unsafe(); unsafe != nil { // HiveD Theorem 1, invariant (2)
 		h.unsafe = safePlan(v, words(unsafe)...)
 	} else {
 		carryOut(d)
@@ -156,7 +156,7 @@ func (h *turn) choose(touch cluster.Control) {
 	}
 	explain(d)
 	if h.out.Cells == nil { // the report of the managed jobs takes precedence
-		h.out.Cells, h.out.Lost = report(v), v.state.Losses()
+		h.out.Cells, h.out.Lost = report(v), v.state.Cells.Losses()
 	}
 }
 

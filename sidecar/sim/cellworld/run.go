@@ -182,12 +182,12 @@ func (r *run) until(at cluster.Span) {
 		for _, t := range r.tenants {
 			h.Guaranteed, h.Lent = h.Guaranteed+t.used, h.Lent+t.lent
 		}
-		for _, b := range r.state.Bound(nil) {
+		for _, b := range r.state.Leases.Bound(nil) {
 			for _, p := range b.Parts {
 				h.Bound += bits.OnesCount64(p.GPUs)
 			}
 		}
-		for _, f := range r.state.Fragmentation() {
+		for _, f := range r.state.Cells.Fragmentation() {
 			if r.world.node(f.Type) {
 				h.Broken, h.Nodes = h.Broken+f.Broken, h.Nodes+f.Cells
 			}
