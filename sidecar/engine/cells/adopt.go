@@ -79,18 +79,30 @@ func (s *adoption) in(l, v int32, p part) bool {
 	if !s.binds(v, p) {
 		return false
 	}
-	if i := c.tree.cellOf(k, int(p.node), p.gpus); c.tree.levels[k].owner[i] != v+1 {
-		_, allowed := c.tree.short()
-		if s.allow != nil {
-			allowed = max(allowed, s.allow[p.chain])
-		}
-		s.allot.bind(v, int(p.chain), k, i)
+	if i := c.tree.cellOf(k, int(p.node), p.gpus); c.tree.levels[k].owner[i] != v+1 && !s.binding(v, int(p.chain), k, i) {
+		return false
+	}
+	s.leases.use(l, p)
+	return true
+}
+
+// binding binds a cell, if not too many GPUs are missing then.
+func (s *adoption) binding(v int32, ci, k, i int) bool {
+	c, allowed := s.allot.cells.chains[ci], 0
+	if s.allow != nil {
+		allowed = s.allow[ci]
+	}
+	if allowed < ChainGPUs { // else any number is allowed
+		_, before := c.tree.short()
+		allowed = max(allowed, before)
+	}
+	s.allot.bind(v, ci, k, i)
+	if allowed < ChainGPUs {
 		if _, after := c.tree.short(); after > allowed {
-			s.allot.unbind(v, int(p.chain), k, i)
+			s.allot.unbind(v, ci, k, i)
 			return false
 		}
 	}
-	s.leases.use(l, p)
 	return true
 }
 
@@ -260,7 +272,7 @@ func (t *trial) useful(a *ask, n int, below []int32) ([]int32, int) {
 	for len(s.rooms) < len(c.nodes) {
 		s.rooms = append(s.rooms, room{})
 	}
-	var seen []int32
+	seen := s.seen[:0]
 	on := func(node int32) *room {
 		r := &s.rooms[node]
 		if *r == (room{}) {
@@ -272,6 +284,7 @@ func (t *trial) useful(a *ask, n int, below []int32) ([]int32, int) {
 		for _, node := range seen {
 			s.rooms[node] = room{}
 		}
+		s.seen = seen
 	}()
 	parts := func(gpus int) int {
 		if gpus /= a.gpus; a.apart {

@@ -10,6 +10,7 @@ import (
 type Place struct {
 	Chain, Model string
 	GPUs         int
+	In, Node     int // the numbers of its chain, and of the node there; of a chain the number of its nodes
 }
 
 // Place gives the place of a node, and whether it is in the description.
@@ -19,14 +20,14 @@ func (s *Layout) Place(node string) (Place, bool) {
 		return Place{}, false
 	}
 	c := s.chains[at.chain]
-	return Place{c.name, c.model, len(c.lend)}, true
+	return Place{c.name, c.model, len(c.lend), int(at.chain), int(at.node)}, true
 }
 
 // Chains gives the chains, with the GPUs of a node of each.
 func (s *Layout) Chains() []Place {
 	out := make([]Place, len(s.chains))
 	for i, c := range s.chains {
-		out[i] = Place{c.name, c.model, len(c.lend)}
+		out[i] = Place{c.name, c.model, len(c.lend), i, len(c.nodes)}
 	}
 	return out
 }

@@ -12,10 +12,11 @@ type State struct {
 	Cells  *Layout
 	Leases *roster
 	allot  *allotment
-	gang   uint32 // counts gangs: to tell whose mark a node bears
-	rooms  []room // of useful, by node: all zero between its calls
-	work   int    // remaining comparisons of searches for cells
-	looks  looks  // of the last search, whose memory is reused
+	gang   uint32  // counts gangs: to tell whose mark a node bears
+	rooms  []room  // of useful, by node: all zero between its calls
+	seen   []int32 // of useful: nodes, whose memory is reused
+	work   int     // remaining comparisons of searches for cells
+	looks  looks   // of the last search, whose memory is reused
 }
 
 // New makes the cells of a description, all of them free. An error is Faults, as complete as

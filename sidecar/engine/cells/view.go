@@ -93,7 +93,7 @@ func (s *roster) Bound(key func(job int) cluster.JobKey) []Binding {
 		chain, level, index int
 		job                 cluster.JobKey
 	}
-	var holders []holder // in the order of the cells below
+	holders := make([]holder, 0, len(s.leases)) // in the order of the cells below
 	for i := range s.leases {
 		f := &s.leases[i]
 		for _, p := range f.parts {
@@ -106,23 +106,42 @@ func (s *roster) Bound(key func(job int) cluster.JobKey) []Binding {
 	slices.SortFunc(holders, func(a, b holder) int {
 		return cmp.Or(cmp.Compare(a.chain, b.chain), cmp.Compare(b.level, a.level), cmp.Compare(a.index, b.index), cmp.Compare(a.job, b.job))
 	})
-	var out []Binding
+	var keys []cluster.JobKey // of the holders
+	for i := range holders {
+		keys = append(keys, holders[i].job)
+	}
+	bound, nodes := 0, 0
+	for _, c := range s.cells.chains {
+		for k := range c.tree.levels {
+			_, _, n := c.tree.slots(k, 0)
+			for _, owner := range c.tree.levels[k].owner {
+				if owner > 0 {
+					bound, nodes = bound+1, nodes+n
+				}
+			}
+		}
+	}
+	out, parts := slices.Grow([]Binding(nil), bound), make([]Part, 0, nodes)
 	for ci, c := range s.cells.chains {
 		for k := c.tree.top(); k >= 0; k-- {
-			out = slices.Grow(out, c.tree.levels[k].bound)
 			for i, owner := range c.tree.levels[k].owner {
 				if owner < 1 {
 					continue
 				}
 				h := Binding{VC: s.cells.vcs[owner-1].name, Chain: c.name, Type: c.tree.levels[k].name, Pinned: c.pinned[cell{k, i}]}
-				for ; len(holders) > 0 && holders[0].chain == ci && holders[0].level == k && holders[0].index == i; holders = holders[1:] {
-					h.Holders = append(h.Holders, holders[0].job)
+				its := 0
+				for its < len(holders) && holders[its].chain == ci && holders[its].level == k && holders[its].index == i {
+					its++
+				}
+				if its > 0 {
+					h.Holders, keys, holders = slices.Compact(keys[:its:its]), keys[its:], holders[its:]
 				}
 				level, first, n := c.tree.slots(k, i)
+				from := len(parts)
 				for slot := first; slot < first+n; slot++ {
 					at, gpus := c.tree.part(level, slot)
 					d := &c.nodes[at]
-					h.Parts = append(h.Parts, Part{Node: d.name, GPUs: gpus, Type: c.tree.levels[k].name})
+					parts = append(parts, Part{Node: d.name, GPUs: gpus, Type: c.tree.levels[k].name})
 					h.Used += bits.OnesCount64(d.used & gpus)
 					h.Bad += bits.OnesCount64(d.bad & gpus)
 					for _, g := range s.guests[ci][at] {
@@ -131,7 +150,7 @@ func (s *roster) Bound(key func(job int) cluster.JobKey) []Binding {
 						}
 					}
 				}
-				h.Holders, h.Guests = slices.Compact(h.Holders), sorted(h.Guests)
+				h.Parts, h.Guests = parts[from:len(parts):len(parts)], sorted(h.Guests)
 				out = append(out, h)
 			}
 		}

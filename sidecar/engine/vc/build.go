@@ -16,8 +16,11 @@ import (
 // lives between two rounds. The GPU indices that Slurm reports take precedence over the planned ones. build
 // also sets the ground's claims, the jobs inside cells, the stale holders and the recalls that they cause.
 func build(v *ground, d *cluster.Cells) *cells.State {
-	b := &builder{g: v, masks: make(map[string]*mask, len(v.turn.f.In.Snapshot.Nodes)),
+	b := &builder{g: v,
 		leases: make([]cells.Lease, 0, len(v.turn.f.In.Snapshot.Leases)+len(v.turn.f.In.Snapshot.Claims))}
+	for _, c := range v.turn.c.plain.Cells.Chains() {
+		b.masks = append(b.masks, make([]mask, c.Node))
+	}
 	b.hardware(d.Tops)
 	record := cells.Record{Leases: b.stand(), Bad: b.bad(d.Tops), Lost: v.turn.f.In.Snapshot.Lost}
 	var changes cells.Changes
@@ -31,9 +34,9 @@ func build(v *ground, d *cluster.Cells) *cells.State {
 // builder collects the leases and bad GPUs that occupy the cells.
 type builder struct {
 	g      *ground
-	masks  map[string]*mask // by node
-	last   string           // node that was looked up last: often the next one too
-	at     *mask            // its mask
+	masks  [][]mask // by chain and node
+	last   string   // node that was looked up last: often the next one too
+	at     *mask    // its mask
 	leases []cells.Lease
 }
 
@@ -49,15 +52,12 @@ func (b *builder) on(node string) *mask {
 	if node == b.last {
 		return b.at
 	}
-	m, ok := b.masks[node]
-	if !ok {
-		if at, known := b.g.turn.c.plain.Cells.Place(node); known {
-			m = &mask{all: ^uint64(0) >> (64 - at.GPUs)}
-		}
-		b.masks[node] = m
+	b.last, b.at = node, nil
+	if at, known := b.g.turn.c.plain.Cells.Place(node); known {
+		b.at = &b.masks[at.In][at.Node]
+		b.at.all = ^uint64(0) >> (64 - at.GPUs)
 	}
-	b.last, b.at = node, m
-	return m
+	return b.at
 }
 
 // hardware marks bad GPUs: those of nodes that are down, drained or unknown, drained GPUs, and GPUs missing
@@ -128,7 +128,7 @@ func (b *builder) bad(tops []cluster.TopCell) []cells.Bad {
 	var out []cells.Bad
 	for _, t := range tops {
 		for _, node := range t.Nodes {
-			if m := b.masks[node]; m != nil && m.bad != 0 {
+			if m := b.on(node); m.bad != 0 {
 				out = append(out, cells.Bad{Node: node, GPUs: m.bad})
 			}
 		}

@@ -88,14 +88,19 @@ type cellsOf struct{ vc, chain, typ string }
 
 // holders returns, for a VC's cells of each type or larger, the guaranteed lease that ends first.
 func (v *teller) holders() map[cellsOf]*cluster.Lease {
-	out := map[cellsOf]*cluster.Lease{}
+	out, within := map[cellsOf]*cluster.Lease{}, map[[2]string][]string{} // types by chain and type
 	for i, l := range v.d.g.turn.f.Hand.Leases {
 		if l == nil || !v.d.g.inside[i] || l.Class != cluster.Guaranteed || l.State == cluster.Granted {
 			continue
 		}
 		for _, p := range l.Parts {
 			at, _ := v.d.g.state.Cells.Place(p.Node)
-			for _, typ := range v.d.g.state.Cells.Within(at.Chain, p.Type) {
+			types, known := within[[2]string{at.Chain, p.Type}]
+			if !known {
+				types = v.d.g.state.Cells.Within(at.Chain, p.Type)
+				within[[2]string{at.Chain, p.Type}] = types
+			}
+			for _, typ := range types {
 				key := cellsOf{v.d.g.turn.f.In.Records[i].Tenant, at.Chain, typ}
 				if f := out[key]; f == nil || l.End < f.End {
 					out[key] = l
