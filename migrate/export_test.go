@@ -20,5 +20,5 @@ func Later(ctx context.Context, dsn string, say Progress) (from, to int64, err e
 	if err != nil {
 		return 0, 0, err
 	}
-	return up(ctx, dsn, Schema, all, say)
+	return up(ctx, dsn, Schema, "", all, say)
 }

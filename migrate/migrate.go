@@ -76,11 +76,16 @@ func missing(err error) bool {
 // nothing that is up to date. It gives the versions before and after. Concurrent calls wait for each other. A schema newer
 // than this program is an error, and Up leaves it alone.
 func Up(ctx context.Context, dsn, schema string, say Progress) (from, to int64, err error) {
-	return up(ctx, dsn, schema, files, say)
+	return up(ctx, dsn, schema, "", files, say)
 }
 
-// up is Up with the folder of migrations in files.
-func up(ctx context.Context, dsn, schema string, files fs.FS, say Progress) (from, to int64, err error) {
+// UpBy is Up by an author, for the record of administration. For Up that is the database user.
+func UpBy(ctx context.Context, dsn, schema, by string, say Progress) (from, to int64, err error) {
+	return up(ctx, dsn, schema, by, files, say)
+}
+
+// up is UpBy with the folder of migrations in files.
+func up(ctx context.Context, dsn, schema, by string, files fs.FS, say Progress) (from, to int64, err error) {
 	to = latest(files)
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -107,7 +112,10 @@ func up(ctx context.Context, dsn, schema string, files fs.FS, say Progress) (fro
 		if err := step(ctx, db, keepRights, dropViews); err != nil { // they may stand in a migration's way
 			return from, from, err
 		}
-		pool := stdlib.OpenDB(*config)
+		pool := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, db *pgx.Conn) error {
+			_, err := db.Exec(ctx, "select set_config('fairlease.by', $1, false)", by)
+			return err
+		}))
 		defer pool.Close()
 		if err := apply(ctx, pool, schema, files, say); err != nil {
 			return from, from, err

@@ -95,11 +95,12 @@ var tenantTables = []string{"jobs", "overrides", "rounds", "schema_version", "me
 // `fairlease repair` runs with its rights.
 var written = map[string]string{
 	"schema_version": "", "database_users": "", "overrides": "update (ended_at, ended_by), delete", "tunings": "insert, update (round), delete", "identity": "insert, update", "repairs": "insert",
+	"administration": "insert (round, kind, key, before, after, by, why)",
 }
 
-// asOwner lists functions that make, drop and clear partitions. PostgreSQL lets only the tables' owner do that, so the
-// daemon's role runs them with the owner's rights.
-var asOwner = []string{"make_days", "drop_days", "prune_rest"}
+// asOwner lists functions that run with the rights of the tables' owner: those that make, drop and clear partitions, for the
+// daemon's role, and the triggers that record what any role does.
+var asOwner = []string{"make_days", "drop_days", "prune_rest", "record_override", "record_term", "record_repair", "record_schema"}
 
 // Roles makes the journal's roles that are missing, and gives each role exactly its rights. The schema must be the newest.
 // Roles may be repeated.

@@ -1054,6 +1054,34 @@ comment on column repairs.reason is 'Why, in the words of who did it.';
 comment on column repairs.by is 'Who did it.';
 comment on column repairs.recorded_at is 'When, by the database''s clock.';
 
+create table administration (
+    id bigint generated always as identity primary key,
+    at timestamptz not null default clock_timestamp(),
+    round bigint not null default 0,
+    kind text not null,
+    key text not null,
+    before text,
+    after text,
+    by text not null,
+    why text not null,
+    database_user text not null default SESSION_USER,
+    constraint administration_by_check check (by <> ''),
+    constraint administration_kind_check check (kind in ('setting', 'configuration', 'override', 'term', 'release', 'repair', 'schema'))
+);
+create index administration_keys on administration (key, id) where kind in ('setting', 'configuration');
+comment on table administration is 'Record of administration: each change of a setting and each act of an administrator. Rows are only ever added, for any user: see its trigger.';
+comment on index administration_keys is 'The newest value of each setting is compared with the one in force.';
+comment on column administration.id is 'Number of the row.';
+comment on column administration.at is 'When it was recorded, by the database''s clock.';
+comment on column administration.round is 'First round in which a setting was in force; it is written in the transaction of that round. 0 = of no round.';
+comment on column administration.kind is 'setting, configuration (a file that was taken over, waits to be accepted, or was rejected), override, term (of leases, by fairlease tune), release, repair or schema.';
+comment on column administration.key is 'Key of the configuration; of an override, its scope and name; else what was changed.';
+comment on column administration.before is 'Value before, without passwords; null = there was none.';
+comment on column administration.after is 'Value after, without passwords; null = there is none any more.';
+comment on column administration.by is 'Author: the owner of the configuration''s file, or the user that a command ran as, with the value of SUDO_USER; fairlease, where the daemon did it.';
+comment on column administration.why is 'How it came about, or the reason that was given.';
+comment on column administration.database_user is 'Database user who wrote the row, recorded by PostgreSQL.';
+
 create table settings (
     single boolean primary key default true,
     settings jsonb not null,
@@ -1494,3 +1522,84 @@ end
 $$;
 -- +goose StatementEnd
 comment on function prune_rest is 'Deletes the rows of the default partitions that are older than blobs (of round_blobs) or history (of all other tables). Returns the number of rows deleted.';
+
+-- +goose StatementBegin
+create function refuse_change() returns trigger language plpgsql as $$
+begin
+    raise exception 'table % is append-only: % is refused', tg_table_name, lower(tg_op) using errcode = 'insufficient_privilege';
+end
+$$;
+-- +goose StatementEnd
+comment on function refuse_change is 'Refuses whatever calls it, the owner''s statements too.';
+
+create trigger append_only before update or delete or truncate on administration for each statement execute function refuse_change();
+comment on trigger append_only on administration is 'The record of administration is only added to.';
+
+-- +goose StatementBegin
+create function record_override() returns trigger language plpgsql set search_path from current as $$
+declare
+    o overrides := coalesce(new, old);
+    value text := format('%s until %s', o.kind, to_char(o.until_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'));
+begin
+    if tg_op = 'INSERT' then
+        insert into administration (kind, key, after, by, why) values ('override', o.scope || ' ' || o.name, value, o."by", o.reason);
+    else
+        insert into administration (kind, key, before, by, why)
+        values ('override', o.scope || ' ' || o.name, value, coalesce(nullif(o.ended_by, ''), session_user), 'ended before its time');
+    end if;
+    return null;
+end
+$$;
+-- +goose StatementEnd
+comment on function record_override is 'Records that an override was given, or ended before its time.';
+
+create trigger record_given after insert on overrides for each row execute function record_override();
+create trigger record_ended after update on overrides for each row when (old.ended_at is null and new.ended_at is not null) execute function record_override();
+create trigger record_deleted after delete on overrides for each row when (old.ended_at is null and old.until_at > now()) execute function record_override();
+comment on trigger record_given on overrides is 'Overrides are in the record of administration, whoever gives them.';
+comment on trigger record_ended on overrides is 'So are their ends before their time.';
+comment on trigger record_deleted on overrides is 'So are those that are deleted while they are in force.';
+
+-- +goose StatementBegin
+create function record_term() returns trigger language plpgsql set search_path from current as $$
+begin
+    insert into administration (kind, key, before, after, by, why)
+    values ('term', 'lease.term', (new.before_ms * interval '1 ms')::text, (new.term_ms * interval '1 ms')::text, new."by", new.kind || ': ' || new.why);
+    return null;
+end
+$$;
+-- +goose StatementEnd
+comment on function record_term is 'Records another term of leases.';
+
+create trigger record_term after insert on tunings for each row when (new.kind in ('taken', 'undone', 'ended') and new.before_ms <> new.term_ms) execute function record_term();
+comment on trigger record_term on tunings is 'Terms that are in force are in the record of administration.';
+
+-- +goose StatementBegin
+create function record_repair() returns trigger language plpgsql set search_path from current as $$
+begin
+    insert into administration (kind, key, before, after, by, why) values ('repair', new.kind, new.found, new.done, new."by", new.reason);
+    return null;
+end
+$$;
+-- +goose StatementEnd
+comment on function record_repair is 'Records a repair.';
+
+create trigger record_repair after insert on repairs for each row execute function record_repair();
+comment on trigger record_repair on repairs is 'Repairs are in the record of administration.';
+
+-- +goose StatementBegin
+create function record_schema() returns trigger language plpgsql set search_path from current as $$
+begin
+    insert into administration (kind, key, before, after, by, why)
+    select 'schema', current_schema(), nullif(max(version_id), 0)::text, new.version_id::text,
+        coalesce(nullif(current_setting('fairlease.by', true), ''), session_user), 'fairlease migrate'
+    from schema_version
+    where version_id < new.version_id;
+    return null;
+end
+$$;
+-- +goose StatementEnd
+comment on function record_schema is 'Records another version of the schema. The setting fairlease.by names the author.';
+
+create trigger record_schema after insert on schema_version for each row execute function record_schema();
+comment on trigger record_schema on schema_version is 'Migrations are in the record of administration.';

@@ -82,6 +82,9 @@ func (c *Config) Values() []Value {
 		if key == "models.chooser" && c.Models.Chooser == preset.Paper {
 			value = fmt.Sprintf("%s (%s)", preset.Paper, preset.Mechanism(c.Preset, preset.Paper))
 		}
+		if text, ok := value.(string); ok {
+			value = hide(text)
+		}
 		if key == "database.url" {
 			value = Mask(c.Database.URL)
 		}

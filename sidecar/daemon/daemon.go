@@ -111,6 +111,7 @@ func (d *Daemon) Once(ctx context.Context) (loop.Report, error) {
 		return loop.Report{}, err
 	}
 	x.single = true
+	x.record.standing.Store(takenOver(d.Config, "fairlease round"))
 	report, err := x.turn(ctx)
 	if err == nil && report.Plan.AllocationRequest != nil && d.Divide != nil {
 		report, err = x.turn(ctx) // with the answer, which is committed too
@@ -150,5 +151,6 @@ func (d *Daemon) open() *service {
 		accepted:  acceptance{path: d.Config.AcceptedPath()},
 		forecasts: foresight{make: d.Foresee, report: report}, audits: audits{make: d.Audit, report: report},
 	}
+	d.service.rounds.record.standing.Store(takenOver(d.Config, "start"))
 	return d.service
 }

@@ -42,6 +42,7 @@ type Leadership struct {
 	GPUs    GPUs
 	Terms   Terms
 	Budgets Budgets
+	Records Records
 	// Audit and Forecast write one down.
 	Audit    func(context.Context, cluster.Audit) error
 	Forecast func(context.Context, *forecast.Forecast) error

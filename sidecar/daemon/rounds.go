@@ -31,6 +31,7 @@ type rounds struct {
 	terms     terms
 	budgets   budgets
 	beats     heartbeats
+	record    administration
 	turns     turns
 	pause     pause
 
@@ -196,6 +197,7 @@ func (x *rounds) acquire(ctx context.Context) error {
 func (x *rounds) leave() {
 	x.candidate.leave()
 	x.loop, x.budgets = nil, budgets{meter: x.budgets.meter}
+	x.record.config = nil
 	x.progress.leases.Store(nil)
 }
 
@@ -252,6 +254,9 @@ func (x *rounds) turn(ctx context.Context) (loop.Report, error) {
 		return report, fmt.Errorf("%w: %w", cause, err)
 	}
 	if err == nil {
+		if report.Quiet {
+			x.report.about("record", x.record.quiet(act, lead.Records, x.candidate.top.round))
+		}
 		x.terms.told(act, lead.Terms, &report)
 		x.budgets.spent(&report, len(x.inForce().Budgets))
 		x.progress.publish(&x.last, &report)
@@ -271,7 +276,9 @@ func (x *rounds) decide(s cluster.Snapshot) cluster.Plan {
 }
 
 func (x *rounds) configure() (loop.Rules, cluster.Settings) {
-	c, settings := x.inForce().At(time.Now(), x.terms.tuned)
+	now := x.inForce()
+	x.record.propose(now, x.candidate.lead.Records)
+	c, settings := now.At(time.Now(), x.terms.tuned)
 	rules := c.Rules()
 	rules.Budgets = x.budgets.book.States()
 	return rules, settings
@@ -337,5 +344,9 @@ func (o ordered) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.
 func (o ordered) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.Plan) error {
 	began := time.Now()
 	defer func() { o.rounds.report.meter.Phase(metrics.Commit, time.Since(began)) }()
-	return o.Journal.Commit(ctx, snap, plan)
+	err := o.Journal.Commit(ctx, snap, plan)
+	if err == nil {
+		o.rounds.record.written()
+	}
+	return err
 }

@@ -144,6 +144,7 @@ func (d *service) reload() bool {
 	if len(keys) > 0 {
 		d.report.log.Warn().Strs("keys", keys).Msg(saysRestart)
 	}
+	d.rounds.record.standing.Store(takenOver(read, "reload"))
 	d.inForce.Store(now)
 	d.taken(read)
 	if cells.last.Load() != nil {

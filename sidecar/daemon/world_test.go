@@ -155,6 +155,9 @@ type shared struct {
 	gauged    []store.Look
 	book      spending.Book
 	spends    int // how often the book was written
+	proposed  []store.Setting
+	acts      []string // "ROUND KEY: VALUE (WHY)", where a value differs from the one before, or from the default
+	values    map[string]string
 }
 
 const takeover = 15 * time.Second
@@ -196,7 +199,7 @@ func (d *desk) Acquire(_ context.Context, above int64) (*Leadership, error) {
 	d.terms = max(d.terms, above) + 1
 	d.now = &sitting{shared: d.shared, desk: d, term: d.terms, name: d.name, lost: make(chan struct{}), heard: time.Now()}
 	s := d.now
-	return &Leadership{Lead: s, Term: s.term, Clock: s.Clock, Journal: paper{s}, GPUs: s, Terms: s, Budgets: s, Audit: s.Audit, Forecast: s.Forecast}, nil
+	return &Leadership{Lead: s, Term: s.term, Clock: s.Clock, Journal: paper{s}, GPUs: s, Terms: s, Budgets: s, Records: s, Audit: s.Audit, Forecast: s.Forecast}, nil
 }
 
 func (d *desk) Claim(_ context.Context, is cluster.Identity) error {
@@ -298,6 +301,40 @@ func (s *sitting) Audit(_ context.Context, a cluster.Audit) error {
 	defer s.mu.Unlock()
 	s.audits = append(s.audits, a)
 	return nil
+}
+
+func (s *sitting) Propose(settings []store.Setting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proposed = settings
+}
+
+func (s *sitting) Record(_ context.Context, round int64) error {
+	if err := s.alive(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recordProposed(round)
+	return nil
+}
+
+// recordProposed does what the query record_settings does.
+func (s *shared) recordProposed(round int64) {
+	if s.values == nil {
+		s.values = map[string]string{}
+	}
+	for _, x := range s.proposed {
+		was, known := s.values[x.Key]
+		if !known && x.Default != nil {
+			was = *x.Default
+		}
+		if was != x.Value {
+			s.values[x.Key] = x.Value
+			s.acts = append(s.acts, fmt.Sprintf("%d %s: %s (%s)", round, x.Key, x.Value, x.Why))
+		}
+	}
+	s.proposed = nil
 }
 
 func (s *sitting) Look(_ context.Context, l *store.Look) error {
@@ -446,6 +483,7 @@ func (p paper) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.P
 	}
 	p.s.mu.Lock()
 	p.s.newest = plan.At
+	p.s.recordProposed(plan.Round)
 	p.s.mu.Unlock()
 	return p.s.memory.Commit(ctx, snap, plan)
 }

@@ -24,6 +24,7 @@ type Release struct {
 	Patience time.Duration // maximum wait for jobs that still clean up after a requeue
 	DryRun   bool          // only show the actions
 	Errors   io.Writer
+	Author   string // for the record of administration
 
 	release daemon.Release
 }
@@ -133,6 +134,7 @@ func (b *Release) letGo(ctx context.Context, p *view.Page) error {
 			fmt.Fprintf(b.Errors, "fairlease: %v\n", err)
 		}
 	}
+	b.record(ctx, &done)
 	if p.JSON {
 		err = p.Encode(done)
 	} else {
@@ -142,6 +144,22 @@ func (b *Release) letGo(ctx context.Context, p *view.Page) error {
 		return failure.Quiet(failure.No)
 	}
 	return err
+}
+
+// record adds the release to the record of administration. A release does not need PostgreSQL, so a failure is only said.
+func (b *Release) record(ctx context.Context, done *daemon.Released) {
+	if b.Config.Database.URL == "" {
+		return
+	}
+	s, err := connect.Journal(ctx, b.Config)
+	if err == nil {
+		defer s.Close()
+		what := fmt.Sprintf("%d jobs opened, %d freed, %d reservations removed, %d failures", done.Opened, done.Freed, done.Reservations, len(done.Failed))
+		err = s.Administration.Add(ctx, store.Act{Kind: store.OfRelease, Key: "release", After: &what, By: b.Author, Why: "fairlease release"})
+	}
+	if err != nil {
+		fmt.Fprintf(b.Errors, "fairlease: this release is not in the record of administration (fairlease audit): %s\n", firstLine(err))
+	}
 }
 
 func writeReleased(p *view.Page, done *daemon.Released) {

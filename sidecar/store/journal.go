@@ -113,6 +113,9 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 			if err := endOverrides(ctx, tx, plan.EndedOverrides); err != nil {
 				return err
 			}
+			if err := j.lead.record(ctx, tx, plan.Round); err != nil {
+				return err
+			}
 			if <-done; encodeErr != nil {
 				return encodeErr
 			}
@@ -131,6 +134,7 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 	if err != nil {
 		return fmt.Errorf("writing round %d down: %w", plan.Round, err)
 	}
+	j.lead.settings.Store(nil)
 	j.was.keep(e, plan.State)
 	j.log.keep(encoded)
 	return nil

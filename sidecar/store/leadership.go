@@ -42,6 +42,8 @@ type Leadership struct {
 	lost  chan struct{}
 	turns atomic.Int64
 	gpus  *gpuTables // as the leader wrote them last; nil = unknown
+	// settings are for the record of administration, with the next commit; nil = none.
+	settings atomic.Pointer[[]Setting]
 
 	mu   sync.Mutex
 	sure time.Time // no other daemon can have taken over before

@@ -76,6 +76,8 @@ type Store struct {
 	GPUs      GPUs
 	Overrides Overrides
 	Terms     Terms
+	// Administration has who changed what.
+	Administration Administration
 
 	watch watch // of another's lead
 }
@@ -102,6 +104,8 @@ type (
 	Overrides struct{ *base }
 	// Terms has changes of the lease term.
 	Terms struct{ *base }
+	// Administration has the record of changed settings and of what administrators did.
+	Administration struct{ *base }
 )
 
 // Open connects to the database and checks that its schema is the version of this program. Errors
@@ -129,7 +133,7 @@ func open(ctx context.Context, c Config, dial pgconn.DialFunc) (*Store, error) {
 		return nil, fmt.Errorf("preparing to reach %s: %w", where, err)
 	}
 	b := &base{pool, c}
-	s := &Store{b, Rounds{b}, Jobs{b}, Tenants{b}, Forecasts{b}, GPUs{b}, Overrides{b}, Terms{b}, watch{}}
+	s := &Store{b, Rounds{b}, Jobs{b}, Tenants{b}, Forecasts{b}, GPUs{b}, Overrides{b}, Terms{b}, Administration{b}, watch{}}
 	if err := s.check(ctx, where); err != nil {
 		pool.Close()
 		return nil, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/operate/connect"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 )
@@ -33,7 +34,7 @@ A database user is the Slurm user of the same name, unless the table database_us
 				_, err := connect.Journal(c.Context(), cfg)
 				return err
 			}
-			from, to, err := migrate.Up(c.Context(), cfg.Database.URL, cfg.Database.Schema, func(step string) { p.printf("%s\n", step) })
+			from, to, err := migrate.UpBy(c.Context(), cfg.Database.URL, cfg.Database.Schema, operate.Author(p.getenv("SUDO_USER")), func(step string) { p.printf("%s\n", step) })
 			if err != nil {
 				return &failure.Error{Code: failure.No, What: "the schema at " + config.Mask(cfg.Database.URL) + " was not brought up to date", Err: err,
 					Next: connect.DatabaseNext(cfg, err)}

@@ -33,7 +33,7 @@ Slurm. While PostgreSQL cannot be asked, it releases nothing. During the release
 			if err != nil {
 				return err
 			}
-			b := &operate.Release{Config: cfg, Patience: patience, DryRun: dry, Errors: p.err}
+			b := &operate.Release{Config: cfg, Patience: patience, DryRun: dry, Errors: p.err, Author: operate.Author(p.getenv("SUDO_USER"))}
 			if afterCrash {
 				return b.AfterCrash(c.Context(), p.page(l))
 			}

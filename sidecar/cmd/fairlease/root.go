@@ -57,7 +57,7 @@ func (p *program) root() *cobra.Command {
 	add("inspect", p.status(), topCommand(p), p.tenants(), p.budgets(), p.report(), p.leases(), p.explain(), p.forecast(), p.gpus(), p.habits(), p.profiles(), p.trades(), p.cells(), p.replay())
 	add("override", p.order("exempt", "never gate or requeue a job, or the jobs of a user or tenant"),
 		p.order("boost", "put a job first within its tenant, or a tenant first"),
-		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override())
+		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override(), auditCommand(p))
 	add("simulate", simulate.Command(simulate.Program{Config: p.config, Session: p.session}), p.tune(), p.shadow(), p.whatif(), p.convert(), p.profile(), p.tryRequeue())
 	add("operate", p.serve(), p.web(), p.round(), p.release(), p.repair(), p.wrapper())
 	add("configure", p.doctor(), p.migrate(), p.configuration(), p.cells(), p.version())

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/sidecar/show/view"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+const aboutAudit = `List the record of administration, newest first: changed settings, files that wait to be accepted, overrides,
+terms of fairlease tune, releases, repairs and migrations.
+
+  WHEN         when it was recorded, by PostgreSQL's clock
+  ROUND        first round with the setting; - = of no round
+  KEY          key of the configuration; of an override, its scope and name
+  BEFORE, NOW  the values; - = there is none. Passwords are never recorded.
+  BY           author: the owner of the file, or the user that the command ran as. --json also has the
+               database user, which PostgreSQL records itself.
+
+A setting is recorded in the same transaction as the first round in which it is in force. No role may
+change or delete a row, and fairlease never does. Tenants cannot read the record.`
+
+func auditCommand(p *program) *cobra.Command {
+	var l view.Form
+	var since, until string
+	var of store.Acts
+	c := &cobra.Command{Use: "audit", Short: "list who changed which setting, and what administrators did", Long: aboutAudit, Args: exactly(),
+		Example: "  fairlease audit --since 30d\n  fairlease audit --key mode\n  fairlease audit --key override --by ann --json",
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if of.Since, of.Until, err = p.window(since, until); err != nil {
+				return err
+			}
+			if of.Limit < 1 {
+				return failure.Usage("--limit: write a number above 0")
+			}
+			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
+				list, err := s.Administration.List(c.Context(), of)
+				if err != nil {
+					return err
+				}
+				page := p.page(l)
+				return page.List(view.ActTable(page, list), append([]store.Act{}, list...))
+			})
+		}}
+	f := c.Flags()
+	f.StringVar(&since, "since", "", "from `WHEN` on: 30d (ago), 2030-01-31 (default: all)")
+	f.StringVar(&until, "until", "", "before `WHEN`")
+	f.StringVar(&of.Key, "key", "", "only a `KEY`, a section of the configuration, or a kind: override, term, release, repair, schema")
+	f.StringVar(&of.By, "by", "", "only by a `USER`")
+	f.IntVar(&of.Limit, "limit", 1000, "at most `N`, the newest")
+	listFlags(c, &l)
+	return c
+}

@@ -1,0 +1,55 @@
+-- name: record_settings
+-- The settings in force from a round on that differ from those recorded last: as a JSON array, with their defaults. A recorded setting
+-- that is not listed has no value any more. So a repetition adds nothing.
+insert into administration (
+    round,
+    kind,
+    key,
+    before,
+    after,
+    by,
+    why
+)
+select
+    $2,
+    coalesce(n.kind, was.kind),
+    key,
+    coalesce(was.after, n.otherwise),
+    n.value,
+    coalesce(n.by, $3),
+    coalesce(n.why, $4)
+from json_to_recordset($1) as n (ordinal integer, kind text, key text, value text, otherwise text, by text, why text)
+full join (
+    select distinct on (key)
+        key,
+        kind,
+        after
+    from administration
+    where kind in ('setting', 'configuration')
+    order by key, id desc
+) as was using (key)
+where coalesce(was.after, n.otherwise) is distinct from n.value
+order by n.ordinal, key;
+
+-- name: record_act
+insert into administration (
+    kind,
+    key,
+    before,
+    after,
+    by,
+    why
+)
+values ($1, $2, nullif($3, ''), nullif($4, ''), $5, $6);
+
+-- name: administration_list
+-- The newest of a window ($1, $2) before a row ($3), of a key or a section ($4), and of an author ($5).
+select {columns}
+from administration
+where at >= $1
+and at < $2
+and id < $3
+and ($4 = '' or key = $4 or starts_with(key, $4 || '.') or kind = $4)
+and ($5 = '' or database_user = $5 or by = $5 or starts_with(by, $5 || ' ') or starts_with(by, $5 || ','))
+order by id desc
+limit $6;
