@@ -47,6 +47,7 @@ func TestPrice(t *testing.T) {
 		{"the next bid is the same", []Party{user("a", share(1, 0), 2, 1), user("b", share(0, 9), 4, 1), user("c", share(0, 1), 4, 1)}, 4},
 		{"who has no slow GPUs does not bid", []Party{user("a", share(1, 0), 2, 1), user("b", share(0, 9), 4, 1), user("c", share(0, 0), 3.5, 1)}, 3},
 		{"a bid below what is asked is none", []Party{user("a", share(1, 0), 2, 1), user("b", share(0, 9), 4, 1), user("c", share(0, 1), 1.5, 1)}, 3},
+		{"a bid of as much as is asked is none", []Party{user("a", share(1, 0), 2, 1), user("b", share(0, 9), 4, 1), user("c", share(0, 1), 2, 1)}, 3},
 		{"nobody bids against itself", []Party{
 			user("a", share(1, 0), 2, 1), {Name{Tenant: "b", Kind: "x"}, share(0, 9), 9 * gpu, []Speed{{4, 4}, {1, 1}}, nil}, {Name{Tenant: "b", Kind: "y"}, share(0, 1), gpu, []Speed{{3.5, 3.5}, {1, 1}}, nil},
 		}, 3},
@@ -58,6 +59,28 @@ func TestPrice(t *testing.T) {
 				t.Errorf("got %+v, want a price of %v", got, c.price)
 			}
 		})
+	}
+}
+
+// A trade is one if it is as large as the least, and if its parties differ by more than the edge.
+func TestBoundsOfTrades(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		parties []Party
+		rules   Rules
+		trades  int
+	}{
+		{"of just the least", []Party{user("a", share(1, 0), 2, 1), user("b", share(0, 9), 4, 1)}, Rules{Least: gpu}, 1},
+		{"of a millionth less", []Party{user("a", share(1, 0), 2, 1), user("b", share(0, 9), 4, 1)}, Rules{Least: gpu + 1}, 0},
+		{"they differ by just the edge", []Party{user("a", share(1, 0), 2, 1), user("b", share(0, 9), 2.5, 1)}, Rules{Edge: 0.25}, 0},
+		{"they differ by more", []Party{user("a", share(1, 0), 2, 1), user("b", share(0, 9), 2.6, 1)}, Rules{Edge: 0.25}, 1},
+		{"a negative entitlement makes no room", []Party{{Name{Tenant: "a"}, share(4, -20), 4 * gpu, []Speed{{2, 2}, {1, 1}}, nil}, user("b", share(0, 20), 5, 1)}, Rules{}, 0},
+		{"speeds are too small to be measurements", []Party{user("a", share(1, 0), 2e-13, 1e-13), user("b", share(0, 9), 4, 1)}, Rules{}, 0},
+		{"there are no parties", nil, Rules{}, 0},
+	} {
+		if o := Decide(two, c.parties, nil, c.rules); len(o.New) != c.trades {
+			t.Errorf("%s: trades %+v, want %d", c.name, o.New, c.trades)
+		}
 	}
 }
 
