@@ -116,6 +116,9 @@ func (v *solver) rise(need []float64) (t float64, err error) {
 	if err := v.run(); err != nil {
 		return 0, err
 	}
+	if err := v.prove(need); err != nil {
+		return 0, err
+	}
 	return v.p.Objective() * unit, nil
 }
 

@@ -9,7 +9,7 @@ import (
 // throughput by weight, and that the largest (OEF §4.2.1, equation 9; weights §4.2.3):
 // maximise E subject to Σ_j speedup_lj·x_lj = weight_l·E and Σ_l x_lj <= gpus_j.
 // speedup_lj, at l·k+j, is that of one GPU; 0 = of no use. In the answer X is in GPUs,
-// Level is throughput by weight, and Low and High are bounds of E, 1e-10 apart, relative.
+// Level is throughput by weight, and Low and High are bounds of E, 1e-9 apart at most, relative.
 // Tenants that can use only so many GPUs are jobs of Fill, with that number for a gang.
 // Errors are as for MaxMin.
 func EqualThroughput(gpus, weight, speedup []float64) (Answer, error) {
@@ -39,7 +39,7 @@ func EqualThroughput(gpus, weight, speedup []float64) (Answer, error) {
 		}
 	}
 	out.share(in)
-	return out, nil
+	return out, out.proves()
 }
 
 // share is finish where X is GPUs and the gangs are weights.

@@ -30,6 +30,8 @@ var (
 	ErrShape   = errors.New("price: the parts of the instance do not fit together")
 	ErrNumber  = errors.New("price: a number is out of range")
 	ErrNowhere = errors.New("price: a job can run on no model")
+	// ErrGap is about the answer: it is not proven to be the best.
+	ErrGap = errors.New("price: the answer is below its bound")
 )
 
 // The range of numbers other than 0.
@@ -41,7 +43,7 @@ const (
 // MaxMin gives the division with the largest smallest level (Gavel §4.1): maximise
 // min_m Σ_j speed_mj·x_mj subject to Σ_j x_mj <= 1 and Σ_m gang_m·x_mj <= gpus_j. Weights,
 // the throughputs of equal shares and gang sizes belong into speed. Low and High are
-// bounds of that level, 1e-10 apart, relative. The error is one of this package's, with
+// bounds of that level, 1e-9 apart at most, relative. The error is one of this package's, with
 // the number of the job or model.
 func MaxMin(in Instance) (Answer, error) {
 	if err := in.check(); err != nil {
@@ -72,7 +74,18 @@ func MaxMin(in Instance) (Answer, error) {
 		copy(out.X[m*k:], x[g*k:(g+1)*k])
 	}
 	out.finish(in)
-	return out, nil
+	return out, out.proves()
+}
+
+// exact is how far Low may be below High, relatively. Searches end closer than that, unless rounding stops them.
+const exact = 1e-9
+
+// proves tells if an answer might be worse than the best.
+func (a *Answer) proves() error {
+	if !(a.High-a.Low <= exact*a.High) {
+		return fmt.Errorf("%w: it is %v, and might be %v", ErrGap, a.Low, a.High)
+	}
+	return nil
 }
 
 // Every sampled-th job tells about where prices will be, where there are many jobs a model: the

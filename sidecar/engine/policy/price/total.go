@@ -7,7 +7,7 @@ import (
 
 // Total gives the division with the largest sum of levels: maximise Σ_m Σ_j speed_mj·x_mj subject
 // to Σ_j x_mj <= 1 and Σ_m gang_m·x_mj <= gpus_j. speed includes the worth of a unit of the job's
-// throughput. Low and High are bounds of the sum, about 1e-12 apart, relative: a job that adds
+// throughput. Low and High are bounds of the sum, about 1e-12 and at most 1e-9 apart, relative: a job that adds
 // less may be left out. Errors are as for MaxMin.
 //
 // Under prices p >= 0 per GPU each job runs where speed_mj - gang_m·p_j is largest and positive,
@@ -79,7 +79,7 @@ func Total(in Instance) (Answer, error) {
 		out.Low += l
 	}
 	out.High = max(high, out.Low)
-	return out, nil
+	return out, out.proves()
 }
 
 // takers are jobs that answer prices: each takes the model that is worth most above its price, or none.
