@@ -135,3 +135,40 @@ func ownerOf(path string) string {
 	}
 	return "uid " + uid
 }
+
+// Change is a setting that two configurations have with different values, in words; nil = no value.
+type Change struct {
+	Key     string  `json:"key"`
+	Before  *string `json:"before,omitempty"`
+	After   *string `json:"after,omitempty"`
+	Restart bool    `json:"needs_restart,omitempty"` // a running daemon does not take it over
+}
+
+// Changes lists the settings that differ between two configurations, in the order of the file. A changed password has equal words.
+func Changes(was, now *Config) []Change {
+	out := []Change{}
+	old, seen := map[string]string{}, map[string]bool{}
+	for _, w := range words(was) {
+		old[w.Key] = w.Value
+	}
+	restart := was.Restart(now)
+	add := func(key string, before, after *string) {
+		out = append(out, Change{key, before, after, slices.Contains(restart, key)})
+	}
+	for _, w := range words(now) {
+		seen[w.Key] = true
+		before, ok := old[w.Key]
+		switch {
+		case !ok:
+			add(w.Key, nil, &w.Value)
+		case before != w.Value || w.Key == "database.url" && slices.Contains(restart, w.Key):
+			add(w.Key, &before, &w.Value)
+		}
+	}
+	for _, w := range words(was) {
+		if !seen[w.Key] {
+			add(w.Key, &w.Value, nil)
+		}
+	}
+	return out
+}

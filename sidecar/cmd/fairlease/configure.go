@@ -12,9 +12,9 @@ import (
 )
 
 func (p *program) configuration() *cobra.Command {
-	c := &cobra.Command{Use: "config", Short: "show, check or accept the configuration",
+	c := &cobra.Command{Use: "config", Short: "show, check, compare or accept the configuration",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(p.configShow(), p.configCheck(), p.configAccept())
+	c.AddCommand(p.configShow(), p.configCheck(), configDiff(p), p.configAccept())
 	return c
 }
 
