@@ -28,6 +28,23 @@ type Release struct {
 	// Patience is how long to wait for jobs that still clean up after a requeue. After that they
 	// are opened too, and Slurm starts them two minutes later.
 	Patience time.Duration
+	// Only is the owner of the jobs to release; the zero value = everybody, with all reservations.
+	Only Whose
+}
+
+// Whose is the owner of jobs: a user, a tenant, or a tenant's user.
+type Whose struct{ Tenant, User string }
+
+// Everybody tells whether it is not one owner.
+func (w Whose) Everybody() bool { return w == Whose{} }
+
+// has tells whether a job is the owner's. of gives the tenants of jobs that the journal knows; of another job the account counts.
+func (w Whose) has(j *cluster.Job, of map[cluster.JobID]string) bool {
+	tenant, known := of[j.ID]
+	if !known {
+		tenant = j.Account
+	}
+	return (w.User == "" || j.User == w.User) && (w.Tenant == "" || tenant == w.Tenant)
 }
 
 // Released is the result of a release.
@@ -127,16 +144,24 @@ func (r *Release) actions(seen *cluster.Observation, first, last bool) todo {
 	var t todo
 	known := r.known()
 	arrays := map[int64]bool{}
+	tenants := map[cluster.JobID]string{}
+	for i := range r.Memory.Records {
+		tenants[r.Memory.Records[i].ID] = r.Memory.Records[i].Tenant
+	}
+	reservations := seen.Reservations
+	if !r.Only.Everybody() { // others wait for them
+		reservations = nil
+	}
 	// Without the lock all gates open at once.
-	for i := range seen.Reservations {
-		if v := &seen.Reservations[i]; v.Name == cluster.GateReservation && v.End > seen.Now {
+	for i := range reservations {
+		if v := &reservations[i]; v.Name == cluster.GateReservation && v.End > seen.Now {
 			t.list = append(t.list, unreserve(v))
 		}
 	}
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]
 		had, ours := find(known, j)
-		if !ours || j.State == cluster.Done || j.UnsplitArray && arrays[j.Record] {
+		if !ours || !r.Only.has(j, tenants) || j.State == cluster.Done || j.UnsplitArray && arrays[j.Record] {
 			continue
 		}
 		arrays[j.Record] = arrays[j.Record] || j.UnsplitArray
@@ -162,8 +187,8 @@ func (r *Release) actions(seen *cluster.Observation, first, last bool) todo {
 			}
 		}
 	}
-	for i := range seen.Reservations {
-		if v := &seen.Reservations[i]; v.Ours && v.Name != cluster.GateReservation && v.End > seen.Now {
+	for i := range reservations {
+		if v := &reservations[i]; v.Ours && v.Name != cluster.GateReservation && v.End > seen.Now {
 			t.list = append(t.list, unreserve(v))
 		}
 	}

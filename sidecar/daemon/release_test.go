@@ -121,6 +121,41 @@ func TestReleaseGivesPartitionsBack(t *testing.T) {
 	}
 }
 
+// A release for one owner gives back its waiting jobs alone, and leaves reservations, for which others wait.
+func TestReleaseForOneOwner(t *testing.T) {
+	job := func(id int64, user, account string) cluster.Job {
+		return cluster.Job{ID: cluster.JobID{ID: id}, Record: id, User: user, Account: account, State: cluster.Waiting, Marked: true, Eligible: 900}
+	}
+	seen := cluster.Observation{Now: 100, Jobs: []cluster.Job{job(1, "ann", "nlp-a"), job(2, "bob", "nlp"), job(3, "ann", "vision")},
+		Reservations: []cluster.Reservation{{Name: cluster.GateReservation, End: 500, Ours: true}, {Name: cluster.ReservationPrefix + "1", End: 500, Ours: true}}}
+	memory := cluster.State{Records: []cluster.Record{{Key: 1, ID: cluster.JobID{ID: 1}, Tenant: "nlp"}}}
+	for _, c := range []struct {
+		only         Whose
+		jobs         []int64
+		reservations int
+	}{
+		{Whose{}, []int64{1, 2, 3}, 2},
+		{Whose{Tenant: "nlp"}, []int64{1, 2}, 0}, // job 1 by its record, job 2 by its account
+		{Whose{User: "ann"}, []int64{1, 3}, 0},
+		{Whose{Tenant: "nlp", User: "ann"}, []int64{1}, 0},
+		{Whose{Tenant: "nlp-a"}, nil, 0}, // an account of a tenant is none
+		{Whose{User: "eve"}, nil, 0},
+	} {
+		var jobs []int64
+		reservations := 0
+		for _, a := range (&Release{Memory: memory, Only: c.only}).actions(&seen, true, false).list {
+			if a.Verb == cluster.Unreserve {
+				reservations++
+			} else {
+				jobs = append(jobs, a.ID.ID)
+			}
+		}
+		if !slices.Equal(jobs, c.jobs) || reservations != c.reservations {
+			t.Errorf("%+v: jobs %v and %d reservations, want %v and %d", c.only, jobs, reservations, c.jobs, c.reservations)
+		}
+	}
+}
+
 // A later job with the same id is not the recorded one.
 func TestReleaseKnowsJobsApart(t *testing.T) {
 	state := State{Jobs: []Touched{{ID: cluster.JobID{ID: 1}, Record: 1, User: "u", Submit: 5}}}

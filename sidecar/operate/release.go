@@ -23,6 +23,7 @@ type Release struct {
 	Config   *config.Config
 	Patience time.Duration // maximum wait for jobs that still clean up after a requeue
 	DryRun   bool          // only show the actions
+	Only     daemon.Whose  // owner of the jobs to return; the zero value = everybody
 	Errors   io.Writer
 	Author   string // for the record of administration
 
@@ -41,7 +42,7 @@ func (b *Release) ByHand(ctx context.Context, p *view.Page, force bool) error {
 
 // readState starts a release with the state file of this host's daemon.
 func (b *Release) readState() {
-	b.release.Patience = b.Patience
+	b.release.Patience, b.release.Only = b.Patience, b.Only
 	var err error
 	if b.release.State, err = daemon.ReadState(b.Config.Files.State); err != nil {
 		fmt.Fprintf(b.Errors, "fairlease: %v; going on without it\n", err)
@@ -129,7 +130,7 @@ func (b *Release) letGo(ctx context.Context, p *view.Page) error {
 	if err != nil {
 		return connect.SlurmAway(b.Config, err)
 	}
-	if len(done.Failed) == 0 {
+	if len(done.Failed) == 0 && b.Only.Everybody() {
 		if err := daemon.Forget(b.Config.Files.State, b.Config.Files.Heartbeats, b.Config.Partitions); err != nil {
 			fmt.Fprintf(b.Errors, "fairlease: %v\n", err)
 		}
@@ -186,6 +187,10 @@ func (b *Release) wouldRelease(ctx context.Context, p *view.Page) error {
 	}
 	if p.JSON {
 		return p.Encode(actions)
+	}
+	if len(actions) == 0 && !b.Only.Everybody() {
+		p.Printf("fairlease has set nothing in Slurm for these jobs\n")
+		return nil
 	}
 	if len(actions) == 0 {
 		p.Printf("fairlease has nothing left in Slurm\n")

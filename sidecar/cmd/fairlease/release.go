@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/operate"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/spf13/cobra"
@@ -11,12 +12,16 @@ import (
 func (p *program) release() *cobra.Command {
 	var l view.Form
 	var dry, force, afterCrash bool
+	var only daemon.Whose
 	var patience time.Duration
 	c := &cobra.Command{Use: "release", Short: "remove everything that fairlease set in Slurm", Args: exactly(),
 		Long: `Give every waiting job back to Slurm as its user submitted it (begin time, required nodes, time
 limit, priority), and remove the reservations of fairlease. Running jobs run on. release works without
 PostgreSQL: it finds its changes in the local state file and in Slurm (the submit plugin's mark, names of
 reservations), and in the journal where that can be reached.
+
+With --tenant or --user it gives back only the waiting jobs of that tenant or user, and leaves reservations as they
+are. Where the journal cannot be reached, a tenant's jobs are those of the account of its name.
 
 Stop the daemon first, or set mode: observe; otherwise the daemon gates the jobs again.
 
@@ -33,7 +38,7 @@ Slurm. While PostgreSQL cannot be asked, it releases nothing. During the release
 			if err != nil {
 				return err
 			}
-			b := &operate.Release{Config: cfg, Patience: patience, DryRun: dry, Errors: p.err, Author: operate.Author(p.getenv("SUDO_USER"))}
+			b := &operate.Release{Config: cfg, Patience: patience, DryRun: dry, Only: only, Errors: p.err, Author: operate.Author(p.getenv("SUDO_USER"))}
 			if afterCrash {
 				return b.AfterCrash(c.Context(), p.page(l))
 			}
@@ -42,6 +47,10 @@ Slurm. While PostgreSQL cannot be asked, it releases nothing. During the release
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be done")
 	c.Flags().BoolVar(&force, "force", false, "release although a daemon leads; it gates the jobs again")
 	c.Flags().BoolVar(&afterCrash, "after-crash", false, "only if the service did not stop cleanly")
+	c.Flags().StringVar(&only.Tenant, "tenant", "", "only the jobs of the tenant `NAME`")
+	c.Flags().StringVar(&only.User, "user", "", "only the jobs of the user `NAME`")
+	c.MarkFlagsMutuallyExclusive("after-crash", "tenant")
+	c.MarkFlagsMutuallyExclusive("after-crash", "user")
 	c.Flags().DurationVar(&patience, "patience", time.Minute, "`TIME` to wait for jobs that still clean up after a requeue")
 	c.Flags().BoolVar(&l.JSON, "json", false, "write JSON")
 	return c
