@@ -332,14 +332,5 @@ func (w *World) counts() string {
 	if w.from == nil {
 		return ""
 	}
-	var parts []string
-	for _, x := range []struct {
-		n    int
-		what string
-	}{{w.from.Counts.Bad, "rows that make no sense"}, {w.from.Counts.CPUOnly, "jobs without GPUs"}, {w.from.Counts.NoRun, "jobs that never ran"}} {
-		if x.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.what))
-		}
-	}
-	return strings.Join(parts, ", ")
+	return w.from.Counts.LeftOut()
 }

@@ -53,6 +53,15 @@ func Open(path string, o Options) (*Trace, error) {
 	return openPAI(s, o)
 }
 
+// Read reads the trace in a stream, gzipped or not, as Open does; name is the file's name. It refuses PAI's tables, which come in two.
+func Read(r io.Reader, name string, o Options) (*Trace, error) {
+	s, err := newSource(r, name, o)
+	if err != nil {
+		return nil, err
+	}
+	return s.read(o)
+}
+
 func unreadable(path string, err error) error {
 	var at *os.PathError
 	if errors.As(err, &at) {

@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -51,6 +53,20 @@ type Counts struct {
 
 	Unfinished int // of the jobs: live when the trace was taken, so Runs is too short
 	Rounded    int // of the jobs: GPUs rounded up to a whole number
+}
+
+// LeftOut describes the rows that became no job; "" = all did.
+func (c *Counts) LeftOut() string {
+	var parts []string
+	for _, x := range []struct {
+		n    int
+		what string
+	}{{c.Bad, "rows that make no sense"}, {c.CPUOnly, "jobs without GPUs"}, {c.NoRun, "jobs that never ran"}} {
+		if x.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.what))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Trace is the content of a file.
