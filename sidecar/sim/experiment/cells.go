@@ -29,7 +29,7 @@ func (s *Setup) cells() (*cluster.Cells, error) {
 // each model by weight, largest remainder first. A tenant without a node uses lent GPUs.
 func CellsByWeight(f Fleet, weights map[string]int64) (*cluster.Cells, error) {
 	s := Setup{Weights: weights}
-	seen := &cluster.Observation{Nodes: f.nodes(), Accounts: s.accounts()}
+	seen := &cluster.Observation{Nodes: f.Nodes(), Accounts: s.accounts()}
 	slices.SortFunc(seen.Accounts, func(a, b cluster.Account) int { return cmp.Compare(a.Name, b.Name) })
 	text, err := config.ProposeCells(seen, &everybody, nil, nil)
 	if err != nil {
@@ -44,7 +44,7 @@ func CellsByWeight(f Fleet, weights map[string]int64) (*cluster.Cells, error) {
 
 // fits says how a description contradicts the fleet and the tenants.
 func (s *Setup) fits(d *cluster.Cells) error {
-	nodes := s.Fleet.nodes()
+	nodes := s.Fleet.Nodes()
 	for _, t := range d.Tops {
 		is := rack(d, t.Type)
 		for _, name := range t.Nodes {

@@ -103,8 +103,8 @@ func (f Fleet) Models() []cluster.GPUs {
 	return out
 }
 
-// nodes makes the fleet's nodes.
-func (f Fleet) nodes() []cluster.Node {
+// Nodes makes the fleet's nodes.
+func (f Fleet) Nodes() []cluster.Node {
 	var out []cluster.Node
 	for _, r := range f.Racks {
 		model := r.Model

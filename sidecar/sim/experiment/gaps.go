@@ -43,7 +43,7 @@ func newGaps(f Fleet, mixed bool) *gaps {
 	for _, r := range f.Racks {
 		largest = max(largest, r.GPUs)
 	}
-	for _, n := range f.nodes() {
+	for _, n := range f.Nodes() {
 		model, size := n.GPUs[0].Model, n.GPUs[0].Count
 		p, ok := g.pool[model]
 		if !ok {

@@ -196,7 +196,7 @@ func (s *Setup) ruled() *sim.Virtual {
 	if err != nil || rules.Empty() {
 		return nil
 	}
-	v := sim.NewVirtual(Start, s.Fleet.nodes(), s.accounts())
+	v := sim.NewVirtual(Start, s.Fleet.Nodes(), s.accounts())
 	rules.into(v)
 	return v
 }

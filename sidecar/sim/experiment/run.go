@@ -43,6 +43,11 @@ const endlessFor = 2 * cluster.Day
 // jobs after each change. When ctx ends, the result has the scores so far and is marked as cut
 // short; that is no error. An error is about the setup, or about jobs that wait for ever.
 func Run(ctx context.Context, s Setup, told func(over int)) (Result, error) {
+	return Watch(ctx, s, told, nil)
+}
+
+// Watch is Run, and calls see, if not nil, with the plan of each round that was not quiet. A plan is valid during the call.
+func Watch(ctx context.Context, s Setup, told func(over int), see func(*cluster.Plan)) (Result, error) {
 	if err := s.Check(); err != nil {
 		return Result{}, err
 	}
@@ -50,6 +55,7 @@ func Run(ctx context.Context, s Setup, told func(over int)) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	r.see = see
 	defer r.world.Feed(func(yield func(sim.Arrival) bool) {
 		s.arrivals(&r.result.Refused)(yield)
 		r.came = true
@@ -65,6 +71,7 @@ type run struct {
 	witness *witness
 	last    cluster.Plan
 	came    bool // all jobs of the load have arrived
+	see     func(*cluster.Plan)
 	result  Result
 }
 
@@ -85,7 +92,7 @@ func (e *eye) Observe(ctx context.Context, since cluster.Instant) (cluster.Obser
 }
 
 func newRun(s *Setup) (*run, error) {
-	nodes := s.Fleet.nodes()
+	nodes := s.Fleet.Nodes()
 	v := sim.NewVirtual(Start, nodes, s.accounts())
 	v.Costs, v.Term, v.Speeds, v.Mixed, v.Forget, v.Lend = s.Costs, s.Settings.Term, s.Speeds, s.Mixed, true, true
 	v.Beside, v.ReportSaves = s.Beside, s.Reported
@@ -159,6 +166,9 @@ func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
 	err := sim.Run(inner, r.world.Virtual, r.loop, r.setup.Settings.Interval, end, func(report loop.Report) {
 		r.result.Turns++
 		r.last = report.Plan
+		if r.see != nil {
+			r.see(&report.Plan)
+		}
 		before := w.ended
 		w.turn(&report.Plan, r.world.nodes)
 		if w.err != nil {

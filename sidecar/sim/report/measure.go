@@ -53,6 +53,8 @@ const hour, percent = 3600.0, 0.01
 
 var (
 	completionMean = measure{"mean JCT", "h", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Completion.Mean, hour) }}
+	completionP95  = measure{"p95 JCT", "h", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Completion.P95, hour) }}
+	utilisation    = measure{"utilisation", "% of GPUs", 1, 1, func(s score.Scores) (float64, bool) { return s.Utilisation / percent, len(s.Use.Capacity) > 0 }}
 	delayMean      = measure{"mean delay", "h", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Wait, s.Wait.Mean, hour) }}
 	slowdownMean   = measure{"mean slowdown", "×", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Slowdown, s.Slowdown.Mean, 1) }}
 	overheadOfRun  = measure{"overhead", "% of run", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Overhead.OfRun, percent) }}
@@ -112,7 +114,7 @@ func parts(runs []score.Scores) []part {
 	return []part{fairness, {Name: "Time", Measures: []measure{
 		completionMean,
 		{"median JCT", "h", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Completion.Median, hour) }},
-		{"p95 JCT", "h", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Completion.P95, hour) }},
+		completionP95,
 		{"p99 JCT", "h", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Completion.P99, hour) }},
 		delayMean,
 		{"p95 delay", "h", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Wait, s.Wait.P95, hour) }},
@@ -120,7 +122,7 @@ func parts(runs []score.Scores) []part {
 		{"p95 slowdown", "×", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Slowdown, s.Slowdown.P95, 1) }},
 		{"makespan", "h", -1, 1, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Makespan, hour) }},
 	}}, {Name: "Use", Measures: []measure{
-		{"utilisation", "% of GPUs", 1, 1, func(s score.Scores) (float64, bool) { return s.Utilisation / percent, len(s.Use.Capacity) > 0 }},
+		utilisation,
 		{"fragmented", "% of GPUs", -1, 2, func(s score.Scores) (float64, bool) {
 			return s.Fragmented / percent, len(s.Use.Capacity) > 0 && s.Fragmented >= 0
 		}},

@@ -16,10 +16,16 @@ import (
 //go:embed page.html tradeoff.html chart.html
 var pages embed.FS
 
+//go:embed page.css
+var pageStyle string
+
+// Style gives the style sheet of reports, with that of charts.
+func Style() string { return chart.Style() + "\n" + pageStyle }
+
 // The script and the style go into each page, which is one file. Both are ours or the chart library's: nothing of a run is in them.
 var pageTemplate = template.Must(chart.AddTo(template.New("")).Funcs(template.FuncMap{
 	"script":  func() template.JS { return template.JS(chart.Script()) },
-	"style":   func() template.CSS { return template.CSS(chart.Style()) },
+	"style":   func() template.CSS { return template.CSS(Style()) },
 	"license": chart.License,
 }).ParseFS(pages, "*.html"))
 
@@ -84,6 +90,29 @@ func byTenant(name string, digits int, runs []score.Scores, of func(score.Tenant
 // HTML writes one self-contained page: tables, plots and explanations. Of several sizes of a
 // cluster the smallest, which is the most crowded, is open. The error is w's.
 func HTML(w io.Writer, title string, runs []score.Scores) error {
+	return write(w, "page.html", newPage(title, runs))
+}
+
+// Body writes what HTML has below its title, for a page that has Style and chart.Script already. The error is w's.
+func Body(w io.Writer, runs []score.Scores) error {
+	return write(w, "body", newPage("", runs))
+}
+
+// Head writes a table of what readers look at first: a row for each run. The error is w's.
+func Head(w io.Writer, runs []score.Scores) error {
+	head := part{Name: "Scheduler", Measures: []measure{lowestRho, lossShare, completionMean, completionP95, utilisation}}
+	return write(w, "table", sizePart{group: group{Runs: runs}, Parts: []part{head}})
+}
+
+func write(w io.Writer, name string, with any) error {
+	var b bytes.Buffer
+	if err := pageTemplate.ExecuteTemplate(&b, name, with); err != nil {
+		return err
+	}
+	return safely(w, b.Bytes())
+}
+
+func newPage(title string, runs []score.Scores) page {
 	var colour palette
 	seen := map[string]bool{}
 	for _, s := range runs {
@@ -107,11 +136,7 @@ func HTML(w io.Writer, title string, runs []score.Scores) error {
 	if len(sizes) > 0 {
 		p.Traces = append(p.Traces, newTracePart(sizes, colour))
 	}
-	var b bytes.Buffer
-	if err := pageTemplate.ExecuteTemplate(&b, "page.html", p); err != nil {
-		return err
-	}
-	return safely(w, b.Bytes())
+	return p
 }
 
 // safely writes a page without control characters.
