@@ -25,7 +25,7 @@ FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -count 1 
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
-.PHONY: help deps browser-deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo demo-first bench bench-live results chaos gain fuzz soak plugin-check clean
+.PHONY: help deps browser-deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo demo-first bench bench-live results chaos gain playground fuzz soak plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -132,6 +132,9 @@ chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SE
 
 gain: deps ## one user plays some 70 strategies against an honest one, on both real Slurms with both gates, and writes each one's gain into docs/faults.md; GAIN="-only tiny": options (root, four hours)
 	go run ./tests/gain -out docs/faults.md $(GAIN)
+
+playground: ## the simulator as a page, into out/playground, which any server of static files can offer; prints its size (needs Go only)
+	go run ./sidecar/cmd/fairlease-playground
 
 fuzz: build-deps ## fuzz every decoder for FUZZTIME each
 	@for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \

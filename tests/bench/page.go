@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/fairlease/fairlease/sidecar/sim/playground"
 	"github.com/fairlease/fairlease/sidecar/web/scene/scenetest"
 	"github.com/fairlease/fairlease/tests/browser"
 )
@@ -38,5 +41,38 @@ func onPage() error {
 	}
 	fmt.Printf("of a site with 2,000 nodes and 10,000 jobs, the slowest page is %s\n", which)
 	figure("page_first_paint_ms", slowest, "ms")
+	return onPlayground()
+}
+
+// onPlayground measures the playground's default, a generated week on 64 GPUs under three schedulers: from the click until its pictures are there, in
+// Chromium, and the same work on this host. It prints the size of the program.
+func onPlayground() error {
+	p, err := browser.ServePlayground()
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	fmt.Print(p.Built)
+	drawn := browser.Done + ` && document.querySelector("#report canvas")`
+	found, err := browser.Look("tests/browser", p.URL, "", []browser.Visit{{Name: "playground", Path: "/", NoAxe: true, Steps: []browser.Step{
+		{Until: browser.Ready, Seconds: 120}, {Click: "#run", Until: drawn, Seconds: 300}}}})
+	if err != nil {
+		return err
+	}
+	if wrong := found[0].Wrong(); len(wrong) > 0 {
+		return fmt.Errorf("the playground: %q", wrong)
+	}
+	figure("playground_week_s", found[0].Took[1], "s")
+	w, err := playground.Generate(playground.Recipe{Nodes: "8x8", Tenants: 8, Load: 1.5, Seed: 1})
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	for _, name := range playground.Schedulers() {
+		if _, err := w.Run(context.Background(), &playground.Choice{Nodes: "8x8", Interval: "60s", Until: "7d"}, name, nil); err != nil {
+			return err
+		}
+	}
+	figure("playground_week_native_s", time.Since(began).Seconds(), "s")
 	return nil
 }

@@ -95,10 +95,14 @@ type Visit struct {
 
 // Step is something that a person does on a page, and an expression in JavaScript that becomes true then.
 type Step struct {
-	Click string `json:"click,omitempty"`
-	Key   string `json:"key,omitempty"`
-	Post  string `json:"post,omitempty"`
-	Until string `json:"until,omitempty"`
+	Click   string `json:"click,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Post    string `json:"post,omitempty"`
+	Into    string `json:"into,omitempty"` // a field that gets Text, or a file of that Name with it
+	Name    string `json:"name,omitempty"`
+	Text    string `json:"text,omitempty"`
+	Until   string `json:"until,omitempty"`
+	Seconds int    `json:"seconds,omitempty"` // the time for Until; 0 = 20
 }
 
 // Found is what the browser saw.
@@ -112,6 +116,9 @@ type Found struct {
 	Wide       int      `json:"wide"`       // pixels beyond the window
 	Cut        []string `json:"cut"`        // sentences of tables that are not shown whole
 	Text       string   `json:"text"`
+
+	Took  []float64 `json:"took"`  // seconds of each step
+	After string    `json:"after"` // the text after the steps; "" = there are none
 }
 
 // Wrong says what is wrong with a page.

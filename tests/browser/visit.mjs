@@ -1,6 +1,7 @@
-// Visits pages in Chromium and says what it found. Standard input is {base, shots, visits: [{name, path, width, height, scheme, wait}]}; the
+// Visits pages in Chromium and says what it found. Standard input is {base, shots, visits: [{name, path, width, height, scheme, steps}]}; the
 // last line of standard output is a list with, for each visit: console errors, refused by policy, requests to other hosts, axe's
-// violations, the time of the first paint in ms, the pixels that it is wider than the window, sentences that are cut, and its text.
+// violations, the time of the first paint in ms, the pixels that it is wider than the window, sentences that are cut, its text, and the seconds of each
+// step with the text after the last.
 import {createRequire} from "node:module";
 import {readFileSync} from "node:fs";
 import {chromium} from "playwright-core";
@@ -9,8 +10,8 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 const task = JSON.parse(readFileSync(0, "utf8"));
 const browser = await chromium.launch({executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"]});
 // until asks again and again: the policy of the page forbids what waits inside it for an expression.
-const until = async (page, expression) => {
-	for (const end = Date.now() + 20_000; !await page.evaluate(expression);) {
+const until = async (page, expression, seconds) => {
+	for (const end = Date.now() + (seconds || 20) * 1000; !await page.evaluate(expression);) {
 		if (Date.now() > end) throw new Error(expression + " never was true");
 		await page.waitForTimeout(50);
 	}
@@ -19,11 +20,11 @@ const out = [];
 for (const v of task.visits) {
 	const context = await browser.newContext({viewport: {width: v.width || 1280, height: v.height || 900}, colorScheme: v.scheme || "light", deviceScaleFactor: 1, extraHTTPHeaders: v.user ? {"X-Remote-User": v.user} : {}});
 	const page = await context.newPage();
-	const found = {name: v.name, errors: [], outside: [], violations: []};
+	const found = {name: v.name, errors: [], outside: [], violations: [], took: []};
 	page.on("console", m => { if (m.type() === "error" || m.type() === "warning") found.errors.push(m.text()); });
 	page.on("pageerror", e => found.errors.push(String(e)));
 	page.on("dialog", d => { found.errors.push("a dialog: " + d.message()); d.dismiss(); });
-	page.on("request", r => { if (!r.url().startsWith(task.base) && !r.url().startsWith("data:")) found.outside.push(r.url()); });
+	page.on("request", r => { if (!r.url().startsWith(task.base) && !r.url().startsWith("data:") && !r.url().startsWith("blob:" + task.base)) found.outside.push(r.url()); });
 	await page.addInitScript(() => document.addEventListener("securitypolicyviolation", e => console.error("refused by policy: " + e.violatedDirective + " " + e.blockedURI)));
 	const reply = await page.goto(task.base + v.path, {waitUntil: "load"});
 	found.status = reply.status();
@@ -33,11 +34,16 @@ for (const v of task.visits) {
 	found.cut = await page.evaluate(() => [...document.querySelectorAll(".says")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent));
 	found.text = await page.evaluate(() => document.body.innerText);
 	for (const s of v.steps || []) {
+		const began = Date.now();
+		if (s.into && s.name) await page.setInputFiles(s.into, {name: s.name, mimeType: "text/plain", buffer: Buffer.from(s.text || "")});
+		else if (s.into) { await page.fill(s.into, s.text || ""); await page.dispatchEvent(s.into, "change"); }
 		if (s.click) await page.click(s.click);
 		if (s.key) await page.keyboard.press(s.key);
 		if (s.post) await page.evaluate(p => fetch(p, {method: "POST"}), s.post);
-		if (s.until) await until(page, s.until).catch(e => found.errors.push(e.message));
+		if (s.until) await until(page, s.until, s.seconds).catch(e => found.errors.push(e.message));
+		found.took.push((Date.now() - began) / 1000);
 	}
+	if (v.steps) found.after = await page.evaluate(() => document.body.innerText);
 	if (!v.noAxe) {
 		await page.evaluate(axe);
 		const result = await page.evaluate(() => axe.run(document, {resultTypes: ["violations"]}));

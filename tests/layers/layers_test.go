@@ -79,6 +79,7 @@ var allowed = map[string][]string{
 	"sidecar/sim/input":              {"sidecar/cluster", "sidecar/config", "sidecar/show/failure", "sidecar/show/view", "sidecar/sim/experiment", "sidecar/sim/notes", "sidecar/sim/trace"},
 	"sidecar/sim/notes":              {"sidecar/config", "sidecar/sim/backtest", "sidecar/sim/experiment", "sidecar/store"},
 	"sidecar/sim/outlet":             {"sidecar/show/failure", "sidecar/sim/report", "sidecar/sim/score"},
+	"sidecar/sim/playground":         {"sidecar/cluster", "sidecar/config", "sidecar/show/explain", "sidecar/sim/experiment", "sidecar/sim/report", "sidecar/sim/score", "sidecar/sim/trace"},
 	"sidecar/sim/report":             {"sidecar/cluster", "sidecar/show/chart", "sidecar/sim/score"},
 	"sidecar/sim/score":              {"sidecar/cluster"},
 	"sidecar/sim/session":            {"sidecar/config", "sidecar/show/failure", "sidecar/show/view", "sidecar/sim/backtest", "sidecar/sim/experiment", "sidecar/sim/input", "sidecar/sim/notes", "sidecar/sim/outlet", "sidecar/sim/score", "sidecar/sim/sweep", "sidecar/store"},
