@@ -46,7 +46,7 @@ func users(t *testing.T, s *story) map[string][]string {
 func TestWhatRolesRead(t *testing.T) {
 	s := tell(t)
 	users := users(t, s)
-	for _, args := range [][]string{{"status"}, {"tenants"}, {"tenants", "--debts"}, {"leases", "-a"}, {"explain", "3"}, {"explain", "2"}, {"explain", "5", "--json"}, {"override", "list"}, {"replay", "7"}, {"habits"}} {
+	for _, args := range [][]string{{"status"}, {"top"}, {"tenants"}, {"tenants", "--debts"}, {"leases", "-a"}, {"explain", "3"}, {"explain", "2"}, {"explain", "5", "--json"}, {"override", "list"}, {"replay", "7"}, {"habits"}} {
 		want := run(t, s.end, s.env, args...)
 		for _, role := range []string{"reader", "operator", "daemon"} {
 			got := run(t, s.end, users[role], args...)
@@ -62,6 +62,7 @@ func TestWhatRolesRead(t *testing.T) {
 		not  string
 	}{
 		{"tenant-status", []string{"status"}, 0, "vision"},
+		{"tenant-top", []string{"top"}, 0, "vision"},
 		{"tenant-tenants", []string{"tenants"}, 0, "vision"},
 		{"tenant-leases", []string{"leases", "-a"}, 0, "vision"},
 		{"tenant-explain-running", []string{"explain", "1"}, 0, "vision"},

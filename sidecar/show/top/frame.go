@@ -65,7 +65,10 @@ func (s *Screen) frame() []string {
 	}
 	const rows = 6 // of tenants, in a third of the screen at most
 	summary := s.picture.Status.Summary(page)
-	out = append(out, summary[:min(len(summary), max(s.size.Height/4, 4))]...)
+	if room := max(s.size.Height/4, 4); len(summary) > room {
+		summary = append(summary[:room-1], fmt.Sprintf("and %s: fairlease status", view.Plural(len(summary)-room+1, "more line")))
+	}
+	out = append(out, summary...)
 	tenants := s.tenants()
 	table := lines(page, view.ShortTenantTable(tenants))
 	shown := min(len(table), 1+min(rows, max(s.size.Height/5, 2)))

@@ -124,6 +124,9 @@ func (st *Status) Summary(p *Page) []string {
 	if len(st.Reasons) > 0 {
 		out = append(out, "waiting: "+Reasons(st.Reasons))
 	}
+	if st.Own {
+		out = append(out, "jobs and leases are those of your own tenants; this database user may not see others")
+	}
 	for _, x := range st.Pools {
 		out = append(out, fmt.Sprintf("%s: %d GPUs, %d busy, %d idle, %d claimed, %d bad, %d out of reach", plain(x.Pool, 20), x.GPUs, x.Busy, x.Idle, x.Claim, x.Bad, x.Out))
 	}

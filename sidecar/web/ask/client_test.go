@@ -73,6 +73,28 @@ func TestOverHTTP(t *testing.T) {
 	if err != nil || st.Round != s.Scene().Round || st.Mode != "act" {
 		t.Errorf("%+v, %v", st, err)
 	}
+	waiting := 0
+	for i := range s.Scene().Jobs {
+		if s.Scene().Jobs[i].State == cluster.Waiting {
+			waiting++
+		}
+	}
+	if list, err := c.Waiting(t.Context(), 100_000); err != nil || len(list) != waiting || waiting == 0 || list[0].SlurmID == "" || list[0].Reason == "" {
+		t.Errorf("%d waiting jobs, not %d: %v", len(list), waiting, err)
+	}
+	if list, err := c.Waiting(t.Context(), 3); err != nil || len(list) != min(3, waiting) {
+		t.Errorf("%d of 3 waiting jobs: %v", len(list), err)
+	}
+	if round, lead, err := c.Pulse(t.Context()); err != nil || round != s.Scene().Round || lead == nil {
+		t.Errorf("round %d, leader %v: %v", round, lead, err)
+	}
+	silent := site.Scene()
+	silent.Silent = &silent.Read
+	s.Put(silent)
+	var away *failure.Error
+	if _, _, err := c.Pulse(t.Context()); !errors.As(err, &away) || away.Code != failure.Absent {
+		t.Errorf("the journal is silent, and the pulse is %v", err)
+	}
 	if round, _, err := c.Newest(t.Context()); round != s.Scene().Round || err != nil {
 		t.Errorf("round %d, %v", round, err)
 	}
