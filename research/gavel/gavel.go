@@ -132,7 +132,7 @@ func Follow(ctx context.Context, s experiment.Setup, first, last int) (Finished,
 		case sim.Submitted:
 			there.n++
 			if order++; order > first && order <= last {
-				jobs[e.Job] = &Done{ID: e.Work.Name, GPUs: e.Work.Request.GPUs, Submit: e.At, Runs: e.Work.Runs, kind: e.Work.Kind,
+				jobs[e.Job] = &Done{ID: e.Work.Name, GPUs: e.Work.Request.Size.Devices, Submit: e.At, Runs: e.Work.Runs, kind: e.Work.Kind,
 					Contenders: sum, Held: map[string]cluster.Span{}}
 			}
 		case sim.Requeued, sim.Ended:

@@ -27,12 +27,12 @@ type feature struct {
 
 // features are those of Lucid that traces have: user, virtual cluster, GPUs, command, hour of the day, and pairs.
 var features = [...]func(*cluster.Job) feature{
-	func(j *cluster.Job) feature { return feature{n: j.Request.GPUs} },
+	func(j *cluster.Job) feature { return feature{n: j.Request.Size.Devices} },
 	func(j *cluster.Job) feature { return feature{a: j.Account} },
 	func(j *cluster.Job) feature { return feature{a: j.User} },
 	func(j *cluster.Job) feature { return feature{a: commandOf(j)} },
 	func(j *cluster.Job) feature { return feature{n: int(j.Submit / cluster.Instant(cluster.Hour) % 24)} },
-	func(j *cluster.Job) feature { return feature{a: j.User, n: j.Request.GPUs} },
+	func(j *cluster.Job) feature { return feature{a: j.User, n: j.Request.Size.Devices} },
 	func(j *cluster.Job) feature { return feature{a: j.User, b: commandOf(j)} },
 }
 

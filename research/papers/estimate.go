@@ -53,11 +53,11 @@ func (e *ended) learn(r *round, learn func(j *cluster.Job, ran cluster.Span)) {
 	}
 	for i := range r.Snapshot.Cases {
 		j, rec := &r.Snapshot.Cases[i].Job, &r.Field.In.Records[i]
-		if rec.Done == 0 || rec.Alloc == 0 || j.Request.GPUs < 1 || e.seen[rec.Key] {
+		if rec.Done == 0 || rec.Alloc == 0 || j.Request.Size.Devices < 1 || e.seen[rec.Key] {
 			continue
 		}
 		e.seen[rec.Key] = true
-		learn(j, cluster.Span(rec.Alloc)/cluster.Span(j.Request.GPUs))
+		learn(j, cluster.Span(rec.Alloc)/cluster.Span(j.Request.Size.Devices))
 	}
 	if len(e.seen) > 2*len(r.Snapshot.Cases)+1000 { // most are no longer remembered
 		there := map[cluster.JobKey]bool{}
@@ -78,7 +78,7 @@ type group struct {
 
 // groups are those that a job is in, the closest first.
 func groups(j *cluster.Job) [3]group {
-	n := j.Request.GPUs
+	n := j.Request.Size.Devices
 	return [...]group{{j.User, commandOf(j), n}, {j.User, "", n}, {"", "", n}}
 }
 

@@ -86,7 +86,7 @@ func (s *servers) place(r *round, list []bidder, order []int, state *stride.Stat
 			var on []stride.Part
 			for _, h := range s.homes[key] {
 				if n, ok := at[server{h.Node, h.Model}]; ok {
-					on = append(on, stride.Part{Node: n, GPUs: h.GPUs})
+					on = append(on, stride.Part{Node: n, GPUs: h.Size.Devices})
 				}
 			}
 			if stayed[key] = len(on) > 0 && len(on) == len(s.homes[key]); stayed[key] {
@@ -137,7 +137,7 @@ func (s *servers) split(r *round, state *stride.State, names []server, stayed ma
 			job := stride.Job{Key: j.Key, Pass: stride.Never, Stride: max(strides[i], stride.One)}
 			for _, p := range j.On {
 				job.GPUs += p.GPUs
-				s.homes[j.Key] = append(s.homes[j.Key], cluster.Holding{Node: names[p.Node].node, Model: names[p.Node].model, GPUs: p.GPUs})
+				s.homes[j.Key] = append(s.homes[j.Key], cluster.Holding{Node: names[p.Node].node, Model: names[p.Node].model, Size: cluster.Whole(p.GPUs)})
 			}
 			switch node := &all.Nodes[j.On[0].Node]; {
 			case came && len(j.On) > 1:

@@ -136,7 +136,7 @@ func (k *karma) order(r *round, line []int) func(a, b int) int {
 	left := k.slices(r)
 	for i := range r.Jobs {
 		if j := &r.Jobs[i]; j.Tenant >= 0 && j.Lease != nil && !j.Soft {
-			left[j.Tenant] -= float64(j.Lease.GPUs)
+			left[j.Tenant] -= float64(j.Lease.Size.Devices)
 		}
 	}
 	type turn struct {

@@ -92,7 +92,7 @@ func TestShockwavesFirstRound(t *testing.T) {
 func TestLengthsAreRestated(t *testing.T) {
 	past := lengths{}
 	of := func(user string) *cluster.Job {
-		return &cluster.Job{User: user, Name: "train", Request: cluster.Request{GPUs: 1}}
+		return &cluster.Job{User: user, Name: "train", Request: cluster.Request{Size: cluster.Whole(1)}}
 	}
 	for _, ran := range []cluster.Span{20, 20, 20, 240} {
 		past.add(of("a"), ran*cluster.Minute)
@@ -110,7 +110,7 @@ func TestLengthsAreRestated(t *testing.T) {
 
 // A sample keeps the last jobs only.
 func TestLengthsForget(t *testing.T) {
-	past, j := lengths{}, &cluster.Job{User: "a", Request: cluster.Request{GPUs: 1}}
+	past, j := lengths{}, &cluster.Job{User: "a", Request: cluster.Request{Size: cluster.Whole(1)}}
 	past.add(j, cluster.Day)
 	for range kept {
 		past.add(j, cluster.Hour)

@@ -129,18 +129,18 @@ func (c *chaos) safe(r *loop.Report) {
 		holders[l.Job] = true
 		total := 0
 		for _, h := range l.Nodes {
-			total += h.GPUs
+			total += h.Size.Devices
 			if h.Model != l.Nodes[0].Model && !c.mixed {
 				c.Fatalf("job %d has a lease on two models: %+v", l.Job, l.Nodes)
 			}
 			// If a job does not set its GPUs per node, Slurm deals them.
 			dealt[h.Node] = dealt[h.Node] || request[l.Job].PerNode == 0
 			if l.State != cluster.Ending { // its GPUs are handed over
-				leased[h.Node] += h.GPUs
+				leased[h.Node] += h.Size.Devices
 			}
 		}
-		if total != l.GPUs || total != request[l.Job].GPUs {
-			c.Fatalf("job %d: a gang of %d has a lease of %d GPUs on %d", l.Job, request[l.Job].GPUs, l.GPUs, total)
+		if total != l.Size.Devices || total != request[l.Job].Size.Devices {
+			c.Fatalf("job %d: a gang of %d has a lease of %d GPUs on %d", l.Job, request[l.Job].Size.Devices, l.Size.Devices, total)
 		}
 	}
 	for _, n := range c.nodes {
@@ -175,7 +175,7 @@ func (c *chaos) busy(p *cluster.Plan) {
 	for _, id := range c.ids {
 		j := c.Job(id)
 		for _, h := range j.Holds {
-			if idle[h.Node] -= h.GPUs; j.State == cluster.Completing {
+			if idle[h.Node] -= h.Size.Devices; j.State == cluster.Completing {
 				return
 			}
 		}
@@ -193,7 +193,7 @@ func (c *chaos) busy(p *cluster.Plan) {
 		for rec := range p.State.All() {
 			j := c.Job(rec.ID)
 			for _, n := range c.nodes {
-				fits := !c.down[n.Name] && !slices.Contains(rec.AvoidNodes, n.Name) && idle[n.Name] >= j.Request.GPUs && (j.Request.Model == "" || j.Request.Model == n.GPUs[0].Model)
+				fits := !c.down[n.Name] && !slices.Contains(rec.AvoidNodes, n.Name) && idle[n.Name] >= j.Request.Size.Devices && (j.Request.Model == "" || j.Request.Model == n.GPUs[0].Model)
 				if rec.Key == v.Job && fits {
 					c.Fatalf("job %s waits though %s has %d idle GPUs", j.ID, n.Name, idle[n.Name])
 				}

@@ -102,14 +102,14 @@ func Over(ctx context.Context, s experiment.Setup, moments []cluster.Span, leave
 		sign := -1
 		switch e.What {
 		case sim.Submitted:
-			jobs[e.Job] = &job{work: Work{e.Work.Account, e.Work.Kind}, gpus: e.Work.Request.GPUs}
+			jobs[e.Job] = &job{work: Work{e.Work.Account, e.Work.Kind}, gpus: e.Work.Request.Size.Devices}
 		case sim.Started:
 			sign = 1
 		case sim.Ended:
 			delete(jobs, e.Job)
 		}
 		for _, h := range e.Holds {
-			held[on{e.Work.Account, h.Model}] += sign * h.GPUs
+			held[on{e.Work.Account, h.Model}] += sign * h.Size.Devices
 		}
 	})
 	if err != nil {

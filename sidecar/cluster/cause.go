@@ -47,7 +47,7 @@ func (k *CauseKey) Compare(o *CauseKey) int {
 
 // Compare orders requests.
 func (q *Request) Compare(o *Request) int {
-	return compare.Or(compare.Compare(q.GPUs, o.GPUs), compare.Compare(q.Nodes, o.Nodes), compare.Compare(q.MaxNodes, o.MaxNodes),
+	return compare.Or(compare.Compare(q.Size.Devices, o.Size.Devices), compare.Compare(q.Nodes, o.Nodes), compare.Compare(q.MaxNodes, o.MaxNodes),
 		compare.Compare(q.PerNode, o.PerNode), strings.Compare(q.Model, o.Model), compare.Compare(q.CPUs, o.CPUs),
 		compare.Compare(q.MemoryMB, o.MemoryMB), strings.Compare(strconv.FormatBool(q.Exclusive), strconv.FormatBool(o.Exclusive)), strings.Compare(q.Features, o.Features),
 		strings.Compare(q.Unplaceable, o.Unplaceable))

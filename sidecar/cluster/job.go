@@ -74,7 +74,7 @@ const (
 
 // Request is the resource request of a job, in the terms that placement uses.
 type Request struct {
-	GPUs int `json:"gpus"` // total demand
+	Size Size `json:"gpus"` // total demand
 	// Nodes is the minimum number of nodes, MaxNodes the maximum (0 = no limit).
 	Nodes    int `json:"nodes,omitempty"`
 	MaxNodes int `json:"max_nodes,omitempty"`
@@ -109,7 +109,7 @@ func (r *Request) Leasable() bool {
 
 // MostNodes is the maximum number of nodes that Slurm gives the job; 0 = no limit.
 func (r *Request) MostNodes() int {
-	if r.MaxNodes == 0 && (r.PerNode > 0 || r.GPUs <= 1) { // Slurm takes no more than it needs
+	if r.MaxNodes == 0 && (r.PerNode > 0 || r.Size.Devices <= 1) { // Slurm takes no more than it needs
 		return max(r.Nodes, 1)
 	}
 	return r.MaxNodes
@@ -119,7 +119,7 @@ func (r *Request) MostNodes() int {
 type Holding struct {
 	Node     string `json:"node"`
 	Model    string `json:"model"`
-	GPUs     int    `json:"gpus"`
+	Size     Size   `json:"gpus"`
 	Index    []int  `json:"index,omitempty"` // indices of its GPUs, if Slurm reports them
 	CPUs     int    `json:"cpus,omitempty"`
 	MemoryMB int64  `json:"memory_mb,omitempty"`
@@ -228,7 +228,7 @@ type Job struct {
 func (j *Job) GPUsHeld() int {
 	n := 0
 	for _, h := range j.Holds {
-		n += h.GPUs
+		n += h.Size.Devices
 	}
 	return n
 }

@@ -32,7 +32,7 @@ type Lease struct {
 	State LeaseState `json:"state"`
 	Class LeaseClass `json:"class"`
 	Pool  string     `json:"pool"`
-	GPUs  int        `json:"gpus"`
+	Size  Size       `json:"gpus"`
 	Nodes []Holding  `json:"nodes"` // sorted by node
 	// Granted is when the lease was decided, Start when the job first held it (0 until seen), End
 	// when the term ends.

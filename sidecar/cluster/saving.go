@@ -170,7 +170,7 @@ func (t JobType) Compare(o JobType) int {
 // TypeOf gives a job's type; false if neither its command line nor its name distinguishes it from
 // its user's other jobs.
 func TypeOf(j *Job) (JobType, bool) {
-	t := JobType{User: j.User, Command: j.Command, GPUs: j.Request.GPUs}
+	t := JobType{User: j.User, Command: j.Command, GPUs: j.Request.Size.Devices}
 	if t.Command == Untyped {
 		return t, false
 	}

@@ -25,7 +25,7 @@ func (n numbered) Observe(ctx context.Context, since cluster.Instant) (cluster.O
 	for i := range seen.Jobs {
 		holds := append([]cluster.Holding(nil), seen.Jobs[i].Holds...)
 		for k := range holds {
-			for range holds[k].GPUs {
+			for range holds[k].Size.Devices {
 				holds[k].Index = append(holds[k].Index, next[holds[k].Node])
 				next[holds[k].Node]++
 			}
@@ -189,7 +189,7 @@ func TestContradictedClaims(t *testing.T) {
 	}
 	snap.Declared = []cluster.Profile{{Kind: "x/ann.train-#", Model: "k80", Gang: 1, Rate: 1}, {Kind: "x/ann.train-#", Model: "v100", Gang: 1, Rate: 4}}
 	snap.Usages = append(snap.Usages, cluster.Usage{Kind: "x/ann.train-#", Model: "k80", Gang: 1, PCIeRX: level(2e7)}, cluster.Usage{Kind: "x/ann.train-#", Model: "v100", Gang: 1, PCIeRX: level(1e7)})
-	snap.Cases = []cluster.Case{{Record: cluster.Record{Key: 5, Tenant: "x"}, Job: cluster.Job{User: "ann", Name: "train-17", Holds: []cluster.Holding{{Node: "a", Model: "v100", GPUs: 1}}}}}
+	snap.Cases = []cluster.Case{{Record: cluster.Record{Key: 5, Tenant: "x"}, Job: cluster.Job{User: "ann", Name: "train-17", Holds: []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(1)}}}}}
 	c := claimsOf(snap)
 	const want = "kind x/ann.train-# claims to run 4 times as fast on v100 as on k80 (gang of 1), but by the PCIe reads of its jobs it does 0.5 times as much work there (4 jobs)"
 	if got := c.contradicted()[c.kinds[5]]; got != want {

@@ -29,7 +29,7 @@ func leasedWorld() (cluster.Snapshot, []cluster.Lease) {
 	} {
 		key := cluster.JobKey(k + 1)
 		s.Cases = append(s.Cases, cluster.Case{Job: cluster.Job{ID: cluster.JobID{ID: int64(100 + k)}}, Record: cluster.Record{Key: key}, Control: x.control})
-		leases = append(leases, cluster.Lease{Job: key, State: x.state, Pool: "v100", GPUs: 2, End: cluster.Instant(1000 * key)})
+		leases = append(leases, cluster.Lease{Job: key, State: x.state, Pool: "v100", Size: cluster.Whole(2), End: cluster.Instant(1000 * key)})
 	}
 	leases[1].Notice = 3 * cluster.Minute
 	return s, append(leases, cluster.Lease{Job: 99, State: cluster.Active})

@@ -165,7 +165,7 @@ func TestNothingIsGrantedThatSlurmRefuses(t *testing.T) {
 					j.Limit = hour
 				}
 				if n > 1 && len(nodes) > 1 && rapid.IntRange(0, 3).Draw(rt, "two nodes") == 0 {
-					j.Request.Nodes, j.Request.PerNode, j.Request.GPUs = 2, n/2, n/2*2
+					j.Request.Nodes, j.Request.PerNode, j.Request.Size = 2, n/2, cluster.Whole(n/2*2)
 				}
 			}))
 			w.Run(cluster.Span(draw("wait", 0, 30)) * minute)

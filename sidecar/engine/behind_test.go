@@ -29,12 +29,12 @@ func sums(t *testing.T, p *cluster.Plan) {
 	for _, l := range p.State.Leases {
 		n := 0
 		for _, h := range l.Nodes {
-			if n += h.GPUs; l.State != cluster.Ending { // its GPUs are handed over
-				gpus[h.Node] += h.GPUs
+			if n += h.Size.Devices; l.State != cluster.Ending { // its GPUs are handed over
+				gpus[h.Node] += h.Size.Devices
 			}
 		}
-		if n != l.GPUs || l.Behind != 0 && (n != 0 || l.State != cluster.Granted) {
-			t.Errorf("at %s: a lease of %d GPUs holds %+v behind %d, %s", p.At.Sub(simtest.Start), l.GPUs, l.Nodes, l.Behind, l.State)
+		if n != l.Size.Devices || l.Behind != 0 && (n != 0 || l.State != cluster.Granted) {
+			t.Errorf("at %s: a lease of %d GPUs holds %+v behind %d, %s", p.At.Sub(simtest.Start), l.Size.Devices, l.Nodes, l.Behind, l.State)
 		}
 	}
 	for node, n := range gpus {

@@ -135,7 +135,7 @@ func teach(s *cluster.Snapshot) {
 	for i := range s.Cases {
 		j := &s.Cases[i].Job
 		j.Command = fmt.Sprintf("/home/%s/project/train.sh --config base-#.yaml --run %c%c", j.User, 'a'+i%16, 'a'+i/16%2)
-		ty := cluster.JobType{User: j.User, Command: j.Command, GPUs: j.Request.GPUs}
+		ty := cluster.JobType{User: j.User, Command: j.Command, GPUs: j.Request.Size.Devices}
 		if !seen[ty] && len(s.Habits) < 10_000 {
 			seen[ty] = true
 			s.Habits = append(s.Habits, cluster.Habit{Type: ty, Resumed: 1, Last: cluster.Resumed, LastAt: 1, OnTerm: 1, At: 1,

@@ -129,11 +129,11 @@ func TestWholeNodesNeedRoomToBeBound(t *testing.T) {
 	for name, more := range map[string]func(*cluster.Request){
 		"alone":             func(*cluster.Request) {},
 		"shared by a user":  func(r *cluster.Request) { r.Unplaceable = cluster.Apart + "user" },
-		"of two components": func(r *cluster.Request) { r.GPUs, r.Nodes, r.Unplaceable = 2, 2, cluster.HetParts },
+		"of two components": func(r *cluster.Request) { r.Size, r.Nodes, r.Unplaceable = cluster.Whole(2), 2, cluster.HetParts },
 	} {
 		w := newWorld(t, simtest.Product(), []int{4, 4, 4, 4}, "a", "b")
 		w.Gate = 240 * hour
-		request := cluster.Request{GPUs: 1, Nodes: 1, PerNode: 1, Exclusive: true}
+		request := cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, Exclusive: true}
 		more(&request)
 		takes := 4 * request.Nodes
 		ask := func(tenant string) cluster.JobID {

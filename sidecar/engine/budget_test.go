@@ -156,7 +156,7 @@ func (w *world) yields(t *rapid.T, p *cluster.Plan) {
 				continue
 			}
 			job := w.Job(waits.ID)
-			if len(l.Nodes) == 1 && l.GPUs >= job.Request.GPUs && (job.Request.Model == "" || job.Request.Model == l.Pool) {
+			if len(l.Nodes) == 1 && l.Size.Devices >= job.Request.Size.Devices && (job.Request.Model == "" || job.Request.Model == l.Pool) {
 				t.Fatalf("at %s job %s of %s, without budget, got %v while job %s of %s waits: %+v", fmt.Sprint(p.At.Sub(simtest.Start)), has.ID, has.Tenant, l, waits.ID, waits.Tenant, v.Reason)
 			}
 		}

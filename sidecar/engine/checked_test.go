@@ -27,7 +27,7 @@ func TestAPlanFromWrongMemoryIsFound(t *testing.T) {
 			s.Cases = slices.Clone(s.Cases)
 			for i := range s.Cases {
 				if x := &s.Cases[i]; x.Was > 0 && x.Job.State == cluster.Waiting {
-					x.Job.Request.GPUs = 1000
+					x.Job.Request.Size = cluster.Whole(1000)
 				}
 			}
 		}

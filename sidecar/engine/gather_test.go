@@ -55,7 +55,7 @@ func TestGatheringTakesTheNodeLikelyFreeSoonest(t *testing.T) {
 		}
 		s.Cases = append(s.Cases, waits(50, "b", gang))
 		s.Cases[12].Job.Request.Nodes, s.Cases[12].Job.Request.PerNode = 1, gang
-		old := []cluster.Holding{{Node: s.Nodes[0].Name, Model: "v100", GPUs: gang, CPUs: gang, MemoryMB: int64(gang) * 1024}}
+		old := []cluster.Holding{{Node: s.Nodes[0].Name, Model: "v100", Size: cluster.Whole(gang), CPUs: gang, MemoryMB: int64(gang) * 1024}}
 		s.Claims = []cluster.Claim{{Job: 50, Pool: "v100", Nodes: old, At: s.Now, Made: s.Now, Gathers: true}}
 		takes := func(node string) (sum int) {
 			slices.Sort(ages[node])

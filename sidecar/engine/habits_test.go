@@ -35,12 +35,12 @@ func (s *school) start(id int64, restarts int) *cluster.Job {
 	for i := range s.jobs {
 		if j := &s.jobs[i]; j.ID.ID == id {
 			j.State, j.Start, j.End, j.Restarts, j.Outcome = cluster.Running, s.now, 0, restarts, ""
-			j.Holds = []cluster.Holding{{Node: "n000", Model: "v100", GPUs: 1}}
+			j.Holds = []cluster.Holding{{Node: "n000", Model: "v100", Size: cluster.Whole(1)}}
 			return j
 		}
 	}
 	s.jobs = append(s.jobs, cluster.Job{ID: cluster.JobID{ID: id}, Record: id, User: "alice", Account: "nlp", Partitions: []string{"gpu"}, Batch: true, Requeueable: true,
-		Request: cluster.Request{GPUs: 1, Nodes: 1, PerNode: 1}, Submit: s.now, Command: "/home/alice/train.sh --seed #"})
+		Request: cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1}, Submit: s.now, Command: "/home/alice/train.sh --seed #"})
 	return s.start(id, restarts)
 }
 

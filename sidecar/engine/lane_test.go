@@ -136,7 +136,7 @@ func TestGatheringEndsNoTerm(t *testing.T) {
 				s.Leases = append(s.Leases, l)
 				s.Cases[i].Job.Declares.Manner = cluster.SavesOnTerm
 			}
-			two := []cluster.Holding{{Node: "n01", Model: "v100", GPUs: 2, CPUs: 2, MemoryMB: 2048}}
+			two := []cluster.Holding{{Node: "n01", Model: "v100", Size: cluster.Whole(2), CPUs: 2, MemoryMB: 2048}}
 			s.Claims = []cluster.Claim{{Job: 5, Pool: "v100", Nodes: two, At: s.Now, Made: s.Now, Gathers: true}}
 			if others {
 				s.Claims = slices.Insert(s.Claims, 0, cluster.Claim{Job: 4, Pool: "v100", Nodes: two, At: end, Made: s.Now})

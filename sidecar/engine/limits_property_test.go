@@ -48,9 +48,9 @@ func TestLeasesNeverExceedLimits(t *testing.T) {
 			used, jobs, sum := map[string]int64{}, map[string]int64{}, int64(0)
 			for i := range r.Plan.State.Leases {
 				x := &r.Plan.State.Leases[i]
-				used[account[x.Job]] += int64(x.GPUs)
+				used[account[x.Job]] += int64(x.Size.Devices)
 				jobs[account[x.Job]]++
-				sum += int64(x.GPUs)
+				sum += int64(x.Size.Devices)
 			}
 			granted := map[string]bool{} // in this round; jobs that started before the first look may be beyond the limits
 			for i := range r.Plan.State.Leases {

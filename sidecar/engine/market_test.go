@@ -54,7 +54,7 @@ func (w *world) on(tenant, pool string) int {
 		l := &w.Last.State.Leases[i]
 		for k := range w.Last.State.Records {
 			if r := &w.Last.State.Records[k]; r.Key == l.Job && r.Tenant == tenant && l.Pool == pool && l.State == cluster.Active {
-				n += l.GPUs
+				n += l.Size.Devices
 			}
 		}
 	}

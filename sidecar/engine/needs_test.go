@@ -48,12 +48,12 @@ func TestNeedsAgreeWithDecisions(t *testing.T) {
 		for i := range draw("jobs", 1, 12) {
 			n, key := draw("GPUs", 1, 4), cluster.JobKey(i+1)
 			c := cluster.Case{Control: cluster.FullControl, Job: cluster.Job{ID: cluster.JobID{ID: int64(key)}, Account: of("account", "a", "b"), User: of("user", "u", "v"), QOS: of("qos", "", "high"),
-				Partitions: []string{of("partition", "p", "q")}, State: cluster.Waiting, Batch: true, Requeueable: true, Submit: now.Add(-hour), Request: cluster.Request{GPUs: n, Nodes: 1, CPUs: n, Model: of("model", "", "v100")}}}
+				Partitions: []string{of("partition", "p", "q")}, State: cluster.Waiting, Batch: true, Requeueable: true, Submit: now.Add(-hour), Request: cluster.Request{Size: cluster.Whole(n), Nodes: 1, CPUs: n, Model: of("model", "", "v100")}}}
 			c.Record = cluster.Record{Key: key, ID: c.Job.ID, Tenant: c.Job.Account, User: c.Job.User, First: now.Add(-hour)}
 			if at := slices.IndexFunc(free, func(f int) bool { return f >= n }); at >= 0 && rapid.Bool().Draw(t, "runs") {
 				free[at] -= n
 				c.Job.State, c.Job.Start = cluster.Running, now.Add(-minute)
-				c.Job.Holds = []cluster.Holding{{Node: s.Nodes[at].Name, Model: "v100", GPUs: n, CPUs: n}}
+				c.Job.Holds = []cluster.Holding{{Node: s.Nodes[at].Name, Model: "v100", Size: cluster.Whole(n), CPUs: n}}
 			} else if draw("second partition", 0, 3) == 0 {
 				c.Job.Partitions = []string{"p", "q"}
 			}

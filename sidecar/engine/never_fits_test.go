@@ -15,12 +15,12 @@ import (
 // tenants nothing: every account and every allocation is as without it.
 func TestADemandThatNeverFitsCostsNothing(t *testing.T) {
 	impossible := []cluster.Request{
-		{GPUs: 7, Nodes: 1, PerNode: 7}, // more than a node has, and fewer than the cluster has
-		{GPUs: 2_400_000_000, Nodes: 300_000_000, PerNode: 8, CPUs: 300_000_000},
-		{GPUs: 1_000_000_007},
-		{GPUs: 1 << 40, Nodes: 1 << 40, MaxNodes: 1 << 40, PerNode: 1 << 40, CPUs: 1 << 40, MemoryMB: 1 << 50},
-		{GPUs: 2_400_000_000, Nodes: 300_000_000, Exclusive: true},
-		{GPUs: 1 << 40, Nodes: 1 << 40},
+		{Size: cluster.Whole(7), Nodes: 1, PerNode: 7}, // more than a node has, and fewer than the cluster has
+		{Size: cluster.Whole(2_400_000_000), Nodes: 300_000_000, PerNode: 8, CPUs: 300_000_000},
+		{Size: cluster.Whole(1_000_000_007)},
+		{Size: cluster.Whole(1 << 40), Nodes: 1 << 40, MaxNodes: 1 << 40, PerNode: 1 << 40, CPUs: 1 << 40, MemoryMB: 1 << 50},
+		{Size: cluster.Whole(2_400_000_000), Nodes: 300_000_000, Exclusive: true},
+		{Size: cluster.Whole(1 << 40), Nodes: 1 << 40},
 	}
 	for _, by := range append([]string{""}, preset.Dividing()...) {
 		s := bourse(by, 6, 1.2, 6)
@@ -32,10 +32,10 @@ func TestADemandThatNeverFitsCostsNothing(t *testing.T) {
 		with.Cases = slices.Clone(s.Cases)
 		for _, inactive := range []string{"", "held"} {
 			for _, q := range impossible {
-				c := waits(cluster.JobKey(len(with.Cases)+1), "t00", q.GPUs)
+				c := waits(cluster.JobKey(len(with.Cases)+1), "t00", q.Size.Devices)
 				c.Job.Request, c.Job.Inactive, c.Job.Name, c.Record.Name = q, inactive, "train", "train"
 				c.Job.Limit, c.Job.Deadline, c.Record.UserLimit = 1<<31*minute, cluster.Instant(1<<36)*1000, 1<<31*minute
-				if q.GPUs == 7 && inactive != "" {
+				if q.Size.Devices == 7 && inactive != "" {
 					continue // the fit of a held job is not examined
 				}
 				with.Cases = append(with.Cases, c)
@@ -59,7 +59,7 @@ func TestADemandThatNeverFitsCostsNothing(t *testing.T) {
 				if with.Cases[i].Job.Inactive != "" {
 					want = cluster.ReasonInactive
 				}
-				if v.Reason.Need != with.Cases[i].Job.Request.GPUs || v.Reason.Code != want || r.Due != 0 || r.DueRate != 0 {
+				if v.Reason.Need != with.Cases[i].Job.Request.Size.Devices || v.Reason.Code != want || r.Due != 0 || r.DueRate != 0 {
 					t.Errorf("%s, round %d: %+v, due %d", by, round, v.Reason, r.DueRate)
 				}
 			}

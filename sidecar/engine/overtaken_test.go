@@ -18,8 +18,8 @@ func overtaken(others ...cluster.Case) cluster.Snapshot {
 	granted := waits(1, "a", 4)
 	granted.Record.Pinned = true
 	s.Cases = append([]cluster.Case{granted}, others...)
-	s.Leases = []cluster.Lease{{Job: 1, Term: 1, State: cluster.Granted, Class: cluster.Shared, Pool: "v100", GPUs: 4,
-		Nodes:   []cluster.Holding{{Node: "n01", Model: "v100", GPUs: 4, CPUs: 4, MemoryMB: 4096}},
+	s.Leases = []cluster.Lease{{Job: 1, Term: 1, State: cluster.Granted, Class: cluster.Shared, Pool: "v100", Size: cluster.Whole(4),
+		Nodes:   []cluster.Holding{{Node: "n01", Model: "v100", Size: cluster.Whole(4), CPUs: 4, MemoryMB: 4096}},
 		Granted: s.Now.Add(-10 * cluster.Second), End: s.Now.Add(term)}}
 	return s
 }
@@ -63,7 +63,7 @@ func TestAGrantThatWasNotOvertakenStays(t *testing.T) {
 		"nothing started":    overtaken(),
 		"started elsewhere":  overtaken(starts(2, 4, "n02")),
 		"the holder leaves":  overtaken(starts(2, 4, "n02"), leaving),
-		"room enough beside": overtaken(func() cluster.Case { c := starts(2, 1, "n01"); c.Job.Holds[0].GPUs = 0; return c }()),
+		"room enough beside": overtaken(func() cluster.Case { c := starts(2, 1, "n01"); c.Job.Holds[0].Size = cluster.Size{}; return c }()),
 	} {
 		if len(s.Cases) == 3 {
 			l := leaseOf(&s, 2)

@@ -217,7 +217,7 @@ func (c *chaos) safe(p *cluster.Plan) {
 		leaving[l.Job] = c.world.Settings.Divides() && (l.State == cluster.Noticed || l.State == cluster.Ending)
 		total, model := 0, ""
 		for _, h := range l.Nodes {
-			total += h.GPUs
+			total += h.Size.Devices
 			if model != "" && h.Model != model {
 				c.Fatalf("job %d has a lease on %s and %s", l.Job, model, h.Model)
 			}
@@ -225,15 +225,15 @@ func (c *chaos) safe(p *cluster.Plan) {
 			// Otherwise its GPUs are being handed over, or other jobs may have them.
 			if l.State != cluster.Ending && recordOf(p, l.Job).State != cluster.Completing &&
 				(l.State != cluster.Granted || l.Granted >= c.sure[h.Node]) {
-				leased[place{h.Node, h.Model}] += h.GPUs
+				leased[place{h.Node, h.Model}] += h.Size.Devices
 			}
 		}
-		if total != l.GPUs {
-			c.Fatalf("job %d: lease of %d GPUs on %d", l.Job, l.GPUs, total)
+		if total != l.Size.Devices {
+			c.Fatalf("job %d: lease of %d GPUs on %d", l.Job, l.Size.Devices, total)
 		}
 		for r := range p.State.All() {
-			if r.Key == l.Job && c.world.Job(r.ID).Request.GPUs != total {
-				c.Fatalf("job %d: a gang of %d got %d GPUs", l.Job, c.world.Job(r.ID).Request.GPUs, total)
+			if r.Key == l.Job && c.world.Job(r.ID).Request.Size.Devices != total {
+				c.Fatalf("job %d: a gang of %d got %d GPUs", l.Job, c.world.Job(r.ID).Request.Size.Devices, total)
 			}
 		}
 	}
@@ -408,7 +408,7 @@ func (c *chaos) conserving(snap *cluster.Snapshot, p *cluster.Plan) {
 			holds = nil
 		}
 		for _, h := range holds {
-			idle[h.Node] -= h.GPUs
+			idle[h.Node] -= h.Size.Devices
 		}
 	}
 	for _, cl := range p.State.Claims {
@@ -431,7 +431,7 @@ func (c *chaos) conserving(snap *cluster.Snapshot, p *cluster.Plan) {
 			if j.Request.Model != "" && j.Request.Model != n.GPUs[0].Model || slices.Contains(recordOf(p, v.Job).AvoidNodes, n.Name) {
 				continue
 			}
-			if free, ok := idle[n.Name]; ok && free >= j.Request.GPUs {
+			if free, ok := idle[n.Name]; ok && free >= j.Request.Size.Devices {
 				c.Fatalf("job %s waits (%+v) though %s has %d idle GPUs\n%s", j.ID, p.Statuses[i].Reason, n.Name, free, encode(*p))
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 // asks is scontrol update TresPerNode=gres/gpu:N.
 func asks(gpus int) func(*cluster.Job) {
-	return func(j *cluster.Job) { j.Request.GPUs, j.Request.PerNode = gpus, gpus }
+	return func(j *cluster.Job) { j.Request.Size, j.Request.PerNode = cluster.Whole(gpus), gpus }
 }
 
 // The owner has all its jobs ask for one GPU, and for four right before a grant reaches Slurm. Such a job holds four: its lease counts
@@ -44,8 +44,8 @@ func TestARequestThatGrowsWithTheGrant(t *testing.T) {
 			case j.State == cluster.Waiting && (l == nil || l.State != cluster.Granted):
 				w.Update(id, asks(1))
 			case j.State == cluster.Running && l != nil && l.State == cluster.Active && l.Start == j.Start:
-				if grown++; l.GPUs != j.GPUsHeld() {
-					t.Fatalf("job %s holds %d GPUs, its lease %d", id, j.GPUsHeld(), l.GPUs)
+				if grown++; l.Size.Devices != j.GPUsHeld() {
+					t.Fatalf("job %s holds %d GPUs, its lease %d", id, j.GPUsHeld(), l.Size.Devices)
 				}
 			}
 		}

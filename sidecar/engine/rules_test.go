@@ -21,7 +21,7 @@ func TestForbiddenJobsCostOthersNothing(t *testing.T) {
 		{"DenyAccounts=a", func(p *cluster.Partition) { p.Rules.DenyAccounts = []string{"a"} }, nil},
 		{"MaxTime=04:00:00", func(p *cluster.Partition) { p.MaxTime = 4 * hour }, func(j *sim.Work) { j.Limit = 5 * hour }},
 		{"MaxTime=01:00:00", func(p *cluster.Partition) { p.MaxTime = hour }, func(j *sim.Work) { j.MinLimit = 61 * minute }},
-		{"MaxNodes=1", func(p *cluster.Partition) { p.Rules.MaxNodes = 1 }, func(j *sim.Work) { j.Request.Nodes, j.Request.GPUs = 2, 2 }},
+		{"MaxNodes=1", func(p *cluster.Partition) { p.Rules.MaxNodes = 1 }, func(j *sim.Work) { j.Request.Nodes, j.Request.Size = 2, cluster.Whole(2) }},
 	} {
 		w := newWorld(t, simtest.Product(), []int{4, 4}, "a", "b")
 		w.alter = func(s *cluster.Observation) {

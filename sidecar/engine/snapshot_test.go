@@ -47,7 +47,7 @@ func runsOn(key cluster.JobKey, tenant string, gpus int, nodes ...string) cluste
 	c.Job.Request.Nodes, c.Job.Request.PerNode = len(nodes), gpus/len(nodes)
 	for _, n := range nodes {
 		g := gpus / len(nodes)
-		c.Job.Holds = append(c.Job.Holds, cluster.Holding{Node: n, Model: "v100", GPUs: g, CPUs: g, MemoryMB: int64(g) * 1024})
+		c.Job.Holds = append(c.Job.Holds, cluster.Holding{Node: n, Model: "v100", Size: cluster.Whole(g), CPUs: g, MemoryMB: int64(g) * 1024})
 	}
 	c.Record.Held, c.Record.HeldSince = []cluster.GPUs{{Model: "v100", Count: gpus}}, c.Job.Start
 	c.Record.Terms = 1
@@ -57,7 +57,7 @@ func runsOn(key cluster.JobKey, tenant string, gpus int, nodes ...string) cluste
 // leaseOf returns the lease of a running job, which ends now.
 func leaseOf(s *cluster.Snapshot, i int) cluster.Lease {
 	c := &s.Cases[i]
-	return cluster.Lease{Job: c.Record.Key, Term: 1, State: cluster.Active, Class: cluster.Shared, Pool: "v100", GPUs: c.Job.GPUsHeld(),
+	return cluster.Lease{Job: c.Record.Key, Term: 1, State: cluster.Active, Class: cluster.Shared, Pool: "v100", Size: cluster.Whole(c.Job.GPUsHeld()),
 		Nodes: c.Job.Holds, Granted: c.Job.Start, Start: c.Job.Start, End: s.Now}
 }
 

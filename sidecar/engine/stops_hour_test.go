@@ -20,14 +20,14 @@ type stopsOf struct {
 
 func (s *stopsOf) watch(e sim.Event) {
 	if e.What == sim.Requeued && e.Start > 0 {
-		s.at, s.gpus, s.user = append(s.at, e.At), append(s.gpus, e.Work.Request.GPUs), append(s.user, e.Work.User)
+		s.at, s.gpus, s.user = append(s.at, e.At), append(s.gpus, e.Work.Request.Size.Devices), append(s.user, e.Work.User)
 	}
 }
 
 // spread asks for GPUs on as few nodes of a size as hold them.
 func spread(gpus, size int) cluster.Request {
 	r := simtest.Gang(min(gpus, size))
-	r.GPUs, r.Nodes = gpus, (gpus+size-1)/size
+	r.Size, r.Nodes = cluster.Whole(gpus), (gpus+size-1)/size
 	return r
 }
 

@@ -30,7 +30,7 @@ func (d *destroyed) watch(e sim.Event) {
 	d.cost[e.Job] += e.Cold + e.Loading
 	if e.What == sim.Requeued {
 		d.cost[e.Job] += e.Lost + e.Terminating
-		d.lost[e.Job] += cluster.Times(e.Work.Request.GPUs, e.Lost)
+		d.lost[e.Job] += cluster.Times(e.Work.Request.Size.Devices, e.Lost)
 		d.never[e.Job] = e.Work.Saves == sim.Never
 	}
 }
@@ -149,7 +149,7 @@ func TestStopsCostNoMoreThanTheTotal(t *testing.T) {
 		var cost, late cluster.GPUTime
 		w.Watch = func(e sim.Event) {
 			if e.What == sim.Requeued && e.Start > 0 {
-				gpus := e.Work.Request.GPUs
+				gpus := e.Work.Request.Size.Devices
 				cost += cluster.Times(gpus, e.Lost+e.Terminating)
 				late += cluster.Times(gpus, 2*set.Interval) // a stop happens in the round after the one that planned it
 			}

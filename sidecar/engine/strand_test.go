@@ -16,7 +16,7 @@ func TestStrandedGPUsAreCharged(t *testing.T) {
 	for name, strands := range map[string]cluster.Holding{
 		"memory without GPUs": {CPUs: 1, MemoryMB: all.MemoryMB},
 		"CPUs without GPUs":   {CPUs: all.CPUs, MemoryMB: 1},
-		"memory with a GPU":   {Model: "v100", GPUs: 1, CPUs: 1, MemoryMB: all.MemoryMB},
+		"memory with a GPU":   {Model: "v100", Size: cluster.Whole(1), CPUs: 1, MemoryMB: all.MemoryMB},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -26,7 +26,7 @@ func TestStrandedGPUsAreCharged(t *testing.T) {
 			strands.Node = "n02"
 			// The virtual Slurm places GPUs only.
 			held := cluster.Job{ID: cluster.JobID{ID: 1000}, Record: 1000, User: "a_user", Account: "a", Partitions: []string{"gpu"}, State: cluster.Running,
-				Batch: true, Request: cluster.Request{GPUs: strands.GPUs, Nodes: 1, PerNode: strands.GPUs}, Holds: []cluster.Holding{strands},
+				Batch: true, Request: cluster.Request{Size: strands.Size, Nodes: 1, PerNode: strands.Size.Devices}, Holds: []cluster.Holding{strands},
 				Submit: simtest.Start, Eligible: simtest.Start, Start: simtest.Start}
 			w.alter = func(o *cluster.Observation) { o.Jobs = append(o.Jobs, held) }
 			w.Run(minute)
@@ -36,7 +36,7 @@ func TestStrandedGPUsAreCharged(t *testing.T) {
 			w.Submit("a", 60, 1, 20*minute)
 			w.Run(3 * hour)
 			bound := w.boundAs(held.ID)
-			if without := strands.GPUs == 0; (bound != nil && bound.Way == cluster.WayNoGPUs) != without || without && (bound.GPUs != 4 || bound.Pool != "v100" || bound.Since != simtest.Start) {
+			if without := strands.Size.Devices == 0; (bound != nil && bound.Way == cluster.WayNoGPUs) != without || without && (bound.GPUs != 4 || bound.Pool != "v100" || bound.Since != simtest.Start) {
 				t.Errorf("the idle GPUs are bound as %+v", bound)
 			}
 			if stops := w.done(cluster.Reclaim, victim); len(stops) > 0 {

@@ -98,7 +98,7 @@ func (g *gres) Observe(ctx context.Context, since cluster.Instant) (cluster.Obse
 			holds := slices.Clone(j.Holds)
 			was, ok := g.given[j.ID]
 			for k := range holds {
-				ok = ok && len(was[holds[k].Node]) == holds[k].GPUs
+				ok = ok && len(was[holds[k].Node]) == holds[k].Size.Devices
 			}
 			if ok != known {
 				continue
@@ -110,7 +110,7 @@ func (g *gres) Observe(ctx context.Context, since cluster.Instant) (cluster.Obse
 				if !known {
 					h.Index = nil
 					free := ^taken[h.Node]
-					for range h.GPUs {
+					for range h.Size.Devices {
 						h.Index = append(h.Index, bits.TrailingZeros64(free))
 						free &= free - 1
 					}
@@ -335,7 +335,7 @@ func (c *chaos) prompt(p *cluster.Plan) {
 			continue
 		}
 		for _, view := range p.Cells.Views {
-			if view.VC == r.Tenant && view.Free > 0 && size[view.Type] >= q.GPUs && (q.Model == "" || strings.HasPrefix(view.Chain, q.Model)) {
+			if view.VC == r.Tenant && view.Free > 0 && size[view.Type] >= q.Size.Devices && (q.Model == "" || strings.HasPrefix(view.Chain, q.Model)) {
 				c.Fatalf("job %s of %s waits (%+v) though the VC has free: %+v\n%s", r.ID, r.Tenant, v.Reason, view, encode(*p))
 			}
 		}

@@ -478,7 +478,7 @@ func TestLentGPUsAreShared(t *testing.T) {
 	lent := map[string]int{}
 	for _, l := range w.Last.State.Leases {
 		if l.Class == cluster.Opportunistic {
-			lent[recordOf(&w.Last, l.Job).Tenant] += l.GPUs
+			lent[recordOf(&w.Last, l.Job).Tenant] += l.Size.Devices
 		}
 	}
 	if lent["a"] != 4 || lent["b"] != 12 {
@@ -601,7 +601,7 @@ func TestSoftAffinityIsRelaxed(t *testing.T) {
 	}
 	w.Run(minute)
 	soft := w.submit("a", 4, forever, func(k *sim.Work) {
-		k.Request = cluster.Request{GPUs: 4, CPUs: 4, MemoryMB: 4096}
+		k.Request = cluster.Request{Size: cluster.Whole(4), CPUs: 4, MemoryMB: 4096}
 	})
 	w.Run(4 * minute)
 	w.why(soft, cluster.ReasonCells)
@@ -650,9 +650,11 @@ func TestSlurmChoosesTheGPUs(t *testing.T) {
 // requested.
 func TestAnUnevenGang(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 2)), "a")
-	id := w.submit("a", 5, forever, func(k *sim.Work) { k.Request = cluster.Request{GPUs: 5, Nodes: 2, CPUs: 5, MemoryMB: 5120} })
+	id := w.submit("a", 5, forever, func(k *sim.Work) {
+		k.Request = cluster.Request{Size: cluster.Whole(5), Nodes: 2, CPUs: 5, MemoryMB: 5120}
+	})
 	w.Run(10 * second)
-	if l := w.lease(id); l == nil || l.GPUs != 5 || len(l.Nodes) != 2 {
+	if l := w.lease(id); l == nil || l.Size.Devices != 5 || len(l.Nodes) != 2 {
 		t.Errorf("the lease of job %s: %+v, %+v", id, l, w.Reason(id))
 	}
 }

@@ -46,11 +46,11 @@ func (w *world) add(tenant string, gpus int, on string, ago cluster.Span) *clust
 	w.snap.NextKey++
 	c := cluster.Case{Control: cluster.FullControl,
 		Job: cluster.Job{ID: cluster.JobID{ID: int64(key)}, User: tenant + "_u", Partitions: []string{"gpu"}, State: cluster.Waiting, Batch: true, Requeueable: true,
-			Request: cluster.Request{GPUs: gpus, Nodes: (gpus + 7) / 8}, Declares: cluster.Saving{Manner: cluster.SavesOnTerm}},
+			Request: cluster.Request{Size: cluster.Whole(gpus), Nodes: (gpus + 7) / 8}, Declares: cluster.Saving{Manner: cluster.SavesOnTerm}},
 		Record: cluster.Record{Key: key, ID: cluster.JobID{ID: int64(key)}, Tenant: tenant, User: tenant + "_u", First: begin.Add(-ago)}}
 	if on != "" {
 		c.Job.State, c.Job.Start = cluster.Running, begin.Add(-ago)
-		c.Job.Holds = []cluster.Holding{{Node: on, Model: "v100", GPUs: gpus}}
+		c.Job.Holds = []cluster.Holding{{Node: on, Model: "v100", Size: cluster.Whole(gpus)}}
 		c.Record.Terms, c.Record.Alloc = 1, cluster.Times(gpus, ago)
 	}
 	w.snap.Cases = append(w.snap.Cases, c)

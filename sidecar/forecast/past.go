@@ -42,7 +42,7 @@ func (p *Past) Remember(attempts []cluster.Attempt) {
 		if !ok {
 			k, at[a.ID] = len(p.Jobs), len(p.Jobs)
 			p.Jobs = append(p.Jobs, PastJob{Tenant: a.Tenant, Submit: a.Submit, Job: cluster.Job{ID: a.ID, User: a.User, Account: a.Account, Name: a.Name, Work: a.Work,
-				Request: cluster.Request{GPUs: gpus}}})
+				Request: cluster.Request{Size: cluster.Whole(gpus)}}})
 		}
 		j := &p.Jobs[k]
 		j.Submit, j.Ran = min(j.Submit, a.Submit), j.Ran+max(a.End.Sub(a.Start)-a.Suspend, 0)
@@ -61,7 +61,7 @@ type kind struct {
 
 // kindOf gives the kind of a job of a tenant.
 func kindOf(j *cluster.Job, tenant string) kind {
-	k := kind{tenant: tenant, user: j.User, what: j.Work, gpus: j.Request.GPUs}
+	k := kind{tenant: tenant, user: j.User, what: j.Work, gpus: j.Request.Size.Devices}
 	if t, ok := cluster.TypeOf(j); ok && k.what == "" {
 		k.what = t.Command
 	}
@@ -213,7 +213,7 @@ func (h *history) arrivalOf(x *PastJob, s *site) (arrival, bool) {
 	k := kindOf(&x.Job, x.Tenant)
 	pace := s.paceLike(k)
 	at, ok := s.shapeOf(&x.Job.Request, x.Job.Partitions, pace)
-	a := arrival{job: job{tenant: t, shape: at, quota: s.arrivalQuota(x), gpus: int32(x.Job.Request.GPUs), order: s.order(&x.Job), pace: pace, like: h.like(k), manner: s.mannerOf(&x.Job, nil)}, ran: x.Ran, over: x.Ended}
+	a := arrival{job: job{tenant: t, shape: at, quota: s.arrivalQuota(x), gpus: int32(x.Job.Request.Size.Devices), order: s.order(&x.Job), pace: pace, like: h.like(k), manner: s.mannerOf(&x.Job, nil)}, ran: x.Ran, over: x.Ended}
 	if ok {
 		s.limited(&a.job, x.Job.Limit)
 	}

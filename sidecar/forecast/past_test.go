@@ -12,7 +12,7 @@ import (
 func ran(user string, hours ...float64) (out []PastJob) {
 	for i, h := range hours {
 		out = append(out, PastJob{Tenant: "t", Submit: begin.Add(-cluster.Day + cluster.Span(i)), Ended: true, Ran: cluster.Span(h * float64(cluster.Hour)),
-			Job: cluster.Job{User: user, Request: cluster.Request{GPUs: 1}, Partitions: []string{"gpu"}}})
+			Job: cluster.Job{User: user, Request: cluster.Request{Size: cluster.Whole(1)}, Partitions: []string{"gpu"}}})
 	}
 	return out
 }
@@ -119,7 +119,7 @@ func TestRemember(t *testing.T) {
 		return cluster.Attempt{ID: cluster.JobID{ID: id}, User: "ann", Submit: after(from), Start: after(from), End: after(to), GPUs: []cluster.GPUs{{Model: "v100", Count: 2}}, Outcome: outcome}
 	}
 	p.Remember([]cluster.Attempt{attempt(1, -9, -8, "REQUEUED"), attempt(1, -7, -5, "COMPLETED"), attempt(2, -4, -3, "NODE_FAIL"), attempt(3, -1, 1, "COMPLETED")})
-	if len(p.Jobs) != 2 || p.Jobs[0].Ran != 3*cluster.Hour || !p.Jobs[0].Ended || p.Jobs[0].Submit != after(-9) || p.Jobs[0].Job.Request.GPUs != 2 || p.Jobs[1].Ended {
+	if len(p.Jobs) != 2 || p.Jobs[0].Ran != 3*cluster.Hour || !p.Jobs[0].Ended || p.Jobs[0].Submit != after(-9) || p.Jobs[0].Job.Request.Size.Devices != 2 || p.Jobs[1].Ended {
 		t.Errorf("%+v", p.Jobs)
 	}
 }

@@ -210,7 +210,7 @@ func gpusOf(m cluster.MicroGPU) float64 { return float64(m) / float64(cluster.Wh
 // shapeOf interns the shape of a request in partitions; false = no node could ever serve it. A job of a pace runs only on models where
 // that is above 0.
 func (s *site) shapeOf(r *cluster.Request, partitions []string, pace *pace) (int32, bool) {
-	x := shape{gpus: int32(r.GPUs), nodes: int32(max(r.Nodes, 1)), perNode: int32(r.PerNode), most: int32(r.MaxNodes)}
+	x := shape{gpus: int32(r.Size.Devices), nodes: int32(max(r.Nodes, 1)), perNode: int32(r.PerNode), most: int32(r.MaxNodes)}
 	for g := range s.groups {
 		of := &s.groups[g]
 		in := slices.ContainsFunc(partitions, func(p string) bool { return slices.Contains(of.partitions, p) })
@@ -219,7 +219,7 @@ func (s *site) shapeOf(r *cluster.Request, partitions []string, pace *pace) (int
 			x.groups |= 1 << g
 		}
 	}
-	if x.groups == 0 || r.GPUs == 0 || !r.Leasable() {
+	if x.groups == 0 || r.Size.Devices == 0 || !r.Leasable() {
 		return 0, false
 	}
 	at := slices.Index(s.shapes, x)
@@ -246,7 +246,7 @@ func (s *site) order(j *cluster.Job) *ranks {
 	default:
 		return nil
 	}
-	like := [3]cluster.JobType{{}, {User: j.User, GPUs: j.Request.GPUs}, {GPUs: j.Request.GPUs}}
+	like := [3]cluster.JobType{{}, {User: j.User, GPUs: j.Request.Size.Devices}, {GPUs: j.Request.Size.Devices}}
 	if t, ok := cluster.TypeOf(j); ok {
 		like[0] = t
 	}
@@ -290,7 +290,7 @@ func (s *site) addJobs(snap *cluster.Snapshot, plan *cluster.Plan, h *history) m
 		if k, ok := slices.BinarySearchFunc(records, r.Key, func(r cluster.Record, key cluster.JobKey) int { return cmp.Compare(r.Key, key) }); ok {
 			r = &records[k]
 		}
-		if c.Gone || x.State == cluster.Done || x.Request.GPUs == 0 && len(x.Holds) == 0 {
+		if c.Gone || x.State == cluster.Done || x.Request.Size.Devices == 0 && len(x.Holds) == 0 {
 			continue
 		}
 		quota, rule := s.quotaOf(x)
@@ -365,7 +365,7 @@ func (s *site) limited(j *job, limit cluster.Span) {
 // addJob adds a job, or says why it has no forecast.
 func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history, pace *pace, quota int32) string {
 	x := &c.Job
-	j := job{key: r.Key, quota: quota, gpus: int32(x.Request.GPUs), urgent: slices.Contains(s.set.UrgentQOS, x.QOS) || s.ordered(r, cluster.Boost), served: r.Terms > 0 || r.Alloc > 0,
+	j := job{key: r.Key, quota: quota, gpus: int32(x.Request.Size.Devices), urgent: slices.Contains(s.set.UrgentQOS, x.QOS) || s.ordered(r, cluster.Boost), served: r.Terms > 0 || r.Alloc > 0,
 		first: cmp.Or(r.First, s.now), spent: r.Spent, due: float64(r.Due - r.Alloc), received: float64(r.Alloc),
 		fixed: c.Control == cluster.NoReclaim || s.ordered(r, cluster.Exempt), alone: c.Control == cluster.Unmanaged, order: s.order(x), pace: pace}
 	j.tenant = -1
@@ -375,7 +375,7 @@ func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history, pace *pace
 	for _, o := range x.Holds {
 		for _, n := range s.at[o.Node] {
 			if s.pools[s.nodes[n].pool] == o.Model {
-				j.holds = append(j.holds, hold{n, int32(o.GPUs)})
+				j.holds = append(j.holds, hold{n, int32(o.Size.Devices)})
 			}
 		}
 	}

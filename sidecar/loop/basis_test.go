@@ -13,7 +13,7 @@ import (
 func runs(change ...func(*cluster.Job)) cluster.Job {
 	j := batch(1)
 	j.State, j.Start, j.Name, j.QOS = cluster.Running, noon, "train", "normal"
-	j.Holds = []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 1}}
+	j.Holds = []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(1)}}
 	j.Hints = cluster.ParseHints("kind=a,min-lease=30m", 0)
 	j.Declares = cluster.Saving{Manner: cluster.SavesOnNotice, Takes: cluster.Minute, Signal: "USR1", Source: cluster.FromDeclaration, Evidence: "saves=notice"}
 	for _, c := range change {
@@ -42,7 +42,7 @@ func TestWhatOwnersChangeOfRunningJobs(t *testing.T) {
 		"a reservation":               {change: func(j *cluster.Job) { j.Reservation = "course" }, changed: "Reservation"},
 		"no reservation":              {was: func(j *cluster.Job) { j.Reservation = "course" }, change: func(j *cluster.Job) {}, want: func(j *cluster.Job) {}},
 		"a hand-over's reservation":   {change: func(j *cluster.Job) { j.Reservation = cluster.ReservationPrefix + "1_1" }, want: func(j *cluster.Job) { j.Reservation = cluster.ReservationPrefix + "1_1" }},
-		"its request":                 {change: func(j *cluster.Job) { j.Request = cluster.Request{GPUs: 1, Unplaceable: "contiguous"} }},
+		"its request":                 {change: func(j *cluster.Job) { j.Request = cluster.Request{Size: cluster.Whole(1), Unplaceable: "contiguous"} }},
 		"a lower time limit":          {change: func(j *cluster.Job) { j.Limit = cluster.Minute }, want: func(j *cluster.Job) { j.Limit = cluster.Minute }},
 		"its licences":                {change: func(j *cluster.Job) { j.Licenses = "matlab:1" }, want: func(j *cluster.Job) { j.Licenses = "matlab:1" }},
 		"no hints":                    {change: never, want: func(j *cluster.Job) { j.Hints = &cluster.Hints{Kind: "a"}; j.Declares.Signal = "" }, changed: "Comment"},
@@ -185,7 +185,7 @@ func TestATenantOfAChangedAccount(t *testing.T) {
 
 // A batch job that asks for more GPUs while its grant is under way, and starts with them, is stopped like others, whatever its options.
 func TestAJobThatGrewSinceItsGrant(t *testing.T) {
-	grows := func(j *cluster.Job) { j.Request.GPUs, j.Request.PerNode = 4, 4 }
+	grows := func(j *cluster.Job) { j.Request.Size, j.Request.PerNode = cluster.Whole(4), 4 }
 	for name, c := range map[string]struct {
 		change func(*cluster.Job) // since the grant of one GPU
 		holds  int
@@ -193,14 +193,14 @@ func TestAJobThatGrewSinceItsGrant(t *testing.T) {
 		lease  cluster.Lease
 		forced bool
 	}{
-		"grown":                         {grows, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, GPUs: 1}, true},
+		"grown":                         {grows, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1)}, true},
 		"behind another's":              {grows, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Behind: 7}, true},
-		"not at the start":              {grows, 4, cluster.Running, cluster.Lease{State: cluster.Active, GPUs: 1}, false},
-		"granted so":                    {grows, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, GPUs: 4}, false},
-		"asks for more, and holds less": {grows, 1, cluster.Waiting, cluster.Lease{State: cluster.Granted, GPUs: 1}, false},
-		"Slurm gave it more":            {func(*cluster.Job) {}, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, GPUs: 1}, false},
-		"whole nodes":                   {func(j *cluster.Job) { grows(j); j.Request.Exclusive = true }, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, GPUs: 1}, false},
-		"session":                       {func(j *cluster.Job) { grows(j); j.Batch = false }, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, GPUs: 1}, false},
+		"not at the start":              {grows, 4, cluster.Running, cluster.Lease{State: cluster.Active, Size: cluster.Whole(1)}, false},
+		"granted so":                    {grows, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(4)}, false},
+		"asks for more, and holds less": {grows, 1, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1)}, false},
+		"Slurm gave it more":            {func(*cluster.Job) {}, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1)}, false},
+		"whole nodes":                   {func(j *cluster.Job) { grows(j); j.Request.Exclusive = true }, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1)}, false},
+		"session":                       {func(j *cluster.Job) { grows(j); j.Batch = false }, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1)}, false},
 	} {
 		h := &history{T: t}
 		j := batch(1)
@@ -209,10 +209,10 @@ func TestAJobThatGrewSinceItsGrant(t *testing.T) {
 		c.lease.Job = 1
 		h.m.Leases, h.m.Records[0].Basis, h.m.Records[0].State = []cluster.Lease{c.lease}, cluster.BasisOf(&j), c.before
 		c.change(&j)
-		j.State, j.Start, j.Holds = cluster.Running, noon.Add(1000), []cluster.Holding{{Node: "n1", Model: "v100", GPUs: c.holds}}
+		j.State, j.Start, j.Holds = cluster.Running, noon.Add(1000), []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(c.holds)}}
 		for range 2 {
 			got := h.look(sight(noon.Add(2000), j)).Cases[0]
-			if b := got.Record.Basis; b.Forced != c.forced || (got.Control == cluster.FullControl) != c.forced || c.forced && got.Job.Request.GPUs != 4 {
+			if b := got.Record.Basis; b.Forced != c.forced || (got.Control == cluster.FullControl) != c.forced || c.forced && got.Job.Request.Size.Devices != 4 {
 				t.Errorf("%s: forced %v, control %s, request %+v", name, b.Forced, got.Control, got.Job.Request)
 			}
 		}
@@ -239,10 +239,10 @@ func TestATimeLimitRaisedSinceTheGrant(t *testing.T) {
 		j := batch(1)
 		j.Requeueable, j.Limit = false, cluster.Hour
 		h.only(sight(noon, j))
-		h.m.Leases = []cluster.Lease{{Job: 1, State: cluster.Granted, GPUs: 1}}
+		h.m.Leases = []cluster.Lease{{Job: 1, State: cluster.Granted, Size: cluster.Whole(1)}}
 		h.m.Records[0].Basis, h.m.Records[0].State, h.m.Records[0].Terms = cluster.BasisOf(&j), c.before, 1
 		c.change(&j)
-		j.State, j.Start, j.Holds = cluster.Running, noon.Add(1000), []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 1}}
+		j.State, j.Start, j.Holds = cluster.Running, noon.Add(1000), []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(1)}}
 		for range 2 {
 			got := h.look(sight(noon.Add(2000), j)).Cases[0]
 			if b := got.Record.Basis; b.Forced != c.forced || (got.Control == cluster.FullControl) != c.forced {
@@ -288,9 +288,9 @@ func TestAJobThatStartsAgainUnseen(t *testing.T) {
 	} {
 		h := &history{T: t, d: new(desk)}
 		j := batch(1)
-		j.State, j.Start, j.Holds = cluster.Running, noon.Add(-1000), []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 1}}
+		j.State, j.Start, j.Holds = cluster.Running, noon.Add(-1000), []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(1)}}
 		h.only(sight(noon, j))
-		h.m.Leases = []cluster.Lease{{Job: 1, State: c.lease, GPUs: 1}}
+		h.m.Leases = []cluster.Lease{{Job: 1, State: c.lease, Size: cluster.Whole(1)}}
 		h.m.Records[0].Basis, h.m.Records[0].State = cluster.BasisOf(&j), c.before
 		j.Restarts, j.Submit, j.Start, j.Requeueable, j.Batch = j.Restarts+1, noon.Add(2000), noon.Add(3000), false, c.batch
 		for range 2 {

@@ -12,7 +12,7 @@ func TestMoreJobsThanBeginTimes(t *testing.T) {
 	task := batch(7)
 	task.UnsplitArray = true
 	other, runs, light := batch(21), batch(22), batch(23)
-	other.Partitions, runs.State, light.Request.GPUs = []string{"cpu"}, cluster.Running, 0
+	other.Partitions, runs.State, light.Request.Size = []string{"cpu"}, cluster.Running, cluster.Size{}
 	others := []cluster.Job{task, task, task, other, runs, light} // one gate
 	act := Rules{Mode: Act, Partitions: []string{"gpu"}, TenantLevel: 1, MaxBeginTimes: 4}
 	for _, c := range []struct {

@@ -17,7 +17,7 @@ func carriers(jobs []cluster.Job, managed []string) map[int64]carrier {
 	var of map[int64]carrier
 	for i := range jobs {
 		j := &jobs[i]
-		if j.Het == 0 || j.State == cluster.Done || j.Request.GPUs == 0 && j.GPUsHeld() == 0 || !overlap(j.Partitions, managed) {
+		if j.Het == 0 || j.State == cluster.Done || j.Request.Size.Devices == 0 && j.GPUsHeld() == 0 || !overlap(j.Partitions, managed) {
 			continue
 		}
 		c, ok := of[j.Het]
@@ -46,7 +46,7 @@ func (c carrier) with(b *cluster.Request) carrier {
 	if exclusive {
 		nodes = c.nodes
 	}
-	c.request = cluster.Request{GPUs: a.GPUs + b.GPUs, Nodes: nodes, Model: model, CPUs: a.CPUs + b.CPUs, MemoryMB: a.MemoryMB + b.MemoryMB,
+	c.request = cluster.Request{Size: cluster.Whole(a.Size.Devices + b.Size.Devices), Nodes: nodes, Model: model, CPUs: a.CPUs + b.CPUs, MemoryMB: a.MemoryMB + b.MemoryMB,
 		Exclusive: exclusive, Unplaceable: cluster.HetParts}
 	return c
 }

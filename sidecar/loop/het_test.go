@@ -10,7 +10,7 @@ import (
 func TestCarriers(t *testing.T) {
 	component := func(record int64, partition string, gpus int, state cluster.JobState) cluster.Job {
 		j := batch(record)
-		j.Het, j.Record, j.Partitions, j.Request.GPUs, j.State = 5, record, []string{partition}, gpus, state
+		j.Het, j.Record, j.Partitions, j.Request.Size, j.State = 5, record, []string{partition}, cluster.Whole(gpus), state
 		return j
 	}
 	const waiting, running, done = cluster.Waiting, cluster.Running, cluster.Done
@@ -35,8 +35,8 @@ func TestCarriers(t *testing.T) {
 				continue
 			}
 			seen++
-			if j.Record != c.want || int64(j.Parts) != c.parts || j.Request.GPUs != c.gpus {
-				t.Errorf("%s: component %d waits for %d components and %d GPUs", name, j.Record, j.Parts, j.Request.GPUs)
+			if j.Record != c.want || int64(j.Parts) != c.parts || j.Request.Size.Devices != c.gpus {
+				t.Errorf("%s: component %d waits for %d components and %d GPUs", name, j.Record, j.Parts, j.Request.Size.Devices)
 			}
 		}
 		if seen != 1 {
@@ -54,7 +54,7 @@ func TestCarriersOfWholeNodes(t *testing.T) {
 	component := func(record int64, nodes int, exclusive bool) cluster.Job {
 		j := batch(record)
 		j.Het, j.Record, j.State = 5, record, cluster.Waiting
-		j.Request = cluster.Request{GPUs: 1, Nodes: nodes, PerNode: 1, Exclusive: exclusive}
+		j.Request = cluster.Request{Size: cluster.Whole(1), Nodes: nodes, PerNode: 1, Exclusive: exclusive}
 		return j
 	}
 	for name, c := range map[string]struct {
@@ -72,7 +72,7 @@ func TestCarriersOfWholeNodes(t *testing.T) {
 		of, j := carriers(c.jobs, everything.Partitions), c.jobs[0]
 		carries := of[5]
 		carries.carry(&j)
-		if j.Request.Exclusive != c.exclusive || j.Request.Nodes != c.nodes || j.Request.GPUs != len(c.jobs) {
+		if j.Request.Exclusive != c.exclusive || j.Request.Nodes != c.nodes || j.Request.Size.Devices != len(c.jobs) {
 			t.Errorf("%s: %+v", name, j.Request)
 		}
 	}

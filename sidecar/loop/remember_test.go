@@ -23,7 +23,7 @@ func sight(now cluster.Instant, jobs ...cluster.Job) cluster.Observation {
 
 func batch(id int64) cluster.Job {
 	return cluster.Job{ID: cluster.JobID{ID: id}, Record: id, User: "alice", Account: "nlp", Partitions: []string{"gpu"},
-		State: cluster.Waiting, Batch: true, Requeueable: true, Request: cluster.Request{GPUs: 1}, Submit: noon, Eligible: noon}
+		State: cluster.Waiting, Batch: true, Requeueable: true, Request: cluster.Request{Size: cluster.Whole(1)}, Submit: noon, Eligible: noon}
 }
 
 // history carries a memory from look to look, as if each round changed nothing but the

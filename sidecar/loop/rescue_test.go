@@ -105,7 +105,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 			}
 			for i := range s.Cases {
 				c := &s.Cases[i]
-				if why, out := got[c.Job.ID.ID]; out != (c.Control == cluster.Unmanaged) || out && (c.ControlWhy != "is set aside: "+why || c.Job.Request.GPUs != 0 || c.Job.User != "alice") {
+				if why, out := got[c.Job.ID.ID]; out != (c.Control == cluster.Unmanaged) || out && (c.ControlWhy != "is set aside: "+why || c.Job.Request.Size.Devices != 0 || c.Job.User != "alice") {
 					t.Errorf("%+v", c)
 				}
 			}

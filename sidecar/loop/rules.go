@@ -141,7 +141,7 @@ func (r *Rules) Gates(seen *cluster.Observation) (n int) {
 	arrays := map[int64]bool{}
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]
-		if j.State != cluster.Waiting || j.Request.GPUs == 0 || !overlap(j.Partitions, r.Acting()) || arrays[j.Record] {
+		if j.State != cluster.Waiting || j.Request.Size.Devices == 0 || !overlap(j.Partitions, r.Acting()) || arrays[j.Record] {
 			continue
 		}
 		if n++; j.UnsplitArray {
@@ -262,7 +262,7 @@ func (r *Rules) leave(j *cluster.Job, tenant string) (cluster.Left, cluster.Way,
 	switch {
 	case j.Aside != "":
 		return cluster.LeftAside, "", "is set aside: " + j.Aside
-	case j.Request.GPUs == 0 && j.GPUsHeld() == 0:
+	case j.Request.Size.Devices == 0 && j.GPUsHeld() == 0:
 		return "", r.noGPUs(j, tenant), "asks for no GPUs"
 	case tenant == "":
 		return cluster.LeftNoTenant, "", fmt.Sprintf("account %q belongs to no tenant", j.Account)

@@ -25,9 +25,9 @@ func TestWhomWeMayTouch(t *testing.T) {
 		{"canary: one of its partitions", func(j *cluster.Job) { j.Partitions = []string{"test", "gpu"} },
 			func(r *Rules) { r.Mode, r.Canary = Canary, []string{"test"} }, cluster.FullControl, ""},
 		{"observe comes before no-requeue", func(j *cluster.Job) { j.Requeueable = false }, func(r *Rules) { r.Mode = Observe }, cluster.ObserveOnly, "mode observe"},
-		{"no GPUs", func(j *cluster.Job) { j.Request.GPUs = 0 }, nil, cluster.Unmanaged, "no GPUs"},
+		{"no GPUs", func(j *cluster.Job) { j.Request.Size = cluster.Size{} }, nil, cluster.Unmanaged, "no GPUs"},
 		{"a shard of a GPU is held, none asked for", func(j *cluster.Job) {
-			j.Request.GPUs, j.Holds = 0, []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 1}}
+			j.Request.Size, j.Holds = cluster.Size{}, []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(1)}}
 		}, nil, cluster.FullControl, ""},
 		{"interactive", func(j *cluster.Job) { j.Batch = false }, nil, cluster.NoReclaim, "interactive"},
 		{"heterogeneous", func(j *cluster.Job) { j.Het, j.Parts = 1, 2 }, nil, cluster.NoReclaim, "heterogeneous"},
@@ -71,7 +71,7 @@ func TestWhoPaysForJobsThatAreLeftAlone(t *testing.T) {
 		left cluster.Left
 	}{
 		{"an ordinary job", func(*cluster.Job) {}, ""},
-		{"no GPUs", func(j *cluster.Job) { j.Request.GPUs = 0 }, ""},
+		{"no GPUs", func(j *cluster.Job) { j.Request.Size = cluster.Size{} }, ""},
 		{"salloc", func(j *cluster.Job) { j.Batch = false }, cluster.LeftOptOut},
 		{"a heterogeneous job", func(j *cluster.Job) { j.Het, j.Parts = 1, 2 }, cluster.LeftOptOut},
 		{"--contiguous", func(j *cluster.Job) { j.Request.Unplaceable = "contiguous nodes" }, cluster.LeftOptOut},
@@ -118,7 +118,7 @@ func TestWaysOut(t *testing.T) {
 		cluster.WaySession:    func(j *cluster.Job) { j.Batch, j.Requeueable = false, false },
 		cluster.WayHet:        func(j *cluster.Job) { j.Het, j.Parts, j.Request.Unplaceable = 1, 2, cluster.Contiguous },
 		cluster.WayOther:      func(j *cluster.Job) { j.Request.Unplaceable = "gpus-per-socket" },
-		cluster.WayNoGPUs:     func(j *cluster.Job) { j.Request.GPUs = 0 },
+		cluster.WayNoGPUs:     func(j *cluster.Job) { j.Request.Size = cluster.Size{} },
 	} {
 		for _, word := range []OptOut{"", Charge, LeaveAlone, Refuse, Override} {
 			r := everything

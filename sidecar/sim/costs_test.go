@@ -229,7 +229,9 @@ func TestSpeeds(t *testing.T) {
 		return s.Job(id).End.Sub(start)
 	}
 	gang := func(kind string) func(*sim.Work) {
-		return func(w *sim.Work) { w.Kind, w.Request = kind, cluster.Request{GPUs: 4, Nodes: 2, PerNode: 2} }
+		return func(w *sim.Work) {
+			w.Kind, w.Request = kind, cluster.Request{Size: cluster.Whole(4), Nodes: 2, PerNode: 2}
+		}
 	}
 	for _, c := range []struct {
 		name   string
@@ -265,13 +267,13 @@ func TestSpeedsOfGangs(t *testing.T) {
 		on   []string
 		want cluster.Span
 	}{
-		{"of any size", cluster.Request{GPUs: 1}, nil, 20 * minute},
-		{"of its size", cluster.Request{GPUs: 2}, nil, 10 * minute},
-		{"apart", cluster.Request{GPUs: 2, Nodes: 2, PerNode: 1}, nil, 80 * minute},
-		{"of any size, apart", cluster.Request{GPUs: 4, Nodes: 2, PerNode: 2}, nil, 20 * minute},
-		{"on the fewest nodes that hold it", cluster.Request{GPUs: 6, Nodes: 2}, []string{"a01", "b01"}, 8 * minute},
-		{"on more", cluster.Request{GPUs: 6, Nodes: 3, PerNode: 2}, nil, 40 * minute},
-		{"not listed for its size", cluster.Request{GPUs: 8, Nodes: 4, PerNode: 2}, nil, 40 * minute},
+		{"of any size", cluster.Request{Size: cluster.Whole(1)}, nil, 20 * minute},
+		{"of its size", cluster.Request{Size: cluster.Whole(2)}, nil, 10 * minute},
+		{"apart", cluster.Request{Size: cluster.Whole(2), Nodes: 2, PerNode: 1}, nil, 80 * minute},
+		{"of any size, apart", cluster.Request{Size: cluster.Whole(4), Nodes: 2, PerNode: 2}, nil, 20 * minute},
+		{"on the fewest nodes that hold it", cluster.Request{Size: cluster.Whole(6), Nodes: 2}, []string{"a01", "b01"}, 8 * minute},
+		{"on more", cluster.Request{Size: cluster.Whole(6), Nodes: 3, PerNode: 2}, nil, 40 * minute},
+		{"not listed for its size", cluster.Request{Size: cluster.Whole(8), Nodes: 4, PerNode: 2}, nil, 40 * minute},
 	} {
 		s := onStage(t, nodes...)
 		s.Speeds = speeds

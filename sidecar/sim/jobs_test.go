@@ -35,7 +35,7 @@ func TestHowJobsEnd(t *testing.T) {
 		{"cancelled while it runs", func(w *sim.Work) { w.Cancel = start.Add(3 * minute) }, "CANCELLED", 3 * minute, 3 * minute},
 		{"cancelled while it waits", func(w *sim.Work) { w.Begin, w.Cancel = start.Add(hour), start.Add(3*minute) }, "CANCELLED", 3 * minute, 0},
 		{"cancelled too late", func(w *sim.Work) { w.Cancel = start.Add(11 * minute) }, "COMPLETED", 10 * minute, 10 * minute},
-		{"cancelled while it waits for room", func(w *sim.Work) { w.Request.GPUs, w.Request.PerNode, w.Cancel = 5, 5, start.Add(hour) }, "CANCELLED", hour, 0},
+		{"cancelled while it waits for room", func(w *sim.Work) { w.Request.Size, w.Request.PerNode, w.Cancel = cluster.Whole(5), 5, start.Add(hour) }, "CANCELLED", hour, 0},
 		{"no work at all", func(w *sim.Work) { w.Runs = 0 }, "COMPLETED", 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -20,7 +20,7 @@ func (r *room) add(h *cluster.Holding, sign int) {
 	r.memory += int64(sign) * h.MemoryMB
 	for i := range r.gpus {
 		if r.gpus[i].Model == h.Model {
-			r.gpus[i].Count += sign * h.GPUs
+			r.gpus[i].Count += sign * h.Size.Devices
 		}
 	}
 }
@@ -30,7 +30,7 @@ func (r *room) add(h *cluster.Holding, sign int) {
 func (v *Virtual) apart(holds []cluster.Holding) bool {
 	gpus, size := 0, 1
 	for i := range holds {
-		gpus, size = gpus+holds[i].GPUs, max(size, v.largest[holds[i].Model])
+		gpus, size = gpus+holds[i].Size.Devices, max(size, v.largest[holds[i].Model])
 	}
 	return len(holds) > (gpus+size-1)/size
 }

@@ -113,7 +113,7 @@ func (v *Virtual) tidy() {
 func (v *Virtual) fit(j *work) []cluster.Holding {
 	r := &j.job.Request
 	var holds []cluster.Holding
-	left, model := r.GPUs, r.Model
+	left, model := r.Size.Devices, r.Model
 	for _, i := range v.candidates(j) {
 		n := &v.nodes[i]
 		if left == 0 {
@@ -137,8 +137,8 @@ func (v *Virtual) fit(j *work) []cluster.Holding {
 			if r.Exclusive {
 				want = g.Count
 			}
-			h := cluster.Holding{Node: n.Name, Model: g.Model, GPUs: want,
-				CPUs: r.CPUs * want / max(r.GPUs, 1), MemoryMB: r.MemoryMB * int64(want) / int64(max(r.GPUs, 1))}
+			h := cluster.Holding{Node: n.Name, Model: g.Model, Size: cluster.Whole(want),
+				CPUs: r.CPUs * want / max(r.Size.Devices, 1), MemoryMB: r.MemoryMB * int64(want) / int64(max(r.Size.Devices, 1))}
 			if want == 0 || g.Count < want || free.cpus < h.CPUs || free.memory < h.MemoryMB {
 				continue
 			}

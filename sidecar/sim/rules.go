@@ -81,14 +81,14 @@ func (r *rules) count(j *work, sign int64) {
 func amounts(r *cluster.Request, holds []cluster.Holding) use {
 	u := use{"": 1}
 	if len(holds) == 0 {
-		u["gres/gpu"], u["cpu"], u["mem"], u["node"] = int64(r.GPUs), int64(r.CPUs), r.MemoryMB, int64(max(r.Nodes, 1))
+		u["gres/gpu"], u["cpu"], u["mem"], u["node"] = int64(r.Size.Devices), int64(r.CPUs), r.MemoryMB, int64(max(r.Nodes, 1))
 		return u
 	}
 	nodes := map[string]bool{}
 	for i := range holds {
 		h := &holds[i]
-		u["gres/gpu"] += int64(h.GPUs)
-		u["gres/gpu:"+h.Model] += int64(h.GPUs)
+		u["gres/gpu"] += int64(h.Size.Devices)
+		u["gres/gpu:"+h.Model] += int64(h.Size.Devices)
 		u["cpu"] += int64(h.CPUs)
 		u["mem"] += h.MemoryMB
 		nodes[h.Node] = true

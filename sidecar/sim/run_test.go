@@ -113,7 +113,7 @@ func (w *week) arrivals(seed uint64, n int) iter.Seq[sim.Arrival] {
 				Request: simtest.Gang([]int{1, 1, 1, 2, 4, 8}[rng.IntN(6)]), Runs: minute + cluster.Span(rng.ExpFloat64()*float64(9*hour)),
 				Saves: sim.Saves(rng.IntN(6)), Every: 20 * minute, Kind: []string{"", "lstm"}[rng.IntN(2)], NoRequeue: rng.IntN(10) == 0}
 			if rng.IntN(10) == 0 {
-				j.Request = cluster.Request{GPUs: 16, Nodes: 2, PerNode: 8, Model: "v100"}
+				j.Request = cluster.Request{Size: cluster.Whole(16), Nodes: 2, PerNode: 8, Model: "v100"}
 			}
 			switch rng.IntN(20) {
 			case 0:
@@ -167,7 +167,7 @@ func live(t *testing.T, seed uint64, lend bool, most cluster.Span) *week {
 			t.Errorf("an attempt of %s does not add up: %+v", e.At.Sub(e.Start), e)
 		}
 		for _, h := range e.Holds {
-			w.truth[e.Work.Account] += cluster.Times(h.GPUs, e.At.Sub(e.Start))
+			w.truth[e.Work.Account] += cluster.Times(h.Size.Devices, e.At.Sub(e.Start))
 		}
 		w.work[e.Job] += e.Worked
 		w.lost += e.Lost

@@ -22,7 +22,7 @@ func (b Beside) of(own, other Task, model string) (Speed, Speed) {
 }
 
 // task gives the job's key in Speeds.
-func (j *work) task() Task { return Task{j.Kind, j.Request.GPUs} }
+func (j *work) task() Task { return Task{j.Kind, j.Request.Size.Devices} }
 
 // Together gives the speeds in b of two jobs on the same GPUs of a model, on the fewest nodes; 0
 // = they cannot share them.

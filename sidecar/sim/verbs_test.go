@@ -12,7 +12,7 @@ func TestEveryVerbIsCarriedOut(t *testing.T) {
 	for _, verb := range append(cluster.Verbs, "unheard") {
 		v := NewVirtual(0, []cluster.Node{{Name: "n1", GPUs: []cluster.GPUs{{Model: "v100", Count: 1}}}}, []cluster.Account{{Name: "root"}, {Name: "nlp", Parent: "root", Shares: 1}})
 		v.Gate = cluster.Hour
-		id := v.Submit(Work{User: "ann", Account: "nlp", Partition: "gpu", Request: cluster.Request{GPUs: 1, Nodes: 1, PerNode: 1}, Runs: cluster.Hour})
+		id := v.Submit(Work{User: "ann", Account: "nlp", Partition: "gpu", Request: cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1}, Runs: cluster.Hour})
 		err := v.apply(&cluster.Action{Verb: verb, ID: id, Until: v.now.Add(cluster.Hour), Reservation: "r"})
 		if refused := err != nil && strings.Contains(err.Error(), "no such action"); refused != (verb == "unheard") {
 			t.Errorf("%s: %v", verb, err)

@@ -328,7 +328,7 @@ func models(holds []cluster.Holding) []cluster.GPUs {
 		if i < 0 {
 			i, out = len(out), append(out, cluster.GPUs{Model: h.Model})
 		}
-		out[i].Count += h.GPUs
+		out[i].Count += h.Size.Devices
 	}
 	return out
 }

@@ -20,7 +20,7 @@ func TestWholeNodesOfAUserAreHeld(t *testing.T) {
 	}
 	const user = `"shared":["user"]`
 	whole := func(index ...int) []holding {
-		return []holding{{Node: "v1", Model: "v100", GPUs: len(index), Index: index, CPUs: 2, MemoryMB: 100}}
+		return []holding{{Node: "v1", Model: "v100", Size: cluster.Whole(len(index)), Index: index, CPUs: 2, MemoryMB: 100}}
 	}
 	for name, c := range map[string]struct {
 		jobs []string
@@ -34,7 +34,7 @@ func TestWholeNodesOfAUserAreHeld(t *testing.T) {
 		"a plain one joins":            {[]string{runs(4, "gpu:v100:1(IDX:0)", ""), runs(5, "gpu:v100:1(IDX:1)", user)}, map[int64][]holding{4: whole(0), 5: whole(1, 2, 3)}},
 		"others without":               {[]string{runs(4, "gpu:v100:1(IDX:0)", `"shared":["oversubscribe"]`), runs(5, "gpu:v100:1(IDX:1)", `"shared":[]`)}, map[int64][]holding{4: whole(0), 5: whole(1)}},
 		"it cleans up":                 {[]string{strings.Replace(runs(4, "gpu:v100:2(IDX:0-1)", user), "RUNNING", "COMPLETING\",\"COMPLETED", 1)}, map[int64][]holding{4: whole(0, 1, 2, 3)}},
-		"its GPUs' numbers are hidden": {[]string{runs(4, "gpu:v100:1", user)}, map[int64][]holding{4: {{Node: "v1", Model: "v100", GPUs: 4, CPUs: 2, MemoryMB: 100}}}},
+		"its GPUs' numbers are hidden": {[]string{runs(4, "gpu:v100:1", user)}, map[int64][]holding{4: {{Node: "v1", Model: "v100", Size: cluster.Whole(4), CPUs: 2, MemoryMB: 100}}}},
 		"it asks for no GPUs": {[]string{strings.NewReplacer(`,gres/gpu=2`, "", `"tres_per_node":"gres/gpu:2",`, "").Replace(runs(4, "", user))},
 			map[int64][]holding{4: whole(0, 1, 2, 3)}},
 	} {
@@ -58,13 +58,13 @@ func TestWholeNodesOfAUserAreHeld(t *testing.T) {
 func TestWholeNodesOfTwoModels(t *testing.T) {
 	t.Parallel()
 	node := cluster.Node{Name: "m1", GPUs: []cluster.GPUs{{Model: "k80", Count: 2}, {Model: "v100", Count: 4}}}
-	own := cluster.Holding{Node: "m1", Model: "v100", GPUs: 1, Index: []int{2}, CPUs: 3, MemoryMB: 7}
+	own := cluster.Holding{Node: "m1", Model: "v100", Size: cluster.Whole(1), Index: []int{2}, CPUs: 3, MemoryMB: 7}
 	for name, c := range map[string]struct{ own, others, want []cluster.Holding }{
-		"alone": {own: []cluster.Holding{own}, want: []cluster.Holding{{Node: "m1", Model: "k80", GPUs: 2, CPUs: 3, MemoryMB: 7}, {Node: "m1", Model: "v100", GPUs: 4, Index: []int{2}}}},
-		"beside another": {own: []cluster.Holding{own}, others: []cluster.Holding{{Node: "m1", Model: "k80", GPUs: 2}},
-			want: []cluster.Holding{{Node: "m1", Model: "v100", GPUs: 4, Index: []int{2}, CPUs: 3, MemoryMB: 7}}},
-		"without GPUs": {own: []cluster.Holding{{Node: "m1", CPUs: 3, MemoryMB: 7}}, others: []cluster.Holding{{Node: "m1", Model: "v100", GPUs: 3}},
-			want: []cluster.Holding{{Node: "m1", Model: "k80", GPUs: 2, CPUs: 3, MemoryMB: 7}, {Node: "m1", Model: "v100", GPUs: 1}}},
+		"alone": {own: []cluster.Holding{own}, want: []cluster.Holding{{Node: "m1", Model: "k80", Size: cluster.Whole(2), CPUs: 3, MemoryMB: 7}, {Node: "m1", Model: "v100", Size: cluster.Whole(4), Index: []int{2}}}},
+		"beside another": {own: []cluster.Holding{own}, others: []cluster.Holding{{Node: "m1", Model: "k80", Size: cluster.Whole(2)}},
+			want: []cluster.Holding{{Node: "m1", Model: "v100", Size: cluster.Whole(4), Index: []int{2}, CPUs: 3, MemoryMB: 7}}},
+		"without GPUs": {own: []cluster.Holding{{Node: "m1", CPUs: 3, MemoryMB: 7}}, others: []cluster.Holding{{Node: "m1", Model: "v100", Size: cluster.Whole(3)}},
+			want: []cluster.Holding{{Node: "m1", Model: "k80", Size: cluster.Whole(2), CPUs: 3, MemoryMB: 7}, {Node: "m1", Model: "v100", Size: cluster.Whole(1)}}},
 	} {
 		s := seen{gpuNodes: map[string]cluster.Node{"m1": node}}
 		jobs := []cluster.Job{{Holds: c.own}, {Holds: c.others}}
@@ -118,11 +118,11 @@ func TestGPUsAskedForSinceTheLastLook(t *testing.T) {
 		}
 		waits := read(waitingJob(7, `"node_count":1`), nil)
 		runs := read(c.starts(runningJob(7, `"node_count":1`)), waits)
-		if got := runs.jobs[0].Request.GPUs; waits.jobs[0].Request.GPUs != 2 || got != c.want {
+		if got := runs.jobs[0].Request.Size.Devices; waits.jobs[0].Request.Size.Devices != 2 || got != c.want {
 			t.Errorf("%s: it asks for %d GPUs, want %d", name, got, c.want)
 		}
-		if again := read(c.starts(runningJob(7, `"node_count":1`)), runs); again.jobs[0].Request.GPUs != c.want {
-			t.Errorf("%s: at the next look it asks for %d GPUs", name, again.jobs[0].Request.GPUs)
+		if again := read(c.starts(runningJob(7, `"node_count":1`)), runs); again.jobs[0].Request.Size.Devices != c.want {
+			t.Errorf("%s: at the next look it asks for %d GPUs", name, again.jobs[0].Request.Size.Devices)
 		}
 	}
 }

@@ -32,11 +32,11 @@ func TestARecordThatMakesNoSenseIsSetAside(t *testing.T) {
 		j := &s.Jobs[i]
 		switch id := j.ID.ID; {
 		case id < 10:
-			if j.Aside != "" || j.Request.GPUs != 2 {
+			if j.Aside != "" || j.Request.Size.Devices != 2 {
 				t.Errorf("job %d: %+v", id, j)
 			}
 		case id < 20:
-			if !strings.Contains(j.Aside, "v[1-") || j.State != cluster.Waiting || j.User != "alice" || j.Account != "nlp" || j.Request.GPUs != 0 {
+			if !strings.Contains(j.Aside, "v[1-") || j.State != cluster.Waiting || j.User != "alice" || j.Account != "nlp" || j.Request.Size.Devices != 0 {
 				t.Errorf("job %d: %+v", id, j)
 			}
 		case !strings.Contains(j.Aside, want[id]):
@@ -65,7 +65,7 @@ func TestOddPartsOfAJobsLists(t *testing.T) {
 	for i, want := range []cluster.Job{{Exclude: []string{"v3"}}, {NodeList: []string{"v[2-1]", "v3"}, Request: cluster.Request{Unplaceable: cluster.UnreadNodes}},
 		{NodeList: []string{"n[0-999999]"}, Request: cluster.Request{Unplaceable: cluster.UnreadNodes}}, {Exclude: []string{"gone"}}, {}, {}, {}} {
 		j := &s.Jobs[i]
-		if j.Aside != "" || j.Request.GPUs != 2 || !j.Request.Leasable() || j.Request.Unplaceable != want.Request.Unplaceable || !cmp.Equal(j.Exclude, want.Exclude) || !cmp.Equal(j.NodeList, want.NodeList) {
+		if j.Aside != "" || j.Request.Size.Devices != 2 || !j.Request.Leasable() || j.Request.Unplaceable != want.Request.Unplaceable || !cmp.Equal(j.Exclude, want.Exclude) || !cmp.Equal(j.NodeList, want.NodeList) {
 			t.Errorf("job %v: %+v", j.ID, j)
 		}
 	}

@@ -75,7 +75,7 @@ func (s *seen) withShared(held []cluster.Holding, shards map[string][]int, taken
 			}
 			taken[g] = true
 			h.Model = cmp.Or(h.Model, onlyModel(s.gpuNodes[h.Node]))
-			h.GPUs++
+			h.Size = cluster.Whole(h.Size.Devices + 1)
 			h.Index = append(slices.Clone(h.Index), index)
 		}
 	}
@@ -96,7 +96,7 @@ func (s *seen) keepWhole(jobs []cluster.Job, apart []int) {
 	}
 	for i := range jobs {
 		for _, h := range jobs[i].Holds {
-			if list, ok := here[h.Node]; ok && h.GPUs > 0 {
+			if list, ok := here[h.Node]; ok && h.Size.Devices > 0 {
 				here[h.Node] = append(list, h)
 			}
 		}
@@ -129,18 +129,18 @@ func filled(own []cluster.Holding, node cluster.Node, here []cluster.Holding) []
 		rest := g.Count
 		for i := range here {
 			if here[i].Model == g.Model {
-				rest -= here[i].GPUs
+				rest -= here[i].Size.Devices
 			}
 		}
 		if rest <= 0 {
 			continue
 		}
-		at := slices.IndexFunc(own, func(h cluster.Holding) bool { return h.Model == g.Model || h.GPUs == 0 })
+		at := slices.IndexFunc(own, func(h cluster.Holding) bool { return h.Model == g.Model || h.Size.Devices == 0 })
 		if at < 0 {
 			at, own = len(own), append(own, cluster.Holding{Node: node.Name})
 		}
 		h := &own[at]
-		h.Model, h.GPUs = g.Model, h.GPUs+rest
+		h.Model, h.Size = g.Model, cluster.Whole(h.Size.Devices+rest)
 		if len(node.GPUs) == 1 { // else the numbers of its GPUs are unknown
 			h.Index = append(slices.Clone(h.Index), unheld(g.Count, here)...)
 			slices.Sort(h.Index)
@@ -158,7 +158,7 @@ func unheld(count int, here []cluster.Holding) (free []int) {
 	}
 	held := map[int]bool{}
 	for i := range here {
-		if len(here[i].Index) < here[i].GPUs {
+		if len(here[i].Index) < here[i].Size.Devices {
 			return nil
 		}
 		for _, index := range here[i].Index {

@@ -18,18 +18,18 @@ func TestNumbersOfAJobAreBounded(t *testing.T) {
 		want   cluster.Request
 	}{
 		"-N 300000000 --gres=gpu:8": {`"tres_req_str":"cpu=300000000,mem=30000000000M,node=300000000,billing=300000000,gres/gpu=2400000000","tres_per_node":"gres/gpu:8","node_count":300000000`,
-			cluster.Request{GPUs: 2_400_000_000, Nodes: 300_000_000, PerNode: 8, CPUs: 300_000_000, MemoryMB: 30_000_000_000}},
+			cluster.Request{Size: cluster.Whole(2_400_000_000), Nodes: 300_000_000, PerNode: 8, CPUs: 300_000_000, MemoryMB: 30_000_000_000}},
 		"a million GPUs on as many nodes as there are numbers": {`"tres_req_str":"cpu=1,mem=1M,node=4294967293","tres_per_node":"gres/gpu:1000000","node_count":4294967293`,
-			cluster.Request{GPUs: mostThings, Nodes: 4_294_967_293, PerNode: 1_000_000, CPUs: 1, MemoryMB: 1}},
+			cluster.Request{Size: cluster.Whole(mostThings), Nodes: 4_294_967_293, PerNode: 1_000_000, CPUs: 1, MemoryMB: 1}},
 		"--gpus=4G": {`"tres_req_str":"cpu=1,node=1,gres/gpu=4294967296","tres_per_node":"","tres_per_job":"gres/gpu:4G"`,
-			cluster.Request{GPUs: 4 << 30, Nodes: 1, CPUs: 1}},
+			cluster.Request{Size: cluster.Whole(4 << 30), Nodes: 1, CPUs: 1}},
 		"--gpus-per-task and --ntasks": {`"tres_req_str":"cpu=4000000000,node=1","tres_per_node":"","tres_per_task":"gres/gpu:4000000000","tasks":4000000000,"tasks_per_node":` + huge,
-			cluster.Request{GPUs: mostThings, Nodes: 1, PerNode: mostThings, CPUs: 4_000_000_000}},
+			cluster.Request{Size: cluster.Whole(mostThings), Nodes: 1, PerNode: mostThings, CPUs: 4_000_000_000}},
 		"--mem-per-cpu": {`"tres_req_str":"cpu=4000000000,node=1,gres/gpu=2","memory_per_cpu":` + huge,
-			cluster.Request{GPUs: 2, Nodes: 1, PerNode: 2, CPUs: 4_000_000_000, MemoryMB: mostMemory}},
+			cluster.Request{Size: cluster.Whole(2), Nodes: 1, PerNode: 2, CPUs: 4_000_000_000, MemoryMB: mostMemory}},
 		"everything": {`"tres_req_str":"cpu=99999999999999999999,mem=99999999P,node=99999999999999999999,gres/gpu=99999999999999999999","max_nodes":` + huge +
 			`,"node_count":` + huge + `,"cpus":` + huge + `,"memory_per_node":` + huge + `,"tasks":` + huge,
-			cluster.Request{GPUs: mostThings, Nodes: mostThings, MaxNodes: mostThings, PerNode: 2, CPUs: mostThings, MemoryMB: mostMemory}},
+			cluster.Request{Size: cluster.Whole(mostThings), Nodes: mostThings, MaxNodes: mostThings, PerNode: 2, CPUs: mostThings, MemoryMB: mostMemory}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			jobs := translated(t, []byte(`{"jobs":[`+waitingJob(1, c.fields)+`]}`))

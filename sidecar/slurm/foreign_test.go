@@ -51,8 +51,8 @@ func TestForeignResourcesBesideGPUs(t *testing.T) {
 		{wireJob{perNode: "gres/nic:1"}, 0, ""},
 	} {
 		q := request(&x.w)
-		if q.GPUs != x.gpus || q.Features != x.features || !q.Leasable() {
-			t.Errorf("%+v: %d GPUs, features %q, %q; want %d, %q", x.w, q.GPUs, q.Features, q.Unplaceable, x.gpus, x.features)
+		if q.Size.Devices != x.gpus || q.Features != x.features || !q.Leasable() {
+			t.Errorf("%+v: %d GPUs, features %q, %q; want %d, %q", x.w, q.Size.Devices, q.Features, q.Unplaceable, x.gpus, x.features)
 		}
 	}
 }

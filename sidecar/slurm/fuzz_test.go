@@ -41,14 +41,14 @@ func FuzzJobs(f *testing.F) {
 		}
 		jobs := s.assemble(1e12)
 		for i, j := range jobs {
-			if j.Record <= 0 || j.State == "" || j.Request.GPUs < 0 || j.Suspend < 0 || j.Limit < 0 {
+			if j.Record <= 0 || j.State == "" || j.Request.Size.Devices < 0 || j.Suspend < 0 || j.Limit < 0 {
 				t.Errorf("senseless job: %+v", j)
 			}
 			if i > 0 && jobs[i-1].ID.Compare(j.ID) > 0 {
 				t.Errorf("not sorted: %v before %v", jobs[i-1].ID, j.ID)
 			}
 			for _, h := range j.Holds {
-				if h.GPUs < 0 || h.Node == "" || h.GPUs > 0 && h.Model == "" {
+				if h.Size.Devices < 0 || h.Node == "" || h.Size.Devices > 0 && h.Model == "" {
 					t.Errorf("senseless holding: %+v", h)
 				}
 			}

@@ -61,7 +61,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		apart:  apart(w),
 	}
 	q := request(w)
-	rec.wants = q.GPUs > 0 || q.Unplaceable == cluster.PartsOfGPUs
+	rec.wants = q.Size.Devices > 0 || q.Unplaceable == cluster.PartsOfGPUs
 	j := cluster.Job{
 		ID:            w.jobID(),
 		Record:        w.id,
@@ -136,7 +136,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	// for more GPUs since the last look.
 	rec.asks = maphash.Comparable(hashSeed, [...]string{w.perJob, w.perNode, w.perSocket, w.perTask})
 	if j.State != cluster.Waiting && before.isSame(j) {
-		if was := before.jobs[0].Request; rec.asks == before.asks || q.GPUs <= was.GPUs {
+		if was := before.jobs[0].Request; rec.asks == before.asks || q.Size.Devices <= was.Size.Devices {
 			j.Request = was
 		}
 	}
@@ -466,11 +466,11 @@ func (t *translator) had(w *wireJob) ([]cluster.GPUs, error) {
 	for _, h := range nodes {
 		at := slices.IndexFunc(out, func(g cluster.GPUs) bool { return g.Model == h.Model })
 		switch {
-		case h.GPUs == 0:
+		case h.Size.Devices == 0:
 		case at < 0:
-			out = append(out, cluster.GPUs{Model: h.Model, Count: h.GPUs})
+			out = append(out, cluster.GPUs{Model: h.Model, Count: h.Size.Devices})
 		default:
-			out[at].Count += h.GPUs
+			out[at].Count += h.Size.Devices
 		}
 	}
 	slices.SortFunc(out, func(a, b cluster.GPUs) int { return strings.Compare(a.Model, b.Model) })
@@ -485,7 +485,7 @@ func held(name string, node cluster.Node, list []gres) []cluster.Holding {
 		if g.name != "gpu" || g.count == 0 {
 			continue
 		}
-		h := cluster.Holding{Node: name, Model: g.model, GPUs: g.count, Index: g.indices()}
+		h := cluster.Holding{Node: name, Model: g.model, Size: cluster.Whole(g.count), Index: g.indices()}
 		if h.Model == "" {
 			h.Model = onlyModel(node)
 		}

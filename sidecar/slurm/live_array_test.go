@@ -26,7 +26,7 @@ func arrays(l *live) {
 		if j.Inactive == "array limit" {
 			inactive++
 		}
-		if !j.UnsplitArray || j.Record != array || j.State != cluster.Waiting || j.Request.GPUs != 1 {
+		if !j.UnsplitArray || j.Record != array || j.State != cluster.Waiting || j.Request.Size.Devices != 1 {
 			l.Errorf("task: %+v", j)
 		}
 	}

@@ -18,30 +18,30 @@ func requests(l *live) {
 		args string
 		want request
 	}{
-		{"--gres=gpu:4", request{GPUs: 4, Nodes: 1, PerNode: 4, CPUs: 1, MemoryMB: 100}},
-		{"--gres=gpu", request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}},
-		{"--gres=gpu:v100:2 -c4 -n2", request{GPUs: 2, Nodes: 1, MaxNodes: 2, PerNode: 2, Model: "v100", CPUs: 8, MemoryMB: 800}},
-		{"--gpus=8", request{GPUs: 8, Nodes: 1, CPUs: 1, MemoryMB: 100}},
-		{"-n1 --gpus=8", request{GPUs: 8, Nodes: 1, MaxNodes: 1, CPUs: 1, MemoryMB: 100}},
-		{"-n4 --gpus=6", request{GPUs: 6, Nodes: 1, MaxNodes: 4, CPUs: 4, MemoryMB: 400}},
-		{"--gpus=6 -N2", request{GPUs: 6, Nodes: 2, MaxNodes: 2, CPUs: 2, MemoryMB: 200}},
-		{"--gpus=v100:2", request{GPUs: 2, Nodes: 1, Model: "v100", CPUs: 1, MemoryMB: 100}},
-		{"-N2 --gpus-per-node=3", request{GPUs: 6, Nodes: 2, MaxNodes: 2, PerNode: 3, CPUs: 2, MemoryMB: 200}},
-		{"--gpus=8 --gpus-per-node=4", request{GPUs: 8, Nodes: 2, MaxNodes: 2, PerNode: 4, CPUs: 1, MemoryMB: 100}},
-		{"-n6 --gpus-per-task=1", request{GPUs: 6, Nodes: 1, MaxNodes: 6, CPUs: 6, MemoryMB: 600}},
-		{"-N2 --ntasks-per-node=2 --gpus-per-task=2", request{GPUs: 8, Nodes: 2, MaxNodes: 2, PerNode: 4, CPUs: 4, MemoryMB: 400}},
-		{"-N1-2 -n2 --gres=gpu:2", request{GPUs: 4, Nodes: 2, MaxNodes: 2, PerNode: 2, CPUs: 2, MemoryMB: 200}},
-		{"-N1-2 --gres=gpu:4 --mem=1G", request{GPUs: 8, Nodes: 2, MaxNodes: 2, PerNode: 4, CPUs: 1, MemoryMB: 2048}},
-		{"-n40 --gres=gpu:2", request{GPUs: 6, Nodes: 3, MaxNodes: 40, PerNode: 2, CPUs: 40, MemoryMB: 4000}},
-		{"--exclusive --gres=gpu:1", request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100, Exclusive: true}},
-		{"--exclusive=user --gres=gpu:1", request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100, Exclusive: true, Unplaceable: "exclusive=user"}},
-		{"--gpus-per-socket=1 --sockets-per-node=2", request{GPUs: 2, Nodes: 1, CPUs: 1, MemoryMB: 100, Unplaceable: "gpus-per-socket"}},
+		{"--gres=gpu:4", request{Size: cluster.Whole(4), Nodes: 1, PerNode: 4, CPUs: 1, MemoryMB: 100}},
+		{"--gres=gpu", request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}},
+		{"--gres=gpu:v100:2 -c4 -n2", request{Size: cluster.Whole(2), Nodes: 1, MaxNodes: 2, PerNode: 2, Model: "v100", CPUs: 8, MemoryMB: 800}},
+		{"--gpus=8", request{Size: cluster.Whole(8), Nodes: 1, CPUs: 1, MemoryMB: 100}},
+		{"-n1 --gpus=8", request{Size: cluster.Whole(8), Nodes: 1, MaxNodes: 1, CPUs: 1, MemoryMB: 100}},
+		{"-n4 --gpus=6", request{Size: cluster.Whole(6), Nodes: 1, MaxNodes: 4, CPUs: 4, MemoryMB: 400}},
+		{"--gpus=6 -N2", request{Size: cluster.Whole(6), Nodes: 2, MaxNodes: 2, CPUs: 2, MemoryMB: 200}},
+		{"--gpus=v100:2", request{Size: cluster.Whole(2), Nodes: 1, Model: "v100", CPUs: 1, MemoryMB: 100}},
+		{"-N2 --gpus-per-node=3", request{Size: cluster.Whole(6), Nodes: 2, MaxNodes: 2, PerNode: 3, CPUs: 2, MemoryMB: 200}},
+		{"--gpus=8 --gpus-per-node=4", request{Size: cluster.Whole(8), Nodes: 2, MaxNodes: 2, PerNode: 4, CPUs: 1, MemoryMB: 100}},
+		{"-n6 --gpus-per-task=1", request{Size: cluster.Whole(6), Nodes: 1, MaxNodes: 6, CPUs: 6, MemoryMB: 600}},
+		{"-N2 --ntasks-per-node=2 --gpus-per-task=2", request{Size: cluster.Whole(8), Nodes: 2, MaxNodes: 2, PerNode: 4, CPUs: 4, MemoryMB: 400}},
+		{"-N1-2 -n2 --gres=gpu:2", request{Size: cluster.Whole(4), Nodes: 2, MaxNodes: 2, PerNode: 2, CPUs: 2, MemoryMB: 200}},
+		{"-N1-2 --gres=gpu:4 --mem=1G", request{Size: cluster.Whole(8), Nodes: 2, MaxNodes: 2, PerNode: 4, CPUs: 1, MemoryMB: 2048}},
+		{"-n40 --gres=gpu:2", request{Size: cluster.Whole(6), Nodes: 3, MaxNodes: 40, PerNode: 2, CPUs: 40, MemoryMB: 4000}},
+		{"--exclusive --gres=gpu:1", request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100, Exclusive: true}},
+		{"--exclusive=user --gres=gpu:1", request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100, Exclusive: true, Unplaceable: "exclusive=user"}},
+		{"--gpus-per-socket=1 --sockets-per-node=2", request{Size: cluster.Whole(2), Nodes: 1, CPUs: 1, MemoryMB: 100, Unplaceable: "gpus-per-socket"}},
 		{"--gres=shard:1", request{Nodes: 1, CPUs: 1, MemoryMB: 100, Unplaceable: "parts of GPUs"}},
-		{"--gres=gpu:1 -N2 --contiguous", request{GPUs: 2, Nodes: 2, MaxNodes: 2, PerNode: 1, CPUs: 2, MemoryMB: 200, Unplaceable: "contiguous nodes"}},
-		{"--gres=gpu:1 --mem=0", request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 64000}},
-		{"--gres=gpu:1 --mem=1G -N2", request{GPUs: 2, Nodes: 2, MaxNodes: 2, PerNode: 1, CPUs: 2, MemoryMB: 2048}},
-		{"--gpus=2 --mem-per-gpu=500", request{GPUs: 2, Nodes: 1, CPUs: 1, MemoryMB: 1000}},
-		{"--gpus=4 --cpus-per-gpu=3", request{GPUs: 4, Nodes: 1, CPUs: 12, MemoryMB: 1200}},
+		{"--gres=gpu:1 -N2 --contiguous", request{Size: cluster.Whole(2), Nodes: 2, MaxNodes: 2, PerNode: 1, CPUs: 2, MemoryMB: 200, Unplaceable: "contiguous nodes"}},
+		{"--gres=gpu:1 --mem=0", request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 64000}},
+		{"--gres=gpu:1 --mem=1G -N2", request{Size: cluster.Whole(2), Nodes: 2, MaxNodes: 2, PerNode: 1, CPUs: 2, MemoryMB: 2048}},
+		{"--gpus=2 --mem-per-gpu=500", request{Size: cluster.Whole(2), Nodes: 1, CPUs: 1, MemoryMB: 1000}},
+		{"--gpus=4 --cpus-per-gpu=3", request{Size: cluster.Whole(4), Nodes: 1, CPUs: 12, MemoryMB: 1200}},
 		{"--gres=gpu:0", request{}},
 		{"-n2", request{}},
 	}
@@ -86,7 +86,7 @@ func states(l *live) {
 		return j
 	}
 	j := get(runs)
-	if want := []cluster.Holding{{Node: "v1", Model: "v100", GPUs: 2, Index: []int{0, 1}, CPUs: 2, MemoryMB: 200}}; !reflect.DeepEqual(j.Holds, want) {
+	if want := []cluster.Holding{{Node: "v1", Model: "v100", Size: cluster.Whole(2), Index: []int{0, 1}, CPUs: 2, MemoryMB: 200}}; !reflect.DeepEqual(j.Holds, want) {
 		l.Errorf("holds %+v; want %+v", j.Holds, want)
 	}
 	if j.User != "alice" || j.Account != "nlp" || j.Name != "train" || j.QOS != "normal" || !slices.Equal(j.Partitions, []string{"gpu"}) || !j.Batch || !j.Requeueable ||
@@ -110,7 +110,7 @@ func states(l *live) {
 	if j := get(failed); j.Outcome != "FAILED" {
 		l.Errorf("failed job: %+v", j)
 	}
-	if j := get(cpus); j.Request.GPUs != 0 || !reflect.DeepEqual(j.Holds, []cluster.Holding{{Node: "k2", CPUs: 3, MemoryMB: 150}}) {
+	if j := get(cpus); j.Request.Size.Devices != 0 || !reflect.DeepEqual(j.Holds, []cluster.Holding{{Node: "k2", CPUs: 3, MemoryMB: 150}}) {
 		l.Errorf("job without GPUs on a GPU node: %+v", j)
 	}
 	if j := get(het); j.Het != het.ID || get(job(het.ID+1)).Het != het.ID {

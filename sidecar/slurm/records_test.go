@@ -83,23 +83,23 @@ func TestRealRecords(t *testing.T) {
 				return j
 			}
 			want := []cluster.Job{
-				job(1, "alice", "nlp", cluster.Running, request{GPUs: 2, Nodes: 1, PerNode: 2, Model: "v100", CPUs: 2, MemoryMB: 200}, func(j *cluster.Job) {
+				job(1, "alice", "nlp", cluster.Running, request{Size: cluster.Whole(2), Nodes: 1, PerNode: 2, Model: "v100", CPUs: 2, MemoryMB: 200}, func(j *cluster.Job) {
 					j.Name, j.NodeList, j.Limit = "train", []string{"v1"}, 600*s
-					j.Holds = []holding{{Node: "v1", Model: "v100", GPUs: 2, Index: []int{0, 1}, CPUs: 2, MemoryMB: 200}}
+					j.Holds = []holding{{Node: "v1", Model: "v100", Size: cluster.Whole(2), Index: []int{0, 1}, CPUs: 2, MemoryMB: 200}}
 				}),
-				job(2, "carol", "nlp", cluster.Running, request{GPUs: 3, Nodes: 2, CPUs: 2, MemoryMB: 200}, func(j *cluster.Job) {
+				job(2, "carol", "nlp", cluster.Running, request{Size: cluster.Whole(3), Nodes: 2, CPUs: 2, MemoryMB: 200}, func(j *cluster.Job) {
 					j.NodeList = []string{"k[1-2]"}
 					j.Holds = []holding{
-						{Node: "k1", Model: "k80", GPUs: 2, Index: []int{0, 1}, CPUs: 1, MemoryMB: 100},
-						{Node: "k2", Model: "k80", GPUs: 1, Index: []int{0}, CPUs: 1, MemoryMB: 100},
+						{Node: "k1", Model: "k80", Size: cluster.Whole(2), Index: []int{0, 1}, CPUs: 1, MemoryMB: 100},
+						{Node: "k2", Model: "k80", Size: cluster.Whole(1), Index: []int{0}, CPUs: 1, MemoryMB: 100},
 					}
 				}),
-				job(3, "bob", "vision", cluster.Waiting, request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100, Exclusive: true}, func(j *cluster.Job) {
+				job(3, "bob", "vision", cluster.Waiting, request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100, Exclusive: true}, func(j *cluster.Job) {
 					j.PendingReason, j.Exclude, j.Requeueable = "BeginTime gated", []string{"v2"}, false
 				}),
 			}
 			for i, n := range []int32{0, 1, 2, 3, 4, 11, 13, 15, 17, 19} {
-				want = append(want, job(4, "bob", "vision", cluster.Waiting, request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
+				want = append(want, job(4, "bob", "vision", cluster.Waiting, request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
 					j.ID, j.UnsplitArray, j.PendingReason = cluster.TaskID(4, n), true, "BeginTime gated"
 					if i >= 3 {
 						j.Inactive = "array limit"
@@ -107,15 +107,15 @@ func TestRealRecords(t *testing.T) {
 				}))
 			}
 			want = append(want,
-				job(5, "bob", "vision", cluster.Waiting, request{GPUs: 8, Nodes: 1, MaxNodes: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) { j.PendingReason = "BeginTime gated" }),
+				job(5, "bob", "vision", cluster.Waiting, request{Size: cluster.Whole(8), Nodes: 1, MaxNodes: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) { j.PendingReason = "BeginTime gated" }),
 				job(6, "alice", "nlp", cluster.Running, request{Nodes: 1, CPUs: 1, MemoryMB: 100, Unplaceable: "parts of GPUs"}, func(j *cluster.Job) {
 					j.NodeList = []string{"v2"}
-					j.Holds = []holding{{Node: "v2", Model: "v100", GPUs: 1, Index: []int{0}, CPUs: 1, MemoryMB: 100}}
+					j.Holds = []holding{{Node: "v2", Model: "v100", Size: cluster.Whole(1), Index: []int{0}, CPUs: 1, MemoryMB: 100}}
 				}),
-				job(7, "alice", "nlp", cluster.Waiting, request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
+				job(7, "alice", "nlp", cluster.Waiting, request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
 					j.PendingReason, j.Inactive = "Dependency", "dependency"
 				}),
-				job(8, "alice", "nlp", cluster.Done, request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
+				job(8, "alice", "nlp", cluster.Done, request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
 					j.PendingReason, j.Outcome, j.Had = "NonZeroExitCode", "FAILED", []cluster.GPUs{{Model: "v100", Count: 1}}
 				}),
 			)

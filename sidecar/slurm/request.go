@@ -39,23 +39,23 @@ func request(w *wireJob) cluster.Request {
 	}
 	switch {
 	case perJob > 0 && perNode > 0:
-		q.GPUs, q.PerNode = perJob, perNode
+		q.Size, q.PerNode = cluster.Whole(perJob), perNode
 		q.Nodes = (perJob + perNode - 1) / perNode
 		q.MaxNodes = q.Nodes
 	case perJob > 0:
-		q.GPUs = perJob
+		q.Size = cluster.Whole(perJob)
 	case perNode > 0:
-		q.GPUs, q.PerNode = things(perNode, q.Nodes), perNode
+		q.Size, q.PerNode = cluster.Whole(things(perNode, q.Nodes)), perNode
 	case perTask > 0:
-		q.GPUs = things(perTask, tasks)
+		q.Size = cluster.Whole(things(perTask, tasks))
 		if w.tasksNode > 0 {
 			q.PerNode = things(perTask, w.tasksNode)
 		}
 	}
 	if want.gpus > 0 && q.PerNode == 0 {
-		q.GPUs = want.gpus
+		q.Size = cluster.Whole(want.gpus)
 	}
-	if q.GPUs > 0 {
+	if q.Size.Devices > 0 {
 		q.Features = also(q.Features, slices.Concat(others(w.perJob, "gres/"), others(w.perNode, "gres/"), others(w.perSocket, "gres/"), others(w.perTask, "gres/")))
 	}
 	all := slices.Concat(job, node, socket, task)

@@ -28,7 +28,7 @@ func drawnRecord(t *rapid.T, id int64) *record {
 	if j.State != cluster.Waiting {
 		node := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")
 		j.Start = 1
-		if j.Holds = []cluster.Holding{{Node: node, Model: "v100", GPUs: 1}}; rapid.IntRange(0, 4).Draw(t, "shares") == 0 {
+		if j.Holds = []cluster.Holding{{Node: node, Model: "v100", Size: cluster.Whole(1)}}; rapid.IntRange(0, 4).Draw(t, "shares") == 0 {
 			rec.shards = map[string][]int{node: {rapid.IntRange(0, 3).Draw(t, "gpu")}}
 		}
 	}

@@ -122,7 +122,7 @@ func heldBy(r cluster.Record, was holder, c *cluster.Case) []cluster.GPUs {
 		if i < 0 {
 			i, held = len(held), append(held, cluster.GPUs{Model: h.Model})
 		}
-		held[i].Count += h.GPUs
+		held[i].Count += h.Size.Devices
 	}
 	return held
 }

@@ -92,7 +92,7 @@ func TestCharges(t *testing.T) {
 		2: {alloc: 0, chargedTo: midnight - 100, held: []cluster.GPUs{{Model: "a100", Count: 2}, {Model: "v100", Count: 1}}},
 	}
 	rows := w.charges(cluster.Snapshot{Cases: []cluster.Case{{Record: cluster.Record{Key: 4}, Job: cluster.Job{
-		Holds: []cluster.Holding{{Node: "n1", Model: "k80", GPUs: 1}, {Node: "n2", Model: "k80", GPUs: 1}}}}},
+		Holds: []cluster.Holding{{Node: "n1", Model: "k80", Size: cluster.Whole(1)}, {Node: "n2", Model: "k80", Size: cluster.Whole(1)}}}}},
 	}, cluster.State{
 		Records: []cluster.Record{
 			{Key: 1, Tenant: "bio", User: "ann", Alloc: 700, ChargedTo: midnight + 100, Held: w.holders[1].held},

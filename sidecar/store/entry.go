@@ -77,7 +77,7 @@ func (w *written) jobRows(snap cluster.Snapshot, plan cluster.Plan) []jobRow {
 	for r := range plan.State.All() {
 		c := caseOf(snap, r.Key)
 		if c != nil && !c.Gone {
-			if j := &c.Job; j.Request.GPUs > 0 || len(r.Held) > 0 || j.GPUsHeld() > 0 || j.Aside != "" { // else it is irrelevant
+			if j := &c.Job; j.Request.Size.Devices > 0 || len(r.Held) > 0 || j.GPUsHeld() > 0 || j.Aside != "" { // else it is irrelevant
 				rows = append(rows, jobRowOf(c, *r))
 			}
 			continue
@@ -98,7 +98,7 @@ func jobRowOf(c *cluster.Case, r cluster.Record) jobRow {
 	j := &c.Job
 	row := jobRow{
 		QOS: j.QOS, Partitions: listOf(j.Partitions), Inactive: j.Inactive, Outcome: j.Outcome, Control: c.Control, ControlWhy: c.ControlWhy,
-		GPUs: j.Request.GPUs, Model: j.Request.Model, Nodes: j.Request.Nodes, CPUs: j.Request.CPUs, MemoryMB: j.Request.MemoryMB,
+		GPUs: j.Request.Size.Devices, Model: j.Request.Model, Nodes: j.Request.Nodes, CPUs: j.Request.CPUs, MemoryMB: j.Request.MemoryMB,
 		Limit: j.Limit,
 	}
 	if row.GPUs == 0 {
@@ -146,7 +146,7 @@ func claimRows(plan cluster.Plan) []claimRow {
 	for _, c := range plan.State.Claims {
 		row := claimRow{claimKey: claimKey{c.Job, stamp(c.Made)}, Pool: c.Pool, Nodes: nodesOf(c.Nodes), At: stamp(c.At)}
 		for _, h := range c.Nodes {
-			row.GPUs += h.GPUs
+			row.GPUs += h.Size.Devices
 		}
 		rows = append(rows, row)
 	}

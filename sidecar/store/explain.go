@@ -208,7 +208,7 @@ func (e *Edge) add(job *Job, v *statusNow) error {
 	d := details{
 		Job: &cluster.Job{ID: id, Name: job.Name, User: job.User, Account: job.Account, QOS: job.QOS, Partitions: job.Partitions,
 			State: cluster.JobState(job.State), Inactive: job.Inactive, Limit: job.Limit, Submit: instantOf(job.Submitted), Restarts: job.Restarts,
-			Request: cluster.Request{GPUs: job.GPUs, Model: job.Model}},
+			Request: cluster.Request{Size: cluster.Whole(job.GPUs), Model: job.Model}},
 		Record: &cluster.Record{Key: job.Key, ID: id, Tenant: job.Tenant, User: job.User, Account: job.Account, Name: job.Name,
 			Submit: instantOf(job.Submitted), Restarts: job.Restarts, State: cluster.JobState(job.State), First: instantOf(job.Eligible),
 			Done: instantOf(job.Done), Terms: job.Terms, Failed: job.Failed, AvoidUntil: instantOf(job.Avoid), SlurmSaid: job.Said, Lost: job.Lost},

@@ -242,7 +242,7 @@ func pastOf(rows []pastRow, since cluster.Instant, snap *cluster.Snapshot) forec
 			continue
 		}
 		j := forecast.PastJob{Tenant: r.Tenant, Submit: cluster.InstantOf(*submit), Ended: r.Done != nil, Ran: cluster.Span(r.Work) / cluster.Span(max(r.GPUs, 1)),
-			Job: cluster.Job{Name: r.Name, User: r.User, Partitions: r.Partitions, Limit: r.Limit, Request: cluster.Request{GPUs: r.GPUs, Nodes: r.Nodes, Model: r.Model}}}
+			Job: cluster.Job{Name: r.Name, User: r.User, Partitions: r.Partitions, Limit: r.Limit, Request: cluster.Request{Size: cluster.Whole(r.GPUs), Nodes: r.Nodes, Model: r.Model}}}
 		if c := live[r.Key]; c != nil && r.Done == nil {
 			work, _ := c.Record.Work()
 			j.Job, j.Ran = c.Job, cluster.Span(work)/cluster.Span(max(r.GPUs, 1))

@@ -41,7 +41,7 @@ func TestForecasts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(q.Past.Jobs) != 2 || q.Past.Jobs[0].Ended || q.Past.Jobs[0].Tenant != "nlp" || q.Past.Jobs[0].Job.Request.GPUs != 8 || q.Past.From != q.Past.Jobs[0].Submit {
+	if len(q.Past.Jobs) != 2 || q.Past.Jobs[0].Ended || q.Past.Jobs[0].Tenant != "nlp" || q.Past.Jobs[0].Job.Request.Size.Devices != 8 || q.Past.From != q.Past.Jobs[0].Submit {
 		t.Errorf("%+v", q.Past)
 	}
 	f, err := forecast.Make(t.Context(), q)

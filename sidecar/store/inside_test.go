@@ -22,7 +22,7 @@ func TestDetailsInsideATenant(t *testing.T) {
 	if got := e.Plan.Statuses[0].Reason; got.Code != reason.Code || *got.Inside != *reason.Inside {
 		t.Errorf("the reason is %+v, want %+v", got, reason)
 	}
-	if got := e.Snapshot.Cases[0]; got.Record.User != "ann" || got.Job.Request.GPUs != 4 {
+	if got := e.Snapshot.Cases[0]; got.Record.User != "ann" || got.Job.Request.Size.Devices != 4 {
 		t.Errorf("the job is %+v", got)
 	}
 	other := reason

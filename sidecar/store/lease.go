@@ -90,7 +90,7 @@ func (w *written) leaseRowOf(l cluster.Lease, plan cluster.Plan) leaseRow {
 	return leaseRow{
 		leaseKey: leaseKey{l.Job, l.Term},
 		SlurmID:  r.ID.String(), Tenant: r.Tenant, User: r.User,
-		State: l.State, Class: l.Class, Pool: l.Pool, GPUs: l.GPUs, Nodes: nodesOf(l.Nodes), Holdings: holdingsOf(l),
+		State: l.State, Class: l.Class, Pool: l.Pool, GPUs: l.Size.Devices, Nodes: nodesOf(l.Nodes), Holdings: holdingsOf(l),
 		Granted: stamp(l.Granted), Start: stamp(l.Start), End: stamp(l.End), Noticed: stamp(l.NoticedAt), Ended: stamp(l.Ended),
 		Adopted: l.Adopted, Behind: l.Behind, Why: l.Why, GrantedIn: plan.Round, AllocFrom: known{time: w.holders[l.Job].alloc},
 	}
@@ -99,7 +99,7 @@ func (w *written) leaseRowOf(l cluster.Lease, plan cluster.Plan) leaseRow {
 // holdingsOf gives a lease's holdings if its other columns do not determine them: most leases
 // hold GPUs of one model on one node.
 func holdingsOf(l cluster.Lease) document {
-	if len(l.Nodes) == 1 && l.Nodes[0].Model == l.Pool && l.Nodes[0].GPUs == l.GPUs && len(l.Nodes[0].Index) == 0 {
+	if len(l.Nodes) == 1 && l.Nodes[0].Model == l.Pool && l.Nodes[0].Size == l.Size && len(l.Nodes[0].Index) == 0 {
 		return ""
 	}
 	return documentOf(l.Nodes)

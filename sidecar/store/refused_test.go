@@ -56,7 +56,7 @@ func TestRowsThatPostgreSQLRefuses(t *testing.T) {
 	snap, plan = l.story.Next()
 	at := slices.IndexFunc(snap.Cases, func(c cluster.Case) bool { return !c.Gone && c.Job.Aside == "" && !slices.Contains(bad, c.Record.Key) })
 	twice := snap.Cases[at].Record.Key
-	claim := cluster.Claim{Job: twice, Pool: "v100", Nodes: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 1}}, At: plan.At, Made: plan.At}
+	claim := cluster.Claim{Job: twice, Pool: "v100", Nodes: []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(1)}}, At: plan.At, Made: plan.At}
 	plan.State.Claims = append(slices.Clone(plan.State.Claims), claim, claim)
 	if err := l.journal.Commit(t.Context(), snap, plan); !errors.As(err, &refused) || !slices.Equal(refused.Jobs(), []cluster.JobKey{twice}) {
 		t.Fatalf("%v; want job %d", err, twice)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"unsafe"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
 // A sheet is a list of structs as columns of numbers, one row each. A text is stored as its
@@ -49,11 +51,16 @@ type field struct {
 	offset uintptr
 	kind   reflect.Kind
 	texts  bool // a list of texts
+	size   bool // the devices of a size
+	part   bool // the part of each of a size's devices; 0 = whole GPUs
 }
 
 // number reads a number from the field of a struct.
 func (f field) number(of unsafe.Pointer) int64 {
 	at := unsafe.Add(of, f.offset)
+	if f.part && *(*cluster.MicroGPU)(at) == cluster.WholeGPU {
+		return 0
+	}
 	switch f.kind {
 	case reflect.Int64, reflect.Uint64, reflect.Float64:
 		return *(*int64)(at)
@@ -107,10 +114,16 @@ func shapeOf(t reflect.Type, key []int, without ...string) *shape {
 			case reflect.String:
 				kind = textKind
 			case reflect.Struct:
+				if f.Type == reflect.TypeFor[cluster.Size]() {
+					at := offset + f.Offset
+					leaves = append(leaves, leaf{column{numberKind, called}, here, field{offset: at + unsafe.Offsetof(cluster.Size{}.Devices), kind: reflect.Int, size: true}},
+						leaf{column{numberKind, called + "_part"}, here, field{offset: at + unsafe.Offsetof(cluster.Size{}.Part), kind: reflect.Int64, part: true}})
+					continue
+				}
 				walk(f.Type, here, offset+f.Offset, called+".")
 				continue
 			}
-			leaves = append(leaves, leaf{column{kind, called}, here, field{offset + f.Offset, f.Type.Kind(), f.Type == reflect.TypeFor[[]string]()}})
+			leaves = append(leaves, leaf{column{kind, called}, here, field{offset: offset + f.Offset, kind: f.Type.Kind(), texts: f.Type == reflect.TypeFor[[]string]()}})
 		}
 	}
 	walk(t, nil, 0, "")
@@ -257,7 +270,12 @@ func (t *sheet) tell(s *shape, w *words, row func(int) reflect.Value) error {
 					return fmt.Errorf("reading the JSON of %s: %w", col.name, err)
 				}
 			default:
-				switch {
+				switch place := s.places[at]; {
+				case place.size:
+					size := f.Addr().Interface().(*cluster.Size)
+					size.Devices, size.Part = int(x), cmp.Or(size.Part, cluster.WholeGPU)
+				case place.part:
+					f.Addr().Interface().(*cluster.Size).Part = cluster.MicroGPU(x)
 				case f.CanInt():
 					f.SetInt(x)
 				case f.CanUint():

@@ -59,7 +59,7 @@ func (c *course) past(snap *cluster.Snapshot) forecast.Past {
 	for i := range snap.Cases {
 		x := &snap.Cases[i]
 		work, _ := x.Record.Work()
-		ran[x.Record.ID] = cluster.Span(work) / cluster.Span(max(x.Job.Request.GPUs, 1))
+		ran[x.Record.ID] = cluster.Span(work) / cluster.Span(max(x.Job.Request.Size.Devices, 1))
 	}
 	p := forecast.Past{From: experiment.Start}
 	for _, id := range c.order {
@@ -109,7 +109,7 @@ func stated(f *forecast.Forecast, snap *cluster.Snapshot) (out []statement) {
 	for _, j := range f.Jobs {
 		r := &of[j.Key].Record
 		add := func(kind forecast.Kind, raw, said forecast.Times) {
-			out = append(out, statement{forecast.Outcome{Kind: kind, Job: j.Key, Tenant: r.Tenant, GPUs: of[j.Key].Job.Request.GPUs, At: f.At, Horizon: f.Horizon, Raw: raw, Said: said}, r.ID})
+			out = append(out, statement{forecast.Outcome{Kind: kind, Job: j.Key, Tenant: r.Tenant, GPUs: of[j.Key].Job.Request.Size.Devices, At: f.At, Horizon: f.Horizon, Raw: raw, Said: said}, r.ID})
 		}
 		switch {
 		case j.Why != "":

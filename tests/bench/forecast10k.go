@@ -24,7 +24,7 @@ func (b *backlog) next() sim.Work {
 	nodes := (gpus + 7) / 8
 	runs := cluster.Span(math.Exp(math.Log(40*60)+1.5*b.rng.NormFloat64())) * cluster.Second
 	return sim.Work{Name: "train", User: fmt.Sprintf("%s_u%d", tenant, b.rng.IntN(9)), Account: tenant, Partition: "gpu",
-		Request: cluster.Request{GPUs: gpus, Nodes: nodes, MaxNodes: nodes}, Runs: min(max(runs, cluster.Minute), 4*cluster.Day), Saves: sim.AtEnd}
+		Request: cluster.Request{Size: cluster.Whole(gpus), Nodes: nodes, MaxNodes: nodes}, Runs: min(max(runs, cluster.Minute), 4*cluster.Day), Saves: sim.AtEnd}
 }
 
 // questionOf10k gives a question with 10,000 waiting jobs on 2,000 GPUs that are all in use, and a week with 3,000 jobs a day.

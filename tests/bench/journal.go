@@ -156,7 +156,7 @@ func crowdedSite(nodesThere, waiting int, every cluster.Span, licenses int64) *s
 		runs := cluster.Span(random.ExpFloat64()*2.8*float64(cluster.Hour)) + cluster.Minute
 		return sim.Work{Name: fmt.Sprintf("train-%d", random.IntN(500)), User: fmt.Sprintf("user%02d%d", t, random.IntN(users)),
 			Account: fmt.Sprintf("tenant%02d", t), QOS: "normal", Partition: "gpu", Command: fmt.Sprintf("/home/shared/train%d.sh", random.IntN(40)),
-			Request: cluster.Request{GPUs: gpus, Nodes: 1, PerNode: gpus, Model: model, CPUs: 8 * gpus, MemoryMB: int64(gpus) * 65536},
+			Request: cluster.Request{Size: cluster.Whole(gpus), Nodes: 1, PerNode: gpus, Model: model, CPUs: 8 * gpus, MemoryMB: int64(gpus) * 65536},
 			Runs:    runs, Limit: 2*runs + cluster.Hour, Saves: sim.Never}
 	}
 	for range waiting + nodesThere*8/3 {

@@ -88,7 +88,7 @@ func (s *site) onLoan() int {
 	n := 0
 	for _, l := range s.last.State.Leases {
 		if l.Class == cluster.Opportunistic && l.State == cluster.Active {
-			n += l.GPUs
+			n += l.Size.Devices
 		}
 	}
 	return n

@@ -83,7 +83,7 @@ func (l limits) estimate(snap *cluster.Snapshot) (out []guess) {
 		}
 	}
 	left := func(c *cluster.Case) cluster.Span { // of its limit
-		return max(l[c.Job.Name]-cluster.Span(c.Record.Alloc)/cluster.Span(max(c.Job.Request.GPUs, 1)), resolution)
+		return max(l[c.Job.Name]-cluster.Span(c.Record.Alloc)/cluster.Span(max(c.Job.Request.Size.Devices, 1)), resolution)
 	}
 	var waiting []*cluster.Case
 	for i := range snap.Cases {
@@ -94,7 +94,7 @@ func (l limits) estimate(snap *cluster.Snapshot) (out []guess) {
 			end := snap.Now.Add(left(c))
 			out = append(out, guess{statementKey{snap.Now, c.Record.ID, forecast.Ends}, end})
 			for _, h := range c.Job.Holds {
-				take(free[at[h.Node]], 0, int((left(c)+resolution-1)/resolution), int16(h.GPUs))
+				take(free[at[h.Node]], 0, int((left(c)+resolution-1)/resolution), int16(h.Size.Devices))
 			}
 		default:
 			waiting = append(waiting, c)
@@ -119,7 +119,7 @@ func take(free []int16, from, to int, gpus int16) {
 // plan books the earliest time for a request, and gives its bin.
 func plan(free [][]int16, r *cluster.Request, length int) int {
 	nodes := max(r.Nodes, 1)
-	each := int16((r.GPUs + nodes - 1) / nodes)
+	each := int16((r.Size.Devices + nodes - 1) / nodes)
 	last := len(free[0])
 	since := make([]int, len(free)) // the bin from which each node has been free
 	for b := range last {

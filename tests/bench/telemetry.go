@@ -46,7 +46,7 @@ func gauged(nodes, gpus int, start cluster.Instant, source gpu.Source) (*gpu.Wat
 		name := fmt.Sprintf("gpu%05d", i)
 		list = append(list, gpu.Node{Name: name})
 		holders = append(holders, gpu.Holder{Key: cluster.JobKey(i + 1), ID: cluster.JobID{ID: int64(i + 1)}, Record: int64(i + 1), Start: start, Running: true, Typed: true,
-			Type: cluster.JobType{User: "ann", Command: fmt.Sprint("train ", i%1000), GPUs: gpus}, Holds: []cluster.Holding{{Node: name, Model: "h100", GPUs: gpus, Index: index}}})
+			Type: cluster.JobType{User: "ann", Command: fmt.Sprint("train ", i%1000), GPUs: gpus}, Holds: []cluster.Holding{{Node: name, Model: "h100", Size: cluster.Whole(gpus), Index: index}}})
 	}
 	return &gpu.Watch{Source: source, Tracker: gpu.Tracker{MaxAge: 2 * cluster.Minute}, Book: gpu.Book{TellAfter: 30 * cluster.Minute, MaxGap: 90 * cluster.Second}}, list, holders
 }
@@ -137,7 +137,7 @@ func remarked(random *rand.Rand) (wrong, found float64) {
 		run := func(time, begin cluster.Span, fault func(k int, v *gpu.Values)) (remarks int) {
 			key++
 			h := gpu.Holder{Key: key, ID: cluster.JobID{ID: int64(key)}, Start: start, Running: true, Typed: true, Type: cluster.JobType{User: "ann", Command: "train", GPUs: gpus},
-				Holds: []cluster.Holding{{Node: "a", Model: "h100", GPUs: gpus, Index: index}}}
+				Holds: []cluster.Holding{{Node: "a", Model: "h100", Size: cluster.Whole(gpus), Index: index}}}
 			r := gpu.Report{GPUs: make([]gpu.GPU, gpus)}
 			level, phase := math.Exp(between*random.NormFloat64()), random.Float64()
 			var own [gpus]float64

@@ -198,7 +198,7 @@ func took(w io.Writer, takes cluster.Span) {
 func leases(w io.Writer, p *cluster.Plan) {
 	for _, all := range [][]cluster.Lease{p.State.Leases, p.Ended} {
 		for _, l := range all {
-			fmt.Fprintln(w, l.Job, l.Term, l.State, l.Class, l.Pool, l.GPUs, l.Nodes, l.Granted, l.Start, l.End, l.NoticedAt, l.Ended, l.Adopted, l.Parts, l.Why)
+			fmt.Fprintln(w, l.Job, l.Term, l.State, l.Class, l.Pool, l.Size.Devices, l.Nodes, l.Granted, l.Start, l.End, l.NoticedAt, l.Ended, l.Adopted, l.Parts, l.Why)
 		}
 		fmt.Fprintln(w)
 	}

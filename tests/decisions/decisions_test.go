@@ -224,7 +224,7 @@ func (d *driver) submit() {
 		Runs: cluster.Span(3+d.rand.IntN(150)) * cluster.Minute, Command: "train.sh", NoRequeue: one(8), Interactive: one(20)}
 	if gpus == 8 && one(3) {
 		w.Request.Nodes, w.Request.PerNode = 2, 8
-		w.Request.GPUs = 16
+		w.Request.Size = cluster.Whole(16)
 	} else if one(3) {
 		w.Request.Nodes, w.Request.PerNode = 0, 0 // anywhere
 	}

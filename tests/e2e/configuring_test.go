@@ -27,7 +27,7 @@ func TestAConfiguringJobHasNotBegun(t *testing.T) {
 		r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:4")
 		r.until("a term and the timeout of grants pass", 2*time.Minute, func() bool {
 			l := r.lease(id)
-			return l.State == cluster.Granted && l.GPUs == 4 && r.plan().At > l.Granted.Add(25*cluster.Second)
+			return l.State == cluster.Granted && l.Size.Devices == 4 && r.plan().At > l.Granted.Add(25*cluster.Second)
 		})
 		c := r.lastCase(id)
 		if c.Job.State != cluster.Configuring || c.Record.Alloc != 0 || c.Record.Configured == 0 || r.state(id) != "CONFIGURING" {

@@ -521,7 +521,7 @@ func (s *story) leases(_ *cluster.Snapshot, p *cluster.Plan) []string {
 				tenant = r.Tenant
 			}
 		}
-		rows = append(rows, []string{s.id(l.Job), tenant, fmt.Sprint(l.GPUs), strings.Join(nodes, " "), fmt.Sprint(l.Term), after(l.End), string(l.State)})
+		rows = append(rows, []string{s.id(l.Job), tenant, fmt.Sprint(l.Size.Devices), strings.Join(nodes, " "), fmt.Sprint(l.Term), after(l.End), string(l.State)})
 	}
 	return table(rows)
 }
@@ -547,7 +547,7 @@ func (s *story) jobs(snap *cluster.Snapshot, p *cluster.Plan) []string {
 		for i := range snap.Cases {
 			if c := &snap.Cases[i]; c.Record.Key == v.Job {
 				r := s.record(p, v.Job)
-				rows = append(rows, []string{c.Job.ID.String(), c.Record.Tenant, fmt.Sprint(c.Job.Request.GPUs), string(c.Job.State),
+				rows = append(rows, []string{c.Job.ID.String(), c.Record.Tenant, fmt.Sprint(c.Job.Request.Size.Devices), string(c.Job.State),
 					fmt.Sprint(r.Terms), fmt.Sprintf("%.2f GPUh", r.Alloc.Hours()), string(v.Reason.Code)})
 			}
 		}
@@ -569,7 +569,7 @@ func (s *story) claims(_ *cluster.Snapshot, p *cluster.Plan) []string {
 	for _, c := range p.State.Claims {
 		var nodes []string
 		for _, h := range c.Nodes {
-			nodes = append(nodes, fmt.Sprintf("%d on %s", h.GPUs, h.Node))
+			nodes = append(nodes, fmt.Sprintf("%d on %s", h.Size.Devices, h.Node))
 		}
 		out = append(out, fmt.Sprintf("for job %s: %s, at %s", s.id(c.Job), strings.Join(nodes, ", "), after(c.At)))
 	}

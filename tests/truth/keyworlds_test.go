@@ -182,7 +182,7 @@ func busy(w *simtest.World, hour int) {
 		n := hour*5 + i
 		job := sim.Work{User: []string{"x", "y", "z"}[n%3], Account: "a",
 			Runs:    []cluster.Span{20 * cluster.Minute, 3 * cluster.Hour, 50 * cluster.Minute, 9 * cluster.Hour}[n%4],
-			Request: []cluster.Request{simtest.Gang(1), simtest.Gang(2), simtest.Gang(4), {GPUs: 6, CPUs: 6, MemoryMB: 6144}, {GPUs: 8, Nodes: 2, PerNode: 4, CPUs: 8, MemoryMB: 8192}}[n*3%5],
+			Request: []cluster.Request{simtest.Gang(1), simtest.Gang(2), simtest.Gang(4), {Size: cluster.Whole(6), CPUs: 6, MemoryMB: 6144}, {Size: cluster.Whole(8), Nodes: 2, PerNode: 4, CPUs: 8, MemoryMB: 8192}}[n*3%5],
 			Saves:   []sim.Saves{sim.AtEnd, sim.Never, sim.AtNotice, sim.OnTerm, sim.Periodic}[n*2%5], Every: 25 * cluster.Minute,
 			QOS: []string{"", "high", "low"}[n*5%7%3], NoRequeue: n%11 == 10,
 		}
@@ -241,7 +241,7 @@ func turns(w *simtest.World, hour int) {
 		submit(w, 2, one)
 		one.User, one.Account, one.QOS = "v", "b", "high"
 		submit(w, 3, one)
-		one.Request, one.Comment = cluster.Request{GPUs: 3, CPUs: 3, MemoryMB: 3072}, "kind=p"
+		one.Request, one.Comment = cluster.Request{Size: cluster.Whole(3), CPUs: 3, MemoryMB: 3072}, "kind=p"
 		submit(w, 2, one)
 	}
 }
@@ -321,9 +321,9 @@ func ragged(w *simtest.World, hour int) {
 		short.NoRequeue, short.Request = true, simtest.Gang(1)
 		submit(w, 6, short)
 	case 3:
-		short.Request, short.QOS = cluster.Request{GPUs: 8, Nodes: 2, PerNode: 4, CPUs: 8, MemoryMB: 8192}, "high"
+		short.Request, short.QOS = cluster.Request{Size: cluster.Whole(8), Nodes: 2, PerNode: 4, CPUs: 8, MemoryMB: 8192}, "high"
 		submit(w, 1, short)
-		short.Request = cluster.Request{GPUs: 6, CPUs: 6, MemoryMB: 6144}
+		short.Request = cluster.Request{Size: cluster.Whole(6), CPUs: 6, MemoryMB: 6144}
 		submit(w, 1, short)
 	}
 }
@@ -349,7 +349,7 @@ func eight(w *simtest.World, hour int) {
 		of(1, long)
 		of(4, short)
 	case 1:
-		job.Request, job.Runs = cluster.Request{GPUs: 8, Nodes: 2, PerNode: 4, CPUs: 8, MemoryMB: 8192, Model: "v100"}, long
+		job.Request, job.Runs = cluster.Request{Size: cluster.Whole(8), Nodes: 2, PerNode: 4, CPUs: 8, MemoryMB: 8192, Model: "v100"}, long
 		submit(w, 1, job)
 	}
 }
@@ -394,7 +394,7 @@ func loose(w *simtest.World, hour int) {
 			submit(w, 1, job)
 		}
 	case 1:
-		job.Account, job.Request = "a", cluster.Request{GPUs: 3, CPUs: 3, MemoryMB: 3072}
+		job.Account, job.Request = "a", cluster.Request{Size: cluster.Whole(3), CPUs: 3, MemoryMB: 3072}
 		submit(w, 2, job)
 	}
 }

@@ -45,20 +45,20 @@ func newFloor(racks int) *floor {
 // job adds a job that holds GPUs, by a lease if it has a class, or waits for a reason.
 func (f *floor) job(key cluster.JobKey, tenant, user string, class cluster.LeaseClass, why cluster.Reason, parts ...cluster.CellPart) {
 	r := cluster.Record{Key: key, ID: cluster.JobID{ID: 100 + int64(key)}, Tenant: tenant, User: user, Account: tenant, Submit: floorAt, State: cluster.Waiting, First: floorAt}
-	j := cluster.Job{ID: r.ID, Record: r.ID.ID, User: user, Account: tenant, Partitions: []string{"gpu"}, State: cluster.Waiting, Submit: floorAt, Request: cluster.Request{GPUs: 8}}
+	j := cluster.Job{ID: r.ID, Record: r.ID.ID, User: user, Account: tenant, Partitions: []string{"gpu"}, State: cluster.Waiting, Submit: floorAt, Request: cluster.Request{Size: cluster.Whole(8)}}
 	l := cluster.Lease{Job: key, Term: 1, State: cluster.Active, Class: class, Pool: "v100", Granted: floorAt, Start: floorAt, End: floorAt.Add(15 * cluster.Minute), Parts: parts}
 	for _, p := range parts {
 		h := cluster.Holding{Node: p.Node, Model: "v100"}
 		for g := range 4 {
 			if p.GPUs>>g&1 == 1 {
-				h.Index, h.GPUs = append(h.Index, g), h.GPUs+1
+				h.Index, h.Size = append(h.Index, g), cluster.Whole(h.Size.Devices+1)
 			}
 		}
-		l.Nodes, l.GPUs = append(l.Nodes, h), l.GPUs+h.GPUs
+		l.Nodes, l.Size = append(l.Nodes, h), cluster.Whole(l.Size.Devices+h.Size.Devices)
 	}
 	if len(parts) > 0 {
 		r.State, j.State, j.Holds, j.End = cluster.Running, cluster.Running, l.Nodes, floorAt.Add(cluster.Hour)
-		j.Request.GPUs = l.GPUs
+		j.Request.Size = l.Size
 	}
 	if class != "" {
 		why.Right, why.Until = class, l.End

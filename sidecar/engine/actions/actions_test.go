@@ -17,7 +17,7 @@ func TestWhatIsDone(t *testing.T) {
 	waits := func() cluster.Case { return roundtest.Job(7, "bio", 2, cluster.Waiting) }
 	runs := func() cluster.Case { return roundtest.On(roundtest.Job(7, "bio", 2, cluster.Running), "a", "v100", 2) }
 	lease := func(state cluster.LeaseState) *cluster.Lease {
-		return &cluster.Lease{Job: 1, Term: 1, State: state, Pool: "v100", GPUs: 2, Nodes: []cluster.Holding{{Node: "a", Model: "v100", GPUs: 2}}, Granted: now, End: now.Add(cluster.Hour)}
+		return &cluster.Lease{Job: 1, Term: 1, State: state, Pool: "v100", Size: cluster.Whole(2), Nodes: []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(2)}}, Granted: now, End: now.Add(cluster.Hour)}
 	}
 	for _, c := range []struct {
 		name   string

@@ -49,9 +49,9 @@ func list(s *cluster.Snapshot, leases []*cluster.Lease, change func(in *Input)) 
 }
 
 func lease(job cluster.JobKey, state cluster.LeaseState, nodes ...string) *cluster.Lease {
-	l := &cluster.Lease{Job: job, Term: 1, State: state, Pool: "v100", GPUs: len(nodes), Granted: now, End: now.Add(cluster.Hour)}
+	l := &cluster.Lease{Job: job, Term: 1, State: state, Pool: "v100", Size: cluster.Whole(len(nodes)), Granted: now, End: now.Add(cluster.Hour)}
 	for _, n := range nodes {
-		l.Nodes = append(l.Nodes, cluster.Holding{Node: n, Model: "v100", GPUs: 1})
+		l.Nodes = append(l.Nodes, cluster.Holding{Node: n, Model: "v100", Size: cluster.Whole(1)})
 	}
 	return l
 }
@@ -64,12 +64,12 @@ func TestHandOvers(t *testing.T) {
 	}
 	claim := func(at cluster.Span) func(in *Input) {
 		return func(in *Input) {
-			in.Claims = []cluster.Claim{{Job: 1, Pool: "v100", Nodes: []cluster.Holding{{Node: "a", GPUs: 1}}, At: now.Add(at)}}
+			in.Claims = []cluster.Claim{{Job: 1, Pool: "v100", Nodes: []cluster.Holding{{Node: "a", Size: cluster.Whole(1)}}, At: now.Add(at)}}
 		}
 	}
 	both := func(in *Input) {
 		claim(0)(in)
-		in.Claims[0].Nodes = append(in.Claims[0].Nodes, cluster.Holding{Node: "b", GPUs: 1})
+		in.Claims[0].Nodes = append(in.Claims[0].Nodes, cluster.Holding{Node: "b", Size: cluster.Whole(1)})
 	}
 	started := func(job cluster.JobKey) *cluster.Lease {
 		l := lease(job, cluster.Granted, "a")

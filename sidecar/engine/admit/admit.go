@@ -301,7 +301,7 @@ func (d *door) because(limit int, set func() string) string {
 func cpusOnANode(q *cluster.Request) int {
 	switch {
 	case q.PerNode > 0:
-		return q.CPUs * q.PerNode / max(q.GPUs, q.PerNode)
+		return q.CPUs * q.PerNode / max(q.Size.Devices, q.PerNode)
 	case q.MaxNodes > 0:
 		return (q.CPUs + q.MaxNodes - 1) / q.MaxNodes
 	}

@@ -21,7 +21,7 @@ func open(partitions ...cluster.Partition) *Book {
 func gpu(r cluster.Rules) cluster.Partition { return cluster.Partition{Name: "gpu", Rules: r} }
 
 func job(account string) *cluster.Job {
-	return &cluster.Job{Account: account, User: "alice", QOS: "normal", Partitions: []string{"gpu"}, Limit: cluster.Hour, Request: cluster.Request{GPUs: 1, Nodes: 1, CPUs: 4}}
+	return &cluster.Job{Account: account, User: "alice", QOS: "normal", Partitions: []string{"gpu"}, Limit: cluster.Hour, Request: cluster.Request{Size: cluster.Whole(1), Nodes: 1, CPUs: 4}}
 }
 
 // Each rule of a partition, for a job of account speech, below nlp: one hour, one node or more, 4 CPUs.
@@ -59,7 +59,7 @@ func TestRulesOfAPartition(t *testing.T) {
 		{"may be wide enough", gpu(cluster.Rules{MinNodes: 2}), func(j *cluster.Job) { j.Request.MaxNodes = 2 }, ""},
 		{"too many CPUs on its node", gpu(cluster.Rules{CPUsPerNode: 3}), func(j *cluster.Job) { j.Request.MaxNodes = 1 }, "MaxCPUsPerNode=3"},
 		{"its CPUs may be spread", gpu(cluster.Rules{CPUsPerNode: 3}), nil, ""},
-		{"too many CPUs for its GPUs on a node", gpu(cluster.Rules{CPUsPerNode: 3}), func(j *cluster.Job) { j.Request.GPUs, j.Request.PerNode, j.Request.CPUs = 4, 2, 8 }, "MaxCPUsPerNode=3"},
+		{"too many CPUs for its GPUs on a node", gpu(cluster.Rules{CPUsPerNode: 3}), func(j *cluster.Job) { j.Request.Size, j.Request.PerNode, j.Request.CPUs = cluster.Whole(4), 2, 8 }, "MaxCPUsPerNode=3"},
 	} {
 		j := job("speech")
 		if c.job != nil {
@@ -186,8 +186,8 @@ func limited(l cluster.Limits, partitions []cluster.Partition, running ...cluste
 
 // runs is a running job with GPUs on one node, 4 CPUs each.
 func runs(account, user, qos string, gpus int) cluster.Job {
-	return cluster.Job{Account: account, User: user, QOS: qos, Partitions: []string{"gpu"}, State: cluster.Running, Request: cluster.Request{GPUs: gpus},
-		Holds: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: gpus, CPUs: 4 * gpus, MemoryMB: 1000}}}
+	return cluster.Job{Account: account, User: user, QOS: qos, Partitions: []string{"gpu"}, State: cluster.Running, Request: cluster.Request{Size: cluster.Whole(gpus)},
+		Holds: []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(gpus), CPUs: 4 * gpus, MemoryMB: 1000}}}
 }
 
 func caps(rule, tres string, most int64) []cluster.Cap {
@@ -246,7 +246,7 @@ func TestLimits(t *testing.T) {
 	} {
 		b := limited(c.l, nil, others...)
 		j := job("speech")
-		j.User, j.QOS, j.Request = "alice", "high", cluster.Request{GPUs: 2, Nodes: 1, MaxNodes: 1, CPUs: 8}
+		j.User, j.QOS, j.Request = "alice", "high", cluster.Request{Size: cluster.Whole(2), Nodes: 1, MaxNodes: 1, CPUs: 8}
 		if strings.HasSuffix(c.name, "it may be short") {
 			j.MinLimit = cluster.Minute
 		}
@@ -294,7 +294,7 @@ func TestMinutes(t *testing.T) {
 		c.l.Safe = c.safe
 		b := limited(c.l, nil, old, fresh)
 		j := job("speech")
-		j.User, j.State, j.Request = "alice", cluster.Waiting, cluster.Request{GPUs: 2, Nodes: 1, MaxNodes: 1, CPUs: 2}
+		j.User, j.State, j.Request = "alice", cluster.Waiting, cluster.Request{Size: cluster.Whole(2), Nodes: 1, MaxNodes: 1, CPUs: 2}
 		_, why := b.Of(j)
 		if c.why == "" && why != "" || c.why != "" && !strings.HasPrefix(why, c.why+"; an administrator") {
 			t.Errorf("%s: %q, want %q", c.name, why, c.why)
@@ -345,7 +345,7 @@ func TestPartitionQOS(t *testing.T) {
 func TestWholeNodesOfAUserInLimits(t *testing.T) {
 	for unplaceable, want := range map[string]int64{cluster.Apart + "user": 1, "": 4} {
 		j := runs("nlp", "alice", "high", 4)
-		j.Request = cluster.Request{GPUs: 1, Nodes: 1, Exclusive: true, Unplaceable: unplaceable}
+		j.Request = cluster.Request{Size: cluster.Whole(1), Nodes: 1, Exclusive: true, Unplaceable: unplaceable}
 		for _, tres := range []string{"gres/gpu", "gres/gpu:v100"} {
 			if got := amount(&j, tres); got != want {
 				t.Errorf("%q: %d of %s; want %d", unplaceable, got, tres, want)

@@ -158,13 +158,13 @@ func amount(j *cluster.Job, tres string) int64 {
 		if holds {
 			return counted(q, j.GPUsHeld())
 		}
-		return int64(q.GPUs)
+		return int64(q.Size.Devices)
 	case "node":
 		if holds {
 			return nodes(j.Holds)
 		}
 		if q.PerNode > 0 {
-			return int64(max(q.Nodes, (q.GPUs+q.PerNode-1)/q.PerNode))
+			return int64(max(q.Nodes, (q.Size.Devices+q.PerNode-1)/q.PerNode))
 		}
 		return int64(max(q.Nodes, 1))
 	case "cpu":
@@ -194,12 +194,12 @@ func amount(j *cluster.Job, tres string) int64 {
 		n := 0
 		for i := range j.Holds {
 			if j.Holds[i].Model == model {
-				n += j.Holds[i].GPUs
+				n += j.Holds[i].Size.Devices
 			}
 		}
 		return counted(q, n)
 	case q.Model == model:
-		return int64(q.GPUs)
+		return int64(q.Size.Devices)
 	}
 	return 0
 }
@@ -207,7 +207,7 @@ func amount(j *cluster.Job, tres string) int64 {
 // counted gives how many of the GPUs that a running job holds Slurm counts.
 func counted(q *cluster.Request, gpus int) int64 {
 	if q.Apart() {
-		gpus = min(gpus, q.GPUs)
+		gpus = min(gpus, q.Size.Devices)
 	}
 	return int64(gpus)
 }
@@ -301,7 +301,7 @@ func onANode(j *cluster.Job, tres string) int64 {
 	case tres == "cpu":
 		return int64(cpusOnANode(q))
 	case q.PerNode > 0:
-		return all * int64(q.PerNode) / int64(max(q.GPUs, q.PerNode))
+		return all * int64(q.PerNode) / int64(max(q.Size.Devices, q.PerNode))
 	case q.MaxNodes > 0:
 		return (all + int64(q.MaxNodes) - 1) / int64(q.MaxNodes)
 	}

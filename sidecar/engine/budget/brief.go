@@ -54,7 +54,7 @@ func Brief(a *Account, i int) (ran cluster.Span, short bool) {
 		return 0, false
 	}
 	j := &a.in.Snapshot.Cases[i].Job
-	ran, short, _ = stop.Short(a.habits.At(a.habits.Find(cluster.JobType{User: j.User, GPUs: j.Request.GPUs})))
+	ran, short, _ = stop.Short(a.habits.At(a.habits.Find(cluster.JobType{User: j.User, GPUs: j.Request.Size.Devices})))
 	return ran, short
 }
 

@@ -57,7 +57,7 @@ func runs(id int64, ran cluster.Span, saves cluster.Saving) cluster.Case {
 
 // active returns a lease of a job on v100.
 func active(job cluster.JobKey, end cluster.Span) cluster.Lease {
-	return cluster.Lease{Job: job, Term: 1, Pool: "v100", GPUs: 1, State: cluster.Active, Granted: now.Add(-cluster.Hour), Start: now.Add(-cluster.Hour), End: now.Add(end)}
+	return cluster.Lease{Job: job, Term: 1, Pool: "v100", Size: cluster.Whole(1), State: cluster.Active, Granted: now.Add(-cluster.Hour), Start: now.Add(-cluster.Hour), End: now.Add(end)}
 }
 
 // after is a moment after now, or before.
@@ -249,7 +249,7 @@ func TestStopsThatAPoolCanAfford(t *testing.T) {
 	holder := runs(10, 10*second, never) // a grant follows it
 	holder.Control = cluster.NoReclaim
 	granted := func(end cluster.Span, behind cluster.JobKey) cluster.Lease {
-		return cluster.Lease{Job: 1, Term: 1, Pool: "v100", GPUs: 1, State: cluster.Granted, Granted: now, End: after(end), Behind: behind}
+		return cluster.Lease{Job: 1, Term: 1, Pool: "v100", Size: cluster.Whole(1), State: cluster.Granted, Granted: now, End: after(end), Behind: behind}
 	}
 	for _, c := range []struct {
 		name   string

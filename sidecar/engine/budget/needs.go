@@ -60,8 +60,8 @@ func kindOf(a *Account, i int) *kind {
 		return n.kind
 	}
 	j, at := &a.in.Snapshot.Cases[i].Job, &a.kinds.jobs[int(a.in.Records[i].Key)&(len(a.kinds.jobs)-1)]
-	if at.of == nil || at.gpus != j.Request.GPUs || at.user != j.User || at.command != j.Command || at.name != j.Name {
-		*at = kin{j.User, j.Command, j.Name, j.Request.GPUs, a.kinds.find(j)}
+	if at.of == nil || at.gpus != j.Request.Size.Devices || at.user != j.User || at.command != j.Command || at.name != j.Name {
+		*at = kin{j.User, j.Command, j.Name, j.Request.Size.Devices, a.kinds.find(j)}
 	}
 	n.kind = at.of
 	return n.kind
@@ -147,8 +147,8 @@ func groups(j *cluster.Job) (groups [3]cluster.JobType) {
 	if t, ok := cluster.TypeOf(j); ok {
 		groups[0] = t
 	}
-	groups[1] = cluster.JobType{User: j.User, GPUs: j.Request.GPUs}
-	groups[2] = cluster.JobType{GPUs: j.Request.GPUs}
+	groups[1] = cluster.JobType{User: j.User, GPUs: j.Request.Size.Devices}
+	groups[2] = cluster.JobType{GPUs: j.Request.Size.Devices}
 	return groups
 }
 
@@ -158,7 +158,7 @@ func (o *observer) ended(i int) {
 	if got == 0 {
 		return
 	}
-	if gpus := o.a.in.Snapshot.Cases[i].Job.Request.GPUs; !slices.Contains(o.a.kinds.old, gpus) {
+	if gpus := o.a.in.Snapshot.Cases[i].Job.Request.Size.Devices; !slices.Contains(o.a.kinds.old, gpus) {
 		o.a.kinds.old = append(o.a.kinds.old, gpus)
 	}
 	last := cluster.JobType{}

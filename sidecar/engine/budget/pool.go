@@ -155,7 +155,7 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 			continue
 		}
 		if l.Behind == 0 && st.Tenant >= 0 {
-			*a.funds.held.At(st.Tenant, pool) += l.GPUs
+			*a.funds.held.At(st.Tenant, pool) += l.Size.Devices
 		}
 		granted := l.State == cluster.Granted && l.Behind == 0 && st.Waits
 		if !st.Runs && !granted || st.Control != cluster.FullControl {
@@ -163,7 +163,7 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 		}
 		notice := a.Notice(i)
 		soon := a.in.Now.Add(notice)
-		x := payment{of: int32(i), pool: int32(pool), gpus: l.GPUs, later: max(l.End.Sub(soon), 0), granted: granted}
+		x := payment{of: int32(i), pool: int32(pool), gpus: l.Size.Devices, later: max(l.End.Sub(soon), 0), granted: granted}
 		if granted {
 			j := a.Attempt(i, a.in.Now)
 			x.last, x.kept = j.Cost(late(a, l.End), notice), !EndsSoon(a, i) && j.May(rule, l.End, notice)
@@ -174,7 +174,7 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 		x.cost = costOf(&j, soon, notice, opened)
 		switch {
 		case l.State == cluster.Noticed || l.Why == round.Recalled: // as good as stopped
-			left[x.pool] -= cluster.Times(l.GPUs, x.cost)
+			left[x.pool] -= cluster.Times(l.Size.Devices, x.cost)
 		case l.State == cluster.Active:
 			end := soon.Add(x.later)
 			x.last, x.kept = costOf(&j, late(a, end), notice, opened), !EndsSoon(a, i) && (opened || j.May(rule, end, notice))
@@ -188,6 +188,6 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 // pay subtracts the cost of a stop from the pool's budget.
 func pay(a *Account, l *cluster.Lease, cost cluster.Span) {
 	if p := a.in.Pool(l.Pool); p >= 0 && a.in.Settings.StopTotalMilli > 0 {
-		a.funds.pools[p] = max(a.funds.pools[p]-cluster.Times(l.GPUs, cost), -mostOf(a, &a.gpus[p]))
+		a.funds.pools[p] = max(a.funds.pools[p]-cluster.Times(l.Size.Devices, cost), -mostOf(a, &a.gpus[p]))
 	}
 }

@@ -163,10 +163,10 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 	case l != nil && l.State == cluster.Granted:
 		can.Why, can.Until = cluster.ReasonStarting, l.Granted.Add(f.in.Settings.GrantTimeout)
 		if can.Pools = f.in.PoolOf(l); j.State == cluster.Configuring {
-			can.GPUs, can.Until = l.GPUs, 0
+			can.GPUs, can.Until = l.Size.Devices, 0
 		}
 		if j.Request.Exclusive {
-			can.GPUs = l.GPUs
+			can.GPUs = l.Size.Devices
 		}
 	case j.Inactive != "":
 		can.Why, can.Note = cluster.ReasonInactive, j.Inactive

@@ -71,7 +71,7 @@ func TestWhoClaimsGPUs(t *testing.T) {
 func TestAnOvertakenGrantIsRevoked(t *testing.T) {
 	s := roundtest.Snapshot(roundtest.Job(7, "bio", 4, cluster.Waiting), roundtest.On(roundtest.Job(8, "nlp", 2, cluster.Running), "a", "v100", 2))
 	s.Cases[1].Record.State = cluster.Waiting // it has just started
-	s.Leases = []cluster.Lease{{Job: 1, Term: 1, State: cluster.Granted, Pool: "v100", GPUs: 4, Nodes: []cluster.Holding{{Node: "a", Model: "v100", GPUs: 4}}, Granted: roundtest.Now.Add(-10 * cluster.Second),
+	s.Leases = []cluster.Lease{{Job: 1, Term: 1, State: cluster.Granted, Pool: "v100", Size: cluster.Whole(4), Nodes: []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(4)}}, Granted: roundtest.Now.Add(-10 * cluster.Second),
 		End: roundtest.Now.Add(cluster.Hour)}}
 	in, leases := roundtest.Facts(s)
 	found := new(Nodes).Find(in, leases, nil)

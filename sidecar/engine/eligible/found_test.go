@@ -11,7 +11,7 @@ import (
 
 // granted returns a lease of GPUs of node a that has not begun.
 func granted(job cluster.JobKey, gpus int, since cluster.Span) cluster.Lease {
-	return cluster.Lease{Job: job, Term: 1, State: cluster.Granted, Pool: "v100", GPUs: gpus, Nodes: []cluster.Holding{{Node: "a", Model: "v100", GPUs: gpus}}, Granted: roundtest.Now.Add(-since), End: roundtest.Now.Add(cluster.Hour)}
+	return cluster.Lease{Job: job, Term: 1, State: cluster.Granted, Pool: "v100", Size: cluster.Whole(gpus), Nodes: []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(gpus)}}, Granted: roundtest.Now.Add(-since), End: roundtest.Now.Add(cluster.Hour)}
 }
 
 // A lease behind another one goes on while the job before it may still be short, and keeps its GPUs.

@@ -43,7 +43,7 @@ func (x *shapes) held(in *round.Facts, i int) []int {
 	if now.pool == 0 {
 		holds := in.Snapshot.Cases[i].Job.Holds
 		for k := 0; k < len(holds) && now.pool == 0; k++ {
-			if holds[k].GPUs > 0 {
+			if holds[k].Size.Devices > 0 {
 				now.pool = int32(in.Pool(holds[k].Model)) + 1
 			}
 		}

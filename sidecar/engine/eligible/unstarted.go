@@ -40,11 +40,11 @@ func (f *Nodes) holdBack(leases []*cluster.Lease) {
 		if free == nil {
 			free, users, tenants = f.idleGPUs(), map[tenantUser]late{}, map[round.TenantIndex]late{}
 		}
-		if slices.ContainsFunc(l.Nodes, func(h cluster.Holding) bool { return free[h.Node] < h.GPUs }) {
+		if slices.ContainsFunc(l.Nodes, func(h cluster.Holding) bool { return free[h.Node] < h.Size.Devices }) {
 			continue // others have not left yet
 		}
 		key := tenantUser{st.Tenant, f.in.Records[i].User}
-		users[key], tenants[st.Tenant] = users[key].with(l.GPUs), tenants[st.Tenant].with(l.GPUs)
+		users[key], tenants[st.Tenant] = users[key].with(l.Size.Devices), tenants[st.Tenant].with(l.Size.Devices)
 	}
 	if free == nil {
 		return
@@ -80,7 +80,7 @@ func (f *Nodes) idleGPUs() map[string]int {
 	for i := range f.in.Snapshot.Cases {
 		if f.in.Cases[i].Live {
 			for _, h := range f.in.Snapshot.Cases[i].Job.Holds {
-				free[h.Node] -= h.GPUs
+				free[h.Node] -= h.Size.Devices
 			}
 		}
 	}

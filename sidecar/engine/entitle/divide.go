@@ -216,7 +216,7 @@ func countPools(x *shares) []int {
 		}
 		for _, hold := range x.in.Snapshot.Cases[i].Job.Holds {
 			if p := x.in.Pool(hold.Model); p >= 0 && !site.Bad(hold.Node) {
-				capacity[p] -= hold.GPUs
+				capacity[p] -= hold.Size.Devices
 			}
 		}
 	}

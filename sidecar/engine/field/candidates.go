@@ -38,7 +38,7 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			k.Priority.Owed = 0
 		}
 		if runs {
-			k.GPUs, k.Priority.Rho = l.GPUs, steadied(f, i, l)
+			k.GPUs, k.Priority.Rho = l.Size.Devices, steadied(f, i, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
 			k.Priority.Resting = Resting(f.In.Snapshot, i) || f.Stops.Opened(i)
 			end, binds, cost := budget.EndAndBinds(f.Stops, i, max(l.End, f.In.Now))
@@ -94,7 +94,7 @@ func steadied(f *Field, i int, l *cluster.Lease) cluster.Rho {
 	if f.In.Settings.LongTerms > 0 && f.Terms(i) >= f.In.Settings.LongTerms {
 		bonus += f.In.Settings.Term
 	}
-	off := cluster.Times(l.GPUs, bonus)
+	off := cluster.Times(l.Size.Devices, bonus)
 	received, due := f.In.Records[i].Work()
 	return cluster.RhoOf(received-work(f, i, off), due)
 }
@@ -149,7 +149,7 @@ func (f *Field) Turn(i int) cluster.Rho {
 	switch rank, other := rankOf(f, i); {
 	case !other:
 		return steadied(f, i, l)
-	case impatient(f.In.Settings, r.Due-r.Alloc, l.GPUs):
+	case impatient(f.In.Settings, r.Due-r.Alloc, l.Size.Devices):
 		return 0
 	default:
 		return rank
@@ -242,7 +242,7 @@ func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, c
 	}
 	for i, l := range f.Hand.Leases {
 		if l != nil && f.Due.Queued[i].Queue >= 0 && f.In.Pool(l.Pool) >= 0 {
-			*out.At(f.Due.Queued[i].Queue, f.In.Pool(l.Pool)) -= cluster.Times(l.GPUs, max(min(l.End, end).Sub(f.In.Now), 0))
+			*out.At(f.Due.Queued[i].Queue, f.In.Pool(l.Pool)) -= cluster.Times(l.Size.Devices, max(min(l.End, end).Sub(f.In.Now), 0))
 		}
 	}
 	return out, gangs

@@ -63,7 +63,7 @@ func waits(id int64, gpus int) cluster.Case { return roundtest.Job(id, "bio", gp
 
 // leased returns a lease of a job, which was granted an hour ago.
 func leased(job cluster.JobKey, state cluster.LeaseState, end cluster.Span) cluster.Lease {
-	return cluster.Lease{Job: job, Term: 1, Pool: "v100", GPUs: 1, State: state, Nodes: []cluster.Holding{{Node: "a", Model: "v100", GPUs: 1}}, Granted: now.Add(-cluster.Hour), Start: now.Add(-cluster.Hour), End: now.Add(end)}
+	return cluster.Lease{Job: job, Term: 1, Pool: "v100", Size: cluster.Whole(1), State: state, Nodes: []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(1)}}, Granted: now.Add(-cluster.Hour), Start: now.Add(-cluster.Hour), End: now.Add(end)}
 }
 
 func freeze(name string) []cluster.Override {
@@ -206,7 +206,7 @@ func TestCandidates(t *testing.T) {
 		s := site(c.job)
 		if c.lease != nil {
 			l := *c.lease
-			l.Job, l.Pool, l.GPUs, l.Nodes = 1, "v100", 1, []cluster.Holding{{Node: "a", Model: "v100", GPUs: 1}}
+			l.Job, l.Pool, l.Size, l.Nodes = 1, "v100", cluster.Whole(1), []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(1)}}
 			s.Leases = []cluster.Lease{l}
 		}
 		if c.change != nil {
@@ -426,10 +426,10 @@ func TestGrantsAndClaims(t *testing.T) {
 	s.Leases = []cluster.Lease{leased(3, cluster.Active, 9*minute)}
 	s.Claims = []cluster.Claim{{Job: 1, Made: now.Add(-cluster.Hour)}}
 	f := open(s)
-	nodes := []cluster.Holding{{Node: "a", Model: "v100", GPUs: 1}, {Node: "b", Model: "v100", GPUs: 1}}
+	nodes := []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(1)}, {Node: "b", Model: "v100", Size: cluster.Whole(1)}}
 	f.Grant(0, "v100", nodes, now.Add(9*minute))
 	f.Grant(1, "v100", nodes[:1], now.Add(11*minute))
-	want := &cluster.Lease{Job: 1, Term: 5, State: cluster.Granted, Class: cluster.Shared, Pool: "v100", GPUs: 2, Nodes: nodes, Granted: now, End: now.Add(9 * minute)}
+	want := &cluster.Lease{Job: 1, Term: 5, State: cluster.Granted, Class: cluster.Shared, Pool: "v100", Size: cluster.Whole(2), Nodes: nodes, Granted: now, End: now.Add(9 * minute)}
 	if d := cmp.Diff(want, f.Hand.Leases[0]); d != "" {
 		t.Error(d)
 	}
@@ -441,7 +441,7 @@ func TestGrantsAndClaims(t *testing.T) {
 	if e := f.Hand.Ended; len(e) != 1 || e[0].State != cluster.Over || e[0].Ended != now || e[0].Why != "lost" || e[0].Term != 5 {
 		t.Errorf("ended %+v", e)
 	}
-	if l := f.Hand.Leases[0]; l.Behind != 3 || l.GPUs != 0 || l.Nodes[0].Node != "a" || l.Nodes[0].GPUs != 0 || f.Hand.Leases[2].Nodes[0].GPUs != 1 {
+	if l := f.Hand.Leases[0]; l.Behind != 3 || l.Size.Devices != 0 || l.Nodes[0].Node != "a" || l.Nodes[0].Size.Devices != 0 || f.Hand.Leases[2].Nodes[0].Size.Devices != 1 {
 		t.Errorf("the job behind has %+v, the job before %+v", l, f.Hand.Leases[2])
 	}
 	if !f.Hand.Marks[0].Stoppable || !f.Fixed(0) {
@@ -516,7 +516,7 @@ func TestResting(t *testing.T) {
 	} {
 		s := site(runs(7, cluster.Hour))
 		j := &s.Cases[0].Job
-		j.Holds = append(j.Holds, cluster.Holding{Node: "b", Model: "k80", GPUs: 1})
+		j.Holds = append(j.Holds, cluster.Holding{Node: "b", Model: "k80", Size: cluster.Whole(1)})
 		for _, model := range []string{"k80", "v100"} {
 			s.Uses = append(s.Uses, cluster.GPUUse{Job: j.ID, Model: model, Start: j.Start, At: now, Idle: 1, IdleSince: now.Add(-30 * minute)})
 		}
@@ -638,7 +638,7 @@ func TestLay(t *testing.T) {
 		gone, done := runs(9, cluster.Hour), runs(10, cluster.Hour)
 		gone.Gone, done.Job.State = true, cluster.Done
 		stale := waits(11, 1) // its requeue is seen before its nodes are free
-		stale.Job.Holds = []cluster.Holding{{Node: "b", Model: "k80", GPUs: 1}}
+		stale.Job.Holds = []cluster.Holding{{Node: "b", Model: "k80", Size: cluster.Whole(1)}}
 		s := site(runs(7, cluster.Hour), waits(8, 1), gone, done, stale, runs(12, cluster.Hour))
 		s.Leases = []cluster.Lease{leased(1, cluster.Active, minute), leased(2, cluster.Granted, minute)}
 		s.Leases[1].Granted, s.NodesVersion = now-1, 1
@@ -658,7 +658,7 @@ func TestLay(t *testing.T) {
 	next.Follows = true
 	next.Cases[0].Was, next.Cases[1].Was = 1, 0 // the first is as it was; the others are new
 	next.Cases = next.Cases[:2]
-	next.Cases[1].Job.State, next.Cases[1].Job.Holds, next.Leases = cluster.Running, []cluster.Holding{{Node: "b", Model: "k80", GPUs: 1}}, next.Leases[:1]
+	next.Cases[1].Job.State, next.Cases[1].Job.Holds, next.Leases = cluster.Running, []cluster.Holding{{Node: "b", Model: "k80", Size: cluster.Whole(1)}}, next.Leases[:1]
 	site := f.Site
 	reopen(f, nodes, next)
 	if b := f.Lay(nil, may); site != f.Site || b.Idle(1) != 3 || b.Idle(0) != 3 {

@@ -114,7 +114,7 @@ func (h *Hourly) Spent(i int) bool {
 	}
 	spent := false
 	r := &h.f.In.Records[i]
-	h.each(r.Tenant, r.User, func(q *quota) { spent = spent || !q.room(h.f.Hand.Leases[i].GPUs) })
+	h.each(r.Tenant, r.User, func(q *quota) { spent = spent || !q.room(h.f.Hand.Leases[i].Size.Devices) })
 	return spent
 }
 
@@ -128,8 +128,8 @@ func (h *Hourly) May(who int, leases []int) bool {
 	sums := map[*quota]int{}
 	for _, i := range leases {
 		if l := h.f.Hand.Leases[i]; l != nil && !h.counted[i] {
-			fresh += l.GPUs
-			h.each(h.f.In.Records[i].Tenant, h.f.In.Records[i].User, func(q *quota) { sums[q] += l.GPUs })
+			fresh += l.Size.Devices
+			h.each(h.f.In.Records[i].Tenant, h.f.In.Records[i].User, func(q *quota) { sums[q] += l.Size.Devices })
 		}
 	}
 	if fresh == 0 {
@@ -165,7 +165,7 @@ func (h *Hourly) Count(who int, leases []int) {
 	for _, i := range leases {
 		if l := h.f.Hand.Leases[i]; l != nil && !h.counted[i] {
 			h.counted[i] = true
-			h.count(h.f.In.Records[i].Tenant, h.f.In.Records[i].User, l.GPUs, h.nameOf(who))
+			h.count(h.f.In.Records[i].Tenant, h.f.In.Records[i].User, l.Size.Devices, h.nameOf(who))
 		}
 	}
 }
@@ -197,7 +197,7 @@ func Stopped(f *Field, getter func(i int) cluster.JobKey) ([]cluster.Stopped, cl
 		}
 		if f.In.Cases[i].Control != cluster.FullControl {
 			if l.State == cluster.Ending {
-				observed += l.GPUs
+				observed += l.Size.Devices
 			}
 			continue
 		}
@@ -205,7 +205,7 @@ func Stopped(f *Field, getter func(i int) cluster.JobKey) ([]cluster.Stopped, cl
 			continue
 		}
 		r := &f.In.Records[i]
-		s := cluster.Stopped{Job: r.Key, Tenant: r.Tenant, User: r.User, GPUs: l.GPUs}
+		s := cluster.Stopped{Job: r.Key, Tenant: r.Tenant, User: r.User, GPUs: l.Size.Devices}
 		if to := f.In.Find(getter(i)); to >= 0 {
 			s.For = f.In.Records[to].Tenant
 		} else if known := was[r.Key]; known != nil {

@@ -24,7 +24,7 @@ func takeTurns(leases []cluster.Lease, of []int, s *cluster.Snapshot) {
 	}
 	runs := map[cluster.JobKey]cluster.JobKey{} // by holder at the last look: a job of the chain that has started since
 	for k := range leases {
-		if l := &leases[k]; l.Behind != 0 && (l.State != cluster.Granted || l.GPUs > 0) { // its job has got the GPUs
+		if l := &leases[k]; l.Behind != 0 && (l.State != cluster.Granted || l.Size.Devices > 0) { // its job has got the GPUs
 			if runs[l.Behind] == 0 {
 				runs[l.Behind] = l.Job
 			}
@@ -45,7 +45,7 @@ func takeTurns(leases []cluster.Lease, of []int, s *cluster.Snapshot) {
 				holder = l.Behind
 			case was != nil: // another one started first, on its GPUs
 				holder = runs[l.Behind]
-				was.GPUs, was.Nodes, was.Behind = 0, hollow(was.Nodes), holder
+				was.Size, was.Nodes, was.Behind = cluster.Size{}, hollow(was.Nodes), holder
 			case runs[l.Behind] != 0:
 				holder = runs[l.Behind]
 			default:
@@ -74,8 +74,8 @@ func find(leases []cluster.Lease, job cluster.JobKey) *cluster.Lease {
 // take makes a lease hold the GPUs of its chain from now on.
 func take(l *cluster.Lease, j *cluster.Job, now cluster.Instant) {
 	h := l.Nodes[0]
-	h.GPUs, h.CPUs, h.MemoryMB = j.Request.GPUs, j.Request.CPUs, j.Request.MemoryMB
-	l.Nodes, l.GPUs, l.Granted, l.Behind = []cluster.Holding{h}, h.GPUs, now, 0
+	h.Size, h.CPUs, h.MemoryMB = j.Request.Size, j.Request.CPUs, j.Request.MemoryMB
+	l.Nodes, l.Size, l.Granted, l.Behind = []cluster.Holding{h}, h.Size, now, 0
 }
 
 // hollow returns the nodes of holdings, without their GPUs, CPUs and memory.
@@ -90,6 +90,6 @@ func hollow(nodes []cluster.Holding) []cluster.Holding {
 // Behind returns a lease behind another one, for a job whose GPUs it will take over. granted is the job's lease from now
 // on that has no place yet.
 func Behind(granted cluster.Lease, holder *cluster.Lease) cluster.Lease {
-	granted.Pool, granted.Nodes, granted.GPUs, granted.End, granted.Behind = holder.Pool, hollow(holder.Nodes), 0, holder.End, holder.Job
+	granted.Pool, granted.Nodes, granted.Size, granted.End, granted.Behind = holder.Pool, hollow(holder.Nodes), cluster.Size{}, holder.End, holder.Job
 	return granted
 }

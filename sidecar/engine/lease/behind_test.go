@@ -13,7 +13,7 @@ import (
 func TestGPUsOfAChainPassOn(t *testing.T) {
 	const now = cluster.Instant(1_000_000)
 	node := func(gpus int) []cluster.Holding {
-		return []cluster.Holding{{Node: "v1", Model: "v100", GPUs: gpus, CPUs: 4 * gpus}}
+		return []cluster.Holding{{Node: "v1", Model: "v100", Size: cluster.Whole(gpus), CPUs: 4 * gpus}}
 	}
 	for _, c := range []struct{ name, before, states, want string }{
 		{"the first runs", "2 holds; 3 4 behind 2", "2 running", "2 active 1; 3 granted behind 2; 4 granted behind 2"},
@@ -40,7 +40,7 @@ func TestGPUsOfAChainPassOn(t *testing.T) {
 			holder := cluster.JobKey(c.before[0] - '0')
 			var records []cluster.Record
 			for key := cluster.JobKey(2); key <= 4; key++ {
-				job := cluster.Job{ID: cluster.JobID{ID: int64(key)}, State: cluster.Waiting, Request: cluster.Request{GPUs: 1, CPUs: 4}}
+				job := cluster.Job{ID: cluster.JobID{ID: int64(key)}, State: cluster.Waiting, Request: cluster.Request{Size: cluster.Whole(1), CPUs: 4}}
 				switch states[fmt.Sprint(key)] {
 				case "running":
 					job.State, job.Start, job.Holds = cluster.Running, now-2000, node(1)
@@ -52,7 +52,7 @@ func TestGPUsOfAChainPassOn(t *testing.T) {
 				r := cluster.Record{Key: key, ID: job.ID, State: cluster.Waiting}
 				records = append(records, r)
 				s.Cases = append(s.Cases, cluster.Case{Job: job, Record: r, Control: cluster.FullControl})
-				l := cluster.Lease{Job: key, Term: 1, State: cluster.Granted, Class: cluster.Shared, Pool: "v100", GPUs: 1, Nodes: node(1),
+				l := cluster.Lease{Job: key, Term: 1, State: cluster.Granted, Class: cluster.Shared, Pool: "v100", Size: cluster.Whole(1), Nodes: node(1),
 					Granted: now.Add(-10 * cluster.Second), End: now.Add(5 * cluster.Minute)}
 				s.Leases = append(s.Leases, l)
 			}
@@ -68,15 +68,15 @@ func TestGPUsOfAChainPassOn(t *testing.T) {
 					continue
 				}
 				text := fmt.Sprintf("%d %s", l.Job, l.State)
-				if l.GPUs > 0 {
-					text += fmt.Sprint(" ", l.GPUs)
+				if l.Size.Devices > 0 {
+					text += fmt.Sprint(" ", l.Size.Devices)
 				}
 				if l.Behind != 0 {
 					text += fmt.Sprint(" behind ", l.Behind)
 				} else if l.State == cluster.Granted && l.Granted == now {
 					text += " anew"
 				}
-				if h := l.Nodes[0]; h.Node != "v1" || h.GPUs != l.GPUs || h.CPUs != 4*l.GPUs || l.End != now.Add(5*cluster.Minute) {
+				if h := l.Nodes[0]; h.Node != "v1" || h.Size != l.Size || h.CPUs != 4*l.Size.Devices || l.End != now.Add(5*cluster.Minute) {
 					t.Errorf("%s: %+v", text, l)
 				}
 				got = append(got, text)

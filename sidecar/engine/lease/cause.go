@@ -138,7 +138,7 @@ func causeOf(c *cluster.Case, what outcome) (x cluster.Cause, lasting, ok bool) 
 	if of.licenses {
 		k.Licenses = licenseNames(j.Licenses)
 	}
-	gpus := j.Request.GPUs
+	gpus := j.Request.Size.Devices
 	if !of.lasting && (k.Reason == "" || k.Reason == "None" || k.Reason == "Priority") { // Slurm uses these in turn
 		k.Reason = "Resources"
 	}
@@ -167,7 +167,7 @@ func licenseNames(list string) string {
 // Concerns reports whether a job is of the class of a cause.
 func Concerns(x *cluster.Cause, c *cluster.Case) bool {
 	j := &c.Job
-	return c.Record.Tenant == x.Tenant && j.Request.GPUs >= x.GPUs && (x.User == "" || x.User == j.User) &&
+	return c.Record.Tenant == x.Tenant && j.Request.Size.Devices >= x.GPUs && (x.User == "" || x.User == j.User) &&
 		(x.Account == "" || x.Account == j.Account) && (x.QOS == "" || x.QOS == j.QOS) &&
 		(x.Request == (cluster.Request{}) || x.Request == j.Request) && (x.Partition == "" || joins(j.Partitions, x.Partition)) &&
 		(x.Licenses == "" || x.Licenses == licenseNames(j.Licenses))
@@ -224,7 +224,7 @@ func Learn(s *cluster.Snapshot, room *Workspace) []cluster.Cause {
 			if free == nil {
 				free = idle(s)
 			}
-			if slices.ContainsFunc(f.nodes, func(h cluster.Holding) bool { return free[gpusOn{h.Node, h.Model}] < h.GPUs }) {
+			if slices.ContainsFunc(f.nodes, func(h cluster.Holding) bool { return free[gpusOn{h.Node, h.Model}] < h.Size.Devices }) {
 				continue // others have not left yet
 			}
 		}
@@ -250,7 +250,7 @@ func idle(s *cluster.Snapshot) map[gpusOn]int {
 	for i := range s.Cases {
 		if c := &s.Cases[i]; !c.Gone && c.Job.State != cluster.Done {
 			for _, h := range c.Job.Holds {
-				free[gpusOn{h.Node, h.Model}] -= h.GPUs
+				free[gpusOn{h.Node, h.Model}] -= h.Size.Devices
 			}
 		}
 	}
@@ -304,7 +304,7 @@ func fails(all []cluster.Cause, s *cluster.Snapshot, c *cluster.Case, what outco
 // widened returns the cause by which a failed grant is remembered if the cause may be the request. Once mostRequests
 // different requests of a user have failed for one reason, that user's jobs are one class.
 func widened(all []cluster.Cause, x cluster.Cause) ([]cluster.Cause, cluster.Cause) {
-	wide := cluster.Cause{CauseKey: cluster.CauseKey{Tenant: x.Tenant, Reason: x.Reason, User: x.User}, GPUs: x.Request.GPUs}
+	wide := cluster.Cause{CauseKey: cluster.CauseKey{Tenant: x.Tenant, Reason: x.Reason, User: x.User}, GPUs: x.Request.Size.Devices}
 	same := func(o cluster.Cause) bool { return o.Tenant == x.Tenant && o.Reason == x.Reason && o.User == x.User }
 	n := 0
 	for k := range all {
@@ -314,7 +314,7 @@ func widened(all []cluster.Cause, x cluster.Cause) ([]cluster.Cause, cluster.Cau
 			return all, wide
 		case o.CauseKey != x.CauseKey:
 			n++
-			wide.GPUs = min(wide.GPUs, o.Request.GPUs)
+			wide.GPUs = min(wide.GPUs, o.Request.Size.Devices)
 		}
 	}
 	if n < mostRequests {

@@ -14,7 +14,7 @@ import (
 // stuckJob is a waiting job with a grant. reason is why Slurm does not start it.
 func stuckJob(key cluster.JobKey, reason string) cluster.Case {
 	return cluster.Case{Control: cluster.FullControl, Record: cluster.Record{Key: key, Tenant: "a"},
-		Job: cluster.Job{State: cluster.Waiting, PendingReason: reason, User: "u", Account: "acc", QOS: "q", Partitions: []string{"gpu", "long"}, Request: cluster.Request{GPUs: 2}}}
+		Job: cluster.Job{State: cluster.Waiting, PendingReason: reason, User: "u", Account: "acc", QOS: "q", Partitions: []string{"gpu", "long"}, Request: cluster.Request{Size: cluster.Whole(2)}}}
 }
 
 // learn lets rounds pass: every case has a grant, that was made ago before now.
@@ -38,7 +38,7 @@ func learn(s *cluster.Snapshot, ago cluster.Span) []cluster.Cause {
 
 // Slurm's reason tells which jobs it concerns, and whether time alone may end it.
 func TestReasonsTellTheClass(t *testing.T) {
-	request := cluster.Request{GPUs: 2}
+	request := cluster.Request{Size: cluster.Whole(2)}
 	for _, c := range []struct {
 		reason, licenses string
 		want             cluster.CauseKey
@@ -94,7 +94,7 @@ func TestReasonsTellTheClass(t *testing.T) {
 // A grant whose GPUs others still hold says nothing of its class.
 func TestOthersThatHaveNotLeft(t *testing.T) {
 	leaves := stuckJob(3, "")
-	leaves.Job.State, leaves.Job.Holds = cluster.Completing, []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 99}}
+	leaves.Job.State, leaves.Job.Holds = cluster.Completing, []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(99)}}
 	s := cluster.Snapshot{Now: at, Cases: []cluster.Case{stuckJob(1, "Resources"), stuckJob(2, "Resources"), leaves}}
 	if got := learn(&s, cluster.Minute); len(got) != 0 {
 		t.Errorf("causes %+v, want none", got)
@@ -114,7 +114,7 @@ func TestAClassClosesAndOpens(t *testing.T) {
 	}
 	for admits := 2; admits <= opened; admits++ {
 		running := stuckJob(1, "")
-		running.Job.State, running.Job.Holds = cluster.Running, []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 2}}
+		running.Job.State, running.Job.Holds = cluster.Running, []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(2)}}
 		s.Cases = []cluster.Case{running}
 		if s.Causes = learn(&s, cluster.Minute); len(s.Causes) != 1 || s.Causes[0].Admits != admits || s.Causes[0].Until > s.Now {
 			t.Fatalf("after a start: %+v, want %d at a time, at once", s.Causes, admits)
@@ -149,7 +149,7 @@ func TestManyRequestsAreOneClass(t *testing.T) {
 	s := cluster.Snapshot{Now: at}
 	for i := range 100 {
 		c := stuckJob(cluster.JobKey(i+1), "BadConstraints")
-		c.Job.Request.MemoryMB, c.Job.Request.GPUs = int64(i), 2+i%3
+		c.Job.Request.MemoryMB, c.Job.Request.Size = int64(i), cluster.Whole(2+i%3)
 		s.Cases = []cluster.Case{c}
 		s.Causes = learn(&s, cluster.Minute)
 		s.Now += 60_000
@@ -158,7 +158,7 @@ func TestManyRequestsAreOneClass(t *testing.T) {
 		t.Errorf("%d causes: %+v, want one for all of the user's jobs of 2 GPUs or more", len(s.Causes), s.Causes)
 	}
 	smaller := stuckJob(1, "")
-	if smaller.Job.Request.GPUs = 1; Concerns(&s.Causes[0], &smaller) {
+	if smaller.Job.Request.Size = cluster.Whole(1); Concerns(&s.Causes[0], &smaller) {
 		t.Error("a smaller job is of the class")
 	}
 }
@@ -225,9 +225,9 @@ func TestCausesAreBounded(t *testing.T) {
 				c.Record.Tenant = rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "tenant")
 				c.Job.User, c.Job.QOS = fmt.Sprint("u", rapid.IntRange(0, 30).Draw(rt, "user")), fmt.Sprint("q", rapid.IntRange(0, 3).Draw(rt, "QOS"))
 				c.Job.Licenses = rapid.SampledFrom([]string{"", "x:1", "x:1,y:2"}).Draw(rt, "licences")
-				c.Job.Request.GPUs = rapid.IntRange(1, 8).Draw(rt, "GPUs")
+				c.Job.Request.Size = cluster.Whole(rapid.IntRange(1, 8).Draw(rt, "GPUs"))
 				if rapid.IntRange(0, 3).Draw(rt, "starts") == 0 {
-					c.Job.State, c.Job.Holds = cluster.Running, []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 2}}
+					c.Job.State, c.Job.Holds = cluster.Running, []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(2)}}
 				}
 				s.Cases = append(s.Cases, c)
 			}

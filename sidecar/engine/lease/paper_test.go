@@ -97,12 +97,12 @@ type machine struct {
 
 func (m *machine) Fit(a Ask) (Placement, bool) {
 	if a.Shape <= m.idle {
-		return Placement{Nodes: []cluster.Holding{{Node: "n", GPUs: a.Shape}}, At: a.Now}, true
+		return Placement{Nodes: []cluster.Holding{{Node: "n", Size: cluster.Whole(a.Shape)}}, At: a.Now}, true
 	}
 	if a.Displace == ofNobody {
 		return Placement{}, false
 	}
-	p := Placement{Nodes: []cluster.Holding{{Node: "n", GPUs: a.Shape}}, At: a.Now}
+	p := Placement{Nodes: []cluster.Holding{{Node: "n", Size: cluster.Whole(a.Shape)}}, At: a.Now}
 	free := m.idle
 	for _, key := range slices.Backward(m.line) {
 		if gpus, ok := m.soft[key]; ok && (a.Displace == ofAnybody || a.Displace == ofOwner+m.of[key]) {
@@ -120,7 +120,7 @@ func (m *machine) Take(p Placement) {
 		m.idle += m.soft[key]
 		delete(m.soft, key)
 	}
-	m.idle -= p.Nodes[0].GPUs
+	m.idle -= p.Nodes[0].Size.Devices
 }
 
 func (m *machine) Renew(key int) bool {

@@ -168,7 +168,7 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 		if j.State == cluster.Configuring && l.State == cluster.Active {
 			l.State, l.Start = cluster.Granted, 0
 		}
-		l.Nodes, l.GPUs = j.Holds, j.GPUsHeld()
+		l.Nodes, l.Size = j.Holds, cluster.Whole(j.GPUsHeld())
 		if r.SlurmSaid == cluster.RequeuedAtStart && s.Now >= Lasts(l, s) {
 			r.Failed, r.AvoidUntil, r.AvoidNodes, r.SlurmSaid = 0, 0, nil, ""
 		}
@@ -189,14 +189,14 @@ func lost(l *cluster.Lease, now, since cluster.Instant) cluster.GPUTime {
 	if since == 0 {
 		since = l.Start
 	}
-	return cluster.Times(l.GPUs, max(min(now, l.End).Sub(since), 0))
+	return cluster.Times(l.Size.Devices, max(min(now, l.End).Sub(since), 0))
 }
 
 func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) cluster.Lease {
 	j := &c.Job
 	switch j.State {
 	case cluster.Running, cluster.Suspended, cluster.Configuring:
-		l.Nodes, l.GPUs, l.Pool = j.Holds, j.GPUsHeld(), cmp.Or(poolOf(j.Holds), l.Pool) // Slurm chose the nodes of a loose request
+		l.Nodes, l.Size, l.Pool = j.Holds, cluster.Whole(j.GPUsHeld()), cmp.Or(poolOf(j.Holds), l.Pool) // Slurm chose the nodes of a loose request
 		if j.State != cluster.Configuring {
 			l.State, l.Start = cluster.Active, j.Start
 		}
@@ -269,7 +269,7 @@ func adopt(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) cluster.Leas
 	}
 	return cluster.Lease{
 		Job: r.Key, Term: r.Terms, State: state, Class: cluster.Shared, Pool: poolOf(j.Holds),
-		GPUs: j.GPUsHeld(), Nodes: j.Holds, Granted: s.Now, Start: start, End: end, Adopted: true,
+		Size: cluster.Whole(j.GPUsHeld()), Nodes: j.Holds, Granted: s.Now, Start: start, End: end, Adopted: true,
 	}
 }
 
@@ -278,8 +278,8 @@ func adopt(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) cluster.Leas
 func poolOf(holds []cluster.Holding) string {
 	pool, most := "", 0
 	for _, h := range holds {
-		if h.GPUs > most || h.GPUs == most && h.Model < pool {
-			pool, most = h.Model, h.GPUs
+		if h.Size.Devices > most || h.Size.Devices == most && h.Model < pool {
+			pool, most = h.Model, h.Size.Devices
 		}
 	}
 	return pool

@@ -38,14 +38,14 @@ func look(c cluster.Case, l *cluster.Lease) (*cluster.Lease, []cluster.Lease, cl
 func job(state cluster.JobState) cluster.Case {
 	c := cluster.Case{Job: cluster.Job{State: state, Start: at.Add(-cluster.Minute)}}
 	if c.Job.Started() || state == cluster.Completing {
-		c.Job.Holds = []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 2}}
+		c.Job.Holds = []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(2)}}
 	}
 	return c
 }
 
 func lease(state cluster.LeaseState) *cluster.Lease {
-	return &cluster.Lease{State: state, Class: cluster.Shared, Pool: "v100", GPUs: 2, Granted: at.Add(-90 * cluster.Second),
-		Start: at.Add(-60 * cluster.Second), End: at.Add(10 * cluster.Minute), Nodes: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 2}}}
+	return &cluster.Lease{State: state, Class: cluster.Shared, Pool: "v100", Size: cluster.Whole(2), Granted: at.Add(-90 * cluster.Second),
+		Start: at.Add(-60 * cluster.Second), End: at.Add(10 * cluster.Minute), Nodes: []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(2)}}}
 }
 
 // Every state of a lease is combined with every state of its job.
@@ -117,7 +117,7 @@ func TestAJobThatWeMayNoLongerTouchIsLetGo(t *testing.T) {
 // expired.
 func TestARunningJobIsAdopted(t *testing.T) {
 	got, _, r := look(job(cluster.Running), nil)
-	if got == nil || !got.Adopted || got.State != cluster.Active || got.GPUs != 2 || got.Pool != "v100" || got.Term != 1 || r.Terms != 1 {
+	if got == nil || !got.Adopted || got.State != cluster.Active || got.Size.Devices != 2 || got.Pool != "v100" || got.Term != 1 || r.Terms != 1 {
 		t.Fatalf("got %+v", got)
 	}
 	if want := Next(at, &cluster.Settings{Term: 15 * cluster.Minute}); got.End != want || got.Start != at.Add(-cluster.Minute) {

@@ -75,7 +75,7 @@ func (b *book) due(quota cluster.MicroGPU, cases ...cluster.Case) {
 		records[i] = b.s.Cases[i].Record
 		for k := range claimants {
 			if b.s.Ledger.Tenants[k].Tenant == records[i].Tenant {
-				claimants[k] = append(claimants[k], Claimant{Case: i, GPUs: b.s.Cases[i].Job.Request.GPUs, Weight: 1000, Pools: []int{0}})
+				claimants[k] = append(claimants[k], Claimant{Case: i, GPUs: b.s.Cases[i].Job.Request.Size.Devices, Weight: 1000, Pools: []int{0}})
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func balance(p cluster.PoolAccount) string {
 
 func seen(key cluster.JobKey, gpus int, state cluster.JobState) cluster.Case {
 	id := cluster.JobID{ID: int64(key)}
-	return cluster.Case{Job: cluster.Job{ID: id, User: "u", State: state, Submit: begin, Request: cluster.Request{GPUs: gpus}},
+	return cluster.Case{Job: cluster.Job{ID: id, User: "u", State: state, Submit: begin, Request: cluster.Request{Size: cluster.Whole(gpus)}},
 		Record: cluster.Record{Key: key, ID: id, User: "u", Tenant: "t", Submit: begin}, Control: cluster.FullControl}
 }
 
@@ -143,7 +143,7 @@ func waiting(key cluster.JobKey, gpus int) cluster.Case { return seen(key, gpus,
 func running(key cluster.JobKey, gpus int, start cluster.Instant) cluster.Case {
 	c := seen(key, gpus, cluster.Running)
 	c.Job.Start = start
-	c.Job.Holds = []cluster.Holding{{Node: "n1", Model: "v100", GPUs: gpus}}
+	c.Job.Holds = []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(gpus)}}
 	return c
 }
 

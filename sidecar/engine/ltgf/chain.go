@@ -56,7 +56,7 @@ func reserveChains(b *books, all chains) {
 // granted gives the GPUs that a job had under a lease: behind another one, those that it asked for.
 func granted(l *cluster.Lease, j *cluster.Job) []cluster.GPUs {
 	if l.Behind != 0 {
-		return []cluster.GPUs{{Model: l.Pool, Count: j.Request.GPUs}}
+		return []cluster.GPUs{{Model: l.Pool, Count: j.Request.Size.Devices}}
 	}
 	return held(l.Nodes, nil)
 }

@@ -61,9 +61,9 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 			b.reserveHeld(c, was, on, r.Alloc-had+b.suspended)
 		case l.State == cluster.Granted || was == cluster.Running && l.State != cluster.Ending && finished(c):
 			if chain == nil {
-				b.reserve(l.Pool, l.GPUs, r.Alloc-had+b.suspended)
+				b.reserve(l.Pool, l.Size.Devices, r.Alloc-had+b.suspended)
 			} else if p := b.pool(l.Pool); p >= 0 && b.first >= 0 && l.Behind == 0 {
-				chain.row, chain.pool, chain.user, chain.held = b.first, p, b.users.now, cluster.Times(l.GPUs, b.now.Sub(b.from))
+				chain.row, chain.pool, chain.user, chain.held = b.first, p, b.users.now, cluster.Times(l.Size.Devices, b.now.Sub(b.from))
 			}
 		}
 		b.accrueJob(r, c)
@@ -127,7 +127,7 @@ func (b *books) keep(s *cluster.Snapshot, nodes *Nodes) {
 			for _, n := range cl.Nodes {
 				gpus := 0
 				if slot := nodes.slot(nodes.find(n.Node), cl.Pool); slot >= 0 {
-					gpus = min(n.GPUs, max(nodes.idle[slot], 0))
+					gpus = min(n.Size.Devices, max(nodes.idle[slot], 0))
 					nodes.reserve(slot, gpus)
 				}
 				kept := cluster.Times(gpus, b.now.Sub(b.from))
@@ -561,7 +561,7 @@ func (b *books) chargeBad(c *cluster.Case, span cluster.Span) {
 	}
 	for _, h := range c.Job.Holds {
 		if p := b.pool(h.Model); p >= 0 && b.badNode[h.Node] {
-			b.pools[p].onBad += cluster.Times(h.GPUs, span)
+			b.pools[p].onBad += cluster.Times(h.Size.Devices, span)
 		}
 	}
 }
@@ -684,16 +684,16 @@ func held(holds []cluster.Holding, was []cluster.GPUs) []cluster.GPUs {
 	var out []cluster.GPUs
 next:
 	for _, h := range holds {
-		if h.GPUs == 0 {
+		if h.Size.Devices == 0 {
 			continue
 		}
 		for i := range out {
 			if out[i].Model == h.Model {
-				out[i].Count += h.GPUs
+				out[i].Count += h.Size.Devices
 				continue next
 			}
 		}
-		out = append(out, cluster.GPUs{Model: h.Model, Count: h.GPUs})
+		out = append(out, cluster.GPUs{Model: h.Model, Count: h.Size.Devices})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Model < out[j].Model })
 	return out
@@ -706,7 +706,7 @@ func sum(holds []cluster.Holding, model string) int {
 		if holds[i].Model != model {
 			return -1
 		}
-		n += holds[i].GPUs
+		n += holds[i].Size.Devices
 	}
 	return n
 }

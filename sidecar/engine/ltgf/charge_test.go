@@ -45,8 +45,8 @@ func TestAJobThatEndedBetweenTwoLooksIsChargedToItsEnd(t *testing.T) {
 // it held is what it was granted, since Slurm forgets that first.
 func TestAJobThatStartedAndEndedBetweenTwoLooksIsCharged(t *testing.T) {
 	start, end := begin.Add(2*second), begin.Add(7*second)
-	grant := []cluster.Lease{{Job: 1, State: cluster.Granted, Pool: "v100", GPUs: 2,
-		Nodes: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 2}}}}
+	grant := []cluster.Lease{{Job: 1, State: cluster.Granted, Pool: "v100", Size: cluster.Whole(2),
+		Nodes: []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(2)}}}}
 	holds := running(1, 2, start)
 	holds.Job.State, holds.Job.End = cluster.Done, end
 	forgotten := holds
@@ -147,7 +147,7 @@ func TestAReclaimedJobIsChargedToTheReclaim(t *testing.T) {
 	b := open(t, 8)
 	b.look(0, running(1, 4, begin))
 	b.pass(minute, running(1, 4, begin))
-	b.s.Leases = []cluster.Lease{{Job: 1, State: cluster.Ending, Pool: "v100", GPUs: 4}}
+	b.s.Leases = []cluster.Lease{{Job: 1, State: cluster.Ending, Pool: "v100", Size: cluster.Whole(4)}}
 	b.pass(10*second, requeued(running(1, 4, begin), begin.Add(68*second)))
 	b.charged(1, cluster.Times(4, minute))
 	if got := b.record(1).Ran; got != minute {
@@ -161,7 +161,7 @@ func TestAReclaimedJobIsChargedToTheRequeueWeHeardOf(t *testing.T) {
 	b := open(t, 8)
 	b.look(0, running(1, 4, begin))
 	b.pass(minute, running(1, 4, begin))
-	b.s.Leases = []cluster.Lease{{Job: 1, State: cluster.Ending, Pool: "v100", GPUs: 4}}
+	b.s.Leases = []cluster.Lease{{Job: 1, State: cluster.Ending, Pool: "v100", Size: cluster.Whole(4)}}
 	b.s.Cases[0].Record.Acted = begin.Add(minute + 300)
 	b.pass(10*second, requeued(running(1, 4, begin), begin.Add(68*second)))
 	b.charged(1, cluster.Times(4, minute+300))
@@ -173,8 +173,8 @@ func TestAReclaimedJobIsChargedToTheRequeueWeHeardOf(t *testing.T) {
 func TestAJobRequeuedRunAgainAndDoneBetweenTwoLooks(t *testing.T) {
 	b := open(t, 8)
 	b.look(0, running(1, 4, begin))
-	b.s.Leases = []cluster.Lease{{Job: 1, State: cluster.Active, Pool: "v100", GPUs: 4,
-		Nodes: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 4}}}}
+	b.s.Leases = []cluster.Lease{{Job: 1, State: cluster.Active, Pool: "v100", Size: cluster.Whole(4),
+		Nodes: []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(4)}}}}
 	c := done(requeued(running(1, 4, begin), begin.Add(20*second)), begin.Add(50*second))
 	c.Job.Start = begin.Add(30 * second)
 	b.pass(minute, c)

@@ -22,7 +22,7 @@ func from(c cluster.Case, start cluster.Instant) cluster.Case {
 // tenant's deficit has.
 func TestJobsAreChargedFromWhenTheirNodesAreReady(t *testing.T) {
 	start := begin.Add(10 * second)
-	grant := []cluster.Lease{{Job: 1, State: cluster.Granted, Pool: "v100", GPUs: 2, Nodes: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 2}}}}
+	grant := []cluster.Lease{{Job: 1, State: cluster.Granted, Pool: "v100", Size: cluster.Whole(2), Nodes: []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(2)}}}}
 	t.Run("with a lease, then it runs", func(t *testing.T) {
 		b := open(t, 8)
 		b.look(0, waiting(1, 2))

@@ -50,7 +50,7 @@ func (y *toy) stir() {
 	case j.Job.State == cluster.Waiting && what <= 2 && j.gpus <= y.free:
 		y.free -= j.gpus
 		j.Job.State, j.Job.Start, j.Job.Suspend, j.ran = cluster.Running, y.now, 0, 0
-		j.Job.Holds = []cluster.Holding{{Node: "n1", Model: "v100", GPUs: j.gpus}}
+		j.Job.Holds = []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(j.gpus)}}
 	case j.Job.State == cluster.Waiting && what == 4:
 		j.Job.State, j.Job.End = cluster.Done, y.now
 	case runs && what == 0:
@@ -92,11 +92,11 @@ func (y *toy) order(b *book) {
 			j.doomed = j.Job.Start + cluster.Instant(rapid.Int64Range(0, int64(y.now-j.Job.Start)).Draw(y.T, "saved"))
 			r.Stopping = &cluster.PendingStop{Since: j.doomed, Certainty: cluster.KnownLoss, Restarts: j.Job.Restarts}
 		}
-		nodes := []cluster.Holding{{Node: "n1", Model: "v100", GPUs: j.gpus}}
+		nodes := []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(j.gpus)}}
 		if j.Job.State == cluster.Waiting && r.Stopping == nil && r.Tenant != "" {
 			switch rapid.IntRange(0, 3).Draw(y.T, "keep") {
 			case 0:
-				b.s.Leases = append(b.s.Leases, cluster.Lease{Job: r.Key, State: cluster.Granted, Pool: "v100", GPUs: j.gpus, Nodes: nodes})
+				b.s.Leases = append(b.s.Leases, cluster.Lease{Job: r.Key, State: cluster.Granted, Pool: "v100", Size: cluster.Whole(j.gpus), Nodes: nodes})
 			case 1:
 				b.s.Claims = append(b.s.Claims, cluster.Claim{Job: r.Key, Pool: "v100", Gathers: true, Nodes: nodes})
 			}

@@ -43,7 +43,7 @@ func TestMemory(t *testing.T) {
 				switch {
 				case what <= 5 && c.Job.State == cluster.Waiting:
 					c.Was, c.Job.State, c.Job.Start = 0, cluster.Running, s.Now
-					c.Job.Holds = []cluster.Holding{{Node: node.Name, Model: "v100", GPUs: 2, CPUs: rapid.IntRange(0, 20).Draw(t, "cpus"), MemoryMB: 100}, {Node: "n4", Model: "v100", GPUs: 1}}
+					c.Job.Holds = []cluster.Holding{{Node: node.Name, Model: "v100", Size: cluster.Whole(2), CPUs: rapid.IntRange(0, 20).Draw(t, "cpus"), MemoryMB: 100}, {Node: "n4", Model: "v100", Size: cluster.Whole(1)}}
 				case what <= 5 && c.Job.State == cluster.Running:
 					c.Was, c.Job.State, c.Job.Holds, c.Job.End = 0, cluster.Done, nil, s.Now
 				case what <= 5:
@@ -53,10 +53,10 @@ func TestMemory(t *testing.T) {
 				case what == 7:
 					node.Busy = rapid.SampledFrom([]string{"", "maintenance"}).Draw(t, "busy")
 				case what == 8:
-					s.Claims = []cluster.Claim{{Job: c.Record.Key, Pool: "v100", Nodes: []cluster.Holding{{Node: node.Name, Model: "v100", GPUs: 3}}, Gathers: true}}
+					s.Claims = []cluster.Claim{{Job: c.Record.Key, Pool: "v100", Nodes: []cluster.Holding{{Node: node.Name, Model: "v100", Size: cluster.Whole(3)}}, Gathers: true}}
 				default:
-					s.Leases = append(s.Leases, cluster.Lease{Job: cluster.JobKey(len(s.Leases) - 100), State: cluster.Granted, Pool: "v100", GPUs: 1,
-						Nodes: []cluster.Holding{{Node: node.Name, Model: "v100", GPUs: 1}}})
+					s.Leases = append(s.Leases, cluster.Lease{Job: cluster.JobKey(len(s.Leases) - 100), State: cluster.Granted, Pool: "v100", Size: cluster.Whole(1),
+						Nodes: []cluster.Holding{{Node: node.Name, Model: "v100", Size: cluster.Whole(1)}}})
 				}
 			}
 			s.Now = s.Now.Add(cluster.Minute)

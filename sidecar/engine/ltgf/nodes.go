@@ -142,7 +142,7 @@ func (x *Nodes) of(c *cluster.Case) []hold {
 	for k := range out {
 		h := &c.Job.Holds[k]
 		node := x.find(h.Node)
-		out[k] = hold{node, x.slot(node, h.Model), h.GPUs, h.CPUs, h.MemoryMB}
+		out[k] = hold{node, x.slot(node, h.Model), h.Size.Devices, h.CPUs, h.MemoryMB}
 	}
 	return out
 }

@@ -288,7 +288,7 @@ func TestGatheredGPUsAreChargedOnce(t *testing.T) {
 		r := &b.s.Ledger.Tenants[i]
 		r.Base, r.Entitlement, r.Demand = 4*gpu, 4*gpu, 8*gpu
 	}
-	b.s.Claims = []cluster.Claim{{Job: 1, Pool: "v100", Gathers: true, Nodes: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 8}}}}
+	b.s.Claims = []cluster.Claim{{Job: 1, Pool: "v100", Gathers: true, Nodes: []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(8)}}}}
 	b.pass(cluster.Hour, gang, other)
 	// t had 3 of its 4 kept, u held 5.
 	if got, want := b.row("t").Owed, cluster.Times(1, cluster.Hour); got != want || b.row("u").Owed != -want {
@@ -453,7 +453,7 @@ func TestLeasedGPUsAreHad(t *testing.T) {
 	} {
 		b := open(t, 8)
 		other := b.lending()
-		other.Job.Holds[0].GPUs = 5
+		other.Job.Holds[0].Size = cluster.Whole(5)
 		job := waiting(1, 3)
 		if c.lease != cluster.Granted {
 			job = running(1, 3, b.now)
@@ -463,7 +463,7 @@ func TestLeasedGPUsAreHad(t *testing.T) {
 			r := &b.s.Ledger.Tenants[i]
 			r.Base, r.Entitlement, r.Demand = 4*gpu, 4*gpu, 8*gpu
 		}
-		b.s.Leases = []cluster.Lease{{Job: 1, State: c.lease, Pool: "v100", GPUs: 3, Nodes: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 3}}}}
+		b.s.Leases = []cluster.Lease{{Job: 1, State: c.lease, Pool: "v100", Size: cluster.Whole(3), Nodes: []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(3)}}}}
 		if c.left {
 			job = done(running(1, 3, b.now), b.now.Add(c.ran))
 		}
@@ -493,7 +493,7 @@ func TestGPUsOfEndedJobsAreHad(t *testing.T) {
 			b := open(t, 8)
 			b.s.Nodes[0].CPUs, b.s.Nodes[0].MemoryMB = 80, 800
 			other := b.lending()
-			other.Job.Holds[0].GPUs = 5
+			other.Job.Holds[0].Size = cluster.Whole(5)
 			b.look(0, c.before, other)
 			for i := range b.s.Ledger.Tenants {
 				r := &b.s.Ledger.Tenants[i]

@@ -83,7 +83,7 @@ func withoutGranted(s *cluster.Snapshot, x *Nodes) {
 		}
 		for _, h := range l.Nodes {
 			if slot := x.slot(x.find(h.Node), h.Model); slot >= 0 {
-				x.reserve(slot, h.GPUs)
+				x.reserve(slot, h.Size.Devices)
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // Idle GPUs are stranded if the CPUs or the memory that go with them are missing, and only then.
 func TestStranded(t *testing.T) {
 	on := func(gpus, cpus int, memory int64) []cluster.Holding {
-		h := cluster.Holding{Node: "n1", GPUs: gpus, CPUs: cpus, MemoryMB: memory}
+		h := cluster.Holding{Node: "n1", Size: cluster.Whole(gpus), CPUs: cpus, MemoryMB: memory}
 		if gpus > 0 {
 			h.Model = "v100"
 		}
@@ -64,6 +64,6 @@ func TestStranded(t *testing.T) {
 // granted gives a lease that was granted to a job.
 func granted(job cluster.JobKey, gpus int) func(*cluster.Snapshot) {
 	return func(s *cluster.Snapshot) {
-		s.Leases = []cluster.Lease{{Job: job, State: cluster.Granted, GPUs: gpus, Nodes: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: gpus}}}}
+		s.Leases = []cluster.Lease{{Job: job, State: cluster.Granted, Size: cluster.Whole(gpus), Nodes: []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(gpus)}}}}
 	}
 }

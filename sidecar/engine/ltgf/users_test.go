@@ -58,11 +58,11 @@ func TestWhatAUserKeepsIsCharged(t *testing.T) {
 		keeps, works := waiting(1, 4), running(2, 4, begin)
 		keeps.Job.User, keeps.Record.User = "v", "v"
 		b.look(0, keeps, works)
-		nodes := []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 4}}
+		nodes := []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(4)}}
 		b.s.Ledger.Users[0].Wants = []cluster.UserDemand{{Pool: "v100", GPUs: 8 * cluster.WholeGPU}}
 		b.s.Ledger.Users[1].Wants = []cluster.UserDemand{{Pool: "v100", GPUs: 8 * cluster.WholeGPU}}
 		if how == "granted" {
-			b.s.Leases = []cluster.Lease{{Job: 1, State: cluster.Granted, Pool: "v100", GPUs: 4, Nodes: nodes}}
+			b.s.Leases = []cluster.Lease{{Job: 1, State: cluster.Granted, Pool: "v100", Size: cluster.Whole(4), Nodes: nodes}}
 		} else {
 			b.s.Claims = []cluster.Claim{{Job: 1, Pool: "v100", Gathers: true, Nodes: nodes}}
 		}
@@ -89,7 +89,7 @@ func TestGatheredGPUsLowerTheDeficit(t *testing.T) {
 		b.look(0, waiting(1, 8))
 		b.due(8*gpu, waiting(1, 8))
 		if gathers {
-			b.s.Claims = []cluster.Claim{{Job: 1, Pool: "v100", Gathers: true, Nodes: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 8}}}}
+			b.s.Claims = []cluster.Claim{{Job: 1, Pool: "v100", Gathers: true, Nodes: []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(8)}}}}
 		}
 		b.look(cluster.Minute, waiting(1, 8))
 		return b.row("t").Deficit

@@ -35,12 +35,12 @@ func TestDebtsToOneTenant(t *testing.T) {
 		due.Divide(in, found, learnt, capacity, nil, nil)
 		for i := range leases {
 			if s.Cases[i].Job.State == cluster.Running {
-				leases[i] = &cluster.Lease{Pool: "v100", GPUs: 1, End: in.Now.Add(cluster.Span(rapid.IntRange(0, 20).Draw(t, "left")) * cluster.Minute)}
+				leases[i] = &cluster.Lease{Pool: "v100", Size: cluster.Whole(1), End: in.Now.Add(cluster.Span(rapid.IntRange(0, 20).Draw(t, "left")) * cluster.Minute)}
 			}
 		}
 		taken := round.Taken{Leases: leases, Ending: func(int) bool { return false }}
 		if rapid.Bool().Draw(t, "claim") {
-			taken.Claims = []cluster.Claim{{Job: 1, Pool: "k80", Nodes: []cluster.Holding{{GPUs: 1}}}}
+			taken.Claims = []cluster.Claim{{Job: 1, Pool: "k80", Nodes: []cluster.Holding{{Size: cluster.Whole(1)}}}}
 		}
 		end := in.Now.Add(cluster.Hour)
 		all := m.Debts(taken, end, 0, round.PartyIndex(len(due.Parties)))

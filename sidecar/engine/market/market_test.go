@@ -75,7 +75,7 @@ func open(s *cluster.Snapshot, rows ...[4]int) (*Market, []*cluster.Lease) {
 
 // on returns an active lease of GPUs of a model.
 func on(pool string, gpus int, end cluster.Instant) *cluster.Lease {
-	return &cluster.Lease{Job: 1, Pool: pool, GPUs: gpus, State: cluster.Active, End: end}
+	return &cluster.Lease{Job: 1, Pool: pool, Size: cluster.Whole(gpus), State: cluster.Active, End: end}
 }
 
 // A job may move where its party is entitled to GPUs, if that pays in a term, or settles a debt. With a notice of a minute, a move costs two.

@@ -60,5 +60,5 @@ func attemptOf(b *Board, a Ask) attempt {
 // tooFew reports whether a pool has fewer idle and soft GPUs than an ask wants.
 func tooFew(b *Board, a Ask) bool {
 	r := &b.site.specs[a.Shape].Request
-	return !r.Exclusive && b.tried.most[a.Pool] < r.GPUs
+	return !r.Exclusive && b.tried.most[a.Pool] < r.Size.Devices
 }

@@ -239,7 +239,7 @@ func (t *Site) Spots(holds []cluster.Holding, out []Spot) []Spot {
 	for i := range holds {
 		h := &holds[i]
 		if n := t.nodeAt(h.Node); n >= 0 {
-			out = append(out, Spot{n, hold{t.slotOf(n, h.Model), h.GPUs, part{h.CPUs, h.MemoryMB}}})
+			out = append(out, Spot{n, hold{t.slotOf(n, h.Model), h.Size.Devices, part{h.CPUs, h.MemoryMB}}})
 		}
 	}
 	return out

@@ -76,7 +76,7 @@ func TestMovesKeepEveryLease(t *testing.T) {
 func (s *small) specOf(key int) Spec {
 	r := cluster.Request{}
 	for _, h := range s.d.held[key].holds {
-		r.GPUs, r.CPUs, r.MemoryMB = r.GPUs+h.GPUs, r.CPUs+h.CPUs, r.MemoryMB+h.MemoryMB
+		r.Size, r.CPUs, r.MemoryMB = cluster.Whole(r.Size.Devices+h.Size.Devices), r.CPUs+h.CPUs, r.MemoryMB+h.MemoryMB
 	}
 	return Spec{Request: r, Partitions: []string{"p", "q"}, Account: "other"}
 }
@@ -85,7 +85,9 @@ func (s *small) specOf(key int) Spec {
 func (s *small) compact() bool {
 	spec, end := s.spec(), noon.Add(cluster.Hour)
 	most, limit := cluster.Times(1, rapid.SampledFrom([]cluster.Span{1, 3, 100}).Draw(s.T, "most")*cluster.Minute), rapid.IntRange(-1, 2).Draw(s.T, "limit")
-	cost := func(key int) cluster.GPUTime { return cluster.Times(s.specOf(key).Request.GPUs, cluster.Minute) }
+	cost := func(key int) cluster.GPUTime {
+		return cluster.Times(s.specOf(key).Request.Size.Devices, cluster.Minute)
+	}
 	before := fmt.Sprint(s.b.nodes, s.b.idleAndSoft())
 	p, moves, ok := Compact(s.b, Ask{Shape: s.b.site.Shape(spec), Pool: v100, Now: noon, End: end, Displace: Anybodys, Max: limit}, most,
 		func(who int) (Ask, cluster.GPUTime) {
@@ -119,7 +121,7 @@ func (s *small) compact() bool {
 func (s *small) fits(d *dumb, spec Spec, nodes []cluster.Holding, end cluster.Instant) {
 	got := make([]int, len(d.nodes))
 	for _, h := range nodes {
-		got[slices.IndexFunc(d.nodes, func(n dumbNode) bool { return n.Name == h.Node })] = h.GPUs
+		got[slices.IndexFunc(d.nodes, func(n dumbNode) bool { return n.Name == h.Node })] = h.Size.Devices
 	}
 	if !slices.ContainsFunc(d.spreads(&spec, "v100", end), func(spread []int) bool { return slices.Equal(spread, got) }) {
 		s.Fatalf("%+v does not fit on %v of\n%+v", spec, nodes, d.nodes)

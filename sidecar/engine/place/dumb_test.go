@@ -44,7 +44,7 @@ func (d *dumb) node(name string) *dumbNode {
 func (d *dumb) take(holds []cluster.Holding, sign int) {
 	for _, h := range holds {
 		n := d.node(h.Node)
-		n.idle -= sign * h.GPUs
+		n.idle -= sign * h.Size.Devices
 		n.cpus -= sign * h.CPUs
 		n.memory -= int64(sign) * h.MemoryMB
 	}
@@ -76,7 +76,7 @@ func (d *dumb) spreads(s *Spec, pool string, end cluster.Instant) [][]int {
 			}
 		}
 	}
-	try(0, nil, s.Request.GPUs)
+	try(0, nil, s.Request.Size.Devices)
 	return out
 }
 
@@ -95,15 +95,15 @@ func (d *dumb) complete(s *Spec, got []int, left int) bool {
 	case r.Exclusive:
 		return nodes == max(r.Nodes, 1) && left <= 0
 	case r.PerNode > 0:
-		return left == 0 && nodes == r.GPUs/r.PerNode && nodes >= r.Nodes
+		return left == 0 && nodes == r.Size.Devices/r.PerNode && nodes >= r.Nodes
 	}
 	return left == 0 && nodes >= r.Nodes && (r.MaxNodes == 0 || nodes <= r.MaxNodes)
 }
 
 func (d *dumb) admits(n *dumbNode, s *Spec, gpus int, end cluster.Instant) bool {
 	r := &s.Request
-	cpus := (r.CPUs*gpus + r.GPUs - 1) / r.GPUs
-	memory := (r.MemoryMB*int64(gpus) + int64(r.GPUs) - 1) / int64(r.GPUs)
+	cpus := (r.CPUs*gpus + r.Size.Devices - 1) / r.Size.Devices
+	memory := (r.MemoryMB*int64(gpus) + int64(r.Size.Devices) - 1) / int64(r.Size.Devices)
 	if r.Exclusive {
 		cpus, memory = r.CPUs/max(r.Nodes, 1), r.MemoryMB/int64(max(r.Nodes, 1))
 		if n.idle != n.GPUs[0].Count || n.cpus != n.CPUs || n.GPUs[0].Count < r.PerNode {
@@ -229,13 +229,13 @@ func (s *small) hold() {
 		if rapid.IntRange(0, 1).Draw(s.T, "here") > 0 || n.cpus == 0 || n.memory == 0 {
 			continue
 		}
-		h := cluster.Holding{Node: n.Name, Model: n.GPUs[0].Model, GPUs: rapid.IntRange(0, min(n.idle, 2)).Draw(s.T, "held"),
+		h := cluster.Holding{Node: n.Name, Model: n.GPUs[0].Model, Size: cluster.Whole(rapid.IntRange(0, min(n.idle, 2)).Draw(s.T, "held")),
 			CPUs: rapid.IntRange(1, min(n.cpus, 4)).Draw(s.T, "cpus"), MemoryMB: int64(rapid.IntRange(1, min(int(n.memory), 4)).Draw(s.T, "memory"))}
 		holds = append(holds, h)
 	}
 	soft := len(holds) > 0 && pick(s.T, "soft", true, false)
 	for _, h := range holds {
-		soft = soft && h.GPUs > 0 // leases hold GPUs on every node of theirs
+		soft = soft && h.Size.Devices > 0 // leases hold GPUs on every node of theirs
 	}
 	s.d.take(holds, 1)
 	if !soft {
@@ -258,23 +258,23 @@ func (s *small) occupy(holds []cluster.Holding) {
 			n.used = map[string]cluster.ReservedPart{}
 		}
 		used := n.used[within]
-		n.used[within] = cluster.ReservedPart{CPUs: used.CPUs + h.CPUs, GPUs: used.GPUs + h.GPUs}
+		n.used[within] = cluster.ReservedPart{CPUs: used.CPUs + h.CPUs, GPUs: used.GPUs + h.Size.Devices}
 	}
 }
 
 func (s *small) spec() Spec {
-	r := cluster.Request{GPUs: rapid.IntRange(1, 6).Draw(s.T, "gang"), CPUs: rapid.IntRange(0, 6).Draw(s.T, "cpus"),
+	r := cluster.Request{Size: cluster.Whole(rapid.IntRange(1, 6).Draw(s.T, "gang")), CPUs: rapid.IntRange(0, 6).Draw(s.T, "cpus"),
 		MemoryMB: int64(rapid.IntRange(0, 6).Draw(s.T, "memory"))}
 	switch rapid.IntRange(0, 4).Draw(s.T, "form") {
 	case 0: // --gpus-per-node on so many nodes
 		r.Nodes = rapid.IntRange(1, 3).Draw(s.T, "nodes")
-		r.PerNode = (r.GPUs + r.Nodes - 1) / r.Nodes
-		r.GPUs = r.Nodes * r.PerNode
+		r.PerNode = (r.Size.Devices + r.Nodes - 1) / r.Nodes
+		r.Size = cluster.Whole(r.Nodes * r.PerNode)
 	case 1: // --exclusive
 		r.Nodes, r.PerNode, r.Exclusive = rapid.IntRange(1, 2).Draw(s.T, "nodes"), 1, true
-		r.GPUs = r.Nodes
+		r.Size = cluster.Whole(r.Nodes)
 	case 2: // --gpus=n -N2-3
-		r.Nodes = min(rapid.IntRange(1, 3).Draw(s.T, "nodes"), r.GPUs)
+		r.Nodes = min(rapid.IntRange(1, 3).Draw(s.T, "nodes"), r.Size.Devices)
 		r.MaxNodes = r.Nodes + rapid.IntRange(0, 1).Draw(s.T, "more")
 	} // else --gpus=n
 	sp := Spec{Request: r, Partitions: pick(s.T, "partitions", []string{"p", "q"}, []string{"p"}, []string{"q"}),
@@ -373,7 +373,7 @@ func (s *small) right(spec *Spec, p *Placement, end cluster.Instant, idle, all [
 		return slices.ContainsFunc(after.spreads(spec, p.Nodes[0].Model, end), func(spread []int) bool {
 			for i, g := range spread {
 				k := slices.IndexFunc(p.Nodes, func(h cluster.Holding) bool { return h.Node == after.nodes[i].Name })
-				if k < 0 && g != 0 || k >= 0 && g != p.Nodes[k].GPUs {
+				if k < 0 && g != 0 || k >= 0 && g != p.Nodes[k].Size.Devices {
 					return false
 				}
 			}

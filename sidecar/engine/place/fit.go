@@ -98,16 +98,16 @@ func (x *search) splits(out []split) []split {
 		return append(out, split{wholeNodes(r, pool.most), wholeNode})
 	}
 	if r.PerNode > 0 {
-		return append(out, split{max(r.Nodes, (r.GPUs+r.PerNode-1)/r.PerNode, 1), r.PerNode})
+		return append(out, split{max(r.Nodes, (r.Size.Devices+r.PerNode-1)/r.PerNode, 1), r.PerNode})
 	}
-	least := max(r.Nodes, (r.GPUs+pool.most-1)/max(pool.most, 1), 1)
+	least := max(r.Nodes, (r.Size.Devices+pool.most-1)/max(pool.most, 1), 1)
 	most := r.MaxNodes
 	if most == 0 {
-		most = max(min(r.GPUs, len(pool.slots)), 1)
+		most = max(min(r.Size.Devices, len(pool.slots)), 1)
 	}
 	for n := least; n <= most && n <= least+8; n++ {
-		if r.GPUs%n == 0 {
-			out = append(out, split{n, r.GPUs / n})
+		if r.Size.Devices%n == 0 {
+			out = append(out, split{n, r.Size.Devices / n})
 		}
 		if n > 1 {
 			out = append(out, split{n, 0})
@@ -118,7 +118,7 @@ func (x *search) splits(out []split) []split {
 
 // wholeNodes gives the number of whole nodes for an exclusive request, of so many GPUs each.
 func wholeNodes(r *cluster.Request, gpus int) int {
-	return max(r.Nodes, (r.GPUs+gpus-1)/max(gpus, 1), 1)
+	return max(r.Nodes, (r.Size.Devices+gpus-1)/max(gpus, 1), 1)
 }
 
 // wholeNode as the number of GPUs per node means all GPUs of the node.
@@ -170,7 +170,7 @@ func (x *search) onEmptiest(sl split, now bool) []choice {
 	for k := len(sets) - 1; k > 0; k-- {
 		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
 			s := x.board.site.byPool[x.ask.Pool].slots[at]
-			for want := min(k, x.sp.Request.GPUs); want > 0; want-- {
+			for want := min(k, x.sp.Request.Size.Devices); want > 0; want-- {
 				if x.admits(s, want, x.board.slots[s].idle, none) && (!now || !x.late(s, want)) {
 					seen = append(seen, choice{slot: s, gpus: want})
 					break
@@ -179,7 +179,7 @@ func (x *search) onEmptiest(sl split, now bool) []choice {
 		}
 		full := 0 // nodes that take as many GPUs as any further one could
 		for i := range seen {
-			if seen[i].gpus >= min(k-1, x.sp.Request.GPUs) {
+			if seen[i].gpus >= min(k-1, x.sp.Request.Size.Devices) {
 				full++
 			}
 		}
@@ -188,7 +188,7 @@ func (x *search) onEmptiest(sl split, now bool) []choice {
 		}
 	}
 	slices.SortStableFunc(seen, func(a, b choice) int { return cmp.Compare(b.gpus, a.gpus) })
-	return deal(seen, sl.nodes, x.sp.Request.GPUs)
+	return deal(seen, sl.nodes, x.sp.Request.Size.Devices)
 }
 
 // deal spreads a gang over the first n nodes: at least one GPU on each, as many as possible on
@@ -214,7 +214,7 @@ func (x *search) want(s int, sl split) int {
 		return sl.per
 	}
 	r := &x.sp.Request
-	if l := &x.board.slots[s]; l.total >= max(r.PerNode, (r.GPUs+sl.nodes-1)/sl.nodes) {
+	if l := &x.board.slots[s]; l.total >= max(r.PerNode, (r.Size.Devices+sl.nodes-1)/sl.nodes) {
 		return l.total
 	}
 	return 0
@@ -263,7 +263,7 @@ func (x *search) onSoft(sl split) []choice {
 		}
 		return x.needed(seen[:sl.nodes])
 	}
-	found := deal(seen, sl.nodes, x.sp.Request.GPUs)
+	found := deal(seen, sl.nodes, x.sp.Request.Size.Devices)
 	return x.needed(found)
 }
 
@@ -272,7 +272,7 @@ const noRank = math.MaxInt
 
 // makeMostRoom gives the displacements that free as much of a slot as possible.
 func (x *search) makeMostRoom(s int) (choice, bool) {
-	for want := min(x.sp.Request.GPUs, x.board.slots[s].idle+x.board.slots[s].soft); want > 0; want-- {
+	for want := min(x.sp.Request.Size.Devices, x.board.slots[s].idle+x.board.slots[s].soft); want > 0; want-- {
 		if c, ok := x.makeRoom(s, want); ok {
 			return c, true
 		}
@@ -292,7 +292,7 @@ func (x *search) makeRoom(s, want int) (choice, bool) {
 		if c.spare >= 0 && x.admits(s, want, c.spare+want, freed) {
 			break
 		}
-		if !f.isOf(x.ask.Displace) || x.ask.Spares > 0 && x.ask.Spares == 1+f.owner && f.gpus() >= x.sp.Request.GPUs {
+		if !f.isOf(x.ask.Displace) || x.ask.Spares > 0 && x.ask.Spares == 1+f.owner && f.gpus() >= x.sp.Request.Size.Devices {
 			continue
 		}
 		x.board.tried.taken = append(x.board.tried.taken, f)
@@ -488,7 +488,7 @@ func share(r *cluster.Request, gpus int) (int, int64) {
 		nodes := wholeNodes(r, gpus)
 		return r.CPUs / nodes, r.MemoryMB / int64(nodes)
 	}
-	all := max(r.GPUs, 1)
+	all := max(r.Size.Devices, 1)
 	return (r.CPUs*gpus + all - 1) / all, (r.MemoryMB*int64(gpus) + int64(all) - 1) / int64(all)
 }
 
@@ -510,7 +510,7 @@ func (x *search) placement(found []choice) Placement {
 			p.At = max(p.At, x.board.nodes[l.node].freeAt)
 		}
 		p.Nodes = append(p.Nodes, cluster.Holding{
-			Node: x.board.site.machines[l.node].name, Model: x.board.site.pools[l.pool], GPUs: c.gpus, CPUs: cpus, MemoryMB: memory})
+			Node: x.board.site.machines[l.node].name, Model: x.board.site.pools[l.pool], Size: cluster.Whole(c.gpus), CPUs: cpus, MemoryMB: memory})
 		for _, f := range c.displaced {
 			p.At = max(p.At, f.end)
 			if !slices.Contains(p.Displaced, f.who) {
@@ -533,11 +533,11 @@ func (b *Board) Take(p Placement) {
 		n := b.site.nodeAt(h.Node)
 		d, l := &b.nodes[n], &b.slots[b.site.slotOf(n, h.Model)]
 		if p.At >= d.freeAt { // GPUs that are free now stay free
-			l.later = max(l.later-h.GPUs, 0)
+			l.later = max(l.later-h.Size.Devices, 0)
 			d.later = part{max(d.later.cpus-h.CPUs, 0), max(d.later.memory-h.MemoryMB, 0)}
 			continue
 		}
-		l.later = min(l.later, max(l.idle-h.GPUs, 0))
+		l.later = min(l.later, max(l.idle-h.Size.Devices, 0))
 		d.later = part{min(d.later.cpus, max(d.free.cpus-h.CPUs, 0)), min(d.later.memory, max(d.free.memory-h.MemoryMB, 0))}
 	}
 	b.Hold(p.Nodes)

@@ -22,12 +22,12 @@ func room(name, model string, gpus int) cluster.Node {
 }
 
 func taken(node, model string, gpus int) []cluster.Holding {
-	return []cluster.Holding{{Node: node, Model: model, GPUs: gpus, CPUs: gpus, MemoryMB: 1024 * int64(gpus)}}
+	return []cluster.Holding{{Node: node, Model: model, Size: cluster.Whole(gpus), CPUs: gpus, MemoryMB: 1024 * int64(gpus)}}
 }
 
 // gang is a job of partition p that wants GPUs anyhow, a CPU and a GB with each.
 func gang(gpus int) Spec {
-	return Spec{Request: cluster.Request{GPUs: gpus, CPUs: gpus, MemoryMB: 1024 * int64(gpus)}, Partitions: []string{"p"}}
+	return Spec{Request: cluster.Request{Size: cluster.Whole(gpus), CPUs: gpus, MemoryMB: 1024 * int64(gpus)}, Partitions: []string{"p"}}
 }
 
 // onNodes is a gang with so many GPUs on each of so many nodes.
@@ -59,7 +59,7 @@ func show(p Placement, ok bool) string {
 	}
 	var parts []string
 	for _, h := range p.Nodes {
-		parts = append(parts, fmt.Sprintf("%s:%d", h.Node, h.GPUs))
+		parts = append(parts, fmt.Sprintf("%s:%d", h.Node, h.Size.Devices))
 	}
 	if len(p.Displaced) > 0 {
 		parts = append(parts, fmt.Sprintf("displacing %v", p.Displaced))
@@ -306,7 +306,7 @@ func TestAReservationOfGPUs(t *testing.T) {
 	} {
 		for _, soft := range []bool{false, true} {
 			b := New(models, []cluster.Node{room("n1", "v100", 4)}, []cluster.Reservation{two}, noon)
-			holds := []cluster.Holding{{Node: "n1", Model: "v100", GPUs: c.holds, CPUs: 1}}
+			holds := []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(c.holds), CPUs: 1}}
 			Occupy(b.site, c.within, holds)
 			if soft {
 				b.Soften(1, 0, 1, noon, holds)
@@ -323,7 +323,7 @@ func TestAReservationOfGPUs(t *testing.T) {
 		}
 	}
 	b := New(models, []cluster.Node{room("n1", "v100", 4)}, []cluster.Reservation{two}, noon)
-	b.Soften(1, 0, 1, noon, []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 2, CPUs: 1}})
+	b.Soften(1, 0, 1, noon, []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(2), CPUs: 1}})
 	ask := Ask{Shape: b.site.Shape(gang(2)), Pool: v100, Now: noon, Displace: Anybodys, Max: -1}
 	if p, ok := b.Fit(ask); !ok || len(p.Displaced) != 1 || !b.Admits(ask, "n1", 2) || b.Admits(ask, "n1", 3) {
 		t.Errorf("a lease beside the reservation is displaced: %+v, %v", p, ok)
@@ -340,7 +340,7 @@ func TestAGangIsOnOneModel(t *testing.T) {
 	p, _ := b.Fit(Ask{Shape: b.site.Shape(gang(4)), Pool: k80, Now: noon, Max: -1})
 	for _, h := range p.Nodes {
 		if h.Model != "k80" {
-			t.Errorf("%d GPUs of %s on %s", h.GPUs, h.Model, h.Node)
+			t.Errorf("%d GPUs of %s on %s", h.Size.Devices, h.Model, h.Node)
 		}
 	}
 }
@@ -388,11 +388,11 @@ func TestAClaimKeepsLongerLeasesOff(t *testing.T) {
 		for _, s := range order {
 			b.site.Shape(s)
 		}
-		b.Claim([]cluster.Holding{{Node: "n1", Model: "v100", GPUs: 4}}, noon.Add(30*cluster.Minute))
+		b.Claim([]cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(4)}}, noon.Add(30*cluster.Minute))
 		wants(t, "surely over before", b.find(short, v100), "n1:1")
 		wants(t, "perhaps not over before", b.find(long, v100), "none")
 		wants(t, "without a limit", b.find(gang(1), v100), "none")
-		b.Claim([]cluster.Holding{{Node: "n1", Model: "v100", GPUs: 4}}, noon.Add(cluster.Hour))
+		b.Claim([]cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(4)}}, noon.Add(cluster.Hour))
 		wants(t, "the lease ends when the claim begins", b.find(long, v100), "n1:1")
 	}
 }

@@ -195,7 +195,7 @@ func Occupy(t *Site, reservations string, holds []cluster.Holding) {
 			for k := range t.machines[n].windows {
 				if w := &t.machines[n].windows[k]; w.name == name {
 					w.usedCPUs += holds[i].CPUs
-					w.usedGPUs += holds[i].GPUs
+					w.usedGPUs += holds[i].Size.Devices
 					break windows
 				}
 			}
@@ -306,7 +306,7 @@ type shapes struct {
 
 // Shape registers a request and gives its number; equal requests share one.
 func (t *Site) Shape(s Spec) int {
-	spot := s.Request.GPUs + 31*s.Request.CPUs + 131*int(s.Request.MemoryMB>>10)
+	spot := s.Request.Size.Devices + 31*s.Request.CPUs + 131*int(s.Request.MemoryMB>>10)
 	if t.limits {
 		spot += 17 * int(s.Limit/cluster.Second)
 	}

@@ -128,13 +128,13 @@ func (f *Facts) see(i int, o *Opening) {
 	if !slices.Contains(f.controls, st.Control) {
 		f.controls = append(f.controls, st.Control)
 	}
-	st.Asks = c.Job.Request.GPUs
+	st.Asks = c.Job.Request.Size.Devices
 	st.Live = !c.Gone && c.Job.State != cluster.Done
 	st.Waits = st.Live && c.Job.State == cluster.Waiting
 	st.Readied = st.Live && c.Job.State == cluster.Configuring
 	st.Runs = st.Live && (c.Job.State == cluster.Running || c.Job.State == cluster.Suspended)
 	if l := o.Leases[i]; l != nil && st.Runs {
-		st.Held = l.GPUs // computed already
+		st.Held = l.Size.Devices // computed already
 	} else {
 		st.Held = c.Job.GPUsHeld()
 	}

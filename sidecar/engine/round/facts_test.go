@@ -37,14 +37,16 @@ func TestStatusOfACase(t *testing.T) {
 		{"Slurm has forgotten it", holds(cluster.Running), func(_ *cluster.Snapshot, c *cluster.Case) { c.Gone = true },
 			func(w *round.Status) { w.Live, w.Held = false, 2 }},
 		{"its lease is of fewer GPUs than its nodes have", holds(cluster.Running), func(s *cluster.Snapshot, _ *cluster.Case) {
-			s.Leases = []cluster.Lease{{Job: 1, Pool: "v100", GPUs: 1}}
+			s.Leases = []cluster.Lease{{Job: 1, Pool: "v100", Size: cluster.Whole(1)}}
 		}, func(w *round.Status) { w.Runs, w.Held = true, 1 }},
 		{"its lease has not begun", roundtest.Job(7, "bio", 2, cluster.Waiting), func(s *cluster.Snapshot, _ *cluster.Case) {
-			s.Leases = []cluster.Lease{{Job: 1, Pool: "v100", GPUs: 2}}
+			s.Leases = []cluster.Lease{{Job: 1, Pool: "v100", Size: cluster.Whole(2)}}
 		}, func(w *round.Status) { w.Waits = true }},
 		{"it asks for all GPUs of the site", roundtest.Job(7, "bio", 8, cluster.Waiting), nil, func(w *round.Status) { w.Waits, w.Asks = true, 8 }},
 		{"it asks for more than the site has", roundtest.Job(7, "bio", 9, cluster.Waiting), nil, func(w *round.Status) { w.Waits, w.Asks = true, 0 }},
-		{"it asks for more than the site still has, and runs", holds(cluster.Running), func(s *cluster.Snapshot, c *cluster.Case) { s.Nodes, c.Job.Request.GPUs = s.Nodes[:1], 5 },
+		{"it asks for more than the site still has, and runs", holds(cluster.Running), func(s *cluster.Snapshot, c *cluster.Case) {
+			s.Nodes, c.Job.Request.Size = s.Nodes[:1], cluster.Whole(5)
+		},
 			func(w *round.Status) { w.Runs, w.Asks, w.Held = true, 5, 2 }},
 		{"it is of no tenant", roundtest.Job(7, "ops", 2, cluster.Waiting), nil, func(w *round.Status) { w.Waits, w.Tenant = true, -1 }},
 		{"it is of the second tenant", roundtest.Job(7, "nlp", 2, cluster.Waiting), nil, func(w *round.Status) { w.Waits, w.Tenant = true, 1 }},
@@ -254,10 +256,10 @@ func TestExpiring(t *testing.T) {
 func TestCommitted(t *testing.T) {
 	const gpu, minute = cluster.WholeGPU, cluster.GPUTime(cluster.Minute)
 	lease := func(pool string, gpus int, end cluster.Span) *cluster.Lease {
-		return &cluster.Lease{Pool: pool, GPUs: gpus, End: now.Add(end)}
+		return &cluster.Lease{Pool: pool, Size: cluster.Whole(gpus), End: now.Add(end)}
 	}
 	claim := func(job cluster.JobKey, pool string, gathers bool) cluster.Claim {
-		return cluster.Claim{Job: job, Pool: pool, Gathers: gathers, Nodes: []cluster.Holding{{Node: "a", GPUs: 1}, {Node: "b", GPUs: 2}}}
+		return cluster.Claim{Job: job, Pool: pool, Gathers: gathers, Nodes: []cluster.Holding{{Node: "a", Size: cluster.Whole(1)}, {Node: "b", Size: cluster.Whole(2)}}}
 	}
 	for _, c := range []struct {
 		name  string
@@ -297,7 +299,7 @@ func TestCommitted(t *testing.T) {
 // The beneficiary of a lease is the first job that claims GPUs of its model on one of its nodes; cells say it themselves.
 func TestBeneficiaries(t *testing.T) {
 	at := func(node, model string) []cluster.Holding {
-		return []cluster.Holding{{Node: node, Model: model, GPUs: 1}}
+		return []cluster.Holding{{Node: node, Model: model, Size: cluster.Whole(1)}}
 	}
 	claims := []cluster.Claim{{Job: 5, Nodes: at("b", "k80")}, {Job: 6, Nodes: append(at("a", "v100"), at("b", "k80")...)}, {Job: 7, Nodes: at("a", "v100")}}
 	for _, c := range []struct {

@@ -35,9 +35,9 @@ func Committed[Row ~int](f *Facts, queued []Queued, x Taken, rows int, of func(*
 		if t < 0 || p < 0 {
 			return
 		}
-		*use.At(t, p) += cluster.Times(l.GPUs, max(l.End.Sub(f.Now), 0))
+		*use.At(t, p) += cluster.Times(l.Size.Devices, max(l.End.Sub(f.Now), 0))
 		if !x.Ending(i) {
-			*holds.At(t, p) += l.GPUs
+			*holds.At(t, p) += l.Size.Devices
 		}
 	}
 	if x.Cases == nil {
@@ -73,7 +73,7 @@ func Committed[Row ~int](f *Facts, queued []Queued, x Taken, rows int, of func(*
 func GPUs(nodes []cluster.Holding) int {
 	n := 0
 	for i := range nodes {
-		n += nodes[i].GPUs
+		n += nodes[i].Size.Devices
 	}
 	return n
 }

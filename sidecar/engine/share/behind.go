@@ -121,7 +121,7 @@ func (f *follower) lead() (lines map[lineKey]*behindLine) {
 			lines[key] = n
 			f.open[who.Queue]++
 		}
-		n.holders = append(n.holders, holder{item: i, shape: f.x.f.Site.Shape(f.x.f.Spec(i)), gpus: l.GPUs, free: int(places), binds: !mark.Stoppable})
+		n.holders = append(n.holders, holder{item: i, shape: f.x.f.Site.Shape(f.x.f.Spec(i)), gpus: l.Size.Devices, free: int(places), binds: !mark.Stoppable})
 		n.left++
 	}
 	return lines

@@ -334,7 +334,7 @@ func (x *contest) rank(in *lease.Input) []int {
 	for i, l := range x.f.Hand.Leases {
 		if !x.f.Fixed(i) {
 			t := x.f.Due.Queued[i].Queue
-			held[t] = append(held[t], lease.Held{Case: i, Pool: x.f.In.PoolOf(l)[0], GPUs: l.GPUs, Rho: x.f.Turn(i), User: int(x.f.In.Cases[i].User)})
+			held[t] = append(held[t], lease.Held{Case: i, Pool: x.f.In.PoolOf(l)[0], GPUs: l.Size.Devices, Rho: x.f.Turn(i), User: int(x.f.In.Cases[i].User)})
 		}
 	}
 	users := x.f.Users()

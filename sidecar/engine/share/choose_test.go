@@ -44,7 +44,7 @@ func play(s *cluster.Snapshot) (out []string, f *field.Field) {
 	on := func(nodes []cluster.Holding) string {
 		var all []string
 		for _, n := range nodes {
-			all = append(all, fmt.Sprintf("%s%d", n.Node, n.GPUs))
+			all = append(all, fmt.Sprintf("%s%d", n.Node, n.Size.Devices))
 		}
 		return strings.Join(all, "+")
 	}
@@ -102,7 +102,7 @@ func runs(id int64, tenant string, gpus int) cluster.Case {
 func leased(s *cluster.Snapshot, ends ...cluster.Span) {
 	for i := range s.Cases {
 		if c := &s.Cases[i]; c.Job.State == cluster.Running && len(ends) > 0 {
-			s.Leases = append(s.Leases, cluster.Lease{Job: c.Record.Key, Term: 1, Pool: "v100", GPUs: c.Job.GPUsHeld(), State: cluster.Active, Nodes: c.Job.Holds, Granted: now.Add(-cluster.Hour), Start: now.Add(-cluster.Hour), End: now.Add(ends[0])})
+			s.Leases = append(s.Leases, cluster.Lease{Job: c.Record.Key, Term: 1, Pool: "v100", Size: cluster.Whole(c.Job.GPUsHeld()), State: cluster.Active, Nodes: c.Job.Holds, Granted: now.Add(-cluster.Hour), Start: now.Add(-cluster.Hour), End: now.Add(ends[0])})
 			ends = ends[1:]
 		}
 	}
@@ -157,26 +157,26 @@ func TestChoices(t *testing.T) {
 		{"no more leases end for others than may", cases{runs(7, "bio", 2), runs(8, "bio", 2), waits(9, "nlp", 2), waits(10, "nlp", 2)}, []cluster.Span{minute, minute}, func(s *cluster.Snapshot) { s.Settings.MaxReclaims = 1; behind(-99, 99)(s) }, []string{"renewed a2 15:00", "noticed a2 1:00", "claims a2 1:00", "limit, claims a2 15:00"}},
 		{"a claim goes on, though its tenant is ahead now", cases{runs(7, "bio", 4), waits(8, "nlp", 4)}, []cluster.Span{minute}, func(s *cluster.Snapshot) {
 			behind(99, 0)(s)
-			s.Claims = []cluster.Claim{{Job: 2, Pool: "v100", Nodes: []cluster.Holding{{Node: "a", Model: "v100", GPUs: 4}}, At: now.Add(minute), Made: now.Add(-minute)}}
+			s.Claims = []cluster.Claim{{Job: 2, Pool: "v100", Nodes: []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(4)}}, At: now.Add(minute), Made: now.Add(-minute)}}
 		}, []string{"noticed a4 1:00", "claims a4 1:00"}},
 		{"a claim is a term late", cases{waits(7, "bio", 4), waits(8, "nlp", 4)}, nil, func(s *cluster.Snapshot) {
 			behind(99, 0)(s)
-			s.Claims = []cluster.Claim{{Job: 2, Pool: "v100", Nodes: []cluster.Holding{{Node: "a", Model: "v100", GPUs: 4}}, At: now.Add(-15 * minute), Made: now.Add(-cluster.Hour)}}
+			s.Claims = []cluster.Claim{{Job: 2, Pool: "v100", Nodes: []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(4)}}, At: now.Add(-15 * minute), Made: now.Add(-cluster.Hour)}}
 		}, []string{"behind nlp, claims a4 15:00", "granted a4 15:00"}},
 		{"it is a millisecond later", cases{waits(7, "bio", 4), waits(8, "nlp", 4)}, nil, func(s *cluster.Snapshot) {
 			behind(99, 0)(s)
-			s.Claims = []cluster.Claim{{Job: 2, Pool: "v100", Nodes: []cluster.Holding{{Node: "a", Model: "v100", GPUs: 4}}, At: now.Add(-15*minute) - 1, Made: now.Add(-cluster.Hour)}}
+			s.Claims = []cluster.Claim{{Job: 2, Pool: "v100", Nodes: []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(4)}}, At: now.Add(-15*minute) - 1, Made: now.Add(-cluster.Hour)}}
 		}, []string{"granted a4 15:00", "behind bio"}},
 		{"a claim is of a pool that vanished", cases{waits(7, "bio", 4)}, nil, func(s *cluster.Snapshot) {
-			s.Claims = []cluster.Claim{{Job: 1, Pool: "p100", Nodes: []cluster.Holding{{Node: "x", Model: "p100", GPUs: 4}}, At: now}}
+			s.Claims = []cluster.Claim{{Job: 1, Pool: "p100", Nodes: []cluster.Holding{{Node: "x", Model: "p100", Size: cluster.Whole(4)}}, At: now}}
 		}, []string{"granted a4 15:00"}},
 		{"a claim is of a node that failed", cases{waits(7, "bio", 2)}, nil, func(s *cluster.Snapshot) {
 			s.Nodes = append(s.Nodes, cluster.Node{Name: "c", GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}, CPUs: 64, MemoryMB: 1 << 20, Partitions: []string{"gpu"}, Bad: "down"})
-			s.Claims = []cluster.Claim{{Job: 1, Pool: "v100", Nodes: []cluster.Holding{{Node: "c", Model: "v100", GPUs: 2}}, At: now}}
+			s.Claims = []cluster.Claim{{Job: 1, Pool: "v100", Nodes: []cluster.Holding{{Node: "c", Model: "v100", Size: cluster.Whole(2)}}, At: now}}
 		}, []string{"granted a2 15:00"}},
 		{"a claim is of a job that is gone", cases{waits(7, "bio", 4), waits(8, "nlp", 4)}, nil, func(s *cluster.Snapshot) {
 			s.Cases[1].Gone = true
-			s.Claims = []cluster.Claim{{Job: 2, Pool: "v100", Nodes: []cluster.Holding{{Node: "a", Model: "v100", GPUs: 4}}, At: now}}
+			s.Claims = []cluster.Claim{{Job: 2, Pool: "v100", Nodes: []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(4)}}, At: now}}
 		}, []string{"granted a4 15:00", ""}},
 		{"a gang is due, and fits nowhere: GPUs are claimed for it", cases{runs(7, "bio", 2), runs(8, "bio", 2), waits(9, "nlp", 4)}, []cluster.Span{15 * minute, 15 * minute}, behind(0, 99), []string{"active a2 15:00", "active a2 15:00", "behind, claims a4 15:00"}},
 		{"a new job goes first in the middle of terms", cases{runs(7, "bio", 4), waits(8, "nlp", 2)}, []cluster.Span{15 * minute}, func(s *cluster.Snapshot) { recall(s); behind(-99, 99)(s) }, []string{"noticed a4 1:00 recalled for 2", "claims a2 1:00"}},
@@ -225,7 +225,7 @@ func TestChoices(t *testing.T) {
 			s.Cases[1].Record.User, s.Cases[1].Job.User = "bob", "bob"
 		}, []string{"noticed a4 1:00", "claims a4 1:00"}},
 		{"the older of two claims counts", cases{waits(7, "bio", 4), waits(8, "nlp", 4)}, nil, func(s *cluster.Snapshot) {
-			nodes := []cluster.Holding{{Node: "a", Model: "v100", GPUs: 4}}
+			nodes := []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(4)}}
 			s.Claims = []cluster.Claim{{Job: 1, Pool: "v100", Nodes: nodes, At: now, Made: now - 10}, {Job: 2, Pool: "v100", Nodes: nodes, At: now, Made: now - 20}}
 		}, []string{"behind nlp, claims a4 0:00", "granted a4 15:00"}},
 		{"a lease that was renewed in this moment is not recalled", cases{runs(7, "bio", 4), waits(8, "nlp", 2)}, []cluster.Span{15 * minute}, func(s *cluster.Snapshot) { recall(s); behind(-99, 99)(s); s.Leases[0].Granted = now }, []string{"active a4 15:00", "behind, claims a2 15:00", "again after 10 s"}},
@@ -317,7 +317,7 @@ func TestJobsMoveForGangs(t *testing.T) {
 		s := roundtest.Snapshot(runs(7, "bio", 2), runs(8, "bio", 2), waits(9, "nlp", 4))
 		node(s, "c", 4)
 		s.Cases[0].Job.Declares.Manner, s.Cases[1].Job.Declares.Manner = cluster.SavesOnTerm, cluster.SavesOnTerm
-		s.Cases[1].Job.Holds = []cluster.Holding{{Node: "c", Model: "v100", GPUs: 2, CPUs: 2}}
+		s.Cases[1].Job.Holds = []cluster.Holding{{Node: "c", Model: "v100", Size: cluster.Whole(2), CPUs: 2}}
 		s.Cases[2].Job.Request.MaxNodes, s.Settings.CompactPercent, s.Settings.Threshold = 1, 50, cluster.Hour
 		leased(s, minute, minute)
 		c.change(s)
@@ -371,7 +371,7 @@ func TestGathering(t *testing.T) {
 		s.Tenants[0].Weight = 0
 		s.Ledger.Tenants[v100].Deficit, s.Ledger.Tenants[v100+2].Deficit = 0, cluster.GPUTime(99*minute)
 		s.Ledger.Tenants[v100].Owed, s.Ledger.Tenants[v100+2].Owed = -cluster.GPUTime(99*minute), cluster.GPUTime(99*minute)
-		s.Claims = []cluster.Claim{{Job: 3, Pool: "v100", Gathers: true, Nodes: []cluster.Holding{{Node: "a", Model: "v100", GPUs: 4}}, At: now.Add(-cluster.Hour), Made: now.Add(-cluster.Hour)}}
+		s.Claims = []cluster.Claim{{Job: 3, Pool: "v100", Gathers: true, Nodes: []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(4)}}, At: now.Add(-cluster.Hour), Made: now.Add(-cluster.Hour)}}
 		leased(s, 15*minute, 15*minute)
 		c.change(s)
 		if got, _ := play(s); !slices.Equal(got, c.want) {

@@ -45,7 +45,7 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 		l := f.Hand.Leases[i]
 		p, gpus := can.Pools[0], st.Held
 		if l != nil {
-			p, gpus = f.In.Pool(l.Pool), l.GPUs
+			p, gpus = f.In.Pool(l.Pool), l.Size.Devices
 		}
 		if p < 0 {
 			continue

@@ -122,9 +122,9 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 			continue
 		}
 		at := r.accountOf(i)
-		*r.holds.At(at.queue, at.pool) += l.GPUs
+		*r.holds.At(at.queue, at.pool) += l.Size.Devices
 		if l.Term == 1 {
-			*r.firsts.At(at.queue, at.pool) += l.GPUs
+			*r.firsts.At(at.queue, at.pool) += l.Size.Devices
 		}
 		if may[i] {
 			*r.has.At(at.queue, at.pool) = true
@@ -356,8 +356,8 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 		}
 		row := x.f.Due.Rows.At(at.queue, at.pool)
 		w.behind += r.rest(i)
-		w.closing += lease.Cost(row.Entitlement, x.f.Hand.Leases[i].GPUs, x.f.In.Settings.Term)
-		w.gpus += x.f.Hand.Leases[i].GPUs
+		w.closing += lease.Cost(row.Entitlement, x.f.Hand.Leases[i].Size.Devices, x.f.In.Settings.Term)
+		w.gpus += x.f.Hand.Leases[i].Size.Devices
 		without[at] = w
 		switch gap := w.behind + x.f.In.Settings.Threshold - behind; {
 		case !r.keeps(at, w.gpus, 0):
@@ -386,7 +386,7 @@ func (r *recalls) ownYield(leases []int, k *lease.Candidate) bool {
 			return false
 		}
 		if u := r.x.f.In.Cases[i].User; r.users != nil && u != k.Priority.User {
-			if r.users[u].Behind+cluster.Times(r.x.f.Hand.Leases[i].GPUs, r.x.f.Hand.Leases[i].End.Sub(r.x.f.In.Now)) > behind {
+			if r.users[u].Behind+cluster.Times(r.x.f.Hand.Leases[i].Size.Devices, r.x.f.Hand.Leases[i].End.Sub(r.x.f.In.Now)) > behind {
 				return false
 			}
 		} else if r.x.f.In.Settings.JobOrder != cluster.ByRho && r.x.f.Turn(i) <= k.Priority.Rho {
@@ -404,7 +404,7 @@ func (r *recalls) accountOf(i int) account {
 // rest returns the remaining part of a lease as time at its tenant's entitlement.
 func (r *recalls) rest(i int) cluster.Span {
 	l, at := r.x.f.Hand.Leases[i], r.accountOf(i)
-	return lease.Cost(r.x.f.Due.Rows.At(at.queue, at.pool).Entitlement, l.GPUs, l.End.Sub(r.x.f.In.Now))
+	return lease.Cost(r.x.f.Due.Rows.At(at.queue, at.pool).Entitlement, l.Size.Devices, l.End.Sub(r.x.f.In.Now))
 }
 
 // charge books GPUs until end on a user.
@@ -419,9 +419,9 @@ func (r *recalls) end(i int, beneficiary cluster.JobKey) {
 	l, st, mark := r.x.f.Hand.Leases[i], &r.x.f.In.Cases[i], &r.x.f.Hand.Marks[i]
 	at := r.accountOf(i)
 	*r.behind.At(at.queue, at.pool) += r.rest(i)
-	r.charge(int(st.User), -l.GPUs, l.End)
-	if r.holdsFor(at, -l.GPUs, l.End); l.Term == 1 {
-		*r.firsts.At(at.queue, at.pool) -= l.GPUs
+	r.charge(int(st.User), -l.Size.Devices, l.End)
+	if r.holdsFor(at, -l.Size.Devices, l.End); l.Term == 1 {
+		*r.firsts.At(at.queue, at.pool) -= l.Size.Devices
 	}
 	if r.most > 0 {
 		r.most--

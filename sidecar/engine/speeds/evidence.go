@@ -113,7 +113,7 @@ func (x *Speeds) unfinished() func(cluster.Kind, int) [][]cluster.ModelTime {
 					continue
 				}
 				var last []cluster.ModelTime
-				count := j.Request.GPUs
+				count := j.Request.Size.Devices
 				if x.in.Cases[i].Runs && len(j.Holds) > 0 {
 					count = j.GPUsHeld()
 					last = []cluster.ModelTime{{Model: j.Holds[0].Model, Ran: max(x.in.Now.Sub(j.Start)-j.Suspend, 0)}}

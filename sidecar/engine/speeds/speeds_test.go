@@ -138,7 +138,7 @@ func TestReports(t *testing.T) {
 		{"it runs", func(*cluster.Snapshot) {}, true},
 		{"it is suspended", func(s *cluster.Snapshot) { s.Cases[0].Job.State = cluster.Suspended }, false},
 		{"it holds two models", func(s *cluster.Snapshot) {
-			s.Cases[0].Job.Holds = append(s.Cases[0].Job.Holds, cluster.Holding{Node: "b", Model: "k80", GPUs: 1})
+			s.Cases[0].Job.Holds = append(s.Cases[0].Job.Holds, cluster.Holding{Node: "b", Model: "k80", Size: cluster.Whole(1)})
 		}, false},
 		{"it holds nothing", func(s *cluster.Snapshot) { s.Cases[0].Job.Holds = nil }, false},
 		{"it is of no tenant", func(s *cluster.Snapshot) { s.Cases[0].Record.Tenant = "" }, false},
@@ -177,7 +177,9 @@ func TestWorkLeft(t *testing.T) {
 		{"it declares its steps", waits(7, known...), func(s *cluster.Snapshot) { s.Cases[0].Job.Hints.Steps = 1200 }, 2 * 600},
 		{"it declares its steps, and no speed", waits(7), func(s *cluster.Snapshot) { s.Cases[0].Job.Hints.Steps, s.Cases[0].Job.Limit = 1200, cluster.Hour }, 2 * hour},
 		{"it declares a step", waits(7, known...), func(s *cluster.Snapshot) { s.Cases[0].Job.Hints.Steps = 1 }, 2},
-		{"it asks for no GPUs", waits(7), func(s *cluster.Snapshot) { s.Cases[0].Job.Request.GPUs, s.Cases[0].Job.Limit = 0, cluster.Hour }, hour},
+		{"it asks for no GPUs", waits(7), func(s *cluster.Snapshot) {
+			s.Cases[0].Job.Request.Size, s.Cases[0].Job.Limit = cluster.Whole(0), cluster.Hour
+		}, hour},
 	} {
 		s := roundtest.Snapshot(c.job)
 		if c.change != nil {
@@ -196,7 +198,7 @@ func TestWorkDone(t *testing.T) {
 	for i := range s.Cases {
 		s.Cases[i].Record.Alloc = 10_000
 	}
-	s.Cases[1].Job.Request.Model, s.Cases[2].Job.Request.GPUs = "v100", 9
+	s.Cases[1].Job.Request.Model, s.Cases[2].Job.Request.Size = "v100", cluster.Whole(9)
 	x, in := learn(s)
 	for i, want := range []float64{10 * (1 + 3) / 2, 10 * 3, 0} {
 		if got := x.Did(i); got != want {
@@ -325,7 +327,7 @@ func TestHomes(t *testing.T) {
 			s.Profiles = []cluster.Profile{{Kind: "bio/x", Model: "k80", Gang: 2, Rate: 1, Source: cluster.Observed, Samples: 9}}
 		}, -1},
 		{"it is of no tenant", runs(7, cluster.Hour), func(s *cluster.Snapshot) { s.Cases[0].Record.Tenant = "" }, -1},
-		{"it is larger than everything", waits(7), func(s *cluster.Snapshot) { s.Cases[0].Job.Request.GPUs = 9 }, -1},
+		{"it is larger than everything", waits(7), func(s *cluster.Snapshot) { s.Cases[0].Job.Request.Size = cluster.Whole(9) }, -1},
 		{"enough were seen on both", waits(7), func(s *cluster.Snapshot) { s.History = append(seen("k80", 8), seen("v100", 8)...); number(s.History) }, -1},
 		{"one more is let begin", waits(7), func(s *cluster.Snapshot) { s.History = append(seen("k80", 8), seen("v100", 7)...); number(s.History) }, v100},
 	} {
@@ -359,7 +361,7 @@ func TestCounters(t *testing.T) {
 		{"they are of the attempt before", func(s *cluster.Snapshot) { s.Uses[0].Start-- }, 0},
 		{"they are of another job", func(s *cluster.Snapshot) { s.Uses[0].Job.ID-- }, 0},
 		{"it holds two models", func(s *cluster.Snapshot) {
-			s.Cases[0].Job.Holds = append(s.Cases[0].Job.Holds, cluster.Holding{Node: "b", Model: "k80", GPUs: 1})
+			s.Cases[0].Job.Holds = append(s.Cases[0].Job.Holds, cluster.Holding{Node: "b", Model: "k80", Size: cluster.Whole(1)})
 		}, 0},
 		{"it cleans up", func(s *cluster.Snapshot) { s.Cases[0].Job.State = cluster.Completing }, 0},
 		{"counters do not count", func(s *cluster.Snapshot) { s.Settings.NoCounters = true }, 0},

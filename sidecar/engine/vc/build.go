@@ -139,7 +139,7 @@ func (b *builder) bad(tops []cluster.TopCell) []cells.Bad {
 // told reports whether Slurm gives the GPU indices of all that a job holds.
 func told(holds []cluster.Holding) bool {
 	for i := range holds {
-		if len(holds[i].Index) != holds[i].GPUs {
+		if len(holds[i].Index) != holds[i].Size.Devices {
 			return false
 		}
 	}
@@ -193,11 +193,11 @@ func (b *builder) standIn(i int) {
 
 // within returns the holdings of a job on nodes in cells.
 func (b *builder) within(holds []cluster.Holding) []cluster.Holding {
-	out := func(o cluster.Holding) bool { return o.GPUs > 0 && b.on(o.Node) == nil }
+	out := func(o cluster.Holding) bool { return o.Size.Devices > 0 && b.on(o.Node) == nil }
 	if !slices.ContainsFunc(holds, out) {
 		return holds
 	}
-	return slices.DeleteFunc(slices.Clone(holds), func(o cluster.Holding) bool { return o.GPUs == 0 || out(o) })
+	return slices.DeleteFunc(slices.Clone(holds), func(o cluster.Holding) bool { return o.Size.Devices == 0 || out(o) })
 }
 
 // parts returns the GPUs of a job: those that Slurm reports, else the planned ones if they are free, else the
@@ -207,7 +207,7 @@ func (b *builder) parts(holds []cluster.Holding, planned []cells.Part) []cells.P
 	for k := range holds {
 		hold := &holds[k]
 		m := b.on(hold.Node)
-		if m == nil || hold.GPUs == 0 {
+		if m == nil || hold.Size.Devices == 0 {
 			continue
 		}
 		p, from := cells.Part{Node: hold.Node}, len(out)
@@ -219,11 +219,11 @@ func (b *builder) parts(holds []cluster.Holding, planned []cells.Part) []cells.P
 				out = append(out, o)
 			}
 		}
-		if p.GPUs = maskOf(hold) & m.all; bits.OnesCount64(p.GPUs) != hold.GPUs {
+		if p.GPUs = maskOf(hold) & m.all; bits.OnesCount64(p.GPUs) != hold.Size.Devices {
 			p.GPUs = was &^ m.taken & m.all
 		}
-		if bits.OnesCount64(p.GPUs) != hold.GPUs {
-			p.GPUs = m.pick(hold.GPUs)
+		if bits.OnesCount64(p.GPUs) != hold.Size.Devices {
+			p.GPUs = m.pick(hold.Size.Devices)
 		}
 		if p.GPUs != was {
 			out = append(out[:from], p)

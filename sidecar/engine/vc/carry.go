@@ -75,7 +75,7 @@ func trim(parts []cells.Part, gpus int) bool {
 func (v *ground) grant(g *cellGrant) {
 	mark := &v.turn.f.Hand.Marks[g.of]
 	nodes := g.nodes
-	if r := &v.turn.f.In.Snapshot.Cases[g.of].Job.Request; !r.Exclusive && trim(g.parts, r.GPUs) || nodes == nil {
+	if r := &v.turn.f.In.Snapshot.Cases[g.of].Job.Request; !r.Exclusive && trim(g.parts, r.Size.Devices) || nodes == nil {
 		nodes = v.holdings(g.parts, v.turn.f.Shape(g.of))
 	}
 	pool, at := nodes[0].Model, v.turn.f.In.Now

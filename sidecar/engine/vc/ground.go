@@ -53,7 +53,7 @@ func (v *ground) candidates() []lease.Candidate {
 			continue
 		}
 		r := &v.turn.f.In.Records[i]
-		k := lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Tenant), Pools: v.turn.f.In.PoolOf(l), GPUs: l.GPUs,
+		k := lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Tenant), Pools: v.turn.f.In.PoolOf(l), GPUs: l.Size.Devices,
 			Priority: lease.Priority{First: v.turn.f.Can[i].First, Owed: r.Due - r.Alloc, User: st.User, Rho: st.Rho,
 				Urgent: slices.Contains(v.turn.f.In.Settings.UrgentQOS, v.turn.f.In.Snapshot.Cases[i].Job.QOS)}}
 		v.turn.f.Order(&k)
@@ -152,7 +152,7 @@ func (v *ground) holdings(parts []cells.Part, shape int) []cluster.Holding {
 			out = out[:n-1]
 		}
 		cpus, memory := v.board.Parts(shape, len(index))
-		out = append(out, cluster.Holding{Node: p.Node, Model: at.Model, GPUs: len(index), Index: index, CPUs: cpus, MemoryMB: memory})
+		out = append(out, cluster.Holding{Node: p.Node, Model: at.Model, Size: cluster.Whole(len(index)), Index: index, CPUs: cpus, MemoryMB: memory})
 	}
 	slices.SortFunc(out, func(a, b cluster.Holding) int { return cmp.Compare(a.Node, b.Node) })
 	return out
@@ -172,18 +172,18 @@ func (v *ground) ask(k *lease.Candidate, c *cells.Place, tenant string, priority
 	q := cells.Request{Job: k.Case, VC: tenant, Chain: c.Chain, Model: c.Model, Apart: r.Nodes > 0, Priority: priority, Soft: v.soft(k.Case)}
 	switch {
 	case r.Exclusive:
-		q.Nodes, q.GPUs = max(r.Nodes, (r.GPUs+c.GPUs-1)/max(c.GPUs, 1), 1), c.GPUs
+		q.Nodes, q.GPUs = max(r.Nodes, (r.Size.Devices+c.GPUs-1)/max(c.GPUs, 1), 1), c.GPUs
 	case r.PerNode > 0:
-		q.Nodes, q.GPUs = max(r.Nodes, (r.GPUs+r.PerNode-1)/r.PerNode), r.PerNode
+		q.Nodes, q.GPUs = max(r.Nodes, (r.Size.Devices+r.PerNode-1)/r.PerNode), r.PerNode
 	case r.Nodes > 0:
 		q.Nodes = r.Nodes
-		q.GPUs = (r.GPUs + r.Nodes - 1) / r.Nodes
+		q.GPUs = (r.Size.Devices + r.Nodes - 1) / r.Nodes
 	default:
-		q.Nodes = (r.GPUs + c.GPUs - 1) / c.GPUs
-		for r.GPUs%q.Nodes != 0 {
+		q.Nodes = (r.Size.Devices + c.GPUs - 1) / c.GPUs
+		for r.Size.Devices%q.Nodes != 0 {
 			q.Nodes++
 		}
-		q.GPUs = r.GPUs / q.Nodes
+		q.GPUs = r.Size.Devices / q.Nodes
 	}
 	ask := place.Ask{Shape: k.Shape, Pool: v.turn.f.In.Pool(c.Model), Now: v.turn.f.In.Now, End: lease.Next(v.turn.f.In.Now, v.turn.f.In.Settings), Displace: displace}
 	q.Admits = func(node string, gpus int) bool { return v.board.Admits(ask, node, gpus) }

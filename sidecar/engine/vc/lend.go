@@ -87,9 +87,9 @@ func (v *lender) lendPool(p int) {
 	for _, i := range v.borrowed {
 		if l := v.forecast.g.turn.f.Hand.Leases[i]; v.forecast.g.turn.f.In.Pool(l.Pool) == p {
 			t := v.forecast.g.turn.f.In.Cases[i].Tenant
-			bs[t].held += l.GPUs
-			demands[t] += l.GPUs
-			gpus += l.GPUs
+			bs[t].held += l.Size.Devices
+			demands[t] += l.Size.Devices
+			gpus += l.Size.Devices
 		}
 	}
 	for t, share := range cells.MaxMin(gpus, demands, weights) {

@@ -148,7 +148,7 @@ func (v *decision) free(tenant int) [][]int {
 	cases, _, _ := v.g.turn.f.Market.Of(round.TenantIndex(tenant))
 	for _, i := range cases {
 		if l := v.g.turn.f.Hand.Leases[i]; l != nil && v.g.inside[i] && v.g.right(i) == cluster.Guaranteed && !v.g.mayGo(i) {
-			out[v.g.turn.f.In.Pool(l.Pool)] = without(out[v.g.turn.f.In.Pool(l.Pool)], l.GPUs)
+			out[v.g.turn.f.In.Pool(l.Pool)] = without(out[v.g.turn.f.In.Pool(l.Pool)], l.Size.Devices)
 		}
 		for _, cl := range []*cluster.Claim{v.g.claims[i], v.g.moving[i]} {
 			if cl != nil {

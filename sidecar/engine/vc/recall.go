@@ -115,7 +115,7 @@ func (v *forecast) fits(i, pool int) cluster.Span {
 // job may use.
 func (v *forecast) owns(i int) bool {
 	return slices.ContainsFunc(v.g.turn.f.Can[i].Pools, func(p int) bool {
-		return v.g.state.Cells.Promised(v.g.turn.f.In.Records[i].Tenant, v.g.turn.f.In.Pools[p]) >= v.g.turn.f.In.Snapshot.Cases[i].Job.Request.GPUs
+		return v.g.state.Cells.Promised(v.g.turn.f.In.Records[i].Tenant, v.g.turn.f.In.Pools[p]) >= v.g.turn.f.In.Snapshot.Cases[i].Job.Request.Size.Devices
 	})
 }
 

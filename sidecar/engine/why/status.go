@@ -63,7 +63,7 @@ func Statuses(in *Input, beneficiaries *round.Beneficiaries, out []cluster.JobSt
 		because := &status.Reason
 		w.reason(because, i)
 		because.Rho = st.Rho
-		if need := w.in.In.Snapshot.Cases[i].Job.Request.GPUs; need > 0 {
+		if need := w.in.In.Snapshot.Cases[i].Job.Request.Size.Devices; need > 0 {
 			because.Need = need
 		}
 	}

@@ -48,7 +48,7 @@ func runs(id int64) cluster.Case {
 // A job with a lease is told how it came to it, and how it ends.
 func TestReasonsOfLeases(t *testing.T) {
 	const end = now + 5000
-	claims := []cluster.Claim{{Job: 9, Pool: "v100", Nodes: []cluster.Holding{{Node: "a", Model: "v100", GPUs: 2}}}}
+	claims := []cluster.Claim{{Job: 9, Pool: "v100", Nodes: []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(2)}}}}
 	for _, c := range []struct {
 		name   string
 		change func(s *cluster.Snapshot, l *cluster.Lease)
@@ -93,7 +93,7 @@ func TestReasonsOfLeases(t *testing.T) {
 		{"its model vanished", func(*cluster.Snapshot, *cluster.Lease) {}, func(b *why.Input) { b.Leases[0].Pool = "p100" }, cluster.Reason{Code: cluster.ReasonHolding, Until: end, Pool: "p100"}},
 	} {
 		s := roundtest.Snapshot(runs(7))
-		l := cluster.Lease{Job: 1, Term: 1, State: cluster.Active, Pool: "v100", GPUs: 2, Nodes: []cluster.Holding{{Node: "a", Model: "v100", GPUs: 2}}, Granted: now - 1, End: end}
+		l := cluster.Lease{Job: 1, Term: 1, State: cluster.Active, Pool: "v100", Size: cluster.Whole(2), Nodes: []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Whole(2)}}, Granted: now - 1, End: end}
 		c.change(s, &l)
 		s.Leases = []cluster.Lease{l}
 		b := open(s)

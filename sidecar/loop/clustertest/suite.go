@@ -232,7 +232,7 @@ func seesTheCluster(t *testing.T, s *stage) {
 func gateHolds(t *testing.T, s *stage) {
 	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true})
 	j := s.job(id)
-	if !waiting(j) || j.Locked != s.license || !s.license && j.Eligible < s.look().Now.Add(50*cluster.Minute) || j.Request.GPUs != 1 || !j.Batch || !j.Requeueable {
+	if !waiting(j) || j.Locked != s.license || !s.license && j.Eligible < s.look().Now.Add(50*cluster.Minute) || j.Request.Size.Devices != 1 || !j.Batch || !j.Requeueable {
 		t.Fatalf("a gated job: %+v", j)
 	}
 	a := s.shut(cluster.Gate, id)
@@ -247,7 +247,7 @@ func grantStarts(t *testing.T, s *stage) {
 		id := s.submit(Work{Account: "nlp", GPUs: 2, Gated: true})
 		s.do(s.grant(id, node))
 		j := s.until(id, "running", running)
-		if len(j.Holds) != 1 || j.Holds[0].Node != node || j.Holds[0].GPUs != 2 || j.Start == 0 {
+		if len(j.Holds) != 1 || j.Holds[0].Node != node || j.Holds[0].Size.Devices != 2 || j.Start == 0 {
 			t.Fatalf("granted two GPUs on %s: %+v", node, j.Holds)
 		}
 	}
@@ -280,7 +280,7 @@ func grantTask(t *testing.T, s *stage) {
 
 func typedJob(t *testing.T, s *stage) {
 	id := s.submit(Work{Account: "vision", GPUs: 2, Model: "k80", Gated: true})
-	if j := s.job(id); j.Request.Model != "k80" || j.Request.GPUs != 2 {
+	if j := s.job(id); j.Request.Model != "k80" || j.Request.Size.Devices != 2 {
 		t.Fatalf("request %+v", j.Request)
 	}
 	s.do(s.grant(id, "k2"))

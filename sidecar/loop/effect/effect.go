@@ -194,7 +194,7 @@ func compare(before, after *cluster.Snapshot, old, now cluster.Plan) *Effect {
 			if _, both := notIn[key]; !ok || both {
 				return
 			}
-			*to = append(*to, Job{Job: was.Record.ID.String(), User: was.Record.User, Tenant: was.Record.Tenant, GPUs: max(was.Job.GPUsHeld(), was.Job.Request.GPUs), How: how})
+			*to = append(*to, Job{Job: was.Record.ID.String(), User: was.Record.User, Tenant: was.Record.Tenant, GPUs: max(was.Job.GPUsHeld(), was.Job.Request.Size.Devices), How: how})
 		}
 		add(&e.Ends, b.ends, a.ends)
 		add(&e.Kept, a.ends, b.ends)

@@ -70,14 +70,14 @@ func (s *Story) stand(l *cluster.Lease) {
 		return
 	}
 	part := cluster.CellPart{Node: l.Nodes[0].Node}
-	for i := 0; bits.OnesCount64(part.GPUs) < l.GPUs; i++ {
+	for i := 0; bits.OnesCount64(part.GPUs) < l.Size.Devices; i++ {
 		part.GPUs |= 1 << i &^ s.used[part.Node]
 	}
 	s.used[part.Node] |= part.GPUs
 	l.Class = cluster.Opportunistic
 	if slices.Contains(storyVCs, s.record(l.Job).Tenant) {
 		l.Class = cluster.Guaranteed
-		part.Type = levels(l.Pool)[bits.Len(uint(l.GPUs))-1]
+		part.Type = levels(l.Pool)[bits.Len(uint(l.Size.Devices))-1]
 	}
 	l.Parts = []cluster.CellPart{part}
 }
@@ -94,7 +94,7 @@ func (s *Story) breakCells() {
 	}
 	if len(s.queue) > 0 && s.memory.Round%3 > 0 {
 		c := cluster.Claim{Job: s.queue[0], Pool: s.jobs[s.queue[0]].Request.Model, At: s.now.Add(s.Term), Made: s.now}
-		c.Nodes = []cluster.Holding{{Node: s.nodes[0].Name, Model: c.Pool, GPUs: nodeGPUs}}
+		c.Nodes = []cluster.Holding{{Node: s.nodes[0].Name, Model: c.Pool, Size: cluster.Whole(nodeGPUs)}}
 		c.Parts = []cluster.CellPart{{Node: s.nodes[0].Name, GPUs: 1<<nodeGPUs - 1, Type: levels(c.Pool)[3]}}
 		s.memory.Claims = []cluster.Claim{c}
 	}
@@ -113,7 +113,7 @@ func (s *Story) report() *cluster.CellReport {
 			continue
 		}
 		types := levels(l.Pool)
-		b := cluster.BoundCell{VC: s.record(l.Job).Tenant, Chain: types[len(types)-1], Type: l.Parts[0].Type, Parts: l.Parts, Used: l.GPUs,
+		b := cluster.BoundCell{VC: s.record(l.Job).Tenant, Chain: types[len(types)-1], Type: l.Parts[0].Type, Parts: l.Parts, Used: l.Size.Devices,
 			Holders: []cluster.JobKey{l.Job}}
 		r.Bound = append(r.Bound, b)
 		bound[[2]string{b.VC, b.Type}]++

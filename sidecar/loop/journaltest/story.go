@@ -122,7 +122,7 @@ func (s *Story) arrive() {
 		Name: fmt.Sprintf("train-%d", s.rng.IntN(1e6)), User: fmt.Sprintf("%s%02d", tenant, s.rng.IntN(12)),
 		Account: tenant, QOS: "normal", Partitions: []string{"batch"},
 		State: cluster.Waiting, PendingReason: "BeginTime", Batch: true, Requeueable: true,
-		Request: cluster.Request{GPUs: 1 << s.rng.IntN(4), Nodes: 1, MaxNodes: 1, Model: model,
+		Request: cluster.Request{Size: cluster.Whole(1 << s.rng.IntN(4)), Nodes: 1, MaxNodes: 1, Model: model,
 			CPUs: 8, MemoryMB: 32_000 + int64(s.rng.IntN(64))*1000},
 		Submit: s.now, Eligible: s.now.Add(30 * cluster.Minute),
 		Limit: cluster.Span(1+s.rng.IntN(72)) * cluster.Hour, Marked: true,
@@ -177,9 +177,9 @@ func (s *Story) charge() {
 			continue
 		}
 		if j := s.jobs[r.Key]; j.State == cluster.Running {
-			r.Alloc += cluster.Times(j.Request.GPUs, span)
-			r.Extra.Alloc += r.Extra.Of(cluster.Times(j.Request.GPUs, span))
-			used[[2]string{r.Tenant, j.Request.Model}] += cluster.Times(j.Request.GPUs, span)
+			r.Alloc += cluster.Times(j.Request.Size.Devices, span)
+			r.Extra.Alloc += r.Extra.Of(cluster.Times(j.Request.Size.Devices, span))
+			used[[2]string{r.Tenant, j.Request.Model}] += cluster.Times(j.Request.Size.Devices, span)
 		}
 		var g cluster.GPUTime
 		g, r.DueCarry = cluster.Accrue(333_333, span, r.DueCarry)
@@ -289,10 +289,10 @@ func (s *Story) reclaim(l cluster.Lease) {
 
 // lose charges the loss of a lease's end: the time after the notice.
 func (s *Story) lose(r *cluster.Record, l cluster.Lease) {
-	lost := cluster.Times(l.GPUs, s.now.Sub(l.NoticedAt))
+	lost := cluster.Times(l.Size.Devices, s.now.Sub(l.NoticedAt))
 	j := s.jobs[l.Job]
 	x := cluster.Loss{Job: l.Job, Term: l.Term, Pool: l.Pool, Time: lost, Most: lost + cluster.GPUTime(l.Job%2)*lost, Certainty: cluster.BoundedLoss,
-		Type: cluster.JobType{User: j.User, Command: "/home/" + j.User + "/train.sh --seed #", GPUs: j.Request.GPUs}}
+		Type: cluster.JobType{User: j.User, Command: "/home/" + j.User + "/train.sh --seed #", GPUs: j.Request.Size.Devices}}
 	r.Lost, r.MostLost = r.Lost+lost, r.MostLost+x.Most
 	switch l.Job % 3 {
 	case 0:
@@ -340,13 +340,13 @@ func (s *Story) grant() {
 func (s *Story) start(key cluster.JobKey) bool {
 	j := s.jobs[key]
 	at := slices.IndexFunc(s.nodes, func(n cluster.Node) bool {
-		return n.GPUs[0].Model == j.Request.Model && s.free[n.Name] >= j.Request.GPUs
+		return n.GPUs[0].Model == j.Request.Model && s.free[n.Name] >= j.Request.Size.Devices
 	})
 	if at < 0 {
 		return false
 	}
-	held := cluster.Holding{Node: s.nodes[at].Name, Model: j.Request.Model, GPUs: j.Request.GPUs, CPUs: 8}
-	s.free[held.Node] -= held.GPUs
+	held := cluster.Holding{Node: s.nodes[at].Name, Model: j.Request.Model, Size: j.Request.Size, CPUs: 8}
+	s.free[held.Node] -= held.Size.Devices
 	moved := *j
 	moved.State, moved.Holds, moved.Start = cluster.Running, []cluster.Holding{held}, s.now
 	s.jobs[key] = &moved
@@ -354,12 +354,12 @@ func (s *Story) start(key cluster.JobKey) bool {
 	s.runs = slices.Insert(s.runs, at, key)
 	r := s.record(key)
 	r.State, r.Gate = cluster.Running, 0
-	r.Held, r.HeldSince = []cluster.GPUs{{Model: held.Model, Count: held.GPUs}}, s.now
+	r.Held, r.HeldSince = []cluster.GPUs{{Model: held.Model, Count: held.Size.Devices}}, s.now
 	r.Terms++
 	r.Basis = cluster.BasisOf(s.jobs[key])
 	end := s.now - s.now%cluster.Instant(s.Term)
 	l := cluster.Lease{
-		Job: key, Term: r.Terms, State: cluster.Active, Class: cluster.Shared, Pool: held.Model, GPUs: held.GPUs,
+		Job: key, Term: r.Terms, State: cluster.Active, Class: cluster.Shared, Pool: held.Model, Size: held.Size,
 		Nodes: moved.Holds, Granted: s.now, Start: s.now, End: end.Add(s.Term),
 	}
 	s.stand(&l)
@@ -371,7 +371,7 @@ func (s *Story) start(key cluster.JobKey) bool {
 // release frees a running job's GPUs and ends its lease.
 func (s *Story) release(key cluster.JobKey, to cluster.JobState, why string) {
 	moved := *s.jobs[key]
-	s.free[moved.Holds[0].Node] += moved.Holds[0].GPUs
+	s.free[moved.Holds[0].Node] += moved.Holds[0].Size.Devices
 	moved.State, moved.Holds, moved.End = to, nil, s.now
 	s.jobs[key] = &moved
 	at, _ := slices.BinarySearch(s.runs, key)
@@ -402,7 +402,7 @@ func (s *Story) act(v cluster.Verb, key cluster.JobKey, code cluster.Code, nodes
 	j := s.jobs[key]
 	s.acts = append(s.acts, cluster.Action{
 		Verb: v, Job: key, ID: j.ID, Record: j.Record, Nodes: nodes, Until: s.now.Add(30 * cluster.Minute),
-		Reason: cluster.Reason{Code: code, Pool: j.Request.Model, Need: j.Request.GPUs, Behind: 5 * cluster.Minute},
+		Reason: cluster.Reason{Code: code, Pool: j.Request.Model, Need: j.Request.Size.Devices, Behind: 5 * cluster.Minute},
 	})
 	s.events = append(s.events, cluster.Event{Kind: string(v), Job: key, Text: fmt.Sprintf("%s of job %s", v, j.ID)})
 }
@@ -427,7 +427,7 @@ func (s *Story) statuses() []cluster.JobStatus {
 		}
 		j := s.jobs[r.Key]
 		v := cluster.JobStatus{Job: r.Key, Rho: cluster.RhoOf(r.Work())}
-		v.Reason = cluster.Reason{Code: cluster.ReasonHolding, Pool: j.Request.Model, Need: j.Request.GPUs, Rho: v.Rho}
+		v.Reason = cluster.Reason{Code: cluster.ReasonHolding, Pool: j.Request.Model, Need: j.Request.Size.Devices, Rho: v.Rho}
 		if j.State == cluster.Waiting {
 			v.Reason.Code, v.Reason.Other = cluster.ReasonBehind, "bio"
 			v.Reason.Behind, v.Reason.OtherBehind = s.now.Sub(r.First)/10, s.now.Sub(r.First)/5
@@ -443,7 +443,7 @@ func (s *Story) bound() []cluster.BoundJob {
 	var all []cluster.BoundJob
 	for _, key := range slices.Sorted(slices.Values(s.runs)) {
 		if j := s.jobs[key]; key%3 == 0 {
-			b := cluster.BoundJob{Job: key, Way: cluster.WayAge, Pool: j.Request.Model, GPUs: j.Request.GPUs, Since: j.Start}
+			b := cluster.BoundJob{Job: key, Way: cluster.WayAge, Pool: j.Request.Model, GPUs: j.Request.Size.Devices, Since: j.Start}
 			switch {
 			case key%2 == 0:
 				b.Way, b.Until = cluster.WayNoRequeue, j.Start.Add(j.Limit)
@@ -461,7 +461,7 @@ func (s *Story) standings() []cluster.TenantStatus {
 	waits := map[[2]string]int{}
 	for _, key := range s.runs {
 		j := s.jobs[key]
-		holds[[2]string{j.Account, j.Request.Model}] += j.Request.GPUs
+		holds[[2]string{j.Account, j.Request.Model}] += j.Request.Size.Devices
 	}
 	for _, key := range s.queue {
 		j := s.jobs[key]

@@ -160,7 +160,7 @@ func oddValues(t *testing.T, g Ground) {
 		},
 		func(_ *cluster.Snapshot, p *cluster.Plan) { // why Slurm does not start jobs
 			p.State.Causes = []cluster.Cause{{CauseKey: cluster.CauseKey{Tenant: "a\x00", Reason: "QOSGrpGRES", QOS: "q"}, GPUs: 1, Failed: math.MaxInt32, At: 1, Last: math.MaxInt64},
-				{CauseKey: cluster.CauseKey{Tenant: "b", Reason: "BadConstraints", User: "u", Partition: "p,q", Request: cluster.Request{GPUs: 2, Exclusive: true, Features: "a&b"}},
+				{CauseKey: cluster.CauseKey{Tenant: "b", Reason: "BadConstraints", User: "u", Partition: "p,q", Request: cluster.Request{Size: cluster.Whole(2), Exclusive: true, Features: "a&b"}},
 					Admits: 3, Until: math.MaxInt64, Facts: math.MaxUint64, Empty: -1}}
 			p.State.Preempted = []cluster.Preempted{{Partition: "gpu\x00", Why: "Slurm may requeue its jobs"}}
 			p.State.Unpreempted = []string{"clear\x00"}

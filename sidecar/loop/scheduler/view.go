@@ -111,7 +111,7 @@ func jobOf(now cluster.Instant, c *cluster.Case, r *cluster.Record, l *cluster.L
 	if j.Started() {
 		ran += max(now.Sub(j.Start)-j.Suspend, 0)
 	}
-	out := Job{Job: r.Key, ID: r.ID.String(), User: r.User, Name: r.Name, QOS: j.QOS, GPUs: j.Request.GPUs, Nodes: j.Request.Nodes, PerNode: j.Request.PerNode,
+	out := Job{Job: r.Key, ID: r.ID.String(), User: r.User, Name: r.Name, QOS: j.QOS, GPUs: j.Request.Size.Devices, Nodes: j.Request.Nodes, PerNode: j.Request.PerNode,
 		Model: j.Request.Model, Submitted: seconds(r.First), Ran: int64(ran / cluster.Second), Received: int64(r.Alloc) / int64(cluster.Second), Limit: int64(j.Limit / cluster.Second)}
 	if r.First > 0 {
 		out.Waited = int64(max(now.Sub(r.First)-ran, 0) / cluster.Second)
@@ -149,8 +149,8 @@ func holders(s *cluster.Snapshot, leases map[cluster.JobKey]*cluster.Lease) map[
 			holds, vc = l.Nodes, c.Record.Tenant
 		}
 		for _, h := range holds {
-			if out[hold{node: h.Node}] += h.GPUs; vc != "" {
-				out[hold{h.Node, vc}] += h.GPUs
+			if out[hold{node: h.Node}] += h.Size.Devices; vc != "" {
+				out[hold{h.Node, vc}] += h.Size.Devices
 			}
 		}
 	}

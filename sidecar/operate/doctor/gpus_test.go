@@ -15,7 +15,7 @@ import (
 // another order, not one that is over.
 func TestOrderOfGPUs(t *testing.T) {
 	job := func(id int64, index ...int) cluster.Job {
-		return cluster.Job{ID: cluster.JobID{ID: id}, Record: id, State: cluster.Running, Holds: []cluster.Holding{{Node: "a", Model: "h100", GPUs: len(index), Index: index}}}
+		return cluster.Job{ID: cluster.JobID{ID: id}, Record: id, State: cluster.Running, Holds: []cluster.Holding{{Node: "a", Model: "h100", Size: cluster.Whole(len(index)), Index: index}}}
 	}
 	seen := &cluster.Observation{Nodes: []cluster.Node{{Name: "a", GPUs: []cluster.GPUs{{Model: "h100", Count: 2}}}}, Jobs: []cluster.Job{job(7, 0), job(8, 1)}}
 	for _, c := range []struct {

@@ -18,7 +18,7 @@ func TestDoctorOfTheQueue(t *testing.T) {
 	const now = cluster.Instant(10 * cluster.Hour)
 	job := func(id int64, user, qos, partition string, gpus int) cluster.Job {
 		return cluster.Job{ID: cluster.JobID{ID: id}, Name: fmt.Sprintf("train%d", id), User: user, QOS: qos, Partitions: []string{partition}, Batch: true,
-			State: cluster.Running, Start: now.Add(-2 * cluster.Hour), Request: cluster.Request{GPUs: gpus}}
+			State: cluster.Running, Start: now.Add(-2 * cluster.Hour), Request: cluster.Request{Size: cluster.Whole(gpus)}}
 	}
 	declares := job(3, "eve", "", "gpu", 8)
 	declares.Declares = cluster.Saving{Manner: cluster.SavesOnNotice}

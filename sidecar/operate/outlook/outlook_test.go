@@ -189,11 +189,11 @@ func site() *forecast.Question {
 	snap.Tenants = []cluster.Tenant{{Name: "bio", Weight: 1}, {Name: "nlp", Weight: 1}}
 	for i := range 3 {
 		key := cluster.JobKey(i + 1)
-		c := cluster.Case{Control: cluster.FullControl, Job: cluster.Job{ID: cluster.JobID{ID: int64(key)}, State: cluster.Waiting, Partitions: []string{"gpu"}, Batch: true, Requeueable: true, Request: cluster.Request{GPUs: 8, Nodes: 1}},
+		c := cluster.Case{Control: cluster.FullControl, Job: cluster.Job{ID: cluster.JobID{ID: int64(key)}, State: cluster.Waiting, Partitions: []string{"gpu"}, Batch: true, Requeueable: true, Request: cluster.Request{Size: cluster.Whole(8), Nodes: 1}},
 			Record: cluster.Record{Key: key, ID: cluster.JobID{ID: int64(key)}, Tenant: "bio", First: snap.Now}}
 		if i < 2 {
 			c.Job.State, c.Job.Start, c.Record.Tenant, c.Record.Terms = cluster.Running, snap.Now.Add(-cluster.Hour), "nlp", 1
-			c.Job.Holds = []cluster.Holding{{Node: snap.Nodes[i].Name, Model: snap.Nodes[i].GPUs[0].Model, GPUs: 8}}
+			c.Job.Holds = []cluster.Holding{{Node: snap.Nodes[i].Name, Model: snap.Nodes[i].GPUs[0].Model, Size: cluster.Whole(8)}}
 			c.Record.Alloc = cluster.Times(8, cluster.Hour)
 			c.Control = cluster.NoReclaim
 		}

@@ -161,7 +161,7 @@ func with(q *forecast.Question, s *Submission, model string) *forecast.Question 
 	}
 	c := cluster.Case{Control: cluster.FullControl,
 		Job: cluster.Job{State: cluster.Waiting, Partitions: partitions, Batch: true, Requeueable: true,
-			Account: cmp.Or(s.Account, s.Tenant), User: s.User, QOS: s.QOS, Licenses: s.Licenses, Limit: s.Runs, Submit: snap.Now, Request: cluster.Request{GPUs: s.GPUs, Model: model}},
+			Account: cmp.Or(s.Account, s.Tenant), User: s.User, QOS: s.QOS, Licenses: s.Licenses, Limit: s.Runs, Submit: snap.Now, Request: cluster.Request{Size: cluster.Whole(s.GPUs), Model: model}},
 		Record: cluster.Record{Key: snap.NextKey, Tenant: s.Tenant, User: s.User, First: snap.Now}}
 	out.Known = map[cluster.JobKey]cluster.Span{snap.NextKey: s.Runs}
 	snap.Cases, snap.NextKey = append(slices.Clone(snap.Cases), c), snap.NextKey+1

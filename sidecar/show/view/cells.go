@@ -204,7 +204,7 @@ func (s *surveyor) meet(snap *cluster.Snapshot, plan *cluster.Plan) {
 	for i := range plan.State.Leases {
 		l := &plan.State.Leases[i]
 		j := s.job(l.Job)
-		j.Right, j.GPUs, j.Until, j.State = l.Class, l.GPUs, l.End, l.State
+		j.Right, j.GPUs, j.Until, j.State = l.Class, l.Size.Devices, l.End, l.State
 	}
 }
 

@@ -121,7 +121,7 @@ func (x *Explanation) Write(p *Page) {
 		say("Claim", "%s on %s from %s", gpuWords(gpusOf(x.Claim.Nodes), x.Claim.Pool), hostlist.Compress(nodeNames(x.Claim.Nodes)), w.Ahead(x.Claim.At))
 	}
 	if le := x.Lease; le != nil {
-		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(nodeNames(le.Nodes)), w.Ahead(le.End))
+		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.Size.Devices, le.Pool), hostlist.Compress(nodeNames(le.Nodes)), w.Ahead(le.End))
 		say("Right", "%s", explain.Right(le.Class))
 	} else if x.Newest.Plan.Round == 0 && len(x.Leases) > 0 && x.Leases[0].Ended == nil {
 		le := &x.Leases[0]

@@ -39,13 +39,13 @@ func (d *Decisions) Write(p *Page) {
 	for i := range plan.State.Leases {
 		le := &plan.State.Leases[i]
 		if v := statuses[le.Job]; v != nil && news[v.Reason.Code] != "" {
-			row(news[v.Reason.Code], le.Job, le.GPUs, le.Pool, nodeNames(le.Nodes), le.End)
+			row(news[v.Reason.Code], le.Job, le.Size.Devices, le.Pool, nodeNames(le.Nodes), le.End)
 		}
 	}
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
 		if a.Suppressed && (a.Verb == cluster.Grant || a.Verb == cluster.Reclaim) { // its lease is not stored
-			row(string(a.Verb), a.Job, who[a.Job].Job.Request.GPUs, a.Reason.Pool, a.Nodes, a.Reason.Until)
+			row(string(a.Verb), a.Job, who[a.Job].Job.Request.Size.Devices, a.Reason.Pool, a.Nodes, a.Reason.Until)
 		}
 	}
 	for i := range plan.State.Claims {

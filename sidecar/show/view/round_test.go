@@ -16,15 +16,15 @@ import (
 func small() (*cluster.Snapshot, *cluster.Plan) {
 	job := func(key cluster.JobKey, state cluster.JobState, holds ...cluster.Holding) cluster.Case {
 		id := cluster.JobID{ID: 100 + int64(key)}
-		return cluster.Case{Job: cluster.Job{ID: id, User: "ann", State: state, Holds: holds, Request: cluster.Request{GPUs: 2}},
+		return cluster.Case{Job: cluster.Job{ID: id, User: "ann", State: state, Holds: holds, Request: cluster.Request{Size: cluster.Whole(2)}},
 			Record: cluster.Record{Key: key, ID: id, User: "ann", Tenant: "nlp", State: state}, Control: cluster.FullControl}
 	}
-	held := []cluster.Holding{{Node: "a3", Model: "v100", GPUs: 2, Index: []int{0, 1}}}
+	held := []cluster.Holding{{Node: "a3", Model: "v100", Size: cluster.Whole(2), Index: []int{0, 1}}}
 	snap := &cluster.Snapshot{Round: 9, Now: at, Cases: []cluster.Case{job(1, cluster.Running, held...), job(2, cluster.Waiting)},
 		Nodes: []cluster.Node{{Name: "a3", GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}, {Name: "a4", GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}, Bad: "down"}}}
 	plan := &cluster.Plan{Round: 9, At: at, Statuses: []cluster.JobStatus{
 		{Job: 1, Reason: cluster.Reason{Code: cluster.ReasonRenewed}}, {Job: 2, Reason: cluster.Reason{Code: cluster.ReasonLost, Chain: "rack"}}}}
-	plan.State.Leases = []cluster.Lease{{Job: 1, Term: 2, State: cluster.Active, Class: cluster.Guaranteed, Pool: "v100", GPUs: 2, Nodes: held,
+	plan.State.Leases = []cluster.Lease{{Job: 1, Term: 2, State: cluster.Active, Class: cluster.Guaranteed, Pool: "v100", Size: cluster.Whole(2), Nodes: held,
 		End: at.Add(15 * cluster.Minute), Parts: []cluster.CellPart{{Node: "a3", GPUs: 3}}}}
 	plan.State.Ledger.Pools = []cluster.PoolAccount{{Pool: "v100", GPUs: 8, BadGPUs: 4}}
 	return snap, plan
@@ -64,7 +64,7 @@ func TestStatus(t *testing.T) {
 			s.Reservations = []cluster.Reservation{{Name: "gpus", Nodes: []string{"a3"}, Start: at, End: at.Add(1), Parts: []cluster.ReservedPart{{Node: "a3", CPUs: 4, GPUs: 3}}}}
 		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Out: 1}, "1 reserved by others\n"},
 		{"a claim", lead(0), func(_ *cluster.Snapshot, p *cluster.Plan) {
-			p.State.Claims = []cluster.Claim{{Job: 2, Nodes: []cluster.Holding{{Node: "a3", Model: "v100", GPUs: 2}}}}
+			p.State.Claims = []cluster.Claim{{Job: 2, Nodes: []cluster.Holding{{Node: "a3", Model: "v100", Size: cluster.Whole(2)}}}}
 		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Claim: 2}, ", 1 claims;"},
 		{"a job that takes the memory of others' GPUs", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
 			s.Nodes[0].CPUs, s.Nodes[0].MemoryMB, s.Cases[0].Job.Holds[0].MemoryMB = 4, 100, 80

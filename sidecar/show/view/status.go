@@ -287,7 +287,7 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 	count := func(holdings []cluster.Holding, add func(*PoolStatus, int)) {
 		for _, h := range holdings {
 			if i, ok := at[h.Model]; ok {
-				add(&out[i], h.GPUs)
+				add(&out[i], h.Size.Devices)
 			}
 		}
 	}
@@ -298,7 +298,7 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 		}
 		count(c.Job.Holds, func(p *PoolStatus, n int) { p.Busy += n })
 		for _, h := range c.Job.Holds {
-			held[gpusAt{h.Node, h.Model}] += h.GPUs
+			held[gpusAt{h.Node, h.Model}] += h.Size.Devices
 		}
 		if c.Control == cluster.Unmanaged {
 			count(c.Job.Holds, func(p *PoolStatus, n int) { p.out(c.Left, n) })
@@ -310,7 +310,7 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 		left := reserved[n.Name]
 		for _, g := range n.GPUs {
 			if free := min(g.Count-held[gpusAt{n.Name, g.Model}], left); n.Bad == "" && free > 0 {
-				count([]cluster.Holding{{Model: g.Model, GPUs: free}}, func(p *PoolStatus, n int) { p.out(cluster.LeftReservation, n) })
+				count([]cluster.Holding{{Model: g.Model, Size: cluster.Whole(free)}}, func(p *PoolStatus, n int) { p.out(cluster.LeftReservation, n) })
 				left -= free
 			}
 		}
@@ -354,7 +354,7 @@ func heldWithin(snap *cluster.Snapshot, reservation, node string) int {
 		}
 		for _, h := range c.Job.Holds {
 			if h.Node == node {
-				gpus += h.GPUs
+				gpus += h.Size.Devices
 			}
 		}
 	}

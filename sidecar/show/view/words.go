@@ -47,7 +47,7 @@ func nodeNames(holdings []cluster.Holding) []string {
 func gpusOf(holdings []cluster.Holding) int {
 	n := 0
 	for i := range holdings {
-		n += holdings[i].GPUs
+		n += holdings[i].Size.Devices
 	}
 	return n
 }

@@ -46,7 +46,7 @@ func habitsOf(habits []cluster.Habit, jobs []cluster.Job, rules []cluster.Saving
 }
 
 // gpus gives a job's number of allocated GPUs, else of requested ones.
-func gpus(j *cluster.Job) int { return cmp.Or(j.GPUsHeld(), j.Request.GPUs) }
+func gpus(j *cluster.Job) int { return cmp.Or(j.GPUsHeld(), j.Request.Size.Devices) }
 
 // seen lists the jobs of a past, latest first.
 func seen(p *store.Past) []cluster.Job {

@@ -17,7 +17,7 @@ func TestWhatIsKnownOfSaving(t *testing.T) {
 	habits := []cluster.Habit{{Type: cluster.JobType{User: "ann", Command: "train.sh", GPUs: 8}, Restarted: 1, Last: cluster.Restarted},
 		{Type: cluster.JobType{User: "ann", Command: "new.sh", GPUs: 8}, Completed: 3}}
 	job := func(user, name string, s cluster.Saving) cluster.Job {
-		return cluster.Job{User: user, Name: name, QOS: "free", Partitions: []string{"gpu"}, Request: cluster.Request{GPUs: 8}, Declares: s}
+		return cluster.Job{User: user, Name: name, QOS: "free", Partitions: []string{"gpu"}, Request: cluster.Request{Size: cluster.Whole(8)}, Declares: s}
 	}
 	term := cluster.Saving{Manner: cluster.SavesOnTerm}
 	jobs := []cluster.Job{job("ann", "train.sh", term), job("bob", "run7", term), job("bob", "run8", cluster.Saving{}), job("eve", "x", cluster.Saving{}), job("eve", "", term)}

@@ -18,7 +18,7 @@ func (r *Round) budgets(counts func(*Job) bool) *budget {
 	}
 	for k := range r.Jobs {
 		if j := &r.Jobs[k]; j.Lease != nil && j.Tenant >= 0 && counts(j) {
-			b.holds[r.pool(j)][j.Tenant] += j.Lease.GPUs
+			b.holds[r.pool(j)][j.Tenant] += j.Lease.Size.Devices
 		}
 	}
 	return b

@@ -58,11 +58,11 @@ func (r *Round) byPriority() *budget {
 	for _, k := range running {
 		j := &r.Jobs[k]
 		p := r.pool(j)
-		if !b.within(j, j.Lease.GPUs, p) {
+		if !b.within(j, j.Lease.Size.Devices, p) {
 			j.Soft = j.Movable && j.Runs && j.Lease.State != cluster.Ending
 			continue
 		}
-		b.holds[p][j.Tenant] += j.Lease.GPUs
+		b.holds[p][j.Tenant] += j.Lease.Size.Devices
 		if j.Lease.State == cluster.Noticed {
 			r.Field.Renew(j.Case, 0)
 		}

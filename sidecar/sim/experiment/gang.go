@@ -12,7 +12,7 @@ import (
 // gang gives a job's request for the fleet's nodes, or why it could never run there. mixed tells
 // whether gangs that name no model may span models.
 func (f Fleet) gang(j *trace.Job, mixed bool) (cluster.Request, string) {
-	r := cluster.Request{GPUs: j.GPUs}
+	r := cluster.Request{Size: cluster.Whole(j.GPUs)}
 	if f.CPUs > 0 {
 		r.CPUs = j.CPUs
 	}
@@ -27,10 +27,10 @@ func (f Fleet) gang(j *trace.Job, mixed bool) (cluster.Request, string) {
 		return r, fmt.Sprintf("asks for GPUs of model %s, which the cluster does not have", r.Model)
 	}
 	for _, size := range sizes(pools) {
-		r.Nodes = (r.GPUs + size - 1) / size
+		r.Nodes = (r.Size.Devices + size - 1) / size
 		r.MaxNodes, r.PerNode = r.Nodes, 0
-		if r.GPUs%r.Nodes == 0 {
-			r.PerNode = r.GPUs / r.Nodes
+		if r.Size.Devices%r.Nodes == 0 {
+			r.PerNode = r.Size.Devices / r.Nodes
 		}
 		if slices.ContainsFunc(pools, func(racks []Rack) bool { return f.holds(racks, r) }) {
 			return r, ""
@@ -69,11 +69,11 @@ func sizes(pools [][]Rack) []int {
 
 // holds tells whether a request fits the empty racks.
 func (f Fleet) holds(racks []Rack, r cluster.Request) bool {
-	per := (r.GPUs + r.Nodes - 1) / r.Nodes
+	per := (r.Size.Devices + r.Nodes - 1) / r.Nodes
 	nodes := 0
 	for _, k := range racks {
-		cpus := f.CPUs == 0 || r.CPUs*per <= f.CPUs*k.GPUs*r.GPUs
-		memory := f.MemoryMB == 0 || r.MemoryMB*int64(per) <= f.MemoryMB*int64(k.GPUs)*int64(r.GPUs)
+		cpus := f.CPUs == 0 || r.CPUs*per <= f.CPUs*k.GPUs*r.Size.Devices
+		memory := f.MemoryMB == 0 || r.MemoryMB*int64(per) <= f.MemoryMB*int64(k.GPUs)*int64(r.Size.Devices)
 		if k.GPUs >= per && cpus && memory {
 			nodes += k.Nodes
 		}

@@ -34,7 +34,7 @@ type shape struct {
 }
 
 func shapeOf(r *cluster.Request) shape {
-	return shape{r.GPUs, max(r.Nodes, 1), max(r.PerNode, (r.GPUs+max(r.Nodes, 1)-1)/max(r.Nodes, 1)), r.Model}
+	return shape{r.Size.Devices, max(r.Nodes, 1), max(r.PerNode, (r.Size.Devices+max(r.Nodes, 1)-1)/max(r.Nodes, 1)), r.Model}
 }
 
 func newGaps(f Fleet, mixed bool) *gaps {
@@ -73,11 +73,11 @@ func (g *gaps) count(n *spot, sign int) {
 func (g *gaps) take(h *cluster.Holding, sign int) {
 	n := &g.nodes[g.node[h.Node]]
 	if n.bad {
-		n.free -= sign * h.GPUs
+		n.free -= sign * h.Size.Devices
 		return
 	}
 	g.count(n, -1)
-	n.free -= sign * h.GPUs
+	n.free -= sign * h.Size.Devices
 	g.count(n, 1)
 }
 

@@ -157,7 +157,7 @@ func (w *witness) watch(e sim.Event) {
 	l := w.jobs[e.Job]
 	if l == nil {
 		l = &life{shape: shapeOf(&e.Work.Request), outcome: e.Work.Outcome, Job: score.Job{ID: e.Work.Name,
-			Tenant: e.Work.Account, User: e.Work.User, GPUs: e.Work.Request.GPUs, Submit: e.At, Runs: e.Work.Runs}}
+			Tenant: e.Work.Account, User: e.Work.User, GPUs: e.Work.Request.Size.Devices, Submit: e.At, Runs: e.Work.Runs}}
 		w.jobs[e.Job] = l
 	}
 	switch e.What {
@@ -216,7 +216,7 @@ func (w *witness) active(k *sim.Work, sign int64) {
 	}
 	for m, model := range w.models {
 		if k.Request.Model == "" || k.Request.Model == model {
-			p.work.active(m, k.Request.GPUs, w.speeds.On(sim.Task{Kind: k.Kind, GPUs: k.Request.GPUs}, model), sign)
+			p.work.active(m, k.Request.Size.Devices, w.speeds.On(sim.Task{Kind: k.Kind, GPUs: k.Request.Size.Devices}, model), sign)
 		}
 	}
 }
@@ -233,10 +233,10 @@ func (w *witness) stop(l *life, e *sim.Event) {
 func (w *witness) hold(l *life, holds []cluster.Holding, sign int) {
 	n, p := 0, w.tenant(l.Tenant)
 	for i := range holds {
-		n += holds[i].GPUs
+		n += holds[i].Size.Devices
 		w.gaps.take(&holds[i], sign)
 		if m := slices.Index(w.models, holds[i].Model); m >= 0 {
-			p.On[m] += sign * holds[i].GPUs
+			p.On[m] += sign * holds[i].Size.Devices
 		}
 	}
 	w.used += sign * n

@@ -117,9 +117,9 @@ func roundOf(p *cluster.Plan) *Round {
 			}
 			continue
 		}
-		j.GPUs = l.GPUs
+		j.GPUs = l.Size.Devices
 		for _, h := range l.Nodes {
-			j.Nodes = append(j.Nodes, Hold{Node: h.Node, GPUs: h.GPUs})
+			j.Nodes = append(j.Nodes, Hold{Node: h.Node, GPUs: h.Size.Devices})
 		}
 		r.Holds = append(r.Holds, j)
 	}

@@ -49,11 +49,11 @@ func CrowdOn(nodes, njobs, ntenants int) cluster.Snapshot {
 				start := s.Now.Add(-14 * cluster.Minute)
 				c.Job.Request.Model = ""
 				c.Job.State, c.Job.Start, c.Job.Eligible = cluster.Running, start, start
-				c.Job.Holds = []cluster.Holding{{Node: s.Nodes[node].Name, Model: s.Nodes[node].GPUs[0].Model, GPUs: size, CPUs: 4 * size, MemoryMB: int64(size) * 16384}}
+				c.Job.Holds = []cluster.Holding{{Node: s.Nodes[node].Name, Model: s.Nodes[node].GPUs[0].Model, Size: cluster.Whole(size), CPUs: 4 * size, MemoryMB: int64(size) * 16384}}
 				c.Record.State, c.Record.HeldSince, c.Record.Held = cluster.Running, start, []cluster.GPUs{{Model: s.Nodes[node].GPUs[0].Model, Count: size}}
 				c.Record.Alloc, c.Record.Terms = cluster.GPUTime(next(1e9)), 1+next(20)
 				s.Leases = append(s.Leases, cluster.Lease{Job: key, Term: 1, State: cluster.Active, Class: cluster.Shared, Pool: s.Nodes[node].GPUs[0].Model,
-					GPUs: size, Nodes: c.Job.Holds, Granted: start, Start: start, End: Start.Add(15 * cluster.Minute)})
+					Size: cluster.Whole(size), Nodes: c.Job.Holds, Granted: start, Start: start, End: Start.Add(15 * cluster.Minute)})
 			}
 		}
 		s.Cases = append(s.Cases, c)
@@ -81,7 +81,7 @@ func crowdNodes(n int) []cluster.Node {
 }
 
 func crowdRequest(gpus int) cluster.Request {
-	return cluster.Request{GPUs: gpus, Nodes: max(1, gpus/8), PerNode: min(gpus, 8), CPUs: 4 * gpus, MemoryMB: int64(gpus) * 16384}
+	return cluster.Request{Size: cluster.Whole(gpus), Nodes: max(1, gpus/8), PerNode: min(gpus, 8), CPUs: 4 * gpus, MemoryMB: int64(gpus) * 16384}
 }
 
 // Opened opens the accounts of a snapshot by a first decision, and gives that.

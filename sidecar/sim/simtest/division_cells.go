@@ -71,7 +71,7 @@ func (d *Division) CarryOutInCells(t testing.TB, by, mechanism string, n int) (c
 		had := d.Nothing()
 		for _, l := range w.Last.State.Leases {
 			if p := slices.Index(pools, l.Pool); p >= 0 && l.State != cluster.Granted {
-				had[owner[l.Job-1]][p] += float64(l.GPUs)
+				had[owner[l.Job-1]][p] += float64(l.Size.Devices)
 			}
 		}
 		c = append(c, had)

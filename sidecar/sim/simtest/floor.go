@@ -137,7 +137,7 @@ func (f *watch) ended(p *cluster.Plan, t *cluster.TenantPool) (out cluster.Micro
 	for k := range p.Ended {
 		l := &p.Ended[k]
 		if l.Why == "finished" && l.Pool == t.Pool && tenantOf(p, l.Job) == t.Tenant {
-			out += cluster.MicroGPU(l.GPUs) * cluster.WholeGPU
+			out += cluster.MicroGPU(l.Size.Devices) * cluster.WholeGPU
 		}
 	}
 	return out
@@ -197,8 +197,8 @@ func (f *watch) room(p *cluster.Plan, pool string) bool {
 	f.bound(p, func(l *cluster.Lease) {
 		for _, n := range l.Nodes {
 			if n.Model == pool {
-				left[n.Node] -= n.GPUs
-				has[tenantOf(p, l.Job)] += n.GPUs
+				left[n.Node] -= n.Size.Devices
+				has[tenantOf(p, l.Job)] += n.Size.Devices
 			}
 		}
 	})

@@ -35,7 +35,9 @@ func (w *Scheduled) Queue(tenant string, gpus int, runs cluster.Span, change fun
 
 // Anywhere asks for GPUs on any number of nodes.
 func Anywhere(gpus int) func(*sim.Work) {
-	return func(w *sim.Work) { w.Request = cluster.Request{GPUs: gpus, CPUs: gpus, MemoryMB: int64(gpus) * 1024} }
+	return func(w *sim.Work) {
+		w.Request = cluster.Request{Size: cluster.Whole(gpus), CPUs: gpus, MemoryMB: int64(gpus) * 1024}
+	}
 }
 
 // WantRunning checks which of some jobs run now.

@@ -73,7 +73,7 @@ func New(t testing.TB, settings cluster.Settings, nodes []cluster.Node, tenants 
 
 // Gang requests GPUs on one node.
 func Gang(gpus int) cluster.Request {
-	return cluster.Request{GPUs: gpus, Nodes: 1, PerNode: gpus, CPUs: gpus, MemoryMB: int64(gpus) * 1024}
+	return cluster.Request{Size: cluster.Whole(gpus), Nodes: 1, PerNode: gpus, CPUs: gpus, MemoryMB: int64(gpus) * 1024}
 }
 
 // Submit queues n jobs of a tenant, each with so many GPUs on one node and that run time.

@@ -58,7 +58,7 @@ func BenchmarkCycle(b *testing.B) {
 		list = append(list, Node{Name: name})
 		holders = append(holders, Holder{Key: cluster.JobKey(i + 1), ID: cluster.JobID{ID: int64(i + 1)}, Record: int64(i + 1), Start: began, Running: true,
 			Type: cluster.JobType{User: "ann", Command: fmt.Sprint("train ", i%1000), GPUs: 8}, Typed: true,
-			Holds: []cluster.Holding{{Node: name, Model: "h100", GPUs: 8, Index: []int{0, 1, 2, 3, 4, 5, 6, 7}}}})
+			Holds: []cluster.Holding{{Node: name, Model: "h100", Size: cluster.Whole(8), Index: []int{0, 1, 2, 3, 4, 5, 6, 7}}}})
 	}
 	now := began
 	look := func() {

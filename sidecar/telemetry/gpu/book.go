@@ -285,7 +285,7 @@ func (b *Book) take(now cluster.Instant, a *account, elapsed cluster.Span, find 
 	byModel := map[string][]*GPU{}
 	count := map[string]int{} // of its GPUs, by model
 	for i := range a.holder.Holds {
-		count[a.holder.Holds[i].Model] += a.holder.Holds[i].GPUs
+		count[a.holder.Holds[i].Model] += a.holder.Holds[i].Size.Devices
 	}
 	for p, model := range a.holder.places() {
 		if g := find(p); g != nil {

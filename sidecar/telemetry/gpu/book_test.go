@@ -59,7 +59,7 @@ func fleetOf(t testing.TB, source func(testing.TB, *memory) Source, names ...str
 // hold gives a job GPUs of a node from now on.
 func (f *fleet) hold(key int64, model, node string, index ...int) {
 	f.holders = append(f.holders, Holder{Key: cluster.JobKey(key), ID: cluster.JobID{ID: key}, Record: key, User: "ann", Type: cluster.JobType{User: "ann", Command: "train", GPUs: len(index)}, Typed: true,
-		Start: f.now, Running: true, Holds: []cluster.Holding{{Node: node, Model: model, GPUs: len(index), Index: index}}})
+		Start: f.now, Running: true, Holds: []cluster.Holding{{Node: node, Model: model, Size: cluster.Whole(len(index)), Index: index}}})
 }
 
 func (f *fleet) end(key int64, outcome string) {
@@ -134,7 +134,7 @@ func testOnlyFreshUnsharedGPUsSpeak(t *testing.T, source func(testing.TB, *memor
 	} {
 		f := fleetOf(t, source, "a", "b")
 		f.hold(7, "h100", "a", 0, 1)
-		f.holders[0].Holds = append(f.holders[0].Holds, cluster.Holding{Node: "b", Model: "h100", GPUs: 1, Index: []int{3}})
+		f.holders[0].Holds = append(f.holders[0].Holds, cluster.Holding{Node: "b", Model: "h100", Size: cluster.Whole(1), Index: []int{3}})
 		f.looks(1)
 		if n := f.report.Uses[0].Util.Count; n != 1 {
 			t.Fatalf("%d samples before", n)

@@ -133,7 +133,7 @@ func (x *job) seen(all []gpu.GPU, alone func(*gpu.GPU) (cluster.JobKey, bool)) (
 			x.model = ""
 			return nil, false
 		}
-		count += h.GPUs
+		count += h.Size.Devices
 		from, _ := slices.BinarySearchFunc(all, h.Node, func(g gpu.GPU, node string) int { return cmp.Compare(g.Node, node) })
 		for i := from; i < len(all) && all[i].Node == h.Node; i++ {
 			g := &all[i]

@@ -43,7 +43,7 @@ func (s *site) hold(key int64, gpus int, does func(int, *gpu.GPU), nodes ...stri
 		index = append(index, i)
 	}
 	for _, n := range nodes {
-		h.Holds = append(h.Holds, cluster.Holding{Node: n, Model: "h100", GPUs: gpus, Index: index})
+		h.Holds = append(h.Holds, cluster.Holding{Node: n, Model: "h100", Size: cluster.Whole(gpus), Index: index})
 	}
 	s.holders = append(s.holders, h)
 	s.does[h.Key] = does

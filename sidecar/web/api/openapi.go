@@ -87,6 +87,8 @@ func (s *schemas) of(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
+	case t == reflect.TypeFor[cluster.Size]():
+		return object{"oneOf": []object{{"type": "integer", "minimum": 0}, s.named(t)}} // whole GPUs, or parts
 	case t.Kind() == reflect.Pointer:
 		return nullable(s.of(t.Elem()))
 	}

@@ -147,13 +147,13 @@ func (r *round) decided(v *visit, edge *store.Edge) {
 			r.Quiet++
 			continue
 		}
-		add(verbs[why.Code], l.Job, l.GPUs, l.Pool, l.Nodes)
+		add(verbs[why.Code], l.Job, l.Size.Devices, l.Pool, l.Nodes)
 	}
 	for i := range plan.State.Claims {
 		c := &plan.State.Claims[i]
 		n := 0
 		for k := range c.Nodes {
-			n += c.Nodes[k].GPUs
+			n += c.Nodes[k].Size.Devices
 		}
 		add("kept GPUs for it", c.Job, n, c.Pool, c.Nodes)
 	}

@@ -278,10 +278,10 @@ func nodesOf(snap *cluster.Snapshot, plan *cluster.Plan) []Node {
 		}
 		for _, h := range c.Job.Holds {
 			n, ok := at[h.Node]
-			if !ok || h.GPUs == 0 {
+			if !ok || h.Size.Devices == 0 {
 				continue
 			}
-			x := Holder{Model: h.Model, Index: h.Index, JobInCell: view.JobInCell{Job: c.Record.Key, ID: c.Record.ID.String(), User: c.Job.User, Tenant: c.Record.Tenant, GPUs: h.GPUs}}
+			x := Holder{Model: h.Model, Index: h.Index, JobInCell: view.JobInCell{Job: c.Record.Key, ID: c.Record.ID.String(), User: c.Job.User, Tenant: c.Record.Tenant, GPUs: h.Size.Devices}}
 			if l := leases(c.Record.Key); l != nil {
 				x.Right, x.Until, x.State = l.Class, l.End, l.State
 			}

@@ -38,13 +38,13 @@ func Snapshot(cases ...cluster.Case) *cluster.Snapshot {
 // Job returns a job of a tenant that asks for GPUs of any model, in a state, under full control.
 func Job(id int64, tenant string, gpus int, state cluster.JobState) cluster.Case {
 	return cluster.Case{Control: cluster.FullControl, Job: cluster.Job{ID: cluster.JobID{ID: id}, Record: id, User: "ann", Account: tenant, Partitions: []string{"gpu"}, State: state, Batch: true,
-		Requeueable: true, Request: cluster.Request{GPUs: gpus}, Submit: Now.Add(-cluster.Hour), Eligible: Now.Add(cluster.Hour)},
+		Requeueable: true, Request: cluster.Request{Size: cluster.Whole(gpus)}, Submit: Now.Add(-cluster.Hour), Eligible: Now.Add(cluster.Hour)},
 		Record: cluster.Record{Tenant: tenant, User: "ann", Account: tenant, State: state, Submit: Now.Add(-cluster.Hour)}}
 }
 
 // On lets a job hold GPUs of a node since an hour ago.
 func On(c cluster.Case, node, model string, gpus int) cluster.Case {
-	c.Job.Holds, c.Job.Start = []cluster.Holding{{Node: node, Model: model, GPUs: gpus, CPUs: gpus}}, Now.Add(-cluster.Hour)
+	c.Job.Holds, c.Job.Start = []cluster.Holding{{Node: node, Model: model, Size: cluster.Whole(gpus), CPUs: gpus}}, Now.Add(-cluster.Hour)
 	return c
 }
 

@@ -1,0 +1,91 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Size is how many GPUs a job asks for, is leased or holds: a number of devices, and the part of each. 8 whole GPUs are {8, WholeGPU}, half a
+// GPU is {1, WholeGPU / 2}, no GPU is the zero Size. Devices is what a size takes of a node; Amount and Over are what it counts in accounts.
+type Size struct {
+	Devices int      `json:"devices"`
+	Part    MicroGPU `json:"part"`
+}
+
+// Whole gives the size of n whole GPUs.
+func Whole(n int) Size {
+	if n == 0 {
+		return Size{}
+	}
+	return Size{n, WholeGPU}
+}
+
+// IsWhole reports whether the size is a number of whole GPUs.
+func (s Size) IsWhole() bool { return s.Part == WholeGPU || s.Devices == 0 }
+
+// Amount gives the size in GPUs.
+func (s Size) Amount() MicroGPU { return MicroGPU(s.Devices) * s.Part }
+
+// Over gives the GPU time of the size over a span, rounded towards zero. The result saturates if it does not fit.
+func (s Size) Over(span Span) GPUTime {
+	if n := Span(s.Devices); s.IsWhole() && -1<<31 < span && span < 1<<31 && n < 1<<31 {
+		return GPUTime(n * span)
+	}
+	if span < 0 {
+		return -s.Over(-span)
+	}
+	time, _ := Accrue(s.Amount(), span, 0)
+	return time
+}
+
+func (s Size) String() string {
+	if s.IsWhole() {
+		return strconv.Itoa(s.Devices)
+	}
+	return fmt.Sprintf("%d × %.6g", s.Devices, float64(s.Part)/float64(WholeGPU))
+}
+
+// parts is the JSON of a size that is not whole.
+type parts Size
+
+// MarshalJSON writes whole GPUs as their number, and parts as {"devices":1,"part":500000}.
+func (s Size) MarshalJSON() ([]byte, error) {
+	if s.IsWhole() {
+		return strconv.AppendInt(nil, int64(s.Devices), 10), nil
+	}
+	return json.Marshal(parts(s))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. An error leaves the size as it was.
+func (s *Size) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
+	var read Size
+	if n, err := strconv.Atoi(string(text)); err == nil {
+		if read = Whole(n); n == 0 {
+			*s = read
+			return nil
+		}
+	} else if err := json.Unmarshal(text, (*parts)(&read)); err != nil {
+		return fmt.Errorf(`%s is no size: write a number of GPUs, or {"devices":1,"part":500000}: %w`, text, err)
+	}
+	if err := read.check(); err != nil {
+		return err
+	}
+	*s = read
+	return nil
+}
+
+// check gives an error unless the size is one of GPUs.
+func (s Size) check() error {
+	switch {
+	case s.Devices < 0 || s.Devices > math.MaxInt32:
+		return fmt.Errorf("a size has 0 to %d devices, not %d", math.MaxInt32, s.Devices)
+	case s.Devices == 0, s.Part < 1, s.Part > WholeGPU:
+		return fmt.Errorf("a size has 1 to %d millionths of at least one device, not %d of %d", WholeGPU, s.Part, s.Devices)
+	}
+	return nil
+}
