@@ -174,9 +174,9 @@ type Job struct {
 	Het   int64 `json:"het_of,omitempty"`
 	Parts int   `json:"parts,omitempty"`
 
-	Request Request   `json:"request"`
-	Holds   []Holding `json:"holds,omitempty"` // sorted by node, model
-	Had     []GPUs    `json:"had,omitempty"`   // allocation of a Done job's last attempt, sorted by model; empty = unknown
+	Request Request     `json:"request"`
+	Holds   []Holding   `json:"holds,omitempty"` // sorted by node, model
+	Had     []ModelSize `json:"had,omitempty"`   // allocation of a Done job's last attempt, sorted by model; empty = unknown
 
 	Submit   Instant `json:"submit,omitzero"`     // of the last requeue, as in Slurm
 	Eligible Instant `json:"eligible,omitempty"`  // begin time: the gate, the user's, or in the past
@@ -249,15 +249,15 @@ func (j *Job) ShortestLimit() Span {
 // Attempt is one run of a job in the accounting history, from Start to End. It covers the time in
 // which fairlease did not look.
 type Attempt struct {
-	ID      JobID   `json:"id"`
-	User    string  `json:"user"`
-	Account string  `json:"account"`
-	Submit  Instant `json:"submit,omitzero"`
-	Start   Instant `json:"start,omitzero"`
-	End     Instant `json:"end,omitzero"` // 0 = still running
-	GPUs    []GPUs  `json:"gpus"`
-	Outcome string  `json:"outcome"`
-	Suspend Span    `json:"suspend,omitempty"`
+	ID      JobID       `json:"id"`
+	User    string      `json:"user"`
+	Account string      `json:"account"`
+	Submit  Instant     `json:"submit,omitzero"`
+	Start   Instant     `json:"start,omitzero"`
+	End     Instant     `json:"end,omitzero"` // 0 = still running
+	GPUs    []ModelSize `json:"gpus"`
+	Outcome string      `json:"outcome"`
+	Suspend Span        `json:"suspend,omitempty"`
 	// Name, Work and Kind (which its comment declares) tell the kind of the job in Tenant, as in Job.
 	Name   string `json:"name,omitempty"`
 	Work   string `json:"work,omitempty"`

@@ -131,8 +131,8 @@ type PendingStop struct {
 	Restarts  int       `json:"restarts,omitempty"`
 	// GPUs is the allocation of the attempt, once it has ended. Work is the destroyed part of its
 	// run time.
-	GPUs []GPUs `json:"gpus,omitempty"`
-	Work Span   `json:"work,omitempty"`
+	GPUs []ModelSize `json:"gpus,omitempty"`
+	Work Span        `json:"work,omitempty"`
 	// Saved is the newest save that the attempt reported; 0 = none. Most is the part of its run
 	// time after that.
 	Saved Instant `json:"saved,omitempty"`

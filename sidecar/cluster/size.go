@@ -14,6 +14,12 @@ type Size struct {
 	Part    MicroGPU `json:"part"`
 }
 
+// ModelSize is the size of GPUs of one model that a job holds, or held.
+type ModelSize struct {
+	Model string `json:"model"`
+	Size  Size   `json:"count"`
+}
+
 // Whole gives the size of n whole GPUs.
 func Whole(n int) Size {
 	if n == 0 {
@@ -24,6 +30,14 @@ func Whole(n int) Size {
 
 // IsWhole reports whether the size is a number of whole GPUs.
 func (s Size) IsWhole() bool { return s.Part == WholeGPU || s.Devices == 0 }
+
+// And gives the size of what a job has in two places, which may differ in their parts: then the part is the mean, rounded down.
+func (s Size) And(o Size) Size {
+	if n := s.Devices + o.Devices; s.Devices > 0 && o.Devices > 0 && s.Part != o.Part {
+		return Size{n, (s.Amount() + o.Amount()) / MicroGPU(n)}
+	}
+	return Size{s.Devices + o.Devices, max(s.Part, o.Part)}
+}
 
 // Amount gives the size in GPUs.
 func (s Size) Amount() MicroGPU { return MicroGPU(s.Devices) * s.Part }

@@ -51,8 +51,8 @@ type Record struct {
 	ChargedTo Instant `json:"charged_to,omitempty"`
 	// Held is its allocation when last seen, so that an attempt that ended between two looks is
 	// still charged. HeldSince is the start of that attempt.
-	Held      []GPUs  `json:"held,omitempty"`
-	HeldSince Instant `json:"held_since,omitempty"`
+	Held      []ModelSize `json:"held,omitempty"`
+	HeldSince Instant     `json:"held_since,omitempty"`
 	// Configured is the last look at which the nodes of the current attempt booted or were prepared: the attempt has begun since. 0 = they
 	// were ready at once, or that is unknown.
 	Configured Instant `json:"configured,omitempty"`

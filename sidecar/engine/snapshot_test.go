@@ -49,7 +49,7 @@ func runsOn(key cluster.JobKey, tenant string, gpus int, nodes ...string) cluste
 		g := gpus / len(nodes)
 		c.Job.Holds = append(c.Job.Holds, cluster.Holding{Node: n, Model: "v100", Size: cluster.Whole(g), CPUs: g, MemoryMB: int64(g) * 1024})
 	}
-	c.Record.Held, c.Record.HeldSince = []cluster.GPUs{{Model: "v100", Count: gpus}}, c.Job.Start
+	c.Record.Held, c.Record.HeldSince = []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(gpus)}}, c.Job.Start
 	c.Record.Terms = 1
 	return c
 }

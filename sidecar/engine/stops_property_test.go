@@ -30,7 +30,7 @@ func (d *destroyed) watch(e sim.Event) {
 	d.cost[e.Job] += e.Cold + e.Loading
 	if e.What == sim.Requeued {
 		d.cost[e.Job] += e.Lost + e.Terminating
-		d.lost[e.Job] += cluster.Times(e.Work.Request.Size.Devices, e.Lost)
+		d.lost[e.Job] += e.Work.Request.Size.Over(e.Lost)
 		d.never[e.Job] = e.Work.Saves == sim.Never
 	}
 }
@@ -108,8 +108,8 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 		book(&w.Last)
 		for r := range w.Last.State.All() {
 			if s := r.Stopping; s != nil && len(s.GPUs) > 0 { // it cleans up
-				booked[r.Key] += cluster.Times(s.GPUs[0].Count, s.Work)
-				most[r.Key] += cluster.Times(s.GPUs[0].Count, s.Most)
+				booked[r.Key] += cluster.Times(s.GPUs[0].Size.Devices, s.Work)
+				most[r.Key] += cluster.Times(s.GPUs[0].Size.Devices, s.Most)
 			}
 		}
 		for id, lost := range d.lost {

@@ -33,7 +33,7 @@ func (p *Past) Remember(attempts []cluster.Attempt) {
 		a := &attempts[i]
 		gpus := 0
 		for _, g := range a.GPUs {
-			gpus += g.Count
+			gpus += g.Size.Devices
 		}
 		if a.End == 0 || a.End > p.From || gpus == 0 {
 			continue

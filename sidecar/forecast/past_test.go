@@ -116,7 +116,7 @@ func TestDrawsOfARunAreAlike(t *testing.T) {
 func TestRemember(t *testing.T) {
 	p := Past{From: begin}
 	attempt := func(id int64, from, to float64, outcome string) cluster.Attempt {
-		return cluster.Attempt{ID: cluster.JobID{ID: id}, User: "ann", Submit: after(from), Start: after(from), End: after(to), GPUs: []cluster.GPUs{{Model: "v100", Count: 2}}, Outcome: outcome}
+		return cluster.Attempt{ID: cluster.JobID{ID: id}, User: "ann", Submit: after(from), Start: after(from), End: after(to), GPUs: []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}, Outcome: outcome}
 	}
 	p.Remember([]cluster.Attempt{attempt(1, -9, -8, "REQUEUED"), attempt(1, -7, -5, "COMPLETED"), attempt(2, -4, -3, "NODE_FAIL"), attempt(3, -1, 1, "COMPLETED")})
 	if len(p.Jobs) != 2 || p.Jobs[0].Ran != 3*cluster.Hour || !p.Jobs[0].Ended || p.Jobs[0].Submit != after(-9) || p.Jobs[0].Job.Request.Size.Devices != 2 || p.Jobs[1].Ended {

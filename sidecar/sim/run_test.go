@@ -167,7 +167,7 @@ func live(t *testing.T, seed uint64, lend bool, most cluster.Span) *week {
 			t.Errorf("an attempt of %s does not add up: %+v", e.At.Sub(e.Start), e)
 		}
 		for _, h := range e.Holds {
-			w.truth[e.Work.Account] += cluster.Times(h.Size.Devices, e.At.Sub(e.Start))
+			w.truth[e.Work.Account] += h.Size.Over(e.At.Sub(e.Start))
 		}
 		w.work[e.Job] += e.Worked
 		w.lost += e.Lost

@@ -321,14 +321,14 @@ func (v *Virtual) over(j *work, what What, start cluster.Instant, holds []cluste
 }
 
 // models sums holdings by model.
-func models(holds []cluster.Holding) []cluster.GPUs {
-	var out []cluster.GPUs
+func models(holds []cluster.Holding) []cluster.ModelSize {
+	var out []cluster.ModelSize
 	for _, h := range holds {
-		i := slices.IndexFunc(out, func(g cluster.GPUs) bool { return g.Model == h.Model })
+		i := slices.IndexFunc(out, func(g cluster.ModelSize) bool { return g.Model == h.Model })
 		if i < 0 {
-			i, out = len(out), append(out, cluster.GPUs{Model: h.Model})
+			i, out = len(out), append(out, cluster.ModelSize{Model: h.Model})
 		}
-		out[i].Count += h.Size.Devices
+		out[i].Size = out[i].Size.And(h.Size)
 	}
 	return out
 }

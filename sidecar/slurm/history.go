@@ -193,9 +193,9 @@ func (r *reader) times(a *cluster.Attempt) {
 
 // allocated reads tres.allocated: the GPUs by model. If the accounting does not know models, the
 // model is "".
-func (r *reader) allocated() []cluster.GPUs {
+func (r *reader) allocated() []cluster.ModelSize {
 	var plain int
-	var typed []cluster.GPUs
+	var typed []cluster.ModelSize
 	r.object(func(name string) {
 		if name != "allocated" {
 			r.skip()
@@ -221,15 +221,15 @@ func (r *reader) allocated() []cluster.GPUs {
 			case what == "gpu":
 				plain = n
 			case isTyped:
-				typed = append(typed, cluster.GPUs{Model: model, Count: n})
+				typed = append(typed, cluster.ModelSize{Model: model, Size: cluster.Whole(n)})
 			}
 		})
 	})
 	for _, g := range typed {
-		plain -= g.Count
+		plain -= g.Size.Devices
 	}
 	if plain > 0 {
-		typed = append(typed, cluster.GPUs{Count: plain})
+		typed = append(typed, cluster.ModelSize{Size: cluster.Whole(plain)})
 	}
 	return typed
 }
@@ -250,5 +250,5 @@ func (c history) nameModels(a *cluster.Attempt, nodes string) {
 			}
 		}
 	}
-	slices.SortFunc(a.GPUs, func(a, b cluster.GPUs) int { return strings.Compare(a.Model, b.Model) })
+	slices.SortFunc(a.GPUs, func(a, b cluster.ModelSize) int { return strings.Compare(a.Model, b.Model) })
 }

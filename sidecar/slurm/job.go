@@ -460,20 +460,20 @@ func (t *translator) holdings(w *wireJob) ([]cluster.Holding, map[string][]int, 
 }
 
 // had gives the GPUs of a finished job, by model.
-func (t *translator) had(w *wireJob) ([]cluster.GPUs, error) {
+func (t *translator) had(w *wireJob) ([]cluster.ModelSize, error) {
 	nodes, _, err := t.holdings(w)
-	var out []cluster.GPUs
+	var out []cluster.ModelSize
 	for _, h := range nodes {
-		at := slices.IndexFunc(out, func(g cluster.GPUs) bool { return g.Model == h.Model })
+		at := slices.IndexFunc(out, func(g cluster.ModelSize) bool { return g.Model == h.Model })
 		switch {
 		case h.Size.Devices == 0:
 		case at < 0:
-			out = append(out, cluster.GPUs{Model: h.Model, Count: h.Size.Devices})
+			out = append(out, cluster.ModelSize{Model: h.Model, Size: h.Size})
 		default:
-			out[at].Count += h.Size.Devices
+			out[at].Size = out[at].Size.And(h.Size)
 		}
 	}
-	slices.SortFunc(out, func(a, b cluster.GPUs) int { return strings.Compare(a.Model, b.Model) })
+	slices.SortFunc(out, func(a, b cluster.ModelSize) int { return strings.Compare(a.Model, b.Model) })
 	return out, err
 }
 

@@ -116,7 +116,7 @@ func TestRealRecords(t *testing.T) {
 					j.PendingReason, j.Inactive = "Dependency", "dependency"
 				}),
 				job(8, "alice", "nlp", cluster.Done, request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
-					j.PendingReason, j.Outcome, j.Had = "NonZeroExitCode", "FAILED", []cluster.GPUs{{Model: "v100", Count: 1}}
+					j.PendingReason, j.Outcome, j.Had = "NonZeroExitCode", "FAILED", []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(1)}}
 				}),
 			)
 			if d := cmp.Diff(want, jobs); d != "" {

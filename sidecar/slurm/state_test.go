@@ -117,7 +117,7 @@ func TestAJobThatStagesOut(t *testing.T) {
 			t.Fatalf("%s: %+v", states, rec)
 		}
 		j := rec.jobs[0]
-		if j.State != cluster.Done || j.Aside != "" || j.GPUsHeld() != 0 || j.Outcome != outcome || j.End.Sub(j.Start) != 15*cluster.Second || len(j.Had) != 1 || j.Had[0] != (cluster.GPUs{Model: "v100", Count: 2}) {
+		if j.State != cluster.Done || j.Aside != "" || j.GPUsHeld() != 0 || j.Outcome != outcome || j.End.Sub(j.Start) != 15*cluster.Second || len(j.Had) != 1 || j.Had[0] != (cluster.ModelSize{Model: "v100", Size: cluster.Whole(2)}) {
 			t.Errorf("%s: %+v", states, j)
 		}
 	}

@@ -47,8 +47,8 @@ func dateOf(t cluster.Instant) date {
 type holder struct {
 	alloc     cluster.GPUTime
 	chargedTo cluster.Instant
-	held      []cluster.GPUs
-	stopped   []cluster.GPUs // of an attempt whose stop is not booked yet
+	held      []cluster.ModelSize
+	stopped   []cluster.ModelSize // of an attempt whose stop is not booked yet
 }
 
 func holderOf(r cluster.Record) holder {
@@ -77,29 +77,29 @@ func received(was holder, now cluster.Record, last, at cluster.Instant) stretch 
 	if from == 0 || from >= at || n == 0 {
 		return stretch{from: last, to: at}
 	}
-	ran := cluster.Instant(now.Alloc-was.alloc) / cluster.Instant(n)
+	ran := cluster.Instant(cluster.MulDiv(max(int64(now.Alloc-was.alloc), 0), int64(cluster.WholeGPU), int64(n)))
 	return stretch{from: from, to: min(from+max(ran, 1), at)}
 }
 
-func gpus(held []cluster.GPUs) int {
-	n := 0
+func gpus(held []cluster.ModelSize) cluster.MicroGPU {
+	n := cluster.MicroGPU(0)
 	for _, g := range held {
-		n += g.Count
+		n += g.Size.Amount()
 	}
 	return n
 }
 
 // byPool splits what a job received by the models of its GPUs, in proportion to their number;
 // nothing if that is unknown.
-func byPool(total cluster.GPUTime, held []cluster.GPUs, add func(pool string, t cluster.GPUTime)) {
+func byPool(total cluster.GPUTime, held []cluster.ModelSize, add func(pool string, t cluster.GPUTime)) {
 	n := gpus(held)
 	if n == 0 {
 		return
 	}
 	whole := stretch{to: cluster.Instant(n)}
-	sum, done := 0, cluster.GPUTime(0)
+	sum, done := cluster.MicroGPU(0), cluster.GPUTime(0)
 	for _, g := range held {
-		sum += g.Count
+		sum += g.Size.Amount()
 		upTo := whole.until(total, cluster.Instant(sum))
 		add(g.Model, upTo-done)
 		done = upTo
@@ -107,7 +107,7 @@ func byPool(total cluster.GPUTime, held []cluster.GPUs, add func(pool string, t 
 }
 
 // heldBy gives a job's latest allocation; c is its case, or nil.
-func heldBy(r cluster.Record, was holder, c *cluster.Case) []cluster.GPUs {
+func heldBy(r cluster.Record, was holder, c *cluster.Case) []cluster.ModelSize {
 	switch {
 	case len(r.Held) > 0:
 		return r.Held
@@ -116,13 +116,13 @@ func heldBy(r cluster.Record, was holder, c *cluster.Case) []cluster.GPUs {
 	case len(was.stopped) > 0:
 		return was.stopped
 	}
-	var held []cluster.GPUs // it came and went between two looks
+	var held []cluster.ModelSize // it came and went between two looks
 	for _, h := range c.Job.Holds {
-		i := slices.IndexFunc(held, func(g cluster.GPUs) bool { return g.Model == h.Model })
+		i := slices.IndexFunc(held, func(g cluster.ModelSize) bool { return g.Model == h.Model })
 		if i < 0 {
-			i, held = len(held), append(held, cluster.GPUs{Model: h.Model})
+			i, held = len(held), append(held, cluster.ModelSize{Model: h.Model})
 		}
-		held[i].Count += h.Size.Devices
+		held[i].Size = held[i].Size.And(h.Size)
 	}
 	return held
 }

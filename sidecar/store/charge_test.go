@@ -51,7 +51,7 @@ func TestDays(t *testing.T) {
 
 func TestReceived(t *testing.T) {
 	t.Parallel()
-	two := []cluster.GPUs{{Model: "v100", Count: 2}}
+	two := []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}
 	const last, at = 1000, 2000
 	for _, c := range []struct {
 		name string
@@ -88,8 +88,8 @@ func TestCharges(t *testing.T) {
 	w.charged = midnight - 100
 	w.accounts = map[accountKey]cluster.GPUTime{{"bio", "a100"}: 1000}
 	w.holders = map[cluster.JobKey]holder{
-		1: {alloc: 500, chargedTo: midnight - 100, held: []cluster.GPUs{{Model: "a100", Count: 1}}},
-		2: {alloc: 0, chargedTo: midnight - 100, held: []cluster.GPUs{{Model: "a100", Count: 2}, {Model: "v100", Count: 1}}},
+		1: {alloc: 500, chargedTo: midnight - 100, held: []cluster.ModelSize{{Model: "a100", Size: cluster.Whole(1)}}},
+		2: {alloc: 0, chargedTo: midnight - 100, held: []cluster.ModelSize{{Model: "a100", Size: cluster.Whole(2)}, {Model: "v100", Size: cluster.Whole(1)}}},
 	}
 	rows := w.charges(cluster.Snapshot{Cases: []cluster.Case{{Record: cluster.Record{Key: 4}, Job: cluster.Job{
 		Holds: []cluster.Holding{{Node: "n1", Model: "k80", Size: cluster.Whole(1)}, {Node: "n2", Model: "k80", Size: cluster.Whole(1)}}}}},
@@ -130,7 +130,7 @@ func TestDestroyedWorkLeavesItsUser(t *testing.T) {
 	w.charged = midnight
 	w.accounts = map[accountKey]cluster.GPUTime{{"bio", "a100"}: 1000}
 	w.holders = map[cluster.JobKey]holder{1: holderOf(cluster.Record{Alloc: 500, ChargedTo: midnight,
-		Stopping: &cluster.PendingStop{GPUs: []cluster.GPUs{{Model: "a100", Count: 2}}, Work: 100}})}
+		Stopping: &cluster.PendingStop{GPUs: []cluster.ModelSize{{Model: "a100", Size: cluster.Whole(2)}}, Work: 100}})}
 	got := w.charges(cluster.Snapshot{}, cluster.State{
 		Records: []cluster.Record{{Key: 1, Tenant: "bio", User: "ann", Alloc: 300, Lost: 200, ChargedTo: midnight + 100}},
 		Ledger:  cluster.Ledger{At: midnight + 100, Tenants: []cluster.TenantPool{{Tenant: "bio", Pool: "a100", Alloc: 800}}},

@@ -445,7 +445,7 @@ func TestWhatIsMissingIsGone(t *testing.T) {
 		Why  string
 		Time cluster.GPUTime
 	}
-	same(l, "leases dropped", []lease{{gone.Job, gone.Term, "dropped", cluster.Times(gone.Size.Devices, plan.At.Sub(first.At))}},
+	same(l, "leases dropped", []lease{{gone.Job, gone.Term, "dropped", gone.Size.Over(plan.At.Sub(first.At))}},
 		"select job_key, term, why, gpu_ms from fairlease.leases where why = 'dropped'")
 	type since struct{ At time.Time }
 	lending := ask[since](l, "select at from fairlease.lending order by 1")

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
 // TestRanksAreTold encodes ranks of two tenants, where one loses its first job: all others of it
@@ -50,28 +52,33 @@ func TestFillReadsEveryKind(t *testing.T) {
 		Name  string  `json:"name"`
 	}
 	type row struct {
-		Key  int64    `json:"key"`
-		Yes  bool     `json:"yes"`
-		In   inner    `json:"in"`
-		I    int      `json:"i"`
-		I16  int16    `json:"i16"`
-		I32  int32    `json:"i32"`
-		U8   uint8    `json:"u8"`
-		U16  uint16   `json:"u16"`
-		U32  uint32   `json:"u32"`
-		U64  uint64   `json:"u64"`
-		List []string `json:"list"`
+		Key  int64        `json:"key"`
+		Yes  bool         `json:"yes"`
+		In   inner        `json:"in"`
+		I    int          `json:"i"`
+		I16  int16        `json:"i16"`
+		I32  int32        `json:"i32"`
+		U8   uint8        `json:"u8"`
+		U16  uint16       `json:"u16"`
+		U32  uint32       `json:"u32"`
+		U64  uint64       `json:"u64"`
+		List []string     `json:"list"`
+		Size cluster.Size `json:"size"`
+		Half cluster.Size `json:"half"`
 	}
 	rows := []row{
-		{1, true, inner{-8, 0.25, "a"}, -1, -16, -32, 8, 16, 32, 1 << 63, []string{"x"}},
-		{2, false, inner{8, -1, ""}, 1, 16, 32, 255, 65535, 1<<32 - 1, 1, nil},
-		{3, true, inner{0, 0, "a"}, 0, 0, 0, 0, 0, 0, 0, []string{}},
+		{1, true, inner{-8, 0.25, "a"}, -1, -16, -32, 8, 16, 32, 1 << 63, []string{"x"}, cluster.Whole(8), cluster.Size{Devices: 1, Part: cluster.WholeGPU / 2}},
+		{2, false, inner{8, -1, ""}, 1, 16, 32, 255, 65535, 1<<32 - 1, 1, nil, cluster.Whole(1), cluster.Size{Devices: 4, Part: 1}},
+		{3, true, inner{0, 0, "a"}, 0, 0, 0, 0, 0, 0, 0, []string{}, cluster.Size{}, cluster.Size{}},
 	}
 	s := shapeOf(reflect.TypeFor[row](), []int{0})
 	w := newWords()
 	sheet, err := s.fill(w, &sheet{columns: s.columns, cells: make([][]int64, len(s.columns))}, len(rows), func(i int) reflect.Value { return reflect.ValueOf(&rows[i]).Elem() })
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c := slices.Index(s.columns, column{numberKind, "size_part"}); c < 0 || slices.Max(sheet.cells[c]) != 0 {
+		t.Errorf("whole GPUs have parts in column %d of %v", c, s.columns)
 	}
 	var got []row
 	if err := sheet.tell(s, w, listOfRows(&got, sheet)); err != nil || !reflect.DeepEqual(got, rows) {

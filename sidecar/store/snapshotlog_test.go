@@ -87,7 +87,7 @@ func TestSnapshotLogOfEverything(t *testing.T) {
 		factor := int64(-3)
 		return cluster.Case{
 			Job: cluster.Job{ID: cluster.TaskID(7, int32(key)), Name: "a\x00\xff\n", Partitions: []string{}, NodeList: []string{"n1"}, SiteFactor: &factor, Eligible: -1 << 63, Requeueable: true},
-			Record: cluster.Record{Key: key, Due: 1<<63 - 1, DueRate: 1<<63 - 1, DueCarry: 999_999, Held: []cluster.GPUs{{Model: "k80", Count: 2}}, Conduct: &cluster.Conduct{}, Stopping: &cluster.PendingStop{},
+			Record: cluster.Record{Key: key, Due: 1<<63 - 1, DueRate: 1<<63 - 1, DueCarry: 999_999, Held: []cluster.ModelSize{{Model: "k80", Size: cluster.Whole(2)}}, Conduct: &cluster.Conduct{}, Stopping: &cluster.PendingStop{},
 				Basis: &cluster.Basis{Fixed: true, Partitions: []string{"gpu"}, Hints: &cluster.Hints{Kind: "a"}, Told: cluster.ChangedName}},
 			Changed: cluster.ChangedRequeue | cluster.ChangedComment,
 			Control: cluster.FullControl, Gone: key%2 == 0,

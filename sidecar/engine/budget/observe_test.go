@@ -18,7 +18,7 @@ var train = cluster.JobType{User: "ann", Command: "train", GPUs: 1}
 // trains returns a job of that type that has run on v100 for so long.
 func trains(ran cluster.Span) cluster.Case {
 	c := runs(7, ran, cluster.Saving{})
-	c.Job.Command, c.Record.Held, c.Record.HeldSince = "train", []cluster.GPUs{{Model: "v100", Count: 1}}, c.Job.Start
+	c.Job.Command, c.Record.Held, c.Record.HeldSince = "train", []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(1)}}, c.Job.Start
 	return c
 }
 
@@ -163,7 +163,7 @@ func TestEndsOfAttempts(t *testing.T) {
 		}, 10 * minute, &cluster.Conduct{Attempts: 1, Ran: 10 * minute, Longest: 10 * minute, Model: "v100", Noticed: true}, nil, 0, 0},
 		{"it held several models", func(s *cluster.Snapshot) {
 			requeued(s)
-			s.Cases[0].Record.Held = append(s.Cases[0].Record.Held, cluster.GPUs{Model: "k80", Count: 1})
+			s.Cases[0].Record.Held = append(s.Cases[0].Record.Held, cluster.ModelSize{Model: "k80", Size: cluster.Whole(1)})
 		}, 10 * minute, &cluster.Conduct{Attempts: 1, Ran: 10 * minute, Longest: 10 * minute}, nil, 0, 0},
 		{"it goes on", func(*cluster.Snapshot) {}, 0, nil, nil, 0, 0},
 	} {

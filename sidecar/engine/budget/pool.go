@@ -174,7 +174,7 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 		x.cost = costOf(&j, soon, notice, opened)
 		switch {
 		case l.State == cluster.Noticed || l.Why == round.Recalled: // as good as stopped
-			left[x.pool] -= cluster.Times(l.Size.Devices, x.cost)
+			left[x.pool] -= l.Size.Over(x.cost)
 		case l.State == cluster.Active:
 			end := soon.Add(x.later)
 			x.last, x.kept = costOf(&j, late(a, end), notice, opened), !EndsSoon(a, i) && (opened || j.May(rule, end, notice))
@@ -188,6 +188,6 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 // pay subtracts the cost of a stop from the pool's budget.
 func pay(a *Account, l *cluster.Lease, cost cluster.Span) {
 	if p := a.in.Pool(l.Pool); p >= 0 && a.in.Settings.StopTotalMilli > 0 {
-		a.funds.pools[p] = max(a.funds.pools[p]-cluster.Times(l.Size.Devices, cost), -mostOf(a, &a.gpus[p]))
+		a.funds.pools[p] = max(a.funds.pools[p]-l.Size.Over(cost), -mostOf(a, &a.gpus[p]))
 	}
 }

@@ -131,10 +131,13 @@ func (f *Nodes) active() *Found {
 	return &f.found
 }
 
-// claim adds a case to the claimants of its tenant.
+// claim adds a case to the claimants of its tenant. A job that asks for parts of GPUs claims as much of each.
 func (f *Nodes) claim(i, gpus int) {
-	st, can := &f.in.Cases[i], &f.found.Can[i]
-	f.found.Claimants[st.Tenant] = append(f.found.Claimants[st.Tenant], ltgf.Claimant{Case: i, GPUs: gpus, Weight: Weight(f.in, i), Pools: can.Pools})
+	st, can, size := &f.in.Cases[i], &f.found.Can[i], cluster.Whole(gpus)
+	if asks := f.in.Snapshot.Cases[i].Job.Request.Size; gpus > 0 && !asks.IsWhole() {
+		size.Part = asks.Part
+	}
+	f.found.Claimants[st.Tenant] = append(f.found.Claimants[st.Tenant], ltgf.Claimant{Case: i, Size: size, Weight: Weight(f.in, i), Pools: can.Pools})
 }
 
 // limits returns the limits that a chooser must look at; nil = none.

@@ -76,13 +76,13 @@ func relatives(names []string, all []cluster.Tenant) []relative {
 
 // wanted returns the GPUs of a pool that a tenant's jobs could use.
 func wanted(active []ltgf.Claimant, pool int) cluster.MicroGPU {
-	sum := 0
+	sum := cluster.MicroGPU(0)
 	for _, c := range active {
 		if slices.Contains(c.Pools, pool) {
-			sum += c.GPUs
+			sum += c.Size.Amount()
 		}
 	}
-	return cluster.MicroGPU(sum) * cluster.WholeGPU
+	return sum
 }
 
 // groups splits relatives by the account at a depth above them, 0 = right below root. One with fewer accounts above it is alone.

@@ -94,7 +94,7 @@ func steadied(f *Field, i int, l *cluster.Lease) cluster.Rho {
 	if f.In.Settings.LongTerms > 0 && f.Terms(i) >= f.In.Settings.LongTerms {
 		bonus += f.In.Settings.Term
 	}
-	off := cluster.Times(l.Size.Devices, bonus)
+	off := l.Size.Over(bonus)
 	received, due := f.In.Records[i].Work()
 	return cluster.RhoOf(received-work(f, i, off), due)
 }
@@ -242,7 +242,7 @@ func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, c
 	}
 	for i, l := range f.Hand.Leases {
 		if l != nil && f.Due.Queued[i].Queue >= 0 && f.In.Pool(l.Pool) >= 0 {
-			*out.At(f.Due.Queued[i].Queue, f.In.Pool(l.Pool)) -= cluster.Times(l.Size.Devices, max(min(l.End, end).Sub(f.In.Now), 0))
+			*out.At(f.Due.Queued[i].Queue, f.In.Pool(l.Pool)) -= l.Size.Over(max(min(l.End, end).Sub(f.In.Now), 0))
 		}
 	}
 	return out, gangs

@@ -189,7 +189,7 @@ func lost(l *cluster.Lease, now, since cluster.Instant) cluster.GPUTime {
 	if since == 0 {
 		since = l.Start
 	}
-	return cluster.Times(l.Size.Devices, max(min(now, l.End).Sub(since), 0))
+	return l.Size.Over(max(min(now, l.End).Sub(since), 0))
 }
 
 func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) cluster.Lease {

@@ -61,9 +61,9 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 			b.reserveHeld(c, was, on, r.Alloc-had+b.suspended)
 		case l.State == cluster.Granted || was == cluster.Running && l.State != cluster.Ending && finished(c):
 			if chain == nil {
-				b.reserve(l.Pool, l.Size.Devices, r.Alloc-had+b.suspended)
+				b.reserve(l.Pool, l.Size, r.Alloc-had+b.suspended)
 			} else if p := b.pool(l.Pool); p >= 0 && b.first >= 0 && l.Behind == 0 {
-				chain.row, chain.pool, chain.user, chain.held = b.first, p, b.users.now, cluster.Times(l.Size.Devices, b.now.Sub(b.from))
+				chain.row, chain.pool, chain.user, chain.held = b.first, p, b.users.now, l.Size.Over(b.now.Sub(b.from))
 			}
 		}
 		b.accrueJob(r, c)
@@ -84,9 +84,9 @@ func finished(c *cluster.Case) bool {
 // reserve adds what was held for a job since the last look beyond the GPU time charged to the job: before the job began,
 // and after it had finished, until this look finds the GPUs free. Otherwise a tenant with short jobs would seem to lack
 // its own GPUs, and take those of others instead.
-func (b *books) reserve(pool string, gpus int, charged cluster.GPUTime) {
+func (b *books) reserve(pool string, size cluster.Size, charged cluster.GPUTime) {
 	if p := b.pool(pool); p >= 0 && b.first >= 0 {
-		kept := max(cluster.Times(gpus, b.now.Sub(b.from))-charged, 0)
+		kept := max(size.Over(b.now.Sub(b.from))-charged, 0)
 		b.granted[b.first+p] += kept
 		b.keptBy(b.users.now, p, kept)
 	}
@@ -94,7 +94,7 @@ func (b *books) reserve(pool string, gpus int, charged cluster.GPUTime) {
 
 // reserveHeld does so for a job without a lease: one that fairlease does not place, or that still cleans up. was is its
 // state at the last look, and on its GPUs if it ran.
-func (b *books) reserveHeld(c *cluster.Case, was cluster.JobState, on []cluster.GPUs, charged cluster.GPUTime) {
+func (b *books) reserveHeld(c *cluster.Case, was cluster.JobState, on []cluster.ModelSize, charged cluster.GPUTime) {
 	if !finished(c) {
 		return
 	}
@@ -105,8 +105,8 @@ func (b *books) reserveHeld(c *cluster.Case, was cluster.JobState, on []cluster.
 		return
 	}
 	for _, g := range on {
-		b.reserve(g.Model, g.Count, charged)
-		charged -= min(charged, cluster.Times(g.Count, b.now.Sub(b.from)))
+		b.reserve(g.Model, g.Size, charged)
+		charged -= min(charged, g.Size.Over(b.now.Sub(b.from)))
 	}
 }
 
@@ -379,7 +379,7 @@ func (b *books) look(r *cluster.Record, j *cluster.Job) {
 }
 
 // endStop records what a stop destroyed of the attempt from start to end, if that stop ended it.
-func endStop(r *cluster.Record, gpus []cluster.GPUs, start, end cluster.Instant, suspended cluster.Span) {
+func endStop(r *cluster.Record, gpus []cluster.ModelSize, start, end cluster.Instant, suspended cluster.Span) {
 	if r.Stopping == nil {
 		return
 	}
@@ -418,9 +418,9 @@ func (b *books) settleStop(r *cluster.Record, c *cluster.Case, l *cluster.Lease)
 // its jobs' stop budgets allow.
 func (b *books) destroyed(r *cluster.Record, s *cluster.PendingStop) {
 	for _, g := range s.GPUs {
-		lost := cluster.Times(g.Count, s.Work)
+		lost := g.Size.Over(s.Work)
 		r.Lost += lost
-		r.MostLost += cluster.Times(g.Count, max(s.Most, s.Work))
+		r.MostLost += g.Size.Over(max(s.Most, s.Work))
 		switch s.Certainty {
 		case cluster.KnownLoss:
 			r.KnownLost += lost
@@ -515,7 +515,7 @@ func (b *books) endOfStretch(r *cluster.Record, c *cluster.Case, l *cluster.Leas
 // charge books GPUs over the part of [start, end] that is after the last look and not yet
 // charged. Suspended time is overhead: the GPUs are neither used nor free. It is no GPU time that the job
 // received, but its tenant keeps the GPUs from others, so it is no shortage either: an owner may suspend a job.
-func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.GPUs, start, end cluster.Instant, suspended cluster.Span) {
+func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.ModelSize, start, end cluster.Instant, suspended cluster.Span) {
 	start = max(start, r.ChargedTo, b.from)
 	span := end.Sub(start)
 	if span <= 0 {
@@ -523,15 +523,15 @@ func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.GPUs, 
 	}
 	suspended = min(suspended, span)
 	for _, g := range gpus {
-		b.receive(r, b.pool(g.Model), g.Count, span-suspended, suspended)
+		b.receive(r, b.pool(g.Model), g.Size, span-suspended, suspended)
 	}
 	b.chargeBad(c, span)
 	r.ChargedTo = end
 }
 
 // receive books GPUs of a pool that a job used for some time, and kept while it was suspended.
-func (b *books) receive(r *cluster.Record, p, gpus int, used, suspended cluster.Span) {
-	ran, idle := cluster.Times(gpus, used), cluster.Times(gpus, suspended)
+func (b *books) receive(r *cluster.Record, p int, size cluster.Size, used, suspended cluster.Span) {
+	ran, idle := size.Over(used), size.Over(suspended)
 	r.Alloc += ran
 	r.Extra.Alloc += r.Extra.Of(ran)
 	if p < 0 {
@@ -561,20 +561,20 @@ func (b *books) chargeBad(c *cluster.Case, span cluster.Span) {
 	}
 	for _, h := range c.Job.Holds {
 		if p := b.pool(h.Model); p >= 0 && b.badNode[h.Node] {
-			b.pools[p].onBad += cluster.Times(h.Size.Devices, span)
+			b.pools[p].onBad += h.Size.Over(span)
 		}
 	}
 }
 
 // overhead books the GPUs of a job that cleans up: they are unusable.
-func (b *books) overhead(c *cluster.Case, gpus []cluster.GPUs, since cluster.Instant) {
+func (b *books) overhead(c *cluster.Case, gpus []cluster.ModelSize, since cluster.Instant) {
 	span := b.now.Sub(max(since, b.from))
 	if span <= 0 {
 		return
 	}
 	for _, g := range gpus {
 		if p := b.pool(g.Model); p >= 0 {
-			b.pools[p].overhead += cluster.Times(g.Count, span)
+			b.pools[p].overhead += g.Size.Over(span)
 		}
 	}
 	b.chargeBad(c, span)
@@ -604,15 +604,19 @@ func accrue(r *cluster.Record, span cluster.Span) {
 
 // course is what a job does until it changes: it runs on GPUs of one pool, or has none and waits. So it is charged without
 // another look at it.
-type course struct{ pool, gpus int32 }
+type course struct {
+	pool  int32
+	waits bool
+	size  cluster.Size
+}
 
-var unknown, waits = course{}, course{gpus: -1}
+var unknown, waits = course{}, course{waits: true}
 
 // courseOf returns the course of a job that has been charged.
 func (b *books) courseOf(r *cluster.Record, c *cluster.Case) course {
 	if !c.Gone && c.Job.State == cluster.Running && len(r.Held) == 1 {
 		if p := b.pool(r.Held[0].Model); p >= 0 {
-			return course{int32(p), int32(r.Held[0].Count)}
+			return course{pool: int32(p), size: r.Held[0].Size}
 		}
 	}
 	return unknown
@@ -620,8 +624,8 @@ func (b *books) courseOf(r *cluster.Record, c *cluster.Case) course {
 
 // goOn charges a job that is as it was at the last look.
 func (b *books) goOn(r *cluster.Record, c course) {
-	if span := b.now.Sub(max(r.HeldSince, r.ChargedTo, b.from)); c.gpus > 0 && span > 0 {
-		b.receive(r, int(c.pool), int(c.gpus), span, 0)
+	if span := b.now.Sub(max(r.HeldSince, r.ChargedTo, b.from)); c.size.Devices > 0 && span > 0 {
+		b.receive(r, int(c.pool), c.size, span, 0)
 	}
 	r.ChargedTo = b.now
 	accrue(r, b.now.Sub(b.from))
@@ -677,11 +681,11 @@ func extraDue(t *cluster.TenantPool, due cluster.GPUTime, dt cluster.Span) clust
 
 // held sums a job's holdings by model, in order of model. Usually they are unchanged: then it
 // returns was.
-func held(holds []cluster.Holding, was []cluster.GPUs) []cluster.GPUs {
-	if len(was) == 1 && sum(holds, was[0].Model) == was[0].Count {
+func held(holds []cluster.Holding, was []cluster.ModelSize) []cluster.ModelSize {
+	if len(was) == 1 && sum(holds, was[0].Model) == was[0].Size {
 		return was
 	}
-	var out []cluster.GPUs
+	var out []cluster.ModelSize
 next:
 	for _, h := range holds {
 		if h.Size.Devices == 0 {
@@ -689,26 +693,25 @@ next:
 		}
 		for i := range out {
 			if out[i].Model == h.Model {
-				out[i].Count += h.Size.Devices
+				out[i].Size = out[i].Size.And(h.Size)
 				continue next
 			}
 		}
-		out = append(out, cluster.GPUs{Model: h.Model, Count: h.Size.Devices})
+		out = append(out, cluster.ModelSize{Model: h.Model, Size: h.Size})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Model < out[j].Model })
 	return out
 }
 
-// sum gives the GPUs of holdings of one model, or -1.
-func sum(holds []cluster.Holding, model string) int {
-	n := 0
+// sum gives the size of holdings if they are of one model.
+func sum(holds []cluster.Holding, model string) (size cluster.Size) {
 	for i := range holds {
 		if holds[i].Model != model {
-			return -1
+			return cluster.Size{Devices: -1}
 		}
-		n += holds[i].Size.Devices
+		size = size.And(holds[i].Size)
 	}
-	return n
+	return size
 }
 
 // attemptsByCase assigns every attempt of the history to its job: the same id and user, and of several

@@ -66,7 +66,7 @@ func TestAJobThatStartedAndEndedBetweenTwoLooksIsCharged(t *testing.T) {
 		b := open(t, 8)
 		b.look(0, waiting(1, 2))
 		c := forgotten
-		c.Job.Had = []cluster.GPUs{{Model: "v100", Count: 2}}
+		c.Job.Had = []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}
 		b.pass(10*second, c)
 		b.charged(1, cluster.Times(2, 5*second))
 		b.pass(10*second, c)
@@ -190,7 +190,7 @@ func TestAJobCancelledWhileItCleansUp(t *testing.T) {
 		b := open(t, 8)
 		b.look(0, running(1, 2, begin))
 		b.attempts = []cluster.Attempt{{ID: cluster.JobID{ID: 1}, User: "u", Submit: begin, Start: begin, End: requeue,
-			GPUs: []cluster.GPUs{{Model: "v100", Count: 2}}}}
+			GPUs: []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}}}
 		b.pass(minute, cancelled)
 		b.charged(1, cluster.Times(2, 30*second))
 	})
@@ -279,7 +279,7 @@ func TestAJobThatCleansUpIsOverhead(t *testing.T) {
 // the history: it ran on, was requeued, ran again and ended.
 func outage() []cluster.Attempt {
 	id := cluster.JobID{ID: 1}
-	v100 := []cluster.GPUs{{Model: "v100", Count: 2}}
+	v100 := []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}
 	return []cluster.Attempt{
 		{ID: id, User: "u", Submit: begin, Start: begin, End: begin.Add(5 * minute), GPUs: v100, Outcome: "REQUEUED"},
 		{ID: id, User: "u", Submit: begin.Add(5 * minute), Start: begin.Add(10 * minute), End: begin.Add(12 * minute), GPUs: v100, Outcome: "COMPLETED"},
@@ -305,7 +305,7 @@ func TestAJobThatCameAndWentInAnOutageIsCharged(t *testing.T) {
 	b := open(t, 8)
 	b.look(0)
 	b.attempts = []cluster.Attempt{{ID: cluster.JobID{ID: 9}, User: "u", Submit: begin.Add(minute), Start: begin.Add(2 * minute),
-		End: begin.Add(8 * minute), GPUs: []cluster.GPUs{{Model: "v100", Count: 8}}}}
+		End: begin.Add(8 * minute), GPUs: []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(8)}}}}
 	b.pass(30*minute, gone(9, 8))
 	b.charged(9, cluster.Times(8, 6*minute))
 }
@@ -319,7 +319,7 @@ func TestTheHistoryIsNotChargedTwice(t *testing.T) {
 		b.pass(4*minute, running(1, 2, begin))
 		b.attempts = outage()[:1]
 		b.attempts = append(b.attempts, cluster.Attempt{ID: cluster.JobID{ID: 1}, User: "u", Submit: begin.Add(5 * minute),
-			Start: begin.Add(10 * minute), GPUs: []cluster.GPUs{{Model: "v100", Count: 2}}}) // still running
+			Start: begin.Add(10 * minute), GPUs: []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}}) // still running
 		again := running(1, 2, begin.Add(10*minute))
 		again.Job.Submit, again.Job.Restarts = begin.Add(5*minute), 1
 		b.pass(16*minute, again)
@@ -374,7 +374,7 @@ func TestAttemptsOfTwoJobsWithOneID(t *testing.T) {
 	second := waiting(2, 4)
 	second.Job.ID, second.Record.ID = first.Job.ID, first.Job.ID
 	second.Job.Submit, second.Record.Submit = begin.Add(5*minute), begin.Add(5*minute)
-	v100 := []cluster.GPUs{{Model: "v100", Count: 4}}
+	v100 := []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(4)}}
 	b.attempts = []cluster.Attempt{
 		{ID: first.Job.ID, User: "u", Submit: begin, Start: begin, End: begin.Add(2 * minute), GPUs: v100[:1]},
 		{ID: first.Job.ID, User: "u", Submit: begin.Add(5 * minute), Start: begin.Add(6 * minute), End: begin.Add(7 * minute), GPUs: v100},
@@ -391,7 +391,7 @@ func TestAttemptsOfAnotherUserWithTheID(t *testing.T) {
 	b := open(t, 8)
 	b.look(0, running(1, 2, begin))
 	b.pass(4*minute, done(running(1, 2, begin), begin.Add(2*minute)))
-	b.attempts = []cluster.Attempt{{ID: cluster.JobID{ID: 1}, User: "other", Submit: begin.Add(5 * minute), Start: begin.Add(6 * minute), End: begin.Add(7 * minute), GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}}
+	b.attempts = []cluster.Attempt{{ID: cluster.JobID{ID: 1}, User: "other", Submit: begin.Add(5 * minute), Start: begin.Add(6 * minute), End: begin.Add(7 * minute), GPUs: []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(4)}}}}
 	b.pass(30*minute, gone(1, 2))
 	b.charged(1, cluster.Times(2, 2*minute))
 }

@@ -37,7 +37,7 @@ func chargeConfiguring(b *books, r *cluster.Record, c *cluster.Case, l *cluster.
 		return
 	}
 	for _, g := range gpus {
-		p, time := b.pool(g.Model), cluster.Times(g.Size.Devices, span)
+		p, time := b.pool(g.Model), g.Size.Over(span)
 		if p < 0 {
 			continue
 		}

@@ -85,7 +85,7 @@ func TestJobsAreChargedFromWhenTheirNodesAreReady(t *testing.T) {
 		b := open(t, 8)
 		b.look(0, waiting(1, 2))
 		b.s.Leases = grant
-		attempt := cluster.Attempt{ID: cluster.JobID{ID: 1}, User: "u", Submit: begin, Start: start, GPUs: []cluster.GPUs{{Model: "v100", Count: 2}}}
+		attempt := cluster.Attempt{ID: cluster.JobID{ID: 1}, User: "u", Submit: begin, Start: start, GPUs: []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}}
 		b.attempts = []cluster.Attempt{attempt}
 		b.pass(minute, configuring(1, 2, start))
 		b.attempts = []cluster.Attempt{attempt}

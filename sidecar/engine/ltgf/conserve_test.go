@@ -78,7 +78,7 @@ func (y *toy) stir() {
 
 func (y *toy) over(j *toyJob, outcome string) {
 	y.attempts = append(y.attempts, cluster.Attempt{ID: j.Job.ID, User: j.Job.User, Submit: j.Job.Submit, Start: j.Job.Start, End: y.now,
-		GPUs: []cluster.GPUs{{Model: "v100", Count: j.gpus}}, Outcome: outcome, Suspend: j.Job.Suspend})
+		GPUs: []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(j.gpus)}}, Outcome: outcome, Suspend: j.Job.Suspend})
 }
 
 // order decides after a look which jobs must stop and which may start, as a round does, and drops the leases of those that

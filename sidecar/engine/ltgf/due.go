@@ -11,8 +11,8 @@ import (
 // Claimant is an active job with what determines its entitlement: it runs or could run now
 // (ASTRAEA's Active(J, t) = 1).
 type Claimant struct {
-	Case   int // index into the snapshot's cases, which is also the record's
-	GPUs   int // demand
+	Case   int          // index into the snapshot's cases, which is also the record's
+	Size   cluster.Size // demand
 	Weight int64
 	// Pools are the pools that could serve it, as indices into the ledger's pools; a running job
 	// has only its own.
@@ -75,14 +75,14 @@ func dueOfTenant(rows []cluster.TenantPool, rates []Rate, claimants []Claimant, 
 			}
 		}
 		in[k] = best
-		rows[best].Demand += cluster.MicroGPU(c.GPUs) * cluster.WholeGPU
+		rows[best].Demand += c.Size.Amount()
 		weights[best] += c.Weight
 	}
 	for k, c := range claimants {
 		row := &rows[in[k]]
 		share := min(row.Demand, row.Own()) // eq. 8
 		rate := cluster.MulDiv(int64(share), c.Weight, max(weights[in[k]], 1))
-		rates[c.Case].Due = min(cluster.MicroGPU(rate), cluster.MicroGPU(c.GPUs)*cluster.WholeGPU)
+		rates[c.Case].Due = min(cluster.MicroGPU(rate), c.Size.Amount())
 	}
 }
 
@@ -97,7 +97,7 @@ func priceWork(rows []cluster.TenantPool, rates []Rate, claimants []Claimant, in
 		rates[c.Case].Faster = more[in[k]]
 		for p, m := range more {
 			if m > -one {
-				sums[p], gpus[p] = sums[p]+(m+one)*int64(c.GPUs), gpus[p]+int64(c.GPUs)
+				sums[p], gpus[p] = sums[p]+(m+one)*int64(c.Size.Devices), gpus[p]+int64(c.Size.Devices)
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 // ran is an attempt of job 1 by the history; end 0 = slurmdbd knows of none.
 func ran(end cluster.Instant, outcome string) cluster.Attempt {
-	return cluster.Attempt{ID: cluster.JobID{ID: 1}, User: "u", Submit: begin, Start: begin, End: end, GPUs: []cluster.GPUs{{Model: "v100", Count: 2}}, Outcome: outcome}
+	return cluster.Attempt{ID: cluster.JobID{ID: 1}, User: "u", Submit: begin, Start: begin, End: end, GPUs: []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}, Outcome: outcome}
 }
 
 // A slurmctld that was started without its state does not know the jobs that ran. They had their GPUs until then, unless slurmdbd has an end, or

@@ -35,7 +35,7 @@ func Committed[Row ~int](f *Facts, queued []Queued, x Taken, rows int, of func(*
 		if t < 0 || p < 0 {
 			return
 		}
-		*use.At(t, p) += cluster.Times(l.Size.Devices, max(l.End.Sub(f.Now), 0))
+		*use.At(t, p) += l.Size.Over(max(l.End.Sub(f.Now), 0))
 		if !x.Ending(i) {
 			*holds.At(t, p) += l.Size.Devices
 		}

@@ -386,7 +386,7 @@ func (r *recalls) ownYield(leases []int, k *lease.Candidate) bool {
 			return false
 		}
 		if u := r.x.f.In.Cases[i].User; r.users != nil && u != k.Priority.User {
-			if r.users[u].Behind+cluster.Times(r.x.f.Hand.Leases[i].Size.Devices, r.x.f.Hand.Leases[i].End.Sub(r.x.f.In.Now)) > behind {
+			if r.users[u].Behind+r.x.f.Hand.Leases[i].Size.Over(r.x.f.Hand.Leases[i].End.Sub(r.x.f.In.Now)) > behind {
 				return false
 			}
 		} else if r.x.f.In.Settings.JobOrder != cluster.ByRho && r.x.f.Turn(i) <= k.Priority.Rho {

@@ -37,13 +37,13 @@ func (x *Speeds) learnt() evidence.Book {
 
 // held returns the GPUs of one model that a job held in the last round, or in an attempt that no round saw; false = several models, or
 // unknown.
-func held(c *cluster.Case) (cluster.GPUs, bool) {
+func held(c *cluster.Case) (cluster.ModelSize, bool) {
 	gpus := c.Job.Had
 	if len(gpus) == 0 {
 		gpus = c.Record.Held
 	}
 	if len(gpus) != 1 {
-		return cluster.GPUs{}, false
+		return cluster.ModelSize{}, false
 	}
 	return gpus[0], true
 }
@@ -80,7 +80,7 @@ func (x *Speeds) ended(i int) {
 		return
 	}
 	ran, whole := x.attempts(i, []cluster.ModelTime{{Model: gpus.Model, Ran: max(j.End.Sub(j.Start)-j.Suspend, 0)}})
-	x.shown.Ended(cluster.Completion{Kind: x.kindOf(j, c.Record.Tenant), Gang: gpus.Count}, ran, evidence.End{Done: whole && j.Outcome == completed, Chosen: chooses(j)}, j.End)
+	x.shown.Ended(cluster.Completion{Kind: x.kindOf(j, c.Record.Tenant), Gang: gpus.Size.Devices}, ran, evidence.End{Done: whole && j.Outcome == completed, Chosen: chooses(j)}, j.End)
 }
 
 // chooses reports whether a job may be where it is by its user's choice.
@@ -231,7 +231,7 @@ func (x *Speeds) past(list []cluster.Attempt) {
 		}
 		kind := profile.KindOf(x.in.Settings.Kinds, a.Tenant, a.User, a.Name, a.Kind, a.Work)
 		ran := []cluster.ModelTime{{Model: a.GPUs[0].Model, Ran: max(a.End.Sub(a.Start)-a.Suspend, 0)}}
-		x.shown.Ended(cluster.Completion{Kind: kind, Gang: a.GPUs[0].Count}, ran, evidence.End{Done: a.Outcome == completed && attempts[a.ID] == 1, Chosen: true}, a.End)
+		x.shown.Ended(cluster.Completion{Kind: kind, Gang: a.GPUs[0].Size.Devices}, ran, evidence.End{Done: a.Outcome == completed && attempts[a.ID] == 1, Chosen: true}, a.End)
 	}
 }
 

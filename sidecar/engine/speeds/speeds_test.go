@@ -44,7 +44,7 @@ func waits(id int64, rates ...cluster.Rate) cluster.Case {
 func runs(id int64, ran cluster.Span) cluster.Case {
 	c := roundtest.On(roundtest.Job(id, "bio", 2, cluster.Running), "a", "v100", 2)
 	c.Job.Hints, c.Job.Start = &cluster.Hints{Kind: "x"}, now.Add(-ran)
-	c.Record.Held, c.Record.HeldSince = []cluster.GPUs{{Model: "v100", Count: 2}}, c.Job.Start
+	c.Record.Held, c.Record.HeldSince = []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}, c.Job.Start
 	return c
 }
 
@@ -238,21 +238,21 @@ func TestRunTimes(t *testing.T) {
 		{"it ended as it began", func(s *cluster.Snapshot) { completed(s); s.Cases[0].Job.End = s.Cases[0].Job.Start }, 0},
 		{"it held two models", func(s *cluster.Snapshot) {
 			completed(s)
-			s.Cases[0].Record.Held = append(s.Cases[0].Record.Held, cluster.GPUs{Model: "k80", Count: 1})
+			s.Cases[0].Record.Held = append(s.Cases[0].Record.Held, cluster.ModelSize{Model: "k80", Size: cluster.Whole(1)})
 		}, 0},
 		{"its end was seen before", func(s *cluster.Snapshot) { completed(s); s.Cases[0].Record.Done = now - 1 }, 0},
 		{"run times do not count", func(s *cluster.Snapshot) { completed(s); s.Settings.NoCompletions = true }, 0},
 		{"history tells it", func(s *cluster.Snapshot) {
-			s.History = []cluster.Attempt{{ID: cluster.JobID{ID: 3}, Tenant: "bio", Kind: "x", GPUs: []cluster.GPUs{{Model: "v100", Count: 2}}, Outcome: "COMPLETED", Start: now.Add(-cluster.Hour), End: now}}
+			s.History = []cluster.Attempt{{ID: cluster.JobID{ID: 3}, Tenant: "bio", Kind: "x", GPUs: []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}, Outcome: "COMPLETED", Start: now.Add(-cluster.Hour), End: now}}
 		}, 1},
 		{"history tells of a requeue", func(s *cluster.Snapshot) {
-			s.History = []cluster.Attempt{{ID: cluster.JobID{ID: 3}, Tenant: "bio", Kind: "x", GPUs: []cluster.GPUs{{Model: "v100", Count: 2}}, Outcome: "REQUEUED", Start: now.Add(-cluster.Hour), End: now}}
+			s.History = []cluster.Attempt{{ID: cluster.JobID{ID: 3}, Tenant: "bio", Kind: "x", GPUs: []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}, Outcome: "REQUEUED", Start: now.Add(-cluster.Hour), End: now}}
 		}, 0},
 		{"an attempt that no round saw", func(s *cluster.Snapshot) {
-			s.Attempts = []cluster.Attempt{{ID: cluster.JobID{ID: 3}, Tenant: "bio", Kind: "x", GPUs: []cluster.GPUs{{Model: "v100", Count: 2}}, Outcome: "COMPLETED", Start: now.Add(-cluster.Hour), End: now}}
+			s.Attempts = []cluster.Attempt{{ID: cluster.JobID{ID: 3}, Tenant: "bio", Kind: "x", GPUs: []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}, Outcome: "COMPLETED", Start: now.Add(-cluster.Hour), End: now}}
 		}, 1},
 		{"an attempt of a job that has a case", func(s *cluster.Snapshot) {
-			s.Attempts = []cluster.Attempt{{ID: s.Cases[0].Job.ID, Tenant: "bio", Kind: "x", GPUs: []cluster.GPUs{{Model: "v100", Count: 2}}, Outcome: "COMPLETED", Start: now.Add(-cluster.Hour), End: now}}
+			s.Attempts = []cluster.Attempt{{ID: s.Cases[0].Job.ID, Tenant: "bio", Kind: "x", GPUs: []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}, Outcome: "COMPLETED", Start: now.Add(-cluster.Hour), End: now}}
 		}, 0},
 	} {
 		s := roundtest.Snapshot(runs(7, cluster.Hour))
@@ -274,13 +274,13 @@ func TestRequeues(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		was  []cluster.ModelTime
-		held []cluster.GPUs
+		held []cluster.ModelSize
 		want []cluster.ModelTime
 	}{
-		{"the first", nil, []cluster.GPUs{{Model: "v100", Count: 2}}, []cluster.ModelTime{{Model: "v100", Ran: 5 * minute}}},
-		{"a further one there", []cluster.ModelTime{{Model: "v100", Ran: minute}}, []cluster.GPUs{{Model: "v100", Count: 2}}, []cluster.ModelTime{{Model: "v100", Ran: 6 * minute}}},
-		{"a further one elsewhere", []cluster.ModelTime{{Model: "k80", Ran: minute}}, []cluster.GPUs{{Model: "v100", Count: 2}}, []cluster.ModelTime{{Model: "k80", Ran: minute}, {Model: "v100", Ran: 5 * minute}}},
-		{"on several models", nil, []cluster.GPUs{{Model: "k80", Count: 1}, {Model: "v100", Count: 2}}, []cluster.ModelTime{{Ran: 5 * minute}}},
+		{"the first", nil, []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}, []cluster.ModelTime{{Model: "v100", Ran: 5 * minute}}},
+		{"a further one there", []cluster.ModelTime{{Model: "v100", Ran: minute}}, []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}, []cluster.ModelTime{{Model: "v100", Ran: 6 * minute}}},
+		{"a further one elsewhere", []cluster.ModelTime{{Model: "k80", Ran: minute}}, []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}, []cluster.ModelTime{{Model: "k80", Ran: minute}, {Model: "v100", Ran: 5 * minute}}},
+		{"on several models", nil, []cluster.ModelSize{{Model: "k80", Size: cluster.Whole(1)}, {Model: "v100", Size: cluster.Whole(2)}}, []cluster.ModelTime{{Ran: 5 * minute}}},
 	} {
 		s := roundtest.Snapshot(waits(7))
 		s.Cases[0].Record.Held, s.Cases[0].Record.Ran, s.Cases[0].Record.RanOn = c.held, minute, c.was
@@ -300,7 +300,7 @@ func TestRequeues(t *testing.T) {
 func TestHomes(t *testing.T) {
 	seen := func(model string, n int) (out []cluster.Attempt) {
 		for i := range n {
-			out = append(out, cluster.Attempt{ID: cluster.JobID{ID: int64(1000 + i)}, Tenant: "bio", Kind: "x", GPUs: []cluster.GPUs{{Model: model, Count: 2}}, Outcome: "FAILED", Start: now.Add(-cluster.Hour), End: now.Add(-minute)})
+			out = append(out, cluster.Attempt{ID: cluster.JobID{ID: int64(1000 + i)}, Tenant: "bio", Kind: "x", GPUs: []cluster.ModelSize{{Model: model, Size: cluster.Whole(2)}}, Outcome: "FAILED", Start: now.Add(-cluster.Hour), End: now.Add(-minute)})
 		}
 		return out
 	}

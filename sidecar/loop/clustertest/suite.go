@@ -456,7 +456,7 @@ func history(t *testing.T, s *stage) {
 		}
 		for _, a := range seen.Attempts {
 			if a.ID == id && a.End > 0 {
-				if a.Start != j.Start || a.End != j.End || len(a.GPUs) != 1 || a.GPUs[0] != (cluster.GPUs{Model: "v100", Count: 2}) {
+				if a.Start != j.Start || a.End != j.End || len(a.GPUs) != 1 || a.GPUs[0] != (cluster.ModelSize{Model: "v100", Size: cluster.Whole(2)}) {
 					t.Fatalf("attempt %+v of job %+v", a, j)
 				}
 				return

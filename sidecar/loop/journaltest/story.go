@@ -177,9 +177,9 @@ func (s *Story) charge() {
 			continue
 		}
 		if j := s.jobs[r.Key]; j.State == cluster.Running {
-			r.Alloc += cluster.Times(j.Request.Size.Devices, span)
-			r.Extra.Alloc += r.Extra.Of(cluster.Times(j.Request.Size.Devices, span))
-			used[[2]string{r.Tenant, j.Request.Model}] += cluster.Times(j.Request.Size.Devices, span)
+			r.Alloc += j.Request.Size.Over(span)
+			r.Extra.Alloc += r.Extra.Of(j.Request.Size.Over(span))
+			used[[2]string{r.Tenant, j.Request.Model}] += j.Request.Size.Over(span)
 		}
 		var g cluster.GPUTime
 		g, r.DueCarry = cluster.Accrue(333_333, span, r.DueCarry)
@@ -289,7 +289,7 @@ func (s *Story) reclaim(l cluster.Lease) {
 
 // lose charges the loss of a lease's end: the time after the notice.
 func (s *Story) lose(r *cluster.Record, l cluster.Lease) {
-	lost := cluster.Times(l.Size.Devices, s.now.Sub(l.NoticedAt))
+	lost := l.Size.Over(s.now.Sub(l.NoticedAt))
 	j := s.jobs[l.Job]
 	x := cluster.Loss{Job: l.Job, Term: l.Term, Pool: l.Pool, Time: lost, Most: lost + cluster.GPUTime(l.Job%2)*lost, Certainty: cluster.BoundedLoss,
 		Type: cluster.JobType{User: j.User, Command: "/home/" + j.User + "/train.sh --seed #", GPUs: j.Request.Size.Devices}}
@@ -354,7 +354,7 @@ func (s *Story) start(key cluster.JobKey) bool {
 	s.runs = slices.Insert(s.runs, at, key)
 	r := s.record(key)
 	r.State, r.Gate = cluster.Running, 0
-	r.Held, r.HeldSince = []cluster.GPUs{{Model: held.Model, Count: held.Size.Devices}}, s.now
+	r.Held, r.HeldSince = []cluster.ModelSize{{Model: held.Model, Size: held.Size}}, s.now
 	r.Terms++
 	r.Basis = cluster.BasisOf(s.jobs[key])
 	end := s.now - s.now%cluster.Instant(s.Term)

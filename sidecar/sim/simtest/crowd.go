@@ -50,7 +50,7 @@ func CrowdOn(nodes, njobs, ntenants int) cluster.Snapshot {
 				c.Job.Request.Model = ""
 				c.Job.State, c.Job.Start, c.Job.Eligible = cluster.Running, start, start
 				c.Job.Holds = []cluster.Holding{{Node: s.Nodes[node].Name, Model: s.Nodes[node].GPUs[0].Model, Size: cluster.Whole(size), CPUs: 4 * size, MemoryMB: int64(size) * 16384}}
-				c.Record.State, c.Record.HeldSince, c.Record.Held = cluster.Running, start, []cluster.GPUs{{Model: s.Nodes[node].GPUs[0].Model, Count: size}}
+				c.Record.State, c.Record.HeldSince, c.Record.Held = cluster.Running, start, []cluster.ModelSize{{Model: s.Nodes[node].GPUs[0].Model, Size: cluster.Whole(size)}}
 				c.Record.Alloc, c.Record.Terms = cluster.GPUTime(next(1e9)), 1+next(20)
 				s.Leases = append(s.Leases, cluster.Lease{Job: key, Term: 1, State: cluster.Active, Class: cluster.Shared, Pool: s.Nodes[node].GPUs[0].Model,
 					Size: cluster.Whole(size), Nodes: c.Job.Holds, Granted: start, Start: start, End: Start.Add(15 * cluster.Minute)})

@@ -11,11 +11,11 @@ func TestTheHistoryIsLearntFromOnce(t *testing.T) {
 	set := Product()
 	set.Preset, set.Divide, set.DivideJobs, set.DivideEvery = "gavel:las", "gavel:las", true, 1
 	w := New(t, set, Nodes("v", "v100", 1, 8), "a")
-	attempt := func(id int64, outcome string, gpus ...cluster.GPUs) cluster.Attempt {
+	attempt := func(id int64, outcome string, gpus ...cluster.ModelSize) cluster.Attempt {
 		start := Start.Add(-cluster.Day)
 		return cluster.Attempt{ID: cluster.JobID{ID: id}, User: "u", Account: "a", Work: "train.sh:00000001", Submit: start, Start: start, End: start.Add(cluster.Hour), GPUs: gpus, Outcome: outcome}
 	}
-	one, asked := cluster.GPUs{Model: "v100", Count: 1}, 0
+	one, asked := cluster.ModelSize{Model: "v100", Size: cluster.Whole(1)}, 0
 	other := attempt(9, "COMPLETED", one)
 	other.Account = "nobody's"
 	w.Loop.Past = func(until cluster.Instant) []cluster.Attempt {
@@ -23,7 +23,7 @@ func TestTheHistoryIsLearntFromOnce(t *testing.T) {
 			t.Errorf("asked for the history until %s at %s", until, w.Now())
 		}
 		return []cluster.Attempt{attempt(1, "COMPLETED", one), attempt(2, "TIMEOUT", one), attempt(3, "REQUEUED", one), attempt(3, "COMPLETED", one),
-			attempt(4, "COMPLETED", one, cluster.GPUs{Model: "k80", Count: 1}), attempt(5, "COMPLETED"), other}
+			attempt(4, "COMPLETED", one, cluster.ModelSize{Model: "k80", Size: cluster.Whole(1)}), attempt(5, "COMPLETED"), other}
 	}
 	w.Submit("a", 1, 1, cluster.Day)
 	for range 3 {
