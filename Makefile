@@ -66,10 +66,11 @@ check: build-deps plugin-check check-nocgo ## what needs no root: vet, unit test
 	go test $(SOLVED) || failed=1; \
 	[ -z "$$failed" ]
 
-check-nocgo: ## build without cgo, and test what is different there: no COIN-OR CLP, no kernel in C
+check-nocgo: ## build without cgo, and for a browser, and test what is different there: no COIN-OR CLP, no kernel in C
 	CGO_ENABLED=0 go vet ./...
 	CGO_ENABLED=0 go test ./sidecar/engine/policy/... ./sidecar/engine/preset
 	CGO_ENABLED=0 go test -run 'CLP|Solver' ./sidecar/config ./sidecar/cmd/fairlease
+	CGO_ENABLED=0 GOOS=js GOARCH=wasm go vet ./sidecar/cmd/fairlease-playground
 
 python-check: ## types, tests, wheel and sdist of the job-side library, into out/python (Debian packages; root where they are missing)
 	$(call installed,$(PYTHON_PACKAGES))
