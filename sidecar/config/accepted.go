@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -29,6 +30,24 @@ type Accepted struct {
 	// Text and Cells are the lines of the file and of cells.file, without what is in comments and without passwords.
 	Text  []string `json:"text,omitempty"`
 	Cells []string `json:"cells,omitempty"`
+	// Waiting is a file that the daemon does not take over unasked; nil = none. Answer is what an administrator says to one.
+	Waiting *Waiting `json:"waiting,omitempty"`
+	Answer  *Answer  `json:"answer,omitempty"`
+}
+
+// Waiting is a configuration that waits to be accepted.
+type Waiting struct {
+	Digest string    `json:"digest"` // as of Digest
+	Since  time.Time `json:"since,omitzero"`
+	Says   string    `json:"says"` // effect in words
+	Keys   []Change  `json:"keys"` // other values than in force
+}
+
+// Answer accepts or rejects a configuration that waits.
+type Answer struct {
+	Digest string `json:"digest"`
+	Accept bool   `json:"accept"`
+	By     string `json:"by"`
 }
 
 // Setting is a dotted key with its value in words.
@@ -58,7 +77,7 @@ func ReadAccepted(path string) *Accepted {
 // Accept returns what a later configuration is compared with once c has been taken over.
 func (c *Config) Accept() Accepted {
 	rules := c.Rules()
-	a := Accepted{Mode: string(c.Mode), Acting: rules.Acting(), Digest: c.digest(), Keys: []Setting{}, Text: outline(c.text)}
+	a := Accepted{Mode: string(c.Mode), Acting: rules.Acting(), Digest: c.digest(), Keys: []Setting{}, Text: outline(c.from.text)}
 	for _, v := range c.Values() {
 		if c.origins[v.Key].InFile() {
 			a.Keys = append(a.Keys, Setting{v.Key, fmt.Sprint(v.Value)})
@@ -77,7 +96,7 @@ func (c *Config) Accept() Accepted {
 // digest gives the digest of the texts that c was read from, in hexadecimal.
 func (c *Config) digest() string {
 	h := sha256.New()
-	h.Write(c.text)
+	h.Write(c.from.text)
 	if c.vcs != nil {
 		h.Write(c.vcs.text)
 	}
@@ -111,7 +130,7 @@ func (a *Accepted) Drops(now *Config) Problems {
 		}
 	}
 	if len(out) == 0 {
-		out = wasCut(place, a.Text, now.text)
+		out = wasCut(place, a.Text, now.from.text)
 	}
 	if now.vcs == nil {
 		return out

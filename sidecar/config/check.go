@@ -166,6 +166,7 @@ func (k *checker) times() {
 	k.must(c.Gate.BeginTimes >= 0, "gate.begin_times", "must be 0 (no limit) or more jobs, got %d", c.Gate.BeginTimes)
 	k.must(c.Gate.SiteFactor >= 0 && c.Gate.SiteFactor < 1<<30, "gate.site_factor", "must be 0 (do not change priorities) to %[2]d, got %[1]d", c.Gate.SiteFactor, 1<<30-1)
 	k.must(c.Recall.Notice <= l.Notice, "recall.notice", "%v is longer than %s; shorten it", c.Recall.Notice, k.where("lease.notice", l.Notice))
+	k.must(c.Config.AcceptAbove <= 100, "config.accept_above", "must be 0 to 100 percent, got %v", c.Config.AcceptAbove)
 	k.must(c.Stop.Overhead < 50, "stop.overhead", "must be 0 to 49 percent, got %v: with more, jobs that restart from the beginning might never end", c.Stop.Overhead)
 	k.must(c.Stop.Total < 50, "stop.total", "must be 1 to 49 percent, or 0 for no limit beyond each job's own, got %v", c.Stop.Total)
 	for _, x := range []struct {

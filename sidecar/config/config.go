@@ -55,6 +55,7 @@ type Config struct {
 	Schedules []Schedule `yaml:"schedules"`
 	Tune      Tune       `yaml:"tune"`
 	Forecast  Forecast   `yaml:"forecast"`
+	Config    Taking     `yaml:"config"`
 
 	Slurm    Slurm    `yaml:"slurm"`
 	Database Database `yaml:"database"`
@@ -63,12 +64,22 @@ type Config struct {
 	Metrics  Metrics  `yaml:"metrics"`
 	Web      Web      `yaml:"web"`
 
-	name     string            // the file's
-	text     []byte            // the file's
-	start    *Config           // has the values in force of the keys that need a restart; nil = all are of the file
+	name     string // the file's
+	from     source
 	origins  map[string]Origin // by dotted key; absent = default
 	profiles *ProfileFile      // content of models.profiles; nil = no file, or not read
 	vcs      *CellFile         // content of cells.file; nil = no file, or not read
+}
+
+// source is the origin of a configuration.
+type source struct {
+	text  []byte  // the file's
+	start *Config // has the values in force of the keys that need a restart; nil = all are of the file
+}
+
+// Taking says which changes of the configuration a reload does not take over unasked.
+type Taking struct {
+	AcceptAbove Percent `yaml:"accept_above"`
 }
 
 // Exclude lists jobs that are left alone.
@@ -344,6 +355,7 @@ func Default() *Config {
 		Tune: Tune{Last: 7 * day, Terms: []Duration{5 * minute, 10 * minute, 15 * minute, 20 * minute, 30 * minute, hour},
 			WorseBy: 2, Watch: 3 * day, Rest: 30 * day},
 		Forecast: Forecast{Every: 10 * minute, Runs: 100, Horizon: 7 * day, Last: 14 * day},
+		Config:   Taking{AcceptAbove: 10},
 		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", Scontrol: Command{"scontrol"},
 			Timeout: 20 * second, ListTimeout: 2 * minute, Retries: 3, FullEvery: 30 * second,
 			AccountsEvery: 5 * minute, SmallList: 200, Singles: 64, ArrayCap: 1000},

@@ -16,15 +16,15 @@ type Texts struct {
 
 // Texts returns the texts of a configuration that Load, or Keep, gave.
 func (c *Config) Texts() Texts {
-	t := Texts{Name: c.name, Text: c.text}
+	t := Texts{Name: c.name, Text: c.from.text}
 	if c.vcs != nil {
 		t.Cells = c.vcs.text
 	}
 	if c.profiles != nil {
 		t.Profiles = c.profiles.text
 	}
-	if c.start != nil {
-		s := c.start.Texts()
+	if c.from.start != nil {
+		s := c.from.start.Texts()
 		t.Start = &s
 	}
 	return t

@@ -144,8 +144,8 @@ func (c *Config) Keep(now *Config) *Config {
 	out.Web = c.Web
 	out.Database.URL, out.Database.Schema = c.Database.URL, c.Database.Schema
 	out.Models.Progress = c.Models.Progress
-	if out.start = c.start; out.start == nil && len(c.Restart(now)) > 0 {
-		out.start = c
+	if out.from.start = c.from.start; out.from.start == nil && len(c.Restart(now)) > 0 {
+		out.from.start = c
 	}
 	if out.vcs != nil && c.vcs != nil && reflect.DeepEqual(out.vcs.Cells, c.vcs.Cells) {
 		f := *out.vcs

@@ -37,6 +37,7 @@ type acceptance struct {
 	was     *config.Accepted // the configuration that was taken over last; nil = none
 	refused *config.Config   // one that was refused for what it leaves out; nil = none
 	looked  time.Time        // change of the file, when it was read last
+	waits   string           // digest of one that waits to be accepted; "" = none
 }
 
 // wish compares a configuration with what this process took over last, else with what the one before it did, unless an
@@ -59,13 +60,35 @@ func (a *acceptance) wish(c *config.Config) error {
 // taken notes that a configuration is in force.
 func (a *acceptance) taken(c *config.Config) error {
 	now := c.Accept()
-	a.was, a.refused = &now, nil
+	a.was, a.refused, a.waits = &now, nil, ""
 	return WriteAccepted(a.path, now)
 }
 
-// reconsider tells whether a configuration that was refused has been accepted since.
+// hold notes that a configuration waits to be accepted; nil = none does any more.
+func (a *acceptance) hold(w *config.Waiting) error {
+	if a.was == nil {
+		return nil
+	}
+	now := *a.was
+	now.Waiting, a.waits, a.refused = w, "", nil
+	if w != nil {
+		a.waits = w.Digest
+	}
+	return WriteAccepted(a.path, now)
+}
+
+// answer gives what an administrator has said to a configuration; nil = nothing.
+func (a *acceptance) answer(digest string) *config.Answer {
+	kept := config.ReadAccepted(a.path)
+	if kept == nil || kept.Answer == nil || kept.Answer.Digest != digest {
+		return nil
+	}
+	return kept.Answer
+}
+
+// reconsider tells whether a configuration that was refused, or waits, has been answered since.
 func (a *acceptance) reconsider() bool {
-	if a.refused == nil {
+	if a.refused == nil && a.waits == "" {
 		return false
 	}
 	info, err := os.Stat(a.path)
@@ -74,6 +97,9 @@ func (a *acceptance) reconsider() bool {
 	}
 	if err == nil {
 		a.looked = info.ModTime()
+	}
+	if a.waits != "" {
+		return a.answer(a.waits) != nil
 	}
 	kept := config.ReadAccepted(a.path)
 	return kept != nil && len(kept.Drops(a.refused)) == 0

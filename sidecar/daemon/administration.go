@@ -27,6 +27,7 @@ type standing struct {
 // administration has each change of a setting recorded with the first round in which it is in force.
 type administration struct {
 	standing atomic.Pointer[standing]
+	seen     atomic.Pointer[seen] // of the newest round; nil = none was decided yet
 
 	config   *config.Config // its settings are recorded; nil = unknown
 	of       *standing

@@ -36,10 +36,10 @@ func TestSettingsAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on, books := newLive(), newShared()
 		on.submit("nlp", 3, 4)
-		const first, second = "mode: observe\ninterval: 10s\n", "mode: act\ninterval: 10s\ntenants: {weights: {nlp: 3}}\n"
+		const first, second = "mode: observe\ninterval: 10s\nconfig: {accept_above: 0}\n", "mode: act\ninterval: 10s\nconfig: {accept_above: 0}\ntenants: {weights: {nlp: 3}}\n"
 		r := start(t, "a", books, on, dir, first)
 		pass(time.Minute)
-		if d := cmp.Diff([]string{"1 configuration (start)"}, books.newActs()); d != "" {
+		if d := cmp.Diff([]string{"1 configuration (start)", "1 config.accept_above: 0 (start)"}, books.newActs()); d != "" {
 			t.Errorf("at the start:\n%s", d)
 		}
 		reload := func(text string) {

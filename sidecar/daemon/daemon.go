@@ -130,6 +130,9 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	if err := s.accepted.wish(d.Config); err != nil {
 		return err
 	}
+	if kept := config.ReadAccepted(s.accepted.path); kept != nil && kept.Waiting != nil && kept.Waiting.Digest == config.Digest(d.Config) {
+		d.Log.Warn().Str("effect", kept.Waiting.Says).Msg("this start takes over the configuration that waited to be accepted")
+	}
 	s.taken(d.Config)
 	return s.serve(ctx, d.Config, d.Hangup)
 }
@@ -149,7 +152,7 @@ func (d *Daemon) open() *service {
 			terms: terms{study: d.Study, report: report}, budgets: budgets{meter: d.Meter}, beats: heartbeats{dir: d.Config.Files.Heartbeats}},
 		gate: make(turnstile, 1), inForce: &d.inForce, read: d.Reload, report: report,
 		accepted:  acceptance{path: d.Config.AcceptedPath()},
-		forecasts: foresight{make: d.Foresee, report: report}, audits: audits{make: d.Audit, report: report},
+		forecasts: foresight{make: d.Foresee, report: report}, audits: audits{make: d.Audit, report: report}, divide: d.Divide,
 	}
 	d.service.rounds.record.standing.Store(takenOver(d.Config, "start"))
 	return d.service

@@ -267,6 +267,7 @@ func (x *rounds) turn(ctx context.Context) (loop.Report, error) {
 // decide calls the engine, and keeps its input.
 func (x *rounds) decide(s cluster.Snapshot) cluster.Plan {
 	x.last = s
+	x.record.seen.Store(&seen{s, x.terms.tuned, slices.Clone(x.budgets.book)})
 	if x.inForce().Telemetry.GPU.On() {
 		x.gauges.hold(&s)
 	}

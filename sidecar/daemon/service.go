@@ -10,6 +10,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/loop/effect"
 )
 
 // service lets the clock make rounds, and does the work beside them.
@@ -22,6 +23,7 @@ type service struct {
 	accepted  acceptance
 	forecasts foresight
 	audits    audits
+	divide    effect.Divide // nil = a policy is not asked again
 }
 
 // serve makes rounds until ctx ends, under the configuration of the start.
@@ -141,10 +143,14 @@ func (d *service) reload() bool {
 		}
 		return false
 	}
+	how, may := d.permitted(was, now, read)
+	if !may {
+		return false
+	}
 	if len(keys) > 0 {
 		d.report.log.Warn().Strs("keys", keys).Msg(saysRestart)
 	}
-	d.rounds.record.standing.Store(takenOver(read, "reload"))
+	d.rounds.record.standing.Store(takenOver(read, how))
 	d.inForce.Store(now)
 	d.taken(read)
 	if cells.last.Load() != nil {
@@ -197,4 +203,5 @@ func (d *service) taken(c *config.Config) {
 	if err := d.accepted.taken(c); err != nil {
 		d.report.log.Warn().Err(err).Msg("a start with an empty or cut configuration would not be noticed")
 	}
+	d.report.meter.Waits(false)
 }

@@ -65,8 +65,8 @@ type Meter struct {
 	journal int64 // bytes; 0 = not measured yet
 	budgets spending.Book
 	kept    []forecast.Coverage // by kind
-	younger time.Time           // when the journal was last found to have lost rounds; zero = never
-	nodes   map[string]int      // nodes by the state of their GPUs' counters; nil = nobody looks
+	alarms  alarms
+	nodes   map[string]int // nodes by the state of their GPUs' counters; nil = nobody looks
 }
 
 // health is the result of the last beat of the daemon's clock.
@@ -171,7 +171,23 @@ func (m *Meter) Restored() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.younger = m.now()
+	m.alarms.younger = m.now()
+}
+
+// alarms is news for administrators.
+type alarms struct {
+	younger time.Time // when the journal was last found to have lost rounds; zero = never
+	waits   bool      // a configuration waits to be accepted
+}
+
+// Waits records whether a configuration waits to be accepted.
+func (m *Meter) Waits(waits bool) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.alarms.waits = waits
 }
 
 // Budgets records what tenants have used of their budgets.

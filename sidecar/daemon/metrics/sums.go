@@ -101,6 +101,7 @@ var (
 	claims      = desc("claims", "Waiting gangs that GPUs are kept for.")
 	journal     = desc("journal_size_bytes", "Size of the journal's tables in PostgreSQL, with their indexes, measured every minute.")
 	restored    = desc("journal_restored_time_seconds", "When the daemon last found that the journal had lost rounds, in seconds since 1970; 0 = it never did.")
+	waits       = desc("config_waits", "1 while a configuration waits to be accepted (config.accept_above); else 0.")
 	telemetry   = desc("telemetry_nodes", "Nodes by how well the counters of their GPUs are seen: fresh, stale, broken, unknown, silent.", "state")
 	keptWord    = desc("forecast_kept_ratio", "Part of the statements of earlier forecasts that kept their word, by kind, on the scale of intervals for 8 of 10: 0.8 is as promised. Kinds: waiting_start, waiting_end, running_end.", "statement")
 	stated      = desc("forecast_statements", "Statements of earlier forecasts whose word can be judged, by kind.", "statement")
@@ -135,9 +136,10 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	_, well := p.meter.Ready()
 	now := p.meter.now()
 	p.meter.mu.Lock()
-	health, last, bytes, nodes, budgets, kept, younger := p.meter.health, p.meter.last, p.meter.journal, p.meter.nodes, p.meter.budgets, p.meter.kept, p.meter.younger
+	health, last, bytes, nodes, budgets, kept, news := p.meter.health, p.meter.last, p.meter.journal, p.meter.nodes, p.meter.budgets, p.meter.kept, p.meter.alarms
 	p.meter.mu.Unlock()
 	gauge(ready, oneIf(well))
+	gauge(waits, oneIf(news.waits))
 	gauge(leader, oneIf(well && health.role == Leader))
 	if health.role != "" {
 		gauge(age, now.Sub(health.at).Seconds())
@@ -145,10 +147,10 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	if bytes > 0 {
 		gauge(journal, float64(bytes))
 	}
-	if younger.IsZero() {
+	if news.younger.IsZero() {
 		gauge(restored, 0)
 	} else {
-		gauge(restored, float64(younger.Unix()))
+		gauge(restored, float64(news.younger.Unix()))
 	}
 	for state, n := range nodes {
 		gauge(telemetry, float64(n), state)

@@ -36,7 +36,9 @@ type Effect struct {
 	Managed []Job `json:"managed,omitempty"`
 	// Tenants are those whose weight, entitlement or debt differs, by name and pool.
 	Tenants []Tenant `json:"tenants,omitempty"`
-	// Ended is the GPUs of Ends, and Moved the GPUs of entitlements that go from one tenant to another.
+	// Ended is the GPUs of Ends, or those that fewer leases hold after the round, whichever are more. So a round in which all leases end in any
+	// case shows, too, that no others follow. Moved the GPUs of entitlements that tenants gain or lose, whichever
+	// are more.
 	Ended int              `json:"ended_gpus"`
 	Moved cluster.MicroGPU `json:"moved_micro_gpus"`
 	// Unknown says which changes the record does not tell the effect of.
@@ -67,9 +69,10 @@ type Standing struct {
 	Owed        cluster.GPUTime  `json:"owed_gpu_ms"`
 }
 
-// The functions of the engine.
 type (
+	// Decide is the engine.
 	Decide func(cluster.Snapshot) cluster.Plan
+	// Divide is its policy.
 	Divide func(cluster.AllocationRequest) cluster.Allocation
 )
 
@@ -209,9 +212,19 @@ func compare(before, after *cluster.Snapshot, old, now cluster.Plan) *Effect {
 			add(&e.Managed, map[cluster.JobKey]string{key: ""}, nil)
 		}
 	}
-	e.Ended = gpus(e.Ends)
+	e.Ended = max(gpus(e.Ends), leased(&old)-leased(&now))
 	e.tenants(old.Tenants, now.Tenants)
 	return e
+}
+
+// leased is the GPUs of leases that hold after a plan.
+func leased(p *cluster.Plan) (n int) {
+	for i := range p.State.Leases {
+		if l := &p.State.Leases[i]; l.State != cluster.Ending && l.State != cluster.Over {
+			n += l.Size.Devices
+		}
+	}
+	return n
 }
 
 // tenants compares the standings of tenants.
@@ -229,12 +242,14 @@ func (e *Effect) tenants(old, now []cluster.TenantStatus) {
 	}
 	put(old, func(t *Tenant) *Standing { return &t.Was })
 	put(now, func(t *Tenant) *Standing { return &t.Now })
+	var more, less cluster.MicroGPU
 	for _, t := range of {
 		if t.Was != t.Now {
 			e.Tenants = append(e.Tenants, *t)
-			e.Moved += max(t.Now.Entitlement-t.Was.Entitlement, 0)
+			more, less = more+max(t.Now.Entitlement-t.Was.Entitlement, 0), less+max(t.Was.Entitlement-t.Now.Entitlement, 0)
 		}
 	}
+	e.Moved = max(more, less)
 	slices.SortFunc(e.Tenants, func(a, b Tenant) int {
 		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Pool, b.Pool))
 	})

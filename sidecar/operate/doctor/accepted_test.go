@@ -32,6 +32,13 @@ func TestCutConfiguration(t *testing.T) {
 			t.Errorf("%q: %s", text, said)
 		}
 	}
+	waiting := was
+	waiting.Waiting = &config.Waiting{Digest: config.Digest(load("mode: act\npartitions: [gpu]\nexclude: {users: [root, ann]}\n")), Says: "the next round would end the leases of 3 jobs"}
+	for text, want := range map[string]int{whole: 0, "mode: act\npartitions: [gpu]\nexclude: {users: [root, ann]}\n": 1} {
+		if found := named(doctor.Check(load(text), &doctor.Seen{Accepted: &waiting}), "waiting"); len(found) != want || want > 0 && !strings.Contains(found[0].Do, "fairlease config accept "+waiting.Waiting.Digest[:12]) {
+			t.Errorf("%q: %+v", text, found)
+		}
+	}
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -95,6 +95,10 @@ func (f *findings) accepted(cfg *config.Config, was *config.Accepted) {
 	if was == nil {
 		return
 	}
+	if w := was.Waiting; w != nil && w.Digest == config.Digest(cfg) {
+		f.add(Warn, "waiting", "the daemon has not taken the file over: "+w.Says, "it goes on with the configuration before, until an administrator has answered; a start takes the file over",
+			fmt.Sprintf("look at it with fairlease config accept; then run fairlease config accept %.12s or fairlease config reject", w.Digest))
+	}
 	for _, x := range was.Drops(cfg) {
 		f.add(Fail, "accepted", x.String(), "a running daemon goes on with the file that it took over before, and none starts with this one: an empty or cut file is nobody's wish",
 			"restore the file; if it is meant as it is: fairlease config accept")
