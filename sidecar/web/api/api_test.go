@@ -205,6 +205,11 @@ func TestRights(t *testing.T) {
 		{operator, "/events", http.StatusOK, "configuration was read", "odd"},
 		{me, fmt.Sprintf("/rounds/%d", d.Scene().Round), http.StatusForbidden, "only operators", other.User},
 		{operator, fmt.Sprintf("/rounds/%d", d.Scene().Round), http.StatusOK, `"snapshot"`, "odd"},
+		{me, "/audit", http.StatusForbidden, "only operators", "deadline"},
+		{rights.Person{}, "/audit", http.StatusForbidden, "only operators", "deadline"},
+		{operator, "/audit", http.StatusOK, `"before":"observe"`, "odd"},
+		{operator, "/audit?key=override", http.StatusOK, "deadline", "observe"},
+		{operator, "/audit?after=2", http.StatusOK, "tenants.weights.nlp", "deadline"},
 		{me, "/person", http.StatusOK, `"operator":false`, other.Tenant},
 		{me, "/gpus?limit=1000", http.StatusOK, `"tenant":"` + other.Tenant, `"user":"` + other.User},
 		{me, "/gpus?of=" + mine.User, http.StatusOK, `"user":"` + mine.User, other.Tenant},
@@ -318,7 +323,7 @@ func TestTheJournalIsAway(t *testing.T) {
 	d.past.Err = errors.New("connection refused by 10.0.0.1:5432 password=secret")
 	for target, want := range map[string]int{
 		"/status": 200, "/tenants": 200, "/jobs": 200, "/leases": 200, "/nodes": 200, "/market": 200, "/jobs/" + d.Scene().Jobs[0].ID.String(): 200,
-		"/rounds": 503, "/events": 503, "/shares": 503, "/leases?all=true": 503, "/jobs/900001": 503, "/trades": 503, "/rounds/8": 503,
+		"/rounds": 503, "/audit": 503, "/events": 503, "/shares": 503, "/leases?all=true": 503, "/jobs/900001": 503, "/trades": 503, "/rounds/8": 503,
 	} {
 		w := d.ask(operator, "/api/v1"+target)
 		if w.Code != want || strings.Contains(w.Body.String(), "secret") || want == 503 && w.Header().Get("Retry-After") == "" {

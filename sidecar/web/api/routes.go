@@ -111,6 +111,8 @@ var routes = []route{
 	{path: "/rounds", is: "Rounds, newest first.", answer: rounds, gives: []store.Round{}, past: true, params: []param{byLimit, byAfter}},
 	{path: "/rounds/{number}", is: "What a round knew and decided; for operators.", answer: round, gives: Decided{}, past: true},
 	{path: "/events", is: "Events, newest first.", answer: events, gives: []store.Noted{}, past: true, params: []param{byLimit, byAfter}},
+	{path: "/audit", is: "Who changed which setting, and what administrators did, newest first, as fairlease audit --json; for operators.", answer: audit, gives: []store.Act{}, past: true,
+		params: []param{byLimit, byAfter, bySince, byUntil, {"key", "Only a key, a section of the configuration, or a kind.", text, nil}, {"by", "Only by this user.", text, nil}}},
 	{path: "/shares", is: "What every tenant had and was due over time, as means of steps. A step without a row is like the one before.", answer: shares, gives: []store.Share{}, past: true,
 		params: []param{bySince, byUntil, {"step", "Length of a step; at least a 500th of the window.", span, nil}}},
 }
@@ -402,6 +404,25 @@ func round(c *call) (any, error) {
 	}
 	e, err := c.past.Decided(c.request.Context(), c.scene.Scope(), n)
 	return Decided{e.Snapshot, e.Plan}, err
+}
+
+func audit(c *call) (any, error) {
+	if !c.person.Operator {
+		return nil, &problem{status: http.StatusForbidden, What: "only operators may see the record of administration", Next: "an administrator can name you in web.operators"}
+	}
+	of := store.Acts{Since: c.moment("since", time.Time{}), Until: c.moment("until", time.Time{}), Key: c.args["key"], By: c.args["by"], Limit: c.limit()}
+	if text, ok := c.args["after"]; ok {
+		n, err := numbers(text, 1)
+		if err != nil {
+			return nil, err
+		}
+		of.Before = n[0]
+	}
+	out, err := c.past.Acts(c.request.Context(), c.scene.Scope(), of)
+	if err == nil && len(out) == c.limit() {
+		c.next(strconv.FormatInt(out[len(out)-1].ID, 10))
+	}
+	return append([]store.Act{}, out...), err
 }
 
 func events(c *call) (any, error) {

@@ -79,7 +79,7 @@ var (
 var templates = func() map[string]*template.Template {
 	base := template.Must(chart.AddTo(template.New("").Funcs(functions)).ParseFS(files, "templates/frame.html"))
 	out := map[string]*template.Template{}
-	for _, name := range []string{"overview", "use", "leases", "places", "place", "market", "jobs", "job", "rounds", "round", "lost"} {
+	for _, name := range []string{"overview", "use", "leases", "places", "place", "market", "jobs", "job", "rounds", "round", "audit", "lost"} {
 		out[name] = template.Must(template.Must(base.Clone()).ParseFS(files, "templates/"+name+".html"))
 	}
 	return out
@@ -93,6 +93,9 @@ type entry struct {
 
 var entries = []entry{{Path: "/", Name: "Overview"}, {Path: "/gpus", Name: "GPUs over time"}, {Path: "/leases", Name: "Leases"}, {Path: "/places", Name: "Racks and nodes"},
 	{Path: "/jobs", Name: "Jobs"}, {Path: "/market", Name: "Market"}, {Path: "/rounds", Name: "Rounds"}}
+
+// record is a page for operators alone.
+var record = entry{Path: "/audit", Name: "Changes"}
 
 // focusing are the pages that show one tenant alone in colour on demand.
 var focusing = []string{"/gpus", "/leases", "/places"}
@@ -127,7 +130,7 @@ func (p *Pages) Handler() http.Handler {
 	}
 	for path, fill := range map[string]func(*visit) (name string, content any, err error){
 		"/{$}": overviewPage, "/gpus": usePage, "/leases": leasesPage, "/places": placesPage, "/places/{name}": placePage, "/market": marketPage,
-		"/jobs": jobsPage, "/jobs/{id}": jobPage, "/rounds": roundsPage, "/rounds/{number}": roundPage,
+		"/jobs": jobsPage, "/jobs/{id}": jobPage, "/rounds": roundsPage, "/rounds/{number}": roundPage, "/audit": auditPage,
 		"/": func(*visit) (string, any, error) { return "", nil, errLost },
 	} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, fill) })
@@ -204,6 +207,9 @@ func (v *visit) query(name string) string { return strings.TrimSpace(v.req.URL.Q
 // Entries gives the navigation.
 func (v *visit) Entries() []entry {
 	out := slices.Clone(entries)
+	if v.Who.Operator {
+		out = append(out, record)
+	}
 	for i := range out {
 		e := &out[i]
 		e.Here = e.Path == v.req.URL.Path || e.Path != "/" && strings.HasPrefix(v.req.URL.Path, e.Path+"/")

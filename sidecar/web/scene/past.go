@@ -55,6 +55,8 @@ type PastRounds interface {
 	// Shares gives what every tenant had and was due, as means of steps; a step without a row is like the one before. A window is
 	// shortened to MaxWindow, and a step lengthened so that there are at most 500.
 	Shares(ctx context.Context, since, until time.Time, step time.Duration) ([]store.Share, error)
+	// Acts lists the record of administration, for those who may see everything.
+	Acts(ctx context.Context, scope Scope, of store.Acts) ([]store.Act, error)
 }
 
 // Told is what only the journal knows of a live job.
@@ -168,6 +170,14 @@ func (p *past) Rounds(ctx context.Context, before int64, limit int) ([]store.Rou
 	return ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Round, error) {
 		return s.Rounds.Before(ctx, before, rows(limit))
 	})
+}
+
+func (p *past) Acts(ctx context.Context, scope Scope, of store.Acts) ([]store.Act, error) {
+	if !scope.All {
+		return nil, fmt.Errorf("record of administration: %w", ErrNone)
+	}
+	of.Limit = rows(of.Limit)
+	return ask(ctx, p, p.slots, func(ctx context.Context, s *store.Store) ([]store.Act, error) { return s.Administration.List(ctx, of) })
 }
 
 func (p *past) Decided(ctx context.Context, scope Scope, number int64) (store.Edge, error) {

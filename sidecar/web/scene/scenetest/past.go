@@ -119,6 +119,25 @@ func (p *Past) Decided(_ context.Context, scope scene.Scope, number int64) (stor
 	return store.Edge{Snapshot: p.Facts.Snapshot, Plan: p.Facts.Plan}, p.Err
 }
 
+// Acts gives two settings and an override, within the bounds of the selection's row and limit.
+func (p *Past) Acts(_ context.Context, scope scene.Scope, of store.Acts) (out []store.Act, _ error) {
+	if p.Err == nil && !scope.All {
+		return nil, scene.ErrNone
+	}
+	text := func(t string) *string { return &t }
+	at := p.Facts.Plan.At.Time()
+	for _, a := range []store.Act{
+		{ID: 3, At: at, Kind: "override", Key: "tenant nlp", After: text("boost until tomorrow"), By: "root (SUDO_USER \"ann\")", Why: "deadline", DatabaseUser: "ann"},
+		{ID: 2, At: at.Add(-time.Hour), Round: 7, Kind: store.OfSetting, Key: "mode", Before: text("observe"), After: text("act"), By: "root, owner of fairlease.yaml", Why: "reload", DatabaseUser: "fairlease"},
+		{ID: 1, At: at.Add(-time.Hour), Round: 7, Kind: store.OfSetting, Key: "tenants.weights.nlp", After: text("3"), By: "root, owner of fairlease.yaml", Why: "reload", DatabaseUser: "fairlease"},
+	} {
+		if (of.Before == 0 || a.ID < of.Before) && (of.Key == "" || of.Key == a.Key || of.Key == a.Kind) && len(out) < of.Limit {
+			out = append(out, a)
+		}
+	}
+	return out, p.Err
+}
+
 // Events gives 120 events.
 func (p *Past) Events(_ context.Context, scope scene.Scope, round int64, _, limit int) (out []store.Noted, _ error) {
 	for _, e := range p.Site.events(&p.Facts) {
