@@ -71,6 +71,7 @@ gate: {ttl: 30s, license: %q}
 reclaim: {threshold: 1s}
 credit: {cap: 1m}
 start: {cost: 1s}
+config: {accept_above: 0}
 slurm:
   address: unix://%s
   scontrol: [%s]
