@@ -13,7 +13,6 @@ const (
 	EventCellsUnsafe      = "cells_unsafe"
 	EventChangedInLease   = "changed_in_lease"
 	EventContiguous       = "contiguous_dropped"
-	EventCrowded          = "crowded"
 	EventDecisionDiffers  = "decision_differs"
 	EventDrift            = "drift"
 	EventEventsLeftOut    = "events_left_out"
@@ -55,7 +54,6 @@ var EventKinds = []EventKind{
 	{EventCellsUnsafe, "Promises to virtual clusters do not add up: nothing is granted", false},
 	{EventChangedInLease, "A running job was changed; the changes count from its next start", true},
 	{EventContiguous, "A job loses --contiguous with its grant", true},
-	{EventCrowded, "Without the licence of gates, more jobs wait than begin times are kept for, so fairlease only observes; or no longer", false},
 	{EventDecisionDiffers, "A decision differed from the same one made anew: a fault of fairlease", false},
 	{EventDrift, "A job has been slower, or faster, than usual for a while", true},
 	{EventEventsLeftOut, "A user caused more events than are written down", false},

@@ -25,6 +25,9 @@ type Settings struct {
 	NoticeConcurrent int  `json:"notice_concurrent,omitempty"`
 	GrantTimeout     Span `json:"grant_timeout"`
 	GateTTL          Span `json:"gate_ttl"`
+	// MaxBeginTimes is the number of waiting jobs whose gates are begin times that end within GateTTL. With more, they last longer in
+	// proportion. 0 = they never do.
+	MaxBeginTimes int `json:"max_begin_times,omitempty"`
 
 	// RhoSelect is the equation of ASTRAEA for a tenant's entitlement when tenants are ranked: 16
 	// (its quota) or 8 (at most its demand).

@@ -158,10 +158,7 @@ type Snapshot struct {
 	Preempted    []Preempted `json:"preempted,omitempty"`
 	Unpreempted  []string    `json:"unpreempted,omitempty"`
 	WasPreempted []Preempted `json:"was_preempted,omitempty"`
-	// Crowded means that more jobs wait than gates by begin times are kept for: nothing is acted on. WasCrowded is that of the last round.
-	Crowded    bool       `json:"crowded,omitempty"`
-	WasCrowded bool       `json:"was_crowded,omitempty"`
-	Overrides  []Override `json:"overrides,omitempty"`
+	Overrides    []Override  `json:"overrides,omitempty"`
 	// Noise counts the events that users have caused within the last hour, by user.
 	Noise []Noise `json:"noise,omitempty"`
 	// Stops and Shadow are as in State.

@@ -456,8 +456,6 @@ type State struct {
 	// Preempted and Unpreempted are those of the snapshot: they hold after a restart until Slurm's words have been read.
 	Preempted   []Preempted `json:"preempted,omitempty"`
 	Unpreempted []string    `json:"unpreempted,omitempty"`
-	// Crowded is that of the snapshot.
-	Crowded bool `json:"crowded,omitempty"`
 	// Noise counts the events that users have caused within the last hour, by user.
 	Noise []Noise `json:"noise,omitempty"`
 	// Stops are the jobs that fairlease has stopped within the last hour, or is about to stop, by job. Shadow is what it would have stopped

@@ -163,7 +163,7 @@ func (k *checker) times() {
 	k.must(l.GrantTimeout >= c.Interval, "lease.grant_timeout", "%v is shorter than %s: every grant would expire before the next round; lengthen it", l.GrantTimeout, k.where("interval", c.Interval))
 	k.must(c.Gate.TTL > 3*c.Interval, "gate.ttl", "%v is not longer than three times %s: gates would lapse between rounds; lengthen it", c.Gate.TTL, k.where("interval", c.Interval))
 	k.must(!strings.ContainsAny(c.Gate.License, ",;:|@= \t\n\"'"), "gate.license", "%q is not the name of a licence; write the name before the colon in Licenses= of slurm.conf, or \"\" for begin times", c.Gate.License)
-	k.must(c.Gate.BeginTimes >= 0, "gate.begin_times", "must be 0 (no limit) or more jobs, got %d", c.Gate.BeginTimes)
+	k.must(c.Gate.BeginTimes >= 0, "gate.begin_times", "must be 0 (gates never last longer) or more jobs, got %d", c.Gate.BeginTimes)
 	k.must(c.Gate.SiteFactor >= 0 && c.Gate.SiteFactor < 1<<30, "gate.site_factor", "must be 0 (do not change priorities) to %[2]d, got %[1]d", c.Gate.SiteFactor, 1<<30-1)
 	k.must(c.Recall.Notice <= l.Notice, "recall.notice", "%v is longer than %s; shorten it", c.Recall.Notice, k.where("lease.notice", l.Notice))
 	k.must(c.Config.AcceptAbove <= 100, "config.accept_above", "must be 0 to 100 percent, got %v", c.Config.AcceptAbove)

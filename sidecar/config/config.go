@@ -373,7 +373,7 @@ func (c *Config) Rules() loop.Rules {
 	r := loop.Rules{
 		Mode: c.Mode, Partitions: c.Partitions, QOS: c.QOS, Canary: c.Canary,
 		ExcludeAccounts: c.Exclude.Accounts, ExcludeUsers: c.Exclude.Users, ExcludeQOS: c.Exclude.QOS,
-		OptOut: c.OptOut, Preemption: c.Preemption, MaxBeginTimes: c.Gate.BeginTimes,
+		OptOut: c.OptOut, Preemption: c.Preemption,
 		TenantLevel: c.Tenants.Level, Weights: c.Tenants.Weights,
 	}
 	if c.vcs != nil {
@@ -430,7 +430,7 @@ func (c *Config) Settings() cluster.Settings {
 		Preset: c.Preset, Differs: c.differs(),
 		Interval: c.Interval.Span(), Term: c.Lease.Term.Span(), MinLease: c.Lease.Min.Span(), MinLeaseTerms: c.Lease.MinTerms,
 		Notice: c.Lease.Notice.Span(), NoticeConcurrent: c.Lease.NoticeAtOnce, GrantTimeout: c.Lease.GrantTimeout.Span(),
-		GateTTL: c.Gate.TTL.Span(), SiteFactor: c.Gate.SiteFactor,
+		GateTTL: c.Gate.TTL.Span(), MaxBeginTimes: c.Gate.BeginTimes, SiteFactor: c.Gate.SiteFactor,
 		RhoSelect: c.Fairness.RhoSelect, Window: c.Fairness.Window.Span(), HalfLife: c.Fairness.HalfLife.Span(),
 		CreditCap: c.Credit.Cap.Span(), BurstMaxMilli: int64(c.Burst.Max),
 		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,

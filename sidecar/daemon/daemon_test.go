@@ -83,33 +83,6 @@ func TestNoHeartbeatWhereSlurmPreempts(t *testing.T) {
 	})
 }
 
-// With more waiting jobs than begin times are kept for, the daemon only observes: no gate is set, there is no heartbeat, and the log says
-// why, once. With fewer, it acts again.
-func TestMoreJobsThanBeginTimes(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		on := newLive()
-		ids := on.submit("nlp", 12, 4)
-		r := start(t, "a", newShared(), on, dir, strings.Replace(short, "gate: {ttl: 1m}", "gate: {ttl: 1m, begin_times: 8}", 1))
-		beats := func() bool { _, there := r.heartbeat("gpu"); return there }
-		until(t, "it says so", func() bool { return len(r.log.with("more jobs wait than gate.begin_times allows")) == 1 })
-		pass(2 * time.Minute)
-		if n := len(r.log.with("more jobs wait than gate.begin_times allows")); n != 1 || beats() || on.verbs(cluster.Gate)+on.verbs(cluster.Grant)+on.verbs(cluster.Reclaim) > 0 {
-			t.Errorf("%d lines, heartbeat %t, %d gates, %d grants, %d reclaims", n, beats(), on.verbs(cluster.Gate), on.verbs(cluster.Grant), on.verbs(cluster.Reclaim))
-		}
-		on.mu.Lock()
-		for _, id := range ids[6:] {
-			on.v.Cancel(id)
-		}
-		on.mu.Unlock()
-		until(t, "it has a heartbeat", beats)
-		if n := len(r.log.with("fairlease acts again")); n != 1 || on.verbs(cluster.Gate) == 0 {
-			t.Errorf("%d lines, %d gates", n, on.verbs(cluster.Gate))
-		}
-		r.end(t)
-	})
-}
-
 // A round that takes too long delays the next ones; two never run at once.
 func TestRoundsDoNotOverlap(t *testing.T) {
 	dir := t.TempDir()

@@ -53,9 +53,6 @@ func (x *rounds) acting() []string {
 
 // gated gives the partitions that are acted on, as of the last round: the submit plugin may gate their jobs.
 func (x *rounds) gated() []string {
-	if x.last.Crowded {
-		return nil
-	}
 	return slices.DeleteFunc(slices.Clone(x.acting()), func(name string) bool {
 		return slices.ContainsFunc(x.last.Preempted, func(p cluster.Preempted) bool { return p.Partition == name })
 	})

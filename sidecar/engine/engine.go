@@ -167,12 +167,6 @@ func news(s *cluster.Snapshot) (out []cluster.Event) {
 			tell(cluster.EventBudget, news)
 		}
 	}
-	switch {
-	case s.Crowded && !s.WasCrowded:
-		tell(cluster.EventCrowded, "more jobs wait than gate.begin_times allows, so fairlease only observes, and gates lapse: add Licenses=fairlease:1000000 to slurm.conf and run scontrol reconfigure (docs/gates.md)")
-	case s.WasCrowded && !s.Crowded:
-		tell(cluster.EventCrowded, "fairlease acts again: the waiting jobs have gates")
-	}
 	now, was := s.Preempted, s.WasPreempted
 	for _, p := range now {
 		if !slices.Contains(was, p) {

@@ -259,3 +259,46 @@ func TestAGateThatIsShutTooLate(t *testing.T) {
 		t.Errorf("it was stopped %d times", n)
 	}
 }
+
+// Where very many jobs wait without the licence, their gates last longer in proportion: the rate of changes stays, and no gate opens. A user who submits them
+// opens nobody's.
+func TestGatesOfVeryManyJobsLastLonger(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		most  int
+		least cluster.Span // of a gate that is shut when 60 jobs wait
+		till  cluster.Span
+	}{
+		{0, 7 * minute, 10 * minute}, {60, 7 * minute, 10 * minute}, {20, 22 * minute, 30 * minute}, {1, 7 * hour, 10 * hour},
+	} {
+		set := simtest.Product()
+		set.MaxBeginTimes = c.most
+		w := simtest.New(t, set, simtest.Nodes("n", "v100", 1, 4), "x", "y")
+		w.License, w.Gate = 0, set.GateTTL
+		w.Submit("x", 1, 4, 100*hour)
+		w.Run(minute)
+		gates, shortest, longest := 0, cluster.Span(1<<60), cluster.Span(0)
+		w.Check = func(r loop.Report) {
+			for i := range r.Plan.Actions {
+				if a := &r.Plan.Actions[i]; a.Verb == cluster.Gate {
+					gates, shortest, longest = gates+1, min(shortest, a.Until.Sub(r.Plan.At)), max(longest, a.Until.Sub(r.Plan.At))
+				}
+			}
+		}
+		w.Submit("y", 60, 4, hour)
+		w.Run(minute)
+		if shortest < c.least || longest > c.till {
+			t.Errorf("begin_times %d: gates last %s to %s, want %s to %s", c.most, shortest, longest, c.least, c.till)
+		}
+		gates = 0
+		w.Run(2 * hour)
+		if most := 60 * 120 / 5; c.most > 0 && c.most < 60 && gates > most*c.most/60+60 {
+			t.Errorf("begin_times %d: %d changes in two hours", c.most, gates)
+		}
+		for i := range w.Last.Statuses {
+			if s := &w.Last.Statuses[i]; s.Reason.Code == cluster.ReasonUntouched {
+				t.Errorf("begin_times %d: job #%d is left alone", c.most, s.Job)
+			}
+		}
+	}
+}

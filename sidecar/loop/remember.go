@@ -34,7 +34,6 @@ type desk struct {
 type settled struct {
 	rules     Rules
 	preempted []cluster.Preempted
-	crowded   bool
 	tree      *tree
 	allowance cluster.Span
 }
@@ -42,7 +41,7 @@ type settled struct {
 // alike tells whether equal jobs and records make equal cases.
 func (s *settled) alike(o *settled) bool {
 	a, b := &s.rules, &o.rules
-	return s.tree == o.tree && s.crowded == o.crowded && s.allowance == o.allowance && slices.Equal(s.preempted, o.preempted) &&
+	return s.tree == o.tree && s.allowance == o.allowance && slices.Equal(s.preempted, o.preempted) &&
 		a.Mode == b.Mode && a.OptOut == b.OptOut && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.QOS, b.QOS) && slices.Equal(a.Canary, b.Canary) &&
 		slices.Equal(a.ExcludeAccounts, b.ExcludeAccounts) && slices.Equal(a.ExcludeUsers, b.ExcludeUsers) && slices.Equal(a.ExcludeQOS, b.ExcludeQOS)
 }
@@ -80,18 +79,17 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	}
 	now := d.preempted(&seen, &rules, verdicts{m.Preempted, m.Unpreempted})
 	s.Preempted, s.Unpreempted, s.WasPreempted = now.preempted, now.clear, m.Preempted
-	s.Crowded, s.WasCrowded = rules.crowded(&seen, m.Crowded), m.Crowded
 	if len(rules.Acting()) > len(s.Preempted) {
 		s.License = seen.License
 	}
-	if s.Cells != nil && rules.Mode == Act && s.Preempted == nil && !s.Crowded {
+	if s.Cells != nil && rules.Mode == Act && s.Preempted == nil {
 		s.Managed = rules.Partitions
 	}
 	reviveFromHistory(&m, seen.Attempts)
 	s.Former = m.Former
 	// The cases of known records have the records' order, by key. New ones follow, since their
 	// keys are higher. Every one is set below.
-	s.Cases = d.resume(m.Records, &settled{rules, s.Preempted, s.Crowded, t, settings.StopAllowance})
+	s.Cases = d.resume(m.Records, &settled{rules, s.Preempted, t, settings.StopAllowance})
 	d.met = slices.Grow(d.met[:0], len(m.Records))[:len(m.Records)]
 	met := d.met
 	clear(met)
@@ -136,7 +134,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 			begin(&c.Job, &c.Record)
 			stand(c, t, m.Leases, settings.StopAllowance, before != nil)
 			c.Record.Tenant = t.tenant(c.Job.Account)
-			rules.touch(c, s.Preempted, s.Crowded)
+			rules.touch(c, s.Preempted)
 			if c.Job.Account != j.Account {
 				moved = append(moved, c.Job)
 			}

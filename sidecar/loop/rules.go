@@ -92,9 +92,6 @@ type Rules struct {
 	// Preemption says what becomes of partitions in which Slurm may stop jobs by itself; "" = PreemptionObserve.
 	Preemption PreemptionRule `json:"preemption,omitempty"`
 
-	// MaxBeginTimes is the maximum number of waiting jobs whose gates are begin times. With more, nothing is acted on. 0 = no limit.
-	MaxBeginTimes int `json:"max_begin_times,omitempty"`
-
 	ExcludeAccounts []string `json:"exclude_accounts,omitempty"`
 	ExcludeUsers    []string `json:"exclude_users,omitempty"`
 	ExcludeQOS      []string `json:"exclude_qos,omitempty"`
@@ -124,31 +121,6 @@ func (r *Rules) Acting() []string {
 		return r.Canary
 	}
 	return nil
-}
-
-// crowded tells whether more jobs wait than gates by begin times are kept for. was is what held in the last round: less than three
-// quarters of the limit must wait before anything is acted on again.
-func (r *Rules) crowded(seen *cluster.Observation, was bool) bool {
-	most := r.MaxBeginTimes
-	if was {
-		most -= most / 4
-	}
-	return r.MaxBeginTimes > 0 && seen.License.Total == 0 && r.Gates(seen) > most
-}
-
-// Gates counts the waiting jobs in partitions that are acted on: each needs a gate. An array counts once.
-func (r *Rules) Gates(seen *cluster.Observation) (n int) {
-	arrays := map[int64]bool{}
-	for i := range seen.Jobs {
-		j := &seen.Jobs[i]
-		if j.State != cluster.Waiting || j.Request.Size.Devices == 0 || !overlap(j.Partitions, r.Acting()) || arrays[j.Record] {
-			continue
-		}
-		if n++; j.UnsplitArray {
-			arrays[j.Record] = true
-		}
-	}
-	return n
 }
 
 // verdicts are the partitions that are acted on, by name, where Slurm preempts: those that are only watched since Slurm may stop
@@ -219,16 +191,14 @@ func only(preempted []cluster.Preempted, acting []string, j *cluster.Job) *clust
 }
 
 // touch sets how far fairlease controls a case's job, why not further, and whether its GPU time
-// is charged. preempted are the partitions that are only watched; crowded, all are.
-func (r *Rules) touch(c *cluster.Case, preempted []cluster.Preempted, crowded bool) {
+// is charged. preempted are the partitions that are only watched.
+func (r *Rules) touch(c *cluster.Case, preempted []cluster.Preempted) {
 	j := &c.Job
 	c.Left, c.Way, c.ControlWhy = r.leave(j, c.Record.Tenant)
 	c.Record.Uncharged = (c.Left == cluster.LeftOptOut || c.Way == cluster.WayNoGPUs) && r.OptOut.Of(c.Way) == LeaveAlone
 	switch {
 	case c.ControlWhy != "":
 		c.Control = cluster.Unmanaged
-	case crowded && overlap(j.Partitions, r.Acting()):
-		c.Control, c.ControlWhy = cluster.ObserveOnly, "more jobs wait than gates by begin times are kept for (gate.begin_times): decisions are recorded, not carried out"
 	case !overlap(j.Partitions, r.Acting()):
 		c.Control, c.ControlWhy = cluster.ObserveOnly, fmt.Sprintf("mode %s: decisions are recorded, not carried out", r.Mode)
 	case only(preempted, r.Acting(), j) != nil:

@@ -55,7 +55,7 @@ func TestWhomWeMayTouch(t *testing.T) {
 				c.rule(&r)
 			}
 			x := cluster.Case{Job: j, Record: cluster.Record{Tenant: growTree(sight(noon).Accounts, 1).tenant(j.Account)}}
-			r.touch(&x, nil, false)
+			r.touch(&x, nil)
 			if x.Control != c.want || !strings.Contains(x.ControlWhy, c.why) || (x.ControlWhy == "") != (c.why == "") {
 				t.Errorf("%s (%s), want %s (%s)", x.Control, x.ControlWhy, c.want, c.why)
 			}
@@ -88,7 +88,7 @@ func TestWhoPaysForJobsThatAreLeftAlone(t *testing.T) {
 			c.job(&x.Job)
 			x.Record.Tenant = growTree(sight(noon).Accounts, 1).tenant(x.Job.Account)
 			x.Record.Uncharged = true // by the earlier setting
-			r.touch(&x, nil, false)
+			r.touch(&x, nil)
 			left, free := c.left, optOut == LeaveAlone && c.left == cluster.LeftOptOut
 			if left == cluster.LeftOptOut && !free { // it waits for a lease
 				left = ""
@@ -137,7 +137,7 @@ func TestWaysOut(t *testing.T) {
 			x := cluster.Case{Job: batch(1)}
 			job(&x.Job)
 			x.Record.Tenant = growTree(sight(noon).Accounts, 1).tenant(x.Job.Account)
-			r.touch(&x, nil, false)
+			r.touch(&x, nil)
 			want, control := way, cluster.Unmanaged
 			switch {
 			case (way == cluster.WayNoRequeue || way == cluster.WayContiguous) && word == Override:

@@ -42,7 +42,7 @@ func Under(s cluster.Snapshot, was, now *Rules, settings cluster.Settings) (out 
 			c.Record.Tenant = t.tenant(c.Job.Account)
 			jobs = append(jobs, c.Job)
 		}
-		now.touch(c, out.Preempted, s.Crowded)
+		now.touch(c, out.Preempted)
 	}
 	switch {
 	case t != nil:

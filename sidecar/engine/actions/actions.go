@@ -71,9 +71,10 @@ type writer struct {
 	events        []cluster.Event
 	beneficiaries *round.Beneficiaries
 	wanted        []fence
-	fenced        []string // nodes inside a fence, now or soon; sorted
-	grants        int      // still to be written
-	names         []string // slabs of memory
+	fenced        []string     // nodes inside a fence, now or soon; sorted
+	grants        int          // still to be written
+	length        cluster.Span // see lasts; 0 = not asked for yet
+	names         []string     // slabs of memory
 	bases         []cluster.Basis
 }
 

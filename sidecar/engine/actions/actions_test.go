@@ -32,12 +32,6 @@ func TestWhatIsDone(t *testing.T) {
 		{"it is only observed", waits(), func(_ *cluster.Snapshot, j *cluster.Case, _ *round.Mark) {
 			j.Job.Eligible, j.Control = now, cluster.ObserveOnly
 		}, nil, nil, ""},
-		{"more jobs wait than begin times are kept for", waits(), func(s *cluster.Snapshot, j *cluster.Case, _ *round.Mark) {
-			s.Crowded, j.Job.Eligible, j.Control = true, now.Add(cluster.Minute), cluster.ObserveOnly
-		}, nil, nil, ""},
-		{"then, and it has a licence that slurm.conf lost", waits(), func(s *cluster.Snapshot, j *cluster.Case, _ *round.Mark) {
-			s.Crowded, j.Job.Locked, j.Control = true, true, cluster.ObserveOnly
-		}, nil, []string{"open"}, "locked"},
 		{"it is granted a lease", waits(), nil, lease(cluster.Granted), []string{"grant"}, "pinned"},
 		{"it is granted a lease, and only observed", waits(), func(_ *cluster.Snapshot, j *cluster.Case, _ *round.Mark) { j.Control = cluster.ObserveOnly }, lease(cluster.Granted), []string{"grant (not)"}, ""},
 		{"its grant is under way", waits(), func(_ *cluster.Snapshot, j *cluster.Case, _ *round.Mark) {

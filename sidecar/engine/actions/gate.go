@@ -18,7 +18,7 @@ import (
 // The second kind is a begin time, which is postponed again and again. It serves other sites, and jobs that
 // ask for one of several licences.
 //
-// Both kinds expire within GateTTL unless prolonged.
+// Both kinds expire within GateTTL unless prolonged, begin times of very many jobs later.
 
 // lock prolongs the lock in time.
 func (w *writer) lock(out []cluster.Action) []cluster.Action {
@@ -70,11 +70,38 @@ func (w *writer) shut(i int, a *cluster.Action) {
 	}
 }
 
+// longestGate is the longest that a gate lasts, however many jobs wait.
+const longestGate = cluster.Day
+
+// lasts returns how long gates by begin times last that are shut now. Each is a change in Slurm when it is prolonged. So where more jobs wait than
+// the settings keep such gates for, they last longer, and the rate of changes stays: nobody opens all gates by submitting very many jobs.
+func lasts(w *writer) cluster.Span {
+	s := w.in.In.Settings
+	if w.length > 0 {
+		return w.length
+	}
+	if w.length = s.GateTTL; s.MaxBeginTimes > 0 {
+		waiting, arrays := 0, map[int64]bool{} // an array that is not split has one gate
+		for _, i := range w.of.gating {
+			j := &w.in.In.Snapshot.Cases[i].Job
+			if !w.in.In.Cases[i].Waits || !w.in.In.Cases[i].Ours(cluster.FullControl) || w.lockable(j) || arrays[j.Record] {
+				continue
+			}
+			if waiting++; j.UnsplitArray {
+				arrays[j.Record] = true
+			}
+		}
+		w.length = max(s.GateTTL, min(cluster.Span(cluster.MulDiv(int64(s.GateTTL), int64(waiting), int64(s.MaxBeginTimes))), longestGate))
+	}
+	return w.length
+}
+
 // gateOf returns the begin time of a job's gate if it is set now. It is never before the user's own begin
 // time. Gates end at different times, so that they are not all postponed in one round.
 func (w *writer) gateOf(r *cluster.Record) cluster.Instant {
-	spread := cluster.Span(uint64(r.Key)*0x9e3779b97f4a7c15>>32%uint64(max(w.in.In.Settings.GateTTL/4/cluster.Second, 1))) * cluster.Second
-	return max(w.in.In.Now.Add(w.in.In.Settings.GateTTL-spread), r.UserBegin)
+	length := lasts(w)
+	spread := cluster.Span(uint64(r.Key)*0x9e3779b97f4a7c15>>32%uint64(max(length/4/cluster.Second, 1))) * cluster.Second
+	return max(w.in.In.Now.Add(length-spread), r.UserBegin)
 }
 
 // gates shuts the gates of waiting jobs before they expire.
@@ -155,11 +182,10 @@ func (w *writer) stays(i int) bool {
 }
 
 // outlasts reports whether the gate of a job that is only observed is opened: the lock, which lasts while another partition is
-// acted on; a licence that slurm.conf no longer has, for which Slurm may hold the job; or any gate of ours where Slurm preempts. Other
-// gates end by themselves.
+// acted on, or any gate of ours where Slurm preempts. Other gates end by themselves.
 func (w *writer) outlasts(i int) bool {
 	j := &w.in.In.Snapshot.Cases[i].Job
-	return j.Locked && (w.in.In.Snapshot.License.Total > 0 || w.in.In.Snapshot.Crowded) || (j.Marked || j.Locked || w.gate.of(i).Until > 0) && w.preempted(j)
+	return j.Locked && w.in.In.Snapshot.License.Total > 0 || (j.Marked || j.Locked || w.gate.of(i).Until > 0) && w.preempted(j)
 }
 
 // preempted reports whether a job that is only observed names a partition in which Slurm may stop jobs by itself. In an acting mode

@@ -164,7 +164,6 @@ func oddValues(t *testing.T, g Ground) {
 					Admits: 3, Until: math.MaxInt64, Facts: math.MaxUint64, Empty: -1}}
 			p.State.Preempted = []cluster.Preempted{{Partition: "gpu\x00", Why: "Slurm may requeue its jobs"}}
 			p.State.Unpreempted = []string{"clear\x00"}
-			p.State.Crowded = true
 			p.State.Stops = []cluster.Stopped{{Job: 1, Tenant: "a\x00", User: "b", GPUs: math.MaxInt32, At: 1, For: "c"}, {Job: 2}}
 			p.State.Shadow = cluster.Shadow{Observed: math.MaxInt64, GPUs: math.MaxInt32}
 			p.State.Noise = []cluster.Noise{{User: "a\x00", Since: 1, Told: 20, Left: math.MaxInt32}, {User: "b", Since: math.MaxInt64}}

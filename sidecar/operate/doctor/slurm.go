@@ -42,7 +42,7 @@ func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 		f.add(Fail, "scontrol", facts.ConfError, "changes that the REST API lacks go through scontrol; slurm.conf was not checked either",
 			"set slurm.scontrol to a command that works for the daemon's user")
 	} else {
-		conf(facts.Conf).check(f, cfg, facts, s.Sighting)
+		conf(facts.Conf).check(f, cfg, facts)
 	}
 	if s.LookErr != nil {
 		f.add(Fail, "look", failure.Cause(s.LookErr), "rounds pause while the cluster cannot be read", "see the message; slurmdbd must run for the account tree")
@@ -173,7 +173,7 @@ func (c conf) seconds(key string) (cluster.Span, bool) {
 	return cluster.Span(n) * cluster.Second, err == nil
 }
 
-func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts, seen *cluster.Observation) {
+func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
 	is := func(key string) string { return key + "=" + cmp.Or(c[key], "(not set)") }
 	f.must(c[slurm.ConfSelectType] == "select/cons_tres", Fail, "SelectType", is(slurm.ConfSelectType),
 		"without cons_tres Slurm does not place single GPUs", "set SelectType=select/cons_tres")
@@ -192,7 +192,7 @@ func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts, seen *c
 		"a job's output is truncated when its next lease begins, unless it was submitted with --open-mode=append", "set JobFileAppend=1")
 	f.must(c[slurm.ConfJobRequeue] != "0", Warn, "JobRequeue", is(slurm.ConfJobRequeue),
 		"jobs keep their GPUs until they end, unless submitted with --requeue", "set JobRequeue=1, or mark_requeue=yes in fairlease-plugin.conf")
-	f.gate(c, cfg, seen)
+	f.gate(c, cfg)
 	f.must(c.hasPlugin(), Warn, "submit plugin", is(slurm.ConfJobSubmit),
 		"new jobs are gated at the next round, up to one interval after submission; Slurm may start them on idle GPUs before",
 		"install fairlease-slurm-plugin and set JobSubmitPlugins=fairlease (\"The plugins\" in docs/install.md), or use contrib/job_submit.lua")
@@ -204,14 +204,10 @@ func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts, seen *c
 	f.ways(cfg, c)
 }
 
-// gate says which gate is in use, and why. seen may be nil.
-func (f *findings) gate(c conf, cfg *config.Config, seen *cluster.Observation) {
-	line := "add Licenses=fairlease:1000000 to slurm.conf (gate.license) and run scontrol reconfigure, if you can"
-	level, many := Warn, "each waiting job's begin time moves every few minutes: one change in Slurm per job, and its accrued age starts again"
-	if rules := cfg.Rules(); seen != nil && rules.MaxBeginTimes > 0 && rules.Gates(seen) > rules.MaxBeginTimes {
-		level, many = Fail, fmt.Sprintf("%d jobs wait, and more than %d are not gated by begin times (gate.begin_times): fairlease only observes", rules.Gates(seen), rules.MaxBeginTimes)
-		line = "add Licenses=fairlease:1000000 to slurm.conf (gate.license) and run scontrol reconfigure; fairlease acts again within a round"
-	}
+// gate says which gate is in use, and why.
+func (f *findings) gate(c conf, cfg *config.Config) {
+	const line = "add Licenses=fairlease:1000000 to slurm.conf (gate.license), if you can"
+	many := "each waiting job's begin time moves every few minutes: one change in Slurm per job, and its accrued age starts again"
 	total := ""
 	for item := range strings.SplitSeq(c[slurm.ConfLicenses], ",") {
 		if name, count, _ := strings.Cut(item, ":"); name == cfg.Gate.License && name != "" {
@@ -221,11 +217,11 @@ func (f *findings) gate(c conf, cfg *config.Config, seen *cluster.Observation) {
 	expedites := c.has(slurm.ConfController, "enable_expedited_requeue") && cfg.OptOut.Of(cluster.WayExpedite) == loop.Charge
 	switch {
 	case cfg.Gate.License == "":
-		f.add(level, "gate", "begin times (gate.license is empty)", many, line)
+		f.add(Warn, "gate", "begin times (gate.license is empty)", many, line)
 	case total == "":
-		f.add(level, "gate", "begin times (slurm.conf has no licence "+cfg.Gate.License+")", many, line)
+		f.add(Warn, "gate", "begin times (slurm.conf has no licence "+cfg.Gate.License+")", many, line)
 	case slurm.PlansLicenses(c):
-		f.add(level, "gate", "begin times (SchedulerParameters has bf_licenses)", many,
+		f.add(Warn, "gate", "begin times (SchedulerParameters has bf_licenses)", many,
 			"remove bf_licenses if nothing else needs it: with it Slurm's scheduler would stop at the first gated job")
 	default:
 		n, err := strconv.ParseInt(total, 10, 64)

@@ -73,22 +73,6 @@ func TestSlurmConf(t *testing.T) {
 	}
 }
 
-// Without the licence, more waiting jobs than begin times are kept for are a failure: nothing is acted on.
-func TestMoreJobsThanBeginTimes(t *testing.T) {
-	for licenses, wants := range map[string][2]string{"": {"gate warn", "gate fail"}, "fairlease:1000000": {"gate ok", "gate ok"}} {
-		conf, cfg := good(), config.Default()
-		conf[slurm.ConfLicenses], cfg.Mode, cfg.Gate.BeginTimes = licenses, loop.Act, 2
-		seen := &cluster.Observation{Now: 1}
-		for id, want := range []string{wants[0], wants[0], wants[1]} {
-			seen.Jobs = append(seen.Jobs, cluster.Job{ID: cluster.JobID{ID: int64(id)}, Record: int64(id), State: cluster.Waiting, Partitions: cfg.Partitions, Request: cluster.Request{Size: cluster.Whole(1)}})
-			found := ofArea(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Conf: conf}, Sighting: seen}}), "slurm")
-			if got := levels(t, named(found, "gate")); got != want {
-				t.Errorf("%d jobs, licences %q: %s, want %s", len(seen.Jobs), licenses, got, want)
-			}
-		}
-	}
-}
-
 // With begin times as gates, an expedited job that others requeue is not gated.
 func TestExpeditedJobsWithoutTheLicence(t *testing.T) {
 	for _, x := range []struct {

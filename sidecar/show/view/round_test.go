@@ -71,8 +71,6 @@ func TestStatus(t *testing.T) {
 		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "stranded  1 idle GPU without the CPUs or memory that jobs hold, charged to their tenants; most by job 101 of ann\n"},
 		{"a job set aside", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) { s.Cases[1].Job.Aside = "odd" }, true,
 			view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "the first is job 102 of ann: odd\n"},
-		{"more jobs than begin times", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) { s.Crowded = true }, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4},
-			"mode      act: no partition is acted on (as configured here)\nobserved  all partitions: more jobs wait than gate.begin_times allows"},
 		{"a partition in which Slurm preempts", lead(0), preempted, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "mode      act: acting on big (as configured here)\nobserved  partition gpu: Slurm may requeue its jobs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -24,11 +24,9 @@ type Status struct {
 	Acting []string      `json:"acting"` // partitions, as configured here
 	// Preempted are partitions that are only observed, since Slurm may stop their jobs by itself.
 	Preempted []cluster.Preempted `json:"preempted,omitempty"`
-	// Crowded means that all are only observed, since more jobs wait than gates by begin times are kept for.
-	Crowded bool         `json:"crowded,omitempty"`
-	Round   int64        `json:"round"` // the newest committed one
-	At      *time.Time   `json:"at"`
-	Pools   []PoolStatus `json:"pools"`
+	Round     int64               `json:"round"` // the newest committed one
+	At        *time.Time          `json:"at"`
+	Pools     []PoolStatus        `json:"pools"`
 	// Jobs counts the jobs of the newest round, by state.
 	Jobs      map[cluster.JobState]int `json:"jobs"`
 	Reasons   map[cluster.Code]int     `json:"reasons"` // of waiting jobs
@@ -171,7 +169,7 @@ func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, ef
 			st.Bad = append(st.Bad, n.Name+" ("+n.Bad+")")
 		}
 	}
-	st.Pools, st.Stranded, st.Preempted, st.Crowded = poolStates(snap, plan), stranded(snap), snap.Preempted, snap.Crowded
+	st.Pools, st.Stranded, st.Preempted = poolStates(snap, plan), stranded(snap), snap.Preempted
 	return st
 }
 
@@ -385,9 +383,6 @@ func (st *Status) Write(p *Page) {
 		acting = "acting on " + strings.Join(list, ", ")
 	}
 	say("mode", "%s: %s (as configured here)", st.Mode, acting)
-	if st.Crowded {
-		say("observed", "%s", p.Paint("all partitions: "+CrowdedWords, "red"))
-	}
 	for _, x := range st.Preempted {
 		say("observed", "%s", p.Paint(fmt.Sprintf("partition %s: %s (docs/operations.md, \"Preemption by Slurm itself\")", x.Partition, x.Why), "red"))
 	}
@@ -464,15 +459,9 @@ func (st *Status) Write(p *Page) {
 	}
 }
 
-// CrowdedWords say why all partitions are only observed, and what to do.
-const CrowdedWords = "more jobs wait than gate.begin_times allows; add the licence of gates to slurm.conf (docs/gates.md)"
-
-// ActsOn gives the partitions of Acting that are not only observed.
+// ActsOn gives the partitions of Acting that are not only observed, since Slurm may stop their jobs by itself.
 func (st *Status) ActsOn() []string {
 	var out []string
-	if st.Crowded {
-		return nil
-	}
 	for _, name := range st.Acting {
 		if !slices.ContainsFunc(st.Preempted, func(x cluster.Preempted) bool { return x.Partition == name }) {
 			out = append(out, name)

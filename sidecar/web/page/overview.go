@@ -219,9 +219,6 @@ func notes(s *scene.Scene, now time.Time) []Note {
 	if n := len(st.Bad); n > 0 {
 		say(Warn, "/places?show=bad", "%s bad: %s.", plural(n, "node is", "nodes are"), few(view.BadNodes(st.Bad)))
 	}
-	if st.Crowded {
-		say(Warn, "", "All partitions are only observed: %s.", view.CrowdedWords)
-	}
 	for _, x := range st.Preempted {
 		say(Warn, "", "Partition %s is only observed: %s.", x.Partition, x.Why)
 	}

@@ -309,18 +309,6 @@ func TestBoundGPUsOfTheOverview(t *testing.T) {
 	}
 }
 
-// The overview says that nothing is acted on since too many jobs wait.
-func TestCrowdedOnTheOverview(t *testing.T) {
-	s := scenetest.Site{Nodes: 4, Jobs: 6}.Scene()
-	s.Status.Crowded = true
-	d := newDesk(scenetest.Site{Nodes: 4, Jobs: 6})
-	d.Keeper = scene.Hold(s)
-	d.pages = (&page.Pages{Source: d, Live: "/live", Zone: time.UTC}).Handler()
-	if _, text := d.ask(operator, "/"); len(s.Status.ActsOn()) > 0 || !strings.Contains(text, "All partitions are only observed: more jobs wait than gate.begin_times allows") {
-		t.Errorf("acts on %v:\n%s", s.Status.ActsOn(), text)
-	}
-}
-
 // The overview says which partition is only observed, and why, and does not name it among those that are acted on.
 func TestPreemptionOnTheOverview(t *testing.T) {
 	s := scenetest.Site{Nodes: 4, Jobs: 6}.Scene()
