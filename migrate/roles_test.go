@@ -253,7 +253,7 @@ func TestWhatOthersMay(t *testing.T) {
 		"insert into leaders (holder, takeover_after) select 'x', '1 s' where false", "delete from rounds where number = 0", "insert into members values ('x', 'x')", "delete from members where tenant = 'x'",
 		"delete from charges where gpu_ms = 0", "update tunings set round = 1",
 	}
-	audit := []string{"insert into repairs (kind, found, done, reason, by) values ('clock', '', '', '', '')", "update identity set name = name"}
+	audit := []string{"insert into repairs (kind, found, done, reason, by) values ('clock', '', '', '', 'ann')", "update identity set name = name"}
 	order := []string{
 		"insert into overrides (kind, scope, name, until_at, reason, by) values ('boost', 'tenant', 'bio', now() + interval '1 day', 'r', 'ann')",
 	}

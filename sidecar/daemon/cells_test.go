@@ -30,7 +30,7 @@ vcAssignment:
 func hived(t *testing.T, dir, cells string) (*config.Config, error) {
 	t.Helper()
 	file := filepath.Join(dir, "f.yaml")
-	text := short + "preset: hived\ncells: {file: cells.yaml}\nfiles: {heartbeats: " + dir + ", state: " + dir + "/state.json}\n"
+	text := short + "config: {accept_above: 0}\npreset: hived\ncells: {file: cells.yaml}\nfiles: {heartbeats: " + dir + ", state: " + dir + "/state.json}\n"
 	for path, text := range map[string]string{file: text, filepath.Join(dir, "cells.yaml"): cells} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func TestCellsThatAreNotThere(t *testing.T) {
 	dir := t.TempDir()
 	missing := strings.Replace(goodCells, "v[01-02]", "v[01-03]", 1)
 	synctest.Test(t, func(t *testing.T) {
-		r := start(t, "a", newShared(), newLive(), dir, short)
+		r := start(t, "a", newShared(), newLive(), dir, short+"config: {accept_above: 0}\n")
 		until(t, "a round is made", func() bool { _, there := r.heartbeat("gpu"); return there })
 		reload := func(cells, says string) {
 			r.service.read = func() (*config.Config, error) { return hived(t, dir, cells) }
