@@ -72,34 +72,22 @@ func (s Size) MarshalJSON() ([]byte, error) {
 	return json.Marshal(parts(s))
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. An error leaves the size as it was.
+// UnmarshalJSON reads what MarshalJSON writes: whole GPUs in any number, since Slurm's records may hold any. An error leaves the size as it was.
 func (s *Size) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
 	}
-	var read Size
 	if n, err := strconv.Atoi(string(text)); err == nil {
-		if read = Whole(n); n == 0 {
-			*s = read
-			return nil
-		}
-	} else if err := json.Unmarshal(text, (*parts)(&read)); err != nil {
+		*s = Whole(n)
+		return nil
+	}
+	var p parts
+	if err := json.Unmarshal(text, &p); err != nil {
 		return fmt.Errorf(`%s is no size: write a number of GPUs, or {"devices":1,"part":500000}: %w`, text, err)
 	}
-	if err := read.check(); err != nil {
-		return err
+	if p.Devices < 1 || p.Devices > math.MaxInt32 || p.Part < 1 || p.Part > WholeGPU {
+		return fmt.Errorf("%s is no size: it needs 1 to %d devices, and a part of 1 to %d millionths", text, math.MaxInt32, WholeGPU)
 	}
-	*s = read
-	return nil
-}
-
-// check gives an error unless the size is one of GPUs.
-func (s Size) check() error {
-	switch {
-	case s.Devices < 0 || s.Devices > math.MaxInt32:
-		return fmt.Errorf("a size has 0 to %d devices, not %d", math.MaxInt32, s.Devices)
-	case s.Devices == 0, s.Part < 1, s.Part > WholeGPU:
-		return fmt.Errorf("a size has 1 to %d millionths of at least one device, not %d of %d", WholeGPU, s.Part, s.Devices)
-	}
+	*s = Size(p)
 	return nil
 }
