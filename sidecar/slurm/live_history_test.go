@@ -51,7 +51,7 @@ func history(l *live) {
 		first, second, brief = mine()
 		return first.End > 0 && second.Start > 0 && brief.End > 0
 	}, func() string { return fmt.Sprintf("%+v %+v %+v", first, second, brief) })
-	if first.Start != j.Start || first.Submit != j.Submit || first.User != "alice" || first.Account != "nlp" || !reflect.DeepEqual(first.GPUs, []cluster.GPUs{{Model: "v100", Count: 2}}) {
+	if first.Start != j.Start || first.Submit != j.Submit || first.User != "alice" || first.Account != "nlp" || !reflect.DeepEqual(first.GPUs, []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}) {
 		l.Errorf("first stretch: %+v; the job was %+v", first, j)
 	}
 	// Slurm's seconds are whole, read at their middle.
@@ -61,7 +61,7 @@ func history(l *live) {
 	if second.End != 0 || second.Outcome != "RUNNING" || second.Start < first.End {
 		l.Errorf("second stretch: %+v", second)
 	}
-	if brief.Outcome != "COMPLETED" || !reflect.DeepEqual(brief.GPUs, []cluster.GPUs{{Model: "k80", Count: 1}}) {
+	if brief.Outcome != "COMPLETED" || !reflect.DeepEqual(brief.GPUs, []cluster.ModelSize{{Model: "k80", Size: cluster.Whole(1)}}) {
 		l.Errorf("array task: %+v", brief)
 	}
 	// The accounting has the submit line of both versions, the controller of 26.05 only.
