@@ -385,7 +385,9 @@ func (v *ground) relabel(i int) bool {
 			v.state.Shift(guest, node)
 		}
 	}
-	if v.turn.f.In.Snapshot.Cases[i].Job.Start > v.turn.f.In.Snapshot.Ledger.At-cluster.Instant(cluster.Second) { // Slurm reports whole seconds
+	// Told once, in the first round that sees it run: rounds may be closer together than Slurm's whole seconds.
+	if was := &v.turn.f.In.Snapshot.Cases[i].Record; was.ChargedTo == 0 || was.State != cluster.Running && was.State != cluster.Suspended ||
+		v.turn.f.In.Snapshot.Cases[i].Job.Restarts > was.Restarts {
 		v.turn.f.Hand.Events = append(v.turn.f.Hand.Events, cluster.Event{Kind: cluster.EventCellsBroken, Job: v.turn.f.In.Records[i].Key,
 			Text: fmt.Sprintf("job %s of %s has GPUs that are in no one cell of its virtual cluster: Slurm chose them", v.turn.f.In.Records[i].ID, v.turn.f.In.Records[i].Tenant)})
 	}
