@@ -32,7 +32,7 @@ type Release struct {
 	Only Whose
 }
 
-// Whose is the owner of jobs: a user, a tenant, or a tenant's user.
+// Whose names the owner of jobs: a user, a tenant, or a user of a tenant.
 type Whose struct{ Tenant, User string }
 
 // Everybody tells whether it is not one owner.

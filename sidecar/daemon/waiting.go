@@ -9,6 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster/spending"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/loop/effect"
 	"github.com/fairlease/fairlease/sidecar/sim/tune"
 )
@@ -54,7 +55,7 @@ func (d *service) permitted(was, now, read *config.Config) (how string, may bool
 		d.holds(nil)
 		d.report.log.Info().Str("by", answer.By).Str("digest", digest[:12]).Msg("the configuration that waited is rejected; not taken over")
 		return "", false
-	case was.Config.AcceptAbove == 0 || last == nil:
+	case was.Config.AcceptAbove == 0 || last == nil || now.Mode == loop.Observe: // the way off is open, whatever else the file changes
 		return "reload", true
 	}
 	says, beyond := last.weigh(was, now, d.divide)

@@ -95,6 +95,25 @@ func TestLargeChangeWaits(t *testing.T) {
 	})
 }
 
+// Who reloads mode: observe wants fairlease to stop acting now: that does not wait, whatever else the file changes.
+func TestTheWayOffDoesNotWait(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		on := newLive()
+		on.submit("nlp", 4, 4)
+		r := start(t, "a", newShared(), on, dir, short)
+		pass(30 * time.Second)
+		next := settings(t, dir, strings.Replace(short, "mode: act", "mode: observe\npartitions: [other]\ntenants: {weights: {nlp: 1, vision: 99}}", 1))
+		r.service.read = func() (*config.Config, error) { return next, nil }
+		r.hangup <- syscall.SIGHUP
+		synctest.Wait()
+		if got := r.service.inForce.Load(); got.Mode != "observe" || config.ReadAccepted(r.Config.AcceptedPath()).Waiting != nil {
+			t.Errorf("mode %s is in force", got.Mode)
+		}
+		r.end(t)
+	})
+}
+
 // A bound of 0 asks never, and neither does a start.
 func TestNothingWaits(t *testing.T) {
 	dir := t.TempDir()
