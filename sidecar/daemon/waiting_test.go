@@ -95,7 +95,7 @@ func TestLargeChangeWaits(t *testing.T) {
 	})
 }
 
-// Who reloads mode: observe wants fairlease to stop acting now: that does not wait, whatever else the file changes.
+// A reload to mode: observe does not wait, whatever else the file changes: fairlease must stop acting now.
 func TestTheWayOffDoesNotWait(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
