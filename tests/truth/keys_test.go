@@ -163,10 +163,10 @@ func check(t *testing.T, of choice) {
 }
 
 // besides are settings that are part of the world in which a key shows, where the worlds do not show it by themselves: an order in which jobs take
-// turns, a mechanism by which debts of jobs add up, no other way to bind GPUs, and
-// little patience.
+// turns, a mechanism by which debts of jobs add up, no other way to bind GPUs,
+// little patience, and no limit of the hour, which holds before that of all stops.
 var besides = map[string]choice{"jobs.long_terms": {"jobs.order": "rho"}, "burst.max": {"models.chooser": "stride"}, "bind.max": {"bind.horizon": "0"},
-	"jobs.new_share": {"jobs.patience": "30m"}}
+	"jobs.new_share": {"jobs.patience": "30m"}, "stop.total": {"stop.per_hour": "0"}}
 
 // shownBeside reports whether a choice changes what is decided beside the settings that its key needs.
 func shownBeside(t *testing.T, of, x choice, key string) bool {
