@@ -339,13 +339,19 @@ func sleeps(seconds int) string { return fmt.Sprintf("#!/bin/bash\nexec sleep %d
 // until waits for a condition, with a deadline.
 func (r *rig) until(what string, limit time.Duration, ok func() bool) {
 	r.t.Helper()
+	r.poll(what, limit, 200*time.Millisecond, ok)
+}
+
+// poll waits for a condition, with a deadline, and looks again after each pause.
+func (r *rig) poll(what string, limit, pause time.Duration, ok func() bool) {
+	r.t.Helper()
 	deadline := time.Now().Add(limit)
 	for !ok() {
 		if time.Now().After(deadline) {
 			r.dump()
 			r.t.Fatalf("not within %s: %s", limit, what)
 		}
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
 
@@ -375,9 +381,11 @@ func (r *rig) state(id string) string {
 	return j["JobState"]
 }
 
+// waitState waits until a job is in one of the states. Each look starts scontrol inside the sandbox, and sixteen tests that looked as often as
+// until does would keep half a core busy.
 func (r *rig) waitState(id string, limit time.Duration, states ...string) {
 	r.t.Helper()
-	r.until("job "+id+" is "+strings.Join(states, " or "), limit, func() bool { return slices.Contains(states, r.state(id)) })
+	r.poll("job "+id+" is "+strings.Join(states, " or "), limit, 500*time.Millisecond, func() bool { return slices.Contains(states, r.state(id)) })
 }
 
 // halves waits until nlp and vision have each held half of the GPUs, together or one after the other: what a tenant missed

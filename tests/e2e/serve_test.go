@@ -44,11 +44,23 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	go tellStops()
 	code := m.Run()
 	if built != "" {
 		_ = os.RemoveAll(built)
 	}
 	os.Exit(code)
+}
+
+// tellStops says when all stood still, as a virtual machine does that is paused: what tests measured in that time is no fault of theirs.
+func tellStops() {
+	const second = time.Second
+	for last := time.Now().Round(0); ; last = time.Now().Round(0) { // by the wall clock: others may stop with the machine
+		time.Sleep(second)
+		if gap := time.Since(last) - second; gap > 5*second {
+			fmt.Fprintf(os.Stderr, "this machine stood still for %s until %s\n", gap.Round(second), time.Now().Format(time.TimeOnly))
+		}
+	}
 }
 
 // configure writes a configuration for the program and gives its path. Jobs of tests start in a second, so the default
