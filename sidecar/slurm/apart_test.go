@@ -103,7 +103,7 @@ func TestGPUsAskedForSinceTheLastLook(t *testing.T) {
 					return false
 				}
 				r.array(func() {
-					w := r.job()
+					w := readJob(r)
 					var err error
 					if rec, err = tr.record(&w, before); err != nil {
 						t.Fatal(err)

@@ -429,7 +429,7 @@ func (c stops) notify(ctx context.Context, a cluster.Action) error {
 			return false
 		}
 		r.array(func() {
-			if p := r.status(); p.code != 0 {
+			if p := readStatus(r); p.code != 0 {
 				bad = &p
 			} else {
 				heard = true
@@ -449,8 +449,8 @@ func (c stops) notify(ctx context.Context, a cluster.Action) error {
 	return &Error{Doing: fmt.Sprintf("signal %s to %v", a.Signal, a.ID), Code: bad.code, Err: errors.New(bad.words())}
 }
 
-// status reads one entry of a DELETE's status[].
-func (r *reader) status() problem {
+// readStatus reads one entry of a DELETE's status[].
+func readStatus(r *reader) problem {
 	var p problem
 	r.object(func(name string) {
 		if name != "error" || r.kind() != '{' {

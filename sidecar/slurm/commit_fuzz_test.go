@@ -100,7 +100,7 @@ func govern(t *testing.T, journal loop.Journal, fields []byte) cluster.Plan {
 	fuzzed := `{"job_id":7,"user_name":"carol","account":"vision","partition":"main","batch_flag":true,"requeue":true,` + string(fields) + `}`
 	for _, text := range []string{waitingJob(1, ""), strings.Replace(runningJob(2, ""), `"v1"`, `"v2"`, 2), fuzzed} {
 		r := newReader(bytes.NewReader([]byte(text)))
-		w := r.job()
+		w := readJob(r)
 		if r.err != nil { // not JSON: the whole list would be refused
 			return cluster.Plan{}
 		}

@@ -166,7 +166,7 @@ func (c setup) qos(ctx context.Context) (names []string, none map[string]string)
 				case "name":
 					name = r.text()
 				case "limits":
-					r.path("", &caps{}, func(path string) bool {
+					readPath(r, "", &caps{}, func(path string) bool {
 						rule := submitLimits[path]
 						if rule == "" || r.kind() != '{' {
 							return false

@@ -15,7 +15,7 @@ import (
 func TestForeignResourcesBesideGPUs(t *testing.T) {
 	node := func(gres string) []string {
 		r := newReader(strings.NewReader(`{"name":"n","state":["IDLE"],"active_features":["ib"],"gres":"` + gres + `"}`))
-		n := r.node()
+		n := readNode(r)
 		if r.junk != "" || len(n.GPUs) != 1 || n.GPUs[0].Count != 4 {
 			t.Errorf("%s: %+v, %s", gres, n, r.junk)
 		}
@@ -61,11 +61,11 @@ func TestForeignResourcesBesideGPUs(t *testing.T) {
 func TestPartsThatMakeNoSense(t *testing.T) {
 	r := newReader(strings.NewReader(`{"name":"r","node_list":"v[2-1],v[3-4],k1","start_time":1,"end_time":2}`))
 	want := []string{"k1", "v3", "v4"}
-	if v := r.reservation(); r.junk != "" || cmp.Diff(want, v.Nodes) != "" {
+	if v := readReservation(r); r.junk != "" || cmp.Diff(want, v.Nodes) != "" {
 		t.Errorf("the reservation is %+v, %s", v, r.junk)
 	}
 	r = newReader(strings.NewReader(`{"name":"r","node_list":"v[2-1]","start_time":1,"end_time":2}`))
-	if v := r.reservation(); r.junk == "" {
+	if v := readReservation(r); r.junk == "" {
 		t.Errorf("a reservation of no readable node is %+v", v)
 	}
 	if got := less([]cluster.GPUs{{Model: "a100", Count: 4}, {Model: "h100", Count: 4}}, []cluster.GPUs{{Model: "gpu", Count: 1}}); got[0].Count+got[1].Count != 8 {
@@ -79,47 +79,47 @@ func TestValuesThatMakeNoSense(t *testing.T) {
 	for what, one := range map[string]func() (*reader, bool){
 		"node": func() (*reader, bool) {
 			r := read(`{"name":"v1","state":["IDLE"],"gres":"gpu:v100:4","specialized_memory":"x","active_features":{"a":[]},"partitions":["main"]}`)
-			n := r.node()
+			n := readNode(r)
 			return r, n.Name == "v1" && len(n.GPUs) == 1 && len(n.Partitions) == 1
 		},
 		"partition": func() (*reader, bool) {
 			r := read(`{"name":"main","maximums":{"time":"x","nodes":5},"accounts":7.5,"nodes":{"configured":"v[1-2]"},"partition":{"state":["UP"]}}`)
-			p := r.partition()
+			p := readPartition(r)
 			return r, p.Name == "main" && p.Up && len(p.Nodes) == 2 && p.Rules.MaxNodes == 5
 		},
 		"reservation, which then keeps whole nodes": func() (*reader, bool) {
 			r := read(`{"name":"r","node_list":"v1","start_time":5,"end_time":9,"tres":{},"core_count":4,"core_specializations":[{"node":"v1","core":"0-3"}],"flags":["FLEX"]}`)
-			v := r.reservation()
+			v := readReservation(r)
 			return r, v.Name == "r" && len(v.Nodes) == 1 && v.Start == 5000 && v.End == 9000 && len(v.Flags) == 1 && v.Parts == nil
 		},
 		"partition without readable nodes": func() (*reader, bool) {
 			r := read(`{"name":"main","nodes":{"configured":"v[2-1]"},"partition":{"state":["UP"]}}`)
-			p := r.partition()
+			p := readPartition(r)
 			return r, p.Name == "main" && p.Up && p.Nodes == nil
 		},
 		"reservation, which has begun then": func() (*reader, bool) {
 			r := read(`{"name":"r","node_list":"v1","start_time":"x","end_time":[]}`)
-			v := r.reservation()
+			v := readReservation(r)
 			return r, v.Name == "r" && len(v.Nodes) == 1 && v.Start == 0 && v.End == forever
 		},
 		"reservation without a readable name": func() (*reader, bool) {
 			r := read(`{"name":{},"node_list":"v1","start_time":5,"end_time":9}`)
-			v := r.reservation()
+			v := readReservation(r)
 			return r, v.Name != "" && !v.Ours && len(v.Nodes) == 1 && v.Start == 5000
 		},
 		"job": func() (*reader, bool) {
 			r := read(`{"job_id":7,"job_state":["PENDING"],"name":[],"comment":{},"deadline":"x","excluded_nodes":7.5,"user_name":"alice"}`)
-			w := r.job()
+			w := readJob(r)
 			return r, w.id == 7 && w.wrong == "" && w.user == "alice" && w.name == ""
 		},
 		"association": func() (*reader, bool) {
 			r := read(`{"account":"nlp","user":"alice","cluster":"c","max":{"jobs":{"active":"x"}},"shares_raw":3}`)
-			a := r.association(unreadTRES{})
+			a := readAssociation(r, unreadTRES{})
 			return r, a.account == "nlp" && a.user == "alice" && a.shares.n == 3
 		},
 		"QOS": func() (*reader, bool) {
 			r := read(`{"name":"normal","preempt":"x","limits":{"max":{"active_jobs":{"count":5}}}}`)
-			q, _ := r.qos(unreadTRES{})
+			q, _ := readQOS(r, unreadTRES{})
 			return r, q.Name == "normal" && len(q.Caps) == 1
 		},
 	} {
@@ -129,19 +129,23 @@ func TestValuesThatMakeNoSense(t *testing.T) {
 		}
 	}
 	for what, one := range map[string]func() *reader{
-		"node":      func() *reader { r := read(`{"name":"v1","state":7.5,"gres":{}}`); r.node(); return r },
-		"partition": func() *reader { r := read(`{"name":[],"nodes":{"configured":"v1"}}`); r.partition(); return r },
+		"node":      func() *reader { r := read(`{"name":"v1","state":7.5,"gres":{}}`); readNode(r); return r },
+		"partition": func() *reader { r := read(`{"name":[],"nodes":{"configured":"v1"}}`); readPartition(r); return r },
 		"reservation": func() *reader {
 			r := read(`{"name":"r","node_list":{"v":1},"start_time":5}`)
-			r.reservation()
+			readReservation(r)
 			return r
 		},
 		"job": func() *reader {
 			r := read(`{"job_id":7,"job_state":["PENDING"],"tres_per_node":{}}`)
-			r.job()
+			readJob(r)
 			return r
 		},
-		"association": func() *reader { r := read(`{"account":"nlp","shares_raw":"x"}`); r.association(unreadTRES{}); return r },
+		"association": func() *reader {
+			r := read(`{"account":"nlp","shares_raw":"x"}`)
+			readAssociation(r, unreadTRES{})
+			return r
+		},
 	} {
 		if r := one(); r.junk == "" {
 			t.Errorf("%s: a value that it cannot do without is left out", what)

@@ -26,7 +26,7 @@ func FuzzJobs(f *testing.F) {
 			}
 			r.array(func() {
 				r.junk = ""
-				w := r.job()
+				w := readJob(r)
 				if r.junk != "" || r.err != nil {
 					return
 				}
@@ -78,7 +78,7 @@ func FuzzOthers(f *testing.F) {
 			switch name {
 			case "nodes":
 				r.array(func() {
-					for _, g := range r.node().GPUs {
+					for _, g := range readNode(r).GPUs {
 						if g.Count < 0 || g.Model == "" {
 							t.Errorf("senseless GPUs: %+v", g)
 						}
@@ -86,29 +86,29 @@ func FuzzOthers(f *testing.F) {
 				})
 			case "partitions":
 				r.array(func() {
-					if p := r.partition(); p.Rules.MinNodes < 0 || p.Rules.MaxNodes < 0 || p.Rules.CPUsPerNode < 0 || !slices.IsSorted(p.Rules.AllowAccounts) {
+					if p := readPartition(r); p.Rules.MinNodes < 0 || p.Rules.MaxNodes < 0 || p.Rules.CPUsPerNode < 0 || !slices.IsSorted(p.Rules.AllowAccounts) {
 						t.Errorf("senseless rules: %+v", p.Rules)
 					}
 				})
 			case "reservations":
 				r.array(func() {
-					for _, p := range r.reservation().Parts {
+					for _, p := range readReservation(r).Parts {
 						if p.CPUs < 0 || p.Node == "" {
 							t.Errorf("a senseless part of a node: %+v", p)
 						}
 					}
 				})
 			case "shares":
-				r.array(func() { r.share() })
+				r.array(func() { readShare(r) })
 			case "associations":
 				r.array(func() {
-					if a := r.association(unreadTRES{}); a.translate().Name != a.account {
+					if a := readAssociation(r, unreadTRES{}); a.translate().Name != a.account {
 						t.Errorf("an account changed its name: %+v", a)
 					}
 				})
 			case "qos":
 				r.array(func() {
-					q, _ := r.qos(unreadTRES{})
+					q, _ := readQOS(r, unreadTRES{})
 					for _, x := range q.Caps {
 						if x.Max < 0 || x.Rule == "" {
 							t.Errorf("a senseless limit: %+v", x)
@@ -117,7 +117,7 @@ func FuzzOthers(f *testing.F) {
 				})
 			case "licenses":
 				r.array(func() {
-					if l, reserved, _ := r.license(); min(l.Total, l.Used, l.Deficit, reserved) < 0 {
+					if l, reserved, _ := readLicense(r); min(l.Total, l.Used, l.Deficit, reserved) < 0 {
 						t.Errorf("senseless counts: %+v, %d", l, reserved)
 					}
 				})

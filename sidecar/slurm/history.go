@@ -77,7 +77,7 @@ func (c history) attempt(r *reader) (cluster.Attempt, bool) {
 		case "job_id":
 			a.ID.ID = r.number().n
 		case "array":
-			array, task = r.arrayOf()
+			array, task = readArrayOf(r)
 		case "user":
 			a.User = r.text()
 		case "account":
@@ -91,15 +91,15 @@ func (c history) attempt(r *reader) (cluster.Attempt, bool) {
 		case "working_directory":
 			from.Dir = r.text()
 		case "comment":
-			a.Kind = r.declaredKind()
+			a.Kind = readDeclaredKind(r)
 		case "nodes":
 			nodes = r.text()
 		case "state":
-			states = r.currentState()
+			states = readCurrentState(r)
 		case "time":
-			r.times(&a)
+			readTimes(r, &a)
 		case "tres":
-			a.GPUs = r.allocated()
+			a.GPUs = readAllocated(r)
 		default:
 			r.skip()
 		}
@@ -131,8 +131,8 @@ func attemptOutcome(states []string) string {
 	return cmp.Or(outcome(states), states[0])
 }
 
-// declaredKind reads the kind that the job's part of the comments declares.
-func (r *reader) declaredKind() (kind string) {
+// readDeclaredKind reads the kind that the job's part of the comments declares.
+func readDeclaredKind(r *reader) (kind string) {
 	r.object(func(name string) {
 		if name != "job" {
 			r.skip()
@@ -145,7 +145,7 @@ func (r *reader) declaredKind() (kind string) {
 	return kind
 }
 
-func (r *reader) arrayOf() (job int64, task number) {
+func readArrayOf(r *reader) (job int64, task number) {
 	r.object(func(name string) {
 		switch name {
 		case "job_id":
@@ -159,7 +159,7 @@ func (r *reader) arrayOf() (job int64, task number) {
 	return job, task
 }
 
-func (r *reader) currentState() []string {
+func readCurrentState(r *reader) []string {
 	if r.kind() != '{' {
 		return r.list()
 	}
@@ -174,7 +174,7 @@ func (r *reader) currentState() []string {
 	return out
 }
 
-func (r *reader) times(a *cluster.Attempt) {
+func readTimes(r *reader, a *cluster.Attempt) {
 	r.object(func(name string) {
 		switch name {
 		case "submission":
@@ -191,9 +191,9 @@ func (r *reader) times(a *cluster.Attempt) {
 	})
 }
 
-// allocated reads tres.allocated: the GPUs by model. If the accounting does not know models, the
+// readAllocated reads tres.allocated: the GPUs by model. If the accounting does not know models, the
 // model is "".
-func (r *reader) allocated() []cluster.ModelSize {
+func readAllocated(r *reader) []cluster.ModelSize {
 	var plain int
 	var typed []cluster.ModelSize
 	r.object(func(name string) {

@@ -546,8 +546,8 @@ func spread(w *wireJob, names []string) []string {
 	return out
 }
 
-// sluid reads a job's step_id and gives its SLUID; the rest is not needed.
-func (r *reader) sluid() (id string) {
+// readSLUID reads a job's step_id and gives its SLUID; the rest is not needed.
+func readSLUID(r *reader) (id string) {
 	r.object(func(name string) {
 		if name == "sluid" {
 			id = r.text()

@@ -44,7 +44,7 @@ func (c queue) readAll(ctx context.Context, now cluster.Instant, server int64) e
 	var fresh map[int64]*record
 	var wrong notes
 	rep, err := c.list(ctx, c.jobsPath("jobs/"), "jobs", s.jobs.ask, func(r *reader) error {
-		w := r.job()
+		w := readJob(r)
 		if r.err != nil {
 			return r.err
 		}
@@ -180,7 +180,7 @@ func (c *link) states(ctx context.Context, query string, known uint64) (states m
 		return list == known
 	}
 	_, err = c.listUnless(ctx, c.jobsPath("jobs/state/")+query, "jobs", 0, same, func(r *reader) error {
-		e := r.jobState()
+		e := readJobState(r)
 		if r.junk != "" || r.err != nil {
 			return r.err
 		}
@@ -206,7 +206,7 @@ type stateEntry struct {
 	state  string
 }
 
-func (r *reader) jobState() stateEntry {
+func readJobState(r *reader) stateEntry {
 	var e stateEntry
 	var id string
 	r.object(func(name string) {
@@ -301,7 +301,7 @@ func (c *link) readRecord(ctx context.Context, id int64) ([]wireJob, error) {
 		all = []wireJob{}
 		r.array(func() {
 			r.junk = ""
-			all = append(all, r.job())
+			all = append(all, readJob(r))
 		})
 		return true
 	})

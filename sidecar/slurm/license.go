@@ -35,7 +35,7 @@ func (c site) lookLicenses(ctx context.Context) error {
 	var gate cluster.License
 	var site []cluster.LicenseCount
 	_, err := c.list(ctx, c.path("licenses/"), "licenses", 0, func(r *reader) error {
-		l, reserved, ofNodes := r.license()
+		l, reserved, ofNodes := readLicense(r)
 		switch {
 		case r.junk != "" || ofNodes:
 		case l.Name == c.cfg.License:
@@ -61,8 +61,8 @@ func (c site) lookLicenses(ctx context.Context) error {
 	return nil
 }
 
-// license reads a licence, how many of it are reserved now, and whether it is one of certain nodes only.
-func (r *reader) license() (l cluster.LicenseCount, reserved int64, ofNodes bool) {
+// readLicense reads a licence, how many of it are reserved now, and whether it is one of certain nodes only.
+func readLicense(r *reader) (l cluster.LicenseCount, reserved int64, ofNodes bool) {
 	r.object(func(name string) {
 		switch name {
 		case "LicenseName":

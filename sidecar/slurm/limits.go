@@ -32,7 +32,7 @@ func (c accounting) lookQOS(ctx context.Context, unread unreadTRES) ([]cluster.Q
 	var limited []cluster.QOS
 	var all []cluster.PreemptingQOS
 	_, err := c.list(ctx, c.dbPath("qos/"), "qos", 0, func(r *reader) error {
-		q, preempts := r.qos(unread)
+		q, preempts := readQOS(r, unread)
 		if r.junk != "" || q.Name == "" {
 			return nil
 		}
@@ -130,15 +130,15 @@ func (c *caps) sorted() []cluster.Cap {
 	return slices.Compact(c.list)
 }
 
-// path walks into nested objects: f is called with the names down to a value, as "tres/per/job", and reads it if it returns
+// readPath walks into nested objects: f is called with the names down to a value, as "tres/per/job", and reads it if it returns
 // true. Other values below "max" count as unread limits.
-func (r *reader) path(at string, c *caps, f func(path string) bool) {
+func readPath(r *reader, at string, c *caps, f func(path string) bool) {
 	r.object(func(name string) {
 		here := at + name
 		switch {
 		case f(here):
 		case r.kind() == '{':
-			r.path(here+"/", c, f)
+			readPath(r, here+"/", c, f)
 		case strings.HasPrefix(here, "max/"):
 			c.other(r, here)
 		default:
@@ -192,20 +192,20 @@ func (c *caps) read(r *reader, of map[string]ruled, path string) bool {
 	return ok
 }
 
-// limits reads "max" of an association; a user's has what it inherits.
-func (r *reader) limits(c *caps) {
-	r.path("max/", c, func(path string) bool { return c.read(r, ofAssociation, path) })
+// readLimits reads "max" of an association; a user's has what it inherits.
+func readLimits(r *reader, c *caps) {
+	readPath(r, "max/", c, func(path string) bool { return c.read(r, ofAssociation, path) })
 }
 
-// qos reads a QOS with its limits, and the names of the QOS that it preempts.
-func (r *reader) qos(unread unreadTRES) (q cluster.QOS, preempts []string) {
+// readQOS reads a QOS with its limits, and the names of the QOS that it preempts.
+func readQOS(r *reader, unread unreadTRES) (q cluster.QOS, preempts []string) {
 	c := caps{unread: unread}
 	members(r, func(name string) {
 		switch name {
 		case "name":
 			q.Name = r.text()
 		case "flags":
-			for _, f := range r.names() {
+			for _, f := range readNames(r) {
 				if f == cluster.OverPartQOS || f == cluster.PartitionMaxNodes || f == cluster.PartitionMinNodes || f == cluster.PartitionTimeLimit || f == cluster.RequiresReservation {
 					q.Flags = append(q.Flags, f)
 				}
@@ -213,13 +213,13 @@ func (r *reader) qos(unread unreadTRES) (q cluster.QOS, preempts []string) {
 		case "preempt":
 			r.object(func(name string) {
 				if name == "list" {
-					preempts = r.names()
+					preempts = readNames(r)
 				} else {
 					r.skip()
 				}
 			})
 		case "limits":
-			r.path("", &c, func(path string) bool { return c.read(r, ofQOS, path) })
+			readPath(r, "", &c, func(path string) bool { return c.read(r, ofQOS, path) })
 		default:
 			r.skip()
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
 )
 
-// node reads one node record. Its GPUs are those of gres.conf without drained ones,
+// readNode reads one node record. Its GPUs are those of gres.conf without drained ones,
 // "gpu:a100:2(IDX:3,5)". Usage is ignored, since node records lag behind job records.
-func (r *reader) node() cluster.Node {
+func readNode(r *reader) cluster.Node {
 	var n cluster.Node
 	var states []string
 	var has, drained string
@@ -124,7 +124,7 @@ func health(states []string) (bad, busy string) {
 	return bad, busy
 }
 
-func (r *reader) partition() cluster.Partition {
+func readPartition(r *reader) cluster.Partition {
 	var p cluster.Partition
 	var nodes, none string // none: the limit that lets no job start
 	members(r, func(name string) {
@@ -167,16 +167,16 @@ func (r *reader) partition() cluster.Partition {
 				}
 			})
 		case "accounts":
-			p.Rules.AllowAccounts, p.Rules.DenyAccounts = r.allowed()
+			p.Rules.AllowAccounts, p.Rules.DenyAccounts = readAllowed(r)
 		case "groups":
-			p.Rules.AllowGroups, _ = r.allowed()
+			p.Rules.AllowGroups, _ = readAllowed(r)
 		case "qos":
 			r.object(func(name string) {
 				switch name {
 				case "allowed":
-					p.Rules.AllowQOS = r.names()
+					p.Rules.AllowQOS = readNames(r)
 				case "deny":
-					p.Rules.DenyQOS = r.names()
+					p.Rules.DenyQOS = readNames(r)
 				case "assigned":
 					p.Rules.QOS = r.text()
 				default:
@@ -231,14 +231,14 @@ func readable(list string) []string {
 	return all
 }
 
-// allowed reads the lists of those who may use a partition, and of those who may not.
-func (r *reader) allowed() (allow, deny []string) {
+// readAllowed reads the lists of those who may use a partition, and of those who may not.
+func readAllowed(r *reader) (allow, deny []string) {
 	r.object(func(name string) {
 		switch name {
 		case "allowed":
-			allow = r.names()
+			allow = readNames(r)
 		case "deny":
-			deny = r.names()
+			deny = readNames(r)
 		default:
 			r.skip()
 		}
@@ -246,8 +246,8 @@ func (r *reader) allowed() (allow, deny []string) {
 	return allow, deny
 }
 
-// names reads a list of names, sorted, each once.
-func (r *reader) names() []string {
+// readNames reads a list of names, sorted, each once.
+func readNames(r *reader) []string {
 	var out []string
 	for _, s := range r.list() {
 		if s != "" && s != "ALL" {
@@ -261,7 +261,7 @@ func (r *reader) names() []string {
 // forever stands for no end, in the year 4147: far ahead, but safe in computations.
 const forever = cluster.Instant(lastSecond) * 1000
 
-func (r *reader) reservation() cluster.Reservation {
+func readReservation(r *reader) cluster.Reservation {
 	var v cluster.Reservation
 	var nodes, tres string
 	var cores int
@@ -283,7 +283,7 @@ func (r *reader) reservation() cluster.Reservation {
 		case "core_count":
 			cores = r.count()
 		case "core_specializations":
-			v.Parts = r.reservedCores()
+			v.Parts = readReservedCores(r)
 		case "start_time":
 			v.Start = instant(r.seconds())
 		case "end_time":
@@ -315,9 +315,9 @@ func (r *reader) reservation() cluster.Reservation {
 	return v
 }
 
-// reservedCores reads the cores that a reservation keeps on nodes, with their number as CPUs. Cores that make no sense are left
+// readReservedCores reads the cores that a reservation keeps on nodes, with their number as CPUs. Cores that make no sense are left
 // out: then it keeps the whole node.
-func (r *reader) reservedCores() []cluster.ReservedPart {
+func readReservedCores(r *reader) []cluster.ReservedPart {
 	var out []cluster.ReservedPart
 	r.array(func() {
 		var p cluster.ReservedPart
@@ -363,7 +363,7 @@ type association struct {
 	caps                                      caps
 }
 
-func (r *reader) association(unread unreadTRES) association {
+func readAssociation(r *reader, unread unreadTRES) association {
 	a := association{caps: caps{unread: unread}}
 	members(r, func(name string) {
 		switch name {
@@ -380,7 +380,7 @@ func (r *reader) association(unread unreadTRES) association {
 		case "shares_raw":
 			a.shares = r.number()
 		case "max":
-			r.limits(&a.caps)
+			readLimits(r, &a.caps)
 		default:
 			r.skip()
 		}
@@ -388,8 +388,8 @@ func (r *reader) association(unread unreadTRES) association {
 	return a
 }
 
-// share reads an association from slurmctld's tree of shares.
-func (r *reader) share() association {
+// readShare reads an association from slurmctld's tree of shares.
+func readShare(r *reader) association {
 	var a association
 	var name string
 	user := false

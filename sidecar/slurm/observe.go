@@ -251,7 +251,7 @@ func (c site) lookNodes(ctx context.Context, server int64) error {
 	var all, unread []cluster.Node
 	read := func(update int64) (reply, error) {
 		return c.list(ctx, c.path("nodes/"), "nodes", update, func(r *reader) error {
-			switch n := r.node(); {
+			switch n := readNode(r); {
 			case r.err != nil:
 				return r.err
 			case r.junk != "":
@@ -295,7 +295,7 @@ func (c site) lookNodes(ctx context.Context, server int64) error {
 func (c site) lookPartitions(ctx context.Context, server int64) error {
 	var all []cluster.Partition
 	rep, err := c.list(ctx, c.path("partitions/"), "partitions", c.seen.partitions.ask, func(r *reader) error {
-		if p := r.partition(); r.junk == "" {
+		if p := readPartition(r); r.junk == "" {
 			all = append(all, p)
 		}
 		return nil
@@ -323,7 +323,7 @@ func (c site) lookPartitions(ctx context.Context, server int64) error {
 func (c site) lookReservations(ctx context.Context, server int64) error {
 	var all []cluster.Reservation
 	rep, err := c.list(ctx, c.path("reservations/"), "reservations", c.seen.reservations.ask, func(r *reader) error {
-		v := r.reservation()
+		v := readReservation(r)
 		if r.junk != "" {
 			return nil
 		}
@@ -435,7 +435,7 @@ func (s *seen) stranger() string {
 func (c accounting) accounts(ctx context.Context, limits *cluster.Limits, preempting *cluster.Preemption) (accounts []cluster.Account, members []cluster.Member, read bool, err error) {
 	t, unread := tree{cluster: c.seen.cluster}, unreadTRES{}
 	_, err = c.list(ctx, c.dbPath("associations/"), "associations", 0, func(r *reader) error {
-		t.add(r, r.association(unread))
+		t.add(r, readAssociation(r, unread))
 		return nil
 	}, t.empty)
 	if accounts, members, err = t.sorted(err); err != nil {
@@ -481,7 +481,7 @@ func (c accounting) cachedAccounts(ctx context.Context) ([]cluster.Account, []cl
 			}
 			r.array(func() {
 				r.junk = ""
-				t.add(r, r.share())
+				t.add(r, readShare(r))
 			})
 		})
 		return true

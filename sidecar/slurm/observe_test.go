@@ -573,7 +573,7 @@ func TestPartitionRules(t *testing.T) {
 		{"unknown values", `{"name":"gpu","accounts":null,"qos":{"more":{"x":[1]}},"minimums":null,"partition":{"state":["UP","SHINY"]}}`, cluster.Partition{Name: "gpu", Up: true}},
 	} {
 		r := newReader(strings.NewReader(c.text))
-		got := r.partition()
+		got := readPartition(r)
 		if d := cmp.Diff(c.want, got); d != "" || r.junk != "" || r.err != nil {
 			t.Errorf("%s: %s; %s; %v", c.name, d, r.junk, r.err)
 		}
@@ -597,7 +597,7 @@ func TestReservedParts(t *testing.T) {
 		{"older", `"core_count":16`, nil},
 	} {
 		r := newReader(strings.NewReader(`{"name":"r","node_list":"v[1-2]",` + c.text + `}`))
-		if got := r.reservation(); len(got.Parts)+len(c.want) > 0 && !slices.Equal(got.Parts, c.want) || r.junk != "" || r.err != nil {
+		if got := readReservation(r); len(got.Parts)+len(c.want) > 0 && !slices.Equal(got.Parts, c.want) || r.junk != "" || r.err != nil {
 			t.Errorf("%s: %+v, want %+v; %s, %v", c.name, got.Parts, c.want, r.junk, r.err)
 		}
 	}
@@ -639,7 +639,7 @@ func TestLimits(t *testing.T) {
 	)
 	unread := unreadTRES{}
 	r := newReader(strings.NewReader(association))
-	a := r.association(unread)
+	a := readAssociation(r, unread)
 	want := []cluster.Cap{{Rule: cluster.GrpJobs, Max: 20}, {Rule: cluster.GrpTRES, TRES: "gres/gpu", Max: 6}, {Rule: cluster.GrpTRES, TRES: "node", Max: 2},
 		{Rule: cluster.GrpTRESMins, TRES: "gres/gpu", Max: 900}, {Rule: cluster.GrpWall, Max: 5000},
 		{Rule: cluster.MaxJobs, Max: 11}, {Rule: cluster.MaxTRESMins, TRES: "gres/gpu", Max: 300}, {Rule: cluster.MaxTRESPerJob, TRES: "gres/gpu", Max: 5}, {Rule: cluster.MaxTRESPerNode, TRES: "gres/gpu:v100", Max: 4}, {Rule: cluster.MaxWall, Max: 90}}
@@ -652,23 +652,23 @@ func TestLimits(t *testing.T) {
 	digests := map[uint64]string{}
 	for _, change := range [][2]string{{"", ""}, {`"count":1}]`, `"count":2}]`}, {`"total":[]`, `"total":[{"count":301}]`}, {`"active":[]`, `"active":[{"count":1}]`}} {
 		text := strings.Replace(association, change[0], change[1], 1)
-		a := newReader(strings.NewReader(text)).association(unreadTRES{})
+		a := readAssociation(newReader(strings.NewReader(text)), unreadTRES{})
 		if was, ok := digests[a.caps.others]; ok || a.caps.others == 0 {
 			t.Errorf("%q and %q have the same digest of unread limits", change[1], was)
 		}
 		digests[a.caps.others] = change[1]
 	}
 	for _, change := range []string{`"number":20`, `"count":6`, `"count":90`, `"number":500`, `"shares_raw":1`} { // these are read, or no limits
-		a := newReader(strings.NewReader(strings.Replace(association, change, change+"1", 1))).association(unreadTRES{})
+		a := readAssociation(newReader(strings.NewReader(strings.Replace(association, change, change+"1", 1))), unreadTRES{})
 		if _, ok := digests[a.caps.others]; !ok {
 			t.Errorf("%s changes the digest of unread limits", change)
 		}
 	}
-	if a := newReader(strings.NewReader(`{"account":"nlp","max":{"jobs":{"accruing":{"set":false,"infinite":true,"number":0}},"tres":{"group":{"minutes":[ ]}}}}`)).association(nil); a.caps.others != 0 {
+	if a := readAssociation(newReader(strings.NewReader(`{"account":"nlp","max":{"jobs":{"accruing":{"set":false,"infinite":true,"number":0}},"tres":{"group":{"minutes":[ ]}}}}`)), nil); a.caps.others != 0 {
 		t.Errorf("no limits have a digest")
 	}
 	r = newReader(strings.NewReader(qos))
-	q, preempts := r.qos(unread)
+	q, preempts := readQOS(r, unread)
 	if q.Unread == 0 {
 		t.Error("unread limits of the QOS have no digest")
 	}

@@ -218,7 +218,7 @@ func TestNodes(t *testing.T) {
 		{`"state":["IDLE"],"gres":"gpu:v100:4,gpu:a:b:c","gres_drained":"gpu:v100:1,lustre:-5:x:y"`, gpus("v100", 3), "", ""},
 	} {
 		r := newReader(strings.NewReader(`{"name":"n1","cpus":16,"effective_cpus":14,"real_memory":8000,"specialized_memory":500,` + c.record + `}`))
-		n := r.node()
+		n := readNode(r)
 		if r.junk != "" || r.err != nil || !slices.Equal(n.GPUs, c.gpus) || n.Bad != c.bad || n.Busy != c.busy || n.CPUs != 14 || n.MemoryMB != 7500 {
 			t.Errorf("%s: %+v, junk %q, %v", c.record, n, r.junk, r.err)
 		}
@@ -247,7 +247,7 @@ func TestDrainedGPUs(t *testing.T) {
 		"gpu:1,nic:mlx5:many:1":                   {7, nil},
 	} {
 		r := newReader(strings.NewReader(`{"name":"n1","state":["IDLE"],"gres":"gpu:a100:8(S:0-1)","gres_drained":"` + drained + `"}`))
-		n := r.node()
+		n := readNode(r)
 		if r.junk != "" || len(n.GPUs) != 1 || n.GPUs[0].Count != want.gpus || !slices.Equal(n.Drained, want.indices) {
 			t.Errorf("%s: %+v, junk %q; want %+v", drained, n, r.junk, want)
 		}

@@ -151,7 +151,7 @@ func translatedAs(t testing.TB, data []byte) (jobs []cluster.Job, wrong []string
 		}
 		r.array(func() {
 			r.junk = ""
-			w := r.job()
+			w := readJob(r)
 			rec, err := tr.record(&w, nil)
 			if r.junk != "" || err != nil {
 				wrong = append(wrong, fmt.Sprintf("record %d: %s %v", w.id, r.junk, err))

@@ -43,9 +43,9 @@ func (r *reader) reply(take func(*reader, string) bool) (reply, error) {
 	r.object(func(name string) {
 		switch name {
 		case "errors":
-			rep.problems = r.problems()
+			rep.problems = readProblems(r)
 		case "meta":
-			rep.cluster, rep.release = r.meta()
+			rep.cluster, rep.release = readMeta(r)
 		case "last_update":
 			rep.lastUpdate = r.number().n
 		default:
@@ -60,7 +60,7 @@ func (r *reader) reply(take func(*reader, string) bool) (reply, error) {
 	return rep, nil
 }
 
-func (r *reader) problems() []problem {
+func readProblems(r *reader) []problem {
 	var out []problem
 	r.array(func() {
 		var p problem
@@ -83,7 +83,7 @@ func (r *reader) problems() []problem {
 	return out
 }
 
-func (r *reader) meta() (cluster, release string) {
+func readMeta(r *reader) (cluster, release string) {
 	r.object(func(name string) {
 		if name != "slurm" && name != "Slurm" {
 			r.skip()

@@ -72,7 +72,7 @@ func TestRecordsOfSeveralFlags(t *testing.T) {
 		r := newReader(strings.NewReader(`{"job_id":7,"job_state":[` + states + `],"user_name":"a","account":"nlp","batch_flag":true,"tres_per_node":"gres/gpu:2",
 			"tres_req_str":"cpu=1,node=1,gres/gpu=2","tres_alloc_str":"cpu=1,node=1,gres/gpu=2","nodes":"v1","node_count":1,"gres_detail":["gpu:v100:2(IDX:0-1)"],
 			"time_limit":10,"submit_time":90,"start_time":100,"end_time":700}`))
-		w := r.job()
+		w := readJob(r)
 		c := &Client{&link{}}
 		rec := queue{c.link}.translate(&tr, &w, &notes{})
 		if rec == nil || len(rec.jobs) != 1 {
@@ -111,7 +111,7 @@ func TestAJobThatStagesOut(t *testing.T) {
 			"tres_req_str":"cpu=1,mem=100M,node=1,billing=1,gres/gpu=2","tres_alloc_str":"cpu=1,mem=100M,node=1,billing=1,gres/gpu=2,gres/gpu:v100=2","nodes":"v1","node_count":{"set":true,"number":1},"gres_detail":[],
 			"job_resources":{"nodes":{"count":1,"list":"v1","allocation":[{"name":"v1","cpus":{"count":1,"used":0},"memory":{"used":0,"allocated":100}}]}},
 			"time_limit":{"set":true,"number":10},"submit_time":{"set":true,"number":1795803183},"start_time":{"set":true,"number":1795803184},"end_time":{"set":true,"number":1795803199}}`))
-		w := r.job()
+		w := readJob(r)
 		rec := queue{&link{}}.translate(&tr, &w, &notes{})
 		if rec == nil || len(rec.jobs) != 1 {
 			t.Fatalf("%s: %+v", states, rec)

@@ -80,8 +80,8 @@ type nodePart struct {
 	memoryMB int64
 }
 
-// job reads one record. Invalid parts are in wrong, and in r.junk, afterwards.
-func (r *reader) job() wireJob {
+// readJob reads one record. Invalid parts are in wrong, and in r.junk, afterwards.
+func readJob(r *reader) wireJob {
 	var w wireJob
 	members(r, func(name string) {
 		switch name {
@@ -138,7 +138,7 @@ func (r *reader) job() wireJob {
 		case "command":
 			w.command = r.text()
 		case "step_id":
-			w.sluid = r.sluid()
+			w.sluid = readSLUID(r)
 		case "submit_line":
 			w.submitLine = r.text()
 		case "current_working_directory":
@@ -184,9 +184,9 @@ func (r *reader) job() wireJob {
 		case "tres_per_task":
 			w.perTask = r.text()
 		case "gres_detail":
-			w.detail = r.details()
+			w.detail = readDetails(r)
 		case "job_resources":
-			w.parts = r.resources()
+			w.parts = readResources(r)
 		case "submit_time":
 			w.submit = r.seconds()
 		case "eligible_time":
@@ -234,9 +234,9 @@ func (r *reader) megabytes() int64 { return bounded(r.number().n, mostMemory) }
 // seconds reads a moment or a length in seconds, bounded; 0 where unset, unlimited or negative.
 func (r *reader) seconds() int64 { return bounded(r.number().n, lastSecond) }
 
-// details reads gres_detail: a list with one entry a node, or one string.
+// readDetails reads gres_detail: a list with one entry a node, or one string.
 // Its entries have commas of their own.
-func (r *reader) details() []string {
+func readDetails(r *reader) []string {
 	if r.kind() != '[' {
 		if s := r.text(); s != "" {
 			return []string{s}
@@ -248,8 +248,8 @@ func (r *reader) details() []string {
 	return out
 }
 
-// resources reads the CPUs and memory on each node from job_resources.
-func (r *reader) resources() []nodePart {
+// readResources reads the CPUs and memory on each node from job_resources.
+func readResources(r *reader) []nodePart {
 	var out []nodePart
 	r.object(func(name string) {
 		if name != "nodes" || r.kind() != '{' {
@@ -261,22 +261,22 @@ func (r *reader) resources() []nodePart {
 				r.skip()
 				return
 			}
-			r.array(func() { out = append(out, r.nodePart()) })
+			r.array(func() { out = append(out, readNodePart(r)) })
 		})
 	})
 	return out
 }
 
-func (r *reader) nodePart() nodePart {
+func readNodePart(r *reader) nodePart {
 	var p nodePart
 	r.object(func(name string) {
 		switch name {
 		case "name":
 			p.node = r.text()
 		case "cpus":
-			p.cpus = int(bounded(r.member("count"), mostThings))
+			p.cpus = int(bounded(readMember(r, "count"), mostThings))
 		case "memory":
-			p.memoryMB = bounded(r.member("allocated"), mostMemory)
+			p.memoryMB = bounded(readMember(r, "allocated"), mostMemory)
 		default:
 			r.skip()
 		}
@@ -284,8 +284,8 @@ func (r *reader) nodePart() nodePart {
 	return p
 }
 
-// member reads one number of an object; a plain number is accepted too.
-func (r *reader) member(want string) int64 {
+// readMember reads one number of an object; a plain number is accepted too.
+func readMember(r *reader, want string) int64 {
 	if r.kind() != '{' {
 		return r.number().n
 	}

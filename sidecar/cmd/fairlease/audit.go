@@ -29,7 +29,7 @@ func auditCommand(p *program) *cobra.Command {
 	c := &cobra.Command{Use: "audit", Short: "list who changed which setting, and what administrators did", Long: aboutAudit, Args: exactly(),
 		Example: "  fairlease audit --since 30d\n  fairlease audit --key mode\n  fairlease audit --key override --by ann --json",
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if of.Since, of.Until, err = p.window(since, until); err != nil {
+			if of.Since, of.Until, err = window(p, since, until); err != nil {
 				return err
 			}
 			if of.Limit < 1 {

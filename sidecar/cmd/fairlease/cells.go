@@ -9,15 +9,15 @@ import (
 	"github.com/fairlease/fairlease/sidecar/show/view"
 )
 
-func (p *program) cells() *cobra.Command {
+func cellsCommand(p *program) *cobra.Command {
 	c := &cobra.Command{Use: "cells", Short: "virtual clusters: propose, check and show them",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(p.cellsCheck(), p.cellsInit(), p.cellsShow(), p.cellsAdvise())
+	c.AddCommand(cellsCheckCommand(p), cellsInitCommand(p), cellsShowCommand(p), cellsAdviseCommand(p))
 	return c
 }
 
 // mended reads the configuration without the cells file, which may still be wrong or missing.
-func (p *program) mended() (*config.Config, error) {
+func mended(p *program) (*config.Config, error) {
 	c, err := config.LoadAlone(p.file, p.env)
 	if err != nil {
 		return nil, p.badConfig(err)
@@ -25,7 +25,7 @@ func (p *program) mended() (*config.Config, error) {
 	return c, nil
 }
 
-func (p *program) cellsCheck() *cobra.Command {
+func cellsCheckCommand(p *program) *cobra.Command {
 	var l view.Form
 	var offline bool
 	c := &cobra.Command{Use: "check [FILE]", Short: "check a file of cells, alone and against Slurm", Args: cobra.MaximumNArgs(1),
@@ -36,7 +36,7 @@ tenants match Slurm. Without FILE, check the file that the configuration names.
   THERE    cells that are left for them after all larger and all pinned cells; cells that are
            not needed are split for the levels below`,
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := p.mended()
+			cfg, err := mended(p)
 			if err != nil {
 				return err
 			}
@@ -58,7 +58,7 @@ tenants match Slurm. Without FILE, check the file that the configuration names.
 	return c
 }
 
-func (p *program) cellsInit() *cobra.Command {
+func cellsInitCommand(p *program) *cobra.Command {
 	var output string
 	var force bool
 	c := &cobra.Command{Use: "init", Short: "propose a file of cells from what Slurm reports", Args: exactly(),
@@ -66,7 +66,7 @@ func (p *program) cellsInit() *cobra.Command {
 and shape, and whole nodes for each tenant by its weight. It has racks where Slurm's topology has
 switches or blocks of equal size.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := p.mended()
+			cfg, err := mended(p)
 			if err != nil {
 				return err
 			}

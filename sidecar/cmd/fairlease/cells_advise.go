@@ -21,21 +21,21 @@ promise; it does not influence the proposal. The lines below the table can be pu
 Gangs are placed on as few nodes as they fit on. Jobs that have not ended are left out: choose a window
 (--since) much longer than the jobs.`
 
-func (p *program) cellsAdvise() *cobra.Command {
+func cellsAdviseCommand(p *program) *cobra.Command {
 	var l view.Form
 	var since, until string
 	c := &cobra.Command{Use: "advise [FILE]", Short: "propose the smallest virtual clusters that would have sufficed", Args: cobra.MaximumNArgs(1), Long: aboutAdvise,
 		Example: "  fairlease cells advise --since 14d\n  fairlease cells advise proposal.yaml --since 2030-01-01 --until 2030-02-01",
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := p.mended()
+			cfg, err := mended(p)
 			if err != nil {
 				return err
 			}
-			f, err := p.cellTypes(cfg, args)
+			f, err := cellTypes(cfg, args)
 			if err != nil {
 				return err
 			}
-			from, to, err := p.window(since, until)
+			from, to, err := window(p, since, until)
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func (p *program) cellsAdvise() *cobra.Command {
 }
 
 // cellTypes reads the cells file in the arguments, or the configured one.
-func (p *program) cellTypes(cfg *config.Config, args []string) (*config.CellFile, error) {
+func cellTypes(cfg *config.Config, args []string) (*config.CellFile, error) {
 	file := cfg.CellFile()
 	if len(args) > 0 {
 		file = args[0]

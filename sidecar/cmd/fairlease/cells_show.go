@@ -10,7 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 
-func (p *program) cellsShow() *cobra.Command {
+func cellsShowCommand(p *program) *cobra.Command {
 	var vc, server string
 	var all, asJSON bool
 	c := &cobra.Command{Use: "show", Short: "show the cluster and every virtual cluster as trees of cells", Args: exactly(),

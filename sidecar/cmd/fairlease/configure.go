@@ -15,14 +15,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/show/view"
 )
 
-func (p *program) configuration() *cobra.Command {
+func configurationCommand(p *program) *cobra.Command {
 	c := &cobra.Command{Use: "config", Short: "show, check, compare or accept the configuration",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(p.configShow(), p.configCheck(), configDiff(p), p.configAccept(), configReject(p))
+	c.AddCommand(configShowCommand(p), configCheckCommand(p), configDiff(p), configAcceptCommand(p), configReject(p))
 	return c
 }
 
-func (p *program) configShow() *cobra.Command {
+func configShowCommand(p *program) *cobra.Command {
 	var l view.Form
 	c := &cobra.Command{Use: "show", Short: "show every value of the configuration and its origin; passwords are masked", Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
@@ -37,7 +37,7 @@ func (p *program) configShow() *cobra.Command {
 	return c
 }
 
-func (p *program) configCheck() *cobra.Command {
+func configCheckCommand(p *program) *cobra.Command {
 	return &cobra.Command{Use: "check [FILE]", Short: "check a file without using it", Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			file := p.file
@@ -48,7 +48,7 @@ func (p *program) configCheck() *cobra.Command {
 				return &failure.Error{Code: failure.Misuse, What: "there is no file to check: " + config.DefaultPath + " does not exist",
 					Next: "name one (fairlease config check FILE), or copy the example etc/fairlease.yaml of the sources to that place"}
 			}
-			cfg, err := p.checked(file)
+			cfg, err := checked(p, file)
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ func (p *program) configCheck() *cobra.Command {
 }
 
 // checked reads a configuration, and prints its problems if there are any.
-func (p *program) checked(file string) (*config.Config, error) {
+func checked(p *program, file string) (*config.Config, error) {
 	cfg, err := config.Load(file, p.env)
 	var problems config.Problems
 	if errors.As(err, &problems) {
@@ -89,7 +89,7 @@ func (p *program) checked(file string) (*config.Config, error) {
 	return cfg, nil
 }
 
-func (p *program) configAccept() *cobra.Command {
+func configAcceptCommand(p *program) *cobra.Command {
 	return &cobra.Command{Use: "accept [DIGEST]", Short: "confirm a configuration that a daemon does not take over unasked", Args: cobra.MaximumNArgs(1),
 		Long: `Confirm a configuration that the daemon of this host does not take over unasked.
 
@@ -104,7 +104,7 @@ on this host.
 
 A running daemon takes the file over within seconds. Run it as root or as the daemon's user.`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := p.checked(p.file)
+			cfg, err := checked(p, p.file)
 			if err != nil {
 				return err
 			}

@@ -13,7 +13,7 @@ const aboutConvert = `Write a trace of any format that fairlease simulate reads 
 attempts joined, times in seconds since the first submission. With --anonymous the output names no
 job, tenant or user. Rows that were left out are reported on standard error.`
 
-func (p *program) convert() *cobra.Command {
+func convertCommand(p *program) *cobra.Command {
 	var w input.World
 	var anonymous, brief bool
 	c := &cobra.Command{Use: "convert TRACE [--anonymous] [--brief]", Short: "write a trace of jobs as plain CSV", Long: aboutConvert,

@@ -39,10 +39,10 @@ func configDiff(p *program) *cobra.Command {
 			if x.Was, err = p.configInForce(); err != nil {
 				return err
 			}
-			if x.Now, err = p.checked(args[0]); err != nil {
+			if x.Now, err = checked(p, args[0]); err != nil {
 				return err
 			}
-			x.History = p.history(x.Was)
+			x.History = pastOf(p, x.Was)
 			o := &outlook.Otherwise{Keys: config.Changes(x.Was, x.Now)}
 			s, err := connect.Journal(c.Context(), x.Was)
 			if err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/show/view"
 )
 
-func (p *program) doctor() *cobra.Command {
+func doctorCommand(p *program) *cobra.Command {
 	var l view.Form
 	c := &cobra.Command{Use: "doctor", Short: "check Slurm, PostgreSQL, configuration and all installed parts, and say what to do", Args: exactly(),
 		Long: `Check everything that fairlease depends on, and the versions of all its parts. Say what each finding means and

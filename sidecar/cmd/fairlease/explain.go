@@ -17,7 +17,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 
-func (p *program) explain() *cobra.Command {
+func explainCommand(p *program) *cobra.Command {
 	var l view.Form
 	var server string
 	c := &cobra.Command{Use: "explain JOB", Short: "say why a job runs or waits, in words and numbers", Args: exactly("a job id, as in 123 or 123_4"),
@@ -30,7 +30,7 @@ func (p *program) explain() *cobra.Command {
 			return p.withSite(c.Context(), server, func(s *ask.Site) error {
 				x, err := s.Explain(c.Context(), id)
 				if errors.Is(err, store.ErrNone) && !failure.Worded(err) {
-					return p.notInJournal(c.Context(), s, id)
+					return notInJournal(c.Context(), p, s, id)
 				}
 				if err != nil {
 					return err
@@ -38,7 +38,7 @@ func (p *program) explain() *cobra.Command {
 				if l.JSON {
 					return p.page(l).Encode(x)
 				}
-				x.Write(p.ahead(p.page(l)))
+				x.Write(ahead(p, p.page(l)))
 				return nil
 			})
 		}}
@@ -49,7 +49,7 @@ func (p *program) explain() *cobra.Command {
 
 // notInJournal says of a job that is not in the journal where it was searched, and what Slurm
 // reports of it.
-func (p *program) notInJournal(ctx context.Context, s *ask.Site, id cluster.JobID) error {
+func notInJournal(ctx context.Context, p *program, s *ask.Site, id cluster.JobID) error {
 	f := &failure.Error{Code: failure.No, What: fmt.Sprintf("job %s is not in the journal", id)}
 	looked := "the journal was searched"
 	if number, at, err := s.Newest(ctx); err == nil && number > 0 {

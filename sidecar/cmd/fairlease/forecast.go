@@ -23,7 +23,7 @@ The daemon makes forecasts every ten minutes (forecast.every). It continues the 
 hundred times, each time with other run times and arrivals, drawn from the journal's last days. --now makes one at
 once, which needs a reader's rights and some seconds.`
 
-func (p *program) forecast() *cobra.Command {
+func forecastCommand(p *program) *cobra.Command {
 	var l view.Form
 	var all, now bool
 	var workers int
@@ -50,7 +50,7 @@ func (p *program) forecast() *cobra.Command {
 					if err != nil {
 						return err
 					}
-					if err := outlook.Show(p.ahead(p.page(l)), list, id); err != nil || !p.page(l).ForPeople() {
+					if err := outlook.Show(ahead(p, p.page(l)), list, id); err != nil || !p.page(l).ForPeople() {
 						return err
 					}
 					if cells, err := s.Cells(c.Context()); err == nil && cells != nil {
@@ -60,7 +60,7 @@ func (p *program) forecast() *cobra.Command {
 				})
 			}
 			return p.computing(c.Context(), func(cfg *config.Config, s *store.Store) error {
-				q, err := outlook.Ask(c.Context(), s, cfg, workers, p.history(cfg))
+				q, err := outlook.Ask(c.Context(), s, cfg, workers, pastOf(p, cfg))
 				if err != nil {
 					return err
 				}
@@ -83,15 +83,15 @@ func (p *program) forecast() *cobra.Command {
 }
 
 // ahead tells a page how often forecasts are made, by the configuration that users may read.
-func (p *program) ahead(page *view.Page) *view.Page {
-	if c, err := p.userConfig(); err == nil {
+func ahead(p *program, page *view.Page) *view.Page {
+	if c, err := userConfig(p); err == nil {
 		page.Every = c.Forecast.Every.Span()
 	}
 	return page
 }
 
-// history reads the accounting history. Without it, forecasts know the journal alone, and a note says so.
-func (p *program) history(cfg *config.Config) func(context.Context, cluster.Instant, cluster.Instant) []cluster.Attempt {
+// pastOf reads the accounting history. Without it, forecasts know the journal alone, and a note says so.
+func pastOf(p *program, cfg *config.Config) func(context.Context, cluster.Instant, cluster.Instant) []cluster.Attempt {
 	return func(ctx context.Context, since, until cluster.Instant) []cluster.Attempt {
 		client, err := connect.Slurm(cfg)
 		var list []cluster.Attempt
@@ -118,7 +118,7 @@ The first two are forecasts from the newest round; see fairlease forecast. The t
 the assumptions of fairlease shadow: once with the present settings and once with the others. Further replays leave out a
 tenth of the jobs each, and show how far a difference may be chance.`
 
-func (p *program) whatif() *cobra.Command {
+func whatifCommand(p *program) *cobra.Command {
 	var l view.Form
 	var o outlook.WhatIf
 	var since string
@@ -127,13 +127,13 @@ func (p *program) whatif() *cobra.Command {
 		Long: aboutWhatif, Args: exactly(),
 		Example: "  fairlease whatif --submit '8 gpus 24h as nlp'\n  fairlease whatif --drain 'node[1-8]' --at 2030-01-31T08:00 --for 10h\n  fairlease whatif --weights nlp=x3 --add 8x8:h100 --term 30m --since 30d",
 		RunE: func(c *cobra.Command, _ []string) error {
-			from, _, err := p.window(since, "")
+			from, _, err := window(p, since, "")
 			if err != nil {
 				return err
 			}
 			o.Now, o.Workers, o.Run, o.Date = p.clock().In(p.zone()), workers, p.session(workers).All, p.date
 			return p.computing(c.Context(), func(cfg *config.Config, s *store.Store) error {
-				o.History = p.history(cfg)
+				o.History = pastOf(p, cfg)
 				return connect.NoWindow(o.Answer(c.Context(), p.page(l), s, cfg, from), p.date)
 			})
 		}}

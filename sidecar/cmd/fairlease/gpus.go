@@ -10,7 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 
-func (p *program) gpus() *cobra.Command {
+func gpusCommand(p *program) *cobra.Command {
 	var l view.Form
 	var server string
 	c := &cobra.Command{Use: "gpus [NODE|JOB|USER]", Short: "list GPUs, who has them, what they do, and since when they idle", Args: cobra.MaximumNArgs(1),
@@ -25,7 +25,7 @@ stale (their values do not change), broken (they contradict each other) or unkno
 					return err
 				}
 				page := p.page(l)
-				page.Counters = p.watched(server, strings.Join(args, ""))
+				page.Counters = watchedBy(p, server, strings.Join(args, ""))
 				return p.list(c, page, s, page.GPUTable(list), list)
 			})
 		}}
@@ -34,8 +34,8 @@ stale (their values do not change), broken (they contradict each other) or unkno
 	return c
 }
 
-// watched says why no GPU is listed; "" = this host's configuration does not tell.
-func (p *program) watched(server, of string) string {
+// watchedBy says why no GPU is listed; "" = this host's configuration does not tell.
+func watchedBy(p *program, server, of string) string {
 	cfg, err := p.config()
 	switch {
 	case err != nil || server != "" || cfg.Database.URL == "" || p.configFile() == "": // the daemon's host has another file

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/show/view"
 )
 
-func (p *program) habits() *cobra.Command {
+func habitsCommand(p *program) *cobra.Command {
 	var l view.Form
 	c := &cobra.Command{Use: "habits [USER]", Short: "list how each job type saves, and the cost of its starts", Args: cobra.MaximumNArgs(1),
 		Long: `List the evidence on each job type, as of the newest round. A job type is one user's submissions of one

@@ -53,7 +53,7 @@ func TestManPage(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit((&program{out: io.Discard, err: io.Discard}).root())
+	visit(rootCommand(&program{out: io.Discard, err: io.Discard}))
 }
 
 // The packaged files name existing commands, flags and files.

@@ -100,7 +100,7 @@ func (r remembered[T]) show(c *cobra.Command, p *program, l view.Form, args []st
 
 // withSite runs work with the state of the site: from the journal, or from a web server.
 func (p *program) withSite(ctx context.Context, server string, work func(*ask.Site) error) error {
-	c, err := p.userConfig()
+	c, err := userConfig(p)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 )
 
-func (p *program) migrate() *cobra.Command {
+func migrateCommand(p *program) *cobra.Command {
 	var roles bool
 	c := &cobra.Command{Use: "migrate", Short: "make or upgrade the tables in PostgreSQL", Args: exactly(),
 		Long: `Bring the journal's schema and views up to date. Run this after every upgrade, before you start the daemon

@@ -19,8 +19,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// order makes the command exempt, boost or freeze.
-func (p *program) order(kind, short string) *cobra.Command {
+// orderCommand makes the command exempt, boost or freeze.
+func orderCommand(p *program, kind, short string) *cobra.Command {
 	var until, reason string
 	c := &cobra.Command{Use: kind + " JOB|USER|TENANT --until WHEN --reason TEXT", Short: short, Args: exactly("a job, a user or a tenant"),
 		Long: "Override fairlease: " + short + `.
@@ -54,7 +54,7 @@ of it. fairlease override lists and ends overrides.`,
 					Until: cluster.InstantOf(end), Reason: strings.TrimSpace(reason), By: operate.Author(p.getenv("SUDO_USER"))}
 				var to store.Target
 				if scope == "job" {
-					if to, err = p.target(c.Context(), s, &o); err != nil {
+					if to, err = target(c.Context(), p, s, &o); err != nil {
 						return err
 					}
 				}
@@ -75,7 +75,7 @@ of it. fairlease override lists and ends overrides.`,
 }
 
 // target binds an override for a job to the job that has its id now.
-func (p *program) target(ctx context.Context, s *store.Store, o *cluster.Override) (store.Target, error) {
+func target(ctx context.Context, p *program, s *store.Store, o *cluster.Override) (store.Target, error) {
 	id, err := cluster.ParseJobID(o.Name)
 	if err != nil {
 		return store.Target{}, &failure.Error{Code: failure.Misuse, What: err.Error()}
@@ -102,14 +102,14 @@ func (p *program) target(ctx context.Context, s *store.Store, o *cluster.Overrid
 	return to, nil
 }
 
-func (p *program) override() *cobra.Command {
+func overrideCommand(p *program) *cobra.Command {
 	c := &cobra.Command{Use: "override", Short: "list and end overrides: exempt, boost, freeze",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(p.overrideList(), p.overrideEnd())
+	c.AddCommand(overrideListCommand(p), overrideEndCommand(p))
 	return c
 }
 
-func (p *program) overrideList() *cobra.Command {
+func overrideListCommand(p *program) *cobra.Command {
 	var l view.Form
 	var all bool
 	c := &cobra.Command{Use: "list", Short: "list the overrides in force", Args: exactly(),
@@ -131,7 +131,7 @@ func (p *program) overrideList() *cobra.Command {
 	return c
 }
 
-func (p *program) overrideEnd() *cobra.Command {
+func overrideEndCommand(p *program) *cobra.Command {
 	return &cobra.Command{Use: "end ID|JOB|USER|TENANT", Short: "end an override before its time", Args: exactly("the number of an override, or the job, user or tenant that it is for"),
 		Long: `End an override before its time.
 

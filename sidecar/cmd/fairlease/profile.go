@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/show/view"
 )
 
-func (p *program) profile() *cobra.Command {
+func profileCommand(p *program) *cobra.Command {
 	var l view.Form
 	var o trial.Request
 	var dry, noWait bool
@@ -43,7 +43,7 @@ An interrupt cancels the jobs that have not started. The exit code is 1 when a m
 			if err := o.Check(); err != nil {
 				return err
 			}
-			cfg, err := p.userConfig()
+			cfg, err := userConfig(p)
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ An interrupt cancels the jobs that have not started. The exit code is 1 when a m
 
 // userConfig reads the parts of the configuration that the user may read: the site's may be for
 // administrators only.
-func (p *program) userConfig() (*config.Config, error) {
+func userConfig(p *program) (*config.Config, error) {
 	c, err := config.Load(p.file, p.env)
 	if errors.Is(err, fs.ErrPermission) && p.file == "" {
 		c, err = config.Parse("", nil, p.env)

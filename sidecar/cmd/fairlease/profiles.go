@@ -13,7 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 
-func (p *program) profiles() *cobra.Command {
+func profilesCommand(p *program) *cobra.Command {
 	var l view.Form
 	var check bool
 	c := &cobra.Command{Use: "profiles [KIND]", Short: "list the throughput of each job type on each GPU model", Args: cobra.MaximumNArgs(1),
@@ -67,7 +67,7 @@ most P90 off. Observations are hidden; of job types that report nothing, run tim
 	return c
 }
 
-func (p *program) trades() *cobra.Command {
+func tradesCommand(p *program) *cobra.Command {
 	var l view.Form
 	var all bool
 	var limit int

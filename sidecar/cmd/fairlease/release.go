@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) release() *cobra.Command {
+func releaseCommand(p *program) *cobra.Command {
 	var l view.Form
 	var dry, force, afterCrash bool
 	var only daemon.Whose

@@ -18,17 +18,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-func (p *program) repair() *cobra.Command {
+func repairCommand(p *program) *cobra.Command {
 	c := &cobra.Command{Use: "repair", Short: "repair the journal after a wrong clock, or after the cluster was renamed",
 		Long: `Repair the journal where rounds cannot. Stop the daemon first: a repair leads while it works.
 Every repair needs a reason. The journal's table repairs records it, with its author.`,
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(p.repairClock(), p.repairCluster())
+	c.AddCommand(repairClockCommand(p), repairClusterCommand(p))
 	return c
 }
 
-func (p *program) repairClock() *cobra.Command {
-	return p.mending(&cobra.Command{Use: "clock --reason TEXT", Short: "set back books that are ahead of the present time",
+func repairClockCommand(p *program) *cobra.Command {
+	return mendingCommand(p, &cobra.Command{Use: "clock --reason TEXT", Short: "set back books that are ahead of the present time",
 		Long: `Set back books that are ahead of the present time. After a wrong clock, rounds stop until that moment has
 come. The repair goes back to the last round before it and takes back the GPU time that later rounds
 charged, also by day. The next round charges the GPU time received since, from Slurm's history. The
@@ -56,8 +56,8 @@ present time is PostgreSQL's: check it with fairlease doctor first.`},
 		})
 }
 
-func (p *program) repairCluster() *cobra.Command {
-	return p.mending(&cobra.Command{Use: "cluster --reason TEXT", Short: "give the journal to the present Slurm cluster",
+func repairClusterCommand(p *program) *cobra.Command {
+	return mendingCommand(p, &cobra.Command{Use: "cluster --reason TEXT", Short: "give the journal to the present Slurm cluster",
 		Long: `Give the journal to the present Slurm cluster, after its ClusterName was changed or its slurmctld was
 installed again. Job ids start again with a new slurmctld: jobs of the journal that Slurm no longer has
 count as ended. Never do this for a different cluster: that needs a journal of its own (database.schema).`},
@@ -79,8 +79,8 @@ count as ended. Never do this for a different cluster: that needs a journal of i
 		})
 }
 
-// mending makes a command that repairs the journal with the lead.
-func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.Config, *store.Store, *store.Leadership, store.Repair) error) *cobra.Command {
+// mendingCommand makes a command that repairs the journal with the lead.
+func mendingCommand(p *program, c *cobra.Command, mend func(context.Context, *config.Config, *store.Store, *store.Leadership, store.Repair) error) *cobra.Command {
 	var reason string
 	c.Args = exactly()
 	c.RunE = func(c *cobra.Command, _ []string) error {

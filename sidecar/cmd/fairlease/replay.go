@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) replay() *cobra.Command {
+func replayCommand(p *program) *cobra.Command {
 	var dir string
 	c := &cobra.Command{Use: "replay ROUND|FILE [--save DIR]", Short: "decide a round again and compare the plans, byte for byte", Args: exactly("the number of a round, or a file"),
 		Long: `Decide a round again from its recorded snapshot, and compare the plan with the recorded one, byte for

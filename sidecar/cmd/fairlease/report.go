@@ -9,7 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-func (p *program) report() *cobra.Command {
+func reportCommand(p *program) *cobra.Command {
 	var o monthly.Order
 	c := &cobra.Command{Use: "report [TENANT…] [--month MONTH] [--out DIR]", Short: "write a tenant's month as a page with plots, and as CSV",
 		Long: `Write TENANT-MONTH.html and TENANT-MONTH.csv for each tenant, or for all: GPU hours by model and by user,

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
-func (p *program) wrapper() *cobra.Command {
+func wrapperCommand() *cobra.Command {
 	return &cobra.Command{Use: "run [--signal NAME] [--notice NAME] [--hold SECONDS] -- COMMAND [ARGUMENT ...]",
 		Short: "run a training command in a job, and save in time when its lease ends", Long: operate.WrapperAbout, DisableFlagParsing: true,
 		Example: "  srun fairlease run -- torchrun --nproc-per-node 4 train.py\n  srun fairlease run --signal USR2 -- python train.py",
@@ -26,7 +26,7 @@ func (p *program) wrapper() *cobra.Command {
 		}}
 }
 
-func (p *program) tryRequeue() *cobra.Command {
+func tryRequeueCommand(p *program) *cobra.Command {
 	var l view.Form
 	r := rehearsal.Rehearsal{Slurm: slurm.Login{}, Now: time.Now, Sleep: rehearsal.Sleep}
 	c := &cobra.Command{Use: "try-requeue SCRIPT [-- ARGUMENT ...]", Short: "try whether a batch script goes on from its save after a requeue", Long: rehearsal.About,

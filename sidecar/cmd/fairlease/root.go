@@ -33,8 +33,8 @@ To begin, on slurmctld's host or another one that reaches slurmrestd:
 Exit codes: 0 done; 1 failed, or the answer is no; 2 the command line or the configuration
 is wrong; 3 Slurm or PostgreSQL cannot be reached.`
 
-// root makes the tree of commands.
-func (p *program) root() *cobra.Command {
+// rootCommand makes the tree of commands.
+func rootCommand(p *program) *cobra.Command {
 	root := &cobra.Command{
 		Use: "fairlease", Short: "fair GPU time on Slurm, by leases", Long: about,
 		SilenceErrors: true, SilenceUsage: true,
@@ -54,14 +54,14 @@ func (p *program) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("inspect", p.status(), topCommand(p), p.tenants(), p.budgets(), p.report(), p.leases(), p.explain(), p.forecast(), p.gpus(), p.habits(), p.profiles(), p.trades(), p.cells(), p.replay())
-	add("override", p.order("exempt", "never gate or requeue a job, or the jobs of a user or tenant"),
-		p.order("boost", "put a job first within its tenant, or a tenant first"),
-		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override(), auditCommand(p))
-	add("simulate", simulate.Command(simulate.Program{Config: p.config, Session: p.session}), p.tune(), p.shadow(), p.whatif(), p.convert(), p.profile(), p.tryRequeue())
-	add("operate", p.serve(), p.web(), p.round(), p.release(), p.repair(), p.wrapper())
-	add("configure", p.doctor(), p.migrate(), p.configuration(), p.cells(), p.version())
-	root.AddCommand(p.beside())
+	add("inspect", statusCommand(p), topCommand(p), tenantsCommand(p), budgetsCommand(p), reportCommand(p), leasesCommand(p), explainCommand(p), forecastCommand(p), gpusCommand(p), habitsCommand(p), profilesCommand(p), tradesCommand(p), cellsCommand(p), replayCommand(p))
+	add("override", orderCommand(p, "exempt", "never gate or requeue a job, or the jobs of a user or tenant"),
+		orderCommand(p, "boost", "put a job first within its tenant, or a tenant first"),
+		orderCommand(p, "freeze", "give no new lease to a job, or to the jobs of a user or tenant"), overrideCommand(p), auditCommand(p))
+	add("simulate", simulate.Command(simulate.Program{Config: p.config, Session: p.session}), tuneCommand(p), shadowCommand(p), whatifCommand(p), convertCommand(p), profileCommand(p), tryRequeueCommand(p))
+	add("operate", serveCommand(p), webCommand(p), roundCommand(p), releaseCommand(p), repairCommand(p), wrapperCommand())
+	add("configure", doctorCommand(p), migrateCommand(p), configurationCommand(p), cellsCommand(p), versionCommand(p))
+	root.AddCommand(besideCommand(p))
 	root.SetHelpCommandGroupID("configure")
 	root.SetCompletionCommandGroupID("configure")
 	return root
@@ -81,7 +81,7 @@ func exactly(what ...string) cobra.PositionalArgs {
 	}
 }
 
-func (p *program) version() *cobra.Command {
+func versionCommand(p *program) *cobra.Command {
 	c := &cobra.Command{Use: "version [--json]", Short: "print the version", Args: exactly()}
 	asJSON := c.Flags().Bool("json", false, "write JSON")
 	c.RunE = func(*cobra.Command, []string) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/show/view"
 )
 
-func (p *program) round() *cobra.Command {
+func roundCommand(p *program) *cobra.Command {
 	var l view.Form
 	var dry, audit bool
 	c := &cobra.Command{Use: "round [--dry-run [--audit]]", Short: "make one round by hand, or show what it would do", Args: exactly(),

@@ -28,7 +28,7 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer, 
 
 func (p *program) run(ctx context.Context, args []string, in io.Reader) int {
 	p.in = in
-	root := p.root()
+	root := rootCommand(p)
 	root.SetArgs(append([]string{}, args...)) // nil would mean the process's own arguments
 	root.SetIn(in)
 	root.SetOut(p.out)

@@ -20,7 +20,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/operate/connect"
 )
 
-func (p *program) serve() *cobra.Command {
+func serveCommand(p *program) *cobra.Command {
 	return &cobra.Command{Use: "serve", Short: "run the daemon", Args: exactly(),
 		Long: `Run the daemon: one round every interval, on multiples of it by the wall clock. One daemon leads, by a
 lock in PostgreSQL; others stand by and take over when it gives no sign of life.
@@ -76,8 +76,8 @@ var (
 // inForce stands for a file: the configuration is what a daemon writes to the standard input.
 const inForce = "-"
 
-// beside is the command of the process that divides and audits for the daemon.
-func (p *program) beside() *cobra.Command {
+// besideCommand is the command of the process that divides and audits for the daemon.
+func besideCommand(p *program) *cobra.Command {
 	return &cobra.Command{Use: "beside", Hidden: true, Short: "divide or audit for the daemon", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error { return beside.Answer(c.InOrStdin(), p.out) }}
 }

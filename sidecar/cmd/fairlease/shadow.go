@@ -34,7 +34,7 @@ requeued and lose work, and what to add to their scripts.
 
 The window is limited to rounds whose snapshots are kept (database.keep_rounds, 14 days).`
 
-func (p *program) shadow() *cobra.Command {
+func shadowCommand(p *program) *cobra.Command {
 	var since, until string
 	var times input.Times
 	var sv input.Saving
@@ -43,7 +43,7 @@ func (p *program) shadow() *cobra.Command {
 	c := &cobra.Command{Use: "shadow [--since WHEN] [--until WHEN]", Short: "backtest: compare the real schedule with fairlease's", Long: aboutShadow,
 		Example: "  fairlease shadow --since 7d --html shadow.html\n  fairlease shadow --since 2030-01-01 --until 2030-01-08 --term 30m\n  fairlease shadow --interval 1m", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			from, to, err := p.window(since, until)
+			from, to, err := window(p, since, until)
 			if err != nil {
 				return err
 			}
@@ -69,7 +69,7 @@ func (p *program) shadow() *cobra.Command {
 }
 
 // window reads a past window of time.
-func (p *program) window(since, until string) (from, to time.Time, err error) {
+func window(p *program, since, until string) (from, to time.Time, err error) {
 	now := p.clock().In(p.zone())
 	if from, err = operate.ParsePast(since, now); err != nil {
 		return from, to, failure.Usage("--since: %v", err)

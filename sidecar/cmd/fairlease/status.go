@@ -8,7 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 
-func (p *program) status() *cobra.Command {
+func statusCommand(p *program) *cobra.Command {
 	var l view.Form
 	var server string
 	c := &cobra.Command{Use: "status", Short: "show the state of the daemon, the GPUs and the jobs", Args: exactly(),

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/web/ask"
 )
 
-func (p *program) tenants() *cobra.Command {
+func tenantsCommand(p *program) *cobra.Command {
 	var l view.Form
 	var server string
 	var debts, users bool
@@ -61,7 +61,7 @@ With --bound, list the GPUs of running jobs that cannot be taken back soon, by t
 			}
 			return p.withSite(c.Context(), server, func(s *ask.Site) error {
 				if c.Flags().Changed("bound") {
-					return p.bound(c, p.page(l), s, span)
+					return showBound(p, c, p.page(l), s, span)
 				}
 				if users {
 					list, err := s.Users(c.Context())
@@ -126,8 +126,8 @@ func boundSpan(c *cobra.Command, text string) (cluster.Span, error) {
 	return span, nil
 }
 
-// bound lists the GPUs that cannot be taken back soon.
-func (p *program) bound(c *cobra.Command, page *view.Page, s *ask.Site, span cluster.Span) error {
+// showBound lists the GPUs that cannot be taken back soon.
+func showBound(p *program, c *cobra.Command, page *view.Page, s *ask.Site, span cluster.Span) error {
 	jobs, err := s.BoundGPUs(c.Context())
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (p *program) bound(c *cobra.Command, page *view.Page, s *ask.Site, span clu
 	return p.asOf(c, page, s)
 }
 
-func (p *program) budgets() *cobra.Command {
+func budgetsCommand(p *program) *cobra.Command {
 	var l view.Form
 	var server string
 	c := &cobra.Command{Use: "budgets", Short: "list what tenants have used of their budgets of GPU hours", Args: exactly(),
@@ -172,7 +172,7 @@ func (p *program) budgets() *cobra.Command {
 	return c
 }
 
-func (p *program) leases() *cobra.Command {
+func leasesCommand(p *program) *cobra.Command {
 	var l view.Form
 	var server string
 	var all bool

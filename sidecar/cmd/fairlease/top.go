@@ -34,7 +34,7 @@ output is no terminal, or TERM is dumb, it prints the state once. NO_COLOR=1 lea
 			}
 			var site *ask.Site
 			source := top.New(func(ctx context.Context) (top.Site, error) {
-				cfg, err := p.userConfig()
+				cfg, err := userConfig(p)
 				if err == nil {
 					site, err = ask.Open(ctx, cfg, server)
 				}
@@ -49,7 +49,7 @@ output is no terminal, or TERM is dumb, it prints the state once. NO_COLOR=1 lea
 			if !ok {
 				return topOnce(c.Context(), p, source)
 			}
-			page := *p.ahead(p.page(view.Form{}))
+			page := *ahead(p, p.page(view.Form{}))
 			s := &top.Screen{Source: source, Every: span.Span().Duration(), Page: func() *view.Page {
 				now := page
 				now.Now = p.now()

@@ -22,7 +22,7 @@ fairness, completion times and the overhead of leases, and recommend one by this
 
 `
 
-func (p *program) tune() *cobra.Command {
+func tuneCommand(p *program) *cobra.Command {
 	var w input.World
 	var s session.Tuning
 	var l view.Form
@@ -57,7 +57,7 @@ must see the program, the trace and the configuration.`,
 	f.IntVar(&s.Task, "task", -1, "run setting `N` only and write its result into the folder of --into")
 	f.StringVar(&s.Collect, "collect", "", "show the results that a job array has written into `DIR`")
 	listFlags(c, &l)
-	c.AddCommand(p.tuneJournal(), p.tuneList(), p.tuneUndo())
+	c.AddCommand(tuneJournalCommand(p), tuneListCommand(p), tuneUndoCommand(p))
 	return c
 }
 
@@ -69,7 +69,7 @@ work that was lost.
 The daemon does the same at the times of tune.at. With --apply the proposal is taken over, in place of lease.term: as
 if tune.apply were set, the nights that follow watch it, and undo it if it is worse.`
 
-func (p *program) tuneJournal() *cobra.Command {
+func tuneJournalCommand(p *program) *cobra.Command {
 	var l view.Form
 	var o terms.Order
 	var workers int
@@ -92,7 +92,7 @@ func (p *program) tuneJournal() *cobra.Command {
 	return c
 }
 
-func (p *program) tuneList() *cobra.Command {
+func tuneListCommand(p *program) *cobra.Command {
 	var l view.Form
 	c := &cobra.Command{Use: "list", Short: "list what was decided about the lease term, and why", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -108,7 +108,7 @@ func (p *program) tuneList() *cobra.Command {
 	return c
 }
 
-func (p *program) tuneUndo() *cobra.Command {
+func tuneUndoCommand(p *program) *cobra.Command {
 	var reason string
 	c := &cobra.Command{Use: "undo --reason TEXT", Short: "put lease.term of the configuration back in force", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {

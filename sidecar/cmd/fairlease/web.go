@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/web/site"
 )
 
-func (p *program) web() *cobra.Command {
+func webCommand(p *program) *cobra.Command {
 	return &cobra.Command{Use: "web", Short: "serve the web page and its API", Args: exactly(),
 		Long: `Serve the web page and a JSON API (/api/v1/, described in /api/v1/openapi.json) at web.listen and web.socket.
 It reads the journal with the rights of a reader (role fairlease_reader), and changes nothing.

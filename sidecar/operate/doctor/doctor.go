@@ -68,30 +68,30 @@ func Check(cfg *config.Config, seen *Seen) []Finding {
 		found, do, _ := strings.Cut(w, "; ")
 		f.add(Warn, "file", found, "", do)
 	}
-	f.accepted(cfg, seen.Accepted)
-	f.folders(cfg, seen.Folders)
-	f.modes(seen.Loose)
-	f.progress(cfg, seen)
+	checkAccepted(f, cfg, seen.Accepted)
+	checkFolders(f, cfg, seen.Folders)
+	checkModes(f, seen.Loose)
+	checkProgress(f, cfg, seen)
 	f.area = "parts"
-	f.parts(cfg, seen)
+	checkParts(f, cfg, seen)
 	f.area = "slurm"
-	f.slurm(cfg, &seen.Slurm)
+	checkSlurm(f, cfg, &seen.Slurm)
 	f.area = "gpus"
-	f.gpus(seen.GPUs, seen.Slurm.Sighting)
+	checkGPUs(f, seen.GPUs, seen.Slurm.Sighting)
 	f.area = "postgresql"
-	f.database(cfg, &seen.Database, seen.Slurm.Sighting)
+	checkDatabase(f, cfg, &seen.Database, seen.Slurm.Sighting)
 	f.area = "forecasts"
-	f.forecasts(cfg, seen.Database.Kept)
+	checkForecasts(f, cfg, seen.Database.Kept)
 	f.area = "web"
-	f.web(cfg, seen)
+	checkWeb(f, cfg, seen)
 	f.area = "jobs"
-	f.saves(cfg, seen.Database.Past, seen.Slurm.Sighting)
-	f.remarks(seen.Database.Remarks)
+	checkSaves(f, cfg, seen.Database.Past, seen.Slurm.Sighting)
+	checkRemarks(f, seen.Database.Remarks)
 	return f.list
 }
 
-// accepted names what the file leaves out that the daemon of this host acts by: it refuses such a file.
-func (f *findings) accepted(cfg *config.Config, was *config.Accepted) {
+// checkAccepted names what the file leaves out that the daemon of this host acts by: it refuses such a file.
+func checkAccepted(f *findings, cfg *config.Config, was *config.Accepted) {
 	if was == nil {
 		return
 	}
@@ -128,8 +128,8 @@ func (f *findings) must(holds bool, level, check, found, means, do string) {
 	f.add(level, check, found, means, do)
 }
 
-// folders checks the folders that the daemon writes to.
-func (f *findings) folders(cfg *config.Config, folders []Folder) {
+// checkFolders checks the folders that the daemon writes to.
+func checkFolders(f *findings, cfg *config.Config, folders []Folder) {
 	rules := cfg.Rules()
 	level := Warn
 	if len(rules.Acting()) > 0 {
@@ -144,8 +144,8 @@ func (f *findings) folders(cfg *config.Config, folders []Folder) {
 	}
 }
 
-// modes checks which other users can read or write the daemon's files.
-func (f *findings) modes(loose []config.Loose) {
+// checkModes checks which other users can read or write the daemon's files.
+func checkModes(f *findings, loose []config.Loose) {
 	for _, x := range loose {
 		f.add(map[bool]string{true: Fail, false: Warn}[x.Bad], "mode of "+x.What, x.Found, x.Means, x.Do)
 	}
@@ -157,7 +157,7 @@ func (f *findings) modes(loose []config.Loose) {
 // clockSkew is the tolerated difference between our clock and PostgreSQL's.
 const clockSkew = 2 * time.Second
 
-func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Observation) {
+func checkDatabase(f *findings, cfg *config.Config, d *Database, slurm *cluster.Observation) {
 	if cfg.Database.URL == "" {
 		f.add(Fail, "address", "none is configured", "the daemon has no journal, and does not start", "set database.url, or FAIRLEASE_DATABASE_URL")
 		return
@@ -176,7 +176,7 @@ func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Obse
 	skew := d.Skew.Round(10 * time.Millisecond)
 	f.must(skew.Abs() <= clockSkew, Warn, "clock", fmt.Sprintf("this host's clock is within %v of PostgreSQL's", max(skew.Abs(), 10*time.Millisecond)),
 		"overrides, terms and leadership follow different clocks", "synchronise the clocks (chrony, systemd-timesyncd)")
-	f.identity(d, slurm)
+	checkIdentity(f, d, slurm)
 	switch {
 	case d.LeaderErr != nil:
 		f.add(Fail, "leader", failure.Cause(d.LeaderErr), "", "")
@@ -194,8 +194,8 @@ func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Obse
 	}
 }
 
-// identity compares the journal's cluster with the one that was seen.
-func (f *findings) identity(d *Database, slurm *cluster.Observation) {
+// checkIdentity compares the journal's cluster with the one that was seen.
+func checkIdentity(f *findings, d *Database, slurm *cluster.Observation) {
 	switch {
 	case d.OfErr != nil:
 		f.add(Fail, "cluster", failure.Cause(d.OfErr), "", "")

@@ -12,8 +12,8 @@ import (
 // partsNamed is the maximum number of parts of a kind of statements that are named.
 const partsNamed = 5
 
-// forecasts tells how many statements of forecasts kept their word, by kind, and names the parts of a kind that surely did not.
-func (f *findings) forecasts(cfg *config.Config, list []forecast.Coverage) {
+// checkForecasts tells how many statements of forecasts kept their word, by kind, and names the parts of a kind that surely did not.
+func checkForecasts(f *findings, cfg *config.Config, list []forecast.Coverage) {
 	if cfg.Forecast.Every == 0 {
 		return
 	}

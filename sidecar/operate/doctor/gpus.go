@@ -43,8 +43,8 @@ func gauge(ctx context.Context, cfg *config.Config, seen *cluster.Observation) *
 	return &g
 }
 
-// gpus checks that the counters of GPUs can be read, and that they tell enough to know which GPUs are idle.
-func (f *findings) gpus(g *Gauged, seen *cluster.Observation) {
+// checkGPUs checks that the counters of GPUs can be read, and that they tell enough to know which GPUs are idle.
+func checkGPUs(f *findings, g *Gauged, seen *cluster.Observation) {
 	if g == nil {
 		return
 	}
@@ -137,8 +137,8 @@ func lacks(rows []gpu.Row, seen *cluster.Observation, name string) string {
 	return ""
 }
 
-// remarks names running jobs that do not do what is usual for them.
-func (f *findings) remarks(list []store.Remark) {
+// checkRemarks names running jobs that do not do what is usual for them.
+func checkRemarks(f *findings, list []store.Remark) {
 	if len(list) > 0 {
 		f.add(Warn, "remarks", view.Remarks(list), "these jobs may hold GPUs in vain, or a GPU or a report may be faulty", "ask fairlease explain JOB, and the job's user")
 	}

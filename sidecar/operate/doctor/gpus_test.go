@@ -28,7 +28,7 @@ func TestOrderOfGPUs(t *testing.T) {
 		{[2]string{"8", "7"}, "order of GPUs warn: 1 node with another order in Slurm than in the exporter: a (its exporter says that GPU 0 has job 8, Slurm says job 7"},
 	} {
 		f := &findings{area: "gpus"}
-		f.gpus(&Gauged{Nodes: []gpu.Node{{Name: "a"}}, Readings: []gpu.Reading{{Rows: []gpu.Row{{Index: 0, Job: c.names[0]}, {Index: 1, Job: c.names[1]}}}}}, seen)
+		checkGPUs(f, &Gauged{Nodes: []gpu.Node{{Name: "a"}}, Readings: []gpu.Reading{{Rows: []gpu.Row{{Index: 0, Job: c.names[0]}, {Index: 1, Job: c.names[1]}}}}}, seen)
 		if x := &f.list[0]; !strings.HasPrefix(x.Check+" "+x.Level+": "+x.Found, c.want) || x.Level != OK && (x.Means == "" || x.Do == "") {
 			t.Errorf("%v: %+v, want %s", c.names, f.list, c.want)
 		}
@@ -60,22 +60,22 @@ func TestGPUCounters(t *testing.T) {
 		{[]gpu.Reading{good, good}, errors.New("one store did not answer"), Warn, "one store did not answer"},
 	} {
 		f := &findings{area: "gpus"}
-		f.gpus(&Gauged{Nodes: nodes, Readings: c.readings, Err: c.err}, seen)
+		checkGPUs(f, &Gauged{Nodes: nodes, Readings: c.readings, Err: c.err}, seen)
 		if len(f.list) != 1 || f.list[0].Level != c.level || !strings.Contains(f.list[0].Found, c.want) {
 			t.Errorf("%+v, want %s with %q", f.list, c.level, c.want)
 		}
 	}
 	f := &findings{area: "jobs"}
-	f.remarks(nil)
+	checkRemarks(f, nil)
 	if len(f.list) > 0 {
 		t.Errorf("without remarks: %+v", f.list)
 	}
-	f.remarks([]store.Remark{{Job: "7", User: "ann", Kind: "stall", Text: "has stood still"}})
+	checkRemarks(f, []store.Remark{{Job: "7", User: "ann", Kind: "stall", Text: "has stood still"}})
 	if len(f.list) != 1 || f.list[0].Level != Warn || f.list[0].Found != "stall 1; the oldest, stall: job 7 of ann, has stood still" {
 		t.Errorf("remarks: %+v", f.list)
 	}
 	f = &findings{}
-	if f.gpus(nil, seen); len(f.list) > 0 {
+	if checkGPUs(f, nil, seen); len(f.list) > 0 {
 		t.Errorf("without telemetry: %+v", f.list)
 	}
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
-// limits says which of Slurm's admission rules are seen, and finds settings by which users get around them.
-func (f *findings) limits(cfg *config.Config, facts *slurm.Facts, seen *cluster.Observation) {
+// checkLimits says which of Slurm's admission rules are seen, and finds settings by which users get around them.
+func checkLimits(f *findings, cfg *config.Config, facts *slurm.Facts, seen *cluster.Observation) {
 	if len(facts.Conf) == 0 { // another check says so
 		return
 	}
-	f.rules(facts, seen)
-	f.enforced(cfg, conf(facts.Conf))
-	f.byModel(&seen.Limits)
+	checkRules(f, facts, seen)
+	checkEnforced(f, cfg, conf(facts.Conf))
+	checkByModel(f, &seen.Limits)
 }
 
-// rules says which rules are seen.
-func (f *findings) rules(facts *slurm.Facts, seen *cluster.Observation) {
+// checkRules says which rules are seen.
+func checkRules(f *findings, facts *slurm.Facts, seen *cluster.Observation) {
 	const check = "limits"
 	l, lists := &seen.Limits, 0
 	for i := range seen.Partitions {
@@ -60,8 +60,8 @@ func (f *findings) rules(facts *slurm.Facts, seen *cluster.Observation) {
 	}
 }
 
-// enforced finds associations and QOS that Slurm does not check.
-func (f *findings) enforced(cfg *config.Config, c conf) {
+// checkEnforced finds associations and QOS that Slurm does not check.
+func checkEnforced(f *findings, cfg *config.Config, c conf) {
 	const key = slurm.ConfEnforce
 	words := strings.FieldsFunc(strings.ToLower(c[key]), func(r rune) bool { return r == ',' || r == ' ' })
 	has := func(of ...string) bool {
@@ -86,8 +86,8 @@ func (f *findings) enforced(cfg *config.Config, c conf) {
 	f.ok(key, "%s", c[key])
 }
 
-// byModel finds limits on GPUs of one model that jobs escape which name no model.
-func (f *findings) byModel(l *cluster.Limits) {
+// checkByModel finds limits on GPUs of one model that jobs escape which name no model.
+func checkByModel(f *findings, l *cluster.Limits) {
 	open := map[string]bool{}
 	find := func(of string, caps []cluster.Cap) {
 		for _, c := range caps {

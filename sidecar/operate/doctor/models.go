@@ -14,8 +14,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/show/view"
 )
 
-// progress checks the ways by which jobs report their progress.
-func (f *findings) progress(cfg *config.Config, seen *Seen) {
+// checkProgress checks the ways by which jobs report their progress.
+func checkProgress(f *findings, cfg *config.Config, seen *Seen) {
 	p := &cfg.Models.Progress
 	if p.Listen != "" {
 		const check = "progress, munged"
@@ -27,12 +27,12 @@ func (f *findings) progress(cfg *config.Config, seen *Seen) {
 		}
 	}
 	if p.Folder != "" {
-		f.reports(p.Folder, &seen.Reports, seen.UID)
+		checkReports(f, p.Folder, &seen.Reports, seen.UID)
 	}
 }
 
-// reports checks the folder of reports, and its users' folders.
-func (f *findings) reports(folder string, r *Reports, uid int) {
+// checkReports checks the folder of reports, and its users' folders.
+func checkReports(f *findings, folder string, r *Reports, uid int) {
 	const check = "progress, folder"
 	switch {
 	case r.Err != nil:
@@ -49,8 +49,8 @@ func (f *findings) reports(folder string, r *Reports, uid int) {
 	}
 }
 
-// models compares the profiles file, and prices, with the existing GPU models and tenants.
-func (f *findings) models(cfg *config.Config, seen *cluster.Observation, snap *cluster.Snapshot) {
+// checkModels compares the profiles file, and prices, with the existing GPU models and tenants.
+func checkModels(f *findings, cfg *config.Config, seen *cluster.Observation, snap *cluster.Snapshot) {
 	there := map[string]bool{}
 	for i := range seen.Nodes {
 		for _, g := range seen.Nodes[i].GPUs {

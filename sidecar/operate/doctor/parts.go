@@ -165,20 +165,20 @@ func unlike(a, b string) bool {
 	return releaseA != releaseB || buildA != buildB && buildA != "" && buildB != ""
 }
 
-// parts compares the versions of all parts that are installed, and the states of the units.
-func (f *findings) parts(cfg *config.Config, seen *Seen) {
+// checkParts compares the versions of all parts that are installed, and the states of the units.
+func checkParts(f *findings, cfg *config.Config, seen *Seen) {
 	p := &seen.Parts
 	f.ok("program", "%s in %s", p.Program, p.Path)
-	f.schema(&seen.Database, cfg.Database.Schema)
-	f.sessions(&seen.Database, p)
-	f.units(p, cfg.Slurm.Address)
-	f.submitFile(&seen.Slurm, p)
-	f.spank(&seen.Slurm.Spank, seen.Slurm.Facts.Release, p.Program.Version)
-	f.library(p)
+	checkSchema(f, &seen.Database, cfg.Database.Schema)
+	checkSessions(f, &seen.Database, p)
+	checkUnits(f, p, cfg.Slurm.Address)
+	checkSubmitFile(f, &seen.Slurm, p)
+	checkSpank(f, &seen.Slurm.Spank, seen.Slurm.Facts.Release, p.Program.Version)
+	checkLibrary(f, p)
 }
 
-// schema compares the schema of the journal with the one that this program knows.
-func (f *findings) schema(d *Database, schema string) {
+// checkSchema compares the schema of the journal with the one that this program knows.
+func checkSchema(f *findings, d *Database, schema string) {
 	const check = "database schema"
 	switch latest := migrate.Latest(); {
 	case d.Err != nil || d.Version == 0:
@@ -197,8 +197,8 @@ func (f *findings) schema(d *Database, schema string) {
 	}
 }
 
-// sessions compares the versions of the daemons and web servers that are connected to the journal.
-func (f *findings) sessions(d *Database, p *Parts) {
+// checkSessions compares the versions of the daemons and web servers that are connected to the journal.
+func checkSessions(f *findings, d *Database, p *Parts) {
 	for _, x := range []struct{ command, check, unit string }{{connect.Serve, "daemon", "fairlease"}, {connect.Web, "web server", "fairlease-web"}} {
 		for _, s := range d.Sessions {
 			if s.Command != x.command {
@@ -211,8 +211,8 @@ func (f *findings) sessions(d *Database, p *Parts) {
 	}
 }
 
-// units checks that systemd starts what is in use.
-func (f *findings) units(p *Parts, address string) {
+// checkUnits checks that systemd starts what is in use.
+func checkUnits(f *findings, p *Parts, address string) {
 	for i := range p.Units {
 		u := &p.Units[i]
 		name := strings.TrimSuffix(u.Name, ".service")
@@ -240,8 +240,8 @@ func (f *findings) units(p *Parts, address string) {
 	}
 }
 
-// submitFile checks that slurmctld can load the submit plugin at its next start.
-func (f *findings) submitFile(s *Slurm, p *Parts) {
+// checkSubmitFile checks that slurmctld can load the submit plugin at its next start.
+func checkSubmitFile(f *findings, s *Slurm, p *Parts) {
 	const check = "submit plugin's file"
 	release, x := s.Facts.Release, s.Plugin.Library
 	switch {
@@ -258,12 +258,12 @@ func (f *findings) submitFile(s *Slurm, p *Parts) {
 		if x.Slurm != "" {
 			found += ", built for Slurm " + x.Slurm
 		}
-		f.version(check, found, x, p.Program.Version, "jobs are gated by the rules of that version", "install fairlease-slurm-plugin of the same version as fairlease, and restart slurmctld")
+		checkVersion(f, check, found, x, p.Program.Version, "jobs are gated by the rules of that version", "install fairlease-slurm-plugin of the same version as fairlease, and restart slurmctld")
 	}
 }
 
-// library compares the library for jobs.
-func (f *findings) library(p *Parts) {
+// checkLibrary compares the library for jobs.
+func checkLibrary(f *findings, p *Parts) {
 	const check, install = "Python library", "install python3-fairlease of the same version, or pip install the wheel of that version, on all compute nodes"
 	switch x := p.Library; {
 	case x == nil:
@@ -271,12 +271,12 @@ func (f *findings) library(p *Parts) {
 	case x.Err != nil:
 		f.add(Warn, check, fmt.Sprintf("%s cannot import fairlease: %v", x.File, x.Err), "jobs that import it end with an error", install)
 	default:
-		f.version(check, x.File, x, p.Program.Version, "jobs on hosts with it may not understand what the daemon tells them", install)
+		checkVersion(f, check, x.File, x, p.Program.Version, "jobs on hosts with it may not understand what the daemon tells them", install)
 	}
 }
 
-// version compares the version of a library that was found with this program's.
-func (f *findings) version(check, found string, x *Library, program, means, do string) {
+// checkVersion compares the version of a library that was found with this program's.
+func checkVersion(f *findings, check, found string, x *Library, program, means, do string) {
 	if x.Version != "" {
 		found += ", of fairlease " + x.Version
 	}

@@ -73,15 +73,15 @@ func (c conf) hasPlugin() bool {
 	return c.has(slurm.ConfJobSubmit, "fairlease") || c.has(slurm.ConfJobSubmit, "lua")
 }
 
-// plugin compares the submit plugin's settings with the configuration: those in its file, and
+// checkPlugin compares the submit plugin's settings with the configuration: those in its file, and
 // those that its newest gate by begin time shows. The latter also reveals a file that slurmctld
 // has not read yet. operator is the user as whom slurmrestd acts for us, "" = not known.
-func (f *findings) plugin(cfg *config.Config, c conf, file *PluginFile, operator string, seen *cluster.Observation) {
+func checkPlugin(f *findings, cfg *config.Config, c conf, file *PluginFile, operator string, seen *cluster.Observation) {
 	if !c.hasPlugin() {
 		return
 	}
 	if c.has(slurm.ConfJobSubmit, "fairlease") { // the Lua version's begin times are shorter than gate_seconds
-		f.gateShown(cfg, seen)
+		checkGateShown(f, cfg, seen)
 	}
 	if file.Err != nil {
 		f.add(Warn, "plugin settings", failure.Cause(file.Err), "whether the submit plugin's gate_seconds, gate_license, opt_out, exclude_* and partitions fit this configuration is not known",
@@ -94,8 +94,8 @@ func (f *findings) plugin(cfg *config.Config, c conf, file *PluginFile, operator
 			"mend the line; comments begin with #")
 		return
 	}
-	f.pluginSettings(cfg, file.Path, set, file.Users)
-	f.opens(file, set, operator)
+	checkPluginSettings(f, cfg, file.Path, set, file.Users)
+	checkOpens(f, file, set, operator)
 }
 
 // settingsOf reads the plugin's settings, with its defaults; wrong is the first invalid line,
@@ -126,8 +126,8 @@ func settingsOf(text string) (set map[string]string, wrong int) {
 // waysOut are the plugin's settings for each way out of leases, which the configuration has by the same names.
 var waysOut = []string{"opt_out.no_requeue", "opt_out.contiguous", "opt_out.session", "opt_out.het", "opt_out.other", "opt_out.no_gpus", "opt_out.expedite"}
 
-// pluginSettings compares the settings in a file with the configuration; names are those of users that the file has by number.
-func (f *findings) pluginSettings(cfg *config.Config, path string, set, names map[string]string) {
+// checkPluginSettings compares the settings in a file with the configuration; names are those of users that the file has by number.
+func checkPluginSettings(f *findings, cfg *config.Config, path string, set, names map[string]string) {
 	differs := false
 	differ := func(key, value, ours, means, do string) {
 		differs = true
@@ -177,7 +177,7 @@ func (f *findings) pluginSettings(cfg *config.Config, path string, set, names ma
 			differ(key, set[key], "exclude."+x.key+" is ["+strings.Join(x.ours, ", ")+"]", means, "set "+key+"="+strings.Join(x.ours, ",")+" there")
 		}
 	}
-	f.openGates(cfg, path, set)
+	checkOpenGates(f, cfg, path, set)
 	if !differs {
 		f.ok("plugin settings", "%s fits", path)
 	}
@@ -197,8 +197,8 @@ func without(list, other []string) []string {
 
 const gateDiffers = "new jobs are not gated for as long as others: shorter gates may open between two rounds, longer ones of an older plugin hold jobs up when fairlease is down"
 
-// gateShown compares the plugin's newest gate with gate.ttl.
-func (f *findings) gateShown(cfg *config.Config, seen *cluster.Observation) {
+// checkGateShown compares the plugin's newest gate with gate.ttl.
+func checkGateShown(f *findings, cfg *config.Config, seen *cluster.Observation) {
 	var newest *cluster.Job
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]

@@ -24,9 +24,9 @@ const (
 	savesNamed = 10
 )
 
-// saves names the kinds of jobs that are assumed never to save, from the journal, else from the
+// checkSaves names the kinds of jobs that are assumed never to save, from the journal, else from the
 // queue.
-func (f *findings) saves(cfg *config.Config, past *store.Past, seen *cluster.Observation) {
+func checkSaves(f *findings, cfg *config.Config, past *store.Past, seen *cluster.Observation) {
 	where, kinds := "", []score.Kind(nil)
 	if past != nil {
 		sh := backtest.Of(past, "")
@@ -37,7 +37,7 @@ func (f *findings) saves(cfg *config.Config, past *store.Past, seen *cluster.Obs
 		where, kinds = "in the queue", backtest.Queue(seen.Now, seen.Jobs, nil, cfg.Settings().Saves)
 	}
 	if len(kinds) > 0 {
-		f.unsaved(kinds, where)
+		checkUnsaved(f, kinds, where)
 	}
 }
 
@@ -51,8 +51,8 @@ func recent(ctx context.Context, s *store.Store, now time.Time) (store.Past, err
 	return past, err
 }
 
-// unsaved words the finding.
-func (f *findings) unsaved(kinds []score.Kind, where string) {
+// checkUnsaved words the finding.
+func checkUnsaved(f *findings, kinds []score.Kind, where string) {
 	const check = "jobs that save"
 	all, never, jobs := 0.0, 0.0, 0
 	var out []score.Kind

@@ -21,23 +21,23 @@ import (
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
-// slurm compares Slurm's configuration with the needs of fairlease.
-func (f *findings) slurm(cfg *config.Config, s *Slurm) {
+// checkSlurm compares Slurm's configuration with the needs of fairlease.
+func checkSlurm(f *findings, cfg *config.Config, s *Slurm) {
 	if s.SetupErr != nil {
 		f.add(Fail, "connection", failure.Cause(s.SetupErr), "Slurm cannot be reached", "correct the keys under slurm in the configuration")
 		return
 	}
 	if s.Err != nil {
 		f.add(Fail, "connection", failure.Cause(s.Err), "rounds pause while Slurm is away", connectionNext(cfg, s.Err))
-		f.token(s.Facts.Token)
+		checkToken(f, s.Facts.Token)
 		return
 	}
 	facts := &s.Facts
 	f.ok("version", "Slurm %s, cluster %s, API %s of %s", facts.Release, facts.Cluster, facts.Speaks, strings.Join(facts.Offered, " "))
-	f.token(facts.Token)
-	f.rights(facts)
-	f.capacity(facts)
-	f.qos(cfg, facts)
+	checkToken(f, facts.Token)
+	checkRights(f, facts)
+	checkCapacity(f, facts)
+	checkQOS(f, cfg, facts)
 	if facts.ConfError != "" {
 		f.add(Fail, "scontrol", facts.ConfError, "changes that the REST API lacks go through scontrol; slurm.conf was not checked either",
 			"set slurm.scontrol to a command that works for the daemon's user")
@@ -51,14 +51,14 @@ func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 	if s.Sighting == nil {
 		return
 	}
-	f.sighting(cfg, facts, s.Sighting, s.Deserted)
-	f.groups(cfg, s)
-	f.longest(facts.Release, s.Sighting.Partitions)
-	f.limits(cfg, facts, s.Sighting)
+	checkSighting(f, cfg, facts, s.Sighting, s.Deserted)
+	checkGroups(f, cfg, s)
+	checkLongest(f, facts.Release, s.Sighting.Partitions)
+	checkLimits(f, cfg, facts, s.Sighting)
 	if facts.ConfError == "" || !s.Sighting.Preemption.Unread { // else scontrol is the finding
-		f.preemption(cfg, s.Sighting)
+		checkPreemption(f, cfg, s.Sighting)
 	}
-	f.plugin(cfg, facts.Conf, &s.Plugin, facts.Operator, s.Sighting)
+	checkPlugin(f, cfg, facts.Conf, &s.Plugin, facts.Operator, s.Sighting)
 	for _, note := range s.Notes {
 		if note == facts.Token {
 			continue
@@ -88,14 +88,14 @@ func connectionNext(cfg *config.Config, err error) string {
 	return "check that slurmctld, slurmrestd and munged run: scontrol ping, systemctl status slurmctld munge"
 }
 
-func (f *findings) token(warning string) {
+func checkToken(f *findings, warning string) {
 	if warning != "" {
 		f.add(Warn, "token", warning, "Slurm refuses an expired token, and rounds pause",
 			"renew the file in time, as by a timer with scontrol token username=USER lifespan=SECONDS; fairlease reads it again when it changes")
 	}
 }
 
-func (f *findings) rights(facts *slurm.Facts) {
+func checkRights(f *findings, facts *slurm.Facts) {
 	denied := facts.RestDenied
 	if facts.ConfError == "" { // else scontrol does not work at all
 		denied = strings.TrimSpace(denied + " " + facts.ScontrolDenied)
@@ -111,8 +111,8 @@ func (f *findings) rights(facts *slurm.Facts) {
 	}
 }
 
-// qos names the QOS of the configuration that Slurm does not have.
-func (f *findings) qos(cfg *config.Config, facts *slurm.Facts) {
+// checkQOS names the QOS of the configuration that Slurm does not have.
+func checkQOS(f *findings, cfg *config.Config, facts *slurm.Facts) {
 	if len(facts.QOS) == 0 {
 		return
 	}
@@ -131,7 +131,7 @@ func (f *findings) qos(cfg *config.Config, facts *slurm.Facts) {
 	}
 }
 
-func (f *findings) capacity(facts *slurm.Facts) {
+func checkCapacity(f *findings, facts *slurm.Facts) {
 	models, untyped := map[string]int{}, []string{}
 	for i := range facts.Nodes {
 		for _, g := range facts.Nodes[i].GPUs {
@@ -177,8 +177,8 @@ func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
 	is := func(key string) string { return key + "=" + cmp.Or(c[key], "(not set)") }
 	f.must(c[slurm.ConfSelectType] == "select/cons_tres", Fail, "SelectType", is(slurm.ConfSelectType),
 		"without cons_tres Slurm does not place single GPUs", "set SelectType=select/cons_tres")
-	f.tres(c, facts)
-	f.killWait(c, cfg)
+	checkTRES(f, c, facts)
+	checkKillWait(f, c, cfg)
 	if delay, ok := parameter(c[slurm.ConfScheduler], "requeue_delay"); ok {
 		n, err := strconv.Atoi(delay)
 		f.must(err == nil && n >= 30, Warn, "requeue_delay", "requeue_delay="+delay, "a requeued job may come back before its GPUs are handed over",
@@ -192,7 +192,7 @@ func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
 		"a job's output is truncated when its next lease begins, unless it was submitted with --open-mode=append", "set JobFileAppend=1")
 	f.must(c[slurm.ConfJobRequeue] != "0", Warn, "JobRequeue", is(slurm.ConfJobRequeue),
 		"jobs keep their GPUs until they end, unless submitted with --requeue", "set JobRequeue=1, or mark_requeue=yes in fairlease-plugin.conf")
-	f.gate(c, cfg)
+	checkGate(f, c, cfg)
 	f.must(c.hasPlugin(), Warn, "submit plugin", is(slurm.ConfJobSubmit),
 		"new jobs are gated at the next round, up to one interval after submission; Slurm may start them on idle GPUs before",
 		"install fairlease-slurm-plugin and set JobSubmitPlugins=fairlease (\"The plugins\" in docs/install.md), or use contrib/job_submit.lua")
@@ -201,11 +201,11 @@ func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
 		f.must(age >= least, Warn, "MinJobAge", is(slurm.ConfMinJobAge), "Slurm may forget ended jobs before a round sees their end",
 			fmt.Sprintf("set MinJobAge to %d or more", least/cluster.Second))
 	}
-	f.ways(cfg, c)
+	checkWays(f, cfg, c)
 }
 
-// gate says which gate is in use, and why.
-func (f *findings) gate(c conf, cfg *config.Config) {
+// checkGate says which gate is in use, and why.
+func checkGate(f *findings, c conf, cfg *config.Config) {
 	const line = "add Licenses=fairlease:1000000 to slurm.conf (gate.license), if you can"
 	many := "each waiting job's begin time moves every few minutes: one change in Slurm per job, and its accrued age starts again"
 	total := ""
@@ -246,7 +246,7 @@ func parameter(text, word string) (string, bool) {
 	return "", false
 }
 
-func (f *findings) tres(c conf, facts *slurm.Facts) {
+func checkTRES(f *findings, c conf, facts *slurm.Facts) {
 	const key = slurm.ConfTRES
 	var gpus []string
 	for tres := range strings.SplitSeq(c[key], ",") {
@@ -268,9 +268,9 @@ func (f *findings) tres(c conf, facts *slurm.Facts) {
 	}
 }
 
-// killWait compares KillWait with the notice and the grant timeout. It is all the time of a job
+// checkKillWait compares KillWait with the notice and the grant timeout. It is all the time of a job
 // that ignored the notice, and the maximum duration of a hand-over.
-func (f *findings) killWait(c conf, cfg *config.Config) {
+func checkKillWait(f *findings, c conf, cfg *config.Config) {
 	wait, ok := c.seconds(slurm.ConfKillWait)
 	if !ok {
 		return
@@ -295,8 +295,8 @@ func (f *findings) killWait(c conf, cfg *config.Config) {
 	}
 }
 
-// sighting checks the configuration against the cluster. deserted are the partitions whose groups have no user of a tenant.
-func (f *findings) sighting(cfg *config.Config, facts *slurm.Facts, seen *cluster.Observation, deserted []string) {
+// checkSighting checks the configuration against the cluster. deserted are the partitions whose groups have no user of a tenant.
+func checkSighting(f *findings, cfg *config.Config, facts *slurm.Facts, seen *cluster.Observation, deserted []string) {
 	known := map[string]*cluster.Partition{}
 	for i := range seen.Partitions {
 		known[seen.Partitions[i].Name] = &seen.Partitions[i]
@@ -338,8 +338,8 @@ func (f *findings) sighting(cfg *config.Config, facts *slurm.Facts, seen *cluste
 			f.ok("partition "+p, "%d GPUs", gpus[p])
 		}
 	}
-	f.withoutGPUs(cfg, seen, gpus)
-	f.besides(cfg, seen)
+	checkWithoutGPUs(f, cfg, seen, gpus)
+	checkBesides(f, cfg, seen)
 	if vcs := cfg.VCs(); vcs != nil {
 		rules := cfg.Rules()
 		wrong, remarks := vcs.Against(seen, &rules)
@@ -358,10 +358,10 @@ func (f *findings) sighting(cfg *config.Config, facts *slurm.Facts, seen *cluste
 		f.add(Fail, "look", err.Error(), "no round can be made", "see the message")
 		return
 	}
-	f.weights(cfg, &snap)
-	f.passOn(cfg, seen.Accounts)
-	f.budgets(cfg, &snap)
-	f.models(cfg, seen, &snap)
+	checkWeights(f, cfg, &snap)
+	checkPassOn(f, cfg, seen.Accounts)
+	checkBudgets(f, cfg, &snap)
+	checkModels(f, cfg, seen, &snap)
 }
 
 // mendNodes says what to do about nodes whose records make no sense.
@@ -378,9 +378,9 @@ func unreadable(list []cluster.Node, p *cluster.Partition) []string {
 	return out
 }
 
-// withoutGPUs finds partitions in which jobs without GPUs may take all CPUs of a node with GPUs, so that these idle. gpus is
+// checkWithoutGPUs finds partitions in which jobs without GPUs may take all CPUs of a node with GPUs, so that these idle. gpus is
 // the number of GPUs by partition.
-func (f *findings) withoutGPUs(cfg *config.Config, seen *cluster.Observation, gpus map[string]int) {
+func checkWithoutGPUs(f *findings, cfg *config.Config, seen *cluster.Observation, gpus map[string]int) {
 	rules := cfg.Rules()
 	word := rules.OptOut.Of(cluster.WayNoGPUs)
 	fewest := map[string]int{} // CPUs of a node with GPUs, by partition
@@ -417,8 +417,8 @@ func (f *findings) withoutGPUs(cfg *config.Config, seen *cluster.Observation, gp
 		"set MaxCPUsPerNode of partitions for CPU jobs to less than the CPUs of each node; for partitions of GPU jobs set opt_out.no_gpus: refuse here and in fairlease-plugin.conf, or a partition QOS with MinTRES=gres/gpu=1")
 }
 
-// besides finds partitions that are not managed, but have nodes with GPUs of managed ones.
-func (f *findings) besides(cfg *config.Config, seen *cluster.Observation) {
+// checkBesides finds partitions that are not managed, but have nodes with GPUs of managed ones.
+func checkBesides(f *findings, cfg *config.Config, seen *cluster.Observation) {
 	const check = "partitions on the same nodes"
 	shared := map[string]int{} // GPUs, by partition
 	for i := range seen.Nodes {
@@ -448,8 +448,8 @@ func (f *findings) besides(cfg *config.Config, seen *cluster.Observation) {
 		"add the partition to partitions here and in fairlease-plugin.conf, or give it a partition QOS with MaxTRESPerJob=gres/gpu=0")
 }
 
-// groups finds managed partitions with groups that this host does not know: fairlease cannot tell which users are outside of them.
-func (f *findings) groups(cfg *config.Config, s *Slurm) {
+// checkGroups finds managed partitions with groups that this host does not know: fairlease cannot tell which users are outside of them.
+func checkGroups(f *findings, cfg *config.Config, s *Slurm) {
 	var unknown []string
 	lists := false
 	for i := range s.Sighting.Partitions {
@@ -490,8 +490,8 @@ func limitsGPUs(all []cluster.QOS, name string, wanted func(cluster.Cap) bool) b
 	})
 }
 
-// preemption finds managed partitions whose jobs Slurm may stop by itself.
-func (f *findings) preemption(cfg *config.Config, seen *cluster.Observation) {
+// checkPreemption finds managed partitions whose jobs Slurm may stop by itself.
+func checkPreemption(f *findings, cfg *config.Config, seen *cluster.Observation) {
 	const check = "PreemptType"
 	p, rules := &seen.Preemption, cfg.Rules()
 	if p.None() {
@@ -530,10 +530,10 @@ func (f *findings) preemption(cfg *config.Config, seen *cluster.Observation) {
 	}
 }
 
-// longest finds partitions whose jobs may end decades from now. Slurm 24.11 searches for the
+// checkLongest finds partitions whose jobs may end decades from now. Slurm 24.11 searches for the
 // start of a job in windows that double in 32 bits, and hangs while such jobs run. 26.05 does
 // not; the versions between were not tested.
-func (f *findings) longest(release string, partitions []cluster.Partition) {
+func checkLongest(f *findings, release string, partitions []cluster.Partition) {
 	const most = 10 * 365 * cluster.Day
 	major, _, _ := strings.Cut(release, ".")
 	if n, err := strconv.Atoi(major); err != nil || n >= 26 {
@@ -554,8 +554,8 @@ func (f *findings) longest(release string, partitions []cluster.Partition) {
 		"set MaxTime of these partitions to at most some years")
 }
 
-// budgets finds budgets of accounts that are no tenants.
-func (f *findings) budgets(cfg *config.Config, snap *cluster.Snapshot) {
+// checkBudgets finds budgets of accounts that are no tenants.
+func checkBudgets(f *findings, cfg *config.Config, snap *cluster.Snapshot) {
 	var unknown []string
 	for _, b := range cfg.Spending() {
 		if !slices.ContainsFunc(snap.Tenants, func(t cluster.Tenant) bool { return t.Name == b.Tenant }) {
@@ -570,8 +570,8 @@ func (f *findings) budgets(cfg *config.Config, snap *cluster.Snapshot) {
 	}
 }
 
-// passOn names accounts at or above the level that have no shares of their own.
-func (f *findings) passOn(cfg *config.Config, accounts []cluster.Account) {
+// checkPassOn names accounts at or above the level that have no shares of their own.
+func checkPassOn(f *findings, cfg *config.Config, accounts []cluster.Account) {
 	if len(cfg.Tenants.Weights) > 0 {
 		return
 	}
@@ -589,20 +589,20 @@ func (f *findings) passOn(cfg *config.Config, accounts []cluster.Account) {
 	}
 }
 
-// weights compares the weights of the whole day, and those of schedules, with the tenants.
-func (f *findings) weights(cfg *config.Config, snap *cluster.Snapshot) {
+// checkWeights compares the weights of the whole day, and those of schedules, with the tenants.
+func checkWeights(f *findings, cfg *config.Config, snap *cluster.Snapshot) {
 	shares := map[string]int64{}
 	for i := range snap.Tenants {
 		shares[snap.Tenants[i].Name] = snap.Tenants[i].Weight
 	}
-	f.named("", &cfg.Tenants, shares)
+	checkNamed(f, "", &cfg.Tenants, shares)
 	for name, with := range cfg.Scheduled() {
 		if named := with.Tenants.Weights; len(named) > 0 && !maps.Equal(named, cfg.Tenants.Weights) {
 			then := map[string]int64{}
 			for tenant := range shares {
 				then[tenant] = named[tenant]
 			}
-			f.named(fmt.Sprintf("while schedule %s is in force: ", name), &with.Tenants, then)
+			checkNamed(f, fmt.Sprintf("while schedule %s is in force: ", name), &with.Tenants, then)
 		}
 	}
 	var sum int64
@@ -623,8 +623,8 @@ func (f *findings) weights(cfg *config.Config, snap *cluster.Snapshot) {
 	f.ok("tenants", "%s", strings.Join(words, ", "))
 }
 
-// named compares tenants.weights with the tenants and their weights in force; when tells the time of these.
-func (f *findings) named(when string, tenants *config.Tenants, weights map[string]int64) {
+// checkNamed compares tenants.weights with the tenants and their weights in force; when tells the time of these.
+func checkNamed(f *findings, when string, tenants *config.Tenants, weights map[string]int64) {
 	var unknown []string
 	for name := range tenants.Weights {
 		if _, is := weights[name]; !is {

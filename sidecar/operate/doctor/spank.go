@@ -125,8 +125,8 @@ func readPlugin(path string) Library {
 	return x
 }
 
-// spank checks that the SPANK plugin, if it is installed, loads and can do no harm.
-func (f *findings) spank(s *Spank, release, program string) {
+// checkSpank checks that the SPANK plugin, if it is installed, loads and can do no harm.
+func checkSpank(f *findings, s *Spank, release, program string) {
 	const check, build = "SPANK plugin", "install fairlease-slurm-plugin for this release on login and compute nodes, or build the plugin there (make -C slurmplugin install)"
 	missing := "the option --fairlease does not exist: sbatch refuses it, and hints come by --comment, --wckey or FAIRLEASE_HINTS only"
 	level := Warn
@@ -148,6 +148,6 @@ func (f *findings) spank(s *Spank, release, program string) {
 	case s.Required:
 		f.add(Warn, check, s.Line+" names it as required", "if it ever fails to load, as after an upgrade of Slurm, submissions fail and nodes are drained", "write optional in place of required")
 	default:
-		f.version(check, fmt.Sprintf("optional in %s, built for Slurm %s", s.Line, s.Slurm), &s.Library, program, "hints may be read by other rules than the daemon's", build)
+		checkVersion(f, check, fmt.Sprintf("optional in %s, built for Slurm %s", s.Line, s.Slurm), &s.Library, program, "hints may be read by other rules than the daemon's", build)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
-// ways names what settings let users do to hold GPUs without a lease.
-func (f *findings) ways(cfg *config.Config, c conf) {
+// checkWays names what settings let users do to hold GPUs without a lease.
+func checkWays(f *findings, cfg *config.Config, c conf) {
 	const check, free = "ways out", "such jobs start by themselves, at nobody's charge, and keep their GPUs from others until they end"
 	var left []string
 	for _, key := range waysOut {
@@ -87,16 +87,16 @@ const (
 // protectGate is the plugin's setting that keeps users from opening gates.
 const protectGate = "protect_gate"
 
-// openGates warns where users may open the gates of sessions, which cannot be stopped.
-func (f *findings) openGates(cfg *config.Config, path string, set map[string]string) {
+// checkOpenGates warns where users may open the gates of sessions, which cannot be stopped.
+func checkOpenGates(f *findings, cfg *config.Config, path string, set map[string]string) {
 	if word := cfg.OptOut.Of(cluster.WaySession); set[protectGate] != "yes" && word != loop.LeaveAlone && word != loop.Refuse {
 		f.add(Warn, "gates of sessions", "protect_gate is not yes in "+path, "a session whose owner opens its gate (scontrol update) starts before its turn, and cannot be stopped",
 			"set protect_gate=yes there, with the users of fairlease's scontrol and slurmrestd in operator_uids unless the daemon runs as the same user, and run scontrol reconfigure")
 	}
 }
 
-// opens fails where the plugin keeps fairlease itself from opening gates.
-func (f *findings) opens(file *PluginFile, set map[string]string, operator string) {
+// checkOpens fails where the plugin keeps fairlease itself from opening gates.
+func checkOpens(f *findings, file *PluginFile, set map[string]string, operator string) {
 	if set[protectGate] == "yes" && operator != "" && file.Openers != nil && !slices.Contains(file.Openers, operator) {
 		f.add(Fail, "plugin operator_uids", fmt.Sprintf("%s keeps user %s, as whom slurmrestd acts for fairlease, from opening gates", file.Path, operator), "grants are refused: no gated job starts",
 			fmt.Sprintf("add the number of that user (id -u %s) to operator_uids there, and run scontrol reconfigure", operator))

@@ -156,8 +156,8 @@ func mayRead(who *user.User, path string) error {
 	}
 }
 
-// web checks the keys under web. Where no web server is in use, its address is worth a warning, and its rights are of no interest.
-func (f *findings) web(cfg *config.Config, seen *Seen) {
+// checkWeb checks the keys under web. Where no web server is in use, its address is worth a warning, and its rights are of no interest.
+func checkWeb(f *findings, cfg *config.Config, seen *Seen) {
 	s, w := &cfg.Web, &seen.Web
 	used := w.Answers || slices.ContainsFunc(seen.Parts.Units, func(u Unit) bool {
 		return u.Name == webUser+".service" && (strings.HasPrefix(u.File, "enabled") || u.Active != "inactive")
@@ -166,7 +166,7 @@ func (f *findings) web(cfg *config.Config, seen *Seen) {
 	if used {
 		level = Fail
 	}
-	f.listener(s.Listen, w, level)
+	checkListener(f, s.Listen, w, level)
 	if s.WebConfig != "" {
 		found := "the files of " + s.WebConfig + " can be read, and are valid"
 		if w.TLS != nil {
@@ -186,14 +186,14 @@ func (f *findings) web(cfg *config.Config, seen *Seen) {
 		f.must(w.Munge == nil, Warn, "munge", found, "people on other hosts are not known to the web server: they see sums only",
 			"start munged, or set web.munge_socket; without MUNGE set web.munge: false")
 	}
-	f.proxies(s)
+	checkProxies(f, s)
 	if seen.Database.OpenErr == nil {
-		f.reader(cfg, w, &seen.Database.Reader)
+		checkReader(f, cfg, w, &seen.Database.Reader)
 	}
 }
 
-// listener says who has the address of the page; level is that of a fault.
-func (f *findings) listener(address string, w *Web, level string) {
+// checkListener says who has the address of the page; level is that of a fault.
+func checkListener(f *findings, address string, w *Web, level string) {
 	const check = "listen"
 	switch {
 	case address == "":
@@ -213,8 +213,8 @@ func (f *findings) listener(address string, w *Web, level string) {
 	}
 }
 
-// proxies checks that trusted proxies can reach the server, and that users of this host are none.
-func (f *findings) proxies(s *config.Web) {
+// checkProxies checks that trusted proxies can reach the server, and that users of this host are none.
+func checkProxies(f *findings, s *config.Web) {
 	const check = "trusted_proxies"
 	all, err := s.Proxies()
 	if err != nil || len(all) == 0 {
@@ -242,8 +242,8 @@ func (f *findings) proxies(s *config.Web) {
 	}
 }
 
-// reader checks the rights of the web server's user in the database.
-func (f *findings) reader(cfg *config.Config, w *Web, r *Reader) {
+// checkReader checks the rights of the web server's user in the database.
+func checkReader(f *findings, cfg *config.Config, w *Web, r *Reader) {
 	const check = "database user"
 	if at, err := url.Parse(cfg.Database.URL); r.User == webUser && !r.Exists && (w.OtherEnv || err != nil || at.User != nil) {
 		return // it has another user
