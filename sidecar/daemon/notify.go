@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -13,7 +14,8 @@ import (
 type Manager struct {
 	// Watchdog is its maximum time between two signs of life; 0 = it has no watchdog.
 	Watchdog time.Duration
-	waits    atomic.Int32 // messages that it has not taken yet
+	patience time.Duration // for a message; 0 = a second
+	waits    atomic.Int32  // messages that it has not taken yet
 }
 
 var errSilent = errors.New("the service manager takes no messages")
@@ -34,7 +36,7 @@ func (m *Manager) tell(words ...string) error {
 	select {
 	case err := <-told:
 		return err
-	case <-time.After(time.Second):
+	case <-time.After(cmp.Or(m.patience, time.Second)):
 		return errSilent
 	}
 }

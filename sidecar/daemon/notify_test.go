@@ -122,7 +122,7 @@ func TestStalledBeats(t *testing.T) {
 func TestAServiceManagerThatDoesNotRead(t *testing.T) {
 	conn, path := listen(t)
 	t.Setenv("NOTIFY_SOCKET", path)
-	m := &Manager{}
+	m := &Manager{patience: 20 * time.Millisecond}
 	silent, begin := 0, time.Now()
 	for range 2000 {
 		if err := m.tell("STATUS=a round"); errors.Is(err, errSilent) {

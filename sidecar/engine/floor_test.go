@@ -13,10 +13,11 @@ import (
 // every hour it holds its floor, and the other one is repaid by all the rest.
 func TestWhoRepaysKeepsItsFloorInEveryHour(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	type promise struct {
 		floor int
 		cap   cluster.Span
-	}{{75, 2 * hour}, {50, 2 * hour}, {75, 24 * hour}} {
+	}
+	for _, c := range seeds.Few(1, promise{75, 2 * hour}, promise{50, 2 * hour}, promise{75, 24 * hour}) {
 		set := simtest.Product()
 		set.Interval, set.RepayFloorPercent, set.CreditCap = minute, c.floor, c.cap
 		w := simtest.New(t, set, simtest.Nodes("n", "v100", 2, 8), "a", "b")
@@ -54,13 +55,15 @@ func TestNobodyPaysForAFloorWithItsOwn(t *testing.T) {
 		tenant  string
 		n, gang int
 	}
-	for _, c := range []struct {
+	type floor struct {
 		cap   cluster.Span
 		holds int // GPUs that a holds for two days, or for one if they can be stopped
 		stops bool
 		gang  int  // of a
 		boost bool // c has one job, and goes first
-	}{{2 * hour, 16, false, 1, false}, {24 * hour, 16, false, 1, false}, {2 * hour, 20, true, 2, false}, {2 * hour, 20, true, 4, false}, {24 * hour, 16, false, 1, true}} {
+	}
+	for _, c := range seeds.Few(2, floor{24 * hour, 16, false, 1, true}, floor{2 * hour, 20, true, 4, false}, floor{2 * hour, 16, false, 1, false},
+		floor{24 * hour, 16, false, 1, false}, floor{2 * hour, 20, true, 2, false}) {
 		set := simtest.Product()
 		set.Interval, set.CreditCap = minute, c.cap
 		w := newWorldOn(t, set, simtest.Nodes("n", "v100", 3, 8), "a", "b", "c")

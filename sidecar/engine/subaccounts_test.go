@@ -7,11 +7,12 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // A coordinator can make sub-accounts, give them fairshare=parent and other names: the other tenant keeps its half.
 func TestSubAccountsTakeNothingFromOthers(t *testing.T) {
-	for _, gang := range []int{1, 8} {
+	for _, gang := range seeds.Few(1, 8, 1) {
 		for _, c := range []struct {
 			name  string
 			subs  int

@@ -55,7 +55,7 @@ func TestLevelsInAVCUnderADividingPreset(t *testing.T) {
 
 // The users of a tenant take turns in its virtual cluster under a dividing preset, too.
 func TestUsersTakeTurnsInAVCUnderADividingPreset(t *testing.T) {
-	for _, by := range []string{"oef:noncoop", "gavel:las", "gandiva-fair"} {
+	for _, by := range seeds.Few(1, "oef:noncoop", "gavel:las", "gandiva-fair") {
 		w := newModelCells(t, by, 0, 1, nodesOf("a", 0, 1))
 		w.Settings.Users = cluster.UsersEqual
 		for range 7 {

@@ -15,6 +15,9 @@ func Some(few, all int) int {
 	return few
 }
 
+// Few gives the first few cases of a slow table, all of them if Full.
+func Few[T any](few int, all ...T) []T { return all[:Some(few, len(all))] }
+
 // Slow skips a test that takes seconds and whose package has quicker tests beside it, unless Full.
 func Slow(t testing.TB) {
 	t.Helper()
@@ -23,7 +26,7 @@ func Slow(t testing.TB) {
 	}
 }
 
-// Main is the TestMain of a package whose properties take long: they are drawn 10 times instead of 100, unless Full or the
+// Main is the TestMain of a package whose properties take long: they are drawn 4 times instead of 100, unless Full or the
 // flag -rapid.checks says otherwise. Tests, but not benchmarks, collect garbage less often: their worlds are small, and make
 // much of it.
 func Main(m *testing.M) {
@@ -34,7 +37,7 @@ func Main(m *testing.M) {
 	given := Full()
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if !given {
-		if err := flag.Set("rapid.checks", "10"); err != nil {
+		if err := flag.Set("rapid.checks", "4"); err != nil {
 			panic(err) // rapid is linked in
 		}
 	}
