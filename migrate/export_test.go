@@ -22,3 +22,21 @@ func Later(ctx context.Context, dsn string, say Progress) (from, to int64, err e
 	}
 	return up(ctx, dsn, Schema, "", all, say)
 }
+
+// UpTo is Up by a program of a version of the schema.
+func UpTo(ctx context.Context, dsn string, version int64) error {
+	names, err := fs.Glob(files, "migrations/*.sql")
+	some := fstest.MapFS{}
+	for _, name := range names[:version] {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		some[name] = &fstest.MapFile{Data: text}
+	}
+	if err != nil {
+		return err
+	}
+	_, _, err = up(ctx, dsn, Schema, "", some, func(string) {})
+	return err
+}

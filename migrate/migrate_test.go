@@ -26,7 +26,7 @@ func TestUp(t *testing.T) {
 	if err != nil || from != 0 || to != migrate.Latest() {
 		t.Fatalf("from %d to %d (%v)", from, to, err)
 	}
-	if len(steps) != 2 || !strings.HasPrefix(steps[len(steps)-2], fmt.Sprintf("schema: %05d_", migrate.Latest())) || !strings.HasPrefix(steps[len(steps)-1], "views and their functions: ") {
+	if len(steps) != int(migrate.Latest())+1 || !strings.HasPrefix(steps[len(steps)-2], fmt.Sprintf("schema: %05d_", migrate.Latest())) || !strings.HasPrefix(steps[len(steps)-1], "views and their functions: ") {
 		t.Errorf("told %q", steps)
 	}
 	db := storetest.Connect(t, dsn)
@@ -220,6 +220,37 @@ func TestInterrupted(t *testing.T) {
 	if diff := cmp.Diff(want, text(t, db, shape)); diff != "" {
 		t.Errorf("the schema differs:\n%s", diff)
 	}
+}
+
+// A journal of the schema before gets the tables of notices: its rows stay, its roles have their rights on the new tables, and its shape is that of a new one.
+func TestUpgradeToNotices(t *testing.T) {
+	dsn := storetest.Empty(t)
+	if err := migrate.UpTo(t.Context(), dsn, 1); err != nil {
+		t.Fatal(err)
+	}
+	db := storetest.Connect(t, dsn)
+	execute(t, db, "create table fairlease.notice_choices (user_name text)") // the program of that schema gave no rights on it
+	if err := migrate.Roles(t.Context(), dsn, migrate.Schema, quiet); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, db, "drop table fairlease.notice_choices")
+	execute(t, db, "insert into tenants (name, weight) values ('bio', 3)")
+	from, to, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet)
+	if err != nil || from != 1 || to != migrate.Latest() {
+		t.Fatalf("from %d to %d (%v)", from, to, err)
+	}
+	if n := number(t, db, "select count(*) from tenants where name = 'bio' and weight = 3"); n != 1 {
+		t.Error("a tenant is gone")
+	}
+	if diff := cmp.Diff(text(t, storetest.Connect(t, storetest.Database(t)), shape), text(t, db, shape)); diff != "" {
+		t.Errorf("the schema differs from a new one:\n%s", diff)
+	}
+	user := as(t, dsn, db, "tenant")
+	execute(t, user, "insert into notice_choices (user_name, kinds) values (current_user, '{stop}')")
+	if _, err := user.Exec(t.Context(), "insert into notice_choices (user_name) values ('eve')"); !refused(err) {
+		t.Errorf("a tenant chooses for another: %v", err)
+	}
+	execute(t, as(t, dsn, db, "daemon"), "insert into notices (kind, job_key, event, user_name, channel, facts, due_at) values ('stop', 1, '1', 'ann', 'mail', '{}', now())")
 }
 
 // A migration takes the lead: the daemon of before ends its commit and writes nothing more.

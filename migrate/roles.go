@@ -28,20 +28,25 @@ const (
 // roles gives each role's purpose.
 var roles = []struct{ name, is string }{
 	{reader, "reads all of the journal, writes nothing"},
-	{tenant, "reads the rows of its own tenants, by the Slurm user that database_users or its own name gives"},
-	{operator, "reads all of the journal, gives and ends overrides (exempt, boost, freeze), and takes over and undoes terms of leases"},
+	{tenant, "reads the rows of its own tenants, by the Slurm user that database_users or its own name gives, and chooses which notices that user gets"},
+	{operator, "reads all of the journal, gives and ends overrides (exempt, boost, freeze), takes over and undoes terms of leases, and chooses which notices users get"},
 	{writer, "writes the journal, and ends overrides whose jobs have ended; neither gives overrides nor changes tables"},
 	{viewer, "owns the views; it cannot log in"},
 }
+
+// ofUser is the condition on the rows of the Slurm user that a database user is.
+const ofUser = `user_name = case
+		when exists (select from database_users where name = current_user) then (select slurm_user from database_users where name = current_user)
+		else current_user::text
+	end`
 
 // ofTenant gives, by table, the condition on the rows that a tenant sees through the views. Tenants see no row of a table
 // that is not listed.
 var ofTenant = map[string]string{
 	"database_users": "name = current_user",
-	"members": `user_name = case
-		when exists (select from database_users where name = current_user) then (select slurm_user from database_users where name = current_user)
-		else current_user::text
-	end`,
+	"members":        ofUser,
+	"notices":        ofUser,
+	"notice_choices": ofUser,
 
 	"tenants":             "name in (select tenant from members)",
 	"jobs":                "tenant in (select tenant from members)",
@@ -88,8 +93,8 @@ var TenantViews = []string{
 	"gpus_now", "gpu_nodes_now", "gpu_use_hourly", "idle_held", "gpu_remarks_now", "forecasts_now", "forecast_coverage", "budgets",
 }
 
-// tenantTables are the tables that the program reads for tenants, and those that the policies ask.
-var tenantTables = []string{"jobs", "overrides", "rounds", "schema_version", "members", "database_users"}
+// tenantTables are the tables that the program reads for tenants, and those that the policies ask. Tenants write their own notice_choices.
+var tenantTables = []string{"jobs", "overrides", "rounds", "schema_version", "members", "database_users", "notices", "notice_choices"}
 
 // written gives the daemon's rights on tables where it may not do everything. It may add to repairs and identity, since
 // `fairlease repair` runs with its rights.
@@ -269,6 +274,7 @@ func grant(ctx context.Context, tx pgx.Tx, schema string) error {
 		do("grant execute on function %s to %s", f, role(writer))
 	}
 	do("grant insert (kind, scope, name, until_at, reason, by, job_key, job_user, job_submitted_at), update (ended_at, ended_by) on overrides to %s", role(operator))
+	do("grant insert, update, delete on notice_choices to %s, %s", role(tenant), role(operator)) // the policy keeps tenants to their own
 	do("grant insert (kind, file_ms, before_ms, term_ms, by, why, study) on tunings to %s", role(operator))
 	return err
 }

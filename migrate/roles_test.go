@@ -91,6 +91,8 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 			insert into vc_cell_history values ('%[3]s', 'rack', 'node', now(), 8, 1, 0, 1, 0, 0, 0);
 			insert into entitlements values ('%[3]s', 'v100', now(), 1, 1, 1, 1, 1, 1);
 			insert into gpus values ('n1', %[1]d, '', 'H100', 'fresh', '', %[1]d, 0, 0, 70, 1, 2, true, now());
+			insert into notices (kind, job_key, event, user_name, channel, facts, due_at) values ('stop', %[1]d, '1', '%[4]s', 'mail', '{"tenant": "%[3]s"}', now());
+			insert into notice_choices values ('%[4]s', '{stop}', case '%[3]s' when 'bio' then '' else '07:00-07:07' end, now());
 			insert into gpu_remarks values (%[1]d, 'stall', '', -1, now(), 'of %[3]s');
 			insert into forecasts (at, job_key, round, runs, horizon_ms, waits, why, raw_ms, kept) values ('2026-03-02', %[1]d, 2, 100, 777, true, '', '{0,0,0,0,0,0}', true);
 			insert into forecast_classes values ('running_end', 'tenant', '%[3]s', '2026-03-02', case '%[3]s' when 'bio' then 90 else 777 end, 20, 80, 70, 90);
@@ -157,7 +159,7 @@ func TestWhatATenantSees(t *testing.T) {
 			t.Fatalf("%s: %d rows (%v): there is nothing to hide", name, len(all), err)
 		}
 		mine, err := rows(t, ann, name)
-		mayRead := slices.Contains(migrate.TenantViews, name) || slices.Contains([]string{"jobs", "overrides", "rounds", "schema_version", "members", "database_users"}, name)
+		mayRead := slices.Contains(migrate.TenantViews, name) || slices.Contains([]string{"jobs", "overrides", "rounds", "schema_version", "members", "database_users", "notices", "notice_choices"}, name)
 		switch {
 		case !mayRead && !refused(err):
 			t.Errorf("%s can be read: %q (%v)", name, mine, err)
@@ -193,10 +195,20 @@ func TestWhatATenantSees(t *testing.T) {
 		"update jobs set gpus = 1", "delete from jobs", "insert into members values ('astro', 'ann')", "update database_users set slurm_user = 'eve'",
 		"insert into overrides (kind, scope, name, until_at, reason, by) values ('boost', 'tenant', 'bio', now() + interval '1 day', 'r', 'ann')",
 		"create table mine ()", "alter table jobs disable row level security", "drop view waiting_jobs", "set role fairlease_views", "set role fairlease_reader",
+		"insert into notice_choices (user_name, kinds) values ('eve', '{}')", "update notice_choices set user_name = 'eve'", "update notices set due_at = now()",
+		"insert into notices (kind, job_key, event, user_name, channel, facts, due_at) values ('stop', 7, '1', 'ann', 'mail', '{}', now())",
 	} {
 		if _, err := ann.Exec(t.Context(), x); !refused(err) {
 			t.Errorf("%s: %v", x, err)
 		}
+	}
+	for _, x := range []string{"update notice_choices set kinds = '{start}'", "delete from notice_choices", "insert into notice_choices (user_name, quiet) values ('ann', '22:00-07:00')"} {
+		if done, err := ann.Exec(t.Context(), x); err != nil || done.RowsAffected() != 1 {
+			t.Errorf("its own choice: %s: %v, %v", x, done, err)
+		}
+	}
+	if n := number(t, db, "select count(*) from notice_choices where user_name = 'eve'"); n != 1 {
+		t.Errorf("%d choices of another user are left", n)
 	}
 	// Nothing that a query does with rows, in whichever order, sees those of others.
 	execute(t, ann, "create function pg_temp.tell(text) returns boolean language plpgsql cost 0.0000001 as $$ begin if $1 ~ 'astro|eve' then raise 'leaked %', $1; end if; return true; end $$")
@@ -251,7 +263,7 @@ func TestWhatOthersMay(t *testing.T) {
 	writes := []string{
 		"insert into jobs select * from jobs where key = 0", "update jobs set gpus = gpus", "delete from jobs where key = 0", "update leaders set renewed_at = now()",
 		"insert into leaders (holder, takeover_after) select 'x', '1 s' where false", "delete from rounds where number = 0", "insert into members values ('x', 'x')", "delete from members where tenant = 'x'",
-		"delete from charges where gpu_ms = 0", "update tunings set round = 1",
+		"delete from charges where gpu_ms = 0", "update tunings set round = 1", "update notices set sent_at = now() where id = 0", "delete from notices where id = 0",
 	}
 	audit := []string{"insert into repairs (kind, found, done, reason, by) values ('clock', '', '', '', 'ann')", "update identity set name = name"}
 	order := []string{
@@ -259,13 +271,14 @@ func TestWhatOthersMay(t *testing.T) {
 	}
 	end := []string{"update overrides set ended_at = now(), ended_by = 'ann' where id = 1"}
 	term := []string{"insert into tunings (kind, file_ms, before_ms, term_ms, by, why, study) values ('taken', 1, 1, 2, 'ann', 'r', null)"}
+	choose := []string{"insert into notice_choices (user_name, kinds) values ('bob', '{}') on conflict (user_name) do update set kinds = excluded.kinds"}
 	prune := []string{"delete from overrides where id = 0", "delete from tunings where id = 0"}
 	never := []string{
 		"update overrides set reason = 'x'", "update overrides set until_at = until_at", "insert into overrides (kind, scope, name, until_at, reason, by, created_at) values ('boost', 'tenant', 'bio', now(), 'r', 'ann', '2000-01-01')",
 		"update repairs set by = 'x'", "update tunings set term_ms = 9", "update tunings set why = 'x'", "delete from repairs", "delete from identity", "update database_users set slurm_user = 'eve'", "insert into database_users values ('x', 'x')", "delete from schema_version",
 		"truncate jobs", "create table mine ()", "drop view waiting_jobs", "alter table jobs disable row level security", "drop table jobs", "set role fairlease_views", "create role other",
 	}
-	for role, may := range map[string][]string{"reader": nil, "operator": slices.Concat(order, end, term), "daemon": slices.Concat(writes, audit, prune, end, term)} {
+	for role, may := range map[string][]string{"reader": nil, "operator": slices.Concat(order, end, term, choose), "daemon": slices.Concat(writes, audit, prune, end, term, choose)} {
 		user := as(t, dsn, db, role)
 		for _, name := range slices.Concat(tables, views) {
 			all, err1 := rows(t, db, name)
@@ -276,7 +289,7 @@ func TestWhatOthersMay(t *testing.T) {
 				t.Errorf("%s sees of %s: %s (%v, %v)", role, name, cmp.Diff(all, seen), err1, err2)
 			}
 		}
-		for _, x := range slices.Concat(writes, audit, order, end, prune, never) {
+		for _, x := range slices.Concat(writes, audit, order, end, prune, choose, never) {
 			_, err := user.Exec(t.Context(), x)
 			if want := slices.Contains(may, x); want && err != nil || !want && !refused(err) {
 				t.Errorf("%s: %s: %v", role, x, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
@@ -124,19 +125,19 @@ func TestActsAreSelected(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	now := time.Now()
+	now, schemas := time.Now(), int(migrate.Latest()) // each migration is an act
 	for _, c := range []struct {
 		of   store.Acts
 		want string
 	}{
-		{store.Acts{}, "leased lease.term release fairlease"},
+		{store.Acts{}, "leased lease.term release" + strings.Repeat(" fairlease", schemas)},
 		{store.Acts{Key: "lease"}, "lease.term"},
 		{store.Acts{Key: "lease.term"}, "lease.term"},
 		{store.Acts{Key: "release"}, "release"},
 		{store.Acts{By: "root"}, "lease.term release"},
 		{store.Acts{Since: now.Add(time.Hour)}, ""},
 		{store.Acts{Until: now.Add(-time.Hour)}, ""},
-		{store.Acts{Before: 3}, "release fairlease"},
+		{store.Acts{Before: int64(schemas) + 2}, "release" + strings.Repeat(" fairlease", schemas)},
 		{store.Acts{Limit: 1}, "leased"},
 	} {
 		if c.of.Limit == 0 {

@@ -171,8 +171,14 @@ func (s *Leadership) Forecast(ctx context.Context, f *forecast.Forecast) error {
 			if _, err := tx.Exec(ctx, classesPut, f.At, string(kept)); err != nil {
 				return err
 			}
-			_, err := tx.Exec(ctx, forecastReplace, f.At)
-			return err
+			if _, err := tx.Exec(ctx, forecastReplace, f.At); err != nil {
+				return err
+			}
+			slips, err := s.Notices.slips(ctx, tx, f.At)
+			if err != nil {
+				return err
+			}
+			return s.Notices.put(ctx, tx, slips)
 		})
 	}
 	if err != nil {

@@ -250,7 +250,7 @@ func (s *Leadership) Look(ctx context.Context, l *Look) error {
 				return err
 			}
 		}
-		return nil
+		return s.Notices.put(ctx, tx, idle(l.Remarks))
 	})
 	if err != nil {
 		s.gpus = nil // the contents of the tables are not known now

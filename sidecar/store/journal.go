@@ -101,6 +101,7 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 	defer func() { <-done }()
 	e := j.was.entry(snap, plan, cluster.SpanOf(j.lead.store.config.Sample))
 	e.round.LeaderTerm = j.lead.Term
+	caused := j.lead.Notices.of(&snap, &plan)
 	rows, err := e.texts()
 	if err != nil {
 		return fmt.Errorf("writing round %d down: %w", plan.Round, err)
@@ -114,6 +115,9 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 				return err
 			}
 			if err := j.lead.record(ctx, tx, plan.Round); err != nil {
+				return err
+			}
+			if err := j.lead.Notices.put(ctx, tx, caused); err != nil {
 				return err
 			}
 			if <-done; encodeErr != nil {

@@ -37,6 +37,8 @@ func (e *TakenError) Error() string {
 type Leadership struct {
 	Term   int64
 	Holder string
+	// Notices are written beside rounds, and sent by the leader.
+	Notices *Outbox
 
 	store *Store
 	lost  chan struct{}
@@ -109,6 +111,7 @@ func (s *Store) Await(ctx context.Context, holder string, watched func(*TakenErr
 func (s *Store) acquire(ctx context.Context, holder string, crashed, above int64) (*Leadership, error) {
 	asked := s.now()
 	lead := &Leadership{Holder: holder, store: s, lost: make(chan struct{})}
+	lead.Notices = &Outbox{lead: lead}
 	var taken *TakenError
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		// A holder in the middle of a commit locks its row: it lives, do not wait for it.

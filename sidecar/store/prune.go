@@ -29,7 +29,7 @@ var (
 	prunings  = []string{sql.Query("prune_leases"), sql.Query("prune_jobs"), sql.Query("prune_claims"), sql.Query("prune_buckets"),
 		sql.Query("prune_violations"), sql.Query("prune_allocations"), sql.Query("prune_trades"), sql.Query("prune_audits"),
 		sql.Query("prune_nodes"), sql.Query("prune_overrides"), sql.Query("prune_tunings"), sql.Query("prune_gpu_use"), sql.Query("prune_gpu_memory"), sql.Query("prune_gpu_baselines"),
-		sql.Query("prune_forecasts"),
+		sql.Query("prune_forecasts"), sql.Query("prune_notices"),
 	}
 )
 

@@ -78,6 +78,7 @@ type Store struct {
 	Terms     Terms
 	// Administration has who changed what.
 	Administration Administration
+	Notices        Notices
 
 	watch watch // of another's lead
 }
@@ -106,6 +107,8 @@ type (
 	Terms struct{ *base }
 	// Administration has the record of changed settings and of what administrators did.
 	Administration struct{ *base }
+	// Notices has the notices to users, and what these chose.
+	Notices struct{ *base }
 )
 
 // Open connects to the database and checks that its schema is the version of this program. Errors
@@ -133,7 +136,7 @@ func open(ctx context.Context, c Config, dial pgconn.DialFunc) (*Store, error) {
 		return nil, fmt.Errorf("preparing to reach %s: %w", where, err)
 	}
 	b := &base{pool, c}
-	s := &Store{b, Rounds{b}, Jobs{b}, Tenants{b}, Forecasts{b}, GPUs{b}, Overrides{b}, Terms{b}, Administration{b}, watch{}}
+	s := &Store{b, Rounds{b}, Jobs{b}, Tenants{b}, Forecasts{b}, GPUs{b}, Overrides{b}, Terms{b}, Administration{b}, Notices{b}, watch{}}
 	if err := s.check(ctx, where); err != nil {
 		pool.Close()
 		return nil, err

@@ -64,3 +64,7 @@ where {few where at < now() - $1::interval};
 -- name: prune_forecasts
 delete from forecasts
 where {few where at < now() - $1::interval};
+
+-- name: prune_notices
+delete from notices
+where {few where created_at < now() - least($1::interval, interval '30 days')};
