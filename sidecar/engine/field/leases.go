@@ -1,8 +1,6 @@
 package field
 
 import (
-	"slices"
-
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
@@ -168,7 +166,12 @@ func (f *Field) Fixed(i int) bool {
 
 // IsClaimed reports whether GPUs are claimed for a job.
 func (h *Hand) IsClaimed(key cluster.JobKey) bool {
-	return slices.ContainsFunc(h.Claims, func(c cluster.Claim) bool { return c.Job == key })
+	for k := range h.Claims { // in place: there may be hundreds, and each job of a long queue asks
+		if h.Claims[k].Job == key {
+			return true
+		}
+	}
+	return false
 }
 
 // Leaves reports whether a job is giving up GPUs and will wait afterwards.
