@@ -127,11 +127,11 @@ func Over(ctx context.Context, s experiment.Setup, moments []cluster.Span, leave
 		now := Stretch{Until: until, Rates: map[Work]float64{}, GPUs: map[string]map[string]float64{}}
 		for _, id := range slices.SortedFunc(maps.Keys(jobs), cluster.JobID.Compare) {
 			j := jobs[id]
-			progress := run.Progress(id)
-			now.Rates[j.work] += float64(progress-j.done) * float64(j.gpus) / slowest(&s, run.Virtual, id) / span
+			progress := run.World.Progress(id)
+			now.Rates[j.work] += float64(progress-j.done) * float64(j.gpus) / slowest(&s, run.World, id) / span
 			j.done = progress
 			if at, ok := leaves[j.work.Tenant]; ok && until >= at {
-				run.Cancel(id)
+				run.World.Cancel(id)
 			}
 		}
 		for k, n := range had {

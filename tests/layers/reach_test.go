@@ -79,7 +79,7 @@ var far = map[string][2]int{
 	"slurm.seen": {mostReached, 38}, "store.written": {mostReached, 33},
 	"config.Config": {40, 46}, "view.Page": {34, mostFieldsReached}, "page.visit": {56, 38}, "scene.Row": {mostReached, 60}, "scene.Scene": {mostReached, 27},
 	"forecast.run": {89, 57}, "forecast.site": {mostReached, 23}, "sim.Virtual": {81, 45}, "baseline.Round": {31, mostFieldsReached}, "score.Meter": {mostReached, 34},
-	"input.World": {mostReached, 26}, "experiment.Setup": {mostReached, 27}, "experiment.Stepper": {84, 49}, "experiment.eye": {81, 48}, "experiment.witness": {mostReached, 26},
+	"input.World": {mostReached, 26}, "experiment.Setup": {mostReached, 27}, "experiment.witness": {mostReached, 26},
 }
 
 // Nobody can keep in mind a type that reaches a hall through its embedded structs, though it is small itself.

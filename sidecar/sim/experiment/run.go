@@ -66,7 +66,8 @@ func Watch(ctx context.Context, s Setup, told func(over int), see func(*cluster.
 // run is a setup that is being run.
 type run struct {
 	setup   *Setup
-	world   *eye
+	world   *sim.Virtual
+	eye     *eye
 	loop    *loop.Loop
 	witness *witness
 	last    cluster.Plan
@@ -77,18 +78,23 @@ type run struct {
 
 // eye is the loop's view of the cluster; it keeps copies of nodes that may fail.
 type eye struct {
-	*sim.Virtual
+	world *sim.Virtual
 	nodes []cluster.Node // nil where none fails
 	fails bool
 }
 
 // Observe implements loop.Cluster.
 func (e *eye) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
-	seen, err := e.Virtual.Observe(ctx, since)
+	seen, err := e.world.Observe(ctx, since)
 	if e.fails {
 		e.nodes = seen.Nodes
 	}
 	return seen, err
+}
+
+// Apply implements loop.Cluster.
+func (e *eye) Apply(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
+	return e.world.Apply(ctx, actions)
 }
 
 func newRun(s *Setup) (*run, error) {
@@ -118,7 +124,7 @@ func newRun(s *Setup) (*run, error) {
 	if settings.Users == cluster.UsersByJob {
 		settings.Users = cluster.UsersBooked
 	}
-	r := &run{setup: s, world: &eye{Virtual: v, fails: s.Between > 0}}
+	r := &run{setup: s, world: v, eye: &eye{world: v, fails: s.Between > 0}}
 	scheduler, err := s.scheduler(v, func(j *cluster.Job) cluster.Span { return r.witness.jobs[j.ID].Runs })
 	if err != nil {
 		return nil, err
@@ -141,7 +147,7 @@ func newRun(s *Setup) (*run, error) {
 		settings.DivideEvery = max(int64(config.Default().Models.DivideEvery.Span()/settings.Interval), 1)
 		rules.Profiles = s.profiles()
 	}
-	r.loop = &loop.Loop{Cluster: r.world, Journal: memory, Decide: scheduler.Decide, Divide: engine.Divide, Brief: true,
+	r.loop = &loop.Loop{Cluster: r.eye, Journal: memory, Decide: scheduler.Decide, Divide: engine.Divide, Brief: true,
 		Configure: func() (loop.Rules, cluster.Settings) { return rules, settings }}
 	return r, nil
 }
@@ -163,14 +169,14 @@ func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	w := r.witness
-	err := sim.Run(inner, r.world.Virtual, r.loop, r.setup.Settings.Interval, end, func(report loop.Report) {
+	err := sim.Run(inner, r.world, r.loop, r.setup.Settings.Interval, end, func(report loop.Report) {
 		r.result.Turns++
 		r.last = report.Plan
 		if r.see != nil {
 			r.see(&report.Plan)
 		}
 		before := w.ended
-		w.turn(&report.Plan, r.world.nodes)
+		w.turn(&report.Plan, r.eye.nodes)
 		if w.err != nil {
 			stop(w.err)
 		}
@@ -225,7 +231,7 @@ func (r *run) close() (Result, error) {
 			return Result{}, err
 		}
 		r.last = plan
-		r.witness.turn(&plan, r.world.nodes)
+		r.witness.turn(&plan, r.eye.nodes)
 	}
 	cut := r.result.CutShort
 	scores, err := r.witness.close(&r.last, r.world.Job)

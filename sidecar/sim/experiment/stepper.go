@@ -12,8 +12,8 @@ import (
 // Stepper is a run that stops at moments of the caller's choice, for measurements beyond a
 // Result: the caller observes the cluster in between, and receives all events.
 type Stepper struct {
-	*sim.Virtual     // at the moment that was reached
-	Turns        int // rounds that were not quiet
+	World *sim.Virtual // at the moment that was reached
+	Turns int          // rounds that were not quiet
 
 	run   *run
 	close func()
@@ -34,7 +34,7 @@ func Open(s *Setup, see func(sim.Event)) (*Stepper, error) {
 		watch(e)
 		see(e)
 	}
-	return &Stepper{Virtual: r.world.Virtual, run: r, close: r.world.Feed(s.arrivals(&r.result.Refused))}, nil
+	return &Stepper{World: r.world, run: r, close: r.world.Feed(s.arrivals(&r.result.Refused))}, nil
 }
 
 // To continues until a moment, counted from Start. It returns an error early when ctx ends or
@@ -43,7 +43,7 @@ func (p *Stepper) To(ctx context.Context, until cluster.Span) error {
 	r := p.run
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	err := sim.Run(inner, p.Virtual, r.loop, r.setup.Settings.Interval, Start.Add(until), func(report loop.Report) {
+	err := sim.Run(inner, p.World, r.loop, r.setup.Settings.Interval, Start.Add(until), func(report loop.Report) {
 		p.Turns++
 		r.witness.turn(&report.Plan, nil)
 		if r.waits() {
