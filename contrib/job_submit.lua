@@ -241,18 +241,29 @@ local function governed(job, now)
 	return nil
 end
 
+-- Each request for GPUs of a TRES list: their count, and their model or "".
+local function gpu_requests(tres)
+	local each = requests(tres)
+	return function()
+		for request in each do
+			local count = request:match("^gpu$") and 1 or request:match("^gpu[:=].*$") and (tonumber(request:match("[:=](%d+)$")) or 1)
+			if count and count > 0 then
+				local model, rest = request:match("^gpu[:=]([^:=]*)(.*)$")
+				return count, (model and not (rest == "" and model:match("^%d"))) and model or ""
+			end
+		end
+	end
+end
+
 -- True if the job's requests name GPUs of more than one model.
 local function several_models(job)
 	local first
 	for _, field in ipairs({"tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task"}) do
-		for request in requests(job[field]) do
-			local model, rest = request:match("^gpu[:=]([^:=]*)(.*)$")
-			if model and model ~= "" and not (rest == "" and model:match("^%d")) then
-				if first and model ~= first then
-					return true
-				end
-				first = model
+		for _, model in gpu_requests(job[field]) do
+			if model ~= "" and first and model ~= first then
+				return true
 			end
+			first = model ~= "" and model or first
 		end
 	end
 	return false
@@ -268,19 +279,19 @@ end
 -- The number of GPUs that a TRES request asks for.
 local function gpus(tres)
 	local n = 0
-	for request in requests(tres) do
-		if request:match("^[^:=]*") == "gpu" then
-			n = n + (tonumber(request:match("[:=](%d+)$")) or 1)
-		end
+	for count in gpu_requests(tres) do
+		n = n + count
 	end
 	return n
 end
 
+-- A number of the job; 0 if it is not set.
+local function set(number, unset)
+	return number and number < unset and number or 0
+end
+
 -- True if Slurm may give the job more than one node, as far as its options tell; the sidecar (Request.MostNodes) has the same rules.
 local function spreads(job)
-	local function set(number, unset)
-		return number and number < unset and number or 0
-	end
 	local on_job, on_node, on_task = gpus(job.tres_per_job), gpus(job.tres_per_node), gpus(job.tres_per_task)
 	local most = set(job.max_nodes, slurm.NO_VAL)
 	local tasks = has_flag(job, NTASKS_SET) and set(job.num_tasks, slurm.NO_VAL) or 0
@@ -404,6 +415,92 @@ local function note_hints(job, hints)
 	end
 end
 
+-- What jobs may use that were accepted since the daemon made its list of budgets.
+local accepted = {}
+
+-- The budget of an account that refuses jobs; nil: there is none, or the daemon's list is missing or old.
+local function budget_of(account, now)
+	local list = account and io.open(settings.heartbeat_dir .. "/.budgets", "r")
+	if not list then
+		return nil
+	end
+	local made, found = tonumber(list:read("*l") or ""), nil
+	if made and math.abs(now - made) <= settings.heartbeat_max_age then
+		for line in list:lines() do
+			local name, tenant, left, total, per, ends, words, prices = line:match("^(%S+) (%S+) (%S+) (%S+) (%S+) (%d+) (%S+) (%S+)$")
+			if name and name:lower() == account:lower() then
+				found = {made = made, tenant = tenant, left = tonumber(left), total = tonumber(total), per = per, ends = tonumber(ends), words = words, prices = {}}
+				for model, price in prices:gmatch("([^=,]+)=([^,]+)") do
+					found.prices[model] = tonumber(price)
+				end
+				break
+			end
+		end
+	end
+	list:close()
+	return found
+end
+
+-- The number of tasks of an array, 1 of a job that is none.
+local function tasks_of(array)
+	local tasks = 0
+	for item in (array or ""):gsub("%%.*", ""):gmatch("[^,]+") do
+		local first, last, step = item:match("^(%d+)%-?(%d*):?(%d*)$")
+		if first then
+			first, last, step = tonumber(first), tonumber(last) or tonumber(first), tonumber(step) or 1
+			tasks = tasks + (last >= first and step > 0 and math.floor((last - first) / step) + 1 or 0)
+		end
+	end
+	return math.max(tasks, 1)
+end
+
+-- The GPU hours at prices that the whole run of a job can use within a budget's period, as gate_hours of the C version.
+local function hours_of(job, budget, limit, now)
+	local nodes = math.max(set(job.min_nodes, slurm.NO_VAL), 1)
+	local tasks = has_flag(job, NTASKS_SET) and set(job.num_tasks, slurm.NO_VAL) or 0
+	if tasks == 0 then
+		tasks = math.max(set(job.ntasks_per_node, NO_VAL16), 1) * nodes
+	end
+	local most, seconds = 0, budget.ends - math.max(job.begin_time or 0, now)
+	for field, times in pairs({tres_per_job = 1, tres_per_node = nodes, tres_per_socket = nodes, tres_per_task = tasks}) do
+		local hour = 0
+		for count, model in gpu_requests(job[field]) do
+			hour = hour + count * (budget.prices[model] or budget.prices["*"] or 0)
+		end
+		most = math.max(most, hour * times)
+	end
+	if limit > 0 then
+		seconds = math.min(seconds, limit * 60)
+	end
+	return math.max(most * tasks_of(job.array_inx) * seconds / 3600, 0)
+end
+
+-- The message to the user of a job that can use more than is left of its account's budget, or nil: then it is noted as accepted.
+local function budget_refusal(job, now)
+	local budget = budget_of(job.account or job.default_account, now)
+	if not budget then
+		return nil
+	end
+	local limit = set(job.time_limit, slurm.NO_VAL)
+	local hours, kept = hours_of(job, budget, limit, now), {}
+	for _, other in ipairs(accepted) do
+		if other.at >= budget.made then
+			kept[#kept + 1] = other
+			if other.tenant == budget.tenant then
+				budget.left = budget.left - other.hours
+			end
+		end
+	end
+	accepted = kept
+	if hours <= budget.left + 0.0005 then
+		accepted[#accepted + 1] = {at = now, tenant = budget.tenant, hours = hours}
+		return nil
+	end
+	return ("fairlease: this job may use %.2f GPU-hours at prices%s, and account %s has %.2f left of its budget of %.2f for this %s, besides what its other jobs may use: " ..
+		"ask for a shorter --time or fewer GPUs, or wait for the next period, from %s; see: fairlease budgets"):format(hours,
+		(job.time_limit or slurm.NO_VAL) ~= slurm.NO_VAL and "" or " (it states no --time)", budget.tenant, math.max(budget.left, 0), budget.total, budget.per, budget.words)
+end
+
 function fairlease_job_submit(job, part_list, submit_uid)
 	local now, hints = os.time(), hints_of(job)
 	note_hints(job, hints)
@@ -442,13 +539,21 @@ function fairlease_job_submit(job, part_list, submit_uid)
 			": submit with sbatch and without it, or use another partition")
 		return slurm.ESLURM_ACCESS_DENIED
 	end
-	if option == "scrontab" or word == "leave" then -- it has no lease
+	if word == "leave" then -- it has no lease
 		return slurm.SUCCESS
 	end
 	if (not option or way == "no_requeue") and settings.require_checkpoint and not can_save(job, hints) then
 		local instead = settings.checkpoint_mark ~= "" and ", or say that yours can with --comment=" .. settings.checkpoint_mark or ""
 		tell("fairlease: GPU jobs here must be able to save their work and resume: submit with --signal, for example --signal=USR1@120" .. instead)
 		return slurm.ESLURM_ACCESS_DENIED
+	end
+	local refusal = budget_refusal(job, now)
+	if refusal then
+		tell(refusal)
+		return slurm.ESLURM_ACCESS_DENIED
+	end
+	if option == "scrontab" then -- it cannot be gated
+		return slurm.SUCCESS
 	end
 
 	local part = way == "het" and job.het_job_offset > 0 -- Slurm takes licences on the first component only
@@ -475,18 +580,25 @@ function fairlease_job_submit(job, part_list, submit_uid)
 	return slurm.SUCCESS
 end
 
--- The message to a user whose change would open the gate of a waiting job, or nil.
+-- The message to a user whose change would open the gate of a waiting job, or let a job grow that was accepted; or nil.
 local function opens(job, record, now)
 	local begin = job.begin_time or 0
 	local function shut(licenses)
 		return settings.gate_license ~= "" and not licenses:find("|", 1, true) and gated(licenses)
 	end
+	local longer = (job.time_limit or slurm.NO_VAL) ~= slurm.NO_VAL and job.time_limit > (record.time_limit or 0) -- the highest number is no limit
+	local larger = job.account or job.partition or set(job.min_nodes, slurm.NO_VAL) > 0 or has_flag(job, NTASKS_SET) or set(job.ntasks_per_node, NO_VAL16) > 0 or
+		job.tres_per_job or job.tres_per_node or job.tres_per_socket or job.tres_per_task
 	if job.licenses and shut(record.licenses or "") and not shut(job.licenses) then
 		return ("fairlease: a waiting GPU job keeps the licence %s:1 until its lease: include %s:1 in the new list; see: fairlease explain JOBID")
 			:format(settings.gate_license, settings.gate_license)
 	elseif begin ~= 0 and begin <= now + settings.gate_seconds and (record.admin_comment or ""):find("fl:begin=", 1, true) then
 		return ("fairlease: a waiting GPU job's start time is set by its lease; a user may only set it to more than %d s from now; see: fairlease explain JOBID")
 			:format(settings.gate_seconds)
+	end
+	if (longer or larger) and (budget_of(record.account, now) or budget_of(job.account, now)) then
+		return "fairlease: an account of yours has a budget that refuses jobs: cancel the job and submit it again to change its time limit, size, account or " ..
+			"partition, or ask an operator; see: fairlease budgets"
 	end
 	return nil
 end

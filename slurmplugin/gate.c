@@ -374,13 +374,12 @@ bool gate_refuses_without_gpus(const struct gate_settings *s, const struct gate_
 	return s->ways[GATE_NO_GPUS] == GATE_REFUSE && !wants_gpus(j, true) && !excluded(s, j);
 }
 
-/* The number of GPUs that a TRES request asks for. */
-static long gpus(const char *tres)
+/* Takes the next request for GPUs of a list: gives their count, and their model or an empty one; 0: there are no more. */
+static long next_gpus(const char **tres, struct span *model)
 {
 	struct span request;
-	long n = 0;
 
-	while (next(&tres, ",;", &request)) {
+	while (next(tres, ",;", &request)) {
 		size_t digits = 0;
 		long count = 1;
 
@@ -391,9 +390,28 @@ static long gpus(const char *tres)
 			digits++;
 		if (digits && strchr(":=", request.at[request.len - 1 - digits]))
 			count = strtol(request.at + request.len - digits, NULL, 10);
-		n = n + (count < INT_MAX / 2 ? count : INT_MAX / 2);
-		n = n < INT_MAX / 2 ? n : INT_MAX / 2;
+		*model = (struct span){ request.at + 3, 0 };
+		if (request.len > 4) {
+			model->at++;
+			while (model->len < request.len - 4 && !strchr(":=", model->at[model->len]))
+				model->len++;
+			if (model->len == request.len - 4 && isdigit((unsigned char)model->at[0]))
+				model->len = 0; /* a count */
+		}
+		if (count > 0)
+			return count < INT_MAX / 2 ? count : INT_MAX / 2;
 	}
+	return 0;
+}
+
+/* The number of GPUs that a TRES request asks for. */
+static long gpus(const char *tres)
+{
+	struct span model;
+	long n = 0, count;
+
+	while ((count = next_gpus(&tres, &model)))
+		n = n + count < INT_MAX / 2 ? n + count : INT_MAX / 2;
 	return n;
 }
 
@@ -418,23 +436,14 @@ static bool spreads(const struct gate_job *j)
 /* True if the requests name GPUs of more than one model. */
 static bool several_models(const char *const tres[4])
 {
-	struct span first = { NULL, 0 };
+	struct span first = { NULL, 0 }, model;
 
 	for (int i = 0; i < 4; i++) {
 		const char *list = tres[i];
-		struct span request;
 
-		while (next(&list, ",;", &request)) {
-			struct span model;
-
-			request = without_type(request);
-			if (!named(request, "gpu") || request.len < 5)
+		while (next_gpus(&list, &model)) {
+			if (!model.len)
 				continue;
-			model = (struct span){ request.at + 4, 0 };
-			while (model.len < request.len - 4 && !strchr(":=", model.at[model.len]))
-				model.len++;
-			if (model.len == request.len - 4 && isdigit((unsigned char)model.at[0]))
-				continue; /* a count */
 			if (first.at && (first.len != model.len || memcmp(first.at, model.at, first.len)))
 				return true;
 			first = model;
@@ -491,6 +500,121 @@ long gate_ttl(const char *heartbeat)
 		if (number == 3)
 			return whole(line, &ttl) && ttl > 0 ? ttl : 0;
 	return 0;
+}
+
+/* Copies a word of a line; false if there is none, or it is too long. */
+static bool word(const char **line, char *to, size_t size)
+{
+	struct span w;
+
+	if (!next(line, " \n", &w) || !w.len || w.len >= size)
+		return false;
+	memcpy(to, w.at, w.len);
+	to[w.len] = '\0';
+	return true;
+}
+
+bool gate_line_of(const char *line, const char *prefix, const char *name)
+{
+	size_t before = strlen(prefix), len = strlen(name);
+
+	/* Slurm's accounts and users know no case */
+	return !strncmp(line, prefix, before) && !strncasecmp(line + before, name, len) && strchr(" \n", line[before + len]);
+}
+
+bool gate_budget(const char *line, struct gate_budget *b)
+{
+	char name[GATE_TEXT], left[32], total[32], end[32];
+
+	if (!word(&line, name, sizeof(name)) || !word(&line, b->tenant, sizeof(b->tenant)) || !word(&line, left, sizeof(left)) || !word(&line, total, sizeof(total)) ||
+	    !word(&line, b->per, sizeof(b->per)) || !word(&line, end, sizeof(end)) || !word(&line, b->ends, sizeof(b->ends)) ||
+	    !word(&line, b->prices, sizeof(b->prices)))
+		return false;
+	b->left = strtod(left, NULL);
+	b->total = strtod(total, NULL);
+	b->end = (time_t)strtoll(end, NULL, 10);
+	return true;
+}
+
+/* The price of a GPU hour of a model; of one that is not listed, the cheapest. */
+static double price(const struct gate_budget *b, struct span model)
+{
+	const char *list = b->prices;
+	double cheapest = 0;
+	struct span item;
+
+	while (next(&list, ",", &item)) {
+		size_t name = strcspn(item.at, "=");
+
+		if (name >= item.len)
+			continue;
+		if (name == model.len && !memcmp(item.at, model.at, name))
+			return strtod(item.at + name + 1, NULL);
+		if (item.at[0] == '*')
+			cheapest = strtod(item.at + name + 1, NULL);
+	}
+	return cheapest;
+}
+
+/* The number of tasks of an array, 1 of a job that is none. */
+static double tasks_of(const char *array)
+{
+	const char *most = array ? strchr(array, '%') : NULL;
+	double tasks = 0;
+	struct span item;
+
+	while (next(&array, ",", &item)) {
+		char *rest;
+		long first, last, step = 1;
+
+		if (most && item.at > most)
+			break;
+		first = last = strtol(item.at, &rest, 10);
+		if (*rest == '-')
+			last = strtol(rest + 1, &rest, 10);
+		if (*rest == ':')
+			step = strtol(rest + 1, &rest, 10);
+		if (first >= 0 && last >= first && step > 0)
+			tasks += (double)((last - first) / step + 1);
+	}
+	return tasks > 0 ? tasks : 1;
+}
+
+double gate_hours(const struct gate_job *j, const struct gate_budget *b, time_t now)
+{
+	long nodes = j->min_nodes ? j->min_nodes : 1;
+	long tasks = j->tasks ? j->tasks : j->tasks_per_node ? j->tasks_per_node * nodes : nodes;
+	const long times[4] = { 1, nodes, nodes, tasks };
+	double most = 0, seconds = difftime(b->end, j->begin > now ? j->begin : now);
+
+	for (int i = 0; i < 4; i++) {
+		const char *list = j->tres[i];
+		struct span model;
+		double hour = 0;
+		long count;
+
+		while ((count = next_gpus(&list, &model)))
+			hour += (double)count * price(b, model);
+		if (hour * (double)times[i] > most)
+			most = hour * (double)times[i];
+	}
+	if (j->time_limit && j->time_limit != 0xffffffffL && (double)j->time_limit * 60 < seconds)
+		seconds = (double)j->time_limit * 60;
+	return seconds > 0 ? most * tasks_of(j->array) * seconds / 3600 : 0;
+}
+
+bool gate_exceeds(struct gate_accepted *a, struct gate_budget *b, double hours, time_t made, time_t now)
+{
+	for (unsigned i = 0; i < GATE_ACCEPTED; i++)
+		if (a->jobs[i].at >= made && !strcmp(a->jobs[i].tenant, b->tenant))
+			b->left -= a->jobs[i].hours;
+	if (hours > b->left + 0.0005)
+		return true;
+	a->jobs[a->next].at = now;
+	memcpy(a->jobs[a->next].tenant, b->tenant, sizeof(b->tenant));
+	a->jobs[a->next].hours = hours;
+	a->next = (a->next + 1) % GATE_ACCEPTED;
+	return false;
 }
 
 bool gate_refuses(const struct gate_settings *s, const struct gate_job *j)
@@ -600,6 +724,13 @@ void gate_refusal(const struct gate_settings *s, char *text, size_t size)
 		 s->checkpoint_mark[0] ? ", or say that yours can with --comment=" : "", s->checkpoint_mark);
 }
 
+void gate_budget_refusal(const struct gate_job *j, const struct gate_budget *b, double hours, char *text, size_t size)
+{
+	snprintf(text, size, "fairlease: this job may use %.2f GPU-hours at prices%s, and account %s has %.2f left of its budget of %.2f for this %s, besides what its other jobs may use: "
+			     "ask for a shorter --time or fewer GPUs, or wait for the next period, from %s; see: fairlease budgets",
+		 hours, j->time_limit ? "" : " (it states no --time)", b->tenant, b->left > 0 ? b->left : 0.0, b->total, b->per, b->ends);
+}
+
 void gate_opt_out_refusal(const char *option, const char *partition, char *text, size_t size)
 {
 	snprintf(text, size, "fairlease: GPU jobs of partition %.64s cannot wait for a lease with %s: submit with sbatch and without it, or use another partition",
@@ -616,12 +747,31 @@ void gate_no_gpus_refusal(const char *partition, char *text, size_t size)
 	snprintf(text, size, "fairlease: partition %.64s is for jobs with GPUs: ask for some (--gres=gpu:1), or use another partition", partition);
 }
 
-bool gate_opens(const struct gate_settings *s, uid_t user, const char *licenses, time_t begin, time_t now, char *text, size_t size)
+/* True if the user may change what others may not. */
+static bool exempt(const struct gate_settings *s, uid_t user)
 {
 	char uid[32];
 
 	snprintf(uid, sizeof(uid), "%lld", (long long)user);
-	if (!s->protect_gate || user == 0 || gate_listed(s->operator_uids, uid))
+	return !s->protect_gate || user == 0 || gate_listed(s->operator_uids, uid);
+}
+
+bool gate_grows(const struct gate_settings *s, const struct gate_job *j, uid_t user, char *text, size_t size)
+{
+	bool grows = j->time_limit || j->account || j->partition || j->min_nodes || j->tasks || j->tasks_per_node;
+
+	for (int i = 0; i < 4; i++)
+		grows = grows || j->tres[i];
+	if (!grows || exempt(s, user))
+		return false;
+	snprintf(text, size, "fairlease: an account of yours has a budget that refuses jobs: cancel the job and submit it again to change its time limit, size, account or "
+			     "partition, or ask an operator; see: fairlease budgets");
+	return true;
+}
+
+bool gate_opens(const struct gate_settings *s, uid_t user, const char *licenses, time_t begin, time_t now, char *text, size_t size)
+{
+	if (exempt(s, user))
 		return false;
 	if (s->gate_license[0]) {
 		if (!licenses || (!strchr(licenses, '|') && gated(s, licenses)))

@@ -53,6 +53,7 @@ struct gate_job {
 	const char *features;	/* --constraint */
 	const char *licenses;
 	const char *tres[4];	/* per job, node, socket, task */
+	const char *array;	/* the tasks of an array (0-9:2,15%4), NULL: none */
 	time_t begin;		/* the user's --begin, 0: none */
 	time_t deadline;	/* 0: none */
 	long time_limit;	/* minutes, 0: none named */
@@ -68,6 +69,28 @@ struct gate_job {
 	bool cron;		/* from scrontab */
 	bool no_requeue;
 	bool warned;		/* has a --signal of its own */
+};
+
+/* What is left of the budget of a job's account, as the daemon tells. Hours are GPU hours at prices. */
+struct gate_budget {
+	char tenant[64];
+	char prices[GATE_TEXT]; /* of GPU hours by model: *=1,h100=4; * is the cheapest, for jobs that name no model */
+	char per[16];		/* week, month, quarter or year */
+	char ends[32];		/* the end of the period in words */
+	time_t end;
+	double total, left; /* left: without what accepted jobs may still use */
+};
+
+enum { GATE_ACCEPTED = 256 };
+
+/* What jobs may use that were accepted lately: a ring. The daemon's list has those of before it was made. */
+struct gate_accepted {
+	struct {
+		time_t at;
+		char tenant[64];
+		double hours;
+	} jobs[GATE_ACCEPTED];
+	unsigned next;
 };
 
 /*
@@ -137,12 +160,37 @@ time_t gate_begin(const struct gate_settings *s, const struct gate_job *j, long 
 /* Stores the mark with the user's begin time and ours in mark. */
 void gate_mark(const struct gate_job *j, time_t gate, char *mark, size_t size);
 
+/* True if a line of the daemon's list of budgets that refuse jobs is that of an account, or of a user who has such an account (@USER). */
+bool gate_line_of(const char *line, const char *prefix, const char *name);
+
+/* Reads the line of an account: ACCOUNT TENANT LEFT TOTAL PER END ENDS PRICES. False if it is of another form. */
+bool gate_budget(const char *line, struct gate_budget *b);
+
+/*
+ * The GPU hours at prices that the whole run of a job can use within the period, with all tasks of an array: at least
+ * this many GPUs for its time limit, or until the period ends if that is earlier or there is no limit.
+ */
+double gate_hours(const struct gate_job *j, const struct gate_budget *b, time_t now);
+
+/*
+ * True if the job can use more than is left, apart from jobs that were accepted at or after made, when the daemon made its
+ * list; left becomes what is left after these. Otherwise the job is noted as accepted.
+ */
+bool gate_exceeds(struct gate_accepted *a, struct gate_budget *b, double hours, time_t made, time_t now);
+
 /* Stores the message to the user, at submission or at a refusal, in text. */
 void gate_explain(const struct gate_job *j, bool keeps, char *text, size_t size);
 void gate_refusal(const struct gate_settings *s, char *text, size_t size);
 void gate_expedite_refusal(const char *partition, char *text, size_t size);
 void gate_no_gpus_refusal(const char *partition, char *text, size_t size);
+void gate_budget_refusal(const struct gate_job *j, const struct gate_budget *b, double hours, char *text, size_t size);
 void gate_opt_out_refusal(const char *option, const char *partition, char *text, size_t size);
+
+/*
+ * True if a user's change of a job may let it use more of a budget; then it stores the message to the user in text. In
+ * the change j, all that stays is NULL or 0.
+ */
+bool gate_grows(const struct gate_settings *s, const struct gate_job *j, uid_t user, char *text, size_t size);
 
 /*
  * True if a user's change of a waiting job would open its gate; then it stores the

@@ -549,6 +549,109 @@ static void gates_are_protected(void)
 	EXPECT(!gate_opens(&s, 1001, "", 1000, 1000, text, sizeof(text)));
 }
 
+static void budgets_refuse(void)
+{
+	const time_t now = 1000000;
+	static const char line[] = "nlp-vision nlp 50.5 1000 month 1360000 2026-12-01T00:00 *=1,h100=4,a100=2.5\n";
+	static const struct {
+		const char *tres[4], *array;
+		long limit, nodes, tasks, per_node; /* limit in minutes */
+		time_t begin;
+		double hours;
+	} cases[] = {
+		{ { "gres/gpu:2" }, NULL, 60, 0, 0, 0, 0, 2 },
+		{ { "gres/gpu:h100:2" }, NULL, 90, 0, 0, 0, 0, 12 },
+		{ { "gres/gpu:h100" }, NULL, 60, 0, 0, 0, 0, 4 },
+		{ { "gres/gpu:h100:1,gres/gpu:a100:2" }, NULL, 60, 0, 0, 0, 0, 9 },
+		{ { "gres/gpu:k80:2" }, NULL, 60, 0, 0, 0, 0, 2 },
+		{ { NULL, "gres/gpu:4" }, NULL, 60, 3, 0, 0, 0, 12 },
+		{ { NULL, "gres/gpu:4" }, NULL, 60, 0, 0, 0, 0, 4 },
+		{ { NULL, NULL, NULL, "gres/gpu:2" }, NULL, 60, 0, 5, 0, 0, 10 },
+		{ { NULL, NULL, NULL, "gres/gpu:2" }, NULL, 60, 2, 0, 3, 0, 12 },
+		{ { NULL, NULL, "gres/gpu:1" }, NULL, 60, 2, 0, 0, 0, 2 },
+		{ { "gres/gpu:8", "gres/gpu:4" }, NULL, 60, 1, 0, 0, 0, 8 },
+		{ { "gres/gpu:1" }, "0-9", 60, 0, 0, 0, 0, 10 },
+		{ { "gres/gpu:1" }, "1,3-9:2,20%3", 60, 0, 0, 0, 0, 6 },
+		{ { "gres/gpu:1" }, "0-9%2", 60, 0, 0, 0, 0, 10 },
+		{ { "gres/gpu:1" }, NULL, 0, 0, 0, 0, 0, 100 },			/* the period ends 100 hours from now */
+		{ { "gres/gpu:1" }, NULL, 0xffffffffL, 0, 0, 0, 0, 100 },
+		{ { "gres/gpu:1" }, NULL, 200 * 60, 0, 0, 0, 0, 100 },
+		{ { "gres/gpu:1" }, NULL, 200 * 60, 0, 0, 0, 1000000 + 360000 - 7200, 2 },
+		{ { "gres/gpu:1" }, NULL, 60, 0, 0, 0, 1000000 + 360001, 0 },
+		{ { "gres/gpu:0" }, NULL, 60, 0, 0, 0, 0, 0 },
+		{ { "gres/shard:2" }, NULL, 60, 0, 0, 0, 0, 0 },
+	};
+	static struct gate_accepted accepted;
+	struct gate_budget b = { .left = 0 };
+	struct gate_job j = { .time_limit = 0 };
+	char text[GATE_TEXT];
+
+	EXPECT(gate_line_of(line, "", "nlp-vision") && gate_line_of(line, "", "NLP-Vision") && gate_line_of("@ann\n", "@", "ann") && gate_line_of("@ann", "@", "ann"));
+	EXPECT(!gate_line_of(line, "", "nlp") && !gate_line_of(line, "", "nlp-visio") && !gate_line_of("@ann\n", "", "ann") && !gate_line_of("ann\n", "@", "ann"));
+	EXPECT(!gate_line_of("", "", "nlp") && !gate_line_of("@anna\n", "@", "ann"));
+	EXPECT(gate_budget(line, &b));
+	EXPECT(!strcmp(b.tenant, "nlp") && b.left == 50.5 && b.total == 1000 && !strcmp(b.per, "month") && b.end == 1360000);
+	EXPECT(!strcmp(b.ends, "2026-12-01T00:00") && !strcmp(b.prices, "*=1,h100=4,a100=2.5"));
+	EXPECT(!gate_budget("nlp nlp 1 2 month 3 4", &b) && !gate_budget("nlp", &b) && !gate_budget("", &b) && !gate_budget("\n", &b));
+	EXPECT(gate_budget(line, &b));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		double got;
+
+		j = (struct gate_job){ .array = cases[i].array, .time_limit = cases[i].limit, .min_nodes = cases[i].nodes, .tasks = cases[i].tasks,
+				       .tasks_per_node = cases[i].per_node, .begin = cases[i].begin };
+		memcpy(j.tres, cases[i].tres, sizeof(j.tres));
+		got = gate_hours(&j, &b, now);
+		if (got != cases[i].hours) {
+			printf("hours %zu: %f, not %f\n", i, got, cases[i].hours);
+			failures++;
+		}
+	}
+	/* Jobs that were accepted after the list was made count, until a newer list has them; those of other tenants do not. */
+	EXPECT(!gate_exceeds(&accepted, &b, 30, 990, 1000));
+	EXPECT(gate_exceeds(&accepted, &b, 30, 990, 1001) && b.left == 20.5);
+	gate_budget(line, &b);
+	EXPECT(!gate_exceeds(&accepted, &b, 20.5, 990, 1002));
+	gate_budget(line, &b);
+	EXPECT(gate_exceeds(&accepted, &b, 0.01, 1000, 1003));
+	gate_budget(line, &b);
+	EXPECT(!gate_exceeds(&accepted, &b, 30, 1001, 1003));
+	gate_budget("a bio 50 1000 month 1360000 E *=1", &b);
+	EXPECT(!gate_exceeds(&accepted, &b, 50, 990, 1003));
+	gate_budget(line, &b);
+	for (int i = 0; i < 3 * GATE_ACCEPTED; i++)
+		EXPECT(!gate_exceeds(&accepted, &b, 0, 2000, 2000 + i));
+
+	j.time_limit = 60;
+	gate_budget_refusal(&j, &b, 96, text, sizeof(text));
+	EXPECT(!strcmp(text, "fairlease: this job may use 96.00 GPU-hours at prices, and account nlp has 50.50 left of its budget of 1000.00 for this month, besides what its "
+			     "other jobs may use: ask for a shorter --time or fewer GPUs, or wait for the next period, from 2026-12-01T00:00; see: fairlease budgets"));
+	j.time_limit = 0;
+	b.left = -3;
+	gate_budget_refusal(&j, &b, 96, text, sizeof(text));
+	EXPECT(strstr(text, "at prices (it states no --time), and account nlp has 0.00 left"));
+}
+
+static void accepted_jobs_do_not_grow(void)
+{
+	struct gate_settings s = parsed("partitions=gpu\noperator_uids=990");
+	struct gate_job none = { .begin = 5, .comment = "c", .licenses = "l" }, j;
+	char text[GATE_TEXT];
+
+	EXPECT(!gate_grows(&s, &none, 1001, text, sizeof(text)));
+#define GROWS(what) (j = none, j.what, gate_grows(&s, &j, 1001, text, sizeof(text)) && !gate_grows(&s, &j, 990, text, sizeof(text)) && !gate_grows(&s, &j, 0, text, sizeof(text)))
+	EXPECT(GROWS(time_limit = 5));
+	EXPECT(GROWS(account = "nlp"));
+	EXPECT(GROWS(partition = "gpu"));
+	EXPECT(GROWS(min_nodes = 2));
+	EXPECT(GROWS(tasks = 2));
+	EXPECT(GROWS(tasks_per_node = 2));
+	for (int i = 0; i < 4; i++)
+		EXPECT(GROWS(tres[i] = "gres/gpu:1"));
+	EXPECT(strstr(text, "cancel the job and submit it again"));
+	s.protect_gate = false;
+	EXPECT(!gate_grows(&s, &j, 1001, text, sizeof(text)));
+}
+
 /* Random texts made of words that matter must neither crash nor be taken silently for settings. */
 static void nonsense_is_survived(void)
 {
@@ -561,6 +664,7 @@ static void nonsense_is_survived(void)
 		struct gate_settings s;
 		enum gate_way way;
 		struct gate_job j = batch();
+		struct gate_budget budget;
 		char text[512], error[64], p[8], all[512], again[512];
 		size_t len = 0;
 		const char *word;
@@ -578,7 +682,9 @@ static void nonsense_is_survived(void)
 			EXPECT(s.partitions[0] && s.gate_seconds > 0 && s.heartbeat_max_age > 0);
 		else
 			EXPECT(error[0] == 'f');
-		j.tres[0] = j.partition = text;
+		j.tres[0] = j.partition = j.array = text;
+		if (gate_budget(text, &budget))
+			EXPECT(gate_hours(&j, &budget, 0) >= 0);
 		gate_opts_out(&j, &way);
 		gate_configured(text, "gpu");
 		if (gate_license(&licensed, text, all, sizeof(all))) {
@@ -627,6 +733,8 @@ int main(int argc, char **argv)
 	licences_are_added();
 	users_are_told();
 	gates_are_protected();
+	budgets_refuse();
+	accepted_jobs_do_not_grow();
 	nonsense_is_survived();
 	if (argc > 1)
 		the_shipped_settings_are_good(argv[1]);

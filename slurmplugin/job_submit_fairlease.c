@@ -5,16 +5,18 @@
  * fairlease-plugin.conf for its settings. It also copies the hints of --fairlease to
  * admin_comment: slurmctld shows neither them nor a job's environment to others.
  *
- * slurmctld calls it with its locks held, so it takes no lock, never waits, and
- * accesses only the heartbeats of the job's managed partitions, with one stat()
- * each, up to the first fresh one, which it reads for a gate by begin time. While all are missing or old no daemon grants
- * leases there, and the plugin does nothing. Settings are read once, at load; an unknown one prevents
+ * slurmctld calls it with its locks held, so it never waits, takes no lock but its own for a few
+ * instructions (accepted), and accesses only the heartbeats of the job's managed partitions, with one stat()
+ * each, up to the first fresh one, which it reads for a gate by begin time, and the daemon's list of budgets that refuse jobs (.budgets
+ * beside them). While all heartbeats are missing or old no daemon grants leases there, and the plugin does nothing; while the list is,
+ * no budget refuses jobs: Slurm goes on without fairlease. Settings are read once, at load; an unknown one prevents
  * loading.
  *
  * Built from Slurm's public headers alone.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@
 
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
+#include <slurm/slurmdb.h>
 #include <slurm/spank.h> /* slurm_info(), slurm_error() */
 
 #include "gate.h"
@@ -39,7 +42,12 @@ typedef struct job_record job_record_t; /* opaque: public headers do not show it
 /* slurmctld frees err_msg and admin_comment with its own allocator, so they must come from it. */
 extern void slurm_xstrcat(char **text, const char *more);
 
+/* slurmctld's own copy of slurmdbd's users, with their default accounts. */
+extern int assoc_mgr_fill_in_user(void *db, slurmdb_user_rec_t *user, int enforce, slurmdb_user_rec_t **found, bool locked) __attribute__((weak));
+
 static struct gate_settings settings;
+static struct gate_accepted accepted;
+static pthread_mutex_t accepting = PTHREAD_MUTEX_INITIALIZER; /* guards accepted */
 
 /* Slurm's own search for slurm.conf, without slurmctld -f. */
 static const char *slurm_conf(void)
@@ -180,6 +188,62 @@ static bool governed(const struct gate_job *j, time_t now, char *partition, size
 	return false;
 }
 
+/* What slurmctld knows of a user from slurmdbd: the name and the default account; NULL: not known. */
+static slurmdb_user_rec_t user_of(uid_t uid)
+{
+	slurmdb_user_rec_t user = { .uid = uid };
+
+	if (!assoc_mgr_fill_in_user || assoc_mgr_fill_in_user(NULL, &user, 0, NULL, false) != SLURM_SUCCESS)
+		user = (slurmdb_user_rec_t){ .uid = uid };
+	return user;
+}
+
+/* Finds a line of the daemon's list of budgets that refuse jobs, and when the list was made; NULL: none, or the list is missing or old. */
+static char *budget_line(const char *prefix, const char *name, time_t now, time_t *made)
+{
+	char path[2 * GATE_TEXT], *line = NULL;
+	size_t size = 0;
+	FILE *list;
+	bool found = false;
+
+	gate_heartbeat(&settings, ".budgets", path, sizeof(path));
+	list = name && name[0] ? fopen(path, "re") : NULL;
+	if (!list)
+		return NULL;
+	if (getline(&line, &size, list) > 0) {
+		*made = (time_t)strtoll(line, NULL, 10);
+		while (gate_beats(&settings, *made, now) && !found && getline(&line, &size, list) > 0)
+			found = gate_line_of(line, prefix, name);
+	}
+	fclose(list);
+	if (found)
+		return line;
+	free(line);
+	return NULL;
+}
+
+/* True if the job can use more than is left of its account's budget; then it stores the message to the user in text. */
+static bool exceeds(const job_desc_msg_t *d, const struct gate_job *j, time_t now, char *text, size_t size)
+{
+	const char *account = d->account && d->account[0] ? d->account : user_of(d->user_id).default_acct;
+	struct gate_budget budget;
+	time_t made;
+	char *line = budget_line("", account, now, &made);
+	bool more = line && gate_budget(line, &budget);
+	double hours;
+
+	free(line);
+	if (!more)
+		return false;
+	hours = gate_hours(j, &budget, now);
+	pthread_mutex_lock(&accepting);
+	more = gate_exceeds(&accepted, &budget, hours, made, now);
+	pthread_mutex_unlock(&accepting);
+	if (more)
+		gate_budget_refusal(j, &budget, hours, text, size);
+	return more;
+}
+
 /* The number that an option of the job sets; 0: it is not set. */
 static long set(uint32_t number)
 {
@@ -222,20 +286,19 @@ static const char *hints_of(const job_desc_msg_t *d)
 	return hints ? hints : hints_in(d->environment, d->env_size);
 }
 
-extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
+/* The relevant part of a submission, or of a change. */
+static struct gate_job job_of(const job_desc_msg_t *d, const char *hints)
 {
-	char partition[GATE_TEXT], text[2 * GATE_TEXT], user[32];
-	const char *hints = hints_of(d);
-	struct gate_job job = {
+	return (struct gate_job){
 		.partition = d->partition,
 		.account = d->account,
 		.qos = d->qos,
-		.user = user,
 		.comment = d->comment,
 		.hints = hints,
 		.features = d->features,
 		.licenses = d->licenses,
 		.tres = { d->tres_per_job, d->tres_per_node, d->tres_per_socket, d->tres_per_task },
+		.array = d->array_inx,
 		.begin = d->begin_time,
 		.deadline = d->deadline == NO_VAL ? 0 : d->deadline,
 		.time_limit = d->time_limit == NO_VAL ? 0 : d->time_limit,
@@ -252,6 +315,13 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 		.no_requeue = d->requeue == 0,
 		.warned = d->warn_signal != 0 && d->warn_signal != NO_VAL16,
 	};
+}
+
+extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
+{
+	char partition[GATE_TEXT], text[2 * GATE_TEXT], user[32];
+	const char *hints = hints_of(d);
+	struct gate_job job = job_of(d, hints);
 	time_t now = time(NULL), gate;
 	enum gate_opt_out word;
 	enum gate_way way;
@@ -261,6 +331,7 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 	if (hints && hints_note(hints, text, sizeof(text)))
 		note(d, text);
 	snprintf(user, sizeof(user), "%lld", (long long)d->user_id);
+	job.user = user;
 	if (gate_refuses_without_gpus(&settings, &job) && governed(&job, now, partition, sizeof(partition))) {
 		gate_no_gpus_refusal(partition, text, sizeof(text));
 		tell(err_msg, text);
@@ -295,13 +366,19 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 		tell(err_msg, text);
 		return ESLURM_ACCESS_DENIED;
 	}
-	if (job.cron || (option && word == GATE_LEAVE)) /* it has no lease */
+	if (option && word == GATE_LEAVE) /* it has no lease */
 		return SLURM_SUCCESS;
 	if ((!option || way == GATE_NO_REQUEUE) && gate_refuses(&settings, &job)) {
 		gate_refusal(&settings, text, sizeof(text));
 		tell(err_msg, text);
 		return ESLURM_ACCESS_DENIED;
 	}
+	if (exceeds(d, &job, now, text, sizeof(text))) {
+		tell(err_msg, text);
+		return ESLURM_ACCESS_DENIED;
+	}
+	if (job.cron) /* it cannot be gated */
+		return SLURM_SUCCESS;
 
 	/* Slurm takes licences on the first component only */
 	if ((!job.het || d->het_job_offset == 0) && gate_license(&settings, d->licenses, text, sizeof(text))) {
@@ -325,21 +402,30 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 }
 
 /*
- * With protect_gate, users cannot open a gate early. Public headers do not show
+ * With protect_gate, users cannot open a gate early, and users who have an account whose budget refuses jobs
+ * cannot let a job grow after it was accepted: Slurm lets them raise a waiting job's time limit. Public headers do not show
  * the changed job, so this applies to every job's licences (its start time, without
- * a gate_license). The Lua version sees the job and exempts ungated ones. SlurmUser,
+ * a gate_license), and to shorter limits, too. The Lua version sees the job and exempts others. SlurmUser,
  * as whom slurmctld runs, and the daemon, whose user owns the heartbeats, open them.
  */
 extern int job_modify(job_desc_msg_t *d, job_record_t *job, uint32_t submit_uid, char **err_msg)
 {
 	char text[2 * GATE_TEXT], partition[GATE_TEXT];
-	time_t now = time(NULL);
+	struct gate_job change = job_of(d, NULL);
+	time_t now = time(NULL), made;
 	bool guarded = false;
 	uid_t daemon;
 
 	(void)job;
-	if (submit_uid == geteuid() || !gate_opens(&settings, submit_uid, d->licenses, d->begin_time, now, text, sizeof(text)))
+	if (submit_uid == geteuid())
 		return SLURM_SUCCESS;
+	if (!gate_opens(&settings, submit_uid, d->licenses, d->begin_time, now, text, sizeof(text))) {
+		char *line = gate_grows(&settings, &change, submit_uid, text, sizeof(text)) ? budget_line("@", user_of(submit_uid).name, now, &made) : NULL;
+
+		if (!line)
+			return SLURM_SUCCESS;
+		free(line);
+	}
 	for (int i = 0; gate_partition(&settings, i, partition, sizeof(partition)); i++) {
 		if (!granting(partition, now, &daemon))
 			continue;

@@ -165,6 +165,7 @@ func TestPlugin(t *testing.T) {
 					t.Run("has a word for expedited jobs", func(t *testing.T) { expediteHasWords(t, c) })
 				}
 				t.Run("refuses jobs that cannot save", func(t *testing.T) { jobsThatCannotSaveAreRefused(t, c) })
+				t.Run("refuses jobs beyond a budget", func(t *testing.T) { budgetsRefuse(t, c, plugin == testcluster.PluginLua) })
 				t.Run("refuses unknown keys", func(t *testing.T) { unknownKeysAreRefused(t, c) })
 			})
 		}
@@ -708,6 +709,104 @@ func jobsThatCannotSaveAreRefused(t *testing.T, c *testcluster.Cluster) {
 	if got := submit(script, "--gres=gpu:1"); got != "taken" {
 		t.Errorf("nothing is refused while nobody grants leases: %s", got)
 	}
+}
+
+// budgetsRefuse shows that jobs are refused that can use more than the daemon's list says is left, with those that were accepted since; that an old list or none refuses nothing;
+// and that nobody without rights lets a job grow that was accepted, though Slurm allows it.
+// sees = the plugin sees the job that is changed.
+func budgetsRefuse(t *testing.T, c *testcluster.Cluster, sees bool) {
+	ctx := t.Context()
+	configure(t, c, pluginConf+"gate_license=fairlease\nopt_out.session=leave\n")
+	beat(t, c, "gpu", 0)
+	path := filepath.Join(c.HeartbeatDir(), ".budgets")
+	list := func(age time.Duration, left float64) {
+		t.Helper()
+		end := time.Now().Add(100 * time.Hour)
+		text := fmt.Sprintf("%d\nops vision 0.000 9 month %d E *=1\nnlp nlp %.3f 1000 month %[2]d 2026-12-01T00:00 *=1,v100=4\n@alice\n", time.Now().Add(-age).Unix(), end.Unix(), left)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer os.Remove(path)
+	submit := func(user, command string) (id string, err error) {
+		t.Helper()
+		out, err := c.Run(ctx, user, script, strings.Fields("sbatch --parsable "+command)...)
+		if err == nil {
+			id = jobID(t, ctx, c, out, user)
+			t.Cleanup(func() { c.Exec(context.WithoutCancel(ctx), "root", "scancel", id) })
+		}
+		return id, err
+	}
+	const account = ", and account nlp has 10.00 left of its budget of 1000.00 for this month, besides what its other jobs may use: " +
+		"ask for a shorter --time or fewer GPUs, or wait for the next period, from 2026-12-01T00:00; see: fairlease budgets"
+	for _, test := range []struct{ name, user, args, says string }{
+		{"all that is left", "alice", "--time=300 --gpus=k80:2", ""},
+		{"more", "alice", "--time=301 --gpus=k80:2", "may use 10.03 GPU-hours at prices" + account},
+		{"of the dear model", "alice", "--time=300 --gpus=v100:2", "may use 40.00 GPU-hours at prices" + account},
+		{"an array", "alice", "--time=60 --array=0-10 --gres=gpu:1", "may use 11.00 GPU-hours at prices" + account},
+		{"an array of few tasks", "alice", "--time=60 --array=0-18:2%2 --gres=gpu:1", ""},
+		{"tasks", "alice", "--time=60 -n6 --gpus-per-task=2", "may use 12.00 GPU-hours at prices" + account},
+		{"nodes", "alice", "--time=120 -N2 --gres=gpu:3", "may use 12.00 GPU-hours at prices" + account},
+		{"the default account by its name", "alice", "-A nlp --time=660 --gres=gpu:1", "may use 11.00 GPU-hours at prices" + account},
+		{"in capitals", "alice", "-A NLP --time=660 --gres=gpu:1", "may use 11.00 GPU-hours at prices" + account},
+		{"no time limit", "alice", "--gres=gpu:1", "(it states no --time), and account nlp has 10.00 left"},
+		{"no GPUs", "alice", "--time=9999 -n1", ""},
+		{"an account without a budget", "bob", "--time=6000 --gres=gpu:1", ""},
+		{"an account whose budget is used up", "bob", "-A ops --time=1 --gres=gpu:1", ""}, // it is excluded
+		{"a free partition", "alice", "-p free --time=6000 --gres=gpu:1", ""},
+	} {
+		waitNextSecond() // a newer list has the jobs that were accepted before it
+		list(0, 10)
+		switch _, err := submit(test.user, test.args); {
+		case test.says == "" && err != nil:
+			t.Errorf("%s: %v", test.name, err)
+		case test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)):
+			t.Errorf("%s: taken, or the user is not told %q: %v", test.name, test.says, err)
+		}
+	}
+	waitNextSecond()
+	list(0, 10)
+	accepted, err := submit("alice", "--time=240 --gpus=k80:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := submit("alice", "--time=180 --gpus=k80:1"); err == nil || !strings.Contains(err.Error(), "may use 3.00 GPU-hours at prices, and account nlp has 2.00 left") {
+		t.Errorf("the job that was accepted since does not count: %v", err)
+	}
+	update := func(user, change string) error {
+		_, err := c.Exec(ctx, user, "scontrol", "update", "JobId="+accepted, change)
+		return err
+	}
+	for _, change := range []string{"TimeLimit=300", "TimeLimit=UNLIMITED", "TimeLimit=+60", "NumNodes=2-2", "Gres=gpu:k80:4", "Partition=other"} {
+		if err := update("alice", change); err == nil || !strings.Contains(err.Error(), "cancel the job and submit it again") {
+			t.Errorf("alice changes %s of her job that was accepted, or is not told why not: %v", change, err)
+		}
+	}
+	if err := update("alice", "TimeLimit=60"); (err == nil) != sees {
+		t.Errorf("alice shortens her job: %v", err)
+	}
+	if err := update(testcluster.Operator, "TimeLimit=300"); err != nil {
+		t.Errorf("an operator lengthens the job: %v", err)
+	}
+	if err := update("alice", "Comment=mine"); err != nil {
+		t.Errorf("alice changes what does not let it grow: %v", err)
+	}
+	list(2*time.Minute, 0)
+	if err := update("alice", "TimeLimit=500"); err != nil {
+		t.Errorf("an old list refuses a change: %v", err)
+	}
+	if _, err := submit("alice", "--time=600 --gres=gpu:1"); err != nil {
+		t.Errorf("an old list refuses: %v", err)
+	}
+	os.Remove(path)
+	if _, err := submit("alice", "--time=600 --gres=gpu:1"); err != nil {
+		t.Errorf("a list that is missing refuses: %v", err)
+	}
+}
+
+// waitNextSecond waits for the clock's next second.
+func waitNextSecond() {
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second + 10*time.Millisecond)))
 }
 
 // unknownKeysAreRefused shows that slurmctld does not start with settings that the twins do not know, and says why.
