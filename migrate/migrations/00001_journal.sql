@@ -1361,7 +1361,7 @@ create table budget_periods (
     spent_at timestamptz,
     told_percent integer not null,
     primary key (tenant, start_at),
-    constraint budget_periods_at_end_check check (at_end in ('warn', 'idle-only')),
+    constraint budget_periods_at_end_check check (at_end in ('warn', 'idle-only', 'refuse')),
     constraint budget_periods_gpu_hours_check check (gpu_hours > 0)
 );
 comment on table budget_periods is 'Budgets of tenants and their use, a row for each budget and period. The daemon counts every minute.';
@@ -1372,7 +1372,7 @@ comment on column budget_periods.current is 'True for the present period of a bu
 comment on column budget_periods.per is 'Length of the period: week, month, quarter or year.';
 comment on column budget_periods.gpu_hours is 'The budget: GPU hours at prices.';
 comment on column budget_periods.prices is 'Price of a GPU hour by model, as in {"h100": 4}. A model that is not there costs 1.';
-comment on column budget_periods.at_end is 'What follows when it is used up: warn, or idle-only (the tenant gets idle GPUs only).';
+comment on column budget_periods.at_end is 'What follows when it is used up: warn, idle-only (the tenant gets idle GPUs only), or refuse (that, and the submit plugin refuses jobs that may use more than is left).';
 comment on column budget_periods.base_gpu_ms is 'GPU time that the tenant had received by model when the period began, since the beginning of the journal.';
 comment on column budget_periods.received_gpu_ms is 'GPU time that it has received by model in the period.';
 comment on column budget_periods.used_gpu_hours is 'GPU hours at prices that it has used.';

@@ -61,7 +61,7 @@ func (k *checker) budgets() {
 		}
 		k.must(b.GPUHours > 0 && b.GPUHours <= 1e12, where("gpu_hours"), "a budget must be above 0 and at most 1e12 GPU-hours, got %v; a tenant that should get idle GPUs only has weight 0 (tenants.weights)", b.GPUHours)
 		k.oneOf(where("per"), b.per(), spending.Pers...)
-		k.oneOf(where("at_end"), b.atEnd(), string(spending.Warn), string(spending.IdleOnly))
+		k.oneOf(where("at_end"), b.atEnd(), spending.AtEnds...)
 		_, err := time.LoadLocation(b.Zone)
 		k.must(err == nil, where("zone"), "%q is no time zone; write one like Europe/Berlin, or UTC", b.Zone)
 		for _, model := range sortedKeys(b.ModelPrices) {
@@ -77,7 +77,7 @@ func (c *Config) cellBudgets() Problems {
 	for _, tenant := range sortedKeys(c.Budgets) {
 		b := c.Budgets[tenant]
 		has := c.vcs != nil && slices.ContainsFunc(c.vcs.Cells.VCs, func(v cluster.VC) bool { return v.Name == tenant })
-		k.must(!has || b.atEnd() != string(spending.IdleOnly), "budgets."+tenant,
+		k.must(!has || b.atEnd() == string(spending.Warn), "budgets."+tenant,
 			"%s has a virtual cluster in %s, whose cells are its own whatever it has used; write at_end: warn, or remove the virtual cluster", tenant, k.where("cells.file", c.Cells.File))
 	}
 	return k.problems

@@ -17,17 +17,19 @@ func TestBudgets(t *testing.T) {
 	c := parse(t, `
 budgets:
   vision: {gpu_hours: 1.5e3}
+  web: {gpu_hours: 2, at_end: refuse}
   nlp: {gpu_hours: 100000, per: quarter, zone: UTC, model_prices: {h100: 4, k80: 0}, at_end: idle-only}
 `)
 	want := []spending.Budget{
 		{Tenant: "nlp", Hours: 100000, Per: spending.Quarter, Zone: time.UTC, Prices: map[string]float64{"h100": 4, "k80": 0}, AtEnd: spending.IdleOnly},
 		{Tenant: "vision", Hours: 1500, Per: spending.Month, Zone: time.Local, AtEnd: spending.Warn},
+		{Tenant: "web", Hours: 2, Per: spending.Month, Zone: time.Local, AtEnd: spending.Refuse},
 	}
 	same := cmp.Comparer(func(a, b *time.Location) bool { return a.String() == b.String() })
 	if d := cmp.Diff(want, c.Spending(), same); d != "" {
 		t.Error(d)
 	}
-	if c.Origin("budgets.nlp.per").String() != "f.yaml:4" {
+	if c.Origin("budgets.nlp.per").String() != "f.yaml:5" {
 		t.Errorf("per is from %v", c.Origin("budgets.nlp.per"))
 	}
 	for _, v := range c.Values() {
@@ -49,7 +51,7 @@ func TestProblemsOfBudgets(t *testing.T) {
 		"7":                            "f.yaml:2: budgets.nlp: keys are expected here, as in `gpu_hours: value`",
 		"{gpu_hours: 1, gpus: 3}":      "f.yaml:2: budgets.nlp.gpus: unknown key; the keys here are gpu_hours, per, zone, model_prices, at_end",
 		"{gpu_hours: 1, per: day}":     `f.yaml:2: budgets.nlp.per: "day" is not known; write one of week, month, quarter, year`,
-		"{gpu_hours: 1, at_end: kill}": `f.yaml:2: budgets.nlp.at_end: "kill" is not known; write one of warn, idle-only`,
+		"{gpu_hours: 1, at_end: kill}": `f.yaml:2: budgets.nlp.at_end: "kill" is not known; write one of warn, idle-only, refuse`,
 		"{gpu_hours: 1, zone: Mars}":   `f.yaml:2: budgets.nlp.zone: "Mars" is no time zone; write one like Europe/Berlin, or UTC`,
 		"{gpu_hours: 1, model_prices: {h100: -1}}":   "f.yaml:2: budgets.nlp.model_prices.h100: the price of a GPU hour must be 0 (free) to 1e6, got -1",
 		"{gpu_hours: 1, model_prices: {h100: .nan}}": "f.yaml:2: budgets.nlp.model_prices.h100: the price of a GPU hour must be 0 (free) to 1e6, got NaN",
@@ -85,8 +87,11 @@ func TestBudgetsWithVirtualClusters(t *testing.T) {
 		_, err := config.Load(write("f.yaml", "preset: hived\ncells: {file: cells.yaml}\nbudgets:\n  "+tenant+": {gpu_hours: 5, at_end: "+end+"}\n"), nil)
 		return err
 	}
-	if err := load(tenant, "idle-only"); err == nil || !strings.Contains(err.Error(), "f.yaml:4: budgets."+tenant+": "+tenant+" has a virtual cluster in cells.file (cells.yaml, ") {
-		t.Errorf("a virtual cluster's budget: %v", err)
+	for _, end := range []string{"idle-only", "refuse"} {
+		err := load(tenant, end)
+		if err == nil || !strings.Contains(err.Error(), "f.yaml:4: budgets."+tenant+": "+tenant+" has a virtual cluster in cells.file (cells.yaml, ") {
+			t.Errorf("a virtual cluster's budget, %s: %v", end, err)
+		}
 	}
 	for tenant, end := range map[string]string{tenant: "warn", "other": "idle-only"} {
 		if err := load(tenant, end); err != nil {

@@ -2,7 +2,12 @@ package daemon
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/cluster/spending"
@@ -18,6 +23,9 @@ type budgets struct {
 	written  cluster.Instant                // 0 = not since it changed
 	at       cluster.Instant                // of standing; 0 = there was no round yet
 	standing map[string][]spending.Standing // by tenant
+	looked   time.Time                      // when the last look at the cluster began
+	accounts []cluster.Account              // as of it
+	members  []cluster.Member               // of these
 }
 
 // spend brings the accounts of all budgets, which are in the journal, up to a turn. They are written down every minute, and when a limit was reached: so the
@@ -83,4 +91,57 @@ func (p *budgets) spent(r *loop.Report, configured int) {
 			a.Told, p.written = a.Reached(), 0
 		}
 	}
+}
+
+// list tells the submit plugin what is left of the budgets that refuse jobs; nil = no budget does. It begins with the second from which on accepted jobs are
+// not counted. The line of an account has the account, its tenant, the GPU hours at prices that are left besides those of accepted jobs, the budget, the period's
+// length, its end as a second and in words, and prices by model: * is the cheapest. Lines of the form @USER name the users of these accounts. of gives the tenant of an
+// account.
+func (p *budgets) list(s *cluster.Snapshot, of func(string) string) []byte {
+	var text []byte
+	var users []string
+	for i := range p.book {
+		a := &p.book[i]
+		if a.AtEnd != spending.Refuse || p.at == 0 {
+			continue
+		}
+		if text == nil {
+			text = fmt.Appendf(nil, "%d\n", p.looked.Unix())
+		}
+		rest := fmt.Sprintf("%.3f %s %s %d %s %s\n", a.Hours-a.Used-a.Planned(s), strconv.FormatFloat(a.Hours, 'f', -1, 64), a.Per, a.End.Time().Unix(),
+			a.End.Time().In(a.Zone).Format("2006-01-02T15:04"), prices(&a.Budget, s.Nodes))
+		for _, account := range p.accounts {
+			if of(account.Name) == a.Tenant && len(strings.Fields(account.Name)) == 1 {
+				text = fmt.Appendf(text, "%s %s %s", account.Name, a.Tenant, rest)
+			}
+		}
+		for _, m := range p.members {
+			if of(m.Tenant) == a.Tenant {
+				users = append(users, m.User)
+			}
+		}
+	}
+	slices.Sort(users)
+	for _, user := range slices.Compact(users) {
+		text = fmt.Appendf(text, "@%s\n", user)
+	}
+	return text
+}
+
+// prices gives the prices of the models that cost more than the cheapest.
+func prices(b *spending.Budget, nodes []cluster.Node) string {
+	least := b.Cheapest(nodes)
+	costs := map[string]float64{}
+	for i := range nodes {
+		for _, g := range nodes[i].GPUs {
+			if price := b.Price(g.Model); price > least {
+				costs[g.Model] = price
+			}
+		}
+	}
+	text := "*=" + strconv.FormatFloat(least, 'f', -1, 64)
+	for _, model := range slices.Sorted(maps.Keys(costs)) {
+		text += "," + model + "=" + strconv.FormatFloat(costs[model], 'f', -1, 64)
+	}
+	return text
 }

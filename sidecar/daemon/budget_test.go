@@ -1,12 +1,15 @@
 package daemon
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
 // idleOnly gives since when a tenant gets idle GPUs only, in the last round.
@@ -84,4 +87,66 @@ func TestBudgets(t *testing.T) {
 		}
 		r.end(t)
 	})
+}
+
+// The submit plugin's list: what is left for new jobs falls with what a job uses and may still use, and rises again when it ends early. The list is there while the daemon
+// acts and a budget refuses jobs, and is renewed in quiet rounds, too.
+func TestBudgetsThatRefuse(t *testing.T) {
+	const text = "mode: act\ninterval: 10s\nbudgets: {nlp: {gpu_hours: 1000, per: week, zone: UTC, model_prices: {v100: 2}, at_end: refuse}, vision: {gpu_hours: 10}}\n"
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		toMidnight()
+		for time.Now().UTC().Weekday() != time.Monday {
+			pass(24 * time.Hour)
+		}
+		pass(time.Hour)
+		on, live := newShared(), newLive()
+		r := start(t, "a", on, live, dir, text)
+		pass(time.Minute + 5*time.Second)
+		check := func(left float64) {
+			t.Helper()
+			got, _ := r.heartbeat(budgetList)
+			end := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 7)
+			want := fmt.Sprintf("%d\nnlp nlp %.3f 1000 week %d %s *=2\n", time.Now().Unix()-5, left, end.Unix(), end.Format("2006-01-02T15:04"))
+			if got != want {
+				t.Errorf("the list is\n%swant\n%s", got, want)
+			}
+		}
+		check(1000)
+		live.mu.Lock()
+		id := live.v.Submit(sim.Work{User: "nlp_user", Account: "nlp", Partition: "gpu", Request: simtest.Gang(4), Runs: 10 * cluster.Hour, Limit: 20 * cluster.Hour})
+		live.mu.Unlock()
+		pass(time.Minute)
+		first := left(t, r)
+		if first < 1000-4*20*2-0.1 || first > 1000-4*20*2+0.1 {
+			t.Errorf("%.3f are left besides 4 GPUs for 20 h, at the price 2", first)
+		}
+		pass(time.Hour)
+		if later := left(t, r); later < first-0.5 || later > first+0.5 {
+			t.Errorf("%.3f are left after an hour, before it %.3f: time that was used is time that is not planned", later, first)
+		}
+		live.mu.Lock()
+		live.v.Cancel(id)
+		live.mu.Unlock()
+		pass(time.Minute)
+		if rest := left(t, r); rest < 1000-2*4*1.1 || rest > 1000-2*4*0.9 {
+			t.Errorf("%.3f are left after an hour of 4 GPUs, at the price 2", rest)
+		}
+		r.end(t)
+		if _, there := r.heartbeat(budgetList); there {
+			t.Error("the list is still there")
+		}
+	})
+}
+
+// left gives what the submit plugin's list says is left of nlp's budget.
+func left(t *testing.T, r *rig) (hours float64) {
+	t.Helper()
+	list, _ := r.heartbeat(budgetList)
+	if _, line, _ := strings.Cut(list, "\n"); line != "" {
+		if _, err := fmt.Sscanf(line, "nlp nlp %f", &hours); err != nil {
+			t.Error(err)
+		}
+	}
+	return hours
 }

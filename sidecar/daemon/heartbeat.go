@@ -16,6 +16,26 @@ import (
 type heartbeats struct {
 	dir   string
 	beats []string // partitions with a file of ours
+	list  bool     // there may be a list of budgets
+}
+
+// budgetList is the file beside the heartbeats that tells the submit plugin which budgets refuse jobs. No partition is named so.
+const budgetList = ".budgets"
+
+// budgets replaces the list of budgets, or removes it; nil = there is none.
+func (h *heartbeats) budgets(text []byte) error {
+	path := filepath.Join(h.dir, budgetList)
+	var err error
+	if text != nil {
+		err = replaceFile(path, text, 0o644, false)
+	} else if h.list {
+		err = os.Remove(path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("list of budgets (jobs are not refused at submission without it): %w", err)
+	}
+	h.list = text != nil
+	return nil
 }
 
 // beat touches the files of the partitions and removes those of others.

@@ -285,7 +285,7 @@ func unpinned(j *cluster.Job) []string {
 
 // Forget removes the local files after a complete release.
 func Forget(state, heartbeats string, partitions []string) error {
-	paths := []string{state}
+	paths := []string{state, filepath.Join(heartbeats, budgetList)}
 	for _, p := range partitions {
 		paths = append(paths, filepath.Join(heartbeats, p))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/cluster/spending"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon/metrics"
 	"github.com/fairlease/fairlease/sidecar/loop"
@@ -175,7 +176,17 @@ func (x *rounds) round(ctx context.Context) error {
 		return err
 	}
 	x.candidate.lead.Turned()
-	x.report.about("heartbeat", x.beats.beat(x.gated(), x.ttl(), time.Now()))
+	x.report.about("heartbeat", errors.Join(x.beats.beat(x.gated(), x.ttl(), time.Now()), x.beats.budgets(x.left())))
+	return nil
+}
+
+// left is the list of budgets that refuse jobs; nil = no budget does, or jobs are only observed.
+func (x *rounds) left() []byte {
+	c := x.inForce()
+	if rules := c.Rules(); len(rules.Acting()) > 0 && slices.ContainsFunc(c.Spending(), func(b spending.Budget) bool { return b.AtEnd == spending.Refuse }) {
+		_, of := loop.Tenants(x.budgets.accounts, &rules)
+		return x.budgets.list(&x.last, of)
+	}
 	return nil
 }
 
@@ -184,7 +195,7 @@ func (x *rounds) acquire(ctx context.Context) error {
 	news, err := x.candidate.acquire(ctx)
 	if news {
 		x.report.said.clear("leader")
-		x.beats.beats = append([]string(nil), x.inForce().Partitions...) // whatever an earlier process left
+		x.beats.beats, x.beats.list = append([]string(nil), x.inForce().Partitions...), true // whatever an earlier process left
 		x.report.log.Info().Msg(saysLeads)
 	}
 	return err
@@ -284,7 +295,7 @@ func (x *rounds) configure() (loop.Rules, cluster.Settings) {
 
 // tidy removes the heartbeats if this daemon does not act.
 func (x *rounds) tidy() {
-	if err := x.beats.stop(nil); err != nil {
+	if err := errors.Join(x.beats.stop(nil), x.beats.budgets(nil)); err != nil {
 		x.report.once("heartbeat", err)
 	}
 }
@@ -308,6 +319,7 @@ func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Ob
 		return seen, err
 	}
 	c := x.inForce()
+	x.budgets.looked, x.budgets.accounts, x.budgets.members = began, seen.Accounts, seen.Members
 	x.progress.hear(&seen)
 	x.gauges.measure(&seen, c.Idle.ReclaimAfter.Span())
 	return seen, x.cells.check(&seen, c)

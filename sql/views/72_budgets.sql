@@ -18,7 +18,7 @@ select
     round((100 * (b.used_gpu_hours + r.per_day * extract(epoch from greatest(b.end_at - b.at, interval '0'))::double precision / 86400) / b.gpu_hours)::numeric, 2) as end_percent,
     b.warned_at,
     b.spent_at,
-    b.spent_at is not null and b.at_end = 'idle-only' as idle_only,
+    b.spent_at is not null and b.at_end <> 'warn' as idle_only,
     b.at as as_of
 from budget_periods b
 cross join lateral (
@@ -39,7 +39,7 @@ comment on column budgets.end_at is 'End of the period: the begin of the next.';
 comment on column budgets.gpu_hours is 'The budget: GPU hours at prices.';
 comment on column budgets.used_gpu_hours is 'Of it, used, with running leases up to as_of.';
 comment on column budgets.used_percent is 'The same in per cent of the budget.';
-comment on column budgets.at_end is 'What follows when it is used up: warn, or idle-only (the tenant gets idle GPUs only).';
+comment on column budgets.at_end is 'What follows when it is used up: warn, idle-only (the tenant gets idle GPUs only), or refuse (that, and the submit plugin refuses jobs that may use more than is left).';
 comment on column budgets.prices is 'Price of a GPU hour by model. A model that is not there costs 1.';
 comment on column budgets.received_gpu_ms is 'GPU time received by model in the period, without prices.';
 comment on column budgets.gpu_hours_per_day is 'GPU hours at prices a day, by the last seven days.';

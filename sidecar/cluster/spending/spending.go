@@ -33,11 +33,16 @@ var Pers = []string{string(Week), string(Month), string(Quarter), string(Year)}
 // AtEnd says what follows when a budget is used up.
 type AtEnd string
 
-// Warn tells people. IdleOnly lets the tenant have only GPUs that would be idle otherwise.
+// Warn tells people. IdleOnly lets the tenant have only GPUs that would be idle otherwise. Refuse does, too, and before that the
+// submit plugin refuses jobs that may use more than is left.
 const (
 	Warn     AtEnd = "warn"
 	IdleOnly AtEnd = "idle-only"
+	Refuse   AtEnd = "refuse"
 )
+
+// AtEnds lists these as words.
+var AtEnds = []string{string(Warn), string(IdleOnly), string(Refuse)}
 
 // Budget is what a tenant may use in a period.
 type Budget struct {
@@ -160,7 +165,7 @@ func (a *Account) Reached() int {
 
 // State returns what the engine needs to know.
 func (a *Account) State() (s cluster.TenantBudget) {
-	if a.Spent > 0 && a.AtEnd == IdleOnly {
+	if a.Spent > 0 && a.AtEnd != Warn {
 		s.Since, s.Until = a.Spent, a.End
 	}
 	if reached := a.Reached(); reached > a.Told {

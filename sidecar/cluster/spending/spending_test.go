@@ -138,6 +138,10 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%d of 100 used: reached %d, %+v", step.a100, a.Reached(), s)
 		}
 	}
+	a.AtEnd = spending.Refuse
+	if s := a.State(); s.Since == 0 || s.Until != a.End {
+		t.Errorf("a budget that refuses jobs: %+v", s)
+	}
 	a.AtEnd = spending.Warn
 	if s := a.State(); s != (cluster.TenantBudget{}) {
 		t.Errorf("a budget that warns: %+v", s)

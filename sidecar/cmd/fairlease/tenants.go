@@ -155,8 +155,9 @@ func budgetsCommand(p *program) *cobra.Command {
   PER_DAY   used a day, by the last seven days
   USED_UP   when the budget was used up, or will be at that rate; - = not in this period
   AT_UNTIL  percent of the budget that will be used at the end of the period, at that rate
-  AT_END    what follows when it is used up; idle-only (now) = the tenant gets only GPUs that no
-            other tenant wants`,
+  AT_END    what follows when it is used up: warn, idle-only, or refuse (idle-only, and jobs that
+            may use more than is left are refused at submission); (now) = the tenant gets only GPUs
+            that no other tenant wants`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withSite(c.Context(), server, func(s *ask.Site) error {
 				list, err := s.Budgets(c.Context())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/cluster/spending"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/slurm"
@@ -96,6 +97,16 @@ func checkPlugin(f *findings, cfg *config.Config, c conf, file *PluginFile, oper
 	}
 	checkPluginSettings(f, cfg, file.Path, set, file.Users)
 	checkOpens(f, file, set, operator)
+}
+
+// refusing lists the tenants whose budgets should refuse jobs.
+func refusing(cfg *config.Config) (tenants []string) {
+	for _, b := range cfg.Spending() {
+		if b.AtEnd == spending.Refuse {
+			tenants = append(tenants, b.Tenant)
+		}
+	}
+	return tenants
 }
 
 // settingsOf reads the plugin's settings, with its defaults; wrong is the first invalid line,

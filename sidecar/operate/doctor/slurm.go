@@ -196,6 +196,11 @@ func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
 	f.must(c.hasPlugin(), Warn, "submit plugin", is(slurm.ConfJobSubmit),
 		"new jobs are gated at the next round, up to one interval after submission; Slurm may start them on idle GPUs before",
 		"install fairlease-slurm-plugin and set JobSubmitPlugins=fairlease (\"The plugins\" in docs/install.md), or use contrib/job_submit.lua")
+	if refuse := refusing(cfg); refuse != nil && !c.hasPlugin() {
+		f.add(Warn, "budgets", "at_end: refuse, for "+view.Some(refuse, 5)+", but there is no submit plugin",
+			"jobs that may use more than is left are accepted, and get only idle GPUs once the budget is used up",
+			"install fairlease-slurm-plugin (\"The plugins\" in docs/install.md), or write at_end: idle-only")
+	}
 	if age, ok := c.seconds(slurm.ConfMinJobAge); ok {
 		least := max(3*cfg.Interval.Span(), cluster.Minute)
 		f.must(age >= least, Warn, "MinJobAge", is(slurm.ConfMinJobAge), "Slurm may forget ended jobs before a round sees their end",

@@ -304,3 +304,18 @@ func TestAccountsThatPassTheirParentsShareOn(t *testing.T) {
 		}
 	}
 }
+
+// A budget cannot refuse jobs where Slurm has no submit plugin.
+func TestRefusalsNeedThePlugin(t *testing.T) {
+	cfg := config.Default()
+	cfg.Budgets = map[string]config.Budget{"a": {GPUHours: 1, AtEnd: "refuse"}, "b": {GPUHours: 1, AtEnd: "idle-only"}, "c": {GPUHours: 1, AtEnd: "refuse"}}
+	for plugin, want := range map[string][]string{"(null)": {"budgets warn: at_end: refuse, for a, c, but there is no submit plugin"}, "lua": nil, "fairlease": nil} {
+		slurmConf := good()
+		slurmConf[slurm.ConfJobSubmit] = plugin
+		facts := slurm.Facts{Conf: slurmConf}
+		got := told(t, named(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Facts: facts, LookErr: errors.New("away")}}), "budgets"))
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("with the plugin %s: %s", plugin, d)
+		}
+	}
+}
