@@ -236,7 +236,7 @@ func (k *checker) connections() {
 	k.must((s.User == "") == (s.TokenFile == ""), "slurm.token_file", "slurm.user and slurm.token_file go together; set both or neither")
 	k.must(err != nil || u.Scheme != "http" || s.TokenFile == "" || loopback(u.Hostname()), "slurm.address", "the token would cross the network in clear; use https, or a unix socket")
 	k.must((s.TLS.CertFile == "") == (s.TLS.KeyFile == ""), "slurm.tls.cert_file", "slurm.tls.cert_file and slurm.tls.key_file go together; set both or neither")
-	k.must(s.APIVersion == "" || strings.HasPrefix(s.APIVersion, "v0.0."), "slurm.api_version", "%q is not a version; write one like v0.0.42, or nothing for the newest", s.APIVersion)
+	k.must(s.APIVersion == "" || strings.HasPrefix(s.APIVersion, "v0.0."), "slurm.api_version", "%q is not a version; write one like v0.0.44, or nothing for the newest", s.APIVersion)
 	k.must(len(s.Scontrol) > 0, "slurm.scontrol", "is empty; write the command, as in scontrol or [sudo, -u, slurm, scontrol]")
 	for _, d := range []struct {
 		key   string

@@ -14,7 +14,7 @@ import (
 
 // recordedFull gives a server with n waiting jobs, as Slurm writes them (8 kB each).
 func recordedFull(t testing.TB, n int) (*recorded, []byte) {
-	data, err := os.ReadFile("testdata/jobs-26.05.json")
+	data, err := os.ReadFile("testdata/jobs-26.05-v0.0.44.json")
 	if err != nil {
 		t.Fatal(err)
 	}

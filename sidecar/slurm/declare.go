@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"path"
@@ -117,6 +118,7 @@ func declared(w *wireJob, said string, hints *cluster.Hints) cluster.Saving {
 type sbatchOptions struct {
 	signal, hints string
 	requeue       bool
+	shared        []string // by --exclusive: "none", "user", "mcs" or "topo"
 }
 
 // options reads the options in a job's submit line, up to its script or --wrap; the rest are the
@@ -129,6 +131,7 @@ func options(w *wireJob) (o sbatchOptions) {
 	script, _, _ := strings.Cut(strings.TrimSpace(w.command), " ")
 	for i := 1; i < len(line); i++ {
 		name, value, joined := strings.Cut(line[i], "=")
+		with := cmp.Or(value, "none")
 		if !joined && i+1 < len(line) {
 			value = line[i+1]
 		}
@@ -139,6 +142,8 @@ func options(w *wireJob) (o sbatchOptions) {
 			o.signal = value
 		case name == "--fairlease":
 			o.hints = value
+		case name == "--exclusive":
+			o.shared = []string{with}
 		case name == "--requeue":
 			o.requeue = true
 		case name == "--no-requeue":

@@ -83,7 +83,7 @@ func TestCommandsOfAType(t *testing.T) {
 // The answer of a real Slurm in v0.0.44.
 func TestRealSubmitLines(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("testdata/jobs-26.05.json")
+	data, err := os.ReadFile("testdata/jobs-26.05-v0.0.44.json")
 	if err != nil {
 		t.Fatal(err)
 	}

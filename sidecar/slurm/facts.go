@@ -20,6 +20,10 @@ type Facts struct {
 	Offered  []string `json:"offered"`   // API versions of slurmrestd
 	Speaks   string   `json:"speaks"`    // the version that we use
 	ReadJobs string   `json:"read_jobs"` // the version in which we read jobs
+	// Dropped is the next release of Slurm, if it lacks the version that we use; else "".
+	Dropped string `json:"dropped,omitempty"`
+	// HidesExclusive: the version in which we read jobs does not report --exclusive, so only sbatch's command line tells it.
+	HidesExclusive bool `json:"hides_exclusive,omitempty"`
 	// Requeue and Reserve name the interface for these operations: "rest" or "scontrol".
 	Requeue string `json:"requeue"`
 	Reserve string `json:"reserve"`
@@ -103,6 +107,7 @@ func (c *Client) Facts(ctx context.Context) (Facts, error) {
 		Unread:   c.seen.unread,
 		Token:    c.rest.token.warning(c.cfg.Now()),
 	}
+	f.HidesExclusive = c.speech.jobs > lastThatShowsExclusive
 	for _, v := range c.speech.offered {
 		f.Offered = append(f.Offered, v.String())
 	}
@@ -121,6 +126,9 @@ func (c *Client) Facts(ctx context.Context) (Facts, error) {
 	}
 	f.MinJobAge = minJobAge(conf)
 	f.Cluster, f.Release = c.seen.cluster, c.seen.release
+	if next := halves(f.Release) + 1; next >= halves(c.speech.version.until()) {
+		f.Dropped = releaseOf(next)
+	}
 	f.Operator = setup{c.link}.operator()
 	f.Rights = setup{c.link}.adminLevel(ctx, f.Operator)
 	f.QOS, f.NoSubmit = setup{c.link}.qos(ctx)

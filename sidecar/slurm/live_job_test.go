@@ -7,8 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
+	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
 // requests: every spelling of a request for GPUs.
@@ -181,4 +185,43 @@ func wholeNodes(l *live) {
 	}
 	l.exec("root", "scancel", strconv.FormatInt(a.ID, 10))
 	l.until(b, "the only job there", func(j cluster.Job) bool { return j.GPUsHeld() == s.Nodes[at].GPUs[0].Count })
+}
+
+// versions: each version of the API that slurmrestd offers and we know shows the same cluster. Only the command line of sbatch and the
+// cluster's id are missing before v0.0.44, and which partition is the default one before v0.0.45.
+func versions(l *live) {
+	l.runs(job(l.submit("alice", sleeper, "--gres=gpu:v100:2", "-c2", "-t10")))
+	waits := func(id cluster.JobID) {
+		l.until(id, "known to wait for its begin time", func(j cluster.Job) bool { return j.PendingReason == "BeginTime" })
+	}
+	waits(job(l.submit("bob", sleeper, "--exclusive", "--gres=gpu:1", "--begin=now+1hour", "-N2")))
+	waits(job(l.submit("bob", sleeper, "--exclusive=user", "--gres=gpu:1", "--begin=now+1hour")))
+	waits(cluster.TaskID(l.submit("carol", sleeper, "--array=0-4%2", "--gpus=3", "--begin=now+1hour"), 0))
+	want := l.see()
+	f, err := l.client.Facts(l.Context())
+	if err != nil {
+		l.Fatal(err)
+	}
+	unlike := []cmp.Option{
+		cmpopts.IgnoreFields(cluster.Job{}, "Command", "Work", "Version"),
+		cmpopts.IgnoreFields(cluster.Observation{}, "Now", "Clock", "ClusterID", "NodesVersion", "Unchanged"),
+		cmpopts.IgnoreFields(cluster.Partition{}, "Default"),
+		cmpopts.IgnoreFields(cluster.Limits{}, "Read"),
+	}
+	known := slices.Index(f.Offered, "v0.0.42")
+	if known < 0 || f.Offered[len(f.Offered)-1] != f.Speaks {
+		l.Fatalf("%v are offered, and %s is spoken", f.Offered, f.Speaks)
+	}
+	for _, api := range f.Offered[known:] {
+		client := l.another(func(c *slurm.Config) { c.APIVersion = api })
+		got, err := client.Observe(l.Context(), 0)
+		if err != nil || len(client.Notes()) > 0 {
+			l.Errorf("%s: %v, notes %q", api, err, client.Notes())
+		} else if d := cmp.Diff(want, got, unlike...); d != "" {
+			l.Errorf("%s (want -, got +):\n%s", api, d)
+		}
+	}
+	if !slices.ContainsFunc(slurm.Tested, func(release string) bool { return strings.HasPrefix(f.Release, release+".") }) || f.Dropped != "" {
+		l.Errorf("Slurm %s; tested are %v; dropped: %q", f.Release, slurm.Tested, f.Dropped)
+	}
 }

@@ -25,6 +25,7 @@ func TestLive(t *testing.T) {
 			}{
 				{"facts", facts},
 				{"requests", requests},
+				{"versions of the API", versions},
 				{"the cluster", theCluster},
 				{"states of jobs", states},
 				{"gates", gates},

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -44,6 +45,67 @@ func TestNegotiation(t *testing.T) {
 		}
 		if err != nil || s.version != c.speaks || s.jobs != c.readsJobs {
 			t.Errorf("choose(%v, %q) = %+v, %v; want %v and %v", c.offered, c.ordered, s, err, c.speaks, c.readsJobs)
+		}
+	}
+}
+
+// SUPPORT.md has a row for each version of the API that fairlease knows, and for the release that comes next.
+func TestReleases(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../SUPPORT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := ""
+	for v := oldestVersion; v <= newestVersion+1; v++ {
+		offers := []version{v - 3, v - 2, v - 1, v}
+		s, err := choose(offers, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		uses, tested := s.version.String(), "no"
+		if s.jobs != s.version {
+			uses += ", for jobs " + s.jobs.String()
+		}
+		if slices.Contains(Tested, v.since()) {
+			tested = "yes"
+		}
+		rows += fmt.Sprintf("| %s | %v | %s | %s | %s |\n", v.since(), v, v.until(), uses, tested)
+	}
+	if !strings.Contains(string(text), rows) {
+		t.Errorf("SUPPORT.md lacks these rows:\n%s", rows)
+	}
+}
+
+// A version of the API lives for two years. The last release that has the one that we use is reported.
+func TestVersionsGo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		release, pinned, dropped string
+		offered                  []int
+		hides                    bool
+	}{
+		{"24.11.5", "", "", []int{42}, false},
+		{"26.05.5", "", "", []int{42, 43, 44, 45}, false},
+		{"26.05.5", "v0.0.42", "26.11", []int{42, 43, 44, 45}, false},
+		{"26.05.5", "v0.0.43", "", []int{42, 43, 44, 45}, false},
+		{"26.11.0", "v0.0.43", "27.05", []int{43, 44, 45}, false},
+		{"27.11.1", "", "28.05", []int{45, 46, 47}, true},
+	} {
+		f := newRecorded(t, c.offered...)
+		f.on("GET /slurm/v0.0.45/jobs/", jobs(900))
+		for _, v := range c.offered {
+			f.on(fmt.Sprintf("GET /slurm/v0.0.%d/diag", v), text(`{"statistics":{"req_time":1000000},"meta":{"slurm":{"cluster":"test","release":"`+c.release+`"}},"errors":[]}`))
+			f.on(fmt.Sprintf("GET /slurm/v0.0.%d/nodes/", v), text(`{"nodes":[],"last_update":900,"errors":[]}`))
+		}
+		got, err := f.client(func(cfg *Config) { cfg.APIVersion = c.pinned }).Facts(t.Context())
+		if err != nil || got.Dropped != c.dropped || got.HidesExclusive != c.hides {
+			t.Errorf("Slurm %s with %v, pinned %q: %v; dropped in %q, hides --exclusive: %v; want %+v", c.release, c.offered, c.pinned, err, got.Dropped, got.HidesExclusive, c)
+		}
+	}
+	for release, newer := range map[string]bool{"24.11.5": false, "26.05.9": false, "26.11.0": true, "27.05.0-0rc1": true, "": false} {
+		if NewerThanTested(release) != newer {
+			t.Errorf("%q counts as newer than all tested: %v", release, !newer)
 		}
 	}
 }

@@ -20,6 +20,28 @@ const (
 	newestVersion version = 45 // Slurm 26.05
 )
 
+// Tested are the releases of Slurm on which the live tests run, oldest first.
+var Tested = []string{"24.11", "26.05"}
+
+// Newest is the newest version of the API that this package knows.
+func Newest() string { return newestVersion.String() }
+
+// halves counts half years: Slurm has a release in each, .05 and .11.
+func halves(release string) int {
+	year, rest, _ := strings.Cut(release, ".")
+	month, _, _ := strings.Cut(rest, ".")
+	return 2*atoi(year) + atoi(month)/11
+}
+
+func releaseOf(half int) string { return fmt.Sprintf("%d.%02d", half/2, 5+6*(half%2)) }
+
+// since is the release that brings the version, and until the first one that lacks it, two years later.
+func (v version) since() string { return releaseOf(halves("24.11") + int(v-42)) }
+func (v version) until() string { return releaseOf(halves(v.since()) + 4) }
+
+// NewerThanTested reports whether a release came after all those on which this package was tested.
+func NewerThanTested(release string) bool { return halves(release) > halves(Tested[len(Tested)-1]) }
+
 func (v version) String() string { return fmt.Sprintf("v0.0.%d", int(v)) }
 
 func parseVersion(s string) (version, bool) {
@@ -38,17 +60,13 @@ func (v version) gatesCompleting() bool { return v >= 45 }
 
 // keepsGPUs: from this release on, a reservation of some GPUs of a node leaves the others to all jobs, and keeps its number of them. Slurm
 // 24.11 gives jobs all or none of the node's GPUs, by which cores it reserved: there the whole node is kept. Releases between were not tried.
-func keepsGPUs(release string) bool {
-	year, rest, _ := strings.Cut(release, ".")
-	month, _, _ := strings.Cut(rest, ".")
-	return atoi(year)*100+atoi(month) >= 2605
-}
+func keepsGPUs(release string) bool { return halves(release) >= halves("26.05") }
 
 // speech is the result of the negotiation.
 type speech struct {
 	version version // for everything but reading jobs
 	// jobs is the version in which jobs are read: v0.0.44 if offered, since v0.0.45 does not
-	// report --exclusive (its `shared` is always empty).
+	// report --exclusive (its `shared` is always empty). Later, sbatch's command line tells it.
 	jobs version
 	// offered lists all versions of the server, sorted.
 	offered []version

@@ -222,6 +222,9 @@ func readJob(r *reader) wireJob {
 		r.junk, w.task = "a task whose number is out of range", number{}
 	}
 	w.wrong = r.junk
+	if len(w.shared) == 0 { // API v0.0.45 never reports it
+		w.shared = options(&w).shared
+	}
 	return w
 }
 

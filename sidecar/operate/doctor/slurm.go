@@ -33,7 +33,7 @@ func checkSlurm(f *findings, cfg *config.Config, s *Slurm) {
 		return
 	}
 	facts := &s.Facts
-	f.ok("version", "Slurm %s, cluster %s, API %s of %s", facts.Release, facts.Cluster, facts.Speaks, strings.Join(facts.Offered, " "))
+	checkRelease(f, cfg, facts)
 	checkToken(f, facts.Token)
 	checkRights(f, facts)
 	checkCapacity(f, facts)
@@ -64,6 +64,31 @@ func checkSlurm(f *findings, cfg *config.Config, s *Slurm) {
 			continue
 		}
 		f.add(Warn, "look", note, "it is left out of decisions", "")
+	}
+}
+
+// checkRelease compares Slurm's release, and the versions of the API, with those that fairlease knows.
+func checkRelease(f *findings, cfg *config.Config, facts *slurm.Facts) {
+	found := fmt.Sprintf("Slurm %s, cluster %s, API %s of %s", facts.Release, facts.Cluster, facts.Speaks, strings.Join(facts.Offered, " "))
+	if facts.ReadJobs != facts.Speaks {
+		found += ", jobs in " + facts.ReadJobs
+	}
+	f.must(!slurm.NewerThanTested(facts.Release), Warn, "version", found, "this fairlease was tested on Slurm "+strings.Join(slurm.Tested, " and ")+", and knows nothing of later changes",
+		"install the newest fairlease, or watch it in mode observe first")
+	if facts.Dropped != "" {
+		next := "install a newer fairlease before that"
+		switch {
+		case cfg.Slurm.APIVersion != "":
+			next = "empty slurm.api_version: fairlease then takes the newest version that both sides know"
+		case facts.Speaks != slurm.Newest():
+			next = "let slurmrestd offer " + slurm.Newest() + ", too (its option -d, or SLURMRESTD_DATA_PARSER, leaves it out)"
+		}
+		f.add(Warn, "API", facts.Speaks+" is gone in Slurm "+facts.Dropped, "rounds pause from that upgrade on", next)
+	}
+	if facts.HidesExclusive {
+		f.add(Warn, "--exclusive", "API "+facts.ReadJobs+" does not report it; sbatch's command line is read instead",
+			"a job with #SBATCH --exclusive gets a grant for a part of a node, does not start, and loses the grant again",
+			"let slurmrestd offer v0.0.44, too (up to Slurm 27.05), or have users write --exclusive on the command line")
 	}
 }
 

@@ -319,3 +319,38 @@ func TestRefusalsNeedThePlugin(t *testing.T) {
 		}
 	}
 }
+
+// The release of Slurm is compared with those that were tested, and versions of the API that go are named in time, with what to do.
+func TestReleases(t *testing.T) {
+	for _, c := range []struct {
+		facts slurm.Facts
+		pin   string
+		want  string // after the line of the version
+		level string
+	}{
+		{slurm.Facts{Release: "24.11.5", Speaks: "v0.0.42", ReadJobs: "v0.0.42"}, "", "", doctor.OK},
+		{slurm.Facts{Release: "25.05.2", Speaks: "v0.0.43", ReadJobs: "v0.0.43"}, "", "", doctor.OK},
+		{slurm.Facts{Release: "26.11.0", Speaks: "v0.0.45", ReadJobs: "v0.0.44"}, "", "", doctor.Warn},
+		{slurm.Facts{Release: "26.05.5", Speaks: "v0.0.42", ReadJobs: "v0.0.42", Dropped: "26.11"}, "v0.0.42", "API warn: v0.0.42 is gone in Slurm 26.11; empty slurm.api_version: fairlease then takes the newest version that both sides know", doctor.OK},
+		{slurm.Facts{Release: "26.05.5", Speaks: "v0.0.42", ReadJobs: "v0.0.42", Dropped: "26.11"}, "", "API warn: v0.0.42 is gone in Slurm 26.11; let slurmrestd offer v0.0.45, too (its option -d, or SLURMRESTD_DATA_PARSER, leaves it out)", doctor.OK},
+		{slurm.Facts{Release: "27.11.1", Speaks: "v0.0.45", ReadJobs: "v0.0.45", Dropped: "28.05"}, "", "API warn: v0.0.45 is gone in Slurm 28.05; install a newer fairlease before that", doctor.Warn},
+		{slurm.Facts{Release: "26.05.5", Speaks: "v0.0.45", ReadJobs: "v0.0.45", HidesExclusive: true}, "", "--exclusive warn: API v0.0.45 does not report it; sbatch's command line is read instead; " +
+			"let slurmrestd offer v0.0.44, too (up to Slurm 27.05), or have users write --exclusive on the command line", doctor.OK},
+	} {
+		cfg := config.Default()
+		cfg.Slurm.APIVersion = c.pin
+		c.facts.Conf, c.facts.Cluster, c.facts.Offered = good(), "main", []string{c.facts.Speaks}
+		found := doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Facts: c.facts, LookErr: errors.New("away")}})
+		var got []string
+		for _, x := range named(found, "API", "--exclusive") {
+			got = append(got, fmt.Sprintf("%s %s: %s; %s", x.Check, x.Level, x.Found, x.Do))
+		}
+		if d := cmp.Diff(c.want, strings.Join(got, "\n")); d != "" {
+			t.Errorf("Slurm %s, want -, got +:\n%s", c.facts.Release, d)
+		}
+		version := ofArea(found, "slurm")[0]
+		if version.Check != "version" || version.Level != c.level || !strings.HasPrefix(version.Found, "Slurm "+c.facts.Release+", cluster main, API "+c.facts.Speaks+" of ") {
+			t.Errorf("Slurm %s: %+v; want %s", c.facts.Release, version, c.level)
+		}
+	}
+}
