@@ -1066,7 +1066,7 @@ create table administration (
     why text not null,
     database_user text not null default SESSION_USER,
     constraint administration_by_check check (by <> ''),
-    constraint administration_kind_check check (kind in ('setting', 'configuration', 'override', 'term', 'release', 'repair', 'schema'))
+    constraint administration_kind_check check (kind in ('setting', 'configuration', 'override', 'term', 'release', 'breaker', 'repair', 'schema'))
 );
 create index administration_keys on administration (key, id) where kind in ('setting', 'configuration');
 comment on table administration is 'Record of administration: each change of a setting and each act of an administrator. Rows are only ever added, for any user: see its trigger.';
@@ -1074,7 +1074,7 @@ comment on index administration_keys is 'The newest value of each setting is com
 comment on column administration.id is 'Number of the row.';
 comment on column administration.at is 'When it was recorded, by the database''s clock.';
 comment on column administration.round is 'First round in which a setting was in force; it is written in the transaction of that round. 0 = of no round.';
-comment on column administration.kind is 'setting, configuration (a file that was taken over, waits to be accepted, or was rejected), override, term (of leases, by fairlease tune), release, repair or schema.';
+comment on column administration.kind is 'setting, configuration (a file that was taken over, waits to be accepted, or was rejected), override, term (of leases, by fairlease tune), release, breaker (an operator let fairlease act again), repair or schema.';
 comment on column administration.key is 'Key of the configuration; of an override, its scope and name; else what was changed.';
 comment on column administration.before is 'Value before, without passwords; null = there was none.';
 comment on column administration.after is 'Value after, without passwords; null = there is none any more.';

@@ -3,6 +3,7 @@ package cluster
 // The kinds of events. EventKinds words them.
 const (
 	EventAside            = "aside"
+	EventBreaker          = "breaker"
 	EventBudget           = "budget"
 	EventCellsBack        = "cells_back"
 	EventCellsBroken      = "cells_broken"
@@ -44,6 +45,7 @@ type EventKind struct {
 // EventKinds are all kinds of events, in the order of the alphabet.
 var EventKinds = []EventKind{
 	{EventAside, "A job is set aside, since its record cannot be read or decided on", true},
+	{EventBreaker, "The breaker has tripped: fairlease only observes, or it acts again after an operator resumed", false},
 	{EventBudget, "A tenant has used 80 or 100 % of its budget, or a new period begins", false},
 	{EventCellsBack, "Cells that a virtual cluster had lost to bad hardware are back", false},
 	{EventCellsBroken, "A running job does not fit into the cells, and is counted by its GPUs", true},

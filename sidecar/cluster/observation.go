@@ -40,6 +40,8 @@ type Observation struct {
 	History []Attempt `json:"history,omitempty"`
 	// VCOrders are the last answers of virtual clusters' own schedulers, by VC.
 	VCOrders []VCOrder `json:"vc_orders,omitempty"`
+	// Latency is how long the look took; 0 = unknown.
+	Latency Span `json:"latency,omitempty"`
 	// Unchanged is true if nothing has changed since the previous sighting, which is repeated
 	// here with a new Now.
 	Unchanged bool `json:"-"`

@@ -62,6 +62,8 @@ type Settings struct {
 	StopTotalMilli int64 `json:"stop_total_milli,omitempty"`
 	// StopsPerHour limits the GPUs whose jobs are stopped within an hour.
 	StopsPerHour StopsPerHour `json:"stops_per_hour,omitzero"`
+	// Breaker has the bounds beyond which fairlease only observes.
+	Breaker BreakerRule `json:"breaker,omitzero"`
 	// BindQuiet is how long a tenant must have wanted no GPUs until jobs of other tenants that cannot be stopped may hold
 	// all of its due; 0 = no limit on such jobs. BindHorizon is how soon such a job must end for the limit not to matter,
 	// in terms. BindMaxPercent of a pool's GPUs are not limited.

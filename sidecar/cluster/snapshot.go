@@ -164,6 +164,10 @@ type Snapshot struct {
 	// Stops and Shadow are as in State.
 	Stops  []Stopped `json:"stops,omitempty"`
 	Shadow Shadow    `json:"shadow,omitzero"`
+	// Breaker is as in State. Resumed is an operator's word after its trip, and Latency as in Observation.
+	Breaker Breaker `json:"breaker,omitzero"`
+	Resumed GoAhead `json:"resumed,omitzero"`
+	Latency Span    `json:"latency,omitempty"`
 	// Restored is set in the first round after the journal got younger.
 	Restored *Restored `json:"restored,omitempty"`
 	// Follows is set by a decider whose last decision was that of the round before: what it has kept of its cases holds by Before.

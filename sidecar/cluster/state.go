@@ -462,4 +462,6 @@ type State struct {
 	// where it only observes.
 	Stops  []Stopped `json:"stops,omitempty"`
 	Shadow Shadow    `json:"shadow,omitzero"`
+	// Breaker is the harm that fairlease may have done within the last hour, and what is usual.
+	Breaker Breaker `json:"breaker,omitzero"`
 }

@@ -115,7 +115,7 @@ func (a *Accepted) Drops(now *Config) Problems {
 		values[v.Key] = fmt.Sprint(v.Value)
 	}
 	var out Problems
-	place := now.name
+	place := now.from.name
 	if place == "" {
 		place = DefaultPath + " (missing)"
 	}

@@ -33,6 +33,7 @@ type Config struct {
 	Lease    Lease    `yaml:"lease"`
 	Gate     Gate     `yaml:"gate"`
 	Stop     Stop     `yaml:"stop"`
+	Breaker  Breaker  `yaml:"breaker"`
 	Bind     Bind     `yaml:"bind"`
 	Start    Begin    `yaml:"start"`
 	Saves    []Saves  `yaml:"saves"`
@@ -64,7 +65,6 @@ type Config struct {
 	Metrics  Metrics  `yaml:"metrics"`
 	Web      Web      `yaml:"web"`
 
-	name     string // the file's
 	from     source
 	origins  map[string]Origin // by dotted key; absent = default
 	profiles *ProfileFile      // content of models.profiles; nil = no file, or not read
@@ -73,6 +73,7 @@ type Config struct {
 
 // source is the origin of a configuration.
 type source struct {
+	name  string  // the file's
 	text  []byte  // the file's
 	start *Config // has the values in force of the keys that need a restart; nil = all are of the file
 }
@@ -180,6 +181,24 @@ type Stop struct {
 // perHour gives the limits within an hour.
 func (s *Stop) perHour() cluster.StopsPerHour {
 	return cluster.StopsPerHour{Site: max(int(s.PerHour), 0), Auto: s.PerHour == Auto, Tenant: int(s.PerHourTenant), User: int(s.PerHourUser)}
+}
+
+// Breaker has the bounds beyond which fairlease only observes.
+type Breaker struct {
+	FailedStarts JobBound     `yaml:"failed_starts"`
+	LostWork     JobBound     `yaml:"lost_work"` // GPU hours
+	Requeues     JobBound     `yaml:"requeues"`
+	BadEnds      JobBound     `yaml:"bad_ends"`
+	Latency      LatencyBound `yaml:"latency"`
+}
+
+// rule gives the bounds in the engine's units.
+func (b *Breaker) rule() cluster.BreakerRule {
+	jobs := func(n JobBound, unit int64) cluster.Bound {
+		return cluster.Bound{Max: max(int64(n), 0) * unit, Auto: n == AutoBound}
+	}
+	return cluster.BreakerRule{FailedStarts: jobs(b.FailedStarts, 1), LostWork: jobs(b.LostWork, int64(cluster.Hour)), Requeues: jobs(b.Requeues, 1), BadEnds: jobs(b.BadEnds, 1),
+		Latency: cluster.Bound{Max: max(int64(b.Latency), 0), Auto: b.Latency == AutoBound}}
 }
 
 // Bind limits jobs that cannot be stopped, beyond what their tenants are due.
@@ -339,6 +358,7 @@ func Default() *Config {
 			Signal: "USR1", SignalTo: "steps"},
 		Gate:      Gate{TTL: 10 * minute, License: "fairlease", BeginTimes: 2000, SiteFactor: 1_000_000},
 		Stop:      Stop{Allowance: 15 * minute, Overhead: 2, Total: 3, PerHour: Auto},
+		Breaker:   Breaker{FailedStarts: AutoBound, LostWork: AutoBound, Requeues: AutoBound, BadEnds: AutoBound, Latency: AutoBound},
 		Bind:      Bind{Quiet: 12 * hour, Horizon: 4, Max: 5},
 		Start:     Begin{Cost: 5 * minute},
 		Reclaim:   Reclaim{Threshold: 15 * minute, Max: 100},
@@ -390,7 +410,7 @@ func (c *Config) VCs() *CellFile { return c.vcs }
 
 // CellFile gives the path of cells.file. Relative paths are relative to the configuration's
 // folder.
-func (c *Config) CellFile() string { return beside(c.name, c.Cells.File) }
+func (c *Config) CellFile() string { return beside(c.from.name, c.Cells.File) }
 
 // readCells reads the cells file, if there is one, and gives the problems of its key and of its content.
 func (c *Config) readCells() (own, its Problems) {
@@ -419,7 +439,7 @@ func (c *Config) readProfiles() (own, its Problems) {
 	if c.Models.Profiles == "" {
 		return nil, nil
 	}
-	f, err := LoadProfiles(beside(c.name, c.Models.Profiles))
+	f, err := LoadProfiles(beside(c.from.name, c.Models.Profiles))
 	c.profiles = f
 	return c.unread("models.profiles", err, "the sources have an example, etc/profiles.yaml")
 }
@@ -436,8 +456,8 @@ func (c *Config) Settings() cluster.Settings {
 		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,
 		RepayFloorPercent: int(c.Repay.Floor), CompactPercent: int(c.Compact.MaxCost),
 		StopAllowance: c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StopTotalMilli: 10 * int64(c.Stop.Total), StartCost: c.Start.Cost.Span(),
-		StopsPerHour: c.Stop.perHour(),
-		BindQuiet:    c.Bind.Quiet.Span(), BindHorizon: c.Bind.Horizon, BindMaxPercent: int(c.Bind.Max),
+		StopsPerHour: c.Stop.perHour(), Breaker: c.Breaker.rule(),
+		BindQuiet: c.Bind.Quiet.Span(), BindHorizon: c.Bind.Horizon, BindMaxPercent: int(c.Bind.Max),
 		RecallFirst: c.Recall.FirstLease, RecallNotice: c.Recall.Notice.Span(),
 		NewFirst: c.Jobs.NewFirst, NewSharePercent: int(c.Jobs.NewShare),
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,

@@ -88,6 +88,60 @@ func (l Limit) String() string {
 	return Percent(l).String()
 }
 
+// AutoBound is a bound of the breaker that follows from the site; 0 = off.
+const AutoBound = -1
+
+// JobBound is the most of jobs, or of GPU hours, within an hour; or AutoBound.
+type JobBound int
+
+// UnmarshalText reads auto, off, and a whole number above 0.
+func (b *JobBound) UnmarshalText(text []byte) error {
+	switch n, ok := cluster.ParseCount(string(text), math.MaxInt32); {
+	case string(text) == "auto":
+		*b = AutoBound
+	case string(text) == "off":
+		*b = 0
+	case ok && n > 0:
+		*b = JobBound(n)
+	default:
+		return fmt.Errorf("%q is no bound: write auto, off, or a whole number above 0", text)
+	}
+	return nil
+}
+
+func (b JobBound) String() string { return boundWord(int64(b), strconv.Itoa(int(b))) }
+
+// LatencyBound is how long slurmctld may take to answer; or AutoBound.
+type LatencyBound Duration
+
+// UnmarshalText reads auto, off, and a duration above 0.
+func (b *LatencyBound) UnmarshalText(text []byte) error {
+	switch d, err := ParseDuration(string(text)); {
+	case string(text) == "auto":
+		*b = AutoBound
+	case string(text) == "off":
+		*b = 0
+	case err == nil && d > 0:
+		*b = LatencyBound(d)
+	default:
+		return fmt.Errorf("%q is no bound: write auto, off, or a duration like 10s", text)
+	}
+	return nil
+}
+
+func (b LatencyBound) String() string { return boundWord(int64(b), Duration(b).String()) }
+
+// boundWord words a bound; number is that of one that is neither auto nor off.
+func boundWord(b int64, number string) string {
+	switch b {
+	case AutoBound:
+		return "auto"
+	case 0:
+		return "off"
+	}
+	return number
+}
+
 // Factor is a number in thousandths, written 2, 1.5 or 0.125.
 type Factor int64
 

@@ -16,7 +16,7 @@ type Texts struct {
 
 // Texts returns the texts of a configuration that Load, or Keep, gave.
 func (c *Config) Texts() Texts {
-	t := Texts{Name: c.name, Text: c.from.text}
+	t := Texts{Name: c.from.name, Text: c.from.text}
 	if c.vcs != nil {
 		t.Cells = c.vcs.text
 	}
@@ -37,7 +37,7 @@ func (t *Texts) Load(env []string) (*Config, error) {
 		c.vcs, err = ParseCells(c.CellFile(), t.Cells)
 	}
 	if err == nil && c.Models.Profiles != "" {
-		c.profiles, err = ParseProfiles(beside(c.name, c.Models.Profiles), t.Profiles)
+		c.profiles, err = ParseProfiles(beside(c.from.name, c.Models.Profiles), t.Profiles)
 	}
 	if err != nil || t.Start == nil {
 		return c, err

@@ -44,7 +44,7 @@ func (c *Config) Values() []Value {
 	walk(reflect.ValueOf(c).Elem(), "", func(key string, v reflect.Value) {
 		value := v.Interface()
 		switch x := value.(type) {
-		case Duration, Percent, Factor:
+		case Duration, Percent, Factor, JobBound, LatencyBound:
 			value = fmt.Sprint(x)
 		case loop.Mode:
 			value = string(x)

@@ -130,7 +130,7 @@ func Parse(name string, text []byte, env []string) (*Config, error) {
 // parse is loadAlone for a text.
 func parse(name string, text []byte, env []string) (*Config, Problems) {
 	c := Default()
-	c.name, c.from.text, c.origins = name, text, map[string]Origin{}
+	c.from.name, c.from.text, c.origins = name, text, map[string]Origin{}
 	r := &reader{file: name, keys: Keys(), origins: c.origins}
 	root := r.parse(text)
 	if root != nil {

@@ -64,14 +64,14 @@ func (c *Config) LooseFiles() []Loose {
 	}
 	look("token", c.Slurm.TokenFile, read|write, secret, true)
 	look("TLS key", c.Slurm.TLS.KeyFile, read|write, secret, true)
-	if strings.Contains(Mask(c.Database.URL), "xxxxx") && strings.HasPrefix(c.origins["database.url"].Place, cmp.Or(c.name, "\x00")+":") {
+	if strings.Contains(Mask(c.Database.URL), "xxxxx") && strings.HasPrefix(c.origins["database.url"].Place, cmp.Or(c.from.name, "\x00")+":") {
 		n := len(out)
-		look("password", c.name, read, "it holds the password of the journal's database: every user who can read it can rewrite the books", true)
+		look("password", c.from.name, read, "it holds the password of the journal's database: every user who can read it can rewrite the books", true)
 		for i := n; i < len(out); i++ { // the daemon and the web server, which are two users, must still be able to read the file
 			out[i].Do = "write the password to ~/.pgpass of the daemon's user (chmod 0600), and take it out of the file"
 		}
 	}
-	look("configuration", c.name, write, "a user who can write it can have fairlease run any command (slurm.scontrol)", true)
+	look("configuration", c.from.name, write, "a user who can write it can have fairlease run any command (slurm.scontrol)", true)
 	const orders = "a user who can write there can have `fairlease release` change others' jobs"
 	look("state", c.Files.State, write, orders, true)
 	look("state's folder", filepath.Dir(c.Files.State), folder, orders, true)

@@ -98,7 +98,7 @@ func (k *checker) cron(section, line, zone string) *localtime.Line {
 func (c *Config) apply(s *Schedule, at string, own Problems) Problems {
 	with := *c
 	with.Schedules = nil
-	r := &reader{file: c.name, keys: Keys(), origins: map[string]Origin{}}
+	r := &reader{file: c.from.name, keys: Keys(), origins: map[string]Origin{}}
 	r.section(reflect.ValueOf(&with).Elem(), s.Set.node, "")
 	keys := slices.Sorted(maps.Keys(r.origins))
 	for _, key := range keys {

@@ -113,10 +113,10 @@ func Digest(c *Config) string {
 
 // Author names the owner of a configuration's file, as of now.
 func Author(c *Config) string {
-	if c.name == "" {
+	if c.from.name == "" {
 		return "nobody: there is no file"
 	}
-	return fmt.Sprintf("%s, owner of %s", ownerOf(c.name), c.name)
+	return fmt.Sprintf("%s, owner of %s", ownerOf(c.from.name), c.from.name)
 }
 
 // ownerOf gives the user that a file belongs to.

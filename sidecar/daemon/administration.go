@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
@@ -14,6 +15,8 @@ type Records interface {
 	Propose(settings []store.Setting)
 	// Record does so at once, as of a round that was committed before.
 	Record(ctx context.Context, round int64) error
+	// Resumed gives the operator's word after the trip of a round; the zero value = there is none.
+	Resumed(ctx context.Context, trip int64) (cluster.GoAhead, error)
 }
 
 // standing is how the configuration stands: which file is in force, and since when another one waits or was refused.
@@ -32,6 +35,15 @@ type administration struct {
 	config   *config.Config // its settings are recorded; nil = unknown
 	of       *standing
 	proposed func() // to be called when they are
+	resumed  cluster.GoAhead
+}
+
+// listen reads whether an operator has resumed since the breaker tripped.
+func (r *administration) listen(ctx context.Context, last *cluster.Snapshot, from Records) (err error) {
+	if last.Breaker.Trip != nil && last.Breaker.Trip.Round != r.resumed.Round {
+		r.resumed, err = from.Resumed(ctx, last.Breaker.Trip.Round)
+	}
+	return err
 }
 
 // propose hands the settings of a round to the journal, if they may differ from those recorded last.

@@ -54,10 +54,16 @@ func (x *rounds) acting() []string {
 
 // gated gives the partitions that are acted on, as of the last round: the submit plugin may gate their jobs.
 func (x *rounds) gated() []string {
+	if x.tripped() {
+		return nil
+	}
 	return slices.DeleteFunc(slices.Clone(x.acting()), func(name string) bool {
 		return slices.ContainsFunc(x.last.Preempted, func(p cluster.Preempted) bool { return p.Partition == name })
 	})
 }
+
+// tripped tells whether the breaker was open in the last round.
+func (x *rounds) tripped() bool { return x.last.Breaker.Open(&x.last.Resumed) }
 
 // beat makes a round, unless rounds pause. It returns an error only if the daemon should end.
 func (x *rounds) beat(ctx context.Context) error {
@@ -175,7 +181,9 @@ func (x *rounds) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x.candidate.lead.Turned()
+	if !x.tripped() { // else standbys would relay heartbeats
+		x.candidate.lead.Turned()
+	}
 	x.report.about("heartbeat", errors.Join(x.beats.beat(x.gated(), x.ttl(), time.Now()), x.beats.budgets(x.left())))
 	return nil
 }
@@ -183,7 +191,7 @@ func (x *rounds) round(ctx context.Context) error {
 // left is the list of budgets that refuse jobs; nil = no budget does, or jobs are only observed.
 func (x *rounds) left() []byte {
 	c := x.inForce()
-	if rules := c.Rules(); len(rules.Acting()) > 0 && slices.ContainsFunc(c.Spending(), func(b spending.Budget) bool { return b.AtEnd == spending.Refuse }) {
+	if rules := c.Rules(); !x.tripped() && len(rules.Acting()) > 0 && slices.ContainsFunc(c.Spending(), func(b spending.Budget) bool { return b.AtEnd == spending.Refuse }) {
 		_, of := loop.Tenants(x.budgets.accounts, &rules)
 		return x.budgets.list(&x.last, of)
 	}
@@ -289,7 +297,7 @@ func (x *rounds) configure() (loop.Rules, cluster.Settings) {
 	x.record.propose(now, x.candidate.lead.Records)
 	c, settings := now.At(time.Now(), x.terms.tuned)
 	rules := c.Rules()
-	rules.Budgets = x.budgets.book.States()
+	rules.Budgets, rules.Resumed = x.budgets.book.States(), x.record.resumed
 	return rules, settings
 }
 
@@ -311,7 +319,9 @@ type watched struct {
 func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	began, x := time.Now(), w.rounds
 	seen, err := w.Cluster.Observe(ctx, since)
-	x.report.meter.Phase(metrics.Observe, time.Since(began))
+	took := time.Since(began)
+	x.report.meter.Phase(metrics.Observe, took)
+	seen.Latency = cluster.SpanOf(took)
 	if err != nil {
 		return seen, err
 	}
@@ -345,6 +355,9 @@ func (o ordered) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.
 		return nil, err
 	}
 	if err := x.budgets.spend(ctx, x.candidate.lead.Budgets, c.Spending(), now); err != nil {
+		return nil, err
+	}
+	if err := x.record.listen(ctx, &x.last, x.candidate.lead.Records); err != nil {
 		return nil, err
 	}
 	return o.Journal.Overrides(ctx, now)

@@ -153,7 +153,11 @@ func (to *reporter) round(r *loop.Report, took time.Duration, late int64, patien
 	done, failed, suppressed := to.actions(r)
 	for i := range r.Plan.Events {
 		e := &r.Plan.Events[i]
-		line := to.log.Info().Int64("round", r.Plan.Round).Str("event", e.Kind)
+		level := zerolog.InfoLevel
+		if e.Kind == cluster.EventBreaker {
+			level = zerolog.ErrorLevel
+		}
+		line := to.log.WithLevel(level).Int64("round", r.Plan.Round).Str("event", e.Kind)
 		if e.Job != 0 {
 			line.Str("job", names[e.Job])
 		}

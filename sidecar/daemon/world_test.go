@@ -139,6 +139,7 @@ func (l *live) verbs(verb cluster.Verb) int {
 // shared is the leadership and the journal of all daemons of a test.
 type shared struct {
 	mu        sync.Mutex
+	resumed   cluster.GoAhead
 	now       *sitting
 	of        cluster.Identity
 	gone      error // error of every method
@@ -307,6 +308,18 @@ func (s *sitting) Propose(settings []store.Setting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.proposed = settings
+}
+
+func (s *sitting) Resumed(_ context.Context, trip int64) (cluster.GoAhead, error) {
+	if err := s.alive(); err != nil {
+		return cluster.GoAhead{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.resumed.Round != trip {
+		return cluster.GoAhead{}, nil
+	}
+	return s.resumed, nil
 }
 
 func (s *sitting) Record(_ context.Context, round int64) error {

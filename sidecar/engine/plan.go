@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/actions"
+	"github.com/fairlease/fairlease/sidecar/engine/breaker"
 	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/field"
@@ -58,8 +59,13 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	var acted []cluster.Event
 	buf.actions, gates, acted = d.actions.List(&actions.Input{In: in, Found: x.found, Leases: hand.Leases, Claims: hand.Claims, Marks: hand.Marks, Moves: moves,
 		Fences: choice.Fences}, beneficiaries, buf.actions)
+	losses := budget.Losses(&d.stops)
+	harm, tripped := breaker.Next(in.Snapshot, d.site(), breaker.Find(in, losses), in.Any(cluster.ObserveOnly) && !in.Any(cluster.FullControl) && !in.Any(cluster.NoReclaim))
+	if tripped != "" {
+		acted = append(acted, cluster.Event{Kind: cluster.EventBreaker, Text: tripped})
+	}
 	p := cluster.Plan{Round: in.Snapshot.Round, At: in.Now, Tenants: buf.standing, Actions: buf.actions, Ended: hand.Ended, EndedOverrides: ends,
-		Losses: budget.Losses(&d.stops), Cells: choice.Cells, AllocationRequest: d.due.Request}
+		Losses: losses, Cells: choice.Cells, AllocationRequest: d.due.Request}
 	events, noise := round.Quiet(in.Now, in.Snapshot.Noise, slices.Concat(x.events, hand.Events, endings, acted), in.Records)
 	p.Events = events
 	causes := d.nodes.Causes()
@@ -77,9 +83,19 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 		Round: in.Snapshot.Round, NextKey: in.Snapshot.NextKey, Ledger: d.due.Ledger, Records: records, Former: former, Leases: buf.leases, Claims: hand.Claims,
 		Lost: choice.Lost, Lent: choice.Lent, CellTrades: choice.CellTrades, Parties: d.due.Remembered(), Allocation: in.Snapshot.Allocation,
 		Profiles: profiles, Paces: paces, Completions: completions, Usages: usages, Habits: d.stops.Habits(), Causes: causes, Preempted: in.Snapshot.Preempted, Unpreempted: in.Snapshot.Unpreempted, Noise: noise,
-		Stops: stops, Shadow: shadow,
+		Stops: stops, Shadow: shadow, Breaker: harm,
 	}
 	return p
+}
+
+// site returns what the breaker's bounds follow from.
+func (d *Decider) site() *breaker.Site {
+	s := d.facts.Snapshot
+	out := &breaker.Site{Tenants: len(s.Tenants), Shadow: s.Shadow, Allowance: s.Settings.StopAllowance}
+	for p := range d.due.Ledger.Pools {
+		out.GPUs += d.due.Ledger.Pools[p].GPUs
+	}
+	return out
 }
 
 // write makes the records and accounts to remember from the results of all steps. The plan takes over the records of the facts, which are of no use

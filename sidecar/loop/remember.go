@@ -42,7 +42,7 @@ type settled struct {
 func (s *settled) alike(o *settled) bool {
 	a, b := &s.rules, &o.rules
 	return s.tree == o.tree && s.allowance == o.allowance && slices.Equal(s.preempted, o.preempted) &&
-		a.Mode == b.Mode && a.OptOut == b.OptOut && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.QOS, b.QOS) && slices.Equal(a.Canary, b.Canary) &&
+		a.Mode == b.Mode && a.Tripped == b.Tripped && a.OptOut == b.OptOut && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.QOS, b.QOS) && slices.Equal(a.Canary, b.Canary) &&
 		slices.Equal(a.ExcludeAccounts, b.ExcludeAccounts) && slices.Equal(a.ExcludeUsers, b.ExcludeUsers) && slices.Equal(a.ExcludeQOS, b.ExcludeQOS)
 }
 
@@ -72,7 +72,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		Cells: rules.Cells, VCOrders: seen.VCOrders, Lost: m.Lost, Lent: m.Lent, CellTrades: m.CellTrades, Parties: m.Parties, Allocation: m.Allocation,
 		Profiles: m.Profiles, Declared: rules.Profiles, Paces: m.Paces, Progress: seen.Progress,
 		Completions: m.Completions, Usages: m.Usages, History: seen.History,
-		Habits: m.Habits, Causes: m.Causes, Noise: m.Noise, Stops: m.Stops, Shadow: m.Shadow, Restored: m.Restored, Uses: seen.Uses, Memory: seen.Memory, Sizes: seen.Sizes,
+		Habits: m.Habits, Causes: m.Causes, Noise: m.Noise, Stops: m.Stops, Shadow: m.Shadow, Breaker: m.Breaker, Resumed: rules.Resumed, Latency: seen.Latency, Restored: m.Restored, Uses: seen.Uses, Memory: seen.Memory, Sizes: seen.Sizes,
 	}
 	if m.Ledger.At > 0 && seen.Boot.Add(slack) > m.Ledger.At {
 		s.Boot = seen.Boot
@@ -82,7 +82,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	if len(rules.Acting()) > len(s.Preempted) {
 		s.License = seen.License
 	}
-	if s.Cells != nil && rules.Mode == Act && s.Preempted == nil {
+	if s.Cells != nil && rules.Mode == Act && !rules.Tripped && s.Preempted == nil {
 		s.Managed = rules.Partitions
 	}
 	reviveFromHistory(&m, seen.Attempts)

@@ -83,6 +83,9 @@ func (o *OptOuts) Of(way cluster.Way) OptOut {
 // Rules selects the managed jobs and the tenants.
 type Rules struct {
 	Mode Mode `json:"mode"`
+	// Tripped is true if fairlease only observes since its breaker has tripped. Resumed is an operator's word after that.
+	Tripped bool            `json:"tripped,omitempty"`
+	Resumed cluster.GoAhead `json:"resumed,omitzero"`
 	// Partitions and QOS are managed; no QOS listed = all. Canary lists the
 	// partitions that are acted on in canary mode.
 	Partitions []string `json:"partitions"`
@@ -114,6 +117,9 @@ type Rules struct {
 
 // Acting lists the partitions whose jobs we gate, grant and reclaim now.
 func (r *Rules) Acting() []string {
+	if r.Tripped {
+		return nil
+	}
 	switch r.Mode {
 	case Act:
 		return r.Partitions
@@ -199,6 +205,8 @@ func (r *Rules) touch(c *cluster.Case, preempted []cluster.Preempted) {
 	switch {
 	case c.ControlWhy != "":
 		c.Control = cluster.Unmanaged
+	case r.Tripped:
+		c.Control, c.ControlWhy = cluster.ObserveOnly, "the breaker has tripped (fairlease status): decisions are recorded, not carried out"
 	case !overlap(j.Partitions, r.Acting()):
 		c.Control, c.ControlWhy = cluster.ObserveOnly, fmt.Sprintf("mode %s: decisions are recorded, not carried out", r.Mode)
 	case only(preempted, r.Acting(), j) != nil:

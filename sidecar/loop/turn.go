@@ -110,7 +110,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		l.was = nil // changes found by this look are news to the next
 		return Report{}, fmt.Errorf("%w: read overrides: %w", ErrJournal, err)
 	}
-	rules, settings := l.Configure()
+	rules, settings := l.configure()
 	l.orders.keep(rules.Cells)
 	seen.VCOrders = l.orders.last
 	l.remind(&seen, &settings)
@@ -168,6 +168,13 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		return report, fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	return report, nil
+}
+
+// configure gives the rules and settings in force. After a trip of the breaker nothing is acted on.
+func (l *Loop) configure() (Rules, cluster.Settings) {
+	rules, settings := l.Configure()
+	rules.Tripped = l.memory.Breaker.Open(&rules.Resumed)
+	return rules, settings
 }
 
 // enrol stores the users of tenants in the journal, if they have changed.
@@ -316,7 +323,7 @@ func (l *Loop) Preview(ctx context.Context) (cluster.Snapshot, cluster.Plan, err
 		return cluster.Snapshot{}, cluster.Plan{}, fmt.Errorf("%w: read overrides: %w", ErrJournal, err)
 	}
 	l.was = nil // changes seen here are still news to Turn
-	rules, settings := l.Configure()
+	rules, settings := l.configure()
 	l.orders.keep(rules.Cells)
 	seen.VCOrders = l.orders.last
 	snap, err := l.desk.remember(l.memory, seen, orders, rules, settings)

@@ -3,12 +3,14 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sql"
 )
 
@@ -28,6 +30,7 @@ const (
 	OfSetting       = "setting"
 	OfConfiguration = "configuration"
 	OfRelease       = "release"
+	OfBreaker       = "breaker"
 )
 
 // Act is a row of the record of administration: a change of a setting, or an act of an administrator.
@@ -57,6 +60,7 @@ type Acts struct {
 var (
 	recordSettings = sql.Query("record_settings")
 	recordAct      = sql.Query("record_act")
+	breakerResumed = sql.Query("breaker_resumed")
 	actList        = query[Act]("administration_list")
 )
 
@@ -85,6 +89,27 @@ func (s Administration) Add(ctx context.Context, a Act) error {
 	}
 	return nil
 }
+
+// Resume records that fairlease may act again after the trip of a round.
+func (s Administration) Resume(ctx context.Context, r cluster.GoAhead) error {
+	before, after := tripOf(r.Round), "acts again"
+	return s.Add(ctx, Act{Kind: OfBreaker, Key: "breaker", Before: &before, After: &after, By: r.By, Why: r.Why})
+}
+
+// Resumed gives the operator's word after the trip of a round; the zero value = there is none.
+func (s *Leadership) Resumed(ctx context.Context, trip int64) (cluster.GoAhead, error) {
+	r := cluster.GoAhead{Round: trip}
+	err := s.store.pool.QueryRow(ctx, breakerResumed, tripOf(trip)).Scan(&r.By, &r.Why)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return cluster.GoAhead{}, nil
+	case err != nil:
+		return cluster.GoAhead{}, fmt.Errorf("reading whether an operator resumed: %w", denied(err))
+	}
+	return r, nil
+}
+
+func tripOf(round int64) string { return fmt.Sprintf("tripped in round %d", round) }
 
 // Propose has the next commit record the settings in force that differ from those recorded last. Repeated calls replace the list.
 func (s *Leadership) Propose(settings []Setting) { s.settings.Store(&settings) }

@@ -42,6 +42,17 @@ insert into administration (
 )
 values ($1, $2, nullif($3, ''), nullif($4, ''), $5, $6);
 
+-- name: breaker_resumed
+-- The operator's word after a trip of the breaker, which is named by $1.
+select
+    by,
+    why
+from administration
+where kind = 'breaker'
+and before = $1
+order by id desc
+limit 1;
+
 -- name: administration_list
 -- The newest of a window ($1, $2) before a row ($3), of a key or a section ($4), and of an author ($5).
 select {columns}

@@ -122,6 +122,7 @@ gate: {ttl: %s, license: %q}
 reclaim: {threshold: 1s}
 credit: {cap: 1m}
 stop: {allowance: 15s, total: 0, per_hour: 0}
+breaker: {failed_starts: off, lost_work: off, requeues: off, bad_ends: off, latency: off}
 start: {cost: 1s}
 slurm:
   address: unix://%s

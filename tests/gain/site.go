@@ -217,6 +217,7 @@ gate: {ttl: %s, license: %q}
 reclaim: {threshold: %s}
 credit: {cap: %s}
 stop: {allowance: %s, per_hour: 0}
+breaker: {failed_starts: off, lost_work: off, requeues: off, bad_ends: off, latency: off}
 start: {cost: %s}
 jobs: {patience: %s}
 bind: {quiet: %s}

@@ -54,6 +54,7 @@ var allowed = map[string][]string{
 	"sidecar/engine/vc":              {"sidecar/cluster", "sidecar/engine/budget", "sidecar/engine/cells", "sidecar/engine/eligible", "sidecar/engine/field", "sidecar/engine/lease", "sidecar/engine/place", "sidecar/engine/round"},
 	"sidecar/engine/actions":         {"sidecar/cluster", "sidecar/engine/eligible", "sidecar/engine/round"},
 	"sidecar/engine/round/roundtest": {"sidecar/cluster", "sidecar/engine/round"},
+	"sidecar/engine/breaker":         {"sidecar/cluster", "sidecar/engine/round"},
 	"sidecar/engine/why":             {"sidecar/cluster", "sidecar/engine/budget", "sidecar/engine/eligible", "sidecar/engine/entitle", "sidecar/engine/lease", "sidecar/engine/ltgf", "sidecar/engine/round"},
 	"sidecar/engine/policy/factor":   {},
 	"sidecar/engine/policy/lp":       {},

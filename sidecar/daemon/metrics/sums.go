@@ -15,6 +15,7 @@ type sums struct {
 	leases  map[cluster.LeaseState]int
 	gated   int
 	aside   int
+	tripped bool
 	claims  int
 	waits   cluster.Span // for the policy's answer
 	tenants []cluster.TenantStatus
@@ -41,7 +42,7 @@ func sumsOf(p *cluster.Plan, waits cluster.Span) *sums {
 	s := &sums{
 		jobs:   map[cluster.JobState]int{cluster.Waiting: 0, cluster.Configuring: 0, cluster.Running: 0, cluster.Suspended: 0, cluster.Completing: 0},
 		leases: map[cluster.LeaseState]int{cluster.Granted: 0, cluster.Active: 0, cluster.Noticed: 0, cluster.Ending: 0},
-		claims: len(p.State.Claims), waits: waits, tenants: p.Tenants, books: p.State.Ledger.Tenants, pools: p.State.Ledger.Pools,
+		claims: len(p.State.Claims), waits: waits, tripped: p.State.Breaker.Trip != nil, tenants: p.Tenants, books: p.State.Ledger.Tenants, pools: p.State.Ledger.Pools,
 	}
 	for i := range p.State.Records {
 		r := &p.State.Records[i]
@@ -97,6 +98,7 @@ var (
 	jobs        = desc("jobs", "Jobs by state.", "state")
 	gated       = desc("gated_jobs", "Waiting jobs that a gate of fairlease keeps from starting.")
 	aside       = desc("jobs_aside", "Jobs that are set aside since their records cannot be read or decided on.")
+	tripped     = desc("breaker_tripped", "1 while the breaker has tripped, and fairlease only observes until an operator resumes; else 0.")
 	leases      = desc("leases", "Leases in force by state.", "state")
 	claims      = desc("claims", "Waiting gangs that GPUs are kept for.")
 	journal     = desc("journal_size_bytes", "Size of the journal's tables in PostgreSQL, with their indexes, measured every minute.")
@@ -218,6 +220,7 @@ func (s *sums) collect(out chan<- prometheus.Metric, gauge func(*prometheus.Desc
 	}
 	gauge(gated, float64(s.gated))
 	gauge(aside, float64(s.aside))
+	gauge(tripped, map[bool]float64{true: 1}[s.tripped])
 	gauge(claims, float64(s.claims))
 	gauge(policyWaits, float64(s.waits)/float64(cluster.Second))
 	for i := range s.tenants {

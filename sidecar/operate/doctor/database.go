@@ -35,6 +35,7 @@ type Database struct {
 
 	OpenErr   error             // as a journal
 	Of        *cluster.Identity // nil = no cluster yet
+	Tripped   *cluster.Trip     // of the breaker in the newest round; nil = it has not tripped
 	OfErr     error
 	Leader    *store.Leader // nil = none
 	LeaderErr error
@@ -70,6 +71,9 @@ func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Data
 	d.Leader, d.LeaderErr = s.Leader(ctx)
 	if past, err := recent(ctx, s, now); err == nil {
 		d.Past = &past
+	}
+	if _, plan, err := s.Rounds.Last(ctx); err == nil {
+		d.Tripped = plan.State.Breaker.Trip
 	}
 	if d.Leader != nil {
 		d.InForce = differing(ctx, cfg, s, now)

@@ -177,6 +177,10 @@ func checkDatabase(f *findings, cfg *config.Config, d *Database, slurm *cluster.
 	f.must(skew.Abs() <= clockSkew, Warn, "clock", fmt.Sprintf("this host's clock is within %v of PostgreSQL's", max(skew.Abs(), 10*time.Millisecond)),
 		"overrides, terms and leadership follow different clocks", "synchronise the clocks (chrony, systemd-timesyncd)")
 	checkIdentity(f, d, slurm)
+	if d.Tripped != nil {
+		f.add(Fail, "breaker", "it tripped at "+d.Tripped.At.String()+": "+d.Tripped.Says(), "fairlease only observes until an operator resumes",
+			"look at the jobs and at slurmctld's log (docs/runbook.md, FairleaseBreakerTripped); then: fairlease resume --reason TEXT")
+	}
 	switch {
 	case d.LeaderErr != nil:
 		f.add(Fail, "leader", failure.Cause(d.LeaderErr), "", "")

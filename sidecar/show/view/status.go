@@ -24,9 +24,11 @@ type Status struct {
 	Acting []string      `json:"acting"` // partitions, as configured here
 	// Preempted are partitions that are only observed, since Slurm may stop their jobs by itself.
 	Preempted []cluster.Preempted `json:"preempted,omitempty"`
-	Round     int64               `json:"round"` // the newest committed one
-	At        *time.Time          `json:"at"`
-	Pools     []PoolStatus        `json:"pools"`
+	// Tripped is why nothing is acted on until an operator resumes; nil = the breaker has not tripped.
+	Tripped *cluster.Trip `json:"tripped,omitempty"`
+	Round   int64         `json:"round"` // the newest committed one
+	At      *time.Time    `json:"at"`
+	Pools   []PoolStatus  `json:"pools"`
 	// Jobs counts the jobs of the newest round, by state.
 	Jobs      map[cluster.JobState]int `json:"jobs"`
 	Reasons   map[cluster.Code]int     `json:"reasons"` // of waiting jobs
@@ -170,6 +172,7 @@ func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, ef
 		}
 	}
 	st.Pools, st.Stranded, st.Preempted = poolStates(snap, plan), stranded(snap), snap.Preempted
+	st.Tripped = plan.State.Breaker.Trip
 	return st
 }
 
@@ -383,6 +386,9 @@ func (st *Status) Write(p *Page) {
 		acting = "acting on " + strings.Join(list, ", ")
 	}
 	say("mode", "%s: %s (as configured here)", st.Mode, acting)
+	if st.Tripped != nil {
+		say("breaker", "%s", p.Paint(fmt.Sprintf("has tripped at %s, and nothing is acted on: %s; when the cause is found: fairlease resume --reason TEXT", p.Time(st.Tripped.At), st.Tripped.Says()), "red"))
+	}
 	for _, x := range st.Preempted {
 		say("observed", "%s", p.Paint(fmt.Sprintf("partition %s: %s (docs/operations.md, \"Preemption by Slurm itself\")", x.Partition, x.Why), "red"))
 	}
@@ -462,6 +468,9 @@ func (st *Status) Write(p *Page) {
 // ActsOn gives the partitions of Acting that are not only observed, since Slurm may stop their jobs by itself.
 func (st *Status) ActsOn() []string {
 	var out []string
+	if st.Tripped != nil {
+		return nil
+	}
 	for _, name := range st.Acting {
 		if !slices.ContainsFunc(st.Preempted, func(x cluster.Preempted) bool { return x.Partition == name }) {
 			out = append(out, name)

@@ -117,6 +117,7 @@ func newRun(s *Setup) (*run, error) {
 	// Nothing can die here, so gates need no extension.
 	v.Gate = 2 * Forever
 	settings := s.Settings
+	settings.Breaker = settings.Breaker.Fixed()
 	if settings.StopsPerHour.Auto { // it follows from what was observed before, and nothing was
 		settings.StopsPerHour.Auto = false
 	}

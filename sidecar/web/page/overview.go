@@ -219,6 +219,9 @@ func notes(s *scene.Scene, now time.Time) []Note {
 	if n := len(st.Bad); n > 0 {
 		say(Warn, "/places?show=bad", "%s bad: %s.", plural(n, "node is", "nodes are"), few(view.BadNodes(st.Bad)))
 	}
+	if st.Tripped != nil {
+		say(Bad, "", "The breaker has tripped, and nothing is acted on: %s. When the cause is found: fairlease resume --reason TEXT", st.Tripped.Says())
+	}
 	for _, x := range st.Preempted {
 		say(Warn, "", "Partition %s is only observed: %s.", x.Partition, x.Why)
 	}

@@ -324,6 +324,23 @@ func TestPreemptionOnTheOverview(t *testing.T) {
 	}
 }
 
+// The overview says that the breaker has tripped: to operators with the jobs, to others without.
+func TestBreakerOnTheOverview(t *testing.T) {
+	s := scenetest.Site{Nodes: 4, Jobs: 6}.Scene()
+	s.Status.Tripped = &cluster.Trip{Kind: cluster.FailedStarts, Bound: 10, Count: 11, Jobs: []cluster.Fault{{ID: cluster.JobID{ID: 4711}}}, Users: 3}
+	d := newDesk(scenetest.Site{Nodes: 4, Jobs: 6})
+	d.Keeper = scene.Hold(s)
+	d.pages = (&page.Pages{Source: d, Live: "/live", Zone: time.UTC}).Handler()
+	for _, c := range []struct {
+		who  rights.Person
+		jobs bool
+	}{{operator, true}, {rights.Person{User: "u"}, false}} {
+		if _, text := d.ask(c.who, "/"); !strings.Contains(text, "The breaker has tripped, and nothing is acted on: the starts of 11 jobs failed") || strings.Contains(text, "4711") != c.jobs {
+			t.Errorf("%s: nothing about it, or others' jobs, in %s", c.who.User, text)
+		}
+	}
+}
+
 // Odd addresses get a page, or the page that says that there is none; nothing changes over HTTP.
 func TestOddAddresses(t *testing.T) {
 	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60})
