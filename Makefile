@@ -25,7 +25,7 @@ FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -count 1 
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
-.PHONY: help deps browser-deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo demo-first bench bench-live results chaos gain playground fuzz soak plugin-check clean
+.PHONY: help deps browser-deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo demo-first bench bench-live results chaos gain playground site fuzz soak plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -136,6 +136,9 @@ gain: deps ## one user plays some 70 strategies against an honest one, on both r
 
 playground: ## the simulator as a page, into out/playground, which any server of static files can offer; prints its size (needs Go only)
 	go run ./sidecar/cmd/fairlease-playground
+
+site: ## the documentation as one site with search, into out/site; it needs no server (needs Go only)
+	go run ./tests/site/cmd/site
 
 fuzz: build-deps ## fuzz every decoder for FUZZTIME each
 	@for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
