@@ -57,7 +57,7 @@ type Setting struct {
 }
 
 // weighty are the keys, and the sections with all of their keys, that say where fairlease acts and what it promises.
-var weighty = []string{"mode", "partitions", "qos", "exclude", "opt_out", "preemption", "tenants", "budgets", "preset", "cells.file", "saves", "preemptible"}
+var weighty = []string{"mode", "partitions", "canary_jobs", "qos", "exclude", "opt_out", "preemption", "tenants", "budgets", "preset", "cells.file", "saves", "preemptible"}
 
 // AcceptedPath returns the path of the file, beside files.state, that keeps what the daemon with that file last took over.
 func (c *Config) AcceptedPath() string {
@@ -79,11 +79,11 @@ func (c *Config) Accept() Accepted {
 	rules := c.Rules()
 	a := Accepted{Mode: string(c.Mode), Acting: rules.Acting(), Digest: c.digest(), Keys: []Setting{}, Text: outline(c.from.text)}
 	for _, v := range c.Values() {
-		if c.origins[v.Key].InFile() {
+		if c.from.origins[v.Key].InFile() {
 			a.Keys = append(a.Keys, Setting{v.Key, fmt.Sprint(v.Value)})
 		}
 	}
-	slices.SortStableFunc(a.Keys, func(x, y Setting) int { return c.origins[x.Key].line - c.origins[y.Key].line })
+	slices.SortStableFunc(a.Keys, func(x, y Setting) int { return c.from.origins[x.Key].line - c.from.origins[y.Key].line })
 	if c.vcs != nil {
 		for _, vc := range c.vcs.Assignment {
 			a.VCs = append(a.VCs, vc.VC)
@@ -121,7 +121,7 @@ func (a *Accepted) Drops(now *Config) Problems {
 	}
 	for _, was := range a.Keys {
 		value, known := values[was.Key]
-		if !known || value == was.Value || now.origins[was.Key].InFile() {
+		if !known || value == was.Value || now.from.origins[was.Key].InFile() {
 			continue
 		}
 		if slices.ContainsFunc(weighty, func(section string) bool { return under(was.Key, section) }) {

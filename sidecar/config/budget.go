@@ -54,7 +54,7 @@ func (k *checker) budgets() {
 	for _, tenant := range sortedKeys(k.c.Budgets) {
 		b, at := k.c.Budgets[tenant], "budgets."+tenant
 		where := func(key string) string { // a key that is missing has the line of its tenant
-			if k.c.origins[at+"."+key].InFile() {
+			if k.c.from.origins[at+"."+key].InFile() {
 				return at + "." + key
 			}
 			return at

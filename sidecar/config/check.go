@@ -27,7 +27,7 @@ func (k *checker) must(ok bool, key, format string, args ...any) {
 	if ok {
 		return
 	}
-	origin := k.c.origins[key]
+	origin := k.c.from.origins[key]
 	k.problems = append(k.problems, Problem{Place: origin.String(), Key: key, Text: fmt.Sprintf(format, args...), line: origin.line})
 }
 
@@ -38,7 +38,7 @@ func (k *checker) oneOf(key, value string, list ...string) {
 
 // where words a key with its value and origin, for problems that concern two keys.
 func (k *checker) where(key string, value any) string {
-	return fmt.Sprintf("%s (%v, %v)", key, value, k.c.origins[key])
+	return fmt.Sprintf("%s (%v, %v)", key, value, k.c.from.origins[key])
 }
 
 func (c *Config) check() Problems {
@@ -65,11 +65,12 @@ func (k *checker) manage() {
 	for _, p := range c.Canary {
 		k.must(slices.Contains(c.Partitions, p), "canary", "%q is not managed; add it to %s or remove it here", p, k.where("partitions", c.Partitions))
 	}
-	k.must(c.Mode != loop.Canary || len(c.Canary) > 0, "canary", "mode canary acts on the partitions listed here, and none is listed; add one, or set mode: observe")
+	k.must(c.Mode != loop.Canary || len(c.Canary) > 0 || !c.CanaryJobs.all(), "canary", "mode canary acts on the partitions listed here, and none is listed; add one, or select jobs (canary_jobs), or set mode: observe")
+	k.must(c.CanaryJobs.Percent >= 1 && c.CanaryJobs.Percent <= 100, "canary_jobs.percent", "must be 1 to 100 percent, got %v", c.CanaryJobs.Percent)
 	for _, l := range []struct {
 		key  string
 		list []string
-	}{{"partitions", c.Partitions}, {"canary", c.Canary}, {"qos", c.QOS}, {"exclude.accounts", c.Exclude.Accounts},
+	}{{"partitions", c.Partitions}, {"canary", c.Canary}, {"canary_jobs.accounts", c.CanaryJobs.Accounts}, {"canary_jobs.users", c.CanaryJobs.Users}, {"qos", c.QOS}, {"exclude.accounts", c.Exclude.Accounts},
 		{"exclude.users", c.Exclude.Users}, {"exclude.qos", c.Exclude.QOS}, {"jobs.urgent_qos", c.Jobs.UrgentQOS}, {"cells.strict_qos", c.Cells.StrictQOS},
 		{"preemptible.qos", c.Preemptible.QOS}, {"preemptible.partitions", c.Preemptible.Partitions}} {
 		k.must(!slices.Contains(l.list, ""), l.key, "contains an empty name; remove it")

@@ -16,6 +16,7 @@ type Config struct {
 	Mode       loop.Mode    `yaml:"mode"`
 	Partitions []string     `yaml:"partitions"`
 	Canary     []string     `yaml:"canary"`
+	CanaryJobs CanaryJobs   `yaml:"canary_jobs"`
 	QOS        []string     `yaml:"qos"`
 	Exclude    Exclude      `yaml:"exclude"`
 	OptOut     loop.OptOuts `yaml:"opt_out"`
@@ -66,22 +67,41 @@ type Config struct {
 	Web      Web      `yaml:"web"`
 
 	from     source
-	origins  map[string]Origin // by dotted key; absent = default
-	profiles *ProfileFile      // content of models.profiles; nil = no file, or not read
-	vcs      *CellFile         // content of cells.file; nil = no file, or not read
+	profiles *ProfileFile // content of models.profiles; nil = no file, or not read
+	vcs      *CellFile    // content of cells.file; nil = no file, or not read
 }
 
 // source is the origin of a configuration.
 type source struct {
-	name  string  // the file's
-	text  []byte  // the file's
-	start *Config // has the values in force of the keys that need a restart; nil = all are of the file
+	name    string            // the file's
+	text    []byte            // the file's
+	origins map[string]Origin // by dotted key; absent = default
+	start   *Config           // has the values in force of the keys that need a restart; nil = all are of the file
 }
 
 // Taking says which changes of the configuration a reload does not take over unasked.
 type Taking struct {
 	AcceptAbove Percent `yaml:"accept_above"`
 }
+
+// CanaryJobs selects the jobs on which mode canary acts, in its partitions: those that fit all that is set.
+type CanaryJobs struct {
+	Accounts []string `yaml:"accounts"`
+	Users    []string `yaml:"users"`
+	Percent  Percent  `yaml:"percent"`
+}
+
+// chosen gives the same for the loop.
+func (j *CanaryJobs) chosen() loop.Chosen {
+	c := loop.Chosen{Accounts: j.Accounts, Users: j.Users}
+	if j.Percent < 100 {
+		c.Percent = int(j.Percent)
+	}
+	return c
+}
+
+// all tells whether all jobs are selected.
+func (j *CanaryJobs) all() bool { return len(j.Accounts)+len(j.Users) == 0 && j.Percent >= 100 }
 
 // Exclude lists jobs that are left alone.
 type Exclude struct {
@@ -347,6 +367,7 @@ func Default() *Config {
 	return &Config{
 		Mode:       loop.Observe,
 		Partitions: []string{"gpu"},
+		CanaryJobs: CanaryJobs{Percent: 100},
 		OptOut:     loop.AllOut(loop.Charge),
 		Preemption: loop.PreemptionObserve,
 		Tenants:    Tenants{Level: 1},
@@ -396,6 +417,9 @@ func (c *Config) Rules() loop.Rules {
 		OptOut: c.OptOut, Preemption: c.Preemption,
 		TenantLevel: c.Tenants.Level, Weights: c.Tenants.Weights,
 	}
+	if r.Chosen = c.CanaryJobs.chosen(); len(r.Canary) == 0 && !c.CanaryJobs.all() {
+		r.Canary = c.Partitions
+	}
 	if c.vcs != nil {
 		r.Cells = c.vcs.Cells
 	}
@@ -427,7 +451,7 @@ func (c *Config) unread(key string, err error, next string) (own, its Problems) 
 	if err == nil || errors.As(err, &its) {
 		return nil, its
 	}
-	origin := c.origins[key]
+	origin := c.from.origins[key]
 	return Problems{{Place: origin.String(), Key: key, Text: fmt.Sprintf("%v; %s", err, next), line: origin.line}}, nil
 }
 

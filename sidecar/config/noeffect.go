@@ -110,7 +110,7 @@ func (c *Config) NoEffect() Problems {
 		for _, x := range whole {
 			reason := x.idle(key)
 			acts, why = acts || reason == "", cmp.Or(why, reason)
-			if o := x.origins[key]; !set.InFile() && o.InFile() && !equal(fields(x)[key], usual[key]) {
+			if o := x.from.origins[key]; !set.InFile() && o.InFile() && !equal(fields(x)[key], usual[key]) {
 				set = o
 			}
 		}

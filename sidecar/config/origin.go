@@ -29,7 +29,7 @@ func (o Origin) String() string {
 func (o Origin) InFile() bool { return o.line > 0 }
 
 // Origin tells where the value of a dotted key came from.
-func (c *Config) Origin(key string) Origin { return c.origins[key] }
+func (c *Config) Origin(key string) Origin { return c.from.origins[key] }
 
 // Value is one key with its effective value, for display and for programs.
 type Value struct {
@@ -88,7 +88,7 @@ func (c *Config) Values() []Value {
 		if key == "database.url" {
 			value = Mask(c.Database.URL)
 		}
-		out = append(out, Value{Key: key, Value: value, Origin: c.origins[key].String()})
+		out = append(out, Value{Key: key, Value: value, Origin: c.from.origins[key].String()})
 	})
 	return out
 }
@@ -191,7 +191,7 @@ var pgWords = []struct{ variable, word string }{
 func (c *Config) overlay(env []string) {
 	if dsn := lookup(env, "FAIRLEASE_DATABASE_URL"); dsn != "" {
 		c.Database.URL = dsn
-		c.origins["database.url"] = Origin{Place: "environment FAIRLEASE_DATABASE_URL"}
+		c.from.origins["database.url"] = Origin{Place: "environment FAIRLEASE_DATABASE_URL"}
 		return
 	}
 	if c.Database.URL != "" {
@@ -206,7 +206,7 @@ func (c *Config) overlay(env []string) {
 	}
 	if len(words) > 0 {
 		c.Database.URL = strings.Join(words, " ")
-		c.origins["database.url"] = Origin{Place: "environment " + strings.Join(from, " ")}
+		c.from.origins["database.url"] = Origin{Place: "environment " + strings.Join(from, " ")}
 	}
 }
 

@@ -17,9 +17,9 @@ func (c *Config) settle() {
 	}
 	keys, defaults := paperKeys(), fields(base)
 	walk(reflect.ValueOf(c).Elem(), "", func(key string, v reflect.Value) {
-		if slices.Contains(keys, key) && !c.origins[key].InFile() {
+		if slices.Contains(keys, key) && !c.from.origins[key].InFile() {
 			v.Set(defaults[key])
-			c.origins[key] = from
+			c.from.origins[key] = from
 		}
 	})
 }

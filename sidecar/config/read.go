@@ -130,8 +130,8 @@ func Parse(name string, text []byte, env []string) (*Config, error) {
 // parse is loadAlone for a text.
 func parse(name string, text []byte, env []string) (*Config, Problems) {
 	c := Default()
-	c.from.name, c.from.text, c.origins = name, text, map[string]Origin{}
-	r := &reader{file: name, keys: Keys(), origins: c.origins}
+	c.from.name, c.from.text, c.from.origins = name, text, map[string]Origin{}
+	r := &reader{file: name, keys: Keys(), origins: c.from.origins}
 	root := r.parse(text)
 	if root != nil {
 		r.section(reflect.ValueOf(c).Elem(), root, "")

@@ -64,7 +64,7 @@ func (c *Config) LooseFiles() []Loose {
 	}
 	look("token", c.Slurm.TokenFile, read|write, secret, true)
 	look("TLS key", c.Slurm.TLS.KeyFile, read|write, secret, true)
-	if strings.Contains(Mask(c.Database.URL), "xxxxx") && strings.HasPrefix(c.origins["database.url"].Place, cmp.Or(c.from.name, "\x00")+":") {
+	if strings.Contains(Mask(c.Database.URL), "xxxxx") && strings.HasPrefix(c.from.origins["database.url"].Place, cmp.Or(c.from.name, "\x00")+":") {
 		n := len(out)
 		look("password", c.from.name, read, "it holds the password of the journal's database: every user who can read it can rewrite the books", true)
 		for i := n; i < len(out); i++ { // the daemon and the web server, which are two users, must still be able to read the file

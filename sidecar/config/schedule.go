@@ -106,8 +106,8 @@ func (c *Config) apply(s *Schedule, at string, own Problems) Problems {
 			r.wrong(r.origins[key].line, key, "cannot change by a schedule; these can: %s", strings.Join(scheduled, ", "))
 		}
 	}
-	with.origins = maps.Clone(c.origins)
-	maps.Copy(with.origins, r.origins)
+	with.from.origins = maps.Clone(c.from.origins)
+	maps.Copy(with.from.origins, r.origins)
 	with.settle()
 	if len(r.problems) == 0 {
 		r.problems = slices.DeleteFunc(with.check(), func(p Problem) bool {
@@ -117,7 +117,7 @@ func (c *Config) apply(s *Schedule, at string, own Problems) Problems {
 	for i := range r.problems {
 		p := &r.problems[i]
 		p.Key, p.Text = join(at+".set", p.Key), p.Text+fmt.Sprintf(" (while schedule %s is in force)", s.Name)
-		if o := c.origins[at+".set"]; p.line == 0 {
+		if o := c.from.origins[at+".set"]; p.line == 0 {
 			p.Place, p.line = o.Place, o.line
 		}
 	}

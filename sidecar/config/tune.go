@@ -68,7 +68,7 @@ func (c *Config) At(t time.Time, newest *tune.Change) (*Config, cluster.Settings
 
 // setsTerm tells whether with, the configuration in force, has a term of a schedule's own in place of the file's.
 func (c *Config) setsTerm(with *Config) bool {
-	return with.origins["lease.term"] != c.origins["lease.term"]
+	return with.from.origins["lease.term"] != c.from.origins["lease.term"]
 }
 
 // prepareTune checks the section tune, and that every candidate goes with the settings of the file and of every

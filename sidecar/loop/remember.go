@@ -42,7 +42,7 @@ type settled struct {
 func (s *settled) alike(o *settled) bool {
 	a, b := &s.rules, &o.rules
 	return s.tree == o.tree && s.allowance == o.allowance && slices.Equal(s.preempted, o.preempted) &&
-		a.Mode == b.Mode && a.Tripped == b.Tripped && a.OptOut == b.OptOut && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.QOS, b.QOS) && slices.Equal(a.Canary, b.Canary) &&
+		a.Mode == b.Mode && a.Tripped == b.Tripped && a.OptOut == b.OptOut && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.QOS, b.QOS) && slices.Equal(a.Canary, b.Canary) && reflect.DeepEqual(a.Chosen, b.Chosen) &&
 		slices.Equal(a.ExcludeAccounts, b.ExcludeAccounts) && slices.Equal(a.ExcludeUsers, b.ExcludeUsers) && slices.Equal(a.ExcludeQOS, b.ExcludeQOS)
 }
 

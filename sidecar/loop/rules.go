@@ -91,6 +91,8 @@ type Rules struct {
 	Partitions []string `json:"partitions"`
 	QOS        []string `json:"qos,omitempty"`
 	Canary     []string `json:"canary,omitempty"`
+	// Chosen are the jobs that canary mode manages. It leaves the others alone.
+	Chosen Chosen `json:"chosen,omitzero"`
 
 	// Preemption says what becomes of partitions in which Slurm may stop jobs by itself; "" = PreemptionObserve.
 	Preemption PreemptionRule `json:"preemption,omitempty"`
@@ -113,6 +115,27 @@ type Rules struct {
 	Cells *cluster.Cells `json:"cells,omitempty"`
 	// Profiles are the administrator's declarations for kinds of jobs.
 	Profiles []cluster.Profile `json:"profiles,omitempty"`
+}
+
+// Chosen selects jobs by what is the same for as long as a job lives. A list that is empty selects all.
+type Chosen struct {
+	Accounts []string `json:"accounts,omitempty"` // of jobs, or of their tenants
+	Users    []string `json:"users,omitempty"`
+	Percent  int      `json:"percent,omitempty"` // of all jobs; 0 = all
+}
+
+// has tells whether a job is selected. Tasks of an array, and components of a heterogeneous job, go together.
+func (c *Chosen) has(j *cluster.Job, tenant string) bool {
+	in := func(list []string, names ...string) bool { return len(list) == 0 || overlap(list, names) }
+	return in(c.Accounts, j.Account, tenant) && in(c.Users, j.User) && (c.Percent == 0 || place(cmp.Or(j.Het, j.ID.ID)) < c.Percent)
+}
+
+// place gives the place of a job id among hundred, by Fibonacci hashing: consecutive ids are spread evenly.
+func place(id int64) int { return int(uint64(uint32(id)*2654435769) * 100 >> 32) }
+
+// others tells whether canary mode leaves a job alone.
+func (r *Rules) others(j *cluster.Job, tenant string) bool {
+	return r.Mode == Canary && !r.Chosen.has(j, tenant)
 }
 
 // Acting lists the partitions whose jobs we gate, grant and reclaim now.
@@ -254,6 +277,8 @@ func (r *Rules) leave(j *cluster.Job, tenant string) (cluster.Left, cluster.Way,
 		return cluster.LeftExcluded, "", fmt.Sprintf("user %s is excluded", j.User)
 	case slices.Contains(r.ExcludeQOS, j.QOS):
 		return cluster.LeftExcluded, "", fmt.Sprintf("QOS %s is excluded", j.QOS)
+	case r.others(j, tenant):
+		return cluster.LeftExcluded, "", "is not among the jobs of mode canary (canary_jobs)"
 	case j.Reservation != "" && !strings.HasPrefix(j.Reservation, cluster.ReservationPrefix):
 		return cluster.LeftReservation, "", fmt.Sprintf("uses reservation %s", j.Reservation)
 	}
@@ -272,7 +297,7 @@ func (r *Rules) leave(j *cluster.Job, tenant string) (cluster.Left, cluster.Way,
 // noGPUs gives WayNoGPUs for a tenant's job in a managed partition, else "".
 func (r *Rules) noGPUs(j *cluster.Job, tenant string) cluster.Way {
 	if tenant == "" || !overlap(j.Partitions, r.Partitions) || slices.Contains(r.ExcludeAccounts, j.Account) || slices.Contains(r.ExcludeUsers, j.User) ||
-		slices.Contains(r.ExcludeQOS, j.QOS) {
+		slices.Contains(r.ExcludeQOS, j.QOS) || r.others(j, tenant) {
 		return ""
 	}
 	return cluster.WayNoGPUs

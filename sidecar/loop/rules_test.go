@@ -24,6 +24,12 @@ func TestWhomWeMayTouch(t *testing.T) {
 		{"canary: its partition", nil, func(r *Rules) { r.Mode, r.Canary = Canary, []string{"gpu"} }, cluster.FullControl, ""},
 		{"canary: one of its partitions", func(j *cluster.Job) { j.Partitions = []string{"test", "gpu"} },
 			func(r *Rules) { r.Mode, r.Canary = Canary, []string{"test"} }, cluster.FullControl, ""},
+		{"canary: its account", nil, canaryOf(Chosen{Accounts: []string{"nlp"}}), cluster.FullControl, ""},
+		{"canary: another account", nil, canaryOf(Chosen{Accounts: []string{"vision"}}), cluster.Unmanaged, "not among the jobs of mode canary"},
+		{"canary: its user", nil, canaryOf(Chosen{Users: []string{"alice"}}), cluster.FullControl, ""},
+		{"canary: another user", nil, canaryOf(Chosen{Users: []string{"bob"}}), cluster.Unmanaged, "not among the jobs of mode canary"},
+		{"canary: the user, and another account", nil, canaryOf(Chosen{Users: []string{"alice"}, Accounts: []string{"vision"}}), cluster.Unmanaged, "not among the jobs of mode canary"},
+		{"mode act asks for no canary", nil, func(r *Rules) { r.Chosen = Chosen{Users: []string{"bob"}} }, cluster.FullControl, ""},
 		{"observe comes before no-requeue", func(j *cluster.Job) { j.Requeueable = false }, func(r *Rules) { r.Mode = Observe }, cluster.ObserveOnly, "mode observe"},
 		{"no GPUs", func(j *cluster.Job) { j.Request.Size = cluster.Size{} }, nil, cluster.Unmanaged, "no GPUs"},
 		{"a shard of a GPU is held, none asked for", func(j *cluster.Job) {
@@ -60,6 +66,51 @@ func TestWhomWeMayTouch(t *testing.T) {
 				t.Errorf("%s (%s), want %s (%s)", x.Control, x.ControlWhy, c.want, c.why)
 			}
 		})
+	}
+}
+
+func canaryOf(jobs Chosen) func(*Rules) {
+	return func(r *Rules) { r.Mode, r.Canary, r.Chosen = Canary, []string{"gpu"}, jobs }
+}
+
+// An account stands for those below it, where it is a tenant.
+func TestTenantsOfTheCanary(t *testing.T) {
+	c := Chosen{Accounts: []string{"nlp"}}
+	for tenant, want := range map[string]bool{"nlp": true, "vision": false, "": false} {
+		if c.has(&cluster.Job{Account: "students"}, tenant) != want {
+			t.Errorf("a job of an account below %q is selected: %v", tenant, !want)
+		}
+	}
+}
+
+// A part of the jobs is that part of any thousand consecutive ids, more with a higher percentage, and the same jobs again; an array goes together.
+func TestPartOfTheJobs(t *testing.T) {
+	for _, first := range []int64{1, 5000, 1_000_000, 1 << 40} {
+		before := map[int64]bool{}
+		for _, percent := range []int{1, 5, 33, 99} {
+			c, now := Chosen{Percent: percent}, map[int64]bool{}
+			for id := first; id < first+1000; id++ {
+				j := cluster.Job{ID: cluster.JobID{ID: id}}
+				if now[id] = c.has(&j, "nlp"); before[id] && !now[id] {
+					t.Errorf("%d percent take job %d, and %d percent do not", percent-1, id, percent)
+				}
+				for _, also := range []cluster.Job{{ID: cluster.TaskID(id, 7), Restarts: 3}, {ID: cluster.JobID{ID: id + 1}, Het: id}} {
+					if c.has(&also, "nlp") != now[id] {
+						t.Errorf("job %d goes another way than %v", id, also.ID)
+					}
+				}
+			}
+			n := 0
+			for _, in := range now {
+				if in {
+					n++
+				}
+			}
+			if off := n - 10*percent; off < -10 || off > 10 {
+				t.Errorf("%d percent of the jobs from %d on are %d of 1000", percent, first, n)
+			}
+			before = now
+		}
 	}
 }
 

@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	testcluster "github.com/fairlease/fairlease/tests/cluster"
+)
+
+// The breaker trips on a real Slurm by jobs of two users of two tenants whose starts do not last, and by those that fail when they start again after
+// a stop. Then no job is held, and nothing is stopped, until an operator resumes, whoever restarts the daemon.
+func TestBreaker(t *testing.T) {
+	o := testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC, Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}}
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		users := map[string]string{"alice": "nlp", "bob": "vision"}
+		tripped := func(config, kind string, jobs []string) {
+			t.Helper()
+			var out string
+			r.until("the breaker has tripped by "+kind, 4*time.Minute, func() bool {
+				out, _ = r.fairlease(config, "status")
+				return strings.Contains(out, "breaker   has tripped")
+			})
+			named := 0
+			for _, id := range jobs {
+				if strings.Contains(out, id) {
+					named++
+				}
+			}
+			if !strings.Contains(out, "breaker."+kind) || !strings.Contains(out, "no partition is acted on") || named < 2 {
+				t.Errorf("status names %d of the jobs %v:\n%s", named, jobs, out)
+			}
+			r.until("jobs are no longer gated at submission", 20*time.Second, func() bool {
+				_, err := os.Stat(filepath.Join(r.HeartbeatDir(), "gpu"))
+				return os.IsNotExist(err)
+			})
+		}
+		resume := func(config string) {
+			t.Helper()
+			if out, err := r.fairlease(config, "resume", "--reason", "the jobs are mended"); err != nil {
+				t.Fatal(out, err)
+			}
+			r.heard()
+			if out, err := r.fairlease(config, "audit"); err != nil || !strings.Contains(out, "breaker") || !strings.Contains(out, "the jobs are mended") {
+				t.Errorf("the record of administration: %v\n%s", err, out)
+			}
+		}
+		config := r.configure("breaker: {failed_starts: 1, requeues: off, bad_ends: 1}\n")
+		end := r.serve(config)
+		r.heard()
+		var jobs []string
+		for user, account := range users {
+			jobs = append(jobs, r.submit(user, "#!/bin/bash\n[ -z \"$SLURM_RESTART_COUNT\" ] && { sleep 1; scontrol requeue $SLURM_JOB_ID; }\nexec sleep 3600\n", "-A", account, "--gres=gpu:4"))
+		}
+		tripped(config, "failed_starts", jobs)
+		end(syscall.SIGTERM)
+		end = r.serve(config)
+		for _, id := range jobs { // nobody holds them
+			r.waitState(id, 4*time.Minute, "RUNNING")
+		}
+		time.Sleep(5 * time.Second) // rounds of the new daemon
+		if out, err := r.fairlease(config, "status"); err != nil || !strings.Contains(out, "breaker   has tripped") {
+			t.Errorf("a restart has ended it: %v\n%s", err, out)
+		}
+		for _, id := range jobs {
+			r.run([][]string{{"scancel", id}})
+		}
+		resume(config)
+		jobs = nil
+		for user, account := range users {
+			for range 2 {
+				jobs = append(jobs, r.submit(user, "#!/bin/bash\n[ \"${SLURM_RESTART_COUNT:-0}\" -gt 0 ] && exit 1\nexec sleep 3600\n", "-A", account, "--gres=gpu:4"))
+			}
+		}
+		tripped(config, "bad_ends", jobs)
+		resume(config)
+		end(syscall.SIGTERM)
+	})
+}
