@@ -610,6 +610,11 @@ bool gate_exceeds(struct gate_accepted *a, struct gate_budget *b, double hours, 
 			b->left -= a->jobs[i].hours;
 	if (hours > b->left + 0.0005)
 		return true;
+	for (unsigned i = 0; i < GATE_ACCEPTED; i++)
+		if (a->jobs[i].at == now && !strcmp(a->jobs[i].tenant, b->tenant)) {
+			a->jobs[i].hours += hours; /* many small jobs do not drive others out */
+			return false;
+		}
 	a->jobs[a->next].at = now;
 	memcpy(a->jobs[a->next].tenant, b->tenant, sizeof(b->tenant));
 	a->jobs[a->next].hours = hours;

@@ -83,7 +83,7 @@ struct gate_budget {
 
 enum { GATE_ACCEPTED = 256 };
 
-/* What jobs may use that were accepted lately: a ring. The daemon's list has those of before it was made. */
+/* What jobs may use that were accepted lately: a ring, by tenant and second. The daemon's list has those of before it was made. */
 struct gate_accepted {
 	struct {
 		time_t at;

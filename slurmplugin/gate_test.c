@@ -620,6 +620,13 @@ static void budgets_refuse(void)
 	gate_budget(line, &b);
 	for (int i = 0; i < 3 * GATE_ACCEPTED; i++)
 		EXPECT(!gate_exceeds(&accepted, &b, 0, 2000, 2000 + i));
+	/* Many small jobs of a moment all count. */
+	for (int i = 0; i < 2 * GATE_ACCEPTED; i++) {
+		gate_budget(line, &b);
+		EXPECT(!gate_exceeds(&accepted, &b, 50.0 / (2 * GATE_ACCEPTED), 3000, 3000));
+	}
+	gate_budget(line, &b);
+	EXPECT(gate_exceeds(&accepted, &b, 1, 3000, 3001));
 
 	j.time_limit = 60;
 	gate_budget_refusal(&j, &b, 96, text, sizeof(text));
