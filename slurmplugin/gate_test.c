@@ -627,6 +627,7 @@ static void budgets_refuse(void)
 	}
 	gate_budget(line, &b);
 	EXPECT(gate_exceeds(&accepted, &b, 1, 3000, 3001));
+	gate_budget(line, &b);
 
 	j.time_limit = 60;
 	gate_budget_refusal(&j, &b, 96, text, sizeof(text));
