@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,7 +94,48 @@ func TestTheFirstHour(t *testing.T) {
 			if !t.Failed() {
 				s.mistakes(suite)
 			}
+			if !t.Failed() {
+				s.weeks(blocks(t, filepath.Join(root, "docs", "rollout.md")))
+			}
 		})
+	}
+}
+
+// weeks follows docs/rollout.md literally, on a cluster with jobs of two tenants: each command shows something of them, and each mode
+// comes into force.
+func (s *site) weeks(page []string) {
+	s.t.Helper()
+	for _, user := range []string{"alice", "bob"} {
+		s.do("setpriv --reuid=" + user + " --regid=" + user + " --init-groups env --chdir=/tmp sbatch -p gpu --gres=gpu:2 --requeue --wrap 'exec sleep 900'")
+		s.do("setpriv --reuid=" + user + " --regid=" + user + " --init-groups env --chdir=/tmp sbatch -p gpu --gres=gpu:1 --wrap 'exec sleep 20'")
+	}
+	s.until("fairlease status", "runuser -u fairlease -- fairlease leases", "alice", "bob")
+	mode := regexp.MustCompile(`\|mode: (\w+)\|`)
+	said := ""
+	for _, step := range page {
+		said += s.do(step)
+		if m := mode.FindStringSubmatch(step); m != nil {
+			s.until("the mode "+m[1], "runuser -u fairlease -- fairlease status", map[string]string{"canary": "canary: acting on gpu", "act": "act: acting on ", "observe": "observe: no partition is acted on"}[m[1]])
+		}
+	}
+	for _, want := range []string{"0 to repair", "leads since", "nlp", "vision", "alice", "mode    observe   canary"} {
+		if !strings.Contains(said, want) {
+			s.t.Errorf("the weeks do not show %q:\n%s", want, said)
+		}
+	}
+}
+
+// until repeats a command until it shows all of the texts.
+func (s *site) until(what, command string, texts ...string) {
+	s.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
+		said := s.do(command)
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(said, text) }) {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("%s does not come within a minute:\n%s", what, said)
+		}
 	}
 }
 
