@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlease/fairlease/migrate"
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
@@ -109,6 +110,27 @@ func TestSettingsAreRecordedWithTheirRound(t *testing.T) {
 	must(next.Record(t.Context(), 7))
 	must(commit(j))
 	check("in a quiet turn", "7 mode: act -> canary"+root)
+}
+
+// An operator's word counts for the trip that it names alone, and the newest counts.
+func TestResumed(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, store.Config{DSN: storetest.Database(t)})
+	lead := takeLead(t, s)
+	want := cluster.GoAhead{Round: 12, By: `root (SUDO_USER "ann")`, Why: "the prolog is mended"}
+	for _, r := range []cluster.GoAhead{{Round: 11, By: "root", Why: "an earlier trip"}, {Round: 12, By: "root", Why: "too soon"}, want, {Round: 121, By: "root", Why: "a later trip"}} {
+		if err := s.Administration.Resume(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round, want := range map[int64]cluster.GoAhead{12: want, 1: {}} {
+		if got, err := lead.Resumed(t.Context(), round); err != nil || got != want {
+			t.Errorf("after the trip of round %d: %+v, %v; want %+v", round, got, err, want)
+		}
+	}
+	if acts, err := s.Administration.List(t.Context(), store.Acts{Key: "breaker", Limit: 9}); err != nil || len(acts) != 4 || acts[1].Why != want.Why || *acts[1].Before != "tripped in round 12" {
+		t.Errorf("the record: %+v, %v", acts, err)
+	}
 }
 
 // Acts are listed newest first, by window, key, section and author.

@@ -50,7 +50,8 @@ func TestFramesFit(t *testing.T) {
 		}
 	}
 	s := &Screen{picture: large(), Page: func() *view.Page { return &view.Page{Now: cluster.Instant(cluster.Day)} }, size: tea.WindowSizeMsg{Width: 80, Height: 24}}
-	for _, want := range []string{"more lines: fairlease status", "more tenants", "of 60 jobs, the first 2000 of each kind"} {
+	s.picture.Status.Tripped = &cluster.Trip{Kind: cluster.LostWork, Bound: int64(cluster.Hour), Count: int64(2 * cluster.Hour)}
+	for _, want := range []string{"the breaker has tripped", "more lines: fairlease status", "more tenants", "of 60 jobs, the first 2000 of each kind"} {
 		if got := s.View().Content; !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

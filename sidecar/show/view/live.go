@@ -113,6 +113,9 @@ func (st *Status) Summary(p *Page) []string {
 	default:
 		out = append(out, fmt.Sprintf("%s leads, seen %s ago", plain(st.Leader.Holder, 0), max(cluster.SpanOf(st.Leader.Silent), 0)))
 	}
+	if st.Tripped != nil {
+		out = append(out, p.Paint("the breaker has tripped, and nothing is acted on: "+st.Tripped.Says(), "red"))
+	}
 	if st.Round == 0 {
 		return append(out, "no round has been recorded yet")
 	}
