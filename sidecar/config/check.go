@@ -51,6 +51,7 @@ func (c *Config) check() Problems {
 	k.signals()
 	k.telemetry()
 	k.forecast()
+	k.notices()
 	k.connections()
 	k.web()
 	return k.problems.sorted()
@@ -303,6 +304,7 @@ func (c *Config) Warnings() []string {
 		out = append(out, fmt.Sprintf("metrics.listen (%s) can be reached from other hosts, and everybody there reads what each tenant has; name a file with TLS and users in metrics.web_config, or listen on 127.0.0.1", c.Metrics.Listen))
 	}
 	out = append(out, c.openWeb()...)
+	out = append(out, vainNotices(c)...)
 	if len(c.Tenants.Weights) == 1 {
 		out = append(out, fmt.Sprintf("tenants.weights names %[1]s alone: all other tenants have weight 0, and get idle GPUs only; name all tenants, or write weights: {} "+
 			"and give %[1]s more beside the others by Slurm's shares (sacctmgr modify account %[1]s set fairshare=N; to try it: fairlease whatif --weights %[1]s=x3)", sortedKeys(c.Tenants.Weights)[0]))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config/letter"
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
@@ -57,6 +58,7 @@ type Config struct {
 	Schedules []Schedule `yaml:"schedules"`
 	Tune      Tune       `yaml:"tune"`
 	Forecast  Forecast   `yaml:"forecast"`
+	Notices   Notices    `yaml:"notices"`
 	Config    Taking     `yaml:"config"`
 
 	Slurm    Slurm    `yaml:"slurm"`
@@ -66,9 +68,8 @@ type Config struct {
 	Metrics  Metrics  `yaml:"metrics"`
 	Web      Web      `yaml:"web"`
 
-	from     source
-	profiles *ProfileFile // content of models.profiles; nil = no file, or not read
-	vcs      *CellFile    // content of cells.file; nil = no file, or not read
+	from source
+	vcs  *CellFile // content of cells.file; nil = no file, or not read
 }
 
 // source is the origin of a configuration.
@@ -77,6 +78,9 @@ type source struct {
 	text    []byte            // the file's
 	origins map[string]Origin // by dotted key; absent = default
 	start   *Config           // has the values in force of the keys that need a restart; nil = all are of the file
+
+	profiles *ProfileFile    // content of models.profiles; nil = no file, or not read
+	letters  *letter.Letters // of notices; nil = not read
 }
 
 // Taking says which changes of the configuration a reload does not take over unasked.
@@ -396,6 +400,7 @@ func Default() *Config {
 		Tune: Tune{Last: 7 * day, Terms: []Duration{5 * minute, 10 * minute, 15 * minute, 20 * minute, 30 * minute, hour},
 			WorseBy: 2, Watch: 3 * day, Rest: 30 * day},
 		Forecast: Forecast{Every: 10 * minute, Runs: 100, Horizon: 7 * day, Last: 14 * day},
+		Notices:  Notices{Rate: 10, Mail: Mail{TLS: StartTLS}},
 		Config:   Taking{AcceptAbove: 10},
 		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", Scontrol: Command{"scontrol"},
 			Timeout: 20 * second, ListTimeout: 2 * minute, Retries: 3, FullEvery: 30 * second,
@@ -423,8 +428,8 @@ func (c *Config) Rules() loop.Rules {
 	if c.vcs != nil {
 		r.Cells = c.vcs.Cells
 	}
-	if c.profiles != nil && c.market() {
-		r.Profiles = c.profiles.Profiles
+	if c.from.profiles != nil && c.market() {
+		r.Profiles = c.from.profiles.Profiles
 	}
 	return r
 }
@@ -456,7 +461,7 @@ func (c *Config) unread(key string, err error, next string) (own, its Problems) 
 }
 
 // ProfileFile gives the content of models.profiles; nil = no file is named.
-func (c *Config) ProfileFile() *ProfileFile { return c.profiles }
+func (c *Config) ProfileFile() *ProfileFile { return c.from.profiles }
 
 // readProfiles is readCells for the profiles file. Relative paths are relative to the configuration's folder.
 func (c *Config) readProfiles() (own, its Problems) {
@@ -464,7 +469,7 @@ func (c *Config) readProfiles() (own, its Problems) {
 		return nil, nil
 	}
 	f, err := LoadProfiles(beside(c.from.name, c.Models.Profiles))
-	c.profiles = f
+	c.from.profiles = f
 	return c.unread("models.profiles", err, "the sources have an example, etc/profiles.yaml")
 }
 
@@ -507,8 +512,8 @@ func (c *Config) Settings() cluster.Settings {
 		s.NoEstimates, s.MostKinds, s.Reference = !c.Models.Estimate, c.Models.MostKinds, c.Models.Reference
 		s.Mechanism = preset.Mechanism(c.Preset, c.Models.Chooser)
 		s.NoCompletions, s.NoCounters = !c.Models.Speedups.Completions, !c.Models.Speedups.Counters
-		if c.profiles != nil {
-			s.Kinds = c.profiles.Rules
+		if c.from.profiles != nil {
+			s.Kinds = c.from.profiles.Rules
 		}
 		for _, model := range sortedKeys(c.Models.Prices) {
 			s.Prices = append(s.Prices, cluster.Price{Model: model, Price: c.Models.Prices[model]})

@@ -20,8 +20,8 @@ func (c *Config) Texts() Texts {
 	if c.vcs != nil {
 		t.Cells = c.vcs.text
 	}
-	if c.profiles != nil {
-		t.Profiles = c.profiles.text
+	if c.from.profiles != nil {
+		t.Profiles = c.from.profiles.text
 	}
 	if c.from.start != nil {
 		s := c.from.start.Texts()
@@ -37,7 +37,7 @@ func (t *Texts) Load(env []string) (*Config, error) {
 		c.vcs, err = ParseCells(c.CellFile(), t.Cells)
 	}
 	if err == nil && c.Models.Profiles != "" {
-		c.profiles, err = ParseProfiles(beside(c.from.name, c.Models.Profiles), t.Profiles)
+		c.from.profiles, err = ParseProfiles(beside(c.from.name, c.Models.Profiles), t.Profiles)
 	}
 	if err != nil || t.Start == nil {
 		return c, err

@@ -70,7 +70,7 @@ func Load(path string, env []string) (*Config, error) {
 	}
 	if c != nil { // also beside problems, so that those of all files are found at once
 		var of Problems
-		for _, read := range []func() (Problems, Problems){c.readCells, c.readProfiles} {
+		for _, read := range []func() (Problems, Problems){c.readCells, c.readProfiles, func() (Problems, Problems) { return readLetters(c) }} {
 			own, its := read()
 			problems, of = append(problems, own...), append(of, its...)
 		}
@@ -422,13 +422,17 @@ func keysOf(t reflect.Type) []string {
 }
 
 // unknown notes a key that does not exist, and the one that was probably meant: a similar one in the same section, else a key of
-// that name elsewhere in the file.
+// that name elsewhere in the file. Outside of all sections, a key of just that name elsewhere goes first: its section was forgotten.
 func (r *reader) unknown(node *yaml.Node, path string, section reflect.Type) {
 	key, here := node.Value, keysOf(section)
 	best := nearest(key, here)
-	if best != "" {
+	forgotten := slices.IndexFunc(r.keys, func(k string) bool { return path == "" && strings.HasSuffix(k, "."+key) })
+	switch {
+	case forgotten >= 0:
+		best = r.keys[forgotten]
+	case best != "":
 		best = join(path, best)
-	} else {
+	default:
 		var words, full []string
 		for _, k := range r.keys {
 			words, full = append(words, k[strings.LastIndex(k, ".")+1:], strings.ReplaceAll(k, ".", "_")), append(full, k, k)

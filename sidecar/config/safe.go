@@ -63,6 +63,8 @@ func (c *Config) LooseFiles() []Loose {
 			Do: fmt.Sprintf("run chmod %04o %s", mode&^forbidden, path)})
 	}
 	look("token", c.Slurm.TokenFile, read|write, secret, true)
+	look("mail password", c.Notices.Mail.PasswordFile, read|write, "every user who can read it can send mail as fairlease", true)
+	look("webhook secret", c.Notices.Webhook.SecretFile, read|write, "every user who can read it can post notices as fairlease", true)
 	look("TLS key", c.Slurm.TLS.KeyFile, read|write, secret, true)
 	if strings.Contains(Mask(c.Database.URL), "xxxxx") && strings.HasPrefix(c.from.origins["database.url"].Place, cmp.Or(c.from.name, "\x00")+":") {
 		n := len(out)

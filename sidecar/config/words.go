@@ -57,8 +57,8 @@ func words(c *Config) []Word {
 		}
 		out = append(out, Word{Key: "cells.file: text", Value: sum(c.vcs.text)})
 	}
-	if c.profiles != nil {
-		out = append(out, Word{Key: "models.profiles: text", Value: sum(c.profiles.text)})
+	if c.from.profiles != nil {
+		out = append(out, Word{Key: "models.profiles: text", Value: sum(c.from.profiles.text)})
 	}
 	return out
 }
@@ -105,8 +105,8 @@ func inWords(v any) string {
 func Digest(c *Config) string {
 	h := sha256.New()
 	h.Write([]byte(c.digest()))
-	if c.profiles != nil {
-		h.Write(c.profiles.text)
+	if c.from.profiles != nil {
+		h.Write(c.from.profiles.text)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

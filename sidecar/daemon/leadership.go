@@ -43,6 +43,7 @@ type Leadership struct {
 	Terms   Terms
 	Budgets Budgets
 	Records Records
+	Notices Notices
 	// Audit and Forecast write one down.
 	Audit    func(context.Context, cluster.Audit) error
 	Forecast func(context.Context, *forecast.Forecast) error

@@ -295,6 +295,7 @@ func (x *rounds) decide(s cluster.Snapshot) cluster.Plan {
 func (x *rounds) configure() (loop.Rules, cluster.Settings) {
 	now := x.inForce()
 	x.record.propose(now, x.candidate.lead.Records)
+	x.candidate.lead.Notices.Rule(noticeRules(&now.Notices))
 	c, settings := now.At(time.Now(), x.terms.tuned)
 	rules := c.Rules()
 	rules.Budgets, rules.Resumed = x.budgets.book.States(), x.record.resumed

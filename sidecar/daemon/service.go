@@ -22,6 +22,7 @@ type service struct {
 	report    *reporter
 	accepted  acceptance
 	forecasts foresight
+	notices   sender
 	audits    audits
 	divide    effect.Divide // nil = a policy is not asked again
 }
@@ -59,6 +60,7 @@ func (d *service) serve(ctx context.Context, c *config.Config, hangup <-chan os.
 	clock.Schedule(beat(time.Minute), cron.FuncJob(func() {
 		d.forecasts.foresee(ctx, d.inForce.Load().Forecast.Every.Span().Duration(), d.rounds.candidate.beside.Load())
 	}))
+	clock.Schedule(beat(noticeEvery), cron.FuncJob(func() { d.notices.send(ctx, d.inForce.Load(), d.rounds.candidate.beside.Load()) }))
 	clock.Start()
 	d.report.log.Info().Str("mode", string(c.Mode)).Strs("acting", d.rounds.acting()).Stringer("interval", c.Interval).
 		Stringer("term", c.Lease.Term).Int("pid", os.Getpid()).Msg(saysStarted)

@@ -178,6 +178,7 @@ func (m *Meter) Restored() {
 type alarms struct {
 	younger time.Time // when the journal was last found to have lost rounds; zero = never
 	waits   bool      // a configuration waits to be accepted
+	notices struct{ waiting, dead int }
 }
 
 // Waits records whether a configuration waits to be accepted.
@@ -188,6 +189,16 @@ func (m *Meter) Waits(waits bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.alarms.waits = waits
+}
+
+// Notices records how many notices wait although they were tried or overdue, and how many were given up within a week.
+func (m *Meter) Notices(waiting, dead int) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.alarms.notices.waiting, m.alarms.notices.dead = waiting, dead
 }
 
 // Budgets records what tenants have used of their budgets.

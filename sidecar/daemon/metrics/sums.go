@@ -104,6 +104,7 @@ var (
 	journal     = desc("journal_size_bytes", "Size of the journal's tables in PostgreSQL, with their indexes, measured every minute.")
 	restored    = desc("journal_restored_time_seconds", "When the daemon last found that the journal had lost rounds, in seconds since 1970; 0 = it never did.")
 	waits       = desc("config_waits", "1 while a configuration waits to be accepted (config.accept_above); else 0.")
+	notices     = desc("notices", "Notices to users that need attention: waiting (tried in vain, or overdue) and dead (given up within a week).", "state")
 	telemetry   = desc("telemetry_nodes", "Nodes by how well the counters of their GPUs are seen: fresh, stale, broken, unknown, silent.", "state")
 	keptWord    = desc("forecast_kept_ratio", "Part of the statements of earlier forecasts that kept their word, by kind, on the scale of intervals for 8 of 10: 0.8 is as promised. Kinds: waiting_start, waiting_end, running_end.", "statement")
 	stated      = desc("forecast_statements", "Statements of earlier forecasts whose word can be judged, by kind.", "statement")
@@ -142,6 +143,8 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	p.meter.mu.Unlock()
 	gauge(ready, oneIf(well))
 	gauge(waits, oneIf(news.waits))
+	gauge(notices, float64(news.notices.waiting), "waiting")
+	gauge(notices, float64(news.notices.dead), "dead")
 	gauge(leader, oneIf(well && health.role == Leader))
 	if health.role != "" {
 		gauge(age, now.Sub(health.at).Seconds())

@@ -87,7 +87,10 @@ func Leadership(lead *store.Leadership, s *store.Store) *daemon.Leadership {
 			store.Tenants
 			*store.Leadership
 		}{s.Tenants, lead},
-		Records: lead, Audit: lead.Audit, Forecast: lead.Forecast}
+		Records: lead, Notices: struct {
+			store.Notices
+			*store.Outbox
+		}{s.Notices, lead.Notices}, Audit: lead.Audit, Forecast: lead.Forecast}
 }
 
 // ReadOnlyJournal gives a journal that can be read but not written, for previews without a lead.

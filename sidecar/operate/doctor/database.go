@@ -43,6 +43,7 @@ type Database struct {
 	InForce   []string            // settings of the leader's last round that differ from the configuration
 	Remarks   []store.Remark      // on running jobs
 	Kept      []forecast.Coverage // how many statements of forecasts kept their word
+	Notices   store.NoticeCounts  // that need attention
 }
 
 // Reader is a user of the database that reads the journal for the web page.
@@ -80,6 +81,7 @@ func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Data
 	}
 	d.Remarks, _ = s.GPUs.Remarks(ctx, 0, math.MaxInt32) // where they cannot be read, neither can what is checked above
 	d.Kept, _ = s.Forecasts.Coverage(ctx)
+	d.Notices, _ = s.Notices.Counts(ctx)
 	return d
 }
 

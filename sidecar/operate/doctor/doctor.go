@@ -82,6 +82,8 @@ func Check(cfg *config.Config, seen *Seen) []Finding {
 	checkDatabase(f, cfg, &seen.Database, seen.Slurm.Sighting)
 	f.area = "forecasts"
 	checkForecasts(f, cfg, seen.Database.Kept)
+	f.area = "notices"
+	checkNotices(f, cfg, seen.Database.Notices)
 	f.area = "web"
 	checkWeb(f, cfg, seen)
 	f.area = "jobs"
