@@ -45,6 +45,7 @@ func (c *Config) check() Problems {
 	k := &checker{c: c}
 	k.manage()
 	k.budgets()
+	k.objectives()
 	k.cells()
 	k.times()
 	k.fairness()

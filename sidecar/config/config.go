@@ -61,6 +61,8 @@ type Config struct {
 	Notices   Notices    `yaml:"notices"`
 	Config    Taking     `yaml:"config"`
 
+	Objectives Objectives `yaml:"objectives"`
+
 	Slurm    Slurm    `yaml:"slurm"`
 	Database Database `yaml:"database"`
 	Files    Files    `yaml:"files"`
@@ -381,22 +383,23 @@ func Default() *Config {
 		Interval:   10 * second,
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, MinTerms: 2, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
-		Gate:      Gate{TTL: 10 * minute, License: "fairlease", BeginTimes: 2000, SiteFactor: 1_000_000},
-		Stop:      Stop{Allowance: 15 * minute, Overhead: 2, Total: 3, PerHour: Auto},
-		Breaker:   Breaker{FailedStarts: AutoBound, LostWork: AutoBound, Requeues: AutoBound, BadEnds: AutoBound, Latency: AutoBound},
-		Bind:      Bind{Quiet: 12 * hour, Horizon: 4, Max: 5},
-		Start:     Begin{Cost: 5 * minute},
-		Reclaim:   Reclaim{Threshold: 15 * minute, Max: 100},
-		Recall:    Recall{FirstLease: true},
-		Compact:   Compact{MaxCost: 25},
-		Fairness:  Fairness{RhoSelect: 16, Window: 14 * day},
-		Credit:    Credit{Cap: 2 * hour},
-		Burst:     Burst{Max: 2000},
-		Repay:     Repay{Floor: 75},
-		Users:     "job",
-		Jobs:      Jobs{Order: string(cluster.ByExpected), Patience: 4 * hour, NewFirst: true, NewShare: 50},
-		Telemetry: Telemetry{GPU: GPUCounters{Every: 30 * second, MaxAge: 2 * minute}},
-		Idle:      Idle{TellAfter: 30 * minute},
+		Gate:       Gate{TTL: 10 * minute, License: "fairlease", BeginTimes: 2000, SiteFactor: 1_000_000},
+		Stop:       Stop{Allowance: 15 * minute, Overhead: 2, Total: 3, PerHour: Auto},
+		Breaker:    Breaker{FailedStarts: AutoBound, LostWork: AutoBound, Requeues: AutoBound, BadEnds: AutoBound, Latency: AutoBound},
+		Bind:       Bind{Quiet: 12 * hour, Horizon: 4, Max: 5},
+		Start:      Begin{Cost: 5 * minute},
+		Reclaim:    Reclaim{Threshold: 15 * minute, Max: 100},
+		Recall:     Recall{FirstLease: true},
+		Compact:    Compact{MaxCost: 25},
+		Fairness:   Fairness{RhoSelect: 16, Window: 14 * day},
+		Credit:     Credit{Cap: 2 * hour},
+		Burst:      Burst{Max: 2000},
+		Repay:      Repay{Floor: 75},
+		Users:      "job",
+		Jobs:       Jobs{Order: string(cluster.ByExpected), Patience: 4 * hour, NewFirst: true, NewShare: 50},
+		Telemetry:  Telemetry{GPU: GPUCounters{Every: 30 * second, MaxAge: 2 * minute}},
+		Idle:       Idle{TellAfter: 30 * minute},
+		Objectives: Objectives{FirstLease: FirstLease{Within: 4 * hour, Target: 95}, GPUs: Objective{Target: 95}, Rounds: Objective{Target: 99}},
 		Tune: Tune{Last: 7 * day, Terms: []Duration{5 * minute, 10 * minute, 15 * minute, 20 * minute, 30 * minute, hour},
 			WorseBy: 2, Watch: 3 * day, Rest: 30 * day},
 		Forecast: Forecast{Every: 10 * minute, Runs: 100, Horizon: 7 * day, Last: 14 * day},
