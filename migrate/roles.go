@@ -54,6 +54,7 @@ var ofTenant = map[string]string{
 	"ledger":              "tenant in (select tenant from members)",
 	"window_buckets":      "tenant in (select tenant from members)",
 	"budget_periods":      "tenant in (select tenant from members)",
+	"objective_days":      "tenant = '' or tenant in (select tenant from members)",
 	"charges":             "tenant in (select tenant from members)",
 	"losses":              "tenant in (select tenant from members)",
 	"entitlements":        "tenant in (select tenant from members)",
@@ -90,7 +91,7 @@ var TenantViews = []string{
 	"bound_gpus", "work_lost", "work_lost_per_day", "work_lost_per_kind", "waiting_jobs", "pool_balance", "round_latency", "round_latency_per_hour",
 	"overrides_in_force", "actions_recent", "leader_now", "nodes_out_of_service", "vc_cells_now", "vc_cells_over_time", "fragmentation_over_time",
 	"entitlements_now", "entitlements_over_time", "effective_throughput", "effective_throughput_over_time", "effective_throughput_per_day",
-	"gpus_now", "gpu_nodes_now", "gpu_use_hourly", "idle_held", "gpu_remarks_now", "forecasts_now", "forecast_coverage", "budgets",
+	"gpus_now", "gpu_nodes_now", "gpu_use_hourly", "idle_held", "gpu_remarks_now", "forecasts_now", "forecast_coverage", "budgets", "objectives_kept",
 }
 
 // tenantTables are the tables that the program reads for tenants, and those that the policies ask. Tenants write their own notice_choices.

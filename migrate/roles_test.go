@@ -84,6 +84,7 @@ func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 			insert into window_buckets values ('%[3]s', 'v100', now(), 0, 900);
 			insert into tenant_history values ('%[3]s', 'v100', now(), 1, 1, 1, 1, 0, 0, 0, 0);
 			insert into budget_periods values ('%[3]s', '2026-03-01', '2026-04-01', true, 'month', case '%[3]s' when 'bio' then 9 else 777 end, '{}', 'warn', '{}', '{}', 1, '2026-03-02', null, null, 0);
+			insert into objective_days values (now(), 'first_lease', '%[3]s', 95, 60000, 10, case '%[3]s' when 'bio' then 9 else 777 end);
 			insert into charges values (now(), '%[3]s', '%[4]s', 'v100', 5);
 			insert into losses values (2, %[1]d, now(), '%[2]s', '%[3]s', '%[4]s', 'v100', 1, 5, 'known', '/home/%[4]s/x', 4);
 			insert into claims values (%[1]d, now(), 'v100', 1, '{n1}', now());

@@ -337,6 +337,19 @@ var views = []struct {
 		},
 	},
 	{
+		"objectives_kept", // 28 days count, and the newest target; an objective without events is not listed
+		`insert into fairlease.objective_days
+			select (clock_timestamp() at time zone 'UTC')::date - d.ago, d.objective, d.tenant, d.target, d.within, d.total, d.bad
+			from (values (0, 'first_lease', '', 90, 60000, 10, 1), (1, 'first_lease', '', 95, 70000, 10, 1), (27, 'first_lease', 'bio', 90, 60000, 20, 4), (28, 'first_lease', 'bio', 90, 60000, 7, 7),
+				(0, 'rounds', '', 99, null, 1000, 5), (3, 'gpus', '', 95, null, 0, 0)) d (ago, objective, tenant, target, within, total, bad)`,
+		"objective, tenant, target_percent, within_ms, total, bad, reached_percent, budget_left_percent, (clock_timestamp() at time zone 'UTC')::date - from_day, (clock_timestamp() at time zone 'UTC')::date - to_day",
+		[]string{
+			"first_lease||90|60000|20|2|90.000|0.000|1|0",
+			"first_lease|bio|90|60000|20|4|80.000|-100.000|27|27",
+			"rounds||99||1000|5|99.500|50.000|0|0",
+		},
+	},
+	{
 		"bound_gpus", // bio is due 5.333333 of v100: its third job is partly beyond that; the last job is of no tenant, and a job that has ended holds nothing
 		job(1, "11", "bio", "ann", "running", "") + job(2, "12", "bio", "bob", "running", "") + job(3, "13", "bio", "ann", "suspended", "") + job(4, "14", "", "eve", "running", "") +
 			job(5, "15", "bio", "ann", "done", "done_at = '2026-03-02 03:00'") + job(6, "16", "bio", "ann", "running", "") +

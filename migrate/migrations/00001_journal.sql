@@ -1381,6 +1381,25 @@ comment on column budget_periods.warned_at is 'When 80 % were used; null = not y
 comment on column budget_periods.spent_at is 'When all was used; null = not yet.';
 comment on column budget_periods.told_percent is 'The largest percentage that an event has reported: 80 or 100; 0 = none.';
 
+create table objective_days (
+    day date not null,
+    objective text not null,
+    tenant text not null,
+    target_percent double precision not null,
+    within_ms bigint,
+    total double precision not null,
+    bad double precision not null,
+    primary key (day, objective, tenant)
+);
+comment on table objective_days is 'Events of the site''s objectives, by day (UTC), objective and tenant. Never pruned: there are few.';
+comment on column objective_days.day is 'Day, UTC.';
+comment on column objective_days.objective is 'first_lease, gpus or rounds.';
+comment on column objective_days.tenant is 'The tenant; empty = the whole site.';
+comment on column objective_days.target_percent is 'Part of the events that should be good, per cent, as configured last that day.';
+comment on column objective_days.within_ms is 'How long a job waits for its first lease at most, ms; null = the objective has no such bound.';
+comment on column objective_days.total is 'Events: jobs, GPU-seconds or beats.';
+comment on column objective_days.bad is 'Of these, bad ones.';
+
 create table bound_jobs (
     job_key bigint primary key,
     way text not null,

@@ -149,7 +149,7 @@ func (d *Daemon) open() *service {
 		rounds: &rounds{cluster: d.Cluster, engine: d.Decide, divide: d.Divide, notes: d.Notes, inForce: d.inForce.Load, report: report,
 			candidate: candidate{connect: d.Connect, identify: d.Identify, look: d.Probe, file: d.Config.Files.State},
 			cells:     sight{remark: report.cells}, progress: progress{report: report}, gauges: gauges{source: open, to: report},
-			terms: terms{study: d.Study, report: report}, budgets: budgets{meter: d.Meter}, beats: heartbeats{dir: d.Config.Files.Heartbeats}},
+			terms: terms{study: d.Study, report: report}, budgets: budgets{meter: d.Meter}, goals: objectives{meter: d.Meter}, beats: heartbeats{dir: d.Config.Files.Heartbeats}},
 		gate: make(turnstile, 1), inForce: &d.inForce, read: d.Reload, report: report,
 		accepted:  acceptance{path: d.Config.AcceptedPath()},
 		forecasts: foresight{make: d.Foresee, report: report}, notices: sender{report: report}, audits: audits{make: d.Audit, report: report}, divide: d.Divide,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/cluster/objective"
 	"github.com/fairlease/fairlease/sidecar/cluster/spending"
 	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/loop"
@@ -44,6 +45,8 @@ type Leadership struct {
 	Budgets Budgets
 	Records Records
 	Notices Notices
+	// Objectives are counted in the journal.
+	Objectives Objectives
 	// Audit and Forecast write one down.
 	Audit    func(context.Context, cluster.Audit) error
 	Forecast func(context.Context, *forecast.Forecast) error
@@ -91,6 +94,11 @@ type Budgets interface {
 	// OpenAccount gives the account of a budget that Accounts does not have.
 	OpenAccount(ctx context.Context, b spending.Budget, at cluster.Instant) (spending.Account, error)
 	Spend(ctx context.Context, b spending.Book) error
+}
+
+// Objectives is where events of objectives are counted.
+type Objectives interface {
+	Count(ctx context.Context, counts objective.Counts, targets objective.Targets) error
 }
 
 // ErrTaken is in the error of Acquire when another daemon has the lead; the error's text names

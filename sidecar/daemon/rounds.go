@@ -31,6 +31,7 @@ type rounds struct {
 	gauges    gauges
 	terms     terms
 	budgets   budgets
+	goals     objectives
 	beats     heartbeats
 	record    administration
 	turns     turns
@@ -171,6 +172,7 @@ func (x *rounds) round(ctx context.Context) error {
 	report, err := x.turn(ctx)
 	took := time.Since(began)
 	x.report.meter.Round(&report, err, took)
+	x.goals.turned(&report, err, &x.last, x.inForce().Objectives.Targets(), took, x.interval())
 	if x.notes != nil {
 		x.report.notes(x.notes())
 	}
@@ -184,6 +186,7 @@ func (x *rounds) round(ctx context.Context) error {
 	if !x.tripped() { // else standbys would relay heartbeats
 		x.candidate.lead.Turned()
 	}
+	x.report.about("objectives", x.goals.write(ctx, x.candidate.lead.Objectives, x.inForce().Objectives.Targets()))
 	x.report.about("heartbeat", errors.Join(x.beats.beat(x.gated(), x.ttl(), time.Now()), x.beats.budgets(x.left())))
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/cluster/objective"
 	"github.com/fairlease/fairlease/sidecar/cluster/spending"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon/metrics"
@@ -157,6 +158,7 @@ type shared struct {
 	gauged    []store.Look
 	book      spending.Book
 	spends    int // how often the book was written
+	counts    objective.Counts
 	proposed  []store.Setting
 	acts      []string // "ROUND KEY: VALUE (WHY)", where a value differs from the one before, or from the default
 	values    map[string]string
@@ -201,7 +203,7 @@ func (d *desk) Acquire(_ context.Context, above int64) (*Leadership, error) {
 	d.terms = max(d.terms, above) + 1
 	d.now = &sitting{shared: d.shared, desk: d, term: d.terms, name: d.name, lost: make(chan struct{}), heard: time.Now()}
 	s := d.now
-	return &Leadership{Lead: s, Term: s.term, Clock: s.Clock, Journal: paper{s}, GPUs: s, Terms: s, Budgets: s, Records: s, Notices: &s.notices, Audit: s.Audit, Forecast: s.Forecast}, nil
+	return &Leadership{Lead: s, Term: s.term, Clock: s.Clock, Journal: paper{s}, GPUs: s, Terms: s, Budgets: s, Objectives: s, Records: s, Notices: &s.notices, Audit: s.Audit, Forecast: s.Forecast}, nil
 }
 
 func (d *desk) Claim(_ context.Context, is cluster.Identity) error {
@@ -440,6 +442,18 @@ func (s *sitting) OpenAccount(ctx context.Context, b spending.Budget, at cluster
 		}
 	}
 	return a, errors.Join(err, s.alive())
+}
+
+func (s *sitting) Count(_ context.Context, counts objective.Counts, _ objective.Targets) error {
+	if err := s.alive(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range counts {
+		s.counts.Add(c.Objective, c.Tenant, c.Total, c.Bad)
+	}
+	return nil
 }
 
 func (s *sitting) Spend(_ context.Context, b spending.Book) error {

@@ -24,6 +24,7 @@ var allowed = map[string][]string{
 	"sidecar/cluster/kinds":     {},
 	"sidecar/cluster/localtime": {},
 	"sidecar/cluster/notice":    {"sidecar/cluster"},
+	"sidecar/cluster/objective": {"sidecar/cluster"},
 	"sidecar/cluster/spending":  {"sidecar/cluster"},
 	"sidecar/engine":            {"sidecar/cluster", "sidecar/engine"},
 	"sidecar/engine/ltgf":       {"sidecar/cluster"},

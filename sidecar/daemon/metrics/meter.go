@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/cluster/objective"
 	"github.com/fairlease/fairlease/sidecar/cluster/spending"
 	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/loop"
@@ -55,8 +56,8 @@ type Meter struct {
 	ended    *prometheus.CounterVec
 	lost     prometheus.Counter
 	left     prometheus.Counter
-	calls    *prometheus.CounterVec
-	slow     *prometheus.HistogramVec
+	slurm    slurmCalls
+	goals    goals
 
 	mu      sync.Mutex
 	health  health
@@ -67,6 +68,18 @@ type Meter struct {
 	kept    []forecast.Coverage // by kind
 	alarms  alarms
 	nodes   map[string]int // nodes by the state of their GPUs' counters; nil = nobody looks
+}
+
+// slurmCalls are requests to Slurm and their durations.
+type slurmCalls struct {
+	calls *prometheus.CounterVec
+	slow  *prometheus.HistogramVec
+}
+
+// goals are the events of objectives, the bad ones of these, and the targets.
+type goals struct {
+	events, bad *prometheus.CounterVec
+	targets     *prometheus.GaugeVec
 }
 
 // health is the result of the last beat of the daemon's clock.
@@ -103,8 +116,12 @@ func New(version string, now func() time.Time) *Meter {
 	m.ended = counters("leases_ended_total", "Leases that ended, by cause.", "cause")
 	m.lost = counters("work_lost_gpu_seconds_total", "GPU time that stops destroyed: known and bounded losses.").WithLabelValues()
 	m.left = counters("events_left_out_total", "Events that users caused beyond 20 a user and hour: counted, and not written down.").WithLabelValues()
-	m.calls = counters("slurm_calls_total", "Requests to Slurm by kind and result: ok or failed.", "call", "result")
-	m.slow = histograms("slurm_call_duration_seconds", "Duration of requests to Slurm by kind.", "call")
+	m.slurm.calls = counters("slurm_calls_total", "Requests to Slurm by kind and result: ok or failed.", "call", "result")
+	m.goals.events = counters("objective_events_total", "Events of an objective: jobs that should have a first lease (first_lease), GPU-seconds (gpus), beats of the clock (rounds).", "objective", "account")
+	m.goals.bad = counters("objective_bad_events_total", "Bad events of an objective: first leases that were late, GPU-seconds idle while jobs waited, beats without a round in time.", "objective", "account")
+	m.goals.targets = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "fairlease", Name: "objective_target_ratio", Help: "Part of the events of an objective that should be good."}, []string{"objective"})
+	m.registry.MustRegister(m.goals.targets)
+	m.slurm.slow = histograms("slurm_call_duration_seconds", "Duration of requests to Slurm by kind.", "call")
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "fairlease", Name: "build_info", Help: "1; the version of the daemon is a label.", ConstLabels: prometheus.Labels{"version": version}})
 	info.Set(1)
 	m.registry.MustRegister(info, present{m}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -133,8 +150,8 @@ func (m *Meter) Call(call string, took time.Duration, err error) {
 	if err != nil {
 		result = "failed"
 	}
-	m.calls.WithLabelValues(call, result).Inc()
-	m.slow.WithLabelValues(call).Observe(took.Seconds())
+	m.slurm.calls.WithLabelValues(call, result).Inc()
+	m.slurm.slow.WithLabelValues(call).Observe(took.Seconds())
 }
 
 // Skipped records beats of the clock without a round.
@@ -209,6 +226,20 @@ func (m *Meter) Budgets(b spending.Book) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.budgets = slices.Clone(b)
+}
+
+// Objectives counts events of objectives, and records the targets.
+func (m *Meter) Objectives(counts objective.Counts, targets objective.Targets) {
+	if m == nil {
+		return
+	}
+	for _, c := range counts {
+		m.goals.events.WithLabelValues(string(c.Objective), c.Tenant).Add(c.Total)
+		m.goals.bad.WithLabelValues(string(c.Objective), c.Tenant).Add(c.Bad)
+	}
+	for name, percent := range targets.Percent {
+		m.goals.targets.WithLabelValues(string(name)).Set(percent / 100)
+	}
 }
 
 // Forecast records how many statements of earlier forecasts kept their word, by kind.
