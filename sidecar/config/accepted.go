@@ -84,11 +84,11 @@ func (c *Config) Accept() Accepted {
 		}
 	}
 	slices.SortStableFunc(a.Keys, func(x, y Setting) int { return c.from.origins[x.Key].line - c.from.origins[y.Key].line })
-	if c.vcs != nil {
-		for _, vc := range c.vcs.Assignment {
+	if c.from.vcs != nil {
+		for _, vc := range c.from.vcs.Assignment {
 			a.VCs = append(a.VCs, vc.VC)
 		}
-		a.Cells = outline(c.vcs.text)
+		a.Cells = outline(c.from.vcs.text)
 	}
 	return a
 }
@@ -97,8 +97,8 @@ func (c *Config) Accept() Accepted {
 func (c *Config) digest() string {
 	h := sha256.New()
 	h.Write(c.from.text)
-	if c.vcs != nil {
-		h.Write(c.vcs.text)
+	if c.from.vcs != nil {
+		h.Write(c.from.vcs.text)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -132,17 +132,17 @@ func (a *Accepted) Drops(now *Config) Problems {
 	if len(out) == 0 {
 		out = wasCut(place, a.Text, now.from.text)
 	}
-	if now.vcs == nil {
+	if now.from.vcs == nil {
 		return out
 	}
 	var gone Problems
 	for _, vc := range a.VCs {
-		if !slices.ContainsFunc(now.vcs.Assignment, func(v assigned) bool { return v.VC == vc }) {
-			gone = append(gone, Problem{Place: now.vcs.Name, Key: "vcAssignment", Text: fmt.Sprintf("virtual cluster %s is gone, and with it what it guarantees; write it again", vc)})
+		if !slices.ContainsFunc(now.from.vcs.Assignment, func(v assigned) bool { return v.VC == vc }) {
+			gone = append(gone, Problem{Place: now.from.vcs.Name, Key: "vcAssignment", Text: fmt.Sprintf("virtual cluster %s is gone, and with it what it guarantees; write it again", vc)})
 		}
 	}
 	if len(gone) == 0 {
-		gone = wasCut(now.vcs.Name, a.Cells, now.vcs.text)
+		gone = wasCut(now.from.vcs.Name, a.Cells, now.from.vcs.text)
 	}
 	return append(out, gone...)
 }

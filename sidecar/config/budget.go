@@ -76,7 +76,7 @@ func (c *Config) cellBudgets() Problems {
 	k := &checker{c: c}
 	for _, tenant := range sortedKeys(c.Budgets) {
 		b := c.Budgets[tenant]
-		has := c.vcs != nil && slices.ContainsFunc(c.vcs.Cells.VCs, func(v cluster.VC) bool { return v.Name == tenant })
+		has := c.from.vcs != nil && slices.ContainsFunc(c.from.vcs.Cells.VCs, func(v cluster.VC) bool { return v.Name == tenant })
 		k.must(!has || b.atEnd() == string(spending.Warn), "budgets."+tenant,
 			"%s has a virtual cluster in %s, whose cells are its own whatever it has used; write at_end: warn, or remove the virtual cluster", tenant, k.where("cells.file", c.Cells.File))
 	}

@@ -292,11 +292,11 @@ func (c *Config) Warnings() []string {
 	if c.Mode == loop.Observe && c.Tune.At != "" && c.Tune.Apply {
 		out = append(out, "tune.apply is true, but mode is observe: a better term is only proposed, since nothing that happens would tell of it")
 	}
-	for _, p := range append(c.NoEffect(), c.vcs.Untrusted()...) {
+	for _, p := range append(c.NoEffect(), c.from.vcs.Untrusted()...) {
 		out = append(out, fmt.Sprintf("%s (%s) %s", p.Key, p.Place, p.Text))
 	}
-	if c.vcs != nil && !c.market() && c.vcs.Cells.Tradable() {
-		out = append(out, fmt.Sprintf("%s has tradable cells, but preset %s knows no speeds: no cell is traded; choose a preset that divides GPU models", c.vcs.Name, c.Preset))
+	if c.from.vcs != nil && !c.market() && c.from.vcs.Cells.Tradable() {
+		out = append(out, fmt.Sprintf("%s has tradable cells, but preset %s knows no speeds: no cell is traded; choose a preset that divides GPU models", c.from.vcs.Name, c.Preset))
 	}
 	if host := c.unsafeDatabase(); host != "" {
 		out = append(out, fmt.Sprintf("database.url reaches PostgreSQL on %s over the network without sslmode=verify-full: another host can pass for it, read the password and change the journal; add sslmode=verify-full, and sslrootcert=FILE with the certificate authority's certificate", host))
@@ -316,7 +316,7 @@ func (c *Config) Warnings() []string {
 	own := slices.Clone(out)
 	for name, with := range c.Scheduled() {
 		then := *with
-		then.vcs = c.vcs
+		then.from.vcs = c.from.vcs
 		for _, w := range then.Warnings() {
 			if !slices.Contains(own, w) {
 				out = append(out, fmt.Sprintf("while schedule %s is in force: %s", name, w))

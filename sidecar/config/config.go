@@ -71,7 +71,6 @@ type Config struct {
 	Web      Web      `yaml:"web"`
 
 	from source
-	vcs  *CellFile // content of cells.file; nil = no file, or not read
 }
 
 // source is the origin of a configuration.
@@ -81,6 +80,7 @@ type source struct {
 	origins map[string]Origin // by dotted key; absent = default
 	start   *Config           // has the values in force of the keys that need a restart; nil = all are of the file
 
+	vcs      *CellFile       // content of cells.file; nil = no file, or not read
 	profiles *ProfileFile    // content of models.profiles; nil = no file, or not read
 	letters  *letter.Letters // of notices; nil = not read
 }
@@ -428,8 +428,8 @@ func (c *Config) Rules() loop.Rules {
 	if r.Chosen = c.CanaryJobs.chosen(); len(r.Canary) == 0 && !c.CanaryJobs.all() {
 		r.Canary = c.Partitions
 	}
-	if c.vcs != nil {
-		r.Cells = c.vcs.Cells
+	if c.from.vcs != nil {
+		r.Cells = c.from.vcs.Cells
 	}
 	if c.from.profiles != nil && c.market() {
 		r.Profiles = c.from.profiles.Profiles
@@ -438,7 +438,7 @@ func (c *Config) Rules() loop.Rules {
 }
 
 // VCs gives the content of cells.file; nil = there are no virtual clusters.
-func (c *Config) VCs() *CellFile { return c.vcs }
+func (c *Config) VCs() *CellFile { return c.from.vcs }
 
 // CellFile gives the path of cells.file. Relative paths are relative to the configuration's
 // folder.
@@ -450,7 +450,7 @@ func (c *Config) readCells() (own, its Problems) {
 		return nil, nil
 	}
 	f, err := LoadCells(c.CellFile())
-	c.vcs = f
+	c.from.vcs = f
 	return c.unread("cells.file", err, "`fairlease cells init` writes one")
 }
 
@@ -577,8 +577,8 @@ func (l Levels) list() []cluster.QOSLevel {
 func (c *Config) QOSNamed() map[string][]string {
 	out := map[string][]string{"qos": c.QOS, "exclude.qos": c.Exclude.QOS, "preemptible.qos": c.Preemptible.QOS, "jobs.urgent_qos": c.Jobs.UrgentQOS,
 		"jobs.weights": sortedKeys(c.Jobs.Weights), "cells.strict_qos": c.Cells.StrictQOS, "cells.levels": sortedKeys(c.Cells.Levels)}
-	if c.vcs != nil {
-		for _, vc := range c.vcs.Cells.VCs {
+	if c.from.vcs != nil {
+		for _, vc := range c.from.vcs.Cells.VCs {
 			for _, l := range vc.Levels {
 				out["levels of "+vc.Name] = append(out["levels of "+vc.Name], l.QOS)
 			}

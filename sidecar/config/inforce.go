@@ -17,8 +17,8 @@ type Texts struct {
 // Texts returns the texts of a configuration that Load, or Keep, gave.
 func (c *Config) Texts() Texts {
 	t := Texts{Name: c.from.name, Text: c.from.text}
-	if c.vcs != nil {
-		t.Cells = c.vcs.text
+	if c.from.vcs != nil {
+		t.Cells = c.from.vcs.text
 	}
 	if c.from.profiles != nil {
 		t.Profiles = c.from.profiles.text
@@ -34,7 +34,7 @@ func (c *Config) Texts() Texts {
 func (t *Texts) Load(env []string) (*Config, error) {
 	c, err := Parse(t.Name, t.Text, env)
 	if err == nil && c.Cells.File != "" {
-		c.vcs, err = ParseCells(c.CellFile(), t.Cells)
+		c.from.vcs, err = ParseCells(c.CellFile(), t.Cells)
 	}
 	if err == nil && c.Models.Profiles != "" {
 		c.from.profiles, err = ParseProfiles(beside(c.from.name, c.Models.Profiles), t.Profiles)

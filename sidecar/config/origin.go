@@ -147,9 +147,9 @@ func (c *Config) Keep(now *Config) *Config {
 	if out.from.start = c.from.start; out.from.start == nil && len(c.Restart(now)) > 0 {
 		out.from.start = c
 	}
-	if out.vcs != nil && c.vcs != nil && reflect.DeepEqual(out.vcs.Cells, c.vcs.Cells) {
-		f := *out.vcs
-		f.Cells, out.vcs = c.vcs.Cells, &f // comparing equal pointers is faster
+	if out.from.vcs != nil && c.from.vcs != nil && reflect.DeepEqual(out.from.vcs.Cells, c.from.vcs.Cells) {
+		f := *out.from.vcs
+		f.Cells, out.from.vcs = c.from.vcs.Cells, &f // comparing equal pointers is faster
 	}
 	return &out
 }

@@ -153,7 +153,7 @@ func (c *Config) InForce(t time.Time) (*Config, *cluster.Schedule) {
 		length := s.For.Span().Duration()
 		if begun, ok := s.begins.Last(t, length); ok {
 			with := *s.config
-			with.vcs, with.from.profiles = c.vcs, c.from.profiles
+			with.from.vcs, with.from.profiles = c.from.vcs, c.from.profiles
 			until := begun.Add(length)
 			return &with, &cluster.Schedule{Name: s.Name, Until: cluster.InstantOf(until), Sets: s.sets}
 		}

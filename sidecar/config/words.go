@@ -51,11 +51,11 @@ func words(c *Config) []Word {
 			out = append(out, Word{Key: v.Key + "." + name, Value: inWords(m.MapIndex(reflect.ValueOf(name)).Interface())})
 		}
 	}
-	if c.vcs != nil {
-		for _, vc := range c.vcs.Assignment {
+	if c.from.vcs != nil {
+		for _, vc := range c.from.vcs.Assignment {
 			out = append(out, Word{Key: "cells.file: " + vc.VC, Value: inWords(vc)})
 		}
-		out = append(out, Word{Key: "cells.file: text", Value: sum(c.vcs.text)})
+		out = append(out, Word{Key: "cells.file: text", Value: sum(c.from.vcs.text)})
 	}
 	if c.from.profiles != nil {
 		out = append(out, Word{Key: "models.profiles: text", Value: sum(c.from.profiles.text)})

@@ -27,8 +27,11 @@ var (
 	objectivesNow  = query[Objective]("objectives")
 )
 
+// Counter counts events of objectives while its leader leads.
+type Counter struct{ Lead *Leadership }
+
 // Count adds events of objectives to those of today. It fails with ErrDeposed when the lead is lost.
-func (s *Leadership) Count(ctx context.Context, counts objective.Counts, targets objective.Targets) error {
+func (s Counter) Count(ctx context.Context, counts objective.Counts, targets objective.Targets) error {
 	rows := make([]countRow, len(counts))
 	for i, c := range counts {
 		rows[i] = countRow{Objective: c.Objective, Tenant: c.Tenant, Target: targets.Percent[c.Objective], Total: c.Total, Bad: c.Bad}
@@ -38,7 +41,7 @@ func (s *Leadership) Count(ctx context.Context, counts objective.Counts, targets
 	}
 	text, err := rowsText(rows)
 	if err == nil {
-		err = s.inTerm(ctx, func(tx pgx.Tx) error {
+		err = s.Lead.inTerm(ctx, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, objectiveCount, string(text))
 			return err
 		})

@@ -26,7 +26,7 @@ func TestObjectives(t *testing.T) {
 	counts := objective.Counts{{Objective: objective.FirstLease, Tenant: "nlp", Total: 10, Bad: 1}, {Objective: objective.Rounds, Total: 100}}
 	for _, percent := range []float64{50, 90} {
 		targets.Percent[objective.FirstLease] = percent
-		if err := lead.Count(t.Context(), counts, targets); err != nil {
+		if err := (store.Counter{Lead: lead}).Count(t.Context(), counts, targets); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,7 +43,7 @@ func TestObjectives(t *testing.T) {
 	if _, err := s.Succeed(t.Context(), "b", lead.Term); err != nil {
 		t.Fatal(err)
 	}
-	if err := lead.Count(t.Context(), counts, targets); !errors.Is(err, store.ErrDeposed) {
+	if err := (store.Counter{Lead: lead}).Count(t.Context(), counts, targets); !errors.Is(err, store.ErrDeposed) {
 		t.Errorf("a deposed leader counts: %v", err)
 	}
 }

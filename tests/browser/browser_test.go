@@ -79,7 +79,7 @@ func look(t *testing.T, base string, visits []Visit) []Found {
 
 // paths are the pages of a site that show a Scene, by name.
 func paths(s *scene.Scene) map[string]string {
-	out := map[string]string{"overview": "/", "gpus": "/gpus", "leases": "/leases", "places": "/places", "market": "/market", "jobs": "/jobs", "rounds": "/rounds",
+	out := map[string]string{"overview": "/", "gpus": "/gpus", "leases": "/leases", "places": "/places", "market": "/market", "objectives": "/objectives", "jobs": "/jobs", "rounds": "/rounds",
 		"round": fmt.Sprintf("/rounds/%d", s.Round), "ended": "/jobs/900001"}
 	if len(s.Nodes) > 0 {
 		out["place"] = "/places/" + s.Nodes[0].Name

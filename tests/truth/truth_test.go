@@ -63,10 +63,10 @@ func tell(t testing.TB, f, past scene.Facts, now cluster.Instant) *told {
 		}
 		return w.Body.String()
 	}
-	for _, at := range []string{"/", "/gpus", "/leases", "/places", "/jobs", "/market", "/rounds", fmt.Sprintf("/rounds/%d", s.Round)} {
+	for _, at := range []string{"/", "/gpus", "/leases", "/places", "/jobs", "/market", "/objectives", "/rounds", fmt.Sprintf("/rounds/%d", s.Round)} {
 		d.text["page "+at] = get(pages, at)
 	}
-	for _, at := range []string{"status", "tenants", "debts", "bound", "budgets", "users", "jobs", "leases", "nodes", "gpus", "forecasts", "forecasts/coverage", "market", "rounds", "events"} {
+	for _, at := range []string{"status", "tenants", "debts", "bound", "budgets", "objectives", "users", "jobs", "leases", "nodes", "gpus", "forecasts", "forecasts/coverage", "market", "rounds", "events"} {
 		d.text["API /"+at] = get(answers, api.Root+"/"+at)
 	}
 	command := func(name string, write func(*view.Page)) {
@@ -80,6 +80,7 @@ func tell(t testing.TB, f, past scene.Facts, now cluster.Instant) *told {
 	command("fairlease tenants --debts", func(p *view.Page) { p.Table(view.DebtTable(s.Debts, s.Tenants)) })
 	command("fairlease tenants --bound", func(p *view.Page) { p.Table(p.BoundTable(view.BoundOf(s.Bound, cluster.Hour, now))) })
 	command("fairlease budgets", func(p *view.Page) { p.Table(p.BudgetTable(s.Budgets)) })
+	command("fairlease objectives", func(p *view.Page) { p.Table(view.ObjectiveTable(s.Status.Objectives)) })
 	command("fairlease leases", func(p *view.Page) { p.Table(p.LeaseTable(s.Leases, false)) })
 	command("fairlease gpus", func(p *view.Page) { p.Table(p.GPUTable(s.GPUs)) })
 	command("fairlease forecast --all", func(p *view.Page) { _ = outlook.Show(p, s.Forecasts, cluster.JobID{}) })

@@ -154,6 +154,7 @@ func TestWhatPeopleRead(t *testing.T) {
 		{"tenants-parsable", []string{"tenants", "-P"}, 0},
 		{"tenants-bare", []string{"tenants", "-n"}, 0},
 		{"tenants-json", []string{"tenants", "--json"}, 0},
+		{"objectives", []string{"objectives"}, 0},
 		{"budgets", []string{"budgets"}, 0},
 		{"budgets-json", []string{"budgets", "--json"}, 0},
 		{"leases", []string{"leases"}, 0},

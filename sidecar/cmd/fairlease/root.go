@@ -54,7 +54,7 @@ func rootCommand(p *program) *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("inspect", statusCommand(p), topCommand(p), tenantsCommand(p), budgetsCommand(p), reportCommand(p), leasesCommand(p), explainCommand(p), forecastCommand(p), noticesCommand(p), gpusCommand(p), habitsCommand(p), profilesCommand(p), tradesCommand(p), cellsCommand(p), replayCommand(p))
+	add("inspect", statusCommand(p), topCommand(p), tenantsCommand(p), budgetsCommand(p), objectivesCommand(p), reportCommand(p), leasesCommand(p), explainCommand(p), forecastCommand(p), noticesCommand(p), gpusCommand(p), habitsCommand(p), profilesCommand(p), tradesCommand(p), cellsCommand(p), replayCommand(p))
 	add("override", orderCommand(p, "exempt", "never gate or requeue a job, or the jobs of a user or tenant"),
 		orderCommand(p, "boost", "put a job first within its tenant, or a tenant first"),
 		orderCommand(p, "freeze", "give no new lease to a job, or to the jobs of a user or tenant"), overrideCommand(p), auditCommand(p))

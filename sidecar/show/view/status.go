@@ -68,6 +68,8 @@ type Status struct {
 	Remarks []store.Remark `json:"remarks,omitempty"`
 	// Budgets lists the budgets that the reader may see. The caller sets them.
 	Budgets []store.Budget `json:"budgets,omitempty"`
+	// Objectives lists how the site's objectives were kept. The caller sets them.
+	Objectives []store.Objective `json:"objectives,omitempty"`
 	// Soon lists the waiting jobs that start first by the newest forecast. The caller sets it.
 	Soon []store.JobForecast `json:"soon,omitempty"`
 	// CellTrades counts the trades of cells in force.

@@ -90,6 +90,7 @@ var routes = []route{
 	{path: "/tenants", is: "Every tenant in every pool, as fairlease tenants --json.", answer: tenants, gives: []store.Tenant{}},
 	{path: "/debts", is: "GPU time that tenants owe each other, as fairlease tenants --debts --json.", answer: func(c *call) (any, error) { return c.scene.Debts, nil }, gives: []store.Debt{}},
 	{path: "/bound", is: "Running jobs whose GPUs cannot be taken back soon, and why; fairlease tenants --bound sums them.", answer: func(c *call) (any, error) { return append([]store.Bound{}, c.scene.Bound...), nil }, gives: []store.Bound{}},
+	{path: "/objectives", is: "How the site's objectives were kept over the last 28 days, as fairlease objectives --json.", answer: func(c *call) (any, error) { return append([]store.Objective{}, c.scene.Status.Objectives...), nil }, gives: []store.Objective{}},
 	{path: "/budgets", is: "Budgets of tenants and what is used of them, as fairlease budgets --json.", answer: func(c *call) (any, error) { return append([]store.Budget{}, c.scene.Budgets...), nil }, gives: []store.Budget{}},
 	{path: "/users", is: "Users of tenants that share equally, as fairlease tenants --users --json.", answer: func(c *call) (any, error) { return c.scene.Users, nil }, gives: []cluster.UserAccount{}},
 	{path: "/jobs", is: "Live jobs, and why they run or wait, by fairlease's key.", answer: jobs, gives: []scene.Job{}, params: []param{byLimit, byAfter, byTenant,

@@ -19,6 +19,9 @@ func readStatus(ctx context.Context, s *store.Store) (*view.Status, error) {
 		st.Budgets, err = s.Tenants.Budgets(ctx, "")
 	}
 	if err == nil {
+		st.Objectives, err = s.Tenants.Objectives(ctx)
+	}
+	if err == nil {
 		st.Remarks, err = s.GPUs.Remarks(ctx, 0, math.MaxInt32)
 	}
 	if err == nil {

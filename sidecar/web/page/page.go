@@ -79,7 +79,7 @@ var (
 var templates = func() map[string]*template.Template {
 	base := template.Must(chart.AddTo(template.New("").Funcs(functions)).ParseFS(files, "templates/frame.html"))
 	out := map[string]*template.Template{}
-	for _, name := range []string{"overview", "use", "leases", "places", "place", "market", "jobs", "job", "rounds", "round", "audit", "lost"} {
+	for _, name := range []string{"overview", "use", "leases", "places", "place", "market", "objectives", "jobs", "job", "rounds", "round", "audit", "lost"} {
 		out[name] = template.Must(template.Must(base.Clone()).ParseFS(files, "templates/"+name+".html"))
 	}
 	return out
@@ -92,7 +92,7 @@ type entry struct {
 }
 
 var entries = []entry{{Path: "/", Name: "Overview"}, {Path: "/gpus", Name: "GPUs over time"}, {Path: "/leases", Name: "Leases"}, {Path: "/places", Name: "Racks and nodes"},
-	{Path: "/jobs", Name: "Jobs"}, {Path: "/market", Name: "Market"}, {Path: "/rounds", Name: "Rounds"}}
+	{Path: "/jobs", Name: "Jobs"}, {Path: "/market", Name: "Market"}, {Path: "/objectives", Name: "Objectives"}, {Path: "/rounds", Name: "Rounds"}}
 
 // record is a page for operators alone.
 var record = entry{Path: "/audit", Name: "Changes"}
@@ -129,7 +129,7 @@ func (p *Pages) Handler() http.Handler {
 		})
 	}
 	for path, fill := range map[string]func(*visit) (name string, content any, err error){
-		"/{$}": overviewPage, "/gpus": usePage, "/leases": leasesPage, "/places": placesPage, "/places/{name}": placePage, "/market": marketPage,
+		"/{$}": overviewPage, "/gpus": usePage, "/leases": leasesPage, "/places": placesPage, "/places/{name}": placePage, "/market": marketPage, "/objectives": objectivesPage,
 		"/jobs": jobsPage, "/jobs/{id}": jobPage, "/rounds": roundsPage, "/rounds/{number}": roundPage, "/audit": auditPage,
 		"/": func(*visit) (string, any, error) { return "", nil, errLost },
 	} {

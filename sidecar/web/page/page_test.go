@@ -58,7 +58,7 @@ func (d *desk) ask(who rights.Person, target string) (int, string) {
 // addresses are one of each page, and some with parameters.
 func (d *desk) addresses() []string {
 	s := d.Scene()
-	out := []string{"/", "/gpus", "/gpus?range=30d&pool=v100", "/leases", "/leases?find=n0000&range=1d&page=2", "/places", "/places?by=right", "/places?by=owner&show=bad", "/market",
+	out := []string{"/", "/gpus", "/gpus?range=30d&pool=v100", "/leases", "/leases?find=n0000&range=1d&page=2", "/places", "/places?by=right", "/places?by=owner&show=bad", "/market", "/objectives",
 		"/jobs", "/jobs?state=waiting&sort=wait&page=2", "/jobs?find=train", "/rounds", "/rounds?before=3", fmt.Sprintf("/rounds/%d", s.Round), fmt.Sprintf("/rounds/%d", s.Round-1), "/jobs/900001"}
 	seen := map[string]bool{}
 	for i := range s.Jobs {

@@ -243,6 +243,7 @@ func (f *Facts) read(ctx context.Context, s *store.Store) (err error) {
 	get("the tenants", func() (e error) { f.Tenants, e = s.Tenants.List(ctx); return e })
 	get("the debts", func() (e error) { f.Debts, e = s.Tenants.Debts(ctx); return e })
 	get("the budgets", func() (e error) { f.Budgets, e = s.Tenants.Budgets(ctx, ""); return e })
+	get("the objectives", func() (e error) { f.Objectives, e = s.Tenants.Objectives(ctx); return e })
 	get("the GPUs that cannot be taken back", func() (e error) { f.Bound, e = s.Jobs.Bound(ctx); return e })
 	get("the leases", func() (e error) { f.Leases, e = s.Jobs.Leases(ctx, false, mostLeases); return e })
 	get("the trades", func() (e error) { f.Trades, e = s.Jobs.Trades(ctx, false, MaxRows); return e })

@@ -30,9 +30,11 @@ type Facts struct {
 	Tenants  []store.Tenant
 	Debts    []store.Debt
 	Budgets  []store.Budget
-	Bound    []store.Bound // running jobs whose GPUs cannot be taken back soon
-	Leases   []store.Lease // in force
-	Trades   []store.Trade // in force
+	// Objectives are by objective and tenant.
+	Objectives []store.Objective
+	Bound      []store.Bound // running jobs whose GPUs cannot be taken back soon
+	Leases     []store.Lease // in force
+	Trades     []store.Trade // in force
 	// Effective is the tenants' throughput; none without a policy that divides GPU models.
 	Effective []store.Effective
 	Events    []store.Noted       // the newest
@@ -144,7 +146,7 @@ func Of(f Facts) *Scene {
 		Tenants: f.Tenants, Debts: f.Debts, Budgets: f.Budgets, Bound: f.Bound, Users: plan.State.Ledger.Users, Leases: slices.Clone(f.Leases), GPUs: f.GPUs, Events: f.Events, Overrides: f.Overrides, Snapshot: snap, Plan: plan}
 	s.Status = view.StatusOf(f.Leader, snap, plan, f.Effective)
 	s.Status.GPUs, s.Status.Unseen, s.Status.Remarks, s.Status.Mode, s.Status.Acting = f.GPULooks, f.Unseen, f.Remarks, f.Mode, f.Acting
-	s.Status.Budgets = f.Budgets
+	s.Status.Budgets, s.Status.Objectives = f.Budgets, f.Objectives
 	s.Forecasts, s.Coverage = f.live(), f.Kept
 	s.Status.Soon = view.Soonest(s.Forecasts)
 	store.LookAhead(s.Leases, s.Forecasts)

@@ -109,6 +109,7 @@ func (s *Scene) part(scope Scope) *Scene {
 		}
 	}
 	status.Budgets = out.Budgets
+	status.Objectives = slices.DeleteFunc(slices.Clone(status.Objectives), func(o store.Objective) bool { return o.Tenant != "" && !sees(o.Tenant) })
 	for i := range s.Bound {
 		if sees(s.Bound[i].Tenant) {
 			out.Bound = append(out.Bound, s.Bound[i])

@@ -62,6 +62,13 @@ func (site Site) rows(f *scene.Facts) {
 		}
 		f.Budgets = append(f.Budgets, b)
 	}
+	within := 4 * cluster.Hour
+	f.Objectives = []store.Objective{{Objective: "first_lease", Target: 95, Within: &within, Total: 1000, Bad: 20, Reached: 98, Left: 60, From: plan.At.Time().AddDate(0, 0, -27), To: plan.At.Time()}}
+	for i := range min(len(snap.Tenants), 2) { // one kept it, one did not
+		o := f.Objectives[0]
+		o.Tenant, o.Total, o.Bad, o.Reached, o.Left = snap.Tenants[i].Name, 100, float64(3+4*i), float64(97-4*i), float64(40-80*i)
+		f.Objectives = append(f.Objectives, o)
+	}
 	for i := range plan.State.Leases { // every third lease is bound
 		if l := &plan.State.Leases[i]; i%3 == 0 {
 			c := cases[l.Job]
