@@ -4,6 +4,8 @@ import (
 	"context"
 	"io/fs"
 	"testing/fstest"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Later brings the schema to the version after the newest one, as a newer fairlease would.
@@ -23,8 +25,8 @@ func Later(ctx context.Context, dsn string, say Progress) (from, to int64, err e
 	return up(ctx, dsn, Schema, "", all, say)
 }
 
-// UpTo is Up by a program of a version of the schema.
-func UpTo(ctx context.Context, dsn string, version int64) error {
+// UpTo is Up by a program of a version of the schema. beside makes what today's views and roles know beyond it.
+func UpTo(ctx context.Context, dsn string, version int64, beside ...string) error {
 	names, err := fs.Glob(files, "migrations/*.sql")
 	some := fstest.MapFS{}
 	for _, name := range names[:version] {
@@ -36,6 +38,19 @@ func UpTo(ctx context.Context, dsn string, version int64) error {
 	}
 	if err != nil {
 		return err
+	}
+	if _, _, err = up(ctx, dsn, Schema, "", some, func(string) {}); len(beside) == 0 {
+		return err
+	}
+	db, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close(ctx) }()
+	for _, text := range beside {
+		if _, err := db.Exec(ctx, text); err != nil {
+			return err
+		}
 	}
 	_, _, err = up(ctx, dsn, Schema, "", some, func(string) {})
 	return err

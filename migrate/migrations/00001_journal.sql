@@ -1066,7 +1066,7 @@ create table administration (
     why text not null,
     database_user text not null default SESSION_USER,
     constraint administration_by_check check (by <> ''),
-    constraint administration_kind_check check (kind in ('setting', 'configuration', 'override', 'term', 'release', 'breaker', 'repair', 'schema'))
+    constraint administration_kind_check check (kind in ('setting', 'configuration', 'override', 'term', 'release', 'repair', 'schema'))
 );
 create index administration_keys on administration (key, id) where kind in ('setting', 'configuration');
 comment on table administration is 'Record of administration: each change of a setting and each act of an administrator. Rows are only ever added, for any user: see its trigger.';
@@ -1074,7 +1074,7 @@ comment on index administration_keys is 'The newest value of each setting is com
 comment on column administration.id is 'Number of the row.';
 comment on column administration.at is 'When it was recorded, by the database''s clock.';
 comment on column administration.round is 'First round in which a setting was in force; it is written in the transaction of that round. 0 = of no round.';
-comment on column administration.kind is 'setting, configuration (a file that was taken over, waits to be accepted, or was rejected), override, term (of leases, by fairlease tune), release, breaker (an operator let fairlease act again), repair or schema.';
+comment on column administration.kind is 'setting, configuration (a file that was taken over, waits to be accepted, or was rejected), override, term (of leases, by fairlease tune), release, repair or schema.';
 comment on column administration.key is 'Key of the configuration; of an override, its scope and name; else what was changed.';
 comment on column administration.before is 'Value before, without passwords; null = there was none.';
 comment on column administration.after is 'Value after, without passwords; null = there is none any more.';
@@ -1361,7 +1361,7 @@ create table budget_periods (
     spent_at timestamptz,
     told_percent integer not null,
     primary key (tenant, start_at),
-    constraint budget_periods_at_end_check check (at_end in ('warn', 'idle-only', 'refuse')),
+    constraint budget_periods_at_end_check check (at_end in ('warn', 'idle-only')),
     constraint budget_periods_gpu_hours_check check (gpu_hours > 0)
 );
 comment on table budget_periods is 'Budgets of tenants and their use, a row for each budget and period. The daemon counts every minute.';
@@ -1372,7 +1372,7 @@ comment on column budget_periods.current is 'True for the present period of a bu
 comment on column budget_periods.per is 'Length of the period: week, month, quarter or year.';
 comment on column budget_periods.gpu_hours is 'The budget: GPU hours at prices.';
 comment on column budget_periods.prices is 'Price of a GPU hour by model, as in {"h100": 4}. A model that is not there costs 1.';
-comment on column budget_periods.at_end is 'What follows when it is used up: warn, idle-only (the tenant gets idle GPUs only), or refuse (that, and the submit plugin refuses jobs that may use more than is left).';
+comment on column budget_periods.at_end is 'What follows when it is used up: warn, or idle-only (the tenant gets idle GPUs only).';
 comment on column budget_periods.base_gpu_ms is 'GPU time that the tenant had received by model when the period began, since the beginning of the journal.';
 comment on column budget_periods.received_gpu_ms is 'GPU time that it has received by model in the period.';
 comment on column budget_periods.used_gpu_hours is 'GPU hours at prices that it has used.';
@@ -1380,25 +1380,6 @@ comment on column budget_periods.at is 'Up to when that is counted.';
 comment on column budget_periods.warned_at is 'When 80 % were used; null = not yet.';
 comment on column budget_periods.spent_at is 'When all was used; null = not yet.';
 comment on column budget_periods.told_percent is 'The largest percentage that an event has reported: 80 or 100; 0 = none.';
-
-create table objective_days (
-    day date not null,
-    objective text not null,
-    tenant text not null,
-    target_percent double precision not null,
-    within_ms bigint,
-    total double precision not null,
-    bad double precision not null,
-    primary key (day, objective, tenant)
-);
-comment on table objective_days is 'Events of the site''s objectives, by day (UTC), objective and tenant. Never pruned: there are few.';
-comment on column objective_days.day is 'Day, UTC.';
-comment on column objective_days.objective is 'first_lease, gpus or rounds.';
-comment on column objective_days.tenant is 'The tenant; empty = the whole site.';
-comment on column objective_days.target_percent is 'Part of the events that should be good, per cent, as configured last that day.';
-comment on column objective_days.within_ms is 'How long a job waits for its first lease at most, ms; null = the objective has no such bound.';
-comment on column objective_days.total is 'Events: jobs, GPU-seconds or beats.';
-comment on column objective_days.bad is 'Of these, bad ones.';
 
 create table bound_jobs (
     job_key bigint primary key,
