@@ -95,7 +95,7 @@ func (c *Counts) leases(s *cluster.Snapshot, p *cluster.Plan, within cluster.Spa
 		switch {
 		case start > 0 && start <= last:
 			c.job(x.Record.Tenant, 0)
-		case waits(x) && last > s.Ledger.At && last <= p.At, start > last && last > s.Ledger.At:
+		case waits(x, p.At) && last > s.Ledger.At && last <= p.At, start > last && last > s.Ledger.At:
 			c.job(x.Record.Tenant, 1)
 		}
 	}
@@ -107,9 +107,9 @@ func (c *Counts) job(tenant string, bad float64) {
 	c.Add(FirstLease, "", 1, bad)
 }
 
-// waits reports whether a job waits for a lease.
-func waits(x *cluster.Case) bool {
-	return x.Job.State == cluster.Waiting && x.Job.Inactive == "" && (x.Control == cluster.FullControl || x.Control == cluster.NoReclaim)
+// waits reports whether a job waits for a lease at a moment: not one whose user has postponed it beyond that.
+func waits(x *cluster.Case, at cluster.Instant) bool {
+	return x.Record.UserBegin <= at && x.Job.State == cluster.Waiting && x.Job.Inactive == "" && (x.Control == cluster.FullControl || x.Control == cluster.NoReclaim)
 }
 
 // gpus counts the time of GPUs that were well. Idle GPUs are bad where jobs waited for as many GPUs of the model, or of any.
@@ -117,7 +117,7 @@ func (c *Counts) gpus(s *cluster.Snapshot, p *cluster.Plan) {
 	wanted, anywhere := map[string]int{}, 0
 	for i := range s.Cases {
 		switch x := &s.Cases[i]; {
-		case !waits(x) || x.Record.First == 0 || x.Record.First > s.Ledger.At:
+		case !waits(x, s.Ledger.At) || x.Record.First == 0 || x.Record.First > s.Ledger.At:
 		case x.Job.Request.Model != "":
 			wanted[x.Job.Request.Model] += x.Job.Request.Size.Devices
 		default:

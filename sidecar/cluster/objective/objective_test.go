@@ -60,6 +60,8 @@ func TestFirstLeases(t *testing.T) {
 		{"late within one round", 2*hour + cluster.Minute, 2*hour + 30*cluster.Minute, nil, 1, 1},
 		{"never", 0, 0, nil, 1, 1},
 		{"held", 0, 0, func(x *cluster.Case) { x.Job.Inactive = "held" }, 0, 0},
+		{"postponed by its user", 0, 0, func(x *cluster.Case) { x.Record.UserBegin = start.Add(30 * 24 * hour) }, 0, 0},
+		{"its begin time is over", 0, 0, func(x *cluster.Case) { x.Record.UserBegin = start }, 1, 1},
 		{"left alone", 0, 0, func(x *cluster.Case) { x.Control = cluster.Unmanaged }, 0, 0},
 		{"it could not start yet", 0, 0, func(x *cluster.Case) { x.Record.First = 0 }, 0, 0},
 		{"it has run before", 0, 0, func(x *cluster.Case) { x.Record.Ran = hour }, 0, 0},
@@ -106,6 +108,8 @@ func TestIdleGPUs(t *testing.T) {
 		{"of the other one, and of any", []cluster.Case{waiting(1, start, model("v100", 99)), waiting(2, start, nil)}, 6},
 		{"of a model that is not there", []cluster.Case{waiting(1, start, model("h100", 9))}, 0},
 		{"it came later", []cluster.Case{waiting(1, start+1, model("", 99))}, 0},
+		{"postponed by its user", []cluster.Case{waiting(1, start, func(x *cluster.Case) { x.Record.UserBegin = start + 1 })}, 0},
+		{"its begin time is over", []cluster.Case{waiting(1, start, func(x *cluster.Case) { x.Record.UserBegin = start })}, 2},
 		{"held", []cluster.Case{waiting(1, start, func(x *cluster.Case) { x.Job.Inactive = "held" })}, 0},
 	} {
 		s := cluster.Snapshot{Cases: c.cases, Ledger: cluster.Ledger{At: start, Pools: []cluster.PoolAccount{{Pool: "k80", Capacity: 5, Idle: 5}, {Pool: "v100"}}}}
