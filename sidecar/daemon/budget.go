@@ -95,11 +95,11 @@ func (p *budgets) spent(r *loop.Report, configured int) {
 
 // list tells the submit plugin what is left of the budgets that refuse jobs; nil = no budget does. It begins with the second from which on accepted jobs are
 // not counted. The line of an account has the account, its tenant, the GPU hours at prices that are left besides those of accepted jobs, the budget, the period's
-// length, its end as a second and in words, and prices by model: * is the cheapest. Lines of the form @USER name the users of these accounts. of gives the tenant of an
-// account.
+// length, its end as a second and in words, and prices by model: * is the cheapest. A line of the form @USER ACCOUNT,ACCOUNT has those of these accounts that a user may use. of
+// gives the tenant of an account.
 func (p *budgets) list(s *cluster.Snapshot, of func(string) string) []byte {
 	var text []byte
-	var users []string
+	may := map[string][]string{} // accounts by user
 	for i := range p.book {
 		a := &p.book[i]
 		if a.AtEnd != spending.Refuse || p.at == 0 {
@@ -108,29 +108,29 @@ func (p *budgets) list(s *cluster.Snapshot, of func(string) string) []byte {
 		if text == nil {
 			text = fmt.Appendf(nil, "%d\n", p.looked.Unix())
 		}
-		rest := fmt.Sprintf("%.3f %s %s %d %s %s\n", a.Hours-a.Used-a.Planned(s), strconv.FormatFloat(a.Hours, 'f', -1, 64), a.Per, a.End.Time().Unix(),
+		rest := fmt.Sprintf("%.3f %s %s %d %s %s\n", a.Hours-a.Used-a.Planned(s), strconv.FormatFloat(a.Hours, 'g', -1, 64), a.Per, a.End.Time().Unix(),
 			a.End.Time().In(a.Zone).Format("2006-01-02T15:04"), prices(&a.Budget, s.Nodes))
 		for _, account := range p.accounts {
-			if of(account.Name) == a.Tenant && len(strings.Fields(account.Name)) == 1 {
+			if of(account.Name) == a.Tenant && !strings.ContainsAny(account.Name, " \t\n,") {
 				text = fmt.Appendf(text, "%s %s %s", account.Name, a.Tenant, rest)
 			}
 		}
 		for _, m := range p.members {
 			if of(m.Tenant) == a.Tenant {
-				users = append(users, m.User)
+				may[m.User] = append(may[m.User], m.Tenant)
 			}
 		}
 	}
-	slices.Sort(users)
-	for _, user := range slices.Compact(users) {
-		text = fmt.Appendf(text, "@%s\n", user)
+	for _, user := range slices.Sorted(maps.Keys(may)) {
+		slices.Sort(may[user])
+		text = fmt.Appendf(text, "@%s %s\n", user, strings.Join(slices.Compact(may[user]), ","))
 	}
 	return text
 }
 
 // prices gives the prices of the models that cost more than the cheapest.
 func prices(b *spending.Budget, nodes []cluster.Node) string {
-	least := b.Cheapest(nodes)
+	least, _ := b.Range(nodes)
 	costs := map[string]float64{}
 	for i := range nodes {
 		for _, g := range nodes[i].GPUs {
@@ -139,9 +139,9 @@ func prices(b *spending.Budget, nodes []cluster.Node) string {
 			}
 		}
 	}
-	text := "*=" + strconv.FormatFloat(least, 'f', -1, 64)
+	text := "*=" + strconv.FormatFloat(least, 'g', -1, 64)
 	for _, model := range slices.Sorted(maps.Keys(costs)) {
-		text += "," + model + "=" + strconv.FormatFloat(costs[model], 'f', -1, 64)
+		text += "," + model + "=" + strconv.FormatFloat(costs[model], 'g', -1, 64)
 	}
 	return text
 }

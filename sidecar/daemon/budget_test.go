@@ -101,13 +101,14 @@ func TestBudgetsThatRefuse(t *testing.T) {
 		}
 		pass(time.Hour)
 		on, live := newShared(), newLive()
+		live.members = []cluster.Member{{Tenant: "nlp", User: "ben"}, {Tenant: "nlp", User: "ann"}, {Tenant: "vision", User: "ann"}, {Tenant: "nlp", User: "ann"}, {Tenant: "vision", User: "eve"}}
 		r := start(t, "a", on, live, dir, text)
 		pass(time.Minute + 5*time.Second)
 		check := func(left float64) {
 			t.Helper()
 			got, _ := r.heartbeat(budgetList)
 			end := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 7)
-			want := fmt.Sprintf("%d\nnlp nlp %.3f 1000 week %d %s *=2\n", time.Now().Unix()-5, left, end.Unix(), end.Format("2006-01-02T15:04"))
+			want := fmt.Sprintf("%d\nnlp nlp %.3f 1000 week %d %s *=2\n@ann nlp\n@ben nlp\n", time.Now().Unix()-5, left, end.Unix(), end.Format("2006-01-02T15:04"))
 			if got != want {
 				t.Errorf("the list is\n%swant\n%s", got, want)
 			}
@@ -137,6 +138,29 @@ func TestBudgetsThatRefuse(t *testing.T) {
 			t.Error("the list is still there")
 		}
 	})
+}
+
+// Mode canary on some jobs leaves the others alone, and the submit plugin cannot tell them apart: no budget refuses jobs then.
+func TestBudgetsBesideCanaryJobs(t *testing.T) {
+	for keys, listed := range map[string]bool{
+		"mode: canary\ncanary: [gpu]\n":                              true,
+		"mode: act\ncanary_jobs: {users: [ann]}\n":                   true,
+		"mode: canary\ncanary_jobs: {users: [ann]}\n":                false,
+		"mode: canary\ncanary_jobs: {accounts: [nlp]}\n":             false,
+		"mode: canary\ncanary: [gpu]\ncanary_jobs: {percent: 99}\n":  false,
+		"mode: canary\ncanary: [gpu]\ncanary_jobs: {percent: 100}\n": true,
+	} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			pass(time.Hour) // into the period
+			r := start(t, "a", newShared(), newLive(), dir, keys+"interval: 10s\nbudgets: {nlp: {gpu_hours: 1000, at_end: refuse}}\n")
+			pass(time.Minute + 5*time.Second)
+			if _, there := r.heartbeat(budgetList); there != listed {
+				t.Errorf("%q: a list of budgets: %v", keys, there)
+			}
+			r.end(t)
+		})
+	}
 }
 
 // left gives what the submit plugin's list says is left of nlp's budget.

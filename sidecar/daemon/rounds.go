@@ -191,10 +191,10 @@ func (x *rounds) round(ctx context.Context) error {
 	return nil
 }
 
-// left is the list of budgets that refuse jobs; nil = no budget does, or jobs are only observed.
+// left is the list of budgets that refuse jobs; nil = no budget does, jobs are only observed, or some are left alone (canary_jobs), which the submit plugin cannot tell.
 func (x *rounds) left() []byte {
 	c := x.inForce()
-	if rules := c.Rules(); !x.tripped() && len(rules.Acting()) > 0 && slices.ContainsFunc(c.Spending(), func(b spending.Budget) bool { return b.AtEnd == spending.Refuse }) {
+	if rules := c.Rules(); !x.tripped() && len(rules.Acting()) > 0 && !rules.Selects() && slices.ContainsFunc(c.Spending(), func(b spending.Budget) bool { return b.AtEnd == spending.Refuse }) {
 		_, of := loop.Tenants(x.budgets.accounts, &rules)
 		return x.budgets.list(&x.last, of)
 	}

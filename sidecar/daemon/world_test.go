@@ -62,6 +62,7 @@ type live struct {
 	tier    int           // of another partition on all nodes, whose jobs preempt those of gpu; 0 = there is none
 	before  func(context.Context, []cluster.Action)
 	applied []cluster.Action
+	members []cluster.Member
 }
 
 func newLive() *live {
@@ -93,6 +94,7 @@ func (l *live) Observe(ctx context.Context, since cluster.Instant) (cluster.Obse
 	}
 	l.v.Advance(cluster.InstantOf(time.Now()))
 	seen, err := l.v.Observe(ctx, since)
+	seen.Members = l.members
 	seen.Clock = seen.Now.Add(cluster.SpanOf(l.ahead))
 	seen.Now = seen.Now.Add(cluster.SpanOf(l.off))
 	if l.tier > 0 {

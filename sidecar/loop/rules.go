@@ -138,6 +138,11 @@ func (r *Rules) others(j *cluster.Job, tenant string) bool {
 	return r.Mode == Canary && !r.Chosen.has(j, tenant)
 }
 
+// Selects tells whether canary mode leaves some jobs of its partitions alone.
+func (r *Rules) Selects() bool {
+	return r.Mode == Canary && len(r.Chosen.Accounts)+len(r.Chosen.Users)+r.Chosen.Percent > 0
+}
+
 // Acting lists the partitions whose jobs we gate, grant and reclaim now.
 func (r *Rules) Acting() []string {
 	if r.Tripped {

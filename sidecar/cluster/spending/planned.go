@@ -2,24 +2,30 @@ package spending
 
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
-// Cheapest gives the lowest price of a GPU hour among the models of nodes; 1 if there are none.
-func (b *Budget) Cheapest(nodes []cluster.Node) float64 {
-	least, some := 1.0, false
+// Range gives the lowest and the highest price of a GPU hour among the models of nodes; 1 if there are none.
+func (b *Budget) Range(nodes []cluster.Node) (least, most float64) {
+	some := false
 	for i := range nodes {
 		for _, g := range nodes[i].GPUs {
-			if price := b.Price(g.Model); !some || price < least {
-				least, some = price, true
+			price := b.Price(g.Model)
+			if !some {
+				least, most, some = price, price, true
 			}
+			least, most = min(least, price), max(most, price)
 		}
 	}
-	return least
+	if !some {
+		return 1, 1
+	}
+	return least, most
 }
 
 // Planned gives the GPU hours at prices that the tenant's jobs of a snapshot may still use in the period, from the count of the account on: running jobs
-// until their time limits end, waiting ones for their whole time limits, and all of them until the period ends at most. A waiting job
-// that accepts any model counts as on the cheapest.
+// until their time limits end, waiting ones from their users' begin times on for their whole time limits, and all of them until the period ends at most.
+// A waiting job that accepts any model counts as on the cheapest, and with features as on the dearest, as in the submit plugin (gate_hours).
 func (a *Account) Planned(s *cluster.Snapshot) float64 {
-	rest, cheapest, sum := a.End.Sub(a.At), a.Cheapest(s.Nodes), 0.0
+	rest, sum := a.End.Sub(a.At), 0.0
+	cheapest, dearest := a.Range(s.Nodes)
 	for i := range s.Cases {
 		c := &s.Cases[i]
 		j := &c.Job
@@ -36,9 +42,12 @@ func (a *Account) Planned(s *cluster.Snapshot) float64 {
 				sum += h.Size.Over(max(left, 0)).Hours() * a.Price(h.Model)
 			}
 		case j.State == cluster.Waiting && (j.Het == 0 || j.Parts > 0):
-			price, left := cheapest, rest
-			if j.Request.Model != "" {
+			price, left := cheapest, a.End.Sub(max(a.At, c.Record.UserBegin))
+			switch {
+			case j.Request.Model != "":
 				price = a.Price(j.Request.Model)
+			case j.Request.Features != "":
+				price = dearest
 			}
 			if j.Limit > 0 {
 				left = min(left, j.Limit)
