@@ -6,7 +6,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/cluster/spending"
@@ -50,6 +52,22 @@ func (c *Config) Spending() []spending.Budget {
 	return out
 }
 
+// Limits of the submit plugin: the bytes of a tenant's name and of its prices in a line of the list of budgets (struct gate_budget).
+const (
+	maxTenant = 63
+	maxPrices = 511
+)
+
+// pricesLen gives the most bytes that the prices of a budget have in that line.
+func (b *Budget) pricesLen() int {
+	n, most := 0, 1
+	for model, price := range b.ModelPrices {
+		size := len(strconv.FormatFloat(price, 'g', -1, 64))
+		n, most = n+len(",=")+len(model)+size, max(most, size)
+	}
+	return len("*=") + most + n
+}
+
 func (k *checker) budgets() {
 	for _, tenant := range sortedKeys(k.c.Budgets) {
 		b, at := k.c.Budgets[tenant], "budgets."+tenant
@@ -62,6 +80,10 @@ func (k *checker) budgets() {
 		k.must(b.GPUHours > 0 && b.GPUHours <= 1e12, where("gpu_hours"), "a budget must be above 0 and at most 1e12 GPU-hours, got %v; a tenant that should get idle GPUs only has weight 0 (tenants.weights)", b.GPUHours)
 		k.oneOf(where("per"), b.per(), spending.Pers...)
 		k.oneOf(where("at_end"), b.atEnd(), spending.AtEnds...)
+		if b.atEnd() == string(spending.Refuse) {
+			k.must(len(tenant) <= maxTenant && !strings.ContainsFunc(tenant, unicode.IsSpace), where("at_end"), "the submit plugin reads names of tenants without blanks and of at most %d bytes; write at_end: idle-only for %q, or rename the account in Slurm", maxTenant, tenant)
+			k.must(b.pricesLen() <= maxPrices, where("model_prices"), "the submit plugin reads at most %d bytes of prices, and these are %d; remove models that cost 1, or write at_end: idle-only", maxPrices, b.pricesLen())
+		}
 		_, err := time.LoadLocation(b.Zone)
 		k.must(err == nil, where("zone"), "%q is no time zone; write one like Europe/Berlin, or UTC", b.Zone)
 		for _, model := range sortedKeys(b.ModelPrices) {

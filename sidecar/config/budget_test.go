@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,6 +60,31 @@ func TestProblemsOfBudgets(t *testing.T) {
 		_, err := config.Parse("f.yaml", []byte("budgets:\n  nlp: "+text+"\n"), nil)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: got %v\nwant %s", text, err, want)
+		}
+	}
+}
+
+// The submit plugin cannot read any name and any number of prices (struct gate_budget), and would refuse nothing.
+func TestBudgetsThatThePluginReads(t *testing.T) {
+	var many []string
+	for i := range 38 {
+		many = append(many, fmt.Sprintf("model%02d: 1.25", i)) // 13 bytes each in the list
+	}
+	prices := strings.Join(many, ", ")
+	for _, c := range []struct{ tenant, keys, want string }{
+		{strings.Repeat("n", 63), "at_end: refuse", ""},
+		{strings.Repeat("n", 64), "at_end: refuse", "at_end: the submit plugin reads names of tenants without blanks and of at most 63 bytes; write at_end: idle-only for "},
+		{strings.Repeat("n", 64), "at_end: idle-only", ""},
+		{"nlp", "at_end: refuse", ""},
+		{"n lp", "at_end: refuse", "at_end: the submit plugin reads names of tenants"},
+		{"n lp", "at_end: warn", ""},
+		{"nlp", "at_end: refuse, model_prices: {" + prices + ", vwxyz: 1.25}", ""},
+		{"nlp", "at_end: refuse, model_prices: {" + prices + ", uvwxyz: 1.25}", "model_prices: the submit plugin reads at most 511 bytes of prices, and these are 512; remove"},
+		{"nlp", "at_end: warn, model_prices: {" + prices + ", uvwxyz: 1.25}", ""},
+	} {
+		_, err := config.Parse("f.yaml", []byte(fmt.Sprintf("budgets:\n  %s: {gpu_hours: 1, %s}\n", c.tenant, c.keys)), nil)
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), "f.yaml:2: budgets."+c.tenant+"."+c.want) {
+			t.Errorf("%s: %s: got %v\nwant %s", c.tenant, c.keys, err, c.want)
 		}
 	}
 }
