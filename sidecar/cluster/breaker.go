@@ -9,7 +9,7 @@ import (
 type FaultKind string
 
 // The kinds: grants that Slurm did not start, or whose start did not last; GPU time destroyed by stops; requeues that fairlease did not order; jobs
-// that failed in their notice, or in the first attempt after a stop; and how long slurmctld takes to answer.
+// that failed in their notice, or in the first attempt after a stop; and how long a look at Slurm takes.
 const (
 	FailedStarts FaultKind = "failed_starts"
 	LostWork     FaultKind = "lost_work"
@@ -21,7 +21,7 @@ const (
 // FaultKinds are all kinds that are counted by job.
 var FaultKinds = []FaultKind{FailedStarts, LostWork, Requeued, BadEnds}
 
-// Bound is the most of a kind within an hour: jobs, GPU-milliseconds (LostWork), or milliseconds for an answer (Latency). With Auto it follows
+// Bound is the most of a kind within an hour: jobs, GPU-milliseconds (LostWork), or milliseconds for a look (Latency). With Auto it follows
 // from the site. The zero value is no bound.
 type Bound struct {
 	Max  int64 `json:"max,omitempty"`
@@ -62,7 +62,7 @@ func (r BreakerRule) Fixed() BreakerRule {
 	return r
 }
 
-// Fault is a job's part in the evidence of the last hour.
+// Fault is a job's part in the evidence of the last hour. A job has one for each kind, and one for each loss of its work.
 type Fault struct {
 	Kind   FaultKind `json:"kind"`
 	Job    JobKey    `json:"job"`
@@ -75,7 +75,7 @@ type Fault struct {
 	Observed bool `json:"observed,omitempty"`
 }
 
-// Looks are how long slurmctld took to answer in a slice of time.
+// Looks are how long looks at Slurm took in a slice of time: the answers of slurmctld and slurmdbd, and reading them.
 type Looks struct {
 	Start Instant `json:"start,omitzero"`
 	Looks int     `json:"looks"`
@@ -83,11 +83,12 @@ type Looks struct {
 }
 
 // Usual is what the site showed while fairlease only observed it. Requeues and BadEnds count each user once in five minutes, so that no user
-// raises a bound far.
+// raises a bound far. Looked, Looks and Took are of the looks at Slurm, also while fairlease acted.
 type Usual struct {
 	Observed Span `json:"observed,omitempty"`
 	Requeues int  `json:"requeues,omitempty"`
 	BadEnds  int  `json:"bad_ends,omitempty"`
+	Looked   Span `json:"looked,omitempty"`
 	Looks    int  `json:"looks,omitempty"`
 	Took     Span `json:"took,omitempty"`
 }
@@ -144,5 +145,5 @@ func (t *Trip) Says() string {
 	case BadEnds:
 		return fmt.Sprintf("%d jobs failed after a stop of fairlease within an hour, and at most %d may (breaker.bad_ends): %s", t.Count, t.Bound, jobs)
 	}
-	return fmt.Sprintf("for a quarter of an hour slurmctld took %.1f s to answer, and at most %.1f s may be usual (breaker.latency)", float64(t.Count)/float64(Second), float64(t.Bound)/float64(Second))
+	return fmt.Sprintf("for a quarter of an hour looks at Slurm took %.1f s each, and at most %.1f s are allowed (breaker.latency)", float64(t.Count)/float64(Second), float64(t.Bound)/float64(Second))
 }

@@ -18,9 +18,9 @@ func resumeCommand(p *program) *cobra.Command {
 	var reason string
 	c := &cobra.Command{Use: "resume --reason TEXT", Short: "act again after the breaker has tripped", Args: exactly(),
 		Long: `Let fairlease act again, after its breaker has tripped: within an hour more starts failed, more work was
-lost, more jobs were requeued or failed after a stop, or slurmctld answered later than the section breaker
-of the configuration allows. fairlease status tells why, with the jobs. Nothing else ends it: no reload, no
-restart and no time. It takes effect within two rounds, and the record of administration has it (fairlease audit).`,
+lost, more jobs were requeued or failed after a stop, or looks at Slurm took longer than the section
+breaker of the configuration allows. fairlease status tells why, with the jobs. Nothing else ends it: no reload,
+no restart and no time. It takes effect within two rounds, and the record of administration has it (fairlease audit).`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if strings.TrimSpace(reason) == "" {
 				return &failure.Error{Code: failure.Misuse, What: "a resume needs a reason", Next: "add --reason 'what was wrong, and is mended'"}

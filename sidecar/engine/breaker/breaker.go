@@ -1,7 +1,8 @@
 // Package breaker finds out when fairlease does harm: starts that fail, work that stops destroy, requeues by others, jobs that fail after a stop,
-// and a slurmctld that answers late. Beyond the bound of a kind within an hour the breaker trips, and rounds only observe until an operator resumes.
+// and looks at Slurm that take long. Beyond the bound of a kind within an hour the breaker trips, and rounds only observe until an operator resumes.
 //
-// No user, and no tenant, can trip it: a job counts once an hour, and one user or tenant adds at most just over half of a bound.
+// No user, and no tenant, can trip it by jobs: one user or tenant adds at most just over half of a bound, and a job counts once an hour, except that
+// each loss of its work counts. The latency belongs to no user: whatever slows Slurm down raises it.
 package breaker
 
 import (
@@ -16,11 +17,12 @@ import (
 
 const (
 	slice = 5 * cluster.Minute // of looks, and in which a user counts once for what is usual
-	slow  = 3                  // slices of looks in which slurmctld must have answered late
+	slow  = 3                  // slices in which looks must have taken long
 	usual = 14 * cluster.Day   // how much of the past counts in cluster.Usual
 	times = 4                  // a bound is so many times what is usual
 	least = 10                 // jobs, of a bound that follows from the site
 	most  = 10 * cluster.Second
+	many  = 1000 // losses that are kept one by one; beyond, a user has one for each slice
 )
 
 // Site is what bounds follow from, besides the rule.
@@ -32,7 +34,8 @@ type Site struct {
 }
 
 // Bound gives the bound of a kind; 0 = none. Jobs: 10 and one for each 20 GPUs, or four times what is usual. Lost work: a tenth of the GPU time, or
-// four times what the stops could have cost that were planned while fairlease only observed. Latency: 10 seconds, or four times what is usual.
+// four times what the stops could have cost that were planned while fairlease only observed. Latency: 10 seconds, or four times what is usual; none
+// until an hour of looks shows what is usual.
 func Bound(rule *cluster.BreakerRule, kind cluster.FaultKind, u *cluster.Usual, site *Site) int64 {
 	bound := rule.Of(kind)
 	if !bound.Auto {
@@ -50,10 +53,10 @@ func Bound(rule *cluster.BreakerRule, kind cluster.FaultKind, u *cluster.Usual, 
 		planned := int64(site.Shadow.PerHour(site.GPUs)*site.GPUs) * int64(site.Allowance) / 100
 		return max(int64(site.GPUs)*int64(cluster.Hour)/10, times*planned)
 	case cluster.Latency:
-		if known && u.Looks > 0 {
-			return max(int64(most), times*int64(u.Took)/int64(u.Looks))
+		if u.Looked < cluster.Hour {
+			return 0
 		}
-		return int64(most)
+		return max(int64(most), times*int64(u.Took)/int64(max(u.Looks, 1)))
 	case cluster.Requeued:
 		return max(few, hourly(u.Requeues))
 	case cluster.BadEnds:
@@ -65,25 +68,57 @@ func Bound(rule *cluster.BreakerRule, kind cluster.FaultKind, u *cluster.Usual, 
 // Share gives how much of a bound one user, or one of several tenants, may add: two of them can pass it, and one cannot.
 func Share(bound int64) int64 { return min(bound, bound/2+1) }
 
-// Count sums up what counts of a kind, and gives the jobs. One user adds at most its share of the bound, and one tenant, where there are several.
-func Count(faults []cluster.Fault, kind cluster.FaultKind, bound int64, tenants int) (sum int64, jobs []cluster.Fault) {
-	users, owners := map[string]int64{}, map[string]int64{}
-	for _, x := range faults {
-		if x.Kind != kind || x.Observed {
-			continue
-		}
-		n := min(x.Amount, Share(bound)-users[x.User])
-		if tenants > 1 {
-			n = min(n, Share(bound)-owners[x.Tenant])
-		}
-		if n <= 0 {
-			continue
-		}
-		users[x.User] += n
-		owners[x.Tenant] += n
-		sum, jobs = sum+n, append(jobs, x)
+// tally sums up the faults of a kind, each in constant time. One user adds at most its share of the bound, and one tenant, where there are several.
+type tally struct {
+	bound         int64
+	tenants       int
+	sum           int64
+	jobs          []cluster.Fault // that count
+	seen          map[cluster.JobKey]bool
+	users, owners map[string]int64
+}
+
+// add counts a fault, and reports whether it counts for anything.
+func (t *tally) add(x *cluster.Fault) bool {
+	n := min(x.Amount, Share(t.bound)-t.users[x.User])
+	if t.tenants > 1 {
+		n = min(n, Share(t.bound)-t.owners[x.Tenant])
 	}
-	return sum, jobs
+	if n <= 0 || x.Kind != cluster.LostWork && t.seen[x.Job] {
+		return false
+	}
+	t.seen[x.Job] = true
+	t.users[x.User] += n
+	t.owners[x.Tenant] += n
+	t.sum, t.jobs = t.sum+n, append(t.jobs, *x)
+	return true
+}
+
+// count adds what was found of a kind to the faults, as long as they are within the bound, and gives their tally.
+func count(faults []cluster.Fault, found []cluster.Fault, kind cluster.FaultKind, bound int64, tenants int) ([]cluster.Fault, *tally) {
+	t := &tally{bound: bound, tenants: tenants, seen: map[cluster.JobKey]bool{}, users: map[string]int64{}, owners: map[string]int64{}}
+	type owner struct{ tenant, user string }
+	last := map[owner]int{}
+	for k := range faults {
+		if x := &faults[k]; x.Kind == kind && !x.Observed {
+			t.add(x)
+			last[owner{x.Tenant, x.User}] = k
+		}
+	}
+	for k := range found {
+		x, full := &found[k], t.sum > bound
+		if x.Kind != kind || x.Observed || !t.add(x) || full {
+			continue
+		}
+		by := owner{x.Tenant, x.User}
+		if at, ok := last[by]; ok && kind == cluster.LostWork && len(t.jobs) > many && x.At.Sub(faults[at].At) < slice {
+			faults[at].Amount += x.Amount
+			continue
+		}
+		last[by] = len(faults)
+		faults = append(faults, *x)
+	}
+	return faults, t
 }
 
 // Find gives what has happened since the last round. losses are those of the round.
@@ -150,18 +185,22 @@ func Next(s *cluster.Snapshot, site *Site, found []cluster.Fault, observes bool)
 		age := s.Now.Sub(x.At)
 		return age >= cluster.Hour || x.Observed && age >= slice
 	})
+	next.Looks = look(&next.Usual, was.Looks, s, observes)
 	if observes {
-		observe(&next.Usual, s, next.Faults, found)
-	} else {
-		next.Looks = looks(was.Looks, s.Now, s.Latency)
+		observe(&next, s, found)
 	}
-	for _, x := range found {
-		if bound := Bound(&s.Settings.Breaker, x.Kind, &next.Usual, site); bound > 0 {
-			next.Faults = add(next.Faults, x, bound, site.Tenants)
+	for _, kind := range cluster.FaultKinds {
+		bound := Bound(&s.Settings.Breaker, kind, &next.Usual, site)
+		if bound <= 0 {
+			continue
+		}
+		var t *tally
+		if next.Faults, t = count(next.Faults, found, kind, bound, site.Tenants); t.sum > bound && next.Trip == nil && !observes {
+			next.Trip = &cluster.Trip{Round: s.Round, At: s.Now, Kind: kind, Bound: bound, Count: t.sum, Jobs: t.jobs[max(len(t.jobs)-cluster.MostTripJobs, 0):], Users: len(t.users)}
 		}
 	}
-	if !observes {
-		next.Trip = trip(s, site, &next)
+	if next.Trip == nil && !observes {
+		next.Trip = late(s, Bound(&s.Settings.Breaker, cluster.Latency, &next.Usual, site), next.Looks)
 	}
 	if next.Trip == nil {
 		return next, ""
@@ -170,90 +209,70 @@ func Next(s *cluster.Snapshot, site *Site, found []cluster.Fault, observes bool)
 	return next, "fairlease only observes from now on: " + next.Trip.Says() + ". When the cause is found: fairlease resume"
 }
 
-// add adds a fault, unless it counts for nothing. A job counts once for each kind, and a user that is only observed once in a slice.
-func add(faults []cluster.Fault, x cluster.Fault, bound int64, tenants int) []cluster.Fault {
-	at := slices.IndexFunc(faults, func(o cluster.Fault) bool {
-		return o.Kind == x.Kind && o.Observed == x.Observed && (o.Job == x.Job || x.Observed && o.User == x.User)
-	})
-	if at < 0 {
-		more := append(slices.Clip(faults), x)
-		before, _ := Count(faults, x.Kind, bound, tenants)
-		if after, _ := Count(more, x.Kind, bound, tenants); after == before && !x.Observed {
-			return faults
-		}
-		return more
-	}
-	if was := &faults[at]; x.Kind == cluster.LostWork {
-		was.Amount, was.At = was.Amount+x.Amount, x.At
-	}
-	return faults
-}
-
-// observe adds a round to what is usual. known are faults of the last slice.
-func observe(u *cluster.Usual, s *cluster.Snapshot, known, found []cluster.Fault) {
+// observe adds a round to what is usual. A user counts once in a slice for each kind.
+func observe(b *cluster.Breaker, s *cluster.Snapshot, found []cluster.Fault) {
 	if s.Ledger.At == 0 {
 		return
 	}
-	span := min(max(s.Now.Sub(s.Ledger.At), 0), slice) // a longer time has passed without fairlease
+	u, span := &b.Usual, min(max(s.Now.Sub(s.Ledger.At), 0), slice) // a longer time has passed without fairlease
 	if u.Observed+span > usual {
-		*u = cluster.Usual{Observed: u.Observed / 2, Requeues: u.Requeues / 2, BadEnds: u.BadEnds / 2, Looks: u.Looks / 2, Took: u.Took / 2}
+		u.Observed, u.Requeues, u.BadEnds = u.Observed/2, u.Requeues/2, u.BadEnds/2
 	}
 	u.Observed += span
-	if s.Latency > 0 {
-		u.Looks, u.Took = u.Looks+1, u.Took+s.Latency
+	counts := map[cluster.FaultKind]*int{cluster.Requeued: &u.Requeues, cluster.BadEnds: &u.BadEnds}
+	type once struct {
+		kind cluster.FaultKind
+		user string
 	}
-	known = slices.Clone(known)
+	seen := map[once]bool{}
+	for _, x := range b.Faults {
+		seen[once{x.Kind, x.User}] = seen[once{x.Kind, x.User}] || x.Observed
+	}
 	for _, x := range found {
-		before := len(known)
-		if known = add(known, x, 0, 0); !x.Observed || len(known) == before {
-			continue
-		}
-		switch x.Kind {
-		case cluster.Requeued:
-			u.Requeues++
-		case cluster.BadEnds:
-			u.BadEnds++
+		by := once{x.Kind, x.User}
+		if n := counts[x.Kind]; n != nil && x.Observed && !seen[by] {
+			seen[by] = true
+			*n++
+			b.Faults = append(b.Faults, x)
 		}
 	}
 }
 
-// looks adds how long a look took to its slice, and leaves out slices that are too old; 0 = it is not known.
-func looks(was []cluster.Looks, now cluster.Instant, took cluster.Span) []cluster.Looks {
-	out := slices.DeleteFunc(slices.Clone(was), func(x cluster.Looks) bool { return now.Sub(x.Start) >= slow*slice })
-	if took <= 0 {
+// look adds how long a look took to its slice; 0 = it is not known. Slices that are too old become part of what is usual, also while fairlease acts:
+// so a site that was always slow stays within its bound. The last quarter of an hour is not part of it, or a sudden change would raise its own bound.
+func look(u *cluster.Usual, was []cluster.Looks, s *cluster.Snapshot, observes bool) (out []cluster.Looks) {
+	recent := slow * slice
+	if observes {
+		recent = slice
+	}
+	for _, x := range was {
+		if s.Now.Sub(x.Start) < recent {
+			out = append(out, x)
+			continue
+		}
+		if u.Looked+slice > usual {
+			u.Looked, u.Looks, u.Took = u.Looked/2, u.Looks/2, u.Took/2
+		}
+		u.Looked, u.Looks, u.Took = u.Looked+slice, u.Looks+x.Looks, u.Took+x.Took
+	}
+	if s.Latency <= 0 {
 		return out
 	}
-	if n := len(out); n == 0 || now.Sub(out[n-1].Start) >= slice {
-		out = append(out, cluster.Looks{Start: now})
+	if n := len(out); n == 0 || s.Now.Sub(out[n-1].Start) >= slice {
+		out = append(out, cluster.Looks{Start: s.Now})
 	}
 	last := &out[len(out)-1]
-	last.Looks, last.Took = last.Looks+1, last.Took+took
+	last.Looks, last.Took = last.Looks+1, last.Took+s.Latency
 	return out
 }
 
-// trip gives why the breaker trips now; nil = it does not.
-func trip(s *cluster.Snapshot, site *Site, b *cluster.Breaker) *cluster.Trip {
-	for _, kind := range cluster.FaultKinds {
-		bound := Bound(&s.Settings.Breaker, kind, &b.Usual, site)
-		if bound <= 0 {
-			continue
-		}
-		count, jobs := Count(b.Faults, kind, bound, site.Tenants)
-		if count <= bound {
-			continue
-		}
-		users := map[string]bool{}
-		for _, x := range jobs {
-			users[x.User] = true
-		}
-		return &cluster.Trip{Round: s.Round, At: s.Now, Kind: kind, Bound: bound, Count: count, Jobs: jobs[max(len(jobs)-cluster.MostTripJobs, 0):], Users: len(users)}
-	}
-	bound := Bound(&s.Settings.Breaker, cluster.Latency, &b.Usual, site)
-	if bound <= 0 || len(b.Looks) < slow {
+// late gives the trip if looks took longer than the bound in each of the last slices; nil = they did not.
+func late(s *cluster.Snapshot, bound int64, looks []cluster.Looks) *cluster.Trip {
+	if bound <= 0 || len(looks) < slow {
 		return nil
 	}
 	fastest := int64(math.MaxInt64)
-	for _, x := range b.Looks {
+	for _, x := range looks {
 		fastest = min(fastest, int64(x.Took)/int64(x.Looks))
 	}
 	if fastest <= bound {

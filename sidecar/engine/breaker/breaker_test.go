@@ -37,8 +37,10 @@ func TestBounds(t *testing.T) {
 		{"bad ends, as observed", auto, cluster.BadEnds, cluster.Usual{Observed: cluster.Hour, BadEnds: 9}, 40, shadow, 36},
 		{"work, nothing planned", auto, cluster.LostWork, cluster.Usual{}, 100, cluster.Shadow{}, 10 * int64(cluster.Hour)},
 		{"work, as planned", auto, cluster.LostWork, cluster.Usual{}, 100, shadow, 4 * 40 * int64(15*cluster.Minute)},
-		{"latency, nothing observed", auto, cluster.Latency, cluster.Usual{}, 100, shadow, 10_000},
-		{"latency, as observed", auto, cluster.Latency, cluster.Usual{Observed: cluster.Day, Looks: 2, Took: 8 * cluster.Second}, 100, shadow, 16_000},
+		{"latency, less than an hour of looks", auto, cluster.Latency, cluster.Usual{Observed: cluster.Day, Looked: cluster.Hour - 1, Looks: 2, Took: 8 * cluster.Second}, 100, shadow, 0},
+		{"latency, a number without looks", ruleOf(cluster.Latency, 7), cluster.Latency, cluster.Usual{}, 100, shadow, 7},
+		{"latency, usually short", auto, cluster.Latency, cluster.Usual{Looked: cluster.Hour, Looks: 2, Took: 4 * cluster.Second}, 100, shadow, 10_000},
+		{"latency, as usual", auto, cluster.Latency, cluster.Usual{Looked: cluster.Hour, Looks: 2, Took: 8 * cluster.Second}, 100, shadow, 16_000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Bound(&c.rule, c.kind, &c.usual, &Site{GPUs: c.gpus, Tenants: 2, Shadow: c.shadow, Allowance: 15 * cluster.Minute})
@@ -125,26 +127,131 @@ func TestFaultsCountForAnHour(t *testing.T) {
 	}
 }
 
+// looks makes rounds of 10 s with looks that take a time, for a span or until the breaker trips, and gives the span.
+func (s *site) looks(span, took cluster.Span, observes bool) (spent cluster.Span) {
+	for ; spent < span && s.Breaker.Trip == nil; spent += 10 * cluster.Second {
+		s.Latency = took
+		s.next(10*cluster.Second, observes)
+	}
+	return spent
+}
+
+// A site that was always slow never trips, whether fairlease observed it first or not; one that becomes much slower trips within a quarter of an hour.
 func TestLatencyTrips(t *testing.T) {
+	for _, c := range []struct {
+		observed           cluster.Span
+		usual, much, bound cluster.Span
+	}{
+		{0, cluster.Second, 11 * cluster.Second, 10 * cluster.Second},
+		{0, 60 * cluster.Second, 250 * cluster.Second, 240 * cluster.Second},
+		{cluster.Day, 60 * cluster.Second, 250 * cluster.Second, 240 * cluster.Second},
+	} {
+		t.Run(fmt.Sprint(c.observed, c.usual), func(t *testing.T) {
+			s := newSite(auto, 2)
+			s.looks(c.observed, c.usual, true)
+			if s.looks(2*cluster.Day, c.usual, false); s.Breaker.Trip != nil {
+				t.Fatalf("looks as always trip it: %+v", s.Breaker.Trip)
+			}
+			spent := s.looks(cluster.Hour, c.much, false)
+			if trip := s.Breaker.Trip; trip == nil || trip.Kind != cluster.Latency || trip.Bound != int64(c.bound) || spent < 10*cluster.Minute || spent > 16*cluster.Minute {
+				t.Errorf("after %v with looks of %v: %+v", spent, c.much, trip)
+			}
+		})
+	}
 	s := newSite(auto, 2)
-	rounds := 0
-	for s.Breaker.Trip == nil && rounds < 200 {
-		s.Latency = 11 * cluster.Second
-		s.next(10*cluster.Second, false)
-		rounds++
-	}
-	if trip := s.Breaker.Trip; trip == nil || trip.Kind != cluster.Latency || rounds > 90 || rounds < 60 {
-		t.Errorf("after %d rounds with looks of 11 s: %+v", rounds, trip)
-	}
-	s = newSite(auto, 2)
-	for k := range 1000 { // five minutes of each half hour
-		if s.Latency = cluster.Second; k%180 < 30 {
-			s.Latency = 30 * cluster.Second
-		}
-		s.next(10*cluster.Second, false)
+	for range 6 { // five minutes of each half hour
+		s.looks(25*cluster.Minute, cluster.Second, false)
+		s.looks(5*cluster.Minute, 30*cluster.Second, false)
 	}
 	if s.Breaker.Trip != nil {
 		t.Errorf("looks that are slow for five minutes trip it: %+v", s.Breaker.Trip)
+	}
+}
+
+// Each loss of a job counts for an hour: 1 GPU hour each 50 minutes is at most 4 of two users within an hour.
+func TestLossesAge(t *testing.T) {
+	s := newSite(ruleOf(cluster.LostWork, 10*int64(cluster.Hour)), 2)
+	hour := func(tenant, user string, job int) []cluster.Fault {
+		x := of(cluster.LostWork, tenant, user, job, 1)
+		x[0].Amount = int64(cluster.Hour)
+		return x
+	}
+	for range 20 {
+		s.next(50*cluster.Minute, false, append(hour("x", "u", 1), hour("y", "v", 2)...)...)
+		if s.Breaker.Trip != nil || len(s.Breaker.Faults) > 4 {
+			t.Fatalf("two users who lose 1 GPU hour each 50 minutes: %+v", s.Breaker)
+		}
+	}
+	for range 5 { // the jobs that lost before lose again: 4 + 10 GPU hours
+		s.next(cluster.Minute, false, append(hour("x", "u", 1), hour("y", "v", 2)...)...)
+	}
+	if s.Breaker.Trip == nil {
+		t.Errorf("more than 10 GPU hours within an hour do not trip it: %+v", s.Breaker.Faults)
+	}
+}
+
+// crowd makes n faults of 100 users and tenants, which fairlease does not merely observe.
+func crowd(kind cluster.FaultKind, first, n int) (out []cluster.Fault) {
+	for k := range n {
+		x := of(kind, fmt.Sprint("t", k%100), fmt.Sprint("u", k%100), first+k, 1)[0]
+		x.At = start
+		out = append(out, x)
+	}
+	return out
+}
+
+// However many faults a round finds, it takes one step for each, and keeps about one bound of each kind.
+func TestManyFaultsInOneRound(t *testing.T) {
+	s := newSite(auto, 100)
+	s.GPUs = 4000
+	s.next(cluster.Minute, false, crowd(cluster.Requeued, 1, 20_000)...)
+	if trip := s.Breaker.Trip; trip == nil || trip.Count <= 210 || trip.Users != 100 || len(trip.Jobs) != cluster.MostTripJobs {
+		t.Errorf("20,000 requeues in one round: %+v", trip)
+	}
+	for _, n := range []int{5000, 20_000} {
+		s := newSite(auto, 100)
+		s.GPUs, s.Ledger.At = 4000, start
+		var found []cluster.Fault
+		for _, kind := range cluster.FaultKinds[2:] {
+			found = append(found, crowd(kind, 1, n)...)
+		}
+		for range 3 {
+			s.Breaker, _ = Next(&s.Snapshot, &s.Site, found, true)
+		}
+		if kept := len(s.Breaker.Faults); kept != 2*211 {
+			t.Errorf("of %d faults of two kinds, each with a bound of 210, %d are kept", n, kept)
+		}
+	}
+}
+
+// Losses that are small are kept one by one up to a number, and then by user: none is forgotten, and the memory stays small.
+func TestManySmallLosses(t *testing.T) {
+	s := newSite(auto, 100)
+	s.GPUs = 4000
+	for k := range 40 {
+		s.next(10*cluster.Second, false, crowd(cluster.LostWork, 500*k, 500)...)
+	}
+	sum, last := int64(0), cluster.Instant(0)
+	for _, x := range s.Breaker.Faults {
+		if x.At < last {
+			t.Fatal("the faults are not in the order of their times")
+		}
+		sum, last = sum+x.Amount, x.At
+	}
+	if n := len(s.Breaker.Faults); n < many || n > many+200 || sum != 20_000*int64(cluster.Minute) {
+		t.Errorf("of 20,000 losses %d are kept, of %d GPU minutes", n, sum/int64(cluster.Minute))
+	}
+}
+
+func BenchmarkManyFaults(b *testing.B) {
+	for _, n := range []int{5000, 20_000, 80_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s, found := newSite(auto, 100), crowd(cluster.Requeued, 1, n)
+			s.GPUs = 4000
+			for b.Loop() {
+				Next(&s.Snapshot, &s.Site, found, false)
+			}
+		})
 	}
 }
 
@@ -182,14 +289,16 @@ func TestWhatIsUsual(t *testing.T) {
 	if s.Breaker.Trip != nil || len(s.Breaker.Faults) > 4 {
 		t.Errorf("it trips, or remembers %d faults", len(s.Breaker.Faults))
 	}
-	if u.Observed != 12*cluster.Hour || u.BadEnds != 144 || u.Requeues != 144 || u.Looks != 720 || u.Took != 1440*cluster.Second {
+	if u.Observed != 12*cluster.Hour || u.BadEnds != 144 || u.Requeues != 144 || u.Looks != 715 || u.Took != 1430*cluster.Second || u.Looked != 12*cluster.Hour-5*cluster.Minute {
 		t.Errorf("after 12 hours: %+v", u)
 	}
 	for range 30 * 24 {
-		s.next(cluster.Hour, true)
+		for range 12 {
+			s.next(5*cluster.Minute, true)
+		}
 	}
-	if s.Breaker.Usual.Observed > usual {
-		t.Errorf("too much of the past counts: %v", s.Breaker.Usual.Observed)
+	if u := &s.Breaker.Usual; u.Observed > usual || u.Looked > usual {
+		t.Errorf("too much of the past counts: %+v", u)
 	}
 }
 
@@ -227,7 +336,7 @@ func TestNobodyTripsItAlone(t *testing.T) {
 			if s.Breaker.Trip != nil {
 				t.Fatalf("one user or tenant has tripped it: %+v", s.Breaker.Trip)
 			}
-			if n := int64(len(s.Breaker.Faults)); n > 3*most {
+			if n := int64(len(s.Breaker.Faults)); kind != cluster.LostWork && n > most {
 				t.Fatalf("%d faults are remembered, of a bound of %d", n, most)
 			}
 		}

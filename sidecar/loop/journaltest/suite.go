@@ -167,7 +167,7 @@ func oddValues(t *testing.T, g Ground) {
 			p.State.Stops = []cluster.Stopped{{Job: 1, Tenant: "a\x00", User: "b", GPUs: math.MaxInt32, At: 1, For: "c"}, {Job: 2}}
 			p.State.Shadow = cluster.Shadow{Observed: math.MaxInt64, GPUs: math.MaxInt32}
 			p.State.Breaker = cluster.Breaker{Faults: []cluster.Fault{{Kind: cluster.LostWork, Job: 1, ID: cluster.TaskID(1, 2), Tenant: "a\x00", User: "b", Amount: math.MaxInt64, At: 1, Observed: true}},
-				Looks: []cluster.Looks{{Start: 1, Looks: 2, Took: 3}}, Usual: cluster.Usual{Observed: math.MaxInt64, Requeues: 1, BadEnds: 2, Looks: 3, Took: 4},
+				Looks: []cluster.Looks{{Start: 1, Looks: 2, Took: 3}}, Usual: cluster.Usual{Observed: math.MaxInt64, Requeues: 1, BadEnds: 2, Looked: 5, Looks: 3, Took: 4},
 				Trip: &cluster.Trip{Round: 1, At: 2, Kind: cluster.BadEnds, Bound: 3, Count: 4, Jobs: []cluster.Fault{{Job: 1}}, Users: 5}}
 			p.State.Noise = []cluster.Noise{{User: "a\x00", Since: 1, Told: 20, Left: math.MaxInt32}, {User: "b", Since: math.MaxInt64}}
 		},

@@ -91,7 +91,7 @@ func TestDatabase(t *testing.T) {
 		{"another cluster", func(d *doctor.Database) { d.Of = &cluster.Identity{Name: "there"} }, "cluster fail: the journal belongs to cluster there, but Slurm is cluster here"},
 		{"tripped", func(d *doctor.Database) {
 			d.Tripped = &cluster.Trip{At: cluster.Instant(cluster.Day), Kind: cluster.Latency, Bound: 10_000, Count: 12_500}
-		}, "breaker fail: it tripped at 1970-01-02T00:00:00.000Z: for a quarter of an hour slurmctld took 12.5 s to answer, and at most 10.0 s may be usual (breaker.latency)"},
+		}, "breaker fail: it tripped at 1970-01-02T00:00:00.000Z: for a quarter of an hour looks at Slurm took 12.5 s each, and at most 10.0 s are allowed (breaker.latency)"},
 		{"somebody leading", func(d *doctor.Database) { d.Leader = &store.Leader{Holder: "login1:7"} }, ""},
 	} {
 		d := good
