@@ -415,30 +415,33 @@ local function note_hints(job, hints)
 	end
 end
 
--- What jobs may use that were accepted since the daemon made its list of budgets.
+-- What jobs may use that were submitted since the daemon made its list of budgets. It counts against their own users only, as in gate_accepted of the C version.
 local accepted = {}
 
--- The budget of an account that refuses jobs; nil: there is none, or the daemon's list is missing or old.
-local function budget_of(account, now)
+-- The budget of an account that refuses jobs, and whether the user may use it; nil: there is none, or the daemon's list is missing or old.
+local function budget_of(account, now, user)
 	local list = account and io.open(settings.heartbeat_dir .. "/.budgets", "r")
 	if not list then
 		return nil
 	end
-	local made, found = tonumber(list:read("*l") or ""), nil
+	local made, found, may = tonumber(list:read("*l") or ""), nil, false
 	if made and math.abs(now - made) <= settings.heartbeat_max_age then
 		for line in list:lines() do
+			local member, accounts = line:match("^@(%S+) (%S+)$")
+			if member and user and member:lower() == user:lower() then
+				may = listed(accounts:lower(), account:lower())
+			end
 			local name, tenant, left, total, per, ends, words, prices = line:match("^(%S+) (%S+) (%S+) (%S+) (%S+) (%d+) (%S+) (%S+)$")
 			if name and name:lower() == account:lower() then
 				found = {made = made, tenant = tenant, left = tonumber(left), total = tonumber(total), per = per, ends = tonumber(ends), words = words, prices = {}}
 				for model, price in prices:gmatch("([^=,]+)=([^,]+)") do
 					found.prices[model] = tonumber(price)
 				end
-				break
 			end
 		end
 	end
 	list:close()
-	return found
+	return found, found and may
 end
 
 -- The number of tasks of an array, 1 of a job that is none.
@@ -454,10 +457,24 @@ local function tasks_of(array)
 	return math.max(tasks, 1)
 end
 
+-- The price of a GPU hour of a model: of one that is not listed the cheapest, and of any model with features (--constraint) the dearest.
+local function price_of(budget, model, features)
+	local dearest = 0
+	for _, price in pairs(budget.prices) do
+		dearest = math.max(dearest, price)
+	end
+	return features and model == "" and dearest or budget.prices[model] or budget.prices["*"] or 0
+end
+
 -- The GPU hours at prices that the whole run of a job can use within a budget's period, as gate_hours of the C version.
 local function hours_of(job, budget, limit, now)
-	local nodes = math.max(set(job.min_nodes, slurm.NO_VAL), 1)
+	local features = (job.features or "") ~= ""
 	local tasks = has_flag(job, NTASKS_SET) and set(job.num_tasks, slurm.NO_VAL) or 0
+	local nodes = set(job.max_nodes, slurm.NO_VAL)
+	if tasks > 0 then
+		nodes = math.min(nodes, tasks) -- every node needs a task
+	end
+	nodes = math.max(nodes, set(job.min_nodes, slurm.NO_VAL), 1)
 	if tasks == 0 then
 		tasks = math.max(set(job.ntasks_per_node, NO_VAL16), 1) * nodes
 	end
@@ -465,7 +482,7 @@ local function hours_of(job, budget, limit, now)
 	for field, times in pairs({tres_per_job = 1, tres_per_node = nodes, tres_per_socket = nodes, tres_per_task = tasks}) do
 		local hour = 0
 		for count, model in gpu_requests(job[field]) do
-			hour = hour + count * (budget.prices[model] or budget.prices["*"] or 0)
+			hour = hour + count * price_of(budget, model, features)
 		end
 		most = math.max(most, hour * times)
 	end
@@ -475,10 +492,11 @@ local function hours_of(job, budget, limit, now)
 	return math.max(most * tasks_of(job.array_inx) * seconds / 3600, 0)
 end
 
--- The message to the user of a job that can use more than is left of its account's budget, or nil: then it is noted as accepted.
+-- The message to the user of a job that can use more than is left of its account's budget, or nil: then it is noted as accepted. Slurm refuses users
+-- who do not have the account.
 local function budget_refusal(job, now)
-	local budget = budget_of(job.account or job.default_account, now)
-	if not budget then
+	local budget, may = budget_of(job.account or job.default_account, now, job.user_name)
+	if not may then
 		return nil
 	end
 	local limit = set(job.time_limit, slurm.NO_VAL)
@@ -486,14 +504,16 @@ local function budget_refusal(job, now)
 	for _, other in ipairs(accepted) do
 		if other.at >= budget.made then
 			kept[#kept + 1] = other
-			if other.tenant == budget.tenant then
+			if other.tenant == budget.tenant and other.user == job.user_id then
 				budget.left = budget.left - other.hours
 			end
 		end
 	end
 	accepted = kept
-	if hours <= budget.left + 0.0005 then
-		accepted[#accepted + 1] = {at = now, tenant = budget.tenant, hours = hours}
+	if hours <= 0 then
+		return nil
+	elseif hours <= budget.left + 0.0005 then
+		accepted[#accepted + 1] = {at = now, tenant = budget.tenant, user = job.user_id, hours = hours}
 		return nil
 	end
 	return ("fairlease: this job may use %.2f GPU-hours at prices%s, and account %s has %.2f left of its budget of %.2f for this %s, besides what its other jobs may use: " ..
@@ -587,7 +607,8 @@ local function opens(job, record, now)
 		return settings.gate_license ~= "" and not licenses:find("|", 1, true) and gated(licenses)
 	end
 	local longer = (job.time_limit or slurm.NO_VAL) ~= slurm.NO_VAL and job.time_limit > (record.time_limit or 0) -- the highest number is no limit
-	local larger = job.account or job.partition or set(job.min_nodes, slurm.NO_VAL) > 0 or has_flag(job, NTASKS_SET) or set(job.ntasks_per_node, NO_VAL16) > 0 or
+	local earlier = begin ~= 0 and begin < (record.begin_time or math.huge)
+	local larger = job.account or job.partition or job.features or set(job.max_nodes, slurm.NO_VAL) > 0 or set(job.min_nodes, slurm.NO_VAL) > 0 or has_flag(job, NTASKS_SET) or set(job.ntasks_per_node, NO_VAL16) > 0 or
 		job.tres_per_job or job.tres_per_node or job.tres_per_socket or job.tres_per_task
 	if job.licenses and shut(record.licenses or "") and not shut(job.licenses) then
 		return ("fairlease: a waiting GPU job keeps the licence %s:1 until its lease: include %s:1 in the new list; see: fairlease explain JOBID")
@@ -596,9 +617,9 @@ local function opens(job, record, now)
 		return ("fairlease: a waiting GPU job's start time is set by its lease; a user may only set it to more than %d s from now; see: fairlease explain JOBID")
 			:format(settings.gate_seconds)
 	end
-	if (longer or larger) and (budget_of(record.account, now) or budget_of(job.account, now)) then
-		return "fairlease: an account of yours has a budget that refuses jobs: cancel the job and submit it again to change its time limit, size, account or " ..
-			"partition, or ask an operator; see: fairlease budgets"
+	if (longer or earlier or larger) and (budget_of(record.account, now) or budget_of(job.account, now)) then
+		return "fairlease: an account of yours has a budget that refuses jobs: cancel the job and submit it again to change its time limit, start time, size, constraint, " ..
+			"account or partition, or ask an operator; see: fairlease budgets"
 	end
 	return nil
 end

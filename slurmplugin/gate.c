@@ -71,6 +71,12 @@ static struct span trimmed(struct span s)
 	return s;
 }
 
+/* Slurm's accounts and users know no case. */
+static bool is_name(struct span s, const char *name)
+{
+	return s.len && strlen(name) == s.len && !strncasecmp(s.at, name, s.len);
+}
+
 /* Removes the next item from a text, up to a separator; false at its end. */
 static bool next(const char **text, const char *separators, struct span *item)
 {
@@ -516,10 +522,20 @@ static bool word(const char **line, char *to, size_t size)
 
 bool gate_line_of(const char *line, const char *prefix, const char *name)
 {
-	size_t before = strlen(prefix), len = strlen(name);
+	size_t before = strlen(prefix);
 
-	/* Slurm's accounts and users know no case */
-	return !strncmp(line, prefix, before) && !strncasecmp(line + before, name, len) && strchr(" \n", line[before + len]);
+	return !strncmp(line, prefix, before) && is_name((struct span){ line + before, strcspn(line + before, " \n") }, name);
+}
+
+bool gate_may_use(const char *line, const char *account)
+{
+	struct span item;
+
+	next(&line, " \n", &item);
+	while (next(&line, ",\n", &item))
+		if (is_name(item, account))
+			return true;
+	return false;
 }
 
 bool gate_budget(const char *line, struct gate_budget *b)
@@ -536,24 +552,28 @@ bool gate_budget(const char *line, struct gate_budget *b)
 	return true;
 }
 
-/* The price of a GPU hour of a model; of one that is not listed, the cheapest. */
-static double price(const struct gate_budget *b, struct span model)
+/* The price of a GPU hour of a model: of one that is not listed the cheapest, and of any model with features (--constraint) the dearest. */
+static double price(const struct gate_budget *b, struct span model, bool features)
 {
 	const char *list = b->prices;
-	double cheapest = 0;
+	double cheapest = 0, dearest = 0;
 	struct span item;
 
 	while (next(&list, ",", &item)) {
 		size_t name = strcspn(item.at, "=");
+		double hour;
 
 		if (name >= item.len)
 			continue;
-		if (name == model.len && !memcmp(item.at, model.at, name))
-			return strtod(item.at + name + 1, NULL);
+		hour = strtod(item.at + name + 1, NULL);
+		if (model.len && name == model.len && !memcmp(item.at, model.at, name))
+			return hour;
 		if (item.at[0] == '*')
-			cheapest = strtod(item.at + name + 1, NULL);
+			cheapest = hour;
+		if (hour > dearest)
+			dearest = hour;
 	}
-	return cheapest;
+	return features && !model.len ? dearest : cheapest;
 }
 
 /* The number of tasks of an array, 1 of a job that is none. */
@@ -580,10 +600,21 @@ static double tasks_of(const char *array)
 	return tasks > 0 ? tasks : 1;
 }
 
+/* The most nodes that the options of the job let Slurm give it: one, if they name no number. */
+static long most_nodes(const struct gate_job *j)
+{
+	long least = j->min_nodes ? j->min_nodes : 1, most = j->max_nodes;
+
+	if (j->tasks && most > j->tasks) /* every node needs a task */
+		most = j->tasks;
+	return most > least ? most : least;
+}
+
 double gate_hours(const struct gate_job *j, const struct gate_budget *b, time_t now)
 {
-	long nodes = j->min_nodes ? j->min_nodes : 1;
+	long nodes = most_nodes(j);
 	long tasks = j->tasks ? j->tasks : j->tasks_per_node ? j->tasks_per_node * nodes : nodes;
+	bool features = j->features && j->features[0];
 	const long times[4] = { 1, nodes, nodes, tasks };
 	double most = 0, seconds = difftime(b->end, j->begin > now ? j->begin : now);
 
@@ -594,7 +625,7 @@ double gate_hours(const struct gate_job *j, const struct gate_budget *b, time_t 
 		long count;
 
 		while ((count = next_gpus(&list, &model)))
-			hour += (double)count * price(b, model);
+			hour += (double)count * price(b, model, features);
 		if (hour * (double)times[i] > most)
 			most = hour * (double)times[i];
 	}
@@ -603,19 +634,22 @@ double gate_hours(const struct gate_job *j, const struct gate_budget *b, time_t 
 	return seconds > 0 ? most * tasks_of(j->array) * seconds / 3600 : 0;
 }
 
-bool gate_exceeds(struct gate_accepted *a, struct gate_budget *b, double hours, time_t made, time_t now)
+bool gate_exceeds(struct gate_accepted *a, struct gate_budget *b, uid_t user, double hours, time_t made, time_t now)
 {
+	if (hours <= 0)
+		return false;
 	for (unsigned i = 0; i < GATE_ACCEPTED; i++)
-		if (a->jobs[i].at >= made && !strcmp(a->jobs[i].tenant, b->tenant))
+		if (a->jobs[i].at >= made && a->jobs[i].user == user && !strcmp(a->jobs[i].tenant, b->tenant))
 			b->left -= a->jobs[i].hours;
 	if (hours > b->left + 0.0005)
 		return true;
 	for (unsigned i = 0; i < GATE_ACCEPTED; i++)
-		if (a->jobs[i].at == now && !strcmp(a->jobs[i].tenant, b->tenant)) {
+		if (a->jobs[i].at == now && a->jobs[i].user == user && !strcmp(a->jobs[i].tenant, b->tenant)) {
 			a->jobs[i].hours += hours; /* many small jobs do not drive others out */
 			return false;
 		}
 	a->jobs[a->next].at = now;
+	a->jobs[a->next].user = user;
 	memcpy(a->jobs[a->next].tenant, b->tenant, sizeof(b->tenant));
 	a->jobs[a->next].hours = hours;
 	a->next = (a->next + 1) % GATE_ACCEPTED;
@@ -763,14 +797,14 @@ static bool exempt(const struct gate_settings *s, uid_t user)
 
 bool gate_grows(const struct gate_settings *s, const struct gate_job *j, uid_t user, char *text, size_t size)
 {
-	bool grows = j->time_limit || j->account || j->partition || j->min_nodes || j->tasks || j->tasks_per_node;
+	bool grows = j->time_limit || j->begin || j->account || j->partition || j->features || j->min_nodes || j->max_nodes || j->tasks || j->tasks_per_node;
 
 	for (int i = 0; i < 4; i++)
 		grows = grows || j->tres[i];
 	if (!grows || exempt(s, user))
 		return false;
-	snprintf(text, size, "fairlease: an account of yours has a budget that refuses jobs: cancel the job and submit it again to change its time limit, size, account or "
-			     "partition, or ask an operator; see: fairlease budgets");
+	snprintf(text, size, "fairlease: an account of yours has a budget that refuses jobs: cancel the job and submit it again to change its time limit, start time, size, constraint, "
+			     "account or partition, or ask an operator; see: fairlease budgets");
 	return true;
 }
 

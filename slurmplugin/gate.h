@@ -74,19 +74,23 @@ struct gate_job {
 /* What is left of the budget of a job's account, as the daemon tells. Hours are GPU hours at prices. */
 struct gate_budget {
 	char tenant[64];
-	char prices[GATE_TEXT]; /* of GPU hours by model: *=1,h100=4; * is the cheapest, for jobs that name no model */
+	char prices[GATE_TEXT]; /* of GPU hours by model: *=1,h100=4; * is the cheapest, for jobs that name no model and no features */
 	char per[16];		/* week, month, quarter or year */
 	char ends[32];		/* the end of the period in words */
 	time_t end;
 	double total, left; /* left: without what accepted jobs may still use */
 };
 
-enum { GATE_ACCEPTED = 256 };
+enum { GATE_ACCEPTED = 1024 };
 
-/* What jobs may use that were accepted lately: a ring, by tenant and second. The daemon's list has those of before it was made. */
+/*
+ * What jobs may use that were submitted lately: a ring, by tenant, user and second. The daemon's list has those of before it was made. Slurm may still
+ * refuse a job after the plugin, and sbatch --test-only submits none: so this counts against its own user only.
+ */
 struct gate_accepted {
 	struct {
 		time_t at;
+		uid_t user;
 		char tenant[64];
 		double hours;
 	} jobs[GATE_ACCEPTED];
@@ -163,20 +167,23 @@ void gate_mark(const struct gate_job *j, time_t gate, char *mark, size_t size);
 /* True if a line of the daemon's list of budgets that refuse jobs is that of an account, or of a user who has such an account (@USER). */
 bool gate_line_of(const char *line, const char *prefix, const char *name);
 
+/* True if the line of a user (@USER ACCOUNT,ACCOUNT) has the account. */
+bool gate_may_use(const char *line, const char *account);
+
 /* Reads the line of an account: ACCOUNT TENANT LEFT TOTAL PER END ENDS PRICES. False if it is of another form. */
 bool gate_budget(const char *line, struct gate_budget *b);
 
 /*
- * The GPU hours at prices that the whole run of a job can use within the period, with all tasks of an array: at least
- * this many GPUs for its time limit, or until the period ends if that is earlier or there is no limit.
+ * The GPU hours at prices that the whole run of a job can use within the period, with all tasks of an array: the GPUs of its
+ * options, on as many nodes as they allow, for its time limit, or until the period ends if that is earlier or there is no limit.
  */
 double gate_hours(const struct gate_job *j, const struct gate_budget *b, time_t now);
 
 /*
- * True if the job can use more than is left, apart from jobs that were accepted at or after made, when the daemon made its
- * list; left becomes what is left after these. Otherwise the job is noted as accepted.
+ * True if a user's job can use more than is left, apart from the user's jobs that were accepted at or after made, when the daemon made
+ * its list; left becomes what is left after these. Otherwise the job is noted as accepted. A job that can use nothing never exceeds it.
  */
-bool gate_exceeds(struct gate_accepted *a, struct gate_budget *b, double hours, time_t made, time_t now);
+bool gate_exceeds(struct gate_accepted *a, struct gate_budget *b, uid_t user, double hours, time_t made, time_t now);
 
 /* Stores the message to the user, at submission or at a refusal, in text. */
 void gate_explain(const struct gate_job *j, bool keeps, char *text, size_t size);

@@ -558,28 +558,41 @@ static void budgets_refuse(void)
 		long limit, nodes, tasks, per_node; /* limit in minutes */
 		time_t begin;
 		double hours;
+		long max_nodes;
+		const char *features;
 	} cases[] = {
-		{ { "gres/gpu:2" }, NULL, 60, 0, 0, 0, 0, 2 },
-		{ { "gres/gpu:h100:2" }, NULL, 90, 0, 0, 0, 0, 12 },
-		{ { "gres/gpu:h100" }, NULL, 60, 0, 0, 0, 0, 4 },
-		{ { "gres/gpu:h100:1,gres/gpu:a100:2" }, NULL, 60, 0, 0, 0, 0, 9 },
-		{ { "gres/gpu:k80:2" }, NULL, 60, 0, 0, 0, 0, 2 },
-		{ { NULL, "gres/gpu:4" }, NULL, 60, 3, 0, 0, 0, 12 },
-		{ { NULL, "gres/gpu:4" }, NULL, 60, 0, 0, 0, 0, 4 },
-		{ { NULL, NULL, NULL, "gres/gpu:2" }, NULL, 60, 0, 5, 0, 0, 10 },
-		{ { NULL, NULL, NULL, "gres/gpu:2" }, NULL, 60, 2, 0, 3, 0, 12 },
-		{ { NULL, NULL, "gres/gpu:1" }, NULL, 60, 2, 0, 0, 0, 2 },
-		{ { "gres/gpu:8", "gres/gpu:4" }, NULL, 60, 1, 0, 0, 0, 8 },
-		{ { "gres/gpu:1" }, "0-9", 60, 0, 0, 0, 0, 10 },
-		{ { "gres/gpu:1" }, "1,3-9:2,20%3", 60, 0, 0, 0, 0, 6 },
-		{ { "gres/gpu:1" }, "0-9%2", 60, 0, 0, 0, 0, 10 },
-		{ { "gres/gpu:1" }, NULL, 0, 0, 0, 0, 0, 100 },			/* the period ends 100 hours from now */
-		{ { "gres/gpu:1" }, NULL, 0xffffffffL, 0, 0, 0, 0, 100 },
-		{ { "gres/gpu:1" }, NULL, 200 * 60, 0, 0, 0, 0, 100 },
-		{ { "gres/gpu:1" }, NULL, 200 * 60, 0, 0, 0, 1000000 + 360000 - 7200, 2 },
-		{ { "gres/gpu:1" }, NULL, 60, 0, 0, 0, 1000000 + 360001, 0 },
-		{ { "gres/gpu:0" }, NULL, 60, 0, 0, 0, 0, 0 },
-		{ { "gres/shard:2" }, NULL, 60, 0, 0, 0, 0, 0 },
+		{ { "gres/gpu:2" }, NULL, 60, 0, 0, 0, 0, 2, 0, NULL },
+		{ { "gres/gpu:h100:2" }, NULL, 90, 0, 0, 0, 0, 12, 0, NULL },
+		{ { "gres/gpu:h100" }, NULL, 60, 0, 0, 0, 0, 4, 0, NULL },
+		{ { "gres/gpu:h100:1,gres/gpu:a100:2" }, NULL, 60, 0, 0, 0, 0, 9, 0, NULL },
+		{ { "gres/gpu:k80:2" }, NULL, 60, 0, 0, 0, 0, 2, 0, NULL },
+		{ { NULL, "gres/gpu:4" }, NULL, 60, 3, 0, 0, 0, 12, 0, NULL },
+		{ { NULL, "gres/gpu:4" }, NULL, 60, 0, 0, 0, 0, 4, 0, NULL },
+		{ { NULL, NULL, NULL, "gres/gpu:2" }, NULL, 60, 0, 5, 0, 0, 10, 0, NULL },
+		{ { NULL, NULL, NULL, "gres/gpu:2" }, NULL, 60, 2, 0, 3, 0, 12, 0, NULL },
+		{ { NULL, NULL, "gres/gpu:1" }, NULL, 60, 2, 0, 0, 0, 2, 0, NULL },
+		{ { "gres/gpu:8", "gres/gpu:4" }, NULL, 60, 1, 0, 0, 0, 8, 0, NULL },
+		{ { "gres/gpu:1" }, "0-9", 60, 0, 0, 0, 0, 10, 0, NULL },
+		{ { "gres/gpu:1" }, "1,3-9:2,20%3", 60, 0, 0, 0, 0, 6, 0, NULL },
+		{ { "gres/gpu:1" }, "0-9%2", 60, 0, 0, 0, 0, 10, 0, NULL },
+		{ { "gres/gpu:1" }, NULL, 0, 0, 0, 0, 0, 100, 0, NULL },			/* the period ends 100 hours from now */
+		{ { "gres/gpu:1" }, NULL, 0xffffffffL, 0, 0, 0, 0, 100, 0, NULL },
+		{ { "gres/gpu:1" }, NULL, 200 * 60, 0, 0, 0, 0, 100, 0, NULL },
+		{ { "gres/gpu:1" }, NULL, 200 * 60, 0, 0, 0, 1000000 + 360000 - 7200, 2, 0, NULL },
+		{ { "gres/gpu:1" }, NULL, 60, 0, 0, 0, 1000000 + 360001, 0, 0, NULL },
+		{ { NULL, "gres/gpu:4" }, NULL, 60, 1, 0, 0, 0, 256, 64, NULL },
+		{ { NULL, "gres/gpu:4" }, NULL, 60, 0, 0, 0, 0, 256, 64, NULL },
+		{ { NULL, "gres/gpu:4" }, NULL, 60, 1, 3, 0, 0, 12, 64, NULL },	/* every node needs a task */
+		{ { NULL, "gres/gpu:4" }, NULL, 60, 2, 1, 0, 0, 8, 2, NULL },
+		{ { NULL, NULL, NULL, "gres/gpu:2" }, NULL, 60, 1, 0, 3, 0, 24, 4, NULL },
+		{ { "gres/gpu:8" }, NULL, 60, 1, 0, 0, 0, 8, 64, NULL },
+		{ { "gres/gpu:2" }, NULL, 60, 0, 0, 0, 0, 8, 0, "new" },
+		{ { "gres/gpu" }, NULL, 60, 0, 0, 0, 0, 4, 0, "a&b" },
+		{ { "gres/gpu:a100:2" }, NULL, 60, 0, 0, 0, 0, 5, 0, "new" },
+		{ { "gres/gpu:k80:2" }, NULL, 60, 0, 0, 0, 0, 2, 0, "new" },
+		{ { "gres/gpu:2" }, NULL, 60, 0, 0, 0, 0, 2, 0, "" },
+		{ { "gres/gpu:0" }, NULL, 60, 0, 0, 0, 0, 0, 0, NULL },
+		{ { "gres/shard:2" }, NULL, 60, 0, 0, 0, 0, 0, 0, NULL },
 	};
 	static struct gate_accepted accepted;
 	struct gate_budget b = { .left = 0 };
@@ -588,7 +601,11 @@ static void budgets_refuse(void)
 
 	EXPECT(gate_line_of(line, "", "nlp-vision") && gate_line_of(line, "", "NLP-Vision") && gate_line_of("@ann\n", "@", "ann") && gate_line_of("@ann", "@", "ann"));
 	EXPECT(!gate_line_of(line, "", "nlp") && !gate_line_of(line, "", "nlp-visio") && !gate_line_of("@ann\n", "", "ann") && !gate_line_of("ann\n", "@", "ann"));
-	EXPECT(!gate_line_of("", "", "nlp") && !gate_line_of("@anna\n", "@", "ann"));
+	EXPECT(!gate_line_of("", "", "nlp") && !gate_line_of("@anna\n", "@", "ann") && gate_line_of("@ann nlp,bio\n", "@", "ann"));
+	/* Submissions with an account that the user does not have count for nothing: Slurm refuses them. */
+	EXPECT(gate_may_use("@ann nlp,bio\n", "nlp") && gate_may_use("@ann nlp,bio\n", "Bio") && gate_may_use("@ann nlp", "nlp"));
+	EXPECT(!gate_may_use("@ann nlp,bio\n", "nl") && !gate_may_use("@ann nlp,bio\n", "ann") && !gate_may_use("@ann nlp,bio\n", "nlp,bio"));
+	EXPECT(!gate_may_use("@ann\n", "ann") && !gate_may_use("@ann\n", "") && !gate_may_use("@ann ,nlp\n", "") && !gate_may_use("", "nlp"));
 	EXPECT(gate_budget(line, &b));
 	EXPECT(!strcmp(b.tenant, "nlp") && b.left == 50.5 && b.total == 1000 && !strcmp(b.per, "month") && b.end == 1360000);
 	EXPECT(!strcmp(b.ends, "2026-12-01T00:00") && !strcmp(b.prices, "*=1,h100=4,a100=2.5"));
@@ -598,7 +615,7 @@ static void budgets_refuse(void)
 		double got;
 
 		j = (struct gate_job){ .array = cases[i].array, .time_limit = cases[i].limit, .min_nodes = cases[i].nodes, .tasks = cases[i].tasks,
-				       .tasks_per_node = cases[i].per_node, .begin = cases[i].begin };
+				       .tasks_per_node = cases[i].per_node, .begin = cases[i].begin, .max_nodes = cases[i].max_nodes, .features = cases[i].features };
 		memcpy(j.tres, cases[i].tres, sizeof(j.tres));
 		got = gate_hours(&j, &b, now);
 		if (got != cases[i].hours) {
@@ -607,26 +624,35 @@ static void budgets_refuse(void)
 		}
 	}
 	/* Jobs that were accepted after the list was made count, until a newer list has them; those of other tenants do not. */
-	EXPECT(!gate_exceeds(&accepted, &b, 30, 990, 1000));
-	EXPECT(gate_exceeds(&accepted, &b, 30, 990, 1001) && b.left == 20.5);
+	EXPECT(!gate_exceeds(&accepted, &b, 7, 30, 990, 1000));
+	EXPECT(gate_exceeds(&accepted, &b, 7, 30, 990, 1001) && b.left == 20.5);
 	gate_budget(line, &b);
-	EXPECT(!gate_exceeds(&accepted, &b, 20.5, 990, 1002));
+	EXPECT(!gate_exceeds(&accepted, &b, 7, 20.5, 990, 1002));
 	gate_budget(line, &b);
-	EXPECT(gate_exceeds(&accepted, &b, 0.01, 1000, 1003));
+	EXPECT(gate_exceeds(&accepted, &b, 7, 0.01, 1000, 1003));
+	/* They count against their user alone, who may never have submitted them (--test-only). */
 	gate_budget(line, &b);
-	EXPECT(!gate_exceeds(&accepted, &b, 30, 1001, 1003));
+	EXPECT(!gate_exceeds(&accepted, &b, 8, 50.5, 1000, 1003));
+	gate_budget(line, &b);
+	EXPECT(gate_exceeds(&accepted, &b, 8, 0.01, 1000, 1003) && b.left == 0);
+	/* A job that can use nothing goes on, whatever is left. */
+	b.left = -5;
+	EXPECT(!gate_exceeds(&accepted, &b, 7, 0, 1000, 1003));
+	EXPECT(gate_exceeds(&accepted, &b, 7, 0.001, 1004, 1004));
+	gate_budget(line, &b);
+	EXPECT(!gate_exceeds(&accepted, &b, 7, 30, 1001, 1003));
 	gate_budget("a bio 50 1000 month 1360000 E *=1", &b);
-	EXPECT(!gate_exceeds(&accepted, &b, 50, 990, 1003));
+	EXPECT(!gate_exceeds(&accepted, &b, 7, 50, 990, 1003));
 	gate_budget(line, &b);
 	for (int i = 0; i < 3 * GATE_ACCEPTED; i++)
-		EXPECT(!gate_exceeds(&accepted, &b, 0, 2000, 2000 + i));
+		EXPECT(!gate_exceeds(&accepted, &b, 7, 0.001, 2000 + i, 2000 + i));
 	/* Many small jobs of a moment all count. */
 	for (int i = 0; i < 2 * GATE_ACCEPTED; i++) {
 		gate_budget(line, &b);
-		EXPECT(!gate_exceeds(&accepted, &b, 50.0 / (2 * GATE_ACCEPTED), 3000, 3000));
+		EXPECT(!gate_exceeds(&accepted, &b, 9, 50.0 / (2 * GATE_ACCEPTED), 90000, 90000));
 	}
 	gate_budget(line, &b);
-	EXPECT(gate_exceeds(&accepted, &b, 1, 3000, 3001));
+	EXPECT(gate_exceeds(&accepted, &b, 9, 1, 90000, 90001));
 	gate_budget(line, &b);
 
 	j.time_limit = 60;
@@ -642,13 +668,16 @@ static void budgets_refuse(void)
 static void accepted_jobs_do_not_grow(void)
 {
 	struct gate_settings s = parsed("partitions=gpu\noperator_uids=990");
-	struct gate_job none = { .begin = 5, .comment = "c", .licenses = "l" }, j;
+	struct gate_job none = { .comment = "c", .licenses = "l" }, j;
 	char text[GATE_TEXT];
 
 	EXPECT(!gate_grows(&s, &none, 1001, text, sizeof(text)));
 #define GROWS(what) (j = none, j.what, gate_grows(&s, &j, 1001, text, sizeof(text)) && !gate_grows(&s, &j, 990, text, sizeof(text)) && !gate_grows(&s, &j, 0, text, sizeof(text)))
 	EXPECT(GROWS(time_limit = 5));
+	EXPECT(GROWS(begin = 5));
 	EXPECT(GROWS(account = "nlp"));
+	EXPECT(GROWS(features = "new"));
+	EXPECT(GROWS(max_nodes = 2));
 	EXPECT(GROWS(partition = "gpu"));
 	EXPECT(GROWS(min_nodes = 2));
 	EXPECT(GROWS(tasks = 2));

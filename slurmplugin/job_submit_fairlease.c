@@ -222,22 +222,24 @@ static char *budget_line(const char *prefix, const char *name, time_t now, time_
 	return NULL;
 }
 
-/* True if the job can use more than is left of its account's budget; then it stores the message to the user in text. */
+/* True if the job can use more than is left of its account's budget; then it stores the message to the user in text. Slurm refuses users who do not have the account. */
 static bool exceeds(const job_desc_msg_t *d, const struct gate_job *j, time_t now, char *text, size_t size)
 {
-	const char *account = d->account && d->account[0] ? d->account : user_of(d->user_id).default_acct;
+	slurmdb_user_rec_t user = user_of(d->user_id);
+	const char *account = d->account && d->account[0] ? d->account : user.default_acct;
 	struct gate_budget budget;
 	time_t made;
-	char *line = budget_line("", account, now, &made);
-	bool more = line && gate_budget(line, &budget);
+	char *line = budget_line("", account, now, &made), *users = line ? budget_line("@", user.name, now, &made) : NULL;
+	bool more = users && gate_may_use(users, account) && gate_budget(line, &budget);
 	double hours;
 
+	free(users);
 	free(line);
 	if (!more)
 		return false;
 	hours = gate_hours(j, &budget, now);
 	pthread_mutex_lock(&accepting);
-	more = gate_exceeds(&accepted, &budget, hours, made, now);
+	more = gate_exceeds(&accepted, &budget, d->user_id, hours, made, now);
 	pthread_mutex_unlock(&accepting);
 	if (more)
 		gate_budget_refusal(j, &budget, hours, text, size);
@@ -405,7 +407,7 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
  * With protect_gate, users cannot open a gate early, and users who have an account whose budget refuses jobs
  * cannot let a job grow after it was accepted: Slurm lets them raise a waiting job's time limit. Public headers do not show
  * the changed job, so this applies to every job's licences (its start time, without
- * a gate_license), and to shorter limits, too. The Lua version sees the job and exempts others. SlurmUser,
+ * a gate_license), and to shorter limits and later start times, too. The Lua version sees the job and exempts others. SlurmUser,
  * as whom slurmctld runs, and the daemon, whose user owns the heartbeats, open them.
  */
 extern int job_modify(job_desc_msg_t *d, job_record_t *job, uint32_t submit_uid, char **err_msg)

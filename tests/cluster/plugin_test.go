@@ -722,7 +722,7 @@ func budgetsRefuse(t *testing.T, c *testcluster.Cluster, sees bool) {
 	list := func(age time.Duration, left float64) {
 		t.Helper()
 		end := time.Now().Add(100 * time.Hour)
-		text := fmt.Sprintf("%d\nops vision 0.000 9 month %d E *=1\nnlp nlp %.3f 1000 month %[2]d 2026-12-01T00:00 *=1,v100=4\n@alice\n", time.Now().Add(-age).Unix(), end.Unix(), left)
+		text := fmt.Sprintf("%d\nops vision 0.000 9 month %d E *=1\nnlp nlp %.3f 1000 month %[2]d 2026-12-01T00:00 *=1,v100=4\n@alice nlp\n", time.Now().Add(-age).Unix(), end.Unix(), left)
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -749,6 +749,9 @@ func budgetsRefuse(t *testing.T, c *testcluster.Cluster, sees bool) {
 		{"nodes", "alice", "--time=120 -N2 --gres=gpu:3", "may use 12.00 GPU-hours at prices" + account},
 		{"the default account by its name", "alice", "-A nlp --time=660 --gres=gpu:1", "may use 11.00 GPU-hours at prices" + account},
 		{"in capitals", "alice", "-A NLP --time=660 --gres=gpu:1", "may use 11.00 GPU-hours at prices" + account},
+		{"up to two nodes", "alice", "--time=120 -N1-2 --gres=gpu:3", "may use 12.00 GPU-hours at prices" + account},
+		{"with features", "alice", "--time=180 --constraint=x --gres=gpu:1", "may use 12.00 GPU-hours at prices" + account},
+		{"in the next period", "alice", "--time=6000 --begin=now+120hours --gres=gpu:1", ""},
 		{"no time limit", "alice", "--gres=gpu:1", "(it states no --time), and account nlp has 10.00 left"},
 		{"no GPUs", "alice", "--time=9999 -n1", ""},
 		{"an account without a budget", "bob", "--time=6000 --gres=gpu:1", ""},
@@ -770,6 +773,9 @@ func budgetsRefuse(t *testing.T, c *testcluster.Cluster, sees bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := c.Run(ctx, "bob", script, "sbatch", "--test-only", "-A", "nlp", "--time=60", "--gpus=k80:1"); err == nil {
+		t.Error("bob uses the account nlp, which he does not have")
+	}
 	if _, err := submit("alice", "--time=180 --gpus=k80:1"); err == nil || !strings.Contains(err.Error(), "may use 3.00 GPU-hours at prices, and account nlp has 2.00 left") {
 		t.Errorf("the job that was accepted since does not count: %v", err)
 	}
@@ -781,6 +787,13 @@ func budgetsRefuse(t *testing.T, c *testcluster.Cluster, sees bool) {
 		if err := update("alice", change); err == nil || !strings.Contains(err.Error(), "cancel the job and submit it again") {
 			t.Errorf("alice changes %s of her job that was accepted, or is not told why not: %v", change, err)
 		}
+	}
+	postponed, err := submit("alice", "--time=6000 --begin=now+120hours --gres=gpu:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Exec(ctx, "alice", "scontrol", "update", "JobId="+postponed, "StartTime=now+1hour"); err == nil || !strings.Contains(err.Error(), "cancel the job and submit it again") {
+		t.Errorf("alice moves a job from the next period into this one: %v", err)
 	}
 	if err := update("alice", "TimeLimit=60"); (err == nil) != sees {
 		t.Errorf("alice shortens her job: %v", err)
