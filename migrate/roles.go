@@ -94,7 +94,7 @@ var TenantViews = []string{
 	"gpus_now", "gpu_nodes_now", "gpu_use_hourly", "idle_held", "gpu_remarks_now", "forecasts_now", "forecast_coverage", "budgets", "objectives_kept",
 }
 
-// tenantTables are the tables that the program reads for tenants, and those that the policies ask. Tenants write their own notice_choices.
+// tenantTables are the tables that the program reads for tenants, and those that the policies ask.
 var tenantTables = []string{"jobs", "overrides", "rounds", "schema_version", "members", "database_users", "notices", "notice_choices"}
 
 // written gives the daemon's rights on tables where it may not do everything. It may add to repairs and identity, since
@@ -105,8 +105,11 @@ var written = map[string]string{
 }
 
 // asOwner lists functions that run with the rights of the tables' owner: those that make, drop and clear partitions, for the
-// daemon's role, and the triggers that record what any role does.
-var asOwner = []string{"make_days", "drop_days", "prune_rest", "record_override", "record_term", "record_repair", "record_schema"}
+// daemon's role, the triggers that record what any role does, and the chooser.
+var asOwner = []string{"make_days", "drop_days", "prune_rest", "record_override", "record_term", "record_repair", "record_schema", chooser}
+
+// chooser is the function by which tenants write their choices: with a right to write the table, they could lock it.
+const chooser = "choose_notices"
 
 // Roles makes the journal's roles that are missing, and gives each role exactly its rights. The schema must be the newest.
 // Roles may be repeated.
@@ -255,6 +258,9 @@ func grant(ctx context.Context, tx pgx.Tx, schema string) error {
 		if writes != "" {
 			do("grant %s on %s to %s", writes, quoted(t), role(writer))
 		}
+		if t == "notice_choices" {
+			do("grant insert, update, delete on %s to %s", t, role(operator)) // this lets the chooser write all rows
+		}
 		if slices.Contains(tenantTables, t) {
 			do("grant select on %s to %s", quoted(t), role(tenant))
 		}
@@ -273,9 +279,11 @@ func grant(ctx context.Context, tx pgx.Tx, schema string) error {
 		do("alter function %s security definer set search_path = %s, pg_temp", f, in)
 		do("revoke execute on function %s from public", f)
 		do("grant execute on function %s to %s", f, role(writer))
+		if strings.HasPrefix(f, chooser+"(") {
+			do("grant execute on function %s to %s, %s", f, role(tenant), role(operator))
+		}
 	}
 	do("grant insert (kind, scope, name, until_at, reason, by, job_key, job_user, job_submitted_at), update (ended_at, ended_by) on overrides to %s", role(operator))
-	do("grant insert, update, delete on notice_choices to %s, %s", role(tenant), role(operator)) // the policy keeps tenants to their own
 	do("grant insert (kind, file_ms, before_ms, term_ms, by, why, study) on tunings to %s", role(operator))
 	return err
 }

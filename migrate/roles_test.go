@@ -196,20 +196,20 @@ func TestWhatATenantSees(t *testing.T) {
 		"update jobs set gpus = 1", "delete from jobs", "insert into members values ('astro', 'ann')", "update database_users set slurm_user = 'eve'",
 		"insert into overrides (kind, scope, name, until_at, reason, by) values ('boost', 'tenant', 'bio', now() + interval '1 day', 'r', 'ann')",
 		"create table mine ()", "alter table jobs disable row level security", "drop view waiting_jobs", "set role fairlease_views", "set role fairlease_reader",
-		"insert into notice_choices (user_name, kinds) values ('eve', '{}')", "update notice_choices set user_name = 'eve'", "update notices set due_at = now()",
+		"insert into notice_choices (user_name, kinds) values ('ann', '{}')", "update notice_choices set kinds = '{}'", "delete from notice_choices", "update notices set due_at = now()",
+		"select choose_notices('eve', '{}', null)", "select choose_notices(current_user, '{}', null)", "select choose_notices(null, '{}', null)",
+		"do 'begin lock table notice_choices in row share mode; end'", "do 'begin lock table notices in row share mode; end'", "do 'begin lock table identity; end'", "do 'begin lock table leaders; end'", "select from notice_choices for key share",
 		"insert into notices (kind, job_key, event, user_name, channel, facts, due_at) values ('stop', 7, '1', 'ann', 'mail', '{}', now())",
 	} {
 		if _, err := ann.Exec(t.Context(), x); !refused(err) {
 			t.Errorf("%s: %v", x, err)
 		}
 	}
-	for _, x := range []string{"update notice_choices set kinds = '{start}'", "delete from notice_choices", "insert into notice_choices (user_name, quiet) values ('ann', '22:00-07:00')"} {
-		if done, err := ann.Exec(t.Context(), x); err != nil || done.RowsAffected() != 1 {
-			t.Errorf("its own choice: %s: %v, %v", x, done, err)
-		}
-	}
-	if n := number(t, db, "select count(*) from notice_choices where user_name = 'eve'"); n != 1 {
-		t.Errorf("%d choices of another user are left", n)
+	execute(t, ann, "create temp table database_users as select session_user::text as name, 'eve' as slurm_user") // the function does not read it
+	execute(t, ann, "select fairlease.choose_notices('ann', '{start}', '22:00-07:00')")
+	execute(t, ann, "drop table pg_temp.database_users")
+	if got := text(t, db, "select string_agg(concat_ws(' ', user_name, kinds, quiet), ', ' order by user_name) from notice_choices"); got != "ann {start} 22:00-07:00, eve {stop} 07:00-07:07" {
+		t.Errorf("after its own choice there are: %s", got)
 	}
 	// Nothing that a query does with rows, in whichever order, sees those of others.
 	execute(t, ann, "create function pg_temp.tell(text) returns boolean language plpgsql cost 0.0000001 as $$ begin if $1 ~ 'astro|eve' then raise 'leaked %', $1; end if; return true; end $$")
@@ -272,7 +272,7 @@ func TestWhatOthersMay(t *testing.T) {
 	}
 	end := []string{"update overrides set ended_at = now(), ended_by = 'ann' where id = 1"}
 	term := []string{"insert into tunings (kind, file_ms, before_ms, term_ms, by, why, study) values ('taken', 1, 1, 2, 'ann', 'r', null)"}
-	choose := []string{"insert into notice_choices (user_name, kinds) values ('bob', '{}') on conflict (user_name) do update set kinds = excluded.kinds"}
+	choose := []string{"select choose_notices('bob', '{}', null)"}
 	prune := []string{"delete from overrides where id = 0", "delete from tunings where id = 0"}
 	never := []string{
 		"update overrides set reason = 'x'", "update overrides set until_at = until_at", "insert into overrides (kind, scope, name, until_at, reason, by, created_at) values ('boost', 'tenant', 'bio', now(), 'r', 'ann', '2000-01-01')",

@@ -18,7 +18,7 @@ type Notices interface {
 	notices.Outbox
 	// Rule sets the rules of the notices that are caused from now on; nil = none are.
 	Rule(*store.NoticeRules)
-	// Refused gives, once, why PostgreSQL refused notices.
+	// Refused gives, once, why notices were not written.
 	Refused() error
 	// Counts gives the notices that need attention.
 	Counts(ctx context.Context) (store.NoticeCounts, error)

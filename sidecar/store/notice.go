@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/cluster/notice"
@@ -39,7 +38,7 @@ type NoticeRules struct {
 type Outbox struct {
 	lead  *Leadership
 	rules atomic.Pointer[NoticeRules] // nil = there are none
-	// refused is why PostgreSQL refused notices last; nil = it did not.
+	// refused is why notices were not written last; nil = they were.
 	refused atomic.Pointer[error]
 }
 
@@ -132,7 +131,7 @@ func (o *Outbox) of(s *cluster.Snapshot, p *cluster.Plan) []notice.Notice {
 	return notice.Of(s, p)
 }
 
-// put writes notices in the transaction of what caused them. Where PostgreSQL refuses them, the transaction goes on without: no round
+// put writes notices in the transaction of what caused them. Where that fails or a lock is not free, the transaction goes on without: no round
 // waits for letters.
 func (o *Outbox) put(ctx context.Context, tx pgx.Tx, all []notice.Notice) error {
 	rules := o.rules.Load()
@@ -149,6 +148,9 @@ func (o *Outbox) put(ctx context.Context, tx pgx.Tx, all []notice.Notice) error 
 		return nil
 	}
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "set local lock_timeout = '200ms'"); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, noticeLock); err != nil {
 			return err
 		}
@@ -164,14 +166,16 @@ func (o *Outbox) put(ctx context.Context, tx pgx.Tx, all []notice.Notice) error 
 		if err == nil {
 			_, err = tx.Exec(ctx, noticePut, string(text))
 		}
+		if err == nil {
+			_, err = tx.Exec(ctx, "set local lock_timeout = default")
+		}
 		return err
 	})
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
-		o.refused.Store(&err)
-		return nil
+	if err == nil || tx.Conn().IsClosed() {
+		return err
 	}
-	return err
+	o.refused.Store(&err)
+	return nil
 }
 
 // readersOf reads what is known of the users of notices.
@@ -333,7 +337,7 @@ func (o *Outbox) note(ctx context.Context, query string, args ...any) error {
 	return nil
 }
 
-// Refused gives, once, why PostgreSQL refused notices.
+// Refused gives, once, why notices were not written.
 func (o *Outbox) Refused() error {
 	if why := o.refused.Swap(nil); why != nil {
 		return fmt.Errorf("notices were not written down: %w", *why)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
+	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/cluster/notice"
 	"github.com/fairlease/fairlease/sidecar/forecast"
@@ -20,6 +21,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
 	"github.com/fairlease/fairlease/sidecar/telemetry/remark"
+	"github.com/fairlease/fairlease/sql"
 )
 
 // office is a journal with an outbox.
@@ -182,10 +184,102 @@ func TestChoicesOfUsers(t *testing.T) {
 	if err != nil || !slices.Equal(got.Kinds, []string{notice.Idle}) || got.Quiet == nil || *got.Quiet != "" {
 		t.Errorf("it chose %+v (%v)", got, err)
 	}
-	for _, c := range []store.NoticeChoice{{}, {User: "x", Kinds: []string{"spam"}}, {User: "x", Quiet: &r.Kinds[0]}} {
+	for _, c := range []store.NoticeChoice{{}, {User: "x", Kinds: []string{"spam"}}, {User: "x", Kinds: slices.Repeat(r.Kinds, 6)}, {User: "x", Quiet: &r.Kinds[0]}} {
 		if err := o.store.Notices.Choose(t.Context(), c); err == nil {
 			t.Errorf("%+v was taken", c)
 		}
+	}
+}
+
+// A tenant's transaction, whatever it locks, delays neither a round nor its notices.
+func TestNoTenantDelaysARound(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.lead.Notices.Rule(rules(10, store.Mail))
+	dsn := o.db.Config().ConnString()
+	if err := migrate.Roles(t.Context(), dsn, migrate.Schema, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	tenant := storetest.Connect(t, storetest.As(dsn, storetest.Role(t, o.db, "ann", "fairlease_tenant")))
+	for _, x := range []string{"begin", "select choose_notices(current_user, '{stop}', null)", "select pg_advisory_lock(hashtext('fairlease.notices'))",
+		"lock table notice_choices in access exclusive mode", "lock table notices in share mode", "lock table identity in access exclusive mode"} {
+		_, err := tenant.Exec(t.Context(), x)
+		if strings.HasPrefix(x, "lock") {
+			if err == nil {
+				t.Errorf("%s: a tenant may", x)
+			}
+			_, err = tenant.Exec(t.Context(), "rollback to savepoint s")
+		}
+		if err == nil {
+			_, err = tenant.Exec(t.Context(), "savepoint s")
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", x, err)
+		}
+	}
+	o.commit("bob", 1)
+	o.is("bob start mail 1000000/1")
+}
+
+// A lock that is not free, or a choice that cannot be read, costs a round its notices, and no more.
+func TestARoundGoesOnWithoutNotices(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.lead.Notices.Rule(rules(10, store.Mail))
+	o.must(`create table limits (lock text)`)
+	o.must(`create function note() returns trigger language plpgsql as $$ begin insert into limits values (current_setting('lock_timeout')); return new; end $$`)
+	o.must(`create trigger note before insert on round_blobs for each row execute function note()`) // it is written last
+	refuses := func(why string) {
+		t.Helper()
+		o.commit("ann", 1)
+		if err := o.lead.Notices.Refused(); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("it says %v, not %s", err, why)
+		}
+	}
+	for _, table := range []string{"notice_choices", "notices", "identity"} {
+		o.must("begin")
+		o.must("lock table " + table + " in access exclusive mode")
+		refuses("lock timeout")
+		o.must("rollback")
+	}
+	o.must("alter table notice_choices drop constraint notice_choices_kinds_check")
+	o.must("insert into notice_choices (user_name, kinds) values ('ann', '{null}')")
+	refuses("cannot scan")
+	o.must("delete from notice_choices")
+	o.commit("ann", 1)
+	o.is("ann start mail 1000000/5")
+	var limits string
+	if err := o.db.QueryRow(t.Context(), "select string_agg(distinct lock, ' ') from limits").Scan(&limits); err != nil || limits != "0" {
+		t.Errorf("after notices, the rest of a round waits for locks as long as %s (%v)", limits, err)
+	}
+}
+
+// A choice has each kind once at most.
+func TestChoicesAreBounded(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	for kinds, may := range map[string]bool{"null": true, "'{}'": true, "'{stop,start,idle,budget,slip}'": true, "array_fill('stop'::text, array[2000000])": false,
+		"'{{stop},{start}}'": false, "'{null}'": false} {
+		if _, err := o.db.Exec(t.Context(), "select choose_notices('ann', "+kinds+", null)"); (err == nil) != may {
+			t.Errorf("%s: %v", kinds, err)
+		}
+	}
+}
+
+// Counts of notices, which the daemon takes every ten seconds, use an index, however many were sent.
+func TestCountsReadAnIndex(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.must(`insert into notices (kind, job_key, event, user_name, channel, facts, due_at, sent_at)
+		select 'stop', n, '1', 'ann', 'mail', '{}', now(), case when n > 50 then now() end from generate_series(1, 20000) n`)
+	o.must("analyze notices")
+	rows, err := o.db.Query(t.Context(), "explain "+sql.Query("notice_counts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if text := strings.Join(plan, "\n"); err != nil || !strings.Contains(text, "notices_unsent") || strings.Contains(text, "Seq Scan") {
+		t.Errorf("the plan is (%v):\n%s", err, text)
 	}
 }
 

@@ -1,8 +1,9 @@
 -- Notices to users.
 
 -- name: notice_lock
--- Rounds, forecasts and looks at GPUs add notices at the same time: the numbers of a user must not change in between.
-select pg_advisory_xact_lock(hashtext(current_schema() || '.notices'));
+-- Rounds, forecasts and looks at GPUs add notices at the same time: the numbers of a user must not change in between. The daemon alone may
+-- take this lock; on the table notices, it would wait for autovacuum.
+lock table identity in share update exclusive mode;
 
 -- name: notice_readers
 -- Choices of some users ($1), and how many notices each had within the last hour.
@@ -128,12 +129,7 @@ from notice_choices
 where user_name = $1;
 
 -- name: notice_choose
-insert into notice_choices (user_name, kinds, quiet)
-values ($1, $2, $3)
-on conflict (user_name) do update set
-    kinds = excluded.kinds,
-    quiet = excluded.quiet,
-    changed_at = clock_timestamp();
+select choose_notices($1, $2, $3);
 
 -- name: notice_slips
 -- Waiting jobs whose new forecast ($1) is an hour later than an earlier one said at the latest: the oldest kept one since their
