@@ -57,11 +57,18 @@ func (x *contest) gatherFor(in *lease.Input, due []lease.Due) {
 	if x.f.Stops.Rule().Off() {
 		return
 	}
+	busy := make([]bool, len(x.f.In.Pools)) // GPUs are gathered there
+	for k := range x.f.Hand.Claims {
+		if cl := &x.f.Hand.Claims[k]; cl.Gathers {
+			if p := x.f.In.Pool(cl.Pool); p >= 0 {
+				busy[p] = true
+			}
+		}
+	}
 	var board *place.Board // made late: many gangs are tried, and few find nodes
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]
-		busy := slices.ContainsFunc(x.f.Hand.Claims, func(c cluster.Claim) bool { return c.Gathers && c.Pool == x.f.In.Pools[d.Pool] })
-		if busy || x.f.Hand.IsClaimed(k.Key) || x.f.Hand.Leases[k.Case] != nil || k.Running {
+		if busy[d.Pool] || x.f.Hand.IsClaimed(k.Key) || x.f.Hand.Leases[k.Case] != nil || k.Running {
 			continue
 		}
 		if !mayGather(in, k, d.Pool, true) {
@@ -72,6 +79,7 @@ func (x *contest) gatherFor(in *lease.Input, due []lease.Due) {
 		}
 		if nodes, ok := x.soonest(board, in, k, d.Pool); ok {
 			board.Hold(nodes)
+			busy[d.Pool] = true
 			x.f.Hand.Claims = append(x.f.Hand.Claims, cluster.Claim{Job: k.Key, Pool: x.f.In.Pools[d.Pool], Nodes: nodes, At: x.f.In.Now, Made: x.f.In.Now, Gathers: true})
 		}
 	}
