@@ -370,7 +370,7 @@ func (s Notices) Choice(ctx context.Context, user string) (NoticeChoice, error) 
 // Choose writes down what a user chose.
 func (s Notices) Choose(ctx context.Context, c NoticeChoice) error {
 	if c.User == "" {
-		return errors.New("the choice does not say of which user it is")
+		return errors.New("a choice of notices without its user: name one")
 	}
 	if _, err := s.pool.Exec(ctx, noticeChoose, c.User, c.Kinds, c.Quiet); err != nil {
 		return fmt.Errorf("writing down which notices %s wants: %w", c.User, denied(err))

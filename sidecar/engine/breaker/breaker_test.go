@@ -109,7 +109,7 @@ func TestEachKindTrips(t *testing.T) {
 				t.Fatalf("beyond the bound: %+v", trip)
 			}
 			if !strings.Contains(s.event, "fairlease resume") || !strings.Contains(s.event, "breaker."+string(kind)) || !strings.Contains(s.event, "105") {
-				t.Errorf("the event does not tell why, of which jobs, and what to do: %s", s.event)
+				t.Errorf("the event lacks its reason, its jobs or the way back: %s", s.event)
 			}
 			if s.Breaker.Faults != nil {
 				t.Error("its evidence would trip it again after a resume")
