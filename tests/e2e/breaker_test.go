@@ -57,11 +57,19 @@ func TestBreaker(t *testing.T) {
 		}
 		tripped(config, "failed_starts", jobs)
 		end(syscall.SIGTERM)
+		rounds := func() int {
+			text, err := os.ReadFile(logOf(config))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Count(string(text), `"message":"round"`)
+		}
+		before := rounds()
 		end = r.serve(config)
 		for _, id := range jobs { // nobody holds them
 			r.waitState(id, 4*time.Minute, "RUNNING")
 		}
-		time.Sleep(5 * time.Second) // rounds of the new daemon
+		r.until("the new daemon has seen them run", time.Minute, func() bool { return rounds() > before })
 		if out, err := r.fairlease(config, "status"); err != nil || !strings.Contains(out, "breaker   has tripped") {
 			t.Errorf("a restart has ended it: %v\n%s", err, out)
 		}
