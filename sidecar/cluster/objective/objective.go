@@ -112,7 +112,8 @@ func waits(x *cluster.Case, at cluster.Instant) bool {
 	return x.Record.UserBegin <= at && x.Job.State == cluster.Waiting && x.Job.Inactive == "" && (x.Control == cluster.FullControl || x.Control == cluster.NoReclaim)
 }
 
-// gpus counts the time of GPUs that were well. Idle GPUs are bad where jobs waited for as many GPUs of the model, or of any.
+// gpus counts the time of GPUs that were well. Idle GPUs are bad where jobs waited for as many GPUs of the model, or of any. Runs that were seen late
+// can make the idle time of a ledger shrink; what was counted before stays.
 func (c *Counts) gpus(s *cluster.Snapshot, p *cluster.Plan) {
 	wanted, anywhere := map[string]int{}, 0
 	for i := range s.Cases {
@@ -134,7 +135,7 @@ func (c *Counts) gpus(s *cluster.Snapshot, p *cluster.Plan) {
 			continue
 		}
 		was := &s.Ledger.Pools[k]
-		idle := now.Idle - was.Idle
+		idle := max(now.Idle-was.Idle, 0)
 		total += now.Capacity - was.Capacity - (now.Bad - was.Bad)
 		missed := min(idle, cluster.Times(wanted[now.Pool], span))
 		more := min(idle-missed, spare)

@@ -122,7 +122,15 @@ func TestIdleGPUs(t *testing.T) {
 			t.Errorf("%s: %v GPU-hours, %v bad; want 15, %v", c.name, total/3600, bad/3600, c.bad)
 		}
 	}
+	s := cluster.Snapshot{Cases: []cluster.Case{waiting(1, start, nil)}, Ledger: cluster.Ledger{At: start, Pools: []cluster.PoolAccount{{Pool: "k80", Idle: cluster.Times(3, hour)}}}}
+	p := cluster.Plan{At: start.Add(hour)}
+	p.State.Ledger.Pools = []cluster.PoolAccount{{Pool: "k80", Capacity: cluster.Times(8, hour), Idle: cluster.Times(1, hour)}} // runs were seen late
 	var counts objective.Counts
+	counts.Decided(&s, &p, hour)
+	if total, bad := of(counts, objective.GPUs, ""); total != 8*3600 || bad != 0 {
+		t.Errorf("idle time that shrinks counts %v GPU-hours, %v bad; want 8, 0", total/3600, bad/3600)
+	}
+	counts = nil
 	counts.Decided(&cluster.Snapshot{}, &cluster.Plan{At: start}, hour)
 	if len(counts) > 0 {
 		t.Errorf("the first round of all counts %+v", counts)

@@ -157,7 +157,7 @@ func (m *Meter) Call(call string, took time.Duration, err error) {
 // Skipped records beats of the clock without a round.
 func (m *Meter) Skipped(beats int64) {
 	if m != nil {
-		m.skipped.Add(float64(beats))
+		add(m.skipped, float64(beats))
 	}
 }
 
@@ -178,7 +178,7 @@ func (m *Meter) LeftOut(n int) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.left.Add(float64(n))
+	add(m.left, float64(n))
 }
 
 // Restored records that the journal was found to have lost rounds.
@@ -234,8 +234,8 @@ func (m *Meter) Objectives(counts objective.Counts, targets objective.Targets) {
 		return
 	}
 	for _, c := range counts {
-		m.goals.events.WithLabelValues(string(c.Objective), c.Tenant).Add(c.Total)
-		m.goals.bad.WithLabelValues(string(c.Objective), c.Tenant).Add(c.Bad)
+		add(m.goals.events.WithLabelValues(string(c.Objective), c.Tenant), c.Total)
+		add(m.goals.bad.WithLabelValues(string(c.Objective), c.Tenant), c.Bad)
 	}
 	for name, percent := range targets.Percent {
 		m.goals.targets.WithLabelValues(string(name)).Set(percent / 100)
@@ -293,13 +293,13 @@ func (m *Meter) Round(r *loop.Report, err error, took time.Duration) {
 		m.ended.WithLabelValues(r.Plan.Ended[i].Why).Inc()
 	}
 	for i := range r.Plan.Losses {
-		m.lost.Add(inSeconds(r.Plan.Losses[i].Time))
+		add(m.lost, inSeconds(r.Plan.Losses[i].Time))
 	}
 	sums := sumsOf(&r.Plan, r.Waits)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.last != nil { // else an earlier process, or another daemon, may have counted them
-		m.left.Add(float64(leftOut(m.noise, r.Plan.State.Noise)))
+		add(m.left, float64(leftOut(m.noise, r.Plan.State.Noise)))
 	}
 	m.last, m.noise = sums, r.Plan.State.Noise
 }
@@ -312,8 +312,11 @@ func leftOut(was, is []cluster.Noise) (n int) {
 			n -= was[k].Left
 		}
 	}
-	return max(n, 0)
+	return n
 }
+
+// add adds to a counter. One that would shrink stays: Prometheus' panics, and no figure is worth a round.
+func add(c prometheus.Counter, by float64) { c.Add(max(by, 0)) }
 
 func resultOf(a *cluster.Action, o *cluster.Outcome) string {
 	switch {
