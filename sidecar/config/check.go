@@ -116,6 +116,7 @@ func (k *checker) models() {
 	m := &k.c.Models
 	k.oneOf("models.chooser", m.Chooser, append(slices.Clone(cluster.Mechanisms), preset.Paper)...)
 	k.listens("models.progress.listen", m.Progress.Listen)
+	k.must(m.Progress.WebConfig == "" || strings.HasPrefix(m.Progress.WebConfig, "/"), "models.progress.web_config", "must be an absolute path, got %q", m.Progress.WebConfig)
 	k.must(m.Progress.Every >= Duration(cluster.Second), "models.progress.every", "%v between two reports of a job is too short; write at least 1s", m.Progress.Every)
 	k.must(m.DivideEvery >= k.c.Interval || !k.c.market(), "models.divide_every", "%v is shorter than %s; lengthen it", m.DivideEvery, k.where("interval", k.c.Interval))
 	k.must(m.Speedups.History >= 0 && m.Speedups.History.Span() <= 365*cluster.Day, "models.speedups.history", "%v: write a time from 0s (no history is read) to 365d, like 30d", m.Speedups.History)
@@ -233,11 +234,11 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 func (k *checker) connections() {
 	s := &k.c.Slurm
-	u, err := url.Parse(s.Address)
-	ok := err == nil && (u.Scheme == "unix" && strings.HasPrefix(u.Path, "/") && u.Host == "" || (u.Scheme == "http" || u.Scheme == "https") && u.Host != "")
-	k.must(ok, "slurm.address", "%q is not an address; write unix:///path/of/the/socket, http://host:port or https://host:port", s.Address)
+	k.slurmrestd("slurm.address", s.Address, s.TokenFile != "")
 	k.must((s.User == "") == (s.TokenFile == ""), "slurm.token_file", "slurm.user and slurm.token_file go together; set both or neither")
-	k.must(err != nil || u.Scheme != "http" || s.TokenFile == "" || loopback(u.Hostname()), "slurm.address", "the token would cross the network in clear; use https, or a unix socket")
+	if s.JWT != JWTAuto && s.JWT != JWTNone {
+		k.slurmrestd("slurm.jwt", s.JWT, true)
+	}
 	k.must((s.TLS.CertFile == "") == (s.TLS.KeyFile == ""), "slurm.tls.cert_file", "slurm.tls.cert_file and slurm.tls.key_file go together; set both or neither")
 	k.must(s.APIVersion == "" || strings.HasPrefix(s.APIVersion, "v0.0."), "slurm.api_version", "%q is not a version; write one like v0.0.44, or nothing for the newest", s.APIVersion)
 	k.must(len(s.Scontrol) > 0, "slurm.scontrol", "is empty; write the command, as in scontrol or [sudo, -u, slurm, scontrol]")
@@ -261,6 +262,14 @@ func (k *checker) connections() {
 	k.oneOf("log.format", k.c.Log.Format, "auto", "json", "console")
 	k.listens("metrics.listen", k.c.Metrics.Listen)
 	k.must(k.c.Metrics.WebConfig == "" || strings.HasPrefix(k.c.Metrics.WebConfig, "/"), "metrics.web_config", "must be an absolute path, got %q", k.c.Metrics.WebConfig)
+}
+
+// slurmrestd checks an address of slurmrestd, to which tokens may be sent.
+func (k *checker) slurmrestd(key, address string, tokens bool) {
+	u, err := url.Parse(address)
+	ok := err == nil && (u.Scheme == "unix" && strings.HasPrefix(u.Path, "/") && u.Host == "" || (u.Scheme == "http" || u.Scheme == "https") && u.Host != "")
+	k.must(ok, key, "%q is not an address; write unix:///path/of/the/socket, http://host:port or https://host:port", address)
+	k.must(!ok || u.Scheme != "http" || !tokens || loopback(u.Hostname()), key, "the token would cross the network in clear; use https, or a unix socket")
 }
 
 // listens checks an address to listen on; "" = none.

@@ -158,6 +158,8 @@ type Progress struct {
 	Leases string   `yaml:"leases"`
 	Every  Duration `yaml:"every"`
 	Munge  string   `yaml:"munge"`
+	// WebConfig is a file with TLS for Listen, in the format of exporter-toolkit.
+	WebConfig string `yaml:"web_config"`
 }
 
 // Lease sets the length of leases and the notice before their end.
@@ -320,6 +322,7 @@ type Slurm struct {
 	Address       string   `yaml:"address"`
 	User          string   `yaml:"user"`
 	TokenFile     string   `yaml:"token_file"`
+	JWT           string   `yaml:"jwt"`
 	TLS           TLS      `yaml:"tls"`
 	APIVersion    string   `yaml:"api_version"`
 	Scontrol      Command  `yaml:"scontrol"`
@@ -331,6 +334,24 @@ type Slurm struct {
 	SmallList     int      `yaml:"small_list"`
 	Singles       int      `yaml:"singles"`
 	ArrayCap      int      `yaml:"array_cap"`
+}
+
+// Values of slurm.jwt beside addresses: users' tokens of auth/jwt are checked by the slurmrestd of slurm.address if fairlease itself
+// uses a token there, or none are taken.
+const (
+	JWTAuto = "auto"
+	JWTNone = "none"
+)
+
+// Checker gives the address of the slurmrestd that checks users' tokens of auth/jwt; "" = none are taken.
+func (s *Slurm) Checker() string {
+	switch {
+	case s.JWT != JWTAuto && s.JWT != JWTNone:
+		return s.JWT
+	case s.JWT == JWTAuto && s.TokenFile != "":
+		return s.Address
+	}
+	return ""
 }
 
 // TLS is for https addresses.
@@ -405,7 +426,7 @@ func Default() *Config {
 		Forecast: Forecast{Every: 10 * minute, Runs: 100, Horizon: 7 * day, Last: 14 * day},
 		Notices:  Notices{Rate: 10, Mail: Mail{TLS: StartTLS}},
 		Config:   Taking{AcceptAbove: 10},
-		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", Scontrol: Command{"scontrol"},
+		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", JWT: JWTAuto, Scontrol: Command{"scontrol"},
 			Timeout: 20 * second, ListTimeout: 2 * minute, Retries: 3, FullEvery: 30 * second,
 			AccountsEvery: 5 * minute, SmallList: 200, Singles: 64, ArrayCap: 1000},
 		Database: Database{Schema: "fairlease", KeepRounds: 14 * day, Keep: 365 * day},

@@ -41,6 +41,8 @@ type Daemon struct {
 	Foresee func(context.Context) (*forecast.Forecast, error)
 	// Counters makes the source of the GPUs' counters; nil = the configuration's own.
 	Counters func(*config.GPUCounters) (gpu.Source, error)
+	// Takes asks Slurm whether it takes a user's token of auth/jwt; nil = jobs report without.
+	Takes func(ctx context.Context, user, token string) (bool, error)
 	// Config is the configuration at the start. Hangup reloads it with Reload.
 	Config *config.Config
 	Reload func() (*config.Config, error)
@@ -148,7 +150,7 @@ func (d *Daemon) open() *service {
 	d.service = &service{
 		rounds: &rounds{cluster: d.Cluster, engine: d.Decide, divide: d.Divide, notes: d.Notes, inForce: d.inForce.Load, report: report,
 			candidate: candidate{connect: d.Connect, identify: d.Identify, look: d.Probe, file: d.Config.Files.State},
-			cells:     sight{remark: report.cells}, progress: progress{report: report}, gauges: gauges{source: open, to: report},
+			cells:     sight{remark: report.cells}, progress: progress{report: report, takes: d.Takes}, gauges: gauges{source: open, to: report},
 			terms: terms{study: d.Study, report: report}, budgets: budgets{meter: d.Meter}, goals: objectives{meter: d.Meter}, beats: heartbeats{dir: d.Config.Files.Heartbeats}},
 		gate: make(turnstile, 1), inForce: &d.inForce, read: d.Reload, report: report,
 		accepted:  acceptance{path: d.Config.AcceptedPath()},

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
@@ -17,9 +20,11 @@ import (
 // progress receives the reports of running jobs, and tells them their leases.
 type progress struct {
 	report  *reporter
-	inbox   *telemetry.Inbox // nil = not open
-	drop    *fetch           // nil = none
+	takes   func(ctx context.Context, user, token string) (bool, error) // nil = no tokens
+	inbox   *telemetry.Inbox                                            // nil = not open
+	drop    *fetch                                                      // nil = none
 	running atomic.Pointer[map[cluster.JobID]uint32]
+	users   atomic.Pointer[map[string]uint32]                // of running jobs, by name
 	leases  atomic.Pointer[map[cluster.JobID]telemetry.Term] // of the last round; nil = not known
 	notices *telemetry.Notices                               // nil = none
 	writing atomic.Bool                                      // notices are being written
@@ -37,15 +42,21 @@ func (e *progress) listen(ctx context.Context, p *config.Progress) (closing func
 	if p.Listen == "" {
 		return func() {}, nil
 	}
-	e.inbox = &telemetry.Inbox{Open: telemetry.Munge{Socket: p.Munge}.Open, Owner: e.owner, Lease: e.lease, Now: time.Now,
+	e.inbox = &telemetry.Inbox{Open: telemetry.Munge{Socket: p.Munge}.Open, Owner: e.owner, Number: e.number, Lease: e.lease, Now: time.Now,
 		Every: p.Every.Span().Duration(), AtOnce: 2, Patience: 5 * time.Second}
+	if e.takes != nil {
+		e.inbox.Tokens = &telemetry.Tokens{Ask: e.takes}
+	}
+	if err := web.Validate(p.WebConfig); err != nil {
+		return nil, fmt.Errorf("accepting progress reports (models.progress.web_config): %w", err)
+	}
 	on, err := new(net.ListenConfig).Listen(ctx, "tcp", p.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("accepting progress reports (models.progress.listen): %w", err)
 	}
 	server := e.inbox.Server()
 	go func() {
-		if err := server.Serve(e.inbox.Door(on)); !errors.Is(err, http.ErrServerClosed) {
+		if err := web.Serve(e.inbox.Door(on), server, &web.FlagConfig{WebConfigFile: &p.WebConfig}, slog.New(slog.DiscardHandler)); !errors.Is(err, http.ErrServerClosed) {
 			e.report.log.Error().Err(err).Msg("no longer accepting progress reports")
 		}
 	}()
@@ -63,12 +74,22 @@ func (e *progress) owner(job cluster.JobID) (uint32, bool) {
 	return uid, ok
 }
 
+// number implements telemetry.Inbox.Number.
+func (e *progress) number(user string) (uint32, bool) {
+	users := e.users.Load()
+	if users == nil {
+		return 0, false
+	}
+	uid, ok := (*users)[user]
+	return uid, ok
+}
+
 // hear adds the reports since the last look to seen.
 func (e *progress) hear(seen *cluster.Observation) {
 	if e.inbox == nil && e.drop == nil {
 		return
 	}
-	running := map[cluster.JobID]uint32{}
+	running, users := map[cluster.JobID]uint32{}, map[string]uint32{}
 	var holders []telemetry.Holder
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]
@@ -76,9 +97,13 @@ func (e *progress) hear(seen *cluster.Observation) {
 			continue
 		}
 		running[j.ID] = j.UID
+		if j.User != "" {
+			users[j.User] = j.UID
+		}
 		holders = append(holders, telemetry.Holder{Job: j.ID, User: j.User, UID: j.UID})
 	}
 	e.running.Store(&running)
+	e.users.Store(&users)
 	if e.inbox != nil {
 		reports, refused := e.inbox.Take()
 		seen.Progress = append(seen.Progress, reports...)

@@ -59,6 +59,7 @@ func TestLiveTokens(t *testing.T) {
 			if err := look(t.Context()); err != nil {
 				t.Errorf("a renewed token: %v", err)
 			}
+			verify(t, c)
 		})
 	}
 }

@@ -16,7 +16,7 @@ import (
 // token is our authentication token, read from a file that others renew. It is read again
 // whenever the file has changed. It is safe for concurrent use.
 type token struct {
-	file string // "" = not needed
+	file string // "" = none: the text stays as it is
 
 	mu   sync.Mutex
 	text string
@@ -26,7 +26,7 @@ type token struct {
 // current gives the token; "" if none is needed.
 func (t *token) current() (string, error) {
 	if t.file == "" {
-		return "", nil
+		return t.text, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

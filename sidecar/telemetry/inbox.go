@@ -24,6 +24,10 @@ type Owner func(cluster.JobID) (uid uint32, running bool)
 type Inbox struct {
 	Open  func(ctx context.Context, credential []byte) (uid uint32, payload []byte, err error)
 	Owner Owner
+	// Tokens takes tokens of auth/jwt; the body of such a request is the report itself. nil = none is taken.
+	Tokens *Tokens
+	// Number gives the user id of a user with a running job; false = none runs.
+	Number func(user string) (uid uint32, running bool)
 	// Lease gives the lease of a running job; false = it has none.
 	Lease func(cluster.JobID) (Term, bool)
 	Now   func() time.Time
@@ -132,7 +136,7 @@ func (b *Inbox) serve(r *http.Request) (answer []byte, again time.Duration, no *
 		return nil, 0, &refusal{code: http.StatusNotFound, what: "progress is reported to /v1/progress; a job asks for its lease at /v1/lease"}
 	}
 	if r.Method != http.MethodPost {
-		return nil, 0, &refusal{code: http.StatusMethodNotAllowed, what: "use POST: the body is a credential"}
+		return nil, 0, &refusal{code: http.StatusMethodNotAllowed, what: "use POST: the body is a credential, or a report beside a token"}
 	}
 	credential, err := io.ReadAll(io.LimitReader(r.Body, 4*Most+1))
 	switch {
@@ -141,7 +145,13 @@ func (b *Inbox) serve(r *http.Request) (answer []byte, again time.Duration, no *
 	case len(credential) > 4*Most:
 		return nil, 0, &refusal{code: http.StatusRequestEntityTooLarge, what: fmt.Sprintf("the report is too long: %d bytes are the most", 4*Most)}
 	}
-	uid, payload, no := b.open(r.Context(), host(r.RemoteAddr), credential)
+	var uid uint32
+	payload := credential
+	if b.Tokens.Has(r) {
+		uid, no = b.known(r)
+	} else {
+		uid, payload, no = b.open(r.Context(), host(r.RemoteAddr), credential)
+	}
 	if no != nil {
 		return nil, 0, no
 	}
@@ -237,6 +247,28 @@ func (b *Inbox) open(ctx context.Context, from string, credential []byte) (uint3
 		return 0, nil, &refusal{code: http.StatusServiceUnavailable, what: "munged cannot be asked here; come again", again: b.Every}
 	}
 	return uid, payload, nil
+}
+
+// known gives the user of a request's token.
+func (b *Inbox) known(r *http.Request) (uint32, *refusal) {
+	if b.Tokens == nil {
+		return 0, &refusal{code: http.StatusUnauthorized, what: "this daemon takes no tokens of auth/jwt (slurm.jwt)"}
+	}
+	user, err := b.Tokens.User(r, false)
+	var refused *Refused
+	switch {
+	case errors.As(err, &refused):
+		return 0, &refusal{code: http.StatusUnauthorized, what: err.Error()}
+	case errors.Is(err, ErrBusy):
+		return 0, &refusal{code: http.StatusServiceUnavailable, what: err.Error(), again: max(b.Every, time.Minute)}
+	case err != nil:
+		return 0, &refusal{code: http.StatusServiceUnavailable, what: "Slurm cannot be asked for tokens here; come again", again: b.Every}
+	}
+	uid, running := b.Number(user)
+	if !running {
+		return 0, &refusal{code: http.StatusNotFound, what: fmt.Sprintf("no job of %s is known to run (a job is known some seconds after its start)", user), again: b.Every}
+	}
+	return uid, nil
 }
 
 // keep replaces the job's last report, and keeps the job's last save with it.

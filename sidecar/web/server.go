@@ -221,7 +221,7 @@ func (s *Server) Handler() http.Handler {
 			unknown(w, "you cannot be recognised; the server's log says why")
 			return
 		case user == "" && s.NoAnonymous && r.URL.Path != "/livez" && r.URL.Path != "/readyz":
-			unknown(w, "you must say who you are: by the local socket, by a MUNGE credential (munge -s "+rights.Payload+"), or through the site's proxy")
+			unknown(w, "you must say who you are: by the local socket, by a MUNGE credential (munge -s "+rights.Payload+"), by a token (scontrol token), or through the site's proxy")
 			return
 		}
 		if r.URL.Path != api.Root+"/live" {
@@ -261,6 +261,7 @@ func busy(w http.ResponseWriter, text string) {
 }
 
 func unknown(w http.ResponseWriter, why string) {
-	w.Header().Set("WWW-Authenticate", rights.Scheme)
+	w.Header().Add("WWW-Authenticate", rights.Scheme)
+	w.Header().Add("WWW-Authenticate", rights.TokenScheme)
 	plain(w, http.StatusUnauthorized, strings.TrimSpace(why))
 }

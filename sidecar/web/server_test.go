@@ -3,6 +3,7 @@ package web_test
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -214,7 +215,7 @@ func TestCredentials(t *testing.T) {
 		{"MUNGE nobody", 401, "cannot be recognised"},
 		{"MUNGE away", 401, "cannot be recognised"},
 		{"Basic YW5uOng=", 200, `"user":""`},
-		{"Bearer x", 200, `"user":""`},
+		{"Bearer x", 401, "takes no tokens"},
 	} {
 		w := ask(s, "10.9.9.9:1", "/api/v1/person", "Authorization", c.authorization)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.has) || strings.Contains(w.Body.String(), "/secret") || (w.Code == 401) != (w.Header().Get("WWW-Authenticate") != "") {
@@ -224,6 +225,50 @@ func TestCredentials(t *testing.T) {
 	s.Door.Open = nil
 	if w := ask(s, "10.9.9.9:1", "/api/v1/person", "Authorization", "MUNGE x"); w.Code != 401 || !strings.Contains(w.Body.String(), "takes no MUNGE") {
 		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+}
+
+// Tokens are taken where Slurm checks them, by TLS or on this host. Behind a proxy that names the user they are not looked at.
+func TestTokens(t *testing.T) {
+	token := func(user string) string {
+		text := base64.RawURLEncoding.EncodeToString
+		return "Bearer " + text([]byte(`{"alg":"HS256"}`)) + "." + text(fmt.Appendf(nil, `{"exp":%d,"sun":%q}`, time.Now().Add(time.Hour).Unix(), user)) + "." + text([]byte("x"))
+	}
+	s := newServer()
+	bob := s.Source.Scene().Jobs[0].User
+	s.Door.UserHeader, s.Door.Proxies = "X-Remote-User", []netip.Prefix{netip.MustParsePrefix("10.0.0.7/32")}
+	away := false
+	s.Door.Tokens = &telemetry.Tokens{Ask: func(_ context.Context, user, token string) (bool, error) {
+		if away {
+			return false, errors.New("no answer at /secret/path")
+		}
+		return user != "eve", nil
+	}}
+	for _, c := range []struct {
+		from   string
+		header []string
+		status int
+		has    string
+	}{
+		{"127.0.0.1:1", []string{"Authorization", token("ann")}, 200, `"user":"ann","operator":true`},
+		{"127.0.0.1:1", []string{"Authorization", token(bob)}, 200, `"operator":false,"tenants":["t0`},
+		{"127.0.0.1:1", []string{"Authorization", token("root")}, 200, `"user":"root","operator":true`},
+		{"127.0.0.1:1", []string{"Authorization", token("eve")}, 401, "does not take the token"},
+		{"127.0.0.1:1", []string{"Authorization", token(bob), "X-SLURM-USER-NAME", "ann"}, 401, "another user"},
+		{"127.0.0.1:1", []string{"Authorization", "Bearer x"}, 401, "no token"},
+		{"10.9.9.9:1", []string{"Authorization", token("ann")}, 401, "by TLS only"},
+		{"10.0.0.7:1", []string{"Authorization", token("ann")}, 200, `"user":"ann","operator":true`},
+		{"10.0.0.7:1", []string{"Authorization", token("ann"), "X-Remote-User", bob}, 200, `"operator":false,"tenants":["t0`},
+		{"10.0.0.7:1", []string{"Authorization", token("eve"), "X-Remote-User", bob}, 200, `"operator":false`},
+	} {
+		w := ask(s, c.from, "/api/v1/person", c.header...)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.has) || (w.Code == 401) != strings.Contains(strings.Join(w.Header().Values("WWW-Authenticate"), " "), "Bearer") {
+			t.Errorf("from %s with %.60q: status %d: %s", c.from, c.header, w.Code, w.Body)
+		}
+	}
+	away = true
+	if w := ask(s, "127.0.0.1:1", "/api/v1/person", "Authorization", token("new")); w.Code != 401 || strings.Contains(w.Body.String(), "/secret") {
+		t.Errorf("Slurm is away: status %d: %s", w.Code, w.Body)
 	}
 }
 

@@ -15,7 +15,8 @@ with steps that may take longer than the notice, save = fairlease.LastStore("run
 Nothing here raises an error, or waits, because of fairlease. Outside a Slurm job every call does nothing.
 These environment variables say where fairlease is; usually the site sets them:
 
-    FAIRLEASE_PROGRESS_URL     of the daemon, like http://slurm1:8765; needs the program munge
+    FAIRLEASE_PROGRESS_URL     of the daemon, like http://slurm1:8765; needs the program munge, or https:// and a token
+                               of auth/jwt (SLURM_JWT, or scontrol token); FAIRLEASE_AUTH=munge or jwt forces one of them
     FAIRLEASE_PROGRESS_FOLDER  a shared folder that contains a folder of the user, for nodes that do not reach the daemon
     FAIRLEASE_LEASE_FOLDER     the folder in which the daemon writes each job's lease, for the same nodes
 

@@ -1,13 +1,26 @@
-"""Requests to fairlease's daemon. The body of a request is a MUNGE credential, so the daemon knows its author."""
+"""Requests to fairlease's daemon. A MUNGE credential, or else a token of Slurm's auth/jwt, tells it the author."""
 
+import base64
+import getpass
+import json
 import os
+import shutil
 import subprocess
+import threading
+import time
 import urllib.error
+import urllib.parse
 import urllib.request
-from typing import Mapping, Optional, Tuple
+from http.client import HTTPMessage
+from typing import IO, Dict, Mapping, Optional, Tuple
 
 TIMEOUT = 10.0  # seconds
 _LONGEST = 64 * 1024  # bytes of an answer
+_LIFE = 600  # seconds for which a token of our own is good: whoever reads one can do all that its user can
+_REST = 60.0  # seconds before its end at which another one is made
+
+_lock = threading.Lock()
+_token = ""  # of our own; may have expired
 
 
 class Refused(OSError):
@@ -36,21 +49,110 @@ def url() -> Optional[str]:
 
 
 def post(path: str, text: str) -> Tuple[bytes, float]:
-    """Post a text as a credential. Returns the answer, and the seconds until the next request is useful.
+    """Post a text as its author. Returns the answer, and the seconds until the next request is useful.
 
-    Raises OSError if munge or the daemon cannot be reached, and Refused if the daemon says no.
+    Raises OSError if the author cannot be proven or the daemon cannot be reached, and Refused if the daemon says no.
     """
-    munge = subprocess.run(["munge"], input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                           timeout=TIMEOUT, check=False)
-    if munge.returncode:
-        raise OSError("munge: " + munge.stderr.decode(errors="replace").strip())
-    request = urllib.request.Request((url() or "").rstrip("/") + path, data=munge.stdout, headers={"Content-Type": "text/plain"})
+    body, headers = _proof(text)
+    request = urllib.request.Request((url() or "").rstrip("/") + path, data=body, headers={"Content-Type": "text/plain"})
+    for name, value in headers.items():
+        request.add_unredirected_header(name, value)
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+        with _opener(bool(headers)).open(request, timeout=TIMEOUT) as answer:
             return answer.read(_LONGEST), _seconds(answer.headers.get("Retry-After"))
     except urllib.error.HTTPError as e:
+        if e.code == 401:
+            _forget()
         text = "fairlease: %d: %s" % (e.code, e.read(1024).decode(errors="replace").strip())
         raise Refused(text, _seconds(e.headers.get("Retry-After"))) from e
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follow no redirection."""
+
+    def redirect_request(self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str) -> None:
+        return None
+
+
+def _opener(token: bool) -> urllib.request.OpenerDirector:
+    """What sends a request. A token goes to no other address; in clear, which is to this host, to no proxy."""
+    if not token:
+        return urllib.request.build_opener()
+    if (url() or "").lower().startswith("https:"):
+        return urllib.request.build_opener(_Stay)
+    return urllib.request.build_opener(_Stay, urllib.request.ProxyHandler({}))
+
+
+def _proof(text: str) -> Tuple[bytes, Dict[str, str]]:
+    """The body and the headers of a request that proves its author: by munge where that is, else by a token.
+
+    FAIRLEASE_AUTH=munge or FAIRLEASE_AUTH=jwt forces one of them.
+    """
+    how = os.environ.get("FAIRLEASE_AUTH", "")
+    if how != "jwt" and (how == "munge" or shutil.which("munge")):
+        munge = subprocess.run(["munge"], input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               timeout=TIMEOUT, check=False)
+        if not munge.returncode:
+            return munge.stdout, {}
+        wrong = "munge: " + munge.stderr.decode(errors="replace").strip()
+        if how == "munge" or not os.environ.get("SLURM_JWT"):
+            raise OSError(wrong)
+    at = urllib.parse.urlsplit(url() or "")
+    if at.scheme != "https" and at.hostname not in ("localhost", "127.0.0.1", "::1"):
+        raise OSError("without munge a token would cross the network in clear: FAIRLEASE_PROGRESS_URL must be https://")
+    token = _good_token()
+    headers = {"Authorization": "Bearer " + token}
+    if not _claims(token).get("sun"):  # as of tokens that are not Slurm's own
+        headers["X-SLURM-USER-NAME"] = getpass.getuser()
+    return text.encode(), headers
+
+
+def _good_token() -> str:
+    """The job's token: that of SLURM_JWT while it is good, else one that scontrol makes for some minutes.
+
+    Raises OSError with the reason if there is none.
+    """
+    global _token
+    given = os.environ.get("SLURM_JWT", "")
+    if _left(given) > 0:
+        return given
+    with _lock:
+        if _left(_token) < _REST:
+            # With SLURM_JWT scontrol would ask by that token, which has expired.
+            env = {k: v for k, v in os.environ.items() if k != "SLURM_JWT"}
+            try:
+                made = subprocess.run(["scontrol", "token", "lifespan=%d" % _LIFE], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      timeout=TIMEOUT, check=False, env=env)
+            except FileNotFoundError as e:
+                raise OSError("there is neither munge nor scontrol, and SLURM_JWT has no good token") from e
+            text = made.stdout.decode(errors="replace").strip()
+            if made.returncode or not text:
+                raise OSError("scontrol token: " + made.stderr.decode(errors="replace").strip())
+            _token = text[len("SLURM_JWT="):] if text.startswith("SLURM_JWT=") else text
+        return _token
+
+
+def _forget() -> None:
+    """Forget the token of our own, which was refused."""
+    global _token
+    with _lock:
+        _token = ""
+
+
+def _claims(token: str) -> Dict[str, object]:
+    """What a token says; {} = it is none."""
+    try:
+        body = token.split(".")[1]
+        said = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        return said if isinstance(said, dict) else {}
+    except (IndexError, ValueError):
+        return {}
+
+
+def _left(token: str) -> float:
+    """The seconds until a token expires; 0 = it has expired, or is none."""
+    ends = _claims(token).get("exp")
+    return max(ends - time.time(), 0.0) if isinstance(ends, (int, float)) else 0.0
 
 
 def _seconds(text: Optional[str]) -> float:

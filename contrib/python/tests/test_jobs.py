@@ -1,5 +1,6 @@
 """The library in jobs: leases, saves at their end, and training that goes on as if it had never been stopped."""
 
+import base64
 import http.server
 import json
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -39,7 +41,10 @@ class Daemon:
         self.lease = {"job": "7"}
         self.again = "1"
         self.code = 200
+        self.refuse = 0
+        self.location = ""
         self.heard = []
+        self.proofs = []
         self.asked = threading.Event()
         daemon = self
 
@@ -47,7 +52,10 @@ class Daemon:
             def do_POST(self):
                 text = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 daemon.heard.append((self.path, json.loads(text)))
-                self.send_response(daemon.code if self.path == "/v1/lease" else 202)
+                daemon.proofs.append((self.headers["Authorization"], self.headers["X-SLURM-USER-NAME"]))
+                self.send_response(daemon.refuse or (daemon.code if self.path == "/v1/lease" else 202))
+                if daemon.location:
+                    self.send_header("Location", daemon.location)
                 self.send_header("Retry-After", daemon.again)
                 self.end_headers()
                 if self.path == "/v1/lease":
@@ -123,6 +131,87 @@ assert threading.active_count() == 1, threading.enumerate()
             with open(os.path.join(folder, "7.json"), "w") as f:
                 f.write('{"job":"7","ends":5,"notice":60,"gpus":1,"model":"k80","renewed":"no"}')
             self.assertIn("renewed=False", python(self.ask, SLURM_JOB_ID="7", FAIRLEASE_LEASE_FOLDER=folder))
+
+
+def token(good, **more):
+    """A token of a user that is good for so many seconds."""
+    part = lambda x: base64.urlsafe_b64encode(json.dumps(x).encode()).decode().rstrip("=")
+    return ".".join((part({"alg": "HS256"}), part(dict({"exp": time.time() + good, "sun": "alice"}, **more)), "c2lnbmVk"))
+
+
+class Tokens(unittest.TestCase):
+    """Without munge a token says who reports."""
+
+    told = "import fairlease\ntry: fairlease.report(5)\nexcept OSError as e: print(e)"
+
+    def env(self, d, path, **more):
+        return dict({"SLURM_JOB_ID": "7", "FAIRLEASE_PROGRESS_URL": "http://127.0.0.1:%d" % d.server.server_port, "PATH": path}, **more)
+
+    def scontrol(self, folder, script):
+        with open(os.path.join(folder, "scontrol"), "w") as f:
+            f.write("#!/bin/sh\n" + script + "\n")
+        os.chmod(f.name, 0o755)
+
+    def test_the_environments_token(self):
+        with Daemon() as d, tempfile.TemporaryDirectory() as bin:
+            good = token(100)
+            self.assertEqual(python(self.told, **self.env(d, bin, SLURM_JWT=good)), "")
+            self.assertEqual(d.heard, [("/v1/progress", {"job": "7", "steps": 5.0})])
+            self.assertEqual(d.proofs, [("Bearer " + good, None)])
+            other = token(100, sun="")
+            python(self.told, **self.env(d, bin, SLURM_JWT=other, LOGNAME="bob"))
+            self.assertEqual(d.proofs[1:], [("Bearer " + other, "bob")])
+            for jwt in ("", "x.y.z", token(-5)):
+                self.assertIn("neither munge nor scontrol", python(self.told, **self.env(d, bin, SLURM_JWT=jwt)))
+            self.assertEqual(len(d.heard), 2)
+
+    def test_a_token_of_its_own(self):
+        with Daemon() as d, tempfile.TemporaryDirectory() as bin:
+            made = token(600)
+            calls = os.path.join(bin, "calls")
+            self.scontrol(bin, 'echo "$* ${SLURM_JWT-none}" >>%s; echo SLURM_JWT=%s' % (calls, made))
+            twice = "import fairlease\nfairlease.report(5); fairlease.report(6)"
+            python(twice, **self.env(d, bin, SLURM_JWT=token(-5)))
+            self.assertEqual([p for p, _ in d.proofs], ["Bearer " + made] * 2)
+            with open(calls) as f:
+                self.assertEqual(f.read(), "token lifespan=600 none\n")
+            d.refuse = 401
+            self.assertIn("fairlease: 401", python(self.told + "\ntry: fairlease.report(6)\nexcept OSError: pass", **self.env(d, bin)))
+            with open(calls) as f:
+                self.assertEqual(len(f.readlines()), 3)  # one that was refused is made anew
+            self.scontrol(bin, "echo not allowed >&2; exit 1")
+            self.assertEqual(python(self.told, **self.env(d, bin)), "scontrol token: not allowed")
+
+    def test_a_token_stays_secret(self):
+        with Daemon() as d, Daemon() as other, tempfile.TemporaryDirectory() as bin:
+            good = token(100)
+            for url in ("http://slurm1.example.org:8765", "http://192.0.2.1:8765", "HTTP://192.0.2.1"):
+                self.assertIn("in clear", python(self.told, **self.env(d, bin, SLURM_JWT=good, FAIRLEASE_PROGRESS_URL=url)))
+            d.refuse = 302
+            d.location = "http://127.0.0.1:%d/" % other.server.server_port
+            said = python(self.told, **self.env(d, bin, SLURM_JWT=good))
+            self.assertIn("fairlease: 302", said)
+            self.assertNotIn(good, said)
+            proxied = python(self.told, **self.env(d, bin, SLURM_JWT=good, http_proxy=d.location))
+            self.assertIn("fairlease: 302", proxied)
+            self.assertEqual(other.proofs, [])
+
+    def test_which_one(self):
+        with Daemon() as d, tempfile.TemporaryDirectory() as bin:
+            both = dict(d.env(), SLURM_JWT=token(100))
+            for how, has in (("", False), ("munge", False), ("jwt", True)):
+                d.proofs.clear()
+                python(self.told, **dict(both, FAIRLEASE_AUTH=how))
+                self.assertEqual([p is not None for p, _ in d.proofs], [has], how)
+            with open(os.path.join(d.bin.name, "munge"), "w") as f:
+                f.write("#!/bin/sh\necho no munged >&2; exit 1\n")
+            d.proofs.clear()
+            self.assertEqual(python(self.told, **both), "")
+            self.assertEqual(len(d.proofs), 1)
+            for env in (dict(both, FAIRLEASE_AUTH="munge"), d.env()):
+                self.assertEqual(python(self.told, **env), "munge: no munged")
+            self.assertIn("munge", python(self.told, **self.env(d, bin, SLURM_JWT=token(100), FAIRLEASE_AUTH="munge")))
+            self.assertEqual(len(d.proofs), 1)
 
 
 class Stops(unittest.TestCase):

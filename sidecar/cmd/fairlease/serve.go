@@ -39,6 +39,10 @@ pause and nothing changes.`,
 				return err
 			}
 			defer client.Close()
+			verifier, err := connect.Verifier(cfg)
+			if err != nil {
+				return err
+			}
 			log := daemon.NewLog(&cfg.Log, p.err, p.terminal() != nil, p.getenv("NO_COLOR") == "")
 			for _, w := range cfg.Warnings() {
 				log.Warn().Msg(w)
@@ -61,6 +65,9 @@ pause and nothing changes.`,
 				Notes: client.Notes, Connect: connect.Daemon(cfg), Decide: new(engine.Checked).Decide, Divide: aside.Divide, Audit: aside.Audit, Study: study.Study, Foresee: ahead.Forecast, Config: cfg,
 				Reload: func() (*config.Config, error) { return config.Load(p.file, p.env) },
 				Hangup: hangup, Manager: daemon.Manager{Watchdog: watchdog}, Log: log, Meter: meter,
+			}
+			if verifier != nil {
+				d.Takes = verifier.Takes
 			}
 			return connect.Mismatch(d.Serve(c.Context()))
 		}}

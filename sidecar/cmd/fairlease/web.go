@@ -20,7 +20,7 @@ func webCommand(p *program) *cobra.Command {
 It reads the journal with the rights of a reader (role fairlease_reader), and changes nothing.
 
 People see the jobs of their tenants and the sums of all tenants; operators (web.operators) see everything. A person
-is known at the local socket by the kernel, elsewhere by a MUNGE credential or by a trusted proxy; see
+is known at the local socket by the kernel, elsewhere by a MUNGE credential, a token of auth/jwt or a trusted proxy; see
 docs/web.md. While the journal does not answer, the last good state is shown, with its age.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := p.config()

@@ -41,6 +41,22 @@ func Measured(c *config.Config, called func(call string, took time.Duration, err
 	return client, nil
 }
 
+// Verifier gives what checks users' tokens of auth/jwt; nil = none are taken (slurm.jwt).
+func Verifier(c *config.Config) (*slurm.Verifier, error) {
+	at := c.Slurm.Checker()
+	if at == "" {
+		return nil, nil
+	}
+	v, err := slurm.NewVerifier(slurm.Config{Address: at, APIVersion: c.Slurm.APIVersion, TLS: certs.Files(c.Slurm.TLS), Timeout: verifyLimit})
+	if err != nil {
+		return nil, &failure.Error{Code: failure.Misuse, What: "no tokens of users are taken", Err: err, Next: "correct slurm.jwt or slurm.tls in the configuration; the user of fairlease web must be able to read the files, too"}
+	}
+	return v, nil
+}
+
+// verifyLimit is the timeout of a question for a token.
+const verifyLimit = 5 * time.Second
+
 // orNever converts our 0 = never to the client's negative value, since its 0 means the default.
 func orNever(n int) int {
 	if n == 0 {

@@ -28,6 +28,7 @@ type Seen struct {
 	Folders  []Folder
 	Loose    []config.Loose
 	Munge    error // why munged does not answer; only if reports are enabled
+	Tokens   error // why users' tokens cannot be checked; only if they are taken
 	Web      Web
 	Reports  Reports
 	Slurm    Slurm
@@ -82,6 +83,7 @@ func Look(ctx context.Context, cfg *config.Config, clock func() time.Time) *Seen
 	if p.Folder != "" {
 		s.Reports = readReports(p.Folder)
 	}
+	s.Tokens = askTokens(ctx, cfg)
 	s.Slurm = askSlurm(ctx, cfg)
 	s.GPUs = gauge(ctx, cfg, s.Slurm.Sighting)
 	s.Web = readWeb(ctx, cfg, clock())
@@ -109,6 +111,18 @@ func askMunge(ctx context.Context, socket string) error {
 		return nil
 	}
 	return err
+}
+
+// askTokens tries whether Slurm refuses a token that nobody made.
+func askTokens(ctx context.Context, cfg *config.Config) error {
+	v, err := connect.Verifier(cfg)
+	if v == nil || err != nil {
+		return err
+	}
+	defer v.Close()
+	ctx, cancel := context.WithTimeout(ctx, connect.Limit)
+	defer cancel()
+	return v.Checks(ctx)
 }
 
 func readReports(folder string) (r Reports) {

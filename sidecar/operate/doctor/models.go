@@ -19,16 +19,38 @@ func checkProgress(f *findings, cfg *config.Config, seen *Seen) {
 	p := &cfg.Models.Progress
 	if p.Listen != "" {
 		const check = "progress, munged"
-		if seen.Munge == nil {
+		tokens := checkTokens(f, "progress, tokens", cfg, seen.Tokens)
+		switch {
+		case seen.Munge == nil:
 			f.ok(check, "answers at %s", cmp.Or(p.Munge, "its default socket"))
-		} else {
+		case tokens:
+			f.ok(check, "does not answer: jobs report by tokens only")
+		default:
 			f.add(Fail, check, failure.Cause(seen.Munge), "jobs' reports are answered with 503 and lost (models.progress.listen)",
-				"install munge and start munged with the nodes' key; set models.progress.munge if its socket is elsewhere")
+				"install munge and start munged with the nodes' key; set models.progress.munge if its socket is elsewhere; without MUNGE set slurm.jwt")
+		}
+		if tokens && p.WebConfig == "" && !local(p.Listen) {
+			f.add(Warn, "progress, TLS", "models.progress.listen is "+p.Listen+", without TLS", "tokens are refused from other hosts, since whoever reads one can use it", "name a file with TLS in models.progress.web_config, and give jobs FAIRLEASE_PROGRESS_URL=https://…")
 		}
 	}
 	if p.Folder != "" {
 		checkReports(f, p.Folder, &seen.Reports, seen.UID)
 	}
+}
+
+// checkTokens tells whether users' tokens of auth/jwt are taken, and can be checked.
+func checkTokens(f *findings, check string, cfg *config.Config, fault error) bool {
+	at := cfg.Slurm.Checker()
+	if at == "" {
+		return false
+	}
+	found := "checked through slurmrestd at " + at
+	if fault != nil {
+		found = failure.Cause(fault)
+	}
+	f.must(fault == nil, Warn, check, found, "users' tokens of auth/jwt are not taken (slurm.jwt)",
+		"start a slurmrestd with -a rest_auth/jwt, with AuthAltTypes=auth/jwt in slurm.conf, and name it in slurm.jwt; or set slurm.jwt: none")
+	return fault == nil
 }
 
 // checkReports checks the folder of reports, and its users' folders.

@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -42,6 +43,32 @@ func TestDoctorOfMunge(t *testing.T) {
 		if got := examine(); got != want {
 			t.Errorf("%s: %s, want %s", script, got, want)
 		}
+	}
+}
+
+// Without munged, jobs may report by tokens, which need TLS.
+func TestDoctorOfTokens(t *testing.T) {
+	const tokens, munged = "progress, tokens ok: checked through slurmrestd at unix:///s", "progress, munged ok: does not answer: jobs report by tokens only"
+	for _, c := range []struct {
+		listen, tls string
+		fault       error
+		want        string
+	}{
+		{"127.0.0.1:8765", "", nil, tokens + "\n" + munged},
+		{":8765", "", nil, tokens + "\n" + munged + "\nprogress, TLS warn: models.progress.listen is :8765, without TLS"},
+		{":8765", "/tls", nil, tokens + "\n" + munged},
+		{":8765", "", errors.New("it looks at none"), "progress, tokens warn: it looks at none\nprogress, munged fail: no socket"},
+	} {
+		cfg := config.Default()
+		cfg.Slurm.JWT, cfg.Models.Progress.Listen, cfg.Models.Progress.WebConfig = "unix:///s", c.listen, c.tls
+		if got := strings.Join(told(t, named(doctor.Check(cfg, &doctor.Seen{Munge: errors.New("no socket"), Tokens: c.fault}), "progress")), "\n"); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+	cfg := config.Default()
+	cfg.Slurm.JWT, cfg.Slurm.Retries = "unix://"+t.TempDir()+"/none", 0
+	if got := doctor.Look(t.Context(), cfg, time.Now).Tokens; got == nil || !strings.Contains(got.Error(), "cannot reach slurmrestd") {
+		t.Errorf("slurmrestd is away: %v", got)
 	}
 }
 

@@ -33,6 +33,7 @@ type Web struct {
 	Answers  bool  // a web server answers at web.socket
 	TLS      error // fault of web.web_config, or of a file that it names
 	Munge    error // why munged does not answer, if web.munge is set
+	Tokens   error // why the web server's user cannot reach the slurmrestd that checks tokens, if that has a socket
 	OtherEnv bool  // the unit has an environment file, which may name another database user
 }
 
@@ -57,6 +58,11 @@ func readWeb(ctx context.Context, cfg *config.Config, now time.Time) (w Web) {
 	if s.Munge {
 		w.Munge = askMunge(ctx, s.MungeSocket)
 	}
+	if path, ok := strings.CutPrefix(cfg.Slurm.Checker(), "unix://"); ok {
+		if who, err := user.Lookup(webUser); err == nil {
+			w.Tokens = may(who, path, 0o2, "open")
+		}
+	}
 	w.OtherEnv = exists("/etc/default/fairlease-web") || exists("/etc/sysconfig/fairlease-web")
 	return w
 }
@@ -72,7 +78,7 @@ func checkTLS(path string, now time.Time) error {
 	}
 	text, err := os.ReadFile(path)
 	if err == nil {
-		err = mayRead(who, path)
+		err = may(who, path, 0o4, "read")
 	}
 	if err != nil {
 		return err
@@ -94,7 +100,7 @@ func checkTLS(path string, now time.Time) error {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(path), name)
 		}
-		if err := mayRead(who, name); err != nil {
+		if err := may(who, name, 0o4, "read"); err != nil {
 			return err
 		}
 		if err := current(name, now); err != nil {
@@ -125,14 +131,14 @@ func current(path string, now time.Time) error {
 	return nil
 }
 
-// mayRead says why a user may not read a file, by the modes of the file and of the folders above it.
-func mayRead(who *user.User, path string) error {
+// may says why a user has no right (a bit of a mode, and its word) to a file, by the modes of the file and of the folders above it.
+func may(who *user.User, path string, need fs.FileMode, word string) error {
 	groups, err := who.GroupIds()
 	if err != nil {
 		return fmt.Errorf("asking for the groups of %s: %w", who.Username, err)
 	}
-	const read, search = 0o4, 0o1
-	for at, need := path, fs.FileMode(read); ; at, need = filepath.Dir(at), search {
+	const search = 0o1
+	for at := path; ; at, need = filepath.Dir(at), search {
 		info, err := os.Stat(at)
 		if err != nil {
 			return err
@@ -148,7 +154,7 @@ func mayRead(who *user.User, path string) error {
 			mode >>= 3
 		}
 		if mode&need == 0 {
-			return fmt.Errorf("user %s may not read %s: %s has mode %04o, owner %d and group %d", who.Username, path, at, info.Mode().Perm(), id.Uid, id.Gid)
+			return fmt.Errorf("user %s may not %s %s: %s has mode %04o, owner %d and group %d", who.Username, word, path, at, info.Mode().Perm(), id.Uid, id.Gid)
 		}
 		if at == filepath.Dir(at) {
 			return nil
@@ -178,13 +184,17 @@ func checkWeb(f *findings, cfg *config.Config, seen *Seen) {
 	if !used {
 		return
 	}
+	tokens := checkTokens(f, "tokens", cfg, cmp.Or(seen.Tokens, w.Tokens))
 	if s.Munge {
 		found := "munged answers at " + cmp.Or(s.MungeSocket, "its default socket")
-		if w.Munge != nil {
+		switch {
+		case w.Munge != nil && tokens:
+			found = "munged does not answer: people on other hosts are known by tokens only"
+		case w.Munge != nil:
 			found = failure.Cause(w.Munge)
 		}
-		f.must(w.Munge == nil, Warn, "munge", found, "people on other hosts are not known to the web server: they see sums only",
-			"start munged, or set web.munge_socket; without MUNGE set web.munge: false")
+		f.must(w.Munge == nil || tokens, Warn, "munge", found, "people on other hosts are not known to the web server: they see sums only",
+			"start munged, or set web.munge_socket; without MUNGE set web.munge: false, and slurm.jwt")
 	}
 	checkProxies(f, s)
 	if seen.Database.OpenErr == nil {
@@ -220,26 +230,31 @@ func checkProxies(f *findings, s *config.Web) {
 	if err != nil || len(all) == 0 {
 		return // the configuration was checked
 	}
-	var local, far []string
+	var near, far []string
 	for _, p := range all {
 		if p.Addr().IsLoopback() {
-			local = append(local, p.String())
+			near = append(near, p.String())
 		} else {
 			far = append(far, p.String())
 		}
 	}
-	host, _, _ := net.SplitHostPort(s.Listen)
-	here, err := netip.ParseAddr(host)
-	switch loopback := host == "localhost" || err == nil && here.IsLoopback(); {
-	case loopback && local == nil:
+	switch {
+	case local(s.Listen) && near == nil:
 		f.add(Warn, check, fmt.Sprintf("web.listen is %s, which %s cannot reach", s.Listen, strings.Join(far, ", ")), "nobody comes in by these proxies",
 			"set web.listen to an address that they reach; a proxy on this host asks at web.socket (web.proxy_users)")
-	case local != nil:
-		f.add(Warn, check, "programs of this host count as the proxy: "+strings.Join(local, ", "), "each user who can log in to this host can claim to be anybody else",
+	case near != nil:
+		f.add(Warn, check, "programs of this host count as the proxy: "+strings.Join(near, ", "), "each user who can log in to this host can claim to be anybody else",
 			"let the proxy ask at web.socket, and list its user in web.proxy_users")
 	default:
 		f.ok(check, "%s", strings.Join(far, ", "))
 	}
+}
+
+// local tells whether only this host reaches an address to listen on.
+func local(listen string) bool {
+	host, _, _ := net.SplitHostPort(listen)
+	here, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && here.IsLoopback()
 }
 
 // checkReader checks the rights of the web server's user in the database.

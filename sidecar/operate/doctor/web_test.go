@@ -42,6 +42,18 @@ func TestWeb(t *testing.T) {
 			s.Web.Listen = &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EACCES)}
 		}, "listen fail: listen: bind: permission denied"},
 		{"no munge", func(_ *config.Config, s *doctor.Seen) { s.Web.Munge = errors.New("no socket") }, "munge warn: no socket"},
+		{"no munge, but tokens", func(c *config.Config, s *doctor.Seen) {
+			c.Slurm.JWT, s.Web.Munge = "https://slurm.example.org:6820", errors.New("no socket")
+		}, ""},
+		{"neither munge nor tokens", func(c *config.Config, s *doctor.Seen) {
+			c.Slurm.JWT, s.Web.Munge, s.Tokens = "https://slurm.example.org:6820", errors.New("no socket"), errors.New("it looks at none")
+		}, "tokens warn: it looks at none\nmunge warn: no socket"},
+		{"tokens out of the web server's reach", func(c *config.Config, s *doctor.Seen) {
+			c.Slurm.TokenFile, s.Web.Tokens = "/token", errors.New("user fairlease-web may not open it")
+		}, "tokens warn: user fairlease-web may not open it"},
+		{"no tokens are taken", func(c *config.Config, s *doctor.Seen) {
+			c.Slurm.JWT, c.Slurm.TokenFile, s.Tokens = config.JWTNone, "/token", errors.New("unknown")
+		}, ""},
 		{"no munge, nobody asks", func(_ *config.Config, s *doctor.Seen) {
 			s.Web, s.Parts.Units = doctor.Web{Munge: errors.New("no socket")}, nil
 		}, ""},

@@ -58,6 +58,9 @@ type Work interface {
 // Open gives the site of a configuration: that of a server if one is named (a URL, or unix:/path; "" = none), else that of the journal.
 // Without a database, or if the journal cannot be reached, it is that of web.server or web.socket, if there is one.
 func Open(ctx context.Context, cfg *config.Config, server string) (*Site, error) {
+	open := func(server string) (*Site, error) {
+		return open(server, Proofs{Munge: cfg.Web.Munge, Tokens: cfg.Slurm.JWT != config.JWTNone})
+	}
 	if server != "" {
 		return open(server)
 	}
@@ -75,8 +78,8 @@ func Open(ctx context.Context, cfg *config.Config, server string) (*Site, error)
 	return nil, err
 }
 
-func open(server string) (*Site, error) {
-	c, err := NewClient(server)
+func open(server string, by Proofs) (*Site, error) {
+	c, err := NewClient(server, by)
 	if err != nil {
 		return nil, &failure.Error{Code: failure.Misuse, What: "there is no such server", Err: err, Next: "write https://HOST:PORT, http://HOST:PORT or unix:/PATH"}
 	}
@@ -180,7 +183,7 @@ func refused(answer *http.Response, p problem) error {
 	case http.StatusNotFound:
 		f.Err = store.ErrNone
 	case http.StatusUnauthorized:
-		f.Next = "run the command on a host where the server has its socket, or where munge runs"
+		f.Next = "run the command on a host where the server has its socket, or where munge runs; without MUNGE, set SLURM_JWT by scontrol token"
 	case http.StatusServiceUnavailable:
 		f.Code = failure.Absent
 	}

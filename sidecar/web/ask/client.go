@@ -1,7 +1,6 @@
 package ask
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +19,6 @@ import (
 	"github.com/fairlease/fairlease/sidecar/show/view"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/web/api"
-	"github.com/fairlease/fairlease/sidecar/web/rights"
 	"github.com/fairlease/fairlease/sidecar/web/scene"
 )
 
@@ -30,9 +27,9 @@ type Client struct {
 	base string
 	name string // of the server, for people
 	http http.Client
-	// credential makes a MUNGE credential; nil = none is needed.
-	credential func(context.Context) (string, error)
-	// Warn gets a line if munge makes no credential: the server is asked then as a browser asks, without one.
+	// proof tells a server who asks; nil = it needs none.
+	proof func(context.Context, http.Header) error
+	// Warn gets a line if there is no proof: the server is asked then as a browser asks, without one.
 	Warn   io.Writer
 	warned bool
 
@@ -50,8 +47,8 @@ type problem struct {
 const maxAnswer = 64 << 20
 
 // NewClient gives a client of a server: http://HOST:PORT, https://HOST:PORT or unix:/PATH. At a unix socket the kernel says who asks;
-// elsewhere each question has a MUNGE credential, if this host has munge.
-func NewClient(server string) (*Client, error) {
+// elsewhere each question has a MUNGE credential, or a token of auth/jwt.
+func NewClient(server string, by Proofs) (*Client, error) {
 	c := &Client{name: server, Warn: os.Stderr, http: http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	if path, ok := strings.CutPrefix(server, "unix:"); ok {
 		path = strings.TrimPrefix(path, "//")
@@ -69,22 +66,8 @@ func NewClient(server string) (*Client, error) {
 		return nil, fmt.Errorf("%q is no address of a server", server)
 	}
 	c.base = strings.TrimSuffix(server, "/")
-	if program, err := exec.LookPath("munge"); err == nil {
-		c.credential = func(ctx context.Context) (string, error) { return munge(ctx, program) }
-	}
+	c.proof = by.find(u)
 	return c, nil
-}
-
-// munge makes a credential for this server.
-func munge(ctx context.Context, program string) (string, error) {
-	var errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, program, "--string="+rights.Payload)
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w: %s", program, err, strings.TrimSpace(errs.String()))
-	}
-	return strings.TrimSpace(string(out)), nil
 }
 
 // get asks a question, and gives the path of the rest of a list; "" = there is none.
@@ -94,11 +77,8 @@ func (c *Client) get(ctx context.Context, path string, out any) (next string, er
 		return "", err
 	}
 	var nobody error
-	if c.credential != nil {
-		var credential string
-		if credential, nobody = c.credential(ctx); nobody == nil {
-			r.Header.Set("Authorization", rights.Scheme+" "+credential)
-		} else if ctx.Err() != nil {
+	if c.proof != nil {
+		if nobody = c.proof(ctx, r.Header); nobody != nil && ctx.Err() != nil {
 			return "", nobody
 		}
 	}
@@ -112,11 +92,11 @@ func (c *Client) get(ctx context.Context, path string, out any) (next string, er
 		return "", &failure.Error{Code: failure.Absent, What: "the web server's answer ended early", Err: err}
 	}
 	if nobody != nil && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden) {
-		return "", &failure.Error{Code: failure.Absent, What: "munge makes no credential", Err: nobody, Next: "check that munged runs on this host"}
+		return "", &failure.Error{Code: failure.Absent, What: "nothing proves to the web server who you are", Err: nobody, Next: "check that munged runs on this host; without MUNGE, set SLURM_JWT by scontrol token, and ask at https://"}
 	}
 	if nobody != nil && !c.warned {
 		c.warned = true
-		fmt.Fprintf(c.Warn, "fairlease: asked without a credential, since munge makes none: %v\n", nobody)
+		fmt.Fprintf(c.Warn, "fairlease: asked without a credential: %v\n", nobody)
 	}
 	if answer.StatusCode != http.StatusOK {
 		var p problem

@@ -127,7 +127,7 @@ func TestServersThatRefuse(t *testing.T) {
 			w.WriteHeader(c.status)
 			fmt.Fprint(w, c.text)
 		}))
-		client, err := ask.NewClient(h.URL)
+		client, err := ask.NewClient(h.URL, ask.Proofs{Munge: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestServersThatRefuse(t *testing.T) {
 		s := source{scene.Hold(site.Scene()), site.Past()}
 		server := web.Server{Source: s, API: &api.API{Source: s}, Policy: &rights.Policy{}, Door: &rights.Door{}, NoAnonymous: !nobody}
 		h := httptest.NewServer(server.Handler())
-		client, err := ask.NewClient(h.URL)
+		client, err := ask.NewClient(h.URL, ask.Proofs{Munge: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,10 +25,18 @@ const Payload = "fairlease-web"
 // Scheme is the name of credentials in the header Authorization: "Authorization: MUNGE MUNGE:...:".
 const Scheme = "MUNGE"
 
+// TokenScheme is the name of tokens in the header Authorization, TokenUser the header that names their user.
+const (
+	TokenScheme = telemetry.Bearer
+	TokenUser   = telemetry.UserHeader
+)
+
 // Door finds out which user asks.
 type Door struct {
 	// Open opens a MUNGE credential; nil = none is taken.
 	Open func(ctx context.Context, credential []byte) (uid uint32, payload []byte, err error)
+	// Tokens takes tokens of auth/jwt; nil = none is taken.
+	Tokens *telemetry.Tokens
 	// Proxies are the addresses at which UserHeader is believed; none = nowhere.
 	Proxies    []netip.Prefix
 	UserHeader string
@@ -84,45 +92,63 @@ func (d *Door) User(r *http.Request) (name string, byProxy bool, err error) {
 	if nameOf == nil {
 		nameOf = UserName
 	}
-	if uid, ok := r.Context().Value(peerKey{}).(uint32); ok {
-		if slices.Contains(d.ProxyUsers, uid) {
-			name, err = d.header(r)
-			return name, name != "", err
-		}
+	uid, local := r.Context().Value(peerKey{}).(uint32)
+	if local && !slices.Contains(d.ProxyUsers, uid) {
 		name, err = nameOf(uid)
 		return name, false, err
 	}
-	told, err := d.told(r)
-	if err != nil {
-		return "", false, err
+	proxied := local || d.trusts(r)
+	told := ""
+	if proxied {
+		if told, err = d.header(r); err != nil {
+			return "", false, err
+		}
 	}
 	scheme, credential, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, Scheme) {
-		return told, told != "", nil
-	}
-	if told != "" {
+	munge, token := strings.EqualFold(scheme, Scheme), strings.EqualFold(scheme, TokenScheme)
+	switch {
+	case told != "" && munge:
 		return "", false, &Refused{"the request has both a credential and a proxy's header: one person only can ask"}
+	case told != "": // proxies that log people in often pass a token of theirs on: it is not for this server
+		return told, true, nil
+	case token:
+		name, err = d.token(r, proxied)
+		return name, false, err
+	case !munge:
+		return "", false, nil
 	}
 	from, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		from = r.RemoteAddr
 	}
-	uid, err := d.open(r.Context(), from, strings.TrimSpace(credential))
-	if err != nil {
+	if uid, err = d.open(r.Context(), from, strings.TrimSpace(credential)); err != nil {
 		return "", false, err
 	}
 	name, err = nameOf(uid)
 	return name, false, err
 }
 
-// told gives the user that a trusted proxy names. Others may write such a header as they like.
-func (d *Door) told(r *http.Request) (string, error) {
+// trusts tells whether a request is from a trusted proxy. Others may write its header as they like.
+func (d *Door) trusts(r *http.Request) bool {
 	from, _ := netip.ParseAddrPort(r.RemoteAddr) // no address is in no prefix
 	address := from.Addr().Unmap()
-	if d.UserHeader == "" || !slices.ContainsFunc(d.Proxies, func(p netip.Prefix) bool { return p.Contains(address) }) {
-		return "", nil
+	return d.UserHeader != "" && slices.ContainsFunc(d.Proxies, func(p netip.Prefix) bool { return p.Contains(address) })
+}
+
+// token gives the user of a token. How one came to a trusted proxy is the site's concern.
+func (d *Door) token(r *http.Request, proxied bool) (string, error) {
+	if d.Tokens == nil {
+		return "", &Refused{"this server takes no tokens of auth/jwt (slurm.jwt)"}
 	}
-	return d.header(r)
+	name, err := d.Tokens.User(r, proxied)
+	var refused *telemetry.Refused
+	switch {
+	case errors.As(err, &refused):
+		return "", &Refused{refused.Error()}
+	case errors.Is(err, telemetry.ErrBusy):
+		return "", ErrBusy
+	}
+	return name, err
 }
 
 // header gives the user that a proxy's header names.

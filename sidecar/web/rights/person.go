@@ -1,7 +1,7 @@
 // Package rights says who asks a web server, and what part of the site they may see.
 //
-// A person is known by one of three ways: the user at the other end of a local socket (SO_PEERCRED), a MUNGE credential in the header
-// Authorization, or the header of a proxy at a trusted address. All others are anonymous.
+// A person is known by one of four ways: the user at the other end of a local socket (SO_PEERCRED), a MUNGE credential or a token of
+// auth/jwt in the header Authorization, or the header of a proxy at a trusted address. All others are anonymous.
 package rights
 
 import (

@@ -42,6 +42,12 @@ func Serve(ctx context.Context, cfg *config.Config, version string, page Page, r
 	if err != nil {
 		return err
 	}
+	switch verifier, err := connect.Verifier(cfg); {
+	case err != nil:
+		say(err.Error())
+	case verifier != nil:
+		s.Door.Tokens = &telemetry.Tokens{Ask: verifier.Takes}
+	}
 	s.Say, s.Open = say, step
 	if page != nil {
 		s.Page = page(keeper)
