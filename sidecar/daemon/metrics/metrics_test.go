@@ -105,7 +105,7 @@ func TestMetricsOfARound(t *testing.T) {
 	})
 	m.Forecast([]forecast.Coverage{{Kind: "waiting_start", Statements: 1200, Percent: 78.5}, {Kind: "running_end", Statements: 30, Percent: 90}, {Kind: "waiting_start", By: "tenant", Class: "nlp", Statements: 60}})
 	m.Objectives(objective.Counts{{Objective: objective.Rounds, Total: 10, Bad: 1}, {Objective: objective.FirstLease, Tenant: "nlp", Total: 4},
-		{Objective: objective.FirstLease, Tenant: "nlp", Bad: -1}}, // what a counter cannot take is left out
+		{Objective: objective.FirstLease, Tenant: "nlp", Bad: -1}}, // left out: no counter can take it
 		objective.Targets{Percent: map[objective.Name]float64{objective.Rounds: 99, objective.FirstLease: 95}})
 	m.Round(busy(), nil, 300*time.Millisecond)
 	m.Round(&loop.Report{Quiet: true}, nil, time.Millisecond)
