@@ -40,6 +40,7 @@ func TestLive(t *testing.T) {
 				{"state polls", statePolls},
 				{"limits", limits},
 				{"history", history},
+				{"a slurmrestd that looks at no token", trusting},
 				{"faults", faults},
 				{"races", races}, // last: a client that sees its jobs only when they have ended cannot know what they asked for
 			} {

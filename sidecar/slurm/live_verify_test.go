@@ -55,3 +55,18 @@ func verify(t *testing.T, c *testcluster.Cluster) {
 		return !taken && err == nil
 	}, func() string { return "the token is still accepted" })
 }
+
+// trusting has slurmrestd answer by rest_auth/local, whatever the token is: no token is taken then.
+func trusting(l *live) {
+	v, err := slurm.NewVerifier(slurm.Config{Address: "unix://" + l.slurm.RestSocket()})
+	if err != nil {
+		l.Fatal(err)
+	}
+	defer v.Close()
+	if taken, err := v.Takes(l.Context(), testcluster.Operator, "e30.e30.Z29vZA"); taken || err == nil || !strings.Contains(err.Error(), "without looking at tokens") {
+		l.Errorf("a token that nobody made: %v, %v", taken, err)
+	}
+	if err := v.Checks(l.Context()); err == nil {
+		l.Error("it counts as one that checks tokens")
+	}
+}

@@ -51,7 +51,7 @@ func (r *rig) rights() {
 	for user, tenant := range map[string]string{"alice": "nlp", "bob": "vision"} {
 		job[user] = r.submit(user, sleeps(3600), "-A", tenant, "--gres=gpu:1", "-J", secret[user], "--comment="+secret[user])
 	}
-	r.webOnCluster()
+	r.webOnCluster("web: {listen: ':9964', socket: " + webSocket + ", trusted_proxies: [192.0.2.1]}\n")
 	r.until("the new jobs are known", 30*time.Second, func() bool {
 		_, out := r.asUser("root", "explain", job["alice"])
 		_, other := r.asUser("root", "explain", job["bob"])
@@ -129,8 +129,9 @@ func named(text string, words []string) string {
 	return ""
 }
 
-// webOnCluster starts fairlease web on the cluster, as a user who may read the journal. Nobody else there can reach the database.
-func (r *rig) webOnCluster() {
+// webOnCluster starts fairlease web on the cluster with some configuration, as a user who may read the journal, and gives its log.
+// Nobody else there can reach the database.
+func (r *rig) webOnCluster(config string) (log string) {
 	r.t.Helper()
 	path, err := binary()
 	if err != nil {
@@ -154,32 +155,33 @@ func (r *rig) webOnCluster() {
 	r.relay(filepath.Join(folder, "own", ".s.PGSQL.5432"), filepath.Join(query.Get("host"), ".s.PGSQL.5432"))
 	query.Set("host", webFolder+"/own")
 	dsn.RawQuery = query.Encode()
-	text := fmt.Sprintf("database: {url: %q}\nweb: {listen: ':9964', socket: %s, trusted_proxies: [192.0.2.1]}\n", dsn.String(), webSocket)
+	text := fmt.Sprintf("database: {url: %q}\n%s", dsn.String(), config)
 	for name, content := range map[string]string{"fairlease": string(program), "client.py": client, "own/fairlease.yaml": text} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o755); err != nil {
 			r.t.Fatal(err)
 		}
 	}
-	log, err := os.Create(filepath.Join(r.t.TempDir(), "web.log"))
+	to, err := os.Create(filepath.Join(r.t.TempDir(), "web.log"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	cmd := r.userCommand(webUser, webFolder+"/fairlease", "-c", webFolder+"/own/fairlease.yaml", "web")
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr = to, to
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
-		_ = log.Close()
-		if text, err := os.ReadFile(log.Name()); r.t.Failed() {
+		_ = to.Close()
+		if text, err := os.ReadFile(to.Name()); r.t.Failed() {
 			r.t.Logf("the web server's log (%v):\n%s", err, text)
 		}
 	})
+	return to.Name()
 }
 
-// relay takes connections at a unix socket to another one, which is not to be seen on the cluster.
+// relay takes connections at a unix socket to another one, or to an address, which is not to be seen on the cluster.
 func (r *rig) relay(from, to string) {
 	r.t.Helper()
 	l, err := net.Listen("unix", from)
@@ -196,7 +198,11 @@ func (r *rig) relay(from, to string) {
 			if err != nil {
 				return
 			}
-			far, err := net.Dial("unix", to)
+			network := "tcp"
+			if strings.HasPrefix(to, "/") {
+				network = "unix"
+			}
+			far, err := net.Dial(network, to)
 			if err != nil {
 				_ = near.Close()
 				continue
