@@ -3,10 +3,14 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,6 +92,76 @@ func TestReportsByAddress(t *testing.T) {
 		t.Errorf("the same address twice: %v", err)
 	}
 	closing()
+}
+
+// By TLS, a job's owner reports with a token that Slurm takes, as a user of a running job.
+func TestReportsByToken(t *testing.T) {
+	issuer := httptest.NewUnstartedServer(nil)
+	issuer.StartTLS()
+	issuer.Close()
+	dir := t.TempDir()
+	write := func(name string, text []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(issuer.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: issuer.Certificate().Raw}))
+	write("key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+	write("web.yaml", []byte("tls_server_config: {cert_file: crt, key_file: key}\n"))
+	log := &bytes.Buffer{}
+	d := &progress{report: &reporter{log: zerolog.New(log)}, takes: func(_ context.Context, user, _ string) (bool, error) { return user != "eve", nil }}
+	cfg := config.Default().Models.Progress
+	cfg.Listen, cfg.WebConfig = "127.0.0.1:0", filepath.Join(dir, "web.yaml")
+	closing, err := d.listen(context.Background(), &cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closing()
+	_, address, _ := strings.Cut(log.String(), `"address":"`)
+	address, _, _ = strings.Cut(address, `"`)
+	round := func() []cluster.Progress {
+		s := cluster.Observation{Now: cluster.InstantOf(time.Now()), Jobs: []cluster.Job{
+			{ID: cluster.JobID{ID: 1}, User: "alice", UID: 7, State: cluster.Running}, {ID: cluster.JobID{ID: 2}, User: "bob", UID: 8, State: cluster.Waiting},
+			{ID: cluster.JobID{ID: 3}, UID: 9, State: cluster.Running}, // of a user without a name
+		}}
+		d.hear(&s)
+		return s.Progress
+	}
+	post := func(user string) int {
+		t.Helper()
+		text := base64.RawURLEncoding.EncodeToString
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+address+"/v1/progress", strings.NewReader(`{"job":"1","steps":12}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+text([]byte(`{"alg":"HS256"}`))+"."+text(fmt.Appendf(nil, `{"exp":%d,"sun":%q}`, time.Now().Add(time.Hour).Unix(), user))+"."+text([]byte("x")))
+		answer, err := issuer.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode
+	}
+	if got := post("alice"); got != http.StatusNotFound {
+		t.Errorf("before the first round: status %d", got)
+	}
+	round()
+	for user, want := range map[string]int{"alice": http.StatusAccepted, "bob": http.StatusNotFound, "eve": http.StatusUnauthorized} {
+		if got := post(user); got != want {
+			t.Errorf("%s reports: status %d, want %d", user, got, want)
+		}
+	}
+	if got := round(); len(got) != 1 || got[0].Job.ID != 1 || got[0].Steps != 12 {
+		t.Errorf("heard %+v", got)
+	}
+	cfg.WebConfig = filepath.Join(dir, "none")
+	if _, err := d.listen(context.Background(), &cfg); err == nil || !strings.Contains(err.Error(), "models.progress.web_config") {
+		t.Errorf("no such file: %v", err)
+	}
 }
 
 // During a flood of connections with unfinished requests, a round still gets another user's

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"encoding/pem"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -123,6 +125,32 @@ func TestThePythonLibraryReports(t *testing.T) {
 		if out := python(t, script, job("1")...); !strings.Contains(out, "refused") {
 			t.Errorf("nobody there: %s", out)
 		}
+	}
+}
+
+// By TLS, the library in contrib reports with a token. It does not trust a server whose certificate nobody vouches for.
+func TestThePythonLibraryReportsByToken(t *testing.T) {
+	b, _, _ := inbox(t, nil)
+	slurm := new(controller)
+	b.Tokens = &Tokens{Ask: slurm.takes, Now: func() time.Time { return noon }}
+	b.Number = func(user string) (uint32, bool) { return uint32(os.Getuid()), user == "me" }
+	server := httptest.NewTLSServer(b)
+	defer server.Close()
+	authority := filepath.Join(t.TempDir(), "authority.pem")
+	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const report = "import fairlease\ntry: fairlease.report(9)\nexcept OSError as e: print(e)"
+	good := time.Since(noon) + time.Hour // the library looks at the real clock
+	env := []string{"FAIRLEASE_AUTH=jwt", "SLURM_JOB_ID=1", "FAIRLEASE_PROGRESS_URL=" + server.URL, "SLURM_JWT=" + tokenOf("me", good, "here")}
+	if out := python(t, report, env...); !strings.Contains(out, "CERTIFICATE_VERIFY_FAILED") || slurm.asked.Load() > 0 {
+		t.Errorf("an unknown server: %q", out)
+	}
+	if out := python(t, report, append(env, "SSL_CERT_FILE="+authority)...); out != "" {
+		t.Errorf("it is told %q", out)
+	}
+	if reports, _ := b.Take(); len(reports) != 1 || reports[0].Steps != 9 {
+		t.Errorf("heard %+v", reports)
 	}
 }
 
