@@ -41,6 +41,9 @@ func onPage() error {
 	}
 	fmt.Printf("of a site with 2,000 nodes and 10,000 jobs, the slowest page is %s\n", which)
 	figure("page_first_paint_ms", slowest, "ms")
+	if err := firstReport(); err != nil {
+		return err
+	}
 	return onPlayground()
 }
 

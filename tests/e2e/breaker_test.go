@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
-// The breaker trips on a real Slurm by jobs of two users of two tenants whose starts do not last, and by those that fail when they start again after
-// a stop. Then no job is held, and nothing is stopped, until an operator resumes, whoever restarts the daemon.
+// The breaker trips on a real Slurm by jobs of two users of two tenants: whose starts do not last, which fail when they start again after a stop, whose
+// work stops destroy, and which others requeue. Then no job is held, and nothing is stopped, until an operator resumes, whoever restarts the daemon.
 func TestBreaker(t *testing.T) {
 	o := testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC, Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}}
 	onBoth(t, o, func(t *testing.T, r *rig) {
@@ -84,7 +85,40 @@ func TestBreaker(t *testing.T) {
 			}
 		}
 		tripped(config, "bad_ends", jobs)
+		drain := func() {
+			r.run([][]string{append([]string{"scancel"}, jobs...)})
+			jobs = nil
+		}
+		drain()
 		resume(config)
 		end(syscall.SIGTERM)
+
+		config = r.configure("breaker: {requeues: 1}\n")
+		end = r.serve(config)
+		r.heard()
+		for user, account := range users {
+			jobs = append(jobs, r.submit(user, "#!/bin/bash\nexec sleep 3600\n", "-A", account, "--gres=gpu:4"))
+		}
+		for _, id := range jobs {
+			r.waitState(id, time.Minute, "RUNNING")
+		}
+		r.run([][]string{append([]string{"scontrol", "requeue"}, strings.Join(jobs, ","))})
+		tripped(config, "requeues", jobs)
+		drain()
+		resume(config)
+		end(syscall.SIGTERM)
+
+		for user, account := range users {
+			for range 2 {
+				r.submit(user, "#!/bin/bash\nexec sleep 3600\n", "-A", account, "--gres=gpu:4")
+			}
+		}
+		r.settings.Breaker = cluster.BreakerRule{LostWork: cluster.Bound{Max: int64(cluster.Minute)}} // of one GPU
+		r.govern()
+		var trip *cluster.Trip
+		r.until("the breaker has tripped by lost_work", 4*time.Minute, func() bool { trip = r.plan().State.Breaker.Trip; return trip != nil })
+		if trip.Kind != cluster.LostWork || trip.Count <= trip.Bound || trip.Users < 2 {
+			t.Errorf("the breaker has tripped: %+v", trip)
+		}
 	})
 }
