@@ -27,6 +27,8 @@ type Requeues struct {
 	// Slurm's time limit began anew.
 	Restart int  `json:"restart"`
 	Ran     Span `json:"ran,omitempty"`
+	// Young is true if the newest came in the first minute of an attempt.
+	Young bool `json:"young,omitempty"`
 }
 
 // RequeuedByOthers tells whether the newest requeue of a job was not ordered by fairlease.

@@ -51,6 +51,46 @@ func TestARequeueAtTheStartIsAFailedStart(t *testing.T) {
 	w.books()
 }
 
+// A renewal is no start: what counts is when the attempt began. A requeue just after a renewal is no failed start, and one at the start is, also
+// where the lease was renewed meanwhile.
+func TestARenewalIsNoStart(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{4}, "a")
+	id := w.submit("a", 4, 10*hour, nil)
+	w.starts(id, hour)
+	for begin := w.Now(); w.Record(id).Terms < 2; w.Run(second) {
+		if w.Now().Sub(begin) > 2*hour {
+			t.Fatal("the lease is not renewed")
+		}
+	}
+	w.Run(w.lease(id).Start.Sub(w.Now()) + 10*second)
+	w.Requeue(id)
+	if took, ok := w.starts(id, hour); !ok || took > 4*minute || w.Record(id).Failed != 0 {
+		t.Errorf("a requeue ten seconds after a renewal: %s, %+v", took, w.Record(id))
+	}
+
+	set := simtest.Product()
+	set.Term, set.MinLease, set.MinLeaseTerms, set.Notice, set.Interval = minute, 20*second, 0, 15*second, second
+	w = newWorld(t, set, []int{4}, "a")
+	w.Run(2 * second)
+	id = w.submit("a", 4, 10*hour, nil)
+	w.starts(id, hour)
+	w.Run(w.lease(id).End.Sub(w.Now()) - 35*second)
+	w.Requeue(id)
+	w.starts(id, hour)
+	for begin := w.Now(); w.lease(id).Start <= w.Now(); w.Run(second) {
+		if w.Now().Sub(begin) > 18*second {
+			t.Fatal("the lease is not renewed soon after the start")
+		}
+	}
+	w.Run(second)
+	failed := w.Record(id).Failed
+	w.Requeue(id)
+	w.Run(2 * second)
+	if r := w.Record(id); r.Failed != failed+1 {
+		t.Errorf("a requeue at the start, after the lease was renewed: %+v", r)
+	}
+}
+
 // A failed node, an order of fairlease's, and Slurm where it preempts or could not launch the job do not make a start a failed one, however soon
 // they come.
 func TestOtherEndsOfYoungStarts(t *testing.T) {

@@ -211,7 +211,7 @@ func next(b *round.Facts, found *eligible.Found, hand *field.Hand, choosing clus
 			at(b.Now + 1) // each look tells that it has not begun yet
 		}
 		if again || found.Said(i) == cluster.RequeuedAtStart {
-			at(lease.Lasts(l, b.Snapshot))
+			at(lease.Lasts(l, &b.Snapshot.Cases[i].Job, b.Snapshot))
 		}
 		at(l.End)
 		at(l.End - cluster.Instant(l.NoticeIn(b.Settings)))

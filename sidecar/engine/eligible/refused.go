@@ -90,7 +90,7 @@ func (x *refused) see(f *Nodes, i int) {
 
 // seeRunning notes a job that runs. Where jobs of its class were requeued at their start, its grant stands until it has stayed.
 func (x *refused) seeRunning(f *Nodes, i int) {
-	if l := f.found.Leases[i]; l != nil && f.in.Now < lease.Lasts(l, f.in.Snapshot) {
+	if l := f.found.Leases[i]; l != nil && f.in.Now < lease.Lasts(l, &f.in.Snapshot.Cases[i].Job, f.in.Snapshot) {
 		x.of(f, i, func(k int) {
 			if x.causes[k].Reason == cluster.RequeuedAtStart {
 				x.stands[k]++

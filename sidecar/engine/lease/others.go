@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ func others(c *cluster.Case, r *cluster.Record, l *cluster.Lease, s *cluster.Sna
 	if n <= 0 {
 		return
 	}
-	x := &cluster.Requeues{Count: n, At: at, Restart: j.Restarts, Ran: r.Ran}
+	x := &cluster.Requeues{Count: n, At: at, Restart: j.Restarts, Ran: r.Ran, Young: young(c, l, at, s)}
 	if r.Others != nil {
 		x.Count, x.Preempted = n+r.Others.Count, r.Others.Preempted
 	}
@@ -40,27 +41,33 @@ func others(c *cluster.Case, r *cluster.Record, l *cluster.Lease, s *cluster.Sna
 // firstMinute is the time after a start in which a requeue makes it a failed one: a requeue later costs its job as much as a short job costs.
 func firstMinute(s *cluster.Snapshot) cluster.Span { return min(cluster.Minute, s.Settings.MinLease) }
 
-// Lasts gives the moment from which a requeue by others does not make the start of a lease a failed one; 0 = it has not begun.
-func Lasts(l *cluster.Lease, s *cluster.Snapshot) cluster.Instant {
+// Lasts gives the moment from which a requeue by others does not make the start of a job a failed one; 0 = it has not begun. l is its lease. A
+// renewal is no start.
+func Lasts(l *cluster.Lease, j *cluster.Job, s *cluster.Snapshot) cluster.Instant {
 	if l.State == cluster.Granted {
 		return 0
 	}
-	return l.Start.Add(firstMinute(s))
+	return cmp.Or(j.Start, l.Start).Add(firstMinute(s))
 }
 
 // brief tells whether a job was requeued in the first minute of its start: by itself, its owner, an agent or an administrator, not by fairlease,
-// by Slurm, or since a node or the launch of the job failed. l is its lease at the last look.
-func brief(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) bool {
-	x, began := r.Others, l.Start
-	if l.State == cluster.Granted { // it was not seen to run
-		began = max(l.Granted, s.Ledger.At)
-	}
+// by Slurm, or since a node or the launch of the job failed.
+func brief(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) bool {
+	return r.RequeuedByOthers() && r.Others.Young && r.Others.Cause != cluster.ByNodeFailure &&
+		(c.Control == cluster.FullControl || c.Control == cluster.NoReclaim) && !preempts(&c.Job, s) &&
+		!strings.Contains(strings.ReplaceAll(c.Job.PendingReason, "_", " "), "launch failed")
+}
+
+// young tells whether a requeue at a moment came in the first minute of its attempt. l is the job's lease at the last look, perhaps a renewal; nil =
+// none.
+func young(c *cluster.Case, l *cluster.Lease, at cluster.Instant, s *cluster.Snapshot) bool {
 	switch {
-	case !r.RequeuedByOthers() || x.At < began || x.At.Sub(began) >= firstMinute(s), x.Cause == cluster.ByNodeFailure,
-		c.Control != cluster.FullControl && c.Control != cluster.NoReclaim, preempts(&c.Job, s):
+	case l == nil:
 		return false
+	case l.State == cluster.Granted: // it was not seen to run
+		return at.Sub(max(l.Granted, s.Ledger.At)) < firstMinute(s)
 	}
-	return !strings.Contains(strings.ReplaceAll(c.Job.PendingReason, "_", " "), "launch failed")
+	return at.Sub(cmp.Or(c.Record.HeldSince, l.Start)) < firstMinute(s)
 }
 
 // lasts tells whether the start of a job has lasted since the last look: for its first minute, or until the job ended.
@@ -68,7 +75,7 @@ func lasts(l *cluster.Lease, c *cluster.Case, s *cluster.Snapshot) bool {
 	if c.Gone || l.State == cluster.Granted || l.State == cluster.Over && c.Job.State != cluster.Done || c.Job.State == cluster.Done && c.Job.End <= c.Job.Start {
 		return false
 	}
-	first := max(l.Start, c.Job.Start).Add(firstMinute(s))
+	first := c.Job.Start.Add(firstMinute(s))
 	return c.Job.Start > 0 && first > s.Ledger.At && (first <= s.Now || c.Job.State == cluster.Done)
 }
 

@@ -116,7 +116,7 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 // fatesOf returns what became of a grant, by a case's lease at the last look and now. It notes a start that failed in the record.
 func fatesOf(was, now *cluster.Lease, c *cluster.Case, r *cluster.Record, i int, s *cluster.Snapshot) (out []fate) {
 	switch over := now.State == cluster.Over; {
-	case over && brief(was, c, r, s):
+	case over && brief(c, r, s):
 		out = append(out, fate{i, requeued, now.Nodes})
 		fail(r, cluster.RequeuedAtStart, now, s)
 	case was.State == cluster.Granted && c.Record.State != cluster.Configuring && began(now, &c.Job):
@@ -169,7 +169,7 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 			l.State, l.Start = cluster.Granted, 0
 		}
 		l.Nodes, l.Size = j.Holds, cluster.Whole(j.GPUsHeld())
-		if r.SlurmSaid == cluster.RequeuedAtStart && s.Now >= Lasts(l, s) {
+		if r.SlurmSaid == cluster.RequeuedAtStart && s.Now >= Lasts(l, j, s) {
 			r.Failed, r.AvoidUntil, r.AvoidNodes, r.SlurmSaid = 0, 0, nil, ""
 		}
 	case j.State == cluster.Completing:

@@ -269,7 +269,7 @@ func (s *Story) reclaim(l cluster.Lease) {
 	r := s.record(l.Job)
 	r.Restarts++
 	if causes := []cluster.RequeueCause{cluster.ByOwner, cluster.ByNodeFailure, cluster.BySlurm}; l.Job%5 == 0 {
-		x := cluster.Requeues{Count: 1, At: s.now, Cause: causes[l.Job/5%3], Restart: r.Restarts, Ran: 7 * cluster.Minute}
+		x := cluster.Requeues{Count: 1, At: s.now, Cause: causes[l.Job/5%3], Restart: r.Restarts, Ran: 7 * cluster.Minute, Young: l.Job%2 == 0}
 		if r.Others != nil {
 			x.Count += r.Others.Count
 		}
