@@ -244,19 +244,19 @@ var views = []struct {
 			('2026-03-02 00:00', 7, 2, 100, 604800000, false, '', null, null, null, '2026-03-03 00:30', null, null, '{0,0,0,0,0,0}', false)`,
 		"job_key, slurm_id, name, tenant, user_name, gpus, model, partitions, eligible_at, age, terms, code, reason, until_at, need_gpus, free_gpus, behind, other, other_behind, rank, for_slurm_id, note, rho, gate_until, cell, chain, for_right, queue, other_slurm_id, as_of, forecast",
 		[]string{
-			"1|11|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|3|behind|tenant astro goes first, being 1 day 01:01:01 behind its due; its own tenant is 00:01:01 behind its due; " +
+			"1|11|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|3|behind|tenant astro goes first, being 1 d 1 h behind its due; its own tenant is 1 min 1 s behind its due; " +
 				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:01:01.5|astro|1 day 01:01:01|4|||0.5|2026-03-02 01:00:00+00||||||2026-03-02 02:30:00+00|starts about 2026-03-02 01:00 UTC, between 2026-03-02 00:30 UTC and 2026-03-02 02:00 UTC in 8 of 10 runs; ends about 2026-03-04 01:00 UTC, after 2026-03-03 00:30 UTC in 9 of 10 runs",
 			"3|13|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|claimed|what is free (2 GPUs) is kept for job 11; the next lease that could serve it ends at a time not known yet||4|2|00:00:00||00:00:00|0|11||0|||||||2026-03-02 02:30:00+00|starts about 2026-03-02 00:30 UTC; ends in more than 1.5 days in 9 of 10 runs",
 			"4|14|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|cells|its tenant has no free cell of type rack (chain rack-v100) for its 4 GPUs; job 11 has one, guaranteed, " +
 				"until 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:00:00||00:00:00|0|11||0||rack|rack-v100|guaranteed|||2026-03-02 02:30:00+00|starts after 2026-03-02 00:30 UTC in 9 of 10 runs, in more than 7 days in half of them; ends in more than 7 days in 9 of 10 runs",
-			"5|15|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|behind|tenant astro goes first, being 00:01:01 behind its due; its own tenant is 00:00:02 ahead of its due; " +
+			"5|15|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|behind|tenant astro goes first, being 1 min 1 s behind its due; its own tenant is 2 s ahead of its due; " +
 				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|-00:00:02|astro|00:01:01|0|||0|||||||2026-03-02 02:30:00+00|none: it is frozen",
-			"6|16|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|behind|job 11 of bio goes first, being 00:01:01 behind its due; it is even; " +
+			"6|16|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|behind|job 11 of bio goes first, being 1 min 1 s behind its due; it is even; " +
 				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:00:00|bio|00:01:01|0|||0|||||job|11|2026-03-02 02:30:00+00|",
 			"7|17|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|behind|a job of astro goes first, being even; it is even; " +
 				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:00:00|astro|00:00:00|0|||0|||||job||2026-03-02 02:30:00+00|none: it has begun to wait again since the newest forecasts were made",
-			"8|18|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|burst|its tenant holds the most that it may while others wait; it is 00:01:01 behind its due||4|0|00:01:01||00:00:00|0|||0|||||||2026-03-02 02:30:00+00|",
-			"9|19|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|threshold|it is 00:01:01 behind its due, not far enough behind the others to end a running lease||4|0|00:01:01||00:00:00|0|||0|||||job||2026-03-02 02:30:00+00|",
+			"8|18|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|burst|its tenant holds the most that it may while others wait; it is 1 min 1 s behind its due||4|0|00:01:01||00:00:00|0|||0|||||||2026-03-02 02:30:00+00|",
+			"9|19|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|threshold|it is 1 min 1 s behind its due, not far enough behind the others to end a running lease||4|0|00:01:01||00:00:00|0|||0|||||job||2026-03-02 02:30:00+00|",
 		},
 	},
 	{

@@ -91,6 +91,17 @@ func TestEveryViewIsTested(t *testing.T) {
 	}
 }
 
+// Texts of views write lengths of time as all others do.
+func TestSpansInWords(t *testing.T) {
+	db := storetest.Connect(t, storetest.Database(t))
+	for _, s := range []cluster.Span{0, 999, 19_000, 60_000, 71_999, 299_999, 300_000, 3_599_999, 3_600_000, 4_859_000, 86_399_999, 86_400_000, 86_400_000 + 3_599_000, 274_000_000} {
+		var got string
+		if err := db.QueryRow(t.Context(), "select fairlease.in_words($1)", int64(s)).Scan(&got); err != nil || got != s.String() {
+			t.Errorf("%d ms: %s, %v; want %s", s, got, err, s)
+		}
+	}
+}
+
 // TestReasonsInWords gives every reason that a waiting job may have and looks for words that are more than its code.
 func TestReasonsInWords(t *testing.T) {
 	db := storetest.Connect(t, storetest.Database(t))
@@ -102,10 +113,10 @@ func TestReasonsInWords(t *testing.T) {
 		"cells":      "its tenant has no free cell of type rack (chain rack-v100) for its 4 GPUs; what there is others have",
 		"lost":       "its tenant lost cells of type rack (chain rack-v100) to bad hardware (n3 is down), and has no other free for its 4 GPUs",
 		"unsafe":     "promises to virtual clusters do not add up, nothing is granted until they do: rack",
-		"burst":      "its tenant holds the most that it may while others wait; it is 00:00:02 ahead of its due",
+		"burst":      "its tenant holds the most that it may while others wait; it is 2 s ahead of its due",
 		"limit":      "its turn, but the limit of reclaims a round is reached: next round",
 		"stops":      "its turn, but as many GPUs were taken from running jobs within the hour as may be (stop.per_hour); more may be at a time not known yet",
-		"threshold":  "its tenant is 00:01:00 behind its due, not far enough behind the others to end a running lease",
+		"threshold":  "its tenant is 1 min behind its due, not far enough behind the others to end a running lease",
 		"inactive":   "could not start even on an empty cluster: dependency",
 		"failed":     "was granted GPUs, but Slurm did not start it (Resources); tried again at a time not known yet",
 		"refused":    "Slurm does not start jobs of its kind (AssocGrpGRES); an administrator can change it (sacctmgr); the last one tried was job of another user; one is tried again when GPUs for it are idle",

@@ -69,8 +69,37 @@ func (s Span) Duration() time.Duration {
 	return time.Duration(max(min(s, most), -most)) * time.Millisecond
 }
 
-// String writes the span as Slurm writes times: [D-]HH:MM:SS, cut to whole seconds.
+// String writes the span for people, in its two largest units, cut to whole ones: "3 d 4 h", "1 h 20 min", "4 min 50 s", "19 s". From five
+// minutes on, seconds do not count: "7 min".
 func (s Span) String() string {
+	if s < 0 {
+		if s > -Second {
+			return "0 s"
+		}
+		return "-" + (-max(s, -math.MaxInt64)).String()
+	}
+	units := []struct {
+		name string
+		size Span
+	}{{"d", Day}, {"h", Hour}, {"min", Minute}, {"s", Second}}
+	if s >= 5*Minute {
+		units = units[:3]
+	}
+	for i, u := range units {
+		if s < u.size {
+			continue
+		}
+		out := fmt.Sprintf("%d %s", s/u.size, u.name)
+		if i+1 < len(units) && s%u.size >= units[i+1].size {
+			out += fmt.Sprintf(" %d %s", s%u.size/units[i+1].size, units[i+1].name)
+		}
+		return out
+	}
+	return "0 s"
+}
+
+// Slurm writes the span as Slurm writes times, cut to whole seconds: [D-]HH:MM:SS. Programs read it, and so does ParseSpan.
+func (s Span) Slurm() string {
 	sign := ""
 	if s <= -Second {
 		sign = "-"

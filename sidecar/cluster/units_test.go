@@ -56,10 +56,26 @@ func TestAccrueIsExact(t *testing.T) {
 }
 
 func TestSpanInWords(t *testing.T) {
-	for s, want := range map[cluster.Span]string{0: "00:00:00", 999: "00:00:00", -999: "00:00:00", -1000: "-00:00:01",
-		cluster.Day + 61*cluster.Second: "1-00:01:01", -cluster.Day - 61*cluster.Second: "-1-00:01:01"} {
+	const second, minute, hour = cluster.Second, cluster.Minute, cluster.Hour
+	for s, want := range map[cluster.Span]string{
+		0: "0 s", 999: "0 s", -999: "0 s", -1000: "-1 s", 19 * second: "19 s", 60 * second: "1 min", 71 * second: "1 min 11 s", 299 * second: "4 min 59 s",
+		300 * second: "5 min", 432 * second: "7 min", hour - 1: "59 min", hour: "1 h", hour + 59*second: "1 h", 80*minute + 59*second: "1 h 20 min",
+		cluster.Day: "1 d", cluster.Day + 59*minute: "1 d", 76*hour + 5*minute: "3 d 4 h", -76 * hour: "-3 d 4 h", math.MinInt64: "-106751991167 d 7 h",
+	} {
 		if got := s.String(); got != want {
 			t.Errorf("%d ms is written %s, want %s", s, got, want)
+		}
+	}
+}
+
+func TestSpanForSlurm(t *testing.T) {
+	for s, want := range map[cluster.Span]string{0: "00:00:00", 999: "00:00:00", -999: "00:00:00", -1000: "-00:00:01",
+		cluster.Day + 61*cluster.Second: "1-00:01:01", -cluster.Day - 61*cluster.Second: "-1-00:01:01"} {
+		if got := s.Slurm(); got != want {
+			t.Errorf("%d ms is written %s, want %s", s, got, want)
+		}
+		if back, err := cluster.ParseSpan(want); s >= 0 && (err != nil || back != s/cluster.Second*cluster.Second) {
+			t.Errorf("%s is read as %d ms, %v", want, back, err)
 		}
 	}
 }

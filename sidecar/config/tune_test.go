@@ -43,7 +43,7 @@ func TestTune(t *testing.T) {
 		}
 	}
 	taken := tune.Change{At: 5, Kind: tune.Taken, File: 15 * cluster.Minute, Before: 15 * cluster.Minute, Term: 30 * cluster.Minute, By: "ann", Why: "better", Round: 7}
-	words := "a term of 00:30:00 is taken over in place of 00:15:00 by ann: better"
+	words := "a term of 30 min is taken over in place of 15 min by ann: better"
 	for _, x := range []struct {
 		hour   int
 		change func(*tune.Change)
@@ -57,7 +57,7 @@ func TestTune(t *testing.T) {
 		{19, func(c *tune.Change) { c.File = 10 * cluster.Minute }, 15 * cluster.Minute, nil},
 		{19, func(c *tune.Change) { c.Kind, c.Term = tune.Ended, 15*cluster.Minute }, 15 * cluster.Minute, nil},
 		{19, func(c *tune.Change) { c.Kind, c.Term, c.Round = tune.Ended, 15*cluster.Minute, 0 }, 15 * cluster.Minute,
-			&cluster.Tuned{Term: 15 * cluster.Minute, File: 15 * cluster.Minute, Since: 5, By: "ann", Why: "better", News: "the file's term of 00:15:00 holds again in place of 00:15:00: better"}},
+			&cluster.Tuned{Term: 15 * cluster.Minute, File: 15 * cluster.Minute, Since: 5, By: "ann", Why: "better", News: "the file's term of 15 min holds again in place of 15 min: better"}},
 	} {
 		newest := taken
 		x.change(&newest)

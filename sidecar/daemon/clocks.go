@@ -49,7 +49,7 @@ func agree(clocks ...clock) error {
 	for _, c := range clocks {
 		shown += fmt.Sprintf(", %s says %s", c.name, c.at.UTC().Format(time.RFC3339))
 	}
-	return fmt.Errorf("%w, %s: %s; no round is made until they agree within %v (synchronise them: chrony, systemd-timesyncd)", ErrClock, off, shown[2:], clocksApart)
+	return fmt.Errorf("%w, %s: %s; no round is made until they agree within %v (synchronise them: chrony, systemd-timesyncd)", ErrClock, off, shown[2:], cluster.SpanOf(clocksApart))
 }
 
 // agree compares the clock of a look, which started at began, with slurmctld's and PostgreSQL's.

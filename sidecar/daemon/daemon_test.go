@@ -604,7 +604,7 @@ func TestAPolicyThatFails(t *testing.T) {
 		"hangs": {func(cluster.AllocationRequest) cluster.Allocation {
 			time.Sleep(24 * time.Hour)
 			return cluster.Allocation{}
-		}, "division", "has not answered for 11 s"},
+		}, "division", "has not answered for more than 10 s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

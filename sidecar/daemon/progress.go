@@ -150,7 +150,7 @@ func (f *fetch) fetch(report *reporter, seen *cluster.Observation, running []tel
 		default:
 			if on := seen.Now.Sub(f.since); on >= patience && !f.late {
 				f.late = true
-				report.once("progress", fmt.Errorf("the folder of reports %s has not answered for %d s: what jobs leave there is not heard; is its file system there?", f.folder, on/cluster.Second))
+				report.once("progress", fmt.Errorf("the folder of reports %s has not answered for %s: what jobs leave there is not heard; is its file system there?", f.folder, on))
 			}
 			return
 		}

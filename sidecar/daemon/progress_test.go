@@ -240,7 +240,7 @@ func TestAFolderThatDoesNotAnswer(t *testing.T) {
 			t.Errorf("%d looks in ten minutes of a round a second", n)
 		}
 		said := r.log.with("progress")
-		if len(said) != 1 || !strings.Contains(fmt.Sprint(said[0]["error"]), "has not answered for 60 s") {
+		if len(said) != 1 || !strings.Contains(fmt.Sprint(said[0]["error"]), "has not answered for 1 min") {
 			t.Errorf("it is said: %v", said)
 		}
 		c.answers <- struct{}{}

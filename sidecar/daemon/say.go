@@ -290,8 +290,8 @@ func (to *reporter) answer(r *loop.Report, patience cluster.Span) {
 		to.said.clear("division")
 		return
 	}
-	to.once("division", fmt.Errorf("the policy has not answered for %d s: what was divided before holds, and what comes is divided by weight; "+
-		"another preset may be faster (preset, models.divide_every)", r.Waits/cluster.Second))
+	to.once("division", fmt.Errorf("the policy has not answered for more than %s: what was divided before holds, and what comes is divided by weight; "+
+		"another preset may be faster (preset, models.divide_every)", patience))
 }
 
 // recalled logs, once, that limits hold which were read before the daemon started.

@@ -101,9 +101,9 @@ func TestNights(t *testing.T) {
 			}
 			toMidnight()
 		}
-		told(1, "a term of 00:30:00 is taken over in place of 00:15:00 by fairlease")
-		told(1, "the term goes back from 00:30:00 to 00:15:00 by fairlease: unfair tenant hours and overhead together are 8.00 % of 1.0 days, after 5.00 % in the days before; 5.00 % was predicted")
-		if on.record[0].Why == "" || !strings.Contains(on.record[0].Why, "00:30:00 was left or undone and is not tried again") {
+		told(1, "a term of 30 min is taken over in place of 15 min by fairlease")
+		told(1, "the term goes back from 30 min to 15 min by fairlease: unfair tenant hours and overhead together are 8.00 % of 1.0 days, after 5.00 % in the days before; 5.00 % was predicted")
+		if on.record[0].Why == "" || !strings.Contains(on.record[0].Why, "30 min was left or undone and is not tried again") {
 			t.Errorf("the third night: %+v", on.record[0])
 		}
 		for _, c := range on.record {
@@ -121,14 +121,14 @@ func TestNights(t *testing.T) {
 		if r.settings().Term != 30*cluster.Minute {
 			t.Errorf("the term is %v: %s", r.settings().Term, on.kinds())
 		}
-		told(1, "a term of 00:30:00 is taken over")
+		told(1, "a term of 30 min is taken over")
 		r.end(t)
 		r = begin("c")
 		pass(10 * time.Minute)
 		if s := r.settings(); s.Term != 30*cluster.Minute || s.Tuned == nil || s.Tuned.By != tune.Daemon || s.Tuned.News != "" {
 			t.Errorf("after a restart: %+v, term %v", s.Tuned, s.Term)
 		}
-		told(0, "a term of 00:30:00 is taken over")
+		told(0, "a term of 30 min is taken over")
 		pass(3 * 24 * time.Hour)
 		if want := "taken 30m, undone 15m, kept 15m, taken 30m, kept 30m, kept 30m, taken 1h"; on.kinds() != want || r.settings().Term != cluster.Hour {
 			t.Errorf("%s, want %s; the term is %v", on.kinds(), want, r.settings().Term)
@@ -140,7 +140,7 @@ func TestNights(t *testing.T) {
 		}
 		r.hangup <- syscall.SIGHUP
 		pass(10 * time.Minute)
-		if lines := r.log.with("the file's term of 00:20:00 holds again in place of 01:00:00: lease.term has changed from 00:15:00 to 00:20:00 in the file"); len(lines) != 1 || lines[0]["event"] != "tune" {
+		if lines := r.log.with("the file's term of 20 min holds again in place of 1 h: lease.term has changed from 15 min to 20 min in the file"); len(lines) != 1 || lines[0]["event"] != "tune" {
 			t.Errorf("%v", lines)
 		}
 		if s := r.settings(); s.Term != 20*cluster.Minute || s.Tuned != nil || !strings.HasSuffix(on.kinds(), ", ended 20m") {
@@ -165,7 +165,7 @@ func TestNightsThatOnlyPropose(t *testing.T) {
 			}
 			on.add(tune.Change{Kind: tune.Taken, File: 15 * cluster.Minute, Before: 15 * cluster.Minute, Term: 30 * cluster.Minute, By: "ann", Why: "as proposed"})
 			pass(10 * time.Minute)
-			if s := r.settings(); s.Term != 30*cluster.Minute || len(r.log.with("is taken over in place of 00:15:00 by ann: as proposed")) != 1 {
+			if s := r.settings(); s.Term != 30*cluster.Minute || len(r.log.with("is taken over in place of 15 min by ann: as proposed")) != 1 {
 				t.Errorf("%s: term %v", by, s.Term)
 			}
 			r.end(t)

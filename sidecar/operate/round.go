@@ -135,5 +135,5 @@ func holder(ctx context.Context, cfg *config.Config, p *view.Page, taken error) 
 	if err != nil || lead == nil {
 		return taken
 	}
-	return fmt.Errorf("%s leads since %s, seen %v ago", lead.Holder, p.Time(cluster.InstantOf(lead.Acquired)), lead.Silent.Round(time.Millisecond))
+	return fmt.Errorf("%s leads since %s, seen %v ago", lead.Holder, p.Time(cluster.InstantOf(lead.Acquired)), cluster.SpanOf(lead.Silent))
 }

@@ -82,7 +82,7 @@ func (x *census) end() {
 		s.groupsDue = s.groupsPause
 		return
 	case x.cut:
-		x.notes.add("this host did not tell the groups of all users within %v: those of others are unknown, or as they were", x.cfg.groupTime)
+		x.notes.add("this host did not tell the groups of all users within %v: those of others are unknown, or as they were", cluster.SpanOf(x.cfg.groupTime))
 		if s.groupsDue = x.now; !x.answered {
 			s.groupsPause = x.now.Add(groupPause)
 			s.groupsDue = s.groupsPause

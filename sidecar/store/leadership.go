@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fairlease/fairlease/migrate"
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sql"
 )
 
@@ -29,7 +30,7 @@ type TakenError struct {
 
 func (e *TakenError) Error() string {
 	return fmt.Sprintf("%s leads (term %d, seen %s ago); leadership is free in %s without another sign of life",
-		e.Holder, e.Term, e.Silent.Round(time.Millisecond), e.Left.Round(time.Millisecond))
+		e.Holder, e.Term, cluster.SpanOf(e.Silent), cluster.SpanOf(e.Left))
 }
 
 // Leadership is the right to write rounds, for one term of leadership. Signs of life keep it: every
@@ -303,7 +304,7 @@ func (s *Leadership) Resign(ctx context.Context) error {
 	_, err := s.store.pool.Exec(ctx, leaderResign, s.Term, s.Holder)
 	s.lose()
 	if err != nil {
-		return fmt.Errorf("giving up leadership (another daemon can take it in %s): %w", s.store.config.Takeover, err)
+		return fmt.Errorf("giving up leadership (another daemon can take it in %s): %w", cluster.SpanOf(s.store.config.Takeover), err)
 	}
 	return nil
 }

@@ -283,7 +283,7 @@ func (b *Inbox) keep(r cluster.Progress, saved bool) *refusal {
 		last = on.save
 	}
 	if !last.IsZero() && now.Sub(last) < b.Every {
-		return &refusal{code: http.StatusTooManyRequests, what: fmt.Sprintf("job %s has just reported; once in %s is enough", r.Job, b.Every), again: b.Every - now.Sub(last)}
+		return &refusal{code: http.StatusTooManyRequests, what: fmt.Sprintf("job %s has just reported; once in %s is enough", r.Job, cluster.SpanOf(b.Every)), again: b.Every - now.Sub(last)}
 	}
 	if saved && r.Steps < on.saved {
 		return &refusal{code: http.StatusConflict, what: backwards(r.Steps, on.saved)}

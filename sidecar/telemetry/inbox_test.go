@@ -127,7 +127,7 @@ func TestAReportIsBelievedOfTheJobsOwner(t *testing.T) {
 	}
 	expect("a report", first, http.StatusAccepted, "")
 	expect("the same again", first, http.StatusUnauthorized, "it was used before")
-	expect("too soon", seal(t, socket, `{"job":"1","steps":101}`, 0), http.StatusTooManyRequests, "once in 10s is enough")
+	expect("too soon", seal(t, socket, `{"job":"1","steps":101}`, 0), http.StatusTooManyRequests, "once in 10 s is enough")
 	expect("an array's task", seal(t, socket, `{"job":"2_3","steps":7}`, 0), http.StatusAccepted, "")
 	expect("another's job", seal(t, socket, `{"job":"5","steps":7}`, 0), http.StatusForbidden, "job 5 is not a job of user")
 	expect("no running job", seal(t, socket, `{"job":"6","steps":7}`, 0), http.StatusNotFound, "job 6 is not known to run")

@@ -91,7 +91,7 @@ func (b *Inbox) tell(uid uint32, payload []byte) (answer []byte, again time.Dura
 	on := b.heard[job]
 	if wait := b.Every - now.Sub(on.asked); !on.asked.IsZero() && wait > 0 {
 		b.lock.Unlock()
-		return nil, 0, &refusal{code: http.StatusTooManyRequests, what: fmt.Sprintf("job %s has just asked; once in %s is enough", job, b.Every), again: wait}
+		return nil, 0, &refusal{code: http.StatusTooManyRequests, what: fmt.Sprintf("job %s has just asked; once in %s is enough", job, cluster.SpanOf(b.Every)), again: wait}
 	}
 	if b.heard == nil {
 		b.heard = map[cluster.JobID]hearing{}

@@ -48,7 +48,7 @@ func TestAJobAsksForItsLease(t *testing.T) {
 	}
 	is("in the middle of the term", post("/v1/lease", `alice {"job":"1"}`), 200, "60",
 		`{"job":"1","ends":1700000900,"notice":60,"gpus":4,"model":"v100","renewed":"undecided"}`)
-	is("at once again", post("/v1/lease", `alice {"job":"1"}`), 429, "10", "job 1 has just asked; once in 10s is enough")
+	is("at once again", post("/v1/lease", `alice {"job":"1"}`), 429, "10", "job 1 has just asked; once in 10 s is enough")
 	is("a report meanwhile", post("/v1/progress", `alice {"job":"1","steps":5}`), 202, "10", "")
 	is("a job without a lease", post("/v1/lease", `alice {"job":"2"}`), 200, "60", `{"job":"2"}`+"\n")
 	*now = now.Add(810 * time.Second)

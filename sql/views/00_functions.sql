@@ -80,14 +80,27 @@ create or replace function foretold(verb text, p10 timestamptz, p50 timestamptz,
     );
 comment on function foretold(text, timestamptz, timestamptz, timestamptz, bigint) is 'When something happens by a forecast, in words; a moment that is null is beyond the horizon, and one that has passed is now.';
 
+create or replace function in_words(ms bigint)
+    returns text
+    language sql
+    immutable
+    return case
+        when ms >= 86400000 then ms / 86400000 || ' d' || coalesce(' ' || nullif(ms % 86400000 / 3600000, 0) || ' h', '')
+        when ms >= 3600000 then ms / 3600000 || ' h' || coalesce(' ' || nullif(ms % 3600000 / 60000, 0) || ' min', '')
+        when ms >= 300000 then ms / 60000 || ' min'
+        when ms >= 60000 then ms / 60000 || ' min' || coalesce(' ' || nullif(ms % 60000 / 1000, 0) || ' s', '')
+        else ms / 1000 || ' s'
+    end;
+comment on function in_words(bigint) is 'A length of time in words, from milliseconds from 0 on, as all texts for people have it: 1 h 20 min.';
+
 create or replace function stands(behind_ms bigint)
     returns text
     language sql
     immutable
     return case
         when behind_ms <= -4611686018427387904 then 'due nothing there'
-        when behind_ms >= 1000 then span(behind_ms / 1000 * 1000) || ' behind its due'
-        when behind_ms <= -1000 then span(-behind_ms / 1000 * 1000) || ' ahead of its due'
+        when behind_ms >= 1000 then in_words(behind_ms) || ' behind its due'
+        when behind_ms <= -1000 then in_words(-behind_ms) || ' ahead of its due'
         else 'even'
     end;
 comment on function stands(bigint) is 'How far behind or ahead of its due a tenant is, in words, from milliseconds at its entitlement.';

@@ -16,6 +16,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -124,18 +125,55 @@ func difference(was, is string) string {
 var parts = []func(io.Writer, *cluster.Plan){ledger, records, leases, claims, actions, reasons, market, cellReport}
 
 func ledger(w io.Writer, p *cluster.Plan) {
-	fmt.Fprintln(w, p.State.Ledger.At)
+	line(w, p.State.Ledger.At)
 	for _, t := range p.State.Ledger.Tenants {
-		fmt.Fprintln(w, t.Tenant, t.Pool, t.Base, t.Entitlement, t.Demand, t.Deficit, t.Owed, t.OwedCarry, t.Lots, t.Repays, t.Repaying, t.Destroyed,
+		line(w, t.Tenant, t.Pool, t.Base, t.Entitlement, t.Demand, t.Deficit, t.Owed, t.OwedCarry, t.Lots, t.Repays, t.Repaying, t.Destroyed,
 			t.Young, t.SelCarry, t.Alloc, t.Due, t.DueCarry, times(t.Buckets))
 		extra(w, t.Extra, t.Usable)
 	}
 	for _, a := range p.State.Ledger.Pools {
-		fmt.Fprintln(w, a.Pool, a.GPUs, a.BadGPUs, a.Capacity, a.Tenants, a.Untouchable, a.Overhead, a.Idle, a.Bad, a.Stops)
+		line(w, a.Pool, a.GPUs, a.BadGPUs, a.Capacity, a.Tenants, a.Untouchable, a.Overhead, a.Idle, a.Bad, a.Stops)
 	}
 	for _, s := range p.Tenants {
-		fmt.Fprintln(w, s.Weight, s.Holds, s.Lent, s.Borrowed, s.Waiting, s.Behind, s.Rho, s.RhoAll)
+		line(w, s.Weight, s.Holds, s.Lent, s.Borrowed, s.Waiting, s.Behind, s.Rho, s.RhoAll)
 	}
+}
+
+// line writes values as fmt does, but spans to the second: their words for people are cut further.
+func line(w io.Writer, values ...any) {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = text(reflect.ValueOf(v))
+	}
+	fmt.Fprintln(w, strings.Join(out, " "))
+}
+
+func text(v reflect.Value) string {
+	if !v.IsValid() || !v.CanInterface() {
+		return fmt.Sprint(v)
+	}
+	switch x := v.Interface().(type) {
+	case cluster.Span:
+		return x.Slurm()
+	case fmt.Stringer:
+		return x.String()
+	}
+	var parts []string
+	switch v.Kind() {
+	case reflect.Interface:
+		return text(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			parts = append(parts, text(v.Field(i)))
+		}
+		return "{" + strings.Join(parts, " ") + "}"
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			parts = append(parts, text(v.Index(i)))
+		}
+		return "[" + strings.Join(parts, " ") + "]"
+	}
+	return fmt.Sprint(v)
 }
 
 // times gives the GPU time in slices of the window. Their work is part of the sums by which extra differs.
@@ -150,24 +188,24 @@ func times(buckets []cluster.Bucket) []any {
 // extra writes the work of an account, which is GPU time unless a policy divides GPU models.
 func extra(w io.Writer, x cluster.Extra, usable cluster.MicroGPU) {
 	if x != (cluster.Extra{}) || usable != 0 {
-		fmt.Fprintln(w, x.Faster, x.Alloc, x.Due, usable)
+		line(w, x.Faster, x.Alloc, x.Due, usable)
 	}
 }
 
 func records(w io.Writer, p *cluster.Plan) {
-	fmt.Fprintln(w, p.State.NextKey)
+	line(w, p.State.NextKey)
 	for r := range p.State.All() {
-		fmt.Fprintln(w, r.Key, r.ID, r.Tenant, r.Submit, r.Restarts, r.State, r.First, r.Done, r.UserBegin, r.UserNodes, r.UserLimit, r.SiteFactor)
-		fmt.Fprintln(w, r.Gate, r.Locked, r.Pinned, r.Alloc, r.Due, r.DueCarry, r.DueRate, r.ChargedTo, r.Held, r.HeldSince, r.Suspend, r.Ran)
-		fmt.Fprintln(w, r.Terms, r.Moved, r.Failed, r.AvoidUntil, r.AvoidNodes, r.Lost, r.KnownLost, r.UnknownLost, r.Stops, r.Spent, r.Saved, r.Beyond, r.Uncharged)
+		line(w, r.Key, r.ID, r.Tenant, r.Submit, r.Restarts, r.State, r.First, r.Done, r.UserBegin, r.UserNodes, r.UserLimit, r.SiteFactor)
+		line(w, r.Gate, r.Locked, r.Pinned, r.Alloc, r.Due, r.DueCarry, r.DueRate, r.ChargedTo, r.Held, r.HeldSince, r.Suspend, r.Ran)
+		line(w, r.Terms, r.Moved, r.Failed, r.AvoidUntil, r.AvoidNodes, r.Lost, r.KnownLost, r.UnknownLost, r.Stops, r.Spent, r.Saved, r.Beyond, r.Uncharged)
 		extra(w, r.Extra, 0)
 		if r.Stopping != nil {
 			s := r.Stopping
-			fmt.Fprintln(w, struct{ A, B, C, D, E any }{s.Since, s.Certainty, s.Restarts, s.GPUs, s.Work})
+			line(w, struct{ A, B, C, D, E any }{s.Since, s.Certainty, s.Restarts, s.GPUs, s.Work})
 		}
 		if r.Conduct != nil {
 			c := r.Conduct
-			fmt.Fprintln(w, struct{ A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R any }{c.Steps, c.At, c.In, c.First, c.FirstIn, c.Model,
+			line(w, struct{ A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R any }{c.Steps, c.At, c.In, c.First, c.FirstIn, c.Model,
 				c.Saved, c.Reports, c.Every, c.Attempts, c.Ran, c.Longest, c.Ours, c.Noticed, c.Booked, c.Spent, c.Last, c.LastAt})
 			took(w, c.Takes)
 		}
@@ -185,38 +223,38 @@ func records(w io.Writer, p *cluster.Plan) {
 			h.OnNotice, h.Completed, h.Shortest, h.Longest, h.Reports, h.Every, h.SavedAt, h.Starts, h.Needed, h.At}
 		took(w, h.Takes)
 	}
-	fmt.Fprintln(w, habits, lost)
+	line(w, habits, lost)
 }
 
 // took writes how long a save takes, where that is known.
 func took(w io.Writer, takes cluster.Span) {
 	if takes > 0 {
-		fmt.Fprintln(w, takes)
+		line(w, takes)
 	}
 }
 
 func leases(w io.Writer, p *cluster.Plan) {
 	for _, all := range [][]cluster.Lease{p.State.Leases, p.Ended} {
 		for _, l := range all {
-			fmt.Fprintln(w, l.Job, l.Term, l.State, l.Class, l.Pool, l.Size.Devices, l.Nodes, l.Granted, l.Start, l.End, l.NoticedAt, l.Ended, l.Adopted, l.Parts, l.Why)
+			line(w, l.Job, l.Term, l.State, l.Class, l.Pool, l.Size.Devices, l.Nodes, l.Granted, l.Start, l.End, l.NoticedAt, l.Ended, l.Adopted, l.Parts, l.Why)
 		}
-		fmt.Fprintln(w)
+		line(w)
 	}
 }
 
 func claims(w io.Writer, p *cluster.Plan) {
 	for _, c := range p.State.Claims {
-		fmt.Fprintln(w, c.Job, c.Pool, c.Nodes, c.At, c.Made, c.Gathers, c.Parts)
+		line(w, c.Job, c.Pool, c.Nodes, c.At, c.Made, c.Gathers, c.Parts)
 	}
 }
 
 func actions(w io.Writer, p *cluster.Plan) {
 	for _, a := range p.Actions {
-		fmt.Fprintln(w, a.Verb, a.Job, a.ID, a.Record, a.UnsplitArray, a.Array, a.Until, a.Nodes, a.NodeList, a.Reservation, a.Accounts, a.Limit, a.SiteFactor,
+		line(w, a.Verb, a.Job, a.ID, a.Record, a.UnsplitArray, a.Array, a.Until, a.Nodes, a.NodeList, a.Reservation, a.Accounts, a.Limit, a.SiteFactor,
 			a.Lock, a.Unlock, a.Licenses, a.Resume, a.Restarts, a.Signal, a.SignalTo, a.Suppressed)
 		reason(w, &a.Reason)
 	}
-	fmt.Fprintln(w, p.Next)
+	line(w, p.Next)
 }
 
 func reasons(w io.Writer, p *cluster.Plan) {
@@ -225,13 +263,13 @@ func reasons(w io.Writer, p *cluster.Plan) {
 		reason(w, &v.Reason)
 	}
 	for _, e := range p.Events {
-		fmt.Fprintln(w, e.Kind, e.Job, e.Node)
+		line(w, e.Kind, e.Job, e.Node)
 	}
 }
 
 // reason writes a reason without its note, which is words.
 func reason(w io.Writer, r *cluster.Reason) {
-	fmt.Fprintln(w, r.Code, r.Pool, r.Need, r.Free, r.Behind, r.Other, r.OtherBehind, r.Queue, r.OtherJob, r.Rho, r.Rank, r.Until, r.For, r.To, r.Speed,
+	line(w, r.Code, r.Pool, r.Need, r.Free, r.Behind, r.Other, r.OtherBehind, r.Queue, r.OtherJob, r.Rho, r.Rank, r.Until, r.For, r.To, r.Speed,
 		r.Trial, r.Right, r.Cell, r.Chain, r.Cut, r.Spent, r.Fits)
 }
 
@@ -251,21 +289,21 @@ func market(w io.Writer, p *cluster.Plan) {
 	for _, e := range p.State.Profiles {
 		profiles = append(profiles, profile{e.Kind, e.With, e.Model, e.Gang, e.Rate, e.Source, e.Samples, e.Spread, e.At, e.Basis})
 	}
-	fmt.Fprintln(w, p.State.Parties, profiles, p.State.Paces)
+	line(w, p.State.Parties, profiles, p.State.Paces)
 	if q := p.AllocationRequest; q != nil {
-		fmt.Fprintln(w, q.Policy, q.At, q.Pools, q.Prices, q.Trades, q.NextTrade)
+		line(w, q.Policy, q.At, q.Pools, q.Prices, q.Trades, q.NextTrade)
 		for _, b := range q.Bids {
-			fmt.Fprintln(w, b.Party, b.Tenant, b.Weight, b.Speeds, b.Basis, b.Margins, b.Gang, b.Demand, b.Milli, b.Pinned, b.Job, b.Elapsed, b.Steps, b.Did, b.Deadline)
+			line(w, b.Party, b.Tenant, b.Weight, b.Speeds, b.Basis, b.Margins, b.Gang, b.Demand, b.Milli, b.Pinned, b.Job, b.Elapsed, b.Steps, b.Did, b.Deadline)
 		}
 	}
 	if d := p.State.Allocation; d != nil {
-		fmt.Fprintln(w, d.Policy, d.Pools, d.Parts, d.Objective, d.Late, d.Trades, d.Undone, d.NextTrade)
+		line(w, d.Policy, d.Pools, d.Parts, d.Objective, d.Late, d.Trades, d.Undone, d.NextTrade)
 	}
 }
 
 func cellReport(w io.Writer, p *cluster.Plan) {
-	fmt.Fprintln(w, p.State.Lost, p.State.Lent)
+	line(w, p.State.Lost, p.State.Lent)
 	if c := p.Cells; c != nil {
-		fmt.Fprintln(w, c.Views, c.Bound, c.Fragmentation, len(c.Unsafe))
+		line(w, c.Views, c.Bound, c.Fragmentation, len(c.Unsafe))
 	}
 }

@@ -211,7 +211,7 @@ func span(word string) (cluster.Span, error) {
 }
 
 // after tells how long after the story's beginning something is.
-func after(t cluster.Instant) string { return t.Sub(simtest.Start).String() }
+func after(t cluster.Instant) string { return t.Sub(simtest.Start).Slurm() }
 
 func (s *story) submit(words []string) ([]string, error) {
 	w := s.live()
@@ -617,9 +617,9 @@ func (s *story) explain(words []string) ([]string, error) {
 
 func behind(d cluster.Span) string {
 	if d < 0 {
-		return fmt.Sprintf("%s ahead", -d)
+		return (-d).Slurm() + " ahead"
 	}
-	return fmt.Sprintf("%s behind", d)
+	return d.Slurm() + " behind"
 }
 
 func (s *story) reason(r *cluster.Reason) string {
@@ -636,7 +636,7 @@ func (s *story) reason(r *cluster.Reason) string {
 	add(r.Other != "", "after %s, %s", r.Other, behind(r.OtherBehind))
 	add(r.Until > 0, "until %s", after(r.Until))
 	add(r.For > 0, "for job %s", s.id(r.For))
-	add(r.Spent > 0, "stops cost it %s", r.Spent)
-	add(r.Fits > 0, "fits with a limit of %s", r.Fits)
+	add(r.Spent > 0, "stops cost it %s", r.Spent.Slurm())
+	add(r.Fits > 0, "fits with a limit of %s", r.Fits.Slurm())
 	return strings.Join(parts, ", ")
 }

@@ -75,19 +75,19 @@ func tell(t testing.TB, f, past scene.Facts, now cluster.Instant) *told {
 		d.text[name] = out.String()
 	}
 	command("fairlease status", s.Status.Write)
-	command("fairlease tenants", func(p *view.Page) { p.Table(view.TenantTable(s.Tenants, true)) })
+	command("fairlease tenants", func(p *view.Page) { p.Table(view.TenantTable(p.Form, s.Tenants, true)) })
 	command("fairlease tenants --users", func(p *view.Page) { p.Table(view.UserTable(s.Users)) })
-	command("fairlease tenants --debts", func(p *view.Page) { p.Table(view.DebtTable(s.Debts, s.Tenants)) })
+	command("fairlease tenants --debts", func(p *view.Page) { p.Table(view.DebtTable(p.Form, s.Debts, s.Tenants)) })
 	command("fairlease tenants --bound", func(p *view.Page) { p.Table(p.BoundTable(view.BoundOf(s.Bound, cluster.Hour, now))) })
 	command("fairlease budgets", func(p *view.Page) { p.Table(p.BudgetTable(s.Budgets)) })
-	command("fairlease objectives", func(p *view.Page) { p.Table(view.ObjectiveTable(s.Status.Objectives)) })
+	command("fairlease objectives", func(p *view.Page) { p.Table(view.ObjectiveTable(p.Form, s.Status.Objectives)) })
 	command("fairlease leases", func(p *view.Page) { p.Table(p.LeaseTable(s.Leases, false)) })
 	command("fairlease gpus", func(p *view.Page) { p.Table(p.GPUTable(s.GPUs)) })
 	command("fairlease forecast --all", func(p *view.Page) { _ = outlook.Show(p, s.Forecasts, cluster.JobID{}) })
 	command("fairlease trades", func(p *view.Page) { p.Table(p.TradeTable(s.Market.Trades)) })
 	command("fairlease override list", func(p *view.Page) { p.Table(p.OverrideTable(s.Overrides)) })
-	command("fairlease habits", func(p *view.Page) { p.Table(view.HabitTable(view.Habits(s.Plan.State.Habits), now)) })
-	command("fairlease profiles", func(p *view.Page) { p.Table(view.ProfileTable(view.Profiles(s.Snapshot, s.Plan), now)) })
+	command("fairlease habits", func(p *view.Page) { p.Table(view.HabitTable(p, view.Habits(s.Plan.State.Habits))) })
+	command("fairlease profiles", func(p *view.Page) { p.Table(view.ProfileTable(p, view.Profiles(s.Snapshot, s.Plan))) })
 	command("fairlease round", (&view.Decisions{Snapshot: s.Snapshot, Plan: s.Plan}).Write)
 	if s.Cells != nil {
 		command("fairlease cells show", func(p *view.Page) { s.Cells.Write(p, true) })
@@ -245,7 +245,7 @@ func (d *told) agreed(t testing.TB) {
 	s := d.Scene()
 	var b bytes.Buffer
 	p := &view.Page{Out: &b, Now: d.now, Form: view.Form{Parsable: true}}
-	p.Table(view.TenantTable(s.Tenants, true))
+	p.Table(view.TenantTable(p.Form, s.Tenants, true))
 	pools := map[string]int{}
 	rows := cells(b.String())
 	for _, row := range rows {

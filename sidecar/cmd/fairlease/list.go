@@ -70,7 +70,7 @@ type remembered[T any] struct {
 	of    func(*cluster.Snapshot, *cluster.Plan) ([]T, error)
 	fits  func(x *T, name string) bool // the name is the command's argument
 	none  string                       // printed if no entry fits the name
-	table func([]T, cluster.Instant) *view.Table
+	table func(*view.Page, []T) *view.Table
 }
 
 // show writes the list, or the entries that match the command's argument.
@@ -94,7 +94,7 @@ func (r remembered[T]) show(c *cobra.Command, p *program, l view.Form, args []st
 			}
 		}
 		page := p.page(l)
-		return p.list(c, page, s.Rounds, r.table(all, page.Now), all)
+		return p.list(c, page, s.Rounds, r.table(page, all), all)
 	})
 }
 

@@ -29,7 +29,7 @@ configuration), for all tenants and for each:
 				if err != nil {
 					return err
 				}
-				return p.list(c, p.page(l), s, view.ObjectiveTable(st.Objectives), append([]store.Objective{}, st.Objectives...))
+				return p.list(c, p.page(l), s, view.ObjectiveTable(l, st.Objectives), append([]store.Objective{}, st.Objectives...))
 			})
 		}}
 	listFlags(c, &l)

@@ -133,7 +133,7 @@ func budgets(now cluster.Instant) (book spending.Book) {
 }
 
 // stamps matches output that depends on the database's clock or on the process.
-var stamps = regexp.MustCompile(`since \S+ \S+ \([^)]*\)|seen \S+ ago|\(schema.*\)|"(acquired|renewed|takeover|as_of)": "[^"]*"|"silent": \d+`)
+var stamps = regexp.MustCompile(`since \S+ \S+ \([^)]*\)|seen \d+ s ago|\(schema.*\)|"(acquired|renewed|takeover|as_of)": "[^"]*"|"silent": \d+`)
 
 func (s *story) run(t *testing.T, args ...string) result {
 	t.Helper()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -89,7 +88,7 @@ func mendingCommand(p *program, c *cobra.Command, mend func(context.Context, *co
 		}
 		return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) (err error) {
 			lead, err := s.Await(c.Context(), connect.Holder(), func(taken *store.TakenError) {
-				fmt.Fprintf(p.err, "fairlease: by the journal %s leads; it gets up to %s to give a sign of life\n", taken.Holder, taken.Left.Round(time.Second))
+				fmt.Fprintf(p.err, "fairlease: by the journal %s leads; it gets up to %s to give a sign of life\n", taken.Holder, cluster.SpanOf(taken.Left))
 			})
 			var taken *store.TakenError
 			if errors.As(err, &taken) {

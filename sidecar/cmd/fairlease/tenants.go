@@ -79,10 +79,10 @@ With --bound, list the GPUs of running jobs that cannot be taken back soon, by t
 					if err != nil {
 						return err
 					}
-					return p.list(c, p.page(l), s, view.DebtTable(owed, all), owed)
+					return p.list(c, p.page(l), s, view.DebtTable(l, owed, all), owed)
 				}
 				page := p.page(l)
-				if err := p.list(c, page, s, view.TenantTable(all, whole), all); err != nil || !page.ForPeople() {
+				if err := p.list(c, page, s, view.TenantTable(l, all, whole), all); err != nil || !page.ForPeople() {
 					return err
 				}
 				budgets, err := s.Budgets(c.Context())

@@ -74,7 +74,7 @@ func TestTuneJournal(t *testing.T) {
 		t.Error(r.err)
 	}
 	r = do(act, failure.OK, "journal", "--last", "25h", "--apply")
-	if !strings.Contains(r.out, "A term of 00:30:00 is taken over in place of 00:15:00") || !strings.Contains(r.out, "This takes effect in the next round.") {
+	if !strings.Contains(r.out, "A term of 30 min is taken over in place of 15 min") || !strings.Contains(r.out, "This takes effect in the next round.") {
 		t.Errorf("not taken over:\n%s", r.out)
 	}
 	// The takeover is dated into the journal's time, to see what has happened since.
@@ -85,14 +85,14 @@ func TestTuneJournal(t *testing.T) {
 	r = do(act, failure.OK, "journal", "--last", "25h")
 	golden(t, "tune-journal-watched", r.out+r.err)
 	r = do(strings.Replace(act, "tune: {", "tune: {worse_by: 0, ", 1), failure.OK, "journal", "--last", "25h")
-	if !strings.Contains(r.out, "The term goes back from 00:30:00 to 00:15:00 by ") || !strings.Contains(r.out, "Nothing was changed; --apply does it.") {
+	if !strings.Contains(r.out, "The term goes back from 30 min to 15 min by ") || !strings.Contains(r.out, "Nothing was changed; --apply does it.") {
 		t.Errorf("worse, but not to be undone:\n%s", r.out)
 	}
 	if r := do(act, failure.Misuse, "undo"); !strings.Contains(r.err, "needs a reason") {
 		t.Error(r.err)
 	}
 	r = do(act, failure.OK, "undo", "--reason", "the demo is over")
-	if !strings.HasPrefix(r.out, "the term goes back from 00:30:00 to 00:15:00 by ") || !strings.HasSuffix(r.out, ": the demo is over; this takes effect in the next round\n") {
+	if !strings.HasPrefix(r.out, "the term goes back from 30 min to 15 min by ") || !strings.HasSuffix(r.out, ": the demo is over; this takes effect in the next round\n") {
 		t.Error(r.out)
 	}
 	me := regexp.MustCompile(`\|[^|]*\|the demo`)

@@ -367,7 +367,7 @@ func (m *Meter) Ready() (text string, ready bool) {
 	case h.role == "":
 		return "no round yet: " + h.wrong, false
 	case now.After(h.until):
-		text = fmt.Sprintf("no round for %d s", int(now.Sub(h.at).Seconds()))
+		text = fmt.Sprintf("no round for %s", cluster.SpanOf(now.Sub(h.at)))
 		if h.wrong != "" {
 			text += ": " + h.wrong
 		}
@@ -375,5 +375,5 @@ func (m *Meter) Ready() (text string, ready bool) {
 	case h.role == Standby:
 		return "standby: " + h.note, true
 	}
-	return fmt.Sprintf("leader: last round %d s ago", int(now.Sub(h.at).Seconds())), true
+	return fmt.Sprintf("leader: last round %s ago", cluster.SpanOf(now.Sub(h.at))), true
 }

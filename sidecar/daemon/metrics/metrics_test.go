@@ -181,7 +181,7 @@ func TestReady(t *testing.T) {
 	m.Ill(errors.New("no journal"))
 	asks("/readyz", 200, "leader: last round 50 s ago")
 	c.at = c.at.Add(11 * time.Second)
-	asks("/readyz", 503, "no round for 61 s: no journal")
+	asks("/readyz", 503, "no round for 1 min 1 s: no journal")
 	if text := scrape(t, m); !strings.Contains(text, "fairlease_ready 0\n") || !strings.Contains(text, "fairlease_leader 0\n") || !strings.Contains(text, "fairlease_round_age_seconds 61\n") {
 		t.Errorf("of a daemon that is not ready:\n%s", text)
 	}

@@ -275,7 +275,7 @@ func (d *door) exceeds(j *cluster.Job) string {
 	r := &p.Rules
 	switch {
 	case p.MaxTime > 0 && !slices.Contains(d.free, cluster.PartitionTimeLimit) && (shortest == 0 || shortest > p.MaxTime):
-		return d.because(maxTime, func() string { return "MaxTime=" + p.MaxTime.String() })
+		return d.because(maxTime, func() string { return "MaxTime=" + p.MaxTime.Slurm() })
 	case r.MaxNodes > 0 && !slices.Contains(d.free, cluster.PartitionMaxNodes) && q.Nodes > r.MaxNodes:
 		return d.because(maxNodes, func() string { return fmt.Sprintf("MaxNodes=%d", r.MaxNodes) })
 	case q.Nodes < r.MinNodes && !slices.Contains(d.free, cluster.PartitionMinNodes) && q.MaxNodes < r.MinNodes:

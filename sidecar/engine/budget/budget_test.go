@@ -327,7 +327,7 @@ func TestWhatAStopCosts(t *testing.T) {
 		{"a recall of lent GPUs does not wait for its budget", func(s *cluster.Snapshot) {
 			s.Settings.StopAllowance, s.Leases[0].Why, s.Leases[0].Class = 6*minute-1, round.Recalled, cluster.Opportunistic
 		}, budget.Stops{Spent: 6 * minute, Stops: 1, Beyond: 1, Stopping: &cluster.PendingStop{Since: after(-6 * minute), Certainty: cluster.BoundedLoss, Restarts: 3}}, cluster.GPUTime(14 * minute),
-			"job 7 of bio was stopped beyond its stop budget: the stop cost it 00:06:00, its budget was 00:05:59; its GPUs were lent"},
+			"job 7 of bio was stopped beyond its stop budget: the stop cost it 6 min, its budget was 5 min; its GPUs were lent"},
 		{"a recall within its budget", func(s *cluster.Snapshot) {
 			s.Settings.StopAllowance, s.Leases[0].Why, s.Leases[0].Class = 6*minute, round.Recalled, cluster.Opportunistic
 		}, budget.Stops{Spent: 6 * minute, Stops: 1, Stopping: &cluster.PendingStop{Since: after(-6 * minute), Certainty: cluster.BoundedLoss, Restarts: 3}}, cluster.GPUTime(14 * minute), ""},
@@ -341,7 +341,7 @@ func TestWhatAStopCosts(t *testing.T) {
 		{"an order does not wait either", func(s *cluster.Snapshot) {
 			s.Settings.StopAllowance, s.Cases[0].Record.Spent = minute, 5*minute
 			s.Overrides = []cluster.Override{{ID: 1, Kind: cluster.Freeze, Scope: "tenant", Name: "bio", Until: after(1)}}
-		}, budget.Stops{Spent: 11 * minute, Stops: 1, Beyond: 1, Stopping: &cluster.PendingStop{Since: after(-6 * minute), Certainty: cluster.BoundedLoss, Restarts: 3}}, cluster.GPUTime(2 * minute), "its budget was 00:00:00; an administrator ordered it"},
+		}, budget.Stops{Spent: 11 * minute, Stops: 1, Beyond: 1, Stopping: &cluster.PendingStop{Since: after(-6 * minute), Certainty: cluster.BoundedLoss, Restarts: 3}}, cluster.GPUTime(2 * minute), "its budget was 0 s; an administrator ordered it"},
 		{"the pool is overdrawn by no more than it can save", func(s *cluster.Snapshot) { s.Ledger.Pools[1].Stops = -cluster.GPUTime(39 * minute) },
 			budget.Stops{Spent: 6 * minute, Stops: 1, Stopping: &cluster.PendingStop{Since: after(-6 * minute), Certainty: cluster.BoundedLoss, Restarts: 3}}, -cluster.GPUTime(40 * minute), ""},
 		{"it is only observed", func(s *cluster.Snapshot) { s.Cases[0].Control = cluster.ObserveOnly }, budget.Stops{}, cluster.GPUTime(20 * minute), ""},

@@ -252,7 +252,7 @@ func noteResting(x *contest, in *lease.Input, choice *lease.Choice) {
 		if k.Priority.Resting && choice.Passed[i].Code == cluster.ReasonNotice && field.Resting(x.f.In.Snapshot, k.Case) && x.f.Hand.Leases[k.Case].State == cluster.Active && x.f.Ending(k.Case) {
 			idle, since := field.Idle(x.f.In.Snapshot, k.Case)
 			x.f.Hand.Report(cluster.Event{Kind: cluster.EventIdleReclaim, Job: k.Key,
-				Text: fmt.Sprintf("its lease is not renewed, since others wait and its %d GPUs have been idle for %d min (idle.reclaim_after)", idle, x.f.In.Now.Sub(since)/cluster.Minute)})
+				Text: fmt.Sprintf("its lease is not renewed, since others wait and its %d GPUs have been idle for %s (idle.reclaim_after)", idle, x.f.In.Now.Sub(since))})
 		}
 	}
 }

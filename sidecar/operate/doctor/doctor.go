@@ -189,7 +189,7 @@ func checkDatabase(f *findings, cfg *config.Config, d *Database, slurm *cluster.
 	case d.Leader == nil:
 		f.ok("leader", "no daemon leads")
 	default:
-		f.ok("leader", "%s leads, seen %v ago", d.Leader.Holder, d.Leader.Silent.Round(time.Millisecond))
+		f.ok("leader", "%s leads, seen %v ago", d.Leader.Holder, cluster.SpanOf(d.Leader.Silent))
 		found := "the last round had those of this file"
 		if len(d.InForce) > 0 {
 			found = "the last round had others than this file: " + view.Some(d.InForce, 5)

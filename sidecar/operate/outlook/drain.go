@@ -143,7 +143,7 @@ func WriteHurts(p *view.Page, list []Hurt) error {
 	for i := range list {
 		h := &list[i]
 		jobs = append(jobs, h.Hurt...)
-		t.Add(cmp.Or(h.Tenant, "none"), fmt.Sprint(h.Jobs), fmt.Sprint(h.On), fmt.Sprint(h.Later), fmt.Sprint(h.Lost), h.Delay.String())
+		t.Add(cmp.Or(h.Tenant, "none"), fmt.Sprint(h.Jobs), fmt.Sprint(h.On), fmt.Sprint(h.Later), fmt.Sprint(h.Lost), view.Span(p.Form, h.Delay))
 	}
 	if err := p.List(t, list); err != nil || !p.ForPeople() || len(jobs) == 0 {
 		return err
@@ -152,7 +152,7 @@ func WriteHurts(p *view.Page, list []Hurt) error {
 	t = &view.Table{Head: []string{"JOB", "TENANT", "USER", "ON_NODES", ">ENDS_LATER_BY"}}
 	for i := range jobs[:min(len(jobs), mostHurt)] {
 		j := &jobs[i]
-		by := j.Delay.String()
+		by := view.Span(p.Form, j.Delay)
 		if j.Lost {
 			by = "not in the horizon"
 		}

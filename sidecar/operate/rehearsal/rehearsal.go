@@ -160,7 +160,7 @@ func (r *Rehearsal) try(ctx context.Context, id cluster.JobID, f *Findings) erro
 		f.Changes = append(f.Changes, allowIt)
 		return nil
 	}
-	r.Tell("it runs on %s; its lease ends in %s", j.Nodes, r.Lease)
+	r.Tell("it runs on %s; its lease ends in %s", j.Nodes, cluster.SpanOf(r.Lease))
 	if j, err = r.runs(ctx, id, r.Lease-r.Notice); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (r *Rehearsal) try(ctx context.Context, id cluster.JobID, f *Findings) erro
 			Next: "try a script that runs longer, or a shorter --lease; its output is in " + j.Output}
 	}
 	if r.Signal != "" {
-		r.Tell("notice: SIG%s to its steps, %s before the requeue", r.Signal, r.Notice)
+		r.Tell("notice: SIG%s to its steps, %s before the requeue", r.Signal, cluster.SpanOf(r.Notice))
 		if err := r.Slurm.Signal(ctx, id, r.Signal); err != nil {
 			return slurmSays("the notice could not be sent", err)
 		}
@@ -245,7 +245,7 @@ func (r *Rehearsal) starts(ctx context.Context, id cluster.JobID, restarts int, 
 		case err != nil:
 			return j, slurmSays("the job cannot be followed", err)
 		case !known || ctx.Err() != nil || r.Now().After(until):
-			return j, &failure.Error{Code: failure.No, What: fmt.Sprintf("job %s did not start in %s (%s, %s)", id, r.Patience, j.State, j.Reason),
+			return j, &failure.Error{Code: failure.No, What: fmt.Sprintf("job %s did not start in %s (%s, %s)", id, cluster.SpanOf(r.Patience), j.State, j.Reason),
 				Err: ctx.Err(), Next: "try when GPUs are free, or give it more time with --patience"}
 		case j.Restarts >= restarts && (j.State == "RUNNING" || j.Over()):
 			return j, nil

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 )
@@ -31,7 +30,7 @@ func write(ctx context.Context, p *view.Page, o *Request, trials []*Trial) error
 		}
 		all = all && (x.Profile != nil || !o.Wait && x.Job != "")
 	}
-	if err := p.List(table(trials, p.Now), trials); err != nil {
+	if err := p.List(table(p, trials), trials); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
@@ -81,12 +80,12 @@ func interrupted(trials []*Trial) error {
 	return f
 }
 
-func table(trials []*Trial, now cluster.Instant) *view.Table {
+func table(p *view.Page, trials []*Trial) *view.Table {
 	t := &view.Table{Head: []string{"MODEL", "PARTITION", ">JOB", "STATE", "NODES", ">STEPS/S", ">SPEEDUP", ">SAMPLES", ">SPREAD", ">AGE", "NOTE"}}
 	for _, x := range trials {
 		cells := []string{x.Model, x.Partition, x.Job, strings.ToLower(x.State), x.Nodes, "", "", "", "", "", x.Note}
 		if m := x.Profile; m != nil {
-			copy(cells[5:], []string{fmt.Sprintf("%.4g", m.Rate), fmt.Sprintf("%.2f", m.Speedup), strconv.Itoa(m.Samples), fmt.Sprintf("%.1f%%", 100*m.Spread), max(now.Sub(m.At), 0).String()})
+			copy(cells[5:], []string{fmt.Sprintf("%.4g", m.Rate), fmt.Sprintf("%.2f", m.Speedup), strconv.Itoa(m.Samples), fmt.Sprintf("%.1f%%", 100*m.Spread), view.Span(p.Form, max(p.Now.Sub(m.At), 0))})
 		}
 		t.Add(cells...)
 	}

@@ -121,10 +121,10 @@ func TestWhoQueues(t *testing.T) {
 		r    cluster.Reason
 		want string
 	}{
-		{r, "tenant vision went first: it is 01:00:00 behind its due, this job's tenant is 00:01:00 behind its due"},
-		{job, "job 4711_3 of tenant vision went first: it is 01:00:00 behind its due, this job is 00:01:00 behind its due"},
-		{ranked, "tenant vision went first: it is 01:00:00 behind its due, this job's tenant is 00:01:00 behind its due; it is number 2 in its tenant's queue"},
-		{cluster.Reason{Code: cluster.ReasonHolding, Queue: cluster.JobQueues, Behind: cluster.Minute}, "; it is 00:01:00 behind"},
+		{r, "tenant vision went first: it is 1 h behind its due, this job's tenant is 1 min behind its due"},
+		{job, "job 4711_3 of tenant vision went first: it is 1 h behind its due, this job is 1 min behind its due"},
+		{ranked, "tenant vision went first: it is 1 h behind its due, this job's tenant is 1 min behind its due; it is number 2 in its tenant's queue"},
+		{cluster.Reason{Code: cluster.ReasonHolding, Queue: cluster.JobQueues, Behind: cluster.Minute}, "; it is 1 min behind"},
 		{cluster.Reason{Code: cluster.ReasonBurst}, "its tenant holds its maximum"},
 	} {
 		if got := w.Reason(c.r); !strings.Contains(got, c.want) {
@@ -190,9 +190,9 @@ func TestTimes(t *testing.T) {
 	w := explain.Words{Now: now}
 	for at, want := range map[cluster.Instant]string{
 		now:                          "08:00:00 (now)",
-		now.Add(90 * cluster.Second): "08:01:30 (in 00:01:30)",
-		now.Add(-cluster.Minute):     "07:59:00 (00:01:00 ago)",
-		now.Add(2 * cluster.Day):     "2027-01-17 08:00:00 (in 2-00:00:00)",
+		now.Add(90 * cluster.Second): "08:01:30 (in 1 min 30 s)",
+		now.Add(-cluster.Minute):     "07:59:00 (1 min ago)",
+		now.Add(2 * cluster.Day):     "2027-01-17 08:00:00 (in 2 d)",
 	} {
 		if got := w.Time(at); got != want {
 			t.Errorf("%v is said as %s, want %s", at, got, want)
@@ -205,7 +205,7 @@ func TestTimes(t *testing.T) {
 	if got := w.Time(0) + "|" + w.Off(0) + "|" + w.Ahead(0) + "|" + (explain.Words{}).Off(now); got != "a time not known|a time not known|a time not known yet|a time not known" {
 		t.Error(got)
 	}
-	for at, want := range map[cluster.Instant]string{now: "at 08:00:00 (now)", now.Add(cluster.Minute): "at 08:01:00 (in 00:01:00)", now.Add(-21 * cluster.Second): "now (due since 07:59:39)", 0: "at a time not known yet"} {
+	for at, want := range map[cluster.Instant]string{now: "at 08:00:00 (now)", now.Add(cluster.Minute): "at 08:01:00 (in 1 min)", now.Add(-21 * cluster.Second): "now (due since 07:59:39)", 0: "at a time not known yet"} {
 		if got := w.Reason(cluster.Reason{Code: cluster.ReasonClaim, Need: 2, Until: at}); !strings.HasSuffix(got, "it starts when the leases there end, "+want) {
 			t.Errorf("%d: %s", at, got)
 		}

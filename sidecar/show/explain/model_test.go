@@ -32,9 +32,9 @@ func TestAMoveInWords(t *testing.T) {
 		want   string
 	}{
 		{cluster.Reason{Code: cluster.ReasonNotice, Pool: "k80", To: "v100", Speed: 2400, Until: w.Now.Add(cluster.Minute)},
-			"has notice: it moves to v100 when its lease ends, at 08:01:00 (in 00:01:00), where it is 2.40 times as fast; it should save before; it is then requeued, and its GPUs are kept for it there"},
+			"has notice: it moves to v100 when its lease ends, at 08:01:00 (in 1 min), where it is 2.40 times as fast; it should save before; it is then requeued, and its GPUs are kept for it there"},
 		{cluster.Reason{Code: cluster.ReasonNotice, Pool: "v100", To: "k80", Speed: 400, Until: w.Now.Add(cluster.Minute), For: 7},
-			"has notice: it moves to k80 when its lease ends, at 08:01:00 (in 00:01:00), where its tenant is due GPUs; it should save before; it is then requeued, and its GPUs are kept for it there; the GPUs that it leaves go to job 4711_3"},
+			"has notice: it moves to k80 when its lease ends, at 08:01:00 (in 1 min), where its tenant is due GPUs; it should save before; it is then requeued, and its GPUs are kept for it there; the GPUs that it leaves go to job 4711_3"},
 		{cluster.Reason{Code: cluster.ReasonEnding, Pool: "k80", To: "v100", Queue: cluster.JobQueues, For: 7},
 			"was requeued to move to v100, where it is due GPUs; its GPUs are kept for it there; the GPUs that it leaves go to job 4711_3"},
 		{cluster.Reason{Code: cluster.ReasonEnding, Pool: "v100", To: "k80", Speed: 1500, Trial: true},

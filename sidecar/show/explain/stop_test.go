@@ -21,49 +21,49 @@ func TestHowAJobSavesAndStops(t *testing.T) {
 			`unknown, which counts as never
 no evidence: it has no declaration (--comment=saves=30m), and no requeue of its type was observed
 was never stopped
-a stop now would cost it 00:05:00, including a start of 00:05:00; its budget is 00:15:00
-may be stopped until 08:10:00 (in 00:10:00), then not before it ends`},
+a stop now would cost it 5 min, including a start of 5 min; its budget is 15 min
+may be stopped until 08:10:00 (in 10 min), then not before it ends`},
 		{"stops have cost all jobs too much", cluster.StopReport{Budget: 15 * minute, Cost: 5 * minute, Begin: 5 * minute, May: true, Until: now.Add(10 * minute), Dear: "v100"},
 			`unknown, which counts as never
 no evidence: it has no declaration (--comment=saves=30m), and no requeue of its type was observed
 was never stopped
-a stop now would cost it 00:05:00, including a start of 00:05:00; its budget is 00:15:00
+a stop now would cost it 5 min, including a start of 5 min; its budget is 15 min
 is not stopped now: the cost of all stops on v100 GPUs has reached its limit (stop.total)`},
 		{"restarted", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesNever, Resumes: cluster.Restarted, Source: cluster.FromConduct, At: now.Add(-minute),
 			Evidence: "it restarted from the beginning after its last requeue"}, Habit: &cluster.Habit{Restarted: 1}, Stops: 1, Spent: 16 * minute, Budget: -minute, Cost: minute, Begin: minute},
 			`never
-observed: it restarted from the beginning after its last requeue, 07:59:00 (00:01:00 ago)
+observed: it restarted from the beginning after its last requeue, 07:59:00 (1 min ago)
 of its type, 0 resumed from a save after a requeue, 1 restarted from the beginning
-once so far, which cost it 00:16:00
-a stop now would cost it 00:01:00, including a start of 00:01:00; its budget is 00:00:00
+once so far, which cost it 16 min
+a stop now would cost it 1 min, including a start of 1 min; its budget is 0 s
 it will not be stopped again before it ends, since it would restart from the beginning`},
 		{"recalled", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesNever, Source: cluster.FromSite}, Stops: 2, Beyond: 1, Spent: cluster.Hour, Budget: -cluster.Hour, Cost: minute, Begin: minute},
 			`never
 configured
-2 times so far, which cost it 01:00:00; once beyond its stop budget, for recalls of lent GPUs or overrides
-a stop now would cost it 00:01:00, including a start of 00:01:00; its budget is 00:00:00
+2 times so far, which cost it 1 h; once beyond its stop budget, for recalls of lent GPUs or overrides
+a stop now would cost it 1 min, including a start of 1 min; its budget is 0 s
 it will not be stopped before it ends, since that would exceed its budget`},
 		{"on a notice that is too short", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesOnNotice, Takes: 5 * minute, Signal: "USR2", Source: cluster.FromDeclaration,
 			Evidence: "--signal=USR2@300"}, Short: true, Notice: minute, Budget: 15 * minute, Cost: cluster.Hour, Begin: 5 * minute},
-			`on the notice USR2, which takes 00:05:00
+			`on the notice USR2, which takes 5 min
 declared: --signal=USR2@300
-the notice is too short for that: 00:01:00 of 00:05:00 (lease.notice); it counts as never
+the notice is too short for that: 1 min of 5 min (lease.notice); it counts as never
 was never stopped
-a stop now would cost it 01:00:00, including a start of 00:05:00; its budget is 00:15:00
+a stop now would cost it 1 h, including a start of 5 min; its budget is 15 min
 it will not be stopped before it ends, since that would exceed its budget`},
 		{"reported saves", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesEvery, Every: 30 * minute, Source: cluster.FromConduct, Evidence: "it reports its saves", At: now},
 			Stops: 2, Spent: 12 * minute, Budget: 3 * minute, Cost: 20 * minute, Begin: minute, From: now.Add(20 * minute)},
-			`every 00:30:00
+			`every 30 min
 observed: it reports its saves, 08:00:00 (now)
 a resumption from its saves has not been observed yet
-2 times so far, which cost it 00:12:00
-a stop now would cost it 00:20:00, including a start of 00:01:00; its budget is 00:03:00
-may be stopped from 08:20:00 (in 00:20:00) on`},
+2 times so far, which cost it 12 min
+a stop now would cost it 20 min, including a start of 1 min; its budget is 3 min
+may be stopped from 08:20:00 (in 20 min) on`},
 		{"on TERM", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesOnTerm, Source: cluster.FromSite, Evidence: "the site's rule for QOS long"}, Budget: 15 * minute, May: true},
 			`on SIGTERM, within Slurm's KillWait
 configured: the site's rule for QOS long
 was never stopped
-a stop now would cost it 00:00:00, including a start of 00:00:00; its budget is 00:15:00
+a stop now would cost it 0 s, including a start of 0 s; its budget is 15 min
 may be stopped when its lease ends`},
 		{"declared by a simulated job", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesOnTerm, Source: cluster.FromDeclaration}, Off: true},
 			"on SIGTERM, within Slurm's KillWait\ndeclared\nmay be stopped at any time: the site has no stop budget (stop.allowance, stop.overhead)"},

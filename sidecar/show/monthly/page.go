@@ -2,7 +2,6 @@ package monthly
 
 import (
 	"embed"
-	"fmt"
 	"html/template"
 	"io"
 	"math"
@@ -35,14 +34,7 @@ func (r *Report) Page(out io.Writer) error { return page.ExecuteTemplate(out, "p
 
 // wait words a wait.
 func wait(seconds float64) string {
-	switch s := time.Duration(seconds) * time.Second; {
-	case s < time.Minute:
-		return fmt.Sprintf("%d s", int(s.Seconds()))
-	case s < 2*time.Hour:
-		return fmt.Sprintf("%d min", int(s.Minutes()+0.5))
-	default:
-		return fmt.Sprintf("%.1f h", s.Hours())
-	}
+	return cluster.Span(seconds * float64(cluster.Second)).String()
 }
 
 // Name is that of the month.

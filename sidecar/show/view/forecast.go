@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
@@ -90,7 +89,7 @@ func (p *Page) NoForecast(id string) string {
 	if p.Every <= 0 {
 		return ""
 	}
-	return "none yet: forecasts are made every " + config.Duration(p.Every).String() + " (forecast.every); to make one now: fairlease forecast " + id + " --now"
+	return "none yet: forecasts are made every " + p.Every.String() + " (forecast.every); to make one now: fairlease forecast " + id + " --now"
 }
 
 // starts and ends word the parts of a forecast.

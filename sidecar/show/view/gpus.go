@@ -110,7 +110,7 @@ func gpuNotes(list []store.GPU, now time.Time) []string {
 		}
 	}
 	if len(idle) > 0 {
-		out = append(out, fmt.Sprintf("has held %s for %.0f min", Plural(len(idle), "idle GPU"), slices.Min(idle).Minutes()))
+		out = append(out, fmt.Sprintf("has held %s for %s", Plural(len(idle), "idle GPU"), cluster.SpanOf(slices.Min(idle))))
 	}
 	if len(util) > 0 {
 		words := fmt.Sprintf("a kernel runs %.0f%% of the time", 100*mean(util))

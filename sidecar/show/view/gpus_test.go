@@ -46,7 +46,7 @@ func TestGPUsInWords(t *testing.T) {
 	states := []store.GPULook{{State: "fresh", Nodes: 12, Read: of(time.Unix(600, 0))}, {State: "silent", Nodes: 4}}
 	nodes := []store.GPUNode{{Node: "a", State: "silent", Why: "no answer"}, {Node: "b", State: "silent", Why: "refused"}, {Node: "c"}, {Node: "d"}}
 	got = gpuLooks(states, nodes, time.Unix(1200, 0))
-	if want := "12 nodes fresh, 4 nodes silent; nothing was read for 00:10:00; a is silent: no answer; b is silent: refused; c is : ; and 1 more (fairlease gpus)"; got != want {
+	if want := "12 nodes fresh, 4 nodes silent; nothing was read for 10 min; a is silent: no answer; b is silent: refused; c is : ; and 1 more (fairlease gpus)"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if s := gpuLooks(nil, nil, time.Now()); s != "" {

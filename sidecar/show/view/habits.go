@@ -28,36 +28,36 @@ func Habits(list []cluster.Habit) []Habit {
 }
 
 // age gives the time since a moment; "" if it is not known.
-func age(at, now cluster.Instant) string {
-	if at <= 0 || now <= 0 {
+func age(p *Page, at cluster.Instant) string {
+	if at <= 0 || p.Now <= 0 {
 		return ""
 	}
-	return max(now.Sub(at), 0).String()
+	return Span(p.Form, max(p.Now.Sub(at), 0))
 }
 
 // HabitTable lists habits.
-func HabitTable(all []Habit, now cluster.Instant) *Table {
+func HabitTable(p *Page, all []Habit) *Table {
 	t := &Table{Head: []string{"USER", "COMMAND", ">GPUS", "SAVES", ">RESUMED", ">RESTARTED", ">REPORTS", "COMPLETED", "STARTS", ">AGE"},
 		None: "No type of jobs is known yet: that takes reports, requeues or jobs that end by themselves."}
 	for i := range all {
 		x := &all[i]
 		completed := ""
 		if x.Completed > 0 {
-			completed = fmt.Sprintf("%d in %s", x.Completed, x.Shortest)
+			completed = fmt.Sprintf("%d in %s", x.Completed, Span(p.Form, x.Shortest))
 			if x.Longest > x.Shortest {
-				completed += " to " + x.Longest.String()
+				completed += " to " + Span(p.Form, x.Longest)
 			}
 		}
 		var starts []string
 		for _, s := range x.Starts {
-			starts = append(starts, s.Model+" "+s.Mean.String())
+			starts = append(starts, s.Model+" "+Span(p.Form, s.Mean))
 		}
 		saves := "unknown"
 		if x.Saving.Manner != cluster.UnknownManner {
 			saves = explain.Saving(&x.Saving)
 		}
 		t.Add(x.Type.User, x.Type.Command, fmt.Sprint(x.Type.GPUs), saves, fmt.Sprint(x.Resumed), fmt.Sprint(x.Restarted), fmt.Sprint(x.Reports), completed,
-			strings.Join(starts, ", "), age(x.At, now))
+			strings.Join(starts, ", "), age(p, x.At))
 	}
 	return t
 }

@@ -23,8 +23,8 @@ func TestHabitsAreListed(t *testing.T) {
 		{Type: of("bob", "x", 1), Restarted: 1, Last: cluster.Restarted, Completed: 1, Shortest: cluster.Hour, Longest: cluster.Hour, At: now},
 	}
 	var out bytes.Buffer
-	p := &view.Page{Out: &out}
-	if err := p.List(view.HabitTable(view.Habits(list), now), nil); err != nil {
+	p := &view.Page{Out: &out, Now: now}
+	if err := p.List(view.HabitTable(p, view.Habits(list)), nil); err != nil {
 		t.Fatal(err)
 	}
 	want, err := os.ReadFile("testdata/habits.txt")

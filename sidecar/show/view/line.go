@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
 // Line shows the state of something that the user waits for: one line that is overwritten on a
@@ -83,7 +85,7 @@ func barLine(over, of int, gone time.Duration) string {
 	copy(line, bytes.Repeat([]byte{'#'}, full))
 	rest := "?"
 	if over > 0 {
-		rest = (gone * time.Duration(of-over) / time.Duration(over)).Round(time.Second).String()
+		rest = cluster.SpanOf(gone * time.Duration(of-over) / time.Duration(over)).String()
 	}
 	return fmt.Sprintf("[%s] %3d %%  %d of %d jobs, %s left   ", line, min(100*over/of, 100), over, of, rest)
 }

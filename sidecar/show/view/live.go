@@ -77,7 +77,7 @@ func ShortTenantTable(all []store.Tenant) *Table {
 	t := &Table{Head: []string{"TENANT", "POOL", ">DUE", ">WANTS", ">HAS", ">LENT", ">WAITING", ">BEHIND", ">RHO"}, None: "There are no tenants yet."}
 	for i := range all {
 		x := &all[i]
-		t.Add(plain(x.Tenant, 14), plain(x.Pool, 8), gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds), gpuCount(x.Lent), fmt.Sprint(x.Waiting), behind(x.Late()), Rho(x.Rho, x.Demand))
+		t.Add(plain(x.Tenant, 14), plain(x.Pool, 8), gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds), gpuCount(x.Lent), fmt.Sprint(x.Waiting), behind(Form{}, x.Late()), Rho(x.Rho, x.Demand))
 	}
 	t.Tint = func(row, column int) string {
 		if column != len(t.Head)-1 || all[row].Demand == 0 {

@@ -120,7 +120,8 @@ func TestProfiles(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	var out bytes.Buffer
-	(&view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}}).Table(view.ProfileTable(all, at))
+	page := &view.Page{Out: &out, Now: at, Form: view.Form{Parsable: true, NoHeader: true}}
+	page.Table(view.ProfileTable(page, all))
 	if !strings.HasPrefix(out.String(), "bert||1|k80|1|1.00|1.00-1.00|declared|||") {
 		t.Error(out.String())
 	}
@@ -133,13 +134,13 @@ func TestProfilesWithoutReports(t *testing.T) {
 	plan.State.Completions = []cluster.Completion{{Kind: "nlp/ann.train.py:01234567", Gang: 2, Models: []string{"k80", "v100"}, At: at.Add(-cluster.Hour),
 		Rates: []cluster.RunRate{{Rate: 1e-4, Spread: 0.1, Jobs: 6}, {Rate: 3e-4, Spread: 0.05, Jobs: 9}}}}
 	var out bytes.Buffer
-	page := &view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}}
-	page.Table(view.ProfileTable(view.Profiles(snap, plan), at))
+	page := &view.Page{Out: &out, Now: at, Form: view.Form{Parsable: true, NoHeader: true}}
+	page.Table(view.ProfileTable(page, view.Profiles(snap, plan)))
 	if want := "nlp/ann.train.py:01234567||2|v100||3.00|2.40-3.75|completions|9|5.0%|01:00:00|run times of 9 jobs that completed\n"; !strings.HasSuffix(out.String(), want) {
 		t.Errorf("%q, want %q at the end", out.String(), want)
 	}
 	out.Reset()
-	page.Table(view.ProfileCheckTable(view.ProfileChecks(snap, plan), at))
+	page.Table(view.ProfileCheckTable(page, view.ProfileChecks(snap, plan)))
 	if !strings.Contains(out.String(), "completions|2|2|100.0%|||\n") || !strings.Contains(out.String(), "unknown|0|2|0.0%|||\n") {
 		t.Error(out.String())
 	}

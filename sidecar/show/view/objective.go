@@ -10,10 +10,10 @@ import (
 )
 
 // ObjectiveTable lists how objectives were kept over the last 28 days.
-func ObjectiveTable(list []store.Objective) *Table {
+func ObjectiveTable(f Form, list []store.Objective) *Table {
 	t := &Table{Head: []string{"OBJECTIVE", "TENANT", ">TARGET", ">REACHED", ">BUDGET_LEFT", ">EVENTS", ">BAD"}, None: "Nothing is counted yet (docs/objectives.md)."}
 	for i := range list {
-		t.Add(ObjectiveCells(&list[i])...)
+		t.Add(ObjectiveCells(f, &list[i])...)
 	}
 	t.Tint = func(row, column int) string {
 		if t.Head[column] != ">BUDGET_LEFT" {
@@ -26,10 +26,10 @@ func ObjectiveTable(list []store.Objective) *Table {
 
 // ObjectiveCells words an objective: its name with its bound, the tenant, the target, what was reached, what is left of the error budget,
 // and the events, all and bad ones.
-func ObjectiveCells(o *store.Objective) []string {
+func ObjectiveCells(f Form, o *store.Objective) []string {
 	name := o.Objective
 	if o.Within != nil {
-		name += " within " + o.Within.String()
+		name += " within " + Span(f, *o.Within)
 	}
 	percent := func(value float64, digits int) string { return fmt.Sprintf("%.*f%%", digits, value) }
 	events := func(n float64) string {

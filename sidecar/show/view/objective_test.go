@@ -12,15 +12,15 @@ import (
 func TestObjectiveTable(t *testing.T) {
 	within := 4 * cluster.Hour
 	var out bytes.Buffer
-	(&view.Page{Out: &out}).Table(view.ObjectiveTable([]store.Objective{
+	(&view.Page{Out: &out}).Table(view.ObjectiveTable(view.Form{}, []store.Objective{
 		{Objective: "first_lease", Target: 95, Within: &within, Total: 1200, Bad: 12, Reached: 99, Left: 80},
 		{Objective: "first_lease", Tenant: "nlp", Target: 95, Within: &within, Total: 40, Bad: 4, Reached: 90, Left: -100},
 		{Objective: "gpus", Target: 95, Total: 3600 * 2000, Bad: 3600 * 80, Reached: 96, Left: 20},
 	}))
-	want := `OBJECTIVE                    TENANT  TARGET  REACHED  BUDGET_LEFT       EVENTS          BAD
-first_lease within 04:00:00  (all)    95.0%   99.00%          80%        1,200           12
-first_lease within 04:00:00  nlp      95.0%   90.00%        -100%           40            4
-gpus                         (all)    95.0%   96.00%          20%  2,000 GPU-h  80.00 GPU-h
+	want := `OBJECTIVE               TENANT  TARGET  REACHED  BUDGET_LEFT       EVENTS          BAD
+first_lease within 4 h  (all)    95.0%   99.00%          80%        1,200           12
+first_lease within 4 h  nlp      95.0%   90.00%        -100%           40            4
+gpus                    (all)    95.0%   96.00%          20%  2,000 GPU-h  80.00 GPU-h
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)

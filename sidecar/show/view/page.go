@@ -41,6 +41,14 @@ type Form struct {
 // ForPeople tells whether a list may have sentences around it.
 func (f Form) ForPeople() bool { return !f.JSON && !f.Parsable && !f.NoHeader }
 
+// Span gives a length of time: for people, or as Slurm writes it, which programs read.
+func Span(f Form, s cluster.Span) string {
+	if f.Parsable {
+		return s.Slurm()
+	}
+	return s.String()
+}
+
 // Printf writes formatted text.
 func (p *Page) Printf(format string, args ...any) { fmt.Fprintf(p.Out, format, args...) }
 

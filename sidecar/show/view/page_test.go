@@ -63,7 +63,7 @@ func TestAsOf(t *testing.T) {
 		round int64
 		want  string
 	}{
-		{view.Form{}, 7, "\nas of round 7 at 08:00:00 (in 00:05:00)\n"},
+		{view.Form{}, 7, "\nas of round 7 at 08:00:00 (in 5 min)\n"},
 		{view.Form{}, 0, "no round has been recorded yet\n"},
 		{view.Form{Parsable: true}, 7, ""}, {view.Form{JSON: true}, 0, ""}, {view.Form{NoHeader: true}, 7, ""},
 	} {
@@ -106,8 +106,8 @@ func TestBar(t *testing.T) {
 	}{
 		{1, 2, time.Second, ""},
 		{0, 100, time.Minute, "\r[..............................]   0 %  0 of 100 jobs, ? left   \r\x1b[K"},
-		{50, 100, time.Minute, "\r[###############...............]  50 %  50 of 100 jobs, 1m0s left   \r\x1b[K"},
-		{100, 100, time.Minute, "\r[##############################] 100 %  100 of 100 jobs, 0s left   \r\x1b[K"},
+		{50, 100, time.Minute, "\r[###############...............]  50 %  50 of 100 jobs, 1 min left   \r\x1b[K"},
+		{100, 100, time.Minute, "\r[##############################] 100 %  100 of 100 jobs, 0 s left   \r\x1b[K"},
 		{0, 0, time.Minute, ""},
 	} {
 		var out bytes.Buffer
@@ -146,14 +146,14 @@ func TestTenants(t *testing.T) {
 		(&view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}}).Table(table)
 		return out.String()
 	}
-	if got := show(view.TenantTable(all, true)); !strings.HasPrefix(got, "nlp|v100|75.0%|") || !strings.Contains(got, "|1.00|0.00|paused\n") || !strings.Contains(got, "\nvision|v100|25.0%|") || !strings.HasSuffix(got, "|-\n") {
+	if got := show(view.TenantTable(view.Form{Parsable: true}, all, true)); !strings.HasPrefix(got, "nlp|v100|75.0%|") || !strings.Contains(got, "|1.00|0.00|paused\n") || !strings.Contains(got, "\nvision|v100|25.0%|") || !strings.HasSuffix(got, "|-\n") {
 		t.Error(got)
 	}
-	if got := show(view.TenantTable(all[:1], false)); !strings.HasPrefix(got, "nlp|v100|-|") {
+	if got := show(view.TenantTable(view.Form{Parsable: true}, all[:1], false)); !strings.HasPrefix(got, "nlp|v100|-|") {
 		t.Error(got)
 	}
 	debts := []store.Debt{{Pool: "v100", Creditor: "nlp", Debtor: "vision", Time: float64(hour)}}
-	if got := show(view.DebtTable(debts, all)); got != "v100|nlp|vision|1.00|paused\n" {
+	if got := show(view.DebtTable(view.Form{Parsable: true}, debts, all)); got != "v100|nlp|vision|1.00|paused\n" {
 		t.Error(got)
 	}
 	users := []cluster.UserAccount{{Tenant: "nlp", User: "ann", Wants: []cluster.UserDemand{{Pool: "k80", GPUs: cluster.WholeGPU}, {Pool: "v100", GPUs: 2 * cluster.WholeGPU}},
@@ -179,9 +179,9 @@ func TestOverrideTable(t *testing.T) {
 func TestEmptyLists(t *testing.T) {
 	p := &view.Page{Now: at}
 	for name, table := range map[string]*view.Table{
-		"tenants": view.TenantTable(nil, true), "users": view.UserTable(nil), "debts": view.DebtTable(nil, nil), "leases": p.LeaseTable(nil, false), "past leases": p.LeaseTable(nil, true),
+		"tenants": view.TenantTable(p.Form, nil, true), "users": view.UserTable(nil), "debts": view.DebtTable(p.Form, nil, nil), "leases": p.LeaseTable(nil, false), "past leases": p.LeaseTable(nil, true),
 		"gpus": p.GPUTable(nil), "forecasts": p.ForecastTable(nil), "overrides": p.OverrideTable(nil), "released": p.ReleaseTable(nil), "budgets": p.BudgetTable(nil),
-		"habits": view.HabitTable(nil, at), "profiles": view.ProfileTable(nil, at), "sources of profiles": view.ProfileCheckTable(nil, at), "trades": p.TradeTable(nil), "bound": p.BoundTable(nil),
+		"habits": view.HabitTable(p, nil), "profiles": view.ProfileTable(p, nil), "sources of profiles": view.ProfileCheckTable(p, nil), "trades": p.TradeTable(nil), "bound": p.BoundTable(nil),
 	} {
 		for _, form := range []view.Form{{}, {Parsable: true}} {
 			var out bytes.Buffer
@@ -214,7 +214,7 @@ func TestForecastsOfThePast(t *testing.T) {
 		{"waiting", true, of(-9, -5, 15), "starts about now, by 08:15 in 9 of 10 runs; "},
 		{"waiting", true, of(-9, -5, -1), "starts now: nearly all runs expected it by 07:59; "},
 		{"waiting", true, of(-9), "starts in more than 7 days in half of the runs; "},
-		{"waiting", false, of(5, 10, 15), "none: it has begun to wait again since the newest forecasts were made; the next ones come at 08:06:00 (in 00:06:00) (forecast.every); to make one now: fairlease forecast 7 --now"},
+		{"waiting", false, of(5, 10, 15), "none: it has begun to wait again since the newest forecasts were made; the next ones come at 08:06:00 (in 6 min) (forecast.every); to make one now: fairlease forecast 7 --now"},
 		{"running", true, of(5, 10, 15), "none: it has started since the newest forecasts were made; the next ones come at 08:06:00"},
 	} {
 		f := store.Forecast{Waits: c.waits, StartP10: c.starts[0], StartP50: c.starts[1], StartP90: c.starts[2], AsOf: at.Add(-4 * cluster.Minute).Time(), Runs: 100, Horizon: 7 * 24 * time.Hour}.As(c.state)
@@ -222,7 +222,7 @@ func TestForecastsOfThePast(t *testing.T) {
 			t.Errorf("%s, forecast as one that waits %t: %q, want %q", c.state, c.waits, got, c.want)
 		}
 	}
-	if got := p.NoForecast("7"); !strings.HasPrefix(got, "none yet: forecasts are made every 10m ") {
+	if got := p.NoForecast("7"); !strings.HasPrefix(got, "none yet: forecasts are made every 10 min ") {
 		t.Error(got)
 	}
 	if got := (&view.Page{}).NoForecast("7"); got != "" {
@@ -246,7 +246,7 @@ func TestNumbersThatDoNotExist(t *testing.T) {
 	}
 	for owed, want := range map[cluster.GPUTime]string{36_000: "|0.01|0.00|paused", -36_000: "|-0.01|0.00|paused", 17_000: "|0.00|0.00|-", -17_000: "|0.00|0.00|-", 0: "|0.00|0.00|-"} {
 		var out bytes.Buffer
-		(&view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}}).Table(view.TenantTable([]store.Tenant{{Owed: owed}}, true))
+		(&view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}}).Table(view.TenantTable(view.Form{Parsable: true}, []store.Tenant{{Owed: owed}}, true))
 		if !strings.HasSuffix(out.String(), want+"\n") || !strings.Contains(out.String(), "|0|-|") {
 			t.Errorf("owed %d: %s", owed, &out)
 		}

@@ -91,7 +91,7 @@ func Profiles(snap *cluster.Snapshot, plan *cluster.Plan) []Profile {
 }
 
 // ProfileTable lists rates; estimates are dim.
-func ProfileTable(all []Profile, now cluster.Instant) *Table {
+func ProfileTable(p *Page, all []Profile) *Table {
 	t := &Table{Head: []string{"KIND", "BESIDE", ">GANG", "MODEL", ">STEPS/S", ">SPEEDUP", "BOUNDS", "SOURCE", ">SAMPLES", ">SPREAD", ">AGE", "BASIS"},
 		None: "No speed is known: no job has declared or reported one (docs/heterogeneous-gpus.md)."}
 	for i := range all {
@@ -110,7 +110,7 @@ func ProfileTable(all []Profile, now cluster.Instant) *Table {
 		if x.Relative {
 			rate = ""
 		}
-		t.Add(string(x.Kind), string(x.With), fmt.Sprint(x.Gang), x.Model, rate, speedup, bounds, cmp.Or(string(x.Method), string(x.Source)), samples, spread, age(x.At, now), x.Basis)
+		t.Add(string(x.Kind), string(x.With), fmt.Sprint(x.Gang), x.Model, rate, speedup, bounds, cmp.Or(string(x.Method), string(x.Source)), samples, spread, age(p, x.At), x.Basis)
 	}
 	t.Tint = func(row, _ int) string {
 		if all[row].Source == cluster.Estimated {
@@ -128,7 +128,7 @@ func ProfileChecks(snap *cluster.Snapshot, plan *cluster.Plan) []profile.Quality
 }
 
 // ProfileCheckTable lists the coverage and the errors of sources.
-func ProfileCheckTable(all []profile.Quality, _ cluster.Instant) *Table {
+func ProfileCheckTable(p *Page, all []profile.Quality) *Table {
 	t := &Table{Head: []string{"SOURCE", ">KNOWN", ">OF", ">COVERAGE", ">TESTED", ">ERROR", ">P90"},
 		None: "No source has given speeds yet (docs/heterogeneous-gpus.md)."}
 	percent := func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }

@@ -45,7 +45,7 @@ func TestStatus(t *testing.T) {
 		pool   view.PoolStatus
 		want   string
 	}{
-		{"as it is", lead(time.Second), nil, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "leases    1 in force, 0 claims; the next ends at 08:15:00 (in 00:15:00)\n"},
+		{"as it is", lead(time.Second), nil, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "leases    1 in force, 0 claims; the next ends at 08:15:00 (in 15 min)\n"},
 		{"nobody leading", nil, nil, false, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "daemon    no daemon leads"},
 		{"silent", lead(2 * time.Minute), nil, false, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "it is dead or cut off\n"},
 		{"a job that opts out", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) {

@@ -12,7 +12,7 @@ import (
 )
 
 // TenantTable lists tenants, with their shares if whole says that these are all of them.
-func TenantTable(all []store.Tenant, whole bool) *Table {
+func TenantTable(f Form, all []store.Tenant, whole bool) *Table {
 	sums := map[string]int64{}
 	for i := range all {
 		sums[all[i].Pool] += all[i].Weight
@@ -26,8 +26,8 @@ func TenantTable(all []store.Tenant, whole bool) *Table {
 			share = fmt.Sprintf("%.1f%%", 100*float64(x.Weight)/float64(max(sums[x.Pool], 1)))
 		}
 		t.Add(x.Tenant, x.Pool, share, gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds),
-			gpuCount(x.Lent), fmt.Sprint(x.Waiting), behind(x.Late()), Rho(x.Rho, x.Demand), Rho(x.RhoAll, x.Demand),
-			gpuHours(float64(x.Owed)), gpuCount(x.Repays), even(x))
+			gpuCount(x.Lent), fmt.Sprint(x.Waiting), behind(f, x.Late()), Rho(x.Rho, x.Demand), Rho(x.RhoAll, x.Demand),
+			gpuHours(float64(x.Owed)), gpuCount(x.Repays), even(f, x))
 	}
 	t.Tint = func(row, column int) string {
 		if t.Head[column] != ">RHO" || all[row].Demand == 0 {
@@ -39,11 +39,11 @@ func TenantTable(all []store.Tenant, whole bool) *Table {
 }
 
 // behind gives how far a tenant is behind; "-" if it is due nothing.
-func behind(s cluster.Span) string {
+func behind(f Form, s cluster.Span) string {
 	if explain.DueNothing(s) {
 		return "-"
 	}
-	return s.String()
+	return Span(f, s)
 }
 
 // UserTable lists users by tenant: what they received and were due inside it in the last half window to whole window,
@@ -64,7 +64,7 @@ func UserTable(users []cluster.UserAccount) *Table {
 }
 
 // DebtTable lists debts, with the time until they are settled.
-func DebtTable(debts []store.Debt, all []store.Tenant) *Table {
+func DebtTable(f Form, debts []store.Debt, all []store.Tenant) *Table {
 	t := &Table{Head: []string{"POOL", "CREDITOR", "DEBTOR", ">OWED", ">EVEN"},
 		None: "Nobody owes anything."}
 	for i := range debts {
@@ -72,7 +72,7 @@ func DebtTable(debts []store.Debt, all []store.Tenant) *Table {
 		when := paused
 		for k := range all {
 			if x := &all[k]; x.Tenant == d.Creditor && x.Pool == d.Pool {
-				when = even(x)
+				when = even(f, x)
 			}
 		}
 		t.Add(d.Pool, d.Creditor, d.Debtor, gpuHours(d.Time), when)
@@ -84,14 +84,14 @@ func DebtTable(debts []store.Debt, all []store.Tenant) *Table {
 const paused = "paused"
 
 // even gives the time until a tenant's debt is settled, at the current rate; "-" if it is so small that it is written as 0.
-func even(x *store.Tenant) string {
+func even(f Form, x *store.Tenant) string {
 	switch {
 	case gpuHours(float64(x.Owed)) == gpuHours(0):
 		return "-"
 	case x.EvenIn == nil:
 		return paused
 	}
-	return cluster.SpanOf(*x.EvenIn).String()
+	return Span(f, cluster.SpanOf(*x.EvenIn))
 }
 
 func gpuHours(gpuMS float64) string { return hundredths(gpuMS / 3_600_000) }
@@ -130,7 +130,7 @@ func (p *Page) LeaseTable(all []store.Lease, over bool) *Table {
 	}
 	for i := range all {
 		x := &all[i]
-		until, left := &x.Ends, max(cluster.InstantOf(x.Ends).Sub(at), 0).String()
+		until, left := &x.Ends, Span(p.Form, max(cluster.InstantOf(x.Ends).Sub(at), 0))
 		if x.Ended != nil {
 			until, left = x.Ended, "-"
 		} else if x.Ends.IsZero() {

@@ -26,7 +26,7 @@ func TestResult(t *testing.T) {
 	}{
 		{func(*experiment.Result) {}, ""},
 		{func(r *experiment.Result) { r.TimedOut = 3 }, "  fifo on 2x8: 3 jobs reached their time limit here, but not in the trace\n"},
-		{func(r *experiment.Result) { r.Endless, r.To = 2, cluster.Instant(cluster.Hour) }, "the run ends after 01:00:00: 2 jobs would never end"},
+		{func(r *experiment.Result) { r.Endless, r.To = 2, cluster.Instant(cluster.Hour) }, "the run ends after 1 h: 2 jobs would never end"},
 		{func(r *experiment.Result) { r.Refused.Jobs, r.Refused.Named = 5, make([]experiment.Refusal, 4) }, "\n    … and 2 more\n"},
 	} {
 		var r experiment.Result

@@ -90,7 +90,7 @@ func TestLikePhilly(t *testing.T) {
 		}
 	}
 	for edge, share := range cdf {
-		near(t, "less than "+edge.String(), below[edge], n, share)
+		near(t, "less than "+edge.Slurm(), below[edge], n, share)
 	}
 	for gpus, share := range map[int]float64{1: 0.866, 2: 0.023, 4: 0.049, 5: 0.062} {
 		near(t, fmt.Sprint(gpus, " GPUs"), sizes[gpus], n, share)

@@ -59,7 +59,7 @@ func TestSamples(t *testing.T) {
 			},
 			Counts: Counts{Rows: 9, Bad: 3, CPUOnly: 1, NoRun: 2}},
 			[]string{
-				"18 record 4, job application_1_0004: attempt 1: it ends 00:01:00 before it starts",
+				"18 record 4, job application_1_0004: attempt 1: it ends 1 min before it starts",
 				"27 record 7, job application_1_0007: no submitted_time",
 				"28 record 8, job : jobid: a value that does not fit: number",
 			}},
@@ -73,7 +73,7 @@ func TestSamples(t *testing.T) {
 			Counts: Counts{Rows: 13, Bad: 7, CPUOnly: 1, NoRun: 1}},
 			[]string{
 				`6 duration "-60": negative`,
-				"7 it ends 00:01:00 before it starts",
+				"7 it ends 1 min before it starts",
 				`8 gpu_num "x": no whole number`,
 				`10 submit_time "2020-06-31 18:52:00": no time such as 2017-10-07 01:12:09`,
 				"11 job 1008 is on line 9 already",
@@ -90,7 +90,7 @@ func TestSamples(t *testing.T) {
 			[]string{
 				"7 job job-b is on line 1 already",
 				"8 no start_time",
-				"6 it ends 00:01:40 before it starts",
+				"6 it ends 1 min 40 s before it starts",
 				"7 job job-z of task worker is not in testdata/pai/pai_job_table.csv",
 				"6 job job-f: its task on line 6 of testdata/pai/pai_task_table.csv makes no sense",
 			}},
@@ -369,7 +369,7 @@ func TestZones(t *testing.T) {
 		}
 	}
 	tr, err := read(strings.NewReader(head+"\n5|u|2026-10-24T23:00:00|2026-10-25T02:30:00|2026-10-25T02:10:00|gres/gpu=1\n"), "x", Options{})
-	if err != nil || tr.Counts.Bad != 1 || tr.Bad[0].What != "it ends 00:20:00 before it starts" {
+	if err != nil || tr.Counts.Bad != 1 || tr.Bad[0].What != "it ends 20 min before it starts" {
 		t.Errorf("an end before the start: %+v %v", tr, err)
 	}
 	epoch := day("2020-06-03 00:00:00")

@@ -56,10 +56,10 @@ func TestDecide(t *testing.T) {
 		why    string
 	}{
 		{"a step towards the best", func(*tune.Night) {}, tune.Taken, 15 * minute, 30 * minute,
-			"chooses it (sharing-loss jobs 7 → 5, unfair tenant hours 7.00 % → 5.00 %, mean JCT 1.00 h → 1.00 h, overhead 0.30 % → 0.20 %, while 00:15:00: 2 sharing-loss jobs more)"},
+			"chooses it (sharing-loss jobs 7 → 5, unfair tenant hours 7.00 % → 5.00 %, mean JCT 1.00 h → 1.00 h, overhead 0.30 % → 0.20 %, while 15 min: 2 sharing-loss jobs more)"},
 		{"proposed only", func(n *tune.Night) { n.Take = false }, tune.Proposed, 15 * minute, 30 * minute, "chooses it"},
 		{"too little of a past", func(n *tune.Night) { n.Study.Was.From = n.Study.Was.To.Add(-23 * cluster.Hour) }, tune.Kept, 15 * minute, 15 * minute, "the journal covers 1.0 days, and a day at least is needed"},
-		{"the next term costs too much", func(n *tune.Night) { n.Study.Trials = costly }, tune.Kept, 15 * minute, 15 * minute, "best of the terms next to it; 00:10:00: 2 sharing-loss jobs more; 00:30:00: overhead above 1 %"},
+		{"the next term costs too much", func(n *tune.Night) { n.Study.Trials = costly }, tune.Kept, 15 * minute, 15 * minute, "best of the terms next to it; 10 min: 2 sharing-loss jobs more; 30 min: overhead above 1 %"},
 		{"no step beyond the bounds", func(n *tune.Night) { n.Rule.Terms = n.Rule.Terms[:2] }, tune.Kept, 15 * minute, 15 * minute, "best of the terms next to it"},
 		{"from beside the candidates", func(n *tune.Night) {
 			n.File = 20 * minute
@@ -71,14 +71,14 @@ func TestDecide(t *testing.T) {
 		}, tune.Taken, 5 * minute, 10 * minute, "chooses it"},
 		{"no job finished", func(n *tune.Night) { n.Study.Trials = []tune.Trial{{Term: 15 * minute}} }, tune.Kept, 15 * minute, 15 * minute, "nothing can be said"},
 		{"not replayed", func(n *tune.Night) { n.Study.Trials = nil }, tune.Kept, 15 * minute, 15 * minute, "it was not replayed"},
-		{"watched, and too little is known", func(n *tune.Night) { n.Record = []tune.Change{taken} }, tune.Kept, 30 * minute, 30 * minute, "watched for 3-00:00:00"},
+		{"watched, and too little is known", func(n *tune.Night) { n.Record = []tune.Change{taken} }, tune.Kept, 30 * minute, 30 * minute, "watched for 3 d"},
 		{"watched, and no worse", func(n *tune.Night) { n.Record, n.Study.Since = []tune.Change{taken}, since(0.06, 0.01) }, tune.Kept, 30 * minute, 30 * minute,
 			"unfair tenant hours and overhead together are 7.00 % of 1.0 days, after 5.30 % in the days before; 3.20 % was predicted"},
 		{"worse", func(n *tune.Night) { n.Record, n.Study.Since = []tune.Change{taken}, since(0.06, 0.014) }, tune.Undone, 30 * minute, 15 * minute, "together are 7.40 %"},
 		{"worse, but since another takeover", func(n *tune.Night) {
 			n.Record, n.Study.Since = []tune.Change{taken}, since(0.5, 0)
 			n.Study.Since.From--
-		}, tune.Kept, 30 * minute, 30 * minute, "watched for 3-00:00:00"},
+		}, tune.Kept, 30 * minute, 30 * minute, "watched for 3 d"},
 		{"worse without a replay", func(n *tune.Night) {
 			n.Record, n.Study = []tune.Change{taken}, tune.Study{Since: since(0.5, 0)}
 		}, tune.Undone, 30 * minute, 15 * minute, "together are 50.00 %"},
@@ -86,9 +86,9 @@ func TestDecide(t *testing.T) {
 			n.Now, n.Record, n.Study.Since = start.Add(4*day), []tune.Change{taken}, since(0.5, 0.014)
 		}, tune.Taken, 30 * minute, 60 * minute, "chooses it"},
 		{"undone before, and resting", func(n *tune.Night) { n.Now, n.Record = start.Add(30*day), []tune.Change{undone, taken} }, tune.Kept, 15 * minute, 15 * minute,
-			"00:30:00 was left or undone and is not tried again before"},
+			"30 min was left or undone and is not tried again before"},
 		{"undone before, and rested", func(n *tune.Night) { n.Now, n.Record = start.Add(31*day), []tune.Change{undone, taken} }, tune.Taken, 15 * minute, 30 * minute, "chooses it"},
-		{"the file has changed", func(n *tune.Night) { n.File, n.Record = 10*minute, []tune.Change{taken} }, tune.Kept, 10 * minute, 10 * minute, "00:15:00 was left or undone"},
+		{"the file has changed", func(n *tune.Night) { n.File, n.Record = 10*minute, []tune.Change{taken} }, tune.Kept, 10 * minute, 10 * minute, "15 min was left or undone"},
 	} {
 		n := tune.Night{Now: start.Add(day), File: 15 * minute, Rule: rule(), Take: true, By: tune.Daemon, Study: tune.Study{Was: before.Was, Trials: better()}}
 		c.night(&n)
@@ -116,9 +116,9 @@ func TestHolds(t *testing.T) {
 		{"undone", change(func(c *tune.Change) { c.Kind, c.Before, c.Term = tune.Undone, c.Term, c.Before }), 15 * minute, nil, false, ""},
 		{"undone to an earlier takeover", change(func(c *tune.Change) { c.Kind, c.Before, c.Term = tune.Undone, 60*minute, 30*minute }), 15 * minute, nil, true, ""},
 		{"ended", change(func(c *tune.Change) { c.Kind, c.Term = tune.Ended, 20*minute }), 20 * minute, nil, false, ""},
-		{"the file's term has changed", &taken, 20 * minute, nil, false, "lease.term has changed from 00:15:00 to 00:20:00 in the file"},
+		{"the file's term has changed", &taken, 20 * minute, nil, false, "lease.term has changed from 15 min to 20 min in the file"},
 		{"off", &taken, 15 * minute, func(r *tune.Rule) { r.Off = true }, false, "switched off"},
-		{"outside the bounds", &taken, 15 * minute, func(r *tune.Rule) { r.Terms = r.Terms[:2] }, false, "00:30:00 is outside tune.terms, 00:10:00 to 00:15:00"},
+		{"outside the bounds", &taken, 15 * minute, func(r *tune.Rule) { r.Terms = r.Terms[:2] }, false, "30 min is outside tune.terms, 10 min to 15 min"},
 		{"apply is off", &taken, 15 * minute, func(r *tune.Rule) { r.Apply = false }, false, "tune.apply is off"},
 		{"apply is off, and a person took it over", change(func(c *tune.Change) { c.By = "ops" }), 15 * minute, func(r *tune.Rule) { r.Apply = false }, true, ""},
 	} {
@@ -135,11 +135,11 @@ func TestHolds(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	for kind, want := range map[tune.Kind]string{
-		tune.Kept:     "the term stays 00:30:00: y",
-		tune.Proposed: "a term of 00:30:00 is proposed in place of 00:15:00: y",
-		tune.Taken:    "a term of 00:30:00 is taken over in place of 00:15:00 by ops: y",
-		tune.Undone:   "the term goes back from 00:15:00 to 00:30:00 by ops: y",
-		tune.Ended:    "the file's term of 00:30:00 holds again in place of 00:15:00: y",
+		tune.Kept:     "the term stays 30 min: y",
+		tune.Proposed: "a term of 30 min is proposed in place of 15 min: y",
+		tune.Taken:    "a term of 30 min is taken over in place of 15 min by ops: y",
+		tune.Undone:   "the term goes back from 15 min to 30 min by ops: y",
+		tune.Ended:    "the file's term of 30 min holds again in place of 15 min: y",
 	} {
 		c := tune.Change{Kind: kind, Before: 15 * minute, Term: 30 * minute, By: "ops", Why: "y"}
 		if got := c.Words(); got != want {
@@ -259,7 +259,7 @@ func TestParseStudy(t *testing.T) {
 	for text, want := range map[string]string{
 		`nonsense`:                             "invalid character",
 		`{}`:                                   "there is none",
-		`{"study":{"trials":[{"term_ms":0}]}}`: "term 00:00:00 after 00:00:00",
+		`{"study":{"trials":[{"term_ms":0}]}}`: "term 0 s after 0 s",
 		`{"study":{"trials":[{"term_ms":9},{"term_ms":9}]}}`:       "after",
 		`{"study":{"was":{"unfair":-1}}}`:                          "-1 is no measure",
 		`{"study":{"since":{"of_run":-0.5}}}`:                      "-0.5 is no measure",

@@ -406,7 +406,7 @@ func (b *Book) tell(now cluster.Instant, a *account) {
 	if b.TellAfter > 0 && idle > 0 && a.told != since && now.Sub(since) >= b.TellAfter {
 		a.told = since
 		b.remarks = append(b.remarks, Remark{Kind: HoldsIdle, Job: a.holder.Key, ID: a.holder.ID, User: a.holder.User, GPU: -1, Since: since,
-			Text: fmt.Sprintf("has held %s for %d min", count(idle, "idle GPU"), now.Sub(since)/cluster.Minute)})
+			Text: fmt.Sprintf("has held %s for %s", count(idle, "idle GPU"), now.Sub(since))})
 	}
 }
 

@@ -13,7 +13,7 @@ func objectivesPage(v *visit) (string, any, error) {
 	var rows []objectiveRow
 	for i := range v.Status.Objectives {
 		o := &v.Status.Objectives[i]
-		rows = append(rows, objectiveRow{view.ObjectiveCells(o), view.ObjectiveLevel(o)})
+		rows = append(rows, objectiveRow{view.ObjectiveCells(view.Form{}, o), view.ObjectiveLevel(o)})
 	}
 	return "objectives", rows, nil
 }

@@ -200,7 +200,7 @@ func notes(s *scene.Scene, now time.Time) []Note {
 	}
 	st := s.Status
 	if s.Silent != nil {
-		say(Bad, "", "The journal has not answered for %s: this is the state of before.", human(now.Sub(*s.Silent)))
+		say(Bad, "", "The journal has not answered for %s: this is the state of before.", cluster.SpanOf(now.Sub(*s.Silent)))
 	}
 	switch {
 	case s.Silent != nil:

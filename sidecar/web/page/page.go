@@ -269,13 +269,7 @@ func (v *visit) Off(at *time.Time) string {
 	if at == nil || at.IsZero() {
 		return "-"
 	}
-	switch d := at.Sub(v.Now); {
-	case d >= time.Second:
-		return "in " + human(d)
-	case d <= -time.Second:
-		return human(-d) + " ago"
-	}
-	return "now"
+	return v.words(v.Now, nil).Off(cluster.InstantOf(*at))
 }
 
 // Until words the distance of a moment to come. One that has passed since the round is awaited now.

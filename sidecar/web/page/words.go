@@ -19,8 +19,7 @@ import (
 var functions = template.FuncMap{
 	"gpus":     gpus,
 	"count":    count,
-	"human":    human,
-	"span":     func(s cluster.Span) string { return human(s.Duration()) },
+	"span":     cluster.Span.String,
 	"hours":    func(g cluster.GPUTime) string { return hours(g.Hours()) },
 	"rho":      view.Rho,
 	"jobrho":   view.JobRho,
@@ -33,7 +32,7 @@ var functions = template.FuncMap{
 	"plural":   view.Plural,
 	"fixed":    func(digits int, x float64) string { return strconv.FormatFloat(x, 'f', digits, 64) },
 	"micro":    func(g cluster.MicroGPU) string { return gpus(float64(g) / float64(cluster.WholeGPU)) },
-	"duration": func(ns time.Duration) string { return human(ns) },
+	"duration": func(d time.Duration) string { return cluster.SpanOf(d).String() },
 	"reason":   func(code string) string { return explain.Short(cluster.Code(code)) },
 	"spaced":   func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 	"promised": func() int { return forecast.Promised },
@@ -74,29 +73,4 @@ func hours(h float64) string {
 		return gpus(h)
 	}
 	return strconv.FormatFloat(math.Round(h*1000)/1000, 'f', -1, 64)
-}
-
-// human writes a length of time in its two largest units: "3 d 4 h", "2 h 5 min", "40 s".
-func human(d time.Duration) string {
-	sign := ""
-	if d < 0 {
-		sign, d = "-", -d
-	}
-	units := []struct {
-		name string
-		size time.Duration
-	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"min", time.Minute}, {"s", time.Second}}
-	for i, u := range units {
-		if d < u.size {
-			continue
-		}
-		out := fmt.Sprintf("%s%d %s", sign, d/u.size, u.name)
-		if i+1 < len(units) && i < 2 {
-			if rest := d % u.size / units[i+1].size; rest > 0 {
-				out += fmt.Sprintf(" %d %s", rest, units[i+1].name)
-			}
-		}
-		return out
-	}
-	return "0 s"
 }
