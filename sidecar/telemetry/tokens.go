@@ -39,6 +39,7 @@ type Tokens struct {
 	known   map[[sha256.Size]byte]known
 	minute  time.Time // when the counts below began
 	asked   int
+	refused int
 	failed  map[string]int // refusals by address
 }
 
@@ -50,11 +51,12 @@ type known struct {
 
 // The limits of tokens. Texts that cannot be tokens, and tokens that have expired, are refused without a question.
 const (
-	longestToken = 8 << 10         // in bytes
-	keepTaken    = 5 * time.Minute // at most until the token expires
+	longestToken = 8 << 10          // in bytes
+	keepTaken    = 10 * time.Minute // at most until the token expires
 	keepRefused  = time.Minute
-	mostAsked    = 600 // questions to Slurm in a minute: they are for the daemon's slurmrestd, too. So at most 3000 answers are known
-	mostFailed   = 20  // of one address; beyond them no token from there is asked for in that minute
+	mostAsked    = 3000 // questions to Slurm in a minute: tokens of 10,000 jobs need 1000. This bounds the answers that are known, too
+	mostRefused  = 300  // in a minute; beyond them no token is asked for that is not known
+	mostFailed   = 20   // of one address; beyond them none from there is
 	askAtOnce    = 4
 	askEach      = 2 // of one address
 	askPatience  = 5 * time.Second
@@ -134,10 +136,10 @@ func (t *Tokens) may(from string) bool {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	if now := t.now(); now.Sub(t.minute) >= time.Minute || now.Before(t.minute) {
-		t.minute, t.asked, t.failed = now, 0, map[string]int{}
+		t.minute, t.asked, t.refused, t.failed = now, 0, 0, map[string]int{}
 		maps.DeleteFunc(t.known, func(_ [sha256.Size]byte, k known) bool { return !now.Before(k.until) })
 	}
-	if t.asked >= mostAsked || t.failed[from] >= mostFailed {
+	if t.asked >= mostAsked || t.refused >= mostRefused || t.failed[from] >= mostFailed {
 		return false
 	}
 	t.asked++
@@ -151,6 +153,7 @@ func (t *Tokens) learn(key [sha256.Size]byte, taken bool, ends time.Time, from s
 	k := known{taken, t.now().Add(keepTaken)}
 	if !taken {
 		k.until = t.now().Add(keepRefused)
+		t.refused++
 		t.failed[from]++
 	}
 	if ends.Before(k.until) {

@@ -87,6 +87,8 @@ var mistakes = []mistake{
 		undo: "mv /root/kept.yaml " + yaml + "; rm /etc/fairlease/token", finds: "slurm connection fail", says: []string{"/etc/fairlease/token", "permission denied", "daemon's user"}},
 	{name: "the token has expired", make: "echo e30.eyJpYXQiOjEsImV4cCI6Mn0.x >/etc/fairlease/token; chown fairlease /etc/fairlease/token; chmod 0600 /etc/fairlease/token; cp -p " + yaml + " /root/kept.yaml; sed -i '" + tokened + "' " + yaml,
 		undo: "mv /root/kept.yaml " + yaml + "; rm /etc/fairlease/token", finds: "slurm token warn", says: []string{"/etc/fairlease/token expired at 1970-01-01T00:00:02Z", "renew the file in time"}},
+	{name: "the packaged slurmrestd is to check users' tokens", yaml: "/^slurm:/,/^database:/ s|^  jwt: auto|  jwt: unix:///run/fairlease-slurmrestd/socket|",
+		finds: "web tokens warn", says: []string{"answers without looking at tokens", "start a slurmrestd with -a rest_auth/jwt"}},
 	{name: "scontrol is elsewhere", yaml: "s|^  scontrol: .*|  scontrol: /opt/slurm/bin/scontrol|", finds: "slurm scontrol fail", says: []string{"/opt/slurm/bin/scontrol", "set slurm.scontrol"}},
 	{name: "Slurm does not count GPUs", conf: "s/^AccountingStorageTRES=.*/AccountingStorageTRES=cpu/", finds: "slurm AccountingStorageTRES fail, slurm AccountingStorageTRES warn", says: []string{"add gres/gpu to AccountingStorageTRES"}},
 	{name: "KillWait is too long", conf: "s/^KillWait=.*/KillWait=120/", finds: "slurm KillWait fail", says: []string{"KillWait=2m", "lease.grant_timeout"}},

@@ -19,7 +19,7 @@ func checkProgress(f *findings, cfg *config.Config, seen *Seen) {
 	p := &cfg.Models.Progress
 	if p.Listen != "" {
 		const check = "progress, munged"
-		tokens := checkTokens(f, "progress, tokens", cfg, seen.Tokens)
+		tokens := checkTokens(f, "progress, tokens", cfg, seen.Tokens, seen.Munge == nil)
 		switch {
 		case seen.Munge == nil:
 			f.ok(check, "answers at %s", cmp.Or(p.Munge, "its default socket"))
@@ -38,8 +38,9 @@ func checkProgress(f *findings, cfg *config.Config, seen *Seen) {
 	}
 }
 
-// checkTokens tells whether users' tokens of auth/jwt are taken, and can be checked.
-func checkTokens(f *findings, check string, cfg *config.Config, fault error) bool {
+// checkTokens tells whether users' tokens of auth/jwt are taken, and can be checked. Where nobody asked for tokens and MUNGE serves, no
+// fault matters.
+func checkTokens(f *findings, check string, cfg *config.Config, fault error, munge bool) bool {
 	at := cfg.Slurm.Checker()
 	if at == "" {
 		return false
@@ -47,6 +48,10 @@ func checkTokens(f *findings, check string, cfg *config.Config, fault error) boo
 	found := "checked through slurmrestd at " + at
 	if fault != nil {
 		found = failure.Cause(fault)
+	}
+	if munge && fault != nil && cfg.Slurm.JWT == config.JWTAuto {
+		f.ok(check, "none are taken: %s", found)
+		return false
 	}
 	f.must(fault == nil, Warn, check, found, "users' tokens of auth/jwt are not taken (slurm.jwt)",
 		"start a slurmrestd with -a rest_auth/jwt, with AuthAltTypes=auth/jwt in slurm.conf, and name it in slurm.jwt; or set slurm.jwt: none")

@@ -184,7 +184,7 @@ func checkWeb(f *findings, cfg *config.Config, seen *Seen) {
 	if !used {
 		return
 	}
-	tokens := checkTokens(f, "tokens", cfg, cmp.Or(seen.Tokens, w.Tokens))
+	tokens := checkTokens(f, "tokens", cfg, cmp.Or(seen.Tokens, w.Tokens), s.Munge && w.Munge == nil)
 	if s.Munge {
 		found := "munged answers at " + cmp.Or(s.MungeSocket, "its default socket")
 		switch {

@@ -49,8 +49,14 @@ func TestWeb(t *testing.T) {
 			c.Slurm.JWT, s.Web.Munge, s.Tokens = "https://slurm.example.org:6820", errors.New("no socket"), errors.New("it looks at none")
 		}, "tokens warn: it looks at none\nmunge warn: no socket"},
 		{"tokens out of the web server's reach", func(c *config.Config, s *doctor.Seen) {
-			c.Slurm.TokenFile, s.Web.Tokens = "/token", errors.New("user fairlease-web may not open it")
+			c.Slurm.JWT, s.Web.Tokens = "unix:///s", errors.New("user fairlease-web may not open it")
 		}, "tokens warn: user fairlease-web may not open it"},
+		{"tokens that nobody asked for", func(c *config.Config, s *doctor.Seen) {
+			c.Slurm.TokenFile, s.Tokens = "/token", errors.New("it looks at none")
+		}, ""},
+		{"tokens that are needed", func(c *config.Config, s *doctor.Seen) {
+			c.Slurm.TokenFile, c.Web.Munge, s.Tokens = "/token", false, errors.New("it looks at none")
+		}, "tokens warn: it looks at none"},
 		{"no tokens are taken", func(c *config.Config, s *doctor.Seen) {
 			c.Slurm.JWT, c.Slurm.TokenFile, s.Tokens = config.JWTNone, "/token", errors.New("unknown")
 		}, ""},
