@@ -116,7 +116,7 @@ func (g *gauges) look(ctx context.Context, c *config.Config, lead *Leadership) (
 	g.judge.Look(&report, in.holders, in.reports)
 	g.judge.Accuse(report.At, in.claims.contradicted(), in.claims.kinds)
 	g.watch.Book.Add(g.judge.News()...)
-	if report.At.Sub(g.wrote) < writeEvery {
+	if since := report.At.Sub(g.wrote); since >= 0 && since < writeEvery { // less than 0: the clock has gone back
 		return nil
 	}
 	acting, cancel := acting(ctx, lead)

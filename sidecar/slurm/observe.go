@@ -71,6 +71,13 @@ func (s *seen) forget() {
 	s.fullAt = 0
 }
 
+// rewind makes everything due that was due by a clock of this host that has gone back.
+func (s *seen) rewind() {
+	s.forget()
+	s.accountsDue, s.groupsDue, s.groupsPause, s.confDue = 0, 0, 0, min(s.confDue, 1)
+	s.lookedAt, s.changedAt = 0, 0
+}
+
 // listing records how new a list is.
 type listing struct {
 	ask int64 // the update_time for the next query; 0 = never read
@@ -78,10 +85,14 @@ type listing struct {
 
 // read records that a list with that last_update was read after the server's clock showed
 // serverNow. Slurm's update times are whole seconds: more may happen in a second until it is
-// over.
+// over. A list that is newer than the time that reading it may have taken was changed by a clock that was ahead: later changes would
+// count as older.
 func (l *listing) read(lastUpdate, serverNow int64) {
-	l.ask = lastUpdate
-	if lastUpdate > 0 && lastUpdate < serverNow {
+	const late = 10 // seconds
+	switch l.ask = lastUpdate; {
+	case lastUpdate > serverNow+late:
+		l.ask = 0
+	case lastUpdate > 0 && lastUpdate < serverNow:
 		l.ask++
 	}
 }
@@ -154,6 +165,9 @@ func (c site) look(ctx context.Context) (now cluster.Instant, err error) {
 	if err := c.talk(ctx); err != nil {
 		return 0, err
 	}
+	if s := &c.seen; c.now().Add(blink) < max(s.lookedAt, s.fullAt) {
+		s.rewind()
+	}
 	server, err := c.lookController(ctx)
 	if err != nil {
 		return 0, err
@@ -206,6 +220,9 @@ func (c site) lookController(ctx context.Context) (serverNow int64, err error) {
 		return 0, fmt.Errorf("asking slurmctld how it is: %w", err)
 	}
 	s := &c.seen
+	if instant(serverNow).Add(blink) < s.clock {
+		s.forget() // nothing would be newer than those lists
+	}
 	s.cluster, s.release, s.clock = cmp.Or(rep.cluster, s.cluster), rep.release, instant(serverNow)
 	if since != s.statsSince || s.boot == 0 || s.confDue != 0 && c.now() >= s.confDue {
 		s.statsSince = since

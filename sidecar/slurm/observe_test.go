@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -453,6 +454,43 @@ func TestUpdateTimes(t *testing.T) {
 	}
 	if q := ask(); q != "update_time=1000000" {
 		t.Errorf("one later: %q", q)
+	}
+}
+
+// A clock that was an hour ahead and goes back hides no change: neither slurmctld's, by which it dates its lists, nor this host's, by which
+// lists are due.
+func TestAClockThatGoesBack(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]func(ahead int) (host, server int){
+		"slurmctld's": func(ahead int) (int, int) { return 0, ahead },
+		"this host's": func(ahead int) (int, int) { return ahead, 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newRecorded(t, 44)
+			host, server, changed, records := 0, 0, 0, []string(nil)
+			f.on("GET /slurm/v0.0.44/diag", func(w http.ResponseWriter, r *http.Request) {
+				text(fmt.Sprintf(`{"statistics":{"req_time":{"set":true,"number":%d},"req_time_start":5},"meta":{"slurm":{"cluster":"test","release":"26.05.5"}},"errors":[]}`, 1_000_000+server))(w, r)
+			})
+			f.on("GET /slurm/v0.0.44/jobs/", func(w http.ResponseWriter, r *http.Request) {
+				if ask, _ := strconv.Atoi(r.URL.Query().Get("update_time")); ask > changed {
+					text(`{"jobs":[],"last_update":0,"errors":[]}`)(w, r) // nothing is newer
+					return
+				}
+				jobs(changed, records...)(w, r)
+			})
+			f.on("GET /slurm/v0.0.44/jobs/state/", text(`{"jobs":[{"job_id":"1","state":["PENDING"]}],"errors":[]}`))
+			c := f.client(func(c *Config) {
+				c.Now, c.SmallList = func() time.Time { return time.Unix(int64(1_000_000+host), 0) }, -1
+			})
+			for at, ahead := range []int{0, 3600, 0, 0} {
+				host, server = of(ahead)
+				host, server = host+40*at, server+40*at
+				changed, records = 1_000_000+server, []string{waitingJob(1, fmt.Sprintf(`"nice":%d,"name":"at %d"`, at, at))}
+				if seen := f.see(c); len(seen.Jobs) != 1 || seen.Jobs[0].Name != fmt.Sprintf("at %d", at) {
+					t.Errorf("look %d shows %+v", at, seen.Jobs)
+				}
+			}
+		})
 	}
 }
 
