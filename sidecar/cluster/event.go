@@ -13,6 +13,7 @@ const (
 	EventCellsTraded      = "cells_traded"
 	EventCellsUnsafe      = "cells_unsafe"
 	EventChangedInLease   = "changed_in_lease"
+	EventClock            = "clock"
 	EventContiguous       = "contiguous_dropped"
 	EventDecisionDiffers  = "decision_differs"
 	EventDrift            = "drift"
@@ -55,6 +56,7 @@ var EventKinds = []EventKind{
 	{EventCellsTraded, "Two virtual clusters trade cells", false},
 	{EventCellsUnsafe, "Promises to virtual clusters do not add up: nothing is granted", false},
 	{EventChangedInLease, "A running job was changed; the changes count from its next start", true},
+	{EventClock, "Clocks disagreed for a while, and no round was made", false},
 	{EventContiguous, "A job loses --contiguous with its grant", true},
 	{EventDecisionDiffers, "A decision differed from the same one made anew: a fault of fairlease", false},
 	{EventDrift, "A job has been slower, or faster, than usual for a while", true},
@@ -63,7 +65,7 @@ var EventKinds = []EventKind{
 	{EventGatesOpen, "Jobs can start without a grant", false},
 	{EventHoldsIdle, "A job holds GPUs that it does not use", true},
 	{EventIdleReclaim, "A lease is not renewed, since its GPUs were idle", true},
-	{EventJournalRestored, "The journal lost rounds that the daemon had seen: a dump was restored", false},
+	{EventJournalRestored, "The journal lost rounds that the daemon had seen: a dump was restored, or PostgreSQL failed over", false},
 	{EventMisreport, "A job's report of its speed contradicts the measurements", true},
 	{EventOverrideEnded, "An override ended before its time", false},
 	{EventPreemption, "A partition is only observed since Slurm may stop its jobs, or no longer", false},

@@ -42,6 +42,8 @@ type Observation struct {
 	VCOrders []VCOrder `json:"vc_orders,omitempty"`
 	// Latency is how long the look took; 0 = unknown.
 	Latency Span `json:"latency,omitempty"`
+	// Apart says how clocks disagreed since the last round; "" = they did not.
+	Apart string `json:"apart,omitempty"`
 	// Unchanged is true if nothing has changed since the previous sighting, which is repeated
 	// here with a new Now.
 	Unchanged bool `json:"-"`

@@ -170,6 +170,8 @@ type Snapshot struct {
 	Latency Span    `json:"latency,omitempty"`
 	// Restored is set in the first round after the journal got younger.
 	Restored *Restored `json:"restored,omitempty"`
+	// Apart is as in Observation.
+	Apart string `json:"apart,omitempty"`
 	// Follows is set by a decider whose last decision was that of the round before: what it has kept of its cases holds by Before.
 	Follows bool `json:"-"`
 }
@@ -183,7 +185,7 @@ func (s *Snapshot) Before(i int) int {
 	return int(s.Cases[i].Was) - 1
 }
 
-// Restored says that the journal lost rounds: a dump was restored under the daemon, or it uses another database.
+// Restored says that the journal lost rounds: a dump was restored, PostgreSQL failed over, or another database is in use.
 type Restored struct {
 	Knew  int64 `json:"knew"`  // the newest round that the daemon had seen
 	Found int64 `json:"found"` // the newest round now; 0 = there is none

@@ -21,6 +21,7 @@ type candidate struct {
 	unkeep context.CancelFunc         // ends the lead's keeper
 	mine   cluster.Identity           // the cluster that last matched the journal
 	heard  heard
+	apart  apart
 	kin    kin
 	top    top
 }

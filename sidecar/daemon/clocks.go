@@ -62,5 +62,22 @@ func (c *candidate) agree(ctx context.Context, seen *cluster.Observation, began 
 	if seen.Clock != 0 {
 		clocks = append(clocks, clock{"slurmctld", seen.Clock.Time()})
 	}
-	return agree(clocks...)
+	return c.apart.judge(agree(clocks...), seen)
+}
+
+// apart is how clocks disagreed since the last round.
+type apart struct {
+	since time.Time // by this host's monotonic clock
+	why   error     // the first one; nil = they did not
+}
+
+// judge keeps the first error of clocks, and tells a look at which they agree again of it.
+func (a *apart) judge(err error, seen *cluster.Observation) error {
+	switch {
+	case err != nil && a.why == nil:
+		*a = apart{time.Now(), err}
+	case err == nil && a.why != nil:
+		seen.Apart = fmt.Sprintf("no round was made for %v: %v", time.Since(a.since).Round(time.Second), a.why)
+	}
+	return err
 }

@@ -7,10 +7,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// With a clock that is a year off, nothing is written, one line names the clock, and rounds
-// continue once it is right again.
+// With a clock that is off, nothing is written, one line names the clock, and rounds continue once it is right again. One event
+// says so, and no job is stopped.
 func TestClocksThatDisagree(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for _, c := range []struct {
@@ -19,6 +21,8 @@ func TestClocksThatDisagree(t *testing.T) {
 		want               string
 	}{
 		{"this host", year, 0, 0, "that of this host is off: this host says"},
+		{"this host, an hour ahead", time.Hour, 0, 0, "that of this host is off"},
+		{"this host, an hour behind", -time.Hour, 0, 0, "that of this host is off"},
 		{"slurmctld", 0, -2 * time.Minute, 0, "that of slurmctld is off"},
 		{"PostgreSQL", 0, 0, year, "that of PostgreSQL is off"},
 		{"all", 0, year, -year, "cannot be told which is off"},
@@ -58,6 +62,16 @@ func TestClocksThatDisagree(t *testing.T) {
 				}
 				set(0, 0, 0)
 				until(t, "rounds succeed again", func() bool { return committed() > before })
+				pass(10 * time.Second)
+				events := 0
+				for _, line := range r.log.with(c.want) {
+					if line["event"] == cluster.EventClock {
+						events++
+					}
+				}
+				if stops := on.verbs(cluster.Notify) + on.verbs(cluster.Reclaim); events != 1 || stops != 0 {
+					t.Errorf("%d events, want 1; %d notices and stops, want none", events, stops)
+				}
 				r.end(t)
 			})
 		})

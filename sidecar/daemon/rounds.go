@@ -374,6 +374,7 @@ func (o ordered) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster
 	err := o.Journal.Commit(ctx, snap, plan)
 	if err == nil {
 		o.rounds.record.written()
+		o.rounds.candidate.apart = apart{}
 	}
 	return err
 }

@@ -394,7 +394,7 @@ func brief(text string, most int) string {
 // restored tells that the journal has got younger.
 func (to *reporter) restored(r cluster.Restored) {
 	to.log.Error().Int64("knew", r.Knew).Int64("found", r.Found).
-		Msg("the journal got younger: a dump was restored, or another database is in use; what ran since then is read from Slurm, and overrides given since then are lost")
+		Msg("the journal got younger: a dump was restored, PostgreSQL failed over, or another database is in use; what ran since then is read from Slurm, and overrides given since then are lost")
 	to.meter.Restored()
 }
 

@@ -154,7 +154,10 @@ func news(s *cluster.Snapshot) (out []cluster.Event) {
 	tell := func(kind, text string) { out = append(out, cluster.Event{Kind: kind, Text: text}) }
 	if r := s.Restored; r != nil {
 		tell(cluster.EventJournalRestored, fmt.Sprintf("the journal got younger: its newest round was %d, and this daemon had seen round %d; "+
-			"a dump was restored, or another database is in use. What ran since then is read from Slurm; overrides given since then are lost", r.Found, r.Knew))
+			"a dump was restored, PostgreSQL failed over, or another database is in use. What ran since then is read from Slurm; overrides given since then are lost", r.Found, r.Knew))
+	}
+	if s.Apart != "" {
+		tell(cluster.EventClock, s.Apart)
 	}
 	if text := lost(s); text != "" {
 		tell(cluster.EventSlurmStateLost, text)

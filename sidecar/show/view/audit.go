@@ -8,7 +8,7 @@ import (
 
 // ActTable lists the record of administration, for a page.
 func ActTable(p *Page, list []store.Act) *Table {
-	t := &Table{Head: []string{"WHEN", ">ROUND", "KIND", "KEY", "BEFORE", "NOW", "BY", "WHY"}, None: "Nothing is recorded of that time, key and author; fairlease audit without options lists all."}
+	t := &Table{Head: []string{"WHEN", ">ROUND", "KIND", "KEY", "BEFORE", "NOW", "BY", "WHY"}, None: "Nothing is recorded of that time, key and author."}
 	for i := range list {
 		a := &list[i]
 		round := "-"

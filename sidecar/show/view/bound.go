@@ -64,7 +64,7 @@ func BoundOf(jobs []store.Bound, span cluster.Span, now cluster.Instant) []Bound
 // BoundTable lists bound GPUs.
 func (p *Page) BoundTable(list []BoundGPUs) *Table {
 	t := &Table{Head: []string{"TENANT", "USER", "WAY", "POOL", ">JOBS", ">GPUS", ">LONGER", ">BEYOND", "SINCE", "UNTIL", "JOB"},
-		None: "No GPUs are bound: every running job can be stopped soon; fairlease leases lists them."}
+		None: "No GPUs are bound: every running job can be stopped soon."}
 	for i := range list {
 		x := &list[i]
 		until := "-"

@@ -12,7 +12,7 @@ import (
 // BudgetTable lists budgets, and what is used of them.
 func (p *Page) BudgetTable(list []store.Budget) *Table {
 	t := &Table{Head: []string{"TENANT", "PER", "SINCE", "UNTIL", ">BUDGET", ">USED", ">PERCENT", ">PER_DAY", "USED_UP", ">AT_UNTIL", "AT_END"},
-		None: "No tenant has a budget (setting budgets, docs/budgets.md); fairlease tenants shows what each gets."}
+		None: "No tenant has a budget (setting budgets, docs/budgets.md)."}
 	for i := range list {
 		b := &list[i]
 		usedUp := "-"

@@ -159,7 +159,7 @@ func Soonest(all []store.JobForecast) []store.JobForecast {
 // ForecastTable lists forecasts.
 func (p *Page) ForecastTable(list []store.JobForecast) *Table {
 	t := &Table{Head: []string{"JOB", "TENANT", "USER", ">GPUS", "START_P10", "START", "START_P90", "END_P10", "END", "END_P90", "NOTE"},
-		None: "There are no forecasts: none were made yet, or no job waits or runs (forecast.every, docs/forecast.md); see fairlease status."}
+		None: "There are no forecasts: none were made yet, or no job waits or runs (forecast.every, docs/forecast.md)."}
 	for i := range list {
 		f := &list[i]
 		at := func(t *time.Time, waits bool) string {

@@ -14,7 +14,7 @@ import (
 // GPUTable lists GPUs, who has them, and what they do.
 func (p *Page) GPUTable(list []store.GPU) *Table {
 	t := &Table{Head: []string{"NODE", ">GPU", "MODEL", "JOB", "USER", "TENANT", "STATE", ">UTIL", ">TENSOR", ">POWER", ">MEMORY", "IDLE_SINCE", "REMARKS", "WHY"},
-		None: cmp.Or(p.Counters, "No GPU is watched: telemetry.gpu is not set, or nothing was read yet (docs/telemetry.md); see fairlease doctor.")}
+		None: cmp.Or(p.Counters, "No GPU is watched: telemetry.gpu is not set, or nothing was read yet (docs/telemetry.md).")}
 	for i := range list {
 		g := &list[i]
 		idle := "-"

@@ -38,7 +38,7 @@ func age(p *Page, at cluster.Instant) string {
 // HabitTable lists habits.
 func HabitTable(p *Page, all []Habit) *Table {
 	t := &Table{Head: []string{"USER", "COMMAND", ">GPUS", "SAVES", ">RESUMED", ">RESTARTED", ">REPORTS", "COMPLETED", "STARTS", ">AGE"},
-		None: "No type of jobs is known yet: that takes reports, requeues or jobs that end by themselves; fairlease leases lists what runs."}
+		None: "No type of jobs is known yet: that takes reports, requeues or jobs that end by themselves."}
 	for i := range all {
 		x := &all[i]
 		completed := ""

@@ -48,7 +48,7 @@ func LiveJobs(leases []store.Lease, waiting []store.Waiting) []Live {
 
 // LiveTable lists jobs in lines that fit 80 columns but for the last one: TIME is the time left of a lease, or the time that a job has waited.
 func LiveTable(jobs []Live, now cluster.Instant) *Table {
-	t := &Table{Head: []string{"JOB", "TENANT", "USER", ">GPUS", "MODEL", "STATE", ">TIME", "WHY"}, None: "No job holds a lease or waits; submit one with sbatch, and fairlease explain JOB says how it stands."}
+	t := &Table{Head: []string{"JOB", "TENANT", "USER", ">GPUS", "MODEL", "STATE", ">TIME", "WHY"}, None: "No job holds a lease or waits."}
 	for i := range jobs {
 		x := &jobs[i]
 		time := "-"
@@ -74,7 +74,7 @@ var stateTints = map[string]string{"granted": "yellow", "active": "green", "noti
 
 // ShortTenantTable lists tenants in lines that fit 80 columns.
 func ShortTenantTable(all []store.Tenant) *Table {
-	t := &Table{Head: []string{"TENANT", "POOL", ">DUE", ">WANTS", ">HAS", ">LENT", ">WAITING", ">BEHIND", ">RHO"}, None: "There are no tenants yet: no round has seen an account of Slurm with GPUs to share; see fairlease doctor."}
+	t := &Table{Head: []string{"TENANT", "POOL", ">DUE", ">WANTS", ">HAS", ">LENT", ">WAITING", ">BEHIND", ">RHO"}, None: "There are no tenants yet."}
 	for i := range all {
 		x := &all[i]
 		t.Add(plain(x.Tenant, 14), plain(x.Pool, 8), gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds), gpuCount(x.Lent), fmt.Sprint(x.Waiting), behind(Form{}, x.Late()), Rho(x.Rho, x.Demand))

@@ -12,7 +12,7 @@ import (
 
 // NoticeTable lists notices to a user.
 func NoticeTable(p *Page, list []store.Notice) *Table {
-	t := &Table{Head: []string{"CAUSED", "KIND", "JOB", "BY", "STATE", "SENT", "WHY"}, None: "There were no notices in the last 30 days: nothing happened to your jobs, or the site sends none (docs/notices.md); see fairlease leases."}
+	t := &Table{Head: []string{"CAUSED", "KIND", "JOB", "BY", "STATE", "SENT", "WHY"}, None: "There were no notices in the last 30 days."}
 	w := p.words(nil)
 	for i := range list {
 		n := &list[i]

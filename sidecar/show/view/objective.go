@@ -11,7 +11,7 @@ import (
 
 // ObjectiveTable lists how objectives were kept over the last 28 days.
 func ObjectiveTable(f Form, list []store.Objective) *Table {
-	t := &Table{Head: []string{"OBJECTIVE", "TENANT", ">TARGET", ">REACHED", ">BUDGET_LEFT", ">EVENTS", ">BAD"}, None: "Nothing is counted yet: counting begins with the first rounds (docs/objectives.md); see fairlease status."}
+	t := &Table{Head: []string{"OBJECTIVE", "TENANT", ">TARGET", ">REACHED", ">BUDGET_LEFT", ">EVENTS", ">BAD"}, None: "Nothing is counted yet (docs/objectives.md)."}
 	for i := range list {
 		t.Add(ObjectiveCells(f, &list[i])...)
 	}

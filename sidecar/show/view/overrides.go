@@ -12,7 +12,7 @@ import (
 func (p *Page) OverrideTable(orders []store.Override) *Table {
 	w := p.words(nil)
 	t := &Table{Head: []string{">ID", "OVERRIDE", "FOR", "NAME", "UNTIL", "BY", "ENDED_BY", "REASON"},
-		None: "No override is in force: administrators make them with fairlease freeze, exempt or boost; --all lists those that have ended, too."}
+		None: "No override is in force; --all lists those that have ended, too."}
 	for _, o := range orders {
 		until, by := o.Until, ""
 		if o.Ended != nil {
@@ -29,7 +29,7 @@ func (p *Page) OverrideTable(orders []store.Override) *Table {
 // ReleaseTable lists the actions that return jobs to Slurm.
 func (p *Page) ReleaseTable(actions []cluster.Action) *Table {
 	t := &Table{Head: []string{"WHAT", "FOR", "BEGIN", "NODES"},
-		None: "No job and no reservation is returned: none is kept; fairlease leases lists jobs that hold GPUs."}
+		None: "No job and no reservation is returned: fairlease keeps none."}
 	for i := range actions {
 		a := &actions[i]
 		begin := "now"

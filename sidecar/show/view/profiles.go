@@ -93,7 +93,7 @@ func Profiles(snap *cluster.Snapshot, plan *cluster.Plan) []Profile {
 // ProfileTable lists rates; estimates are dim.
 func ProfileTable(p *Page, all []Profile) *Table {
 	t := &Table{Head: []string{"KIND", "BESIDE", ">GANG", "MODEL", ">STEPS/S", ">SPEEDUP", "BOUNDS", "SOURCE", ">SAMPLES", ">SPREAD", ">AGE", "BASIS"},
-		None: "No speed is known: no job has declared or reported one (docs/heterogeneous-gpus.md); fairlease profile measures one."}
+		None: "No speed is known: no job has declared or reported one (docs/heterogeneous-gpus.md)."}
 	for i := range all {
 		x := &all[i]
 		speedup, bounds, samples, spread := "", "", "", ""
@@ -130,7 +130,7 @@ func ProfileChecks(snap *cluster.Snapshot, plan *cluster.Plan) []profile.Quality
 // ProfileCheckTable lists the coverage and the errors of sources.
 func ProfileCheckTable(p *Page, all []profile.Quality) *Table {
 	t := &Table{Head: []string{"SOURCE", ">KNOWN", ">OF", ">COVERAGE", ">TESTED", ">ERROR", ">P90"},
-		None: "No source has given speeds yet (docs/heterogeneous-gpus.md); fairlease profile measures one."}
+		None: "No source has given speeds yet (docs/heterogeneous-gpus.md)."}
 	percent := func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
 	for _, c := range all {
 		tested, off, worst := "", "", ""
@@ -160,7 +160,7 @@ func (p *Page) NoTrades(divide string, tradable, all bool) {
 // TradeTable lists trades; past ones are dim.
 func (p *Page) TradeTable(list []store.Trade) *Table {
 	t := &Table{Head: []string{">ID", "MADE", "FAST_TO", ">GETS", "FAST", "SLOW_TO", ">GETS", "SLOW", ">PRICE", "SPEEDUPS", "GAINS", "UNDONE"},
-		None: "No trade was made: no two tenants gain by one; fairlease profiles shows the speeds that trades go by."}
+		None: "No trade was made."}
 	w := p.words(nil)
 	for i := range list {
 		x := &list[i]

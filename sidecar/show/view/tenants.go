@@ -18,7 +18,7 @@ func TenantTable(f Form, all []store.Tenant, whole bool) *Table {
 		sums[all[i].Pool] += all[i].Weight
 	}
 	t := &Table{Head: []string{"TENANT", "POOL", ">SHARE", ">DUE", ">WANTS", ">HAS", ">LENT", ">WAITING", ">BEHIND", ">RHO", ">RHO_ALL", ">OWED", ">REPAYS", ">EVEN"},
-		None: "There are no tenants yet: no round has seen an account of Slurm with GPUs to share; see fairlease doctor."}
+		None: "There are no tenants yet: no round has seen an account of Slurm with GPUs to share."}
 	for i := range all {
 		x := &all[i]
 		share := "-"
@@ -50,7 +50,7 @@ func behind(f Form, s cluster.Span) string {
 // the ratio of the two, and what they are owed and lent to the others.
 func UserTable(users []cluster.UserAccount) *Table {
 	t := &Table{Head: []string{"TENANT", "USER", ">WANTS", ">HAD", ">DUE", ">RHO", ">OWED", ">LENT"},
-		None: "No tenant is shared equally between its users, since the setting users is off; see fairlease config show."}
+		None: "No tenant is shared equally between its users (setting users)."}
 	for i := range users {
 		u := &users[i]
 		wants, had := cluster.MicroGPU(0), u.Received()
@@ -66,7 +66,7 @@ func UserTable(users []cluster.UserAccount) *Table {
 // DebtTable lists debts, with the time until they are settled.
 func DebtTable(f Form, debts []store.Debt, all []store.Tenant) *Table {
 	t := &Table{Head: []string{"POOL", "CREDITOR", "DEBTOR", ">OWED", ">EVEN"},
-		None: "No debts: no tenant holds GPUs that another is due, or all are settled; see fairlease tenants."}
+		None: "Nobody owes anything."}
 	for i := range debts {
 		d := &debts[i]
 		when := paused
@@ -110,9 +110,9 @@ func rhoTint(r cluster.Rho) string {
 // LeaseTable lists leases; with over, also why past ones ended. Where there are forecasts, it says when their jobs end.
 func (p *Page) LeaseTable(all []store.Lease, over bool) *Table {
 	w, at := p.words(nil), p.Now
-	none := "No lease is in force: no job holds GPUs, or none is managed; see fairlease status. --all lists those that have ended, too."
+	none := "No lease is in force; --all lists those that have ended, too."
 	if over {
-		none = "No lease was granted that is remembered still: no job has got GPUs since the journal began; see fairlease status."
+		none = "No lease was granted that is remembered still."
 	}
 	t := &Table{Head: []string{"JOB", "TENANT", "USER", ">GPUS", "POOL", "NODES", ">TERM", "STATE", "CLASS", "SINCE", "UNTIL", ">LEFT"}, None: none}
 	if over {

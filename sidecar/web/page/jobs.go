@@ -210,8 +210,8 @@ func (v *visit) turn(j *scene.Job) []string {
 		return nil
 	}
 	t := &rows[at]
-	out := []string{fmt.Sprintf("Its tenant is number %d of %s by how far they are behind: %s.", at+1, plural(len(rows), "tenant with waiting jobs", "tenants with waiting jobs"), explain.Behind(t.Behind))}
-	out = append(out, fmt.Sprintf("Its tenant has %s of the %s GPUs that it is due, and %s.", gpus(t.Has), gpus(t.Due), plural(t.Waiting, "waiting job", "waiting jobs")))
+	out := []string{fmt.Sprintf("Its tenant is number %d of %s by how far they are behind: %s.", at+1, plural(len(rows), "tenant that waits", "tenants that wait"), explain.Behind(t.Behind))}
+	out = append(out, fmt.Sprintf("Its tenant has %s of the %s GPUs that it is due, and %s.", gpus(t.Has), gpus(t.Due), plural(t.Waiting, "job that waits", "jobs that wait")))
 	if j.Until != nil {
 		out = append(out, "Next chance: "+v.Ahead(j.Until)+".")
 	}
