@@ -128,6 +128,11 @@ func (c *Cluster) boot(ctx context.Context) error {
 	if err := c.installPlugin(ctx, strings.TrimSpace(pluginDir)); err != nil {
 		return err
 	}
+	if c.Options.Clock {
+		if err := c.installClock(ctx); err != nil {
+			return err
+		}
+	}
 	if c.Options.JWT {
 		if err := c.installJWT(ctx, strings.TrimSpace(pluginDir)); err != nil {
 			return err

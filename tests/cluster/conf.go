@@ -29,8 +29,16 @@ func (o Options) files(pluginDir string) map[string]string {
 		files["slurm.conf"] += jwtConf
 		files["slurmdbd.conf"] += jwtConf
 	}
+	if o.Backup {
+		files["backup.conf"] = strings.ReplaceAll(files["slurm.conf"], "/"+string(Slurmctld)+".", "/"+string(Backup)+".") // its own log and pid file
+	}
 	return files
 }
+
+// backupConf names the second slurmctld. Both hosts are one machine, so neither may take the port on all addresses.
+const backupConf = `SlurmctldHost=backup(127.0.0.2)
+CommunicationParameters=NoCtldInAddrAny
+`
 
 const slurmdbdConf = `AuthType=auth/munge
 DbdHost=localhost
@@ -76,9 +84,13 @@ func (o Options) slurmConf(pluginDir string) string {
 	if slices.ContainsFunc(o.Nodes, func(g NodeGroup) bool { return g.Shards > 0 }) {
 		gres += ",shard"
 	}
+	backup := ""
+	if o.Backup {
+		backup = backupConf
+	}
 	fmt.Fprintf(&b, `ClusterName=%s
 SlurmctldHost=fairlease(127.0.0.1)
-SlurmUser=slurm
+%sSlurmUser=slurm
 AuthType=auth/munge
 CredType=cred/munge
 StateSaveLocation=/var/spool/slurmctld
@@ -118,7 +130,7 @@ UnkillableStepTimeout=60
 MaxJobCount=50000
 MaxArraySize=10001
 JobRequeue=1
-`, o.ClusterName, pluginDir, gres, o.Scheduler, o.Tres, o.KillWait, o.MinJobAge)
+`, o.ClusterName, backup, pluginDir, gres, o.Scheduler, o.Tres, o.KillWait, o.MinJobAge)
 	switch o.Plugin {
 	case PluginC:
 		b.WriteString("JobSubmitPlugins=fairlease\n")
@@ -191,7 +203,7 @@ func (o Options) mostGPUs() int {
 func (o Options) prepareScript() string {
 	var b strings.Builder
 	b.WriteString(`set -eu
-printf '127.0.0.1 localhost fairlease\n' >/etc/hosts
+printf '127.0.0.1 localhost fairlease\n127.0.0.2 backup\n' >/etc/hosts
 install -d -o munge -g munge -m 0700 /etc/munge
 dd if=/dev/urandom of=/etc/munge/munge.key bs=128 count=1 status=none
 chown munge:munge /etc/munge/munge.key

@@ -36,6 +36,11 @@ type Options struct {
 	// JWT has slurmrestd accept tokens of auth/jwt, and nothing else.
 	JWT bool `json:"jwt,omitempty"`
 
+	// Backup adds a second slurmctld, on a host of its own name, that takes over from the first.
+	Backup bool `json:"backup,omitempty"`
+	// Clock has slurmctld read a clock that MoveClock moves.
+	Clock bool `json:"clock,omitempty"`
+
 	ClusterName string `json:"cluster_name,omitempty"` // of slurm.conf; default fairlease
 
 	KillWait  int       `json:"kill_wait,omitempty"`   // seconds between SIGTERM and SIGKILL; default 3

@@ -22,6 +22,7 @@ type Postgres struct {
 	Dir string // data, log and socket
 
 	owner    *syscall.Credential // nil: this process's own user
+	env      []string            // more of the server's environment
 	lifeline *lifeline
 }
 
@@ -128,6 +129,11 @@ func (p *Postgres) init(ctx context.Context) error {
 	}
 	settings := fmt.Sprintf("listen_addresses = ''\nunix_socket_directories = '%s'\nfsync = off\n"+
 		"full_page_writes = off\nshared_buffers = 32MB\nmax_connections = 300\nautovacuum_naptime = 10s\n", p.Dir)
+	return p.set(settings)
+}
+
+// set appends to postgresql.conf.
+func (p *Postgres) set(settings string) error {
 	f, err := os.OpenFile(filepath.Join(p.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err == nil {
 		_, err = f.WriteString(settings)
@@ -137,6 +143,50 @@ func (p *Postgres) init(ctx context.Context) error {
 		return fmt.Errorf("writing PostgreSQL's settings: %w", err)
 	}
 	return nil
+}
+
+// Standby makes and starts a server that follows this one, asynchronously, until Promote. It has its clock and its life.
+func (p *Postgres) Standby(ctx context.Context) (*Postgres, error) {
+	dir, err := os.MkdirTemp("", "fl-pg-")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for PostgreSQL: %w", err)
+	}
+	s := &Postgres{Dir: dir, env: p.env}
+	err = s.own()
+	if err == nil {
+		err = s.tool(ctx, "pg_basebackup", "--host="+p.Dir, "--username=postgres", "--pgdata="+s.data(), "--checkpoint=fast", "--write-recovery-conf", "--no-sync")
+	}
+	if err == nil {
+		err = s.set(fmt.Sprintf("unix_socket_directories = '%s'\n", dir))
+	}
+	if err == nil {
+		err = s.watch()
+	}
+	if err == nil {
+		err = s.Start(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Down())
+	}
+	return s, nil
+}
+
+// Deaf ends a standby's replication: commits of its primary from now on are lost with that.
+func (p *Postgres) Deaf(ctx context.Context) error {
+	for _, command := range []string{"alter system set primary_conninfo = ''", "select pg_reload_conf()"} {
+		if err := p.tool(ctx, "psql", "--host="+p.Dir, "--username=postgres", "--quiet", "--command="+command); err != nil {
+			return err
+		}
+	}
+	return poll(ctx, 20*time.Second, func() error {
+		// Fails while there is a receiver.
+		return p.tool(ctx, "psql", "--host="+p.Dir, "--username=postgres", "--quiet", "--command=select 1 / (count(*) = 0)::int from pg_stat_wal_receiver", "--set=ON_ERROR_STOP=1")
+	})
+}
+
+// Promote makes a standby a primary.
+func (p *Postgres) Promote(ctx context.Context) error {
+	return p.tool(ctx, "pg_ctl", "promote", "--pgdata="+p.data(), "--silent", "--wait")
 }
 
 // watchScript waits for its owner's end, then ends the server by its process id and removes its files.
@@ -304,6 +354,9 @@ func (p *Postgres) tool(ctx context.Context, name string, args ...string) error 
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = p.Dir
 	cmd.Stdout, cmd.Stderr = output, output
+	if name == "pg_ctl" && args[0] == "start" {
+		cmd.Env = append(os.Environ(), p.env...)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.owner, Setsid: true}
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("running %s: %w: %s", name, err, tail(contents(output), 8))
