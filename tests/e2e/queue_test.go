@@ -13,7 +13,7 @@ import (
 // long names the tests that take longest, in minutes.
 var long = map[string]int{
 	"TestSaturatedOneToOne": 9, "TestSaturatedThreeToOne": 9, "TestPresets": 5, "TestCheckpointAndResume": 5,
-	"TestJobsThatSaveNothing": 4, "TestTradingRaisesBoth": 4, "TestSlurmPassesTheClusterSuite": 3, "TestCellsAreLentAndRecalled": 3,
+	"TestJobsThatSaveNothing": 4, "TestTradingRaisesBoth": 4, "TestSlurmPassesTheClusterSuite": 3, "TestCellsAreLentAndRecalled": 3, "TestDrills": 4,
 }
 
 // clusters is the queue of all tests for a cluster.
