@@ -25,7 +25,7 @@ FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -count 1 
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
-.PHONY: help deps browser-deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo demo-first bench bench-live results chaos gain playground site fuzz soak plugin-check clean
+.PHONY: help deps browser-deps build-deps build check check-nocgo python-check test lint npm uplot packages packages-check demo demo-first bench bench-live results chaos gain playground site fuzz soak soak-live plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -130,6 +130,9 @@ chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SE
 	go run ./tests/chaos -minutes $${MINUTES:-10} -seed $${SEED:-0} || failed=1; \
 	FAIRLEASE_RACES=$${RACES:-1000} go test -count 1 -timeout 2h -v -run '^TestLive$$//^races$$' ./sidecar/slurm || failed=1; \
 	[ -z "$$failed" ]
+
+soak-live: deps ## a real Slurm on which nothing fails, under a week of load within MINUTES (120) or HOURS; fails if the daemon's memory or descriptors grow, its books drift from slurmdbd's, or a GPU is lost (root)
+	go run ./tests/chaos -soak -minutes $${MINUTES:-$$((60 * $${HOURS:-2}))} -seed $${SEED:-0}
 
 gain: deps ## one user plays some 70 strategies against an honest one, on both real Slurms with both gates, and writes each one's gain into docs/faults.md; GAIN="-only tiny": options (root, four hours)
 	go run ./tests/gain -out docs/faults.md $(GAIN)

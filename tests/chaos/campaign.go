@@ -20,6 +20,7 @@ type options struct {
 	Length time.Duration // for how long things fail
 	First  []string      // substrings of the names of faults that come first
 	Only   string        // substring of the faults' names; "" = all faults
+	Soak   bool          // nothing fails: load comes and goes, and samples show what grows
 	Keep   string        // a folder for logs and records; "" = they are not kept
 }
 
@@ -49,6 +50,7 @@ type outcome struct {
 	Wanting time.Duration // for how long it wanted some while things failed
 	Failing time.Duration // for how long things failed
 	LeftOut string        // how much the oracle did not judge
+	Samples []sample      // of a soak
 	Broken  []string      // broken invariants
 }
 
@@ -79,6 +81,9 @@ func (o *outcome) print(w io.Writer) {
 		fmt.Fprintf(w, "BROKEN  %s\n", line)
 	}
 	fmt.Fprintf(w, "\nseed %d, Slurm of Debian %s, gates by %s\n", o.Options.Seed, o.Options.Suite, o.Options.Gate)
+	if o.Options.Soak {
+		o.printSoak(w)
+	}
 	fmt.Fprintf(w, "chaos_faults %d\nchaos_lost %d\n", o.faults(), len(o.Broken))
 }
 
@@ -98,6 +103,7 @@ type campaign struct {
 	restores []time.Time
 	colds    []Span
 	wrong    []string // outcomes that no fault may have, as they were seen
+	samples  []sample // of a soak
 }
 
 // run makes a campaign. An error means that it could not be carried out; what does not hold is in the outcome.
@@ -144,9 +150,17 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 	}
 	working, enough := context.WithCancel(ctx)
 	var hands sync.WaitGroup
-	hands.Go(func() { c.users.work(working, c.plan.deed) })
 	failing := Span{From: time.Now()}
-	err = c.fail(ctx, o.Length)
+	trouble, next := c.fail, c.plan.deed
+	if o.Soak {
+		trouble, next = c.soak, func() deed {
+			d := c.plan.deed()
+			d.wait = time.Duration(tide(float64(time.Since(failing.From))/float64(o.Length)) * float64(d.wait))
+			return d
+		}
+	}
+	hands.Go(func() { c.users.work(working, next) })
+	err = trouble(ctx, o.Length)
 	failing.To = time.Now()
 	enough()
 	hands.Wait()
@@ -154,6 +168,9 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 		return nil, err
 	}
 	s.proxy.granted = nil
+	if o.Soak {
+		c.wrong = append(c.wrong, grown(c.samples)...)
+	}
 	facts, err := c.wind(ctx, failing)
 	if err != nil {
 		return nil, err
@@ -161,6 +178,7 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 	out = &outcome{Options: o, Tried: c.tried, Deeds: c.users.counts, Hostile: facts.Hostile, Spoilt: s.proxy.spoilt(), Jobs: len(facts.Jobs), Rounds: len(facts.Rounds), Broken: judge(facts)}
 	out.Share[0], out.Share[1] = facts.wanted(promised, promisedCells)
 	out.Wanting, out.Failing = facts.wanting(promised), failing.To.Sub(failing.From)
+	out.Samples = c.samples
 	all := held(facts.books()[everybody])
 	out.Books, out.LeftOut = [2]float64{all.Ours, all.Slurmdb}, facts.leftOut()
 	for _, f := range facts.Faults {
@@ -305,6 +323,9 @@ func (c *campaign) wind(ctx context.Context, failing Span) (*Facts, error) {
 		out, err := c.Exec(ctx, "root", "squeue", "-h", "-o", "%i")
 		return err == nil && out == ""
 	})
+	if c.samples != nil {
+		f.Logged = append(f.Logged, c.whole(ctx)...)
+	}
 	// A last round books the ends.
 	ended := time.Now()
 	c.users.submit(ctx, manners[0], 0)

@@ -7,6 +7,7 @@
 //	campaign.go  one run, from the start to the facts  faults.go  what fails, and how it is healed
 //	site.go      Slurm, PostgreSQL and two sidecars    proxy.go   the unreliable way to slurmrestd
 //	facts.go     what was recorded                     oracle.go  what must hold of it
+//	soak.go      a run without faults: what the daemon needs, and whether that grows
 package main
 
 import (
@@ -26,6 +27,7 @@ func main() {
 	suite := flag.String("suite", "", "Debian suite of the Slurm: forky (26.05) or trixie (24.11); empty: even seeds forky, odd ones trixie")
 	gate := flag.String("gate", "", "how jobs are kept waiting: licence or begin (by begin times); empty: seeds 4n and 4n+1 by licence, the others begin")
 	only := flag.String("only", "", "only faults whose name has this in it, such as MariaDB")
+	soak := flag.Bool("soak", false, "nothing fails: a week of load within the minutes, with samples of what the daemon needs")
 	keep := flag.String("keep", "", "folder for the logs and records of the run")
 	flag.Parse()
 	if *seed == 0 {
@@ -37,7 +39,7 @@ func main() {
 	say := func(format string, args ...any) {
 		fmt.Printf("%6.1f  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}
-	outcome, err := run(ctx, options{Seed: *seed, Suite: *suite, Gate: *gate, Length: time.Duration(*minutes * float64(time.Minute)), Only: *only, Keep: *keep}, say)
+	outcome, err := run(ctx, options{Seed: *seed, Suite: *suite, Gate: *gate, Length: time.Duration(*minutes * float64(time.Minute)), Only: *only, Soak: *soak, Keep: *keep}, say)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		os.Exit(2)

@@ -133,7 +133,7 @@ slurm:
   accounts_every: 10s
 database: {url: %q}
 files: {heartbeats: %s, state: %s}
-metrics: {listen: ''}
+metrics: {listen: '127.0.0.1:0'}
 log: {format: json}
 `, cells, ttl, o.license(), s.proxy.Socket, testsidecar.Quoted(s.Scontrol()), s.db.DSN(), s.HeartbeatDir(), filepath.Join(s.dir, c.name+".state"))
 	return errors.Join(os.WriteFile(cells, []byte(cellsFile), 0o600), os.WriteFile(c.Config, []byte(text), 0o600))
