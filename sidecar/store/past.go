@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sql"
 )
@@ -173,23 +175,30 @@ func (s Rounds) Past(ctx context.Context, since, until time.Time) (Past, error) 
 func (s Rounds) each(ctx context.Context, from, to time.Time) iter.Seq2[PastTenant, error] {
 	return func(yield func(PastTenant, error) bool) {
 		rows, err := s.pool.Query(ctx, pastStood, from, to)
-		if err == nil {
-			defer rows.Close()
-			for rows.Next() {
-				var t PastTenant
-				// Not by name, which takes three times as long.
-				if err = rows.Scan(&t.Tenant, &t.Pool, &t.At, (*int64)(&t.Rate), &t.Holds, (*int64)(&t.Alloc), (*int64)(&t.Due)); err != nil {
-					break
-				}
-				if !yield(t, nil) {
-					return
-				}
+		if err != nil {
+			yield(PastTenant{}, fmt.Errorf("reading how tenants stood: %w", err))
+			return
+		}
+		pastTenants(rows)(yield)
+	}
+}
+
+// pastTenants reads rows, once, and closes them.
+func pastTenants(rows pgx.Rows) iter.Seq2[PastTenant, error] {
+	return func(yield func(PastTenant, error) bool) {
+		defer rows.Close()
+		for rows.Next() {
+			var t PastTenant
+			// Not by name, which takes three times as long.
+			if err := rows.Scan(&t.Tenant, &t.Pool, &t.At, (*int64)(&t.Rate), &t.Holds, (*int64)(&t.Alloc), (*int64)(&t.Due)); err != nil {
+				yield(PastTenant{}, fmt.Errorf("reading how tenants stood: %w", err))
+				return
 			}
-			if err == nil {
-				err = rows.Err()
+			if !yield(t, nil) {
+				return
 			}
 		}
-		if err != nil {
+		if err := rows.Err(); err != nil {
 			yield(PastTenant{}, fmt.Errorf("reading how tenants stood: %w", err))
 		}
 	}
