@@ -92,6 +92,7 @@ var allowed = map[string][]string{
 	"sidecar/sim/terms":              {"sidecar/cluster", "sidecar/config", "sidecar/loop", "sidecar/show/failure", "sidecar/show/view", "sidecar/sim/backtest", "sidecar/sim/experiment", "sidecar/sim/input", "sidecar/sim/notes", "sidecar/sim/score", "sidecar/sim/tune", "sidecar/store"},
 	"sidecar/sim/trace":              {"sidecar/cluster", "sidecar/show/chart"},
 	"sidecar/sim/tune":               {"sidecar/cluster", "sidecar/sim/score"},
+	"sidecar/sim/worth":              {"sidecar/cluster", "sidecar/sim/backtest", "sidecar/sim/experiment", "sidecar/sim/score", "sidecar/sim/trace", "sidecar/store"},
 	"sidecar/show/chart":             {"third_party/uplot"},
 	"sidecar/show/explain":           {"sidecar/cluster"},
 	"sidecar/show/failure":           {"sidecar/slurm"},

@@ -26,10 +26,22 @@ type Window struct {
 	Was   score.Run        // without Samples, since they are many: see Score
 	Setup experiment.Setup // of the window alone; see Setups
 	Jobs  Jobs
+	// Lives are the compared jobs as the journal knows them, in the order of Setup.Load.
+	Lives []Life
 	// Least and Most are the minimum and maximum number of healthy GPUs.
 	Least, Most int
 
 	past *store.Past
+}
+
+// Life is what the journal knows of a job. Run times are without what stops destroyed. Runs is that within the window.
+type Life struct {
+	trace.Job
+	Before, After cluster.Span // run time before and after the window
+	Ended         bool         // by now, in the window or after it
+	Held          bool         // it had GPUs when the window began
+	Stops         int          // since the window began
+	Lost          bool         // these destroyed work
 }
 
 // Jobs counts the compared and the omitted jobs of the window.
@@ -53,10 +65,10 @@ func Of(p *store.Past, name string) Window {
 	for i := range p.Jobs {
 		b.job(&p.Jobs[i])
 	}
-	slices.SortFunc(b.load, func(x, y trace.Job) int {
-		return cmp.Or(cmp.Compare(x.Submit, y.Submit), cmp.Compare(x.ID, y.ID))
-	})
-	s := Window{Jobs: b.jobs, Setup: experiment.Default(), past: p}
+	byArrival := func(x, y trace.Job) int { return cmp.Or(cmp.Compare(x.Submit, y.Submit), cmp.Compare(x.ID, y.ID)) }
+	slices.SortFunc(b.load, byArrival)
+	slices.SortFunc(b.lives, func(x, y Life) int { return byArrival(x.Job, y.Job) })
+	s := Window{Jobs: b.jobs, Setup: experiment.Default(), Lives: b.lives, past: p}
 	s.Least, s.Most = bounds(p.GPUs)
 	s.Setup.Load = experiment.Load{Name: name, Jobs: slices.Values(b.load)}
 	s.Setup.Fleet, s.Setup.Weights = fleet(p), weights(p)

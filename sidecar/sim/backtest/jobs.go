@@ -18,9 +18,10 @@ type builder struct {
 	begin, end map[cluster.JobKey]cluster.Record // records at these rounds
 	commands   map[cluster.JobKey]string         // of the jobs in the past
 
-	was  []score.Job
-	load []trace.Job
-	jobs Jobs
+	was   []score.Job
+	load  []trace.Job
+	lives []Life
+	jobs  Jobs
 }
 
 func newBuilder(p *store.Past) *builder {
@@ -87,6 +88,7 @@ func (b *builder) job(p *store.PastJob) {
 	if p.Control == cluster.Unmanaged {
 		b.jobs.Alone++
 	}
+	life := b.life(p, &before)
 	runs := j.Runs
 	if done == 0 {
 		runs = beyond * b.to.Sub(b.from) // it never ends
@@ -97,8 +99,24 @@ func (b *builder) job(p *store.PastJob) {
 		}
 	}
 	b.was = append(b.was, j)
-	b.load = append(b.load, trace.Job{ID: j.ID, Tenant: j.Tenant, User: j.User, Name: p.Name, Command: b.commands[p.Key],
-		Submit: j.Submit.Sub(b.from), Runs: runs, GPUs: j.GPUs, Model: p.Model, Outcome: j.Outcome})
+	life.Job = trace.Job{ID: j.ID, Tenant: j.Tenant, User: j.User, Name: p.Name, Command: b.commands[p.Key],
+		Submit: j.Submit.Sub(b.from), Runs: runs, GPUs: j.GPUs, Model: p.Model, Outcome: j.Outcome}
+	b.load = append(b.load, life.Job)
+	life.Runs = j.Runs
+	life.After = max(0, life.After-life.Before-j.Runs)
+	b.lives = append(b.lives, life)
+}
+
+// life gives what is known of a job by now. Its After is still all its run time.
+func (b *builder) life(p *store.PastJob, before *cluster.Record) Life {
+	ran := func(alloc, lost cluster.GPUTime) cluster.Span {
+		if !b.budget {
+			alloc -= lost
+		}
+		return span(alloc, p.GPUs)
+	}
+	return Life{Before: ran(before.Alloc, before.Lost), After: ran(p.Alloc, p.Lost), Ended: p.Done != nil, Held: len(before.Held) > 0,
+		Stops: max(0, p.Preemptions()-before.Preemptions()), Lost: p.Lost > before.Lost}
 }
 
 // leftOut counts a job that cannot be compared.

@@ -87,6 +87,7 @@ type period struct {
 	unfair, below int
 	repaying      int // subset of unfair
 	noDue         int
+	lacking       cluster.GPUTime
 }
 
 // NewMeter starts a run at setting.From, which must be above 0.
@@ -305,6 +306,7 @@ func (p *period) close(alloc, due, repaid cluster.GPUTime, tolerance cluster.Rho
 	} else {
 		rho := cluster.RhoOf(alloc-p.alloc, due-p.due)
 		p.rho.add(int64(rho))
+		p.lacking += max(0, due-p.due-(alloc-p.alloc))
 		if rho < cluster.Fair {
 			p.below++
 		}

@@ -81,7 +81,7 @@ func (t *tally) result(bound cluster.Rho) Loss {
 
 func (p *period) result(length cluster.Span, tolerance cluster.Rho) Period {
 	return Period{Hours: float64(length) / float64(cluster.Hour), Rho: p.rho.stats(millionths),
-		Tolerance: float64(tolerance) / millionths, Unfair: p.unfair, Repaying: p.repaying, Below: p.below, NoDue: p.noDue}
+		Tolerance: float64(tolerance) / millionths, Unfair: p.unfair, Repaying: p.repaying, Below: p.below, NoDue: p.noDue, Lacking: p.lacking.Hours()}
 }
 
 // join adds q's periods to p's.
@@ -91,6 +91,7 @@ func (p *period) join(q *period) {
 	p.repaying += q.repaying
 	p.below += q.below
 	p.noDue += q.noDue
+	p.lacking += q.lacking
 }
 
 func (m *Meter) useResult(names []string, to cluster.Instant) Use {

@@ -94,6 +94,7 @@ type Period struct {
 	Repaying  int     `json:"unfair_repaying"` // unfair ones that would be fair without the tenant's repayments
 	Below     int     `json:"below_one"`       // rho < 1 without tolerance
 	NoDue     int     `json:"no_due"`          // periods with nothing due: omitted
+	Lacking   float64 `json:"lacking_gpu_h"`   // shortfalls of tenants in these periods: due less received, where above 0
 }
 
 // UserDays counts days of users. A user is due an equal part of what its tenant's users receive, at most what its jobs
