@@ -45,8 +45,9 @@ func main() {
 	bound := flag.String("bound", "", "measure instead what the limit of jobs that cannot be stopped costs, on the traces in this folder; -only names weeks: judged, chosen or a name (minutes)")
 	binds := flag.String("binds", "", "of -bound, values of bind.quiet, bind.horizon and bind.max to compare, as in 24h:4:5,off; empty = the defaults")
 	many := flag.String("windows", "", "compare instead astraea with plain Slurm on many windows of the traces in -traces: judged, chosen, all or the beginning of a name (minutes)")
+	worthy := flag.String("worth", "", "measure instead how well fairlease worth says what leases gained, on windows of the traces in -traces: judged, chosen, all or the beginning of a name; the figures are of judged with -saves at-end (minutes)")
 	set := flag.String("set", "", "of -windows, settings to compare the defaults with, as in 'bind: {max: 10}; jobs: {order: rho}'")
-	saves := flag.String("saves", "never", "of -windows, how jobs save, as for fairlease simulate")
+	saves := flag.String("saves", "never", "of -windows and -worth, how jobs save, as for fairlease simulate")
 	curves := flag.String("curves", "", "compare instead astraea and all baselines by how many jobs save: tables, and curves into this folder, on the traces of -traces or FAIRLEASE_TRACES (hours)")
 	rivals := flag.String("rivals", "", "measure instead fairness, completion time and overhead beside the best baseline's, on the traces in this folder (minutes)")
 	backlog := flag.Bool("backlog", false, "measure instead what stops cost where far more jobs wait than can run (a minute)")
@@ -101,6 +102,10 @@ func main() {
 	case *many != "":
 		measure = func() error {
 			return onWindows(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES")), strings.TrimPrefix(*many, "all"), *set, *saves)
+		}
+	case *worthy != "":
+		measure = func() error {
+			return onWorth(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES")), strings.TrimPrefix(*worthy, "all"), *saves)
 		}
 	case *rivals != "":
 		measure = func() error { return onRivals(*rivals, *only) }
@@ -193,6 +198,9 @@ func offline() error {
 		return err
 	}
 	if err := onWindows(dir, "judged", fewStops, "never"); err != nil {
+		return err
+	}
+	if err := onWorth(dir, "judged", "at-end"); err != nil {
 		return err
 	}
 	return onSaving(dir, "")
