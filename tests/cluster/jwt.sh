@@ -34,7 +34,9 @@ mkdir source
 tar -xf "$file" -C source --strip-components=1
 cd source
 ./configure --prefix=/usr --sysconfdir=/etc/slurm --libdir="$(dirname /usr/lib/*/slurm-wlm)" --with-jwt --disable-static
-make -C src/plugins/auth/jwt
+for part in common jwt; do # the former since Slurm 26.05
+	[ ! -d "src/plugins/auth/$part" ] || make -C "src/plugins/auth/$part"
+done
 cp src/plugins/auth/jwt/.libs/auth_jwt.so /tmp/
 IN_TREE
 cp "$work/root/tmp/auth_jwt.so" "$out.new"

@@ -54,9 +54,11 @@ END
 // Without MUNGE, users prove who they are by tokens of auth/jwt: on the web page, with commands, and in jobs. Tokens of others, of another
 // cluster and of the past are refused, and no log has one.
 func TestTokens(t *testing.T) {
-	t.Parallel()
-	const suite = "trixie"
-	r := newRig(t, suite, usual[suite], testcluster.Options{JWT: true, Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 4}}})
+	onBoth(t, testcluster.Options{JWT: true, Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 4}}}, func(_ *testing.T, r *rig) { r.tokens() })
+}
+
+func (r *rig) tokens() {
+	t := r.t
 	if out, err := r.Exec(r.ctx(), "root", "sh", "-c", "rm /usr/bin/munge /usr/bin/unmunge; ! command -v munge"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
