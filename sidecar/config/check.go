@@ -234,10 +234,10 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 func (k *checker) connections() {
 	s := &k.c.Slurm
-	k.slurmrestd("slurm.address", s.Address, s.TokenFile != "")
+	k.slurmrestd("slurm.address", s.Address, "", s.TokenFile != "")
 	k.must((s.User == "") == (s.TokenFile == ""), "slurm.token_file", "slurm.user and slurm.token_file go together; set both or neither")
 	if s.JWT != JWTAuto && s.JWT != JWTNone {
-		k.slurmrestd("slurm.jwt", s.JWT, true)
+		k.slurmrestd("slurm.jwt", s.JWT, "auto, none, ", true)
 	}
 	k.must((s.TLS.CertFile == "") == (s.TLS.KeyFile == ""), "slurm.tls.cert_file", "slurm.tls.cert_file and slurm.tls.key_file go together; set both or neither")
 	k.must(s.APIVersion == "" || strings.HasPrefix(s.APIVersion, "v0.0."), "slurm.api_version", "%q is not a version; write one like v0.0.44, or nothing for the newest", s.APIVersion)
@@ -264,11 +264,11 @@ func (k *checker) connections() {
 	k.must(k.c.Metrics.WebConfig == "" || strings.HasPrefix(k.c.Metrics.WebConfig, "/"), "metrics.web_config", "must be an absolute path, got %q", k.c.Metrics.WebConfig)
 }
 
-// slurmrestd checks an address of slurmrestd, to which tokens may be sent.
-func (k *checker) slurmrestd(key, address string, tokens bool) {
+// slurmrestd checks an address of slurmrestd, to which tokens may be sent. others are the words that the key also takes.
+func (k *checker) slurmrestd(key, address, others string, tokens bool) {
 	u, err := url.Parse(address)
 	ok := err == nil && (u.Scheme == "unix" && strings.HasPrefix(u.Path, "/") && u.Host == "" || (u.Scheme == "http" || u.Scheme == "https") && u.Host != "")
-	k.must(ok, key, "%q is not an address; write unix:///path/of/the/socket, http://host:port or https://host:port", address)
+	k.must(ok, key, "%q is not an address; write %sunix:///path/of/the/socket, http://host:port or https://host:port", address, others)
 	k.must(!ok || u.Scheme != "http" || !tokens || loopback(u.Hostname()), key, "the token would cross the network in clear; use https, or a unix socket")
 }
 
