@@ -298,7 +298,7 @@ func TestReportsByToken(t *testing.T) {
 		says                          string
 	}{
 		{"a report", local, "/v1/progress", mine, `{"job":"1","steps":7}`, 202, ""},
-		{"too soon", local, "/v1/progress", mine, `{"job":"1","steps":8}`, 429, "once in 10s"},
+		{"too soon", local, "/v1/progress", mine, `{"job":"1","steps":8}`, 429, "has just reported"},
 		{"a lease", local, "/v1/lease", mine, `{"job":"1"}`, 200, `{"job":"1"}`},
 		{"another's job", local, "/v1/progress", mine, `{"job":"5","steps":7}`, 403, "not a job of user"},
 		{"another's lease", local, "/v1/lease", mine, `{"job":"5"}`, 403, "not a job of user"},
