@@ -55,10 +55,11 @@ type PastJob struct {
 	GPUs      int    `db:"gpus"` // allocated, else requested; 0 = never seen in time
 	Model     string // requested; "" = any
 	Outcome   string
-	Submitted *time.Time `db:"submitted_at"` // or last requeued
-	Eligible  *time.Time `db:"eligible_at"`  // first seen waiting for GPUs
-	Started   *time.Time `db:"started_at"`   // first; nil = never, or not seen
-	Done      *time.Time `db:"done_at"`
+	Submitted *time.Time   `db:"submitted_at"` // or last requeued
+	Eligible  *time.Time   `db:"eligible_at"`  // first seen waiting for GPUs
+	Started   *time.Time   `db:"started_at"`   // first; nil = never, or not seen
+	Done      *time.Time   `db:"done_at"`
+	Limit     cluster.Span `db:"limit_ms"` // as Slurm shows it: after a stop, what is left; 0 = none
 	Restarts  int
 	Others    *int            `db:"others_requeues"`  // of the restarts, those that fairlease did not order; nil = none
 	Preempted *int            `db:"others_preempted"` // of these, those that Slurm may have ordered; nil = none

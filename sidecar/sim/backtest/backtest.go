@@ -34,7 +34,8 @@ type Window struct {
 	past *store.Past
 }
 
-// Life is what the journal knows of a job. Run times are without what stops destroyed. Runs is that within the window.
+// Life is what the journal knows of a job. Run times are without what stops destroyed. Runs is that within the window, and Limit is Slurm's:
+// after a stop, of what is left.
 type Life struct {
 	trace.Job
 	Before, After cluster.Span // run time before and after the window

@@ -102,7 +102,7 @@ func (b *builder) job(p *store.PastJob) {
 	life.Job = trace.Job{ID: j.ID, Tenant: j.Tenant, User: j.User, Name: p.Name, Command: b.commands[p.Key],
 		Submit: j.Submit.Sub(b.from), Runs: runs, GPUs: j.GPUs, Model: p.Model, Outcome: j.Outcome}
 	b.load = append(b.load, life.Job)
-	life.Runs = j.Runs
+	life.Runs, life.Limit = j.Runs, p.Limit
 	life.After = max(0, life.After-life.Before-j.Runs)
 	b.lives = append(b.lives, life)
 }

@@ -23,6 +23,9 @@
 // as its own observations and eight jobs of the whole window. Jobs that were there before the window count from the run time that they
 // had then (left truncation), and jobs that have not ended count up to the run time that they have (right censoring).
 //
+// Jobs have the time limits that the journal has last, since backfill goes by them. After a stop Slurm shows what was left: the run time is
+// added then.
+//
 // When jobs start also depends on seconds. So in each replay jobs arrive up to Jitter later than they did, in the same order. Ranges are of
 // 90 %: so a further replay would be within it, by Student's distribution.
 package worth

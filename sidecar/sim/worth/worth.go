@@ -50,6 +50,10 @@ func jobs(w *backtest.Window, known *lengths, random *rand.Rand) []trace.Job {
 		l := &w.Lives[i]
 		j := l.Job
 		j.Runs = max(known.runs(l, random)-starts(l, &w.Setup.Settings), cluster.Second)
+		if j.Limit > 0 {
+			j.Limit = limit(l)
+			j.Runs = min(j.Runs, j.Limit)
+		}
 		if j.Submit == 0 && l.Held {
 			held = append(held, j)
 			continue
@@ -58,6 +62,15 @@ func jobs(w *backtest.Window, known *lengths, random *rand.Rand) []trace.Job {
 		others = append(others, j)
 	}
 	return append(held, others...)
+}
+
+// limit gives the time limit of a job with one, from the window's begin on. It is no shorter than the job has run since.
+func limit(l *backtest.Life) cluster.Span {
+	ran := l.Runs + l.After
+	if l.Stops > 0 {
+		return l.Limit + ran
+	}
+	return max(l.Limit-l.Before, ran, cluster.Second)
 }
 
 // starts gives the time for which a job that goes on from its saves was not at work after its stops: half of its run time at most.

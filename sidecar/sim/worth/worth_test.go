@@ -170,6 +170,35 @@ func TestNothingIsGainedWithoutContention(t *testing.T) {
 	})
 }
 
+// A replay keeps to time limits, which backfill goes by. After a stop, Slurm shows what is left.
+func TestTimeLimitsInReplays(t *testing.T) {
+	const h = cluster.Hour
+	for _, x := range []struct {
+		name                       string
+		limit, before, runs, after cluster.Span
+		stops                      int
+		ended                      bool
+		want                       cluster.Span // the limit; 0 = none
+	}{
+		{"none", 0, 0, 2 * h, 0, 0, true, 0},
+		{"longer than it ran", 5 * h, 0, 2 * h, 0, 0, true, 5 * h},
+		{"begun before", 5 * h, h, 2 * h, h, 0, true, 4 * h},
+		{"shortened by its user below what it ran", h, 0, 2 * h, 0, 0, true, 2 * h},
+		{"of what is left after a stop", 3 * h, h, 2 * h, 0, 1, false, 5 * h},
+		{"of a drawn run time", 3 * h, 0, 2 * h, 0, 0, false, 3 * h},
+	} {
+		l := life("1", "a", 1, 0, x.runs)
+		l.Limit, l.Before, l.After, l.Stops, l.Ended = x.limit, x.before, x.after, x.stops, x.ended
+		w := window(l)
+		w.Setup.Settings.StartCost = 0
+		for j := range Replays(w, 1, 1)[0].Load.Jobs {
+			if j.Limit != x.want || x.want > 0 && j.Runs > x.want || x.ended && j.Runs != x.runs+x.after {
+				t.Errorf("%s: a limit of %s, runs for %s", x.name, j.Limit, j.Runs)
+			}
+		}
+	}
+}
+
 func TestStirKeepsTheOrder(t *testing.T) {
 	var jobs []trace.Job
 	for i := range 200 {
