@@ -62,6 +62,9 @@ func onSlurm(suite string, jobs int) (err error) {
 	if err := s.rounds(ctx, jobs); err != nil {
 		return err
 	}
+	if err := s.trips(ctx); err != nil {
+		return err
+	}
 	return tradeGain(ctx, suite)
 }
 
