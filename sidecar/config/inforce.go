@@ -71,11 +71,16 @@ func (c *Config) Differs() []string {
 	return keys
 }
 
-// Stance gives the mode and the partitions that are acted on: as the daemon of this host took them over last, else as c has them.
-func (c *Config) Stance() (mode string, acting []string) {
-	if was := ReadAccepted(c.AcceptedPath()); was != nil && was.Mode != "" {
-		return was.Mode, was.Acting
+// Stance gives the mode and the partitions that are acted on: as the daemon of this host took them over last, else as c has them. waits is what
+// a configuration would do that waits there to be accepted; "" = none does.
+func (c *Config) Stance() (mode string, acting []string, waits string) {
+	was := ReadAccepted(c.AcceptedPath())
+	if was != nil && was.Waiting != nil {
+		waits = was.Waiting.Says
+	}
+	if was != nil && was.Mode != "" {
+		return was.Mode, was.Acting, waits
 	}
 	rules := c.Rules()
-	return string(c.Mode), rules.Acting()
+	return string(c.Mode), rules.Acting(), waits
 }

@@ -73,7 +73,7 @@ func TestDiffers(t *testing.T) {
 	state := "files: {state: " + filepath.Join(t.TempDir(), "state.json") + "}\n"
 	was := parse(t, state+"mode: act\npartitions: [a]\nlease: {term: 20m}\n")
 	stance := func(c *config.Config) []string {
-		mode, acting := c.Stance()
+		mode, acting, _ := c.Stance()
 		return append([]string{mode}, acting...)
 	}
 	if keys := was.Differs(); keys != nil {
@@ -96,6 +96,14 @@ func TestDiffers(t *testing.T) {
 		if d := cmp.Diff([]string{"act", "a"}, stance(c)); d != "" {
 			t.Errorf("%s: %s", text, d)
 		}
+	}
+	accepted := was.Accept()
+	accepted.Waiting = &config.Waiting{Says: "2 leases would end"}
+	if err := daemon.WriteAccepted(was.AcceptedPath(), accepted); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, waits := was.Stance(); waits != "2 leases would end" {
+		t.Errorf("of a change that waits it says %q", waits)
 	}
 	if d := cmp.Diff([]string{"canary", "x"}, stance(parse(t, "mode: canary\ncanary: [x]\npartitions: [x]\nfiles: {state: /nowhere/state.json}\n"))); d != "" {
 		t.Error(d)

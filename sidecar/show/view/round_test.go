@@ -74,7 +74,7 @@ func TestStatus(t *testing.T) {
 		{"a partition in which Slurm preempts", lead(0), preempted, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "mode      act: acting on big (as configured here)\nobserved  partition gpu: Slurm may requeue its jobs"},
 		{"a tripped breaker", lead(0), func(_ *cluster.Snapshot, p *cluster.Plan) {
 			p.State.Breaker.Trip = &cluster.Trip{At: at, Kind: cluster.BadEnds, Bound: 10, Count: 11, Jobs: []cluster.Fault{{ID: cluster.TaskID(7, 3)}}, Users: 3}
-		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "act: no partition is acted on (as configured here)\nbreaker   has tripped at 08:00:00 (now), and nothing is acted on: 11 jobs failed after a stop of fairlease within an hour, and at most 10 may (breaker.bad_ends): jobs of 3 users, the last ones 7_3; when the cause is found: fairlease resume"},
+		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "act: no partition is acted on (as configured here)\nconfig    a change waits to be accepted: 2 leases would end; to see it: fairlease config accept\nbreaker   has tripped at 08:00:00 (now), and nothing is acted on: 11 jobs failed after a stop of fairlease within an hour, and at most 10 may (breaker.bad_ends): jobs of 3 users, the last ones 7_3; when the cause is found: fairlease resume"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			snap, plan := small()
@@ -83,6 +83,9 @@ func TestStatus(t *testing.T) {
 			}
 			st := view.StatusOf(c.lead, snap, plan, nil)
 			st.Mode, st.Acting = "act", []string{"big", "gpu"}
+			if st.Tripped != nil {
+				st.Waits = "2 leases would end"
+			}
 			if st.Alive != c.alive || len(st.Pools) != 1 || st.Round != 9 || st.Jobs[cluster.Waiting] != 1 || st.Reasons[cluster.ReasonLost] != 1 || st.Reasons[cluster.ReasonRenewed] != 0 {
 				t.Fatalf("%+v", st)
 			}

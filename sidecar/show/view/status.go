@@ -22,6 +22,8 @@ type Status struct {
 	Leader *store.Leader `json:"leader"`
 	Mode   string        `json:"mode"`   // as configured here
 	Acting []string      `json:"acting"` // partitions, as configured here
+	// Waits is what a changed configuration would do that waits to be accepted; "" = none does.
+	Waits string `json:"config_waits,omitempty"`
 	// Preempted are partitions that are only observed, since Slurm may stop their jobs by itself.
 	Preempted []cluster.Preempted `json:"preempted,omitempty"`
 	// Tripped is why nothing is acted on until an operator resumes; nil = the breaker has not tripped.
@@ -388,6 +390,9 @@ func (st *Status) Write(p *Page) {
 		acting = "acting on " + strings.Join(list, ", ")
 	}
 	say("mode", "%s: %s (as configured here)", st.Mode, acting)
+	if st.Waits != "" {
+		say("config", "%s", p.Paint("a change waits to be accepted: "+st.Waits+"; to see it: fairlease config accept", "yellow"))
+	}
 	if st.Tripped != nil {
 		say("breaker", "%s", p.Paint(fmt.Sprintf("has tripped at %s, and nothing is acted on: %s; when the cause is found: fairlease resume --reason TEXT", p.Time(st.Tripped.At), st.Tripped.Says()), "red"))
 	}

@@ -95,7 +95,7 @@ type journal struct {
 func (j journal) Status(ctx context.Context) (*view.Status, error) {
 	st, err := readStatus(ctx, j.store)
 	if err == nil {
-		st.Mode, st.Acting = j.config.Stance()
+		st.Mode, st.Acting, st.Waits = j.config.Stance()
 	}
 	return st, err
 }

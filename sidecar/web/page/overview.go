@@ -222,6 +222,9 @@ func notes(s *scene.Scene, now time.Time) []Note {
 	if st.Tripped != nil {
 		say(Bad, "", "The breaker has tripped, and nothing is acted on: %s. When the cause is found: fairlease resume --reason TEXT", st.Tripped.Says())
 	}
+	if st.Waits != "" {
+		say(Warn, "", "A change of the configuration waits to be accepted: %s. To see it: fairlease config accept", st.Waits)
+	}
 	for _, x := range st.Preempted {
 		say(Warn, "", "Partition %s is only observed: %s.", x.Partition, x.Why)
 	}

@@ -324,9 +324,10 @@ func TestPreemptionOnTheOverview(t *testing.T) {
 	}
 }
 
-// The overview says that the breaker has tripped: to operators with the jobs, to others without.
+// The overview says that the breaker has tripped: to operators with the jobs, to others without. Operators read of a change that waits.
 func TestBreakerOnTheOverview(t *testing.T) {
 	s := scenetest.Site{Nodes: 4, Jobs: 6}.Scene()
+	s.Status.Waits = "2 leases would end"
 	s.Status.Tripped = &cluster.Trip{Kind: cluster.FailedStarts, Bound: 10, Count: 11, Jobs: []cluster.Fault{{ID: cluster.JobID{ID: 4711}}}, Users: 3}
 	d := newDesk(scenetest.Site{Nodes: 4, Jobs: 6})
 	d.Keeper = scene.Hold(s)
@@ -337,6 +338,8 @@ func TestBreakerOnTheOverview(t *testing.T) {
 	}{{operator, true}, {rights.Person{User: "u"}, false}} {
 		if _, text := d.ask(c.who, "/"); !strings.Contains(text, "The breaker has tripped, and nothing is acted on: the starts of 11 jobs failed") || strings.Contains(text, "4711") != c.jobs {
 			t.Errorf("%s: nothing about it, or others' jobs, in %s", c.who.User, text)
+		} else if strings.Contains(text, "waits to be accepted: 2 leases would end. To see it: fairlease config accept") != c.jobs {
+			t.Errorf("%s: of the change that waits, in %s", c.who.User, text)
 		}
 	}
 }

@@ -20,8 +20,9 @@ type Keeper struct {
 	Open func(context.Context) (*store.Store, error)
 	// Every is the time between two looks for a new round; 0 = a second.
 	Every time.Duration
-	// Stance gives the mode and the partitions that are acted on, as the daemon of this host has them in force, or as configured here.
-	Stance func() (mode string, acting []string)
+	// Stance gives the mode and the partitions that are acted on, as the daemon of this host has them in force, or as configured here, and what
+	// a configuration would do that waits to be accepted.
+	Stance func() (mode string, acting []string, waits string)
 	// Failed is told of an error once, until it is another; nil = nobody is.
 	Failed func(error)
 	// Looked is called once, after the first look at the journal, whether it answered or not; nil = nobody is told.
@@ -55,7 +56,7 @@ func (k *Keeper) Scene() *Scene {
 
 func (k *Keeper) empty() *Scene {
 	none := Facts{Read: time.Now()}
-	none.Mode, none.Acting = k.stance()
+	none.Mode, none.Acting, none.Waits = k.stance()
 	s := Of(none)
 	return s.silent(s.Read)
 }
@@ -186,7 +187,7 @@ func (k *Keeper) look(ctx context.Context, rounds **store.Follower) error {
 		return nil
 	}
 	f := Facts{Read: time.Now(), Leader: lead}
-	f.Mode, f.Acting = k.stance()
+	f.Mode, f.Acting, f.Waits = k.stance()
 	if now.Round == number && number > 0 {
 		f.Snapshot, f.Plan = now.facts.Snapshot, now.facts.Plan
 	} else if f.Snapshot, f.Plan, err = (*rounds).Last(ctx); err != nil {
@@ -260,9 +261,9 @@ func (f *Facts) read(ctx context.Context, s *store.Store) (err error) {
 	return err
 }
 
-func (k *Keeper) stance() (mode string, acting []string) {
+func (k *Keeper) stance() (mode string, acting []string, waits string) {
 	if k.Stance == nil {
-		return "", nil
+		return "", nil, ""
 	}
 	return k.Stance()
 }

@@ -46,9 +46,10 @@ type Facts struct {
 	Remarks   []store.Remark // on running jobs
 	Members   []cluster.Member
 	Overrides []store.Override // overrides in force
-	// Mode and Acting are those of Keeper.Stance.
+	// Mode, Acting and Waits are those of Keeper.Stance.
 	Mode   string
 	Acting []string
+	Waits  string
 }
 
 // Scene is the site as of a round. It is never changed. Lists may be empty, and Status is never nil.
@@ -145,7 +146,7 @@ func Of(f Facts) *Scene {
 	s := &Scene{facts: &f, scope: Scope{All: true}, lock: new(sync.Mutex), Round: plan.Round, At: plan.At.Time(), Read: f.Read,
 		Tenants: f.Tenants, Debts: f.Debts, Budgets: f.Budgets, Bound: f.Bound, Users: plan.State.Ledger.Users, Leases: slices.Clone(f.Leases), GPUs: f.GPUs, Events: f.Events, Overrides: f.Overrides, Snapshot: snap, Plan: plan}
 	s.Status = view.StatusOf(f.Leader, snap, plan, f.Effective)
-	s.Status.GPUs, s.Status.Unseen, s.Status.Remarks, s.Status.Mode, s.Status.Acting = f.GPULooks, f.Unseen, f.Remarks, f.Mode, f.Acting
+	s.Status.GPUs, s.Status.Unseen, s.Status.Remarks, s.Status.Mode, s.Status.Acting, s.Status.Waits = f.GPULooks, f.Unseen, f.Remarks, f.Mode, f.Acting, f.Waits
 	s.Status.Budgets, s.Status.Objectives = f.Budgets, f.Objectives
 	s.Forecasts, s.Coverage = f.live(), f.Kept
 	s.Status.Soon = view.Soonest(s.Forecasts)

@@ -71,6 +71,7 @@ func (s *Scene) part(scope Scope) *Scene {
 	sees := scope.Sees
 	status := *s.Status
 	status.Aside, status.Stranded, status.Remarks = nil, nil, nil
+	status.Waits = ""
 	if t := status.Tripped; t != nil {
 		status.Tripped = &cluster.Trip{Round: t.Round, At: t.At, Kind: t.Kind, Bound: t.Bound, Count: t.Count, Users: t.Users}
 	}
