@@ -48,7 +48,7 @@ func (s *site) do(script string) string {
 }
 
 // TestTheFirstHour follows docs/install.md literally in both releases of Debian, from the package to the web page. Then it makes the
-// mistakes that one can make on the way, and fairlease doctor names each.
+// mistakes that one can make on the way, and fairlease doctor names each. At last it follows the roll-out and the tutorials.
 func TestTheFirstHour(t *testing.T) {
 	testcluster.SkipUnlessRoot(t)
 	t.Parallel()
@@ -96,6 +96,12 @@ func TestTheFirstHour(t *testing.T) {
 			}
 			if !t.Failed() {
 				s.weeks(blocks(t, filepath.Join(root, "docs", "rollout.md")))
+			}
+			if !t.Failed() {
+				for _, account := range []string{"nlp", "vision"} {
+					s.do("scancel -A " + account)
+				}
+				s.tutorials(filepath.Join(root, "docs"))
 			}
 		})
 	}
