@@ -36,7 +36,7 @@ for _ in fairlease.iterate(range(step, 90_000), save, start=step, total=90_000):
         print("step", step, "loss", 1 / step, flush=True)
 `
 
-// tutorials follows the tutorials literally, one after the other, on a cluster in mode observe without jobs.
+// tutorials follows the tutorials literally, one after the other, on a cluster in mode observe. It waits until the jobs of the one before are gone.
 func (s *site) tutorials(docs string) {
 	s.t.Helper()
 	s.tutorial(filepath.Join(docs, "tutorial-virtual-clusters.md"), "root")
@@ -52,35 +52,38 @@ func (s *site) tutorials(docs string) {
 	}
 }
 
-// tutorial runs the commands of a page as a user. Where a page shows what they print, that comes: if not at once, the last command is repeated.
+// tutorial runs the commands of a page as a user. Where a page shows what the last one prints, that comes: if not at once, it is repeated.
 func (s *site) tutorial(page, user string) {
 	s.t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	run := func(script string) string {
-		s.t.Helper()
-		out, err := s.Exec(s.t.Context(), user, "bash", "-euo", "pipefail", "-c", "cd /home/"+user+"\n"+script)
-		if err != nil {
-			s.t.Fatalf("%s: %s\n%v\n%s", filepath.Base(page), script, err, out)
-		}
-		return out
+	s.until("a round without jobs", "runuser -u fairlease -- fairlease status", "jobs      none")
+	run := func(script string) (string, error) {
+		return s.Exec(s.t.Context(), user, "bash", "-euo", "pipefail", "-c", "cd /home/"+user+"\n"+script)
 	}
 	steps := 0
 	for _, m := range regexp.MustCompile("(?s)```bash\n(.*?)```(?:\n\n```text\n(.*?)```)?").FindAllStringSubmatch(string(text), -1) {
 		steps++
-		said := run(m[1])
-		lines := strings.Split(strings.TrimSpace(m[1]), "\n")
-		for end := time.Now().Add(4 * time.Minute); m[2] != ""; time.Sleep(time.Second) {
-			missing := lacks(said, m[2])
-			if missing == "" {
+		first, last := m[1], ""
+		if m[2] != "" {
+			at := strings.LastIndexByte(strings.TrimSpace(m[1]), '\n') + 1
+			first, last = m[1][:at], m[1][at:]
+		}
+		said, err := run(first)
+		if err != nil {
+			s.t.Fatalf("%s: %s\n%v\n%s", filepath.Base(page), first, err, said)
+		}
+		for end := time.Now().Add(4 * time.Minute); last != ""; time.Sleep(time.Second) {
+			more, err := run(last)
+			missing := lacks(said+"\n"+more, m[2])
+			if err == nil && missing == "" {
 				break
 			}
 			if time.Now().After(end) {
-				s.t.Fatalf("%s: %s does not print %q:\n%s", filepath.Base(page), lines[len(lines)-1], missing, said)
+				s.t.Fatalf("%s: %s (%v) does not print %q:\n%s", filepath.Base(page), last, err, missing, more)
 			}
-			said = run(lines[len(lines)-1])
 		}
 	}
 	if steps < 5 {
