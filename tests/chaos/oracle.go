@@ -298,6 +298,8 @@ func (f *Facts) fine(j Job, a Attempt) bool {
 		return j.Unreachable || f.did(j.ID, time.Time{}, "cancel")
 	case a.State == "NODE_FAIL":
 		return j.NoRequeue || f.did(j.ID, time.Time{}, "no requeue")
+	case a.State == "TIMEOUT":
+		return f.did(j.ID, time.Time{}, "shorten")
 	case a.State == "FAILED":
 		return f.twice(j, a)
 	}

@@ -21,6 +21,7 @@ import (
 type sample struct {
 	At                              time.Duration // since the start
 	Memory, Descriptors, Goroutines float64       // Memory in MiB, resident
+	Live                            float64       // MiB of the heap that the last garbage collection left
 	Journal                         float64       // MiB
 	Jobs, Rounds                    int
 	Drift                           float64 // of the books from slurmdbd's, in percent, over all jobs that have ended
@@ -91,8 +92,8 @@ func (c *campaign) soak(ctx context.Context, length time.Duration) error {
 		}
 		s.At = time.Since(began)
 		c.samples = append(c.samples, s)
-		c.say("%.0f MiB, %.0f descriptors, %.0f goroutines; journal %.1f MiB for %d jobs and %d rounds; books %+.2f %%",
-			s.Memory, s.Descriptors, s.Goroutines, s.Journal, s.Jobs, s.Rounds, s.Drift)
+		c.say("%.0f MiB, %.0f of them live; %.0f descriptors, %.0f goroutines; journal %.1f MiB for %d jobs and %d rounds; books %+.2f %%",
+			s.Memory, s.Live, s.Descriptors, s.Goroutines, s.Journal, s.Jobs, s.Rounds, s.Drift)
 	}
 	return nil
 }
@@ -105,6 +106,7 @@ func (c *campaign) sample(ctx context.Context) (s sample, err error) {
 		return s, err
 	}
 	s.Memory, s.Descriptors, s.Goroutines = metrics["process_resident_memory_bytes"]/(1<<20), metrics["process_open_fds"], metrics["go_goroutines"]
+	s.Live = metrics["go_memstats_next_gc_bytes"] / 2 / (1 << 20) // GOGC is 100: the next one comes at twice that
 	if min(s.Memory, s.Descriptors, s.Goroutines) <= 0 {
 		return s, errors.New("the sidecar's metrics lack its memory, descriptors or goroutines")
 	}
@@ -193,7 +195,7 @@ func (o *outcome) printSoak(w io.Writer) {
 	size := last.Journal - first.Journal
 	per := func(n int) float64 { return 1024 * size / float64(max(n, 1)) }
 	top := slices.MaxFunc(o.Samples, func(a, b sample) int { return cmp.Compare(a.Memory, b.Memory) })
-	fmt.Fprintf(w, "\nsoak_memory_mib %.0f (at most %.0f)\nsoak_descriptors %.0f\nsoak_goroutines %.0f\n", last.Memory, top.Memory, last.Descriptors, last.Goroutines)
+	fmt.Fprintf(w, "\nsoak_memory_mib %.0f (at most %.0f; live %.0f, %.0f after the first quarter)\nsoak_descriptors %.0f\nsoak_goroutines %.0f\n", last.Memory, top.Memory, last.Live, first.Live, last.Descriptors, last.Goroutines)
 	fmt.Fprintf(w, "soak_journal_kib_per_job %.1f\nsoak_journal_kib_per_round %.2f\nsoak_drift_pct %.2f\n",
 		per(last.Jobs-first.Jobs), per(last.Rounds-first.Rounds), 100*(o.Books[0]/max(o.Books[1], 1)-1))
 }
