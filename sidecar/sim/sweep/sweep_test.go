@@ -35,7 +35,7 @@ func TestSetups(t *testing.T) {
 			t.Errorf("window %v", set.Window)
 		}
 	}
-	if want := "00:00:10/00:05:00 00:00:10/01:00:00 00:01:00/00:05:00 00:01:00/01:00:00"; err != nil || strings.Join(got, " ") != want {
+	if want := "10 s/5 min 10 s/1 h 1 min/5 min 1 min/1 h"; err != nil || strings.Join(got, " ") != want {
 		t.Errorf("%v: %v, want %s", err, got, want)
 	}
 	for _, wrong := range []sweep.Sweep{{Terms: []string{"x"}, Scheduler: "astraea"}, {Windows: []string{"x"}, Scheduler: "astraea"}, {Scheduler: "nobody"}} {
