@@ -489,7 +489,7 @@ func TestSetupsThatCannotRun(t *testing.T) {
 		"a load is missing":             func(s *Setup) { s.Load.Jobs = nil },
 		"a fleet is missing":            func(s *Setup) { s.Fleet.Racks = nil },
 		"a term is no shorter":          func(s *Setup) { s.Settings.Interval = cluster.Hour },
-		"shortest lease of 1 h":    func(s *Setup) { s.Settings.MinLease = cluster.Hour },
+		"shortest lease of 1 h":         func(s *Setup) { s.Settings.MinLease = cluster.Hour },
 		"repaired":                      func(s *Setup) { s.Between, s.Repair = cluster.Day, 0 },
 		"between two saves":             func(s *Setup) { s.Saves = Only(sim.Periodic) },
 		"before it begins":              func(s *Setup) { s.Until = -1 },
