@@ -16,6 +16,7 @@
 package chart
 
 import (
+	"cmp"
 	_ "embed" // the script, the style and the template
 	"encoding/json"
 	"fmt"
@@ -62,13 +63,15 @@ type Chart struct {
 }
 
 // Axis is a scale with its name. Min and Max bound it if Max is larger; else the values do. Values of a Log axis are larger
-// than 0. Values of a Time axis are seconds since the Unix epoch.
+// than 0. Values of a Time axis are seconds since the Unix epoch, and the table has them in Zone; nil = UTC.
 type Axis struct {
 	Label string  `json:"label"`
 	Min   float64 `json:"min,omitempty"`
 	Max   float64 `json:"max,omitempty"`
 	Log   bool    `json:"log,omitempty"`
 	Time  bool    `json:"time,omitempty"`
+
+	Zone *time.Location `json:"-"`
 }
 
 // Series is a named set of values: Y over X, which ascends; or with rows, Y by row. In Areas all have the X of the first.
@@ -269,7 +272,7 @@ func (c *Chart) dotTable() [][]string {
 
 func (a *Axis) text(x float64) string {
 	if a.Time {
-		return time.Unix(int64(x), 0).UTC().Format("2006-01-02 15:04")
+		return time.Unix(int64(x), 0).In(cmp.Or(a.Zone, time.UTC)).Format("2006-01-02 15:04")
 	}
 	return text(x)
 }

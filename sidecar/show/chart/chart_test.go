@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestTable has the numbers of every kind as people read them.
@@ -26,6 +27,8 @@ func TestTable(t *testing.T) {
 			[][]string{{"h", "a", "b"}, {"1", "3", "-"}, {"2", "-", "0.123"}}},
 		{"areas over one x, in time", Chart{Kind: Areas, X: Axis{Label: "time", Time: true}, Series: []Series{{Name: "a", X: Values{0, 3600}, Y: Values{1, 2}}, {Name: "b", Y: Values{3, 4}}}},
 			[][]string{{"time", "a", "b"}, {"1970-01-01 00:00", "1", "3"}, {"1970-01-01 01:00", "2", "4"}}},
+		{"areas in the zone of the site, over midnight", Chart{Kind: Areas, X: Axis{Label: "time", Time: true, Zone: time.FixedZone("", -5400)}, Series: []Series{{Name: "a", X: Values{0, 5400}, Y: Values{1, 2}}}},
+			[][]string{{"time", "a"}, {"1969-12-31 22:30", "1"}, {"1970-01-01 00:00", "2"}}},
 		{"bars", Chart{Kind: Bars, X: Axis{Label: "name"}, Rows: []string{"r", "s"}, Series: []Series{{Name: "a", Y: Values{1, 2}, Texts: []string{"one"}}}},
 			[][]string{{"name", "a"}, {"r", "one"}, {"s", "2"}}},
 		{"dots", Chart{Kind: Dots, X: Axis{Label: "x"}, Y: Axis{Label: "y"}, Series: []Series{{Name: "a", X: Values{1}, Y: Values{2}, Tips: []string{"tip"}}}},

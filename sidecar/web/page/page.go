@@ -242,6 +242,11 @@ func (v *visit) Offset() int {
 	return east
 }
 
+// clock is the axis of charts over time.
+func (v *visit) clock() chart.Axis {
+	return chart.Axis{Label: "time", Time: true, Zone: v.zone()}
+}
+
 // Time gives a moment as an element: its time of day, with the date if that is another day.
 func (v *visit) Time(at time.Time) template.HTML {
 	if at.IsZero() {
