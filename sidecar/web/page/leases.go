@@ -24,8 +24,9 @@ type leases struct {
 	To      time.Time
 	NowAt   string // in percent
 	Keys    []legendKey
-	Rows    []store.Lease
-	Partly  bool // leases of other tenants are shown only where they are in force
+	Rows    []store.Lease // of the table; those that are held now by jobs that the person may not see have no id
+	More    int           // leases that the table lacks
+	Partly  bool          // leases of other tenants are shown only where they are in force
 }
 
 // tick is a time on the axis, at so many percent.
@@ -59,7 +60,10 @@ type span struct {
 	slot, gpus int
 }
 
-const mostLanes = 20 // nodes on a page
+const (
+	mostLanes  = 20  // nodes on a page
+	mostLeases = 100 // past and present ones in the table
+)
 
 func leasesPage(v *visit) (string, any, error) {
 	v.Title = "Leases"
@@ -93,10 +97,11 @@ func leasesPage(v *visit) (string, any, error) {
 			on[name] = append(on[name], &rows[i])
 		}
 	}
+	l.Rows = slices.Clip(rows[:min(len(rows), mostLeases)])
+	l.More = len(rows) - len(l.Rows)
 	for _, n := range nodes[from:to] {
 		l.Lanes = append(l.Lanes, l.lane(v, n, on[n.Name]))
 	}
-	l.Rows = rows[:min(len(rows), 100)]
 	return "leases", l, nil
 }
 
@@ -175,6 +180,7 @@ func (l *leases) lane(v *visit, n *scene.Node, rows []*store.Lease) lane {
 			s.Tip += ", without a lease"
 		}
 		out.Spans = append(out.Spans, s)
+		l.Rows = append(l.Rows, store.Lease{SlurmID: h.ID, Tenant: cmp.Or(h.Tenant, "no tenant"), GPUs: h.GPUs, Nodes: []string{n.Name}, Class: string(cmp.Or(h.Right, "none")), Ends: s.to, State: "held now"})
 	}
 	slices.SortStableFunc(out.Spans, func(a, b span) int { return cmp.Or(a.from.Compare(b.from), b.to.Compare(a.to)) })
 	out.place()

@@ -58,7 +58,15 @@ type places struct {
 	Tiles   []tile
 	Pager   Pager
 	Keys    []legendKey
+	Rows    []nodeRow
 	OnlyBad bool
+}
+
+// nodeRow is what the map shows of a node, in numbers. Tenants, Rights and Owners say how many GPUs each has.
+type nodeRow struct {
+	Name                    string
+	GPUs, Busy, Bad         int
+	Tenants, Rights, Owners string
 }
 
 type legendKey struct{ Class, Name string }
@@ -232,10 +240,43 @@ func placesPage(v *visit) (string, any, error) {
 	var from, to int
 	m.Pager, from, to = v.pager(len(all), mostTiles)
 	for i := range all[from:to] {
-		m.Tiles = append(m.Tiles, v.tile(&all[from+i], m.By))
+		m.Tiles, m.Rows = append(m.Tiles, v.tile(&all[from+i], m.By)), append(m.Rows, all[from+i].rows()...)
 	}
 	m.Keys = v.keys(m.By)
 	return "places", m, nil
+}
+
+// rows counts the GPUs of a place by node.
+func (p *place) rows() (out []nodeRow) {
+	for i, slots := range p.slots {
+		row := nodeRow{Name: p.Nodes[i].Name, GPUs: len(slots)}
+		tenants, rights, owners := map[string]int{}, map[string]int{}, map[string]int{}
+		for k := range slots {
+			s := &slots[k]
+			if s.VC != "" {
+				owners[s.VC]++
+			}
+			switch {
+			case s.Bad != "":
+				row.Bad++
+			case s.held:
+				row.Busy++
+				tenants[cmp.Or(s.Tenant, "no tenant")]++
+				rights[s.Use()]++
+			}
+		}
+		row.Tenants, row.Rights, row.Owners = strings.Join(counted(tenants), ", "), strings.Join(counted(rights), ", "), strings.Join(counted(owners), ", ")
+		out = append(out, row)
+	}
+	return out
+}
+
+// counted words numbers by name, such as "nlp 4": the largest first.
+func counted(count map[string]int) (out []string) {
+	for _, name := range slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], strings.Compare(a, b)) }) {
+		out = append(out, fmt.Sprintf("%s %d", name, count[name]))
+	}
+	return out
 }
 
 // keys is the legend of the map.
@@ -287,13 +328,9 @@ func (v *visit) tile(p *place, by string) tile {
 	for _, class := range slices.Sorted(maps.Keys(paths)) {
 		t.Shapes = append(t.Shapes, shape{class, paths[class].String()})
 	}
-	names := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], strings.Compare(a, b)) })
-	var parts []string
-	for _, name := range names[:min(len(names), 3)] {
-		parts = append(parts, fmt.Sprintf("%s %d", name, count[name]))
-	}
-	if len(names) > 3 {
-		parts = append(parts, "…")
+	parts := counted(count)
+	if len(parts) > 3 {
+		parts = append(parts[:3], "…")
 	}
 	t.Owners = strings.Join(parts, ", ")
 	return t
