@@ -89,6 +89,7 @@ type Visit struct {
 	Height int    `json:"height,omitempty"`
 	Scheme string `json:"scheme,omitempty"` // "dark"; "" = light
 	NoAxe  bool   `json:"noAxe,omitempty"`
+	Tabs   bool   `json:"tabs,omitempty"` // press Tab from the top to the end
 	User   string `json:"user,omitempty"` // that a proxy names in X-Remote-User; "" = none
 	Steps  []Step `json:"steps,omitempty"`
 }
@@ -115,6 +116,7 @@ type Found struct {
 	Paint      float64  `json:"paint"`      // first contentful paint, ms since the request
 	Wide       int      `json:"wide"`       // pixels beyond the window
 	Cut        []string `json:"cut"`        // sentences of tables that are not shown whole
+	Unreached  []string `json:"unreached"`  // controls that never have the focus, or do not show it; of a visit with Tabs
 	Text       string   `json:"text"`
 
 	Took  []float64 `json:"took"`  // seconds of each step
@@ -126,7 +128,7 @@ func (f *Found) Wrong() (out []string) {
 	if f.Status != http.StatusOK {
 		out = append(out, fmt.Sprintf("%s: status %d", f.Name, f.Status))
 	}
-	for what, list := range map[string][]string{"": f.Errors, "asks another host: ": f.Outside, "is not accessible: ": f.Violations} {
+	for what, list := range map[string][]string{"": f.Errors, "asks another host: ": f.Outside, "is not accessible: ": f.Violations, "the keyboard does not reach, or the focus is not seen: ": f.Unreached} {
 		for _, text := range list {
 			out = append(out, f.Name+": "+what+text)
 		}

@@ -79,7 +79,7 @@ func look(t *testing.T, base string, visits []Visit) []Found {
 
 // paths are the pages of a site that show a Scene, by name.
 func paths(s *scene.Scene) map[string]string {
-	out := map[string]string{"overview": "/", "gpus": "/gpus", "leases": "/leases", "places": "/places", "market": "/market", "objectives": "/objectives", "jobs": "/jobs", "rounds": "/rounds",
+	out := map[string]string{"overview": "/", "gpus": "/gpus", "leases": "/leases", "places": "/places", "market": "/market", "objectives": "/objectives", "jobs": "/jobs", "rounds": "/rounds", "audit": "/audit",
 		"round": fmt.Sprintf("/rounds/%d", s.Round), "ended": "/jobs/900001"}
 	if len(s.Nodes) > 0 {
 		out["place"] = "/places/" + s.Nodes[0].Name
@@ -156,6 +156,17 @@ func TestLive(t *testing.T) {
 		{Click: "#theme", Until: "document.documentElement.dataset.theme === 'dark' && document.cookie === 'theme=dark'"},
 		{Key: "Tab", Until: "document.activeElement !== document.body"},
 	}}})
+}
+
+// TestKeyboard reaches every control of every page by the Tab key, and sees where the focus is.
+func TestKeyboard(t *testing.T) {
+	needs(t)
+	site := serve(t, scenetest.Site{Nodes: 4, Jobs: 12, Market: true, Counters: true}, true)
+	var visits []Visit
+	for name, path := range paths(site.Keeper.Scene()) {
+		visits = append(visits, Visit{Name: "keyboard-" + name, Path: path, NoAxe: true, Tabs: true})
+	}
+	look(t, site.URL, visits)
 }
 
 // TestWithoutTheJournal shows the last good state, and says that it is one.

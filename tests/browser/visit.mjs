@@ -1,7 +1,7 @@
 // Visits pages in Chromium and says what it found. Standard input is {base, shots, visits: [{name, path, width, height, scheme, steps}]}; the
 // last line of standard output is a list with, for each visit: console errors, refused by policy, requests to other hosts, axe's
 // violations, the time of the first paint in ms, the pixels that it is wider than the window, sentences that are cut, its text, and the seconds of each
-// step with the text after the last.
+// step with the text after the last. With tabs, it also has the controls that the Tab key does not reach.
 import {createRequire} from "node:module";
 import {readFileSync} from "node:fs";
 import {chromium} from "playwright-core";
@@ -15,6 +15,23 @@ const until = async (page, expression, seconds) => {
 		if (Date.now() > end) throw new Error(expression + " never was true");
 		await page.waitForTimeout(50);
 	}
+};
+// unreached presses Tab from the top of a page to its end. It gives the controls that never have the focus, or do not show it.
+const unreached = async page => {
+	const many = await page.evaluate(() => {
+		const all = [...document.querySelectorAll("a[href],button,input:not([type=hidden]),select,summary,[tabindex='0']")].filter(e => e.checkVisibility());
+		all.forEach((e, i) => { e.dataset.control = i; });
+		document.activeElement.blur();
+		return all.length;
+	});
+	for (let i = 0; i <= many; i++) {
+		await page.keyboard.press("Tab");
+		await page.evaluate(() => {
+			const e = document.activeElement, seen = e.closest("svg") ? e.querySelector("rect") : e; // a lease shows it by its frame
+			if (getComputedStyle(seen).outlineStyle !== "none" || getComputedStyle(seen).stroke !== "none") delete e.dataset.control;
+		});
+	}
+	return page.evaluate(() => [...document.querySelectorAll("[data-control]")].map(e => e.outerHTML.slice(0, 200)));
 };
 const out = [];
 for (const v of task.visits) {
@@ -49,6 +66,7 @@ for (const v of task.visits) {
 		const result = await page.evaluate(() => axe.run(document, {resultTypes: ["violations"]}));
 		for (const x of result.violations) found.violations.push(`${x.id}: ${x.help}: ${x.nodes.slice(0, 3).map(n => n.target.join(" ") + " (" + (n.any[0] || n.all[0] || n.none[0] || {}).message + ")").join("; ")}`);
 	}
+	if (v.tabs) found.unreached = await unreached(page);
 	if (task.shots) {
 		const high = await page.evaluate(() => document.documentElement.scrollHeight);
 		await page.setViewportSize({width: v.width || 1280, height: Math.min(high, 8000)}); // so that all charts are drawn

@@ -309,7 +309,7 @@ func License() string { return uplot.License }
 // Palette defines the colours of a page, light or dark as the reader prefers or has chosen (data-theme). Lines of k0 to k19 have a
 // contrast of at least 3 to the background and differ for people who see colours differently (after Okabe and Ito).
 const Palette = `:root{--bg:#fff;--fg:#1c1f23;--soft:#565e68;--rule:#dfe3e8;--pane:#f5f6f8;--link:#0b5cad;--good:#00704f;--warn:#8a5a00;--bad:#b3261e;
---k0:#0072b2;--k1:#d55e00;--k2:#009e73;--k3:#b5478d;--k4:#2a9adb;--k5:#b88100;--k6:#222;--k7:#858585;
+--k0:#0072b2;--k1:#d55e00;--k2:#009e73;--k3:#b5478d;--k4:#2694d5;--k5:#b88100;--k6:#222;--k7:#858585;
 --k8:#48009c;--k9:#783c00;--k10:#8400fc;--k11:#840060;--k12:#3c6c54;--k13:#906cfc;--k14:#0030cc;--k15:#484890;--k16:#cc0048;--k17:#d86cc0;--k18:#60243c;--k19:#c030cc;color-scheme:light}
 @media (prefers-color-scheme:dark){:root:not([data-theme=light]){--bg:#14171a;--fg:#e6e8ea;--soft:#a3acb6;--rule:#30363c;--pane:#1c2024;--link:#7db8ff;--good:#4fd1a1;--warn:#f0c04a;--bad:#ff8a80;
 --k0:#4da3e8;--k1:#ff8a4c;--k2:#35c79a;--k3:#e58bc4;--k4:#9adcff;--k5:#f0c04a;--k6:#f2f2f2;--k7:#8f959b;

@@ -37,6 +37,40 @@ func perceived(c [3]float64) [3]float64 {
 	return [3]float64{0.2104542553*l + 0.793617785*m - 0.0040720468*s, 1.9779984951*l - 2.428592205*m + 0.4505937099*s, 0.0259040371*l + 0.7827717662*m - 0.808675766*s}
 }
 
+// contrast is that of two colours (WCAG 2.2), from 1 to 21.
+func contrast(t *testing.T, a, b string) float64 {
+	t.Helper()
+	x, y := luminance(linear(t, a)), luminance(linear(t, b))
+	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+}
+
+// By day and by night, text in every colour for words has a contrast of 4.5 (WCAG 1.4.3) to both backgrounds, also a chosen entry's, whose
+// colours are swapped. The first hues, which most sites have, are seen on both.
+func TestContrastOfText(t *testing.T) {
+	blocks := strings.Split(Palette, "--bg:")[1:]
+	if len(blocks) != 3 {
+		t.Fatalf("%d themes, want light, and dark twice", len(blocks))
+	}
+	for i, block := range blocks {
+		colours := map[string]string{}
+		for _, c := range regexp.MustCompile(`--(\w+):#(\w+)`).FindAllStringSubmatch("--bg:"+block, -1) {
+			colours[c[1]] = c[2]
+		}
+		for _, ground := range []string{"bg", "pane"} {
+			for _, word := range []string{"fg", "soft", "link", "good", "warn", "bad"} {
+				if got := contrast(t, colours[word], colours[ground]); got < 4.5 {
+					t.Errorf("theme %d: --%s on --%s has a contrast of %.2f", i, word, ground, got)
+				}
+			}
+			for k := range Colours {
+				if got := contrast(t, colours["k"+strconv.Itoa(k)], colours[ground]); got < 3 {
+					t.Errorf("theme %d: --k%d on --%s has a contrast of %.2f", i, k, ground, got)
+				}
+			}
+		}
+	}
+}
+
 // By day and by night every hue has a contrast of 3 to the background (WCAG 1.4.11), and no two look alike.
 func TestPalette(t *testing.T) {
 	themes := regexp.MustCompile(`--bg:#(\w+)`).FindAllStringSubmatch(Palette, -1)
