@@ -39,7 +39,7 @@ func (r *rig) page(config, tenant string) {
 		{Name: "live-overview", Path: "/", User: "carol", Steps: text("GPUs busy", tenant, "v100")},
 		{Name: "live-jobs", Path: "/jobs", User: "alice", Steps: text(evil, id)},
 		{Name: "live-stranger", Path: "/jobs", Steps: text("no jobs")},
-		{Name: "live-rounds", Path: "/rounds", User: "carol", Steps: text("Jobs wait")},
+		{Name: "live-rounds", Path: "/rounds", User: "carol", Steps: text("Waiting jobs")},
 	}
 	for _, path := range []string{"gpus", "leases", "places", "market"} {
 		visits = append(visits, browser.Visit{Name: "live-" + path, Path: "/" + path, User: "carol", Scheme: "dark", Steps: text("Times are in")})

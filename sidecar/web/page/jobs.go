@@ -210,8 +210,8 @@ func (v *visit) turn(j *scene.Job) []string {
 		return nil
 	}
 	t := &rows[at]
-	out := []string{fmt.Sprintf("Its tenant is number %d of %s by how far they are behind: %s.", at+1, plural(len(rows), "tenant that waits", "tenants that wait"), explain.Behind(t.Behind))}
-	out = append(out, fmt.Sprintf("Its tenant has %s of the %s GPUs that it is due, and %s.", gpus(t.Has), gpus(t.Due), plural(t.Waiting, "job that waits", "jobs that wait")))
+	out := []string{fmt.Sprintf("Its tenant is number %d of %s by how far they are behind: %s.", at+1, plural(len(rows), "waiting tenant", "waiting tenants"), explain.Behind(t.Behind))}
+	out = append(out, fmt.Sprintf("Its tenant has %s of the %s GPUs that it is due, and %s.", gpus(t.Has), gpus(t.Due), plural(t.Waiting, "waiting job", "waiting jobs")))
 	if j.Until != nil {
 		out = append(out, "Next chance: "+v.Ahead(j.Until)+".")
 	}
@@ -246,6 +246,9 @@ func (j *oneJob) use(hours []store.GPUHour, clock chart.Axis) {
 		}
 	}
 	if len(c.Series) > 0 {
+		if len(c.Series) == 1 { // which has no legend
+			c.Y.Label += ", " + c.Series[0].Name
+		}
 		j.Use = c
 	}
 }

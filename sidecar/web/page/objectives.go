@@ -1,6 +1,10 @@
 package page
 
-import "github.com/fairlease/fairlease/sidecar/show/view"
+import (
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/show/view"
+)
 
 // objectiveRow is an objective in words, and whether it was kept.
 type objectiveRow struct {
@@ -13,7 +17,13 @@ func objectivesPage(v *visit) (string, any, error) {
 	var rows []objectiveRow
 	for i := range v.Status.Objectives {
 		o := &v.Status.Objectives[i]
-		rows = append(rows, objectiveRow{view.ObjectiveCells(view.Form{}, o), view.ObjectiveLevel(o)})
+		cells := view.ObjectiveCells(view.Form{}, o)
+		for k := range cells {
+			if number, ok := strings.CutSuffix(cells[k], "%"); ok {
+				cells[k] = number + " %" // as on all pages
+			}
+		}
+		rows = append(rows, objectiveRow{cells, view.ObjectiveLevel(o)})
 	}
 	return "objectives", rows, nil
 }

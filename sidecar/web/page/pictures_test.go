@@ -3,6 +3,7 @@ package page_test
 import (
 	"encoding/json"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,5 +179,28 @@ func squares(t *testing.T, where string, section *html.Node) {
 	}
 	if sums[0] != drawn || sums[2] != bad || !strings.Contains(where, "by=owner") && sums[1] != drawn-bad-free {
 		t.Errorf("%s: the table has %d GPUs, busy and bad; the map draws %d, %d free and %d bad", where, sums, drawn, free, bad)
+	}
+}
+
+// Percentages and relative times are written in one way on all pages, and nothing is left of what cannot be printed.
+func TestOneGrammar(t *testing.T) {
+	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60, Market: true, Counters: true})
+	percents := 0
+	for _, at := range append(d.addresses(), "/audit") {
+		_, text := d.ask(operator, at)
+		tree, err := html.Parse(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := strings.ReplaceAll(words(tree), "\u00a0", " ")
+		percents += strings.Count(shown, " %")
+		for _, bad := range []*regexp.Regexp{regexp.MustCompile(`[\d?]%`), regexp.MustCompile(`\(?\d\d:\d\d:\d\d ago`), regexp.MustCompile(`in \d\d:\d\d:\d\d`)} {
+			if found := bad.FindString(shown); found != "" {
+				t.Errorf("%s has %q", at, found)
+			}
+		}
+	}
+	if percents < 10 {
+		t.Errorf("only %d percentages", percents)
 	}
 }
