@@ -188,7 +188,7 @@ func jobPage(v *visit) (string, any, error) {
 	if err != nil {
 		return "job", j, v.history(err)
 	}
-	j.use(hours, v.clock())
+	j.use(hours, clock(v.zone()))
 	if words := v.words(v.Now, v.name).Requeued(j.Requeues(), j.Restarts); words != "" {
 		j.Requeued = strings.Split(words, "; ")
 	}
@@ -219,12 +219,12 @@ func (v *visit) turn(j *scene.Job) []string {
 }
 
 // use draws what the job's GPUs did, hour by hour, with a line for each model.
-func (j *oneJob) use(hours []store.GPUHour, clock chart.Axis) {
+func (j *oneJob) use(hours []store.GPUHour, x chart.Axis) {
 	if len(hours) == 0 {
 		return
 	}
 	at := map[string]int{}
-	c := &chart.Chart{Title: "Use of the job's GPUs", Kind: chart.Lines, Wide: true, X: clock, Y: chart.Axis{Label: "% of time", Max: 100}}
+	c := &chart.Chart{Title: "Use of the job's GPUs", Kind: chart.Lines, Wide: true, X: x, Y: chart.Axis{Label: "% of time", Max: 100}}
 	for _, h := range slices.Backward(hours) {
 		j.Held, j.Idle = j.Held+h.Held, j.Idle+h.Idle
 		for _, counter := range []struct {

@@ -242,9 +242,9 @@ func (v *visit) Offset() int {
 	return east
 }
 
-// clock is the axis of charts over time.
-func (v *visit) clock() chart.Axis {
-	return chart.Axis{Label: "time", Time: true, Zone: v.zone()}
+// clock is the axis of charts over time, in a zone.
+func clock(zone *time.Location) chart.Axis {
+	return chart.Axis{Label: "time", Time: true, Zone: zone}
 }
 
 // Time gives a moment as an element: its time of day, with the date if that is another day.

@@ -158,7 +158,7 @@ func tenantLines(shares []store.Share, since, until time.Time, step time.Duratio
 
 // stack draws the GPUs of the tenants that have a colour upon each other, those of the rest on top, and the healthy GPUs of now.
 func (v *visit) stack(lines []tenantLine, since time.Time, step time.Duration, pool string) *chart.Chart {
-	c := &chart.Chart{Title: "GPUs held by each tenant over time", Kind: chart.Areas, Wide: true, X: v.clock(), Y: chart.Axis{Label: "GPUs"}}
+	c := &chart.Chart{Title: "GPUs held by each tenant over time", Kind: chart.Areas, Wide: true, X: clock(v.zone()), Y: chart.Axis{Label: "GPUs"}}
 	sorted := slices.Clone(lines)
 	slices.SortFunc(sorted, func(a, b tenantLine) int {
 		return v.byHue(a.name, b.name)
@@ -212,7 +212,7 @@ func (v *visit) against(t *tenantLine, since time.Time, step time.Duration) tena
 	for k := range t.has {
 		xs = append(xs, float64(since.Add(time.Duration(k)*step).Unix()))
 	}
-	c := &chart.Chart{Title: "GPUs of " + t.name + " against its due", Kind: chart.Lines, X: v.clock(), Y: chart.Axis{Label: "GPUs"},
+	c := &chart.Chart{Title: "GPUs of " + t.name + " against its due", Kind: chart.Lines, X: clock(v.zone()), Y: chart.Axis{Label: "GPUs"},
 		Series: []chart.Series{{Name: "held", Colour: v.hue(t.name), Steps: true, X: xs, Y: t.has}, {Name: "due", Plain: true, Steps: true, Y: t.due}}}
 	return tenantUse{Name: t.name, Has: t.meanHas, Due: t.meanDue, Chart: c}
 }
