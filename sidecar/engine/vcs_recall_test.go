@@ -60,7 +60,7 @@ func TestAJobWhoseBudgetIsGoneRunsByRight(t *testing.T) {
 	if r.Stops != 1 || r.Beyond != 1 || r.Spent < hour-minute || r.Spent > hour+minute {
 		t.Errorf("%d stops, %d beyond its budget, cost it %s", r.Stops, r.Beyond, r.Spent)
 	}
-	if e := w.beyond(second); len(e) != 1 || !strings.Contains(e[0].Text, "owner needs them") || !strings.Contains(e[0].Text, "its budget was 00:16:") {
+	if e := w.beyond(second); len(e) != 1 || !strings.Contains(e[0].Text, "owner needs them") || !strings.Contains(e[0].Text, "its budget was 16 min;") {
 		t.Errorf("told: %+v", e)
 	}
 	w.state(second, cluster.Waiting)

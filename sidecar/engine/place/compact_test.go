@@ -33,7 +33,7 @@ func TestLeasesMoveForAGang(t *testing.T) {
 		b.Soften(3, 1, 0, noon.Add(cluster.Minute), taken("n3", "v100", 3))
 		return b
 	}
-	wants(t, "the cheapest move", fill().compacted(onNodes(1, 4), size, cluster.Hour), "n1:4 displacing [1] in 00:01:00, 1 to n3:1")
+	wants(t, "the cheapest move", fill().compacted(onNodes(1, 4), size, cluster.Hour), "n1:4 displacing [1] in 1 min, 1 to n3:1")
 	wants(t, "moves that cost too much", fill().compacted(onNodes(1, 4), size, 30*cluster.Second), "none")
 	wants(t, "six GPUs are idle, not eight", fill().compacted(onNodes(2, 4), size, cluster.Hour), "none")
 	wants(t, "six on two nodes leave no GPU that two need", fill().compacted(onNodes(2, 3), size, cluster.Hour), "none")
@@ -41,13 +41,13 @@ func TestLeasesMoveForAGang(t *testing.T) {
 	for k, n := range []string{"n1", "n2", "n3"} {
 		b.Soften(k+1, 0, 0, noon.Add(cluster.Minute), taken(n, "v100", 1))
 	}
-	wants(t, "two nodes", b.compacted(onNodes(2, 4), map[int]int{1: 1, 2: 1, 3: 1}, cluster.Hour), "n1:4 n3:4 displacing [1 3] in 00:01:00, 1 to n2:1, 3 to n2:1")
+	wants(t, "two nodes", b.compacted(onNodes(2, 4), map[int]int{1: 1, 2: 1, 3: 1}, cluster.Hour), "n1:4 n3:4 displacing [1 3] in 1 min, 1 to n2:1, 3 to n2:1")
 	b = fill()
 	b.Hold(taken("n3", "v100", 1))
-	wants(t, "one lease finds no GPU elsewhere if another one took it", b.compacted(onNodes(1, 4), size, cluster.Hour), "n1:4 displacing [1] in 00:01:00, 1 to n2:1")
+	wants(t, "one lease finds no GPU elsewhere if another one took it", b.compacted(onNodes(1, 4), size, cluster.Hour), "n1:4 displacing [1] in 1 min, 1 to n2:1")
 	b = fill()
 	b.Hold(taken("n1", "v100", 1))
-	wants(t, "a lease that may not end stays", b.compacted(onNodes(1, 4), size, cluster.Hour), "n2:4 displacing [2] in 00:01:00, 2 to n1:2")
+	wants(t, "a lease that may not end stays", b.compacted(onNodes(1, 4), size, cluster.Hour), "n2:4 displacing [2] in 1 min, 2 to n1:2")
 	b.Hold(taken("n1", "v100", 1))
 	wants(t, "and so does one that fits nowhere", b.compacted(onNodes(1, 4), size, cluster.Hour), "none")
 }

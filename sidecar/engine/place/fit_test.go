@@ -465,13 +465,13 @@ func TestWhatIsFreeOnlyLater(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4)}, nil, noon)
 	b.Soften(1, 0, 1, noon.Add(cluster.Minute), taken("n1", "v100", 3))
 	p, ok := b.Fit(Ask{Shape: b.site.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1, Displace: Anybodys})
-	wants(t, "the first", show(p, ok), "n1:2 displacing [1] in 00:01:00")
+	wants(t, "the first", show(p, ok), "n1:2 displacing [1] in 1 min")
 	b.Take(p)
 	wants(t, "one is idle now", b.find(gang(1), v100), "n1:1")
-	wants(t, "two are not", b.find(gang(2), v100), "n1:2 in 00:01:00")
+	wants(t, "two are not", b.find(gang(2), v100), "n1:2 in 1 min")
 	p, _ = b.Fit(Ask{Shape: b.site.Shape(gang(1)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1})
 	b.Take(p)
-	wants(t, "the last is not free yet", b.find(gang(1), v100), "n1:1 in 00:01:00")
+	wants(t, "the last is not free yet", b.find(gang(1), v100), "n1:1 in 1 min")
 	wants(t, "and is the last", b.find(gang(2), v100), "none")
 }
 

@@ -265,7 +265,7 @@ func TestWhatToTryNext(t *testing.T) {
 	for _, c := range b.Explore(trials) {
 		got = append(got, fmt.Sprintf("job %d: %s", trials[c.Trial].Key, cluster.Span(c.GPUs)))
 	}
-	want := []string{"job 8: 00:00:00", "job 4: 00:00:30", "job 6: 00:01:00", "job 2: 00:01:00", "job 5: 01:01:00"}
+	want := []string{"job 8: 0 s", "job 4: 30 s", "job 6: 1 min", "job 2: 1 min", "job 5: 1 h 1 min"}
 	if !slices.Equal(got, want) {
 		t.Errorf("in this order: %q, want %q", got, want)
 	}
