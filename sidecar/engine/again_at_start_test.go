@@ -51,6 +51,41 @@ func TestARequeueAtTheStartIsAFailedStart(t *testing.T) {
 	w.books()
 }
 
+// A requeue at the start counts once: neither the end of the next attempt nor a grant that Slurm does not start is another one.
+func TestARequeueAtTheStartCountsOnce(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{4, 4}, "a", "b")
+	again := func(runs cluster.Span) cluster.JobID {
+		id := w.submit("a", 4, runs, nil)
+		w.starts(id, hour)
+		w.Run(5 * second)
+		w.Requeue(id)
+		w.Run(20 * second)
+		if r := w.Record(id); r.Failed != 1 {
+			t.Fatalf("after the requeue: %+v", r)
+		}
+		return id
+	}
+	ends := again(20 * minute)
+	w.starts(ends, hour)
+	w.Run(22 * minute)
+	if r := w.Record(ends); r.State != cluster.Done || r.Failed != 0 {
+		t.Errorf("after the end: %+v", r)
+	}
+
+	stuck := again(10 * hour)
+	w.alter = func(s *cluster.Observation) {
+		for i := range s.Jobs {
+			if j := &s.Jobs[i]; j.ID == stuck {
+				j.State, j.Holds, j.Start, j.PendingReason = cluster.Waiting, nil, 0, "Resources"
+			}
+		}
+	}
+	w.Run(4 * minute)
+	if r := w.Record(stuck); r.Failed < 2 || r.SlurmSaid != "Resources" {
+		t.Errorf("after a grant that Slurm did not start: %+v", r)
+	}
+}
+
 // A renewal is no start: what counts is when the attempt began. A requeue just after a renewal is no failed start, and one at the start is, also
 // where the lease was renewed meanwhile.
 func TestARenewalIsNoStart(t *testing.T) {

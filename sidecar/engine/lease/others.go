@@ -51,9 +51,9 @@ func Lasts(l *cluster.Lease, j *cluster.Job, s *cluster.Snapshot) cluster.Instan
 }
 
 // brief tells whether a job was requeued in the first minute of its start: by itself, its owner, an agent or an administrator, not by fairlease,
-// by Slurm, or since a node or the launch of the job failed.
-func brief(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) bool {
-	return r.RequeuedByOthers() && r.Others.Young && r.Others.Cause != cluster.ByNodeFailure &&
+// by Slurm, or since a node or the launch of the job failed. l is its lease at the last look: a requeue before it was that of an earlier one.
+func brief(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) bool {
+	return r.RequeuedByOthers() && r.Others.Young && r.Others.At >= l.Granted && r.Others.Cause != cluster.ByNodeFailure &&
 		(c.Control == cluster.FullControl || c.Control == cluster.NoReclaim) && !preempts(&c.Job, s) &&
 		!strings.Contains(strings.ReplaceAll(c.Job.PendingReason, "_", " "), "launch failed")
 }

@@ -116,7 +116,7 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 // fatesOf returns what became of a grant, by a case's lease at the last look and now. It notes a start that failed in the record.
 func fatesOf(was, now *cluster.Lease, c *cluster.Case, r *cluster.Record, i int, s *cluster.Snapshot) (out []fate) {
 	switch over := now.State == cluster.Over; {
-	case over && brief(c, r, s):
+	case over && brief(was, c, r, s):
 		out = append(out, fate{i, requeued, now.Nodes})
 		fail(r, cluster.RequeuedAtStart, now, s)
 	case was.State == cluster.Granted && c.Record.State != cluster.Configuring && began(now, &c.Job):
