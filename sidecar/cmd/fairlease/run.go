@@ -97,7 +97,7 @@ func (p *program) configInForce() (*config.Config, error) {
 		return c, err
 	}
 	if keys := c.Differs(); len(keys) > 0 {
-		fmt.Fprintf(p.err, "fairlease: computed with %s, but the daemon of this host has other values in force of %s; see fairlease config check\n", p.configFile(), view.Some(keys, 5))
+		fmt.Fprintf(p.err, "fairlease: computed with %s, but the daemon of this host has other values in force of %s; fairlease config accept shows whether a change waits\n", p.configFile(), view.Some(keys, 5))
 	}
 	return c, nil
 }

@@ -127,7 +127,7 @@ func (o *Otherwise) Write(p *view.Page) error {
 	for _, x := range []struct {
 		list []effect.Job
 		what string
-	}{{e.Ends, "lease ends"}, {e.Kept, "lease goes on"}, {e.Starts, "starts"}, {e.Waits, "does not start"}, {e.Left, "is left alone"}, {e.Managed, "is managed"}} {
+	}{{e.Ends, "lease ends"}, {e.Kept, "lease goes on, and would end by what is in force"}, {e.Starts, "starts"}, {e.Waits, "does not start"}, {e.Left, "is left alone"}, {e.Managed, "is managed"}} {
 		for _, j := range x.list[:min(len(x.list), mostNamed)] {
 			p.Printf("  job %s of %s (%s, %d GPUs) %s", j.Job, cmp.Or(j.Tenant, "no tenant"), j.User, j.GPUs, x.what)
 			if j.How != "" {

@@ -70,7 +70,7 @@ func Show(p *view.Page, list []store.JobForecast, id cluster.JobID) error {
 	if id != (cluster.JobID{}) {
 		list = store.ForecastsOf(list, id)
 		if len(list) == 0 {
-			return &failure.Error{Code: failure.No, What: fmt.Sprintf("job %s has no forecast", id), Next: "fairlease explain " + id.String() + " says what is known of it; fairlease forecast --all lists all forecasts"}
+			return &failure.Error{Code: failure.No, What: fmt.Sprintf("job %s has no forecast", id), Next: "fairlease explain " + id.String() + " says what is known of it; fairlease forecast " + id.String() + " --now makes one, as the daemon's user"}
 		}
 		if len(list) == 1 && p.ForPeople() {
 			p.Printf("job %s %s\n", id, p.Ahead(&list[0].Forecast, id.String()))
