@@ -61,7 +61,7 @@ func (c *candidate) acquire(ctx context.Context) (news bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c.lead, c.mine, c.heard = lead, cluster.Identity{}, heard{}
+	c.lead, c.mine, c.heard, c.apart = lead, cluster.Identity{}, heard{}, apart{}
 	c.top.see(lead.Term, 0)
 	c.beside.Store(lead)
 	keep, cancel := context.WithCancel(context.WithoutCancel(ctx))

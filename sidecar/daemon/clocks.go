@@ -77,7 +77,7 @@ func (a *apart) judge(err error, seen *cluster.Observation) error {
 	case err != nil && a.why == nil:
 		*a = apart{time.Now(), err}
 	case err == nil && a.why != nil:
-		seen.Apart = fmt.Sprintf("no round was made for %v: %v", time.Since(a.since).Round(time.Second), a.why)
+		seen.Apart = fmt.Sprintf("no round was made for %v: %v", cluster.SpanOf(time.Since(a.since)), a.why)
 	}
 	return err
 }

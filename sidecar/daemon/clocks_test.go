@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -95,4 +96,39 @@ func TestClocksThatAgree(t *testing.T) {
 			t.Errorf("%v: %v, want %q", c.clocks, err, c.want)
 		}
 	}
+}
+
+// A leader tells of clocks that disagreed in its own time, not in the time of one before.
+func TestClocksOfAnotherLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		journal := newShared()
+		c := candidate{connect: func(context.Context) (Store, error) { return &desk{shared: journal, name: "a"}, nil }}
+		look := func() string {
+			seen := cluster.Observation{Now: cluster.InstantOf(time.Now()), Clock: cluster.InstantOf(time.Now())}
+			if err := c.agree(t.Context(), &seen, time.Now()); (err != nil) != (journal.ahead > 0) {
+				t.Fatalf("PostgreSQL is %v ahead: %v", journal.ahead, err)
+			}
+			return seen.Apart
+		}
+		for _, again := range []bool{false, true} {
+			if _, err := c.acquire(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			journal.ahead = time.Hour
+			look()
+			journal.ahead = 0
+			if again {
+				c.leave()
+				pass(450 * time.Second)
+				if _, err := c.acquire(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if told := look(); (told != "") == again {
+				t.Errorf("another lead %v: %q", again, told)
+			}
+			c.apart = apart{}
+		}
+		c.leave()
+	})
 }
