@@ -69,8 +69,8 @@ func worthCommand(p *program) *cobra.Command {
 			})
 		}}
 	f := c.Flags()
-	f.StringVar(&since, "since", "", "`WHEN` the period begins: 30d (ago), 2030-01-31, 2030-01-31T18:00 (default: the first of last month, UTC)")
-	f.StringVar(&until, "until", "", "`WHEN` it ends (default: a month after the default of --since, else now)")
+	f.StringVar(&since, "since", "", "`WHEN` the period begins: 30d (ago), 2030-01-31, 2030-01-31T18:00 (default: a month before --until, else the first of last month, UTC)")
+	f.StringVar(&until, "until", "", "`WHEN` it ends (default: now with --since, else the end of last month)")
 	f.IntVar(&replays, "replays", 12, "`N` replays under plain Slurm")
 	f.Uint64Var(&seed, "seed", 1, "seed `N` for what is drawn")
 	simulate.WorkersFlag(c, &workers)
@@ -78,11 +78,14 @@ func worthCommand(p *program) *cobra.Command {
 	return c
 }
 
-// period gives the bounds of a period: by default last month, as in report.
+// period gives the bounds of a period: by default last month, as in report; the month before a given end.
 func period(from, to, now time.Time) (time.Time, time.Time) {
 	if from.IsZero() && to.IsZero() {
 		this := time.Date(now.UTC().Year(), now.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
 		return this.AddDate(0, -1, 0), this
+	}
+	if from.IsZero() {
+		from = to.AddDate(0, -1, 0)
 	}
 	if to.IsZero() {
 		to = now

@@ -120,6 +120,7 @@ func TestPeriodOfWorth(t *testing.T) {
 	for _, x := range []struct{ since, until, from, to time.Time }{
 		{from: month, to: month.AddDate(0, 1, 0)},
 		{since: month, from: month, to: now},
+		{until: month, from: month.AddDate(0, -1, 0), to: month},
 		{since: month, until: now.AddDate(0, 0, -1), from: month, to: now.AddDate(0, 0, -1)},
 	} {
 		if from, to := period(x.since, x.until, now); !from.Equal(x.from) || !to.Equal(x.to) {
