@@ -70,7 +70,7 @@ func (s Span) Duration() time.Duration {
 }
 
 // String writes the span for people, in its two largest units, cut to whole ones: "3 d 4 h", "1 h 20 min", "4 min 50 s", "19 s". From five
-// minutes on, seconds do not count: "7 min".
+// minutes on, seconds do not count: "7 min". Settings take Exact, and two spans that are compared take Beside.
 func (s Span) String() string {
 	if s < 0 {
 		if s > -Second {
@@ -96,6 +96,35 @@ func (s Span) String() string {
 		return out
 	}
 	return "0 s"
+}
+
+// Exact writes the span for people with nothing cut off: "7 min 30 s".
+func (s Span) Exact() string {
+	out, rest := "", max(s, -math.MaxInt64)
+	for _, u := range []struct {
+		name string
+		size Span
+	}{{"d", Day}, {"h", Hour}, {"min", Minute}, {"s", Second}, {"ms", 1}} {
+		if n := rest / u.size; n != 0 {
+			out += fmt.Sprintf(" %d %s", max(n, -n), u.name)
+		}
+		rest %= u.size
+	}
+	switch {
+	case out == "":
+		return "0 s"
+	case s < 0:
+		return "-" + out[1:]
+	}
+	return out[1:]
+}
+
+// Beside writes the span for people next to another one: exactly, if they differ but would read the same.
+func (s Span) Beside(other Span) string {
+	if s != other && s.String() == other.String() {
+		return s.Exact()
+	}
+	return s.String()
 }
 
 // Slurm writes the span as Slurm writes times, cut to whole seconds: [D-]HH:MM:SS. Programs read it, and so does ParseSpan.

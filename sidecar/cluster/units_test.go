@@ -68,6 +68,26 @@ func TestSpanInWords(t *testing.T) {
 	}
 }
 
+func TestSpanInWordsExactly(t *testing.T) {
+	const second, minute, hour = cluster.Second, cluster.Minute, cluster.Hour
+	for s, want := range map[cluster.Span]string{
+		0: "0 s", 999: "999 ms", -1500: "-1 s 500 ms", 450 * second: "7 min 30 s", 5 * minute: "5 min", hour + second: "1 h 1 s", 90 * minute: "1 h 30 min",
+		cluster.Day + 61*minute: "1 d 1 h 1 min", math.MinInt64: "-106751991167 d 7 h 12 min 55 s 807 ms",
+	} {
+		if got := s.Exact(); got != want {
+			t.Errorf("%d ms is written %s, want %s", s, got, want)
+		}
+	}
+	for _, x := range []struct {
+		s, other cluster.Span
+		want     string
+	}{{450 * second, 449 * second, "7 min 30 s"}, {450 * second, 450 * second, "7 min"}, {450 * second, 8 * minute, "7 min"}} {
+		if got := x.s.Beside(x.other); got != x.want {
+			t.Errorf("%d ms beside %d ms is written %s, want %s", x.s, x.other, got, x.want)
+		}
+	}
+}
+
 func TestSpanForSlurm(t *testing.T) {
 	for s, want := range map[cluster.Span]string{0: "00:00:00", 999: "00:00:00", -999: "00:00:00", -1000: "-00:00:01",
 		cluster.Day + 61*cluster.Second: "1-00:01:01", -cluster.Day - 61*cluster.Second: "-1-00:01:01"} {

@@ -321,9 +321,10 @@ func (a *Account) book(i int, j *stop.Job, t cluster.Instant, notice cluster.Spa
 	r, own, cost := &a.in.Records[i], change(a, i), j.Cost(t, notice)
 	if why != "" && !j.May(a.Rule(), t, notice) {
 		own.Beyond++
+		had := max(j.Budget(a.Rule(), t), 0)
 		a.events = append(a.events, cluster.Event{Kind: cluster.EventStopBeyondBudget, Job: r.Key, Text: fmt.Sprintf(
 			"job %s of %s was stopped beyond its stop budget: the stop cost it %s, its budget was %s; %s",
-			r.ID, r.Tenant, cost, max(j.Budget(a.Rule(), t), 0), why)})
+			r.ID, r.Tenant, cost.Beside(had), had.Beside(cost), why)})
 	}
 	own.Spent += cost
 	own.Stops++

@@ -225,7 +225,7 @@ func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.
 			return end(l, s.Now, fmt.Sprintf("taken back: Slurm does not start it (%s)", j.PendingReason))
 		}
 		fail(r, j.PendingReason, &l, s)
-		return end(l, s.Now, fmt.Sprintf("taken back: not started within %s (%s)", s.Settings.GrantTimeout, j.PendingReason))
+		return end(l, s.Now, fmt.Sprintf("taken back: not started within %s (%s)", s.Settings.GrantTimeout.Exact(), j.PendingReason))
 	}
 	return l
 }

@@ -151,7 +151,7 @@ func (o *Otherwise) Write(p *view.Page) error {
 		p.Table(t)
 	}
 	if o.For > 0 {
-		p.Printf("\nIn the %v after that round, by forecasts with the same draws:\n\n", o.For)
+		p.Printf("\nIn the %v after that round, by forecasts with the same draws:\n\n", o.For.Exact())
 		return WriteHurts(p, o.Ahead)
 	}
 	return nil

@@ -7,11 +7,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Saving says in words when a job saves.
-func Saving(s *cluster.Saving) string {
+// Saving says in words when a job saves. span writes lengths of time; nil = for people, exactly what a person declared.
+func Saving(s *cluster.Saving, span func(cluster.Span) string) string {
+	if span == nil {
+		span = cluster.Span.String
+		if s.Source == cluster.FromDeclaration || s.Source == cluster.FromSite {
+			span = cluster.Span.Exact
+		}
+	}
 	takes := ""
 	if s.Takes > 0 {
-		takes = ", which takes " + s.Takes.String()
+		takes = ", which takes " + span(s.Takes)
 	}
 	switch s.Manner {
 	case cluster.SavesOnNotice:
@@ -22,7 +28,7 @@ func Saving(s *cluster.Saving) string {
 	case cluster.SavesOnTerm:
 		return "on SIGTERM, within Slurm's KillWait" + takes
 	case cluster.SavesEvery:
-		return "every " + s.Every.String() + takes
+		return "every " + span(s.Every) + takes
 	case cluster.SavesNever:
 		return "never"
 	}
@@ -32,7 +38,7 @@ func Saving(s *cluster.Saving) string {
 // Saves says how a job saves, and the evidence with its age, in lines.
 func (w Words) Saves(r *cluster.StopReport) []string {
 	s := &r.Saving
-	out := []string{Saving(s)}
+	out := []string{Saving(s, nil)}
 	if s.Source != cluster.FromNowhere {
 		known := join(": ", rank[s.Source], s.Evidence)
 		if s.At > 0 {
@@ -74,7 +80,8 @@ func (w Words) Stops(r *cluster.StopReport) []string {
 			so += fmt.Sprintf("; %s beyond its stop budget, for recalls of lent GPUs or overrides", times(r.Beyond))
 		}
 	}
-	out := []string{so, fmt.Sprintf("a stop now would cost it %s, including a start of %s; its budget is %s", r.Cost, r.Begin, max(r.Budget, 0))}
+	budget := max(r.Budget, 0)
+	out := []string{so, fmt.Sprintf("a stop now would cost it %s, including a start of %s; its budget is %s", r.Cost.Beside(budget), r.Begin, budget.Beside(r.Cost))}
 	switch {
 	case r.Dear != "":
 		return append(out, "is not stopped now: the cost of all stops on "+r.Dear+" GPUs has reached its limit (stop.total)")

@@ -89,7 +89,7 @@ func (p *Page) NoForecast(id string) string {
 	if p.Every <= 0 {
 		return ""
 	}
-	return "none yet: forecasts are made every " + p.Every.String() + " (forecast.every); to make one now: fairlease forecast " + id + " --now"
+	return "none yet: forecasts are made every " + p.Every.Exact() + " (forecast.every); to make one now: fairlease forecast " + id + " --now"
 }
 
 // starts and ends word the parts of a forecast.

@@ -39,6 +39,10 @@ func age(p *Page, at cluster.Instant) string {
 func HabitTable(p *Page, all []Habit) *Table {
 	t := &Table{Head: []string{"USER", "COMMAND", ">GPUS", "SAVES", ">RESUMED", ">RESTARTED", ">REPORTS", "COMPLETED", "STARTS", ">AGE"},
 		None: "No type of jobs is known yet: that takes reports, requeues or jobs that end by themselves."}
+	var span func(cluster.Span) string
+	if p.Parsable {
+		span = cluster.Span.Slurm
+	}
 	for i := range all {
 		x := &all[i]
 		completed := ""
@@ -54,7 +58,7 @@ func HabitTable(p *Page, all []Habit) *Table {
 		}
 		saves := "unknown"
 		if x.Saving.Manner != cluster.UnknownManner {
-			saves = explain.Saving(&x.Saving)
+			saves = explain.Saving(&x.Saving, span)
 		}
 		t.Add(x.Type.User, x.Type.Command, fmt.Sprint(x.Type.GPUs), saves, fmt.Sprint(x.Resumed), fmt.Sprint(x.Restarted), fmt.Sprint(x.Reports), completed,
 			strings.Join(starts, ", "), age(p, x.At))

@@ -3,6 +3,7 @@ package view_test
 import (
 	"bytes"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,5 +34,10 @@ func TestHabitsAreListed(t *testing.T) {
 	}
 	if d := cmp.Diff(string(want), out.String()); d != "" {
 		t.Error(d)
+	}
+	out.Reset()
+	p.Form = view.Form{Parsable: true}
+	if err := p.List(view.HabitTable(p, view.Habits(list)), nil); err != nil || !strings.Contains(out.String(), "|every 00:30:00|") {
+		t.Errorf("for programs: %v\n%s", err, out.String())
 	}
 }

@@ -287,7 +287,7 @@ func limit(s cluster.Span) string {
 	if s == 0 {
 		return ", without a time limit"
 	}
-	return ", for at most " + s.String()
+	return ", for at most " + s.Exact()
 }
 
 // currency names the unit of what a job received and was due, if it is not GPU time.

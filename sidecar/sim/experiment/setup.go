@@ -79,9 +79,9 @@ func (s *Setup) Check() error {
 	case len(s.Fleet.Racks) == 0:
 		return fmt.Errorf("nowhere to run: a fleet is missing")
 	case set.Interval < cluster.Second || set.Term < set.Interval:
-		return fmt.Errorf("an interval of %v and a term of %v: rounds are a second apart or more, and a term is no shorter than that", set.Interval, set.Term)
+		return fmt.Errorf("an interval of %v and a term of %v: rounds are a second apart or more, and a term is no shorter than that", set.Interval.Exact(), set.Term.Exact())
 	case set.MinLease > set.Term || set.Notice > set.MinLease && set.Notice > set.Term:
-		return fmt.Errorf("a shortest lease of %v and a notice of %v do not go with a term of %v: neither may be longer", set.MinLease, set.Notice, set.Term)
+		return fmt.Errorf("a shortest lease of %v and a notice of %v do not go with a term of %v: neither may be longer", set.MinLease.Exact(), set.Notice.Exact(), set.Term.Exact())
 	case s.Between < 0 || s.Between > 0 && s.Repair <= 0:
 		return fmt.Errorf("nodes that fail need a time until they do and one until they are repaired, both above 0")
 	case s.Until < 0:

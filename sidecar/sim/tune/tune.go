@@ -121,17 +121,18 @@ func (c *Change) Decisive() bool { return c.Kind == Taken || c.Kind == Undone ||
 
 // Words says what the change does.
 func (c *Change) Words() string {
+	term, before := c.Term.Exact(), c.Before.Exact()
 	switch c.Kind {
 	case Kept:
-		return fmt.Sprintf("the term stays %v: %s", c.Term, c.Why)
+		return fmt.Sprintf("the term stays %v: %s", term, c.Why)
 	case Proposed:
-		return fmt.Sprintf("a term of %v is proposed in place of %v: %s", c.Term, c.Before, c.Why)
+		return fmt.Sprintf("a term of %v is proposed in place of %v: %s", term, before, c.Why)
 	case Taken:
-		return fmt.Sprintf("a term of %v is taken over in place of %v by %s: %s", c.Term, c.Before, c.By, c.Why)
+		return fmt.Sprintf("a term of %v is taken over in place of %v by %s: %s", term, before, c.By, c.Why)
 	case Undone:
-		return fmt.Sprintf("the term goes back from %v to %v by %s: %s", c.Before, c.Term, c.By, c.Why)
+		return fmt.Sprintf("the term goes back from %v to %v by %s: %s", before, term, c.By, c.Why)
 	}
-	return fmt.Sprintf("the file's term of %v holds again in place of %v: %s", c.Term, c.Before, c.Why)
+	return fmt.Sprintf("the file's term of %v holds again in place of %v: %s", term, before, c.Why)
 }
 
 // Holds tells whether a term other than the file's is in force after the newest decisive change. If the configuration
@@ -141,11 +142,11 @@ func (r *Rule) Holds(file cluster.Span, newest *Change) (holds bool, why string)
 	case c == nil || c.Kind == Ended || c.Term == c.File:
 		return false, ""
 	case c.File != file:
-		return false, fmt.Sprintf("lease.term has changed from %v to %v in the file", c.File, file)
+		return false, fmt.Sprintf("lease.term has changed from %v to %v in the file", c.File.Exact(), file.Exact())
 	case r.Off:
 		return false, "tune is switched off in the file"
 	case c.Term < r.Terms[0] || c.Term > r.Terms[len(r.Terms)-1]:
-		return false, fmt.Sprintf("%v is outside tune.terms, %v to %v", c.Term, r.Terms[0], r.Terms[len(r.Terms)-1])
+		return false, fmt.Sprintf("%v is outside tune.terms, %v to %v", c.Term.Exact(), r.Terms[0].Exact(), r.Terms[len(r.Terms)-1].Exact())
 	case c.By == Daemon && !r.Apply:
 		return false, "tune.apply is off in the file"
 	}
@@ -198,7 +199,7 @@ func (n *Night) Decide() Change {
 	now := n.InForce()
 	out := Change{At: n.Now, Kind: Kept, File: n.File, Before: now, Term: now, By: n.By, Study: &n.Study}
 	if t := n.Watched(); t != nil {
-		out.Why = fmt.Sprintf("it was taken over %v ago and is watched for %v", n.Now.Sub(t.At), n.Rule.Watch)
+		out.Why = fmt.Sprintf("it was taken over %v ago and is watched for %v", n.Now.Sub(t.At).Beside(n.Rule.Watch), n.Rule.Watch.Exact())
 		since := n.Study.Since
 		if since == nil || since.Jobs == 0 || since.From < t.At || t.Study == nil || t.Study.Was.Jobs == 0 {
 			return out
@@ -245,7 +246,7 @@ func (n *Night) step(now cluster.Span) (term cluster.Span, why string) {
 	for _, next := range []cluster.Span{n.next(now, -1), n.next(now, 1)} {
 		i := slices.IndexFunc(n.Study.Trials, func(t Trial) bool { return t.Term == next })
 		if until := n.restsUntil(next); until > n.Now {
-			resting += fmt.Sprintf("; %v was left or undone and is not tried again before %s", next, until)
+			resting += fmt.Sprintf("; %v was left or undone and is not tried again before %s", next.Exact(), until)
 		} else if i >= 0 {
 			near = append(near, n.Study.Trials[i].scored())
 		}
@@ -256,11 +257,11 @@ func (n *Night) step(now cluster.Span) (term cluster.Span, why string) {
 		return now, "nothing can be said: no job finished in the replay" + resting
 	case best == 0:
 		for i := range near[1:] {
-			why += fmt.Sprintf("; %v: %s", near[1+i].Scores.Term, verdicts[1+i])
+			why += fmt.Sprintf("; %v: %s", near[1+i].Scores.Term.Exact(), verdicts[1+i])
 		}
 		return now, "it is the best of the terms next to it" + why + resting
 	}
-	return near[best].Scores.Term, fmt.Sprintf("the replay of the last days chooses it (%s, while %v: %s)%s", n.difference(at, near[best].Scores.Term), now, verdicts[0], resting)
+	return near[best].Scores.Term, fmt.Sprintf("the replay of the last days chooses it (%s, while %v: %s)%s", n.difference(at, near[best].Scores.Term), now.Exact(), verdicts[0], resting)
 }
 
 // difference says what a term changes in the replay of the trial at.

@@ -116,6 +116,7 @@ func TestHolds(t *testing.T) {
 		{"undone", change(func(c *tune.Change) { c.Kind, c.Before, c.Term = tune.Undone, c.Term, c.Before }), 15 * minute, nil, false, ""},
 		{"undone to an earlier takeover", change(func(c *tune.Change) { c.Kind, c.Before, c.Term = tune.Undone, 60*minute, 30*minute }), 15 * minute, nil, true, ""},
 		{"ended", change(func(c *tune.Change) { c.Kind, c.Term = tune.Ended, 20*minute }), 20 * minute, nil, false, ""},
+		{"the file's term has changed by seconds", &taken, 15*minute + 30*cluster.Second, nil, false, "lease.term has changed from 15 min to 15 min 30 s in the file"},
 		{"the file's term has changed", &taken, 20 * minute, nil, false, "lease.term has changed from 15 min to 20 min in the file"},
 		{"off", &taken, 15 * minute, func(r *tune.Rule) { r.Off = true }, false, "switched off"},
 		{"outside the bounds", &taken, 15 * minute, func(r *tune.Rule) { r.Terms = r.Terms[:2] }, false, "30 min is outside tune.terms, 10 min to 15 min"},
