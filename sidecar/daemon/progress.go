@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -55,6 +56,7 @@ func (e *progress) listen(ctx context.Context, p *config.Progress) (closing func
 		return nil, fmt.Errorf("accepting progress reports (models.progress.listen): %w", err)
 	}
 	server := e.inbox.Server()
+	server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){} // no HTTP/2: the door counts a connection as one request at a time
 	go func() {
 		if err := web.Serve(e.inbox.Door(on), server, &web.FlagConfig{WebConfigFile: &p.WebConfig}, slog.New(slog.DiscardHandler)); !errors.Is(err, http.ErrServerClosed) {
 			e.report.log.Error().Err(err).Msg("no longer accepting progress reports")

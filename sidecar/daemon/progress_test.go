@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -158,6 +159,15 @@ func TestReportsByToken(t *testing.T) {
 	if got := round(); len(got) != 1 || got[0].Job.ID != 1 || got[0].Steps != 12 {
 		t.Errorf("heard %+v", got)
 	}
+	trust := issuer.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	conn, err := tls.Dial("tcp", address, &tls.Config{RootCAs: trust, NextProtos: []string{"h2", "http/1.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := conn.ConnectionState().NegotiatedProtocol; got != "http/1.1" { // a connection of HTTP/2 has many requests at once
+		t.Errorf("the server speaks %q", got)
+	}
+	_ = conn.Close()
 	cfg.WebConfig = filepath.Join(dir, "none")
 	if _, err := d.listen(context.Background(), &cfg); err == nil || !strings.Contains(err.Error(), "models.progress.web_config") {
 		t.Errorf("no such file: %v", err)

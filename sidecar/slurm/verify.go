@@ -18,12 +18,8 @@ type Verifier struct {
 	rest *rest
 
 	mu      sync.Mutex
-	version version   // 0 = must be negotiated (again)
-	checked time.Time // when this slurmrestd last refused a token whose signature is wrong
+	version version // 0 = must be negotiated (again)
 }
-
-// checkedFor is how long slurmrestd is taken for one that checks tokens.
-const checkedFor = 10 * time.Minute
 
 // NewVerifier gives a verifier that asks the slurmrestd at cfg.Address. It does not connect.
 func NewVerifier(cfg Config) (*Verifier, error) {
@@ -32,18 +28,13 @@ func NewVerifier(cfg Config) (*Verifier, error) {
 	return &Verifier{rest: r}, err
 }
 
-// Takes tells whether slurmctld takes a token as one of a user. An error means that it could not be asked, or that slurmrestd
-// does not check tokens; it never has the token.
+// Takes tells whether slurmctld takes a token as one of a user. A yes costs a second question, with another signature: slurmrestd may
+// have been started anew, without checks. An error means that it could not be asked, or that slurmrestd does not check tokens; it never
+// has the token.
 func (v *Verifier) Takes(ctx context.Context, user, token string) (bool, error) {
 	taken, err := v.ask(ctx, user, token)
 	if err != nil || !taken {
 		return false, err
-	}
-	v.mu.Lock()
-	known := !v.checked.IsZero() && v.rest.cfg.Now().Sub(v.checked) < checkedFor
-	v.mu.Unlock()
-	if known {
-		return true, nil
 	}
 	// With rest_auth/local slurmrestd answers those who may open its socket, whatever their token is.
 	taken, err = v.ask(ctx, user, forged(token))
@@ -53,9 +44,6 @@ func (v *Verifier) Takes(ctx context.Context, user, token string) (bool, error) 
 	case taken:
 		return false, fmt.Errorf("slurmrestd at %s answers without looking at tokens: start it with -a rest_auth/jwt, or name another one in slurm.jwt", v.rest.cfg.Address)
 	}
-	v.mu.Lock()
-	v.checked = v.rest.cfg.Now()
-	v.mu.Unlock()
 	return true, nil
 }
 

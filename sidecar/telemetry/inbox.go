@@ -258,7 +258,7 @@ func (b *Inbox) known(r *http.Request) (uint32, *refusal) {
 	var refused *Refused
 	switch {
 	case errors.As(err, &refused):
-		return 0, &refusal{code: http.StatusUnauthorized, what: err.Error()}
+		return 0, &refusal{code: http.StatusUnauthorized, what: err.Error(), again: max(b.Every, keepRefused)}
 	case errors.Is(err, ErrBusy):
 		return 0, &refusal{code: http.StatusServiceUnavailable, what: err.Error(), again: max(b.Every, time.Minute)}
 	case err != nil:

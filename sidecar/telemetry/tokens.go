@@ -39,9 +39,11 @@ type Tokens struct {
 	known   map[[sha256.Size]byte]known
 	minute  time.Time // when the counts below began
 	asked   int
-	refused int
-	failed  map[string]int // refusals by address
+	of      map[string]counts // by address
 }
+
+// counts are the questions to Slurm of an address, and those of them that it answered with no.
+type counts struct{ asked, failed int }
 
 // known is Slurm's word on a token of a user.
 type known struct {
@@ -54,12 +56,21 @@ const (
 	longestToken = 8 << 10          // in bytes
 	keepTaken    = 10 * time.Minute // at most until the token expires
 	keepRefused  = time.Minute
-	mostAsked    = 3000 // questions to Slurm in a minute: tokens of 10,000 jobs need 1000. This bounds the answers that are known, too
-	mostRefused  = 300  // in a minute; beyond them no token is asked for that is not known
-	mostFailed   = 20   // of one address; beyond them none from there is
 	askAtOnce    = 4
 	askEach      = 2 // of one address
 	askPatience  = 5 * time.Second
+)
+
+// The limits of tokens in a minute. An address with too many is slowed down and not refused, since other users ask from there; and it
+// keeps no turn from other addresses. Only mostAsked refuses: it bounds the answers that are known, too.
+const (
+	mostAsked  = 6000 // tokens of 10,000 jobs need 1000
+	manyAsked  = 3000 // beyond them, addresses with more than fewAsked must wait for long
+	mostEach   = 300  // of one address; those beyond must wait
+	fewAsked   = 20   // of one address: they never wait
+	mostFailed = 20   // of one address; those beyond must wait
+	pauseShort = 100 * time.Millisecond
+	pauseLong  = time.Second
 )
 
 // Has tells whether a request has a token.
@@ -93,12 +104,19 @@ func (t *Tokens) User(r *http.Request, shielded bool) (string, error) {
 	if !ok {
 		return "", ErrBusy
 	}
-	defer gone()
-	defer leave()
+	pause := time.Duration(0)
+	defer func() {
+		leave()
+		if pause == 0 { // most often
+			gone()
+			return
+		}
+		time.AfterFunc(pause, gone)
+	}()
 	if taken, ok := t.knows(key); ok { // another request with it was before this one
 		return named(user, taken)
 	}
-	if !t.may(from.String()) {
+	if pause, ok = t.may(from.String()); !ok {
 		return "", ErrBusy
 	}
 	taken, err := t.Ask(ctx, user, token)
@@ -131,19 +149,30 @@ func (t *Tokens) knows(key [sha256.Size]byte) (taken, ok bool) {
 	return k.taken, ok && t.now().Before(k.until)
 }
 
-// may counts a question for an address, and tells whether it may be asked.
-func (t *Tokens) may(from string) bool {
+// may counts a question for an address, and tells whether it may be asked, and how long its place stays taken after the answer.
+func (t *Tokens) may(from string) (pause time.Duration, ok bool) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	if now := t.now(); now.Sub(t.minute) >= time.Minute || now.Before(t.minute) {
-		t.minute, t.asked, t.refused, t.failed = now, 0, 0, map[string]int{}
+		t.minute, t.asked, t.of = now, 0, map[string]counts{}
 		maps.DeleteFunc(t.known, func(_ [sha256.Size]byte, k known) bool { return !now.Before(k.until) })
 	}
-	if t.asked >= mostAsked || t.refused >= mostRefused || t.failed[from] >= mostFailed {
-		return false
+	if t.asked >= mostAsked {
+		return 0, false
 	}
 	t.asked++
-	return true
+	c := t.of[from]
+	c.asked++
+	t.of[from] = c
+	switch {
+	case c.asked <= fewAsked:
+		return 0, true
+	case t.asked > manyAsked:
+		return pauseLong, true
+	case c.asked > mostEach || c.failed >= mostFailed:
+		return pauseShort, true
+	}
+	return 0, true
 }
 
 // learn remembers Slurm's word on a token that ends at some time.
@@ -153,8 +182,9 @@ func (t *Tokens) learn(key [sha256.Size]byte, taken bool, ends time.Time, from s
 	k := known{taken, t.now().Add(keepTaken)}
 	if !taken {
 		k.until = t.now().Add(keepRefused)
-		t.refused++
-		t.failed[from]++
+		c := t.of[from]
+		c.failed++
+		t.of[from] = c
 	}
 	if ends.Before(k.until) {
 		k.until = ends

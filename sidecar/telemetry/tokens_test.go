@@ -189,8 +189,8 @@ func TestATokenIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// Somebody who guesses is not heard after a few tokens, and disturbs neither those who are known nor other addresses. All together ask
-// Slurm only so often, and what is remembered of them has a bound.
+// Somebody who guesses must wait after a few tokens, and shuts out nobody: neither those who are known, nor others at the same address, nor
+// other addresses. So must somebody with very many good tokens. All together ask Slurm only so often, and what is remembered has a bound.
 func TestGuessing(t *testing.T) {
 	d, slurm, now := tokens(t)
 	user := func(from, token string) error {
@@ -207,13 +207,16 @@ func TestGuessing(t *testing.T) {
 		return user(from, tokenOf("root", time.Hour, fmt.Sprint("guess ", guesses)))
 	}
 	var refused *Refused
-	for i := range 2 * mostFailed {
-		if err := guess("192.0.2.7:1"); i < mostFailed && !errors.As(err, &refused) || i >= mostFailed && !errors.Is(err, ErrBusy) {
+	for i := range mostFailed + 4 {
+		if err := guess("192.0.2.7:1"); !errors.As(err, &refused) {
 			t.Fatalf("guess %d: %v", i, err)
 		}
 	}
-	if n := slurm.asked.Load(); n != mostFailed+1 {
-		t.Errorf("Slurm was asked %d times", n)
+	if pause, ok := d.may("192.0.2.7"); !ok || pause != pauseShort {
+		t.Errorf("the next guess: %v, pause %s", ok, pause)
+	}
+	if err := user("192.0.2.7:1", tokenOf("carol", time.Hour, "here")); err != nil {
+		t.Errorf("another person at the same address: %v", err)
 	}
 	if err := user("192.0.2.7:1", good); err != nil {
 		t.Errorf("a person who is known: %v", err)
@@ -221,19 +224,27 @@ func TestGuessing(t *testing.T) {
 	if err := user("192.0.2.8:1", tokenOf("bob", time.Hour, "here")); err != nil {
 		t.Errorf("another address: %v", err)
 	}
-	for i := range mostFailed + 1 { // addresses of one network count as one
-		if err := guess(fmt.Sprintf("[2001:db8::%x]:1", i)); i == mostFailed && !errors.Is(err, ErrBusy) {
-			t.Errorf("from a network with many addresses: %v", err)
+	for i := range mostFailed {
+		_ = guess(fmt.Sprintf("[2001:db8::%x]:1", i))
+	}
+	if pause, _ := d.may("2001:db8::"); pause != pauseShort {
+		t.Errorf("a network with many addresses does not count as one: %+v", d.of)
+	}
+	for i := range 20 * mostFailed { // from many places
+		_ = guess(fmt.Sprintf("10.0.0.%d:1", i/mostFailed))
+	}
+	for i := range manyAsked { // of one user
+		if pause, ok := d.may("192.0.2.9"); !ok || i >= mostEach && pause == 0 {
+			t.Fatalf("good token %d: %v, pause %s", i, ok, pause)
 		}
 	}
-	for i := range 2 * mostRefused { // from many networks
-		_ = guess(fmt.Sprintf("[2001:db8:%x::1]:1", i))
+	if pause, ok := d.may("192.0.2.9"); !ok || pause != pauseLong {
+		t.Errorf("one more: %v, pause %s", ok, pause)
 	}
-	if n := slurm.asked.Load(); n > mostRefused+3 {
-		t.Errorf("Slurm was asked %d times", n)
-	}
-	if err := user("192.0.2.7:1", good); err != nil {
-		t.Errorf("a person who is known: %v", err)
+	for i := range 20 {
+		if err := user(fmt.Sprintf("10.0.0.%d:1", 100+i), tokenOf(fmt.Sprint("user", i), time.Hour, "here")); err != nil || d.asked <= manyAsked {
+			t.Errorf("another address, after %d: %v", d.asked, err)
+		}
 	}
 	for minute := range 20 {
 		*now = noon.Add(time.Duration(minute+1) * time.Minute)
@@ -243,7 +254,7 @@ func TestGuessing(t *testing.T) {
 		if n := slurm.asked.Load(); n > int64(mostAsked*(minute+2)) {
 			t.Fatalf("after %d minutes Slurm was asked %d times", minute, n)
 		}
-		if most := mostAsked * (int(keepTaken/time.Minute) + 1); len(d.known) > most || len(d.failed) > mostAsked {
+		if most := mostAsked * (int(keepTaken/time.Minute) + 1); len(d.known) > most || len(d.of) > mostAsked {
 			t.Fatalf("%d tokens are remembered, and %d may be", len(d.known), most)
 		}
 	}

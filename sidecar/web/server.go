@@ -49,6 +49,7 @@ const (
 	maxAtOnce    = 64              // requests, without live streams
 	maxEach      = maxAtOnce / 4   // of them, of one person or address
 	maxWait      = 2 * time.Second // of a request for its turn
+	maxStreams   = 32              // questions at once on a connection of HTTP/2: a page needs about ten
 	readHeaders  = 5 * time.Second
 	readRequest  = 10 * time.Second
 	writeAnswer  = 30 * time.Second
@@ -113,6 +114,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		},
 		ReadHeaderTimeout: readHeaders, ReadTimeout: readRequest, WriteTimeout: writeAnswer, IdleTimeout: idle, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // of clients that go away
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
 	unwatch := context.AfterFunc(ctx, func() { server.Close() })
 	defer unwatch()
@@ -207,6 +209,10 @@ func (s *Server) Handler() http.Handler {
 			plain(w, http.StatusBadRequest, "a question has no body")
 			return
 		}
+		if r.URL.Path == "/livez" || r.URL.Path == "/readyz" {
+			mux.ServeHTTP(w, r) // health checks look at no credential
+			return
+		}
 		user, byProxy, err := s.Door.User(r)
 		var refused *rights.Refused
 		switch {
@@ -220,7 +226,7 @@ func (s *Server) Handler() http.Handler {
 			s.say("a person cannot be recognised: %v", err)
 			unknown(w, "you cannot be recognised; the server's log says why")
 			return
-		case user == "" && s.NoAnonymous && r.URL.Path != "/livez" && r.URL.Path != "/readyz":
+		case user == "" && s.NoAnonymous:
 			unknown(w, "you must say who you are: by the local socket, by a MUNGE credential (munge -s "+rights.Payload+"), by a token (scontrol token), or through the site's proxy")
 			return
 		}

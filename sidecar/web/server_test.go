@@ -215,7 +215,7 @@ func TestCredentials(t *testing.T) {
 		{"MUNGE nobody", 401, "cannot be recognised"},
 		{"MUNGE away", 401, "cannot be recognised"},
 		{"Basic YW5uOng=", 200, `"user":""`},
-		{"Bearer x", 401, "takes no tokens"},
+		{"Bearer x", 200, `"user":""`},
 	} {
 		w := ask(s, "10.9.9.9:1", "/api/v1/person", "Authorization", c.authorization)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.has) || strings.Contains(w.Body.String(), "/secret") || (w.Code == 401) != (w.Header().Get("WWW-Authenticate") != "") {
@@ -266,9 +266,18 @@ func TestTokens(t *testing.T) {
 			t.Errorf("from %s with %.60q: status %d: %s", c.from, c.header, w.Code, w.Body)
 		}
 	}
+	for _, path := range []string{"/livez", "/readyz"} {
+		if w := ask(s, "10.9.9.9:1", path, "Authorization", "Bearer x"); w.Code != 200 {
+			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
+		}
+	}
 	away = true
 	if w := ask(s, "127.0.0.1:1", "/api/v1/person", "Authorization", token("new")); w.Code != 401 || strings.Contains(w.Body.String(), "/secret") {
 		t.Errorf("Slurm is away: status %d: %s", w.Code, w.Body)
+	}
+	s.Door.Tokens = nil
+	if w := ask(s, "127.0.0.1:1", "/api/v1/person", "Authorization", token("ann")); w.Code != 200 || !strings.Contains(w.Body.String(), `"user":""`) {
+		t.Errorf("where no token is taken: status %d: %s", w.Code, w.Body)
 	}
 }
 

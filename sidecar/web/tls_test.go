@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -63,6 +65,22 @@ func TestTLS(t *testing.T) {
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusOK || answer.ProtoMajor != 2 || answer.Header.Get("Content-Security-Policy") == "" {
 		t.Errorf("status %d over %s", answer.StatusCode, answer.Proto)
+	}
+	conn, err := tls.Dial("tcp", tcp, &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	settings := make([]byte, 9) // its head, and six bytes each
+	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, settings); err != nil {
+		t.Fatal(err)
+	}
+	settings = make([]byte, settings[2])
+	if _, err := io.ReadFull(conn, settings); err != nil || !bytes.Contains(settings, []byte{0, 3, 0, 0, 0, 32}) { // SETTINGS_MAX_CONCURRENT_STREAMS
+		t.Errorf("questions at once on a connection: %v, %v", settings, err)
 	}
 	if status, _ := get(t, http.DefaultClient, "http://"+tcp+"/livez"); status != http.StatusBadRequest {
 		t.Errorf("without TLS: status %d", status)

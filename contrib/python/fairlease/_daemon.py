@@ -21,6 +21,7 @@ _REST = 60.0  # seconds before its end at which another one is made
 
 _lock = threading.Lock()
 _token = ""  # of our own; may have expired
+_forgot: Optional[float] = None  # when one was last forgotten; monotonic
 
 
 class Refused(OSError):
@@ -61,10 +62,12 @@ def post(path: str, text: str) -> Tuple[bytes, float]:
         with _opener(bool(headers)).open(request, timeout=TIMEOUT) as answer:
             return answer.read(_LONGEST), _seconds(answer.headers.get("Retry-After"))
     except urllib.error.HTTPError as e:
+        again = _seconds(e.headers.get("Retry-After"))
         if e.code == 401:
             _forget()
+            again = again or _REST
         text = "fairlease: %d: %s" % (e.code, e.read(1024).decode(errors="replace").strip())
-        raise Refused(text, _seconds(e.headers.get("Retry-After"))) from e
+        raise Refused(text, again) from e
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -133,10 +136,12 @@ def _good_token() -> str:
 
 
 def _forget() -> None:
-    """Forget the token of our own, which was refused."""
-    global _token
+    """Forget the token of our own, which was refused; at most once in its life, since scontrol asks slurmctld for another one."""
+    global _token, _forgot
     with _lock:
-        _token = ""
+        now = time.monotonic()
+        if _forgot is None or now - _forgot >= _LIFE:
+            _token, _forgot = "", now
 
 
 def _claims(token: str) -> Dict[str, object]:

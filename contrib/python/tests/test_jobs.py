@@ -176,9 +176,13 @@ class Tokens(unittest.TestCase):
             with open(calls) as f:
                 self.assertEqual(f.read(), "token lifespan=600 none\n")
             d.refuse = 401
-            self.assertIn("fairlease: 401", python(self.told + "\ntry: fairlease.report(6)\nexcept OSError: pass", **self.env(d, bin)))
+            self.assertIn("fairlease: 401", python(self.told + "\nfor n in (6, 7, 8):\n try: fairlease.report(n)\n except OSError: pass", **self.env(d, bin)))
             with open(calls) as f:
-                self.assertEqual(len(f.readlines()), 3)  # one that was refused is made anew
+                self.assertEqual(len(f.readlines()), 3)  # one that was refused is made anew, once
+            heard = len(d.heard)
+            d.again = ""
+            python("import fairlease\nfrom fairlease import _reports\nfor n in range(9):\n try: _reports._post('{}')\n except OSError as e: assert e.again == 60, e.again\nassert _reports._next > 0", **self.env(d, bin))
+            self.assertEqual(len(d.heard), heard + 9)
             self.scontrol(bin, "echo not allowed >&2; exit 1")
             self.assertEqual(python(self.told, **self.env(d, bin)), "scontrol token: not allowed")
 
