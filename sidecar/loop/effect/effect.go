@@ -62,9 +62,9 @@ type Tenant struct {
 	Now    Standing `json:"now"`
 }
 
-// Standing is what a tenant is due.
+// Standing is what a tenant is due of a pool.
 type Standing struct {
-	Weight      int64            `json:"weight"`
+	Share       int64            `json:"share_millionths"` // by weight, of all tenants of the pool
 	Entitlement cluster.MicroGPU `json:"entitlement_micro_gpus"`
 	Owed        cluster.GPUTime  `json:"owed_gpu_ms"`
 }
@@ -231,13 +231,17 @@ func leased(p *cluster.Plan) (n int) {
 func (e *Effect) tenants(old, now []cluster.TenantStatus) {
 	of := map[[2]string]*Tenant{}
 	put := func(list []cluster.TenantStatus, into func(*Tenant) *Standing) {
+		sums := map[string]int64{}
+		for i := range list {
+			sums[list[i].Pool] += list[i].Weight
+		}
 		for i := range list {
 			t := &list[i]
 			name := [2]string{t.Tenant, t.Pool}
 			if of[name] == nil {
 				of[name] = &Tenant{Tenant: t.Tenant, Pool: t.Pool}
 			}
-			*into(of[name]) = Standing{t.Weight, t.Entitlement, t.Owed}
+			*into(of[name]) = Standing{cluster.MulDiv(t.Weight, 1_000_000, max(sums[t.Pool], 1)), t.Entitlement, t.Owed}
 		}
 	}
 	put(old, func(t *Tenant) *Standing { return &t.Was })

@@ -82,6 +82,11 @@ func TestEffects(t *testing.T) {
 	if len(e.Tenants) != 2 || e.Moved != 4*cluster.WholeGPU || e.Percent() != 25 || !strings.Contains(e.String(), "move the entitlement to 4.0 GPUs") {
 		t.Errorf("weights of 3 to 1 in place of 1 to 1: %v, %+v", e, e)
 	}
+	for _, x := range e.Tenants {
+		if want := map[string]int64{"nlp": 750_000, "vision": 250_000}[x.Tenant]; x.Was.Share != 500_000 || x.Now.Share != want {
+			t.Errorf("%s has %d and then %d millionths of the weight, want half and then %d", x.Tenant, x.Was.Share, x.Now.Share, want)
+		}
+	}
 	worst := 0.0
 	for i, e := range change(func(s *effect.Setup) { s.Rules.Partitions = []string{"other"} }) {
 		if len(e.Left) != len(all[i].Cases) {

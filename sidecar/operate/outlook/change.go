@@ -140,12 +140,13 @@ func (o *Otherwise) Write(p *view.Page) error {
 		}
 	}
 	if len(e.Tenants) > 0 {
-		t := &view.Table{Head: []string{"TENANT", "POOL", ">WEIGHT", ">NEW", ">DUE", ">NEW", ">OWED_GPU_H", ">NEW"}}
+		t := &view.Table{Head: []string{"TENANT", "POOL", ">SHARE", ">NEW", ">DUE", ">NEW", ">OWED_GPU_H", ">NEW"}}
 		gpus := func(g cluster.MicroGPU) string { return fmt.Sprintf("%.1f", float64(g)/float64(cluster.WholeGPU)) }
+		share := func(millionths int64) string { return fmt.Sprintf("%.1f%%", float64(millionths)/1e4) }
 		hours := func(g cluster.GPUTime) string { return fmt.Sprintf("%.1f", float64(g)/float64(cluster.Hour)) }
 		for i := range e.Tenants {
 			x := &e.Tenants[i]
-			t.Add(x.Tenant, x.Pool, fmt.Sprint(x.Was.Weight), fmt.Sprint(x.Now.Weight), gpus(x.Was.Entitlement), gpus(x.Now.Entitlement), hours(x.Was.Owed), hours(x.Now.Owed))
+			t.Add(x.Tenant, x.Pool, share(x.Was.Share), share(x.Now.Share), gpus(x.Was.Entitlement), gpus(x.Now.Entitlement), hours(x.Was.Owed), hours(x.Now.Owed))
 		}
 		p.Printf("\n")
 		p.Table(t)
