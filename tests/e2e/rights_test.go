@@ -20,14 +20,15 @@ import (
 
 // client is a program for users of the cluster. It asks at a unix socket or a TCP address for each line of its input, a JSON list of a path
 // and headers, and writes a JSON list of the status, the text and the tag of the answer.
-const client = `import http.client, json, socket, sys
+const client = `import http.client, json, socket, ssl, sys
 class Local(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect(sys.argv[1])
 for line in sys.stdin:
     path, headers = json.loads(line)
-    c = Local("local") if sys.argv[1].startswith("/") else http.client.HTTPConnection(sys.argv[1])
+    to = sys.argv[1]
+    c = Local("local") if to.startswith("/") else http.client.HTTPSConnection(to[8:], context=ssl.create_default_context(cafile=sys.path[0] + "/crt")) if to.startswith("https://") else http.client.HTTPConnection(to)
     c.request("GET", path, headers=headers or {})
     r = c.getresponse()
     print(json.dumps([r.status, r.read().decode(), r.headers.get("ETag") or ""]))

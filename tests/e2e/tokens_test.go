@@ -3,8 +3,11 @@ package e2e
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -37,7 +40,7 @@ asyncio.run(main())
 // reporting is a job that reports to the daemon, and asks for its lease, with what its node has.
 const reporting = `#!/bin/bash
 #SBATCH --output=out.%j
-export FAIRLEASE_PROGRESS_URL=http://127.0.0.1:8765 PYTHONPATH=$PWD
+export FAIRLEASE_PROGRESS_URL=https://127.0.0.1:8765 PYTHONPATH=$PWD SSL_CERT_FILE=/run/fairlease-web/crt
 exec python3 - <<'END'
 import time, fairlease, fairlease._leases as leases
 for step in range(1, 100000):
@@ -77,7 +80,8 @@ func (r *rig) tokens() {
 	if err := os.Chmod(r.RestSocket(), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	config := r.configure("models: {progress: {listen: '127.0.0.1:0', munge: /nowhere/munged, every: 1s}}\n")
+	tls := r.secure()
+	config := r.configure(fmt.Sprintf("models: {progress: {listen: '127.0.0.1:0', web_config: %q, munge: /nowhere/munged, every: 1s}}\n", filepath.Join(r.Dir, tls)))
 	text, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +100,7 @@ func (r *rig) tokens() {
 	}
 	listens := regexp.MustCompile(`"address":"([^"]+)","[^}]*accepting progress reports`)
 	r.until("the daemon takes reports", time.Minute, func() bool { return listens.MatchString(log(logOf(config))) })
-	webLog := r.webOnCluster("slurm: {jwt: 'unix:///run/slurmrestd/slurmrestd.sock'}\nweb: {listen: ':9964', socket: " + webSocket + ", munge: false}\n")
+	webLog := r.webOnCluster("slurm: {jwt: 'unix:///run/slurmrestd/slurmrestd.sock'}\nweb: {listen: ':9964', web_config: " + tls + ", socket: " + webSocket + ", munge: false}\n")
 	r.relay(filepath.Join(r.Dir, webFolder, "progress"), listens.FindStringSubmatch(log(logOf(config)))[1])
 	way := r.userCommand("root", "python3", "-c", doorway, webFolder+"/progress", "8765")
 	if err := way.Start(); err != nil {
@@ -130,7 +134,7 @@ func (r *rig) tokens() {
 	const told = "import fairlease\ntry:\n fairlease.report(1)\n print('believed')\nexcept OSError as e: print(e)"
 	reports := func(env ...string) string { // of bob about the job
 		t.Helper()
-		line := append([]string{"env", "FAIRLEASE_PROGRESS_URL=http://127.0.0.1:8765", "SLURM_JOB_ID=" + id, "PYTHONPATH=/home/bob"}, env...)
+		line := append([]string{"env", "FAIRLEASE_PROGRESS_URL=https://127.0.0.1:8765", "SSL_CERT_FILE=" + webFolder + "/crt", "SLURM_JOB_ID=" + id, "PYTHONPATH=/home/bob"}, env...)
 		out, err := r.Exec(r.ctx(), "bob", append(line, "python3", "-B", "-c", told)...)
 		if err != nil {
 			t.Fatal(err)
@@ -145,22 +149,31 @@ func (r *rig) tokens() {
 	}
 
 	// Commands, and whatever sends a header, are answered over TCP.
+	explains := func(user string) (int, string) {
+		t.Helper()
+		cmd := r.userCommand(user, "env", "SSL_CERT_FILE="+webFolder+"/crt", webFolder+"/fairlease", "--server", "https://"+webTCP, "explain", id)
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		return cmd.ProcessState.ExitCode(), string(out)
+	}
 	r.until("the web server knows the job", time.Minute, func() bool {
-		code, text := r.asUser("alice", "--server", "http://"+webTCP, "explain", id)
+		code, text := explains("alice")
 		return code == 0 && strings.Contains(text, "secret-of-nlp")
 	})
-	if code, text := r.asUser("bob", "--server", "http://"+webTCP, "explain", id); code == 0 || strings.Contains(text, "secret-of-nlp") {
+	if code, text := explains("bob"); code == 0 || strings.Contains(text, "secret-of-nlp") {
 		t.Errorf("bob asks for the job of alice: exit code %d\n%s", code, text)
 	}
 	sees := func(what string, status int, has string, headers map[string]string) {
 		t.Helper()
-		if answer := r.askWeb("bob", webTCP, question{"/api/v1/person", headers})[0]; answer.status != status || !strings.Contains(answer.text, has) {
+		if answer := r.askWeb("bob", "https://"+webTCP, question{"/api/v1/person", headers})[0]; answer.status != status || !strings.Contains(answer.text, has) {
 			t.Errorf("%s: status %d: %s", what, answer.status, answer.text)
 		}
 	}
 	const authorization, name = "Authorization", "X-SLURM-USER-NAME"
 	short, made := token("alice", 5*time.Second), time.Now()
-	sees("a short token", 200, `"user":"alice","operator":false,"tenants":["nlp"]`, map[string]string{authorization: "Bearer " + short})
+	sees("a token of a minute", 200, `"user":"alice","operator":false,"tenants":["nlp"]`, map[string]string{authorization: "Bearer " + token("alice", time.Minute)})
 	good := token("alice", time.Hour)
 	sees("a token of alice", 200, `"user":"alice"`, map[string]string{authorization: "Bearer " + good})
 	sees("a token of alice for root", 401, "another user", map[string]string{authorization: "Bearer " + good, name: "root"})
@@ -171,7 +184,7 @@ func (r *rig) tokens() {
 	sees("an unsigned token", 401, "not signed", map[string]string{authorization: "Bearer " + strings.Join([]string{coded(`{"alg":"none"}`), coded(`{"exp":9999999999,"sun":"root"}`), ""}, ".")})
 	sees("MUNGE", 401, "takes no MUNGE", map[string]string{authorization: "MUNGE MUNGE:x:"})
 	r.until("the short token has expired", time.Minute, func() bool { return time.Since(made) > 6*time.Second })
-	sees("the short token again", 401, "expired", map[string]string{authorization: "Bearer " + short})
+	sees("the short token", 401, "expired", map[string]string{authorization: "Bearer " + short})
 
 	// While Slurm is away only those are known whom it knew before.
 	if err := r.Stop(r.ctx(), testcluster.Slurmrestd); err != nil {
@@ -188,6 +201,31 @@ func (r *rig) tokens() {
 			t.Errorf("%s has a token:\n%s", filepath.Base(name), text)
 		}
 	}
+}
+
+// secure writes a certificate for 127.0.0.1 where the cluster's users read it, and gives the path of a web config with it there.
+func (r *rig) secure() string {
+	r.t.Helper()
+	if out, err := r.Exec(r.ctx(), "root", "install", "-d", "-m", "0755", "-o", webUser, webFolder); err != nil {
+		r.t.Fatalf("%v: %s", err, out)
+	}
+	issuer := httptest.NewUnstartedServer(nil)
+	issuer.StartTLS()
+	issuer.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(issuer.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{
+		"crt":      pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: issuer.Certificate().Raw}),
+		"key":      pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		"web.yaml": []byte("tls_server_config: {cert_file: crt, key_file: key}\n"),
+	} {
+		if err := os.WriteFile(filepath.Join(r.Dir, webFolder, name), text, 0o644); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	return webFolder + "/web.yaml"
 }
 
 func coded(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }

@@ -23,11 +23,18 @@ func tokenOf(user string, good time.Duration) string {
 	return text([]byte(`{"alg":"HS256"}`)) + "." + text(fmt.Appendf(nil, `{"exp":%d,"sun":%q}`, time.Now().Add(good).Unix(), user)) + "." + text([]byte(user+"'s"))
 }
 
+// trust has clients of this process take a server's certificate.
+func trust(t *testing.T, h *httptest.Server) {
+	t.Helper()
+	before := http.DefaultTransport
+	http.DefaultTransport = h.Client().Transport
+	t.Cleanup(func() { http.DefaultTransport = before })
+}
+
 // A client proves who asks by what its host has: munge, the environment's token, or one that scontrol makes. A token goes over no network
 // in clear, and into no error.
 func TestProofs(t *testing.T) {
 	good, old, nameless, fresh := tokenOf("ann", time.Hour), tokenOf("ann", -time.Minute), tokenOf("", time.Hour), tokenOf("ann", 5*time.Minute)
-	brief := tokenOf("ann", 20*time.Second)
 	const noMunged, noRight = "echo no munged >&2; exit 1", "echo not allowed >&2; exit 1"
 	makes := `[ "$1 $2 ${SLURM_JWT-none}" = "token lifespan=300 none" ] && echo SLURM_JWT=` + fresh
 	all := ask.Proofs{Munge: true, Tokens: true}
@@ -45,8 +52,8 @@ func TestProofs(t *testing.T) {
 		{"munged is away", noMunged, "", good, all, "Bearer " + good, ""},
 		{"the environment's token", "", makes, good, all, "Bearer " + good, ""},
 		{"one that has expired", "", makes, old, all, "Bearer " + fresh, ""},
-		{"one that expires soon", "", makes, brief, all, "Bearer " + fresh, ""},
-		{"one that expires soon, and no other", "", noRight, brief, all, "Bearer " + brief, ""},
+		{"one that expires soon", "", makes, "brief", all, "Bearer " + fresh, ""},
+		{"one that expires soon, and no other", "", noRight, "brief", all, "Bearer brief", ""},
 		{"none", "", makes, "", all, "Bearer " + fresh, ""},
 		{"one that names no user", "", "", nameless, all, "Bearer " + nameless, ""},
 		{"expired, and no other", "", "", old, all, "", "has expired"},
@@ -55,6 +62,10 @@ func TestProofs(t *testing.T) {
 		{"nonsense", "", "", "x.y.z", all, "", "has expired"},
 		{"nothing is here", "", "", "", all, "", "you must say who you are"},
 	} {
+		if c.jwt == "brief" {
+			c.jwt = tokenOf("ann", 29*time.Second)
+			c.want = strings.Replace(c.want, "brief", c.jwt, 1)
+		}
 		dir := t.TempDir()
 		t.Setenv("PATH", dir)
 		t.Setenv("SLURM_JWT", c.jwt)
@@ -66,12 +77,13 @@ func TestProofs(t *testing.T) {
 			}
 		}
 		var got, user string
-		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if got, user = r.Header.Get("Authorization"), r.Header.Get("X-SLURM-USER-NAME"); got == "" {
 				w.WriteHeader(http.StatusUnauthorized)
 				fmt.Fprint(w, "you must say who you are")
 			}
 		}))
+		trust(t, h)
 		client, err := ask.NewClient(h.URL, c.by)
 		if err != nil {
 			t.Fatal(err)
@@ -93,13 +105,16 @@ func TestProofs(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
 	defer h.Close()
-	s, err := ask.Open(t.Context(), config.Default(), strings.Replace(h.URL, "127.0.0.1", "0.0.0.0", 1)) // no address of this host alone
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	var f *failure.Error
-	if _, _, err := s.Tenants(t.Context()); !errors.As(err, &f) || !strings.Contains(err.Error(), "in clear") || seen != "" {
-		t.Errorf("over the network in clear: %v, asked with %q", err, seen)
+	for _, server := range []string{h.URL, strings.Replace(h.URL, "127.0.0.1", "localhost", 1), strings.Replace(h.URL, "127.0.0.1", "0.0.0.0", 1)} {
+		s, err := ask.Open(t.Context(), config.Default(), server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = "nothing"
+		var f *failure.Error
+		if _, _, err := s.Tenants(t.Context()); !errors.As(err, &f) || !strings.Contains(err.Error(), "by https only") || seen != "" {
+			t.Errorf("in clear to %s: %v, asked with %q", server, err, seen)
+		}
+		s.Close()
 	}
 }
