@@ -477,12 +477,15 @@ func TestClientsThatDoNotRead(t *testing.T) {
 			t.Fatal("fewer than 16 answers begin")
 		}
 	}
-	if status, text := get(t, http.DefaultClient, "http://"+tcp+"/livez"); status != http.StatusServiceUnavailable || text != "the server is busy\n" {
-		t.Errorf("the same address: status %d: %s", status, text)
+	if status, text := get(t, http.DefaultClient, "http://"+tcp+"/"); status != http.StatusServiceUnavailable || text != "the server is busy\n" {
+		t.Errorf("the same address: status %d: %.80s", status, text)
+	}
+	if status, text := get(t, http.DefaultClient, "http://"+tcp+"/livez"); status != http.StatusOK {
+		t.Errorf("a probe from the same address: status %d: %s", status, text)
 	}
 	elsewhere := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext}}
-	if status, text := get(t, elsewhere, "http://"+tcp+"/livez"); status != http.StatusOK {
-		t.Errorf("another address: status %d: %s", status, text)
+	if status, text := get(t, elsewhere, "http://"+tcp+"/"); status != http.StatusOK {
+		t.Errorf("another address: status %d: %.80s", status, text)
 	}
 }
 
