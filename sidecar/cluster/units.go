@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
+	"strconv"
 	"time"
 )
 
@@ -210,4 +213,48 @@ func (r Rho) String() string {
 		return "inf"
 	}
 	return fmt.Sprintf("%.3f", float64(r)/float64(Fair))
+}
+
+// GPUCount is a number of GPUs that people and other programs read: MicroGPU, written as the plain number that it is. 4 GPUs are 4, half a GPU is
+// 0.5, in JSON, in text and in the database's numerics. Sums of it are exact. Convert it from and to MicroGPU.
+type GPUCount MicroGPU
+
+// CountOf gives n whole GPUs.
+func CountOf(n int) GPUCount { return GPUCount(n) * GPUCount(WholeGPU) }
+
+// append writes the number with up to six decimals, without zeros at its end.
+func (n GPUCount) append(out []byte) []byte {
+	abs := uint64(n)
+	if n < 0 {
+		out, abs = append(out, '-'), -abs
+	}
+	out = strconv.AppendUint(out, abs/uint64(WholeGPU), 10)
+	rest := abs % uint64(WholeGPU)
+	if rest == 0 {
+		return out
+	}
+	return bytes.TrimRight(fmt.Appendf(out, ".%06d", rest), "0")
+}
+
+func (n GPUCount) String() string { return string(n.append(nil)) }
+
+// MarshalJSON writes the plain number: 4, 0.5.
+func (n GPUCount) MarshalJSON() ([]byte, error) { return n.append(nil), nil }
+
+// UnmarshalJSON reads a number with up to six decimals. An error leaves the number as it was.
+func (n *GPUCount) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
+	whole, part, _ := bytes.Cut(text, []byte("."))
+	digits := slices.Concat(whole, part)
+	for range 6 - len(part) {
+		digits = append(digits, '0')
+	}
+	x, err := strconv.ParseInt(string(digits), 10, 64)
+	if err != nil || len(part) > 6 || bytes.ContainsAny(part, "+-") {
+		return fmt.Errorf("%s is no number of GPUs: write a number with up to six decimals", text)
+	}
+	*n = GPUCount(x)
+	return nil
 }

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"encoding/json"
 	"math"
 	"math/big"
 	"testing"
@@ -98,4 +99,52 @@ func TestSpanForSlurm(t *testing.T) {
 			t.Errorf("%s is read as %d ms, %v", want, back, err)
 		}
 	}
+}
+
+func TestGPUCountIsAPlainNumber(t *testing.T) {
+	for n, want := range map[cluster.GPUCount]string{
+		0: "0", cluster.CountOf(4): "4", cluster.CountOf(100): "100", 500_000: "0.5", 125_000: "0.125", 1: "0.000001", 10: "0.00001", 1_500_000: "1.5", -250_000: "-0.25", cluster.CountOf(-3): "-3",
+		math.MaxInt64: "9223372036854.775807", math.MinInt64: "-9223372036854.775808", 100_000 + 200_000: "0.3",
+	} {
+		text, err := json.Marshal(n)
+		if err != nil || string(text) != want || n.String() != want {
+			t.Errorf("%d is written %s and %s, %v; want %s", int64(n), text, n, err, want)
+		}
+		var back cluster.GPUCount
+		if err := json.Unmarshal(text, &back); err != nil || back != n {
+			t.Errorf("%s is read as %d, %v; want %d", text, int64(back), err, int64(n))
+		}
+	}
+	for text, want := range map[string]cluster.GPUCount{"null": 7, "4.0": cluster.CountOf(4), "0.500": 500_000, "-0": 0} {
+		n := cluster.GPUCount(7)
+		if err := json.Unmarshal([]byte(text), &n); err != nil || n != want {
+			t.Errorf("%s is read as %d, %v; want %d", text, int64(n), err, int64(want))
+		}
+	}
+	for _, text := range []string{`"4"`, `1e2`, `0.0000001`, `9223372036855`, `[]`, `{}`, `true`, `{"devices":1,"part":500000}`} {
+		n := cluster.GPUCount(7)
+		if err := json.Unmarshal([]byte(text), &n); err == nil || n != 7 {
+			t.Errorf("%s is read as %d, %v; want an error, and the number as it was", text, int64(n), err)
+		}
+	}
+}
+
+// FuzzGPUCount reads any text. It is an error, or a number that is written and read again as the same.
+func FuzzGPUCount(f *testing.F) {
+	for _, text := range []string{"4", "0.5", "-0.000001", "1e2", "12.", ".5", "1.+5", "--1", "9223372036854.775807"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var n, back cluster.GPUCount
+		if n.UnmarshalJSON([]byte(text)) != nil {
+			if n != 0 {
+				t.Fatalf("%q is an error, and leaves %d", text, int64(n))
+			}
+			return
+		}
+		out, err := json.Marshal(n)
+		if err != nil || json.Unmarshal(out, &back) != nil || back != n {
+			t.Fatalf("%q is read as %d, written %s and read as %d: %v", text, int64(n), out, int64(back), err)
+		}
+	})
 }
