@@ -75,6 +75,9 @@ const (
 // Request is the resource request of a job, in the terms that placement uses.
 type Request struct {
 	Size Size `json:"gpus"` // total demand
+	// Shards is how many shards of one GPU the job asks for (gres/shard); 0 = it asks for whole GPUs. Its Size is then one device, and the
+	// part that they are of it where a GPU has the fewest: see Node.Shards.
+	Shards int `json:"shards,omitempty"`
 	// Nodes is the minimum number of nodes, MaxNodes the maximum (0 = no limit).
 	Nodes    int `json:"nodes,omitempty"`
 	MaxNodes int `json:"max_nodes,omitempty"`
@@ -94,13 +97,13 @@ type Request struct {
 }
 
 // Loose reports whether only Slurm can choose the nodes of such a request. A lease then counts its GPUs, and names no nodes.
-func (r *Request) Loose() bool { return r.Unplaceable != "" || r.Brackets() }
+func (r *Request) Loose() bool { return r.Unplaceable != "" || Brackets(r.Features) }
 
 // Apart reports whether the job's nodes are closed to other users, though Slurm counts only the GPUs that it asks for.
 func (r *Request) Apart() bool { return r.Exclusive && strings.HasPrefix(r.Unplaceable, Apart) }
 
-// Brackets reports whether the constraint has a form that only Slurm reads.
-func (r *Request) Brackets() bool { return strings.ContainsAny(r.Features, "[]()*,") }
+// Brackets reports whether a constraint has a form that only Slurm reads.
+func Brackets(constraint string) bool { return strings.ContainsAny(constraint, "[]()*,") }
 
 // Leasable reports whether the GPUs of the request can be counted, and its job be kept from starting until then.
 func (r *Request) Leasable() bool {

@@ -18,6 +18,8 @@ type Node struct {
 	Host    string `json:"-"`
 	Address string `json:"-"`
 	GPUs    []GPUs `json:"gpus"` // sorted by model; drained GPUs already taken off
+	// Shards is how many parts each of its GPUs has that jobs can ask for (gres/shard); 0 = none.
+	Shards int `json:"shards,omitempty"`
 	// Drained lists the indices of drained GPUs that Slurm reports.
 	Drained    []int    `json:"drained,omitempty"`
 	CPUs       int      `json:"cpus"`

@@ -320,7 +320,7 @@ func (r *Rules) wayOut(j *cluster.Job) (cluster.Way, string) {
 		return cluster.WaySession, "is interactive"
 	case j.Request.Unplaceable != "" && j.Request.Unplaceable != cluster.Contiguous:
 		return cluster.WayOther, "cannot be placed by fairlease: " + j.Request.Unplaceable
-	case j.Request.Brackets():
+	case cluster.Brackets(j.Request.Features):
 		return cluster.WayOther, "cannot be placed by fairlease: constraint " + j.Request.Features
 	case !j.Requeueable && r.OptOut.NoRequeue != Override:
 		return cluster.WayNoRequeue, "was submitted with --no-requeue"

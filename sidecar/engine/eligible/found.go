@@ -104,7 +104,7 @@ func spec(facts *round.Facts, i int, gate *round.Gate, avoid []string) place.Spe
 		exclude = append(slices.Clone(j.Exclude), avoid...)
 	}
 	request, partitions := j.Request, j.Partitions
-	if request.Brackets() {
+	if cluster.Brackets(request.Features) {
 		request.Features = ""
 	}
 	if gate != nil {
