@@ -258,10 +258,12 @@ func (k *checker) connections() {
 	k.must(s.ArrayCap > 0, "slurm.array_cap", "must be 1 or more tasks, got %d", s.ArrayCap)
 	k.must(strings.HasPrefix(k.c.Files.Heartbeats, "/"), "files.heartbeats", "must be an absolute path, got %q", k.c.Files.Heartbeats)
 	k.must(strings.HasPrefix(k.c.Files.State, "/"), "files.state", "must be an absolute path, got %q", k.c.Files.State)
-	k.oneOf("log.level", k.c.Log.Level, "debug", "info", "warn", "error")
-	k.oneOf("log.format", k.c.Log.Format, "auto", "json", "console")
-	k.listens("metrics.listen", k.c.Metrics.Listen)
-	k.must(k.c.Metrics.WebConfig == "" || strings.HasPrefix(k.c.Metrics.WebConfig, "/"), "metrics.web_config", "must be an absolute path, got %q", k.c.Metrics.WebConfig)
+	k.oneOf("log.level", k.c.Output.Log.Level, "debug", "info", "warn", "error")
+	k.oneOf("log.format", k.c.Output.Log.Format, "auto", "json", "console")
+	_, _, err := SyslogPlace(k.c.Output.Audit.Syslog)
+	k.must(err == nil, "audit.syslog", "%v", err)
+	k.listens("metrics.listen", k.c.Output.Metrics.Listen)
+	k.must(k.c.Output.Metrics.WebConfig == "" || strings.HasPrefix(k.c.Output.Metrics.WebConfig, "/"), "metrics.web_config", "must be an absolute path, got %q", k.c.Output.Metrics.WebConfig)
 }
 
 // slurmrestd checks an address of slurmrestd, to which tokens may be sent. others are the words that the key also takes.
@@ -310,8 +312,8 @@ func (c *Config) Warnings() []string {
 	if host := c.unsafeDatabase(); host != "" {
 		out = append(out, fmt.Sprintf("database.url reaches PostgreSQL on %s over the network without sslmode=verify-full: another host can pass for it, read the password and change the journal; add sslmode=verify-full, and sslrootcert=FILE with the certificate authority's certificate", host))
 	}
-	if host, _, _ := net.SplitHostPort(c.Metrics.Listen); c.Metrics.Listen != "" && c.Metrics.WebConfig == "" && !loopback(host) {
-		out = append(out, fmt.Sprintf("metrics.listen (%s) can be reached from other hosts, and everybody there reads what each tenant has; name a file with TLS and users in metrics.web_config, or listen on 127.0.0.1", c.Metrics.Listen))
+	if host, _, _ := net.SplitHostPort(c.Output.Metrics.Listen); c.Output.Metrics.Listen != "" && c.Output.Metrics.WebConfig == "" && !loopback(host) {
+		out = append(out, fmt.Sprintf("metrics.listen (%s) can be reached from other hosts, and everybody there reads what each tenant has; name a file with TLS and users in metrics.web_config, or listen on 127.0.0.1", c.Output.Metrics.Listen))
 	}
 	out = append(out, c.openWeb()...)
 	out = append(out, vainNotices(c)...)

@@ -66,8 +66,7 @@ type Config struct {
 	Slurm    Slurm    `yaml:"slurm"`
 	Database Database `yaml:"database"`
 	Files    Files    `yaml:"files"`
-	Log      Log      `yaml:"log"`
-	Metrics  Metrics  `yaml:"metrics"`
+	Output   Output   `yaml:",inline"`
 	Web      Web      `yaml:"web"`
 
 	from source
@@ -376,6 +375,13 @@ type Files struct {
 	State      string `yaml:"state"`
 }
 
+// Output says where the daemon writes what administrators read. Its sections are at the top of the file.
+type Output struct {
+	Log     Log     `yaml:"log"`
+	Audit   Audit   `yaml:"audit"`
+	Metrics Metrics `yaml:"metrics"`
+}
+
 // Log configures the daemon's log.
 type Log struct {
 	Level  string `yaml:"level"`
@@ -431,8 +437,7 @@ func Default() *Config {
 			AccountsEvery: 5 * minute, SmallList: 200, Singles: 64, ArrayCap: 1000},
 		Database: Database{Schema: "fairlease", KeepRounds: 14 * day, Keep: 365 * day},
 		Files:    Files{Heartbeats: "/run/fairlease", State: "/var/lib/fairlease/state.json"},
-		Log:      Log{Level: "info", Format: "auto"},
-		Metrics:  Metrics{Listen: "127.0.0.1:9963"},
+		Output:   Output{Log: Log{Level: "info", Format: "auto"}, Audit: Audit{Syslog: SyslogOff}, Metrics: Metrics{Listen: "127.0.0.1:9963"}},
 		Web: Web{Listen: "127.0.0.1:9964", Socket: "/run/fairlease-web/socket", Munge: true, UserHeader: "X-Remote-User",
 			Anonymous: AnonymousSums, MaxConnections: 1000},
 	}

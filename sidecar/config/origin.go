@@ -105,6 +105,8 @@ func walk(s reflect.Value, path string, each func(string, reflect.Value)) {
 		tag := s.Type().Field(i).Tag.Get("yaml")
 		switch {
 		case tag == "":
+		case tag == inline:
+			walk(s.Field(i), path, each)
 		case s.Field(i).Kind() == reflect.Struct:
 			walk(s.Field(i), join(path, tag), each)
 		default:
@@ -140,7 +142,7 @@ func fixed(key string) bool {
 // equal content.
 func (c *Config) Keep(now *Config) *Config {
 	out := *now
-	out.Slurm, out.Files, out.Log, out.Metrics = c.Slurm, c.Files, c.Log, c.Metrics
+	out.Slurm, out.Files, out.Output.Log, out.Output.Metrics = c.Slurm, c.Files, c.Output.Log, c.Output.Metrics
 	out.Web = c.Web
 	out.Database.URL, out.Database.Schema = c.Database.URL, c.Database.Schema
 	out.Models.Progress = c.Models.Progress

@@ -400,10 +400,18 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
+// inline is the tag of a struct whose fields are keys of the struct around it.
+const inline = ",inline"
+
 // fieldOf finds the field of a struct for a key of the file.
 func fieldOf(s reflect.Value, key string) (reflect.Value, bool) {
 	for i := range s.NumField() {
-		if tag := s.Type().Field(i).Tag.Get("yaml"); tag != "" && tag == key {
+		tag := s.Type().Field(i).Tag.Get("yaml")
+		if tag == inline {
+			if field, ok := fieldOf(s.Field(i), key); ok {
+				return field, true
+			}
+		} else if tag != "" && tag == key {
 			return s.Field(i), true
 		}
 	}
@@ -414,7 +422,9 @@ func fieldOf(s reflect.Value, key string) (reflect.Value, bool) {
 func keysOf(t reflect.Type) []string {
 	var keys []string
 	for i := range t.NumField() {
-		if tag := t.Field(i).Tag.Get("yaml"); tag != "" {
+		if tag := t.Field(i).Tag.Get("yaml"); tag == inline {
+			keys = append(keys, keysOf(t.Field(i).Type)...)
+		} else if tag != "" {
 			keys = append(keys, tag)
 		}
 	}

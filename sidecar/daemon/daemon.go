@@ -154,7 +154,7 @@ func (d *Daemon) open() *service {
 			terms: terms{study: d.Study, report: report}, budgets: budgets{meter: d.Meter}, goals: objectives{meter: d.Meter}, beats: heartbeats{dir: d.Config.Files.Heartbeats}},
 		gate: make(turnstile, 1), inForce: &d.inForce, read: d.Reload, report: report,
 		accepted:  acceptance{path: d.Config.AcceptedPath()},
-		forecasts: foresight{make: d.Foresee, report: report}, notices: sender{report: report}, audits: audits{make: d.Audit, report: report}, divide: d.Divide,
+		forecasts: foresight{make: d.Foresee, report: report}, notices: sender{report: report}, syslog: copier{report: report}, audits: audits{make: d.Audit, report: report}, divide: d.Divide,
 	}
 	d.service.rounds.record.standing.Store(takenOver(d.Config, "start"))
 	return d.service

@@ -9,6 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/cluster/objective"
 	"github.com/fairlease/fairlease/sidecar/cluster/spending"
+	"github.com/fairlease/fairlease/sidecar/daemon/syslog"
 	"github.com/fairlease/fairlease/sidecar/forecast"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim/tune"
@@ -45,6 +46,7 @@ type Leadership struct {
 	Budgets Budgets
 	Records Records
 	Notices Notices
+	Syslog  syslog.Box
 	// Objectives are counted in the journal.
 	Objectives Objectives
 	// Audit and Forecast write one down.

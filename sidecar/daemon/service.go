@@ -23,6 +23,7 @@ type service struct {
 	accepted  acceptance
 	forecasts foresight
 	notices   sender
+	syslog    copier
 	audits    audits
 	divide    effect.Divide // nil = a policy is not asked again
 }
@@ -36,7 +37,7 @@ func (d *service) serve(ctx context.Context, c *config.Config, hangup <-chan os.
 		return err
 	}
 	defer stopListening()
-	d.expose(ctx, &c.Metrics)
+	d.expose(ctx, &c.Output.Metrics)
 	fatal := make(chan error, 1)
 	turn := func() {
 		if err := d.beat(ctx); err != nil {
@@ -61,6 +62,7 @@ func (d *service) serve(ctx context.Context, c *config.Config, hangup <-chan os.
 		d.forecasts.foresee(ctx, d.inForce.Load().Forecast.Every.Span().Duration(), d.rounds.candidate.beside.Load())
 	}))
 	clock.Schedule(beat(noticeEvery), cron.FuncJob(func() { d.notices.send(ctx, d.inForce.Load(), d.rounds.candidate.beside.Load()) }))
+	clock.Schedule(beat(syslogEvery), cron.FuncJob(func() { d.syslog.send(ctx, d.rounds.candidate.beside.Load()) }))
 	clock.Start()
 	d.report.log.Info().Str("mode", string(c.Mode)).Strs("acting", d.rounds.acting()).Stringer("interval", c.Interval).
 		Stringer("term", c.Lease.Term).Int("pid", os.Getpid()).Msg(saysStarted)

@@ -151,6 +151,7 @@ type shared struct {
 	audits    []cluster.Audit
 	newest    cluster.Instant // of the newest round
 	notices   pile
+	unsent    rows
 	terms     int64
 	turns     int64 // of the leader
 	told      int64 // turns that a sign of life has told
@@ -205,7 +206,7 @@ func (d *desk) Acquire(_ context.Context, above int64) (*Leadership, error) {
 	d.terms = max(d.terms, above) + 1
 	d.now = &sitting{shared: d.shared, desk: d, term: d.terms, name: d.name, lost: make(chan struct{}), heard: time.Now()}
 	s := d.now
-	return &Leadership{Lead: s, Term: s.term, Clock: s.Clock, Journal: paper{s}, GPUs: s, Terms: s, Budgets: s, Objectives: s, Records: s, Notices: &s.notices, Audit: s.Audit, Forecast: s.Forecast}, nil
+	return &Leadership{Lead: s, Term: s.term, Clock: s.Clock, Journal: paper{s}, GPUs: s, Terms: s, Budgets: s, Objectives: s, Records: s, Notices: &s.notices, Syslog: &s.unsent, Audit: s.Audit, Forecast: s.Forecast}, nil
 }
 
 func (d *desk) Claim(_ context.Context, is cluster.Identity) error {

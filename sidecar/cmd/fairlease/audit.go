@@ -20,7 +20,8 @@ terms of fairlease tune, releases, repairs and migrations.
                database user, which PostgreSQL records itself.
 
 A setting is recorded in the same transaction as the first round in which it is in force. No role may
-change or delete a row, and fairlease never does. Tenants cannot read the record.`
+change or delete a row, and fairlease never does. Tenants cannot read the record. With audit.syslog,
+the daemon sends each row to syslog too.`
 
 func auditCommand(p *program) *cobra.Command {
 	var l view.Form

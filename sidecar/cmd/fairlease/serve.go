@@ -43,7 +43,7 @@ pause and nothing changes.`,
 			if err != nil {
 				return err
 			}
-			log := daemon.NewLog(&cfg.Log, p.err, p.terminal() != nil, p.getenv("NO_COLOR") == "")
+			log := daemon.NewLog(&cfg.Output.Log, p.err, p.terminal() != nil, p.getenv("NO_COLOR") == "")
 			for _, w := range cfg.Warnings() {
 				log.Warn().Msg(w)
 			}

@@ -27,7 +27,7 @@ docs/web.md. While the journal does not answer, the last good state is shown, wi
 			if err != nil {
 				return err
 			}
-			log := daemon.NewLog(&cfg.Log, p.err, p.terminal() != nil, p.getenv("NO_COLOR") == "")
+			log := daemon.NewLog(&cfg.Output.Log, p.err, p.terminal() != nil, p.getenv("NO_COLOR") == "")
 			ready := func() {
 				if _, err := systemd.SdNotify(false, systemd.SdNotifyReady); err != nil {
 					log.Warn().Err(err).Msg("tell the service manager")

@@ -87,7 +87,7 @@ func Leadership(lead *store.Leadership, s *store.Store) *daemon.Leadership {
 			store.Tenants
 			*store.Leadership
 		}{s.Tenants, lead},
-		Objectives: store.Counter{Lead: lead}, Records: lead, Notices: struct {
+		Objectives: store.Counter{Lead: lead}, Records: lead, Syslog: store.Syslog{Lead: lead}, Notices: struct {
 			store.Notices
 			*store.Outbox
 		}{s.Notices, lead.Notices}, Audit: lead.Audit, Forecast: lead.Forecast}

@@ -44,6 +44,7 @@ type Database struct {
 	Remarks   []store.Remark      // on running jobs
 	Kept      []forecast.Coverage // how many statements of forecasts kept their word
 	Notices   store.NoticeCounts  // that need attention
+	Syslog    *store.SyslogState  // nil = unknown
 }
 
 // Reader is a user of the database that reads the journal for the web page.
@@ -82,6 +83,9 @@ func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Data
 	d.Remarks, _ = s.GPUs.Remarks(ctx, 0, math.MaxInt32) // where they cannot be read, neither can what is checked above
 	d.Kept, _ = s.Forecasts.Coverage(ctx)
 	d.Notices, _ = s.Notices.Counts(ctx)
+	if x, err := s.Administration.Syslog(ctx); err == nil {
+		d.Syslog = &x
+	}
 	return d
 }
 

@@ -84,6 +84,8 @@ func Check(cfg *config.Config, seen *Seen) []Finding {
 	checkForecasts(f, cfg, seen.Database.Kept)
 	f.area = "notices"
 	checkNotices(f, cfg, seen.Database.Notices)
+	f.area = "audit"
+	checkSyslog(f, cfg, seen.Syslog, seen.Database.Syslog, seen.At)
 	f.area = "web"
 	checkWeb(f, cfg, seen)
 	f.area = "jobs"

@@ -22,6 +22,7 @@ import (
 
 // Seen is what the doctor's user can see.
 type Seen struct {
+	At       time.Time
 	Accepted *config.Accepted // by the daemon of this host, last; nil = no configuration
 	UID      int
 	Parts    Parts
@@ -29,6 +30,7 @@ type Seen struct {
 	Loose    []config.Loose
 	Munge    error // why munged does not answer; only if reports are enabled
 	Tokens   error // why users' tokens cannot be checked; only if they are taken
+	Syslog   error // why syslog cannot be opened; only if audit.syslog is set
 	Web      Web
 	Reports  Reports
 	Slurm    Slurm
@@ -68,7 +70,8 @@ type Slurm struct {
 
 // Look reads everything that a configuration names.
 func Look(ctx context.Context, cfg *config.Config, clock func() time.Time) *Seen {
-	s := &Seen{UID: os.Getuid(), Loose: cfg.LooseFiles(), Accepted: config.ReadAccepted(cfg.AcceptedPath()), Parts: readParts(ctx)}
+	now := clock()
+	s := &Seen{At: now, UID: os.Getuid(), Loose: cfg.LooseFiles(), Accepted: config.ReadAccepted(cfg.AcceptedPath()), Parts: readParts(ctx)}
 	for _, x := range []Folder{
 		{Check: "heartbeats", Path: cfg.Files.Heartbeats, Means: "the submit plugin gates no job without a heartbeat, so jobs start before they are granted a lease"},
 		{Check: "state", Path: filepath.Dir(cfg.Files.State), Means: "the daemon does not act if it cannot first record the values of jobs"},
@@ -84,11 +87,12 @@ func Look(ctx context.Context, cfg *config.Config, clock func() time.Time) *Seen
 		s.Reports = readReports(p.Folder)
 	}
 	s.Tokens = askTokens(ctx, cfg)
+	s.Syslog = askSyslog(ctx, cfg)
 	s.Slurm = askSlurm(ctx, cfg)
 	s.GPUs = gauge(ctx, cfg, s.Slurm.Sighting)
-	s.Web = readWeb(ctx, cfg, clock())
+	s.Web = readWeb(ctx, cfg, now)
 	if cfg.Database.URL != "" {
-		s.Database = askDatabase(ctx, cfg, clock())
+		s.Database = askDatabase(ctx, cfg, now)
 	}
 	return s
 }
