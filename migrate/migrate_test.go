@@ -225,16 +225,17 @@ func TestInterrupted(t *testing.T) {
 // A journal of the schema before gets the tables of notices: its rows stay, its roles have their rights on the new tables, and its shape is that of a new one.
 func TestUpgradeToNotices(t *testing.T) {
 	dsn := storetest.Empty(t)
-	// Today's views know a table that the program of that schema did not.
+	// Today's views know tables that the program of that schema did not.
 	if err := migrate.UpTo(t.Context(), dsn, 1,
-		"create table fairlease.objective_days (day date, objective text, tenant text, target_percent float8, within_ms bigint, total float8, bad float8)"); err != nil {
+		"create table fairlease.objective_days (day date, objective text, tenant text, target_percent float8, within_ms bigint, total float8, bad float8);"+
+			"create table fairlease.daemons (holder text, host text, since timestamptz, seen_at timestamptz, silent_after interval)"); err != nil {
 		t.Fatal(err)
 	}
 	db := storetest.Connect(t, dsn)
 	if err := migrate.Roles(t.Context(), dsn, migrate.Schema, quiet); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, db, "drop table fairlease.objective_days cascade")
+	execute(t, db, "drop table fairlease.objective_days, fairlease.daemons cascade")
 	execute(t, db, "insert into tenants (name, weight) values ('bio', 3)")
 	from, to, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet)
 	if err != nil || from != 1 || to != migrate.Latest() {

@@ -78,6 +78,7 @@ var ofTenant = map[string]string{
 	// Rows of no tenant, and sums over all tenants.
 	"schema_version":        "true",
 	"leaders":               "true",
+	"daemons":               "true",
 	"rounds":                "true",
 	"nodes":                 "true",
 	"pools":                 "true",
@@ -89,7 +90,7 @@ var ofTenant = map[string]string{
 var TenantViews = []string{
 	"tenant_fairness", "tenant_fairness_over_time", "job_fairness", "sharing_loss", "sharing_loss_summary", "lease_history", "gpu_hours",
 	"bound_gpus", "work_lost", "work_lost_per_day", "work_lost_per_kind", "waiting_jobs", "pool_balance", "round_latency", "round_latency_per_hour",
-	"overrides_in_force", "actions_recent", "leader_now", "nodes_out_of_service", "vc_cells_now", "vc_cells_over_time", "fragmentation_over_time",
+	"overrides_in_force", "actions_recent", "leader_now", "standbys_now", "nodes_out_of_service", "vc_cells_now", "vc_cells_over_time", "fragmentation_over_time",
 	"entitlements_now", "entitlements_over_time", "effective_throughput", "effective_throughput_over_time", "effective_throughput_per_day",
 	"gpus_now", "gpu_nodes_now", "gpu_use_hourly", "idle_held", "gpu_remarks_now", "forecasts_now", "forecast_coverage", "budgets", "objectives_kept",
 }

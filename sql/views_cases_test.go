@@ -406,6 +406,16 @@ var views = []struct {
 		[]string{"2|new|2026-03-02 00:00:00+00|2026-03-02 00:00:00+00|t|2026-03-02 00:00:15+00"},
 	},
 	{
+		"standbys_now", // neither the leader, nor what ended by itself; a process that its host replaced is not gone
+		`insert into fairlease.leaders (holder, takeover_after, schema_version) values ('ctl1:7', '15 s', 27);
+		insert into fairlease.daemons (holder, since, seen_at, silent_after) values
+			('ctl1:7', '2026-03-02', now(), '1 min'), ('ctl1:5', '2026-03-01', now() - interval '1 hour', '1 min'),
+			('ctl2:8', '2026-03-02', now() - interval '50 s', '1 min'), ('ctl2:9', '2026-03-02', now(), '1 min'),
+			('ctl3:1', '2026-03-02', now() - interval '23 hours', '1 min'), ('ctl4:1', '2026-03-02', now() - interval '25 hours', '1 min')`,
+		"holder, since, seen_at + silent_for > now(), silent_for > interval '1 hour', alive",
+		[]string{"ctl2:8|2026-03-02 00:00:00+00|t|f|t", "ctl2:9|2026-03-02 00:00:00+00|t|f|t", "ctl3:1|2026-03-02 00:00:00+00|t|t|f"},
+	},
+	{
 		"nodes_out_of_service",
 		`insert into fairlease.nodes values
 			('n1', '[{"model": "v100", "count": 4}]', 16, 64000, '{}', '{}', '', '', null, '2026-03-02'),

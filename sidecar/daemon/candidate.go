@@ -19,6 +19,7 @@ type candidate struct {
 	lead   *Leadership
 	beside atomic.Pointer[Leadership] // lead, for work that may not hold up a turn
 	unkeep context.CancelFunc         // ends the lead's keeper
+	signed time.Time                  // when this daemon last told the journal that it runs; zero = never
 	mine   cluster.Identity           // the cluster that last matched the journal
 	heard  heard
 	apart  apart
@@ -102,6 +103,35 @@ func (c *candidate) follow(ctx context.Context, lately time.Duration) (bool, err
 	term, turns, round, err := c.store.Turns(ctx)
 	c.top.see(term, round)
 	return err == nil && c.heard.hear(term, turns, lately), err
+}
+
+// attendEvery is the least time between two words to the journal that a daemon runs: a little less than the usual interval.
+const attendEvery = 9 * time.Second
+
+// attend tells the journal that this daemon runs, with or without the lead. Rounds are at most two intervals and a pause apart.
+func (c *candidate) attend(ctx context.Context, interval time.Duration) error {
+	if time.Since(c.signed) < attendEvery {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, keepEvery)
+	defer cancel()
+	if c.signed.IsZero() { // a process before may have had the same name
+		if err := c.store.Attend(ctx, 0); err != nil {
+			return err
+		}
+	}
+	c.signed = time.Now()
+	return c.store.Attend(ctx, 2*max(interval, attendEvery)+longestPause)
+}
+
+// depart tells the journal that this daemon ends.
+func (c *candidate) depart() error {
+	if c.signed.IsZero() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), keepEvery)
+	defer cancel()
+	return c.store.Attend(ctx, 0)
 }
 
 // leave discards the lead.

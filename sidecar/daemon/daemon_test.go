@@ -258,6 +258,9 @@ func TestAStandbyOfLongRounds(t *testing.T) {
 			t.Error("b relays no heartbeat, though the leader is only quiet")
 		}
 		journal.mu.Lock()
+		if now := time.Now(); len(journal.attends) != 2 || journal.attends["a"].Before(now) || journal.attends["b"].Before(now) {
+			t.Errorf("at %v the journal knows of %v", now, journal.attends)
+		}
 		a.desk.cutOff = true
 		journal.mu.Unlock()
 		pass(21 * time.Second)
@@ -265,6 +268,9 @@ func TestAStandbyOfLongRounds(t *testing.T) {
 			t.Error("b does not lead")
 		}
 		b.end(t)
+		if _, there := journal.attends["b"]; there {
+			t.Error("b has ended, and the journal does not know that")
+		}
 		a.end(t)
 	})
 }

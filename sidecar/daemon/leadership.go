@@ -28,6 +28,9 @@ type Store interface {
 	Known(ctx context.Context) (of cluster.Identity, records []cluster.Record, at cluster.Instant, err error)
 	// Turns gives the term of the leader, how many of its turns have succeeded, and the newest round.
 	Turns(ctx context.Context) (term, turns, round int64, err error)
+	// Attend tells the journal that this daemon runs, whether it leads or not. It counts as gone after so long without another
+	// word. 0 = it ends.
+	Attend(ctx context.Context, silence time.Duration) error
 	// Size gives the size of the journal in bytes.
 	Size(ctx context.Context) (int64, error)
 	// Prune deletes rows older than the given ages. It returns the number of days and of rows.

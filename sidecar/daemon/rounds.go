@@ -84,6 +84,9 @@ func (x *rounds) beat(ctx context.Context) error {
 	default:
 		x.report.meter.Well(metrics.Leader, "", x.interval())
 	}
+	if err == nil || errors.Is(err, ErrTaken) {
+		x.report.about("daemons", x.candidate.attend(turning, x.interval()))
+	}
 	x.turns.waits.Store(nil)
 	return x.judge(turning, err)
 }

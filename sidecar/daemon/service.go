@@ -111,6 +111,7 @@ func (d *service) stop(clock *cron.Cron) {
 	defer d.gate.leave()
 	d.rounds.tidy()
 	d.rounds.resign()
+	d.report.about("daemons", d.rounds.candidate.depart())
 	d.report.log.Info().Msg(saysStopped)
 }
 

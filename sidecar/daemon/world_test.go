@@ -152,6 +152,7 @@ type shared struct {
 	newest    cluster.Instant // of the newest round
 	notices   pile
 	unsent    rows
+	attends   map[string]time.Time // until when a daemon counts as running
 	terms     int64
 	turns     int64 // of the leader
 	told      int64 // turns that a sign of life has told
@@ -233,6 +234,18 @@ func (d *desk) Turns(ctx context.Context) (term, turns, round int64, err error) 
 	defer d.mu.Unlock()
 	m, err := d.memory.Open(ctx)
 	return d.terms, d.told, m.Round, errors.Join(err, d.gone)
+}
+
+func (d *desk) Attend(_ context.Context, silence time.Duration) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.attends == nil {
+		d.attends = map[string]time.Time{}
+	}
+	if delete(d.attends, d.name); silence > 0 {
+		d.attends[d.name] = time.Now().Add(silence)
+	}
+	return d.gone
 }
 
 func (d *desk) Size(context.Context) (int64, error) {

@@ -76,6 +76,8 @@ type Store struct {
 	GPUs      GPUs
 	Overrides Overrides
 	Terms     Terms
+	// Daemons has which daemons run.
+	Daemons Daemons
 	// Administration has who changed what.
 	Administration Administration
 	Notices        Notices
@@ -105,6 +107,8 @@ type (
 	Overrides struct{ *base }
 	// Terms has changes of the lease term.
 	Terms struct{ *base }
+	// Daemons has the daemons that run, whether they lead or not.
+	Daemons struct{ *base }
 	// Administration has the record of changed settings and of what administrators did.
 	Administration struct{ *base }
 	// Notices has the notices to users, and what these chose.
@@ -136,7 +140,7 @@ func open(ctx context.Context, c Config, dial pgconn.DialFunc) (*Store, error) {
 		return nil, fmt.Errorf("preparing to reach %s: %w", where, err)
 	}
 	b := &base{pool, c}
-	s := &Store{b, Rounds{b}, Jobs{b}, Tenants{b}, Forecasts{b}, GPUs{b}, Overrides{b}, Terms{b}, Administration{b}, Notices{b}, watch{}}
+	s := &Store{b, Rounds{b}, Jobs{b}, Tenants{b}, Forecasts{b}, GPUs{b}, Overrides{b}, Terms{b}, Daemons{b}, Administration{b}, Notices{b}, watch{}}
 	if err := s.check(ctx, where); err != nil {
 		pool.Close()
 		return nil, err

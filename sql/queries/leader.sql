@@ -119,3 +119,26 @@ where leaders.term = mine.term;
 -- name: leader_now
 select {columns}
 from leader_now;
+
+-- name: daemon_attend
+with old as (
+    delete from daemons
+    where seen_at < clock_timestamp() - interval '1 day'
+    and holder <> $1
+)
+insert into daemons (
+    holder,
+    silent_after
+)
+values ($1, $2)
+on conflict (holder) do update set
+    seen_at = clock_timestamp(),
+    silent_after = excluded.silent_after;
+
+-- name: daemon_leave
+delete from daemons
+where holder = $1;
+
+-- name: standbys
+select {columns}
+from standbys_now;

@@ -105,6 +105,29 @@ comment on column leader_now.renewed_at is 'Last sign of life.';
 comment on column leader_now.silent_for is 'How long ago that was.';
 comment on column leader_now.takeover_at is 'When another may take the lead if there is no other sign of life.';
 
+create or replace view standbys_now as
+select
+    d.holder,
+    d.since,
+    d.seen_at,
+    clock_timestamp() - d.seen_at as silent_for,
+    d.seen_at + d.silent_after > clock_timestamp() as alive
+from daemons d
+where d.seen_at > clock_timestamp() - interval '1 day'
+and not exists (select from leaders l where l.holder = d.holder and l.ended_at is null)
+and (
+    d.seen_at + d.silent_after > clock_timestamp()
+    or not exists (select from daemons later where later.host = d.host and later.seen_at > d.seen_at)
+)
+order by d.holder;
+
+comment on view standbys_now is 'Daemons that do not lead: those that stand by, and those that gave no sign of life lately and did not end by themselves, for a day.';
+comment on column standbys_now.holder is 'The daemon: host and process.';
+comment on column standbys_now.since is 'Since when it runs.';
+comment on column standbys_now.seen_at is 'Last sign of life.';
+comment on column standbys_now.silent_for is 'How long ago that was.';
+comment on column standbys_now.alive is 'Whether it stands by; false = it is gone, and takes over from none.';
+
 create or replace view nodes_out_of_service as
 select
     name,

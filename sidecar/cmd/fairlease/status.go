@@ -12,7 +12,8 @@ func statusCommand(p *program) *cobra.Command {
 	var l view.Form
 	var server string
 	c := &cobra.Command{Use: "status", Short: "show the state of the daemon, the GPUs and the jobs", Args: exactly(),
-		Long: `Show the leading daemon, the time of the last round, and the state of GPUs and jobs, from the journal.
+		Long: `Show the leading daemon, those that stand by, the time of the last round, and the state of GPUs and jobs,
+from the journal.
 OUT_OF_REACH counts healthy GPUs, busy or idle, that cannot be leased: jobs that fairlease leaves alone hold
 them, or others have reserved them. Where the preset divides heterogeneous GPU models, status also shows each
 tenant's throughput on:

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/show/view"
+	"github.com/fairlease/fairlease/sidecar/store"
 )
 
 // Jobs that are set aside are a line of status.
@@ -86,5 +88,25 @@ func TestStatusCountsGPUsOutOfReach(t *testing.T) {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("want %q in\n%s", want, r.out)
 		}
+	}
+}
+
+// Status names the daemons that stand by, and those that are gone.
+func TestStatusNamesStandbys(t *testing.T) {
+	s := tell(t)
+	for holder, silence := range map[string]time.Duration{"ctl2:7": time.Hour, "ctl3:8": time.Microsecond} {
+		if err := s.store.Daemons.Attend(t.Context(), holder, silence); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := s.run(t, "status")
+	for _, want := range []string{"\nstandby   ctl2:7, runs since ", "\ngone      ctl3:8 was last seen at "} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("want %q in\n%s", want, r.out)
+		}
+	}
+	var got struct{ Standbys []store.Standby }
+	if r := s.run(t, "status", "--json"); json.Unmarshal([]byte(r.out), &got) != nil || len(got.Standbys) != 2 || !got.Standbys[0].Alive || got.Standbys[1].Alive {
+		t.Errorf("%+v\n%s", got, r.out)
 	}
 }

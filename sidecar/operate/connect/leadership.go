@@ -55,6 +55,10 @@ func (s leaders) Acquire(ctx context.Context, above int64) (*daemon.Leadership, 
 	return Leadership(lead, s.Store), nil
 }
 
+func (s leaders) Attend(ctx context.Context, silence time.Duration) error {
+	return s.Daemons.Attend(ctx, s.holder, silence)
+}
+
 func (s leaders) Claim(ctx context.Context, is cluster.Identity) error {
 	err := s.Store.Claim(ctx, is)
 	var other *store.AnotherError

@@ -39,6 +39,7 @@ type Database struct {
 	OfErr     error
 	Leader    *store.Leader // nil = none
 	LeaderErr error
+	Standbys  []store.Standby
 	Past      *store.Past         // the last days; nil = none
 	InForce   []string            // settings of the leader's last round that differ from the configuration
 	Remarks   []store.Remark      // on running jobs
@@ -71,6 +72,7 @@ func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Data
 		d.Of = &of
 	}
 	d.Leader, d.LeaderErr = s.Leader(ctx)
+	d.Standbys, _ = s.Daemons.Standbys(ctx)
 	if past, err := recent(ctx, s, now); err == nil {
 		d.Past = &past
 	}

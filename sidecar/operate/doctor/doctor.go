@@ -18,6 +18,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/operate/connect"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
+	"github.com/fairlease/fairlease/sidecar/store"
 )
 
 // The levels of findings.
@@ -185,6 +186,7 @@ func checkDatabase(f *findings, cfg *config.Config, d *Database, slurm *cluster.
 		f.add(Fail, "breaker", "it tripped at "+d.Tripped.At.String()+": "+d.Tripped.Says(), "fairlease only observes until an operator resumes",
 			"look at the jobs and at slurmctld's log (docs/runbook.md, FairleaseBreakerTripped); then: fairlease resume --reason TEXT")
 	}
+	checkStandbys(f, d.Standbys)
 	switch {
 	case d.LeaderErr != nil:
 		f.add(Fail, "leader", failure.Cause(d.LeaderErr), "", "")
@@ -199,6 +201,18 @@ func checkDatabase(f *findings, cfg *config.Config, d *Database, slurm *cluster.
 		f.must(len(d.InForce) == 0, Warn, "settings in force", found,
 			"the daemon that leads has read another file, or has not read this one since it changed",
 			"systemctl reload fairlease on its host; give a standby the same file")
+	}
+}
+
+// checkStandbys tells which other daemons would take over, and which are gone.
+func checkStandbys(f *findings, list []store.Standby) {
+	for _, x := range list {
+		if x.Alive {
+			f.ok("standby", "%s stands by; it runs since %v, and was seen %v ago", x.Holder, cluster.InstantOf(x.Since), max(cluster.SpanOf(x.Silent), 0))
+			continue
+		}
+		f.add(Warn, "standby", fmt.Sprintf("%s was last seen at %v, and did not end by itself", x.Holder, cluster.InstantOf(x.Seen)), "it takes over from no other daemon",
+			"systemctl start fairlease on that host, and journalctl -u fairlease; a host that was taken away is forgotten after a day")
 	}
 }
 

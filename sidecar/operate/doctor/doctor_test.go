@@ -92,6 +92,10 @@ func TestDatabase(t *testing.T) {
 		{"tripped", func(d *doctor.Database) {
 			d.Tripped = &cluster.Trip{At: cluster.Instant(cluster.Day), Kind: cluster.Latency, Bound: 10_000, Count: 12_500}
 		}, "breaker fail: it tripped at 1970-01-02T00:00:00.000Z: for a quarter of an hour looks at Slurm took 12.5 s each, and at most 10.0 s are allowed (breaker.latency)"},
+		{"a standby", func(d *doctor.Database) { d.Standbys = []store.Standby{{Holder: "ctl2:7", Alive: true}} }, ""},
+		{"a standby is gone", func(d *doctor.Database) {
+			d.Standbys = []store.Standby{{Holder: "ctl2:7", Alive: true}, {Holder: "ctl3:8", Seen: time.Unix(60, 0)}}
+		}, "standby warn: ctl3:8 was last seen at 1970-01-01T00:01:00.000Z, and did not end by itself"},
 		{"somebody leading", func(d *doctor.Database) { d.Leader = &store.Leader{Holder: "login1:7"} }, ""},
 	} {
 		d := good

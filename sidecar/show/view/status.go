@@ -20,8 +20,10 @@ import (
 type Status struct {
 	Alive  bool          `json:"alive"` // a daemon has the lead and gives signs of life
 	Leader *store.Leader `json:"leader"`
-	Mode   string        `json:"mode"`   // as configured here
-	Acting []string      `json:"acting"` // partitions, as configured here
+	// Standbys are the other daemons, also those that are gone and did not end by themselves. The caller sets them.
+	Standbys []store.Standby `json:"standbys,omitempty"`
+	Mode     string          `json:"mode"`   // as configured here
+	Acting   []string        `json:"acting"` // partitions, as configured here
 	// Waits is what a changed configuration would do that waits to be accepted; "" = none does.
 	Waits string `json:"config_waits,omitempty"`
 	// Preempted are partitions that are only observed, since Slurm may stop their jobs by itself.
@@ -384,6 +386,13 @@ func (st *Status) Write(p *Page) {
 		say("daemon", "%s", p.Paint(fmt.Sprintf("%s leads, but gave no sign of life for %s: it is dead or cut off", st.Leader.Holder, cluster.SpanOf(st.Leader.Silent)), "red"))
 	default:
 		say("daemon", "%s leads since %s, seen %s ago", st.Leader.Holder, p.Time(cluster.InstantOf(st.Leader.Acquired)), max(cluster.SpanOf(st.Leader.Silent), 0))
+	}
+	for _, x := range st.Standbys {
+		if x.Alive {
+			say("standby", "%s, runs since %s, seen %s ago", x.Holder, p.Time(cluster.InstantOf(x.Since)), max(cluster.SpanOf(x.Silent), 0))
+		} else {
+			say("gone", "%s", p.Paint(fmt.Sprintf("%s was last seen at %s, %s ago: it does not stand by", x.Holder, p.Time(cluster.InstantOf(x.Seen)), cluster.SpanOf(x.Silent)), "yellow"))
+		}
 	}
 	acting := "no partition is acted on"
 	if list := st.ActsOn(); len(list) > 0 {

@@ -13,6 +13,9 @@ import (
 func readStatus(ctx context.Context, s *store.Store) (*view.Status, error) {
 	st, err := readStanding(ctx, s)
 	if err == nil {
+		st.Standbys, err = s.Daemons.Standbys(ctx)
+	}
+	if err == nil {
 		st.GPUs, st.Unseen, err = s.GPUs.Looks(ctx)
 	}
 	if err == nil {

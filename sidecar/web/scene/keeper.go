@@ -241,6 +241,7 @@ func (f *Facts) read(ctx context.Context, s *store.Store) (err error) {
 			}
 		}
 	}
+	get("the daemons", func() (e error) { f.Standbys, e = s.Daemons.Standbys(ctx); return e })
 	get("the tenants", func() (e error) { f.Tenants, e = s.Tenants.List(ctx); return e })
 	get("the debts", func() (e error) { f.Debts, e = s.Tenants.Debts(ctx); return e })
 	get("the budgets", func() (e error) { f.Budgets, e = s.Tenants.Budgets(ctx, ""); return e })

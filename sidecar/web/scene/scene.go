@@ -25,6 +25,7 @@ import (
 type Facts struct {
 	Read     time.Time // by the clock of this host
 	Leader   *store.Leader
+	Standbys []store.Standby
 	Snapshot cluster.Snapshot // of the newest round
 	Plan     cluster.Plan     // of the newest round; Round 0 = there is none yet
 	Tenants  []store.Tenant
@@ -147,6 +148,7 @@ func Of(f Facts) *Scene {
 		Tenants: f.Tenants, Debts: f.Debts, Budgets: f.Budgets, Bound: f.Bound, Users: plan.State.Ledger.Users, Leases: slices.Clone(f.Leases), GPUs: f.GPUs, Events: f.Events, Overrides: f.Overrides, Snapshot: snap, Plan: plan}
 	s.Status = view.StatusOf(f.Leader, snap, plan, f.Effective)
 	s.Status.GPUs, s.Status.Unseen, s.Status.Remarks, s.Status.Mode, s.Status.Acting, s.Status.Waits = f.GPULooks, f.Unseen, f.Remarks, f.Mode, f.Acting, f.Waits
+	s.Status.Standbys = f.Standbys
 	s.Status.Budgets, s.Status.Objectives = f.Budgets, f.Objectives
 	s.Forecasts, s.Coverage = f.live(), f.Kept
 	s.Status.Soon = view.Soonest(s.Forecasts)

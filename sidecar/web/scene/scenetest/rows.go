@@ -62,6 +62,7 @@ func (site Site) rows(f *scene.Facts) {
 		}
 		f.Budgets = append(f.Budgets, b)
 	}
+	f.Standbys = []store.Standby{{Holder: "ctl2:4711", Since: plan.At.Time().Add(-time.Hour), Seen: plan.At.Time(), Silent: 2 * time.Second, Alive: true}}
 	within := 4 * cluster.Hour
 	f.Objectives = []store.Objective{{Objective: "first_lease", Target: 95, Within: &within, Total: 1000, Bad: 20, Reached: 98, Left: 60, From: plan.At.Time().AddDate(0, 0, -27), To: plan.At.Time()}}
 	for i := range min(len(snap.Tenants), 2) { // one kept it, one did not
