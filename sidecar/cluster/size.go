@@ -39,20 +39,19 @@ func (s Size) And(o Size) Size {
 	return Size{s.Devices + o.Devices, max(s.Part, o.Part)}
 }
 
+// SizeHeld gives the size of holdings together.
+func SizeHeld(holds []Holding) (all Size) {
+	for i := range holds {
+		all = all.And(holds[i].Size)
+	}
+	return all
+}
+
 // Amount gives the size in GPUs.
 func (s Size) Amount() MicroGPU { return MicroGPU(s.Devices) * s.Part }
 
 // Over gives the GPU time of the size over a span, rounded towards zero. The result saturates if it does not fit.
-func (s Size) Over(span Span) GPUTime {
-	if n := Span(s.Devices); s.IsWhole() && -1<<31 < span && span < 1<<31 && n < 1<<31 {
-		return GPUTime(n * span)
-	}
-	if span < 0 {
-		return -s.Over(-span)
-	}
-	time, _ := Accrue(s.Amount(), span, 0)
-	return time
-}
+func (s Size) Over(span Span) GPUTime { return s.Amount().Over(span) }
 
 func (s Size) String() string {
 	if s.IsWhole() {

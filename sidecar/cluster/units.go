@@ -152,6 +152,29 @@ func (g GPUTime) Hours() float64 { return float64(g) / 3_600_000 }
 // Times gives the GPU time of n GPUs over s.
 func Times(n int, s Span) GPUTime { return GPUTime(n) * GPUTime(s) }
 
+// Micro gives n whole GPUs.
+func Micro(n int) MicroGPU { return MicroGPU(n) * WholeGPU }
+
+// Devices gives the number of devices that hold so many GPUs.
+func (m MicroGPU) Devices() int { return int((m + WholeGPU - 1) / WholeGPU) }
+
+// Float gives the number of GPUs.
+func (m MicroGPU) Float() float64 { return float64(m) / float64(WholeGPU) }
+
+// Over gives the GPU time of some GPUs over a span, rounded towards zero. The result saturates if it does not fit.
+func (m MicroGPU) Over(s Span) GPUTime {
+	if m < 0 {
+		return -(-m).Over(s)
+	}
+	if s < 0 {
+		return -m.Over(-s)
+	}
+	if n := m / WholeGPU; n*WholeGPU == m && s < 1<<31 && n < 1<<31 {
+		return GPUTime(n) * GPUTime(s)
+	}
+	return GPUTime(MulDiv(int64(m), int64(s), int64(WholeGPU)))
+}
+
 // Accrue integrates the rate r ≥ 0 over s ≥ 0. It returns whole GPU-milliseconds and the new
 // carry, in millionths of a GPU-millisecond (0 ≤ carry < 1e6). The carry makes many small steps
 // sum to the same as one long step: nothing is rounded away. If the integral does not fit, it

@@ -27,7 +27,7 @@ func BoundJobs(a *Account, marks []round.Mark, out []cluster.BoundJob) []cluster
 		if way == "" {
 			continue
 		}
-		x := cluster.BoundJob{Job: a.in.Records[i].Key, Way: way, Pool: a.in.Pools[can.Pools[0]], GPUs: st.Held}
+		x := cluster.BoundJob{Job: a.in.Records[i].Key, Way: way, Pool: a.in.Pools[can.Pools[0]], GPUs: st.Held.Devices()}
 		if l := a.leases[i]; l != nil {
 			x.Pool = l.Pool
 		}

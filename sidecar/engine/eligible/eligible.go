@@ -131,13 +131,10 @@ func (f *Nodes) active() *Found {
 	return &f.found
 }
 
-// claim adds a case to the claimants of its tenant. A job that asks for parts of GPUs claims as much of each.
-func (f *Nodes) claim(i, gpus int) {
-	st, can, size := &f.in.Cases[i], &f.found.Can[i], cluster.Whole(gpus)
-	if asks := f.in.Snapshot.Cases[i].Job.Request.Size; gpus > 0 && !asks.IsWhole() {
-		size.Part = asks.Part
-	}
-	f.found.Claimants[st.Tenant] = append(f.found.Claimants[st.Tenant], ltgf.Claimant{Case: i, Size: size, Weight: Weight(f.in, i), Pools: can.Pools})
+// claim adds a case to the claimants of its tenant.
+func (f *Nodes) claim(i int, gpus cluster.MicroGPU) {
+	st, can := &f.in.Cases[i], &f.found.Can[i]
+	f.found.Claimants[st.Tenant] = append(f.found.Claimants[st.Tenant], ltgf.Claimant{Case: i, GPUs: gpus, Weight: Weight(f.in, i), Pools: can.Pools})
 }
 
 // limits returns the limits that a chooser must look at; nil = none.
@@ -166,10 +163,10 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 	case l != nil && l.State == cluster.Granted:
 		can.Why, can.Until = cluster.ReasonStarting, l.Granted.Add(f.in.Settings.GrantTimeout)
 		if can.Pools = f.in.PoolOf(l); j.State == cluster.Configuring {
-			can.GPUs, can.Until = l.Size.Devices, 0
+			can.GPUs, can.Until = l.Size.Amount(), 0
 		}
 		if j.Request.Exclusive {
-			can.GPUs = l.Size.Devices
+			can.GPUs = l.Size.Amount()
 		}
 	case j.Inactive != "":
 		can.Why, can.Note = cluster.ReasonInactive, j.Inactive

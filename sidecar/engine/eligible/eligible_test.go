@@ -59,7 +59,7 @@ func TestWhoClaimsGPUs(t *testing.T) {
 	s := roundtest.Snapshot(roundtest.Job(7, "bio", 2, cluster.Waiting), roundtest.On(roundtest.Job(8, "bio", 3, cluster.Running), "a", "v100", 3), roundtest.Job(9, "nlp", 9, cluster.Waiting))
 	in, leases := roundtest.Facts(s)
 	found := new(Nodes).Find(in, leases, nil)
-	if bio := found.Claimants[0]; len(bio) != 2 || bio[0].Case != 1 || bio[0].Size.Devices != 3 || !slices.Equal(bio[0].Pools, []int{1}) || bio[1].Case != 0 || !slices.Equal(bio[1].Pools, []int{0, 1}) {
+	if bio := found.Claimants[0]; len(bio) != 2 || bio[0].Case != 1 || bio[0].GPUs != cluster.Micro(3) || !slices.Equal(bio[0].Pools, []int{1}) || bio[1].Case != 0 || !slices.Equal(bio[1].Pools, []int{0, 1}) {
 		t.Errorf("bio's claimants are %+v, want the running job with 3 GPUs in v100, then the waiting one", bio)
 	}
 	if nlp := found.Claimants[1]; len(nlp) != 0 {

@@ -129,7 +129,7 @@ func (f *Found) IdleOnly(i int) bool {
 }
 
 // Wants returns the GPUs that a job holds if it runs, else those that it counts for.
-func (f *Found) Wants(i int) int {
+func (f *Found) Wants(i int) cluster.MicroGPU {
 	if st := &f.facts.Cases[i]; st.Runs {
 		return st.Held
 	}

@@ -14,8 +14,8 @@ type prober struct {
 	gpus  []string        // models, by pool
 	now   cluster.Instant // matters to reservations only
 	board *place.Board
-	known [][]int // by shape; nil = not computed yet
-	whole []int   // by shape: the GPUs of the nodes that it takes; 0 = those that it asks for
+	known [][]int            // by shape; nil = not computed yet
+	whole []cluster.MicroGPU // by shape: the GPUs of the nodes that it takes; 0 = those that it asks for
 }
 
 // newProber returns a prober for a site.
@@ -37,7 +37,7 @@ func (p *prober) Pools(shape int, model string) []int {
 			}
 			if found, ok := p.board.Fit(place.Ask{Shape: shape, Pool: k, Now: p.now, Max: -1}); ok {
 				p.known[shape] = append(p.known[shape], k)
-				p.whole[shape] = max(p.whole[shape], round.GPUs(found.Nodes))
+				p.whole[shape] = max(p.whole[shape], cluster.SizeHeld(found.Nodes).Amount())
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func (p *prober) Pools(shape int, model string) []int {
 
 // counts gives the GPUs that a waiting job counts for: those that it asks for, or all of the nodes that it takes, the smallest that
 // would do. Its shape's pools must be known.
-func (p *prober) counts(can *round.Eligibility, j *cluster.Job) int {
+func (p *prober) counts(can *round.Eligibility, j *cluster.Job) cluster.MicroGPU {
 	if !j.Request.Exclusive {
 		return can.GPUs
 	}

@@ -98,7 +98,8 @@ type demand struct {
 	user     string
 	weight   int64 // inside its tenant, in thousandths
 	gang     int   // the largest
-	gpus     int   // of all its jobs
+	gpus     int   // of all its jobs, each part of one counted as one
+	wants    cluster.MicroGPU
 	deadline cluster.Instant
 }
 
@@ -120,8 +121,9 @@ func (x *bidder) demand(k int) (demand, bool) {
 	d := demand{party: k, user: x.userOf(party)}
 	for _, i := range party.Cases {
 		if len(x.found.Can[i].May) > 0 {
-			gpus := x.found.Wants(i)
-			d.gang, d.gpus = max(d.gang, gpus), d.gpus+gpus
+			wants := x.found.Wants(i)
+			gpus := wants.Devices()
+			d.gang, d.gpus, d.wants = max(d.gang, gpus), d.gpus+gpus, d.wants+wants
 			d.weight += eligible.Weight(x.in, i) * int64(gpus)
 		}
 	}
@@ -165,7 +167,7 @@ func (x *bidder) offerOf(cases []int, gpus int) *offer {
 		if len(x.found.Can[i].May) == 0 {
 			continue
 		}
-		speeds, may, wants := x.speeds.Speedups(i), x.may(i), x.found.Wants(i)
+		speeds, may, wants := x.speeds.Speedups(i), x.may(i), x.found.Wants(i).Devices()
 		count(&o.terms, rooted(speeds, x.home(i)), may, wants)
 		if priced {
 			if sure := x.speeds.Priced(i); sure != nil {
@@ -186,7 +188,7 @@ func (x *bidder) digest(d *demand) digest {
 	sum.text(party.Name)
 	sum.number(int64(party.Tenant))
 	sum.text(d.user)
-	for _, n := range [...]int64{x.weights[party.Tenant], d.weight, int64(d.gang), int64(d.gpus), int64(d.deadline)} {
+	for _, n := range [...]int64{x.weights[party.Tenant], d.weight, int64(d.gang), int64(d.wants.Devices()), int64(d.deadline)} {
 		sum.number(n)
 	}
 	return sum
@@ -196,7 +198,7 @@ func (x *bidder) digest(d *demand) digest {
 func (x *bidder) bid(d *demand) cluster.Bid {
 	party, o := &x.parties[d.party], d.offer
 	b := cluster.Bid{Party: party.Name, Tenant: x.in.Tenants[party.Tenant], User: d.user, Weight: x.weights[party.Tenant], Milli: d.weight,
-		Gang: d.gang, Demand: d.gpus, Deadline: d.deadline}
+		Gang: d.gang, Demand: d.wants.Devices(), Deadline: d.deadline}
 	b.Speeds, b.Margins, b.Basis = slices.Clone(o.terms.Speeds), slices.Clone(o.terms.Margins), slices.Clone(o.terms.Basis)
 	if o.priced.Speeds != nil {
 		b.Priced = &cluster.Terms{Speeds: slices.Clone(o.priced.Speeds), Margins: slices.Clone(o.priced.Margins), Basis: slices.Clone(o.priced.Basis)}

@@ -49,8 +49,8 @@ func (x *shares) deficits() []cluster.GPUTime {
 type converter struct {
 	s                *shares
 	parties, tenants []cluster.MicroGPU // the larger of the entitlements with and without trades, by row
-	largest          []int              // by row of the ledger: see owe
-	gang             int                // the largest of all parties
+	largest          []cluster.MicroGPU // by row of the ledger: see owe
+	gang             cluster.MicroGPU   // the largest of all parties
 }
 
 // revert moves back what trades that are over or smaller had moved, and returns the conversions of the others.

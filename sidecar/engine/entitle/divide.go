@@ -32,8 +32,8 @@ type Due struct {
 	Request *cluster.AllocationRequest
 
 	kept    Quotas
-	demands []demand // memory
-	wants   []int    // by party: the GPUs that its jobs ask for
+	demands []demand           // memory
+	wants   []cluster.MicroGPU // by party: the GPUs that its jobs ask for
 	labels  labels
 }
 
@@ -173,14 +173,14 @@ func (x *shares) repay(entitled byTenant) {
 }
 
 // largest returns the largest gang of each tenant, by row of the ledger.
-func (x *shares) largest() []int {
-	largest := make([]int, len(x.in.Tenants))
+func (x *shares) largest() []cluster.MicroGPU {
+	largest := make([]cluster.MicroGPU, len(x.in.Tenants))
 	for i := range x.in.Snapshot.Cases {
 		if st, can := &x.in.Cases[i], &x.found.Can[i]; st.Tenant >= 0 && (st.Live || !x.in.Snapshot.Cases[i].Gone) {
 			largest[st.Tenant] = max(largest[st.Tenant], can.GPUs, st.Held)
 		}
 	}
-	out := round.NewTable[round.TenantIndex, int](len(x.in.Tenants), len(x.in.Pools))
+	out := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.in.Tenants), len(x.in.Pools))
 	for t := range out.Rows() {
 		for p := range x.in.Pools {
 			*out.At(t, p) = largest[t]
@@ -190,8 +190,8 @@ func (x *shares) largest() []int {
 }
 
 // held returns the GPUs that tenants hold, by row of the ledger.
-func (x *shares) held() []int {
-	out := round.NewTable[round.TenantIndex, int](len(x.in.Tenants), len(x.in.Pools))
+func (x *shares) held() []cluster.MicroGPU {
+	out := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.in.Tenants), len(x.in.Pools))
 	for i := range x.in.Cases {
 		if st, can := &x.in.Cases[i], &x.found.Can[i]; st.Live && !st.Waits && st.Tenant >= 0 && len(can.Pools) > 0 {
 			*out.At(st.Tenant, can.Pools[0]) += st.Held

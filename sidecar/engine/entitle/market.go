@@ -219,7 +219,7 @@ func (x *shares) blind(due byParty, p int, known []bool, asked []int64, base byT
 }
 
 // part returns a party's part of its tenant's GPUs, in proportion to demand.
-func part(gpus cluster.MicroGPU, demand int, asked int64) cluster.MicroGPU {
+func part(gpus, demand cluster.MicroGPU, asked int64) cluster.MicroGPU {
 	return cluster.MicroGPU(cluster.MulDiv(int64(gpus), int64(demand), max(asked, 1)))
 }
 
@@ -233,21 +233,20 @@ func (x *shares) asked() []int64 {
 }
 
 // demand returns the GPUs that all jobs of a party ask for.
-func (x *shares) demand(k round.PartyIndex) int { return x.due.wants[k] }
+func (x *shares) demand(k round.PartyIndex) cluster.MicroGPU { return x.due.wants[k] }
 
 // owe returns, by row, how far ahead a tenant or party may be, in GPUs for one term: its largest gang plus
 // twice its entitlement. It changes gangs. The threshold allows a lead or lag of one term. A lower limit
 // would forgive the excess round after round.
-func owe(gangs []int, due []cluster.MicroGPU) []int {
+func owe(gangs, due []cluster.MicroGPU) []cluster.MicroGPU {
 	for at := range gangs {
-		gangs[at] += 2 * int((due[at]+cluster.WholeGPU-1)/cluster.WholeGPU)
+		gangs[at] += 2 * cluster.Micro(due[at].Devices())
 	}
 	return gangs
 }
 
 // largestGang returns the largest gang of all parties.
-func (x *shares) largestGang() int {
-	largest := 0
+func (x *shares) largestGang() (largest cluster.MicroGPU) {
 	for k := range x.due.Parties {
 		largest = max(largest, x.gang(k))
 	}
@@ -255,8 +254,7 @@ func (x *shares) largestGang() int {
 }
 
 // gang returns the largest gang of a party.
-func (x *shares) gang(k int) int {
-	largest := 0
+func (x *shares) gang(k int) (largest cluster.MicroGPU) {
 	for _, i := range x.due.Parties[k].Cases {
 		largest = max(largest, x.found.Wants(i))
 	}

@@ -157,9 +157,8 @@ func openAccounts(x *shares) {
 		}
 	}
 	for k := range x.due.PartyRows.Rows() {
-		gpus := x.demand(k)
+		demand := x.demand(k)
 		for p, pool := range x.in.Pools {
-			demand := cluster.MicroGPU(gpus) * cluster.WholeGPU
 			*x.due.PartyRows.At(k, p) = cluster.TenantPool{Tenant: x.due.Parties[k].Name, Pool: pool, Demand: demand}
 			x.due.TenantRows.At(x.due.Parties[k].Tenant, p).Demand += demand
 		}
@@ -193,9 +192,9 @@ func openAccounts(x *shares) {
 		due, row.SelCarry = cluster.Accrue(old.Entitlement, span, old.Carry)
 		row.Entitlement, row.Base, row.Deficit = old.Entitlement, old.Entitlement, old.Deficit+due
 		if ok && old.Entitlement < round.Negligible && x.speeds.Book.Observed(x.speeds.Kinds[x.due.Parties[party].Cases[0]], old.Pool) {
-			row.Deficit = min(row.Deficit+cluster.Times(x.gang(int(party)), span)/trials, max(row.Deficit, 0))
+			row.Deficit = min(row.Deficit+x.gang(int(party)).Over(span)/trials, max(row.Deficit, 0))
 		}
-		if ceiling := max(ltgf.Credit(old.Entitlement, x.in.Settings.CreditCap), 2*cluster.Times(largest, x.in.Settings.Term)); row.Deficit > ceiling {
+		if ceiling := max(ltgf.Credit(old.Entitlement, x.in.Settings.CreditCap), 2*largest.Over(x.in.Settings.Term)); row.Deficit > ceiling {
 			row.Deficit = max(ceiling, old.Deficit)
 		}
 	}

@@ -38,7 +38,7 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			k.Priority.Owed = 0
 		}
 		if runs {
-			k.GPUs, k.Priority.Rho = l.Size.Devices, steadied(f, i, l)
+			k.GPUs, k.Priority.Rho = l.Size.Amount(), steadied(f, i, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
 			k.Priority.Resting = Resting(f.In.Snapshot, i) || f.Stops.Opened(i)
 			end, binds, cost := budget.EndAndBinds(f.Stops, i, max(l.End, f.In.Now))
@@ -101,8 +101,8 @@ func steadied(f *Field, i int, l *cluster.Lease) cluster.Rho {
 
 // aged returns the rho of a new job that does not go first. It is computed as if the job had received and
 // been due one term, so that the job rises in the queue as it waits.
-func aged(f *Field, i, gpus int) cluster.Rho {
-	one := work(f, i, cluster.Times(gpus, f.In.Settings.Term))
+func aged(f *Field, i int, gpus cluster.MicroGPU) cluster.Rho {
+	one := work(f, i, gpus.Over(f.In.Settings.Term))
 	received, due := f.In.Records[i].Work()
 	return cluster.RhoOf(received+one, due+one)
 }
@@ -139,8 +139,8 @@ func rankOf(f *Field, i int) (rank cluster.Rho, other bool) {
 }
 
 // impatient reports whether a job that is owed so much goes first in any order but by rho.
-func impatient(s *cluster.Settings, owed cluster.GPUTime, gpus int) bool {
-	return s.Patience > 0 && owed >= cluster.Times(gpus, s.Patience)
+func impatient(s *cluster.Settings, owed cluster.GPUTime, gpus cluster.MicroGPU) bool {
+	return s.Patience > 0 && owed >= gpus.Over(s.Patience)
 }
 
 // Turn returns the rank of a running job among those of its tenant, by the order of the settings.
@@ -149,7 +149,7 @@ func (f *Field) Turn(i int) cluster.Rho {
 	switch rank, other := rankOf(f, i); {
 	case !other:
 		return steadied(f, i, l)
-	case impatient(f.In.Settings, r.Due-r.Alloc, l.Size.Devices):
+	case impatient(f.In.Settings, r.Due-r.Alloc, l.Size.Amount()):
 		return 0
 	default:
 		return rank
@@ -194,11 +194,11 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 			}
 			entitled += row.Entitlement
 		}
-		newGPUs := cluster.MulDiv(int64(entitled), int64(f.In.Settings.NewSharePercent), 100*int64(cluster.WholeGPU))
+		newGPUs := entitled * cluster.MicroGPU(f.In.Settings.NewSharePercent) / 100
 		if users == nil {
-			f.room.sorter.Order(cs, jobs[t], int(newGPUs))
+			f.room.sorter.Order(cs, jobs[t], newGPUs)
 		} else {
-			f.room.sorter.OrderUsers(cs, jobs[t], int(newGPUs), users, f.In.Settings)
+			f.room.sorter.OrderUsers(cs, jobs[t], newGPUs, users, f.In.Settings)
 		}
 		for at, i := range jobs[t] {
 			f.room.order.next(i)
@@ -217,7 +217,7 @@ const without cluster.GPUTime = -1 << 60
 
 // Lacking returns, by queue and pool, what tenants will lack of their floors in the hour, or the four terms, that end at end, if only the
 // leases in force go on until they end, and the GPUs of each queue's largest live job. Both are empty if nobody repays.
-func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, cluster.GPUTime], gangs []int) {
+func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, cluster.GPUTime], gangs []cluster.MicroGPU) {
 	repaid := make([]bool, len(f.In.Pools))
 	for p := range repaid {
 		repaid[p] = f.In.Settings.RepayFloorPercent > 0 && ltgf.Repaid(f.Due.Rows.Cells, len(f.In.Pools), p)
@@ -225,7 +225,7 @@ func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, c
 	if !slices.Contains(repaid, true) {
 		return out, nil
 	}
-	gangs = make([]int, len(f.Due.Queues))
+	gangs = make([]cluster.MicroGPU, len(f.Due.Queues))
 	for i := range f.In.Cases {
 		if st, can, who := &f.In.Cases[i], &f.Can[i], &f.Due.Queued[i]; st.Live && who.Queue >= 0 {
 			gangs[who.Queue] = max(gangs[who.Queue], can.GPUs)

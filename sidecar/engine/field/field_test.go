@@ -224,7 +224,7 @@ func TestCandidates(t *testing.T) {
 			if end != lease.Unending {
 				until = fmt.Sprintf("%d:%02d", end.Sub(now)/minute, end.Sub(now)%minute/cluster.Second)
 			}
-			got = fmt.Sprintf("%s %d %v %s%s", state, k.GPUs, k.Pools, until, []string{"", " short", " long"}[k.Binds])
+			got = fmt.Sprintf("%s %v %v %s%s", state, cluster.GPUCount(k.GPUs), k.Pools, until, []string{"", " short", " long"}[k.Binds])
 			for _, x := range []struct {
 				is   bool
 				name string
@@ -571,7 +571,7 @@ func TestLine(t *testing.T) {
 			if c.spent[0] {
 				owed = 0
 			}
-			if x := tenants[0].Shares[1]; x.Behind != 150*cluster.Second || x.Holds != 1 || x.Owed != owed || x.Entitlement != 2*gpu {
+			if x := tenants[0].Shares[1]; x.Behind != 150*cluster.Second || x.Holds != gpu || x.Owed != owed || x.Entitlement != 2*gpu {
 				t.Errorf("%s: share %+v", c.name, x)
 			}
 		}
@@ -588,10 +588,10 @@ func TestLacking(t *testing.T) {
 		lease cluster.Span // of a GPU of bio's; 0 = none
 		want  string       // by bio and nlp in v100, in minutes
 	}{
-		{"debts are repaid: half of two GPUs", 50, func(f *field.Field) { f.Due.Rows.At(1, 1).Owed, f.Due.Rows.At(1, 1).Repays = -1, -1 }, 0, "30 0 [2 0]"},
-		{"a lease goes on for a while", 50, func(f *field.Field) { f.Due.Rows.At(1, 1).Owed, f.Due.Rows.At(1, 1).Repaying = -1, true }, 10 * minute, "20 0 [2 0]"},
-		{"a lease goes on for longer", 50, func(f *field.Field) { f.Due.Rows.At(1, 1).Owed, f.Due.Rows.At(1, 1).Repaying = -1, true }, cluster.Hour, "0 0 [2 0]"},
-		{"a lease has expired", 50, func(f *field.Field) { f.Due.Rows.At(1, 1).Owed, f.Due.Rows.At(1, 1).Repaying = -1, true }, -minute, "30 0 [2 0]"},
+		{"debts are repaid: half of two GPUs", 50, func(f *field.Field) { f.Due.Rows.At(1, 1).Owed, f.Due.Rows.At(1, 1).Repays = -1, -1 }, 0, "30 0 [2000000 0]"},
+		{"a lease goes on for a while", 50, func(f *field.Field) { f.Due.Rows.At(1, 1).Owed, f.Due.Rows.At(1, 1).Repaying = -1, true }, 10 * minute, "20 0 [2000000 0]"},
+		{"a lease goes on for longer", 50, func(f *field.Field) { f.Due.Rows.At(1, 1).Owed, f.Due.Rows.At(1, 1).Repaying = -1, true }, cluster.Hour, "0 0 [2000000 0]"},
+		{"a lease has expired", 50, func(f *field.Field) { f.Due.Rows.At(1, 1).Owed, f.Due.Rows.At(1, 1).Repaying = -1, true }, -minute, "30 0 [2000000 0]"},
 		{"none is repaid", 50, func(f *field.Field) { f.Due.Rows.At(1, 1).Owed = -1 }, 0, ""},
 		{"there is no floor", 0, func(f *field.Field) { f.Due.Rows.At(1, 1).Owed, f.Due.Rows.At(1, 1).Repays = -1, -1 }, 0, ""},
 	} {

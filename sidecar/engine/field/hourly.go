@@ -13,23 +13,23 @@ import (
 // site's limit. It implements lease.Stops.
 type Hourly struct {
 	f       *Field
-	most    int              // GPUs of the site; < 0 = no limit
-	site    int              // GPUs that count
-	owners  map[owner]*quota // of tenants and users that have a limit
-	favours map[string]int   // GPUs that count, by the tenant of the job that gets them; nil = there are no limits
-	counted []bool           // by case
-	shut    bool             // stops wait for room for a gang that is next
-	first   cluster.Instant  // when there is more room; 0 = not known
+	most    cluster.MicroGPU            // of the site; < 0 = no limit
+	site    cluster.MicroGPU            // GPUs that count
+	owners  map[owner]*quota            // of tenants and users that have a limit
+	favours map[string]cluster.MicroGPU // GPUs that count, by the tenant of the job that gets them; nil = there are no limits
+	counted []bool                      // by case
+	shut    bool                        // stops wait for room for a gang that is next
+	first   cluster.Instant             // when there is more room; 0 = not known
 }
 
 // owner is a tenant, or one of its users.
 type owner struct{ tenant, user string }
 
 // quota is how many GPUs may be taken from the jobs of one owner, and how many were.
-type quota struct{ most, used int }
+type quota struct{ most, used cluster.MicroGPU }
 
 // room reports whether so many more GPUs may be taken.
-func (q *quota) room(gpus int) bool { return q.used == 0 || q.used+gpus <= q.most }
+func (q *quota) room(gpus cluster.MicroGPU) bool { return q.used == 0 || q.used+gpus <= q.most }
 
 // open counts the jobs that were stopped, and those that have their notice.
 func (h *Hourly) open(f *Field) {
@@ -41,9 +41,9 @@ func (h *Hourly) open(f *Field) {
 	for p := range f.In.Ledger.Pools {
 		gpus += f.In.Ledger.Pools[p].GPUs
 	}
-	h.most, h.favours = -1, map[string]int{}
+	h.most, h.favours = -1, map[string]cluster.MicroGPU{}
 	if percent := rule.Percent(f.In.Snapshot.Shadow, gpus); percent > 0 {
-		h.most = percent * gpus / 100
+		h.most = cluster.Micro(percent*gpus) / 100
 	}
 	h.counted = slices.Grow(h.counted[:0], len(f.In.Cases))[:len(f.In.Cases)]
 	clear(h.counted)
@@ -61,13 +61,13 @@ func (h *Hourly) open(f *Field) {
 		if s.At > 0 && (h.first == 0 || s.At.Add(cluster.Hour) < h.first) {
 			h.first = s.At.Add(cluster.Hour)
 		}
-		h.count(s.Tenant, s.User, s.GPUs, s.For)
+		h.count(s.Tenant, s.User, cluster.Micro(s.GPUs), s.For)
 	}
 }
 
 // quotas returns those of tenants and users, by the GPUs that their jobs hold.
 func quotas(f *Field, rule *cluster.StopsPerHour) map[owner]*quota {
-	held, out := map[owner]int{}, map[owner]*quota{}
+	held, out := map[owner]cluster.MicroGPU{}, map[owner]*quota{}
 	for i := range f.In.Cases {
 		if st, r := &f.In.Cases[i], &f.In.Records[i]; st.Live && st.Held > 0 {
 			held[owner{r.Tenant, ""}] += st.Held
@@ -80,7 +80,7 @@ func quotas(f *Field, rule *cluster.StopsPerHour) map[owner]*quota {
 			percent = rule.Tenant
 		}
 		if percent > 0 {
-			out[o] = &quota{most: gpus * percent / 100}
+			out[o] = &quota{most: gpus * cluster.MicroGPU(percent) / 100}
 		}
 	}
 	return out
@@ -96,7 +96,7 @@ func (h *Hourly) each(tenant, user string, f func(*quota)) {
 }
 
 // count counts GPUs of a job that is stopped for a tenant's; "" = for nobody's.
-func (h *Hourly) count(tenant, user string, gpus int, favour string) {
+func (h *Hourly) count(tenant, user string, gpus cluster.MicroGPU, favour string) {
 	h.site += gpus
 	if favour != "" {
 		h.favours[favour] += gpus
@@ -114,22 +114,22 @@ func (h *Hourly) Spent(i int) bool {
 	}
 	spent := false
 	r := &h.f.In.Records[i]
-	h.each(r.Tenant, r.User, func(q *quota) { spent = spent || !q.room(h.f.Hand.Leases[i].Size.Devices) })
+	h.each(r.Tenant, r.User, func(q *quota) { spent = spent || !q.room(h.f.Hand.Leases[i].Size.Amount()) })
 	return spent
 }
 
 // May implements lease.Stops. If a job has to wait for room at the site, nothing else is stopped meanwhile: smaller jobs would take the room again and
 // again.
 func (h *Hourly) May(who int, leases []int) bool {
-	fresh, fits := 0, true
+	fresh, fits := cluster.MicroGPU(0), true
 	if !h.limited() {
 		return true
 	}
-	sums := map[*quota]int{}
+	sums := map[*quota]cluster.MicroGPU{}
 	for _, i := range leases {
 		if l := h.f.Hand.Leases[i]; l != nil && !h.counted[i] {
-			fresh += l.Size.Devices
-			h.each(h.f.In.Records[i].Tenant, h.f.In.Records[i].User, func(q *quota) { sums[q] += l.Size.Devices })
+			fresh += l.Size.Amount()
+			h.each(h.f.In.Records[i].Tenant, h.f.In.Records[i].User, func(q *quota) { sums[q] += l.Size.Amount() })
 		}
 	}
 	if fresh == 0 {
@@ -165,7 +165,7 @@ func (h *Hourly) Count(who int, leases []int) {
 	for _, i := range leases {
 		if l := h.f.Hand.Leases[i]; l != nil && !h.counted[i] {
 			h.counted[i] = true
-			h.count(h.f.In.Records[i].Tenant, h.f.In.Records[i].User, l.Size.Devices, h.nameOf(who))
+			h.count(h.f.In.Records[i].Tenant, h.f.In.Records[i].User, l.Size.Amount(), h.nameOf(who))
 		}
 	}
 }

@@ -19,7 +19,7 @@ func dumbLimit(c *chooser, k *Candidate, pool int) *cluster.BindLimit {
 	at := -1
 	for t := range c.in.Tenants {
 		sh, long := &c.in.Tenants[t].Shares[pool], c.bound.long[t][pool]
-		holds := min(cluster.MicroGPU(c.bound.holds[t][pool])*cluster.WholeGPU, sh.lasting())
+		holds := min(c.bound.holds[t][pool], sh.lasting())
 		if t == k.Tenant {
 			long += k.GPUs
 		} else if wants := sh.Away.GPUs + sh.Wants; wants > 0 {
@@ -29,17 +29,17 @@ func dumbLimit(c *chooser, k *Candidate, pool int) *cluster.BindLimit {
 				most, at = wants, t
 			}
 		}
-		kept += max(cluster.MicroGPU(long)*cluster.WholeGPU, holds)
+		kept += max(long, holds)
 	}
 	wanted, lacked = whole(wanted), whole(lacked)
-	over := min(wanted, kept+lacked-cluster.MicroGPU(lane.GPUs)*cluster.WholeGPU)
+	over := min(wanted, kept+lacked-lane.GPUs)
 	own := &c.in.Tenants[k.Tenant].Shares[pool]
 	if Beyond(own.lasting(), c.bound.long[k.Tenant][pool]+k.GPUs) < cluster.WholeGPU || over <= lane.Most {
 		return nil
 	}
 	return c.bound.tell(k.Tenant, pool, func() *cluster.BindLimit {
 		return &cluster.BindLimit{Tenant: c.in.Tenants[at].Name, Kept: wanted, Until: c.in.Tenants[at].Shares[pool].Away.Until,
-			Held: max(over-cluster.MicroGPU(k.GPUs)*cluster.WholeGPU, 0), Max: lane.Most}
+			Held: max(over-k.GPUs, 0), Max: lane.Most}
 	})
 }
 
@@ -50,18 +50,18 @@ func TestPropertyTheLimitOfBoundGPUsIsThatOfAllTenants(t *testing.T) {
 		pools, tenants := 1+gpus(1, "pools"), 1+gpus(4, "tenants")
 		in := Input{Settings: &cluster.Settings{}}
 		for range pools {
-			in.Lanes = append(in.Lanes, Lane{GPUs: 1 + gpus(16, "pool"), Limited: gpus(5, "limited") > 0, Most: cluster.MicroGPU(gpus(4, "most")) * cluster.WholeGPU / 2, Pays: 1 << 50})
+			in.Lanes = append(in.Lanes, Lane{GPUs: cluster.Micro(1 + gpus(16, "pool")), Limited: gpus(5, "limited") > 0, Most: cluster.MicroGPU(gpus(4, "most")) * cluster.WholeGPU / 2, Pays: 1 << 50})
 		}
 		for range tenants {
 			x := Tenant{Name: string(rune('a' + len(in.Tenants)))}
 			for range pools {
 				share := cluster.MicroGPU(gpus(16, "share")) * cluster.WholeGPU / 2
-				x.Shares = append(x.Shares, Share{Entitlement: share, Siblings: share / cluster.MicroGPU(1+gpus(3, "siblings")) / 2, Holds: gpus(6, "holds"), Long: gpus(4, "long"),
+				x.Shares = append(x.Shares, Share{Entitlement: share, Siblings: share / cluster.MicroGPU(1+gpus(3, "siblings")) / 2, Holds: cluster.Micro(gpus(6, "holds")), Long: cluster.Micro(gpus(4, "long")),
 					Wants: cluster.MicroGPU(gpus(12, "wants")) * cluster.WholeGPU / 2, Away: Away{GPUs: cluster.MicroGPU(max(gpus(8, "away")-4, 0)) * cluster.WholeGPU}})
 			}
 			for range gpus(3, "jobs") {
 				x.Jobs = append(x.Jobs, len(in.Candidates))
-				k := Candidate{Tenant: len(in.Tenants), Pools: []int{gpus(pools-1, "of")}, GPUs: 1 + gpus(3, "gang"), Running: gpus(3, "runs") == 0}
+				k := Candidate{Tenant: len(in.Tenants), Pools: []int{gpus(pools-1, "of")}, GPUs: cluster.MicroGPU(1+gpus(6, "gang")) * cluster.WholeGPU / 2, Running: gpus(3, "runs") == 0}
 				k.Binds = Binding(gpus(2, "binds"))
 				in.Candidates = append(in.Candidates, k)
 			}

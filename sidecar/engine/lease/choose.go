@@ -77,12 +77,12 @@ type Share struct {
 	Entitlement cluster.MicroGPU
 	Own         cluster.MicroGPU // the entitlement without repayments; 0 = the same
 	Siblings    cluster.MicroGPU // of both, what others below the same account leave to it for now: it must not be bound
-	Holds       int              // GPUs of leases that do not end now
-	Bound       int              // GPUs of leases that can never be ended
+	Holds       cluster.MicroGPU // GPUs of leases that do not end now
+	Bound       cluster.MicroGPU // GPUs of leases that can never be ended
 	Owed        cluster.GPUTime  // GPU time of its share that others received
 	Lacks       cluster.GPUTime  // of its floor, if debts are repaid, in the hour until a lease that begins now ends, with every lease in force
-	Lane        int              // GPUs kept for its young jobs
-	Long        int              // of Bound, GPUs of jobs that do not end soon
+	Lane        cluster.MicroGPU // GPUs kept for its young jobs
+	Long        cluster.MicroGPU // of Bound, GPUs of jobs that do not end soon
 	Wants       cluster.MicroGPU // of its share, if GPUs that others want may not be bound
 	Away        Away
 }
@@ -104,7 +104,7 @@ type Tenant struct {
 	Turns [][]int
 	// Line is the turns of all pools in one order, if the tenant may have cells.
 	Line []Turn
-	Gang int // GPUs of its largest job, where debts are repaid
+	Gang cluster.MicroGPU // of its largest job, where debts are repaid
 }
 
 // Turn is the turn of a candidate in a pool.
@@ -186,10 +186,10 @@ type chooser struct {
 	memory   *Memory
 	board    Board
 	choice   Choice
-	settled  []bool   // by candidate: it has a lease
-	kept     []Room   // by candidate, with limits: when there is room that is kept for it, without a lease; Never = there is none
-	served   []served // by pool
-	claimed  [][]int  // GPUs of claims, by tenant and pool
+	settled  []bool               // by candidate: it has a lease
+	kept     []Room               // by candidate, with limits: when there is room that is kept for it, without a lease; Never = there is none
+	served   []served             // by pool
+	claimed  [][]cluster.MicroGPU // of claims, by tenant and pool
 	reclaims int
 	burst    bool
 	rest     bool // denied candidates have their turn
@@ -220,8 +220,9 @@ type served struct {
 
 // payment is a charge to a tenant for a lease given before the walk.
 type payment struct {
-	tenant, pool, gpus int
-	span               cluster.Span
+	tenant, pool int
+	gpus         cluster.MicroGPU
+	span         cluster.Span
 }
 
 // Choose gives the GPUs of the coming term to the tenants furthest behind, job by job (ASTRAEA Algorithm 1).
@@ -231,14 +232,14 @@ func Choose(in Input, board Board, npools int) Choice {
 	if m == nil {
 		m = new(Memory)
 	}
-	m.used = 0
+	m.numbers.used, m.gpus.used = 0, 0
 	m.passed, m.settled, m.claimed = zeroed(m.passed, len(in.Candidates)), zeroed(m.settled, len(in.Candidates)), zeroed(m.claimed, len(in.Tenants))
 	c := &chooser{in: in, memory: m, board: board, burst: true,
 		settled: m.settled, served: make([]served, npools), claimed: m.claimed,
 		anySpent: slices.ContainsFunc(in.Tenants, func(t Tenant) bool { return t.Spent }),
 	}
 	for t := range c.claimed {
-		c.claimed[t] = m.zeros(npools)
+		c.claimed[t] = m.gpus.zeros(npools)
 	}
 	c.choice.Passed = m.passed
 	if in.Stops != nil {
@@ -385,7 +386,7 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 				sh := &tenant.Shares[p]
 				qs[p] = &of[p]
 				of[p] = queue{tenant: t, pool: p, boost: tenant.Boost, spent: tenant.Spent,
-					behind: sh.Behind, lacks: sh.Lacks, owed: float64(sh.Owed) / float64(max(sh.Entitlement, 1)), entitled: sh.Entitlement, holds: sh.Holds, jobs: m.list(len(tenant.Jobs))}
+					behind: sh.Behind, lacks: sh.Lacks, owed: float64(sh.Owed) / float64(max(sh.Entitlement, 1)), entitled: sh.Entitlement, holds: sh.Holds, jobs: m.numbers.list(len(tenant.Jobs))}
 				all = append(all, qs[p])
 			}
 			switch {
@@ -489,16 +490,15 @@ func (c *chooser) next(q *queue) (int, bool) {
 func (c *chooser) overBurst(q *queue, i int) bool {
 	k := &c.in.Candidates[i]
 	most := cluster.MulDiv(int64(max(c.in.Tenants[q.tenant].Shares[q.pool].Own, q.entitled)), c.in.Settings.BurstMaxMilli, 1000)
-	micro := func(gpus int) int64 { return int64(gpus) * int64(cluster.WholeGPU) }
 	switch {
 	case q.entitled == 0 || k.idles(q.pool):
 		return true
 	case c.in.Settings.BurstMaxMilli == 0 || q.holds == 0 || slices.Contains(k.Due, q.pool):
 		return false
-	case micro(k.GPUs) > most:
-		return micro(q.holds) > int64(q.entitled)
+	case int64(k.GPUs) > most:
+		return q.holds > q.entitled
 	}
-	return micro(q.holds+k.GPUs) > most
+	return int64(q.holds+k.GPUs) > most
 }
 
 // serve gives one candidate a lease or passes over it.
@@ -607,11 +607,11 @@ func (c *chooser) better(renewed []int) []int {
 // A gang is not due if its user is that far ahead. The claims of a tenant cover at most its
 // entitlement, but always one gang.
 func (c *chooser) isDue(q *queue, k *Candidate) bool {
-	if k.GPUs < 2 || q.entitled == 0 {
+	if k.GPUs <= cluster.WholeGPU || q.entitled == 0 {
 		return false
 	}
 	claimed := c.claimed[q.tenant][q.pool]
-	if claimed > 0 && int64(claimed+k.GPUs)*int64(cluster.WholeGPU) > int64(q.entitled) {
+	if claimed > 0 && claimed+k.GPUs > q.entitled {
 		return false
 	}
 	cost := Cost(q.entitled, k.GPUs, c.in.Settings.Term)
@@ -627,7 +627,7 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 	// The second case needs a tenant that is about even, because the coming term's leases are charged
 	// already. A starving job is exempt.
 	even := q.behind >= -c.in.Settings.Term/2
-	return (even || k.starves(c.in.Settings.Term)) && k.Priority.Owed >= cluster.Times(k.GPUs, c.in.Settings.Term)/2
+	return (even || k.starves(c.in.Settings.Term)) && k.Priority.Owed >= k.GPUs.Over(c.in.Settings.Term)/2
 }
 
 // try looks for GPUs and takes them if they fit.
@@ -720,9 +720,9 @@ func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 	}
 	switch {
 	case code != cluster.ReasonBehind:
-	case c.in.Stops != nil && (c.memory.waits[i] || p.Free < k.GPUs && c.in.Stops.Shut()):
+	case c.in.Stops != nil && (c.memory.waits[i] || cluster.Micro(p.Free) < k.GPUs && c.in.Stops.Shut()):
 		p.Code, p.Until = cluster.ReasonStops, c.in.Stops.Until()
-	case p.Free >= k.GPUs:
+	case cluster.Micro(p.Free) >= k.GPUs:
 		p.Code = cluster.ReasonShape
 		if p.For = c.keptFor(k, q.pool); p.For != 0 {
 			p.Code = cluster.ReasonClaimed
@@ -733,7 +733,7 @@ func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 		p.Code = cluster.ReasonThreshold
 	}
 	c.choice.Passed[i] = p
-	if p.Free >= k.GPUs && k.GPUs > 1 && !k.Running && k.Binds == Unbound && !k.IdleOnly {
+	if cluster.Micro(p.Free) >= k.GPUs && k.GPUs > cluster.WholeGPU && !k.Running && k.Binds == Unbound && !k.IdleOnly {
 		c.choice.Scattered = append(c.choice.Scattered, Due{i, q.pool})
 	}
 }
@@ -774,20 +774,20 @@ func keeper(c *chooser, ask keptAsk) cluster.JobKey {
 }
 
 // charge books a lease on its tenant before the next choice (lines 14-15).
-func (c *chooser) charge(q *queue, gpus int, span cluster.Span) {
+func (c *chooser) charge(q *queue, gpus cluster.MicroGPU, span cluster.Span) {
 	c.served[q.pool] = served{name: c.in.Tenants[q.tenant].Name, behind: q.behind}
 	q.holds += gpus
 	q.behind -= Cost(q.entitled, gpus, span)
-	q.lacks -= cluster.Times(gpus, span)
+	q.lacks -= gpus.Over(span)
 }
 
 // Cost returns a lease as time at the tenant's entitlement, at most 35 years (2^40 ms), so that sums stay in
 // range.
-func Cost(entitled cluster.MicroGPU, gpus int, span cluster.Span) cluster.Span {
+func Cost(entitled, gpus cluster.MicroGPU, span cluster.Span) cluster.Span {
 	if entitled <= 0 {
 		return 0
 	}
-	return cluster.Span(min(cluster.MulDiv(int64(cluster.Times(gpus, span)), int64(cluster.WholeGPU), int64(entitled)), 1<<40))
+	return cluster.Span(min(cluster.MulDiv(int64(gpus.Over(span)), int64(cluster.WholeGPU), int64(entitled)), 1<<40))
 }
 
 // LastFirst returns the running candidates in the order in which they would be served if every candidate
@@ -821,7 +821,7 @@ func LastFirst(in *Input) []int {
 					behind = most
 				}
 				charged[p] += Cost(share.Entitlement, k.GPUs, in.Settings.Term)
-				floors[p] += cluster.Times(k.GPUs, in.Settings.Term)
+				floors[p] += k.GPUs.Over(in.Settings.Term)
 			}
 			if k.Running && at == 0 {
 				all = append(all, place{i, t, len(all), behind})
@@ -853,9 +853,10 @@ func (in *Input) Keeps(tenant, pool int) bool {
 
 // Held is a lease in force that can end.
 type Held struct {
-	Case, Pool, GPUs int
-	Rho              cluster.Rho // of its job
-	User             int         // its user's account; -1 = none
+	Case, Pool int
+	GPUs       cluster.MicroGPU
+	Rho        cluster.Rho // of its job
+	User       int         // its user's account; -1 = none
 }
 
 // Rank sets the ranks of one tenant's leases, by case, as LastFirst orders candidates. Each lease is charged
@@ -887,7 +888,7 @@ func Rank(ranks []int, held []Held, tenant *Tenant, users []UserTurn, term clust
 		if ranks[l.Case] = -int(behind[l.Pool]); tenant.Shares[l.Pool].Owed < 0 && lacks[l.Pool] > 0 {
 			ranks[l.Case] = math.MinInt // of the floor of a tenant that repays
 		}
-		lacks[l.Pool] -= cluster.Times(l.GPUs, term)
+		lacks[l.Pool] -= l.GPUs.Over(term)
 		behind[l.Pool] -= Cost(tenant.Shares[l.Pool].Entitlement, l.GPUs, term)
 	}
 }

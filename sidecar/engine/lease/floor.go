@@ -24,7 +24,7 @@ func serveFloors(c *chooser, queues []*queue) {
 		}
 		jobs := slices.Clone(q.jobs)
 		if !q.boost {
-			slices.SortStableFunc(jobs, func(a, b int) int { return c.in.Candidates[b].GPUs - c.in.Candidates[a].GPUs })
+			slices.SortStableFunc(jobs, func(a, b int) int { return cmp.Compare(c.in.Candidates[b].GPUs, c.in.Candidates[a].GPUs) })
 		}
 		all = append(all, floor{q, at, shortfall(c, q), jobs})
 	}
@@ -108,20 +108,20 @@ func keepFloor(c *chooser, q *queue, i int) bool {
 
 // shortfall returns what a queue lacks of its floor as time at its tenant's due.
 func shortfall(c *chooser, q *queue) cluster.Span {
-	return Cost(cmp.Or(c.in.Tenants[q.tenant].Shares[q.pool].Own, q.entitled), 1, cluster.Span(max(q.lacks, 0)))
+	return Cost(cmp.Or(c.in.Tenants[q.tenant].Shares[q.pool].Own, q.entitled), cluster.WholeGPU, cluster.Span(max(q.lacks, 0)))
 }
 
 // misses reports whether a queue lacks more of its floor than its tenant's largest gang, and so many GPUs, for one term.
-func misses(c *chooser, q *queue, gpus int) bool {
-	return q.lacks > cluster.Times(c.in.Tenants[q.tenant].Gang+gpus, c.in.Settings.Term)
+func misses(c *chooser, q *queue, gpus cluster.MicroGPU) bool {
+	return q.lacks > (c.in.Tenants[q.tenant].Gang + gpus).Over(c.in.Settings.Term)
 }
 
 // lacking reports the same of a tenant in a pool before it has a queue, less what is paid already.
 func lacking(c *chooser, tenant, pool int, paid []payment) bool {
-	lacks := c.in.Tenants[tenant].Shares[pool].Lacks - cluster.Times(c.in.Tenants[tenant].Gang, c.in.Settings.Term)
+	lacks := c.in.Tenants[tenant].Shares[pool].Lacks - c.in.Tenants[tenant].Gang.Over(c.in.Settings.Term)
 	for _, p := range paid {
 		if p.tenant == tenant && p.pool == pool {
-			lacks -= cluster.Times(p.gpus, p.span)
+			lacks -= p.gpus.Over(p.span)
 		}
 	}
 	return lacks > 0

@@ -14,9 +14,9 @@ import (
 
 // Lane is the number of GPUs of a pool that are bound, and that tenants keep unbound.
 type Lane struct {
-	GPUs  int // of the pool
-	Keeps int // lanes of all tenants
-	Bound int
+	GPUs  cluster.MicroGPU // of the pool
+	Keeps cluster.MicroGPU // lanes of all tenants
+	Bound cluster.MicroGPU
 	// Limited is true if of what others are due and want, or wanted lately, at most Most may be bound for long.
 	Limited bool
 	Most    cluster.MicroGPU
@@ -31,10 +31,10 @@ type denial struct {
 
 // bindings counts GPUs by tenant, then pool, while leases are chosen.
 type bindings struct {
-	all   []int // bound ones of all tenants, by pool
-	of    [][]int
-	long  [][]int                // of these, those of jobs that do not end soon
-	holds [][]int                // GPUs of leases
+	all   []cluster.MicroGPU // bound ones of all tenants, by pool
+	of    [][]cluster.MicroGPU
+	long  [][]cluster.MicroGPU   // of these, those of jobs that do not end soon
+	holds [][]cluster.MicroGPU   // GPUs of leases
 	told  [][]*cluster.BindLimit // by tenant, then pool: the limit that it has reached
 	lanes []Lane                 // by pool; nil = no lanes
 	fits  [][]cluster.MicroGPU   // by tenant, then pool: of what it wants, its waiting jobs could take that within its share; -1 = not known
@@ -47,12 +47,12 @@ func openBindings(in *Input, m *Memory, npools int) bindings {
 	n := len(in.Tenants)
 	m.rows = zeroed(m.rows, 3*n)
 	rows := m.rows
-	b := bindings{lanes: in.Lanes, paid: make([]cluster.GPUTime, npools), all: m.zeros(npools), of: rows[:n:n], long: rows[n : 2*n : 2*n], holds: rows[2*n:]}
+	b := bindings{lanes: in.Lanes, paid: make([]cluster.GPUTime, npools), all: m.gpus.zeros(npools), of: rows[:n:n], long: rows[n : 2*n : 2*n], holds: rows[2*n:]}
 	for p := range in.Lanes {
 		b.all[p] = in.Lanes[p].Bound
 	}
 	for t := range in.Tenants {
-		b.of[t], b.long[t], b.holds[t] = m.zeros(npools), m.zeros(npools), m.zeros(npools)
+		b.of[t], b.long[t], b.holds[t] = m.gpus.zeros(npools), m.gpus.zeros(npools), m.gpus.zeros(npools)
 		for p := range in.Tenants[t].Shares {
 			sh := &in.Tenants[t].Shares[p]
 			b.of[t][p], b.long[t][p], b.holds[t][p] = sh.Bound, sh.Long, sh.Holds
@@ -64,7 +64,7 @@ func openBindings(in *Input, m *Memory, npools int) bindings {
 // binds tells how a candidate binds the GPUs that it gets. Where GPUs are kept for others, a lease that can be ended later binds them
 // too if the pool could not pay for that.
 func (b *bindings) binds(k *Candidate, pool int) Binding {
-	if k.Binds == Unbound && k.Cost > 0 && b.lanes != nil && b.lanes[pool].Limited && b.paid[pool]+cluster.Times(k.GPUs, k.Cost) > b.lanes[pool].Pays {
+	if k.Binds == Unbound && k.Cost > 0 && b.lanes != nil && b.lanes[pool].Limited && b.paid[pool]+k.GPUs.Over(k.Cost) > b.lanes[pool].Pays {
 		return BindsLong
 	}
 	return k.Binds
@@ -78,7 +78,7 @@ func (b *bindings) take(k *Candidate, pool int) {
 	}
 	binds := b.binds(k, pool)
 	if binds == Unbound {
-		b.paid[pool] += cluster.Times(k.GPUs, k.Cost)
+		b.paid[pool] += k.GPUs.Over(k.Cost)
 		return
 	}
 	b.all[pool] += k.GPUs
@@ -161,8 +161,8 @@ func unbound(c *chooser, pool int, limit *cluster.BindLimit) round.Passed {
 func (c *Choice) Late(candidate, pool int) { c.by.bound.take(&c.by.in.Candidates[candidate], pool) }
 
 // Beyond returns the part of some GPUs that exceeds a share.
-func Beyond(due cluster.MicroGPU, gpus int) cluster.MicroGPU {
-	return max(cluster.MicroGPU(gpus)*cluster.WholeGPU-due, 0)
+func Beyond(due, gpus cluster.MicroGPU) cluster.MicroGPU {
+	return max(gpus-due, 0)
 }
 
 // Worth returns the GPU time of GPUs over a span.
@@ -202,10 +202,10 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 	lane := &c.in.Lanes[pool]
 	x := c.bound.besides(c, k.Tenant, pool)
 	own, part := &c.in.Tenants[k.Tenant].Shares[pool], x.of[k.Tenant]
-	long := cluster.MicroGPU(c.bound.long[k.Tenant][pool]+k.GPUs) * cluster.WholeGPU
+	long := c.bound.long[k.Tenant][pool] + k.GPUs
 	wanted, lacked, kept := x.sum.wants-part.wants, x.sum.lacks-part.lacks, x.sum.keeps-part.keeps+max(long, part.holds)
 	wanted, lacked = whole(wanted), whole(lacked) // nobody holds a part of a GPU
-	over := min(wanted, kept+lacked-cluster.MicroGPU(lane.GPUs)*cluster.WholeGPU)
+	over := min(wanted, kept+lacked-lane.GPUs)
 	within := Beyond(own.lasting(), c.bound.long[k.Tenant][pool]+k.GPUs) < cluster.WholeGPU // parts of a GPU do not count
 	if within || over <= lane.Most {
 		return nil
@@ -216,7 +216,7 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 			at = x.most[1]
 		}
 		return &cluster.BindLimit{Tenant: c.in.Tenants[at].Name, Kept: wanted, Until: c.in.Tenants[at].Shares[pool].Away.Until,
-			Held: max(over-cluster.MicroGPU(k.GPUs)*cluster.WholeGPU, 0), Max: lane.Most}
+			Held: max(over-k.GPUs, 0), Max: lane.Most}
 	})
 }
 
@@ -267,8 +267,8 @@ func (b *bindings) besides(c *chooser, tenant, pool int) *besides {
 // count brings a tenant's part up to date, without what it lacks if that is not asked for.
 func (x *besides) count(c *chooser, t, pool int, lacks bool) {
 	sh, was := &c.in.Tenants[t].Shares[pool], x.of[t]
-	now := otherPart{wants: max(sh.Away.GPUs+sh.Wants, 0), holds: min(cluster.MicroGPU(c.bound.holds[t][pool])*cluster.WholeGPU, sh.lasting())}
-	now.keeps = max(cluster.MicroGPU(c.bound.long[t][pool])*cluster.WholeGPU, now.holds)
+	now := otherPart{wants: max(sh.Away.GPUs+sh.Wants, 0), holds: min(c.bound.holds[t][pool], sh.lasting())}
+	now.keeps = max(c.bound.long[t][pool], now.holds)
 	if lacks && now.wants > 0 {
 		now.lacks = sh.Away.GPUs + min(max(sh.Wants-now.holds, 0), fitting(c, t, pool))
 	}
@@ -304,7 +304,7 @@ func fitting(c *chooser, tenant, pool int) cluster.MicroGPU {
 		k := &c.in.Candidates[i]
 		if !k.Running && !c.settled[i] && slices.Contains(k.Pools, pool) &&
 			(c.bound.binds(k, pool) != BindsLong || Beyond(sh.lasting(), c.bound.long[tenant][pool]+k.GPUs) < cluster.WholeGPU) {
-			*gpus += cluster.MicroGPU(k.GPUs) * cluster.WholeGPU
+			*gpus += k.GPUs
 		}
 	}
 	return *gpus

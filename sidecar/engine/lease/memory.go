@@ -12,27 +12,33 @@ type Memory struct {
 	passed  []round.Passed
 	waits   []bool // by candidate, with limits of stops: it would have GPUs of leases that may not end within this hour
 	settled []bool
-	claimed [][]int
-	rows    [][]int
+	claimed [][]cluster.MicroGPU
+	rows    [][]cluster.MicroGPU
 	queues  []queue
 	open    []*queue
 	kept    []cluster.Claim
 	keeps   map[keptAsk]cluster.JobKey
-	numbers []int // for lists of numbers
-	used    int   // of numbers
+	numbers pool[int]
+	gpus    pool[cluster.MicroGPU]
 }
 
-// list returns an empty list with capacity for n numbers.
-func (m *Memory) list(n int) []int {
-	if len(m.numbers)-m.used < n {
-		m.numbers, m.used = make([]int, 2*len(m.numbers)+n), 0
+// pool is memory for lists.
+type pool[V any] struct {
+	all  []V
+	used int
+}
+
+// list returns an empty list with capacity for n values.
+func (m *pool[V]) list(n int) []V {
+	if len(m.all)-m.used < n {
+		m.all, m.used = make([]V, 2*len(m.all)+n), 0
 	}
 	m.used += n
-	return m.numbers[m.used-n : m.used-n : m.used]
+	return m.all[m.used-n : m.used-n : m.used]
 }
 
-// zeros returns a list of n zeros.
-func (m *Memory) zeros(n int) []int {
+// zeros returns a list of n zero values.
+func (m *pool[V]) zeros(n int) []V {
 	out := m.list(n)[:n]
 	clear(out)
 	return out

@@ -17,9 +17,9 @@ func ordered(newGPUs int, cs ...lease.Candidate) []cluster.JobKey {
 	jobs := make([]int, len(cs))
 	for i := range cs {
 		cs[i].Key, jobs[i] = cluster.JobKey(i+1), i
-		cs[i].GPUs = max(cs[i].GPUs, 1)
+		cs[i].GPUs = cmp.Or(cs[i].GPUs, cluster.WholeGPU)
 	}
-	new(lease.Sorter).Order(cs, jobs, newGPUs)
+	new(lease.Sorter).Order(cs, jobs, cluster.Micro(newGPUs))
 	keys := make([]cluster.JobKey, len(jobs))
 	for at, i := range jobs {
 		keys[at] = cs[i].Key
@@ -44,8 +44,8 @@ func TestPrioritisationsOf521(t *testing.T) {
 		// been served and due a term.
 		{"new jobs, but not all of them", 2, []lease.Candidate{{Priority: lease.Priority{Rho: 1}}, {Priority: lease.Priority{New: true, Aged: 7}}, {Priority: lease.Priority{New: true, Aged: 7}}, {Priority: lease.Priority{New: true, Aged: 7}}, {Priority: lease.Priority{Rho: 9}}},
 			[]cluster.JobKey{2, 3, 1, 4, 5}},
-		{"one new job always, however large", 2, []lease.Candidate{{Priority: lease.Priority{Rho: 1}}, {GPUs: 8, Priority: lease.Priority{New: true, Aged: 7}}}, []cluster.JobKey{2, 1}},
-		{"a large new job does not hold up smaller ones", 4, []lease.Candidate{{GPUs: 1, Priority: lease.Priority{New: true, Aged: 7}}, {GPUs: 8, Priority: lease.Priority{New: true, Aged: 9}}, {GPUs: 2, Priority: lease.Priority{New: true, Aged: 8}}},
+		{"one new job always, however large", 2, []lease.Candidate{{Priority: lease.Priority{Rho: 1}}, {GPUs: cluster.Micro(8), Priority: lease.Priority{New: true, Aged: 7}}}, []cluster.JobKey{2, 1}},
+		{"a large new job does not hold up smaller ones", 4, []lease.Candidate{{GPUs: cluster.Micro(1), Priority: lease.Priority{New: true, Aged: 7}}, {GPUs: cluster.Micro(8), Priority: lease.Priority{New: true, Aged: 9}}, {GPUs: cluster.Micro(2), Priority: lease.Priority{New: true, Aged: 8}}},
 			[]cluster.JobKey{1, 3, 2}},
 		// "(3) Users may specify some important and urgent jobs"
 		{"urgent jobs before all", 9, []lease.Candidate{{Priority: lease.Priority{Rho: 0, New: true}}, {Priority: lease.Priority{Rho: 9, Urgent: true}}, {Priority: lease.Priority{Rho: 0}}}, []cluster.JobKey{2, 1, 3}},
@@ -67,7 +67,7 @@ func TestPrioritisationsOf521(t *testing.T) {
 func TestEqualScoresAreOrderedTheSameEveryTime(t *testing.T) {
 	cs := make([]lease.Candidate, 50)
 	for i := range cs {
-		cs[i] = lease.Candidate{Key: cluster.JobKey(i + 1), GPUs: 1, Priority: lease.Priority{Rho: 7, First: cluster.Instant(i % 3)}}
+		cs[i] = lease.Candidate{Key: cluster.JobKey(i + 1), GPUs: cluster.Micro(1), Priority: lease.Priority{Rho: 7, First: cluster.Instant(i % 3)}}
 	}
 	var want []int
 	for turn := range len(cs) {

@@ -167,7 +167,7 @@ func (c *contest) ours() []int {
 	m := &machine{idle: c.free, soft: map[int]int{}, of: map[int]int{}}
 	for i, job := range c.jobs {
 		k := Candidate{Case: i, Key: cluster.JobKey(i + 1), Tenant: job.tenant, Pools: []int{0}, Shape: job.demand,
-			GPUs: job.demand, Running: c.running[i], Priority: Priority{Rho: cluster.Rho(job.rho)}}
+			GPUs: cluster.Micro(job.demand), Running: c.running[i], Priority: Priority{Rho: cluster.Rho(job.rho)}}
 		in.Candidates = append(in.Candidates, k)
 	}
 	for j, quota := range c.quota {
@@ -185,7 +185,7 @@ func (c *contest) ours() []int {
 	}
 	for _, i := range LastFirst(&in) {
 		m.line = append(m.line, i)
-		gpus := in.Candidates[i].GPUs
+		gpus := in.Candidates[i].GPUs.Devices()
 		m.soft[i], m.of[i] = gpus, in.Candidates[i].Tenant
 		m.idle -= gpus
 	}
@@ -287,7 +287,7 @@ func TestAlgorithm2IsTheOrderOfATenantsJobs(t *testing.T) {
 			var cs []Candidate
 			var list, order []int
 			for i, job := range c.jobs {
-				cs = append(cs, Candidate{Key: cluster.JobKey(i + 1), GPUs: 1, Priority: Priority{Rho: cluster.Rho(job.rho)}})
+				cs = append(cs, Candidate{Key: cluster.JobKey(i + 1), GPUs: cluster.WholeGPU, Priority: Priority{Rho: cluster.Rho(job.rho)}})
 				list, order = append(list, i), append(order, i)
 			}
 			new(Sorter).Order(cs, order, 0)

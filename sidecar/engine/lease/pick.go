@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
@@ -81,7 +82,7 @@ func (c *chooser) pick(q *queue, x Pick, picked []bool) {
 	}
 	if g, ok := c.try(x.Candidate, k.Shape, x.Pool, ofAnybody, 0); ok {
 		c.charge(q, k.GPUs, g.End.Sub(g.At))
-	} else if !k.Running && k.GPUs > 1 {
+	} else if !k.Running && k.GPUs > cluster.WholeGPU {
 		c.choice.Due = append(c.choice.Due, Due(x))
 	}
 }

@@ -16,7 +16,7 @@ type Candidate struct {
 	Tenant int
 	Pools  []int // that could serve it; for a running job its own first, then those to which it may move
 	Shape  int
-	GPUs   int
+	GPUs   cluster.MicroGPU
 
 	Better []Better // of Pools, where a move would pay
 	Due    []int    // of Pools, where its party is behind by at least half of the lease's cost
@@ -83,24 +83,24 @@ type Better struct {
 // starves reports whether a job never had a lease, or is owed at least four terms. Its tenant may be ahead
 // and hold its whole share, on nodes that are never free together.
 func (k *Candidate) starves(term cluster.Span) bool {
-	return k.Priority.Unserved || k.Priority.Owed >= 4*cluster.Times(k.GPUs, term)
+	return k.Priority.Unserved || k.Priority.Owed >= 4*k.GPUs.Over(term)
 }
 
 // Sorter orders candidates, and keeps its memory for the next ones.
 type Sorter struct{ line, late []turn }
 
 // Order sorts a tenant's candidates, given by their indices, as in Algorithm 2 and §5.2.1. Urgent jobs come
-// first, then new ones (at most newGPUs GPUs of them, but at least one job), then the smallest rho. A tie
+// first, then new ones (at most newGPUs of them, but at least one job), then the smallest rho. A tie
 // goes to the running job, then to the job that has waited longest. New jobs beyond newGPUs are ordered by
 // Aged like the rest.
-func (s *Sorter) Order(cs []Candidate, jobs []int, newGPUs int) {
+func (s *Sorter) Order(cs []Candidate, jobs []int, newGPUs cluster.MicroGPU) {
 	line := s.line[:0]
 	for _, i := range jobs {
 		line = append(line, turnOf(&cs[i], i))
 	}
 	s.line = line
 	s.late = sortNearly(line, s.late)
-	used, over := 0, false
+	used, over := cluster.MicroGPU(0), false
 	for at := range line {
 		k := &cs[line[at].candidate]
 		if !k.Priority.New {
@@ -204,7 +204,7 @@ type queue struct {
 	lacks        cluster.GPUTime // of its floor
 	owed         float64         // GPU time of its share that others received, as time at its entitlement
 	entitled     cluster.MicroGPU
-	holds        int // GPUs that the tenant holds in this pool
+	holds        cluster.MicroGPU // GPUs that the tenant holds in this pool
 }
 
 // holding reports whether the queue still has running jobs to decide.

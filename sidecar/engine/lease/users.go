@@ -18,13 +18,13 @@ type UserTurn struct {
 
 // next returns the turn of the user's next job, and charges it. The turns of a user's jobs never rise, so that they
 // stay in their order. ahead is GPU time by which the job goes earlier.
-func (u *UserTurn) next(gpus int, term cluster.Span, ahead cluster.GPUTime) cluster.GPUTime {
+func (u *UserTurn) next(gpus cluster.MicroGPU, term cluster.Span, ahead cluster.GPUTime) cluster.GPUTime {
 	turn := u.Behind + ahead
 	if u.any {
 		turn = min(turn, u.last)
 	}
 	u.last, u.any = turn, true
-	u.Behind -= cluster.Times(gpus, term)
+	u.Behind -= gpus.Over(term)
 	return turn
 }
 
@@ -33,7 +33,7 @@ func (u *UserTurn) next(gpus int, term cluster.Span, ahead cluster.GPUTime) clus
 // user, the order is that of Order, with an equal part of newGPUs for each user. A running job goes before
 // waiting ones of users that are further behind by at most the threshold. Urgent jobs, and those of a higher level, go
 // first whoever their user is. users is by Candidate.User; the turns of those in jobs are used up.
-func (s *Sorter) OrderUsers(cs []Candidate, jobs []int, newGPUs int, users []UserTurn, settings *cluster.Settings) {
+func (s *Sorter) OrderUsers(cs []Candidate, jobs []int, newGPUs cluster.MicroGPU, users []UserTurn, settings *cluster.Settings) {
 	slices.SortStableFunc(jobs, func(a, b int) int { return cmp.Compare(cs[a].Priority.User, cs[b].Priority.User) })
 	var each [][]int
 	for lo, hi := 0, 1; hi <= len(jobs); hi++ {
@@ -42,7 +42,7 @@ func (s *Sorter) OrderUsers(cs []Candidate, jobs []int, newGPUs int, users []Use
 		}
 	}
 	for _, of := range each {
-		s.Order(cs, of, newGPUs/len(each))
+		s.Order(cs, of, newGPUs/cluster.MicroGPU(len(each)))
 	}
 	if len(each) > 1 {
 		TakeTurns(cs, jobs, users, settings)
@@ -57,10 +57,10 @@ func TakeTurns(cs []Candidate, jobs []int, users []UserTurn, s *cluster.Settings
 		k := &cs[i]
 		ahead := cluster.GPUTime(0)
 		if k.Running {
-			ahead = cluster.Times(k.GPUs, s.Threshold)
+			ahead = k.GPUs.Over(s.Threshold)
 		}
 		own := users[k.Priority.User].next(k.GPUs, s.Term, ahead)
-		switch half := cluster.Times(k.GPUs, s.Term) / 2; {
+		switch half := k.GPUs.Over(s.Term) / 2; {
 		case own >= half:
 			k.Priority.UserSide = 1
 		case own < -half:

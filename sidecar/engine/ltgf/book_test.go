@@ -75,7 +75,7 @@ func (b *book) due(quota cluster.MicroGPU, cases ...cluster.Case) {
 		records[i] = b.s.Cases[i].Record
 		for k := range claimants {
 			if b.s.Ledger.Tenants[k].Tenant == records[i].Tenant {
-				claimants[k] = append(claimants[k], Claimant{Case: i, Size: b.s.Cases[i].Job.Request.Size, Weight: 1000, Pools: []int{0}})
+				claimants[k] = append(claimants[k], Claimant{Case: i, GPUs: b.s.Cases[i].Job.Request.Size.Amount(), Weight: 1000, Pools: []int{0}})
 			}
 		}
 	}

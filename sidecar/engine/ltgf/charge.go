@@ -125,12 +125,12 @@ func (b *books) keep(s *cluster.Snapshot, nodes *Nodes) {
 		}
 		if row := b.row(s.Cases[i].Record.Payer()); row >= 0 {
 			for _, n := range cl.Nodes {
-				gpus := 0
+				gpus := cluster.MicroGPU(0)
 				if slot := nodes.slot(nodes.find(n.Node), cl.Pool); slot >= 0 {
-					gpus = min(n.Size.Devices, max(nodes.idle[slot], 0))
+					gpus = min(n.Size.Amount(), max(nodes.idle[slot], 0))
 					nodes.reserve(slot, gpus)
 				}
-				kept := cluster.Times(gpus, b.now.Sub(b.from))
+				kept := gpus.Over(b.now.Sub(b.from))
 				b.kept[row+p] += kept
 				b.keptBy(b.users.at[i], p, kept)
 			}

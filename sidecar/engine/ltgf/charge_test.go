@@ -567,7 +567,7 @@ func TestTheCreditCap(t *testing.T) {
 		t.Errorf("without a cap: owed %d GPU-ms, want another hour", got)
 	}
 	row := *b.row("t")
-	Settle(&b.s.Ledger, []cluster.MicroGPU{4 * gpu, 4 * gpu}, []cluster.MicroGPU{4 * gpu, 4 * gpu}, nil, []int{8, 8}, make([]int, 4), &b.s.Settings, true)
+	Settle(&b.s.Ledger, []cluster.MicroGPU{4 * gpu, 4 * gpu}, []cluster.MicroGPU{4 * gpu, 4 * gpu}, nil, []cluster.MicroGPU{8 * gpu, 8 * gpu}, make([]cluster.MicroGPU, 4), &b.s.Settings, true)
 	if got := b.row("t").Deficit; got != row.Deficit {
 		t.Errorf("settling changed the deficit from %d to %d", row.Deficit, got)
 	}
@@ -582,7 +582,7 @@ func TestSettle(t *testing.T) {
 	owed, owing := b.row("owed"), b.row("owing")
 	owed.Base, owed.Entitlement, owed.Deficit = 4*gpu, 4*gpu, cluster.Times(4, cluster.Hour)
 	owing.Base, owing.Entitlement, owing.Deficit = 4*gpu, 4*gpu, -cluster.Times(8, 10*cluster.Hour)
-	Settle(&b.s.Ledger, []cluster.MicroGPU{gpu, 3 * gpu, 3 * gpu}, []cluster.MicroGPU{2 * gpu, 3 * gpu, 3 * gpu}, nil, []int{0, 0, 4, 0}, make([]int, 4), &b.s.Settings, true)
+	Settle(&b.s.Ledger, []cluster.MicroGPU{gpu, 3 * gpu, 3 * gpu}, []cluster.MicroGPU{2 * gpu, 3 * gpu, 3 * gpu}, nil, []cluster.MicroGPU{0, 0, 4 * gpu, 0}, make([]cluster.MicroGPU, 4), &b.s.Settings, true)
 	if got, want := b.row("new").Deficit, cluster.Times(2, cluster.Hour); got != want {
 		t.Errorf("the new tenant is owed %d GPU-ms, want an hour of its quota: %d", got, want)
 	}
@@ -616,7 +616,7 @@ func TestWasteIsWrittenOff(t *testing.T) {
 				l.Tenants = append(l.Tenants, cluster.TenantPool{Tenant: name, Pool: "v100", Base: entitled[i], Entitlement: entitled[i],
 					Demand: cluster.MicroGPU(c.demand[i]) * gpu, Deficit: cluster.Times(int(entitled[i]/gpu), c.behind[i]*minute)})
 			}
-			Settle(&l, entitled, entitled, nil, []int{99, 99, 99}, make([]int, 3), &cluster.Settings{Term: cluster.Day, CreditCap: cluster.Day}, true)
+			Settle(&l, entitled, entitled, nil, []cluster.MicroGPU{99 * gpu, 99 * gpu, 99 * gpu}, make([]cluster.MicroGPU, 3), &cluster.Settings{Term: cluster.Day, CreditCap: cluster.Day}, true)
 			for i := range l.Tenants {
 				if got := Behind(l.Tenants[i].Deficit, entitled[i]); got != c.want[i]*minute {
 					t.Errorf("tenant %s is behind by %s, want %d minutes", l.Tenants[i].Tenant, got, c.want[i])

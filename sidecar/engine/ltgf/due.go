@@ -11,8 +11,8 @@ import (
 // Claimant is an active job with what determines its entitlement: it runs or could run now
 // (ASTRAEA's Active(J, t) = 1).
 type Claimant struct {
-	Case   int          // index into the snapshot's cases, which is also the record's
-	Size   cluster.Size // demand
+	Case   int              // index into the snapshot's cases, which is also the record's
+	GPUs   cluster.MicroGPU // demand
 	Weight int64
 	// Pools are the pools that could serve it, as indices into the ledger's pools; a running job
 	// has only its own.
@@ -75,14 +75,14 @@ func dueOfTenant(rows []cluster.TenantPool, rates []Rate, claimants []Claimant, 
 			}
 		}
 		in[k] = best
-		rows[best].Demand += c.Size.Amount()
+		rows[best].Demand += c.GPUs
 		weights[best] += c.Weight
 	}
 	for k, c := range claimants {
 		row := &rows[in[k]]
 		share := min(row.Demand, row.Own()) // eq. 8
 		rate := cluster.MulDiv(int64(share), c.Weight, max(weights[in[k]], 1))
-		rates[c.Case].Due = min(cluster.MicroGPU(rate), c.Size.Amount())
+		rates[c.Case].Due = min(cluster.MicroGPU(rate), c.GPUs)
 	}
 }
 
@@ -95,9 +95,10 @@ func priceWork(rows []cluster.TenantPool, rates []Rate, claimants []Claimant, in
 	for k, c := range claimants {
 		more := faster(c.Case)
 		rates[c.Case].Faster = more[in[k]]
+		milli := int64(c.GPUs / 1000) // sums of millionths may not fit
 		for p, m := range more {
 			if m > -one {
-				sums[p], gpus[p] = sums[p]+(m+one)*int64(c.Size.Devices), gpus[p]+int64(c.Size.Devices)
+				sums[p], gpus[p] = sums[p]+(m+one)*milli, gpus[p]+milli
 			}
 		}
 	}
@@ -126,7 +127,7 @@ func priceWork(rows []cluster.TenantPool, rates []Rate, claimants []Claimant, in
 // untraded is entitled without trades; nil = no trade is in force or was undone. It keeps trades
 // from changing accounts: a tenant that sells its entitlement neither loses its debt, nor do the
 // others lose what it owes.
-func Settle(l *cluster.Ledger, base, entitled, untraded []cluster.MicroGPU, largest, holds []int, s *cluster.Settings, anew bool) {
+func Settle(l *cluster.Ledger, base, entitled, untraded, largest, holds []cluster.MicroGPU, s *cluster.Settings, anew bool) {
 	writeOff(l, entitled, untraded)
 	limit := Most(entitled, untraded)
 	n := len(l.Pools)
@@ -150,8 +151,8 @@ func Settle(l *cluster.Ledger, base, entitled, untraded []cluster.MicroGPU, larg
 }
 
 // Ahead gives how far ahead a tenant may be in a pool, by the largest gang and the larger of the entitlements with and without trades.
-func Ahead(t *cluster.TenantPool, largest int, limit cluster.MicroGPU, s *cluster.Settings) cluster.GPUTime {
-	ahead := cluster.Times(largest, s.Term)
+func Ahead(t *cluster.TenantPool, largest, limit cluster.MicroGPU, s *cluster.Settings) cluster.GPUTime {
+	ahead := largest.Over(s.Term)
 	if t.Repays >= 0 {
 		ahead += Credit(limit, s.Threshold)
 	}
@@ -159,8 +160,8 @@ func Ahead(t *cluster.TenantPool, largest int, limit cluster.MicroGPU, s *cluste
 }
 
 // PartyAhead gives how far ahead a party may be in a pool, by the largest gang of all parties and as Ahead.
-func PartyAhead(largest int, limit cluster.MicroGPU, s *cluster.Settings) cluster.GPUTime {
-	return 2 * (cluster.Times(largest, s.Term) + Credit(limit, s.Term))
+func PartyAhead(largest, limit cluster.MicroGPU, s *cluster.Settings) cluster.GPUTime {
+	return 2 * (largest.Over(s.Term) + Credit(limit, s.Term))
 }
 
 // SettleParties does for the accounts of parties what Settle does for those of tenants. All parties that want
@@ -169,7 +170,7 @@ func PartyAhead(largest int, limit cluster.MicroGPU, s *cluster.Settings) cluste
 // entitled is by row; largest is the largest gang of any party, and a row may be ahead by twice that and twice its entitlement.
 //
 // untraded is that of Settle: what a party owes counts although it has sold its whole entitlement.
-func SettleParties(rows []cluster.TenantPool, pools int, entitled, untraded []cluster.MicroGPU, largest int, s *cluster.Settings) {
+func SettleParties(rows []cluster.TenantPool, pools int, entitled, untraded []cluster.MicroGPU, largest cluster.MicroGPU, s *cluster.Settings) {
 	limit := Most(entitled, untraded)
 	for p := range pools {
 		var late, due cluster.GPUTime

@@ -26,11 +26,11 @@ func Floor(t *cluster.TenantPool, s *cluster.Settings) cluster.MicroGPU {
 // Lacks gives what a tenant will lack of its floor in the hour that ends at end, if it holds nothing from now on, or in four terms, if that is
 // more; negative = it has held more. GPU time beyond its floor in one term counts as at most a gang: else it would be left
 // without GPUs for as long as it held twice its floor, and then need twice its floor, which leases in force may not leave it.
-func Lacks(t *cluster.TenantPool, gang int, now, end cluster.Instant, s *cluster.Settings) cluster.GPUTime {
+func Lacks(t *cluster.TenantPool, gang cluster.MicroGPU, now, end cluster.Instant, s *cluster.Settings) cluster.GPUTime {
 	lacks := func(span cluster.Span) (sum cluster.GPUTime) {
 		for _, lot := range t.Lacks {
 			if lot.Start >= end.Add(-span) {
-				sum += max(lot.Time, -cluster.Times(gang, s.Term))
+				sum += max(lot.Time, -gang.Over(s.Term))
 			}
 		}
 		return sum

@@ -9,15 +9,15 @@ import (
 // Nodes counts what jobs leave of nodes. It is kept from round to round: only what jobs hold that are not as they were is counted
 // anew, or all of it if the nodes are others.
 type Nodes struct {
-	nodes   []cluster.Node // copies
-	version int64          // of them: see cluster.Observation
-	at      map[string]int // by name
-	models  []string       // that some node has
-	gpus    int            // of all nodes
-	bad     bool           // some node is
-	sites   []site         // by node
-	idle    []int          // GPUs that no job holds, by node and entry of its GPUs
-	short   int            // how many sites are
+	nodes   []cluster.Node     // copies
+	version int64              // of them: see cluster.Observation
+	at      map[string]int     // by name
+	models  []string           // that some node has
+	gpus    int                // of all nodes
+	bad     bool               // some node is
+	sites   []site             // by node
+	idle    []cluster.MicroGPU // GPUs that no job holds, by node and entry of its GPUs
+	short   int                // how many sites are
 
 	holds, last [][]hold // by case, now and at the last look: what the job holds
 	block       []hold   // memory for more
@@ -28,7 +28,8 @@ type Nodes struct {
 // hold is a part of a node that is taken.
 type hold struct {
 	node, slot int // slot is a place in idle; -1 = unknown
-	gpus, cpus int
+	gpus       cluster.MicroGPU
+	cpus       int
 	memory     int64
 }
 
@@ -39,7 +40,7 @@ type site struct {
 	memory      int64 // left
 	short       bool  // GPUs would be stranded, if none were granted or gathered
 	// Of the present look, where GPUs are stranded.
-	idle     int
+	idle     cluster.MicroGPU
 	stranded int64
 	excess   cluster.MicroGPU // of all jobs
 }
@@ -110,7 +111,7 @@ func (x *Nodes) survey(nodes []cluster.Node) {
 		slots += len(n.GPUs)
 		x.gpus += x.sites[i].gpus
 	}
-	x.idle = make([]int, slots)
+	x.idle = make([]cluster.MicroGPU, slots)
 }
 
 // empty counts nodes as if no job held any of them.
@@ -122,7 +123,7 @@ func (x *Nodes) empty(nodes []cluster.Node) {
 		at.cpus, at.memory = n.CPUs, n.MemoryMB
 		for k := range n.GPUs {
 			if n.Bad == "" {
-				x.idle[x.slot(i, n.GPUs[k].Model)] += n.GPUs[k].Count
+				x.idle[x.slot(i, n.GPUs[k].Model)] += cluster.Micro(n.GPUs[k].Count)
 			}
 		}
 	}
@@ -142,7 +143,7 @@ func (x *Nodes) of(c *cluster.Case) []hold {
 	for k := range out {
 		h := &c.Job.Holds[k]
 		node := x.find(h.Node)
-		out[k] = hold{node, x.slot(node, h.Model), h.Size.Devices, h.CPUs, h.MemoryMB}
+		out[k] = hold{node, x.slot(node, h.Model), h.Size.Amount(), h.CPUs, h.MemoryMB}
 	}
 	return out
 }
@@ -155,7 +156,7 @@ func (x *Nodes) take(holds []hold, times int, measure bool) {
 			continue
 		}
 		if h.slot >= 0 {
-			x.idle[h.slot] -= times * h.gpus
+			x.idle[h.slot] -= cluster.MicroGPU(times) * h.gpus
 		}
 		at := &x.sites[h.node]
 		at.cpus, at.memory = at.cpus-times*h.cpus, at.memory-int64(times)*h.memory
@@ -198,7 +199,7 @@ func (x *Nodes) slot(node int, model string) int {
 }
 
 // idleOn counts the idle GPUs of a node.
-func (x *Nodes) idleOn(node int) (sum int) {
+func (x *Nodes) idleOn(node int) (sum cluster.MicroGPU) {
 	first := x.sites[node].first
 	for k := range x.nodes[node].GPUs {
 		sum += max(x.idle[first+k], 0)
@@ -207,7 +208,7 @@ func (x *Nodes) idleOn(node int) (sum int) {
 }
 
 // reserve takes GPUs off a node's idle ones until the next look.
-func (x *Nodes) reserve(slot, gpus int) {
+func (x *Nodes) reserve(slot int, gpus cluster.MicroGPU) {
 	x.idle[slot] -= gpus
 	x.taken = append(x.taken, hold{slot: slot, gpus: gpus})
 }

@@ -14,7 +14,7 @@ import (
 // debtors is a cluster of several pools and tenants whose dues, demands and GPUs change at will.
 type debtors struct {
 	b     books
-	holds []int
+	holds []cluster.MicroGPU
 }
 
 func drawDebtors(rt *rapid.T, set *cluster.Settings, scale int) *debtors {
@@ -28,7 +28,7 @@ func drawDebtors(rt *rapid.T, set *cluster.Settings, scale int) *debtors {
 			d.b.ledger.Tenants = append(d.b.ledger.Tenants, cluster.TenantPool{Tenant: fmt.Sprint("t", t), Pool: fmt.Sprint("p", p)})
 		}
 	}
-	d.holds = make([]int, tenants*pools)
+	d.holds = make([]cluster.MicroGPU, tenants*pools)
 	return d
 }
 
@@ -36,20 +36,20 @@ func drawDebtors(rt *rapid.T, set *cluster.Settings, scale int) *debtors {
 func (d *debtors) step(rt *rapid.T, dt cluster.Span, scale int) {
 	rows := d.b.ledger.Tenants
 	n := len(rows)
-	entitled, largest := make([]cluster.MicroGPU, n), make([]int, n)
+	entitled, largest := make([]cluster.MicroGPU, n), make([]cluster.MicroGPU, n)
 	weights := rapid.SliceOfN(rapid.Int64Range(0, 4), n, n).Draw(rt, "weights")
 	for i := range rows {
 		entitled[i] = cluster.MicroGPU(weights[i]*int64(scale))*cluster.WholeGPU + cluster.MicroGPU(weights[i]*333_333)
 		rows[i].Demand = cluster.MicroGPU(rapid.IntRange(0, 20*scale).Draw(rt, "demand")) * cluster.WholeGPU
-		d.holds[i] = rapid.IntRange(0, 10*scale).Draw(rt, "holds")
-		largest[i] = rapid.IntRange(0, 8).Draw(rt, "gang")
+		d.holds[i] = cluster.Micro(rapid.IntRange(0, 10*scale).Draw(rt, "holds"))
+		largest[i] = cluster.MicroGPU(rapid.IntRange(0, 16).Draw(rt, "gang")) * gpu / 2
 	}
 	Settle(&d.b.ledger, entitled, entitled, nil, largest, d.holds, d.b.settings, rapid.Bool().Draw(rt, "anew"))
 	d.b.from, d.b.now = d.b.now, d.b.now.Add(dt)
 	d.b.usage = new(lists).usage(len(rows))
 	d.b.pools = make([]spent, len(d.b.ledger.Pools))
 	for i := range rows {
-		d.b.used[i] = cluster.Times(d.holds[i], dt)
+		d.b.used[i] = d.holds[i].Over(dt)
 		if rapid.IntRange(0, 4).Draw(rt, "gathers") == 0 {
 			d.b.kept[i] = cluster.Times(1, dt)
 		}
@@ -155,7 +155,7 @@ func TestPropertiesDebtsSumToNothing(t *testing.T) {
 			}
 			d.b.ledger = back
 			demands := append([]cluster.TenantPool(nil), back.Tenants...)
-			Settle(&d.b.ledger, owns(demands), owns(demands), nil, make([]int, len(demands)), d.holds, &set, true)
+			Settle(&d.b.ledger, owns(demands), owns(demands), nil, make([]cluster.MicroGPU, len(demands)), d.holds, &set, true)
 			sound(rt, &d.b.ledger)
 			bounded(rt, &d.b.ledger, &set)
 			if n := len(d.b.ledger.Tenants[0].Lots); n > 2*cuts+2 {
@@ -183,7 +183,7 @@ func TestDebtsOfAYearOf80000GPUsFit(t *testing.T) {
 		for i := range b.ledger.Tenants {
 			b.ledger.Tenants[i].Demand = 2 * half
 		}
-		Settle(&b.ledger, []cluster.MicroGPU{half, half}, []cluster.MicroGPU{half, half}, nil, []int{8, 8}, []int{80_000, 0}, &set, true)
+		Settle(&b.ledger, []cluster.MicroGPU{half, half}, []cluster.MicroGPU{half, half}, nil, []cluster.MicroGPU{8 * gpu, 8 * gpu}, []cluster.MicroGPU{80_000 * gpu, 0}, &set, true)
 		b.from, b.now = b.now, b.now.Add(cluster.Day)
 		b.usage, b.pools = new(lists).usage(2), make([]spent, 1)
 		b.used[0] = cluster.Times(80_000, cluster.Day)
@@ -193,7 +193,7 @@ func TestDebtsOfAYearOf80000GPUsFit(t *testing.T) {
 	if got := b.ledger.Tenants[1].Owed; got != want || b.ledger.Tenants[0].Owed != -want {
 		t.Errorf("after a year b is owed %.0f GPU-hours, want %.0f", got.Hours(), want.Hours())
 	}
-	Settle(&b.ledger, []cluster.MicroGPU{half, half}, []cluster.MicroGPU{half, half}, nil, []int{8, 8}, []int{40_000, 40_000}, &set, true)
+	Settle(&b.ledger, []cluster.MicroGPU{half, half}, []cluster.MicroGPU{half, half}, nil, []cluster.MicroGPU{8 * gpu, 8 * gpu}, []cluster.MicroGPU{40_000 * gpu, 40_000 * gpu}, &set, true)
 	if got := b.ledger.Tenants[1].Repays; got != half/2 {
 		t.Errorf("b is repaid %d microGPUs, want %d: down to the floor", got, half/2)
 	}
@@ -245,11 +245,11 @@ func TestRepaymentsAreBoundedAndEnd(t *testing.T) {
 			eight[1] = 8 * gpu
 			l, s := pair(c.owed)
 			c.change(l, s)
-			Settle(l, eight, eight, nil, []int{8, 8}, []int{8, 8}, s, true)
+			Settle(l, eight, eight, nil, []cluster.MicroGPU{8 * gpu, 8 * gpu}, []cluster.MicroGPU{8 * gpu, 8 * gpu}, s, true)
 			if a, b := l.Tenants[0].Repays, l.Tenants[1].Repays; b != c.want || a != -c.want {
 				t.Errorf("repays %d and %d, want %d", a, b, c.want)
 			}
-			Settle(l, eight, eight, nil, []int{8, 8}, []int{8, 8}, s, false)
+			Settle(l, eight, eight, nil, []cluster.MicroGPU{8 * gpu, 8 * gpu}, []cluster.MicroGPU{8 * gpu, 8 * gpu}, s, false)
 			if b := &l.Tenants[1]; b.Repays != c.want || b.Own() != eight[1] {
 				t.Errorf("within the term: %d of %d, want %d of %d", b.Repays, b.Own(), c.want, eight[1])
 			}
@@ -268,9 +268,9 @@ func TestManySmallDebtsAreRepaid(t *testing.T) {
 		}
 		l.Tenants, due = append(l.Tenants, t), append(due, 8*gpu)
 	}
-	holds := make([]int, 21)
-	holds[20] = 8
-	Settle(l, due, due, nil, make([]int, 21), holds, &cluster.Settings{Term: 15 * minute, BurstMaxMilli: 2000, RepayFloorPercent: 50}, true)
+	holds := make([]cluster.MicroGPU, 21)
+	holds[20] = 8 * gpu
+	Settle(l, due, due, nil, make([]cluster.MicroGPU, 21), holds, &cluster.Settings{Term: 15 * minute, BurstMaxMilli: 2000, RepayFloorPercent: 50}, true)
 	if got := l.Tenants[20].Repays; got != 8*gpu {
 		t.Errorf("repaid %d microGPUs, want 8 GPUs", got)
 	}

@@ -63,19 +63,19 @@ func TestEquations1And2ServiceTimeIsTheIntegralOfWhatAGangHolds(t *testing.T) {
 // Eq. 3: "its instantaneous fair number of allocated GPUs" is M·W over the sum of
 // the weights of the active jobs.
 func TestEquation3WeightedShareOfActiveJobs(t *testing.T) {
-	_, got := rates(6*gpu, Claimant{Size: cluster.Whole(6)}, Claimant{Size: cluster.Whole(3)}, Claimant{Size: cluster.Whole(3)})
+	_, got := rates(6*gpu, Claimant{GPUs: cluster.Micro(6)}, Claimant{GPUs: cluster.Micro(3)}, Claimant{GPUs: cluster.Micro(3)})
 	same(t, "the example of §4.1", got, 2*gpu, 2*gpu, 2*gpu)
-	_, got = rates(6*gpu, Claimant{Size: cluster.Whole(6), Weight: 3000}, Claimant{Size: cluster.Whole(6), Weight: 1000})
+	_, got = rates(6*gpu, Claimant{GPUs: cluster.Micro(6), Weight: 3000}, Claimant{GPUs: cluster.Micro(6), Weight: 1000})
 	same(t, "weights 3:1", got, 4_500_000, 1_500_000)
-	_, got = rates(7*gpu, Claimant{Size: cluster.Whole(7)}, Claimant{Size: cluster.Whole(7)}, Claimant{Size: cluster.Whole(7)})
+	_, got = rates(7*gpu, Claimant{GPUs: cluster.Micro(7)}, Claimant{GPUs: cluster.Micro(7)}, Claimant{GPUs: cluster.Micro(7)})
 	same(t, "seven by three", got, 2_333_333, 2_333_333, 2_333_333)
 }
 
 // Eq. 4: "J could not use more GPUs than Demand even if FairShare has a large value."
 func TestEquation4NoJobIsDueMoreThanItsDemand(t *testing.T) {
-	_, got := rates(6*gpu, Claimant{Size: cluster.Whole(1)}, Claimant{Size: cluster.Whole(6)})
+	_, got := rates(6*gpu, Claimant{GPUs: cluster.Micro(1)}, Claimant{GPUs: cluster.Micro(6)})
 	same(t, "one small job, one large", got, 1*gpu, 3*gpu)
-	_, got = rates(8*gpu, Claimant{Size: cluster.Whole(2)})
+	_, got = rates(8*gpu, Claimant{GPUs: cluster.Micro(2)})
 	same(t, "alone on 8 GPUs", got, 2*gpu)
 }
 
@@ -167,17 +167,17 @@ func TestEquation12IsReportedOverTheWindow(t *testing.T) {
 // Eq. 13: a job's share is its part by weight of the tenant's FairShare, which is
 // eq. 8's: "Let W be the share weight of J in its corresponding VC."
 func TestEquations13And14JobsShareWhatTheirTenantIsDue(t *testing.T) {
-	demand, got := rates(4*gpu, Claimant{Size: cluster.Whole(8)}, Claimant{Size: cluster.Whole(8)})
+	demand, got := rates(4*gpu, Claimant{GPUs: cluster.Micro(8)}, Claimant{GPUs: cluster.Micro(8)})
 	same(t, "half of the quota each", got, 2*gpu, 2*gpu)
 	if demand != 16*gpu {
 		t.Errorf("demand %d, want 16 GPUs", demand)
 	}
 	// The tenant wants less than its quota: eq. 13 divides what it wants.
-	_, got = rates(8*gpu, Claimant{Size: cluster.Whole(1)}, Claimant{Size: cluster.Whole(3)})
+	_, got = rates(8*gpu, Claimant{GPUs: cluster.Micro(1)}, Claimant{GPUs: cluster.Micro(3)})
 	same(t, "demand below the quota", got, 1*gpu, 2*gpu)
-	_, got = rates(4*gpu, Claimant{Size: cluster.Whole(4), Weight: 2000}, Claimant{Size: cluster.Whole(4)}, Claimant{Size: cluster.Whole(1), Weight: 1000})
+	_, got = rates(4*gpu, Claimant{GPUs: cluster.Micro(4), Weight: 2000}, Claimant{GPUs: cluster.Micro(4)}, Claimant{GPUs: cluster.Micro(1), Weight: 1000})
 	same(t, "weights 2:1:1, capped by demand", got, 2*gpu, 1*gpu, 1*gpu)
-	_, got = rates(0, Claimant{Size: cluster.Whole(4)})
+	_, got = rates(0, Claimant{GPUs: cluster.Micro(4)})
 	same(t, "a tenant that is due nothing", got, 0)
 }
 

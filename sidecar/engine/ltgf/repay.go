@@ -7,7 +7,7 @@ import "github.com/fairlease/fairlease/sidecar/cluster"
 // entitled demand. A creditor's entitlement is at most burst.max times its own, at most its
 // demand, and exceeds its own by at most the GPUs that it holds. The remaining debt of a term is
 // spread over that term.
-func repay(l *cluster.Ledger, holds []int, s *cluster.Settings, anew bool) {
+func repay(l *cluster.Ledger, holds []cluster.MicroGPU, s *cluster.Settings, anew bool) {
 	n := len(l.Pools)
 	if n == 0 || !anew {
 		return
@@ -75,7 +75,7 @@ func unsettled(t *cluster.TenantPool) cluster.GPUTime {
 
 // repayable gives how much of its entitlement a tenant could give, or how much of others' it
 // could get. An entitlement that it does not want repays nothing: others get that anyway.
-func repayable(t *cluster.TenantPool, holds int, s *cluster.Settings) (pay, get cluster.MicroGPU) {
+func repayable(t *cluster.TenantPool, holds cluster.MicroGPU, s *cluster.Settings) (pay, get cluster.MicroGPU) {
 	due, left := t.Own(), unsettled(t)
 	if left <= 0 || s.RepayFloorPercent <= 0 {
 		return 0, 0
@@ -85,7 +85,7 @@ func repayable(t *cluster.TenantPool, holds int, s *cluster.Settings) (pay, get 
 		most := cluster.MulDiv(int64(min(due, t.Demand)), int64(100-min(s.RepayFloorPercent, 100)), 100)
 		return min(cluster.MicroGPU(most), rate), 0
 	}
-	most := min(max(t.Demand-due, 0), cluster.MicroGPU(holds)*cluster.WholeGPU)
+	most := min(max(t.Demand-due, 0), holds)
 	if s.BurstMaxMilli > 0 {
 		most = min(most, cluster.MicroGPU(cluster.MulDiv(int64(due), s.BurstMaxMilli, 1000))-due)
 	}

@@ -83,7 +83,7 @@ func withoutGranted(s *cluster.Snapshot, x *Nodes) {
 		}
 		for _, h := range l.Nodes {
 			if slot := x.slot(x.find(h.Node), h.Model); slot >= 0 {
-				x.reserve(slot, h.Size.Devices)
+				x.reserve(slot, h.Size.Amount())
 			}
 		}
 	}
@@ -120,18 +120,17 @@ func (x *Nodes) goWith(node, cpus int, memory int64) (byCPUs, byMemory cluster.M
 }
 
 // stranded gives the number of a node's idle GPUs without CPUs or without memory; at most 0 = none. Bad nodes and those without numbers have none.
-func (x *Nodes) stranded(node, idle int) int64 {
+func (x *Nodes) stranded(node int, idle cluster.MicroGPU) int64 {
 	n, at := &x.nodes[node], &x.sites[node]
 	if idle == 0 || n.Bad != "" || n.CPUs <= 0 || n.MemoryMB <= 0 {
 		return 0
 	}
 	byCPUs, byMemory := x.goWith(node, at.cpus, at.memory)
-	return int64(idle) - int64((min(byCPUs, byMemory)+cluster.WholeGPU-1)/cluster.WholeGPU)
+	return int64(idle/cluster.WholeGPU) - int64((min(byCPUs, byMemory)+cluster.WholeGPU-1)/cluster.WholeGPU)
 }
 
 // excess gives the GPUs with which the job's CPUs or memory go, beyond those that it holds.
 func (x *Nodes) excess(o *occupant) cluster.MicroGPU {
 	byCPUs, byMemory := x.goWith(o.node, o.cpus, o.memory)
-	own := cluster.MicroGPU(o.gpus) * cluster.WholeGPU
-	return max(byCPUs, byMemory, own) - own
+	return max(byCPUs, byMemory, o.gpus) - o.gpus
 }

@@ -71,13 +71,13 @@ func TestTradesThatComeAndGoLeaveAllAccountsAsTheyWere(t *testing.T) {
 		for p := range pools {
 			b.ledger.Pools = append(b.ledger.Pools, cluster.PoolAccount{Pool: fmt.Sprint("p", p)})
 		}
-		gangs := make([]int, m.rows)
+		gangs := make([]cluster.MicroGPU, m.rows)
 		sums := make([]cluster.GPUTime, pools)
 		for i := range m.rows {
 			gpus := rapid.IntRange(1, 8).Draw(rt, "own")
 			m.own = append(m.own, cluster.MicroGPU(gpus)*cluster.WholeGPU)
-			gangs[i] = rapid.IntRange(1, 8).Draw(rt, "gang")
-			ahead := -cluster.Times(gangs[i], set.Term) - cluster.Times(gpus, set.Threshold)
+			gangs[i] = cluster.Micro(rapid.IntRange(1, 8).Draw(rt, "gang"))
+			ahead := -gangs[i].Over(set.Term) - cluster.Times(gpus, set.Threshold)
 			row := cluster.TenantPool{Tenant: fmt.Sprint("t", i/pools), Pool: fmt.Sprint("p", i%pools), Demand: 1000 * cluster.WholeGPU,
 				Base: m.own[i], Entitlement: m.own[i], Alloc: 1, // not new
 				Deficit: max(cluster.Times(gpus, cluster.Span(rapid.IntRange(-60, 60).Draw(rt, "behind"))*minute), ahead)}
@@ -99,11 +99,11 @@ func TestTradesThatComeAndGoLeaveAllAccountsAsTheyWere(t *testing.T) {
 			return Ahead(&b.ledger.Tenants[row], gangs[row], Most(m.entitled, m.own)[row], set)
 		}
 		settle := func() {
-			Settle(&b.ledger, m.own, m.entitled, m.own, gangs, make([]int, m.rows), set, true)
+			Settle(&b.ledger, m.own, m.entitled, m.own, gangs, make([]cluster.MicroGPU, m.rows), set, true)
 		}
 		if rapid.Bool().Draw(rt, "parties") {
-			ahead = func(row int) cluster.GPUTime { return PartyAhead(8, Most(m.entitled, m.own)[row], set) }
-			settle = func() { SettleParties(b.ledger.Tenants, pools, m.entitled, m.own, 8, set) }
+			ahead = func(row int) cluster.GPUTime { return PartyAhead(8*gpu, Most(m.entitled, m.own)[row], set) }
+			settle = func() { SettleParties(b.ledger.Tenants, pools, m.entitled, m.own, 8*gpu, set) }
 		}
 		for range 50 { // until limits and common shortages are settled
 			settle()

@@ -26,7 +26,7 @@ func worker(pools int) *books {
 func (b *books) wants(faster []int64, gpus ...int) {
 	var jobs []Claimant
 	for i, n := range gpus {
-		jobs = append(jobs, Claimant{Case: i, Size: cluster.Whole(n), Weight: 1000, Pools: upTo(len(b.ledger.Pools))})
+		jobs = append(jobs, Claimant{Case: i, GPUs: cluster.Micro(n), Weight: 1000, Pools: upTo(len(b.ledger.Pools))})
 	}
 	Due(&b.ledger, make([]Rate, len(gpus)), [][]Claimant{jobs}, nil, func(int) []int64 { return faster })
 }
@@ -128,7 +128,7 @@ func TestWorkDueIsThatOfTheUsableBase(t *testing.T) {
 func TestATenantsSpeedupIsTheMeanOfItsJobs(t *testing.T) {
 	b := worker(2)
 	speeds := [][]int64{{0, 3 * one}, {one, -one}}
-	jobs := []Claimant{{Case: 0, Size: cluster.Whole(1), Weight: 1000, Pools: []int{1}}, {Case: 1, Size: cluster.Whole(3), Weight: 1000, Pools: []int{0}}}
+	jobs := []Claimant{{Case: 0, GPUs: cluster.Micro(1), Weight: 1000, Pools: []int{1}}, {Case: 1, GPUs: cluster.Micro(3), Weight: 1000, Pools: []int{0}}}
 	rates := make([]Rate, 2)
 	Due(&b.ledger, rates, [][]Claimant{jobs}, nil, func(i int) []int64 { return speeds[i] })
 	for p, want := range []int64{3 * one / 4, 3 * one} {

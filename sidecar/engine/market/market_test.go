@@ -182,20 +182,20 @@ func TestTurns(t *testing.T) {
 		turns  [2][]int // in k80, in v100
 		marks  string   // "idle:" and "due:" pools by candidate
 	}{
-		{"the one further behind goes first", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1}, {Case: 1, Pools: both, GPUs: 1}}, [][4]int{{1, 1, 0, 9}, {1, 1, 1, 8}}, nil, nil, [2][]int{{1, 0}, {0, 1}}, "due:0[1] due:1[1] "},
-		{"equal ones keep their order", []lease.Candidate{{Case: 1, Pools: both, GPUs: 1}, {Case: 0, Pools: both, GPUs: 1}}, [][4]int{{1, 1, 3, -3}, {1, 1, 3, -3}}, nil, nil, [2][]int{{0, 1}, {0, 1}}, ""},
-		{"a running one keeps its GPUs up to the threshold", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1, Running: true}, {Case: 1, Pools: both, GPUs: 1}}, [][4]int{{1, 1, 0, 0}, {1, 1, 5, 5}}, nil, nil, [2][]int{{0, 1}, {1, 0}}, ""},
-		{"and no further", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1, Running: true}, {Case: 1, Pools: both, GPUs: 1}}, [][4]int{{1, 1, 0, 0}, {1, 1, 6, 5}}, nil, nil, [2][]int{{1, 0}, {1, 0}}, ""},
-		{"an urgent one goes first", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1}, {Case: 1, Pools: both, GPUs: 1, Priority: lease.Priority{Urgent: true}}}, [][4]int{{1, 1, 99, 99}, {1, 1, -9, -9}}, nil, nil, [2][]int{{1, 0}, {1, 0}}, "due:0[0 1] "},
-		{"an urgent one without an entitlement takes idle GPUs", []lease.Candidate{{Case: 0, Pools: []int{v100}, GPUs: 1}, {Case: 1, Pools: []int{v100}, GPUs: 1, Priority: lease.Priority{Urgent: true}}}, [][4]int{{1, 1, 0, 0}, {1, 0, 0, 99}}, nil, nil, [2][]int{{}, {0, 1}}, "idle:1[1] "},
-		{"half of a lease's cost is behind", []lease.Candidate{{Case: 0, Pools: []int{v100}, GPUs: 2}}, [][4]int{{2, 2, 0, 15}, {}}, nil, nil, [2][]int{{}, {0}}, "due:0[1] "},
-		{"a minute less is", []lease.Candidate{{Case: 0, Pools: []int{v100}, GPUs: 2}}, [][4]int{{2, 2, 0, 14}, {}}, nil, nil, [2][]int{{}, {0}}, ""},
-		{"each lease charges its party", []lease.Candidate{{Case: 0, Pools: []int{v100}, GPUs: 1}, {Case: 0, Pools: []int{v100}, GPUs: 1}, {Case: 1, Pools: []int{v100}, GPUs: 1}}, [][4]int{{1, 1, 0, 20}, {1, 1, 0, 6}}, nil, nil, [2][]int{{}, {0, 2, 1}}, "due:0[1] "},
-		{"a lease in force is charged, and once", []lease.Candidate{{Case: 0, Pools: []int{v100}, GPUs: 1}, {Case: 0, Pools: []int{v100}, GPUs: 1}, {Case: 1, Pools: []int{v100}, GPUs: 1}}, [][4]int{{1, 1, 0, 20}, {1, 1, 0, 11}},
+		{"the one further behind goes first", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1 * gpu}, {Case: 1, Pools: both, GPUs: 1 * gpu}}, [][4]int{{1, 1, 0, 9}, {1, 1, 1, 8}}, nil, nil, [2][]int{{1, 0}, {0, 1}}, "due:0[1] due:1[1] "},
+		{"equal ones keep their order", []lease.Candidate{{Case: 1, Pools: both, GPUs: 1 * gpu}, {Case: 0, Pools: both, GPUs: 1 * gpu}}, [][4]int{{1, 1, 3, -3}, {1, 1, 3, -3}}, nil, nil, [2][]int{{0, 1}, {0, 1}}, ""},
+		{"a running one keeps its GPUs up to the threshold", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1 * gpu, Running: true}, {Case: 1, Pools: both, GPUs: 1 * gpu}}, [][4]int{{1, 1, 0, 0}, {1, 1, 5, 5}}, nil, nil, [2][]int{{0, 1}, {1, 0}}, ""},
+		{"and no further", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1 * gpu, Running: true}, {Case: 1, Pools: both, GPUs: 1 * gpu}}, [][4]int{{1, 1, 0, 0}, {1, 1, 6, 5}}, nil, nil, [2][]int{{1, 0}, {1, 0}}, ""},
+		{"an urgent one goes first", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1 * gpu}, {Case: 1, Pools: both, GPUs: 1 * gpu, Priority: lease.Priority{Urgent: true}}}, [][4]int{{1, 1, 99, 99}, {1, 1, -9, -9}}, nil, nil, [2][]int{{1, 0}, {1, 0}}, "due:0[0 1] "},
+		{"an urgent one without an entitlement takes idle GPUs", []lease.Candidate{{Case: 0, Pools: []int{v100}, GPUs: 1 * gpu}, {Case: 1, Pools: []int{v100}, GPUs: 1 * gpu, Priority: lease.Priority{Urgent: true}}}, [][4]int{{1, 1, 0, 0}, {1, 0, 0, 99}}, nil, nil, [2][]int{{}, {0, 1}}, "idle:1[1] "},
+		{"half of a lease's cost is behind", []lease.Candidate{{Case: 0, Pools: []int{v100}, GPUs: 2 * gpu}}, [][4]int{{2, 2, 0, 15}, {}}, nil, nil, [2][]int{{}, {0}}, "due:0[1] "},
+		{"a minute less is", []lease.Candidate{{Case: 0, Pools: []int{v100}, GPUs: 2 * gpu}}, [][4]int{{2, 2, 0, 14}, {}}, nil, nil, [2][]int{{}, {0}}, ""},
+		{"each lease charges its party", []lease.Candidate{{Case: 0, Pools: []int{v100}, GPUs: 1 * gpu}, {Case: 0, Pools: []int{v100}, GPUs: 1 * gpu}, {Case: 1, Pools: []int{v100}, GPUs: 1 * gpu}}, [][4]int{{1, 1, 0, 20}, {1, 1, 0, 6}}, nil, nil, [2][]int{{}, {0, 2, 1}}, "due:0[1] "},
+		{"a lease in force is charged, and once", []lease.Candidate{{Case: 0, Pools: []int{v100}, GPUs: 1 * gpu}, {Case: 0, Pools: []int{v100}, GPUs: 1 * gpu}, {Case: 1, Pools: []int{v100}, GPUs: 1 * gpu}}, [][4]int{{1, 1, 0, 20}, {1, 1, 0, 11}},
 			[]*cluster.Lease{on("v100", 1, now.Add(10*cluster.Minute)), nil}, nil, [2][]int{{}, {2, 0, 1}}, "due:2[1] "},
-		{"nobody has a turn in a pool that cannot serve it", []lease.Candidate{{Case: 0, Pools: nil, GPUs: 1}}, [][4]int{{1, 1, 0, 0}, {}}, nil, nil, [2][]int{{}, {}}, ""},
-		{"there is no policy", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1}}, nil, nil, func(s *cluster.Snapshot) { s.Settings.Divide = "" }, [2][]int{}, ""},
-		{"jobs queue, not tenants", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1}}, [][4]int{{1, 1, 0, 0}, {}}, nil, func(s *cluster.Snapshot) { s.Settings.Divide = "gavel:las-jobs" }, [2][]int{}, ""},
+		{"nobody has a turn in a pool that cannot serve it", []lease.Candidate{{Case: 0, Pools: nil, GPUs: 1 * gpu}}, [][4]int{{1, 1, 0, 0}, {}}, nil, nil, [2][]int{{}, {}}, ""},
+		{"there is no policy", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1 * gpu}}, nil, nil, func(s *cluster.Snapshot) { s.Settings.Divide = "" }, [2][]int{}, ""},
+		{"jobs queue, not tenants", []lease.Candidate{{Case: 0, Pools: both, GPUs: 1 * gpu}}, [][4]int{{1, 1, 0, 0}, {}}, nil, func(s *cluster.Snapshot) { s.Settings.Divide = "gavel:las-jobs" }, [2][]int{}, ""},
 	} {
 		s := site(waits(7, "bio", 1, "x"), waits(8, "bio", 1, "y"))
 		s.Settings.Threshold = 5 * cluster.Minute
@@ -236,7 +236,7 @@ func TestTurns(t *testing.T) {
 // Users of a tenant take turns before the parties do.
 func TestTurnsOfUsers(t *testing.T) {
 	m, leases := open(site(waits(7, "bio", 1, "x"), waits(8, "bio", 1, "y")), [4]int{1, 1, 99, 99}, [4]int{1, 1, 0, 0})
-	cs := []lease.Candidate{{Case: 0, Pools: []int{v100}, GPUs: 1}, {Case: 1, Pools: []int{v100}, GPUs: 1, Priority: lease.Priority{User: 1}}}
+	cs := []lease.Candidate{{Case: 0, Pools: []int{v100}, GPUs: 1 * gpu}, {Case: 1, Pools: []int{v100}, GPUs: 1 * gpu, Priority: lease.Priority{User: 1}}}
 	tenants, users := []lease.Tenant{{Name: "bio", Jobs: []int{0, 1}}}, []lease.UserTurn{{}, {Behind: cluster.GPUTime(cluster.Hour)}}
 	m.Turns(round.Taken{Leases: leases, Ending: func(int) bool { return false }}, cs, tenants, users)
 	if !slices.Equal(tenants[0].Turns[v100], []int{1, 0}) || users[1].Behind != cluster.GPUTime(cluster.Hour) {
@@ -249,7 +249,7 @@ func TestTurnsOfAllPools(t *testing.T) {
 	s := site(waits(7, "bio", 1, "x"), waits(8, "bio", 1, "x"))
 	s.Cells, s.Declared = &cluster.Cells{}, declared("bio/x", 1, 1, 2)
 	m, leases := open(s, [4]int{1, 1, 7, 7}, [4]int{1, 0, 8, 99})
-	cs := []lease.Candidate{{Case: 0, Pools: []int{k80, v100}, GPUs: 1}, {Case: 1, Pools: []int{k80, v100}, GPUs: 1}}
+	cs := []lease.Candidate{{Case: 0, Pools: []int{k80, v100}, GPUs: 1 * gpu}, {Case: 1, Pools: []int{k80, v100}, GPUs: 1 * gpu}}
 	tenants := []lease.Tenant{{Name: "bio", Jobs: []int{0, 1}}}
 	m.Turns(round.Taken{Leases: leases, Ending: func(int) bool { return false }}, cs, tenants, nil)
 	if want := []lease.Turn{{Candidate: 1, Pool: k80}, {Candidate: 0, Pool: v100}, {Candidate: 0, Pool: k80}, {Candidate: 1, Pool: v100}}; !slices.Equal(tenants[0].Line, want) {

@@ -61,7 +61,7 @@ func (m *Market) gain(i, from, to int) cluster.Span {
 	}
 	left := float64(m.in.Settings.Term)
 	if m.in.Limit(i) > 0 || m.speeds.Total[i] > 0 {
-		left = min(left, m.speeds.Steps(i)/(speeds[from].Value*float64(max(m.found.Wants(i), 1)))*float64(cluster.Second))
+		left = min(left, m.speeds.Steps(i)/(speeds[from].Value*float64(max(m.found.Wants(i).Devices(), 1)))*float64(cluster.Second))
 	}
 	return max(cluster.Span((there/here-1)*left)-m.moveCost(), 0)
 }

@@ -40,7 +40,7 @@ func (m *Market) evenIn(i, p int) bool {
 func (m *Market) soldOut(i, p int) bool {
 	const terms = 8
 	row := m.due.PartyRows.At(m.due.Queued[i].Party, p)
-	return row.Entitlement < round.Negligible && row.Deficit >= -terms*cluster.Times(m.found.Can[i].GPUs, m.in.Settings.Term)
+	return row.Entitlement < round.Negligible && row.Deficit >= -terms*m.found.Can[i].GPUs.Over(m.in.Settings.Term)
 }
 
 // Tried returns the case that runs a trial in a pool; -1 = none.
@@ -77,9 +77,9 @@ func (m *Market) Trials(taken round.Taken, cs []lease.Candidate) (out []lease.Tr
 // size and present pool. Measured models need no trial.
 func (m *Market) trials() [][]profile.Trial {
 	out := make([][]profile.Trial, len(m.in.Pools))
-	idle := make([]int, len(m.in.Pools))
+	idle := make([]cluster.MicroGPU, len(m.in.Pools))
 	for p := range idle {
-		idle[p] = m.due.Ledger.Pools[p].GPUs - m.due.Ledger.Pools[p].BadGPUs
+		idle[p] = cluster.Micro(m.due.Ledger.Pools[p].GPUs - m.due.Ledger.Pools[p].BadGPUs)
 	}
 	for i := range m.in.Cases {
 		if st, can := &m.in.Cases[i], &m.found.Can[i]; st.Live && !st.Waits && len(can.Pools) > 0 {
@@ -98,7 +98,7 @@ func (m *Market) trials() [][]profile.Trial {
 		if !m.speeds.Types.Reports(i) {
 			continue
 		}
-		gang, from := m.found.Wants(i), n
+		gang, from := m.found.Wants(i).Devices(), n
 		if st.Runs && len(can.Pools) > 0 {
 			from = can.Pools[0]
 		}
@@ -115,7 +115,7 @@ func (m *Market) trials() [][]profile.Trial {
 				continue // it measures its own pool without a trial
 			}
 			*was = true
-			t := profile.Trial{Key: m.in.Records[i].Key, Kind: m.speeds.Kinds[i], Model: m.in.Pools[p], Gang: gang, Idle: idle[p] >= gang, Move: m.moveCost(), Term: m.in.Settings.Term}
+			t := profile.Trial{Key: m.in.Records[i].Key, Kind: m.speeds.Kinds[i], Model: m.in.Pools[p], Gang: gang, Idle: idle[p] >= cluster.Micro(gang), Move: m.moveCost(), Term: m.in.Settings.Term}
 			if cost := t.Least(); (t.Idle || !idler) && cost <= least[p] && !m.seen(i, p, gang) {
 				if from == n {
 					least[p] = cost
@@ -134,7 +134,7 @@ func (m *Market) trials() [][]profile.Trial {
 
 // seen reports whether a job's type needs no trial in a pool.
 func (m *Market) seen(i, p, gang int) bool {
-	if source := m.speeds.Speedups(i)[p].Source; gang == m.found.Can[i].GPUs && source != cluster.Declared { // a declared speed depends on the user
+	if source := m.speeds.Speedups(i)[p].Source; gang == m.found.Can[i].GPUs.Devices() && source != cluster.Declared { // a declared speed depends on the user
 		return source == cluster.Observed
 	}
 	return m.speeds.Book.Seen(m.speeds.Kinds[i], m.in.Pools[p], gang)

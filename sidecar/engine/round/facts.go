@@ -128,17 +128,17 @@ func (f *Facts) see(i int, o *Opening) {
 	if !slices.Contains(f.controls, st.Control) {
 		f.controls = append(f.controls, st.Control)
 	}
-	st.Asks = c.Job.Request.Size.Devices
+	st.Asks = c.Job.Request.Size.Amount()
 	st.Live = !c.Gone && c.Job.State != cluster.Done
 	st.Waits = st.Live && c.Job.State == cluster.Waiting
 	st.Readied = st.Live && c.Job.State == cluster.Configuring
 	st.Runs = st.Live && (c.Job.State == cluster.Running || c.Job.State == cluster.Suspended)
 	if l := o.Leases[i]; l != nil && st.Runs {
-		st.Held = l.Size.Devices // computed already
+		st.Held = l.Size.Amount() // computed already
 	} else {
-		st.Held = c.Job.GPUsHeld()
+		st.Held = cluster.SizeHeld(c.Job.Holds).Amount()
 	}
-	if st.Asks > o.GPUs && st.Held == 0 {
+	if c.Job.Request.Size.Devices > o.GPUs && st.Held == 0 {
 		st.Asks = 0
 	}
 	if !f.Orders.None() {

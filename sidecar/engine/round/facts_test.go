@@ -11,6 +11,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round/roundtest"
 )
 
+const gpu = cluster.WholeGPU
+
 const now = roundtest.Now
 
 // The facts repeat of every case what steps ask of it.
@@ -21,7 +23,7 @@ func TestStatusOfACase(t *testing.T) {
 	order := func(kind cluster.OverrideKind, until cluster.Instant) cluster.Override {
 		return cluster.Override{ID: 1, Kind: kind, Scope: "user", Name: "ann", Until: until}
 	}
-	full := round.Status{Control: cluster.FullControl, User: -1, Before: -1, Live: true, Asks: 2}
+	full := round.Status{Control: cluster.FullControl, User: -1, Before: -1, Live: true, Asks: 2 * gpu}
 	for _, c := range []struct {
 		name   string
 		job    cluster.Case
@@ -29,30 +31,30 @@ func TestStatusOfACase(t *testing.T) {
 		want   func(w *round.Status)
 	}{
 		{"it waits", roundtest.Job(7, "bio", 2, cluster.Waiting), nil, func(w *round.Status) { w.Waits = true }},
-		{"it runs", holds(cluster.Running), nil, func(w *round.Status) { w.Runs, w.Held = true, 2 }},
-		{"it is suspended, and keeps its GPUs", holds(cluster.Suspended), nil, func(w *round.Status) { w.Runs, w.Held = true, 2 }},
-		{"its nodes boot", holds(cluster.Configuring), nil, func(w *round.Status) { w.Readied, w.Held = true, 2 }},
-		{"it cleans up", holds(cluster.Completing), nil, func(w *round.Status) { w.Held = 2 }},
-		{"it has ended", holds(cluster.Done), nil, func(w *round.Status) { w.Live, w.Held = false, 2 }},
+		{"it runs", holds(cluster.Running), nil, func(w *round.Status) { w.Runs, w.Held = true, 2*gpu }},
+		{"it is suspended, and keeps its GPUs", holds(cluster.Suspended), nil, func(w *round.Status) { w.Runs, w.Held = true, 2*gpu }},
+		{"its nodes boot", holds(cluster.Configuring), nil, func(w *round.Status) { w.Readied, w.Held = true, 2*gpu }},
+		{"it cleans up", holds(cluster.Completing), nil, func(w *round.Status) { w.Held = 2 * gpu }},
+		{"it has ended", holds(cluster.Done), nil, func(w *round.Status) { w.Live, w.Held = false, 2*gpu }},
 		{"Slurm has forgotten it", holds(cluster.Running), func(_ *cluster.Snapshot, c *cluster.Case) { c.Gone = true },
-			func(w *round.Status) { w.Live, w.Held = false, 2 }},
+			func(w *round.Status) { w.Live, w.Held = false, 2*gpu }},
 		{"its lease is of fewer GPUs than its nodes have", holds(cluster.Running), func(s *cluster.Snapshot, _ *cluster.Case) {
 			s.Leases = []cluster.Lease{{Job: 1, Pool: "v100", Size: cluster.Whole(1)}}
-		}, func(w *round.Status) { w.Runs, w.Held = true, 1 }},
+		}, func(w *round.Status) { w.Runs, w.Held = true, gpu }},
 		{"its lease has not begun", roundtest.Job(7, "bio", 2, cluster.Waiting), func(s *cluster.Snapshot, _ *cluster.Case) {
 			s.Leases = []cluster.Lease{{Job: 1, Pool: "v100", Size: cluster.Whole(2)}}
 		}, func(w *round.Status) { w.Waits = true }},
-		{"it asks for all GPUs of the site", roundtest.Job(7, "bio", 8, cluster.Waiting), nil, func(w *round.Status) { w.Waits, w.Asks = true, 8 }},
+		{"it asks for all GPUs of the site", roundtest.Job(7, "bio", 8, cluster.Waiting), nil, func(w *round.Status) { w.Waits, w.Asks = true, 8*gpu }},
 		{"it asks for more than the site has", roundtest.Job(7, "bio", 9, cluster.Waiting), nil, func(w *round.Status) { w.Waits, w.Asks = true, 0 }},
 		{"it asks for more than the site still has, and runs", holds(cluster.Running), func(s *cluster.Snapshot, c *cluster.Case) {
 			s.Nodes, c.Job.Request.Size = s.Nodes[:1], cluster.Whole(5)
 		},
-			func(w *round.Status) { w.Runs, w.Asks, w.Held = true, 5, 2 }},
+			func(w *round.Status) { w.Runs, w.Asks, w.Held = true, 5*gpu, 2*gpu }},
 		{"it is of no tenant", roundtest.Job(7, "ops", 2, cluster.Waiting), nil, func(w *round.Status) { w.Waits, w.Tenant = true, -1 }},
 		{"it is of the second tenant", roundtest.Job(7, "nlp", 2, cluster.Waiting), nil, func(w *round.Status) { w.Waits, w.Tenant = true, 1 }},
 		{"it had what it was due", holds(cluster.Running), func(_ *cluster.Snapshot, c *cluster.Case) {
 			c.Record.Alloc, c.Record.Due, c.Record.Extra.Due = 300, 100, 100
-		}, func(w *round.Status) { w.Runs, w.Held, w.Rho = true, 2, cluster.Fair*3/2 }},
+		}, func(w *round.Status) { w.Runs, w.Held, w.Rho = true, 2*gpu, cluster.Fair*3/2 }},
 		{"its account is negative", roundtest.Job(7, "bio", 2, cluster.Waiting), func(_ *cluster.Snapshot, c *cluster.Case) { c.Record.Alloc, c.Record.Due = -5, -5 },
 			func(w *round.Status) { w.Waits = true }},
 		{"an order ends now", roundtest.Job(7, "bio", 2, cluster.Waiting), func(s *cluster.Snapshot, _ *cluster.Case) {
@@ -254,7 +256,7 @@ func TestExpiring(t *testing.T) {
 
 // GPU time is committed by leases until they end, by claims for a term, and by stranded GPUs to the end of the term.
 func TestCommitted(t *testing.T) {
-	const gpu, minute = cluster.WholeGPU, cluster.GPUTime(cluster.Minute)
+	const minute = cluster.GPUTime(cluster.Minute)
 	lease := func(pool string, gpus int, end cluster.Span) *cluster.Lease {
 		return &cluster.Lease{Pool: pool, Size: cluster.Whole(gpus), End: now.Add(end)}
 	}
@@ -267,20 +269,20 @@ func TestCommitted(t *testing.T) {
 		strd  []cluster.Stranding
 		shift cluster.Span // of the moment, from the boundary
 		use   [4]cluster.GPUTime
-		holds [4]int
+		holds [4]cluster.MicroGPU
 	}{
-		{"nothing", round.Taken{}, nil, 0, [4]cluster.GPUTime{}, [4]int{}},
-		{"a lease of each tenant", round.Taken{Leases: []*cluster.Lease{lease("v100", 2, cluster.Minute), lease("k80", 3, 2*cluster.Minute)}}, nil, 0, [4]cluster.GPUTime{0, 2 * minute, 6 * minute, 0}, [4]int{0, 2, 3, 0}},
-		{"a lease that ends now", round.Taken{Leases: []*cluster.Lease{lease("v100", 2, cluster.Minute), nil}, Ending: func(int) bool { return true }}, nil, 0, [4]cluster.GPUTime{0, 2 * minute, 0, 0}, [4]int{}},
-		{"a lease whose end has passed", round.Taken{Leases: []*cluster.Lease{lease("v100", 2, -cluster.Minute), nil}}, nil, 0, [4]cluster.GPUTime{}, [4]int{0, 2, 0, 0}},
-		{"a lease of a pool that vanished", round.Taken{Leases: []*cluster.Lease{lease("p100", 2, cluster.Minute), nil}}, nil, 0, [4]cluster.GPUTime{}, [4]int{}},
-		{"a lease of a job of no tenant", round.Taken{Leases: []*cluster.Lease{nil, nil, lease("v100", 2, cluster.Minute)}}, nil, 0, [4]cluster.GPUTime{}, [4]int{}},
-		{"only the second case counts", round.Taken{Leases: []*cluster.Lease{lease("v100", 2, cluster.Minute), lease("k80", 3, cluster.Minute)}, Cases: []int{1}}, nil, 0, [4]cluster.GPUTime{0, 0, 3 * minute, 0}, [4]int{0, 0, 3, 0}},
-		{"a claim", round.Taken{Claims: []cluster.Claim{claim(1, "v100", false)}}, nil, 0, [4]cluster.GPUTime{0, 45 * minute, 0, 0}, [4]int{}},
-		{"a claim that gathers", round.Taken{Claims: []cluster.Claim{claim(1, "v100", true)}}, nil, 0, [4]cluster.GPUTime{}, [4]int{}},
-		{"claims of an unknown job, of none's, and of a pool that vanished", round.Taken{Claims: []cluster.Claim{claim(99, "v100", false), claim(3, "v100", false), claim(1, "p100", false)}}, nil, 0, [4]cluster.GPUTime{}, [4]int{}},
-		{"stranded GPUs on the boundary", round.Taken{}, []cluster.Stranding{{Case: 1, Pool: "k80", GPUs: 2*gpu + gpu/2}}, 0, [4]cluster.GPUTime{0, 0, 75 * minute / 2, 0}, [4]int{0, 0, 2, 0}},
-		{"stranded GPUs a minute before it", round.Taken{}, []cluster.Stranding{{Case: 1, Pool: "k80", GPUs: gpu}, {Case: 2, Pool: "k80", GPUs: gpu}, {Case: 1, Pool: "p100", GPUs: gpu}}, -cluster.Minute, [4]cluster.GPUTime{0, 0, minute, 0}, [4]int{0, 0, 1, 0}},
+		{"nothing", round.Taken{}, nil, 0, [4]cluster.GPUTime{}, [4]cluster.MicroGPU{}},
+		{"a lease of each tenant", round.Taken{Leases: []*cluster.Lease{lease("v100", 2, cluster.Minute), lease("k80", 3, 2*cluster.Minute)}}, nil, 0, [4]cluster.GPUTime{0, 2 * minute, 6 * minute, 0}, [4]cluster.MicroGPU{0, 2 * gpu, 3 * gpu, 0}},
+		{"a lease that ends now", round.Taken{Leases: []*cluster.Lease{lease("v100", 2, cluster.Minute), nil}, Ending: func(int) bool { return true }}, nil, 0, [4]cluster.GPUTime{0, 2 * minute, 0, 0}, [4]cluster.MicroGPU{}},
+		{"a lease whose end has passed", round.Taken{Leases: []*cluster.Lease{lease("v100", 2, -cluster.Minute), nil}}, nil, 0, [4]cluster.GPUTime{}, [4]cluster.MicroGPU{0, 2 * gpu, 0, 0}},
+		{"a lease of a pool that vanished", round.Taken{Leases: []*cluster.Lease{lease("p100", 2, cluster.Minute), nil}}, nil, 0, [4]cluster.GPUTime{}, [4]cluster.MicroGPU{}},
+		{"a lease of a job of no tenant", round.Taken{Leases: []*cluster.Lease{nil, nil, lease("v100", 2, cluster.Minute)}}, nil, 0, [4]cluster.GPUTime{}, [4]cluster.MicroGPU{}},
+		{"only the second case counts", round.Taken{Leases: []*cluster.Lease{lease("v100", 2, cluster.Minute), lease("k80", 3, cluster.Minute)}, Cases: []int{1}}, nil, 0, [4]cluster.GPUTime{0, 0, 3 * minute, 0}, [4]cluster.MicroGPU{0, 0, 3 * gpu, 0}},
+		{"a claim", round.Taken{Claims: []cluster.Claim{claim(1, "v100", false)}}, nil, 0, [4]cluster.GPUTime{0, 45 * minute, 0, 0}, [4]cluster.MicroGPU{}},
+		{"a claim that gathers", round.Taken{Claims: []cluster.Claim{claim(1, "v100", true)}}, nil, 0, [4]cluster.GPUTime{}, [4]cluster.MicroGPU{}},
+		{"claims of an unknown job, of none's, and of a pool that vanished", round.Taken{Claims: []cluster.Claim{claim(99, "v100", false), claim(3, "v100", false), claim(1, "p100", false)}}, nil, 0, [4]cluster.GPUTime{}, [4]cluster.MicroGPU{}},
+		{"stranded GPUs on the boundary", round.Taken{}, []cluster.Stranding{{Case: 1, Pool: "k80", GPUs: 2*gpu + gpu/2}}, 0, [4]cluster.GPUTime{0, 0, 75 * minute / 2, 0}, [4]cluster.MicroGPU{0, 0, 2 * gpu, 0}},
+		{"stranded GPUs a minute before it", round.Taken{}, []cluster.Stranding{{Case: 1, Pool: "k80", GPUs: gpu}, {Case: 2, Pool: "k80", GPUs: gpu}, {Case: 1, Pool: "p100", GPUs: gpu}}, -cluster.Minute, [4]cluster.GPUTime{0, 0, minute, 0}, [4]cluster.MicroGPU{0, 0, 1 * gpu, 0}},
 	} {
 		s := roundtest.Snapshot(roundtest.Job(7, "bio", 2, cluster.Running), roundtest.Job(8, "nlp", 2, cluster.Running), roundtest.Job(9, "ops", 2, cluster.Running))
 		in, _ := roundtest.Facts(s)
@@ -290,7 +292,7 @@ func TestCommitted(t *testing.T) {
 		}
 		queued := []round.Queued{{Queue: 0}, {Queue: 1}, {Queue: -1}}
 		use, holds := round.Committed(in, queued, c.taken, 2, round.QueueOf)
-		if [4]cluster.GPUTime(use.Cells) != c.use || [4]int(holds.Cells) != c.holds {
+		if [4]cluster.GPUTime(use.Cells) != c.use || [4]cluster.MicroGPU(holds.Cells) != c.holds {
 			t.Errorf("%s: %v and %v, want %v and %v", c.name, use.Cells, holds.Cells, c.use, c.holds)
 		}
 	}

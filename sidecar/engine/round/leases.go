@@ -25,8 +25,8 @@ type Taken struct {
 // Committed returns two tables with the given number of rows: the GPU time that leases in force and claims
 // will still use, and the GPUs of leases that do not end now. Stranded GPUs count as leased to the end of the
 // term. of returns the queue or party of a job; -1 = it does not count.
-func Committed[Row ~int](f *Facts, queued []Queued, x Taken, rows int, of func(*Queued) Row) (use Table[Row, cluster.GPUTime], holds Table[Row, int]) {
-	use, holds = NewTable[Row, cluster.GPUTime](rows, len(f.Pools)), NewTable[Row, int](rows, len(f.Pools))
+func Committed[Row ~int](f *Facts, queued []Queued, x Taken, rows int, of func(*Queued) Row) (use Table[Row, cluster.GPUTime], holds Table[Row, cluster.MicroGPU]) {
+	use, holds = NewTable[Row, cluster.GPUTime](rows, len(f.Pools)), NewTable[Row, cluster.MicroGPU](rows, len(f.Pools))
 	count := func(i int, l *cluster.Lease) {
 		if l == nil {
 			return
@@ -37,7 +37,7 @@ func Committed[Row ~int](f *Facts, queued []Queued, x Taken, rows int, of func(*
 		}
 		*use.At(t, p) += l.Size.Over(max(l.End.Sub(f.Now), 0))
 		if !x.Ending(i) {
-			*holds.At(t, p) += l.Size.Devices
+			*holds.At(t, p) += l.Size.Amount()
 		}
 	}
 	if x.Cases == nil {
@@ -56,24 +56,15 @@ func Committed[Row ~int](f *Facts, queued []Queued, x Taken, rows int, of func(*
 		i := f.Find(cl.Job)
 		if p := f.Pool(cl.Pool); i >= 0 && p >= 0 && of(&queued[i]) >= 0 {
 			t := of(&queued[i])
-			*use.At(t, p) += cluster.Times(GPUs(cl.Nodes), f.Settings.Term)
+			*use.At(t, p) += cluster.SizeHeld(cl.Nodes).Over(f.Settings.Term)
 		}
 	}
 	left := f.Settings.Term - cluster.Span(f.Now%cluster.Instant(f.Settings.Term))
 	for _, s := range f.Stranded {
 		if t, p := of(&queued[s.Case]), f.Pool(s.Pool); t >= 0 && p >= 0 {
-			*use.At(t, p) += cluster.GPUTime(cluster.MulDiv(int64(s.GPUs), int64(left), int64(cluster.WholeGPU)))
-			*holds.At(t, p) += int(s.GPUs / cluster.WholeGPU)
+			*use.At(t, p) += s.GPUs.Over(left)
+			*holds.At(t, p) += s.GPUs / cluster.WholeGPU * cluster.WholeGPU
 		}
 	}
 	return use, holds
-}
-
-// GPUs returns the number of GPUs in holdings.
-func GPUs(nodes []cluster.Holding) int {
-	n := 0
-	for i := range nodes {
-		n += nodes[i].Size.Devices
-	}
-	return n
 }

@@ -69,7 +69,8 @@ type behindLine struct {
 // holder is a lease of a short job with places for jobs behind it.
 type holder struct {
 	item, shape int // case, and shape of its request
-	gpus, free  int // free: places
+	gpus        cluster.MicroGPU
+	free        int // places
 	binds       bool
 }
 
@@ -121,7 +122,7 @@ func (f *follower) lead() (lines map[lineKey]*behindLine) {
 			lines[key] = n
 			f.open[who.Queue]++
 		}
-		n.holders = append(n.holders, holder{item: i, shape: f.x.f.Site.Shape(f.x.f.Spec(i)), gpus: l.Size.Devices, free: int(places), binds: !mark.Stoppable})
+		n.holders = append(n.holders, holder{item: i, shape: f.x.f.Site.Shape(f.x.f.Spec(i)), gpus: l.Size.Amount(), free: int(places), binds: !mark.Stoppable})
 		n.left++
 	}
 	return lines

@@ -213,7 +213,7 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 		if x.f.In.Settings.Divides() { // the order of turns carries out a division
 			return cmp.Compare(a.Made, b.Made)
 		}
-		return cmp.Or(cmp.Compare(a.Made, b.Made), in.Candidates[b.Candidate].GPUs-in.Candidates[a.Candidate].GPUs)
+		return cmp.Or(cmp.Compare(a.Made, b.Made), cmp.Compare(in.Candidates[b.Candidate].GPUs, in.Candidates[a.Candidate].GPUs))
 	})
 	return out, moving
 }
@@ -334,7 +334,7 @@ func (x *contest) rank(in *lease.Input) []int {
 	for i, l := range x.f.Hand.Leases {
 		if !x.f.Fixed(i) {
 			t := x.f.Due.Queued[i].Queue
-			held[t] = append(held[t], lease.Held{Case: i, Pool: x.f.In.PoolOf(l)[0], GPUs: l.Size.Devices, Rho: x.f.Turn(i), User: int(x.f.In.Cases[i].User)})
+			held[t] = append(held[t], lease.Held{Case: i, Pool: x.f.In.PoolOf(l)[0], GPUs: l.Size.Amount(), Rho: x.f.Turn(i), User: int(x.f.In.Cases[i].User)})
 		}
 	}
 	users := x.f.Users()

@@ -152,14 +152,14 @@ func (m *hand) gather(taken []int) {
 		party := m.x.f.Due.Queued[k.Case].Party - m.first
 		switch {
 		case taken[i] >= 0:
-			*m.debts.Next.At(party, taken[i]) -= float64(k.GPUs)
-			*m.debts.Tenants.At(m.x.f.Due.Parties[m.first+party].Tenant, taken[i]) -= float64(k.GPUs)
+			*m.debts.Next.At(party, taken[i]) -= k.GPUs.Float()
+			*m.debts.Tenants.At(m.x.f.Due.Parties[m.first+party].Tenant, taken[i]) -= k.GPUs.Float()
 		case !k.IdleOnly && !k.Priority.Resting:
-			w := rounds.Want{Party: int(party), Tenant: int(m.x.f.Due.Parties[m.first+party].Tenant), Gang: k.GPUs, On: -1}
+			w := rounds.Want{Party: int(party), Tenant: int(m.x.f.Due.Parties[m.first+party].Tenant), Gang: k.GPUs.Devices(), On: -1}
 			if k.Running {
 				w.On = k.Pools[0]
 			}
-			m.gang = max(m.gang, float64(k.GPUs))
+			m.gang = max(m.gang, k.GPUs.Float())
 			m.wants, m.who = append(m.wants, w), append(m.who, i)
 			at[i] = len(m.wants)
 		}
@@ -231,7 +231,7 @@ func (m *hand) urge(line []int, urgent, p int) {
 		other := &m.in.Candidates[m.who[w]]
 		if party := m.wants[w].Party; other.Tenant == k.Tenant && !other.Priority.Urgent && party != m.wants[urgent].Party {
 			from := m.debts.Next.At(round.PartyIndex(party), p)
-			part := max(min(float64(k.GPUs)-*own, *from), 0)
+			part := max(min(k.GPUs.Float()-*own, *from), 0)
 			*own, *from = *own+part, *from-part
 		}
 	}
@@ -282,7 +282,7 @@ func (m *hand) gavel() []rounds.Grant {
 	rows := make([]rounds.Row, len(m.wants))
 	for w := range rows {
 		k := &m.in.Candidates[m.who[w]]
-		rows[w] = rounds.Row{Job: k.Key, Gang: k.GPUs, Share: make([]float64, n), Due: make([]cluster.Span, n), Time: make([]cluster.Span, n)}
+		rows[w] = rounds.Row{Job: k.Key, Gang: k.GPUs.Devices(), Share: make([]float64, n), Due: make([]cluster.Span, n), Time: make([]cluster.Span, n)}
 	}
 	for p := range m.pools {
 		before := make([]int, m.last-m.first) // GPUs of the party's jobs that come first in line

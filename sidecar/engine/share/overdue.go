@@ -44,19 +44,19 @@ func (m *hand) overdue() (out []rounds.Grant) {
 }
 
 // large reports whether a job is larger than others of its tenant.
-func large(x *contest, k *lease.Candidate, least []int) bool {
+func large(x *contest, k *lease.Candidate, least []cluster.MicroGPU) bool {
 	return k.GPUs > least[x.f.Due.Parties[x.f.Due.Queued[k.Case].Party].Tenant]
 }
 
 // late reports whether a job is owed a term of its GPUs.
 func late(x *contest, k *lease.Candidate) bool {
-	return k.Priority.Owed >= cluster.Times(k.GPUs, x.f.In.Settings.Term)
+	return k.Priority.Owed >= k.GPUs.Over(x.f.In.Settings.Term)
 }
 
 // leastGangs gives the smallest gang of each tenant among its jobs in cases (nil = all), so that renewed leases change nothing; the largest number where there
 // is none.
-func leastGangs(x *contest, cases []int) []int {
-	least := slices.Repeat([]int{math.MaxInt}, len(x.f.In.Tenants))
+func leastGangs(x *contest, cases []int) []cluster.MicroGPU {
+	least := slices.Repeat([]cluster.MicroGPU{math.MaxInt64}, len(x.f.In.Tenants))
 	count := func(i int) {
 		if st, can, who := &x.f.In.Cases[i], &x.f.Can[i], &x.f.Due.Queued[i]; st.Live && who.Party >= 0 {
 			n := &least[x.f.Due.Parties[who.Party].Tenant]

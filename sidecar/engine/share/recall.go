@@ -75,14 +75,14 @@ type recalls struct {
 	x       *contest
 	may     []bool // by case: its lease may be recalled
 	board   *place.Board
-	behind  byQueue[cluster.Span]    // with every lease charged to its end
-	least   []cluster.Span           // by pool: behind of the queue furthest ahead that has a lease to recall
-	has     byQueue[bool]            // the queue has a lease to recall
-	holds   byQueue[int]             // GPUs of leases
-	lacks   byQueue[cluster.GPUTime] // of floors at the end of a lease after a recall
-	gangs   []int                    // by queue: the largest; nil = nobody repays
-	firsts  byQueue[int]             // GPUs of leases that are their jobs' first, or will be soon
-	most    int                      // leases that may still be ended for others; < 0 = no limit
+	behind  byQueue[cluster.Span]     // with every lease charged to its end
+	least   []cluster.Span            // by pool: behind of the queue furthest ahead that has a lease to recall
+	has     byQueue[bool]             // the queue has a lease to recall
+	holds   byQueue[cluster.MicroGPU] // GPUs of leases
+	lacks   byQueue[cluster.GPUTime]  // of floors at the end of a lease after a recall
+	gangs   []cluster.MicroGPU        // by queue: the largest; nil = nobody repays
+	firsts  byQueue[cluster.MicroGPU] // GPUs of leases that are their jobs' first, or will be soon
+	most    int                       // leases that may still be ended for others; < 0 = no limit
 	served  int
 	refused map[refusal]bool
 	users   []lease.UserTurn // with every lease charged to its end; nil = users do not matter
@@ -110,7 +110,7 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 	n, queues := len(x.f.In.Pools), len(x.f.Due.Queues)
 	r := &recalls{x: x, may: may, most: reclaimsLeft(x.f.In.Settings, choice), users: x.f.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
 		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
-		firsts: round.NewTable[round.QueueIndex, int](queues, n), holds: round.NewTable[round.QueueIndex, int](queues, n)}
+		firsts: round.NewTable[round.QueueIndex, cluster.MicroGPU](queues, n), holds: round.NewTable[round.QueueIndex, cluster.MicroGPU](queues, n)}
 	r.lacks, r.gangs = field.Lacking(x.f, r.ends())
 	debit, _ := round.Committed(x.f.In, x.f.Due.Queued, x.f.Taken(), queues, round.QueueOf)
 	for at := range r.behind.Cells {
@@ -122,9 +122,9 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 			continue
 		}
 		at := r.accountOf(i)
-		*r.holds.At(at.queue, at.pool) += l.Size.Devices
+		*r.holds.At(at.queue, at.pool) += l.Size.Amount()
 		if l.Term == 1 {
-			*r.firsts.At(at.queue, at.pool) += l.Size.Devices
+			*r.firsts.At(at.queue, at.pool) += l.Size.Amount()
 		}
 		if may[i] {
 			*r.has.At(at.queue, at.pool) = true
@@ -135,7 +135,7 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 		cl := &x.f.Hand.Claims[k]
 		i, p := x.f.In.Find(cl.Job), x.f.In.Pool(cl.Pool)
 		if i >= 0 && p >= 0 && x.f.Terms(i) == 0 && cl.At <= x.f.In.Now.Add(x.f.In.Settings.RecallNotice) {
-			*r.firsts.At(x.f.Due.Queued[i].Queue, p) += round.GPUs(cl.Nodes)
+			*r.firsts.At(x.f.Due.Queued[i].Queue, p) += cluster.SizeHeld(cl.Nodes).Amount()
 		}
 	}
 	return r
@@ -182,21 +182,20 @@ func (r *recalls) behindWith(k *lease.Candidate, pool int) cluster.Span {
 
 // lacking reports whether a job's tenant lacks more of its floor in a pool than its largest gang for one term.
 func (r *recalls) lacking(k *lease.Candidate, pool int) bool {
-	return r.gangs != nil && *r.lacks.At(queueOf(k), pool) > cluster.Times(r.gangs[k.Tenant], r.x.f.In.Settings.Term)
+	return r.gangs != nil && *r.lacks.At(queueOf(k), pool) > r.gangs[k.Tenant].Over(r.x.f.In.Settings.Term)
 }
 
 // holdsFor counts GPUs that a tenant gets, or gives up if negative, from now until an end.
-func (r *recalls) holdsFor(at account, gpus int, end cluster.Instant) {
+func (r *recalls) holdsFor(at account, gpus cluster.MicroGPU, end cluster.Instant) {
 	*r.holds.At(at.queue, at.pool) += gpus
 	if r.gangs != nil {
-		*r.lacks.At(at.queue, at.pool) -= cluster.Times(gpus, max(min(end, r.ends()).Sub(r.x.f.In.Now), 0))
+		*r.lacks.At(at.queue, at.pool) -= gpus.Over(max(min(end, r.ends()).Sub(r.x.f.In.Now), 0))
 	}
 }
 
 // keeps reports whether a tenant keeps its floor, if debts are repaid, and at least so many GPUs without leases of gpus.
-func (r *recalls) keeps(at account, gpus int, least cluster.MicroGPU) bool {
-	left := cluster.MicroGPU(*r.holds.At(at.queue, at.pool)-gpus) * cluster.WholeGPU
-	return left >= least && (r.gangs == nil || *r.lacks.At(at.queue, at.pool)+cluster.Times(gpus, r.ends().Sub(r.x.f.In.Now)) <= 0)
+func (r *recalls) keeps(at account, gpus, least cluster.MicroGPU) bool {
+	return *r.holds.At(at.queue, at.pool)-gpus >= least && (r.gangs == nil || *r.lacks.At(at.queue, at.pool)+gpus.Over(r.ends().Sub(r.x.f.In.Now)) <= 0)
 }
 
 // ends returns the end of a lease that starts after a recall now.
@@ -327,7 +326,7 @@ func (r *recalls) mayOwn(k *lease.Candidate, pool int) bool {
 	if firsts == 0 {
 		share = 100
 	}
-	return int64(firsts+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.x.f.Due.Rows.At(queueOf(k), pool).Entitlement)
+	return int64(firsts+k.GPUs)*100 <= share*int64(r.x.f.Due.Rows.At(queueOf(k), pool).Entitlement)
 }
 
 // yield reports whether all leases must give way to a tenant that is behind by the given span once it has
@@ -337,7 +336,7 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 	x := r.x
 	type sum struct {
 		behind, closing cluster.Span
-		gpus            int
+		gpus            cluster.MicroGPU
 	}
 	lacks := r.lacking(k, pool)
 	without := map[account]sum{}
@@ -356,8 +355,8 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 		}
 		row := x.f.Due.Rows.At(at.queue, at.pool)
 		w.behind += r.rest(i)
-		w.closing += lease.Cost(row.Entitlement, x.f.Hand.Leases[i].Size.Devices, x.f.In.Settings.Term)
-		w.gpus += x.f.Hand.Leases[i].Size.Devices
+		w.closing += lease.Cost(row.Entitlement, x.f.Hand.Leases[i].Size.Amount(), x.f.In.Settings.Term)
+		w.gpus += x.f.Hand.Leases[i].Size.Amount()
 		without[at] = w
 		switch gap := w.behind + x.f.In.Settings.Threshold - behind; {
 		case !r.keeps(at, w.gpus, 0):
@@ -376,7 +375,7 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 func (r *recalls) ownYield(leases []int, k *lease.Candidate) bool {
 	behind := cluster.GPUTime(0)
 	if r.users != nil {
-		behind = r.users[k.Priority.User].Behind - cluster.Times(k.GPUs, r.ends().Sub(r.x.f.In.Now))
+		behind = r.users[k.Priority.User].Behind - k.GPUs.Over(r.ends().Sub(r.x.f.In.Now))
 	}
 	for _, i := range leases {
 		if r.x.f.Due.Queued[i].Queue != queueOf(k) {
@@ -404,13 +403,13 @@ func (r *recalls) accountOf(i int) account {
 // rest returns the remaining part of a lease as time at its tenant's entitlement.
 func (r *recalls) rest(i int) cluster.Span {
 	l, at := r.x.f.Hand.Leases[i], r.accountOf(i)
-	return lease.Cost(r.x.f.Due.Rows.At(at.queue, at.pool).Entitlement, l.Size.Devices, l.End.Sub(r.x.f.In.Now))
+	return lease.Cost(r.x.f.Due.Rows.At(at.queue, at.pool).Entitlement, l.Size.Amount(), l.End.Sub(r.x.f.In.Now))
 }
 
 // charge books GPUs until end on a user.
-func (r *recalls) charge(user, gpus int, end cluster.Instant) {
+func (r *recalls) charge(user int, gpus cluster.MicroGPU, end cluster.Instant) {
 	if r.users != nil {
-		r.users[user].Behind -= cluster.Times(gpus, end.Sub(r.x.f.In.Now))
+		r.users[user].Behind -= gpus.Over(end.Sub(r.x.f.In.Now))
 	}
 }
 
@@ -419,9 +418,9 @@ func (r *recalls) end(i int, beneficiary cluster.JobKey) {
 	l, st, mark := r.x.f.Hand.Leases[i], &r.x.f.In.Cases[i], &r.x.f.Hand.Marks[i]
 	at := r.accountOf(i)
 	*r.behind.At(at.queue, at.pool) += r.rest(i)
-	r.charge(int(st.User), -l.Size.Devices, l.End)
-	if r.holdsFor(at, -l.Size.Devices, l.End); l.Term == 1 {
-		*r.firsts.At(at.queue, at.pool) -= l.Size.Devices
+	r.charge(int(st.User), -l.Size.Amount(), l.End)
+	if r.holdsFor(at, -l.Size.Amount(), l.End); l.Term == 1 {
+		*r.firsts.At(at.queue, at.pool) -= l.Size.Amount()
 	}
 	if r.most > 0 {
 		r.most--

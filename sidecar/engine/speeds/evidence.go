@@ -174,7 +174,7 @@ func (x *Speeds) Home(i int) int {
 	}
 	switch {
 	case began == "":
-	case ran > longest || ran.Duration().Seconds()*x.shown.Fastest(x.Kinds[i], x.found.Wants(i)) > slow:
+	case ran > longest || ran.Duration().Seconds()*x.shown.Fastest(x.Kinds[i], x.found.Wants(i).Devices()) > slow:
 		return -1
 	default:
 		return x.in.Pool(began)
@@ -183,7 +183,7 @@ func (x *Speeds) Home(i int) int {
 	for _, p := range x.found.Can[i].May {
 		if x.Speedups(i)[p].Shown() {
 			known = true
-		} else if n := x.shown.Jobs(x.Kinds[i], x.found.Can[i].GPUs, x.in.Pools[p]); n < fewest {
+		} else if n := x.shown.Jobs(x.Kinds[i], x.found.Can[i].GPUs.Devices(), x.in.Pools[p]); n < fewest {
 			home, fewest = p, n
 		}
 	}

@@ -158,7 +158,7 @@ func (x *Speeds) declare(i int, rates []cluster.Rate, said *declared) (left unta
 	c := &x.in.Snapshot.Cases[i]
 	by := voice{x.in.Tenants[x.in.Cases[i].Tenant], c.Job.User}
 	for _, r := range rates {
-		p := cluster.Profile{Kind: x.Kinds[i], Model: r.Model, Gang: x.in.Cases[i].Asks, Rate: r.Rate,
+		p := cluster.Profile{Kind: x.Kinds[i], Model: r.Model, Gang: x.in.Cases[i].Asks.Devices(), Rate: r.Rate,
 			At: c.Record.First, Basis: "job " + c.Job.ID.String()}
 		of := subject{p.Kind, p.Model, p.Gang}
 		at, known := said.at[of]

@@ -48,7 +48,7 @@ func (t *Types) set(i int, kind cluster.Kind) {
 // Of returns the number of the type of a case.
 func (t *Types) Of(i int) int {
 	if t.of[i] == 0 {
-		t.of[i] = 1 + int32(t.At(i, t.found.Can[i].GPUs))
+		t.of[i] = 1 + int32(t.At(i, t.found.Can[i].GPUs.Devices()))
 	}
 	return int(t.of[i]) - 1
 }

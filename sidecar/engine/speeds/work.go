@@ -21,7 +21,7 @@ func (x *Speeds) Steps(i int) float64 {
 	if st := &x.in.Cases[i]; st.Runs {
 		left -= x.in.Now.Sub(x.in.Snapshot.Cases[i].Job.Start)
 	}
-	gang := max(x.found.Wants(i), 1)
+	gang := max(x.found.Wants(i).Devices(), 1)
 	speeds, rates := x.Speedups(i), x.Types.Speedups(x.Types.At(i, gang))
 	fastest, slowest, base := 0.0, 0.0, 0.0 // base: steps/s on the reference model
 	for p, r := range rates {

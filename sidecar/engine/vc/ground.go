@@ -53,7 +53,7 @@ func (v *ground) candidates() []lease.Candidate {
 			continue
 		}
 		r := &v.turn.f.In.Records[i]
-		k := lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Tenant), Pools: v.turn.f.In.PoolOf(l), GPUs: l.Size.Devices,
+		k := lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Tenant), Pools: v.turn.f.In.PoolOf(l), GPUs: l.Size.Amount(),
 			Priority: lease.Priority{First: v.turn.f.Can[i].First, Owed: r.Due - r.Alloc, User: st.User, Rho: st.Rho,
 				Urgent: slices.Contains(v.turn.f.In.Settings.UrgentQOS, v.turn.f.In.Snapshot.Cases[i].Job.QOS)}}
 		v.turn.f.Order(&k)

@@ -72,14 +72,14 @@ func (v *lender) lendPool(p int) {
 				b.last = append(b.last, i)
 			default:
 				b.waits = append(b.waits, i)
-				demands[t] += k.GPUs
+				demands[t] += k.GPUs.Devices()
 			}
 		}
 		for _, i := range v.up[t] {
 			if k := &v.in.Candidates[i]; k.Pools[0] == p {
 				up = append(up, i)
-				demands[t] += k.GPUs
-				gpus += k.GPUs
+				demands[t] += k.GPUs.Devices()
+				gpus += k.GPUs.Devices()
 			}
 		}
 		weights[t] = b.weight
@@ -146,8 +146,8 @@ func (v *lender) renewLent(p int, bs []borrower, up []int) {
 	var over []int
 	for _, i := range up {
 		k := &v.in.Candidates[i]
-		if b := &bs[k.Tenant]; b.held == 0 || b.held+k.GPUs <= b.share {
-			b.held += k.GPUs
+		if b := &bs[k.Tenant]; b.held == 0 || b.held+k.GPUs.Devices() <= b.share {
+			b.held += k.GPUs.Devices()
 			v.forecast.g.turn.f.Renew(k.Case, v.forecast.g.turn.f.NextEnd(k.Case))
 		} else {
 			over = append(over, i)
@@ -157,17 +157,17 @@ func (v *lender) renewLent(p int, bs []borrower, up []int) {
 	for t := range bs {
 		wants := 0
 		for _, i := range bs[t].waits {
-			wants += v.in.Candidates[i].GPUs
+			wants += v.in.Candidates[i].GPUs.Devices()
 		}
 		missing += min(wants, max(bs[t].share-bs[t].held, 0))
 	}
 	for _, i := range slices.Backward(over) {
 		k := &v.in.Candidates[i]
 		if missing > 0 {
-			missing -= k.GPUs
+			missing -= k.GPUs.Devices()
 			continue
 		}
-		bs[k.Tenant].held += k.GPUs
+		bs[k.Tenant].held += k.GPUs.Devices()
 		v.forecast.g.turn.f.Renew(k.Case, v.forecast.g.turn.f.NextEnd(k.Case))
 	}
 }
@@ -202,13 +202,13 @@ func (v *lender) lendTo(p int, bs []borrower, within bool, failed map[loan]bool)
 		}
 		k := &v.in.Candidates[b.waits[b.at]]
 		b.at++
-		if v.forecast.g.turn.f.Hand.Leases[k.Case] != nil || within && b.held > 0 && b.held+k.GPUs > b.share {
+		if v.forecast.g.turn.f.Hand.Leases[k.Case] != nil || within && b.held > 0 && b.held+k.GPUs.Devices() > b.share {
 			continue
 		}
 		if try := (loan{k.Shape, v.forecast.g.soft(k.Case)}); !failed[try] {
 			if !v.borrow(k, p) {
 				failed[try] = true
-			} else if b.held += k.GPUs; v.forecast.g.state.Cells.Idle(v.forecast.g.turn.f.In.Pools[p]) == 0 {
+			} else if b.held += k.GPUs.Devices(); v.forecast.g.state.Cells.Idle(v.forecast.g.turn.f.In.Pools[p]) == 0 {
 				return
 			}
 		}

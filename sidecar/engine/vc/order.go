@@ -152,7 +152,7 @@ func (v *decision) free(tenant int) [][]int {
 		}
 		for _, cl := range []*cluster.Claim{v.g.claims[i], v.g.moving[i]} {
 			if cl != nil {
-				out[v.g.turn.f.In.Pool(cl.Pool)] = without(out[v.g.turn.f.In.Pool(cl.Pool)], v.g.turn.f.Can[i].GPUs)
+				out[v.g.turn.f.In.Pool(cl.Pool)] = without(out[v.g.turn.f.In.Pool(cl.Pool)], v.g.turn.f.Can[i].GPUs.Devices())
 			}
 		}
 	}

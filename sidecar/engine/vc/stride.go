@@ -17,7 +17,7 @@ func advance(f *field.Field, choosers []string) {
 		if r.Pass == 0 {
 			continue
 		}
-		passes[i] = r.Pass + cluster.Span(int64(r.Alloc-f.In.Snapshot.Cases[i].Record.Alloc)/int64(max(can.GPUs, 1)))
+		passes[i] = r.Pass + cluster.Span(int64(r.Alloc-f.In.Snapshot.Cases[i].Record.Alloc)/int64(max(can.GPUs.Devices(), 1)))
 		if t := st.Tenant; t >= 0 && (can.Eligible || st.Runs) && (least[t] == 0 || passes[i] < least[t]) {
 			least[t] = passes[i]
 		}

@@ -31,7 +31,7 @@ func Tenants(b *Input, out []cluster.TenantStatus) []cluster.TenantStatus {
 		}
 		for _, p := range can.Pools {
 			if row := rows.At(st.Tenant, p); st.Runs || b.In.Configures(i) {
-				row.Holds += st.Held
+				row.Holds += st.Held.Devices()
 			} else if can.Eligible && b.Leases[i] == nil {
 				row.Waiting++
 			}

@@ -66,7 +66,7 @@ func (r *Round) begin(f *field.Field) {
 		}
 		if waits := can.Eligible && st.Ours(cluster.FullControl); waits || l != nil && (st.Runs || l.State == cluster.Granted) {
 			j := Job{Case: i, Lease: l, Waits: waits, Runs: st.Runs, Movable: st.Control == cluster.FullControl && !st.Ordered(cluster.Exempt),
-				Tenant: int(st.Tenant), GPUs: can.GPUs, Shape: can.Shape, Pools: can.Pools}
+				Tenant: int(st.Tenant), GPUs: can.GPUs.Devices(), Shape: can.Shape, Pools: can.Pools}
 			if r.Mixed {
 				r.merge(&j)
 			}
