@@ -77,6 +77,7 @@ type source struct {
 	name    string            // the file's
 	text    []byte            // the file's
 	origins map[string]Origin // by dotted key; absent = default
+	faulty  bool              // the file has mistakes: see Reach
 	start   *Config           // has the values in force of the keys that need a restart; nil = all are of the file
 
 	vcs      *CellFile       // content of cells.file; nil = no file, or not read

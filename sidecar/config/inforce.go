@@ -71,7 +71,8 @@ func (c *Config) Differs() []string {
 	return keys
 }
 
-// Stance gives the mode and the partitions that are acted on: as the daemon of this host took them over last, else as c has them. waits is what
+// Stance gives the mode and the partitions that are acted on: as the daemon of this host took them over last, else as c has them; "" = its file has
+// mistakes (Reach). waits is what
 // a configuration would do that waits there to be accepted; "" = none does.
 func (c *Config) Stance() (mode string, acting []string, waits string) {
 	was := ReadAccepted(c.AcceptedPath())
@@ -80,6 +81,9 @@ func (c *Config) Stance() (mode string, acting []string, waits string) {
 	}
 	if was != nil && was.Mode != "" {
 		return was.Mode, was.Acting, waits
+	}
+	if c.from.faulty {
+		return "", nil, waits
 	}
 	rules := c.Rules()
 	return string(c.Mode), rules.Acting(), waits

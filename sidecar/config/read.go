@@ -30,6 +30,7 @@ type Problem struct {
 	Key   string // dotted; "" = none
 	Text  string // the error, and what to do
 	line  int
+	meant string // the key that an unknown one probably stands for; "" = none
 }
 
 func (p Problem) String() string {
@@ -64,9 +65,14 @@ func (p Problems) sorted() Problems {
 // FAIRLEASE_CONFIG, else DefaultPath, which alone may be missing. Invalid values are reported as
 // Problems, and so is a file that sets nothing: such files come from full disks and broken copies.
 func Load(path string, env []string) (*Config, error) {
+	return alone(load(path, env))
+}
+
+// load gives the problems of the file and of those that it names, and a configuration beside them unless the file is unreadable.
+func load(path string, env []string) (*Config, Problems, error) {
 	c, problems, err := loadAlone(path, env)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if c != nil { // also beside problems, so that those of all files are found at once
 		var of Problems
@@ -76,10 +82,7 @@ func Load(path string, env []string) (*Config, error) {
 		}
 		problems = append(append(problems, c.cellBudgets()...).sorted(), of...)
 	}
-	if len(problems) > 0 {
-		return nil, problems
-	}
-	return c, nil
+	return c, problems, nil
 }
 
 // LoadAlone is Load without the cells file, for commands that create or repair that file.
@@ -457,6 +460,7 @@ func (r *reader) unknown(node *yaml.Node, path string, section reflect.Type) {
 	}
 	r.meant = append(r.meant, best)
 	r.wrong(node.Line, join(path, key), "unknown key; did you mean %s?", best)
+	r.problems[len(r.problems)-1].meant = best
 }
 
 // nearest gives the first of the most similar words; "" if none is similar.

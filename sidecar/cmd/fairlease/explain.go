@@ -55,9 +55,9 @@ func notInJournal(ctx context.Context, p *program, s *ask.Site, id cluster.JobID
 	if number, at, err := s.Newest(ctx); err == nil && number > 0 {
 		looked = fmt.Sprintf("the journal was searched up to round %d of %s", number, at.In(p.zone()).Format(time.DateTime))
 	}
-	cfg, err := p.config()
-	if err != nil {
-		return err
+	cfg, err := reachQuietly(p, "slurm", "gate")
+	if cfg == nil {
+		return p.badConfig(err)
 	}
 	client, err := connect.Slurm(cfg)
 	if err != nil {

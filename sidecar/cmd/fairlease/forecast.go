@@ -84,7 +84,7 @@ func forecastCommand(p *program) *cobra.Command {
 
 // ahead tells a page how often forecasts are made, by the configuration that users may read.
 func ahead(p *program, page *view.Page) *view.Page {
-	if c, err := userConfig(p); err == nil {
+	if c, _ := reachQuietly(p, "forecast"); c != nil {
 		page.Every = c.Forecast.Every.Span()
 	}
 	return page

@@ -100,7 +100,7 @@ func (r remembered[T]) show(c *cobra.Command, p *program, l view.Form, args []st
 
 // withSite runs work with the state of the site: from the journal, or from a web server.
 func (p *program) withSite(ctx context.Context, server string, work func(*ask.Site) error) error {
-	c, err := userConfig(p)
+	c, err := p.reach(siteKeys...)
 	if err != nil {
 		return err
 	}
@@ -112,9 +112,9 @@ func (p *program) withSite(ctx context.Context, server string, work func(*ask.Si
 	return connect.JournalFailed(work(s))
 }
 
-// withStore runs work with the configuration and the journal's store.
-func (p *program) withStore(ctx context.Context, work func(*config.Config, *store.Store) error) error {
-	return p.storeOf(ctx, p.config, work)
+// withStore runs work with the journal's store and the configuration. work uses these sections of it, and database.
+func (p *program) withStore(ctx context.Context, work func(*config.Config, *store.Store) error, sections ...string) error {
+	return p.storeOf(ctx, func() (*config.Config, error) { return p.reach(append(sections, "database")...) }, work)
 }
 
 // computing is withStore for commands whose answer depends on what is in force.

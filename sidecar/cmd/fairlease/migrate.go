@@ -26,7 +26,7 @@ With --roles, also make roles for database users. Their names begin with the sch
 
 A database user is the Slurm user of the same name, unless the table database_users names another one.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := p.config()
+			cfg, err := p.reach("database")
 			if err != nil {
 				return err
 			}

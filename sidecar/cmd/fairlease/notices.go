@@ -63,7 +63,7 @@ func noticesCommand(p *program) *cobra.Command {
 					Choice  store.NoticeChoice `json:"choice"`
 					Notices []store.Notice     `json:"notices"`
 				}{choice, append([]store.Notice{}, list...)})
-			})
+			}, "notices")
 		}}
 	c.Flags().StringVar(&of, "user", "", "notices to a `USER` (default: you)")
 	c.Flags().IntVar(&limit, "limit", 50, "at most `N`, the newest")
@@ -96,7 +96,7 @@ it is. A new choice counts for what happens from now on.`,
 				}
 				p.printf("%s\n", view.NoticeWish(&choice, cfg.Notices.Kinds, cfg.Notices.Quiet))
 				return nil
-			})
+			}, "notices")
 		}}
 	c.Flags().StringVar(&kinds, "kinds", "", "`KINDS` with commas between them, all (that the site sends), or none")
 	c.Flags().StringVar(&quiet, "quiet", "", "quiet `HOURS`: 22:00-07:00, site (as the site has them), or none")

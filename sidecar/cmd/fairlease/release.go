@@ -34,7 +34,7 @@ Slurm. While PostgreSQL cannot be asked, it releases nothing. During the release
 				p.printf("the daemon stopped cleanly: nothing is released, gates lapse by themselves\n")
 				return nil
 			}
-			cfg, err := p.config()
+			cfg, err := p.reach("database", "slurm", "gate", "files", "partitions")
 			if err != nil {
 				return err
 			}

@@ -99,7 +99,7 @@ func mendingCommand(p *program, c *cobra.Command, mend func(context.Context, *co
 			}
 			defer func() { err = errors.Join(err, lead.Resign(context.WithoutCancel(c.Context()))) }()
 			return mend(c.Context(), cfg, s, lead, store.Repair{By: operate.Author(p.getenv("SUDO_USER")), Reason: strings.TrimSpace(reason)})
-		})
+		}, "slurm", "gate")
 	}
 	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that the table repairs keeps")
 	return c

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -75,6 +77,35 @@ func (p *program) config() (*config.Config, error) {
 	}
 	return c, nil
 }
+
+// reach reads the configuration for a command that needs some sections only: mistakes elsewhere in the file are told, and do not matter. Users who may
+// not read the site's file have the defaults.
+func (p *program) reach(sections ...string) (*config.Config, error) {
+	if p.file == inForce {
+		return p.given()
+	}
+	c, err := reachQuietly(p, sections...)
+	switch {
+	case err == nil:
+	case c == nil:
+		return nil, p.badConfig(err)
+	default:
+		fmt.Fprintf(p.err, "fairlease: the configuration file has a mistake, so it is not in force as it is: %s\n", config.Fault(err))
+	}
+	return c, nil
+}
+
+// reachQuietly is reach without a word: the error is that of the file, and c is nil if it cannot be used.
+func reachQuietly(p *program, sections ...string) (*config.Config, error) {
+	c, err := config.Reach(p.file, p.env, sections...)
+	if errors.Is(err, fs.ErrPermission) && p.file == "" {
+		return config.Parse("", nil, p.env)
+	}
+	return c, err
+}
+
+// siteKeys tell where a command finds the state of the site.
+var siteKeys = []string{"database", "web", "slurm.jwt"}
 
 // given reads the configuration that a daemon has in force.
 func (p *program) given() (*config.Config, error) {

@@ -32,11 +32,14 @@ output is no terminal, or TERM is dumb, it prints the state once. NO_COLOR=1 lea
 			if err != nil || span.Span().Duration() < time.Second {
 				return &failure.Error{Code: failure.Misuse, What: "--every must be at least 1s", Err: err, Next: "write --every 5s"}
 			}
+			_, _ = p.reach(siteKeys...) // says what is wrong, before the screen
 			var site *ask.Site
 			source := top.New(func(ctx context.Context) (top.Site, error) {
-				cfg, err := userConfig(p)
-				if err == nil {
+				cfg, err := reachQuietly(p, siteKeys...)
+				if cfg != nil {
 					site, err = ask.Open(ctx, cfg, server)
+				} else {
+					err = p.badConfig(err)
 				}
 				return site, err
 			})

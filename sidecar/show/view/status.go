@@ -22,7 +22,7 @@ type Status struct {
 	Leader *store.Leader `json:"leader"`
 	// Standbys are the other daemons, also those that are gone and did not end by themselves. The caller sets them.
 	Standbys []store.Standby `json:"standbys,omitempty"`
-	Mode     string          `json:"mode"`   // as configured here
+	Mode     string          `json:"mode"`   // as configured here; "" = unknown
 	Acting   []string        `json:"acting"` // partitions, as configured here
 	// Waits is what a changed configuration would do that waits to be accepted; "" = none does.
 	Waits string `json:"config_waits,omitempty"`
@@ -398,7 +398,11 @@ func (st *Status) Write(p *Page) {
 	if list := st.ActsOn(); len(list) > 0 {
 		acting = "acting on " + strings.Join(list, ", ")
 	}
-	say("mode", "%s: %s (as configured here)", st.Mode, acting)
+	if st.Mode == "" {
+		say("mode", "unknown: the configuration file of this host has a mistake")
+	} else {
+		say("mode", "%s: %s (as configured here)", st.Mode, acting)
+	}
 	if st.Waits != "" {
 		say("config", "%s", p.Paint("a change waits to be accepted: "+st.Waits+"; to see it: fairlease config accept", "yellow"))
 	}
