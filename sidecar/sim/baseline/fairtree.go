@@ -14,21 +14,45 @@ const halfLife = 14 * cluster.Day
 
 // fairTree is Slurm's fair tree over two levels, tenants and their users: usage that halves every
 // half-life. Its state is that of the last committed round, so that a preview leaves no trace.
+// Users have numbers in the order in which they were first seen. Lists by user may be shorter than that: the rest is 0.
 type fairTree struct {
 	was, is used
 	period  cluster.Span // of priorities; 0 = they are updated in every round
+	numbers map[user]int
+	names   []user    // by number
+	order   []int     // all numbers, in the order of names
+	of      []int     // buffer: the user of each job of the round
+	has     []bool    // buffer, by user: it has usage or a job
+	rank    []ranked  // buffer
+	factor  []float64 // buffer, by user
 }
 
 // used is GPU time by user, up to at. seen is what priorities go by.
 type used struct {
 	at       cluster.Instant
-	by, seen map[user]float64
+	by, seen []float64
 }
 
 type user struct{ tenant, name string }
 
-func (r *Round) userOf(j *Job) user {
-	return user{r.Field.In.Records[j.Case].Tenant, r.Field.In.Records[j.Case].User}
+func (u user) compare(b user) int {
+	return cmp.Or(strings.Compare(u.tenant, b.tenant), strings.Compare(u.name, b.name))
+}
+
+// number gives the number of a user, a new one to a new user.
+func (f *fairTree) number(rec *cluster.Record) int {
+	u := user{rec.Tenant, rec.User}
+	n, ok := f.numbers[u]
+	if !ok {
+		if f.numbers == nil {
+			f.numbers = map[user]int{}
+		}
+		n = len(f.names)
+		f.numbers[u], f.names = n, append(f.names, u)
+		at, _ := slices.BinarySearchFunc(f.order, u, func(n int, u user) int { return f.names[n].compare(u) })
+		f.order = slices.Insert(f.order, at, n)
+	}
+	return n
 }
 
 // charge brings the usage up to now.
@@ -36,14 +60,18 @@ func (f *fairTree) charge(r *Round) {
 	if f.is.at == r.Snapshot.Ledger.At {
 		f.was = f.is
 	}
-	f.is = used{at: r.Now, by: make(map[user]float64, len(f.was.by)+1)}
+	f.is = used{at: r.Now, by: make([]float64, len(f.was.by), len(f.names))}
 	decay := math.Exp2(-float64(r.Now.Sub(f.was.at)) / float64(halfLife))
-	for u, gpus := range f.was.by {
-		f.is.by[u] = gpus * decay
+	for n, gpus := range f.was.by {
+		f.is.by[n] = gpus * decay
 	}
 	for i := range r.Field.In.Records {
 		if got := r.Field.In.Records[i].Alloc - r.Snapshot.Cases[i].Record.Alloc; got > 0 {
-			f.is.by[user{r.Field.In.Records[i].Tenant, r.Field.In.Records[i].User}] += float64(got)
+			n := f.number(&r.Field.In.Records[i])
+			for len(f.is.by) <= n {
+				f.is.by = append(f.is.by, 0)
+			}
+			f.is.by[n] += float64(got)
 		}
 	}
 	if f.is.seen = f.is.by; f.period > 0 && f.was.seen != nil && f.was.at/cluster.Instant(f.period) == r.Now/cluster.Instant(f.period) {
@@ -51,53 +79,78 @@ func (f *fairTree) charge(r *Round) {
 	}
 }
 
+// usage gives the usage of a user that priorities go by.
+func (f *fairTree) usage(n int) float64 {
+	if n < len(f.is.seen) {
+		return f.is.seen[n]
+	}
+	return 0
+}
+
 // ranked is a user in the order of the walk: by the tenant's level fair share (share / usage,
 // both among siblings), then by its own.
 type ranked struct {
-	user
 	tenant, own float64
+	number      int
 }
 
 func (a ranked) compare(b ranked) int {
 	return cmp.Or(cmp.Compare(b.tenant, a.tenant), cmp.Compare(b.own, a.own))
 }
 
-// sums totals a tenant's users.
-type sums struct{ usage, users, weight float64 }
-
-// factors gives the fair-share factor of every user with usage or a job. The walk starts at the
+// factors gives the user of each job, and the fair-share factor of every user with usage or a job (0 = it has neither). The walk starts at the
 // root and visits the child with the highest level fair share first; the position is the rank,
 // and rank / number of users the factor. Users of tenants with equal level fair shares are ranked
 // together.
-func (f *fairTree) factors(r *Round) map[user]float64 {
-	users := f.users(r)
-	tenants, root := make(map[string]*sums, len(r.Snapshot.Tenants)), sums{}
-	for _, t := range r.Snapshot.Tenants {
-		tenants[t.Name] = &sums{weight: float64(t.Weight)}
-		root.weight += float64(t.Weight)
+func (f *fairTree) factors(r *Round) (of []int, factor []float64) {
+	f.of = f.of[:0]
+	for k := range r.Jobs {
+		f.of = append(f.of, f.number(&r.Field.In.Records[r.Jobs[k].Case]))
 	}
-	for _, u := range users {
-		if tenants[u.tenant] == nil { // it has left
-			tenants[u.tenant] = &sums{}
+	f.has, f.factor = append(f.has[:0], make([]bool, len(f.names))...), append(f.factor[:0], make([]float64, len(f.names))...)
+	for n, gpus := range f.is.by {
+		f.has[n] = gpus > 0
+	}
+	for k := range r.Jobs {
+		f.has[f.of[k]] = f.has[f.of[k]] || r.Jobs[k].Tenant >= 0
+	}
+	weights, all := 0.0, 0.0
+	for i := range r.Snapshot.Tenants {
+		weights += float64(r.Snapshot.Tenants[i].Weight)
+	}
+	users := make([]int, 0, len(f.order))
+	for _, n := range f.order {
+		if f.has[n] {
+			users = append(users, n)
+			all += f.usage(n)
 		}
-		tenants[u.tenant].usage += f.is.seen[u]
-		tenants[u.tenant].users++
-		root.usage += f.is.seen[u]
 	}
-	line := make([]ranked, len(users))
-	for i, u := range users {
-		t := tenants[u.tenant]
-		line[i] = ranked{u, level(t.weight/root.weight, t.usage, root.usage), level(1/t.users, f.is.seen[u], t.usage)}
-	}
-	slices.SortStableFunc(line, ranked.compare)
-	factors, rank := make(map[user]float64, len(users)), len(line)
-	for i, e := range line {
-		if i > 0 && line[i-1].compare(e) != 0 {
-			rank = len(line) - i
+	f.rank = f.rank[:0]
+	for from := 0; from < len(users); {
+		tenant, to, usage, weight := f.names[users[from]].tenant, from, 0.0, 0.0
+		for ; to < len(users) && f.names[users[to]].tenant == tenant; to++ {
+			usage += f.usage(users[to])
 		}
-		factors[e.user] = float64(rank) / float64(len(line))
+		for i := range r.Snapshot.Tenants { // one that has left weighs nothing
+			if r.Snapshot.Tenants[i].Name == tenant {
+				weight = float64(r.Snapshot.Tenants[i].Weight)
+			}
+		}
+		share := level(weight/weights, usage, all)
+		for _, n := range users[from:to] {
+			f.rank = append(f.rank, ranked{share, level(1/float64(to-from), f.usage(n), usage), n})
+		}
+		from = to
 	}
-	return factors
+	slices.SortFunc(f.rank, ranked.compare) // users that are equal have one rank, in any order
+	rank := len(f.rank)
+	for i, e := range f.rank {
+		if i > 0 && f.rank[i-1].compare(e) != 0 {
+			rank = len(f.rank) - i
+		}
+		f.factor[e.number] = float64(rank) / float64(len(f.rank))
+	}
+	return f.of, f.factor
 }
 
 // level gives a level fair share: maximal without usage, 0 without a share.
@@ -109,25 +162,4 @@ func level(share, usage, all float64) float64 {
 		return math.Inf(1)
 	}
 	return share * all / usage
-}
-
-// users gives all users with usage or a job, in order.
-func (f *fairTree) users(r *Round) []user {
-	all := make(map[user]bool, len(f.is.by))
-	for u := range f.is.by {
-		all[u] = true
-	}
-	for k := range r.Jobs {
-		if j := &r.Jobs[k]; j.Tenant >= 0 {
-			all[r.userOf(j)] = true
-		}
-	}
-	users := make([]user, 0, len(all))
-	for u := range all {
-		users = append(users, u)
-	}
-	slices.SortFunc(users, func(a, b user) int {
-		return cmp.Or(strings.Compare(a.tenant, b.tenant), strings.Compare(a.name, b.name))
-	})
-	return users
 }

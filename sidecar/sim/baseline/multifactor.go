@@ -55,7 +55,7 @@ func byPriority(r *Round, tree *fairTree) []int {
 	for i := range r.Field.Due.Ledger.Pools {
 		all += r.Field.Due.Ledger.Pools[i].GPUs
 	}
-	share := tree.factors(r)
+	of, share := tree.factors(r)
 	priority := make([]float64, len(r.Jobs))
 	line := make([]int, 0, len(r.Jobs))
 	for k := range r.Jobs {
@@ -65,7 +65,7 @@ func byPriority(r *Round, tree *fairTree) []int {
 		}
 		age := min(float64(r.Now.Sub(r.Field.Can[j.Case].First))/float64(maxAge), 1)
 		size := float64(j.GPUs) / float64(max(all, 1))
-		priority[k] = weightAge*age + weightFairshare*share[r.userOf(j)] + weightJobSize*size
+		priority[k] = weightAge*age + weightFairshare*share[of[k]] + weightJobSize*size
 		line = append(line, k)
 	}
 	slices.SortStableFunc(line, func(a, b int) int { return cmp.Compare(priority[b], priority[a]) })
@@ -92,7 +92,7 @@ func (r *Round) backfill(j *Job, kept []cluster.Instant) bool {
 
 // keep reserves the nodes on which a job that does not fit now can start soonest.
 func (r *Round) keep(j *Job, kept []cluster.Instant) {
-	board := r.Empty()
+	board := r.Site.Clear(&r.later, freely)
 	for _, i := range r.Rest {
 		board.Hold(r.onSite(r.Snapshot.Cases[i].Job.Holds))
 	}

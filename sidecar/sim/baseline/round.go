@@ -18,6 +18,7 @@ type Round struct {
 	Pools    int
 	Site     *place.Site
 	Board    *place.Board
+	later    place.Board     // buffer of keep
 	Jobs     []Job           // waiting jobs and those with GPUs, in order of arrival
 	Rest     []int           // cases of the others with GPUs: cleaning up, or not ours
 	Line     []int           // buffer for an order of jobs, by index
