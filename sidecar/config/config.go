@@ -600,20 +600,6 @@ func (l Levels) list() []cluster.QOSLevel {
 	return out
 }
 
-// QOSNamed gives the QOS that the file and the description of virtual clusters name, by key.
-func (c *Config) QOSNamed() map[string][]string {
-	out := map[string][]string{"qos": c.QOS, "exclude.qos": c.Exclude.QOS, "preemptible.qos": c.Preemptible.QOS, "jobs.urgent_qos": c.Jobs.UrgentQOS,
-		"jobs.weights": sortedKeys(c.Jobs.Weights), "cells.strict_qos": c.Cells.StrictQOS, "cells.levels": sortedKeys(c.Cells.Levels)}
-	if c.from.vcs != nil {
-		for _, vc := range c.from.vcs.Cells.VCs {
-			for _, l := range vc.Levels {
-				out["levels of "+vc.Name] = append(out["levels of "+vc.Name], l.QOS)
-			}
-		}
-	}
-	return out
-}
-
 // market tells whether the preset divides heterogeneous GPUs.
 func (c *Config) market() bool { return slices.Contains(preset.Dividing(), preset.Base(c.Preset)) }
 

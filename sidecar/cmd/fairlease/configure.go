@@ -11,6 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/operate"
+	"github.com/fairlease/fairlease/sidecar/operate/doctor"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
 )
@@ -38,8 +39,11 @@ func configShowCommand(p *program) *cobra.Command {
 }
 
 func configCheckCommand(p *program) *cobra.Command {
-	return &cobra.Command{Use: "check [FILE]", Short: "check a file without using it", Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+	var offline bool
+	c := &cobra.Command{Use: "check [FILE]", Short: "check a file without using it, alone and against Slurm", Args: cobra.MaximumNArgs(1),
+		Long: `Check a file without using it. Where Slurm answers, its partitions, accounts, users and QOS are compared with those that
+the file names: a name that Slurm does not know is a warning.`,
+		RunE: func(c *cobra.Command, args []string) error {
 			file := p.file
 			if len(args) > 0 {
 				file = args[0]
@@ -67,9 +71,20 @@ func configCheckCommand(p *program) *cobra.Command {
 					p.printf("%s %s (the daemon of this host refuses it without `fairlease config accept`)\n", p.paint("warning:", "yellow"), x)
 				}
 			}
+			if !offline {
+				unknown, err := doctor.Unknown(c.Context(), cfg)
+				if err != nil {
+					fmt.Fprintf(p.err, "fairlease: names of partitions, accounts, users and QOS are not compared: %s; --offline does not ask Slurm\n", failure.Cause(err))
+				}
+				for _, x := range unknown {
+					p.printf("%s %s: %s; %s\n", p.paint("warning:", "yellow"), x.Found, x.Means, x.Do)
+				}
+			}
 			p.printf("the configuration is good: mode %s, partitions %v\n", cfg.Mode, cfg.Partitions)
 			return nil
 		}}
+	c.Flags().BoolVar(&offline, "offline", false, "do not ask Slurm")
+	return c
 }
 
 // checked reads a configuration, and prints its problems if there are any.

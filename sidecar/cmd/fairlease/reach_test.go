@@ -73,3 +73,14 @@ func TestCommandsBesideAMistakeInTheFile(t *testing.T) {
 		t.Errorf("a mistake in the section of the database: exit code %d\n%s", r.code, r.err)
 	}
 }
+
+// A check of the file says if it could not be compared with Slurm, and is good all the same.
+func TestCheckWithoutSlurm(t *testing.T) {
+	path := empty(t)
+	for flag, want := range map[string]bool{"": true, "--offline": false} {
+		r := run(t, time.Time{}, nil, append([]string{"config", "check", path}, strings.Fields(flag)...)...)
+		if r.code != failure.OK || strings.Contains(r.err, "are not compared: ") != want {
+			t.Errorf("%q: exit code %d\n%s%s", flag, r.code, r.out, r.err)
+		}
+	}
+}

@@ -74,7 +74,7 @@ func checkEnforced(f *findings, cfg *config.Config, c conf) {
 		return
 	}
 	var named []string
-	for setting, list := range cfg.QOSNamed() {
+	for setting, list := range cfg.Named().QOS {
 		if len(list) > 0 {
 			named = append(named, fmt.Sprintf("%s (%s)", strings.Join(list, ","), setting))
 		}

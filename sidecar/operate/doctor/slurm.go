@@ -36,8 +36,11 @@ func checkSlurm(f *findings, cfg *config.Config, s *Slurm) {
 	checkRelease(f, cfg, facts)
 	checkToken(f, facts.Token)
 	checkRights(f, facts)
+	named := cfg.Named() // without those that have a finding of their own
+	delete(named.Partitions, "partitions")
+	delete(named.Accounts, "tenants.weights")
+	checkNames(f, named, facts, s.Sighting)
 	checkCapacity(f, facts)
-	checkQOS(f, cfg, facts)
 	if facts.ConfError != "" {
 		f.add(Fail, "scontrol", facts.ConfError, "changes that the REST API lacks go through scontrol; slurm.conf was not checked either",
 			"set slurm.scontrol to a command that works for the daemon's user")
@@ -133,26 +136,6 @@ func checkRights(f *findings, facts *slurm.Facts) {
 		f.ok("rights", "%s is %s", facts.Operator, facts.Rights)
 	default:
 		f.ok("rights", "an operator's requests are allowed, through the REST API and scontrol")
-	}
-}
-
-// checkQOS names the QOS of the configuration that Slurm does not have.
-func checkQOS(f *findings, cfg *config.Config, facts *slurm.Facts) {
-	if len(facts.QOS) == 0 {
-		return
-	}
-	named := cfg.QOSNamed()
-	var missing []string
-	for _, key := range slices.Sorted(maps.Keys(named)) {
-		for _, qos := range named[key] {
-			if !slices.Contains(facts.QOS, qos) {
-				missing = append(missing, fmt.Sprintf("%s (%s)", qos, key))
-			}
-		}
-	}
-	if missing != nil {
-		f.add(Warn, "QOS", "Slurm has no QOS "+strings.Join(missing, ", "), "no job can have it, so the setting has no effect",
-			"correct the name, or add it: sacctmgr add qos NAME")
 	}
 }
 

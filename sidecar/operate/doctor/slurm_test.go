@@ -283,6 +283,44 @@ func TestUnknownQOS(t *testing.T) {
 	}
 }
 
+// Partitions, accounts, users and QOS that Slurm does not have are named with their keys, those of schedules too.
+func TestUnknownNames(t *testing.T) {
+	cfg, err := config.Parse("f.yaml", []byte(`partitions: [gpu, gup]
+exclude: {accounts: [a, aa], users: [ann, eve]}
+canary_jobs: {accounts: [b], users: [bob]}
+budgets: {c: {gpu_hours: 1, per: month}}
+lease: {signals: [{partition: gpuu, qos: hihg, account: d, signal: TERM, to: all}]}
+saves: [{partition: long, saves: 2h}]
+tenants: {weights: {a: 1, e: 1}}
+jobs: {weights: {high: 2, hgih: 3}}
+schedules: [{name: night, at: "0 20 * * *", for: 1h, set: {jobs: {weights: {high: 2, now: 3}}}}]
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := &cluster.Observation{Partitions: []cluster.Partition{{Name: "gpu"}}, Accounts: []cluster.Account{{Name: "a"}, {Name: "root"}}, Members: []cluster.Member{{User: "ann", Tenant: "a"}}}
+	facts := slurm.Facts{QOS: []string{"high", "normal"}}
+	find := func() string {
+		found := doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Facts: facts, Sighting: seen}})
+		return strings.Join(told(t, named(found, "partition", "account", "user", "QOS")), "\n")
+	}
+	const qos = "QOS warn: Slurm has no QOS hgih (jobs.weights), now (jobs.weights of schedule night), hihg (lease.signals)"
+	got := find()
+	for _, want := range []string{"partition warn: Slurm has no partition gpuu (lease.signals), long (saves)", "account warn: Slurm has no account c (budgets), b (canary_jobs.accounts), aa (exclude.accounts), d (lease.signals)",
+		"user warn: Slurm has no user bob (canary_jobs.users), eve (exclude.users)", qos} {
+		if !strings.Contains(got, want) {
+			t.Errorf("want %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "(partitions)") || strings.Contains(got, "(tenants.weights)") {
+		t.Errorf("two findings on one name:\n%s", got)
+	}
+	facts.RestDenied = "permission denied"
+	if got := find(); strings.Contains(got, "no account") || strings.Contains(got, "no user") || !strings.Contains(got, qos) {
+		t.Errorf("without rights:\n%s", got)
+	}
+}
+
 func TestAccountsThatPassTheirParentsShareOn(t *testing.T) {
 	for _, c := range []struct {
 		level   int
