@@ -227,6 +227,22 @@ type Job struct {
 	MarkedGate  Instant `json:"-"`
 }
 
+// Count gives the GPUs that the job asks for, or those that it holds if it asks for none.
+func (j *Job) Count() GPUCount {
+	if j.Request.Size.Devices > 0 {
+		return j.Request.Size.Count()
+	}
+	return CountHeld(j.Holds)
+}
+
+// CountHeld sums GPUs of some nodes.
+func CountHeld(holdings []Holding) (n GPUCount) {
+	for i := range holdings {
+		n += holdings[i].Size.Count()
+	}
+	return n
+}
+
 // GPUsHeld gives the number of GPUs that the job holds.
 func (j *Job) GPUsHeld() int {
 	n := 0

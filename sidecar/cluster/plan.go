@@ -128,10 +128,10 @@ type JobStatus struct {
 // BoundJob is a running job whose GPUs cannot be taken back soon: it cannot be stopped, or not within an hour or two terms,
 // whichever is longer. With WayNoGPUs it has none, and GPUs idle since it holds their CPUs or memory.
 type BoundJob struct {
-	Job  JobKey `json:"job"`
-	Way  Way    `json:"way"`
-	Pool string `json:"pool"` // of its lease, or of the first GPUs that it holds or keeps idle
-	GPUs int    `json:"gpus"` // that it holds or keeps idle
+	Job  JobKey   `json:"job"`
+	Way  Way      `json:"way"`
+	Pool string   `json:"pool"` // of its lease, or of the first GPUs that it holds or keeps idle
+	GPUs GPUCount `json:"gpus"` // that it holds or keeps idle
 	// Since is when it could last have been stopped, at the earliest the start of the attempt. Until is when it ends at the latest,
 	// or can be stopped; 0 = unknown.
 	Since Instant `json:"since,omitzero"`
@@ -146,7 +146,7 @@ type TenantStatus struct {
 	Base        MicroGPU `json:"base"`
 	Entitlement MicroGPU `json:"entitlement"`
 	Demand      MicroGPU `json:"demand"`
-	Holds       int      `json:"holds"`
+	Holds       GPUCount `json:"holds"`
 	// Lent is how many GPUs of its entitlement others hold now. Borrowed is how many it holds
 	// above its entitlement.
 	Lent     MicroGPU `json:"lent"`
@@ -167,7 +167,7 @@ type TenantStatus struct {
 // the tenant is given and holds beyond its own entitlement, or gives and does not hold. False =
 // never, or nothing is owed.
 func (s *TenantStatus) EvenIn() (Span, bool) {
-	owed, repays, beyond := s.Owed, s.Repays, MicroGPU(s.Holds)*WholeGPU-(s.Entitlement-s.Repays)
+	owed, repays, beyond := s.Owed, s.Repays, MicroGPU(s.Holds)-(s.Entitlement-s.Repays)
 	if owed < 0 {
 		owed, repays, beyond = -owed, -repays, -beyond
 	}

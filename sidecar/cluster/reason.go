@@ -65,8 +65,8 @@ type Reason struct {
 	Code Code   `json:"code"`
 	Pool string `json:"pool,omitempty"`
 	// Need is how many GPUs the job wants, Free how many were available to it.
-	Need int `json:"need,omitempty"`
-	Free int `json:"free,omitempty"`
+	Need GPUCount `json:"need,omitempty"`
+	Free GPUCount `json:"free,omitempty"`
 	// Behind is its tenant's deficit, as time at the tenant's entitlement. Other and OtherBehind
 	// are the tenant that went first. Where a policy divides heterogeneous GPUs between jobs, not
 	// tenants, Queue is set, Behind is of the job itself, and OtherJob went first.

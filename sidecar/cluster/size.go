@@ -31,6 +31,23 @@ func Whole(n int) Size {
 // IsWhole reports whether the size is a number of whole GPUs.
 func (s Size) IsWhole() bool { return s.Part == WholeGPU || s.Devices == 0 }
 
+// SizeOf gives the size of n GPUs on as few devices as possible: 0.5 is half of one, 1.5 are two of three quarters each. Parts are rounded down.
+func SizeOf(n GPUCount) Size {
+	if n <= 0 {
+		return Size{}
+	}
+	devices := (MicroGPU(n) + WholeGPU - 1) / WholeGPU
+	return Size{int(devices), MicroGPU(n) / devices}
+}
+
+// Check fails unless a size that is not zero is possible: on 1 device or more, with parts of a millionth to a whole GPU.
+func (s Size) Check() error {
+	if s.Devices < 1 || s.Devices > math.MaxInt32 || s.Part < 1 || s.Part > WholeGPU {
+		return fmt.Errorf("%d devices with parts of %d millionths are no size: it needs 1 to %d devices, and parts of 1 to %d millionths", s.Devices, s.Part, math.MaxInt32, WholeGPU)
+	}
+	return nil
+}
+
 // And gives the size of what a job has in two places, which may differ in their parts: then the part is the mean, rounded down.
 func (s Size) And(o Size) Size {
 	if n := s.Devices + o.Devices; s.Devices > 0 && o.Devices > 0 && s.Part != o.Part {
@@ -49,6 +66,9 @@ func SizeHeld(holds []Holding) (all Size) {
 
 // Amount gives the size in GPUs.
 func (s Size) Amount() MicroGPU { return MicroGPU(s.Devices) * s.Part }
+
+// Count gives the size in GPUs, for people and other programs.
+func (s Size) Count() GPUCount { return GPUCount(s.Amount()) }
 
 // Over gives the GPU time of the size over a span, rounded towards zero. The result saturates if it does not fit.
 func (s Size) Over(span Span) GPUTime { return s.Amount().Over(span) }
@@ -84,8 +104,8 @@ func (s *Size) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &p); err != nil {
 		return fmt.Errorf(`%s is no size: write a number of GPUs, or {"devices":1,"part":500000}: %w`, text, err)
 	}
-	if p.Devices < 1 || p.Devices > math.MaxInt32 || p.Part < 1 || p.Part > WholeGPU {
-		return fmt.Errorf("%s is no size: it needs 1 to %d devices, and a part of 1 to %d millionths", text, math.MaxInt32, WholeGPU)
+	if err := Size(p).Check(); err != nil {
+		return err
 	}
 	*s = Size(p)
 	return nil

@@ -245,6 +245,9 @@ type GPUCount MicroGPU
 // CountOf gives n whole GPUs.
 func CountOf(n int) GPUCount { return GPUCount(n) * GPUCount(WholeGPU) }
 
+// Ceil gives the number in whole GPUs, rounded up.
+func (n GPUCount) Ceil() int { return MicroGPU(n).Devices() }
+
 // append writes the number with up to six decimals, without zeros at its end.
 func (n GPUCount) append(out []byte) []byte {
 	abs := uint64(n)
@@ -280,4 +283,16 @@ func (n *GPUCount) UnmarshalJSON(text []byte) error {
 	}
 	*n = GPUCount(x)
 	return nil
+}
+
+// Scan reads a numeric or an integer of a database.
+func (n *GPUCount) Scan(value any) error {
+	switch x := value.(type) {
+	case string:
+		return n.UnmarshalJSON([]byte(x))
+	case int64:
+		*n = CountOf(int(x))
+		return nil
+	}
+	return fmt.Errorf("%v is no number of GPUs", value)
 }

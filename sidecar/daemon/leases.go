@@ -18,7 +18,7 @@ func leased(s *cluster.Snapshot, leases []cluster.Lease) map[cluster.JobID]telem
 		if !ok || s.Cases[i].Control != cluster.FullControl && s.Cases[i].Control != cluster.NoReclaim {
 			continue
 		}
-		t := telemetry.Term{End: l.End, Notice: l.NoticeIn(&s.Settings), GPUs: l.Size.Devices, Model: l.Pool, Renewed: telemetry.Undecided}
+		t := telemetry.Term{End: l.End, Notice: l.NoticeIn(&s.Settings), GPUs: l.Size.Count(), Model: l.Pool, Renewed: telemetry.Undecided}
 		switch {
 		case l.State == cluster.Granted:
 			continue

@@ -39,7 +39,7 @@ func leasedWorld() (cluster.Snapshot, []cluster.Lease) {
 func TestLeasesAsJobsLearnThem(t *testing.T) {
 	s, leases := leasedWorld()
 	term := func(end cluster.Instant, notice cluster.Span, renewed telemetry.Renewal) telemetry.Term {
-		return telemetry.Term{End: end, Notice: notice, GPUs: 2, Model: "v100", Renewed: renewed}
+		return telemetry.Term{End: end, Notice: notice, GPUs: cluster.CountOf(2), Model: "v100", Renewed: renewed}
 	}
 	want := map[cluster.JobID]telemetry.Term{
 		{ID: 100}: term(1000, cluster.Minute, telemetry.Undecided), {ID: 101}: term(2000, 3*cluster.Minute, telemetry.RenewedNo),

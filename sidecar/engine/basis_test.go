@@ -50,8 +50,8 @@ func TestAnOwnersChangesKeepNoGPUs(t *testing.T) {
 		w.submit("b", 1, forever, saves)
 	}
 	w.Run(2*term + 2*minute)
-	if n := w.Standing("b", "v100").Holds; n != 4 {
-		t.Errorf("b holds %d GPUs after two terms, want its half", n)
+	if n := w.Standing("b", "v100").Holds; n != cluster.CountOf(4) {
+		t.Errorf("b holds %s GPUs after two terms, want its half", n)
 	}
 	stopped := 0
 	for _, id := range ids {

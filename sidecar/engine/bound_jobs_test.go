@@ -84,7 +84,7 @@ func TestBoundJobs(t *testing.T) {
 			if got == nil {
 				t.Fatalf("its GPUs count as free to take back; %+v", w.Last.Bound)
 			}
-			if got.Way != c.way || got.GPUs != 2 || got.Pool != "v100" {
+			if got.Way != c.way || got.GPUs != cluster.CountOf(2) || got.Pool != "v100" {
 				t.Errorf("its GPUs are bound as %+v, want 2 of v100 by %q", *got, c.way)
 			}
 			if late := got.Since.Sub(j.Start); late < 0 || late > c.late || late < c.late/2 {
@@ -145,8 +145,8 @@ func TestWholeNodesNeedRoomToBeBound(t *testing.T) {
 		}
 		w.Run(minute)
 		for _, tenant := range []string{"a", "b"} {
-			if held := w.Standing(tenant, "v100").Holds; held != 8 {
-				t.Errorf("%s: the jobs of %s hold %d of 16 GPUs", name, tenant, held)
+			if held := w.Standing(tenant, "v100").Holds; held != cluster.CountOf(8) {
+				t.Errorf("%s: the jobs of %s hold %s of 16 GPUs", name, tenant, held)
 			}
 			if due := w.Standing(tenant, "v100").Demand; due != 4*cluster.MicroGPU(takes)*cluster.WholeGPU {
 				t.Errorf("%s: four jobs of %s count as a demand of %d; want %d GPUs", name, tenant, due, 4*takes)

@@ -87,7 +87,7 @@ func TestATermBeginsWhenTheNodesAreReady(t *testing.T) {
 				t.Errorf("boot of %s: %+v, the record %+v", span, r, w.Record(a))
 			}
 			if s := w.Standing("a", "v100"); s.Holds == 0 || w.Used("a") != 0 {
-				t.Errorf("boot of %s: its tenant holds %d GPUs and received %d GPU-ms", span, s.Holds, w.Used("a"))
+				t.Errorf("boot of %s: its tenant holds %s GPUs and received %d GPU-ms", span, s.Holds, w.Used("a"))
 			}
 		}
 		w.Run(2 * term)

@@ -354,7 +354,7 @@ func TestWhatIsKeptOffIdleGPUsByAClaim(t *testing.T) {
 	kept := w.submit("b", 1, forever, gated)
 	greedy := w.submit("b", 1, forever, func(j *sim.Work) { gated(j); j.Request.CPUs = 64 })
 	w.Run(minute)
-	if r := w.why(kept, cluster.ReasonClaimed); r.For != w.Record(gang).Key || r.Free != 1 {
+	if r := w.why(kept, cluster.ReasonClaimed); r.For != w.Record(gang).Key || r.Free != cluster.CountOf(1) {
 		t.Errorf("the reason is %+v, want that the free GPU is kept for job %s", r, gang)
 	}
 	w.why(greedy, cluster.ReasonShape)
@@ -383,7 +383,7 @@ func TestReasonsAreInNumbers(t *testing.T) {
 	id := w.submit("b", 2, forever, nil)
 	w.Run(10 * second)
 	r := w.Reason(id)
-	if r.Need != 2 || r.Until == 0 || r.Pool != "v100" && r.Code != cluster.ReasonClaim {
+	if r.Need != cluster.CountOf(2) || r.Until == 0 || r.Pool != "v100" && r.Code != cluster.ReasonClaim {
 		t.Errorf("the reason is %+v", r)
 	}
 	for _, v := range w.Last.Statuses {

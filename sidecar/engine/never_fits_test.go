@@ -59,7 +59,7 @@ func TestADemandThatNeverFitsCostsNothing(t *testing.T) {
 				if with.Cases[i].Job.Inactive != "" {
 					want = cluster.ReasonInactive
 				}
-				if v.Reason.Need != with.Cases[i].Job.Request.Size.Devices || v.Reason.Code != want || r.Due != 0 || r.DueRate != 0 {
+				if v.Reason.Need != with.Cases[i].Job.Request.Size.Count() || v.Reason.Code != want || r.Due != 0 || r.DueRate != 0 {
 					t.Errorf("%s, round %d: %+v, due %d", by, round, v.Reason, r.DueRate)
 				}
 			}

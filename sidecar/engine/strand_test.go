@@ -36,7 +36,7 @@ func TestStrandedGPUsAreCharged(t *testing.T) {
 			w.Submit("a", 60, 1, 20*minute)
 			w.Run(3 * hour)
 			bound := w.boundAs(held.ID)
-			if without := strands.Size.Devices == 0; (bound != nil && bound.Way == cluster.WayNoGPUs) != without || without && (bound.GPUs != 4 || bound.Pool != "v100" || bound.Since != simtest.Start) {
+			if without := strands.Size.Devices == 0; (bound != nil && bound.Way == cluster.WayNoGPUs) != without || without && (bound.GPUs != cluster.CountOf(4) || bound.Pool != "v100" || bound.Since != simtest.Start) {
 				t.Errorf("the idle GPUs are bound as %+v", bound)
 			}
 			if stops := w.done(cluster.Reclaim, victim); len(stops) > 0 {

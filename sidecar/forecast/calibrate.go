@@ -27,7 +27,7 @@ type Outcome struct {
 	Kind    Kind
 	Job     cluster.JobKey
 	Tenant  string
-	GPUs    int
+	GPUs    cluster.GPUCount
 	At      cluster.Instant
 	Horizon cluster.Span
 	Raw     Times // before calibration

@@ -106,7 +106,7 @@ func course(rng *rand.Rand, days int) (out []Outcome) {
 				}
 				return 0
 			}
-			out = append(out, Outcome{Kind: kind, Job: cluster.JobKey(len(out)), Tenant: "a", GPUs: n % 9, At: at, Horizon: 3 * cluster.Day,
+			out = append(out, Outcome{Kind: kind, Job: cluster.JobKey(len(out)), Tenant: "a", GPUs: cluster.CountOf(n % 9), At: at, Horizon: 3 * cluster.Day,
 				Raw: Times{moment(-1), moment(0), moment(1)}, Was: was})
 		}
 	}

@@ -159,11 +159,13 @@ func (s *sum) interval() (low, high float64) {
 }
 
 // sizeOf names the class of a number of GPUs.
-func sizeOf(gpus int) string {
+func sizeOf(gpus cluster.GPUCount) string {
 	switch {
-	case gpus <= 1:
+	case 0 < gpus && gpus < cluster.CountOf(1):
+		return "less than 1"
+	case gpus <= cluster.CountOf(1):
 		return "1"
-	case gpus <= 8:
+	case gpus <= cluster.CountOf(8):
 		return "2-8"
 	}
 	return "more than 8"

@@ -10,12 +10,12 @@ import (
 
 // boundRow is a row of bound_jobs. Fields that are 0 or empty become null.
 type boundRow struct {
-	Job   cluster.JobKey `json:"job_key"`
-	Way   cluster.Way    `json:"way,omitempty"`
-	Pool  string         `json:"pool,omitempty"`
-	GPUs  int            `json:"gpus,omitempty"`
-	Since stamp          `json:"since_at,omitempty"`
-	Until stamp          `json:"until_at,omitempty"`
+	Job   cluster.JobKey   `json:"job_key"`
+	Way   cluster.Way      `json:"way,omitempty"`
+	Pool  string           `json:"pool,omitempty"`
+	GPUs  cluster.GPUCount `json:"gpus,omitempty"`
+	Since stamp            `json:"since_at,omitempty"`
+	Until stamp            `json:"until_at,omitempty"`
 }
 
 var (
@@ -41,7 +41,7 @@ type Bound struct {
 	User    string           `json:"user" db:"user_name"`
 	Way     cluster.Way      `json:"way"`
 	Pool    string           `json:"pool"`
-	GPUs    int              `json:"gpus" db:"gpus"`
+	GPUs    cluster.GPUCount `json:"gpus" db:"gpus"`
 	Since   time.Time        `json:"since,omitzero" db:"since_at"`
 	Until   *time.Time       `json:"until" db:"until_at"` // its end at the latest, or when it can be stopped; nil = unknown
 	Beyond  cluster.MicroGPU `json:"beyond_micro_gpus" db:"beyond_gpus"`

@@ -19,7 +19,7 @@ func TestBoundJobs(t *testing.T) {
 		Job   int64
 		Way   string
 		Pool  string
-		GPUs  int
+		GPUs  cluster.GPUCount
 		Since time.Time
 		Until *time.Time
 	}

@@ -48,13 +48,13 @@ type profileRow struct {
 
 type entitlementRow struct {
 	accountKey
-	At          stamp      `json:"at"`
-	Base        millionths `json:"base_gpus"`
-	Usable      millionths `json:"usable_gpus"`
-	Divided     millionths `json:"divided_gpus"`
-	Entitlement millionths `json:"entitlement_gpus"`
-	Holds       int        `json:"holds_gpus"`
-	Speed       float64    `json:"speed"`
+	At          stamp            `json:"at"`
+	Base        millionths       `json:"base_gpus"`
+	Usable      millionths       `json:"usable_gpus"`
+	Divided     millionths       `json:"divided_gpus"`
+	Entitlement millionths       `json:"entitlement_gpus"`
+	Holds       cluster.GPUCount `json:"holds_gpus"`
+	Speed       float64          `json:"speed"`
 }
 
 // tradeRow is the current state of a trade. Its original values come from the first write of its
@@ -137,7 +137,7 @@ func entitlementRows(snap cluster.Snapshot, plan cluster.Plan, speeds map[accoun
 	if !snap.Settings.Divides() {
 		return nil
 	}
-	holds := make(map[accountKey]int, len(plan.Tenants))
+	holds := make(map[accountKey]cluster.GPUCount, len(plan.Tenants))
 	for _, s := range plan.Tenants {
 		holds[accountKey{s.Tenant, s.Pool}] = s.Holds
 	}

@@ -132,7 +132,7 @@ type tradeSeen struct {
 type entitlementSeen struct {
 	Tenant, Pool                       string
 	Base, Usable, Divided, Entitlement int64
-	Holds                              int
+	Holds                              cluster.GPUCount
 	Speed                              float64
 }
 

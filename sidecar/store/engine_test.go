@@ -109,8 +109,8 @@ func TestLimitsOutliveADaemonWithoutSlurmdbd(t *testing.T) {
 		lapse(t, db)
 		w.Loop = &loop.Loop{Cluster: slurm, Journal: takeLead(t, s).Journal(), Decide: w.Loop.Decide, Configure: w.Loop.Configure}
 		w.Run(cluster.Hour + 7*cluster.Second)
-		if got := min(w.Standing("bio", "v100").Holds, 6); got != holds {
-			t.Errorf("%s: bio holds %d GPUs, want %d", what, got, holds)
+		if got := min(w.Standing("bio", "v100").Holds, cluster.CountOf(6)); got != cluster.CountOf(holds) {
+			t.Errorf("%s: bio holds %s GPUs, want %d", what, got, holds)
 		}
 		if want := slurm.away && holds < 6; (recalled != nil) != want {
 			t.Errorf("%s: limits of before the start: %+v, want some: %v", what, recalled, want)

@@ -98,11 +98,8 @@ func jobRowOf(c *cluster.Case, r cluster.Record) jobRow {
 	j := &c.Job
 	row := jobRow{
 		QOS: j.QOS, Partitions: listOf(j.Partitions), Inactive: j.Inactive, Outcome: j.Outcome, Control: c.Control, ControlWhy: c.ControlWhy,
-		GPUs: j.Request.Size.Devices, Model: j.Request.Model, Nodes: j.Request.Nodes, CPUs: j.Request.CPUs, MemoryMB: j.Request.MemoryMB,
+		GPUs: j.Count(), Model: j.Request.Model, Nodes: j.Request.Nodes, CPUs: j.Request.CPUs, MemoryMB: j.Request.MemoryMB,
 		Limit: j.Limit,
-	}
-	if row.GPUs == 0 {
-		row.GPUs = j.GPUsHeld()
 	}
 	return remembered(row, r)
 }
@@ -145,9 +142,7 @@ func claimRows(plan cluster.Plan) []claimRow {
 	rows := make([]claimRow, 0, len(plan.State.Claims))
 	for _, c := range plan.State.Claims {
 		row := claimRow{claimKey: claimKey{c.Job, stamp(c.Made)}, Pool: c.Pool, Nodes: nodesOf(c.Nodes), At: stamp(c.At)}
-		for _, h := range c.Nodes {
-			row.GPUs += h.Size.Devices
-		}
+		row.GPUs = cluster.CountHeld(c.Nodes)
 		rows = append(rows, row)
 	}
 	return rows

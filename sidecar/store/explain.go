@@ -134,7 +134,7 @@ type standingNow struct {
 	Base        cluster.MicroGPU `db:"base_gpus"`
 	Entitlement cluster.MicroGPU `db:"entitlement_gpus"`
 	Demand      cluster.MicroGPU `db:"demand_gpus"`
-	Holds       int              `db:"holds_gpus"`
+	Holds       cluster.GPUCount `db:"holds_gpus"`
 	Lent        cluster.MicroGPU `db:"lent_gpus"`
 	Borrowed    cluster.MicroGPU `db:"borrowed_gpus"`
 	Waiting     int              `db:"waiting_jobs"`
@@ -208,7 +208,7 @@ func (e *Edge) add(job *Job, v *statusNow) error {
 	d := details{
 		Job: &cluster.Job{ID: id, Name: job.Name, User: job.User, Account: job.Account, QOS: job.QOS, Partitions: job.Partitions,
 			State: cluster.JobState(job.State), Inactive: job.Inactive, Limit: job.Limit, Submit: instantOf(job.Submitted), Restarts: job.Restarts,
-			Request: cluster.Request{Size: cluster.Whole(job.GPUs), Model: job.Model}},
+			Request: cluster.Request{Size: cluster.SizeOf(job.GPUs), Model: job.Model}},
 		Record: &cluster.Record{Key: job.Key, ID: id, Tenant: job.Tenant, User: job.User, Account: job.Account, Name: job.Name,
 			Submit: instantOf(job.Submitted), Restarts: job.Restarts, State: cluster.JobState(job.State), First: instantOf(job.Eligible),
 			Done: instantOf(job.Done), Terms: job.Terms, Failed: job.Failed, AvoidUntil: instantOf(job.Avoid), SlurmSaid: job.Said, Lost: job.Lost},

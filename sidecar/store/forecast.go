@@ -31,13 +31,13 @@ var (
 
 // JobForecast is the newest forecast of a job.
 type JobForecast struct {
-	Key     cluster.JobKey `json:"job" db:"job_key"`
-	SlurmID string         `json:"slurm_id" db:"slurm_id"`
-	Name    string         `json:"name"`
-	Tenant  string         `json:"tenant"`
-	User    string         `json:"user" db:"user_name"`
-	GPUs    int            `json:"gpus"`
-	State   string         `json:"state"` // of the job, now
+	Key     cluster.JobKey   `json:"job" db:"job_key"`
+	SlurmID string           `json:"slurm_id" db:"slurm_id"`
+	Name    string           `json:"name"`
+	Tenant  string           `json:"tenant"`
+	User    string           `json:"user" db:"user_name"`
+	GPUs    cluster.GPUCount `json:"gpus"`
+	State   string           `json:"state"` // of the job, now
 	Forecast
 }
 
@@ -217,7 +217,7 @@ type pastRow struct {
 	User       string `db:"user_name"`
 	Tenant     string
 	Partitions []string
-	GPUs       int `db:"gpus"`
+	GPUs       cluster.GPUCount `db:"gpus"`
 	Nodes      int
 	Model      string
 	Limit      cluster.Span    `db:"limit_ms"`
@@ -247,16 +247,21 @@ func pastOf(rows []pastRow, since cluster.Instant, snap *cluster.Snapshot) forec
 		if submit == nil || r.Done != nil && r.Work == 0 {
 			continue
 		}
-		j := forecast.PastJob{Tenant: r.Tenant, Submit: cluster.InstantOf(*submit), Ended: r.Done != nil, Ran: cluster.Span(r.Work) / cluster.Span(max(r.GPUs, 1)),
-			Job: cluster.Job{Name: r.Name, User: r.User, Partitions: r.Partitions, Limit: r.Limit, Request: cluster.Request{Size: cluster.Whole(r.GPUs), Nodes: r.Nodes, Model: r.Model}}}
+		j := forecast.PastJob{Tenant: r.Tenant, Submit: cluster.InstantOf(*submit), Ended: r.Done != nil, Ran: ran(r.Work, r.GPUs),
+			Job: cluster.Job{Name: r.Name, User: r.User, Partitions: r.Partitions, Limit: r.Limit, Request: cluster.Request{Size: cluster.SizeOf(r.GPUs), Nodes: r.Nodes, Model: r.Model}}}
 		if c := live[r.Key]; c != nil && r.Done == nil {
 			work, _ := c.Record.Work()
-			j.Job, j.Ran = c.Job, cluster.Span(work)/cluster.Span(max(r.GPUs, 1))
+			j.Job, j.Ran = c.Job, ran(work, r.GPUs)
 		}
 		p.From = max(min(p.From, j.Submit), since)
 		p.Jobs = append(p.Jobs, j)
 	}
 	return p
+}
+
+// ran gives how long n GPUs take for work; none count as one.
+func ran(work cluster.GPUTime, n cluster.GPUCount) cluster.Span {
+	return cluster.Span(cluster.MulDiv(max(int64(work), 0), int64(cluster.WholeGPU), int64(cmp.Or(n, cluster.CountOf(1)))))
 }
 
 // outcomes gives what became of the statements of the kept forecasts since a moment.

@@ -84,7 +84,7 @@ func TestForecasts(t *testing.T) {
 		if o.Kind == forecast.Starts {
 			raw, said = j.RawStart, j.Start
 		}
-		if o.Raw != raw || o.Said != said || o.At != f.At || o.Horizon != f.Horizon || o.Tenant != "nlp" || o.GPUs != 8 {
+		if o.Raw != raw || o.Said != said || o.At != f.At || o.Horizon != f.Horizon || o.Tenant != "nlp" || o.GPUs != cluster.CountOf(8) {
 			t.Errorf("%+v became of %+v", o, j)
 		}
 		if o.Kind != forecast.Starts && o.Was > 0 {

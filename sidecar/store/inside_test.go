@@ -15,7 +15,7 @@ func TestDetailsInsideATenant(t *testing.T) {
 		return statusRow{Job: 7, Details: newDetailer(cluster.Plan{}).of(c, &c.Record, &r)}
 	}
 	var e Edge
-	job := &Job{Key: 7, SlurmID: "7", Tenant: "nlp", User: "ann", GPUs: 4}
+	job := &Job{Key: 7, SlurmID: "7", Tenant: "nlp", User: "ann", GPUs: cluster.CountOf(4)}
 	if err := e.add(job, &statusNow{reasonColumns: reasonColumns{Code: reason.Code}, Details: []byte(row(reason).Details)}); err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func (w *written) leaseRowOf(l cluster.Lease, plan cluster.Plan) leaseRow {
 	return leaseRow{
 		leaseKey: leaseKey{l.Job, l.Term},
 		SlurmID:  r.ID.String(), Tenant: r.Tenant, User: r.User,
-		State: l.State, Class: l.Class, Pool: l.Pool, GPUs: l.Size.Devices, Nodes: nodesOf(l.Nodes), Holdings: holdingsOf(l),
+		State: l.State, Class: l.Class, Pool: l.Pool, GPUs: l.Size.Count(), Nodes: nodesOf(l.Nodes), Holdings: holdingsOf(l),
 		Granted: stamp(l.Granted), Start: stamp(l.Start), End: stamp(l.End), Noticed: stamp(l.NoticedAt), Ended: stamp(l.Ended),
 		Adopted: l.Adopted, Behind: l.Behind, Why: l.Why, GrantedIn: plan.Round, AllocFrom: known{time: w.holders[l.Job].alloc},
 	}

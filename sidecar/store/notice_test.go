@@ -361,7 +361,7 @@ func TestOutbox(t *testing.T) {
 		t.Errorf("with one that is overdue, counts are %+v (%v)", counts, err)
 	}
 	list, err := o.store.Notices.List(t.Context(), "ann", 10)
-	if err != nil || len(list) != 4 || list[3].Sent == nil || list[1].Dead == nil || list[1].Tries != 2 || list[0].Facts.ID != "9001" || list[0].Facts.GPUs != 2 {
+	if err != nil || len(list) != 4 || list[3].Sent == nil || list[1].Dead == nil || list[1].Tries != 2 || list[0].Facts.ID != "9001" || list[0].Facts.GPUs != cluster.CountOf(2) {
 		t.Errorf("the list is %+v (%v)", list, err)
 	}
 	must(o.lead.Resign(t.Context()))

@@ -52,8 +52,8 @@ type PastJob struct {
 	User      string `db:"user_name"`
 	Tenant    string // "" = none
 	Control   cluster.Control
-	GPUs      int    `db:"gpus"` // allocated, else requested; 0 = never seen in time
-	Model     string // requested; "" = any
+	GPUs      cluster.GPUCount `db:"gpus"` // allocated, else requested; 0 = never seen in time
+	Model     string           // requested; "" = any
 	Outcome   string
 	Submitted *time.Time   `db:"submitted_at"` // or last requeued
 	Eligible  *time.Time   `db:"eligible_at"`  // first seen waiting for GPUs
@@ -82,7 +82,7 @@ type PastTenant struct {
 	Tenant, Pool string
 	At           time.Time
 	Rate         cluster.MicroGPU // due, ASTRAEA eq. 8
-	Holds        int
+	Holds        cluster.GPUCount
 	Alloc, Due   cluster.GPUTime // since the beginning; work, where a policy divides GPU models
 }
 
@@ -191,7 +191,7 @@ func pastTenants(rows pgx.Rows) iter.Seq2[PastTenant, error] {
 		for rows.Next() {
 			var t PastTenant
 			// Not by name, which takes three times as long.
-			if err := rows.Scan(&t.Tenant, &t.Pool, &t.At, (*int64)(&t.Rate), &t.Holds, (*int64)(&t.Alloc), (*int64)(&t.Due)); err != nil {
+			if err := rows.Scan(&t.Tenant, &t.Pool, &t.At, (*int64)(&t.Rate), (*int64)(&t.Holds), (*int64)(&t.Alloc), (*int64)(&t.Due)); err != nil {
 				yield(PastTenant{}, fmt.Errorf("reading how tenants stood: %w", err))
 				return
 			}

@@ -55,7 +55,7 @@ func TestThePast(t *testing.T) {
 		t.Fatalf("%+v", p.Jobs)
 	}
 	j := p.Jobs[0]
-	if !j.Started.Equal(at(0)) || !j.Done.Equal(at(0).Add(90*time.Minute)) || j.GPUs != 4 || j.Alloc != cluster.Times(4, 90*cluster.Minute) || j.Control != cluster.ObserveOnly {
+	if !j.Started.Equal(at(0)) || !j.Done.Equal(at(0).Add(90*time.Minute)) || j.GPUs != cluster.CountOf(4) || j.Alloc != cluster.Times(4, 90*cluster.Minute) || j.Control != cluster.ObserveOnly {
 		t.Errorf("%+v", j)
 	}
 	j = p.Jobs[1]

@@ -254,7 +254,7 @@ type Tenant struct {
 	Weight      int64            `json:"weight"`
 	Entitlement cluster.MicroGPU `json:"entitlement_micro_gpus" db:"entitlement_gpus"`
 	Demand      cluster.MicroGPU `json:"demand_micro_gpus" db:"demand_gpus"`
-	Holds       int              `json:"holds_gpus" db:"holds_gpus"`
+	Holds       cluster.GPUCount `json:"holds_gpus" db:"holds_gpus"`
 	Borrowed    cluster.MicroGPU `json:"borrowed_micro_gpus" db:"borrowed_gpus"`
 	Lent        cluster.MicroGPU `json:"lent_micro_gpus" db:"lent_gpus"`
 	Waiting     int              `json:"waiting_jobs" db:"waiting_jobs"`
@@ -323,7 +323,7 @@ type Lease struct {
 	Class   string           `json:"class"`
 	State   string           `json:"state"`
 	Pool    string           `json:"pool"`
-	GPUs    int              `json:"gpus" db:"gpus"`
+	GPUs    cluster.GPUCount `json:"gpus" db:"gpus"`
 	Nodes   []string         `json:"nodes"`
 	Granted time.Time        `json:"granted,omitzero" db:"granted_at"`
 	Started *time.Time       `json:"started,omitempty" db:"started_at"`
@@ -392,19 +392,19 @@ func (s Tenants) Effective(ctx context.Context, tenant string) ([]Effective, err
 
 // Waiting is a waiting job with its reason.
 type Waiting struct {
-	Job      cluster.JobKey `json:"job" db:"job_key"`
-	SlurmID  string         `json:"slurm_id" db:"slurm_id"`
-	Name     string         `json:"name"`
-	Tenant   string         `json:"tenant"`
-	User     string         `json:"user" db:"user_name"`
-	GPUs     int            `json:"gpus" db:"gpus"`
-	Model    string         `json:"model,omitempty"`
-	Eligible *time.Time     `json:"eligible,omitempty" db:"eligible_at"`
-	Terms    int            `json:"terms"`
-	Code     string         `json:"code"`
-	Reason   string         `json:"reason"` // in words
-	Until    *time.Time     `json:"until,omitempty" db:"until_at"`
-	AsOf     time.Time      `json:"as_of,omitzero"`
+	Job      cluster.JobKey   `json:"job" db:"job_key"`
+	SlurmID  string           `json:"slurm_id" db:"slurm_id"`
+	Name     string           `json:"name"`
+	Tenant   string           `json:"tenant"`
+	User     string           `json:"user" db:"user_name"`
+	GPUs     cluster.GPUCount `json:"gpus" db:"gpus"`
+	Model    string           `json:"model,omitempty"`
+	Eligible *time.Time       `json:"eligible,omitempty" db:"eligible_at"`
+	Terms    int              `json:"terms"`
+	Code     string           `json:"code"`
+	Reason   string           `json:"reason"` // in words
+	Until    *time.Time       `json:"until,omitempty" db:"until_at"`
+	AsOf     time.Time        `json:"as_of,omitzero"`
 }
 
 // Waiting lists the waiting jobs, longest first.
@@ -453,27 +453,27 @@ func (s Rounds) Events(ctx context.Context, limit int) ([]Event, error) {
 
 // Job is the journal's data of a job.
 type Job struct {
-	Key        cluster.JobKey `json:"key"`
-	SlurmID    string         `json:"slurm_id" db:"slurm_id"`
-	Name       string         `json:"name"`
-	User       string         `json:"user" db:"user_name"`
-	Account    string         `json:"account"`
-	Tenant     string         `json:"tenant"`
-	QOS        string         `json:"qos" db:"qos"`
-	Partitions []string       `json:"partitions"`
-	State      string         `json:"state"`
-	Inactive   string         `json:"inactive,omitempty"`
-	Outcome    string         `json:"outcome,omitempty"`
-	Control    string         `json:"control"`
-	ControlWhy string         `json:"control_why,omitempty"`
-	GPUs       int            `json:"gpus" db:"gpus"`
-	Model      string         `json:"model,omitempty"`
-	Limit      cluster.Span   `json:"limit_ms,omitempty" db:"limit_ms"`
-	Submitted  *time.Time     `json:"submitted,omitempty" db:"submitted_at"` // or, before TellRequeue, when it was requeued last
-	LastQueued *time.Time     `json:"requeued,omitempty" db:"-"`             // its last requeue; set by TellRequeue
-	Eligible   *time.Time     `json:"eligible,omitempty" db:"eligible_at"`
-	Done       *time.Time     `json:"done,omitempty" db:"done_at"`
-	Restarts   int            `json:"restarts"`
+	Key        cluster.JobKey   `json:"key"`
+	SlurmID    string           `json:"slurm_id" db:"slurm_id"`
+	Name       string           `json:"name"`
+	User       string           `json:"user" db:"user_name"`
+	Account    string           `json:"account"`
+	Tenant     string           `json:"tenant"`
+	QOS        string           `json:"qos" db:"qos"`
+	Partitions []string         `json:"partitions"`
+	State      string           `json:"state"`
+	Inactive   string           `json:"inactive,omitempty"`
+	Outcome    string           `json:"outcome,omitempty"`
+	Control    string           `json:"control"`
+	ControlWhy string           `json:"control_why,omitempty"`
+	GPUs       cluster.GPUCount `json:"gpus" db:"gpus"`
+	Model      string           `json:"model,omitempty"`
+	Limit      cluster.Span     `json:"limit_ms,omitempty" db:"limit_ms"`
+	Submitted  *time.Time       `json:"submitted,omitempty" db:"submitted_at"` // or, before TellRequeue, when it was requeued last
+	LastQueued *time.Time       `json:"requeued,omitempty" db:"-"`             // its last requeue; set by TellRequeue
+	Eligible   *time.Time       `json:"eligible,omitempty" db:"eligible_at"`
+	Done       *time.Time       `json:"done,omitempty" db:"done_at"`
+	Restarts   int              `json:"restarts"`
 	// Others counts the restarts that fairlease did not order; OthersAt, OthersCause and OthersNode are of the newest.
 	Others      *int                  `json:"others_requeues,omitempty" db:"others_requeues"`
 	OthersAt    *time.Time            `json:"others_requeued,omitempty" db:"others_requeued_at"`

@@ -178,7 +178,7 @@ type jobRow struct {
 	Outcome    string           `json:"outcome"`
 	Control    cluster.Control  `json:"control"`
 	ControlWhy string           `json:"control_why"`
-	GPUs       int              `json:"gpus"`
+	GPUs       cluster.GPUCount `json:"gpus"`
 	Model      string           `json:"model"`
 	Nodes      int              `json:"nodes"`
 	CPUs       int              `json:"cpus"`
@@ -245,8 +245,8 @@ type statusRow struct {
 type reasonColumns struct {
 	Code        cluster.Code       `db:"code" json:"code"`
 	Pool        string             `db:"pool" json:"pool"`
-	Need        int                `db:"need_gpus" json:"need_gpus"`
-	Free        int                `db:"free_gpus" json:"free_gpus"`
+	Need        cluster.GPUCount   `db:"need_gpus" json:"need_gpus"`
+	Free        cluster.GPUCount   `db:"free_gpus" json:"free_gpus"`
 	Behind      cluster.Span       `db:"behind_ms" json:"behind_ms"`
 	Other       string             `db:"other" json:"other"`
 	OtherBehind cluster.Span       `db:"other_behind_ms" json:"other_behind_ms"`
@@ -275,7 +275,7 @@ type leaseRow struct {
 	State     cluster.LeaseState `json:"state"`
 	Class     cluster.LeaseClass `json:"class"`
 	Pool      string             `json:"pool"`
-	GPUs      int                `json:"gpus"`
+	GPUs      cluster.GPUCount   `json:"gpus"`
 	Nodes     list               `json:"nodes"`
 	Holdings  document           `json:"holdings"`
 	Granted   stamp              `json:"granted_at"`
@@ -319,11 +319,11 @@ type claimKey struct {
 
 type claimRow struct {
 	claimKey
-	Pool  string `json:"pool"`
-	GPUs  int    `json:"gpus"`
-	Nodes list   `json:"nodes"`
-	At    stamp  `json:"at"`
-	Ended stamp  `json:"ended_at"`
+	Pool  string           `json:"pool"`
+	GPUs  cluster.GPUCount `json:"gpus"`
+	Nodes list             `json:"nodes"`
+	At    stamp            `json:"at"`
+	Ended stamp            `json:"ended_at"`
 }
 
 type accountKey struct {
@@ -351,15 +351,15 @@ type ledgerRow struct {
 // sampleRow is the part of a ledger row that tenant_history stores.
 type sampleRow struct {
 	accountKey
-	At          stamp           `json:"at"`
-	Entitlement millionths      `json:"entitlement_gpus"`
-	Demand      millionths      `json:"demand_gpus"`
-	Holds       int             `json:"holds_gpus"`
-	Waiting     int             `json:"waiting_jobs"`
-	Deficit     cluster.GPUTime `json:"deficit_gpu_ms"`
-	Alloc       cluster.GPUTime `json:"alloc_gpu_ms"`
-	Due         cluster.GPUTime `json:"due_gpu_ms"`
-	Rho         rho             `json:"rho"`
+	At          stamp            `json:"at"`
+	Entitlement millionths       `json:"entitlement_gpus"`
+	Demand      millionths       `json:"demand_gpus"`
+	Holds       cluster.GPUCount `json:"holds_gpus"`
+	Waiting     int              `json:"waiting_jobs"`
+	Deficit     cluster.GPUTime  `json:"deficit_gpu_ms"`
+	Alloc       cluster.GPUTime  `json:"alloc_gpu_ms"`
+	Due         cluster.GPUTime  `json:"due_gpu_ms"`
+	Rho         rho              `json:"rho"`
 	extraColumns
 }
 

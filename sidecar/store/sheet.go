@@ -50,16 +50,22 @@ type shape struct {
 type field struct {
 	offset uintptr
 	kind   reflect.Kind
-	texts  bool // a list of texts
-	size   bool // the devices of a size
-	part   bool // the part of each of a size's devices; 0 = whole GPUs
+	texts  bool             // a list of texts
+	size   bool             // the devices of a size
+	part   bool             // the part of each of a size's devices; 0 = whole GPUs
+	unit   cluster.GPUCount // of a number of GPUs, which has two columns: WholeGPU for the whole ones, 1 for the millionths beyond; 0 = another field
 }
 
 // number reads a number from the field of a struct.
 func (f field) number(of unsafe.Pointer) int64 {
 	at := unsafe.Add(of, f.offset)
-	if f.part && *(*cluster.MicroGPU)(at) == cluster.WholeGPU {
+	switch {
+	case f.part && *(*cluster.MicroGPU)(at) == cluster.WholeGPU:
 		return 0
+	case f.unit == 1:
+		return *(*int64)(at) % int64(cluster.WholeGPU)
+	case f.unit > 1:
+		return *(*int64)(at) / int64(f.unit)
 	}
 	switch f.kind {
 	case reflect.Int64, reflect.Uint64, reflect.Float64:
@@ -105,6 +111,11 @@ func shapeOf(t reflect.Type, key []int, without ...string) *shape {
 				continue
 			}
 			here, called := append(slices.Clone(at), i), name+tag
+			if f.Type == reflect.TypeFor[cluster.GPUCount]() {
+				at := offset + f.Offset
+				leaves = append(leaves, leaf{column{numberKind, called}, here, field{offset: at, unit: cluster.CountOf(1)}}, leaf{column{numberKind, called + "_part"}, here, field{offset: at, unit: 1}})
+				continue
+			}
 			var kind byte = jsonKind
 			switch f.Type.Kind() {
 			case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
@@ -276,6 +287,8 @@ func (t *sheet) tell(s *shape, w *words, row func(int) reflect.Value) error {
 					size.Devices, size.Part = int(x), cmp.Or(size.Part, cluster.WholeGPU)
 				case place.part:
 					f.Addr().Interface().(*cluster.Size).Part = cluster.MicroGPU(x)
+				case place.unit > 0:
+					f.SetInt(f.Int() + x*int64(place.unit))
 				case f.CanInt():
 					f.SetInt(x)
 				case f.CanUint():
@@ -283,6 +296,25 @@ func (t *sheet) tell(s *shape, w *words, row func(int) reflect.Value) error {
 				default:
 					f.SetBool(true)
 				}
+			}
+		}
+	}
+	return t.sizes(s, row)
+}
+
+// sizes fails if a row has parts of GPUs that no job can have.
+func (t *sheet) sizes(s *shape, row func(int) reflect.Value) error {
+	for c, col := range t.columns {
+		at := slices.Index(s.columns, col)
+		if at < 0 || !s.places[at].part {
+			continue
+		}
+		for r, x := range t.cells[c] {
+			if x == 0 {
+				continue
+			}
+			if err := row(r).FieldByIndex(s.fields[at]).Interface().(cluster.Size).Check(); err != nil {
+				return fmt.Errorf("reading %s: %w", strings.TrimSuffix(col.name, "_part"), err)
 			}
 		}
 	}

@@ -30,19 +30,19 @@ const (
 type Term struct {
 	End     cluster.Instant
 	Notice  cluster.Span // before the end, when the renewal is decided
-	GPUs    int
+	GPUs    cluster.GPUCount
 	Model   string
 	Renewed Renewal
 }
 
 // told is the answer on the wire. Without a lease only the job is there.
 type told struct {
-	Job     string  `json:"job"`
-	Ends    float64 `json:"ends,omitzero"`   // unix time, in seconds
-	Notice  float64 `json:"notice,omitzero"` // in seconds
-	GPUs    int     `json:"gpus,omitzero"`
-	Model   string  `json:"model,omitzero"`
-	Renewed Renewal `json:"renewed,omitzero"`
+	Job     string           `json:"job"`
+	Ends    float64          `json:"ends,omitzero"`   // unix time, in seconds
+	Notice  float64          `json:"notice,omitzero"` // in seconds
+	GPUs    cluster.GPUCount `json:"gpus,omitzero"`
+	Model   string           `json:"model,omitzero"`
+	Renewed Renewal          `json:"renewed,omitzero"`
 }
 
 // encode gives the answer about a job's lease.

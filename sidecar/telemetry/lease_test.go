@@ -21,7 +21,7 @@ func asking(t *testing.T) (b *Inbox, now *time.Time, post func(path, credential 
 	b = &Inbox{Now: func() time.Time { return at }, Every: 10 * time.Second, AtOnce: 2, Patience: time.Minute,
 		Owner: func(id cluster.JobID) (uint32, bool) { uid, ok := owners[id]; return uid, ok },
 		Lease: func(id cluster.JobID) (Term, bool) {
-			return Term{End: 1_700_000_900_000, Notice: cluster.Minute, GPUs: 4, Model: "v100", Renewed: Undecided}, id.ID == 1
+			return Term{End: 1_700_000_900_000, Notice: cluster.Minute, GPUs: cluster.CountOf(4), Model: "v100", Renewed: Undecided}, id.ID == 1
 		},
 		Open: func(_ context.Context, credential []byte) (uint32, []byte, error) {
 			user, text, ok := strings.Cut(string(credential), " ")
@@ -119,7 +119,7 @@ func TestLeasesInFiles(t *testing.T) {
 	}
 	n := &Notices{Folder: dir}
 	one, two := cluster.JobID{ID: 1}, cluster.TaskID(2, 3)
-	term := Term{End: 5000, Notice: cluster.Second, GPUs: 1, Model: "k80", Renewed: Undecided}
+	term := Term{End: 5000, Notice: cluster.Second, GPUs: cluster.CountOf(1), Model: "k80", Renewed: Undecided}
 	if err := n.Write(map[cluster.JobID]Term{one: term, two: term}); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestThePythonLibraryLearnsTheLease(t *testing.T) {
 	socket := munged(t)
 	b, _, _ := inbox(t, Munge{Socket: socket}.Open)
 	b.Lease = func(cluster.JobID) (Term, bool) {
-		return Term{End: 1_700_000_900_000, Notice: cluster.Minute, GPUs: 4, Model: "v100", Renewed: RenewedNo}, true
+		return Term{End: 1_700_000_900_000, Notice: cluster.Minute, GPUs: cluster.CountOf(4), Model: "v100", Renewed: RenewedNo}, true
 	}
 	server := httptest.NewServer(b)
 	defer server.Close()
@@ -176,7 +176,7 @@ func TestThePythonLibraryLearnsTheLease(t *testing.T) {
 		t.Errorf("another's lease: %s", got)
 	}
 	dir := t.TempDir()
-	if err := (&Notices{Folder: dir}).Write(map[cluster.JobID]Term{cluster.TaskID(2, 3): {End: 5000, GPUs: 1, Model: "k80", Renewed: RenewedYes}}); err != nil {
+	if err := (&Notices{Folder: dir}).Write(map[cluster.JobID]Term{cluster.TaskID(2, 3): {End: 5000, GPUs: cluster.CountOf(1), Model: "k80", Renewed: RenewedYes}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := python(t, "import fairlease; print(fairlease.lease())", "SLURM_ARRAY_JOB_ID=2", "SLURM_ARRAY_TASK_ID=3", "SLURM_JOB_ID=17", "FAIRLEASE_LEASE_FOLDER="+dir); !strings.Contains(got, "renewed=True") {

@@ -35,7 +35,7 @@ and (tenant, start_at) not in (select tenant, start_at from json_populate_record
 select
     l.pool,
     case
-        when l.at <= $2 then l.alloc_gpu_ms + l.holds_gpus * (1000 * extract(epoch from $2 - l.at))::bigint
+        when l.at <= $2 then l.alloc_gpu_ms + trunc(l.holds_gpus * (1000 * extract(epoch from $2 - l.at))::bigint)::bigint
         when b.at is null then coalesce(a.alloc_gpu_ms, l.alloc_gpu_ms)
         else b.alloc_gpu_ms + ((coalesce(a.alloc_gpu_ms, l.alloc_gpu_ms) - b.alloc_gpu_ms)
             * (extract(epoch from $2 - b.at) / nullif(extract(epoch from coalesce(a.at, l.at) - b.at), 0)))::bigint

@@ -69,7 +69,7 @@ select
     pool,
     at,
     millionths(least(entitlement_gpus, demand_gpus)) as rate_gpus,
-    holds_gpus,
+    millionths(holds_gpus) as holds_gpus,
     alloc_gpu_ms + extra_gpu_ms as work_gpu_ms,
     due_gpu_ms + extra_due_gpu_ms as work_due_gpu_ms
 from tenant_history
@@ -167,7 +167,7 @@ select
     h.pool,
     h.at,
     millionths(least(h.entitlement_gpus, h.demand_gpus)) as rate_gpus,
-    h.holds_gpus,
+    millionths(h.holds_gpus) as holds_gpus,
     h.alloc_gpu_ms + h.extra_gpu_ms as work_gpu_ms,
     h.due_gpu_ms + h.extra_due_gpu_ms as work_due_gpu_ms
 from ledger g

@@ -12,7 +12,7 @@ select
     x.certainty,
     x.command,
     l.gpus,
-    span(x.gpu_ms / l.gpus) as run_time,
+    span(trunc(x.gpu_ms / l.gpus)::bigint) as run_time,
     x.round
 from losses x
 left join leases l on l.job_key = x.job_key and l.term = x.lease_term

@@ -75,7 +75,7 @@ select
     for_class,
     count(*) as jobs_served,
     sum(recalls) as recalls,
-    sum(gpus) as gpus,
+    trim_scale(sum(gpus)) as gpus,
     percentile_disc(0.5) within group (order by latency) as latency_median,
     percentile_disc(0.95) within group (order by latency) as latency_p95,
     max(latency) as latency_max

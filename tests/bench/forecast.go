@@ -109,7 +109,7 @@ func stated(f *forecast.Forecast, snap *cluster.Snapshot) (out []statement) {
 	for _, j := range f.Jobs {
 		r := &of[j.Key].Record
 		add := func(kind forecast.Kind, raw, said forecast.Times) {
-			out = append(out, statement{forecast.Outcome{Kind: kind, Job: j.Key, Tenant: r.Tenant, GPUs: of[j.Key].Job.Request.Size.Devices, At: f.At, Horizon: f.Horizon, Raw: raw, Said: said}, r.ID})
+			out = append(out, statement{forecast.Outcome{Kind: kind, Job: j.Key, Tenant: r.Tenant, GPUs: of[j.Key].Job.Request.Size.Count(), At: f.At, Horizon: f.Horizon, Raw: raw, Said: said}, r.ID})
 		}
 		switch {
 		case j.Why != "":

@@ -198,7 +198,7 @@ func (n *notebook) see(p *cluster.Plan) {
 		return
 	}
 	n.sample = p.At
-	holds := map[[2]string]int{}
+	holds := map[[2]string]cluster.GPUCount{}
 	for i := range p.Tenants {
 		holds[[2]string{p.Tenants[i].Tenant, p.Tenants[i].Pool}] = p.Tenants[i].Holds
 	}
@@ -222,7 +222,7 @@ func (n *notebook) read(p *cluster.Plan) {
 	n.looked = p.At
 	for r := range p.State.All() {
 		asked := n.asked[r.Name]
-		n.jobs[r.Key] = store.PastJob{Key: r.Key, SlurmID: r.Name, Name: asked.Name, User: r.User, Tenant: r.Tenant, GPUs: asked.GPUs, Model: asked.Model,
+		n.jobs[r.Key] = store.PastJob{Key: r.Key, SlurmID: r.Name, Name: asked.Name, User: r.User, Tenant: r.Tenant, GPUs: cluster.CountOf(asked.GPUs), Model: asked.Model,
 			Submitted: moment(r.Submit), Eligible: moment(r.First), Done: moment(r.Done), Restarts: r.Restarts, Alloc: r.Alloc, Due: r.Due, Lost: r.Lost}
 	}
 }

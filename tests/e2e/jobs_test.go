@@ -149,7 +149,7 @@ func TestKindsOfJobs(t *testing.T) {
 			t.Errorf("the --no-requeue job is %s after %s restarts, want it left alone", j["JobState"], j["Restarts"])
 		}
 		for _, v := range r.plan().Statuses {
-			if v.Reason.Code == cluster.ReasonKept && v.Reason.Need == 4 {
+			if v.Reason.Code == cluster.ReasonKept && v.Reason.Need == cluster.CountOf(4) {
 				return
 			}
 		}

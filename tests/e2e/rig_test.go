@@ -425,7 +425,7 @@ func held(p cluster.Plan, tenant string) int {
 	n := 0
 	for _, s := range p.Tenants {
 		if s.Tenant == tenant {
-			n += s.Holds
+			n += s.Holds.Ceil()
 		}
 	}
 	return n

@@ -40,7 +40,7 @@ func TestVirtualClustersTrade(t *testing.T) {
 	on := func(tenant, pool string) int {
 		for _, s := range r.plan().Tenants {
 			if s.Tenant == tenant && s.Pool == pool {
-				return s.Holds
+				return s.Holds.Ceil()
 			}
 		}
 		return 0

@@ -178,7 +178,7 @@ func TestSpellingsOfGPURequests(t *testing.T) {
 			r.until(name+" runs", 40*time.Second, func() bool { return r.state(id) == "RUNNING" })
 			r.until(name+" has its lease", 20*time.Second, func() bool {
 				for _, l := range r.plan().State.Leases {
-					if v := r.status(id); v.Need == ask.gpus && l.Size.Devices == ask.gpus && l.State == cluster.Active {
+					if v := r.status(id); v.Need == cluster.CountOf(ask.gpus) && l.Size.Devices == ask.gpus && l.State == cluster.Active {
 						return true
 					}
 				}

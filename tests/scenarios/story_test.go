@@ -630,8 +630,8 @@ func (s *story) reason(r *cluster.Reason) string {
 		}
 	}
 	add(r.Note != "", "(%s)", r.Note)
-	add(r.Need > 0, "needs %d", r.Need)
-	add(r.Free > 0, "%d free", r.Free)
+	add(r.Need > 0, "needs %s", r.Need)
+	add(r.Free > 0, "%s free", r.Free)
 	add(r.Behind != 0, "its tenant is %s", behind(r.Behind))
 	add(r.Other != "", "after %s, %s", r.Other, behind(r.OtherBehind))
 	add(r.Until > 0, "until %s", after(r.Until))

@@ -53,14 +53,14 @@ type Notice struct {
 
 // Facts are what a notice tells. Its texts are of users or of Slurm: Clean them.
 type Facts struct {
-	ID     string          `json:"job,omitempty"` // in Slurm
-	Name   string          `json:"name,omitempty"`
-	Tenant string          `json:"tenant,omitempty"`
-	GPUs   int             `json:"gpus,omitempty"`
-	At     cluster.Instant `json:"at,omitempty"`  // when it is stopped, has started, or is expected to start; 0 = unknown
-	Was    cluster.Instant `json:"was,omitempty"` // when it was expected to start at the latest
-	Text   string          `json:"text,omitempty"`
-	Counts map[string]int  `json:"counts,omitempty"` // of a digest, by kind
+	ID     string           `json:"job,omitempty"` // in Slurm
+	Name   string           `json:"name,omitempty"`
+	Tenant string           `json:"tenant,omitempty"`
+	GPUs   cluster.GPUCount `json:"gpus,omitempty"`
+	At     cluster.Instant  `json:"at,omitempty"`  // when it is stopped, has started, or is expected to start; 0 = unknown
+	Was    cluster.Instant  `json:"was,omitempty"` // when it was expected to start at the latest
+	Text   string           `json:"text,omitempty"`
+	Counts map[string]int   `json:"counts,omitempty"` // of a digest, by kind
 }
 
 // longest is the maximum length of a text, in runes.
@@ -104,7 +104,7 @@ func Of(s *cluster.Snapshot, p *cluster.Plan) []Notice {
 // of gives a notice about a job.
 func of(kind string, c *cluster.Case, event string) Notice {
 	return Notice{Kind: kind, Job: c.Record.Key, Event: event, User: c.Job.User,
-		Facts: Facts{ID: c.Job.ID.String(), Name: Clean(c.Job.Name), Tenant: Clean(c.Record.Tenant), GPUs: c.Job.Request.Size.Devices}}
+		Facts: Facts{ID: c.Job.ID.String(), Name: Clean(c.Job.Name), Tenant: Clean(c.Record.Tenant), GPUs: c.Job.Request.Size.Count()}}
 }
 
 // stop gives the notice of an action that stops a job, or announces that: one for each lease.

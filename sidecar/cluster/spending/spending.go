@@ -107,7 +107,7 @@ var Limits = []int{80, 100}
 type Standing struct {
 	Model    string
 	Received cluster.GPUTime
-	Holds    int
+	Holds    cluster.GPUCount
 }
 
 // Count brings an account up to now. standing is as of at; what runs then is taken to run until now.
@@ -115,7 +115,7 @@ func (a *Account) Count(standing []Standing, at, now cluster.Instant) {
 	a.At, a.Used = max(now, at), 0
 	a.Received = make(map[string]cluster.GPUTime, len(standing))
 	for _, s := range standing {
-		got := max(s.Received+cluster.Times(s.Holds, max(now.Sub(at), 0))-a.Base[s.Model], 0)
+		got := max(s.Received+cluster.MicroGPU(s.Holds).Over(max(now.Sub(at), 0))-a.Base[s.Model], 0)
 		if got > 0 {
 			a.Received[s.Model] = got
 		}

@@ -98,7 +98,7 @@ func account(hours float64) spending.Account {
 }
 
 func has(h100, a100 int) []spending.Standing {
-	return []spending.Standing{{Model: "h100", Received: cluster.Times(10+h100, cluster.Hour), Holds: 2}, {Model: "a100", Received: cluster.Times(a100, cluster.Hour)}}
+	return []spending.Standing{{Model: "h100", Received: cluster.Times(10+h100, cluster.Hour), Holds: cluster.CountOf(2)}, {Model: "a100", Received: cluster.Times(a100, cluster.Hour)}}
 }
 
 // GPU time from before the period does not count. GPUs that are held count to the minute, at the model's price.
@@ -178,7 +178,7 @@ func TestConfigure(t *testing.T) {
 func BenchmarkCount(b *testing.B) {
 	var budgets []spending.Budget
 	var book spending.Book
-	standing := []spending.Standing{{Model: "a100", Holds: 8}, {Model: "h100", Holds: 8}, {Model: "k80"}, {Model: "v100", Holds: 2}}
+	standing := []spending.Standing{{Model: "a100", Holds: cluster.CountOf(8)}, {Model: "h100", Holds: cluster.CountOf(8)}, {Model: "k80"}, {Model: "v100", Holds: cluster.CountOf(2)}}
 	for i := range 100 {
 		a := account(1e6)
 		a.Tenant = fmt.Sprintf("tenant%02d", i)

@@ -73,7 +73,7 @@ func TestTenantsBound(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.run(t, "tenants", "--bound", "--json").out), &list); err != nil {
 		t.Fatal(err)
 	}
-	gpus, beyond := 0, cluster.MicroGPU(0)
+	gpus, beyond := cluster.GPUCount(0), cluster.MicroGPU(0)
 	for _, x := range list {
 		if gpus += x.GPUs; x.Tenant == "nlp" {
 			beyond += x.Beyond
@@ -85,8 +85,8 @@ func TestTenantsBound(t *testing.T) {
 			due = x.Entitlement
 		}
 	}
-	if gpus != 14 || beyond != 12*cluster.WholeGPU-due {
-		t.Errorf("%d GPUs are bound, %d millionths of nlp's beyond its due of %d", gpus, beyond, due)
+	if gpus != cluster.CountOf(14) || beyond != 12*cluster.WholeGPU-due {
+		t.Errorf("%s GPUs are bound, %d millionths of nlp's beyond its due of %d", gpus, beyond, due)
 	}
 
 	w := serveWeb(t, s, "")

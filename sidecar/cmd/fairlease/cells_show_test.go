@@ -95,9 +95,9 @@ func smallFloor() *floor {
 	f.job(4, "nlp", "dee", cluster.Guaranteed, cluster.Reason{Code: cluster.ReasonNotice, For: 9}, part("v007", 1))
 	f.job(5, "", "root", "", cluster.Reason{Code: cluster.ReasonUntouched, Note: "interactive"}, part("v018", 8))
 	f.job(6, "chem", "cy", cluster.Shared, holding, part("w1", 1))
-	f.job(9, "nlp", "ann", "", cluster.Reason{Code: cluster.ReasonCells, Need: 8, Pool: "v100", Cell: "rack", Chain: "rack", For: 1, Right: cluster.Guaranteed,
+	f.job(9, "nlp", "ann", "", cluster.Reason{Code: cluster.ReasonCells, Need: cluster.CountOf(8), Pool: "v100", Cell: "rack", Chain: "rack", For: 1, Right: cluster.Guaranteed,
 		Until: floorAt.Add(15 * cluster.Minute), Rank: 1})
-	f.job(10, "vision", "bob", "", cluster.Reason{Code: cluster.ReasonLost, Need: 8, Pool: "v100", Cell: "node", Chain: "rack"})
+	f.job(10, "vision", "bob", "", cluster.Reason{Code: cluster.ReasonLost, Need: cluster.CountOf(8), Pool: "v100", Cell: "node", Chain: "rack"})
 	f.job(11, "vision", "bob", "", cluster.Reason{Code: cluster.ReasonUnsafe})
 	f.plan.State.Leases[3].State = cluster.Noticed
 	f.plan.State.Lost = []cluster.CellLoss{{VC: "vision", Chain: "rack", Type: "node", Cells: 1}}

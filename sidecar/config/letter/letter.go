@@ -30,7 +30,7 @@ type Letters struct {
 }
 
 // example has all facts, with texts that would show a template which takes them for its own.
-var example = notice.Facts{ID: "4711_3", Name: "train {{.Nothing}}", Tenant: "nlp", GPUs: 4, At: 1_800_000_000_000, Was: 1_800_000_100_000,
+var example = notice.Facts{ID: "4711_3", Name: "train {{.Nothing}}", Tenant: "nlp", GPUs: cluster.CountOf(4), At: 1_800_000_000_000, Was: 1_800_000_100_000,
 	Text: "has held 4 idle GPUs for 40 min", Counts: map[string]int{notice.Stop: 2, notice.Start: 1}}
 
 // Read reads the templates of a folder in place of the built-in ones; "" = none. Times in letters are of a zone.
@@ -87,11 +87,19 @@ func (l *Letters) time(at cluster.Instant) string {
 }
 
 // count words a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
+func count(n any, thing string) string {
+	if n != 1 {
+		thing += "s"
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return fmt.Sprint(n, " ", thing)
+}
+
+// number gives whole GPUs as an int and parts as a float64, which templates can compare with numbers.
+func number(n cluster.GPUCount) any {
+	if whole := cluster.CountOf(n.Ceil()); whole == n {
+		return n.Ceil()
+	}
+	return float64(n) / float64(cluster.WholeGPU)
 }
 
 // most is the maximum length of a letter in bytes.
@@ -116,8 +124,9 @@ func (l *Letters) Write(kind, user string, facts notice.Facts) (subject, body st
 	var b limited
 	err = t.Execute(&b, struct {
 		User string
+		GPUs any // in place of that of the facts
 		notice.Facts
-	}{notice.Clean(user), facts})
+	}{notice.Clean(user), number(facts.GPUs), facts})
 	if err != nil {
 		return "", "", err
 	}

@@ -35,12 +35,12 @@ func TestHostileTexts(t *testing.T) {
 		if strings.ContainsFunc(subject, func(r rune) bool { return !unicode.IsGraphic(r) }) || strings.ContainsFunc(body, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }) {
 			t.Fatalf("the letter has odd signs: %q, %q", subject, body)
 		}
-		plain, _, _ := letters.Write(kind, "u", notice.Facts{ID: n.Facts.ID, Name: "n", Tenant: "t", GPUs: 4, At: n.Facts.At, Text: "x"})
+		plain, _, _ := letters.Write(kind, "u", notice.Facts{ID: n.Facts.ID, Name: "n", Tenant: "t", GPUs: cluster.CountOf(4), At: n.Facts.At, Text: "x"})
 		if kind != notice.Budget && subject != plain {
 			t.Fatalf("%q changes the subject: %q, else %q", text, subject, plain)
 		}
 	})
-	_, body, err := letters.Write(notice.Start, "ann", notice.Facts{ID: "7", Name: notice.Clean("{{.User}}\nFrom: x"), GPUs: 1})
+	_, body, err := letters.Write(notice.Start, "ann", notice.Facts{ID: "7", Name: notice.Clean("{{.User}}\nFrom: x"), GPUs: cluster.CountOf(1)})
 	if err != nil || !strings.Contains(body, "({{.User}} From: x)") {
 		t.Errorf("a job's name is carried out: %q (%v)", body, err)
 	}
@@ -53,7 +53,7 @@ func TestLettersInPlainWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := cluster.InstantOf(time.Date(2026, 3, 2, 13, 5, 0, 0, time.UTC))
-	f := notice.Facts{ID: "4711", Name: "train", Tenant: "nlp", GPUs: 1, At: at, Was: at, Text: "has held 1 idle GPU for 30 min", Counts: map[string]int{"stop": 3, "start": 20}}
+	f := notice.Facts{ID: "4711", Name: "train", Tenant: "nlp", GPUs: cluster.CountOf(1), At: at, Was: at, Text: "has held 1 idle GPU for 30 min", Counts: map[string]int{"stop": 3, "start": 20}}
 	for kind, want := range map[string][2]string{
 		notice.Stop:   {"Job 4711 will be stopped at Mon 2 Mar 14:05 CET", "Your job 4711 (train) on 1 GPU will be stopped at Mon 2 Mar 14:05 CET."},
 		notice.Start:  {"Job 4711 has started", "Your job 4711 (train) has started on 1 GPU, at Mon 2 Mar 14:05 CET."},

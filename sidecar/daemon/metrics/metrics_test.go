@@ -53,17 +53,17 @@ func busy() *loop.Report {
 			Actions: []cluster.Action{{Verb: cluster.Grant}, {Verb: cluster.Reclaim}, {Verb: cluster.Reclaim}, {Verb: cluster.Reclaim},
 				{Verb: cluster.Gate, Suppressed: true}, {Verb: cluster.Notify}},
 			Bound: []cluster.BoundJob{ // of nlp's 4.5 GPUs, 3 are bound the longest; job 3 is not known
-				{Job: 1, Way: cluster.WayAge, Pool: "v100", GPUs: 2, Since: noon.Add(-2 * cluster.Hour)}, {Job: 2, Way: cluster.WaySession, Pool: "v100", GPUs: 3, Since: noon.Add(-3 * cluster.Hour)},
-				{Job: 3, Way: cluster.WayAge, Pool: "v100", GPUs: 7}, {Job: 4, Way: cluster.WayAge, Pool: "v100", GPUs: 1, Since: noon.Add(-cluster.Hour)},
-				{Job: 5, Way: "no_tenant", Pool: "v100", GPUs: 9}, {Job: 6, Way: cluster.WayExempt, Pool: "k80", GPUs: 1, Since: noon.Add(-cluster.Minute)},
+				{Job: 1, Way: cluster.WayAge, Pool: "v100", GPUs: cluster.CountOf(2), Since: noon.Add(-2 * cluster.Hour)}, {Job: 2, Way: cluster.WaySession, Pool: "v100", GPUs: cluster.CountOf(3), Since: noon.Add(-3 * cluster.Hour)},
+				{Job: 3, Way: cluster.WayAge, Pool: "v100", GPUs: cluster.CountOf(7)}, {Job: 4, Way: cluster.WayAge, Pool: "v100", GPUs: cluster.CountOf(1), Since: noon.Add(-cluster.Hour)},
+				{Job: 5, Way: "no_tenant", Pool: "v100", GPUs: cluster.CountOf(9)}, {Job: 6, Way: cluster.WayExempt, Pool: "k80", GPUs: cluster.CountOf(1), Since: noon.Add(-cluster.Minute)},
 			},
 			Ended:  []cluster.Lease{{Why: "finished"}, {Why: "reclaimed"}, {Why: "finished"}},
 			Losses: []cluster.Loss{{Time: hour / 2}, {Time: hour / 2}},
 			Tenants: []cluster.TenantStatus{
-				{Tenant: "nlp", Pool: "v100", Holds: 6, Entitlement: 4_500_000, Demand: 9_000_000, Borrowed: 1_500_000, Waiting: 3, Owed: -hour, Rho: 1_250_000},
+				{Tenant: "nlp", Pool: "v100", Holds: cluster.CountOf(6), Entitlement: 4_500_000, Demand: 9_000_000, Borrowed: 1_500_000, Waiting: 3, Owed: -hour, Rho: 1_250_000},
 				{Tenant: "new", Pool: "v100"},
 				{Tenant: "starving", Pool: "v100", Entitlement: 2_000_000, Demand: 2_000_000, Lent: 2_000_000, Deficit: hour},
-				{Tenant: "undue", Pool: "v100", Holds: 1, Rho: cluster.Infinite},
+				{Tenant: "undue", Pool: "v100", Holds: cluster.CountOf(1), Rho: cluster.Infinite},
 			},
 			State: cluster.State{
 				Claims: []cluster.Claim{{}},

@@ -28,7 +28,7 @@ type sums struct {
 type bound struct {
 	account // of its tenant
 	way     cluster.Way
-	gpus    int
+	gpus    cluster.GPUCount
 	since   cluster.Instant
 }
 
@@ -84,7 +84,9 @@ func boundOf(p *cluster.Plan) []bound {
 func inSeconds(t cluster.GPUTime) float64 { return float64(t) / 1000 }
 
 // gpus gives a number of GPUs that may be a fraction.
-func gpus(n cluster.MicroGPU) float64 { return float64(n) / float64(cluster.WholeGPU) }
+func gpus[N cluster.MicroGPU | cluster.GPUCount](n N) float64 {
+	return float64(n) / float64(cluster.WholeGPU)
+}
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("fairlease_"+name, help, labels, nil)
@@ -182,7 +184,7 @@ func (s *sums) collectBound(now cluster.Instant, gauge func(*prometheus.Desc, fl
 		way cluster.Way
 	}
 	type sum struct {
-		now, long int
+		now, long cluster.GPUCount
 		beyond    cluster.MicroGPU
 	}
 	all, due := map[key]*sum{}, map[account]cluster.MicroGPU{}
@@ -198,15 +200,15 @@ func (s *sums) collectBound(now cluster.Instant, gauge func(*prometheus.Desc, fl
 		}
 		x.now += b.gpus
 		if now.Sub(b.since) > long {
-			whole, left := cluster.MicroGPU(b.gpus)*cluster.WholeGPU, due[b.account]
+			whole, left := cluster.MicroGPU(b.gpus), due[b.account]
 			within := min(whole, left)
 			due[b.account] = left - within
 			x.long, x.beyond = x.long+b.gpus, x.beyond+whole-within
 		}
 	}
 	for k, x := range all {
-		gauge(boundGPUs, float64(x.now), k.tenant, k.pool, string(k.way), "now")
-		gauge(boundGPUs, float64(x.long), k.tenant, k.pool, string(k.way), "long")
+		gauge(boundGPUs, gpus(x.now), k.tenant, k.pool, string(k.way), "now")
+		gauge(boundGPUs, gpus(x.long), k.tenant, k.pool, string(k.way), "long")
 		gauge(boundGPUs, gpus(x.beyond), k.tenant, k.pool, string(k.way), "beyond")
 	}
 }
@@ -228,7 +230,7 @@ func (s *sums) collect(out chan<- prometheus.Metric, gauge func(*prometheus.Desc
 	gauge(policyWaits, float64(s.waits)/float64(cluster.Second))
 	for i := range s.tenants {
 		t := &s.tenants[i]
-		gauge(holds, float64(t.Holds), t.Tenant, t.Pool, "held")
+		gauge(holds, gpus(t.Holds), t.Tenant, t.Pool, "held")
 		gauge(holds, gpus(t.Entitlement), t.Tenant, t.Pool, "due")
 		gauge(holds, gpus(t.Demand), t.Tenant, t.Pool, "demanded")
 		gauge(holds, gpus(t.Borrowed), t.Tenant, t.Pool, "borrowed")

@@ -550,7 +550,7 @@ func TestWebhook(t *testing.T) {
 		t.Fatalf("%d posts", len(posts))
 	}
 	p := posts[0]
-	if p.Kind != notice.Start || p.User != "ann" || p.Job != "9000" || p.Name != "train" || p.Tenant != "nlp" || p.GPUs != 2 || p.At.IsZero() || p.Subject != "Job 9000 has started" || p.Text == "" || p.Created.IsZero() {
+	if p.Kind != notice.Start || p.User != "ann" || p.Job != "9000" || p.Name != "train" || p.Tenant != "nlp" || p.GPUs != cluster.CountOf(2) || p.At.IsZero() || p.Subject != "Job 9000 has started" || p.Text == "" || p.Created.IsZero() {
 		t.Errorf("%+v", p)
 	}
 	for _, i := range []int{2, 3} {

@@ -24,19 +24,19 @@ import (
 
 // Post is the body of a request to the webhook.
 type Post struct {
-	ID      string         `json:"id"`
-	Kind    string         `json:"kind"`
-	User    string         `json:"user"`
-	Job     string         `json:"job,omitempty"`
-	Name    string         `json:"name,omitempty"` // of the job
-	Tenant  string         `json:"tenant,omitempty"`
-	GPUs    int            `json:"gpus,omitempty"`
-	At      time.Time      `json:"at,omitzero"`
-	Was     time.Time      `json:"was,omitzero"`
-	Counts  map[string]int `json:"counts,omitempty"`
-	Created time.Time      `json:"created,omitzero"`
-	Subject string         `json:"subject"`
-	Text    string         `json:"text"`
+	ID      string           `json:"id"`
+	Kind    string           `json:"kind"`
+	User    string           `json:"user"`
+	Job     string           `json:"job,omitempty"`
+	Name    string           `json:"name,omitempty"` // of the job
+	Tenant  string           `json:"tenant,omitempty"`
+	GPUs    cluster.GPUCount `json:"gpus,omitempty"`
+	At      time.Time        `json:"at,omitzero"`
+	Was     time.Time        `json:"was,omitzero"`
+	Counts  map[string]int   `json:"counts,omitempty"`
+	Created time.Time        `json:"created,omitzero"`
+	Subject string           `json:"subject"`
+	Text    string           `json:"text"`
 }
 
 // poster brings letters to a webhook.

@@ -174,7 +174,7 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 		return out
 	}
 	out, a := w.add(out, cluster.Grant, i)
-	a.Reason.Code, a.Reason.Pool, a.Reason.Need, a.Reason.Until = cluster.ReasonGranted, l.Pool, l.Size.Devices, l.End
+	a.Reason.Code, a.Reason.Pool, a.Reason.Need, a.Reason.Until = cluster.ReasonGranted, l.Pool, l.Size.Count(), l.End
 	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, w.in.In.Settings.SiteFactor, r.UserNodes
 	a.Unlock, a.Licenses = c.Job.Locked, c.Job.Licenses
 	if loose {
@@ -183,7 +183,7 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 		a.Partitions = rule.Partitions // Slurm tries the others, too, keeps the nodes for the job there, and never starts it
 	}
 	if l.Behind != 0 {
-		a.Reason.Code, a.Reason.For, a.Reason.Note, a.Reason.Need = cluster.ReasonFollows, l.Behind, nodes[0], c.Job.Request.Size.Devices
+		a.Reason.Code, a.Reason.For, a.Reason.Note, a.Reason.Need = cluster.ReasonFollows, l.Behind, nodes[0], c.Job.Request.Size.Count()
 		if a.SiteFactor != 0 {
 			a.SiteFactor-- // Slurm starts jobs that have GPUs of their own first
 		}

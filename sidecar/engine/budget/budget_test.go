@@ -464,7 +464,7 @@ func TestBoundJobs(t *testing.T) {
 		}
 		for _, x := range budget.BoundJobs(a, []round.Mark{{Stoppable: c.stoppable}}, nil) {
 			got += fmt.Sprintf("%s %s %s", x.Way, clock(x.Since), clock(x.Until))
-			if x.Job != 1 || x.Pool != "v100" || x.GPUs != 1 {
+			if x.Job != 1 || x.Pool != "v100" || x.GPUs != cluster.CountOf(1) {
 				t.Errorf("%s: %+v", c.name, x)
 			}
 		}
@@ -484,7 +484,7 @@ func TestGPUsThatJobsWithoutGPUsKeepIdle(t *testing.T) {
 	})
 	var got []string
 	for _, x := range budget.BoundJobs(a, make([]round.Mark, 4), nil) {
-		got = append(got, fmt.Sprintf("%d keeps %d %s: %s", x.Job, x.GPUs, x.Pool, x.Way))
+		got = append(got, fmt.Sprintf("%d keeps %s %s: %s", x.Job, x.GPUs, x.Pool, x.Way))
 	}
 	if want := []string{"3 keeps 1 v100: no_gpus", "4 keeps 3 v100: no_gpus"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

@@ -38,7 +38,7 @@ func explain(d *decision) {
 			if !own && v.d.g.turn.out.Refused[c].Passed != nil && v.d.g.turn.unsafe == nil {
 				continue // it has its turn on nodes in no cell
 			}
-			why := &cluster.Reason{Code: cluster.ReasonCells, Rank: rank, Cell: no.Level, Chain: no.Chain, Free: no.There, Cut: no.Cut}
+			why := &cluster.Reason{Code: cluster.ReasonCells, Rank: rank, Cell: no.Level, Chain: no.Chain, Free: cluster.CountOf(no.There), Cut: no.Cut}
 			if len(can.Pools) > 0 {
 				why.Pool = v.d.g.turn.f.In.Pools[can.Pools[0]]
 			}

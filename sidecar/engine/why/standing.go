@@ -31,7 +31,7 @@ func Tenants(b *Input, out []cluster.TenantStatus) []cluster.TenantStatus {
 		}
 		for _, p := range can.Pools {
 			if row := rows.At(st.Tenant, p); st.Runs || b.In.Configures(i) {
-				row.Holds += st.Held.Devices()
+				row.Holds += cluster.GPUCount(st.Held)
 			} else if can.Eligible && b.Leases[i] == nil {
 				row.Waiting++
 			}
@@ -39,7 +39,7 @@ func Tenants(b *Input, out []cluster.TenantStatus) []cluster.TenantStatus {
 	}
 	for i := range out {
 		st := &out[i]
-		holds := cluster.MicroGPU(st.Holds) * cluster.WholeGPU
+		holds := cluster.MicroGPU(st.Holds)
 		st.Borrowed = max(holds-st.Entitlement, 0)
 		st.Lent = max(st.Entitlement-max(holds, min(st.Demand, st.Entitlement)), 0)
 	}

@@ -63,7 +63,7 @@ func Statuses(in *Input, beneficiaries *round.Beneficiaries, out []cluster.JobSt
 		because := &status.Reason
 		w.reason(because, i)
 		because.Rho = st.Rho
-		if need := w.in.In.Snapshot.Cases[i].Job.Request.Size.Devices; need > 0 {
+		if need := w.in.In.Snapshot.Cases[i].Job.Request.Size.Count(); need > 0 {
 			because.Need = need
 		}
 	}
@@ -158,7 +158,7 @@ func (w *writer) reasonOf(because *cluster.Reason, i int) {
 		}
 	}
 	if p := no.Passed; p != nil {
-		because.Code, because.Pool, because.Free = p.Code, w.in.In.Pools[p.Pool], p.Free
+		because.Code, because.Pool, because.Free = p.Code, w.in.In.Pools[p.Pool], cluster.CountOf(p.Free)
 		because.Behind, because.OtherBehind, because.For = p.Behind, p.OtherBehind, p.For
 		w.queue(because, p.Other)
 		if because.Bound = p.Bound; p.Bound != nil {

@@ -100,7 +100,7 @@ func TestReasonsOfLeases(t *testing.T) {
 		if c.choice != nil {
 			c.choice(b)
 		}
-		if c.want.Need = 2; c.want.Pool == "" {
+		if c.want.Need = cluster.CountOf(2); c.want.Pool == "" {
 			c.want.Pool = "v100"
 		}
 		if d := cmp.Diff(c.want, statuses(b)[0].Reason); d != "" {
@@ -122,7 +122,7 @@ func TestReasonsOfWaitingJobs(t *testing.T) {
 			b.Refused[0] = round.Refusal{Rank: 3, Passed: &round.Passed{Code: code, Pool: 1, Free: 1, Behind: 5, Other: "nlp", OtherBehind: 8, For: 6}}
 		}
 	}
-	behind := cluster.Reason{Code: cluster.ReasonBehind, Pool: "v100", Free: 1, Behind: 5, Other: "nlp", OtherBehind: 8, For: 6, Rank: 3}
+	behind := cluster.Reason{Code: cluster.ReasonBehind, Pool: "v100", Free: cluster.CountOf(1), Behind: 5, Other: "nlp", OtherBehind: 8, For: 6, Rank: 3}
 	as := func(r cluster.Reason, change func(r *cluster.Reason)) cluster.Reason { change(&r); return r }
 	for _, c := range []struct {
 		name   string
@@ -173,7 +173,7 @@ func TestReasonsOfWaitingJobs(t *testing.T) {
 		if c.choice != nil {
 			c.choice(b)
 		}
-		c.want.Need = 2
+		c.want.Need = cluster.CountOf(2)
 		if d := cmp.Diff(c.want, statuses(b)[0].Reason); d != "" {
 			t.Errorf("%s: %s", c.name, d)
 		}
@@ -269,7 +269,7 @@ func TestTenants(t *testing.T) {
 		row := &b.Due.Ledger.Tenants[1]
 		row.Entitlement, row.Demand, row.Deficit = c.entitled, c.demand, -60_000
 		got := why.Tenants(b, make([]cluster.TenantStatus, 9))
-		if x := got[1]; len(got) != 4 || x.Tenant != "bio" || x.Pool != "v100" || x.Weight != 3 || got[2].Weight != 1 || x.Holds != c.holds || x.Waiting != c.waiting || x.Borrowed != c.borrowed || x.Lent != c.lent {
+		if x := got[1]; len(got) != 4 || x.Tenant != "bio" || x.Pool != "v100" || x.Weight != 3 || got[2].Weight != 1 || x.Holds != cluster.CountOf(c.holds) || x.Waiting != c.waiting || x.Borrowed != c.borrowed || x.Lent != c.lent {
 			t.Errorf("%s: %+v", c.name, x)
 		}
 		if want := cluster.DueNothing; c.entitled == 0 && got[1].Behind != want || c.entitled == 3*gpu && got[1].Behind != -20*cluster.Second {

@@ -39,7 +39,7 @@ type Effect struct {
 	// Ended is the GPUs of Ends, or those that fewer leases hold after the round, whichever are more. So a round in which all leases end in any
 	// case shows, too, that no others follow. Moved the GPUs of entitlements that tenants gain or lose, whichever
 	// are more.
-	Ended int              `json:"ended_gpus"`
+	Ended cluster.GPUCount `json:"ended_gpus"`
 	Moved cluster.MicroGPU `json:"moved_micro_gpus"`
 	// Unknown says which changes the record does not tell the effect of.
 	Unknown []string `json:"unknown,omitempty"`
@@ -47,11 +47,11 @@ type Effect struct {
 
 // Job is a job whose lease is decided otherwise.
 type Job struct {
-	Job    string `json:"job"`
-	User   string `json:"user"`
-	Tenant string `json:"tenant"`
-	GPUs   int    `json:"gpus"`
-	How    string `json:"how,omitempty"` // of an end: stopped, noticed or no longer leased; of a job that is left alone: why
+	Job    string           `json:"job"`
+	User   string           `json:"user"`
+	Tenant string           `json:"tenant"`
+	GPUs   cluster.GPUCount `json:"gpus"`
+	How    string           `json:"how,omitempty"` // of an end: stopped, noticed or no longer leased; of a job that is left alone: why
 }
 
 // Tenant is a tenant in a pool under the old and the new settings.
@@ -102,7 +102,7 @@ func (e *Effect) Percent() float64 {
 	if e.GPUs == 0 {
 		return 0
 	}
-	return 100 * max(float64(e.Ended), float64(e.Moved)/float64(cluster.WholeGPU)) / float64(e.GPUs)
+	return 100 * max(float64(e.Ended), float64(e.Moved)) / float64(cluster.WholeGPU) / float64(e.GPUs)
 }
 
 // None tells whether the plans decide alike.
@@ -121,7 +121,7 @@ func (e *Effect) String() string {
 		what string
 	}{{e.Ends, "end the leases of"}, {e.Kept, "keep the leases of"}, {e.Starts, "start"}, {e.Waits, "not start"}, {e.Left, "leave alone"}, {e.Managed, "manage"}} {
 		if len(x.list) > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d jobs on %d GPUs", x.what, len(x.list), gpus(x.list)))
+			parts = append(parts, fmt.Sprintf("%s %d jobs on %s GPUs", x.what, len(x.list), gpus(x.list)))
 		}
 	}
 	if e.Moved > 0 {
@@ -137,7 +137,7 @@ func (e *Effect) String() string {
 	return text
 }
 
-func gpus(list []Job) (n int) {
+func gpus(list []Job) (n cluster.GPUCount) {
 	for _, j := range list {
 		n += j.GPUs
 	}
@@ -197,7 +197,7 @@ func compare(before, after *cluster.Snapshot, old, now cluster.Plan) *Effect {
 			if _, both := notIn[key]; !ok || both {
 				return
 			}
-			*to = append(*to, Job{Job: was.Record.ID.String(), User: was.Record.User, Tenant: was.Record.Tenant, GPUs: max(was.Job.GPUsHeld(), was.Job.Request.Size.Devices), How: how})
+			*to = append(*to, Job{Job: was.Record.ID.String(), User: was.Record.User, Tenant: was.Record.Tenant, GPUs: max(cluster.CountHeld(was.Job.Holds), was.Job.Request.Size.Count()), How: how})
 		}
 		add(&e.Ends, b.ends, a.ends)
 		add(&e.Kept, a.ends, b.ends)
@@ -218,10 +218,10 @@ func compare(before, after *cluster.Snapshot, old, now cluster.Plan) *Effect {
 }
 
 // leased is the GPUs of leases that hold after a plan.
-func leased(p *cluster.Plan) (n int) {
+func leased(p *cluster.Plan) (n cluster.GPUCount) {
 	for i := range p.State.Leases {
 		if l := &p.State.Leases[i]; l.State != cluster.Ending && l.State != cluster.Over {
-			n += l.Size.Devices
+			n += l.Size.Count()
 		}
 	}
 	return n

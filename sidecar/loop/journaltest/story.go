@@ -402,7 +402,7 @@ func (s *Story) act(v cluster.Verb, key cluster.JobKey, code cluster.Code, nodes
 	j := s.jobs[key]
 	s.acts = append(s.acts, cluster.Action{
 		Verb: v, Job: key, ID: j.ID, Record: j.Record, Nodes: nodes, Until: s.now.Add(30 * cluster.Minute),
-		Reason: cluster.Reason{Code: code, Pool: j.Request.Model, Need: j.Request.Size.Devices, Behind: 5 * cluster.Minute},
+		Reason: cluster.Reason{Code: code, Pool: j.Request.Model, Need: j.Request.Size.Count(), Behind: 5 * cluster.Minute},
 	})
 	s.events = append(s.events, cluster.Event{Kind: string(v), Job: key, Text: fmt.Sprintf("%s of job %s", v, j.ID)})
 }
@@ -427,7 +427,7 @@ func (s *Story) statuses() []cluster.JobStatus {
 		}
 		j := s.jobs[r.Key]
 		v := cluster.JobStatus{Job: r.Key, Rho: cluster.RhoOf(r.Work())}
-		v.Reason = cluster.Reason{Code: cluster.ReasonHolding, Pool: j.Request.Model, Need: j.Request.Size.Devices, Rho: v.Rho}
+		v.Reason = cluster.Reason{Code: cluster.ReasonHolding, Pool: j.Request.Model, Need: j.Request.Size.Count(), Rho: v.Rho}
 		if j.State == cluster.Waiting {
 			v.Reason.Code, v.Reason.Other = cluster.ReasonBehind, "bio"
 			v.Reason.Behind, v.Reason.OtherBehind = s.now.Sub(r.First)/10, s.now.Sub(r.First)/5
@@ -443,7 +443,7 @@ func (s *Story) bound() []cluster.BoundJob {
 	var all []cluster.BoundJob
 	for _, key := range slices.Sorted(slices.Values(s.runs)) {
 		if j := s.jobs[key]; key%3 == 0 {
-			b := cluster.BoundJob{Job: key, Way: cluster.WayAge, Pool: j.Request.Model, GPUs: j.Request.Size.Devices, Since: j.Start}
+			b := cluster.BoundJob{Job: key, Way: cluster.WayAge, Pool: j.Request.Model, GPUs: j.Request.Size.Count(), Since: j.Start}
 			switch {
 			case key%2 == 0:
 				b.Way, b.Until = cluster.WayNoRequeue, j.Start.Add(j.Limit)
@@ -457,11 +457,11 @@ func (s *Story) bound() []cluster.BoundJob {
 }
 
 func (s *Story) standings() []cluster.TenantStatus {
-	holds := map[[2]string]int{}
+	holds := map[[2]string]cluster.GPUCount{}
 	waits := map[[2]string]int{}
 	for _, key := range s.runs {
 		j := s.jobs[key]
-		holds[[2]string{j.Account, j.Request.Model}] += j.Request.Size.Devices
+		holds[[2]string{j.Account, j.Request.Model}] += j.Request.Size.Count()
 	}
 	for _, key := range s.queue {
 		j := s.jobs[key]
@@ -475,7 +475,7 @@ func (s *Story) standings() []cluster.TenantStatus {
 			Base: t.Base, Entitlement: t.Entitlement, Demand: t.Demand, Holds: holds[at], Waiting: waits[at],
 			Deficit: t.Deficit, Rho: cluster.RhoOf(t.Alloc, t.Due), RhoAll: cluster.RhoOf(t.Alloc, t.Due),
 		}
-		if over := cluster.MicroGPU(st.Holds)*cluster.WholeGPU - st.Entitlement; over > 0 {
+		if over := cluster.MicroGPU(st.Holds) - st.Entitlement; over > 0 {
 			st.Borrowed = over
 		} else {
 			st.Lent = -over

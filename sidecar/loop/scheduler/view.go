@@ -22,11 +22,11 @@ type View struct {
 
 // Node is a healthy node. Whether the virtual cluster may have GPUs of it depends on its cells.
 type Node struct {
-	Name  string `json:"name"`
-	Model string `json:"model"`
-	GPUs  int    `json:"gpus"`
-	Own   int    `json:"own"`   // held by guaranteed leases of this virtual cluster
-	Taken int    `json:"taken"` // held by others; lent GPUs are not counted
+	Name  string           `json:"name"`
+	Model string           `json:"model"`
+	GPUs  int              `json:"gpus"`
+	Own   cluster.GPUCount `json:"own"`   // held by guaranteed leases of this virtual cluster
+	Taken cluster.GPUCount `json:"taken"` // held by others; lent GPUs are not counted
 }
 
 // Job is a job of the virtual cluster.
@@ -38,7 +38,7 @@ type Job struct {
 	QOS       string             `json:"qos,omitempty"`
 	Partition string             `json:"partition,omitempty"`
 	Level     int                `json:"level"` // of its QOS
-	GPUs      int                `json:"gpus"`
+	GPUs      cluster.GPUCount   `json:"gpus"`
 	Nodes     int                `json:"nodes,omitempty"`    // that it asks for; 0 = any number
 	PerNode   int                `json:"per_node,omitempty"` // GPUs
 	Model     string             `json:"model,omitempty"`    // that it asks for; "" = any
@@ -111,7 +111,7 @@ func jobOf(now cluster.Instant, c *cluster.Case, r *cluster.Record, l *cluster.L
 	if j.Started() {
 		ran += max(now.Sub(j.Start)-j.Suspend, 0)
 	}
-	out := Job{Job: r.Key, ID: r.ID.String(), User: r.User, Name: r.Name, QOS: j.QOS, GPUs: j.Request.Size.Devices, Nodes: j.Request.Nodes, PerNode: j.Request.PerNode,
+	out := Job{Job: r.Key, ID: r.ID.String(), User: r.User, Name: r.Name, QOS: j.QOS, GPUs: j.Request.Size.Count(), Nodes: j.Request.Nodes, PerNode: j.Request.PerNode,
 		Model: j.Request.Model, Submitted: seconds(r.First), Ran: int64(ran / cluster.Second), Received: int64(r.Alloc) / int64(cluster.Second), Limit: int64(j.Limit / cluster.Second)}
 	if r.First > 0 {
 		out.Waited = int64(max(now.Sub(r.First)-ran, 0) / cluster.Second)
@@ -137,8 +137,8 @@ func jobOf(now cluster.Instant, c *cluster.Case, r *cluster.Record, l *cluster.L
 type hold struct{ node, vc string }
 
 // holders counts GPUs by node and holder, without those that are lent.
-func holders(s *cluster.Snapshot, leases map[cluster.JobKey]*cluster.Lease) map[hold]int {
-	out := map[hold]int{}
+func holders(s *cluster.Snapshot, leases map[cluster.JobKey]*cluster.Lease) map[hold]cluster.GPUCount {
+	out := map[hold]cluster.GPUCount{}
 	for i := range s.Cases {
 		c := &s.Cases[i]
 		holds, vc := c.Job.Holds, ""
@@ -149,8 +149,8 @@ func holders(s *cluster.Snapshot, leases map[cluster.JobKey]*cluster.Lease) map[
 			holds, vc = l.Nodes, c.Record.Tenant
 		}
 		for _, h := range holds {
-			if out[hold{node: h.Node}] += h.Size.Devices; vc != "" {
-				out[hold{h.Node, vc}] += h.Size.Devices
+			if out[hold{node: h.Node}] += h.Size.Count(); vc != "" {
+				out[hold{h.Node, vc}] += h.Size.Count()
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func holders(s *cluster.Snapshot, leases map[cluster.JobKey]*cluster.Lease) map[
 }
 
 // nodes lists the nodes in cells whose GPU model the virtual cluster has cells with.
-func (v *View) nodes(s *cluster.Snapshot, held map[hold]int) {
+func (v *View) nodes(s *cluster.Snapshot, held map[hold]cluster.GPUCount) {
 	child, models := map[string]cluster.CellType{}, map[string]bool{}
 	for _, t := range s.Cells.Types {
 		child[t.Name] = t

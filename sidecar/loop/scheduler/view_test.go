@@ -49,7 +49,7 @@ func TestViews(t *testing.T) {
 	v := views[0]
 	nodes := map[[3]int]int{}
 	for _, n := range v.Nodes {
-		nodes[[3]int{n.GPUs, n.Own, n.Taken}]++
+		nodes[[3]int{n.GPUs, n.Own.Ceil(), n.Taken.Ceil()}]++
 	}
 	if d := cmp.Diff(map[[3]int]int{{4, 3, 0}: 1, {4, 0, 4}: 1, {4, 0, 2}: 1}, nodes); d != "" {
 		t.Error(d)
@@ -61,7 +61,7 @@ func TestViews(t *testing.T) {
 		t.Fatalf("its jobs are %+v", v.Jobs)
 	}
 	one, two := v.Jobs[0], v.Jobs[1]
-	if one.ID != runs.String() || one.GPUs != 3 || one.Lease != cluster.Guaranteed || len(one.On) != 1 || one.OnModel != "a100" || one.Ends <= v.Now || one.Received < 3*170 || one.Ran < 170 || one.Waited > 20 {
+	if one.ID != runs.String() || one.GPUs != cluster.CountOf(3) || one.Lease != cluster.Guaranteed || len(one.On) != 1 || one.OnModel != "a100" || one.Ends <= v.Now || one.Received < 3*170 || one.Ran < 170 || one.Waited > 20 {
 		t.Errorf("the job that runs: %+v", one)
 	}
 	if two.ID != waits.String() || two.Level != 3 || two.User != "u" || two.Lease != "" || two.Received != 0 || two.Submitted < v.Now-20 {

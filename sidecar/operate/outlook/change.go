@@ -129,7 +129,7 @@ func (o *Otherwise) Write(p *view.Page) error {
 		what string
 	}{{e.Ends, "lease ends"}, {e.Kept, "lease goes on, and would end by what is in force"}, {e.Starts, "starts"}, {e.Waits, "does not start"}, {e.Left, "is left alone"}, {e.Managed, "is managed"}} {
 		for _, j := range x.list[:min(len(x.list), mostNamed)] {
-			p.Printf("  job %s of %s (%s, %d GPUs) %s", j.Job, cmp.Or(j.Tenant, "no tenant"), j.User, j.GPUs, x.what)
+			p.Printf("  job %s of %s (%s, %s GPUs) %s", j.Job, cmp.Or(j.Tenant, "no tenant"), j.User, j.GPUs, x.what)
 			if j.How != "" {
 				p.Printf(": %s", j.How)
 			}

@@ -50,7 +50,7 @@ func Rows(q *forecast.Question, f *forecast.Forecast) []store.JobForecast {
 	for _, j := range f.Jobs {
 		c := of[j.Key]
 		r := &c.Record
-		out = append(out, store.JobForecast{Key: j.Key, SlurmID: r.ID.String(), Name: r.Name, Tenant: r.Tenant, User: r.User, GPUs: c.Job.Request.Size.Devices, State: string(r.State), Forecast: store.Forecast{Waits: j.Waits, Why: j.Why,
+		out = append(out, store.JobForecast{Key: j.Key, SlurmID: r.ID.String(), Name: r.Name, Tenant: r.Tenant, User: r.User, GPUs: c.Job.Request.Size.Count(), State: string(r.State), Forecast: store.Forecast{Waits: j.Waits, Why: j.Why,
 			StartP10: timeOf(j.Start.P10), StartP50: timeOf(j.Start.P50), StartP90: timeOf(j.Start.P90), EndP10: timeOf(j.End.P10), EndP50: timeOf(j.End.P50), EndP90: timeOf(j.End.P90),
 			AsOf: f.At.Time(), Runs: f.Runs, Horizon: f.Horizon.Duration()}})
 	}

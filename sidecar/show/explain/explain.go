@@ -108,14 +108,14 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return "waits: the promises to virtual clusters do not add up" + because(r.Note) + "; nothing is granted until they do, and running jobs keep their leases; an administrator should run fairlease cells check"
 	},
 	cluster.ReasonShape: func(w Words, r *cluster.Reason) string {
-		return join("; ", fmt.Sprintf("waits for GPUs that fit together: it needs %s, and %d are free, but not on nodes where it fits with its CPUs, memory and limits",
+		return join("; ", fmt.Sprintf("waits for GPUs that fit together: it needs %s, and %s are free, but not on nodes where it fits with its CPUs, memory and limits",
 			gpus(r.Need, r.Pool), r.Free), w.chance(r))
 	},
 	cluster.ReasonClaim: func(w Words, r *cluster.Reason) string {
 		return "is next: " + gpus(r.Need, r.Pool) + are(r.Need) + "kept for it, and it starts when the leases there end," + w.at(r)
 	},
 	cluster.ReasonClaimed: func(w Words, r *cluster.Reason) string {
-		return join("; ", fmt.Sprintf("waits: the %d free GPUs are kept for %s", r.Free, w.beneficiary(r)), w.chance(r))
+		return join("; ", fmt.Sprintf("waits: the %s free GPUs are kept for %s", r.Free, w.beneficiary(r)), w.chance(r))
 	},
 	cluster.ReasonBurst: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits: "+queuer(r)+" holds its maximum while others wait (burst.max)", w.comparison(r), w.chance(r))
@@ -132,7 +132,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 				until = ", at the latest until " + w.Ahead(b.Until) + " (bind.quiet)"
 			}
 			limit = fmt.Sprintf("%s are kept for %s and other tenants that want them or wanted them lately%s, and such jobs hold %s of at most %s of these (bind.max)",
-				gpus(int((b.Kept+cluster.WholeGPU-1)/cluster.WholeGPU), r.Pool), b.Tenant, until, parts(b.Held), parts(b.Max))
+				gpus(cluster.CountOf(int((b.Kept+cluster.WholeGPU-1)/cluster.WholeGPU)), r.Pool), b.Tenant, until, parts(b.Held), parts(b.Max))
 		}
 		return join("; ", "waits: once it runs, it cannot be stopped within its stop budget, and bound GPUs beyond their tenants' due are at their limit",
 			limit, "with a short time limit it may start (bind.horizon)")
@@ -295,15 +295,15 @@ func Right(class cluster.LeaseClass) string {
 }
 
 // gpus gives "4 v100 GPUs".
-func gpus(n int, model string) string {
+func gpus(n cluster.GPUCount, model string) string {
 	what := "GPUs"
-	if n == 1 {
+	if n == cluster.CountOf(1) {
 		what = "GPU"
 	}
 	if n == 0 {
 		return join(" ", model, what)
 	}
-	return join(" ", fmt.Sprint(n), model, what)
+	return join(" ", n.String(), model, what)
 }
 
 // parts words GPUs that need not be whole.
@@ -311,8 +311,8 @@ func parts(gpus cluster.MicroGPU) string {
 	return strconv.FormatFloat(float64(gpus*100/cluster.WholeGPU)/100, 'f', -1, 64)
 }
 
-func are(n int) string {
-	if n == 1 {
+func are(n cluster.GPUCount) string {
+	if n == cluster.CountOf(1) {
 		return " is "
 	}
 	return " are "

@@ -53,7 +53,7 @@ func TestSentences(t *testing.T) {
 	w := explain.Words{Now: now, Job: func(k cluster.JobKey) string { return map[cluster.JobKey]string{7: "4711_3"}[k] }}
 	var b strings.Builder
 	for _, code := range codes(t) {
-		full := cluster.Reason{Code: code, Pool: "v100", Need: 4, Free: 3, Behind: 2 * cluster.Minute, Other: "vision",
+		full := cluster.Reason{Code: code, Pool: "v100", Need: cluster.CountOf(4), Free: cluster.CountOf(3), Behind: 2 * cluster.Minute, Other: "vision",
 			OtherBehind: cluster.Hour, Rank: 2, Until: now.Add(5 * cluster.Minute), For: 7, Note: "a note",
 			Cell: "rack", Chain: "h100-rack", Right: cluster.Guaranteed, Spent: cluster.Hour, Fits: 20 * cluster.Minute,
 			Budget: &cluster.TenantBudget{Since: now.Add(-cluster.Hour)},
@@ -113,7 +113,7 @@ func TestRequeuedAtTheStart(t *testing.T) {
 // Where jobs queue instead of tenants, they appear by their ids.
 func TestWhoQueues(t *testing.T) {
 	w := explain.Words{Job: func(k cluster.JobKey) string { return map[cluster.JobKey]string{7: "4711_3"}[k] }}
-	r := cluster.Reason{Code: cluster.ReasonBehind, Need: 1, Behind: cluster.Minute, Other: "vision", OtherBehind: cluster.Hour}
+	r := cluster.Reason{Code: cluster.ReasonBehind, Need: cluster.CountOf(1), Behind: cluster.Minute, Other: "vision", OtherBehind: cluster.Hour}
 	job, ranked := r, r
 	job.Queue, job.OtherJob = cluster.JobQueues, 7
 	ranked.Rank = 2
@@ -140,14 +140,14 @@ func TestRights(t *testing.T) {
 		r    cluster.Reason
 		want string
 	}{
-		{cluster.Reason{Code: cluster.ReasonCells, Need: 8, Cell: "node", Chain: "rack", For: 7, Right: cluster.Opportunistic},
+		{cluster.Reason{Code: cluster.ReasonCells, Need: cluster.CountOf(8), Cell: "node", Chain: "rack", For: 7, Right: cluster.Opportunistic},
 			"no cell of type node (chain rack) is free; job #7 has one, lent to it; that lease is recalled, and this job starts when the GPUs are free"},
-		{cluster.Reason{Code: cluster.ReasonCells, Need: 8, Cell: "rack", Chain: "rack", For: 7, Right: cluster.Shared},
+		{cluster.Reason{Code: cluster.ReasonCells, Need: cluster.CountOf(8), Cell: "rack", Chain: "rack", For: 7, Right: cluster.Shared},
 			"no cell of type rack is free; job #7 has one, by its tenant's share; when that lease ends"},
-		{cluster.Reason{Code: cluster.ReasonCells, Need: 8, Cell: "rack", For: 7}, "job #7 has one, without a lease that could be ended; when that job ends, the cell is free"},
-		{cluster.Reason{Code: cluster.ReasonCells, Need: 8, Cell: "rack", Until: 1_800_000_000_000}, "is free; the next lease that could serve it ends at 2027-01-15 08:00:00"},
-		{cluster.Reason{Code: cluster.ReasonCells, Need: 8, Cell: "rack", Cut: true}, "no cell of type rack is free; its gang fits into cells in too many ways to try all, so there may be one"},
-		{cluster.Reason{Code: cluster.ReasonLost, Need: 8, Cell: "rack", Note: "n3 is down"}, "no cell of type rack is left, since hardware is bad: n3 is down; it can start when that is repaired"},
+		{cluster.Reason{Code: cluster.ReasonCells, Need: cluster.CountOf(8), Cell: "rack", For: 7}, "job #7 has one, without a lease that could be ended; when that job ends, the cell is free"},
+		{cluster.Reason{Code: cluster.ReasonCells, Need: cluster.CountOf(8), Cell: "rack", Until: 1_800_000_000_000}, "is free; the next lease that could serve it ends at 2027-01-15 08:00:00"},
+		{cluster.Reason{Code: cluster.ReasonCells, Need: cluster.CountOf(8), Cell: "rack", Cut: true}, "no cell of type rack is free; its gang fits into cells in too many ways to try all, so there may be one"},
+		{cluster.Reason{Code: cluster.ReasonLost, Need: cluster.CountOf(8), Cell: "rack", Note: "n3 is down"}, "no cell of type rack is left, since hardware is bad: n3 is down; it can start when that is repaired"},
 		{cluster.Reason{Code: cluster.ReasonRecalled, Right: cluster.Opportunistic, For: 7}, "its GPUs were lent, and their owner needs them; they go to job #7"},
 	} {
 		if got := w.Reason(c.r); !strings.Contains(got, c.want) {
@@ -206,7 +206,7 @@ func TestTimes(t *testing.T) {
 		t.Error(got)
 	}
 	for at, want := range map[cluster.Instant]string{now: "at 08:00:00 (now)", now.Add(cluster.Minute): "at 08:01:00 (in 1 min)", now.Add(-21 * cluster.Second): "now (due since 07:59:39)", 0: "at a time not known yet"} {
-		if got := w.Reason(cluster.Reason{Code: cluster.ReasonClaim, Need: 2, Until: at}); !strings.HasSuffix(got, "it starts when the leases there end, "+want) {
+		if got := w.Reason(cluster.Reason{Code: cluster.ReasonClaim, Need: cluster.CountOf(2), Until: at}); !strings.HasSuffix(got, "it starts when the leases there end, "+want) {
 			t.Errorf("%d: %s", at, got)
 		}
 	}

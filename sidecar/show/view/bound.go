@@ -18,8 +18,8 @@ type BoundGPUs struct {
 	Way    cluster.Way      `json:"way"`
 	Pool   string           `json:"pool"`
 	Jobs   int              `json:"jobs"`
-	GPUs   int              `json:"gpus"`
-	Longer int              `json:"longer_gpus"`       // GPUs bound for longer than the span
+	GPUs   cluster.GPUCount `json:"gpus"`
+	Longer cluster.GPUCount `json:"longer_gpus"`       // GPUs bound for longer than the span
 	Span   time.Duration    `json:"longer_than_ns"`    // the span
 	Beyond cluster.MicroGPU `json:"beyond_micro_gpus"` // GPUs beyond what the tenant is due of the model
 	// Since is when the job that is bound the longest could last have been stopped. Until is when that job ends at the latest, or can
@@ -85,7 +85,8 @@ func (p *Page) BoundTable(list []BoundGPUs) *Table {
 
 // BoundNote sums bound GPUs up, for people.
 func BoundNote(list []BoundGPUs, span cluster.Span) string {
-	var gpus, longer, jobs int
+	var gpus, longer cluster.GPUCount
+	jobs := 0
 	var beyond cluster.MicroGPU
 	for i := range list {
 		x := &list[i]
@@ -94,6 +95,6 @@ func BoundNote(list []BoundGPUs, span cluster.Span) string {
 	if jobs == 0 {
 		return "no GPUs are bound: every running job can be stopped soon"
 	}
-	return fmt.Sprintf("%s of %s cannot be taken back soon, %d of them for more than %s; %s are beyond the tenants' due",
-		Plural(gpus, "GPU"), Plural(jobs, "job"), longer, span, gpuCount(beyond))
+	return fmt.Sprintf("%s of %s cannot be taken back soon, %s of them for more than %s; %s are beyond the tenants' due",
+		gpuWords(gpus, ""), Plural(jobs, "job"), longer, span, gpuCount(beyond))
 }

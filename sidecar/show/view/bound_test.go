@@ -21,7 +21,7 @@ func TestBoundOf(t *testing.T) {
 		for i := range jobs {
 			ago := time.Duration(rapid.IntRange(0, 300).Draw(rt, "minutes"))*time.Minute + time.Duration(i)*time.Millisecond
 			jobs[i] = store.Bound{SlurmID: fmt.Sprint(i), Tenant: pick("tenant", "", "bio", "nlp"), User: pick("user", "ann", "bob"), Way: cluster.Way(pick("way", "age", "session")),
-				Pool: pick("pool", "v100", "k80"), GPUs: rapid.IntRange(1, 8).Draw(rt, "GPUs"), Since: now.Time().Add(-ago), Beyond: cluster.MicroGPU(rapid.IntRange(0, 8).Draw(rt, "beyond"))}
+				Pool: pick("pool", "v100", "k80"), GPUs: cluster.GPUCount(rapid.IntRange(1, 8_000_000).Draw(rt, "GPUs")), Since: now.Time().Add(-ago), Beyond: cluster.MicroGPU(rapid.IntRange(0, 8).Draw(rt, "beyond"))}
 		}
 		span := cluster.Span(rapid.IntRange(0, 300).Draw(rt, "span")) * cluster.Minute
 		got, later := BoundOf(jobs, span, now), BoundOf(jobs, 2*span, now)
@@ -44,7 +44,7 @@ func TestBoundOf(t *testing.T) {
 				}
 			}
 		}
-		longer := 0
+		longer := cluster.GPUCount(0)
 		for _, x := range got {
 			if x.Jobs != 0 || x.GPUs != 0 || x.Beyond != 0 || x.Longer != 0 {
 				rt.Errorf("too much: %+v", x)
@@ -57,7 +57,7 @@ func TestBoundOf(t *testing.T) {
 			longer -= x.Longer
 		}
 		if longer > 0 {
-			rt.Errorf("%d more GPUs are bound for longer than twice the span", longer)
+			rt.Errorf("%s more GPUs are bound for longer than twice the span", longer)
 		}
 	})
 }

@@ -59,7 +59,7 @@ type JobInCell struct {
 	User   string             `json:"user"`
 	Tenant string             `json:"tenant"`
 	Right  cluster.LeaseClass `json:"right,omitempty"`
-	GPUs   int                `json:"gpus"`
+	GPUs   cluster.GPUCount   `json:"gpus"`
 	Until  cluster.Instant    `json:"until,omitempty"`
 	State  cluster.LeaseState `json:"state,omitempty"`
 }
@@ -192,7 +192,7 @@ func CellsOf(snap *cluster.Snapshot, plan *cluster.Plan) *Cells {
 func (s *surveyor) meet(snap *cluster.Snapshot, plan *cluster.Plan) {
 	for i := range snap.Cases {
 		c := &snap.Cases[i]
-		if n := c.Job.GPUsHeld(); n > 0 && !c.Gone {
+		if n := cluster.CountHeld(c.Job.Holds); n > 0 && !c.Gone {
 			s.jobs[c.Record.Key] = &JobInCell{Job: c.Record.Key, ID: c.Record.ID.String(), User: c.Record.User, Tenant: c.Record.Tenant, GPUs: n, Until: c.Job.End}
 		}
 	}
@@ -204,7 +204,7 @@ func (s *surveyor) meet(snap *cluster.Snapshot, plan *cluster.Plan) {
 	for i := range plan.State.Leases {
 		l := &plan.State.Leases[i]
 		j := s.job(l.Job)
-		j.Right, j.GPUs, j.Until, j.State = l.Class, l.Size.Devices, l.End, l.State
+		j.Right, j.GPUs, j.Until, j.State = l.Class, l.Size.Count(), l.End, l.State
 	}
 }
 

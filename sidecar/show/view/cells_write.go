@@ -238,7 +238,7 @@ func (p cellWriter) levels(all []VCLevel, unfold bool) {
 		if l.Chain != l.Type {
 			name += " of chain " + l.Chain
 		}
-		p.page.Printf("  %s, %s: %s\n", name, gpuWords(l.CellGPUs, ""), said)
+		p.page.Printf("  %s, %s: %s\n", name, gpuWords(cluster.CountOf(l.CellGPUs), ""), said)
 		for k := range l.Cells {
 			if k == few && n > foldAt && !unfold {
 				p.page.Printf("    … %d more: fairlease cells show --all\n", len(l.Cells)-k)

@@ -118,10 +118,10 @@ func (x *Explanation) Write(p *Page) {
 		say("Term", "%s", words)
 	}
 	if x.Claim != nil {
-		say("Claim", "%s on %s from %s", gpuWords(gpusOf(x.Claim.Nodes), x.Claim.Pool), hostlist.Compress(nodeNames(x.Claim.Nodes)), w.Ahead(x.Claim.At))
+		say("Claim", "%s on %s from %s", gpuWords(cluster.CountHeld(x.Claim.Nodes), x.Claim.Pool), hostlist.Compress(nodeNames(x.Claim.Nodes)), w.Ahead(x.Claim.At))
 	}
 	if le := x.Lease; le != nil {
-		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.Size.Devices, le.Pool), hostlist.Compress(nodeNames(le.Nodes)), w.Ahead(le.End))
+		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.Size.Count(), le.Pool), hostlist.Compress(nodeNames(le.Nodes)), w.Ahead(le.End))
 		say("Right", "%s", explain.Right(le.Class))
 	} else if x.Newest.Plan.Round == 0 && len(x.Leases) > 0 && x.Leases[0].Ended == nil {
 		le := &x.Leases[0]
@@ -162,7 +162,7 @@ func (x *Explanation) Write(p *Page) {
 		if set.Divides() {
 			over = " of all models"
 		}
-		say(name, "%s in %s: due %s GPUs, wants %s, has %d; %s; rho%s %s", st.Tenant, st.Pool, gpuCount(st.Entitlement), gpuCount(st.Demand), st.Holds,
+		say(name, "%s in %s: due %s GPUs, wants %s, has %s; %s; rho%s %s", st.Tenant, st.Pool, gpuCount(st.Entitlement), gpuCount(st.Demand), st.Holds,
 			explain.Behind(st.Behind), over, Rho(st.Rho, st.Demand))
 		if s := debtWords(st, snap.Settings.Term); s != "" {
 			say("", "%s", s)
@@ -275,12 +275,12 @@ func noStatus(j *store.Job, leases []store.Lease) string {
 	return "the newest round did not decide on it"
 }
 
-func gpuWords(n int, model string) string {
+func gpuWords(n cluster.GPUCount, model string) string {
 	what := "GPUs"
-	if n == 1 {
+	if n == cluster.CountOf(1) {
 		what = "GPU"
 	}
-	return strings.Join(strings.Fields(fmt.Sprintf("%d %s %s", n, model, what)), " ")
+	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", n, model, what)), " ")
 }
 
 func limit(s cluster.Span) string {

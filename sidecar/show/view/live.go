@@ -16,7 +16,7 @@ import (
 type Live struct {
 	Key              cluster.JobKey
 	ID, Tenant, User string
-	GPUs             int
+	GPUs             cluster.GPUCount
 	Model            string
 	State            string          // of the lease, or waiting
 	Ends             cluster.Instant // of the lease; 0 = it waits, or the end is not known yet
@@ -131,7 +131,7 @@ func (st *Status) Summary(p *Page) []string {
 		out = append(out, "jobs and leases are those of your own tenants; this database user may not see others")
 	}
 	for _, x := range st.Pools {
-		out = append(out, fmt.Sprintf("%s: %d GPUs, %d busy, %d idle, %d claimed, %d bad, %d out of reach", plain(x.Pool, 20), x.GPUs, x.Busy, x.Idle, x.Claim, x.Bad, x.Out))
+		out = append(out, fmt.Sprintf("%s: %d GPUs, %s busy, %s idle, %s claimed, %d bad, %s out of reach", plain(x.Pool, 20), x.GPUs, x.Busy, x.Idle, x.Claim, x.Bad, x.Out))
 	}
 	return out
 }

@@ -149,7 +149,7 @@ func TestProfilesWithoutReports(t *testing.T) {
 // A past lease has no time left, and with --all a reason. One in force has its forecast.
 func TestLeaseTable(t *testing.T) {
 	began, ended := at.Time(), at.Add(cluster.Minute).Time()
-	leases := []store.Lease{{SlurmID: "1", Tenant: "nlp", User: "ann", GPUs: 8, Pool: "v100", Nodes: []string{"a3", "a4"}, Term: 2, State: "active", Class: "shared", Started: &began, Ends: at.Add(cluster.Hour).Time()},
+	leases := []store.Lease{{SlurmID: "1", Tenant: "nlp", User: "ann", GPUs: cluster.CountOf(8), Pool: "v100", Nodes: []string{"a3", "a4"}, Term: 2, State: "active", Class: "shared", Started: &began, Ends: at.Add(cluster.Hour).Time()},
 		{SlurmID: "2", Pool: "v100", Ends: at.Add(cluster.Hour).Time(), Ended: &ended, Why: "done"}}
 	hour, later := at.Add(cluster.Hour).Time(), at.Add(2*cluster.Hour).Time()
 	leases[0].Ahead = &store.Forecast{Waits: true, EndP10: &hour, EndP50: &later}
@@ -165,7 +165,7 @@ func TestLeaseTable(t *testing.T) {
 func TestExplanation(t *testing.T) {
 	snap, plan := small()
 	yes, no := true, false
-	x := store.Explanation{Job: store.Job{Key: 2, SlurmID: "102", User: "ann", Account: "nlp", GPUs: 1, Model: "v100", State: "waiting"}, Status: &plan.Statuses[1], Round: 9, At: at, NumbersAt: at,
+	x := store.Explanation{Job: store.Job{Key: 2, SlurmID: "102", User: "ann", Account: "nlp", GPUs: cluster.CountOf(1), Model: "v100", State: "waiting"}, Status: &plan.Statuses[1], Round: 9, At: at, NumbersAt: at,
 		Newest: store.Edge{Snapshot: *snap, Plan: *plan}, Overrides: []store.Override{{Kind: "boost", Scope: "user", Name: "ann", Until: at.Time(), By: "bob", Reason: "r"}},
 		Actions: []store.Action{{Verb: "gate", OK: &yes, At: at.Time()}, {Verb: "open", OK: &no, Skipped: &yes, At: at.Time()}, {Verb: "open", OK: &no, At: at.Time()}, {Verb: "grant", Suppressed: true, At: at.Time()}, {Verb: "lock", At: at.Time()}}}
 	var out bytes.Buffer

@@ -26,7 +26,7 @@ func (d *Decisions) Write(p *Page) {
 		statuses[plan.Statuses[i].Job] = &plan.Statuses[i]
 	}
 	t := &Table{Head: []string{"WHAT", "JOB", "TENANT", "USER", ">GPUS", "MODEL", "NODES", "UNTIL", "WHY"}}
-	row := func(what string, key cluster.JobKey, gpus int, pool string, nodes []string, until cluster.Instant) {
+	row := func(what string, key cluster.JobKey, gpus cluster.GPUCount, pool string, nodes []string, until cluster.Instant) {
 		why, c := "", who[key]
 		if v := statuses[key]; v != nil {
 			why = w.Reason(v.Reason)
@@ -39,18 +39,18 @@ func (d *Decisions) Write(p *Page) {
 	for i := range plan.State.Leases {
 		le := &plan.State.Leases[i]
 		if v := statuses[le.Job]; v != nil && news[v.Reason.Code] != "" {
-			row(news[v.Reason.Code], le.Job, le.Size.Devices, le.Pool, nodeNames(le.Nodes), le.End)
+			row(news[v.Reason.Code], le.Job, le.Size.Count(), le.Pool, nodeNames(le.Nodes), le.End)
 		}
 	}
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
 		if a.Suppressed && (a.Verb == cluster.Grant || a.Verb == cluster.Reclaim) { // its lease is not stored
-			row(string(a.Verb), a.Job, who[a.Job].Job.Request.Size.Devices, a.Reason.Pool, a.Nodes, a.Reason.Until)
+			row(string(a.Verb), a.Job, who[a.Job].Job.Request.Size.Count(), a.Reason.Pool, a.Nodes, a.Reason.Until)
 		}
 	}
 	for i := range plan.State.Claims {
 		cl := &plan.State.Claims[i]
-		row("claim", cl.Job, gpusOf(cl.Nodes), cl.Pool, nodeNames(cl.Nodes), cl.At)
+		row("claim", cl.Job, cluster.CountHeld(cl.Nodes), cl.Pool, nodeNames(cl.Nodes), cl.At)
 	}
 	if len(t.rows) > 0 || p.Parsable {
 		p.Table(t)

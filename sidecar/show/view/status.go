@@ -114,16 +114,16 @@ func stranded(snap *cluster.Snapshot) []StrandedGPUs {
 
 // PoolStatus is the use of the GPUs of one model.
 type PoolStatus struct {
-	Pool  string `json:"pool"`
-	GPUs  int    `json:"gpus"`
-	Busy  int    `json:"busy"`
-	Idle  int    `json:"idle"`
-	Bad   int    `json:"bad"`
-	Claim int    `json:"claimed"`
+	Pool  string           `json:"pool"`
+	GPUs  int              `json:"gpus"`
+	Busy  cluster.GPUCount `json:"busy"`
+	Idle  cluster.GPUCount `json:"idle"`
+	Bad   int              `json:"bad"`
+	Claim cluster.GPUCount `json:"claimed"`
 	// Out counts healthy GPUs that cannot be leased, busy and idle ones: jobs that are left alone
 	// hold them, or others have reserved them. OutBy is the same by reason.
-	Out   int                  `json:"out_of_reach"`
-	OutBy map[cluster.Left]int `json:"out_of_reach_by,omitempty"`
+	Out   cluster.GPUCount                  `json:"out_of_reach"`
+	OutBy map[cluster.Left]cluster.GPUCount `json:"out_of_reach_by,omitempty"`
 }
 
 // StatusOf sums up the newest round, and the tenants' throughput. The caller sets Mode and
@@ -226,9 +226,9 @@ func OwnStatusOf(lead *store.Leader, own *Own) *Status {
 }
 
 // out counts GPUs as out of reach.
-func (p *PoolStatus) out(why cluster.Left, n int) {
+func (p *PoolStatus) out(why cluster.Left, n cluster.GPUCount) {
 	if p.OutBy == nil {
-		p.OutBy = map[cluster.Left]int{}
+		p.OutBy = map[cluster.Left]cluster.GPUCount{}
 	}
 	p.Out += n
 	p.OutBy[why] += n
@@ -262,7 +262,7 @@ var outWords = map[cluster.Left]string{
 
 // outOfReach says how many GPUs of all pools are out of reach, and why.
 func outOfReach(pools []PoolStatus) string {
-	all, by := 0, map[string]int{}
+	all, by := cluster.GPUCount(0), map[string]cluster.GPUCount{}
 	for i := range pools {
 		all += pools[i].Out
 		for why, n := range pools[i].OutBy {
@@ -273,8 +273,8 @@ func outOfReach(pools []PoolStatus) string {
 		return ""
 	}
 	var parts []string
-	for _, why := range slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Or(by[b]-by[a], strings.Compare(a, b)) }) {
-		parts = append(parts, fmt.Sprintf("%d %s", by[why], why))
+	for _, why := range slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Or(cmp.Compare(by[b], by[a]), strings.Compare(a, b)) }) {
+		parts = append(parts, fmt.Sprintf("%s %s", by[why], why))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -285,16 +285,16 @@ type gpusAt struct{ node, model string }
 // poolStates counts GPUs by use, in the order of the ledger's pools.
 func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 	at := map[string]int{}
-	held := map[gpusAt]int{}
+	held := map[gpusAt]cluster.GPUCount{}
 	var out []PoolStatus
 	for _, a := range plan.State.Ledger.Pools {
 		at[a.Pool] = len(out)
 		out = append(out, PoolStatus{Pool: a.Pool, GPUs: a.GPUs, Bad: a.BadGPUs})
 	}
-	count := func(holdings []cluster.Holding, add func(*PoolStatus, int)) {
+	count := func(holdings []cluster.Holding, add func(*PoolStatus, cluster.GPUCount)) {
 		for _, h := range holdings {
 			if i, ok := at[h.Model]; ok {
-				add(&out[i], h.Size.Devices)
+				add(&out[i], h.Size.Count())
 			}
 		}
 	}
@@ -303,12 +303,12 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 		if c.Gone || c.Job.State == cluster.Waiting || c.Job.State == cluster.Done {
 			continue
 		}
-		count(c.Job.Holds, func(p *PoolStatus, n int) { p.Busy += n })
+		count(c.Job.Holds, func(p *PoolStatus, n cluster.GPUCount) { p.Busy += n })
 		for _, h := range c.Job.Holds {
-			held[gpusAt{h.Node, h.Model}] += h.Size.Devices
+			held[gpusAt{h.Node, h.Model}] += h.Size.Count()
 		}
 		if c.Control == cluster.Unmanaged {
-			count(c.Job.Holds, func(p *PoolStatus, n int) { p.out(c.Left, n) })
+			count(c.Job.Holds, func(p *PoolStatus, n cluster.GPUCount) { p.out(c.Left, n) })
 		}
 	}
 	reserved := reservedGPUs(snap)
@@ -316,24 +316,26 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 		n := &snap.Nodes[i]
 		left := reserved[n.Name]
 		for _, g := range n.GPUs {
-			if free := min(g.Count-held[gpusAt{n.Name, g.Model}], left); n.Bad == "" && free > 0 {
-				count([]cluster.Holding{{Model: g.Model, Size: cluster.Whole(free)}}, func(p *PoolStatus, n int) { p.out(cluster.LeftReservation, n) })
+			if free := min(cluster.CountOf(g.Count)-held[gpusAt{n.Name, g.Model}], left); n.Bad == "" && free > 0 {
+				if i, ok := at[g.Model]; ok {
+					out[i].out(cluster.LeftReservation, free)
+				}
 				left -= free
 			}
 		}
 	}
 	for i := range plan.State.Claims {
-		count(plan.State.Claims[i].Nodes, func(p *PoolStatus, n int) { p.Claim += n })
+		count(plan.State.Claims[i].Nodes, func(p *PoolStatus, n cluster.GPUCount) { p.Claim += n })
 	}
 	for i := range out {
-		out[i].Idle = max(out[i].GPUs-out[i].Bad-out[i].Busy, 0)
+		out[i].Idle = max(cluster.CountOf(out[i].GPUs-out[i].Bad)-out[i].Busy, 0)
 	}
 	return out
 }
 
 // reservedGPUs counts by node the GPUs that reservations of others keep now, and that their own jobs do not hold.
-func reservedGPUs(snap *cluster.Snapshot) map[string]int {
-	out := map[string]int{}
+func reservedGPUs(snap *cluster.Snapshot) map[string]cluster.GPUCount {
+	out := map[string]cluster.GPUCount{}
 	for i := range snap.Reservations {
 		r := &snap.Reservations[i]
 		if r.Ours || r.Start > snap.Now || snap.Now >= r.End {
@@ -342,18 +344,17 @@ func reservedGPUs(snap *cluster.Snapshot) map[string]int {
 		for _, node := range r.Nodes {
 			part, some := r.Part(node)
 			if !some {
-				out[node] = math.MaxInt32
+				out[node] = cluster.CountOf(math.MaxInt32)
 				continue
 			}
-			out[node] += max(part.GPUs-heldWithin(snap, r.Name, node), 0)
+			out[node] += max(cluster.CountOf(part.GPUs)-heldWithin(snap, r.Name, node), 0)
 		}
 	}
 	return out
 }
 
 // heldWithin counts the GPUs of a node that jobs in a reservation hold.
-func heldWithin(snap *cluster.Snapshot, reservation, node string) int {
-	gpus := 0
+func heldWithin(snap *cluster.Snapshot, reservation, node string) (gpus cluster.GPUCount) {
 	for i := range snap.Cases {
 		c := &snap.Cases[i]
 		if c.Gone || c.Job.Reservation == "" || !slices.Contains(strings.Split(c.Job.Reservation, ","), reservation) {
@@ -361,7 +362,7 @@ func heldWithin(snap *cluster.Snapshot, reservation, node string) int {
 		}
 		for _, h := range c.Job.Holds {
 			if h.Node == node {
-				gpus += h.Size.Devices
+				gpus += h.Size.Count()
 			}
 		}
 	}

@@ -44,14 +44,6 @@ func nodeNames(holdings []cluster.Holding) []string {
 	return slices.Compact(out)
 }
 
-func gpusOf(holdings []cluster.Holding) int {
-	n := 0
-	for i := range holdings {
-		n += holdings[i].Size.Devices
-	}
-	return n
-}
-
 // Subject names the subject of an action.
 func Subject(a *cluster.Action) string {
 	if a.ID != (cluster.JobID{}) {

@@ -250,7 +250,7 @@ func samples(p *store.Past) iter.Seq2[score.Sample, error] {
 			if !to(min(cluster.InstantOf(t.At), p.End.Plan.At)) {
 				return
 			}
-			b.accounts[accountKey{t.Tenant, t.Pool}] = account{holds: t.Holds, rate: t.Rate, alloc: t.Alloc, due: t.Due}
+			b.accounts[accountKey{t.Tenant, t.Pool}] = account{holds: t.Holds.Ceil(), rate: t.Rate, alloc: t.Alloc, due: t.Due}
 		}
 		if to(p.End.Plan.At) {
 			b.edge(&p.End)
@@ -274,7 +274,7 @@ func (b *books) edge(e *store.Edge) {
 	for _, t := range e.Plan.Tenants {
 		k := accountKey{t.Tenant, t.Pool}
 		a := b.accounts[k]
-		a.holds = t.Holds
+		a.holds = t.Holds.Ceil()
 		b.accounts[k] = a
 	}
 }

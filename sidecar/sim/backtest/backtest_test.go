@@ -237,7 +237,7 @@ func TestOddPasts(t *testing.T) {
 			{Tenant: "a", Pool: "k80", Alloc: 50, Due: 60}, {Tenant: "a", Pool: "v100", Alloc: alloc, Due: alloc, Demand: 4e6, Entitlement: 3e6}}}}
 	}
 	edge := func(at cluster.Instant, alloc cluster.GPUTime, nodes ...cluster.Node) store.Edge {
-		return store.Edge{Plan: cluster.Plan{At: at, State: ledger(alloc), Tenants: []cluster.TenantStatus{{Tenant: "a", Pool: "k80", Holds: 1}, {Tenant: "a", Pool: "v100", Holds: 2}}},
+		return store.Edge{Plan: cluster.Plan{At: at, State: ledger(alloc), Tenants: []cluster.TenantStatus{{Tenant: "a", Pool: "k80", Holds: cluster.CountOf(1)}, {Tenant: "a", Pool: "v100", Holds: cluster.CountOf(2)}}},
 			Snapshot: cluster.Snapshot{Nodes: nodes, Settings: simtest.Product(), Tenants: []cluster.Tenant{{Name: "a", Weight: 3}}}}
 	}
 	both := cluster.Node{Name: "n1", GPUs: []cluster.GPUs{{Model: "K80", Count: 2}, {Model: "v100", Count: 4}}}
@@ -247,16 +247,16 @@ func TestOddPasts(t *testing.T) {
 	p := &store.Past{
 		Begin: edge(from, 100, both, node, dead), End: edge(to, 900, both, down, dead),
 		Jobs: []store.PastJob{
-			{Key: 1, SlurmID: "1", Tenant: "a", GPUs: 2, Eligible: when(10), Done: when(20)},                           // cancelled
-			{Key: 2, SlurmID: "2", Tenant: "a", GPUs: 2, Submitted: when(10)},                                          // held
-			{Key: 3, SlurmID: "3", Tenant: "a", Submitted: when(10), Done: when(20), Alloc: 3_600_000},                 // unseen
-			{Key: 4, SlurmID: "4", GPUs: 1, Submitted: when(10), Started: when(10), Done: when(70), Alloc: 3_600_000},  // of no tenant
-			{Key: 5, SlurmID: "5", Tenant: "a", GPUs: 2, Done: when(20), Alloc: 1_200_000, Control: cluster.Unmanaged}, // without a lease
-			{Key: 6, SlurmID: "6", Tenant: "a", GPUs: 2, Started: when(30), Eligible: when(10), Done: when(50), Alloc: 1_800_000, Lost: 600_000, Restarts: 4, Others: new(3), Preempted: new(1)},
-			{Key: 100, SlurmID: "7", Tenant: "a", GPUs: 2, Eligible: when(59)}, // it came later
+			{Key: 1, SlurmID: "1", Tenant: "a", GPUs: cluster.CountOf(2), Eligible: when(10), Done: when(20)},                           // cancelled
+			{Key: 2, SlurmID: "2", Tenant: "a", GPUs: cluster.CountOf(2), Submitted: when(10)},                                          // held
+			{Key: 3, SlurmID: "3", Tenant: "a", Submitted: when(10), Done: when(20), Alloc: 3_600_000},                                  // unseen
+			{Key: 4, SlurmID: "4", GPUs: cluster.CountOf(1), Submitted: when(10), Started: when(10), Done: when(70), Alloc: 3_600_000},  // of no tenant
+			{Key: 5, SlurmID: "5", Tenant: "a", GPUs: cluster.CountOf(2), Done: when(20), Alloc: 1_200_000, Control: cluster.Unmanaged}, // without a lease
+			{Key: 6, SlurmID: "6", Tenant: "a", GPUs: cluster.CountOf(2), Started: when(30), Eligible: when(10), Done: when(50), Alloc: 1_800_000, Lost: 600_000, Restarts: 4, Others: new(3), Preempted: new(1)},
+			{Key: 100, SlurmID: "7", Tenant: "a", GPUs: cluster.CountOf(2), Eligible: when(59)}, // it came later
 		},
 		Tenants: func(yield func(store.PastTenant, error) bool) {
-			yield(store.PastTenant{Tenant: "a", Pool: "v100", At: *when(5), Rate: 1e6, Holds: 4, Alloc: 300, Due: 200}, nil)
+			yield(store.PastTenant{Tenant: "a", Pool: "v100", At: *when(5), Rate: 1e6, Holds: cluster.CountOf(4), Alloc: 300, Due: 200}, nil)
 		},
 		GPUs: []store.GPUsThen{{At: *when(0), GPUs: 10}, {At: *when(40), GPUs: 6}},
 	}

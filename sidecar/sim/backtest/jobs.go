@@ -76,7 +76,7 @@ func (b *builder) job(p *store.PastJob) {
 	if b.leftOut(p, held, lost, done) {
 		return
 	}
-	j := score.Job{ID: p.SlurmID, Tenant: p.Tenant, User: p.User, GPUs: p.GPUs, End: done, Outcome: p.Outcome,
+	j := score.Job{ID: p.SlurmID, Tenant: p.Tenant, User: p.User, GPUs: p.GPUs.Ceil(), End: done, Outcome: p.Outcome,
 		Alloc: max(work, 0), Due: max(due, 0), Preemptions: max(stops, 0),
 		Held: span(held, p.GPUs), Overhead: span(min(lost, held), p.GPUs)}
 	j.Lost, j.Runs = j.Overhead, j.Held-j.Overhead // the journal's overhead is lost work
@@ -174,6 +174,6 @@ func instant(t *time.Time) cluster.Instant {
 }
 
 // span gives the time for which so many GPUs were held.
-func span(t cluster.GPUTime, gpus int) cluster.Span {
-	return cluster.Span(max(t, 0)) / cluster.Span(gpus)
+func span(t cluster.GPUTime, gpus cluster.GPUCount) cluster.Span {
+	return cluster.Span(cluster.MulDiv(max(int64(t), 0), int64(cluster.WholeGPU), int64(gpus)))
 }

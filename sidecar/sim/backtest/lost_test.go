@@ -27,7 +27,7 @@ func TestWhatStopsDestroyedWasHeld(t *testing.T) {
 		p.Begin.Plan.At, p.End.Plan.At, p.End.Plan.State.NextKey = from, from.Add(cluster.Hour), 100
 		p.End.Snapshot.Settings.StopAllowance = c.allowance
 		b := newBuilder(p)
-		b.job(&store.PastJob{Key: 6, SlurmID: "6", Tenant: "a", GPUs: 2, Started: when(10), Eligible: when(10), Done: when(50), Alloc: 2_400_000, Lost: 600_000})
+		b.job(&store.PastJob{Key: 6, SlurmID: "6", Tenant: "a", GPUs: cluster.CountOf(2), Started: when(10), Eligible: when(10), Done: when(50), Alloc: 2_400_000, Lost: 600_000})
 		if len(b.was) != 1 {
 			t.Fatalf("%d jobs, want 1", len(b.was))
 		}

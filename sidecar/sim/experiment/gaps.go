@@ -111,7 +111,7 @@ func (g *gaps) holdBack(statuses []cluster.JobStatus) {
 	g.held = append(g.held[:0], make([]int, len(g.pools))...)
 	for i := range statuses {
 		if r := &statuses[i].Reason; r.Code == cluster.ReasonBound && r.Free >= r.Need {
-			g.held[g.pool[r.Pool]] += r.Need
+			g.held[g.pool[r.Pool]] += int(r.Need / cluster.CountOf(1))
 		}
 	}
 }

@@ -97,7 +97,7 @@ func TestReplay(t *testing.T) {
 	}
 	c := &playground.Choice{Nodes: "2x8", Interval: "1m"}
 	nodes, err := playground.Nodes(c)
-	if err != nil || len(nodes) != 2 || nodes[0].GPUs != 8 {
+	if err != nil || len(nodes) != 2 || nodes[0].GPUs != cluster.CountOf(8) {
 		t.Fatal(nodes, err)
 	}
 	rounds, full, waited := 0, 0, 0
@@ -106,9 +106,9 @@ func TestReplay(t *testing.T) {
 		if r.At < 24*3600 {
 			t.Errorf("round %d is %d s after the start: before the first day ends", r.Round, r.At)
 		}
-		used := map[string]int{}
+		used := map[string]cluster.GPUCount{}
 		for _, j := range r.Holds {
-			sum := 0
+			sum := cluster.GPUCount(0)
 			for _, h := range j.Nodes {
 				used[h.Node] += h.GPUs
 				sum += h.GPUs
@@ -119,10 +119,10 @@ func TestReplay(t *testing.T) {
 		}
 		for _, n := range nodes {
 			if used[n.Node] > n.GPUs {
-				t.Errorf("round %d: %d GPUs are held on %s, which has %d", r.Round, used[n.Node], n.Node, n.GPUs)
+				t.Errorf("round %d: %s GPUs are held on %s, which has %s", r.Round, used[n.Node], n.Node, n.GPUs)
 			}
 		}
-		if used[nodes[0].Node]+used[nodes[1].Node] == 16 {
+		if used[nodes[0].Node]+used[nodes[1].Node] == cluster.CountOf(16) {
 			full++
 		}
 		for _, j := range r.Waits {

@@ -25,26 +25,26 @@ type Round struct {
 
 // Job is a job that holds GPUs or waits for them.
 type Job struct {
-	Name   string `json:"name"`
-	Tenant string `json:"tenant"`
-	User   string `json:"user"`
-	GPUs   int    `json:"gpus"`
-	Nodes  []Hold `json:"nodes,omitempty"` // that it holds
-	Why    string `json:"why"`             // a sentence without its subject
+	Name   string           `json:"name"`
+	Tenant string           `json:"tenant"`
+	User   string           `json:"user"`
+	GPUs   cluster.GPUCount `json:"gpus"`
+	Nodes  []Hold           `json:"nodes,omitempty"` // that it holds
+	Why    string           `json:"why"`             // a sentence without its subject
 }
 
 // Hold is the GPUs of a job on a node.
 type Hold struct {
-	Node string `json:"node"`
-	GPUs int    `json:"gpus"`
+	Node string           `json:"node"`
+	GPUs cluster.GPUCount `json:"gpus"`
 }
 
 // Account is a tenant in a round. Due is in GPUs.
 type Account struct {
-	Name    string  `json:"name"`
-	Holds   int     `json:"holds"`
-	Due     float64 `json:"due"`
-	Waiting int     `json:"waiting"`
+	Name    string           `json:"name"`
+	Holds   cluster.GPUCount `json:"holds"`
+	Due     float64          `json:"due"`
+	Waiting int              `json:"waiting"`
 }
 
 // Nodes gives the nodes of the chosen cluster.
@@ -57,7 +57,7 @@ func Nodes(c *Choice) ([]Hold, error) {
 	for _, n := range f.Nodes() {
 		h := Hold{Node: n.Name}
 		for _, g := range n.GPUs {
-			h.GPUs += g.Count
+			h.GPUs += cluster.CountOf(g.Count)
 		}
 		out = append(out, h)
 	}
@@ -117,9 +117,9 @@ func roundOf(p *cluster.Plan) *Round {
 			}
 			continue
 		}
-		j.GPUs = l.Size.Devices
+		j.GPUs = l.Size.Count()
 		for _, h := range l.Nodes {
-			j.Nodes = append(j.Nodes, Hold{Node: h.Node, GPUs: h.Size.Devices})
+			j.Nodes = append(j.Nodes, Hold{Node: h.Node, GPUs: h.Size.Count()})
 		}
 		r.Holds = append(r.Holds, j)
 	}

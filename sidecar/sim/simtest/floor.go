@@ -124,7 +124,7 @@ func (f *watch) look(rep loop.Report) {
 		h.now = 0
 		for _, st := range rep.Plan.Tenants {
 			if st.Tenant == t.Tenant && st.Pool == t.Pool {
-				h.now = cluster.MicroGPU(st.Holds) * cluster.WholeGPU
+				h.now = cluster.MicroGPU(st.Holds)
 			}
 		}
 		h.now += f.ended(&rep.Plan, t)

@@ -89,6 +89,8 @@ func (s *schemas) of(t reflect.Type) object {
 		return object{"type": "string", "format": "date-time"}
 	case t == reflect.TypeFor[cluster.Size]():
 		return object{"oneOf": []object{{"type": "integer", "minimum": 0}, s.named(t)}} // whole GPUs, or parts
+	case t == reflect.TypeFor[cluster.GPUCount]():
+		return object{"type": "number"} // half a GPU is 0.5
 	case t.Kind() == reflect.Pointer:
 		return nullable(s.of(t.Elem()))
 	}

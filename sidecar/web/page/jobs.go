@@ -211,7 +211,7 @@ func (v *visit) turn(j *scene.Job) []string {
 	}
 	t := &rows[at]
 	out := []string{fmt.Sprintf("Its tenant is number %d of %s by how far they are behind: %s.", at+1, plural(len(rows), "waiting tenant", "waiting tenants"), explain.Behind(t.Behind))}
-	out = append(out, fmt.Sprintf("Its tenant has %s of the %s GPUs that it is due, and %s.", gpus(t.Has), gpus(t.Due), plural(t.Waiting, "waiting job", "waiting jobs")))
+	out = append(out, fmt.Sprintf("Its tenant has %s of the %s GPUs that it is due, and %s.", t.Has, gpus(t.Due), plural(t.Waiting, "waiting job", "waiting jobs")))
 	if j.Until != nil {
 		out = append(out, "Next chance: "+v.Ahead(j.Until)+".")
 	}

@@ -159,8 +159,8 @@ func (l *leases) lane(v *visit, n *scene.Node, rows []*store.Lease) lane {
 		if !to.After(l.From) || !from.Before(l.To) {
 			continue
 		}
-		s := span{from: from, to: to, gpus: max(r.GPUs/max(len(r.Nodes), 1), 1), Job: r.SlurmID, Key: past, Class: v.Colour(r.Tenant) + " " + r.Class}
-		s.Tip = fmt.Sprintf("job %s of %s, %s, %d GPUs, term %d, %s, %s %s", r.SlurmID, r.Tenant, r.User, r.GPUs, r.Term, r.Class, until, to.In(v.zone()).Format("01-02 15:04"))
+		s := span{from: from, to: to, gpus: max((r.GPUs / cluster.GPUCount(max(len(r.Nodes), 1))).Ceil(), 1), Job: r.SlurmID, Key: past, Class: v.Colour(r.Tenant) + " " + r.Class}
+		s.Tip = fmt.Sprintf("job %s of %s, %s, %s GPUs, term %d, %s, %s %s", r.SlurmID, r.Tenant, r.User, r.GPUs, r.Term, r.Class, until, to.In(v.zone()).Format("01-02 15:04"))
 		if r.Why != "" {
 			s.Tip += ": " + r.Why
 		}
@@ -171,11 +171,11 @@ func (l *leases) lane(v *visit, n *scene.Node, rows []*store.Lease) lane {
 		if h.ID != "" && known[h.Job] {
 			continue
 		}
-		s := span{from: v.At, to: h.Until.Time(), gpus: h.GPUs, Job: h.ID, Class: v.Colour(h.Tenant) + " " + string(cmp.Or(h.Right, "unleased"))}
+		s := span{from: v.At, to: h.Until.Time(), gpus: h.GPUs.Ceil(), Job: h.ID, Class: v.Colour(h.Tenant) + " " + string(cmp.Or(h.Right, "unleased"))}
 		if h.Until == 0 {
 			s.to = v.latest()
 		}
-		s.Tip = fmt.Sprintf("a job of %s, %d GPUs here", cmp.Or(h.Tenant, "no tenant"), h.GPUs)
+		s.Tip = fmt.Sprintf("a job of %s, %s GPUs here", cmp.Or(h.Tenant, "no tenant"), h.GPUs)
 		if h.Right == "" {
 			s.Tip += ", without a lease"
 		}

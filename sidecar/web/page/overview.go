@@ -52,26 +52,35 @@ type overview struct {
 }
 
 // sums counts the GPUs of all pools.
-type sums struct{ All, Busy, Idle, Bad, Out int }
+type sums struct {
+	All, Bad        int
+	Busy, Idle, Out cluster.GPUCount
+}
 
 // BusyPart is the part of healthy GPUs that is busy.
-func (s sums) BusyPart() float64 { return float64(s.Busy) / float64(max(s.All-s.Bad, 1)) }
+func (s sums) BusyPart() float64 {
+	return float64(s.Busy) / float64(cluster.CountOf(max(s.All-s.Bad, 1)))
+}
 
 // tenantRow is a tenant in all pools.
 type tenantRow struct {
-	Name            string
-	Has, Due, Wants float64
-	Lent, Borrowed  float64
-	Waiting         int
-	Bound           int              // GPUs that cannot be taken back soon
-	Beyond          cluster.MicroGPU // of these, beyond what it is due
-	Behind          cluster.Span     // in the pool where it is furthest behind
-	Owed            cluster.GPUTime
-	Rho             cluster.Rho // the lowest of the pools where it wants GPUs, else of those where it had some
-	HasRho          bool        // it wants GPUs
-	Weight          int64
-	Budget          *store.Budget // nil = it has none, or the person may not see it
+	Name           string
+	Has            cluster.GPUCount
+	Due, Wants     float64
+	Lent, Borrowed float64
+	Waiting        int
+	Bound          cluster.GPUCount // GPUs that cannot be taken back soon
+	Beyond         cluster.MicroGPU // of these, beyond what it is due
+	Behind         cluster.Span     // in the pool where it is furthest behind
+	Owed           cluster.GPUTime
+	Rho            cluster.Rho // the lowest of the pools where it wants GPUs, else of those where it had some
+	HasRho         bool        // it wants GPUs
+	Weight         int64
+	Budget         *store.Budget // nil = it has none, or the person may not see it
 }
+
+// GPUs is Has as a number for bars.
+func (t *tenantRow) GPUs() float64 { return float64(t.Has) / float64(cluster.WholeGPU) }
 
 // RhoText is its rho for people, as the tables of the commands have it.
 func (t *tenantRow) RhoText() string {
@@ -138,7 +147,7 @@ func overviewPage(v *visit) (string, any, error) {
 	o.Tenants = o.Tenants[:len(o.Tenants)-o.Hidden]
 	for i := range o.Tenants {
 		t := &o.Tenants[i]
-		o.Scale = max(o.Scale, t.Has, t.Due)
+		o.Scale = max(o.Scale, t.GPUs(), t.Due)
 	}
 	counts := map[string]int{}
 	for code, n := range v.Status.Reasons {
@@ -177,7 +186,7 @@ func tenantRows(all []store.Tenant) []tenantRow {
 			out = append(out, tenantRow{Name: x.Tenant, Behind: x.Late(), Weight: x.Weight})
 		}
 		t := &out[k]
-		t.Has, t.Due, t.Wants = t.Has+float64(x.Holds), t.Due+float64(x.Entitlement)/whole, t.Wants+float64(x.Demand)/whole
+		t.Has, t.Due, t.Wants = t.Has+x.Holds, t.Due+float64(x.Entitlement)/whole, t.Wants+float64(x.Demand)/whole
 		t.Lent, t.Borrowed, t.Waiting, t.Owed = t.Lent+float64(x.Lent)/whole, t.Borrowed+float64(x.Borrowed)/whole, max(t.Waiting, x.Waiting), t.Owed+x.Owed
 		t.Behind = max(t.Behind, x.Late())
 		if x.Demand > 0 && (!t.HasRho || x.Rho < t.Rho) {

@@ -287,7 +287,7 @@ func TestBoundGPUsOfTheOverview(t *testing.T) {
 	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60})
 	s := *d.Scene()
 	bound := func(pool string, gpus int, beyond cluster.MicroGPU) store.Bound {
-		return store.Bound{Tenant: s.Tenants[0].Tenant, Pool: pool, GPUs: gpus, Beyond: beyond}
+		return store.Bound{Tenant: s.Tenants[0].Tenant, Pool: pool, GPUs: cluster.CountOf(gpus), Beyond: beyond}
 	}
 	for name, c := range map[string]struct {
 		rows []store.Bound
@@ -297,7 +297,7 @@ func TestBoundGPUsOfTheOverview(t *testing.T) {
 		"sums of pools": {[]store.Bound{bound("v100", 700, 0), bound("v100", 50, 3*cluster.WholeGPU/2), bound("k80", 27, cluster.WholeGPU)}, operator, `<span title="2.5 beyond its due">777</span>`},
 		"none":          {nil, operator, ""},
 		"not theirs":    {[]store.Bound{bound("v100", 777, 0)}, rights.Person{User: "x", Tenants: []string{"nobody"}}, ""},
-		"of no tenant":  {[]store.Bound{{Pool: "v100", GPUs: 777}}, operator, ""},
+		"of no tenant":  {[]store.Bound{{Pool: "v100", GPUs: cluster.CountOf(777)}}, operator, ""},
 	} {
 		s.Bound = c.rows
 		d.Keeper = scene.Hold(&s)

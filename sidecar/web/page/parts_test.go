@@ -66,7 +66,7 @@ func TestLanesByHand(t *testing.T) {
 // GPUs have the jobs that Slurm names, and other jobs the first free ones of their model; cells have owners.
 func TestSlotsByHand(t *testing.T) {
 	job := func(id string, gpus int, index ...int) scene.Holder {
-		return scene.Holder{JobInCell: view.JobInCell{ID: id, Tenant: "t", GPUs: gpus, Right: cluster.Shared}, Model: "a", Index: index}
+		return scene.Holder{JobInCell: view.JobInCell{ID: id, Tenant: "t", GPUs: cluster.CountOf(gpus), Right: cluster.Shared}, Model: "a", Index: index}
 	}
 	s := &scene.Scene{Nodes: []scene.Node{{Name: "n1", GPUs: []cluster.GPUs{{Model: "a", Count: 4}}, Drained: []int{4}, Jobs: []scene.Holder{job("7", 1, 2), job("8", 2), job("9", 5)}},
 		{Name: "n2", GPUs: []cluster.GPUs{{Model: "a", Count: 1}}, Bad: "down"}},
@@ -79,7 +79,7 @@ func TestSlotsByHand(t *testing.T) {
 		t.Errorf("slots %s, want %s", got, want)
 	}
 	all := placesOf(s)
-	if len(all) != 2 || all[0].Name != "rack" || all[0].Busy != 4 || all[0].Bad != 1 || all[1].Name != "n2" || all[1].Bad != 1 {
+	if len(all) != 2 || all[0].Name != "rack" || all[0].Busy != cluster.CountOf(4) || all[0].Bad != 1 || all[1].Name != "n2" || all[1].Bad != 1 {
 		t.Errorf("places %+v", all)
 	}
 }
@@ -100,11 +100,11 @@ func TestSharesByHand(t *testing.T) {
 func TestTenantsByHand(t *testing.T) {
 	whole := cluster.WholeGPU
 	rows := tenantRows([]store.Tenant{
-		{Tenant: "a", Pool: "k80", Holds: 2, Entitlement: 4 * whole, Demand: 8 * whole, Rho: 900_000, Waiting: 3, Behind: store.BehindOf(2 * cluster.Hour)},
-		{Tenant: "a", Pool: "v100", Holds: 1, Entitlement: 1 * whole, Rho: 100_000, Waiting: 2, Behind: store.BehindOf(-2 * cluster.Hour)},
-		{Tenant: "b", Pool: "k80", Holds: 1, Behind: store.BehindOf(cluster.Minute), Owed: 3_600_000}})
+		{Tenant: "a", Pool: "k80", Holds: cluster.CountOf(2), Entitlement: 4 * whole, Demand: 8 * whole, Rho: 900_000, Waiting: 3, Behind: store.BehindOf(2 * cluster.Hour)},
+		{Tenant: "a", Pool: "v100", Holds: cluster.CountOf(1), Entitlement: 1 * whole, Rho: 100_000, Waiting: 2, Behind: store.BehindOf(-2 * cluster.Hour)},
+		{Tenant: "b", Pool: "k80", Holds: cluster.CountOf(1), Behind: store.BehindOf(cluster.Minute), Owed: 3_600_000}})
 	a, b := &rows[0], &rows[1]
-	if len(rows) != 2 || b.Name != "b" || b.HasRho || b.Owed.Hours() != 1 || a.Has != 3 || a.Due != 5 || a.Wants != 8 || a.Rho != 900_000 || a.Behind != 2*cluster.Hour || a.Level() != Warn || b.Level() != Good {
+	if len(rows) != 2 || b.Name != "b" || b.HasRho || b.Owed.Hours() != 1 || a.Has != cluster.CountOf(3) || a.Due != 5 || a.Wants != 8 || a.Rho != 900_000 || a.Behind != 2*cluster.Hour || a.Level() != Warn || b.Level() != Good {
 		t.Errorf("rows %+v", rows)
 	}
 	got := colours([]store.Tenant{{Tenant: "x", Weight: 1}, {Tenant: "y", Weight: 5}, {Tenant: "x", Weight: 2}}, "")

@@ -21,13 +21,13 @@ type place struct {
 	Model string
 	Nodes []*scene.Node
 	GPUs  int
-	Busy  int
+	Busy  cluster.GPUCount
 	Bad   int
 
 	slots [][]slot // by node
 }
 
-// slot is the use of one GPU.
+// slot is the use of one GPU, by the first of the jobs that share it.
 type slot struct {
 	Model  string
 	VC     string // owner of the cell that contains it
@@ -35,7 +35,30 @@ type slot struct {
 	Right  cluster.LeaseClass // "" = no lease
 	Job    string             // "" = none, or one that the person may not see
 	Bad    string
-	held   bool
+	Part   cluster.GPUCount // of the GPU that the job holds; 0 = it is free
+	next   *slot            // that of the next job; nil = there is none
+}
+
+// uses lists the jobs that hold the GPU, or parts of it.
+func (s *slot) uses(yield func(*slot) bool) {
+	for ; s != nil && s.Part > 0 && yield(s); s = s.next {
+	}
+}
+
+// taken is how much of the GPU jobs hold.
+func (s *slot) taken() (n cluster.GPUCount) {
+	for u := range s.uses {
+		n += u.Part
+	}
+	return n
+}
+
+// PartOf says how much of the GPU the job holds, if it is a part; "" = all of it, or nothing.
+func (s *slot) PartOf() string {
+	if s.Part == 0 || s.Part >= cluster.CountOf(1) {
+		return ""
+	}
+	return s.Part.String() + " of a GPU"
 }
 
 // Use words the use of a GPU.
@@ -43,7 +66,7 @@ func (s *slot) Use() string {
 	switch {
 	case s.Bad != "":
 		return s.Bad
-	case !s.held:
+	case s.Part == 0:
 		return "free"
 	case s.Right == "":
 		return "held without a lease"
@@ -65,7 +88,8 @@ type places struct {
 // nodeRow is what the map shows of a node, in numbers. Tenants, Rights and Owners say how many GPUs each has.
 type nodeRow struct {
 	Name                    string
-	GPUs, Busy, Bad         int
+	GPUs, Bad               int
+	Busy                    cluster.GPUCount
 	Tenants, Rights, Owners string
 }
 
@@ -104,11 +128,10 @@ func placesOf(s *scene.Scene) []place {
 			slots := used[n]
 			p.Nodes, p.slots, p.GPUs = append(p.Nodes, node), append(p.slots, slots), p.GPUs+len(slots)
 			for i := range slots {
-				switch {
-				case slots[i].Bad != "":
+				if slots[i].Bad != "" {
 					p.Bad++
-				case slots[i].held:
-					p.Busy++
+				} else {
+					p.Busy += slots[i].taken()
 				}
 				p.Model = cmp.Or(p.Model, slots[i].Model)
 			}
@@ -192,20 +215,27 @@ func slotsOf(s *scene.Scene) map[string][]slot {
 	return out
 }
 
-// holdOn marks the GPUs of a job.
+// holdOn marks the GPUs of a job, or parts of them.
 func holdOn(slots []slot, h *scene.Holder) {
-	mark := func(s *slot) { s.held, s.Tenant, s.Right, s.Job = true, h.Tenant, h.Right, h.ID }
-	left := h.GPUs
+	devices := max(h.GPUs.Ceil(), len(h.Index), 1)
+	part := h.GPUs / cluster.GPUCount(devices)
+	mark := func(s *slot) {
+		if was := *s; was.taken()+part <= cluster.CountOf(1) && was.Part > 0 {
+			s.next = &was
+		} else {
+			s.next = nil
+		}
+		s.Part, s.Tenant, s.Right, s.Job = part, h.Tenant, h.Right, h.ID
+		devices--
+	}
 	for _, i := range h.Index {
-		if i < len(slots) && left > 0 {
+		if i < len(slots) && devices > 0 {
 			mark(&slots[i])
-			left--
 		}
 	}
 	for i := range slots {
-		if s := &slots[i]; left > 0 && !s.held && (s.Model == h.Model || h.Model == "") {
+		if s := &slots[i]; devices > 0 && s.taken()+part <= cluster.CountOf(1) && (s.Model == h.Model || h.Model == "") {
 			mark(s)
-			left--
 		}
 	}
 }
@@ -250,19 +280,20 @@ func placesPage(v *visit) (string, any, error) {
 func (p *place) rows() (out []nodeRow) {
 	for i, slots := range p.slots {
 		row := nodeRow{Name: p.Nodes[i].Name, GPUs: len(slots)}
-		tenants, rights, owners := map[string]int{}, map[string]int{}, map[string]int{}
+		tenants, rights, owners := map[string]cluster.GPUCount{}, map[string]cluster.GPUCount{}, map[string]cluster.GPUCount{}
 		for k := range slots {
 			s := &slots[k]
 			if s.VC != "" {
-				owners[s.VC]++
+				owners[s.VC] += cluster.CountOf(1)
 			}
-			switch {
-			case s.Bad != "":
+			if s.Bad != "" {
 				row.Bad++
-			case s.held:
-				row.Busy++
-				tenants[cmp.Or(s.Tenant, "no tenant")]++
-				rights[s.Use()]++
+				continue
+			}
+			for u := range s.uses {
+				row.Busy += u.Part
+				tenants[cmp.Or(u.Tenant, "no tenant")] += u.Part
+				rights[u.Use()] += u.Part
 			}
 		}
 		row.Tenants, row.Rights, row.Owners = strings.Join(counted(tenants), ", "), strings.Join(counted(rights), ", "), strings.Join(counted(owners), ", ")
@@ -272,9 +303,9 @@ func (p *place) rows() (out []nodeRow) {
 }
 
 // counted words numbers by name, such as "nlp 4": the largest first.
-func counted(count map[string]int) (out []string) {
-	for _, name := range slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], strings.Compare(a, b)) }) {
-		out = append(out, fmt.Sprintf("%s %d", name, count[name]))
+func counted(count map[string]cluster.GPUCount) (out []string) {
+	for _, name := range slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), strings.Compare(a, b)) }) {
+		out = append(out, fmt.Sprintf("%s %s", name, count[name]))
 	}
 	return out
 }
@@ -308,20 +339,34 @@ const slotSize = 11 // of a GPU on the map, with the space to the next one, in u
 func (v *visit) tile(p *place, by string) tile {
 	t := tile{place: p}
 	paths := map[string]*strings.Builder{}
-	count := map[string]int{}
+	count := map[string]cluster.GPUCount{}
 	for x, slots := range p.slots {
 		t.Height = max(t.Height, len(slots)*slotSize)
 		for y := 0; y < len(slots); y++ {
-			class := v.slotClass(&slots[y], by)
-			if s := &slots[y]; s.held && s.Bad == "" {
-				count[cmp.Or(s.Tenant, "no tenant")]++
+			draw := func(s *slot, from, to cluster.GPUCount) {
+				class := v.slotClass(s, by)
+				if paths[class] == nil {
+					paths[class] = new(strings.Builder)
+				}
+				fmt.Fprintf(paths[class], "M%d %vh9v%vh-9z", x*slotSize, cluster.CountOf(y*slotSize)+9*from, 9*(to-from))
 			}
-			b := paths[class]
-			if b == nil {
-				b = new(strings.Builder)
-				paths[class] = b
+			s, all, top := &slots[y], cluster.CountOf(1), cluster.GPUCount(0)
+			if s.Bad == "" {
+				for u := range s.uses {
+					count[cmp.Or(u.Tenant, "no tenant")] += u.Part
+					if by != "owner" { // jobs that share it lie one below the other
+						draw(u, min(top, all), min(top+u.Part, all))
+						top += u.Part
+					}
+				}
 			}
-			fmt.Fprintf(b, "M%d %dh9v9h-9z", x*slotSize, y*slotSize)
+			if top < all {
+				rest := *s
+				if top > 0 {
+					rest.Part = 0
+				}
+				draw(&rest, top, all)
+			}
 		}
 	}
 	t.Width = max(len(p.slots)*slotSize, 1)
@@ -345,7 +390,7 @@ func (v *visit) slotClass(s *slot, by string) string {
 			return "free"
 		}
 		return v.Colour(s.VC)
-	case !s.held:
+	case s.Part == 0:
 		return "free"
 	case by == "right":
 		return map[cluster.LeaseClass]string{cluster.Guaranteed: "k0", cluster.Shared: "k2", cluster.Opportunistic: "k1", "": "k7"}[s.Right]
@@ -401,6 +446,10 @@ func placePage(v *visit) (string, any, error) {
 			}
 			row.seen(p.Nodes[i].Seen)
 			out.Rows = append(out.Rows, row)
+			for s := slots[g].next; s != nil; s = s.next {
+				row.slot, row.First = *s, false
+				out.Rows = append(out.Rows, row)
+			}
 			g = last
 		}
 	}

@@ -54,7 +54,7 @@ type decision struct {
 	Job    string
 	Tenant string
 	User   string
-	GPUs   int
+	GPUs   cluster.GPUCount
 	Pool   string
 	Nodes  []string
 	Why    string
@@ -127,7 +127,7 @@ func (r *round) decided(v *visit, edge *store.Edge) {
 		counts[string(plan.Statuses[i].Reason.Code)]++
 	}
 	r.Counts = most(counts)
-	add := func(what string, key cluster.JobKey, gpus int, pool string, holds []cluster.Holding) {
+	add := func(what string, key cluster.JobKey, gpus cluster.GPUCount, pool string, holds []cluster.Holding) {
 		d := decision{What: what, GPUs: gpus, Pool: pool}
 		if c := find(key); c != nil {
 			d.Job, d.Tenant, d.User = c.Record.ID.String(), c.Record.Tenant, c.Record.User
@@ -147,15 +147,11 @@ func (r *round) decided(v *visit, edge *store.Edge) {
 			r.Quiet++
 			continue
 		}
-		add(verbs[why.Code], l.Job, l.Size.Devices, l.Pool, l.Nodes)
+		add(verbs[why.Code], l.Job, l.Size.Count(), l.Pool, l.Nodes)
 	}
 	for i := range plan.State.Claims {
 		c := &plan.State.Claims[i]
-		n := 0
-		for k := range c.Nodes {
-			n += c.Nodes[k].Size.Devices
-		}
-		add("kept GPUs for it", c.Job, n, c.Pool, c.Nodes)
+		add("kept GPUs for it", c.Job, cluster.CountHeld(c.Nodes), c.Pool, c.Nodes)
 	}
 	rank := map[string]int{"granted": 0, "recalled": 1, "given notice": 2, "requeued": 3, "kept GPUs for it": 4, "adopted": 5, "renewed": 6}
 	slices.SortStableFunc(r.Decisions, func(a, b decision) int { return rank[a.What] - rank[b.What] })

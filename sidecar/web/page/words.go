@@ -18,7 +18,7 @@ import (
 
 var functions = template.FuncMap{
 	"gpus":     gpus,
-	"count":    count,
+	"count":    anyCount,
 	"span":     cluster.Span.String,
 	"hours":    func(g cluster.GPUTime) string { return hours(g.Hours()) },
 	"rho":      view.Rho,
@@ -54,6 +54,22 @@ func count(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// anyCount writes a whole number, or a number of GPUs with all its digits.
+func anyCount(n any) (string, error) {
+	switch n := n.(type) {
+	case int:
+		return count(n), nil
+	case cluster.GPUCount:
+		whole, part, parted := strings.Cut(n.String(), ".")
+		k, err := strconv.Atoi(whole)
+		if whole = count(k); parted {
+			whole += "." + part
+		}
+		return whole, err
+	}
+	return "", fmt.Errorf("%T is no number to count", n)
 }
 
 // owed writes the GPU hours of a debt; "-" if it is so small that it is written as 0.

@@ -57,7 +57,7 @@ func cursor[T any](list []T, of func(*T) cluster.JobKey) func(key cluster.JobKey
 }
 
 // GPUs gives how many a job wants or holds.
-func (r *Row) GPUs() int { return cmp.Or(r.seen.Job.Request.Size.Devices, r.seen.Job.GPUsHeld()) }
+func (r *Row) GPUs() cluster.GPUCount { return r.seen.Job.Count() }
 
 // Inactive says why a job cannot start; "" = it can.
 func (r *Row) Inactive() string { return r.seen.Job.Inactive }
@@ -112,7 +112,7 @@ func jobOf(c *cluster.Case, r *cluster.Record) store.Job {
 	j := &c.Job
 	out := store.Job{Key: r.Key, SlurmID: r.ID.String(), Name: r.Name, User: r.User, Account: r.Account, Tenant: r.Tenant, QOS: j.QOS,
 		Partitions: j.Partitions, State: string(r.State), Inactive: j.Inactive, Outcome: j.Outcome, Control: string(c.Control), ControlWhy: c.ControlWhy,
-		GPUs: cmp.Or(j.Request.Size.Devices, j.GPUsHeld()), Model: j.Request.Model, Limit: j.Limit, Submitted: moment(r.Submit), Eligible: moment(r.First), Done: moment(r.Done),
+		GPUs: j.Count(), Model: j.Request.Model, Limit: j.Limit, Submitted: moment(r.Submit), Eligible: moment(r.First), Done: moment(r.Done),
 		Restarts: r.Restarts, Terms: r.Terms, Failed: r.Failed, Avoid: moment(r.AvoidUntil), Said: r.SlurmSaid, Alloc: r.Alloc, Due: r.Due, Lost: r.Lost}
 	out.Work, out.WorkDue = r.Work()
 	if x := r.Others; x != nil {

@@ -286,7 +286,7 @@ func nodesOf(snap *cluster.Snapshot, plan *cluster.Plan) []Node {
 			if !ok || h.Size.Devices == 0 {
 				continue
 			}
-			x := Holder{Model: h.Model, Index: h.Index, JobInCell: view.JobInCell{Job: c.Record.Key, ID: c.Record.ID.String(), User: c.Job.User, Tenant: c.Record.Tenant, GPUs: h.Size.Devices}}
+			x := Holder{Model: h.Model, Index: h.Index, JobInCell: view.JobInCell{Job: c.Record.Key, ID: c.Record.ID.String(), User: c.Job.User, Tenant: c.Record.Tenant, GPUs: h.Size.Count()}}
 			if l := leases(c.Record.Key); l != nil {
 				x.Right, x.Until, x.State = l.Class, l.End, l.State
 			}

@@ -30,7 +30,7 @@ func (p *Past) Job(_ context.Context, scope scene.Scope, id cluster.JobID) (stor
 		return store.Explanation{}, fmt.Errorf("job %s: %w", id, scene.ErrNone)
 	}
 	done := p.Facts.Plan.At.Time().Add(-time.Hour)
-	return store.Explanation{Job: store.Job{Key: cluster.JobKey(id.ID), SlurmID: id.String(), Name: "ended", User: "u", Tenant: tenant, State: "done", Outcome: "COMPLETED", GPUs: 4, Done: &done, Partitions: []string{"gpu"}},
+	return store.Explanation{Job: store.Job{Key: cluster.JobKey(id.ID), SlurmID: id.String(), Name: "ended", User: "u", Tenant: tenant, State: "done", Outcome: "COMPLETED", GPUs: cluster.CountOf(4), Done: &done, Partitions: []string{"gpu"}},
 		Round: p.Facts.Plan.Round, At: p.Facts.Plan.At, NumbersAt: p.Facts.Plan.At, Leases: []store.Lease{}, Actions: []store.Action{}}, p.Err
 }
 
@@ -47,7 +47,7 @@ func (p *Past) Find(ctx context.Context, scope scene.Scope, id cluster.JobID, ke
 func (p *Past) Told(_ context.Context, job *store.Job) (scene.Told, error) {
 	ended, ok := p.Facts.Plan.At.Time().Add(-time.Hour), true
 	key, soon, later := job.Key, ended.Add(2*time.Hour), ended.Add(9*time.Hour)
-	l := store.Lease{Job: key, SlurmID: job.SlurmID, Term: 1, Class: "shared", State: "over", Pool: "v100", GPUs: 4, Nodes: []string{"n00001"}, Granted: ended.Add(-time.Hour), Ends: ended, Ended: &ended, Why: "renewed"}
+	l := store.Lease{Job: key, SlurmID: job.SlurmID, Term: 1, Class: "shared", State: "over", Pool: "v100", GPUs: cluster.CountOf(4), Nodes: []string{"n00001"}, Granted: ended.Add(-time.Hour), Ends: ended, Ended: &ended, Why: "renewed"}
 	a := store.Action{Round: 3, At: l.Granted, Verb: "grant", Job: &key, SlurmID: l.SlurmID, Nodes: l.Nodes, Reason: "granted", OK: &ok}
 	if p.Err != nil {
 		return scene.Told{}, p.Err

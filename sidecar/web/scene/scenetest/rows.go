@@ -74,7 +74,7 @@ func (site Site) rows(f *scene.Facts) {
 		if l := &plan.State.Leases[i]; i%3 == 0 {
 			c := cases[l.Job]
 			f.Bound = append(f.Bound, store.Bound{Job: l.Job, SlurmID: c.Record.ID.String(), Name: c.Job.Name, Tenant: c.Record.Tenant, User: c.Job.User, Way: cluster.WayAge,
-				Pool: l.Pool, GPUs: l.Size.Devices, Since: plan.At.Time().Add(-time.Duration(i) * time.Minute)})
+				Pool: l.Pool, GPUs: l.Size.Count(), Since: plan.At.Time().Add(-time.Duration(i) * time.Minute)})
 		}
 	}
 	f.Events = site.events(f)
@@ -99,7 +99,7 @@ func (site Site) rows(f *scene.Facts) {
 func leaseRow(l *cluster.Lease, cases map[cluster.JobKey]*cluster.Case) store.Lease {
 	c := cases[l.Job]
 	row := store.Lease{Job: l.Job, SlurmID: c.Record.ID.String(), Term: l.Term, Tenant: c.Record.Tenant, User: c.Job.User, Class: string(l.Class),
-		State: string(l.State), Pool: l.Pool, GPUs: l.Size.Devices, Granted: l.Granted.Time(), Ends: l.End.Time(), Why: l.Why, Adopted: l.Adopted, Nodes: []string{}}
+		State: string(l.State), Pool: l.Pool, GPUs: l.Size.Count(), Granted: l.Granted.Time(), Ends: l.End.Time(), Why: l.Why, Adopted: l.Adopted, Nodes: []string{}}
 	for _, h := range l.Nodes {
 		row.Nodes = append(row.Nodes, h.Node)
 	}
@@ -118,7 +118,7 @@ func forecasts(f *scene.Facts) (out []store.JobForecast) {
 	}
 	for i := range f.Snapshot.Cases {
 		c := &f.Snapshot.Cases[i]
-		x := store.JobForecast{Key: c.Record.Key, SlurmID: c.Record.ID.String(), Name: c.Job.Name, Tenant: c.Record.Tenant, User: c.Job.User, GPUs: c.Job.Request.Size.Devices, State: string(c.Job.State),
+		x := store.JobForecast{Key: c.Record.Key, SlurmID: c.Record.ID.String(), Name: c.Job.Name, Tenant: c.Record.Tenant, User: c.Job.User, GPUs: c.Job.Request.Size.Count(), State: string(c.Job.State),
 			Forecast: store.Forecast{Waits: c.Job.State == cluster.Waiting, EndP10: at(20 + i%40), EndP50: at(30 + i%50), AsOf: *at(0), Runs: 100, Horizon: 7 * 24 * time.Hour}}
 		if x.Waits {
 			x.StartP10, x.StartP50, x.StartP90 = at(i%9), at(i%9+i%4), at(i%9+i%4+i%5)
