@@ -134,3 +134,29 @@ func (p *program) storeOf(ctx context.Context, read func() (*config.Config, erro
 	defer s.Close()
 	return connect.JournalFailed(work(c, s))
 }
+
+// timeFlag is the value of a flag with a length of time, in the forms of the configuration.
+type timeFlag struct{ to *time.Duration }
+
+func (f timeFlag) Type() string { return "duration" }
+
+func (f timeFlag) String() string {
+	if f.to == nil {
+		return ""
+	}
+	return config.Duration(cluster.SpanOf(*f.to)).String()
+}
+
+func (f timeFlag) Set(text string) error {
+	d, err := config.ParseDuration(text)
+	if err == nil {
+		*f.to = d.Span().Duration()
+	}
+	return err
+}
+
+// timeVar adds a flag with a length of time to a command.
+func timeVar(c *cobra.Command, to *time.Duration, name string, usual time.Duration, usage string) {
+	*to = usual
+	c.Flags().Var(timeFlag{to}, name, usage)
+}

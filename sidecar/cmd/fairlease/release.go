@@ -51,7 +51,7 @@ Slurm. While PostgreSQL cannot be asked, it releases nothing. During the release
 	c.Flags().StringVar(&only.User, "user", "", "only the jobs of the user `NAME`")
 	c.MarkFlagsMutuallyExclusive("after-crash", "tenant")
 	c.MarkFlagsMutuallyExclusive("after-crash", "user")
-	c.Flags().DurationVar(&patience, "patience", time.Minute, "`TIME` to wait for jobs that still clean up after a requeue")
+	timeVar(c, &patience, "patience", time.Minute, "`TIME` to wait for jobs that still clean up after a requeue")
 	c.Flags().BoolVar(&l.JSON, "json", false, "write JSON")
 	return c
 }

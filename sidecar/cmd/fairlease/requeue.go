@@ -39,10 +39,10 @@ func tryRequeueCommand(p *program) *cobra.Command {
 			r.Tell = func(format string, args ...any) { fmt.Fprintf(p.err, format+"\n", args...) }
 			return r.Run(c.Context(), p.page(l))
 		}}
-	c.Flags().DurationVar(&r.Lease, "lease", time.Minute, "requeue the job after this `TIME`, like 90s; the notice is part of it")
-	c.Flags().DurationVar(&r.Notice, "notice-time", 20*time.Second, "`TIME` between the notice and the requeue")
+	timeVar(c, &r.Lease, "lease", time.Minute, "requeue the job after this `TIME`, like 90s; the notice is part of it")
+	timeVar(c, &r.Notice, "notice-time", 20*time.Second, "`TIME` between the notice and the requeue")
 	c.Flags().StringVar(&r.Signal, "signal", "auto", "`SIGNAL` of the notice, none, or auto: what the script asks for")
-	c.Flags().DurationVar(&r.Patience, "patience", 15*time.Minute, "maximum `TIME` to wait for each start")
+	timeVar(c, &r.Patience, "patience", 15*time.Minute, "maximum `TIME` to wait for each start")
 	c.Flags().BoolVar(&r.Hurry, "now", false, "start the job at once after the requeue; Slurm delays it by two minutes")
 	c.Flags().StringArrayVar(&r.Options, "sbatch", nil, "`OPTION` of sbatch; may be repeated")
 	listFlags(c, &l)

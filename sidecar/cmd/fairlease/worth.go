@@ -78,14 +78,17 @@ func worthCommand(p *program) *cobra.Command {
 	return c
 }
 
-// period gives the bounds of a period: by default last month, as in report; the month before a given end.
+// period gives the bounds of a period: by default last month, as in report; the month before a given end, from the same day of the month on, or
+// from the last day of a shorter month.
 func period(from, to, now time.Time) (time.Time, time.Time) {
 	if from.IsZero() && to.IsZero() {
 		this := time.Date(now.UTC().Year(), now.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
 		return this.AddDate(0, -1, 0), this
 	}
 	if from.IsZero() {
-		from = to.AddDate(0, -1, 0)
+		if from = to.AddDate(0, -1, 0); from.Day() != to.Day() { // AddDate counts days that the month does not have into the next
+			from = from.AddDate(0, 0, -from.Day())
+		}
 	}
 	if to.IsZero() {
 		to = now

@@ -117,10 +117,17 @@ func TestWorthInMoney(t *testing.T) {
 func TestPeriodOfWorth(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	month := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	day := func(year int, month time.Month, day int) time.Time {
+		return time.Date(year, month, day, 9, 30, 0, 0, time.UTC)
+	}
 	for _, x := range []struct{ since, until, from, to time.Time }{
 		{from: month, to: month.AddDate(0, 1, 0)},
 		{since: month, from: month, to: now},
 		{until: month, from: month.AddDate(0, -1, 0), to: month},
+		// the 31st, where the month before is shorter
+		{until: day(2027, 3, 31), from: day(2027, 2, 28), to: day(2027, 3, 31)}, {until: day(2028, 3, 31), from: day(2028, 2, 29), to: day(2028, 3, 31)},
+		{until: day(2027, 3, 29), from: day(2027, 2, 28), to: day(2027, 3, 29)}, {until: day(2027, 3, 28), from: day(2027, 2, 28), to: day(2027, 3, 28)},
+		{until: day(2027, 7, 31), from: day(2027, 6, 30), to: day(2027, 7, 31)}, {until: day(2027, 1, 31), from: day(2026, 12, 31), to: day(2027, 1, 31)},
 		{since: month, until: now.AddDate(0, 0, -1), from: month, to: now.AddDate(0, 0, -1)},
 	} {
 		if from, to := period(x.since, x.until, now); !from.Equal(x.from) || !to.Equal(x.to) {

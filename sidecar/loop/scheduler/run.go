@@ -66,7 +66,7 @@ func Ask(ctx context.Context, s *cluster.VCScheduler, v *View) (turns []cluster.
 	case out.over:
 		return nil, said, fmt.Errorf("its answer is longer than %d bytes for %d jobs", out.most, len(v.Jobs))
 	case ctx.Err() != nil:
-		return nil, said, fmt.Errorf("its deadline of %v passed", s.Deadline.Duration())
+		return nil, said, fmt.Errorf("its deadline of %s passed", s.Deadline.Exact())
 	case errors.As(err, &exit):
 		return nil, said, fmt.Errorf("it ended with %s", exit.ProcessState)
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):

@@ -93,7 +93,7 @@ func TestAsk(t *testing.T) {
 		"answers":                  {text: `read -r line; case $line in *'"vc":"nlp"'*) [ "$1" = "an argument" ] && [ "$(pwd)" = / ] && [ -z "$SECRET" ] && echo '{"order":[8]}'; esac`},
 		"reads nothing":            {text: `echo '{"order":[8]}'`},
 		"speaks on standard error": {text: `echo careful >&2; echo '{"order":[8]}'`, said: "careful"},
-		"misses its deadline":      {text: `sleep 60`, want: "its deadline of 500ms passed"},
+		"misses its deadline":      {text: `sleep 60`, want: "its deadline of 500 ms passed"},
 		"crashes":                  {text: `echo '{"order":[8]}'; echo no such file >&2; exit 3`, want: "it ended with exit status 3", said: "no such file"},
 		"is killed":                {text: `kill -9 $$`, want: "it ended with signal: killed"},
 		"writes garbage":           {text: `echo hello`, want: "its answer is wrong at byte 1: invalid character 'h'"},

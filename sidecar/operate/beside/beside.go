@@ -104,7 +104,7 @@ func (b Process) run(ctx context.Context, in []byte, idle bool) ([]byte, error) 
 		err = errors.Join(err, c.Wait())
 	}
 	if ctx.Err() == context.DeadlineExceeded {
-		return nil, fmt.Errorf("it took longer than %v", b.Limit)
+		return nil, fmt.Errorf("it took longer than %s", cluster.SpanOf(b.Limit).Exact())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("its process ended: %w: %.500s", err, strings.TrimSpace(said.String()))

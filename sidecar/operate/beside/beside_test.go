@@ -67,7 +67,7 @@ func TestBesideFails(t *testing.T) {
 		"echo terminate called >&2; exit 3": "terminate called",
 		"echo '{}'":                         "answered",
 		"echo nonsense":                     "answered",
-		"exec sleep 100":                    "longer than 100ms",
+		"exec sleep 100":                    "longer than 100 ms",
 	} {
 		program := filepath.Join(t.TempDir(), "program")
 		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {

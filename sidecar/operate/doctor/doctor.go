@@ -179,7 +179,7 @@ func checkDatabase(f *findings, cfg *config.Config, d *Database, slurm *cluster.
 		"rounds cannot be recorded, so none is made",
 		"run this as the daemon's user (runuser -u fairlease -- fairlease doctor); that user must own the schema, or have the role fairlease_daemon (docs/database.md)")
 	skew := d.Skew.Round(10 * time.Millisecond)
-	f.must(skew.Abs() <= clockSkew, Warn, "clock", fmt.Sprintf("this host's clock is within %v of PostgreSQL's", max(skew.Abs(), 10*time.Millisecond)),
+	f.must(skew.Abs() <= clockSkew, Warn, "clock", fmt.Sprintf("this host's clock is within %s of PostgreSQL's", cluster.SpanOf(max(skew.Abs(), 10*time.Millisecond)).Exact()),
 		"overrides, terms and leadership follow different clocks", "synchronise the clocks (chrony, systemd-timesyncd)")
 	checkIdentity(f, d, slurm)
 	if d.Tripped != nil {

@@ -86,7 +86,7 @@ func TestDatabase(t *testing.T) {
 		{"old", func(d *doctor.Database) { d.Version = 140022 }, "version fail: PostgreSQL 14"},
 		{"no schema", func(d *doctor.Database) { d.OpenErr = fmt.Errorf("%w: there is none", store.ErrSchema) }, "database schema fail: "},
 		{"no rights", func(d *doctor.Database) { d.Rights = false }, "rights fail: user fairlease may not write the journal"},
-		{"another clock", func(d *doctor.Database) { d.Skew = -3 * time.Second }, "clock warn: this host's clock is within 3s of PostgreSQL's"},
+		{"another clock", func(d *doctor.Database) { d.Skew = -3 * time.Second }, "clock warn: this host's clock is within 3 s of PostgreSQL's"},
 		{"its cluster", func(d *doctor.Database) { d.Of = &is }, ""},
 		{"another cluster", func(d *doctor.Database) { d.Of = &cluster.Identity{Name: "there"} }, "cluster fail: the journal belongs to cluster there, but Slurm is cluster here"},
 		{"tripped", func(d *doctor.Database) {

@@ -107,7 +107,7 @@ func (r *Rehearsal) Check() error {
 		return &failure.Error{Code: failure.Misuse, What: "the batch script cannot be used", Err: err, Next: "call fairlease try-requeue SCRIPT; arguments of the script follow --"}
 	}
 	if r.Notice < 0 || r.Lease <= r.Notice {
-		return failure.Usage("--lease=%s --notice-time=%s: a lease must be longer than its notice", r.Lease, r.Notice)
+		return failure.Usage("--lease is %s and --notice-time %s: a lease must be longer than its notice", cluster.SpanOf(r.Lease).Exact(), cluster.SpanOf(r.Notice).Exact())
 	}
 	return nil
 }

@@ -289,7 +289,7 @@ func TestRehearsalsThatFail(t *testing.T) {
 	}{
 		"too short":         {script{ends: 10}, nil, "job 7 ended by itself (COMPLETED, exit code 0:0) before its lease", failure.No},
 		"no GPUs":           {script{late: 9999}, nil, "job 7 did not start in 5 min (PENDING, Resources)", failure.No},
-		"no lease":          {script{}, func(r *Rehearsal) { r.Lease = r.Notice }, "--lease=20s --notice-time=20s: a lease must be longer than its notice", failure.Misuse},
+		"no lease":          {script{}, func(r *Rehearsal) { r.Lease = r.Notice }, "--lease is 20 s and --notice-time 20 s: a lease must be longer than its notice", failure.Misuse},
 		"no script":         {script{}, func(r *Rehearsal) { r.Script += "x" }, "the batch script cannot be used", failure.Misuse},
 		"no batch script":   {script{}, func(r *Rehearsal) { r.Script = "rehearsal.go" }, "it does not begin with #!", failure.Misuse},
 		"refused by sbatch": {script{}, func(r *Rehearsal) { r.Slurm.(*double).refuses = errors.New("Invalid account") }, "sbatch refused the script: Invalid account", failure.No},

@@ -103,7 +103,7 @@ func (s *Screen) list(page *view.Page, jobs []view.Live, room int) []string {
 	rows := max(room-2, 1) // without the head and the last line
 	top := max(min(at-rows/2, len(jobs)-rows), 0)
 	end := min(top+rows, len(jobs))
-	out := lines(page, view.LiveTable(jobs[top:end], page.Now))
+	out := lines(page, view.LiveTable(page.Form, jobs[top:end], page.Now))
 	for i := range out {
 		mark := "  "
 		if i-1 == at-top && len(jobs) > 0 {
@@ -155,5 +155,5 @@ func (p *Picture) Write(page *view.Page) {
 	page.Printf("\n")
 	page.Table(view.ShortTenantTable(p.Tenants))
 	page.Printf("\n")
-	page.Table(view.LiveTable(p.Jobs, page.Now))
+	page.Table(view.LiveTable(page.Form, p.Jobs, page.Now))
 }

@@ -47,16 +47,16 @@ func LiveJobs(leases []store.Lease, waiting []store.Waiting) []Live {
 }
 
 // LiveTable lists jobs in lines that fit 80 columns but for the last one: TIME is the time left of a lease, or the time that a job has waited.
-func LiveTable(jobs []Live, now cluster.Instant) *Table {
+func LiveTable(f Form, jobs []Live, now cluster.Instant) *Table {
 	t := &Table{Head: []string{"JOB", "TENANT", "USER", ">GPUS", "MODEL", "STATE", ">TIME", "WHY"}, None: "No job holds a lease or waits."}
 	for i := range jobs {
 		x := &jobs[i]
 		time := "-"
 		switch {
 		case x.Ends > 0:
-			time = max(x.Ends.Sub(now), 0).String()
+			time = Span(f, max(x.Ends.Sub(now), 0))
 		case x.Since > 0:
-			time = max(now.Sub(x.Since), 0).String()
+			time = Span(f, max(now.Sub(x.Since), 0))
 		}
 		t.Add(plain(x.ID, 12), plain(x.Tenant, 10), plain(x.User, 10), fmt.Sprint(x.GPUs), plain(x.Model, 8), x.State, time, plain(x.Why, 0))
 	}
