@@ -71,3 +71,34 @@ func TestBreaker(t *testing.T) {
 		r.end(t)
 	})
 }
+
+// The daemon measures how long its looks at Slurm take: it trips by those of a quarter of an hour, and not by those of ten minutes.
+func TestSlowLooksTrip(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		on := newLive()
+		r := start(t, "a", newShared(), on, dir, "mode: act\ninterval: 5s\nbreaker: {latency: 2s}\n")
+		defer func() { r.stop() }()
+		slow := func(d, until time.Duration) {
+			on.mu.Lock()
+			on.slow = d
+			on.mu.Unlock()
+			for ; until > 0; until -= time.Minute { // a round in which nothing changes is not decided
+				on.submit("nlp", 1, 1)
+				pass(time.Minute)
+			}
+		}
+		trips := func() int { return len(r.log.with("fairlease only observes from now on")) }
+		slow(0, 5*time.Minute)
+		slow(3*time.Second, 9*time.Minute)
+		slow(0, 20*time.Minute)
+		if trips() > 0 {
+			t.Fatal("slow looks of nine minutes trip it")
+		}
+		slow(3*time.Second, 21*time.Minute)
+		if trips() == 0 {
+			t.Error("slow looks of 21 minutes do not trip it")
+		}
+		r.end(t)
+	})
+}

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,11 +11,12 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/slurm"
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
 // The breaker trips on a real Slurm by jobs of two users of two tenants: whose starts do not last, which fail when they start again after a stop, whose
-// work stops destroy, and which others requeue. Then no job is held, and nothing is stopped, until an operator resumes, whoever restarts the daemon.
+// work stops destroy, and which others requeue; and by a slurmctld that hangs in each look, on a clock that runs fast. Then no job is held, and nothing is stopped, until an operator resumes, whoever restarts the daemon.
 func TestBreaker(t *testing.T) {
 	o := testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC, Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}}
 	onBoth(t, o, func(t *testing.T, r *rig) {
@@ -120,5 +123,41 @@ func TestBreaker(t *testing.T) {
 		if trip.Kind != cluster.LostWork || trip.Count <= trip.Bound || trip.Users < 2 {
 			t.Errorf("the breaker has tripped: %+v", trip)
 		}
+		r.halt()
+
+		r.rules.Resumed = cluster.GoAhead{Round: trip.Round, By: "root"}
+		r.settings.Breaker = cluster.BreakerRule{Latency: cluster.Bound{Max: int64(cluster.Second)}}
+		ahead := time.Duration(0)
+		r.client = r.newClient(func(c *slurm.Config) { c.Now = func() time.Time { return time.Now().Add(ahead) } })
+		l := r.loop(hanging{r}, r.lead())
+		r.until("the breaker has tripped by latency", 4*time.Minute, func() bool {
+			report, err := l.Turn(r.ctx())
+			r.note(report, err, r.ctx())
+			ahead += 2 * time.Minute
+			trip = r.plan().State.Breaker.Trip
+			return trip != nil && trip.Kind == cluster.Latency
+		})
+		if trip.Count <= trip.Bound || ahead < 10*time.Minute {
+			t.Errorf("the breaker has tripped after %v: %+v", ahead, trip)
+		}
 	})
+}
+
+// hanging is a Slurm whose slurmctld hangs for two seconds from the begin of each look. It measures looks as the daemon does.
+type hanging struct{ *rig }
+
+func (h hanging) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
+	if err := h.Freeze(ctx, testcluster.Slurmctld); err != nil {
+		return cluster.Observation{}, err
+	}
+	woken := make(chan error, 1)
+	time.AfterFunc(2*time.Second, func() { woken <- h.Thaw(context.WithoutCancel(ctx), testcluster.Slurmctld) })
+	began := time.Now()
+	seen, err := h.client.Observe(ctx, since)
+	seen.Latency = cluster.SpanOf(time.Since(began))
+	return seen, errors.Join(err, <-woken)
+}
+
+func (h hanging) Apply(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
+	return h.client.Apply(ctx, actions)
 }

@@ -113,9 +113,13 @@ func newRig(t *testing.T, suite, gate string, o testcluster.Options) *rig {
 	return r
 }
 
-func (r *rig) newClient() *slurm.Client {
+func (r *rig) newClient(changes ...func(*slurm.Config)) *slurm.Client {
 	r.t.Helper()
-	c, err := slurm.New(slurm.Config{Address: "unix://" + r.RestSocket(), Scontrol: r.Scontrol(), License: r.license, FullEvery: 10 * time.Second, SiteFactor: short(20).SiteFactor})
+	with := slurm.Config{Address: "unix://" + r.RestSocket(), Scontrol: r.Scontrol(), License: r.license, FullEvery: 10 * time.Second, SiteFactor: short(20).SiteFactor}
+	for _, change := range changes {
+		change(&with)
+	}
+	c, err := slurm.New(with)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -123,11 +127,11 @@ func (r *rig) newClient() *slurm.Client {
 	return c
 }
 
-// govern starts the loop: a turn every interval, until halt or the end of the test.
-func (r *rig) govern() {
+// loop gives the loop over a Slurm, with a lead in the journal.
+func (r *rig) loop(over loop.Cluster, lead *store.Leadership) *loop.Loop {
 	r.t.Helper()
-	lead, decide := r.lead(), decisions.Sampled(r.t, simtest.Checked(r.t))
-	l := &loop.Loop{Cluster: r.client, Journal: lead.Journal(), Decide: func(s cluster.Snapshot) cluster.Plan {
+	decide := decisions.Sampled(r.t, simtest.Checked(r.t))
+	return &loop.Loop{Cluster: over, Journal: lead.Journal(), Decide: func(s cluster.Snapshot) cluster.Plan {
 		r.mu.Lock()
 		r.cases = s.Cases
 		r.mu.Unlock()
@@ -138,6 +142,13 @@ func (r *rig) govern() {
 			defer r.mu.Unlock()
 			return r.rules, r.settings
 		}}
+}
+
+// govern starts the loop: a turn every interval, until halt or the end of the test.
+func (r *rig) govern() {
+	r.t.Helper()
+	lead := r.lead()
+	l := r.loop(r.client, lead)
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() {
