@@ -5,7 +5,7 @@ SHELL := /bin/bash
 GOBIN := $(CURDIR)/bin
 GOLANGCI := v2.15.0
 BUILD_PACKAGES := gcc make libc6-dev coinor-libclp-dev
-PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge prometheus python3 lintian
+PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge nginx-light prometheus python3 lintian
 PYTHON_PACKAGES := openssl python3 python3-build python3-setuptools python3-torch python3-venv python3-wheel mypy
 # Debian's own, which has these packages.
 PYTHON ?= /usr/bin/python3
