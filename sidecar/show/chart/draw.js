@@ -13,10 +13,14 @@
 			: size >= 1 && Number.isInteger(v) ? String(v) : String(+v.toPrecision(3));
 	};
 	const two = n => String(n).padStart(2, "0");
-	// Times are in the zone of the site, which data-offset gives in seconds east of UTC; else in the reader's.
+	// Times are in the zone of the site, which data-offsets gives: each FROM:EAST has the seconds east of UTC from a moment on. Else they are in the reader's.
+	const offsets = (document.body.dataset.offsets || "").split(" ").filter(Boolean).map(pair => pair.split(":").map(Number));
 	const clock = seconds => {
-		const t = new Date(seconds * 1000), east = document.body.dataset.offset;
-		return east === undefined ? t : new Date(t.getTime() + (+east + t.getTimezoneOffset() * 60) * 1000);
+		const t = new Date(seconds * 1000);
+		if (offsets.length === 0) return t;
+		const there = seconds + (offsets.findLast(([from]) => from <= seconds) || offsets[0])[1];
+		const near = new Date((there + t.getTimezoneOffset() * 60) * 1000); // the reader's own offset may be another one at that time
+		return new Date((there + near.getTimezoneOffset() * 60) * 1000);
 	};
 	const moment = seconds => {
 		const t = clock(seconds);

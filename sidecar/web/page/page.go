@@ -232,14 +232,24 @@ func (v *visit) zone() *time.Location {
 	return time.Local
 }
 
-// ZoneName names the zone of all times, and Offset is its distance from UTC, in seconds.
+// ZoneName names the zone of all times, as of now.
 func (v *visit) ZoneName() string {
 	return v.Now.In(v.zone()).Format("MST (UTC-07:00)")
 }
 
-func (v *visit) Offset() int {
-	_, east := v.Now.In(v.zone()).Zone()
-	return east
+// Offsets gives the distances of the zone from UTC, as "FROM:EAST" with seconds since the epoch and seconds east of UTC, oldest first: those of the years
+// that charts may show. A change of summer time begins another one.
+func (v *visit) Offsets() string {
+	var out []string
+	for at, end := v.Now.AddDate(-2, 0, 0).In(v.zone()), v.Now.AddDate(1, 0, 0); ; {
+		_, east := at.Zone()
+		out = append(out, fmt.Sprintf("%d:%d", at.Unix(), east))
+		_, next := at.ZoneBounds()
+		if next.IsZero() || next.After(end) {
+			return strings.Join(out, " ")
+		}
+		at = next
+	}
 }
 
 // clock is the axis of charts over time, in a zone.
