@@ -48,7 +48,8 @@ func (s *site) do(script string) string {
 }
 
 // TestTheFirstHour follows docs/install.md literally in both releases of Debian, from the package to the web page. Then it makes the
-// mistakes that one can make on the way, and fairlease doctor names each. At last it follows the roll-out and the tutorials.
+// mistakes that one can make on the way, and fairlease doctor names each. Then it follows the roll-out and the tutorials.
+// At last it upgrades to another build, and goes back.
 func TestTheFirstHour(t *testing.T) {
 	testcluster.SkipUnlessRoot(t)
 	t.Parallel()
@@ -102,6 +103,9 @@ func TestTheFirstHour(t *testing.T) {
 					s.do("scancel -A " + account)
 				}
 				s.tutorials(filepath.Join(root, "docs"))
+			}
+			if !t.Failed() {
+				s.upgrade(filepath.Join(root, "docs", "install.md"), packages)
 			}
 		})
 	}
