@@ -2,8 +2,10 @@ package store
 
 import (
 	"encoding/json"
+	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -99,6 +101,47 @@ func TestListsOfTextsAreJSON(t *testing.T) {
 	for _, text := range []string{"\"", "\\", "<", ">", "&", "\n", "\x7f", "ü", "\xff"} {
 		if got, plain := appendTexts(nil, []string{"gpu", text}); plain {
 			t.Errorf("%q is written as %s, though it is escaped", text, got)
+		}
+	}
+}
+
+// Numbers of GPUs are columns of whole ones, as in older frames, and of the millionths beyond. Parts that no job can have are an error.
+func TestSheetsWithParts(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		Key  int64            `json:"key"`
+		Need cluster.GPUCount `json:"need"`
+		Size cluster.Size     `json:"size"`
+	}
+	s := shapeOf(reflect.TypeFor[row](), []int{0})
+	sheetOf := func(columns []column, cells ...int64) *sheet {
+		out := &sheet{columns: columns, keys: []int64{1}}
+		for _, x := range cells {
+			out.cells = append(out.cells, []int64{x})
+		}
+		return out
+	}
+	rows := []row{{1, 4_500_000, cluster.Size{Devices: 1, Part: 125_000}}, {2, cluster.CountOf(8), cluster.Whole(8)}, {3, 1, cluster.Size{Devices: 2, Part: 1}}, {4, -500_000, cluster.Size{}}, {5, 0, cluster.Whole(1)}}
+	w := newWords()
+	written, err := s.fill(w, sheetOf(s.columns, make([]int64, len(s.columns))...), len(rows), func(i int) reflect.Value { return reflect.ValueOf(&rows[i]).Elem() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []row
+	if err := written.tell(s, w, listOfRows(&got, written)); err != nil || !reflect.DeepEqual(got, rows) {
+		t.Errorf("rows %+v are told as %+v (%v)", rows, got, err)
+	}
+	key, need, size, part := column{numberKind, "key"}, column{numberKind, "need"}, column{numberKind, "size"}, column{numberKind, "size_part"}
+	got = nil
+	old := sheetOf([]column{key, need, size}, 1, 4, 8)
+	if err := old.tell(s, w, listOfRows(&got, old)); err != nil || !reflect.DeepEqual(got, []row{{1, cluster.CountOf(4), cluster.Whole(8)}}) {
+		t.Errorf("an old row is told as %+v (%v)", got, err)
+	}
+	for _, x := range [][2]int64{{0, 500_000}, {1, 1_000_001}, {1, -1}, {-1, 500_000}, {math.MaxInt32 + 1, 1}} {
+		got = nil
+		odd := sheetOf([]column{key, size, part}, 1, x[0], x[1])
+		if err := odd.tell(s, w, listOfRows(&got, odd)); err == nil || !strings.Contains(err.Error(), "reading size:") {
+			t.Errorf("%d devices with parts of %d are told as %+v (%v)", x[0], x[1], got, err)
 		}
 	}
 }

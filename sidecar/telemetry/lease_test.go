@@ -193,3 +193,12 @@ func FuzzQuestion(f *testing.F) {
 		}
 	})
 }
+
+// A lease of half a GPU is told as 0.5, of whole ones as an integer.
+func TestLeasesOfParts(t *testing.T) {
+	for n, want := range map[cluster.GPUCount]string{cluster.CountOf(4): `,"gpus":4,`, 500_000: `,"gpus":0.5,`, 125_000: `,"gpus":0.125,`} {
+		if got := string(encode(cluster.JobID{ID: 7}, Term{End: 1_700_000_900_000, GPUs: n, Model: "v100", Renewed: Undecided}, true)); !strings.Contains(got, want) {
+			t.Errorf("%s GPUs are told as %s", n, got)
+		}
+	}
+}

@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 from . import _daemon
 
@@ -21,14 +21,14 @@ class Lease:
     """A job's right to its GPUs for a term.
 
     ends is the end of the term, as time.time() gives it. notice is how many seconds before the end fairlease decides on
-    the renewal. model is the GPU model, gpus their number. renewed is False if the job will be requeued when the term
+    the renewal. model is the GPU model, gpus their number: 4, or 0.5 for half of one. renewed is False if the job will be requeued when the term
     ends, True if its lease will be renewed in any case, and None while that is not decided.
     """
 
     ends: float
     notice: float
     model: str
-    gpus: int
+    gpus: Union[int, float]
     renewed: Optional[bool]
 
 
@@ -174,5 +174,6 @@ def _ask() -> Tuple[Optional[Lease], float]:
 def _read(said: Dict[str, Any]) -> Optional[Lease]:
     if not said.get("ends"):
         return None
-    return Lease(float(said["ends"]), float(said.get("notice", 0)), str(said.get("model", "")), int(said.get("gpus", 0)),
+    gpus = float(said.get("gpus", 0))
+    return Lease(float(said["ends"]), float(said.get("notice", 0)), str(said.get("model", "")), int(gpus) if gpus.is_integer() else gpus,
                  {"yes": True, "no": False}.get(said.get("renewed", "")))

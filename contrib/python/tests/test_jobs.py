@@ -126,6 +126,8 @@ assert threading.active_count() == 1, threading.enumerate()
             for said, want in (("yes", "True"), ("no", "False"), ("perhaps", "None")):
                 d.lease["renewed"] = said
                 self.assertIn("renewed=%s)" % want, python(self.ask, **d.env()))
+            d.lease["gpus"] = 0.5
+            self.assertIn("gpus=0.5, renewed=None", python(self.ask, **d.env()))
             for other in ({"job": "7"}, [], {"ends": "soon"}):
                 d.lease = other
                 self.assertEqual(python(self.ask, **d.env()), "None")

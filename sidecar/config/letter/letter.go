@@ -94,12 +94,12 @@ func count(n any, thing string) string {
 	return fmt.Sprint(n, " ", thing)
 }
 
-// number gives whole GPUs as an int and parts as a float64, which templates can compare with numbers.
+// number gives whole GPUs as an int, which templates of sites compare with numbers. Parts equal none: a template that compares them still writes its letter.
 func number(n cluster.GPUCount) any {
-	if whole := cluster.CountOf(n.Ceil()); whole == n {
-		return n.Ceil()
+	if whole := n.Ceil(); cluster.CountOf(whole) == n {
+		return whole
 	}
-	return float64(n) / float64(cluster.WholeGPU)
+	return n
 }
 
 // most is the maximum length of a letter in bytes.

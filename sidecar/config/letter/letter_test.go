@@ -69,6 +69,24 @@ func TestLettersInPlainWords(t *testing.T) {
 	}
 }
 
+// Parts of GPUs are numbers, and templates compare whole GPUs with whole numbers.
+func TestLettersCountGPUs(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "stop.txt"), []byte("{{.GPUs}}\n\n{{count .GPUs \"GPU\"}}{{if eq .GPUs 1}}, one{{end}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	letters, err := letter.Read(folder, time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[cluster.GPUCount]string{cluster.CountOf(1): "1: 1 GPU, one", cluster.CountOf(8): "8: 8 GPUs", 500_000: "0.5: 0.5 GPUs", 333_333: "0.333333: 0.333333 GPUs"} {
+		subject, body, err := letters.Write(notice.Stop, "ann", notice.Facts{GPUs: n})
+		if got := subject + ": " + strings.TrimSpace(body); err != nil || got != want {
+			t.Errorf("%q, want %q (%v)", got, want, err)
+		}
+	}
+}
+
 // A site's templates are tried when they are read.
 func TestTemplatesOfASite(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, wrong string }{

@@ -63,6 +63,11 @@ func TestStatus(t *testing.T) {
 			s.Cases[0].Job.Reservation = "gpus"
 			s.Reservations = []cluster.Reservation{{Name: "gpus", Nodes: []string{"a3"}, Start: at, End: at.Add(1), Parts: []cluster.ReservedPart{{Node: "a3", CPUs: 4, GPUs: 3}}}}
 		}, true, view.PoolStatus{GPUs: 8, Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: 4, Out: cluster.CountOf(1)}, "1 reserved by others\n"},
+		{"a job of half a GPU, and a claim to an eighth", lead(0), func(s *cluster.Snapshot, p *cluster.Plan) {
+			s.Cases[0].Job.Holds[0].Size = cluster.Size{Devices: 1, Part: 500_000}
+			s.Cases[0].Control, s.Cases[0].Left = cluster.Unmanaged, cluster.LeftOptOut
+			p.State.Claims = []cluster.Claim{{Job: 2, Nodes: []cluster.Holding{{Node: "a3", Model: "v100", Size: cluster.Size{Devices: 1, Part: 125_000}}}}}
+		}, true, view.PoolStatus{GPUs: 8, Busy: 500_000, Idle: 3_500_000, Bad: 4, Claim: 125_000, Out: 500_000}, "v100     8   0.5   3.5    0.125    4           0.5\n"},
 		{"a claim", lead(0), func(_ *cluster.Snapshot, p *cluster.Plan) {
 			p.State.Claims = []cluster.Claim{{Job: 2, Nodes: []cluster.Holding{{Node: "a3", Model: "v100", Size: cluster.Whole(2)}}}}
 		}, true, view.PoolStatus{GPUs: 8, Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: 4, Claim: cluster.CountOf(2)}, ", 1 claims;"},

@@ -156,3 +156,41 @@ func TestAveragesBeginWithTheJournal(t *testing.T) {
 		t.Errorf("%+v", lines)
 	}
 }
+
+// Jobs that share a GPU have a part of it each, in numbers and on the map, where they lie one below the other.
+func TestSharedGPUs(t *testing.T) {
+	job := func(id, tenant string, gpus cluster.GPUCount, index ...int) scene.Holder {
+		return scene.Holder{JobInCell: view.JobInCell{ID: id, Tenant: tenant, GPUs: gpus, Right: cluster.Shared}, Model: "a", Index: index}
+	}
+	s := &scene.Scene{Nodes: []scene.Node{{Name: "n1", GPUs: []cluster.GPUs{{Model: "a", Count: 4}}, Jobs: []scene.Holder{
+		job("1", "t", 500_000, 2), job("2", "u", 125_000, 2), job("3", "u", 500_000), job("4", "t", cluster.CountOf(1)), job("5", "t", 500_000)}}}}
+	got := ""
+	for _, x := range slotsOf(s)["n1"] {
+		for u := range x.uses {
+			got += u.Job + " " + u.PartOf() + ","
+		}
+		got += ";"
+	}
+	if want := "5 0.5 of a GPU,3 0.5 of a GPU,;4 ,;2 0.125 of a GPU,1 0.5 of a GPU,;;"; got != want {
+		t.Errorf("GPUs are used by %s, want %s", got, want)
+	}
+	all := placesOf(s)
+	if len(all) != 1 || all[0].Busy != 2_625_000 {
+		t.Fatalf("%+v", all)
+	}
+	row := all[0].rows()[0]
+	if row.GPUs != 4 || row.Busy != 2_625_000 || row.Tenants != "t 2, u 0.625" || row.Rights != "shared 2.625" {
+		t.Errorf("%+v", row)
+	}
+	v := &visit{Scene: s}
+	drawn := map[string]string{}
+	for _, x := range v.tile(&all[0], "right").Shapes {
+		drawn[x.Class] = x.D
+	}
+	if want := "M0 0h9v4.5h-9zM0 4.5h9v4.5h-9zM0 11h9v9h-9zM0 22h9v1.125h-9zM0 23.125h9v4.5h-9z"; drawn["k2"] != want || drawn["free"] != "M0 27.625h9v3.375h-9zM0 33h9v9h-9z" {
+		t.Errorf("the map draws %v", drawn)
+	}
+	if text, err := anyCount(cluster.GPUCount(1234_500_000)); err != nil || text != "1,234.5" {
+		t.Errorf("%s, %v", text, err)
+	}
+}
