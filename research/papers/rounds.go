@@ -267,13 +267,13 @@ func (m *mechanism) begin(r *round) {
 		switch j := &r.Jobs[k]; {
 		case j.Lease == nil:
 		case stays(j):
-			r.Board.Hold(r.Holds(j))
+			r.Board.Hold(r.Holds(j), 0)
 			r.Field.Renew(j.Case, m.now.until)
 		case r.on(j) == goes[k]:
-			r.Board.Soften(j.Case, j.Tenant, -j.GPUs, max(j.Lease.End, r.Now.Add(r.Settings.Notice)), r.Holds(j))
+			r.Board.Soften(j.Case, j.Tenant, -j.GPUs, max(j.Lease.End, r.Now.Add(r.Settings.Notice)), r.Holds(j), 0)
 		default:
 			if r.Dismiss(j); j.Lease.State != cluster.Ending {
-				r.Board.Hold(r.Holds(j))
+				r.Board.Hold(r.Holds(j), 0)
 			}
 		}
 	}

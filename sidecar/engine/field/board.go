@@ -114,7 +114,7 @@ func (b *base) update(f *Field) {
 		}
 		if was := &b.held[i]; !now.same(was) {
 			place.Fill(b.board, was.spots, -1)
-			now.spots = b.site.Spots(now.nodes, nil)
+			now.spots = b.site.Spots(now.nodes, 0, nil)
 			place.Fill(b.board, now.spots, 1)
 			*was = now
 		}

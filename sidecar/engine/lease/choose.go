@@ -16,6 +16,7 @@ type Ask struct {
 	Now, End    cluster.Instant
 	Displace    int  // owner of the leases: ofNobody, ofAnybody, or ofOwner + the tenant
 	Spares      int  // 1 + the tenant whose gangs of at least this size stay; 0 = none
+	Sharer      int  // with whom it may share a GPU; 0 = with anybody
 	Stops       bool // its lease can be ended again
 	Max         int
 }
@@ -26,6 +27,7 @@ type Placement struct {
 	Nodes     []cluster.Holding
 	Displaced []int // cases
 	At        cluster.Instant
+	Sharer    int // of the ask
 }
 
 // Board is the state of the cluster during a decision. Package place implements it.

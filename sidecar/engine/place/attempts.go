@@ -4,9 +4,9 @@ import "github.com/fairlease/fairlease/sidecar/cluster"
 
 // attempt is a tried placement of a shape: the pool of a lease, its end, and its right to displace. Fields that make no difference are zero.
 type attempt struct {
-	pool, displace, spares int
-	stops                  bool
-	end                    cluster.Instant // the last claim of nodes that ends before the lease does
+	pool, displace, spares, sharer int
+	stops                          bool
+	end                            cluster.Instant // the last claim of nodes that ends before the lease does
 }
 
 // attempts are those that failed on a board, by shape. Placements and renewals leave less room for others: they fail again.
@@ -46,6 +46,9 @@ func attemptOf(b *Board, a Ask) attempt {
 	if b.tried.alive == 0 {
 		x.displace, x.spares = Nobodys, 0
 	}
+	if b.site.specs[a.Shape].Request.Shards > 0 {
+		x.sharer = a.Sharer
+	}
 	if !b.tried.gathers {
 		x.stops = false
 	}
@@ -60,5 +63,5 @@ func attemptOf(b *Board, a Ask) attempt {
 // tooFew reports whether a pool has fewer idle and soft GPUs than an ask wants.
 func tooFew(b *Board, a Ask) bool {
 	r := &b.site.specs[a.Shape].Request
-	return !r.Exclusive && b.tried.most[a.Pool] < r.Size.Devices
+	return !r.Exclusive && r.Shards == 0 && b.tried.most[a.Pool] < r.Size.Devices
 }

@@ -19,11 +19,11 @@ type Board struct {
 	bound []bitset  // bound[pool]: slots with jobs that cannot be stopped; index into byPool
 	free  []int     // idle GPUs, by pool
 	softs []*soft   // by number; nil = none
-	made  [][]soft  // all that were ever allocated, in blocks
-	used  int       // of made
-	lists []*soft   // buffer for the lists of all slots
-	room  []*soft   // rest of lists: for the next slots
-	spots []Spot    // buffer for the holdings of one job
+	made  stock
+	parts parts
+	lists []*soft // buffer for the lists of all slots
+	room  []*soft // rest of lists: for the next slots
+	spots []Spot  // buffer for the holdings of one job
 	tried tried
 }
 
@@ -89,13 +89,22 @@ type soft struct {
 	one   [1]hold // inline storage for holds: most leases are on one node
 }
 
-// gpus gives how many GPUs a lease is of.
-func (f *soft) gpus() int {
-	n := 0
+// amount gives the size of a lease in GPUs.
+func amount(b *Board, f *soft) (n cluster.MicroGPU) {
 	for i := range f.holds {
-		n += f.holds[i].gpus
+		if h := &f.holds[i]; h.shards > 0 {
+			n += cluster.MicroGPU(h.shards) * cluster.WholeGPU / cluster.MicroGPU(b.site.machines[b.slots[h.slot].node].shards)
+		} else {
+			n += cluster.Whole(h.gpus).Amount()
+		}
 	}
 	return n
+}
+
+// stock is all leases that were ever allocated, in blocks.
+type stock struct {
+	made [][]soft
+	used int
 }
 
 // noOwner is the owner of leases that any claimant with the right to displace may displace.
@@ -109,6 +118,7 @@ func (f *soft) isOf(displace int) bool {
 type hold struct {
 	slot, gpus int
 	part
+	piece // of a shared GPU; gpus is 0 then
 }
 
 // View says what keeps jobs off nodes on a board, in addition to bad nodes.
@@ -132,6 +142,7 @@ func (t *Site) Clear(b *Board, v View) *Board {
 			b.slots[s].open = !b.nodes[i].shut
 		}
 	}
+	emptyParts(&b.parts)
 	for p := range t.pools {
 		b.index(p)
 	}
@@ -148,13 +159,14 @@ func Copy(b, o *Board) {
 		copy(b.avail[p].all(), o.avail[p].all())
 		copy(b.idle[p].all(), o.idle[p].all())
 	}
+	b.parts.copy(&o.parts)
 }
 
 // reset takes all leases off a board, and prepares it for the nodes of a site.
 func reset(b *Board, t *Site, v View) {
 	if b.site != t {
 		*b = Board{site: t, avail: make([]bitsets, len(t.pools)), idle: make([]bitsets, len(t.pools)), bound: make([]bitset, len(t.pools)), free: make([]int, len(t.pools)),
-			softs: b.softs, made: b.made, spots: b.spots, tried: tried{attempts: b.tried.attempts, most: make([]int, len(t.pools))}}
+			softs: b.softs, made: b.made, parts: newParts(t), spots: b.spots, tried: tried{attempts: b.tried.attempts, most: make([]int, len(t.pools))}}
 		for p := range t.pools {
 			b.avail[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
 			b.idle[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
@@ -164,7 +176,7 @@ func reset(b *Board, t *Site, v View) {
 	for _, slots := range b.bound {
 		clear(slots)
 	}
-	b.view, b.used, b.room = v, 0, b.lists
+	b.view, b.made.used, b.room = v, 0, b.lists
 	b.softs = b.softs[:0]
 	b.tried.alive, b.tried.claims, b.tried.gathers = 0, b.tried.claims[:0], false
 	b.tried.round++
@@ -179,6 +191,11 @@ func (b *Board) index(p int) {
 			idle[b.slots[s].idle].set(at)
 			b.free[p] += b.slots[s].idle
 			b.tried.most[p] += b.slots[s].idle
+			if b.parts.slots != nil {
+				b.parts.rest[p][0].set(at)
+				b.parts.loose[p][0].set(at)
+				b.parts.index(b.site, s, &b.slots[s])
+			}
 		}
 	}
 }
@@ -234,12 +251,17 @@ type Spot struct {
 	hold // slot: -1 = the node has no GPUs of the model
 }
 
-// Spots adds the spots of holdings to a list, but for nodes that the site does not have.
-func (t *Site) Spots(holds []cluster.Holding, out []Spot) []Spot {
+// Spots adds the spots of a job's holdings to a list, but for nodes that the site does not have. The job may be on a GPU with jobs of the same
+// sharer, a number of the caller's, and with those of sharer 0; if its own is 0, with all.
+func (t *Site) Spots(holds []cluster.Holding, sharer int, out []Spot) []Spot {
 	for i := range holds {
 		h := &holds[i]
 		if n := t.nodeAt(h.Node); n >= 0 {
-			out = append(out, Spot{n, hold{t.slotOf(n, h.Model), h.Size.Devices, part{h.CPUs, h.MemoryMB}}})
+			x := hold{t.slotOf(n, h.Model), h.Size.Devices, part{h.CPUs, h.MemoryMB}, pieceOf(h, t.machines[n].shards, sharer)}
+			if x.shards > 0 {
+				x.gpus = 0
+			}
+			out = append(out, Spot{n, x})
 		}
 	}
 	return out
@@ -250,8 +272,14 @@ func Fill(b *Board, spots []Spot, sign int) {
 	for i := range spots {
 		h := &spots[i]
 		b.nodes[h.node].free = b.nodes[h.node].free.less(part{sign * h.cpus, int64(sign) * h.memory})
-		if h.slot >= 0 {
+		switch {
+		case h.slot < 0:
+		case h.shards == 0:
 			b.shift(h.slot, -sign*h.gpus, 0)
+		case sign > 0:
+			addPiece(b, h.slot, lying{h.piece, nil})
+		default:
+			removePiece(b, h.slot, lying{h.piece, nil})
 		}
 	}
 }
@@ -265,15 +293,15 @@ func Bind(b *Board, spots []Spot) {
 	}
 }
 
-// Hold removes a job's GPUs from the board: fixed.
-func (b *Board) Hold(holds []cluster.Holding) {
-	b.spots = b.site.Spots(holds, b.spots[:0])
+// Hold removes a job's GPUs from the board: fixed. sharer is as for Spots.
+func (b *Board) Hold(holds []cluster.Holding, sharer int) {
+	b.spots = b.site.Spots(holds, sharer, b.spots[:0])
 	Fill(b, b.spots, 1)
 }
 
 // Release undoes Hold.
-func Release(b *Board, holds []cluster.Holding) {
-	b.spots = b.site.Spots(holds, b.spots[:0])
+func Release(b *Board, holds []cluster.Holding, sharer int) {
+	b.spots = b.site.Spots(holds, sharer, b.spots[:0])
 	Fill(b, b.spots, -1)
 }
 
@@ -286,15 +314,15 @@ func (b *Board) Await(n int) {
 }
 
 // Soften adds a lease that may end. owner is a number of the caller's, -1 for none; rank is the
-// lease's position in the queue, end when its GPUs are free if it is displaced.
-func (b *Board) Soften(who, owner, rank int, end cluster.Instant, holds []cluster.Holding) {
-	b.Hold(holds)
+// lease's position in the queue, end when its GPUs are free if it is displaced. sharer is as for Spots.
+func (b *Board) Soften(who, owner, rank int, end cluster.Instant, holds []cluster.Holding, sharer int) {
+	b.Hold(holds, sharer)
 	Loosen(b, who, owner, rank, end, b.spots)
 }
 
 // Loosen makes holdings that are fixed a lease that may end: see Soften.
 func Loosen(b *Board, who, owner, rank int, end cluster.Instant, spots []Spot) {
-	f := b.newSoft()
+	f := b.made.next()
 	f.who, f.owner, f.rank, f.end, f.holds = who, owner, rank, end, f.holds[:0]
 	for i := range spots {
 		h := &spots[i].hold
@@ -302,7 +330,11 @@ func Loosen(b *Board, who, owner, rank int, end cluster.Instant, spots []Spot) {
 			continue
 		}
 		l := &b.slots[h.slot]
-		b.shift(h.slot, 0, h.gpus)
+		if h.shards > 0 {
+			turnPiece(b, h.slot, h.piece, nil, f)
+		} else {
+			b.shift(h.slot, 0, h.gpus)
+		}
 		at, _ := slices.BinarySearchFunc(l.held, f, lastFirst)
 		l.held = slices.Insert(b.roomFor(h.slot), at, f)
 		l.owners |= ownerBit(owner)
@@ -330,8 +362,8 @@ func (b *Board) roomFor(s int) []*soft {
 	return l.held
 }
 
-// newSoft gives an empty lease, allocated in blocks.
-func (b *Board) newSoft() *soft {
+// next gives an empty lease.
+func (b *stock) next() *soft {
 	const many = 256
 	if b.used == many*len(b.made) {
 		made := make([]soft, many)
@@ -353,7 +385,11 @@ func (b *Board) Renew(who int) bool {
 	f := b.softs[who]
 	for i := range f.holds {
 		h := &f.holds[i]
-		b.shift(h.slot, 0, -h.gpus)
+		if h.shards > 0 {
+			turnPiece(b, h.slot, h.piece, f, nil)
+		} else {
+			b.shift(h.slot, 0, -h.gpus)
+		}
 		b.drop(h.slot, f)
 	}
 	b.softs[who] = nil
@@ -366,12 +402,22 @@ func (b *Board) displace(who int) {
 	f := b.softs[who]
 	for i := range f.holds {
 		h := &f.holds[i]
-		b.shift(h.slot, h.gpus, -h.gpus)
+		l, gpus := &b.slots[h.slot], h.gpus
+		if h.shards > 0 {
+			gpus = -l.idle
+			removePiece(b, h.slot, lying{h.piece, f})
+			gpus += l.idle
+		} else {
+			b.shift(h.slot, gpus, -gpus)
+		}
 		b.drop(h.slot, f)
-		n := &b.nodes[b.slots[h.slot].node]
+		n := &b.nodes[l.node]
 		n.free = n.free.plus(h.part)
 		if f.end > b.site.now {
-			b.slots[h.slot].later += h.gpus
+			l.later += gpus
+			if h.shards > 0 && gpus == 0 {
+				b.parts.slots[h.slot].later += int(h.shards)
+			}
 			n.later = n.later.plus(h.part)
 			n.freeAt = max(n.freeAt, f.end)
 		}
@@ -394,6 +440,10 @@ func (b *Board) Close(node string) {
 		b.tried.most[l.pool] -= clamp(l.idle+l.soft, b.site.byPool[l.pool].most)
 		b.idle[l.pool][clamp(l.idle, b.site.byPool[l.pool].most)].clear(l.at)
 		b.avail[l.pool][clamp(l.idle+l.soft, b.site.byPool[l.pool].most)].clear(l.at)
+		if b.parts.slots != nil {
+			b.parts.rest[l.pool][b.parts.slots[s].rest].clear(l.at)
+			b.parts.loose[l.pool][b.parts.slots[s].loose].clear(l.at)
+		}
 		l.open = false
 	}
 }
@@ -451,8 +501,8 @@ func (b *Board) Crowded(node string) int {
 	return -1
 }
 
-// Short tells whether more GPUs than there are of a model of a node are held, and gives the last soft lease there;
-// -1 = there is none.
+// Short tells whether more GPUs than there are of a model of a node are held, and gives the last soft lease there, of those on shared GPUs
+// the first with which the leases after it free one; -1 = there is none.
 func (b *Board) Short(node, model string) (who int, short bool) {
 	n := b.site.nodeAt(node)
 	if n < 0 {
@@ -462,8 +512,11 @@ func (b *Board) Short(node, model string) (who int, short bool) {
 	if s < 0 || b.slots[s].idle >= 0 {
 		return -1, false
 	}
-	if held := b.slots[s].held; len(held) > 0 {
-		return held[0].who, true
+	held, x := b.slots[s].held, &search{board: b, sp: &spec{}}
+	for i := range held {
+		if x.left(s, 0, held[:i+1]) > b.slots[s].idle {
+			return held[i].who, true
+		}
 	}
 	return -1, true
 }
@@ -519,6 +572,9 @@ func (b *Board) shift(s, idle, soft int) {
 	b.tried.most[p] += isAvail - wasAvail
 	b.idle[p].move(l.at, wasIdle, clamp(l.idle, b.site.byPool[p].most))
 	b.avail[p].move(l.at, wasAvail, isAvail)
+	if b.parts.slots != nil {
+		b.parts.index(b.site, s, l)
+	}
 }
 
 // clamp keeps counts in range if Slurm reports more held than existing GPUs.

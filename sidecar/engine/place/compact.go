@@ -115,7 +115,7 @@ func (x *search) clear(c choice, places map[int]Placement, mover Mover) bool {
 			return false
 		}
 		places[f.who] = y.placement(nodes)
-		x.board.Hold(places[f.who].Nodes)
+		x.board.Hold(places[f.who].Nodes, a.Sharer)
 	}
 	return true
 }
@@ -123,7 +123,7 @@ func (x *search) clear(c choice, places map[int]Placement, mover Mover) bool {
 // giveBack returns the places of leases that do not move after all.
 func giveBack(b *Board, leases []*soft, places map[int]Placement) {
 	for _, f := range leases {
-		Release(b, places[f.who].Nodes)
+		Release(b, places[f.who].Nodes, places[f.who].Sharer)
 		delete(places, f.who)
 	}
 }

@@ -28,9 +28,9 @@ func TestLeasesMoveForAGang(t *testing.T) {
 	size := map[int]int{1: 1, 2: 2, 3: 3, 4: 2}
 	fill := func() *Board {
 		b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4), room("n3", "v100", 4)}, nil, noon)
-		b.Soften(1, 0, 0, noon.Add(cluster.Minute), taken("n1", "v100", 1))
-		b.Soften(2, 1, 0, noon.Add(cluster.Minute), taken("n2", "v100", 2))
-		b.Soften(3, 1, 0, noon.Add(cluster.Minute), taken("n3", "v100", 3))
+		b.Soften(1, 0, 0, noon.Add(cluster.Minute), taken("n1", "v100", 1), 0)
+		b.Soften(2, 1, 0, noon.Add(cluster.Minute), taken("n2", "v100", 2), 0)
+		b.Soften(3, 1, 0, noon.Add(cluster.Minute), taken("n3", "v100", 3), 0)
 		return b
 	}
 	wants(t, "the cheapest move", fill().compacted(onNodes(1, 4), size, cluster.Hour), "n1:4 displacing [1] in 1 min, 1 to n3:1")
@@ -39,16 +39,16 @@ func TestLeasesMoveForAGang(t *testing.T) {
 	wants(t, "six on two nodes leave no GPU that two need", fill().compacted(onNodes(2, 3), size, cluster.Hour), "none")
 	b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4), room("n3", "v100", 4)}, nil, noon)
 	for k, n := range []string{"n1", "n2", "n3"} {
-		b.Soften(k+1, 0, 0, noon.Add(cluster.Minute), taken(n, "v100", 1))
+		b.Soften(k+1, 0, 0, noon.Add(cluster.Minute), taken(n, "v100", 1), 0)
 	}
 	wants(t, "two nodes", b.compacted(onNodes(2, 4), map[int]int{1: 1, 2: 1, 3: 1}, cluster.Hour), "n1:4 n3:4 displacing [1 3] in 1 min, 1 to n2:1, 3 to n2:1")
 	b = fill()
-	b.Hold(taken("n3", "v100", 1))
+	b.Hold(taken("n3", "v100", 1), 0)
 	wants(t, "one lease finds no GPU elsewhere if another one took it", b.compacted(onNodes(1, 4), size, cluster.Hour), "n1:4 displacing [1] in 1 min, 1 to n2:1")
 	b = fill()
-	b.Hold(taken("n1", "v100", 1))
+	b.Hold(taken("n1", "v100", 1), 0)
 	wants(t, "a lease that may not end stays", b.compacted(onNodes(1, 4), size, cluster.Hour), "n2:4 displacing [2] in 1 min, 2 to n1:2")
-	b.Hold(taken("n1", "v100", 1))
+	b.Hold(taken("n1", "v100", 1), 0)
 	wants(t, "and so does one that fits nowhere", b.compacted(onNodes(1, 4), size, cluster.Hour), "none")
 }
 
@@ -56,17 +56,15 @@ func TestLeasesMoveForAGang(t *testing.T) {
 // board is as before.
 func TestMovesKeepEveryLease(t *testing.T) {
 	moved := 0
-	for range 30 { // times the checks of one Check: moves are rare
-		rapid.Check(t, func(rt *rapid.T) {
-			s := newSmall(rt)
-			for range 4 {
-				if s.compact() {
-					moved++
-				}
-				s.agree()
+	checks(t, 60, func(rt *rapid.T, k int) {
+		s := newSmall(rt, k%2 > 0)
+		for range 4 {
+			if s.compact() {
+				moved++
 			}
-		})
-	}
+			s.agree()
+		}
+	})
 	if moved == 0 {
 		t.Error("no lease ever moved")
 	}
@@ -76,6 +74,9 @@ func TestMovesKeepEveryLease(t *testing.T) {
 func (s *small) specOf(key int) Spec {
 	r := cluster.Request{}
 	for _, h := range s.d.held[key].holds {
+		if n := s.d.node(h.Node); !h.Size.IsWhole() {
+			r.Nodes, r.Shards = 1, int((h.Size.Part*cluster.MicroGPU(n.Shards)+cluster.WholeGPU/2)/cluster.WholeGPU)
+		}
 		r.Size, r.CPUs, r.MemoryMB = cluster.Whole(r.Size.Devices+h.Size.Devices), r.CPUs+h.CPUs, r.MemoryMB+h.MemoryMB
 	}
 	return Spec{Request: r, Partitions: []string{"p", "q"}, Account: "other"}
@@ -88,13 +89,14 @@ func (s *small) compact() bool {
 	cost := func(key int) cluster.GPUTime {
 		return cluster.Times(s.specOf(key).Request.Size.Devices, cluster.Minute)
 	}
-	before := fmt.Sprint(s.b.nodes, s.b.idleAndSoft())
-	p, moves, ok := Compact(s.b, Ask{Shape: s.b.site.Shape(spec), Pool: v100, Now: noon, End: end, Displace: Anybodys, Max: limit}, most,
+	before := fmt.Sprint(s.b.nodes, s.b.idleAndSoft(), s.b.parts)
+	sharer := rapid.IntRange(0, 2).Draw(s.T, "as")
+	p, moves, ok := Compact(s.b, Ask{Shape: s.b.site.Shape(spec), Pool: v100, Now: noon, End: end, Displace: Anybodys, Max: limit, Sharer: sharer}, most,
 		func(who int) (Ask, cluster.GPUTime) {
-			return Ask{Shape: s.b.site.Shape(s.specOf(who)), Pool: v100, Now: noon, End: end, Max: -1}, cost(who)
+			return Ask{Shape: s.b.site.Shape(s.specOf(who)), Pool: v100, Now: noon, End: end, Max: -1, Sharer: s.d.held[who].sharer}, cost(who)
 		})
 	if !ok {
-		if after := fmt.Sprint(s.b.nodes, s.b.idleAndSoft()); after != before {
+		if after := fmt.Sprint(s.b.nodes, s.b.idleAndSoft(), s.b.parts); after != before {
 			s.Fatalf("nothing moves, and the board changes from\n%s to\n%s", before, after)
 		}
 		return false
@@ -102,18 +104,20 @@ func (s *small) compact() bool {
 	spent := cluster.GPUTime(0)
 	for i, key := range p.Displaced {
 		spent += cost(key)
+		s.d.as = s.d.held[key].sharer
 		s.fits(s.d, s.specOf(key), moves[i].Nodes, end) // while all leases still have their GPUs
-		s.d.take(moves[i].Nodes, 1)
+		s.d.take(moves[i].Nodes, s.d.as, 1)
 	}
 	if spent > most || limit >= 0 && len(p.Displaced) > limit || len(moves) != len(p.Displaced) {
 		s.Fatalf("%d leases move to %d places, for %v; %d may, for %v", len(p.Displaced), len(moves), spent, limit, most)
 	}
 	for _, key := range p.Displaced {
-		s.d.take(s.d.held[key].holds, -1)
+		s.d.take(s.d.held[key].holds, s.d.held[key].sharer, -1)
 		delete(s.d.held, key)
 	}
+	s.d.as = sharer
 	s.fits(s.d, spec, p.Nodes, end)
-	s.d.take(p.Nodes, 1)
+	s.d.take(p.Nodes, sharer, 1)
 	return len(moves) > 0
 }
 
@@ -151,10 +155,10 @@ func TestMovesAreFound(t *testing.T) {
 		for _, n := range nodes {
 			fixed := rapid.IntRange(0, 2).Draw(rt, "fixed")
 			ends := rapid.IntRange(0, size-fixed).Draw(rt, "ending")
-			b.Hold(taken(n.Name, "v100", fixed))
+			b.Hold(taken(n.Name, "v100", fixed), 0)
 			for range ends {
 				who++
-				b.Soften(who, 0, 0, noon.Add(cluster.Minute), taken(n.Name, "v100", 1))
+				b.Soften(who, 0, 0, noon.Add(cluster.Minute), taken(n.Name, "v100", 1), 0)
 			}
 			idle += size - fixed - ends
 			stay, soft = append(stay, fixed), append(soft, ends)

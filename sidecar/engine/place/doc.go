@@ -9,6 +9,7 @@
 //	idle    free now
 //	soft    of leases that end at the coming boundary: free if need be
 //	fixed   everything else
+//	shared  with pieces of jobs that ask for shards; soft if all of these are
 //
 // A gang gets idle GPUs if it fits there; else soft leases are displaced, the last in the queue
 // first.

@@ -26,6 +26,8 @@ type Ask struct {
 	// Spares is 1 + the owner whose leases of at least the requested size stay in any case; 0 =
 	// none.
 	Spares int
+	// Sharer says with whom a part may share a GPU: see Spots. It makes no difference to whole GPUs.
+	Sharer int
 	// Stops = its lease is stoppable: it may use nodes that are gathered for a gang.
 	Stops bool
 	// MaxRatio is the maximum number of displaced leases; < 0 = no limit.
@@ -38,6 +40,7 @@ type Placement struct {
 	Nodes     []cluster.Holding // by node
 	Displaced []int             // their numbers, ascending
 	At        cluster.Instant
+	Sharer    int // of the ask
 }
 
 // search is the search for an ask on a board.
@@ -129,9 +132,9 @@ type choice struct {
 	slot      int
 	gpus      int
 	displaced []*soft
-	worst     int // smallest displaced rank: the lease nearest to the front
-	freed     int // GPUs displaced
-	spare     int // GPUs left over
+	worst     int              // smallest displaced rank: the lease nearest to the front
+	freed     cluster.MicroGPU // displaced
+	spare     int              // GPUs left over
 }
 
 // scan is the number of nodes that are compared for the best.
@@ -144,6 +147,11 @@ func (x *search) onIdle(sl split, now bool) []choice {
 	if sl.per == 0 {
 		return x.onEmptiest(sl, now)
 	}
+	if x.isPart() {
+		if found := x.onParts(now); found != nil {
+			return found
+		}
+	}
 	found := x.board.tried.idle[:0]
 	defer func() { x.board.tried.idle = found }()
 	sets, only, bound := x.board.idle[x.ask.Pool], x.sp.onlyIn(x.ask.Pool), x.board.bound[x.ask.Pool]
@@ -152,7 +160,7 @@ func (x *search) onIdle(sl split, now bool) []choice {
 		for at := set.nextOf(0, only, bound, in); at >= 0; at = set.nextOf(at+1, only, bound, in) {
 			s := x.board.site.byPool[x.ask.Pool].slots[at]
 			want := x.want(s, sl)
-			if want == 0 || x.board.slots[s].idle < want || !x.admits(s, want, x.board.slots[s].idle, none) || now && x.late(s, want) {
+			if want == 0 || !x.takes(s, want, now) {
 				continue
 			}
 			if found = append(found, choice{slot: s, gpus: want}); len(found) == sl.nodes {
@@ -208,6 +216,11 @@ func deal(seen []choice, n, gpus int) []choice {
 	return seen
 }
 
+// isPart reports whether an ask is for shards of one GPU.
+func (x *search) isPart() bool {
+	return x.sp.Request.Shards > 0 && !x.sp.Request.Exclusive && x.board.parts.slots != nil
+}
+
 // want gives the GPUs of a slot for an even split; 0 = none.
 func (x *search) want(s int, sl split) int {
 	if sl.per != wholeNode {
@@ -226,6 +239,9 @@ func (x *search) want(s int, sl split) int {
 func (x *search) onSoft(sl split) []choice {
 	sets, only := x.board.avail[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
 	least := max(sl.per, 1)
+	if x.isPart() {
+		sets, least = x.board.parts.loose[x.ask.Pool], x.board.site.byPool[x.ask.Pool].scaled(x.sp.Request.Shards)
+	}
 	if !sets[min(least, len(sets)):].atLeast(sl.nodes) {
 		return nil
 	}
@@ -282,36 +298,40 @@ func (x *search) makeMostRoom(s int) (choice, bool) {
 
 // makeRoom gives the displacements that free a slot for its part of the gang.
 func (x *search) makeRoom(s, want int) (choice, bool) {
-	c := choice{slot: s, gpus: want, worst: noRank, spare: x.board.slots[s].idle - want}
-	if want == 0 || c.spare < 0 && !x.board.slots[s].mayHaveOf(x.ask.Displace) {
+	b := x.board
+	c := choice{slot: s, gpus: want, worst: noRank, spare: x.left(s, want, nil)}
+	if want == 0 || c.spare < 0 && !b.slots[s].mayHaveOf(x.ask.Displace) {
 		return c, false
 	}
 	var freed part
-	from := len(x.board.tried.taken)
-	for _, f := range x.board.lastHere(s) {
+	shared := b.parts.slots != nil
+	from := len(b.tried.taken)
+	for _, f := range b.lastHere(s) {
 		if c.spare >= 0 && x.admits(s, want, c.spare+want, freed) {
 			break
 		}
-		if !f.isOf(x.ask.Displace) || x.ask.Spares > 0 && x.ask.Spares == 1+f.owner && f.gpus() >= x.sp.Request.Size.Devices {
+		if !f.isOf(x.ask.Displace) || x.ask.Spares > 0 && x.ask.Spares == 1+f.owner && amount(b, f) >= x.sp.Request.Size.Amount() {
 			continue
 		}
-		x.board.tried.taken = append(x.board.tried.taken, f)
-		c.worst = min(c.worst, f.rank)
-		gpus, part := x.board.freedOn(f, s)
-		c.spare += gpus
-		freed = freed.plus(part)
+		b.tried.taken = append(b.tried.taken, f)
+		gpus, part := b.freedOn(f, s)
+		c.spare, freed = c.spare+gpus, freed.plus(part)
+		if c.displaced = b.tried.taken[from:len(b.tried.taken):len(b.tried.taken)]; shared {
+			c.displaced = x.leaves(s, c.displaced)
+			c.spare, freed = x.left(s, want, c.displaced), freedBy(b, c.displaced, s)
+		}
 	}
-	c.displaced = x.board.tried.taken[from:len(x.board.tried.taken):len(x.board.tried.taken)]
 	if c.spare < 0 || !x.admits(s, want, c.spare+want, freed) {
 		return c, false
+	}
+	for _, f := range c.displaced {
+		c.worst = min(c.worst, f.rank)
 	}
 	if len(c.displaced) > 1 {
 		c = x.needed([]choice{c})[0]
 	}
 	for _, f := range c.displaced {
-		for _, h := range f.holds {
-			c.freed += h.gpus
-		}
+		c.freed += amount(b, f)
 	}
 	return c, true
 }
@@ -354,6 +374,15 @@ func (b *Board) freedOn(f *soft, s int) (gpus int, freed part) {
 	return gpus, freed
 }
 
+// freedBy gives the CPUs and memory that leases free on a slot's node.
+func freedBy(b *Board, leases []*soft, s int) (freed part) {
+	for _, f := range leases {
+		_, part := b.freedOn(f, s)
+		freed = freed.plus(part)
+	}
+	return freed
+}
+
 // needed drops unnecessary displacements: among all that the choices displace, those nearest to
 // the front first.
 func (x *search) needed(found []choice) []choice {
@@ -366,35 +395,54 @@ func (x *search) needed(found []choice) []choice {
 		}
 	}
 	slices.SortFunc(all, func(a, b *soft) int { return lastFirst(b, a) })
+	gone := all
+	if x.board.parts.slots != nil {
+		gone = slices.Clone(all)
+	}
 	spare := make([]int, len(found)) // GPUs
 	freed := make([]part, len(found))
 	for i := range found {
-		spare[i] = x.board.slots[found[i].slot].idle - found[i].gpus
-		for _, f := range all {
-			gpus, part := x.board.freedOn(f, found[i].slot)
-			spare[i], freed[i] = spare[i]+gpus, freed[i].plus(part)
-		}
+		spare[i], freed[i] = x.left(found[i].slot, found[i].gpus, all), freedBy(x.board, all, found[i].slot)
 	}
-	without := func(f *soft) bool {
-		for i := range found {
+	// kept gives what is left and freed on a slot if some leases stay after all.
+	kept := func(i int, stay []*soft) (int, part) {
+		left, rest, shared := spare[i], freed[i], false
+		for _, f := range stay {
 			gpus, part := x.board.freedOn(f, found[i].slot)
-			if part == none && gpus == 0 {
+			left, rest = left-gpus, rest.less(part)
+			shared = shared || f.shares(found[i].slot)
+		}
+		if shared {
+			left = x.left(found[i].slot, found[i].gpus, slices.DeleteFunc(slices.Clone(gone), func(f *soft) bool { return slices.Contains(stay, f) }))
+		}
+		return left, rest
+	}
+	without := func(stay []*soft) bool {
+		for i := range found {
+			left, part := kept(i, stay)
+			if left == spare[i] && part == freed[i] {
 				continue
 			}
-			if spare[i] < gpus || !x.admits(found[i].slot, found[i].gpus, spare[i]-gpus+found[i].gpus, freed[i].less(part)) {
+			if left < 0 || !x.admits(found[i].slot, found[i].gpus, left+found[i].gpus, part) {
 				return false
 			}
 		}
 		return true
 	}
-	for _, f := range all {
-		if !without(f) {
+	for k, f := range all {
+		if !slices.Contains(gone, f) {
+			continue
+		}
+		stay := x.together(found[0].slot, all[k:k+1], gone)
+		if !without(stay) {
 			continue
 		}
 		for i := range found {
-			gpus, part := x.board.freedOn(f, found[i].slot)
-			spare[i], freed[i] = spare[i]-gpus, freed[i].less(part)
-			found[i].displaced = slices.DeleteFunc(found[i].displaced, func(k *soft) bool { return k == f })
+			spare[i], freed[i] = kept(i, stay)
+			found[i].displaced = slices.DeleteFunc(found[i].displaced, func(k *soft) bool { return slices.Contains(stay, k) })
+		}
+		if x.board.parts.slots != nil {
+			gone = slices.DeleteFunc(gone, func(k *soft) bool { return slices.Contains(stay, k) })
 		}
 	}
 	for i := range found {
@@ -448,7 +496,7 @@ func (x *search) unreserved(m *machine, want, idle, free int) bool {
 		}
 		counts = true
 		if x.board.view.Occupied {
-			free, gpus = free-max(w.cpus-w.usedCPUs, 0), gpus+max(w.gpus-w.usedGPUs, 0)
+			free, gpus = free-max(w.cpus-w.usedCPUs, 0), gpus+max(w.gpus-int((w.usedGPUs+cluster.WholeGPU-1)/cluster.WholeGPU), 0)
 		} else {
 			free, gpus = free-w.cpus, gpus+w.gpus
 		}
@@ -497,20 +545,30 @@ func (x *search) late(s, want int) bool {
 	l := &x.board.slots[s]
 	n := &x.board.nodes[l.node]
 	cpus, memory := share(&x.sp.Request, want)
-	return l.idle-l.later < want || n.free.cpus-n.later.cpus < cpus || n.free.memory-n.later.memory < memory
+	if n.free.cpus-n.later.cpus < cpus || n.free.memory-n.later.memory < memory {
+		return true
+	}
+	if x.joins(s) {
+		h := &x.board.parts.slots[s]
+		return h.most-h.later < x.shards(s)
+	}
+	return l.idle-l.later < want
 }
 
 // placement converts choices to holdings.
 func (x *search) placement(found []choice) Placement {
-	p := Placement{At: x.board.site.now, Nodes: make([]cluster.Holding, 0, len(found))}
+	p := Placement{At: x.board.site.now, Sharer: x.ask.Sharer, Nodes: make([]cluster.Holding, 0, len(found))}
 	for _, c := range found {
 		l := &x.board.slots[c.slot]
 		cpus, memory := share(&x.sp.Request, c.gpus)
 		if x.late(c.slot, c.gpus) {
 			p.At = max(p.At, x.board.nodes[l.node].freeAt)
 		}
-		p.Nodes = append(p.Nodes, cluster.Holding{
-			Node: x.board.site.machines[l.node].name, Model: x.board.site.pools[l.pool], Size: cluster.Whole(c.gpus), CPUs: cpus, MemoryMB: memory})
+		m, size := &x.board.site.machines[l.node], cluster.Whole(c.gpus)
+		if k := x.shards(c.slot); k > 0 {
+			size.Part = cluster.MicroGPU(k) * cluster.WholeGPU / cluster.MicroGPU(m.shards)
+		}
+		p.Nodes = append(p.Nodes, cluster.Holding{Node: m.name, Model: x.board.site.pools[l.pool], Size: size, CPUs: cpus, MemoryMB: memory})
 		for _, f := range c.displaced {
 			p.At = max(p.At, f.end)
 			if !slices.Contains(p.Displaced, f.who) {
@@ -528,17 +586,20 @@ func (b *Board) Take(p Placement) {
 	for _, who := range p.Displaced {
 		b.displace(who)
 	}
-	for i := range p.Nodes {
-		h := &p.Nodes[i]
-		n := b.site.nodeAt(h.Node)
-		d, l := &b.nodes[n], &b.slots[b.site.slotOf(n, h.Model)]
+	b.spots = b.site.Spots(p.Nodes, p.Sharer, b.spots[:0])
+	for i := range b.spots {
+		h := &b.spots[i]
+		d, l, gpus := &b.nodes[h.node], &b.slots[h.slot], h.gpus
+		if h.shards > 0 {
+			gpus = takeShards(b, h, p.At >= d.freeAt)
+		}
 		if p.At >= d.freeAt { // GPUs that are free now stay free
-			l.later = max(l.later-h.Size.Devices, 0)
-			d.later = part{max(d.later.cpus-h.CPUs, 0), max(d.later.memory-h.MemoryMB, 0)}
+			l.later = max(l.later-gpus, 0)
+			d.later = part{max(d.later.cpus-h.cpus, 0), max(d.later.memory-h.memory, 0)}
 			continue
 		}
-		l.later = min(l.later, max(l.idle-h.Size.Devices, 0))
-		d.later = part{min(d.later.cpus, max(d.free.cpus-h.CPUs, 0)), min(d.later.memory, max(d.free.memory-h.MemoryMB, 0))}
+		l.later = min(l.later, max(l.idle-gpus, 0))
+		d.later = part{min(d.later.cpus, max(d.free.cpus-h.cpus, 0)), min(d.later.memory, max(d.free.memory-h.memory, 0))}
 	}
-	b.Hold(p.Nodes)
+	Fill(b, b.spots, 1)
 }

@@ -79,8 +79,8 @@ func wants(t *testing.T, what, got, want string) {
 
 func TestFewestNodesThenTheTightest(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4), room("n3", "v100", 4)}, nil, noon)
-	b.Hold(taken("n1", "v100", 3))
-	b.Hold(taken("n2", "v100", 2))
+	b.Hold(taken("n1", "v100", 3), 0)
+	b.Hold(taken("n2", "v100", 2), 0)
 	wants(t, "one GPU where one is left", b.find(gang(1), v100), "n1:1")
 	wants(t, "two where two are left", b.find(gang(2), v100), "n2:2")
 	wants(t, "three on the empty node", b.find(gang(3), v100), "n3:3")
@@ -102,13 +102,13 @@ func TestFewestNodesThenTheTightest(t *testing.T) {
 func TestOfNodesAsTightTheBoundOne(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4), room("n3", "v100", 4)}, nil, noon)
 	for _, node := range []string{"n1", "n2"} {
-		b.Hold(taken(node, "v100", 2))
+		b.Hold(taken(node, "v100", 2), 0)
 	}
 	wants(t, "by node", b.find(gang(1), v100), "n1:1")
-	Bind(b, b.site.Spots(taken("n2", "v100", 2), nil))
+	Bind(b, b.site.Spots(taken("n2", "v100", 2), 0, nil))
 	wants(t, "the bound one", b.find(gang(1), v100), "n2:1")
 	wants(t, "both", b.find(onNodes(2, 2), v100), "n1:2 n2:2")
-	b.Hold(taken("n1", "v100", 1))
+	b.Hold(taken("n1", "v100", 1), 0)
 	wants(t, "the tighter one", b.find(gang(1), v100), "n1:1")
 	Copy(b, b.site.Board(View{}))
 	wants(t, "by node on a board that was filled anew", b.find(gang(1), v100), "n1:1")
@@ -116,8 +116,8 @@ func TestOfNodesAsTightTheBoundOne(t *testing.T) {
 
 func TestCPUsAndMemoryMustFitToo(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4)}, nil, noon)
-	b.Hold([]cluster.Holding{{Node: "n1", CPUs: 13}})            // a job without GPUs
-	b.Hold([]cluster.Holding{{Node: "n2", MemoryMB: 13 * 1024}}) // and another
+	b.Hold([]cluster.Holding{{Node: "n1", CPUs: 13}}, 0)            // a job without GPUs
+	b.Hold([]cluster.Holding{{Node: "n2", MemoryMB: 13 * 1024}}, 0) // and another
 	wants(t, "four GPUs and four CPUs", b.find(onNodes(1, 4), v100), "none")
 	wants(t, "three fit", b.find(gang(3), v100), "n1:3")
 	wants(t, "four on two nodes", b.find(gang(4), v100), "n1:2 n2:2")
@@ -272,7 +272,7 @@ func TestAReservationInUse(t *testing.T) {
 	} {
 		b := New(models, []cluster.Node{n}, []cluster.Reservation{half}, noon)
 		holds := []cluster.Holding{{Node: "n1", CPUs: c.holds}, {Node: "gone", CPUs: 1}}
-		b.Hold(holds)
+		b.Hold(holds, 0)
 		Occupy(b.site, c.within, holds)
 		s := gang(4)
 		s.Account, s.Request.CPUs = "nlp", c.asks
@@ -309,9 +309,9 @@ func TestAReservationOfGPUs(t *testing.T) {
 			holds := []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(c.holds), CPUs: 1}}
 			Occupy(b.site, c.within, holds)
 			if soft {
-				b.Soften(1, 0, 1, noon, holds)
+				b.Soften(1, 0, 1, noon, holds, 0)
 			} else {
-				b.Hold(holds)
+				b.Hold(holds, 0)
 			}
 			s := gang(c.asks)
 			s.Account, s.Request.CPUs = "nlp", 1
@@ -323,7 +323,7 @@ func TestAReservationOfGPUs(t *testing.T) {
 		}
 	}
 	b := New(models, []cluster.Node{room("n1", "v100", 4)}, []cluster.Reservation{two}, noon)
-	b.Soften(1, 0, 1, noon, []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(2), CPUs: 1}})
+	b.Soften(1, 0, 1, noon, []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(2), CPUs: 1}}, 0)
 	ask := Ask{Shape: b.site.Shape(gang(2)), Pool: v100, Now: noon, Displace: Anybodys, Max: -1}
 	if p, ok := b.Fit(ask); !ok || len(p.Displaced) != 1 || !b.Admits(ask, "n1", 2) || b.Admits(ask, "n1", 3) {
 		t.Errorf("a lease beside the reservation is displaced: %+v, %v", p, ok)
@@ -351,13 +351,13 @@ func TestExclusiveTakesWholeNodes(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4), mixed, room("n3", "v100", 8)}, nil, noon)
 	s := onNodes(1, 1)
 	s.Request.Exclusive = true
-	b.Hold([]cluster.Holding{{Node: "n1", CPUs: 1, MemoryMB: 1}})
-	b.Hold(taken("n2", "k80", 1))
+	b.Hold([]cluster.Holding{{Node: "n1", CPUs: 1, MemoryMB: 1}}, 0)
+	b.Hold(taken("n2", "k80", 1), 0)
 	wants(t, "all GPUs of the only node where nobody is", b.find(s, v100), "n3:8")
 	s = onNodes(2, 1)
 	s.Request.Exclusive = true
 	wants(t, "two such nodes", b.find(s, v100), "none")
-	b.Soften(7, 0, 0, noon, taken("n3", "v100", 1))
+	b.Soften(7, 0, 0, noon, taken("n3", "v100", 1), 0)
 	s = onNodes(1, 1)
 	s.Request.Exclusive = true
 	wants(t, "none is empty", b.find(s, v100), "none")
@@ -399,9 +399,9 @@ func TestAClaimKeepsLongerLeasesOff(t *testing.T) {
 
 func TestIdleGPUsBeforeAnybodyIsDisplaced(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4), room("n3", "v100", 4)}, nil, noon)
-	b.Soften(1, 0, 0, noon, taken("n1", "v100", 4))
-	b.Hold(taken("n2", "v100", 2))
-	b.Hold(taken("n3", "v100", 2))
+	b.Soften(1, 0, 0, noon, taken("n1", "v100", 4), 0)
+	b.Hold(taken("n2", "v100", 2), 0)
+	b.Hold(taken("n3", "v100", 2), 0)
 	wants(t, "four idle on two nodes", b.oust(gang(4), v100, -1), "n2:2 n3:2")
 	wants(t, "four on one node", b.oust(onNodes(1, 4), v100, -1), "n1:4 displacing [1]")
 }
@@ -410,10 +410,10 @@ func TestTheLeastDeservingAreDisplaced(t *testing.T) {
 	board := func() *Board { // n1: ranks 1, 8, 9, 2; n2: ranks 3, 4, 5, 6
 		b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4)}, nil, noon)
 		for i, rank := range []int{1, 8, 9, 2} {
-			b.Soften(10+i, 0, rank, noon, taken("n1", "v100", 1))
+			b.Soften(10+i, 0, rank, noon, taken("n1", "v100", 1), 0)
 		}
 		for i, rank := range []int{3, 4, 5, 6} {
-			b.Soften(20+i, 0, rank, noon, taken("n2", "v100", 1))
+			b.Soften(20+i, 0, rank, noon, taken("n2", "v100", 1), 0)
 		}
 		return b
 	}
@@ -432,19 +432,19 @@ func TestTheLeastDeservingAreDisplaced(t *testing.T) {
 // Nobody is displaced whose GPUs are not needed after all.
 func TestNobodyIsDisplacedInVain(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 8), room("n2", "v100", 8)}, nil, noon)
-	b.Soften(1, 0, 9, noon, taken("n1", "v100", 1)) // stands last, but is too small to help
-	b.Soften(2, 0, 8, noon, taken("n1", "v100", 6))
-	b.Hold(taken("n1", "v100", 1))
-	b.Hold(taken("n2", "v100", 8))
+	b.Soften(1, 0, 9, noon, taken("n1", "v100", 1), 0) // stands last, but is too small to help
+	b.Soften(2, 0, 8, noon, taken("n1", "v100", 6), 0)
+	b.Hold(taken("n1", "v100", 1), 0)
+	b.Hold(taken("n2", "v100", 8), 0)
 	wants(t, "six", b.oust(onNodes(1, 6), v100, -1), "n1:6 displacing [2]")
 	wants(t, "seven", b.oust(onNodes(1, 7), v100, -1), "n1:7 displacing [1 2]")
 	wants(t, "one", b.oust(onNodes(1, 1), v100, -1), "n1:1 displacing [1]")
 
 	// A lease on two nodes that goes makes room on both.
 	b = New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4)}, nil, noon)
-	b.Soften(1, 0, 1, noon, append(taken("n1", "v100", 2), taken("n2", "v100", 2)...))
-	b.Soften(2, 0, 5, noon, taken("n2", "v100", 2))
-	b.Hold(taken("n1", "v100", 2))
+	b.Soften(1, 0, 1, noon, append(taken("n1", "v100", 2), taken("n2", "v100", 2)...), 0)
+	b.Soften(2, 0, 5, noon, taken("n2", "v100", 2), 0)
+	b.Hold(taken("n1", "v100", 2), 0)
 	wants(t, "two on each", b.oust(onNodes(2, 2), v100, -1), "n1:2 n2:2 displacing [1]")
 }
 
@@ -452,8 +452,8 @@ func TestNobodyIsDisplacedInVain(t *testing.T) {
 func TestWhoIsSpared(t *testing.T) {
 	for spares, want := range map[int]string{0: "n2:2 displacing [2]", 1: "n1:2 displacing [1]", 2: "n2:2 displacing [2]", 3: "n2:2 displacing [2]"} {
 		b := New(models, []cluster.Node{room("n1", "v100", 2), room("n2", "v100", 2)}, nil, noon)
-		b.Soften(1, noOwner, 1, noon, taken("n1", "v100", 2))
-		b.Soften(2, 0, 5, noon, taken("n2", "v100", 2)) // it stands last
+		b.Soften(1, noOwner, 1, noon, taken("n1", "v100", 2), 0)
+		b.Soften(2, 0, 5, noon, taken("n2", "v100", 2), 0) // it stands last
 		p, ok := b.Fit(Ask{Shape: b.site.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1, Displace: Anybodys, Spares: spares})
 		wants(t, fmt.Sprint("spares ", spares), show(p, ok), want)
 	}
@@ -463,7 +463,7 @@ func TestWhoIsSpared(t *testing.T) {
 // and the beneficiary must wait.
 func TestWhatIsFreeOnlyLater(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4)}, nil, noon)
-	b.Soften(1, 0, 1, noon.Add(cluster.Minute), taken("n1", "v100", 3))
+	b.Soften(1, 0, 1, noon.Add(cluster.Minute), taken("n1", "v100", 3), 0)
 	p, ok := b.Fit(Ask{Shape: b.site.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1, Displace: Anybodys})
 	wants(t, "the first", show(p, ok), "n1:2 displacing [1] in 1 min")
 	b.Take(p)
@@ -486,7 +486,7 @@ func TestTheSameAnswerEveryTime(t *testing.T) {
 	for range 20 {
 		b := New(models, nodes, nil, noon)
 		for i := range 60 {
-			b.Soften(i+1, 0, i*7%60, noon, taken(nodes[i/3].Name, "v100", 1))
+			b.Soften(i+1, 0, i*7%60, noon, taken(nodes[i/3].Name, "v100", 1), 0)
 		}
 		var all []string
 		for _, g := range []int{1, 2, 3, 4, 6, 8} {

@@ -34,6 +34,8 @@ type poolSite struct {
 	most  int   // GPUs of a node
 	gpus  int
 	bad   int // of these on bad nodes
+	// shards is the maximum number of shards of a GPU.
+	shards int
 }
 
 // machine is the constant part of a node.
@@ -44,6 +46,7 @@ type machine struct {
 	partitions  []string
 	features    []string
 	bad, busy   bool
+	shards      int // of each GPU; 0 = jobs can ask for whole GPUs only
 	first, last int // its slots: first ≤ s < last
 	windows     []window
 }
@@ -58,7 +61,8 @@ type window struct {
 	users      []string
 	cpus, gpus int // that it keeps; no CPUs = the whole node
 	// usedCPUs and usedGPUs are held by running jobs of it.
-	usedCPUs, usedGPUs int
+	usedCPUs int
+	usedGPUs cluster.MicroGPU
 }
 
 // MostOnANode returns how many GPUs the largest node of a pool has.
@@ -95,7 +99,7 @@ func sameNodes(old, now []cluster.Node) bool {
 	same := len(old) == len(now)
 	for i := 0; i < len(old) && same; i++ {
 		a, b := &old[i], &now[i]
-		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Busy == b.Busy &&
+		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Busy == b.Busy && a.Shards == b.Shards &&
 			slices.Equal(a.GPUs, b.GPUs) && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Features, b.Features)
 	}
 	return same
@@ -130,7 +134,7 @@ func (t *Site) add(i int, n *cluster.Node) {
 	t.nodes[i].free = all
 	d := &t.machines[i]
 	*d = machine{name: n.Name, all: all, partitions: n.Partitions, features: n.Features,
-		bad: n.Bad != "", busy: n.Busy != "", first: len(t.slots)}
+		bad: n.Bad != "", busy: n.Busy != "", shards: n.Shards, first: len(t.slots)}
 	for _, p := range n.Partitions {
 		d.parts |= t.partition(p)
 	}
@@ -143,6 +147,7 @@ func (t *Site) add(i int, n *cluster.Node) {
 		t.slots = append(t.slots, slot{node: i, pool: p, at: len(all.slots), total: g.Count, idle: g.Count})
 		all.slots = append(all.slots, len(t.slots)-1)
 		all.most = max(all.most, g.Count)
+		all.shards = max(all.shards, n.Shards)
 		all.gpus += g.Count
 		if d.bad {
 			all.bad += g.Count
@@ -195,7 +200,7 @@ func Occupy(t *Site, reservations string, holds []cluster.Holding) {
 			for k := range t.machines[n].windows {
 				if w := &t.machines[n].windows[k]; w.name == name {
 					w.usedCPUs += holds[i].CPUs
-					w.usedGPUs += holds[i].Size.Devices
+					w.usedGPUs += holds[i].Size.Amount()
 					break windows
 				}
 			}
@@ -351,9 +356,10 @@ func (t *Site) prepare(s Spec) spec {
 	return sp
 }
 
-// only gives the slots that a request's lists of nodes leave it; nil = it has none.
+// only gives the slots that a request's lists of nodes leave it, and with shards enough for it on a GPU; nil = it has no lists, and asks for
+// no shards.
 func (t *Site) only(s *Spec) []bitset {
-	if len(s.Require)+len(s.Exclude) == 0 {
+	if len(s.Require)+len(s.Exclude)+s.Request.Shards == 0 {
 		return nil
 	}
 	out := make([]bitset, len(t.pools))
@@ -389,6 +395,11 @@ func (t *Site) only(s *Spec) []bitset {
 		}
 	}
 	named(s.Exclude, false)
+	for i := range t.machines {
+		if t.machines[i].shards < s.Request.Shards {
+			mark(i, false)
+		}
+	}
 	return out
 }
 

@@ -32,6 +32,7 @@ func TestResurvey(t *testing.T) {
 		"gpus":      func(w *world) { w.nodes[0].GPUs[0].Count++ },
 		"partition": func(w *world) { w.nodes[0].Partitions[0] = "cpu" },
 		"feature":   func(w *world) { w.nodes[0].Features[0] = "eth" },
+		"shards":    func(w *world) { w.nodes[0].Shards = 2 },
 		"another":   func(w *world) { w.nodes = append(w.nodes, cluster.Node{Name: "n2"}) },
 		"pool":      func(w *world) { w.pools = []string{"k80", "v100"} },
 		"claims":    func(w *world) { w.claims = true },

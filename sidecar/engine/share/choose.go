@@ -296,13 +296,13 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 		st, who := &x.f.In.Cases[i], &x.f.Due.Queued[i]
 		switch {
 		case !x.f.Fixed(i):
-			board.Soften(i, int(who.Queue), ranks[i], l.End, l.Nodes)
+			board.Soften(i, int(who.Queue), ranks[i], l.End, l.Nodes, 0)
 		case st.Live && !st.Waits:
-			board.Hold(x.f.In.Snapshot.Cases[i].Job.Holds)
+			board.Hold(x.f.In.Snapshot.Cases[i].Job.Holds, 0)
 		}
 	}
 	for k := range x.f.Hand.Claims {
-		board.Hold(x.f.Hand.Claims[k].Nodes)
+		board.Hold(x.f.Hand.Claims[k].Nodes, 0)
 	}
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]

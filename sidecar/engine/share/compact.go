@@ -27,8 +27,8 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 	for _, i := range choice.Renewed {
 		c := in.Candidates[i].Case
 		at[c] = i
-		place.Release(board, x.f.In.Snapshot.Cases[c].Job.Holds)
-		board.Soften(c, int(x.f.Due.Queued[c].Queue), 0, x.f.Hand.Leases[c].End, x.f.In.Snapshot.Cases[c].Job.Holds)
+		place.Release(board, x.f.In.Snapshot.Cases[c].Job.Holds, 0)
+		board.Soften(c, int(x.f.Due.Queued[c].Queue), 0, x.f.Hand.Leases[c].End, x.f.In.Snapshot.Cases[c].Job.Holds, 0)
 	}
 	mover := func(c int) (place.Ask, cluster.GPUTime) {
 		k, l, j := &in.Candidates[at[c]], x.f.Hand.Leases[c], x.f.Stops.Stop(c)

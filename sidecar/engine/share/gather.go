@@ -78,7 +78,7 @@ func (x *contest) gatherFor(in *lease.Input, due []lease.Due) {
 			board = x.likely(nil)
 		}
 		if nodes, ok := x.soonest(board, in, k, d.Pool); ok {
-			board.Hold(nodes)
+			board.Hold(nodes, 0)
 			busy[d.Pool] = true
 			x.f.Hand.Claims = append(x.f.Hand.Claims, cluster.Claim{Job: k.Key, Pool: x.f.In.Pools[d.Pool], Nodes: nodes, At: x.f.In.Now, Made: x.f.In.Now, Gathers: true})
 		}
@@ -135,7 +135,7 @@ func drains(x *contest) []cluster.Span {
 func (x *contest) without(board *place.Board, others []cluster.Claim) {
 	for _, claims := range [][]cluster.Claim{x.f.Hand.Claims, others} {
 		for k := range claims {
-			board.Hold(claims[k].Nodes)
+			board.Hold(claims[k].Nodes, 0)
 		}
 	}
 }

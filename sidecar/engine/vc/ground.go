@@ -110,22 +110,22 @@ func (v *ground) occupy() *place.Board {
 		case !st.Live:
 		case l != nil && l.State == cluster.Granted:
 			if v.right(i) == cluster.Opportunistic && !v.turn.f.In.Configures(i) {
-				board.Soften(i, -1, 0, v.turn.f.In.Now, l.Nodes)
+				board.Soften(i, -1, 0, v.turn.f.In.Now, l.Nodes, 0)
 			} else {
-				board.Hold(l.Nodes)
+				board.Hold(l.Nodes, 0)
 			}
 		case st.Waits:
 		case v.right(i) == cluster.Opportunistic, v.mayGo(i):
-			board.Soften(i, -1, btoi(v.right(i) == cluster.Opportunistic), v.turn.f.In.Now, v.turn.f.In.Snapshot.Cases[i].Job.Holds)
+			board.Soften(i, -1, btoi(v.right(i) == cluster.Opportunistic), v.turn.f.In.Now, v.turn.f.In.Snapshot.Cases[i].Job.Holds, 0)
 		default:
-			board.Hold(v.turn.f.In.Snapshot.Cases[i].Job.Holds)
+			board.Hold(v.turn.f.In.Snapshot.Cases[i].Job.Holds, 0)
 		}
 	}
 	for _, cl := range v.claims {
-		board.Hold(cl.Nodes)
+		board.Hold(cl.Nodes, 0)
 	}
 	for _, cl := range v.moving {
-		board.Hold(cl.Nodes)
+		board.Hold(cl.Nodes, 0)
 	}
 	return board
 }

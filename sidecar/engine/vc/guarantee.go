@@ -217,7 +217,7 @@ func (v *decision) settle(k *lease.Candidate, g *cellGrant) {
 		v.g.board.Displace(i)
 	}
 	g.nodes = v.g.holdings(g.parts, k.Shape)
-	v.g.board.Hold(g.nodes)
+	v.g.board.Hold(g.nodes, 0)
 	for n := range g.nodes {
 		for i := v.g.board.Crowded(g.nodes[n].Node); i >= 0; i = v.g.board.Crowded(g.nodes[n].Node) {
 			v.g.board.Displace(i)

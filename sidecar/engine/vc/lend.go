@@ -223,7 +223,7 @@ func (v *lender) borrow(k *lease.Candidate, p int) bool {
 		}
 		if grant, err := v.forecast.g.state.Lend(v.forecast.g.ask(k, &c, v.in.Tenants[k.Tenant].Name, 0, place.Nobodys)); err == nil {
 			g := cellGrant{of: k.Case, class: cluster.Opportunistic, parts: grant.Parts, nodes: v.forecast.g.holdings(grant.Parts, k.Shape)}
-			v.forecast.g.board.Hold(g.nodes)
+			v.forecast.g.board.Hold(g.nodes, 0)
 			v.forecast.g.grant(&g)
 			return true
 		}

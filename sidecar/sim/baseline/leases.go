@@ -60,7 +60,7 @@ func (r *Round) Contest(line []int) {
 	r.Board.Await(len(r.Snapshot.Cases))
 	for rank, k := range line {
 		if j := &r.Jobs[k]; j.Lease != nil {
-			r.Board.Soften(j.Case, j.Tenant, rank, max(j.Lease.End, r.Now), r.Holds(j))
+			r.Board.Soften(j.Case, j.Tenant, rank, max(j.Lease.End, r.Now), r.Holds(j), 0)
 		}
 	}
 	for _, k := range line {

@@ -94,7 +94,7 @@ func (r *Round) backfill(j *Job, kept []cluster.Instant) bool {
 func (r *Round) keep(j *Job, kept []cluster.Instant) {
 	board := r.Site.Clear(&r.later, freely)
 	for _, i := range r.Rest {
-		board.Hold(r.onSite(r.Snapshot.Cases[i].Job.Holds))
+		board.Hold(r.onSite(r.Snapshot.Cases[i].Job.Holds), 0)
 	}
 	var running []int
 	for k := range r.Jobs {
@@ -106,7 +106,7 @@ func (r *Round) keep(j *Job, kept []cluster.Instant) {
 	board.Await(len(r.Snapshot.Cases))
 	for rank, k := range running {
 		o := &r.Jobs[k]
-		board.Soften(o.Case, o.Tenant, rank, r.ends(o), r.Holds(o))
+		board.Soften(o.Case, o.Tenant, rank, r.ends(o), r.Holds(o), 0)
 	}
 	var best place.Placement
 	for _, p := range j.Pools {

@@ -42,7 +42,7 @@ func newPreempt(Options) Rule {
 		line := byPriority(r, tree)
 		for rank, k := range line {
 			if j := &r.Jobs[k]; j.Soft {
-				r.Board.Soften(j.Case, j.Tenant, rank, r.Now, r.Holds(j))
+				r.Board.Soften(j.Case, j.Tenant, rank, r.Now, r.Holds(j), 0)
 			}
 		}
 		kept := make([]cluster.Instant, r.Pools)

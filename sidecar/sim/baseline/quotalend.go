@@ -28,7 +28,7 @@ func newQuotaLend(Options) Rule {
 				if j.Lease.State == cluster.Noticed { // a job with a notice goes first
 					rank, end = 1, max(j.Lease.End, r.Now)
 				}
-				r.Board.Soften(j.Case, j.Tenant, rank, end, r.Holds(j))
+				r.Board.Soften(j.Case, j.Tenant, rank, end, r.Holds(j), 0)
 			}
 		}
 		low := r.guaranteed(b)

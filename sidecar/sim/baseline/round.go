@@ -74,7 +74,7 @@ func (r *Round) begin(f *field.Field) {
 			r.Jobs = append(r.Jobs, j)
 		} else if st.Live && !st.Waits {
 			r.Rest = append(r.Rest, i)
-			r.Board.Hold(r.onSite(s.Cases[i].Job.Holds))
+			r.Board.Hold(r.onSite(s.Cases[i].Job.Holds), 0)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func (r *Round) Holds(j *Job) []cluster.Holding {
 func (r *Round) Hold() {
 	for k := range r.Jobs {
 		if j := &r.Jobs[k]; j.Lease != nil && !j.Soft {
-			r.Board.Hold(r.Holds(j))
+			r.Board.Hold(r.Holds(j), 0)
 		}
 	}
 }
