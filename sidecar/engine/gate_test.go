@@ -189,6 +189,23 @@ func TestObservingTakesNoLicenceOff(t *testing.T) {
 	}
 }
 
+// A grant that does not start is taken back, and nobody has opened the gate that the grant itself opened.
+func TestATakeBackIsNoOpenedGate(t *testing.T) {
+	w := withLicense(t, true, []int{2}, "a", "b")
+	w.submit("b", 2, 30*minute, nil)
+	w.Run(minute)
+	id := w.submit("a", 1, forever, nil)
+	w.Run(minute)
+	hidden(w)
+	w.Run(2 * hour)
+	if n := len(w.done(cluster.RevokeGrant, id)); n == 0 {
+		t.Fatal("no grant was taken back")
+	}
+	if n := w.told("gate_opened"); n != 0 {
+		t.Errorf("told %d times that somebody opened a gate", n)
+	}
+}
+
 // A running job has the licence, so that it waits behind its gate after a requeue by its owner or a node's failure. Off running
 // jobs, it is put back within an hour, with an event.
 func TestRunningJobsHaveTheLicence(t *testing.T) {

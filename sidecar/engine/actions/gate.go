@@ -273,7 +273,7 @@ func actionOf(out []cluster.Action) map[cluster.JobKey]int {
 func (w *writer) opened(i int) bool {
 	c, r, st := &w.in.In.Snapshot.Cases[i], &w.in.In.Records[i], &w.in.In.Cases[i]
 	g := w.gate.of(i)
-	if !g.Locked {
+	if !g.Locked || !c.Record.Locked { // the latter: a take-back locks it in this round only
 		return st.Waits && c.Job.Locked
 	}
 	l := w.in.Leases[i]
