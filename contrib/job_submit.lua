@@ -21,7 +21,7 @@ local settings = {
 	["opt_out.no_requeue"] = "", ["opt_out.contiguous"] = "", ["opt_out.session"] = "", ["opt_out.het"] = "", ["opt_out.other"] = "", ["opt_out.no_gpus"] = "",
 	["opt_out.expedite"] = "",
 	gate_seconds = 600, heartbeat_max_age = 60, gate_site_factor = -1000000000,
-	gate_shards = false, mark_requeue = false, require_checkpoint = false, protect_gate = true,
+	gate_shards = true, mark_requeue = false, require_checkpoint = false, protect_gate = true,
 }
 
 -- Shows the user a line; without %s, log_user would interpret a % in it.

@@ -188,6 +188,7 @@ bool gate_parse(const char *text, const char *file, struct gate_settings *s, cha
 
 	*s = (struct gate_settings){
 		.gate_seconds = 600,
+		.gate_shards = true,
 		.heartbeat_max_age = 60,
 		.protect_gate = true,
 		.heartbeat_dir = "/run/fairlease",

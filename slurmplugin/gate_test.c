@@ -92,7 +92,8 @@ static void settings_are_read(void)
 	EXPECT(!strcmp(s.partitions, "gpu,long"));
 	EXPECT(s.gate_seconds == 30);
 	EXPECT(s.mark_requeue);
-	EXPECT(!s.gate_shards);
+	EXPECT(s.gate_shards);
+	EXPECT(!parsed("partitions=gpu\ngate_shards=no").gate_shards);
 	EXPECT(s.heartbeat_max_age == 60);
 	EXPECT(s.protect_gate);
 	EXPECT(!strcmp(s.heartbeat_dir, "/run/fairlease"));

@@ -52,6 +52,9 @@ type Settings struct {
 	// moves cost at most that much of the GPU time of the gang in a term; 0 = they do not move for that.
 	CompactPercent int `json:"compact_percent,omitempty"`
 
+	// Across is whose jobs may have shards of one GPU.
+	Across Across `json:"across,omitempty"`
+
 	// StopAllowance, and StopOverheadMilli in thousandths of its run time, limit what stops may
 	// cost a job. Both 0 = any job may be stopped at any time, as the papers assume. StartCost is
 	// the cost of a start that has not been measured.
@@ -255,3 +258,13 @@ const (
 
 // Mechanisms lists them, the default first.
 var Mechanisms = []string{Nearest, ByDebt, ByStride, ByGavel, ByOEF}
+
+// Across says whose jobs may have parts of one GPU. Nothing keeps them apart there: each can use up the memory of the others.
+type Across string
+
+// Anybody's jobs, as Slurm has it; those of one tenant; or those of one user.
+const (
+	AnyUser    Across = ""
+	SameTenant Across = "same-tenant"
+	SameUser   Across = "same-user"
+)

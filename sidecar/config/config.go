@@ -44,7 +44,7 @@ type Config struct {
 
 	Reclaim  Reclaim  `yaml:"reclaim"`
 	Recall   Recall   `yaml:"recall"`
-	Compact  Compact  `yaml:"compact"`
+	Placing  Placing  `yaml:",inline"`
 	Fairness Fairness `yaml:"fairness"`
 	Credit   Credit   `yaml:"credit"`
 	Burst    Burst    `yaml:"burst"`
@@ -273,6 +273,28 @@ type Reclaim struct {
 	Max       int      `yaml:"max"`
 }
 
+// Placing says where jobs are put. Its sections are at the top of the file.
+type Placing struct {
+	Compact Compact `yaml:"compact"`
+	Sharing Sharing `yaml:"sharing"`
+}
+
+// Sharing says whose jobs may have parts of one GPU.
+type Sharing struct {
+	Across string `yaml:"across"`
+}
+
+// across gives the same for the engine.
+func (s *Sharing) across() cluster.Across {
+	if s.Across == anyUser {
+		return cluster.AnyUser
+	}
+	return cluster.Across(s.Across)
+}
+
+// anyUser is the word for jobs of all users.
+const anyUser = "any"
+
 // Compact limits moves of running jobs that make room for gangs.
 type Compact struct {
 	MaxCost Percent `yaml:"max_cost"`
@@ -418,7 +440,7 @@ func Default() *Config {
 		Start:      Begin{Cost: 5 * minute},
 		Reclaim:    Reclaim{Threshold: 15 * minute, Max: 100},
 		Recall:     Recall{FirstLease: true},
-		Compact:    Compact{MaxCost: 25},
+		Placing:    Placing{Compact: Compact{MaxCost: 25}, Sharing: Sharing{Across: anyUser}},
 		Fairness:   Fairness{RhoSelect: 16, Window: 14 * day},
 		Credit:     Credit{Cap: 2 * hour},
 		Burst:      Burst{Max: 2000},
@@ -513,7 +535,7 @@ func (c *Config) Settings() cluster.Settings {
 		RhoSelect: c.Fairness.RhoSelect, Window: c.Fairness.Window.Span(), HalfLife: c.Fairness.HalfLife.Span(),
 		CreditCap: c.Credit.Cap.Span(), BurstMaxMilli: int64(c.Burst.Max),
 		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,
-		RepayFloorPercent: int(c.Repay.Floor), CompactPercent: int(c.Compact.MaxCost),
+		RepayFloorPercent: int(c.Repay.Floor), CompactPercent: int(c.Placing.Compact.MaxCost), Across: c.Placing.Sharing.across(),
 		StopAllowance: c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StopTotalMilli: 10 * int64(c.Stop.Total), StartCost: c.Start.Cost.Span(),
 		StopsPerHour: c.Stop.perHour(), Breaker: c.Breaker.rule(),
 		BindQuiet: c.Bind.Quiet.Span(), BindHorizon: c.Bind.Horizon, BindMaxPercent: int(c.Bind.Max),

@@ -292,7 +292,7 @@ func (r *Rules) leave(j *cluster.Job, tenant string) (cluster.Left, cluster.Way,
 		return "", "", ""
 	case r.OptOut.Of(way) == LeaveAlone:
 		return cluster.LeftOptOut, way, fmt.Sprintf("%s, so it has no lease; its GPU time is charged to nobody (opt_out.%s)", what, way)
-	case !j.Request.Leasable() || j.Het != 0 && j.Parts == 0:
+	case !j.Request.Leasable() || j.Het != 0 && j.Parts == 0 || r.partsOfCells(j):
 		return cluster.LeftOptOut, way, fmt.Sprintf("%s, so it has no lease; its GPU time is charged to its tenant (opt_out.%s)", what, way)
 	default:
 		return "", way, ""
@@ -308,6 +308,9 @@ func (r *Rules) noGPUs(j *cluster.Job, tenant string) cluster.Way {
 	return cluster.WayNoGPUs
 }
 
+// partsOfCells reports whether a job asks for shards where virtual clusters divide the GPUs: cells are of whole GPUs.
+func (r *Rules) partsOfCells(j *cluster.Job) bool { return j.Request.Shards > 0 && r.Cells != nil }
+
 // wayOut gives the option by which a job's user keeps its GPUs from being reclaimed, and names it in words; "" = none. The submit
 // plugin (gate_opts_out) and its Lua version have the same order; slurmplugin/ways.txt tests them.
 func (r *Rules) wayOut(j *cluster.Job) (cluster.Way, string) {
@@ -320,6 +323,8 @@ func (r *Rules) wayOut(j *cluster.Job) (cluster.Way, string) {
 		return cluster.WaySession, "is interactive"
 	case j.Request.Unplaceable != "" && j.Request.Unplaceable != cluster.Contiguous:
 		return cluster.WayOther, "cannot be placed by fairlease: " + j.Request.Unplaceable
+	case r.partsOfCells(j):
+		return cluster.WayOther, "asks for parts of GPUs, which virtual clusters do not divide"
 	case cluster.Brackets(j.Request.Features):
 		return cluster.WayOther, "cannot be placed by fairlease: constraint " + j.Request.Features
 	case !j.Requeueable && r.OptOut.NoRequeue != Override:

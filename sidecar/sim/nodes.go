@@ -11,18 +11,64 @@ import (
 // room is the free capacity of a node.
 type room struct {
 	gpus   []cluster.GPUs
+	shared []sharedGPU // by number; they are not among gpus
 	cpus   int
 	memory int64
 }
 
+// sharedGPU is a GPU of which jobs have shards.
+type sharedGPU struct {
+	model       string
+	index, jobs int
+	used        cluster.MicroGPU
+}
+
+// add frees what a job holds of the node, or takes it if sign is -1.
 func (r *room) add(h *cluster.Holding, sign int) {
 	r.cpus += sign * h.CPUs
 	r.memory += int64(sign) * h.MemoryMB
+	if !h.Size.IsWhole() {
+		r.share(h, sign)
+		return
+	}
 	for i := range r.gpus {
 		if r.gpus[i].Model == h.Model {
 			r.gpus[i].Count += sign * h.Size.Devices
 		}
 	}
+}
+
+// share frees shards of a GPU, or takes them if sign is -1.
+func (r *room) share(h *cluster.Holding, sign int) {
+	at, there := slices.BinarySearchFunc(r.shared, h.Index[0], func(g sharedGPU, index int) int { return cmp.Compare(g.index, index) })
+	whole := cluster.Holding{Model: h.Model, Size: cluster.Whole(1)}
+	if !there {
+		r.shared = slices.Insert(r.shared, at, sharedGPU{model: h.Model, index: h.Index[0]})
+		r.add(&whole, -1)
+	}
+	g := &r.shared[at]
+	if g.jobs, g.used = g.jobs-sign, g.used-cluster.MicroGPU(sign)*h.Size.Part; g.jobs == 0 {
+		r.shared = slices.Delete(r.shared, at, at+1)
+		r.add(&whole, 1)
+	}
+}
+
+// spot gives the number of the GPU of a model of which Slurm gives a part: the first shared one with room, else one more; -1 = there is none.
+func (r *room) spot(model string, idle int, part cluster.MicroGPU) int {
+	next := 0
+	for i := range r.shared {
+		g := &r.shared[i]
+		if g.model == model && g.used+part <= cluster.WholeGPU {
+			return g.index
+		}
+		if g.index == next {
+			next++
+		}
+	}
+	if idle == 0 {
+		return -1
+	}
+	return next
 }
 
 // apart tells whether a gang is on more nodes than it would need on the largest node of its

@@ -112,6 +112,9 @@ func (v *Virtual) tidy() {
 // fit finds nodes for a job as Slurm would: its required nodes, else any.
 func (v *Virtual) fit(j *work) []cluster.Holding {
 	r := &j.job.Request
+	if r.Shards > 0 {
+		return v.fitShards(j)
+	}
 	var holds []cluster.Holding
 	left, model := r.Size.Devices, r.Model
 	for _, i := range v.candidates(j) {
@@ -156,6 +159,27 @@ func (v *Virtual) fit(j *work) []cluster.Holding {
 		return nil
 	}
 	return holds
+}
+
+// fitShards finds a GPU for a job that asks for shards of one.
+func (v *Virtual) fitShards(j *work) []cluster.Holding {
+	r := &j.job.Request
+	for _, i := range v.candidates(j) {
+		n, free := &v.nodes[i], &v.free[i]
+		if n.Shards < r.Shards || !v.admits(j, n) || free.cpus < r.CPUs || free.memory < r.MemoryMB {
+			continue
+		}
+		part := cluster.WholeGPU * cluster.MicroGPU(r.Shards) / cluster.MicroGPU(n.Shards)
+		for _, g := range free.gpus {
+			if r.Model != "" && g.Model != r.Model {
+				continue
+			}
+			if at := free.spot(g.Model, g.Count, part); at >= 0 {
+				return []cluster.Holding{{Node: n.Name, Model: g.Model, Size: cluster.Size{Devices: 1, Part: part}, Index: []int{at}, CPUs: r.CPUs, MemoryMB: r.MemoryMB}}
+			}
+		}
+	}
+	return nil
 }
 
 // candidates gives the nodes that a job may use by its list of nodes, by name.

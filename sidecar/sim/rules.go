@@ -80,15 +80,22 @@ func (r *rules) count(j *work, sign int64) {
 // amounts gives what a job uses; holds are its own or, if it waits, those that it would get. Without any its request counts.
 func amounts(r *cluster.Request, holds []cluster.Holding) use {
 	u := use{"": 1}
+	if r.Shards > 0 {
+		u["gres/shard"] = int64(r.Shards)
+	}
 	if len(holds) == 0 {
-		u["gres/gpu"], u["cpu"], u["mem"], u["node"] = int64(r.Size.Devices), int64(r.CPUs), r.MemoryMB, int64(max(r.Nodes, 1))
+		if u["cpu"], u["mem"], u["node"] = int64(r.CPUs), r.MemoryMB, int64(max(r.Nodes, 1)); r.Shards == 0 {
+			u["gres/gpu"] = int64(r.Size.Devices)
+		}
 		return u
 	}
 	nodes := map[string]bool{}
 	for i := range holds {
 		h := &holds[i]
-		u["gres/gpu"] += int64(h.Size.Devices)
-		u["gres/gpu:"+h.Model] += int64(h.Size.Devices)
+		if r.Shards == 0 { // Slurm counts shards of GPUs as these only
+			u["gres/gpu"] += int64(h.Size.Devices)
+			u["gres/gpu:"+h.Model] += int64(h.Size.Devices)
+		}
 		u["cpu"] += int64(h.CPUs)
 		u["mem"] += h.MemoryMB
 		nodes[h.Node] = true

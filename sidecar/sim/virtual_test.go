@@ -15,6 +15,9 @@ type virtual struct{ *sim.Virtual }
 func (v virtual) Submit(_ *testing.T, w clustertest.Work) cluster.JobID {
 	work := sim.Work{User: w.Account + "_user", Account: w.Account, Partition: "gpu", Request: simtest.Gang(w.GPUs),
 		Runs: cluster.Span(w.Seconds) * cluster.Second, Limit: cluster.SpanOf(w.Limit), NoRequeue: w.NoRequeue}
+	if w.Shards > 0 {
+		work.Request = simtest.Shard(w.Shards, 2)
+	}
 	work.Request.Model = w.Model
 	if w.Gated {
 		work.Begin = v.Now().Add(cluster.Hour)
@@ -33,7 +36,7 @@ func TestVirtualPassesTheClusterSuite(t *testing.T) {
 	clustertest.Run(t, func(*testing.T) clustertest.World {
 		var nodes []cluster.Node
 		for _, n := range []struct{ name, model string }{{"v1", "v100"}, {"v2", "v100"}, {"k1", "k80"}, {"k2", "k80"}} {
-			nodes = append(nodes, cluster.Node{Name: n.name, GPUs: []cluster.GPUs{{Model: n.model, Count: 4}}, CPUs: 16,
+			nodes = append(nodes, cluster.Node{Name: n.name, GPUs: []cluster.GPUs{{Model: n.model, Count: 4}}, Shards: 2, CPUs: 16,
 				MemoryMB: 64000, Partitions: []string{"gpu"}})
 		}
 		accounts := []cluster.Account{{Name: "root"}}

@@ -268,7 +268,7 @@ func (v *Virtual) Speed(id cluster.JobID, model string) Speed {
 func (v *Virtual) Received(id cluster.JobID) cluster.GPUTime {
 	j := v.jobs[id]
 	if j.job.State == cluster.Running {
-		return j.received + cluster.Times(j.job.GPUsHeld(), v.now.Sub(j.job.Start))
+		return j.received + cluster.SizeHeld(j.job.Holds).Over(v.now.Sub(j.job.Start))
 	}
 	return j.received
 }
@@ -301,7 +301,7 @@ func (v *Virtual) stop(j *work, what What, outcome string) Event {
 	v.attempts = append(v.attempts, a)
 	v.rules.count(j, -1)
 	v.queue.freed = v.queue.freed || v.rules.on // there may be room below a limit
-	j.received += cluster.Times(j.job.GPUsHeld(), v.now.Sub(j.job.Start))
+	j.received += cluster.SizeHeld(j.job.Holds).Over(v.now.Sub(j.job.Start))
 	e := v.over(j, what, j.job.Start, j.job.Holds, what == Requeued)
 	e.Outcome = outcome
 	return e

@@ -26,8 +26,8 @@ func (s *seen) assemble(now cluster.Instant) []cluster.Job {
 		}
 		at := len(out)
 		out = append(out, rec.jobs...)
-		if len(rec.shards) > 0 && len(rec.jobs) > 0 {
-			out[at].Holds = s.withShared(out[at].Holds, rec.shards, taken)
+		if len(rec.shares) > 0 && len(rec.jobs) > 0 {
+			out[at].Holds = s.withShared(out[at].Holds, rec.shares, taken)
 		}
 		if rec.apart && len(rec.jobs) == 1 && len(out[at].Holds) > 0 {
 			apart = append(apart, at)
@@ -64,11 +64,11 @@ type gpu struct {
 
 // withShared adds the shared GPUs of a job to its holdings, unless another job counts for them
 // already: each GPU is held once.
-func (s *seen) withShared(held []cluster.Holding, shards map[string][]int, taken map[gpu]bool) []cluster.Holding {
+func (s *seen) withShared(held []cluster.Holding, shares map[string][]int, taken map[gpu]bool) []cluster.Holding {
 	held = slices.Clone(held)
 	for i := range held {
 		h := &held[i]
-		for _, index := range shards[h.Node] {
+		for _, index := range shares[h.Node] {
 			g := gpu{h.Node, index}
 			if taken[g] {
 				continue

@@ -68,6 +68,7 @@ func (c history) day(ctx context.Context, from, to cluster.Instant) ([]cluster.A
 func (c history) attempt(r *reader) (cluster.Attempt, bool) {
 	var a cluster.Attempt
 	var array int64
+	var shards int
 	var task number
 	var states []string
 	var nodes, on string
@@ -99,7 +100,7 @@ func (c history) attempt(r *reader) (cluster.Attempt, bool) {
 		case "time":
 			readTimes(r, &a)
 		case "tres":
-			a.GPUs = readAllocated(r)
+			a.GPUs, shards = readAllocated(r)
 		default:
 			r.skip()
 		}
@@ -115,7 +116,7 @@ func (c history) attempt(r *reader) (cluster.Attempt, bool) {
 	if on != "" && c.seen.cluster != "" && on != c.seen.cluster {
 		return a, false
 	}
-	c.nameModels(&a, nodes)
+	c.nameModels(&a, nodes, shards)
 	return a, len(a.GPUs) > 0 && a.Start > 0
 }
 
@@ -192,10 +193,9 @@ func readTimes(r *reader, a *cluster.Attempt) {
 }
 
 // readAllocated reads tres.allocated: the GPUs by model. If the accounting does not know models, the
-// model is "".
-func readAllocated(r *reader) []cluster.ModelSize {
+// model is "". Shards of GPUs are counted apart.
+func readAllocated(r *reader) (typed []cluster.ModelSize, shards int) {
 	var plain int
-	var typed []cluster.ModelSize
 	r.object(func(name string) {
 		if name != "allocated" {
 			r.skip()
@@ -220,6 +220,8 @@ func readAllocated(r *reader) []cluster.ModelSize {
 			case kind != "gres" || n == 0:
 			case what == "gpu":
 				plain = n
+			case what == "shard":
+				shards = n
 			case isTyped:
 				typed = append(typed, cluster.ModelSize{Model: model, Size: cluster.Whole(n)})
 			}
@@ -231,13 +233,20 @@ func readAllocated(r *reader) []cluster.ModelSize {
 	if plain > 0 {
 		typed = append(typed, cluster.ModelSize{Size: cluster.Whole(plain)})
 	}
-	return typed
+	return typed, shards
 }
 
-// nameModels derives a model that the accounting does not know from the attempt's nodes, and
+// nameModels derives what the accounting does not know from the attempt's nodes: models, and what shards are of a GPU. It
 // sorts.
-func (c history) nameModels(a *cluster.Attempt, nodes string) {
+func (c history) nameModels(a *cluster.Attempt, nodes string, shards int) {
 	names, _ := hostlist.Expand(nodes)
+	if len(names) == 1 && shards > 0 {
+		for _, h := range withShards([]cluster.Holding{{}}, c.seen.gpuNodes[names[0]], gres{name: "shard", count: shards}) {
+			if h.Size.Devices > 0 {
+				a.GPUs = append(a.GPUs, cluster.ModelSize{Model: h.Model, Size: h.Size})
+			}
+		}
+	}
 	for i := range a.GPUs {
 		if a.GPUs[i].Model != "" {
 			continue

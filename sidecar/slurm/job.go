@@ -32,12 +32,30 @@ type record struct {
 	// computed.
 	ran  cluster.Span
 	asks uint64 // digest of the GPUs that it asks for, as Slurm has them
-	// shards are the GPUs that the job shares, by node.
-	shards map[string][]int
+	// shares are the GPUs that the job shares by MPS, by node.
+	shares map[string][]int
 	// apart is true if the job's nodes are closed to other users.
 	apart bool
 	// use is what it uses of limits, if it runs and jobs is empty.
 	use *cluster.Use
+}
+
+// sizeOf gives the size of shards of a GPU, on nodes whose GPUs have the fewest.
+func (t *translator) sizeOf(shards int) cluster.Size {
+	if least := t.fewest(); least > 0 && shards < least {
+		return cluster.Size{Devices: 1, Part: cluster.WholeGPU * cluster.MicroGPU(shards) / cluster.MicroGPU(least)}
+	}
+	return cluster.Whole(1)
+}
+
+// fewest gives the number of shards of the GPUs that have the fewest; 0 = there are none.
+func (t *translator) fewest() (least int) {
+	for _, n := range t.nodes {
+		if n.Shards > 0 && (least == 0 || n.Shards < least) {
+			least = n.Shards
+		}
+	}
+	return least
 }
 
 // translator turns Slurm's job records into ours.
@@ -61,6 +79,9 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		apart:  apart(w),
 	}
 	q := request(w)
+	if q.Shards > 0 {
+		q.Size = t.sizeOf(q.Shards)
+	}
 	rec.wants = q.Size.Devices > 0 || q.Unplaceable == cluster.PartsOfGPUs
 	j := cluster.Job{
 		ID:            w.jobID(),
@@ -120,7 +141,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		j.Outcome = outcome(w.states)
 	}
 	if holds(j.State) {
-		if j.Holds, rec.shards, err = t.holdings(w); err != nil {
+		if j.Holds, rec.shares, err = t.holdings(w); err != nil {
 			return nil, err
 		}
 	}
@@ -425,7 +446,7 @@ func (t *translator) holdings(w *wireJob) ([]cluster.Holding, map[string][]int, 
 		details = spread(w, names)
 	}
 	var out []cluster.Holding
-	var shards map[string][]int
+	var shares map[string][]int
 	for i, name := range names {
 		node, ok := t.nodes[name]
 		if !ok {
@@ -440,11 +461,16 @@ func (t *translator) holdings(w *wireJob) ([]cluster.Holding, map[string][]int, 
 		part := w.part(name, max(len(names), w.nodeCount))
 		here := held(name, node, list)
 		for _, g := range list {
-			if g.name != "gpu" && len(g.shared()) > 0 {
-				if shards == nil {
-					shards = map[string][]int{}
+			switch parts := g.shared(); {
+			case g.name == "shard":
+				here = withShards(here, node, g)
+			case g.name != "gpu" && len(parts) > 0:
+				if shares == nil {
+					shares = map[string][]int{}
 				}
-				shards[name] = append(shards[name], g.shared()...)
+				for _, p := range parts {
+					shares[name] = append(shares[name], p.index)
+				}
 			}
 		}
 		here[0].CPUs, here[0].MemoryMB = part.cpus, part.memoryMB
@@ -456,7 +482,33 @@ func (t *translator) holdings(w *wireJob) ([]cluster.Holding, map[string][]int, 
 		}
 		return strings.Compare(a.Model, b.Model)
 	})
-	return out, shards, nil
+	return out, shares, nil
+}
+
+// withShards adds shards of GPUs to holdings on a node. Where Slurm does not say of which GPUs, they are of one.
+func withShards(here []cluster.Holding, node cluster.Node, g gres) []cluster.Holding {
+	parts := g.shared()
+	if len(parts) == 0 && node.Shards > 0 && g.count > 0 {
+		parts = []usedPart{{-1, g.count, node.Shards}}
+	}
+	if len(parts) == 0 {
+		return here
+	}
+	model := cmp.Or(g.model, onlyModel(node))
+	at := slices.IndexFunc(here, func(h cluster.Holding) bool { return h.Model == model || h.Size.Devices == 0 })
+	if at < 0 {
+		at, here = len(here), append(here, cluster.Holding{Node: node.Name})
+	}
+	h := &here[at]
+	h.Model = model
+	for _, p := range parts {
+		part := cluster.WholeGPU * cluster.MicroGPU(min(p.used, max(p.of, 1))) / cluster.MicroGPU(max(p.of, 1))
+		if h.Size = h.Size.And(cluster.Size{Devices: 1, Part: part}); p.index >= 0 {
+			h.Index = append(h.Index, p.index)
+		}
+	}
+	slices.SortFunc(here, func(a, b cluster.Holding) int { return strings.Compare(a.Model, b.Model) })
+	return here
 }
 
 // had gives the GPUs of a finished job, by model.
@@ -525,6 +577,9 @@ func (w *wireJob) part(node string, nodes int) nodePart {
 // spread derives gres_detail from tres_alloc_str: the same on every node.
 func spread(w *wireJob, names []string) []string {
 	got := parseTres(w.got)
+	if got.gpus == 0 && got.shards > 0 && len(names) == 1 {
+		return []string{"shard:" + strconv.Itoa(got.shards)}
+	}
 	if got.gpus == 0 {
 		return nil
 	}

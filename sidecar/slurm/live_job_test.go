@@ -40,7 +40,8 @@ func requests(l *live) {
 		{"--exclusive --gres=gpu:1", request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100, Exclusive: true}},
 		{"--exclusive=user --gres=gpu:1", request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100, Exclusive: true, Unplaceable: "exclusive=user"}},
 		{"--gpus-per-socket=1 --sockets-per-node=2", request{Size: cluster.Whole(2), Nodes: 1, CPUs: 1, MemoryMB: 100, Unplaceable: "gpus-per-socket"}},
-		{"--gres=shard:1", request{Nodes: 1, CPUs: 1, MemoryMB: 100, Unplaceable: "parts of GPUs"}},
+		{"--gres=shard:1", request{Size: cluster.Size{Devices: 1, Part: cluster.WholeGPU / 2}, Shards: 1, Nodes: 1, CPUs: 1, MemoryMB: 100}},
+		{"--gres=shard:1 -N2", request{Nodes: 2, MaxNodes: 2, CPUs: 2, MemoryMB: 200, Unplaceable: "parts of GPUs"}},
 		{"--gres=gpu:1 -N2 --contiguous", request{Size: cluster.Whole(2), Nodes: 2, MaxNodes: 2, PerNode: 1, CPUs: 2, MemoryMB: 200, Unplaceable: "contiguous nodes"}},
 		{"--gres=gpu:1 --mem=0", request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 64000}},
 		{"--gres=gpu:1 --mem=1G -N2", request{Size: cluster.Whole(2), Nodes: 2, MaxNodes: 2, PerNode: 1, CPUs: 2, MemoryMB: 2048}},
@@ -156,7 +157,7 @@ func suspended(l *live) {
 	}
 }
 
-// shards: jobs that share a GPU hold it once.
+// shards: jobs that share a GPU hold their parts of it.
 func shards(l *live) {
 	a := job(l.submit("alice", sleeper, "--gres=shard:1", "-w", "k1"))
 	b := job(l.submit("bob", sleeper, "--gres=shard:1", "-w", "k1"))
@@ -165,8 +166,14 @@ func shards(l *live) {
 	s := l.see()
 	first, _ := find(s, a)
 	second, _ := find(s, b)
-	if first.GPUsHeld()+second.GPUsHeld() != 1 || first.Holds[0].Model != "k80" || !slices.Equal(first.Holds[0].Index, []int{0}) || second.Request.Unplaceable != "parts of GPUs" {
-		l.Errorf("two shards of one GPU: %+v and %+v", first.Holds, second.Holds)
+	half := cluster.Size{Devices: 1, Part: cluster.WholeGPU / 2}
+	for _, j := range []cluster.Job{first, second} {
+		if h := j.Holds; len(h) != 1 || h[0].Size != half || h[0].Model != "k80" || !slices.Equal(h[0].Index, []int{0}) || j.Request.Shards != 1 || j.Request.Size != half {
+			l.Errorf("a shard of a GPU with two: asks for %+v, holds %+v", j.Request, h)
+		}
+	}
+	if at := slices.IndexFunc(s.Nodes, func(n cluster.Node) bool { return n.Name == "k1" }); s.Nodes[at].Shards != 2 {
+		l.Errorf("each GPU of k1 has %d shards, want 2", s.Nodes[at].Shards)
 	}
 }
 

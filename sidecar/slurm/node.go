@@ -54,6 +54,7 @@ func readNode(r *reader) cluster.Node {
 	n.MemoryMB = max(n.MemoryMB-reserved, 0)
 	all, err := gresList(has)
 	n.GPUs = gpuCounts(all)
+	n.Shards = shardsOf(all, n.GPUs)
 	broken, _ := gresList(drained)
 	n.GPUs = less(n.GPUs, gpuCounts(broken))
 	for _, g := range broken {
@@ -71,6 +72,14 @@ func readNode(r *reader) cluster.Node {
 	slices.Sort(n.Partitions)
 	slices.Sort(n.Features)
 	return n
+}
+
+// shardsOf gives how many shards each GPU of a node has: those that Slurm spreads evenly over GPUs of one model. 0 = none.
+func shardsOf(all []gres, gpus []cluster.GPUs) int {
+	if len(gpus) != 1 {
+		return 0
+	}
+	return count(all, "shard") / gpus[0].Count
 }
 
 func less(all, broken []cluster.GPUs) []cluster.GPUs {

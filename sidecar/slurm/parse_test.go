@@ -50,7 +50,7 @@ func TestGresList(t *testing.T) {
 		t.Errorf("indices = %v", g[0].indices())
 	}
 	g, _ = gresList("shard:v100:2(0/2,1/2,1/2,0/2)")
-	if !reflect.DeepEqual(g[0].shared(), []int{1, 2}) {
+	if !reflect.DeepEqual(g[0].shared(), []usedPart{{1, 1, 2}, {2, 1, 2}}) {
 		t.Errorf("shared = %v", g[0].shared())
 	}
 }

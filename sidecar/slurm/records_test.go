@@ -113,9 +113,9 @@ func TestRealRecords(t *testing.T) {
 			}
 			want = append(want,
 				job(5, "bob", "vision", cluster.Waiting, request{Size: cluster.Whole(8), Nodes: 1, MaxNodes: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) { j.PendingReason = "BeginTime gated" }),
-				job(6, "alice", "nlp", cluster.Running, request{Nodes: 1, CPUs: 1, MemoryMB: 100, Unplaceable: "parts of GPUs"}, func(j *cluster.Job) {
+				job(6, "alice", "nlp", cluster.Running, request{Size: cluster.Whole(1), Shards: 1, Nodes: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
 					j.NodeList = []string{"v2"}
-					j.Holds = []holding{{Node: "v2", Model: "v100", Size: cluster.Whole(1), Index: []int{0}, CPUs: 1, MemoryMB: 100}}
+					j.Holds = []holding{{Node: "v2", Model: "v100", Size: cluster.Size{Devices: 1, Part: cluster.WholeGPU / 2}, Index: []int{0}, CPUs: 1, MemoryMB: 100}}
 				}),
 				job(7, "alice", "nlp", cluster.Waiting, request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
 					j.PendingReason, j.Inactive = "Dependency", "dependency"

@@ -27,7 +27,7 @@ func request(w *wireJob) cluster.Request {
 	socket, err3 := gresList(w.perSocket)
 	task, err4 := gresList(w.perTask)
 
-	perJob, perNode, perTask := gpus(job), gpus(node), gpus(task)
+	perJob, perNode, perTask := count(job, "gpu"), count(node, "gpu"), count(task, "gpu")
 	tasks := max(w.taskCount, 1)
 	if slices.Contains(w.flags, "EXACT_TASK_COUNT_REQUESTED") && (q.MaxNodes == 0 || q.MaxNodes > tasks) {
 		q.MaxNodes = max(tasks, q.Nodes) // every node needs a task
@@ -55,23 +55,27 @@ func request(w *wireJob) cluster.Request {
 	if want.gpus > 0 && q.PerNode == 0 {
 		q.Size = cluster.Whole(want.gpus)
 	}
+	all := slices.Concat(job, node, socket, task)
+	shards := things(count(task, "shard"), tasks) + count(job, "shard") + count(node, "shard")
+	if shards > 0 && q.Size.Devices == 0 && q.MostNodes() == 1 && !q.Exclusive && !has(socket, "shard") {
+		q.Size, q.Shards = cluster.Whole(1), min(shards, mostThings)
+	}
 	if q.Size.Devices > 0 {
 		q.Features = also(q.Features, slices.Concat(others(w.perJob, "gres/"), others(w.perNode, "gres/"), others(w.perSocket, "gres/"), others(w.perTask, "gres/")))
 	}
-	all := slices.Concat(job, node, socket, task)
 	var several bool
 	q.Model, several = model(want, all)
 	q.MemoryMB = memory(w, want, q)
 	switch {
 	case cmp.Or(err1, err2, err3, err4) != nil:
 		q.Unplaceable = cluster.Unread
-	case has(all, "shard") || has(all, "mps"):
+	case has(all, "shard") && q.Shards == 0 || has(all, "mps"):
 		q.Unplaceable = cluster.PartsOfGPUs
 	case w.cron: // before all that can be leased: Slurm refuses every change of such a job
 		q.Unplaceable = cluster.Cron
 	case apart(w):
 		q.Unplaceable = cluster.Apart + strings.Join(w.shared, ",")
-	case gpus(socket) > 0:
+	case has(socket, "gpu"):
 		q.Unplaceable = "gpus-per-socket"
 	case several:
 		q.Unplaceable = cluster.Several
@@ -86,10 +90,11 @@ func apart(w *wireJob) bool {
 	return len(w.shared) > 0 && w.shared[0] != "oversubscribe" && !slices.Contains(w.shared, "none")
 }
 
-func gpus(list []gres) int {
+// count gives how much a list has of a generic resource.
+func count(list []gres, name string) int {
 	n := 0
 	for _, g := range list {
-		if g.name == "gpu" {
+		if g.name == name {
 			n = min(n+g.count, mostThings)
 		}
 	}
@@ -111,7 +116,7 @@ func model(want tres, list []gres) (name string, several bool) {
 		}
 	}
 	for _, g := range list {
-		if g.name == "gpu" && g.model != "" {
+		if (g.name == "gpu" || g.name == "shard") && g.model != "" {
 			named = append(named, g.model)
 		}
 	}

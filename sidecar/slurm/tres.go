@@ -156,13 +156,16 @@ func (g gres) indices() []int {
 	return out
 }
 
-// shared gives the GPUs that a shard or mps entry uses in part: "1/2,0/2" is the first of two.
-func (g gres) shared() []int {
-	var out []int
+// usedPart is how much an entry of shards or of mps uses of one GPU.
+type usedPart struct{ index, used, of int }
+
+// shared gives the GPUs that a shard or mps entry uses in part: "1/2,0/2" is half of the first of two.
+func (g gres) shared() []usedPart {
+	var out []usedPart
 	for i, part := range strings.Split(g.notes, ",") {
-		used, _, ok := strings.Cut(part, "/")
+		used, of, ok := strings.Cut(part, "/")
 		if n, err := strconv.Atoi(used); ok && err == nil && n > 0 {
-			out = append(out, i)
+			out = append(out, usedPart{i, n, atoi(of)})
 		}
 	}
 	return out
@@ -200,6 +203,7 @@ type tres struct {
 	cpus, nodes int
 	memoryMB    int64
 	gpus        int            // gres/gpu
+	shards      int            // gres/shard
 	models      map[string]int // gres/gpu:model
 }
 
@@ -217,6 +221,8 @@ func parseTres(s string) tres {
 			t.memoryMB = megabytes(value)
 		case "gres/gpu":
 			t.gpus = atoi(value)
+		case "gres/shard":
+			t.shards = atoi(value)
 		default:
 			if model, ok := strings.CutPrefix(name, "gres/gpu:"); ok && model != "" {
 				if t.models == nil {

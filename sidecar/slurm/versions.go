@@ -39,7 +39,7 @@ func (s *seen) number(jobs []cluster.Job) []cluster.Job {
 	for i := range jobs {
 		j := &jobs[i]
 		rec, now := s.records[j.Record], x.of[j.Record]
-		if rec == nil || rec.apart || len(rec.shards) > 0 || j.State == cluster.Suspended || rec.array != 0 && limited[rec.array] {
+		if rec == nil || rec.apart || len(rec.shares) > 0 || j.State == cluster.Suspended || rec.array != 0 && limited[rec.array] {
 			j.Version = 0
 			continue
 		}

@@ -29,7 +29,7 @@ func drawnRecord(t *rapid.T, id int64) *record {
 		node := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")
 		j.Start = 1
 		if j.Holds = []cluster.Holding{{Node: node, Model: "v100", Size: cluster.Whole(1)}}; rapid.IntRange(0, 4).Draw(t, "shares") == 0 {
-			rec.shards = map[string][]int{node: {rapid.IntRange(0, 3).Draw(t, "gpu")}}
+			rec.shares = map[string][]int{node: {rapid.IntRange(0, 3).Draw(t, "gpu")}}
 		}
 	}
 	rec.jobs = []cluster.Job{j}

@@ -46,7 +46,7 @@ type Options struct {
 	KillWait  int       `json:"kill_wait,omitempty"`   // seconds between SIGTERM and SIGKILL; default 3
 	MinJobAge int       `json:"min_job_age,omitempty"` // seconds that a finished job stays listed; default 300
 	Scheduler string    `json:"scheduler,omitempty"`   // SchedulerParameters; default has short intervals
-	Tres      string    `json:"tres,omitempty"`        // AccountingStorageTRES; default gres/gpu and every gres/gpu:MODEL
+	Tres      string    `json:"tres,omitempty"`        // AccountingStorageTRES; default gres/gpu, every gres/gpu:MODEL, and gres/shard where there are shards
 	Topology  string    `json:"topology,omitempty"`    // text of topology.conf, for topology/tree; empty: no topology
 	ExtraConf string    `json:"extra_conf,omitempty"`  // further lines of slurm.conf
 	Attached  bool      `json:"-"`                     // the cluster ends with this process, however that ends
@@ -160,6 +160,9 @@ func defaultTres(groups []NodeGroup) string {
 		if typed := "gres/gpu:" + g.Model; g.GPUs > 0 && !slices.Contains(tres, typed) {
 			tres = append(tres, typed)
 		}
+	}
+	if slices.ContainsFunc(groups, func(g NodeGroup) bool { return g.Shards > 0 }) {
+		tres = append(tres, "gres/shard")
 	}
 	return strings.Join(tres, ",")
 }

@@ -38,6 +38,9 @@ func (s stage) Submit(t *testing.T, w clustertest.Work) cluster.JobID {
 	if w.Model != "" {
 		gres = fmt.Sprintf("--gres=gpu:%s:%d", w.Model, w.GPUs)
 	}
+	if w.Shards > 0 {
+		gres = fmt.Sprintf("--gres=shard:%d", w.Shards)
+	}
 	args := []string{"-A", w.Account, gres, "-t", "60"}
 	if w.Limit > 0 {
 		args = append(args, "-t", strconv.Itoa(int(w.Limit.Minutes())))

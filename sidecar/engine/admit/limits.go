@@ -154,7 +154,12 @@ func amount(j *cluster.Job, tres string) int64 {
 	switch tres {
 	case "":
 		return 1
+	case "gres/shard":
+		return int64(q.Shards)
 	case "gres/gpu":
+		if q.Shards > 0 { // Slurm counts no GPU
+			return 0
+		}
 		if holds {
 			return counted(q, j.GPUsHeld())
 		}
@@ -188,7 +193,7 @@ func amount(j *cluster.Job, tres string) int64 {
 	}
 	model, ok := strings.CutPrefix(tres, "gres/gpu:")
 	switch {
-	case !ok:
+	case !ok || q.Shards > 0:
 		return 0
 	case holds:
 		n := 0

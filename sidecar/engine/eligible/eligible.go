@@ -2,6 +2,7 @@
 package eligible
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -57,6 +58,9 @@ func (f *Nodes) survey(causes []cluster.Cause) {
 	same := s.NodesVersion != 0 && s.NodesVersion == old.nodes
 	if site := place.Resurvey(old.site, f.in.Pools, s.Nodes, same, s.Reservations, s.Now, len(s.Claims) > 0); site != old.site {
 		*old = surveyed{site: site, possible: newProber(site, f.in.Pools, s.Now, place.View{})}
+		for i := range s.Nodes {
+			old.shards = max(old.shards, s.Nodes[i].Shards)
+		}
 		f.shapes.forget(f.site)
 		occupy(site, f.in) // a site with reservations of others is new in every round
 	}
@@ -69,6 +73,7 @@ type surveyed struct {
 	site     *place.Site
 	possible *prober
 	nodes    int64 // version of its nodes
+	shards   int   // of the GPUs that have most
 }
 
 // occupy tells a site which jobs run in reservations of others.
@@ -176,6 +181,8 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 		can.Why, can.Note, can.Until = cluster.ReasonFailed, f.found.Said(i), r.AvoidUntil
 	case st.Ordered(cluster.Freeze):
 		can.Why, can.Note = cluster.ReasonFrozen, st.Order.Reason
+	case j.Request.Shards > f.sites[f.site].shards:
+		can.Why, can.Note = cluster.ReasonRule, fmt.Sprintf("it asks for %d shards of a GPU, and no GPU has more than %d", j.Request.Shards, f.sites[f.site].shards)
 	default:
 		if can.Gate, can.Note = f.rules.Of(j); can.Note != "" {
 			can.Why = cluster.ReasonRule

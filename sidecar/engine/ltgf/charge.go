@@ -71,7 +71,7 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 	}
 	reserveChains(b, chained)
 	b.keep(s, &m.nodes)
-	strandings := stranded(s, &m.nodes)
+	strandings := withRests(s, &m.nodes, stranded(s, &m.nodes))
 	b.chargeStranded(s, m.Rows, strandings)
 	return Buffer{b.close(), records, strandings}
 }

@@ -17,6 +17,7 @@ type Nodes struct {
 	bad     bool               // some node is
 	sites   []site             // by node
 	idle    []cluster.MicroGPU // GPUs that no job holds, by node and entry of its GPUs
+	shards  bool               // some node has shards of GPUs
 	short   int                // how many sites are
 
 	holds, last [][]hold // by case, now and at the last look: what the job holds
@@ -86,7 +87,7 @@ func sameNodes(old, now []cluster.Node) bool {
 	same := len(old) == len(now)
 	for i := 0; same && i < len(old); i++ {
 		a, b := &old[i], &now[i]
-		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && slices.Equal(a.GPUs, b.GPUs)
+		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Shards == b.Shards && slices.Equal(a.GPUs, b.GPUs)
 	}
 	return same
 }
@@ -94,13 +95,13 @@ func sameNodes(old, now []cluster.Node) bool {
 // survey takes other nodes.
 func (x *Nodes) survey(nodes []cluster.Node) {
 	x.nodes, x.at = slices.Clone(nodes), make(map[string]int, len(nodes))
-	x.models, x.gpus, x.bad, x.short, x.sites = nil, 0, false, 0, make([]site, len(nodes))
+	x.models, x.gpus, x.bad, x.shards, x.short, x.sites = nil, 0, false, false, 0, make([]site, len(nodes))
 	slots := 0
 	for i := range nodes {
 		n := &x.nodes[i]
 		n.GPUs = slices.Clone(n.GPUs) // their owner may modify them
 		x.at[n.Name] = i
-		x.bad = x.bad || n.Bad != ""
+		x.bad, x.shards = x.bad || n.Bad != "", x.shards || n.Shards > 0
 		x.sites[i].first = slots
 		for _, g := range n.GPUs {
 			x.sites[i].gpus += g.Count

@@ -1,6 +1,7 @@
 package ltgf
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -37,5 +38,40 @@ func TestPartsOfGPUsCountAsTheirPart(t *testing.T) {
 			t.Errorf("a job that asks for %v is due %d in 10 s, want %d", x.size, got, 10*x.part)
 		}
 		b.balanced()
+	}
+}
+
+// TestTheRestOfASharedGPU: what no job has of a GPU that jobs have parts of counts for their tenants in proportion, and for no job.
+func TestTheRestOfASharedGPU(t *testing.T) {
+	t.Parallel()
+	on := func(id int64, tenant string, node string, index int, part cluster.MicroGPU) cluster.Case {
+		c := running(cluster.JobKey(id), 1, begin)
+		c.Record.Tenant = tenant
+		c.Job.Holds = []cluster.Holding{{Node: node, Model: "v100", Size: cluster.Size{Devices: 1, Part: part * cluster.WholeGPU / 8}, Index: []int{index}}}
+		return c
+	}
+	nodes := []cluster.Node{{Name: "a", Shards: 8, GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}, CPUs: 64, MemoryMB: 64}, {Name: "b", GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}}
+	whole := running(9, 1, begin)
+	for _, c := range []struct {
+		name  string
+		cases []cluster.Case
+		want  []cluster.MicroGPU // by case, in eighths of a GPU
+	}{
+		{"one alone", []cluster.Case{on(1, "a", "a", 0, 1)}, []cluster.MicroGPU{7}},
+		{"two on one GPU", []cluster.Case{on(1, "a", "a", 0, 1), on(2, "b", "a", 0, 3)}, []cluster.MicroGPU{1, 3}},
+		{"a full one", []cluster.Case{on(1, "a", "a", 0, 4), on(2, "b", "a", 0, 4)}, []cluster.MicroGPU{0, 0}},
+		{"on two GPUs", []cluster.Case{on(1, "a", "a", 0, 2), on(2, "b", "a", 1, 6)}, []cluster.MicroGPU{6, 2}},
+		{"beside a whole one", []cluster.Case{on(1, "a", "a", 0, 2), whole}, []cluster.MicroGPU{6, 0}},
+	} {
+		s := cluster.Snapshot{Nodes: nodes, Cases: c.cases}
+		var x Nodes
+		x.open(&s)
+		got := make([]cluster.MicroGPU, len(c.cases))
+		for _, g := range withRests(&s, &x, nil) {
+			got[g.Case] += g.GPUs * 8 / cluster.WholeGPU
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %d eighths, want %d", c.name, got, c.want)
+		}
 	}
 }

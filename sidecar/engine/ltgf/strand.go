@@ -1,6 +1,11 @@
 package ltgf
 
-import "github.com/fairlease/fairlease/sidecar/cluster"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
 
 // Stranded finds the GPUs that idle since jobs hold the CPUs or the memory that goes with them. An equal part of its
 // node's CPUs and memory goes with each GPU. GPUs that idle beyond the part that is left are stranded, rounded down.
@@ -46,6 +51,45 @@ func stranded(s *cluster.Snapshot, x *Nodes) []cluster.Stranding {
 			}
 		}
 	}
+	return out
+}
+
+// withRests adds what no job has of each GPU that jobs have parts of, as parts of it. Nobody can have that GPU, and nothing keeps its
+// jobs from using all of it: otherwise its tenant would have a GPU at the price of a shard.
+func withRests(s *cluster.Snapshot, x *Nodes, out []cluster.Stranding) []cluster.Stranding {
+	if !x.shards {
+		return out
+	}
+	type gpu struct {
+		node, model string
+		index       int
+	}
+	var sums map[gpu]cluster.MicroGPU
+	each := func(f func(i int, at gpu, part cluster.MicroGPU)) {
+		for i := range s.Cases {
+			holds := s.Cases[i].Job.Holds
+			for k := range holds {
+				if h := &holds[k]; !h.Size.IsWhole() && len(h.Index) == 1 && occupies(&s.Cases[i]) {
+					f(i, gpu{h.Node, h.Model, h.Index[0]}, h.Size.Part)
+				}
+			}
+		}
+	}
+	each(func(_ int, at gpu, part cluster.MicroGPU) {
+		if sums == nil {
+			sums = map[gpu]cluster.MicroGPU{}
+		}
+		sums[at] += part
+	})
+	if sums == nil {
+		return out
+	}
+	each(func(i int, at gpu, part cluster.MicroGPU) {
+		if rest := cluster.WholeGPU - sums[at]; rest >= cluster.WholeGPU/1000 { // less is rounding: a third is 333,333 millionths
+			out = append(out, cluster.Stranding{Case: i, Pool: at.model, GPUs: cluster.MicroGPU(cluster.MulDiv(int64(rest), int64(part), int64(sums[at])))})
+		}
+	})
+	slices.SortStableFunc(out, func(a, b cluster.Stranding) int { return cmp.Compare(a.Case, b.Case) })
 	return out
 }
 

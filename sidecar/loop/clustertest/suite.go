@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// World is a cluster with the nodes v1, v2 (four v100 each) and k1, k2 (four k80 each) in
+// World is a cluster with the nodes v1, v2 (four v100 each) and k1, k2 (four k80 each), with two shards of each GPU, in
 // partition gpu, the accounts nlp, vision and third, 1,000,000 licences for gates, and no other
 // users.
 type World interface {
@@ -31,6 +31,7 @@ type World interface {
 type Work struct {
 	Account   string
 	GPUs      int // on one node
+	Shards    int // of one GPU, in place of GPUs
 	Model     string
 	Seconds   int
 	Limit     time.Duration
@@ -49,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) World) {
 		{"nodes and accounts are seen", seesTheCluster},
 		{"a gated job waits and its gate moves", gateHolds},
 		{"a grant starts the job on its nodes", grantStarts},
+		{"grants of parts of one GPU", grantShards},
 		{"a grant of one task of an array", grantTask},
 		{"a typed job gets its model", typedJob},
 		{"take back shuts the gate and frees the pin", takeBack},
@@ -249,6 +251,27 @@ func grantStarts(t *testing.T, s *stage) {
 		j := s.until(id, "running", running)
 		if len(j.Holds) != 1 || j.Holds[0].Node != node || j.Holds[0].Size.Devices != 2 || j.Start == 0 {
 			t.Fatalf("granted two GPUs on %s: %+v", node, j.Holds)
+		}
+	}
+}
+
+// grantShards: parts of a GPU are asked for and held as such. Two jobs are on one GPU, and a third on the next.
+func grantShards(t *testing.T, s *stage) {
+	seen := s.look()
+	for i := range seen.Nodes {
+		if n := &seen.Nodes[i]; n.Shards != 2 {
+			t.Errorf("node %s has %d shards of each GPU, want 2", n.Name, n.Shards)
+		}
+	}
+	half := cluster.Size{Devices: 1, Part: cluster.WholeGPU / 2}
+	for _, gpu := range []int{0, 0, 1} {
+		id := s.submit(Work{Account: "nlp", Shards: 1, Gated: true})
+		if q := s.job(id).Request; q.Shards != 1 || q.Size != half || q.Unplaceable != "" || q.MostNodes() != 1 {
+			t.Fatalf("a job that waits for a shard asks for %+v", q)
+		}
+		s.do(s.grant(id, "v1"))
+		if j := s.until(id, "running", running); len(j.Holds) != 1 || j.Holds[0].Node != "v1" || j.Holds[0].Model != "v100" || j.Holds[0].Size != half || !slices.Equal(j.Holds[0].Index, []int{gpu}) {
+			t.Fatalf("granted a shard on v1: %+v, want half of GPU %d", j.Holds, gpu)
 		}
 	}
 }

@@ -279,6 +279,9 @@ func checkTRES(f *findings, c conf, facts *slurm.Facts) {
 	if len(missing) > 0 {
 		f.add(Warn, key, "without "+strings.Join(missing, ","), "Slurm's accounting does not distinguish GPU models", "add them to AccountingStorageTRES")
 	}
+	if c.has(slurm.ConfGresTypes, "shard") && !c.has(key, "gres/shard") {
+		f.add(Warn, key, "without gres/shard", "Slurm's accounting does not show parts of GPUs: runs that fairlease did not see are at nobody's charge", "add gres/shard to AccountingStorageTRES")
+	}
 }
 
 // checkKillWait compares KillWait with the notice and the grant timeout. It is all the time of a job

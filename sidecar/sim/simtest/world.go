@@ -76,6 +76,11 @@ func Gang(gpus int) cluster.Request {
 	return cluster.Request{Size: cluster.Whole(gpus), Nodes: 1, PerNode: gpus, CPUs: gpus, MemoryMB: int64(gpus) * 1024}
 }
 
+// Shard requests shards of a GPU that has so many.
+func Shard(shards, of int) cluster.Request {
+	return cluster.Request{Size: cluster.Size{Devices: 1, Part: cluster.WholeGPU * cluster.MicroGPU(shards) / cluster.MicroGPU(of)}, Shards: shards, Nodes: 1, CPUs: 1, MemoryMB: 128}
+}
+
 // Submit queues n jobs of a tenant, each with so many GPUs on one node and that run time.
 func (w *World) Submit(tenant string, n, gpus int, runs cluster.Span) []cluster.JobID {
 	ids := make([]cluster.JobID, n)
