@@ -34,7 +34,7 @@ func revokeOvertaken(f *Found) {
 	board := site.Board(place.View{})
 	for i := range in.Cases {
 		if l := leases[i]; in.Cases[i].Runs && (l == nil || l.State == cluster.Active) || in.Configures(i) { // the others are leaving
-			board.Hold(in.Snapshot.Cases[i].Job.Holds, 0)
+			board.Hold(in.Snapshot.Cases[i].Job.Holds, in.Sharer(i))
 		}
 	}
 	for _, i := range waiting {

@@ -61,10 +61,11 @@ func (f *Field) Lay(old *place.Board, may func(i int) (Soft, bool)) *place.Board
 
 // base is a board with all holdings fixed. It is kept from round to round: only the holdings that change are moved on it.
 type base struct {
-	board *place.Board
-	site  *place.Site // nil = the board must be filled anew
-	held  []holding   // by case
-	was   []holding   // of the round before
+	board  *place.Board
+	site   *place.Site    // nil = the board must be filled anew
+	across cluster.Across // whose jobs may share GPUs on it
+	held   []holding      // by case
+	was    []holding      // of the round before
 }
 
 // holding is all that is on the board for a case.
@@ -76,7 +77,7 @@ type holding struct {
 
 // open takes over, case by case, all that is on the board.
 func (b *base) open(f *Field) {
-	if b.site != f.Site || !f.In.Snapshot.Follows {
+	if b.site != f.Site || !f.In.Snapshot.Follows || b.across != f.In.Settings.Across {
 		b.site = nil
 		return
 	}
@@ -100,6 +101,7 @@ func (b *base) update(f *Field) {
 		} else {
 			f.Site.Clear(b.board, view)
 		}
+		b.across = f.In.Settings.Across
 		b.site, b.held = f.Site, slices.Grow(b.held[:0], len(f.In.Cases))[:len(f.In.Cases)]
 		clear(b.held)
 	}
@@ -114,7 +116,7 @@ func (b *base) update(f *Field) {
 		}
 		if was := &b.held[i]; !now.same(was) {
 			place.Fill(b.board, was.spots, -1)
-			now.spots = b.site.Spots(now.nodes, 0, nil)
+			now.spots = b.site.Spots(now.nodes, f.In.Sharer(i), nil)
 			place.Fill(b.board, now.spots, 1)
 			*was = now
 		}

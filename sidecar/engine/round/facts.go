@@ -1,6 +1,7 @@
 package round
 
 import (
+	"hash/fnv"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -251,4 +252,20 @@ func (f *Facts) Expiring(i int, l *cluster.Lease) bool {
 	}
 	return l.End.Sub(f.Now) <= notice && (l.State == cluster.Active || l.State == cluster.Noticed) &&
 		(st.Control == cluster.FullControl || st.Control == cluster.ObserveOnly) && !st.Ordered(cluster.Exempt)
+}
+
+// Sharer returns with whom a case may be on one GPU, if it asks for a part of one: with those of the same number; 0 = with anybody. The
+// numbers are the same in all rounds.
+func (f *Facts) Sharer(i int) int {
+	c := &f.Snapshot.Cases[i]
+	if f.Settings.Across == cluster.AnyUser || c.Job.Request.Shards == 0 {
+		return 0
+	}
+	sum := fnv.New64a()
+	if f.Settings.Across == cluster.SameTenant {
+		_, _ = sum.Write([]byte(c.Record.Tenant))
+	} else {
+		_, _ = sum.Write([]byte(c.Record.User))
+	}
+	return int(sum.Sum64() | 1)
 }

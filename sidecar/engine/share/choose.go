@@ -281,6 +281,15 @@ func (x *contest) grant(in *lease.Input, choice *lease.Choice) {
 // first.
 const claimsARound = 32
 
+// hold puts what is claimed for a job on a board.
+func (x *contest) hold(board *place.Board, cl *cluster.Claim) {
+	sharer := 0
+	if i := x.f.In.Find(cl.Job); i >= 0 {
+		sharer = x.f.In.Sharer(i)
+	}
+	board.Hold(cl.Nodes, sharer)
+}
+
 // claimFor claims GPUs for gangs that are due but fit nowhere. It looks for nodes in the pool where the gang
 // is due, as if every lease that can end had ended. It disturbs as few leases as possible.
 func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
@@ -296,13 +305,13 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 		st, who := &x.f.In.Cases[i], &x.f.Due.Queued[i]
 		switch {
 		case !x.f.Fixed(i):
-			board.Soften(i, int(who.Queue), ranks[i], l.End, l.Nodes, 0)
+			board.Soften(i, int(who.Queue), ranks[i], l.End, l.Nodes, x.f.In.Sharer(i))
 		case st.Live && !st.Waits:
-			board.Hold(x.f.In.Snapshot.Cases[i].Job.Holds, 0)
+			board.Hold(x.f.In.Snapshot.Cases[i].Job.Holds, x.f.In.Sharer(i))
 		}
 	}
 	for k := range x.f.Hand.Claims {
-		board.Hold(x.f.Hand.Claims[k].Nodes, 0)
+		x.hold(board, &x.f.Hand.Claims[k])
 	}
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]

@@ -27,12 +27,12 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 	for _, i := range choice.Renewed {
 		c := in.Candidates[i].Case
 		at[c] = i
-		place.Release(board, x.f.In.Snapshot.Cases[c].Job.Holds, 0)
-		board.Soften(c, int(x.f.Due.Queued[c].Queue), 0, x.f.Hand.Leases[c].End, x.f.In.Snapshot.Cases[c].Job.Holds, 0)
+		place.Release(board, x.f.In.Snapshot.Cases[c].Job.Holds, x.f.In.Sharer(c))
+		board.Soften(c, int(x.f.Due.Queued[c].Queue), 0, x.f.Hand.Leases[c].End, x.f.In.Snapshot.Cases[c].Job.Holds, x.f.In.Sharer(c))
 	}
 	mover := func(c int) (place.Ask, cluster.GPUTime) {
 		k, l, j := &in.Candidates[at[c]], x.f.Hand.Leases[c], x.f.Stops.Stop(c)
-		return place.Ask{Shape: x.f.Site.Shape(x.f.Spec(c)), Pool: k.Pools[0], Now: x.f.In.Now, End: lease.Next(l.End, x.f.In.Settings), Stops: k.Binds == lease.Unbound, Max: -1},
+		return place.Ask{Shape: x.f.Site.Shape(x.f.Spec(c)), Pool: k.Pools[0], Now: x.f.In.Now, End: lease.Next(l.End, x.f.In.Settings), Stops: k.Binds == lease.Unbound, Max: -1, Sharer: k.Sharer},
 			k.GPUs.Over(j.Cost(l.End, x.f.In.Settings.Notice))
 	}
 	type kind struct{ shape, pool int }
