@@ -53,7 +53,7 @@ func (r *room) share(h *cluster.Holding, sign int) {
 	}
 }
 
-// spot gives the number of the GPU of a model of which Slurm gives a part: the first shared one with room, else one more; -1 = there is none.
+// spot gives the number of the GPU that Slurm gives a part of: the first shared one of the model with room, else one more; -1 = none.
 func (r *room) spot(model string, idle int, part cluster.MicroGPU) int {
 	next := 0
 	for i := range r.shared {

@@ -113,7 +113,7 @@ func (v *Virtual) tidy() {
 func (v *Virtual) fit(j *work) []cluster.Holding {
 	r := &j.job.Request
 	if r.Shards > 0 {
-		return v.fitShards(j)
+		return fitShards(v, j)
 	}
 	var holds []cluster.Holding
 	left, model := r.Size.Devices, r.Model
@@ -162,7 +162,7 @@ func (v *Virtual) fit(j *work) []cluster.Holding {
 }
 
 // fitShards finds a GPU for a job that asks for shards of one.
-func (v *Virtual) fitShards(j *work) []cluster.Holding {
+func fitShards(v *Virtual, j *work) []cluster.Holding {
 	r := &j.job.Request
 	for _, i := range v.candidates(j) {
 		n, free := &v.nodes[i], &v.free[i]

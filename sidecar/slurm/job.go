@@ -485,7 +485,7 @@ func (t *translator) holdings(w *wireJob) ([]cluster.Holding, map[string][]int, 
 	return out, shares, nil
 }
 
-// withShards adds shards of GPUs to holdings on a node. Where Slurm does not say of which GPUs, they are of one.
+// withShards adds shards of GPUs to holdings on a node. Where Slurm does not name the GPUs, they are of one.
 func withShards(here []cluster.Holding, node cluster.Node, g gres) []cluster.Holding {
 	parts := g.shared()
 	if len(parts) == 0 && node.Shards > 0 && g.count > 0 {

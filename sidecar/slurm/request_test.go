@@ -77,7 +77,7 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// What a job holds is its part of the GPUs that Slurm names, in numbers of their own shards; where Slurm names none, of one GPU of the node.
+// A job holds its part of the GPUs that Slurm names, by the shards that they have; where Slurm names none, of one GPU of the node.
 func TestShardsThatAJobHolds(t *testing.T) {
 	node := cluster.Node{Name: "a", Shards: 4, GPUs: []cluster.GPUs{{Model: "v100", Count: 2}}}
 	part := func(n cluster.MicroGPU) cluster.Size { return cluster.Size{Devices: 1, Part: n * cluster.WholeGPU / 4} }

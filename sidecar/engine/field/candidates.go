@@ -34,7 +34,6 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			Running: runs, Priority: lease.Priority{
 				First: can.First, Owed: owed(f, i), User: st.User, Unserved: f.Terms(i) == 0 && can.Probes == round.NoProbe, New: f.In.Settings.NewFirst && f.Terms(i) == 0, Rho: st.Rho,
 				Urgent: st.Boosted || slices.Contains(f.In.Settings.UrgentQOS, f.In.Snapshot.Cases[i].Job.QOS)}}
-		k.Sharer = f.In.Sharer(i)
 		if f.In.Spent(r.Tenant) != nil {
 			k.Priority.Owed = 0
 		}

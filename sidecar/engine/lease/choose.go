@@ -139,12 +139,13 @@ type Input struct {
 	// claimed nodes.
 	Claims    []Claimed
 	Trials    []Trial
-	Lanes     []Lane    // by pool; nil = no lanes
-	Limits    Limits    // nil = no limits
-	Stops     Stops     // nil = no limit
-	Mechanism Mechanism // nil = tenants queue for all GPUs
-	Parties   []int     // by candidate, with a mechanism
-	Memory    *Memory   // of an earlier choice, which is void then; nil = none
+	Lanes     []Lane          // by pool; nil = no lanes
+	Limits    Limits          // nil = no limits
+	Stops     Stops           // nil = no limit
+	Mechanism Mechanism       // nil = tenants queue for all GPUs
+	Parties   []int           // by candidate, with a mechanism
+	Sharer    func(i int) int // with whom a case may be on one GPU; 0 = with anybody; nil = all may share
+	Memory    *Memory         // of an earlier choice, which is void then; nil = none
 }
 
 // Claimed is a claim with its candidate, the pool's index, and the shape that asks for exactly its nodes.
@@ -651,7 +652,7 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 		return Grant{}, false
 	}
 	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.in.Now, End: max(k.End, Next(c.in.Now, c.in.Settings)),
-		Displace: displace, Spares: spares, Stops: k.Binds == Unbound, Max: most, Sharer: k.Sharer})
+		Displace: displace, Spares: spares, Stops: k.Binds == Unbound, Max: most, Sharer: c.sharer(k)})
 	if !ok {
 		return Grant{}, false
 	}
@@ -677,6 +678,14 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	c.choice.Passed[i] = round.Passed{}
 	c.choice.Grants = append(c.choice.Grants, g)
 	return g, true
+}
+
+// sharer returns with whom a candidate may be on one GPU.
+func (c *chooser) sharer(k *Candidate) int {
+	if c.in.Sharer == nil {
+		return 0
+	}
+	return c.in.Sharer(k.Case)
 }
 
 // room tells when the limits have room for a candidate's new lease.
@@ -746,7 +755,7 @@ func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
 	if len(c.in.Claims) == 0 {
 		return 0
 	}
-	ask := keptAsk{k.Shape, pool, k.Sharer, k.Binds == Unbound}
+	ask := keptAsk{k.Shape, pool, c.sharer(k), k.Binds == Unbound}
 	if x, n := &c.before, len(c.choice.Grants)+len(c.choice.Renewed); x.found == nil || x.settled != n {
 		x.settled, x.found = n, c.memory.keeping()
 	}

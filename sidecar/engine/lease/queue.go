@@ -41,7 +41,6 @@ type Keeping struct {
 	Binds  Binding
 	Barred bool // it runs on GPUs that are gathered for a gang, and must not bind them
 	Loose  bool // Slurm may start it in any of its pools
-	Sharer int  // with whom it may be on one GPU; 0 = with anybody
 }
 
 // Binding says whether a candidate's next lease can be ended.

@@ -47,7 +47,7 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 		f.ExtendFixed(touch)
 		candidates := f.Candidates(touch)
 		if len(candidates) > 0 || touch == cluster.FullControl && len(f.In.Snapshot.Claims) > 0 {
-			in := lease.Input{Now: f.In.Now, Settings: f.In.Settings}
+			in := lease.Input{Now: f.In.Now, Settings: f.In.Settings, Sharer: f.In.Sharer}
 			in.Candidates, in.Tenants = f.Line(candidates)
 			in.Trials = f.Market.Trials(f.Taken(), in.Candidates)
 			in.Lanes = lanes(f, in.Tenants)
@@ -282,10 +282,10 @@ func (x *contest) grant(in *lease.Input, choice *lease.Choice) {
 const claimsARound = 32
 
 // hold puts what is claimed for a job on a board.
-func (x *contest) hold(board *place.Board, cl *cluster.Claim) {
+func hold(f *field.Field, board *place.Board, cl *cluster.Claim) {
 	sharer := 0
-	if i := x.f.In.Find(cl.Job); i >= 0 {
-		sharer = x.f.In.Sharer(i)
+	if i := f.In.Find(cl.Job); i >= 0 {
+		sharer = f.In.Sharer(i)
 	}
 	board.Hold(cl.Nodes, sharer)
 }
@@ -311,7 +311,7 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 		}
 	}
 	for k := range x.f.Hand.Claims {
-		x.hold(board, &x.f.Hand.Claims[k])
+		hold(x.f, board, &x.f.Hand.Claims[k])
 	}
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]

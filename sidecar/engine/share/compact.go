@@ -32,7 +32,7 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 	}
 	mover := func(c int) (place.Ask, cluster.GPUTime) {
 		k, l, j := &in.Candidates[at[c]], x.f.Hand.Leases[c], x.f.Stops.Stop(c)
-		return place.Ask{Shape: x.f.Site.Shape(x.f.Spec(c)), Pool: k.Pools[0], Now: x.f.In.Now, End: lease.Next(l.End, x.f.In.Settings), Stops: k.Binds == lease.Unbound, Max: -1, Sharer: k.Sharer},
+		return place.Ask{Shape: x.f.Site.Shape(x.f.Spec(c)), Pool: k.Pools[0], Now: x.f.In.Now, End: lease.Next(l.End, x.f.In.Settings), Stops: k.Binds == lease.Unbound, Max: -1, Sharer: x.f.In.Sharer(c)},
 			k.GPUs.Over(j.Cost(l.End, x.f.In.Settings.Notice))
 	}
 	type kind struct{ shape, pool int }

@@ -135,7 +135,7 @@ func drains(x *contest) []cluster.Span {
 func (x *contest) without(board *place.Board, others []cluster.Claim) {
 	for _, claims := range [][]cluster.Claim{x.f.Hand.Claims, others} {
 		for k := range claims {
-			x.hold(board, &claims[k])
+			hold(x.f, board, &claims[k])
 		}
 	}
 }

@@ -275,7 +275,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 		return false
 	}
 	end := r.ends()
-	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: x.f.In.Now, End: max(k.End, end), Displace: place.Anybodys, Stops: k.Binds == lease.Unbound, Max: r.most, Sharer: k.Sharer}
+	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: x.f.In.Now, End: max(k.End, end), Displace: place.Anybodys, Stops: k.Binds == lease.Unbound, Max: r.most, Sharer: x.f.In.Sharer(k.Case)}
 	behind := r.behindWith(k, pool)
 	own := r.mayOwn(k, pool)
 	found, ok := place.Placement{}, false
