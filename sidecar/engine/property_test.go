@@ -51,6 +51,12 @@ func newChaosOn(t *rapid.T, tb testing.TB, draw func(*rapid.T) []cluster.Node) *
 	set.RecallFirst = rapid.Bool().Draw(t, "recall")
 	set.RecallNotice = rapid.SampledFrom([]cluster.Span{0, set.Notice / 4, set.Notice}).Draw(t, "recall notice")
 	nodes := draw(t)
+	if shards := rapid.SampledFrom([]int{0, 0, 2, 4}).Draw(t, "shards"); shards > 0 {
+		for i := range nodes {
+			nodes[i].Shards = shards
+		}
+		set.Across = rapid.SampledFrom([]cluster.Across{cluster.AnyUser, cluster.SameTenant, cluster.SameUser}).Draw(t, "across")
+	}
 	tenants := []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(t, "tenants")]
 	c := &chaos{T: t, nodes: nodes, world: simtest.New(tb, set, nodes, tenants...), sure: map[string]cluster.Instant{}}
 	if rapid.Bool().Draw(t, "licence") {
@@ -98,6 +104,9 @@ func (c *chaos) submit() {
 	}
 	if rapid.IntRange(0, 9).Draw(c.T, "loose") == 0 {
 		work.Request.Unplaceable = cluster.Contiguous
+	}
+	if of := c.nodes[0].Shards; of > 0 && c.world.Rules.Cells == nil && rapid.IntRange(0, 2).Draw(c.T, "part") == 0 {
+		work.Request = simtest.Shard(rapid.IntRange(1, of+1).Draw(c.T, "of a GPU"), of)
 	}
 	if c.comment != nil {
 		work.Comment = c.comment()
@@ -208,13 +217,14 @@ func (c *chaos) safe(p *cluster.Plan) {
 	type place struct{ node, model string }
 	c.uncertain(p)
 	leased := map[place]int{}
+	parts := map[place]cluster.MicroGPU{}
 	holders, leaving := map[cluster.JobKey]bool{}, map[cluster.JobKey]bool{}
 	for _, l := range p.State.Leases {
 		if holders[l.Job] {
 			c.Fatalf("job %d is leased twice", l.Job)
 		}
 		holders[l.Job] = true
-		leaving[l.Job] = c.world.Settings.Divides() && (l.State == cluster.Noticed || l.State == cluster.Ending)
+		leaving[l.Job] = (c.world.Settings.Divides() || c.world.Settings.CompactPercent > 0) && (l.State == cluster.Noticed || l.State == cluster.Ending)
 		total, model := 0, ""
 		for _, h := range l.Nodes {
 			total += h.Size.Devices
@@ -225,7 +235,11 @@ func (c *chaos) safe(p *cluster.Plan) {
 			// Otherwise its GPUs are being handed over, or other jobs may have them.
 			if l.State != cluster.Ending && recordOf(p, l.Job).State != cluster.Completing &&
 				(l.State != cluster.Granted || l.Granted >= c.sure[h.Node]) {
-				leased[place{h.Node, h.Model}] += h.Size.Devices
+				if h.Size.IsWhole() {
+					leased[place{h.Node, h.Model}] += h.Size.Devices
+				} else {
+					parts[place{h.Node, h.Model}] += h.Size.Part
+				}
 			}
 		}
 		if total != l.Size.Devices {
@@ -239,7 +253,7 @@ func (c *chaos) safe(p *cluster.Plan) {
 	}
 	claimed := map[cluster.JobKey]bool{}
 	for _, cl := range p.State.Claims {
-		if claimed[cl.Job] || holders[cl.Job] && !leaving[cl.Job] { // a leaving job may be on its way to other GPUs
+		if claimed[cl.Job] || holders[cl.Job] && !leaving[cl.Job] { // a leaving job may move to other GPUs
 			c.Fatalf("job %d has a second claim, or a claim beside its lease\n%s", cl.Job, encode(*p))
 		}
 		claimed[cl.Job] = true
@@ -259,8 +273,8 @@ func (c *chaos) safe(p *cluster.Plan) {
 		acted[a.Job] = true
 	}
 	for _, n := range c.nodes {
-		if at := (place{n.Name, n.GPUs[0].Model}); leased[at] > n.GPUs[0].Count {
-			c.Fatalf("%d GPUs leased on %s, which has %d\n%s", leased[at], n.Name, n.GPUs[0].Count, encode(*p))
+		if at := (place{n.Name, n.GPUs[0].Model}); leased[at]+parts[at].Devices() > n.GPUs[0].Count {
+			c.Fatalf("%d GPUs and parts of %d leased on %s, which has %d\n%s", leased[at], parts[at].Devices(), n.Name, n.GPUs[0].Count, encode(*p))
 		}
 	}
 }
@@ -426,6 +440,9 @@ func (c *chaos) conserving(snap *cluster.Snapshot, p *cluster.Plan) {
 		j := c.world.Job(recordOf(p, v.Job).ID)
 		if snap.Cells != nil && (!j.Requeueable || !j.Batch || j.Request.Loose()) {
 			continue // only GPUs that could be recalled are lent
+		}
+		if j.Request.Shards > 0 && snap.Settings.Across != cluster.AnyUser {
+			continue // a GPU with room and a job of somebody else keeps it off a node
 		}
 		for _, n := range snap.Nodes {
 			if j.Request.Model != "" && j.Request.Model != n.GPUs[0].Model || slices.Contains(recordOf(p, v.Job).AvoidNodes, n.Name) {

@@ -16,7 +16,7 @@ type room struct {
 	memory int64
 }
 
-// sharedGPU is a GPU of which jobs have shards.
+// sharedGPU is a GPU with jobs that have shards of it.
 type sharedGPU struct {
 	model       string
 	index, jobs int

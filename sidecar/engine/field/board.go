@@ -63,7 +63,7 @@ func (f *Field) Lay(old *place.Board, may func(i int) (Soft, bool)) *place.Board
 type base struct {
 	board  *place.Board
 	site   *place.Site    // nil = the board must be filled anew
-	across cluster.Across // whose jobs may share GPUs on it
+	across cluster.Across // setting of sharing for which it is
 	held   []holding      // by case
 	was    []holding      // of the round before
 }
