@@ -175,7 +175,7 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	}
 	out, a := w.add(out, cluster.Grant, i)
 	a.Reason.Code, a.Reason.Pool, a.Reason.Need, a.Reason.Until = cluster.ReasonGranted, l.Pool, l.Size.Count(), l.End
-	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, w.in.In.Settings.SiteFactor, r.UserNodes
+	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, turnOf(w.in.In.Settings.SiteFactor, l.Size), r.UserNodes
 	a.Unlock, a.Licenses = c.Job.Locked, c.Job.Licenses
 	if loose {
 		a.Nodes = nil
@@ -231,4 +231,13 @@ func (w *writer) reclaim(out []cluster.Action, i int) []cluster.Action {
 	}
 	w.shut(i, a)
 	return out
+}
+
+// turnOf returns the site factor with which a job with a new lease starts. Slurm takes the first GPU of a node with room: if those with whole GPUs
+// start first, and then those with the largest parts, they fit as they were put together.
+func turnOf(factor int64, size cluster.Size) int64 {
+	if size.IsWhole() {
+		return factor
+	}
+	return factor/2 + factor/2*int64(size.Part)/int64(cluster.WholeGPU)
 }

@@ -210,8 +210,8 @@ type keptBefore struct {
 
 // keptAsk is what keptFor depends on besides the settled candidates.
 type keptAsk struct {
-	shape, pool, sharer int
-	stops               bool
+	shape, pool, with int
+	stops             bool
 }
 
 // served is the last tenant served in a pool.
@@ -652,7 +652,7 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 		return Grant{}, false
 	}
 	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.in.Now, End: max(k.End, Next(c.in.Now, c.in.Settings)),
-		Displace: displace, Spares: spares, Stops: k.Binds == Unbound, Max: most, Sharer: c.sharer(k)})
+		Displace: displace, Spares: spares, Stops: k.Binds == Unbound, Max: most, Sharer: sharer(c, k)})
 	if !ok {
 		return Grant{}, false
 	}
@@ -681,7 +681,7 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 }
 
 // sharer returns with whom a candidate may be on one GPU.
-func (c *chooser) sharer(k *Candidate) int {
+func sharer(c *chooser, k *Candidate) int {
 	if c.in.Sharer == nil {
 		return 0
 	}
@@ -755,7 +755,7 @@ func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
 	if len(c.in.Claims) == 0 {
 		return 0
 	}
-	ask := keptAsk{k.Shape, pool, c.sharer(k), k.Binds == Unbound}
+	ask := keptAsk{k.Shape, pool, sharer(c, k), k.Binds == Unbound}
 	if x, n := &c.before, len(c.choice.Grants)+len(c.choice.Renewed); x.found == nil || x.settled != n {
 		x.settled, x.found = n, c.memory.keeping()
 	}
@@ -770,7 +770,7 @@ func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
 // keeper is keptFor for a shape.
 func keeper(c *chooser, ask keptAsk) cluster.JobKey {
 	// Claims keep off only leases that end after them, so they keep off no lease that has ended.
-	p, ok := c.board.Fit(Ask{Shape: ask.shape, Pool: ask.pool, Now: c.in.Now, Displace: ofNobody, Stops: ask.stops, Max: -1, Sharer: ask.sharer})
+	p, ok := c.board.Fit(Ask{Shape: ask.shape, Pool: ask.pool, Now: c.in.Now, Displace: ofNobody, Stops: ask.stops, Max: -1, Sharer: ask.with})
 	if !ok {
 		return 0
 	}
