@@ -267,15 +267,16 @@ func (u *users) work(ctx context.Context, draw func() deed) {
 	}
 }
 
-// waiting counts the jobs that wait; where Slurm does not tell, none do.
+// waiting counts the jobs that wait, without those that their users hold: these would end the load of a long run. Where Slurm does not tell,
+// none do.
 func (u *users) waiting(ctx context.Context) int {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	out, err := u.site.Exec(ctx, "root", "squeue", "-h", "-r", "-t", "PD", "-o", "%i")
+	out, err := u.site.Exec(ctx, "root", "squeue", "-h", "-r", "-t", "PD", "-o", "%r")
 	if err != nil {
 		return 0
 	}
-	return strings.Count(out, "\n")
+	return strings.Count(out, "\n") - strings.Count(out, "JobHeldUser\n")
 }
 
 // meddles does to a job that is granted what the plan draws.
