@@ -2,34 +2,11 @@ package config
 
 import (
 	"cmp"
-	"crypto/tls"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/jackc/pgx/v5/pgconn"
 )
-
-// unsafeDatabase names a network host to which database.url connects without verifying its
-// identity; "" = none.
-func (c *Config) unsafeDatabase() string {
-	conn, err := pgconn.ParseConfig(c.Database.URL)
-	if c.Database.URL == "" || err != nil {
-		return ""
-	}
-	ways := append([]*pgconn.FallbackConfig{{Host: conn.Host, TLSConfig: conn.TLSConfig}}, conn.Fallbacks...)
-	for _, w := range ways {
-		if local := strings.HasPrefix(w.Host, "/") || strings.HasPrefix(w.Host, "@") || loopback(w.Host); !local && !verified(w.TLSConfig) {
-			return w.Host
-		}
-	}
-	return ""
-}
-
-// verified tells whether the server must present a certificate for its name, as with
-// sslmode=verify-full.
-func verified(c *tls.Config) bool { return c != nil && !c.InsecureSkipVerify }
 
 // Loose is a file with too many permissions.
 type Loose struct {

@@ -5,11 +5,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/slurm/certs"
-	"github.com/fairlease/fairlease/sidecar/telemetry/gpu"
 )
 
 // Telemetry says how fairlease sees what runs outside Slurm's view.
@@ -38,33 +35,11 @@ type GPUCounter struct {
 	Unit    string `yaml:"unit" json:"unit"`
 }
 
-// table gives the names of all counters.
-func (g *GPUCounters) table() (gpu.Table, error) {
-	other := map[string][]gpu.Counter{}
-	for _, c := range g.Counters {
-		other[c.Meaning] = append(other[c.Meaning], gpu.Counter{Name: c.Name, Unit: gpu.Unit(c.Unit)})
-	}
-	return gpu.DefaultTable().With(other)
-}
-
 // On tells whether counters are read.
 func (g *GPUCounters) On() bool { return g.Exporters != "" || g.Prometheus != "" }
 
 // Same tells whether two sections describe the same source.
 func (g *GPUCounters) Same(o *GPUCounters) bool { return reflect.DeepEqual(g, o) }
-
-// Open makes the source.
-func (g *GPUCounters) Open() (gpu.Source, error) {
-	table, err := g.table()
-	if err != nil {
-		return nil, err
-	}
-	web := gpu.Web{Files: certs.Files(g.TLS), User: g.User, PasswordFile: g.PasswordFile, TokenFile: g.TokenFile}
-	if g.Prometheus != "" {
-		return gpu.NewPrometheus(g.Prometheus, g.Match, table, web, gpu.PrometheusLimits, g.MaxAge.Span(), time.Now)
-	}
-	return gpu.NewExporters(g.Exporters, table, web, gpu.ExporterLimits)
-}
 
 // Idle says what follows when a job holds GPUs that do nothing.
 type Idle struct {
@@ -86,7 +61,7 @@ func (k *checker) telemetry() {
 	k.must(g.MaxAge >= 3*g.Every, gpus+"max_age", "%v is shorter than three times %s: GPUs would count as stale between two looks; lengthen it", g.MaxAge, k.where(gpus+"every", g.Every))
 	k.must(g.Match == "" || g.Prometheus != "", gpus+"match", "selects series of a Prometheus server; set telemetry.gpu.prometheus, or remove it")
 	k.must(!strings.ContainsAny(g.Match, "{}"), gpus+"match", "%q has braces; write the matchers alone, as in cluster=\"a\",job=\"dcgm\"", g.Match)
-	if _, err := g.table(); err != nil {
+	if err := g.unknown(); err != nil {
 		k.must(false, gpus+"counters", "%v", err)
 	} else if g.On() {
 		key, address := gpus+"exporters", g.Exporters
@@ -95,7 +70,7 @@ func (k *checker) telemetry() {
 			key, address = gpus+"prometheus", g.Prometheus
 			alone = GPUCounters{Prometheus: g.Prometheus, Counters: g.Counters}
 		}
-		_, err := alone.Open()
+		err := alone.opens()
 		k.must(err == nil, key, "%v", err)
 		u, bad := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(address))
 		secret := g.PasswordFile != "" || g.TokenFile != ""
