@@ -35,7 +35,7 @@ func (c *chaos) alike(d *engine.Decider) {
 func (c *chaos) disturb() {
 	w := c.world
 	node := rapid.SampledFrom(c.nodes).Draw(c.T, "where").Name
-	switch rapid.IntRange(0, 7).Draw(c.T, "disturbance") {
+	switch rapid.IntRange(0, 8).Draw(c.T, "disturbance") {
 	case 0:
 		w.AddReservation(cluster.Reservation{Name: "maintenance", Nodes: []string{node}, Users: []string{"root"},
 			Start: w.Now().Add(cluster.Span(rapid.IntRange(-5, 30).Draw(c.T, "start")) * cluster.Minute), End: w.Now().Add(cluster.Hour)})
@@ -47,6 +47,8 @@ func (c *chaos) disturb() {
 		gpus := rapid.SampledFrom([]int{1, 2, 8}).Draw(c.T, "gpus")
 		c.ids = append(c.ids, w.Virtual.Submit(sim.Work{User: "u", Account: "x", Partition: "gpu", Request: simtest.Gang(gpus), Runs: cluster.Hour,
 			Limit: rapid.SampledFrom([]cluster.Span{cluster.Minute, 5 * cluster.Minute, cluster.Hour}).Draw(c.T, "limit")}))
+	case 5:
+		w.Settings.Across = rapid.SampledFrom([]cluster.Across{cluster.AnyUser, cluster.SameTenant, cluster.SameUser}).Draw(c.T, "across now")
 	default:
 		c.stir()
 	}
