@@ -76,3 +76,20 @@ func TestAGrantThatWasNotOvertakenStays(t *testing.T) {
 		}
 	}
 }
+
+// Slurm chooses where a loose job with a grant of its own runs, and may choose the GPUs of another grant. That one is given elsewhere, too, and its
+// job is not at fault.
+func TestAGrantThatALooseOneOvertakes(t *testing.T) {
+	for chosen, want := range map[string]string{cluster.Contiguous: "n02", "": "n01"} {
+		other := starts(2, 4, "n01")
+		other.Job.Request.Unplaceable = chosen
+		s := overtaken(other)
+		s.Leases = append(s.Leases, cluster.Lease{Job: 2, Term: 1, State: cluster.Granted, Class: cluster.Shared, Pool: "v100", Size: cluster.Whole(4),
+			Nodes:   []cluster.Holding{{Node: "n02", Model: "v100", Size: cluster.Whole(4), CPUs: 4, MemoryMB: 4096}},
+			Granted: s.Now.Add(-10 * cluster.Second), End: s.Now.Add(term)})
+		p := engine.Decide(s)
+		if i := slices.IndexFunc(p.State.Leases, func(l cluster.Lease) bool { return l.Job == 1 }); i < 0 || p.State.Leases[i].Nodes[0].Node != want || p.State.Records[0].Failed != 0 {
+			t.Errorf("%q: leases %+v, want the grant on %s", chosen, p.State.Leases, want)
+		}
+	}
+}

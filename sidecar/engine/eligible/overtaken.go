@@ -9,8 +9,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// revokeOvertaken ends grants whose GPUs, CPUs or memory went to jobs that started first: ungated jobs, or
-// jobs that fairlease does not manage. The granted job and its nodes are not at fault. So the job has no
+// revokeOvertaken ends grants whose GPUs, CPUs or memory went to jobs that started first: ungated jobs,
+// jobs that fairlease does not manage, or granted ones for which Slurm chose. The granted job and its nodes are not at fault. So the job has no
 // grant timeout and no back-off, and may be granted other GPUs in this round.
 func revokeOvertaken(f *Found) {
 	in, leases, site := f.facts, f.Leases, f.Site
@@ -58,13 +58,21 @@ func revokeOvertaken(f *Found) {
 	}
 }
 
-// starters returns, by node, 1 + the case of a job that started there without a grant of its own GPUs since the last round.
+// chosen reports whether Slurm chose where a job with a grant runs: its nodes, its GPUs on each, or the GPU that it has a part of.
+func chosen(j *cluster.Job) bool {
+	return j.Request.Loose() || j.Request.Shards > 0 || j.Request.PerNode == 0 && len(j.Holds) > 1
+}
+
+// starters returns, by node, 1 + the case of a job that started there since the last round and may have GPUs of others' grants.
 func starters(f *Found) map[string]int {
 	in, leases := f.facts, f.Leases
 	out := map[string]int{}
 	for i := range in.Cases {
 		was := in.Snapshot.Cases[i].Record.State
-		if !in.Cases[i].Runs && !in.Configures(i) || was == cluster.Running || was == cluster.Configuring || leases[i] != nil && !leases[i].Adopted && !behind(in, i) {
+		if !in.Cases[i].Runs && !in.Configures(i) || was == cluster.Running || was == cluster.Configuring {
+			continue
+		}
+		if leases[i] != nil && !leases[i].Adopted && !behind(in, i) && !chosen(&in.Snapshot.Cases[i].Job) {
 			continue
 		}
 		for _, h := range in.Snapshot.Cases[i].Job.Holds {
