@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 )
@@ -128,12 +129,37 @@ type Holding struct {
 	MemoryMB int64  `json:"memory_mb,omitempty"`
 }
 
+// Device is a GPU by its number. Where Slurm does not tell that, Of tells it apart from all others.
+type Device struct {
+	Node, Model string
+	Index       int
+	Of          *Holding
+}
+
+// Devices goes through the GPUs of a holding.
+func (h *Holding) Devices() iter.Seq[Device] {
+	return func(yield func(Device) bool) {
+		for k := range h.Size.Devices {
+			at := Device{Node: h.Node, Model: h.Model}
+			if k < len(h.Index) {
+				at.Index = h.Index[k]
+			} else {
+				at.Index, at.Of = k, h
+			}
+			if !yield(at) {
+				return
+			}
+		}
+	}
+}
+
 // Stranding is the part of a job in the stranded GPUs of a node, of one model: GPUs that idle since jobs hold the CPUs
 // or the memory that goes with them.
 type Stranding struct {
 	Case int // index into the snapshot's cases
 	Pool string
 	GPUs MicroGPU
+	Rest bool // of a GPU that jobs have parts of
 }
 
 // Job is a GPU job, or one array task, as Slurm reports it. Jobs without GPUs are included if

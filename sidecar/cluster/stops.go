@@ -26,25 +26,25 @@ func (s *StopsPerHour) Percent(shadow Shadow, gpus int) int {
 
 // Stopped is a job that fairlease has stopped, or is about to stop.
 type Stopped struct {
-	Job    JobKey  `json:"job"`
-	Tenant string  `json:"tenant"`
-	User   string  `json:"user"`
-	GPUs   int     `json:"gpus"`
-	At     Instant `json:"at,omitzero"`   // 0 = it has its notice, and still runs
-	For    string  `json:"for,omitempty"` // tenant of the job that gets the GPUs; "" = nobody waits for them, or it is not known
+	Job    JobKey   `json:"job"`
+	Tenant string   `json:"tenant"`
+	User   string   `json:"user"`
+	GPUs   GPUCount `json:"gpus"`
+	At     Instant  `json:"at,omitzero"`   // 0 = it has its notice, and still runs
+	For    string   `json:"for,omitempty"` // tenant of the job that gets the GPUs; "" = nobody waits for them, or it is not known
 }
 
 // Shadow sums up what fairlease would have stopped while it only observed.
 type Shadow struct {
-	Observed Span `json:"observed,omitempty"` // how long it did
-	GPUs     int  `json:"gpus,omitempty"`     // of the jobs that it would have stopped then
+	Observed Span     `json:"observed,omitempty"` // how long it did
+	GPUs     GPUCount `json:"gpus,omitempty"`     // of the jobs that it would have stopped then
 }
 
 // shadowFor is how much of the past counts in a Shadow.
 const shadowFor = 14 * Day
 
 // Add counts GPUs of jobs that would have been stopped in a span.
-func (s *Shadow) Add(span Span, gpus int) {
+func (s *Shadow) Add(span Span, gpus GPUCount) {
 	if s.Observed+span > shadowFor {
 		s.Observed, s.GPUs = s.Observed/2, s.GPUs/2
 	}
@@ -56,6 +56,6 @@ func (s *Shadow) PerHour(gpus int) int {
 	if s.Observed < Hour || gpus <= 0 {
 		return 0
 	}
-	all := MulDiv(int64(s.Observed), int64(gpus), int64(Hour)) // GPUs, times hours
+	all := MulDiv(int64(s.Observed), int64(CountOf(gpus)), int64(Hour)) // GPUs, times hours
 	return int((100*int64(s.GPUs) + all - 1) / max(all, 1))
 }

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -289,6 +290,9 @@ func (n *GPUCount) UnmarshalJSON(text []byte) error {
 func (n *GPUCount) Scan(value any) error {
 	switch x := value.(type) {
 	case string:
+		if whole, part, ok := strings.Cut(x, "."); ok && len(part) > 6 { // a quotient
+			x = whole + "." + part[:6] + strings.TrimRight(part[6:], "0")
+		}
 		return n.UnmarshalJSON([]byte(x))
 	case int64:
 		*n = CountOf(int(x))

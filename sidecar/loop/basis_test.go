@@ -219,6 +219,34 @@ func TestAJobThatGrewSinceItsGrant(t *testing.T) {
 	}
 }
 
+// The same holds for a job that asked for a shard of a GPU and starts with the whole GPU.
+func TestAJobThatAskedForAShard(t *testing.T) {
+	h := &history{T: t}
+	j := batch(1)
+	j.Requeueable = false
+	part := cluster.Size{Devices: 1, Part: cluster.WholeGPU / 8}
+	j.Request.Size, j.Request.Shards, j.Request.PerNode = part, 1, 0
+	h.only(sight(noon, j))
+	h.m.Leases, h.m.Records[0].Basis, h.m.Records[0].State = []cluster.Lease{{Job: 1, State: cluster.Granted, Size: part}}, cluster.BasisOf(&j), cluster.Waiting
+	j.Request.Size, j.Request.Shards, j.Request.PerNode = cluster.Whole(1), 0, 1
+	j.State, j.Start, j.Holds = cluster.Running, noon.Add(1000), []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(1)}}
+	if got := h.look(sight(noon.Add(2000), j)).Cases[0]; !got.Record.Basis.Forced || got.Control != cluster.FullControl || got.Job.Request.Size != cluster.Whole(1) {
+		t.Errorf("forced %v, control %s, request %+v", got.Record.Basis.Forced, got.Control, got.Job.Request)
+	}
+}
+
+// A heterogeneous job with components that ask for shards has no lease, and asks for no whole GPUs.
+func TestComponentsThatAskForShards(t *testing.T) {
+	part := cluster.Request{Size: cluster.Size{Devices: 1, Part: cluster.WholeGPU / 8}, Shards: 1, Nodes: 1}
+	c := carrier{request: part}.with(&part)
+	if c.request.Leasable() || c.request.Size.Amount() != cluster.WholeGPU/4 {
+		t.Errorf("two components with an eighth of a GPU each ask for %+v", c.request)
+	}
+	if c = c.with(&cluster.Request{Size: cluster.Whole(1), Nodes: 1}); c.request.Leasable() {
+		t.Errorf("with a third one of a whole GPU, they ask for %+v", c.request)
+	}
+}
+
 // A batch job whose owner raises its time limit while its grant is under way, and which starts with that, is stopped like others: it was
 // taken for one that ends soon.
 func TestATimeLimitRaisedSinceTheGrant(t *testing.T) {

@@ -46,8 +46,12 @@ func (c carrier) with(b *cluster.Request) carrier {
 	if exclusive {
 		nodes = c.nodes
 	}
-	c.request = cluster.Request{Size: cluster.Whole(a.Size.Devices + b.Size.Devices), Nodes: nodes, Model: model, CPUs: a.CPUs + b.CPUs, MemoryMB: a.MemoryMB + b.MemoryMB,
-		Exclusive: exclusive, Unplaceable: cluster.HetParts}
+	why := cluster.HetParts
+	if a.Shards+b.Shards > 0 || a.Unplaceable == cluster.PartsOfGPUs {
+		why = cluster.PartsOfGPUs
+	}
+	c.request = cluster.Request{Size: a.Size.And(b.Size), Nodes: nodes, Model: model, CPUs: a.CPUs + b.CPUs, MemoryMB: a.MemoryMB + b.MemoryMB,
+		Exclusive: exclusive, Unplaceable: why}
 	return c
 }
 

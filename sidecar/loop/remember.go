@@ -446,11 +446,11 @@ func grantOf(r *cluster.Record, leases []cluster.Lease) *cluster.Lease {
 // asked for more while the grant was under way. Nodes that only Slurm chooses, and whole nodes, may have more GPUs than was asked for.
 func grown(r *cluster.Record, j *cluster.Job, leases []cluster.Lease) bool {
 	b := r.Basis
-	if r.State != cluster.Waiting || b.Forced || j.Request.Size.Devices <= b.Size.Devices || b.Loose() || j.Request.Loose() || b.Exclusive || j.Request.Exclusive || j.Het != 0 {
+	if r.State != cluster.Waiting || b.Forced || j.Request.Size.Amount() <= b.Size.Amount() || b.Loose() || j.Request.Loose() || b.Exclusive || j.Request.Exclusive || j.Het != 0 {
 		return false
 	}
 	l := grantOf(r, leases)
-	return l != nil && j.GPUsHeld() > max(l.Size.Devices, b.Size.Devices)
+	return l != nil && cluster.SizeHeld(j.Holds).Amount() > max(l.Size.Amount(), b.Size.Amount())
 }
 
 // longer tells whether a job that is seen running for the first time in its lease may run for longer than when it was granted: its owner

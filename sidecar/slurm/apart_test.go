@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -124,5 +125,18 @@ func TestGPUsAskedForSinceTheLastLook(t *testing.T) {
 		if again := read(c.starts(runningJob(7, `"node_count":1`)), runs); again.jobs[0].Request.Size.Devices != c.want {
 			t.Errorf("%s: at the next look it asks for %d GPUs", name, again.jobs[0].Request.Size.Devices)
 		}
+	}
+}
+
+// A node that is closed to other users is held as a whole also where the jobs there share a GPU: the GPUs that nobody holds are counted by their numbers.
+func TestSharedGPUsOfClosedNodes(t *testing.T) {
+	node := cluster.Node{Name: "m1", Shards: 8, GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}
+	var here []cluster.Holding
+	for range 4 {
+		here = append(here, cluster.Holding{Node: "m1", Model: "v100", Size: cluster.Size{Devices: 1, Part: cluster.WholeGPU / 8}, Index: []int{0}})
+	}
+	got := filled(here[:1], node, here)
+	if len(got) != 1 || got[0].Size.Amount() != 3*cluster.WholeGPU+cluster.WholeGPU/8 || !slices.Equal(got[0].Index, []int{0, 1, 2, 3}) {
+		t.Errorf("the first of four jobs with a shard of GPU 0 holds %+v, want that and the three other GPUs", got)
 	}
 }

@@ -75,7 +75,7 @@ func (s *seen) withShared(held []cluster.Holding, shares map[string][]int, taken
 			}
 			taken[g] = true
 			h.Model = cmp.Or(h.Model, onlyModel(s.gpuNodes[h.Node]))
-			h.Size = cluster.Whole(h.Size.Devices + 1)
+			h.Size = h.Size.And(cluster.Whole(1))
 			h.Index = append(slices.Clone(h.Index), index)
 		}
 	}
@@ -126,12 +126,15 @@ func filled(own []cluster.Holding, node cluster.Node, here []cluster.Holding) []
 	own = slices.Clone(own)
 	own[0].CPUs, own[0].MemoryMB = 0, 0
 	for _, g := range node.GPUs {
-		rest := g.Count
+		held := map[cluster.Device]bool{}
 		for i := range here {
 			if here[i].Model == g.Model {
-				rest -= here[i].Size.Devices
+				for at := range here[i].Devices() {
+					held[at] = true
+				}
 			}
 		}
+		rest := g.Count - len(held)
 		if rest <= 0 {
 			continue
 		}
@@ -140,7 +143,7 @@ func filled(own []cluster.Holding, node cluster.Node, here []cluster.Holding) []
 			at, own = len(own), append(own, cluster.Holding{Node: node.Name})
 		}
 		h := &own[at]
-		h.Model, h.Size = g.Model, cluster.Whole(h.Size.Devices+rest)
+		h.Model, h.Size = g.Model, h.Size.And(cluster.Whole(rest))
 		if len(node.GPUs) == 1 { // else the numbers of its GPUs are unknown
 			h.Index = append(slices.Clone(h.Index), unheld(g.Count, here)...)
 			slices.Sort(h.Index)

@@ -45,8 +45,8 @@ func (c queue) lookFactors(ctx context.Context, now cluster.Instant) {
 		}
 	}
 	for id, factor := range factors {
-		if factor >= c.cfg.SiteFactor || factor == cluster.LastInQueue {
-			continue // ours
+		if factor >= c.cfg.SiteFactor/2 || factor == cluster.LastInQueue {
+			continue // ours: parts of GPUs have a smaller one
 		}
 		if _, known := s.factors[id]; known || factor != 0 {
 			if s.factors == nil {

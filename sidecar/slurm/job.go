@@ -157,7 +157,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	// for more GPUs since the last look.
 	rec.asks = maphash.Comparable(hashSeed, [...]string{w.perJob, w.perNode, w.perSocket, w.perTask})
 	if j.State != cluster.Waiting && before.isSame(j) {
-		if was := before.jobs[0].Request; rec.asks == before.asks || q.Size.Devices <= was.Size.Devices {
+		if was := before.jobs[0].Request; rec.asks == before.asks || q.Size.Amount() <= was.Size.Amount() {
 			j.Request = was
 		}
 	}
@@ -502,7 +502,7 @@ func withShards(here []cluster.Holding, node cluster.Node, g gres) []cluster.Hol
 	h := &here[at]
 	h.Model = model
 	for _, p := range parts {
-		part := cluster.WholeGPU * cluster.MicroGPU(min(p.used, max(p.of, 1))) / cluster.MicroGPU(max(p.of, 1))
+		part := max(cluster.WholeGPU*cluster.MicroGPU(min(p.used, max(p.of, 1)))/cluster.MicroGPU(max(p.of, 1)), 1)
 		if h.Size = h.Size.And(cluster.Size{Devices: 1, Part: part}); p.index >= 0 {
 			h.Index = append(h.Index, p.index)
 		}

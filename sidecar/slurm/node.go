@@ -74,12 +74,18 @@ func readNode(r *reader) cluster.Node {
 	return n
 }
 
+// mostShards is more shards of a GPU than anybody has use for. With more of them parts would be too small to count.
+const mostShards = 1000
+
 // shardsOf gives how many shards each GPU of a node has: those that Slurm spreads evenly over GPUs of one model. 0 = none.
 func shardsOf(all []gres, gpus []cluster.GPUs) int {
 	if len(gpus) != 1 {
 		return 0
 	}
-	return count(all, "shard") / gpus[0].Count
+	if n := count(all, "shard") / gpus[0].Count; n <= mostShards {
+		return n
+	}
+	return 0
 }
 
 func less(all, broken []cluster.GPUs) []cluster.GPUs {

@@ -239,5 +239,5 @@ func turnOf(factor int64, size cluster.Size) int64 {
 	if size.IsWhole() {
 		return factor
 	}
-	return factor/2 + factor/2*int64(size.Part)/int64(cluster.WholeGPU)
+	return factor - factor/2*int64(cluster.WholeGPU-size.Part)/int64(cluster.WholeGPU)
 }

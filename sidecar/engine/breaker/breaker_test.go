@@ -17,7 +17,7 @@ var auto = cluster.BreakerRule{FailedStarts: cluster.Bound{Auto: true}, LostWork
 
 func TestBounds(t *testing.T) {
 	fixed := cluster.BreakerRule{FailedStarts: cluster.Bound{Max: 7}}
-	shadow := cluster.Shadow{Observed: 10 * cluster.Hour, GPUs: 400} // 40 of 100 GPUs in an hour
+	shadow := cluster.Shadow{Observed: 10 * cluster.Hour, GPUs: cluster.CountOf(400)} // 40 of 100 GPUs in an hour
 	for _, c := range []struct {
 		name   string
 		rule   cluster.BreakerRule

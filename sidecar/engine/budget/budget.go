@@ -38,11 +38,11 @@ type Account struct {
 
 // funds are the pools' budgets for stops.
 type funds struct {
-	pools []cluster.GPUTime                   // by pool: what all stops may cost
-	pays  []cluster.GPUTime                   // by pool: what more stops may cost; nil = any
-	broke []bool                              // by pool: no stop is affordable
-	held  round.Table[round.TenantIndex, int] // GPUs of leases, for afford
-	stops []payment                           // memory for afford
+	pools []cluster.GPUTime                                // by pool: what all stops may cost
+	pays  []cluster.GPUTime                                // by pool: what more stops may cost; nil = any
+	broke []bool                                           // by pool: no stop is affordable
+	held  round.Table[round.TenantIndex, cluster.MicroGPU] // GPUs of leases, for afford
+	stops []payment                                        // memory for afford
 }
 
 // Owe is what a pool cannot afford for one of its jobs.

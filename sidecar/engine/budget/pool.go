@@ -58,7 +58,7 @@ func late(a *Account, t cluster.Instant) cluster.Instant { return t.Add(a.in.Set
 // payment is the stop of a lease that a pool may have to pay.
 type payment struct {
 	of, pool int32
-	gpus     int
+	gpus     cluster.MicroGPU
 	later    cluster.Span // from the notice's end to the lease's end
 	cost     cluster.Span // for each GPU, after a notice from now on
 	last     cluster.Span // at the lease's end
@@ -88,7 +88,7 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 		for k := range stops {
 			x := &stops[k]
 			t, p := a.in.Cases[x.of].Tenant, int(x.pool)
-			x.beyond = t >= 0 && cluster.MicroGPU(*a.funds.held.At(t, p))*cluster.WholeGPU > accounts.At(t, p).Own()
+			x.beyond = t >= 0 && *a.funds.held.At(t, p) > accounts.At(t, p).Own()
 		}
 		slices.SortFunc(stops, func(a, b payment) int {
 			return cmp.Or(cmp.Compare(a.later, b.later), first(a.beyond, b.beyond), cmp.Compare(a.last, b.last), cmp.Compare(a.of, b.of))
@@ -97,7 +97,7 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 	unpaid := stops[:0] // at the ends of leases: these stops may be paid now
 	for k := range stops {
 		x := &stops[k]
-		if last := cluster.Times(x.gpus, x.last); x.kept && last <= left[x.pool] {
+		if last := x.gpus.Over(x.last); x.kept && last <= left[x.pool] {
 			left[x.pool] -= last
 			continue
 		}
@@ -112,7 +112,7 @@ func afford(a *Account) (broke []bool, left []cluster.GPUTime) {
 		})
 	}
 	for _, x := range stops {
-		cost := cluster.Times(x.gpus, x.cost)
+		cost := x.gpus.Over(x.cost)
 		if a.Owes[x.of].Dear = cost > left[x.pool]; !a.Owes[x.of].Dear {
 			left[x.pool] -= cost
 		}
@@ -125,7 +125,7 @@ func enough(stops []payment, left []cluster.GPUTime, price func(*payment) cluste
 	rest := slices.Clone(left)
 	for k := range stops {
 		x := &stops[k]
-		rest[x.pool] -= cluster.Times(x.gpus, price(x))
+		rest[x.pool] -= x.gpus.Over(price(x))
 	}
 	return !slices.ContainsFunc(rest, func(r cluster.GPUTime) bool { return r < 0 })
 }
@@ -155,7 +155,7 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 			continue
 		}
 		if l.Behind == 0 && st.Tenant >= 0 {
-			*a.funds.held.At(st.Tenant, pool) += l.Size.Devices
+			*a.funds.held.At(st.Tenant, pool) += l.Size.Amount()
 		}
 		granted := l.State == cluster.Granted && l.Behind == 0 && st.Waits
 		if !st.Runs && !granted || st.Control != cluster.FullControl {
@@ -163,7 +163,7 @@ func payments(a *Account, left []cluster.GPUTime) (stops []payment) {
 		}
 		notice := a.Notice(i)
 		soon := a.in.Now.Add(notice)
-		x := payment{of: int32(i), pool: int32(pool), gpus: l.Size.Devices, later: max(l.End.Sub(soon), 0), granted: granted}
+		x := payment{of: int32(i), pool: int32(pool), gpus: l.Size.Amount(), later: max(l.End.Sub(soon), 0), granted: granted}
 		if granted {
 			j := a.Attempt(i, a.in.Now)
 			x.last, x.kept = j.Cost(late(a, l.End), notice), !EndsSoon(a, i) && j.May(rule, l.End, notice)

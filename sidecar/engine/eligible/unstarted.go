@@ -16,10 +16,10 @@ const (
 )
 
 // late sums the GPUs of grants that take longer to start than usual.
-type late struct{ sum, largest int }
+type late struct{ sum, largest cluster.MicroGPU }
 
 // beyond returns the GPUs besides those of the largest grant.
-func (l late) beyond() int { return l.sum - l.largest }
+func (l late) beyond() cluster.MicroGPU { return l.sum - l.largest }
 
 type tenantUser struct {
 	tenant round.TenantIndex
@@ -31,7 +31,7 @@ type tenantUser struct {
 func (f *Nodes) holdBack(leases []*cluster.Lease) {
 	var users map[tenantUser]late
 	var tenants map[round.TenantIndex]late
-	var free map[string]int
+	var free map[string]cluster.MicroGPU
 	for i, l := range leases {
 		st := &f.in.Cases[i]
 		if l == nil || l.State != cluster.Granted || !st.Waits || st.Tenant < 0 || f.in.Now.Sub(l.Granted) < max(usualStart, f.in.Settings.Interval+1) {
@@ -40,11 +40,11 @@ func (f *Nodes) holdBack(leases []*cluster.Lease) {
 		if free == nil {
 			free, users, tenants = f.idleGPUs(), map[tenantUser]late{}, map[round.TenantIndex]late{}
 		}
-		if slices.ContainsFunc(l.Nodes, func(h cluster.Holding) bool { return free[h.Node] < h.Size.Devices }) {
+		if slices.ContainsFunc(l.Nodes, func(h cluster.Holding) bool { return free[h.Node] < h.Size.Amount() }) {
 			continue // others have not left yet
 		}
 		key := tenantUser{st.Tenant, f.in.Records[i].User}
-		users[key], tenants[st.Tenant] = users[key].with(l.Size.Devices), tenants[st.Tenant].with(l.Size.Devices)
+		users[key], tenants[st.Tenant] = users[key].with(l.Size.Amount()), tenants[st.Tenant].with(l.Size.Amount())
 	}
 	if free == nil {
 		return
@@ -55,7 +55,7 @@ func (f *Nodes) holdBack(leases []*cluster.Lease) {
 			all += g.Count
 		}
 	}
-	most := max(leastUnstarted, all/unstartedShare)
+	most := cluster.Micro(max(leastUnstarted, all/unstartedShare))
 	for i := range f.in.Cases {
 		st, can := &f.in.Cases[i], &f.found.Can[i]
 		if !can.Eligible || st.Runs || st.Tenant < 0 {
@@ -67,20 +67,20 @@ func (f *Nodes) holdBack(leases []*cluster.Lease) {
 	}
 }
 
-func (l late) with(gpus int) late { return late{l.sum + gpus, max(l.largest, gpus)} }
+func (l late) with(gpus cluster.MicroGPU) late { return late{l.sum + gpus, max(l.largest, gpus)} }
 
 // idleGPUs counts by node the GPUs that no job holds.
-func (f *Nodes) idleGPUs() map[string]int {
-	free := make(map[string]int, len(f.in.Snapshot.Nodes))
+func (f *Nodes) idleGPUs() map[string]cluster.MicroGPU {
+	free := make(map[string]cluster.MicroGPU, len(f.in.Snapshot.Nodes))
 	for i := range f.in.Snapshot.Nodes {
 		for _, g := range f.in.Snapshot.Nodes[i].GPUs {
-			free[f.in.Snapshot.Nodes[i].Name] += g.Count
+			free[f.in.Snapshot.Nodes[i].Name] += cluster.Micro(g.Count)
 		}
 	}
 	for i := range f.in.Snapshot.Cases {
 		if f.in.Cases[i].Live {
 			for _, h := range f.in.Snapshot.Cases[i].Job.Holds {
-				free[h.Node] -= h.Size.Devices
+				free[h.Node] -= h.Size.Amount()
 			}
 		}
 	}

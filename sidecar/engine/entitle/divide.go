@@ -209,14 +209,31 @@ func countPools(x *shares) []int {
 		row.GPUs, row.BadGPUs = site.Count(p)
 		capacity[p] = row.GPUs - row.BadGPUs
 	}
+	var shared map[cluster.Device]bool // those that have been taken off
 	for i := range x.in.Snapshot.Cases {
 		st := &x.in.Cases[i]
 		if !st.Live || st.Waits || st.Tenant >= 0 || x.in.Records[i].Payer() != "" {
 			continue
 		}
-		for _, hold := range x.in.Snapshot.Cases[i].Job.Holds {
-			if p := x.in.Pool(hold.Model); p >= 0 && !site.Bad(hold.Node) {
+		holds := x.in.Snapshot.Cases[i].Job.Holds
+		for k := range holds {
+			hold := &holds[k]
+			p := x.in.Pool(hold.Model)
+			if p < 0 || site.Bad(hold.Node) {
+				continue
+			}
+			if hold.Size.IsWhole() {
 				capacity[p] -= hold.Size.Devices
+				continue
+			}
+			for at := range hold.Devices() {
+				if shared == nil {
+					shared = map[cluster.Device]bool{}
+				}
+				if !shared[at] {
+					shared[at] = true
+					capacity[p]--
+				}
 			}
 		}
 	}

@@ -61,7 +61,7 @@ func (h *Hourly) open(f *Field) {
 		if s.At > 0 && (h.first == 0 || s.At.Add(cluster.Hour) < h.first) {
 			h.first = s.At.Add(cluster.Hour)
 		}
-		h.count(s.Tenant, s.User, cluster.Micro(s.GPUs), s.For)
+		h.count(s.Tenant, s.User, cluster.MicroGPU(s.GPUs), s.For)
 	}
 }
 
@@ -190,14 +190,14 @@ func Stopped(f *Field, getter func(i int) cluster.JobKey) ([]cluster.Stopped, cl
 			out = append(out, *s)
 		}
 	}
-	shadow, observed := f.In.Snapshot.Shadow, 0
+	shadow, observed := f.In.Snapshot.Shadow, cluster.GPUCount(0)
 	for i, l := range f.Hand.Leases {
 		if l == nil || l.State != cluster.Noticed && l.State != cluster.Ending {
 			continue
 		}
 		if f.In.Cases[i].Control != cluster.FullControl {
 			if l.State == cluster.Ending {
-				observed += l.Size.Devices
+				observed += l.Size.Count()
 			}
 			continue
 		}
@@ -205,7 +205,7 @@ func Stopped(f *Field, getter func(i int) cluster.JobKey) ([]cluster.Stopped, cl
 			continue
 		}
 		r := &f.In.Records[i]
-		s := cluster.Stopped{Job: r.Key, Tenant: r.Tenant, User: r.User, GPUs: l.Size.Devices}
+		s := cluster.Stopped{Job: r.Key, Tenant: r.Tenant, User: r.User, GPUs: l.Size.Count()}
 		if to := f.In.Find(getter(i)); to >= 0 {
 			s.For = f.In.Records[to].Tenant
 		} else if known := was[r.Key]; known != nil {

@@ -214,7 +214,7 @@ func Learn(s *cluster.Snapshot, room *Workspace) []cluster.Cause {
 			opens(all, s, c, f.what)
 		}
 	}
-	var free map[gpusOn]int
+	var free map[gpusOn]cluster.MicroGPU
 	for _, f := range room.fates {
 		if f.what == started || f.what == lasted {
 			continue
@@ -224,7 +224,7 @@ func Learn(s *cluster.Snapshot, room *Workspace) []cluster.Cause {
 			if free == nil {
 				free = idle(s)
 			}
-			if slices.ContainsFunc(f.nodes, func(h cluster.Holding) bool { return free[gpusOn{h.Node, h.Model}] < h.Size.Devices }) {
+			if slices.ContainsFunc(f.nodes, func(h cluster.Holding) bool { return free[gpusOn{h.Node, h.Model}] < h.Size.Amount() }) {
 				continue // others have not left yet
 			}
 		}
@@ -240,17 +240,17 @@ func Learn(s *cluster.Snapshot, room *Workspace) []cluster.Cause {
 type gpusOn struct{ node, model string }
 
 // idle counts the GPUs that no job holds.
-func idle(s *cluster.Snapshot) map[gpusOn]int {
-	free := map[gpusOn]int{}
+func idle(s *cluster.Snapshot) map[gpusOn]cluster.MicroGPU {
+	free := map[gpusOn]cluster.MicroGPU{}
 	for i := range s.Nodes {
 		for _, g := range s.Nodes[i].GPUs {
-			free[gpusOn{s.Nodes[i].Name, g.Model}] += g.Count
+			free[gpusOn{s.Nodes[i].Name, g.Model}] += cluster.Micro(g.Count)
 		}
 	}
 	for i := range s.Cases {
 		if c := &s.Cases[i]; !c.Gone && c.Job.State != cluster.Done {
 			for _, h := range c.Job.Holds {
-				free[gpusOn{h.Node, h.Model}] -= h.Size.Devices
+				free[gpusOn{h.Node, h.Model}] -= h.Size.Amount()
 			}
 		}
 	}

@@ -61,6 +61,16 @@ func TestTheRestOfASharedGPU(t *testing.T) {
 		{"two on one GPU", []cluster.Case{on(1, "a", "a", 0, 1), on(2, "b", "a", 0, 3)}, []cluster.MicroGPU{1, 3}},
 		{"a full one", []cluster.Case{on(1, "a", "a", 0, 4), on(2, "b", "a", 0, 4)}, []cluster.MicroGPU{0, 0}},
 		{"on two GPUs", []cluster.Case{on(1, "a", "a", 0, 2), on(2, "b", "a", 1, 6)}, []cluster.MicroGPU{6, 2}},
+		{"of several GPUs", []cluster.Case{func() cluster.Case {
+			c := on(1, "a", "a", 0, 1)
+			c.Job.Holds[0].Size.Devices, c.Job.Holds[0].Index = 2, []int{0, 1}
+			return c
+		}(), on(2, "b", "a", 1, 3)}, []cluster.MicroGPU{8, 3}},
+		{"of GPUs that Slurm does not name", []cluster.Case{func() cluster.Case {
+			c := on(1, "a", "a", 0, 2)
+			c.Job.Holds[0].Index = nil
+			return c
+		}(), on(2, "b", "a", 0, 2)}, []cluster.MicroGPU{6, 6}},
 		{"beside a whole one", []cluster.Case{on(1, "a", "a", 0, 2), whole}, []cluster.MicroGPU{6, 0}},
 	} {
 		s := cluster.Snapshot{Nodes: nodes, Cases: c.cases}
@@ -73,5 +83,29 @@ func TestTheRestOfASharedGPU(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %d eighths, want %d", c.name, got, c.want)
 		}
+	}
+}
+
+// TestSharedGPUsAreNotStranded: GPUs that jobs share are not idle. On a node whose CPUs they hold, what is left of each counts once.
+func TestSharedGPUsAreNotStranded(t *testing.T) {
+	t.Parallel()
+	s := cluster.Snapshot{Nodes: []cluster.Node{{Name: "a", Shards: 8, GPUs: []cluster.GPUs{{Model: "v100", Count: 8}}, CPUs: 63, MemoryMB: 64}}}
+	for i := range 7 {
+		c := running(cluster.JobKey(i+1), 1, begin)
+		c.Job.Holds = []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Size{Devices: 1, Part: cluster.WholeGPU / 8}, Index: []int{i}, CPUs: 9}}
+		s.Cases = append(s.Cases, c)
+	}
+	var x Nodes
+	x.open(&s)
+	var rests, strands cluster.MicroGPU
+	for _, g := range withRests(&s, &x, stranded(&s, &x)) {
+		if g.Rest {
+			rests += g.GPUs
+		} else {
+			strands += g.GPUs
+		}
+	}
+	if eighths := rests * 8 / cluster.WholeGPU; eighths != 49 || strands < cluster.WholeGPU-10 || strands > cluster.WholeGPU {
+		t.Errorf("%d eighths of shared GPUs are left, and %d millionths of the eighth GPU are stranded; want 49, and that GPU", eighths, strands)
 	}
 }

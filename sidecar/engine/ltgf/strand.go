@@ -25,6 +25,7 @@ func stranded(s *cluster.Snapshot, x *Nodes) []cluster.Stranding {
 		return nil
 	}
 	withoutGranted(s, x)
+	withoutShared(s, x)
 	for i := range x.sites {
 		if at := &x.sites[i]; at.short {
 			at.idle, at.stranded, at.excess = x.idleOn(i), 0, 0
@@ -60,37 +61,48 @@ func withRests(s *cluster.Snapshot, x *Nodes, out []cluster.Stranding) []cluster
 	if !x.shards {
 		return out
 	}
-	type gpu struct {
-		node, model string
-		index       int
-	}
-	var sums map[gpu]cluster.MicroGPU
-	each := func(f func(i int, at gpu, part cluster.MicroGPU)) {
-		for i := range s.Cases {
-			holds := s.Cases[i].Job.Holds
-			for k := range holds {
-				if h := &holds[k]; !h.Size.IsWhole() && len(h.Index) == 1 && occupies(&s.Cases[i]) {
-					f(i, gpu{h.Node, h.Model, h.Index[0]}, h.Size.Part)
-				}
-			}
-		}
-	}
-	each(func(_ int, at gpu, part cluster.MicroGPU) {
-		if sums == nil {
-			sums = map[gpu]cluster.MicroGPU{}
-		}
-		sums[at] += part
-	})
-	if sums == nil {
-		return out
-	}
-	each(func(i int, at gpu, part cluster.MicroGPU) {
+	sums := map[cluster.Device]cluster.MicroGPU{}
+	parts(s, func(_ int, at cluster.Device, part cluster.MicroGPU) { sums[at] += part })
+	parts(s, func(i int, at cluster.Device, part cluster.MicroGPU) {
 		if rest := cluster.WholeGPU - sums[at]; rest >= cluster.WholeGPU/1000 { // less is rounding: a third is 333,333 millionths
-			out = append(out, cluster.Stranding{Case: i, Pool: at.model, GPUs: cluster.MicroGPU(cluster.MulDiv(int64(rest), int64(part), int64(sums[at])))})
+			out = append(out, cluster.Stranding{Case: i, Pool: at.Model, GPUs: cluster.MicroGPU(cluster.MulDiv(int64(rest), int64(part), int64(sums[at]))), Rest: true})
 		}
 	})
 	slices.SortStableFunc(out, func(a, b cluster.Stranding) int { return cmp.Compare(a.Case, b.Case) })
 	return out
+}
+
+// parts goes through the parts of GPUs that jobs have.
+func parts(s *cluster.Snapshot, f func(i int, at cluster.Device, part cluster.MicroGPU)) {
+	for i := range s.Cases {
+		holds := s.Cases[i].Job.Holds
+		for k := range holds {
+			if h := &holds[k]; !h.Size.IsWhole() && occupies(&s.Cases[i]) {
+				for at := range h.Devices() {
+					f(i, at, h.Size.Part)
+				}
+			}
+		}
+	}
+}
+
+// withoutShared takes what no job has of shared GPUs off: they are not idle.
+func withoutShared(s *cluster.Snapshot, x *Nodes) {
+	if !x.shards {
+		return
+	}
+	seen := map[cluster.Device]bool{}
+	parts(s, func(_ int, at cluster.Device, part cluster.MicroGPU) {
+		slot := x.slot(x.find(at.Node), at.Model)
+		if slot < 0 {
+			return
+		}
+		if !seen[at] {
+			seen[at] = true
+			x.reserve(slot, cluster.WholeGPU)
+		}
+		x.reserve(slot, -part)
+	})
 }
 
 // chargeStranded charges stranded GPUs to the tenants of the jobs that strand them, and keeps them for the next look. Those

@@ -254,11 +254,12 @@ func (f *Facts) Expiring(i int, l *cluster.Lease) bool {
 		(st.Control == cluster.FullControl || st.Control == cluster.ObserveOnly) && !st.Ordered(cluster.Exempt)
 }
 
-// Sharer returns with whom a case may be on one GPU, if it asks for a part of one: with those of the same number; 0 = with anybody. The
+// Sharer returns with whom a case may be on one GPU, if it asks for a part of one, or has one: with those of the same number; 0 = with anybody. The
 // numbers are the same in all rounds.
 func (f *Facts) Sharer(i int) int {
 	c := &f.Snapshot.Cases[i]
-	if f.Settings.Across == cluster.AnyUser || c.Job.Request.Shards == 0 {
+	part := func(h cluster.Holding) bool { return !h.Size.IsWhole() }
+	if f.Settings.Across == cluster.AnyUser || c.Job.Request.Shards == 0 && !slices.ContainsFunc(c.Job.Holds, part) {
 		return 0
 	}
 	sum := fnv.New64a()

@@ -347,3 +347,22 @@ func TestTrouble(t *testing.T) {
 		t.Error("the trouble of one record differs from itself")
 	}
 }
+
+// A job without a lease that has a part of a GPU shares it with its user's jobs only, where the site says so.
+func TestSharer(t *testing.T) {
+	part := []cluster.Holding{{Node: "a", Model: "v100", Size: cluster.Size{Devices: 1, Part: 125000}, Index: []int{0}}}
+	of := func(user, tenant string, shards int, holds []cluster.Holding) cluster.Case {
+		return cluster.Case{Job: cluster.Job{Holds: holds, Request: cluster.Request{Shards: shards}}, Record: cluster.Record{User: user, Tenant: tenant}}
+	}
+	f := &round.Facts{Settings: &cluster.Settings{}, Snapshot: &cluster.Snapshot{Cases: []cluster.Case{of("ann", "x", 1, nil), of("ann", "x", 0, part), of("bob", "x", 1, part), of("cat", "y", 1, nil), of("cat", "y", 0, nil)}}}
+	for _, c := range []struct {
+		across    cluster.Across
+		ann, team bool // the second case, and the third, are like the first
+	}{{cluster.AnyUser, true, true}, {cluster.SameTenant, true, true}, {cluster.SameUser, true, false}} {
+		f.Settings.Across = c.across
+		first := f.Sharer(0)
+		if (first == 0) != (c.across == cluster.AnyUser) || (f.Sharer(1) == first) != c.ann || (f.Sharer(2) == first) != c.team || c.across != cluster.AnyUser && f.Sharer(3) == first || f.Sharer(4) != 0 {
+			t.Errorf("%q: %d, %d, %d, %d, %d", c.across, first, f.Sharer(1), f.Sharer(2), f.Sharer(3), f.Sharer(4))
+		}
+	}
+}

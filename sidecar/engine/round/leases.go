@@ -63,7 +63,11 @@ func Committed[Row ~int](f *Facts, queued []Queued, x Taken, rows int, of func(*
 	for _, s := range f.Stranded {
 		if t, p := of(&queued[s.Case]), f.Pool(s.Pool); t >= 0 && p >= 0 {
 			*use.At(t, p) += s.GPUs.Over(left)
-			*holds.At(t, p) += s.GPUs / cluster.WholeGPU * cluster.WholeGPU
+			gpus := s.GPUs
+			if !s.Rest {
+				gpus = gpus / cluster.WholeGPU * cluster.WholeGPU
+			}
+			*holds.At(t, p) += gpus
 		}
 	}
 	return use, holds

@@ -28,7 +28,7 @@ func checkWays(f *findings, cfg *config.Config, c conf) {
 	if idle {
 		f.add(Warn, check, "opt_out.no_gpus: leave", "GPUs that idle since jobs without GPUs hold the CPUs or memory of their nodes are at nobody's charge, for as long as these jobs run", "set charge or refuse")
 	}
-	crons, mps, shards := c.has(slurm.ConfScron, "enable"), c.has(slurm.ConfGresTypes, "mps"), c.has(slurm.ConfGresTypes, "shard") && cfg.Cells.File != ""
+	crons, mps, shards := c.has(slurm.ConfScron, "enable"), c.has(slurm.ConfGresTypes, "mps"), c.has(slurm.ConfGresTypes, "shard")
 	if left != nil {
 		f.add(Warn, check, strings.Join(left, ", ")+": leave", free, "set charge, so that they wait for a lease")
 	}
@@ -36,12 +36,16 @@ func checkWays(f *findings, cfg *config.Config, c conf) {
 		f.add(Warn, check, slurm.ConfScron+"="+c[slurm.ConfScron], "jobs of scrontab start without a lease, since Slurm lets nobody change them",
 			"leave scrontab out of partitions with GPUs, or take enable out of ScronParameters; cron and sbatch do the same")
 	}
+	when := " on several nodes, beside whole GPUs or with --exclusive"
+	if cfg.Cells.File != "" {
+		when = ", where virtual clusters divide the GPUs (cells.file),"
+	}
 	for _, x := range []struct {
 		on         bool
 		gres, when string
-	}{{mps, "mps", ""}, {shards, "shard", ", where virtual clusters divide the GPUs (cells.file)"}} {
+	}{{mps, "mps", ""}, {shards, "shard", when}} {
 		if x.on {
-			f.add(Warn, check, slurm.ConfGresTypes+"="+c[slurm.ConfGresTypes], "jobs that ask for gres/"+x.gres+" start without a lease"+x.when+", and keep GPUs from others",
+			f.add(Warn, check, slurm.ConfGresTypes+"="+c[slurm.ConfGresTypes], "jobs that ask for gres/"+x.gres+x.when+" start without a lease, and keep GPUs from others",
 				"set limits of gres/"+x.gres+" for accounts or users (GrpTRES, MaxTRESPerUser), or have it only in partitions that fairlease does not manage")
 		}
 	}

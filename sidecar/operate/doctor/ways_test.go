@@ -35,7 +35,7 @@ func TestWaysOut(t *testing.T) {
 		{name: "a long horizon by long terms", set: func(c *config.Config) { c.Lease.Term = config.Duration(7 * cluster.Hour) }, want: []string{"ways out warn: bind.horizon: 4 terms of 7h"}},
 		{name: "both limits", set: func(c *config.Config) { c.Bind.Max, c.Bind.Horizon = 100, 1000 },
 			want: []string{"ways out warn: bind.max: 100", "ways out warn: bind.horizon: 1000 terms of 15m"}},
-		{name: "shards", conf: map[string]string{"GresTypes": "gpu,shard"}, want: []string{"ways out ok: none is left open in fairlease.yaml and slurm.conf"}},
+		{name: "shards", conf: map[string]string{"GresTypes": "gpu,shard"}, want: []string{"ways out warn: GresTypes=gpu,shard"}},
 		{name: "shards and virtual clusters", set: func(c *config.Config) { c.Cells.File = "cells.yaml" }, conf: map[string]string{"GresTypes": "gpu,shard"}, want: []string{"ways out warn: GresTypes=gpu,shard"}},
 		{name: "scrontab and MPS", conf: map[string]string{"ScronParameters": "enable,explicit_scancel", "GresTypes": "gpu,mps"},
 			want: []string{"ways out warn: ScronParameters=enable,explicit_scancel", "ways out warn: GresTypes=gpu,mps"}},
