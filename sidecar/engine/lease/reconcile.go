@@ -49,7 +49,7 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 			case leased && at > 0 && goesOn(&s.Leases[k], at) && records[i].SlurmSaid != cluster.RequeuedAtStart:
 				l := &s.Leases[k]
 				leases, of, begun[i] = append(leases, *l), append(of, i), at
-				if first := max(l.Start, at).Add(firstMinute(s)); first > s.Ledger.At && first <= s.Now {
+				if first := at.Add(firstMinute(s)); first > s.Ledger.At && first <= s.Now {
 					fates = append(fates, fate{i, lasted, l.Nodes})
 				}
 				k++
