@@ -92,7 +92,7 @@ var gateCases = []gateCase{
 	{name: "dependent", args: "--dependency=singleton --gres=gpu:1", gated: true},
 	{name: "no GPU", args: "-n1"},
 	{name: "none of a GPU", args: "--gres=gpu:0"},
-	{name: "shards", args: "--gres=shard:1"},
+	{name: "shards", args: "--gres=shard:1", gated: true},
 	{name: "free partition", args: "-p free --gres=gpu:1"},
 	{name: "excluded user", user: "dave", args: "--gres=gpu:1"},
 	{name: "excluded account", user: "bob", args: "-A ops --gres=gpu:1"},

@@ -25,7 +25,7 @@ func TestPartsOfGPUs(t *testing.T) {
 				r.submit("bob", sleeps(3600), "-A", "vision", "--gres=shard:3"))
 		}
 		never := r.submit("bob", sleeps(3600), "-A", "vision", "--gres=shard:5")
-		time.Sleep(16 * r.settings.Term.Duration())
+		time.Sleep(12 * r.settings.Term.Duration())
 		r.halt()
 		for _, tenant := range []string{"nlp", "vision"} {
 			alloc, due := r.used(tenant)
