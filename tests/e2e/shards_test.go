@@ -16,13 +16,14 @@ func TestPartsOfGPUs(t *testing.T) {
 	onBoth(t, o, func(t *testing.T, r *rig) {
 		r.govern()
 		r.heard()
-		var jobs []string
 		for range 12 {
-			jobs = append(jobs, r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=shard:1"), r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=shard:2"))
+			r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=shard:1")
+			r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=shard:2")
 		}
 		for range 4 {
-			jobs = append(jobs, r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:1"), r.submit("bob", sleeps(3600), "-A", "vision", "--gres=shard:2"),
-				r.submit("bob", sleeps(3600), "-A", "vision", "--gres=shard:3"))
+			for _, gres := range []string{"gpu:1", "shard:2", "shard:3"} {
+				r.submit("bob", sleeps(3600), "-A", "vision", "--gres="+gres)
+			}
 		}
 		never := r.submit("bob", sleeps(3600), "-A", "vision", "--gres=shard:5")
 		time.Sleep(12 * r.settings.Term.Duration())
