@@ -115,18 +115,18 @@ func waits(x *cluster.Case, at cluster.Instant) bool {
 // gpus counts the time of GPUs that were well. Idle GPUs are bad where jobs waited for as many GPUs of the model, or of any. Runs that were seen late
 // can make the idle time of a ledger shrink; what was counted before stays.
 func (c *Counts) gpus(s *cluster.Snapshot, p *cluster.Plan) {
-	wanted, anywhere := map[string]int{}, 0
+	wanted, anywhere := map[string]cluster.MicroGPU{}, cluster.MicroGPU(0)
 	for i := range s.Cases {
 		switch x := &s.Cases[i]; {
 		case !waits(x, s.Ledger.At) || x.Record.First == 0 || x.Record.First > s.Ledger.At:
 		case x.Job.Request.Model != "":
-			wanted[x.Job.Request.Model] += x.Job.Request.Size.Devices
+			wanted[x.Job.Request.Model] += x.Job.Request.Size.Amount()
 		default:
-			anywhere += x.Job.Request.Size.Devices
+			anywhere += x.Job.Request.Size.Amount()
 		}
 	}
 	span := p.At.Sub(s.Ledger.At)
-	spare := cluster.Times(anywhere, span)
+	spare := anywhere.Over(span)
 	var total, bad cluster.GPUTime
 	for i := range p.State.Ledger.Pools {
 		now := &p.State.Ledger.Pools[i]
@@ -137,7 +137,7 @@ func (c *Counts) gpus(s *cluster.Snapshot, p *cluster.Plan) {
 		was := &s.Ledger.Pools[k]
 		idle := max(now.Idle-was.Idle, 0)
 		total += now.Capacity - was.Capacity - (now.Bad - was.Bad)
-		missed := min(idle, cluster.Times(wanted[now.Pool], span))
+		missed := min(idle, wanted[now.Pool].Over(span))
 		more := min(idle-missed, spare)
 		spare -= more
 		bad += missed + more

@@ -96,6 +96,11 @@ func TestIdleGPUs(t *testing.T) {
 	model := func(name string, gpus int) func(*cluster.Case) {
 		return func(x *cluster.Case) { x.Job.Request = cluster.Request{Size: cluster.Whole(gpus), Model: name} }
 	}
+	part := func(name string) func(*cluster.Case) {
+		return func(x *cluster.Case) {
+			x.Job.Request = cluster.Request{Size: cluster.SizeOf(cluster.GPUCount(cluster.WholeGPU / 2)), Model: name}
+		}
+	}
 	for _, c := range []struct {
 		name  string
 		cases []cluster.Case
@@ -110,6 +115,7 @@ func TestIdleGPUs(t *testing.T) {
 		{"it came later", []cluster.Case{waiting(1, start+1, model("", 99))}, 0},
 		{"postponed by its user", []cluster.Case{waiting(1, start, func(x *cluster.Case) { x.Record.UserBegin = start + 1 })}, 0},
 		{"its begin time is over", []cluster.Case{waiting(1, start, func(x *cluster.Case) { x.Record.UserBegin = start })}, 2},
+		{"half of one, of a model and of any", []cluster.Case{waiting(1, start, part("k80")), waiting(2, start, part(""))}, 1},
 		{"held", []cluster.Case{waiting(1, start, func(x *cluster.Case) { x.Job.Inactive = "held" })}, 0},
 	} {
 		s := cluster.Snapshot{Cases: c.cases, Ledger: cluster.Ledger{At: start, Pools: []cluster.PoolAccount{{Pool: "k80", Capacity: 5, Idle: 5}, {Pool: "v100"}}}}
