@@ -49,7 +49,7 @@ func TestSyslogIsAway(t *testing.T) {
 		tries, why := on.unsent.tries, on.unsent.why
 		on.unsent.mu.Unlock()
 		if tries < 25 || !strings.Contains(why, "/none") || len(on.unsent.acts) != 1 {
-			t.Errorf("%d tries, the last of which failed for %q", tries, why)
+			t.Errorf("%d tries, and the last failed for %q", tries, why)
 		}
 		if n := world.rounds(); n < 25 {
 			t.Errorf("%d rounds were made in five minutes", n)

@@ -123,7 +123,7 @@ func TestWhoSharesAGPU(t *testing.T) {
 
 	b = New(models, n[:1], nil, noon)
 	b.Hold(shards(n[0], 2, -1), alice)
-	wants(t, "a piece of which Slurm has not told the GPU, too", b.share(2, bob, Nobodys), "none")
+	wants(t, "a piece without a number of its GPU, too", b.share(2, bob, Nobodys), "none")
 	wants(t, "both are on no GPU", b.share(3, bob, Nobodys), "n1")
 	b = New(models, n[:1], nil, noon)
 	b.Hold(shards(n[0], 2, 0), 0)
