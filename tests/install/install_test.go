@@ -120,7 +120,7 @@ func (s *site) weeks(page []string) {
 		s.do("setpriv --reuid=" + user + " --regid=" + user + " --init-groups env --chdir=/tmp sbatch -p gpu --gres=gpu:1 --wrap 'exec sleep 20'")
 	}
 	s.until("fairlease status", "runuser -u fairlease -- fairlease leases", "alice", "bob")
-	s.until("fairlease shadow", "runuser -u fairlease -- fairlease shadow 2>&1 || true", "nlp", "vision") // a round after their start
+	s.until("fairlease shadow", "runuser -u fairlease -- fairlease shadow 2>&1 || true", "slurm (as it was)", "fairlease (would be)") // a round after their start
 	mode := regexp.MustCompile(`\|mode: (\w+)\|`)
 	said := ""
 	for _, step := range page {
