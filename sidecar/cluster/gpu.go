@@ -1,6 +1,9 @@
 package cluster
 
-import compare "cmp"
+import (
+	compare "cmp"
+	"slices"
+)
 
 // Mean is the mean of the samples of one counter. Count 0 means that no sample is known.
 type Mean struct {
@@ -63,6 +66,16 @@ type MemoryUse struct {
 // Compare orders by type, then model.
 func (u *MemoryUse) Compare(o *MemoryUse) int {
 	return compare.Or(u.Type.Compare(o.Type), compare.Compare(u.Model, o.Model))
+}
+
+// MemoryOf gives the part of a sorted list that is of a type.
+func MemoryOf(all []MemoryUse, kind JobType) []MemoryUse {
+	from, _ := slices.BinarySearchFunc(all, kind, func(x MemoryUse, kind JobType) int { return x.Type.Compare(kind) })
+	to := from
+	for to < len(all) && all[to].Type == kind {
+		to++
+	}
+	return all[from:to]
 }
 
 // GPUMemory is the memory of one GPU of a model.

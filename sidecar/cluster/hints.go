@@ -13,6 +13,7 @@ import (
 type Hints struct {
 	Kind  string  `json:"kind,omitempty"`
 	Idle  bool    `json:"idle,omitempty"`  // it takes idle GPUs only
+	Share bool    `json:"share,omitempty"` // it may take turns with other jobs on its GPU; see Slice
 	Steps float64 `json:"steps,omitempty"` // that it will do in all; 0 = it does not say
 	Rates []Rate  `json:"rates,omitempty"` // at most MaxRates, one a model, in the order of the comment
 	// Memory is the GPU memory that the job needs on each of its GPUs: at most MaxRates, one a model, in the order of the comment.
@@ -85,6 +86,10 @@ func ParseHints(text string, unread int) *Hints {
 			say("%s: gpus=idle is all that can be said, for a job that takes idle GPUs only", word)
 		case key == "gpus":
 			h.Idle = true
+		case key == "share" && value != "yes":
+			say("%s: share=yes is all that can be said, for a job that may take turns with other jobs on its GPU", word)
+		case key == "share":
+			h.Share = true
 		case key == "saves" || key == "save-time":
 			if err := saves.Declare(key, value); err != nil {
 				say("%v", err)
@@ -141,7 +146,7 @@ func ParseHints(text string, unread int) *Hints {
 	if unread > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d words that stand beyond the first %d bytes", unread, MaxComment))
 	}
-	if h.Kind == "" && !h.Idle && h.Steps == 0 && h.Rates == nil && h.Memory == nil && h.MinLease == 0 && h.Signal == "" && wrong == nil {
+	if h.Kind == "" && !h.Idle && !h.Share && h.Steps == 0 && h.Rates == nil && h.Memory == nil && h.MinLease == 0 && h.Signal == "" && wrong == nil {
 		return nil
 	}
 	h.Wrong = wrong

@@ -203,9 +203,13 @@ type Job struct {
 	Het   int64 `json:"het_of,omitempty"`
 	Parts int   `json:"parts,omitempty"`
 
-	Request Request     `json:"request"`
-	Holds   []Holding   `json:"holds,omitempty"` // sorted by node, model
-	Had     []ModelSize `json:"had,omitempty"`   // allocation of a Done job's last attempt, sorted by model; empty = unknown
+	Request Request `json:"request"`
+	// Ask is Slurm's words for its GPU, if it asks for one by them alone and may take turns there (Hints.Share); see Slice.
+	Ask string `json:"ask,omitempty"`
+	// Paused is true if it has a slice and is suspended. Its State is Running then.
+	Paused bool        `json:"paused,omitempty"`
+	Holds  []Holding   `json:"holds,omitempty"` // sorted by node, model
+	Had    []ModelSize `json:"had,omitempty"`   // allocation of a Done job's last attempt, sorted by model; empty = unknown
 
 	Submit   Instant `json:"submit,omitzero"`     // of the last requeue, as in Slurm
 	Eligible Instant `json:"eligible,omitempty"`  // begin time: the gate, the user's, or in the past

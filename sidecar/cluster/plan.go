@@ -60,13 +60,16 @@ const (
 	Release Verb = "release"
 	// Unreserve deletes a reservation of ours that is no longer needed.
 	Unreserve Verb = "unreserve"
+	// Suspend ends the turn of a running job on its GPU, and Resume begins it; see Slice.
+	Suspend Verb = "suspend"
+	Resume  Verb = "resume"
 	// Open removes our gate and pin and leaves the job to Slurm (exempt jobs, release). The begin
 	// time is Until if that is in the future, else now; the user's NodeList is restored.
 	Open Verb = "open"
 )
 
 // Verbs are all of them: a cluster, real or virtual, refuses any other.
-var Verbs = []Verb{Lock, Gate, Reserve, Grant, RevokeGrant, Notify, Reclaim, Release, Unreserve, Open}
+var Verbs = []Verb{Lock, Gate, Reserve, Grant, RevokeGrant, Notify, Reclaim, Release, Unreserve, Suspend, Resume, Open}
 
 // Action is one change of Slurm's state. Actions are idempotent.
 type Action struct {
@@ -93,7 +96,10 @@ type Action struct {
 	Lock     bool   `json:"lock,omitempty"`
 	Unlock   bool   `json:"unlock,omitempty"`
 	Licenses string `json:"licenses,omitempty"`
-	Resume   bool   `json:"resume,omitempty"` // resume the suspended job first
+	Resume   bool   `json:"resume,omitempty"` // resume the suspended job first (Notify, Reclaim)
+	// Ask is what it asks for instead of the GPU, in Slurm's words, or its user's own words, which are restored (Grant, RevokeGrant, Open);
+	// "" = unchanged.
+	Ask      string `json:"ask,omitempty"`
 	Restarts int    `json:"restarts,omitempty"`
 	Signal   string `json:"signal,omitempty"`
 	SignalTo string `json:"signal_to,omitempty"`

@@ -16,7 +16,9 @@ const (
 	ReasonEnding   Code = "ending"   // requeue ordered, GPUs not free yet
 	ReasonRecalled Code = "recalled" // requeue ordered in mid-term, for another job's first lease
 	ReasonExempt   Code = "exempt"
-	ReasonKept     Code = "kept" // must not be requeued: never reclaimed
+	ReasonKept     Code = "kept"   // must not be requeued: never reclaimed
+	ReasonTurn     Code = "turn"   // has its turn on the GPU that it shares with For; as an action, its turn begins
+	ReasonPaused   Code = "paused" // is suspended while For has its turn on their GPU
 )
 
 // Reasons of jobs that wait.

@@ -55,6 +55,9 @@ type Settings struct {
 	// Across is whose jobs may have shards of one GPU.
 	Across Across `json:"across,omitempty"`
 
+	// Slices lets jobs take turns on a GPU; nil = none do.
+	Slices *Slices `json:"slices,omitempty"`
+
 	// StopAllowance, and StopOverheadMilli in thousandths of its run time, limit what stops may
 	// cost a job. Both 0 = any job may be stopped at any time, as the papers assume. StartCost is
 	// the cost of a start that has not been measured.

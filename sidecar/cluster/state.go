@@ -108,6 +108,8 @@ type Record struct {
 	// Uncharged is true if no tenant pays for its GPU time: it opts out of leases, and the site
 	// allows that.
 	Uncharged bool `json:"uncharged,omitempty"`
+	// Slice is its part of a GPU on which it takes turns; nil = it takes none. Replace it, never modify it.
+	Slice *Slice `json:"slice,omitempty"`
 	// Basis is what its lease was granted on; nil = it waits without a lease.
 	Basis *Basis `json:"base,omitempty"`
 }

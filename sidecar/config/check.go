@@ -201,12 +201,30 @@ func (k *checker) fairness() {
 	k.must(c.Repay.Floor <= 100, "repay.floor", "must be 0 to 100 percent, got %v", c.Repay.Floor)
 	k.must(c.Placing.Compact.MaxCost <= 100, "compact.max_cost", "must be 0 to 100 percent, got %v", c.Placing.Compact.MaxCost)
 	k.oneOf("sharing.across", c.Placing.Sharing.Across, anyUser, string(cluster.SameTenant), string(cluster.SameUser))
+	k.slices()
 	k.oneOf("users", c.Users, "job", string(cluster.UsersEqual))
 	k.oneOf("jobs.order", c.Jobs.Order, "rho", string(cluster.ByAttained), string(cluster.ByExpected))
 	k.must(c.Jobs.NewShare <= 100, "jobs.new_share", "must be 0 to 100 percent, got %v", c.Jobs.NewShare)
 	k.must(c.Jobs.LongTerms >= 0, "jobs.long_terms", "must be 0 (off) or more terms, got %d", c.Jobs.LongTerms)
 	for _, qos := range sortedKeys(c.Jobs.Weights) {
 		k.must(c.Jobs.Weights[qos] > 0, "jobs.weights", "%s: a job's weight must be above 0", qos)
+	}
+}
+
+// The bounds of a turn: shorter ones cost more in switches, and in longer ones connections of a suspended job time out.
+const leastQuantum, longestQuantum = Duration(30 * cluster.Second), Duration(5 * cluster.Minute)
+
+func (k *checker) slices() {
+	c, s := k.c, &k.c.Placing.Sharing
+	k.oneOf("sharing.slices", s.Slices, off, on)
+	k.must(s.Quantum >= leastQuantum && s.Quantum <= longestQuantum, "sharing.quantum", "must be %v to %v, got %v", leastQuantum, longestQuantum, s.Quantum)
+	for _, model := range sortedKeys(s.Memory) {
+		_, err := cluster.ParseMemory(s.Memory[model])
+		k.must(err == nil, "sharing.memory", "%s: %v", model, err)
+	}
+	if s.Slices == on {
+		k.must(s.Quantum >= 2*c.Interval, "sharing.quantum", "%v is shorter than two rounds (%s): a turn would end late; lengthen it", s.Quantum, k.where("interval", c.Interval))
+		k.must(c.Cells.File == "", "sharing.slices", "jobs of virtual clusters (%s) take no turns on GPUs; write off", k.where("cells.file", c.Cells.File))
 	}
 }
 

@@ -279,10 +279,29 @@ type Placing struct {
 	Sharing Sharing `yaml:"sharing"`
 }
 
-// Sharing says whose jobs may have parts of one GPU.
+// Sharing says whose jobs may have parts of one GPU, and whether they take turns there.
 type Sharing struct {
-	Across string `yaml:"across"`
+	Across  string            `yaml:"across"`
+	Slices  string            `yaml:"slices"`
+	Quantum Duration          `yaml:"quantum"`
+	Memory  map[string]string `yaml:"memory"`
 }
+
+// slices gives the settings of turns for the engine; nil = there are none.
+func (s *Sharing) slices() *cluster.Slices {
+	if s.Slices != on {
+		return nil
+	}
+	out := &cluster.Slices{Quantum: s.Quantum.Span()}
+	for _, model := range sortedKeys(s.Memory) {
+		bytes, _ := cluster.ParseMemory(s.Memory[model]) // checked
+		out.Memory = append(out.Memory, cluster.GPUMemory{Model: model, Bytes: bytes})
+	}
+	return out
+}
+
+// The words for turns.
+const on, off = "on", "off"
 
 // across gives the same for the engine.
 func (s *Sharing) across() cluster.Across {
@@ -440,7 +459,7 @@ func Default() *Config {
 		Start:      Begin{Cost: 5 * minute},
 		Reclaim:    Reclaim{Threshold: 15 * minute, Max: 100},
 		Recall:     Recall{FirstLease: true},
-		Placing:    Placing{Compact: Compact{MaxCost: 25}, Sharing: Sharing{Across: anyUser}},
+		Placing:    Placing{Compact: Compact{MaxCost: 25}, Sharing: Sharing{Across: anyUser, Slices: off, Quantum: Duration(cluster.Minute), Memory: map[string]string{}}},
 		Fairness:   Fairness{RhoSelect: 16, Window: 14 * day},
 		Credit:     Credit{Cap: 2 * hour},
 		Burst:      Burst{Max: 2000},
@@ -535,7 +554,7 @@ func (c *Config) Settings() cluster.Settings {
 		RhoSelect: c.Fairness.RhoSelect, Window: c.Fairness.Window.Span(), HalfLife: c.Fairness.HalfLife.Span(),
 		CreditCap: c.Credit.Cap.Span(), BurstMaxMilli: int64(c.Burst.Max),
 		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,
-		RepayFloorPercent: int(c.Repay.Floor), CompactPercent: int(c.Placing.Compact.MaxCost), Across: c.Placing.Sharing.across(),
+		RepayFloorPercent: int(c.Repay.Floor), CompactPercent: int(c.Placing.Compact.MaxCost), Across: c.Placing.Sharing.across(), Slices: c.Placing.Sharing.slices(),
 		StopAllowance: c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StopTotalMilli: 10 * int64(c.Stop.Total), StartCost: c.Start.Cost.Span(),
 		StopsPerHour: c.Stop.perHour(), Breaker: c.Breaker.rule(),
 		BindQuiet: c.Bind.Quiet.Span(), BindHorizon: c.Bind.Horizon, BindMaxPercent: int(c.Bind.Max),

@@ -52,6 +52,7 @@ type Released struct {
 	Opened       int      `json:"opened"`       // waiting jobs and arrays given back
 	Freed        int      `json:"freed"`        // running jobs that were released from a reservation
 	Reservations int      `json:"reservations"` // removed
+	Resumed      int      `json:"resumed"`      // jobs that were suspended for their partner on a GPU
 	Failed       []string `json:"failed"`       // in words
 	// Pinned are running jobs that keep the node list of their grant: Slurm does not change it
 	// while they run. It matters only if they are requeued.
@@ -126,6 +127,8 @@ func (d *Released) count(a *cluster.Action, o *cluster.Outcome) {
 		d.Opened = len(d.opened)
 	case a.Verb == cluster.Release:
 		d.Freed++
+	case a.Verb == cluster.Resume:
+		d.Resumed++
 	case a.Verb == cluster.Unreserve:
 		d.Reservations++
 	}
@@ -167,6 +170,9 @@ func (r *Release) actions(seen *cluster.Observation, first, last bool) todo {
 		arrays[j.Record] = arrays[j.Record] || j.UnsplitArray
 		switch j.State {
 		case cluster.Running, cluster.Suspended, cluster.Configuring:
+			if j.State == cluster.Suspended && had.Slice != nil {
+				t.list = append(t.list, action(cluster.Resume, j, cluster.Action{}))
+			}
 			if isOurs(j.Reservation) {
 				t.list = append(t.list, action(cluster.Release, j, cluster.Action{Reservation: j.Reservation, SiteFactor: had.SiteFactor}))
 			}
@@ -213,6 +219,9 @@ func open(j *cluster.Job, had Touched, now cluster.Instant) cluster.Action {
 	if had.Limit > 0 && had.Limit != j.Limit {
 		a.Limit = had.Limit
 	}
+	if sliced(j, had) {
+		a.Ask = had.Slice.Ask
+	}
 	return action(verb, j, a)
 }
 
@@ -221,8 +230,13 @@ const slack = 2 * cluster.Second
 
 // changed tells whether a waiting job still differs from its user's submission.
 func changed(j *cluster.Job, had Touched, now cluster.Instant) bool {
-	return j.Locked || j.Eligible > max(now, had.Begin).Add(slack) || isOurs(j.Reservation) || !hostlist.Same(j.NodeList, had.Nodes) ||
+	return j.Locked || sliced(j, had) || j.Eligible > max(now, had.Begin).Add(slack) || isOurs(j.Reservation) || !hostlist.Same(j.NodeList, had.Nodes) ||
 		had.MaxNodes != 0 && j.Request.MaxNodes != max(had.MaxNodes, 0) || len(had.Partitions) > 0 && !slices.Equal(j.Partitions, had.Partitions)
+}
+
+// sliced tells whether a waiting job asks for a part of a GPU instead of its user's whole one.
+func sliced(j *cluster.Job, had Touched) bool {
+	return had.Slice != nil && j.Request.Shards == had.Slice.Shards
 }
 
 func isOurs(reservation string) bool {

@@ -32,6 +32,8 @@ type Touched struct {
 	Partitions []string `json:"partitions,omitempty"`
 	// SiteFactor is the administrator's own value.
 	SiteFactor int64 `json:"site_factor,omitempty"`
+	// Slice is its part of a GPU on which it takes turns; nil = it takes none.
+	Slice *cluster.Slice `json:"slice,omitempty"`
 }
 
 // State is the content of the local file: every job that we may have changed and that has not
@@ -142,7 +144,7 @@ func (s State) with(plan *cluster.Plan) State {
 // touched gives a job's original settings, as the entry of the job or of its array.
 func touched(r *cluster.Record, id cluster.JobID, record int64, array bool) Touched {
 	return Touched{ID: id, Record: record, Array: array, User: r.User, Submit: r.Submit,
-		Begin: r.UserBegin, Nodes: r.UserNodes, Limit: r.UserLimit, MaxNodes: r.UserMaxNodes, Partitions: r.UserPartitions, SiteFactor: r.SiteFactor}
+		Begin: r.UserBegin, Nodes: r.UserNodes, Limit: r.UserLimit, MaxNodes: r.UserMaxNodes, Partitions: r.UserPartitions, SiteFactor: r.SiteFactor, Slice: r.Slice}
 }
 
 // had gives the jobs' original settings as records with nothing else, by id.
@@ -151,7 +153,7 @@ func (s State) had() []cluster.Record {
 	for i := range s.Jobs {
 		t := &s.Jobs[i]
 		out[i] = cluster.Record{ID: t.ID, User: t.User, Submit: t.Submit, UserBegin: t.Begin, UserNodes: t.Nodes, UserLimit: t.Limit,
-			UserMaxNodes: t.MaxNodes, UserPartitions: t.Partitions, SiteFactor: t.SiteFactor}
+			UserMaxNodes: t.MaxNodes, UserPartitions: t.Partitions, SiteFactor: t.SiteFactor, Slice: t.Slice}
 	}
 	return out
 }

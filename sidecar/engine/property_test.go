@@ -56,6 +56,9 @@ func newChaosOn(t *rapid.T, tb testing.TB, draw func(*rapid.T) []cluster.Node) *
 			nodes[i].Shards = shards
 		}
 		set.Across = rapid.SampledFrom([]cluster.Across{cluster.AnyUser, cluster.SameTenant, cluster.SameUser}).Draw(t, "across")
+		if rapid.Bool().Draw(t, "slices") {
+			set.Slices = &cluster.Slices{Quantum: cluster.Minute, Memory: []cluster.GPUMemory{{Model: "k80", Bytes: 12 << 30}, {Model: "v100", Bytes: 32 << 30}}}
+		}
 	}
 	tenants := []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(t, "tenants")]
 	c := &chaos{T: t, nodes: nodes, world: simtest.New(tb, set, nodes, tenants...), sure: map[string]cluster.Instant{}}
@@ -108,8 +111,11 @@ func (c *chaos) submit() {
 	if of := c.nodes[0].Shards; of > 0 && c.world.Rules.Cells == nil && rapid.IntRange(0, 2).Draw(c.T, "part") == 0 {
 		work.Request = simtest.Shard(rapid.IntRange(1, of+1).Draw(c.T, "of a GPU"), of)
 	}
-	if c.comment != nil {
+	switch {
+	case c.comment != nil:
 		work.Comment = c.comment()
+	case c.world.Settings.Slices != nil && rapid.Bool().Draw(c.T, "shares"):
+		work.Comment = "share=yes,mem.v100=4g,mem.k80=4g"
 	}
 	if c.users != nil {
 		work.User = rapid.SampledFrom(c.users).Draw(c.T, "user")

@@ -165,6 +165,9 @@ func (b *Release) record(ctx context.Context, done *daemon.Released) {
 
 func writeReleased(p *view.Page, done *daemon.Released) {
 	p.Printf("released: %d waiting jobs opened, %d running jobs freed of a reservation, %d reservations removed\n", done.Opened, done.Freed, done.Reservations)
+	if done.Resumed > 0 {
+		p.Printf("resumed: %d jobs that were suspended for another job on their GPU\n", done.Resumed)
+	}
 	for _, f := range done.Failed {
 		p.Printf("%s %s\n", p.Paint("failed:", "red"), f)
 	}

@@ -69,7 +69,17 @@ func (v *Virtual) change(j *work, a *cluster.Action) error {
 			return nil
 		}
 		v.split(j)
+		if err := ask(v, j, a.Ask); err != nil {
+			return err
+		}
 		v.steer(j, a)
+	case cluster.Suspend:
+		return suspend(v, j)
+	case cluster.Resume:
+		if j.job.State != cluster.Suspended {
+			return fmt.Errorf("job %s is not suspended", a.ID)
+		}
+		resume(v, j)
 	case cluster.Reclaim:
 		if j.job.State == cluster.Done {
 			return nil
@@ -91,6 +101,9 @@ func (v *Virtual) change(j *work, a *cluster.Action) error {
 func (v *Virtual) notify(j *work, a *cluster.Action) {
 	if !v.Forget {
 		v.Log = append(v.Log, fmt.Sprintf("%s %s to %s", a.ID, a.Signal, a.SignalTo))
+	}
+	if a.Resume {
+		resume(v, j)
 	}
 	if j.job.State != cluster.Running {
 		return

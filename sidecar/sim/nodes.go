@@ -89,7 +89,7 @@ func (v *Virtual) SetNode(name, bad string) {
 		v.nodesVersion++
 	}
 	for _, j := range v.list.jobs {
-		if bad == "" || j.job.State != cluster.Running ||
+		if bad == "" || j.job.State != cluster.Running && j.job.State != cluster.Suspended ||
 			!slices.ContainsFunc(j.job.Holds, func(h cluster.Holding) bool { return h.Node == name }) {
 			continue
 		}

@@ -43,7 +43,7 @@ func (v *Virtual) SetRules(partition string, r cluster.Rules, maxTime cluster.Sp
 func (v *Virtual) ruled() {
 	v.rules.on, v.rules.uses = true, map[user]use{}
 	for _, j := range v.list.jobs {
-		if j.job.State == cluster.Running {
+		if j.job.State == cluster.Running || j.job.State == cluster.Suspended {
 			v.rules.count(j, 1)
 		}
 	}

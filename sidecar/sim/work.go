@@ -43,6 +43,9 @@ type work struct {
 	received  cluster.GPUTime
 	completes cluster.Instant // end of COMPLETING
 
+	sliced bool            // it asks for shards, or holds them, instead of its GPU
+	paused cluster.Instant // since when it is suspended
+
 	host, guest *work           // sharing its GPUs; nil = none
 	joined      cluster.Instant // start of its current time as a guest; 0 = none
 
@@ -63,7 +66,7 @@ type array struct{ tasks []*work }
 func (j *work) ends() cluster.Instant {
 	end := j.pace.finish(j.progress)
 	if j.job.Limit > 0 {
-		end = min(end, j.job.Start.Add(j.job.Limit))
+		end = min(end, j.job.Start.Add(j.job.Limit+j.job.Suspend))
 	}
 	return end
 }
@@ -110,7 +113,7 @@ func (v *Virtual) submit(id cluster.JobID, w *Work, of *array) {
 		Requeueable: !w.NoRequeue, Request: w.Request, Submit: v.now, Eligible: max(w.Begin, v.now),
 		Limit: w.Limit, MinLimit: w.MinLimit, Deadline: w.Deadline, NodeList: slices.Clone(w.NodeList),
 	}}
-	j.job.Declares = declared(w, v)
+	j.job.Declares, j.job.Ask = declared(w, v), oneGPU(&j.job)
 	j.job.Locked = w.Locked
 	switch {
 	case v.Gate > 0 && j.job.Batch && v.License > 0:
@@ -267,7 +270,7 @@ func (v *Virtual) Speed(id cluster.JobID, model string) Speed {
 // Received gives the GPU time that a job has held so far: the truth for checks of a ledger.
 func (v *Virtual) Received(id cluster.JobID) cluster.GPUTime {
 	j := v.jobs[id]
-	if j.job.State == cluster.Running {
+	if j.job.State == cluster.Running || j.job.State == cluster.Suspended {
 		return j.received + cluster.SizeHeld(j.job.Holds).Over(v.now.Sub(j.job.Start))
 	}
 	return j.received
@@ -280,7 +283,7 @@ func (v *Virtual) start(j *work, holds []cluster.Holding) {
 	for i := range holds {
 		v.free[v.at[holds[i].Node]].add(&holds[i], -1)
 	}
-	j.job.State, j.job.Start, j.job.Holds, j.job.PendingReason = cluster.Running, v.now, holds, ""
+	j.job.State, j.job.Start, j.job.Holds, j.job.PendingReason, j.job.Suspend = cluster.Running, v.now, holds, "", 0
 	v.rules.count(j, 1)
 	j.pace.speed = v.Speeds.slowest(j.task(), holds, v.apart(holds))
 	j.before = j.progress.done
@@ -289,6 +292,7 @@ func (v *Virtual) start(j *work, holds []cluster.Holding) {
 	v.changed = true
 	v.tell(Event{At: v.now, What: Started, Job: j.job.ID, Work: &j.Work, Start: v.now, Holds: holds})
 	v.meet(j)
+	divide(v, j)
 }
 
 // stop ends the attempt of a running job and gives its event.
@@ -338,6 +342,7 @@ func (v *Virtual) finish(j *work, outcome string) {
 	if j.job.State == cluster.Done {
 		return
 	}
+	resume(v, j)
 	e := Event{At: v.now, What: Ended, Job: j.job.ID, Work: &j.Work, Outcome: outcome}
 	if j.job.State == cluster.Running {
 		e = v.stop(j, Ended, outcome)
@@ -348,6 +353,7 @@ func (v *Virtual) finish(j *work, outcome string) {
 	v.reserve(j, "")
 	j.job.State, j.job.Outcome, j.job.End = cluster.Done, outcome, v.now
 	v.plan(j)
+	divide(v, j)
 	v.list.done = append(v.list.done, j)
 	v.live--
 	v.changed = true
@@ -357,6 +363,7 @@ func (v *Virtual) finish(j *work, outcome string) {
 // requeue requeues a running job, after it has cleaned up. warned = it has until SIGKILL;
 // reclaimed = the loop requested it.
 func (v *Virtual) requeue(j *work, reclaimed, warned bool) bool {
+	resume(v, j)
 	if j.job.State != cluster.Running {
 		return false
 	}
@@ -370,6 +377,7 @@ func (v *Virtual) requeue(j *work, reclaimed, warned bool) bool {
 	j.job.Restarts++
 	j.completes = v.now.Add(max(j.pace.Completing, saving))
 	v.plan(j)
+	divide(v, j)
 	v.changed = true
 	v.tell(e)
 	return true

@@ -37,16 +37,22 @@ func (c *Client) Apply(ctx context.Context, actions []cluster.Action) []cluster.
 	arrays{c.link}.splitOff(ctx, actions)
 	for from := 0; from < len(actions); {
 		to := from + 1
-		if actions[from].Verb == cluster.Gate {
-			for to < len(actions) && actions[to].Verb == cluster.Gate {
-				to++
-			}
+		verb := actions[from].Verb
+		for together[verb] && to < len(actions) && actions[to].Verb == verb {
+			to++
 		}
-		b.carryOut(ctx, actions[from:to], out[from:to])
+		if verb == cluster.Suspend || verb == cluster.Resume {
+			b.turn(ctx, verb, actions[from:to], out[from:to])
+		} else {
+			b.carryOut(ctx, actions[from:to], out[from:to])
+		}
 		from = to
 	}
 	return out
 }
+
+// together are the verbs whose consecutive actions are independent of each other.
+var together = map[cluster.Verb]bool{cluster.Gate: true, cluster.Suspend: true, cluster.Resume: true}
 
 // batch is one call of Apply.
 type batch struct {
@@ -56,6 +62,8 @@ type batch struct {
 	// the reservations with at least one successful grant.
 	broken  map[string]string
 	granted map[string]bool
+	// suspended is true once a job was.
+	suspended bool
 }
 
 // carryOut does the actions: one, or several gates in parallel.
@@ -344,6 +352,7 @@ func (c grants) grant(ctx context.Context, a cluster.Action) error {
 	if a.Reservation != "" {
 		ch["reservation"] = a.Reservation
 	}
+	askFor(ch, a)
 	if a.Scatter {
 		ch["contiguous"] = false
 	}
@@ -387,6 +396,13 @@ func partitioned(ch change, a cluster.Action) {
 	}
 }
 
+// askFor adds what the job asks for on its node, if that changes.
+func askFor(ch change, a cluster.Action) {
+	if a.Ask != "" {
+		ch["tres_per_node"] = a.Ask
+	}
+}
+
 func (c grants) asTheUserHadIt(a cluster.Action, begin any) change {
 	ch := gates(c).licensed(a, change{"required_nodes": nodeList(a.NodeList)})
 	if c.cfg.SiteFactor != 0 || a.Lock || a.Unlock {
@@ -403,6 +419,7 @@ func (c grants) asTheUserHadIt(a cluster.Action, begin any) change {
 	}
 	c.shorten(ch, a)
 	partitioned(ch, a)
+	askFor(ch, a)
 	if rec := c.seen.records[a.Record]; rec == nil || rec.resv == "" || strings.HasPrefix(rec.resv, cluster.ReservationPrefix) {
 		ch["reservation"] = ""
 	}
@@ -414,6 +431,11 @@ var whom = map[string]string{"steps": "FULL_STEPS_ONLY", "batch": "BATCH_JOB", "
 
 // notify sends the notice's signal, if it has one. Slurm answers 200 for every result; the real one is in status[].
 func (c stops) notify(ctx context.Context, a cluster.Action) error {
+	if a.Resume {
+		if _, err := c.scontrol(ctx, "resume", a.ID.String()); err != nil {
+			return fmt.Errorf("resuming %v before its notice: %w", a.ID, err)
+		}
+	}
 	if a.Signal == "" {
 		return nil
 	}

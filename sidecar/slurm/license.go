@@ -24,7 +24,7 @@ func PlansLicenses(conf map[string]string) bool {
 // licence for gates, and without jobs that ask for one, it asks nothing.
 func (c site) lookLicenses(ctx context.Context) error {
 	s := &c.seen
-	gated := c.cfg.License != "" && !s.plansLicenses
+	gated := c.cfg.License != "" && !s.conf.plansLicenses
 	if s.changed {
 		s.asked = s.requested()
 	}

@@ -47,13 +47,11 @@ type seen struct {
 	accountsDue cluster.Instant
 	strangers   map[string]bool // accounts not found since the last read
 
-	minJobAge cluster.Span // 0 = unknown
-	// plansLicenses is PlansLicenses of Slurm's configuration.
-	plansLicenses bool
-	members       map[string]membership // by user
-	groups        map[string]membership // known = this host knows the group
-	groupsDue     cluster.Instant       // the next question about them
-	groupsPause   cluster.Instant       // no question before
+	conf        configured
+	members     map[string]membership // by user
+	groups      map[string]membership // known = this host knows the group
+	groupsDue   cluster.Instant       // the next question about them
+	groupsPause cluster.Instant       // no question before
 
 	configured bool            // Slurm's configuration has been read
 	enforces   bool            // Slurm holds jobs to limits
@@ -63,6 +61,13 @@ type seen struct {
 
 	factors  map[int64]int64 // site factors of others, by record
 	factored map[int64]bool  // records whose site factor was queried
+}
+
+// configured is what Slurm's configuration says.
+type configured struct {
+	minJobAge     cluster.Span  // 0 = unknown
+	plansLicenses bool          // see PlansLicenses
+	grace         time.Duration // of suspended jobs; see graceOf
 }
 
 // forget makes the next look read every list in full.
@@ -240,7 +245,7 @@ func (c site) lookConf(ctx context.Context) (map[string]string, error) {
 		s.last.Preemption.Unread = !s.configured
 		return nil, err
 	}
-	s.confDue, s.minJobAge, s.plansLicenses = 0, minJobAge(conf), PlansLicenses(conf)
+	s.confDue, s.conf = 0, configured{minJobAge(conf), PlansLicenses(conf), graceOf(conf[ConfPreemptParameters])}
 	s.configured, s.enforces, s.safe = true, EnforcesLimits(conf), enforcesSafe(conf)
 	s.preempts(conf)
 	return conf, nil
@@ -544,13 +549,13 @@ func (t *tree) sorted(err error) ([]cluster.Account, []cluster.Member, error) {
 
 // minJobAge is how long Slurm lists a finished job.
 func (c accounting) minJobAge(ctx context.Context) cluster.Span {
-	if c.seen.minJobAge == 0 {
+	if c.seen.conf.minJobAge == 0 {
 		conf, err := c.conf(ctx)
 		if err != nil {
 			c.notes.add("MinJobAge could not be read and is taken for Slurm's default, %v: %v", usualMinJobAge, err)
 			return usualMinJobAge
 		}
-		c.seen.minJobAge = minJobAge(conf)
+		c.seen.conf.minJobAge = minJobAge(conf)
 	}
-	return c.seen.minJobAge
+	return c.seen.conf.minJobAge
 }

@@ -85,6 +85,16 @@ func request(w *wireJob) cluster.Request {
 	return q
 }
 
+// oneGPU gives Slurm's words for the one GPU that a job asks for, if it asks for it by --gres or --gpus-per-node alone; "" = it does not.
+func oneGPU(w *wireJob, q *cluster.Request) string {
+	list, err := gresList(w.perNode)
+	if err != nil || len(list) != 1 || list[0].name != "gpu" || list[0].count != 1 || w.perJob+w.perSocket+w.perTask != "" ||
+		q.Size != cluster.Whole(1) || q.MostNodes() != 1 || q.Exclusive || q.Loose() {
+		return ""
+	}
+	return w.perNode
+}
+
 // apart reports whether the job's nodes are closed to other users, or to other groups of users (--exclusive=user, =mcs, =topo).
 func apart(w *wireJob) bool {
 	return len(w.shared) > 0 && w.shared[0] != "oversubscribe" && !slices.Contains(w.shared, "none")

@@ -37,7 +37,7 @@ func (s source) Past() scene.Past { return scene.Past{PastJobs: s.past, PastRoun
 func newServer() *web.Server {
 	site := scenetest.Site{Nodes: 8, Jobs: 50}
 	s := source{scene.Hold(site.Scene()), site.Past()}
-	bob := s.Scene().Jobs[0].User
+	bob := s.Scene().Jobs[0].Record.User
 	return &web.Server{
 		Source: s, API: &api.API{Source: s}, Policy: &rights.Policy{Operators: []string{"ann"}, Owners: []string{"root"}},
 		Door: &rights.Door{NameOf: func(uid uint32) (string, error) {
@@ -152,7 +152,7 @@ func TestProxies(t *testing.T) {
 	s := newServer()
 	s.Door.UserHeader = "X-Remote-User"
 	s.Door.Proxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("fd00::1/128")}
-	bob := s.Source.Scene().Jobs[0].User
+	bob := s.Source.Scene().Jobs[0].Record.User
 	for _, c := range []struct {
 		from   string
 		header []string
@@ -235,7 +235,7 @@ func TestTokens(t *testing.T) {
 		return "Bearer " + text([]byte(`{"alg":"HS256"}`)) + "." + text(fmt.Appendf(nil, `{"exp":%d,"sun":%q}`, time.Now().Add(time.Hour).Unix(), user)) + "." + text([]byte("x"))
 	}
 	s := newServer()
-	bob := s.Source.Scene().Jobs[0].User
+	bob := s.Source.Scene().Jobs[0].Record.User
 	s.Door.UserHeader, s.Door.Proxies = "X-Remote-User", []netip.Prefix{netip.MustParsePrefix("10.0.0.7/32")}
 	away := false
 	s.Door.Tokens = &telemetry.Tokens{Ask: func(_ context.Context, user, token string) (bool, error) {

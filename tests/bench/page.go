@@ -17,7 +17,7 @@ func onPage() error {
 	site := browser.Serve(scenetest.Site{Nodes: 2000, Jobs: 10_000, Market: true, Counters: true, Tenants: 100}, true)
 	defer site.Close()
 	pages := map[string]string{"overview": "/", "gpus": "/gpus", "leases": "/leases", "places": "/places", "jobs": "/jobs", "market": "/market", "rounds": "/rounds",
-		"job": "/jobs/" + site.Keeper.Scene().Jobs[0].ID.String(), "round": fmt.Sprintf("/rounds/%d", site.Keeper.Scene().Round)}
+		"job": "/jobs/" + site.Keeper.Scene().Jobs[0].Record.ID.String(), "round": fmt.Sprintf("/rounds/%d", site.Keeper.Scene().Round)}
 	var visits []browser.Visit
 	for range 5 {
 		for name, path := range pages {

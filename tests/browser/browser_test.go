@@ -85,7 +85,7 @@ func paths(s *scene.Scene) map[string]string {
 		out["place"] = "/places/" + s.Nodes[0].Name
 	}
 	for i := range s.Jobs {
-		out[string(s.Jobs[i].State)] = page.JobPath(s.Jobs[i].ID.String())
+		out[string(s.Jobs[i].Record.State)] = page.JobPath(s.Jobs[i].Record.ID.String())
 	}
 	return out
 }

@@ -77,7 +77,7 @@ const mostReached, mostFieldsReached, mostAsked = 25, 20, 7
 var far = map[string][2]int{
 	"metrics.Meter": {mostReached, 22}, "loop.Loop": {mostReached, 24},
 	"slurm.seen": {mostReached, 38}, "store.written": {mostReached, 33},
-	"config.Config": {40, 45}, "view.Page": {34, mostFieldsReached}, "page.visit": {56, 38}, "scene.Row": {mostReached, 60}, "scene.Scene": {mostReached, 27},
+	"config.Config": {40, 45}, "view.Page": {34, mostFieldsReached}, "page.visit": {56, 38}, "scene.Scene": {mostReached, 27},
 	"forecast.run": {89, 57}, "forecast.site": {mostReached, 23}, "sim.Virtual": {81, 45}, "baseline.Round": {31, mostFieldsReached}, "score.Meter": {mostReached, 34},
 	"input.World": {mostReached, 26}, "experiment.Setup": {mostReached, 27}, "experiment.witness": {mostReached, 26},
 }

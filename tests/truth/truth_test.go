@@ -93,7 +93,7 @@ func tell(t testing.TB, f, past scene.Facts, now cluster.Instant) *told {
 		command("fairlease cells show", func(p *view.Page) { s.Cells.Write(p, true) })
 	}
 	for i := range s.Jobs[:min(len(s.Jobs), mostJobs)] {
-		id := s.Jobs[i].ID.String()
+		id := s.Jobs[i].Record.ID.String()
 		d.text["page of job "+id] = get(pages, page.JobPath(id))
 		key, err := cluster.ParseJobID(id)
 		if err != nil {
@@ -277,7 +277,7 @@ func (d *told) agreed(t testing.TB) {
 	jobs := rowsOf(d.text["page /jobs"], "jobs")
 	received := regexp.MustCompile(`Received .*\(rho (\S+)\)`)
 	for i := range s.Jobs {
-		id := s.Jobs[i].ID.String()
+		id := s.Jobs[i].Record.ID.String()
 		said := received.FindStringSubmatch(d.text["fairlease explain "+id])
 		if x := jobs[id]; x != nil && said != nil && x["Rho"] != said[1] {
 			t.Fatalf("job %s has rho %q in the list of jobs, and %q by fairlease explain", id, x["Rho"], said[1])

@@ -35,6 +35,7 @@ type concerned struct {
 	pinned  []int // they wait, and have a pin
 	moving  []int // they have been granted a lease and wait, or their lease is over
 	noticed []int // their notice is due
+	slices  []int // they run and take turns on a GPU
 }
 
 // List returns the actions in the order in which they must run. First come the lock, revoked grants and fences
@@ -56,6 +57,7 @@ func (x *Workspace) List(in *Input, beneficiaries *round.Beneficiaries, out []cl
 	out = w.raise(out, cluster.ReasonFence)
 	out = w.handOvers(out)
 	out = w.raise(out, cluster.ReasonHandOver)
+	out = (&turns{in, &x.gates}).list(w, out)
 	out = w.notices(out)
 	out = w.gates(out)
 	out = w.tidy(out)
@@ -81,7 +83,7 @@ type writer struct {
 // look finds the cases that there may be something to do for.
 func (x *Workspace) look(in *Input) {
 	s, c := in.In.Snapshot, &x.concerned
-	c.gating, c.pinned, c.moving, c.noticed = c.gating[:0], c.pinned[:0], c.moving[:0], c.noticed[:0]
+	c.gating, c.pinned, c.moving, c.noticed, c.slices = c.gating[:0], c.pinned[:0], c.moving[:0], c.noticed[:0], c.slices[:0]
 	x.plain, x.old = slices.Grow(x.old[:0], len(s.Cases))[:len(s.Cases)], x.plain
 	for i := range in.In.Cases {
 		st, mark := &in.In.Cases[i], &in.Marks[i]
@@ -96,6 +98,9 @@ func (x *Workspace) look(in *Input) {
 		}
 		if st.Waits && in.In.Records[i].Pinned {
 			c.pinned = append(c.pinned, i)
+		}
+		if st.Runs && in.In.Records[i].Slice != nil {
+			c.slices = append(c.slices, i)
 		}
 		l := in.Leases[i]
 		if l == nil {
@@ -139,7 +144,7 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 		}
 		g := w.gate.of(i)
 		because := cluster.Reason{Code: cluster.ReasonNoStart, Note: w.in.Found.Said(i)}
-		if hostlist.Same(j.NodeList, r.UserNodes) && !lowered(j, &g) && !isOurs(j.Reservation) {
+		if hostlist.Same(j.NodeList, r.UserNodes) && g.Slice == nil && !lowered(j, &g) && !isOurs(j.Reservation) {
 			if narrowed(j, &g) == nil {
 				g.Pinned = false
 				w.gate.set(g)
@@ -160,6 +165,9 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 		out, a = w.add(out, cluster.RevokeGrant, i)
 		a.Reason = because
 		a.NodeList, a.MaxNodes, a.Partitions = r.UserNodes, g.UserMaxNodes, narrowed(j, &g)
+		if g.Slice != nil {
+			a.Ask = g.Slice.Ask
+		}
 		w.shut(i, a)
 	}
 	return out
@@ -187,7 +195,7 @@ func (w *writer) notices(out []cluster.Action) []cluster.Action {
 		if m, ok := w.in.Moves[i]; ok {
 			a.Reason.To, a.Reason.Trial, a.Reason.Speed = m.To, m.Trial, m.Speed
 		}
-		a.Signal, a.SignalTo = w.in.Marks[i].Signal, w.in.Marks[i].SignalTo
+		a.Signal, a.SignalTo, a.Resume = w.in.Marks[i].Signal, w.in.Marks[i].SignalTo, w.in.In.Snapshot.Cases[i].Job.Paused
 	}
 	return out
 }

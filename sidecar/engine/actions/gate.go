@@ -316,6 +316,9 @@ func (w *writer) open(out []cluster.Action, i int, because cluster.Reason) []clu
 	a.Reason = because
 	a.NodeList, a.MaxNodes, a.Until, a.Array = r.UserNodes, g.UserMaxNodes, r.UserBegin, j.UnsplitArray && !w.in.In.Orders.Parts(r)
 	a.Partitions = narrowed(j, &g)
+	if g.Slice != nil {
+		a.Ask = g.Slice.Ask
+	}
 	a.Unlock, a.Licenses = j.Locked, j.Licenses
 	if !a.Suppressed {
 		g.Until, g.Locked = 0, false

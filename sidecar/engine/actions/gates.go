@@ -16,12 +16,13 @@ type Gate struct {
 	Basis          *cluster.Basis
 	UserMaxNodes   int
 	UserPartitions []string
+	Slice          *cluster.Slice
 }
 
 // Put writes it into the records, which are by case.
 func (g *Gate) Put(records []cluster.Record) {
 	r := &records[g.Case]
-	r.Gate, r.Locked, r.Pinned, r.Basis, r.UserMaxNodes, r.UserPartitions = g.Until, g.Locked, g.Pinned, g.Basis, g.UserMaxNodes, g.UserPartitions
+	r.Gate, r.Locked, r.Pinned, r.Basis, r.UserMaxNodes, r.UserPartitions, r.Slice = g.Until, g.Locked, g.Pinned, g.Basis, g.UserMaxNodes, g.UserPartitions, g.Slice
 }
 
 // gates are the gates that a round changes.
@@ -44,7 +45,7 @@ func (x *gates) of(i int) Gate {
 		return x.changed[k-1]
 	}
 	r := &x.records[i]
-	return Gate{i, r.Gate, r.Locked, r.Pinned, r.Basis, r.UserMaxNodes, r.UserPartitions}
+	return Gate{i, r.Gate, r.Locked, r.Pinned, r.Basis, r.UserMaxNodes, r.UserPartitions, r.Slice}
 }
 
 // set changes the gate of a case.

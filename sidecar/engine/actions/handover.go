@@ -161,6 +161,11 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 		g.Basis.Set(&c.Job)
 		w.gate.set(g)
 	}
+	slice := w.in.Marks[i].Slice
+	if slice != nil && c.Control != cluster.ObserveOnly {
+		g.Basis.Request, g.Slice = cluster.SliceOf(c.Job.Request, slice.Shards, l.Size.Part), slice
+		w.gate.set(g)
+	}
 	loose := c.Loose()
 	nodes := cut(&w.names, len(l.Nodes), min(w.grants, slab))
 	w.grants--
@@ -177,6 +182,12 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	a.Reason.Code, a.Reason.Pool, a.Reason.Need, a.Reason.Until = cluster.ReasonGranted, l.Pool, l.Size.Count(), l.End
 	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, turnOf(w.in.In.Settings.SiteFactor, l.Size), r.UserNodes
 	a.Unlock, a.Licenses = c.Job.Locked, c.Job.Licenses
+	switch {
+	case slice != nil:
+		a.Ask = slice.Words()
+	case g.Slice != nil && l.Size.IsWhole():
+		a.Ask = g.Slice.Ask
+	}
 	if loose {
 		a.Nodes = nil
 	} else if rule := w.in.Found.Can[i].Gate; rule != nil && len(rule.Partitions) < len(c.Job.Partitions) {
@@ -221,7 +232,7 @@ func (w *writer) reclaim(out []cluster.Action, i int) []cluster.Action {
 	if l.Why == round.Recalled {
 		a.Reason.Code, a.Reason.For = cluster.ReasonRecalled, w.in.Marks[i].Beneficiary
 	}
-	a.NodeList, a.MaxNodes, a.Resume = r.UserNodes, g.UserMaxNodes, c.Job.State == cluster.Suspended
+	a.NodeList, a.MaxNodes, a.Resume = r.UserNodes, g.UserMaxNodes, c.Job.State == cluster.Suspended || c.Job.Paused
 	if c.Changed&cluster.ChangedRequeue != 0 && !a.Suppressed {
 		why := "it could be requeued when it was granted its lease, and its owner set Requeue=0 since"
 		if g.Basis != nil && g.Basis.Forced {

@@ -1,10 +1,6 @@
 package eligible
 
-import (
-	"slices"
-
-	"github.com/fairlease/fairlease/sidecar/cluster"
-)
+import "github.com/fairlease/fairlease/sidecar/cluster"
 
 // fitting leaves out the pools on whose GPUs a job's memory is known not to fit. Its user's word is
 // best: a requested model, or mem.MODEL in its comment. Then come jobs of its type that ran there: a completed one
@@ -43,13 +39,7 @@ func (f *Nodes) used(j *cluster.Job) []cluster.MemoryUse {
 	if len(all) == 0 || !ok {
 		return nil
 	}
-	of := func(x cluster.MemoryUse, kind cluster.JobType) int { return x.Type.Compare(kind) }
-	from, _ := slices.BinarySearchFunc(all, kind, of)
-	to := from
-	for to < len(all) && all[to].Type == kind {
-		to++
-	}
-	return all[from:to]
+	return cluster.MemoryOf(all, kind)
 }
 
 // fits tells whether a job's memory fits on one GPU of a model; true if that is unknown.

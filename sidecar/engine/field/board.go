@@ -63,9 +63,10 @@ func (f *Field) Lay(old *place.Board, may func(i int) (Soft, bool)) *place.Board
 type base struct {
 	board  *place.Board
 	site   *place.Site    // nil = the board must be filled anew
-	across cluster.Across // setting of sharing for which it is
-	held   []holding      // by case
-	was    []holding      // of the round before
+	across cluster.Across // settings of sharing for which it is
+	slices bool
+	held   []holding // by case
+	was    []holding // of the round before
 }
 
 // holding is all that is on the board for a case.
@@ -77,7 +78,7 @@ type holding struct {
 
 // open takes over, case by case, all that is on the board.
 func (b *base) open(f *Field) {
-	if b.site != f.Site || !f.In.Snapshot.Follows || b.across != f.In.Settings.Across {
+	if b.site != f.Site || !f.In.Snapshot.Follows || b.across != f.In.Settings.Across || b.slices != (f.In.Settings.Slices != nil) {
 		b.site = nil
 		return
 	}
@@ -101,7 +102,7 @@ func (b *base) update(f *Field) {
 		} else {
 			f.Site.Clear(b.board, view)
 		}
-		b.across = f.In.Settings.Across
+		b.across, b.slices = f.In.Settings.Across, f.In.Settings.Slices != nil
 		b.site, b.held = f.Site, slices.Grow(b.held[:0], len(f.In.Cases))[:len(f.In.Cases)]
 		clear(b.held)
 	}

@@ -521,7 +521,9 @@ func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.ModelS
 	if span <= 0 {
 		return
 	}
-	suspended = min(suspended, span)
+	if suspended = min(suspended, span); r.Slice != nil { // half of a GPU all the time is a GPU half of the time
+		suspended = 0
+	}
 	for _, g := range gpus {
 		b.receive(r, b.pool(g.Model), g.Size, span-suspended, suspended)
 	}

@@ -255,18 +255,30 @@ func (f *Facts) Expiring(i int, l *cluster.Lease) bool {
 }
 
 // Sharer returns with whom a case may be on one GPU, if it asks for a part of one, or has one: with those of the same number; 0 = with anybody. The
-// numbers are the same in all rounds.
+// numbers are the same in all rounds with the same settings.
 func (f *Facts) Sharer(i int) int {
 	c := &f.Snapshot.Cases[i]
 	part := func(h cluster.Holding) bool { return !h.Size.IsWhole() }
-	if f.Settings.Across == cluster.AnyUser || c.Job.Request.Shards == 0 && !slices.ContainsFunc(c.Job.Holds, part) {
+	switch {
+	case c.Record.Slice != nil:
+		return f.SlicesWith(i)
+	case f.Settings.Across == cluster.AnyUser && f.Settings.Slices == nil, c.Job.Request.Shards == 0 && !slices.ContainsFunc(c.Job.Holds, part):
 		return 0
 	}
-	sum := fnv.New64a()
-	if f.Settings.Across == cluster.SameTenant {
-		_, _ = sum.Write([]byte(c.Record.Tenant))
-	} else {
-		_, _ = sum.Write([]byte(c.Record.User))
+	return f.sharer("", i)
+}
+
+// SlicesWith returns the same for a case that takes turns on a GPU: it shares none with jobs that do not.
+func (f *Facts) SlicesWith(i int) int { return f.sharer("slices ", i) }
+
+func (f *Facts) sharer(what string, i int) int {
+	sum, r := fnv.New64a(), &f.Snapshot.Cases[i].Record
+	_, _ = sum.Write([]byte(what))
+	switch f.Settings.Across {
+	case cluster.SameTenant:
+		_, _ = sum.Write([]byte(r.Tenant))
+	case cluster.SameUser:
+		_, _ = sum.Write([]byte(r.User))
 	}
 	return int(sum.Sum64() | 1)
 }

@@ -83,4 +83,5 @@ type Mark struct {
 	Noticed     bool           // its notice is due in this round
 	Claimed     bool           // GPUs are kept for it; set for cells only
 	Forgiven    bool           // it may have the nodes of its last failed grant again
+	Slice       *cluster.Slice // its new lease is for this part of a GPU; nil = for what it asks for
 }

@@ -114,6 +114,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 		x.f.Hand.Claims = slices.Concat(x.served(x.f.Hand.Claims), choice.Kept, moving)
 		follow(x, in, &choice, board)
 		x.recall(in, &choice)
+		slice(x, in, &choice)
 		x.claimFor(in, choice.Due)
 		x.gatherFor(in, choice.Due)
 	}

@@ -202,7 +202,7 @@ func few(names []string) string {
 func (x *Speeds) hear(i int, r cluster.Progress) {
 	c := &x.in.Snapshot.Cases[i]
 	holds := c.Job.Holds
-	if c.Job.State == cluster.Suspended { // the report is older than the suspension, by an unknown time
+	if c.Job.State == cluster.Suspended || c.Job.Paused { // the report is older than the suspension, by an unknown time
 		return
 	}
 	if len(holds) == 0 || slices.ContainsFunc(holds, func(o cluster.Holding) bool { return o.Model != holds[0].Model }) {

@@ -35,11 +35,12 @@ type writer struct {
 	next          []cluster.Instant // by pool: the earliest end of a lease
 	firsts        []round.UserIndex // by tenant: see firstUsers
 	claim         *cluster.Claim    // of the job whose reason is being written; nil = none
+	partners      map[int]int       // by case, of those that take turns on a GPU
 }
 
 // Statuses returns the status of every live job, by key. It reuses the memory of out.
 func Statuses(in *Input, beneficiaries *round.Beneficiaries, out []cluster.JobStatus) []cluster.JobStatus {
-	w := writer{in: in, beneficiaries: beneficiaries, next: nextEnds(in)}
+	w := writer{in: in, beneficiaries: beneficiaries, next: nextEnds(in), partners: partnersOf(in)}
 	if w.in.Users != nil {
 		w.firsts = w.firstUsers()
 	}
@@ -65,6 +66,27 @@ func Statuses(in *Input, beneficiaries *round.Beneficiaries, out []cluster.JobSt
 		because.Rho = st.Rho
 		if need := w.in.In.Snapshot.Cases[i].Job.Request.Size.Count(); need > 0 {
 			because.Need = need
+		}
+	}
+	return out
+}
+
+// partnersOf returns the jobs that run in turn on a GPU, by case.
+func partnersOf(in *Input) map[int]int {
+	var out map[int]int
+	first := map[cluster.Device]int{}
+	for i := range in.In.Records {
+		if in.In.Records[i].Slice == nil || !in.In.Cases[i].Runs {
+			continue
+		}
+		for d := range in.In.Snapshot.Cases[i].Job.Holds[0].Devices() {
+			if k, ok := first[d]; !ok {
+				first[d] = i
+			} else if out == nil {
+				out = map[int]int{i: k, k: i}
+			} else {
+				out[i], out[k] = k, i
+			}
 		}
 	}
 	return out
@@ -110,6 +132,11 @@ func (w *writer) waits(i int) bool { return w.in.Found.Can[i].Eligible && w.in.L
 // reason fills in why a job runs or waits.
 func (w *writer) reason(because *cluster.Reason, i int) {
 	w.reasonOf(because, i)
+	if partner, ok := w.partners[i]; ok && w.in.Leases[i] != nil && w.in.Leases[i].State == cluster.Active {
+		if because.Code, because.For = cluster.ReasonTurn, w.in.In.Records[partner].Key; w.in.In.Snapshot.Cases[i].Job.Paused {
+			because.Code = cluster.ReasonPaused
+		}
+	}
 	if st := &w.in.In.Cases[i]; w.in.Users != nil && st.User >= 0 && w.waits(i) && w.claim == nil {
 		if first := w.firsts[st.Tenant]; w.in.Users[first] > w.in.Users[st.User] {
 			if because.Inside == nil {

@@ -77,6 +77,15 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.ReasonKept: func(w Words, r *cluster.Reason) string {
 		return "is never requeued: its lease is always renewed" + w.next(r) + because(r.Note)
 	},
+	cluster.ReasonTurn: func(w Words, r *cluster.Reason) string {
+		if r.For == 0 {
+			return "has its turn on its GPU"
+		}
+		return "has its turn on the GPU that it shares with " + w.Name(r.For) + ", and its lease" + w.till(r) + w.standing(r)
+	},
+	cluster.ReasonPaused: func(w Words, r *cluster.Reason) string {
+		return "is suspended while " + w.Name(r.For) + " has its turn on their GPU; it holds its lease" + w.till(r) + w.standing(r)
+	},
 
 	// jobs that wait
 	cluster.ReasonBehind: func(w Words, r *cluster.Reason) string {

@@ -27,6 +27,8 @@ var short = map[cluster.Code]string{
 	cluster.ReasonRecalled: "requeued in mid-term",
 	cluster.ReasonExempt:   "exempt by an administrator",
 	cluster.ReasonKept:     "never requeued",
+	cluster.ReasonTurn:     "has its turn on a shared GPU",
+	cluster.ReasonPaused:   "another job has its turn on the GPU",
 
 	cluster.ReasonBehind:     "others are further behind",
 	cluster.ReasonCells:      "no cell of its tenant is free",

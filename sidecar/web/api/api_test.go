@@ -114,7 +114,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			}
 		}
 		if site.Nodes > 0 {
-			j := d.Scene().Jobs[0].ID.String()
+			j := d.Scene().Jobs[0].Record.ID.String()
 			targets = append(targets, "/jobs/"+j, "/jobs/"+j+"/gpus")
 		}
 		for _, c := range []struct {
@@ -325,7 +325,7 @@ func TestTheJournalIsAway(t *testing.T) {
 	d := newDesk(scenetest.Site{Nodes: 12, Jobs: 80})
 	d.past.Err = errors.New("connection refused by 10.0.0.1:5432 password=secret")
 	for target, want := range map[string]int{
-		"/status": 200, "/tenants": 200, "/jobs": 200, "/leases": 200, "/nodes": 200, "/market": 200, "/jobs/" + d.Scene().Jobs[0].ID.String(): 200,
+		"/status": 200, "/tenants": 200, "/jobs": 200, "/leases": 200, "/nodes": 200, "/market": 200, "/jobs/" + d.Scene().Jobs[0].Record.ID.String(): 200,
 		"/rounds": 503, "/audit": 503, "/events": 503, "/shares": 503, "/leases?all=true": 503, "/jobs/900001": 503, "/trades": 503, "/rounds/8": 503,
 	} {
 		w := d.ask(operator, "/api/v1"+target)
@@ -333,7 +333,7 @@ func TestTheJournalIsAway(t *testing.T) {
 			t.Errorf("%s: status %d, not %d: %.200s", target, w.Code, want, w.Body)
 		}
 	}
-	x := read[api.Explained](t, d.ask(operator, "/api/v1/jobs/"+d.Scene().Jobs[0].ID.String()))
+	x := read[api.Explained](t, d.ask(operator, "/api/v1/jobs/"+d.Scene().Jobs[0].Record.ID.String()))
 	if x.Missing == "" || x.Words == "" {
 		t.Errorf("%+v", x)
 	}
@@ -442,8 +442,8 @@ func TestStreamsStay(t *testing.T) {
 // An answer has everything that the text of an explanation needs.
 func TestAnExplanationCanBeWritten(t *testing.T) {
 	d := newDesk(scenetest.Site{Nodes: 12, Jobs: 80})
-	i := slices.IndexFunc(d.Scene().Jobs, func(j scene.Row) bool { return j.State == "waiting" })
-	x := read[api.Explained](t, d.ask(operator, "/api/v1/jobs/"+d.Scene().Jobs[i].ID.String()))
+	i := slices.IndexFunc(d.Scene().Jobs, func(j scene.Row) bool { return j.Record.State == "waiting" })
+	x := read[api.Explained](t, d.ask(operator, "/api/v1/jobs/"+d.Scene().Jobs[i].Record.ID.String()))
 	x.Context.Restore(x.Explanation)
 	if x.Newest.Plan.Round != d.Scene().Round || x.Newest.Snapshot.Settings.Term == 0 || len(x.Newest.Snapshot.Cases) == 0 || len(x.Actions) != 1 || len(x.Leases) != 1 {
 		t.Errorf("%+v", x)

@@ -151,11 +151,11 @@ func jobs(c *call) (any, error) {
 	}
 	fits := func(arg, value string) bool { want, ok := c.args[arg]; return !ok || want == value }
 	list := c.scene.Jobs
-	at, _ := slices.BinarySearchFunc(list, after+1, func(j scene.Row, key cluster.JobKey) int { return cmp.Compare(j.Key, key) })
+	at, _ := slices.BinarySearchFunc(list, after+1, func(j scene.Row, key cluster.JobKey) int { return cmp.Compare(j.Record.Key, key) })
 	out, limit := []*scene.Job{}, c.limit()
 	for i := at; i < len(list); i++ {
 		j := &list[i]
-		if !fits("state", string(j.State)) || !fits("tenant", j.Tenant) || !fits("user", j.User) || !fits("code", string(j.Code())) {
+		if !fits("state", string(j.Record.State)) || !fits("tenant", j.Record.Tenant) || !fits("user", j.Record.User) || !fits("code", string(j.Code())) {
 			continue
 		}
 		if len(out) == limit {

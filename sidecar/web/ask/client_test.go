@@ -75,7 +75,7 @@ func TestOverHTTP(t *testing.T) {
 	}
 	waiting := 0
 	for i := range s.Scene().Jobs {
-		if s.Scene().Jobs[i].State == cluster.Waiting {
+		if s.Scene().Jobs[i].Record.State == cluster.Waiting {
 			waiting++
 		}
 	}

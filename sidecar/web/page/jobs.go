@@ -50,19 +50,19 @@ const mostJobs = 100
 
 // orders are the orders of the list.
 var orders = map[string]func(a, b *scene.Row) int{
-	"":     func(a, b *scene.Row) int { return cmp.Compare(a.Key, b.Key) },
+	"":     func(a, b *scene.Row) int { return cmp.Compare(a.Record.Key, b.Record.Key) },
 	"gpus": func(a, b *scene.Row) int { return cmp.Compare(b.GPUs(), a.GPUs()) },
 	"rho":  func(a, b *scene.Row) int { return cmp.Compare(a.Rho(), b.Rho()) },
 	"wait": func(a, b *scene.Row) int { return cmp.Compare(since(a), since(b)) },
-	"user": func(a, b *scene.Row) int { return strings.Compare(a.User, b.User) },
+	"user": func(a, b *scene.Row) int { return strings.Compare(a.Record.User, b.Record.User) },
 }
 
 // since is when a job's wait began; jobs that do not wait come last.
 func since(j *scene.Row) cluster.Instant {
-	if j.State != cluster.Waiting || j.First == 0 {
+	if j.Record.State != cluster.Waiting || j.Record.First == 0 {
 		return math.MaxInt64
 	}
-	return j.First
+	return j.Record.First
 }
 
 func jobsPage(v *visit) (string, any, error) {
@@ -76,7 +76,7 @@ func jobsPage(v *visit) (string, any, error) {
 	var found []*scene.Row
 	for i := range v.Jobs {
 		j := &v.Jobs[i]
-		states[string(j.State)], tenants[j.Tenant], codes[string(j.Code())] = true, true, true
+		states[string(j.Record.State)], tenants[j.Record.Tenant], codes[string(j.Code())] = true, true, true
 		if l.has(j) {
 			found = append(found, j)
 		}
@@ -94,10 +94,10 @@ func jobsPage(v *visit) (string, any, error) {
 
 // has tells whether a job is in the list that the filters select.
 func (l *jobs) has(j *scene.Row) bool {
-	if l.State != "" && string(j.State) != l.State || l.Tenant != "" && j.Tenant != l.Tenant || l.Code != "" && string(j.Code()) != l.Code {
+	if l.State != "" && string(j.Record.State) != l.State || l.Tenant != "" && j.Record.Tenant != l.Tenant || l.Code != "" && string(j.Code()) != l.Code {
 		return false
 	}
-	return l.Find == "" || strings.HasPrefix(j.ID.String(), l.Find) || strings.Contains(j.Name, l.Find) || strings.Contains(j.User, l.Find)
+	return l.Find == "" || strings.HasPrefix(j.Record.ID.String(), l.Find) || strings.Contains(j.Record.Name, l.Find) || strings.Contains(j.Record.User, l.Find)
 }
 
 func sorted(set map[string]bool) (out []string) {

@@ -123,7 +123,7 @@ func overviewPage(v *visit) (string, any, error) {
 	o.Running, o.Waiting = v.Status.Jobs[cluster.Running]+v.Status.Jobs[cluster.Configuring]+v.Status.Jobs[cluster.Suspended], v.Status.Jobs[cluster.Waiting]
 	var longest *scene.Row
 	for i := range v.Jobs {
-		if j := &v.Jobs[i]; j.State == cluster.Waiting && j.Inactive() == "" && j.First != 0 && (longest == nil || j.First < longest.First) {
+		if j := &v.Jobs[i]; j.Record.State == cluster.Waiting && j.Inactive() == "" && j.Record.First != 0 && (longest == nil || j.Record.First < longest.Record.First) {
 			longest = j
 		}
 	}

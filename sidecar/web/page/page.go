@@ -330,8 +330,8 @@ func (v *visit) name(key cluster.JobKey) string {
 	if key < 0 {
 		return "of another tenant"
 	}
-	if i, ok := slices.BinarySearchFunc(v.Jobs, key, func(j scene.Row, key cluster.JobKey) int { return cmp.Compare(j.Key, key) }); ok {
-		return v.Jobs[i].ID.String()
+	if i, ok := slices.BinarySearchFunc(v.Jobs, key, func(j scene.Row, key cluster.JobKey) int { return cmp.Compare(j.Record.Key, key) }); ok {
+		return v.Jobs[i].Record.ID.String()
 	}
 	return ""
 }

@@ -165,7 +165,7 @@ func TestOthersJobsAreNotShown(t *testing.T) {
 	s := d.Scene()
 	var other *scene.Job
 	for i := range s.Jobs {
-		if s.Jobs[i].Tenant != me.Tenants[0] && s.Jobs[i].State == cluster.Running {
+		if s.Jobs[i].Record.Tenant != me.Tenants[0] && s.Jobs[i].Record.State == cluster.Running {
 			other = s.Jobs[i].Job()
 		}
 	}
@@ -213,8 +213,8 @@ func older(t *testing.T) {
 	site := scenetest.Site{Nodes: 10, Jobs: 60, Counters: true}
 	f := site.Facts()
 	all := scene.Of(f)
-	at := slices.IndexFunc(all.Jobs, func(j scene.Row) bool { return j.State == cluster.Running && len(j.Job().Nodes) > 0 })
-	live, before := all.Jobs[at].Job(), all.Jobs[at].Key+999
+	at := slices.IndexFunc(all.Jobs, func(j scene.Row) bool { return j.Record.State == cluster.Running && len(j.Job().Nodes) > 0 })
+	live, before := all.Jobs[at].Job(), all.Jobs[at].Record.Key+999
 	f.GPUs = slices.DeleteFunc(f.GPUs, func(g store.GPU) bool { return g.Key == nil || *g.Key != live.Key })
 	if len(f.GPUs) < 2 {
 		t.Fatalf("job %s has %d GPUs", live.SlurmID, len(f.GPUs))
@@ -243,9 +243,9 @@ func older(t *testing.T) {
 // The page of a live job has its forecast and the remarks on it; that of an ended job has neither.
 func TestForecastAndRemarks(t *testing.T) {
 	d := newDesk(scenetest.Site{Nodes: 10, Jobs: 60})
-	live := slices.IndexFunc(d.Scene().Jobs, func(j scene.Row) bool { return j.State == cluster.Waiting })
+	live := slices.IndexFunc(d.Scene().Jobs, func(j scene.Row) bool { return j.Record.State == cluster.Waiting })
 	wants := []string{"<h3>Forecast</h3><ul><li>starts about ", " in 8 of 10 runs</li>", "GPU 3 of n00001 has done half"}
-	for at, shown := range map[string]bool{page.JobPath(d.Scene().Jobs[live].ID.String()): true, "/jobs/900001": false} {
+	for at, shown := range map[string]bool{page.JobPath(d.Scene().Jobs[live].Record.ID.String()): true, "/jobs/900001": false} {
 		_, text := d.ask(operator, at)
 		for _, want := range wants {
 			if strings.Contains(text, want) != shown {

@@ -11,11 +11,11 @@ import (
 
 // Row is a live job: what lists are selected and sorted by. Job makes what is shown of it, with its reason in words.
 type Row struct {
-	*cluster.Record // after the round
-	seen            *cluster.Case
-	status          *cluster.JobStatus // nil = the round did not decide on it
-	lease           *cluster.Lease     // nil = it has none
-	of              *roster
+	Record *cluster.Record // after the round
+	seen   *cluster.Case
+	status *cluster.JobStatus // nil = the round did not decide on it
+	lease  *cluster.Lease     // nil = it has none
+	of     *roster
 }
 
 // roster is what the rows of a Scene have in common.
@@ -87,7 +87,7 @@ func (r *Row) has(o *store.Override) bool {
 // Job makes what is shown of a job.
 func (r *Row) Job() *Job {
 	c := r.seen
-	j := &Job{Job: jobOf(c, r.Record), Says: c.Job.PendingReason, Ahead: r.of.facts.ahead(r.Key, c.Job.State)}
+	j := &Job{Job: jobOf(c, r.Record), Says: c.Job.PendingReason, Ahead: r.of.facts.ahead(r.Record.Key, c.Job.State)}
 	if j.Says == "None" {
 		j.Says = ""
 	}

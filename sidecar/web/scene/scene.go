@@ -222,7 +222,7 @@ func (s *Scene) Job(id cluster.JobID) *Job {
 
 func (s *Scene) row(id cluster.JobID) *Row {
 	for i := range slices.Backward(s.Jobs) { // ids are used again, keys are not
-		if s.Jobs[i].ID == id {
+		if s.Jobs[i].Record.ID == id {
 			return &s.Jobs[i]
 		}
 	}

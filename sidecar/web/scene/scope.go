@@ -85,7 +85,7 @@ func (s *Scene) part(scope Scope) *Scene {
 	known := map[cluster.JobKey]bool{} // visible jobs
 	out.Jobs = rowsOf(s.facts, scope)
 	for i := range out.Jobs {
-		known[out.Jobs[i].Key] = true
+		known[out.Jobs[i].Record.Key] = true
 	}
 	for _, x := range s.Status.Aside {
 		if known[x.Key] {

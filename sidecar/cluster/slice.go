@@ -1,0 +1,32 @@
+package cluster
+
+import "strconv"
+
+// Slices are the settings of jobs that take turns on a GPU.
+type Slices struct {
+	Quantum Span        `json:"quantum"`          // length of a turn
+	Memory  []GPUMemory `json:"memory,omitempty"` // of GPUs, where it is not known from counters; sorted by model
+}
+
+// Slice is the part of a GPU that a job has instead of a whole one. Slurm gives each of two jobs half of the shards of a GPU, and fairlease
+// suspends them in turn: each uses the whole GPU for half of the time.
+type Slice struct {
+	Ask     string  `json:"ask"`            // its user's own words for the GPU, which are restored when it has its next lease, or is released
+	Request Request `json:"request"`        // its user's own request
+	Shards  int     `json:"shards"`         // that it asks for instead
+	Runs    bool    `json:"runs,omitempty"` // it is its turn
+	At      Instant `json:"at,omitzero"`    // when its turn began or ended last
+}
+
+// Words gives the request for its part, in Slurm's words.
+func (s *Slice) Words() string { return ShardWords + strconv.Itoa(s.Shards) }
+
+// ShardWords begin the request for shards of a GPU, in Slurm's words.
+const ShardWords = "gres/shard:"
+
+// SliceOf gives the request of a job that takes a part of a GPU instead.
+func SliceOf(r Request, shards int, part MicroGPU) Request {
+	r.Size, r.Shards = Size{1, part}, shards
+	r.Nodes, r.MaxNodes, r.PerNode = 1, 1, 0
+	return r
+}

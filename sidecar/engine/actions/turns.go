@@ -1,0 +1,115 @@
+package actions
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// betweenSwitches is the least time between two switches of a job: Slurm stops a suspended job only after its grace, and one that is resumed
+// before that may run though it counts as suspended, and the other way round.
+const betweenSwitches = 3 * cluster.Second
+
+// turns are those of jobs on shared GPUs.
+type turns struct {
+	in   *Input
+	gate *gates
+}
+
+// list ends the turns that have lasted, and begins those of the partners: first all ends, then all beginnings. A job without a partner, before
+// its requeue, or that is no longer acted on, has no turns: it runs.
+func (t *turns) list(w *writer, out []cluster.Action) []cluster.Action {
+	of := map[cluster.Device][]int{}
+	var gpus []cluster.Device
+	for _, i := range w.of.slices {
+		for d := range t.in.In.Snapshot.Cases[i].Job.Holds[0].Devices() {
+			if of[d] == nil {
+				gpus = append(gpus, d)
+			}
+			of[d] = append(of[d], i)
+		}
+	}
+	var resumes []int
+	for _, d := range gpus {
+		next := t.next(of[d])
+		for _, i := range of[d] {
+			paused := t.in.In.Snapshot.Cases[i].Job.Paused
+			switch runs := next < 0 || next == i; {
+			case runs == !paused:
+				if next == i {
+					t.note(i, true)
+				}
+			case t.in.Marks[i].Noticed: // its notice resumes it
+				t.note(i, true)
+			case !t.switches(i):
+			case runs:
+				resumes = append(resumes, i)
+			default:
+				out = t.add(w, out, cluster.Suspend, i, next)
+			}
+		}
+	}
+	for _, i := range resumes {
+		out = t.add(w, out, cluster.Resume, i, -1)
+	}
+	return out
+}
+
+// next gives the case whose turn it is among those on a GPU; -1 = all of them run.
+func (t *turns) next(on []int) int {
+	s := t.in.In.Settings.Slices
+	if s == nil || len(on) == 1 || slices.ContainsFunc(on, func(i int) bool { return !t.takes(i) }) {
+		return -1
+	}
+	of := func(i int) *cluster.Slice { return t.in.In.Records[i].Slice }
+	had := slices.IndexFunc(on, func(i int) bool { return of(i).Runs && !t.in.In.Snapshot.Cases[i].Job.Paused })
+	if had >= 0 && t.in.In.Now.Sub(of(on[had]).At) < s.Quantum {
+		return on[had]
+	}
+	next := -1 // the one that has waited longest, but not the last one, even if its owner has suspended it
+	for _, i := range on {
+		if !of(i).Runs && (next < 0 || of(i).At < of(next).At) {
+			next = i
+		}
+	}
+	if next < 0 { // all of them had to run
+		return slices.MinFunc(on, func(a, b int) int { return cmp.Compare(of(a).At, of(b).At) })
+	}
+	return next
+}
+
+// takes reports whether a job may be suspended: it is acted on, and is not about to be requeued, when it has to save.
+func (t *turns) takes(i int) bool {
+	st, l := &t.in.In.Cases[i], t.in.Leases[i]
+	return st.Control == cluster.FullControl && st.Order == nil && l != nil && l.State == cluster.Active && !t.in.Marks[i].Noticed
+}
+
+// switches reports whether a job may be suspended or resumed by itself now: no other action on it is due.
+func (t *turns) switches(i int) bool {
+	l := t.in.Leases[i]
+	return !isOurs(t.in.In.Snapshot.Cases[i].Job.Reservation) && t.in.In.Now.Sub(t.in.In.Records[i].Slice.At) >= betweenSwitches && (l == nil || l.State != cluster.Ending)
+}
+
+// add appends the end or the beginning of a turn. Jobs that are no longer acted on are resumed all the same.
+func (t *turns) add(w *writer, out []cluster.Action, verb cluster.Verb, i, partner int) []cluster.Action {
+	out, a := w.add(out, verb, i)
+	if a.Reason.Code, a.SiteFactor = cluster.ReasonTurn, 0; partner >= 0 {
+		a.Reason.Code, a.Reason.For = cluster.ReasonPaused, t.in.In.Records[partner].Key
+	}
+	if a.Suppressed = a.Suppressed && verb != cluster.Resume; !a.Suppressed {
+		t.note(i, verb == cluster.Resume)
+	}
+	return out
+}
+
+// note notes that a job's turn begins now, or ends.
+func (t *turns) note(i int, runs bool) {
+	g := t.gate.of(i)
+	if g.Slice.Runs == runs {
+		return
+	}
+	now := *g.Slice
+	now.Runs, now.At, g.Slice = runs, t.in.In.Now, &now
+	t.gate.set(g)
+}

@@ -1,0 +1,170 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// sliced returns a world of nodes of two GPUs with four shards each, on which jobs take turns of a minute, and the tenants x and y.
+func sliced(t *testing.T, nodes int) *simtest.World {
+	set := simtest.Product()
+	set.Slices = &cluster.Slices{Quantum: cluster.Minute, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}}
+	all := simtest.Nodes("n", "v100", nodes, 2)
+	for i := range all {
+		all[i].Shards = 4
+	}
+	w := simtest.New(t, set, all, "x", "y")
+	w.Gate = cluster.Hour
+	return w
+}
+
+// shares submits jobs of one GPU that may take turns and need so much memory.
+func shares(w *simtest.World, tenant string, n int, comment string) (ids []cluster.JobID) {
+	for range n {
+		ids = append(ids, w.Virtual.Submit(sim.Work{Name: "train", User: tenant + "_user", Account: tenant, Partition: "gpu", Comment: comment,
+			Request: cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 1024}, Runs: 100 * cluster.Hour}))
+	}
+	return ids
+}
+
+const modest = "share=yes,mem.v100=14g"
+
+// Where more jobs wait than there are GPUs, all of them go on within every two minutes, and each tenant has its share within 5 % over ten.
+func TestSlices(t *testing.T) {
+	for _, c := range []struct {
+		nodes, x, y int
+	}{{1, 2, 2}, {2, 4, 4}, {3, 9, 3}} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			w := sliced(t, c.nodes)
+			ids := append(shares(w, "x", c.x, modest), shares(w, "y", c.y, modest)...)
+			w.Run(2 * cluster.Minute)
+			before := w.Used("x")
+			last := map[cluster.JobID]cluster.Span{}
+			for range 5 {
+				w.Run(2*cluster.Minute + 20*cluster.Second)
+				for _, id := range ids {
+					done := w.Virtual.Progress(id)
+					if done == last[id] && c.x == c.y {
+						t.Errorf("job %s did not go on within two minutes, at %s", id, w.Now())
+					}
+					last[id] = done
+				}
+			}
+			span := 5 * (2*cluster.Minute + 20*cluster.Second)
+			share := float64(w.Used("x")-before) / float64(cluster.GPUTime(c.nodes)*cluster.GPUTime(span))
+			t.Logf("x had %.3f of its GPUs", share)
+			if share < 0.95 || share > 1.05 {
+				t.Errorf("x had %.3f of its GPUs", share)
+			}
+		})
+	}
+}
+
+// Jobs that do not say so, that need too much memory or nobody knows how much, take no turns; nor does anybody where GPUs are idle.
+func TestNoSlices(t *testing.T) {
+	for _, c := range []struct {
+		comment string
+		n       int
+	}{{"", 4}, {"share=yes", 4}, {"share=yes,mem.v100=15g", 4}, {"share=yes,mem.k80=1g", 4}, {modest, 2}} {
+		w := sliced(t, 1)
+		ids := shares(w, "x", c.n, c.comment)
+		w.Check = func(r loop.Report) {
+			for k := range r.Plan.Actions {
+				if a := &r.Plan.Actions[k]; a.Ask != "" || a.Verb == cluster.Suspend {
+					t.Errorf("%q: %s for job %s, which asks for %q", c.comment, a.Verb, a.ID, a.Ask)
+				}
+			}
+		}
+		w.Run(cluster.Hour)
+		_ = ids
+	}
+}
+
+// Whatever happens, no job is suspended for much longer than its partner's turn, two jobs at most are on a GPU, and of these only one runs, but
+// before a requeue; and a partner that has left leaves nobody suspended.
+func TestPropertiesOfSlices(t *testing.T) {
+	paired := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newChaosOn(rt, t, func(t *rapid.T) []cluster.Node {
+			return simtest.Nodes("a", "v100", rapid.IntRange(1, 2).Draw(t, "v100"), rapid.SampledFrom([]int{1, 2}).Draw(t, "size"))
+		})
+		for i := range c.nodes {
+			c.nodes[i].Shards = 4
+		}
+		c.world.Settings.Slices = &cluster.Slices{Quantum: cluster.Span(rapid.IntRange(30, 120).Draw(rt, "quantum")) * cluster.Second, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}}
+		c.world.Loop.Decide = simtest.Checked(t)
+		c.comment = func() string { return rapid.SampledFrom([]string{"", modest, modest}).Draw(rt, "comment") }
+		c.share()
+		since := map[cluster.JobID]cluster.Instant{}
+		both := map[cluster.Device]cluster.Instant{}
+		c.world.Check = func(r loop.Report) {
+			c.safe(&r.Plan)
+			on, runs := map[cluster.Device]int{}, map[cluster.Device]int{}
+			noticed := map[cluster.Device]bool{}
+			for r := range r.Plan.State.All() {
+				j := c.world.Job(r.ID)
+				if j.State != cluster.Suspended && j.State != cluster.Running || r.Slice == nil || len(j.Holds) == 0 {
+					delete(since, r.ID)
+					continue
+				}
+				for d := range j.Holds[0].Devices() {
+					on[d]++
+					if j.State == cluster.Running {
+						runs[d]++
+					}
+					l := inForce(c, r.Key)
+					noticed[d] = noticed[d] || l == nil || l.State != cluster.Active
+				}
+				if j.State == cluster.Running {
+					delete(since, r.ID)
+				} else if since[r.ID] == 0 {
+					since[r.ID] = c.world.Now()
+				} else if long := c.world.Now().Sub(since[r.ID]); long > c.world.Settings.Slices.Quantum+3*c.world.Settings.Interval {
+					c.Fatalf("job %s has been suspended for %s, with %d on its GPU", r.ID, long, len(on))
+				}
+			}
+			for d, n := range on {
+				if n == 2 {
+					paired++
+				}
+				if n > 2 {
+					c.Fatalf("%d jobs on %v", n, d)
+				}
+				if runs[d] < 2 || noticed[d] {
+					delete(both, d)
+				} else if both[d] == 0 {
+					both[d] = c.world.Now()
+				} else if long := c.world.Now().Sub(both[d]); long > 3*c.world.Settings.Interval {
+					c.Fatalf("both jobs on %v have run for %s", d, long)
+				}
+			}
+		}
+		c.world.Gate = cluster.Hour
+		for range rapid.IntRange(5, 12).Draw(rt, "jobs") {
+			c.ids = append(c.ids, shares(c.world, rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "tenant"), 1, modest)...)
+		}
+		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+			c.stir()
+			c.world.Run(cluster.Span(rapid.IntRange(1, 400).Draw(rt, "seconds")) * cluster.Second)
+			c.balanced()
+		}
+	})
+	t.Logf("jobs were in pairs on GPUs in %d looks", paired)
+}
+
+// inForce gives the lease of a job in the last plan; nil = it has none.
+func inForce(c *chaos, key cluster.JobKey) *cluster.Lease {
+	for i := range c.world.Last.State.Leases {
+		if l := &c.world.Last.State.Leases[i]; l.Job == key {
+			return l
+		}
+	}
+	return nil
+}
